@@ -1,0 +1,88 @@
+// The epsilon-grid: which cell a point lies in, how cells are numbered, and why two points within
+// eps are always in the same or in adjacent cells, whatever the rounding. No points are stored
+// here.
+#pragma once
+
+#include <cfloat>
+#include <cstdint>
+
+#include "core/portability.h"
+
+namespace gpujoin {
+
+inline constexpr std::uint32_t kMaxGridDimensions = 8;
+
+enum class CellOrder : std::int32_t { kAuto, kLinear, kZOrder, kHilbert };
+
+/// A grid over `dims` columns of the data; dims = 0 is one cell that holds everything. Coordinates
+/// along a dimension are below 2^bits, so a cell key fits in dims * bits <= 62 bits, however small
+/// eps is against the extent of the data: cells then become wider than eps, which costs candidates,
+/// never pairs.
+struct GridGeometry {
+  std::uint32_t dims;
+  std::uint32_t bits;
+  std::uint32_t column[kMaxGridDimensions];
+  double origin[kMaxGridDimensions];
+  double width[kMaxGridDimensions];
+  std::uint32_t cells[kMaxGridDimensions];
+};
+
+/// The smallest and largest finite value of a column.
+struct Extent {
+  double low;
+  double high;
+};
+
+GPUJOIN_HD inline std::uint32_t grid_bits(std::uint32_t dims) {
+  const std::uint32_t bits = dims == 0 ? 0 : 62 / dims;
+  return bits < 30 ? bits : 30;
+}
+
+/// The cell coordinate of x along grid dimension d: floor((x - origin) / width), clamped to the
+/// grid.
+///
+/// Adjacency. If fl(|x - y|) <= reach, then the coordinates of x and y differ by at most 1:
+/// the true difference is at most reach * (1 + 2^-52), and width >= reach * (1 + 2^-20). The
+/// subtraction and the division each err by a factor within 1 +- 2^-53, so a quotient below 2^30
+/// errs by less than 2^-21.9, and the quotients of x and y differ by less than (1 + 2^-52) / (1 +
+/// 2^-20) + 2^-20.9 < 1. (Subnormal differences are exact, and width >= DBL_MIN keeps its own
+/// margin exact.) Two quotients less than 1 apart have floors at most 1 apart. Clamping is monotone
+/// and never moves two values further apart, be it to the grid or, where x - origin overflows, to
+/// DBL_MAX before the division: clamped any later, such an x would jump over the cells between
+/// DBL_MAX and the grid's end. Where width itself is capped to DBL_MAX, no quotient exceeds 1.
+GPUJOIN_HD inline std::uint32_t cell_coordinate(const GridGeometry& grid, std::uint32_t d,
+                                                double x) {
+  double difference = x - grid.origin[d];
+  if (difference > DBL_MAX) difference = DBL_MAX;
+  const double quotient = difference / grid.width[d];
+  const double last = static_cast<double>(grid.cells[d] - 1);
+  if (!(quotient > 0)) return 0;
+  return static_cast<std::uint32_t>(quotient < last ? quotient : last);
+}
+
+/// Lays a grid over `dims` columns, whose extents are given in the same order. `reach` is
+/// Threshold::reach.
+GPUJOIN_HD inline GridGeometry make_grid(std::uint32_t dims, const std::uint32_t* columns,
+                                         const Extent* extents, double reach) {
+  constexpr double kMargin = 1.0 + 0x1p-20;
+  GridGeometry grid{};
+  grid.dims = dims;
+  grid.bits = grid_bits(dims);
+  const std::uint32_t most_cells = (1u << grid.bits) - (grid.bits < 30 ? 0u : 1u);
+  for (std::uint32_t d = 0; d < dims; ++d) {
+    double length = extents[d].high - extents[d].low;
+    if (!(length <= DBL_MAX)) length = DBL_MAX;
+    double width = reach * kMargin;
+    if (width < DBL_MIN) width = DBL_MIN;
+    const double widened = length / most_cells * kMargin;
+    if (width < widened) width = widened;
+    grid.column[d] = columns[d];
+    grid.origin[d] = extents[d].low;
+    grid.width[d] = width < DBL_MAX ? width : DBL_MAX;
+    grid.cells[d] = most_cells;  // cell_coordinate() clamps to it
+    grid.cells[d] = cell_coordinate(grid, d, extents[d].high) + 1;
+  }
+  return grid;
+}
+
+}  // namespace gpujoin

@@ -1,0 +1,66 @@
+// The CPU engine's table: checks requests, keeps exceptions inside.
+#include "engine/engine.h"
+
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <new>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "cpu/range_join.h"
+#include "cpu/scan.h"
+
+namespace gpujoin {
+namespace {
+
+cpu::RangeJoin* from_handle(Join* join) { return reinterpret_cast<cpu::RangeJoin*>(join); }
+const cpu::RangeJoin* from_handle(const Join* join) {
+  return reinterpret_cast<const cpu::RangeJoin*>(join);
+}
+
+Status probe(DeviceInfo* devices, std::uint32_t capacity, std::uint32_t* count) {
+  *count = 1;
+  if (capacity == 0) return {};
+  DeviceInfo& device = devices[0];
+  device = {};
+  std::snprintf(device.name, sizeof device.name, "host processor");
+  device.parallelism = std::thread::hardware_concurrency();
+  device.memory_bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                        static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  std::snprintf(device.detail, sizeof device.detail, "%s", cpu::instruction_set());
+  return {};
+}
+
+Status open(const JoinRequest* request, Join** join) {
+  *join = nullptr;
+  if (Status status = check_request(*request); !status.ok()) return status;
+  try {
+    *join = reinterpret_cast<Join*>(new cpu::RangeJoin(*request));
+    return {};
+  } catch (const std::bad_alloc&) {
+    return make_status(StatusCode::kOutOfMemory, nullptr, "out of memory in the CPU engine");
+  } catch (const std::system_error& e) {
+    return make_status(StatusCode::kOutOfMemory,
+                       "Lower gpujoin.cpu_threads, or raise the system's limit on threads.",
+                       "could not start a worker thread: %s", e.what());
+  } catch (const std::exception& e) {
+    return make_status(StatusCode::kInternal, nullptr, "the CPU engine failed: %s", e.what());
+  }
+}
+
+Status next_batch(Join* join, ResultBatch* batch) { return from_handle(join)->next_batch(batch); }
+void stats(const Join* join, JoinStats* stats) { from_handle(join)->stats(stats); }
+void close(Join* join) { delete from_handle(join); }
+
+constexpr EngineTable kTable{kEngineAbiVersion, "cpu", probe, open, next_batch, stats, close};
+
+}  // namespace
+
+const EngineTable* cpu_engine() { return &kTable; }
+
+}  // namespace gpujoin

@@ -1,0 +1,256 @@
+#include "cpu/grid_index.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <mutex>
+
+#include "core/cell_order.h"
+#include "cpu/parallel_sort.h"
+
+namespace gpujoin::cpu {
+namespace {
+
+constexpr std::uint64_t kBlockCoordinates = 1 << 17;  // coordinates a task reads
+
+/// Runs task(first_row, end_row) over blocks of rows.
+template <class Task>
+void for_row_blocks(WorkerPool& pool, const Dataset& data, const Task& task) {
+  const std::uint64_t block_rows =
+      std::max<std::uint64_t>(kTilePoints, kBlockCoordinates / data.dims & ~7ull);
+  const std::uint64_t blocks = (data.rows + block_rows - 1) / block_rows;
+  pool.parallel_for(blocks, [&](std::size_t block, unsigned) {
+    task(block * block_rows, std::min(data.rows, (block + 1) * block_rows));
+  });
+}
+
+bool is_finite_row(const Dataset& data, std::uint64_t row) {
+  for (std::uint32_t d = 0; d < data.dims; ++d)
+    if (!std::isfinite(coordinate(data, row, d))) return false;
+  return true;
+}
+
+/// Spread of each column over the finite rows of one or two datasets.
+struct ColumnSpread {
+  Extent extent{INFINITY, -INFINITY};
+  double sum = 0;
+  double squares = 0;
+
+  void add(double x) {
+    extent.low = std::min(extent.low, x);
+    extent.high = std::max(extent.high, x);
+    sum += x;
+    squares += x * x;
+  }
+  void add(const ColumnSpread& other) {
+    extent.low = std::min(extent.low, other.extent.low);
+    extent.high = std::max(extent.high, other.extent.high);
+    sum += other.sum;
+    squares += other.squares;
+  }
+};
+
+std::vector<ColumnSpread> measure_columns(WorkerPool& pool, const Dataset& data) {
+  std::vector<ColumnSpread> total(data.dims);
+  std::mutex mutex;
+  for_row_blocks(pool, data, [&](std::uint64_t first, std::uint64_t end) {
+    std::vector<ColumnSpread> local(data.dims);
+    for (std::uint64_t row = first; row < end; ++row) {
+      if (!is_finite_row(data, row)) continue;
+      for (std::uint32_t d = 0; d < data.dims; ++d) local[d].add(coordinate(data, row, d));
+    }
+    const std::lock_guard lock(mutex);
+    for (std::uint32_t d = 0; d < data.dims; ++d) total[d].add(local[d]);
+  });
+  return total;
+}
+
+/// A point on its way into the index. Codes order points as the index does, but for ties between
+/// equal codes; points that are not finite come last.
+struct SortItem {
+  std::uint64_t code;
+  std::uint32_t row;
+};
+constexpr std::uint64_t kNotFinite = std::numeric_limits<std::uint64_t>::max();
+
+/// Packs (cell key, sort value) into one integer that orders like the pair, though not strictly:
+/// the value is rounded down to the bits that the key leaves.
+class SortCode {
+ public:
+  explicit SortCode(const IndexLayout& layout)
+      : layout_(layout), value_bits_(std::min(52u, 63 - layout.grid.dims * layout.grid.bits)) {
+    const double length = layout.sort_extent.high - layout.sort_extent.low;
+    steps_ = std::ldexp(1.0, static_cast<int>(value_bits_)) - 1;
+    scale_ = length > 0 ? steps_ / length : 0;
+    if (!(scale_ <= std::numeric_limits<double>::max()))
+      scale_ = std::numeric_limits<double>::max();
+  }
+
+  std::uint64_t cell_key_of(std::uint64_t code) const { return code >> value_bits_; }
+
+  std::uint64_t operator()(const Dataset& data, std::uint64_t row) const {
+    if (!is_finite_row(data, row)) return kNotFinite;
+    std::uint32_t cell[kMaxGridDimensions];
+    cell_of_row(layout_.grid, data, row, cell);
+    const std::uint64_t key = cell_key(layout_.grid, layout_.cell_order, cell) << value_bits_;
+    if (layout_.sort_column == kNoColumn) return key;
+    const double step = (coordinate(data, row, static_cast<std::uint32_t>(layout_.sort_column)) -
+                         layout_.sort_extent.low) *
+                        scale_;
+    return key | static_cast<std::uint64_t>(step < steps_ ? step : steps_);
+  }
+
+ private:
+  const IndexLayout& layout_;
+  std::uint32_t value_bits_;
+  double steps_;
+  double scale_;
+};
+
+Buffer<SortItem> sorted_points(WorkerPool& pool, MemoryBudget& budget, const IndexLayout& layout,
+                               const Dataset& data, const SortCode& code) {
+  Buffer<SortItem> items(budget, data.rows);
+  for_row_blocks(pool, data, [&](std::uint64_t first, std::uint64_t end) {
+    for (std::uint64_t row = first; row < end; ++row)
+      items[row] = {code(data, row), static_cast<std::uint32_t>(row)};
+  });
+  parallel_sort(pool, budget, items, [&](const SortItem& a, const SortItem& b) {
+    if (a.code != b.code) return a.code < b.code;
+    if (layout.sort_column != kNoColumn && a.code != kNotFinite) {
+      const auto column = static_cast<std::uint32_t>(layout.sort_column);
+      const double x = coordinate(data, a.row, column);
+      const double y = coordinate(data, b.row, column);
+      if (x != y) return x < y;
+    }
+    return a.row < b.row;
+  });
+  return items;
+}
+
+template <class T>
+void fill_tiles(WorkerPool& pool, const IndexLayout& layout, GridIndex& index) {
+  const std::uint32_t dims = index.data->dims;
+  const T* const source = static_cast<const T*>(index.data->coordinates);
+  T* const tiles = reinterpret_cast<T*>(index.tiles.data());
+  const std::size_t tile_count = (index.points + kTilePoints - 1) / kTilePoints;
+  const std::size_t task_tiles = std::max<std::size_t>(1, kBlockCoordinates / kTilePoints / dims);
+  pool.parallel_for((tile_count + task_tiles - 1) / task_tiles, [&](std::size_t task, unsigned) {
+    const std::size_t end = std::min(tile_count, (task + 1) * task_tiles);
+    for (std::size_t tile = task * task_tiles; tile < end; ++tile) {
+      for (std::uint32_t lane = 0; lane < kTilePoints; ++lane) {
+        const std::size_t position = tile * kTilePoints + lane;
+        T* const place = tiles + tile * kTilePoints * dims + lane;
+        const T* const point =
+            position < index.points ? source + std::size_t{index.rows[position]} * dims : nullptr;
+        for (std::uint32_t d = 0; d < dims; ++d)
+          place[std::size_t{d} * kTilePoints] = point != nullptr
+                                                    ? point[layout.tile_columns[d]]
+                                                    : std::numeric_limits<T>::quiet_NaN();
+      }
+    }
+  });
+}
+
+void list_cells(MemoryBudget& budget, const Buffer<SortItem>& items, const SortCode& code,
+                GridIndex& index) {
+  std::size_t cells = 0;
+  for (std::uint32_t i = 0; i < index.points; ++i)
+    cells += i == 0 || code.cell_key_of(items[i].code) != code.cell_key_of(items[i - 1].code);
+  index.cell_keys = Buffer<std::uint64_t>(budget, cells);
+  index.cell_starts = Buffer<std::uint32_t>(budget, cells + 1);
+  std::size_t cell = 0;
+  for (std::uint32_t i = 0; i < index.points; ++i) {
+    const std::uint64_t key = code.cell_key_of(items[i].code);
+    if (i > 0 && key == index.cell_keys[cell - 1]) continue;
+    index.cell_keys[cell] = key;
+    index.cell_starts[cell++] = i;
+  }
+  index.cell_starts[cells] = index.points;
+}
+
+}  // namespace
+
+void cell_of_row(const GridGeometry& grid, const Dataset& data, std::uint64_t row,
+                 std::uint32_t* cell) {
+  for (std::uint32_t d = 0; d < grid.dims; ++d)
+    cell[d] = cell_coordinate(grid, d, coordinate(data, row, grid.column[d]));
+}
+
+IndexLayout make_layout(WorkerPool& pool, const Strategy& strategy, double reach,
+                        const Dataset& left, const Dataset* right) {
+  std::vector<ColumnSpread> columns = measure_columns(pool, left);
+  double rows = static_cast<double>(left.rows);
+  if (right != nullptr) {
+    const std::vector<ColumnSpread> others = measure_columns(pool, *right);
+    for (std::size_t d = 0; d < columns.size(); ++d) columns[d].add(others[d]);
+    rows += static_cast<double>(right->rows);
+  }
+
+  IndexLayout layout{};
+  Extent extents[kMaxGridDimensions];
+  for (std::uint32_t d = 0; d < strategy.grid_dims; ++d)
+    extents[d] = columns[strategy.grid_columns[d]].extent;
+  layout.grid = make_grid(strategy.grid_dims, strategy.grid_columns, extents, reach);
+  layout.cell_order = strategy.cell_order;
+  layout.sort_column = strategy.sort_column;
+  if (strategy.sort_column != kNoColumn) layout.sort_extent = columns[strategy.sort_column].extent;
+
+  layout.tile_columns.resize(left.dims);
+  for (std::uint32_t d = 0; d < left.dims; ++d) layout.tile_columns[d] = d;
+  if (strategy.screened && strategy.reorder_dimensions) {
+    // Columns that vary most decide soonest (GPU-Join, REORDER).
+    const auto spread = [&](std::uint32_t d) {
+      const double variance = columns[d].squares - columns[d].sum * columns[d].sum / rows;
+      return std::isfinite(variance) ? variance : 0;
+    };
+    std::vector<double> spreads(left.dims);
+    for (std::uint32_t d = 0; d < left.dims; ++d) spreads[d] = spread(d);
+    std::stable_sort(layout.tile_columns.begin(), layout.tile_columns.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return spreads[a] > spreads[b]; });
+  }
+  return layout;
+}
+
+void GridIndex::load_point(const IndexLayout& layout, std::uint32_t position,
+                           double* coordinates) const {
+  for (std::uint32_t d = 0; d < data->dims; ++d)
+    coordinates[d] = coordinate(*data, rows[position], layout.tile_columns[d]);
+}
+
+GridIndex build_index(WorkerPool& pool, MemoryBudget& budget, const IndexLayout& layout,
+                      const Dataset& data) {
+  GridIndex index{};
+  index.data = &data;
+  index.rows = Buffer<std::uint32_t>(budget, data.rows);
+  index.ids = Buffer<std::int64_t>(budget, data.rows);
+  {
+    const SortCode code(layout);
+    const Buffer<SortItem> items = sorted_points(pool, budget, layout, data, code);
+    const SortItem* const first_not_finite = std::partition_point(
+        items.begin(), items.end(), [](const SortItem& item) { return item.code != kNotFinite; });
+    index.points = static_cast<std::uint32_t>(first_not_finite - items.begin());
+    if (layout.sort_column != kNoColumn) index.sort_values = Buffer<double>(budget, index.points);
+    for_row_blocks(pool, data, [&](std::uint64_t first, std::uint64_t end) {
+      for (std::uint64_t i = first; i < end; ++i) {
+        const std::uint32_t row = items[i].row;
+        index.rows[i] = row;
+        index.ids[i] = data.ids != nullptr ? data.ids[row] : row;
+        if (layout.sort_column != kNoColumn && i < index.points)
+          index.sort_values[i] =
+              coordinate(data, row, static_cast<std::uint32_t>(layout.sort_column));
+      }
+    });
+    list_cells(budget, items, code, index);
+  }
+  const std::size_t tiles = (std::size_t{index.points} + kTilePoints - 1) / kTilePoints;
+  index.tiles =
+      Buffer<std::byte>(budget, tiles * kTilePoints * data.dims * scalar_bytes(data.scalar));
+  if (data.scalar == ScalarType::kFloat32)
+    fill_tiles<float>(pool, layout, index);
+  else
+    fill_tiles<double>(pool, layout, index);
+  return index;
+}
+
+}  // namespace gpujoin::cpu

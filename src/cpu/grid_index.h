@@ -1,0 +1,59 @@
+// The CPU engine's index of one dataset: points sorted by grid cell and, within a cell, by one more
+// column, their coordinates in tiles. Building only; who meets whom is range_join's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/grid.h"
+#include "cpu/memory.h"
+#include "cpu/scan.h"
+#include "cpu/worker_pool.h"
+#include "engine/dataset.h"
+#include "engine/strategy.h"
+
+namespace gpujoin::cpu {
+
+/// What the two sides of a join have in common: one grid, one sorted column, one order of columns
+/// in tiles.
+struct IndexLayout {
+  GridGeometry grid;
+  CellOrder cell_order;
+  std::int32_t sort_column;
+  Extent sort_extent;
+  std::vector<std::uint32_t> tile_columns;  ///< [dims], the data column at each place of a tile
+};
+
+/// Lays out an index over one or two datasets. Reads every coordinate once.
+IndexLayout make_layout(WorkerPool& pool, const Strategy& strategy, double reach,
+                        const Dataset& left, const Dataset* right);
+
+/// Points are named by position: finite ones first, sorted by cell, sort column and row; then the
+/// points with a NaN or infinite coordinate, which match nothing and are in no cell.
+struct GridIndex {
+  const Dataset* data;
+  std::uint32_t points;               ///< finite ones
+  Buffer<std::uint32_t> rows;         ///< [data->rows], position -> row of the dataset
+  Buffer<std::int64_t> ids;           ///< [data->rows], position -> id
+  Buffer<double> sort_values;         ///< [points] the sort column; empty when unsorted
+  Buffer<std::byte> tiles;            ///< see cpu/scan.h
+  Buffer<std::uint64_t> cell_keys;    ///< [cells] of the non-empty cells, ascending
+  Buffer<std::uint32_t> cell_starts;  ///< [cells + 1], the first position of each
+
+  std::size_t cells() const { return cell_keys.size(); }
+  /// Reads the coordinates of a point, columns in tile order.
+  void load_point(const IndexLayout& layout, std::uint32_t position, double* coordinates) const;
+};
+
+/// Sorts and copies a dataset, in O(n log n) time and O(n) memory (Super-EGO's sorted epsilon grid,
+/// with non-empty cells only as in GPU-SJ, section on the index). Throws MemoryLimitExceeded,
+/// std::bad_alloc, Stopped.
+GridIndex build_index(WorkerPool& pool, MemoryBudget& budget, const IndexLayout& layout,
+                      const Dataset& data);
+
+/// The grid cell of a row.
+void cell_of_row(const GridGeometry& grid, const Dataset& data, std::uint64_t row,
+                 std::uint32_t* cell);
+
+}  // namespace gpujoin::cpu

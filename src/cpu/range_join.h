@@ -1,0 +1,56 @@
+// The range join of the CPU engine: its phases, its threads and its state. Cell geometry and
+// distances are src/core's, the index is grid_index's, the walk is walker's.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "cpu/batch_queue.h"
+#include "cpu/grid_index.h"
+#include "cpu/memory.h"
+#include "cpu/walker.h"
+#include "cpu/worker_pool.h"
+#include "engine/result.h"
+#include "engine/status.h"
+
+namespace gpujoin::cpu {
+
+/// A join that runs in threads of its own from construction to destruction. The datasets of the
+/// request must outlive it. Methods are for one thread; none but the constructor throws.
+class RangeJoin {
+ public:
+  /// Starts the threads. The request is a valid one. Throws std::system_error or std::bad_alloc.
+  explicit RangeJoin(const JoinRequest& request);
+  /// Stops the threads wherever they are and waits for them.
+  ~RangeJoin();
+
+  /// See EngineTable::next_batch.
+  Status next_batch(ResultBatch* batch);
+  void stats(JoinStats* stats) const;
+
+ private:
+  void run();
+  JoinPlan prepare(IndexLayout& layout);
+  void join(const JoinPlan& plan);
+  ResultBatch view(const BatchBuffer& buffer) const;
+
+  JoinRequest request_;
+  MemoryBudget budget_;
+  WorkerPool pool_;
+  GridIndex left_;
+  GridIndex right_;
+  BatchQueue queue_;
+  BatchBuffer* current_ = nullptr;  // the one the caller reads
+  bool mirrored_ = false;           // set before the first batch
+  std::exception_ptr error_;        // set before the queue is finished
+
+  mutable std::mutex stats_mutex_;  // guards stats_; the counters below go into it when it is read
+  JoinStats stats_{};
+  std::atomic<std::uint64_t> candidates_{0};
+  std::atomic<std::uint64_t> rechecked_{0};
+  std::thread driver_;  // last, for it uses all of the above
+};
+
+}  // namespace gpujoin::cpu

@@ -1,0 +1,57 @@
+// The engine contract: a C table of functions that only plain structs and views cross. The CPU
+// engine is linked in; others are shared objects that export one symbol, GPUJOIN_ENGINE_SYMBOL, of
+// type EngineEntry.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/request.h"
+#include "engine/result.h"
+#include "engine/status.h"
+
+namespace gpujoin {
+
+inline constexpr std::uint32_t kEngineAbiVersion = 1;
+#define GPUJOIN_ENGINE_SYMBOL "gpujoin_engine"
+
+/// One processor or device an engine can run on.
+struct DeviceInfo {
+  char name[96];
+  std::uint32_t parallelism;   ///< hardware threads, or multiprocessors
+  std::uint64_t memory_bytes;  ///< host memory, or device memory
+  char detail[64];             ///< instruction set, or compute capability
+};
+
+/// An open join, the engine's own.
+struct Join;
+
+/// No member throws, prints, exits or calls back. All calls on one join come from one thread.
+struct EngineTable {
+  std::uint32_t
+      abi_version;  ///< kEngineAbiVersion of the headers it was built with; checked before the rest
+  const char* name;  ///< "cpu", "cuda"
+
+  /// Lists up to `capacity` devices and sets *count. kUnavailable says why there is none.
+  Status (*probe)(DeviceInfo* devices, std::uint32_t capacity, std::uint32_t* count);
+
+  /// Checks the request, copies it, starts the work in the background and sets *join. The datasets
+  /// stay the caller's. On failure *join is null and nothing is left behind.
+  Status (*open)(const JoinRequest* request, Join** join);
+
+  /// Waits for the next part of the result. kOk: *batch is set. kEnd: the result is complete.
+  /// kInterrupted: nothing is lost, call again to go on. Anything else ends the join; close()
+  /// remains to be called.
+  Status (*next_batch)(Join* join, ResultBatch* batch);
+
+  void (*stats)(const Join* join, JoinStats* stats);
+
+  /// Stops the work wherever it is, waits until its threads have ended, and frees everything.
+  void (*close)(Join* join);
+};
+
+using EngineEntry = const EngineTable* (*)();
+
+/// The CPU engine (src/cpu).
+const EngineTable* cpu_engine();
+
+}  // namespace gpujoin

@@ -1,0 +1,62 @@
+// What a caller asks of an engine. SQL functions and planner node fill the same JoinRequest.
+#pragma once
+
+#include <cstdint>
+
+#include "core/cell_order.h"
+#include "core/cell_walk.h"
+#include "core/distance.h"
+#include "engine/dataset.h"
+#include "engine/status.h"
+
+namespace gpujoin {
+
+/// Which pairs of a self-join are wanted. Joins of two datasets know kAll only.
+enum class PairSelection : std::int32_t {
+  kAll,        ///< both orders, and each row with itself
+  kDistinct,   ///< both orders, no row with itself
+  kUnordered,  ///< each pair once, the smaller id first
+};
+
+enum class Output : std::int32_t {
+  kPairs,
+  kPairsWithDistances,
+  kCountPerRow,  ///< for each left row the number of its pairs; under kUnordered those where it
+                 ///< comes first
+  kTotal,        ///< the number of pairs, nothing else
+};
+
+enum class Switch : std::int32_t { kAuto, kOn, kOff };
+enum class IndexMethod : std::int32_t { kAuto, kGrid, kNone };
+
+/// The techniques of the papers, each to be forced for study. Knobs change speed, never the result.
+struct Knobs {
+  IndexMethod index = IndexMethod::kAuto;
+  std::uint32_t indexed_dimensions = 0;       ///< grid dimensions, 0 = auto (GPU-Join: k < n)
+  Switch reorder_dimensions = Switch::kAuto;  ///< REORDER
+  Switch sort_unindexed = Switch::kAuto;      ///< SORTIDU
+  Switch short_circuit = Switch::kAuto;       ///< SHORTC
+  AccessPattern access_pattern = AccessPattern::kAuto;
+  CellOrder cell_order = CellOrder::kAuto;
+  std::uint64_t batch_pairs = 0;  ///< pairs a batch, 0 = auto
+};
+
+struct JoinRequest {
+  Dataset left;
+  Dataset right;  ///< ignored by a self-join; as many dimensions and the same scalar type as left
+  bool self_join;
+  Metric metric;
+  double eps;  ///< finite, >= 0
+  PairSelection pairs;
+  Output output;
+  std::uint32_t threads;              ///< worker threads of a CPU engine, >= 1
+  std::uint64_t memory_limit;         ///< bytes of host memory the engine may hold, 0 = no limit
+  std::uint64_t device_memory_limit;  ///< bytes of device memory, 0 = no limit
+  const volatile int* interrupt;  ///< nonzero: next_batch returns kInterrupted soon; may be null
+  Knobs knobs;
+};
+
+/// What every engine checks first: kInvalidArgument for a request that no engine can serve.
+Status check_request(const JoinRequest& request);
+
+}  // namespace gpujoin

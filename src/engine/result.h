@@ -1,0 +1,52 @@
+// What an engine hands back: batches of compressed rows, and what it did.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/request.h"
+#include "engine/strategy.h"
+
+namespace gpujoin {
+
+/// A part of the result, owned by the engine and valid until the next call on its join.
+///
+/// Pairs: row i of the batch is left point rows[i], and its neighbours are neighbors[offsets[i]] ..
+/// neighbors[offsets[i + 1] - 1] on the right. Points are named by the engine's own positions;
+/// left_ids and right_ids turn those into ids. A point's neighbours may be spread over several
+/// batches.
+///
+/// Counts (Output::kCountPerRow): row i has counts[i] pairs; every left row appears once.
+/// Total (Output::kTotal): pair_count alone is set.
+struct ResultBatch {
+  std::uint64_t row_count;
+  std::uint64_t pair_count;        ///< pairs this batch stands for, mirrored ones included
+  const std::uint32_t* rows;       ///< [row_count]
+  const std::uint64_t* offsets;    ///< [row_count + 1]
+  const std::uint32_t* neighbors;  ///< [offsets[row_count]]
+  const double* distances;         ///< like neighbors, or null
+  const std::uint64_t* counts;     ///< [row_count], or null
+  const std::int64_t* left_ids;    ///< [left points]
+  const std::int64_t* right_ids;   ///< [right points]
+  bool
+      mirrored;  ///< each entry (p, q), p != q, also stands for (q, p): half walks list a pair once
+};
+
+/// What a join has done so far. Complete after kEnd.
+struct JoinStats {
+  Strategy strategy;
+  std::uint64_t left_rows;
+  std::uint64_t right_rows;
+  std::uint64_t batches;
+  std::uint64_t pairs;
+  std::uint64_t candidates;   ///< distances begun
+  std::uint64_t rechecked;    ///< pairs in a screen's uncertain band, decided by the definition
+  std::uint64_t memory_peak;  ///< bytes of host memory the engine held at most
+  std::uint64_t device_memory_peak;
+  std::uint32_t threads;
+  double index_ms;           ///< building the index
+  double join_ms;            ///< from the index to the last pair, waiting for the caller included
+  double busy_ms;            ///< the same without the time that workers waited for the caller
+  char instruction_set[24];  ///< which SIMD target or device ran
+};
+
+}  // namespace gpujoin

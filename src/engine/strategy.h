@@ -1,0 +1,42 @@
+// The choice of how to run a join: which columns the grid indexes, which one is sorted, which cells
+// are visited, in what order distances are summed, and why. Shared by the engines; choosing never
+// changes the result.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/request.h"
+
+namespace gpujoin {
+
+inline constexpr std::int32_t kNoColumn = -1;
+
+/// Up to this many dimensions distances are summed in column order at once, which needs no second
+/// look. Beyond it they are screened in an order of our choosing, with a short circuit.
+inline constexpr std::uint32_t kMaxDirectDimensions = 8;
+
+struct Strategy {
+  IndexMethod index;
+  std::uint32_t grid_dims;  ///< k, the number of columns the grid indexes
+  std::uint32_t grid_columns[kMaxGridDimensions];
+  std::int32_t sort_column;  ///< points of a cell are sorted by it; kNoColumn: unsorted
+  AccessPattern access_pattern;
+  CellOrder cell_order;
+  bool screened;                ///< sums in another order, decided by ScreenBounds
+  bool reorder_dimensions;      ///< most selective columns first, in index and screen
+  bool short_circuit;           ///< stop a sum once it exceeds the threshold
+  double estimated_candidates;  ///< ordered pairs whose distance will be computed
+  double estimated_pairs;       ///< ordered pairs within eps
+  char reason[160];
+};
+
+/// Chooses from a sample of the data. Knobs that are set are followed as far as the data has the
+/// dimensions. Deterministic for the same request. Throws std::bad_alloc.
+Strategy choose_strategy(const JoinRequest& request);
+
+const char* to_string(IndexMethod method);
+const char* to_string(AccessPattern pattern);
+const char* to_string(CellOrder order);
+const char* to_string(Metric metric);
+
+}  // namespace gpujoin
