@@ -212,10 +212,17 @@ IndexLayout make_layout(WorkerPool& pool, const Strategy& strategy, double reach
   return layout;
 }
 
-void GridIndex::load_point(const IndexLayout& layout, std::uint32_t position,
-                           double* coordinates) const {
-  for (std::uint32_t d = 0; d < data->dims; ++d)
-    coordinates[d] = coordinate(*data, rows[position], layout.tile_columns[d]);
+void GridIndex::load_point(std::uint32_t position, double* coordinates) const {
+  const auto load = [&](const auto* places) {
+    const std::size_t tile = position / kTilePoints;
+    places += tile * kTilePoints * data->dims + position % kTilePoints;
+    for (std::uint32_t d = 0; d < data->dims; ++d)
+      coordinates[d] = static_cast<double>(places[std::size_t{d} * kTilePoints]);
+  };
+  if (data->scalar == ScalarType::kFloat32)
+    load(reinterpret_cast<const float*>(tiles.data()));
+  else
+    load(reinterpret_cast<const double*>(tiles.data()));
 }
 
 GridIndex build_index(WorkerPool& pool, MemoryBudget& budget, const IndexLayout& layout,

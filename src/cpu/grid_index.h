@@ -42,8 +42,8 @@ struct GridIndex {
   Buffer<std::uint32_t> cell_starts;  ///< [cells + 1], the first position of each
 
   std::size_t cells() const { return cell_keys.size(); }
-  /// Reads the coordinates of a point, columns in tile order.
-  void load_point(const IndexLayout& layout, std::uint32_t position, double* coordinates) const;
+  /// Reads the coordinates of a point from its tile, columns in tile order.
+  void load_point(std::uint32_t position, double* coordinates) const;
 };
 
 /// Sorts and copies a dataset, in O(n log n) time and O(n) memory (Super-EGO's sorted epsilon grid,

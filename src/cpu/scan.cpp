@@ -1,5 +1,6 @@
 #include "cpu/scan.h"
 
+#include "cpu/lane_table.h"
 #include "engine/strategy.h"
 
 // Queries are kept in arrays of vectors, which vectors of unknown length cannot be.
@@ -114,17 +115,14 @@ HWY_INLINE void scan_window(const Scan& scan, const Summation& summation, Window
   const std::size_t end = window.end;
   std::size_t position = window.begin & ~(step - 1);
 
-  Vector raw = summation.raw(scan, position);
-  Mask pass = hn::AndNot(hn::FirstN(lanes, window.begin - position), hn::Le(raw, threshold));
-  for (;;) {
-    const std::size_t next = position + step;
-    if (next >= end) break;
-    visit(position, raw, pass);
-    position = next;
-    raw = summation.raw(scan, position);
-    pass = hn::Le(raw, threshold);
+  Mask inside = hn::Not(hn::FirstN(lanes, window.begin - position));
+  for (bool last = false; !last; position += step) {
+    last = position + step >= end;
+    if (last) inside = hn::And(inside, hn::FirstN(lanes, end - position));
+    const Vector raw = summation.raw(scan, position);
+    visit(position, raw, hn::And(inside, hn::Le(raw, threshold)));
+    inside = hn::FirstN(lanes, step);
   }
-  visit(position, raw, hn::And(pass, hn::FirstN(lanes, end - position)));
 }
 
 template <class Summation>
@@ -143,20 +141,25 @@ template <class Summation>
 std::size_t collect(const Scan& scan, const Window* windows, std::size_t window_count,
                     std::uint32_t* positions, double* raws) {
   const Lanes lanes;
-  const hn::RebindToUnsigned<Lanes> wide;
+  const hn::Rebind<std::uint8_t, Lanes> bytes;
   const hn::Rebind<std::uint32_t, Lanes> narrow;
-  const auto lane_numbers = hn::Iota(wide, 0);
+  const hn::RebindToUnsigned<Lanes> wide;
   const Summation summation(scan);
   std::size_t found = 0;
-  for (std::size_t w = 0; w < window_count; ++w)
-    scan_window(
-        scan, summation, windows[w], [&](std::size_t position, Vector raw, Mask pass) HWY_ATTR {
-          const auto numbers = hn::Add(hn::Set(wide, position), lane_numbers);
-          hn::StoreU(hn::TruncateTo(narrow, hn::Compress(numbers, hn::RebindMask(wide, pass))),
-                     narrow, positions + found);
-          if (raws != nullptr) hn::StoreU(hn::Compress(raw, pass), lanes, raws + found);
-          found += hn::CountTrue(lanes, pass);
-        });
+  const auto visit = [&](std::size_t position, Vector raw, Mask pass) HWY_ATTR {
+    std::uint8_t mask[8] = {};
+    hn::StoreMaskBits(lanes, pass, mask);
+    const auto members =
+        hn::PromoteTo(narrow, hn::LoadU(bytes, &kLanesOfMask[mask[0] * std::size_t{8}]));
+    const auto base = hn::Set(narrow, static_cast<std::uint32_t>(position));
+    hn::StoreU(hn::Add(members, base), narrow, positions + found);
+    if (raws != nullptr) {
+      const auto indices = hn::IndicesFromVec(lanes, hn::PromoteTo(wide, members));
+      hn::StoreU(hn::TableLookupLanes(raw, indices), lanes, raws + found);
+    }
+    found += hn::CountTrue(lanes, pass);
+  };
+  for (std::size_t w = 0; w < window_count; ++w) scan_window(scan, summation, windows[w], visit);
   return found;
 }
 

@@ -65,7 +65,7 @@ void Walker::walk(std::uint32_t first, std::uint32_t end) {
       enter_cell(cell);
     }
     find_windows(position, entered);
-    plan_.left->load_point(*plan_.layout, position, query_.data());
+    plan_.left->load_point(position, query_.data());
     switch (plan_.output) {
       case Output::kTotal:
         pairs += count_pairs(position);
