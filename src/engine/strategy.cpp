@@ -25,7 +25,6 @@ constexpr std::size_t kMaxConsideredColumns = 16;
 /// The sampled values of the columns that may be indexed, one array a column.
 struct SampledColumn {
   std::uint32_t column;
-  double variance;
   std::vector<double> left;
   std::vector<double> right;
 
@@ -34,16 +33,20 @@ struct SampledColumn {
   }
 };
 
-double variance_of(const std::vector<double>& values) {
-  double mean = 0, squares = 0, count = 0;
-  for (const double x : values) {
-    if (!std::isfinite(x)) continue;
-    count += 1;
-    const double delta = x - mean;
-    mean += delta / count;
-    squares += delta * (x - mean);
+/// The variance of each column over the sampled rows, up to a factor. Reads row by row, as the data
+/// lies.
+std::vector<double> sampled_variances(const Dataset& data, const std::vector<std::uint64_t>& rows) {
+  std::vector<double> mean(data.dims), squares(data.dims), count(data.dims);
+  for (const std::uint64_t row : rows) {
+    for (std::uint32_t d = 0; d < data.dims; ++d) {
+      const double x = coordinate(data, row, d);
+      if (!std::isfinite(x)) continue;
+      const double delta = x - mean[d];
+      mean[d] += delta / ++count[d];
+      squares[d] += delta * (x - mean[d]);
+    }
   }
-  return count > 0 ? squares / count : 0;
+  return squares;
 }
 
 std::vector<double> sampled_values(const Dataset& data, const std::vector<std::uint64_t>& rows,
@@ -60,16 +63,14 @@ std::vector<SampledColumn> sampled_columns(const JoinRequest& request, const Sam
   std::vector<std::uint32_t> considered(dims);
   for (std::uint32_t d = 0; d < dims; ++d) considered[d] = d;
   if (reorder && dims > kMaxConsideredColumns) {
-    std::vector<double> variance(dims);
-    for (std::uint32_t d = 0; d < dims; ++d)
-      variance[d] = variance_of(sampled_values(request.left, sample.left, d));
+    const std::vector<double> variance = sampled_variances(request.left, sample.left);
     std::stable_sort(considered.begin(), considered.end(),
                      [&](std::uint32_t a, std::uint32_t b) { return variance[a] > variance[b]; });
   }
   considered.resize(std::min<std::size_t>(dims, kMaxConsideredColumns));
   std::vector<SampledColumn> columns;
   for (const std::uint32_t d : considered) {
-    SampledColumn column{d, 0, sampled_values(request.left, sample.left, d), {}};
+    SampledColumn column{d, sampled_values(request.left, sample.left, d), {}};
     column.right = request.self_join ? column.left : sampled_values(right, sample.right, d);
     columns.push_back(std::move(column));
   }

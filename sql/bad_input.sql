@@ -1,0 +1,105 @@
+-- Every kind of bad input: SQLSTATE, message, hint.
+SET client_min_messages = warning;
+CREATE SCHEMA bad_input;
+SET search_path = bad_input, public;
+
+CREATE FUNCTION failure(query text, OUT state text, OUT message text, OUT detail text, OUT hint text)
+LANGUAGE plpgsql AS $$
+BEGIN
+  EXECUTE 'SELECT * FROM ' || query;
+EXCEPTION WHEN OTHERS THEN
+  GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+    hint = PG_EXCEPTION_HINT;
+END $$;
+\pset expanded on
+\pset format unaligned
+
+CREATE TABLE good (id int PRIMARY KEY, v float8[]);
+INSERT INTO good VALUES (1, '{1,2}'), (2, '{3,4}');
+
+-- eps, metric, pairs.
+SELECT * FROM failure($$ gpu_selfjoin('good', -1) $$);
+SELECT * FROM failure($$ gpu_selfjoin('good', 'NaN') $$);
+SELECT * FROM failure($$ gpu_selfjoin('good', 'Infinity') $$);
+SELECT * FROM failure($$ gpu_join('good', 'good', -0.5) $$);
+SELECT * FROM failure($$ (VALUES (-2.5::float8)) t(e), gpu_selfjoin('good', e) $$);
+SELECT * FROM failure($$ gpu_selfjoin('good', 1, metric => 'cosinus') $$);
+SELECT * FROM failure($$ gpu_selfjoin('good', 1, pairs => 'some') $$);
+
+-- The relation.
+CREATE SEQUENCE numbers;
+CREATE TYPE pair AS (a int, b int);
+CREATE VIEW plain AS SELECT 1 AS id, 'x'::text AS t;
+SELECT * FROM failure($$ gpu_selfjoin('no_such_table', 1) $$);
+SELECT * FROM failure($$ gpu_selfjoin(1::oid::regclass, 1) $$);
+SELECT * FROM failure($$ gpu_selfjoin('numbers', 1) $$);
+SELECT * FROM failure($$ gpu_selfjoin('good_pkey', 1) $$);
+SELECT * FROM failure($$ gpu_selfjoin('pair', 1) $$);
+SELECT * FROM failure($$ gpu_selfjoin('plain', 1) $$);
+
+-- Which vector.
+CREATE TABLE many (id int PRIMARY KEY, a float8[], "B" float4[], p point, x float8, t text);
+INSERT INTO many VALUES (1, '{1}', '{1}', '(1,1)', 1, 'x');
+SELECT * FROM failure($$ gpu_selfjoin('many', 1) $$);
+SELECT * FROM failure($$ gpu_join('many', 'good', 1) $$);
+SELECT * FROM failure($$ gpu_join('good', 'many', 1) $$);
+SELECT * FROM failure($$ gpu_selfjoin('many', 1, vector_columns => '{}') $$);
+SELECT * FROM failure($$ gpu_selfjoin('many', 1, vector_columns => '{a,NULL}') $$);
+SELECT * FROM failure($$ gpu_selfjoin('many', 1, vector_columns => '{c}') $$);
+SELECT * FROM failure($$ gpu_selfjoin('many', 1, vector_columns => '{ctid}') $$);
+SELECT * FROM failure($$ gpu_selfjoin('many', 1, vector_columns => '{t}') $$);
+SELECT * FROM failure($$ gpu_selfjoin('many', 1, vector_columns => '{x,x}') $$);
+SELECT * FROM failure($$ gpu_selfjoin('many', 1, vector_columns => '{a,x}') $$);
+SELECT * FROM failure($$ gpu_selfjoin('many', 1, vector_columns => '{x,p}') $$);
+
+-- Which id.
+CREATE TABLE unkeyed (n int, m bigint, v float8[]);
+CREATE TABLE two_keys (a int, b int, v float8[], PRIMARY KEY (a, b));
+CREATE TABLE text_key (k text PRIMARY KEY, v float8[]);
+SELECT * FROM failure($$ gpu_selfjoin('unkeyed', 1) $$);
+SELECT * FROM failure($$ gpu_selfjoin('two_keys', 1) $$);
+SELECT * FROM failure($$ gpu_selfjoin('text_key', 1) $$);
+SELECT * FROM failure($$ gpu_join('good', 'unkeyed', 1) $$);
+SELECT * FROM failure($$ gpu_selfjoin('unkeyed', 1, 'k') $$);
+SELECT * FROM failure($$ gpu_join('unkeyed', 'good', 1, left_id_column => 'k') $$);
+SELECT * FROM failure($$ gpu_selfjoin('text_key', 1, 'k') $$);
+INSERT INTO unkeyed VALUES (1, 1, '{1}'), (NULL, 2, '{1}');
+SELECT * FROM failure($$ gpu_selfjoin('unkeyed', 1, 'n') $$);
+
+-- Which values.
+CREATE TABLE data (id int PRIMARY KEY, v float8[]);
+INSERT INTO data VALUES (11, '{1,2}'), (12, NULL), (13, '{1,2,3}');
+SELECT * FROM failure($$ gpu_selfjoin('data', 1) $$);
+DELETE FROM data WHERE id = 13;
+SELECT * FROM failure($$ gpu_selfjoin('data', 1) $$);
+INSERT INTO data VALUES (14, '{}');
+SELECT * FROM failure($$ gpu_selfjoin('data', 1) $$);
+UPDATE data SET v = '{{1,2},{3,4}}' WHERE id = 14;
+SELECT * FROM failure($$ gpu_selfjoin('data', 1) $$);
+UPDATE data SET v = '{1,NULL}' WHERE id = 14;
+SELECT * FROM failure($$ gpu_selfjoin('data', 1) $$);
+TRUNCATE data;
+INSERT INTO data VALUES (15, array_fill(0, '{16001}'));
+SELECT * FROM failure($$ gpu_selfjoin('data', 1) $$);
+UPDATE data SET v = array_fill(0, '{16000}');
+SELECT * FROM failure($$ gpu_selfjoin('data', 1) $$);
+SELECT * FROM failure($$ gpu_join('data', 'good', 1) $$);
+
+-- The engine.
+SET gpujoin.engine = 'cuda';
+SELECT (f).state IS NULL OR (f).state = '0A000' AS expected
+FROM failure($$ gpu_selfjoin('good', 1) $$) f;
+RESET gpujoin.engine;
+
+-- Two values.
+SELECT * FROM failure($$ (SELECT '{1}'::float8[] <-> '{1,2}'::float8[]) s $$);
+SELECT * FROM failure($$ (SELECT '{}'::float8[] <-> '{1}'::float8[]) s $$);
+SELECT * FROM failure($$ (SELECT '{{1}}'::float4[] <-> '{1}'::float4[]) s $$);
+SELECT * FROM failure($$ (SELECT '{NULL}'::float8[] <-> '{1}'::float8[]) s $$);
+SELECT * FROM failure($$ (SELECT gpu_within('{1}'::float4[], '{1,2}', 1)) s $$);
+SELECT * FROM failure($$ (SELECT gpu_within('{1}'::float8[], '{2}', -1)) s $$);
+SELECT * FROM failure($$ (SELECT gpu_within(point(0, 0), point(1, 1), 'NaN')) s $$);
+
+-- After all that the session still joins.
+SELECT count(*) FROM gpu_selfjoin('good', 1);
+DROP SCHEMA bad_input CASCADE;

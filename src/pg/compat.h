@@ -1,0 +1,62 @@
+// The one door to PostgreSQL's headers, and the one place that knows how releases 14 to 18 differ. Every file
+// of src/pg reaches postgres.h through here; further headers of PostgreSQL are included by who needs them.
+#pragma once
+
+// The standard library comes first: postgres.h defines printf, Min, Max and the like as macros.
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+
+// clang-format off
+extern "C" {
+#include "postgres.h"
+
+#include "catalog/pg_proc.h"
+#include "commands/explain.h"
+#include "fmgr.h"
+#include "nodes/extensible.h"
+#include "utils/acl.h"
+#include "utils/guc.h"
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+#if PG_VERSION_NUM >= 180000
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
+#endif
+}
+// clang-format on
+
+#if PG_VERSION_NUM < 140000
+#error "gpujoin needs PostgreSQL 14 or later"
+#endif
+
+static_assert(SIZEOF_DATUM == 8, "gpujoin needs a 64-bit PostgreSQL: ids and distances are passed by value");
+
+// PostgreSQL 14 takes it for granted that custom scans can project.
+#ifndef CUSTOMPATH_SUPPORT_PROJECTION
+#define CUSTOMPATH_SUPPORT_PROJECTION 0
+#endif
+
+namespace gpujoin {
+
+/// Makes SET of an unknown setting below `prefix` an error (before PostgreSQL 15: a warning).
+inline void reserve_settings_prefix(const char* prefix) {
+#if PG_VERSION_NUM >= 150000
+  MarkGUCPrefixReserved(prefix);
+#else
+  EmitWarningsOnPlaceholders(prefix);
+#endif
+}
+
+inline AclResult function_aclcheck(Oid function, Oid role) {
+#if PG_VERSION_NUM >= 160000
+  return object_aclcheck(ProcedureRelationId, function, role, ACL_EXECUTE);
+#else
+  return pg_proc_aclcheck(function, role, ACL_EXECUTE);
+#endif
+}
+
+}  // namespace gpujoin

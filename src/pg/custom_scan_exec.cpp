@@ -1,0 +1,173 @@
+// Execution of the node. The way of a row is kept short: PostgreSQL's own row rate is the wall, so nothing is
+// allocated and nothing is reset unless there are filters or expressions to evaluate.
+#include "pg/custom_scan.h"
+
+extern "C" {
+#include "catalog/objectaccess.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+}
+
+namespace gpujoin {
+namespace {
+
+// A column of the result is a member of IdPair, and the member's bits are the datum.
+constexpr int kColumnOffsets[kPairColumns] = {offsetof(IdPair, id1), offsetof(IdPair, id2),
+                                              offsetof(IdPair, distance)};
+
+JoinNode* from_state(CustomScanState* state) { return reinterpret_cast<JoinNode*>(state); }
+
+/// What FunctionScan checks before it calls a function.
+void check_execute_privilege(Oid function) {
+  const AclResult result = function_aclcheck(function, GetUserId());
+  if (result != ACLCHECK_OK) aclcheck_error(result, OBJECT_FUNCTION, get_func_name(function));
+  InvokeFunctionExecuteHook(function);
+}
+
+/// CustomExecMethods::BeginCustomScan. Reads no table: EXPLAIN comes here too.
+void begin(CustomScanState* state, EState*, int) {
+  JoinNode* const node = from_state(state);
+  const CustomScan* const plan = castNode(CustomScan, state->ss.ps.plan);
+  const FuncExpr* const call = planned_call(plan);
+  check_execute_privilege(call->funcid);
+  FmgrInfo info;
+  fmgr_info(call->funcid, &info);
+  node->function = find_join_function(info.fn_addr);
+  if (node->function == nullptr)
+    elog(ERROR, "function %u is no join function any more", call->funcid);
+  node->arguments = ExecInitExprList(call->args, &state->ss.ps);
+  ListCell* cell;
+  foreach (cell, plan->custom_scan_tlist) {
+    const Var* const var = castNode(Var, lfirst_node(TargetEntry, cell)->expr);
+    if (var->varattno < 1 || var->varattno > kPairColumns)
+      elog(ERROR, "unexpected column %d of a join function", var->varattno);
+    node->offsets[node->column_count++] = kColumnOffsets[var->varattno - 1];
+  }
+  TupleTableSlot* const slot = state->ss.ss_ScanTupleSlot;
+  for (int i = 0; i < node->column_count; ++i) slot->tts_isnull[i] = false;
+}
+
+/// Evaluates the arguments and starts the join with them.
+void open_scan(JoinNode* node) {
+  ExprContext* const expressions = node->css.ss.ps.ps_ExprContext;
+  ResetExprContext(expressions);
+  const MemoryContext caller = MemoryContextSwitchTo(expressions->ecxt_per_tuple_memory);
+  NullableDatum values[kMaxJoinArguments];
+  int count = 0;
+  ListCell* cell;
+  foreach (cell, node->arguments) {
+    NullableDatum* const value = &values[count++];
+    value->value = ExecEvalExpr(static_cast<ExprState*>(lfirst(cell)), expressions, &value->isnull);
+  }
+  Assert(count == argument_positions(node->function).count);
+  const MemoryContext query = node->css.ss.ps.state->es_query_cxt;
+  JoinScan* const previous = node->scan;
+  node->scan = nullptr;  // an error below leaves it half gone
+  node->scan = previous == nullptr ? open_join_scan(query, node->function, values)
+                                   : reopen_join_scan(previous, values);
+  node->arguments_changed = false;
+  MemoryContextSwitchTo(caller);
+}
+
+/// Counts off the rows of a batch when nobody looks at their columns.
+bool next_empty_row(JoinNode* node) {
+  while (node->empty_rows == 0) {
+    if (!next_join_batch(node->scan)) return false;
+    node->empty_rows = node->scan->cursor.batch.pair_count;
+  }
+  --node->empty_rows;
+  return true;
+}
+
+bool next_row(JoinNode* node, TupleTableSlot* slot) {
+  JoinScan* const scan = node->scan;
+  if (node->column_count == 0) return next_empty_row(node);
+  if (!next_join_pair(scan)) return false;
+  for (int i = 0; i < node->column_count; ++i)
+    std::memcpy(&slot->tts_values[i], reinterpret_cast<const char*>(&scan->pair) + node->offsets[i],
+                sizeof(Datum));
+  return true;
+}
+
+/// The next row in the scan tuple slot, which is empty at the end.
+TupleTableSlot* fetch(JoinNode* node) {
+  if (node->scan == nullptr || node->arguments_changed) open_scan(node);
+  TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
+  ExecClearTuple(slot);
+  return next_row(node, slot) ? ExecStoreVirtualTuple(slot) : slot;
+}
+
+/// The next row that passes the filter, projected. Not ExecScan(): while another node rechecks a row that it
+/// waited for, that would take a node without a relation of its own for a remote join, and this one is none.
+TupleTableSlot* fetch_filtered(JoinNode* node) {
+  ScanState* const state = &node->css.ss;
+  ExprContext* const expressions = state->ps.ps_ExprContext;
+  ProjectionInfo* const projection = state->ps.ps_ProjInfo;
+  for (;;) {
+    CHECK_FOR_INTERRUPTS();
+    ResetExprContext(expressions);
+    TupleTableSlot* const slot = fetch(node);
+    if (TupIsNull(slot))
+      return projection == nullptr ? slot : ExecClearTuple(projection->pi_state.resultslot);
+    expressions->ecxt_scantuple = slot;
+    if (ExecQual(state->ps.qual, expressions))
+      return projection == nullptr ? slot : ExecProject(projection);
+    InstrCountFiltered1(state, 1);
+  }
+}
+
+/// CustomExecMethods::ExecCustomScan.
+TupleTableSlot* next(CustomScanState* state) {
+  JoinNode* const node = from_state(state);
+  const bool plain = state->ss.ps.qual == nullptr && state->ss.ps.ps_ProjInfo == nullptr;
+  return plain ? fetch(node) : fetch_filtered(node);
+}
+
+/// CustomExecMethods::ReScanCustomScan. Tables are read again only when an argument changed.
+void rescan(CustomScanState* state) {
+  JoinNode* const node = from_state(state);
+  ExecScanReScan(&state->ss);
+  node->empty_rows = 0;
+  if (node->scan == nullptr) return;
+  if (state->ss.ps.chgParam != nullptr)
+    node->arguments_changed = true;
+  else if (!node->arguments_changed)
+    rewind_join_scan(node->scan);
+}
+
+/// CustomExecMethods::EndCustomScan.
+void end(CustomScanState* state) {
+  JoinNode* const node = from_state(state);
+  if (node->scan != nullptr) close_join_scan(node->scan);
+  node->scan = nullptr;
+}
+
+const CustomExecMethods kExecMethods = {
+    .CustomName = kCustomScanName,
+    .BeginCustomScan = begin,
+    .ExecCustomScan = next,
+    .EndCustomScan = end,
+    .ReScanCustomScan = rescan,
+    .MarkPosCustomScan = nullptr,
+    .RestrPosCustomScan = nullptr,
+    .EstimateDSMCustomScan = nullptr,
+    .InitializeDSMCustomScan = nullptr,
+    .ReInitializeDSMCustomScan = nullptr,
+    .InitializeWorkerCustomScan = nullptr,
+    .ShutdownCustomScan = nullptr,
+    .ExplainCustomScan = explain_join_node,
+};
+
+}  // namespace
+
+Node* create_join_node(CustomScan*) {
+  JoinNode* const node =
+      reinterpret_cast<JoinNode*>(newNode(sizeof(JoinNode), T_CustomScanState));
+  node->css.methods = &kExecMethods;
+  return reinterpret_cast<Node*>(node);
+}
+
+}  // namespace gpujoin

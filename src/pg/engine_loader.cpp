@@ -1,0 +1,81 @@
+// Opens gpujoin_cuda.so the way PostgreSQL opens its JIT provider. It uses dlopen and not PostgreSQL's
+// load_external_function(): the object has no magic block, since it does not know PostgreSQL.
+#include "pg/engine_loader.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include "pg/compat.h"
+#include "pg/errors.h"
+#include "pg/settings.h"
+
+extern "C" {
+#include "miscadmin.h"
+}
+
+namespace gpujoin {
+namespace {
+
+enum class LoadState { kUntried, kLoaded, kFailed };
+
+LoadState cuda_state = LoadState::kUntried;
+const EngineTable* cuda_engine = nullptr;
+Status cuda_failure;
+
+constexpr const char* kUseCpu = "Set gpujoin.engine to \"auto\" or \"cpu\" to use the CPU.";
+
+/// Sets *engine, or says why not. What fails stays mapped: a driver that was started cannot be unloaded.
+Status load_cuda(const EngineTable** engine) {
+  char path[MAXPGPATH];
+  snprintf(path, sizeof path, "%s/gpujoin_cuda%s", pkglib_path, DLSUFFIX);
+  if (access(path, F_OK) != 0)
+    return make_status(StatusCode::kUnavailable, kUseCpu, "the cuda engine is not installed");
+  void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr)
+    return make_status(StatusCode::kUnavailable, kUseCpu, "could not load the cuda engine: %s",
+                       dlerror());
+  void* const symbol = dlsym(library, GPUJOIN_ENGINE_SYMBOL);
+  if (symbol == nullptr)
+    return make_status(StatusCode::kUnavailable, kUseCpu, "\"%s\" is not an engine of gpujoin", path);
+  const EngineTable* const table = reinterpret_cast<EngineEntry>(symbol)();
+  if (table->abi_version != kEngineAbiVersion)
+    return make_status(StatusCode::kUnavailable, "Install both from the same version of gpujoin.",
+                       "the cuda engine has interface version %u, but gpujoin needs %u",
+                       table->abi_version, kEngineAbiVersion);
+  DeviceInfo device;
+  std::uint32_t count = 0;
+  const Status status = table->probe(&device, 1, &count);
+  if (status.ok()) *engine = table;
+  return status;
+}
+
+/// Null when the engine cannot be used; cuda_failure says why.
+const EngineTable* get_cuda() {
+  if (cuda_state == LoadState::kUntried) {
+    cuda_failure = load_cuda(&cuda_engine);
+    cuda_state = cuda_failure.ok() ? LoadState::kLoaded : LoadState::kFailed;
+  }
+  return cuda_engine;
+}
+
+}  // namespace
+
+EngineChoice choose_engine() {
+  EngineChoice choice = {cpu_engine(), ""};
+  if (engine_preference() == EnginePreference::kCpu) return choice;
+  if (const EngineTable* const cuda = get_cuda()) {
+    choice.engine = cuda;
+  } else if (engine_preference() == EnginePreference::kCuda) {
+    raise_status(cuda_failure);
+  } else {
+    strlcpy(choice.fallback, cuda_failure.message, sizeof choice.fallback);
+  }
+  return choice;
+}
+
+EngineListing list_engine(int number) {
+  if (number == 0) return {"cpu", cpu_engine(), Status{}};
+  return {"cuda", get_cuda(), cuda_failure};
+}
+
+}  // namespace gpujoin

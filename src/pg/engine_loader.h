@@ -1,0 +1,29 @@
+// Which engines this backend has. An engine is loaded when it is first asked for, never in the postmaster,
+// and a failure is remembered for the life of the backend.
+#pragma once
+
+#include "engine/engine.h"
+
+namespace gpujoin {
+
+/// The engine that a join runs on, and, when it is not the one that `auto` prefers, why.
+struct EngineChoice {
+  const EngineTable* engine;
+  char fallback[sizeof(Status::message)];  ///< "" when nothing was given up
+};
+
+/// Follows gpujoin.engine. Raises an error when the engine asked for cannot be used.
+EngineChoice choose_engine();
+
+inline constexpr int kEngineCount = 2;
+
+struct EngineListing {
+  const char* name;
+  const EngineTable* engine;  ///< null: cannot be used, `status` says why
+  Status status;
+};
+
+/// Engine `number` of 0 .. kEngineCount - 1, loaded if it is not yet.
+EngineListing list_engine(int number);
+
+}  // namespace gpujoin

@@ -1,0 +1,34 @@
+// The one map from StatusCode to SQLSTATE.
+#include "pg/errors.h"
+
+#include "pg/compat.h"
+
+namespace gpujoin {
+namespace {
+
+int sqlstate_of(StatusCode code) {
+  switch (code) {
+    case StatusCode::kInvalidArgument:
+      return ERRCODE_INVALID_PARAMETER_VALUE;
+    case StatusCode::kMemoryLimit:
+      return ERRCODE_CONFIGURATION_LIMIT_EXCEEDED;
+    case StatusCode::kOutOfMemory:
+      return ERRCODE_OUT_OF_MEMORY;
+    case StatusCode::kUnavailable:
+      return ERRCODE_FEATURE_NOT_SUPPORTED;
+    case StatusCode::kDeviceFailure:
+      return ERRCODE_IO_ERROR;
+    default:
+      return ERRCODE_INTERNAL_ERROR;
+  }
+}
+
+}  // namespace
+
+void raise_status(const Status& status) {
+  ereport(ERROR, (errcode(sqlstate_of(status.code)), errmsg("%s", status.message),
+                  status.hint[0] != '\0' ? errhint("%s", status.hint) : 0));
+  pg_unreachable();
+}
+
+}  // namespace gpujoin

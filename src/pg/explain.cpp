@@ -1,0 +1,117 @@
+// What EXPLAIN says about the node. What an engine chose or measured is left out under COSTS OFF, times under
+// TIMING OFF, so that regression tests can show plans whatever they run on.
+#include "pg/custom_scan.h"
+
+extern "C" {
+#include "lib/stringinfo.h"
+#include "utils/builtins.h"
+#include "utils/float.h"
+#include "utils/lsyscache.h"
+}
+
+namespace gpujoin {
+namespace {
+
+/// The value of an argument if it is a constant other than NULL.
+const Const* constant_argument(const FuncExpr* call, int position) {
+  if (position < 0) return nullptr;
+  const Node* const argument = static_cast<const Node*>(list_nth(call->args, position));
+  if (!IsA(argument, Const)) return nullptr;
+  const Const* const constant = reinterpret_cast<const Const*>(argument);
+  return constant->constisnull ? nullptr : constant;
+}
+
+/// A number as short as it can be told, in every format: 0.5, not 0.500000.
+void explain_number(const char* label, double number, ExplainState* es) {
+  for (int digits = 0; digits <= 20; ++digits) {
+    char* const text = psprintf("%.*f", digits, number);
+    if (strtod(text, nullptr) != number) continue;
+    ExplainPropertyFloat(label, nullptr, number, digits, es);
+    return;
+  }
+  ExplainPropertyText(label, float8out_internal(number), es);
+}
+
+void explain_count(const char* label, std::uint64_t count, ExplainState* es) {
+  ExplainPropertyInteger(label, nullptr, static_cast<std::int64_t>(count), es);
+}
+
+void explain_text_argument(const char* label, const FuncExpr* call, int position,
+                           const char* otherwise, ExplainState* es) {
+  const Node* const argument = static_cast<const Node*>(list_nth(call->args, position));
+  if (!IsA(argument, Const)) return;
+  const Const* const constant = constant_argument(call, position);
+  ExplainPropertyText(label, constant ? TextDatumGetCString(constant->constvalue) : otherwise, es);
+}
+
+/// What is asked for, as far as it is known without running.
+void explain_call(const FuncExpr* call, const JoinFunction* function, ExplainState* es) {
+  const ArgumentPositions& at = argument_positions(function);
+  ExplainPropertyText("Join Method", function->self_join ? "Range Self-Join" : "Range Join", es);
+  const char* const labels[] = {function->self_join ? "Relation" : "Left Relation", "Right Relation"};
+  for (int side = 0; side < 2; ++side) {
+    const Const* const relation = constant_argument(call, at.relation[side]);
+    const char* const name =
+        relation ? get_rel_name(DatumGetObjectId(relation->constvalue)) : nullptr;
+    if (name != nullptr) ExplainPropertyText(labels[side], name, es);
+  }
+  explain_text_argument("Metric", call, at.metric, "l2", es);
+  if (at.pairs >= 0) explain_text_argument("Pair Selection", call, at.pairs, "all", es);
+  const Const* const eps = constant_argument(call, at.eps);
+  if (eps != nullptr) explain_number("Epsilon", DatumGetFloat8(eps->constvalue), es);
+}
+
+/// The grid's columns, counted from 1 as SQL does.
+void explain_strategy(const Strategy& strategy, ExplainState* es) {
+  ExplainPropertyText("Index", to_string(strategy.index), es);
+  explain_count("Indexed Dimensions", strategy.grid_dims, es);
+  List* columns = NIL;
+  for (std::uint32_t d = 0; d < strategy.grid_dims; ++d)
+    columns = lappend(columns, psprintf("%u", strategy.grid_columns[d] + 1));
+  if (columns != NIL) ExplainPropertyList("Indexed Columns", columns, es);
+  if (strategy.sort_column != kNoColumn)
+    explain_count("Sort Column", static_cast<std::uint64_t>(strategy.sort_column) + 1, es);
+  ExplainPropertyText("Access Pattern", to_string(strategy.access_pattern), es);
+  ExplainPropertyText("Cell Order", to_string(strategy.cell_order), es);
+  ExplainPropertyText("Strategy Reason", strategy.reason, es);
+}
+
+void explain_machine(const JoinReport& report, ExplainState* es) {
+  const JoinStats& stats = report.stats;
+  ExplainPropertyText("Engine", report.engine, es);
+  if (report.fallback[0] != '\0') ExplainPropertyText("Engine Fallback", report.fallback, es);
+  explain_count("Threads", stats.threads, es);
+  ExplainPropertyText("Instruction Set", stats.instruction_set, es);
+  explain_count("Batches", stats.batches, es);
+  explain_count("Candidate Pairs", stats.candidates, es);
+  explain_count("Rechecked Pairs", stats.rechecked, es);
+  ExplainPropertyInteger("Host Memory", "kB",
+                         static_cast<std::int64_t>((report.dataset_bytes + stats.memory_peak) / 1024), es);
+  if (stats.device_memory_peak > 0)
+    ExplainPropertyInteger("Device Memory", "kB",
+                           static_cast<std::int64_t>(stats.device_memory_peak / 1024), es);
+}
+
+void explain_times(const JoinReport& report, ExplainState* es) {
+  ExplainPropertyFloat("Read Time", "ms", report.read_ms, 3, es);
+  ExplainPropertyFloat("Index Time", "ms", report.stats.index_ms, 3, es);
+  ExplainPropertyFloat("Join Time", "ms", report.stats.join_ms, 3, es);
+}
+
+}  // namespace
+
+void explain_join_node(CustomScanState* state, List*, ExplainState* es) {
+  JoinNode* const node = reinterpret_cast<JoinNode*>(state);
+  explain_call(planned_call(castNode(CustomScan, state->ss.ps.plan)), node->function, es);
+  if (!es->analyze || node->scan == nullptr) return;
+  const JoinReport& report = report_join(node->scan);
+  if (report.engine == nullptr) return;  // a NULL argument: nothing ran
+  explain_count("Pairs", report.stats.pairs, es);
+  if (es->costs) {
+    explain_strategy(report.stats.strategy, es);
+    explain_machine(report, es);
+  }
+  if (es->timing) explain_times(report, es);
+}
+
+}  // namespace gpujoin

@@ -1,0 +1,17 @@
+// The module: its magic block, and what happens when a backend loads it.
+#include "pg/compat.h"
+#include "pg/custom_scan.h"
+#include "pg/settings.h"
+
+extern "C" {
+PG_MODULE_MAGIC;
+
+PGDLLEXPORT void _PG_init(void);
+}
+
+/// Runs once a backend, or once in the postmaster under shared_preload_libraries: no thread, no device and no
+/// engine is touched here.
+void _PG_init(void) {
+  gpujoin::define_settings();
+  gpujoin::install_custom_scan();
+}

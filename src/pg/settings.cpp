@@ -1,0 +1,129 @@
+// Definitions of the settings. What the machine gives where a setting is 0 is found in machine.cpp; what a knob
+// means is told in engine/request.h.
+#include "pg/settings.h"
+
+#include "pg/compat.h"
+#include "pg/machine.h"
+
+namespace gpujoin {
+namespace {
+
+constexpr int kMostThreads = 16;
+
+int engine = static_cast<int>(EnginePreference::kAuto);
+bool enable_customscan = true;
+int cpu_threads = 0;
+int host_memory_limit = 0;    // kB
+int device_memory_limit = 0;  // kB
+int index_method = static_cast<int>(IndexMethod::kAuto);
+int indexed_dimensions = 0;
+int reorder_dimensions = static_cast<int>(Switch::kAuto);
+int sort_unindexed = static_cast<int>(Switch::kAuto);
+int short_circuit = static_cast<int>(Switch::kAuto);
+int access_pattern = static_cast<int>(AccessPattern::kAuto);
+int cell_order = static_cast<int>(CellOrder::kAuto);
+int batch_pairs = 0;
+
+template <class E>
+constexpr config_enum_entry entry(const char* name, E value) {
+  return {name, static_cast<int>(value), false};
+}
+
+constexpr config_enum_entry kEnd = {nullptr, 0, false};
+
+const config_enum_entry kEngines[] = {entry("auto", EnginePreference::kAuto),
+                                      entry("cuda", EnginePreference::kCuda),
+                                      entry("cpu", EnginePreference::kCpu), kEnd};
+const config_enum_entry kSwitches[] = {entry("auto", Switch::kAuto), entry("on", Switch::kOn),
+                                       entry("off", Switch::kOff), kEnd};
+const config_enum_entry kIndexMethods[] = {entry("auto", IndexMethod::kAuto),
+                                           entry("grid", IndexMethod::kGrid),
+                                           entry("none", IndexMethod::kNone), kEnd};
+const config_enum_entry kAccessPatterns[] = {
+    entry("auto", AccessPattern::kAuto), entry("full", AccessPattern::kFull),
+    entry("linear_id", AccessPattern::kLinearId), entry("unicomp", AccessPattern::kUnicomp), kEnd};
+const config_enum_entry kCellOrders[] = {
+    entry("auto", CellOrder::kAuto), entry("linear", CellOrder::kLinear),
+    entry("zorder", CellOrder::kZOrder), entry("hilbert", CellOrder::kHilbert), kEnd};
+
+void define_enum(const char* name, const char* purpose, int* variable,
+                 const config_enum_entry* values) {
+  DefineCustomEnumVariable(name, purpose, nullptr, variable, *variable, values, PGC_USERSET, 0,
+                           nullptr, nullptr, nullptr);
+}
+
+void define_int(const char* name, const char* purpose, const char* detail, int* variable, int most,
+                GucContext who, int flags) {
+  DefineCustomIntVariable(name, purpose, detail, variable, *variable, 0, most, who, flags, nullptr,
+                          nullptr, nullptr);
+}
+
+}  // namespace
+
+// The bounds on threads and memory are the administrator's: only a superuser raises them.
+void define_settings() {
+  define_enum("gpujoin.engine", "Engine that runs similarity joins.", &engine, kEngines);
+  DefineCustomBoolVariable("gpujoin.enable_customscan",
+                           "Lets gpujoin's functions in FROM run as a streaming plan node.", nullptr,
+                           &enable_customscan, enable_customscan, PGC_USERSET, 0, nullptr, nullptr,
+                           nullptr);
+  define_int("gpujoin.cpu_threads", "Worker threads of a join on the CPU.",
+             "0 uses as many as the machine or its control group gives.", &cpu_threads, kMostThreads,
+             PGC_SUSET, 0);
+  define_int("gpujoin.host_memory_limit",
+             "Host memory that a join may hold, its copy of the tables included.",
+             "0 allows a quarter of the memory of the machine or its control group.",
+             &host_memory_limit, MAX_KILOBYTES, PGC_SUSET, GUC_UNIT_KB);
+  define_int("gpujoin.device_memory_limit", "Device memory that a join may hold.",
+             "0 sets no limit.", &device_memory_limit, MAX_KILOBYTES, PGC_SUSET, GUC_UNIT_KB);
+
+  define_enum("gpujoin.index", "Index that finds candidate pairs.", &index_method, kIndexMethods);
+  define_int("gpujoin.indexed_dimensions", "Dimensions that the grid indexes.", "0 chooses.",
+             &indexed_dimensions, kMaxGridDimensions, PGC_USERSET, 0);
+  define_enum("gpujoin.reorder_dimensions", "Whether the most selective dimensions come first.",
+              &reorder_dimensions, kSwitches);
+  define_enum("gpujoin.sort_unindexed", "Whether points of a cell are sorted by one more dimension.",
+              &sort_unindexed, kSwitches);
+  define_enum("gpujoin.short_circuit", "Whether a distance ends once it exceeds the threshold.",
+              &short_circuit, kSwitches);
+  define_enum("gpujoin.access_pattern", "Which neighboring cells a cell visits.", &access_pattern,
+              kAccessPatterns);
+  define_enum("gpujoin.cell_order", "Order of the grid's cells in memory.", &cell_order, kCellOrders);
+  define_int("gpujoin.batch_pairs", "Pairs that an engine hands over at a time.", "0 chooses.",
+             &batch_pairs, PG_INT32_MAX, PGC_USERSET, 0);
+  reserve_settings_prefix("gpujoin");
+}
+
+EnginePreference engine_preference() { return static_cast<EnginePreference>(engine); }
+
+bool customscan_enabled() { return enable_customscan; }
+
+Knobs knob_settings() {
+  Knobs knobs;
+  knobs.index = static_cast<IndexMethod>(index_method);
+  knobs.indexed_dimensions = static_cast<std::uint32_t>(indexed_dimensions);
+  knobs.reorder_dimensions = static_cast<Switch>(reorder_dimensions);
+  knobs.sort_unindexed = static_cast<Switch>(sort_unindexed);
+  knobs.short_circuit = static_cast<Switch>(short_circuit);
+  knobs.access_pattern = static_cast<AccessPattern>(access_pattern);
+  knobs.cell_order = static_cast<CellOrder>(cell_order);
+  knobs.batch_pairs = static_cast<std::uint64_t>(batch_pairs);
+  return knobs;
+}
+
+std::uint32_t thread_limit() {
+  if (cpu_threads > 0) return static_cast<std::uint32_t>(cpu_threads);
+  const int given = machine_threads();
+  return static_cast<std::uint32_t>(given < kMostThreads ? given : kMostThreads);
+}
+
+std::uint64_t host_memory_limit_bytes() {
+  if (host_memory_limit > 0) return static_cast<std::uint64_t>(host_memory_limit) * 1024;
+  return machine_memory_bytes() / 4;
+}
+
+std::uint64_t device_memory_limit_bytes() {
+  return static_cast<std::uint64_t>(device_memory_limit) * 1024;
+}
+
+}  // namespace gpujoin

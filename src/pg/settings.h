@@ -1,0 +1,27 @@
+// The settings below `gpujoin.`, as the rest of src/pg asks for them.
+#pragma once
+
+#include "engine/request.h"
+
+namespace gpujoin {
+
+enum class EnginePreference : int { kAuto, kCuda, kCpu };
+
+void define_settings();
+
+EnginePreference engine_preference();
+bool customscan_enabled();
+
+/// The techniques of the papers as the session wants them.
+Knobs knob_settings();
+
+/// Worker threads a join may use; at least 1.
+std::uint32_t thread_limit();
+
+/// Bytes of host memory that a join may hold, its copy of the tables included.
+std::uint64_t host_memory_limit_bytes();
+
+/// Bytes of device memory that a join may hold; 0 = no limit.
+std::uint64_t device_memory_limit_bytes();
+
+}  // namespace gpujoin

@@ -1,0 +1,77 @@
+// The planner support function of the join functions. Being called while a query is planned, it is also what
+// loads this library before the planner first asks for paths.
+#include "pg/estimate.h"
+
+extern "C" {
+#include "nodes/nodeFuncs.h"
+#include "nodes/supportnodes.h"
+#include "optimizer/optimizer.h"
+
+PG_FUNCTION_INFO_V1(gpujoin_support);
+}
+
+namespace gpujoin {
+namespace {
+
+/// Values of the call's arguments as far as the planner knows them; NULL where it does not.
+int known_values(PlannerInfo* root, const FuncExpr* call, NullableDatum* values, bool* known) {
+  int count = 0;
+  ListCell* cell;
+  foreach (cell, call->args) {
+    const Node* const value = estimate_expression_value(root, static_cast<Node*>(lfirst(cell)));
+    known[count] = IsA(value, Const);
+    const Const* const constant = reinterpret_cast<const Const*>(value);
+    values[count] = {known[count] ? constant->constvalue : 0,
+                     !known[count] || constant->constisnull};
+    ++count;
+  }
+  return count;
+}
+
+/// False when the tables are not known. Errors in constant arguments come up here already, as they do when
+/// the planner evaluates any other constant expression.
+bool estimate_call(PlannerInfo* root, Node* node, JoinEstimate* estimate) {
+  if (root == nullptr || node == nullptr || !IsA(node, FuncExpr)) return false;
+  const FuncExpr* const call = castNode(FuncExpr, node);
+  FmgrInfo info;
+  fmgr_info(call->funcid, &info);
+  const JoinFunction* const function = find_join_function(info.fn_addr);
+  NullableDatum values[kMaxJoinArguments];
+  bool known[kMaxJoinArguments];
+  if (function == nullptr || list_length(call->args) > kMaxJoinArguments) return false;
+  const ArgumentPositions& at = argument_positions(function);
+  if (known_values(root, call, values, known) != at.count) return false;
+  if (!known[at.relation[0]] || (at.relation[1] >= 0 && !known[at.relation[1]])) return false;
+  const bool eps_known = known[at.eps];
+  if (!eps_known) values[at.eps] = {Float8GetDatum(0), false};
+  const JoinArguments arguments = read_arguments(function, values);
+  if (arguments.no_rows)
+    *estimate = {1, 0};
+  else
+    *estimate = estimate_join(arguments, eps_known);
+  return true;
+}
+
+}  // namespace
+}  // namespace gpujoin
+
+extern "C" PGDLLEXPORT Datum gpujoin_support(PG_FUNCTION_ARGS) {
+  Node* const request = static_cast<Node*>(static_cast<void*>(PG_GETARG_POINTER(0)));
+  gpujoin::JoinEstimate estimate;
+  Node* answer = nullptr;
+  if (IsA(request, SupportRequestRows)) {
+    SupportRequestRows* const rows = reinterpret_cast<SupportRequestRows*>(request);
+    if (gpujoin::estimate_call(rows->root, rows->node, &estimate)) {
+      rows->rows = estimate.rows;
+      answer = request;
+    }
+  } else if (IsA(request, SupportRequestCost)) {
+    SupportRequestCost* const cost = reinterpret_cast<SupportRequestCost*>(request);
+    if (gpujoin::estimate_call(cost->root, cost->node, &estimate)) {
+      cost->startup = 0;
+      cost->per_tuple = estimate.cost;
+      answer = request;
+    }
+  }
+  PG_RETURN_POINTER(answer);
+}

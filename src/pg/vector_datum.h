@@ -1,0 +1,54 @@
+// A float4[] or float8[] datum seen as a vector, without copying or aligning it. Detoasting and errors are the
+// callers'.
+#pragma once
+
+#include "pg/compat.h"
+
+extern "C" {
+#include "utils/array.h"
+}
+
+namespace gpujoin {
+
+/// A number at any address: short varlenas are not aligned.
+template <class T>
+struct Unaligned {
+  char bytes[sizeof(T)];
+
+  operator double() const {
+    T value;
+    std::memcpy(&value, bytes, sizeof value);
+    return static_cast<double>(value);
+  }
+};
+
+enum class VectorProblem { kNone, kEmpty, kMultidimensional, kNullElement };
+
+struct VectorView {
+  VectorProblem problem;
+  int dims;            ///< number of elements; of a multidimensional array, its number of dimensions
+  const char* data;    ///< dims elements, maybe unaligned
+};
+
+/// `array` is detoasted, with a header of one byte or four. An array is laid out as: varlena header, ndim,
+/// dataoffset, element type, dimensions, lower bounds, null bitmap if dataoffset is not 0, elements. Counted
+/// from the end of the header, all but the elements lie where a four-byte header would have them less 4.
+inline VectorView view_vector(const struct varlena* array) {
+  const char* const after_header = VARDATA_ANY(array) - VARHDRSZ;
+  ArrayType head;
+  std::memcpy(reinterpret_cast<char*>(&head) + VARHDRSZ, after_header + VARHDRSZ,
+              sizeof head - VARHDRSZ);
+  if (head.ndim == 0) return {VectorProblem::kEmpty, 0, nullptr};
+  if (head.ndim != 1) return {VectorProblem::kMultidimensional, head.ndim, nullptr};
+  int dims;
+  std::memcpy(&dims, after_header + sizeof head, sizeof dims);
+  if (head.dataoffset == 0)
+    return {VectorProblem::kNone, dims, after_header + ARR_OVERHEAD_NONULLS(1)};
+  // A null bitmap may outlive its last null.
+  const char* const bitmap = after_header + sizeof head + 2 * sizeof(int);
+  for (int i = 0; i < dims; ++i)
+    if ((bitmap[i / 8] >> (i % 8) & 1) == 0) return {VectorProblem::kNullElement, dims, nullptr};
+  return {VectorProblem::kNone, dims, after_header + head.dataoffset};
+}
+
+}  // namespace gpujoin

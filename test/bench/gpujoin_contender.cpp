@@ -1,0 +1,85 @@
+// gpujoin's CPU engine, asked for each kind of output.
+#include <cstdio>
+#include <cstdlib>
+
+#include "contenders.h"
+#include "engine/engine.h"
+#include "engine/pair_cursor.h"
+
+namespace gpujoin::bench {
+namespace {
+
+void stop_unless(bool good, const Status& status) {
+  if (good) return;
+  std::fprintf(stderr, "gpujoin_bench: %s\n", status.message);
+  std::exit(1);
+}
+
+void ignore(const ResultBatch&) {}
+
+/// Pulls every batch and shows it to `consume`.
+template <class Consume>
+Outcome run(const Dataset& points, double eps, unsigned threads, Output output, Consume consume) {
+  const EngineTable& engine = *cpu_engine();
+  JoinRequest request{};
+  request.left = points;
+  request.self_join = true;
+  request.metric = Metric::kL2;
+  request.eps = eps;
+  request.pairs = PairSelection::kAll;
+  request.output = output;
+  request.threads = threads;
+
+  Join* join = nullptr;
+  Status status = engine.open(&request, &join);
+  stop_unless(status.ok(), status);
+  Outcome outcome;
+  ResultBatch batch;
+  while ((status = engine.next_batch(join, &batch)).ok()) {
+    outcome.pairs += batch.pair_count;
+    consume(batch);
+  }
+  stop_unless(status.code == StatusCode::kEnd, status);
+  JoinStats stats;
+  engine.stats(join, &stats);
+  engine.close(join);
+  outcome.index_ms = stats.index_ms;
+  static char runs_on[sizeof(stats.instruction_set)];
+  std::snprintf(runs_on, sizeof(runs_on), "%s", stats.instruction_set);
+  outcome.runs_on = runs_on;
+  return outcome;
+}
+
+}  // namespace
+
+Outcome gpujoin_total(const Dataset& points, double eps, unsigned threads) {
+  return run(points, eps, threads, Output::kTotal, ignore);
+}
+
+Outcome gpujoin_counts(const Dataset& points, double eps, unsigned threads) {
+  return run(points, eps, threads, Output::kCountPerRow, ignore);
+}
+
+Outcome gpujoin_pairs(const Dataset& points, double eps, unsigned threads) {
+  return run(points, eps, threads, Output::kPairs, ignore);
+}
+
+Outcome gpujoin_distances(const Dataset& points, double eps, unsigned threads) {
+  return run(points, eps, threads, Output::kPairsWithDistances, ignore);
+}
+
+Outcome gpujoin_id_pairs(const Dataset& points, double eps, unsigned threads) {
+  std::uint64_t count = 0;
+  volatile std::int64_t sum = 0;
+  Outcome outcome = run(points, eps, threads, Output::kPairs, [&](const ResultBatch& batch) {
+    PairCursor cursor;
+    cursor.start(batch, PairSelection::kAll);
+    std::int64_t own = 0;
+    for (IdPair pair{}; cursor.next(&pair); ++count) own += pair.id1 ^ pair.id2;
+    sum = sum + own;
+  });
+  outcome.pairs = count;
+  return outcome;
+}
+
+}  // namespace gpujoin::bench

@@ -1,0 +1,167 @@
+// Every allocation an engine makes fails once: the join must report kOutOfMemory or survive with
+// the right answer, leave nothing behind, and the next join must work.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "allocation_hooks.h"
+#include "engine_harness.h"
+#include "points.h"
+
+namespace gpujoin::test {
+namespace {
+
+class AllocationFailures : public EngineTest {
+ protected:
+  /// A run in which the `nth` allocation fails. Only the engine's own allocations are meant: those
+  /// of this test neither fail nor count.
+  RunResult run_failing(const JoinRequest& request, std::uint64_t nth, Failing failing,
+                        bool* happened) {
+    RunResult result;
+    const AllocationFailure failure(nth, failing);
+    Join* join = nullptr;
+    result.status = engine().open(&request, &join);
+    while (result.status.ok()) {
+      ResultBatch batch{};
+      result.status = engine().next_batch(join, &batch);
+      const NoAllocationFailure own;
+      if (result.status.ok()) collect(request, batch, &result);
+    }
+    const NoAllocationFailure own;
+    if (join != nullptr) {
+      engine().stats(join, &result.stats);
+      engine().close(join);
+    }
+    *happened = failure.happened();
+    std::sort(result.pairs.begin(), result.pairs.end());
+    std::sort(result.counts.begin(), result.counts.end());
+    return result;
+  }
+
+  void expect_survival(const JoinRequest& request, const Oracle& oracle, Failing failing) {
+    ASSERT_TRUE(matches_oracle(run_join(engine(), request), request,
+                               oracle));  // whatever is made once, is made now
+    std::uint64_t failed_runs = 0;
+    for (std::uint64_t nth = 0;; ++nth) {
+      const std::int64_t before = live_allocations();
+      bool happened = false;
+      {
+        const RunResult result = run_failing(request, nth, failing, &happened);
+        if (result.status.code == StatusCode::kOutOfMemory) {
+          ++failed_runs;
+          ASSERT_STRNE(result.status.message, "");
+        } else {
+          ASSERT_TRUE(matches_oracle(result, request, oracle)) << "allocation " << nth;
+        }
+      }
+      ASSERT_EQ(live_allocations(), before) << "leaked when allocation " << nth << " failed";
+      if (!happened) break;
+      ASSERT_LT(nth, 100000u);
+    }
+    EXPECT_GT(failed_runs, 10u) << "no allocation of the engine was made to fail";
+    EXPECT_TRUE(matches_oracle(run_join(engine(), request), request, oracle))
+        << "the join after the failures";
+  }
+
+  void expect_survival(const JoinRequest& request, const Oracle& oracle) {
+    expect_survival(request, oracle, Failing::kOnlyThis);
+    expect_survival(request, oracle, Failing::kThisAndAllLater);
+  }
+};
+GPUJOIN_ON_EVERY_ENGINE(AllocationFailures);
+
+TEST_P(AllocationFailures, pairs_of_a_self_join) {
+  Random random(101);
+  const Points points(3, make_values(Shape::kClustered, random, 100, 3));
+  const Oracle oracle(points, nullptr, Metric::kL2, 1);
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 1);
+  request.knobs.batch_pairs = 50;
+  request.threads = 3;
+  expect_survival(request, oracle);
+}
+
+TEST_P(AllocationFailures, distances_of_a_screened_join_of_two) {
+  Random random(102);
+  const Points left(12, make_values(Shape::kLattice, random, 60, 12), ScalarType::kFloat32);
+  const Points right(12, make_values(Shape::kLattice, random, 50, 12), ScalarType::kFloat32);
+  const double eps = std::sqrt(20.0);
+  const Oracle oracle(left, &right, Metric::kL2, eps);
+  JoinRequest request = make_request(left, &right, Metric::kL2, eps);
+  request.output = Output::kPairsWithDistances;
+  request.knobs.index = IndexMethod::kGrid;
+  expect_survival(request, oracle);
+}
+
+TEST_P(AllocationFailures, counts_and_total) {
+  Random random(103);
+  const Points points(2, make_values(Shape::kExponential, random, 80, 2));
+  const Oracle oracle(points, nullptr, Metric::kL1, 2);
+  JoinRequest request = make_request(points, nullptr, Metric::kL1, 2);
+  request.output = Output::kCountPerRow;
+  request.pairs = PairSelection::kUnordered;
+  expect_survival(request, oracle, Failing::kOnlyThis);
+  request.output = Output::kTotal;
+  request.knobs.index = IndexMethod::kNone;
+  expect_survival(request, oracle, Failing::kOnlyThis);
+}
+
+TEST_P(AllocationFailures, a_dataset_large_enough_to_be_sorted_in_parallel) {
+  // Pairs of equal values at the distance of half the rows.
+  constexpr std::uint64_t kRows = 20000;
+  std::vector<double> values(kRows);
+  for (std::uint64_t row = 0; row < kRows; ++row)
+    values[row] = static_cast<double>(row * 7919 % (kRows / 2));
+  const Points points(1, values);
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 0);
+  request.output = Output::kTotal;
+  const RunResult clean = run_join(engine(), request);
+  ASSERT_EQ(clean.total, 2 * kRows);
+  bool happened = true;
+  for (std::uint64_t nth = 0; happened; ++nth) {
+    const std::int64_t before = live_allocations();
+    const RunResult result = run_failing(request, nth, Failing::kOnlyThis, &happened);
+    if (result.status.code != StatusCode::kOutOfMemory) {
+      ASSERT_EQ(result.status.code, StatusCode::kEnd)
+          << "allocation " << nth << ": " << result.status.message;
+      ASSERT_EQ(result.total, 2 * kRows) << "allocation " << nth;
+    }
+    ASSERT_EQ(live_allocations(), before) << "leaked when allocation " << nth << " failed";
+  }
+}
+
+TEST(AllocationHooks, fail_the_nth_allocation_and_no_other) {
+  bool first = false, second = false, third = false;
+  {
+    const AllocationFailure failure(1, Failing::kOnlyThis);
+    // Called by name, for a new-expression may be optimised away.
+    void* const a = ::operator new(8, std::nothrow);
+    void* const b = ::operator new (8, std::align_val_t{64}, std::nothrow);
+    void* const c = ::operator new[](8, std::nothrow);
+    first = a == nullptr;
+    second = b == nullptr;
+    third = c == nullptr;
+    ::operator delete(a, std::nothrow);
+    ::operator delete (b, std::align_val_t{64}, std::nothrow);
+    ::operator delete[](c, std::nothrow);
+    EXPECT_TRUE(failure.happened());
+  }
+  EXPECT_FALSE(first);
+  EXPECT_TRUE(second);
+  EXPECT_FALSE(third);
+}
+
+TEST(AllocationHooks, count_what_lives) {
+  const std::int64_t before = live_allocations();
+  void* const memory = ::operator new(100);
+  const std::int64_t between = live_allocations();
+  ::operator delete(memory);
+  EXPECT_EQ(between, before + 1);
+  EXPECT_EQ(live_allocations(), before);
+}
+
+}  // namespace
+}  // namespace gpujoin::test

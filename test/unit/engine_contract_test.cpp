@@ -1,0 +1,222 @@
+// The contract of engine/engine.h that is not about results: the table, the machine, invalid
+// requests, and interruptions.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "allocation_hooks.h"
+#include "engine_harness.h"
+#include "points.h"
+
+namespace gpujoin::test {
+namespace {
+
+class EngineContract : public EngineTest {
+ protected:
+  EngineContract() : points_(2, {0, 0, 1, 1, 2, 2}) {}
+
+  JoinRequest valid() const { return make_request(points_, nullptr, Metric::kL2, 1); }
+
+  void expect_invalid(const JoinRequest& request, const char* mentions) {
+    Join* join = reinterpret_cast<Join*>(&join);
+    const std::int64_t before = live_allocations();
+    const Status status = engine().open(&request, &join);
+    EXPECT_EQ(status.code, StatusCode::kInvalidArgument) << mentions;
+    EXPECT_NE(std::strstr(status.message, mentions), nullptr) << status.message;
+    EXPECT_EQ(join, nullptr);
+    EXPECT_EQ(live_allocations(), before);
+  }
+
+  Points points_;
+};
+GPUJOIN_ON_EVERY_ENGINE(EngineContract);
+
+TEST_P(EngineContract, the_table_is_complete) {
+  EXPECT_EQ(engine().abi_version, kEngineAbiVersion);
+  ASSERT_NE(engine().name, nullptr);
+  EXPECT_STRNE(engine().name, "");
+  EXPECT_NE(engine().probe, nullptr);
+  EXPECT_NE(engine().open, nullptr);
+  EXPECT_NE(engine().next_batch, nullptr);
+  EXPECT_NE(engine().stats, nullptr);
+  EXPECT_NE(engine().close, nullptr);
+}
+
+TEST_P(EngineContract, probe_describes_a_device) {
+  DeviceInfo device;
+  std::memset(&device, 0x7f, sizeof device);
+  std::uint32_t count = 0;
+  ASSERT_TRUE(engine().probe(&device, 1, &count).ok());
+  EXPECT_GE(count, 1u);
+  EXPECT_LT(strnlen(device.name, sizeof device.name), sizeof device.name);
+  EXPECT_LT(strnlen(device.detail, sizeof device.detail), sizeof device.detail);
+  EXPECT_STRNE(device.name, "");
+  EXPECT_STRNE(device.detail, "");
+  EXPECT_GE(device.parallelism, 1u);
+  EXPECT_GT(device.memory_bytes, std::uint64_t{1} << 20);
+}
+
+TEST_P(EngineContract, probe_writes_no_more_than_its_capacity) {
+  std::uint32_t count = 0;
+  EXPECT_TRUE(engine().probe(nullptr, 0, &count).ok());
+}
+
+TEST_P(EngineContract, eps_must_be_finite_and_not_negative) {
+  for (const double eps : {kNan, kInf, -kInf, -1.0, -kDenormal}) {
+    JoinRequest request = valid();
+    request.eps = eps;
+    expect_invalid(request, "eps");
+  }
+}
+
+TEST_P(EngineContract, dimensions_must_be_within_bounds) {
+  JoinRequest request = valid();
+  request.left.dims = 0;
+  expect_invalid(request, "dimensions");
+  request.left.dims = kMaxDimensions + 1;
+  expect_invalid(request, "dimensions");
+  request.left.dims = ~0u;
+  expect_invalid(request, "dimensions");
+  request = make_request(points_, &points_, Metric::kL2, 1);
+  request.right.dims = 0;
+  expect_invalid(request, "right");
+}
+
+TEST_P(EngineContract, rows_must_be_numbered_in_32_bits) {
+  JoinRequest request = valid();
+  request.left.rows = kMaxRows + 1;
+  expect_invalid(request, "rows");
+}
+
+TEST_P(EngineContract, both_sides_must_have_the_same_dimensions) {
+  const Points other(3, {0, 0, 0});
+  expect_invalid(make_request(points_, &other, Metric::kL2, 1), "dimensions");
+}
+
+TEST_P(EngineContract, both_sides_must_have_the_same_scalar_type) {
+  const Points other(2, {0, 0}, ScalarType::kFloat32);
+  expect_invalid(make_request(points_, &other, Metric::kL2, 1), "scalar");
+}
+
+TEST_P(EngineContract, joins_of_two_datasets_know_all_pairs_only) {
+  for (const PairSelection pairs : {PairSelection::kDistinct, PairSelection::kUnordered}) {
+    JoinRequest request = make_request(points_, &points_, Metric::kL2, 1);
+    request.pairs = pairs;
+    expect_invalid(request, "pairs");
+  }
+}
+
+TEST_P(EngineContract, a_join_after_an_invalid_one_works) {
+  JoinRequest request = valid();
+  request.eps = -1;
+  expect_invalid(request, "eps");
+  EXPECT_TRUE(matches_oracle(run_join(engine(), valid()), valid(),
+                             Oracle(points_, nullptr, Metric::kL2, 1)));
+}
+
+TEST_P(EngineContract, joins_may_be_open_at_the_same_time) {
+  Random random(121);
+  const Points first(2, make_values(Shape::kUniform, random, 200, 2));
+  const Points second(5, make_values(Shape::kLattice, random, 150, 5));
+  JoinRequest requests[] = {make_request(first, nullptr, Metric::kL2, 20),
+                            make_request(second, nullptr, Metric::kL1, 3)};
+  RunResult results[2];
+  Join* joins[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    requests[i].knobs.batch_pairs = 100;
+    ASSERT_TRUE(engine().open(&requests[i], &joins[i]).ok());
+  }
+  while (results[0].status.ok() || results[1].status.ok()) {
+    for (int i = 0; i < 2; ++i) {
+      if (!results[i].status.ok()) continue;
+      ResultBatch batch{};
+      results[i].status = engine().next_batch(joins[i], &batch);
+      if (results[i].status.ok()) collect(requests[i], batch, &results[i]);
+    }
+  }
+  for (int i = 0; i < 2; ++i) {
+    engine().stats(joins[i], &results[i].stats);
+    engine().close(joins[i]);
+    std::sort(results[i].pairs.begin(), results[i].pairs.end());
+  }
+  EXPECT_TRUE(matches_oracle(results[0], requests[0], Oracle(first, nullptr, Metric::kL2, 20)));
+  EXPECT_TRUE(matches_oracle(results[1], requests[1], Oracle(second, nullptr, Metric::kL1, 3)));
+}
+
+/// Work enough that an engine cannot be done before it looks at its flag: brute force, and nothing
+/// to deliver before the end.
+class EngineInterrupts : public EngineTest {
+ protected:
+  EngineInterrupts() : points_(1, std::vector<double>(kRows, 2.0)) {
+    request_ = make_request(points_, nullptr, Metric::kL2, 1);
+    request_.output = Output::kTotal;
+    request_.threads = 1;
+    request_.knobs.index = IndexMethod::kNone;
+    request_.interrupt = &flag_;
+  }
+
+  static constexpr std::uint64_t kRows = 50000;
+  Points points_;
+  volatile int flag_ = 0;
+  JoinRequest request_;
+};
+GPUJOIN_ON_EVERY_ENGINE(EngineInterrupts);
+
+TEST_P(EngineInterrupts, a_flag_raised_from_the_start_interrupts) {
+  flag_ = 1;
+  Join* join = nullptr;
+  ASSERT_TRUE(engine().open(&request_, &join).ok());
+  ResultBatch batch{};
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(engine().next_batch(join, &batch).code, StatusCode::kInterrupted);
+  flag_ = 0;
+  ASSERT_TRUE(engine().next_batch(join, &batch).ok());
+  EXPECT_EQ(batch.pair_count, kRows * kRows);
+  EXPECT_EQ(engine().next_batch(join, &batch).code, StatusCode::kEnd);
+  engine().close(join);
+}
+
+TEST_P(EngineInterrupts, an_interrupted_join_can_be_closed) {
+  flag_ = 1;
+  const std::int64_t before = live_allocations();
+  Join* join = nullptr;
+  ASSERT_TRUE(engine().open(&request_, &join).ok());
+  ResultBatch batch{};
+  EXPECT_EQ(engine().next_batch(join, &batch).code, StatusCode::kInterrupted);
+  JoinStats stats{};
+  engine().stats(join, &stats);
+  engine().close(join);
+  EXPECT_LT(stats.candidates, kRows * kRows / 2) << "interrupted only when all was done";
+  EXPECT_EQ(live_allocations(), before);
+}
+
+TEST_P(EngineInterrupts, a_flag_raised_at_any_moment_loses_nothing) {
+  Random random(122);
+  const Points points(2, make_values(Shape::kClustered, random, 400, 2));
+  const Oracle oracle(points, nullptr, Metric::kL2, 1);
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 1);
+  request.interrupt = &flag_;
+  std::atomic<bool> done{false};
+  std::thread raiser([&] {
+    Random moments(123);
+    while (!done) {
+      flag_ = 1;
+      std::this_thread::sleep_for(std::chrono::microseconds(moments.index(300)));
+    }
+  });
+  for (int run = 0; run < 60; ++run) {
+    request.knobs.batch_pairs = run % 2 ? 20 : 0;
+    request.knobs.index = run % 3 ? IndexMethod::kGrid : IndexMethod::kNone;
+    EXPECT_TRUE(matches_oracle(run_join(engine(), request, &flag_), request, oracle));
+  }
+  done = true;
+  raiser.join();
+}
+
+}  // namespace
+}  // namespace gpujoin::test

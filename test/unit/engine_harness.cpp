@@ -1,0 +1,219 @@
+#include "engine_harness.h"
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+namespace gpujoin::test {
+namespace {
+
+const char* name_of(PairSelection pairs) {
+  return pairs == PairSelection::kAll        ? "all"
+         : pairs == PairSelection::kDistinct ? "distinct"
+                                             : "unordered";
+}
+
+const char* name_of(Output output) {
+  switch (output) {
+    case Output::kPairs:
+      return "pairs";
+    case Output::kPairsWithDistances:
+      return "distances";
+    case Output::kCountPerRow:
+      return "counts";
+    default:
+      return "total";
+  }
+}
+
+const char* name_of(Switch value) {
+  return value == Switch::kAuto ? "auto" : value == Switch::kOn ? "on" : "off";
+}
+
+/// Counts by id: which of several rows with one id a count belongs to is not told by ids alone.
+std::map<std::int64_t, std::uint64_t> by_id(const std::vector<RowCount>& counts) {
+  std::map<std::int64_t, std::uint64_t> sums;
+  for (const RowCount& row : counts) sums[row.id] += row.count;
+  return sums;
+}
+
+testing::AssertionResult same_pairs(const std::vector<FoundPair>& got,
+                                    const std::vector<FoundPair>& expected) {
+  if (got == expected) return testing::AssertionSuccess();
+  testing::AssertionResult failure = testing::AssertionFailure();
+  failure << got.size() << " pairs where the oracle has " << expected.size();
+  const auto [g, e] = std::mismatch(got.begin(), got.end(), expected.begin(), expected.end());
+  if (g != got.end())
+    failure << "; got (" << g->id1 << ", " << g->id2 << ", " << g->distance << ")";
+  if (e != expected.end())
+    failure << "; expected (" << e->id1 << ", " << e->id2 << ", " << e->distance << ")";
+  return failure;
+}
+
+void collect_pairs(const JoinRequest& request, const ResultBatch& batch, RunResult* result) {
+  const std::uint64_t right_rows = request.self_join ? request.left.rows : request.right.rows;
+  ASSERT_TRUE(batch.row_count == 0 || batch.offsets[0] == 0);
+  for (std::uint64_t i = 0; i < batch.row_count; ++i) {
+    ASSERT_LT(batch.rows[i], request.left.rows);
+    ASSERT_LE(batch.offsets[i], batch.offsets[i + 1]);
+    for (std::uint64_t at = batch.offsets[i]; at < batch.offsets[i + 1]; ++at)
+      ASSERT_LT(batch.neighbors[at], right_rows);
+  }
+  ASSERT_EQ(batch.distances != nullptr || batch.pair_count == 0,
+            request.output == Output::kPairsWithDistances || batch.pair_count == 0);
+  PairCursor cursor;
+  cursor.start(batch, request.pairs);
+  const std::size_t before = result->pairs.size();
+  IdPair pair{};
+  while (cursor.next(&pair)) {
+    if (batch.distances == nullptr) pair.distance = 0;
+    result->pairs.push_back({pair.id1, pair.id2, pair.distance});
+  }
+  ASSERT_EQ(result->pairs.size() - before, batch.pair_count);
+}
+
+}  // namespace
+
+void collect(const JoinRequest& request, const ResultBatch& batch, RunResult* result) {
+  ++result->batches;
+  result->total += batch.pair_count;
+  result->largest_batch = std::max(result->largest_batch, batch.pair_count);
+  if (request.output == Output::kTotal) return;
+  if (request.output != Output::kCountPerRow) {
+    collect_pairs(request, batch, result);
+    return;
+  }
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 0; i < batch.row_count; ++i) {
+    ASSERT_LT(batch.rows[i], request.left.rows);
+    result->counts.push_back({batch.left_ids[batch.rows[i]], batch.counts[i]});
+    sum += batch.counts[i];
+  }
+  ASSERT_EQ(sum, batch.pair_count);
+}
+
+RunResult run_join(const EngineTable& engine, const JoinRequest& request, volatile int* interrupt) {
+  RunResult result;
+  Join* join = nullptr;
+  result.status = engine.open(&request, &join);
+  if (!result.status.ok()) {
+    EXPECT_EQ(join, nullptr) << "a failed open left a join behind";
+    return result;
+  }
+  for (;;) {
+    ResultBatch batch{};
+    result.status = engine.next_batch(join, &batch);
+    if (result.status.code == StatusCode::kInterrupted && interrupt != nullptr) {
+      ++result.interruptions;
+      *interrupt = 0;
+      continue;
+    }
+    if (!result.status.ok()) break;
+    collect(request, batch, &result);
+    if (testing::Test::HasFatalFailure()) break;
+  }
+  engine.stats(join, &result.stats);
+  engine.close(join);
+  std::sort(result.pairs.begin(), result.pairs.end());
+  std::sort(result.counts.begin(), result.counts.end());
+  return result;
+}
+
+testing::AssertionResult matches_oracle(const RunResult& result, const JoinRequest& request,
+                                        const Oracle& oracle) {
+  if (result.status.code != StatusCode::kEnd)
+    return testing::AssertionFailure() << "status " << static_cast<int>(result.status.code) << ": "
+                                       << result.status.message << "\n  " << describe(request);
+  testing::AssertionResult same = testing::AssertionSuccess();
+  if (result.total != oracle.total(request.pairs)) {
+    same = testing::AssertionFailure() << "total " << result.total << ", the oracle has "
+                                       << oracle.total(request.pairs) << "; ";
+  }
+  if (request.output == Output::kPairs || request.output == Output::kPairsWithDistances) {
+    const testing::AssertionResult pairs = same_pairs(
+        result.pairs, oracle.pairs(request.pairs, request.output == Output::kPairsWithDistances));
+    if (!pairs) same = testing::AssertionFailure() << pairs.message();
+  } else if (request.output == Output::kCountPerRow) {
+    const std::vector<RowCount> expected = oracle.counts(request.pairs);
+    const bool equal =
+        request.pairs == PairSelection::kUnordered
+            ? result.counts.size() == expected.size() && by_id(result.counts) == by_id(expected)
+            : result.counts == expected;
+    if (!equal) same = testing::AssertionFailure() << "counts differ; total " << result.total;
+  }
+  if (result.stats.pairs != result.total)
+    same = testing::AssertionFailure()
+           << "stats say " << result.stats.pairs << " pairs, batches " << result.total;
+  return same ? same : testing::AssertionFailure() << same.message() << "\n  " << describe(request);
+}
+
+testing::AssertionResult every_output_matches(const EngineTable& engine, JoinRequest request,
+                                              const Oracle& oracle) {
+  for (const Output output :
+       {Output::kPairs, Output::kPairsWithDistances, Output::kCountPerRow, Output::kTotal}) {
+    for (const PairSelection pairs :
+         {PairSelection::kAll, PairSelection::kDistinct, PairSelection::kUnordered}) {
+      if (!request.self_join && pairs != PairSelection::kAll) continue;
+      request.output = output;
+      request.pairs = pairs;
+      const testing::AssertionResult same =
+          matches_oracle(run_join(engine, request), request, oracle);
+      if (!same) return same;
+    }
+  }
+  return testing::AssertionSuccess();
+}
+
+testing::AssertionResult every_plan_matches(const EngineTable& engine, const Points& left,
+                                            const Points* right, Metric metric, double eps) {
+  const Oracle oracle(left, right, metric, eps);
+  JoinRequest request = make_request(left, right, metric, eps);
+  std::vector<Knobs> plans(7);
+  for (std::size_t i = 1; i < plans.size(); ++i) plans[i].batch_pairs = 100;
+  plans[1].index = IndexMethod::kNone;
+  plans[2].index = IndexMethod::kGrid;
+  plans[2].indexed_dimensions = 1;
+  plans[3].index = IndexMethod::kGrid;
+  plans[3].indexed_dimensions = kMaxGridDimensions;
+  plans[3].access_pattern = AccessPattern::kUnicomp;
+  plans[3].cell_order = CellOrder::kHilbert;
+  plans[4].index = IndexMethod::kGrid;
+  plans[4].indexed_dimensions = 2;
+  plans[4].sort_unindexed = Switch::kOff;
+  plans[4].access_pattern = AccessPattern::kFull;
+  plans[4].cell_order = CellOrder::kZOrder;
+  plans[5].index = IndexMethod::kGrid;
+  plans[5].short_circuit = Switch::kOn;
+  plans[6].index = IndexMethod::kGrid;
+  plans[6].short_circuit = Switch::kOn;
+  plans[6].reorder_dimensions = Switch::kOff;
+  plans[6].batch_pairs = 3;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    request.knobs = plans[i];
+    request.threads = 1 + i % 2;
+    const testing::AssertionResult same = every_output_matches(engine, request, oracle);
+    if (!same) return same;
+  }
+  return testing::AssertionSuccess();
+}
+
+std::string describe(const JoinRequest& request) {
+  const Knobs& knobs = request.knobs;
+  std::ostringstream text;
+  text.precision(17);
+  text << (request.self_join ? "self-join of " : "join of ") << request.left.rows;
+  if (!request.self_join) text << " with " << request.right.rows;
+  text << " points, dims " << request.left.dims
+       << (request.left.scalar == ScalarType::kFloat32 ? " float32" : " float64") << ", metric "
+       << to_string(request.metric) << ", eps " << request.eps << ", pairs "
+       << name_of(request.pairs) << ", output " << name_of(request.output) << ", threads "
+       << request.threads << ", memory limit " << request.memory_limit << ", index "
+       << to_string(knobs.index) << ", indexed dimensions " << knobs.indexed_dimensions
+       << ", reorder " << name_of(knobs.reorder_dimensions) << ", sort "
+       << name_of(knobs.sort_unindexed) << ", short circuit " << name_of(knobs.short_circuit)
+       << ", pattern " << to_string(knobs.access_pattern) << ", cell order "
+       << to_string(knobs.cell_order) << ", batch pairs " << knobs.batch_pairs;
+  return text.str();
+}
+
+}  // namespace gpujoin::test

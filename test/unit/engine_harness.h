@@ -1,0 +1,91 @@
+// Runs engines for the tests: the list of engines, a JoinRequest to start from, a join run to its
+// end with every batch checked for its shape, and the comparison with the oracle.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/pair_cursor.h"
+#include "oracle.h"
+
+namespace gpujoin::test {
+
+/// Every engine under test. A new engine is one line here, and all tests run on it.
+inline std::vector<const EngineTable*> engines() {
+  return {
+      cpu_engine(),
+  };
+}
+
+/// The fixture of every test that runs an engine; a test suite derives from it under its own name.
+class EngineTest : public testing::TestWithParam<const EngineTable*> {
+ protected:
+  const EngineTable& engine() const { return *GetParam(); }
+};
+
+inline std::string engine_name(const testing::TestParamInfo<const EngineTable*>& info) {
+  return info.param->name;
+}
+
+#define GPUJOIN_ON_EVERY_ENGINE(suite)                                                   \
+  INSTANTIATE_TEST_SUITE_P(Engine, suite, testing::ValuesIn(::gpujoin::test::engines()), \
+                           ::gpujoin::test::engine_name)
+
+/// A request for all pairs of a self-join (`right` null) or of two datasets, everything left to the
+/// engine.
+inline JoinRequest make_request(const Points& left, const Points* right, Metric metric,
+                                double eps) {
+  JoinRequest request{};
+  request.left = left.view();
+  request.self_join = right == nullptr;
+  if (right != nullptr) request.right = right->view();
+  request.metric = metric;
+  request.eps = eps;
+  request.pairs = PairSelection::kAll;
+  request.output = Output::kPairs;
+  request.threads = 2;
+  request.knobs = Knobs{};
+  return request;
+}
+
+/// What a join delivered, in sorted order.
+struct RunResult {
+  Status status;  ///< kEnd if it ran to its end
+  std::vector<FoundPair> pairs;
+  std::vector<RowCount> counts;
+  std::uint64_t total = 0;  ///< sum of the batches' pair_count
+  std::uint64_t batches = 0;
+  std::uint64_t largest_batch = 0;  ///< most pairs in a batch
+  std::uint64_t interruptions = 0;
+  JoinStats stats{};
+};
+
+/// Checks that a batch is well formed and adds what it holds to *result.
+void collect(const JoinRequest& request, const ResultBatch& batch, RunResult* result);
+
+/// Opens, pulls to the end and closes. Where `interrupt` is given, an interruption is answered by
+/// lowering it.
+RunResult run_join(const EngineTable& engine, const JoinRequest& request,
+                   volatile int* interrupt = nullptr);
+
+/// Whether a finished run delivered exactly what the oracle says; tells the first difference.
+testing::AssertionResult matches_oracle(const RunResult& result, const JoinRequest& request,
+                                        const Oracle& oracle);
+
+/// Runs and compares, in each output and, for a self-join, each PairSelection.
+testing::AssertionResult every_output_matches(const EngineTable& engine, JoinRequest request,
+                                              const Oracle& oracle);
+
+/// Runs and compares a join with every kind of plan (no index, grids of few and many dimensions,
+/// sorted and not, screened and not, half and full walks), in every output.
+testing::AssertionResult every_plan_matches(const EngineTable& engine, const Points& left,
+                                            const Points* right, Metric metric, double eps);
+
+/// The request in words, for failures.
+std::string describe(const JoinRequest& request);
+
+}  // namespace gpujoin::test

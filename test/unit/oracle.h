@@ -1,0 +1,125 @@
+// Brute force straight from the definition of exactness: a loop of its own, which shares no code
+// with the engines or with src/core, so that an error there cannot hide here.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <compare>
+#include <cstdint>
+#include <tuple>
+#include <vector>
+
+#include "engine/request.h"
+#include "points.h"
+
+namespace gpujoin::test {
+
+/// A row of a result. `distance` is 0 where none was asked for.
+struct FoundPair {
+  std::int64_t id1;
+  std::int64_t id2;
+  double distance;
+
+  auto key() const { return std::make_tuple(id1, id2, distance); }
+  bool operator==(const FoundPair& other) const { return key() == other.key(); }
+  bool operator<(const FoundPair& other) const { return key() < other.key(); }
+};
+
+struct RowCount {
+  std::int64_t id;
+  std::uint64_t count;
+
+  auto operator<=>(const RowCount&) const = default;
+};
+
+/// Differences, squares and the sum in column order, each rounded once, then a correctly rounded
+/// root.
+inline double definition_of_distance(Metric metric, const double* a, const double* b,
+                                     std::uint32_t dims) {
+  double sum = 0;
+  double largest = 0;
+  for (std::uint32_t d = 0; d < dims; ++d) {
+    const double difference = a[d] - b[d];
+    if (metric == Metric::kL2) {
+      const double square = difference * difference;
+      sum = sum + square;
+    } else if (metric == Metric::kL1) {
+      sum = sum + std::abs(difference);
+    } else {
+      if (std::isnan(difference)) return kNan;
+      largest = std::max(largest, std::abs(difference));
+    }
+  }
+  if (metric == Metric::kLInf) return largest;
+  return metric == Metric::kL2 ? std::sqrt(sum) : sum;
+}
+
+/// Every match of a join, found once; the answers to all requests on the same points follow from
+/// it.
+class Oracle {
+ public:
+  /// `right` null: a self-join of `left`.
+  Oracle(const Points& left, const Points* right, Metric metric, double eps)
+      : left_(left), right_(right == nullptr ? left : *right), self_join_(right == nullptr) {
+    std::vector<double> a(left_.dims()), b(right_.dims());
+    for (std::uint64_t p = 0; p < left_.rows(); ++p) {
+      const double* const x = left_.row(p, a);
+      for (std::uint64_t q = 0; q < right_.rows(); ++q) {
+        const double distance = definition_of_distance(metric, x, right_.row(q, b), left_.dims());
+        if (distance <= eps) matches_.push_back({p, q, distance});
+      }
+    }
+  }
+
+  /// The rows of the result, sorted.
+  std::vector<FoundPair> pairs(PairSelection selection, bool with_distances = false) const {
+    std::vector<FoundPair> rows;
+    for (const Match& match : matches_) {
+      if (!wanted(match, selection)) continue;
+      std::int64_t id1 = left_.id(match.p), id2 = right_.id(match.q);
+      if (selection == PairSelection::kUnordered && id2 < id1) std::swap(id1, id2);
+      rows.push_back({id1, id2, with_distances ? match.distance : 0});
+    }
+    std::sort(rows.begin(), rows.end());
+    return rows;
+  }
+
+  /// One entry for each left row, sorted. Under kUnordered a pair counts where the smaller id is,
+  /// and of two equal ids at either one.
+  std::vector<RowCount> counts(PairSelection selection) const {
+    std::vector<RowCount> counts;
+    for (std::uint64_t p = 0; p < left_.rows(); ++p) counts.push_back({left_.id(p), 0});
+    for (const Match& match : matches_) {
+      if (!wanted(match, selection)) continue;
+      const bool second =
+          selection == PairSelection::kUnordered && right_.id(match.q) < left_.id(match.p);
+      ++counts[second ? match.q : match.p].count;
+    }
+    std::sort(counts.begin(), counts.end());
+    return counts;
+  }
+
+  std::uint64_t total(PairSelection selection) const {
+    return static_cast<std::uint64_t>(
+        std::count_if(matches_.begin(), matches_.end(),
+                      [&](const Match& match) { return wanted(match, selection); }));
+  }
+
+ private:
+  struct Match {
+    std::uint64_t p, q;
+    double distance;
+  };
+
+  bool wanted(const Match& match, PairSelection selection) const {
+    if (!self_join_ || selection == PairSelection::kAll) return true;
+    return selection == PairSelection::kDistinct ? match.p != match.q : match.p < match.q;
+  }
+
+  const Points& left_;
+  const Points& right_;
+  bool self_join_;
+  std::vector<Match> matches_;
+};
+
+}  // namespace gpujoin::test

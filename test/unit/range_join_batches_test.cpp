@@ -1,0 +1,235 @@
+// How results are delivered: batches, early ends, memory limits and statistics. What is in them is
+// the other range_join tests' matter.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <iterator>
+#include <thread>
+#include <vector>
+
+#include "allocation_hooks.h"
+#include "engine_harness.h"
+#include "points.h"
+
+namespace gpujoin::test {
+namespace {
+
+constexpr std::uint64_t kRows = 300;  // equal points, so kRows^2 pairs
+
+std::ptrdiff_t threads_now() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                       std::filesystem::directory_iterator());
+}
+
+/// A thread that was joined may still be listed for a moment.
+bool threads_fall_to(std::ptrdiff_t expected) {
+  for (int i = 0; i < 2000 && threads_now() > expected; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return threads_now() <= expected;
+}
+
+class RangeJoinBatches : public EngineTest {
+ protected:
+  RangeJoinBatches()
+      : points_(2, std::vector<double>(2 * kRows, 1.0)),
+        oracle_(points_, nullptr, Metric::kL2, 1) {}
+
+  JoinRequest request(std::uint64_t batch_pairs, Output output = Output::kPairs) const {
+    JoinRequest request = make_request(points_, nullptr, Metric::kL2, 1);
+    request.knobs.batch_pairs = batch_pairs;
+    request.output = output;
+    return request;
+  }
+
+  Points points_;
+  Oracle oracle_;
+};
+GPUJOIN_ON_EVERY_ENGINE(RangeJoinBatches);
+
+TEST_P(RangeJoinBatches, a_result_larger_than_a_batch_comes_in_several) {
+  for (const std::uint64_t batch_pairs : {100, 1000, 20000}) {
+    for (const Output output : {Output::kPairs, Output::kPairsWithDistances}) {
+      for (const AccessPattern pattern : {AccessPattern::kFull, AccessPattern::kLinearId}) {
+        JoinRequest join = request(batch_pairs, output);
+        join.knobs.access_pattern = pattern;
+        const RunResult result = run_join(engine(), join);
+        EXPECT_TRUE(matches_oracle(result, join, oracle_));
+        EXPECT_LE(result.largest_batch, 2 * batch_pairs)
+            << "an entry may stand for a pair and its mirror";
+        EXPECT_GE(result.batches, kRows * kRows / (2 * batch_pairs));
+        EXPECT_EQ(result.stats.batches, result.batches);
+      }
+    }
+  }
+}
+
+TEST_P(RangeJoinBatches, a_batch_may_hold_a_single_pair) {
+  const Points few(1, std::vector<double>(40, 3.0));
+  const Oracle oracle(few, nullptr, Metric::kL2, 0);
+  JoinRequest join = make_request(few, nullptr, Metric::kL2, 0);
+  join.knobs.batch_pairs = 1;
+  EXPECT_TRUE(every_output_matches(engine(), join, oracle));
+}
+
+TEST_P(RangeJoinBatches, counts_come_in_batches_too) {
+  const RunResult result = run_join(engine(), request(10, Output::kCountPerRow));
+  EXPECT_TRUE(matches_oracle(result, request(10, Output::kCountPerRow), oracle_));
+  EXPECT_GE(result.batches, kRows / 10);
+}
+
+TEST_P(RangeJoinBatches, the_end_stays_the_end) {
+  const JoinRequest join_request = request(0, Output::kTotal);
+  Join* join = nullptr;
+  ASSERT_TRUE(engine().open(&join_request, &join).ok());
+  ResultBatch batch{};
+  while (engine().next_batch(join, &batch).ok()) {
+  }
+  EXPECT_EQ(engine().next_batch(join, &batch).code, StatusCode::kEnd);
+  engine().close(join);
+}
+
+TEST_P(RangeJoinBatches, closing_early_frees_everything) {
+  const JoinRequest join_request = request(50);
+  run_join(engine(), join_request);  // whatever is made once, is made now
+  const std::ptrdiff_t threads = threads_now();
+  for (const int batches : {0, 1, 2, 30}) {
+    const std::int64_t before = live_allocations();
+    Join* join = nullptr;
+    ASSERT_TRUE(engine().open(&join_request, &join).ok());
+    for (int i = 0; i < batches; ++i) {
+      ResultBatch batch{};
+      ASSERT_TRUE(engine().next_batch(join, &batch).ok());
+    }
+    engine().close(join);
+    EXPECT_EQ(live_allocations(), before) << "closed after " << batches << " batches";
+    EXPECT_TRUE(threads_fall_to(threads)) << "closed after " << batches << " batches";
+  }
+}
+
+TEST_P(RangeJoinBatches, closing_early_leaves_most_of_the_work_undone) {
+  const Points many(1, std::vector<double>(20000, 1.0));  // 400 million pairs
+  JoinRequest limited = make_request(many, nullptr, Metric::kL2, 0);
+  limited.knobs.batch_pairs = 1000;
+  Join* join = nullptr;
+  ASSERT_TRUE(engine().open(&limited, &join).ok());
+  ResultBatch batch{};
+  ASSERT_TRUE(engine().next_batch(join, &batch).ok());
+  JoinStats stats{};
+  engine().stats(join, &stats);
+  engine().close(join);
+  EXPECT_EQ(stats.pairs, batch.pair_count);
+  EXPECT_LT(stats.candidates, 100u * 1000 * 1000);
+}
+
+TEST_P(RangeJoinBatches, memory_stays_flat_whatever_the_result) {
+  const Points many(2, std::vector<double>(2 * 2000, 1.0));  // 4 million pairs, 16 MB of positions
+  JoinRequest lots = make_request(many, nullptr, Metric::kL2, 1);
+  lots.knobs.batch_pairs = 1000;
+  std::uint64_t pairs = 0;
+  Join* join = nullptr;
+  ASSERT_TRUE(engine().open(&lots, &join).ok());
+  ResultBatch batch{};
+  while (engine().next_batch(join, &batch).ok()) pairs += batch.pair_count;
+  JoinStats stats{};
+  engine().stats(join, &stats);
+  engine().close(join);
+  EXPECT_EQ(pairs, 2000u * 2000);
+  EXPECT_LT(stats.memory_peak, 2u << 20);
+  EXPECT_GT(stats.memory_peak, 0u);
+}
+
+TEST_P(RangeJoinBatches, a_memory_limit_too_small_is_an_error_with_a_hint) {
+  for (const Output output :
+       {Output::kPairs, Output::kPairsWithDistances, Output::kCountPerRow, Output::kTotal}) {
+    for (const std::uint64_t limit : {1, 100, 3000}) {
+      JoinRequest join = request(0, output);
+      join.memory_limit = limit;
+      const std::int64_t before = live_allocations();
+      {
+        const RunResult result = run_join(engine(), join);
+        EXPECT_EQ(result.status.code, StatusCode::kMemoryLimit) << result.status.message;
+        EXPECT_STRNE(result.status.message, "");
+        EXPECT_STRNE(result.status.hint, "");
+      }
+      EXPECT_EQ(live_allocations(), before);
+    }
+  }
+}
+
+TEST_P(RangeJoinBatches, every_memory_limit_is_kept_or_refused) {
+  const RunResult free_run = run_join(engine(), request(500));
+  ASSERT_GT(free_run.stats.memory_peak, 0u);
+  int refused = 0, served = 0;
+  for (double limit = 256; limit < 4.0 * static_cast<double>(free_run.stats.memory_peak);
+       limit *= 1.3) {
+    JoinRequest join = request(500);
+    join.memory_limit = static_cast<std::uint64_t>(limit);
+    const RunResult result = run_join(engine(), join);
+    EXPECT_LE(result.stats.memory_peak, join.memory_limit);
+    if (result.status.code == StatusCode::kMemoryLimit) {
+      ++refused;
+      continue;
+    }
+    ++served;
+    EXPECT_TRUE(matches_oracle(result, join, oracle_));
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_GT(served, 0);
+}
+
+TEST_P(RangeJoinBatches, stats_add_up) {
+  Random random(111);
+  const Points left(3, make_values(Shape::kUniform, random, 200, 3));
+  const Points right(3, make_values(Shape::kUniform, random, 150, 3));
+  for (const Output output :
+       {Output::kPairs, Output::kPairsWithDistances, Output::kCountPerRow, Output::kTotal}) {
+    JoinRequest join = make_request(left, &right, Metric::kL2, 30);
+    join.output = output;
+    join.threads = 3;
+    join.knobs.index = IndexMethod::kNone;
+    const RunResult result = run_join(engine(), join);
+    const JoinStats& stats = result.stats;
+    EXPECT_EQ(stats.pairs, Oracle(left, &right, Metric::kL2, 30).total(PairSelection::kAll));
+    EXPECT_EQ(stats.pairs, result.total);
+    EXPECT_EQ(stats.batches, result.batches);
+    EXPECT_EQ(stats.left_rows, 200u);
+    EXPECT_EQ(stats.right_rows, 150u);
+    EXPECT_EQ(stats.candidates, 200u * 150) << "brute force begins every distance";
+    EXPECT_EQ(stats.strategy.index, IndexMethod::kNone);
+    EXPECT_GE(stats.threads, 1u);
+    EXPECT_LE(stats.threads, 3u);
+    EXPECT_STRNE(stats.instruction_set, "");
+    EXPECT_GE(stats.join_ms, 0);
+    EXPECT_GE(stats.index_ms, 0);
+  }
+}
+
+TEST_P(RangeJoinBatches, an_index_begins_fewer_distances) {
+  Random random(112);
+  const Points points(2, make_values(Shape::kUniform, random, 2000, 2));
+  JoinRequest join = make_request(points, nullptr, Metric::kL2, 1);
+  const RunResult result = run_join(engine(), join);
+  EXPECT_EQ(result.stats.strategy.index, IndexMethod::kGrid);
+  EXPECT_LT(result.stats.candidates, 2000u * 2000 / 10);
+  EXPECT_GE(2 * result.stats.candidates, result.total);
+}
+
+TEST_P(RangeJoinBatches, only_the_uncertain_band_is_rechecked) {
+  Random random(113);
+  const Points points(20, make_values(Shape::kUniform, random, 300, 20));
+  std::vector<double> unused;
+  const double eps =
+      definition_of_distance(Metric::kL2, points.row(0, unused), points.row(1, unused), 20);
+  JoinRequest join = make_request(points, nullptr, Metric::kL2, eps);
+  const RunResult result = run_join(engine(), join);
+  EXPECT_TRUE(matches_oracle(result, join, Oracle(points, nullptr, Metric::kL2, eps)));
+  EXPECT_GE(result.stats.rechecked, 1u) << "a pair lies exactly at eps";
+  EXPECT_LT(result.stats.rechecked, 100u);
+}
+
+}  // namespace
+}  // namespace gpujoin::test

@@ -1,0 +1,236 @@
+// choose_strategy(): knobs are followed, the choice is deterministic and within bounds, and it
+// picks what the data calls for in cases where there is no doubt.
+
+#include "engine/strategy.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <string>
+
+#include "engine_harness.h"
+#include "points.h"
+
+namespace gpujoin::test {
+namespace {
+
+Points uniform_points(std::uint64_t rows, std::uint32_t dims, std::uint64_t seed = 41) {
+  Random random(seed);
+  return Points(dims, make_values(Shape::kUniform, random, rows, dims));
+}
+
+/// What holds for every strategy, whatever was asked.
+void expect_within_bounds(const Strategy& strategy, std::uint32_t dims) {
+  EXPECT_NE(strategy.index, IndexMethod::kAuto);
+  EXPECT_NE(strategy.access_pattern, AccessPattern::kAuto);
+  EXPECT_NE(strategy.cell_order, CellOrder::kAuto);
+  ASSERT_LE(strategy.grid_dims, std::min(dims, kMaxGridDimensions));
+  std::set<std::int64_t> columns;
+  for (std::uint32_t k = 0; k < strategy.grid_dims; ++k) {
+    EXPECT_LT(strategy.grid_columns[k], dims);
+    columns.insert(strategy.grid_columns[k]);
+  }
+  if (strategy.sort_column != kNoColumn) {
+    EXPECT_GE(strategy.sort_column, 0);
+    EXPECT_LT(strategy.sort_column, static_cast<std::int64_t>(dims));
+    columns.insert(strategy.sort_column);
+  }
+  EXPECT_EQ(columns.size(), strategy.grid_dims + (strategy.sort_column != kNoColumn))
+      << "a column is used twice";
+  EXPECT_GE(strategy.estimated_candidates, 0);
+  EXPECT_GE(strategy.estimated_pairs, 0);
+  EXPECT_GT(std::strlen(strategy.reason), 0u);
+}
+
+TEST(Strategy, stays_within_bounds_for_every_shape) {
+  for (const Shape shape : kShapes) {
+    for (const std::uint32_t dims : {1u, 2u, 3u, 8u, 9u, 20u, 100u}) {
+      Random random(42);
+      const Points points(dims, make_values(shape, random, 300, dims), ScalarType::kFloat32);
+      for (const double eps : {0.0, 1e-300, 0.5, 10.0, 1e300}) {
+        JoinRequest request = make_request(points, nullptr, Metric::kL2, eps);
+        for (const std::uint32_t forced : {0u, 1u, 3u, 10u}) {
+          request.knobs.indexed_dimensions = forced;
+          expect_within_bounds(choose_strategy(request), dims);
+        }
+      }
+    }
+  }
+}
+
+TEST(Strategy, stays_within_bounds_for_special_data) {
+  for (const double value : {0.0, -0.0, kNan, kInf, -kInf, kMax, kDenormal}) {
+    for (const std::uint64_t rows : {0, 1, 2, 600}) {
+      const Points points(3, std::vector<double>(rows * 3, value));
+      JoinRequest request = make_request(points, nullptr, Metric::kL1, 1);
+      request.left.dims = 3;
+      expect_within_bounds(choose_strategy(request), 3);
+    }
+  }
+}
+
+TEST(Strategy, is_deterministic) {
+  const Points points = uniform_points(5000, 6);
+  const JoinRequest request = make_request(points, nullptr, Metric::kL2, 4);
+  const Strategy first = choose_strategy(request);
+  const Strategy second = choose_strategy(request);
+  EXPECT_EQ(first.grid_dims, second.grid_dims);
+  EXPECT_TRUE(
+      std::equal(first.grid_columns, first.grid_columns + first.grid_dims, second.grid_columns));
+  EXPECT_EQ(first.sort_column, second.sort_column);
+  EXPECT_EQ(first.estimated_candidates, second.estimated_candidates);
+  EXPECT_EQ(first.estimated_pairs, second.estimated_pairs);
+  EXPECT_STREQ(first.reason, second.reason);
+}
+
+TEST(Strategy, follows_index_and_number_of_dimensions) {
+  const Points points = uniform_points(1000, 6);
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 2);
+  for (std::uint32_t k = 1; k <= 6; ++k) {
+    request.knobs.indexed_dimensions = k;
+    request.knobs.index = IndexMethod::kGrid;
+    EXPECT_EQ(choose_strategy(request).grid_dims, k);
+    EXPECT_EQ(choose_strategy(request).index, IndexMethod::kGrid);
+  }
+  request.knobs.indexed_dimensions = 99;
+  EXPECT_EQ(choose_strategy(request).grid_dims, 6u);
+  request.knobs.index = IndexMethod::kNone;
+  EXPECT_EQ(choose_strategy(request).index, IndexMethod::kNone);
+}
+
+TEST(Strategy, grid_is_used_where_asked_for_even_if_useless) {
+  const Points points = uniform_points(100, 2);
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 1e6);
+  EXPECT_EQ(choose_strategy(request).index, IndexMethod::kNone);
+  request.knobs.index = IndexMethod::kGrid;
+  EXPECT_EQ(choose_strategy(request).index, IndexMethod::kGrid);
+}
+
+TEST(Strategy, follows_the_switches) {
+  const Points wide = uniform_points(500, 12);
+  JoinRequest request = make_request(wide, nullptr, Metric::kL2, 30);
+  request.knobs.index = IndexMethod::kGrid;
+  request.knobs.indexed_dimensions = 2;
+
+  request.knobs.sort_unindexed = Switch::kOff;
+  EXPECT_EQ(choose_strategy(request).sort_column, kNoColumn);
+  request.knobs.sort_unindexed = Switch::kOn;
+  EXPECT_NE(choose_strategy(request).sort_column, kNoColumn);
+
+  request.knobs.short_circuit = Switch::kOff;
+  EXPECT_FALSE(choose_strategy(request).short_circuit);
+  request.knobs.short_circuit = Switch::kOn;
+  EXPECT_TRUE(choose_strategy(request).short_circuit);
+
+  request.knobs.reorder_dimensions = Switch::kOff;
+  EXPECT_FALSE(choose_strategy(request).reorder_dimensions);
+  request.knobs.reorder_dimensions = Switch::kOn;
+  EXPECT_TRUE(choose_strategy(request).reorder_dimensions);
+}
+
+TEST(Strategy, few_dimensions_are_screened_only_for_a_short_circuit) {
+  const Points points = uniform_points(500, kMaxDirectDimensions);
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 10);
+  EXPECT_FALSE(choose_strategy(request).screened);
+  EXPECT_FALSE(choose_strategy(request).short_circuit);
+  request.knobs.short_circuit = Switch::kOn;
+  EXPECT_TRUE(choose_strategy(request).screened);
+  const Points more = uniform_points(500, kMaxDirectDimensions + 1);
+  EXPECT_TRUE(choose_strategy(make_request(more, nullptr, Metric::kL2, 10)).screened);
+}
+
+TEST(Strategy, without_reordering_columns_are_taken_in_order) {
+  const Points points = uniform_points(500, 6);
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 3);
+  request.knobs.reorder_dimensions = Switch::kOff;
+  request.knobs.sort_unindexed = Switch::kOff;
+  request.knobs.index = IndexMethod::kGrid;
+  request.knobs.indexed_dimensions = 4;
+  const Strategy strategy = choose_strategy(request);
+  ASSERT_EQ(strategy.grid_dims, 4u);
+  for (std::uint32_t k = 0; k < 4; ++k) EXPECT_EQ(strategy.grid_columns[k], k);
+}
+
+TEST(Strategy, follows_pattern_and_cell_order) {
+  const Points points = uniform_points(500, 3);
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 3);
+  for (const AccessPattern pattern :
+       {AccessPattern::kFull, AccessPattern::kLinearId, AccessPattern::kUnicomp}) {
+    request.knobs.access_pattern = pattern;
+    EXPECT_EQ(choose_strategy(request).access_pattern, pattern);
+  }
+  for (const CellOrder order : {CellOrder::kLinear, CellOrder::kZOrder, CellOrder::kHilbert}) {
+    request.knobs.cell_order = order;
+    EXPECT_EQ(choose_strategy(request).cell_order, order);
+  }
+}
+
+TEST(Strategy, two_datasets_and_counts_use_the_full_pattern) {
+  const Points left = uniform_points(500, 3), right = uniform_points(400, 3, 43);
+  JoinRequest two = make_request(left, &right, Metric::kL2, 3);
+  JoinRequest counts = make_request(left, nullptr, Metric::kL2, 3);
+  counts.output = Output::kCountPerRow;
+  for (const AccessPattern pattern :
+       {AccessPattern::kAuto, AccessPattern::kLinearId, AccessPattern::kUnicomp}) {
+    two.knobs.access_pattern = pattern;
+    counts.knobs.access_pattern = pattern;
+    EXPECT_EQ(choose_strategy(two).access_pattern, AccessPattern::kFull);
+    EXPECT_EQ(choose_strategy(counts).access_pattern, AccessPattern::kFull);
+  }
+}
+
+TEST(Strategy, picks_the_one_column_that_varies) {
+  for (const std::uint32_t dims : {3u, 9u, 64u}) {
+    for (const std::uint32_t varying : {0u, dims / 2, dims - 1}) {
+      Random random(44);
+      std::vector<double> values(1000 * dims, 5.0);
+      for (std::uint64_t row = 0; row < 1000; ++row)
+        values[row * dims + varying] = random.between(0, 1000);
+      const Points points(dims, values);
+      const Strategy strategy = choose_strategy(make_request(points, nullptr, Metric::kL2, 1));
+      EXPECT_EQ(strategy.index, IndexMethod::kGrid);
+      const bool sorted = strategy.sort_column == static_cast<std::int32_t>(varying);
+      EXPECT_TRUE(sorted || (strategy.grid_dims > 0 && strategy.grid_columns[0] == varying))
+          << "dims " << dims;
+    }
+  }
+}
+
+TEST(Strategy, no_index_when_everything_is_within_eps) {
+  const Points points = uniform_points(1000, 4);
+  EXPECT_EQ(choose_strategy(make_request(points, nullptr, Metric::kL2, 1e4)).index,
+            IndexMethod::kNone);
+  EXPECT_EQ(choose_strategy(make_request(points, nullptr, Metric::kLInf, 100)).index,
+            IndexMethod::kNone);
+  const Points equal(2, std::vector<double>(2000, 1.0));
+  EXPECT_EQ(choose_strategy(make_request(equal, nullptr, Metric::kL2, 0)).index,
+            IndexMethod::kNone);
+}
+
+TEST(Strategy, estimates_the_number_of_pairs) {
+  const Points points = uniform_points(2000, 2);  // in a square of side 100
+  const Strategy strategy = choose_strategy(make_request(points, nullptr, Metric::kLInf, 10));
+  const Oracle oracle(points, nullptr, Metric::kLInf, 10);
+  const double pairs = static_cast<double>(oracle.total(PairSelection::kAll));
+  EXPECT_GT(strategy.estimated_pairs, 0.5 * pairs);
+  EXPECT_LT(strategy.estimated_pairs, 2 * pairs);
+}
+
+TEST(Strategy, names_are_the_settings_values) {
+  EXPECT_STREQ(gpujoin::to_string(IndexMethod::kNone), "none");
+  EXPECT_STREQ(gpujoin::to_string(IndexMethod::kGrid), "grid");
+  EXPECT_STREQ(gpujoin::to_string(AccessPattern::kLinearId), "linear_id");
+  EXPECT_STREQ(gpujoin::to_string(AccessPattern::kUnicomp), "unicomp");
+  EXPECT_STREQ(gpujoin::to_string(AccessPattern::kFull), "full");
+  EXPECT_STREQ(gpujoin::to_string(CellOrder::kZOrder), "zorder");
+  EXPECT_STREQ(gpujoin::to_string(CellOrder::kHilbert), "hilbert");
+  EXPECT_STREQ(gpujoin::to_string(CellOrder::kLinear), "linear");
+  EXPECT_STREQ(gpujoin::to_string(Metric::kL2), "l2");
+  EXPECT_STREQ(gpujoin::to_string(Metric::kL1), "l1");
+  EXPECT_STREQ(gpujoin::to_string(Metric::kLInf), "linf");
+}
+
+}  // namespace
+}  // namespace gpujoin::test
