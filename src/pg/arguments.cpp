@@ -17,9 +17,10 @@ constexpr ArgumentPositions kJoinPositions = {{0, 1}, 2, {3, 4}, {5, 6}, 7, -1, 
 
 double read_eps(double eps) {
   if (!(eps >= 0) || std::isinf(eps))
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("eps must be a finite number that is not negative, not %g", eps),
-                    errhint("Pass the largest distance that two rows may have; 0 finds duplicates.")));
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+             errmsg("eps must be a finite number that is not negative, not %g", eps),
+             errhint("Pass the largest distance that two rows may have; 0 finds duplicates.")));
   return eps;
 }
 
@@ -38,10 +39,12 @@ PairSelection read_pairs(const NullableDatum& value) {
   for (const PairSelection pairs :
        {PairSelection::kAll, PairSelection::kDistinct, PairSelection::kUnordered})
     if (strcmp(name, to_string(pairs)) == 0) return pairs;
-  ereport(ERROR,
-          (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("unknown value \"%s\" of pairs", name),
-           errhint("Known values are \"all\" (both orders, and each row with itself), \"distinct\" (no row "
-                   "with itself) and \"unordered\" (each pair once).")));
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("unknown value \"%s\" of pairs", name),
+       errhint(
+           "Known values are \"all\" (both orders, and each row with itself), \"distinct\" (no row "
+           "with itself) and \"unordered\" (each pair once).")));
 }
 
 void read_vector_columns(const NullableDatum& value, SideArguments* side) {

@@ -1,4 +1,5 @@
-// The arguments of the join functions, read from SQL: what is asked for, before any table has been looked at.
+// The arguments of the join functions, read from SQL: what is asked for, before any table has been
+// looked at.
 #pragma once
 
 #include "engine/request.h"
@@ -46,8 +47,8 @@ struct ArgumentPositions {
 
 const ArgumentPositions& argument_positions(const JoinFunction* function);
 
-/// Reads and checks the values of all arguments, in order. Raises an error for what can be told without
-/// looking at a table. Strings are copied to the current memory context.
+/// Reads and checks the values of all arguments, in order. Raises an error for what can be told
+/// without looking at a table. Strings are copied to the current memory context.
 JoinArguments read_arguments(const JoinFunction* function, const NullableDatum* values);
 
 /// Whether both name the same columns of the same relation.

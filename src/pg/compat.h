@@ -1,5 +1,6 @@
-// The one door to PostgreSQL's headers, and the one place that knows how releases 14 to 18 differ. Every file
-// of src/pg reaches postgres.h through here; further headers of PostgreSQL are included by who needs them.
+// The one door to PostgreSQL's headers, and the one place that knows how releases 14 to 18 differ.
+// Every file of src/pg reaches postgres.h through here; further headers of PostgreSQL are included
+// by who needs them.
 #pragma once
 
 // The standard library comes first: postgres.h defines printf, Min, Max and the like as macros.
@@ -33,7 +34,8 @@ extern "C" {
 #error "gpujoin needs PostgreSQL 14 or later"
 #endif
 
-static_assert(SIZEOF_DATUM == 8, "gpujoin needs a 64-bit PostgreSQL: ids and distances are passed by value");
+static_assert(SIZEOF_DATUM == 8,
+              "gpujoin needs a 64-bit PostgreSQL: ids and distances are passed by value");
 
 // PostgreSQL 14 takes it for granted that custom scans can project.
 #ifndef CUSTOMPATH_SUPPORT_PROJECTION

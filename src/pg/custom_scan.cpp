@@ -1,4 +1,5 @@
-// Planning of the node: when it takes a function's place, at what cost, and which columns it returns.
+// Planning of the node: when it takes a function's place, at what cost, and which columns it
+// returns.
 #include "pg/custom_scan.h"
 
 #include "pg/settings.h"
@@ -19,8 +20,9 @@ namespace {
 
 set_rel_pathlist_hook_type previous_hook = nullptr;
 
-/// The call, if the range table entry is one of our functions and nothing else. Functions are known by their
-/// address: names prove nothing, and a function that ALTER FUNCTION ... SET wraps has another one.
+/// The call, if the range table entry is one of our functions and nothing else. Functions are known
+/// by their address: names prove nothing, and a function that ALTER FUNCTION ... SET wraps has
+/// another one.
 FuncExpr* join_call(const RangeTblEntry* entry) {
   if (entry->rtekind != RTE_FUNCTION || entry->funcordinality) return nullptr;
   if (list_length(entry->functions) != 1) return nullptr;
@@ -32,14 +34,16 @@ FuncExpr* join_call(const RangeTblEntry* entry) {
   return find_join_function(info.fn_addr) != nullptr ? call : nullptr;
 }
 
-/// Whether the row is wanted as a whole: in an expression, or to be looked at again after waiting for a lock.
+/// Whether the row is wanted as a whole: in an expression, or to be looked at again after waiting
+/// for a lock.
 bool needs_whole_row(PlannerInfo* root, RelOptInfo* rel) {
   if (get_plan_rowmark(root->rowMarks, rel->relid) != nullptr) return true;
   Bitmapset* used = nullptr;
   pull_varattnos(reinterpret_cast<Node*>(rel->reltarget->exprs), rel->relid, &used);
   ListCell* cell;
   foreach (cell, rel->baserestrictinfo)
-    pull_varattnos(reinterpret_cast<Node*>(lfirst_node(RestrictInfo, cell)->clause), rel->relid, &used);
+    pull_varattnos(reinterpret_cast<Node*>(lfirst_node(RestrictInfo, cell)->clause), rel->relid,
+                   &used);
   return bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, used);
 }
 
@@ -52,11 +56,12 @@ void add_column(List** columns, const Var* var) {
                                                static_cast<AttrNumber>(number), nullptr, false));
 }
 
-/// Adds the relation's columns that `expression` uses and that are not there yet, in order of appearance.
+/// Adds the relation's columns that `expression` uses and that are not there yet, in order of
+/// appearance.
 void add_columns(List** columns, RelOptInfo* rel, void* expression) {
-  List* const vars = pull_var_clause(
-      static_cast<Node*>(expression),
-      PVC_RECURSE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS | PVC_RECURSE_PLACEHOLDERS);
+  List* const vars =
+      pull_var_clause(static_cast<Node*>(expression),
+                      PVC_RECURSE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS | PVC_RECURSE_PLACEHOLDERS);
   ListCell* cell;
   foreach (cell, vars) {
     const Var* const var = lfirst_node(Var, cell);
@@ -66,9 +71,11 @@ void add_columns(List** columns, RelOptInfo* rel, void* expression) {
 
 const CustomScanMethods kScanMethods = {kCustomScanName, create_join_node};
 
-/// CustomPathMethods::PlanCustomPath. The scan tuple has the target list's columns first and in its order, so
-/// that where the list holds plain columns PostgreSQL finds that there is nothing to project.
-Plan* plan_path(PlannerInfo*, RelOptInfo* rel, CustomPath* path, List* tlist, List* clauses, List*) {
+/// CustomPathMethods::PlanCustomPath. The scan tuple has the target list's columns first and in its
+/// order, so that where the list holds plain columns PostgreSQL finds that there is nothing to
+/// project.
+Plan* plan_path(PlannerInfo*, RelOptInfo* rel, CustomPath* path, List* tlist, List* clauses,
+                List*) {
   CustomScan* const plan = makeNode(CustomScan);
   plan->scan.plan.targetlist = tlist;
   plan->scan.plan.qual = extract_actual_clauses(clauses, false);

@@ -1,5 +1,6 @@
-// The plan node GpuSimilarityJoin: streams what the set-returning functions return, where one of them stands
-// alone in FROM. custom_scan.cpp plans it, custom_scan_exec.cpp runs it, explain.cpp describes it.
+// The plan node GpuSimilarityJoin: streams what the set-returning functions return, where one of
+// them stands alone in FROM. custom_scan.cpp plans it, custom_scan_exec.cpp runs it, explain.cpp
+// describes it.
 #pragma once
 
 #include "pg/join_scan.h"
@@ -14,8 +15,8 @@ void install_custom_scan();
 /// CustomScanMethods::CreateCustomScanState.
 Node* create_join_node(CustomScan* plan);
 
-/// The call that a plan node stands for. It is the only custom expression, whole, so that the planner
-/// replaces parameters in its arguments and notes that the plan depends on the function.
+/// The call that a plan node stands for. It is the only custom expression, whole, so that the
+/// planner replaces parameters in its arguments and notes that the plan depends on the function.
 inline FuncExpr* planned_call(const CustomScan* plan) {
   return static_cast<FuncExpr*>(linitial(plan->custom_exprs));
 }
@@ -27,12 +28,12 @@ inline constexpr int kPairColumns = 3;
 struct JoinNode {
   CustomScanState css;  // first: PostgreSQL knows no more than this
   const JoinFunction* function;
-  List* arguments;              ///< of ExprState
-  JoinScan* scan;               ///< null until the first row is asked for
-  bool arguments_changed;       ///< the scan's are out of date
-  int column_count;             ///< columns of the scan tuple
-  int offsets[kPairColumns];    ///< where in an IdPair each of them lies
-  std::uint64_t empty_rows;     ///< rows of the current batch still due, when there are no columns
+  List* arguments;            ///< of ExprState
+  JoinScan* scan;             ///< null until the first row is asked for
+  bool arguments_changed;     ///< the scan's are out of date
+  int column_count;           ///< columns of the scan tuple
+  int offsets[kPairColumns];  ///< where in an IdPair each of them lies
+  std::uint64_t empty_rows;   ///< rows of the current batch still due, when there are no columns
 };
 
 /// CustomExecMethods::ExplainCustomScan.

@@ -1,5 +1,5 @@
-// Execution of the node. The way of a row is kept short: PostgreSQL's own row rate is the wall, so nothing is
-// allocated and nothing is reset unless there are filters or expressions to evaluate.
+// Execution of the node. The way of a row is kept short: PostgreSQL's own row rate is the wall, so
+// nothing is allocated and nothing is reset unless there are filters or expressions to evaluate.
 #include "pg/custom_scan.h"
 
 extern "C" {
@@ -100,8 +100,9 @@ TupleTableSlot* fetch(JoinNode* node) {
   return next_row(node, slot) ? ExecStoreVirtualTuple(slot) : slot;
 }
 
-/// The next row that passes the filter, projected. Not ExecScan(): while another node rechecks a row that it
-/// waited for, that would take a node without a relation of its own for a remote join, and this one is none.
+/// The next row that passes the filter, projected. Not ExecScan(): while another node rechecks a
+/// row that it waited for, that would take a node without a relation of its own for a remote join,
+/// and this one is none.
 TupleTableSlot* fetch_filtered(JoinNode* node) {
   ScanState* const state = &node->css.ss;
   ExprContext* const expressions = state->ps.ps_ExprContext;
@@ -164,8 +165,7 @@ const CustomExecMethods kExecMethods = {
 }  // namespace
 
 Node* create_join_node(CustomScan*) {
-  JoinNode* const node =
-      reinterpret_cast<JoinNode*>(newNode(sizeof(JoinNode), T_CustomScanState));
+  JoinNode* const node = reinterpret_cast<JoinNode*>(newNode(sizeof(JoinNode), T_CustomScanState));
   node->css.methods = &kExecMethods;
   return reinterpret_cast<Node*>(node);
 }

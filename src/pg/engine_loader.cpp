@@ -1,5 +1,6 @@
-// Opens gpujoin_cuda.so the way PostgreSQL opens its JIT provider. It uses dlopen and not PostgreSQL's
-// load_external_function(): the object has no magic block, since it does not know PostgreSQL.
+// Opens gpujoin_cuda.so the way PostgreSQL opens its JIT provider. It uses dlopen and not
+// PostgreSQL's load_external_function(): the object has no magic block, since it does not know
+// PostgreSQL.
 #include "pg/engine_loader.h"
 
 #include <dlfcn.h>
@@ -24,7 +25,8 @@ Status cuda_failure;
 
 constexpr const char* kUseCpu = "Set gpujoin.engine to \"auto\" or \"cpu\" to use the CPU.";
 
-/// Sets *engine, or says why not. What fails stays mapped: a driver that was started cannot be unloaded.
+/// Sets *engine, or says why not. What fails stays mapped: a driver that was started cannot be
+/// unloaded.
 Status load_cuda(const EngineTable** engine) {
   char path[MAXPGPATH];
   snprintf(path, sizeof path, "%s/gpujoin_cuda%s", pkglib_path, DLSUFFIX);
@@ -36,7 +38,8 @@ Status load_cuda(const EngineTable** engine) {
                        dlerror());
   void* const symbol = dlsym(library, GPUJOIN_ENGINE_SYMBOL);
   if (symbol == nullptr)
-    return make_status(StatusCode::kUnavailable, kUseCpu, "\"%s\" is not an engine of gpujoin", path);
+    return make_status(StatusCode::kUnavailable, kUseCpu, "\"%s\" is not an engine of gpujoin",
+                       path);
   const EngineTable* const table = reinterpret_cast<EngineEntry>(symbol)();
   if (table->abi_version != kEngineAbiVersion)
     return make_status(StatusCode::kUnavailable, "Install both from the same version of gpujoin.",

@@ -1,5 +1,5 @@
-// Which engines this backend has. An engine is loaded when it is first asked for, never in the postmaster,
-// and a failure is remembered for the life of the backend.
+// Which engines this backend has. An engine is loaded when it is first asked for, never in the
+// postmaster, and a failure is remembered for the life of the backend.
 #pragma once
 
 #include "engine/engine.h"

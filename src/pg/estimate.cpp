@@ -1,5 +1,6 @@
-// The share of pairs within eps is counted among the values that ANALYZE keeps in pg_statistic: the bounds of
-// a histogram are a sample of about a hundred vectors, most common values weigh what they are worth.
+// The share of pairs within eps is counted among the values that ANALYZE keeps in pg_statistic: the
+// bounds of a histogram are a sample of about a hundred vectors, most common values weigh what they
+// are worth.
 #include "pg/estimate.h"
 
 #include "core/threshold.h"
@@ -22,9 +23,9 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-constexpr double kDefaultRows = 1000;      // of a relation that nothing is known about
-constexpr double kDefaultNeighbors = 10;   // of a row, when there are no statistics
-constexpr double kStartCost = 100;         // threads, index: what even an empty join costs
+constexpr double kDefaultRows = 1000;     // of a relation that nothing is known about
+constexpr double kDefaultNeighbors = 10;  // of a row, when there are no statistics
+constexpr double kStartCost = 100;        // threads, index: what even an empty join costs
 
 /// Values of a column that statistics tell, each with the share of rows it stands for.
 struct ColumnSample {
@@ -43,14 +44,15 @@ struct SideEstimate {
 };
 
 bool load_sample(const SideColumns& columns, int column, bool inherited, ColumnSample* sample) {
-  const HeapTuple statistics = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(columns.relation),
-                                               Int16GetDatum(columns.attributes[column]),
-                                               BoolGetDatum(inherited));
+  const HeapTuple statistics =
+      SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(columns.relation),
+                      Int16GetDatum(columns.attributes[column]), BoolGetDatum(inherited));
   if (!HeapTupleIsValid(statistics)) return false;
   AttStatsSlot common = {}, histogram = {};
   get_attstatsslot(&common, statistics, STATISTIC_KIND_MCV, InvalidOid,
                    ATTSTATSSLOT_VALUES | ATTSTATSSLOT_NUMBERS);
-  get_attstatsslot(&histogram, statistics, STATISTIC_KIND_HISTOGRAM, InvalidOid, ATTSTATSSLOT_VALUES);
+  get_attstatsslot(&histogram, statistics, STATISTIC_KIND_HISTOGRAM, InvalidOid,
+                   ATTSTATSSLOT_VALUES);
   double rest = 1 - reinterpret_cast<Form_pg_statistic>(GETSTRUCT(statistics))->stanullfrac;
   ReleaseSysCache(statistics);
   const int most = common.nvalues + histogram.nvalues;
@@ -69,7 +71,8 @@ bool load_sample(const SideColumns& columns, int column, bool inherited, ColumnS
   return most > 0;
 }
 
-/// Null unless every column of the vector has statistics, and none of what they tell is hidden from the user.
+/// Null unless every column of the vector has statistics, and none of what they tell is hidden from
+/// the user.
 ColumnSample* load_samples(const SideColumns& columns, bool inherited) {
   if (!may_select(columns) || check_enable_rls(columns.relation, InvalidOid, true) == RLS_ENABLED)
     return nullptr;
@@ -122,7 +125,8 @@ bool arrays_within(const VectorView& a, const VectorView& b, Metric metric, doub
                       static_cast<std::uint32_t>(a.dims)) <= threshold;
 }
 
-/// Whether two sampled values are within the threshold: vectors, or numbers by their difference alone.
+/// Whether two sampled values are within the threshold: vectors, or numbers by their difference
+/// alone.
 bool within(Oid a_type, Datum a, Oid b_type, Datum b, Metric metric, const Threshold& threshold) {
   const bool a_array = a_type == FLOAT4ARRAYOID || a_type == FLOAT8ARRAYOID;
   const bool b_array = b_type == FLOAT4ARRAYOID || b_type == FLOAT8ARRAYOID;
@@ -134,14 +138,16 @@ bool within(Oid a_type, Datum a, Oid b_type, Datum b, Metric metric, const Thres
       left.dims != right.dims)
     return false;
   if (a_type == FLOAT4ARRAYOID)
-    return b_type == FLOAT4ARRAYOID ? arrays_within<float, float>(left, right, metric, threshold.raw)
-                                    : arrays_within<float, double>(left, right, metric, threshold.raw);
-  return b_type == FLOAT4ARRAYOID ? arrays_within<double, float>(left, right, metric, threshold.raw)
-                                  : arrays_within<double, double>(left, right, metric, threshold.raw);
+    return b_type == FLOAT4ARRAYOID
+               ? arrays_within<float, float>(left, right, metric, threshold.raw)
+               : arrays_within<float, double>(left, right, metric, threshold.raw);
+  return b_type == FLOAT4ARRAYOID
+             ? arrays_within<double, float>(left, right, metric, threshold.raw)
+             : arrays_within<double, double>(left, right, metric, threshold.raw);
 }
 
-/// The share of pairs of different rows that are within the threshold. Where no sampled pair is, half of
-/// one is assumed.
+/// The share of pairs of different rows that are within the threshold. Where no sampled pair is,
+/// half of one is assumed.
 double matching_share(const ColumnSample& a, const ColumnSample& b, Metric metric,
                       const Threshold& threshold) {
   double share = 0, all = 0;

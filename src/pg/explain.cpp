@@ -1,5 +1,6 @@
-// What EXPLAIN says about the node. What an engine chose or measured is left out under COSTS OFF, times under
-// TIMING OFF, so that regression tests can show plans whatever they run on.
+// What EXPLAIN says about the node. What an engine chose or measured is left out under COSTS OFF,
+// times under TIMING OFF, so that regression tests can show plans whatever they run on. Of a node
+// that ran several times the last run is told.
 #include "pg/custom_scan.h"
 
 extern "C" {
@@ -48,7 +49,8 @@ void explain_text_argument(const char* label, const FuncExpr* call, int position
 void explain_call(const FuncExpr* call, const JoinFunction* function, ExplainState* es) {
   const ArgumentPositions& at = argument_positions(function);
   ExplainPropertyText("Join Method", function->self_join ? "Range Self-Join" : "Range Join", es);
-  const char* const labels[] = {function->self_join ? "Relation" : "Left Relation", "Right Relation"};
+  const char* const labels[] = {function->self_join ? "Relation" : "Left Relation",
+                                "Right Relation"};
   for (int side = 0; side < 2; ++side) {
     const Const* const relation = constant_argument(call, at.relation[side]);
     const char* const name =
@@ -85,8 +87,9 @@ void explain_machine(const JoinReport& report, ExplainState* es) {
   explain_count("Batches", stats.batches, es);
   explain_count("Candidate Pairs", stats.candidates, es);
   explain_count("Rechecked Pairs", stats.rechecked, es);
-  ExplainPropertyInteger("Host Memory", "kB",
-                         static_cast<std::int64_t>((report.dataset_bytes + stats.memory_peak) / 1024), es);
+  ExplainPropertyInteger(
+      "Host Memory", "kB",
+      static_cast<std::int64_t>((report.dataset_bytes + stats.memory_peak) / 1024), es);
   if (stats.device_memory_peak > 0)
     ExplainPropertyInteger("Device Memory", "kB",
                            static_cast<std::int64_t>(stats.device_memory_peak / 1024), es);

@@ -1,5 +1,5 @@
-// The set-returning functions as PostgreSQL calls them: row by row, wherever the plan node does not take
-// their place. See custom_scan.cpp for that.
+// The set-returning functions as PostgreSQL calls them: row by row, wherever the plan node does not
+// take their place. See custom_scan.cpp for that.
 #include "pg/join_scan.h"
 
 extern "C" {
@@ -22,8 +22,8 @@ constexpr JoinFunction kSelfJoinDistance = {"gpu_selfjoin_distance", true, true,
 constexpr JoinFunction kJoin = {"gpu_join", false, false, gpujoin_join};
 constexpr JoinFunction kJoinDistance = {"gpu_join_distance", false, true, gpujoin_join_distance};
 
-/// First call: reads the tables and starts the join, in memory that lives until the last call; its end stops
-/// the engine when the caller wants no more.
+/// First call: reads the tables and starts the join, in memory that lives until the last call; its
+/// end stops the engine when the caller wants no more.
 void start(FunctionCallInfo fcinfo, const JoinFunction* function) {
   FuncCallContext* const calls = SRF_FIRSTCALL_INIT();
   const MemoryContext caller = MemoryContextSwitchTo(calls->multi_call_memory_ctx);
@@ -69,7 +69,9 @@ PGDLLEXPORT Datum gpujoin_selfjoin_distance(PG_FUNCTION_ARGS) {
   return gpujoin::next_row(fcinfo, &gpujoin::kSelfJoinDistance);
 }
 
-PGDLLEXPORT Datum gpujoin_join(PG_FUNCTION_ARGS) { return gpujoin::next_row(fcinfo, &gpujoin::kJoin); }
+PGDLLEXPORT Datum gpujoin_join(PG_FUNCTION_ARGS) {
+  return gpujoin::next_row(fcinfo, &gpujoin::kJoin);
+}
 
 PGDLLEXPORT Datum gpujoin_join_distance(PG_FUNCTION_ARGS) {
   return gpujoin::next_row(fcinfo, &gpujoin::kJoinDistance);

@@ -9,8 +9,8 @@ PG_MODULE_MAGIC;
 PGDLLEXPORT void _PG_init(void);
 }
 
-/// Runs once a backend, or once in the postmaster under shared_preload_libraries: no thread, no device and no
-/// engine is touched here.
+/// Runs once a backend, or once in the postmaster under shared_preload_libraries: no thread, no
+/// device and no engine is touched here.
 void _PG_init(void) {
   gpujoin::define_settings();
   gpujoin::install_custom_scan();

@@ -105,8 +105,8 @@ Datum column_array(const std::uint32_t* columns, std::uint32_t count) {
   Datum elements[kMaxGridDimensions];
   for (std::uint32_t d = 0; d < count; ++d)
     elements[d] = Int32GetDatum(static_cast<std::int32_t>(columns[d]) + 1);
-  return PointerGetDatum(construct_array(elements, static_cast<int>(count), INT4OID, 4, true,
-                                         TYPALIGN_INT));
+  return PointerGetDatum(
+      construct_array(elements, static_cast<int>(count), INT4OID, 4, true, TYPALIGN_INT));
 }
 
 void add_strategy(Row* row, const Strategy& strategy) {
@@ -123,7 +123,8 @@ void add_strategy(Row* row, const Strategy& strategy) {
   add_text(row, strategy.reason);
 }
 
-/// In the order of gpu_last_join()'s columns. Columns of the vector are counted from 1, as SQL does.
+/// In the order of gpu_last_join()'s columns. Columns of the vector are counted from 1, as SQL
+/// does.
 void add_report(Row* row, const JoinReport& report) {
   const JoinStats& stats = report.stats;
   add_text(row, report.function->name);

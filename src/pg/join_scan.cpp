@@ -18,8 +18,8 @@ namespace {
 
 JoinReport last_report;
 
-/// Stops the engine, keeping its figures. It is also what the memory context calls at its end, after errors
-/// too, so it raises none.
+/// Stops the engine, keeping its figures. It is also what the memory context calls at its end,
+/// after errors too, so it raises none.
 void stop_engine(void* argument) {
   JoinScan* const scan = static_cast<JoinScan*>(argument);
   if (scan->join == nullptr) return;
@@ -122,8 +122,7 @@ void start_engine(JoinScan* scan) {
 }
 
 JoinScan* create_scan(MemoryContext parent, const JoinFunction* function) {
-  const MemoryContext context =
-      AllocSetContextCreate(parent, "gpujoin join", ALLOCSET_SMALL_SIZES);
+  const MemoryContext context = AllocSetContextCreate(parent, "gpujoin join", ALLOCSET_SMALL_SIZES);
   JoinScan* const scan = static_cast<JoinScan*>(MemoryContextAllocZero(context, sizeof(JoinScan)));
   scan->context = context;
   scan->report.function = function;

@@ -1,6 +1,6 @@
-// The executor of a join, shared by functions and plan node: reads the tables, runs an engine, hands out
-// pairs. Plain data and one engine handle, in a memory context whose end closes the engine, so an error
-// anywhere leaves nothing behind.
+// The executor of a join, shared by functions and plan node: reads the tables, runs an engine,
+// hands out pairs. Plain data and one engine handle, in a memory context whose end closes the
+// engine, so an error anywhere leaves nothing behind.
 #pragma once
 
 #include "engine/engine.h"
@@ -37,18 +37,21 @@ struct JoinScan {
   JoinReport report;
 };
 
-/// Starts a join in a child of `parent`. `arguments` are the function's. Reads both tables; raises errors.
+/// Starts a join in a child of `parent`. `arguments` are the function's. Reads both tables; raises
+/// errors.
 JoinScan* open_join_scan(MemoryContext parent, const JoinFunction* function,
                          const NullableDatum* arguments);
 
-/// Starts over with other arguments, and reads again only if they name other data. Returns the scan to go on
-/// with; the old one is gone. Leaves garbage in the current memory context. Snapshots must be the same.
+/// Starts over with other arguments, and reads again only if they name other data. Returns the scan
+/// to go on with; the old one is gone. Leaves garbage in the current memory context. Snapshots must
+/// be the same.
 JoinScan* reopen_join_scan(JoinScan* scan, const NullableDatum* arguments);
 
 /// Starts over with the same arguments, without reading again.
 void rewind_join_scan(JoinScan* scan);
 
-/// Moves the cursor to the next batch; false at the end of the result. Raises engine errors and interrupts.
+/// Moves the cursor to the next batch; false at the end of the result. Raises engine errors and
+/// interrupts.
 bool next_join_batch(JoinScan* scan);
 
 /// Sets scan->pair to the next pair; false at the end of the result.

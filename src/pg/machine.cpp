@@ -1,5 +1,5 @@
-// Reads affinity and control groups (versions 1 and 2). Nothing here raises an error: what cannot be read
-// sets no bound.
+// Reads affinity and control groups (versions 1 and 2). Nothing here raises an error: what cannot
+// be read sets no bound.
 #include "pg/machine.h"
 
 #include <fcntl.h>
@@ -44,7 +44,8 @@ bool own_group(const char* controller, char* group, size_t size) {
   return false;
 }
 
-/// Calls bound(directory) for the group of this process and every group around it, and returns the least.
+/// Calls bound(directory) for the group of this process and every group around it, and returns the
+/// least.
 template <class Bound>
 double least_bound(const char* controller, Bound bound) {
   char group[1024];
@@ -100,7 +101,8 @@ int find_threads() {
 }
 
 std::uint64_t find_memory() {
-  double bytes = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  double bytes =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   bytes = fmin(bytes, least_bound(nullptr, memory_v2));
   bytes = fmin(bytes, least_bound("memory", memory_v1));
   return static_cast<std::uint64_t>(bytes);

@@ -1,5 +1,5 @@
-// Distances between two values: the <-> operator and gpu_within(). Both go by the definition of core/distance.h,
-// as the joins do.
+// Distances between two values: the <-> operator and gpu_within(). Both go by the definition of
+// core/distance.h, as the joins do.
 #include "core/threshold.h"
 #include "pg/compat.h"
 #include "pg/vector_datum.h"
@@ -28,8 +28,9 @@ VectorView checked_view(const struct varlena* array) {
                       errhint("A vector is a one-dimensional array.")));
       break;
     case VectorProblem::kNullElement:
-      ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("a vector holds a NULL"),
-                      errhint("A vector whose coordinates are not all known can be NULL as a whole.")));
+      ereport(ERROR,
+              (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("a vector holds a NULL"),
+               errhint("A vector whose coordinates are not all known can be NULL as a whole.")));
       break;
     default:
       break;

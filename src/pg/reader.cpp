@@ -1,5 +1,5 @@
-// Runs a query over the relation with a receiver of its own, so that rows go straight from the executor into
-// the dataset: no tuplestore, no copy of a tuple.
+// Runs a query over the relation with a receiver of its own, so that rows go straight from the
+// executor into the dataset: no tuplestore, no copy of a tuple.
 #include "pg/reader.h"
 
 #include "pg/vector_datum.h"
@@ -78,21 +78,24 @@ void grow(Reader* reader) {
   const long long row = id;
   switch (view.problem) {
     case VectorProblem::kEmpty:
-      ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION),
-                      errmsg("the vector of row %lld of relation \"%s\" has no dimensions", row, name),
-                      errhint("Rows without a vector hold NULL, which matches nothing.")));
+      ereport(ERROR,
+              (errcode(ERRCODE_DATA_EXCEPTION),
+               errmsg("the vector of row %lld of relation \"%s\" has no dimensions", row, name),
+               errhint("Rows without a vector hold NULL, which matches nothing.")));
       break;
     case VectorProblem::kMultidimensional:
-      ereport(ERROR, (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
-                      errmsg("the vector of row %lld of relation \"%s\" is an array of %d dimensions",
-                             row, name, view.dims),
-                      errhint("A vector is a one-dimensional array.")));
+      ereport(ERROR,
+              (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
+               errmsg("the vector of row %lld of relation \"%s\" is an array of %d dimensions", row,
+                      name, view.dims),
+               errhint("A vector is a one-dimensional array.")));
       break;
     default:
-      ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-                      errmsg("the vector of row %lld of relation \"%s\" holds a NULL", row, name),
-                      errhint("A vector whose coordinates are not all known can be NULL as a whole, "
-                              "which matches nothing.")));
+      ereport(ERROR,
+              (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+               errmsg("the vector of row %lld of relation \"%s\" holds a NULL", row, name),
+               errhint("A vector whose coordinates are not all known can be NULL as a whole, "
+                       "which matches nothing.")));
   }
   pg_unreachable();
 }
@@ -101,11 +104,10 @@ void grow(Reader* reader) {
 void check_dims(Reader* reader, std::int64_t id, int dims) {
   if (reader->dims == static_cast<std::uint32_t>(dims)) return;
   if (static_cast<std::uint32_t>(dims) > kMaxDimensions)
-    ereport(ERROR,
-            (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-             errmsg("the vector of row %lld of relation \"%s\" has %d dimensions",
-                    static_cast<long long>(id), relation_name(reader), dims),
-             errhint("A vector has at most %u dimensions.", kMaxDimensions)));
+    ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                    errmsg("the vector of row %lld of relation \"%s\" has %d dimensions",
+                           static_cast<long long>(id), relation_name(reader), dims),
+                    errhint("A vector has at most %u dimensions.", kMaxDimensions)));
   if (reader->dims != 0)
     ereport(ERROR,
             (errcode(ERRCODE_DATA_EXCEPTION),

@@ -87,7 +87,8 @@ ColumnFinding find_named_vector(Relation relation, const SideArguments& side,
 /// The single-column primary key of an integer type, or InvalidAttrNumber.
 AttrNumber find_default_id(Relation relation) {
   Oid constraint;
-  const Bitmapset* const key = get_primary_key_attnos(RelationGetRelid(relation), true, &constraint);
+  const Bitmapset* const key =
+      get_primary_key_attnos(RelationGetRelid(relation), true, &constraint);
   int member;
   if (!bms_get_singleton_member(key, &member)) return InvalidAttrNumber;
   const AttrNumber attribute = static_cast<AttrNumber>(member + FirstLowInvalidHeapAttributeNumber);
@@ -111,11 +112,10 @@ ColumnFinding find_id(Relation relation, const SideArguments& side, SideColumns*
   const Oid oid = RelationGetRelid(relation);
   const char* const name = quote_qualified_identifier(get_namespace_name(get_rel_namespace(oid)),
                                                       RelationGetRelationName(relation));
-  ereport(ERROR,
-          (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-           errmsg("permission denied to read \"%s\"", RelationGetRelationName(relation)),
-           errhint("Its owner allows it by GRANT SELECT ON %s TO %s.", name,
-                   quote_identifier(GetUserNameFromId(GetUserId(), false)))));
+  ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                  errmsg("permission denied to read \"%s\"", RelationGetRelationName(relation)),
+                  errhint("Its owner allows it by GRANT SELECT ON %s TO %s.", name,
+                          quote_identifier(GetUserNameFromId(GetUserId(), false)))));
   pg_unreachable();
 }
 
@@ -144,7 +144,8 @@ bool may_select(const SideColumns& columns) {
   const Oid user = GetUserId();
   if (pg_class_aclcheck(columns.relation, user, ACL_SELECT) == ACLCHECK_OK) return true;
   for (int i = 0; i < columns.count; ++i)
-    if (pg_attribute_aclcheck(columns.relation, columns.attributes[i], user, ACL_SELECT) != ACLCHECK_OK)
+    if (pg_attribute_aclcheck(columns.relation, columns.attributes[i], user, ACL_SELECT) !=
+        ACLCHECK_OK)
       return false;
   return columns.id == InvalidAttrNumber ||
          pg_attribute_aclcheck(columns.relation, columns.id, user, ACL_SELECT) == ACLCHECK_OK;

@@ -1,4 +1,5 @@
-// Which columns of a relation a join reads: the ones named, or the defaults. Looks at catalogs only.
+// Which columns of a relation a join reads: the ones named, or the defaults. Looks at catalogs
+// only.
 #pragma once
 
 #include "engine/dataset.h"
@@ -47,8 +48,8 @@ struct ColumnFinding {
 ColumnFinding find_vector_columns(Relation relation, const SideArguments& side,
                                   SideColumns* columns);
 
-/// Finds all columns and checks that the current user may read them; raises an error otherwise. Takes
-/// AccessShareLock on the relation and keeps it until the end of the transaction.
+/// Finds all columns and checks that the current user may read them; raises an error otherwise.
+/// Takes AccessShareLock on the relation and keeps it until the end of the transaction.
 SideColumns find_columns(const SideArguments& side);
 
 /// Whether the current user may select all these columns.
@@ -66,6 +67,7 @@ bool is_vector_type(Oid type);
 ScalarType scalar_of(const SideColumns& columns);
 
 /// Raises the error for a finding other than kNone.
-[[noreturn]] void raise_finding(Relation relation, const SideArguments& side, ColumnFinding finding);
+[[noreturn]] void raise_finding(Relation relation, const SideArguments& side,
+                                ColumnFinding finding);
 
 }  // namespace gpujoin

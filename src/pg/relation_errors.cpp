@@ -1,4 +1,5 @@
-// Words for what find_columns() stumbles over: each says what is wrong and shows the argument that mends it.
+// Words for what find_columns() stumbles over: each says what is wrong and shows the argument that
+// mends it.
 #include "pg/relation.h"
 
 extern "C" {
@@ -14,7 +15,8 @@ namespace {
 
 using TypeTest = bool (*)(Oid type);
 
-/// Names of the columns whose type passes `test`, separated by commas; *first is set to the first of them.
+/// Names of the columns whose type passes `test`, separated by commas; *first is set to the first
+/// of them.
 char* list_columns(Relation relation, TypeTest test, const char** first) {
   StringInfoData list;
   initStringInfo(&list);
@@ -37,7 +39,8 @@ char* array_literal(const char* name) {
 }
 
 constexpr const char* kVectorTypes =
-    "A vector is one column of type real[], double precision[] or point, or several numeric columns.";
+    "A vector is one column of type real[], double precision[] or point, or several numeric "
+    "columns.";
 
 [[noreturn]] void raise_ambiguous_vector(Relation relation, const SideArguments& side) {
   const char* first;
@@ -73,14 +76,13 @@ constexpr const char* kVectorTypes =
   const char* first;
   const char* const candidates =
       list_columns(relation, is_id ? is_id_type : is_vector_type, &first);
-  ereport(ERROR,
-          (errcode(ERRCODE_UNDEFINED_COLUMN),
-           errmsg("column \"%s\" of relation \"%s\" does not exist", column,
-                  RelationGetRelationName(relation)),
-           first == nullptr
-               ? errhint("Check %s%s.", side.prefix, is_id ? "id_column" : "vector_columns")
-               : errhint("Columns that %s%s may name are: %s.", side.prefix,
-                         is_id ? "id_column" : "vector_columns", candidates)));
+  ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
+                  errmsg("column \"%s\" of relation \"%s\" does not exist", column,
+                         RelationGetRelationName(relation)),
+                  first == nullptr
+                      ? errhint("Check %s%s.", side.prefix, is_id ? "id_column" : "vector_columns")
+                      : errhint("Columns that %s%s may name are: %s.", side.prefix,
+                                is_id ? "id_column" : "vector_columns", candidates)));
   pg_unreachable();
 }
 
@@ -111,24 +113,28 @@ void raise_finding(Relation relation, const SideArguments& side, ColumnFinding f
     case ColumnProblem::kVectorType:
       raise_wrong_type(relation, finding.column, finding.problem == ColumnProblem::kIdType);
     case ColumnProblem::kRelationKind:
-      ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" holds no rows to join", name),
-                      errhint("Pass a table, a view, a materialized view or a foreign table.")));
+      ereport(ERROR,
+              (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" holds no rows to join", name),
+               errhint("Pass a table, a view, a materialized view or a foreign table.")));
       break;
     case ColumnProblem::kNoVectorColumn:
-      ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
-                      errmsg("relation \"%s\" has no vector column", name), errdetail("%s", kVectorTypes),
-                      errhint("Name the columns, for example %svector_columns => '{lon,lat}'.",
-                              side.prefix)));
+      ereport(
+          ERROR,
+          (errcode(ERRCODE_UNDEFINED_COLUMN), errmsg("relation \"%s\" has no vector column", name),
+           errdetail("%s", kVectorTypes),
+           errhint("Name the columns, for example %svector_columns => '{lon,lat}'.", side.prefix)));
       break;
     case ColumnProblem::kNoColumnsNamed:
-      ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                      errmsg("%svector_columns names no column", side.prefix),
-                      errhint("Leave it out to use the only vector column of relation \"%s\".", name)));
+      ereport(ERROR,
+              (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+               errmsg("%svector_columns names no column", side.prefix),
+               errhint("Leave it out to use the only vector column of relation \"%s\".", name)));
       break;
     case ColumnProblem::kRepeatedColumn:
-      ereport(ERROR, (errcode(ERRCODE_DUPLICATE_COLUMN),
-                      errmsg("%svector_columns names column \"%s\" twice", side.prefix, finding.column),
-                      errhint("Name each column once.")));
+      ereport(ERROR,
+              (errcode(ERRCODE_DUPLICATE_COLUMN),
+               errmsg("%svector_columns names column \"%s\" twice", side.prefix, finding.column),
+               errhint("Name each column once.")));
       break;
     case ColumnProblem::kMixedVectors:
       ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),

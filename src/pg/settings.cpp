@@ -1,5 +1,5 @@
-// Definitions of the settings. What the machine gives where a setting is 0 is found in machine.cpp; what a knob
-// means is told in engine/request.h.
+// Definitions of the settings. What the machine gives where a setting is 0 is found in machine.cpp;
+// what a knob means is told in engine/request.h.
 #include "pg/settings.h"
 
 #include "pg/compat.h"
@@ -63,13 +63,12 @@ void define_int(const char* name, const char* purpose, const char* detail, int* 
 // The bounds on threads and memory are the administrator's: only a superuser raises them.
 void define_settings() {
   define_enum("gpujoin.engine", "Engine that runs similarity joins.", &engine, kEngines);
-  DefineCustomBoolVariable("gpujoin.enable_customscan",
-                           "Lets gpujoin's functions in FROM run as a streaming plan node.", nullptr,
-                           &enable_customscan, enable_customscan, PGC_USERSET, 0, nullptr, nullptr,
-                           nullptr);
+  DefineCustomBoolVariable(
+      "gpujoin.enable_customscan", "Lets gpujoin's functions in FROM run as a streaming plan node.",
+      nullptr, &enable_customscan, enable_customscan, PGC_USERSET, 0, nullptr, nullptr, nullptr);
   define_int("gpujoin.cpu_threads", "Worker threads of a join on the CPU.",
-             "0 uses as many as the machine or its control group gives.", &cpu_threads, kMostThreads,
-             PGC_SUSET, 0);
+             "0 uses as many as the machine or its control group gives.", &cpu_threads,
+             kMostThreads, PGC_SUSET, 0);
   define_int("gpujoin.host_memory_limit",
              "Host memory that a join may hold, its copy of the tables included.",
              "0 allows a quarter of the memory of the machine or its control group.",
@@ -82,13 +81,15 @@ void define_settings() {
              &indexed_dimensions, kMaxGridDimensions, PGC_USERSET, 0);
   define_enum("gpujoin.reorder_dimensions", "Whether the most selective dimensions come first.",
               &reorder_dimensions, kSwitches);
-  define_enum("gpujoin.sort_unindexed", "Whether points of a cell are sorted by one more dimension.",
-              &sort_unindexed, kSwitches);
+  define_enum("gpujoin.sort_unindexed",
+              "Whether points of a cell are sorted by one more dimension.", &sort_unindexed,
+              kSwitches);
   define_enum("gpujoin.short_circuit", "Whether a distance ends once it exceeds the threshold.",
               &short_circuit, kSwitches);
   define_enum("gpujoin.access_pattern", "Which neighboring cells a cell visits.", &access_pattern,
               kAccessPatterns);
-  define_enum("gpujoin.cell_order", "Order of the grid's cells in memory.", &cell_order, kCellOrders);
+  define_enum("gpujoin.cell_order", "Order of the grid's cells in memory.", &cell_order,
+              kCellOrders);
   define_int("gpujoin.batch_pairs", "Pairs that an engine hands over at a time.", "0 chooses.",
              &batch_pairs, PG_INT32_MAX, PGC_USERSET, 0);
   reserve_settings_prefix("gpujoin");

@@ -1,5 +1,5 @@
-// The planner support function of the join functions. Being called while a query is planned, it is also what
-// loads this library before the planner first asks for paths.
+// The planner support function of the join functions. Being called while a query is planned, it is
+// also what loads this library before the planner first asks for paths.
 #include "pg/estimate.h"
 
 extern "C" {
@@ -28,8 +28,8 @@ int known_values(PlannerInfo* root, const FuncExpr* call, NullableDatum* values,
   return count;
 }
 
-/// False when the tables are not known. Errors in constant arguments come up here already, as they do when
-/// the planner evaluates any other constant expression.
+/// False when the tables are not known. Errors in constant arguments come up here already, as they
+/// do when the planner evaluates any other constant expression.
 bool estimate_call(PlannerInfo* root, Node* node, JoinEstimate* estimate) {
   if (root == nullptr || node == nullptr || !IsA(node, FuncExpr)) return false;
   const FuncExpr* const call = castNode(FuncExpr, node);

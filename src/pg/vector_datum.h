@@ -1,5 +1,5 @@
-// A float4[] or float8[] datum seen as a vector, without copying or aligning it. Detoasting and errors are the
-// callers'.
+// A float4[] or float8[] datum seen as a vector, without copying or aligning it. Detoasting and
+// errors are the callers'.
 #pragma once
 
 #include "pg/compat.h"
@@ -26,13 +26,14 @@ enum class VectorProblem { kNone, kEmpty, kMultidimensional, kNullElement };
 
 struct VectorView {
   VectorProblem problem;
-  int dims;            ///< number of elements; of a multidimensional array, its number of dimensions
-  const char* data;    ///< dims elements, maybe unaligned
+  int dims;          ///< number of elements; of a multidimensional array, its number of dimensions
+  const char* data;  ///< dims elements, maybe unaligned
 };
 
-/// `array` is detoasted, with a header of one byte or four. An array is laid out as: varlena header, ndim,
-/// dataoffset, element type, dimensions, lower bounds, null bitmap if dataoffset is not 0, elements. Counted
-/// from the end of the header, all but the elements lie where a four-byte header would have them less 4.
+/// `array` is detoasted, with a header of one byte or four. An array is laid out as: varlena
+/// header, ndim, dataoffset, element type, dimensions, lower bounds, null bitmap if dataoffset is
+/// not 0, elements. Counted from the end of the header, all but the elements lie where a four-byte
+/// header would have them less 4.
 inline VectorView view_vector(const struct varlena* array) {
   const char* const after_header = VARDATA_ANY(array) - VARHDRSZ;
   ArrayType head;

@@ -58,13 +58,13 @@ constexpr Case kCases[] = {
     {Shape::kExponential, 5, 200000, 0.006},
     {Shape::kExponential, 6, 200000, 0.01},
     {Shape::kUniform, 2, 200000, 0.04},
-    {Shape::kExponential, 6, 100000, 0.03},
+    {Shape::kExponential, 6, 50000, 0.03},
 };
 // The cases in which gpujoin delivers more than the number of pairs.
 constexpr Case kOutputCases[] = {
     {Shape::kIonosphere, 2, 0, 1},
     {Shape::kUniform, 4, 200000, 0.085},
-    {Shape::kExponential, 6, 100000, 0.03},
+    {Shape::kExponential, 6, 50000, 0.03},
 };
 
 struct Options {
