@@ -1,12 +1,10 @@
 #include "cpu/grid_index.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <mutex>
 
-#include "core/cell_order.h"
 #include "cpu/parallel_sort.h"
 
 namespace gpujoin::cpu {
@@ -66,59 +64,33 @@ std::vector<ColumnSpread> measure_columns(WorkerPool& pool, const Dataset& data)
   return total;
 }
 
-/// A point on its way into the index. Codes order points as the index does, but for ties between
-/// equal codes; points that are not finite come last.
+/// A point on its way into the index. Codes order points as the index does, but for ties.
 struct SortItem {
   std::uint64_t code;
   std::uint32_t row;
 };
-constexpr std::uint64_t kNotFinite = std::numeric_limits<std::uint64_t>::max();
 
-/// Packs (cell key, sort value) into one integer that orders like the pair, though not strictly:
-/// the value is rounded down to the bits that the key leaves.
-class SortCode {
- public:
-  explicit SortCode(const IndexLayout& layout)
-      : layout_(layout), value_bits_(std::min(52u, 63 - layout.grid.dims * layout.grid.bits)) {
-    const double length = layout.sort_extent.high - layout.sort_extent.low;
-    steps_ = std::ldexp(1.0, static_cast<int>(value_bits_)) - 1;
-    scale_ = length > 0 ? steps_ / length : 0;
-    if (!(scale_ <= std::numeric_limits<double>::max()))
-      scale_ = std::numeric_limits<double>::max();
-  }
+std::uint64_t code_of_row(const SortLayout& order, const Dataset& data, std::uint64_t row) {
+  if (!is_finite_row(data, row)) return kNotFinite;
+  std::uint32_t cell[kMaxGridDimensions];
+  cell_of_row(order.grid, data, row, cell);
+  const bool sorted = order.sort_column != kNoColumn;
+  return sort_code(
+      order, cell,
+      sorted ? coordinate(data, row, static_cast<std::uint32_t>(order.sort_column)) : 0);
+}
 
-  std::uint64_t cell_key_of(std::uint64_t code) const { return code >> value_bits_; }
-
-  std::uint64_t operator()(const Dataset& data, std::uint64_t row) const {
-    if (!is_finite_row(data, row)) return kNotFinite;
-    std::uint32_t cell[kMaxGridDimensions];
-    cell_of_row(layout_.grid, data, row, cell);
-    const std::uint64_t key = cell_key(layout_.grid, layout_.cell_order, cell) << value_bits_;
-    if (layout_.sort_column == kNoColumn) return key;
-    const double step = (coordinate(data, row, static_cast<std::uint32_t>(layout_.sort_column)) -
-                         layout_.sort_extent.low) *
-                        scale_;
-    return key | static_cast<std::uint64_t>(step < steps_ ? step : steps_);
-  }
-
- private:
-  const IndexLayout& layout_;
-  std::uint32_t value_bits_;
-  double steps_;
-  double scale_;
-};
-
-Buffer<SortItem> sorted_points(WorkerPool& pool, MemoryBudget& budget, const IndexLayout& layout,
-                               const Dataset& data, const SortCode& code) {
+Buffer<SortItem> sorted_points(WorkerPool& pool, MemoryBudget& budget, const SortLayout& order,
+                               const Dataset& data) {
   Buffer<SortItem> items(budget, data.rows);
   for_row_blocks(pool, data, [&](std::uint64_t first, std::uint64_t end) {
     for (std::uint64_t row = first; row < end; ++row)
-      items[row] = {code(data, row), static_cast<std::uint32_t>(row)};
+      items[row] = {code_of_row(order, data, row), static_cast<std::uint32_t>(row)};
   });
   parallel_sort(pool, budget, items, [&](const SortItem& a, const SortItem& b) {
     if (a.code != b.code) return a.code < b.code;
-    if (layout.sort_column != kNoColumn && a.code != kNotFinite) {
-      const auto column = static_cast<std::uint32_t>(layout.sort_column);
+    if (order.sort_column != kNoColumn && a.code != kNotFinite) {
+      const auto column = static_cast<std::uint32_t>(order.sort_column);
       const double x = coordinate(data, a.row, column);
       const double y = coordinate(data, b.row, column);
       if (x != y) return x < y;
@@ -152,16 +124,17 @@ void fill_tiles(WorkerPool& pool, const IndexLayout& layout, GridIndex& index) {
   });
 }
 
-void list_cells(MemoryBudget& budget, const Buffer<SortItem>& items, const SortCode& code,
+void list_cells(MemoryBudget& budget, const Buffer<SortItem>& items, const SortLayout& order,
                 GridIndex& index) {
   std::size_t cells = 0;
   for (std::uint32_t i = 0; i < index.points; ++i)
-    cells += i == 0 || code.cell_key_of(items[i].code) != code.cell_key_of(items[i - 1].code);
+    cells += i == 0 ||
+             cell_key_of_code(order, items[i].code) != cell_key_of_code(order, items[i - 1].code);
   index.cell_keys = Buffer<std::uint64_t>(budget, cells);
   index.cell_starts = Buffer<std::uint32_t>(budget, cells + 1);
   std::size_t cell = 0;
   for (std::uint32_t i = 0; i < index.points; ++i) {
-    const std::uint64_t key = code.cell_key_of(items[i].code);
+    const std::uint64_t key = cell_key_of_code(order, items[i].code);
     if (i > 0 && key == index.cell_keys[cell - 1]) continue;
     index.cell_keys[cell] = key;
     index.cell_starts[cell++] = i;
@@ -191,10 +164,10 @@ IndexLayout make_layout(WorkerPool& pool, const Strategy& strategy, double reach
   Extent extents[kMaxGridDimensions];
   for (std::uint32_t d = 0; d < strategy.grid_dims; ++d)
     extents[d] = columns[strategy.grid_columns[d]].extent;
-  layout.grid = make_grid(strategy.grid_dims, strategy.grid_columns, extents, reach);
-  layout.cell_order = strategy.cell_order;
-  layout.sort_column = strategy.sort_column;
-  if (strategy.sort_column != kNoColumn) layout.sort_extent = columns[strategy.sort_column].extent;
+  const GridGeometry grid = make_grid(strategy.grid_dims, strategy.grid_columns, extents, reach);
+  const bool sorted = strategy.sort_column != kNoColumn;
+  layout.order = make_sort_layout(grid, strategy.cell_order, strategy.sort_column,
+                                  sorted ? columns[strategy.sort_column].extent : Extent{}, 52);
 
   layout.tile_columns.resize(left.dims);
   for (std::uint32_t d = 0; d < left.dims; ++d) layout.tile_columns[d] = d;
@@ -232,23 +205,24 @@ GridIndex build_index(WorkerPool& pool, MemoryBudget& budget, const IndexLayout&
   index.rows = Buffer<std::uint32_t>(budget, data.rows);
   index.ids = Buffer<std::int64_t>(budget, data.rows);
   {
-    const SortCode code(layout);
-    const Buffer<SortItem> items = sorted_points(pool, budget, layout, data, code);
+    const SortLayout& order = layout.order;
+    const bool sorted = order.sort_column != kNoColumn;
+    const Buffer<SortItem> items = sorted_points(pool, budget, order, data);
     const SortItem* const first_not_finite = std::partition_point(
         items.begin(), items.end(), [](const SortItem& item) { return item.code != kNotFinite; });
     index.points = static_cast<std::uint32_t>(first_not_finite - items.begin());
-    if (layout.sort_column != kNoColumn) index.sort_values = Buffer<double>(budget, index.points);
+    if (sorted) index.sort_values = Buffer<double>(budget, index.points);
     for_row_blocks(pool, data, [&](std::uint64_t first, std::uint64_t end) {
       for (std::uint64_t i = first; i < end; ++i) {
         const std::uint32_t row = items[i].row;
         index.rows[i] = row;
         index.ids[i] = data.ids != nullptr ? data.ids[row] : row;
-        if (layout.sort_column != kNoColumn && i < index.points)
+        if (sorted && i < index.points)
           index.sort_values[i] =
-              coordinate(data, row, static_cast<std::uint32_t>(layout.sort_column));
+              coordinate(data, row, static_cast<std::uint32_t>(order.sort_column));
       }
     });
-    list_cells(budget, items, code, index);
+    list_cells(budget, items, order, index);
   }
   const std::size_t tiles = (std::size_t{index.points} + kTilePoints - 1) / kTilePoints;
   index.tiles =

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/grid.h"
+#include "core/sort_code.h"
 #include "cpu/memory.h"
 #include "cpu/scan.h"
 #include "cpu/worker_pool.h"
@@ -18,10 +18,7 @@ namespace gpujoin::cpu {
 /// What the two sides of a join have in common: one grid, one sorted column, one order of columns
 /// in tiles.
 struct IndexLayout {
-  GridGeometry grid;
-  CellOrder cell_order;
-  std::int32_t sort_column;
-  Extent sort_extent;
+  SortLayout order;
   std::vector<std::uint32_t> tile_columns;  ///< [dims], the data column at each place of a tile
 };
 

@@ -36,7 +36,7 @@ std::size_t find_cell(const Buffer<std::uint64_t>& keys, std::size_t hint, std::
 
 Walker::Walker(const JoinPlan& plan, MemoryBudget& budget, WorkerPool& pool, BatchQueue& queue)
     : plan_(plan), pool_(pool), queue_(queue) {
-  const std::uint32_t neighbors = neighbor_count(plan.layout->grid.dims);
+  const std::uint32_t neighbors = neighbor_count(plan.layout->order.grid.dims);
   neighbors_.reserve(neighbors);
   cursors_.resize(neighbors);
   query_.resize(plan.left->data->dims);
@@ -82,7 +82,7 @@ void Walker::walk(std::uint32_t first, std::uint32_t end) {
 
 /// Lists the non-empty cells on the right that the points of a left cell look into.
 void Walker::enter_cell(std::size_t cell) {
-  const GridGeometry& grid = plan_.layout->grid;
+  const GridGeometry& grid = plan_.layout->order.grid;
   const GridIndex& left = *plan_.left;
   const GridIndex& right = *plan_.right;
   std::uint32_t here[kMaxGridDimensions];
@@ -96,7 +96,7 @@ void Walker::enter_cell(std::size_t cell) {
     std::uint32_t there[kMaxGridDimensions];
     if (!neighbor_cell(grid, here, number, there)) continue;
     if (!visits(plan_.strategy.access_pattern, grid.dims, here, there)) continue;
-    const std::uint64_t key = cell_key(grid, plan_.layout->cell_order, there);
+    const std::uint64_t key = cell_key(grid, plan_.layout->order.cell_order, there);
     const std::size_t found = find_cell(right.cell_keys, cursors_[number], key);
     cursors_[number] = found;
     if (found < right.cells() && right.cell_keys[found] == key)
@@ -128,7 +128,7 @@ void Walker::slide_window(NeighborCell& neighbor, double x) const {
 }
 
 void Walker::find_windows(std::uint32_t position, bool entered) {
-  const bool sorted = plan_.layout->sort_column != kNoColumn;
+  const bool sorted = plan_.layout->order.sort_column != kNoColumn;
   const double x =
       sorted ? plan_.left->sort_values.size() > 0 ? plan_.left->sort_values[position] : 0 : 0;
   windows_.clear();

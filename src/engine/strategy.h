@@ -5,11 +5,10 @@
 
 #include <cstdint>
 
+#include "core/sort_code.h"
 #include "engine/request.h"
 
 namespace gpujoin {
-
-inline constexpr std::int32_t kNoColumn = -1;
 
 /// Up to this many dimensions distances are summed in column order at once, which needs no second
 /// look. Beyond it they are screened in an order of our choosing, with a short circuit.
