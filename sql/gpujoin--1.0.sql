@@ -83,7 +83,7 @@ CREATE FUNCTION gpu_last_join(
     OUT strategy_reason text, OUT threads int, OUT instruction_set text, OUT batches bigint,
     OUT candidate_pairs bigint, OUT rechecked_pairs bigint, OUT pairs bigint,
     OUT memory_bytes bigint, OUT device_memory_bytes bigint,
-    OUT read_ms float8, OUT index_ms float8, OUT join_ms float8, OUT busy_ms float8,
+    OUT read_ms float8, OUT index_ms float8, OUT join_ms float8,
     OUT complete boolean)
     RETURNS SETOF record
     AS 'MODULE_PATHNAME', 'gpujoin_last_join' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 1;

@@ -14,6 +14,8 @@ namespace gpujoin::cpu {
 
 /// Compressed rows as in ResultBatch, with room for a fixed number of entries.
 struct BatchBuffer {
+  static constexpr std::uint64_t kBytesPerEntry = 24;  // with all arrays that pairs may need
+
   std::uint64_t row_count = 0;
   std::uint64_t entry_count = 0;
   std::uint64_t pair_count = 0;

@@ -13,7 +13,29 @@ namespace gpujoin::cpu {
 namespace {
 
 constexpr std::uint64_t kDefaultBatchEntries = 1 << 16;
-constexpr std::uint64_t kMaxBatchEntries = 1 << 24;
+constexpr std::uint64_t kMaxBatchEntries = 1 << 20;
+
+/// Entries of a batch: as asked for, but all buffers together in a small part of the memory limit.
+std::uint64_t batch_entries(const JoinRequest& request, unsigned buffers) {
+  std::uint64_t entries =
+      request.knobs.batch_pairs > 0 ? request.knobs.batch_pairs : kDefaultBatchEntries;
+  entries = std::min(entries, kMaxBatchEntries);
+  if (request.memory_limit == 0) return entries;
+  const std::uint64_t affordable = request.memory_limit / 8 / buffers / BatchBuffer::kBytesPerEntry;
+  return std::max<std::uint64_t>(1, std::min(entries, affordable));
+}
+
+/// Threads that the work is worth: below some hundred microseconds each, starting them costs more.
+unsigned useful_threads(const JoinRequest& request) {
+  constexpr double kCoordinatesPerThread = 1e6;
+  const double left = static_cast<double>(request.left.rows);
+  const double right =
+      static_cast<double>(request.self_join ? request.left.rows : request.right.rows);
+  const double most = 1 + left * right * request.left.dims / kCoordinatesPerThread;
+  return most < request.threads ? static_cast<unsigned>(most) : request.threads;
+}
+
+unsigned buffer_count(unsigned workers) { return 2 * workers + 1; }
 
 double milliseconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
@@ -44,7 +66,7 @@ Status status_of(const std::exception_ptr& error) {
 }  // namespace
 
 RangeJoin::RangeJoin(const JoinRequest& request)
-    : request_(request), budget_(request.memory_limit), pool_(request.threads) {
+    : request_(request), budget_(request.memory_limit), pool_(useful_threads(request)) {
   stats_.left_rows = request.left.rows;
   stats_.right_rows = request.self_join ? request.left.rows : request.right.rows;
   stats_.threads = pool_.size();
@@ -81,9 +103,7 @@ JoinPlan RangeJoin::prepare(IndexLayout& layout) {
   plan.layout = &layout;
   plan.left = &left_;
   plan.right = request_.self_join ? &left_ : &right_;
-  plan.batch_entries =
-      std::min(request_.knobs.batch_pairs > 0 ? request_.knobs.batch_pairs : kDefaultBatchEntries,
-               kMaxBatchEntries);
+  plan.batch_entries = batch_entries(request_, buffer_count(pool_.size()));
   left_.data = &request_.left;
   right_.data = &request_.right;
   if (left.rows == 0) return plan;
@@ -105,39 +125,30 @@ JoinPlan RangeJoin::prepare(IndexLayout& layout) {
 
 /// Walks the left index on all workers and puts the result into the queue.
 void RangeJoin::join(const JoinPlan& plan) {
-  const auto begin = std::chrono::steady_clock::now();
   const bool total_only = plan.output == Output::kTotal;
   queue_.add_buffers(budget_, plan.output, plan.batch_entries,
-                     total_only ? 1 : 2 * pool_.size() + 1);
+                     total_only ? 1 : buffer_count(pool_.size()));
   std::uint64_t total = 0;
   if (plan.left->data->rows > 0) {
     std::deque<Walker> walkers;
     for (unsigned worker = 0; worker < pool_.size(); ++worker)
-      walkers.emplace_back(plan, budget_, pool_, queue_);
+      walkers.emplace_back(plan, budget_, pool_, queue_, tally_);
 
     // Stretches short enough that no worker is left with a long one at the end.
     const std::uint64_t points = plan.left->points;
     const std::uint64_t stretch = std::clamp<std::uint64_t>(points / (64 * pool_.size()), 64, 8192);
     pool_.parallel_for((points + stretch - 1) / stretch, [&](std::size_t item, unsigned worker) {
-      Walker& walker = walkers[worker];
-      walker.walk(static_cast<std::uint32_t>(item * stretch),
-                  static_cast<std::uint32_t>(std::min(points, (item + 1) * stretch)));
-      candidates_ += std::exchange(walker.candidates, 0);
-      rechecked_ += std::exchange(walker.rechecked, 0);
+      walkers[worker].walk(static_cast<std::uint32_t>(item * stretch),
+                           static_cast<std::uint32_t>(std::min(points, (item + 1) * stretch)));
     });
     if (plan.output == Output::kCountPerRow)
       for (std::uint64_t position = points; position < plan.left->data->rows; ++position)
         walkers[0].add_lone_point(static_cast<std::uint32_t>(position));
 
-    double waited_ms = 0;
     for (Walker& walker : walkers) {
       walker.flush();
       total += walker.pairs;
-      waited_ms += walker.waited_ms;
     }
-    const std::lock_guard lock(stats_mutex_);
-    stats_.join_ms = milliseconds_since(begin);
-    stats_.busy_ms = stats_.join_ms - waited_ms / pool_.size();
   }
   if (total_only) {
     BatchBuffer* const buffer = queue_.take_empty();
@@ -182,8 +193,9 @@ Status RangeJoin::next_batch(ResultBatch* batch) {
 void RangeJoin::stats(JoinStats* stats) const {
   const std::lock_guard lock(stats_mutex_);
   *stats = stats_;
-  stats->candidates = candidates_;
-  stats->rechecked = rechecked_;
+  stats->candidates = tally_.candidates;
+  stats->rechecked = tally_.rechecked;
+  stats->join_ms = static_cast<double>(tally_.busy_ns) / 1e6 / pool_.size();
   stats->memory_peak = budget_.peak();
 }
 

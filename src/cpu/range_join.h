@@ -2,7 +2,6 @@
 // distances are src/core's, the index is grid_index's, the walk is walker's.
 #pragma once
 
-#include <atomic>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -46,10 +45,9 @@ class RangeJoin {
   bool mirrored_ = false;           // set before the first batch
   std::exception_ptr error_;        // set before the queue is finished
 
-  mutable std::mutex stats_mutex_;  // guards stats_; the counters below go into it when it is read
+  mutable std::mutex stats_mutex_;  // guards stats_; the tally goes into it when it is read
   JoinStats stats_{};
-  std::atomic<std::uint64_t> candidates_{0};
-  std::atomic<std::uint64_t> rechecked_{0};
+  WalkTally tally_;
   std::thread driver_;  // last, for it uses all of the above
 };
 

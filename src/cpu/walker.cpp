@@ -1,7 +1,7 @@
 #include "cpu/walker.h"
 
 #include <algorithm>
-#include <chrono>
+#include <utility>
 
 #include "core/cell_order.h"
 #include "core/cell_walk.h"
@@ -34,8 +34,9 @@ std::size_t find_cell(const Buffer<std::uint64_t>& keys, std::size_t hint, std::
 
 }  // namespace
 
-Walker::Walker(const JoinPlan& plan, MemoryBudget& budget, WorkerPool& pool, BatchQueue& queue)
-    : plan_(plan), pool_(pool), queue_(queue) {
+Walker::Walker(const JoinPlan& plan, MemoryBudget& budget, WorkerPool& pool, BatchQueue& queue,
+               WalkTally& tally)
+    : plan_(plan), pool_(pool), queue_(queue), tally_(tally) {
   const std::uint32_t neighbors = neighbor_count(plan.layout->order.grid.dims);
   neighbors_.reserve(neighbors);
   cursors_.resize(neighbors);
@@ -55,6 +56,7 @@ Walker::Walker(const JoinPlan& plan, MemoryBudget& budget, WorkerPool& pool, Bat
 }
 
 void Walker::walk(std::uint32_t first, std::uint32_t end) {
+  working_since_ = std::chrono::steady_clock::now();
   const Buffer<std::uint32_t>& starts = plan_.left->cell_starts;
   std::size_t cell = std::upper_bound(starts.begin(), starts.end(), first) - starts.begin() - 1;
   for (std::uint32_t position = first; position < end; ++position) {
@@ -77,6 +79,7 @@ void Walker::walk(std::uint32_t first, std::uint32_t end) {
         emit_pairs(position);
     }
   }
+  report();
   if (batch_ != nullptr && queue_.caller_waits()) flush();
 }
 
@@ -158,7 +161,7 @@ void Walker::find_windows(std::uint32_t position, bool entered) {
 
 void Walker::add_window(std::uint32_t begin, std::uint32_t end) {
   if (begin >= end) return;
-  candidates += end - begin;
+  candidates_ += end - begin;
   const std::uint64_t most = std::min(plan_.batch_entries, kMaxWindow);
   while (end - begin > most) {
     windows_.push_back({begin, static_cast<std::uint32_t>(begin + most)});
@@ -213,7 +216,7 @@ std::size_t Walker::recheck(std::uint32_t position, std::size_t count, std::uint
   std::size_t kept = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const bool certain = raws[i] <= plan_.screen.accept;
-    rechecked += !certain;
+    rechecked_ += !certain;
     const double raw = certain && !wants_distance ? raws[i] : exact(positions[i]);
     if (!certain && !(raw <= plan_.threshold.raw)) continue;
     positions[kept] = positions[i];
@@ -285,10 +288,17 @@ void Walker::add_lone_point(std::uint32_t position) { add_count(position, 0); }
 void Walker::make_room(std::uint64_t entries) {
   if (batch_ != nullptr && batch_->entry_count + entries > plan_.batch_entries) flush();
   if (batch_ != nullptr) return;
-  const auto begin = std::chrono::steady_clock::now();
+  report();
   batch_ = queue_.take_empty();
-  waited_ms +=
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  working_since_ = std::chrono::steady_clock::now();
+}
+
+void Walker::report() {
+  const auto now = std::chrono::steady_clock::now();
+  tally_.busy_ns += std::chrono::nanoseconds(now - working_since_).count();
+  tally_.candidates += std::exchange(candidates_, 0);
+  tally_.rechecked += std::exchange(rechecked_, 0);
+  working_since_ = now;
 }
 
 void Walker::flush() {

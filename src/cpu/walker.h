@@ -2,6 +2,8 @@
 // that can hold points within eps, and what comes of scanning them.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -35,9 +37,18 @@ struct JoinPlan {
   bool mirrored() const { return half() && pairs != PairSelection::kUnordered; }
 };
 
+/// What all walkers of a join did so far.
+struct WalkTally {
+  std::atomic<std::uint64_t> candidates{0};
+  std::atomic<std::uint64_t> rechecked{0};
+  std::atomic<std::uint64_t> busy_ns{
+      0};  ///< summed over workers; waiting for the caller is left out
+};
+
 class Walker {
  public:
-  Walker(const JoinPlan& plan, MemoryBudget& budget, WorkerPool& pool, BatchQueue& queue);
+  Walker(const JoinPlan& plan, MemoryBudget& budget, WorkerPool& pool, BatchQueue& queue,
+         WalkTally& tally);
 
   /// Joins the left points at positions first .. end - 1, finite ones.
   void walk(std::uint32_t first, std::uint32_t end);
@@ -46,10 +57,7 @@ class Walker {
   /// Hands over what is left in the buffer.
   void flush();
 
-  std::uint64_t pairs = 0;
-  std::uint64_t candidates = 0;
-  std::uint64_t rechecked = 0;
-  double waited_ms = 0;  ///< for an empty buffer, that is for the caller
+  std::uint64_t pairs = 0;  ///< found by this walker
 
  private:
   /// A neighbouring cell on the right, and the part of it that the current point's sort value
@@ -77,10 +85,15 @@ class Walker {
   void emit_pairs(std::uint32_t position);
   void add_count(std::uint32_t position, std::uint64_t count);
   void make_room(std::uint64_t entries);
+  void report();
 
   const JoinPlan& plan_;
   WorkerPool& pool_;
   BatchQueue& queue_;
+  WalkTally& tally_;
+  std::uint64_t candidates_ = 0;  // since the last report
+  std::uint64_t rechecked_ = 0;
+  std::chrono::steady_clock::time_point working_since_ = std::chrono::steady_clock::now();
   BatchBuffer* batch_ = nullptr;
   std::vector<NeighborCell> neighbors_;
   std::vector<std::size_t> cursors_;  ///< per neighbour number, where its cell was last found

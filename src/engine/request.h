@@ -38,7 +38,8 @@ struct Knobs {
   Switch short_circuit = Switch::kAuto;       ///< SHORTC
   AccessPattern access_pattern = AccessPattern::kAuto;
   CellOrder cell_order = CellOrder::kAuto;
-  std::uint64_t batch_pairs = 0;  ///< pairs a batch, 0 = auto
+  std::uint64_t batch_pairs =
+      0;  ///< pairs a batch at most, 0 = auto; engines lower it to their memory
 };
 
 struct JoinRequest {

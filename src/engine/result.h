@@ -43,9 +43,8 @@ struct JoinStats {
   std::uint64_t memory_peak;  ///< bytes of host memory the engine held at most
   std::uint64_t device_memory_peak;
   std::uint32_t threads;
-  double index_ms;           ///< building the index
-  double join_ms;            ///< from the index to the last pair, waiting for the caller included
-  double busy_ms;            ///< the same without the time that workers waited for the caller
+  double index_ms;  ///< building the index
+  double join_ms;   ///< work on the join itself: time spent waiting for the caller is left out
   char instruction_set[24];  ///< which SIMD target or device ran
 };
 

@@ -148,7 +148,6 @@ void add_report(Row* row, const JoinReport& report) {
   add_number(row, report.read_ms);
   add_number(row, stats.index_ms);
   add_number(row, stats.join_ms);
-  add_number(row, stats.busy_ms);
   add(row, BoolGetDatum(report.complete));
 }
 
