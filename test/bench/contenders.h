@@ -1,11 +1,12 @@
-// The programs that the benchmark compares. Each finds the ordered pairs of one set of points within
-// eps, each point paired with itself, and starts from the coordinates in host memory: building its
-// index, and freeing everything, is part of the call. The caller takes the time.
+// The programs that the benchmark compares. Each finds the ordered pairs of one set of points
+// within eps, each point paired with itself, and starts from the coordinates in host memory:
+// building its index, and freeing everything, is part of the call. The caller takes the time.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -15,8 +16,8 @@ namespace gpujoin::bench {
 
 struct Outcome {
   std::uint64_t pairs = 0;
-  double index_ms = 0;       ///< of the call, spent on building the index
-  const char* runs_on = "";  ///< the instruction set, where the contender chooses one
+  double index_ms = 0;  ///< of the call, spent on building the index
+  std::string detail;   ///< its version, or the instruction set it chose
 };
 
 /// A contender that delivers nothing but the number of pairs. `points` has doubles and 2 to 6

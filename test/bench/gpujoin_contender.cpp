@@ -44,9 +44,7 @@ Outcome run(const Dataset& points, double eps, unsigned threads, Output output, 
   engine.stats(join, &stats);
   engine.close(join);
   outcome.index_ms = stats.index_ms;
-  static char runs_on[sizeof(stats.instruction_set)];
-  std::snprintf(runs_on, sizeof(runs_on), "%s", stats.instruction_set);
-  outcome.runs_on = runs_on;
+  outcome.detail = stats.instruction_set;
   return outcome;
 }
 

@@ -15,13 +15,15 @@ our @EXPORT = qw(start_server wait_until threads open_files status_kb cpu_second
 # What the tests allow for "about a second" on a machine that others use too.
 our $PATIENCE = 3;
 
-# Starts a server with these lines in its postgresql.conf, gpujoin in the database postgres.
+# Starts a server with these lines in its postgresql.conf, gpujoin in the database postgres. What malloc keeps
+# for later would hide what is lost, and where it ends: it gets one arena, and keeps little.
 sub start_server
 {
 	my ($name, @settings) = @_;
+	local @ENV{qw(MALLOC_ARENA_MAX MALLOC_MMAP_THRESHOLD_ MALLOC_TRIM_THRESHOLD_)} = (1, 65536, 65536);
 	my $node = PostgreSQL::Test::Cluster->new($name);
 	$node->init;
-	$node->append_conf('postgresql.conf', join("\n", 'autovacuum = off', @settings));
+	$node->append_conf('postgresql.conf', join("\n", 'autovacuum = off', 'jit = off', @settings));
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION gpujoin');
 	return $node;

@@ -128,21 +128,24 @@ TEST(Threshold, largest_double_finds_every_limit) {
   EXPECT_EQ(largest_double([](double) { return true; }), kMax);
 }
 
-/// Sums of non-negative terms as fast paths may take them: other orders, lanes, and fused
-/// multiply-add.
+/// Sums of non-negative terms as fast paths may take them: other orders, lanes, fused multiply-add,
+/// and a wider type, whose squares do not underflow.
 std::vector<double> other_sums(Metric metric, Random& random, std::vector<double> differences) {
   std::vector<double> sums;
   const auto term = [&](double x) { return metric == Metric::kL2 ? x * x : std::abs(x); };
   for (int order = 0; order < 6; ++order) {
     double plain = 0, fused = 0, lanes[8] = {};
+    long double wider = 0;
     for (std::size_t i = 0; i < differences.size(); ++i) {
       const double x = differences[i];
       plain += term(x);
       fused = metric == Metric::kL2 ? std::fma(x, x, fused) : fused + term(x);
       lanes[i % 8] += term(x);
+      wider += metric == Metric::kL2 ? static_cast<long double>(x) * x : std::abs(x);
     }
     sums.push_back(plain);
     sums.push_back(fused);
+    sums.push_back(static_cast<double>(wider));
     sums.push_back(((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) +
                    ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7])));
     if (order == 0) {
