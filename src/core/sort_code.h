@@ -46,8 +46,10 @@ GPUJOIN_HD inline SortLayout make_sort_layout(const GridGeometry& grid, CellOrde
 /// The step of a sort value: monotone in x, NaN-free, and the same on host and device.
 GPUJOIN_HD inline std::uint64_t sort_step(const SortLayout& layout, double x) {
   const std::uint64_t last = (std::uint64_t{1} << layout.value_bits) - 1;
-  const double step = multiply_rounded(add_rounded(x, -layout.low), layout.scale);
-  if (!(step > 0)) return step <= 0 ? 0 : last;  // NaN: an infinite difference times a scale of 0
+  const double above_low = add_rounded(x, -layout.low);
+  if (!(above_low > 0)) return 0;
+  const double step = multiply_rounded(above_low, layout.scale);
+  // NaN: an infinite difference times a scale of 0.
   return step < static_cast<double>(last) ? static_cast<std::uint64_t>(step) : last;
 }
 

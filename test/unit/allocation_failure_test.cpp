@@ -1,5 +1,6 @@
-// Every allocation an engine makes fails once: the join must report kOutOfMemory or survive with
-// the right answer, leave nothing behind, and the next join must work.
+// Every allocation an engine makes fails once, with data enough for several workers: the join must
+// report kOutOfMemory or survive with the right answer, leave nothing behind, and the next join
+// must work.
 
 #include <gtest/gtest.h>
 
@@ -76,9 +77,9 @@ GPUJOIN_ON_EVERY_ENGINE(AllocationFailures);
 
 TEST_P(AllocationFailures, pairs_of_a_self_join) {
   Random random(101);
-  const Points points(3, make_values(Shape::kClustered, random, 100, 3));
-  const Oracle oracle(points, nullptr, Metric::kL2, 1);
-  JoinRequest request = make_request(points, nullptr, Metric::kL2, 1);
+  const Points points(3, make_values(Shape::kClustered, random, 900, 3));
+  const Oracle oracle(points, nullptr, Metric::kL2, 0.1);
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 0.1);
   request.knobs.batch_pairs = 50;
   request.threads = 3;
   expect_survival(request, oracle);
@@ -86,9 +87,9 @@ TEST_P(AllocationFailures, pairs_of_a_self_join) {
 
 TEST_P(AllocationFailures, distances_of_a_screened_join_of_two) {
   Random random(102);
-  const Points left(12, make_values(Shape::kLattice, random, 60, 12), ScalarType::kFloat32);
-  const Points right(12, make_values(Shape::kLattice, random, 50, 12), ScalarType::kFloat32);
-  const double eps = std::sqrt(20.0);
+  const Points left(12, make_values(Shape::kLattice, random, 400, 12), ScalarType::kFloat32);
+  const Points right(12, make_values(Shape::kLattice, random, 300, 12), ScalarType::kFloat32);
+  const double eps = std::sqrt(12.0);
   const Oracle oracle(left, &right, Metric::kL2, eps);
   JoinRequest request = make_request(left, &right, Metric::kL2, eps);
   request.output = Output::kPairsWithDistances;
@@ -98,9 +99,9 @@ TEST_P(AllocationFailures, distances_of_a_screened_join_of_two) {
 
 TEST_P(AllocationFailures, counts_and_total) {
   Random random(103);
-  const Points points(2, make_values(Shape::kExponential, random, 80, 2));
-  const Oracle oracle(points, nullptr, Metric::kL1, 2);
-  JoinRequest request = make_request(points, nullptr, Metric::kL1, 2);
+  const Points points(2, make_values(Shape::kExponential, random, 1100, 2));
+  const Oracle oracle(points, nullptr, Metric::kL1, 0.5);
+  JoinRequest request = make_request(points, nullptr, Metric::kL1, 0.5);
   request.output = Output::kCountPerRow;
   request.pairs = PairSelection::kUnordered;
   expect_survival(request, oracle, Failing::kOnlyThis);

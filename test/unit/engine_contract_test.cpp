@@ -197,9 +197,9 @@ TEST_P(EngineInterrupts, an_interrupted_join_can_be_closed) {
 
 TEST_P(EngineInterrupts, a_flag_raised_at_any_moment_loses_nothing) {
   Random random(122);
-  const Points points(2, make_values(Shape::kClustered, random, 400, 2));
-  const Oracle oracle(points, nullptr, Metric::kL2, 1);
-  JoinRequest request = make_request(points, nullptr, Metric::kL2, 1);
+  const Points points(2, make_values(Shape::kClustered, random, 1100, 2));
+  const Oracle oracle(points, nullptr, Metric::kL2, 0.1);
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 0.1);
   request.interrupt = &flag_;
   std::atomic<bool> done{false};
   std::thread raiser([&] {

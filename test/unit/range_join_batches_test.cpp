@@ -18,7 +18,9 @@
 namespace gpujoin::test {
 namespace {
 
-constexpr std::uint64_t kRows = 300;  // equal points, so kRows^2 pairs
+// Equal points, so kRows^2 pairs; enough of them for several workers.
+constexpr std::uint64_t kRows = 400;
+constexpr std::uint32_t kDims = 8;
 
 std::ptrdiff_t threads_now() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
@@ -35,7 +37,7 @@ bool threads_fall_to(std::ptrdiff_t expected) {
 class RangeJoinBatches : public EngineTest {
  protected:
   RangeJoinBatches()
-      : points_(2, std::vector<double>(2 * kRows, 1.0)),
+      : points_(kDims, std::vector<double>(kDims * kRows, 1.0)),
         oracle_(points_, nullptr, Metric::kL2, 1) {}
 
   JoinRequest request(std::uint64_t batch_pairs, Output output = Output::kPairs) const {

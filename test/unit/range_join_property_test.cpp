@@ -80,19 +80,21 @@ double random_eps(Random& random, const Points& left, const Points& right, Metri
 
 class RangeJoinProperty : public EngineTest {
  protected:
-  /// `runs` random requests on one pair of random datasets.
+  /// Random requests on one pair of random datasets of `least_rows` points and up.
   void expect_exact(std::uint64_t seed, Shape shape, std::uint32_t dims, Metric metric, bool two,
-                    int runs) {
+                    std::uint64_t least_rows) {
     Random random(seed);
     const ScalarType scalar = random.index(2) ? ScalarType::kFloat32 : ScalarType::kFloat64;
-    const Points left = random_points(shape, random, random.index(140), dims, scalar);
-    const Points other = random_points(shape, random, random.index(140), dims, scalar);
+    const Points left = random_points(shape, random, least_rows + random.index(140), dims, scalar);
+    const Points other = random_points(shape, random, least_rows + random.index(140), dims, scalar);
     const Points* const right = two ? &other : nullptr;
     const double eps = random_eps(random, left, two ? other : left, metric);
     const Oracle oracle(left, right, metric, eps);
-    for (int run = 0; run < runs; ++run) {
+    for (int run = 0; run < 16; ++run) {
       JoinRequest request = make_request(left, right, metric, eps);
       request.knobs = random_knobs(random);
+      // Batches of few pairs are for few points.
+      if (least_rows > 0 && request.knobs.batch_pairs == 1) request.knobs.batch_pairs = 100;
       request.threads = 1 + static_cast<std::uint32_t>(random.index(3));
       request.output = random.pick(kOutputs);
       if (!two) request.pairs = random.pick(kSelections);
@@ -105,7 +107,7 @@ class RangeJoinProperty : public EngineTest {
     for (const Shape shape : kShapes) {
       for (const std::uint32_t dims : {1u, 2u, 3u, 4u, 6u, 8u, 9u, 12u, 17u, 33u}) {
         for (const Metric metric : kMetrics) {
-          expect_exact(++seed, shape, dims, metric, two, 16);
+          expect_exact(++seed, shape, dims, metric, two, 0);
           if (HasFatalFailure()) return;
         }
       }
@@ -120,6 +122,21 @@ TEST_P(RangeJoinProperty, self_join_is_brute_force_for_every_shape_and_dimension
 
 TEST_P(RangeJoinProperty, join_of_two_is_brute_force_for_every_shape_and_dimension) {
   expect_exact_for_every_shape(80000, true);
+}
+
+TEST_P(RangeJoinProperty, several_workers_find_what_brute_force_finds) {
+  std::uint64_t seed = 85000;
+  for (const Shape shape : kShapes) {
+    for (const std::uint32_t dims : {2u, 9u}) {
+      // Coordinates enough for an engine that starts threads only where there is work for them.
+      const auto rows = static_cast<std::uint64_t>(std::sqrt(2.5e6 / dims));
+      for (const bool two : {false, true}) {
+        ++seed;
+        expect_exact(seed, shape, dims, kMetrics[seed % 3], two, rows);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
 }
 
 TEST_P(RangeJoinProperty, every_combination_of_knobs_is_brute_force) {

@@ -1,0 +1,143 @@
+-- What CREATE EXTENSION puts into a database: signatures, properties, privileges, comments, settings.
+BEGIN;
+SELECT * FROM no_plan();
+SET search_path = public;
+
+-- The extension.
+SELECT bag_eq(
+  $$ SELECT extversion, extrelocatable FROM pg_extension WHERE extname = 'gpujoin' $$,
+  $$ SELECT default_version::text, true FROM pg_available_extensions WHERE name = 'gpujoin' $$,
+  'the installed version is the default one and can move to another schema');
+CREATE TEMP TABLE members AS
+  SELECT classid, objid FROM pg_depend
+  WHERE deptype = 'e' AND refclassid = 'pg_extension'::regclass
+    AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'gpujoin');
+CREATE TEMP VIEW functions AS
+  SELECT p.* FROM pg_proc p JOIN members ON classid = 'pg_proc'::regclass AND objid = p.oid;
+SELECT set_eq(
+  $$ SELECT classid::regclass::text FROM members $$, '{pg_proc,pg_operator}'::text[],
+  'it consists of functions and operators');
+SELECT bag_eq(
+  $$ SELECT proname::text FROM functions $$,
+  '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_distance,gpu_distance,gpu_within,gpu_within,
+    gpu_within,gpu_devices,gpu_last_join,gpujoin_support}'::text[],
+  'these are the functions');
+
+-- Signatures: names and defaults of arguments, columns of results.
+SELECT bag_eq(
+  $$ SELECT pg_get_function_arguments(oid) FROM functions WHERE proname IN ('gpu_selfjoin', 'gpu_selfjoin_distance') $$,
+  $$ VALUES ('tbl regclass, eps double precision, id_column name DEFAULT NULL::name, '
+             'vector_columns name[] DEFAULT NULL::name[], metric text DEFAULT ''l2''::text, '
+             'pairs text DEFAULT ''all''::text'),
+            ('tbl regclass, eps double precision, id_column name DEFAULT NULL::name, '
+             'vector_columns name[] DEFAULT NULL::name[], metric text DEFAULT ''l2''::text, '
+             'pairs text DEFAULT ''all''::text') $$,
+  'self-joins take a table and eps; the rest has defaults');
+SELECT bag_eq(
+  $$ SELECT pg_get_function_arguments(oid) FROM functions WHERE proname IN ('gpu_join', 'gpu_join_distance') $$,
+  $$ VALUES ('left_tbl regclass, right_tbl regclass, eps double precision, left_id_column name DEFAULT NULL::name, '
+             'right_id_column name DEFAULT NULL::name, left_vector_columns name[] DEFAULT NULL::name[], '
+             'right_vector_columns name[] DEFAULT NULL::name[], metric text DEFAULT ''l2''::text'),
+            ('left_tbl regclass, right_tbl regclass, eps double precision, left_id_column name DEFAULT NULL::name, '
+             'right_id_column name DEFAULT NULL::name, left_vector_columns name[] DEFAULT NULL::name[], '
+             'right_vector_columns name[] DEFAULT NULL::name[], metric text DEFAULT ''l2''::text') $$,
+  'joins of two tables take both tables and eps; the rest has defaults and a side in its name');
+SELECT bag_eq(
+  $$ SELECT proname::text, pg_get_function_result(oid) FROM functions WHERE proretset AND provolatile = 's' $$,
+  $$ VALUES ('gpu_join', 'TABLE(id1 bigint, id2 bigint)'),
+            ('gpu_join_distance', 'TABLE(id1 bigint, id2 bigint, distance double precision)'),
+            ('gpu_selfjoin', 'TABLE(id1 bigint, id2 bigint)'),
+            ('gpu_selfjoin_distance', 'TABLE(id1 bigint, id2 bigint, distance double precision)') $$,
+  'joins return pairs of ids, and the distance where their name says so');
+SELECT bag_eq(
+  $$ SELECT oid::regprocedure::text, prorettype::regtype::text FROM functions
+     WHERE proname IN ('gpu_within', 'gpu_distance') $$,
+  $$ VALUES ('gpu_distance(real[],real[])', 'double precision'),
+            ('gpu_distance(double precision[],double precision[])', 'double precision'),
+            ('gpu_within(real[],real[],double precision)', 'boolean'),
+            ('gpu_within(double precision[],double precision[],double precision)', 'boolean'),
+            ('gpu_within(point,point,double precision)', 'boolean') $$,
+  'distances are told of real[], double precision[], and neighborhood of points too');
+SELECT bag_eq(
+  $$ SELECT proargnames FROM functions WHERE proname = 'gpu_devices' $$,
+  $$ VALUES ('{engine,device,name,parallelism,memory_bytes,detail,available,reason}'::text[]) $$,
+  'gpu_devices() has these columns');
+SELECT bag_eq(
+  $$ SELECT proargnames FROM functions WHERE proname = 'gpu_last_join' $$,
+  $$ VALUES ('{function,engine,fallback,metric,pair_selection,eps,left_rows,right_rows,dimensions,index,indexed_columns,
+     sort_column,access_pattern,cell_order,estimated_candidates,estimated_pairs,strategy_reason,threads,instruction_set,
+     batches,candidate_pairs,rechecked_pairs,pairs,memory_bytes,device_memory_bytes,read_ms,index_ms,join_ms,busy_ms,
+     complete}'::text[]) $$,
+  'gpu_last_join() has these columns');
+
+-- What the planner may assume.
+SELECT bag_eq(
+  $$ SELECT proname::text, provolatile, proparallel, proisstrict, proretset FROM functions $$,
+  $$ VALUES ('gpu_selfjoin', 's'::"char", 'r'::"char", false, true), ('gpu_selfjoin_distance', 's', 'r', false, true),
+            ('gpu_join', 's', 'r', false, true), ('gpu_join_distance', 's', 'r', false, true),
+            ('gpu_distance', 'i', 's', true, false), ('gpu_distance', 'i', 's', true, false),
+            ('gpu_within', 'i', 's', true, false), ('gpu_within', 'i', 's', true, false),
+            ('gpu_within', 'i', 's', true, false), ('gpu_devices', 'v', 'r', true, true),
+            ('gpu_last_join', 'v', 'r', true, true), ('gpujoin_support', 'v', 'u', true, false) $$,
+  'joins are stable and stay in the leader, distances are immutable and may go to workers');
+SELECT bag_eq(
+  $$ SELECT proname::text FROM functions WHERE prosupport = 'gpujoin_support(internal)'::regprocedure $$,
+  '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance}'::text[],
+  'the planner is told more about the joins');
+SELECT is_empty(
+  $$ SELECT oid::regprocedure FROM functions WHERE prosecdef OR proleakproof $$,
+  'no function runs with its owner''s privileges or claims to be leakproof');
+SELECT is_empty(
+  $$ SELECT oid::regprocedure FROM functions WHERE prolang <> (SELECT oid FROM pg_language WHERE lanname = 'c')
+       OR probin <> '$libdir/gpujoin' $$,
+  'all functions are in the library');
+
+-- Who may call them.
+CREATE ROLE gpujoin_nobody;
+SELECT is_empty(
+  $$ SELECT oid::regprocedure FROM functions WHERE NOT has_function_privilege('gpujoin_nobody', oid, 'EXECUTE') $$,
+  'everybody may call every function');
+
+-- The operator.
+SELECT bag_eq(
+  $$ SELECT oprname::text, oprleft::regtype::text, oprright::regtype::text, oprresult::regtype::text,
+            oprcode::oid::regprocedure::text, oprcom = o.oid
+     FROM pg_operator o JOIN members ON classid = 'pg_operator'::regclass AND objid = o.oid $$,
+  $$ VALUES ('<->', 'real[]', 'real[]', 'double precision', 'gpu_distance(real[],real[])', true),
+            ('<->', 'double precision[]', 'double precision[]', 'double precision',
+             'gpu_distance(double precision[],double precision[])', true) $$,
+  'the operator <-> is the distance of arrays, and its own commutator');
+
+-- Words.
+SELECT is_empty(
+  $$ SELECT oid::regprocedure FROM functions
+     WHERE obj_description(oid, 'pg_proc') IS NULL AND proname <> 'gpujoin_support' $$,
+  'every function that people call has a comment');
+SELECT is_empty(
+  $$ SELECT objid::regoperator FROM members
+     WHERE classid = 'pg_operator'::regclass AND obj_description(objid, 'pg_operator') IS NULL $$,
+  'every operator has a comment');
+SELECT isnt(obj_description(oid, 'pg_extension'), NULL, 'the extension has a comment')
+FROM pg_extension WHERE extname = 'gpujoin';
+
+-- Settings, which are there once the library is.
+SELECT lives_ok('SELECT FROM gpu_devices()', 'asking for devices loads the library');
+SELECT bag_eq(
+  $$ SELECT name, vartype, context, unit, boot_val FROM pg_settings WHERE name LIKE 'gpujoin.%' $$,
+  $$ VALUES ('gpujoin.engine', 'enum', 'user', NULL, 'auto'), ('gpujoin.enable_customscan', 'bool', 'user', NULL, 'on'),
+            ('gpujoin.cpu_threads', 'integer', 'superuser', NULL, '0'),
+            ('gpujoin.host_memory_limit', 'integer', 'superuser', 'kB', '0'),
+            ('gpujoin.device_memory_limit', 'integer', 'superuser', 'kB', '0'),
+            ('gpujoin.index', 'enum', 'user', NULL, 'auto'), ('gpujoin.indexed_dimensions', 'integer', 'user', NULL, '0'),
+            ('gpujoin.reorder_dimensions', 'enum', 'user', NULL, 'auto'),
+            ('gpujoin.sort_unindexed', 'enum', 'user', NULL, 'auto'),
+            ('gpujoin.short_circuit', 'enum', 'user', NULL, 'auto'),
+            ('gpujoin.access_pattern', 'enum', 'user', NULL, 'auto'),
+            ('gpujoin.cell_order', 'enum', 'user', NULL, 'auto'), ('gpujoin.batch_pairs', 'integer', 'user', NULL, '0') $$,
+  'all settings choose for themselves by default; the bounds on resources are the administrator''s');
+SELECT is_empty(
+  $$ SELECT name FROM pg_settings WHERE name LIKE 'gpujoin.%' AND short_desc !~ '\.$' $$,
+  'every setting is described by a sentence');
+
+SELECT * FROM finish();
+ROLLBACK;
