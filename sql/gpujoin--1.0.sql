@@ -56,6 +56,8 @@ CREATE OPERATOR <-> (
     FUNCTION = gpu_distance, LEFTARG = float4[], RIGHTARG = float4[], COMMUTATOR = <->);
 CREATE OPERATOR <-> (
     FUNCTION = gpu_distance, LEFTARG = float8[], RIGHTARG = float8[], COMMUTATOR = <->);
+COMMENT ON FUNCTION gpu_distance(float4[], float4[]) IS 'implementation of <-> operator';
+COMMENT ON FUNCTION gpu_distance(float8[], float8[]) IS 'implementation of <-> operator';
 COMMENT ON OPERATOR <-> (float4[], float4[]) IS 'L2 distance';
 COMMENT ON OPERATOR <-> (float8[], float8[]) IS 'L2 distance';
 
@@ -65,6 +67,9 @@ CREATE FUNCTION gpu_within(a float8[], b float8[], eps float8) RETURNS boolean
     AS 'MODULE_PATHNAME', 'gpujoin_within_float8' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 CREATE FUNCTION gpu_within(a point, b point, eps float8) RETURNS boolean
     AS 'MODULE_PATHNAME', 'gpujoin_within_point' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION gpu_within(float4[], float4[], float8) IS 'L2 distance is at most eps';
+COMMENT ON FUNCTION gpu_within(float8[], float8[], float8) IS 'L2 distance is at most eps';
+COMMENT ON FUNCTION gpu_within(point, point, float8) IS 'L2 distance is at most eps';
 
 -- What the machine has, and what the last join of this session did.
 

@@ -26,6 +26,8 @@ void BatchBuffer::clear() { row_count = entry_count = pair_count = 0; }
 void BatchQueue::add_buffers(MemoryBudget& budget, Output output, std::uint64_t entries,
                              unsigned count) {
   const std::lock_guard lock(mutex_);
+  empty_.reserve(count);
+  full_.reserve(count);
   for (unsigned i = 0; i < count; ++i)
     empty_.push_back(&buffers_.emplace_back(budget, output, entries));
 }
@@ -34,8 +36,8 @@ BatchBuffer* BatchQueue::take_empty() {
   std::unique_lock lock(mutex_);
   empty_came_.wait(lock, [this] { return stopped_ || !empty_.empty(); });
   if (stopped_) throw Stopped{};
-  BatchBuffer* const buffer = empty_.front();
-  empty_.pop_front();
+  BatchBuffer* const buffer = empty_.back();
+  empty_.pop_back();
   return buffer;
 }
 
@@ -78,7 +80,7 @@ BatchBuffer* BatchQueue::take_full(bool* finished) {
   *finished = finished_ && full_.empty();
   if (full_.empty()) return nullptr;
   BatchBuffer* const buffer = full_.front();
-  full_.pop_front();
+  full_.erase(full_.begin());
   return buffer;
 }
 

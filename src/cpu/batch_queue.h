@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <vector>
 
 #include "cpu/memory.h"
 #include "engine/request.h"
@@ -54,8 +55,9 @@ class BatchQueue {
   std::condition_variable empty_came_;
   std::condition_variable full_came_;
   std::deque<BatchBuffer> buffers_;  // stable addresses
-  std::deque<BatchBuffer*> empty_;
-  std::deque<BatchBuffer*> full_;
+  // With room for all buffers from the start: passing one on never allocates.
+  std::vector<BatchBuffer*> empty_;
+  std::vector<BatchBuffer*> full_;  // in the order of their coming
   bool caller_waits_ = false;
   bool finished_ = false;
   bool stopped_ = false;

@@ -56,7 +56,8 @@ INSERT INTO cases VALUES
   ('several vectors', 'several', '', '42702', 'relation "several" has several vector columns: "a", "b", "p"'),
   ('no column named', 'several', $$vector_columns => '{}'$$, '22023', 'SIDEvector_columns names no column'),
   ('a NULL among the columns', 'several', $$vector_columns => '{a,NULL}'$$, '22004', 'SIDEvector_columns holds a NULL'),
-  ('a missing column', 'several', $$vector_columns => '{A}'$$, '42703', 'column "A" of relation "several" does not exist'),
+  ('a missing column', 'several', $$vector_columns => '{A}'$$, '42703',
+    'column "A" of relation "several" does not exist'),
   ('a system column', 'several', $$vector_columns => '{tableoid}'$$, '42703',
    'column "tableoid" of relation "several" does not exist'),
   ('a column twice', 'several', $$vector_columns => '{x,x}'$$, '42701', 'SIDEvector_columns names column "x" twice'),
@@ -67,16 +68,19 @@ INSERT INTO cases VALUES
   ('no primary key', 'unkeyed', '', '42703', 'relation "unkeyed" has no primary key of one integer column'),
   ('a primary key of words', 'text_key', '', '42703', 'relation "text_key" has no primary key of one integer column'),
   ('a missing id', 'unkeyed', $$id_column => 'no'$$, '42703', 'column "no" of relation "unkeyed" does not exist'),
-  ('an id of words', 'text_key', $$id_column => 'k'$$, '42804', 'column "k" of relation "text_key" has type text, which cannot be an id'),
+  ('an id of words', 'text_key', $$id_column => 'k'$$, '42804',
+    'column "k" of relation "text_key" has type text, which cannot be an id'),
   ('a NULL id', 'unkeyed', $$id_column => 'n'$$, '22004', 'a row of relation "unkeyed" has a NULL id'),
   ('a NULL id without a vector', 'null_without_vector', $$id_column => 'n'$$, '22004',
    'a row of relation "null_without_vector" has a NULL id'),
-  ('rows of different dimensions', 'uneven', '', '22000', 'vectors of relation "uneven" have different numbers of dimensions'),
+  ('rows of different dimensions', 'uneven', '', '22000',
+    'vectors of relation "uneven" have different numbers of dimensions'),
   ('float4 rows of different dimensions', 'uneven4', $$id_column => 'id'$$, '22000',
    'vectors of relation "uneven4" have different numbers of dimensions'),
   ('a vector of no dimensions', 'empty_vector', '', '22000',
    'the vector of row 22 of relation "empty_vector" has no dimensions'),
-  ('an array of two dimensions', 'matrix', '', '2202E', 'the vector of row 31 of relation "matrix" is an array of 2 dimensions'),
+  ('an array of two dimensions', 'matrix', '', '2202E',
+    'the vector of row 31 of relation "matrix" is an array of 2 dimensions'),
   ('a NULL in a vector', 'holey', '', '22004', 'the vector of row 42 of relation "holey" holds a NULL'),
   ('too many dimensions', 'long', '', '54000', 'the vector of row 51 of relation "long" has 16001 dimensions'),
   ('a number that is out of range', 'overflowing', $$vector_columns => '{x}'$$, '22003',
@@ -100,7 +104,8 @@ CREATE TABLE calls AS
   SELECT 'tables of different dimensions', format('%s(''three'', ''good'', 1)', f), '22000',
          'vectors of relations "three" and "good" have different numbers of dimensions'
   FROM unnest('{gpu_join,gpu_join_distance}'::text[]) f;
-SELECT is(count(*), (SELECT count(*) * 6 FROM cases) - 4 + 2, 'every case is tried in every function and on either side') FROM calls;
+SELECT is(count(*), (SELECT count(*) * 6 FROM cases) - 4 + 2,
+  'every case is tried in every function and on either side') FROM calls;
 
 -- What a query fails with.
 CREATE FUNCTION failure(query text, node boolean, OUT state text, OUT message text) LANGUAGE plpgsql AS $$
@@ -118,17 +123,20 @@ SELECT is(
 FROM calls c,
   (VALUES ('streamed', 'SELECT count(*) FROM %s', true), ('stored', 'SELECT count(*) FROM %s', false),
           ('in a select list', 'SELECT %s', true),
-          ('before a row is asked for', 'DECLARE c CURSOR FOR SELECT * FROM %s; FETCH c; CLOSE c', true)) form(name, query, node),
+          ('before a row is asked for', 'DECLARE c CURSOR FOR SELECT * FROM %s; FETCH c; CLOSE c', true))
+    form(name, query, node),
   failure(format(form.query, c.call), form.node) f
 GROUP BY form.name, c.about;
 
 -- What is known only while a query runs is refused then.
 SELECT throws_ok($$ SELECT count(*) FROM (VALUES (1::float8), (-1)) t(e), LATERAL gpu_selfjoin('good', e) $$, '22023',
   'eps must be a finite number that is not negative, not -1', 'a negative eps among others is refused');
-SELECT throws_ok($$ SELECT count(*) FROM unnest('{l2,l3}'::text[]) m, LATERAL gpu_selfjoin('good', 1, metric => m) $$, '22023',
+SELECT throws_ok(
+  $$ SELECT count(*) FROM unnest('{l2,l3}'::text[]) m, LATERAL gpu_selfjoin('good', 1, metric => m) $$, '22023',
   'unknown metric "l3"', 'an unknown metric among others is refused');
-SELECT throws_ok($$ SELECT count(*) FROM unnest('{good,three,uneven}'::text[]) t, LATERAL gpu_selfjoin(t::regclass, 1) $$,
-  '22000', 'vectors of relation "uneven" have different numbers of dimensions', 'a bad table among others is refused');
+SELECT throws_ok(
+  $$ SELECT count(*) FROM unnest('{good,three,uneven}'::text[]) t, LATERAL gpu_selfjoin(t::regclass, 1) $$, '22000',
+  'vectors of relation "uneven" have different numbers of dimensions', 'a bad table among others is refused');
 PREPARE join_with(float8) AS SELECT count(*) FROM gpu_selfjoin('good', $1);
 SET LOCAL plan_cache_mode = force_generic_plan;
 SELECT throws_ok('EXECUTE join_with(''NaN'')', '22023', 'eps must be a finite number that is not negative, not NaN',
@@ -138,7 +146,8 @@ SELECT throws_ok('EXECUTE join_with(''NaN'')', '22023', 'eps must be a finite nu
   'a parameter that is bad is refused by the planner too');
 
 -- Two values.
-SELECT throws_ok(format('SELECT %s', replace(call, 'TYPE', type)), state, message, replace(call, 'TYPE', type) || ' is refused')
+SELECT throws_ok(
+  format('SELECT %s', replace(call, 'TYPE', type)), state, message, replace(call, 'TYPE', type) || ' is refused')
 FROM unnest('{float4[],float8[]}'::text[]) type, (VALUES
   ($$ '{1}'::TYPE <-> '{1,2}'::TYPE $$, '22000', 'vectors have different numbers of dimensions: 1 and 2'),
   ($$ '{}'::TYPE <-> '{}'::TYPE $$, '22000', 'a vector has no dimensions'),
@@ -149,8 +158,11 @@ FROM unnest('{float4[],float8[]}'::text[]) type, (VALUES
   ($$ gpu_within('{{1}}'::TYPE, '{1}', 1) $$, '2202E', 'a vector is an array of 2 dimensions'),
   ($$ gpu_within('{NULL}'::TYPE, '{1}', 1) $$, '22004', 'a vector holds a NULL'),
   ($$ gpu_within('{1}'::TYPE, '{1}', -1) $$, '22023', 'eps must be a finite number that is not negative, not -1'),
-  ($$ gpu_within('{1}'::TYPE, '{1}', 'Infinity') $$, '22023', 'eps must be a finite number that is not negative, not Infinity'),
-  ($$ gpu_within('{1}'::TYPE, '{1}', 'NaN') $$, '22023', 'eps must be a finite number that is not negative, not NaN')) v(call, state, message);
+  ($$ gpu_within('{1}'::TYPE, '{1}', 'Infinity') $$, '22023',
+    'eps must be a finite number that is not negative, not Infinity'),
+  ($$ gpu_within('{1}'::TYPE, '{1}', 'NaN') $$, '22023',
+    'eps must be a finite number that is not negative, not NaN'))
+  v(call, state, message);
 SELECT throws_ok('SELECT gpu_within(point(0, 0), point(0, 0), -1)', '22023',
   'eps must be a finite number that is not negative, not -1', 'points with a negative eps are refused');
 

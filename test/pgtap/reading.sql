@@ -62,18 +62,22 @@ CREATE VIEW sorted AS SELECT * FROM (SELECT * FROM points ORDER BY v[2], v[1] DE
 CREATE MATERIALIZED VIEW materialized AS SELECT * FROM points;
 CREATE MATERIALIZED VIEW unfilled AS SELECT * FROM points WITH NO DATA;
 CREATE VIEW paired AS SELECT g.id1 AS id, p.v FROM gpu_selfjoin('points', 0) g JOIN points p ON p.id = g.id2;
-SELECT bag_eq(format($$ SELECT * FROM gpu_selfjoin(%L, 3, 'id', '{v}') $$, tbl), 'TABLE answer', format('%s is joined', tbl))
+SELECT bag_eq(format($$ SELECT * FROM gpu_selfjoin(%L, 3, 'id', '{v}') $$, tbl), 'TABLE answer',
+  format('%s is joined', tbl))
 FROM unnest('{parts,parent,unlogged,scratch,generated,grown,compressed,external,updated,plain,barrier,unioned,computed,
   joined,counted,sorted,materialized,paired}'::regclass[]) tbl;
-SELECT bag_eq(format($$ SELECT * FROM gpu_selfjoin(%L, 3) $$, tbl), 'TABLE answer', format('%s is joined without naming columns', tbl))
+SELECT bag_eq(format($$ SELECT * FROM gpu_selfjoin(%L, 3) $$, tbl), 'TABLE answer',
+  format('%s is joined without naming columns', tbl))
 FROM unnest('{parts,parent,unlogged,scratch,generated,grown,updated}'::regclass[]) tbl;
-SELECT bag_eq($$ SELECT * FROM gpu_join('parts', 'scratch', 3) $$, 'TABLE answer', 'so are two relations of different kinds');
+SELECT bag_eq($$ SELECT * FROM gpu_join('parts', 'scratch', 3) $$, 'TABLE answer',
+  'so are two relations of different kinds');
 SELECT is(count(*), (SELECT count(*) FROM answer WHERE id1 < 10 AND id2 < 10), 'a partition is joined by itself')
 FROM gpu_selfjoin('low', 3, 'id');
 SELECT throws_ok($$ SELECT * FROM gpu_selfjoin('unfilled', 3, 'id') $$, '55000',
   'materialized view "unfilled" has not been populated', 'a materialized view without data says so');
 SELECT bag_eq($$ SELECT * FROM gpu_selfjoin('pg_authid', 0, 'rolconnlimit', '{rolconnlimit}') $$,
-  $$ SELECT rolconnlimit::bigint AS id1, rolconnlimit::bigint AS id2 FROM pg_authid a JOIN pg_authid b USING (rolconnlimit) $$,
+  $$ SELECT rolconnlimit::bigint AS id1, rolconnlimit::bigint AS id2
+    FROM pg_authid a JOIN pg_authid b USING (rolconnlimit) $$,
   'a catalog is joined as any table');
 
 -- Whose privileges: the caller's on the relation named, the view owner's behind a view.
@@ -125,7 +129,8 @@ INSERT INTO attempts VALUES
 SELECT is((c.state, c.message, c.n), (a.state, a.message, a.n), claim)
 FROM attempts a, caught(who, 'SELECT count(*) FROM ' || query) c;
 SELECT is(caught('gpujoin_reader', $$ SELECT count(*) FROM (SELECT gpu_selfjoin('secrets', 0)) s $$),
-  ('42501'::text, 'permission denied to read "secrets"'::text, NULL::bigint), 'privileges are checked in a select list too');
+  ('42501'::text, 'permission denied to read "secrets"'::text, NULL::bigint),
+  'privileges are checked in a select list too');
 GRANT SELECT (id, note) ON secrets TO gpujoin_reader;
 SELECT is((caught('gpujoin_reader', $$ SELECT count(*) FROM gpu_selfjoin('secrets', 0) $$)).state, '42501',
   'one of two columns is not enough');
@@ -135,7 +140,8 @@ SELECT is((caught('gpujoin_reader', $$ SELECT count(*) FROM gpu_selfjoin('secret
 REVOKE ALL ON secrets FROM gpujoin_reader;
 PREPARE later AS SELECT count(*) FROM gpu_selfjoin('secrets', 0);
 SELECT is((caught('gpujoin_owner', 'EXECUTE later')).n, 30::bigint, 'a prepared join runs for one who may read');
-SELECT is((caught('gpujoin_reader', 'EXECUTE later')).state, '42501', 'and not for one who may not, in the same session');
+SELECT is((caught('gpujoin_reader', 'EXECUTE later')).state, '42501',
+  'and not for one who may not, in the same session');
 REVOKE EXECUTE ON FUNCTION gpu_selfjoin FROM PUBLIC;
 SELECT is((caught('gpujoin_reader', $$ SELECT count(*) FROM gpu_selfjoin('points', 0) $$)).state, '42501',
   'without EXECUTE there is no join, through the node either');
@@ -189,7 +195,8 @@ CREATE FUNCTION count_secrets() RETURNS bigint SECURITY DEFINER LANGUAGE sql AS
 $$ SELECT count(*) FROM gpu_selfjoin('reading.secrets', 0) $$;
 ALTER FUNCTION count_secrets() OWNER TO gpujoin_bypasser;
 REVOKE ALL ON secrets FROM gpujoin_reader;
-SELECT is((caught('gpujoin_reader', 'SELECT count_secrets()')).n, 30::bigint, 'a definer''s function joins what its definer may read');
+SELECT is((caught('gpujoin_reader', 'SELECT count_secrets()')).n, 30::bigint,
+  'a definer''s function joins what its definer may read');
 SELECT is((caught('gpujoin_reader', $$ SELECT count(*) FROM gpu_selfjoin('secrets', 0) $$)).state, '42501',
   'and leaves its caller as before');
 

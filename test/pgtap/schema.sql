@@ -66,7 +66,7 @@ SELECT bag_eq(
   $$ SELECT proargnames FROM functions WHERE proname = 'gpu_last_join' $$,
   $$ VALUES ('{function,engine,fallback,metric,pair_selection,eps,left_rows,right_rows,dimensions,index,indexed_columns,
      sort_column,access_pattern,cell_order,estimated_candidates,estimated_pairs,strategy_reason,threads,instruction_set,
-     batches,candidate_pairs,rechecked_pairs,pairs,memory_bytes,device_memory_bytes,read_ms,index_ms,join_ms,busy_ms,
+     batches,candidate_pairs,rechecked_pairs,pairs,memory_bytes,device_memory_bytes,read_ms,index_ms,join_ms,
      complete}'::text[]) $$,
   'gpu_last_join() has these columns');
 
@@ -128,12 +128,14 @@ SELECT bag_eq(
             ('gpujoin.cpu_threads', 'integer', 'superuser', NULL, '0'),
             ('gpujoin.host_memory_limit', 'integer', 'superuser', 'kB', '0'),
             ('gpujoin.device_memory_limit', 'integer', 'superuser', 'kB', '0'),
-            ('gpujoin.index', 'enum', 'user', NULL, 'auto'), ('gpujoin.indexed_dimensions', 'integer', 'user', NULL, '0'),
+            ('gpujoin.index', 'enum', 'user', NULL, 'auto'),
+            ('gpujoin.indexed_dimensions', 'integer', 'user', NULL, '0'),
             ('gpujoin.reorder_dimensions', 'enum', 'user', NULL, 'auto'),
             ('gpujoin.sort_unindexed', 'enum', 'user', NULL, 'auto'),
             ('gpujoin.short_circuit', 'enum', 'user', NULL, 'auto'),
             ('gpujoin.access_pattern', 'enum', 'user', NULL, 'auto'),
-            ('gpujoin.cell_order', 'enum', 'user', NULL, 'auto'), ('gpujoin.batch_pairs', 'integer', 'user', NULL, '0') $$,
+            ('gpujoin.cell_order', 'enum', 'user', NULL, 'auto'),
+            ('gpujoin.batch_pairs', 'integer', 'user', NULL, '0') $$,
   'all settings choose for themselves by default; the bounds on resources are the administrator''s');
 SELECT is_empty(
   $$ SELECT name FROM pg_settings WHERE name LIKE 'gpujoin.%' AND short_desc !~ '\.$' $$,

@@ -49,14 +49,15 @@ EXCEPTION WHEN OTHERS THEN
   PERFORM pg_catalog.set_config('search_path', 'public', true);
   RAISE;
 END $$;
-CREATE TABLE victim.calls AS SELECT * FROM unnest(ARRAY[
+CREATE TABLE victim.calls AS SELECT regexp_replace(call, '\s+', ' ', 'g') AS call FROM unnest(ARRAY[
   $$ public.gpu_selfjoin('victim.points', 2, vector_columns => '{v}') $$,
   $$ public.gpu_selfjoin('victim.points', 2, vector_columns => '{v4}') $$,
   $$ public.gpu_selfjoin('victim.points', 2, vector_columns => '{p}') $$,
   $$ public.gpu_selfjoin('victim.points', 2, vector_columns => '{x,y}') $$,
   $$ public.gpu_selfjoin('victim.points', 2, 'i', '{v}') $$,
   $$ public.gpu_selfjoin_distance('victim.points', 2, vector_columns => '{x,y}') $$,
-  $$ public.gpu_join('victim.points', 'victim.points', 2, left_vector_columns => '{v}', right_vector_columns => '{x,y}') $$,
+  $$ public.gpu_join('victim.points', 'victim.points', 2, left_vector_columns => '{v}',
+    right_vector_columns => '{x,y}') $$,
   $$ public.gpu_join_distance('victim.points', 'victim.points', 2, NULL, 'i', '{p}', '{v4}') $$]) call;
 SELECT is(
   victim.answer('hostile, pg_catalog, public', call), victim.answer('public', call),

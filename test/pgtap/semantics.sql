@@ -30,7 +30,8 @@ SELECT bag_eq(
 FROM radii;
 SELECT bag_eq(
   format($$ SELECT * FROM gpu_selfjoin('a', %s, 'id', pairs => 'unordered') $$, eps),
-  format($$ SELECT least(l.id, r.id) AS id1, greatest(l.id, r.id) AS id2 FROM a l, a r WHERE l.v <-> r.v <= %s AND l.ctid < r.ctid $$, eps),
+  format($$ SELECT least(l.id, r.id) AS id1, greatest(l.id, r.id) AS id2 FROM a l, a r
+    WHERE l.v <-> r.v <= %s AND l.ctid < r.ctid $$, eps),
   'unordered pairs within ' || eps || ' come once, the smaller id first, whatever the ids')
 FROM radii;
 SELECT bag_eq(
@@ -85,11 +86,13 @@ FROM unnest('{l1,linf}'::text[]) metric;
 INSERT INTO c SELECT 1000 + id1, '{0,0,0}' FROM gpu_selfjoin('c', 0);
 SELECT is(count(*), 180::bigint, 'INSERT from a join of the same table does not read its own rows') FROM c;
 WITH gone AS (DELETE FROM c WHERE id > 1000 RETURNING id)
-SELECT is((SELECT count(*) FROM gpu_selfjoin('c', 0) WHERE id1 > 1000), 90 * count(*), 'a join beside a DELETE still sees the rows')
+SELECT is((SELECT count(*) FROM gpu_selfjoin('c', 0) WHERE id1 > 1000), 90 * count(*),
+  'a join beside a DELETE still sees the rows')
 FROM gone;
 SELECT is(count(*), 90::bigint, 'the next statement does not') FROM gpu_selfjoin('c', 0);
 CREATE TABLE neighbors AS SELECT id1, count(*)::float8 AS n FROM gpu_selfjoin('c', 2) GROUP BY id1;
-UPDATE c SET v = ARRAY[n, n, n] FROM (SELECT id1, count(*) AS n FROM gpu_selfjoin('c', 2) GROUP BY id1) s WHERE id = id1;
+UPDATE c SET v = ARRAY[n, n, n] FROM (SELECT id1, count(*) AS n FROM gpu_selfjoin('c', 2) GROUP BY id1) s
+  WHERE id = id1;
 SELECT bag_eq($$ SELECT id, v[2] FROM c $$, $$ SELECT id1::int, n FROM neighbors $$,
   'UPDATE from a join of the same table goes by the rows as they were');
 DELETE FROM c USING gpu_selfjoin('c', 0) g WHERE c.id = g.id1 AND g.id2 < g.id1;
@@ -105,6 +108,8 @@ SELECT cmp_ok(count_now(), '>', 0::bigint, 'a stable function joins under the sn
 SELECT is(count_then(), 0::bigint, 'a volatile function sees what it has done');
 
 -- However the planner turns it.
+SELECT name || ' on' AS forced_parallel FROM pg_settings
+WHERE name IN ('force_parallel_mode', 'debug_parallel_query') \gset
 CREATE TABLE d (id int PRIMARY KEY, v float8[]);
 INSERT INTO d SELECT i, ARRAY[i * 31 % 97, i * 57 % 89] FROM generate_series(1, 3000) i;
 CREATE TABLE plain_answer AS SELECT count(*), sum(id1 * id2 % 1009) FROM gpu_selfjoin('d', 5);
@@ -119,12 +124,13 @@ BEGIN
   RESET ALL;
   SET LOCAL search_path = semantics, public;
 END $$;
-SELECT bag_eq(format('SELECT * FROM answer_with(%L)', settings), 'TABLE plain_answer', 'the same pairs with ' || settings)
+SELECT bag_eq(format('SELECT * FROM answer_with(%L)', settings), 'TABLE plain_answer',
+  'the same pairs with ' || settings)
 FROM unnest(ARRAY[
   'jit on, jit_above_cost 0, jit_inline_above_cost 0, jit_optimize_above_cost 0',
   'min_parallel_table_scan_size 0, parallel_setup_cost 0, parallel_tuple_cost 0',
   'min_parallel_table_scan_size 0, parallel_setup_cost 0, parallel_tuple_cost 0, parallel_leader_participation off',
-  CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'force_parallel_mode on' ELSE 'debug_parallel_query on' END,
+  :'forced_parallel',
   'plan_cache_mode force_generic_plan', 'work_mem 64kB', 'enable_seqscan off', 'extra_float_digits -15',
   'array_nulls off']) settings;
 SELECT bag_eq(
@@ -137,10 +143,29 @@ SELECT bag_eq(
   'TABLE plain_answer', 'the same pairs from a UNION ALL of two joins');
 CREATE FUNCTION near(radius float8) RETURNS TABLE (p bigint, q bigint) STABLE LANGUAGE sql AS
 $$ SELECT * FROM gpu_selfjoin('d', radius) $$;
-SELECT bag_eq($$ SELECT count(*), sum(p * q % 1009) FROM near(5) $$, 'TABLE plain_answer', 'the same pairs from an SQL function');
+SELECT bag_eq($$ SELECT count(*), sum(p * q % 1009) FROM near(5) $$, 'TABLE plain_answer',
+  'the same pairs from an SQL function');
+
+-- Distances go to parallel workers, which load the library and its settings.
+ANALYZE d;
+SET LOCAL min_parallel_table_scan_size = 0;
+SET LOCAL parallel_setup_cost = 0;
+SET LOCAL parallel_tuple_cost = 0;
+SET LOCAL gpujoin.index = 'grid';
+SET LOCAL gpujoin.host_memory_limit = '1GB';
+PREPARE in_workers AS SELECT id FROM d WHERE gpu_within(v, '{30,30}', 5) AND v <-> '{30,30}' <= 5;
+CREATE FUNCTION plan_of(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN QUERY EXECUTE 'EXPLAIN (COSTS OFF) ' || query;
+END $$;
+SELECT matches(string_agg(line, ' '), 'Parallel Seq Scan on d.*gpu_within', 'gpu_within() runs in parallel workers')
+FROM plan_of('EXECUTE in_workers') line;
+SELECT bag_eq('in_workers', 'SELECT id FROM d WHERE (v[1] - 30) ^ 2 + (v[2] - 30) ^ 2 <= 25',
+  'and says there what it says anywhere');
 
 SET TRANSACTION READ ONLY;
-SELECT is(row(count(*), sum(id1 * id2 % 1009)), row(a.count, a.sum), 'the same pairs in a transaction that may only read')
+SELECT is(row(count(*), sum(id1 * id2 % 1009)), row(a.count, a.sum),
+  'the same pairs in a transaction that may only read')
 FROM gpu_selfjoin('d', 5), plain_answer a GROUP BY a.count, a.sum;
 
 SELECT * FROM finish();

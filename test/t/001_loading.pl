@@ -23,25 +23,23 @@ my $explain = "EXPLAIN (COSTS OFF) SELECT * FROM gpu_selfjoin('points', 1)";
 my $streams = qr/^Custom Scan \(GpuSimilarityJoin\)/;
 
 # The answer that a new session's first statement gets.
-sub first_answer
-{
-	my ($sql) = @_;
-	my $session = Session->new($node, user => 'visitor');
-	my $result = $session->query($sql);
-	$session->quit;
-	return $result;
+sub first_answer {
+  my ($sql) = @_;
+  my $session = Session->new($node, user => 'visitor');
+  my $result = $session->query($sql);
+  $session->quit;
+  return $result;
 }
 
-sub check_first_queries
-{
-	my ($how) = @_;
-	is(first_answer($count)->{rows}, 460, "$how: a session's first query joins");
-	like(first_answer($explain)->{rows}, $streams, "$how: a session's first query runs through the node");
-	is(first_answer("SELECT engine FROM gpu_devices() WHERE engine = 'cpu'")->{rows},
-		'cpu', "$how: a session's first query may ask for devices");
-	is(first_answer("SELECT ARRAY[0.0]::float8[] <-> '{2}'")->{rows},
-		2, "$how: a session's first query may be a distance");
-	return;
+sub check_first_queries {
+  my ($how) = @_;
+  is(first_answer($count)->{rows}, 460, "$how: a session's first query joins");
+  like(first_answer($explain)->{rows}, $streams, "$how: a session's first query runs through the node");
+  is(first_answer("SELECT engine FROM gpu_devices() WHERE engine = 'cpu'")->{rows},
+    'cpu', "$how: a session's first query may ask for devices");
+  is(first_answer("SELECT ARRAY[0.0]::float8[] <-> '{2}'")->{rows},
+    2, "$how: a session's first query may be a distance");
+  return;
 }
 
 check_first_queries('not preloaded');
@@ -55,7 +53,7 @@ $session->value("SET gpujoin.host_memory_limit = '1TB'");
 my $result = $session->query($count);
 is($result->{rows}, 460, 'a join with settings made before loading runs');
 like($result->{error}, qr/WARNING:  42501: permission denied to set parameter "gpujoin.host_memory_limit"/,
-	'loading takes back what the user was not allowed to set');
+  'loading takes back what the user was not allowed to set');
 is($session->value('SHOW gpujoin.host_memory_limit'), 0, 'the limit is the default one again');
 is($session->value('SELECT index FROM gpu_last_join()'), 'none', 'a knob set before loading holds');
 $session->quit;
@@ -63,44 +61,44 @@ $session->quit;
 $session = Session->new($node, user => 'visitor');
 $session->value("SET gpujoin.no_such_setting = 'x'");
 like($session->query($count)->{error}, qr/WARNING:  .*"gpujoin.no_such_setting"/,
-	'loading warns of a setting that does not exist');
+  'loading warns of a setting that does not exist');
 is($session->value($count), 460, 'and joins all the same');
 $session->quit;
 
 $node->safe_psql('postgres', 'ALTER ROLE visitor SET gpujoin.cpu_threads = 1');
 $session = Session->new($node, user => 'visitor');
 $session->value($count);
-is($session->value('SELECT threads FROM gpu_last_join()'), 1, "an administrator's setting for a role holds for its joins");
+is($session->value('SELECT threads FROM gpu_last_join()'), 1,
+  "an administrator's setting for a role holds for its joins");
 $session->quit;
 $node->safe_psql('postgres', 'ALTER ROLE visitor RESET gpujoin.cpu_threads');
 
 # Preloading.
-for my $how ('session_preload_libraries', 'shared_preload_libraries')
-{
-	$node->append_conf('postgresql.conf', "$how = 'gpujoin'\ngpujoin.access_pattern = 'full'");
-	$node->restart;
-	is(first_answer('SHOW gpujoin.engine')->{rows}, 'auto', "$how: settings are known before the first join");
-	is(first_answer("SET gpujoin.no_such_setting = 'x'")->{state}, '42602', "$how: others are refused");
-	check_first_queries($how);
-	$session = Session->new($node);
-	$session->value($count);
-	is($session->value('SELECT access_pattern FROM gpu_last_join()'), 'full', "$how: a setting in postgresql.conf holds");
-	$session->quit;
-	$node->append_conf('postgresql.conf', "$how = ''");
+for my $how ('session_preload_libraries', 'shared_preload_libraries') {
+  $node->append_conf('postgresql.conf', "$how = 'gpujoin'\ngpujoin.access_pattern = 'full'");
+  $node->restart;
+  is(first_answer('SHOW gpujoin.engine')->{rows}, 'auto', "$how: settings are known before the first join");
+  is(first_answer("SET gpujoin.no_such_setting = 'x'")->{state}, '42602', "$how: others are refused");
+  check_first_queries($how);
+  $session = Session->new($node);
+  $session->value($count);
+  is($session->value('SELECT access_pattern FROM gpu_last_join()'), 'full', "$how: a setting in postgresql.conf holds");
+  $session->quit;
+  $node->append_conf('postgresql.conf', "$how = ''");
 }
 $node->append_conf('postgresql.conf', "gpujoin.access_pattern = 'auto'");
 $node->restart;
 
 # Beside other modules that hook into planner and executor.
-SKIP:
-{
-	$session = Session->new($node);
-	skip 'no auto_explain', 2 if $session->query("LOAD 'auto_explain'")->{state} ne '';
-	$session->value("SET auto_explain.log_min_duration = 0; SET auto_explain.log_analyze = on");
-	my $offset = -s $node->logfile;
-	is($session->value($count), 460, 'a join runs under auto_explain');
-	like(slurp_file($node->logfile, $offset), qr/Custom Scan \(GpuSimilarityJoin\).*\n\s*Join Method/, 'which logs its node');
-	$session->quit;
+SKIP: {
+  $session = Session->new($node);
+  skip 'no auto_explain', 2 if $session->query("LOAD 'auto_explain'")->{state} ne '';
+  $session->value("SET auto_explain.log_min_duration = 0; SET auto_explain.log_analyze = on");
+  my $offset = -s $node->logfile;
+  is($session->value($count), 460, 'a join runs under auto_explain');
+  like(slurp_file($node->logfile, $offset), qr/Custom Scan \(GpuSimilarityJoin\).*\n\s*Join Method/,
+    'which logs its node');
+  $session->quit;
 }
 
 # A dump holds the extension, not its parts, and what uses its functions comes back.
@@ -116,7 +114,8 @@ my $text = slurp_file($dump);
 like($text, qr/CREATE EXTENSION IF NOT EXISTS gpujoin/, 'the dump creates the extension');
 unlike($text, qr/CREATE FUNCTION/, "the dump has none of the extension's functions");
 $node->safe_psql('postgres', 'CREATE DATABASE copy');
-$node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, $node->connstr('copy') ], 'the dump is restored');
+$node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, $node->connstr('copy') ],
+  'the dump is restored');
 my $same = 'SELECT count(*), sum(id1), sum(id2) FROM near UNION ALL SELECT count(*), sum(id1), sum(id2) FROM far';
 is($node->safe_psql('copy', $same), $node->safe_psql('postgres', $same), 'restored views return what the old ones did');
 
@@ -131,7 +130,8 @@ is($session->query('EXECUTE pairs')->{state}, '42883', 'the prepared join says t
 is($session->value('SELECT count(*) FROM generate_series(1, 5)'), 5, 'other functions are scanned as ever');
 $session->value('CREATE SCHEMA elsewhere; CREATE EXTENSION gpujoin SCHEMA elsewhere');
 is($session->query('EXECUTE pairs')->{state}, '42883', 'outside the search_path the function is not found');
-like($session->value($explain =~ s/gpu_selfjoin/elsewhere.gpu_selfjoin/r), $streams, 'in another schema it runs through the node');
+like($session->value($explain =~ s/gpu_selfjoin/elsewhere.gpu_selfjoin/r), $streams,
+  'in another schema it runs through the node');
 $session->value('ALTER EXTENSION gpujoin SET SCHEMA public');
 is($session->value('EXECUTE pairs'), 460, 'moved back to public, the prepared join runs again');
 $session->quit;

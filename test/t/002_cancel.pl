@@ -24,153 +24,150 @@ ANALYZE;
 SQL
 
 # Whatever happened before: the session joins, and nothing of the last join is left.
-sub check_session
-{
-	my ($session, $what) = @_;
-	my $pid = $session->pid;
-	my $alone = wait_until(1, sub { threads($pid) == 1 });
-	my $answer = $session->value("SELECT count(*) FROM gpu_selfjoin('small', 1)");
-	my $contexts = $session->value("SELECT count(*) FROM pg_backend_memory_contexts WHERE name ~ 'gpujoin'");
-	ok($alone && $answer == 460 && $contexts == 0, "$what: the session is as before")
-	  or diag("threads end: $alone, next join: $answer, memory contexts: $contexts");
-	return;
+sub check_session {
+  my ($session, $what) = @_;
+  my $pid = $session->pid;
+  my $alone = wait_until(1, sub { threads($pid) == 1 });
+  my $answer = $session->value("SELECT count(*) FROM gpu_selfjoin('small', 1)");
+  my $contexts = $session->value("SELECT count(*) FROM pg_backend_memory_contexts WHERE name ~ 'gpujoin'");
+  ok($alone && $answer == 460 && $contexts == 0, "$what: the session is as before")
+    or diag("threads end: $alone, next join: $answer, memory contexts: $contexts");
+  return;
 }
 
 # Queries none of which ends within the time that the tests give them.
 my %endless = (
-	'while it reads' => "SELECT count(*) FROM gpu_selfjoin('endless', 1, 'id', '{x}')",
-	'while it builds indexes' => "SELECT count(*) FROM generate_series(1, 100000) i,
-		gpu_selfjoin('large', i * 1e-15, 'id', '{x,y}')",
-	'while it compares all with all' => "SET gpujoin.index = 'none';
-		SELECT count(*) FROM gpu_selfjoin('large', 1e-9, 'id', '{x,y}')",
-	'while it compares long vectors' => "SELECT count(*) FROM gpu_selfjoin('tall', 0, 'id')",
-	'while it counts many pairs' => "SELECT count(*) FROM gpu_selfjoin('dense', 9)",
-	'while a filter drops all pairs' => "SELECT * FROM gpu_selfjoin('dense', 9) WHERE id1 + id2 < 0",
-	'while it hands out pairs' => "COPY (SELECT * FROM gpu_selfjoin_distance('dense', 9)) TO '/dev/null'",
-	'while a function scan stores pairs' => "SET gpujoin.enable_customscan = off;
-		SELECT count(*) FROM gpu_selfjoin('dense', 9)",
-	'while it runs in a select list' => "SELECT count(*) FROM (SELECT gpu_selfjoin('dense', 9) OFFSET 0) s",
-	'while a loop fetches pairs' => "DO 'DECLARE r record; BEGIN
-		FOR r IN SELECT * FROM gpu_selfjoin(''dense'', 9) LOOP END LOOP; END'",
+  'while it reads' => "SELECT count(*) FROM gpu_selfjoin('endless', 1, 'id', '{x}')",
+  'while it builds indexes' => "SELECT count(*) FROM generate_series(1, 100000) i,
+    gpu_selfjoin('large', i * 1e-15, 'id', '{x,y}')",
+  'while it compares all with all' => "SET gpujoin.index = 'none';
+    SELECT count(*) FROM gpu_selfjoin('large', 1e-9, 'id', '{x,y}')",
+  'while it finds no pair' => "SET gpujoin.index = 'none';
+    SELECT count(*) FROM gpu_selfjoin('large', 0, 'id', '{id,x}', pairs => 'unordered')",
+  'while it compares long vectors' => "SELECT count(*) FROM gpu_selfjoin('tall', 0, 'id')",
+  'while it counts many pairs' => "SELECT count(*) FROM gpu_selfjoin('dense', 9)",
+  'while a filter drops all pairs' => "SELECT * FROM gpu_selfjoin('dense', 9) WHERE id1 + id2 < 0",
+  'while it hands out pairs' => "COPY (SELECT * FROM gpu_selfjoin_distance('dense', 9)) TO '/dev/null'",
+  'while a function scan stores pairs' => "SET gpujoin.enable_customscan = off;
+    SELECT count(*) FROM gpu_selfjoin('dense', 9)",
+  'while it runs in a select list' => "SELECT count(*) FROM (SELECT gpu_selfjoin('dense', 9) OFFSET 0) s",
+  'while a loop fetches pairs' => "DO 'DECLARE r record; BEGIN
+    FOR r IN SELECT * FROM gpu_selfjoin(''dense'', 9) LOOP END LOOP; END'",
 );
 
 # By time, at moments from one millisecond on: the session stays.
 {
-	my $session = Session->new($node);
-	for my $when (sort keys %endless)
-	{
-		my ($latest, %states) = (0);
-		for my $milliseconds (1, 3, 10, 25, 60, 150, 400)
-		{
-			my $result = $session->query("SET statement_timeout = '${milliseconds}ms'; $endless{$when}");
-			my $late = $result->{seconds} - $milliseconds / 1000;
-			$latest = $late if $late > $latest;
-			$states{"$result->{state} $result->{message}"}++;
-			$session->value('RESET ALL');
-		}
-		is_deeply(\%states, { '57014 canceling statement due to statement timeout' => 7 },
-			"statement_timeout $when ends the query");
-		cmp_ok($latest, '<', $Session::PATIENCE, "statement_timeout $when is answered soon");
-		check_session($session, "statement_timeout $when");
-	}
-	$session->quit;
+  my $session = Session->new($node);
+  for my $when (sort keys %endless) {
+    my ($latest, %states) = (0);
+    for my $milliseconds (1, 3, 10, 25, 60, 150, 400) {
+      my $result = $session->query("SET statement_timeout = '${milliseconds}ms'; $endless{$when}");
+      my $late = $result->{seconds} - $milliseconds / 1000;
+      $latest = $late if $late > $latest;
+      $states{"$result->{state} $result->{message}"}++;
+      $session->value('RESET ALL');
+    }
+    is_deeply(\%states, { '57014 canceling statement due to statement timeout' => 7 },
+      "statement_timeout $when ends the query");
+    cmp_ok($latest, '<', $Session::PATIENCE, "statement_timeout $when is answered soon");
+    check_session($session, "statement_timeout $when");
+  }
+  $session->quit;
 }
 
 # By another session.
 {
-	my $session = Session->new($node);
-	my $pid = $session->pid;
-	for my $when (sort keys %endless)
-	{
-		$session->start($endless{$when});
-		sleep 0.02 + rand 0.3;
-		my $cancelled = time;
-		$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
-		my $result = $session->result;
-		is($result->{state}, '57014', "pg_cancel_backend $when cancels the query");
-		cmp_ok(time - $cancelled, '<', $Session::PATIENCE, "pg_cancel_backend $when is answered soon");
-		$session->value('RESET ALL');
-		check_session($session, "pg_cancel_backend $when");
-	}
+  my $session = Session->new($node);
+  my $pid = $session->pid;
+  for my $when (sort keys %endless) {
+    $session->start($endless{$when});
+    sleep 0.02 + rand 0.3;
+    my $cancelled = time;
+    $node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
+    my $result = $session->result;
+    is($result->{state}, '57014', "pg_cancel_backend $when cancels the query");
+    cmp_ok(time - $cancelled, '<', $Session::PATIENCE, "pg_cancel_backend $when is answered soon");
+    $session->value('RESET ALL');
+    check_session($session, "pg_cancel_backend $when");
+  }
 
-	# As soon as the engine has threads it measures and sorts.
-	$session->start($endless{'while it builds indexes'});
-	ok(wait_until(10, sub { threads($pid) > 1 }), 'the engine has threads');
-	my $cancelled = time;
-	$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
-	is($session->result->{state}, '57014', 'pg_cancel_backend cancels an engine that just began');
-	cmp_ok(time - $cancelled, '<', $Session::PATIENCE, 'and is answered soon');
-	check_session($session, 'pg_cancel_backend of an engine that just began');
-	$session->quit;
+  # As soon as the engine has threads it measures and sorts.
+  $session->start($endless{'while it builds indexes'});
+  ok(wait_until(10, sub { threads($pid) > 1 }), 'the engine has threads');
+  my $cancelled = time;
+  $node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
+  is($session->result->{state}, '57014', 'pg_cancel_backend cancels an engine that just began');
+  cmp_ok(time - $cancelled, '<', $Session::PATIENCE, 'and is answered soon');
+  check_session($session, 'pg_cancel_backend of an engine that just began');
+  $session->quit;
 }
 
 sub gone { my ($pid) = @_; return sub { !-e "/proc/$pid" } }
 
-for my $when (sort keys %endless)
-{
-	my $session = Session->new($node);
-	my $pid = $session->pid;
-	$session->start($endless{$when});
-	sleep 0.02 + rand 0.3;
-	my $terminated = time;
-	$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
-	is($session->result->{state}, '57P01', "pg_terminate_backend $when says so");
-	ok(wait_until($Session::PATIENCE, gone($pid)), "pg_terminate_backend $when ends the process soon");
+for my $when (sort keys %endless) {
+  my $session = Session->new($node);
+  my $pid = $session->pid;
+  $session->start($endless{$when});
+  sleep 0.02 + rand 0.3;
+  my $terminated = time;
+  $node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
+  is($session->result->{state}, '57P01', "pg_terminate_backend $when says so");
+  ok(wait_until($Session::PATIENCE, gone($pid)), "pg_terminate_backend $when ends the process soon");
 }
 
 # Without a word: the client goes away.
 {
-	my $session = Session->new($node);
-	my $pid = $session->pid;
-	$session->start($endless{'while it counts many pairs'});
-	ok(wait_until(10, sub { threads($pid) > 1 }), 'a join for a client that will vanish is at work');
-	$session->{psql}->kill_kill;
-	ok(wait_until($Session::PATIENCE, gone($pid)), 'a client that vanishes takes its join along');
+  my $session = Session->new($node);
+  my $pid = $session->pid;
+  $session->start($endless{'while it counts many pairs'});
+  ok(wait_until(10, sub { threads($pid) > 1 }), 'a join for a client that will vanish is at work');
+  $session->{psql}->kill_kill;
+  ok(wait_until($Session::PATIENCE, gone($pid)), 'a client that vanishes takes its join along');
 }
 
 # A cursor keeps its join waiting, and waiting costs nothing.
 {
-	my $session = Session->new($node);
-	my $pid = $session->pid;
-	$session->value("BEGIN; DECLARE c CURSOR FOR SELECT * FROM gpu_selfjoin('dense', 9)");
-	is(threads($pid), 1, 'a cursor that was not fetched from has no threads');
-	my @rows = split /\n/, $session->value('FETCH 3 FROM c');
-	is(scalar @rows, 3, 'a cursor returns rows while the join goes on');
-	cmp_ok(threads($pid), '>', 1, 'a cursor that was fetched from has');
-	sleep 0.3;    # the queue of batches fills
-	my $before = cpu_seconds($pid);
-	sleep 0.5;
-	cmp_ok(cpu_seconds($pid) - $before, '<', 0.1, 'threads that wait for the next FETCH rest');
-	$session->value('CLOSE c');
-	check_session($session, 'CLOSE');
+  my $session = Session->new($node);
+  my $pid = $session->pid;
+  $session->value("BEGIN; DECLARE c CURSOR FOR SELECT * FROM gpu_selfjoin('dense', 9)");
+  is(threads($pid), 1, 'a cursor that was not fetched from has no threads');
+  my @rows = split /\n/, $session->value('FETCH 3 FROM c');
+  is(scalar @rows, 3, 'a cursor returns rows while the join goes on');
+  cmp_ok(threads($pid), '>', 1, 'a cursor that was fetched from has');
+  sleep 0.3;    # the queue of batches fills
+  my $before = cpu_seconds($pid);
+  sleep 0.5;
+  cmp_ok(cpu_seconds($pid) - $before, '<', 0.1, 'threads that wait for the next FETCH rest');
+  $session->value('CLOSE c');
+  check_session($session, 'CLOSE');
 
-	$session->value("DECLARE c CURSOR FOR SELECT * FROM gpu_selfjoin('dense', 9)");
-	$session->value('FETCH 3 FROM c');
-	$session->value('ROLLBACK');
-	check_session($session, 'ROLLBACK with an open cursor');
+  $session->value("DECLARE c CURSOR FOR SELECT * FROM gpu_selfjoin('dense', 9)");
+  $session->value('FETCH 3 FROM c');
+  $session->value('ROLLBACK');
+  check_session($session, 'ROLLBACK with an open cursor');
 
-	$session->value("BEGIN; DECLARE c CURSOR FOR SELECT * FROM gpu_selfjoin('dense', 9)");
-	$session->value('FETCH 3 FROM c');
-	is($session->query("SET statement_timeout = '50ms'; MOVE ALL FROM c")->{state}, '57014', 'MOVE ALL is cancelled');
-	$session->value('ROLLBACK');
-	check_session($session, 'a cancelled MOVE ALL');
+  $session->value("BEGIN; DECLARE c CURSOR FOR SELECT * FROM gpu_selfjoin('dense', 9)");
+  $session->value('FETCH 3 FROM c');
+  is($session->query("SET statement_timeout = '50ms'; MOVE ALL FROM c")->{state}, '57014', 'MOVE ALL is cancelled');
+  $session->value('ROLLBACK');
+  check_session($session, 'a cancelled MOVE ALL');
 
-	$session->value("BEGIN; DECLARE c CURSOR FOR SELECT * FROM gpu_selfjoin('dense', 9)");
-	$session->value('FETCH 3 FROM c');
-	$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
-	ok(wait_until($Session::PATIENCE, gone($pid)), 'a session with an open cursor is terminated');
+  $session->value("BEGIN; DECLARE c CURSOR FOR SELECT * FROM gpu_selfjoin('dense', 9)");
+  $session->value('FETCH 3 FROM c');
+  $node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
+  ok(wait_until($Session::PATIENCE, gone($pid)), 'a session with an open cursor is terminated');
 }
 
 # Waiting for a lock is no work of ours, but it is before the join and must end as any.
 {
-	my $blocker = Session->new($node);
-	$blocker->value('BEGIN; LOCK TABLE small');
-	my $session = Session->new($node);
-	is($session->query("SET lock_timeout = '20ms'; SELECT count(*) FROM gpu_selfjoin('small', 1)")->{state},
-		'55P03', 'lock_timeout ends the wait for a table');
-	$blocker->value('COMMIT');
-	check_session($session, 'lock_timeout');
-	$_->quit for $blocker, $session;
+  my $blocker = Session->new($node);
+  $blocker->value('BEGIN; LOCK TABLE small');
+  my $session = Session->new($node);
+  is($session->query("SET lock_timeout = '20ms'; SELECT count(*) FROM gpu_selfjoin('small', 1)")->{state},
+    '55P03', 'lock_timeout ends the wait for a table');
+  $blocker->value('COMMIT');
+  check_session($session, 'lock_timeout');
+  $_->quit for $blocker, $session;
 }
 
 $node->stop;

@@ -8,58 +8,65 @@ use lib $FindBin::RealBin;
 use Session;
 use Test::More;
 
-my $node = start_server('leaks');
+my $node = start_server('leaks', 'gpujoin.cpu_threads = 2');
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE dense (id int PRIMARY KEY, v float8[]);
 INSERT INTO dense SELECT i, ARRAY[sin(i), cos(i * 7)] FROM generate_series(1, 10000) i;
 CREATE TABLE mixed AS SELECT * FROM dense;
+CREATE TABLE other AS SELECT * FROM dense;
 INSERT INTO mixed VALUES (10001, '{1,2,3}');
 CREATE VIEW endless AS SELECT generate_series(1, 2000000000) AS id, 0.5::float8 AS x;
 ANALYZE;
 SQL
 
+# What each does, and the SQLSTATE it ends with.
 my %unfinished = (
-	'cancelled while they count' => "SET statement_timeout = '9ms'; SELECT count(*) FROM gpu_selfjoin('dense', 9);
-		RESET statement_timeout",
-	'cancelled while they read' => "SET statement_timeout = '5ms';
-		SELECT count(*) FROM gpu_selfjoin('endless', 1, 'id', '{x}'); RESET statement_timeout",
-	'ended by LIMIT' => "SELECT * FROM gpu_selfjoin_distance('dense', 9) LIMIT 10",
-	'ended by LIMIT in a select list' => "SELECT gpu_selfjoin('dense', 9) LIMIT 10",
-	'that fail in a filter' => "SELECT * FROM gpu_selfjoin('dense', 9) WHERE 1 / (id2 - id1 - 40) > 2",
-	'that fail in a select list' => "SELECT 1 / ((g).id1 - (g).id2) FROM (SELECT gpu_selfjoin('dense', 9) g OFFSET 0) s",
-	'that fail in reading' => "SELECT * FROM gpu_selfjoin('mixed', 1, 'id')",
-	'that fail in reading the second table' => "SELECT * FROM gpu_join('dense', 'mixed', 1, right_id_column => 'id')",
-	'that fail for want of memory' => "SET gpujoin.host_memory_limit = '600kB';
-		SELECT * FROM gpu_selfjoin('dense', 9); RESET gpujoin.host_memory_limit",
-	'caught by an exception handler' => "DO 'BEGIN PERFORM 1 / (id1 - id2) FROM gpu_selfjoin(''dense'', 9);
-		EXCEPTION WHEN division_by_zero THEN END'",
-	'of cursors that are rolled back' => "BEGIN; DECLARE c CURSOR FOR SELECT * FROM gpu_selfjoin('dense', 9);
-		SAVEPOINT s; DECLARE d CURSOR FOR SELECT * FROM gpu_selfjoin('dense', 9); FETCH 1 FROM d;
-		ROLLBACK TO s; FETCH 1 FROM c; ROLLBACK",
-	'started over' => "SELECT count(*) FROM generate_series(1, 3) i,
-		LATERAL (SELECT FROM gpu_selfjoin('dense', i) LIMIT 5) s",
-	'started over on other tables' => "SELECT count(*) FROM unnest('{dense,mixed,dense}'::text[]) t,
-		LATERAL (SELECT FROM gpu_join(t::regclass, 'dense', -1, 'id') WHERE t = '' LIMIT 5) s",
+  'cancelled while they count' => [ "SET statement_timeout = '9ms'; SELECT count(*) FROM gpu_selfjoin('dense', 9);
+    RESET statement_timeout", '57014' ],
+  'cancelled while they read' => [ "SET statement_timeout = '5ms';
+    SELECT count(*) FROM gpu_selfjoin('endless', 1, 'id', '{x}'); RESET statement_timeout", '57014' ],
+  'ended by LIMIT' => [ "SELECT * FROM gpu_selfjoin_distance('dense', 9) LIMIT 10", '' ],
+  'ended by LIMIT in a select list' => [ "SELECT gpu_selfjoin('dense', 9) LIMIT 10", '' ],
+  'that fail in a filter' => [ "SELECT * FROM gpu_selfjoin('dense', 9) WHERE 1 / (id2 - id1 - 40) > 2", '22012' ],
+  'that fail in a select list' => [ "SELECT 1 / ((g).id1 - (g).id2) FROM (SELECT gpu_selfjoin('dense', 9) g
+    OFFSET 0) s", '22012' ],
+  'that fail in reading' => [ "SELECT * FROM gpu_selfjoin('mixed', 1, 'id')", '22000' ],
+  'that fail in reading the second table' => [
+    "SELECT * FROM gpu_join('dense', 'mixed', 1, right_id_column => 'id')", '22000' ],
+  'that fail for want of memory to read' => [ "SET gpujoin.host_memory_limit = '100kB';
+    SELECT * FROM gpu_selfjoin('dense', 9); RESET gpujoin.host_memory_limit", '53400' ],
+  'that fail for want of memory to join' => [ "SET gpujoin.host_memory_limit = '500kB';
+    SELECT * FROM gpu_selfjoin('dense', 9); RESET gpujoin.host_memory_limit", '53400' ],
+  'caught by an exception handler' => [ "DO 'BEGIN PERFORM 1 / (id1 - id2) FROM gpu_selfjoin(''dense'', 9);
+    EXCEPTION WHEN division_by_zero THEN END'", '' ],
+  'of cursors that are rolled back' => [ "BEGIN; DECLARE c CURSOR FOR SELECT * FROM gpu_selfjoin('dense', 9);
+    SAVEPOINT s; DECLARE d CURSOR FOR SELECT * FROM gpu_selfjoin('dense', 9); FETCH 1 FROM d;
+    ROLLBACK TO s; FETCH 1 FROM c; ROLLBACK", '' ],
+  'started over' => [ "SELECT count(*) FROM generate_series(1, 3) i,
+    LATERAL (SELECT FROM gpu_selfjoin('dense', i) LIMIT 5) s", '' ],
+  'started over on other tables' => [ "SELECT count(*) FROM unnest('{dense,other,dense,mixed}'::text[]) t,
+    LATERAL (SELECT FROM gpu_join(t::regclass, 'dense', 9, 'id') LIMIT 5) s", '22000' ],
 );
-for my $which (sort keys %unfinished)
-{
-	my $session = Session->new($node);
-	my $pid = $session->pid;
-	my $repeat = sub { $session->query(join ";\n", ($unfinished{$which}) x $_[0]) };
-	my $contexts = "SELECT count(*) FROM pg_backend_memory_contexts WHERE name ~ 'gpujoin'";
-	$session->value($contexts);
-	$repeat->(30);
-	my $files = open_files($pid);
-	my ($resident, $mapped) = map { status_kb($pid, $_) } qw(RssAnon VmSize);
-	$repeat->(200);
-	my $resident_growth = status_kb($pid, 'RssAnon') - $resident;
-	my $mapped_growth = status_kb($pid, 'VmSize') - $mapped;
-	ok(wait_until(1, sub { threads($pid) == 1 }), "joins $which leave no threads");
-	is(open_files($pid), $files, "joins $which leave no open files");
-	is($session->value($contexts), 0, "joins $which leave no memory contexts");
-	cmp_ok($resident_growth, '<', 400, "joins $which leave no memory (kB)");
-	cmp_ok($mapped_growth, '<', 400, "joins $which leave no address space (kB)");
-	$session->quit;
+for my $which (sort keys %unfinished) {
+  my $session = Session->new($node);
+  my $pid = $session->pid;
+  my ($sql, $state) = @{ $unfinished{$which} };
+  my $repeat = sub { return $session->query(join ";\n", ($sql) x $_[0]) };
+  my $contexts = "SELECT count(*) FROM pg_backend_memory_contexts WHERE name ~ 'gpujoin'";
+  $session->value($contexts);
+  is($repeat->(1)->{state}, $state, "joins $which end as they should");
+  $repeat->(30);
+  my $files = open_files($pid);
+  my ($resident, $mapped) = map { status_kb($pid, $_) } qw(RssAnon VmSize);
+  $repeat->(200);
+  my $resident_growth = status_kb($pid, 'RssAnon') - $resident;
+  my $mapped_growth = status_kb($pid, 'VmSize') - $mapped;
+  ok(wait_until(1, sub { threads($pid) == 1 }), "joins $which leave no threads");
+  is(open_files($pid), $files, "joins $which leave no open files");
+  is($session->value($contexts), 0, "joins $which leave no memory contexts");
+  cmp_ok($resident_growth, '<', 400, "joins $which leave no memory (kB)");
+  cmp_ok($mapped_growth, '<', 400, "joins $which leave no address space (kB)");
+  $session->quit;
 }
 
 $node->stop;

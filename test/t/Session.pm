@@ -17,26 +17,24 @@ our $PATIENCE = 3;
 
 # Starts a server with these lines in its postgresql.conf, gpujoin in the database postgres. What malloc keeps
 # for later would hide what is lost, and where it ends: it gets one arena, and keeps little.
-sub start_server
-{
-	my ($name, @settings) = @_;
-	local @ENV{qw(MALLOC_ARENA_MAX MALLOC_MMAP_THRESHOLD_ MALLOC_TRIM_THRESHOLD_)} = (1, 65536, 65536);
-	my $node = PostgreSQL::Test::Cluster->new($name);
-	$node->init;
-	$node->append_conf('postgresql.conf', join("\n", 'autovacuum = off', 'jit = off', @settings));
-	$node->start;
-	$node->safe_psql('postgres', 'CREATE EXTENSION gpujoin');
-	return $node;
+sub start_server {
+  my ($name, @settings) = @_;
+  local @ENV{qw(MALLOC_ARENA_MAX MALLOC_MMAP_THRESHOLD_ MALLOC_TRIM_THRESHOLD_)} = (1, 65536, 65536);
+  my $node = PostgreSQL::Test::Cluster->new($name);
+  $node->init;
+  $node->append_conf('postgresql.conf', join("\n", 'autovacuum = off', 'jit = off', @settings));
+  $node->start;
+  $node->safe_psql('postgres', 'CREATE EXTENSION gpujoin');
+  return $node;
 }
 
 # Asks until the answer is true and returns it, or what it was after $seconds.
-sub wait_until
-{
-	my ($seconds, $question) = @_;
-	my $deadline = time + $seconds;
-	my $answer;
-	sleep 0.005 until ($answer = $question->()) || time > $deadline;
-	return $answer;
+sub wait_until {
+  my ($seconds, $question) = @_;
+  my $deadline = time + $seconds;
+  my $answer;
+  sleep 0.005 until ($answer = $question->()) || time > $deadline;
+  return $answer;
 }
 
 sub threads { return scalar(() = glob "/proc/$_[0]/task/*") }
@@ -44,111 +42,100 @@ sub threads { return scalar(() = glob "/proc/$_[0]/task/*") }
 sub open_files { return scalar(() = glob "/proc/$_[0]/fd/*") }
 
 # A field of /proc/PID/status, such as VmHWM; 0 when there is none.
-sub status_kb
-{
-	my ($pid, $field) = @_;
-	open my $status, '<', "/proc/$pid/status" or return 0;
-	my ($kb) = map { /^\Q$field\E:\s+(\d+) kB/ ? $1 : () } <$status>;
-	return $kb // 0;
+sub status_kb {
+  my ($pid, $field) = @_;
+  open my $status, '<', "/proc/$pid/status" or return 0;
+  my ($kb) = map { /^\Q$field\E:\s+(\d+) kB/ ? $1 : () } <$status>;
+  return $kb // 0;
 }
 
 # Processor time of all threads of a process so far.
-sub cpu_seconds
-{
-	my ($pid) = @_;
-	open my $stat, '<', "/proc/$pid/stat" or return 0;
-	my @fields = split ' ', <$stat> =~ s/.*\) //r;
-	return ($fields[11] + $fields[12]) / 100;
+sub cpu_seconds {
+  my ($pid) = @_;
+  open my $stat, '<', "/proc/$pid/stat" or return 0;
+  my @fields = split ' ', <$stat> =~ s/.*\) //r;
+  return ($fields[11] + $fields[12]) / 100;
 }
 
 # A psql of its own. One statement may be under way at a time: start() it, then take its result().
-sub new
-{
-	my ($class, $node, %options) = @_;
-	my $self = bless { in => '', out => '', err => '', started => 0 }, $class;
-	my $connection = $node->connstr($options{database} // 'postgres');
-	$connection .= " user=$options{user}" if defined $options{user};
-	$self->{psql} = IPC::Run::start(
-		[ $node->installed_command('psql'), '-XAtq', '-v', 'VERBOSITY=verbose', '-d', $connection, '-f', '-' ],
-		'<', \$self->{in}, '>', \$self->{out}, '2>', \$self->{err});
-	return $self;
+sub new {
+  my ($class, $node, %options) = @_;
+  my $self = bless { in => '', out => '', err => '', started => 0 }, $class;
+  my $connection = $node->connstr($options{database} // 'postgres');
+  $connection .= " user=$options{user}" if defined $options{user};
+  $self->{psql} = IPC::Run::start(
+    [ $node->installed_command('psql'), '-XAtq', '-v', 'VERBOSITY=verbose', '-d', $connection, '-f', '-' ],
+    '<', \$self->{in}, '>', \$self->{out}, '2>', \$self->{err});
+  return $self;
 }
 
 # The process that serves the session. Asks for it once, when nothing is under way.
-sub pid
-{
-	my ($self) = @_;
-	return $self->{pid} //= $self->value('SELECT pg_backend_pid()');
+sub pid {
+  my ($self) = @_;
+  return $self->{pid} //= $self->value('SELECT pg_backend_pid()');
 }
 
-sub start
-{
-	my ($self, $sql) = @_;
-	my $mark = 'result ' . ++$self->{started} . ' ends here';
-	$self->{mark} = qr/^$mark\n/m;
-	$self->{since} = time;
-	$self->{in} .= "$sql\n;\n\\echo $mark\n\\warn $mark\n";
-	$self->{psql}->pump_nb while $self->{in} ne '';
-	return;
+sub start {
+  my ($self, $sql) = @_;
+  my $mark = 'result ' . ++$self->{started} . ' ends here';
+  $self->{mark} = qr/^$mark\n/m;
+  $self->{since} = time;
+  $self->{in} .= "$sql\n;\n\\echo $mark\n\\warn $mark\n";
+  $self->{psql}->pump_nb while $self->{in} ne '';
+  return;
 }
 
 # Waits for the end of what was started. Returns {rows, error, state, message, hint, seconds}; what does not apply
 # is ''. The end of the connection ends it too; after a minute the test dies.
-sub result
-{
-	my ($self) = @_;
-	my ($rows, $error);
-	until (defined $rows && defined $error)
-	{
-		$rows = $1 if !defined $rows && $self->{out} =~ s/\A(.*?)$self->{mark}//s;
-		$error = $1 if !defined $error && $self->{err} =~ s/\A(.*?)$self->{mark}//s;
-		last if defined $rows && defined $error;
-		if (!$self->{psql}->pumpable)
-		{
-			$self->{psql}->finish;
-			($rows, $error) = ($self->{out}, $self->{err});
-			last;
-		}
-		die "no result after a minute: $self->{out}$self->{err}" if time > $self->{since} + 60;
-		$self->{psql}->pump_nb;
-		sleep 0.002;
-	}
-	chomp $rows;
-	my ($state, $message) = $error =~ /(?:ERROR|FATAL):  ([0-9A-Z]{5}): (.*)/;
-	my ($hint) = $error =~ /^HINT:  (.*)/m;
-	return {
-		rows => $rows,
-		error => $error,
-		state => $state // '',
-		message => $message // '',
-		hint => $hint // '',
-		seconds => time - $self->{since}
-	};
+sub result {
+  my ($self) = @_;
+  my ($rows, $error);
+  until (defined $rows && defined $error) {
+    $rows = $1 if !defined $rows && $self->{out} =~ s/\A(.*?)$self->{mark}//s;
+    $error = $1 if !defined $error && $self->{err} =~ s/\A(.*?)$self->{mark}//s;
+    last if defined $rows && defined $error;
+    if (!$self->{psql}->pumpable) {
+      $self->{psql}->finish;
+      ($rows, $error) = ($self->{out}, $self->{err});
+      last;
+    }
+    die "no result after a minute: $self->{out}$self->{err}" if time > $self->{since} + 60;
+    $self->{psql}->pump_nb;
+    sleep 0.002;
+  }
+  chomp $rows;
+  my ($state, $message) = $error =~ /(?:ERROR|FATAL):  ([0-9A-Z]{5}): (.*)/;
+  my ($hint) = $error =~ /^HINT:  (.*)/m;
+  return {
+    rows => $rows,
+    error => $error,
+    state => $state // '',
+    message => $message // '',
+    hint => $hint // '',
+    seconds => time - $self->{since}
+  };
 }
 
-sub query
-{
-	my ($self, $sql) = @_;
-	$self->start($sql);
-	return $self->result;
+sub query {
+  my ($self, $sql) = @_;
+  $self->start($sql);
+  return $self->result;
 }
 
 # The rows of a query that must not fail.
-sub value
-{
-	my ($self, $sql) = @_;
-	my $result = $self->query($sql);
-	die "$sql: $result->{error}" if $result->{state} ne '';
-	return $result->{rows};
+sub value {
+  my ($self, $sql) = @_;
+  my $result = $self->query($sql);
+  die "$sql: $result->{error}" if $result->{state} ne '';
+  return $result->{rows};
 }
 
-sub quit
-{
-	my ($self) = @_;
-	return unless $self->{psql}->pumpable;
-	$self->{in} .= "\\q\n";
-	$self->{psql}->finish;
-	return;
+sub quit {
+  my ($self) = @_;
+  return unless $self->{psql}->pumpable;
+  $self->{in} .= "\\q\n";
+  $self->{psql}->finish;
+  return;
 }
 
 1;

@@ -2,11 +2,15 @@
 // requests, and interruptions.
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/time.h>
 
-#include <atomic>
-#include <chrono>
+#include <algorithm>
 #include <cstring>
-#include <thread>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "allocation_hooks.h"
@@ -148,74 +152,122 @@ TEST_P(EngineContract, joins_may_be_open_at_the_same_time) {
   EXPECT_TRUE(matches_oracle(results[1], requests[1], Oracle(second, nullptr, Metric::kL1, 3)));
 }
 
-/// Work enough that an engine cannot be done before it looks at its flag: brute force, and nothing
-/// to deliver before the end.
+/// Brute force with nothing to deliver before the end.
 class EngineInterrupts : public EngineTest {
  protected:
-  EngineInterrupts() : points_(1, std::vector<double>(kRows, 2.0)) {
-    request_ = make_request(points_, nullptr, Metric::kL2, 1);
-    request_.output = Output::kTotal;
-    request_.threads = 1;
-    request_.knobs.index = IndexMethod::kNone;
-    request_.interrupt = &flag_;
+  JoinRequest long_work(const Points& points) {
+    JoinRequest request = make_request(points, nullptr, Metric::kL2, 1);
+    request.output = Output::kTotal;
+    request.threads = 1;
+    request.knobs.index = IndexMethod::kNone;
+    request.interrupt = &flag_;
+    return request;
   }
 
-  static constexpr std::uint64_t kRows = 50000;
-  Points points_;
   volatile int flag_ = 0;
-  JoinRequest request_;
 };
 GPUJOIN_ON_EVERY_ENGINE(EngineInterrupts);
 
-TEST_P(EngineInterrupts, a_flag_raised_from_the_start_interrupts) {
-  flag_ = 1;
+TEST_P(EngineInterrupts, a_raised_flag_interrupts_and_the_join_can_be_closed) {
+  const Points points(1, std::vector<double>(1000000, 2.0));  // minutes of work
+  const JoinRequest request = long_work(points);
+  const std::int64_t before = live_allocations();
   Join* join = nullptr;
-  ASSERT_TRUE(engine().open(&request_, &join).ok());
+  flag_ = 1;
+  ASSERT_TRUE(engine().open(&request, &join).ok());
   ResultBatch batch{};
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(engine().next_batch(join, &batch).code, StatusCode::kInterrupted);
-  flag_ = 0;
-  ASSERT_TRUE(engine().next_batch(join, &batch).ok());
+  engine().close(join);
+  EXPECT_EQ(live_allocations(), before);
+}
+
+TEST_P(EngineInterrupts, an_interrupted_join_goes_on_when_called_again) {
+  constexpr std::uint64_t kRows = 50000;
+  const Points points(1, std::vector<double>(kRows, 2.0));
+  const JoinRequest request = long_work(points);
+  Join* join = nullptr;
+  flag_ = 1;
+  ASSERT_TRUE(engine().open(&request, &join).ok());
+  ResultBatch batch{};
+  Status status = engine().next_batch(join, &batch);
+  for (int i = 0; status.code == StatusCode::kInterrupted; ++i) {
+    if (i == 3) flag_ = 0;
+    ASSERT_LE(i, 3) << "interrupted with the flag down";
+    status = engine().next_batch(join, &batch);
+  }
+  ASSERT_TRUE(status.ok()) << status.message;
   EXPECT_EQ(batch.pair_count, kRows * kRows);
   EXPECT_EQ(engine().next_batch(join, &batch).code, StatusCode::kEnd);
   engine().close(join);
 }
 
-TEST_P(EngineInterrupts, an_interrupted_join_can_be_closed) {
-  flag_ = 1;
-  const std::int64_t before = live_allocations();
-  Join* join = nullptr;
-  ASSERT_TRUE(engine().open(&request_, &join).ok());
-  ResultBatch batch{};
-  EXPECT_EQ(engine().next_batch(join, &batch).code, StatusCode::kInterrupted);
-  JoinStats stats{};
-  engine().stats(join, &stats);
-  engine().close(join);
-  EXPECT_LT(stats.candidates, kRows * kRows / 2) << "interrupted only when all was done";
-  EXPECT_EQ(live_allocations(), before);
+/// The threads of this process.
+std::set<std::string> threads() {
+  std::set<std::string> ids;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task"))
+    ids.insert(entry.path().filename());
+  return ids;
 }
 
-TEST_P(EngineInterrupts, a_flag_raised_at_any_moment_loses_nothing) {
+TEST_P(EngineInterrupts, threads_of_an_engine_block_signals) {
+  const Points points(1, std::vector<double>(1000000, 2.0));
+  JoinRequest request = long_work(points);
+  request.threads = 3;
+  const std::set<std::string> before = threads();
+  Join* join = nullptr;
+  ASSERT_TRUE(engine().open(&request, &join).ok());
+  int checked = 0;
+  for (const std::string& id : threads()) {
+    if (before.contains(id)) continue;
+    std::ifstream status("/proc/self/task/" + id + "/status");
+    for (std::string line; std::getline(status, line);) {
+      if (!line.starts_with("SigBlk:")) continue;
+      const std::uint64_t blocked = std::stoull(line.substr(7), nullptr, 16);
+      for (const int signal : {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1, SIGALRM, SIGCHLD})
+        EXPECT_TRUE(blocked >> (signal - 1) & 1) << "signal " << signal;
+      ++checked;
+    }
+  }
+  engine().close(join);
+  EXPECT_GE(checked, 1) << "the engine works in no thread of its own";
+}
+
+/// Signals that raise a flag every 70 microseconds of real time, as a server's signal handlers do.
+class RaisingSignals {
+ public:
+  RaisingSignals() {
+    struct sigaction action {};
+    action.sa_handler = [](int) { flag = 1; };
+    sigaction(SIGALRM, &action, &before_);
+    const itimerval often{{0, 70}, {0, 70}};
+    setitimer(ITIMER_REAL, &often, nullptr);
+  }
+  ~RaisingSignals() {
+    const itimerval never{};
+    setitimer(ITIMER_REAL, &never, nullptr);
+    sigaction(SIGALRM, &before_, nullptr);
+  }
+
+  static inline volatile int flag = 0;
+
+ private:
+  struct sigaction before_ {};
+};
+
+TEST_P(EngineInterrupts, flags_raised_by_signals_at_any_moment_lose_nothing) {
   Random random(122);
   const Points points(2, make_values(Shape::kClustered, random, 1100, 2));
   const Oracle oracle(points, nullptr, Metric::kL2, 0.1);
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 0.1);
-  request.interrupt = &flag_;
-  std::atomic<bool> done{false};
-  std::thread raiser([&] {
-    Random moments(123);
-    while (!done) {
-      flag_ = 1;
-      std::this_thread::sleep_for(std::chrono::microseconds(moments.index(300)));
-    }
-  });
+  request.interrupt = &RaisingSignals::flag;
   for (int run = 0; run < 60; ++run) {
     request.knobs.batch_pairs = run % 2 ? 20 : 0;
     request.knobs.index = run % 3 ? IndexMethod::kGrid : IndexMethod::kNone;
-    EXPECT_TRUE(matches_oracle(run_join(engine(), request, &flag_), request, oracle));
+    const RaisingSignals signals;
+    EXPECT_TRUE(
+        matches_oracle(run_join(engine(), request, &RaisingSignals::flag), request, oracle));
   }
-  done = true;
-  raiser.join();
 }
 
 }  // namespace

@@ -129,7 +129,7 @@ TEST_P(RangeJoinProperty, several_workers_find_what_brute_force_finds) {
   for (const Shape shape : kShapes) {
     for (const std::uint32_t dims : {2u, 9u}) {
       // Coordinates enough for an engine that starts threads only where there is work for them.
-      const auto rows = static_cast<std::uint64_t>(std::sqrt(2.5e6 / dims));
+      const auto rows = static_cast<std::uint64_t>(std::sqrt(1.5e6 / dims));
       for (const bool two : {false, true}) {
         ++seed;
         expect_exact(seed, shape, dims, kMetrics[seed % 3], two, rows);
