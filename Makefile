@@ -57,7 +57,8 @@ endif
 
 EXTENSION = gpujoin
 MODULE_big = gpujoin
-DATA = $(wildcard sql/gpujoin--*.sql)
+# The DATA of `make demo` is the user's file; PGXS's is always this.
+override DATA = $(wildcard sql/gpujoin--*.sql)
 REGRESS = $(patsubst sql/%.sql,%,$(filter-out $(DATA),$(wildcard sql/*.sql)))
 REGRESS_OPTS = --load-extension=gpujoin
 

@@ -169,7 +169,7 @@ class EngineInterrupts : public EngineTest {
 GPUJOIN_ON_EVERY_ENGINE(EngineInterrupts);
 
 TEST_P(EngineInterrupts, a_raised_flag_interrupts_and_the_join_can_be_closed) {
-  const Points points(1, std::vector<double>(1000000, 2.0));  // minutes of work
+  const Points points(1, std::vector<double>(300000, 2.0));  // many seconds of work
   const JoinRequest request = long_work(points);
   const std::int64_t before = live_allocations();
   Join* join = nullptr;
@@ -211,7 +211,7 @@ std::set<std::string> threads() {
 }
 
 TEST_P(EngineInterrupts, threads_of_an_engine_block_signals) {
-  const Points points(1, std::vector<double>(1000000, 2.0));
+  const Points points(1, std::vector<double>(300000, 2.0));
   JoinRequest request = long_work(points);
   request.threads = 3;
   const std::set<std::string> before = threads();
