@@ -38,6 +38,7 @@ format-check:
 
 help:
 	@echo 'make              build gpujoin.so, and gpujoin_cuda.so where there is nvcc'
+	@echo '                  (for the architectures CUDA_ARCH="80 86 89 90"; NVCC=... names the compiler)'
 	@echo 'make install      install into the PostgreSQL of PG_CONFIG=$(PG_CONFIG)'
 	@echo 'make demo         build, start a private cluster, join a table, compare (DATA=points.csv EPS=1)'
 	@echo 'make check        every test, in a private cluster; the last line counts them'
@@ -92,29 +93,50 @@ $(OBJS): %.o: %.cpp Makefile
 
 -include $(OBJS:.o=.d)
 
-# The CUDA engine, an object of its own that gpujoin.so opens at run time.
+# The CUDA engine, an object of its own that gpujoin.so opens at run time: machine code for the
+# architectures of CUDA_ARCH that nvcc knows, and PTX of the last one for those that come later.
 NVCC ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
-CUDA_ARCH ?= all-major
-CUDA_SOURCES = $(wildcard cuda/*.cu)
+CUDA_ARCH ?= 80 86 89 90
+CUDA_OBJS = $(patsubst %.cu,build/%.o,$(wildcard cuda/*.cu))
+CUDA_FLAGS = -std=c++20 -O3 -DNDEBUG --fmad=false -Isrc -I. -Werror all-warnings \
+  -Xcompiler=-fPIC,-fvisibility=hidden,-ffp-contract=off,-fno-math-errno,-Wall,-Wextra,-Werror
 
 ifeq ($(NVCC),)
 all: ; @echo 'nvcc not found: building without gpujoin_cuda.so (the CPU engine serves every join)'
-else ifeq ($(CUDA_SOURCES),)
-all: ; @echo 'CUDA engine: not part of this version'
-else
+else ifeq ($(filter clean uninstall,$(MAKECMDGOALS)),)
 all: gpujoin_cuda.so
-gpujoin_cuda.so: $(CUDA_SOURCES) $(wildcard cuda/*.cuh cuda/*.h src/core/*.h src/engine/*.h) build/cuda-arch Makefile
-	$(NVCC) -std=c++20 -O3 --fmad=false -arch=$(CUDA_ARCH) -Isrc -I. -Werror all-warnings --shared \
-	  -Xcompiler=-fPIC,-fvisibility=hidden,-ffp-contract=off,-Wall,-Wextra,-Werror -o $@ $(CUDA_SOURCES)
-build/cuda-arch: FORCE
-	@mkdir -p build; echo '$(CUDA_ARCH)' | cmp -s - $@ || echo '$(CUDA_ARCH)' >$@
+
+KNOWN_ARCH := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
+ARCH := $(filter $(KNOWN_ARCH),$(CUDA_ARCH))
+ifeq ($(ARCH),)
+  $(error nvcc knows none of CUDA_ARCH = $(CUDA_ARCH), only $(KNOWN_ARCH))
+endif
+ARCH_FLAGS := $(foreach a,$(ARCH),-gencode arch=compute_$a,code=sm_$a) \
+  -gencode arch=compute_$(lastword $(ARCH)),code=compute_$(lastword $(ARCH))
+
+$(CUDA_OBJS): build/cuda/%.o: cuda/%.cu build/cuda/flags
+	$(NVCC) $(CUDA_FLAGS) $(ARCH_FLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
+# nvcc links the CUDA runtime statically; the entry is all that the object shows of itself.
+gpujoin_cuda.so: $(CUDA_OBJS) $(filter src/engine/%,$(ENGINE_OBJS)) build/cuda/exports
+	$(NVCC) $(ARCH_FLAGS) --shared -Xlinker --version-script=build/cuda/exports -o $@ $(filter %.o,$^)
+
+build/cuda/exports:
+	@mkdir -p $(@D); echo '{ global: gpujoin_engine; local: *; };' >$@
+build/cuda/flags: FORCE
+	@mkdir -p $(@D); echo '$(NVCC) $(CUDA_FLAGS) $(ARCH_FLAGS)' | cmp -s - $@ || \
+	  echo '$(NVCC) $(CUDA_FLAGS) $(ARCH_FLAGS)' >$@
+FORCE:
+.PHONY: FORCE
+
+-include $(CUDA_OBJS:.o=.d)
+endif
 
 install: install-cuda
-install-cuda: gpujoin_cuda.so installdirs
-	$(INSTALL_SHLIB) $< '$(DESTDIR)$(pkglibdir)/'
+install-cuda: all installdirs
+	if [ -f gpujoin_cuda.so ]; then $(INSTALL_SHLIB) gpujoin_cuda.so '$(DESTDIR)$(pkglibdir)/'; fi
 uninstall: uninstall-cuda
 uninstall-cuda: ; rm -f '$(DESTDIR)$(pkglibdir)/gpujoin_cuda.so'
-.PHONY: FORCE install-cuda uninstall-cuda
-endif
+.PHONY: install-cuda uninstall-cuda
 
 endif

@@ -35,8 +35,8 @@ BEGIN
   RETURN (plan -> 0 -> 'Plan')::jsonb;
 END $$;
 SELECT key, jsonb_typeof(value) FROM jsonb_each(explain_json($$ SELECT * FROM gpu_selfjoin('points', 1.5) $$))
-WHERE key ~ '^(Join|Metric|Pair|Eps|Engine$|Index|Indexed Dim|Access|Cell|Batches|Cand|Recheck|Threads|Host|Read)'
-ORDER BY key;
+WHERE key ~ '^(Join|Metric|Pair|Eps|Engine$|Index|Indexed Dim|Access|Cell|Batches|Cand|Recheck|Threads$|Host|Read)'
+ORDER BY key COLLATE "C";
 SELECT plan ->> 'Epsilon' AS eps, plan ->> 'Pairs' AS pairs, (plan ->> 'Actual Rows')::numeric::int AS rows
 FROM explain_json($$ SELECT * FROM gpu_selfjoin('points', 1.5) $$) plan;
 

@@ -40,8 +40,23 @@ SET gpujoin.cpu_threads = 1;
 SET gpujoin.index = 'none';
 SELECT count(*) FROM gpu_selfjoin('points', 1, pairs => 'unordered');
 SELECT engine, fallback, threads, index, indexed_columns, sort_column, pairs FROM gpu_last_join();
+SELECT threads_per_point, streams, device_memory_bytes FROM gpu_last_join();
 RESET gpujoin.engine;
 RESET gpujoin.cpu_threads;
 RESET gpujoin.index;
+
+-- A device that is not there: the CPU serves and the reason is told, unless the device is asked for by name.
+SET gpujoin.device = 1023;
+SET gpujoin.engine = 'auto';
+SELECT count(*) FROM gpu_selfjoin('points', 1);
+SELECT engine, fallback IS NOT NULL AS reason FROM gpu_last_join();
+SET gpujoin.engine = 'cuda';
+DO $$ BEGIN
+  PERFORM FROM gpu_selfjoin('points', 1);
+EXCEPTION WHEN feature_not_supported THEN
+  RAISE WARNING 'feature_not_supported';
+END $$;
+RESET gpujoin.engine;
+RESET gpujoin.device;
 
 DROP SCHEMA introspection CASCADE;

@@ -48,7 +48,8 @@ FROM (VALUES
   ('index', '{auto,grid,none}'), ('indexed_dimensions', '{0,1,2,3,4,8}'), ('reorder_dimensions', '{auto,on,off}'),
   ('sort_unindexed', '{auto,on,off}'), ('short_circuit', '{auto,on,off}'),
   ('access_pattern', '{auto,full,linear_id,unicomp}'), ('cell_order', '{auto,linear,zorder,hilbert}'),
-  ('batch_pairs', '{0,1,7,1000,2147483647}'), ('host_memory_limit', '{0,256MB}'),
+  ('work_order', '{auto,none,sorted,queue}'), ('threads_per_point', '{0,1,2,4,8,16,32}'), ('streams', '{0,1,2,16}'),
+  ('device', '{0}'), ('batch_pairs', '{0,1,7,1000,2147483647}'), ('host_memory_limit', '{0,256MB}'),
   ('device_memory_limit', '{0,1GB}')) s(setting, choices), unnest(choices) value
 ORDER BY 1, 2;
 
@@ -58,6 +59,11 @@ SET gpujoin.index = 'btree';
 SET gpujoin.cpu_threads = 17;
 SET gpujoin.indexed_dimensions = 9;
 SET gpujoin.batch_pairs = -1;
+SET gpujoin.work_order = 'random';
+SET gpujoin.threads_per_point = 33;
+SET gpujoin.threads_per_point = 6;
+SET gpujoin.streams = 17;
+SET gpujoin.device = -1;
 SET gpujoin.no_such_setting = 1;
 
 -- The bounds on threads and memory are the administrator's.

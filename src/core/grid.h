@@ -15,9 +15,9 @@ inline constexpr std::uint32_t kMaxGridDimensions = 8;
 enum class CellOrder : std::int32_t { kAuto, kLinear, kZOrder, kHilbert };
 
 /// A grid over `dims` columns of the data; dims = 0 is one cell that holds everything. Coordinates
-/// along a dimension are below 2^bits, so a cell key fits in dims * bits <= 62 bits, however small
-/// eps is against the extent of the data: cells then become wider than eps, which costs candidates,
-/// never pairs.
+/// are below 2^bits, as few bits as hold them, and a cell key fits in dims * bits <= 62 bits,
+/// however small eps is against the extent of the data: cells then become wider than eps, which
+/// costs candidates, never pairs.
 struct GridGeometry {
   std::uint32_t dims;
   std::uint32_t bits;
@@ -33,7 +33,8 @@ struct Extent {
   double high;
 };
 
-GPUJOIN_HD inline std::uint32_t grid_bits(std::uint32_t dims) {
+/// The most bits that a coordinate may have.
+GPUJOIN_HD inline std::uint32_t most_grid_bits(std::uint32_t dims) {
   const std::uint32_t bits = dims == 0 ? 0 : 62 / dims;
   return bits < 30 ? bits : 30;
 }
@@ -67,8 +68,8 @@ GPUJOIN_HD inline GridGeometry make_grid(std::uint32_t dims, const std::uint32_t
   constexpr double kMargin = 1.0 + 0x1p-20;
   GridGeometry grid{};
   grid.dims = dims;
-  grid.bits = grid_bits(dims);
-  const std::uint32_t most_cells = (1u << grid.bits) - (grid.bits < 30 ? 0u : 1u);
+  const std::uint32_t most_bits = most_grid_bits(dims);
+  const std::uint32_t most_cells = (1u << most_bits) - (most_bits < 30 ? 0u : 1u);
   for (std::uint32_t d = 0; d < dims; ++d) {
     double length = extents[d].high - extents[d].low;
     if (!(length <= DBL_MAX)) length = DBL_MAX;
@@ -81,6 +82,7 @@ GPUJOIN_HD inline GridGeometry make_grid(std::uint32_t dims, const std::uint32_t
     grid.width[d] = width < DBL_MAX ? width : DBL_MAX;
     grid.cells[d] = most_cells;  // cell_coordinate() clamps to it
     grid.cells[d] = cell_coordinate(grid, d, extents[d].high) + 1;
+    while (grid.bits < most_bits && grid.cells[d] > 1u << grid.bits) ++grid.bits;
   }
   return grid;
 }

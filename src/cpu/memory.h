@@ -2,42 +2,14 @@
 // limit.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <new>
 #include <utility>
 
+#include "engine/memory_budget.h"
+
 namespace gpujoin::cpu {
-
-/// Thrown when a Buffer would exceed the limit of its budget.
-struct MemoryLimitExceeded {
-  std::uint64_t needed_bytes;
-  std::uint64_t limit_bytes;
-};
-
-class MemoryBudget {
- public:
-  explicit MemoryBudget(std::uint64_t limit_bytes) : limit_(limit_bytes) {}  ///< 0 = no limit
-
-  void take(std::uint64_t bytes) {
-    const std::uint64_t used = used_.fetch_add(bytes) + bytes;
-    if (limit_ != 0 && used > limit_) {
-      used_.fetch_sub(bytes);
-      throw MemoryLimitExceeded{used, limit_};
-    }
-    std::uint64_t peak = peak_.load();
-    while (used > peak && !peak_.compare_exchange_weak(peak, used)) {
-    }
-  }
-  void give_back(std::uint64_t bytes) { used_.fetch_sub(bytes); }
-  std::uint64_t peak() const { return peak_.load(); }
-
- private:
-  std::uint64_t limit_;
-  std::atomic<std::uint64_t> used_{0};
-  std::atomic<std::uint64_t> peak_{0};
-};
 
 /// An uninitialised array of trivial elements, aligned to cache lines. Throws MemoryLimitExceeded
 /// or std::bad_alloc.

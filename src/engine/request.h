@@ -27,6 +27,7 @@ enum class Output : std::int32_t {
 };
 
 enum class Switch : std::int32_t { kAuto, kOn, kOff };
+enum class WorkOrder : std::int32_t { kAuto, kNone, kSorted, kQueue };
 enum class IndexMethod : std::int32_t { kAuto, kGrid, kNone };
 
 /// The techniques of the papers, each to be forced for study. Knobs change speed, never the result.
@@ -38,8 +39,10 @@ struct Knobs {
   Switch short_circuit = Switch::kAuto;       ///< SHORTC
   AccessPattern access_pattern = AccessPattern::kAuto;
   CellOrder cell_order = CellOrder::kAuto;
-  std::uint64_t batch_pairs =
-      0;  ///< pairs a batch at most, 0 = auto; engines lower it to their memory
+  WorkOrder work_order = WorkOrder::kAuto;  ///< SORTBYWL, WORKQUEUE; devices only
+  std::uint32_t threads_per_point = 0;      ///< a power of two up to 32, 0 = auto; devices only
+  std::uint32_t streams = 0;                ///< batches in flight, 0 = auto; devices only
+  std::uint64_t batch_pairs = 0;  ///< pairs a batch at most, 0 = auto; lowered to fit in memory
 };
 
 struct JoinRequest {
@@ -53,6 +56,7 @@ struct JoinRequest {
   std::uint32_t threads;              ///< worker threads of a CPU engine, >= 1
   std::uint64_t memory_limit;         ///< bytes of host memory the engine may hold, 0 = no limit
   std::uint64_t device_memory_limit;  ///< bytes of device memory, 0 = no limit
+  std::int32_t device;                ///< which device, from 0; devices only
   const volatile int* interrupt;  ///< nonzero: next_batch returns kInterrupted soon; may be null
   Knobs knobs;
 };

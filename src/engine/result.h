@@ -42,9 +42,14 @@ struct JoinStats {
   std::uint64_t rechecked;    ///< pairs in a screen's uncertain band, decided by the definition
   std::uint64_t memory_peak;  ///< bytes of host memory the engine held at most
   std::uint64_t device_memory_peak;
-  std::uint32_t threads;
-  double index_ms;  ///< building the index
-  double join_ms;   ///< work on the join itself: time spent waiting for the caller is left out
+  std::uint32_t threads;            ///< of the host
+  std::uint32_t threads_per_point;  ///< of a device
+  std::uint32_t streams;            ///< batches in flight on a device
+  std::uint64_t batch_pairs;        ///< entries that a device's batches have room for
+  double pin_ms_per_mb;             ///< measured: pinning host memory (T2 of GPU-SJ's model)
+  double batch_ms;                  ///< measured: what a batch costs besides its pairs (its theta)
+  double index_ms;                  ///< building the index
+  double join_ms;  ///< work on the join itself: time spent waiting for the caller is left out
   char instruction_set[24];  ///< which SIMD target or device ran
 };
 

@@ -84,6 +84,8 @@ void explain_machine(const JoinReport& report, ExplainState* es) {
   if (report.fallback[0] != '\0') ExplainPropertyText("Engine Fallback", report.fallback, es);
   explain_count("Threads", stats.threads, es);
   ExplainPropertyText("Instruction Set", stats.instruction_set, es);
+  if (stats.threads_per_point > 0) explain_count("Threads per Point", stats.threads_per_point, es);
+  if (stats.streams > 0) explain_count("Streams", stats.streams, es);
   explain_count("Batches", stats.batches, es);
   explain_count("Candidate Pairs", stats.candidates, es);
   explain_count("Rechecked Pairs", stats.rechecked, es);

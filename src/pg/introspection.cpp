@@ -41,6 +41,14 @@ void add_count(Row* row, std::uint64_t number) {
   add(row, Int64GetDatum(static_cast<std::int64_t>(number)));
 }
 
+/// 0 stands for NULL: of a device, and none ran.
+void add_device_count(Row* row, std::uint32_t number) {
+  if (number == 0)
+    add_null(row);
+  else
+    add(row, Int32GetDatum(static_cast<std::int32_t>(number)));
+}
+
 void add_number(Row* row, double number) { add(row, Float8GetDatum(number)); }
 
 Datum make_tuple(FuncCallContext* calls, Row* row) {
@@ -125,6 +133,17 @@ void add_strategy(Row* row, const Strategy& strategy) {
 
 /// In the order of gpu_last_join()'s columns. Columns of the vector are counted from 1, as SQL
 /// does.
+/// How a device chose the size of its batches; NULLs where there were none.
+void add_batch_model(Row* row, const JoinStats& stats) {
+  if (stats.batch_pairs == 0) {
+    for (int i = 0; i < 3; ++i) add_null(row);
+    return;
+  }
+  add_count(row, stats.batch_pairs);
+  add_number(row, stats.pin_ms_per_mb);
+  add_number(row, stats.batch_ms);
+}
+
 void add_report(Row* row, const JoinReport& report) {
   const JoinStats& stats = report.stats;
   add_text(row, report.function->name);
@@ -139,6 +158,9 @@ void add_report(Row* row, const JoinReport& report) {
   add_strategy(row, stats.strategy);
   add(row, Int32GetDatum(static_cast<std::int32_t>(stats.threads)));
   add_text(row, stats.instruction_set);
+  add_device_count(row, stats.threads_per_point);
+  add_device_count(row, stats.streams);
+  add_batch_model(row, stats);
   add_count(row, stats.batches);
   add_count(row, stats.candidates);
   add_count(row, stats.rechecked);

@@ -88,12 +88,45 @@ JoinRequest make_request(const JoinScan* scan) {
   request.threads = thread_limit();
   request.memory_limit = limit > held ? limit - held : 1;
   request.device_memory_limit = device_memory_limit_bytes();
+  request.device = device_number();
   request.interrupt = &InterruptPending;
   request.knobs = knob_settings();
   return request;
 }
 
-/// Opens the engine that the session prefers; under `auto` the CPU serves where the device cannot.
+/// Opens an engine that is `fallback` for a reason, or "".
+Status open_engine(JoinScan* scan, const EngineTable* engine, const char* fallback) {
+  const JoinRequest request = make_request(scan);
+  scan->engine = engine;
+  scan->delivered = false;
+  scan->report.engine = engine->name;
+  strlcpy(scan->report.fallback, fallback, sizeof scan->report.fallback);
+  const Status status = engine->open(&request, &scan->join);
+  if (!status.ok()) scan->join = nullptr;
+  return status;
+}
+
+/// Under `auto` the CPU serves where the device cannot, until the device has handed over pairs.
+/// Returns the failure where that does not help.
+Status fall_back(JoinScan* scan, const Status& failure) {
+  if (scan->engine == cpu_engine() || engine_preference() != EnginePreference::kAuto ||
+      scan->delivered)
+    return failure;
+  if (scan->join != nullptr) scan->engine->close(scan->join);
+  return open_engine(scan, cpu_engine(), failure.message);
+}
+
+/// Waits for the next batch; interrupts are raised.
+Status pull(JoinScan* scan, ResultBatch* batch) {
+  Status status = scan->engine->next_batch(scan->join, batch);
+  while (status.code == StatusCode::kInterrupted) {
+    CHECK_FOR_INTERRUPTS();
+    status = scan->engine->next_batch(scan->join, batch);
+  }
+  return status;
+}
+
+/// Opens the engine that the session prefers.
 void start_engine(JoinScan* scan) {
   const JoinArguments& arguments = scan->arguments;
   scan->cursor = {};
@@ -103,22 +136,10 @@ void start_engine(JoinScan* scan) {
   scan->report.complete = false;
   scan->report.stats = {};
   if (arguments.no_rows) return;
-  const JoinRequest request = make_request(scan);
-  EngineChoice choice = choose_engine();
-  Status status = choice.engine->open(&request, &scan->join);
-  if (!status.ok() && choice.engine != cpu_engine() &&
-      engine_preference() == EnginePreference::kAuto) {
-    strlcpy(choice.fallback, status.message, sizeof choice.fallback);
-    choice.engine = cpu_engine();
-    status = choice.engine->open(&request, &scan->join);
-  }
-  if (!status.ok()) {
-    scan->join = nullptr;
-    raise_status(status);
-  }
-  scan->engine = choice.engine;
-  scan->report.engine = choice.engine->name;
-  strlcpy(scan->report.fallback, choice.fallback, sizeof scan->report.fallback);
+  const EngineChoice choice = choose_engine();
+  Status status = open_engine(scan, choice.engine, choice.fallback);
+  if (!status.ok()) status = fall_back(scan, status);
+  if (!status.ok()) raise_status(status);
 }
 
 JoinScan* create_scan(MemoryContext parent, const JoinFunction* function) {
@@ -177,10 +198,10 @@ void rewind_join_scan(JoinScan* scan) {
 bool next_join_batch(JoinScan* scan) {
   if (scan->join == nullptr || scan->report.complete) return false;
   ResultBatch batch;
-  Status status = scan->engine->next_batch(scan->join, &batch);
-  while (status.code == StatusCode::kInterrupted) {
-    CHECK_FOR_INTERRUPTS();
-    status = scan->engine->next_batch(scan->join, &batch);
+  Status status = pull(scan, &batch);
+  if (!status.ok() && status.code != StatusCode::kEnd) {
+    status = fall_back(scan, status);
+    if (status.ok()) status = pull(scan, &batch);
   }
   if (status.code == StatusCode::kEnd) {
     scan->cursor = {};
@@ -189,6 +210,7 @@ bool next_join_batch(JoinScan* scan) {
     return false;
   }
   if (!status.ok()) raise_status(status);
+  scan->delivered = true;
   scan->cursor.start(batch, scan->arguments.pairs);
   return true;
 }

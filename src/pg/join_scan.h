@@ -31,7 +31,8 @@ struct JoinScan {
   Dataset left;
   Dataset right;
   const EngineTable* engine;
-  Join* join;  ///< null when no engine is at work
+  Join* join;      ///< null when no engine is at work
+  bool delivered;  ///< the engine has handed over a batch
   PairCursor cursor;
   IdPair pair;
   JoinReport report;

@@ -9,8 +9,12 @@ namespace gpujoin {
 namespace {
 
 constexpr int kMostThreads = 16;
+constexpr int kMostDevices = 1024;
+constexpr int kMostThreadsPerPoint = 32;
+constexpr int kMostStreams = 16;
 
 int engine = static_cast<int>(EnginePreference::kAuto);
+int device = 0;
 bool enable_customscan = true;
 int cpu_threads = 0;
 int host_memory_limit = 0;    // kB
@@ -22,6 +26,9 @@ int sort_unindexed = static_cast<int>(Switch::kAuto);
 int short_circuit = static_cast<int>(Switch::kAuto);
 int access_pattern = static_cast<int>(AccessPattern::kAuto);
 int cell_order = static_cast<int>(CellOrder::kAuto);
+int work_order = static_cast<int>(WorkOrder::kAuto);
+int threads_per_point = 0;
+int streams = 0;
 int batch_pairs = 0;
 
 template <class E>
@@ -46,6 +53,17 @@ const config_enum_entry kCellOrders[] = {
     entry("auto", CellOrder::kAuto), entry("linear", CellOrder::kLinear),
     entry("zorder", CellOrder::kZOrder), entry("hilbert", CellOrder::kHilbert), kEnd};
 
+const config_enum_entry kWorkOrders[] = {
+    entry("auto", WorkOrder::kAuto), entry("none", WorkOrder::kNone),
+    entry("sorted", WorkOrder::kSorted), entry("queue", WorkOrder::kQueue), kEnd};
+
+/// GucIntCheckHook: threads that share a point are a power of two.
+bool check_threads_per_point(int* value, void**, GucSource) {
+  if ((*value & (*value - 1)) == 0) return true;
+  GUC_check_errdetail("Threads that share a point are a power of two, or 0.");
+  return false;
+}
+
 void define_enum(const char* name, const char* purpose, int* variable,
                  const config_enum_entry* values) {
   DefineCustomEnumVariable(name, purpose, nullptr, variable, *variable, values, PGC_USERSET, 0,
@@ -53,8 +71,8 @@ void define_enum(const char* name, const char* purpose, int* variable,
 }
 
 void define_int(const char* name, const char* purpose, const char* detail, int* variable, int most,
-                GucContext who, int flags) {
-  DefineCustomIntVariable(name, purpose, detail, variable, *variable, 0, most, who, flags, nullptr,
+                GucContext who, int flags, GucIntCheckHook check = nullptr) {
+  DefineCustomIntVariable(name, purpose, detail, variable, *variable, 0, most, who, flags, check,
                           nullptr, nullptr);
 }
 
@@ -63,6 +81,8 @@ void define_int(const char* name, const char* purpose, const char* detail, int* 
 // The bounds on threads and memory are the administrator's: only a superuser raises them.
 void define_settings() {
   define_enum("gpujoin.engine", "Engine that runs similarity joins.", &engine, kEngines);
+  define_int("gpujoin.device", "Device that joins run on, counted from 0.",
+             "gpu_devices() lists them.", &device, kMostDevices - 1, PGC_USERSET, 0);
   DefineCustomBoolVariable(
       "gpujoin.enable_customscan", "Lets gpujoin's functions in FROM run as a streaming plan node.",
       nullptr, &enable_customscan, enable_customscan, PGC_USERSET, 0, nullptr, nullptr, nullptr);
@@ -90,12 +110,21 @@ void define_settings() {
               kAccessPatterns);
   define_enum("gpujoin.cell_order", "Order of the grid's cells in memory.", &cell_order,
               kCellOrders);
+  define_enum("gpujoin.work_order", "Order in which a device takes up the points.", &work_order,
+              kWorkOrders);
+  define_int("gpujoin.threads_per_point", "Threads of a device that share a point.",
+             "A power of two; 0 chooses.", &threads_per_point, kMostThreadsPerPoint, PGC_USERSET, 0,
+             check_threads_per_point);
+  define_int("gpujoin.streams", "Batches that a device works on at a time.", "0 chooses.", &streams,
+             kMostStreams, PGC_USERSET, 0);
   define_int("gpujoin.batch_pairs", "Pairs that an engine hands over at a time.", "0 chooses.",
              &batch_pairs, PG_INT32_MAX, PGC_USERSET, 0);
   reserve_settings_prefix("gpujoin");
 }
 
 EnginePreference engine_preference() { return static_cast<EnginePreference>(engine); }
+
+std::int32_t device_number() { return device; }
 
 bool customscan_enabled() { return enable_customscan; }
 
@@ -108,6 +137,9 @@ Knobs knob_settings() {
   knobs.short_circuit = static_cast<Switch>(short_circuit);
   knobs.access_pattern = static_cast<AccessPattern>(access_pattern);
   knobs.cell_order = static_cast<CellOrder>(cell_order);
+  knobs.work_order = static_cast<WorkOrder>(work_order);
+  knobs.threads_per_point = static_cast<std::uint32_t>(threads_per_point);
+  knobs.streams = static_cast<std::uint32_t>(streams);
   knobs.batch_pairs = static_cast<std::uint64_t>(batch_pairs);
   return knobs;
 }

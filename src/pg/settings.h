@@ -12,6 +12,9 @@ void define_settings();
 EnginePreference engine_preference();
 bool customscan_enabled();
 
+/// The device a join runs on where an engine has several, from 0.
+std::int32_t device_number();
+
 /// The techniques of the papers as the session wants them.
 Knobs knob_settings();
 

@@ -66,7 +66,7 @@ SELECT bag_eq(
   $$ SELECT proargnames FROM functions WHERE proname = 'gpu_last_join' $$,
   $$ VALUES ('{function,engine,fallback,metric,pair_selection,eps,left_rows,right_rows,dimensions,index,indexed_columns,
      sort_column,access_pattern,cell_order,estimated_candidates,estimated_pairs,strategy_reason,threads,instruction_set,
-     batches,candidate_pairs,rechecked_pairs,pairs,memory_bytes,device_memory_bytes,read_ms,index_ms,join_ms,
+     threads_per_point,streams,batch_pairs,pin_ms_per_mb,batch_ms,batches,candidate_pairs,rechecked_pairs,pairs,memory_bytes,device_memory_bytes,read_ms,index_ms,join_ms,
      complete}'::text[]) $$,
   'gpu_last_join() has these columns');
 
@@ -135,7 +135,10 @@ SELECT bag_eq(
             ('gpujoin.short_circuit', 'enum', 'user', NULL, 'auto'),
             ('gpujoin.access_pattern', 'enum', 'user', NULL, 'auto'),
             ('gpujoin.cell_order', 'enum', 'user', NULL, 'auto'),
-            ('gpujoin.batch_pairs', 'integer', 'user', NULL, '0') $$,
+            ('gpujoin.batch_pairs', 'integer', 'user', NULL, '0'), ('gpujoin.device', 'integer', 'user', NULL, '0'),
+            ('gpujoin.work_order', 'enum', 'user', NULL, 'auto'),
+            ('gpujoin.threads_per_point', 'integer', 'user', NULL, '0'),
+            ('gpujoin.streams', 'integer', 'user', NULL, '0') $$,
   'all settings choose for themselves by default; the bounds on resources are the administrator''s');
 SELECT is_empty(
   $$ SELECT name FROM pg_settings WHERE name LIKE 'gpujoin.%' AND short_desc !~ '\.$' $$,

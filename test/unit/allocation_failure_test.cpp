@@ -63,7 +63,8 @@ class AllocationFailures : public EngineTest {
       if (!happened) break;
       ASSERT_LT(nth, 100000u);
     }
-    EXPECT_GT(failed_runs, 10u) << "no allocation of the engine was made to fail";
+    EXPECT_GT(failed_runs, is_device(engine()) ? 3u : 10u)
+        << "no allocation of the engine was made to fail";
     EXPECT_TRUE(matches_oracle(run_join(engine(), request), request, oracle))
         << "the join after the failures";
   }

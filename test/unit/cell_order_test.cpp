@@ -86,7 +86,7 @@ TEST(CellOrder, zorder_keys_interleave_bits) {
 TEST(CellOrder, keys_stay_below_their_bits_on_the_largest_grids) {
   Random random(31);
   for (std::uint32_t dims = 1; dims <= kMaxGridDimensions; ++dims) {
-    const GridGeometry grid = grid_of(dims, grid_bits(dims));
+    const GridGeometry grid = grid_of(dims, most_grid_bits(dims));
     const std::uint64_t count = std::uint64_t{1} << (dims * grid.bits);
     ASSERT_LE(dims * grid.bits, 62u);
     for (int i = 0; i < 2000; ++i) {
@@ -102,7 +102,7 @@ TEST(CellOrder, keys_stay_below_their_bits_on_the_largest_grids) {
 TEST(CellOrder, neighbors_on_the_largest_grids_have_different_keys) {
   Random random(32);
   for (std::uint32_t dims = 1; dims <= kMaxGridDimensions; ++dims) {
-    const GridGeometry grid = grid_of(dims, grid_bits(dims));
+    const GridGeometry grid = grid_of(dims, most_grid_bits(dims));
     for (int i = 0; i < 500; ++i) {
       Cell cell(dims);
       for (std::uint32_t& x : cell) x = random.bits() & ((1u << grid.bits) - 1);

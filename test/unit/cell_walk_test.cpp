@@ -18,7 +18,7 @@ using Cell = std::vector<std::uint32_t>;
 GridGeometry grid_of(const std::vector<std::uint32_t>& cells) {
   GridGeometry grid{};
   grid.dims = static_cast<std::uint32_t>(cells.size());
-  grid.bits = grid_bits(grid.dims);
+  grid.bits = most_grid_bits(grid.dims);
   for (std::size_t d = 0; d < cells.size(); ++d) grid.cells[d] = cells[d];
   return grid;
 }

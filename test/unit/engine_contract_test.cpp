@@ -33,7 +33,7 @@ class EngineContract : public EngineTest {
     EXPECT_EQ(status.code, StatusCode::kInvalidArgument) << mentions;
     EXPECT_NE(std::strstr(status.message, mentions), nullptr) << status.message;
     EXPECT_EQ(join, nullptr);
-    EXPECT_EQ(live_allocations(), before);
+    expect_no_leak(engine(), before);
   }
 
   Points points_;
@@ -169,7 +169,8 @@ class EngineInterrupts : public EngineTest {
 GPUJOIN_ON_EVERY_ENGINE(EngineInterrupts);
 
 TEST_P(EngineInterrupts, a_raised_flag_interrupts_and_the_join_can_be_closed) {
-  const Points points(1, std::vector<double>(300000, 2.0));  // many seconds of work
+  const std::uint64_t rows = is_device(engine()) ? 1000000 : 300000;  // a second of work, or many
+  const Points points(1, std::vector<double>(rows, 2.0));
   const JoinRequest request = long_work(points);
   const std::int64_t before = live_allocations();
   Join* join = nullptr;
@@ -179,7 +180,7 @@ TEST_P(EngineInterrupts, a_raised_flag_interrupts_and_the_join_can_be_closed) {
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(engine().next_batch(join, &batch).code, StatusCode::kInterrupted);
   engine().close(join);
-  EXPECT_EQ(live_allocations(), before);
+  expect_no_leak(engine(), before);
 }
 
 TEST_P(EngineInterrupts, an_interrupted_join_goes_on_when_called_again) {
@@ -230,6 +231,7 @@ TEST_P(EngineInterrupts, threads_of_an_engine_block_signals) {
     }
   }
   engine().close(join);
+  if (is_device(engine())) return;  // works in the caller's thread, its driver in some of its own
   EXPECT_GE(checked, 1) << "the engine works in no thread of its own";
 }
 

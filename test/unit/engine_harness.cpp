@@ -1,8 +1,14 @@
 #include "engine_harness.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <sstream>
+#include <stdexcept>
+
+#include "allocation_hooks.h"
 
 namespace gpujoin::test {
 namespace {
@@ -72,7 +78,34 @@ void collect_pairs(const JoinRequest& request, const ResultBatch& batch, RunResu
   ASSERT_EQ(result->pairs.size() - before, batch.pair_count);
 }
 
+const EngineTable* cuda_engine() {
+  const char* const path = std::getenv("GPUJOIN_CUDA_ENGINE");
+  if (path == nullptr) return nullptr;
+  void* const object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (object == nullptr) throw std::runtime_error(dlerror());
+  const EngineTable* const engine =
+      reinterpret_cast<EngineEntry>(dlsym(object, GPUJOIN_ENGINE_SYMBOL))();
+  DeviceInfo device;
+  std::uint32_t devices = 0;
+  const Status status = engine->probe(&device, 1, &devices);
+  if (!status.ok()) throw std::runtime_error(status.message);
+  return engine;
+}
+
 }  // namespace
+
+void expect_no_leak(const EngineTable& engine, std::int64_t before) {
+  if (!is_device(engine)) {
+    EXPECT_EQ(live_allocations(), before);
+  }
+}
+
+std::vector<const EngineTable*> engines() {
+  static const EngineTable* const cuda = cuda_engine();
+  std::vector<const EngineTable*> list{cpu_engine()};
+  if (cuda != nullptr) list.push_back(cuda);
+  return list;
+}
 
 void collect(const JoinRequest& request, const ResultBatch& batch, RunResult* result) {
   ++result->batches;

@@ -14,12 +14,15 @@
 
 namespace gpujoin::test {
 
-/// Every engine under test. A new engine is one line here, and all tests run on it.
-inline std::vector<const EngineTable*> engines() {
-  return {
-      cpu_engine(),
-  };
-}
+/// Every engine under test: the CPU engine, and the CUDA engine where the environment variable
+/// GPUJOIN_CUDA_ENGINE names its shared object and it finds a device.
+std::vector<const EngineTable*> engines();
+
+/// Whether the engine runs on a device, whose driver allocates host memory as it likes.
+inline bool is_device(const EngineTable& engine) { return &engine != cpu_engine(); }
+
+/// Expects as many live allocations as `before`.
+void expect_no_leak(const EngineTable& engine, std::int64_t before);
 
 /// The fixture of every test that runs an engine; a test suite derives from it under its own name.
 class EngineTest : public testing::TestWithParam<const EngineTable*> {

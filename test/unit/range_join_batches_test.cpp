@@ -107,13 +107,13 @@ TEST_P(RangeJoinBatches, closing_early_frees_everything) {
       ASSERT_TRUE(engine().next_batch(join, &batch).ok());
     }
     engine().close(join);
-    EXPECT_EQ(live_allocations(), before) << "closed after " << batches << " batches";
+    expect_no_leak(engine(), before);
     EXPECT_TRUE(threads_fall_to(threads)) << "closed after " << batches << " batches";
   }
 }
 
 TEST_P(RangeJoinBatches, closing_early_leaves_most_of_the_work_undone) {
-  const Points many(1, std::vector<double>(20000, 1.0));  // 400 million pairs
+  const Points many(1, std::vector<double>(400000, 1.0));  // 160 billion pairs
   JoinRequest limited = make_request(many, nullptr, Metric::kL2, 0);
   limited.knobs.batch_pairs = 1000;
   Join* join = nullptr;
@@ -124,7 +124,7 @@ TEST_P(RangeJoinBatches, closing_early_leaves_most_of_the_work_undone) {
   engine().stats(join, &stats);
   engine().close(join);
   EXPECT_EQ(stats.pairs, batch.pair_count);
-  EXPECT_LT(stats.candidates, 100u * 1000 * 1000);
+  EXPECT_LT(stats.candidates, 40e9);
 }
 
 TEST_P(RangeJoinBatches, memory_stays_flat_whatever_the_result) {
@@ -150,6 +150,7 @@ TEST_P(RangeJoinBatches, a_memory_limit_too_small_is_an_error_with_a_hint) {
     for (const std::uint64_t limit : {1, 100, 3000}) {
       JoinRequest join = request(0, output);
       join.memory_limit = limit;
+      join.device_memory_limit = limit;
       const std::int64_t before = live_allocations();
       {
         const RunResult result = run_join(engine(), join);
@@ -157,7 +158,7 @@ TEST_P(RangeJoinBatches, a_memory_limit_too_small_is_an_error_with_a_hint) {
         EXPECT_STRNE(result.status.message, "");
         EXPECT_STRNE(result.status.hint, "");
       }
-      EXPECT_EQ(live_allocations(), before);
+      expect_no_leak(engine(), before);
     }
   }
 }
@@ -229,6 +230,7 @@ TEST_P(RangeJoinBatches, only_the_uncertain_band_is_rechecked) {
   JoinRequest join = make_request(points, nullptr, Metric::kL2, eps);
   const RunResult result = run_join(engine(), join);
   EXPECT_TRUE(matches_oracle(result, join, Oracle(points, nullptr, Metric::kL2, eps)));
+  if (is_device(engine())) return;  // decides every distance by the definition
   EXPECT_GE(result.stats.rechecked, 1u) << "a pair lies exactly at eps";
   EXPECT_LT(result.stats.rechecked, 100u);
 }

@@ -91,7 +91,7 @@ TEST(SortCode, cells_come_before_values_and_points_that_are_not_finite_last) {
   for (std::uint32_t dims = 1; dims <= kMaxGridDimensions; ++dims) {
     GridGeometry grid{};
     grid.dims = dims;
-    grid.bits = grid_bits(dims);
+    grid.bits = most_grid_bits(dims);
     for (std::uint32_t d = 0; d < dims; ++d) grid.cells[d] = 1u << grid.bits;
     for (const CellOrder order : {CellOrder::kLinear, CellOrder::kZOrder, CellOrder::kHilbert}) {
       const SortLayout layout = make_sort_layout(grid, order, 0, {0, 1}, 52);

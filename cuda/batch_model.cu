@@ -1,0 +1,67 @@
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+
+#include "cuda/batch_model.h"
+#include "cuda/memory.h"
+#include "cuda/tuning.h"
+
+namespace gpujoin::cuda {
+namespace {
+
+double milliseconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+      .count();
+}
+
+double measure_pinning() {
+  constexpr std::size_t kBytes = std::size_t{8} << 20;
+  void* block = nullptr;
+  const auto begin = std::chrono::steady_clock::now();
+  check(cudaHostAlloc(&block, kBytes, cudaHostAllocDefault), "pinning host memory");
+  const double ms = milliseconds_since(begin);
+  cudaFreeHost(block);
+  return ms / (kBytes >> 20);
+}
+
+/// What a batch costs when it holds next to nothing: something to run, a copy, and the wait for it.
+double measure_batch() {
+  constexpr int kRounds = 16;
+  MemoryBudget unlimited(0);
+  Stream stream;
+  Event done;
+  const DeviceBuffer<unsigned> word(unlimited, 1, stream);
+  const PinnedBlock host(unlimited, sizeof(unsigned));
+  std::chrono::steady_clock::time_point begin;
+  for (int round = -1; round < kRounds; ++round) {
+    if (round == 0) begin = std::chrono::steady_clock::now();  // the round before warms up
+    check(cudaMemsetAsync(word.data(), 0, sizeof(unsigned), stream), "measuring a batch");
+    check(cudaMemcpyAsync(host.as<unsigned>(), word.data(), sizeof(unsigned),
+                          cudaMemcpyDeviceToHost, stream),
+          "measuring a batch");
+    done.record(stream);
+    while (!done.done()) {
+    }
+  }
+  return milliseconds_since(begin) / kRounds;
+}
+
+}  // namespace
+
+std::uint64_t BatchModel::best_batch(std::uint64_t pairs, std::uint32_t streams,
+                                     std::uint32_t pair_bytes) const {
+  const double pin_ms_per_pair = pin_ms_per_mb * pair_bytes / (1 << 20);
+  const double best =
+      std::sqrt(batch_ms * static_cast<double>(pairs) / (streams * pin_ms_per_pair));
+  const auto clamped = static_cast<std::uint64_t>(std::clamp<double>(
+      best, static_cast<double>(kFewestBatchPairs), static_cast<double>(kMostBatchPairs)));
+  return std::bit_ceil(clamped);
+}
+
+const BatchModel& measured_batch_model() {
+  static const BatchModel model{measure_pinning(), measure_batch()};
+  return model;
+}
+
+}  // namespace gpujoin::cuda

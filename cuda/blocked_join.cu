@@ -1,0 +1,254 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "cuda/blocked_join.h"
+#include "cuda/tuning.h"
+
+namespace gpujoin::cuda {
+namespace {
+
+/// What a join of `rows` points in all holds on the device at most, but for its batches: the points
+/// as they came and in order, codes and order three times while sorting, ids twice, counts and
+/// offsets.
+std::uint64_t device_bytes(const Dataset& data, std::uint64_t rows) {
+  return rows * (2 * data.dims * scalar_bytes(data.scalar) + 3 * (8 + 4) + 2 * 8 + 4 + 8) +
+         (std::uint64_t{1} << 20);
+}
+
+std::uint64_t available_device_bytes(const JoinRequest& request) {
+  std::size_t free_bytes = 0, all_bytes = 0;
+  check(cudaMemGetInfo(&free_bytes, &all_bytes), "asking for free device memory");
+  const std::uint64_t usable = free_bytes - free_bytes / 8;
+  return request.device_memory_limit == 0
+             ? usable
+             : std::min<std::uint64_t>(usable, request.device_memory_limit);
+}
+
+double cut_value(const Dataset& data, std::uint64_t row, std::uint32_t column) {
+  const double x = coordinate(data, row, column);
+  return std::isfinite(x) ? x : INFINITY;
+}
+
+/// Adds up what steps tell; rows, batches and pairs are the whole join's.
+void add_stats(JoinStats& sum, const JoinStats& step) {
+  const JoinStats before = sum;
+  sum = step;
+  sum.left_rows = before.left_rows;
+  sum.right_rows = before.right_rows;
+  sum.batches = before.batches;
+  sum.pairs = before.pairs;
+  sum.candidates += before.candidates;
+  sum.index_ms += before.index_ms;
+  sum.join_ms += before.join_ms;
+  sum.memory_peak = std::max(sum.memory_peak, before.memory_peak);
+  sum.device_memory_peak = std::max(sum.device_memory_peak, before.device_memory_peak);
+}
+
+}  // namespace
+
+BlockedSide::BlockedSide(MemoryBudget& budget, const Dataset& data, std::uint32_t column,
+                         std::uint64_t block_rows)
+    : data_(&data) {
+  budget.take(data.rows * sizeof(std::uint32_t));
+  rows_.resize(data.rows);
+  std::iota(rows_.begin(), rows_.end(), 0u);
+  const auto before = [&](std::uint32_t a, std::uint32_t b) {
+    return cut_value(data, a, column) < cut_value(data, b, column);
+  };
+  const std::uint64_t blocks = (data.rows + block_rows - 1) / block_rows;
+  std::uint64_t begin = 0;
+  for (std::uint64_t block = 0; block < blocks; ++block) {
+    const std::uint64_t end = data.rows * (block + 1) / blocks;
+    if (end < data.rows)
+      std::nth_element(rows_.begin() + begin, rows_.begin() + end, rows_.end(), before);
+    double low = INFINITY, high = -INFINITY;
+    for (std::uint64_t i = begin; i < end; ++i) {
+      low = std::min(low, cut_value(data, rows_[i], column));
+      high = std::max(high, cut_value(data, rows_[i], column));
+    }
+    low_.push_back(low);
+    high_.push_back(high);
+    ends_.push_back(end);
+    begin = end;
+  }
+}
+
+BlockedSide::Block BlockedSide::load(std::size_t block, bool by_row) const {
+  const std::uint64_t begin = block == 0 ? 0 : ends_[block - 1];
+  const std::uint64_t rows = ends_[block] - begin;
+  const std::size_t bytes = data_->dims * scalar_bytes(data_->scalar);
+  Block loaded;
+  loaded.coordinates.resize(rows * bytes);
+  loaded.ids.resize(rows);
+  for (std::uint64_t i = 0; i < rows; ++i) {
+    const std::uint32_t row = rows_[begin + i];
+    std::memcpy(loaded.coordinates.data() + i * bytes,
+                static_cast<const unsigned char*>(data_->coordinates) + row * bytes, bytes);
+    loaded.ids[i] = by_row || data_->ids == nullptr ? row : data_->ids[row];
+  }
+  loaded.view = {loaded.coordinates.data(), loaded.ids.data(), rows, data_->dims, data_->scalar};
+  return loaded;
+}
+
+BlockedJoin::BlockedJoin(const JoinRequest& request, const cudaDeviceProp& device)
+    : request_(request), device_(device), host_budget_(request.memory_limit) {
+  const std::uint64_t rows = request.left.rows + (request.self_join ? 0 : request.right.rows);
+  const std::uint64_t available = available_device_bytes(request);
+  const bool empty = request.left.rows == 0 || (!request.self_join && request.right.rows == 0);
+  if (empty || device_bytes(request.left, rows) <= available / 2) {
+    join_ = std::make_unique<RangeJoin>(request, device);
+    return;
+  }
+  cut(available / 2);
+}
+
+/// Cuts along the column that separates points best, so that a block meets few others.
+void BlockedJoin::cut(std::uint64_t available_bytes) {
+  const Strategy strategy = choose_strategy(request_);
+  const std::uint32_t column = strategy.sort_column != kNoColumn
+                                   ? static_cast<std::uint32_t>(strategy.sort_column)
+                                   : strategy.grid_columns[0];
+  const std::uint64_t one_row = device_bytes(request_.left, 1) - device_bytes(request_.left, 0);
+  const std::uint64_t fixed = device_bytes(request_.left, 0);
+  if (available_bytes < fixed + 64 * one_row)
+    throw MemoryLimitExceeded{2 * (fixed + 64 * one_row), 2 * available_bytes};
+  const std::uint64_t block_rows = (available_bytes - fixed) / one_row / 2;  // two blocks meet
+  left_side_ = std::make_unique<BlockedSide>(host_budget_, request_.left, column, block_rows);
+  if (!request_.self_join)
+    right_side_ = std::make_unique<BlockedSide>(host_budget_, request_.right, column, block_rows);
+  list_steps(make_threshold(request_.metric, request_.eps).reach);
+  done_.left_rows = request_.left.rows;
+  done_.right_rows = request_.self_join ? request_.left.rows : request_.right.rows;
+  if (request_.output == Output::kCountPerRow) counts_.resize(request_.left.rows);
+  start_step();
+}
+
+/// The pairs of blocks that may hold pairs of points: the cut values of two points within eps
+/// differ by at most `reach`, and so do some values of their blocks. Every pair of points lies in
+/// just one pair of blocks. In a self-join two different blocks meet twice, once in either role,
+/// where both orders are wanted pair by pair.
+void BlockedJoin::list_steps(double reach) {
+  const BlockedSide& left = *left_side_;
+  const BlockedSide& right = request_.self_join ? left : *right_side_;
+  const bool both_orders =
+      request_.output != Output::kTotal && request_.pairs != PairSelection::kUnordered;
+  for (std::size_t i = 0; i < left.blocks(); ++i) {
+    if (request_.self_join) steps_.push_back({i, i, true});
+    for (std::size_t j = request_.self_join && !both_orders ? i + 1 : 0; j < right.blocks(); ++j) {
+      if (request_.self_join && i == j) continue;
+      if (left.low(i) - right.high(j) > reach || right.low(j) - left.high(i) > reach) continue;
+      steps_.push_back({i, j, false});
+    }
+  }
+}
+
+/// Counts of unordered pairs need ids, which only whole pairs tell.
+bool BlockedJoin::gathers() const {
+  return request_.output == Output::kCountPerRow || request_.output == Output::kTotal;
+}
+
+void BlockedJoin::start_step() {
+  const Step& step = steps_[step_];
+  const bool by_row = request_.output == Output::kCountPerRow;
+  left_ = left_side_->load(step.left, by_row);
+  right_ = step.self ? BlockedSide::Block{}
+                     : (right_side_ ? right_side_ : left_side_)->load(step.right, by_row);
+  step_request_ = request_;
+  step_request_.left = left_.view;
+  step_request_.right = right_.view;
+  step_request_.self_join = step.self;
+  if (!step.self) step_request_.pairs = PairSelection::kAll;
+  if (by_row && request_.pairs == PairSelection::kUnordered) step_request_.output = Output::kPairs;
+  join_ = std::make_unique<RangeJoin>(step_request_, device_);
+}
+
+void BlockedJoin::end_step() {
+  JoinStats stats;
+  join_->stats(&stats);
+  add_stats(done_, stats);
+  join_.reset();
+  if (++step_ < steps_.size()) start_step();
+}
+
+/// Adds a step's counts to those of the whole; ids are rows here.
+void BlockedJoin::add_counts(const ResultBatch& batch) {
+  const Step& step = steps_[step_];
+  if (request_.output == Output::kTotal) {
+    const bool twice =
+        request_.self_join && !step.self && request_.pairs != PairSelection::kUnordered;
+    total_ += twice ? 2 * batch.pair_count : batch.pair_count;
+    return;
+  }
+  for (std::uint64_t i = 0; i < batch.row_count; ++i) {
+    const std::int64_t a = batch.left_ids[batch.rows[i]];
+    if (batch.counts != nullptr) {
+      counts_[a] += batch.counts[i];
+      total_ += batch.counts[i];
+      continue;
+    }
+    for (std::uint64_t entry = batch.offsets[i]; entry < batch.offsets[i + 1]; ++entry) {
+      const std::int64_t b = batch.right_ids[batch.neighbors[entry]];
+      const std::int64_t* const ids = request_.left.ids;
+      const std::int64_t id_a = ids != nullptr ? ids[a] : a, id_b = ids != nullptr ? ids[b] : b;
+      const bool a_first = id_a != id_b ? id_a < id_b : a < b;
+      ++counts_[a_first ? a : b];
+      ++total_;
+    }
+  }
+}
+
+ResultBatch BlockedJoin::gathered() const {
+  ResultBatch batch{};
+  batch.pair_count = total_;
+  if (request_.output == Output::kTotal) return batch;
+  batch.row_count = counts_.size();
+  batch.rows = rows_.data();
+  batch.counts = counts_.data();
+  batch.left_ids = batch.right_ids = ids_.data();
+  return batch;
+}
+
+Status BlockedJoin::next_of_steps(ResultBatch* batch) {
+  while (join_) {
+    const Status status = join_->next_batch(batch);
+    if (status.code == StatusCode::kEnd) {
+      end_step();
+      continue;
+    }
+    if (!status.ok() || !gathers()) return status;
+    add_counts(*batch);
+  }
+  if (!gathers() || delivered_) return {StatusCode::kEnd};
+  delivered_ = true;
+  rows_.resize(counts_.size());
+  std::iota(rows_.begin(), rows_.end(), 0u);
+  ids_.resize(counts_.size());
+  for (std::size_t row = 0; row < ids_.size(); ++row)
+    ids_[row] =
+        request_.left.ids != nullptr ? request_.left.ids[row] : static_cast<std::int64_t>(row);
+  *batch = gathered();
+  return {};
+}
+
+Status BlockedJoin::next_batch(ResultBatch* batch) {
+  if (steps_.empty()) return join_->next_batch(batch);
+  const Status status = next_of_steps(batch);
+  if (status.ok()) {
+    ++done_.batches;
+    done_.pairs += batch->pair_count;
+  }
+  return status;
+}
+
+void BlockedJoin::stats(JoinStats* stats) const {
+  if (steps_.empty()) return join_->stats(stats);
+  *stats = done_;
+  if (!join_) return;
+  JoinStats current;
+  join_->stats(&current);
+  add_stats(*stats, current);
+}
+
+}  // namespace gpujoin::cuda

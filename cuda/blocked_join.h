@@ -1,0 +1,83 @@
+// Joins of datasets that do not fit on the device: both sides are cut into blocks along one column,
+// and blocks that lie within reach of each other are joined pair by pair. What fits is one block
+// and costs nothing more.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cuda/range_join.h"
+
+namespace gpujoin::cuda {
+
+/// One side, cut into blocks of rows with consecutive values of the cut column. Values that are not
+/// finite count as infinitely large: such rows match nothing, wherever they are.
+class BlockedSide {
+ public:
+  /// Cuts `data` into blocks of at most `block_rows`, in O(rows * log(blocks)) on the host.
+  BlockedSide(MemoryBudget& budget, const Dataset& data, std::uint32_t column,
+              std::uint64_t block_rows);
+
+  std::size_t blocks() const { return ends_.size(); }
+  double low(std::size_t block) const { return low_[block]; }
+  double high(std::size_t block) const { return high_[block]; }
+
+  /// A copy of a block's rows; `ids` are the dataset's ids, or rows where it has none or `by_row`
+  /// asks for them.
+  struct Block {
+    std::vector<unsigned char> coordinates;
+    std::vector<std::int64_t> ids;
+    Dataset view;
+  };
+  Block load(std::size_t block, bool by_row) const;
+
+ private:
+  const Dataset* data_;
+  std::vector<std::uint32_t> rows_;
+  std::vector<std::uint64_t> ends_;
+  std::vector<double> low_, high_;
+};
+
+/// The join behind the engine's table. Methods throw as RangeJoin's do.
+class BlockedJoin {
+ public:
+  BlockedJoin(const JoinRequest& request, const cudaDeviceProp& device);
+
+  /// See EngineTable::next_batch.
+  Status next_batch(ResultBatch* batch);
+  void stats(JoinStats* stats) const;
+
+ private:
+  struct Step {
+    std::size_t left, right;
+    bool self;
+  };
+
+  void cut(std::uint64_t available_bytes);
+  void list_steps(double reach);
+  void start_step();
+  Status next_of_steps(ResultBatch* batch);
+  void add_counts(const ResultBatch& batch);
+  void end_step();
+  bool gathers() const;
+  ResultBatch gathered() const;
+
+  JoinRequest request_;
+  cudaDeviceProp device_;
+  MemoryBudget host_budget_;
+  std::unique_ptr<BlockedSide> left_side_, right_side_;
+  std::vector<Step> steps_;
+  std::size_t step_ = 0;
+  BlockedSide::Block left_, right_;
+  JoinRequest step_request_{};
+  std::unique_ptr<RangeJoin> join_;  ///< of the current step, or the only one
+  JoinStats done_{};                 ///< of the steps before
+  std::uint64_t total_ = 0;
+  std::vector<std::uint64_t> counts_;
+  std::vector<std::uint32_t> rows_;
+  std::vector<std::int64_t> ids_;
+  bool delivered_ = false;
+};
+
+}  // namespace gpujoin::cuda

@@ -1,0 +1,224 @@
+#include <algorithm>
+#include <cub/cub.cuh>
+
+#include "cuda/grid_index.h"
+#include "cuda/tuning.h"
+
+namespace gpujoin::cuda {
+namespace {
+
+unsigned blocks_for(std::uint64_t items) {
+  return static_cast<unsigned>((items + kBlockThreads - 1) / kBlockThreads);
+}
+
+/// An unsigned integer that orders like the double.
+__device__ unsigned long long encode(double x) {
+  const auto bits = static_cast<unsigned long long>(__double_as_longlong(x));
+  return bits >> 63 ? ~bits : bits | 1ull << 63;
+}
+
+double decode(unsigned long long bits) {
+  const unsigned long long raw = bits >> 63 ? bits & ~(1ull << 63) : ~bits;
+  double x;
+  static_assert(sizeof x == sizeof raw);
+  __builtin_memcpy(&x, &raw, sizeof x);
+  return x;
+}
+
+template <class T>
+__device__ bool is_finite_row(const T* row, std::uint32_t dims) {
+  for (std::uint32_t d = 0; d < dims; ++d)
+    if (!isfinite(row[d])) return false;
+  return true;
+}
+
+struct IndexedColumns {
+  std::uint32_t count;
+  std::uint32_t column[kMaxGridDimensions + 1];
+};
+
+template <class T>
+__global__ void extents_kernel(const T* coordinates, std::uint64_t rows, std::uint32_t dims,
+                               IndexedColumns columns, ExtentBits* extents) {
+  double low[kMaxGridDimensions + 1], high[kMaxGridDimensions + 1];
+  for (std::uint32_t c = 0; c < kMaxGridDimensions + 1; ++c) {
+    low[c] = INFINITY;
+    high[c] = -INFINITY;
+  }
+  const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
+  for (std::uint64_t row = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; row < rows;
+       row += stride) {
+    const T* const point = coordinates + row * dims;
+    if (!is_finite_row(point, dims)) continue;
+#pragma unroll
+    for (std::uint32_t c = 0; c < kMaxGridDimensions + 1; ++c) {
+      if (c >= columns.count) break;
+      const double x = point[columns.column[c]];
+      low[c] = fmin(low[c], x);
+      high[c] = fmax(high[c], x);
+    }
+  }
+  using Reduce = cub::BlockReduce<double, kBlockThreads>;
+  __shared__ typename Reduce::TempStorage storage;
+#pragma unroll
+  for (std::uint32_t c = 0; c < kMaxGridDimensions + 1; ++c) {
+    if (c >= columns.count) break;
+    const double block_low = Reduce(storage).Reduce(low[c], ::cuda::minimum<>{});
+    __syncthreads();
+    const double block_high = Reduce(storage).Reduce(high[c], ::cuda::maximum<>{});
+    __syncthreads();
+    if (threadIdx.x == 0 && block_low <= block_high) {
+      atomicMin(&extents->low[c], encode(block_low));
+      atomicMax(&extents->high[c], encode(block_high));
+    }
+  }
+}
+
+template <class T>
+__global__ void codes_kernel(const T* coordinates, std::uint32_t rows, std::uint32_t dims,
+                             SortLayout layout, std::uint64_t* codes, std::uint32_t* order,
+                             unsigned* finite_points) {
+  const std::uint32_t row = blockIdx.x * blockDim.x + threadIdx.x;
+  bool finite = false;
+  if (row < rows) {
+    const T* const point = coordinates + std::uint64_t{row} * dims;
+    finite = is_finite_row(point, dims);
+    std::uint64_t code = kNotFinite;
+    if (finite) {
+      std::uint32_t cell[kMaxGridDimensions];
+      for (std::uint32_t d = 0; d < layout.grid.dims; ++d)
+        cell[d] = cell_coordinate(layout.grid, d, point[layout.grid.column[d]]);
+      code = sort_code(layout, cell,
+                       layout.sort_column == kNoColumn ? 0.0 : point[layout.sort_column]);
+    }
+    codes[row] = code;
+    order[row] = row;
+  }
+  const unsigned count = __syncthreads_count(finite);
+  if (threadIdx.x == 0 && count > 0) atomicAdd(finite_points, count);
+}
+
+template <class T>
+__global__ void gather_columns_kernel(const T* coordinates, std::uint32_t rows, std::uint32_t dims,
+                                      const std::uint32_t* order, T* columns) {
+  const std::uint32_t position = blockIdx.x * blockDim.x + threadIdx.x;
+  if (position >= rows) return;
+  const T* const point = coordinates + std::uint64_t{order[position]} * dims;
+  for (std::uint32_t d = 0; d < dims; ++d) columns[std::uint64_t{d} * rows + position] = point[d];
+}
+
+__global__ void gather_ids_kernel(const std::int64_t* source, const std::uint32_t* order,
+                                  std::uint32_t rows, std::int64_t* ids) {
+  const std::uint32_t position = blockIdx.x * blockDim.x + threadIdx.x;
+  if (position < rows)
+    ids[position] = source != nullptr ? source[order[position]] : order[position];
+}
+
+IndexedColumns indexed_columns(const Strategy& strategy) {
+  IndexedColumns columns{};
+  for (std::uint32_t d = 0; d < strategy.grid_dims; ++d)
+    columns.column[columns.count++] = strategy.grid_columns[d];
+  if (strategy.sort_column != kNoColumn)
+    columns.column[columns.count++] = static_cast<std::uint32_t>(strategy.sort_column);
+  return columns;
+}
+
+template <class T>
+const T* coordinates_of(const DevicePoints& points) {
+  return reinterpret_cast<const T*>(points.coordinates.data());
+}
+
+template <class T>
+void build(const DevicePoints& points, const SortLayout& layout, DeviceIndex& index,
+           DeviceBuffer<std::uint64_t>& codes, DeviceBuffer<std::uint32_t>& order,
+           unsigned* finite_points, MemoryBudget& budget, cudaStream_t stream) {
+  const std::uint32_t rows = index.rows;
+  codes_kernel<T><<<blocks_for(rows), kBlockThreads, 0, stream>>>(coordinates_of<T>(points), rows,
+                                                                  points.dims, layout, codes.data(),
+                                                                  order.data(), finite_points);
+  check_launch("computing cells");
+  // kNotFinite has every bit set, so the bits that codes use, and one more, sort it last.
+  const int bits = static_cast<int>(layout.grid.dims * layout.grid.bits + layout.value_bits) + 1;
+  std::size_t bytes = 0;
+  check(cub::DeviceRadixSort::SortPairs(nullptr, bytes, codes.data(), index.codes.data(),
+                                        order.data(), index.order.data(), rows, 0, bits, stream),
+        "sorting points");
+  DeviceBuffer<unsigned char> scratch(budget, bytes, stream);
+  check(cub::DeviceRadixSort::SortPairs(scratch.data(), bytes, codes.data(), index.codes.data(),
+                                        order.data(), index.order.data(), rows, 0, bits, stream),
+        "sorting points");
+  gather_columns_kernel<T><<<blocks_for(rows), kBlockThreads, 0, stream>>>(
+      coordinates_of<T>(points), rows, points.dims, index.order.data(),
+      reinterpret_cast<T*>(index.columns.data()));
+  check_launch("ordering points");
+}
+
+}  // namespace
+
+DevicePoints upload(MemoryBudget& budget, const Dataset& data, cudaStream_t stream) {
+  DevicePoints points;
+  points.rows = data.rows;
+  points.dims = data.dims;
+  points.scalar = data.scalar;
+  points.coordinates = DeviceBuffer<unsigned char>(
+      budget, data.rows * data.dims * scalar_bytes(data.scalar), stream);
+  check(cudaMemcpyAsync(points.coordinates.data(), data.coordinates, points.coordinates.bytes(),
+                        cudaMemcpyHostToDevice, stream),
+        "copying points to the device");
+  return points;
+}
+
+void reset_extents(ExtentBits* device_extents, cudaStream_t stream) {
+  check(cudaMemsetAsync(device_extents->low, 0xff, sizeof device_extents->low, stream),
+        "clearing extents");
+  check(cudaMemsetAsync(device_extents->high, 0, sizeof device_extents->high, stream),
+        "clearing extents");
+}
+
+void add_extents(const DevicePoints& points, const Strategy& strategy, ExtentBits* device_extents,
+                 cudaStream_t stream) {
+  const IndexedColumns columns = indexed_columns(strategy);
+  const unsigned blocks = std::min(blocks_for(points.rows), 1024u);
+  if (points.scalar == ScalarType::kFloat32)
+    extents_kernel<float><<<blocks, kBlockThreads, 0, stream>>>(
+        coordinates_of<float>(points), points.rows, points.dims, columns, device_extents);
+  else
+    extents_kernel<double><<<blocks, kBlockThreads, 0, stream>>>(
+        coordinates_of<double>(points), points.rows, points.dims, columns, device_extents);
+  check_launch("finding extents");
+}
+
+SortLayout make_device_layout(const ExtentBits& bits, const Strategy& strategy, double reach) {
+  Extent extents[kMaxGridDimensions + 1] = {};
+  const IndexedColumns columns = indexed_columns(strategy);
+  for (std::uint32_t c = 0; c < columns.count; ++c)
+    if (bits.low[c] <= bits.high[c]) extents[c] = {decode(bits.low[c]), decode(bits.high[c])};
+  const GridGeometry grid = make_grid(strategy.grid_dims, strategy.grid_columns, extents, reach);
+  return make_sort_layout(grid, strategy.cell_order, strategy.sort_column,
+                          extents[strategy.grid_dims], kSortValueBits);
+}
+
+DeviceIndex build_index(MemoryBudget& budget, const DevicePoints& points, const SortLayout& layout,
+                        unsigned* device_finite_points, cudaStream_t stream) {
+  DeviceIndex index;
+  index.rows = static_cast<std::uint32_t>(points.rows);
+  index.codes = DeviceBuffer<std::uint64_t>(budget, index.rows, stream);
+  index.order = DeviceBuffer<std::uint32_t>(budget, index.rows, stream);
+  index.columns = DeviceBuffer<unsigned char>(budget, points.coordinates.size(), stream);
+  DeviceBuffer<std::uint64_t> codes(budget, index.rows, stream);
+  DeviceBuffer<std::uint32_t> order(budget, index.rows, stream);
+  if (points.scalar == ScalarType::kFloat32)
+    build<float>(points, layout, index, codes, order, device_finite_points, budget, stream);
+  else
+    build<double>(points, layout, index, codes, order, device_finite_points, budget, stream);
+  return index;
+}
+
+void gather_ids(const DeviceIndex& index, const std::int64_t* device_source,
+                std::int64_t* device_ids, cudaStream_t stream) {
+  gather_ids_kernel<<<blocks_for(index.rows), kBlockThreads, 0, stream>>>(
+      device_source, index.order.data(), index.rows, device_ids);
+  check_launch("ordering ids");
+}
+
+}  // namespace gpujoin::cuda

@@ -1,0 +1,78 @@
+#include <bit>
+#include <new>
+#include <vector>
+
+#include "cuda/memory.h"
+
+namespace gpujoin::cuda {
+namespace {
+
+struct KeptBlock {
+  void* data;
+  std::size_t bytes;
+};
+
+// A session runs its joins from one thread.
+std::vector<KeptBlock>& kept_blocks() {
+  static std::vector<KeptBlock> blocks;
+  return blocks;
+}
+
+/// A kept block of just this size, or null.
+void* take_kept(std::size_t bytes) {
+  std::vector<KeptBlock>& blocks = kept_blocks();
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (blocks[i].bytes != bytes) continue;
+    void* const data = blocks[i].data;
+    blocks[i] = blocks.back();
+    blocks.pop_back();
+    return data;
+  }
+  return nullptr;
+}
+
+std::size_t kept_bytes() {
+  std::size_t bytes = 0;
+  for (const KeptBlock& block : kept_blocks()) bytes += block.bytes;
+  return bytes;
+}
+
+bool keep(const KeptBlock& block) {
+  try {
+    kept_blocks().push_back(block);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+PinnedBlock::PinnedBlock(MemoryBudget& budget, std::size_t bytes) {
+  if (bytes == 0) return;
+  bytes_ = std::bit_ceil(bytes);  // few sizes, so that kept blocks fit
+  budget.take(bytes_);
+  data_ = take_kept(bytes_);
+  if (data_ == nullptr) {
+    const cudaError_t code = cudaHostAlloc(&data_, bytes_, cudaHostAllocDefault);
+    if (code != cudaSuccess) {
+      data_ = nullptr;
+      budget.give_back(bytes_);
+      throw CudaError{code, "pinning host memory"};
+    }
+  }
+  budget_ = &budget;
+}
+
+PinnedBlock::~PinnedBlock() {
+  if (data_ == nullptr) return;
+  budget_->give_back(bytes_);
+  if (kept_bytes() + bytes_ > kMostKeptBytes || !keep({data_, bytes_})) cudaFreeHost(data_);
+}
+
+void PinnedBlock::drop_kept() {
+  for (const KeptBlock& block : kept_blocks()) cudaFreeHost(block.data);
+  kept_blocks().clear();
+}
+
+}  // namespace gpujoin::cuda

@@ -1,0 +1,112 @@
+// The range join of the CUDA engine: its phases and its state. It starts no threads: the caller's
+// pulls move it from phase to phase, and while the caller works on a batch the next ones are on
+// their way.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "core/threshold.h"
+#include "cuda/grid_index.h"
+#include "cuda/memory.h"
+#include "cuda/range_kernels.h"
+#include "engine/result.h"
+#include "engine/status.h"
+
+namespace gpujoin::cuda {
+
+/// Throws CudaError, MemoryLimitExceeded or std::bad_alloc from every method but stats().
+class RangeJoin {
+ public:
+  /// `request` is a valid one; its datasets outlive the join. The device is current.
+  RangeJoin(const JoinRequest& request, const cudaDeviceProp& device);
+  /// Makes running kernels leave, and waits for them.
+  ~RangeJoin();
+
+  /// See EngineTable::next_batch.
+  Status next_batch(ResultBatch* batch);
+  void stats(JoinStats* stats) const;
+
+ private:
+  enum class Phase { kExtents, kIndex, kCount, kStream, kEnd };
+
+  /// A batch on its way: filled on the device, copied to the host, read by the caller.
+  struct Slot {
+    Stream stream;
+    Event arrived;
+    DeviceBuffer<std::uint32_t> neighbors;
+    DeviceBuffer<double> distances;
+    DeviceBuffer<unsigned> queue;
+    PinnedBlock host_neighbors;
+    PinnedBlock host_distances;
+    std::vector<std::uint64_t> offsets;
+    std::uint32_t first_place = 0;  ///< of the sequence, in this batch
+    bool begins_inside = false;     ///< its first row began in the batch before
+  };
+
+  void answer_without_pairs();
+  void read();
+  void build();
+  void prepare_walk();
+  void count_slice();
+  void finish_slice();
+  void allocate_slots();
+  void collect_counts();
+  void launch(Slot& slot);
+  ResultBatch describe(Slot& slot);
+  ResultBatch describe_counts();
+  bool next_slot(ResultBatch* batch);
+  bool next_phase();
+  bool wait(const Event& event) const;
+  void order_by_workload();
+  bool wants_pairs() const;
+
+  JoinRequest request_;
+  MemoryBudget host_budget_;
+  MemoryBudget device_budget_;
+  unsigned resident_blocks_;
+  Strategy strategy_{};
+  Threshold threshold_{};
+  KernelChoice count_kernel_{}, fill_kernel_{};
+  JoinView view_{};
+  Phase phase_ = Phase::kExtents;
+
+  Stream stream_;
+  Stream stop_stream_;
+  Event step_;  ///< what the current phase waits for
+  DevicePoints left_points_, right_points_;
+  DeviceBuffer<ExtentBits> extents_;
+  DeviceBuffer<unsigned> flags_;             ///< see Flag in range_join.cu
+  DeviceBuffer<unsigned long long> totals_;  ///< pairs found, candidates
+  PinnedBlock mailbox_;                      ///< what comes back from the device between phases
+  DeviceIndex left_, right_;
+  DeviceBuffer<std::int64_t> left_ids_, right_ids_;
+  PinnedBlock host_left_ids_, host_right_ids_;
+  DeviceBuffer<std::uint32_t> sequence_;
+  DeviceBuffer<std::uint32_t> counts_;
+  DeviceBuffer<std::uint64_t> offsets_;
+  PinnedBlock host_offsets_;   ///< like offsets_
+  PinnedBlock host_sequence_;  ///< [rows]
+  std::vector<std::uint64_t> row_counts_;
+
+  // Points are counted a slice at a time, and a slice's pairs delivered before the next one is
+  // counted.
+  std::uint32_t slice_points_ = 0;
+  std::uint32_t slice_first_ = 0;
+  std::uint32_t slice_end_ = 0;
+  std::uint64_t batch_entries_ = 0;
+  std::uint64_t entries_ = 0;    ///< of the current slice
+  std::uint64_t launched_ = 0;   ///< batches of it
+  std::uint64_t delivered_ = 0;  ///< batches of it; or rows, where counts are wanted
+  std::deque<Slot> slots_;
+  Slot* current_ = nullptr;  ///< the one the caller reads
+  bool ready_ = false;       ///< next_batch has something to hand over
+
+  JoinStats stats_{};
+  double spent_ms_ = 0;  ///< inside next_batch
+  std::chrono::steady_clock::time_point began_;
+};
+
+}  // namespace gpujoin::cuda

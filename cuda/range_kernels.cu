@@ -1,0 +1,182 @@
+#include <algorithm>
+#include <cub/block/block_reduce.cuh>
+
+#include "cuda/range_kernels.h"
+#include "cuda/range_walk.cuh"
+
+namespace gpujoin::cuda {
+namespace {
+
+/// Adds every thread's `value` to *sum, with one atomic operation a block.
+__device__ void add_over_block(unsigned long long value, unsigned long long* sum) {
+  using Reduce = cub::BlockReduce<unsigned long long, kBlockThreads>;
+  __shared__ typename Reduce::TempStorage storage;
+  const unsigned long long block = Reduce(storage).Sum(value);
+  if (threadIdx.x == 0 && block > 0) atomicAdd(sum, block);
+  __syncthreads();
+}
+
+template <Metric M, class T, std::uint32_t D, std::uint32_t G>
+__global__ void __launch_bounds__(kBlockThreads)
+    count_kernel(JoinView join, Stretch stretch, bool queue, std::uint32_t* counts,
+                 unsigned long long* total, unsigned long long* candidates) {
+  unsigned long long found_here = 0, looked_at = 0;
+  for_points<G>(join, stretch, queue,
+                [&](const Group<G>& group, std::uint32_t place, std::uint32_t position) {
+                  const Query<T, D> query(join.left, position, join.dims);
+                  std::uint32_t found = 0;
+                  walk_point<T, G>(
+                      join, group, position, [&](std::uint32_t candidate, bool is_candidate) {
+                        if (!is_candidate) return;
+                        ++looked_at;
+                        found += raw_to<M, T, D>(join, query, candidate) <= join.threshold &&
+                                 is_wanted(join, position, candidate);
+                      });
+                  found_here += found;
+                  if (counts == nullptr) return;
+                  for (std::uint32_t offset = G / 2; offset > 0; offset /= 2)
+                    found += group.shfl_down(found, offset);
+                  if (group.thread_rank() == 0) counts[place - stretch.base] = found;
+                });
+  add_over_block(found_here, total);
+  add_over_block(looked_at, candidates);
+}
+
+template <class T, std::uint32_t G>
+__global__ void __launch_bounds__(kBlockThreads)
+    workload_kernel(JoinView join, Stretch stretch, std::uint32_t* candidates) {
+  for_points<G>(join, stretch, false,
+                [&](const Group<G>& group, std::uint32_t place, std::uint32_t position) {
+                  std::uint32_t seen = 0;
+                  walk_point<T, G>(join, group, position,
+                                   [&](std::uint32_t, bool is_candidate) { seen += is_candidate; });
+                  for (std::uint32_t offset = G / 2; offset > 0; offset /= 2)
+                    seen += group.shfl_down(seen, offset);
+                  if (group.thread_rank() == 0) candidates[place - stretch.base] = seen;
+                });
+}
+
+template <Metric M, class T, std::uint32_t D, std::uint32_t G>
+__global__ void __launch_bounds__(kBlockThreads)
+    fill_kernel(JoinView join, Stretch stretch, bool queue, FillRange range) {
+  for_points<G>(
+      join, stretch, queue,
+      [&](const Group<G>& group, std::uint32_t place, std::uint32_t position) {
+        const Query<T, D> query(join.left, position, join.dims);
+        std::uint64_t next = range.offsets[place - stretch.base];
+        walk_point<T, G>(join, group, position, [&](std::uint32_t candidate, bool is_candidate) {
+          double raw = 0;
+          bool found = false;
+          if (is_candidate) {
+            raw = raw_to<M, T, D>(join, query, candidate);
+            found = raw <= join.threshold && is_wanted(join, position, candidate);
+          }
+          const unsigned members = group.ballot(found);
+          const std::uint64_t pair = next + __popc(members & ((1u << group.thread_rank()) - 1));
+          if (found && pair >= range.first_pair && pair < range.end_pair) {
+            range.neighbors[pair - range.first_pair] = candidate;
+            if (range.distances != nullptr)
+              range.distances[pair - range.first_pair] = distance_from_raw(M, raw);
+          }
+          next += __popc(members);
+        });
+      });
+}
+
+/// Calls launch.template operator()<M, T, D, G>() for the choice. Every combination is compiled, so
+/// the less common metrics make do with the code for any number of dimensions.
+template <Metric M, class T, std::uint32_t D, class Launch>
+void dispatch_group(const KernelChoice& choice, const Launch& launch) {
+  if (choice.threads_per_point >= 32)
+    launch.template operator()<M, T, D, 32>();
+  else if (choice.threads_per_point >= 8)
+    launch.template operator()<M, T, D, 8>();
+  else
+    launch.template operator()<M, T, D, 1>();
+}
+
+template <class T, class Launch>
+void dispatch_metric(const KernelChoice& choice, const Launch& launch) {
+  static_assert(kMostUnrolledDimensions == 8);
+  if (choice.metric == Metric::kL1) return dispatch_group<Metric::kL1, T, 0>(choice, launch);
+  if (choice.metric == Metric::kLInf) return dispatch_group<Metric::kLInf, T, 0>(choice, launch);
+  switch (choice.dims) {
+    case 1:
+      return dispatch_group<Metric::kL2, T, 1>(choice, launch);
+    case 2:
+      return dispatch_group<Metric::kL2, T, 2>(choice, launch);
+    case 3:
+      return dispatch_group<Metric::kL2, T, 3>(choice, launch);
+    case 4:
+      return dispatch_group<Metric::kL2, T, 4>(choice, launch);
+    case 5:
+      return dispatch_group<Metric::kL2, T, 5>(choice, launch);
+    case 6:
+      return dispatch_group<Metric::kL2, T, 6>(choice, launch);
+    case 7:
+      return dispatch_group<Metric::kL2, T, 7>(choice, launch);
+    case 8:
+      return dispatch_group<Metric::kL2, T, 8>(choice, launch);
+    default:
+      return dispatch_group<Metric::kL2, T, 0>(choice, launch);
+  }
+}
+
+template <class Launch>
+void dispatch(const KernelChoice& choice, const Launch& launch) {
+  if (choice.scalar == ScalarType::kFloat32)
+    dispatch_metric<float>(choice, launch);
+  else
+    dispatch_metric<double>(choice, launch);
+}
+
+/// Blocks for a stretch: as many as its points need, and with a queue no more than run at once.
+unsigned blocks_for(const KernelChoice& choice, const Stretch& stretch) {
+  const std::uint64_t threads =
+      std::uint64_t{stretch.end - stretch.first} * choice.threads_per_point;
+  const std::uint64_t blocks = (threads + kBlockThreads - 1) / kBlockThreads;
+  const std::uint64_t most = choice.queue ? choice.blocks : std::uint64_t{1} << 22;
+  return static_cast<unsigned>(std::clamp<std::uint64_t>(blocks, 1, most));
+}
+
+void start_queue(const KernelChoice& choice, const Stretch& stretch, cudaStream_t stream) {
+  if (!choice.queue) return;
+  check(cudaMemcpyAsync(stretch.next, &stretch.first, sizeof stretch.first, cudaMemcpyHostToDevice,
+                        stream),
+        "starting the work queue");
+}
+
+}  // namespace
+
+void launch_count(const KernelChoice& choice, const JoinView& join, const Stretch& stretch,
+                  std::uint32_t* counts, unsigned long long* total, unsigned long long* candidates,
+                  cudaStream_t stream) {
+  start_queue(choice, stretch, stream);
+  dispatch(choice, [&]<Metric M, class T, std::uint32_t D, std::uint32_t G>() {
+    count_kernel<M, T, D, G><<<blocks_for(choice, stretch), kBlockThreads, 0, stream>>>(
+        join, stretch, choice.queue, counts, total, candidates);
+  });
+  check_launch("counting pairs");
+}
+
+void launch_workload(const KernelChoice& choice, const JoinView& join, const Stretch& stretch,
+                     std::uint32_t* candidates, cudaStream_t stream) {
+  const unsigned blocks = blocks_for(choice, stretch);
+  if (choice.scalar == ScalarType::kFloat32)
+    workload_kernel<float, 8><<<blocks, kBlockThreads, 0, stream>>>(join, stretch, candidates);
+  else
+    workload_kernel<double, 8><<<blocks, kBlockThreads, 0, stream>>>(join, stretch, candidates);
+  check_launch("measuring the work of points");
+}
+
+void launch_fill(const KernelChoice& choice, const JoinView& join, const Stretch& stretch,
+                 const FillRange& range, cudaStream_t stream) {
+  start_queue(choice, stretch, stream);
+  dispatch(choice, [&]<Metric M, class T, std::uint32_t D, std::uint32_t G>() {
+    fill_kernel<M, T, D, G><<<blocks_for(choice, stretch), kBlockThreads, 0, stream>>>(
+        join, stretch, choice.queue, range);
+  });
+  check_launch("writing pairs");
+}
+
+}  // namespace gpujoin::cuda

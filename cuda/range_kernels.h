@@ -1,0 +1,82 @@
+// The kernels of the range join, launched: count the neighbours of points, and write them out.
+#pragma once
+
+#include <cstdint>
+
+#include "core/reach.h"
+#include "core/threshold.h"
+#include "cuda/grid_index.h"
+#include "engine/request.h"
+
+namespace gpujoin::cuda {
+
+/// One side's points as kernels see them.
+struct PointsView {
+  const void* columns;  ///< [dims][stride]
+  const std::uint64_t* codes;
+  const std::int64_t* ids;  ///< [stride]; null unless ids decide (counts of unordered pairs)
+  std::uint32_t stride;
+  std::uint32_t points;
+};
+
+/// What all launches of a join have in common. Passed to kernels by value.
+struct JoinView {
+  PointsView left;
+  PointsView right;
+  SortLayout layout;
+  AccessPattern pattern;
+  PairSelection pairs;
+  bool self_join;
+  bool smaller_id_first;  ///< count only pairs whose left id comes first
+  bool short_circuit;
+  std::uint32_t dims;
+  double threshold;  ///< Threshold::raw
+  double reach;
+  const std::uint32_t* sequence;  ///< left points in the order of work; null: by position
+  const unsigned* stop;           ///< nonzero on the device: leave
+};
+
+/// Which compiled kernel serves, and how its threads share the work.
+struct KernelChoice {
+  Metric metric;
+  ScalarType scalar;
+  std::uint32_t dims;
+  std::uint32_t threads_per_point;  ///< 1, 8 or 32; what lies between is rounded down
+  bool queue;                       ///< WORKQUEUE: groups take points from a counter
+  unsigned blocks;                  ///< resident blocks of the device
+};
+
+/// Places first .. end - 1 of the sequence. Arrays with one element a place begin at `base`.
+struct Stretch {
+  std::uint32_t first;
+  std::uint32_t end;
+  std::uint32_t base;
+  unsigned* next;  ///< device counter, set to `first` by the launch; used by the queue
+};
+
+/// Adds to *candidates, and to *total the number of neighbours; writes each point's number to
+/// counts[place - base] unless `counts` is null.
+void launch_count(const KernelChoice& choice, const JoinView& join, const Stretch& stretch,
+                  std::uint32_t* counts, unsigned long long* total, unsigned long long* candidates,
+                  cudaStream_t stream);
+
+/// Writes candidates[place - base] = how many points the point at that place will look at
+/// (SORTBYWL's workload).
+void launch_workload(const KernelChoice& choice, const JoinView& join, const Stretch& stretch,
+                     std::uint32_t* candidates, cudaStream_t stream);
+
+/// The part of the result that one batch holds: neighbours number first_pair .. end_pair - 1 of
+/// all, counted in sequence order from `base`. offsets[place - base] says where a point's begin,
+/// exactly, so nothing can overflow.
+struct FillRange {
+  const std::uint64_t* offsets;  ///< one more than there are places
+  std::uint64_t first_pair;
+  std::uint64_t end_pair;
+  std::uint32_t* neighbors;  ///< [end_pair - first_pair]
+  double* distances;         ///< likewise, or null
+};
+
+void launch_fill(const KernelChoice& choice, const JoinView& join, const Stretch& stretch,
+                 const FillRange& range, cudaStream_t stream);
+
+}  // namespace gpujoin::cuda

@@ -1,0 +1,30 @@
+// Launch constants and thresholds. Changing them changes speed, never results.
+#pragma once
+
+#include <cstdint>
+
+namespace gpujoin::cuda {
+
+inline constexpr unsigned kBlockThreads = 256;
+inline constexpr unsigned kBlocksPerMultiprocessor = 8;  ///< of kernels that loop over their work
+
+/// Dimensions up to which the coordinates of a query point are kept in registers.
+inline constexpr std::uint32_t kMostUnrolledDimensions = 8;
+
+/// Bits of a sort value in a sort code: two points within 2^-24 of the extent may share a step.
+inline constexpr std::uint32_t kSortValueBits = 24;
+
+/// Bounds of a batch, whatever its model says. Powers of two. The model does not know that a small
+/// batch leaves much of the device idle where few points have many neighbours.
+inline constexpr std::uint64_t kFewestBatchPairs = 1 << 22;
+inline constexpr std::uint64_t kMostBatchPairs = 1 << 24;
+inline constexpr std::uint32_t kStreams = 3;  ///< batches in flight
+
+/// Candidates that are counted before their pairs are delivered: what LIMIT may waste.
+inline constexpr double kCandidatesPerSlice = 2e10;
+
+/// Candidates of a point in one neighbouring cell from which on eight threads write its pairs
+/// together.
+inline constexpr double kCandidatesForEight = 64;
+
+}  // namespace gpujoin::cuda

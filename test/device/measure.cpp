@@ -1,0 +1,288 @@
+// Times an engine on the sets of the papers, each case several times in one process, and prints
+// rows of a Markdown table. Arguments are read from left to right: KNOB=VALUE holds for the cases
+// after it, SET,DIMENSIONS,ROWS,EPS is a case. SET is unif (uniform in the unit cube), expo
+// (exponential, lambda 40, below 1) or the path of a CSV file of numbers (its first columns).
+//
+//   gpujoin_measure unif,2,2000000,0.002 access_pattern=full unif,2,2000000,0.002
+//
+// The engine is the one that GPUJOIN_CUDA_ENGINE names, or the CPU engine. A time begins with the
+// coordinates in host memory and ends with the last batch in host memory; the first run of a case
+// is not counted, of the others the median is told.
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../unit/points.h"
+#include "engine/engine.h"
+
+namespace gpujoin {
+namespace {
+
+struct Options {
+  Knobs knobs;
+  std::uint32_t threads = std::max(1u, std::thread::hardware_concurrency());
+  std::uint64_t device_memory_limit = 0;
+  std::int32_t device = 0;
+  std::uint32_t rounds = 5;
+  std::string changed;  ///< the knobs that differ from auto, in words
+};
+
+struct Case {
+  std::string set;
+  std::uint32_t dims;
+  std::uint64_t rows;
+  double eps;
+};
+
+struct Run {
+  double seconds;
+  double close_seconds;
+  JoinStats stats;
+};
+
+const EngineTable& find_engine() {
+  const char* const path = std::getenv("GPUJOIN_CUDA_ENGINE");
+  if (path == nullptr) return *cpu_engine();
+  void* const object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (object == nullptr) throw std::runtime_error(dlerror());
+  void* const entry = dlsym(object, GPUJOIN_ENGINE_SYMBOL);
+  if (entry == nullptr) throw std::runtime_error(dlerror());
+  return *reinterpret_cast<EngineEntry>(entry)();
+}
+
+std::vector<double> read_csv(const Case& wanted) {
+  std::ifstream file(wanted.set);
+  if (!file) throw std::runtime_error("cannot read " + wanted.set);
+  std::vector<double> values;
+  std::string line;
+  while (std::getline(file, line) &&
+         (wanted.rows == 0 || values.size() < wanted.rows * wanted.dims)) {
+    const char* at = line.c_str();
+    for (std::uint32_t d = 0; d < wanted.dims; ++d) {
+      char* end;
+      values.push_back(std::strtod(at, &end));
+      at = *end == ',' ? end + 1 : end;
+    }
+  }
+  return values;
+}
+
+/// The same numbers on every machine.
+std::vector<double> make_values(const Case& wanted) {
+  if (wanted.set != "unif" && wanted.set != "expo") return read_csv(wanted);
+  test::Random random(wanted.dims);
+  std::vector<double> values(wanted.rows * wanted.dims);
+  for (double& x : values) {
+    do x = wanted.set == "unif" ? random.unit() : random.exponential() / 40;
+    while (x >= 1);
+  }
+  return values;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+Run run_once(const EngineTable& engine, const JoinRequest& request) {
+  Run run{};
+  const auto start = std::chrono::steady_clock::now();
+  Join* join = nullptr;
+  Status status = engine.open(&request, &join);
+  if (!status.ok()) throw std::runtime_error(status.message);
+  ResultBatch batch{};
+  while (status.ok()) status = engine.next_batch(join, &batch);
+  run.seconds = seconds_since(start);
+  engine.stats(join, &run.stats);
+  engine.close(join);
+  run.close_seconds = seconds_since(start) - run.seconds;
+  if (status.code != StatusCode::kEnd) throw std::runtime_error(status.message);
+  return run;
+}
+
+/// The run of median time; the first one, which pays for starting the device, is left out.
+Run median_run(const EngineTable& engine, const JoinRequest& request, std::uint32_t rounds) {
+  std::vector<Run> runs;
+  run_once(engine, request);
+  for (std::uint32_t i = 0; i < rounds; ++i) runs.push_back(run_once(engine, request));
+  std::sort(runs.begin(), runs.end(),
+            [](const Run& a, const Run& b) { return a.seconds < b.seconds; });
+  return runs[runs.size() / 2];
+}
+
+/// What the strategy and the engine chose.
+std::string describe(const JoinStats& stats) {
+  const Strategy& strategy = stats.strategy;
+  char text[256];
+  std::snprintf(text, sizeof text, "%s of %u, sort %d, %s, %s, %u a point, %u streams",
+                to_string(strategy.index), strategy.grid_dims, strategy.sort_column + 1,
+                to_string(strategy.access_pattern), to_string(strategy.cell_order),
+                stats.threads_per_point, stats.streams);
+  return text;
+}
+
+void print_header(const EngineTable& engine) {
+  DeviceInfo device{};
+  std::uint32_t count = 0;
+  const Status status = engine.probe(&device, 1, &count);
+  if (!status.ok()) throw std::runtime_error(status.message);
+  std::printf("%s: %s, %s\n\n", engine.name, device.name, device.detail);
+  std::printf(
+      "| data | eps | knobs | pairs | total s | pairs s | index ms | close ms | candidates | "
+      "batches | host MB | device MB | chosen |\n"
+      "|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n");
+}
+
+void measure(const EngineTable& engine, const Options& options, const Case& wanted,
+             const std::vector<double>& values) {
+  JoinRequest request{};
+  request.left = {values.data(), nullptr, values.size() / wanted.dims, wanted.dims,
+                  ScalarType::kFloat64};
+  request.self_join = true;
+  request.eps = wanted.eps;
+  request.threads = options.threads;
+  request.device_memory_limit = options.device_memory_limit;
+  request.device = options.device;
+  request.knobs = options.knobs;
+  request.output = Output::kTotal;
+  const Run total = median_run(engine, request, options.rounds);
+  request.output = Output::kPairs;
+  const Run pairs = median_run(engine, request, options.rounds);
+  if (total.stats.pairs != pairs.stats.pairs)
+    throw std::runtime_error("total and pairs disagree: " + std::to_string(total.stats.pairs) +
+                             ", " + std::to_string(pairs.stats.pairs));
+  const JoinStats& stats = pairs.stats;
+  const std::size_t slash = wanted.set.rfind('/');
+  const std::string name = slash == std::string::npos ? wanted.set : wanted.set.substr(slash + 1);
+  std::printf(
+      "| %s %u-D, %llu | %g | %s | %llu | %.4f | %.4f | %.1f | %.1f | %.4g | %llu | %llu | %llu | "
+      "%s |\n",
+      name.c_str(), wanted.dims, static_cast<unsigned long long>(request.left.rows), wanted.eps,
+      options.changed.c_str(), static_cast<unsigned long long>(stats.pairs), total.seconds,
+      pairs.seconds, stats.index_ms, pairs.close_seconds * 1e3,
+      static_cast<double>(stats.candidates), static_cast<unsigned long long>(stats.batches),
+      static_cast<unsigned long long>(stats.memory_peak >> 20),
+      static_cast<unsigned long long>(stats.device_memory_peak >> 20), describe(stats).c_str());
+  std::fflush(stdout);
+}
+
+/// The position of `value` among `names`, which are in the order of the enumerators.
+template <class E>
+E choice(const std::string& value, const std::vector<std::string>& names) {
+  const auto found = std::find(names.begin(), names.end(), value);
+  if (found == names.end()) throw std::runtime_error("no such value: " + value);
+  return static_cast<E>(found - names.begin());
+}
+
+/// Sets what KNOB=VALUE says.
+void set_option(Options* options, const std::string& name, const std::string& value) {
+  Knobs& knobs = options->knobs;
+  const auto toggle = [&] { return choice<Switch>(value, {"auto", "on", "off"}); };
+  const auto number = [&] { return std::stoull(value); };
+  const auto small = [&] { return static_cast<std::uint32_t>(number()); };
+  const std::map<std::string, std::function<void()>> setters = {
+      {"index",
+       [&] {
+         knobs.index = choice<IndexMethod>(value, {"auto", "grid", "none"});
+       }},
+      {"indexed_dimensions", [&] { knobs.indexed_dimensions = small(); }},
+      {"reorder_dimensions", [&] { knobs.reorder_dimensions = toggle(); }},
+      {"sort_unindexed", [&] { knobs.sort_unindexed = toggle(); }},
+      {"short_circuit", [&] { knobs.short_circuit = toggle(); }},
+      {"access_pattern",
+       [&] {
+         knobs.access_pattern =
+             choice<AccessPattern>(value, {"auto", "full", "linear_id", "unicomp"});
+       }},
+      {"cell_order",
+       [&] {
+         knobs.cell_order = choice<CellOrder>(value, {"auto", "linear", "zorder", "hilbert"});
+       }},
+      {"work_order",
+       [&] {
+         knobs.work_order = choice<WorkOrder>(value, {"auto", "none", "sorted", "queue"});
+       }},
+      {"threads_per_point", [&] { knobs.threads_per_point = small(); }},
+      {"streams", [&] { knobs.streams = small(); }},
+      {"batch_pairs", [&] { knobs.batch_pairs = number(); }},
+      {"threads", [&] { options->threads = small(); }},
+      {"device", [&] { options->device = static_cast<std::int32_t>(number()); }},
+      {"device_memory_mb", [&] { options->device_memory_limit = number() << 20; }},
+      {"rounds", [&] { options->rounds = std::max(1u, small()); }}};
+  const auto setter = setters.find(name);
+  if (setter == setters.end()) throw std::runtime_error("no such knob: " + name);
+  setter->second();
+}
+
+/// KNOB=VALUE; KNOB alone takes it back to the default.
+void read_option(Options* options, std::map<std::string, std::string>* given,
+                 const std::string& argument) {
+  const std::size_t equals = argument.find('=');
+  const std::string name = argument.substr(0, equals);
+  given->erase(name);
+  if (equals != std::string::npos) (*given)[name] = argument.substr(equals + 1);
+  *options = Options{};
+  for (const auto& [knob, value] : *given) {
+    set_option(options, knob, value);
+    if (knob != "rounds")
+      options->changed += (options->changed.empty() ? "" : " ") + knob + "=" + value;
+  }
+}
+
+Case read_case(const std::string& argument) {
+  Case wanted;
+  const std::size_t comma = argument.find(',');
+  wanted.set = argument.substr(0, comma);
+  unsigned long long rows = 0;
+  if (std::sscanf(argument.c_str() + comma, ",%u,%llu,%lf", &wanted.dims, &rows, &wanted.eps) !=
+          3 ||
+      wanted.dims == 0)
+    throw std::runtime_error("not SET,DIMENSIONS,ROWS,EPS: " + argument);
+  wanted.rows = rows;
+  return wanted;
+}
+
+void run_all(const std::vector<std::string>& arguments) {
+  const EngineTable& engine = find_engine();
+  print_header(engine);
+  Options options;
+  std::map<std::string, std::string> given;
+  std::map<std::string, std::vector<double>> sets;  // by what a case names before its eps
+  for (const std::string& argument : arguments) {
+    if (argument.find(',') == std::string::npos) {
+      read_option(&options, &given, argument);
+      continue;
+    }
+    const Case wanted = read_case(argument);
+    std::vector<double>& values = sets[argument.substr(0, argument.rfind(','))];
+    if (values.empty()) values = make_values(wanted);
+    try {
+      measure(engine, options, wanted, values);
+    } catch (const std::exception& error) {
+      std::printf("| %s | | %s | %s |\n", argument.c_str(), options.changed.c_str(), error.what());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gpujoin
+
+int main(int count, char** arguments) {
+  try {
+    gpujoin::run_all({arguments + 1, arguments + count});
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "gpujoin_measure: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,68 @@
+// Joins whose data does not fit into the memory limit of a device: they are done in blocks, or
+// refused, and are never wrong. The CPU engine takes part and is not concerned.
+#include <gtest/gtest.h>
+
+#include "engine_harness.h"
+#include "points.h"
+
+namespace gpujoin::test {
+namespace {
+
+class DeviceMemory : public EngineTest {};
+GPUJOIN_ON_EVERY_ENGINE(DeviceMemory);
+
+constexpr std::uint64_t kMegabyte = 1 << 20;
+
+TEST_P(DeviceMemory, joins_in_blocks_match_brute_force) {
+  constexpr double eps = 3;
+  Random random(401);
+  for (const Shape shape : {Shape::kUniform, Shape::kClustered, Shape::kExponential}) {
+    const Points left(2, make_values(shape, random, 1500, 2));
+    const Points right(2, make_values(shape, random, 900, 2));
+    for (const Points* other : {static_cast<const Points*>(nullptr), &right}) {
+      JoinRequest request = make_request(left, other, Metric::kL2, eps);
+      request.device_memory_limit = 2 * kMegabyte + kMegabyte / 8;  // blocks of some hundred points
+      EXPECT_TRUE(every_output_matches(engine(), request, Oracle(left, other, Metric::kL2, eps)));
+    }
+  }
+}
+
+TEST_P(DeviceMemory, every_limit_is_kept_or_refused) {
+  Random random(402);
+  const Points points(3, make_values(Shape::kUniform, random, 600, 3));
+  constexpr double eps = 15;
+  const Oracle oracle(points, nullptr, Metric::kL2, eps);
+  int refused = 0, served = 0;
+  for (std::uint64_t limit = 64; limit < 8 * kMegabyte; limit += limit / 8) {
+    JoinRequest request = make_request(points, nullptr, Metric::kL2, eps);
+    request.device_memory_limit = limit;
+    const RunResult result = run_join(engine(), request);
+    if (result.status.code == StatusCode::kMemoryLimit) {
+      EXPECT_STRNE(result.status.hint, "");
+      ++refused;
+      continue;
+    }
+    EXPECT_TRUE(matches_oracle(result, request, oracle)) << "limit " << limit;
+    EXPECT_LE(result.stats.device_memory_peak, limit);
+    ++served;
+  }
+  EXPECT_GT(served, 0);
+  if (is_device(engine())) {
+    EXPECT_GT(refused, 0);
+  }
+}
+
+TEST_P(DeviceMemory, two_hundred_joins_in_a_row_hold_no_more_than_one) {
+  Random random(403);
+  const Points points(2, make_values(Shape::kUniform, random, 3000, 2));
+  const JoinRequest request = make_request(points, nullptr, Metric::kL2, 0.05);
+  const RunResult first = run_join(engine(), request);
+  for (int i = 0; i < 200; ++i) {
+    const RunResult next = run_join(engine(), request);
+    ASSERT_EQ(next.pairs, first.pairs);
+    ASSERT_LE(next.stats.device_memory_peak, first.stats.device_memory_peak);
+  }
+}
+
+}  // namespace
+}  // namespace gpujoin::test
