@@ -101,6 +101,23 @@ SideEstimate estimate_side(const SideArguments& side) {
   return result;
 }
 
+double number_of(Oid type, Datum value) {
+  switch (type) {
+    case INT2OID:
+      return DatumGetInt16(value);
+    case INT4OID:
+      return DatumGetInt32(value);
+    case INT8OID:
+      return static_cast<double>(DatumGetInt64(value));
+    case FLOAT4OID:
+      return DatumGetFloat4(value);
+    case NUMERICOID:
+      return DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow, value));
+    default:
+      return DatumGetFloat8(value);
+  }
+}
+
 template <class A, class B>
 bool arrays_within(const VectorView& a, const VectorView& b, Metric metric, double threshold) {
   return raw_distance(metric, reinterpret_cast<const Unaligned<A>*>(a.data),
@@ -114,7 +131,7 @@ bool within(Oid a_type, Datum a, Oid b_type, Datum b, Metric metric, const Thres
   const bool a_array = a_type == FLOAT4ARRAYOID || a_type == FLOAT8ARRAYOID;
   const bool b_array = b_type == FLOAT4ARRAYOID || b_type == FLOAT8ARRAYOID;
   if (a_array != b_array) return false;
-  if (!a_array) return fabs(number_value(a_type, a) - number_value(b_type, b)) <= threshold.reach;
+  if (!a_array) return fabs(number_of(a_type, a) - number_of(b_type, b)) <= threshold.reach;
   const VectorView left = view_vector(PG_DETOAST_DATUM_PACKED(a));
   const VectorView right = view_vector(PG_DETOAST_DATUM_PACKED(b));
   if (left.problem != VectorProblem::kNone || right.problem != VectorProblem::kNone ||

@@ -149,6 +149,21 @@ void add_point(Reader* reader, std::int64_t id, Datum value) {
   std::memcpy(start_row(reader, id, 2), coordinates, sizeof coordinates);
 }
 
+double number_value(Oid type, Datum value) {
+  switch (type) {
+    case INT2OID:
+      return DatumGetInt16(value);
+    case INT4OID:
+      return DatumGetInt32(value);
+    case INT8OID:
+      return static_cast<double>(DatumGetInt64(value));
+    case FLOAT4OID:
+      return DatumGetFloat4(value);
+    default:  // float8, and numeric, which the query casts
+      return DatumGetFloat8(value);
+  }
+}
+
 void add_numbers(Reader* reader, std::int64_t id, const Datum* values) {
   const SideColumns& columns = *reader->columns;
   char* const target = start_row(reader, id, columns.count);

@@ -1,13 +1,11 @@
-// Data as coordinates: a number of any type, and a float4[] or float8[] datum seen as a vector,
-// without copying or aligning it. Detoasting and errors are the callers'.
+// A float4[] or float8[] datum seen as a vector, without copying or aligning it. Detoasting and
+// errors are the callers'.
 #pragma once
 
 #include "pg/compat.h"
 
 extern "C" {
-#include "catalog/pg_type.h"
 #include "utils/array.h"
-#include "utils/builtins.h"
 }
 
 namespace gpujoin {
@@ -52,24 +50,6 @@ inline VectorView view_vector(const struct varlena* array) {
   for (int i = 0; i < dims; ++i)
     if ((bitmap[i / 8] >> (i % 8) & 1) == 0) return {VectorProblem::kNullElement, dims, nullptr};
   return {VectorProblem::kNone, dims, after_header + head.dataoffset};
-}
-
-/// A number of one of the types that can be a coordinate, as float8.
-inline double number_value(Oid type, Datum value) {
-  switch (type) {
-    case INT2OID:
-      return DatumGetInt16(value);
-    case INT4OID:
-      return DatumGetInt32(value);
-    case INT8OID:
-      return static_cast<double>(DatumGetInt64(value));
-    case FLOAT4OID:
-      return DatumGetFloat4(value);
-    case NUMERICOID:
-      return DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow, value));
-    default:
-      return DatumGetFloat8(value);
-  }
 }
 
 }  // namespace gpujoin
