@@ -144,7 +144,7 @@ void BlockedJoin::list_steps(double reach) {
   }
 }
 
-/// Counts of unordered pairs need ids, which only whole pairs tell.
+/// Whether the steps' answers are added up and delivered as one, at the end.
 bool BlockedJoin::gathers() const {
   return request_.output == Output::kCountPerRow || request_.output == Output::kTotal;
 }
@@ -160,6 +160,7 @@ void BlockedJoin::start_step() {
   step_request_.right = right_.view;
   step_request_.self_join = step.self;
   if (!step.self) step_request_.pairs = PairSelection::kAll;
+  // Counts of unordered pairs go by ids, which a step that names points by row does not know.
   if (by_row && request_.pairs == PairSelection::kUnordered) step_request_.output = Output::kPairs;
   join_ = std::make_unique<RangeJoin>(step_request_, device_);
 }
