@@ -121,6 +121,13 @@ $(CUDA_OBJS): build/cuda/%.o: cuda/%.cu build/cuda/flags
 gpujoin_cuda.so: $(CUDA_OBJS) $(filter src/engine/%,$(ENGINE_OBJS)) build/cuda/exports
 	$(NVCC) $(ARCH_FLAGS) --shared -Xlinker --version-script=build/cuda/exports -o $@ $(filter %.o,$^)
 
+# An engine whose calls of CUDA can be made to fail, for the tests (see test/device/faults.cu).
+FALLIBLE = cudaMallocAsync cudaFreeAsync cudaHostAlloc cudaStreamCreateWithFlags cudaStreamDestroy \
+  cudaEventCreateWithFlags cudaEventDestroy cudaEventRecord cudaEventQuery cudaMemcpyAsync cudaMemsetAsync
+build/cuda/gpujoin_cuda_faults.so: test/device/faults.cu $(CUDA_OBJS) $(filter src/engine/%,$(ENGINE_OBJS))
+	$(NVCC) $(filter-out -Xcompiler=%,$(CUDA_FLAGS)) -Xcompiler=-fPIC $(ARCH_FLAGS) --shared \
+	  $(addprefix -Xlinker --wrap=,$(FALLIBLE)) -o $@ $^
+
 build/cuda/exports:
 	@mkdir -p $(@D); echo '{ global: gpujoin_engine; local: *; };' >$@
 build/cuda/flags: FORCE

@@ -1,26 +1,21 @@
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cmath>
 
 #include "cuda/batch_model.h"
 #include "cuda/memory.h"
 #include "cuda/tuning.h"
+#include "engine/stopwatch.h"
 
 namespace gpujoin::cuda {
 namespace {
 
-double milliseconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-      .count();
-}
-
 double measure_pinning() {
   constexpr std::size_t kBytes = std::size_t{8} << 20;
   void* block = nullptr;
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   check(cudaHostAlloc(&block, kBytes, cudaHostAllocDefault), "pinning host memory");
-  const double ms = milliseconds_since(begin);
+  const double ms = watch.milliseconds();
   cudaFreeHost(block);
   return ms / (kBytes >> 20);
 }
@@ -33,9 +28,9 @@ double measure_batch() {
   Event done;
   const DeviceBuffer<unsigned> word(unlimited, 1, stream);
   const PinnedBlock host(unlimited, sizeof(unsigned));
-  std::chrono::steady_clock::time_point begin;
+  Stopwatch watch;
   for (int round = -1; round < kRounds; ++round) {
-    if (round == 0) begin = std::chrono::steady_clock::now();  // the round before warms up
+    if (round == 0) watch = Stopwatch();  // the round before warms up
     check(cudaMemsetAsync(word.data(), 0, sizeof(unsigned), stream), "measuring a batch");
     check(cudaMemcpyAsync(host.as<unsigned>(), word.data(), sizeof(unsigned),
                           cudaMemcpyDeviceToHost, stream),
@@ -44,7 +39,7 @@ double measure_batch() {
     while (!done.done()) {
     }
   }
-  return milliseconds_since(begin) / kRounds;
+  return watch.milliseconds() / kRounds;
 }
 
 }  // namespace

@@ -31,6 +31,10 @@ double cut_value(const Dataset& data, std::uint64_t row, std::uint32_t column) {
   return std::isfinite(x) ? x : INFINITY;
 }
 
+void check_interrupt(const volatile int* interrupt) {
+  if (interrupt != nullptr && *interrupt != 0) throw Interrupted{};
+}
+
 /// Adds up what steps tell; rows, batches and pairs are the whole join's.
 void add_stats(JoinStats& sum, const JoinStats& step) {
   const JoinStats before = sum;
@@ -49,10 +53,8 @@ void add_stats(JoinStats& sum, const JoinStats& step) {
 }  // namespace
 
 BlockedSide::BlockedSide(MemoryBudget& budget, const Dataset& data, std::uint32_t column,
-                         std::uint64_t block_rows)
-    : data_(&data) {
-  budget.take(data.rows * sizeof(std::uint32_t));
-  rows_.resize(data.rows);
+                         std::uint64_t block_rows, const volatile int* interrupt)
+    : budget_(budget), data_(data), interrupt_(interrupt), rows_(budget, data.rows) {
   std::iota(rows_.begin(), rows_.end(), 0u);
   const auto before = [&](std::uint32_t a, std::uint32_t b) {
     return cut_value(data, a, column) < cut_value(data, b, column);
@@ -60,6 +62,7 @@ BlockedSide::BlockedSide(MemoryBudget& budget, const Dataset& data, std::uint32_
   const std::uint64_t blocks = (data.rows + block_rows - 1) / block_rows;
   std::uint64_t begin = 0;
   for (std::uint64_t block = 0; block < blocks; ++block) {
+    check_interrupt(interrupt);
     const std::uint64_t end = data.rows * (block + 1) / blocks;
     if (end < data.rows)
       std::nth_element(rows_.begin() + begin, rows_.begin() + end, rows_.end(), before);
@@ -78,17 +81,18 @@ BlockedSide::BlockedSide(MemoryBudget& budget, const Dataset& data, std::uint32_
 BlockedSide::Block BlockedSide::load(std::size_t block, bool by_row) const {
   const std::uint64_t begin = block == 0 ? 0 : ends_[block - 1];
   const std::uint64_t rows = ends_[block] - begin;
-  const std::size_t bytes = data_->dims * scalar_bytes(data_->scalar);
+  const std::size_t bytes = data_.dims * scalar_bytes(data_.scalar);
   Block loaded;
-  loaded.coordinates.resize(rows * bytes);
-  loaded.ids.resize(rows);
+  loaded.coordinates = Buffer<unsigned char>(budget_, rows * bytes);
+  loaded.ids = Buffer<std::int64_t>(budget_, rows);
   for (std::uint64_t i = 0; i < rows; ++i) {
+    if (i % 65536 == 0) check_interrupt(interrupt_);
     const std::uint32_t row = rows_[begin + i];
     std::memcpy(loaded.coordinates.data() + i * bytes,
-                static_cast<const unsigned char*>(data_->coordinates) + row * bytes, bytes);
-    loaded.ids[i] = by_row || data_->ids == nullptr ? row : data_->ids[row];
+                static_cast<const unsigned char*>(data_.coordinates) + row * bytes, bytes);
+    loaded.ids[i] = by_row || data_.ids == nullptr ? row : data_.ids[row];
   }
-  loaded.view = {loaded.coordinates.data(), loaded.ids.data(), rows, data_->dims, data_->scalar};
+  loaded.view = {loaded.coordinates.data(), loaded.ids.data(), rows, data_.dims, data_.scalar};
   return loaded;
 }
 
@@ -97,32 +101,36 @@ BlockedJoin::BlockedJoin(const JoinRequest& request, const cudaDeviceProp& devic
   const std::uint64_t rows = request.left.rows + (request.self_join ? 0 : request.right.rows);
   const std::uint64_t available = available_device_bytes(request);
   const bool empty = request.left.rows == 0 || (!request.self_join && request.right.rows == 0);
-  if (empty || device_bytes(request.left, rows) <= available / 2) {
-    join_ = std::make_unique<RangeJoin>(request, device);
-    return;
-  }
-  cut(available / 2);
+  block_bytes_ = available / 2;
+  in_blocks_ = !empty && device_bytes(request.left, rows) > block_bytes_;
+  if (!in_blocks_) join_ = std::make_unique<RangeJoin>(request, device);
 }
 
 /// Cuts along the column that separates points best, so that a block meets few others.
-void BlockedJoin::cut(std::uint64_t available_bytes) {
-  const Strategy strategy = choose_strategy(request_);
+void BlockedJoin::cut() {
+  const Strategy strategy = choose_strategy(request_, kWalkCosts);
   const std::uint32_t column = strategy.sort_column != kNoColumn
                                    ? static_cast<std::uint32_t>(strategy.sort_column)
                                    : strategy.grid_columns[0];
   const std::uint64_t one_row = device_bytes(request_.left, 1) - device_bytes(request_.left, 0);
   const std::uint64_t fixed = device_bytes(request_.left, 0);
-  if (available_bytes < fixed + 64 * one_row)
-    throw MemoryLimitExceeded{2 * (fixed + 64 * one_row), 2 * available_bytes};
-  const std::uint64_t block_rows = (available_bytes - fixed) / one_row / 2;  // two blocks meet
-  left_side_ = std::make_unique<BlockedSide>(host_budget_, request_.left, column, block_rows);
+  if (block_bytes_ < fixed + 64 * one_row)
+    throw MemoryLimitExceeded{2 * (fixed + 64 * one_row), 2 * block_bytes_};
+  const std::uint64_t block_rows = (block_bytes_ - fixed) / one_row / 2;  // two blocks meet
+  left_side_ = std::make_unique<BlockedSide>(host_budget_, request_.left, column, block_rows,
+                                             request_.interrupt);
   if (!request_.self_join)
-    right_side_ = std::make_unique<BlockedSide>(host_budget_, request_.right, column, block_rows);
+    right_side_ = std::make_unique<BlockedSide>(host_budget_, request_.right, column, block_rows,
+                                                request_.interrupt);
   list_steps(make_threshold(request_.metric, request_.eps).reach);
+  done_.strategy = strategy;
   done_.left_rows = request_.left.rows;
   done_.right_rows = request_.self_join ? request_.left.rows : request_.right.rows;
-  if (request_.output == Output::kCountPerRow) counts_.resize(request_.left.rows);
-  start_step();
+  if (request_.output == Output::kCountPerRow) {
+    counts_ = Buffer<std::uint64_t>(host_budget_, request_.left.rows);
+    std::fill(counts_.begin(), counts_.end(), 0);
+  }
+  cut_ = true;
 }
 
 /// The pairs of blocks that may hold pairs of points: the cut values of two points within eps
@@ -152,6 +160,8 @@ bool BlockedJoin::gathers() const {
 void BlockedJoin::start_step() {
   const Step& step = steps_[step_];
   const bool by_row = request_.output == Output::kCountPerRow;
+  left_ = {};
+  right_ = {};
   left_ = left_side_->load(step.left, by_row);
   right_ = step.self ? BlockedSide::Block{}
                      : (right_side_ ? right_side_ : left_side_)->load(step.right, by_row);
@@ -159,6 +169,8 @@ void BlockedJoin::start_step() {
   step_request_.left = left_.view;
   step_request_.right = right_.view;
   step_request_.self_join = step.self;
+  if (request_.memory_limit > 0)
+    step_request_.memory_limit = request_.memory_limit - host_budget_.used() + 1;
   if (!step.self) step_request_.pairs = PairSelection::kAll;
   // Counts of unordered pairs go by ids, which a step that names points by row does not know.
   if (by_row && request_.pairs == PairSelection::kUnordered) step_request_.output = Output::kPairs;
@@ -166,11 +178,9 @@ void BlockedJoin::start_step() {
 }
 
 void BlockedJoin::end_step() {
-  JoinStats stats;
-  join_->stats(&stats);
-  add_stats(done_, stats);
+  done_ = stats_with_step();
   join_.reset();
-  if (++step_ < steps_.size()) start_step();
+  ++step_;
 }
 
 /// Adds a step's counts to those of the whole; ids are rows here.
@@ -212,7 +222,9 @@ ResultBatch BlockedJoin::gathered() const {
 }
 
 Status BlockedJoin::next_of_steps(ResultBatch* batch) {
-  while (join_) {
+  if (!cut_) cut();
+  while (step_ < steps_.size()) {
+    if (!join_) start_step();
     const Status status = join_->next_batch(batch);
     if (status.code == StatusCode::kEnd) {
       end_step();
@@ -223,9 +235,9 @@ Status BlockedJoin::next_of_steps(ResultBatch* batch) {
   }
   if (!gathers() || delivered_) return {StatusCode::kEnd};
   delivered_ = true;
-  rows_.resize(counts_.size());
+  rows_ = Buffer<std::uint32_t>(host_budget_, counts_.size());
   std::iota(rows_.begin(), rows_.end(), 0u);
-  ids_.resize(counts_.size());
+  ids_ = Buffer<std::int64_t>(host_budget_, counts_.size());
   for (std::size_t row = 0; row < ids_.size(); ++row)
     ids_[row] =
         request_.left.ids != nullptr ? request_.left.ids[row] : static_cast<std::int64_t>(row);
@@ -234,7 +246,7 @@ Status BlockedJoin::next_of_steps(ResultBatch* batch) {
 }
 
 Status BlockedJoin::next_batch(ResultBatch* batch) {
-  if (steps_.empty()) return join_->next_batch(batch);
+  if (!in_blocks_) return join_->next_batch(batch);
   const Status status = next_of_steps(batch);
   if (status.ok()) {
     ++done_.batches;
@@ -243,13 +255,20 @@ Status BlockedJoin::next_batch(ResultBatch* batch) {
   return status;
 }
 
+/// The steps before and what the current one has done.
+JoinStats BlockedJoin::stats_with_step() const {
+  JoinStats sum = done_, step;
+  join_->stats(&step);
+  step.memory_peak += host_budget_.used();
+  add_stats(sum, step);
+  return sum;
+}
+
 void BlockedJoin::stats(JoinStats* stats) const {
-  if (steps_.empty()) return join_->stats(stats);
-  *stats = done_;
-  if (!join_) return;
-  JoinStats current;
-  join_->stats(&current);
-  add_stats(*stats, current);
+  if (in_blocks_)
+    *stats = join_ ? stats_with_step() : done_;
+  else
+    join_->stats(stats);
 }
 
 }  // namespace gpujoin::cuda

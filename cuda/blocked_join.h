@@ -8,16 +8,21 @@
 #include <vector>
 
 #include "cuda/range_join.h"
+#include "engine/buffer.h"
 
 namespace gpujoin::cuda {
+
+/// Thrown where work on the host is given up because of an interrupt; next_batch() begins it anew.
+struct Interrupted {};
 
 /// One side, cut into blocks of rows with consecutive values of the cut column. Values that are not
 /// finite count as infinitely large: such rows match nothing, wherever they are.
 class BlockedSide {
  public:
-  /// Cuts `data` into blocks of at most `block_rows`, in O(rows * log(blocks)) on the host.
+  /// Cuts `data` into blocks of at most `block_rows`, in O(rows * blocks) on the host. Throws
+  /// Interrupted when *interrupt, which may be null, is raised.
   BlockedSide(MemoryBudget& budget, const Dataset& data, std::uint32_t column,
-              std::uint64_t block_rows);
+              std::uint64_t block_rows, const volatile int* interrupt);
 
   std::size_t blocks() const { return ends_.size(); }
   double low(std::size_t block) const { return low_[block]; }
@@ -26,15 +31,17 @@ class BlockedSide {
   /// A copy of a block's rows; `ids` are the dataset's ids, or rows where it has none or `by_row`
   /// asks for them.
   struct Block {
-    std::vector<unsigned char> coordinates;
-    std::vector<std::int64_t> ids;
-    Dataset view;
+    Buffer<unsigned char> coordinates;
+    Buffer<std::int64_t> ids;
+    Dataset view{};
   };
   Block load(std::size_t block, bool by_row) const;
 
  private:
-  const Dataset* data_;
-  std::vector<std::uint32_t> rows_;
+  MemoryBudget& budget_;
+  const Dataset& data_;
+  const volatile int* interrupt_;
+  Buffer<std::uint32_t> rows_;
   std::vector<std::uint64_t> ends_;
   std::vector<double> low_, high_;
 };
@@ -54,18 +61,22 @@ class BlockedJoin {
     bool self;
   };
 
-  void cut(std::uint64_t available_bytes);
+  void cut();
   void list_steps(double reach);
   void start_step();
   Status next_of_steps(ResultBatch* batch);
   void add_counts(const ResultBatch& batch);
   void end_step();
   bool gathers() const;
+  JoinStats stats_with_step() const;
   ResultBatch gathered() const;
 
   JoinRequest request_;
   cudaDeviceProp device_;
   MemoryBudget host_budget_;
+  bool in_blocks_ = false;         ///< or all at once
+  std::uint64_t block_bytes_ = 0;  ///< of device memory for two blocks
+  bool cut_ = false;
   std::unique_ptr<BlockedSide> left_side_, right_side_;
   std::vector<Step> steps_;
   std::size_t step_ = 0;
@@ -74,9 +85,9 @@ class BlockedJoin {
   std::unique_ptr<RangeJoin> join_;  ///< of the current step, or the only one
   JoinStats done_{};                 ///< of the steps before
   std::uint64_t total_ = 0;
-  std::vector<std::uint64_t> counts_;
-  std::vector<std::uint32_t> rows_;
-  std::vector<std::int64_t> ids_;
+  Buffer<std::uint64_t> counts_;
+  Buffer<std::uint32_t> rows_;
+  Buffer<std::int64_t> ids_;
   bool delivered_ = false;
 };
 

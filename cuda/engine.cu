@@ -29,28 +29,18 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-/// After some errors every later call fails as well. Resetting the device is what a process can do
-/// about it.
-bool device_is_usable() {
-  cudaGetLastError();
-  return cudaDeviceSynchronize() == cudaSuccess;
-}
-
 Status status_of(const cuda::CudaError& error) {
-  if (error.code == cudaErrorMemoryAllocation) {
-    cudaGetLastError();
+  cudaGetLastError();
+  if (error.code == cudaErrorMemoryAllocation)
     return make_status(
         StatusCode::kOutOfMemory,
         "Join fewer rows, lower gpujoin.device_memory_limit, or set gpujoin.engine to cpu.",
         "the device is out of memory while %s", error.action);
-  }
-  const char* hint = "The session can go on; set gpujoin.engine to cpu to do without the device.";
-  if (!device_is_usable()) {
-    cuda::PinnedBlock::drop_kept();
-    cudaDeviceReset();
-    if (!device_is_usable())
-      hint = "The session cannot use the device any more: reconnect, or set gpujoin.engine to cpu.";
-  }
+  // After some errors every later call of the process fails as well.
+  const char* const hint =
+      cudaDeviceSynchronize() == cudaSuccess
+          ? "The session can go on; set gpujoin.engine to cpu to do without the device."
+          : "The session cannot use the device any more: reconnect, or set gpujoin.engine to cpu.";
   return make_status(StatusCode::kDeviceFailure, hint, "CUDA failed while %s: %s", error.action,
                      cudaGetErrorString(error.code));
 }
@@ -70,6 +60,8 @@ Status guarded(const Body& body) {
         "the join needs more than its memory limit: at least %llu MB of %llu MB",
         static_cast<unsigned long long>((error.needed_bytes >> 20) + 1),
         static_cast<unsigned long long>(error.limit_bytes >> 20));
+  } catch (const cuda::Interrupted&) {
+    return {StatusCode::kInterrupted};
   } catch (const std::bad_alloc&) {
     return make_status(StatusCode::kOutOfMemory, nullptr, "out of host memory in the CUDA engine");
   }

@@ -70,9 +70,4 @@ PinnedBlock::~PinnedBlock() {
   if (kept_bytes() + bytes_ > kMostKeptBytes || !keep({data_, bytes_})) cudaFreeHost(data_);
 }
 
-void PinnedBlock::drop_kept() {
-  for (const KeptBlock& block : kept_blocks()) cudaFreeHost(block.data);
-  kept_blocks().clear();
-}
-
 }  // namespace gpujoin::cuda

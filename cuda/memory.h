@@ -98,6 +98,13 @@ class DeviceBuffer {
   cudaStream_t stream_ = nullptr;
 };
 
+/// Copies in the order of the stream; `host` is pinned, or the call waits.
+template <class T>
+void copy_to_host(T* host, const T* device, std::size_t count, cudaStream_t stream) {
+  check(cudaMemcpyAsync(host, device, count * sizeof(T), cudaMemcpyDeviceToHost, stream),
+        "copying to the host");
+}
+
 /// Pinned host memory, uninitialised. Pinning costs far more than a batch, so freed blocks are kept
 /// for the session's next join, up to kMostKeptBytes.
 class PinnedBlock {
@@ -122,9 +129,6 @@ class PinnedBlock {
   T* as() const {
     return static_cast<T*>(data_);
   }
-
-  /// Frees the blocks that are kept, for example after the device was reset.
-  static void drop_kept();
 
  private:
   static constexpr std::size_t kMostKeptBytes = std::size_t{512} << 20;

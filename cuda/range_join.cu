@@ -4,9 +4,7 @@
 #include <cstdio>
 #include <cub/cub.cuh>
 #include <numeric>
-#include <utility>
 
-#include "cuda/batch_model.h"
 #include "cuda/range_join.h"
 #include "cuda/tuning.h"
 
@@ -24,23 +22,10 @@ struct Mailbox {
   unsigned stop;
 };
 
-constexpr std::uint32_t kMaxStreams = 16;
-
-double milliseconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-      .count();
-}
-
-template <class T>
-void copy_to_host(T* host, const T* device, std::size_t count, cudaStream_t stream) {
-  check(cudaMemcpyAsync(host, device, count * sizeof(T), cudaMemcpyDeviceToHost, stream),
-        "copying to the host");
-}
-
 /// Ids in index order, on the device and on the host.
-void order_ids(MemoryBudget& device_budget, MemoryBudget& host_budget, const Dataset& data,
-               const DeviceIndex& index, DeviceBuffer<std::int64_t>& ids, PinnedBlock& host_ids,
-               cudaStream_t stream) {
+void order_ids_of(MemoryBudget& device_budget, MemoryBudget& host_budget, const Dataset& data,
+                  const DeviceIndex& index, DeviceBuffer<std::int64_t>& ids, PinnedBlock& host_ids,
+                  cudaStream_t stream) {
   DeviceBuffer<std::int64_t> source;
   if (data.ids != nullptr) {
     source = DeviceBuffer<std::int64_t>(device_budget, data.rows, stream);
@@ -72,8 +57,7 @@ RangeJoin::RangeJoin(const JoinRequest& request, const cudaDeviceProp& device)
       host_budget_(request.memory_limit),
       device_budget_(request.device_memory_limit),
       resident_blocks_(static_cast<unsigned>(device.multiProcessorCount) *
-                       kBlocksPerMultiprocessor),
-      began_(std::chrono::steady_clock::now()) {
+                       kBlocksPerMultiprocessor) {
   stats_.left_rows = request.left.rows;
   stats_.right_rows = request.self_join ? request.left.rows : request.right.rows;
   stats_.threads = 1;
@@ -85,7 +69,7 @@ RangeJoin::RangeJoin(const JoinRequest& request, const cudaDeviceProp& device)
     return;
   }
   threshold_ = make_threshold(request.metric, request.eps);
-  strategy_ = choose_strategy(request);
+  strategy_ = choose_strategy(request, kWalkCosts);
   stats_.strategy = strategy_;
   read();
 }
@@ -111,7 +95,7 @@ RangeJoin::~RangeJoin() {
     cudaMemcpyAsync(flags_.data() + kStop, &mailbox_.as<Mailbox>()->stop, sizeof(unsigned),
                     cudaMemcpyHostToDevice, stop_stream_);
   }
-  for (Slot& slot : slots_) cudaStreamSynchronize(slot.stream);
+  batches_.reset();
   cudaStreamSynchronize(stop_stream_);
   cudaStreamSynchronize(stream_);
 }
@@ -155,19 +139,17 @@ void RangeJoin::build() {
   step_.record(stream_);
 }
 
-/// After kIndex: what all kernels of the walk need.
-void RangeJoin::prepare_walk() {
-  const Mailbox* const mailbox = mailbox_.as<Mailbox>();
-  stats_.index_ms = milliseconds_since(began_);
-  left_.points = mailbox->flags[kLeftPoints];
-  right_.points = mailbox->flags[kRightPoints];
-  if (request_.output != Output::kTotal) {
-    order_ids(device_budget_, host_budget_, request_.left, left_, left_ids_, host_left_ids_,
-              stream_);
-    if (!request_.self_join)
-      order_ids(device_budget_, host_budget_, request_.right, right_, right_ids_, host_right_ids_,
-                stream_);
-  }
+/// After kIndex: names the points in index order.
+void RangeJoin::order_ids() {
+  order_ids_of(device_budget_, host_budget_, request_.left, left_, left_ids_, host_left_ids_,
+               stream_);
+  if (!request_.self_join)
+    order_ids_of(device_budget_, host_budget_, request_.right, right_, right_ids_, host_right_ids_,
+                 stream_);
+}
+
+/// What all kernels of the walk need.
+void RangeJoin::describe_walk() {
   view_.left = view_of(left_, left_ids_);
   view_.right = request_.self_join ? view_.left : view_of(right_, right_ids_);
   view_.pattern = strategy_.access_pattern;
@@ -180,18 +162,26 @@ void RangeJoin::prepare_walk() {
   view_.threshold = threshold_.raw;
   view_.reach = threshold_.reach;
   view_.stop = flags_.data() + kStop;
-  const WorkOrder order = request_.knobs.work_order;
+}
+
+void RangeJoin::choose_kernels() {
   const std::uint32_t forced = std::min(request_.knobs.threads_per_point, 32u);
-  count_kernel_ = {request_.metric,         request_.left.scalar,       request_.left.dims,
-                   forced > 0 ? forced : 1, order == WorkOrder::kQueue, resident_blocks_};
+  count_kernel_ = {request_.metric,
+                   request_.left.scalar,
+                   request_.left.dims,
+                   forced > 0 ? forced : 1,
+                   request_.knobs.work_order == WorkOrder::kQueue,
+                   resident_blocks_};
   fill_kernel_ = count_kernel_;
   if (forced == 0)
     fill_kernel_.threads_per_point =
         threads_for_filling(strategy_, static_cast<double>(left_.rows));
   stats_.threads_per_point =
       wants_pairs() ? fill_kernel_.threads_per_point : count_kernel_.threads_per_point;
-  if (order == WorkOrder::kSorted || order == WorkOrder::kQueue) order_by_workload();
+}
 
+/// Cuts the sequence into slices and makes room for the counts of one.
+void RangeJoin::prepare_counting() {
   slice_points_ = left_.points;
   if (wants_pairs()) {
     const double candidates =
@@ -201,11 +191,12 @@ void RangeJoin::prepare_walk() {
     offsets_ = DeviceBuffer<std::uint64_t>(device_budget_, slice_points_ + std::size_t{1}, stream_);
     host_offsets_ = PinnedBlock(host_budget_, offsets_.bytes());
     host_sequence_ = PinnedBlock(host_budget_, left_.rows * sizeof(std::uint32_t));
+    std::uint32_t* const sequence = host_sequence_.as<std::uint32_t>();
     if (sequence_.size() > 0)
-      copy_to_host(host_sequence_.as<std::uint32_t>(), sequence_.data(), sequence_.size(), stream_);
+      copy_to_host(sequence, sequence_.data(), sequence_.size(), stream_);
     else
-      std::iota(host_sequence_.as<std::uint32_t>(),
-                host_sequence_.as<std::uint32_t>() + left_.points, 0u);
+      std::iota(sequence, sequence + left_.points, 0u);
+    batches_.emplace(request_, device_budget_, host_budget_, fill_kernel_, view_, sequence);
   }
   if (request_.output != Output::kTotal)
     counts_ = DeviceBuffer<std::uint32_t>(device_budget_, slice_points_ + std::size_t{1}, stream_);
@@ -273,16 +264,13 @@ void RangeJoin::finish_slice() {
   const Mailbox* const mailbox = mailbox_.as<Mailbox>();
   stats_.candidates = mailbox->totals[1];
   phase_ = Phase::kStream;
-  if (!wants_pairs()) {
-    entries_ = mailbox->totals[0];
-    if (request_.output == Output::kCountPerRow) collect_counts();
+  if (wants_pairs()) {
+    batches_->start({slice_first_, slice_end_, host_offsets_.as<std::uint64_t>(), offsets_.data(),
+                     slice_end_ == left_.points});
     return;
   }
-  entries_ = host_offsets_.as<std::uint64_t>()[slice_end_ - slice_first_];
-  launched_ = delivered_ = 0;
-  if (entries_ == 0) return;
-  if (slots_.empty()) allocate_slots();
-  for (Slot& slot : slots_) launch(slot);
+  total_ = mailbox->totals[0];
+  if (request_.output == Output::kCountPerRow) collect_counts();
 }
 
 /// Counts of all left points, by position.
@@ -299,94 +287,13 @@ void RangeJoin::collect_counts() {
             0u);
 }
 
-void RangeJoin::allocate_slots() {
-  const Knobs& knobs = request_.knobs;
-  const bool distances = request_.output == Output::kPairsWithDistances;
-  const std::uint32_t pair_bytes = sizeof(std::uint32_t) + (distances ? sizeof(double) : 0);
-  std::uint32_t streams = std::min(knobs.streams > 0 ? knobs.streams : kStreams, kMaxStreams);
-  const BatchModel& model = measured_batch_model();
-  batch_entries_ = knobs.batch_pairs > 0
-                       ? std::min<std::uint64_t>(knobs.batch_pairs, kMostBatchPairs)
-                       : model.best_batch(entries_, streams, pair_bytes);
-  if (slice_end_ == left_.points) batch_entries_ = std::min(batch_entries_, entries_);
-  if (request_.device_memory_limit > 0)
-    batch_entries_ = std::clamp<std::uint64_t>(
-        request_.device_memory_limit / 8 / streams / pair_bytes, 1, batch_entries_);
-  const std::uint64_t batches = (entries_ + batch_entries_ - 1) / batch_entries_;
-  if (slice_end_ == left_.points)
-    streams = static_cast<std::uint32_t>(std::min<std::uint64_t>(streams, batches));
-  stats_.streams = streams;
-  stats_.batch_pairs = batch_entries_;
-  stats_.pin_ms_per_mb = model.pin_ms_per_mb;
-  stats_.batch_ms = model.batch_ms;
-  for (std::uint32_t i = 0; i < streams; ++i) {
-    Slot& slot = slots_.emplace_back();
-    slot.neighbors = DeviceBuffer<std::uint32_t>(device_budget_, batch_entries_, stream_);
-    slot.queue = DeviceBuffer<unsigned>(device_budget_, 1, stream_);
-    slot.host_neighbors = PinnedBlock(host_budget_, batch_entries_ * sizeof(std::uint32_t));
-    if (distances) {
-      slot.distances = DeviceBuffer<double>(device_budget_, batch_entries_, stream_);
-      slot.host_distances = PinnedBlock(host_budget_, batch_entries_ * sizeof(double));
-    }
-  }
-  check(cudaStreamSynchronize(stream_), "allocating batches");
-}
-
-/// Sends the slice's next batch on its way, if there is one: fill on the device, then copy.
-void RangeJoin::launch(Slot& slot) {
-  const std::uint64_t first = launched_ * batch_entries_;
-  if (first >= entries_) return;
-  ++launched_;
-  const std::uint64_t end = std::min(entries_, first + batch_entries_);
-  const std::uint64_t* const offsets = host_offsets_.as<std::uint64_t>();
-  const std::uint64_t* const last = offsets + (slice_end_ - slice_first_);
-  const std::size_t from = std::upper_bound(offsets, last, first) - offsets - 1;
-  const std::size_t to = std::lower_bound(offsets, last, end) - offsets;
-  const Stretch stretch{static_cast<std::uint32_t>(slice_first_ + from),
-                        static_cast<std::uint32_t>(slice_first_ + to), slice_first_,
-                        slot.queue.data()};
-  const FillRange range{offsets_.data(), first, end, slot.neighbors.data(), slot.distances.data()};
-  launch_fill(fill_kernel_, view_, stretch, range, slot.stream);
-  copy_to_host(slot.host_neighbors.as<std::uint32_t>(), slot.neighbors.data(), end - first,
-               slot.stream);
-  if (slot.distances.size() > 0)
-    copy_to_host(slot.host_distances.as<double>(), slot.distances.data(), end - first, slot.stream);
-  slot.arrived.record(slot.stream);
-  slot.first_place = stretch.first;
-  slot.offsets.resize(to - from + 1);
-  for (std::size_t i = 0; i < slot.offsets.size(); ++i)
-    slot.offsets[i] = std::clamp(offsets[from + i], first, end) - first;
-  slot.begins_inside = offsets[from] < first;
-}
-
-ResultBatch RangeJoin::describe(Slot& slot) {
-  ResultBatch batch{};
-  batch.row_count = slot.offsets.size() - 1;
-  batch.rows = host_sequence_.as<std::uint32_t>() + slot.first_place;
-  batch.offsets = slot.offsets.data();
-  batch.neighbors = slot.host_neighbors.as<std::uint32_t>();
-  batch.distances = slot.host_distances.as<double>();
-  batch.mirrored =
-      view_.pattern != AccessPattern::kFull && request_.pairs != PairSelection::kUnordered;
-  batch.pair_count = slot.offsets.back();
-  if (batch.mirrored) {
-    batch.pair_count *= 2;
-    // A point with itself is its first pair and has one order: rows that begin in this batch have
-    // one each.
-    if (request_.pairs == PairSelection::kAll)
-      batch.pair_count -= batch.row_count - (slot.begins_inside ? 1 : 0);
-  }
-  return batch;
-}
-
 /// The result of kTotal; or the counts of the next rows, which are empty at the end.
 ResultBatch RangeJoin::describe_counts() {
   ResultBatch batch{};
   if (request_.output == Output::kTotal) {
-    const bool half =
-        view_.pattern != AccessPattern::kFull && request_.pairs != PairSelection::kUnordered;
     const std::uint64_t with_themselves = request_.pairs == PairSelection::kAll ? left_.points : 0;
-    batch.pair_count = half && entries_ > 0 ? 2 * entries_ - with_themselves : entries_;
+    batch.pair_count =
+        is_mirrored(view_.pattern, request_.pairs) ? 2 * total_ - with_themselves : total_;
     return batch;
   }
   const std::uint64_t most =
@@ -401,10 +308,10 @@ ResultBatch RangeJoin::describe_counts() {
 
 /// Waits some milliseconds for the device. False: not done yet, or an interrupt came up.
 bool RangeJoin::wait(const Event& event) const {
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   for (unsigned looks = 0;; ++looks) {
     if (event.done()) return true;
-    if (milliseconds_since(begin) > 5) return false;
+    if (watch.milliseconds() > 5) return false;
     if (looks < 200) continue;  // a few ten microseconds: most batches come that fast
     const timespec pause{0, 20000};
     nanosleep(&pause, nullptr);
@@ -420,7 +327,15 @@ bool RangeJoin::next_phase() {
       phase_ = Phase::kIndex;
       break;
     case Phase::kIndex:
-      prepare_walk();
+      stats_.index_ms = since_open_.milliseconds();
+      left_.points = mailbox_.as<Mailbox>()->flags[kLeftPoints];
+      right_.points = mailbox_.as<Mailbox>()->flags[kRightPoints];
+      if (request_.output != Output::kTotal) order_ids();
+      describe_walk();
+      choose_kernels();
+      if (request_.knobs.work_order == WorkOrder::kSorted || count_kernel_.queue)
+        order_by_workload();
+      prepare_counting();
       count_slice();
       break;
     default:
@@ -430,44 +345,43 @@ bool RangeJoin::next_phase() {
 }
 
 /// Phase kStream: true when *batch is set, or when another phase has begun.
-bool RangeJoin::next_slot(ResultBatch* batch) {
-  if (!wants_pairs()) {
-    const bool counted = request_.output == Output::kCountPerRow;
-    if (counted && delivered_ == row_counts_.size()) {
-      phase_ = Phase::kEnd;
-      return true;
-    }
-    *batch = describe_counts();
-    if (!counted) phase_ = Phase::kEnd;
-    ready_ = true;
+bool RangeJoin::next_result(ResultBatch* batch) {
+  if (wants_pairs()) return next_pairs(batch);
+  const bool counted = request_.output == Output::kCountPerRow;
+  if (counted && delivered_ == row_counts_.size()) {
+    phase_ = Phase::kEnd;
     return true;
   }
-  if (delivered_ == launched_) {
+  *batch = describe_counts();
+  if (!counted) phase_ = Phase::kEnd;
+  ready_ = true;
+  return true;
+}
+
+bool RangeJoin::next_pairs(ResultBatch* batch) {
+  if (!batches_ || batches_->finished()) {
     if (slice_end_ < left_.points)
       count_slice();
     else
       phase_ = Phase::kEnd;
     return true;
   }
-  Slot& slot = slots_[delivered_ % slots_.size()];
-  if (!wait(slot.arrived)) return false;
-  ++delivered_;
-  current_ = &slot;
-  *batch = describe(slot);
+  if (!wait(batches_->next_arrival())) return false;
+  *batch = batches_->deliver();
   ready_ = true;
   return true;
 }
 
 Status RangeJoin::next_batch(ResultBatch* batch) {
-  const auto begin = std::chrono::steady_clock::now();
-  if (current_ != nullptr) launch(*std::exchange(current_, nullptr));
+  const Stopwatch watch;
+  if (batches_) batches_->recycle();
   ready_ = false;
   while (!ready_ && phase_ != Phase::kEnd) {
-    const bool moved = phase_ == Phase::kStream ? next_slot(batch) : next_phase();
+    const bool moved = phase_ == Phase::kStream ? next_result(batch) : next_phase();
     if (!moved && request_.interrupt != nullptr && *request_.interrupt != 0)
       return {StatusCode::kInterrupted};
   }
-  spent_ms_ += milliseconds_since(begin);
+  spent_ms_ += watch.milliseconds();
   if (!ready_) return {StatusCode::kEnd};
   batch->left_ids = host_left_ids_.as<std::int64_t>();
   batch->right_ids = request_.self_join ? batch->left_ids : host_right_ids_.as<std::int64_t>();
@@ -478,6 +392,7 @@ Status RangeJoin::next_batch(ResultBatch* batch) {
 
 void RangeJoin::stats(JoinStats* stats) const {
   *stats = stats_;
+  if (batches_) batches_->describe(stats);
   stats->join_ms = std::max(0.0, spent_ms_ - stats_.index_ms);
   stats->memory_peak = host_budget_.peak();
   stats->device_memory_peak = device_budget_.peak();

@@ -3,17 +3,18 @@
 // their way.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
-#include <deque>
+#include <optional>
 #include <vector>
 
 #include "core/threshold.h"
 #include "cuda/grid_index.h"
 #include "cuda/memory.h"
+#include "cuda/pair_batches.h"
 #include "cuda/range_kernels.h"
 #include "engine/result.h"
 #include "engine/status.h"
+#include "engine/stopwatch.h"
 
 namespace gpujoin::cuda {
 
@@ -32,35 +33,22 @@ class RangeJoin {
  private:
   enum class Phase { kExtents, kIndex, kCount, kStream, kEnd };
 
-  /// A batch on its way: filled on the device, copied to the host, read by the caller.
-  struct Slot {
-    Stream stream;
-    Event arrived;
-    DeviceBuffer<std::uint32_t> neighbors;
-    DeviceBuffer<double> distances;
-    DeviceBuffer<unsigned> queue;
-    PinnedBlock host_neighbors;
-    PinnedBlock host_distances;
-    std::vector<std::uint64_t> offsets;
-    std::uint32_t first_place = 0;  ///< of the sequence, in this batch
-    bool begins_inside = false;     ///< its first row began in the batch before
-  };
-
   void answer_without_pairs();
   void read();
   void build();
-  void prepare_walk();
+  void order_ids();
+  void describe_walk();
+  void choose_kernels();
+  void order_by_workload();
+  void prepare_counting();
   void count_slice();
   void finish_slice();
-  void allocate_slots();
   void collect_counts();
-  void launch(Slot& slot);
-  ResultBatch describe(Slot& slot);
   ResultBatch describe_counts();
-  bool next_slot(ResultBatch* batch);
   bool next_phase();
+  bool next_result(ResultBatch* batch);
+  bool next_pairs(ResultBatch* batch);
   bool wait(const Event& event) const;
-  void order_by_workload();
   bool wants_pairs() const;
 
   JoinRequest request_;
@@ -96,17 +84,14 @@ class RangeJoin {
   std::uint32_t slice_points_ = 0;
   std::uint32_t slice_first_ = 0;
   std::uint32_t slice_end_ = 0;
-  std::uint64_t batch_entries_ = 0;
-  std::uint64_t entries_ = 0;    ///< of the current slice
-  std::uint64_t launched_ = 0;   ///< batches of it
-  std::uint64_t delivered_ = 0;  ///< batches of it; or rows, where counts are wanted
-  std::deque<Slot> slots_;
-  Slot* current_ = nullptr;  ///< the one the caller reads
-  bool ready_ = false;       ///< next_batch has something to hand over
+  std::uint64_t total_ = 0;      ///< entries found, where only their number is wanted
+  std::uint64_t delivered_ = 0;  ///< rows, where counts are wanted
+  std::optional<PairBatches> batches_;
+  bool ready_ = false;  ///< next_batch has something to hand over
 
   JoinStats stats_{};
   double spent_ms_ = 0;  ///< inside next_batch
-  std::chrono::steady_clock::time_point began_;
+  Stopwatch since_open_;
 };
 
 }  // namespace gpujoin::cuda

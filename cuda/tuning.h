@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "engine/strategy.h"
+
 namespace gpujoin::cuda {
 
 inline constexpr unsigned kBlockThreads = 256;
@@ -18,10 +20,15 @@ inline constexpr std::uint32_t kSortValueBits = 24;
 /// batch leaves much of the device idle where few points have many neighbours.
 inline constexpr std::uint64_t kFewestBatchPairs = 1 << 22;
 inline constexpr std::uint64_t kMostBatchPairs = 1 << 24;
-inline constexpr std::uint32_t kStreams = 3;  ///< batches in flight
+inline constexpr std::uint32_t kStreams = 3;  ///< batches in flight, unless a knob says more
+inline constexpr std::uint32_t kMostStreams = 16;
 
 /// Candidates that are counted before their pairs are delivered: what LIMIT may waste.
 inline constexpr double kCandidatesPerSlice = 2e10;
+
+/// Of the whole device, fitted to an H200: a window is a binary search of its own for each point,
+/// which is worth some tens of candidates.
+inline constexpr WalkCosts kWalkCosts{0.08, 0, 0, 0.0005, 0.00025};
 
 /// Candidates of a point in one neighbouring cell from which on eight threads write its pairs
 /// together.

@@ -46,10 +46,18 @@ RESET gpujoin.cpu_threads;
 RESET gpujoin.index;
 
 -- A device that is not there: the CPU serves and the reason is told, unless the device is asked for by name.
+-- A small join would not have been worth one.
 SET gpujoin.device = 1023;
 SET gpujoin.engine = 'auto';
 SELECT count(*) FROM gpu_selfjoin('points', 1);
 SELECT engine, fallback IS NOT NULL AS reason FROM gpu_last_join();
+CREATE TABLE many AS SELECT i AS id, ARRAY[i, -i]::float8[] AS v FROM generate_series(1, 45000) i;
+SET gpujoin.index = 'none';
+SET gpujoin.cpu_threads = 1;
+SELECT count(*) FROM gpu_selfjoin('many', 1, 'id');
+SELECT engine, fallback IS NOT NULL AS reason FROM gpu_last_join();
+RESET gpujoin.index;
+RESET gpujoin.cpu_threads;
 SET gpujoin.engine = 'cuda';
 DO $$ BEGIN
   PERFORM FROM gpu_selfjoin('points', 1);

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "cpu/memory.h"
+#include "engine/buffer.h"
 #include "engine/request.h"
 
 namespace gpujoin::cpu {

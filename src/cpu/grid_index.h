@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/sort_code.h"
-#include "cpu/memory.h"
 #include "cpu/scan.h"
 #include "cpu/worker_pool.h"
+#include "engine/buffer.h"
 #include "engine/dataset.h"
 #include "engine/strategy.h"
 

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cpu/memory.h"
 #include "cpu/worker_pool.h"
+#include "engine/buffer.h"
 
 namespace gpujoin::cpu {
 

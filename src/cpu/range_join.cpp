@@ -1,13 +1,13 @@
 #include "cpu/range_join.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <deque>
 #include <new>
 #include <utility>
 
 #include "core/threshold.h"
+#include "engine/stopwatch.h"
 
 namespace gpujoin::cpu {
 namespace {
@@ -36,11 +36,6 @@ unsigned useful_threads(const JoinRequest& request) {
 }
 
 unsigned buffer_count(unsigned workers) { return 2 * workers + 1; }
-
-double milliseconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-      .count();
-}
 
 Status status_of(const std::exception_ptr& error) {
   try {
@@ -92,7 +87,7 @@ void RangeJoin::run() {
 
 /// Chooses how to join and builds the indexes.
 JoinPlan RangeJoin::prepare(IndexLayout& layout) {
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   const Dataset& left = request_.left;
   const Dataset* const right =
       request_.self_join || request_.right.rows == 0 ? nullptr : &request_.right;
@@ -119,7 +114,7 @@ JoinPlan RangeJoin::prepare(IndexLayout& layout) {
 
   const std::lock_guard lock(stats_mutex_);
   stats_.strategy = plan.strategy;
-  stats_.index_ms = milliseconds_since(begin);
+  stats_.index_ms = watch.milliseconds();
   return plan;
 }
 

@@ -8,9 +8,9 @@
 
 #include "cpu/batch_queue.h"
 #include "cpu/grid_index.h"
-#include "cpu/memory.h"
 #include "cpu/walker.h"
 #include "cpu/worker_pool.h"
+#include "engine/buffer.h"
 #include "engine/result.h"
 #include "engine/status.h"
 

@@ -13,6 +13,7 @@
 #include "cpu/grid_index.h"
 #include "cpu/scan.h"
 #include "cpu/worker_pool.h"
+#include "engine/result.h"
 
 namespace gpujoin::cpu {
 
@@ -33,8 +34,7 @@ struct JoinPlan {
   bool self_join() const { return left == right; }
   /// Half a walk meets each unordered pair of points once; see core/cell_walk.h.
   bool half() const { return strategy.access_pattern != AccessPattern::kFull; }
-  /// Each entry found by half a walk stands for both orders, unless one is all that is wanted.
-  bool mirrored() const { return half() && pairs != PairSelection::kUnordered; }
+  bool mirrored() const { return is_mirrored(strategy.access_pattern, pairs); }
 };
 
 /// What all walkers of a join did so far.

@@ -28,6 +28,7 @@ class MemoryBudget {
   }
   void give_back(std::uint64_t bytes) { used_.fetch_sub(bytes); }
   std::uint64_t peak() const { return peak_.load(); }
+  std::uint64_t used() const { return used_.load(); }
 
  private:
   std::uint64_t limit_;

@@ -31,6 +31,12 @@ struct ResultBatch {
       mirrored;  ///< each entry (p, q), p != q, also stands for (q, p): half walks list a pair once
 };
 
+/// ResultBatch::mirrored, which is the same for all batches of a join: half a walk lists each pair
+/// once, for both orders unless one is all that is wanted.
+inline bool is_mirrored(AccessPattern pattern, PairSelection pairs) {
+  return pattern != AccessPattern::kFull && pairs != PairSelection::kUnordered;
+}
+
 /// What a join has done so far. Complete after kEnd.
 struct JoinStats {
   Strategy strategy;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <new>
 #include <vector>
 
 #include "core/threshold.h"
@@ -10,14 +11,6 @@
 
 namespace gpujoin {
 namespace {
-
-// Nanoseconds on one core of a current server processor; only their ratios matter, and only for the
-// choice.
-constexpr double kWindowCost = 8;   // one point's window in one neighbouring cell
-constexpr double kLookupCost = 12;  // finding one neighbouring cell
-constexpr double kCandidateCost =
-    0.25;  // one candidate's share of a vector, besides its dimensions
-constexpr double kDimensionCost = 0.12;  // one dimension of one candidate
 
 // Of many columns only those that vary most are looked at as index columns.
 constexpr std::size_t kMaxConsideredColumns = 16;
@@ -116,17 +109,23 @@ struct GridEstimate {
   double cost_per_point;
 };
 
-GridEstimate estimate_grid(double right_rows, std::uint32_t dims, std::uint32_t grid_dims,
-                           double adjacent, double same_cell, double candidates, double all_pairs) {
+GridEstimate estimate_grid(const WalkCosts& costs, double right_rows, std::uint32_t dims,
+                           std::uint32_t grid_dims, double adjacent, double same_cell,
+                           double candidates, double all_pairs) {
   const double neighbors = std::pow(3.0, grid_dims);
   const double cell_points = 1 + right_rows * same_cell / all_pairs;
   const double nonempty = std::min(neighbors, 1 + right_rows * adjacent / all_pairs / cell_points);
   const double candidates_per_point = right_rows * candidates / all_pairs;
   const double lookups = grid_dims == 0 ? 0 : neighbors / cell_points;
   const double distance_cost =
-      kCandidateCost + kDimensionCost * std::min<double>(dims, 4 * kMaxDirectDimensions);
-  return {candidates_per_point,
-          nonempty * kWindowCost + lookups * kLookupCost + candidates_per_point * distance_cost};
+      costs.candidate + costs.dimension * std::min<double>(dims, 4 * kMaxDirectDimensions);
+  return {candidates_per_point, neighbors * costs.neighbor + nonempty * costs.window +
+                                    lookups * costs.lookup + candidates_per_point * distance_cost};
+}
+
+double walk_ms(const Strategy& strategy, double left_rows, const GridEstimate& estimate) {
+  const double share = strategy.access_pattern == AccessPattern::kFull ? 1 : 0.5;
+  return share * left_rows * estimate.cost_per_point / 1e6;
 }
 
 AccessPattern choose_pattern(const JoinRequest& request) {
@@ -141,7 +140,7 @@ AccessPattern choose_pattern(const JoinRequest& request) {
 
 }  // namespace
 
-Strategy choose_strategy(const JoinRequest& request) {
+Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
   const Knobs& knobs = request.knobs;
   const std::uint32_t dims = request.left.dims;
   Strategy strategy{};
@@ -164,6 +163,9 @@ Strategy choose_strategy(const JoinRequest& request) {
   if (knobs.index == IndexMethod::kNone) {
     strategy.index = IndexMethod::kNone;
     strategy.estimated_candidates = left_rows * right_rows;
+    strategy.estimated_ms = walk_ms(
+        strategy, left_rows,
+        estimate_grid(costs, right_rows, dims, 0, all_pairs, all_pairs, all_pairs, all_pairs));
     std::snprintf(strategy.reason, sizeof strategy.reason, "brute force, as gpujoin.index asks");
     return strategy;
   }
@@ -188,7 +190,7 @@ Strategy choose_strategy(const JoinRequest& request) {
   Strategy grid = strategy;  // grows by one dimension a step; the cheapest step is kept
   for (std::uint32_t k = 0;; ++k) {
     const GridEstimate estimate = estimate_grid(
-        right_rows, dims, k, static_cast<double>(adjacent.size()),
+        costs, right_rows, dims, k, static_cast<double>(adjacent.size()),
         static_cast<double>(same_cell.size()), static_cast<double>(candidates.size()), all_pairs);
     const bool forced = forced_dims > 0 && k == forced_dims;
     if (k == 0 || forced || (forced_dims == 0 && estimate.cost_per_point < best.cost_per_point)) {
@@ -206,6 +208,7 @@ Strategy choose_strategy(const JoinRequest& request) {
   }
 
   strategy.estimated_candidates = left_rows * best.candidates_per_point;
+  strategy.estimated_ms = walk_ms(strategy, left_rows, best);
   const bool useless = knobs.index == IndexMethod::kAuto && strategy.grid_dims == 0 &&
                        best.candidates_per_point > 0.9 * right_rows;
   strategy.index = useless ? IndexMethod::kNone : IndexMethod::kGrid;
@@ -219,6 +222,20 @@ Strategy choose_strategy(const JoinRequest& request) {
                   best.candidates_per_point, right_rows);
   }
   return strategy;
+}
+
+double estimate_core_ms(const JoinRequest& request) {
+  constexpr double kIndexMsPerRow = 130e-6;
+  const std::uint64_t right_rows = request.self_join ? 0 : request.right.rows;
+  if (!check_request(request).ok() || request.left.rows == 0 ||
+      (!request.self_join && right_rows == 0))
+    return 0;
+  const double index_ms = kIndexMsPerRow * static_cast<double>(request.left.rows + right_rows);
+  try {
+    return index_ms + choose_strategy(request).estimated_ms;
+  } catch (const std::bad_alloc&) {
+    return index_ms;
+  }
 }
 
 const char* to_string(IndexMethod method) {

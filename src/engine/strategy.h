@@ -26,12 +26,29 @@ struct Strategy {
   bool short_circuit;           ///< stop a sum once it exceeds the threshold
   double estimated_candidates;  ///< ordered pairs whose distance will be computed
   double estimated_pairs;       ///< ordered pairs within eps
+  double estimated_ms;          ///< walking the index, by the WalkCosts
   char reason[160];
 };
 
+/// What the parts of a walk cost an engine, in nanoseconds.
+struct WalkCosts {
+  double neighbor;   ///< of a point, each of the 3^k cells around it, empty or not
+  double window;     ///< of a point, its window in a neighbouring cell that holds points
+  double lookup;     ///< of a cell, finding one of its neighbours
+  double candidate;  ///< besides its dimensions
+  double dimension;  ///< of a candidate
+};
+
+/// Measured on one core of a current server processor, a vector of candidates at a time.
+inline constexpr WalkCosts kCoreWalkCosts{0, 8, 12, 0.25, 0.12};
+
 /// Chooses from a sample of the data. Knobs that are set are followed as far as the data has the
 /// dimensions. Deterministic for the same request. Throws std::bad_alloc.
-Strategy choose_strategy(const JoinRequest& request);
+Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs = kCoreWalkCosts);
+
+/// About how long one core takes to build the index and walk it, in milliseconds; 0 for a request
+/// that check_request() refuses. Throws nothing.
+double estimate_core_ms(const JoinRequest& request);
 
 const char* to_string(IndexMethod method);
 const char* to_string(AccessPattern pattern);

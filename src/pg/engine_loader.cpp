@@ -61,11 +61,24 @@ const EngineTable* get_cuda() {
   return cuda_engine;
 }
 
+/// Whether `auto` prefers a device. The first join on it starts the driver, which takes as long as
+/// many a join on the CPU: a session does so once its joins on the CPU come to as much.
+bool is_worth_a_device(const JoinRequest& request) {
+  constexpr double kStartMs = 350;  // measured on an H200: 345
+  constexpr double kJoinMs = 2;     // what the smallest join takes on a running device
+  static double spent_ms = 0;
+  const double ms = estimate_core_ms(request) / request.threads;
+  if (cuda_engine != nullptr) return ms > kJoinMs;
+  spent_ms += ms;
+  return spent_ms > kStartMs;
+}
+
 }  // namespace
 
-EngineChoice choose_engine() {
+EngineChoice choose_engine(const JoinRequest& request) {
   EngineChoice choice = {cpu_engine(), ""};
   if (engine_preference() == EnginePreference::kCpu) return choice;
+  if (engine_preference() == EnginePreference::kAuto && !is_worth_a_device(request)) return choice;
   if (const EngineTable* const cuda = get_cuda()) {
     choice.engine = cuda;
   } else if (engine_preference() == EnginePreference::kCuda) {

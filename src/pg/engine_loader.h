@@ -6,14 +6,16 @@
 
 namespace gpujoin {
 
-/// The engine that a join runs on, and, when it is not the one that `auto` prefers, why.
+/// The engine that a join runs on, and, when a device would have been worth it but there is none,
+/// why.
 struct EngineChoice {
   const EngineTable* engine;
   char fallback[sizeof(Status::message)];  ///< "" when nothing was given up
 };
 
-/// Follows gpujoin.engine. Raises an error when the engine asked for cannot be used.
-EngineChoice choose_engine();
+/// Follows gpujoin.engine; under `auto` a device serves joins that are large enough to repay it.
+/// Raises an error when the engine asked for cannot be used.
+EngineChoice choose_engine(const JoinRequest& request);
 
 inline constexpr int kEngineCount = 2;
 

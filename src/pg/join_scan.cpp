@@ -136,7 +136,7 @@ void start_engine(JoinScan* scan) {
   scan->report.complete = false;
   scan->report.stats = {};
   if (arguments.no_rows) return;
-  const EngineChoice choice = choose_engine();
+  const EngineChoice choice = choose_engine(make_request(scan));
   Status status = open_engine(scan, choice.engine, choice.fallback);
   if (!status.ok()) status = fall_back(scan, status);
   if (!status.ok()) raise_status(status);

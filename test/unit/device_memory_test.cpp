@@ -27,6 +27,33 @@ TEST_P(DeviceMemory, joins_in_blocks_match_brute_force) {
   }
 }
 
+TEST_P(DeviceMemory, blocks_of_sides_far_apart_never_meet) {
+  constexpr double eps = 3;
+  Random random(404);
+  std::vector<double> values = make_values(Shape::kUniform, random, 1500, 2);
+  const Points left(2, values);
+  for (double& value : values) value += 1e6;
+  const Points right(2, values);
+  JoinRequest request = make_request(left, &right, Metric::kL2, eps);
+  request.device_memory_limit = 2 * kMegabyte + kMegabyte / 8;
+  EXPECT_TRUE(every_output_matches(engine(), request, Oracle(left, &right, Metric::kL2, eps)));
+}
+
+TEST_P(DeviceMemory, a_join_in_blocks_can_be_interrupted_and_goes_on) {
+  constexpr double eps = 3;
+  Random random(405);
+  const Points points(2, make_values(Shape::kUniform, random, 1500, 2));
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, eps);
+  request.device_memory_limit = 2 * kMegabyte + kMegabyte / 8;
+  volatile int interrupt = 1;
+  request.interrupt = &interrupt;
+  const RunResult result = run_join(engine(), request, &interrupt);
+  EXPECT_TRUE(matches_oracle(result, request, Oracle(points, nullptr, Metric::kL2, eps)));
+  if (is_device(engine())) {
+    EXPECT_EQ(result.interruptions, 1u);
+  }
+}
+
 TEST_P(DeviceMemory, every_limit_is_kept_or_refused) {
   Random random(402);
   const Points points(3, make_values(Shape::kUniform, random, 600, 3));

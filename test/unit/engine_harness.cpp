@@ -32,6 +32,13 @@ const char* name_of(Output output) {
   }
 }
 
+const char* name_of(WorkOrder order) {
+  return order == WorkOrder::kAuto     ? "auto"
+         : order == WorkOrder::kNone   ? "none"
+         : order == WorkOrder::kSorted ? "sorted"
+                                       : "queue";
+}
+
 const char* name_of(Switch value) {
   return value == Switch::kAuto ? "auto" : value == Switch::kOn ? "on" : "off";
 }
@@ -245,7 +252,9 @@ std::string describe(const JoinRequest& request) {
        << ", reorder " << name_of(knobs.reorder_dimensions) << ", sort "
        << name_of(knobs.sort_unindexed) << ", short circuit " << name_of(knobs.short_circuit)
        << ", pattern " << to_string(knobs.access_pattern) << ", cell order "
-       << to_string(knobs.cell_order) << ", batch pairs " << knobs.batch_pairs;
+       << to_string(knobs.cell_order) << ", work order " << name_of(knobs.work_order)
+       << ", threads per point " << knobs.threads_per_point << ", streams " << knobs.streams
+       << ", batch pairs " << knobs.batch_pairs;
   return text.str();
 }
 

@@ -21,6 +21,9 @@ const std::vector<AccessPattern> kPatterns = {AccessPattern::kAuto, AccessPatter
                                               AccessPattern::kLinearId, AccessPattern::kUnicomp};
 const std::vector<CellOrder> kOrders = {CellOrder::kAuto, CellOrder::kLinear, CellOrder::kZOrder,
                                         CellOrder::kHilbert};
+const std::vector<WorkOrder> kWorkOrders = {WorkOrder::kAuto, WorkOrder::kNone, WorkOrder::kSorted,
+                                            WorkOrder::kQueue};
+const std::vector<std::uint32_t> kThreadsPerPoint = {0, 1, 2, 8, 16, 32};
 const std::vector<std::uint64_t> kBatchPairs = {0, 1, 7, 1000};
 const std::vector<Output> kOutputs = {Output::kPairs, Output::kPairsWithDistances,
                                       Output::kCountPerRow, Output::kTotal};
@@ -36,6 +39,9 @@ Knobs random_knobs(Random& random) {
   knobs.short_circuit = random.pick(kSwitches);
   knobs.access_pattern = random.pick(kPatterns);
   knobs.cell_order = random.pick(kOrders);
+  knobs.work_order = random.pick(kWorkOrders);
+  knobs.threads_per_point = random.pick(kThreadsPerPoint);
+  knobs.streams = static_cast<std::uint32_t>(random.index(5));
   knobs.batch_pairs = random.pick(kBatchPairs);
   return knobs;
 }
@@ -161,6 +167,8 @@ TEST_P(RangeJoinProperty, every_combination_of_knobs_is_brute_force) {
               knobs.access_pattern = pattern;
               for (const CellOrder order : {kOrders[1], kOrders[2], kOrders[3]}) {
                 knobs.cell_order = order;
+                knobs.work_order = random.pick(kWorkOrders);
+                knobs.threads_per_point = random.pick(kThreadsPerPoint);
                 request.pairs = random.pick(kSelections);
                 request.output = random.pick(kOutputs);
                 ASSERT_TRUE(matches_oracle(run_join(engine(), request), request, oracle))

@@ -1,5 +1,4 @@
-// Host memory of the CPU engine: every large array is a Buffer, counted against the request's
-// limit.
+// Host memory of engines: every large array is a Buffer, counted against the request's limit.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +8,7 @@
 
 #include "engine/memory_budget.h"
 
-namespace gpujoin::cpu {
+namespace gpujoin {
 
 /// An uninitialised array of trivial elements, aligned to cache lines. Throws MemoryLimitExceeded
 /// or std::bad_alloc.
@@ -64,4 +63,4 @@ class Buffer {
   std::size_t size_ = 0;
 };
 
-}  // namespace gpujoin::cpu
+}  // namespace gpujoin

@@ -1,0 +1,119 @@
+#include <algorithm>
+#include <utility>
+
+#include "cuda/batch_model.h"
+#include "cuda/pair_batches.h"
+#include "cuda/tuning.h"
+
+namespace gpujoin::cuda {
+
+PairBatches::PairBatches(const JoinRequest& request, MemoryBudget& device_budget,
+                         MemoryBudget& host_budget, const KernelChoice& kernel,
+                         const JoinView& view, const std::uint32_t* sequence)
+    : request_(request),
+      device_budget_(device_budget),
+      host_budget_(host_budget),
+      kernel_(kernel),
+      view_(view),
+      sequence_(sequence),
+      mirrored_(is_mirrored(view.pattern, request.pairs)) {}
+
+PairBatches::~PairBatches() {
+  for (Slot& slot : slots_) cudaStreamSynchronize(slot.stream);
+}
+
+void PairBatches::allocate_slots() {
+  const Knobs& knobs = request_.knobs;
+  const bool distances = request_.output == Output::kPairsWithDistances;
+  const std::uint32_t pair_bytes = sizeof(std::uint32_t) + (distances ? sizeof(double) : 0);
+  const std::uint64_t entries = slice_.entries();
+  std::uint64_t streams = std::min(knobs.streams > 0 ? knobs.streams : kStreams, kMostStreams);
+  batch_entries_ = knobs.batch_pairs > 0
+                       ? std::min<std::uint64_t>(knobs.batch_pairs, kMostBatchPairs)
+                       : measured_batch_model().best_batch(entries, streams, pair_bytes);
+  if (slice_.last) batch_entries_ = std::min(batch_entries_, entries);
+  if (request_.device_memory_limit > 0)
+    batch_entries_ = std::clamp<std::uint64_t>(
+        request_.device_memory_limit / 8 / streams / pair_bytes, 1, batch_entries_);
+  if (slice_.last) streams = std::min(streams, (entries + batch_entries_ - 1) / batch_entries_);
+  for (std::uint64_t i = 0; i < streams; ++i) {
+    Slot& slot = slots_.emplace_back();
+    slot.neighbors = DeviceBuffer<std::uint32_t>(device_budget_, batch_entries_, slot.stream);
+    slot.queue = DeviceBuffer<unsigned>(device_budget_, 1, slot.stream);
+    slot.host_neighbors = PinnedBlock(host_budget_, batch_entries_ * sizeof(std::uint32_t));
+    if (distances) {
+      slot.distances = DeviceBuffer<double>(device_budget_, batch_entries_, slot.stream);
+      slot.host_distances = PinnedBlock(host_budget_, batch_entries_ * sizeof(double));
+    }
+  }
+}
+
+void PairBatches::start(const CountedSlice& slice) {
+  slice_ = slice;
+  launched_ = delivered_ = 0;
+  if (slice.entries() == 0) return;
+  if (slots_.empty()) allocate_slots();
+  for (Slot& slot : slots_) launch(slot);
+}
+
+/// Sends the slice's next batch on its way, if there is one: fill on the device, then copy.
+void PairBatches::launch(Slot& slot) {
+  const std::uint64_t first = launched_ * batch_entries_;
+  if (first >= slice_.entries()) return;
+  ++launched_;
+  const std::uint64_t end = std::min(slice_.entries(), first + batch_entries_);
+  const std::uint64_t* const last = slice_.offsets + (slice_.end - slice_.first);
+  const std::size_t from = std::upper_bound(slice_.offsets, last, first) - slice_.offsets - 1;
+  const std::size_t to = std::lower_bound(slice_.offsets, last, end) - slice_.offsets;
+  const Stretch stretch{static_cast<std::uint32_t>(slice_.first + from),
+                        static_cast<std::uint32_t>(slice_.first + to), slice_.first,
+                        slot.queue.data()};
+  launch_fill(kernel_, view_, stretch,
+              {slice_.device_offsets, first, end, slot.neighbors.data(), slot.distances.data()},
+              slot.stream);
+  copy_to_host(slot.host_neighbors.as<std::uint32_t>(), slot.neighbors.data(), end - first,
+               slot.stream);
+  if (slot.distances.size() > 0)
+    copy_to_host(slot.host_distances.as<double>(), slot.distances.data(), end - first, slot.stream);
+  slot.arrived.record(slot.stream);
+  slot.first_place = stretch.first;
+  slot.offsets.resize(to - from + 1);
+  for (std::size_t i = 0; i < slot.offsets.size(); ++i)
+    slot.offsets[i] = std::clamp(slice_.offsets[from + i], first, end) - first;
+  slot.begins_inside = slice_.offsets[from] < first;
+}
+
+ResultBatch PairBatches::deliver() {
+  Slot& slot = slots_[delivered_++ % slots_.size()];
+  lent_ = &slot;
+  ResultBatch batch{};
+  batch.row_count = slot.offsets.size() - 1;
+  batch.rows = sequence_ + slot.first_place;
+  batch.offsets = slot.offsets.data();
+  batch.neighbors = slot.host_neighbors.as<std::uint32_t>();
+  batch.distances = slot.host_distances.as<double>();
+  batch.mirrored = mirrored_;
+  batch.pair_count = slot.offsets.back();
+  if (mirrored_) {
+    batch.pair_count *= 2;
+    // A point with itself is its first pair and has one order: rows that begin in this batch have
+    // one each.
+    if (request_.pairs == PairSelection::kAll)
+      batch.pair_count -= batch.row_count - (slot.begins_inside ? 1 : 0);
+  }
+  return batch;
+}
+
+void PairBatches::recycle() {
+  if (lent_ != nullptr) launch(*std::exchange(lent_, nullptr));
+}
+
+void PairBatches::describe(JoinStats* stats) const {
+  stats->streams = static_cast<std::uint32_t>(slots_.size());
+  stats->batch_pairs = batch_entries_;
+  if (slots_.empty()) return;
+  stats->pin_ms_per_mb = measured_batch_model().pin_ms_per_mb;
+  stats->batch_ms = measured_batch_model().batch_ms;
+}
+
+}  // namespace gpujoin::cuda

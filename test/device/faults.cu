@@ -1,0 +1,80 @@
+// Makes calls of the CUDA runtime fail. Linked, with --wrap for each of them, into a CUDA engine of
+// its own, build/cuda/gpujoin_cuda_faults.so, which exports what stands at the end.
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace {
+
+std::int64_t until_failure = -1;
+bool has_failed = false;
+std::int64_t live = 0;
+
+bool fails_now() {
+  if (until_failure < 0 || until_failure-- > 0) return false;
+  has_failed = true;
+  return true;
+}
+
+cudaError_t count_made(cudaError_t code) {
+  if (code == cudaSuccess) ++live;
+  return code;
+}
+
+cudaError_t count_gone(cudaError_t code) {
+  if (code == cudaSuccess) --live;
+  return code;
+}
+
+__global__ void fault_kernel() { asm("trap;"); }
+
+}  // namespace
+
+#define GPUJOIN_WRAP(name, parameters, arguments, error, count)  \
+  extern "C" cudaError_t __real_##name parameters;               \
+  extern "C" cudaError_t __wrap_##name parameters {              \
+    return fails_now() ? error : count(__real_##name arguments); \
+  }
+#define GPUJOIN_WRAP_FREE(name, parameters, arguments) \
+  extern "C" cudaError_t __real_##name parameters;     \
+  extern "C" cudaError_t __wrap_##name parameters { return count_gone(__real_##name arguments); }
+
+GPUJOIN_WRAP(cudaMallocAsync, (void** data, std::size_t bytes, cudaStream_t stream),
+             (data, bytes, stream), cudaErrorMemoryAllocation, count_made)
+GPUJOIN_WRAP_FREE(cudaFreeAsync, (void* data, cudaStream_t stream), (data, stream))
+GPUJOIN_WRAP(cudaHostAlloc, (void** data, std::size_t bytes, unsigned flags), (data, bytes, flags),
+             cudaErrorMemoryAllocation, )
+GPUJOIN_WRAP(cudaStreamCreateWithFlags, (cudaStream_t * stream, unsigned flags), (stream, flags),
+             cudaErrorUnknown, count_made)
+GPUJOIN_WRAP_FREE(cudaStreamDestroy, (cudaStream_t stream), (stream))
+GPUJOIN_WRAP(cudaEventCreateWithFlags, (cudaEvent_t * event, unsigned flags), (event, flags),
+             cudaErrorUnknown, count_made)
+GPUJOIN_WRAP_FREE(cudaEventDestroy, (cudaEvent_t event), (event))
+GPUJOIN_WRAP(cudaEventRecord, (cudaEvent_t event, cudaStream_t stream), (event, stream),
+             cudaErrorUnknown, )
+GPUJOIN_WRAP(cudaEventQuery, (cudaEvent_t event), (event), cudaErrorUnknown, )
+GPUJOIN_WRAP(cudaMemcpyAsync,
+             (void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+              cudaStream_t stream),
+             (to, from, bytes, kind, stream), cudaErrorUnknown, )
+GPUJOIN_WRAP(cudaMemsetAsync, (void* data, int value, std::size_t bytes, cudaStream_t stream),
+             (data, value, bytes, stream), cudaErrorUnknown, )
+
+/// Call number `nth` from now fails: allocations for want of memory, others for reasons unknown.
+/// -1: none does.
+extern "C" void gpujoin_fail_cuda_call(std::int64_t nth) {
+  until_failure = nth;
+  has_failed = false;
+}
+
+/// Whether a call was made to fail since then.
+extern "C" bool gpujoin_cuda_call_failed() { return has_failed; }
+
+/// Device memory blocks, streams and events that live.
+extern "C" std::int64_t gpujoin_live_cuda_objects() { return live; }
+
+/// Runs a kernel that faults, after which the process cannot use the device any more.
+extern "C" void gpujoin_break_device() {
+  fault_kernel<<<1, 1>>>();
+  cudaDeviceSynchronize();
+}

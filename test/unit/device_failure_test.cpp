@@ -1,0 +1,143 @@
+// Every call of the CUDA runtime that an engine makes fails once: the join must say so and leave
+// nothing behind, and the next join must work. For engines that were linked with
+// test/device/faults.cu; without a device there is none, and nothing is tested.
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "engine_harness.h"
+#include "points.h"
+
+namespace gpujoin::test {
+namespace {
+
+/// What an engine with faults exports; see test/device/faults.cu.
+struct Faults {
+  void (*fail_call)(std::int64_t);
+  bool (*call_failed)();
+  std::int64_t (*live_objects)();
+  void (*break_device)();
+};
+
+Faults find_faults() {
+  Faults faults{};
+  const char* const path = std::getenv("GPUJOIN_CUDA_ENGINE");
+  void* const object = path != nullptr ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
+  if (object == nullptr) return faults;
+  const auto find = [&](auto*& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(object, name));
+  };
+  find(faults.fail_call, "gpujoin_fail_cuda_call");
+  find(faults.call_failed, "gpujoin_cuda_call_failed");
+  find(faults.live_objects, "gpujoin_live_cuda_objects");
+  find(faults.break_device, "gpujoin_break_device");
+  return faults;
+}
+
+const Faults& faults() {
+  static const Faults found = find_faults();
+  return found;
+}
+
+std::vector<const EngineTable*> engines_with_faults() {
+  std::vector<const EngineTable*> list;
+  if (faults().fail_call == nullptr) return list;
+  for (const EngineTable* engine : engines())
+    if (is_device(*engine)) list.push_back(engine);
+  return list;
+}
+
+class DeviceFailures : public EngineTest {
+ protected:
+  void expect_survival(const JoinRequest& request, const Oracle& oracle) {
+    ASSERT_TRUE(matches_oracle(run_join(engine(), request), request, oracle));
+    const std::int64_t live = faults().live_objects();
+    std::uint64_t out_of_memory = 0, other = 0;
+    for (std::int64_t nth = 0;; ++nth) {
+      faults().fail_call(nth);
+      const RunResult result = run_join(engine(), request);
+      const bool failed = faults().call_failed();
+      faults().fail_call(-1);
+      ASSERT_EQ(faults().live_objects(), live) << "left behind when call " << nth << " failed";
+      if (!failed) {
+        ASSERT_TRUE(matches_oracle(result, request, oracle));
+        break;
+      }
+      if (result.status.code == StatusCode::kEnd) {  // a call that did not matter any more
+        ASSERT_TRUE(matches_oracle(result, request, oracle)) << "call " << nth;
+        continue;
+      }
+      if (result.status.code == StatusCode::kOutOfMemory) {
+        ++out_of_memory;
+      } else {
+        ASSERT_EQ(result.status.code, StatusCode::kDeviceFailure) << "call " << nth;
+        ++other;
+      }
+      EXPECT_STRNE(result.status.hint, "");
+      ASSERT_TRUE(matches_oracle(run_join(engine(), request), request, oracle))
+          << "the join after call " << nth << " failed";
+    }
+    EXPECT_GT(out_of_memory, 10u);
+    EXPECT_GT(other, 10u);
+  }
+};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(DeviceFailures);
+INSTANTIATE_TEST_SUITE_P(Engine, DeviceFailures, testing::ValuesIn(engines_with_faults()),
+                         engine_name);
+
+TEST_P(DeviceFailures, distances_of_a_self_join) {
+  Random random(501);
+  const Points points(3, make_values(Shape::kClustered, random, 900, 3));
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 0.1);
+  request.output = Output::kPairsWithDistances;
+  request.knobs.work_order = WorkOrder::kQueue;
+  expect_survival(request, Oracle(points, nullptr, Metric::kL2, 0.1));
+}
+
+TEST_P(DeviceFailures, counts_of_a_join_of_two) {
+  Random random(502);
+  const Points left(2, make_values(Shape::kUniform, random, 400, 2));
+  const Points right(2, make_values(Shape::kUniform, random, 300, 2));
+  JoinRequest request = make_request(left, &right, Metric::kL2, 5);
+  request.output = Output::kCountPerRow;
+  expect_survival(request, Oracle(left, &right, Metric::kL2, 5));
+}
+
+TEST_P(DeviceFailures, pairs_of_a_join_in_blocks) {
+  Random random(503);
+  const Points points(2, make_values(Shape::kUniform, random, 1500, 2));
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 3);
+  request.device_memory_limit = (std::uint64_t{2} << 20) + (1 << 17);
+  expect_survival(request, Oracle(points, nullptr, Metric::kL2, 3));
+}
+
+/// Leaves a process without its device: to be run alone, and after the others.
+class DeviceLost : public EngineTest {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(DeviceLost);
+INSTANTIATE_TEST_SUITE_P(Engine, DeviceLost, testing::ValuesIn(engines_with_faults()), engine_name);
+
+TEST_P(DeviceLost, joins_say_so_and_can_be_closed) {
+  Random random(504);
+  const Points points(2, make_values(Shape::kUniform, random, 5000, 2));
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 5);
+  request.knobs.batch_pairs = 100;
+  Join* join = nullptr;
+  ASSERT_TRUE(engine().open(&request, &join).ok());
+  ResultBatch batch{};
+  ASSERT_TRUE(engine().next_batch(join, &batch).ok());
+  faults().break_device();
+  Status status{};
+  while (status.ok()) status = engine().next_batch(join, &batch);
+  EXPECT_EQ(status.code, StatusCode::kDeviceFailure) << status.message;
+  EXPECT_NE(std::string(status.hint).find("reconnect"), std::string::npos) << status.hint;
+  engine().close(join);
+  const RunResult next = run_join(engine(), request);
+  EXPECT_EQ(next.status.code, StatusCode::kDeviceFailure) << next.status.message;
+  EXPECT_NE(std::string(next.status.hint).find("reconnect"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gpujoin::test
