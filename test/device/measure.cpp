@@ -36,7 +36,8 @@ struct Options {
   std::uint64_t device_memory_limit = 0;
   std::int32_t device = 0;
   std::uint32_t rounds = 5;
-  std::string changed;  ///< the knobs that differ from auto, in words
+  Output output = Output::kPairs;  ///< what is timed besides the total
+  std::string changed;             ///< the knobs that differ from auto, in words
 };
 
 struct Case {
@@ -170,7 +171,7 @@ void measure(const EngineTable& engine, const Options& options, const Case& want
   request.knobs = options.knobs;
   request.output = Output::kTotal;
   const Run total = median_run(engine, request, options.rounds);
-  request.output = Output::kPairs;
+  request.output = options.output;
   const Run pairs = median_run(engine, request, options.rounds);
   if (total.stats.pairs != pairs.stats.pairs)
     throw std::runtime_error("total and pairs disagree: " + std::to_string(total.stats.pairs) +
@@ -230,6 +231,10 @@ void set_option(Options* options, const std::string& name, const std::string& va
       {"threads_per_point", [&] { knobs.threads_per_point = small(); }},
       {"streams", [&] { knobs.streams = small(); }},
       {"batch_pairs", [&] { knobs.batch_pairs = number(); }},
+      {"output",
+       [&] {
+         options->output = choice<Output>(value, {"pairs", "distances", "counts", "total"});
+       }},
       {"threads", [&] { options->threads = small(); }},
       {"device", [&] { options->device = static_cast<std::int32_t>(number()); }},
       {"device_memory_mb", [&] { options->device_memory_limit = number() << 20; }},
