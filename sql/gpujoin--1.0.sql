@@ -1,6 +1,7 @@
 \echo Use "CREATE EXTENSION gpujoin" to load this file. \quit
 
--- The planner's questions about the join functions: how many rows, at what cost.
+-- The planner's questions: how many rows a join returns and at what cost, how many pairs a distance leaves. Being
+-- asked is also what loads the library in time for a session's first plan.
 CREATE FUNCTION gpujoin_support(internal) RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 
@@ -48,9 +49,11 @@ COMMENT ON FUNCTION gpu_join_distance IS
 -- Distances between two values.
 
 CREATE FUNCTION gpu_distance(float4[], float4[]) RETURNS float8
-    AS 'MODULE_PATHNAME', 'gpujoin_distance_float4' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME', 'gpujoin_distance_float4' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    SUPPORT gpujoin_support;
 CREATE FUNCTION gpu_distance(float8[], float8[]) RETURNS float8
-    AS 'MODULE_PATHNAME', 'gpujoin_distance_float8' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME', 'gpujoin_distance_float8' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    SUPPORT gpujoin_support;
 
 CREATE OPERATOR <-> (
     FUNCTION = gpu_distance, LEFTARG = float4[], RIGHTARG = float4[], COMMUTATOR = <->);
@@ -62,11 +65,14 @@ COMMENT ON OPERATOR <-> (float4[], float4[]) IS 'L2 distance';
 COMMENT ON OPERATOR <-> (float8[], float8[]) IS 'L2 distance';
 
 CREATE FUNCTION gpu_within(a float4[], b float4[], eps float8) RETURNS boolean
-    AS 'MODULE_PATHNAME', 'gpujoin_within_float4' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME', 'gpujoin_within_float4' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    SUPPORT gpujoin_support;
 CREATE FUNCTION gpu_within(a float8[], b float8[], eps float8) RETURNS boolean
-    AS 'MODULE_PATHNAME', 'gpujoin_within_float8' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME', 'gpujoin_within_float8' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    SUPPORT gpujoin_support;
 CREATE FUNCTION gpu_within(a point, b point, eps float8) RETURNS boolean
-    AS 'MODULE_PATHNAME', 'gpujoin_within_point' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME', 'gpujoin_within_point' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    SUPPORT gpujoin_support;
 COMMENT ON FUNCTION gpu_within(float4[], float4[], float8) IS 'L2 distance is at most eps';
 COMMENT ON FUNCTION gpu_within(float8[], float8[], float8) IS 'L2 distance is at most eps';
 COMMENT ON FUNCTION gpu_within(point, point, float8) IS 'L2 distance is at most eps';

@@ -1,42 +1,32 @@
-// The plan node GpuSimilarityJoin: streams what the set-returning functions return, where one of
-// them stands alone in FROM. custom_scan.cpp plans it, custom_scan_exec.cpp runs it, explain.cpp
-// describes it.
+// The plan node GpuSimilarityJoin, in two forms under one name. In FROM it stands for one of the
+// set-returning functions and streams what they return: function_path.cpp plans that form,
+// function_node.cpp runs it. Of two inputs it is a join of theirs whose condition is a distance:
+// join_path.cpp plans it, join_node.cpp runs it. explain.cpp describes both.
 #pragma once
 
-#include "pg/join_scan.h"
+#include "pg/compat.h"
+
+extern "C" {
+#include "nodes/extensible.h"
+#include "nodes/pathnodes.h"
+}
 
 namespace gpujoin {
 
 inline constexpr const char* kCustomScanName = "GpuSimilarityJoin";
 
+extern const CustomScanMethods kCustomScanMethods;
+
 /// Called once, when the module is loaded.
 void install_custom_scan();
 
-/// CustomScanMethods::CreateCustomScanState.
-Node* create_join_node(CustomScan* plan);
+/// Sets the hook for functions in FROM.
+void install_function_path();
+/// Sets the hooks for joins.
+void install_join_path();
 
-/// The call that a plan node stands for. It is the only custom expression, whole, so that the
-/// planner replaces parameters in its arguments and notes that the plan depends on the function.
-inline FuncExpr* planned_call(const CustomScan* plan) {
-  return static_cast<FuncExpr*>(linitial(plan->custom_exprs));
-}
-
-/// Columns that the functions return; their numbers in the plan are attribute numbers.
-inline constexpr int kPairColumns = 3;
-
-/// The running node. PostgreSQL allocates it zeroed; the scan lives in a memory context of its own.
-struct JoinNode {
-  CustomScanState css;  // first: PostgreSQL knows no more than this
-  const JoinFunction* function;
-  List* arguments;            ///< of ExprState
-  JoinScan* scan;             ///< null until the first row is asked for
-  bool arguments_changed;     ///< the scan's are out of date
-  int column_count;           ///< columns of the scan tuple
-  int offsets[kPairColumns];  ///< where in an IdPair each of them lies
-  std::uint64_t empty_rows;   ///< rows of the current batch still due, when there are no columns
-};
-
-/// CustomExecMethods::ExplainCustomScan.
-void explain_join_node(CustomScanState* node, List* ancestors, ExplainState* es);
+/// The states of the two forms.
+Node* create_function_node();
+Node* create_join_node();
 
 }  // namespace gpujoin

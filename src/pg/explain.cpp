@@ -1,7 +1,7 @@
-// What EXPLAIN says about the node. What an engine chose or measured is left out under COSTS OFF,
-// times under TIMING OFF, so that regression tests can show plans whatever they run on. Of a node
-// that ran several times the last run is told.
-#include "pg/custom_scan.h"
+// Of a node that ran several times the last run is told.
+#include "pg/explain.h"
+
+#include "pg/function_node.h"
 
 extern "C" {
 #include "lib/stringinfo.h"
@@ -105,18 +105,25 @@ void explain_times(const JoinReport& report, ExplainState* es) {
 
 }  // namespace
 
-void explain_join_node(CustomScanState* state, List*, ExplainState* es) {
-  JoinNode* const node = reinterpret_cast<JoinNode*>(state);
-  explain_call(planned_call(castNode(CustomScan, state->ss.ps.plan)), node->function, es);
-  if (!es->analyze || node->scan == nullptr) return;
-  const JoinReport& report = report_join(node->scan);
-  if (report.engine == nullptr) return;  // a NULL argument: nothing ran
+void explain_report(const JoinReport& report, ExplainState* es) {
   explain_count("Pairs", report.stats.pairs, es);
   if (es->costs) {
     explain_strategy(report.stats.strategy, es);
     explain_machine(report, es);
   }
   if (es->timing) explain_times(report, es);
+}
+
+void explain_kept_rows(bool spilled, ExplainState* es) {
+  if (es->costs) ExplainPropertyText("Kept Rows", spilled ? "Disk" : "Memory", es);
+}
+
+void explain_function_node(CustomScanState* state, List*, ExplainState* es) {
+  FunctionNode* const node = reinterpret_cast<FunctionNode*>(state);
+  explain_call(planned_call(castNode(CustomScan, state->ss.ps.plan)), node->function, es);
+  if (!es->analyze || node->scan == nullptr) return;
+  const JoinReport& report = report_run(&node->scan->run);
+  if (report.engine != nullptr) explain_report(report, es);  // else an argument is NULL
 }
 
 }  // namespace gpujoin

@@ -131,8 +131,6 @@ void add_strategy(Row* row, const Strategy& strategy) {
   add_text(row, strategy.reason);
 }
 
-/// In the order of gpu_last_join()'s columns. Columns of the vector are counted from 1, as SQL
-/// does.
 /// How a device chose the size of its batches; NULLs where there were none.
 void add_batch_model(Row* row, const JoinStats& stats) {
   if (stats.batch_pairs == 0) {
@@ -144,9 +142,11 @@ void add_batch_model(Row* row, const JoinStats& stats) {
   add_number(row, stats.batch_ms);
 }
 
+/// In the order of gpu_last_join()'s columns. Columns of the vector are counted from 1, as SQL
+/// does.
 void add_report(Row* row, const JoinReport& report) {
   const JoinStats& stats = report.stats;
-  add_text(row, report.function->name);
+  add_text(row, report.name);
   add_text(row, report.engine);
   add_text(row, report.fallback);
   add_text(row, to_string(report.metric));

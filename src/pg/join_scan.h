@@ -1,41 +1,21 @@
-// The executor of a join, shared by functions and plan node: reads the tables, runs an engine,
-// hands out pairs. Plain data and one engine handle, in a memory context whose end closes the
-// engine, so an error anywhere leaves nothing behind.
+// A call of a set-returning function at work, wherever it stands: reads the tables, runs an engine,
+// hands out pairs. In a memory context of its own.
 #pragma once
 
-#include "engine/engine.h"
 #include "engine/pair_cursor.h"
 #include "pg/arguments.h"
-#include "pg/engine_loader.h"
+#include "pg/engine_run.h"
 
 namespace gpujoin {
-
-/// What a join did, for EXPLAIN and gpu_last_join().
-struct JoinReport {
-  const JoinFunction* function;
-  const char* engine;
-  char fallback[sizeof(EngineChoice::fallback)];
-  Metric metric;
-  PairSelection pairs;
-  double eps;
-  std::uint32_t dims;
-  std::uint64_t dataset_bytes;
-  double read_ms;
-  bool complete;
-  JoinStats stats;
-};
 
 struct JoinScan {
   MemoryContext context;  ///< holds this struct, the arguments and the data
   JoinArguments arguments;
   Dataset left;
   Dataset right;
-  const EngineTable* engine;
-  Join* join;      ///< null when no engine is at work
-  bool delivered;  ///< the engine has handed over a batch
+  EngineRun run;
   PairCursor cursor;
   IdPair pair;
-  JoinReport report;
 };
 
 /// Starts a join in a child of `parent`. `arguments` are the function's. Reads both tables; raises
@@ -64,11 +44,5 @@ inline bool next_join_pair(JoinScan* scan) {
 
 /// Stops the engine and frees everything.
 void close_join_scan(JoinScan* scan);
-
-/// What the scan has done so far.
-const JoinReport& report_join(JoinScan* scan);
-
-/// What the session's last join did; null when there was none.
-const JoinReport* last_join_report();
 
 }  // namespace gpujoin

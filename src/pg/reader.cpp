@@ -18,60 +18,14 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-constexpr std::uint64_t kFirstRows = 1024;
-
-/// The receiver of rows, and the dataset that it grows.
+/// The receiver of rows, and the points that it adds.
 struct Reader {
   DestReceiver receiver;  // first: the executor knows no more than this
   const SideColumns* columns;
-  MemoryContext context;
-  std::uint64_t limit;
-  ScalarType scalar;
-  std::uint32_t dims;  // 0 until the first vector was seen
-  char* coordinates;
-  std::int64_t* ids;
-  std::uint64_t rows;
-  std::uint64_t capacity;
+  PointBuffer points;
 };
 
-std::uint64_t row_bytes(const Reader* reader) {
-  return reader->dims * scalar_bytes(reader->scalar) + sizeof(std::int64_t);
-}
-
 const char* relation_name(const Reader* reader) { return get_rel_name(reader->columns->relation); }
-
-void resize(Reader* reader, std::uint64_t rows) {
-  const Size coordinates = rows * reader->dims * scalar_bytes(reader->scalar);
-  const Size ids = rows * sizeof(std::int64_t);
-  if (reader->capacity == 0) {
-    reader->coordinates = static_cast<char*>(MemoryContextAllocHuge(reader->context, coordinates));
-    reader->ids = static_cast<std::int64_t*>(MemoryContextAllocHuge(reader->context, ids));
-  } else {
-    reader->coordinates = static_cast<char*>(repalloc_huge(reader->coordinates, coordinates));
-    reader->ids = static_cast<std::int64_t*>(repalloc_huge(reader->ids, ids));
-  }
-  reader->capacity = rows;
-}
-
-/// Makes room for one row more.
-void grow(Reader* reader) {
-  if (reader->rows == kMaxRows)
-    ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-                    errmsg("relation \"%s\" has more than %llu rows", relation_name(reader),
-                           static_cast<unsigned long long>(kMaxRows)),
-                    errhint("Join parts of it, for example through views.")));
-  std::uint64_t wanted = reader->capacity == 0 ? kFirstRows : 2 * reader->capacity;
-  if (wanted > kMaxRows) wanted = kMaxRows;
-  const std::uint64_t affordable = reader->limit / row_bytes(reader);
-  if (affordable <= reader->rows)
-    ereport(ERROR,
-            (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-             errmsg("the rows of relation \"%s\" do not fit in gpujoin.host_memory_limit",
-                    relation_name(reader)),
-             errhint("Raise gpujoin.host_memory_limit, or join a part of the rows, for example "
-                     "through a view.")));
-  resize(reader, wanted < affordable ? wanted : affordable);
-}
 
 [[noreturn]] void raise_bad_vector(const Reader* reader, std::int64_t id, const VectorView& view) {
   const char* const name = relation_name(reader);
@@ -102,29 +56,28 @@ void grow(Reader* reader) {
 
 /// Settles the number of dimensions with the first row, and holds the others to it.
 void check_dims(Reader* reader, std::int64_t id, int dims) {
-  if (reader->dims == static_cast<std::uint32_t>(dims)) return;
+  PointBuffer& points = reader->points;
+  if (points.dims == static_cast<std::uint32_t>(dims)) return;
   if (static_cast<std::uint32_t>(dims) > kMaxDimensions)
     ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
                     errmsg("the vector of row %lld of relation \"%s\" has %d dimensions",
                            static_cast<long long>(id), relation_name(reader), dims),
                     errhint("A vector has at most %u dimensions.", kMaxDimensions)));
-  if (reader->dims != 0)
+  if (points.dims != 0)
     ereport(ERROR,
             (errcode(ERRCODE_DATA_EXCEPTION),
              errmsg("vectors of relation \"%s\" have different numbers of dimensions",
                     relation_name(reader)),
-             errdetail("Row %lld has %u, row %lld has %d.", static_cast<long long>(reader->ids[0]),
-                       reader->dims, static_cast<long long>(id), dims),
+             errdetail("Row %lld has %u, row %lld has %d.", static_cast<long long>(points.ids[0]),
+                       points.dims, static_cast<long long>(id), dims),
              errhint("Join rows of one number of dimensions, for example through a view.")));
-  reader->dims = static_cast<std::uint32_t>(dims);
+  points.dims = static_cast<std::uint32_t>(dims);
 }
 
 /// Returns where the coordinates of the next row go.
 char* start_row(Reader* reader, std::int64_t id, int dims) {
   check_dims(reader, id, dims);
-  if (reader->rows == reader->capacity) grow(reader);
-  reader->ids[reader->rows] = id;
-  return reader->coordinates + reader->rows++ * dims * scalar_bytes(reader->scalar);
+  return add_point(&reader->points, id);
 }
 
 void add_array(Reader* reader, std::int64_t id, Datum value) {
@@ -132,18 +85,12 @@ void add_array(Reader* reader, std::int64_t id, Datum value) {
   struct varlena* const array = pg_detoast_datum_packed(stored);
   const VectorView view = view_vector(array);
   if (view.problem != VectorProblem::kNone) raise_bad_vector(reader, id, view);
-  char* const target = start_row(reader, id, view.dims);
-  const bool narrow = reader->columns->kind == VectorKind::kFloat4Array;
-  if (narrow && reader->scalar == ScalarType::kFloat64) {
-    const auto* const source = reinterpret_cast<const Unaligned<float>*>(view.data);
-    for (int d = 0; d < view.dims; ++d) reinterpret_cast<double*>(target)[d] = source[d];
-  } else {
-    std::memcpy(target, view.data, view.dims * scalar_bytes(reader->scalar));
-  }
+  check_dims(reader, id, view.dims);
+  add_vector(&reader->points, id, view, reader->columns->kind == VectorKind::kFloat4Array);
   if (array != stored) pfree(array);
 }
 
-void add_point(Reader* reader, std::int64_t id, Datum value) {
+void add_point_value(Reader* reader, std::int64_t id, Datum value) {
   const Point* const point = DatumGetPointP(value);
   const double coordinates[2] = {point->x, point->y};
   std::memcpy(start_row(reader, id, 2), coordinates, sizeof coordinates);
@@ -169,7 +116,7 @@ void add_numbers(Reader* reader, std::int64_t id, const Datum* values) {
   char* const target = start_row(reader, id, columns.count);
   for (int d = 0; d < columns.count; ++d) {
     const double number = number_value(columns.types[d], values[d]);
-    if (reader->scalar == ScalarType::kFloat32)
+    if (reader->points.scalar == ScalarType::kFloat32)
       reinterpret_cast<float*>(target)[d] = static_cast<float>(number);
     else
       reinterpret_cast<double*>(target)[d] = number;
@@ -201,7 +148,7 @@ bool receive_row(TupleTableSlot* slot, DestReceiver* receiver) {
   const std::int64_t id = id_value(reader, slot->tts_values[0]);
   switch (reader->columns->kind) {
     case VectorKind::kPoint:
-      add_point(reader, id, slot->tts_values[1]);
+      add_point_value(reader, id, slot->tts_values[1]);
       break;
     case VectorKind::kNumbers:
       add_numbers(reader, id, slot->tts_values + 1);
@@ -258,18 +205,14 @@ Dataset read_points(const SideColumns& columns, ScalarType scalar, std::uint64_t
   reader.receiver.rDestroy = ignore_receiver;
   reader.receiver.mydest = DestTuplestore;  // to SPI: rows are wanted, but not by it
   reader.columns = &columns;
-  reader.context = context;
-  reader.limit = limit;
-  reader.scalar = scalar;
+  reader.points.context = context;
+  reader.points.source = psprintf("relation \"%s\"", get_rel_name(columns.relation));
+  reader.points.limit = limit;
+  reader.points.scalar = scalar;
   char* const query = make_query(columns);
   run_query(query, &reader.receiver);
   pfree(query);
-  if (reader.capacity > reader.rows) resize(&reader, reader.rows);
-  return {reader.coordinates, reader.ids, reader.rows, reader.dims, scalar};
-}
-
-std::uint64_t dataset_bytes(const Dataset& data) {
-  return data.rows * (data.dims * scalar_bytes(data.scalar) + sizeof(std::int64_t));
+  return finish_points(&reader.points);
 }
 
 }  // namespace gpujoin

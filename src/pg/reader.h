@@ -1,7 +1,7 @@
 // Rows of a relation -> Dataset.
 #pragma once
 
-#include "engine/dataset.h"
+#include "pg/point_buffer.h"
 #include "pg/relation.h"
 
 namespace gpujoin {
@@ -13,8 +13,5 @@ namespace gpujoin {
 /// rows that cannot take part.
 Dataset read_points(const SideColumns& columns, ScalarType scalar, std::uint64_t limit,
                     MemoryContext context);
-
-/// Bytes that a dataset read by read_points() occupies.
-std::uint64_t dataset_bytes(const Dataset& data);
 
 }  // namespace gpujoin

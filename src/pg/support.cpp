@@ -1,8 +1,11 @@
-// The planner support function of the join functions. Being called while a query is planned, it is
-// also what loads this library before the planner first asks for paths.
+// The planner support function of the join functions and of distances. Being called while a query
+// is planned, it is also what loads this library before the planner first asks for paths.
 #include "pg/estimate.h"
+#include "pg/join_estimate.h"
 
 extern "C" {
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/supportnodes.h"
 #include "optimizer/optimizer.h"
@@ -52,6 +55,20 @@ bool estimate_call(PlannerInfo* root, Node* node, JoinEstimate* estimate) {
   return true;
 }
 
+/// The share of pairs that a call of gpu_within() between two relations leaves.
+bool estimate_within(SupportRequestSelectivity* request) {
+  if (!request->is_join) return false;
+  Expr* const call = reinterpret_cast<Expr*>(
+      makeFuncExpr(request->funcid, BOOLOID, request->args, InvalidOid, request->inputcollid,
+                   COERCE_EXPLICIT_CALL));
+  SimilarityClause clause;
+  if (!match_similarity(call, &clause)) return false;
+  const JoinSelectivities estimate = estimate_selectivity(request->root, clause);
+  request->selectivity =
+      request->jointype == JOIN_INNER ? estimate.pairs : estimate.outer;
+  return true;
+}
+
 }  // namespace
 }  // namespace gpujoin
 
@@ -72,6 +89,9 @@ extern "C" PGDLLEXPORT Datum gpujoin_support(PG_FUNCTION_ARGS) {
       cost->per_tuple = estimate.cost;
       answer = request;
     }
+  } else if (IsA(request, SupportRequestSelectivity)) {
+    if (gpujoin::estimate_within(reinterpret_cast<SupportRequestSelectivity*>(request)))
+      answer = request;
   }
   PG_RETURN_POINTER(answer);
 }

@@ -1,6 +1,6 @@
-// Execution of the node. The way of a row is kept short: PostgreSQL's own row rate is the wall, so
+// Execution of the node over a function. The way of a row is kept short: PostgreSQL's own row rate is the wall, so
 // nothing is allocated and nothing is reset unless there are filters or expressions to evaluate.
-#include "pg/custom_scan.h"
+#include "pg/function_node.h"
 
 extern "C" {
 #include "catalog/objectaccess.h"
@@ -18,7 +18,7 @@ namespace {
 constexpr int kColumnOffsets[kPairColumns] = {offsetof(IdPair, id1), offsetof(IdPair, id2),
                                               offsetof(IdPair, distance)};
 
-JoinNode* from_state(CustomScanState* state) { return reinterpret_cast<JoinNode*>(state); }
+FunctionNode* from_state(CustomScanState* state) { return reinterpret_cast<FunctionNode*>(state); }
 
 /// What FunctionScan checks before it calls a function.
 void check_execute_privilege(Oid function) {
@@ -29,7 +29,7 @@ void check_execute_privilege(Oid function) {
 
 /// CustomExecMethods::BeginCustomScan. Reads no table: EXPLAIN comes here too.
 void begin(CustomScanState* state, EState*, int) {
-  JoinNode* const node = from_state(state);
+  FunctionNode* const node = from_state(state);
   const CustomScan* const plan = castNode(CustomScan, state->ss.ps.plan);
   const FuncExpr* const call = planned_call(plan);
   check_execute_privilege(call->funcid);
@@ -51,7 +51,7 @@ void begin(CustomScanState* state, EState*, int) {
 }
 
 /// Evaluates the arguments and starts the join with them.
-void open_scan(JoinNode* node) {
+void open_scan(FunctionNode* node) {
   ExprContext* const expressions = node->css.ss.ps.ps_ExprContext;
   ResetExprContext(expressions);
   const MemoryContext caller = MemoryContextSwitchTo(expressions->ecxt_per_tuple_memory);
@@ -73,7 +73,7 @@ void open_scan(JoinNode* node) {
 }
 
 /// Counts off the rows of a batch when nobody looks at their columns.
-bool next_empty_row(JoinNode* node) {
+bool next_empty_row(FunctionNode* node) {
   while (node->empty_rows == 0) {
     if (!next_join_batch(node->scan)) return false;
     node->empty_rows = node->scan->cursor.batch.pair_count;
@@ -82,7 +82,7 @@ bool next_empty_row(JoinNode* node) {
   return true;
 }
 
-bool next_row(JoinNode* node, TupleTableSlot* slot) {
+bool next_row(FunctionNode* node, TupleTableSlot* slot) {
   JoinScan* const scan = node->scan;
   if (node->column_count == 0) return next_empty_row(node);
   if (!next_join_pair(scan)) return false;
@@ -93,7 +93,7 @@ bool next_row(JoinNode* node, TupleTableSlot* slot) {
 }
 
 /// The next row in the scan tuple slot, which is empty at the end.
-TupleTableSlot* fetch(JoinNode* node) {
+TupleTableSlot* fetch(FunctionNode* node) {
   if (node->scan == nullptr || node->arguments_changed) open_scan(node);
   TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
   ExecClearTuple(slot);
@@ -103,7 +103,7 @@ TupleTableSlot* fetch(JoinNode* node) {
 /// The next row that passes the filter, projected. Not ExecScan(): while another node rechecks a
 /// row that it waited for, that would take a node without a relation of its own for a remote join,
 /// and this one is none.
-TupleTableSlot* fetch_filtered(JoinNode* node) {
+TupleTableSlot* fetch_filtered(FunctionNode* node) {
   ScanState* const state = &node->css.ss;
   ExprContext* const expressions = state->ps.ps_ExprContext;
   ProjectionInfo* const projection = state->ps.ps_ProjInfo;
@@ -122,14 +122,14 @@ TupleTableSlot* fetch_filtered(JoinNode* node) {
 
 /// CustomExecMethods::ExecCustomScan.
 TupleTableSlot* next(CustomScanState* state) {
-  JoinNode* const node = from_state(state);
+  FunctionNode* const node = from_state(state);
   const bool plain = state->ss.ps.qual == nullptr && state->ss.ps.ps_ProjInfo == nullptr;
   return plain ? fetch(node) : fetch_filtered(node);
 }
 
 /// CustomExecMethods::ReScanCustomScan. Tables are read again only when an argument changed.
 void rescan(CustomScanState* state) {
-  JoinNode* const node = from_state(state);
+  FunctionNode* const node = from_state(state);
   ExecScanReScan(&state->ss);
   node->empty_rows = 0;
   if (node->scan == nullptr) return;
@@ -141,7 +141,7 @@ void rescan(CustomScanState* state) {
 
 /// CustomExecMethods::EndCustomScan.
 void end(CustomScanState* state) {
-  JoinNode* const node = from_state(state);
+  FunctionNode* const node = from_state(state);
   if (node->scan != nullptr) close_join_scan(node->scan);
   node->scan = nullptr;
 }
@@ -159,13 +159,13 @@ const CustomExecMethods kExecMethods = {
     .ReInitializeDSMCustomScan = nullptr,
     .InitializeWorkerCustomScan = nullptr,
     .ShutdownCustomScan = nullptr,
-    .ExplainCustomScan = explain_join_node,
+    .ExplainCustomScan = explain_function_node,
 };
 
 }  // namespace
 
-Node* create_join_node(CustomScan*) {
-  JoinNode* const node = reinterpret_cast<JoinNode*>(newNode(sizeof(JoinNode), T_CustomScanState));
+Node* create_function_node() {
+  FunctionNode* const node = reinterpret_cast<FunctionNode*>(newNode(sizeof(FunctionNode), T_CustomScanState));
   node->css.methods = &kExecMethods;
   return reinterpret_cast<Node*>(node);
 }

@@ -1,0 +1,59 @@
+// A request run on an engine: which one, its batches, its end. Shared by the functions and both
+// kinds of plan nodes. Plain data and one engine handle; the end of a memory context closes it, so
+// an error anywhere leaves nothing behind.
+#pragma once
+
+#include "engine/engine.h"
+#include "pg/compat.h"
+#include "pg/engine_loader.h"
+
+namespace gpujoin {
+
+/// What a join did, for EXPLAIN and gpu_last_join().
+struct JoinReport {
+  const char* name;  ///< of the function, or of the plan node
+  const char* engine;
+  char fallback[sizeof(EngineChoice::fallback)];
+  Metric metric;
+  PairSelection pairs;
+  double eps;
+  std::uint32_t dims;
+  std::uint64_t dataset_bytes;
+  double read_ms;
+  bool complete;
+  JoinStats stats;
+};
+
+struct EngineRun {
+  JoinRequest request;
+  const EngineTable* engine;
+  Join* join;       ///< null when no engine is at work
+  bool delivered;   ///< the engine has handed over a batch
+  ResultBatch batch;  ///< the last one
+  JoinReport report;
+};
+
+/// Prepares a run, zeroed by the caller, that ends with `context`.
+void init_engine_run(EngineRun* run, MemoryContext context, const char* name);
+
+/// What all requests have in common, from the settings. `held_bytes` of the memory limit are taken
+/// by the data.
+JoinRequest default_request(std::uint64_t held_bytes);
+
+/// Starts run->request on the engine that the session prefers. Raises engine errors.
+void start_engine(EngineRun* run);
+
+/// Sets run->batch to the next batch; false at the end of the result. Raises engine errors and
+/// interrupts.
+bool next_engine_batch(EngineRun* run);
+
+/// Stops the engine wherever it is, keeping its figures.
+void stop_engine(EngineRun* run);
+
+/// What the run has done so far.
+const JoinReport& report_run(EngineRun* run);
+
+/// What the session's last join did; null when there was none.
+const JoinReport* last_join_report();
+
+}  // namespace gpujoin

@@ -1,0 +1,148 @@
+#include "pg/join_estimate.h"
+
+#include "pg/column_sample.h"
+#include "pg/settings.h"
+
+extern "C" {
+#include "catalog/pg_type.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
+}
+
+namespace gpujoin {
+namespace {
+
+// In the planner's units, of which a hundred are about a millisecond.
+constexpr Cost kStartCost = 40;         // threads and the like: what even an empty join costs
+constexpr Cost kRowCost = 0.015;        // taking a row in, and its share of the index
+constexpr Cost kCandidateCost = 0.0001;  // for each pair within the radius, with those in vain
+constexpr Cost kPairCost = 0.002;       // handing over a row
+
+/// The columns or expressions whose values make up a value: of ARRAY[x, y] and point(x, y) they are
+/// x and y.
+List* parts_of(Expr* value) {
+  if (IsA(value, ArrayExpr)) return reinterpret_cast<ArrayExpr*>(value)->elements;
+  if (IsA(value, FuncExpr) && reinterpret_cast<FuncExpr*>(value)->funcid == F_POINT_FLOAT8_FLOAT8)
+    return reinterpret_cast<FuncExpr*>(value)->args;
+  return list_make1(value);
+}
+
+bool can_be_sampled(Oid type) {
+  switch (type) {
+    case INT2OID:
+    case INT4OID:
+    case INT8OID:
+    case FLOAT4OID:
+    case FLOAT8OID:
+    case NUMERICOID:
+    case FLOAT4ARRAYOID:
+    case FLOAT8ARRAYOID:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// What statistics tell of an expression that the user may see them of; casts between numbers are
+/// looked through.
+ColumnSample sample_of(PlannerInfo* root, Node* expression) {
+  ColumnSample sample = {};
+  while (IsA(expression, FuncExpr) &&
+         reinterpret_cast<FuncExpr*>(expression)->funcformat != COERCE_EXPLICIT_CALL &&
+         list_length(reinterpret_cast<FuncExpr*>(expression)->args) == 1)
+    expression = static_cast<Node*>(linitial(reinterpret_cast<FuncExpr*>(expression)->args));
+  VariableStatData data;
+  examine_variable(root, expression, 0, &data);
+  const Oid type = getBaseType(exprType(expression));
+  if (HeapTupleIsValid(data.statsTuple) && data.acl_ok && can_be_sampled(type))
+    sample = load_sample(type, data.statsTuple);
+  ReleaseVariableStats(data);
+  return sample;
+}
+
+double rows_of(PlannerInfo* root, Relids relids) {
+  double rows = 1;
+  int relid = -1;
+  while ((relid = bms_next_member(relids, relid)) >= 0)
+    if (relid < root->simple_rel_array_size && root->simple_rel_array[relid] != nullptr)
+      rows *= fmax(root->simple_rel_array[relid]->rows, 1);
+  return rows;
+}
+
+/// The value of eps if it is known, or else NaN.
+double known_eps(PlannerInfo* root, const SimilarityClause& clause) {
+  Node* const value =
+      estimate_expression_value(root, reinterpret_cast<Node*>(clause.eps));
+  if (!IsA(value, Const) || reinterpret_cast<Const*>(value)->constisnull) return NAN;
+  return DatumGetFloat8(reinterpret_cast<Const*>(value)->constvalue);
+}
+
+/// The share of pairs within eps by the samples of all parts; negative when there are none.
+double sampled_share(PlannerInfo* root, const SimilarityClause& clause, double eps) {
+  if (!(eps >= 0) || std::isinf(eps)) return -1;
+  const List *left = parts_of(clause.left), *right = parts_of(clause.right);
+  if (list_length(left) != list_length(right)) return -1;
+  const Threshold threshold = make_threshold(clause.test.metric, eps);
+  double share = 1;
+  ListCell *a, *b;
+  forboth(a, left, b, right) {
+    const ColumnSample one = sample_of(root, static_cast<Node*>(lfirst(a)));
+    const ColumnSample other = sample_of(root, static_cast<Node*>(lfirst(b)));
+    if (one.count == 0 || other.count == 0) return -1;
+    share *= matching_share(one, other, clause.test.metric, threshold);
+  }
+  return share;
+}
+
+/// Whether the condition belongs to a join that asks whether there is a match, not which.
+bool asks_for_existence(PlannerInfo* root, Relids relids, Relids* right) {
+  ListCell* cell;
+  foreach (cell, root->join_info_list) {
+    const SpecialJoinInfo* const join = lfirst_node(SpecialJoinInfo, cell);
+    if ((join->jointype != JOIN_SEMI && join->jointype != JOIN_ANTI) ||
+        !bms_overlap(relids, join->min_lefthand) || !bms_overlap(relids, join->min_righthand))
+      continue;
+    *right = bms_intersect(relids, join->min_righthand);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause& clause) {
+  const Relids left = pull_varnos(root, reinterpret_cast<Node*>(clause.left));
+  const Relids right = pull_varnos(root, reinterpret_cast<Node*>(clause.right));
+  const double left_rows = rows_of(root, left), right_rows = rows_of(root, right);
+  double share = sampled_share(root, clause, known_eps(root, clause));
+  if (share < 0) share = kDefaultNeighbors / fmax(fmax(left_rows, right_rows), kDefaultNeighbors);
+  Relids tested;
+  JoinSelectivities result = {share, share};
+  if (asks_for_existence(root, bms_union(left, right), &tested))
+    result.outer = fmin(1, share * rows_of(root, tested));
+  return result;
+}
+
+void set_join_cost(PlannerInfo* root, Path* path, const Path* left, const Path* right,
+                   Selectivity share, JoinType type, List* conditions) {
+  const double pairs = clamp_row_est(left->rows * right->rows * share);
+  QualCost filter;
+  cost_qual_eval(&filter, conditions, root);
+  const bool other_conditions = list_length(conditions) > 1;
+  const bool pairs_wanted = type == JOIN_INNER || type == JOIN_LEFT || other_conditions;
+  path->rows = path->parent->rows;
+  path->startup_cost = kStartCost + left->total_cost + right->total_cost +
+                       kRowCost * (left->rows + right->rows) + filter.startup +
+                       path->pathtarget->cost.startup;
+  path->total_cost = path->startup_cost + kCandidateCost * pairs +
+                     (pairs_wanted ? kPairCost * pairs : 0) +
+                     (other_conditions ? filter.per_tuple * pairs : 0) +
+                     path->pathtarget->cost.per_tuple * path->rows;
+}
+
+}  // namespace gpujoin

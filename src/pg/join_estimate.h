@@ -1,0 +1,23 @@
+// How many pairs a similarity condition leaves and what the node over two inputs costs, for the
+// planner.
+#pragma once
+
+#include "pg/similarity_clause.h"
+
+namespace gpujoin {
+
+struct JoinSelectivities {
+  Selectivity pairs;  ///< the share of all pairs for which the condition holds
+  Selectivity outer;  ///< as outer joins count it: of semi and anti joins, the share of outer rows
+                      ///< that have a match
+};
+
+/// From the statistics of both columns.
+JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause& clause);
+
+/// Sets rows and costs of a path that joins `left` and `right` by conditions of which one is the
+/// engine's and leaves a share of all pairs.
+void set_join_cost(PlannerInfo* root, Path* path, const Path* left, const Path* right,
+                   Selectivity share, JoinType type, List* conditions);
+
+}  // namespace gpujoin

@@ -1,0 +1,45 @@
+// The plan node over two inputs: a join whose condition is a distance within a radius.
+#pragma once
+
+#include "pg/custom_scan.h"
+#include "pg/similarity_clause.h"
+
+namespace gpujoin {
+
+/// What plan and execution of a join have to tell each other, beside expressions: a list of
+/// integers in CustomScan::custom_private. Columns of the scan tuple are described after it.
+struct JoinPlanData {
+  JoinType join_type;
+  SimilarityTest test;
+  AttrNumber left_value;   ///< the compared value in the rows of the outer input
+  AttrNumber right_value;  ///< and of the inner one
+  int column_count;
+  bool* from_left;         ///< [column_count] which input a column of the scan tuple comes from
+  AttrNumber* attributes;  ///< [column_count] and its attribute there
+  const char* condition;   ///< in words, for EXPLAIN
+  const char* filter;      ///< the join's other conditions, likewise; or ""
+};
+
+List* encode_join_plan(const JoinPlanData& data);
+JoinPlanData decode_join_plan(const List* encoded);
+
+/// The parts of CustomScan::custom_exprs: conditions to be evaluated over the scan tuple.
+struct JoinPlanExpressions {
+  List* filter;  ///< besides the distance, before rows without a match are told
+  Expr* condition;
+  List* all_conditions;  ///< filter and condition, in the order that plain execution has
+  Expr* eps;
+};
+
+inline List* encode_join_expressions(const JoinPlanExpressions& parts) {
+  return list_make4(parts.filter, parts.condition, parts.all_conditions, parts.eps);
+}
+inline JoinPlanExpressions decode_join_expressions(List* encoded) {
+  return {static_cast<List*>(linitial(encoded)), static_cast<Expr*>(lsecond(encoded)),
+          static_cast<List*>(lthird(encoded)), static_cast<Expr*>(lfourth(encoded))};
+}
+
+/// CustomExecMethods::ExplainCustomScan.
+void explain_join_node(CustomScanState* node, List* ancestors, ExplainState* es);
+
+}  // namespace gpujoin

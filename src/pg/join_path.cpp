@@ -1,0 +1,289 @@
+// Planning of the node over two inputs: which joins it can do, at what cost, and how columns travel
+// from the inputs to the scan tuple.
+#include "pg/join_estimate.h"
+#include "pg/join_node.h"
+#include "pg/settings.h"
+
+extern "C" {
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/planmain.h"
+#include "optimizer/restrictinfo.h"
+#include "optimizer/tlist.h"
+#include "utils/ruleutils.h"
+}
+
+namespace gpujoin {
+namespace {
+
+set_join_pathlist_hook_type previous_join_hook = nullptr;
+set_rel_pathlist_hook_type previous_rel_hook = nullptr;
+
+/// Rows that are looked at again after waiting for a lock would have to be joined one by one.
+bool may_recheck_rows(const PlannerInfo* root) {
+  const CmdType command = root->parse->commandType;
+  return root->rowMarks != NIL || (command != CMD_SELECT && command != CMD_INSERT);
+}
+
+bool is_join_kind_served(JoinType type) {
+  return type == JOIN_INNER || type == JOIN_LEFT || type == JOIN_SEMI || type == JOIN_ANTI;
+}
+
+/// Whether the condition decides which rows pair, and none of lower security is to be asked first.
+bool is_join_condition(const RestrictInfo* info, JoinType type, Relids relids,
+                       const List* conditions) {
+  if (IS_OUTER_JOIN(type) && RINFO_IS_PUSHED_DOWN(info, relids)) return false;
+  ListCell* cell;
+  foreach (cell, conditions) {
+    const RestrictInfo* const other = lfirst_node(RestrictInfo, cell);
+    if (other->pseudoconstant) return false;  // no node of ours evaluates it once
+    if (other->security_level < info->security_level) return false;
+  }
+  return true;
+}
+
+/// The condition that the engine is to decide: one that it decides alone, if there is one. Null when
+/// there is none.
+const RestrictInfo* choose_clause(const List* conditions, JoinType type, const RelOptInfo* join,
+                                  const RelOptInfo* outer, const RelOptInfo* inner,
+                                  SimilarityClause* chosen) {
+  const RestrictInfo* found = nullptr;
+  ListCell* cell;
+  foreach (cell, conditions) {
+    const RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
+    SimilarityClause clause;
+    if (!is_join_condition(info, type, join->relids, conditions) ||
+        !match_similarity(info->clause, outer->relids, inner->relids, &clause))
+      continue;
+    if (found != nullptr && (is_exact(chosen->test) || !is_exact(clause.test))) continue;
+    *chosen = clause;
+    found = info;
+  }
+  return found;
+}
+
+/// What planning of a path hands to planning of its plan, as nodes.
+List* encode_path(const SimilarityClause& clause, JoinType type, List* conditions) {
+  List* const test = list_make5_int(static_cast<int>(clause.test.kind),
+                                    static_cast<int>(clause.test.metric), clause.test.within,
+                                    clause.test.strict, type);
+  List* const expressions =
+      list_make4(clause.condition, clause.left, clause.right, clause.eps);
+  return list_make3(expressions, test, conditions);
+}
+
+SimilarityClause decode_path(const List* encoded, JoinType* type, List** conditions) {
+  const List* const expressions = static_cast<const List*>(linitial(encoded));
+  const List* const test = static_cast<const List*>(lsecond(encoded));
+  *conditions = static_cast<List*>(lthird(encoded));
+  *type = static_cast<JoinType>(list_nth_int(test, 4));
+  return {static_cast<Expr*>(linitial(expressions)),
+          static_cast<Expr*>(lsecond(expressions)),
+          static_cast<Expr*>(lthird(expressions)),
+          static_cast<Expr*>(lfourth(expressions)),
+          {static_cast<PointKind>(list_nth_int(test, 0)), static_cast<Metric>(list_nth_int(test, 1)),
+           list_nth_int(test, 2) != 0, list_nth_int(test, 3) != 0}};
+}
+
+/// Whether two columns or placeholders are the same, whatever outer joins may do to them: that
+/// differs between a node's input and its output.
+bool same_column(const Node* a, const Node* b) {
+  if (nodeTag(a) != nodeTag(b)) return false;
+  if (IsA(a, PlaceHolderVar))
+    return reinterpret_cast<const PlaceHolderVar*>(a)->phid ==
+           reinterpret_cast<const PlaceHolderVar*>(b)->phid;
+  if (!IsA(a, Var)) return false;
+  const Var* const left = reinterpret_cast<const Var*>(a);
+  const Var* const right = reinterpret_cast<const Var*>(b);
+  return left->varno == right->varno && left->varattno == right->varattno &&
+         left->varlevelsup == right->varlevelsup;
+}
+
+AttrNumber find_column(const List* columns, const Node* wanted) {
+  ListCell* cell;
+  foreach (cell, columns) {
+    const TargetEntry* const entry = lfirst_node(TargetEntry, cell);
+    if (same_column(reinterpret_cast<const Node*>(entry->expr), wanted)) return entry->resno;
+  }
+  return InvalidAttrNumber;
+}
+
+/// The scan tuple in the making.
+struct ScanColumns {
+  List* columns;  ///< of TargetEntry
+  List* from_left;
+  List* attributes;
+  const List* left;  ///< target lists of the inputs
+  const List* right;
+};
+
+/// Adds the columns that the expression uses and that are not there yet, in order of appearance. A
+/// placeholder that no input computes is computed above, from its parts.
+void add_columns(ScanColumns* scan, void* expression) {
+  List* const used =
+      pull_var_clause(static_cast<Node*>(expression),
+                      PVC_RECURSE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS | PVC_INCLUDE_PLACEHOLDERS);
+  ListCell* cell;
+  foreach (cell, used) {
+    Node* const column = static_cast<Node*>(lfirst(cell));
+    ListCell* other;
+    bool known = false;
+    foreach (other, scan->columns)
+      known = known || equal(lfirst_node(TargetEntry, other)->expr, column);
+    if (known) continue;
+    const AttrNumber left = find_column(scan->left, column);
+    const AttrNumber right = left > 0 ? 0 : find_column(scan->right, column);
+    if (left <= 0 && right <= 0) {
+      if (!IsA(column, PlaceHolderVar)) elog(ERROR, "a column of a similarity join is missing");
+      add_columns(scan, reinterpret_cast<PlaceHolderVar*>(column)->phexpr);
+      continue;
+    }
+    const AttrNumber number = static_cast<AttrNumber>(list_length(scan->columns) + 1);
+    scan->columns = lappend(
+        scan->columns, makeTargetEntry(static_cast<Expr*>(copyObjectImpl(column)), number, nullptr,
+                                       false));
+    scan->from_left = lappend_int(scan->from_left, left > 0);
+    scan->attributes = lappend_int(scan->attributes, left > 0 ? left : right);
+  }
+}
+
+/// The attribute of the plan's rows that holds the value; the plan computes it if it does not yet.
+AttrNumber place_value(Plan** plan, Expr* value) {
+  ListCell* cell;
+  foreach (cell, (*plan)->targetlist) {
+    const TargetEntry* const entry = lfirst_node(TargetEntry, cell);
+    if (equal(entry->expr, value) ||
+        same_column(reinterpret_cast<const Node*>(entry->expr), reinterpret_cast<Node*>(value)))
+      return entry->resno;
+  }
+  const AttrNumber number = static_cast<AttrNumber>(list_length((*plan)->targetlist) + 1);
+  List* const columns =
+      lappend(list_copy((*plan)->targetlist),
+              makeTargetEntry(static_cast<Expr*>(copyObjectImpl(value)), number, nullptr, false));
+  *plan = change_plan_targetlist(*plan, columns, (*plan)->parallel_safe);
+  return number;
+}
+
+/// Conditions in words, for EXPLAIN.
+char* describe(PlannerInfo* root, Relids relids, List* conditions) {
+  if (conditions == NIL) return pstrdup("");
+  PlannedStmt* const statement = makeNode(PlannedStmt);
+  statement->rtable = root->parse->rtable;
+  List* const names = select_rtable_names_for_explain(statement->rtable, relids);
+  return deparse_expression(reinterpret_cast<Node*>(make_ands_explicit(conditions)),
+                            deparse_context_for_plan_tree(statement, names), true, false);
+}
+
+/// CustomPathMethods::PlanCustomPath.
+Plan* plan_path(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* tlist, List*,
+                List* inputs) {
+  JoinType type;
+  List* conditions;
+  const SimilarityClause clause = decode_path(path->custom_private, &type, &conditions);
+  List *join_conditions, *other_conditions = NIL;
+  if (IS_OUTER_JOIN(type))
+    extract_actual_join_clauses(conditions, rel->relids, &join_conditions, &other_conditions);
+  else
+    join_conditions = extract_actual_clauses(conditions, false);
+  List* filter = NIL;
+  ListCell* cell;
+  foreach (cell, join_conditions)
+    if (!equal(lfirst(cell), clause.condition)) filter = lappend(filter, lfirst(cell));
+  Plan *left = static_cast<Plan*>(linitial(inputs)), *right = static_cast<Plan*>(lsecond(inputs));
+  JoinPlanData data = {};
+  data.join_type = type;
+  data.test = clause.test;
+  data.left_value = place_value(&left, clause.left);
+  data.right_value = place_value(&right, clause.right);
+  ScanColumns scan = {NIL, NIL, NIL, left->targetlist, right->targetlist};
+  // First what the target list asks for, in its order, so that rows need no projection.
+  add_columns(&scan, tlist);
+  add_columns(&scan, rel->reltarget->exprs);
+  add_columns(&scan, other_conditions);
+  add_columns(&scan, join_conditions);
+  data.column_count = list_length(scan.columns);
+  data.from_left = static_cast<bool*>(palloc(data.column_count + 1));
+  data.attributes = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (data.column_count + 1)));
+  for (int i = 0; i < data.column_count; ++i) {
+    data.from_left[i] = list_nth_int(scan.from_left, i) != 0;
+    data.attributes[i] = static_cast<AttrNumber>(list_nth_int(scan.attributes, i));
+  }
+  data.condition = describe(root, rel->relids, list_make1(clause.condition));
+  data.filter = describe(root, rel->relids, filter);
+
+  CustomScan* const plan = makeNode(CustomScan);
+  plan->scan.plan.targetlist = tlist;
+  plan->scan.plan.qual = other_conditions;
+  plan->flags = path->flags;
+  plan->methods = &kCustomScanMethods;
+  plan->custom_plans = list_make2(left, right);
+  plan->custom_scan_tlist = scan.columns;
+  plan->custom_exprs =
+      encode_join_expressions({filter, clause.condition, join_conditions, clause.eps});
+  plan->custom_private = encode_join_plan(data);
+  return &plan->scan.plan;
+}
+
+const CustomPathMethods kPathMethods = {kCustomScanName, plan_path, nullptr};
+
+/// set_join_pathlist_hook: offers the node beside PostgreSQL's own ways to join.
+void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOptInfo* inner,
+                   JoinType type, JoinPathExtraData* extra) {
+  if (previous_join_hook != nullptr) previous_join_hook(root, join, outer, inner, type, extra);
+  if (!customscan_enabled() || !is_join_kind_served(type) || may_recheck_rows(root)) return;
+  Path *left = outer->cheapest_total_path, *right = inner->cheapest_total_path;
+  if (!bms_is_empty(join->lateral_relids) || left == nullptr || right == nullptr ||
+      PATH_REQ_OUTER(left) != nullptr || PATH_REQ_OUTER(right) != nullptr)
+    return;
+  SimilarityClause clause;
+  const RestrictInfo* const info =
+      choose_clause(extra->restrictlist, type, join, outer, inner, &clause);
+  if (info == nullptr) return;
+  CustomPath* const path = makeNode(CustomPath);
+  path->path.pathtype = T_CustomScan;
+  path->path.parent = join;
+  path->path.pathtarget = join->reltarget;
+  path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+  path->custom_paths = list_make2(left, right);
+  path->custom_private = encode_path(clause, type, extra->restrictlist);
+  path->methods = &kPathMethods;
+  const Selectivity share =
+      info->norm_selec >= 0 ? info->norm_selec : estimate_selectivity(root, clause).pairs;
+  set_join_cost(root, &path->path, left, right, share, type, extra->restrictlist);
+  add_path(join, &path->path);
+}
+
+/// set_rel_pathlist_hook: before anything is joined, tells the planner how selective our conditions
+/// are. For `a <-> b <= e` it would otherwise assume a third, as for any comparison.
+void set_selectivities(PlannerInfo* root, RelOptInfo* rel, Index rti, RangeTblEntry* entry) {
+  if (previous_rel_hook != nullptr) previous_rel_hook(root, rel, rti, entry);
+  if (!customscan_enabled()) return;
+  ListCell* cell;
+  foreach (cell, rel->joininfo) {
+    RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
+    SimilarityClause clause;
+    if (info->norm_selec >= 0 || !match_similarity(info->clause, rel->relids,
+                                                   bms_difference(info->clause_relids, rel->relids),
+                                                   &clause))
+      continue;
+    const JoinSelectivities estimate = estimate_selectivity(root, clause);
+    info->norm_selec = estimate.pairs;
+    info->outer_selec = estimate.outer;
+  }
+}
+
+}  // namespace
+
+void install_join_path() {
+  previous_join_hook = set_join_pathlist_hook;
+  set_join_pathlist_hook = add_join_path;
+  previous_rel_hook = set_rel_pathlist_hook;
+  set_rel_pathlist_hook = set_selectivities;
+}
+
+}  // namespace gpujoin

@@ -1,0 +1,73 @@
+#include "pg/point_buffer.h"
+
+extern "C" {
+#include "utils/memutils.h"
+}
+
+namespace gpujoin {
+namespace {
+
+constexpr std::uint64_t kFirstRows = 1024;
+
+void resize(PointBuffer* buffer, std::uint64_t rows) {
+  const Size coordinates = rows * buffer->dims * scalar_bytes(buffer->scalar);
+  const Size ids = rows * sizeof(std::int64_t);
+  if (buffer->capacity == 0) {
+    buffer->coordinates = static_cast<char*>(MemoryContextAllocHuge(buffer->context, coordinates));
+    buffer->ids = static_cast<std::int64_t*>(MemoryContextAllocHuge(buffer->context, ids));
+  } else {
+    buffer->coordinates = static_cast<char*>(repalloc_huge(buffer->coordinates, coordinates));
+    buffer->ids = static_cast<std::int64_t*>(repalloc_huge(buffer->ids, ids));
+  }
+  buffer->capacity = rows;
+}
+
+/// Makes room for one row more.
+void grow(PointBuffer* buffer) {
+  if (buffer->rows == kMaxRows)
+    ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                    errmsg("%s has more than %llu rows", buffer->source,
+                           static_cast<unsigned long long>(kMaxRows)),
+                    errhint("Join parts of it, for example through views.")));
+  std::uint64_t wanted = buffer->capacity == 0 ? kFirstRows : 2 * buffer->capacity;
+  if (wanted > kMaxRows) wanted = kMaxRows;
+  const std::uint64_t row_bytes =
+      buffer->dims * scalar_bytes(buffer->scalar) + sizeof(std::int64_t);
+  const std::uint64_t affordable = buffer->limit / row_bytes;
+  if (affordable <= buffer->rows)
+    ereport(ERROR,
+            (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+             errmsg("the rows of %s do not fit in gpujoin.host_memory_limit", buffer->source),
+             errhint("Raise gpujoin.host_memory_limit, or join a part of the rows, for example "
+                     "through a view.")));
+  resize(buffer, wanted < affordable ? wanted : affordable);
+}
+
+}  // namespace
+
+char* add_point(PointBuffer* buffer, std::int64_t id) {
+  if (buffer->rows == buffer->capacity) grow(buffer);
+  buffer->ids[buffer->rows] = id;
+  return buffer->coordinates + buffer->rows++ * buffer->dims * scalar_bytes(buffer->scalar);
+}
+
+void add_vector(PointBuffer* buffer, std::int64_t id, const VectorView& view, bool float4) {
+  char* const target = add_point(buffer, id);
+  if (float4 && buffer->scalar == ScalarType::kFloat64) {
+    const auto* const source = reinterpret_cast<const Unaligned<float>*>(view.data);
+    for (int d = 0; d < view.dims; ++d) reinterpret_cast<double*>(target)[d] = source[d];
+  } else {
+    std::memcpy(target, view.data, view.dims * scalar_bytes(buffer->scalar));
+  }
+}
+
+Dataset finish_points(PointBuffer* buffer) {
+  if (buffer->capacity > buffer->rows && buffer->rows > 0) resize(buffer, buffer->rows);
+  return {buffer->coordinates, buffer->ids, buffer->rows, buffer->dims, buffer->scalar};
+}
+
+std::uint64_t dataset_bytes(const Dataset& data) {
+  return data.rows * (data.dims * scalar_bytes(data.scalar) + sizeof(std::int64_t));
+}
+
+}  // namespace gpujoin

@@ -1,0 +1,170 @@
+#include "pg/row_store.h"
+
+extern "C" {
+#include "access/htup_details.h"
+#include "commands/tablespace.h"
+#include "utils/datum.h"
+#include "utils/memutils.h"
+}
+
+namespace gpujoin {
+namespace {
+
+constexpr std::uint64_t kFirstRows = 256;
+constexpr std::uint64_t kNoRow = ~std::uint64_t{0};
+
+std::uint64_t width(const RowStore* store) { return static_cast<std::uint64_t>(store->columns->natts); }
+
+template <class T>
+void resize(MemoryContext context, T** array, std::uint64_t count) {
+  const Size bytes = (count > 0 ? count : 1) * sizeof(T);
+  *array = static_cast<T*>(*array == nullptr ? MemoryContextAllocHuge(context, bytes)
+                                             : repalloc_huge(*array, bytes));
+}
+
+/// A copy in the store's memory, of which *bytes are counted.
+Datum keep(RowStore* store, int column, Datum value) {
+  const Form_pg_attribute attribute = TupleDescAttr(store->columns, column);
+  if (attribute->attbyval) return value;
+  store->bytes += datumGetSize(value, false, attribute->attlen) + 2 * sizeof(void*);
+  return datumCopy(value, false, attribute->attlen);
+}
+
+void keep_in_memory(RowStore* store, TupleTableSlot* slot) {
+  if (store->rows == store->capacity) {
+    store->capacity = store->capacity == 0 ? kFirstRows : 2 * store->capacity;
+    resize(store->context, &store->values, store->capacity * width(store));
+    resize(store->context, &store->nulls, store->capacity * width(store));
+  }
+  Datum* const values = store->values + store->rows * width(store);
+  bool* const nulls = store->nulls + store->rows * width(store);
+  const MemoryContext caller = MemoryContextSwitchTo(store->context);
+  for (int i = 0; i < store->columns->natts; ++i) {
+    const int from = store->attributes[i] - 1;
+    nulls[i] = slot->tts_isnull[from];
+    values[i] = nulls[i] ? 0 : keep(store, i, slot->tts_values[from]);
+  }
+  MemoryContextSwitchTo(caller);
+  store->bytes += width(store) * (sizeof(Datum) + sizeof(bool));
+  ++store->rows;
+}
+
+/// Appends to the file, which is written from its end on.
+void write_row(RowStore* store, const Datum* values, const bool* nulls) {
+  if (store->rows == store->capacity) {
+    store->capacity = store->capacity == 0 ? kFirstRows : 2 * store->capacity;
+    resize(store->context, &store->offsets, store->capacity);
+  }
+  const MinimalTuple tuple =
+      heap_form_minimal_tuple(store->columns, const_cast<Datum*>(values), const_cast<bool*>(nulls));
+  int segment;
+  off_t offset;
+  BufFileTell(store->file, &segment, &offset);
+  store->offsets[store->rows++] = static_cast<std::int64_t>(segment) << 32 | offset;
+  BufFileWrite(store->file, tuple, tuple->t_len);
+  pfree(tuple);
+}
+
+void read_exactly(BufFile* file, void* to, std::size_t bytes) {
+#if PG_VERSION_NUM >= 160000
+  BufFileReadExact(file, to, bytes);
+#else
+  if (BufFileRead(file, to, bytes) != bytes)
+    ereport(ERROR, (errcode_for_file_access(), errmsg("could not read from a temporary file")));
+#endif
+}
+
+}  // namespace
+
+RowStore* create_row_store(MemoryContext parent, TupleDesc input, const AttrNumber* attributes,
+                           int count, Size limit) {
+  const MemoryContext caller = MemoryContextSwitchTo(parent);
+  RowStore* const store = static_cast<RowStore*>(palloc0(sizeof(RowStore)));
+  store->columns = CreateTemplateTupleDesc(count);
+  store->attributes = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (count + 1)));
+  for (int i = 0; i < count; ++i) {
+    store->attributes[i] = attributes[i];
+    TupleDescCopyEntry(store->columns, static_cast<AttrNumber>(i + 1), input, attributes[i]);
+  }
+  store->limit = limit;
+  store->context = AllocSetContextCreate(parent, "gpujoin rows", ALLOCSET_DEFAULT_SIZES);
+  store->fetched = kNoRow;
+  MemoryContextSwitchTo(caller);
+  return store;
+}
+
+void store_row(RowStore* store, TupleTableSlot* slot) {
+  if (store->columns->natts == 0) {
+    ++store->rows;
+    return;
+  }
+  slot_getallattrs(slot);
+  if (store->file == nullptr) {
+    keep_in_memory(store, slot);
+    if (store->bytes > store->limit) spill_rows(store);
+    return;
+  }
+  for (int i = 0; i < store->columns->natts; ++i) {
+    store->values[i] = slot->tts_values[store->attributes[i] - 1];
+    store->nulls[i] = slot->tts_isnull[store->attributes[i] - 1];
+  }
+  write_row(store, store->values, store->nulls);
+}
+
+void spill_rows(RowStore* store) {
+  const std::uint64_t rows = store->rows;
+  const Datum* const values = store->values;
+  const bool* const nulls = store->nulls;
+  const MemoryContext filled = store->context;
+  const MemoryContext parent = MemoryContextGetParent(filled);
+  store->context = AllocSetContextCreate(parent, "gpujoin rows", ALLOCSET_DEFAULT_SIZES);
+  store->rows = store->capacity = store->bytes = 0;
+  const MemoryContext caller = MemoryContextSwitchTo(parent);
+  PrepareTempTablespaces();
+  store->file = BufFileCreateTemp(false);
+  MemoryContextSwitchTo(caller);
+  for (std::uint64_t row = 0; row < rows; ++row)
+    write_row(store, values + row * width(store), nulls + row * width(store));
+  MemoryContextDelete(filled);
+  store->values = nullptr;
+  store->nulls = nullptr;
+  resize(store->context, &store->values, width(store));
+  resize(store->context, &store->nulls, width(store));
+  store->fetched_context =
+      AllocSetContextCreate(store->context, "gpujoin row", ALLOCSET_SMALL_SIZES);
+}
+
+void fetch_spilled_row(RowStore* store, std::uint64_t row) {
+  store->fetched = kNoRow;
+  MemoryContextReset(store->fetched_context);
+  const std::int64_t offset = store->offsets[row];
+  if (BufFileSeek(store->file, static_cast<int>(offset >> 32), offset & 0xffffffff, SEEK_SET) != 0)
+    ereport(ERROR, (errcode_for_file_access(), errmsg("could not seek in a temporary file")));
+  std::uint32_t length;
+  read_exactly(store->file, &length, sizeof length);
+  const MinimalTuple tuple =
+      static_cast<MinimalTuple>(MemoryContextAlloc(store->fetched_context, length));
+  tuple->t_len = length;
+  read_exactly(store->file, reinterpret_cast<char*>(tuple) + sizeof length,
+               length - sizeof length);
+  HeapTupleData head = {};
+  head.t_len = length + MINIMAL_TUPLE_OFFSET;
+  head.t_data = reinterpret_cast<HeapTupleHeader>(reinterpret_cast<char*>(tuple) -
+                                                  MINIMAL_TUPLE_OFFSET);
+  heap_deform_tuple(&head, store->columns, store->values, store->nulls);
+  store->fetched = row;
+}
+
+void clear_row_store(RowStore* store) {
+  if (store->file != nullptr) BufFileClose(store->file);
+  MemoryContextReset(store->context);
+  store->file = nullptr;
+  store->values = nullptr;
+  store->nulls = nullptr;
+  store->offsets = nullptr;
+  store->fetched_context = nullptr;
+  store->rows = store->capacity = store->bytes = 0;
+  store->fetched = kNoRow;
+}
+
+}  // namespace gpujoin

@@ -1,0 +1,214 @@
+#include "pg/similarity_clause.h"
+
+extern "C" {
+#include "catalog/dependency.h"
+#include "catalog/pg_type.h"
+#include "commands/extension.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+}
+
+namespace gpujoin {
+namespace {
+
+/// A function of an extension, by the names of the extension, of itself and of its first argument's
+/// type.
+struct KnownFunction {
+  const char* extension;
+  const char* function;
+  const char* type;
+  SimilarityTest test;  ///< within: the radius is the third argument, the result a boolean
+};
+
+constexpr KnownFunction kKnownFunctions[] = {
+    {"gpujoin", "gpu_distance", "_float4", {PointKind::kFloat4Array, Metric::kL2, false, false}},
+    {"gpujoin", "gpu_distance", "_float8", {PointKind::kFloat8Array, Metric::kL2, false, false}},
+    {"gpujoin", "gpu_within", "_float4", {PointKind::kFloat4Array, Metric::kL2, true, false}},
+    {"gpujoin", "gpu_within", "_float8", {PointKind::kFloat8Array, Metric::kL2, true, false}},
+    {"gpujoin", "gpu_within", "point", {PointKind::kPoint, Metric::kL2, true, false}},
+    {"cube", "cube_distance", "cube", {PointKind::kCube, Metric::kL2, false, false}},
+    {"cube", "distance_taxicab", "cube", {PointKind::kCube, Metric::kL1, false, false}},
+    {"cube", "distance_chebyshev", "cube", {PointKind::kCube, Metric::kLInf, false, false}},
+    {"vector", "l2_distance", "vector", {PointKind::kVector, Metric::kL2, false, false}},
+    {"vector", "l1_distance", "vector", {PointKind::kVector, Metric::kL1, false, false}},
+    {"vector", "cosine_distance", "vector", {PointKind::kVectorDirection, Metric::kL2, false, false}},
+    {"vector", "l2_distance", "halfvec", {PointKind::kHalfvec, Metric::kL2, false, false}},
+    {"vector", "l1_distance", "halfvec", {PointKind::kHalfvec, Metric::kL1, false, false}},
+    {"vector", "cosine_distance", "halfvec", {PointKind::kHalfvecDirection, Metric::kL2, false, false}},
+    {"postgis", "st_dwithin", "geometry", {PointKind::kGeometry, Metric::kL2, true, false}},
+};
+
+/// How `distance OP eps` reads, by the function behind the operator.
+struct Comparison {
+  Oid function;
+  bool distance_first;
+  bool strict;
+};
+
+constexpr Comparison kComparisons[] = {
+    {F_FLOAT8LE, true, false},  {F_FLOAT8LT, true, true},   {F_FLOAT8GE, false, false},
+    {F_FLOAT8GT, false, true},  {F_FLOAT84LE, true, false}, {F_FLOAT84LT, true, true},
+    {F_FLOAT48GE, false, false}, {F_FLOAT48GT, false, true}};
+
+bool is_named(Oid type, const char* name) {
+  const HeapTuple tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
+  if (!HeapTupleIsValid(tuple)) return false;
+  const bool same =
+      strcmp(NameStr(reinterpret_cast<Form_pg_type>(GETSTRUCT(tuple))->typname), name) == 0;
+  ReleaseSysCache(tuple);
+  return same;
+}
+
+bool is_owned_by(Oid function, const char* extension) {
+  const Oid owner = getExtensionOfObject(ProcedureRelationId, function);
+  const char* const name = OidIsValid(owner) ? get_extension_name(owner) : nullptr;
+  return name != nullptr && strcmp(name, extension) == 0;
+}
+
+/// What a call of the function tests; null when it is none that is known.
+const SimilarityTest* find_test(Oid function, List* arguments, bool within) {
+  static constexpr SimilarityTest kPointDistance = {PointKind::kPoint, Metric::kL2, false, false};
+  if (function == F_POINT_DISTANCE) return within ? nullptr : &kPointDistance;
+  if (list_length(arguments) != (within ? 3 : 2)) return nullptr;
+  const char* const name = get_func_name(function);
+  if (name == nullptr) return nullptr;
+  const Oid type = exprType(static_cast<const Node*>(linitial(arguments)));
+  for (const KnownFunction& known : kKnownFunctions)
+    if (known.test.within == within && strcmp(known.function, name) == 0 &&
+        is_named(type, known.type) && is_owned_by(function, known.extension))
+      return &known.test;
+  return nullptr;
+}
+
+/// A function call or an operator, which is one too.
+bool as_call(Expr* expression, Oid* function, List** arguments) {
+  if (IsA(expression, OpExpr)) {
+    OpExpr* const operation = reinterpret_cast<OpExpr*>(expression);
+    set_opfuncid(operation);
+    *function = operation->opfuncid;
+    *arguments = operation->args;
+    return true;
+  }
+  if (!IsA(expression, FuncExpr)) return false;
+  *function = reinterpret_cast<FuncExpr*>(expression)->funcid;
+  *arguments = reinterpret_cast<FuncExpr*>(expression)->args;
+  return true;
+}
+
+Expr* argument(List* arguments, int number) {
+  return static_cast<Expr*>(list_nth(arguments, number));
+}
+
+Expr* as_float8(Expr* eps) {
+  const Oid type = exprType(reinterpret_cast<Node*>(eps));
+  if (type == FLOAT8OID) return eps;
+  if (type != FLOAT4OID) return nullptr;
+  return reinterpret_cast<Expr*>(makeFuncExpr(F_FLOAT8_FLOAT4, FLOAT8OID, list_make1(eps),
+                                              InvalidOid, InvalidOid, COERCE_IMPLICIT_CAST));
+}
+
+/// Whether the value comes from the relations alone and is the same whenever it is asked for.
+bool comes_from(Expr* value, Relids relations) {
+  Node* const node = reinterpret_cast<Node*>(value);
+  if (contain_volatile_functions(node) || contain_subplans(node)) return false;
+  const Relids used = pull_varnos(nullptr, node);
+  return !bms_is_empty(used) && bms_is_subset(used, relations);
+}
+
+bool is_the_same_for_all_rows(Expr* value) {
+  Node* const node = reinterpret_cast<Node*>(value);
+  return !contain_var_clause(node) && !contain_volatile_functions(node) && !contain_subplans(node);
+}
+
+}  // namespace
+
+bool match_similarity(Expr* condition, SimilarityClause* clause) {
+  Oid function;
+  List* arguments;
+  if (!as_call(condition, &function, &arguments)) return false;
+  *clause = {condition, nullptr, nullptr, nullptr, {}};
+  const SimilarityTest* test = nullptr;
+  bool strict = false;
+  for (const Comparison& comparison : kComparisons) {
+    if (comparison.function != function) continue;
+    Expr* const distance = argument(arguments, comparison.distance_first ? 0 : 1);
+    clause->eps = argument(arguments, comparison.distance_first ? 1 : 0);
+    strict = comparison.strict;
+    if (!as_call(distance, &function, &arguments)) return false;
+    test = find_test(function, arguments, false);
+    break;
+  }
+  if (clause->eps == nullptr) {
+    test = find_test(function, arguments, true);
+    if (test != nullptr) clause->eps = argument(arguments, 2);
+  }
+  if (test == nullptr) return false;
+  clause->test = *test;
+  clause->test.strict = strict;
+  clause->eps = as_float8(clause->eps);
+  clause->left = argument(arguments, 0);
+  clause->right = argument(arguments, 1);
+  return clause->eps != nullptr && is_the_same_for_all_rows(clause->eps);
+}
+
+bool match_similarity(Expr* condition, Relids left, Relids right, SimilarityClause* clause) {
+  if (!match_similarity(condition, clause)) return false;
+  if (comes_from(clause->left, right)) {
+    Expr* const other = clause->left;
+    clause->left = clause->right;
+    clause->right = other;
+  }
+  return comes_from(clause->left, left) && comes_from(clause->right, right);
+}
+
+EpsBand eps_band(const SimilarityTest& test, double eps, std::uint32_t dims) {
+  EpsBand band = {true, false, 0, 0};
+  // To PostgreSQL NaN is larger than any number. Where squares overflow every arithmetic goes its own
+  // way.
+  if (!(eps <= (is_exact(test) ? std::numeric_limits<double>::max() : 1e150))) {
+    band.engine_serves = false;
+    return band;
+  }
+  if (eps < 0 || (test.strict && eps == 0)) {
+    band.engine_serves = !test.within;  // such a function raises an error
+    band.none = true;
+    return band;
+  }
+  if (is_exact(test)) {
+    band.accept = band.select = test.strict ? std::nextafter(eps, 0.0) : eps;
+    return band;
+  }
+  double relative = 0, absolute = 0;
+  switch (test.kind) {
+    case PointKind::kVector:
+    case PointKind::kHalfvec:
+      // Differences, squares and their sum in single precision.
+      relative = (dims + 8) * 1.2e-7;
+      absolute = std::sqrt(static_cast<double>(dims)) * 1e-18;
+      if (eps > 1e18) band.engine_serves = false;
+      break;
+    case PointKind::kVectorDirection:
+    case PointKind::kHalfvecDirection: {
+      // Of unit vectors |a - b|^2 = 2 (1 - cos); the cosine is of sums in single precision.
+      const double error = (dims + 16) * 5e-7;
+      band.accept = std::sqrt(std::fmax(0, 2 * (eps - error)));
+      band.select = std::sqrt(2 * (eps + error));
+      if (eps < error) band.accept = -1;
+      return band;
+    }
+    default:
+      // A few roundings in double precision, whose squares may underflow.
+      relative = 4 * (dims + 4) * 2.3e-16;
+      absolute = std::sqrt(static_cast<double>(dims)) * 1e-153;
+  }
+  band.accept = eps * (1 - relative) - absolute;
+  band.select = eps * (1 + relative) + absolute;
+  return band;
+}
+
+}  // namespace gpujoin
