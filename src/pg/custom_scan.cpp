@@ -16,6 +16,7 @@ void install_custom_scan() {
   RegisterCustomScanMethods(&kCustomScanMethods);
   install_function_path();
   install_join_path();
+  install_aggregate_path();
 }
 
 }  // namespace gpujoin

@@ -1,7 +1,8 @@
 // The plan node GpuSimilarityJoin, in two forms under one name. In FROM it stands for one of the
 // set-returning functions and streams what they return: function_path.cpp plans that form,
 // function_node.cpp runs it. Of two inputs it is a join of theirs whose condition is a distance:
-// join_path.cpp plans it, join_node.cpp runs it. explain.cpp describes both.
+// join_path.cpp plans it, join_node.cpp runs it. aggregate_path.cpp plans what only counts rows of
+// either. explain.cpp describes both.
 #pragma once
 
 #include "pg/compat.h"
@@ -24,6 +25,8 @@ void install_custom_scan();
 void install_function_path();
 /// Sets the hooks for joins.
 void install_join_path();
+/// Sets the hook for aggregates over either.
+void install_aggregate_path();
 
 /// The states of the two forms.
 Node* create_function_node();

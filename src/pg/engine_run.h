@@ -27,8 +27,8 @@ struct JoinReport {
 struct EngineRun {
   JoinRequest request;
   const EngineTable* engine;
-  Join* join;       ///< null when no engine is at work
-  bool delivered;   ///< the engine has handed over a batch
+  Join* join;         ///< null when no engine is at work
+  bool delivered;     ///< the engine has handed over a batch
   ResultBatch batch;  ///< the last one
   JoinReport report;
 };

@@ -19,8 +19,8 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-constexpr double kDefaultRows = 1000;     // of a relation that nothing is known about
-constexpr double kStartCost = 100;        // threads, index: what even an empty join costs
+constexpr double kDefaultRows = 1000;  // of a relation that nothing is known about
+constexpr double kStartCost = 100;     // threads, index: what even an empty join costs
 
 struct SideEstimate {
   double rows;

@@ -1,5 +1,6 @@
-// Execution of the node over a function. The way of a row is kept short: PostgreSQL's own row rate is the wall, so
-// nothing is allocated and nothing is reset unless there are filters or expressions to evaluate.
+// Execution of the node over a function. The way of a row is kept short: PostgreSQL's own row rate
+// is the wall, so nothing is allocated and nothing is reset unless there are filters or expressions
+// to evaluate.
 #include "pg/function_node.h"
 
 extern "C" {
@@ -39,6 +40,8 @@ void begin(CustomScanState* state, EState*, int) {
   if (node->function == nullptr)
     elog(ERROR, "function %u is no join function any more", call->funcid);
   node->arguments = ExecInitExprList(call->args, &state->ss.ps);
+  node->counts = counts_rows(plan);
+  if (node->counts) return;
   ListCell* cell;
   foreach (cell, plan->custom_scan_tlist) {
     const Var* const var = castNode(Var, lfirst_node(TargetEntry, cell)->expr);
@@ -66,7 +69,8 @@ void open_scan(FunctionNode* node) {
   const MemoryContext query = node->css.ss.ps.state->es_query_cxt;
   JoinScan* const previous = node->scan;
   node->scan = nullptr;  // an error below leaves it half gone
-  node->scan = previous == nullptr ? open_join_scan(query, node->function, values)
+  const Output output = node->counts ? Output::kTotal : pairs_of(node->function);
+  node->scan = previous == nullptr ? open_join_scan(query, node->function, values, output)
                                    : reopen_join_scan(previous, values);
   node->arguments_changed = false;
   MemoryContextSwitchTo(caller);
@@ -82,8 +86,20 @@ bool next_empty_row(FunctionNode* node) {
   return true;
 }
 
+/// The one row of a node that counts.
+bool count_rows(FunctionNode* node, TupleTableSlot* slot) {
+  if (node->counted) return false;
+  std::uint64_t rows = 0;
+  while (next_join_batch(node->scan)) rows += node->scan->run.batch.pair_count;
+  slot->tts_values[0] = Int64GetDatum(static_cast<std::int64_t>(rows));
+  slot->tts_isnull[0] = false;
+  node->counted = true;
+  return true;
+}
+
 bool next_row(FunctionNode* node, TupleTableSlot* slot) {
   JoinScan* const scan = node->scan;
+  if (node->counts) return count_rows(node, slot);
   if (node->column_count == 0) return next_empty_row(node);
   if (!next_join_pair(scan)) return false;
   for (int i = 0; i < node->column_count; ++i)
@@ -132,6 +148,7 @@ void rescan(CustomScanState* state) {
   FunctionNode* const node = from_state(state);
   ExecScanReScan(&state->ss);
   node->empty_rows = 0;
+  node->counted = false;
   if (node->scan == nullptr) return;
   if (state->ss.ps.chgParam != nullptr)
     node->arguments_changed = true;
@@ -165,7 +182,8 @@ const CustomExecMethods kExecMethods = {
 }  // namespace
 
 Node* create_function_node() {
-  FunctionNode* const node = reinterpret_cast<FunctionNode*>(newNode(sizeof(FunctionNode), T_CustomScanState));
+  FunctionNode* const node =
+      reinterpret_cast<FunctionNode*>(newNode(sizeof(FunctionNode), T_CustomScanState));
   node->css.methods = &kExecMethods;
   return reinterpret_cast<Node*>(node);
 }

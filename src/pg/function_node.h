@@ -12,6 +12,9 @@ inline FuncExpr* planned_call(const CustomScan* plan) {
   return static_cast<FuncExpr*>(linitial(plan->custom_exprs));
 }
 
+/// Whether the node returns one row, the number of the function's.
+inline bool counts_rows(const CustomScan* plan) { return linitial_int(plan->custom_private) != 0; }
+
 /// Columns that the functions return; their numbers in the plan are attribute numbers.
 inline constexpr int kPairColumns = 3;
 
@@ -22,6 +25,8 @@ struct FunctionNode {
   List* arguments;            ///< of ExprState
   JoinScan* scan;             ///< null until the first row is asked for
   bool arguments_changed;     ///< the scan's are out of date
+  bool counts;                ///< one row is returned, the number of the function's
+  bool counted;               ///< it was returned
   int column_count;           ///< columns of the scan tuple
   int offsets[kPairColumns];  ///< where in an IdPair each of them lies
   std::uint64_t empty_rows;   ///< rows of the current batch still due, when there are no columns

@@ -1,5 +1,7 @@
 // Planning of the node over a function: when it takes the function's place, at what cost, and which
 // columns it returns.
+#include "pg/function_path.h"
+
 #include "pg/function_node.h"
 #include "pg/settings.h"
 
@@ -46,23 +48,31 @@ bool needs_whole_row(PlannerInfo* root, RelOptInfo* rel) {
   return bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, used);
 }
 
+void append_column(List** columns, const void* expression) {
+  const int number = list_length(*columns) + 1;
+  *columns = lappend(*columns, makeTargetEntry(static_cast<Expr*>(copyObjectImpl(expression)),
+                                               static_cast<AttrNumber>(number), nullptr, false));
+}
+
 void add_column(List** columns, const Var* var) {
   ListCell* cell;
   foreach (cell, *columns)
     if (castNode(Var, lfirst_node(TargetEntry, cell)->expr)->varattno == var->varattno) return;
-  const int number = list_length(*columns) + 1;
-  *columns = lappend(*columns, makeTargetEntry(static_cast<Expr*>(copyObjectImpl(var)),
-                                               static_cast<AttrNumber>(number), nullptr, false));
+  append_column(columns, var);
 }
 
 /// Adds the relation's columns that `expression` uses and that are not there yet, in order of
-/// appearance.
+/// appearance; or the number of rows, which all aggregates are.
 void add_columns(List** columns, RelOptInfo* rel, void* expression) {
-  List* const vars =
+  List* const used =
       pull_var_clause(static_cast<Node*>(expression),
-                      PVC_RECURSE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS | PVC_RECURSE_PLACEHOLDERS);
+                      PVC_INCLUDE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS | PVC_RECURSE_PLACEHOLDERS);
   ListCell* cell;
-  foreach (cell, vars) {
+  foreach (cell, used) {
+    if (IsA(lfirst(cell), Aggref)) {
+      if (*columns == NIL) append_column(columns, lfirst(cell));
+      continue;
+    }
     const Var* const var = lfirst_node(Var, cell);
     if (static_cast<Index>(var->varno) == rel->relid) add_column(columns, var);
   }
@@ -78,10 +88,11 @@ Plan* plan_path(PlannerInfo*, RelOptInfo* rel, CustomPath* path, List* tlist, Li
   plan->scan.plan.qual = extract_actual_clauses(clauses, false);
   plan->flags = path->flags;
   plan->methods = &kCustomScanMethods;
-  plan->custom_exprs = static_cast<List*>(copyObjectImpl(path->custom_private));
+  plan->custom_exprs = list_make1(copyObjectImpl(linitial(path->custom_private)));
+  plan->custom_private = list_make1_int(list_length(path->custom_private) > 1);
   add_columns(&plan->custom_scan_tlist, rel, tlist);
   // The planner may put another target list into the plan later; it needs no more than these.
-  add_columns(&plan->custom_scan_tlist, rel, rel->reltarget->exprs);
+  add_columns(&plan->custom_scan_tlist, rel, path->path.pathtarget->exprs);
   add_columns(&plan->custom_scan_tlist, rel, plan->scan.plan.qual);
   return &plan->scan.plan;
 }
@@ -117,6 +128,23 @@ void replace_function_scan(PlannerInfo* root, RelOptInfo* rel, Index rti, RangeT
 }
 
 }  // namespace
+
+CustomPath* find_plain_call(const RelOptInfo* relation) {
+  if (relation->baserestrictinfo != NIL) return nullptr;
+  ListCell* cell;
+  foreach (cell, relation->pathlist) {
+    CustomPath* const path = static_cast<CustomPath*>(lfirst(cell));
+    if (IsA(path, CustomPath) && path->methods == &kPathMethods) return path;
+  }
+  return nullptr;
+}
+
+CustomPath* make_counting_call(const CustomPath* call) {
+  CustomPath* const path = makeNode(CustomPath);
+  *path = *call;
+  path->custom_private = list_make2(linitial(call->custom_private), makeInteger(1));
+  return path;
+}
 
 void install_function_path() {
   previous_hook = set_rel_pathlist_hook;

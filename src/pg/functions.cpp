@@ -30,7 +30,8 @@ void start(FunctionCallInfo fcinfo, const JoinFunction* function) {
   if (get_call_result_type(fcinfo, nullptr, &calls->tuple_desc) != TYPEFUNC_COMPOSITE)
     elog(ERROR, "%s must return rows", function->name);
   BlessTupleDesc(calls->tuple_desc);
-  calls->user_fctx = open_join_scan(calls->multi_call_memory_ctx, function, fcinfo->args);
+  calls->user_fctx =
+      open_join_scan(calls->multi_call_memory_ctx, function, fcinfo->args, pairs_of(function));
   MemoryContextSwitchTo(caller);
 }
 

@@ -18,10 +18,10 @@ namespace gpujoin {
 namespace {
 
 // In the planner's units, of which a hundred are about a millisecond.
-constexpr Cost kStartCost = 40;         // threads and the like: what even an empty join costs
-constexpr Cost kRowCost = 0.015;        // taking a row in, and its share of the index
+constexpr Cost kStartCost = 40;          // threads and the like: what even an empty join costs
+constexpr Cost kRowCost = 0.015;         // taking a row in, and its share of the index
 constexpr Cost kCandidateCost = 0.0001;  // for each pair within the radius, with those in vain
-constexpr Cost kPairCost = 0.002;       // handing over a row
+constexpr Cost kPairCost = 0.002;        // handing over a row
 
 /// The columns or expressions whose values make up a value: of ARRAY[x, y] and point(x, y) they are
 /// x and y.
@@ -76,8 +76,7 @@ double rows_of(PlannerInfo* root, Relids relids) {
 
 /// The value of eps if it is known, or else NaN.
 double known_eps(PlannerInfo* root, const SimilarityClause& clause) {
-  Node* const value =
-      estimate_expression_value(root, reinterpret_cast<Node*>(clause.eps));
+  Node* const value = estimate_expression_value(root, reinterpret_cast<Node*>(clause.eps));
   if (!IsA(value, Const) || reinterpret_cast<Const*>(value)->constisnull) return NAN;
   return DatumGetFloat8(reinterpret_cast<Const*>(value)->constvalue);
 }
@@ -143,6 +142,11 @@ void set_join_cost(PlannerInfo* root, Path* path, const Path* left, const Path* 
                      (pairs_wanted ? kPairCost * pairs : 0) +
                      (other_conditions ? filter.per_tuple * pairs : 0) +
                      path->pathtarget->cost.per_tuple * path->rows;
+}
+
+void set_counting_cost(Path* path, const Path* input) {
+  path->startup_cost = input->startup_cost + kCandidateCost * input->rows;
+  path->total_cost = path->startup_cost + cpu_tuple_cost * path->rows;
 }
 
 }  // namespace gpujoin

@@ -20,4 +20,7 @@ JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause
 void set_join_cost(PlannerInfo* root, Path* path, const Path* left, const Path* right,
                    Selectivity share, JoinType type, List* conditions);
 
+/// Sets the cost of a path that counts the rows of `input` without making them.
+void set_counting_cost(Path* path, const Path* input);
+
 }  // namespace gpujoin

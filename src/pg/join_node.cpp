@@ -22,21 +22,28 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
+/// Columns of the scan tuple that one input fills.
+struct Columns {
+  int count;
+  int* targets;    ///< [count] their places in the scan tuple
+  RowStore* rows;  ///< in the same order
+};
+
 /// One input.
 struct Side {
   PlanState* plan;
-  AttrNumber value;  ///< the compared value in its rows
+  AttrNumber value;     ///< the compared value in its rows
   bool keep_unmatched;  ///< rows that can match nothing are kept as well
-  int column_count;     ///< columns of the scan tuple that are filled from here
-  int* targets;         ///< [column_count] their places in the scan tuple
-  RowStore* rows;       ///< the columns, in the same order
+  Columns shown;        ///< what every pair is asked for
+  Columns tested;       ///< what the condition needs besides, for the few pairs that are open
   Dataset points;       ///< ids are numbers of rows
 };
 
 enum class Mode {
   kUnread,
   kPairs,   ///< the engine hands over pairs
-  kCounts,  ///< the engine counts the matches of each left row, for a semi or anti join
+  kCounts,  ///< the engine counts the matches of each left row
+  kTotal,   ///< the engine counts all matches
   kLoop,    ///< the condition is asked for every pair
 };
 
@@ -59,13 +66,14 @@ struct JoinNode {
   bool null_eps;
   PairCursor cursor;
   IdPair pair;
-  std::uint64_t left_shown, right_shown;  ///< rows whose columns the scan tuple holds
-  std::uint64_t loop_left, loop_right;    ///< next pair of Mode::kLoop
-  std::uint64_t count_row;                ///< next row of a batch of Mode::kCounts
-  std::uint64_t empty_rows;               ///< rows due of a batch that nobody looks into
-  bool* matched;  ///< [left rows] of all joins but inner ones
-  bool draining;  ///< pairs are done, left rows without a match follow
-  std::uint64_t drained;
+  std::uint64_t left_shown;             ///< the row whose columns the scan tuple holds
+  std::uint64_t loop_left, loop_right;  ///< next pair of Mode::kLoop
+  std::uint64_t empty_rows;             ///< rows due of a batch that nobody looks into
+  std::uint64_t rechecked;              ///< pairs for which the condition was asked
+  std::uint64_t* matches;  ///< [left rows] of all joins but inner ones; of those that are counted
+  std::uint64_t total;     ///< matches, where they are counted
+  bool draining;           ///< pairs are done, left rows follow
+  std::uint64_t drained;   ///< left rows looked at
 };
 
 constexpr std::uint64_t kNoRow = ~std::uint64_t{0};
@@ -81,48 +89,62 @@ bool shows_right(const JoinNode* node) {
 
 // ---- What the node keeps of its inputs
 
-void add_used(Bitmapset** used, void* expression) {
-  if (expression == nullptr) return;
-  Bitmapset* attributes = nullptr;
-  pull_varattnos(static_cast<Node*>(expression), INDEX_VAR, &attributes);
-  *used = bms_add_members(*used, attributes);
-}
-
-/// Columns of the scan tuple that somebody looks at.
-Bitmapset* used_columns(const JoinNode* node, bool loop) {
-  const Plan* const plan = node->css.ss.ps.plan;
+/// Columns of the scan tuple that the expressions use.
+Bitmapset* used_columns(std::initializer_list<void*> expressions) {
   Bitmapset* used = nullptr;
-  add_used(&used, plan->targetlist);
-  add_used(&used, plan->qual);
-  add_used(&used, node->expressions.filter);
-  if (loop || !is_exact(node->data.test)) add_used(&used, node->expressions.all_conditions);
+  for (void* const expression : expressions)
+    pull_varattnos(static_cast<Node*>(expression), INDEX_VAR, &used);
   return used;
 }
 
-void prepare_side(JoinNode* node, Side* side, bool left, const Bitmapset* used) {
+/// Room for those of the used columns that come from a side.
+Columns prepare_columns(const JoinNode* node, const Side* side, const Bitmapset* used) {
   const int most = node->data.column_count;
-  side->targets = static_cast<int*>(palloc(sizeof(int) * (most + 1)));
-  side->column_count = 0;
-  AttrNumber* const attributes =
-      static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (most + 1)));
+  const bool left = side == &node->left;
+  Columns columns = {0, static_cast<int*>(palloc(sizeof(int) * (most + 1))), nullptr};
+  AttrNumber* const attributes = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (most + 1)));
   for (int i = 0; i < most; ++i) {
-    if (node->data.from_left[i] != left ||
+    if (node->data.attributes[i] == 0 || node->data.from_left[i] != left ||
         !bms_is_member(i + 1 - FirstLowInvalidHeapAttributeNumber, used))
       continue;
-    attributes[side->column_count] = node->data.attributes[i];
-    side->targets[side->column_count++] = i;
+    attributes[columns.count] = node->data.attributes[i];
+    columns.targets[columns.count++] = i;
   }
-  side->rows = create_row_store(node->context, ExecGetResultType(side->plan), attributes,
-                                side->column_count, work_mem * Size{1024} / 2);
-  side->points = {};
+  columns.rows = create_row_store(node->context, ExecGetResultType(side->plan), attributes,
+                                  columns.count, work_mem * Size{1024} / 4);
+  return columns;
 }
+
+void prepare_sides(JoinNode* node, bool loop) {
+  const Plan* const plan = node->css.ss.ps.plan;
+  JoinPlanExpressions& expressions = node->expressions;
+  Bitmapset* const shown = used_columns(
+      {plan->targetlist, plan->qual, expressions.filter, loop ? expressions.condition : nullptr});
+  Bitmapset* const tested = is_exact(node->data.test)
+                                ? nullptr
+                                : bms_difference(used_columns({expressions.condition}), shown);
+  for (Side* const side : {&node->left, &node->right}) {
+    side->shown = prepare_columns(node, side, shown);
+    side->tested = prepare_columns(node, side, tested);
+    side->points = {};
+  }
+  node->left.keep_unmatched = tells_unmatched(node);
+}
+
+void keep_row(Side* side, TupleTableSlot* slot) {
+  store_row(side->shown.rows, slot);
+  store_row(side->tested.rows, slot);
+}
+
+std::uint64_t row_count(const Side& side) { return side.shown.rows->rows; }
 
 /// Reads an input to its end. False when a value is none that the engine takes.
 bool read_side(JoinNode* node, Side* side, bool left, PointShape* shape, std::uint64_t limit,
                bool values_wanted) {
   PointBuffer points = {};
   points.context = node->context;
-  points.source = left ? "the outer side of a similarity join" : "the inner side of a similarity join";
+  points.source =
+      left ? "the outer side of a similarity join" : "the inner side of a similarity join";
   points.limit = limit;
   points.scalar = scalar_of(node->data.test.kind);
   ExprContext* const scratch = node->css.ss.ps.ps_ExprContext;
@@ -131,31 +153,33 @@ bool read_side(JoinNode* node, Side* side, bool left, PointShape* shape, std::ui
     TupleTableSlot* const slot = ExecProcNode(side->plan);
     if (TupIsNull(slot)) break;
     if (!values_wanted) {
-      store_row(side->rows, slot);
+      keep_row(side, slot);
       continue;
     }
     bool is_null;
     const Datum value = slot_getattr(slot, side->value, &is_null);
     if (is_null) {
-      if (side->keep_unmatched) store_row(side->rows, slot);
+      if (side->keep_unmatched) keep_row(side, slot);
       continue;
     }
     const MemoryContext caller = MemoryContextSwitchTo(scratch->ecxt_per_tuple_memory);
     const bool added = add_value(&points, shape, node->data.test.kind,
-                                 static_cast<std::int64_t>(side->rows->rows), value);
+                                 static_cast<std::int64_t>(row_count(*side)), value);
     MemoryContextSwitchTo(caller);
     ResetExprContext(scratch);
     if (!added) return false;
-    store_row(side->rows, slot);
+    keep_row(side, slot);
   }
   side->points = finish_points(&points);
   return true;
 }
 
 void close_files(JoinNode* node) {
-  if (node->left.rows != nullptr) clear_row_store(node->left.rows);
-  if (node->right.rows != nullptr) clear_row_store(node->right.rows);
-  node->left.rows = node->right.rows = nullptr;
+  for (Columns* const columns :
+       {&node->left.shown, &node->left.tested, &node->right.shown, &node->right.tested}) {
+    if (columns->rows != nullptr) clear_row_store(columns->rows);
+    columns->rows = nullptr;
+  }
 }
 
 /// Both inputs, from their beginnings. `loop`: for asking the condition itself for every pair.
@@ -165,19 +189,16 @@ bool read_inputs(JoinNode* node, bool loop) {
   const MemoryContext caller = MemoryContextSwitchTo(node->context);
   node->run = static_cast<EngineRun*>(palloc0(sizeof(EngineRun)));
   init_engine_run(node->run, node->context, kCustomScanName);
-  const Bitmapset* const used = used_columns(node, loop);
-  prepare_side(node, &node->left, true, used);
-  prepare_side(node, &node->right, false, used);
+  prepare_sides(node, loop);
   MemoryContextSwitchTo(caller);  // plans keep things of their own in the query's
-  node->left.keep_unmatched = tells_unmatched(node);
   PointShape shape = {};
   const std::uint64_t limit = host_memory_limit_bytes();
   instr_time start, end;
   INSTR_TIME_SET_CURRENT(start);
   bool regular = read_side(node, &node->left, true, &shape, limit, !loop);
   const std::uint64_t held = dataset_bytes(node->left.points);
-  regular = regular && read_side(node, &node->right, false, &shape,
-                                 limit > held ? limit - held : 1, !loop);
+  regular = regular &&
+            read_side(node, &node->right, false, &shape, limit > held ? limit - held : 1, !loop);
   INSTR_TIME_SET_CURRENT(end);
   INSTR_TIME_SUBTRACT(end, start);
   JoinReport& report = node->run->report;
@@ -211,16 +232,22 @@ double evaluate_eps(JoinNode* node) {
 
 bool has_open_pairs(const JoinNode* node) { return node->band.accept < node->band.select; }
 
-/// What to ask the engine for.
+/// How the engine serves, when nothing but it is to be asked.
+Mode engine_mode(const JoinNode* node) {
+  if (has_open_pairs(node) || node->filter != nullptr) return Mode::kPairs;
+  if (node->data.counts) return node->data.grouped ? Mode::kCounts : Mode::kTotal;
+  return shows_right(node) ? Mode::kPairs : Mode::kCounts;
+}
+
 Output wanted_output(const JoinNode* node) {
-  if (has_open_pairs(node)) return Output::kPairsWithDistances;
-  const bool existence = !shows_right(node) && node->filter == nullptr;
-  return existence ? Output::kCountPerRow : Output::kPairs;
+  if (node->mode == Mode::kCounts) return Output::kCountPerRow;
+  if (node->mode == Mode::kTotal) return Output::kTotal;
+  return has_open_pairs(node) ? Output::kPairsWithDistances : Output::kPairs;
 }
 
 void start_pairs(JoinNode* node) {
   const Dataset &left = node->left.points, &right = node->right.points;
-  node->mode = wanted_output(node) == Output::kCountPerRow ? Mode::kCounts : Mode::kPairs;
+  node->mode = engine_mode(node);
   if (node->null_eps || node->band.none || left.rows == 0 || right.rows == 0) return;
   JoinRequest request = default_request(node->run->report.dataset_bytes);
   request.left = left;
@@ -239,15 +266,16 @@ void start_pairs(JoinNode* node) {
 /// From the first row, with the rows that were read.
 void start(JoinNode* node) {
   node->cursor = {};
-  node->left_shown = node->right_shown = kNoRow;
-  node->loop_left = node->loop_right = node->count_row = node->empty_rows = 0;
+  node->left_shown = kNoRow;
+  node->loop_left = node->loop_right = node->empty_rows = 0;
   node->draining = false;
-  node->drained = 0;
-  if (node->data.join_type != JOIN_INNER) {
-    const std::uint64_t rows = node->left.rows->rows;
-    if (node->matched == nullptr)
-      node->matched = static_cast<bool*>(MemoryContextAllocHuge(node->context, rows + 1));
-    std::memset(node->matched, 0, rows + 1);
+  node->drained = node->rechecked = 0;
+  node->total = 0;
+  if (node->data.join_type != JOIN_INNER || node->data.grouped) {
+    const Size bytes = (row_count(node->left) + 1) * sizeof(std::uint64_t);
+    if (node->matches == nullptr)
+      node->matches = static_cast<std::uint64_t*>(MemoryContextAllocHuge(node->context, bytes));
+    std::memset(node->matches, 0, bytes);
   }
 }
 
@@ -256,7 +284,7 @@ void open(JoinNode* node) {
   const double eps = evaluate_eps(node);
   bool fresh = false;
   if (node->mode == Mode::kUnread) {
-    node->matched = nullptr;
+    node->matches = nullptr;
     node->mode = read_inputs(node, false) ? Mode::kPairs : Mode::kLoop;
     fresh = node->mode == Mode::kLoop;
   }
@@ -266,7 +294,7 @@ void open(JoinNode* node) {
   }
   if (fresh) {  // once more, with what the condition needs
     read_again(node);
-    node->matched = nullptr;
+    node->matches = nullptr;
     read_inputs(node, true);
     node->mode = Mode::kLoop;
   }
@@ -276,25 +304,35 @@ void open(JoinNode* node) {
 
 // ---- Rows
 
-void show(TupleTableSlot* slot, const Side* side, std::uint64_t row) {
-  if (side->column_count == 0) return;
+void show(TupleTableSlot* slot, const Columns& columns, std::uint64_t row) {
+  if (columns.count == 0) return;
   const bool* nulls;
-  const Datum* const values = fetch_row(side->rows, row, &nulls);
-  for (int i = 0; i < side->column_count; ++i) {
-    slot->tts_values[side->targets[i]] = values[i];
-    slot->tts_isnull[side->targets[i]] = nulls[i];
+  const Datum* const values = fetch_row(columns.rows, row, &nulls);
+  for (int i = 0; i < columns.count; ++i) {
+    slot->tts_values[columns.targets[i]] = values[i];
+    slot->tts_isnull[columns.targets[i]] = nulls[i];
   }
 }
 
-void show_nothing(TupleTableSlot* slot, const Side* side) {
-  for (int i = 0; i < side->column_count; ++i) slot->tts_isnull[side->targets[i]] = true;
+void show_nothing(TupleTableSlot* slot, const Columns& columns) {
+  for (int i = 0; i < columns.count; ++i) slot->tts_isnull[columns.targets[i]] = true;
+}
+
+/// Puts a number of matches into the scan tuple, where that is asked for.
+void show_count(JoinNode* node, std::uint64_t count) {
+  TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
+  for (int i = 0; i < node->data.column_count; ++i) {
+    if (node->data.attributes[i] != 0) continue;
+    slot->tts_values[i] = Int64GetDatum(static_cast<std::int64_t>(count));
+    slot->tts_isnull[i] = false;
+  }
 }
 
 /// Puts a pair of rows into the scan tuple.
 void show_pair(JoinNode* node, std::uint64_t left, std::uint64_t right) {
   TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
-  if (node->left_shown != left) show(slot, &node->left, left);
-  show(slot, &node->right, right);
+  if (node->left_shown != left) show(slot, node->left.shown, left);
+  show(slot, node->right.shown, right);
   node->left_shown = left;
 }
 
@@ -326,12 +364,16 @@ bool holds(JoinNode* node, ExprState* conditions) {
 }
 
 bool is_settled(const JoinNode* node, std::uint64_t left) {
-  return !shows_right(node) && node->matched[left];
+  return !shows_right(node) && node->matches[left] > 0;
 }
 
-/// Whether the pair of rows, which the scan tuple holds, counts.
-bool is_match(JoinNode* node, bool open) {
-  return (!open || holds(node, node->condition)) && holds(node, node->filter);
+/// Whether the condition holds for a pair that the scan tuple shows.
+bool passes_test(JoinNode* node, std::uint64_t left, std::uint64_t right) {
+  TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
+  show(slot, node->left.tested, left);
+  show(slot, node->right.tested, right);
+  ++node->rechecked;
+  return holds(node, node->condition);
 }
 
 /// The next pair that matches, in the scan tuple; of a semi or anti join, one for each left row.
@@ -341,11 +383,12 @@ bool next_match(JoinNode* node) {
     if (is_settled(node, left)) continue;
     show_pair(node, left, right);
     const bool open = has_open_pairs(node) && node->pair.distance > node->band.accept;
-    if ((open || node->filter != nullptr) && !is_match(node, open)) {
+    if (open && !passes_test(node, left, right)) continue;
+    if (!holds(node, node->filter)) {
       InstrCountFiltered1(&node->css.ss, 1);
       continue;
     }
-    if (node->matched != nullptr) node->matched[left] = true;
+    if (node->matches != nullptr) ++node->matches[left];
     return true;
   }
   return false;
@@ -353,71 +396,94 @@ bool next_match(JoinNode* node) {
 
 /// The same, asking the condition.
 bool next_loop_match(JoinNode* node) {
-  const std::uint64_t rows = node->left.rows->rows;
+  const std::uint64_t rows = row_count(node->left);
   for (; node->loop_left < rows; ++node->loop_left, node->loop_right = 0) {
-    while (node->loop_right < node->right.rows->rows && !is_settled(node, node->loop_left)) {
+    while (node->loop_right < row_count(node->right) && !is_settled(node, node->loop_left)) {
       CHECK_FOR_INTERRUPTS();
       show_pair(node, node->loop_left, node->loop_right++);
       if (!holds(node, node->all_conditions)) {
         InstrCountFiltered1(&node->css.ss, 1);
         continue;
       }
-      if (node->matched != nullptr) node->matched[node->loop_left] = true;
+      if (node->matches != nullptr) ++node->matches[node->loop_left];
       return true;
     }
   }
   return false;
 }
 
-/// Marks all left rows that have a match. Nothing is to be shown of the pairs.
-void mark_matches(JoinNode* node) {
+/// Takes over what the engine counted.
+void take_counts(JoinNode* node) {
   while (next_engine_batch(node->run)) {
     const ResultBatch& batch = node->run->batch;
+    node->total += batch.pair_count;
     for (std::uint64_t i = 0; i < batch.row_count; ++i) {
-      if (batch.counts[i] == 0) continue;
       const std::int64_t id = batch.left_ids[batch.rows[i]];
-      node->matched[node->run->request.self_join ? node->left.points.ids[id] : id] = true;
+      node->matches[node->run->request.self_join ? node->left.points.ids[id] : id] =
+          batch.counts[i];
     }
   }
 }
 
-/// The next left row whose match is as wanted, in the scan tuple, with nothing on the right.
-bool next_left_row(JoinNode* node, bool with_match) {
-  while (node->drained < node->left.rows->rows) {
+bool next_pair(JoinNode* node) {
+  return node->mode == Mode::kLoop ? next_loop_match(node) : next_match(node);
+}
+
+/// Whether left rows that have matches, or those that have none, are rows of the join by
+/// themselves.
+bool drains(const JoinNode* node, bool with_match) {
+  if (with_match)
+    return node->data.grouped || (node->mode == Mode::kCounts && !tells_unmatched(node));
+  return tells_unmatched(node);
+}
+
+/// The next left row that is to be told after all pairs, in the scan tuple, with nothing on the
+/// right.
+bool next_left_row(JoinNode* node) {
+  while (node->drained < row_count(node->left)) {
     const std::uint64_t row = node->drained++;
-    if (node->matched[row] != with_match) continue;
+    if (!drains(node, node->matches[row] > 0)) continue;
     TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
-    show(slot, &node->left, row);
-    show_nothing(slot, &node->right);
+    show(slot, node->left.shown, row);
+    show_nothing(slot, node->right.shown);
+    show_count(node, node->matches[row]);
     node->left_shown = kNoRow;
     return true;
   }
   return false;
 }
 
+/// All matches, before anything of them is told.
+void find_all(JoinNode* node) {
+  if (node->mode == Mode::kCounts || node->mode == Mode::kTotal) return take_counts(node);
+  while (next_pair(node)) {
+    ++node->total;
+    CHECK_FOR_INTERRUPTS();
+  }
+}
+
 /// The next row of the join in the scan tuple.
 bool next_row(JoinNode* node) {
+  const bool streams = shows_right(node)
+                           ? !node->data.counts
+                           : node->data.join_type == JOIN_SEMI && node->mode != Mode::kCounts;
   if (!node->draining) {
-    if (node->mode == Mode::kCounts) {
-      mark_matches(node);
-    } else {
-      const bool loop = node->mode == Mode::kLoop;
-      while (loop ? next_loop_match(node) : next_match(node)) {
-        if (node->data.join_type != JOIN_ANTI) return true;
-        CHECK_FOR_INTERRUPTS();
-      }
-    }
+    if (streams && next_pair(node)) return true;
+    if (!streams) find_all(node);
     node->draining = true;
+    if (node->data.counts && !node->data.grouped) {
+      show_count(node, node->total);
+      return true;
+    }
   }
-  if (node->mode == Mode::kCounts) return next_left_row(node, node->data.join_type == JOIN_SEMI);
-  return tells_unmatched(node) && next_left_row(node, false);
+  return node->matches != nullptr && next_left_row(node);
 }
 
 /// Whether rows can be counted off, since nobody looks at their columns.
 bool only_counts(const JoinNode* node) {
-  return node->data.join_type == JOIN_INNER && node->mode == Mode::kPairs &&
-         node->filter == nullptr && !has_open_pairs(node) && node->left.column_count == 0 && node->right.column_count == 0 &&
-         node->css.ss.ps.qual == nullptr;
+  return node->data.join_type == JOIN_INNER && !node->data.counts && node->mode == Mode::kPairs &&
+         node->filter == nullptr && !has_open_pairs(node) && node->left.shown.count == 0 &&
+         node->right.shown.count == 0 && node->css.ss.ps.qual == nullptr;
 }
 
 bool count_off(JoinNode* node) {
@@ -575,26 +641,34 @@ void explain_join_node(CustomScanState* state, List*, ExplainState* es) {
   const JoinNode* const node = from_state(state);
   ExplainPropertyText("Join Type", name_of(node->data.join_type), es);
   ExplainPropertyText("Join Cond", node->data.condition, es);
+  if (node->data.counts)
+    ExplainPropertyText("Output",
+                        node->data.grouped ? "numbers of pairs per row" : "number of pairs", es);
   if (node->data.filter[0] != '\0') ExplainPropertyText("Join Filter", node->data.filter, es);
   if (!es->analyze || node->run == nullptr) return;
   const Instrumentation* const counts = state->ss.ps.instrument;
   if (counts != nullptr && node->data.filter[0] != '\0' && state->ss.ps.qual == nullptr)
     ExplainPropertyFloat("Rows Removed by Join Filter", nullptr,
                          counts->nfiltered1 / fmax(counts->nloops, 1), 0, es);
-  explain_kept_rows(node->left.rows->file != nullptr || node->right.rows->file != nullptr, es);
+  explain_kept_rows(
+      node->left.shown.rows->file != nullptr || node->right.shown.rows->file != nullptr, es);
   if (node->mode == Mode::kLoop)
-    ExplainPropertyText("Engine Fallback", "the condition was asked for every pair", es);
-  else if (node->run->report.engine != nullptr)
-    explain_report(report_run(node->run), es);
+    ExplainPropertyText("Engine Fallback", "the condition is asked for every pair", es);
+  if (node->run->report.engine == nullptr) return;
+  JoinReport report = report_run(node->run);
+  report.stats.rechecked += node->rechecked;
+  explain_report(report, es);
 }
 
 // ---- Plan data as a list
 
 List* encode_join_plan(const JoinPlanData& data) {
-  List* numbers = list_make5_int(data.join_type, static_cast<int>(data.test.kind),
-                                 static_cast<int>(data.test.metric), data.test.within,
-                                 data.test.strict);
-  numbers = lappend_int(lappend_int(numbers, data.left_value), data.right_value);
+  List* numbers =
+      list_make5_int(data.join_type, static_cast<int>(data.test.kind),
+                     static_cast<int>(data.test.metric), data.test.within, data.test.strict);
+  for (const int number : {static_cast<int>(data.left_value), static_cast<int>(data.right_value),
+                           static_cast<int>(data.counts), static_cast<int>(data.grouped)})
+    numbers = lappend_int(numbers, number);
   for (int i = 0; i < data.column_count; ++i)
     numbers = lappend_int(lappend_int(numbers, data.from_left[i]), data.attributes[i]);
   return list_make3(numbers, makeString(pstrdup(data.condition)), makeString(pstrdup(data.filter)));
@@ -603,13 +677,15 @@ List* encode_join_plan(const JoinPlanData& data) {
 JoinPlanData decode_join_plan(const List* encoded) {
   const List* const numbers = static_cast<const List*>(linitial(encoded));
   const auto number = [&](int i) { return list_nth_int(numbers, i); };
-  constexpr int kFirstColumn = 7;
+  constexpr int kFirstColumn = 9;
   JoinPlanData data = {};
   data.join_type = static_cast<JoinType>(number(0));
   data.test = {static_cast<PointKind>(number(1)), static_cast<Metric>(number(2)), number(3) != 0,
                number(4) != 0};
   data.left_value = static_cast<AttrNumber>(number(5));
   data.right_value = static_cast<AttrNumber>(number(6));
+  data.counts = number(7) != 0;
+  data.grouped = number(8) != 0;
   data.column_count = (list_length(numbers) - kFirstColumn) / 2;
   data.from_left = static_cast<bool*>(palloc(data.column_count + 1));
   data.attributes = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (data.column_count + 1)));

@@ -15,7 +15,9 @@ struct JoinPlanData {
   AttrNumber right_value;  ///< and of the inner one
   int column_count;
   bool* from_left;         ///< [column_count] which input a column of the scan tuple comes from
-  AttrNumber* attributes;  ///< [column_count] and its attribute there
+  AttrNumber* attributes;  ///< [column_count] and its attribute there; 0: the number of matches
+  bool counts;             ///< rows are not pairs, but numbers of them:
+  bool grouped;            ///< for each outer row that has any, or else one for all
   const char* condition;   ///< in words, for EXPLAIN
   const char* filter;      ///< the join's other conditions, likewise; or ""
 };

@@ -1,5 +1,7 @@
 // Planning of the node over two inputs: which joins it can do, at what cost, and how columns travel
 // from the inputs to the scan tuple.
+#include "pg/join_path.h"
+
 #include "pg/join_estimate.h"
 #include "pg/join_node.h"
 #include "pg/settings.h"
@@ -47,8 +49,8 @@ bool is_join_condition(const RestrictInfo* info, JoinType type, Relids relids,
   return true;
 }
 
-/// The condition that the engine is to decide: one that it decides alone, if there is one. Null when
-/// there is none.
+/// The condition that the engine is to decide: one that it decides alone, if there is one. Null
+/// when there is none.
 const RestrictInfo* choose_clause(const List* conditions, JoinType type, const RelOptInfo* join,
                                   const RelOptInfo* outer, const RelOptInfo* inner,
                                   SimilarityClause* chosen) {
@@ -67,27 +69,41 @@ const RestrictInfo* choose_clause(const List* conditions, JoinType type, const R
   return found;
 }
 
-/// What planning of a path hands to planning of its plan, as nodes.
-List* encode_path(const SimilarityClause& clause, JoinType type, List* conditions) {
-  List* const test = list_make5_int(static_cast<int>(clause.test.kind),
-                                    static_cast<int>(clause.test.metric), clause.test.within,
-                                    clause.test.strict, type);
-  List* const expressions =
-      list_make4(clause.condition, clause.left, clause.right, clause.eps);
-  return list_make3(expressions, test, conditions);
+/// What a path says of its join.
+struct PathData {
+  SimilarityClause clause;
+  JoinType type;
+  List* conditions;  ///< of RestrictInfo
+  bool counts;       ///< as in JoinPlanData
+  bool grouped;
+  List* having;
+};
+
+List* encode_path(const PathData& data) {
+  const SimilarityClause& clause = data.clause;
+  List* flags =
+      list_make5_int(static_cast<int>(clause.test.kind), static_cast<int>(clause.test.metric),
+                     clause.test.within, clause.test.strict, data.type);
+  flags = lappend_int(lappend_int(flags, data.counts), data.grouped);
+  List* const expressions = list_make4(clause.condition, clause.left, clause.right, clause.eps);
+  return list_make4(expressions, flags, data.conditions, data.having);
 }
 
-SimilarityClause decode_path(const List* encoded, JoinType* type, List** conditions) {
+PathData decode_path(const List* encoded) {
   const List* const expressions = static_cast<const List*>(linitial(encoded));
-  const List* const test = static_cast<const List*>(lsecond(encoded));
-  *conditions = static_cast<List*>(lthird(encoded));
-  *type = static_cast<JoinType>(list_nth_int(test, 4));
-  return {static_cast<Expr*>(linitial(expressions)),
-          static_cast<Expr*>(lsecond(expressions)),
-          static_cast<Expr*>(lthird(expressions)),
-          static_cast<Expr*>(lfourth(expressions)),
-          {static_cast<PointKind>(list_nth_int(test, 0)), static_cast<Metric>(list_nth_int(test, 1)),
-           list_nth_int(test, 2) != 0, list_nth_int(test, 3) != 0}};
+  const List* const flags = static_cast<const List*>(lsecond(encoded));
+  const auto flag = [&](int i) { return list_nth_int(flags, i); };
+  const SimilarityTest test = {static_cast<PointKind>(flag(0)), static_cast<Metric>(flag(1)),
+                               flag(2) != 0, flag(3) != 0};
+  const SimilarityClause clause = {
+      static_cast<Expr*>(linitial(expressions)), static_cast<Expr*>(lsecond(expressions)),
+      static_cast<Expr*>(lthird(expressions)), static_cast<Expr*>(lfourth(expressions)), test};
+  return {clause,
+          static_cast<JoinType>(flag(4)),
+          static_cast<List*>(lthird(encoded)),
+          flag(5) != 0,
+          flag(6) != 0,
+          static_cast<List*>(lfourth(encoded))};
 }
 
 /// Whether two columns or placeholders are the same, whatever outer joins may do to them: that
@@ -122,12 +138,21 @@ struct ScanColumns {
   const List* right;
 };
 
+void add_column(ScanColumns* scan, const Node* column, bool from_left, AttrNumber attribute) {
+  const AttrNumber number = static_cast<AttrNumber>(list_length(scan->columns) + 1);
+  scan->columns = lappend(scan->columns, makeTargetEntry(static_cast<Expr*>(copyObjectImpl(column)),
+                                                         number, nullptr, false));
+  scan->from_left = lappend_int(scan->from_left, from_left);
+  scan->attributes = lappend_int(scan->attributes, attribute);
+}
+
 /// Adds the columns that the expression uses and that are not there yet, in order of appearance. A
-/// placeholder that no input computes is computed above, from its parts.
+/// placeholder that no input computes is computed above, from its parts. Aggregates are numbers of
+/// pairs.
 void add_columns(ScanColumns* scan, void* expression) {
   List* const used =
       pull_var_clause(static_cast<Node*>(expression),
-                      PVC_RECURSE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS | PVC_INCLUDE_PLACEHOLDERS);
+                      PVC_INCLUDE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS | PVC_INCLUDE_PLACEHOLDERS);
   ListCell* cell;
   foreach (cell, used) {
     Node* const column = static_cast<Node*>(lfirst(cell));
@@ -136,19 +161,18 @@ void add_columns(ScanColumns* scan, void* expression) {
     foreach (other, scan->columns)
       known = known || equal(lfirst_node(TargetEntry, other)->expr, column);
     if (known) continue;
-    const AttrNumber left = find_column(scan->left, column);
-    const AttrNumber right = left > 0 ? 0 : find_column(scan->right, column);
-    if (left <= 0 && right <= 0) {
-      if (!IsA(column, PlaceHolderVar)) elog(ERROR, "a column of a similarity join is missing");
-      add_columns(scan, reinterpret_cast<PlaceHolderVar*>(column)->phexpr);
+    if (IsA(column, Aggref)) {
+      add_column(scan, column, false, 0);
       continue;
     }
-    const AttrNumber number = static_cast<AttrNumber>(list_length(scan->columns) + 1);
-    scan->columns = lappend(
-        scan->columns, makeTargetEntry(static_cast<Expr*>(copyObjectImpl(column)), number, nullptr,
-                                       false));
-    scan->from_left = lappend_int(scan->from_left, left > 0);
-    scan->attributes = lappend_int(scan->attributes, left > 0 ? left : right);
+    const AttrNumber left = find_column(scan->left, column);
+    const AttrNumber right = left > 0 ? 0 : find_column(scan->right, column);
+    if (left > 0 || right > 0) {
+      add_column(scan, column, left > 0, left > 0 ? left : right);
+      continue;
+    }
+    if (!IsA(column, PlaceHolderVar)) elog(ERROR, "a column of a similarity join is missing");
+    add_columns(scan, reinterpret_cast<PlaceHolderVar*>(column)->phexpr);
   }
 }
 
@@ -170,11 +194,12 @@ AttrNumber place_value(Plan** plan, Expr* value) {
 }
 
 /// Conditions in words, for EXPLAIN.
-char* describe(PlannerInfo* root, Relids relids, List* conditions) {
+char* describe(PlannerInfo* root, List* conditions) {
   if (conditions == NIL) return pstrdup("");
   PlannedStmt* const statement = makeNode(PlannedStmt);
   statement->rtable = root->parse->rtable;
-  List* const names = select_rtable_names_for_explain(statement->rtable, relids);
+  List* const names = select_rtable_names_for_explain(
+      statement->rtable, pull_varnos(root, reinterpret_cast<Node*>(conditions)));
   return deparse_expression(reinterpret_cast<Node*>(make_ands_explicit(conditions)),
                             deparse_context_for_plan_tree(statement, names), true, false);
 }
@@ -182,28 +207,31 @@ char* describe(PlannerInfo* root, Relids relids, List* conditions) {
 /// CustomPathMethods::PlanCustomPath.
 Plan* plan_path(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* tlist, List*,
                 List* inputs) {
-  JoinType type;
-  List* conditions;
-  const SimilarityClause clause = decode_path(path->custom_private, &type, &conditions);
+  const PathData said = decode_path(path->custom_private);
+  const SimilarityClause& clause = said.clause;
   List *join_conditions, *other_conditions = NIL;
-  if (IS_OUTER_JOIN(type))
-    extract_actual_join_clauses(conditions, rel->relids, &join_conditions, &other_conditions);
+  if (IS_OUTER_JOIN(said.type))
+    extract_actual_join_clauses(said.conditions, rel->relids, &join_conditions, &other_conditions);
   else
-    join_conditions = extract_actual_clauses(conditions, false);
+    join_conditions = extract_actual_clauses(said.conditions, false);
   List* filter = NIL;
   ListCell* cell;
   foreach (cell, join_conditions)
     if (!equal(lfirst(cell), clause.condition)) filter = lappend(filter, lfirst(cell));
+  if (said.counts) other_conditions = said.having;
+
   Plan *left = static_cast<Plan*>(linitial(inputs)), *right = static_cast<Plan*>(lsecond(inputs));
   JoinPlanData data = {};
-  data.join_type = type;
+  data.join_type = said.type;
   data.test = clause.test;
+  data.counts = said.counts;
+  data.grouped = said.grouped;
   data.left_value = place_value(&left, clause.left);
   data.right_value = place_value(&right, clause.right);
   ScanColumns scan = {NIL, NIL, NIL, left->targetlist, right->targetlist};
   // First what the target list asks for, in its order, so that rows need no projection.
   add_columns(&scan, tlist);
-  add_columns(&scan, rel->reltarget->exprs);
+  add_columns(&scan, path->path.pathtarget->exprs);
   add_columns(&scan, other_conditions);
   add_columns(&scan, join_conditions);
   data.column_count = list_length(scan.columns);
@@ -213,8 +241,8 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* tlis
     data.from_left[i] = list_nth_int(scan.from_left, i) != 0;
     data.attributes[i] = static_cast<AttrNumber>(list_nth_int(scan.attributes, i));
   }
-  data.condition = describe(root, rel->relids, list_make1(clause.condition));
-  data.filter = describe(root, rel->relids, filter);
+  data.condition = describe(root, list_make1(clause.condition));
+  data.filter = describe(root, filter);
 
   CustomScan* const plan = makeNode(CustomScan);
   plan->scan.plan.targetlist = tlist;
@@ -250,7 +278,7 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   path->path.pathtarget = join->reltarget;
   path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
   path->custom_paths = list_make2(left, right);
-  path->custom_private = encode_path(clause, type, extra->restrictlist);
+  path->custom_private = encode_path({clause, type, extra->restrictlist, false, false, NIL});
   path->methods = &kPathMethods;
   const Selectivity share =
       info->norm_selec >= 0 ? info->norm_selec : estimate_selectivity(root, clause).pairs;
@@ -267,9 +295,9 @@ void set_selectivities(PlannerInfo* root, RelOptInfo* rel, Index rti, RangeTblEn
   foreach (cell, rel->joininfo) {
     RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
     SimilarityClause clause;
-    if (info->norm_selec >= 0 || !match_similarity(info->clause, rel->relids,
-                                                   bms_difference(info->clause_relids, rel->relids),
-                                                   &clause))
+    if (info->norm_selec >= 0 ||
+        !match_similarity(info->clause, rel->relids,
+                          bms_difference(info->clause_relids, rel->relids), &clause))
       continue;
     const JoinSelectivities estimate = estimate_selectivity(root, clause);
     info->norm_selec = estimate.pairs;
@@ -278,6 +306,39 @@ void set_selectivities(PlannerInfo* root, RelOptInfo* rel, Index rti, RangeTblEn
 }
 
 }  // namespace
+
+CustomPath* find_plain_join(const RelOptInfo* relation) {
+  CustomPath* found = nullptr;
+  ListCell* cell;
+  foreach (cell, relation->pathlist) {
+    CustomPath* const path = static_cast<CustomPath*>(lfirst(cell));
+    if (!IsA(path, CustomPath) || path->methods != &kPathMethods) continue;
+    const PathData said = decode_path(path->custom_private);
+    if (said.type != JOIN_INNER || said.counts || list_length(said.conditions) != 1) continue;
+    if (found == nullptr || path->path.total_cost < found->path.total_cost) found = path;
+  }
+  return found;
+}
+
+CustomPath* make_counting_path(const CustomPath* join, bool grouped, const RelOptInfo* group,
+                               List* having) {
+  CustomPath* const path = makeNode(CustomPath);
+  *path = *join;
+  PathData said = decode_path(join->custom_private);
+  said.counts = true;
+  said.grouped = grouped;
+  said.having = having;
+  Path *left = static_cast<Path*>(linitial(join->custom_paths)),
+       *right = static_cast<Path*>(lsecond(join->custom_paths));
+  if (grouped && right->parent == group) {
+    path->custom_paths = list_make2(right, left);
+    Expr* const value = said.clause.left;
+    said.clause.left = said.clause.right;
+    said.clause.right = value;
+  }
+  path->custom_private = encode_path(said);
+  return path;
+}
 
 void install_join_path() {
   previous_join_hook = set_join_pathlist_hook;

@@ -71,7 +71,7 @@ void start(JoinScan* scan) {
   request.metric = arguments.metric;
   request.eps = arguments.eps;
   request.pairs = arguments.pairs;
-  request.output = arguments.function->distances ? Output::kPairsWithDistances : Output::kPairs;
+  request.output = scan->output;
   scan->run.request = request;
   start_engine(&scan->run);
 }
@@ -93,8 +93,9 @@ bool same_data(const JoinArguments& a, const JoinArguments& b) {
 }  // namespace
 
 JoinScan* open_join_scan(MemoryContext parent, const JoinFunction* function,
-                         const NullableDatum* arguments) {
+                         const NullableDatum* arguments, Output output) {
   JoinScan* const scan = create_scan(parent, function);
+  scan->output = output;
   const MemoryContext caller = MemoryContextSwitchTo(scan->context);
   scan->arguments = read_arguments(function, arguments);
   if (!scan->arguments.no_rows) read_data(scan);
@@ -108,8 +109,9 @@ JoinScan* reopen_join_scan(JoinScan* scan, const NullableDatum* values) {
   const JoinArguments wanted = read_arguments(function, values);
   if (!same_data(wanted, scan->arguments)) {
     const MemoryContext parent = MemoryContextGetParent(scan->context);
+    const Output output = scan->output;
     close_join_scan(scan);
-    return open_join_scan(parent, function, values);
+    return open_join_scan(parent, function, values, output);
   }
   stop_engine(&scan->run);
   scan->arguments.eps = wanted.eps;
@@ -129,7 +131,7 @@ bool next_join_batch(JoinScan* scan) {
     scan->cursor = {};
     return false;
   }
-  scan->cursor.start(scan->run.batch, scan->arguments.pairs);
+  if (scan->output != Output::kTotal) scan->cursor.start(scan->run.batch, scan->arguments.pairs);
   return true;
 }
 

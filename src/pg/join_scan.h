@@ -13,15 +13,21 @@ struct JoinScan {
   JoinArguments arguments;
   Dataset left;
   Dataset right;
+  Output output;
   EngineRun run;
   PairCursor cursor;
   IdPair pair;
 };
 
-/// Starts a join in a child of `parent`. `arguments` are the function's. Reads both tables; raises
-/// errors.
+/// What a function's rows are made of.
+inline Output pairs_of(const JoinFunction* function) {
+  return function->distances ? Output::kPairsWithDistances : Output::kPairs;
+}
+
+/// Starts a join in a child of `parent`. `arguments` are the function's, `output` what is wanted of
+/// it: its pairs, or their number. Reads both tables; raises errors.
 JoinScan* open_join_scan(MemoryContext parent, const JoinFunction* function,
-                         const NullableDatum* arguments);
+                         const NullableDatum* arguments, Output output);
 
 /// Starts over with other arguments, and reads again only if they name other data. Returns the scan
 /// to go on with; the old one is gone. Leaves garbage in the current memory context. Snapshots must

@@ -55,7 +55,8 @@ bool add_geometric_point(PointBuffer* buffer, PointShape* shape, std::int64_t id
 }
 
 /// cube: a word of flags, whose highest bit says that it is a point and whose others count the
-/// dimensions; then the coordinates, of a box those of two corners.
+/// dimensions; then the coordinates, of a box those of two corners. To cube a NaN lies within any
+/// interval.
 bool add_cube(PointBuffer* buffer, PointShape* shape, std::int64_t id, const char* data) {
   constexpr std::uint32_t kIsPoint = std::uint32_t{1} << 31;
   const auto header = load<std::uint32_t>(data);
@@ -64,16 +65,18 @@ bool add_cube(PointBuffer* buffer, PointShape* shape, std::int64_t id, const cha
   if ((header & kIsPoint) == 0 &&
       std::memcmp(corner, corner + dims * sizeof(double), dims * sizeof(double)) != 0)
     return false;
+  for (std::uint32_t d = 0; d < dims; ++d)
+    if (std::isnan(load<double>(corner + d * sizeof(double)))) return false;
   return add_doubles(buffer, shape, id, corner, dims);
 }
 
 float from_half(std::uint16_t half) {
   const int exponent = half >> 10 & 31;
   const int fraction = half & 1023;
-  const float magnitude =
-      exponent == 0    ? std::ldexp(static_cast<float>(fraction), -24)
-      : exponent == 31 ? (fraction == 0 ? INFINITY : NAN)
-                       : std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
+  const float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
+                          : exponent == 31
+                              ? (fraction == 0 ? INFINITY : NAN)
+                              : std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
   return half >> 15 ? -magnitude : magnitude;
 }
 
@@ -105,9 +108,9 @@ bool add_pgvector(PointBuffer* buffer, PointShape* shape, PointKind kind, std::i
   return true;
 }
 
-/// PostGIS: the SRID in three bytes, a byte of flags, maybe a word of more flags and a bounding box,
-/// the type and the number of coordinates' tuples. Only points in the plane are taken. Where a point
-/// is empty no distance is within anything.
+/// PostGIS: the SRID in three bytes, a byte of flags, maybe a word of more flags and a bounding
+/// box, the type and the number of coordinates' tuples. Only points in the plane are taken. Where a
+/// point is empty no distance is within anything.
 bool add_geometry(PointBuffer* buffer, PointShape* shape, std::int64_t id, const char* data) {
   constexpr std::uint8_t kMoreDimensions = 0x01 | 0x02, kBox = 0x04, kGeodetic = 0x08,
                          kExtended = 0x10, kSecondVersion = 0x40;

@@ -13,7 +13,9 @@ namespace {
 constexpr std::uint64_t kFirstRows = 256;
 constexpr std::uint64_t kNoRow = ~std::uint64_t{0};
 
-std::uint64_t width(const RowStore* store) { return static_cast<std::uint64_t>(store->columns->natts); }
+std::uint64_t width(const RowStore* store) {
+  return static_cast<std::uint64_t>(store->columns->natts);
+}
 
 template <class T>
 void resize(MemoryContext context, T** array, std::uint64_t count) {
@@ -145,12 +147,11 @@ void fetch_spilled_row(RowStore* store, std::uint64_t row) {
   const MinimalTuple tuple =
       static_cast<MinimalTuple>(MemoryContextAlloc(store->fetched_context, length));
   tuple->t_len = length;
-  read_exactly(store->file, reinterpret_cast<char*>(tuple) + sizeof length,
-               length - sizeof length);
+  read_exactly(store->file, reinterpret_cast<char*>(tuple) + sizeof length, length - sizeof length);
   HeapTupleData head = {};
   head.t_len = length + MINIMAL_TUPLE_OFFSET;
-  head.t_data = reinterpret_cast<HeapTupleHeader>(reinterpret_cast<char*>(tuple) -
-                                                  MINIMAL_TUPLE_OFFSET);
+  head.t_data =
+      reinterpret_cast<HeapTupleHeader>(reinterpret_cast<char*>(tuple) - MINIMAL_TUPLE_OFFSET);
   heap_deform_tuple(&head, store->columns, store->values, store->nulls);
   store->fetched = row;
 }

@@ -12,16 +12,16 @@ extern "C" {
 namespace gpujoin {
 
 struct RowStore {
-  MemoryContext context;  ///< holds the values, and nothing else
-  TupleDesc columns;      ///< of the values kept
+  MemoryContext context;   ///< holds the values, and nothing else
+  TupleDesc columns;       ///< of the values kept
   AttrNumber* attributes;  ///< [columns->natts] where they stand in the rows that come
   Size limit;              ///< bytes of memory for values
   std::uint64_t rows;
   Size bytes;  ///< of memory taken
   std::uint64_t capacity;
-  Datum* values;  ///< [rows][natts] while in memory
-  bool* nulls;    ///< likewise
-  BufFile* file;  ///< null while in memory
+  Datum* values;          ///< [rows][natts] while in memory
+  bool* nulls;            ///< likewise
+  BufFile* file;          ///< null while in memory
   std::int64_t* offsets;  ///< [rows] where in the file
   std::uint64_t fetched;  ///< row that `values` and `nulls` hold one of, when in a file; ~0: none
   MemoryContext fetched_context;

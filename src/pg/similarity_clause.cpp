@@ -36,10 +36,16 @@ constexpr KnownFunction kKnownFunctions[] = {
     {"cube", "distance_chebyshev", "cube", {PointKind::kCube, Metric::kLInf, false, false}},
     {"vector", "l2_distance", "vector", {PointKind::kVector, Metric::kL2, false, false}},
     {"vector", "l1_distance", "vector", {PointKind::kVector, Metric::kL1, false, false}},
-    {"vector", "cosine_distance", "vector", {PointKind::kVectorDirection, Metric::kL2, false, false}},
+    {"vector",
+     "cosine_distance",
+     "vector",
+     {PointKind::kVectorDirection, Metric::kL2, false, false}},
     {"vector", "l2_distance", "halfvec", {PointKind::kHalfvec, Metric::kL2, false, false}},
     {"vector", "l1_distance", "halfvec", {PointKind::kHalfvec, Metric::kL1, false, false}},
-    {"vector", "cosine_distance", "halfvec", {PointKind::kHalfvecDirection, Metric::kL2, false, false}},
+    {"vector",
+     "cosine_distance",
+     "halfvec",
+     {PointKind::kHalfvecDirection, Metric::kL2, false, false}},
     {"postgis", "st_dwithin", "geometry", {PointKind::kGeometry, Metric::kL2, true, false}},
 };
 
@@ -50,10 +56,10 @@ struct Comparison {
   bool strict;
 };
 
-constexpr Comparison kComparisons[] = {
-    {F_FLOAT8LE, true, false},  {F_FLOAT8LT, true, true},   {F_FLOAT8GE, false, false},
-    {F_FLOAT8GT, false, true},  {F_FLOAT84LE, true, false}, {F_FLOAT84LT, true, true},
-    {F_FLOAT48GE, false, false}, {F_FLOAT48GT, false, true}};
+constexpr Comparison kComparisons[] = {{F_FLOAT8LE, true, false},   {F_FLOAT8LT, true, true},
+                                       {F_FLOAT8GE, false, false},  {F_FLOAT8GT, false, true},
+                                       {F_FLOAT84LE, true, false},  {F_FLOAT84LT, true, true},
+                                       {F_FLOAT48GE, false, false}, {F_FLOAT48GT, false, true}};
 
 bool is_named(Oid type, const char* name) {
   const HeapTuple tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
@@ -168,8 +174,8 @@ bool match_similarity(Expr* condition, Relids left, Relids right, SimilarityClau
 
 EpsBand eps_band(const SimilarityTest& test, double eps, std::uint32_t dims) {
   EpsBand band = {true, false, 0, 0};
-  // To PostgreSQL NaN is larger than any number. Where squares overflow every arithmetic goes its own
-  // way.
+  // To PostgreSQL NaN is larger than any number. Where squares overflow every arithmetic goes its
+  // own way.
   if (!(eps <= (is_exact(test) ? std::numeric_limits<double>::max() : 1e150))) {
     band.engine_serves = false;
     return band;

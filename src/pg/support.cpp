@@ -58,14 +58,13 @@ bool estimate_call(PlannerInfo* root, Node* node, JoinEstimate* estimate) {
 /// The share of pairs that a call of gpu_within() between two relations leaves.
 bool estimate_within(SupportRequestSelectivity* request) {
   if (!request->is_join) return false;
-  Expr* const call = reinterpret_cast<Expr*>(
-      makeFuncExpr(request->funcid, BOOLOID, request->args, InvalidOid, request->inputcollid,
-                   COERCE_EXPLICIT_CALL));
+  Expr* const call =
+      reinterpret_cast<Expr*>(makeFuncExpr(request->funcid, BOOLOID, request->args, InvalidOid,
+                                           request->inputcollid, COERCE_EXPLICIT_CALL));
   SimilarityClause clause;
   if (!match_similarity(call, &clause)) return false;
   const JoinSelectivities estimate = estimate_selectivity(request->root, clause);
-  request->selectivity =
-      request->jointype == JOIN_INNER ? estimate.pairs : estimate.outer;
+  request->selectivity = request->jointype == JOIN_INNER ? estimate.pairs : estimate.outer;
   return true;
 }
 

@@ -1,0 +1,130 @@
+// Planning of count(*) over a join: the number of pairs is all that is needed, so no pair is made.
+#include "pg/custom_scan.h"
+#include "pg/function_path.h"
+#include "pg/join_estimate.h"
+#include "pg/join_path.h"
+#include "pg/settings.h"
+
+extern "C" {
+#include "access/htup_details.h"
+#include "catalog/pg_attribute.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/planner.h"
+#include "optimizer/tlist.h"
+#include "parser/parsetree.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+}
+
+namespace gpujoin {
+namespace {
+
+create_upper_paths_hook_type previous_hook = nullptr;
+
+bool is_plain_count(const Aggref* aggregate) {
+  return aggregate->aggfnoid == F_COUNT_ && aggregate->aggstar && aggregate->aggfilter == nullptr &&
+         aggregate->aggsplit == AGGSPLIT_SIMPLE;
+}
+
+/// Whether all that is asked for are numbers of pairs and columns of `group`, which may be null.
+bool asks_for_counts(List* expressions, const RelOptInfo* group) {
+  List* const used =
+      pull_var_clause(reinterpret_cast<Node*>(expressions),
+                      PVC_INCLUDE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS | PVC_RECURSE_PLACEHOLDERS);
+  bool counts = false;
+  ListCell* cell;
+  foreach (cell, used) {
+    const Node* const column = static_cast<const Node*>(lfirst(cell));
+    if (IsA(column, Aggref)) {
+      if (!is_plain_count(reinterpret_cast<const Aggref*>(column))) return false;
+      counts = true;
+    } else if (group == nullptr ||
+               !bms_is_member(reinterpret_cast<const Var*>(column)->varno, group->relids)) {
+      return false;
+    }
+  }
+  return counts;
+}
+
+bool is_never_null(PlannerInfo* root, const Var* column) {
+  const RangeTblEntry* const entry = planner_rt_fetch(column->varno, root);
+  const HeapTuple tuple =
+      SearchSysCache2(ATTNUM, ObjectIdGetDatum(entry->relid), Int16GetDatum(column->varattno));
+  if (!HeapTupleIsValid(tuple)) return false;
+  const bool not_null = reinterpret_cast<Form_pg_attribute>(GETSTRUCT(tuple))->attnotnull;
+  ReleaseSysCache(tuple);
+  return not_null;
+}
+
+/// Whether each row of the relation is a group of its own.
+bool is_grouped_by_key(PlannerInfo* root, RelOptInfo* relation, List* clauses) {
+  if (relation->reloptkind != RELOPT_BASEREL || relation->rtekind != RTE_RELATION) return false;
+  List *columns = NIL, *operators = NIL;
+  ListCell* cell;
+  foreach (cell, clauses) {
+    SortGroupClause* const clause = lfirst_node(SortGroupClause, cell);
+    Node* const column = get_sortgroupclause_expr(clause, root->processed_tlist);
+    if (!IsA(column, Var)) continue;
+    const Var* const var = reinterpret_cast<const Var*>(column);
+    if (!bms_is_member(var->varno, relation->relids) || !is_never_null(root, var)) continue;
+    columns = lappend(columns, column);
+    operators = lappend_oid(operators, clause->eqop);
+  }
+  return columns != NIL && relation_has_unique_index_for(root, relation, NIL, columns, operators);
+}
+
+/// The input of the join whose rows the query groups by; null when they are no groups.
+RelOptInfo* find_group(PlannerInfo* root, const CustomPath* join) {
+  ListCell* cell;
+  foreach (cell, join->custom_paths) {
+    RelOptInfo* const relation = static_cast<Path*>(lfirst(cell))->parent;
+    if (is_grouped_by_key(root, relation, root->parse->groupClause)) return relation;
+  }
+  return nullptr;
+}
+
+void finish_path(CustomPath* path, RelOptInfo* output, const Path* input) {
+  path->path.parent = output;
+  path->path.pathtarget = output->reltarget;
+  path->path.pathkeys = NIL;
+  path->path.rows =
+      output->pathlist != NIL ? static_cast<Path*>(linitial(output->pathlist))->rows : 1;
+  set_counting_cost(&path->path, input);
+  add_path(output, &path->path);
+}
+
+/// create_upper_paths_hook.
+void add_counting_path(PlannerInfo* root, UpperRelationKind stage, RelOptInfo* input,
+                       RelOptInfo* output, void* extra) {
+  if (previous_hook != nullptr) previous_hook(root, stage, input, output, extra);
+  const Query* const query = root->parse;
+  if (stage != UPPERREL_GROUP_AGG || !customscan_enabled() || !query->hasAggs ||
+      query->groupingSets != NIL || query->hasTargetSRFs)
+    return;
+  List* const having = reinterpret_cast<List*>(static_cast<GroupPathExtraData*>(extra)->havingQual);
+  List* const asked = list_concat_copy(output->reltarget->exprs, having);
+  const bool grouped = query->groupClause != NIL;
+  if (CustomPath* const join = find_plain_join(input)) {
+    RelOptInfo* const group = grouped ? find_group(root, join) : nullptr;
+    if ((grouped && group == nullptr) || !asks_for_counts(asked, group)) return;
+    finish_path(make_counting_path(join, grouped, group, having), output, &join->path);
+  } else if (CustomPath* const call = find_plain_call(input)) {
+    if (grouped || having != NIL || !asks_for_counts(asked, nullptr)) return;
+    finish_path(make_counting_call(call), output, &call->path);
+  }
+}
+
+}  // namespace
+
+void install_aggregate_path() {
+  previous_hook = create_upper_paths_hook;
+  create_upper_paths_hook = add_counting_path;
+}
+
+}  // namespace gpujoin
