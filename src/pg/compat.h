@@ -4,6 +4,7 @@
 #pragma once
 
 // The standard library comes first: postgres.h defines printf, Min, Max and the like as macros.
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

@@ -16,7 +16,7 @@ void install_custom_scan() {
   RegisterCustomScanMethods(&kCustomScanMethods);
   install_function_path();
   install_join_path();
-  install_aggregate_path();
+  install_upper_path();
 }
 
 }  // namespace gpujoin

@@ -1,7 +1,7 @@
 // The plan node GpuSimilarityJoin, in two forms under one name. In FROM it stands for one of the
 // set-returning functions and streams what they return: function_path.cpp plans that form,
 // function_node.cpp runs it. Of two inputs it is a join of theirs whose condition is a distance:
-// join_path.cpp plans it, join_node.cpp runs it. aggregate_path.cpp plans what only counts rows of
+// join_path.cpp plans it, join_node.cpp runs it. upper_path.cpp plans counts and nearest rows of
 // either. explain.cpp describes both.
 #pragma once
 
@@ -25,8 +25,8 @@ void install_custom_scan();
 void install_function_path();
 /// Sets the hooks for joins.
 void install_join_path();
-/// Sets the hook for aggregates over either.
-void install_aggregate_path();
+/// Sets the hook for what stands above either.
+void install_upper_path();
 
 /// The states of the two forms.
 Node* create_function_node();

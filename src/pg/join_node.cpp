@@ -39,6 +39,16 @@ struct Side {
   Dataset points;       ///< ids are numbers of rows
 };
 
+struct NearPair {
+  double distance;
+  std::uint64_t left, right;
+
+  /// As PostgreSQL orders numbers: NaN last.
+  bool operator<(const NearPair& other) const {
+    return distance < other.distance || (std::isnan(other.distance) && !std::isnan(distance));
+  }
+};
+
 enum class Mode {
   kUnread,
   kPairs,   ///< the engine hands over pairs
@@ -55,6 +65,7 @@ struct JoinNode {
   ExprState* condition;       ///< for pairs that the engine leaves open
   ExprState* all_conditions;  ///< for Mode::kLoop
   ExprState* eps;
+  ExprState* distance;     ///< for Mode::kLoop, where only the nearest pairs are wanted
   TupleTableSlot* direct;  ///< the result slot, where it is a beginning of the scan tuple as it is
   int direct_columns;
 
@@ -72,8 +83,11 @@ struct JoinNode {
   std::uint64_t rechecked;              ///< pairs for which the condition was asked
   std::uint64_t* matches;  ///< [left rows] of all joins but inner ones; of those that are counted
   std::uint64_t total;     ///< matches, where they are counted
-  bool draining;           ///< pairs are done, left rows follow
-  std::uint64_t drained;   ///< left rows looked at
+  std::uint64_t last_left, last_right;  ///< rows of the last match
+  NearPair* near;                       ///< [data.nearest] a heap, then the pairs in order
+  std::uint64_t near_count, near_told;
+  bool draining;          ///< pairs are done, left rows follow
+  std::uint64_t drained;  ///< left rows looked at
 };
 
 constexpr std::uint64_t kNoRow = ~std::uint64_t{0};
@@ -242,7 +256,8 @@ Mode engine_mode(const JoinNode* node) {
 Output wanted_output(const JoinNode* node) {
   if (node->mode == Mode::kCounts) return Output::kCountPerRow;
   if (node->mode == Mode::kTotal) return Output::kTotal;
-  return has_open_pairs(node) ? Output::kPairsWithDistances : Output::kPairs;
+  return has_open_pairs(node) || node->data.nearest > 0 ? Output::kPairsWithDistances
+                                                        : Output::kPairs;
 }
 
 void start_pairs(JoinNode* node) {
@@ -270,6 +285,7 @@ void start(JoinNode* node) {
   node->loop_left = node->loop_right = node->empty_rows = 0;
   node->draining = false;
   node->drained = node->rechecked = 0;
+  node->near_count = node->near_told = 0;
   node->total = 0;
   if (node->data.join_type != JOIN_INNER || node->data.grouped) {
     const Size bytes = (row_count(node->left) + 1) * sizeof(std::uint64_t);
@@ -285,6 +301,7 @@ void open(JoinNode* node) {
   bool fresh = false;
   if (node->mode == Mode::kUnread) {
     node->matches = nullptr;
+    node->near = nullptr;
     node->mode = read_inputs(node, false) ? Mode::kPairs : Mode::kLoop;
     fresh = node->mode == Mode::kLoop;
   }
@@ -295,6 +312,7 @@ void open(JoinNode* node) {
   if (fresh) {  // once more, with what the condition needs
     read_again(node);
     node->matches = nullptr;
+    node->near = nullptr;
     read_inputs(node, true);
     node->mode = Mode::kLoop;
   }
@@ -376,11 +394,18 @@ bool passes_test(JoinNode* node, std::uint64_t left, std::uint64_t right) {
   return holds(node, node->condition);
 }
 
+/// Whether as many pairs as are wanted are nearer.
+bool is_too_far(const JoinNode* node) {
+  return node->near_count > 0 &&
+         node->near_count == static_cast<std::uint64_t>(node->data.nearest) &&
+         !(node->pair.distance < node->near[0].distance);
+}
+
 /// The next pair that matches, in the scan tuple; of a semi or anti join, one for each left row.
 bool next_match(JoinNode* node) {
   std::uint64_t left, right;
   while (next_found(node, &left, &right)) {
-    if (is_settled(node, left)) continue;
+    if (is_settled(node, left) || is_too_far(node)) continue;
     show_pair(node, left, right);
     const bool open = has_open_pairs(node) && node->pair.distance > node->band.accept;
     if (open && !passes_test(node, left, right)) continue;
@@ -389,6 +414,8 @@ bool next_match(JoinNode* node) {
       continue;
     }
     if (node->matches != nullptr) ++node->matches[left];
+    node->last_left = left;
+    node->last_right = right;
     return true;
   }
   return false;
@@ -406,6 +433,8 @@ bool next_loop_match(JoinNode* node) {
         continue;
       }
       if (node->matches != nullptr) ++node->matches[node->loop_left];
+      node->last_left = node->loop_left;
+      node->last_right = node->loop_right - 1;
       return true;
     }
   }
@@ -462,8 +491,44 @@ void find_all(JoinNode* node) {
   }
 }
 
+double distance_of_match(JoinNode* node) {
+  if (node->mode != Mode::kLoop) return node->pair.distance;
+  bool is_null;  // a match has a distance
+  ExprContext* const expressions = node->css.ss.ps.ps_ExprContext;
+  return DatumGetFloat8(ExecEvalExprSwitchContext(node->distance, expressions, &is_null));
+}
+
+/// Keeps the nearest matches, in order.
+void find_nearest(JoinNode* node) {
+  const auto most = static_cast<std::uint64_t>(node->data.nearest);
+  if (node->near == nullptr)
+    node->near = static_cast<NearPair*>(MemoryContextAlloc(node->context, most * sizeof(NearPair)));
+  NearPair* const near = node->near;
+  while (next_pair(node)) {
+    CHECK_FOR_INTERRUPTS();
+    const NearPair found = {distance_of_match(node), node->last_left, node->last_right};
+    if (node->near_count == most) {
+      if (!(found < near[0])) continue;
+      std::pop_heap(near, near + node->near_count--);
+    }
+    near[node->near_count++] = found;
+    std::push_heap(near, near + node->near_count);
+  }
+  std::sort_heap(near, near + node->near_count);
+}
+
+bool next_nearest(JoinNode* node) {
+  if (!node->draining) find_nearest(node);
+  node->draining = true;
+  if (node->near_told == node->near_count) return false;
+  const NearPair& pair = node->near[node->near_told++];
+  show_pair(node, pair.left, pair.right);
+  return true;
+}
+
 /// The next row of the join in the scan tuple.
 bool next_row(JoinNode* node) {
+  if (node->data.nearest > 0) return next_nearest(node);
   const bool streams = shows_right(node)
                            ? !node->data.counts
                            : node->data.join_type == JOIN_SEMI && node->mode != Mode::kCounts;
@@ -481,9 +546,10 @@ bool next_row(JoinNode* node) {
 
 /// Whether rows can be counted off, since nobody looks at their columns.
 bool only_counts(const JoinNode* node) {
-  return node->data.join_type == JOIN_INNER && !node->data.counts && node->mode == Mode::kPairs &&
-         node->filter == nullptr && !has_open_pairs(node) && node->left.shown.count == 0 &&
-         node->right.shown.count == 0 && node->css.ss.ps.qual == nullptr;
+  return node->data.join_type == JOIN_INNER && !node->data.counts && node->data.nearest == 0 &&
+         node->mode == Mode::kPairs && node->filter == nullptr && !has_open_pairs(node) &&
+         node->left.shown.count == 0 && node->right.shown.count == 0 &&
+         node->css.ss.ps.qual == nullptr;
 }
 
 bool count_off(JoinNode* node) {
@@ -558,6 +624,7 @@ void begin(CustomScanState* state, EState* estate, int flags) {
   node->condition = ExecInitQual(list_make1(node->expressions.condition), parent);
   node->all_conditions = ExecInitQual(node->expressions.all_conditions, parent);
   node->eps = ExecInitExpr(node->expressions.eps, parent);
+  node->distance = ExecInitExpr(node->expressions.distance, parent);
   node->context =
       AllocSetContextCreate(estate->es_query_cxt, "gpujoin join", ALLOCSET_DEFAULT_SIZES);
   find_direct_columns(node);
@@ -642,8 +709,9 @@ void explain_join_node(CustomScanState* state, List*, ExplainState* es) {
   ExplainPropertyText("Join Type", name_of(node->data.join_type), es);
   ExplainPropertyText("Join Cond", node->data.condition, es);
   if (node->data.counts)
-    ExplainPropertyText("Output",
-                        node->data.grouped ? "numbers of pairs per row" : "number of pairs", es);
+    ExplainPropertyText("Counts", node->data.grouped ? "pairs per row" : "pairs", es);
+  if (node->data.nearest > 0)
+    ExplainPropertyInteger("Nearest Pairs", nullptr, node->data.nearest, es);
   if (node->data.filter[0] != '\0') ExplainPropertyText("Join Filter", node->data.filter, es);
   if (!es->analyze || node->run == nullptr) return;
   const Instrumentation* const counts = state->ss.ps.instrument;
@@ -666,8 +734,9 @@ List* encode_join_plan(const JoinPlanData& data) {
   List* numbers =
       list_make5_int(data.join_type, static_cast<int>(data.test.kind),
                      static_cast<int>(data.test.metric), data.test.within, data.test.strict);
-  for (const int number : {static_cast<int>(data.left_value), static_cast<int>(data.right_value),
-                           static_cast<int>(data.counts), static_cast<int>(data.grouped)})
+  for (const int number :
+       {static_cast<int>(data.left_value), static_cast<int>(data.right_value),
+        static_cast<int>(data.counts), static_cast<int>(data.grouped), data.nearest})
     numbers = lappend_int(numbers, number);
   for (int i = 0; i < data.column_count; ++i)
     numbers = lappend_int(lappend_int(numbers, data.from_left[i]), data.attributes[i]);
@@ -677,7 +746,7 @@ List* encode_join_plan(const JoinPlanData& data) {
 JoinPlanData decode_join_plan(const List* encoded) {
   const List* const numbers = static_cast<const List*>(linitial(encoded));
   const auto number = [&](int i) { return list_nth_int(numbers, i); };
-  constexpr int kFirstColumn = 9;
+  constexpr int kFirstColumn = 10;
   JoinPlanData data = {};
   data.join_type = static_cast<JoinType>(number(0));
   data.test = {static_cast<PointKind>(number(1)), static_cast<Metric>(number(2)), number(3) != 0,
@@ -686,6 +755,7 @@ JoinPlanData decode_join_plan(const List* encoded) {
   data.right_value = static_cast<AttrNumber>(number(6));
   data.counts = number(7) != 0;
   data.grouped = number(8) != 0;
+  data.nearest = number(9);
   data.column_count = (list_length(numbers) - kFirstColumn) / 2;
   data.from_left = static_cast<bool*>(palloc(data.column_count + 1));
   data.attributes = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (data.column_count + 1)));

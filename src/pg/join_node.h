@@ -18,6 +18,7 @@ struct JoinPlanData {
   AttrNumber* attributes;  ///< [column_count] and its attribute there; 0: the number of matches
   bool counts;             ///< rows are not pairs, but numbers of them:
   bool grouped;            ///< for each outer row that has any, or else one for all
+  int nearest;             ///< only so many pairs are wanted, nearest first; 0: all, in any order
   const char* condition;   ///< in words, for EXPLAIN
   const char* filter;      ///< the join's other conditions, likewise; or ""
 };
@@ -31,14 +32,16 @@ struct JoinPlanExpressions {
   Expr* condition;
   List* all_conditions;  ///< filter and condition, in the order that plain execution has
   Expr* eps;
+  Expr* distance;  ///< null unless JoinPlanData::nearest
 };
 
 inline List* encode_join_expressions(const JoinPlanExpressions& parts) {
-  return list_make4(parts.filter, parts.condition, parts.all_conditions, parts.eps);
+  return list_make5(parts.filter, parts.condition, parts.all_conditions, parts.eps, parts.distance);
 }
 inline JoinPlanExpressions decode_join_expressions(List* encoded) {
   return {static_cast<List*>(linitial(encoded)), static_cast<Expr*>(lsecond(encoded)),
-          static_cast<List*>(lthird(encoded)), static_cast<Expr*>(lfourth(encoded))};
+          static_cast<List*>(lthird(encoded)), static_cast<Expr*>(lfourth(encoded)),
+          static_cast<Expr*>(list_nth(encoded, 4))};
 }
 
 /// CustomExecMethods::ExplainCustomScan.

@@ -77,6 +77,8 @@ struct PathData {
   bool counts;       ///< as in JoinPlanData
   bool grouped;
   List* having;
+  int nearest;     ///< as in JoinPlanData
+  Expr* distance;  ///< likewise
 };
 
 List* encode_path(const PathData& data) {
@@ -84,9 +86,9 @@ List* encode_path(const PathData& data) {
   List* flags =
       list_make5_int(static_cast<int>(clause.test.kind), static_cast<int>(clause.test.metric),
                      clause.test.within, clause.test.strict, data.type);
-  flags = lappend_int(lappend_int(flags, data.counts), data.grouped);
+  flags = lappend_int(lappend_int(lappend_int(flags, data.counts), data.grouped), data.nearest);
   List* const expressions = list_make4(clause.condition, clause.left, clause.right, clause.eps);
-  return list_make4(expressions, flags, data.conditions, data.having);
+  return list_make5(expressions, flags, data.conditions, data.having, data.distance);
 }
 
 PathData decode_path(const List* encoded) {
@@ -103,7 +105,9 @@ PathData decode_path(const List* encoded) {
           static_cast<List*>(lthird(encoded)),
           flag(5) != 0,
           flag(6) != 0,
-          static_cast<List*>(lfourth(encoded))};
+          static_cast<List*>(lfourth(encoded)),
+          flag(7),
+          static_cast<Expr*>(list_nth(encoded, 4))};
 }
 
 /// Whether two columns or placeholders are the same, whatever outer joins may do to them: that
@@ -226,6 +230,7 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* tlis
   data.test = clause.test;
   data.counts = said.counts;
   data.grouped = said.grouped;
+  data.nearest = said.nearest;
   data.left_value = place_value(&left, clause.left);
   data.right_value = place_value(&right, clause.right);
   ScanColumns scan = {NIL, NIL, NIL, left->targetlist, right->targetlist};
@@ -234,6 +239,7 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* tlis
   add_columns(&scan, path->path.pathtarget->exprs);
   add_columns(&scan, other_conditions);
   add_columns(&scan, join_conditions);
+  add_columns(&scan, said.distance);
   data.column_count = list_length(scan.columns);
   data.from_left = static_cast<bool*>(palloc(data.column_count + 1));
   data.attributes = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (data.column_count + 1)));
@@ -251,8 +257,8 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* tlis
   plan->methods = &kCustomScanMethods;
   plan->custom_plans = list_make2(left, right);
   plan->custom_scan_tlist = scan.columns;
-  plan->custom_exprs =
-      encode_join_expressions({filter, clause.condition, join_conditions, clause.eps});
+  plan->custom_exprs = encode_join_expressions(
+      {filter, clause.condition, join_conditions, clause.eps, said.distance});
   plan->custom_private = encode_join_plan(data);
   return &plan->scan.plan;
 }
@@ -278,7 +284,8 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   path->path.pathtarget = join->reltarget;
   path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
   path->custom_paths = list_make2(left, right);
-  path->custom_private = encode_path({clause, type, extra->restrictlist, false, false, NIL});
+  path->custom_private =
+      encode_path({clause, type, extra->restrictlist, false, false, NIL, 0, nullptr});
   path->methods = &kPathMethods;
   const Selectivity share =
       info->norm_selec >= 0 ? info->norm_selec : estimate_selectivity(root, clause).pairs;
@@ -307,17 +314,24 @@ void set_selectivities(PlannerInfo* root, RelOptInfo* rel, Index rti, RangeTblEn
 
 }  // namespace
 
-CustomPath* find_plain_join(const RelOptInfo* relation) {
+CustomPath* find_inner_join(const RelOptInfo* relation) {
   CustomPath* found = nullptr;
   ListCell* cell;
   foreach (cell, relation->pathlist) {
-    CustomPath* const path = static_cast<CustomPath*>(lfirst(cell));
+    Path* candidate = static_cast<Path*>(lfirst(cell));
+    while (IsA(candidate, ProjectionPath))
+      candidate = reinterpret_cast<ProjectionPath*>(candidate)->subpath;
+    CustomPath* const path = reinterpret_cast<CustomPath*>(candidate);
     if (!IsA(path, CustomPath) || path->methods != &kPathMethods) continue;
     const PathData said = decode_path(path->custom_private);
-    if (said.type != JOIN_INNER || said.counts || list_length(said.conditions) != 1) continue;
+    if (said.type != JOIN_INNER || said.counts || said.nearest > 0) continue;
     if (found == nullptr || path->path.total_cost < found->path.total_cost) found = path;
   }
   return found;
+}
+
+bool is_plain_join(const CustomPath* join) {
+  return list_length(decode_path(join->custom_private).conditions) == 1;
 }
 
 CustomPath* make_counting_path(const CustomPath* join, bool grouped, const RelOptInfo* group,
@@ -336,6 +350,17 @@ CustomPath* make_counting_path(const CustomPath* join, bool grouped, const RelOp
     said.clause.left = said.clause.right;
     said.clause.right = value;
   }
+  path->custom_private = encode_path(said);
+  return path;
+}
+
+CustomPath* make_nearest_path(const CustomPath* join, Expr* distance, int limit) {
+  PathData said = decode_path(join->custom_private);
+  if (!is_exact(said.clause.test) || !is_distance_of(distance, said.clause)) return nullptr;
+  CustomPath* const path = makeNode(CustomPath);
+  *path = *join;
+  said.nearest = limit;
+  said.distance = distance;
   path->custom_private = encode_path(said);
   return path;
 }

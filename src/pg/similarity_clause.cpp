@@ -172,6 +172,18 @@ bool match_similarity(Expr* condition, Relids left, Relids right, SimilarityClau
   return comes_from(clause->left, left) && comes_from(clause->right, right);
 }
 
+bool is_distance_of(Expr* expression, const SimilarityClause& clause) {
+  Oid function;
+  List* arguments;
+  if (!as_call(expression, &function, &arguments)) return false;
+  const SimilarityTest* const test = find_test(function, arguments, false);
+  if (test == nullptr || test->kind != clause.test.kind || test->metric != clause.test.metric)
+    return false;
+  const Expr *one = argument(arguments, 0), *other = argument(arguments, 1);
+  return (equal(one, clause.left) && equal(other, clause.right)) ||
+         (equal(one, clause.right) && equal(other, clause.left));
+}
+
 EpsBand eps_band(const SimilarityTest& test, double eps, std::uint32_t dims) {
   EpsBand band = {true, false, 0, 0};
   // To PostgreSQL NaN is larger than any number. Where squares overflow every arithmetic goes its

@@ -37,6 +37,9 @@ bool match_similarity(Expr* condition, SimilarityClause* clause);
 /// Sets *clause if the condition is one between columns of `left` and columns of `right`.
 bool match_similarity(Expr* condition, Relids left, Relids right, SimilarityClause* clause);
 
+/// Whether the expression is the distance that the clause tests.
+bool is_distance_of(Expr* expression, const SimilarityClause& clause);
+
 /// The distances that a clause accepts, in the engine's terms.
 struct EpsBand {
   bool engine_serves;  ///< false: only the condition itself can tell

@@ -82,8 +82,8 @@ SELECT bag_eq(
   'joins are stable and stay in the leader, distances are immutable and may go to workers');
 SELECT bag_eq(
   $$ SELECT proname::text FROM functions WHERE prosupport = 'gpujoin_support(internal)'::regprocedure $$,
-  '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance}'::text[],
-  'the planner is told more about the joins');
+  '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_distance,gpu_distance,gpu_within,gpu_within,gpu_within}'::text[],
+  'the planner is told more about the joins and the distances');
 SELECT is_empty(
   $$ SELECT oid::regprocedure FROM functions WHERE prosecdef OR proleakproof $$,
   'no function runs with its owner''s privileges or claims to be leakproof');

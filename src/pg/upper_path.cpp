@@ -1,4 +1,5 @@
-// Planning of count(*) over a join: the number of pairs is all that is needed, so no pair is made.
+// Planning of what stands above a join and need not see its pairs: count(*), which only needs their
+// number, and ORDER BY distance LIMIT k, which only needs the nearest.
 #include "pg/custom_scan.h"
 #include "pg/function_path.h"
 #include "pg/join_estimate.h"
@@ -7,6 +8,7 @@
 
 extern "C" {
 #include "access/htup_details.h"
+#include "access/stratnum.h"
 #include "catalog/pg_attribute.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
@@ -99,20 +101,18 @@ void finish_path(CustomPath* path, RelOptInfo* output, const Path* input) {
   add_path(output, &path->path);
 }
 
-/// create_upper_paths_hook.
-void add_counting_path(PlannerInfo* root, UpperRelationKind stage, RelOptInfo* input,
-                       RelOptInfo* output, void* extra) {
-  if (previous_hook != nullptr) previous_hook(root, stage, input, output, extra);
+/// count(*) over a join.
+void add_counting_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output,
+                       const GroupPathExtraData* extra) {
   const Query* const query = root->parse;
-  if (stage != UPPERREL_GROUP_AGG || !customscan_enabled() || !query->hasAggs ||
-      query->groupingSets != NIL || query->hasTargetSRFs)
-    return;
-  List* const having = reinterpret_cast<List*>(static_cast<GroupPathExtraData*>(extra)->havingQual);
+  if (!query->hasAggs || query->groupingSets != NIL) return;
+  List* const having = reinterpret_cast<List*>(extra->havingQual);
   List* const asked = list_concat_copy(output->reltarget->exprs, having);
   const bool grouped = query->groupClause != NIL;
-  if (CustomPath* const join = find_plain_join(input)) {
+  if (CustomPath* const join = find_inner_join(input)) {
     RelOptInfo* const group = grouped ? find_group(root, join) : nullptr;
-    if ((grouped && group == nullptr) || !asks_for_counts(asked, group)) return;
+    if (!is_plain_join(join) || (grouped && group == nullptr) || !asks_for_counts(asked, group))
+      return;
     finish_path(make_counting_path(join, grouped, group, having), output, &join->path);
   } else if (CustomPath* const call = find_plain_call(input)) {
     if (grouped || having != NIL || !asks_for_counts(asked, nullptr)) return;
@@ -120,11 +120,52 @@ void add_counting_path(PlannerInfo* root, UpperRelationKind stage, RelOptInfo* i
   }
 }
 
+/// The distance that pairs are to be ordered by, ascending; null when the order is another one.
+Expr* ordering_distance(const PlannerInfo* root, const CustomPath* join) {
+  if (list_length(root->sort_pathkeys) != 1) return nullptr;
+  const PathKey* const key = linitial_node(PathKey, root->sort_pathkeys);
+  if (key->pk_strategy != BTLessStrategyNumber) return nullptr;
+  ListCell* cell;
+  foreach (cell, key->pk_eclass->ec_members) {
+    Expr* const expression = lfirst_node(EquivalenceMember, cell)->em_expr;
+    if (make_nearest_path(join, expression, 1) != nullptr) return expression;
+  }
+  return nullptr;
+}
+
+/// ORDER BY distance LIMIT k: the node keeps k pairs.
+void add_nearest_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output) {
+  constexpr double kMostPairs = 1e5;
+  if (!(root->limit_tuples > 0 && root->limit_tuples <= kMostPairs) ||
+      root->parse->limitOption != LIMIT_OPTION_COUNT)
+    return;
+  CustomPath* const join = find_inner_join(input);
+  Expr* const distance = join != nullptr ? ordering_distance(root, join) : nullptr;
+  if (distance == nullptr) return;
+  CustomPath* const path = make_nearest_path(join, distance, static_cast<int>(root->limit_tuples));
+  path->path.parent = output;
+  path->path.pathtarget = root->upper_targets[UPPERREL_ORDERED];
+  path->path.pathkeys = root->sort_pathkeys;
+  path->path.rows = fmin(join->path.rows, root->limit_tuples);
+  set_counting_cost(&path->path, &join->path);
+  add_path(output, &path->path);
+}
+
+/// create_upper_paths_hook.
+void add_upper_paths(PlannerInfo* root, UpperRelationKind stage, RelOptInfo* input,
+                     RelOptInfo* output, void* extra) {
+  if (previous_hook != nullptr) previous_hook(root, stage, input, output, extra);
+  if (!customscan_enabled() || root->parse->hasTargetSRFs) return;
+  if (stage == UPPERREL_GROUP_AGG)
+    add_counting_path(root, input, output, static_cast<const GroupPathExtraData*>(extra));
+  if (stage == UPPERREL_ORDERED) add_nearest_path(root, input, output);
+}
+
 }  // namespace
 
-void install_aggregate_path() {
+void install_upper_path() {
   previous_hook = create_upper_paths_hook;
-  create_upper_paths_hook = add_counting_path;
+  create_upper_paths_hook = add_upper_paths;
 }
 
 }  // namespace gpujoin
