@@ -1,50 +1,115 @@
-// The plan node over two inputs: a join whose condition is a distance within a radius.
+// The running plan node over two inputs: a join whose condition is a distance within a radius. Both
+// inputs are read to their ends: the compared values become datasets, what the target list needs of
+// the rows is kept aside (join_inputs.cpp). Then the engine finds the pairs, and each becomes a row
+// (join_rows.cpp). Where the engine cannot stand in for the condition (values that are no points of
+// one kind, a radius that is no number), the condition is asked for every pair instead.
 #pragma once
 
+#include "engine/pair_cursor.h"
 #include "pg/custom_scan.h"
-#include "pg/similarity_clause.h"
+#include "pg/engine_run.h"
+#include "pg/join_plan.h"
+#include "pg/row_store.h"
 
 namespace gpujoin {
 
-/// What plan and execution of a join have to tell each other, beside expressions: a list of
-/// integers in CustomScan::custom_private. Columns of the scan tuple are described after it.
-struct JoinPlanData {
-  JoinType join_type;
-  SimilarityTest test;
-  AttrNumber left_value;   ///< the compared value in the rows of the outer input
-  AttrNumber right_value;  ///< and of the inner one
-  int column_count;
-  bool* from_left;         ///< [column_count] which input a column of the scan tuple comes from
-  AttrNumber* attributes;  ///< [column_count] and its attribute there; 0: the number of matches
-  bool counts;             ///< rows are not pairs, but numbers of them:
-  bool grouped;            ///< for each outer row that has any, or else one for all
-  int nearest;             ///< only so many pairs are wanted, nearest first; 0: all, in any order
-  const char* condition;   ///< in words, for EXPLAIN
-  const char* filter;      ///< the join's other conditions, likewise; or ""
+/// Columns of the scan tuple that one input fills.
+struct Columns {
+  int count;
+  int* targets;    ///< [count] their places in the scan tuple
+  RowStore* rows;  ///< in the same order
 };
 
-List* encode_join_plan(const JoinPlanData& data);
-JoinPlanData decode_join_plan(const List* encoded);
-
-/// The parts of CustomScan::custom_exprs: conditions to be evaluated over the scan tuple.
-struct JoinPlanExpressions {
-  List* filter;  ///< besides the distance, before rows without a match are told
-  Expr* condition;
-  List* all_conditions;  ///< filter and condition, in the order that plain execution has
-  Expr* eps;
-  Expr* distance;  ///< null unless JoinPlanData::nearest
+/// One input.
+struct Side {
+  PlanState* plan;
+  AttrNumber value;     ///< the compared value in its rows
+  bool keep_unmatched;  ///< rows that can match nothing are kept as well
+  Columns shown;        ///< what every pair is asked for
+  Columns tested;       ///< what the condition needs besides, for the few pairs that are open
+  Dataset points;       ///< ids are numbers of rows
 };
 
-inline List* encode_join_expressions(const JoinPlanExpressions& parts) {
-  return list_make5(parts.filter, parts.condition, parts.all_conditions, parts.eps, parts.distance);
-}
-inline JoinPlanExpressions decode_join_expressions(List* encoded) {
-  return {static_cast<List*>(linitial(encoded)), static_cast<Expr*>(lsecond(encoded)),
-          static_cast<List*>(lthird(encoded)), static_cast<Expr*>(lfourth(encoded)),
-          static_cast<Expr*>(list_nth(encoded, 4))};
-}
+struct NearPair {
+  double distance;
+  std::uint64_t left, right;
 
-/// CustomExecMethods::ExplainCustomScan.
-void explain_join_node(CustomScanState* node, List* ancestors, ExplainState* es);
+  /// As PostgreSQL orders numbers: NaN last.
+  bool operator<(const NearPair& other) const {
+    return distance < other.distance || (std::isnan(other.distance) && !std::isnan(distance));
+  }
+};
+
+enum class Mode {
+  kUnread,
+  kPairs,   ///< the engine hands over pairs
+  kCounts,  ///< the engine counts the matches of each left row
+  kTotal,   ///< the engine counts all matches
+  kLoop,    ///< the condition is asked for every pair
+};
+
+struct JoinNode {
+  CustomScanState css;  // first: PostgreSQL knows no more than this
+  JoinPlanData data;
+  JoinPlanExpressions expressions;
+  ExprState* filter;          ///< null: none
+  ExprState* condition;       ///< for pairs that the engine leaves open
+  ExprState* all_conditions;  ///< for Mode::kLoop
+  ExprState* eps;
+  ExprState* distance;     ///< for Mode::kLoop, where only the nearest pairs are wanted
+  TupleTableSlot* direct;  ///< the result slot, where it is a beginning of the scan tuple as it is
+  int direct_columns;
+
+  MemoryContext context;  ///< holds what follows, from one reading of the inputs to the next
+  EngineRun* run;
+  Side left, right;
+  Mode mode;
+  EpsBand band;
+  bool null_eps;
+  PairCursor cursor;
+  IdPair pair;
+  std::uint64_t left_shown;             ///< the row whose columns the scan tuple holds
+  std::uint64_t loop_left, loop_right;  ///< next pair of Mode::kLoop
+  std::uint64_t empty_rows;             ///< rows due of a batch that nobody looks into
+  std::uint64_t rechecked;              ///< pairs for which the condition was asked
+  std::uint64_t* matches;  ///< [left rows] of all joins but inner ones; of those that are counted
+  std::uint64_t total;     ///< matches, where they are counted
+  std::uint64_t last_left, last_right;  ///< rows of the last match
+  NearPair* near;                       ///< [data.nearest] a heap, then the pairs in order
+  std::uint64_t near_count, near_told;
+  bool draining;          ///< pairs are done, left rows follow
+  std::uint64_t drained;  ///< left rows looked at
+};
+
+inline bool tells_unmatched(const JoinNode* node) {
+  return node->data.join_type == JOIN_LEFT || node->data.join_type == JOIN_ANTI;
+}
+inline bool shows_right(const JoinNode* node) {
+  return node->data.join_type == JOIN_INNER || node->data.join_type == JOIN_LEFT;
+}
+/// Whether there may be pairs that only the condition decides.
+inline bool has_open_pairs(const JoinNode* node) { return node->band.accept < node->band.select; }
+
+inline std::uint64_t row_count(const Side& side) { return side.shown.rows->rows; }
+
+// ---- join_inputs.cpp
+
+/// Reads both inputs from their beginnings, forgetting what was read before. `loop`: for asking the
+/// condition itself for every pair. False when a value is none that the engine takes.
+bool read_inputs(JoinNode* node, bool loop);
+
+/// Forgets what was read.
+void forget_inputs(JoinNode* node);
+
+// ---- join_rows.cpp
+
+/// From the first row of the join, with the inputs that were read.
+void start_rows(JoinNode* node);
+
+/// The next row of the join in the scan tuple.
+bool next_row(JoinNode* node);
+
+/// Whether conditions hold for the scan tuple; null: there are none.
+bool holds(JoinNode* node, ExprState* conditions);
 
 }  // namespace gpujoin

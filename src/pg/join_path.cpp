@@ -3,7 +3,7 @@
 #include "pg/join_path.h"
 
 #include "pg/join_estimate.h"
-#include "pg/join_node.h"
+#include "pg/join_plan.h"
 #include "pg/settings.h"
 
 extern "C" {

@@ -11,7 +11,6 @@ namespace gpujoin {
 namespace {
 
 constexpr std::uint64_t kFirstRows = 256;
-constexpr std::uint64_t kNoRow = ~std::uint64_t{0};
 
 std::uint64_t width(const RowStore* store) {
   return static_cast<std::uint64_t>(store->columns->natts);

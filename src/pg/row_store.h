@@ -11,6 +11,9 @@ extern "C" {
 
 namespace gpujoin {
 
+/// Row number that no row has.
+inline constexpr std::uint64_t kNoRow = ~std::uint64_t{0};
+
 struct RowStore {
   MemoryContext context;   ///< holds the values, and nothing else
   TupleDesc columns;       ///< of the values kept
@@ -23,7 +26,7 @@ struct RowStore {
   bool* nulls;            ///< likewise
   BufFile* file;          ///< null while in memory
   std::int64_t* offsets;  ///< [rows] where in the file
-  std::uint64_t fetched;  ///< row that `values` and `nulls` hold one of, when in a file; ~0: none
+  std::uint64_t fetched;  ///< row that `values` and `nulls` hold one of, when in a file
   MemoryContext fetched_context;
 };
 

@@ -1,0 +1,270 @@
+// From pairs to rows. A row is in the scan tuple of the node when a function here returns true.
+#include "pg/join_node.h"
+
+extern "C" {
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+}
+
+namespace gpujoin {
+namespace {
+
+void show(TupleTableSlot* slot, const Columns& columns, std::uint64_t row) {
+  if (columns.count == 0) return;
+  const bool* nulls;
+  const Datum* const values = fetch_row(columns.rows, row, &nulls);
+  for (int i = 0; i < columns.count; ++i) {
+    slot->tts_values[columns.targets[i]] = values[i];
+    slot->tts_isnull[columns.targets[i]] = nulls[i];
+  }
+}
+
+void show_nothing(TupleTableSlot* slot, const Columns& columns) {
+  for (int i = 0; i < columns.count; ++i) slot->tts_isnull[columns.targets[i]] = true;
+}
+
+/// Puts a number of matches into the scan tuple, where that is asked for.
+void show_count(JoinNode* node, std::uint64_t count) {
+  TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
+  for (int i = 0; i < node->data.column_count; ++i) {
+    if (node->data.attributes[i] != 0) continue;
+    slot->tts_values[i] = Int64GetDatum(static_cast<std::int64_t>(count));
+    slot->tts_isnull[i] = false;
+  }
+}
+
+/// Puts a pair of rows into the scan tuple.
+void show_pair(JoinNode* node, std::uint64_t left, std::uint64_t right) {
+  TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
+  if (node->left_shown != left) show(slot, node->left.shown, left);
+  show(slot, node->right.shown, right);
+  node->left_shown = left;
+}
+
+bool next_batch(JoinNode* node) {
+  if (!next_engine_batch(node->run)) return false;
+  node->cursor.start(node->run->batch, PairSelection::kAll);
+  return true;
+}
+
+/// The next pair that the engine found, as numbers of rows.
+bool next_found(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
+  while (!node->cursor.next(&node->pair))
+    if (!next_batch(node)) return false;
+  const bool positions = node->run->request.self_join;
+  *left = static_cast<std::uint64_t>(positions ? node->left.points.ids[node->pair.id1]
+                                               : node->pair.id1);
+  *right = static_cast<std::uint64_t>(positions ? node->right.points.ids[node->pair.id2]
+                                                : node->pair.id2);
+  return true;
+}
+
+bool is_settled(const JoinNode* node, std::uint64_t left) {
+  return !shows_right(node) && node->matches[left] > 0;
+}
+
+/// Whether the condition holds for a pair that the scan tuple shows.
+bool passes_test(JoinNode* node, std::uint64_t left, std::uint64_t right) {
+  TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
+  show(slot, node->left.tested, left);
+  show(slot, node->right.tested, right);
+  ++node->rechecked;
+  return holds(node, node->condition);
+}
+
+/// Whether as many pairs as are wanted are nearer.
+bool is_too_far(const JoinNode* node) {
+  return node->near_count > 0 &&
+         node->near_count == static_cast<std::uint64_t>(node->data.nearest) &&
+         !(node->pair.distance < node->near[0].distance);
+}
+
+/// The next pair that matches, in the scan tuple; of a semi or anti join, one for each left row.
+bool next_match(JoinNode* node) {
+  std::uint64_t left, right;
+  while (next_found(node, &left, &right)) {
+    if (is_settled(node, left) || is_too_far(node)) continue;
+    show_pair(node, left, right);
+    const bool open = has_open_pairs(node) && node->pair.distance > node->band.accept;
+    if (open && !passes_test(node, left, right)) continue;
+    if (!holds(node, node->filter)) {
+      InstrCountFiltered1(&node->css.ss, 1);
+      continue;
+    }
+    if (node->matches != nullptr) ++node->matches[left];
+    node->last_left = left;
+    node->last_right = right;
+    return true;
+  }
+  return false;
+}
+
+/// The same, asking the condition.
+bool next_loop_match(JoinNode* node) {
+  const std::uint64_t rows = row_count(node->left);
+  for (; node->loop_left < rows; ++node->loop_left, node->loop_right = 0) {
+    while (node->loop_right < row_count(node->right) && !is_settled(node, node->loop_left)) {
+      CHECK_FOR_INTERRUPTS();
+      show_pair(node, node->loop_left, node->loop_right++);
+      if (!holds(node, node->all_conditions)) {
+        InstrCountFiltered1(&node->css.ss, 1);
+        continue;
+      }
+      if (node->matches != nullptr) ++node->matches[node->loop_left];
+      node->last_left = node->loop_left;
+      node->last_right = node->loop_right - 1;
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Takes over what the engine counted.
+void take_counts(JoinNode* node) {
+  while (next_engine_batch(node->run)) {
+    const ResultBatch& batch = node->run->batch;
+    node->total += batch.pair_count;
+    for (std::uint64_t i = 0; i < batch.row_count; ++i) {
+      const std::int64_t id = batch.left_ids[batch.rows[i]];
+      node->matches[node->run->request.self_join ? node->left.points.ids[id] : id] =
+          batch.counts[i];
+    }
+  }
+}
+
+bool next_pair(JoinNode* node) {
+  return node->mode == Mode::kLoop ? next_loop_match(node) : next_match(node);
+}
+
+/// Whether left rows that have matches, or those that have none, are rows of the join by
+/// themselves.
+bool drains(const JoinNode* node, bool with_match) {
+  if (with_match)
+    return node->data.grouped || (node->mode == Mode::kCounts && !tells_unmatched(node));
+  return tells_unmatched(node);
+}
+
+/// The next left row that is to be told after all pairs, in the scan tuple, with nothing on the
+/// right.
+bool next_left_row(JoinNode* node) {
+  while (node->drained < row_count(node->left)) {
+    const std::uint64_t row = node->drained++;
+    if (!drains(node, node->matches[row] > 0)) continue;
+    TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
+    show(slot, node->left.shown, row);
+    show_nothing(slot, node->right.shown);
+    show_count(node, node->matches[row]);
+    node->left_shown = kNoRow;
+    return true;
+  }
+  return false;
+}
+
+/// All matches, before anything of them is told.
+void find_all(JoinNode* node) {
+  if (node->mode == Mode::kCounts || node->mode == Mode::kTotal) return take_counts(node);
+  while (next_pair(node)) {
+    ++node->total;
+    CHECK_FOR_INTERRUPTS();
+  }
+}
+
+double distance_of_match(JoinNode* node) {
+  if (node->mode != Mode::kLoop) return node->pair.distance;
+  bool is_null;  // a match has a distance
+  ExprContext* const expressions = node->css.ss.ps.ps_ExprContext;
+  return DatumGetFloat8(ExecEvalExprSwitchContext(node->distance, expressions, &is_null));
+}
+
+/// Keeps the nearest matches, in order.
+void find_nearest(JoinNode* node) {
+  const auto most = static_cast<std::uint64_t>(node->data.nearest);
+  if (node->near == nullptr)
+    node->near = static_cast<NearPair*>(MemoryContextAlloc(node->context, most * sizeof(NearPair)));
+  NearPair* const near = node->near;
+  while (next_pair(node)) {
+    CHECK_FOR_INTERRUPTS();
+    const NearPair found = {distance_of_match(node), node->last_left, node->last_right};
+    if (node->near_count == most) {
+      if (!(found < near[0])) continue;
+      std::pop_heap(near, near + node->near_count--);
+    }
+    near[node->near_count++] = found;
+    std::push_heap(near, near + node->near_count);
+  }
+  std::sort_heap(near, near + node->near_count);
+}
+
+bool next_nearest(JoinNode* node) {
+  if (!node->draining) find_nearest(node);
+  node->draining = true;
+  if (node->near_told == node->near_count) return false;
+  const NearPair& pair = node->near[node->near_told++];
+  show_pair(node, pair.left, pair.right);
+  return true;
+}
+
+/// Whether rows can be counted off, since nobody looks at their columns.
+bool only_counts(const JoinNode* node) {
+  return node->data.join_type == JOIN_INNER && !node->data.counts && node->data.nearest == 0 &&
+         node->mode == Mode::kPairs && node->filter == nullptr && !has_open_pairs(node) &&
+         node->left.shown.count == 0 && node->right.shown.count == 0 &&
+         node->css.ss.ps.qual == nullptr;
+}
+
+bool count_off(JoinNode* node) {
+  while (node->empty_rows == 0) {
+    if (!next_batch(node)) return false;
+    node->empty_rows = node->cursor.batch.pair_count;
+  }
+  --node->empty_rows;
+  return true;
+}
+
+}  // namespace
+
+void start_rows(JoinNode* node) {
+  node->cursor = {};
+  node->left_shown = kNoRow;
+  node->loop_left = node->loop_right = node->empty_rows = 0;
+  node->draining = false;
+  node->drained = node->rechecked = 0;
+  node->near_count = node->near_told = 0;
+  node->total = 0;
+  if (node->data.join_type != JOIN_INNER || node->data.grouped) {
+    const Size bytes = (row_count(node->left) + 1) * sizeof(std::uint64_t);
+    if (node->matches == nullptr)
+      node->matches = static_cast<std::uint64_t*>(MemoryContextAllocHuge(node->context, bytes));
+    std::memset(node->matches, 0, bytes);
+  }
+}
+
+bool holds(JoinNode* node, ExprState* conditions) {
+  if (conditions == nullptr) return true;
+  ExprContext* const expressions = node->css.ss.ps.ps_ExprContext;
+  ResetExprContext(expressions);
+  expressions->ecxt_scantuple = node->css.ss.ss_ScanTupleSlot;
+  ExecStoreVirtualTuple(ExecClearTuple(node->css.ss.ss_ScanTupleSlot));
+  return ExecQual(conditions, expressions);
+}
+
+bool next_row(JoinNode* node) {
+  if (only_counts(node)) return count_off(node);
+  if (node->data.nearest > 0) return next_nearest(node);
+  const bool streams = shows_right(node)
+                           ? !node->data.counts
+                           : node->data.join_type == JOIN_SEMI && node->mode != Mode::kCounts;
+  if (!node->draining) {
+    if (streams && next_pair(node)) return true;
+    if (!streams) find_all(node);
+    node->draining = true;
+    if (node->data.counts && !node->data.grouped) {
+      show_count(node, node->total);
+      return true;
+    }
+  }
+  return node->matches != nullptr && next_left_row(node);
+}
+
+}  // namespace gpujoin
