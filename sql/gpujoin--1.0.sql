@@ -46,6 +46,15 @@ CREATE FUNCTION gpu_join_distance(
 COMMENT ON FUNCTION gpu_join_distance IS
     'pairs of rows of two tables whose vectors are within eps, and their distances';
 
+CREATE FUNCTION gpu_neighbors(
+    tbl regclass, eps float8, id_column name DEFAULT NULL, vector_columns name[] DEFAULT NULL,
+    metric text DEFAULT 'l2', pairs text DEFAULT 'distinct')
+    RETURNS TABLE (id bigint, neighbors bigint[], distances float8[])
+    AS 'MODULE_PATHNAME', 'gpujoin_neighbors'
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000;
+COMMENT ON FUNCTION gpu_neighbors IS
+    'rows of a table, each with the rows whose vectors are within eps of its own, nearest first';
+
 -- Distances between two values.
 
 CREATE FUNCTION gpu_distance(float4[], float4[]) RETURNS float8

@@ -58,8 +58,8 @@ void read_data(JoinScan* scan) {
   scan->run.report.dataset_bytes = dataset_bytes(scan->left) + dataset_bytes(scan->right);
 }
 
-/// Starts the engine on what the arguments ask for.
-void start(JoinScan* scan) {
+/// Asks for what the arguments say, unless that is nothing.
+void prepare_request(JoinScan* scan) {
   const JoinArguments& arguments = scan->arguments;
   scan->cursor = {};
   scan->run.report.engine = nullptr;
@@ -73,7 +73,11 @@ void start(JoinScan* scan) {
   request.pairs = arguments.pairs;
   request.output = scan->output;
   scan->run.request = request;
-  start_engine(&scan->run);
+}
+
+void start(JoinScan* scan) {
+  prepare_request(scan);
+  if (!scan->arguments.no_rows) start_engine(&scan->run);
 }
 
 JoinScan* create_scan(MemoryContext parent, const JoinFunction* function) {
@@ -92,15 +96,22 @@ bool same_data(const JoinArguments& a, const JoinArguments& b) {
 
 }  // namespace
 
-JoinScan* open_join_scan(MemoryContext parent, const JoinFunction* function,
-                         const NullableDatum* arguments, Output output) {
+JoinScan* prepare_join_scan(MemoryContext parent, const JoinFunction* function,
+                            const NullableDatum* arguments, Output output) {
   JoinScan* const scan = create_scan(parent, function);
   scan->output = output;
   const MemoryContext caller = MemoryContextSwitchTo(scan->context);
   scan->arguments = read_arguments(function, arguments);
   if (!scan->arguments.no_rows) read_data(scan);
-  start(scan);
+  prepare_request(scan);
   MemoryContextSwitchTo(caller);
+  return scan;
+}
+
+JoinScan* open_join_scan(MemoryContext parent, const JoinFunction* function,
+                         const NullableDatum* arguments, Output output) {
+  JoinScan* const scan = prepare_join_scan(parent, function, arguments, output);
+  if (!scan->arguments.no_rows) start_engine(&scan->run);
   return scan;
 }
 

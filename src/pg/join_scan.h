@@ -24,6 +24,10 @@ inline Output pairs_of(const JoinFunction* function) {
   return function->distances ? Output::kPairsWithDistances : Output::kPairs;
 }
 
+/// Reads what a join needs and prepares its request, but starts no engine. See open_join_scan().
+JoinScan* prepare_join_scan(MemoryContext parent, const JoinFunction* function,
+                            const NullableDatum* arguments, Output output);
+
 /// Starts a join in a child of `parent`. `arguments` are the function's, `output` what is wanted of
 /// it: its pairs, or their number. Reads both tables; raises errors.
 JoinScan* open_join_scan(MemoryContext parent, const JoinFunction* function,

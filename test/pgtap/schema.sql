@@ -19,7 +19,7 @@ SELECT set_eq(
   'it consists of functions and operators');
 SELECT bag_eq(
   $$ SELECT proname::text FROM functions $$,
-  '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_distance,gpu_distance,gpu_within,gpu_within,
+  '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_distance,gpu_distance,gpu_within,gpu_within,
     gpu_within,gpu_devices,gpu_last_join,gpujoin_support}'::text[],
   'these are the functions');
 
@@ -47,8 +47,9 @@ SELECT bag_eq(
   $$ VALUES ('gpu_join', 'TABLE(id1 bigint, id2 bigint)'),
             ('gpu_join_distance', 'TABLE(id1 bigint, id2 bigint, distance double precision)'),
             ('gpu_selfjoin', 'TABLE(id1 bigint, id2 bigint)'),
-            ('gpu_selfjoin_distance', 'TABLE(id1 bigint, id2 bigint, distance double precision)') $$,
-  'joins return pairs of ids, and the distance where their name says so');
+            ('gpu_selfjoin_distance', 'TABLE(id1 bigint, id2 bigint, distance double precision)'),
+            ('gpu_neighbors', 'TABLE(id bigint, neighbors bigint[], distances double precision[])') $$,
+  'joins return pairs of ids, and the distance where their name says so; or neighbors');
 SELECT bag_eq(
   $$ SELECT oid::regprocedure::text, prorettype::regtype::text FROM functions
      WHERE proname IN ('gpu_within', 'gpu_distance') $$,
@@ -74,6 +75,7 @@ SELECT bag_eq(
 SELECT bag_eq(
   $$ SELECT proname::text, provolatile, proparallel, proisstrict, proretset FROM functions $$,
   $$ VALUES ('gpu_selfjoin', 's'::"char", 'r'::"char", false, true), ('gpu_selfjoin_distance', 's', 'r', false, true),
+            ('gpu_neighbors', 's', 'r', false, true),
             ('gpu_join', 's', 'r', false, true), ('gpu_join_distance', 's', 'r', false, true),
             ('gpu_distance', 'i', 's', true, false), ('gpu_distance', 'i', 's', true, false),
             ('gpu_within', 'i', 's', true, false), ('gpu_within', 'i', 's', true, false),
