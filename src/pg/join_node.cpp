@@ -154,7 +154,9 @@ void begin(CustomScanState* state, EState* estate, int flags) {
   state->custom_ps = list_make2(node->left.plan, node->right.plan);
   node->filter = ExecInitQual(node->expressions.filter, parent);
   node->condition = ExecInitQual(list_make1(node->expressions.condition), parent);
-  node->all_conditions = ExecInitQual(node->expressions.all_conditions, parent);
+  // The distance last: it may raise an error for values that another condition keeps apart.
+  node->all_conditions = ExecInitQual(
+      lappend(list_copy(node->expressions.filter), node->expressions.condition), parent);
   node->eps = ExecInitExpr(node->expressions.eps, parent);
   node->distance = ExecInitExpr(node->expressions.distance, parent);
   node->context =

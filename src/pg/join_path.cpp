@@ -257,8 +257,8 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* tlis
   plan->methods = &kCustomScanMethods;
   plan->custom_plans = list_make2(left, right);
   plan->custom_scan_tlist = scan.columns;
-  plan->custom_exprs = encode_join_expressions(
-      {filter, clause.condition, join_conditions, clause.eps, said.distance});
+  plan->custom_exprs =
+      encode_join_expressions({filter, clause.condition, clause.eps, said.distance});
   plan->custom_private = encode_join_plan(data);
   return &plan->scan.plan;
 }

@@ -29,18 +29,16 @@ JoinPlanData decode_join_plan(const List* encoded);
 struct JoinPlanExpressions {
   List* filter;  ///< besides the distance, before rows without a match are told
   Expr* condition;
-  List* all_conditions;  ///< filter and condition, in the order that plain execution has
   Expr* eps;
   Expr* distance;  ///< null unless JoinPlanData::nearest
 };
 
 inline List* encode_join_expressions(const JoinPlanExpressions& parts) {
-  return list_make5(parts.filter, parts.condition, parts.all_conditions, parts.eps, parts.distance);
+  return list_make4(parts.filter, parts.condition, parts.eps, parts.distance);
 }
 inline JoinPlanExpressions decode_join_expressions(List* encoded) {
   return {static_cast<List*>(linitial(encoded)), static_cast<Expr*>(lsecond(encoded)),
-          static_cast<List*>(lthird(encoded)), static_cast<Expr*>(lfourth(encoded)),
-          static_cast<Expr*>(list_nth(encoded, 4))};
+          static_cast<Expr*>(lthird(encoded)), static_cast<Expr*>(lfourth(encoded))};
 }
 
 }  // namespace gpujoin
