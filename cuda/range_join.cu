@@ -44,10 +44,8 @@ PointsView view_of(const DeviceIndex& index, const DeviceBuffer<std::int64_t>& i
 
 /// Threads that share a point while its pairs are written: one, unless each neighbouring cell gives
 /// a whole group enough to do. Counting writes nothing, and is fastest with one.
-std::uint32_t threads_for_filling(const Strategy& strategy, double left_rows) {
-  const double candidates =
-      strategy.estimated_candidates / left_rows / neighbor_count(strategy.grid_dims);
-  return candidates >= kCandidatesForEight ? 8 : 1;
+std::uint32_t threads_for_filling(const Strategy& strategy, double candidates_per_point) {
+  return candidates_per_point / neighbor_count(strategy.grid_dims) >= kCandidatesForEight ? 8 : 1;
 }
 
 }  // namespace
@@ -164,42 +162,50 @@ void RangeJoin::describe_walk() {
   view_.stop = flags_.data() + kStop;
 }
 
+/// Candidates of a left point, as expected.
+double RangeJoin::candidates_per_point() const {
+  return std::max(1.0, strategy_.estimated_candidates / static_cast<double>(left_.rows));
+}
+
 void RangeJoin::choose_kernels() {
   const std::uint32_t forced = std::min(request_.knobs.threads_per_point, 32u);
   count_kernel_ = {request_.metric,
                    request_.left.scalar,
                    request_.left.dims,
-                   forced > 0 ? forced : 1,
+                   forced,
                    request_.knobs.work_order == WorkOrder::kQueue,
                    resident_blocks_};
   fill_kernel_ = count_kernel_;
-  if (forced == 0)
-    fill_kernel_.threads_per_point =
-        threads_for_filling(strategy_, static_cast<double>(left_.rows));
+  if (forced == 0) {
+    count_kernel_.threads_per_point = candidates_per_point() >= kCandidatesForWarp ? 32 : 1;
+    fill_kernel_.threads_per_point = std::max(
+        count_kernel_.threads_per_point, threads_for_filling(strategy_, candidates_per_point()));
+  }
   stats_.threads_per_point =
       wants_pairs() ? fill_kernel_.threads_per_point : count_kernel_.threads_per_point;
 }
 
-/// Cuts the sequence into slices and makes room for the counts of one.
+/// Cuts the sequence into slices, short enough that an interrupt need not wait for long, and makes
+/// room for their counts.
 void RangeJoin::prepare_counting() {
-  slice_points_ = left_.points;
-  if (wants_pairs()) {
-    const double candidates =
-        std::max(1.0, strategy_.estimated_candidates / static_cast<double>(left_.rows));
-    slice_points_ = static_cast<std::uint32_t>(
-        std::clamp<double>(kCandidatesPerSlice / candidates, 1, std::max(1u, left_.points)));
-    offsets_ = DeviceBuffer<std::uint64_t>(device_budget_, slice_points_ + std::size_t{1}, stream_);
-    host_offsets_ = PinnedBlock(host_budget_, offsets_.bytes());
-    host_sequence_ = PinnedBlock(host_budget_, left_.rows * sizeof(std::uint32_t));
-    std::uint32_t* const sequence = host_sequence_.as<std::uint32_t>();
-    if (sequence_.size() > 0)
-      copy_to_host(sequence, sequence_.data(), sequence_.size(), stream_);
-    else
-      std::iota(sequence, sequence + left_.points, 0u);
-    batches_.emplace(request_, device_budget_, host_budget_, fill_kernel_, view_, sequence);
-  }
-  if (request_.output != Output::kTotal)
-    counts_ = DeviceBuffer<std::uint32_t>(device_budget_, slice_points_ + std::size_t{1}, stream_);
+  const double busy_points =
+      static_cast<double>(resident_blocks_) * kBlockThreads / count_kernel_.threads_per_point;
+  slice_points_ = static_cast<std::uint32_t>(
+      std::clamp<double>(std::max(kCandidatesPerSlice / candidates_per_point(), busy_points), 1,
+                         std::max(1u, left_.points)));
+  if (request_.output == Output::kCountPerRow)
+    counts_ = DeviceBuffer<std::uint32_t>(device_budget_, left_.rows, stream_);
+  if (!wants_pairs()) return;
+  counts_ = DeviceBuffer<std::uint32_t>(device_budget_, slice_points_ + std::size_t{1}, stream_);
+  offsets_ = DeviceBuffer<std::uint64_t>(device_budget_, slice_points_ + std::size_t{1}, stream_);
+  host_offsets_ = PinnedBlock(host_budget_, offsets_.bytes());
+  host_sequence_ = PinnedBlock(host_budget_, left_.rows * sizeof(std::uint32_t));
+  std::uint32_t* const sequence = host_sequence_.as<std::uint32_t>();
+  if (sequence_.size() > 0)
+    copy_to_host(sequence, sequence_.data(), sequence_.size(), stream_);
+  else
+    std::iota(sequence, sequence + left_.points, 0u);
+  batches_.emplace(request_, device_budget_, host_budget_, fill_kernel_, view_, sequence);
 }
 
 /// Phase kCount: counts the neighbours of the next slice's points, which is all that totals and
@@ -209,13 +215,13 @@ void RangeJoin::count_slice() {
   slice_first_ = slice_end_;
   slice_end_ = slice_first_ + std::min(slice_points_, left_.points - slice_first_);
   const std::uint64_t items = std::uint64_t{slice_end_} - slice_first_ + 1;
-  if (counts_.size() > 0)
+  if (wants_pairs())
     check(cudaMemsetAsync(counts_.data() + items - 1, 0, sizeof(std::uint32_t), stream_),
           "clearing counts");
+  const std::uint32_t base = wants_pairs() ? slice_first_ : 0;
   if (slice_end_ > slice_first_)
-    launch_count(count_kernel_, view_,
-                 {slice_first_, slice_end_, slice_first_, flags_.data() + kQueue}, counts_.data(),
-                 totals_.data(), totals_.data() + 1, stream_);
+    launch_count(count_kernel_, view_, {slice_first_, slice_end_, base, flags_.data() + kQueue},
+                 counts_.data(), totals_.data(), totals_.data() + 1, stream_);
   copy_to_host(mailbox->totals, totals_.data(), 2, stream_);
   if (wants_pairs()) {
     std::size_t bytes = 0;
@@ -263,6 +269,7 @@ void RangeJoin::order_by_workload() {
 void RangeJoin::finish_slice() {
   const Mailbox* const mailbox = mailbox_.as<Mailbox>();
   stats_.candidates = mailbox->totals[1];
+  if (!wants_pairs() && slice_end_ < left_.points) return count_slice();
   phase_ = Phase::kStream;
   if (wants_pairs()) {
     batches_->start({slice_first_, slice_end_, host_offsets_.as<std::uint64_t>(), offsets_.data(),

@@ -50,6 +50,7 @@ class RangeJoin {
   bool next_pairs(ResultBatch* batch);
   bool wait(const Event& event) const;
   bool wants_pairs() const;
+  double candidates_per_point() const;
 
   JoinRequest request_;
   MemoryBudget host_budget_;
@@ -79,7 +80,7 @@ class RangeJoin {
   PinnedBlock host_sequence_;  ///< [rows]
   std::vector<std::uint64_t> row_counts_;
 
-  // Points are counted a slice at a time, and a slice's pairs delivered before the next one is
+  // Points are counted a slice at a time. Pairs of a slice are delivered before the next one is
   // counted.
   std::uint32_t slice_points_ = 0;
   std::uint32_t slice_first_ = 0;

@@ -23,12 +23,16 @@ inline constexpr std::uint64_t kMostBatchPairs = 1 << 24;
 inline constexpr std::uint32_t kStreams = 3;  ///< batches in flight, unless a knob says more
 inline constexpr std::uint32_t kMostStreams = 16;
 
-/// Candidates that are counted before their pairs are delivered: what LIMIT may waste.
+/// Candidates that are counted in one launch, some 40 ms: what LIMIT may waste and an interrupt
+/// waits.
 inline constexpr double kCandidatesPerSlice = 2e10;
 
 /// Of the whole device, fitted to an H200: a window is a binary search of its own for each point,
 /// which is worth some tens of candidates.
 inline constexpr WalkCosts kWalkCosts{0.08, 0, 0, 0.0005, 0.00025};
+
+/// Candidates of a point from which on a whole warp counts them, as without an index.
+inline constexpr double kCandidatesForWarp = 1e5;
 
 /// Candidates of a point in one neighbouring cell from which on eight threads write its pairs
 /// together.

@@ -84,6 +84,7 @@ bool is_too_far(const JoinNode* node) {
 bool next_match(JoinNode* node) {
   std::uint64_t left, right;
   while (next_found(node, &left, &right)) {
+    CHECK_FOR_INTERRUPTS();
     if (is_settled(node, left) || is_too_far(node)) continue;
     show_pair(node, left, right);
     const bool open = has_open_pairs(node) && node->pair.distance > node->band.accept;

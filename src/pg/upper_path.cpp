@@ -137,7 +137,8 @@ Expr* ordering_distance(const PlannerInfo* root, const CustomPath* join) {
 void add_nearest_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output) {
   constexpr double kMostPairs = 1e5;
   if (!(root->limit_tuples > 0 && root->limit_tuples <= kMostPairs) ||
-      root->parse->limitOption != LIMIT_OPTION_COUNT)
+      root->parse->limitOption != LIMIT_OPTION_COUNT || !IsA(root->parse->limitCount, Const) ||
+      (root->parse->limitOffset != nullptr && !IsA(root->parse->limitOffset, Const)))
     return;
   CustomPath* const join = find_inner_join(input);
   Expr* const distance = join != nullptr ? ordering_distance(root, join) : nullptr;

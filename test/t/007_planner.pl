@@ -102,6 +102,8 @@ my %endless = (
   'while it hands out pairs' => "COPY (SELECT a.id, b.id FROM dense a JOIN dense b ON a.v <-> b.v <= 9) TO '/dev/null'",
   'while a filter drops all pairs' =>
     'SELECT count(*) FROM dense a JOIN dense b ON a.v <-> b.v <= 9 AND a.id + b.id < 0',
+  'while it looks for the nearest' =>
+    'SELECT a.id, b.id FROM dense a JOIN dense b ON a.v <-> b.v <= 9 ORDER BY a.v <-> b.v LIMIT 3',
   'while it looks for rows without a match' =>
     'SELECT count(*) FROM dense a WHERE NOT EXISTS (SELECT FROM dense b WHERE a.v <-> b.v <= 9 AND a.id + b.id < 0)',
   'while it asks for each pair, for huge coordinates' =>
@@ -145,6 +147,18 @@ if ($node->psql('postgres', 'CREATE EXTENSION cube') == 0) {
   $session->quit;
 }
 
+# A plan that is kept goes by the LIMIT of the day, not by that of the day it was made.
+{
+  my $session = Session->new($node);
+  $session->value("SET enable_nestloop = off; SET limit_of.the_day = 3; PREPARE nearest AS SELECT a.id, b.id
+    FROM points a JOIN points b ON a.v <-> b.v <= 1 ORDER BY a.v <-> b.v
+    LIMIT current_setting('limit_of.the_day')::int");
+  is(scalar(split /\n/, $session->value('EXECUTE nearest')), 3, 'a prepared query of the nearest returns as many');
+  is(scalar(split /\n/, $session->value('SET limit_of.the_day = 7; EXECUTE nearest')), 7,
+    'and later as many as are then asked for');
+  $session->quit;
+}
+
 # Some 300 joins of all kinds in one session, to their ends and not, leave nothing behind.
 {
   my $session = Session->new($node);
@@ -154,13 +168,14 @@ if ($node->psql('postgres', 'CREATE EXTENSION cube') == 0) {
     'inner' => "SELECT sum(a.id - b.id) $pairs",
     'with a filter' => "SELECT sum(a.id - b.id) $pairs AND a.id < b.id",
     'left' => 'SELECT count(b.id) FROM points a LEFT JOIN points b ON a.p <-> b.p < 1',
-    'semi' => 'SELECT count(*) FROM points a WHERE EXISTS (SELECT FROM points b WHERE a.v <-> b.v <= 1 AND a.id < b.id)',
+    'semi' => 'SELECT count(*) FROM points a WHERE EXISTS (SELECT FROM points b
+      WHERE a.v <-> b.v <= 1 AND a.id < b.id)',
     'anti' => 'SELECT count(*) FROM points a WHERE NOT EXISTS (SELECT FROM points b WHERE a.f <-> b.f < 1)',
     'counted' => "SELECT count(*) $pairs",
     'counted per row' => "SELECT sum(n) FROM (SELECT a.id, count(*) AS n $pairs GROUP BY a.id) s",
     'with LIMIT' => "SELECT a.id, b.id $pairs LIMIT 3",
     'left, with LIMIT' => 'SELECT a.id, b.v FROM points a LEFT JOIN points b ON a.p <-> b.p < 1 LIMIT 3',
-    'nearest' => "SELECT a.id, b.id $pairs ORDER BY a.v <-> b.v, a.id LIMIT 3",
+    'of the nearest' => "SELECT a.id, b.id $pairs ORDER BY a.v <-> b.v LIMIT 3",
     'asked for each pair' => "SELECT a.id, b.id FROM points a JOIN points b ON a.v <-> b.v <= 'NaN' LIMIT 3",
     'that fail' => "SELECT 1 / (a.id - b.id) $pairs",
     'of cursors that stay open' => "BEGIN; DECLARE c CURSOR FOR SELECT a.id, b.id $pairs; FETCH 1 FROM c;
@@ -184,8 +199,7 @@ if ($node->psql('postgres', 'CREATE EXTENSION cube') == 0) {
   my $files = open_files($pid);
   my ($resident, $mapped) = map { status_kb($pid, $_) } qw(RssAnon VmSize);
   my $errors = $repeat->(20)->{error};
-  is(scalar(() = $errors =~ /ERROR: /g), scalar(() = $errors =~ /22012: division by zero/g), 'of 300 joins those fail that should');
-  is(scalar(() = $errors =~ /ERROR: /g), 20, 'all of them');
+  is(join(' ', $errors =~ /ERROR:  (\w+)/g), join(' ', ('22012') x 20), 'of 300 joins those fail that should');
   my $resident_growth = status_kb($pid, 'RssAnon') - $resident;
   my $mapped_growth = status_kb($pid, 'VmSize') - $mapped;
   ok(wait_until(1, sub { threads($pid) == 1 }), '300 joins leave no threads');
@@ -286,8 +300,8 @@ PYTHON
     if !eval { IPC::Run::run([ 'python3', '-c', "try:\n import psycopg\nexcept ImportError:\n import psycopg2" ],
     '>', \$out, '2>', \$err) };
   IPC::Run::run([ 'python3', '-c', $python, $node->connstr('postgres') ], '>', \$out, '2>', \$err);
-  my @expected = map { "$_.0 " . $node->safe_psql('postgres', "SELECT n || ' ' || n * 999 / 2 FROM answers WHERE e = $_") }
-    1 .. 3;
+  my @expected = split /\n/,
+    $node->safe_psql('postgres', "SELECT e || '.0 ' || n || ' ' || n * 999 / 2 FROM answers ORDER BY e");
   is($out . $err, join("\n", (@expected) x 4, "GpuSimilarityJoin\n"), 'prepared statements of a Python driver join');
 }
 
@@ -386,8 +400,9 @@ C
 # Builds it for this server and returns its path; nothing when there is nothing to build with.
 sub build_bystander {
   my ($version) = split ' ', $node->safe_psql('postgres', 'SHOW server_version');
-  my ($config) = grep { -x && `$_ --version` =~ /\b\Q$version\E\b/ && -e (`$_ --includedir-server` =~ s/\n//r) . '/postgres.h' }
-    grep { defined } $ENV{PG_CONFIG}, map { "$_/pg_config" } split /:/, $ENV{PATH};
+  my ($config) = grep {
+    -x && `$_ --version` =~ /\b\Q$version\E\b/ && -e `$_ --includedir-server` =~ s{\n}{/postgres.h}r
+  } grep { defined } $ENV{PG_CONFIG}, map { "$_/pg_config" } split /:/, $ENV{PATH};
   return if !defined $config;
   my ($compiler) = split ' ', `$config --cc`;
   return if grep { !eval { IPC::Run::run([ $_, '--version' ], '>', \my $out, '2>', \my $err) } } $compiler, 'make';
@@ -409,7 +424,7 @@ sub check_hooks {
   my $count = $by_array =~ s/, sum\(a.id\)//r;
   like(explained($session, $by_array), $uses_node, "$order: a join uses the node");
   is($session->value($by_array), "$within_one|$sum", "$order: and is right");
-  like(explained($session, $count), qr/\A$uses_node.*number of pairs/s, "$order: a count uses the node");
+  like(explained($session, $count), qr/\A$uses_node.*Counts: pairs/s, "$order: a count uses the node");
   is($session->value($count), $within_one, "$order: and is right");
   like(explained($session, "SELECT * FROM gpu_selfjoin('points', 1, vector_columns => '{v}')"), qr/\A$uses_node/,
     "$order: a function uses the node");
@@ -443,7 +458,8 @@ SKIP: {
     }
   SKIP: {
       skip 'no pg_stat_statements', 1 if !has_module('pg_stat_statements');
-      $node->safe_psql('postgres', 'CREATE EXTENSION IF NOT EXISTS pg_stat_statements; SELECT pg_stat_statements_reset()');
+      $node->safe_psql('postgres', 'CREATE EXTENSION IF NOT EXISTS pg_stat_statements');
+      $node->safe_psql('postgres', 'SELECT pg_stat_statements_reset()');
       first_answer("SELECT a.id, b.id FROM points a JOIN points b ON a.v <-> b.v <= 1");
       is($node->safe_psql('postgres', "SELECT plans, calls, rows FROM pg_stat_statements WHERE query ~ 'a.v <-> b.v'"),
         "1|1|$within_one", "$name: pg_stat_statements counts plans, calls and rows");
