@@ -38,7 +38,8 @@ Columns prepare_columns(const JoinNode* node, const Side* side, const Bitmapset*
   return columns;
 }
 
-void prepare_sides(JoinNode* node, bool loop) {
+void prepare_sides(JoinNode* node) {
+  const bool loop = node->reading == Reading::kRows;
   const Plan* const plan = node->css.ss.ps.plan;
   JoinPlanExpressions& expressions = node->expressions;
   Bitmapset* const shown = used_columns(
@@ -50,6 +51,7 @@ void prepare_sides(JoinNode* node, bool loop) {
     side->shown = prepare_columns(node, side, shown);
     side->tested = prepare_columns(node, side, tested);
     side->points = {};
+    side->extent = 0;
   }
   node->left.keep_unmatched = tells_unmatched(node);
 }
@@ -59,13 +61,20 @@ void keep_row(Side* side, TupleTableSlot* slot) {
   store_row(side->tested.rows, slot);
 }
 
-/// Reads an input to its end. False when a value is none that the engine takes.
-bool read_side(JoinNode* node, Side* side, bool left, PointShape* shape, std::uint64_t limit,
-               bool values_wanted) {
+/// Adds a row's compared value to the points.
+bool add_compared(JoinNode* node, Side* side, PointBuffer* points, PointShape* shape, Datum value) {
+  const auto row = static_cast<std::int64_t>(row_count(*side));
+  const PointKind kind = node->data.test.kind;
+  return node->reading == Reading::kBoxes ? add_box(points, shape, kind, row, value, &side->extent)
+                                          : add_value(points, shape, kind, row, value);
+}
+
+/// Reads an input to its end.
+bool read_side(JoinNode* node, Side* side, PointShape* shape, std::uint64_t limit) {
   PointBuffer points = {};
   points.context = node->context;
-  points.source =
-      left ? "the outer side of a similarity join" : "the inner side of a similarity join";
+  points.source = side == &node->left ? "the outer side of a similarity join"
+                                      : "the inner side of a similarity join";
   points.limit = limit;
   points.scalar = scalar_of(node->data.test.kind);
   ExprContext* const scratch = node->css.ss.ps.ps_ExprContext;
@@ -73,7 +82,7 @@ bool read_side(JoinNode* node, Side* side, bool left, PointShape* shape, std::ui
     CHECK_FOR_INTERRUPTS();
     TupleTableSlot* const slot = ExecProcNode(side->plan);
     if (TupIsNull(slot)) break;
-    if (!values_wanted) {
+    if (node->reading == Reading::kRows) {
       keep_row(side, slot);
       continue;
     }
@@ -84,8 +93,7 @@ bool read_side(JoinNode* node, Side* side, bool left, PointShape* shape, std::ui
       continue;
     }
     const MemoryContext caller = MemoryContextSwitchTo(scratch->ecxt_per_tuple_memory);
-    const bool added = add_value(&points, shape, node->data.test.kind,
-                                 static_cast<std::int64_t>(row_count(*side)), value);
+    const bool added = add_compared(node, side, &points, shape, value);
     MemoryContextSwitchTo(caller);
     ResetExprContext(scratch);
     if (!added) return false;
@@ -105,29 +113,31 @@ void close_files(JoinNode* node) {
 
 }  // namespace
 
-bool read_inputs(JoinNode* node, bool loop) {
+bool read_inputs(JoinNode* node, Reading reading) {
   close_files(node);
   MemoryContextReset(node->context);
   const MemoryContext caller = MemoryContextSwitchTo(node->context);
   node->run = static_cast<EngineRun*>(palloc0(sizeof(EngineRun)));
   init_engine_run(node->run, node->context, kCustomScanName);
-  prepare_sides(node, loop);
+  node->reading = reading;
+  node->matches = nullptr;
+  node->near = nullptr;
+  prepare_sides(node);
   MemoryContextSwitchTo(caller);  // plans keep things of their own in the query's
   PointShape shape = {};
   const std::uint64_t limit = host_memory_limit_bytes();
   instr_time start, end;
   INSTR_TIME_SET_CURRENT(start);
-  bool regular = read_side(node, &node->left, true, &shape, limit, !loop);
+  bool complete = read_side(node, &node->left, &shape, limit);
   const std::uint64_t held = dataset_bytes(node->left.points);
-  regular = regular &&
-            read_side(node, &node->right, false, &shape, limit > held ? limit - held : 1, !loop);
+  complete = complete && read_side(node, &node->right, &shape, limit > held ? limit - held : 1);
   INSTR_TIME_SET_CURRENT(end);
   INSTR_TIME_SUBTRACT(end, start);
   JoinReport& report = node->run->report;
   report.read_ms = INSTR_TIME_GET_MILLISEC(end);
   report.dims = shape.dims;
   report.dataset_bytes = dataset_bytes(node->left.points) + dataset_bytes(node->right.points);
-  return regular;
+  return complete;
 }
 
 void forget_inputs(JoinNode* node) {

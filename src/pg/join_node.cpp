@@ -60,7 +60,7 @@ void start_pairs(JoinNode* node) {
   request.self_join = are_same_points(left, right);
   // In a self-join rows are named by position, which the right side counts its own way.
   if (request.self_join) request.left.ids = nullptr;
-  request.metric = node->data.test.metric;
+  request.metric = node->reading == Reading::kBoxes ? Metric::kLInf : node->data.test.metric;
   request.eps = node->band.select;
   request.pairs = PairSelection::kAll;
   request.output = wanted_output(node);
@@ -68,29 +68,41 @@ void start_pairs(JoinNode* node) {
   start_engine(node->run);
 }
 
+/// Reads the inputs in the first way that takes all their values.
+void read(JoinNode* node) {
+  if (read_inputs(node, Reading::kPoints)) return;
+  read_again(node);
+  if (has_boxes(node->data.test.kind)) {
+    if (read_inputs(node, Reading::kBoxes)) return;
+    read_again(node);
+  }
+  read_inputs(node, Reading::kRows);
+}
+
+/// Two values are no nearer than their boxes, which are no nearer in any direction than their
+/// centres less both extents.
+EpsBand band_of_boxes(const JoinNode* node, EpsBand band) {
+  constexpr double kRounding = 1 + 1e-12;
+  band.select = (band.select + node->left.extent + node->right.extent) * kRounding;
+  band.accept = -1;
+  return band;
+}
+
 /// Reads what is not read yet and starts.
 void open(JoinNode* node) {
   const double eps = evaluate_eps(node);
-  bool fresh = false;
-  if (node->mode == Mode::kUnread) {
-    node->matches = nullptr;
-    node->near = nullptr;
-    node->mode = read_inputs(node, false) ? Mode::kPairs : Mode::kLoop;
-    fresh = node->mode == Mode::kLoop;
-  }
-  if (node->mode != Mode::kLoop) {
+  if (node->mode == Mode::kUnread) read(node);
+  if (node->reading != Reading::kRows) {
     node->band = eps_band(node->data.test, eps, node->run->report.dims);
-    fresh = !node->band.engine_serves && !node->null_eps;
+    if (node->reading == Reading::kBoxes) node->band = band_of_boxes(node, node->band);
+    if (!node->band.engine_serves && !node->null_eps) {
+      read_again(node);
+      read_inputs(node, Reading::kRows);
+    }
   }
-  if (fresh) {  // once more, with what the condition needs
-    read_again(node);
-    node->matches = nullptr;
-    node->near = nullptr;
-    read_inputs(node, true);
-    node->mode = Mode::kLoop;
-  }
+  node->mode = Mode::kLoop;
+  if (node->reading != Reading::kRows) start_pairs(node);
   start_rows(node);
-  if (node->mode != Mode::kLoop) start_pairs(node);
 }
 
 TupleTableSlot* project(JoinNode* node) {
@@ -239,6 +251,8 @@ void explain(CustomScanState* state, List*, ExplainState* es) {
                          counts->nfiltered1 / fmax(counts->nloops, 1), 0, es);
   explain_kept_rows(
       node->left.shown.rows->file != nullptr || node->right.shown.rows->file != nullptr, es);
+  if (node->reading == Reading::kBoxes)
+    ExplainPropertyText("Engine Fallback", "the condition is asked for pairs of near boxes", es);
   if (node->mode == Mode::kLoop)
     ExplainPropertyText("Engine Fallback", "the condition is asked for every pair", es);
   if (node->run->report.engine == nullptr) return;

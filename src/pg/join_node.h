@@ -28,6 +28,14 @@ struct Side {
   Columns shown;        ///< what every pair is asked for
   Columns tested;       ///< what the condition needs besides, for the few pairs that are open
   Dataset points;       ///< ids are numbers of rows
+  double extent;        ///< of boxes: the longest way from a centre to a side
+};
+
+/// What becomes of the compared values.
+enum class Reading {
+  kPoints,
+  kBoxes,  ///< their centres: pairs whose boxes may be near are to be tested
+  kRows,   ///< nothing: all pairs are to be tested
 };
 
 struct NearPair {
@@ -63,6 +71,7 @@ struct JoinNode {
   MemoryContext context;  ///< holds what follows, from one reading of the inputs to the next
   EngineRun* run;
   Side left, right;
+  Reading reading;
   Mode mode;
   EpsBand band;
   bool null_eps;
@@ -94,9 +103,9 @@ inline std::uint64_t row_count(const Side& side) { return side.shown.rows->rows;
 
 // ---- join_inputs.cpp
 
-/// Reads both inputs from their beginnings, forgetting what was read before. `loop`: for asking the
-/// condition itself for every pair. False when a value is none that the engine takes.
-bool read_inputs(JoinNode* node, bool loop);
+/// Reads both inputs from their beginnings, forgetting what was read before. False when a value
+/// does not become what `reading` asks for.
+bool read_inputs(JoinNode* node, Reading reading);
 
 /// Forgets what was read.
 void forget_inputs(JoinNode* node);

@@ -57,17 +57,33 @@ bool add_geometric_point(PointBuffer* buffer, PointShape* shape, std::int64_t id
 /// cube: a word of flags, whose highest bit says that it is a point and whose others count the
 /// dimensions; then the coordinates, of a box those of two corners. To cube a NaN lies within any
 /// interval.
-bool add_cube(PointBuffer* buffer, PointShape* shape, std::int64_t id, const char* data) {
+struct CubeView {
+  std::uint32_t dims;
+  const char* corner;
+  const char* opposite;  ///< the same for a point
+  bool has_nan;
+
+  double at(const char* from, std::uint32_t d) const {
+    return load<double>(from + d * sizeof(double));
+  }
+};
+
+CubeView view_cube(const char* data) {
   constexpr std::uint32_t kIsPoint = std::uint32_t{1} << 31;
   const auto header = load<std::uint32_t>(data);
-  const std::uint32_t dims = header & ~kIsPoint;
-  const char* const corner = data + sizeof header;
-  if ((header & kIsPoint) == 0 &&
-      std::memcmp(corner, corner + dims * sizeof(double), dims * sizeof(double)) != 0)
+  CubeView cube = {header & ~kIsPoint, data + sizeof header, data + sizeof header, false};
+  if ((header & kIsPoint) == 0) cube.opposite += cube.dims * sizeof(double);
+  for (std::uint32_t d = 0; d < cube.dims; ++d)
+    cube.has_nan = cube.has_nan || std::isnan(cube.at(cube.corner, d)) ||
+                   std::isnan(cube.at(cube.opposite, d));
+  return cube;
+}
+
+bool add_cube(PointBuffer* buffer, PointShape* shape, std::int64_t id, const char* data) {
+  const CubeView cube = view_cube(data);
+  if (cube.has_nan || std::memcmp(cube.corner, cube.opposite, cube.dims * sizeof(double)) != 0)
     return false;
-  for (std::uint32_t d = 0; d < dims; ++d)
-    if (std::isnan(load<double>(corner + d * sizeof(double)))) return false;
-  return add_doubles(buffer, shape, id, corner, dims);
+  return add_doubles(buffer, shape, id, cube.corner, cube.dims);
 }
 
 float from_half(std::uint16_t half) {
@@ -108,26 +124,106 @@ bool add_pgvector(PointBuffer* buffer, PointShape* shape, PointKind kind, std::i
   return true;
 }
 
-/// PostGIS: the SRID in three bytes, a byte of flags, maybe a word of more flags and a bounding
-/// box, the type and the number of coordinates' tuples. Only points in the plane are taken. Where a
-/// point is empty no distance is within anything.
-bool add_geometry(PointBuffer* buffer, PointShape* shape, std::int64_t id, const char* data) {
-  constexpr std::uint8_t kMoreDimensions = 0x01 | 0x02, kBox = 0x04, kGeodetic = 0x08,
-                         kExtended = 0x10, kSecondVersion = 0x40;
-  constexpr std::uint32_t kPointType = 1;
+/// PostGIS: the SRID in three bytes, a byte of flags, maybe a word of more flags and a bounding box
+/// of single-precision numbers, rounded outwards; then the type and the number of its coordinates'
+/// tuples or of its parts.
+struct GeometryView {
+  std::int32_t srid;
+  std::uint32_t dims;  ///< of a tuple; distances look at the first two
+  const char* box;     ///< null: none
+  const char* body;
+};
+
+enum GeometryType : std::uint32_t { kPointType = 1, kLineType = 2 };
+
+GeometryView view_geometry(const char* data) {
+  constexpr std::uint8_t kHasZ = 0x01, kHasM = 0x02, kHasBox = 0x04, kExtended = 0x10,
+                         kSecondVersion = 0x40;
   const auto* const bytes = reinterpret_cast<const unsigned char*>(data);
-  const std::int32_t srid = (bytes[0] & 0x1f) << 16 | bytes[1] << 8 | bytes[2];
   const std::uint8_t flags = bytes[3];
-  if ((flags & (kMoreDimensions | kBox | kGeodetic)) != 0) return false;
-  if (buffer->rows == 0 && shape->dims == 0) shape->srid = srid;
-  if (srid != shape->srid) return false;
-  const bool extended = (flags & kSecondVersion) != 0 && (flags & kExtended) != 0;
-  const char* const body = data + 4 + (extended ? 8 : 0);
-  if (load<std::uint32_t>(body) != kPointType) return false;
-  const double nowhere[2] = {NAN, NAN};
-  const bool empty = load<std::uint32_t>(body + 4) == 0;
-  return add_doubles(buffer, shape, id, empty ? reinterpret_cast<const char*>(nowhere) : body + 8,
-                     2);
+  GeometryView view = {};
+  view.srid = (bytes[0] & 0x1f) << 16 | bytes[1] << 8 | bytes[2];
+  view.dims = 2 + ((flags & kHasZ) != 0) + ((flags & kHasM) != 0);
+  view.body = data + 4;
+  if ((flags & kSecondVersion) != 0 && (flags & kExtended) != 0) view.body += 8;
+  if ((flags & kHasBox) != 0) {
+    view.box = view.body;
+    view.body += 2 * view.dims * sizeof(float);
+  }
+  return view;
+}
+
+/// Whether the geometry has the SRID of those before: PostGIS raises an error for two of them.
+bool has_same_srid(const PointBuffer* buffer, PointShape* shape, const GeometryView& view) {
+  if (buffer->rows == 0 && shape->dims == 0) shape->srid = view.srid;
+  return view.srid == shape->srid;
+}
+
+/// Where a point is empty no distance is within anything.
+constexpr double kNowhere[2] = {NAN, NAN};
+
+bool add_geometry(PointBuffer* buffer, PointShape* shape, std::int64_t id, const char* data) {
+  const GeometryView view = view_geometry(data);
+  if (load<std::uint32_t>(view.body) != kPointType || !has_same_srid(buffer, shape, view))
+    return false;
+  const bool empty = load<std::uint32_t>(view.body + 4) == 0;
+  return add_doubles(buffer, shape, id,
+                     empty ? reinterpret_cast<const char*>(kNowhere) : view.body + 8, 2);
+}
+
+/// Adds the centre of the box between two corners of finite coordinates.
+bool add_centre(PointBuffer* buffer, PointShape* shape, std::int64_t id, const double* low,
+                const double* high, std::uint32_t dims, double* extent) {
+  for (std::uint32_t d = 0; d < dims; ++d)
+    if (!std::isfinite(low[d]) || !std::isfinite(high[d])) return false;
+  if (!fits(buffer, shape, dims)) return false;
+  double* const target = reinterpret_cast<double*>(add_point(buffer, id));
+  for (std::uint32_t d = 0; d < dims; ++d) {
+    target[d] = low[d] / 2 + high[d] / 2;
+    *extent = std::fmax(*extent, std::fmax(high[d] - target[d], target[d] - low[d]));
+  }
+  return true;
+}
+
+bool add_cube_box(PointBuffer* buffer, PointShape* shape, std::int64_t id, const char* data,
+                  double* extent) {
+  constexpr std::uint32_t kMostDimensions = 100;  // what cube allows
+  const CubeView cube = view_cube(data);
+  if (cube.has_nan || cube.dims > kMostDimensions) return false;
+  double low[kMostDimensions], high[kMostDimensions];
+  for (std::uint32_t d = 0; d < cube.dims; ++d) {
+    const double one = cube.at(cube.corner, d), other = cube.at(cube.opposite, d);
+    low[d] = std::fmin(one, other);
+    high[d] = std::fmax(one, other);
+  }
+  return add_centre(buffer, shape, id, low, high, cube.dims, extent);
+}
+
+/// Points and lines of two points have no box of their own.
+bool add_geometry_box(PointBuffer* buffer, PointShape* shape, std::int64_t id, const char* data,
+                      double* extent) {
+  const GeometryView view = view_geometry(data);
+  if (!has_same_srid(buffer, shape, view)) return false;
+  double low[2], high[2];
+  if (view.box != nullptr) {
+    for (int d = 0; d < 2; ++d) {
+      low[d] = load<float>(view.box + 2 * d * sizeof(float));
+      high[d] = load<float>(view.box + (2 * d + 1) * sizeof(float));
+    }
+    return add_centre(buffer, shape, id, low, high, 2, extent);
+  }
+  const auto type = load<std::uint32_t>(view.body), count = load<std::uint32_t>(view.body + 4);
+  if (count == 0) return add_doubles(buffer, shape, id, reinterpret_cast<const char*>(kNowhere), 2);
+  if (type != kPointType && type != kLineType) return false;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    for (int d = 0; d < 2; ++d) {
+      const double x =
+          load<double>(view.body + 8 + (std::size_t{i} * view.dims + d) * sizeof(double));
+      low[d] = i == 0 ? x : std::fmin(low[d], x);
+      high[d] = i == 0 ? x : std::fmax(high[d], x);
+    }
+  }
+  return add_centre(buffer, shape, id, low, high, 2, extent);
 }
 
 }  // namespace
@@ -161,6 +257,17 @@ bool add_value(PointBuffer* buffer, PointShape* shape, PointKind kind, std::int6
     default:
       added = add_pgvector(buffer, shape, kind, id, data);
   }
+  if (detoasted != stored) pfree(detoasted);
+  return added;
+}
+
+bool add_box(PointBuffer* buffer, PointShape* shape, PointKind kind, std::int64_t id, Datum value,
+             double* extent) {
+  struct varlena* const stored = reinterpret_cast<struct varlena*>(DatumGetPointer(value));
+  struct varlena* const detoasted = pg_detoast_datum_packed(stored);
+  const char* const data = VARDATA_ANY(detoasted);
+  const bool added = kind == PointKind::kCube ? add_cube_box(buffer, shape, id, data, extent)
+                                              : add_geometry_box(buffer, shape, id, data, extent);
   if (detoasted != stored) pfree(detoasted);
   return added;
 }

@@ -32,4 +32,14 @@ struct PointShape {
 bool add_value(PointBuffer* buffer, PointShape* shape, PointKind kind, std::int64_t id,
                Datum value);
 
+/// Whether values of this kind may be boxes, or lie within some.
+inline bool has_boxes(PointKind kind) {
+  return kind == PointKind::kCube || kind == PointKind::kGeometry;
+}
+
+/// Adds the centre of the value's bounding box, and raises *extent to the longest way from a centre
+/// to its box's side. False, with nothing added, for what has no such box.
+bool add_box(PointBuffer* buffer, PointShape* shape, PointKind kind, std::int64_t id, Datum value,
+             double* extent);
+
 }  // namespace gpujoin
