@@ -1,17 +1,28 @@
 #include "pg/join_estimate.h"
 
+#include "core/distance.h"
 #include "pg/column_sample.h"
 #include "pg/settings.h"
 
 extern "C" {
+#include "access/heapam.h"
+#include "access/tableam.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
+#include "executor/tuptable.h"
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
+#include "parser/parsetree.h"
+#include "storage/bufmgr.h"
+#include "utils/acl.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/rls.h"
 #include "utils/selfuncs.h"
+#include "utils/snapmgr.h"
 }
 
 namespace gpujoin {
@@ -98,6 +109,95 @@ double sampled_share(PlannerInfo* root, const SimilarityClause& clause, double e
   return share;
 }
 
+/// The table that a column belongs to, if its rows may be looked at: by nothing but the user's
+/// rights.
+Oid readable_table(PlannerInfo* root, const Expr* value) {
+  if (!IsA(value, Var) || !ActiveSnapshotSet()) return InvalidOid;
+  const Var* const column = reinterpret_cast<const Var*>(value);
+  if (column->varlevelsup > 0 || column->varattno <= 0) return InvalidOid;
+  const RangeTblEntry* const entry = planner_rt_fetch(column->varno, root);
+  if (entry->rtekind != RTE_RELATION || entry->relkind != RELKIND_RELATION || entry->inh ||
+      entry->securityQuals != NIL ||
+      pg_class_aclcheck(entry->relid, GetUserId(), ACL_SELECT) != ACLCHECK_OK ||
+      check_enable_rls(entry->relid, InvalidOid, true) == RLS_ENABLED)
+    return InvalidOid;
+  return entry->relid;
+}
+
+/// Adds the column's values in some blocks of a table, evenly spread, to the points. Values of
+/// other shape are left out.
+void sample_table(Oid table, const Var* column, PointKind kind, PointBuffer* points,
+                  PointShape* shape) {
+  constexpr BlockNumber kBlocks = 32;
+  constexpr std::uint64_t kMostValues = 256;
+  const Relation relation = table_open(table, NoLock);  // the planner holds a lock
+  if (relation->rd_tableam == GetHeapamTableAmRoutine()) {
+    const BlockNumber all = RelationGetNumberOfBlocks(relation);
+    const BlockNumber blocks = all < kBlocks ? all : kBlocks;
+    TupleTableSlot* const slot = table_slot_create(relation, nullptr);
+    for (BlockNumber i = 0; i < blocks; ++i) {
+      const TableScanDesc scan =
+          table_beginscan_strat(relation, GetActiveSnapshot(), 0, nullptr, true, false);
+      heap_setscanlimits(scan, static_cast<BlockNumber>(std::uint64_t{all} * i / blocks), 1);
+      const std::uint64_t most = kMostValues * (i + 1) / blocks;
+      while (points->rows < most && table_scan_getnextslot(scan, ForwardScanDirection, slot)) {
+        bool is_null;
+        const Datum value = slot_getattr(slot, column->varattno, &is_null);
+        if (!is_null) add_value(points, shape, kind, i, value);
+      }
+      table_endscan(scan);
+    }
+    ExecDropSingleTupleTableSlot(slot);
+  }
+  table_close(relation, NoLock);
+}
+
+Dataset sample_values(PlannerInfo* root, const SimilarityClause& clause, const Expr* value,
+                      PointShape* shape) {
+  PointBuffer points = {};
+  const Oid table = readable_table(root, value);
+  if (!OidIsValid(table)) return {};
+  points.context = CurrentMemoryContext;
+  points.source = "a sample";
+  points.limit = MaxAllocSize;
+  points.scalar = scalar_of(clause.test.kind);
+  sample_table(table, reinterpret_cast<const Var*>(value), clause.test.kind, &points, shape);
+  return finish_points(&points);
+}
+
+double raw_distance(const Dataset& left, std::uint64_t a, const Dataset& right, std::uint64_t b,
+                    Metric metric) {
+  const std::uint64_t one = a * left.dims, other = b * right.dims;
+  if (left.scalar == ScalarType::kFloat32)
+    return gpujoin::raw_distance(metric, static_cast<const float*>(left.coordinates) + one,
+                                 static_cast<const float*>(right.coordinates) + other, left.dims);
+  return gpujoin::raw_distance(metric, static_cast<const double*>(left.coordinates) + one,
+                               static_cast<const double*>(right.coordinates) + other, left.dims);
+}
+
+/// The share of pairs within eps among values of both tables; negative when they cannot be read. In
+/// one table rows that lie next to each other are often near each other, so they are not compared.
+double looked_up_share(PlannerInfo* root, const SimilarityClause& clause, double eps) {
+  PointShape shape = {};
+  const Dataset left = sample_values(root, clause, clause.left, &shape);
+  const Dataset right = sample_values(root, clause, clause.right, &shape);
+  if (left.rows == 0 || right.rows == 0) return -1;
+  const EpsBand band = eps_band(clause.test, eps, shape.dims);
+  if (!band.engine_serves || band.none) return -1;
+  const double threshold = make_threshold(clause.test.metric, band.select).raw;
+  const Oid table = readable_table(root, clause.left);
+  const bool same_table = table == readable_table(root, clause.right);
+  double matches = 0, pairs = 0;
+  for (std::uint64_t a = 0; a < left.rows; ++a) {
+    for (std::uint64_t b = 0; b < right.rows; ++b) {
+      if (same_table && left.ids[a] == right.ids[b]) continue;
+      ++pairs;
+      if (raw_distance(left, a, right, b, clause.test.metric) <= threshold) ++matches;
+    }
+  }
+  return pairs > 0 ? fmax(matches, 0.5) / pairs : -1;
+}
+
 /// Whether the condition belongs to a join that asks whether there is a match, not which.
 bool asks_for_existence(PlannerInfo* root, Relids relids, Relids* right) {
   ListCell* cell;
@@ -118,7 +218,9 @@ JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause
   const Relids left = pull_varnos(root, reinterpret_cast<Node*>(clause.left));
   const Relids right = pull_varnos(root, reinterpret_cast<Node*>(clause.right));
   const double left_rows = rows_of(root, left), right_rows = rows_of(root, right);
-  double share = sampled_share(root, clause, known_eps(root, clause));
+  const double eps = known_eps(root, clause);
+  double share = sampled_share(root, clause, eps);
+  if (share < 0) share = looked_up_share(root, clause, eps);
   if (share < 0) share = kDefaultNeighbors / fmax(fmax(left_rows, right_rows), kDefaultNeighbors);
   Relids tested;
   JoinSelectivities result = {share, share};

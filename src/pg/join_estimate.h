@@ -12,7 +12,7 @@ struct JoinSelectivities {
                       ///< that have a match
 };
 
-/// From the statistics of both columns.
+/// From the statistics of both columns, or where there are none from some of their values.
 JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause& clause);
 
 /// Sets rows and costs of a path that joins `left` and `right` by conditions of which one is the
