@@ -30,6 +30,8 @@ SELECT count(*) AS points, array_length(min(v), 1) AS dimensions FROM points;
 SELECT count(*) FROM gpu_selfjoin('points', :eps);
 SELECT * FROM gpu_selfjoin_distance('points', :eps) LIMIT 5;
 EXPLAIN (ANALYZE) SELECT count(*) FROM gpu_selfjoin('points', :eps);
+SELECT count(*) FROM points a JOIN points b ON a.v <-> b.v <= :eps WHERE a.id < b.id;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM points a JOIN points b ON a.v <-> b.v <= :eps WHERE a.id < b.id;
 \timing off
 \x on
 SELECT * FROM gpu_last_join();
@@ -50,6 +52,7 @@ FROM pg_available_extensions WHERE name = 'cube' \gset
   SELECT clock_timestamp() AS t0 \gset
   SELECT count(*) AS gpujoin_pairs FROM gpu_selfjoin('points', :eps) \gset
   SELECT clock_timestamp() AS t1, read_ms + index_ms + join_ms AS join_ms FROM gpu_last_join() \gset
+  SET gpujoin.enable_customscan = off;
   \set ECHO queries
   SELECT count(*) AS cube_pairs FROM cubes a, cubes b
   WHERE a.c <@ cube_enlarge(b.c, :eps, :dims) AND a.c <-> b.c <= :eps \gset

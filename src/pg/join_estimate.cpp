@@ -92,6 +92,17 @@ double known_eps(PlannerInfo* root, const SimilarityClause& clause) {
   return DatumGetFloat8(reinterpret_cast<Const*>(value)->constvalue);
 }
 
+/// Whether both are one column of one table, so that their samples are of the same rows.
+bool are_same_column(PlannerInfo* root, const Node* a, const Node* b) {
+  if (!IsA(a, Var) || !IsA(b, Var)) return false;
+  const Var* const one = reinterpret_cast<const Var*>(a);
+  const Var* const other = reinterpret_cast<const Var*>(b);
+  if (one->varattno != other->varattno || one->varlevelsup > 0 || other->varlevelsup > 0)
+    return false;
+  const Oid table = planner_rt_fetch(one->varno, root)->relid;
+  return OidIsValid(table) && table == planner_rt_fetch(other->varno, root)->relid;
+}
+
 /// The share of pairs within eps by the samples of all parts; negative when there are none.
 double sampled_share(PlannerInfo* root, const SimilarityClause& clause, double eps) {
   if (!(eps >= 0) || std::isinf(eps)) return -1;
@@ -101,10 +112,12 @@ double sampled_share(PlannerInfo* root, const SimilarityClause& clause, double e
   double share = 1;
   ListCell *a, *b;
   forboth(a, left, b, right) {
-    const ColumnSample one = sample_of(root, static_cast<Node*>(lfirst(a)));
-    const ColumnSample other = sample_of(root, static_cast<Node*>(lfirst(b)));
-    if (one.count == 0 || other.count == 0) return -1;
-    share *= matching_share(one, other, clause.test.metric, threshold);
+    Node *const one = static_cast<Node*>(lfirst(a)), *const other = static_cast<Node*>(lfirst(b));
+    const ColumnSample left_sample = sample_of(root, one), right_sample = sample_of(root, other);
+    if (left_sample.count == 0 || right_sample.count == 0) return -1;
+    const bool same = are_same_column(root, one, other);
+    share *= matching_share(left_sample, same ? left_sample : right_sample, clause.test.metric,
+                            threshold);
   }
   return share;
 }
