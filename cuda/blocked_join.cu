@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "cuda/blocked_join.h"
+#include "cuda/signals.h"
 #include "cuda/tuning.h"
 
 namespace gpujoin::cuda {
@@ -32,6 +33,7 @@ double cut_value(const Dataset& data, std::uint64_t row, std::uint32_t column) {
 }
 
 void check_interrupt(const volatile int* interrupt) {
+  SignalsBlocked::let_in(0);
   if (interrupt != nullptr && *interrupt != 0) throw Interrupted{};
 }
 

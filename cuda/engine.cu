@@ -1,7 +1,4 @@
 // The CUDA engine's table: devices, error codes, and the one symbol that the shared object exports.
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <new>
@@ -9,25 +6,11 @@
 #include "cuda/blocked_join.h"
 #include "cuda/cuda_error.h"
 #include "cuda/memory.h"
+#include "cuda/signals.h"
 #include "engine/engine.h"
 
 namespace gpujoin {
 namespace {
-
-/// The driver starts threads of its own when a process first uses it; they inherit the signal mask
-/// of the thread that calls, and must see none of the server's signals.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
 
 Status status_of(const cuda::CudaError& error) {
   cudaGetLastError();
@@ -48,7 +31,7 @@ Status status_of(const cuda::CudaError& error) {
 /// Runs body() and turns what it throws into a Status.
 template <class Body>
 Status guarded(const Body& body) {
-  const SignalsBlocked blocked;
+  const cuda::SignalsBlocked blocked;
   try {
     return body();
   } catch (const cuda::CudaError& error) {
@@ -139,7 +122,7 @@ void stats(const Join* join, JoinStats* stats) {
 constexpr std::size_t kKeptDeviceBytes = std::size_t{256} << 20;
 
 void close(Join* join) {
-  const SignalsBlocked blocked;
+  const cuda::SignalsBlocked blocked;
   delete from_handle(join);
   int device = 0;
   cudaMemPool_t pool;

@@ -1,11 +1,10 @@
-#include <time.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cub/cub.cuh>
 #include <numeric>
 
 #include "cuda/range_join.h"
+#include "cuda/signals.h"
 #include "cuda/tuning.h"
 
 namespace gpujoin::cuda {
@@ -320,8 +319,7 @@ bool RangeJoin::wait(const Event& event) const {
     if (event.done()) return true;
     if (watch.milliseconds() > 5) return false;
     if (looks < 200) continue;  // a few ten microseconds: most batches come that fast
-    const timespec pause{0, 20000};
-    nanosleep(&pause, nullptr);
+    SignalsBlocked::let_in(20000);
   }
 }
 

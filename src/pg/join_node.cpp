@@ -126,6 +126,11 @@ TupleTableSlot* project(JoinNode* node) {
 TupleTableSlot* next(CustomScanState* state) {
   JoinNode* const node = from_state(state);
   if (node->run == nullptr) open(node);
+  if (node->pairs_are_rows) {
+    CHECK_FOR_INTERRUPTS();
+    ExecClearTuple(node->direct);
+    return next_pair_row(node, node->direct) ? ExecStoreVirtualTuple(node->direct) : nullptr;
+  }
   for (;;) {
     CHECK_FOR_INTERRUPTS();
     if (!next_row(node)) return nullptr;

@@ -77,6 +77,7 @@ struct JoinNode {
   bool null_eps;
   PairCursor cursor;
   IdPair pair;
+  bool pairs_are_rows;                  ///< rows come by next_pair_row(), the short way
   std::uint64_t left_shown;             ///< the row whose columns the scan tuple holds
   std::uint64_t loop_left, loop_right;  ///< next pair of Mode::kLoop
   std::uint64_t empty_rows;             ///< rows due of a batch that nobody looks into
@@ -117,6 +118,10 @@ void start_rows(JoinNode* node);
 
 /// The next row of the join in the scan tuple.
 bool next_row(JoinNode* node);
+
+/// The same where pairs_are_rows, in the result slot, whose columns are a beginning of the scan
+/// tuple's.
+bool next_pair_row(JoinNode* node, TupleTableSlot* slot);
 
 /// Whether conditions hold for the scan tuple; null: there are none.
 bool holds(JoinNode* node, ExprState* conditions);

@@ -206,14 +206,14 @@ bool next_nearest(JoinNode* node) {
   return true;
 }
 
-/// Whether rows can be counted off, since nobody looks at their columns.
-bool only_counts(const JoinNode* node) {
+/// Whether each pair that the engine hands over is a row as it is.
+bool are_pairs_rows(const JoinNode* node) {
   return node->data.join_type == JOIN_INNER && !node->data.counts && node->data.nearest == 0 &&
          node->mode == Mode::kPairs && node->filter == nullptr && !has_open_pairs(node) &&
-         node->left.shown.count == 0 && node->right.shown.count == 0 &&
-         node->css.ss.ps.qual == nullptr;
+         node->css.ss.ps.qual == nullptr && node->direct != nullptr;
 }
 
+/// Counts rows off that nobody looks into.
 bool count_off(JoinNode* node) {
   while (node->empty_rows == 0) {
     if (!next_batch(node)) return false;
@@ -226,6 +226,7 @@ bool count_off(JoinNode* node) {
 }  // namespace
 
 void start_rows(JoinNode* node) {
+  node->pairs_are_rows = are_pairs_rows(node);
   node->cursor = {};
   node->left_shown = kNoRow;
   node->loop_left = node->loop_right = node->empty_rows = 0;
@@ -251,7 +252,6 @@ bool holds(JoinNode* node, ExprState* conditions) {
 }
 
 bool next_row(JoinNode* node) {
-  if (only_counts(node)) return count_off(node);
   if (node->data.nearest > 0) return next_nearest(node);
   const bool streams = shows_right(node)
                            ? !node->data.counts
@@ -266,6 +266,15 @@ bool next_row(JoinNode* node) {
     }
   }
   return node->matches != nullptr && next_left_row(node);
+}
+
+bool next_pair_row(JoinNode* node, TupleTableSlot* slot) {
+  if (node->left.shown.count == 0 && node->right.shown.count == 0) return count_off(node);
+  std::uint64_t left, right;
+  if (!next_found(node, &left, &right)) return false;
+  show(slot, node->left.shown, left);
+  show(slot, node->right.shown, right);
+  return true;
 }
 
 }  // namespace gpujoin

@@ -257,6 +257,22 @@ class RaisingSignals {
   struct sigaction before_ {};
 };
 
+TEST_P(EngineInterrupts, a_signal_interrupts_work_under_way) {
+  const std::uint64_t rows = is_device(engine()) ? 1000000 : 300000;  // a second of work, or many
+  const Points points(1, std::vector<double>(rows, 2.0));
+  JoinRequest request = long_work(points);
+  request.interrupt = &RaisingSignals::flag;
+  RaisingSignals::flag = 0;
+  Join* join = nullptr;
+  ASSERT_TRUE(engine().open(&request, &join).ok());
+  {
+    const RaisingSignals signals;
+    ResultBatch batch{};
+    EXPECT_EQ(engine().next_batch(join, &batch).code, StatusCode::kInterrupted);
+  }
+  engine().close(join);
+}
+
 TEST_P(EngineInterrupts, flags_raised_by_signals_at_any_moment_lose_nothing) {
   Random random(122);
   const Points points(2, make_values(Shape::kClustered, random, 1100, 2));

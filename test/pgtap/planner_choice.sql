@@ -1,0 +1,51 @@
+-- Which plan is chosen with PostgreSQL's own costs: the node where it wins by far, another where that is clearly the
+-- faster one. `make bench` measures the same cases both ways.
+BEGIN;
+SELECT * FROM no_plan();
+CREATE SCHEMA planner_choice;
+SET search_path = planner_choice, public;
+SET jit = off;
+
+\ir same_rows.psql
+
+CREATE TABLE points (id int PRIMARY KEY, v float8[], p point);
+INSERT INTO points SELECT i, ARRAY[i * 37 % 1009, i * 91 % 983], point(i * 37 % 1009, i * 91 % 983) FROM generate_series(1, 20000) i;
+CREATE TABLE few AS SELECT * FROM points WHERE id % 2000 = 0;
+CREATE INDEX ON points USING gist (p);
+ANALYZE points, few;
+
+CREATE TABLE cases (query text, node boolean);
+INSERT INTO cases VALUES
+  ('SELECT * FROM points a JOIN points b ON a.v <-> b.v <= 5', true),
+  ('SELECT count(*) FROM points a JOIN points b ON a.v <-> b.v <= 5', true),
+  ('SELECT * FROM points a JOIN points b ON gpu_within(a.v, b.v, 5)', true),
+  ('SELECT * FROM points a JOIN points b ON gpu_within(a.p, b.p, 5)', true),
+  ('SELECT * FROM points a LEFT JOIN points b ON a.v <-> b.v <= 5 AND a.id <> b.id', true),
+  ('SELECT * FROM points a WHERE EXISTS (SELECT FROM points b WHERE a.v <-> b.v <= 5 AND a.id <> b.id)', true),
+  ('SELECT * FROM points a WHERE NOT EXISTS (SELECT FROM points b WHERE a.p <-> b.p <= 5 AND a.id <> b.id)', true),
+  ('SELECT * FROM points a JOIN points b ON a.v <-> b.v <= 5 WHERE a.id <= 1000', true),
+  ('SELECT a.id, b.id, a.v <-> b.v AS d FROM points a JOIN points b ON a.v <-> b.v <= 5 ORDER BY d LIMIT 10', true),
+  ('SELECT * FROM few a JOIN few b ON a.v <-> b.v <= 5', false),
+  ('SELECT count(*) FROM few a JOIN few b ON a.v <-> b.v <= 5', false),
+  ('SELECT * FROM points a JOIN points b ON a.v <-> b.v <= 5 WHERE a.id < 10 AND b.id < 10', false),
+  ('SELECT * FROM points a JOIN points b ON a.v <-> b.v <= 5 AND a.id = b.id', false),
+  ('SELECT * FROM points a JOIN points b ON a.v <-> b.v <= 500 LIMIT 1', false),
+  ('SELECT * FROM points a JOIN points b ON a.p <@ circle(b.p, 5) WHERE b.id = 7', false);
+SELECT is(has_node(query), node, query || CASE WHEN node THEN ': by the node' ELSE ': not by the node' END) FROM cases;
+
+-- Rows are estimated within a factor of ten, with statistics and, for points, without.
+CREATE FUNCTION estimated(query text) RETURNS float8 LANGUAGE plpgsql AS $$
+DECLARE plan json;
+BEGIN
+  EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+  RETURN plan -> 0 -> 'Plan' ->> 'Plan Rows';
+END $$;
+SELECT cmp_ok(abs(log((estimated('SELECT * FROM points a JOIN points b ON ' || clause) / actual)::numeric)), '<', 1.0,
+  clause || ': a fair estimate of ' || actual)
+FROM (VALUES ('a.v <-> b.v <= 20'), ('a.v <-> b.v <= 200'), ('gpu_within(a.v, b.v, 100)'), ('a.p <-> b.p <= 100'),
+  ('gpu_within(a.p, b.p, 100)')) t(clause),
+  LATERAL (SELECT ((xpath('/row/c/text()', query_to_xml('SELECT count(*) AS c FROM planner_choice.points a JOIN
+    planner_choice.points b ON ' || clause, false, true, '')))[1]::text)::float8 AS actual) counted;
+
+SELECT * FROM finish();
+ROLLBACK;
