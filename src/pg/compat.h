@@ -20,6 +20,7 @@ extern "C" {
 #include "commands/explain.h"
 #include "fmgr.h"
 #include "nodes/extensible.h"
+#include "nodes/nodeFuncs.h"
 #include "utils/acl.h"
 #include "utils/guc.h"
 #if PG_VERSION_NUM >= 160000
@@ -52,6 +53,16 @@ inline void reserve_settings_prefix(const char* prefix) {
   MarkGUCPrefixReserved(prefix);
 #else
   EmitWarningsOnPlaceholders(prefix);
+#endif
+}
+
+/// expression_tree_mutator(), whose callback has no prototype before PostgreSQL 16.
+inline Node* mutate_expression(Node* node, Node* (*mutator)(Node*, void*), void* context) {
+#if PG_VERSION_NUM >= 160000
+  return expression_tree_mutator(node, mutator, context);
+#else
+  auto* const plain = reinterpret_cast<void (*)()>(mutator);  // by way of it, casts are no mistake
+  return expression_tree_mutator(node, reinterpret_cast<Node* (*)()>(plain), context);
 #endif
 }
 

@@ -51,16 +51,16 @@ bool is_join_condition(const RestrictInfo* info, JoinType type, Relids relids,
 
 /// The condition that the engine is to decide: one that it decides alone, if there is one. Null
 /// when there is none.
-const RestrictInfo* choose_clause(const List* conditions, JoinType type, const RelOptInfo* join,
-                                  const RelOptInfo* outer, const RelOptInfo* inner,
-                                  SimilarityClause* chosen) {
+const RestrictInfo* choose_clause(PlannerInfo* root, const List* conditions, JoinType type,
+                                  const RelOptInfo* join, const RelOptInfo* outer,
+                                  const RelOptInfo* inner, SimilarityClause* chosen) {
   const RestrictInfo* found = nullptr;
   ListCell* cell;
   foreach (cell, conditions) {
     const RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
     SimilarityClause clause;
     if (!is_join_condition(info, type, join->relids, conditions) ||
-        !match_similarity(info->clause, outer->relids, inner->relids, &clause))
+        !match_similarity(root, info->clause, outer->relids, inner->relids, &clause))
       continue;
     if (found != nullptr && (is_exact(chosen->test) || !is_exact(clause.test))) continue;
     *chosen = clause;
@@ -197,6 +197,15 @@ AttrNumber place_value(Plan** plan, Expr* value) {
   return number;
 }
 
+/// The expression with placeholders replaced by what they stand for, which is what can be told.
+Node* without_placeholders(Node* node, void* context) {
+  if (node == nullptr) return nullptr;
+  if (IsA(node, PlaceHolderVar))
+    return without_placeholders(
+        reinterpret_cast<Node*>(reinterpret_cast<PlaceHolderVar*>(node)->phexpr), context);
+  return mutate_expression(node, without_placeholders, context);
+}
+
 /// Conditions in words, for EXPLAIN.
 char* describe(PlannerInfo* root, List* conditions) {
   if (conditions == NIL) return pstrdup("");
@@ -204,8 +213,9 @@ char* describe(PlannerInfo* root, List* conditions) {
   statement->rtable = root->parse->rtable;
   List* const names = select_rtable_names_for_explain(
       statement->rtable, pull_varnos(root, reinterpret_cast<Node*>(conditions)));
-  return deparse_expression(reinterpret_cast<Node*>(make_ands_explicit(conditions)),
-                            deparse_context_for_plan_tree(statement, names), true, false);
+  return deparse_expression(
+      without_placeholders(reinterpret_cast<Node*>(make_ands_explicit(conditions)), nullptr),
+      deparse_context_for_plan_tree(statement, names), true, false);
 }
 
 /// CustomPathMethods::PlanCustomPath.
@@ -276,7 +286,7 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
     return;
   SimilarityClause clause;
   const RestrictInfo* const info =
-      choose_clause(extra->restrictlist, type, join, outer, inner, &clause);
+      choose_clause(root, extra->restrictlist, type, join, outer, inner, &clause);
   if (info == nullptr) return;
   CustomPath* const path = makeNode(CustomPath);
   path->path.pathtype = T_CustomScan;
@@ -303,7 +313,7 @@ void set_selectivities(PlannerInfo* root, RelOptInfo* rel, Index rti, RangeTblEn
     RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
     SimilarityClause clause;
     if (info->norm_selec >= 0 ||
-        !match_similarity(info->clause, rel->relids,
+        !match_similarity(root, info->clause, rel->relids,
                           bms_difference(info->clause_relids, rel->relids), &clause))
       continue;
     const JoinSelectivities estimate = estimate_selectivity(root, clause);

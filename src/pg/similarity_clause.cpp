@@ -119,10 +119,10 @@ Expr* as_float8(Expr* eps) {
 }
 
 /// Whether the value comes from the relations alone and is the same whenever it is asked for.
-bool comes_from(Expr* value, Relids relations) {
+bool comes_from(PlannerInfo* root, Expr* value, Relids relations) {
   Node* const node = reinterpret_cast<Node*>(value);
   if (contain_volatile_functions(node) || contain_subplans(node)) return false;
-  const Relids used = pull_varnos(nullptr, node);
+  const Relids used = pull_varnos(root, node);
   return !bms_is_empty(used) && bms_is_subset(used, relations);
 }
 
@@ -162,14 +162,15 @@ bool match_similarity(Expr* condition, SimilarityClause* clause) {
   return clause->eps != nullptr && is_the_same_for_all_rows(clause->eps);
 }
 
-bool match_similarity(Expr* condition, Relids left, Relids right, SimilarityClause* clause) {
+bool match_similarity(PlannerInfo* root, Expr* condition, Relids left, Relids right,
+                      SimilarityClause* clause) {
   if (!match_similarity(condition, clause)) return false;
-  if (comes_from(clause->left, right)) {
+  if (comes_from(root, clause->left, right)) {
     Expr* const other = clause->left;
     clause->left = clause->right;
     clause->right = other;
   }
-  return comes_from(clause->left, left) && comes_from(clause->right, right);
+  return comes_from(root, clause->left, left) && comes_from(root, clause->right, right);
 }
 
 bool is_distance_of(Expr* expression, const SimilarityClause& clause) {

@@ -35,7 +35,8 @@ struct SimilarityClause {
 bool match_similarity(Expr* condition, SimilarityClause* clause);
 
 /// Sets *clause if the condition is one between columns of `left` and columns of `right`.
-bool match_similarity(Expr* condition, Relids left, Relids right, SimilarityClause* clause);
+bool match_similarity(PlannerInfo* root, Expr* condition, Relids left, Relids right,
+                      SimilarityClause* clause);
 
 /// Whether the expression is the distance that the clause tests.
 bool is_distance_of(Expr* expression, const SimilarityClause& clause);

@@ -488,5 +488,14 @@ FROM kinds k, (VALUES ('l.w <-> r.w <= 12'), ('l.w <=> r.w < 0.1'), ('l.w <+> r.
 SELECT skip('no pgvector', 1);
 \endif
 
+-- Columns that an outer join below makes NULL: the planner wraps what a subquery computes.
+SELECT same_rows(query, true, 'placeholders ' || row_number() OVER ()) FROM (VALUES
+  ('SELECT l.id, r.id FROM (SELECT m.id, s.w FROM a_known m LEFT JOIN (SELECT id, ARRAY[x, y] AS w FROM b_known) s
+      ON m.id = s.id) l JOIN a_known r ON l.w <-> ARRAY[r.x, r.y] <= 2'),
+  ('SELECT l.id, r.w FROM a_known l LEFT JOIN (SELECT id, coalesce(ARRAY[x, y], ''{0,0}'') AS w, 7 AS seven FROM b_known) r
+      ON ARRAY[l.x, l.y] <-> r.w <= 2 AND r.seven > l.id % 9'),
+  ('SELECT l.id, s.one, s.w FROM a_known l LEFT JOIN (SELECT 1 AS one, m.id, ARRAY[m.x, n.y] AS w FROM b_known m JOIN b_known n
+      ON m.id = n.id) s ON ARRAY[l.x, l.y] <-> s.w <= 1')) t(query);
+
 SELECT * FROM finish();
 ROLLBACK;
