@@ -2,6 +2,7 @@
 
 #include "core/distance.h"
 #include "pg/column_sample.h"
+#include "pg/relation.h"
 #include "pg/settings.h"
 
 extern "C" {
@@ -44,19 +45,7 @@ List* parts_of(Expr* value) {
 }
 
 bool can_be_sampled(Oid type) {
-  switch (type) {
-    case INT2OID:
-    case INT4OID:
-    case INT8OID:
-    case FLOAT4OID:
-    case FLOAT8OID:
-    case NUMERICOID:
-    case FLOAT4ARRAYOID:
-    case FLOAT8ARRAYOID:
-      return true;
-    default:
-      return false;
-  }
+  return is_number_type(type) || type == FLOAT4ARRAYOID || type == FLOAT8ARRAYOID;
 }
 
 /// What statistics tell of an expression that the user may see them of; casts between numbers are

@@ -44,9 +44,10 @@ void prepare_sides(JoinNode* node) {
   JoinPlanExpressions& expressions = node->expressions;
   Bitmapset* const shown = used_columns(
       {plan->targetlist, plan->qual, expressions.filter, loop ? expressions.condition : nullptr});
-  Bitmapset* const tested = is_exact(node->data.test)
-                                ? nullptr
-                                : bms_difference(used_columns({expressions.condition}), shown);
+  Bitmapset* const tested =
+      is_exact(node->data.test)
+          ? nullptr
+          : bms_difference(used_columns({expressions.condition, expressions.distance}), shown);
   for (Side* const side : {&node->left, &node->right}) {
     side->shown = prepare_columns(node, side, shown);
     side->tested = prepare_columns(node, side, tested);

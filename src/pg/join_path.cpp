@@ -366,7 +366,8 @@ CustomPath* make_counting_path(const CustomPath* join, bool grouped, const RelOp
 
 CustomPath* make_nearest_path(const CustomPath* join, Expr* distance, int limit) {
   PathData said = decode_path(join->custom_private);
-  if (!is_exact(said.clause.test) || !is_distance_of(distance, said.clause)) return nullptr;
+  if (compares_directions(said.clause.test) || !is_distance_of(distance, said.clause))
+    return nullptr;
   CustomPath* const path = makeNode(CustomPath);
   *path = *join;
   said.nearest = limit;

@@ -17,7 +17,7 @@ CustomPath* make_counting_path(const CustomPath* join, bool grouped, const RelOp
                                List* having);
 
 /// The path that hands over no more than `limit` pairs, nearest first, where `distance` is what the
-/// join tests and the engine computes it as PostgreSQL would; null where it is not.
+/// join tests and the engine's distances grow as it does; null where it is not.
 CustomPath* make_nearest_path(const CustomPath* join, Expr* distance, int limit);
 
 }  // namespace gpujoin

@@ -64,20 +64,27 @@ bool is_settled(const JoinNode* node, std::uint64_t left) {
   return !shows_right(node) && node->matches[left] > 0;
 }
 
-/// Whether the condition holds for a pair that the scan tuple shows.
-bool passes_test(JoinNode* node, std::uint64_t left, std::uint64_t right) {
+/// Puts the columns that only tests need into the scan tuple.
+void show_tested(JoinNode* node, std::uint64_t left, std::uint64_t right) {
   TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
   show(slot, node->left.tested, left);
   show(slot, node->right.tested, right);
+}
+
+/// Whether the condition holds for a pair that the scan tuple shows.
+bool passes_test(JoinNode* node, std::uint64_t left, std::uint64_t right) {
+  show_tested(node, left, right);
   ++node->rechecked;
   return holds(node, node->condition);
 }
 
-/// Whether as many pairs as are wanted are nearer.
+/// Whether as many pairs as are wanted are nearer, whatever rounding does.
 bool is_too_far(const JoinNode* node) {
-  return node->near_count > 0 &&
-         node->near_count == static_cast<std::uint64_t>(node->data.nearest) &&
-         !(node->pair.distance < node->near[0].distance);
+  if (node->near_count == 0 || node->near_count < static_cast<std::uint64_t>(node->data.nearest) ||
+      node->reading == Reading::kBoxes)
+    return false;
+  const double rounding = node->band.select - node->band.accept;
+  return node->pair.distance > node->near[0].distance + rounding;
 }
 
 /// The next pair that matches, in the scan tuple; of a semi or anti join, one for each left row.
@@ -172,9 +179,15 @@ void find_all(JoinNode* node) {
 }
 
 double distance_of_match(JoinNode* node) {
-  if (node->mode != Mode::kLoop) return node->pair.distance;
-  bool is_null;  // a match has a distance
+  if (node->mode != Mode::kLoop) {
+    if (is_exact(node->data.test)) return node->pair.distance;
+    show_tested(node, node->last_left, node->last_right);
+  }
   ExprContext* const expressions = node->css.ss.ps.ps_ExprContext;
+  ResetExprContext(expressions);
+  expressions->ecxt_scantuple =
+      ExecStoreVirtualTuple(ExecClearTuple(node->css.ss.ss_ScanTupleSlot));
+  bool is_null;  // a match has a distance
   return DatumGetFloat8(ExecEvalExprSwitchContext(node->distance, expressions, &is_null));
 }
 

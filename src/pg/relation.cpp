@@ -29,20 +29,6 @@ bool is_readable_kind(char relkind) {
   }
 }
 
-bool is_number_type(Oid type) {
-  switch (type) {
-    case INT2OID:
-    case INT4OID:
-    case INT8OID:
-    case FLOAT4OID:
-    case FLOAT8OID:
-    case NUMERICOID:
-      return true;
-    default:
-      return false;
-  }
-}
-
 /// The user column of that name, or InvalidAttrNumber.
 AttrNumber find_attribute(Relation relation, const char* name) {
   const AttrNumber attribute = get_attnum(RelationGetRelid(relation), name);
@@ -124,6 +110,20 @@ ColumnFinding find_id(Relation relation, const SideArguments& side, SideColumns*
 Oid column_type(Relation relation, AttrNumber attribute) {
   const Form_pg_attribute form = TupleDescAttr(RelationGetDescr(relation), attribute - 1);
   return form->attisdropped ? InvalidOid : getBaseType(form->atttypid);
+}
+
+bool is_number_type(Oid type) {
+  switch (type) {
+    case INT2OID:
+    case INT4OID:
+    case INT8OID:
+    case FLOAT4OID:
+    case FLOAT8OID:
+    case NUMERICOID:
+      return true;
+    default:
+      return false;
+  }
 }
 
 bool is_id_type(Oid type) { return type == INT2OID || type == INT4OID || type == INT8OID; }

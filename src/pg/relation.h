@@ -60,6 +60,9 @@ Oid column_type(Relation relation, AttrNumber attribute);
 
 bool is_id_type(Oid type);
 
+/// Whether columns of this type can make up a vector.
+bool is_number_type(Oid type);
+
 /// Whether a column of this type is a vector by itself.
 bool is_vector_type(Oid type);
 

@@ -108,7 +108,11 @@ INSERT INTO nearest VALUES
   ('SELECT a.v <-> b.v AS d FROM a JOIN b ON a.v <-> b.v <= 3 ORDER BY d DESC LIMIT 3', 'all pairs'),
   ('SELECT a.v <-> b.v AS d FROM a JOIN b ON a.v <-> b.v <= 3 ORDER BY d, a.id LIMIT 3', 'all pairs'),
   ('SELECT DISTINCT a.v <-> b.v AS d FROM a JOIN b ON a.v <-> b.v <= 3 ORDER BY d LIMIT 3', 'all pairs'),
-  ('SELECT a.p <-> b.p AS d FROM a JOIN b ON a.p <-> b.p <= 3 ORDER BY d LIMIT 3', 'all pairs'),
+  ('SELECT a.p <-> b.p AS d FROM a JOIN b ON a.p <-> b.p <= 3 ORDER BY d LIMIT 3', '3'),
+  ('SELECT a.p <-> b.p AS d FROM a JOIN b ON a.p <-> b.p <= 3 AND a.id <> b.id ORDER BY b.p <-> a.p LIMIT 700', '700'),
+  ('SELECT a.p <-> b.p AS d FROM a JOIN b ON gpu_within(a.p, b.p, 3) ORDER BY d LIMIT 100', '100'),
+  ('SELECT a.f <-> b.f AS d FROM (SELECT id, v::float4[] AS f FROM a) a JOIN (SELECT v::float4[] AS f FROM b) b
+      ON a.f <-> b.f <= 3 ORDER BY d LIMIT 100', '100'),
   ('SELECT b.v <-> ARRAY[1, 1]::float8[] AS d FROM a JOIN b ON a.v <-> b.v <= 3 ORDER BY d LIMIT 3', 'all pairs'),
   ('SELECT a.v <-> b.v AS d FROM a LEFT JOIN b ON a.v <-> b.v <= 3 ORDER BY d LIMIT 3', 'all pairs');
 SELECT same_rows(query, NULL, query) FROM nearest;
