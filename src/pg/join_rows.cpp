@@ -83,8 +83,9 @@ bool is_too_far(const JoinNode* node) {
   if (node->near_count == 0 || node->near_count < static_cast<std::uint64_t>(node->data.nearest) ||
       node->reading == Reading::kBoxes)
     return false;
-  const double rounding = node->band.select - node->band.accept;
-  return node->pair.distance > node->near[0].distance + rounding;
+  const double farthest = node->near[0].distance;
+  if (!has_open_pairs(node)) return !(node->pair.distance < farthest);
+  return node->pair.distance > farthest + (node->band.select - node->band.accept);
 }
 
 /// The next pair that matches, in the scan tuple; of a semi or anti join, one for each left row.
