@@ -87,6 +87,7 @@ struct JoinNode {
   std::uint64_t last_left, last_right;  ///< rows of the last match
   NearPair* near;                       ///< [data.nearest] a heap, then the pairs in order
   std::uint64_t near_count, near_told;
+  double cutoff;          ///< pairs beyond this distance of the engine's are not near enough
   bool draining;          ///< pairs are done, left rows follow
   std::uint64_t drained;  ///< left rows looked at
 };

@@ -43,15 +43,18 @@ void show_pair(JoinNode* node, std::uint64_t left, std::uint64_t right) {
 }
 
 bool next_batch(JoinNode* node) {
+  CHECK_FOR_INTERRUPTS();
   if (!next_engine_batch(node->run)) return false;
   node->cursor.start(node->run->batch, PairSelection::kAll);
   return true;
 }
 
-/// The next pair that the engine found, as numbers of rows.
+/// The next pair that the engine found and that is near enough, as numbers of rows.
 bool next_found(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
-  while (!node->cursor.next(&node->pair))
-    if (!next_batch(node)) return false;
+  do {
+    while (!node->cursor.next(&node->pair))
+      if (!next_batch(node)) return false;
+  } while (node->pair.distance > node->cutoff);
   const bool positions = node->run->request.self_join;
   *left = static_cast<std::uint64_t>(positions ? node->left.points.ids[node->pair.id1]
                                                : node->pair.id1);
@@ -78,22 +81,12 @@ bool passes_test(JoinNode* node, std::uint64_t left, std::uint64_t right) {
   return holds(node, node->condition);
 }
 
-/// Whether as many pairs as are wanted are nearer, whatever rounding does.
-bool is_too_far(const JoinNode* node) {
-  if (node->near_count == 0 || node->near_count < static_cast<std::uint64_t>(node->data.nearest) ||
-      node->reading == Reading::kBoxes)
-    return false;
-  const double farthest = node->near[0].distance;
-  if (!has_open_pairs(node)) return !(node->pair.distance < farthest);
-  return node->pair.distance > farthest + (node->band.select - node->band.accept);
-}
-
 /// The next pair that matches, in the scan tuple; of a semi or anti join, one for each left row.
 bool next_match(JoinNode* node) {
   std::uint64_t left, right;
   while (next_found(node, &left, &right)) {
     CHECK_FOR_INTERRUPTS();
-    if (is_settled(node, left) || is_too_far(node)) continue;
+    if (is_settled(node, left)) continue;
     show_pair(node, left, right);
     const bool open = has_open_pairs(node) && node->pair.distance > node->band.accept;
     if (open && !passes_test(node, left, right)) continue;
@@ -192,6 +185,17 @@ double distance_of_match(JoinNode* node) {
   return DatumGetFloat8(ExecEvalExprSwitchContext(node->distance, expressions, &is_null));
 }
 
+/// The engine's distance beyond which a pair is farther than all those that are kept, whatever
+/// rounding does; infinite while there is room.
+double cutoff(const JoinNode* node) {
+  if (node->near_count < static_cast<std::uint64_t>(node->data.nearest) ||
+      node->reading != Reading::kPoints)
+    return INFINITY;
+  const double farthest = node->near[0].distance;
+  return has_open_pairs(node) ? farthest + (node->band.select - node->band.accept)
+                              : std::nextafter(farthest, -INFINITY);
+}
+
 /// Keeps the nearest matches, in order.
 void find_nearest(JoinNode* node) {
   const auto most = static_cast<std::uint64_t>(node->data.nearest);
@@ -207,6 +211,7 @@ void find_nearest(JoinNode* node) {
     }
     near[node->near_count++] = found;
     std::push_heap(near, near + node->near_count);
+    node->cutoff = cutoff(node);
   }
   std::sort_heap(near, near + node->near_count);
 }
@@ -247,6 +252,7 @@ void start_rows(JoinNode* node) {
   node->draining = false;
   node->drained = node->rechecked = 0;
   node->near_count = node->near_told = 0;
+  node->cutoff = INFINITY;
   node->total = 0;
   if (node->data.join_type != JOIN_INNER || node->data.grouped) {
     const Size bytes = (row_count(node->left) + 1) * sizeof(std::uint64_t);
