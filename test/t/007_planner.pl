@@ -296,10 +296,11 @@ for eps in [1.0, 2.0, 3.0] * 4:
 print(run(plan + join, 1.0)[0][0][0]["Plan"]["Plans"][0]["Custom Plan Provider"])
 PYTHON
   my ($out, $err);
-  skip 'no python3 with psycopg or psycopg2', 1
-    if !eval { IPC::Run::run([ 'python3', '-c', "try:\n import psycopg\nexcept ImportError:\n import psycopg2" ],
-    '>', \$out, '2>', \$err) };
-  IPC::Run::run([ 'python3', '-c', $python, $node->connstr('postgres') ], '>', \$out, '2>', \$err);
+  my $import = "try:\n import psycopg\nexcept ImportError:\n import psycopg2";
+  my ($python3) = grep { eval { IPC::Run::run([ $_, '-c', $import ], '>', \$out, '2>', \$err) } }
+    'python3', '/usr/bin/python3';
+  skip 'no python3 with psycopg or psycopg2', 1 if !$python3;
+  IPC::Run::run([ $python3, '-c', $python, $node->connstr('postgres') ], '>', \$out, '2>', \$err);
   my @expected = split /\n/,
     $node->safe_psql('postgres', "SELECT e || '.0 ' || n || ' ' || n * 999 / 2 FROM answers ORDER BY e");
   is($out . $err, join("\n", (@expected) x 4, "GpuSimilarityJoin\n"), 'prepared statements of a Python driver join');
