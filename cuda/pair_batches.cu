@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "cuda/batch_model.h"
 #include "cuda/pair_batches.h"
 #include "cuda/tuning.h"
 
@@ -23,6 +22,7 @@ PairBatches::~PairBatches() {
 }
 
 void PairBatches::allocate_slots() {
+  model_ = &measured_batch_model();
   const Knobs& knobs = request_.knobs;
   const bool distances = request_.output == Output::kPairsWithDistances;
   const std::uint32_t pair_bytes = sizeof(std::uint32_t) + (distances ? sizeof(double) : 0);
@@ -30,7 +30,7 @@ void PairBatches::allocate_slots() {
   std::uint64_t streams = std::min(knobs.streams > 0 ? knobs.streams : kStreams, kMostStreams);
   batch_entries_ = knobs.batch_pairs > 0
                        ? std::min<std::uint64_t>(knobs.batch_pairs, kMostBatchPairs)
-                       : measured_batch_model().best_batch(entries, streams, pair_bytes);
+                       : model_->best_batch(entries, streams, pair_bytes);
   if (slice_.last) batch_entries_ = std::min(batch_entries_, entries);
   if (request_.device_memory_limit > 0)
     batch_entries_ = std::clamp<std::uint64_t>(
@@ -111,9 +111,9 @@ void PairBatches::recycle() {
 void PairBatches::describe(JoinStats* stats) const {
   stats->streams = static_cast<std::uint32_t>(slots_.size());
   stats->batch_pairs = batch_entries_;
-  if (slots_.empty()) return;
-  stats->pin_ms_per_mb = measured_batch_model().pin_ms_per_mb;
-  stats->batch_ms = measured_batch_model().batch_ms;
+  if (model_ == nullptr) return;
+  stats->pin_ms_per_mb = model_->pin_ms_per_mb;
+  stats->batch_ms = model_->batch_ms;
 }
 
 }  // namespace gpujoin::cuda

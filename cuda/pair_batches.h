@@ -6,6 +6,7 @@
 #include <deque>
 #include <vector>
 
+#include "cuda/batch_model.h"
 #include "cuda/memory.h"
 #include "cuda/range_kernels.h"
 #include "engine/result.h"
@@ -24,8 +25,8 @@ struct CountedSlice {
   std::uint64_t entries() const { return offsets[end - first]; }
 };
 
-/// The pairs of a join, a slice at a time. A batch is a range of pair numbers. Methods throw
-/// CudaError, MemoryLimitExceeded or std::bad_alloc.
+/// The pairs of a join, a slice at a time. A batch is a range of pair numbers. Methods but
+/// describe() throw CudaError, MemoryLimitExceeded or std::bad_alloc.
 class PairBatches {
  public:
   /// `sequence` is the left points in the order of work, on the host.
@@ -73,6 +74,7 @@ class PairBatches {
   const JoinView& view_;
   const std::uint32_t* sequence_;
   bool mirrored_;
+  const BatchModel* model_ = nullptr;
   CountedSlice slice_{};
   std::uint64_t batch_entries_ = 0;
   std::uint64_t launched_ = 0;   ///< batches of the slice

@@ -133,6 +133,9 @@ TEST_P(DeviceLost, joins_say_so_and_can_be_closed) {
   while (status.ok()) status = engine().next_batch(join, &batch);
   EXPECT_EQ(status.code, StatusCode::kDeviceFailure) << status.message;
   EXPECT_NE(std::string(status.hint).find("reconnect"), std::string::npos) << status.hint;
+  JoinStats stats{};
+  engine().stats(join, &stats);  // as the server asks before it closes
+  EXPECT_EQ(stats.left_rows, points.rows());
   engine().close(join);
   const RunResult next = run_join(engine(), request);
   EXPECT_EQ(next.status.code, StatusCode::kDeviceFailure) << next.status.message;
