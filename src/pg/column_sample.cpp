@@ -13,20 +13,8 @@ namespace gpujoin {
 namespace {
 
 double number_of(Oid type, Datum value) {
-  switch (type) {
-    case INT2OID:
-      return DatumGetInt16(value);
-    case INT4OID:
-      return DatumGetInt32(value);
-    case INT8OID:
-      return static_cast<double>(DatumGetInt64(value));
-    case FLOAT4OID:
-      return DatumGetFloat4(value);
-    case NUMERICOID:
-      return DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow, value));
-    default:
-      return DatumGetFloat8(value);
-  }
+  return type == NUMERICOID ? DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow, value))
+                            : machine_number(type, value);
 }
 
 template <class A, class B>

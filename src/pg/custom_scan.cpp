@@ -1,5 +1,9 @@
 #include "pg/custom_scan.h"
 
+extern "C" {
+#include "nodes/makefuncs.h"
+}
+
 namespace gpujoin {
 namespace {
 
@@ -11,6 +15,12 @@ Node* create_node(CustomScan* plan) {
 }  // namespace
 
 const CustomScanMethods kCustomScanMethods = {kCustomScanName, create_node};
+
+void append_column(List** columns, const void* expression) {
+  const int number = list_length(*columns) + 1;
+  *columns = lappend(*columns, makeTargetEntry(static_cast<Expr*>(copyObjectImpl(expression)),
+                                               static_cast<AttrNumber>(number), nullptr, false));
+}
 
 void install_custom_scan() {
   RegisterCustomScanMethods(&kCustomScanMethods);

@@ -28,6 +28,26 @@ void install_join_path();
 /// Sets the hook for what stands above either.
 void install_upper_path();
 
+/// What a node of ours can do; the rest of what custom scans may do it leaves out.
+constexpr CustomExecMethods make_exec_methods(
+    decltype(CustomExecMethods::BeginCustomScan) begin,
+    decltype(CustomExecMethods::ExecCustomScan) next,
+    decltype(CustomExecMethods::EndCustomScan) end,
+    decltype(CustomExecMethods::ReScanCustomScan) rescan,
+    decltype(CustomExecMethods::ExplainCustomScan) explain) {
+  CustomExecMethods methods = {};
+  methods.CustomName = kCustomScanName;
+  methods.BeginCustomScan = begin;
+  methods.ExecCustomScan = next;
+  methods.EndCustomScan = end;
+  methods.ReScanCustomScan = rescan;
+  methods.ExplainCustomScan = explain;
+  return methods;
+}
+
+/// Appends a copy of the expression as one more column of a scan tuple.
+void append_column(List** columns, const void* expression);
+
 /// The states of the two forms.
 Node* create_function_node();
 Node* create_join_node();

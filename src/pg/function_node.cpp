@@ -163,21 +163,8 @@ void end(CustomScanState* state) {
   node->scan = nullptr;
 }
 
-const CustomExecMethods kExecMethods = {
-    .CustomName = kCustomScanName,
-    .BeginCustomScan = begin,
-    .ExecCustomScan = next,
-    .EndCustomScan = end,
-    .ReScanCustomScan = rescan,
-    .MarkPosCustomScan = nullptr,
-    .RestrPosCustomScan = nullptr,
-    .EstimateDSMCustomScan = nullptr,
-    .InitializeDSMCustomScan = nullptr,
-    .ReInitializeDSMCustomScan = nullptr,
-    .InitializeWorkerCustomScan = nullptr,
-    .ShutdownCustomScan = nullptr,
-    .ExplainCustomScan = explain_function_node,
-};
+constexpr CustomExecMethods kExecMethods =
+    make_exec_methods(begin, next, end, rescan, explain_function_node);
 
 }  // namespace
 

@@ -6,7 +6,6 @@
 #include "pg/settings.h"
 
 extern "C" {
-#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
@@ -46,12 +45,6 @@ bool needs_whole_row(PlannerInfo* root, RelOptInfo* rel) {
     pull_varattnos(reinterpret_cast<Node*>(lfirst_node(RestrictInfo, cell)->clause), rel->relid,
                    &used);
   return bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, used);
-}
-
-void append_column(List** columns, const void* expression) {
-  const int number = list_length(*columns) + 1;
-  *columns = lappend(*columns, makeTargetEntry(static_cast<Expr*>(copyObjectImpl(expression)),
-                                               static_cast<AttrNumber>(number), nullptr, false));
 }
 
 void add_column(List** columns, const Var* var) {

@@ -3,7 +3,6 @@
 #include "core/distance.h"
 #include "pg/column_sample.h"
 #include "pg/relation.h"
-#include "pg/settings.h"
 
 extern "C" {
 #include "access/heapam.h"
@@ -81,15 +80,19 @@ double known_eps(PlannerInfo* root, const SimilarityClause& clause) {
   return DatumGetFloat8(reinterpret_cast<Const*>(value)->constvalue);
 }
 
+/// The table that a value is a column of; InvalidOid where it is none.
+Oid table_of(PlannerInfo* root, const Node* value) {
+  if (!IsA(value, Var)) return InvalidOid;
+  const Var* const column = reinterpret_cast<const Var*>(value);
+  if (column->varlevelsup > 0 || column->varattno <= 0) return InvalidOid;
+  return planner_rt_fetch(column->varno, root)->relid;
+}
+
 /// Whether both are one column of one table, so that their samples are of the same rows.
 bool are_same_column(PlannerInfo* root, const Node* a, const Node* b) {
-  if (!IsA(a, Var) || !IsA(b, Var)) return false;
-  const Var* const one = reinterpret_cast<const Var*>(a);
-  const Var* const other = reinterpret_cast<const Var*>(b);
-  if (one->varattno != other->varattno || one->varlevelsup > 0 || other->varlevelsup > 0)
-    return false;
-  const Oid table = planner_rt_fetch(one->varno, root)->relid;
-  return OidIsValid(table) && table == planner_rt_fetch(other->varno, root)->relid;
+  const Oid table = table_of(root, a);
+  return OidIsValid(table) && table == table_of(root, b) &&
+         reinterpret_cast<const Var*>(a)->varattno == reinterpret_cast<const Var*>(b)->varattno;
 }
 
 /// The share of pairs within eps by the samples of all parts; negative when there are none.
@@ -111,19 +114,15 @@ double sampled_share(PlannerInfo* root, const SimilarityClause& clause, double e
   return share;
 }
 
-/// The table that a column belongs to, if its rows may be looked at: by nothing but the user's
-/// rights.
-Oid readable_table(PlannerInfo* root, const Expr* value) {
-  if (!IsA(value, Var) || !ActiveSnapshotSet()) return InvalidOid;
-  const Var* const column = reinterpret_cast<const Var*>(value);
-  if (column->varlevelsup > 0 || column->varattno <= 0) return InvalidOid;
-  const RangeTblEntry* const entry = planner_rt_fetch(column->varno, root);
-  if (entry->rtekind != RTE_RELATION || entry->relkind != RELKIND_RELATION || entry->inh ||
-      entry->securityQuals != NIL ||
-      pg_class_aclcheck(entry->relid, GetUserId(), ACL_SELECT) != ACLCHECK_OK ||
-      check_enable_rls(entry->relid, InvalidOid, true) == RLS_ENABLED)
-    return InvalidOid;
-  return entry->relid;
+/// Whether the rows of a column's table may be looked at, by nothing but the user's rights.
+bool is_readable(PlannerInfo* root, const Node* column) {
+  if (!OidIsValid(table_of(root, column)) || !ActiveSnapshotSet()) return false;
+  const RangeTblEntry* const entry =
+      planner_rt_fetch(reinterpret_cast<const Var*>(column)->varno, root);
+  return entry->rtekind == RTE_RELATION && entry->relkind == RELKIND_RELATION && !entry->inh &&
+         entry->securityQuals == NIL &&
+         pg_class_aclcheck(entry->relid, GetUserId(), ACL_SELECT) == ACLCHECK_OK &&
+         check_enable_rls(entry->relid, InvalidOid, true) != RLS_ENABLED;
 }
 
 /// Adds the column's values in some blocks of a table, evenly spread, to the points. Values of
@@ -156,14 +155,15 @@ void sample_table(Oid table, const Var* column, PointKind kind, PointBuffer* poi
 
 Dataset sample_values(PlannerInfo* root, const SimilarityClause& clause, const Expr* value,
                       PointShape* shape) {
+  const Node* const column = reinterpret_cast<const Node*>(value);
+  if (!is_readable(root, column)) return {};
   PointBuffer points = {};
-  const Oid table = readable_table(root, value);
-  if (!OidIsValid(table)) return {};
   points.context = CurrentMemoryContext;
   points.source = "a sample";
   points.limit = MaxAllocSize;
   points.scalar = scalar_of(clause.test.kind);
-  sample_table(table, reinterpret_cast<const Var*>(value), clause.test.kind, &points, shape);
+  sample_table(table_of(root, column), reinterpret_cast<const Var*>(value), clause.test.kind,
+               &points, shape);
   return finish_points(&points);
 }
 
@@ -187,8 +187,8 @@ double looked_up_share(PlannerInfo* root, const SimilarityClause& clause, double
   const EpsBand band = eps_band(clause.test, eps, shape.dims);
   if (!band.engine_serves || band.none) return -1;
   const double threshold = make_threshold(clause.test.metric, band.select).raw;
-  const Oid table = readable_table(root, clause.left);
-  const bool same_table = table == readable_table(root, clause.right);
+  const bool same_table = table_of(root, reinterpret_cast<const Node*>(clause.left)) ==
+                          table_of(root, reinterpret_cast<const Node*>(clause.right));
   double matches = 0, pairs = 0;
   for (std::uint64_t a = 0; a < left.rows; ++a) {
     for (std::uint64_t b = 0; b < right.rows; ++b) {

@@ -14,8 +14,6 @@ namespace {
 
 JoinNode* from_state(CustomScanState* state) { return reinterpret_cast<JoinNode*>(state); }
 
-void explain(CustomScanState* state, List* ancestors, ExplainState* es);
-
 void read_again(JoinNode* node) {
   ExecReScan(node->left.plan);
   ExecReScan(node->right.plan);
@@ -210,22 +208,6 @@ void end(CustomScanState* state) {
   ExecEndNode(node->right.plan);
 }
 
-const CustomExecMethods kExecMethods = {
-    .CustomName = kCustomScanName,
-    .BeginCustomScan = begin,
-    .ExecCustomScan = next,
-    .EndCustomScan = end,
-    .ReScanCustomScan = rescan,
-    .MarkPosCustomScan = nullptr,
-    .RestrPosCustomScan = nullptr,
-    .EstimateDSMCustomScan = nullptr,
-    .InitializeDSMCustomScan = nullptr,
-    .ReInitializeDSMCustomScan = nullptr,
-    .InitializeWorkerCustomScan = nullptr,
-    .ShutdownCustomScan = nullptr,
-    .ExplainCustomScan = explain,
-};
-
 const char* name_of(JoinType type) {
   switch (type) {
     case JOIN_LEFT:
@@ -265,6 +247,8 @@ void explain(CustomScanState* state, List*, ExplainState* es) {
   report.stats.rechecked += node->rechecked;
   explain_report(report, es);
 }
+
+constexpr CustomExecMethods kExecMethods = make_exec_methods(begin, next, end, rescan, explain);
 
 }  // namespace
 

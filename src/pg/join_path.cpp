@@ -7,7 +7,6 @@
 #include "pg/settings.h"
 
 extern "C" {
-#include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
@@ -69,8 +68,10 @@ const RestrictInfo* choose_clause(PlannerInfo* root, const List* conditions, Joi
   return found;
 }
 
-/// What a path says of its join.
-struct PathData {
+/// A path with what it says of its join. The planner never copies paths, so one may be larger than
+/// CustomPath.
+struct JoinPath {
+  CustomPath custom;  // first: PostgreSQL knows no more than this
   SimilarityClause clause;
   JoinType type;
   List* conditions;  ///< of RestrictInfo
@@ -81,33 +82,18 @@ struct PathData {
   Expr* distance;  ///< likewise
 };
 
-List* encode_path(const PathData& data) {
-  const SimilarityClause& clause = data.clause;
-  List* flags =
-      list_make5_int(static_cast<int>(clause.test.kind), static_cast<int>(clause.test.metric),
-                     clause.test.within, clause.test.strict, data.type);
-  flags = lappend_int(lappend_int(lappend_int(flags, data.counts), data.grouped), data.nearest);
-  List* const expressions = list_make4(clause.condition, clause.left, clause.right, clause.eps);
-  return list_make5(expressions, flags, data.conditions, data.having, data.distance);
+const JoinPath* as_join_path(const CustomPath* path) {
+  return reinterpret_cast<const JoinPath*>(path);
 }
 
-PathData decode_path(const List* encoded) {
-  const List* const expressions = static_cast<const List*>(linitial(encoded));
-  const List* const flags = static_cast<const List*>(lsecond(encoded));
-  const auto flag = [&](int i) { return list_nth_int(flags, i); };
-  const SimilarityTest test = {static_cast<PointKind>(flag(0)), static_cast<Metric>(flag(1)),
-                               flag(2) != 0, flag(3) != 0};
-  const SimilarityClause clause = {
-      static_cast<Expr*>(linitial(expressions)), static_cast<Expr*>(lsecond(expressions)),
-      static_cast<Expr*>(lthird(expressions)), static_cast<Expr*>(lfourth(expressions)), test};
-  return {clause,
-          static_cast<JoinType>(flag(4)),
-          static_cast<List*>(lthird(encoded)),
-          flag(5) != 0,
-          flag(6) != 0,
-          static_cast<List*>(lfourth(encoded)),
-          flag(7),
-          static_cast<Expr*>(list_nth(encoded, 4))};
+JoinPath* new_join_path() {
+  return reinterpret_cast<JoinPath*>(newNode(sizeof(JoinPath), T_CustomPath));
+}
+
+JoinPath* copy_path(const CustomPath* join) {
+  JoinPath* const copy = new_join_path();
+  *copy = *as_join_path(join);
+  return copy;
 }
 
 /// Whether two columns or placeholders are the same, whatever outer joins may do to them: that
@@ -143,9 +129,7 @@ struct ScanColumns {
 };
 
 void add_column(ScanColumns* scan, const Node* column, bool from_left, AttrNumber attribute) {
-  const AttrNumber number = static_cast<AttrNumber>(list_length(scan->columns) + 1);
-  scan->columns = lappend(scan->columns, makeTargetEntry(static_cast<Expr*>(copyObjectImpl(column)),
-                                                         number, nullptr, false));
+  append_column(&scan->columns, column);
   scan->from_left = lappend_int(scan->from_left, from_left);
   scan->attributes = lappend_int(scan->attributes, attribute);
 }
@@ -189,12 +173,10 @@ AttrNumber place_value(Plan** plan, Expr* value) {
         same_column(reinterpret_cast<const Node*>(entry->expr), reinterpret_cast<Node*>(value)))
       return entry->resno;
   }
-  const AttrNumber number = static_cast<AttrNumber>(list_length((*plan)->targetlist) + 1);
-  List* const columns =
-      lappend(list_copy((*plan)->targetlist),
-              makeTargetEntry(static_cast<Expr*>(copyObjectImpl(value)), number, nullptr, false));
+  List* columns = list_copy((*plan)->targetlist);
+  append_column(&columns, value);
   *plan = change_plan_targetlist(*plan, columns, (*plan)->parallel_safe);
-  return number;
+  return static_cast<AttrNumber>(list_length(columns));
 }
 
 /// The expression with placeholders replaced by what they stand for, which is what can be told.
@@ -221,7 +203,7 @@ char* describe(PlannerInfo* root, List* conditions) {
 /// CustomPathMethods::PlanCustomPath.
 Plan* plan_path(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* tlist, List*,
                 List* inputs) {
-  const PathData said = decode_path(path->custom_private);
+  const JoinPath& said = *as_join_path(path);
   const SimilarityClause& clause = said.clause;
   List *join_conditions, *other_conditions = NIL;
   if (IS_OUTER_JOIN(said.type))
@@ -288,14 +270,16 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   const RestrictInfo* const info =
       choose_clause(root, extra->restrictlist, type, join, outer, inner, &clause);
   if (info == nullptr) return;
-  CustomPath* const path = makeNode(CustomPath);
+  JoinPath* const join_path = new_join_path();
+  join_path->clause = clause;
+  join_path->type = type;
+  join_path->conditions = extra->restrictlist;
+  CustomPath* const path = &join_path->custom;
   path->path.pathtype = T_CustomScan;
   path->path.parent = join;
   path->path.pathtarget = join->reltarget;
   path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
   path->custom_paths = list_make2(left, right);
-  path->custom_private =
-      encode_path({clause, type, extra->restrictlist, false, false, NIL, 0, nullptr});
   path->methods = &kPathMethods;
   const Selectivity share =
       info->norm_selec >= 0 ? info->norm_selec : estimate_selectivity(root, clause).pairs;
@@ -333,7 +317,7 @@ CustomPath* find_inner_join(const RelOptInfo* relation) {
       candidate = reinterpret_cast<ProjectionPath*>(candidate)->subpath;
     CustomPath* const path = reinterpret_cast<CustomPath*>(candidate);
     if (!IsA(path, CustomPath) || path->methods != &kPathMethods) continue;
-    const PathData said = decode_path(path->custom_private);
+    const JoinPath& said = *as_join_path(path);
     if (said.type != JOIN_INNER || said.counts || said.nearest > 0) continue;
     if (found == nullptr || path->path.total_cost < found->path.total_cost) found = path;
   }
@@ -341,39 +325,31 @@ CustomPath* find_inner_join(const RelOptInfo* relation) {
 }
 
 bool is_plain_join(const CustomPath* join) {
-  return list_length(decode_path(join->custom_private).conditions) == 1;
+  return list_length(as_join_path(join)->conditions) == 1;
 }
 
 CustomPath* make_counting_path(const CustomPath* join, bool grouped, const RelOptInfo* group,
                                List* having) {
-  CustomPath* const path = makeNode(CustomPath);
-  *path = *join;
-  PathData said = decode_path(join->custom_private);
-  said.counts = true;
-  said.grouped = grouped;
-  said.having = having;
+  JoinPath* const path = copy_path(join);
+  path->counts = true;
+  path->grouped = grouped;
+  path->having = having;
   Path *left = static_cast<Path*>(linitial(join->custom_paths)),
        *right = static_cast<Path*>(lsecond(join->custom_paths));
   if (grouped && right->parent == group) {
-    path->custom_paths = list_make2(right, left);
-    Expr* const value = said.clause.left;
-    said.clause.left = said.clause.right;
-    said.clause.right = value;
+    path->custom.custom_paths = list_make2(right, left);
+    std::swap(path->clause.left, path->clause.right);
   }
-  path->custom_private = encode_path(said);
-  return path;
+  return &path->custom;
 }
 
 CustomPath* make_nearest_path(const CustomPath* join, Expr* distance, int limit) {
-  PathData said = decode_path(join->custom_private);
-  if (compares_directions(said.clause.test) || !is_distance_of(distance, said.clause))
-    return nullptr;
-  CustomPath* const path = makeNode(CustomPath);
-  *path = *join;
-  said.nearest = limit;
-  said.distance = distance;
-  path->custom_private = encode_path(said);
-  return path;
+  const SimilarityClause& clause = as_join_path(join)->clause;
+  if (is_direction(clause.test.kind) || !is_distance_of(distance, clause)) return nullptr;
+  JoinPath* const path = copy_path(join);
+  path->nearest = limit;
+  path->distance = distance;
+  return &path->custom;
 }
 
 void install_join_path() {

@@ -101,8 +101,7 @@ float from_half(std::uint16_t half) {
 bool add_pgvector(PointBuffer* buffer, PointShape* shape, PointKind kind, std::int64_t id,
                   const char* data) {
   const bool half = kind == PointKind::kHalfvec || kind == PointKind::kHalfvecDirection;
-  const bool direction =
-      kind == PointKind::kVectorDirection || kind == PointKind::kHalfvecDirection;
+  const bool direction = is_direction(kind);
   const auto dims = static_cast<std::uint32_t>(load<std::int16_t>(data));
   const char* const elements = data + 2 * sizeof(std::int16_t);
   if (!fits(buffer, shape, dims)) return false;
@@ -154,8 +153,8 @@ GeometryView view_geometry(const char* data) {
 }
 
 /// Whether the geometry has the SRID of those before: PostGIS raises an error for two of them.
-bool has_same_srid(const PointBuffer* buffer, PointShape* shape, const GeometryView& view) {
-  if (buffer->rows == 0 && shape->dims == 0) shape->srid = view.srid;
+bool has_same_srid(PointShape* shape, const GeometryView& view) {
+  if (shape->dims == 0) shape->srid = view.srid;
   return view.srid == shape->srid;
 }
 
@@ -164,8 +163,7 @@ constexpr double kNowhere[2] = {NAN, NAN};
 
 bool add_geometry(PointBuffer* buffer, PointShape* shape, std::int64_t id, const char* data) {
   const GeometryView view = view_geometry(data);
-  if (load<std::uint32_t>(view.body) != kPointType || !has_same_srid(buffer, shape, view))
-    return false;
+  if (load<std::uint32_t>(view.body) != kPointType || !has_same_srid(shape, view)) return false;
   const bool empty = load<std::uint32_t>(view.body + 4) == 0;
   return add_doubles(buffer, shape, id,
                      empty ? reinterpret_cast<const char*>(kNowhere) : view.body + 8, 2);
@@ -203,7 +201,7 @@ bool add_cube_box(PointBuffer* buffer, PointShape* shape, std::int64_t id, const
 bool add_geometry_box(PointBuffer* buffer, PointShape* shape, std::int64_t id, const char* data,
                       double* extent) {
   const GeometryView view = view_geometry(data);
-  if (!has_same_srid(buffer, shape, view)) return false;
+  if (!has_same_srid(shape, view)) return false;
   double low[2], high[2];
   if (view.box != nullptr) {
     for (int d = 0; d < 2; ++d) {
@@ -226,6 +224,16 @@ bool add_geometry_box(PointBuffer* buffer, PointShape* shape, std::int64_t id, c
   return add_centre(buffer, shape, id, low, high, 2, extent);
 }
 
+/// add(what the value holds), which is freed if it is a copy.
+template <class Add>
+bool with_detoasted(Datum value, const Add& add) {
+  struct varlena* const stored = reinterpret_cast<struct varlena*>(DatumGetPointer(value));
+  struct varlena* const detoasted = pg_detoast_datum_packed(stored);
+  const bool added = add(detoasted);
+  if (detoasted != stored) pfree(detoasted);
+  return added;
+}
+
 }  // namespace
 
 ScalarType scalar_of(PointKind kind) {
@@ -239,37 +247,29 @@ bool add_value(PointBuffer* buffer, PointShape* shape, PointKind kind, std::int6
                Datum value) {
   if (kind == PointKind::kPoint)
     return add_geometric_point(buffer, shape, id, DatumGetPointP(value));
-  struct varlena* const stored = reinterpret_cast<struct varlena*>(DatumGetPointer(value));
-  struct varlena* const detoasted = pg_detoast_datum_packed(stored);
-  const char* const data = VARDATA_ANY(detoasted);
-  bool added;
-  switch (kind) {
-    case PointKind::kFloat4Array:
-    case PointKind::kFloat8Array:
-      added = add_array(buffer, shape, kind == PointKind::kFloat4Array, id, detoasted);
-      break;
-    case PointKind::kCube:
-      added = add_cube(buffer, shape, id, data);
-      break;
-    case PointKind::kGeometry:
-      added = add_geometry(buffer, shape, id, data);
-      break;
-    default:
-      added = add_pgvector(buffer, shape, kind, id, data);
-  }
-  if (detoasted != stored) pfree(detoasted);
-  return added;
+  return with_detoasted(value, [&](const struct varlena* detoasted) {
+    const char* const data = VARDATA_ANY(detoasted);
+    switch (kind) {
+      case PointKind::kFloat4Array:
+      case PointKind::kFloat8Array:
+        return add_array(buffer, shape, kind == PointKind::kFloat4Array, id, detoasted);
+      case PointKind::kCube:
+        return add_cube(buffer, shape, id, data);
+      case PointKind::kGeometry:
+        return add_geometry(buffer, shape, id, data);
+      default:
+        return add_pgvector(buffer, shape, kind, id, data);
+    }
+  });
 }
 
 bool add_box(PointBuffer* buffer, PointShape* shape, PointKind kind, std::int64_t id, Datum value,
              double* extent) {
-  struct varlena* const stored = reinterpret_cast<struct varlena*>(DatumGetPointer(value));
-  struct varlena* const detoasted = pg_detoast_datum_packed(stored);
-  const char* const data = VARDATA_ANY(detoasted);
-  const bool added = kind == PointKind::kCube ? add_cube_box(buffer, shape, id, data, extent)
-                                              : add_geometry_box(buffer, shape, id, data, extent);
-  if (detoasted != stored) pfree(detoasted);
-  return added;
+  return with_detoasted(value, [&](const struct varlena* detoasted) {
+    const char* const data = VARDATA_ANY(detoasted);
+    return kind == PointKind::kCube ? add_cube_box(buffer, shape, id, data, extent)
+                                    : add_geometry_box(buffer, shape, id, data, extent);
+  });
 }
 
 }  // namespace gpujoin

@@ -17,6 +17,10 @@ enum class PointKind {
   kGeometry,          ///< of PostGIS
 };
 
+inline bool is_direction(PointKind kind) {
+  return kind == PointKind::kVectorDirection || kind == PointKind::kHalfvecDirection;
+}
+
 /// float32 where no coordinate of such a value needs more.
 ScalarType scalar_of(PointKind kind);
 

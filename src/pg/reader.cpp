@@ -96,26 +96,12 @@ void add_point_value(Reader* reader, std::int64_t id, Datum value) {
   std::memcpy(start_row(reader, id, 2), coordinates, sizeof coordinates);
 }
 
-double number_value(Oid type, Datum value) {
-  switch (type) {
-    case INT2OID:
-      return DatumGetInt16(value);
-    case INT4OID:
-      return DatumGetInt32(value);
-    case INT8OID:
-      return static_cast<double>(DatumGetInt64(value));
-    case FLOAT4OID:
-      return DatumGetFloat4(value);
-    default:  // float8, and numeric, which the query casts
-      return DatumGetFloat8(value);
-  }
-}
-
 void add_numbers(Reader* reader, std::int64_t id, const Datum* values) {
   const SideColumns& columns = *reader->columns;
   char* const target = start_row(reader, id, columns.count);
   for (int d = 0; d < columns.count; ++d) {
-    const double number = number_value(columns.types[d], values[d]);
+    // A numeric arrives as the float8 that the query casts it to.
+    const double number = machine_number(columns.types[d], values[d]);
     if (reader->points.scalar == ScalarType::kFloat32)
       reinterpret_cast<float*>(target)[d] = static_cast<float>(number);
     else

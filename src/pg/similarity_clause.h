@@ -52,15 +52,15 @@ struct EpsBand {
 /// `dims` is the number of dimensions of the points.
 EpsBand eps_band(const SimilarityTest& test, double eps, std::uint32_t dims);
 
-/// Whether the condition's distance is an angle's, and the engine's that of points on a sphere.
-inline bool compares_directions(const SimilarityTest& test) {
-  return test.kind == PointKind::kVectorDirection || test.kind == PointKind::kHalfvecDirection;
-}
-
 /// Whether the engine's arithmetic is that of the condition, so that accept equals select.
 inline bool is_exact(const SimilarityTest& test) {
   return test.kind == PointKind::kFloat4Array || test.kind == PointKind::kFloat8Array ||
          (test.kind == PointKind::kPoint && test.within);
+}
+
+/// The test of the bare distance that the test compares with its radius.
+inline SimilarityTest distance_test(SimilarityTest test, bool strict) {
+  return {test.kind, test.metric, false, strict};
 }
 
 }  // namespace gpujoin

@@ -120,16 +120,18 @@ void add_counting_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output,
   }
 }
 
-/// The distance that pairs are to be ordered by, ascending; null when the order is another one.
-Expr* ordering_distance(const PlannerInfo* root, const CustomPath* join) {
+/// The path for the order that is asked for; null when that is not the one of a distance,
+/// ascending.
+CustomPath* make_ordered_path(const PlannerInfo* root, const CustomPath* join) {
   if (list_length(root->sort_pathkeys) != 1) return nullptr;
   const PathKey* const key = linitial_node(PathKey, root->sort_pathkeys);
   if (key->pk_strategy != BTLessStrategyNumber) return nullptr;
   ListCell* cell;
-  foreach (cell, key->pk_eclass->ec_members) {
-    Expr* const expression = lfirst_node(EquivalenceMember, cell)->em_expr;
-    if (make_nearest_path(join, expression, 1) != nullptr) return expression;
-  }
+  foreach (cell, key->pk_eclass->ec_members)
+    if (CustomPath* const path =
+            make_nearest_path(join, lfirst_node(EquivalenceMember, cell)->em_expr,
+                              static_cast<int>(root->limit_tuples)))
+      return path;
   return nullptr;
 }
 
@@ -140,10 +142,9 @@ void add_nearest_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output) 
       root->parse->limitOption != LIMIT_OPTION_COUNT || !IsA(root->parse->limitCount, Const) ||
       (root->parse->limitOffset != nullptr && !IsA(root->parse->limitOffset, Const)))
     return;
-  CustomPath* const join = find_inner_join(input);
-  Expr* const distance = join != nullptr ? ordering_distance(root, join) : nullptr;
-  if (distance == nullptr) return;
-  CustomPath* const path = make_nearest_path(join, distance, static_cast<int>(root->limit_tuples));
+  const CustomPath* const join = find_inner_join(input);
+  CustomPath* const path = join != nullptr ? make_ordered_path(root, join) : nullptr;
+  if (path == nullptr) return;
   path->path.parent = output;
   path->path.pathtarget = root->upper_targets[UPPERREL_ORDERED];
   path->path.pathkeys = root->sort_pathkeys;

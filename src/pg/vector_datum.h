@@ -5,6 +5,7 @@
 #include "pg/compat.h"
 
 extern "C" {
+#include "catalog/pg_type.h"
 #include "utils/array.h"
 }
 
@@ -21,6 +22,22 @@ struct Unaligned {
     return static_cast<double>(value);
   }
 };
+
+/// The number in a datum of one of the number types but numeric, which is no number of the machine.
+inline double machine_number(Oid type, Datum value) {
+  switch (type) {
+    case INT2OID:
+      return DatumGetInt16(value);
+    case INT4OID:
+      return DatumGetInt32(value);
+    case INT8OID:
+      return static_cast<double>(DatumGetInt64(value));
+    case FLOAT4OID:
+      return DatumGetFloat4(value);
+    default:
+      return DatumGetFloat8(value);
+  }
+}
 
 enum class VectorProblem { kNone, kEmpty, kMultidimensional, kNullElement };
 
