@@ -44,10 +44,11 @@ void prepare_sides(JoinNode* node) {
   JoinPlanExpressions& expressions = node->expressions;
   Bitmapset* const shown = used_columns(
       {plan->targetlist, plan->qual, expressions.filter, loop ? expressions.condition : nullptr});
+  const bool exact_distance = is_exact(distance_test(node->data.test, false));
   Bitmapset* const tested =
-      is_exact(node->data.test)
-          ? nullptr
-          : bms_difference(used_columns({expressions.condition, expressions.distance}), shown);
+      bms_difference(used_columns({is_exact(node->data.test) ? nullptr : expressions.condition,
+                                   exact_distance ? nullptr : expressions.distance}),
+                     shown);
   for (Side* const side : {&node->left, &node->right}) {
     side->shown = prepare_columns(node, side, shown);
     side->tested = prepare_columns(node, side, tested);

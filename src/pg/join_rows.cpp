@@ -174,7 +174,7 @@ void find_all(JoinNode* node) {
 
 double distance_of_match(JoinNode* node) {
   if (node->mode != Mode::kLoop) {
-    if (is_exact(node->data.test)) return node->pair.distance;
+    if (is_exact(distance_test(node->data.test, false))) return node->pair.distance;
     show_tested(node, node->last_left, node->last_right);
   }
   ExprContext* const expressions = node->css.ss.ps.ps_ExprContext;
@@ -191,9 +191,10 @@ double cutoff(const JoinNode* node) {
   if (node->near_count < static_cast<std::uint64_t>(node->data.nearest) ||
       node->reading != Reading::kPoints)
     return INFINITY;
-  const double farthest = node->near[0].distance;
-  return has_open_pairs(node) ? farthest + (node->band.select - node->band.accept)
-                              : std::nextafter(farthest, -INFINITY);
+  const EpsBand nearer = eps_band(distance_test(node->data.test, true), node->near[0].distance,
+                                  node->run->report.dims);
+  if (!nearer.engine_serves) return INFINITY;
+  return nearer.none ? -1 : nearer.select;
 }
 
 /// Keeps the nearest matches, in order.

@@ -125,6 +125,15 @@ SELECT results_eq(
 SELECT is_empty(
   'SELECT FROM (SELECT a.id, b.id AS other, a.v <-> b.v AS d FROM a JOIN b ON a.v <-> b.v <= 3 ORDER BY d LIMIT 500) s
    JOIN a ON a.id = s.id JOIN b ON b.id = s.other WHERE a.v <-> b.v <> d', 'and are as far apart as they say');
+-- By the operator's own arithmetic, which is not that of gpu_within().
+CREATE TABLE anywhere AS SELECT i AS id, point(sin(i) * 7, cos(i * 3) * 11) AS p FROM generate_series(1, 400) i;
+SELECT results_eq(
+  'SELECT l.p <-> r.p FROM anywhere l JOIN anywhere r ON gpu_within(l.p, r.p, 9) ORDER BY l.p <-> r.p LIMIT 20000',
+  'SELECT d FROM (SELECT l.p <-> r.p AS d FROM anywhere l, anywhere r OFFSET 0) s ORDER BY d LIMIT 20000',
+  'the nearest points come in order, to the last bit');
+SELECT is(told('SELECT l.p <-> r.p FROM anywhere l JOIN anywhere r ON gpu_within(l.p, r.p, 9) ORDER BY l.p <-> r.p
+  LIMIT 20000'), '20000', 'and are those that the node keeps');
+SELECT force_node(true);
 PREPARE grouped(float8) AS SELECT a.id, count(*) FROM a JOIN b ON a.v <-> b.v <= $1 GROUP BY a.id;
 PREPARE counted(float8) AS SELECT count(*) FROM a JOIN b ON a.v <-> b.v <= $1;
 SET plan_cache_mode = force_generic_plan;
