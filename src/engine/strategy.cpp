@@ -102,6 +102,11 @@ SampledColumn take_most_selective(std::vector<SampledColumn>& columns,
   return taken;
 }
 
+/// What a candidate costs; of many dimensions most are never looked at.
+double distance_ns(const WalkCosts& costs, std::uint32_t dims) {
+  return costs.candidate + costs.dimension * std::min<double>(dims, 4 * kMaxDirectDimensions);
+}
+
 /// What a grid of some number of dimensions is expected to cost, from the pairs of the sample that
 /// survive it.
 struct GridEstimate {
@@ -117,10 +122,9 @@ GridEstimate estimate_grid(const WalkCosts& costs, double right_rows, std::uint3
   const double nonempty = std::min(neighbors, 1 + right_rows * adjacent / all_pairs / cell_points);
   const double candidates_per_point = right_rows * candidates / all_pairs;
   const double lookups = grid_dims == 0 ? 0 : neighbors / cell_points;
-  const double distance_cost =
-      costs.candidate + costs.dimension * std::min<double>(dims, 4 * kMaxDirectDimensions);
   return {candidates_per_point, neighbors * costs.neighbor + nonempty * costs.window +
-                                    lookups * costs.lookup + candidates_per_point * distance_cost};
+                                    lookups * costs.lookup +
+                                    candidates_per_point * distance_ns(costs, dims)};
 }
 
 double walk_ms(const Strategy& strategy, double left_rows, const GridEstimate& estimate) {
@@ -224,13 +228,16 @@ Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
   return strategy;
 }
 
-double estimate_core_ms(const JoinRequest& request) {
+double estimate_core_ms(const JoinRequest& request, double enough_ms) {
   constexpr double kIndexMsPerRow = 130e-6;
-  const std::uint64_t right_rows = request.self_join ? 0 : request.right.rows;
-  if (!check_request(request).ok() || request.left.rows == 0 ||
-      (!request.self_join && right_rows == 0))
-    return 0;
-  const double index_ms = kIndexMsPerRow * static_cast<double>(request.left.rows + right_rows);
+  const auto left_rows = static_cast<double>(request.left.rows);
+  const auto right_rows =
+      static_cast<double>(request.self_join ? request.left.rows : request.right.rows);
+  if (!check_request(request).ok() || left_rows == 0 || right_rows == 0) return 0;
+  const double index_ms = kIndexMsPerRow * (left_rows + (request.self_join ? 0 : right_rows));
+  const double brute_force_ms =
+      left_rows * right_rows * distance_ns(kCoreWalkCosts, request.left.dims) / 1e6;
+  if (index_ms + brute_force_ms < enough_ms) return index_ms + brute_force_ms;
   try {
     return index_ms + choose_strategy(request).estimated_ms;
   } catch (const std::bad_alloc&) {

@@ -47,8 +47,9 @@ inline constexpr WalkCosts kCoreWalkCosts{0, 8, 12, 0.25, 0.12};
 Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs = kCoreWalkCosts);
 
 /// About how long one core takes to build the index and walk it, in milliseconds; 0 for a request
-/// that check_request() refuses. Throws nothing.
-double estimate_core_ms(const JoinRequest& request);
+/// that check_request() refuses. Where even brute force takes less than `enough_ms` that bound is
+/// returned, and the data not looked at. Throws nothing.
+double estimate_core_ms(const JoinRequest& request, double enough_ms);
 
 const char* to_string(IndexMethod method);
 const char* to_string(AccessPattern pattern);

@@ -61,16 +61,16 @@ const EngineTable* get_cuda() {
   return cuda_engine;
 }
 
+double cpu_ms = 0;  // what this session's joins on the CPU have taken
+
 /// Whether `auto` prefers a device. The first join on it starts the driver, which takes as long as
 /// many a join on the CPU: a session does so once its joins on the CPU come to as much.
 bool is_worth_a_device(const JoinRequest& request) {
   constexpr double kStartMs = 350;  // measured on an H200: 345
   constexpr double kJoinMs = 2;     // what the smallest join takes on a running device
-  static double spent_ms = 0;
-  const double ms = estimate_core_ms(request) / request.threads;
-  if (cuda_engine != nullptr) return ms > kJoinMs;
-  spent_ms += ms;
-  return spent_ms > kStartMs;
+  const double enough_ms = cuda_engine != nullptr ? kJoinMs : kStartMs - cpu_ms;
+  if (enough_ms <= 0) return true;
+  return estimate_core_ms(request, enough_ms * request.threads) > enough_ms * request.threads;
 }
 
 }  // namespace
@@ -87,6 +87,10 @@ EngineChoice choose_engine(const JoinRequest& request) {
     strlcpy(choice.fallback, cuda_failure.message, sizeof choice.fallback);
   }
   return choice;
+}
+
+void note_join(const EngineTable* engine, const JoinStats& stats) {
+  if (engine == cpu_engine()) cpu_ms += stats.index_ms + stats.join_ms;
 }
 
 EngineListing list_engine(int number) {

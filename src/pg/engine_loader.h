@@ -17,6 +17,9 @@ struct EngineChoice {
 /// Raises an error when the engine asked for cannot be used.
 EngineChoice choose_engine(const JoinRequest& request);
 
+/// Tells what a join took, for the choices that follow.
+void note_join(const EngineTable* engine, const JoinStats& stats);
+
 inline constexpr int kEngineCount = 2;
 
 struct EngineListing {

@@ -104,6 +104,7 @@ bool next_engine_batch(EngineRun* run) {
 void stop_engine(EngineRun* run) {
   if (run->join == nullptr) return;
   last_report = report_run(run);
+  note_join(run->engine, last_report.stats);
   run->engine->close(run->join);
   run->join = nullptr;
   run->batch = {};
