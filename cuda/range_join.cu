@@ -163,7 +163,7 @@ void RangeJoin::describe_walk() {
 
 /// Candidates of a left point, as expected.
 double RangeJoin::candidates_per_point() const {
-  return std::max(1.0, strategy_.estimated_candidates / static_cast<double>(left_.rows));
+  return std::max(1.0, strategy_.estimate().candidates / static_cast<double>(left_.rows));
 }
 
 void RangeJoin::choose_kernels() {

@@ -29,7 +29,7 @@ inline constexpr double kCandidatesPerSlice = 2e10;
 
 /// Of the whole device, fitted to an H200: a window is a binary search of its own for each point,
 /// which is worth some tens of candidates.
-inline constexpr WalkCosts kWalkCosts{0.08, 0, 0, 0.0005, 0.00025};
+inline constexpr WalkCosts kWalkCosts{0.08, 0, 0, 0.0005, 0.00025, 0.0001, 0.000003};
 
 /// Candidates of a point from which on a whole warp counts them, as without an index.
 inline constexpr double kCandidatesForWarp = 1e5;

@@ -28,12 +28,24 @@ enum class Output : std::int32_t {
 
 enum class Switch : std::int32_t { kAuto, kOn, kOff };
 enum class WorkOrder : std::int32_t { kAuto, kNone, kSorted, kQueue };
-enum class IndexMethod : std::int32_t { kAuto, kGrid, kNone };
+
+/// kGrid: an epsilon-grid over columns of the data (GPU-SJ, GPU-Join). kReferencePoints: the same
+/// over distances to reference points (COSS). kTiles: tiles of neighbouring points, compared by
+/// matrix arithmetic where their boxes come near each other. kNone: each point with each.
+enum class IndexMethod : std::int32_t { kAuto, kGrid, kReferencePoints, kTiles, kNone };
+inline constexpr int kIndexMethodCount = 5;
+
+/// Where reference points lie (COSS, section 4.4): RP-OUTER at the edges of the data, RP-INNER
+/// around its centre.
+enum class ReferencePlacement : std::int32_t { kAuto, kOuter, kInner };
+inline constexpr std::uint32_t kMaxReferencePoints = 16;
 
 /// The techniques of the papers, each to be forced for study. Knobs change speed, never the result.
 struct Knobs {
   IndexMethod index = IndexMethod::kAuto;
-  std::uint32_t indexed_dimensions = 0;       ///< grid dimensions, 0 = auto (GPU-Join: k < n)
+  std::uint32_t indexed_dimensions = 0;  ///< grid dimensions, 0 = auto (GPU-Join: k < n)
+  std::uint32_t reference_points = 0;    ///< 0 = auto
+  ReferencePlacement reference_placement = ReferencePlacement::kAuto;
   Switch reorder_dimensions = Switch::kAuto;  ///< REORDER
   Switch sort_unindexed = Switch::kAuto;      ///< SORTIDU
   Switch short_circuit = Switch::kAuto;       ///< SHORTC

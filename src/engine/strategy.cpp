@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/threshold.h"
+#include "core/tile_screen.h"
 #include "engine/sample.h"
 
 namespace gpujoin {
@@ -127,9 +128,24 @@ GridEstimate estimate_grid(const WalkCosts& costs, double right_rows, std::uint3
                                     candidates_per_point * distance_ns(costs, dims)};
 }
 
-double walk_ms(const Strategy& strategy, double left_rows, const GridEstimate& estimate) {
-  const double share = strategy.access_pattern == AccessPattern::kFull ? 1 : 0.5;
-  return share * left_rows * estimate.cost_per_point / 1e6;
+/// Around each sampled value, the width of a slice that holds one of `slices` equal shares of all.
+std::vector<double> slice_widths(const std::vector<double>& values, double slices) {
+  std::vector<double> sorted;
+  for (const double x : values)
+    if (std::isfinite(x)) sorted.push_back(x);
+  std::sort(sorted.begin(), sorted.end());
+  const auto half =
+      static_cast<std::ptrdiff_t>(static_cast<double>(sorted.size()) / slices / 2 + 0.5);
+  std::vector<double> widths(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(values[i])) continue;
+    const std::ptrdiff_t rank =
+        std::lower_bound(sorted.begin(), sorted.end(), values[i]) - sorted.begin();
+    const std::ptrdiff_t last = static_cast<std::ptrdiff_t>(sorted.size()) - 1;
+    widths[i] =
+        sorted[std::min(last, rank + half)] - sorted[std::max<std::ptrdiff_t>(0, rank - half)];
+  }
+  return widths;
 }
 
 AccessPattern choose_pattern(const JoinRequest& request) {
@@ -142,60 +158,96 @@ AccessPattern choose_pattern(const JoinRequest& request) {
                                                                  : AccessPattern::kLinearId;
 }
 
-}  // namespace
+/// The sample, and plans of each method that rest on it.
+class Planner {
+ public:
+  Planner(const JoinRequest& request, const WalkCosts& costs)
+      : request_(request),
+        costs_(costs),
+        sample_(take_sample(request)),
+        left_rows_(static_cast<double>(request.left.rows)),
+        right_rows_(
+            static_cast<double>(request.self_join ? request.left.rows : request.right.rows)),
+        all_pairs_(std::max<double>(1, static_cast<double>(sample_.pairs.size()))),
+        reach_(make_threshold(request.metric, request.eps).reach) {}
 
-Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
-  const Knobs& knobs = request.knobs;
-  const std::uint32_t dims = request.left.dims;
+  /// Whether tiles can serve: screens by dot products know L2 only.
+  bool knows_tiles() const { return request_.metric == Metric::kL2 && costs_.tile_pair > 0; }
+
+  Strategy plan_grid() const;
+  Strategy plan_tiles() const;
+  Strategy plan_none() const;
+
+ private:
+  Strategy start(IndexMethod index) const;
+  void finish(Strategy& strategy, double candidates, double cost_per_point) const;
+  double count_meeting_tiles(const std::vector<SampledColumn>& columns) const;
+
+  const JoinRequest& request_;
+  const WalkCosts& costs_;
+  Sample sample_;
+  double left_rows_;
+  double right_rows_;
+  double all_pairs_;
+  double reach_;
+};
+
+/// What all plans have in common.
+Strategy Planner::start(IndexMethod index) const {
+  const Knobs& knobs = request_.knobs;
   Strategy strategy{};
+  strategy.index = index;
   strategy.sort_column = kNoColumn;
-  strategy.access_pattern = choose_pattern(request);
+  strategy.access_pattern = choose_pattern(request_);
   strategy.cell_order =
       knobs.cell_order == CellOrder::kAuto ? CellOrder::kLinear : knobs.cell_order;
   strategy.reorder_dimensions = knobs.reorder_dimensions != Switch::kOff;
-  strategy.screened = dims > kMaxDirectDimensions || knobs.short_circuit == Switch::kOn;
+  strategy.screened =
+      request_.left.dims > kMaxDirectDimensions || knobs.short_circuit == Switch::kOn;
   strategy.short_circuit = strategy.screened && knobs.short_circuit != Switch::kOff;
-
-  const Sample sample = take_sample(request);
-  const double right_rows =
-      static_cast<double>(request.self_join ? request.left.rows : request.right.rows);
-  const double left_rows = static_cast<double>(request.left.rows);
-  const double all_pairs = std::max<double>(1, static_cast<double>(sample.pairs.size()));
   strategy.estimated_pairs =
-      left_rows * right_rows * static_cast<double>(count_matches(request, sample)) / all_pairs;
+      left_rows_ * right_rows_ * static_cast<double>(count_matches(request_, sample_)) / all_pairs_;
+  return strategy;
+}
 
-  if (knobs.index == IndexMethod::kNone) {
-    strategy.index = IndexMethod::kNone;
-    strategy.estimated_candidates = left_rows * right_rows;
-    strategy.estimated_ms = walk_ms(
-        strategy, left_rows,
-        estimate_grid(costs, right_rows, dims, 0, all_pairs, all_pairs, all_pairs, all_pairs));
-    std::snprintf(strategy.reason, sizeof strategy.reason, "brute force, as gpujoin.index asks");
-    return strategy;
-  }
+/// Sets the estimate: candidates of a point, and what a point costs in nanoseconds.
+void Planner::finish(Strategy& strategy, double candidates, double cost_per_point) const {
+  const double share = strategy.access_pattern == AccessPattern::kFull ? 1 : 0.5;
+  strategy.estimates[static_cast<int>(strategy.index)] = {
+      left_rows_ * candidates, share * left_rows_ * cost_per_point / 1e6};
+}
 
-  const double reach = make_threshold(request.metric, request.eps).reach;
+Strategy Planner::plan_none() const {
+  Strategy strategy = start(IndexMethod::kNone);
+  finish(strategy, right_rows_, right_rows_ * distance_ns(costs_, request_.left.dims));
+  return strategy;
+}
+
+Strategy Planner::plan_grid() const {
+  const Knobs& knobs = request_.knobs;
+  const std::uint32_t dims = request_.left.dims;
+  Strategy strategy = start(IndexMethod::kGrid);
   const bool reorder = strategy.reorder_dimensions;
-  std::vector<SampledColumn> columns = sampled_columns(request, sample, reorder);
+  std::vector<SampledColumn> columns = sampled_columns(request_, sample_, reorder);
   // Pairs that survive the grid, and of those the ones that the sorted column keeps too.
-  std::vector<SamplePair> adjacent = sample.pairs;
-  std::vector<SamplePair> candidates = sample.pairs;
-  std::vector<SamplePair> same_cell = sample.pairs;
+  std::vector<SamplePair> adjacent = sample_.pairs;
+  std::vector<SamplePair> candidates = sample_.pairs;
+  std::vector<SamplePair> same_cell = sample_.pairs;
 
   const std::uint32_t most_dims = std::min(dims, kMaxGridDimensions);
   const std::uint32_t forced_dims = std::min(knobs.indexed_dimensions, most_dims);
   if (knobs.sort_unindexed != Switch::kOff && forced_dims < dims) {
-    const SampledColumn sorted = take_most_selective(columns, candidates, reach, reorder);
+    const SampledColumn sorted = take_most_selective(columns, candidates, reach_, reorder);
     strategy.sort_column = static_cast<std::int32_t>(sorted.column);
-    keep_within(sorted, candidates, reach);
+    keep_within(sorted, candidates, reach_);
   }
 
   GridEstimate best{};
   Strategy grid = strategy;  // grows by one dimension a step; the cheapest step is kept
   for (std::uint32_t k = 0;; ++k) {
     const GridEstimate estimate = estimate_grid(
-        costs, right_rows, dims, k, static_cast<double>(adjacent.size()),
-        static_cast<double>(same_cell.size()), static_cast<double>(candidates.size()), all_pairs);
+        costs_, right_rows_, dims, k, static_cast<double>(adjacent.size()),
+        static_cast<double>(same_cell.size()), static_cast<double>(candidates.size()), all_pairs_);
     const bool forced = forced_dims > 0 && k == forced_dims;
     if (k == 0 || forced || (forced_dims == 0 && estimate.cost_per_point < best.cost_per_point)) {
       best = estimate;
@@ -203,29 +255,120 @@ Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
     }
     if (forced || k == most_dims || columns.empty()) break;
     // Points of adjacent cells of width w differ by up to 2w, and differ by 1.5w or less as often.
-    const SampledColumn next = take_most_selective(columns, candidates, 1.5 * reach, reorder);
-    keep_within(next, adjacent, 1.5 * reach);
-    keep_within(next, candidates, 1.5 * reach);
-    keep_within(next, same_cell, 0.5 * reach);
+    const SampledColumn next = take_most_selective(columns, candidates, 1.5 * reach_, reorder);
+    keep_within(next, adjacent, 1.5 * reach_);
+    keep_within(next, candidates, 1.5 * reach_);
+    keep_within(next, same_cell, 0.5 * reach_);
     grid.grid_columns[k] = next.column;
     grid.grid_dims = k + 1;
   }
-
-  strategy.estimated_candidates = left_rows * best.candidates_per_point;
-  strategy.estimated_ms = walk_ms(strategy, left_rows, best);
-  const bool useless = knobs.index == IndexMethod::kAuto && strategy.grid_dims == 0 &&
-                       best.candidates_per_point > 0.9 * right_rows;
-  strategy.index = useless ? IndexMethod::kNone : IndexMethod::kGrid;
-  if (useless) {
-    strategy.sort_column = kNoColumn;
-    std::snprintf(strategy.reason, sizeof strategy.reason,
-                  "no column separates the points at this eps");
-  } else {
-    std::snprintf(strategy.reason, sizeof strategy.reason,
-                  "about %.3g candidates a point expected of %.3g points",
-                  best.candidates_per_point, right_rows);
-  }
+  finish(strategy, best.candidates_per_point, best.cost_per_point);
   return strategy;
+}
+
+/// How many sampled pairs lie in tiles whose boxes come within reach, where the tiles cut each of
+/// the columns into equally many slices.
+double Planner::count_meeting_tiles(const std::vector<SampledColumn>& columns) const {
+  const double tiles = std::max(1.0, right_rows_ / kScreenTile);
+  const double slices = std::pow(tiles, 1.0 / static_cast<double>(columns.size()));
+  std::vector<std::vector<double>> left_widths, right_widths;
+  for (const SampledColumn& column : columns) {
+    left_widths.push_back(slice_widths(column.left, slices));
+    right_widths.push_back(request_.self_join ? left_widths.back()
+                                              : slice_widths(column.right, slices));
+  }
+  return static_cast<double>(
+      std::count_if(sample_.pairs.begin(), sample_.pairs.end(), [&](SamplePair pair) {
+        double squares = 0;
+        for (std::size_t c = 0; c < columns.size(); ++c) {
+          // On average a point lies in the middle of its slice.
+          const double gap = columns[c].difference(pair) -
+                             (left_widths[c][pair.left] + right_widths[c][pair.right]) / 2;
+          if (gap > 0) squares += gap * gap;
+        }
+        return squares <= reach_ * reach_;
+      }));
+}
+
+Strategy Planner::plan_tiles() const {
+  const Knobs& knobs = request_.knobs;
+  Strategy strategy = start(IndexMethod::kTiles);
+  // Half of a matrix of tiles serves counts as well.
+  if (request_.self_join) strategy.access_pattern = AccessPattern::kLinearId;
+  strategy.screened = true;
+  if (knobs.cell_order == CellOrder::kAuto) strategy.cell_order = CellOrder::kHilbert;
+
+  const bool reorder = strategy.reorder_dimensions;
+  std::vector<SampledColumn> columns = sampled_columns(request_, sample_, reorder);
+  std::vector<SampledColumn> best, taken;
+  std::vector<SamplePair> left = sample_.pairs;
+  const std::uint32_t most_dims = std::min(request_.left.dims, kMaxGridDimensions);
+  const std::uint32_t forced_dims = std::min(knobs.indexed_dimensions, most_dims);
+  double meeting = INFINITY;
+  while (taken.size() < most_dims && !columns.empty()) {
+    taken.push_back(take_most_selective(columns, left, reach_, reorder));
+    keep_within(taken.back(), left, reach_);
+    if (forced_dims > 0 && taken.size() != forced_dims) continue;
+    const double now = count_meeting_tiles(taken);
+    if (forced_dims == 0 && now >= meeting) continue;
+    meeting = now;
+    best = taken;
+    if (forced_dims > 0) break;
+  }
+  for (const SampledColumn& column : best)
+    strategy.grid_columns[strategy.grid_dims++] = column.column;
+  const double candidates = right_rows_ * meeting / all_pairs_;
+  const std::uint32_t padded_dims = (request_.left.dims + 15) / 16 * 16;
+  finish(strategy, candidates,
+         candidates * (costs_.tile_pair + costs_.tile_dimension * padded_dims));
+  return strategy;
+}
+
+void explain(Strategy& strategy, double left_rows, double right_rows, bool asked) {
+  if (strategy.index == IndexMethod::kNone) {
+    std::snprintf(strategy.reason, sizeof strategy.reason,
+                  asked ? "brute force, as gpujoin.index asks"
+                        : "no column separates the points at this eps");
+    return;
+  }
+  std::snprintf(strategy.reason, sizeof strategy.reason,
+                "about %.3g candidates a point expected of %.3g points",
+                strategy.estimate().candidates / std::max(1.0, left_rows), right_rows);
+}
+
+}  // namespace
+
+Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
+  const Planner planner(request, costs);
+  const auto left_rows = static_cast<double>(request.left.rows);
+  const auto right_rows =
+      static_cast<double>(request.self_join ? request.left.rows : request.right.rows);
+  const IndexMethod asked = request.knobs.index;
+  const bool tiles = planner.knows_tiles();
+
+  std::vector<Strategy> plans;
+  if (asked == IndexMethod::kNone) {
+    plans.push_back(planner.plan_none());
+  } else if (asked == IndexMethod::kTiles && tiles) {
+    plans.push_back(planner.plan_tiles());
+  } else {
+    plans.push_back(planner.plan_grid());
+    if (asked == IndexMethod::kAuto) {
+      if (tiles) plans.push_back(planner.plan_tiles());
+      const Strategy& grid = plans.front();
+      // An index that leaves most pairs is not worth its building.
+      if (grid.grid_dims == 0 && grid.estimate().candidates > 0.9 * left_rows * right_rows)
+        plans.push_back(planner.plan_none());
+    }
+  }
+  Strategy best = plans.front();
+  for (const Strategy& plan : plans) {
+    const bool useless = best.index == IndexMethod::kGrid && plan.index == IndexMethod::kNone;
+    if (useless || plan.estimate().ms < best.estimate().ms) best = plan;
+  }
+  for (const Strategy& plan : plans) best.estimates[static_cast<int>(plan.index)] = plan.estimate();
+  explain(best, left_rows, right_rows, asked == best.index);
+  return best;
 }
 
 double estimate_core_ms(const JoinRequest& request, double enough_ms) {
@@ -239,7 +382,7 @@ double estimate_core_ms(const JoinRequest& request, double enough_ms) {
       left_rows * right_rows * distance_ns(kCoreWalkCosts, request.left.dims) / 1e6;
   if (index_ms + brute_force_ms < enough_ms) return index_ms + brute_force_ms;
   try {
-    return index_ms + choose_strategy(request).estimated_ms;
+    return index_ms + choose_strategy(request).estimate().ms;
   } catch (const std::bad_alloc&) {
     return index_ms;
   }
@@ -249,8 +392,23 @@ const char* to_string(IndexMethod method) {
   switch (method) {
     case IndexMethod::kGrid:
       return "grid";
+    case IndexMethod::kReferencePoints:
+      return "reference_points";
+    case IndexMethod::kTiles:
+      return "tiles";
     case IndexMethod::kNone:
       return "none";
+    default:
+      return "auto";
+  }
+}
+
+const char* to_string(ReferencePlacement placement) {
+  switch (placement) {
+    case ReferencePlacement::kOuter:
+      return "outer";
+    case ReferencePlacement::kInner:
+      return "inner";
     default:
       return "auto";
   }

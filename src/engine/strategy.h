@@ -1,6 +1,6 @@
-// The choice of how to run a join: which columns the grid indexes, which one is sorted, which cells
-// are visited, in what order distances are summed, and why. Shared by the engines; choosing never
-// changes the result.
+// The choice of how to run a join: by which index, which columns it rests on, which one is sorted,
+// which cells are visited, in what order distances are summed, and why. Shared by the engines;
+// choosing never changes the result.
 #pragma once
 
 #include <cstdint>
@@ -14,33 +14,44 @@ namespace gpujoin {
 /// look. Beyond it they are screened in an order of our choosing, with a short circuit.
 inline constexpr std::uint32_t kMaxDirectDimensions = 8;
 
+/// What an index method is expected to cost; 0 where it was not considered.
+struct MethodEstimate {
+  double candidates;  ///< ordered pairs whose distance will be begun
+  double ms;          ///< walking the index, by the WalkCosts
+};
+
 struct Strategy {
   IndexMethod index;
-  std::uint32_t grid_dims;  ///< k, the number of columns the grid indexes
+  /// k, the number of columns that are indexed: by the grid, or for tiles by the space-filling
+  /// curve that sorts the points and by the tiles' boxes.
+  std::uint32_t grid_dims;
   std::uint32_t grid_columns[kMaxGridDimensions];
   std::int32_t sort_column;  ///< points of a cell are sorted by it; kNoColumn: unsorted
   AccessPattern access_pattern;
   CellOrder cell_order;
-  bool screened;                ///< sums in another order, decided by ScreenBounds
-  bool reorder_dimensions;      ///< most selective columns first, in index and screen
-  bool short_circuit;           ///< stop a sum once it exceeds the threshold
-  double estimated_candidates;  ///< ordered pairs whose distance will be computed
-  double estimated_pairs;       ///< ordered pairs within eps
-  double estimated_ms;          ///< walking the index, by the WalkCosts
+  bool screened;                            ///< sums in another order, decided by ScreenBounds
+  bool reorder_dimensions;                  ///< most selective columns first, in index and screen
+  bool short_circuit;                       ///< stop a sum once it exceeds the threshold
+  MethodEstimate estimates[kIndexMethodCount];  ///< by IndexMethod
+  double estimated_pairs;                   ///< ordered pairs within eps
   char reason[160];
+
+  const MethodEstimate& estimate() const { return estimates[static_cast<int>(index)]; }
 };
 
 /// What the parts of a walk cost an engine, in nanoseconds.
 struct WalkCosts {
-  double neighbor;   ///< of a point, each of the 3^k cells around it, empty or not
-  double window;     ///< of a point, its window in a neighbouring cell that holds points
-  double lookup;     ///< of a cell, finding one of its neighbours
-  double candidate;  ///< besides its dimensions
-  double dimension;  ///< of a candidate
+  double neighbor;        ///< of a point, each of the 3^k cells around it, empty or not
+  double window;          ///< of a point, its window in a neighbouring cell that holds points
+  double lookup;          ///< of a cell, finding one of its neighbours
+  double candidate;       ///< besides its dimensions
+  double dimension;       ///< of a candidate
+  double tile_pair;       ///< of a pair of points in two tiles; 0: no tiles
+  double tile_dimension;  ///< of such a pair
 };
 
 /// Measured on one core of a current server processor, a vector of candidates at a time.
-inline constexpr WalkCosts kCoreWalkCosts{0, 8, 12, 0.25, 0.12};
+inline constexpr WalkCosts kCoreWalkCosts{0, 8, 12, 0.25, 0.12, 0, 0};
 
 /// Chooses from a sample of the data. Knobs that are set are followed as far as the data has the
 /// dimensions. Deterministic for the same request. Throws std::bad_alloc.
@@ -52,6 +63,7 @@ Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs = kC
 double estimate_core_ms(const JoinRequest& request, double enough_ms);
 
 const char* to_string(IndexMethod method);
+const char* to_string(ReferencePlacement placement);
 const char* to_string(AccessPattern pattern);
 const char* to_string(CellOrder order);
 const char* to_string(Metric metric);

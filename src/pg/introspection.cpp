@@ -126,7 +126,7 @@ void add_strategy(Row* row, const Strategy& strategy) {
     add(row, Int32GetDatum(strategy.sort_column + 1));
   add_text(row, to_string(strategy.access_pattern));
   add_text(row, to_string(strategy.cell_order));
-  add_number(row, strategy.estimated_candidates);
+  add_number(row, strategy.estimate().candidates);
   add_number(row, strategy.estimated_pairs);
   add_text(row, strategy.reason);
 }

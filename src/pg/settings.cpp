@@ -21,6 +21,8 @@ int host_memory_limit = 0;    // kB
 int device_memory_limit = 0;  // kB
 int index_method = static_cast<int>(IndexMethod::kAuto);
 int indexed_dimensions = 0;
+int reference_points = 0;
+int reference_placement = static_cast<int>(ReferencePlacement::kAuto);
 int reorder_dimensions = static_cast<int>(Switch::kAuto);
 int sort_unindexed = static_cast<int>(Switch::kAuto);
 int short_circuit = static_cast<int>(Switch::kAuto);
@@ -45,7 +47,13 @@ const config_enum_entry kSwitches[] = {entry("auto", Switch::kAuto), entry("on",
                                        entry("off", Switch::kOff), kEnd};
 const config_enum_entry kIndexMethods[] = {entry("auto", IndexMethod::kAuto),
                                            entry("grid", IndexMethod::kGrid),
-                                           entry("none", IndexMethod::kNone), kEnd};
+                                           entry("reference_points", IndexMethod::kReferencePoints),
+                                           entry("tiles", IndexMethod::kTiles),
+                                           entry("none", IndexMethod::kNone),
+                                           kEnd};
+const config_enum_entry kReferencePlacements[] = {entry("auto", ReferencePlacement::kAuto),
+                                                  entry("outer", ReferencePlacement::kOuter),
+                                                  entry("inner", ReferencePlacement::kInner), kEnd};
 const config_enum_entry kAccessPatterns[] = {
     entry("auto", AccessPattern::kAuto), entry("full", AccessPattern::kFull),
     entry("linear_id", AccessPattern::kLinearId), entry("unicomp", AccessPattern::kUnicomp), kEnd};
@@ -99,6 +107,10 @@ void define_settings() {
   define_enum("gpujoin.index", "Index that finds candidate pairs.", &index_method, kIndexMethods);
   define_int("gpujoin.indexed_dimensions", "Dimensions that the grid indexes.", "0 chooses.",
              &indexed_dimensions, kMaxGridDimensions, PGC_USERSET, 0);
+  define_int("gpujoin.reference_points", "Reference points whose distances are indexed.",
+             "0 chooses.", &reference_points, kMaxReferencePoints, PGC_USERSET, 0);
+  define_enum("gpujoin.reference_placement", "Where reference points lie.", &reference_placement,
+              kReferencePlacements);
   define_enum("gpujoin.reorder_dimensions", "Whether the most selective dimensions come first.",
               &reorder_dimensions, kSwitches);
   define_enum("gpujoin.sort_unindexed",
@@ -132,6 +144,8 @@ Knobs knob_settings() {
   Knobs knobs;
   knobs.index = static_cast<IndexMethod>(index_method);
   knobs.indexed_dimensions = static_cast<std::uint32_t>(indexed_dimensions);
+  knobs.reference_points = static_cast<std::uint32_t>(reference_points);
+  knobs.reference_placement = static_cast<ReferencePlacement>(reference_placement);
   knobs.reorder_dimensions = static_cast<Switch>(reorder_dimensions);
   knobs.sort_unindexed = static_cast<Switch>(sort_unindexed);
   knobs.short_circuit = static_cast<Switch>(short_circuit);

@@ -54,6 +54,7 @@ for my $which (sort keys %unfinished) {
   my $repeat = sub { return $session->query(join ";\n", ($sql) x $_[0]) };
   my $contexts = "SELECT count(*) FROM pg_backend_memory_contexts WHERE name ~ 'gpujoin'";
   $session->value($contexts);
+  $session->value('SELECT count(*) FROM gpu_devices()');    # maps the device's engine, which stays
   is($repeat->(1)->{state}, $state, "joins $which end as they should");
   $repeat->(30);
   my $files = open_files($pid);

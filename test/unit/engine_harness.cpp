@@ -249,12 +249,13 @@ std::string describe(const JoinRequest& request) {
        << name_of(request.pairs) << ", output " << name_of(request.output) << ", threads "
        << request.threads << ", memory limit " << request.memory_limit << ", index "
        << to_string(knobs.index) << ", indexed dimensions " << knobs.indexed_dimensions
-       << ", reorder " << name_of(knobs.reorder_dimensions) << ", sort "
-       << name_of(knobs.sort_unindexed) << ", short circuit " << name_of(knobs.short_circuit)
-       << ", pattern " << to_string(knobs.access_pattern) << ", cell order "
-       << to_string(knobs.cell_order) << ", work order " << name_of(knobs.work_order)
-       << ", threads per point " << knobs.threads_per_point << ", streams " << knobs.streams
-       << ", batch pairs " << knobs.batch_pairs;
+       << ", reference points " << knobs.reference_points << ", placement "
+       << to_string(knobs.reference_placement) << ", reorder " << name_of(knobs.reorder_dimensions)
+       << ", sort " << name_of(knobs.sort_unindexed) << ", short circuit "
+       << name_of(knobs.short_circuit) << ", pattern " << to_string(knobs.access_pattern)
+       << ", cell order " << to_string(knobs.cell_order) << ", work order "
+       << name_of(knobs.work_order) << ", threads per point " << knobs.threads_per_point
+       << ", streams " << knobs.streams << ", batch pairs " << knobs.batch_pairs;
   return text.str();
 }
 

@@ -39,7 +39,7 @@ void expect_within_bounds(const Strategy& strategy, std::uint32_t dims) {
   }
   EXPECT_EQ(columns.size(), strategy.grid_dims + (strategy.sort_column != kNoColumn))
       << "a column is used twice";
-  EXPECT_GE(strategy.estimated_candidates, 0);
+  EXPECT_GE(strategy.estimate().candidates, 0);
   EXPECT_GE(strategy.estimated_pairs, 0);
   EXPECT_GT(std::strlen(strategy.reason), 0u);
 }
@@ -80,7 +80,7 @@ TEST(Strategy, is_deterministic) {
   EXPECT_TRUE(
       std::equal(first.grid_columns, first.grid_columns + first.grid_dims, second.grid_columns));
   EXPECT_EQ(first.sort_column, second.sort_column);
-  EXPECT_EQ(first.estimated_candidates, second.estimated_candidates);
+  EXPECT_EQ(first.estimate().candidates, second.estimate().candidates);
   EXPECT_EQ(first.estimated_pairs, second.estimated_pairs);
   EXPECT_STREQ(first.reason, second.reason);
 }
