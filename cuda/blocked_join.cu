@@ -46,6 +46,7 @@ void add_stats(JoinStats& sum, const JoinStats& step) {
   sum.batches = before.batches;
   sum.pairs = before.pairs;
   sum.candidates += before.candidates;
+  sum.rechecked += before.rechecked;
   sum.index_ms += before.index_ms;
   sum.join_ms += before.join_ms;
   sum.memory_peak = std::max(sum.memory_peak, before.memory_peak);

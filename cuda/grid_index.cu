@@ -2,6 +2,7 @@
 #include <cub/cub.cuh>
 
 #include "cuda/grid_index.h"
+#include "cuda/ordered_bits.cuh"
 #include "cuda/tuning.h"
 
 namespace gpujoin::cuda {
@@ -9,20 +10,6 @@ namespace {
 
 unsigned blocks_for(std::uint64_t items) {
   return static_cast<unsigned>((items + kBlockThreads - 1) / kBlockThreads);
-}
-
-/// An unsigned integer that orders like the double.
-__device__ unsigned long long encode(double x) {
-  const auto bits = static_cast<unsigned long long>(__double_as_longlong(x));
-  return bits >> 63 ? ~bits : bits | 1ull << 63;
-}
-
-double decode(unsigned long long bits) {
-  const unsigned long long raw = bits >> 63 ? bits & ~(1ull << 63) : ~bits;
-  double x;
-  static_assert(sizeof x == sizeof raw);
-  __builtin_memcpy(&x, &raw, sizeof x);
-  return x;
 }
 
 template <class T>
@@ -68,8 +55,8 @@ __global__ void extents_kernel(const T* coordinates, std::uint64_t rows, std::ui
     const double block_high = Reduce(storage).Reduce(high[c], ::cuda::maximum<>{});
     __syncthreads();
     if (threadIdx.x == 0 && block_low <= block_high) {
-      atomicMin(&extents->low[c], encode(block_low));
-      atomicMax(&extents->high[c], encode(block_high));
+      atomicMin(&extents->low[c], ordered_bits(block_low));
+      atomicMax(&extents->high[c], ordered_bits(block_high));
     }
   }
 }
@@ -129,9 +116,9 @@ const T* coordinates_of(const DevicePoints& points) {
 }
 
 template <class T>
-void build(const DevicePoints& points, const SortLayout& layout, DeviceIndex& index,
-           DeviceBuffer<std::uint64_t>& codes, DeviceBuffer<std::uint32_t>& order,
-           unsigned* finite_points, MemoryBudget& budget, cudaStream_t stream) {
+void sort(const DevicePoints& points, const SortLayout& layout, DeviceIndex& index,
+          DeviceBuffer<std::uint64_t>& codes, DeviceBuffer<std::uint32_t>& order,
+          unsigned* finite_points, MemoryBudget& budget, cudaStream_t stream) {
   const std::uint32_t rows = index.rows;
   codes_kernel<T><<<blocks_for(rows), kBlockThreads, 0, stream>>>(coordinates_of<T>(points), rows,
                                                                   points.dims, layout, codes.data(),
@@ -147,8 +134,12 @@ void build(const DevicePoints& points, const SortLayout& layout, DeviceIndex& in
   check(cub::DeviceRadixSort::SortPairs(scratch.data(), bytes, codes.data(), index.codes.data(),
                                         order.data(), index.order.data(), rows, 0, bits, stream),
         "sorting points");
-  gather_columns_kernel<T><<<blocks_for(rows), kBlockThreads, 0, stream>>>(
-      coordinates_of<T>(points), rows, points.dims, index.order.data(),
+}
+
+template <class T>
+void gather_columns(const DevicePoints& points, const DeviceIndex& index, cudaStream_t stream) {
+  gather_columns_kernel<T><<<blocks_for(index.rows), kBlockThreads, 0, stream>>>(
+      coordinates_of<T>(points), index.rows, points.dims, index.order.data(),
       reinterpret_cast<T*>(index.columns.data()));
   check_launch("ordering points");
 }
@@ -192,26 +183,35 @@ SortLayout make_device_layout(const ExtentBits& bits, const Strategy& strategy, 
   Extent extents[kMaxGridDimensions + 1] = {};
   const IndexedColumns columns = indexed_columns(strategy);
   for (std::uint32_t c = 0; c < columns.count; ++c)
-    if (bits.low[c] <= bits.high[c]) extents[c] = {decode(bits.low[c]), decode(bits.high[c])};
+    if (bits.low[c] <= bits.high[c])
+      extents[c] = {from_ordered_bits(bits.low[c]), from_ordered_bits(bits.high[c])};
   const GridGeometry grid = make_grid(strategy.grid_dims, strategy.grid_columns, extents, reach);
   return make_sort_layout(grid, strategy.cell_order, strategy.sort_column,
                           extents[strategy.grid_dims], kSortValueBits);
 }
 
-DeviceIndex build_index(MemoryBudget& budget, const DevicePoints& points, const SortLayout& layout,
+DeviceIndex sort_points(MemoryBudget& budget, const DevicePoints& points, const SortLayout& layout,
                         unsigned* device_finite_points, cudaStream_t stream) {
   DeviceIndex index;
   index.rows = static_cast<std::uint32_t>(points.rows);
   index.codes = DeviceBuffer<std::uint64_t>(budget, index.rows, stream);
   index.order = DeviceBuffer<std::uint32_t>(budget, index.rows, stream);
-  index.columns = DeviceBuffer<unsigned char>(budget, points.coordinates.size(), stream);
   DeviceBuffer<std::uint64_t> codes(budget, index.rows, stream);
   DeviceBuffer<std::uint32_t> order(budget, index.rows, stream);
   if (points.scalar == ScalarType::kFloat32)
-    build<float>(points, layout, index, codes, order, device_finite_points, budget, stream);
+    sort<float>(points, layout, index, codes, order, device_finite_points, budget, stream);
   else
-    build<double>(points, layout, index, codes, order, device_finite_points, budget, stream);
+    sort<double>(points, layout, index, codes, order, device_finite_points, budget, stream);
   return index;
+}
+
+void order_columns(MemoryBudget& budget, const DevicePoints& points, DeviceIndex& index,
+                   cudaStream_t stream) {
+  index.columns = DeviceBuffer<unsigned char>(budget, points.coordinates.size(), stream);
+  if (points.scalar == ScalarType::kFloat32)
+    gather_columns<float>(points, index, stream);
+  else
+    gather_columns<double>(points, index, stream);
 }
 
 void gather_ids(const DeviceIndex& index, const std::int64_t* device_source,

@@ -33,7 +33,7 @@ struct DeviceIndex {
   std::uint32_t points = 0;             ///< finite ones
   DeviceBuffer<std::uint64_t> codes;    ///< [rows] ascending; kNotFinite at the end
   DeviceBuffer<std::uint32_t> order;    ///< [rows] position -> row
-  DeviceBuffer<unsigned char> columns;  ///< [dims][rows] of the dataset's scalar type
+  DeviceBuffer<unsigned char> columns;  ///< [dims][rows] of the dataset's scalar type, once ordered
 };
 
 /// Copies rows to the device. Returns at once when the source is pinned, else when the source may
@@ -47,11 +47,14 @@ void add_extents(const DevicePoints& points, const Strategy& strategy, ExtentBit
 /// The layout for extents that were copied to the host.
 SortLayout make_device_layout(const ExtentBits& extents, const Strategy& strategy, double reach);
 
-/// Sorts the points; asynchronous but for `points`, which follows from *finite_points. Takes
-/// O(rows * dims) device memory (GPU-SJ, section on the index: non-empty cells only, points in cell
-/// order).
-DeviceIndex build_index(MemoryBudget& budget, const DevicePoints& points, const SortLayout& layout,
+/// Sorts the points; asynchronous but for `points`, which follows from *finite_points (GPU-SJ,
+/// section on the index: non-empty cells only, points in cell order).
+DeviceIndex sort_points(MemoryBudget& budget, const DevicePoints& points, const SortLayout& layout,
                         unsigned* device_finite_points, cudaStream_t stream);
+
+/// Sets index.columns.
+void order_columns(MemoryBudget& budget, const DevicePoints& points, DeviceIndex& index,
+                   cudaStream_t stream);
 
 /// ids[i] = source[order[i]], or order[i] where there is no source.
 void gather_ids(const DeviceIndex& index, const std::int64_t* device_source,

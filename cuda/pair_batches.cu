@@ -7,15 +7,12 @@
 namespace gpujoin::cuda {
 
 PairBatches::PairBatches(const JoinRequest& request, MemoryBudget& device_budget,
-                         MemoryBudget& host_budget, const KernelChoice& kernel,
-                         const JoinView& view, const std::uint32_t* sequence)
+                         MemoryBudget& host_budget, SliceSource& source, bool mirrored)
     : request_(request),
       device_budget_(device_budget),
       host_budget_(host_budget),
-      kernel_(kernel),
-      view_(view),
-      sequence_(sequence),
-      mirrored_(is_mirrored(view.pattern, request.pairs)) {}
+      source_(source),
+      mirrored_(mirrored) {}
 
 PairBatches::~PairBatches() {
   for (Slot& slot : slots_) cudaStreamSynchronize(slot.stream);
@@ -38,20 +35,20 @@ void PairBatches::allocate_slots() {
   if (slice_.last) streams = std::min(streams, (entries + batch_entries_ - 1) / batch_entries_);
   for (std::uint64_t i = 0; i < streams; ++i) {
     Slot& slot = slots_.emplace_back();
-    slot.neighbors = DeviceBuffer<std::uint32_t>(device_budget_, batch_entries_, slot.stream);
-    slot.queue = DeviceBuffer<unsigned>(device_budget_, 1, slot.stream);
     slot.host_neighbors = PinnedBlock(host_budget_, batch_entries_ * sizeof(std::uint32_t));
-    if (distances) {
+    if (distances) slot.host_distances = PinnedBlock(host_budget_, batch_entries_ * sizeof(double));
+    if (slice_.neighbors != nullptr) continue;
+    slot.queue = DeviceBuffer<unsigned>(device_budget_, 1, slot.stream);
+    slot.neighbors = DeviceBuffer<std::uint32_t>(device_budget_, batch_entries_, slot.stream);
+    if (distances)
       slot.distances = DeviceBuffer<double>(device_budget_, batch_entries_, slot.stream);
-      slot.host_distances = PinnedBlock(host_budget_, batch_entries_ * sizeof(double));
-    }
   }
 }
 
-void PairBatches::start(const CountedSlice& slice) {
-  slice_ = slice;
+void PairBatches::start() {
+  slice_ = source_.slice();
   launched_ = delivered_ = 0;
-  if (slice.entries() == 0) return;
+  if (slice_.entries() == 0) return;
   if (slots_.empty()) allocate_slots();
   for (Slot& slot : slots_) launch(slot);
 }
@@ -68,13 +65,19 @@ void PairBatches::launch(Slot& slot) {
   const Stretch stretch{static_cast<std::uint32_t>(slice_.first + from),
                         static_cast<std::uint32_t>(slice_.first + to), slice_.first,
                         slot.queue.data()};
-  launch_fill(kernel_, view_, stretch,
-              {slice_.device_offsets, first, end, slot.neighbors.data(), slot.distances.data()},
-              slot.stream);
-  copy_to_host(slot.host_neighbors.as<std::uint32_t>(), slot.neighbors.data(), end - first,
-               slot.stream);
-  if (slot.distances.size() > 0)
-    copy_to_host(slot.host_distances.as<double>(), slot.distances.data(), end - first, slot.stream);
+  const std::uint32_t* neighbors = slot.neighbors.data();
+  const double* distances = slot.distances.data();
+  if (slice_.neighbors != nullptr) {
+    neighbors = slice_.neighbors + first;
+    if (slice_.distances != nullptr) distances = slice_.distances + first;
+  } else {
+    source_.fill(stretch,
+                 {slice_.device_offsets, first, end, slot.neighbors.data(), slot.distances.data()},
+                 slot.stream);
+  }
+  copy_to_host(slot.host_neighbors.as<std::uint32_t>(), neighbors, end - first, slot.stream);
+  if (slot.host_distances.as<double>() != nullptr)
+    copy_to_host(slot.host_distances.as<double>(), distances, end - first, slot.stream);
   slot.arrived.record(slot.stream);
   slot.first_place = stretch.first;
   slot.offsets.resize(to - from + 1);
@@ -88,7 +91,7 @@ ResultBatch PairBatches::deliver() {
   lent_ = &slot;
   ResultBatch batch{};
   batch.row_count = slot.offsets.size() - 1;
-  batch.rows = sequence_ + slot.first_place;
+  batch.rows = source_.sequence() + slot.first_place;
   batch.offsets = slot.offsets.data();
   batch.neighbors = slot.host_neighbors.as<std::uint32_t>();
   batch.distances = slot.host_distances.as<double>();
@@ -98,7 +101,7 @@ ResultBatch PairBatches::deliver() {
     batch.pair_count *= 2;
     // A point with itself is its first pair and has one order: rows that begin in this batch have
     // one each.
-    if (request_.pairs == PairSelection::kAll)
+    if (slice_.themselves && request_.pairs == PairSelection::kAll)
       batch.pair_count -= batch.row_count - (slot.begins_inside ? 1 : 0);
   }
   return batch;

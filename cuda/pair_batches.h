@@ -8,36 +8,23 @@
 
 #include "cuda/batch_model.h"
 #include "cuda/memory.h"
-#include "cuda/range_kernels.h"
+#include "cuda/slice_source.h"
 #include "engine/result.h"
 
 namespace gpujoin::cuda {
-
-/// Places first .. end - 1 of the sequence, whose neighbours are counted: every pair has its
-/// number.
-struct CountedSlice {
-  std::uint32_t first;
-  std::uint32_t end;
-  const std::uint64_t* offsets;         ///< [end - first + 1], on the host
-  const std::uint64_t* device_offsets;  ///< the same
-  bool last;                            ///< no other slice follows
-
-  std::uint64_t entries() const { return offsets[end - first]; }
-};
 
 /// The pairs of a join, a slice at a time. A batch is a range of pair numbers. Methods but
 /// describe() throw CudaError, MemoryLimitExceeded or std::bad_alloc.
 class PairBatches {
  public:
-  /// `sequence` is the left points in the order of work, on the host.
   PairBatches(const JoinRequest& request, MemoryBudget& device_budget, MemoryBudget& host_budget,
-              const KernelChoice& kernel, const JoinView& view, const std::uint32_t* sequence);
+              SliceSource& source, bool mirrored);
   /// Waits for what is on its way.
   ~PairBatches();
 
-  /// Sends the first batches of a slice on their way. All batches of the slice before are
-  /// delivered.
-  void start(const CountedSlice& slice);
+  /// Sends the first batches of the source's slice on their way. All batches of the slice before
+  /// are delivered.
+  void start();
   /// Whether all batches of the slice are delivered.
   bool finished() const { return delivered_ == launched_; }
   /// When the next batch can be delivered; not to be asked for after the last.
@@ -70,9 +57,7 @@ class PairBatches {
   const JoinRequest& request_;
   MemoryBudget& device_budget_;
   MemoryBudget& host_budget_;
-  const KernelChoice& kernel_;
-  const JoinView& view_;
-  const std::uint32_t* sequence_;
+  SliceSource& source_;
   bool mirrored_;
   const BatchModel* model_ = nullptr;
   CountedSlice slice_{};

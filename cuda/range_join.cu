@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <cstdio>
-#include <cub/cub.cuh>
 #include <numeric>
 
+#include "cuda/grid_walk.h"
 #include "cuda/range_join.h"
 #include "cuda/signals.h"
+#include "cuda/tile_walk.h"
 #include "cuda/tuning.h"
 
 namespace gpujoin::cuda {
@@ -17,7 +18,6 @@ enum Flag { kStop, kLeftPoints, kRightPoints, kQueue, kFlags };
 struct Mailbox {
   ExtentBits extents;
   unsigned flags[kFlags];
-  unsigned long long totals[2];
   unsigned stop;
 };
 
@@ -37,14 +37,10 @@ void order_ids_of(MemoryBudget& device_budget, MemoryBudget& host_budget, const 
   copy_to_host(host_ids.as<std::int64_t>(), ids.data(), data.rows, stream);
 }
 
-PointsView view_of(const DeviceIndex& index, const DeviceBuffer<std::int64_t>& ids) {
-  return {index.columns.data(), index.codes.data(), ids.data(), index.rows, index.points};
-}
-
-/// Threads that share a point while its pairs are written: one, unless each neighbouring cell gives
-/// a whole group enough to do. Counting writes nothing, and is fastest with one.
-std::uint32_t threads_for_filling(const Strategy& strategy, double candidates_per_point) {
-  return candidates_per_point / neighbor_count(strategy.grid_dims) >= kCandidatesForEight ? 8 : 1;
+/// Tiles are cut from a curve through cells as fine as they get; a grid's cells are as wide as
+/// points reach.
+double cell_reach(const Strategy& strategy, const Threshold& threshold) {
+  return strategy.index == IndexMethod::kTiles ? 0 : threshold.reach;
 }
 
 }  // namespace
@@ -53,8 +49,7 @@ RangeJoin::RangeJoin(const JoinRequest& request, const cudaDeviceProp& device)
     : request_(request),
       host_budget_(request.memory_limit),
       device_budget_(request.device_memory_limit),
-      resident_blocks_(static_cast<unsigned>(device.multiProcessorCount) *
-                       kBlocksPerMultiprocessor) {
+      multiprocessors_(device.multiProcessorCount) {
   stats_.left_rows = request.left.rows;
   stats_.right_rows = request.self_join ? request.left.rows : request.right.rows;
   stats_.threads = 1;
@@ -76,11 +71,9 @@ void RangeJoin::answer_without_pairs() {
   phase_ = Phase::kStream;
   if (request_.output != Output::kCountPerRow || request_.left.rows == 0) return;
   const std::uint64_t rows = request_.left.rows;
-  row_counts_.resize(rows);
-  host_sequence_ = PinnedBlock(host_budget_, rows * sizeof(std::uint32_t));
+  collect_counts();
   host_left_ids_ = PinnedBlock(host_budget_, rows * sizeof(std::int64_t));
   for (std::uint64_t row = 0; row < rows; ++row) {
-    host_sequence_.as<std::uint32_t>()[row] = static_cast<std::uint32_t>(row);
     host_left_ids_.as<std::int64_t>()[row] =
         request_.left.ids != nullptr ? request_.left.ids[row] : static_cast<std::int64_t>(row);
   }
@@ -105,10 +98,8 @@ bool RangeJoin::wants_pairs() const {
 void RangeJoin::read() {
   Mailbox* const mailbox = mailbox_.as<Mailbox>();
   flags_ = DeviceBuffer<unsigned>(device_budget_, kFlags, stream_);
-  totals_ = DeviceBuffer<unsigned long long>(device_budget_, 2, stream_);
   extents_ = DeviceBuffer<ExtentBits>(device_budget_, 1, stream_);
   check(cudaMemsetAsync(flags_.data(), 0, flags_.bytes(), stream_), "clearing flags");
-  check(cudaMemsetAsync(totals_.data(), 0, totals_.bytes(), stream_), "clearing totals");
   reset_extents(extents_.data(), stream_);
   left_points_ = upload(device_budget_, request_.left, stream_);
   add_extents(left_points_, strategy_, extents_.data(), stream_);
@@ -123,15 +114,16 @@ void RangeJoin::read() {
 /// Phase kIndex: sorts the points.
 void RangeJoin::build() {
   Mailbox* const mailbox = mailbox_.as<Mailbox>();
-  view_.layout = make_device_layout(mailbox->extents, strategy_, threshold_.reach);
-  left_ =
-      build_index(device_budget_, left_points_, view_.layout, flags_.data() + kLeftPoints, stream_);
-  left_points_ = {};
-  if (!request_.self_join) {
-    right_ = build_index(device_budget_, right_points_, view_.layout, flags_.data() + kRightPoints,
-                         stream_);
-    right_points_ = {};
-  }
+  layout_ = make_device_layout(mailbox->extents, strategy_, cell_reach(strategy_, threshold_));
+  const auto order = [&](DevicePoints& points, unsigned* finite_points) {
+    DeviceIndex index = sort_points(device_budget_, points, layout_, finite_points, stream_);
+    if (strategy_.index == IndexMethod::kTiles) return index;
+    order_columns(device_budget_, points, index, stream_);
+    points = {};
+    return index;
+  };
+  left_ = order(left_points_, flags_.data() + kLeftPoints);
+  if (!request_.self_join) right_ = order(right_points_, flags_.data() + kRightPoints);
   copy_to_host(mailbox->flags, flags_.data(), kFlags, stream_);
   step_.record(stream_);
 }
@@ -145,152 +137,51 @@ void RangeJoin::order_ids() {
                  stream_);
 }
 
-/// What all kernels of the walk need.
-void RangeJoin::describe_walk() {
-  view_.left = view_of(left_, left_ids_);
-  view_.right = request_.self_join ? view_.left : view_of(right_, right_ids_);
-  view_.pattern = strategy_.access_pattern;
-  view_.pairs = request_.pairs;
-  view_.self_join = request_.self_join;
-  view_.smaller_id_first =
-      request_.output == Output::kCountPerRow && request_.pairs == PairSelection::kUnordered;
-  view_.short_circuit = strategy_.short_circuit;
-  view_.dims = request_.left.dims;
-  view_.threshold = threshold_.raw;
-  view_.reach = threshold_.reach;
-  view_.stop = flags_.data() + kStop;
-}
-
-/// Candidates of a left point, as expected.
-double RangeJoin::candidates_per_point() const {
-  return std::max(1.0, strategy_.estimate().candidates / static_cast<double>(left_.rows));
-}
-
-void RangeJoin::choose_kernels() {
-  const std::uint32_t forced = std::min(request_.knobs.threads_per_point, 32u);
-  count_kernel_ = {request_.metric,
-                   request_.left.scalar,
-                   request_.left.dims,
-                   forced,
-                   request_.knobs.work_order == WorkOrder::kQueue,
-                   resident_blocks_};
-  fill_kernel_ = count_kernel_;
-  if (forced == 0) {
-    count_kernel_.threads_per_point = candidates_per_point() >= kCandidatesForWarp ? 32 : 1;
-    fill_kernel_.threads_per_point = std::max(
-        count_kernel_.threads_per_point, threads_for_filling(strategy_, candidates_per_point()));
-  }
-  stats_.threads_per_point =
-      wants_pairs() ? fill_kernel_.threads_per_point : count_kernel_.threads_per_point;
-}
-
-/// Cuts the sequence into slices, short enough that an interrupt need not wait for long, and makes
-/// room for their counts.
-void RangeJoin::prepare_counting() {
-  const double busy_points =
-      static_cast<double>(resident_blocks_) * kBlockThreads / count_kernel_.threads_per_point;
-  slice_points_ = static_cast<std::uint32_t>(
-      std::clamp<double>(std::max(kCandidatesPerSlice / candidates_per_point(), busy_points), 1,
-                         std::max(1u, left_.points)));
-  if (request_.output == Output::kCountPerRow)
-    counts_ = DeviceBuffer<std::uint32_t>(device_budget_, left_.rows, stream_);
-  if (!wants_pairs()) return;
-  counts_ = DeviceBuffer<std::uint32_t>(device_budget_, slice_points_ + std::size_t{1}, stream_);
-  offsets_ = DeviceBuffer<std::uint64_t>(device_budget_, slice_points_ + std::size_t{1}, stream_);
-  host_offsets_ = PinnedBlock(host_budget_, offsets_.bytes());
-  host_sequence_ = PinnedBlock(host_budget_, left_.rows * sizeof(std::uint32_t));
-  std::uint32_t* const sequence = host_sequence_.as<std::uint32_t>();
-  if (sequence_.size() > 0)
-    copy_to_host(sequence, sequence_.data(), sequence_.size(), stream_);
+void RangeJoin::choose_source() {
+  const DeviceIndex& right = request_.self_join ? left_ : right_;
+  const std::int64_t* const right_ids = request_.self_join ? left_ids_.data() : right_ids_.data();
+  const unsigned* const stop = flags_.data() + kStop;
+  if (strategy_.index == IndexMethod::kTiles)
+    source_ = std::make_unique<TileWalk>(
+        request_, strategy_, TileWalkSide{&left_points_, &left_, left_ids_.data()},
+        TileWalkSide{&right_points_, &right_, right_ids}, device_budget_, host_budget_,
+        multiprocessors_, stop, stream_);
   else
-    std::iota(sequence, sequence + left_.points, 0u);
-  batches_.emplace(request_, device_budget_, host_budget_, fill_kernel_, view_, sequence);
+    source_ = std::make_unique<GridWalk>(
+        request_, strategy_, layout_, threshold_.reach, WalkSide{&left_, left_ids_.data()},
+        WalkSide{&right, right_ids}, device_budget_, host_budget_,
+        static_cast<unsigned>(multiprocessors_) * kBlocksPerMultiprocessor, stop,
+        flags_.data() + kQueue, stream_);
+  if (wants_pairs())
+    batches_.emplace(request_, device_budget_, host_budget_, *source_,
+                     is_mirrored(strategy_.access_pattern, request_.pairs));
 }
 
-/// Phase kCount: counts the neighbours of the next slice's points, which is all that totals and
-/// counts need.
-void RangeJoin::count_slice() {
-  Mailbox* const mailbox = mailbox_.as<Mailbox>();
-  slice_first_ = slice_end_;
-  slice_end_ = slice_first_ + std::min(slice_points_, left_.points - slice_first_);
-  const std::uint64_t items = std::uint64_t{slice_end_} - slice_first_ + 1;
-  if (wants_pairs())
-    check(cudaMemsetAsync(counts_.data() + items - 1, 0, sizeof(std::uint32_t), stream_),
-          "clearing counts");
-  const std::uint32_t base = wants_pairs() ? slice_first_ : 0;
-  if (slice_end_ > slice_first_)
-    launch_count(count_kernel_, view_, {slice_first_, slice_end_, base, flags_.data() + kQueue},
-                 counts_.data(), totals_.data(), totals_.data() + 1, stream_);
-  copy_to_host(mailbox->totals, totals_.data(), 2, stream_);
-  if (wants_pairs()) {
-    std::size_t bytes = 0;
-    const auto add_up = [&](void* scratch) {
-      check(cub::DeviceScan::ExclusiveScan(scratch, bytes, counts_.data(), offsets_.data(),
-                                           ::cuda::std::plus<>{}, std::uint64_t{0}, items, stream_),
-            "adding up counts");
-    };
-    add_up(nullptr);
-    DeviceBuffer<unsigned char> scratch(device_budget_, bytes, stream_);
-    add_up(scratch.data());
-    copy_to_host(host_offsets_.as<std::uint64_t>(), offsets_.data(), items, stream_);
-  }
+/// Phase kCount.
+void RangeJoin::start_slice() {
+  source_->start_slice();
   step_.record(stream_);
   phase_ = Phase::kCount;
 }
 
-/// Puts the points with most candidates first (load-imbalance paper, section on SORTBYWL).
-void RangeJoin::order_by_workload() {
-  const std::uint32_t points = left_.points;
-  DeviceBuffer<std::uint32_t> work(device_budget_, points, stream_),
-      sorted(device_budget_, points, stream_);
-  DeviceBuffer<std::uint32_t> positions(device_budget_, points, stream_);
-  sequence_ = DeviceBuffer<std::uint32_t>(device_budget_, points, stream_);
-  launch_workload(count_kernel_, view_, {0, points, 0, nullptr}, work.data(), stream_);
-  std::vector<std::uint32_t> identity(points);
-  std::iota(identity.begin(), identity.end(), 0u);
-  check(cudaMemcpyAsync(positions.data(), identity.data(), positions.bytes(),
-                        cudaMemcpyHostToDevice, stream_),
-        "ordering work");
-  std::size_t bytes = 0;
-  const auto sort = [&](void* scratch) {
-    check(cub::DeviceRadixSort::SortPairsDescending(scratch, bytes, work.data(), sorted.data(),
-                                                    positions.data(), sequence_.data(), points, 0,
-                                                    32, stream_),
-          "ordering work");
-  };
-  sort(nullptr);
-  DeviceBuffer<unsigned char> scratch(device_budget_, bytes, stream_);
-  sort(scratch.data());
-  view_.sequence = sequence_.data();
-}
-
 /// After kCount: the size of the slice's result is known, exactly.
 void RangeJoin::finish_slice() {
-  const Mailbox* const mailbox = mailbox_.as<Mailbox>();
-  stats_.candidates = mailbox->totals[1];
-  if (!wants_pairs() && slice_end_ < left_.points) return count_slice();
+  const bool fitted = source_->finish_slice();
+  if (!fitted || (!wants_pairs() && !source_->finished())) return start_slice();
   phase_ = Phase::kStream;
-  if (wants_pairs()) {
-    batches_->start({slice_first_, slice_end_, host_offsets_.as<std::uint64_t>(), offsets_.data(),
-                     slice_end_ == left_.points});
-    return;
-  }
-  total_ = mailbox->totals[0];
+  if (wants_pairs()) batches_->start();
   if (request_.output == Output::kCountPerRow) collect_counts();
 }
 
 /// Counts of all left points, by position.
 void RangeJoin::collect_counts() {
-  row_counts_.resize(left_.rows);
-  std::vector<std::uint32_t> counts(left_.points), sequence(sequence_.size());
-  copy_to_host(counts.data(), counts_.data(), counts.size(), stream_);
-  copy_to_host(sequence.data(), sequence_.data(), sequence.size(), stream_);
-  check(cudaStreamSynchronize(stream_), "copying counts");
-  for (std::uint32_t place = 0; place < left_.points; ++place)
-    row_counts_[sequence.empty() ? place : sequence[place]] = counts[place];
-  host_sequence_ = PinnedBlock(host_budget_, left_.rows * sizeof(std::uint32_t));
-  std::iota(host_sequence_.as<std::uint32_t>(), host_sequence_.as<std::uint32_t>() + left_.rows,
-            0u);
+  row_counts_.assign(request_.left.rows, 0);
+  if (source_) {
+    const std::vector<std::uint32_t> counts = source_->counts();
+    std::copy(counts.begin(), counts.end(), row_counts_.begin());
+  }
+  rows_ = PinnedBlock(host_budget_, row_counts_.size() * sizeof(std::uint32_t));
+  std::iota(rows_.as<std::uint32_t>(), rows_.as<std::uint32_t>() + row_counts_.size(), 0u);
 }
 
 /// The result of kTotal; or the counts of the next rows, which are empty at the end.
@@ -298,14 +189,16 @@ ResultBatch RangeJoin::describe_counts() {
   ResultBatch batch{};
   if (request_.output == Output::kTotal) {
     const std::uint64_t with_themselves = request_.pairs == PairSelection::kAll ? left_.points : 0;
-    batch.pair_count =
-        is_mirrored(view_.pattern, request_.pairs) ? 2 * total_ - with_themselves : total_;
+    const std::uint64_t entries = source_ ? source_->entries() : 0;
+    batch.pair_count = is_mirrored(strategy_.access_pattern, request_.pairs)
+                           ? 2 * entries - with_themselves
+                           : entries;
     return batch;
   }
   const std::uint64_t most =
       request_.knobs.batch_pairs > 0 ? request_.knobs.batch_pairs : kMostBatchPairs;
   batch.row_count = std::min(most, row_counts_.size() - delivered_);
-  batch.rows = host_sequence_.as<std::uint32_t>() + delivered_;
+  batch.rows = rows_.as<std::uint32_t>() + delivered_;
   batch.counts = row_counts_.data() + delivered_;
   for (std::uint64_t i = 0; i < batch.row_count; ++i) batch.pair_count += batch.counts[i];
   delivered_ += batch.row_count;
@@ -336,12 +229,8 @@ bool RangeJoin::next_phase() {
       left_.points = mailbox_.as<Mailbox>()->flags[kLeftPoints];
       right_.points = mailbox_.as<Mailbox>()->flags[kRightPoints];
       if (request_.output != Output::kTotal) order_ids();
-      describe_walk();
-      choose_kernels();
-      if (request_.knobs.work_order == WorkOrder::kSorted || count_kernel_.queue)
-        order_by_workload();
-      prepare_counting();
-      count_slice();
+      choose_source();
+      start_slice();
       break;
     default:
       finish_slice();
@@ -365,8 +254,8 @@ bool RangeJoin::next_result(ResultBatch* batch) {
 
 bool RangeJoin::next_pairs(ResultBatch* batch) {
   if (!batches_ || batches_->finished()) {
-    if (slice_end_ < left_.points)
-      count_slice();
+    if (source_ && !source_->finished())
+      start_slice();
     else
       phase_ = Phase::kEnd;
     return true;
@@ -397,6 +286,7 @@ Status RangeJoin::next_batch(ResultBatch* batch) {
 
 void RangeJoin::stats(JoinStats* stats) const {
   *stats = stats_;
+  if (source_) source_->describe(stats);
   if (batches_) batches_->describe(stats);
   stats->join_ms = std::max(0.0, spent_ms_ - stats_.index_ms);
   stats->memory_peak = host_budget_.peak();

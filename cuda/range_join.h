@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -11,7 +12,7 @@
 #include "cuda/grid_index.h"
 #include "cuda/memory.h"
 #include "cuda/pair_batches.h"
-#include "cuda/range_kernels.h"
+#include "cuda/slice_source.h"
 #include "engine/result.h"
 #include "engine/status.h"
 #include "engine/stopwatch.h"
@@ -37,11 +38,8 @@ class RangeJoin {
   void read();
   void build();
   void order_ids();
-  void describe_walk();
-  void choose_kernels();
-  void order_by_workload();
-  void prepare_counting();
-  void count_slice();
+  void choose_source();
+  void start_slice();
   void finish_slice();
   void collect_counts();
   ResultBatch describe_counts();
@@ -50,16 +48,14 @@ class RangeJoin {
   bool next_pairs(ResultBatch* batch);
   bool wait(const Event& event) const;
   bool wants_pairs() const;
-  double candidates_per_point() const;
 
   JoinRequest request_;
   MemoryBudget host_budget_;
   MemoryBudget device_budget_;
-  unsigned resident_blocks_;
+  int multiprocessors_;
   Strategy strategy_{};
   Threshold threshold_{};
-  KernelChoice count_kernel_{}, fill_kernel_{};
-  JoinView view_{};
+  SortLayout layout_{};
   Phase phase_ = Phase::kExtents;
 
   Stream stream_;
@@ -67,26 +63,17 @@ class RangeJoin {
   Event step_;  ///< what the current phase waits for
   DevicePoints left_points_, right_points_;
   DeviceBuffer<ExtentBits> extents_;
-  DeviceBuffer<unsigned> flags_;             ///< see Flag in range_join.cu
-  DeviceBuffer<unsigned long long> totals_;  ///< pairs found, candidates
-  PinnedBlock mailbox_;                      ///< what comes back from the device between phases
+  DeviceBuffer<unsigned> flags_;  ///< see Flag in range_join.cu
+  PinnedBlock mailbox_;           ///< what comes back from the device between phases
   DeviceIndex left_, right_;
   DeviceBuffer<std::int64_t> left_ids_, right_ids_;
   PinnedBlock host_left_ids_, host_right_ids_;
-  DeviceBuffer<std::uint32_t> sequence_;
-  DeviceBuffer<std::uint32_t> counts_;
-  DeviceBuffer<std::uint64_t> offsets_;
-  PinnedBlock host_offsets_;   ///< like offsets_
-  PinnedBlock host_sequence_;  ///< [rows]
+  std::unique_ptr<SliceSource> source_;
+  PinnedBlock rows_;  ///< [rows] 0, 1, ..., where counts are wanted
   std::vector<std::uint64_t> row_counts_;
+  std::uint64_t delivered_ = 0;  ///< rows of them
 
-  // Points are counted a slice at a time. Pairs of a slice are delivered before the next one is
-  // counted.
-  std::uint32_t slice_points_ = 0;
-  std::uint32_t slice_first_ = 0;
-  std::uint32_t slice_end_ = 0;
-  std::uint64_t total_ = 0;      ///< entries found, where only their number is wanted
-  std::uint64_t delivered_ = 0;  ///< rows, where counts are wanted
+  // Pairs of a slice are delivered before the next one is begun.
   std::optional<PairBatches> batches_;
   bool ready_ = false;  ///< next_batch has something to hand over
 

@@ -6,6 +6,7 @@
 #include "core/reach.h"
 #include "core/threshold.h"
 #include "cuda/grid_index.h"
+#include "cuda/slice_source.h"
 #include "engine/request.h"
 
 namespace gpujoin::cuda {
@@ -46,14 +47,6 @@ struct KernelChoice {
   unsigned blocks;                  ///< resident blocks of the device
 };
 
-/// Places first .. end - 1 of the sequence. Arrays with one element a place begin at `base`.
-struct Stretch {
-  std::uint32_t first;
-  std::uint32_t end;
-  std::uint32_t base;
-  unsigned* next;  ///< device counter, set to `first` by the launch; used by the queue
-};
-
 /// Adds to *candidates, and to *total the number of neighbours; writes each point's number to
 /// counts[place - base] unless `counts` is null.
 void launch_count(const KernelChoice& choice, const JoinView& join, const Stretch& stretch,
@@ -65,17 +58,7 @@ void launch_count(const KernelChoice& choice, const JoinView& join, const Stretc
 void launch_workload(const KernelChoice& choice, const JoinView& join, const Stretch& stretch,
                      std::uint32_t* candidates, cudaStream_t stream);
 
-/// The part of the result that one batch holds: neighbours number first_pair .. end_pair - 1 of
-/// all, counted in sequence order from `base`. offsets[place - base] says where a point's begin,
-/// exactly, so nothing can overflow.
-struct FillRange {
-  const std::uint64_t* offsets;  ///< one more than there are places
-  std::uint64_t first_pair;
-  std::uint64_t end_pair;
-  std::uint32_t* neighbors;  ///< [end_pair - first_pair]
-  double* distances;         ///< likewise, or null
-};
-
+/// Writes neighbours, and distances where there is room for them.
 void launch_fill(const KernelChoice& choice, const JoinView& join, const Stretch& stretch,
                  const FillRange& range, cudaStream_t stream);
 

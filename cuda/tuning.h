@@ -10,6 +10,14 @@ namespace gpujoin::cuda {
 inline constexpr unsigned kBlockThreads = 256;
 inline constexpr unsigned kBlocksPerMultiprocessor = 8;  ///< of kernels that loop over their work
 
+/// Bounds of what tiles a slice compares and how many candidates it keeps, 8 to 32 bytes each.
+inline constexpr std::uint64_t kMostTilePairs = std::uint64_t{1} << 23;
+inline constexpr std::uint64_t kMostCandidates = std::uint64_t{1} << 23;
+inline constexpr std::uint32_t kMostSliceRows = 1 << 13;
+
+/// Blocks of the screen that share a multiprocessor, where shared memory allows.
+inline constexpr unsigned kScreenBlocksPerMultiprocessor = 2;
+
 /// Dimensions up to which the coordinates of a query point are kept in registers.
 inline constexpr std::uint32_t kMostUnrolledDimensions = 8;
 
@@ -29,7 +37,7 @@ inline constexpr double kCandidatesPerSlice = 2e10;
 
 /// Of the whole device, fitted to an H200: a window is a binary search of its own for each point,
 /// which is worth some tens of candidates.
-inline constexpr WalkCosts kWalkCosts{0.08, 0, 0, 0.0005, 0.00025, 0.0001, 0.000003};
+inline constexpr WalkCosts kWalkCosts{0.08, 0, 0, 0.0005, 0.00025, 0.00038, 0.000002};
 
 /// Candidates of a point from which on a whole warp counts them, as without an index.
 inline constexpr double kCandidatesForWarp = 1e5;

@@ -16,6 +16,12 @@ namespace {
 // Of many columns only those that vary most are looked at as index columns.
 constexpr std::size_t kMaxConsideredColumns = 16;
 
+// As many of the sampled pairs choose between columns; all of them estimate what comes of it.
+constexpr std::size_t kDecidingPairs = std::size_t{1} << 15;
+
+// Engines name points of tiles in 31 bits.
+constexpr double kMostTileRows = 0x1p31 - kScreenTile;
+
 /// The sampled values of the columns that may be indexed, one array a column.
 struct SampledColumn {
   std::uint32_t column;
@@ -169,10 +175,19 @@ class Planner {
         right_rows_(
             static_cast<double>(request.self_join ? request.left.rows : request.right.rows)),
         all_pairs_(std::max<double>(1, static_cast<double>(sample_.pairs.size()))),
-        reach_(make_threshold(request.metric, request.eps).reach) {}
+        reach_(make_threshold(request.metric, request.eps).reach) {
+    const std::size_t step = 1 + sample_.pairs.size() / kDecidingPairs;
+    for (std::size_t i = 0; i < sample_.pairs.size(); i += step)
+      deciding_.push_back(sample_.pairs[i]);
+    estimated_pairs_ = left_rows_ * right_rows_ *
+                       static_cast<double>(count_matches(request_, sample_)) / all_pairs_;
+  }
 
   /// Whether tiles can serve: screens by dot products know L2 only.
-  bool knows_tiles() const { return request_.metric == Metric::kL2 && costs_.tile_pair > 0; }
+  bool knows_tiles() const {
+    return request_.metric == Metric::kL2 && costs_.tile_pair > 0 &&
+           std::max(left_rows_, right_rows_) < kMostTileRows;
+  }
 
   Strategy plan_grid() const;
   Strategy plan_tiles() const;
@@ -186,10 +201,12 @@ class Planner {
   const JoinRequest& request_;
   const WalkCosts& costs_;
   Sample sample_;
+  std::vector<SamplePair> deciding_;
   double left_rows_;
   double right_rows_;
   double all_pairs_;
   double reach_;
+  double estimated_pairs_;
 };
 
 /// What all plans have in common.
@@ -205,8 +222,7 @@ Strategy Planner::start(IndexMethod index) const {
   strategy.screened =
       request_.left.dims > kMaxDirectDimensions || knobs.short_circuit == Switch::kOn;
   strategy.short_circuit = strategy.screened && knobs.short_circuit != Switch::kOff;
-  strategy.estimated_pairs =
-      left_rows_ * right_rows_ * static_cast<double>(count_matches(request_, sample_)) / all_pairs_;
+  strategy.estimated_pairs = estimated_pairs_;
   return strategy;
 }
 
@@ -233,13 +249,15 @@ Strategy Planner::plan_grid() const {
   std::vector<SamplePair> adjacent = sample_.pairs;
   std::vector<SamplePair> candidates = sample_.pairs;
   std::vector<SamplePair> same_cell = sample_.pairs;
+  std::vector<SamplePair> deciding = deciding_;
 
   const std::uint32_t most_dims = std::min(dims, kMaxGridDimensions);
   const std::uint32_t forced_dims = std::min(knobs.indexed_dimensions, most_dims);
   if (knobs.sort_unindexed != Switch::kOff && forced_dims < dims) {
-    const SampledColumn sorted = take_most_selective(columns, candidates, reach_, reorder);
+    const SampledColumn sorted = take_most_selective(columns, deciding, reach_, reorder);
     strategy.sort_column = static_cast<std::int32_t>(sorted.column);
     keep_within(sorted, candidates, reach_);
+    keep_within(sorted, deciding, reach_);
   }
 
   GridEstimate best{};
@@ -255,7 +273,8 @@ Strategy Planner::plan_grid() const {
     }
     if (forced || k == most_dims || columns.empty()) break;
     // Points of adjacent cells of width w differ by up to 2w, and differ by 1.5w or less as often.
-    const SampledColumn next = take_most_selective(columns, candidates, 1.5 * reach_, reorder);
+    const SampledColumn next = take_most_selective(columns, deciding, 1.5 * reach_, reorder);
+    keep_within(next, deciding, 1.5 * reach_);
     keep_within(next, adjacent, 1.5 * reach_);
     keep_within(next, candidates, 1.5 * reach_);
     keep_within(next, same_cell, 0.5 * reach_);
@@ -278,7 +297,7 @@ double Planner::count_meeting_tiles(const std::vector<SampledColumn>& columns) c
                                               : slice_widths(column.right, slices));
   }
   return static_cast<double>(
-      std::count_if(sample_.pairs.begin(), sample_.pairs.end(), [&](SamplePair pair) {
+      std::count_if(deciding_.begin(), deciding_.end(), [&](SamplePair pair) {
         double squares = 0;
         for (std::size_t c = 0; c < columns.size(); ++c) {
           // On average a point lies in the middle of its slice.
@@ -301,7 +320,7 @@ Strategy Planner::plan_tiles() const {
   const bool reorder = strategy.reorder_dimensions;
   std::vector<SampledColumn> columns = sampled_columns(request_, sample_, reorder);
   std::vector<SampledColumn> best, taken;
-  std::vector<SamplePair> left = sample_.pairs;
+  std::vector<SamplePair> left = deciding_;
   const std::uint32_t most_dims = std::min(request_.left.dims, kMaxGridDimensions);
   const std::uint32_t forced_dims = std::min(knobs.indexed_dimensions, most_dims);
   double meeting = INFINITY;
@@ -310,14 +329,15 @@ Strategy Planner::plan_tiles() const {
     keep_within(taken.back(), left, reach_);
     if (forced_dims > 0 && taken.size() != forced_dims) continue;
     const double now = count_meeting_tiles(taken);
-    if (forced_dims == 0 && now >= meeting) continue;
+    if (forced_dims == 0 && now >= meeting) break;
     meeting = now;
     best = taken;
     if (forced_dims > 0) break;
   }
   for (const SampledColumn& column : best)
     strategy.grid_columns[strategy.grid_dims++] = column.column;
-  const double candidates = right_rows_ * meeting / all_pairs_;
+  const double candidates =
+      right_rows_ * meeting / std::max<double>(1, static_cast<double>(deciding_.size()));
   const std::uint32_t padded_dims = (request_.left.dims + 15) / 16 * 16;
   finish(strategy, candidates,
          candidates * (costs_.tile_pair + costs_.tile_dimension * padded_dims));

@@ -1,7 +1,8 @@
 // Times an engine on the sets of the papers, each case several times in one process, and prints
 // rows of a Markdown table. Arguments are read from left to right: KNOB=VALUE holds for the cases
 // after it, SET,DIMENSIONS,ROWS,EPS is a case. SET is unif (uniform in the unit cube), expo
-// (exponential, lambda 40, below 1) or the path of a CSV file of numbers (its first columns).
+// (exponential, lambda 40, below 1), mix (1,000 clusters of 8 intrinsic dimensions), the path of a
+// CSV file of numbers (its first columns) or of an IDX file of bytes, whose name ends in -ubyte.
 //
 //   gpujoin_measure unif,2,2000000,0.002 access_pattern=full unif,2,2000000,0.002
 //
@@ -18,6 +19,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -37,7 +39,8 @@ struct Options {
   std::int32_t device = 0;
   std::uint32_t rounds = 5;
   Output output = Output::kPairs;  ///< what is timed besides the total
-  std::string changed;             ///< the knobs that differ from auto, in words
+  ScalarType scalar = ScalarType::kFloat64;
+  std::string changed;  ///< the knobs that differ from auto, in words
 };
 
 struct Case {
@@ -81,8 +84,50 @@ std::vector<double> read_csv(const Case& wanted) {
   return values;
 }
 
+/// The elements of an IDX file, three dimensions of them behind a header of 16 bytes.
+std::vector<double> read_bytes(const Case& wanted) {
+  std::ifstream file(wanted.set, std::ios::binary);
+  if (!file) throw std::runtime_error("cannot read " + wanted.set);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  std::vector<double> values;
+  for (std::size_t i = 16; i < bytes.size(); ++i)
+    values.push_back(static_cast<unsigned char>(bytes[i]));
+  return values;
+}
+
+double normal(test::Random& random) {
+  constexpr double kTwoPi = 6.283185307179586;
+  return std::sqrt(2 * random.exponential()) * std::cos(kTwoPi * random.unit());
+}
+
+/// 1,000 centres uniform in [0.2, 0.8]^n; around each of them 8 directions of N(0, 1) / sqrt(n)
+/// with coefficients N(0, 0.05); and noise N(0, 0.002).
+std::vector<double> make_mix(const Case& wanted) {
+  constexpr std::size_t kClusters = 1000, kIntrinsic = 8;
+  const std::size_t dims = wanted.dims;
+  test::Random random(dims);
+  std::vector<double> centers(kClusters * dims), bases(kClusters * kIntrinsic * dims);
+  for (double& x : centers) x = random.between(0.2, 0.8);
+  for (double& x : bases) x = normal(random) / std::sqrt(static_cast<double>(dims));
+  std::vector<double> values(wanted.rows * dims);
+  for (std::size_t row = 0; row < wanted.rows; ++row) {
+    const std::size_t cluster = random.index(kClusters);
+    double* const point = &values[row * dims];
+    for (std::size_t d = 0; d < dims; ++d)
+      point[d] = centers[cluster * dims + d] + 0.002 * normal(random);
+    for (std::size_t axis = 0; axis < kIntrinsic; ++axis) {
+      const double coefficient = 0.05 * normal(random);
+      const double* const basis = &bases[(cluster * kIntrinsic + axis) * dims];
+      for (std::size_t d = 0; d < dims; ++d) point[d] += coefficient * basis[d];
+    }
+  }
+  return values;
+}
+
 /// The same numbers on every machine.
 std::vector<double> make_values(const Case& wanted) {
+  if (wanted.set == "mix") return make_mix(wanted);
+  if (wanted.set.ends_with("-ubyte")) return read_bytes(wanted);
   if (wanted.set != "unif" && wanted.set != "expo") return read_csv(wanted);
   test::Random random(wanted.dims);
   std::vector<double> values(wanted.rows * wanted.dims);
@@ -161,8 +206,11 @@ void print_header(const EngineTable& engine) {
 void measure(const EngineTable& engine, const Options& options, const Case& wanted,
              const std::vector<double>& values) {
   JoinRequest request{};
-  request.left = {values.data(), nullptr, values.size() / wanted.dims, wanted.dims,
-                  ScalarType::kFloat64};
+  std::vector<float> narrow;
+  if (options.scalar == ScalarType::kFloat32) narrow.assign(values.begin(), values.end());
+  const void* const coordinates =
+      narrow.empty() ? static_cast<const void*>(values.data()) : narrow.data();
+  request.left = {coordinates, nullptr, values.size() / wanted.dims, wanted.dims, options.scalar};
   request.self_join = true;
   request.eps = wanted.eps;
   request.threads = options.threads;
@@ -209,7 +257,13 @@ void set_option(Options* options, const std::string& name, const std::string& va
   const std::map<std::string, std::function<void()>> setters = {
       {"index",
        [&] {
-         knobs.index = choice<IndexMethod>(value, {"auto", "grid", "none"});
+         knobs.index =
+             choice<IndexMethod>(value, {"auto", "grid", "reference_points", "tiles", "none"});
+       }},
+      {"reference_points", [&] { knobs.reference_points = small(); }},
+      {"reference_placement",
+       [&] {
+         knobs.reference_placement = choice<ReferencePlacement>(value, {"auto", "outer", "inner"});
        }},
       {"indexed_dimensions", [&] { knobs.indexed_dimensions = small(); }},
       {"reorder_dimensions", [&] { knobs.reorder_dimensions = toggle(); }},
@@ -234,6 +288,10 @@ void set_option(Options* options, const std::string& name, const std::string& va
       {"output",
        [&] {
          options->output = choice<Output>(value, {"pairs", "distances", "counts", "total"});
+       }},
+      {"scalar",
+       [&] {
+         options->scalar = choice<ScalarType>(value, {"float32", "float64"});
        }},
       {"threads", [&] { options->threads = small(); }},
       {"device", [&] { options->device = static_cast<std::int32_t>(number()); }},
