@@ -8,6 +8,7 @@
 
 #include "core/threshold.h"
 #include "core/tile_screen.h"
+#include "engine/directions.h"
 #include "engine/sample.h"
 
 namespace gpujoin {
@@ -158,18 +159,33 @@ AccessPattern choose_pattern(const JoinRequest& request) {
                                                                  : AccessPattern::kLinearId;
 }
 
+/// The directions of some rows. `rows` become their places among those, which `directions` holds.
+Dataset sampled_directions(const Dataset& data, std::uint32_t dims,
+                           std::vector<std::uint64_t>& rows, std::vector<float>& directions) {
+  directions.resize(rows.size() * dims);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    write_direction(data, rows[i], directions.data() + i * dims);
+    rows[i] = i;
+  }
+  return {directions.data(), nullptr, rows.size(), dims, ScalarType::kFloat32};
+}
+
 /// The sample, and plans of each method that rest on it.
 class Planner {
  public:
   Planner(const JoinRequest& request, const WalkCosts& costs)
       : request_(request),
+        indexed_(request),
         costs_(costs),
         sample_(take_sample(request)),
         left_rows_(static_cast<double>(request.left.rows)),
         right_rows_(
             static_cast<double>(request.self_join ? request.left.rows : request.right.rows)),
         all_pairs_(std::max<double>(1, static_cast<double>(sample_.pairs.size()))),
-        reach_(make_threshold(request.metric, request.eps).reach) {}
+        matches_(static_cast<double>(count_matches(request, sample_))) {
+    if (request.metric == Metric::kCosine) index_directions();
+    reach_ = make_threshold(indexed_.metric, indexed_.eps).reach;
+  }
 
   /// Whether tiles can serve: screens by dot products know L2 only.
   bool knows_tiles() const { return request_.metric == Metric::kL2 && costs_.tile_pair > 0; }
@@ -179,18 +195,32 @@ class Planner {
   Strategy plan_none() const;
 
  private:
+  void index_directions();
   Strategy start(IndexMethod index) const;
   void finish(Strategy& strategy, double candidates, double cost_per_point) const;
   double count_meeting_tiles(const std::vector<SampledColumn>& columns) const;
 
   const JoinRequest& request_;
+  JoinRequest indexed_;  // what an index sees of it: its points, or the directions of the sample
+  std::vector<float> left_directions_, right_directions_;
   const WalkCosts& costs_;
-  Sample sample_;
+  Sample sample_;  // rows are those of indexed_
   double left_rows_;
   double right_rows_;
   double all_pairs_;
+  double matches_;  // of the sample's pairs
   double reach_;
 };
+
+void Planner::index_directions() {
+  const std::uint32_t dims = request_.left.dims;
+  indexed_ = join_of_directions(
+      request_, sampled_directions(request_.left, dims, sample_.left, left_directions_),
+      request_.self_join
+          ? Dataset{}
+          : sampled_directions(request_.right, dims, sample_.right, right_directions_));
+  if (request_.self_join) sample_.right = sample_.left;
+}
 
 /// What all plans have in common.
 Strategy Planner::start(IndexMethod index) const {
@@ -202,11 +232,10 @@ Strategy Planner::start(IndexMethod index) const {
   strategy.cell_order =
       knobs.cell_order == CellOrder::kAuto ? CellOrder::kLinear : knobs.cell_order;
   strategy.reorder_dimensions = knobs.reorder_dimensions != Switch::kOff;
-  strategy.screened =
-      request_.left.dims > kMaxDirectDimensions || knobs.short_circuit == Switch::kOn;
+  strategy.screened = request_.left.dims > kMaxDirectDimensions ||
+                      knobs.short_circuit == Switch::kOn || request_.metric == Metric::kCosine;
   strategy.short_circuit = strategy.screened && knobs.short_circuit != Switch::kOff;
-  strategy.estimated_pairs =
-      left_rows_ * right_rows_ * static_cast<double>(count_matches(request_, sample_)) / all_pairs_;
+  strategy.estimated_pairs = left_rows_ * right_rows_ * matches_ / all_pairs_;
   return strategy;
 }
 
@@ -228,7 +257,7 @@ Strategy Planner::plan_grid() const {
   const std::uint32_t dims = request_.left.dims;
   Strategy strategy = start(IndexMethod::kGrid);
   const bool reorder = strategy.reorder_dimensions;
-  std::vector<SampledColumn> columns = sampled_columns(request_, sample_, reorder);
+  std::vector<SampledColumn> columns = sampled_columns(indexed_, sample_, reorder);
   // Pairs that survive the grid, and of those the ones that the sorted column keeps too.
   std::vector<SamplePair> adjacent = sample_.pairs;
   std::vector<SamplePair> candidates = sample_.pairs;
@@ -299,7 +328,7 @@ Strategy Planner::plan_tiles() const {
   if (knobs.cell_order == CellOrder::kAuto) strategy.cell_order = CellOrder::kHilbert;
 
   const bool reorder = strategy.reorder_dimensions;
-  std::vector<SampledColumn> columns = sampled_columns(request_, sample_, reorder);
+  std::vector<SampledColumn> columns = sampled_columns(indexed_, sample_, reorder);
   std::vector<SampledColumn> best, taken;
   std::vector<SamplePair> left = sample_.pairs;
   const std::uint32_t most_dims = std::min(request_.left.dims, kMaxGridDimensions);
@@ -446,6 +475,8 @@ const char* to_string(Metric metric) {
       return "l1";
     case Metric::kLInf:
       return "linf";
+    case Metric::kCosine:
+      return "cosine";
     default:
       return "l2";
   }
