@@ -73,6 +73,17 @@ TEST(Cosine, directions_are_found_in_as_many_dimensions_as_there_may_be) {
   }
 }
 
+TEST(Cosine, what_sums_lose_is_within_the_margin) {
+  // 1 swallows each 2^-54 that comes after it, so that by the definition these have distance 0.
+  for (const std::uint32_t dims : {300u, 16000u}) {
+    std::vector<double> a(dims, 0x1p-27), b(dims, -0x1p-27);
+    a[0] = b[0] = 1;
+    ASSERT_EQ(definition_of_cosine_distance(a.data(), b.data(), dims), 0);
+    EXPECT_GT(expect_found(a, b), 0.5) << "the margin is wider than need be";
+    EXPECT_GT(distance_of_directions(a, b), 0x1p-23) << "more than single precision moves them";
+  }
+}
+
 TEST(Cosine, the_radius_is_no_wider_than_need_be) {
   Random random(22);
   for (const double tilt : {1.0, 1e-3, 1e-5}) {

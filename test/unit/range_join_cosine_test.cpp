@@ -138,6 +138,18 @@ TEST_P(RangeJoinCosine, a_row_that_rounding_keeps_from_itself_counts_once_or_not
   EXPECT_TRUE(every_plan_matches(engine(), points, &points, Metric::kCosine, 0));
 }
 
+TEST_P(RangeJoinCosine, vectors_that_only_rounding_makes_parallel_match_at_eps_zero) {
+  const std::uint32_t dims = 2000;  // see what_sums_lose_is_within_the_margin in cosine_test.cpp
+  std::vector<double> values;
+  for (const double rest : {0x1p-27, -0x1p-27, 0.0, 0x1p-26}) {
+    values.push_back(1);
+    values.insert(values.end(), dims - 1, rest);
+  }
+  const Points points(dims, values);
+  EXPECT_EQ(run(points, 0, Output::kTotal).total, 9u + 1);
+  EXPECT_TRUE(every_plan_matches(engine(), points, nullptr, Metric::kCosine, 0));
+}
+
 TEST_P(RangeJoinCosine, clusters_of_directions_in_many_dimensions) {
   Random random(74);
   for (const std::uint32_t dims : {16u, 384u}) {
