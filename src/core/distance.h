@@ -2,6 +2,7 @@
 // multiply-add, no reordering. Every engine and every fast path answers to what stands here.
 #pragma once
 
+#include <cfloat>
 #include <cmath>
 #include <cstdint>
 
@@ -9,14 +10,16 @@
 
 namespace gpujoin {
 
-enum class Metric : std::int32_t { kL2, kL1, kLInf };
+enum class Metric : std::int32_t { kL2, kL1, kLInf, kCosine };
 
 inline constexpr std::uint32_t kMaxDimensions = 16000;
 
 /// Adds one coordinate to a raw distance. Raw distances grow monotonically with every coordinate,
 /// so a partial one that exceeds a threshold decides the pair (SHORTC); a NaN, once in, stays.
+/// Cosine distances are no such sums.
 template <Metric M>
 GPUJOIN_HD inline double add_coordinate(double raw, double a, double b) {
+  static_assert(M != Metric::kCosine);
   const double difference = add_rounded(a, -b);
   if constexpr (M == Metric::kL2) {
     return add_rounded(raw, multiply_rounded(difference, difference));
@@ -28,14 +31,35 @@ GPUJOIN_HD inline double add_coordinate(double raw, double a, double b) {
   }
 }
 
+/// 1 - cos of two vectors, from their dot product and the sums of their squares: 0 .. 2, and the
+/// same for (a, b) as for (b, a). NaN, which matches nothing, where a vector is zero or anything is
+/// not finite on the way. Rounding may leave a vector a little away from itself.
+GPUJOIN_HD inline double cosine_distance(double dot, double a_squares, double b_squares) {
+  const double norms = multiply_rounded(sqrt(a_squares), sqrt(b_squares));
+  const double cosine = dot / norms;
+  if (!(norms > 0 && norms <= DBL_MAX && fabs(cosine) <= DBL_MAX)) return static_cast<double>(NAN);
+  return add_rounded(1, -(cosine > 1 ? 1 : cosine < -1 ? -1 : cosine));
+}
+
 /// The raw distance of a[0..dims) and b[0..dims): the sum of squares for L2, the distance itself
 /// for the other metrics. Compare it with Threshold::raw. float coordinates are widened exactly.
 template <Metric M, class A, class B>
 GPUJOIN_HD inline double raw_distance(const A* a, const B* b, std::uint32_t dims) {
-  double raw = 0;
-  for (std::uint32_t d = 0; d < dims; ++d)
-    raw = add_coordinate<M>(raw, static_cast<double>(a[d]), static_cast<double>(b[d]));
-  return raw;
+  if constexpr (M == Metric::kCosine) {
+    double dot = 0, a_squares = 0, b_squares = 0;
+    for (std::uint32_t d = 0; d < dims; ++d) {
+      const double x = static_cast<double>(a[d]), y = static_cast<double>(b[d]);
+      dot = add_rounded(dot, multiply_rounded(x, y));
+      a_squares = add_rounded(a_squares, multiply_rounded(x, x));
+      b_squares = add_rounded(b_squares, multiply_rounded(y, y));
+    }
+    return cosine_distance(dot, a_squares, b_squares);
+  } else {
+    double raw = 0;
+    for (std::uint32_t d = 0; d < dims; ++d)
+      raw = add_coordinate<M>(raw, static_cast<double>(a[d]), static_cast<double>(b[d]));
+    return raw;
+  }
 }
 
 template <class A, class B>
@@ -45,6 +69,8 @@ GPUJOIN_HD inline double raw_distance(Metric metric, const A* a, const B* b, std
       return raw_distance<Metric::kL1>(a, b, dims);
     case Metric::kLInf:
       return raw_distance<Metric::kLInf>(a, b, dims);
+    case Metric::kCosine:
+      return raw_distance<Metric::kCosine>(a, b, dims);
     default:
       return raw_distance<Metric::kL2>(a, b, dims);
   }

@@ -35,8 +35,11 @@ struct Threshold {
 /// For finite eps >= 0. L2: since sqrt is correctly rounded it is monotone, so "sqrt(s) <= eps" is
 /// "s <= raw" for the largest such s. One coordinate alone contributes fl(d * d) to a sum that only
 /// grows, so d is bounded by the largest r with fl(r * r) <= raw. That r can exceed eps: where
-/// squares underflow, all differences below 2^-537 have distance 0.
+/// squares underflow, all differences below 2^-537 have distance 0. Cosine: vectors of one
+/// direction may differ by any length, so coordinates tell nothing; their directions' do
+/// (core/cosine.h).
 inline Threshold make_threshold(Metric metric, double eps) {
+  if (metric == Metric::kCosine) return {eps, std::numeric_limits<double>::max()};
   if (metric != Metric::kL2) return {eps, eps};
   const double raw = largest_double([eps](double s) { return std::sqrt(s) <= eps; });
   const double reach = largest_double([raw](double r) { return r * r <= raw; });
@@ -55,7 +58,7 @@ struct ScreenBounds {
 /// subtraction and one multiplication, whose input is squared, touch a term. Their quotient is
 /// therefore within 1 +- 2 (dims + 3) 2u for dims <= 16,000, and underflow adds at most dims *
 /// 2^-1074 to either. Max (linf) does not round beyond the subtraction and is the same in every
-/// order.
+/// order. Cosine distances are not sums, and have a screen of their own.
 inline ScreenBounds make_screen_bounds(Metric metric, double threshold_raw, std::uint32_t dims) {
   if (metric == Metric::kLInf) return {threshold_raw, threshold_raw};
   const double margin = 4.0 * (dims + 4.0) * std::numeric_limits<double>::epsilon();

@@ -6,22 +6,10 @@
 #include <mutex>
 
 #include "cpu/parallel_sort.h"
+#include "cpu/row_blocks.h"
 
 namespace gpujoin::cpu {
 namespace {
-
-constexpr std::uint64_t kBlockCoordinates = 1 << 17;  // coordinates a task reads
-
-/// Runs task(first_row, end_row) over blocks of rows.
-template <class Task>
-void for_row_blocks(WorkerPool& pool, const Dataset& data, const Task& task) {
-  const std::uint64_t block_rows =
-      std::max<std::uint64_t>(kTilePoints, kBlockCoordinates / data.dims & ~7ull);
-  const std::uint64_t blocks = (data.rows + block_rows - 1) / block_rows;
-  pool.parallel_for(blocks, [&](std::size_t block, unsigned) {
-    task(block * block_rows, std::min(data.rows, (block + 1) * block_rows));
-  });
-}
 
 bool is_finite_row(const Dataset& data, std::uint64_t row) {
   for (std::uint32_t d = 0; d < data.dims; ++d)

@@ -61,7 +61,10 @@ Status status_of(const std::exception_ptr& error) {
 }  // namespace
 
 RangeJoin::RangeJoin(const JoinRequest& request)
-    : request_(request), budget_(request.memory_limit), pool_(useful_threads(request)) {
+    : request_(request),
+      indexed_(request),
+      budget_(request.memory_limit),
+      pool_(useful_threads(request)) {
   stats_.left_rows = request.left.rows;
   stats_.right_rows = request.self_join ? request.left.rows : request.right.rows;
   stats_.threads = pool_.size();
@@ -85,12 +88,31 @@ void RangeJoin::run() {
   queue_.finish();
 }
 
+/// Puts directions in the place of points, as what is indexed.
+void RangeJoin::index_directions() {
+  left_directions_ = find_directions(pool_, budget_, request_.left);
+  if (!request_.self_join) right_directions_ = find_directions(pool_, budget_, request_.right);
+  indexed_ = join_of_directions(request_, left_directions_.view(request_.left),
+                                right_directions_.view(request_.right));
+  if (left_directions_.faint || right_directions_.faint) indexed_.eps = kAnyDirection;
+}
+
+/// What passes the index and its screen.
+void RangeJoin::set_thresholds(JoinPlan& plan) const {
+  plan.threshold = make_threshold(indexed_.metric, indexed_.eps);
+  plan.screen = make_screen_bounds(indexed_.metric, plan.threshold.raw, indexed_.left.dims);
+  if (request_.metric != Metric::kCosine) return;
+  plan.threshold.raw = make_threshold(request_.metric, request_.eps).raw;
+  plan.screen.accept = -1;  // directions decide nothing
+}
+
 /// Chooses how to join and builds the indexes.
 JoinPlan RangeJoin::prepare(IndexLayout& layout) {
   const Stopwatch watch;
-  const Dataset& left = request_.left;
+  if (request_.metric == Metric::kCosine) index_directions();
+  const Dataset& left = indexed_.left;
   const Dataset* const right =
-      request_.self_join || request_.right.rows == 0 ? nullptr : &request_.right;
+      request_.self_join || request_.right.rows == 0 ? nullptr : &indexed_.right;
   JoinPlan plan{};
   plan.metric = request_.metric;
   plan.pairs = request_.pairs;
@@ -98,15 +120,16 @@ JoinPlan RangeJoin::prepare(IndexLayout& layout) {
   plan.layout = &layout;
   plan.left = &left_;
   plan.right = request_.self_join ? &left_ : &right_;
+  plan.left_points = &request_.left;
+  plan.right_points = request_.self_join ? &request_.left : &request_.right;
   plan.batch_entries = batch_entries(request_, buffer_count(pool_.size()));
-  left_.data = &request_.left;
-  right_.data = &request_.right;
+  left_.data = &indexed_.left;
+  right_.data = &indexed_.right;
   if (left.rows == 0) return plan;
 
-  plan.threshold = make_threshold(request_.metric, request_.eps);
-  plan.screen = make_screen_bounds(request_.metric, plan.threshold.raw, left.dims);
+  set_thresholds(plan);
   plan.strategy = choose_strategy(request_);
-  plan.kernel = choose_scan_kernel(request_.metric, left.scalar, left.dims, plan.strategy.screened);
+  plan.kernel = choose_scan_kernel(indexed_.metric, left.scalar, left.dims, plan.strategy.screened);
   mirrored_ = plan.mirrored();
   layout = make_layout(pool_, plan.strategy, plan.threshold.reach, left, right);
   left_ = build_index(pool_, budget_, layout, left);

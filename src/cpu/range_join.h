@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cpu/batch_queue.h"
+#include "cpu/directions.h"
 #include "cpu/grid_index.h"
 #include "cpu/walker.h"
 #include "cpu/worker_pool.h"
@@ -31,13 +32,18 @@ class RangeJoin {
 
  private:
   void run();
+  void index_directions();
+  void set_thresholds(JoinPlan& plan) const;
   JoinPlan prepare(IndexLayout& layout);
   void join(const JoinPlan& plan);
   ResultBatch view(const BatchBuffer& buffer) const;
 
   JoinRequest request_;
+  JoinRequest indexed_;  // what the index is of: the points, or for cosine their directions
   MemoryBudget budget_;
   WorkerPool pool_;
+  Directions left_directions_;
+  Directions right_directions_;
   GridIndex left_;
   GridIndex right_;
   BatchQueue queue_;

@@ -201,8 +201,8 @@ std::size_t Walker::collect(std::uint32_t position, const Window* windows, std::
 /// Decides what a screen let pass, by the definition where the sum alone does not tell.
 std::size_t Walker::recheck(std::uint32_t position, std::size_t count, std::uint32_t* positions,
                             double* raws) {
-  const Dataset& a = *plan_.left->data;
-  const Dataset& b = *plan_.right->data;
+  const Dataset& a = *plan_.left_points;
+  const Dataset& b = *plan_.right_points;
   const bool wants_distance = plan_.output == Output::kPairsWithDistances;
   const auto exact = [&](std::uint32_t neighbor) {
     const std::size_t i = std::size_t{plan_.left->rows[position]} * a.dims;
@@ -230,15 +230,18 @@ std::uint64_t Walker::count_pairs(std::uint32_t position) {
   const bool smaller_first =
       plan_.output == Output::kCountPerRow && plan_.pairs == PairSelection::kUnordered;
   std::uint64_t found = 0;
+  bool own = false;  // (p, p) is a pair: by rounding its cosine distance may be above eps
   for_pieces([&](const Window* windows, std::size_t count, std::uint64_t) {
     if (!plan_.strategy.screened && !smaller_first) {
       found += plan_.kernel.count(scan_, windows, count);
+      own = plan_.pairs == PairSelection::kAll;  // its sum is 0
       return;
     }
     std::uint32_t* const positions = scratch_positions_.data();
     const std::size_t collected = collect(position, windows, count, positions, nullptr);
     if (!smaller_first) {
       found += collected;
+      own = own || (collected > 0 && positions[0] == position);  // the first candidate of all
       return;
     }
     const std::int64_t* const ids = plan_.right->ids.data();
@@ -247,7 +250,7 @@ std::uint64_t Walker::count_pairs(std::uint32_t position) {
     });
   });
   if (!plan_.mirrored()) return found;
-  return 2 * found - (plan_.pairs == PairSelection::kAll ? 1 : 0);  // (p, p) has one order
+  return 2 * found - (own ? 1 : 0);  // (p, p) has one order
 }
 
 void Walker::emit_pairs(std::uint32_t position) {

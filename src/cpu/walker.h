@@ -22,13 +22,15 @@ struct JoinPlan {
   Metric metric;
   PairSelection pairs;
   Output output;
-  Threshold threshold;
+  Threshold threshold;  ///< its reach is that of indexed coordinates
   ScreenBounds screen;  ///< when strategy.screened
   Strategy strategy;
   const IndexLayout* layout;
   ScanKernel kernel;
   const GridIndex* left;
-  const GridIndex* right;  ///< the same as left in a self-join
+  const GridIndex* right;      ///< the same as left in a self-join
+  const Dataset* left_points;  ///< what distances are of; an index may be of their directions
+  const Dataset* right_points;
   std::uint64_t batch_entries;
 
   bool self_join() const { return left == right; }

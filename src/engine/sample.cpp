@@ -8,6 +8,7 @@ namespace gpujoin {
 namespace {
 
 constexpr std::uint64_t kSampleRows = 512;
+constexpr std::uint64_t kComparedCoordinates = 1 << 21;
 
 /// A well-mixed function of the position (the finalizer of MurmurHash3).
 std::uint64_t scramble(std::uint64_t x) {
@@ -35,7 +36,7 @@ std::uint64_t count_matches(const JoinRequest& request, const Sample& sample) {
   const std::uint64_t dims = request.left.dims;
   const double threshold = make_threshold(request.metric, request.eps).raw;
   // In many dimensions a distance is long: look at every n-th pair.
-  const std::size_t step = 1 + dims / 64;
+  const std::size_t step = 1 + sample.pairs.size() * dims / kComparedCoordinates;
   std::uint64_t matches = 0;
   for (std::size_t i = 0; i < sample.pairs.size(); i += step) {
     const SamplePair pair = sample.pairs[i];

@@ -8,6 +8,7 @@
 
 #include "core/threshold.h"
 #include "core/tile_screen.h"
+#include "engine/directions.h"
 #include "engine/sample.h"
 
 namespace gpujoin {
@@ -18,6 +19,10 @@ constexpr std::size_t kMaxConsideredColumns = 16;
 
 // As many of the sampled pairs choose between columns; all of them estimate what comes of it.
 constexpr std::size_t kDecidingPairs = std::size_t{1} << 15;
+
+// Columns that tiles are cut along, unless a knob says more or fewer: measured to be best, or close
+// to it, from 6 to 90 dimensions.
+constexpr std::uint32_t kTileColumns = 6;
 
 // Engines name points of tiles in 31 bits.
 constexpr double kMostTileRows = 0x1p31 - kScreenTile;
@@ -164,23 +169,35 @@ AccessPattern choose_pattern(const JoinRequest& request) {
                                                                  : AccessPattern::kLinearId;
 }
 
+/// The directions of some rows. `rows` become their places among those, which `directions` holds.
+Dataset sampled_directions(const Dataset& data, std::uint32_t dims,
+                           std::vector<std::uint64_t>& rows, std::vector<float>& directions) {
+  directions.resize(rows.size() * dims);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    write_direction(data, rows[i], directions.data() + i * dims);
+    rows[i] = i;
+  }
+  return {directions.data(), nullptr, rows.size(), dims, ScalarType::kFloat32};
+}
+
 /// The sample, and plans of each method that rest on it.
 class Planner {
  public:
   Planner(const JoinRequest& request, const WalkCosts& costs)
       : request_(request),
+        indexed_(request),
         costs_(costs),
         sample_(take_sample(request)),
         left_rows_(static_cast<double>(request.left.rows)),
         right_rows_(
             static_cast<double>(request.self_join ? request.left.rows : request.right.rows)),
         all_pairs_(std::max<double>(1, static_cast<double>(sample_.pairs.size()))),
-        reach_(make_threshold(request.metric, request.eps).reach) {
+        matches_(static_cast<double>(count_matches(request, sample_))) {
+    if (request.metric == Metric::kCosine) index_directions();
+    reach_ = make_threshold(indexed_.metric, indexed_.eps).reach;
     const std::size_t step = 1 + sample_.pairs.size() / kDecidingPairs;
     for (std::size_t i = 0; i < sample_.pairs.size(); i += step)
       deciding_.push_back(sample_.pairs[i]);
-    estimated_pairs_ = left_rows_ * right_rows_ *
-                       static_cast<double>(count_matches(request_, sample_)) / all_pairs_;
   }
 
   /// Whether tiles can serve: screens by dot products know L2 only.
@@ -194,20 +211,33 @@ class Planner {
   Strategy plan_none() const;
 
  private:
+  void index_directions();
   Strategy start(IndexMethod index) const;
   void finish(Strategy& strategy, double candidates, double cost_per_point) const;
   double count_meeting_tiles(const std::vector<SampledColumn>& columns) const;
 
   const JoinRequest& request_;
+  JoinRequest indexed_;  // what an index sees of it: its points, or the directions of the sample
+  std::vector<float> left_directions_, right_directions_;
   const WalkCosts& costs_;
-  Sample sample_;
+  Sample sample_;  // rows are those of indexed_
   std::vector<SamplePair> deciding_;
   double left_rows_;
   double right_rows_;
   double all_pairs_;
+  double matches_;  // of the sample's pairs
   double reach_;
-  double estimated_pairs_;
 };
+
+void Planner::index_directions() {
+  const std::uint32_t dims = request_.left.dims;
+  indexed_ = join_of_directions(
+      request_, sampled_directions(request_.left, dims, sample_.left, left_directions_),
+      request_.self_join
+          ? Dataset{}
+          : sampled_directions(request_.right, dims, sample_.right, right_directions_));
+  if (request_.self_join) sample_.right = sample_.left;
+}
 
 /// What all plans have in common.
 Strategy Planner::start(IndexMethod index) const {
@@ -219,10 +249,10 @@ Strategy Planner::start(IndexMethod index) const {
   strategy.cell_order =
       knobs.cell_order == CellOrder::kAuto ? CellOrder::kLinear : knobs.cell_order;
   strategy.reorder_dimensions = knobs.reorder_dimensions != Switch::kOff;
-  strategy.screened =
-      request_.left.dims > kMaxDirectDimensions || knobs.short_circuit == Switch::kOn;
+  strategy.screened = request_.left.dims > kMaxDirectDimensions ||
+                      knobs.short_circuit == Switch::kOn || request_.metric == Metric::kCosine;
   strategy.short_circuit = strategy.screened && knobs.short_circuit != Switch::kOff;
-  strategy.estimated_pairs = estimated_pairs_;
+  strategy.estimated_pairs = left_rows_ * right_rows_ * matches_ / all_pairs_;
   return strategy;
 }
 
@@ -244,11 +274,14 @@ Strategy Planner::plan_grid() const {
   const std::uint32_t dims = request_.left.dims;
   Strategy strategy = start(IndexMethod::kGrid);
   const bool reorder = strategy.reorder_dimensions;
-  std::vector<SampledColumn> columns = sampled_columns(request_, sample_, reorder);
-  // Pairs that survive the grid, and of those the ones that the sorted column keeps too.
-  std::vector<SamplePair> adjacent = sample_.pairs;
-  std::vector<SamplePair> candidates = sample_.pairs;
-  std::vector<SamplePair> same_cell = sample_.pairs;
+  std::vector<SampledColumn> columns = sampled_columns(indexed_, sample_, reorder);
+  // Pairs that survive the grid, and of those the ones that the sorted column keeps too. In many
+  // dimensions little depends on how many they are.
+  const std::vector<SamplePair>& all = dims > kMaxDirectDimensions ? deciding_ : sample_.pairs;
+  const auto all_pairs = std::max<double>(1, static_cast<double>(all.size()));
+  std::vector<SamplePair> adjacent = all;
+  std::vector<SamplePair> candidates = all;
+  std::vector<SamplePair> same_cell = all;
   std::vector<SamplePair> deciding = deciding_;
 
   const std::uint32_t most_dims = std::min(dims, kMaxGridDimensions);
@@ -265,7 +298,7 @@ Strategy Planner::plan_grid() const {
   for (std::uint32_t k = 0;; ++k) {
     const GridEstimate estimate = estimate_grid(
         costs_, right_rows_, dims, k, static_cast<double>(adjacent.size()),
-        static_cast<double>(same_cell.size()), static_cast<double>(candidates.size()), all_pairs_);
+        static_cast<double>(same_cell.size()), static_cast<double>(candidates.size()), all_pairs);
     const bool forced = forced_dims > 0 && k == forced_dims;
     if (k == 0 || forced || (forced_dims == 0 && estimate.cost_per_point < best.cost_per_point)) {
       best = estimate;
@@ -311,6 +344,7 @@ double Planner::count_meeting_tiles(const std::vector<SampledColumn>& columns) c
 
 Strategy Planner::plan_tiles() const {
   const Knobs& knobs = request_.knobs;
+  const std::uint32_t dims = request_.left.dims;
   Strategy strategy = start(IndexMethod::kTiles);
   // Half of a matrix of tiles serves counts as well.
   if (request_.self_join) strategy.access_pattern = AccessPattern::kLinearId;
@@ -318,27 +352,19 @@ Strategy Planner::plan_tiles() const {
   if (knobs.cell_order == CellOrder::kAuto) strategy.cell_order = CellOrder::kHilbert;
 
   const bool reorder = strategy.reorder_dimensions;
-  std::vector<SampledColumn> columns = sampled_columns(request_, sample_, reorder);
-  std::vector<SampledColumn> best, taken;
+  std::vector<SampledColumn> columns = sampled_columns(indexed_, sample_, reorder);
+  std::vector<SampledColumn> taken;
   std::vector<SamplePair> left = deciding_;
-  const std::uint32_t most_dims = std::min(request_.left.dims, kMaxGridDimensions);
-  const std::uint32_t forced_dims = std::min(knobs.indexed_dimensions, most_dims);
-  double meeting = INFINITY;
-  while (taken.size() < most_dims && !columns.empty()) {
+  const std::uint32_t wanted =
+      knobs.indexed_dimensions > 0 ? knobs.indexed_dimensions : kTileColumns;
+  while (taken.size() < std::min({dims, wanted, kMaxGridDimensions})) {
     taken.push_back(take_most_selective(columns, left, reach_, reorder));
     keep_within(taken.back(), left, reach_);
-    if (forced_dims > 0 && taken.size() != forced_dims) continue;
-    const double now = count_meeting_tiles(taken);
-    if (forced_dims == 0 && now >= meeting) break;
-    meeting = now;
-    best = taken;
-    if (forced_dims > 0) break;
+    strategy.grid_columns[strategy.grid_dims++] = taken.back().column;
   }
-  for (const SampledColumn& column : best)
-    strategy.grid_columns[strategy.grid_dims++] = column.column;
-  const double candidates =
-      right_rows_ * meeting / std::max<double>(1, static_cast<double>(deciding_.size()));
-  const std::uint32_t padded_dims = (request_.left.dims + 15) / 16 * 16;
+  const double candidates = right_rows_ * count_meeting_tiles(taken) /
+                            std::max<double>(1, static_cast<double>(deciding_.size()));
+  const std::uint32_t padded_dims = (dims + 15) / 16 * 16;
   finish(strategy, candidates,
          candidates * (costs_.tile_pair + costs_.tile_dimension * padded_dims));
   return strategy;
@@ -466,6 +492,8 @@ const char* to_string(Metric metric) {
       return "l1";
     case Metric::kLInf:
       return "linf";
+    case Metric::kCosine:
+      return "cosine";
     default:
       return "l2";
   }

@@ -27,10 +27,10 @@ double read_eps(double eps) {
 Metric read_metric(const NullableDatum& value) {
   if (value.isnull) return Metric::kL2;
   const char* const name = TextDatumGetCString(value.value);
-  for (const Metric metric : {Metric::kL2, Metric::kL1, Metric::kLInf})
+  for (const Metric metric : {Metric::kL2, Metric::kL1, Metric::kLInf, Metric::kCosine})
     if (strcmp(name, to_string(metric)) == 0) return metric;
   ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("unknown metric \"%s\"", name),
-                  errhint("Known metrics are \"l2\", \"l1\" and \"linf\".")));
+                  errhint("Known metrics are \"l2\", \"l1\", \"linf\" and \"cosine\".")));
 }
 
 PairSelection read_pairs(const NullableDatum& value) {

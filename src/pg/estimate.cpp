@@ -69,8 +69,12 @@ SideEstimate estimate_side(const SideArguments& side) {
 /// Pairs of different rows within eps, both orders counted.
 double estimate_pairs(const JoinArguments& arguments, const SideEstimate& left,
                       const SideEstimate& right) {
+  // Statistics of columns apart tell nothing about the angle between rows.
+  const bool angle_of_columns =
+      arguments.metric == Metric::kCosine &&
+      (left.columns.kind == VectorKind::kNumbers || right.columns.kind == VectorKind::kNumbers);
   if (left.samples == nullptr || right.samples == nullptr ||
-      left.columns.count != right.columns.count)
+      left.columns.count != right.columns.count || angle_of_columns)
     return left.rows * fmin(right.rows, kDefaultNeighbors);
   const Threshold threshold = make_threshold(arguments.metric, arguments.eps);
   double pairs = left.rows * right.rows;

@@ -20,7 +20,7 @@ SELECT CASE WHEN set_config('gpujoin.' || name, value, true) = value THEN bag_eq
     format($$ SELECT * FROM gpu_selfjoin_distance('a', %s, pairs => %L, metric => %L) $$, eps, pairs, metric),
     format('pairs within %s, %s, %s, %s = %s', eps, pairs, metric, name, value)) END
 FROM settings, unnest('{0,1,2.5,1000}'::float8[]) eps, unnest('{all,distinct}'::text[]) pairs,
-  unnest('{l2,l1,linf}'::text[]) metric
+  unnest('{l2,l1,linf,cosine}'::text[]) metric
 WHERE eps < 1000 OR name = 'engine';
 
 SELECT bag_eq($$ SELECT id, count(*) FROM gpu_neighbors('a', 1) GROUP BY id $$,

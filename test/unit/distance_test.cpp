@@ -146,6 +146,45 @@ TEST(Distance, zero_has_no_sign) {
   }
 }
 
+TEST(Distance, known_cosine_distances) {
+  const auto cosine = [](const std::vector<double>& a, const std::vector<double>& b) {
+    return raw(Metric::kCosine, a, b);
+  };
+  EXPECT_EQ(cosine({3, 4}, {3, 4}), 0);
+  EXPECT_EQ(cosine({3, 4}, {300, 400}), 0) << "lengths do not matter";
+  EXPECT_EQ(cosine({3, 4}, {-3, -4}), 2);
+  EXPECT_EQ(cosine({3, 4}, {-4, 3}), 1);
+  EXPECT_EQ(cosine({1, 0}, {3, 4}), 1 - 3.0 / 5);
+  EXPECT_EQ(cosine({-0.0, 1}, {0.0, 5}), 0);
+  EXPECT_EQ(distance_from_raw(Metric::kCosine, 0.25), 0.25);
+}
+
+TEST(Distance, vectors_without_a_direction_have_no_cosine_distance) {
+  const std::vector<double> one = {1, 1};
+  for (const double x : {0.0, -0.0, 1e-200, 1e200, kInf, -kInf, kNan}) {
+    EXPECT_TRUE(std::isnan(raw(Metric::kCosine, {x, 0}, one))) << x;
+    EXPECT_TRUE(std::isnan(raw(Metric::kCosine, one, {0, x}))) << x;
+    EXPECT_TRUE(std::isnan(raw(Metric::kCosine, {x, 0}, {x, 0}))) << x;
+  }
+  EXPECT_TRUE(std::isnan(raw(Metric::kCosine, {1e-200}, {1e200})))
+      << "a dot product of 1 over a length of 0";
+  EXPECT_EQ(raw(Metric::kCosine, {1e-161}, {1e154}), 0) << "squares as far out as they may be";
+}
+
+TEST(Distance, rounding_may_keep_a_vector_from_itself) {
+  Random random(4);
+  int apart = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const std::vector<double> a = {random.unit(), random.unit(), random.unit()};
+    const double distance = raw(Metric::kCosine, a, a);
+    ASSERT_GE(distance, 0);
+    ASSERT_LE(distance, 4 * DBL_EPSILON);
+    apart += distance > 0;
+  }
+  EXPECT_GT(apart, 0);
+  EXPECT_LT(apart, 1000);
+}
+
 TEST(Distance, is_symmetric_and_matches_the_definition_on_any_bits) {
   Random random(2);
   for (int i = 0; i < 20000; ++i) {
@@ -156,7 +195,7 @@ TEST(Distance, is_symmetric_and_matches_the_definition_on_any_bits) {
       b[d] = random.index(2) ? std::bit_cast<double>(random.bits())
                              : a[d] * random.between(0.999, 1.001);
     }
-    for (const Metric metric : kMetrics) {
+    for (const Metric metric : {Metric::kL2, Metric::kL1, Metric::kLInf, Metric::kCosine}) {
       const double got = distance_from_raw(metric, raw(metric, a, b));
       const double expected = definition_of_distance(metric, a.data(), b.data(), dims);
       ASSERT_TRUE(got == expected || (std::isnan(got) && std::isnan(expected)))

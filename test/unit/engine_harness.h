@@ -21,6 +21,9 @@ std::vector<const EngineTable*> engines();
 /// Whether the engine runs on a device, whose driver allocates host memory as it likes.
 inline bool is_device(const EngineTable& engine) { return &engine != cpu_engine(); }
 
+/// The metrics that the engine knows: all, but an engine may refuse cosine as kUnavailable.
+std::vector<Metric> metrics_of(const EngineTable& engine);
+
 /// Expects as many live allocations as `before`.
 void expect_no_leak(const EngineTable& engine, std::int64_t before);
 

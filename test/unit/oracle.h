@@ -32,10 +32,25 @@ struct RowCount {
   auto operator<=>(const RowCount&) const = default;
 };
 
+/// Products and sums in column order, each rounded once; NaN for vectors without a direction.
+inline double definition_of_cosine_distance(const double* a, const double* b, std::uint32_t dims) {
+  double dot = 0, aa = 0, bb = 0;
+  for (std::uint32_t d = 0; d < dims; ++d) {
+    const double products[] = {a[d] * b[d], a[d] * a[d], b[d] * b[d]};
+    dot = dot + products[0];
+    aa = aa + products[1];
+    bb = bb + products[2];
+  }
+  const double lengths = std::sqrt(aa) * std::sqrt(bb);
+  if (lengths == 0 || !std::isfinite(lengths) || !std::isfinite(dot)) return kNan;
+  return 1 - std::clamp(dot / lengths, -1.0, 1.0);
+}
+
 /// Differences, squares and the sum in column order, each rounded once, then a correctly rounded
 /// root.
 inline double definition_of_distance(Metric metric, const double* a, const double* b,
                                      std::uint32_t dims) {
+  if (metric == Metric::kCosine) return definition_of_cosine_distance(a, b, dims);
   double sum = 0;
   double largest = 0;
   for (std::uint32_t d = 0; d < dims; ++d) {

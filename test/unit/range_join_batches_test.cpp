@@ -216,7 +216,7 @@ TEST_P(RangeJoinBatches, an_index_begins_fewer_distances) {
   const Points points(2, make_values(Shape::kUniform, random, 2000, 2));
   JoinRequest join = make_request(points, nullptr, Metric::kL2, 1);
   const RunResult result = run_join(engine(), join);
-  EXPECT_EQ(result.stats.strategy.index, IndexMethod::kGrid);
+  EXPECT_NE(result.stats.strategy.index, IndexMethod::kNone);
   EXPECT_LT(result.stats.candidates, 2000u * 2000 / 10);
   EXPECT_GE(2 * result.stats.candidates, result.total);
 }

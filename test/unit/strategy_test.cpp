@@ -230,6 +230,7 @@ TEST(Strategy, names_are_the_settings_values) {
   EXPECT_STREQ(gpujoin::to_string(Metric::kL2), "l2");
   EXPECT_STREQ(gpujoin::to_string(Metric::kL1), "l1");
   EXPECT_STREQ(gpujoin::to_string(Metric::kLInf), "linf");
+  EXPECT_STREQ(gpujoin::to_string(Metric::kCosine), "cosine");
 }
 
 }  // namespace

@@ -88,6 +88,13 @@ TEST(Threshold, other_metrics_compare_with_eps_itself) {
   }
 }
 
+TEST(Threshold, cosine_distances_bound_no_coordinate) {
+  for (const double eps : nasty_eps()) {
+    EXPECT_EQ(make_threshold(Metric::kCosine, eps).raw, eps);
+    EXPECT_EQ(make_threshold(Metric::kCosine, eps).reach, kMax);
+  }
+}
+
 TEST(Threshold, reach_bounds_every_coordinate_of_a_match) {
   Random random(13);
   std::vector<double> all = nasty_eps();

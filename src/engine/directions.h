@@ -1,0 +1,18 @@
+// A join by cosine distance in the terms of an index: the L2 join of its points' directions, which
+// finds every pair and more. See core/cosine.h.
+#pragma once
+
+#include "core/cosine.h"
+#include "engine/request.h"
+
+namespace gpujoin {
+
+/// Writes the direction of a row, dims floats. Returns whether the row is faint.
+bool write_direction(const Dataset& data, std::uint64_t row, float* direction);
+
+/// The join of the directions of both sides, `right` ignored by a self-join. Its radius holds as
+/// long as no row is faint; with one that is, it must be kAnyDirection.
+JoinRequest join_of_directions(const JoinRequest& request, const Dataset& left,
+                               const Dataset& right);
+
+}  // namespace gpujoin
