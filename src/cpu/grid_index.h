@@ -20,6 +20,9 @@ namespace gpujoin::cpu {
 struct IndexLayout {
   SortLayout order;
   std::vector<std::uint32_t> tile_columns;  ///< [dims], the data column at each place of a tile
+  std::vector<double> centers;              ///< [dims], a finite number amid each data column
+  double screen_scale;  ///< of coordinates less their centres; see core/tile_screen.h
+  bool order_only;      ///< the index is rows and ids; the rest of it is not needed
 };
 
 /// Lays out an index over one or two datasets. Reads every coordinate once.
@@ -48,6 +51,10 @@ struct GridIndex {
 /// std::bad_alloc, Stopped.
 GridIndex build_index(WorkerPool& pool, MemoryBudget& budget, const IndexLayout& layout,
                       const Dataset& data);
+
+/// The raw distance of two points by the definition, from the datasets themselves.
+double exact_raw(Metric metric, const GridIndex& left, std::uint32_t position,
+                 const GridIndex& right, std::uint32_t neighbor);
 
 /// The grid cell of a row.
 void cell_of_row(const GridGeometry& grid, const Dataset& data, std::uint64_t row,
