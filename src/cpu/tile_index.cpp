@@ -123,11 +123,12 @@ void fill_tile_boxes(TileIndex& tiles) {
 }  // namespace
 
 /// A look costs about as much as five columns, so the first is at 32 columns and each next one at
-/// twice as many.
+/// half as many again; that makes 17 looks of the most columns there may be.
 ScreenLooks make_looks(std::uint32_t dims, bool short_circuit) {
   ScreenLooks looks{};
   if (short_circuit)
-    for (std::uint32_t end = 32; end + end / 2 <= dims; end *= 2) looks.end[looks.count++] = end;
+    for (std::uint32_t end = 32; end + end / 2 <= dims; end += end / 2)
+      looks.end[looks.count++] = end;
   looks.end[looks.count++] = dims;
   return looks;
 }

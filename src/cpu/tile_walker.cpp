@@ -167,25 +167,41 @@ void TileWalker::emit_stretch(std::uint32_t tile) {
 void TileWalker::emit_row(std::uint32_t position, std::uint32_t column_group,
                           std::uint32_t possible, std::uint32_t sure) {
   const bool wants_distance = plan_.join->output == Output::kPairsWithDistances;
+  std::uint32_t neighbors[kGroupPoints];
+  double raws[kGroupPoints];
+  std::uint32_t count = 0;
   for_bits(possible, [&](std::uint32_t j) {
-    const std::uint32_t neighbor = column_group * kGroupPoints + j;
-    if (!wants_distance) return append(position, neighbor, 0);
-    const bool certain = sure >> j & 1;
-    writer.rechecked += !certain;
-    const double raw = exact(position, neighbor);
-    if (certain || raw <= plan_.join->threshold.raw) append(position, neighbor, raw);
+    neighbors[count] = column_group * kGroupPoints + j;
+    if (wants_distance) {
+      const bool certain = sure >> j & 1;
+      writer.rechecked += !certain;
+      raws[count] = exact(position, neighbors[count]);
+      if (!certain && !(raws[count] <= plan_.join->threshold.raw)) return;
+    }
+    ++count;
   });
+  const auto most =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(kGroupPoints, plan_.join->batch_entries));
+  for (std::uint32_t at = 0; at < count; at += most)
+    append(position, neighbors + at, raws + at, std::min(most, count - at));
 }
 
-void TileWalker::append(std::uint32_t position, std::uint32_t neighbor, double raw) {
-  BatchBuffer& batch = writer.make_room(1);
+/// Appends neighbours of a point, no more than fit in a batch.
+void TileWalker::append(std::uint32_t position, const std::uint32_t* neighbors, const double* raws,
+                        std::uint32_t count) {
+  BatchBuffer& batch = writer.make_room(count);
   const bool continued = batch.row_count > 0 && batch.rows[batch.row_count - 1] == position;
   if (!continued) batch.rows[batch.row_count++] = position;
-  batch.neighbors[batch.entry_count] = neighbor;
+  std::copy_n(neighbors, count, batch.neighbors.data() + batch.entry_count);
   if (batch.distances.size() > 0)
-    batch.distances[batch.entry_count] = distance_from_raw(plan_.join->metric, raw);
-  batch.offsets[batch.row_count] = ++batch.entry_count;
-  const std::uint64_t orders = plan_.join->mirrored() && position != neighbor ? 2 : 1;
+    for (std::uint32_t i = 0; i < count; ++i)
+      batch.distances[batch.entry_count + i] = distance_from_raw(plan_.join->metric, raws[i]);
+  batch.entry_count += count;
+  batch.offsets[batch.row_count] = batch.entry_count;
+  std::uint64_t orders = count;
+  if (plan_.join->mirrored())
+    orders =
+        2 * orders - static_cast<std::uint64_t>(std::count(neighbors, neighbors + count, position));
   batch.pair_count += orders;
   writer.pairs += orders;
 }

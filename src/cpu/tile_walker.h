@@ -46,7 +46,8 @@ class TileWalker {
   void emit_stretch(std::uint32_t tile);
   void emit_row(std::uint32_t position, std::uint32_t column_group, std::uint32_t possible,
                 std::uint32_t sure);
-  void append(std::uint32_t position, std::uint32_t neighbor, double raw);
+  void append(std::uint32_t position, const std::uint32_t* neighbors, const double* raws,
+              std::uint32_t count);
   double exact(std::uint32_t position, std::uint32_t neighbor) const;
 
   const TilePlan& plan_;
