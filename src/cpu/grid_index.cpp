@@ -5,6 +5,7 @@
 #include <limits>
 #include <mutex>
 
+#include "core/tile_screen.h"
 #include "cpu/parallel_sort.h"
 #include "cpu/row_blocks.h"
 
@@ -130,6 +131,28 @@ void list_cells(MemoryBudget& budget, const Buffer<SortItem>& items, const SortL
   index.cell_starts[cells] = index.points;
 }
 
+/// The mean of a column, or where sums overflow the middle between its ends.
+double center_of(const ColumnSpread& column, double rows) {
+  const double mean = column.sum / rows;
+  if (mean >= column.extent.low && mean <= column.extent.high) return mean;
+  const double middle = column.extent.low / 2 + column.extent.high / 2;
+  return std::isfinite(middle) ? middle : 0;
+}
+
+/// The scale for all columns, from halves, whose differences do not overflow; and so small that no
+/// scaled coordinate overflows before its centre is taken away.
+double scale_of(const std::vector<ColumnSpread>& columns, const std::vector<double>& centers) {
+  double half = 0, largest = 0;
+  for (std::size_t d = 0; d < columns.size(); ++d) {
+    const Extent extent = columns[d].extent;
+    if (!(extent.low <= extent.high)) continue;  // no finite row
+    half = std::max({half, extent.high / 2 - centers[d] / 2, centers[d] / 2 - extent.low / 2});
+    largest = std::max({largest, std::fabs(extent.low), std::fabs(extent.high)});
+  }
+  const double most = std::ldexp(1.0, 1000 - std::ilogb(std::max(largest, 1.0)));
+  return std::min(screen_scale(half) / 2, most);
+}
+
 }  // namespace
 
 void cell_of_row(const GridGeometry& grid, const Dataset& data, std::uint64_t row,
@@ -170,6 +193,9 @@ IndexLayout make_layout(WorkerPool& pool, const Strategy& strategy, double reach
     std::stable_sort(layout.tile_columns.begin(), layout.tile_columns.end(),
                      [&](std::uint32_t a, std::uint32_t b) { return spreads[a] > spreads[b]; });
   }
+  for (const ColumnSpread& column : columns) layout.centers.push_back(center_of(column, rows));
+  layout.screen_scale = scale_of(columns, layout.centers);
+  layout.order_only = strategy.index == IndexMethod::kTiles;
   return layout;
 }
 
@@ -210,6 +236,7 @@ GridIndex build_index(WorkerPool& pool, MemoryBudget& budget, const IndexLayout&
               coordinate(data, row, static_cast<std::uint32_t>(order.sort_column));
       }
     });
+    if (layout.order_only) return index;
     list_cells(budget, items, order, index);
   }
   const std::size_t tiles = (std::size_t{index.points} + kTilePoints - 1) / kTilePoints;

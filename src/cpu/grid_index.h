@@ -20,6 +20,9 @@ namespace gpujoin::cpu {
 struct IndexLayout {
   SortLayout order;
   std::vector<std::uint32_t> tile_columns;  ///< [dims], the data column at each place of a tile
+  std::vector<double> centers;              ///< [dims], a finite number amid each data column
+  double screen_scale;  ///< of coordinates less their centres; see core/tile_screen.h
+  bool order_only;      ///< the index is rows and ids; the rest of it is not needed
 };
 
 /// Lays out an index over one or two datasets. Reads every coordinate once.

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "core/threshold.h"
+#include "core/tile_screen.h"
+#include "cpu/tile_walker.h"
 #include "engine/stopwatch.h"
 
 namespace gpujoin::cpu {
@@ -33,6 +35,17 @@ unsigned useful_threads(const JoinRequest& request) {
       static_cast<double>(request.self_join ? request.left.rows : request.right.rows);
   const double most = 1 + left * right * request.left.dims / kCoordinatesPerThread;
   return most < request.threads ? static_cast<unsigned>(most) : request.threads;
+}
+
+/// Hands over what is left in the walkers' batches. Returns the number of pairs.
+template <class Walker>
+std::uint64_t flush_all(std::deque<Walker>& walkers) {
+  std::uint64_t total = 0;
+  for (Walker& walker : walkers) {
+    walker.writer.flush();
+    total += walker.writer.pairs;
+  }
+  return total;
 }
 
 unsigned buffer_count(unsigned workers) { return 2 * workers + 1; }
@@ -111,8 +124,6 @@ JoinPlan RangeJoin::prepare(IndexLayout& layout) {
   const Stopwatch watch;
   if (request_.metric == Metric::kCosine) index_directions();
   const Dataset& left = indexed_.left;
-  const Dataset* const right =
-      request_.self_join || request_.right.rows == 0 ? nullptr : &indexed_.right;
   JoinPlan plan{};
   plan.metric = request_.metric;
   plan.pairs = request_.pairs;
@@ -131,14 +142,29 @@ JoinPlan RangeJoin::prepare(IndexLayout& layout) {
   plan.strategy = choose_strategy(request_);
   plan.kernel = choose_scan_kernel(indexed_.metric, left.scalar, left.dims, plan.strategy.screened);
   mirrored_ = plan.mirrored();
-  layout = make_layout(pool_, plan.strategy, plan.threshold.reach, left, right);
-  left_ = build_index(pool_, budget_, layout, left);
-  if (right != nullptr) right_ = build_index(pool_, budget_, layout, *right);
+  build_indexes(plan, layout);
 
   const std::lock_guard lock(stats_mutex_);
   stats_.strategy = plan.strategy;
   stats_.index_ms = watch.milliseconds();
   return plan;
+}
+
+void RangeJoin::build_indexes(const JoinPlan& plan, IndexLayout& layout) {
+  const Dataset& left = indexed_.left;
+  const Dataset* const right =
+      request_.self_join || indexed_.right.rows == 0 ? nullptr : &indexed_.right;
+  const bool tiles = plan.strategy.index == IndexMethod::kTiles;
+  // Tiles are sorted along a curve through cells as small as can be.
+  layout = make_layout(pool_, plan.strategy, tiles ? 0 : plan.threshold.reach, left, right);
+  left_ = build_index(pool_, budget_, layout, left);
+  if (right != nullptr) right_ = build_index(pool_, budget_, layout, *right);
+  if (!tiles) return;
+  looks_ = make_looks(left.dims, plan.strategy.short_circuit);
+  ScreenRadius radius = make_screen_radius(indexed_.eps, left.dims, layout.screen_scale);
+  if (request_.metric == Metric::kCosine) radius.accept = -1;  // directions never decide
+  left_tiles_ = build_tiles(pool_, budget_, layout, left_, looks_, radius);
+  if (right != nullptr) right_tiles_ = build_tiles(pool_, budget_, layout, right_, looks_, radius);
 }
 
 /// Walks the left index on all workers and puts the result into the queue.
@@ -147,32 +173,60 @@ void RangeJoin::join(const JoinPlan& plan) {
   queue_.add_buffers(budget_, plan.output, plan.batch_entries,
                      total_only ? 1 : buffer_count(pool_.size()));
   std::uint64_t total = 0;
-  if (plan.left->data->rows > 0) {
-    std::deque<Walker> walkers;
-    for (unsigned worker = 0; worker < pool_.size(); ++worker)
-      walkers.emplace_back(plan, budget_, pool_, queue_, tally_);
-
-    // Stretches short enough that no worker is left with a long one at the end.
-    const std::uint64_t points = plan.left->points;
-    const std::uint64_t stretch = std::clamp<std::uint64_t>(points / (64 * pool_.size()), 64, 8192);
-    pool_.parallel_for((points + stretch - 1) / stretch, [&](std::size_t item, unsigned worker) {
-      walkers[worker].walk(static_cast<std::uint32_t>(item * stretch),
-                           static_cast<std::uint32_t>(std::min(points, (item + 1) * stretch)));
-    });
-    if (plan.output == Output::kCountPerRow)
-      for (std::uint64_t position = points; position < plan.left->data->rows; ++position)
-        walkers[0].add_lone_point(static_cast<std::uint32_t>(position));
-
-    for (Walker& walker : walkers) {
-      walker.flush();
-      total += walker.pairs;
-    }
-  }
+  if (plan.left->data->rows > 0)
+    total = plan.strategy.index == IndexMethod::kTiles ? walk_tiles(plan) : walk_cells(plan);
   if (total_only) {
     BatchBuffer* const buffer = queue_.take_empty();
     buffer->pair_count = total;
     queue_.put_full(buffer);
   }
+}
+
+/// Returns the number of pairs.
+std::uint64_t RangeJoin::walk_cells(const JoinPlan& plan) {
+  std::deque<Walker> walkers;
+  for (unsigned worker = 0; worker < pool_.size(); ++worker)
+    walkers.emplace_back(plan, budget_, pool_, queue_, tally_);
+
+  // Stretches short enough that no worker is left with a long one at the end.
+  const std::uint64_t points = plan.left->points;
+  const std::uint64_t stretch = std::clamp<std::uint64_t>(points / (64 * pool_.size()), 64, 8192);
+  pool_.parallel_for((points + stretch - 1) / stretch, [&](std::size_t item, unsigned worker) {
+    walkers[worker].walk(static_cast<std::uint32_t>(item * stretch),
+                         static_cast<std::uint32_t>(std::min(points, (item + 1) * stretch)));
+  });
+  if (plan.output == Output::kCountPerRow)
+    for (std::uint64_t position = points; position < plan.left->data->rows; ++position)
+      walkers[0].writer.add_count(static_cast<std::uint32_t>(position), 0);
+  return flush_all(walkers);
+}
+
+/// Returns the number of pairs.
+std::uint64_t RangeJoin::walk_tiles(const JoinPlan& plan) {
+  const bool counts_rows = plan.output == Output::kCountPerRow;
+  Buffer<std::uint64_t> counts(budget_, counts_rows ? plan.left->data->rows : 0);
+  std::fill(counts.begin(), counts.end(), 0);
+  const TilePlan tiles{
+      &plan,        &left_tiles_,          request_.self_join ? &left_tiles_ : &right_tiles_,
+      looks_,       choose_group_screen(), true_reach(indexed_.eps, request_.left.dims),
+      counts.data()};
+  std::deque<TileWalker> walkers;
+  for (unsigned worker = 0; worker < pool_.size(); ++worker)
+    walkers.emplace_back(tiles, budget_, pool_, queue_, tally_);
+
+  // Where there are few tiles on the left, several workers share one.
+  const std::uint64_t rows = tiles.left->tiles(), columns = tiles.right->tiles();
+  const std::uint64_t parts =
+      rows == 0 ? 0 : std::min<std::uint64_t>(columns, (64 * pool_.size() + rows - 1) / rows);
+  pool_.parallel_for(rows * parts, [&](std::size_t item, unsigned worker) {
+    const std::uint64_t part = item % parts;
+    walkers[worker].walk(static_cast<std::uint32_t>(item / parts),
+                         static_cast<std::uint32_t>(columns * part / parts),
+                         static_cast<std::uint32_t>(columns * (part + 1) / parts));
+  });
+  for (std::uint64_t position = 0; position < counts.size(); ++position)
+    walkers[0].writer.add_count(static_cast<std::uint32_t>(position), counts[position]);
+  return flush_all(walkers);
 }
 
 ResultBatch RangeJoin::view(const BatchBuffer& buffer) const {

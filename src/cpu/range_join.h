@@ -1,5 +1,6 @@
 // The range join of the CPU engine: its phases, its threads and its state. Cell geometry and
-// distances are src/core's, the index is grid_index's, the walk is walker's.
+// distances are src/core's, the indexes are grid_index's and tile_index's, the walks are walker's
+// and tile_walker's.
 #pragma once
 
 #include <exception>
@@ -9,6 +10,7 @@
 #include "cpu/batch_queue.h"
 #include "cpu/directions.h"
 #include "cpu/grid_index.h"
+#include "cpu/tile_index.h"
 #include "cpu/walker.h"
 #include "cpu/worker_pool.h"
 #include "engine/buffer.h"
@@ -35,7 +37,10 @@ class RangeJoin {
   void index_directions();
   void set_thresholds(JoinPlan& plan) const;
   JoinPlan prepare(IndexLayout& layout);
+  void build_indexes(const JoinPlan& plan, IndexLayout& layout);
   void join(const JoinPlan& plan);
+  std::uint64_t walk_cells(const JoinPlan& plan);
+  std::uint64_t walk_tiles(const JoinPlan& plan);
   ResultBatch view(const BatchBuffer& buffer) const;
 
   JoinRequest request_;
@@ -46,6 +51,9 @@ class RangeJoin {
   Directions right_directions_;
   GridIndex left_;
   GridIndex right_;
+  TileIndex left_tiles_;  // IndexMethod::kTiles only
+  TileIndex right_tiles_;
+  ScreenLooks looks_{};
   BatchQueue queue_;
   BatchBuffer* current_ = nullptr;  // the one the caller reads
   bool mirrored_ = false;           // set before the first batch

@@ -1,7 +1,6 @@
 #include "cpu/walker.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "core/cell_order.h"
 #include "core/cell_walk.h"
@@ -34,9 +33,21 @@ std::size_t find_cell(const Buffer<std::uint64_t>& keys, std::size_t hint, std::
 
 }  // namespace
 
+double JoinPlan::exact_raw(std::uint32_t position, std::uint32_t neighbor) const {
+  const Dataset& a = *left_points;
+  const Dataset& b = *right_points;
+  const std::size_t i = std::size_t{left->rows[position]} * a.dims;
+  const std::size_t j = std::size_t{right->rows[neighbor]} * b.dims;
+  if (a.scalar == ScalarType::kFloat32)
+    return raw_distance(metric, static_cast<const float*>(a.coordinates) + i,
+                        static_cast<const float*>(b.coordinates) + j, a.dims);
+  return raw_distance(metric, static_cast<const double*>(a.coordinates) + i,
+                      static_cast<const double*>(b.coordinates) + j, a.dims);
+}
+
 Walker::Walker(const JoinPlan& plan, MemoryBudget& budget, WorkerPool& pool, BatchQueue& queue,
                WalkTally& tally)
-    : plan_(plan), pool_(pool), queue_(queue), tally_(tally) {
+    : writer(queue, tally, plan.batch_entries), plan_(plan), pool_(pool) {
   const std::uint32_t neighbors = neighbor_count(plan.layout->order.grid.dims);
   neighbors_.reserve(neighbors);
   cursors_.resize(neighbors);
@@ -56,7 +67,7 @@ Walker::Walker(const JoinPlan& plan, MemoryBudget& budget, WorkerPool& pool, Bat
 }
 
 void Walker::walk(std::uint32_t first, std::uint32_t end) {
-  working_since_ = std::chrono::steady_clock::now();
+  writer.begin();
   const Buffer<std::uint32_t>& starts = plan_.left->cell_starts;
   std::size_t cell = std::upper_bound(starts.begin(), starts.end(), first) - starts.begin() - 1;
   for (std::uint32_t position = first; position < end; ++position) {
@@ -70,17 +81,16 @@ void Walker::walk(std::uint32_t first, std::uint32_t end) {
     plan_.left->load_point(position, query_.data());
     switch (plan_.output) {
       case Output::kTotal:
-        pairs += count_pairs(position);
+        writer.pairs += count_pairs(position);
         break;
       case Output::kCountPerRow:
-        add_count(position, count_pairs(position));
+        writer.add_count(position, count_pairs(position));
         break;
       default:
         emit_pairs(position);
     }
   }
-  report();
-  if (batch_ != nullptr && queue_.caller_waits()) flush();
+  writer.end();
 }
 
 /// Lists the non-empty cells on the right that the points of a left cell look into.
@@ -161,7 +171,7 @@ void Walker::find_windows(std::uint32_t position, bool entered) {
 
 void Walker::add_window(std::uint32_t begin, std::uint32_t end) {
   if (begin >= end) return;
-  candidates_ += end - begin;
+  writer.candidates += end - begin;
   const std::uint64_t most = std::min(plan_.batch_entries, kMaxWindow);
   while (end - begin > most) {
     windows_.push_back({begin, static_cast<std::uint32_t>(begin + most)});
@@ -201,23 +211,13 @@ std::size_t Walker::collect(std::uint32_t position, const Window* windows, std::
 /// Decides what a screen let pass, by the definition where the sum alone does not tell.
 std::size_t Walker::recheck(std::uint32_t position, std::size_t count, std::uint32_t* positions,
                             double* raws) {
-  const Dataset& a = *plan_.left_points;
-  const Dataset& b = *plan_.right_points;
   const bool wants_distance = plan_.output == Output::kPairsWithDistances;
-  const auto exact = [&](std::uint32_t neighbor) {
-    const std::size_t i = std::size_t{plan_.left->rows[position]} * a.dims;
-    const std::size_t j = std::size_t{plan_.right->rows[neighbor]} * b.dims;
-    if (a.scalar == ScalarType::kFloat32)
-      return raw_distance(plan_.metric, static_cast<const float*>(a.coordinates) + i,
-                          static_cast<const float*>(b.coordinates) + j, a.dims);
-    return raw_distance(plan_.metric, static_cast<const double*>(a.coordinates) + i,
-                        static_cast<const double*>(b.coordinates) + j, a.dims);
-  };
   std::size_t kept = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const bool certain = raws[i] <= plan_.screen.accept;
-    rechecked_ += !certain;
-    const double raw = certain && !wants_distance ? raws[i] : exact(positions[i]);
+    writer.rechecked += !certain;
+    const double raw =
+        certain && !wants_distance ? raws[i] : plan_.exact_raw(position, positions[i]);
     if (!certain && !(raw <= plan_.threshold.raw)) continue;
     positions[kept] = positions[i];
     raws[kept++] = raw;
@@ -255,8 +255,7 @@ std::uint64_t Walker::count_pairs(std::uint32_t position) {
 
 void Walker::emit_pairs(std::uint32_t position) {
   for_pieces([&](const Window* windows, std::size_t count, std::uint64_t most) {
-    make_room(most);
-    BatchBuffer& batch = *batch_;
+    BatchBuffer& batch = writer.make_room(most);
     std::uint32_t* const neighbors = batch.neighbors.data() + batch.entry_count;
     double* const distances =
         batch.distances.size() > 0 ? batch.distances.data() + batch.entry_count : nullptr;
@@ -273,41 +272,8 @@ void Walker::emit_pairs(std::uint32_t position) {
     const std::uint64_t orders =
         plan_.mirrored() ? 2 * found - (neighbors[0] == position ? 1 : 0) : found;
     batch.pair_count += orders;
-    pairs += orders;
+    writer.pairs += orders;
   });
-}
-
-void Walker::add_count(std::uint32_t position, std::uint64_t count) {
-  make_room(1);
-  batch_->rows[batch_->row_count] = position;
-  batch_->counts[batch_->row_count++] = count;
-  batch_->entry_count = batch_->row_count;
-  batch_->pair_count += count;
-  pairs += count;
-}
-
-void Walker::add_lone_point(std::uint32_t position) { add_count(position, 0); }
-
-void Walker::make_room(std::uint64_t entries) {
-  if (batch_ != nullptr && batch_->entry_count + entries > plan_.batch_entries) flush();
-  if (batch_ != nullptr) return;
-  report();
-  batch_ = queue_.take_empty();
-  working_since_ = std::chrono::steady_clock::now();
-}
-
-void Walker::report() {
-  const auto now = std::chrono::steady_clock::now();
-  tally_.busy_ns += std::chrono::nanoseconds(now - working_since_).count();
-  tally_.candidates += std::exchange(candidates_, 0);
-  tally_.rechecked += std::exchange(rechecked_, 0);
-  working_since_ = now;
-}
-
-void Walker::flush() {
-  if (batch_ == nullptr || batch_->entry_count == 0) return;
-  queue_.put_full(batch_);
-  batch_ = nullptr;
 }
 
 }  // namespace gpujoin::cpu

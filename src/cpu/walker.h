@@ -2,14 +2,12 @@
 // that can hold points within eps, and what comes of scanning them.
 #pragma once
 
-#include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "core/threshold.h"
-#include "cpu/batch_queue.h"
+#include "cpu/batch_writer.h"
 #include "cpu/grid_index.h"
 #include "cpu/scan.h"
 #include "cpu/worker_pool.h"
@@ -37,14 +35,8 @@ struct JoinPlan {
   /// Half a walk meets each unordered pair of points once; see core/cell_walk.h.
   bool half() const { return strategy.access_pattern != AccessPattern::kFull; }
   bool mirrored() const { return is_mirrored(strategy.access_pattern, pairs); }
-};
-
-/// What all walkers of a join did so far.
-struct WalkTally {
-  std::atomic<std::uint64_t> candidates{0};
-  std::atomic<std::uint64_t> rechecked{0};
-  std::atomic<std::uint64_t> busy_ns{
-      0};  ///< summed over workers; waiting for the caller is left out
+  /// The raw distance of two points by the definition.
+  double exact_raw(std::uint32_t position, std::uint32_t neighbor) const;
 };
 
 class Walker {
@@ -54,12 +46,8 @@ class Walker {
 
   /// Joins the left points at positions first .. end - 1, finite ones.
   void walk(std::uint32_t first, std::uint32_t end);
-  /// Reports no pairs for a left point that can have none (Output::kCountPerRow).
-  void add_lone_point(std::uint32_t position);
-  /// Hands over what is left in the buffer.
-  void flush();
 
-  std::uint64_t pairs = 0;  ///< found by this walker
+  BatchWriter writer;
 
  private:
   /// A neighbouring cell on the right, and the part of it that the current point's sort value
@@ -85,18 +73,9 @@ class Walker {
                       double* raws);
   std::uint64_t count_pairs(std::uint32_t position);
   void emit_pairs(std::uint32_t position);
-  void add_count(std::uint32_t position, std::uint64_t count);
-  void make_room(std::uint64_t entries);
-  void report();
 
   const JoinPlan& plan_;
   WorkerPool& pool_;
-  BatchQueue& queue_;
-  WalkTally& tally_;
-  std::uint64_t candidates_ = 0;  // since the last report
-  std::uint64_t rechecked_ = 0;
-  std::chrono::steady_clock::time_point working_since_ = std::chrono::steady_clock::now();
-  BatchBuffer* batch_ = nullptr;
   std::vector<NeighborCell> neighbors_;
   std::vector<std::size_t> cursors_;  ///< per neighbour number, where its cell was last found
   std::vector<Window> windows_;

@@ -200,9 +200,9 @@ class Planner {
       deciding_.push_back(sample_.pairs[i]);
   }
 
-  /// Whether tiles can serve: screens by dot products know L2 only.
+  /// Whether tiles can serve: screens by dot products know L2 only, and directions.
   bool knows_tiles() const {
-    return request_.metric == Metric::kL2 && costs_.tile_pair > 0 &&
+    return indexed_.metric == Metric::kL2 && costs_.tile_pair > 0 &&
            std::max(left_rows_, right_rows_) < kMostTileRows;
   }
 
@@ -332,7 +332,7 @@ double Planner::count_meeting_tiles(const std::vector<SampledColumn>& columns) c
   return static_cast<double>(
       std::count_if(deciding_.begin(), deciding_.end(), [&](SamplePair pair) {
         double squares = 0;
-        for (std::size_t c = 0; c < columns.size(); ++c) {
+        for (std::size_t c = 0; c < columns.size() && squares <= reach_ * reach_; ++c) {
           // On average a point lies in the middle of its slice.
           const double gap = columns[c].difference(pair) -
                              (left_widths[c][pair.left] + right_widths[c][pair.right]) / 2;

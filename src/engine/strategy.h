@@ -51,7 +51,7 @@ struct WalkCosts {
 };
 
 /// Measured on one core of a current server processor, a vector of candidates at a time.
-inline constexpr WalkCosts kCoreWalkCosts{0, 8, 12, 0.25, 0.12, 0, 0};
+inline constexpr WalkCosts kCoreWalkCosts{0, 8, 12, 0.25, 0.12, 0.03, 0.008};
 
 /// Chooses from a sample of the data. Knobs that are set are followed as far as the data has the
 /// dimensions. Deterministic for the same request. Throws std::bad_alloc.

@@ -98,6 +98,22 @@ TEST_P(AllocationFailures, distances_of_a_screened_join_of_two) {
   expect_survival(request, oracle);
 }
 
+TEST_P(AllocationFailures, every_output_of_tiles) {
+  Random random(104);
+  const Points left(40, make_values(Shape::kClustered, random, 300, 40));
+  const Points right(40, make_values(Shape::kClustered, random, 200, 40));
+  const double eps = 4;
+  for (const Output output : {Output::kPairs, Output::kPairsWithDistances, Output::kCountPerRow}) {
+    const Points* const other = output == Output::kPairsWithDistances ? &right : nullptr;
+    const Oracle oracle(left, other, Metric::kL2, eps);
+    JoinRequest request = make_request(left, other, Metric::kL2, eps);
+    request.output = output;
+    request.knobs.index = IndexMethod::kTiles;
+    request.knobs.batch_pairs = 50;
+    expect_survival(request, oracle, Failing::kOnlyThis);
+  }
+}
+
 TEST_P(AllocationFailures, counts_and_total) {
   Random random(103);
   const Points points(2, make_values(Shape::kExponential, random, 1100, 2));

@@ -216,7 +216,7 @@ testing::AssertionResult every_plan_matches(const EngineTable& engine, const Poi
                                             const Points* right, Metric metric, double eps) {
   const Oracle oracle(left, right, metric, eps);
   JoinRequest request = make_request(left, right, metric, eps);
-  std::vector<Knobs> plans(9);
+  std::vector<Knobs> plans(10);
   for (std::size_t i = 1; i < plans.size(); ++i) plans[i].batch_pairs = 100;
   plans[1].index = IndexMethod::kNone;
   plans[2].index = IndexMethod::kGrid;
@@ -236,12 +236,15 @@ testing::AssertionResult every_plan_matches(const EngineTable& engine, const Poi
   plans[6].short_circuit = Switch::kOn;
   plans[6].reorder_dimensions = Switch::kOff;
   plans[6].batch_pairs = 3;
+  // Metrics that tiles do not know fall back to a grid.
   plans[7].index = IndexMethod::kTiles;
   plans[8].index = IndexMethod::kTiles;
+  plans[8].indexed_dimensions = 2;
   plans[8].cell_order = CellOrder::kZOrder;
   plans[8].reorder_dimensions = Switch::kOff;
-  plans[8].indexed_dimensions = 2;
   plans[8].batch_pairs = 3;
+  plans[9].index = IndexMethod::kTiles;
+  plans[9].short_circuit = Switch::kOn;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     request.knobs = plans[i];
     request.threads = 1 + i % 2;

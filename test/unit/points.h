@@ -160,4 +160,16 @@ inline std::vector<double> make_values(Shape shape, Random& random, std::uint64_
   return values;
 }
 
+/// A vector of length 1, up to rounding.
+inline std::vector<double> random_direction(Random& random, std::uint32_t dims) {
+  std::vector<double> way(dims);
+  double squares = 0;
+  for (double& x : way) {
+    x = random.between(-1, 1);
+    squares += x * x;
+  }
+  for (double& x : way) x /= std::sqrt(squares);
+  return way;
+}
+
 }  // namespace gpujoin::test

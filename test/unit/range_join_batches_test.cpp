@@ -184,6 +184,45 @@ TEST_P(RangeJoinBatches, every_memory_limit_is_kept_or_refused) {
   EXPECT_GT(served, 0);
 }
 
+TEST_P(RangeJoinBatches, tiles_keep_every_memory_limit_too) {
+  JoinRequest join = request(500);
+  join.knobs.index = IndexMethod::kTiles;
+  const RunResult free_run = run_join(engine(), join);
+  ASSERT_TRUE(matches_oracle(free_run, join, oracle_));
+  int refused = 0, served = 0;
+  for (double limit = 256; limit < 4.0 * static_cast<double>(free_run.stats.memory_peak);
+       limit *= 1.3) {
+    for (const Output output : {Output::kPairsWithDistances, Output::kCountPerRow}) {
+      join.output = output;
+      join.memory_limit = static_cast<std::uint64_t>(limit);
+      const RunResult result = run_join(engine(), join);
+      EXPECT_LE(result.stats.memory_peak, join.memory_limit);
+      const bool kept = result.status.code != StatusCode::kMemoryLimit;
+      ++(kept ? served : refused);
+      if (kept) {
+        EXPECT_TRUE(matches_oracle(result, join, oracle_));
+      }
+    }
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_GT(served, 0);
+}
+
+TEST_P(RangeJoinBatches, tiles_whose_boxes_lie_apart_are_not_compared) {
+  Random random(114);
+  constexpr std::uint64_t kMany = 4000;
+  std::vector<double> values = make_values(Shape::kUniform, random, kMany, 10);
+  for (std::uint64_t row = 0; row < kMany; ++row) values[row * 10] = 1e4 * (row % 8);
+  const Points points(10, values);
+  JoinRequest join = make_request(points, nullptr, Metric::kL2, 100);
+  join.knobs.index = IndexMethod::kTiles;
+  join.output = Output::kTotal;
+  const RunResult result = run_join(engine(), join);
+  EXPECT_EQ(result.stats.strategy.index, IndexMethod::kTiles);
+  EXPECT_LT(result.stats.candidates, kMany * kMany / 2 / 6) << "of eight clusters of equal size";
+  EXPECT_GE(2 * result.stats.candidates, result.total);
+}
+
 TEST_P(RangeJoinBatches, stats_add_up) {
   Random random(111);
   const Points left(3, make_values(Shape::kUniform, random, 200, 3));

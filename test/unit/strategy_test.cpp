@@ -103,7 +103,7 @@ TEST(Strategy, follows_index_and_number_of_dimensions) {
 TEST(Strategy, grid_is_used_where_asked_for_even_if_useless) {
   const Points points = uniform_points(100, 2);
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 1e6);
-  EXPECT_EQ(choose_strategy(request).index, IndexMethod::kNone);
+  EXPECT_NE(choose_strategy(request).index, IndexMethod::kGrid);
   request.knobs.index = IndexMethod::kGrid;
   EXPECT_EQ(choose_strategy(request).index, IndexMethod::kGrid);
 }
@@ -133,6 +133,7 @@ TEST(Strategy, follows_the_switches) {
 TEST(Strategy, few_dimensions_are_screened_only_for_a_short_circuit) {
   const Points points = uniform_points(500, kMaxDirectDimensions);
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 10);
+  request.knobs.index = IndexMethod::kGrid;
   EXPECT_FALSE(choose_strategy(request).screened);
   EXPECT_FALSE(choose_strategy(request).short_circuit);
   request.knobs.short_circuit = Switch::kOn;
@@ -156,6 +157,7 @@ TEST(Strategy, without_reordering_columns_are_taken_in_order) {
 TEST(Strategy, follows_pattern_and_cell_order) {
   const Points points = uniform_points(500, 3);
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 3);
+  request.knobs.index = IndexMethod::kGrid;
   for (const AccessPattern pattern :
        {AccessPattern::kFull, AccessPattern::kLinearId, AccessPattern::kUnicomp}) {
     request.knobs.access_pattern = pattern;
@@ -172,6 +174,7 @@ TEST(Strategy, two_datasets_and_counts_use_the_full_pattern) {
   JoinRequest two = make_request(left, &right, Metric::kL2, 3);
   JoinRequest counts = make_request(left, nullptr, Metric::kL2, 3);
   counts.output = Output::kCountPerRow;
+  counts.knobs.index = IndexMethod::kGrid;
   for (const AccessPattern pattern :
        {AccessPattern::kAuto, AccessPattern::kLinearId, AccessPattern::kUnicomp}) {
     two.knobs.access_pattern = pattern;
@@ -179,6 +182,33 @@ TEST(Strategy, two_datasets_and_counts_use_the_full_pattern) {
     EXPECT_EQ(choose_strategy(two).access_pattern, AccessPattern::kFull);
     EXPECT_EQ(choose_strategy(counts).access_pattern, AccessPattern::kFull);
   }
+}
+
+TEST(Strategy, tiles_serve_the_metric_they_know_and_half_a_walk_serves_all) {
+  const Points left = uniform_points(500, 30), right = uniform_points(400, 30, 43);
+  JoinRequest request = make_request(left, nullptr, Metric::kL2, 100);
+  request.knobs.index = IndexMethod::kTiles;
+  request.output = Output::kCountPerRow;
+  EXPECT_EQ(choose_strategy(request).index, IndexMethod::kTiles);
+  EXPECT_EQ(choose_strategy(request).access_pattern, AccessPattern::kLinearId);
+  JoinRequest two = make_request(left, &right, Metric::kL2, 100);
+  two.knobs.index = IndexMethod::kTiles;
+  EXPECT_EQ(choose_strategy(two).access_pattern, AccessPattern::kFull);
+  for (const Metric metric : {Metric::kL1, Metric::kLInf}) {
+    request.metric = metric;
+    EXPECT_EQ(choose_strategy(request).index, IndexMethod::kGrid);
+  }
+}
+
+TEST(Strategy, many_dimensions_that_no_grid_separates_are_for_tiles) {
+  for (const std::uint32_t dims : {32u, 64u, 200u}) {
+    const Points points = uniform_points(2000, dims);
+    const JoinRequest request = make_request(points, nullptr, Metric::kL2, 4.0 * dims);
+    EXPECT_EQ(choose_strategy(request).index, IndexMethod::kTiles) << dims;
+  }
+  const Points plane = uniform_points(50000, 2);
+  EXPECT_EQ(choose_strategy(make_request(plane, nullptr, Metric::kL2, 0.1)).index,
+            IndexMethod::kGrid);
 }
 
 TEST(Strategy, picks_the_one_column_that_varies) {
@@ -198,15 +228,15 @@ TEST(Strategy, picks_the_one_column_that_varies) {
   }
 }
 
-TEST(Strategy, no_index_when_everything_is_within_eps) {
+TEST(Strategy, no_grid_when_everything_is_within_eps) {
   const Points points = uniform_points(1000, 4);
-  EXPECT_EQ(choose_strategy(make_request(points, nullptr, Metric::kL2, 1e4)).index,
-            IndexMethod::kNone);
+  EXPECT_NE(choose_strategy(make_request(points, nullptr, Metric::kL2, 1e4)).index,
+            IndexMethod::kGrid);
   EXPECT_EQ(choose_strategy(make_request(points, nullptr, Metric::kLInf, 100)).index,
             IndexMethod::kNone);
   const Points equal(2, std::vector<double>(2000, 1.0));
-  EXPECT_EQ(choose_strategy(make_request(equal, nullptr, Metric::kL2, 0)).index,
-            IndexMethod::kNone);
+  EXPECT_NE(choose_strategy(make_request(equal, nullptr, Metric::kL2, 0)).index,
+            IndexMethod::kGrid);
 }
 
 TEST(Strategy, estimates_the_number_of_pairs) {

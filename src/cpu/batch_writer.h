@@ -1,0 +1,51 @@
+// One worker's way to the result: the batch that it is filling, and what it has done since it last
+// told. What goes into a batch is the walkers' matter.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+#include "cpu/batch_queue.h"
+
+namespace gpujoin::cpu {
+
+/// What all workers of a join did so far.
+struct WalkTally {
+  std::atomic<std::uint64_t> candidates{0};
+  std::atomic<std::uint64_t> rechecked{0};
+  std::atomic<std::uint64_t> busy_ns{
+      0};  ///< summed over workers; waiting for the caller is left out
+};
+
+class BatchWriter {
+ public:
+  BatchWriter(BatchQueue& queue, WalkTally& tally, std::uint64_t batch_entries)
+      : queue_(queue), tally_(tally), batch_entries_(batch_entries) {}
+
+  /// Starts the clock of a piece of work.
+  void begin() { working_since_ = std::chrono::steady_clock::now(); }
+  /// Ends the piece of work: tells the tally, and a caller who waits gets what there is.
+  void end();
+  /// A batch with room for `entries` more, at most batch_entries. Waits for an empty buffer where
+  /// there is none at hand; throws Stopped.
+  BatchBuffer& make_room(std::uint64_t entries);
+  /// Appends a row of counts.
+  void add_count(std::uint32_t position, std::uint64_t count);
+  /// Hands over what is in the batch.
+  void flush();
+
+  std::uint64_t pairs = 0;                      ///< found by this worker
+  std::uint64_t candidates = 0, rechecked = 0;  ///< since the tally was last told
+
+ private:
+  void report();
+
+  BatchQueue& queue_;
+  WalkTally& tally_;
+  std::uint64_t batch_entries_;
+  BatchBuffer* batch_ = nullptr;
+  std::chrono::steady_clock::time_point working_since_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace gpujoin::cpu

@@ -1,0 +1,41 @@
+// The innermost loop of dense tiles: groups of points against each other by their dot products in
+// single precision, as register-blocked matrix arithmetic. A screen, whose thresholds and proof
+// stand in core/tile_screen.h. No threads, no allocation.
+#pragma once
+
+#include <cstdint>
+
+namespace gpujoin::cpu {
+
+/// Points are packed in groups of 32: the first columns of 32 points, then their second columns,
+/// and so on.
+inline constexpr std::uint32_t kGroupPoints = 32;
+
+/// Where sums are looked at: after the first end[0] columns, after end[1] and so on; the last look
+/// is at whole sums. Short circuits (GPU-Join, SHORTC) are the looks before the last.
+struct ScreenLooks {
+  static constexpr std::uint32_t kMost = 20;
+  std::uint32_t count;
+  std::uint32_t end[kMost];
+};
+
+/// Where a group's numbers lie.
+struct PackedGroup {
+  const float* values;      ///< [dims][kGroupPoints]
+  const float* thresholds;  ///< [looks + 1][kGroupPoints]: to reject at each look, then to accept
+};
+
+/// What a screen tells of each pair of points in two groups: bit j of element i is point j of the
+/// second group against point i of the first.
+struct GroupPairs {
+  std::uint32_t possible[kGroupPoints];  ///< not rejected
+  std::uint32_t sure[kGroupPoints];      ///< of these, surely within eps
+};
+
+/// Screens two groups. Returns whether any pair is possible; if none is, *pairs is not set.
+using GroupScreen = bool (*)(const ScreenLooks& looks, const PackedGroup& a, const PackedGroup& b,
+                             GroupPairs* pairs);
+
+GroupScreen choose_group_screen();
+
+}  // namespace gpujoin::cpu

@@ -1,0 +1,235 @@
+// Thresholds of the low-precision screen: whatever the data, no pair that the definition finds
+// within eps is rejected, and none accepted that it does not.
+
+#include "core/tile_screen.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "oracle.h"
+#include "points.h"
+
+namespace gpujoin::test {
+namespace {
+
+enum class Precision { kSingle, kHalf };
+
+/// The nearest number of 11 significant bits, or multiple of 2^-24, that half precision has.
+double round_to_half(double x) {
+  if (x == 0) return 0;
+  int exponent;
+  std::frexp(x, &exponent);
+  const double step = std::ldexp(1.0, std::max(exponent - 11, -24));
+  return std::nearbyint(x / step) * step;
+}
+
+struct RoundedPoint {
+  std::vector<float> values;
+  double norm_sq = 0;
+  double error = 0;
+};
+
+/// Centre and scale as an engine finds them: means, and halves whose differences do not overflow.
+struct Frame {
+  std::vector<double> center;
+  double scale = 1;
+
+  Frame(const std::vector<double>& values, std::uint32_t dims) : center(dims) {
+    const double rows = static_cast<double>(values.size() / dims);
+    for (std::size_t i = 0; i < values.size(); ++i) center[i % dims] += values[i] / rows;
+    double half = 0, largest = 1;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      half = std::max(half, std::fabs(values[i] / 2 - center[i % dims] / 2));
+      largest = std::max(largest, std::fabs(values[i]));
+    }
+    scale = std::min(screen_scale(half) / 2, std::ldexp(1.0, 1000 - std::ilogb(largest)));
+  }
+};
+
+RoundedPoint round_point(const double* point, const Frame& frame, Precision precision) {
+  RoundedPoint rounded;
+  double squares = 0;
+  for (std::size_t d = 0; d < frame.center.size(); ++d) {
+    const double y = centred(point[d], frame.center[d], frame.scale);
+    const auto value = static_cast<float>(precision == Precision::kHalf ? round_to_half(y) : y);
+    const double lost = y - static_cast<double>(value);
+    rounded.values.push_back(value);
+    rounded.norm_sq += static_cast<double>(value) * static_cast<double>(value);
+    squares += lost * lost;
+  }
+  rounded.error = quantization_error(squares, rounded.norm_sq);
+  return rounded;
+}
+
+/// A dot product in single precision that starts at -start, products rounded or not.
+float dot(const RoundedPoint& a, const RoundedPoint& b, float start, bool fused) {
+  float sum = -start;
+  for (std::size_t d = 0; d < a.values.size(); ++d)
+    sum = fused ? std::fma(a.values[d], b.values[d], sum) : sum + a.values[d] * b.values[d];
+  return sum;
+}
+
+class TileScreen : public testing::TestWithParam<Precision> {
+ protected:
+  /// Screens all pairs at some radii, most of them next to the distance of a pair.
+  void expect_right(const std::vector<double>& values, std::uint32_t dims, Random& random) {
+    const std::size_t rows = values.size() / dims;
+    const Frame frame(values, dims);
+    std::vector<RoundedPoint> points;
+    for (std::size_t i = 0; i < rows; ++i)
+      points.push_back(round_point(values.data() + i * dims, frame, GetParam()));
+    for (int round = 0; round < 6; ++round) {
+      const double distance =
+          definition_of_distance(Metric::kL2, values.data() + random.index(rows) * dims,
+                                 values.data() + random.index(rows) * dims, dims);
+      const double beside = random.pick<double>({1, 1, 1 - 1e-12, 1 + 1e-12, 0.5, 2});
+      const double eps = distance * beside;
+      if (std::isfinite(eps)) expect_right_at(eps, values, dims, frame.scale, points, random);
+    }
+  }
+
+  std::uint64_t decided = 0, all = 0;
+
+ private:
+  void expect_right_at(double eps, const std::vector<double>& values, std::uint32_t dims,
+                       double scale, const std::vector<RoundedPoint>& points, Random& random) {
+    const double accumulation =
+        GetParam() == Precision::kHalf ? tensor_accumulation(dims) : single_accumulation(dims);
+    const ScreenRadius radius = make_screen_radius(eps, dims, scale);
+    std::vector<ScreenThresholds> thresholds;
+    for (const RoundedPoint& point : points)
+      thresholds.push_back(screen_thresholds(radius, point.norm_sq, point.error, accumulation));
+    const bool fused = random.index(2) == 0;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      for (std::size_t j = 0; j < points.size(); ++j) {
+        const bool within = definition_of_distance(Metric::kL2, values.data() + i * dims,
+                                                   values.data() + j * dims, dims) <= eps;
+        const ScreenThresholds& a = thresholds[i];
+        const ScreenThresholds& b = thresholds[j];
+        const float started = dot(points[i], points[j], a.reject, fused);
+        const float whole = dot(points[i], points[j], 0, fused);
+        const bool rejected = started < b.reject || whole < a.reject + b.reject;
+        const bool accepted = !rejected && (started - b.reject >= a.accept + b.accept ||
+                                            whole - (a.reject + b.reject) >= a.accept + b.accept);
+        ASSERT_FALSE(within && rejected) << "dims " << dims << ", eps " << eps;
+        ASSERT_FALSE(!within && accepted) << "dims " << dims << ", eps " << eps;
+        decided += rejected || accepted;
+        ++all;
+      }
+    }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(In, TileScreen, testing::Values(Precision::kSingle, Precision::kHalf),
+                         [](const testing::TestParamInfo<Precision>& info) {
+                           return info.param == Precision::kSingle ? "single" : "half";
+                         });
+
+const std::vector<std::uint32_t> kDims = {1, 2, 3, 8, 17, 64, 300};
+
+TEST_P(TileScreen, is_right_for_every_shape_offset_and_scale) {
+  Random random(121);
+  for (const Shape shape : kShapes) {
+    for (const std::uint32_t dims : kDims) {
+      const std::vector<double> values = make_values(shape, random, 24, dims);
+      for (const double scale : {1.0, 1e-3, 1e-160, 1e-200, 1e-310, 1e150, 1e160, 1e306}) {
+        for (const double offset : {0.0, 1e3, 1e9, 1e14}) {
+          std::vector<double> moved;
+          for (const double x : values) moved.push_back((x + offset) * scale);
+          if (std::any_of(moved.begin(), moved.end(), [](double x) { return !std::isfinite(x); }))
+            continue;
+          expect_right(moved, dims, random);
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(TileScreen, is_right_next_to_overflow_and_among_denormals) {
+  Random random(122);
+  for (const std::uint32_t dims : kDims) {
+    std::vector<double> values(20 * dims);
+    for (const double most : {kMax, kMax / 2, 0x1p511, 0x1p512, 4 * kDenormal, 1e-308}) {
+      for (double& x : values) x = most * random.between(-1, 1);
+      expect_right(values, dims, random);
+      if (HasFatalFailure()) return;
+    }
+    for (double& x : values) x = random.any_finite();
+    expect_right(values, dims, random);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(TileScreen, is_right_where_columns_differ_in_scale) {
+  Random random(123);
+  for (const std::uint32_t dims : kDims) {
+    for (const double first : {1e300, 1e20, 1e5}) {
+      for (const double rest : {1e-300, 1e-20, 1.0}) {
+        std::vector<double> values(20 * dims);
+        for (std::size_t i = 0; i < values.size(); ++i)
+          values[i] = i % dims == 0 ? first : rest * random.between(-1, 1);
+        expect_right(values, dims, random);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_P(TileScreen, is_right_on_a_shell_around_a_point) {
+  // All distances from the first point within some 1e-12 of one another.
+  Random random(124);
+  for (const std::uint32_t dims : kDims) {
+    std::vector<double> values(30 * dims);
+    for (std::uint32_t d = 0; d < dims; ++d) values[d] = random.between(-3, 3);
+    for (std::size_t row = 1; row < 30; ++row) {
+      const std::vector<double> way = random_direction(random, dims);
+      const double radius = 1 + random.between(-2e-12, 2e-12);
+      for (std::uint32_t d = 0; d < dims; ++d) values[row * dims + d] = values[d] + way[d] * radius;
+    }
+    expect_right(values, dims, random);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(TileScreen, decides_most_pairs) {
+  Random random(125);
+  expect_right(make_values(Shape::kUniform, random, 100, 64), 64, random);
+  EXPECT_GT(static_cast<double>(decided),
+            (GetParam() == Precision::kHalf ? 0.9 : 0.995) * static_cast<double>(all));
+}
+
+TEST(TileBoxes, points_within_eps_are_never_in_boxes_too_far_apart) {
+  Random random(126);
+  for (int round = 0; round < 20000; ++round) {
+    const auto dims = static_cast<std::uint32_t>(1 + random.index(8));
+    const double scale = random.pick<double>({1, 1e-200, 1e-161, 1e150, 1e-310});
+    std::vector<double> a(dims), b(dims);
+    double squares = 0;
+    for (std::uint32_t d = 0; d < dims; ++d) {
+      a[d] = random.between(-1, 1) * scale;
+      b[d] = random.index(3) == 0 ? a[d] : random.between(-1, 1) * scale;
+      const double gap = interval_gap(a[d], a[d], b[d], b[d]);
+      squares += gap * gap;
+    }
+    const double eps = definition_of_distance(Metric::kL2, a.data(), b.data(), dims);
+    ASSERT_TRUE(boxes_may_meet(squares, true_reach(eps, dims))) << eps;
+  }
+}
+
+TEST(TileBoxes, gaps_are_between_the_nearer_ends) {
+  EXPECT_EQ(interval_gap(0, 1, 3, 4), 2);
+  EXPECT_EQ(interval_gap(3, 4, 0, 1), 2);
+  EXPECT_EQ(interval_gap(0, 2, 1, 3), 0);
+  EXPECT_EQ(interval_gap(0, 5, 1, 2), 0);
+  EXPECT_EQ(interval_gap(0, 1, 1, 2), 0);
+  EXPECT_FALSE(boxes_may_meet(4.1, 2));
+  EXPECT_TRUE(boxes_may_meet(4, 2));
+  EXPECT_TRUE(boxes_may_meet(kInf, 1e200)) << "squares that overflow decide nothing";
+}
+
+}  // namespace
+}  // namespace gpujoin::test
