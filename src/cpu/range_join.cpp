@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/threshold.h"
+#include "engine/reference_points.h"
 #include "engine/stopwatch.h"
 
 namespace gpujoin::cpu {
@@ -108,9 +109,17 @@ JoinPlan RangeJoin::prepare(IndexLayout& layout) {
   plan.strategy = choose_strategy(request_);
   plan.kernel = choose_scan_kernel(request_.metric, left.scalar, left.dims, plan.strategy.screened);
   mirrored_ = plan.mirrored();
-  layout = make_layout(pool_, plan.strategy, plan.threshold.reach, left, right);
-  left_ = build_index(pool_, budget_, layout, left);
-  if (right != nullptr) right_ = build_index(pool_, budget_, layout, *right);
+  const ReferencePoints references = place_reference_points(request_, plan.strategy);
+  plan.reach = references.count == 0
+                   ? plan.threshold.reach
+                   : reference_reach(request_.eps, left.dims, references.frame, false);
+  IndexColumns left_columns = make_index_columns(pool_, budget_, left, references);
+  IndexColumns right_columns;
+  if (right != nullptr) right_columns = make_index_columns(pool_, budget_, *right, references);
+  layout = make_layout(pool_, plan.strategy, plan.reach, left_columns,
+                       right != nullptr ? &right_columns : nullptr);
+  left_ = build_index(pool_, budget_, layout, std::move(left_columns));
+  if (right != nullptr) right_ = build_index(pool_, budget_, layout, std::move(right_columns));
 
   const std::lock_guard lock(stats_mutex_);
   stats_.strategy = plan.strategy;

@@ -23,6 +23,7 @@ struct JoinPlan {
   PairSelection pairs;
   Output output;
   Threshold threshold;
+  double reach;         ///< that of the indexed columns: windows and cells
   ScreenBounds screen;  ///< when strategy.screened
   Strategy strategy;
   const IndexLayout* layout;

@@ -208,7 +208,7 @@ testing::AssertionResult every_plan_matches(const EngineTable& engine, const Poi
                                             const Points* right, Metric metric, double eps) {
   const Oracle oracle(left, right, metric, eps);
   JoinRequest request = make_request(left, right, metric, eps);
-  std::vector<Knobs> plans(7);
+  std::vector<Knobs> plans(11);
   for (std::size_t i = 1; i < plans.size(); ++i) plans[i].batch_pairs = 100;
   plans[1].index = IndexMethod::kNone;
   plans[2].index = IndexMethod::kGrid;
@@ -228,6 +228,19 @@ testing::AssertionResult every_plan_matches(const EngineTable& engine, const Poi
   plans[6].short_circuit = Switch::kOn;
   plans[6].reorder_dimensions = Switch::kOff;
   plans[6].batch_pairs = 3;
+  for (std::size_t i = 7; i < plans.size(); ++i) plans[i].index = IndexMethod::kReferencePoints;
+  plans[8].reference_points = 1;
+  plans[8].reference_placement = ReferencePlacement::kInner;
+  plans[8].access_pattern = AccessPattern::kUnicomp;
+  plans[9].reference_points = kMaxReferencePoints;
+  plans[9].reference_placement = ReferencePlacement::kInner;
+  plans[9].indexed_dimensions = 3;
+  plans[9].cell_order = CellOrder::kHilbert;
+  plans[10].reference_points = 2;
+  plans[10].indexed_dimensions = 2;
+  plans[10].sort_unindexed = Switch::kOff;
+  plans[10].access_pattern = AccessPattern::kFull;
+  plans[10].short_circuit = Switch::kOn;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     request.knobs = plans[i];
     request.threads = 1 + i % 2;
