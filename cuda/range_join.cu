@@ -110,10 +110,17 @@ void RangeJoin::read() {
   check(cudaMemsetAsync(flags_.data(), 0, flags_.bytes(), stream_), "clearing flags");
   check(cudaMemsetAsync(totals_.data(), 0, totals_.bytes(), stream_), "clearing totals");
   reset_extents(extents_.data(), stream_);
+  const ReferencePoints references = place_reference_points(request_, strategy_);
+  reach_ = threshold_.reach;
+  if (references.count > 0)
+    reach_ = reference_reach(request_.eps, references.dims, references.frame,
+                             request_.left.scalar == ScalarType::kFloat32);
   left_points_ = upload(device_budget_, request_.left, stream_);
+  add_reference_distances(device_budget_, left_points_, references, stream_);
   add_extents(left_points_, strategy_, extents_.data(), stream_);
   if (!request_.self_join) {
     right_points_ = upload(device_budget_, request_.right, stream_);
+    add_reference_distances(device_budget_, right_points_, references, stream_);
     add_extents(right_points_, strategy_, extents_.data(), stream_);
   }
   copy_to_host(&mailbox->extents, extents_.data(), 1, stream_);
@@ -123,7 +130,7 @@ void RangeJoin::read() {
 /// Phase kIndex: sorts the points.
 void RangeJoin::build() {
   Mailbox* const mailbox = mailbox_.as<Mailbox>();
-  view_.layout = make_device_layout(mailbox->extents, strategy_, threshold_.reach);
+  view_.layout = make_device_layout(mailbox->extents, strategy_, reach_);
   left_ =
       build_index(device_budget_, left_points_, view_.layout, flags_.data() + kLeftPoints, stream_);
   left_points_ = {};
@@ -157,7 +164,7 @@ void RangeJoin::describe_walk() {
   view_.short_circuit = strategy_.short_circuit;
   view_.dims = request_.left.dims;
   view_.threshold = threshold_.raw;
-  view_.reach = threshold_.reach;
+  view_.reach = reach_;
   view_.stop = flags_.data() + kStop;
 }
 

@@ -58,6 +58,7 @@ class RangeJoin {
   unsigned resident_blocks_;
   Strategy strategy_{};
   Threshold threshold_{};
+  double reach_ = 0;  ///< of the indexed columns
   KernelChoice count_kernel_{}, fill_kernel_{};
   JoinView view_{};
   Phase phase_ = Phase::kExtents;

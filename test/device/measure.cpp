@@ -209,7 +209,13 @@ void set_option(Options* options, const std::string& name, const std::string& va
   const std::map<std::string, std::function<void()>> setters = {
       {"index",
        [&] {
-         knobs.index = choice<IndexMethod>(value, {"auto", "grid", "none"});
+         knobs.index =
+             choice<IndexMethod>(value, {"auto", "grid", "reference_points", "tiles", "none"});
+       }},
+      {"reference_points", [&] { knobs.reference_points = small(); }},
+      {"reference_placement",
+       [&] {
+         knobs.reference_placement = choice<ReferencePlacement>(value, {"auto", "outer", "inner"});
        }},
       {"indexed_dimensions", [&] { knobs.indexed_dimensions = small(); }},
       {"reorder_dimensions", [&] { knobs.reorder_dimensions = toggle(); }},
