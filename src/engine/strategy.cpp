@@ -17,6 +17,9 @@ namespace {
 // Of many columns only those that vary most are looked at as index columns.
 constexpr std::size_t kMaxConsideredColumns = 16;
 
+// Weighing reference points takes some milliseconds itself.
+constexpr double kWorthReferencePointsMs = 10;
+
 /// The sampled values of the columns that may be indexed, one array a column.
 struct SampledColumn {
   std::uint32_t column;
@@ -404,7 +407,9 @@ Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
   } else {
     plans.push_back(planner.plan_grid());
     if (asked == IndexMethod::kAuto) {
-      if (most_reference_points(request) > 0) plans.push_back(planner.plan_reference_points());
+      if (most_reference_points(request) > 0 &&
+          plans.front().estimate().ms > kWorthReferencePointsMs)
+        plans.push_back(planner.plan_reference_points());
       if (tiles) plans.push_back(planner.plan_tiles());
       const Strategy& grid = plans.front();
       // An index that leaves most pairs is not worth its building.

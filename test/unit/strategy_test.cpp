@@ -133,13 +133,14 @@ TEST(Strategy, follows_reference_points_and_placement) {
   EXPECT_EQ(choose_strategy(request).reference_points, kMaxReferencePoints);
 }
 
-TEST(Strategy, reference_points_are_weighed_from_some_dimensions_on) {
+TEST(Strategy, reference_points_are_weighed_in_long_joins_of_some_dimensions) {
   const auto estimate = [](const Points& points) {
     const Strategy strategy = choose_strategy(make_request(points, nullptr, Metric::kL2, 30));
     return strategy.estimates[static_cast<int>(IndexMethod::kReferencePoints)].ms;
   };
-  EXPECT_EQ(estimate(uniform_points(1000, 3)), 0);
-  EXPECT_GT(estimate(uniform_points(1000, 12)), 0);
+  EXPECT_EQ(estimate(uniform_points(20000, 3)), 0);
+  EXPECT_EQ(estimate(uniform_points(100, 12)), 0);
+  EXPECT_GT(estimate(uniform_points(20000, 12)), 0);
 }
 
 TEST(Strategy, reference_points_where_no_column_tells_points_apart) {
