@@ -11,11 +11,23 @@ namespace gpujoin::cuda {
 namespace {
 
 /// What a join of `rows` points in all holds on the device at most, but for its batches: the points
-/// as they came and in order, codes and order three times while sorting, ids twice, counts and
-/// offsets.
-std::uint64_t device_bytes(const Dataset& data, std::uint64_t rows) {
-  return rows * (2 * data.dims * scalar_bytes(data.scalar) + 3 * (8 + 4) + 2 * 8 + 4 + 8) +
-         (std::uint64_t{1} << 20);
+/// as they came and in order, both with their distances to reference points, codes and order three
+/// times while sorting, ids twice, counts and offsets; and the reference points themselves.
+std::uint64_t device_bytes(const JoinRequest& request, std::uint64_t rows) {
+  const std::uint64_t references = most_reference_points(request);
+  const std::uint64_t columns = request.left.dims + references;
+  return rows * (2 * columns * scalar_bytes(request.left.scalar) + 3 * (8 + 4) + 2 * 8 + 4 + 8) +
+         references * request.left.dims * sizeof(double) + (std::uint64_t{1} << 20);
+}
+
+/// The column of the data that separates points best. A strategy by reference points has none.
+std::uint32_t cut_column(JoinRequest request, Strategy strategy) {
+  if (strategy.reference_points > 0) {
+    request.knobs.index = IndexMethod::kGrid;
+    strategy = choose_strategy(request, kWalkCosts);
+  }
+  return strategy.sort_column != kNoColumn ? static_cast<std::uint32_t>(strategy.sort_column)
+                                           : strategy.grid_columns[0];
 }
 
 std::uint64_t available_device_bytes(const JoinRequest& request) {
@@ -105,18 +117,16 @@ BlockedJoin::BlockedJoin(const JoinRequest& request, const cudaDeviceProp& devic
   const std::uint64_t available = available_device_bytes(request);
   const bool empty = request.left.rows == 0 || (!request.self_join && request.right.rows == 0);
   block_bytes_ = available / 2;
-  in_blocks_ = !empty && device_bytes(request.left, rows) > block_bytes_;
+  in_blocks_ = !empty && device_bytes(request, rows) > block_bytes_;
   if (!in_blocks_) join_ = std::make_unique<RangeJoin>(request, device);
 }
 
 /// Cuts along the column that separates points best, so that a block meets few others.
 void BlockedJoin::cut() {
   const Strategy strategy = choose_strategy(request_, kWalkCosts);
-  const std::uint32_t column = strategy.sort_column != kNoColumn
-                                   ? static_cast<std::uint32_t>(strategy.sort_column)
-                                   : strategy.grid_columns[0];
-  const std::uint64_t one_row = device_bytes(request_.left, 1) - device_bytes(request_.left, 0);
-  const std::uint64_t fixed = device_bytes(request_.left, 0);
+  const std::uint32_t column = cut_column(request_, strategy);
+  const std::uint64_t one_row = device_bytes(request_, 1) - device_bytes(request_, 0);
+  const std::uint64_t fixed = device_bytes(request_, 0);
   if (block_bytes_ < fixed + 64 * one_row)
     throw MemoryLimitExceeded{2 * (fixed + 64 * one_row), 2 * block_bytes_};
   const std::uint64_t block_rows = (block_bytes_ - fixed) / one_row / 2;  // two blocks meet

@@ -19,28 +19,51 @@ __device__ bool is_finite_row(const T* row, std::uint32_t dims) {
   return true;
 }
 
+/// What an index is built from: `dims` columns row-major, then distances column by column.
+template <class T>
+struct Source {
+  const T* coordinates;
+  const T* distances;
+  std::uint64_t rows;
+  std::uint32_t dims;
+  std::uint32_t reference_points;
+
+  __device__ const T* point(std::uint64_t row) const { return coordinates + row * dims; }
+  __device__ T value(std::uint64_t row, std::uint32_t column) const {
+    return column < dims ? point(row)[column] : distances[(column - dims) * rows + row];
+  }
+};
+
 struct IndexedColumns {
   std::uint32_t count;
   std::uint32_t column[kMaxGridDimensions + 1];
 };
 
+/// One point and, by blockIdx.y, one reference point a thread.
+template <Metric M, class T>
+__global__ void distances_kernel(const T* coordinates, std::uint64_t rows, std::uint32_t dims,
+                                 const double* references, ReferenceFrame frame, T* distances) {
+  const std::uint64_t row = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (row >= rows) return;
+  distances[blockIdx.y * rows + row] = static_cast<T>(reference_distance<M>(
+      coordinates + row * dims, references + std::uint64_t{blockIdx.y} * dims, dims, frame));
+}
+
 template <class T>
-__global__ void extents_kernel(const T* coordinates, std::uint64_t rows, std::uint32_t dims,
-                               IndexedColumns columns, ExtentBits* extents) {
+__global__ void extents_kernel(Source<T> source, IndexedColumns columns, ExtentBits* extents) {
   double low[kMaxGridDimensions + 1], high[kMaxGridDimensions + 1];
   for (std::uint32_t c = 0; c < kMaxGridDimensions + 1; ++c) {
     low[c] = INFINITY;
     high[c] = -INFINITY;
   }
   const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
-  for (std::uint64_t row = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; row < rows;
+  for (std::uint64_t row = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; row < source.rows;
        row += stride) {
-    const T* const point = coordinates + row * dims;
-    if (!is_finite_row(point, dims)) continue;
+    if (!is_finite_row(source.point(row), source.dims)) continue;
 #pragma unroll
     for (std::uint32_t c = 0; c < kMaxGridDimensions + 1; ++c) {
       if (c >= columns.count) break;
-      const double x = point[columns.column[c]];
+      const double x = source.value(row, columns.column[c]);
       low[c] = fmin(low[c], x);
       high[c] = fmax(high[c], x);
     }
@@ -62,21 +85,20 @@ __global__ void extents_kernel(const T* coordinates, std::uint64_t rows, std::ui
 }
 
 template <class T>
-__global__ void codes_kernel(const T* coordinates, std::uint32_t rows, std::uint32_t dims,
-                             SortLayout layout, std::uint64_t* codes, std::uint32_t* order,
-                             unsigned* finite_points) {
+__global__ void codes_kernel(Source<T> source, SortLayout layout, std::uint64_t* codes,
+                             std::uint32_t* order, unsigned* finite_points) {
   const std::uint32_t row = blockIdx.x * blockDim.x + threadIdx.x;
   bool finite = false;
-  if (row < rows) {
-    const T* const point = coordinates + std::uint64_t{row} * dims;
-    finite = is_finite_row(point, dims);
+  if (row < source.rows) {
+    finite = is_finite_row(source.point(row), source.dims);
     std::uint64_t code = kNotFinite;
     if (finite) {
       std::uint32_t cell[kMaxGridDimensions];
       for (std::uint32_t d = 0; d < layout.grid.dims; ++d)
-        cell[d] = cell_coordinate(layout.grid, d, point[layout.grid.column[d]]);
-      code = sort_code(layout, cell,
-                       layout.sort_column == kNoColumn ? 0.0 : point[layout.sort_column]);
+        cell[d] = cell_coordinate(layout.grid, d, source.value(row, layout.grid.column[d]));
+      code =
+          sort_code(layout, cell,
+                    layout.sort_column == kNoColumn ? 0.0 : source.value(row, layout.sort_column));
     }
     codes[row] = code;
     order[row] = row;
@@ -86,12 +108,15 @@ __global__ void codes_kernel(const T* coordinates, std::uint32_t rows, std::uint
 }
 
 template <class T>
-__global__ void gather_columns_kernel(const T* coordinates, std::uint32_t rows, std::uint32_t dims,
-                                      const std::uint32_t* order, T* columns) {
+__global__ void gather_columns_kernel(Source<T> source, const std::uint32_t* order, T* columns) {
   const std::uint32_t position = blockIdx.x * blockDim.x + threadIdx.x;
-  if (position >= rows) return;
-  const T* const point = coordinates + std::uint64_t{order[position]} * dims;
-  for (std::uint32_t d = 0; d < dims; ++d) columns[std::uint64_t{d} * rows + position] = point[d];
+  if (position >= source.rows) return;
+  const T* const point = source.point(order[position]);
+  columns += position;
+  for (std::uint32_t d = 0; d < source.dims; ++d) columns[d * source.rows] = point[d];
+  columns += source.dims * source.rows;
+  for (std::uint32_t w = 0; w < source.reference_points; ++w)
+    columns[w * source.rows] = source.distances[w * source.rows + order[position]];
 }
 
 __global__ void gather_ids_kernel(const std::int64_t* source, const std::uint32_t* order,
@@ -111,8 +136,28 @@ IndexedColumns indexed_columns(const Strategy& strategy) {
 }
 
 template <class T>
-const T* coordinates_of(const DevicePoints& points) {
-  return reinterpret_cast<const T*>(points.coordinates.data());
+Source<T> source_of(const DevicePoints& points) {
+  return {reinterpret_cast<const T*>(points.coordinates.data()),
+          reinterpret_cast<const T*>(points.distances.data()), points.rows, points.dims,
+          points.reference_points};
+}
+
+template <Metric M, class T>
+void launch_distances(const DevicePoints& points, const double* device_references,
+                      const ReferenceFrame& frame, cudaStream_t stream) {
+  const dim3 blocks(blocks_for(points.rows), points.reference_points);
+  distances_kernel<M, T><<<blocks, kBlockThreads, 0, stream>>>(
+      reinterpret_cast<const T*>(points.coordinates.data()), points.rows, points.dims,
+      device_references, frame, reinterpret_cast<T*>(points.distances.data()));
+}
+
+template <Metric M>
+void launch_distances(const DevicePoints& points, const double* device_references,
+                      const ReferenceFrame& frame, cudaStream_t stream) {
+  if (points.scalar == ScalarType::kFloat32)
+    launch_distances<M, float>(points, device_references, frame, stream);
+  else
+    launch_distances<M, double>(points, device_references, frame, stream);
 }
 
 template <class T>
@@ -120,9 +165,8 @@ void sort(const DevicePoints& points, const SortLayout& layout, DeviceIndex& ind
           DeviceBuffer<std::uint64_t>& codes, DeviceBuffer<std::uint32_t>& order,
           unsigned* finite_points, MemoryBudget& budget, cudaStream_t stream) {
   const std::uint32_t rows = index.rows;
-  codes_kernel<T><<<blocks_for(rows), kBlockThreads, 0, stream>>>(coordinates_of<T>(points), rows,
-                                                                  points.dims, layout, codes.data(),
-                                                                  order.data(), finite_points);
+  codes_kernel<T><<<blocks_for(rows), kBlockThreads, 0, stream>>>(
+      source_of<T>(points), layout, codes.data(), order.data(), finite_points);
   check_launch("computing cells");
   // kNotFinite has every bit set, so the bits that codes use, and one more, sort it last.
   const int bits = static_cast<int>(layout.grid.dims * layout.grid.bits + layout.value_bits) + 1;
@@ -139,8 +183,7 @@ void sort(const DevicePoints& points, const SortLayout& layout, DeviceIndex& ind
 template <class T>
 void gather_columns(const DevicePoints& points, const DeviceIndex& index, cudaStream_t stream) {
   gather_columns_kernel<T><<<blocks_for(index.rows), kBlockThreads, 0, stream>>>(
-      coordinates_of<T>(points), index.rows, points.dims, index.order.data(),
-      reinterpret_cast<T*>(index.columns.data()));
+      source_of<T>(points), index.order.data(), reinterpret_cast<T*>(index.columns.data()));
   check_launch("ordering points");
 }
 
@@ -159,6 +202,23 @@ DevicePoints upload(MemoryBudget& budget, const Dataset& data, cudaStream_t stre
   return points;
 }
 
+void add_reference_distances(MemoryBudget& budget, DevicePoints& points,
+                             const ReferencePoints& references, cudaStream_t stream) {
+  if (references.count == 0) return;
+  points.reference_points = references.count;
+  points.distances = DeviceBuffer<unsigned char>(
+      budget, references.count * points.rows * scalar_bytes(points.scalar), stream);
+  DeviceBuffer<double> coordinates(budget, references.coordinates.size(), stream);
+  check(cudaMemcpyAsync(coordinates.data(), references.coordinates.data(), coordinates.bytes(),
+                        cudaMemcpyHostToDevice, stream),
+        "copying reference points to the device");
+  const auto launch = references.metric == Metric::kL1     ? launch_distances<Metric::kL1>
+                      : references.metric == Metric::kLInf ? launch_distances<Metric::kLInf>
+                                                           : launch_distances<Metric::kL2>;
+  launch(points, coordinates.data(), references.frame, stream);
+  check_launch("measuring distances to reference points");
+}
+
 void reset_extents(ExtentBits* device_extents, cudaStream_t stream) {
   check(cudaMemsetAsync(device_extents->low, 0xff, sizeof device_extents->low, stream),
         "clearing extents");
@@ -171,11 +231,11 @@ void add_extents(const DevicePoints& points, const Strategy& strategy, ExtentBit
   const IndexedColumns columns = indexed_columns(strategy);
   const unsigned blocks = std::min(blocks_for(points.rows), 1024u);
   if (points.scalar == ScalarType::kFloat32)
-    extents_kernel<float><<<blocks, kBlockThreads, 0, stream>>>(
-        coordinates_of<float>(points), points.rows, points.dims, columns, device_extents);
+    extents_kernel<float>
+        <<<blocks, kBlockThreads, 0, stream>>>(source_of<float>(points), columns, device_extents);
   else
-    extents_kernel<double><<<blocks, kBlockThreads, 0, stream>>>(
-        coordinates_of<double>(points), points.rows, points.dims, columns, device_extents);
+    extents_kernel<double>
+        <<<blocks, kBlockThreads, 0, stream>>>(source_of<double>(points), columns, device_extents);
   check_launch("finding extents");
 }
 
@@ -207,7 +267,8 @@ DeviceIndex sort_points(MemoryBudget& budget, const DevicePoints& points, const 
 
 void order_columns(MemoryBudget& budget, const DevicePoints& points, DeviceIndex& index,
                    cudaStream_t stream) {
-  index.columns = DeviceBuffer<unsigned char>(budget, points.coordinates.size(), stream);
+  index.columns = DeviceBuffer<unsigned char>(
+      budget, points.coordinates.size() + points.distances.size(), stream);
   if (points.scalar == ScalarType::kFloat32)
     gather_columns<float>(points, index, stream);
   else

@@ -7,13 +7,17 @@
 #include "core/sort_code.h"
 #include "cuda/memory.h"
 #include "engine/dataset.h"
+#include "engine/reference_points.h"
 #include "engine/strategy.h"
 
 namespace gpujoin::cuda {
 
-/// A dataset on the device, as the caller has it: row-major.
+/// A dataset on the device, as the caller has it: row-major. Columns from `dims` on are distances
+/// to reference points.
 struct DevicePoints {
   DeviceBuffer<unsigned char> coordinates;
+  DeviceBuffer<unsigned char> distances;  ///< [reference_points][rows] of the type `scalar`
+  std::uint32_t reference_points = 0;
   std::uint64_t rows = 0;
   std::uint32_t dims = 0;
   ScalarType scalar = ScalarType::kFloat64;
@@ -33,12 +37,16 @@ struct DeviceIndex {
   std::uint32_t points = 0;             ///< finite ones
   DeviceBuffer<std::uint64_t> codes;    ///< [rows] ascending; kNotFinite at the end
   DeviceBuffer<std::uint32_t> order;    ///< [rows] position -> row
-  DeviceBuffer<unsigned char> columns;  ///< [dims][rows] of the dataset's scalar type, once ordered
+  DeviceBuffer<unsigned char> columns;  ///< [dims + reference points][rows], once ordered
 };
 
 /// Copies rows to the device. Returns at once when the source is pinned, else when the source may
 /// change.
 DevicePoints upload(MemoryBudget& budget, const Dataset& data, cudaStream_t stream);
+
+/// Adds the distances to reference points, unless there are none. Asynchronous.
+void add_reference_distances(MemoryBudget& budget, DevicePoints& points,
+                             const ReferencePoints& references, cudaStream_t stream);
 
 void reset_extents(ExtentBits* device_extents, cudaStream_t stream);
 /// Widens the extents of the strategy's grid columns, and after them of its sort column.

@@ -37,12 +37,6 @@ void order_ids_of(MemoryBudget& device_budget, MemoryBudget& host_budget, const 
   copy_to_host(host_ids.as<std::int64_t>(), ids.data(), data.rows, stream);
 }
 
-/// Tiles are cut from a curve through cells as fine as they get; a grid's cells are as wide as
-/// points reach.
-double cell_reach(const Strategy& strategy, const Threshold& threshold) {
-  return strategy.index == IndexMethod::kTiles ? 0 : threshold.reach;
-}
-
 }  // namespace
 
 RangeJoin::RangeJoin(const JoinRequest& request, const cudaDeviceProp& device)
@@ -101,10 +95,17 @@ void RangeJoin::read() {
   extents_ = DeviceBuffer<ExtentBits>(device_budget_, 1, stream_);
   check(cudaMemsetAsync(flags_.data(), 0, flags_.bytes(), stream_), "clearing flags");
   reset_extents(extents_.data(), stream_);
+  const ReferencePoints references = place_reference_points(request_, strategy_);
+  reach_ = threshold_.reach;
+  if (references.count > 0)
+    reach_ = reference_reach(request_.eps, references.dims, references.frame,
+                             request_.left.scalar == ScalarType::kFloat32);
   left_points_ = upload(device_budget_, request_.left, stream_);
+  add_reference_distances(device_budget_, left_points_, references, stream_);
   add_extents(left_points_, strategy_, extents_.data(), stream_);
   if (!request_.self_join) {
     right_points_ = upload(device_budget_, request_.right, stream_);
+    add_reference_distances(device_budget_, right_points_, references, stream_);
     add_extents(right_points_, strategy_, extents_.data(), stream_);
   }
   copy_to_host(&mailbox->extents, extents_.data(), 1, stream_);
@@ -114,10 +115,12 @@ void RangeJoin::read() {
 /// Phase kIndex: sorts the points.
 void RangeJoin::build() {
   Mailbox* const mailbox = mailbox_.as<Mailbox>();
-  layout_ = make_device_layout(mailbox->extents, strategy_, cell_reach(strategy_, threshold_));
+  // Tiles are cut from a curve through cells as fine as they get.
+  const bool tiles = strategy_.index == IndexMethod::kTiles;
+  layout_ = make_device_layout(mailbox->extents, strategy_, tiles ? 0 : reach_);
   const auto order = [&](DevicePoints& points, unsigned* finite_points) {
     DeviceIndex index = sort_points(device_budget_, points, layout_, finite_points, stream_);
-    if (strategy_.index == IndexMethod::kTiles) return index;
+    if (tiles) return index;
     order_columns(device_budget_, points, index, stream_);
     points = {};
     return index;
@@ -148,7 +151,7 @@ void RangeJoin::choose_source() {
         multiprocessors_, stop, stream_);
   else
     source_ = std::make_unique<GridWalk>(
-        request_, strategy_, layout_, threshold_.reach, WalkSide{&left_, left_ids_.data()},
+        request_, strategy_, layout_, reach_, WalkSide{&left_, left_ids_.data()},
         WalkSide{&right, right_ids}, device_budget_, host_budget_,
         static_cast<unsigned>(multiprocessors_) * kBlocksPerMultiprocessor, stop,
         flags_.data() + kQueue, stream_);

@@ -55,6 +55,7 @@ class RangeJoin {
   int multiprocessors_;
   Strategy strategy_{};
   Threshold threshold_{};
+  double reach_ = 0;  ///< of the indexed columns
   SortLayout layout_{};
   Phase phase_ = Phase::kExtents;
 

@@ -13,7 +13,7 @@ namespace gpujoin::cuda {
 
 /// One side's points as kernels see them.
 struct PointsView {
-  const void* columns;  ///< [dims][stride]
+  const void* columns;  ///< [dims and reference points][stride]
   const std::uint64_t* codes;
   const std::int64_t* ids;  ///< [stride]; null unless ids decide (counts of unordered pairs)
   std::uint32_t stride;
@@ -31,8 +31,8 @@ struct JoinView {
   bool smaller_id_first;  ///< count only pairs whose left id comes first
   bool short_circuit;
   std::uint32_t dims;
-  double threshold;  ///< Threshold::raw
-  double reach;
+  double threshold;               ///< Threshold::raw
+  double reach;                   ///< how far points within eps may differ in an indexed column
   const std::uint32_t* sequence;  ///< left points in the order of work; null: by position
   const unsigned* stop;           ///< nonzero on the device: leave
 };

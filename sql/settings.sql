@@ -45,19 +45,32 @@ SELECT count(*) FROM truth;
 SELECT 'gpujoin.' || setting AS setting, value, differences('gpujoin.' || setting, value)
 FROM (VALUES
   ('engine', '{auto,cpu}'::text[]), ('enable_customscan', '{on,off}'), ('cpu_threads', '{0,1,2,3,16}'),
-  ('index', '{auto,grid,none}'), ('indexed_dimensions', '{0,1,2,3,4,8}'), ('reorder_dimensions', '{auto,on,off}'),
+  ('index', '{auto,grid,reference_points,tiles,none}'), ('indexed_dimensions', '{0,1,2,3,4,8}'),
+  ('reference_points', '{0,1,6,16}'), ('reference_placement', '{auto,outer,inner}'), ('reorder_dimensions', '{auto,on,off}'),
   ('sort_unindexed', '{auto,on,off}'), ('short_circuit', '{auto,on,off}'),
   ('access_pattern', '{auto,full,linear_id,unicomp}'), ('cell_order', '{auto,linear,zorder,hilbert}'),
   ('work_order', '{auto,none,sorted,queue}'), ('threads_per_point', '{0,1,2,4,8,16,32}'), ('streams', '{0,1,2,16}'),
   ('device', '{0}'), ('batch_pairs', '{0,1,7,1000,2147483647}'), ('host_memory_limit', '{0,256MB}'),
   ('device_memory_limit', '{0,1GB}')) s(setting, choices), unnest(choices) value
 ORDER BY 1, 2;
+SET gpujoin.index = 'reference_points';
+SELECT 'gpujoin.' || setting AS setting, value, differences('gpujoin.' || setting, value)
+FROM (VALUES
+  ('reference_points', '{0,1,6,16}'::text[]), ('reference_placement', '{auto,outer,inner}'),
+  ('indexed_dimensions', '{0,1,2,3,4,8}'), ('sort_unindexed', '{auto,on,off}'), ('batch_pairs', '{0,7}'),
+  ('access_pattern', '{auto,full,linear_id,unicomp}')) s(setting, choices), unnest(choices) value
+ORDER BY 1, 2;
+SELECT count(*) FROM gpu_selfjoin('points', 0.3);
+SELECT index, sort_column > 3 AS sorted_by_distance, NOT 3 >= ANY (indexed_columns) AS distances_only FROM gpu_last_join();
+RESET gpujoin.index;
 
 -- Names and values are checked, and below the prefix nothing else can be set.
 SET gpujoin.engine = 'abacus';
 SET gpujoin.index = 'btree';
 SET gpujoin.cpu_threads = 17;
 SET gpujoin.indexed_dimensions = 9;
+SET gpujoin.reference_points = 17;
+SET gpujoin.reference_placement = 'middle';
 SET gpujoin.batch_pairs = -1;
 SET gpujoin.work_order = 'random';
 SET gpujoin.threads_per_point = 33;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <mutex>
+#include <utility>
 
 #include "core/tile_screen.h"
 #include "cpu/parallel_sort.h"
@@ -11,12 +12,6 @@
 
 namespace gpujoin::cpu {
 namespace {
-
-bool is_finite_row(const Dataset& data, std::uint64_t row) {
-  for (std::uint32_t d = 0; d < data.dims; ++d)
-    if (!std::isfinite(coordinate(data, row, d))) return false;
-  return true;
-}
 
 /// Spread of each column over the finite rows of one or two datasets.
 struct ColumnSpread {
@@ -38,17 +33,20 @@ struct ColumnSpread {
   }
 };
 
-std::vector<ColumnSpread> measure_columns(WorkerPool& pool, const Dataset& data) {
-  std::vector<ColumnSpread> total(data.dims);
+std::vector<ColumnSpread> measure_columns(WorkerPool& pool, const IndexColumns& columns) {
+  const Dataset& data = *columns.data;
+  std::vector<ColumnSpread> total(columns.count());
   std::mutex mutex;
   for_row_blocks(pool, data, [&](std::uint64_t first, std::uint64_t end) {
-    std::vector<ColumnSpread> local(data.dims);
+    std::vector<ColumnSpread> local(total.size());
     for (std::uint64_t row = first; row < end; ++row) {
       if (!is_finite_row(data, row)) continue;
       for (std::uint32_t d = 0; d < data.dims; ++d) local[d].add(coordinate(data, row, d));
+      for (std::uint32_t d = data.dims; d < columns.count(); ++d)
+        local[d].add(columns.value(row, d));
     }
     const std::lock_guard lock(mutex);
-    for (std::uint32_t d = 0; d < data.dims; ++d) total[d].add(local[d]);
+    for (std::size_t d = 0; d < total.size(); ++d) total[d].add(local[d]);
   });
   return total;
 }
@@ -59,29 +57,29 @@ struct SortItem {
   std::uint32_t row;
 };
 
-std::uint64_t code_of_row(const SortLayout& order, const Dataset& data, std::uint64_t row) {
-  if (!is_finite_row(data, row)) return kNotFinite;
+std::uint64_t code_of_row(const SortLayout& order, const IndexColumns& columns, std::uint64_t row) {
+  if (!is_finite_row(*columns.data, row)) return kNotFinite;
   std::uint32_t cell[kMaxGridDimensions];
-  cell_of_row(order.grid, data, row, cell);
+  cell_of_row(order.grid, columns, row, cell);
   const bool sorted = order.sort_column != kNoColumn;
-  return sort_code(
-      order, cell,
-      sorted ? coordinate(data, row, static_cast<std::uint32_t>(order.sort_column)) : 0);
+  return sort_code(order, cell,
+                   sorted ? columns.value(row, static_cast<std::uint32_t>(order.sort_column)) : 0);
 }
 
 Buffer<SortItem> sorted_points(WorkerPool& pool, MemoryBudget& budget, const SortLayout& order,
-                               const Dataset& data) {
+                               const IndexColumns& columns) {
+  const Dataset& data = *columns.data;
   Buffer<SortItem> items(budget, data.rows);
   for_row_blocks(pool, data, [&](std::uint64_t first, std::uint64_t end) {
     for (std::uint64_t row = first; row < end; ++row)
-      items[row] = {code_of_row(order, data, row), static_cast<std::uint32_t>(row)};
+      items[row] = {code_of_row(order, columns, row), static_cast<std::uint32_t>(row)};
   });
   parallel_sort(pool, budget, items, [&](const SortItem& a, const SortItem& b) {
     if (a.code != b.code) return a.code < b.code;
     if (order.sort_column != kNoColumn && a.code != kNotFinite) {
       const auto column = static_cast<std::uint32_t>(order.sort_column);
-      const double x = coordinate(data, a.row, column);
-      const double y = coordinate(data, b.row, column);
+      const double x = columns.value(a.row, column);
+      const double y = columns.value(b.row, column);
       if (x != y) return x < y;
     }
     return a.row < b.row;
@@ -155,20 +153,21 @@ double scale_of(const std::vector<ColumnSpread>& columns, const std::vector<doub
 
 }  // namespace
 
-void cell_of_row(const GridGeometry& grid, const Dataset& data, std::uint64_t row,
+void cell_of_row(const GridGeometry& grid, const IndexColumns& columns, std::uint64_t row,
                  std::uint32_t* cell) {
   for (std::uint32_t d = 0; d < grid.dims; ++d)
-    cell[d] = cell_coordinate(grid, d, coordinate(data, row, grid.column[d]));
+    cell[d] = cell_coordinate(grid, d, columns.value(row, grid.column[d]));
 }
 
 IndexLayout make_layout(WorkerPool& pool, const Strategy& strategy, double reach,
-                        const Dataset& left, const Dataset* right) {
+                        const IndexColumns& left, const IndexColumns* right) {
+  const std::uint32_t dims = left.data->dims;
   std::vector<ColumnSpread> columns = measure_columns(pool, left);
-  double rows = static_cast<double>(left.rows);
+  double rows = static_cast<double>(left.data->rows);
   if (right != nullptr) {
     const std::vector<ColumnSpread> others = measure_columns(pool, *right);
     for (std::size_t d = 0; d < columns.size(); ++d) columns[d].add(others[d]);
-    rows += static_cast<double>(right->rows);
+    rows += static_cast<double>(right->data->rows);
   }
 
   IndexLayout layout{};
@@ -180,16 +179,16 @@ IndexLayout make_layout(WorkerPool& pool, const Strategy& strategy, double reach
   layout.order = make_sort_layout(grid, strategy.cell_order, strategy.sort_column,
                                   sorted ? columns[strategy.sort_column].extent : Extent{}, 52);
 
-  layout.tile_columns.resize(left.dims);
-  for (std::uint32_t d = 0; d < left.dims; ++d) layout.tile_columns[d] = d;
+  layout.tile_columns.resize(dims);
+  for (std::uint32_t d = 0; d < dims; ++d) layout.tile_columns[d] = d;
   if (strategy.screened && strategy.reorder_dimensions) {
     // Columns that vary most decide soonest (GPU-Join, REORDER).
     const auto spread = [&](std::uint32_t d) {
       const double variance = columns[d].squares - columns[d].sum * columns[d].sum / rows;
       return std::isfinite(variance) ? variance : 0;
     };
-    std::vector<double> spreads(left.dims);
-    for (std::uint32_t d = 0; d < left.dims; ++d) spreads[d] = spread(d);
+    std::vector<double> spreads(dims);
+    for (std::uint32_t d = 0; d < dims; ++d) spreads[d] = spread(d);
     std::stable_sort(layout.tile_columns.begin(), layout.tile_columns.end(),
                      [&](std::uint32_t a, std::uint32_t b) { return spreads[a] > spreads[b]; });
   }
@@ -213,15 +212,17 @@ void GridIndex::load_point(std::uint32_t position, double* coordinates) const {
 }
 
 GridIndex build_index(WorkerPool& pool, MemoryBudget& budget, const IndexLayout& layout,
-                      const Dataset& data) {
+                      IndexColumns columns) {
+  const Dataset& data = *columns.data;
   GridIndex index{};
   index.data = &data;
+  index.columns = std::move(columns);
   index.rows = Buffer<std::uint32_t>(budget, data.rows);
   index.ids = Buffer<std::int64_t>(budget, data.rows);
   {
     const SortLayout& order = layout.order;
     const bool sorted = order.sort_column != kNoColumn;
-    const Buffer<SortItem> items = sorted_points(pool, budget, order, data);
+    const Buffer<SortItem> items = sorted_points(pool, budget, order, index.columns);
     const SortItem* const first_not_finite = std::partition_point(
         items.begin(), items.end(), [](const SortItem& item) { return item.code != kNotFinite; });
     index.points = static_cast<std::uint32_t>(first_not_finite - items.begin());
@@ -233,7 +234,7 @@ GridIndex build_index(WorkerPool& pool, MemoryBudget& budget, const IndexLayout&
         index.ids[i] = data.ids != nullptr ? data.ids[row] : row;
         if (sorted && i < index.points)
           index.sort_values[i] =
-              coordinate(data, row, static_cast<std::uint32_t>(order.sort_column));
+              index.columns.value(row, static_cast<std::uint32_t>(order.sort_column));
       }
     });
     if (layout.order_only) return index;

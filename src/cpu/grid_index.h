@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/sort_code.h"
+#include "cpu/index_columns.h"
 #include "cpu/scan.h"
 #include "cpu/worker_pool.h"
 #include "engine/buffer.h"
@@ -25,14 +26,16 @@ struct IndexLayout {
   bool order_only;      ///< the index is rows and ids; the rest of it is not needed
 };
 
-/// Lays out an index over one or two datasets. Reads every coordinate once.
+/// Lays out an index over one or two datasets. Reads every coordinate once. `reach` bounds how far
+/// points within eps differ in any column of the grid.
 IndexLayout make_layout(WorkerPool& pool, const Strategy& strategy, double reach,
-                        const Dataset& left, const Dataset* right);
+                        const IndexColumns& left, const IndexColumns* right);
 
 /// Points are named by position: finite ones first, sorted by cell, sort column and row; then the
 /// points with a NaN or infinite coordinate, which match nothing and are in no cell.
 struct GridIndex {
   const Dataset* data;
+  IndexColumns columns;               ///< of `data`
   std::uint32_t points;               ///< finite ones
   Buffer<std::uint32_t> rows;         ///< [data->rows], position -> row of the dataset
   Buffer<std::int64_t> ids;           ///< [data->rows], position -> id
@@ -50,10 +53,10 @@ struct GridIndex {
 /// with non-empty cells only as in GPU-SJ, section on the index). Throws MemoryLimitExceeded,
 /// std::bad_alloc, Stopped.
 GridIndex build_index(WorkerPool& pool, MemoryBudget& budget, const IndexLayout& layout,
-                      const Dataset& data);
+                      IndexColumns columns);
 
 /// The grid cell of a row.
-void cell_of_row(const GridGeometry& grid, const Dataset& data, std::uint64_t row,
+void cell_of_row(const GridGeometry& grid, const IndexColumns& columns, std::uint64_t row,
                  std::uint32_t* cell);
 
 }  // namespace gpujoin::cpu

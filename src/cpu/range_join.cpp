@@ -9,6 +9,7 @@
 #include "core/threshold.h"
 #include "core/tile_screen.h"
 #include "cpu/tile_walker.h"
+#include "engine/reference_points.h"
 #include "engine/stopwatch.h"
 
 namespace gpujoin::cpu {
@@ -150,15 +151,23 @@ JoinPlan RangeJoin::prepare(IndexLayout& layout) {
   return plan;
 }
 
-void RangeJoin::build_indexes(const JoinPlan& plan, IndexLayout& layout) {
+void RangeJoin::build_indexes(JoinPlan& plan, IndexLayout& layout) {
   const Dataset& left = indexed_.left;
   const Dataset* const right =
       request_.self_join || indexed_.right.rows == 0 ? nullptr : &indexed_.right;
+  const ReferencePoints references = place_reference_points(indexed_, plan.strategy);
+  plan.reach = references.count == 0
+                   ? plan.threshold.reach
+                   : reference_reach(indexed_.eps, left.dims, references.frame, false);
+  IndexColumns left_columns = make_index_columns(pool_, budget_, left, references);
+  IndexColumns right_columns;
+  if (right != nullptr) right_columns = make_index_columns(pool_, budget_, *right, references);
   const bool tiles = plan.strategy.index == IndexMethod::kTiles;
   // Tiles are sorted along a curve through cells as small as can be.
-  layout = make_layout(pool_, plan.strategy, tiles ? 0 : plan.threshold.reach, left, right);
-  left_ = build_index(pool_, budget_, layout, left);
-  if (right != nullptr) right_ = build_index(pool_, budget_, layout, *right);
+  layout = make_layout(pool_, plan.strategy, tiles ? 0 : plan.reach, left_columns,
+                       right != nullptr ? &right_columns : nullptr);
+  left_ = build_index(pool_, budget_, layout, std::move(left_columns));
+  if (right != nullptr) right_ = build_index(pool_, budget_, layout, std::move(right_columns));
   if (!tiles) return;
   looks_ = make_looks(left.dims, plan.strategy.short_circuit);
   ScreenRadius radius = make_screen_radius(indexed_.eps, left.dims, layout.screen_scale);

@@ -37,7 +37,7 @@ class RangeJoin {
   void index_directions();
   void set_thresholds(JoinPlan& plan) const;
   JoinPlan prepare(IndexLayout& layout);
-  void build_indexes(const JoinPlan& plan, IndexLayout& layout);
+  void build_indexes(JoinPlan& plan, IndexLayout& layout);
   void join(const JoinPlan& plan);
   std::uint64_t walk_cells(const JoinPlan& plan);
   std::uint64_t walk_tiles(const JoinPlan& plan);

@@ -99,7 +99,7 @@ void Walker::enter_cell(std::size_t cell) {
   const GridIndex& left = *plan_.left;
   const GridIndex& right = *plan_.right;
   std::uint32_t here[kMaxGridDimensions];
-  cell_of_row(grid, *left.data, left.rows[left.cell_starts[cell]], here);
+  cell_of_row(grid, left.columns, left.rows[left.cell_starts[cell]], here);
   const std::uint32_t numbers = neighbor_count(grid.dims);
   neighbors_.clear();
   if (plan_.self_join())
@@ -117,12 +117,12 @@ void Walker::enter_cell(std::size_t cell) {
   }
 }
 
-// A right point whose sort value differs from x by more than `reach`, in the very subtraction that
-// the distance makes, is out; and along a sorted cell those lie at the two ends.
+// A right point whose sort value differs from x by more than `reach`, rounded as Threshold::reach
+// and reference_reach() are meant, is out; and along a sorted cell those lie at the two ends.
 
 void Walker::place_window(NeighborCell& neighbor, double x) const {
   const double* const values = plan_.right->sort_values.data();
-  const double reach = plan_.threshold.reach;
+  const double reach = plan_.reach;
   neighbor.low = static_cast<std::uint32_t>(
       std::partition_point(values + neighbor.begin, values + neighbor.end,
                            [=](double y) { return x - y > reach; }) -
@@ -135,7 +135,7 @@ void Walker::place_window(NeighborCell& neighbor, double x) const {
 
 void Walker::slide_window(NeighborCell& neighbor, double x) const {
   const double* const values = plan_.right->sort_values.data();
-  const double reach = plan_.threshold.reach;
+  const double reach = plan_.reach;
   while (neighbor.low < neighbor.end && x - values[neighbor.low] > reach) ++neighbor.low;
   while (neighbor.high < neighbor.end && !(values[neighbor.high] - x > reach)) ++neighbor.high;
 }

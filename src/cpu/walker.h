@@ -20,7 +20,8 @@ struct JoinPlan {
   Metric metric;
   PairSelection pairs;
   Output output;
-  Threshold threshold;  ///< its reach is that of indexed coordinates
+  Threshold threshold;
+  double reach;         ///< that of the indexed columns: windows and cells
   ScreenBounds screen;  ///< when strategy.screened
   Strategy strategy;
   const IndexLayout* layout;

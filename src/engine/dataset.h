@@ -1,6 +1,7 @@
 // The view of one side's points that an engine is given.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 namespace gpujoin {
@@ -29,6 +30,13 @@ inline double coordinate(const Dataset& data, std::uint64_t row, std::uint32_t c
   return data.scalar == ScalarType::kFloat32
              ? static_cast<double>(static_cast<const float*>(data.coordinates)[at])
              : static_cast<const double*>(data.coordinates)[at];
+}
+
+/// Rows with a NaN or infinite coordinate match nothing.
+inline bool is_finite_row(const Dataset& data, std::uint64_t row) {
+  for (std::uint32_t d = 0; d < data.dims; ++d)
+    if (!std::isfinite(coordinate(data, row, d))) return false;
+  return true;
 }
 
 }  // namespace gpujoin

@@ -9,6 +9,7 @@
 #include "core/threshold.h"
 #include "core/tile_screen.h"
 #include "engine/directions.h"
+#include "engine/reference_points.h"
 #include "engine/sample.h"
 
 namespace gpujoin {
@@ -26,6 +27,9 @@ constexpr std::uint32_t kTileColumns = 6;
 
 // Engines name points of tiles in 31 bits.
 constexpr double kMostTileRows = 0x1p31 - kScreenTile;
+
+// Weighing reference points takes some milliseconds itself.
+constexpr double kWorthReferencePointsMs = 10;
 
 /// The sampled values of the columns that may be indexed, one array a column.
 struct SampledColumn {
@@ -77,6 +81,27 @@ std::vector<SampledColumn> sampled_columns(const JoinRequest& request, const Sam
   for (const std::uint32_t d : considered) {
     SampledColumn column{d, sampled_values(request.left, sample.left, d), {}};
     column.right = request.self_join ? column.left : sampled_values(right, sample.right, d);
+    columns.push_back(std::move(column));
+  }
+  return columns;
+}
+
+/// The distances to each reference point, as columns after those of the data.
+std::vector<SampledColumn> sampled_distances(const JoinRequest& request, const Sample& sample,
+                                             const ReferencePoints& references) {
+  const auto distances = [&](const Dataset& data, const std::vector<std::uint64_t>& rows,
+                             std::uint32_t number) {
+    std::vector<double> values(rows.size(), NAN);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      if (is_finite_row(data, rows[i]))
+        reference_distances(references, number, data, rows[i], rows[i] + 1, &values[i]);
+    return values;
+  };
+  std::vector<SampledColumn> columns;
+  for (std::uint32_t number = 0; number < references.count; ++number) {
+    SampledColumn column{
+        request.left.dims + number, distances(request.left, sample.left, number), {}};
+    column.right = request.self_join ? column.left : distances(request.right, sample.right, number);
     columns.push_back(std::move(column));
   }
   return columns;
@@ -207,12 +232,15 @@ class Planner {
   }
 
   Strategy plan_grid() const;
+  Strategy plan_reference_points() const;
   Strategy plan_tiles() const;
   Strategy plan_none() const;
 
  private:
   void index_directions();
   Strategy start(IndexMethod index) const;
+  Strategy plan_cells(Strategy strategy, std::vector<SampledColumn> columns, double reach,
+                      double point_ns) const;
   void finish(Strategy& strategy, double candidates, double cost_per_point) const;
   double count_meeting_tiles(const std::vector<SampledColumn>& columns) const;
 
@@ -270,13 +298,36 @@ Strategy Planner::plan_none() const {
 }
 
 Strategy Planner::plan_grid() const {
+  const Strategy strategy = start(IndexMethod::kGrid);
+  return plan_cells(strategy, sampled_columns(indexed_, sample_, strategy.reorder_dimensions),
+                    reach_, 0);
+}
+
+Strategy Planner::plan_reference_points() const {
   const Knobs& knobs = request_.knobs;
-  const std::uint32_t dims = request_.left.dims;
-  Strategy strategy = start(IndexMethod::kGrid);
+  Strategy strategy = start(IndexMethod::kReferencePoints);
+  strategy.reference_points = reference_point_count(knobs);
+  strategy.reference_placement = knobs.reference_placement == ReferencePlacement::kAuto
+                                     ? ReferencePlacement::kOuter
+                                     : knobs.reference_placement;
+  const ReferencePoints references = place_reference_points(
+      indexed_, sample_, strategy.reference_points, strategy.reference_placement);
+  const double reach = reference_reach(indexed_.eps, references.dims, references.frame, false);
+  // One sum after the other, where candidates are compared several at a time.
+  const double distances_ns = 4 * costs_.dimension * references.count * references.dims;
+  return plan_cells(strategy, sampled_distances(indexed_, sample_, references), reach,
+                    distances_ns);
+}
+
+/// Of `columns`, in which points within eps differ by at most `reach`: which one is sorted and
+/// which ones make up the grid. `point_ns` is what a point costs besides.
+Strategy Planner::plan_cells(Strategy strategy, std::vector<SampledColumn> columns, double reach,
+                             double point_ns) const {
+  const Knobs& knobs = request_.knobs;
   const bool reorder = strategy.reorder_dimensions;
-  std::vector<SampledColumn> columns = sampled_columns(indexed_, sample_, reorder);
   // Pairs that survive the grid, and of those the ones that the sorted column keeps too. In many
   // dimensions little depends on how many they are.
+  const std::uint32_t dims = request_.left.dims;
   const std::vector<SamplePair>& all = dims > kMaxDirectDimensions ? deciding_ : sample_.pairs;
   const auto all_pairs = std::max<double>(1, static_cast<double>(all.size()));
   std::vector<SamplePair> adjacent = all;
@@ -284,13 +335,14 @@ Strategy Planner::plan_grid() const {
   std::vector<SamplePair> same_cell = all;
   std::vector<SamplePair> deciding = deciding_;
 
-  const std::uint32_t most_dims = std::min(dims, kMaxGridDimensions);
+  const auto column_count = static_cast<std::uint32_t>(columns.size());
+  const std::uint32_t most_dims = std::min(column_count, kMaxGridDimensions);
   const std::uint32_t forced_dims = std::min(knobs.indexed_dimensions, most_dims);
-  if (knobs.sort_unindexed != Switch::kOff && forced_dims < dims) {
-    const SampledColumn sorted = take_most_selective(columns, deciding, reach_, reorder);
+  if (knobs.sort_unindexed != Switch::kOff && forced_dims < column_count) {
+    const SampledColumn sorted = take_most_selective(columns, deciding, reach, reorder);
     strategy.sort_column = static_cast<std::int32_t>(sorted.column);
-    keep_within(sorted, candidates, reach_);
-    keep_within(sorted, deciding, reach_);
+    keep_within(sorted, candidates, reach);
+    keep_within(sorted, deciding, reach);
   }
 
   GridEstimate best{};
@@ -306,15 +358,15 @@ Strategy Planner::plan_grid() const {
     }
     if (forced || k == most_dims || columns.empty()) break;
     // Points of adjacent cells of width w differ by up to 2w, and differ by 1.5w or less as often.
-    const SampledColumn next = take_most_selective(columns, deciding, 1.5 * reach_, reorder);
-    keep_within(next, deciding, 1.5 * reach_);
-    keep_within(next, adjacent, 1.5 * reach_);
-    keep_within(next, candidates, 1.5 * reach_);
-    keep_within(next, same_cell, 0.5 * reach_);
+    const SampledColumn next = take_most_selective(columns, deciding, 1.5 * reach, reorder);
+    keep_within(next, deciding, 1.5 * reach);
+    keep_within(next, adjacent, 1.5 * reach);
+    keep_within(next, candidates, 1.5 * reach);
+    keep_within(next, same_cell, 0.5 * reach);
     grid.grid_columns[k] = next.column;
     grid.grid_dims = k + 1;
   }
-  finish(strategy, best.candidates_per_point, best.cost_per_point);
+  finish(strategy, best.candidates_per_point, best.cost_per_point + point_ns);
   return strategy;
 }
 
@@ -397,9 +449,14 @@ Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
     plans.push_back(planner.plan_none());
   } else if (asked == IndexMethod::kTiles && tiles) {
     plans.push_back(planner.plan_tiles());
+  } else if (asked == IndexMethod::kReferencePoints) {
+    plans.push_back(planner.plan_reference_points());
   } else {
     plans.push_back(planner.plan_grid());
     if (asked == IndexMethod::kAuto) {
+      if (most_reference_points(request) > 0 &&
+          plans.front().estimate().ms > kWorthReferencePointsMs)
+        plans.push_back(planner.plan_reference_points());
       if (tiles) plans.push_back(planner.plan_tiles());
       const Strategy& grid = plans.front();
       // An index that leaves most pairs is not worth its building.

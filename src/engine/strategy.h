@@ -25,15 +25,18 @@ struct Strategy {
   /// k, the number of columns that are indexed: by the grid, or for tiles by the space-filling
   /// curve that sorts the points and by the tiles' boxes.
   std::uint32_t grid_dims;
+  /// Columns from `dims` on, here and below, are distances to reference points.
   std::uint32_t grid_columns[kMaxGridDimensions];
-  std::int32_t sort_column;  ///< points of a cell are sorted by it; kNoColumn: unsorted
+  std::int32_t sort_column;        ///< points of a cell are sorted by it; kNoColumn: unsorted
+  std::uint32_t reference_points;  ///< 0: none are used
+  ReferencePlacement reference_placement;
   AccessPattern access_pattern;
   CellOrder cell_order;
-  bool screened;                            ///< sums in another order, decided by ScreenBounds
-  bool reorder_dimensions;                  ///< most selective columns first, in index and screen
-  bool short_circuit;                       ///< stop a sum once it exceeds the threshold
+  bool screened;            ///< sums in another order, decided by ScreenBounds
+  bool reorder_dimensions;  ///< most selective columns first, in index and screen
+  bool short_circuit;       ///< stop a sum once it exceeds the threshold
   MethodEstimate estimates[kIndexMethodCount];  ///< by IndexMethod
-  double estimated_pairs;                   ///< ordered pairs within eps
+  double estimated_pairs;                       ///< ordered pairs within eps
   char reason[160];
 
   const MethodEstimate& estimate() const { return estimates[static_cast<int>(index)]; }

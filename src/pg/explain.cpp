@@ -63,19 +63,46 @@ void explain_call(const FuncExpr* call, const JoinFunction* function, ExplainSta
   if (eps != nullptr) explain_number("Epsilon", DatumGetFloat8(eps->constvalue), es);
 }
 
-/// The grid's columns, counted from 1 as SQL does.
-void explain_strategy(const Strategy& strategy, ExplainState* es) {
+/// The name of an index column: counted from 1 as SQL does, or of a reference point's distances.
+char* column_name(std::uint32_t column, std::uint32_t dims) {
+  return column < dims ? psprintf("%u", column + 1) : psprintf("r%u", column - dims + 1);
+}
+
+/// What each index method that was considered is expected to cost.
+void explain_costs(const Strategy& strategy, ExplainState* es) {
+  StringInfoData text;
+  initStringInfo(&text);
+  for (int method = 0; method < kIndexMethodCount; ++method) {
+    const double ms = strategy.estimates[method].ms;
+    if (ms > 0)
+      appendStringInfo(&text, "%s%s %.3g ms", text.len > 0 ? ", " : "",
+                       to_string(static_cast<IndexMethod>(method)), ms);
+  }
+  if (text.len > 0) ExplainPropertyText("Expected Cost", text.data, es);
+}
+
+void explain_strategy(const Strategy& strategy, std::uint32_t dims, ExplainState* es) {
   ExplainPropertyText("Index", to_string(strategy.index), es);
   explain_count("Indexed Dimensions", strategy.grid_dims, es);
   List* columns = NIL;
   for (std::uint32_t d = 0; d < strategy.grid_dims; ++d)
-    columns = lappend(columns, psprintf("%u", strategy.grid_columns[d] + 1));
+    columns = lappend(columns, column_name(strategy.grid_columns[d], dims));
   if (columns != NIL) ExplainPropertyList("Indexed Columns", columns, es);
-  if (strategy.sort_column != kNoColumn)
-    explain_count("Sort Column", static_cast<std::uint64_t>(strategy.sort_column) + 1, es);
+  if (strategy.sort_column != kNoColumn) {
+    const auto sorted = static_cast<std::uint32_t>(strategy.sort_column);
+    if (sorted < dims)
+      explain_count("Sort Column", sorted + 1, es);
+    else
+      ExplainPropertyText("Sort Column", column_name(sorted, dims), es);
+  }
+  if (strategy.reference_points > 0) {
+    explain_count("Reference Points", strategy.reference_points, es);
+    ExplainPropertyText("Reference Placement", to_string(strategy.reference_placement), es);
+  }
   ExplainPropertyText("Access Pattern", to_string(strategy.access_pattern), es);
   ExplainPropertyText("Cell Order", to_string(strategy.cell_order), es);
   ExplainPropertyText("Strategy Reason", strategy.reason, es);
+  explain_costs(strategy, es);
 }
 
 void explain_machine(const JoinReport& report, ExplainState* es) {
@@ -108,7 +135,7 @@ void explain_times(const JoinReport& report, ExplainState* es) {
 void explain_report(const JoinReport& report, ExplainState* es) {
   explain_count("Pairs", report.stats.pairs, es);
   if (es->costs) {
-    explain_strategy(report.stats.strategy, es);
+    explain_strategy(report.stats.strategy, report.dims, es);
     explain_machine(report, es);
   }
   if (es->timing) explain_times(report, es);

@@ -143,7 +143,7 @@ void add_batch_model(Row* row, const JoinStats& stats) {
 }
 
 /// In the order of gpu_last_join()'s columns. Columns of the vector are counted from 1, as SQL
-/// does.
+/// does, and after them the distances to reference points.
 void add_report(Row* row, const JoinReport& report) {
   const JoinStats& stats = report.stats;
   add_text(row, report.name);

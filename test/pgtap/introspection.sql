@@ -89,6 +89,11 @@ SELECT row_eq(
           candidate_pairs < 1200 * 600 FROM gpu_last_join()',
   row('cpu'::text, 'grid'::text, '{1,2}'::int[], NULL::int, 'unicomp'::text, 'hilbert'::text, true, true),
   'a grid as it was asked for, with fewer candidates');
+SET LOCAL gpujoin.index = 'reference_points';
+SET LOCAL gpujoin.reference_points = 3;
+SELECT is(count(*), n, 'reference points find as many pairs') FROM gpu_selfjoin('points', 2.5), expected GROUP BY n;
+SELECT row_eq('SELECT index, indexed_columns, candidate_pairs < 1200 * 600 FROM gpu_last_join()',
+  row('reference_points'::text, '{4,5}'::int[], true), 'whose columns follow those of the data');
 RESET ALL;
 SET search_path = introspection, public;
 
@@ -143,6 +148,17 @@ SELECT matches(explained('ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF'), 'Pairs:
 SELECT doesnt_match(explained('COSTS ON'), '\n +(Pairs|Engine|Read Time)',
   'without ANALYZE it tells nothing of a join that did not run');
 SELECT matches(explained('ANALYZE'), 'Read Time: [\d.]+ ms', 'times have units');
+SELECT matches(explained('ANALYZE'), 'Expected Cost: grid [\d.e-]+ ms', 'as have estimated costs');
+SELECT doesnt_match(explained('ANALYZE'), 'Reference', 'only an index by reference points tells of them');
+SET LOCAL gpujoin.index = 'reference_points';
+SET LOCAL gpujoin.reference_points = 3;
+SET LOCAL gpujoin.indexed_dimensions = 2;
+SET LOCAL gpujoin.reorder_dimensions = off;
+SELECT matches(explained('ANALYZE'), E'Index: reference_points\n +Indexed Dimensions: 2\n +Indexed Columns: r2, r3\n'
+  || E' +Sort Column: r1\n +Reference Points: 3\n +Reference Placement: outer\n', 'which have names of their own');
+SELECT matches(explained('ANALYZE'), 'Expected Cost: reference_points [\d.e-]+ ms', 'and a cost');
+RESET ALL;
+SET search_path = introspection, public;
 
 -- Estimated rows answer to eps.
 ANALYZE points;

@@ -132,6 +132,8 @@ SELECT bag_eq(
             ('gpujoin.device_memory_limit', 'integer', 'superuser', 'kB', '0'),
             ('gpujoin.index', 'enum', 'user', NULL, 'auto'),
             ('gpujoin.indexed_dimensions', 'integer', 'user', NULL, '0'),
+            ('gpujoin.reference_points', 'integer', 'user', NULL, '0'),
+            ('gpujoin.reference_placement', 'enum', 'user', NULL, 'auto'),
             ('gpujoin.reorder_dimensions', 'enum', 'user', NULL, 'auto'),
             ('gpujoin.sort_unindexed', 'enum', 'user', NULL, 'auto'),
             ('gpujoin.short_circuit', 'enum', 'user', NULL, 'auto'),

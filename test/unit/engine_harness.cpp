@@ -216,7 +216,7 @@ testing::AssertionResult every_plan_matches(const EngineTable& engine, const Poi
                                             const Points* right, Metric metric, double eps) {
   const Oracle oracle(left, right, metric, eps);
   JoinRequest request = make_request(left, right, metric, eps);
-  std::vector<Knobs> plans(10);
+  std::vector<Knobs> plans(14);
   for (std::size_t i = 1; i < plans.size(); ++i) plans[i].batch_pairs = 100;
   plans[1].index = IndexMethod::kNone;
   plans[2].index = IndexMethod::kGrid;
@@ -245,6 +245,19 @@ testing::AssertionResult every_plan_matches(const EngineTable& engine, const Poi
   plans[8].batch_pairs = 3;
   plans[9].index = IndexMethod::kTiles;
   plans[9].short_circuit = Switch::kOn;
+  for (std::size_t i = 10; i < plans.size(); ++i) plans[i].index = IndexMethod::kReferencePoints;
+  plans[11].reference_points = 1;
+  plans[11].reference_placement = ReferencePlacement::kInner;
+  plans[11].access_pattern = AccessPattern::kUnicomp;
+  plans[12].reference_points = kMaxReferencePoints;
+  plans[12].reference_placement = ReferencePlacement::kInner;
+  plans[12].indexed_dimensions = 3;
+  plans[12].cell_order = CellOrder::kHilbert;
+  plans[13].reference_points = 2;
+  plans[13].indexed_dimensions = 2;
+  plans[13].sort_unindexed = Switch::kOff;
+  plans[13].access_pattern = AccessPattern::kFull;
+  plans[13].short_circuit = Switch::kOn;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     request.knobs = plans[i];
     request.threads = 1 + i % 2;

@@ -87,7 +87,7 @@ testing::AssertionResult every_output_matches(const EngineTable& engine, JoinReq
                                               const Oracle& oracle);
 
 /// Runs and compares a join with every kind of plan (no index, grids of few and many dimensions,
-/// sorted and not, screened and not, half and full walks), in every output.
+/// reference points, sorted and not, screened and not, half and full walks), in every output.
 testing::AssertionResult every_plan_matches(const EngineTable& engine, const Points& left,
                                             const Points* right, Metric metric, double eps);
 

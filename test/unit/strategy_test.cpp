@@ -26,15 +26,21 @@ void expect_within_bounds(const Strategy& strategy, std::uint32_t dims) {
   EXPECT_NE(strategy.index, IndexMethod::kAuto);
   EXPECT_NE(strategy.access_pattern, AccessPattern::kAuto);
   EXPECT_NE(strategy.cell_order, CellOrder::kAuto);
-  ASSERT_LE(strategy.grid_dims, std::min(dims, kMaxGridDimensions));
+  EXPECT_EQ(strategy.index == IndexMethod::kReferencePoints, strategy.reference_points > 0);
+  EXPECT_LE(strategy.reference_points, kMaxReferencePoints);
+  // The columns of an index are the data's, or the distances to reference points after them.
+  const std::uint32_t first = strategy.reference_points > 0 ? dims : 0;
+  const std::uint32_t count = strategy.reference_points > 0 ? strategy.reference_points : dims;
+  ASSERT_LE(strategy.grid_dims, std::min(count, kMaxGridDimensions));
   std::set<std::int64_t> columns;
   for (std::uint32_t k = 0; k < strategy.grid_dims; ++k) {
-    EXPECT_LT(strategy.grid_columns[k], dims);
+    EXPECT_GE(strategy.grid_columns[k], first);
+    EXPECT_LT(strategy.grid_columns[k], first + count);
     columns.insert(strategy.grid_columns[k]);
   }
   if (strategy.sort_column != kNoColumn) {
-    EXPECT_GE(strategy.sort_column, 0);
-    EXPECT_LT(strategy.sort_column, static_cast<std::int64_t>(dims));
+    EXPECT_GE(strategy.sort_column, static_cast<std::int64_t>(first));
+    EXPECT_LT(strategy.sort_column, static_cast<std::int64_t>(first + count));
     columns.insert(strategy.sort_column);
   }
   EXPECT_EQ(columns.size(), strategy.grid_dims + (strategy.sort_column != kNoColumn))
@@ -51,9 +57,13 @@ TEST(Strategy, stays_within_bounds_for_every_shape) {
       const Points points(dims, make_values(shape, random, 300, dims), ScalarType::kFloat32);
       for (const double eps : {0.0, 1e-300, 0.5, 10.0, 1e300}) {
         JoinRequest request = make_request(points, nullptr, Metric::kL2, eps);
-        for (const std::uint32_t forced : {0u, 1u, 3u, 10u}) {
-          request.knobs.indexed_dimensions = forced;
-          expect_within_bounds(choose_strategy(request), dims);
+        for (const IndexMethod index : {IndexMethod::kAuto, IndexMethod::kReferencePoints}) {
+          for (const std::uint32_t forced : {0u, 1u, 3u, 10u}) {
+            request.knobs.index = index;
+            request.knobs.indexed_dimensions = forced;
+            request.knobs.reference_points = 2 * forced;
+            expect_within_bounds(choose_strategy(request), dims);
+          }
         }
       }
     }
@@ -66,6 +76,8 @@ TEST(Strategy, stays_within_bounds_for_special_data) {
       const Points points(3, std::vector<double>(rows * 3, value));
       JoinRequest request = make_request(points, nullptr, Metric::kL1, 1);
       request.left.dims = 3;
+      expect_within_bounds(choose_strategy(request), 3);
+      request.knobs.index = IndexMethod::kReferencePoints;
       expect_within_bounds(choose_strategy(request), 3);
     }
   }
@@ -98,6 +110,49 @@ TEST(Strategy, follows_index_and_number_of_dimensions) {
   EXPECT_EQ(choose_strategy(request).grid_dims, 6u);
   request.knobs.index = IndexMethod::kNone;
   EXPECT_EQ(choose_strategy(request).index, IndexMethod::kNone);
+}
+
+TEST(Strategy, follows_reference_points_and_placement) {
+  const Points points = uniform_points(1000, 3);
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 2);
+  request.knobs.index = IndexMethod::kReferencePoints;
+  EXPECT_EQ(choose_strategy(request).reference_points, 6u) << "as COSS has";
+  EXPECT_EQ(choose_strategy(request).reference_placement, ReferencePlacement::kOuter);
+  request.knobs.reference_placement = ReferencePlacement::kInner;
+  for (std::uint32_t count = 1; count <= kMaxReferencePoints; ++count) {
+    request.knobs.reference_points = count;
+    request.knobs.indexed_dimensions = 0;
+    const Strategy strategy = choose_strategy(request);
+    EXPECT_EQ(strategy.index, IndexMethod::kReferencePoints);
+    EXPECT_EQ(strategy.reference_points, count);
+    EXPECT_EQ(strategy.reference_placement, ReferencePlacement::kInner);
+    request.knobs.indexed_dimensions = 5;
+    EXPECT_EQ(choose_strategy(request).grid_dims, std::min(count, 5u));
+  }
+  request.knobs.reference_points = 99;
+  EXPECT_EQ(choose_strategy(request).reference_points, kMaxReferencePoints);
+}
+
+TEST(Strategy, reference_points_are_weighed_in_long_joins_of_some_dimensions) {
+  const auto estimate = [](const Points& points) {
+    const Strategy strategy = choose_strategy(make_request(points, nullptr, Metric::kL2, 30));
+    return strategy.estimates[static_cast<int>(IndexMethod::kReferencePoints)].ms;
+  };
+  EXPECT_EQ(estimate(uniform_points(20000, 3)), 0);
+  EXPECT_EQ(estimate(uniform_points(100, 12)), 0);
+  EXPECT_GT(estimate(uniform_points(20000, 12)), 0);
+}
+
+TEST(Strategy, reference_points_where_no_column_tells_points_apart) {
+  // Each row is zero but for one column of many: any one column tells few rows apart.
+  constexpr std::uint32_t kDims = 64;
+  Random random(47);
+  std::vector<double> values(4000 * kDims);
+  for (std::uint64_t row = 0; row < 4000; ++row)
+    values[row * kDims + random.index(kDims)] = random.between(0, 1000);
+  const Points points(kDims, values);
+  EXPECT_EQ(choose_strategy(make_request(points, nullptr, Metric::kL2, 1)).index,
+            IndexMethod::kReferencePoints);
 }
 
 TEST(Strategy, grid_is_used_where_asked_for_even_if_useless) {
@@ -251,6 +306,10 @@ TEST(Strategy, estimates_the_number_of_pairs) {
 TEST(Strategy, names_are_the_settings_values) {
   EXPECT_STREQ(gpujoin::to_string(IndexMethod::kNone), "none");
   EXPECT_STREQ(gpujoin::to_string(IndexMethod::kGrid), "grid");
+  EXPECT_STREQ(gpujoin::to_string(IndexMethod::kReferencePoints), "reference_points");
+  EXPECT_STREQ(gpujoin::to_string(IndexMethod::kTiles), "tiles");
+  EXPECT_STREQ(gpujoin::to_string(ReferencePlacement::kOuter), "outer");
+  EXPECT_STREQ(gpujoin::to_string(ReferencePlacement::kInner), "inner");
   EXPECT_STREQ(gpujoin::to_string(AccessPattern::kLinearId), "linear_id");
   EXPECT_STREQ(gpujoin::to_string(AccessPattern::kUnicomp), "unicomp");
   EXPECT_STREQ(gpujoin::to_string(AccessPattern::kFull), "full");

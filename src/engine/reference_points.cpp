@@ -1,0 +1,162 @@
+#include "engine/reference_points.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gpujoin {
+namespace {
+
+// COSS, section 6.4: more cost more searches than they save distances.
+constexpr std::uint32_t kDefaultReferencePoints = 6;
+
+// Few columns separate points better than distances made of them.
+constexpr std::uint32_t kFewDimensions = 4;
+
+/// How far beyond the sample's largest distance reference distances are told apart.
+constexpr double kBeyondSample = 4;
+
+/// Calls visit(dataset, row) for each sampled row that is finite.
+template <class Visit>
+void for_sampled_rows(const JoinRequest& request, const Sample& sample, const Visit& visit) {
+  for (const std::uint64_t row : sample.left)
+    if (is_finite_row(request.left, row)) visit(request.left, row);
+  if (request.self_join) return;
+  for (const std::uint64_t row : sample.right)
+    if (is_finite_row(request.right, row)) visit(request.right, row);
+}
+
+/// Of each column, over the sampled rows and scaled.
+struct SampledSpread {
+  double scale = 1;
+  std::vector<double> low, mean, high;
+};
+
+SampledSpread sampled_spread(const JoinRequest& request, const Sample& sample) {
+  const std::uint32_t dims = request.left.dims;
+  SampledSpread spread{1, std::vector<double>(dims), std::vector<double>(dims),
+                       std::vector<double>(dims)};
+  double largest = 0, rows = 0;
+  for_sampled_rows(request, sample, [&](const Dataset& data, std::uint64_t row) {
+    for (std::uint32_t d = 0; d < dims; ++d)
+      largest = std::max(largest, std::fabs(coordinate(data, row, d)));
+  });
+  spread.scale = screen_scale(largest);
+  for_sampled_rows(request, sample, [&](const Dataset& data, std::uint64_t row) {
+    for (std::uint32_t d = 0; d < dims; ++d) {
+      const double x = coordinate(data, row, d) * spread.scale;
+      spread.low[d] = rows == 0 ? x : std::min(spread.low[d], x);
+      spread.high[d] = rows == 0 ? x : std::max(spread.high[d], x);
+      spread.mean[d] += (x - spread.mean[d]) / (rows + 1);
+    }
+    ++rows;
+  });
+  return spread;
+}
+
+/// The columns of share `number` of `shares`; where there are more shares than columns, one column
+/// each.
+bool in_share(std::uint32_t column, std::uint32_t dims, std::uint32_t number,
+              std::uint32_t shares) {
+  if (shares > dims) return column == number % dims;
+  return std::uint64_t{column} * shares / dims == number;
+}
+
+/// RP-OUTER. Of two points the second would be the first again if its share were all columns.
+void place_outer(const SampledSpread& spread, std::uint32_t number, std::uint32_t count,
+                 std::uint32_t dims, double* point) {
+  const std::uint32_t shares = std::max(count - 1, 2u);
+  for (std::uint32_t d = 0; d < dims; ++d) {
+    bool high = number == 0 || in_share(d, dims, number - 1, shares);
+    // More points than columns: the next ones lie across.
+    if (number > 0 && (number - 1) / dims % 2 == 1) high = !high;
+    point[d] = high ? spread.high[d] : spread.low[d];
+  }
+}
+
+/// RP-INNER.
+void place_inner(const SampledSpread& spread, std::uint32_t number, std::uint32_t count,
+                 std::uint32_t dims, double* point) {
+  const std::uint32_t rings = count / 2;
+  const std::uint32_t ring = number == 0 ? 0 : (number - 1) / 2;
+  const bool above = number % 2 == 1;
+  for (std::uint32_t d = 0; d < dims; ++d) {
+    const double edge = above ? spread.high[d] : spread.low[d];
+    point[d] = spread.mean[d];
+    if (number > 0 && in_share(d, dims, ring, rings))
+      point[d] += (edge - spread.mean[d]) * (ring + 1) / rings;
+  }
+}
+
+template <Metric M, class T>
+void distances_of(const ReferencePoints& references, std::uint32_t number, const Dataset& data,
+                  std::uint64_t first, std::uint64_t end, double* distances) {
+  const T* point = static_cast<const T*>(data.coordinates) + first * data.dims;
+  for (std::uint64_t row = first; row < end; ++row, point += data.dims)
+    *distances++ =
+        reference_distance<M>(point, references.point(number), data.dims, references.frame);
+}
+
+template <Metric M>
+void distances_of(const ReferencePoints& references, std::uint32_t number, const Dataset& data,
+                  std::uint64_t first, std::uint64_t end, double* distances) {
+  if (data.scalar == ScalarType::kFloat32)
+    distances_of<M, float>(references, number, data, first, end, distances);
+  else
+    distances_of<M, double>(references, number, data, first, end, distances);
+}
+
+}  // namespace
+
+ReferencePoints place_reference_points(const JoinRequest& request, const Sample& sample,
+                                       std::uint32_t count, ReferencePlacement placement) {
+  const std::uint32_t dims = request.left.dims;
+  const SampledSpread spread = sampled_spread(request, sample);
+  const auto place = placement == ReferencePlacement::kInner ? place_inner : place_outer;
+  ReferencePoints references{count, dims, request.metric, {spread.scale, HUGE_VAL}, {}};
+  references.coordinates.resize(std::size_t{count} * dims);
+  for (std::uint32_t number = 0; number < count; ++number)
+    place(spread, number, count, dims, references.coordinates.data() + std::size_t{number} * dims);
+  double largest = 0;
+  for_sampled_rows(request, sample, [&](const Dataset& data, std::uint64_t row) {
+    for (std::uint32_t number = 0; number < count; ++number) {
+      double distance;
+      reference_distances(references, number, data, row, row + 1, &distance);
+      largest = std::max(largest, distance);
+    }
+  });
+  references.frame.most = kBeyondSample * largest;
+  return references;
+}
+
+ReferencePoints place_reference_points(const JoinRequest& request, const Strategy& strategy) {
+  if (strategy.reference_points == 0) return {};
+  return place_reference_points(request, take_sample(request), strategy.reference_points,
+                                strategy.reference_placement);
+}
+
+std::uint32_t reference_point_count(const Knobs& knobs) {
+  return knobs.reference_points == 0 ? kDefaultReferencePoints
+                                     : std::min(knobs.reference_points, kMaxReferencePoints);
+}
+
+std::uint32_t most_reference_points(const JoinRequest& request) {
+  const IndexMethod asked = request.knobs.index;
+  const bool considered = asked == IndexMethod::kReferencePoints ||
+                          (asked == IndexMethod::kAuto && request.left.dims > kFewDimensions);
+  return considered ? reference_point_count(request.knobs) : 0;
+}
+
+void reference_distances(const ReferencePoints& references, std::uint32_t number,
+                         const Dataset& data, std::uint64_t first, std::uint64_t end,
+                         double* distances) {
+  switch (references.metric) {
+    case Metric::kL1:
+      return distances_of<Metric::kL1>(references, number, data, first, end, distances);
+    case Metric::kLInf:
+      return distances_of<Metric::kLInf>(references, number, data, first, end, distances);
+    default:
+      return distances_of<Metric::kL2>(references, number, data, first, end, distances);
+  }
+}
+
+}  // namespace gpujoin
