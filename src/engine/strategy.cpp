@@ -322,9 +322,11 @@ Strategy Planner::plan_tiles() const {
   for (const SampledColumn& column : best)
     strategy.grid_columns[strategy.grid_dims++] = column.column;
   const double candidates = right_rows_ * meeting / all_pairs_;
-  const std::uint32_t padded_dims = (request_.left.dims + 15) / 16 * 16;
-  finish(strategy, candidates,
-         candidates * (costs_.tile_pair + costs_.tile_dimension * padded_dims));
+  // A short circuit needs all pairs of a block to be far apart, and so comes later than one pair's.
+  constexpr std::uint32_t kMostDims = 32 * kMaxDirectDimensions;
+  std::uint32_t dims = (request_.left.dims + 15) / 16 * 16;
+  if (strategy.short_circuit) dims = std::min(dims, kMostDims);
+  finish(strategy, candidates, candidates * (costs_.tile_pair + costs_.tile_dimension * dims));
   return strategy;
 }
 
