@@ -38,6 +38,7 @@ void TileWalker::walk(std::uint32_t tile, std::uint32_t first, std::uint32_t end
     gathered += kTileGroups;
     if (gathered < kStretch) continue;
     emit_stretch(tile);
+    writer.end();
     gathered = 0;
   }
   emit_stretch(tile);

@@ -139,9 +139,15 @@ SampledColumn take_most_selective(std::vector<SampledColumn>& columns,
   return taken;
 }
 
-/// What a candidate costs; of many dimensions most are never looked at.
+constexpr std::uint32_t kDecidingDims = 4 * kMaxDirectDimensions;
+
+/// What a candidate costs; of many dimensions most are never looked at, unless it is a match.
 double distance_ns(const WalkCosts& costs, std::uint32_t dims) {
-  return costs.candidate + costs.dimension * std::min<double>(dims, 4 * kMaxDirectDimensions);
+  return costs.candidate + costs.dimension * std::min(dims, kDecidingDims);
+}
+
+double match_ns(const WalkCosts& costs, std::uint32_t dims) {
+  return costs.dimension * (dims - std::min(dims, kDecidingDims));
 }
 
 /// What a grid of some number of dimensions is expected to cost, from the pairs of the sample that
@@ -287,6 +293,9 @@ Strategy Planner::start(IndexMethod index) const {
 /// Sets the estimate: candidates of a point, and what a point costs in nanoseconds.
 void Planner::finish(Strategy& strategy, double candidates, double cost_per_point) const {
   const double share = strategy.access_pattern == AccessPattern::kFull ? 1 : 0.5;
+  if (strategy.index != IndexMethod::kTiles)
+    cost_per_point +=
+        strategy.estimated_pairs / std::max(1.0, left_rows_) * match_ns(costs_, request_.left.dims);
   strategy.estimates[static_cast<int>(strategy.index)] = {
       left_rows_ * candidates, share * left_rows_ * cost_per_point / 1e6};
 }
@@ -407,18 +416,31 @@ Strategy Planner::plan_tiles() const {
   std::vector<SampledColumn> columns = sampled_columns(indexed_, sample_, reorder);
   std::vector<SampledColumn> taken;
   std::vector<SamplePair> left = deciding_;
-  const std::uint32_t wanted =
-      knobs.indexed_dimensions > 0 ? knobs.indexed_dimensions : kTileColumns;
-  while (taken.size() < std::min({dims, wanted, kMaxGridDimensions})) {
-    taken.push_back(take_most_selective(columns, left, reach_, reorder));
-    keep_within(taken.back(), left, reach_);
-    strategy.grid_columns[strategy.grid_dims++] = taken.back().column;
+  const std::uint32_t forced_dims = knobs.indexed_dimensions;
+  const std::uint32_t most_dims =
+      std::min({forced_dims > 0 ? forced_dims : kTileColumns, dims, kMaxGridDimensions});
+  while (taken.size() < most_dims) {
+    const SampledColumn next = take_most_selective(columns, left, reach_, reorder);
+    // A column that separates no points would only take the curve's bits from the others.
+    const std::size_t before = left.size();
+    keep_within(next, left, reach_);
+    const bool separates = static_cast<double>(left.size()) < 0.95 * static_cast<double>(before);
+    if (forced_dims == 0 && !separates && !taken.empty()) break;
+    strategy.grid_columns[strategy.grid_dims++] = next.column;
+    taken.push_back(next);
   }
   const double candidates = right_rows_ * count_meeting_tiles(taken) /
                             std::max<double>(1, static_cast<double>(deciding_.size()));
-  const std::uint32_t padded_dims = (dims + 15) / 16 * 16;
+  // A short circuit needs all pairs of a block to be far apart, and so comes later than one pair's.
+  constexpr std::uint32_t kMostDims = 32 * kMaxDirectDimensions;
+  std::uint32_t compared_dims = (dims + 15) / 16 * 16;
+  if (strategy.short_circuit) compared_dims = std::min(compared_dims, kMostDims);
+  const double box_tests =
+      right_rows_ / kScreenTile / kScreenTile;  // a point's share of its tile's
   finish(strategy, candidates,
-         candidates * (costs_.tile_pair + costs_.tile_dimension * padded_dims));
+         candidates * (costs_.tile_pair + costs_.tile_dimension * compared_dims) +
+             box_tests * costs_.tile_boxes +
+             strategy.estimated_pairs / std::max(1.0, left_rows_) * costs_.tile_match);
   return strategy;
 }
 
@@ -481,8 +503,10 @@ double estimate_core_ms(const JoinRequest& request, double enough_ms) {
       static_cast<double>(request.self_join ? request.left.rows : request.right.rows);
   if (!check_request(request).ok() || left_rows == 0 || right_rows == 0) return 0;
   const double index_ms = kIndexMsPerRow * (left_rows + (request.self_join ? 0 : right_rows));
-  const double brute_force_ms =
-      left_rows * right_rows * distance_ns(kCoreWalkCosts, request.left.dims) / 1e6;
+  const double brute_force_ms = left_rows * right_rows *
+                                (distance_ns(kCoreWalkCosts, request.left.dims) +
+                                 match_ns(kCoreWalkCosts, request.left.dims)) /
+                                1e6;
   if (index_ms + brute_force_ms < enough_ms) return index_ms + brute_force_ms;
   try {
     return index_ms + choose_strategy(request).estimate().ms;

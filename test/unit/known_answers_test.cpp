@@ -129,7 +129,12 @@ TEST_P(KnownAnswers, mnist) {
   values.reserve(bytes.size() - 16);
   for (std::size_t i = 16; i < bytes.size(); ++i)
     values.push_back(static_cast<unsigned char>(bytes[i]));
-  EXPECT_EQ(total(Points(784, values, ScalarType::kFloat32), 1000), 130330u);
+  const Points points(784, values, ScalarType::kFloat32);
+  EXPECT_EQ(total(points, 1000), 130330u);
+  EXPECT_EQ(total(points, 1000, {.index = IndexMethod::kTiles, .short_circuit = Switch::kOff}),
+            130330u);
+  EXPECT_EQ(total(points, 1000, {.index = IndexMethod::kNone}), 130330u);
+  EXPECT_EQ(delivered(points, 1000), 130330u);
 }
 
 }  // namespace

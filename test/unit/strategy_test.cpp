@@ -256,8 +256,8 @@ TEST(Strategy, tiles_serve_the_metric_they_know_and_half_a_walk_serves_all) {
 }
 
 TEST(Strategy, many_dimensions_that_no_grid_separates_are_for_tiles) {
-  for (const std::uint32_t dims : {32u, 64u, 200u}) {
-    const Points points = uniform_points(2000, dims);
+  for (const std::uint32_t dims : {32u, 64u, 200u, 784u, 2000u}) {
+    const Points points = uniform_points(1000, dims);
     const JoinRequest request = make_request(points, nullptr, Metric::kL2, 4.0 * dims);
     EXPECT_EQ(choose_strategy(request).index, IndexMethod::kTiles) << dims;
   }
