@@ -16,7 +16,10 @@ namespace {
 std::uint64_t device_bytes(const JoinRequest& request, std::uint64_t rows) {
   const std::uint64_t references = most_reference_points(request);
   const std::uint64_t columns = request.left.dims + references;
-  return rows * (2 * columns * scalar_bytes(request.left.scalar) + 3 * (8 + 4) + 2 * 8 + 4 + 8) +
+  const std::uint64_t directions =
+      request.metric == Metric::kCosine ? request.left.dims * sizeof(float) : 0;
+  return rows * (2 * columns * scalar_bytes(request.left.scalar) + directions + 3 * (8 + 4) +
+                 2 * 8 + 4 + 8) +
          references * request.left.dims * sizeof(double) + (std::uint64_t{1} << 20);
 }
 

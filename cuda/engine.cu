@@ -90,10 +90,6 @@ Status probe(DeviceInfo* devices, std::uint32_t capacity, std::uint32_t* count) 
 Status open(const JoinRequest* request, Join** join) {
   *join = nullptr;
   if (Status status = check_request(*request); !status.ok()) return status;
-  if (request->metric == Metric::kCosine)
-    return make_status(StatusCode::kUnavailable,
-                       "Set gpujoin.engine to \"auto\" or \"cpu\" to use the CPU.",
-                       "the cuda engine does not know the cosine metric");
   return guarded([&]() -> Status {
     const int devices = count_devices();
     if (request->device < 0 || request->device >= devices)

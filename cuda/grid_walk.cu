@@ -157,8 +157,9 @@ void GridWalk::add_up_counts(std::uint64_t items) {
 bool GridWalk::finish_slice() { return true; }
 
 CountedSlice GridWalk::slice() const {
-  return {first_, end_,      host_offsets_.as<std::uint64_t>(), offsets_.data(), nullptr, nullptr,
-          true,   finished()};
+  const bool all = request_.self_join && request_.pairs == PairSelection::kAll;
+  return {first_,  end_,    host_offsets_.as<std::uint64_t>(),          offsets_.data(),
+          nullptr, nullptr, all ? Themselves::kAll : Themselves::kNone, finished()};
 }
 
 void GridWalk::fill(const Stretch& stretch, const FillRange& range, cudaStream_t stream) {
@@ -177,7 +178,11 @@ std::vector<std::uint32_t> GridWalk::counts() {
   return by_position;
 }
 
-std::uint64_t GridWalk::entries() const { return host_totals_.as<unsigned long long>()[0]; }
+std::uint64_t GridWalk::pairs() const {
+  const std::uint64_t entries = host_totals_.as<unsigned long long>()[0];
+  if (!is_mirrored(view_.pattern, request_.pairs)) return entries;
+  return 2 * entries - (request_.pairs == PairSelection::kAll ? view_.left.points : 0);
+}
 
 void GridWalk::describe(JoinStats* stats) const {
   stats->candidates = host_totals_.as<unsigned long long>()[1];

@@ -33,7 +33,7 @@ class GridWalk final : public SliceSource {
   const std::uint32_t* sequence() const override { return host_sequence_.as<std::uint32_t>(); }
   void fill(const Stretch& stretch, const FillRange& range, cudaStream_t stream) override;
   std::vector<std::uint32_t> counts() override;
-  std::uint64_t entries() const override;
+  std::uint64_t pairs() const override;
   void describe(JoinStats* stats) const override;
 
  private:

@@ -86,6 +86,19 @@ void PairBatches::launch(Slot& slot) {
   slot.begins_inside = slice_.offsets[from] < first;
 }
 
+/// How many points of a batch are their own neighbours in it: such a pair has one order.
+std::uint64_t PairBatches::themselves_in(const Slot& slot, const ResultBatch& batch) const {
+  if (slice_.themselves == Themselves::kNone) return 0;
+  // Each row that begins here.
+  if (slice_.themselves == Themselves::kAll) return batch.row_count - (slot.begins_inside ? 1 : 0);
+  std::uint64_t found = 0;
+  for (std::uint64_t row = 0; row < batch.row_count; ++row)
+    found += static_cast<std::uint64_t>(std::count(batch.neighbors + batch.offsets[row],
+                                                   batch.neighbors + batch.offsets[row + 1],
+                                                   batch.rows[row]));
+  return found;
+}
+
 ResultBatch PairBatches::deliver() {
   Slot& slot = slots_[delivered_++ % slots_.size()];
   lent_ = &slot;
@@ -97,13 +110,7 @@ ResultBatch PairBatches::deliver() {
   batch.distances = slot.host_distances.as<double>();
   batch.mirrored = mirrored_;
   batch.pair_count = slot.offsets.back();
-  if (mirrored_) {
-    batch.pair_count *= 2;
-    // A point with itself is its first pair and has one order: rows that begin in this batch have
-    // one each.
-    if (slice_.themselves && request_.pairs == PairSelection::kAll)
-      batch.pair_count -= batch.row_count - (slot.begins_inside ? 1 : 0);
-  }
+  if (mirrored_) batch.pair_count = 2 * batch.pair_count - themselves_in(slot, batch);
   return batch;
 }
 

@@ -53,6 +53,7 @@ class PairBatches {
 
   void allocate_slots();
   void launch(Slot& slot);
+  std::uint64_t themselves_in(const Slot& slot, const ResultBatch& batch) const;
 
   const JoinRequest& request_;
   MemoryBudget& device_budget_;

@@ -2,6 +2,8 @@
 #include <cstdio>
 #include <numeric>
 
+#include "core/cosine.h"
+#include "cuda/directions.h"
 #include "cuda/grid_walk.h"
 #include "cuda/range_join.h"
 #include "cuda/signals.h"
@@ -12,7 +14,7 @@ namespace gpujoin::cuda {
 namespace {
 
 /// Words of flags_.
-enum Flag { kStop, kLeftPoints, kRightPoints, kQueue, kFlags };
+enum Flag { kStop, kLeftPoints, kRightPoints, kQueue, kFaint, kFlags };
 
 /// What is copied back between phases, in pinned memory so that copying does not block.
 struct Mailbox {
@@ -55,7 +57,9 @@ RangeJoin::RangeJoin(const JoinRequest& request, const cudaDeviceProp& device)
     return;
   }
   threshold_ = make_threshold(request.metric, request.eps);
-  strategy_ = choose_strategy(request, kWalkCosts);
+  // Directions only screen, which the walk of a grid does not know.
+  if (request.metric == Metric::kCosine) request_.knobs.index = IndexMethod::kTiles;
+  strategy_ = choose_strategy(request_, kWalkCosts);
   stats_.strategy = strategy_;
   read();
 }
@@ -100,16 +104,22 @@ void RangeJoin::read() {
   if (references.count > 0)
     reach_ = reference_reach(request_.eps, references.dims, references.frame,
                              request_.left.scalar == ScalarType::kFloat32);
-  left_points_ = upload(device_budget_, request_.left, stream_);
-  add_reference_distances(device_budget_, left_points_, references, stream_);
-  add_extents(left_points_, strategy_, extents_.data(), stream_);
-  if (!request_.self_join) {
-    right_points_ = upload(device_budget_, request_.right, stream_);
-    add_reference_distances(device_budget_, right_points_, references, stream_);
-    add_extents(right_points_, strategy_, extents_.data(), stream_);
-  }
+  read_side(request_.left, references, left_points_, left_originals_);
+  if (!request_.self_join) read_side(request_.right, references, right_points_, right_originals_);
   copy_to_host(&mailbox->extents, extents_.data(), 1, stream_);
   step_.record(stream_);
+}
+
+/// Uploads one side; of a join by cosine distance the points' directions are indexed.
+void RangeJoin::read_side(const Dataset& data, const ReferencePoints& references,
+                          DevicePoints& points, DevicePoints& originals) {
+  points = upload(device_budget_, data, stream_);
+  if (request_.metric == Metric::kCosine) {
+    originals = std::move(points);
+    points = directions_of(device_budget_, originals, flags_.data() + kFaint, stream_);
+  }
+  add_reference_distances(device_budget_, points, references, stream_);
+  add_extents(points, strategy_, extents_.data(), stream_);
 }
 
 /// Phase kIndex: sorts the points.
@@ -144,17 +154,26 @@ void RangeJoin::choose_source() {
   const DeviceIndex& right = request_.self_join ? left_ : right_;
   const std::int64_t* const right_ids = request_.self_join ? left_ids_.data() : right_ids_.data();
   const unsigned* const stop = flags_.data() + kStop;
-  if (strategy_.index == IndexMethod::kTiles)
+  if (strategy_.index == IndexMethod::kTiles) {
+    const bool cosine = request_.metric == Metric::kCosine;
+    const double radius = !cosine ? request_.eps
+                          : mailbox_.as<Mailbox>()->flags[kFaint] != 0
+                              ? kAnyDirection
+                              : direction_radius(request_.eps, request_.left.dims);
     source_ = std::make_unique<TileWalk>(
-        request_, strategy_, TileWalkSide{&left_points_, &left_, left_ids_.data()},
-        TileWalkSide{&right_points_, &right_, right_ids}, device_budget_, host_budget_,
-        multiprocessors_, stop, stream_);
-  else
+        request_, strategy_, radius,
+        TileWalkSide{&left_points_, cosine ? &left_originals_ : &left_points_, &left_,
+                     left_ids_.data()},
+        TileWalkSide{&right_points_, cosine ? &right_originals_ : &right_points_, &right_,
+                     right_ids},
+        device_budget_, host_budget_, multiprocessors_, stop, stream_);
+  } else {
     source_ = std::make_unique<GridWalk>(
         request_, strategy_, layout_, reach_, WalkSide{&left_, left_ids_.data()},
         WalkSide{&right, right_ids}, device_budget_, host_budget_,
         static_cast<unsigned>(multiprocessors_) * kBlocksPerMultiprocessor, stop,
         flags_.data() + kQueue, stream_);
+  }
   if (wants_pairs())
     batches_.emplace(request_, device_budget_, host_budget_, *source_,
                      is_mirrored(strategy_.access_pattern, request_.pairs));
@@ -191,11 +210,7 @@ void RangeJoin::collect_counts() {
 ResultBatch RangeJoin::describe_counts() {
   ResultBatch batch{};
   if (request_.output == Output::kTotal) {
-    const std::uint64_t with_themselves = request_.pairs == PairSelection::kAll ? left_.points : 0;
-    const std::uint64_t entries = source_ ? source_->entries() : 0;
-    batch.pair_count = is_mirrored(strategy_.access_pattern, request_.pairs)
-                           ? 2 * entries - with_themselves
-                           : entries;
+    batch.pair_count = source_ ? source_->pairs() : 0;
     return batch;
   }
   const std::uint64_t most =

@@ -36,6 +36,8 @@ class RangeJoin {
 
   void answer_without_pairs();
   void read();
+  void read_side(const Dataset& data, const ReferencePoints& references, DevicePoints& points,
+                 DevicePoints& originals);
   void build();
   void order_ids();
   void choose_source();
@@ -61,8 +63,9 @@ class RangeJoin {
 
   Stream stream_;
   Stream stop_stream_;
-  Event step_;  ///< what the current phase waits for
-  DevicePoints left_points_, right_points_;
+  Event step_;                                     ///< what the current phase waits for
+  DevicePoints left_points_, right_points_;        ///< what is indexed
+  DevicePoints left_originals_, right_originals_;  ///< of directions, the points they are of
   DeviceBuffer<ExtentBits> extents_;
   DeviceBuffer<unsigned> flags_;  ///< see Flag in range_join.cu
   PinnedBlock mailbox_;           ///< what comes back from the device between phases

@@ -11,6 +11,13 @@
 
 namespace gpujoin::cuda {
 
+/// Which points of a slice are their own neighbours.
+enum class Themselves {
+  kNone,
+  kAll,   ///< each one, and its first
+  kSome,  ///< somewhere among the others
+};
+
 /// Places first .. end - 1 of the sequence, whose neighbours are counted: every pair has its
 /// number.
 struct CountedSlice {
@@ -20,8 +27,8 @@ struct CountedSlice {
   const std::uint64_t* device_offsets;  ///< the same
   const std::uint32_t* neighbors;       ///< all of them on the device, or null: fill() writes them
   const double* distances;              ///< likewise, or null
-  bool themselves;                      ///< each point begins with itself, where that is wanted
-  bool last;                            ///< no other slice follows
+  Themselves themselves;
+  bool last;  ///< no other slice follows
 
   std::uint64_t entries() const { return offsets[end - first]; }
 };
@@ -67,8 +74,8 @@ class SliceSource {
 
   /// Where counts are wanted, after the last slice: by position. Waits for the device.
   virtual std::vector<std::uint32_t> counts() = 0;
-  /// Entries found so far; in half a walk each pair is one.
-  virtual std::uint64_t entries() const = 0;
+  /// Pairs found so far, in both orders where both are wanted.
+  virtual std::uint64_t pairs() const = 0;
   /// Sets what concerns the search for pairs.
   virtual void describe(JoinStats* stats) const = 0;
 };

@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   const unsigned long long size = listed_candidates(candidates);
   const T* const left = static_cast<const T*>(decision.left_coordinates);
   const T* const right = static_cast<const T*>(decision.right_coordinates);
-  unsigned long long found = 0, rechecked = 0;
+  unsigned long long found = 0, rechecked = 0, themselves = 0;
   for (unsigned long long c = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; c < size;
        c += std::uint64_t{gridDim.x} * blockDim.x) {
     const uint2 pair = candidates.pairs[c];
@@ -113,19 +113,23 @@ __global__ void __launch_bounds__(kBlockThreads)
       if (decision.distances != nullptr)
         decision.distances[c] = distance_from_raw(decision.metric, raw);
     }
+    const bool itself = decision.self_join && i == j;
     found += within;
+    themselves += within && itself;
     if (decision.counts == nullptr) continue;
     std::uint32_t rank = Decision::kNoRank;
     if (within) {
       const bool right_end =
           decision.ends == Ends::kSmallerEnd && decision.ids[j] < decision.ids[i];
       rank = atomicAdd(&decision.counts[(right_end ? j : i) - decision.base], 1u);
-      if (decision.ends == Ends::kBoth) atomicAdd(&decision.counts[j - decision.base], 1u);
+      if (decision.ends == Ends::kBoth && !itself)
+        atomicAdd(&decision.counts[j - decision.base], 1u);
     }
     if (decision.ranks != nullptr) decision.ranks[c] = rank;
   }
   add_over_block(found, decision.totals);
   add_over_block(rechecked, decision.totals + 1);
+  add_over_block(themselves, decision.totals + 2);
 }
 
 __global__ void __launch_bounds__(kBlockThreads)

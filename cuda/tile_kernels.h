@@ -38,6 +38,7 @@ struct ScreenView {
   TileSide left, right;
   std::uint32_t padded_dims;
   bool self_join;
+  bool themselves;       ///< a self-join's points are candidates of themselves
   const unsigned* stop;  ///< nonzero on the device: leave
 };
 
@@ -69,7 +70,8 @@ struct Decision {
   std::uint32_t base;
   std::uint32_t* ranks;        ///< [capacity] place among its point's pairs, kNoRank: no pair
   double* distances;           ///< [capacity], or null
-  unsigned long long* totals;  ///< pairs found, rechecked
+  unsigned long long* totals;  ///< pairs found, rechecked, points found with themselves
+  bool self_join;
   static constexpr std::uint32_t kNoRank = ~0u;
 };
 

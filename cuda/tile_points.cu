@@ -189,7 +189,7 @@ std::vector<ColumnSums> column_sums(MemoryBudget& budget, const OrderedPoints* s
 }  // namespace
 
 Quantization choose_quantization(MemoryBudget& budget, const OrderedPoints* sides, int side_count,
-                                 double eps, bool reorder, cudaStream_t stream) {
+                                 double radius, bool decides, bool reorder, cudaStream_t stream) {
   Quantization how{};
   how.dims = sides[0].data->dims;
   how.padded_dims = (how.dims + 15) / 16 * 16;
@@ -210,7 +210,8 @@ Quantization choose_quantization(MemoryBudget& budget, const OrderedPoints* side
     most = std::max({most, high / 2 - center[d] / 2, center[d] / 2 - low / 2});
   }
   how.scale = screen_scale(most) / 2;
-  how.radius = make_screen_radius(eps, how.dims, how.scale);
+  how.radius = make_screen_radius(radius, how.dims, how.scale);
+  if (!decides) how.radius.accept = -1;
 
   std::vector<std::uint32_t> order(how.dims);
   std::iota(order.begin(), order.end(), 0u);

@@ -40,9 +40,10 @@ struct OrderedPoints {
 };
 
 /// Looks at the finite points of one or two sides: centre, scale and the order of columns by
-/// variance. Waits for the device. Throws CudaError, MemoryLimitExceeded or std::bad_alloc.
+/// variance. Pairs beyond `radius` are out; pairs within it are in only where it `decides`. Waits
+/// for the device. Throws CudaError, MemoryLimitExceeded or std::bad_alloc.
 Quantization choose_quantization(MemoryBudget& budget, const OrderedPoints* sides, int side_count,
-                                 double eps, bool reorder, cudaStream_t stream);
+                                 double radius, bool decides, bool reorder, cudaStream_t stream);
 
 /// Rounds the points of a side. Asynchronous.
 TilePoints quantize(MemoryBudget& budget, const OrderedPoints& side, const Quantization& how,

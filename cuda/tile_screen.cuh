@@ -131,7 +131,7 @@ class ScreenWarp {
           const std::uint32_t i = tile.x * kScreenTile + row_of(m, e);
           const std::uint32_t j = tile.y * kScreenTile + column_of(n, e);
           const float excess = sums_[m][n][e];
-          if (!(excess >= 0) || (diagonal && i >= j)) continue;
+          if (!(excess >= 0) || (diagonal && (view.themselves ? i > j : i >= j))) continue;
           const unsigned long long bit = 1ull << (m * 16 + n * 4 + e);
           passed |= bit;
           if (excess >= view.left.accept[i] + view.right.accept[j]) sure |= bit;

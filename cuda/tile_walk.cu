@@ -8,8 +8,8 @@
 
 namespace gpujoin::cuda {
 
-TileWalk::TileWalk(const JoinRequest& request, const Strategy& strategy, const TileWalkSide& left,
-                   const TileWalkSide& right, MemoryBudget& device_budget,
+TileWalk::TileWalk(const JoinRequest& request, const Strategy& strategy, double radius,
+                   const TileWalkSide& left, const TileWalkSide& right, MemoryBudget& device_budget,
                    MemoryBudget& host_budget, int multiprocessors, const unsigned* stop,
                    cudaStream_t stream)
     : request_(request),
@@ -18,10 +18,11 @@ TileWalk::TileWalk(const JoinRequest& request, const Strategy& strategy, const T
       host_budget_(host_budget),
       multiprocessors_(multiprocessors),
       stream_(stream),
-      reach_(true_reach(request.eps, request.left.dims)) {
+      radius_(radius) {
   const TileWalkSide sides[] = {left, request.self_join ? left : right};
   quantize_sides(sides);
   screen_.self_join = request.self_join;
+  screen_.themselves = request.pairs == PairSelection::kAll && request.metric == Metric::kCosine;
   screen_.stop = stop;
   make_room();
   describe_decision(sides);
@@ -35,7 +36,8 @@ void TileWalk::quantize_sides(const TileWalkSide* sides) {
   const OrderedPoints ordered[] = {{sides[0].data, sides[0].index},
                                    {sides[1].data, sides[1].index}};
   const Quantization how = choose_quantization(device_budget_, ordered, request_.self_join ? 1 : 2,
-                                               request_.eps, strategy_.reorder_dimensions, stream_);
+                                               radius_, request_.metric != Metric::kCosine,
+                                               strategy_.reorder_dimensions, stream_);
   screen_.padded_dims = how.padded_dims;
   left_ = quantize(device_budget_, ordered[0], how, strategy_, stream_);
   if (!request_.self_join) right_ = quantize(device_budget_, ordered[1], how, strategy_, stream_);
@@ -74,13 +76,10 @@ void TileWalk::make_room() {
   tiles_ = DeviceBuffer<uint2>(device_budget_, tile_capacity_, stream_);
   candidates_ = DeviceBuffer<uint2>(device_budget_, candidates, stream_);
   if (request_.output == Output::kCountPerRow) {
-    const bool themselves = request_.self_join && request_.pairs == PairSelection::kAll;
     counts_ = DeviceBuffer<std::uint32_t>(device_budget_, left_.points, stream_);
-    fill_counts(counts_.data(), left_.points, themselves ? 1 : 0, stream_);
+    fill_counts(counts_.data(), left_.points, counts_themselves() ? 1 : 0, stream_);
   }
-  if (request_.self_join && request_.pairs == PairSelection::kAll) entries_ = left_.points;
   if (!pairs) return;
-  entries_ = 0;
   ranks_ = DeviceBuffer<std::uint32_t>(device_budget_, candidates, stream_);
   counts_ = DeviceBuffer<std::uint32_t>(device_budget_, points + 1, stream_);
   offsets_ = DeviceBuffer<std::uint64_t>(device_budget_, points + 1, stream_);
@@ -97,8 +96,8 @@ void TileWalk::make_room() {
 }
 
 void TileWalk::describe_decision(const TileWalkSide* sides) {
-  decision_.left_coordinates = sides[0].data->coordinates.data();
-  decision_.right_coordinates = sides[1].data->coordinates.data();
+  decision_.left_coordinates = sides[0].originals->coordinates.data();
+  decision_.right_coordinates = sides[1].originals->coordinates.data();
   decision_.left_order = sides[0].index->order.data();
   decision_.right_order = sides[1].index->order.data();
   decision_.ids = sides[0].ids;
@@ -115,6 +114,7 @@ void TileWalk::describe_decision(const TileWalkSide* sides) {
   decision_.ranks = ranks_.data();
   decision_.distances = candidate_distances_.data();
   decision_.totals = &report_.data()->pairs;
+  decision_.self_join = request_.self_join;
 }
 
 bool TileWalk::finished() const { return next_row_ >= left_.tiles || right().tiles == 0; }
@@ -139,10 +139,17 @@ std::uint32_t TileWalk::slice_points() const {
   return std::min(left_.points, rectangle_.end_row * kScreenTile) - first_point();
 }
 
-/// Whether the slice holds its points' pairs with themselves.
-bool TileWalk::has_themselves() const {
-  return request_.self_join && request_.pairs == PairSelection::kAll &&
-         rectangle_.first_column == rectangle_.first_row;
+/// Whether every point is its own neighbour, unasked. Of cosine the definition tells.
+bool TileWalk::counts_themselves() const {
+  return request_.self_join && request_.pairs == PairSelection::kAll && !screen_.themselves;
+}
+
+/// Those of the slice: on the diagonal only.
+Themselves TileWalk::themselves() const {
+  if (!request_.self_join || request_.pairs != PairSelection::kAll ||
+      rectangle_.first_column != rectangle_.first_row)
+    return Themselves::kNone;
+  return counts_themselves() ? Themselves::kAll : Themselves::kSome;
 }
 
 void TileWalk::start_slice() {
@@ -152,12 +159,13 @@ void TileWalk::start_slice() {
   check(cudaMemsetAsync(report, 0, sizeof(Report), stream_), "clearing a report");
   const TileList list{tiles_.data(), &report->listed};
   const CandidateList candidates{candidates_.data(), candidates_.size(), &report->candidates};
-  launch_list(left_, right(), request_.self_join, strategy_.grid_dims, reach_, rectangle_, list,
-              &report->screened, stream_);
+  launch_list(left_, right(), request_.self_join, strategy_.grid_dims,
+              true_reach(radius_, request_.left.dims), rectangle_, list, &report->screened,
+              stream_);
   launch_screen(screen_, list, candidates, multiprocessors_, stream_);
   if (wants_pairs()) {
     decision_.base = first_point();
-    fill_counts(counts_.data(), slice_points(), has_themselves() ? 1 : 0, stream_);
+    fill_counts(counts_.data(), slice_points(), themselves() == Themselves::kAll ? 1 : 0, stream_);
   }
   launch_decide(decision_, candidates, multiprocessors_, stream_);
   if (wants_pairs()) place_pairs();
@@ -179,8 +187,8 @@ void TileWalk::place_pairs() {
   DeviceBuffer<unsigned char> scratch(device_budget_, bytes, stream_);
   add_up(scratch.data());
   launch_scatter(decision_, {candidates_.data(), candidates_.size(), &report_.data()->candidates},
-                 offsets_.data(), has_themselves(), slice_points(), neighbors_.data(),
-                 distances_.data(), multiprocessors_, stream_);
+                 offsets_.data(), themselves() == Themselves::kAll, slice_points(),
+                 neighbors_.data(), distances_.data(), multiprocessors_, stream_);
   copy_to_host(host_offsets_.as<std::uint64_t>(), offsets_.data(), items, stream_);
 }
 
@@ -198,7 +206,8 @@ bool TileWalk::finish_slice() {
   }
   most_tiles_ =
       static_cast<std::uint64_t>(std::clamp(fitting, 1.0, static_cast<double>(tile_capacity_)));
-  entries_ += report.pairs;
+  found_ += report.pairs;
+  themselves_ += report.themselves;
   screened_ += report.screened;
   rechecked_ += report.rechecked;
   const bool row_is_done = rectangle_.end_column == right().tiles;
@@ -214,8 +223,13 @@ CountedSlice TileWalk::slice() const {
           offsets_.data(),
           neighbors_.data(),
           distances_.data(),
-          has_themselves(),
+          themselves(),
           finished()};
+}
+
+std::uint64_t TileWalk::pairs() const {
+  const std::uint64_t orders = is_mirrored(strategy_.access_pattern, request_.pairs) ? 2 : 1;
+  return orders * (found_ - themselves_) + themselves_ + (counts_themselves() ? left_.points : 0);
 }
 
 void TileWalk::fill(const Stretch&, const FillRange&, cudaStream_t) {}

@@ -11,21 +11,23 @@
 
 namespace gpujoin::cuda {
 
-/// One side of a join: its data as uploaded, its order, and its ids in that order where they are
-/// wanted.
+/// One side of a join.
 struct TileWalkSide {
-  const DevicePoints* data;
+  const DevicePoints* data;       ///< what is indexed: the points, or their directions
+  const DevicePoints* originals;  ///< what distances are of: the points as uploaded
   const DeviceIndex* index;
-  const std::int64_t* ids;
+  const std::int64_t* ids;  ///< in index order, where they are wanted
 };
 
 class TileWalk final : public SliceSource {
  public:
-  /// Rounds the points, for which it waits. `right` is ignored by a self-join. `stop` is a word on
-  /// the device that makes kernels leave when it is not 0.
-  TileWalk(const JoinRequest& request, const Strategy& strategy, const TileWalkSide& left,
-           const TileWalkSide& right, MemoryBudget& device_budget, MemoryBudget& host_budget,
-           int multiprocessors, const unsigned* stop, cudaStream_t stream);
+  /// Rounds the points, for which it waits. `right` is ignored by a self-join. `radius` is the L2
+  /// distance of what is indexed that no pair within eps exceeds. `stop` is a word on the device
+  /// that makes kernels leave when it is not 0.
+  TileWalk(const JoinRequest& request, const Strategy& strategy, double radius,
+           const TileWalkSide& left, const TileWalkSide& right, MemoryBudget& device_budget,
+           MemoryBudget& host_budget, int multiprocessors, const unsigned* stop,
+           cudaStream_t stream);
 
   void start_slice() override;
   bool finish_slice() override;
@@ -34,7 +36,7 @@ class TileWalk final : public SliceSource {
   const std::uint32_t* sequence() const override { return host_sequence_.as<std::uint32_t>(); }
   void fill(const Stretch& stretch, const FillRange& range, cudaStream_t stream) override;
   std::vector<std::uint32_t> counts() override;
-  std::uint64_t entries() const override { return entries_; }
+  std::uint64_t pairs() const override;
   void describe(JoinStats* stats) const override;
 
  private:
@@ -44,6 +46,7 @@ class TileWalk final : public SliceSource {
     unsigned long long candidates;  ///< that passed the screen
     unsigned long long pairs;       ///< that are within eps
     unsigned long long rechecked;   ///< that the definition had to decide
+    unsigned long long themselves;  ///< points among the pairs with themselves
     unsigned listed;                ///< pairs of tiles
   };
 
@@ -54,7 +57,8 @@ class TileWalk final : public SliceSource {
   void describe_decision(const TileWalkSide* sides);
   void choose_rectangle();
   void place_pairs();
-  bool has_themselves() const;
+  bool counts_themselves() const;
+  Themselves themselves() const;
   std::uint32_t first_point() const { return rectangle_.first_row * kScreenTile; }
   std::uint32_t slice_points() const;
 
@@ -67,14 +71,14 @@ class TileWalk final : public SliceSource {
   TilePoints left_, right_;
   ScreenView screen_{};
   Decision decision_{};
-  double reach_;
+  double radius_;
 
   TileRectangle rectangle_{};        ///< of the slice
   std::uint32_t next_row_ = 0;       ///< where the next slice begins
   std::uint32_t next_column_ = 0;    ///< above the diagonal if the row was begun
   std::uint64_t most_tiles_ = 0;     ///< of a slice, by room and what was found so far
   std::uint64_t tile_capacity_ = 0;  ///< pairs of tiles there is room for
-  std::uint64_t entries_ = 0;
+  std::uint64_t found_ = 0, themselves_ = 0;
   std::uint64_t screened_ = 0, rechecked_ = 0;
 
   DeviceBuffer<Report> report_;

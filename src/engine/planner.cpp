@@ -1,0 +1,288 @@
+#include "engine/planner.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/threshold.h"
+#include "core/tile_screen.h"
+#include "engine/directions.h"
+#include "engine/reference_points.h"
+
+namespace gpujoin {
+namespace {
+
+// As many of the sampled pairs choose between columns; all of them estimate what comes of it.
+constexpr std::size_t kDecidingPairs = std::size_t{1} << 15;
+
+// Columns that tiles are cut along, unless a knob says more or fewer: measured to be best, or close
+// to it, from 6 to 90 dimensions.
+constexpr std::uint32_t kTileColumns = 6;
+
+// Engines name points of tiles in 31 bits.
+constexpr double kMostTileRows = 0x1p31 - kScreenTile;
+
+constexpr std::uint32_t kDecidingDims = 4 * kMaxDirectDimensions;
+
+/// What a candidate costs; of many dimensions most are never looked at, unless it is a match.
+double distance_ns(const WalkCosts& costs, std::uint32_t dims) {
+  return costs.candidate + costs.dimension * std::min(dims, kDecidingDims);
+}
+
+double match_ns(const WalkCosts& costs, std::uint32_t dims) {
+  return costs.dimension * (dims - std::min(dims, kDecidingDims));
+}
+
+/// What a grid of some number of dimensions is expected to cost, from the pairs of the sample that
+/// survive it.
+struct GridEstimate {
+  double candidates_per_point;
+  double cost_per_point;
+};
+
+GridEstimate estimate_grid(const WalkCosts& costs, double right_rows, std::uint32_t dims,
+                           std::uint32_t grid_dims, double adjacent, double same_cell,
+                           double candidates, double all_pairs) {
+  const double neighbors = std::pow(3.0, grid_dims);
+  const double cell_points = 1 + right_rows * same_cell / all_pairs;
+  const double nonempty = std::min(neighbors, 1 + right_rows * adjacent / all_pairs / cell_points);
+  const double candidates_per_point = right_rows * candidates / all_pairs;
+  const double lookups = grid_dims == 0 ? 0 : neighbors / cell_points;
+  return {candidates_per_point, neighbors * costs.neighbor + nonempty * costs.window +
+                                    lookups * costs.lookup +
+                                    candidates_per_point * distance_ns(costs, dims)};
+}
+
+AccessPattern choose_pattern(const JoinRequest& request) {
+  // Two datasets are not symmetric, and counts per row belong to the point that looks around.
+  if (!request.self_join || request.output == Output::kCountPerRow) return AccessPattern::kFull;
+  if (request.knobs.access_pattern != AccessPattern::kAuto &&
+      request.pairs != PairSelection::kUnordered)
+    return request.knobs.access_pattern;
+  return request.knobs.access_pattern == AccessPattern::kUnicomp ? AccessPattern::kUnicomp
+                                                                 : AccessPattern::kLinearId;
+}
+
+/// The directions of some rows. `rows` become their places among those, which `directions` holds.
+Dataset sampled_directions(const Dataset& data, std::uint32_t dims,
+                           std::vector<std::uint64_t>& rows, std::vector<float>& directions) {
+  directions.resize(rows.size() * dims);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    write_direction(data, rows[i], directions.data() + i * dims);
+    rows[i] = i;
+  }
+  return {directions.data(), nullptr, rows.size(), dims, ScalarType::kFloat32};
+}
+
+}  // namespace
+
+Planner::Planner(const JoinRequest& request, const WalkCosts& costs)
+    : request_(request),
+      indexed_(request),
+      costs_(costs),
+      sample_(take_sample(request)),
+      left_rows_(static_cast<double>(request.left.rows)),
+      right_rows_(static_cast<double>(request.self_join ? request.left.rows : request.right.rows)),
+      all_pairs_(std::max<double>(1, static_cast<double>(sample_.pairs.size()))),
+      matches_(static_cast<double>(count_matches(request, sample_))) {
+  if (request.metric == Metric::kCosine) index_directions();
+  reach_ = make_threshold(indexed_.metric, indexed_.eps).reach;
+  const std::size_t step = 1 + sample_.pairs.size() / kDecidingPairs;
+  for (std::size_t i = 0; i < sample_.pairs.size(); i += step)
+    deciding_.push_back(sample_.pairs[i]);
+}
+
+bool Planner::knows_tiles() const {
+  return indexed_.metric == Metric::kL2 && costs_.tile_pair > 0 &&
+         std::max(left_rows_, right_rows_) < kMostTileRows;
+}
+
+void Planner::index_directions() {
+  const std::uint32_t dims = request_.left.dims;
+  indexed_ = join_of_directions(
+      request_, sampled_directions(request_.left, dims, sample_.left, left_directions_),
+      request_.self_join
+          ? Dataset{}
+          : sampled_directions(request_.right, dims, sample_.right, right_directions_));
+  if (request_.self_join) sample_.right = sample_.left;
+}
+
+/// What all plans have in common.
+Strategy Planner::start(IndexMethod index) const {
+  const Knobs& knobs = request_.knobs;
+  Strategy strategy{};
+  strategy.index = index;
+  strategy.sort_column = kNoColumn;
+  strategy.access_pattern = choose_pattern(request_);
+  strategy.cell_order =
+      knobs.cell_order == CellOrder::kAuto ? CellOrder::kLinear : knobs.cell_order;
+  strategy.reorder_dimensions = knobs.reorder_dimensions != Switch::kOff;
+  strategy.screened = request_.left.dims > kMaxDirectDimensions ||
+                      knobs.short_circuit == Switch::kOn || request_.metric == Metric::kCosine;
+  strategy.short_circuit = strategy.screened && knobs.short_circuit != Switch::kOff;
+  strategy.estimated_pairs = left_rows_ * right_rows_ * matches_ / all_pairs_;
+  return strategy;
+}
+
+/// Sets the estimate: candidates of a point, and what a point costs in nanoseconds.
+void Planner::finish(Strategy& strategy, double candidates, double cost_per_point) const {
+  const double share = strategy.access_pattern == AccessPattern::kFull ? 1 : 0.5;
+  if (strategy.index != IndexMethod::kTiles)
+    cost_per_point +=
+        strategy.estimated_pairs / std::max(1.0, left_rows_) * match_ns(costs_, request_.left.dims);
+  strategy.estimates[static_cast<int>(strategy.index)] = {
+      left_rows_ * candidates, share * left_rows_ * cost_per_point / 1e6};
+}
+
+Strategy Planner::plan_none() const {
+  Strategy strategy = start(IndexMethod::kNone);
+  finish(strategy, right_rows_, right_rows_ * distance_ns(costs_, request_.left.dims));
+  return strategy;
+}
+
+Strategy Planner::plan_grid() const {
+  const Strategy strategy = start(IndexMethod::kGrid);
+  return plan_cells(strategy, sampled_columns(indexed_, sample_, strategy.reorder_dimensions),
+                    reach_, 0);
+}
+
+Strategy Planner::plan_reference_points() const {
+  const Knobs& knobs = request_.knobs;
+  Strategy strategy = start(IndexMethod::kReferencePoints);
+  strategy.reference_points = reference_point_count(knobs);
+  strategy.reference_placement = knobs.reference_placement == ReferencePlacement::kAuto
+                                     ? ReferencePlacement::kOuter
+                                     : knobs.reference_placement;
+  const ReferencePoints references = place_reference_points(
+      indexed_, sample_, strategy.reference_points, strategy.reference_placement);
+  const double reach = reference_reach(indexed_.eps, references.dims, references.frame, false);
+  // One sum after the other, where candidates are compared several at a time.
+  const double distances_ns = 4 * costs_.dimension * references.count * references.dims;
+  return plan_cells(strategy, sampled_distances(indexed_, sample_, references), reach,
+                    distances_ns);
+}
+
+/// Of `columns`, in which points within eps differ by at most `reach`: which one is sorted and
+/// which ones make up the grid. `point_ns` is what a point costs besides.
+Strategy Planner::plan_cells(Strategy strategy, std::vector<SampledColumn> columns, double reach,
+                             double point_ns) const {
+  const Knobs& knobs = request_.knobs;
+  const bool reorder = strategy.reorder_dimensions;
+  // Pairs that survive the grid, and of those the ones that the sorted column keeps too. In many
+  // dimensions little depends on how many they are.
+  const std::uint32_t dims = request_.left.dims;
+  const std::vector<SamplePair>& all = dims > kMaxDirectDimensions ? deciding_ : sample_.pairs;
+  const auto all_pairs = std::max<double>(1, static_cast<double>(all.size()));
+  std::vector<SamplePair> adjacent = all;
+  std::vector<SamplePair> candidates = all;
+  std::vector<SamplePair> same_cell = all;
+  std::vector<SamplePair> deciding = deciding_;
+
+  const auto column_count = static_cast<std::uint32_t>(columns.size());
+  const std::uint32_t most_dims = std::min(column_count, kMaxGridDimensions);
+  const std::uint32_t forced_dims = std::min(knobs.indexed_dimensions, most_dims);
+  if (knobs.sort_unindexed != Switch::kOff && forced_dims < column_count) {
+    const SampledColumn sorted = take_most_selective(columns, deciding, reach, reorder);
+    strategy.sort_column = static_cast<std::int32_t>(sorted.column);
+    keep_within(sorted, candidates, reach);
+    keep_within(sorted, deciding, reach);
+  }
+
+  GridEstimate best{};
+  Strategy grid = strategy;  // grows by one dimension a step; the cheapest step is kept
+  for (std::uint32_t k = 0;; ++k) {
+    const GridEstimate estimate = estimate_grid(
+        costs_, right_rows_, dims, k, static_cast<double>(adjacent.size()),
+        static_cast<double>(same_cell.size()), static_cast<double>(candidates.size()), all_pairs);
+    const bool forced = forced_dims > 0 && k == forced_dims;
+    if (k == 0 || forced || (forced_dims == 0 && estimate.cost_per_point < best.cost_per_point)) {
+      best = estimate;
+      strategy = grid;
+    }
+    if (forced || k == most_dims || columns.empty()) break;
+    // Points of adjacent cells of width w differ by up to 2w, and differ by 1.5w or less as often.
+    const SampledColumn next = take_most_selective(columns, deciding, 1.5 * reach, reorder);
+    keep_within(next, deciding, 1.5 * reach);
+    keep_within(next, adjacent, 1.5 * reach);
+    keep_within(next, candidates, 1.5 * reach);
+    keep_within(next, same_cell, 0.5 * reach);
+    grid.grid_columns[k] = next.column;
+    grid.grid_dims = k + 1;
+  }
+  finish(strategy, best.candidates_per_point, best.cost_per_point + point_ns);
+  return strategy;
+}
+
+/// How many sampled pairs lie in tiles whose boxes come within reach, where the tiles cut each of
+/// the columns into equally many slices.
+double Planner::count_meeting_tiles(const std::vector<SampledColumn>& columns) const {
+  const double tiles = std::max(1.0, right_rows_ / kScreenTile);
+  const double slices = std::pow(tiles, 1.0 / static_cast<double>(columns.size()));
+  std::vector<std::vector<double>> left_widths, right_widths;
+  for (const SampledColumn& column : columns) {
+    left_widths.push_back(slice_widths(column.left, slices));
+    right_widths.push_back(request_.self_join ? left_widths.back()
+                                              : slice_widths(column.right, slices));
+  }
+  return static_cast<double>(
+      std::count_if(deciding_.begin(), deciding_.end(), [&](SamplePair pair) {
+        double squares = 0;
+        for (std::size_t c = 0; c < columns.size() && squares <= reach_ * reach_; ++c) {
+          // On average a point lies in the middle of its slice.
+          const double gap = columns[c].difference(pair) -
+                             (left_widths[c][pair.left] + right_widths[c][pair.right]) / 2;
+          if (gap > 0) squares += gap * gap;
+        }
+        return squares <= reach_ * reach_;
+      }));
+}
+
+Strategy Planner::plan_tiles() const {
+  const Knobs& knobs = request_.knobs;
+  const std::uint32_t dims = request_.left.dims;
+  Strategy strategy = start(IndexMethod::kTiles);
+  // Half of a matrix of tiles serves counts as well.
+  if (request_.self_join) strategy.access_pattern = AccessPattern::kLinearId;
+  strategy.screened = true;
+  if (knobs.cell_order == CellOrder::kAuto) strategy.cell_order = CellOrder::kHilbert;
+
+  const bool reorder = strategy.reorder_dimensions;
+  std::vector<SampledColumn> columns = sampled_columns(indexed_, sample_, reorder);
+  std::vector<SampledColumn> taken;
+  std::vector<SamplePair> left = deciding_;
+  const std::uint32_t forced_dims = knobs.indexed_dimensions;
+  const std::uint32_t most_dims =
+      std::min({forced_dims > 0 ? forced_dims : kTileColumns, dims, kMaxGridDimensions});
+  while (taken.size() < most_dims) {
+    const SampledColumn next = take_most_selective(columns, left, reach_, reorder);
+    // A column that separates no points would only take the curve's bits from the others.
+    const std::size_t before = left.size();
+    keep_within(next, left, reach_);
+    const bool separates = static_cast<double>(left.size()) < 0.95 * static_cast<double>(before);
+    if (forced_dims == 0 && !separates && !taken.empty()) break;
+    strategy.grid_columns[strategy.grid_dims++] = next.column;
+    taken.push_back(next);
+  }
+  const double candidates = right_rows_ * count_meeting_tiles(taken) /
+                            std::max<double>(1, static_cast<double>(deciding_.size()));
+  // A short circuit needs all pairs of a block to be far apart, and so comes later than one pair's.
+  constexpr std::uint32_t kMostDims = 32 * kMaxDirectDimensions;
+  std::uint32_t compared_dims = (dims + 15) / 16 * 16;
+  if (strategy.short_circuit) compared_dims = std::min(compared_dims, kMostDims);
+  const double box_tests =
+      right_rows_ / kScreenTile / kScreenTile;  // a point's share of its tile's
+  finish(strategy, candidates,
+         candidates * (costs_.tile_pair + costs_.tile_dimension * compared_dims) +
+             box_tests * costs_.tile_boxes +
+             strategy.estimated_pairs / std::max(1.0, left_rows_) * costs_.tile_match);
+  return strategy;
+}
+
+double most_brute_force_ms(const JoinRequest& request, const WalkCosts& costs) {
+  const std::uint32_t dims = request.left.dims;
+  const double pairs =
+      static_cast<double>(request.left.rows) *
+      static_cast<double>(request.self_join ? request.left.rows : request.right.rows);
+  return pairs * (distance_ns(costs, dims) + match_ns(costs, dims)) / 1e6;
+}
+
+}  // namespace gpujoin

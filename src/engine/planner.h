@@ -1,0 +1,50 @@
+// What each way to join is expected to cost, from a sample of the data. strategy.cpp compares.
+#pragma once
+
+#include <vector>
+
+#include "engine/sample.h"
+#include "engine/sampled_columns.h"
+#include "engine/strategy.h"
+
+namespace gpujoin {
+
+/// The sample, and plans of each method that rest on it.
+class Planner {
+ public:
+  /// Throws std::bad_alloc, as the plans do. The arguments outlive the planner.
+  Planner(const JoinRequest& request, const WalkCosts& costs);
+
+  /// Whether tiles can serve: screens by dot products know L2 only, and directions.
+  bool knows_tiles() const;
+
+  Strategy plan_grid() const;
+  Strategy plan_reference_points() const;
+  Strategy plan_tiles() const;
+  Strategy plan_none() const;
+
+ private:
+  void index_directions();
+  Strategy start(IndexMethod index) const;
+  Strategy plan_cells(Strategy strategy, std::vector<SampledColumn> columns, double reach,
+                      double point_ns) const;
+  void finish(Strategy& strategy, double candidates, double cost_per_point) const;
+  double count_meeting_tiles(const std::vector<SampledColumn>& columns) const;
+
+  const JoinRequest& request_;
+  JoinRequest indexed_;  // what an index sees of it: its points, or the directions of the sample
+  std::vector<float> left_directions_, right_directions_;
+  const WalkCosts& costs_;
+  Sample sample_;  // rows are those of indexed_
+  std::vector<SamplePair> deciding_;
+  double left_rows_;
+  double right_rows_;
+  double all_pairs_;
+  double matches_;  // of the sample's pairs
+  double reach_;
+};
+
+/// What brute force costs one core, in milliseconds, at most.
+double most_brute_force_ms(const JoinRequest& request, const WalkCosts& costs);
+
+}  // namespace gpujoin

@@ -1,0 +1,45 @@
+// The sampled values of columns that an index may rest on, and how well they separate points.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "engine/reference_points.h"
+#include "engine/request.h"
+#include "engine/sample.h"
+
+namespace gpujoin {
+
+/// One column over the sample's rows.
+struct SampledColumn {
+  std::uint32_t column;
+  std::vector<double> left;
+  std::vector<double> right;
+
+  double difference(SamplePair pair) const {
+    return std::fabs(left[pair.left] - right[pair.right]);
+  }
+};
+
+/// The columns of the data that may be indexed: with `reorder` those that vary most, of many.
+std::vector<SampledColumn> sampled_columns(const JoinRequest& request, const Sample& sample,
+                                           bool reorder);
+
+/// The distances to each reference point, as columns after those of the data.
+std::vector<SampledColumn> sampled_distances(const JoinRequest& request, const Sample& sample,
+                                             const ReferencePoints& references);
+
+/// Drops the pairs that the column tells further apart than `distance`.
+void keep_within(const SampledColumn& column, std::vector<SamplePair>& pairs, double distance);
+
+/// Takes the column that leaves the fewest pairs within `distance`; without `reorder`, the first
+/// one.
+SampledColumn take_most_selective(std::vector<SampledColumn>& columns,
+                                  const std::vector<SamplePair>& pairs, double distance,
+                                  bool reorder);
+
+/// Around each sampled value, the width of a slice that holds one of `slices` equal shares of all.
+std::vector<double> slice_widths(const std::vector<double>& values, double slices);
+
+}  // namespace gpujoin
