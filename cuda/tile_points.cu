@@ -199,7 +199,7 @@ Quantization choose_quantization(MemoryBudget& budget, const OrderedPoints* side
   for (int s = 0; s < side_count; ++s) points += sides[s].index->points;
 
   std::vector<double> center(how.dims), variance(how.dims);
-  double most = 0;  // half the largest distance of a coordinate from the centre
+  double half = 0, largest = 0;  // see centred_scale()
   for (std::uint32_t d = 0; d < how.dims && points > 0; ++d) {
     const double low = from_ordered_bits(sums[d].low), high = from_ordered_bits(sums[d].high);
     const double mean = sums[d].sum / points;
@@ -207,9 +207,10 @@ Quantization choose_quantization(MemoryBudget& budget, const OrderedPoints* side
     if (!(center[d] >= low && center[d] <= high)) center[d] = low / 2 + high / 2;
     const double spread = sums[d].squares / points - mean * mean;
     variance[d] = std::isfinite(spread) ? spread : high / 2 - low / 2;
-    most = std::max({most, high / 2 - center[d] / 2, center[d] / 2 - low / 2});
+    half = std::max({half, high / 2 - center[d] / 2, center[d] / 2 - low / 2});
+    largest = std::max({largest, std::fabs(low), std::fabs(high)});
   }
-  how.scale = screen_scale(most) / 2;
+  how.scale = centred_scale(half, largest);
   how.radius = make_screen_radius(radius, how.dims, how.scale);
   if (!decides) how.radius.accept = -1;
 

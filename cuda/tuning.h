@@ -37,7 +37,8 @@ inline constexpr double kCandidatesPerSlice = 2e10;
 
 /// Of the whole device, fitted to an H200: a window is a binary search of its own for each point,
 /// which is worth some tens of candidates.
-inline constexpr WalkCosts kWalkCosts{0.08, 0, 0, 0.0005, 0.00025, 0.00038, 0.000002, 0.065, 0.03};
+inline constexpr WalkCosts kWalkCosts{0.08,    0,        0,     0.0005, 0.00025,
+                                      0.00038, 0.000002, 0.065, 0.1,    5};
 
 /// Candidates of a point from which on a whole warp counts them, as without an index.
 inline constexpr double kCandidatesForWarp = 1e5;

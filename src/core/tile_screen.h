@@ -58,6 +58,15 @@ GPUJOIN_HD inline double screen_scale(double most) {
   return ldexp(1.0, exponent < 1000 ? exponent : 1000);
 }
 
+/// The scale of coordinates of magnitudes up to `largest` that lie up to 2 * `half` from their
+/// centres: given as halves, since differences of coordinates near DBL_MAX overflow. No scaled
+/// coordinate overflows before its centre is taken away, whatever the other columns are.
+GPUJOIN_HD inline double centred_scale(double half, double largest) {
+  const double most = ldexp(1.0, 1000 - ilogb(largest > 1 ? largest : 1.0));
+  const double scale = screen_scale(half) / 2;
+  return scale < most ? scale : most;
+}
+
 /// A coordinate, centred and scaled; rounded once, but for what scaling makes smaller than 2^-1074.
 /// Differences of coordinates near DBL_MAX overflow; scaling first does not.
 GPUJOIN_HD inline double centred(double x, double center, double scale) {

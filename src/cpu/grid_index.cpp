@@ -137,8 +137,7 @@ double center_of(const ColumnSpread& column, double rows) {
   return std::isfinite(middle) ? middle : 0;
 }
 
-/// The scale for all columns, from halves, whose differences do not overflow; and so small that no
-/// scaled coordinate overflows before its centre is taken away.
+/// The scale for all columns.
 double scale_of(const std::vector<ColumnSpread>& columns, const std::vector<double>& centers) {
   double half = 0, largest = 0;
   for (std::size_t d = 0; d < columns.size(); ++d) {
@@ -147,8 +146,7 @@ double scale_of(const std::vector<ColumnSpread>& columns, const std::vector<doub
     half = std::max({half, extent.high / 2 - centers[d] / 2, centers[d] / 2 - extent.low / 2});
     largest = std::max({largest, std::fabs(extent.low), std::fabs(extent.high)});
   }
-  const double most = std::ldexp(1.0, 1000 - std::ilogb(std::max(largest, 1.0)));
-  return std::min(screen_scale(half) / 2, most);
+  return centred_scale(half, largest);
 }
 
 }  // namespace

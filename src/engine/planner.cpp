@@ -123,19 +123,26 @@ Strategy Planner::start(IndexMethod index) const {
   return strategy;
 }
 
+/// What a walk costs for a point: besides its cells and candidates, comparing matches to their last
+/// dimension; and again where pairs are written.
+double Planner::walk_ns(double cells_and_candidates_ns) const {
+  const bool writes =
+      request_.output == Output::kPairs || request_.output == Output::kPairsWithDistances;
+  const double matches = right_rows_ * matches_ / all_pairs_;
+  return (writes ? costs_.writing : 1) *
+         (cells_and_candidates_ns + matches * match_ns(costs_, request_.left.dims));
+}
+
 /// Sets the estimate: candidates of a point, and what a point costs in nanoseconds.
 void Planner::finish(Strategy& strategy, double candidates, double cost_per_point) const {
   const double share = strategy.access_pattern == AccessPattern::kFull ? 1 : 0.5;
-  if (strategy.index != IndexMethod::kTiles)
-    cost_per_point +=
-        strategy.estimated_pairs / std::max(1.0, left_rows_) * match_ns(costs_, request_.left.dims);
   strategy.estimates[static_cast<int>(strategy.index)] = {
       left_rows_ * candidates, share * left_rows_ * cost_per_point / 1e6};
 }
 
 Strategy Planner::plan_none() const {
   Strategy strategy = start(IndexMethod::kNone);
-  finish(strategy, right_rows_, right_rows_ * distance_ns(costs_, request_.left.dims));
+  finish(strategy, right_rows_, walk_ns(right_rows_ * distance_ns(costs_, request_.left.dims)));
   return strategy;
 }
 
@@ -208,7 +215,7 @@ Strategy Planner::plan_cells(Strategy strategy, std::vector<SampledColumn> colum
     grid.grid_columns[k] = next.column;
     grid.grid_dims = k + 1;
   }
-  finish(strategy, best.candidates_per_point, best.cost_per_point + point_ns);
+  finish(strategy, best.candidates_per_point, walk_ns(best.cost_per_point) + point_ns);
   return strategy;
 }
 

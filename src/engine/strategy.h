@@ -53,10 +53,11 @@ struct WalkCosts {
   double tile_dimension;  ///< of such a pair
   double tile_boxes;      ///< of a pair of tiles, whether their boxes come near each other
   double tile_match;      ///< of a pair within eps that tiles found
+  double writing;         ///< what a walk of cells that writes pairs takes of one that counts
 };
 
 /// Measured on one core of a current server processor, a vector of candidates at a time.
-inline constexpr WalkCosts kCoreWalkCosts{0, 8, 12, 0.25, 0.12, 0.03, 0.008, 8, 3.8};
+inline constexpr WalkCosts kCoreWalkCosts{0, 8, 12, 0.25, 0.12, 0.03, 0.008, 8, 3.8, 1};
 
 /// Chooses from a sample of the data. Knobs that are set are followed as far as the data has the
 /// dimensions. Deterministic for the same request. Throws std::bad_alloc.

@@ -219,7 +219,7 @@ TEST_P(RangeJoinBatches, tiles_whose_boxes_lie_apart_are_not_compared) {
   join.output = Output::kTotal;
   const RunResult result = run_join(engine(), join);
   EXPECT_EQ(result.stats.strategy.index, IndexMethod::kTiles);
-  EXPECT_LT(result.stats.candidates, kMany * kMany / 2 / 6) << "of eight clusters of equal size";
+  EXPECT_LT(result.stats.candidates, kMany * kMany / 2 / 5) << "of eight clusters of equal size";
   EXPECT_GE(2 * result.stats.candidates, result.total);
 }
 

@@ -45,7 +45,7 @@ struct Frame {
       half = std::max(half, std::fabs(values[i] / 2 - center[i % dims] / 2));
       largest = std::max(largest, std::fabs(values[i]));
     }
-    scale = std::min(screen_scale(half) / 2, std::ldexp(1.0, 1000 - std::ilogb(largest)));
+    scale = centred_scale(half, largest);
   }
 };
 
