@@ -97,6 +97,31 @@ TEST_P(DeviceFailures, distances_of_a_self_join) {
   expect_survival(request, Oracle(points, nullptr, Metric::kL2, 0.1));
 }
 
+TEST_P(DeviceFailures, tiles_of_a_self_join) {
+  Random random(505);
+  const Points points(20, make_values(Shape::kClustered, random, 700, 20));
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 1.5);
+  request.output = Output::kPairsWithDistances;
+  request.knobs.index = IndexMethod::kTiles;
+  expect_survival(request, Oracle(points, nullptr, Metric::kL2, 1.5));
+}
+
+TEST_P(DeviceFailures, directions_of_a_join_of_two) {
+  Random random(506);
+  const Points left(9, make_values(Shape::kClustered, random, 500, 9));
+  const Points right(9, make_values(Shape::kClustered, random, 300, 9));
+  JoinRequest request = make_request(left, &right, Metric::kCosine, 0.01);
+  expect_survival(request, Oracle(left, &right, Metric::kCosine, 0.01));
+}
+
+TEST_P(DeviceFailures, reference_points_of_a_self_join) {
+  Random random(507);
+  const Points points(12, make_values(Shape::kExponential, random, 600, 12));
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 9);
+  request.knobs.index = IndexMethod::kReferencePoints;
+  expect_survival(request, Oracle(points, nullptr, Metric::kL2, 9));
+}
+
 TEST_P(DeviceFailures, counts_of_a_join_of_two) {
   Random random(502);
   const Points left(2, make_values(Shape::kUniform, random, 400, 2));

@@ -54,28 +54,46 @@ TEST_P(DeviceMemory, a_join_in_blocks_can_be_interrupted_and_goes_on) {
   }
 }
 
-TEST_P(DeviceMemory, every_limit_is_kept_or_refused) {
-  Random random(402);
-  const Points points(3, make_values(Shape::kUniform, random, 600, 3));
-  constexpr double eps = 15;
-  const Oracle oracle(points, nullptr, Metric::kL2, eps);
-  int refused = 0, served = 0;
-  for (std::uint64_t limit = 64; limit < 8 * kMegabyte; limit += limit / 8) {
-    JoinRequest request = make_request(points, nullptr, Metric::kL2, eps);
-    request.device_memory_limit = limit;
-    const RunResult result = run_join(engine(), request);
-    if (result.status.code == StatusCode::kMemoryLimit) {
-      EXPECT_STRNE(result.status.hint, "");
-      ++refused;
-      continue;
+TEST_P(DeviceMemory, candidates_that_do_not_fit_are_found_again) {
+  Random random(406);
+  const Points left(12, make_values(Shape::kUniform, random, 2000, 12));
+  const Points right(12, make_values(Shape::kUniform, random, 1100, 12));
+  for (const double eps : {60.0, 500.0}) {  // a few pairs of some tiles, and all pairs of all
+    for (const Points* other : {static_cast<const Points*>(nullptr), &right}) {
+      JoinRequest request = make_request(left, other, Metric::kL2, eps);
+      request.knobs.index = IndexMethod::kTiles;
+      request.device_memory_limit = 6 * kMegabyte;
+      EXPECT_TRUE(every_output_matches(engine(), request, Oracle(left, other, Metric::kL2, eps)));
     }
-    EXPECT_TRUE(matches_oracle(result, request, oracle)) << "limit " << limit;
-    EXPECT_LE(result.stats.device_memory_peak, limit);
-    ++served;
   }
-  EXPECT_GT(served, 0);
-  if (is_device(engine())) {
-    EXPECT_GT(refused, 0);
+}
+
+TEST_P(DeviceMemory, every_limit_is_kept_or_refused_by_every_index) {
+  Random random(402);
+  for (const IndexMethod index :
+       {IndexMethod::kGrid, IndexMethod::kReferencePoints, IndexMethod::kTiles}) {
+    const Points points(6, make_values(Shape::kUniform, random, 600, 6));
+    constexpr double eps = 30;
+    const Oracle oracle(points, nullptr, Metric::kL2, eps);
+    int refused = 0, served = 0;
+    for (std::uint64_t limit = 64; limit < 8 * kMegabyte; limit += limit / 8) {
+      JoinRequest request = make_request(points, nullptr, Metric::kL2, eps);
+      request.device_memory_limit = limit;
+      request.knobs.index = index;
+      const RunResult result = run_join(engine(), request);
+      if (result.status.code == StatusCode::kMemoryLimit) {
+        EXPECT_STRNE(result.status.hint, "");
+        ++refused;
+        continue;
+      }
+      EXPECT_TRUE(matches_oracle(result, request, oracle)) << "limit " << limit;
+      EXPECT_LE(result.stats.device_memory_peak, limit);
+      ++served;
+    }
+    EXPECT_GT(served, 0);
+    if (is_device(engine())) {
+      EXPECT_GT(refused, 0);
+    }
   }
 }
 
