@@ -48,7 +48,7 @@ __device__ bool tiles_may_meet(const BoxView& left, const BoxView& right, std::u
 constexpr std::uint32_t kBandRows = 16;
 
 __global__ void __launch_bounds__(kBlockThreads)
-    list_kernel(BoxView left, BoxView right, bool self_join, double reach, TileRectangle rectangle,
+    list_kernel(BoxView left, BoxView right, bool half, double reach, TileRectangle rectangle,
                 std::uint32_t left_points, std::uint32_t right_points, TileList list,
                 unsigned long long* candidates) {
   const std::uint32_t rows = rectangle.end_row - rectangle.first_row;
@@ -64,14 +64,13 @@ __global__ void __launch_bounds__(kBlockThreads)
     if (within < band_rows * columns) {
       tile.x = rectangle.first_row + band * kBandRows + within % band_rows;
       tile.y = rectangle.first_column + within / band_rows;
-      listed =
-          (!self_join || tile.x <= tile.y) && tiles_may_meet(left, right, tile.x, tile.y, reach);
+      listed = (!half || tile.x <= tile.y) && tiles_may_meet(left, right, tile.x, tile.y, reach);
     }
   }
   if (listed) {
     const std::uint64_t a = min(kScreenTile, left_points - tile.x * kScreenTile);
     const std::uint64_t b = min(kScreenTile, right_points - tile.y * kScreenTile);
-    pairs = self_join && tile.x == tile.y ? a * (a - 1) / 2 : a * b;
+    pairs = half && tile.x == tile.y ? a * (a - 1) / 2 : a * b;
   }
   const unsigned members = __ballot_sync(~0u, listed);
   if (members != 0) {
@@ -165,15 +164,15 @@ unsigned resident_blocks(int multiprocessors) {
 
 }  // namespace
 
-void launch_list(const TilePoints& left, const TilePoints& right, bool self_join,
+void launch_list(const TilePoints& left, const TilePoints& right, bool half,
                  std::uint32_t box_columns, double reach, const TileRectangle& rectangle,
                  const TileList& list, unsigned long long* candidates, cudaStream_t stream) {
   const std::uint64_t rows = rectangle.end_row - rectangle.first_row;
   const std::uint64_t bands = (rows + kBandRows - 1) / kBandRows;
   const std::uint64_t columns = rectangle.end_column - rectangle.first_column;
   list_kernel<<<blocks_for(bands * kBandRows * columns), kBlockThreads, 0, stream>>>(
-      {left.boxes.data(), box_columns}, {right.boxes.data(), box_columns}, self_join, reach,
-      rectangle, left.points, right.points, list, candidates);
+      {left.boxes.data(), box_columns}, {right.boxes.data(), box_columns}, half, reach, rectangle,
+      left.points, right.points, list, candidates);
   check_launch("listing tiles");
 }
 

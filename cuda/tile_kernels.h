@@ -10,8 +10,31 @@
 
 namespace gpujoin::cuda {
 
-/// Tiles of both sides whose pairs a slice looks at: rows on the left, columns on the right. In a
-/// self-join pairs of tiles below the diagonal are left out, and of tiles on it pairs of points.
+/// Which pairs of a self-join's points, or of its tiles, are looked at.
+enum class Half : std::int32_t {
+  kNo,           ///< all, as of two datasets
+  kButItself,    ///< all but each point with itself
+  kUpper,        ///< those above the diagonal
+  kAndDiagonal,  ///< and those on it
+};
+
+GPUJOIN_HD inline bool is_looked_at(Half half, std::uint32_t i, std::uint32_t j) {
+  switch (half) {
+    case Half::kUpper:
+      return i < j;
+    case Half::kAndDiagonal:
+      return i <= j;
+    case Half::kButItself:
+      return i != j;
+    default:
+      return true;
+  }
+}
+
+inline bool is_half(Half half) { return half == Half::kUpper || half == Half::kAndDiagonal; }
+
+/// Tiles of both sides whose pairs a slice looks at: rows on the left, columns on the right. In
+/// half a walk those below the diagonal are left out.
 struct TileRectangle {
   std::uint32_t first_row, end_row;
   std::uint32_t first_column, end_column;
@@ -37,8 +60,7 @@ struct TileSide {
 struct ScreenView {
   TileSide left, right;
   std::uint32_t padded_dims;
-  bool self_join;
-  bool themselves;       ///< a self-join's points are candidates of themselves
+  Half half;
   const unsigned* stop;  ///< nonzero on the device: leave
 };
 
@@ -77,7 +99,7 @@ struct Decision {
 
 /// Lists the pairs of tiles in the rectangle whose boxes may hold pairs within `reach`, in an order
 /// that uses caches well. Adds the pairs of points in them to *candidates.
-void launch_list(const TilePoints& left, const TilePoints& right, bool self_join,
+void launch_list(const TilePoints& left, const TilePoints& right, bool half,
                  std::uint32_t box_columns, double reach, const TileRectangle& rectangle,
                  const TileList& list, unsigned long long* candidates, cudaStream_t stream);
 

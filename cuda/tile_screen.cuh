@@ -121,7 +121,6 @@ class ScreenWarp {
   /// Appends what passes. After any_passes().
   __device__ void append(const ScreenView& view, uint2 tile, const CandidateList& list) const {
     unsigned long long passed = 0, sure = 0;
-    const bool diagonal = view.self_join && tile.x == tile.y;
 #pragma unroll
     for (unsigned m = 0; m < kRowBlocks; ++m) {
 #pragma unroll
@@ -131,7 +130,7 @@ class ScreenWarp {
           const std::uint32_t i = tile.x * kScreenTile + row_of(m, e);
           const std::uint32_t j = tile.y * kScreenTile + column_of(n, e);
           const float excess = sums_[m][n][e];
-          if (!(excess >= 0) || (diagonal && (view.themselves ? i > j : i >= j))) continue;
+          if (!(excess >= 0) || !is_looked_at(view.half, i, j)) continue;
           const unsigned long long bit = 1ull << (m * 16 + n * 4 + e);
           passed |= bit;
           if (excess >= view.left.accept[i] + view.right.accept[j]) sure |= bit;

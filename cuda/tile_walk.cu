@@ -21,11 +21,18 @@ TileWalk::TileWalk(const JoinRequest& request, const Strategy& strategy, double 
       radius_(radius) {
   const TileWalkSide sides[] = {left, request.self_join ? left : right};
   quantize_sides(sides);
-  screen_.self_join = request.self_join;
-  screen_.themselves = request.pairs == PairSelection::kAll && request.metric == Metric::kCosine;
+  screen_.half = choose_half();
   screen_.stop = stop;
   make_room();
   describe_decision(sides);
+}
+
+Half TileWalk::choose_half() const {
+  if (!request_.self_join) return Half::kNo;
+  const bool all = request_.pairs == PairSelection::kAll;
+  if (strategy_.access_pattern == AccessPattern::kFull) return all ? Half::kNo : Half::kButItself;
+  // A point is within any L2 distance of itself. Of cosine the definition tells.
+  return all && request_.metric == Metric::kCosine ? Half::kAndDiagonal : Half::kUpper;
 }
 
 bool TileWalk::wants_pairs() const {
@@ -106,7 +113,7 @@ void TileWalk::describe_decision(const TileWalkSide* sides) {
   decision_.scalar = request_.left.scalar;
   decision_.threshold = make_threshold(request_.metric, request_.eps).raw;
   decision_.output = request_.output;
-  const bool both = request_.output == Output::kCountPerRow && request_.self_join;
+  const bool both = request_.output == Output::kCountPerRow && is_half(screen_.half);
   decision_.ends = !both                                         ? Decision::Ends::kLeft
                    : request_.pairs == PairSelection::kUnordered ? Decision::Ends::kSmallerEnd
                                                                  : Decision::Ends::kBoth;
@@ -125,7 +132,7 @@ void TileWalk::choose_rectangle() {
   TileRectangle& next = rectangle_;
   next.first_row = next_row_;
   next.first_column = next_column_;
-  if (next_column_ == 0 && request_.self_join) next.first_column = next_row_;
+  if (next_column_ == 0 && is_half(screen_.half)) next.first_column = next_row_;
   const bool begun = next_column_ > 0;
   const std::uint64_t width = columns - next.first_column;
   const std::uint64_t rows =
@@ -139,17 +146,17 @@ std::uint32_t TileWalk::slice_points() const {
   return std::min(left_.points, rectangle_.end_row * kScreenTile) - first_point();
 }
 
-/// Whether every point is its own neighbour, unasked. Of cosine the definition tells.
+/// Whether every point is its own neighbour, unasked.
 bool TileWalk::counts_themselves() const {
-  return request_.self_join && request_.pairs == PairSelection::kAll && !screen_.themselves;
+  return screen_.half == Half::kUpper && request_.pairs == PairSelection::kAll;
 }
 
 /// Those of the slice: on the diagonal only.
 Themselves TileWalk::themselves() const {
-  if (!request_.self_join || request_.pairs != PairSelection::kAll ||
-      rectangle_.first_column != rectangle_.first_row)
+  if (!is_half(screen_.half) || rectangle_.first_column != rectangle_.first_row)
     return Themselves::kNone;
-  return counts_themselves() ? Themselves::kAll : Themselves::kSome;
+  if (screen_.half == Half::kAndDiagonal) return Themselves::kSome;
+  return counts_themselves() ? Themselves::kAll : Themselves::kNone;
 }
 
 void TileWalk::start_slice() {
@@ -159,7 +166,7 @@ void TileWalk::start_slice() {
   check(cudaMemsetAsync(report, 0, sizeof(Report), stream_), "clearing a report");
   const TileList list{tiles_.data(), &report->listed};
   const CandidateList candidates{candidates_.data(), candidates_.size(), &report->candidates};
-  launch_list(left_, right(), request_.self_join, strategy_.grid_dims,
+  launch_list(left_, right(), is_half(screen_.half), strategy_.grid_dims,
               true_reach(radius_, request_.left.dims), rectangle_, list, &report->screened,
               stream_);
   launch_screen(screen_, list, candidates, multiprocessors_, stream_);

@@ -50,6 +50,7 @@ class TileWalk final : public SliceSource {
     unsigned listed;                ///< pairs of tiles
   };
 
+  Half choose_half() const;
   bool wants_pairs() const;
   const TilePoints& right() const { return request_.self_join ? left_ : right_; }
   void quantize_sides(const TileWalkSide* sides);

@@ -28,7 +28,7 @@ TileWalker::TileWalker(const TilePlan& plan, MemoryBudget& budget, WorkerPool& p
 
 void TileWalker::walk(std::uint32_t tile, std::uint32_t first, std::uint32_t end) {
   writer.begin();
-  if (plan_.join->self_join()) first = std::max(first, tile);
+  if (takes_half()) first = std::max(first, tile);
   const Boxes& left = plan_.left->tile_boxes;
   const Boxes& right = plan_.right->tile_boxes;
   std::uint32_t gathered = 0;
@@ -56,7 +56,7 @@ void TileWalker::screen_tile(std::uint32_t tile, std::uint32_t column_tile) {
   for (std::uint32_t column = first_column; column < end_column; ++column) {
     pool_.throw_if_stopped();
     for (std::uint32_t row = first_row; row < end_row; ++row) {
-      if (plan_.join->self_join() && column < row) break;
+      if (takes_half() && column < row) break;
       if (may_meet(left.columns, left.at(row), right.at(column), plan_.reach))
         screen_groups(row, column);
     }
@@ -65,7 +65,7 @@ void TileWalker::screen_tile(std::uint32_t tile, std::uint32_t column_tile) {
 
 void TileWalker::screen_groups(std::uint32_t row_group, std::uint32_t column_group) {
   const JoinPlan& join = *plan_.join;
-  const bool diagonal = join.self_join() && row_group == column_group;
+  const bool diagonal = takes_half() && row_group == column_group;
   const std::uint64_t rows = plan_.left->group_size(row_group);
   const std::uint64_t columns = plan_.right->group_size(column_group);
   writer.candidates += !diagonal
@@ -78,6 +78,7 @@ void TileWalker::screen_groups(std::uint32_t row_group, std::uint32_t column_gro
                     &pairs))
     return;
   if (diagonal) leave_upper_half(pairs);
+  if (!takes_half() && join.self_join() && row_group == column_group) leave_out_itself(pairs);
   if (join.output != Output::kPairsWithDistances) settle(row_group, column_group, pairs);
   if (join.output == Output::kTotal) {
     add_total(row_group, column_group, pairs);
@@ -99,6 +100,12 @@ void TileWalker::leave_upper_half(GroupPairs& pairs) const {
     pairs.sure[i] = (pairs.sure[i] & above) |
                     (plan_.join->metric == Metric::kCosine ? pairs.sure[i] & itself : itself);
   }
+}
+
+/// Of a group against itself, where pairs are wanted with either of their points.
+void TileWalker::leave_out_itself(GroupPairs& pairs) const {
+  if (plan_.join->pairs == PairSelection::kAll) return;
+  for (std::uint32_t i = 0; i < kGroupPoints; ++i) pairs.possible[i] &= ~(1u << i);
 }
 
 /// Takes away the possible pairs that the definition says are not within eps.
@@ -135,7 +142,7 @@ void TileWalker::add_counts(std::uint32_t row_group, std::uint32_t column_group,
     const std::uint32_t p = first_row + i;
     const std::uint32_t found = pairs.possible[i];
     std::uint64_t row_count = static_cast<std::uint64_t>(std::popcount(found));
-    if (join.self_join()) {
+    if (takes_half()) {
       for_bits(found, [&](std::uint32_t j) {
         const std::uint32_t q = first_column + j;
         // Of an unordered pair the row with the smaller id counts it.

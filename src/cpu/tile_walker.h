@@ -28,8 +28,9 @@ class TileWalker {
   TileWalker(const TilePlan& plan, MemoryBudget& budget, WorkerPool& pool, BatchQueue& queue,
              WalkTally& tally);
 
-  /// Joins a tile of the left with the tiles first .. end - 1 of the right; of a self-join, with
-  /// those of them that do not come before it, so that all calls together meet each pair once.
+  /// Joins a tile of the left with the tiles first .. end - 1 of the right; in half a walk of a
+  /// self-join with those of them that do not come before it, so that all calls together meet each
+  /// pair once.
   void walk(std::uint32_t tile, std::uint32_t first, std::uint32_t end);
 
   BatchWriter writer;
@@ -39,7 +40,10 @@ class TileWalker {
 
   void screen_tile(std::uint32_t tile, std::uint32_t column_tile);
   void screen_groups(std::uint32_t row_group, std::uint32_t column_group);
+  /// Of a self-join half of the matrix of tiles is enough, unless it has to be walked in full.
+  bool takes_half() const { return plan_.join->self_join() && plan_.join->half(); }
   void leave_upper_half(GroupPairs& pairs) const;
+  void leave_out_itself(GroupPairs& pairs) const;
   void settle(std::uint32_t row_group, std::uint32_t column_group, GroupPairs& pairs);
   void add_total(std::uint32_t row_group, std::uint32_t column_group, const GroupPairs& pairs);
   void add_counts(std::uint32_t row_group, std::uint32_t column_group, const GroupPairs& pairs);

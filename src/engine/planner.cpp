@@ -91,6 +91,12 @@ Planner::Planner(const JoinRequest& request, const WalkCosts& costs)
     deciding_.push_back(sample_.pairs[i]);
 }
 
+bool Planner::wants_tiles() const {
+  constexpr std::uint32_t kGridDims = 2;  // where a grid leaves next to nothing to compare
+  return knows_tiles() && request_.left.dims > kGridDims &&
+         request_.knobs.access_pattern != AccessPattern::kUnicomp;
+}
+
 bool Planner::knows_tiles() const {
   return indexed_.metric == Metric::kL2 && costs_.tile_pair > 0 &&
          std::max(left_rows_, right_rows_) < kMostTileRows;
@@ -248,7 +254,9 @@ Strategy Planner::plan_tiles() const {
   const std::uint32_t dims = request_.left.dims;
   Strategy strategy = start(IndexMethod::kTiles);
   // Half of a matrix of tiles serves counts as well.
-  if (request_.self_join) strategy.access_pattern = AccessPattern::kLinearId;
+  const bool full =
+      knobs.access_pattern == AccessPattern::kFull && request_.pairs != PairSelection::kUnordered;
+  if (request_.self_join && !full) strategy.access_pattern = AccessPattern::kLinearId;
   strategy.screened = true;
   if (knobs.cell_order == CellOrder::kAuto) strategy.cell_order = CellOrder::kHilbert;
 

@@ -17,6 +17,8 @@ class Planner {
 
   /// Whether tiles can serve: screens by dot products know L2 only, and directions.
   bool knows_tiles() const;
+  /// Whether they are worth a plan where nothing is forced.
+  bool wants_tiles() const;
 
   Strategy plan_grid() const;
   Strategy plan_reference_points() const;

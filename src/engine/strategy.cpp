@@ -34,12 +34,11 @@ Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
   const auto right_rows =
       static_cast<double>(request.self_join ? request.left.rows : request.right.rows);
   const IndexMethod asked = request.knobs.index;
-  const bool tiles = planner.knows_tiles();
 
   std::vector<Strategy> plans;
   if (asked == IndexMethod::kNone) {
     plans.push_back(planner.plan_none());
-  } else if (asked == IndexMethod::kTiles && tiles) {
+  } else if (asked == IndexMethod::kTiles && planner.knows_tiles()) {
     plans.push_back(planner.plan_tiles());
   } else if (asked == IndexMethod::kReferencePoints) {
     plans.push_back(planner.plan_reference_points());
@@ -49,7 +48,7 @@ Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
       if (most_reference_points(request) > 0 &&
           plans.front().estimate().ms > kWorthReferencePointsMs)
         plans.push_back(planner.plan_reference_points());
-      if (tiles) plans.push_back(planner.plan_tiles());
+      if (planner.wants_tiles()) plans.push_back(planner.plan_tiles());
       const Strategy& grid = plans.front();
       // An index that leaves most pairs is not worth its building.
       if (grid.grid_dims == 0 && grid.estimate().candidates > 0.9 * left_rows * right_rows)

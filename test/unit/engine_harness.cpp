@@ -245,6 +245,7 @@ testing::AssertionResult every_plan_matches(const EngineTable& engine, const Poi
   plans[8].batch_pairs = 3;
   plans[9].index = IndexMethod::kTiles;
   plans[9].short_circuit = Switch::kOn;
+  plans[9].access_pattern = AccessPattern::kFull;
   for (std::size_t i = 10; i < plans.size(); ++i) plans[i].index = IndexMethod::kReferencePoints;
   plans[11].reference_points = 1;
   plans[11].reference_placement = ReferencePlacement::kInner;
