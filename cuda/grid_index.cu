@@ -2,15 +2,12 @@
 #include <cub/cub.cuh>
 
 #include "cuda/grid_index.h"
+#include "cuda/kernel_helpers.cuh"
 #include "cuda/ordered_bits.cuh"
 #include "cuda/tuning.h"
 
 namespace gpujoin::cuda {
 namespace {
-
-unsigned blocks_for(std::uint64_t items) {
-  return static_cast<unsigned>((items + kBlockThreads - 1) / kBlockThreads);
-}
 
 template <class T>
 __device__ bool is_finite_row(const T* row, std::uint32_t dims) {

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "cuda/grid_walk.h"
+#include "cuda/kernel_helpers.cuh"
 #include "cuda/tuning.h"
 
 namespace gpujoin::cuda {
@@ -138,19 +139,8 @@ void GridWalk::start_slice() {
     launch_count(count_kernel_, view_, {first_, end_, base, queue_}, counts_.data(), totals_.data(),
                  totals_.data() + 1, stream_);
   copy_to_host(host_totals_.as<unsigned long long>(), totals_.data(), 2, stream_);
-  if (wants_pairs()) add_up_counts(items);
-}
-
-void GridWalk::add_up_counts(std::uint64_t items) {
-  std::size_t bytes = 0;
-  const auto add_up = [&](void* scratch) {
-    check(cub::DeviceScan::ExclusiveScan(scratch, bytes, counts_.data(), offsets_.data(),
-                                         ::cuda::std::plus<>{}, std::uint64_t{0}, items, stream_),
-          "adding up counts");
-  };
-  add_up(nullptr);
-  DeviceBuffer<unsigned char> scratch(device_budget_, bytes, stream_);
-  add_up(scratch.data());
+  if (!wants_pairs()) return;
+  add_up(device_budget_, counts_.data(), offsets_.data(), items, stream_);
   copy_to_host(host_offsets_.as<std::uint64_t>(), offsets_.data(), items, stream_);
 }
 

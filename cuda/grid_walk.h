@@ -42,7 +42,6 @@ class GridWalk final : public SliceSource {
   void choose_kernels(unsigned resident_blocks);
   void order_by_workload();
   void make_room(unsigned resident_blocks);
-  void add_up_counts(std::uint64_t items);
 
   const JoinRequest& request_;
   const Strategy& strategy_;

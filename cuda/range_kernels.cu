@@ -1,20 +1,11 @@
 #include <algorithm>
-#include <cub/block/block_reduce.cuh>
 
+#include "cuda/kernel_helpers.cuh"
 #include "cuda/range_kernels.h"
 #include "cuda/range_walk.cuh"
 
 namespace gpujoin::cuda {
 namespace {
-
-/// Adds every thread's `value` to *sum, with one atomic operation a block.
-__device__ void add_over_block(unsigned long long value, unsigned long long* sum) {
-  using Reduce = cub::BlockReduce<unsigned long long, kBlockThreads>;
-  __shared__ typename Reduce::TempStorage storage;
-  const unsigned long long block = Reduce(storage).Sum(value);
-  if (threadIdx.x == 0 && block > 0) atomicAdd(sum, block);
-  __syncthreads();
-}
 
 template <Metric M, class T, std::uint32_t D, std::uint32_t G>
 __global__ void __launch_bounds__(kBlockThreads)
@@ -131,7 +122,7 @@ void dispatch(const KernelChoice& choice, const Launch& launch) {
 }
 
 /// Blocks for a stretch: as many as its points need, and with a queue no more than run at once.
-unsigned blocks_for(const KernelChoice& choice, const Stretch& stretch) {
+unsigned blocks_for_stretch(const KernelChoice& choice, const Stretch& stretch) {
   const std::uint64_t threads =
       std::uint64_t{stretch.end - stretch.first} * choice.threads_per_point;
   const std::uint64_t blocks = (threads + kBlockThreads - 1) / kBlockThreads;
@@ -153,7 +144,7 @@ void launch_count(const KernelChoice& choice, const JoinView& join, const Stretc
                   cudaStream_t stream) {
   start_queue(choice, stretch, stream);
   dispatch(choice, [&]<Metric M, class T, std::uint32_t D, std::uint32_t G>() {
-    count_kernel<M, T, D, G><<<blocks_for(choice, stretch), kBlockThreads, 0, stream>>>(
+    count_kernel<M, T, D, G><<<blocks_for_stretch(choice, stretch), kBlockThreads, 0, stream>>>(
         join, stretch, choice.queue, counts, total, candidates);
   });
   check_launch("counting pairs");
@@ -161,7 +152,7 @@ void launch_count(const KernelChoice& choice, const JoinView& join, const Stretc
 
 void launch_workload(const KernelChoice& choice, const JoinView& join, const Stretch& stretch,
                      std::uint32_t* candidates, cudaStream_t stream) {
-  const unsigned blocks = blocks_for(choice, stretch);
+  const unsigned blocks = blocks_for_stretch(choice, stretch);
   if (choice.scalar == ScalarType::kFloat32)
     workload_kernel<float, 8><<<blocks, kBlockThreads, 0, stream>>>(join, stretch, candidates);
   else
@@ -173,7 +164,7 @@ void launch_fill(const KernelChoice& choice, const JoinView& join, const Stretch
                  const FillRange& range, cudaStream_t stream) {
   start_queue(choice, stretch, stream);
   dispatch(choice, [&]<Metric M, class T, std::uint32_t D, std::uint32_t G>() {
-    fill_kernel<M, T, D, G><<<blocks_for(choice, stretch), kBlockThreads, 0, stream>>>(
+    fill_kernel<M, T, D, G><<<blocks_for_stretch(choice, stretch), kBlockThreads, 0, stream>>>(
         join, stretch, choice.queue, range);
   });
   check_launch("writing pairs");

@@ -1,24 +1,12 @@
 #include <algorithm>
-#include <cub/block/block_reduce.cuh>
 
+#include "cuda/kernel_helpers.cuh"
 #include "cuda/tile_kernels.h"
 #include "cuda/tile_screen.cuh"
 #include "cuda/tuning.h"
 
 namespace gpujoin::cuda {
 namespace {
-
-unsigned blocks_for(std::uint64_t items) {
-  return static_cast<unsigned>((items + kBlockThreads - 1) / kBlockThreads);
-}
-
-__device__ void add_over_block(unsigned long long value, unsigned long long* sum) {
-  using Reduce = cub::BlockReduce<unsigned long long, kBlockThreads>;
-  __shared__ typename Reduce::TempStorage storage;
-  const unsigned long long block = Reduce(storage).Sum(value);
-  if (threadIdx.x == 0 && block > 0) atomicAdd(sum, block);
-  __syncthreads();
-}
 
 struct BoxView {
   const double* boxes;

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <cub/cub.cuh>
 #include <numeric>
 
 #include "core/threshold.h"
+#include "cuda/kernel_helpers.cuh"
 #include "cuda/tile_walk.h"
 #include "cuda/tuning.h"
 
@@ -184,15 +184,7 @@ void TileWalk::place_pairs() {
   const std::uint64_t items = std::uint64_t{slice_points()} + 1;
   check(cudaMemsetAsync(counts_.data() + items - 1, 0, sizeof(std::uint32_t), stream_),
         "clearing counts");
-  std::size_t bytes = 0;
-  const auto add_up = [&](void* scratch) {
-    check(cub::DeviceScan::ExclusiveScan(scratch, bytes, counts_.data(), offsets_.data(),
-                                         ::cuda::std::plus<>{}, std::uint64_t{0}, items, stream_),
-          "adding up counts");
-  };
-  add_up(nullptr);
-  DeviceBuffer<unsigned char> scratch(device_budget_, bytes, stream_);
-  add_up(scratch.data());
+  add_up(device_budget_, counts_.data(), offsets_.data(), items, stream_);
   launch_scatter(decision_, {candidates_.data(), candidates_.size(), &report_.data()->candidates},
                  offsets_.data(), themselves() == Themselves::kAll, slice_points(),
                  neighbors_.data(), distances_.data(), multiprocessors_, stream_);

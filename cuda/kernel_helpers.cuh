@@ -1,0 +1,41 @@
+// What kernels and those who launch them have in common.
+#pragma once
+
+#include <cstdint>
+#include <cub/cub.cuh>
+
+#include "cuda/memory.h"
+#include "cuda/tuning.h"
+
+namespace gpujoin::cuda {
+
+/// Blocks of kBlockThreads threads, one thread an item.
+inline unsigned blocks_for(std::uint64_t items) {
+  return static_cast<unsigned>((items + kBlockThreads - 1) / kBlockThreads);
+}
+
+/// Adds every thread's `value` to *sum, with one atomic operation a block of kBlockThreads.
+__device__ inline void add_over_block(unsigned long long value, unsigned long long* sum) {
+  using Reduce = cub::BlockReduce<unsigned long long, kBlockThreads>;
+  __shared__ typename Reduce::TempStorage storage;
+  const unsigned long long block = Reduce(storage).Sum(value);
+  if (threadIdx.x == 0 && block > 0) atomicAdd(sum, block);
+  __syncthreads();
+}
+
+/// offsets[i] = counts[0] + .. + counts[i - 1], of `items`. Asynchronous. Throws CudaError or
+/// MemoryLimitExceeded.
+inline void add_up(MemoryBudget& budget, const std::uint32_t* counts, std::uint64_t* offsets,
+                   std::uint64_t items, cudaStream_t stream) {
+  std::size_t bytes = 0;
+  const auto scan = [&](void* scratch) {
+    check(cub::DeviceScan::ExclusiveScan(scratch, bytes, counts, offsets, ::cuda::std::plus<>{},
+                                         std::uint64_t{0}, items, stream),
+          "adding up counts");
+  };
+  scan(nullptr);
+  DeviceBuffer<unsigned char> scratch(budget, bytes, stream);
+  scan(scratch.data());
+}
+
+}  // namespace gpujoin::cuda
