@@ -37,8 +37,16 @@ inline constexpr double kCandidatesPerSlice = 2e10;
 
 /// Of the whole device, fitted to an H200: a window is a binary search of its own for each point,
 /// which is worth some tens of candidates.
-inline constexpr WalkCosts kWalkCosts{0.08,    0,        0,     0.0005, 0.00025,
-                                      0.00038, 0.000002, 0.065, 0.1,    5};
+inline constexpr WalkCosts kWalkCosts{.neighbor = 0.08,
+                                      .window = 0,
+                                      .lookup = 0,
+                                      .candidate = 0.0005,
+                                      .dimension = 0.00025,
+                                      .tile_pair = 0.00038,
+                                      .tile_dimension = 0.000002,
+                                      .tile_boxes = 0.065,
+                                      .tile_match = 0.1,
+                                      .writing = 3};
 
 /// Candidates of a point from which on a whole warp counts them, as without an index.
 inline constexpr double kCandidatesForWarp = 1e5;

@@ -16,7 +16,7 @@ constexpr std::size_t kDecidingPairs = std::size_t{1} << 15;
 
 // Columns that tiles are cut along, unless a knob says more or fewer: measured to be best, or close
 // to it, from 6 to 90 dimensions.
-constexpr std::uint32_t kTileColumns = 6;
+constexpr std::uint32_t kTileColumns = 5;
 
 // Engines name points of tiles in 31 bits.
 constexpr double kMostTileRows = 0x1p31 - kScreenTile;

@@ -57,7 +57,16 @@ struct WalkCosts {
 };
 
 /// Measured on one core of a current server processor, a vector of candidates at a time.
-inline constexpr WalkCosts kCoreWalkCosts{0, 8, 12, 0.25, 0.12, 0.03, 0.008, 8, 3.8, 1};
+inline constexpr WalkCosts kCoreWalkCosts{.neighbor = 0,
+                                          .window = 8,
+                                          .lookup = 12,
+                                          .candidate = 0.25,
+                                          .dimension = 0.12,
+                                          .tile_pair = 0.03,
+                                          .tile_dimension = 0.008,
+                                          .tile_boxes = 8,
+                                          .tile_match = 3.8,
+                                          .writing = 1};
 
 /// Chooses from a sample of the data. Knobs that are set are followed as far as the data has the
 /// dimensions. Deterministic for the same request. Throws std::bad_alloc.
