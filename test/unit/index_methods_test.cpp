@@ -16,8 +16,8 @@ namespace {
 
 const std::vector<std::uint32_t> kDims = {1,  2,  3,  6,  7,  8,  15,  16,  17,  31,
                                           32, 33, 63, 64, 65, 90, 128, 384, 784, 1536};
-const std::vector<IndexMethod> kMethods = {IndexMethod::kGrid, IndexMethod::kReferencePoints, IndexMethod::kTiles,
-                                           IndexMethod::kNone};
+const std::vector<IndexMethod> kMethods = {IndexMethod::kGrid, IndexMethod::kReferencePoints,
+                                           IndexMethod::kTiles, IndexMethod::kNone};
 const std::vector<Output> kOutputs = {Output::kPairs, Output::kPairsWithDistances,
                                       Output::kCountPerRow, Output::kTotal};
 const std::vector<PairSelection> kSelections = {PairSelection::kAll, PairSelection::kDistinct,

@@ -14,8 +14,9 @@ namespace gpujoin::test {
 namespace {
 
 const std::vector<Switch> kSwitches = {Switch::kAuto, Switch::kOn, Switch::kOff};
-const std::vector<IndexMethod> kIndexes = {IndexMethod::kAuto, IndexMethod::kGrid, IndexMethod::kReferencePoints,
-                                           IndexMethod::kTiles, IndexMethod::kNone};
+const std::vector<IndexMethod> kIndexes = {IndexMethod::kAuto, IndexMethod::kGrid,
+                                           IndexMethod::kReferencePoints, IndexMethod::kTiles,
+                                           IndexMethod::kNone};
 const std::vector<AccessPattern> kPatterns = {AccessPattern::kAuto, AccessPattern::kFull,
                                               AccessPattern::kLinearId, AccessPattern::kUnicomp};
 const std::vector<CellOrder> kOrders = {CellOrder::kAuto, CellOrder::kLinear, CellOrder::kZOrder,
