@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pg/custom_scan.h"
-#include "pg/join_scan.h"
+#include "pg/function_scan.h"
 
 namespace gpujoin {
 

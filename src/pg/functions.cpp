@@ -1,6 +1,6 @@
 // The set-returning functions as PostgreSQL calls them: row by row, wherever the plan node does not
 // take their place. See custom_scan.cpp for that.
-#include "pg/join_scan.h"
+#include "pg/function_scan.h"
 
 extern "C" {
 #include "access/htup_details.h"

@@ -1,7 +1,7 @@
 // gpu_devices() and gpu_last_join(): what the machine has, and what the last join did.
 #include "engine/strategy.h"
 #include "pg/engine_loader.h"
-#include "pg/join_scan.h"
+#include "pg/function_scan.h"
 
 extern "C" {
 #include "access/htup_details.h"

@@ -2,7 +2,7 @@
 // how many neighbours each point has, then for the pairs. So a point is known to be complete when
 // as many have come, and nothing is held but the few points whose neighbours are spread over
 // batches.
-#include "pg/join_scan.h"
+#include "pg/function_scan.h"
 
 extern "C" {
 #include "access/htup_details.h"

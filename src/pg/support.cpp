@@ -1,6 +1,6 @@
 // The planner support function of the join functions and of distances. Being called while a query
 // is planned, it is also what loads this library before the planner first asks for paths.
-#include "pg/estimate.h"
+#include "pg/function_estimate.h"
 #include "pg/join_estimate.h"
 
 extern "C" {

@@ -59,17 +59,7 @@ my %endless = (
 {
   my $session = Session->new($node);
   for my $when (sort keys %endless) {
-    my ($latest, %states) = (0);
-    for my $milliseconds (1, 3, 10, 25, 60, 150, 400) {
-      my $result = $session->query("SET statement_timeout = '${milliseconds}ms'; $endless{$when}");
-      my $late = $result->{seconds} - $milliseconds / 1000;
-      $latest = $late if $late > $latest;
-      $states{"$result->{state} $result->{message}"}++;
-      $session->value('RESET ALL');
-    }
-    is_deeply(\%states, { '57014 canceling statement due to statement timeout' => 7 },
-      "statement_timeout $when ends the query");
-    cmp_ok($latest, '<', $Session::PATIENCE, "statement_timeout $when is answered soon");
+    check_timeouts($session, $endless{$when}, "statement_timeout $when", 1, 3, 10, 25, 60, 150, 400);
     check_session($session, "statement_timeout $when");
   }
   $session->quit;

@@ -49,24 +49,10 @@ my %unfinished = (
 );
 for my $which (sort keys %unfinished) {
   my $session = Session->new($node);
-  my $pid = $session->pid;
   my ($sql, $state) = @{ $unfinished{$which} };
   my $repeat = sub { return $session->query(join ";\n", ($sql) x $_[0]) };
-  my $contexts = "SELECT count(*) FROM pg_backend_memory_contexts WHERE name ~ 'gpujoin'";
-  $session->value($contexts);
-  $session->value('SELECT count(*) FROM gpu_devices()');    # maps the device's engine, which stays
   is($repeat->(1)->{state}, $state, "joins $which end as they should");
-  $repeat->(30);
-  my $files = open_files($pid);
-  my ($resident, $mapped) = map { status_kb($pid, $_) } qw(RssAnon VmSize);
-  $repeat->(200);
-  my $resident_growth = status_kb($pid, 'RssAnon') - $resident;
-  my $mapped_growth = status_kb($pid, 'VmSize') - $mapped;
-  ok(wait_until(1, sub { threads($pid) == 1 }), "joins $which leave no threads");
-  is(open_files($pid), $files, "joins $which leave no open files");
-  is($session->value($contexts), 0, "joins $which leave no memory contexts");
-  cmp_ok($resident_growth, '<', 400, "joins $which leave no memory (kB)");
-  cmp_ok($mapped_growth, '<', 400, "joins $which leave no address space (kB)");
+  check_footprint($session, "joins $which", sub { $repeat->(30) }, sub { $repeat->(200) });
   $session->quit;
 }
 

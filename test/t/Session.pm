@@ -8,9 +8,10 @@ use warnings;
 use Exporter 'import';
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
+use Test::More;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(start_server wait_until threads open_files status_kb cpu_seconds);
+our @EXPORT = qw(start_server wait_until threads open_files status_kb cpu_seconds check_timeouts check_footprint);
 
 # What the tests allow for "about a second" on a machine that others use too.
 our $PATIENCE = 3;
@@ -55,6 +56,44 @@ sub cpu_seconds {
   open my $stat, '<', "/proc/$pid/stat" or return 0;
   my @fields = split ' ', <$stat> =~ s/.*\) //r;
   return ($fields[11] + $fields[12]) / 100;
+}
+
+# Runs a query that would not end soon with each of these timeouts: it ends as it should, and in time.
+sub check_timeouts {
+  my ($session, $sql, $what, @milliseconds) = @_;
+  my ($latest, %states) = (0);
+  for my $milliseconds (@milliseconds) {
+    my $result = $session->query("SET statement_timeout = '${milliseconds}ms'; $sql");
+    my $late = $result->{seconds} - $milliseconds / 1000;
+    $latest = $late if $late > $latest;
+    $states{"$result->{state} $result->{message}"}++;
+    $session->value('RESET statement_timeout');
+  }
+  is_deeply(\%states, { '57014 canceling statement due to statement timeout' => scalar @milliseconds },
+    "$what ends the query");
+  cmp_ok($latest, '<', $PATIENCE, "$what is answered soon");
+  return;
+}
+
+# What a session holds must not grow while $work runs, but for what it maps the first times.
+sub check_footprint {
+  my ($session, $what, $warm_up, $work) = @_;
+  my $pid = $session->pid;
+  my $contexts = "SELECT count(*) FROM pg_backend_memory_contexts WHERE name ~ 'gpujoin'";
+  $session->value($contexts);
+  $session->value('SELECT count(*) FROM gpu_devices()');    # maps the device's engine, which stays
+  $warm_up->();
+  my $files = open_files($pid);
+  my ($resident, $mapped) = map { status_kb($pid, $_) } qw(RssAnon VmSize);
+  $work->();
+  my $resident_growth = status_kb($pid, 'RssAnon') - $resident;
+  my $mapped_growth = status_kb($pid, 'VmSize') - $mapped;
+  ok(wait_until(1, sub { threads($pid) == 1 }), "$what leave no threads");
+  is(open_files($pid), $files, "$what leave no open files");
+  is($session->value($contexts), 0, "$what leave no memory contexts");
+  cmp_ok($resident_growth, '<', 400, "$what leave no memory (kB)");
+  cmp_ok($mapped_growth, '<', 400, "$what leave no address space (kB)");
+  return;
 }
 
 # A psql of its own. One statement may be under way at a time: start() it, then take its result().

@@ -1,4 +1,4 @@
-#include "pg/estimate.h"
+#include "pg/function_estimate.h"
 
 #include "pg/column_sample.h"
 #include "pg/relation.h"

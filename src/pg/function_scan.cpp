@@ -1,5 +1,5 @@
 // Life of a JoinScan: arguments, columns, data, engine, batches, end.
-#include "pg/join_scan.h"
+#include "pg/function_scan.h"
 
 #include "pg/reader.h"
 #include "pg/relation.h"
