@@ -45,7 +45,7 @@ inline constexpr WalkCosts kWalkCosts{.neighbor = 0.08,
                                       .tile_pair = 0.00038,
                                       .tile_dimension = 0.000002,
                                       .tile_boxes = 0.065,
-                                      .tile_match = 0.1,
+                                      .tile_match = 0.13,
                                       .writing = 3};
 
 /// Candidates of a point from which on a whole warp counts them, as without an index.

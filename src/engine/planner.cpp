@@ -18,6 +18,9 @@ constexpr std::size_t kDecidingPairs = std::size_t{1} << 15;
 // to it, from 6 to 90 dimensions.
 constexpr std::uint32_t kTileColumns = 5;
 
+// What a match of tiles costs that is only counted, of one that is written.
+constexpr double kCountedMatch = 0.3;
+
 // Engines name points of tiles in 31 bits.
 constexpr double kMostTileRows = 0x1p31 - kScreenTile;
 
@@ -129,13 +132,15 @@ Strategy Planner::start(IndexMethod index) const {
   return strategy;
 }
 
+bool Planner::writes_pairs() const {
+  return request_.output == Output::kPairs || request_.output == Output::kPairsWithDistances;
+}
+
 /// What a walk costs for a point: besides its cells and candidates, comparing matches to their last
 /// dimension; and again where pairs are written.
 double Planner::walk_ns(double cells_and_candidates_ns) const {
-  const bool writes =
-      request_.output == Output::kPairs || request_.output == Output::kPairsWithDistances;
   const double matches = right_rows_ * matches_ / all_pairs_;
-  return (writes ? costs_.writing : 1) *
+  return (writes_pairs() ? costs_.writing : 1) *
          (cells_and_candidates_ns + matches * match_ns(costs_, request_.left.dims));
 }
 
@@ -288,7 +293,8 @@ Strategy Planner::plan_tiles() const {
   finish(strategy, candidates,
          candidates * (costs_.tile_pair + costs_.tile_dimension * compared_dims) +
              box_tests * costs_.tile_boxes +
-             strategy.estimated_pairs / std::max(1.0, left_rows_) * costs_.tile_match);
+             right_rows_ * matches_ / all_pairs_ *
+                 (writes_pairs() ? costs_.tile_match : kCountedMatch * costs_.tile_match));
   return strategy;
 }
 

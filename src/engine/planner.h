@@ -30,6 +30,7 @@ class Planner {
   Strategy start(IndexMethod index) const;
   Strategy plan_cells(Strategy strategy, std::vector<SampledColumn> columns, double reach,
                       double point_ns) const;
+  bool writes_pairs() const;
   double walk_ns(double cells_and_candidates_ns) const;
   void finish(Strategy& strategy, double candidates, double cost_per_point) const;
   double count_meeting_tiles(const std::vector<SampledColumn>& columns) const;

@@ -52,7 +52,7 @@ struct WalkCosts {
   double tile_pair;       ///< of a pair of points in two tiles; 0: no tiles
   double tile_dimension;  ///< of such a pair
   double tile_boxes;      ///< of a pair of tiles, whether their boxes come near each other
-  double tile_match;      ///< of a pair within eps that tiles found
+  double tile_match;      ///< of a pair within eps that tiles found, where it is written
   double writing;         ///< what a walk of cells that writes pairs takes of one that counts
 };
 
@@ -65,7 +65,7 @@ inline constexpr WalkCosts kCoreWalkCosts{.neighbor = 0,
                                           .tile_pair = 0.03,
                                           .tile_dimension = 0.008,
                                           .tile_boxes = 8,
-                                          .tile_match = 3.8,
+                                          .tile_match = 6,
                                           .writing = 1};
 
 /// Chooses from a sample of the data. Knobs that are set are followed as far as the data has the
