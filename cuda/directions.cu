@@ -1,6 +1,6 @@
 #include "core/cosine.h"
 #include "cuda/directions.h"
-#include "cuda/tuning.h"
+#include "cuda/kernel_helpers.cuh"
 
 namespace gpujoin::cuda {
 namespace {
@@ -25,7 +25,7 @@ DevicePoints directions_of(MemoryBudget& budget, const DevicePoints& points, uns
   directions.coordinates =
       DeviceBuffer<unsigned char>(budget, points.rows * points.dims * sizeof(float), stream);
   float* const out = reinterpret_cast<float*>(directions.coordinates.data());
-  const auto blocks = static_cast<unsigned>((points.rows + kBlockThreads - 1) / kBlockThreads);
+  const unsigned blocks = blocks_for(points.rows);
   if (points.scalar == ScalarType::kFloat32)
     directions_kernel<<<blocks, kBlockThreads, 0, stream>>>(
         reinterpret_cast<const float*>(points.coordinates.data()), points.rows, points.dims, out,

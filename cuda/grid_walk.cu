@@ -50,10 +50,6 @@ GridWalk::GridWalk(const JoinRequest& request, const Strategy& strategy, const S
   make_room(resident_blocks);
 }
 
-bool GridWalk::wants_pairs() const {
-  return request_.output == Output::kPairs || request_.output == Output::kPairsWithDistances;
-}
-
 /// Candidates of a left point, as expected.
 double GridWalk::candidates_per_point() const {
   return std::max(1.0, strategy_.estimate().candidates / static_cast<double>(view_.left.stride));
@@ -114,7 +110,7 @@ void GridWalk::make_room(unsigned resident_blocks) {
   check(cudaMemsetAsync(totals_.data(), 0, totals_.bytes(), stream_), "clearing totals");
   if (request_.output == Output::kCountPerRow)
     counts_ = DeviceBuffer<std::uint32_t>(device_budget_, view_.left.stride, stream_);
-  if (!wants_pairs()) return;
+  if (!wants_pairs(request_.output)) return;
   counts_ = DeviceBuffer<std::uint32_t>(device_budget_, slice_points_ + std::size_t{1}, stream_);
   offsets_ = DeviceBuffer<std::uint64_t>(device_budget_, slice_points_ + std::size_t{1}, stream_);
   host_offsets_ = PinnedBlock(host_budget_, offsets_.bytes());
@@ -131,15 +127,15 @@ void GridWalk::start_slice() {
   first_ = end_;
   end_ = first_ + std::min(slice_points_, view_.left.points - first_);
   const std::uint64_t items = std::uint64_t{end_} - first_ + 1;
-  if (wants_pairs())
+  if (wants_pairs(request_.output))
     check(cudaMemsetAsync(counts_.data() + items - 1, 0, sizeof(std::uint32_t), stream_),
           "clearing counts");
-  const std::uint32_t base = wants_pairs() ? first_ : 0;
+  const std::uint32_t base = wants_pairs(request_.output) ? first_ : 0;
   if (end_ > first_)
     launch_count(count_kernel_, view_, {first_, end_, base, queue_}, counts_.data(), totals_.data(),
                  totals_.data() + 1, stream_);
   copy_to_host(host_totals_.as<unsigned long long>(), totals_.data(), 2, stream_);
-  if (!wants_pairs()) return;
+  if (!wants_pairs(request_.output)) return;
   add_up(device_budget_, counts_.data(), offsets_.data(), items, stream_);
   copy_to_host(host_offsets_.as<std::uint64_t>(), offsets_.data(), items, stream_);
 }
@@ -176,8 +172,8 @@ std::uint64_t GridWalk::pairs() const {
 
 void GridWalk::describe(JoinStats* stats) const {
   stats->candidates = host_totals_.as<unsigned long long>()[1];
-  stats->threads_per_point =
-      wants_pairs() ? fill_kernel_.threads_per_point : count_kernel_.threads_per_point;
+  stats->threads_per_point = wants_pairs(request_.output) ? fill_kernel_.threads_per_point
+                                                          : count_kernel_.threads_per_point;
 }
 
 }  // namespace gpujoin::cuda

@@ -37,7 +37,6 @@ class GridWalk final : public SliceSource {
   void describe(JoinStats* stats) const override;
 
  private:
-  bool wants_pairs() const;
   double candidates_per_point() const;
   void choose_kernels(unsigned resident_blocks);
   void order_by_workload();

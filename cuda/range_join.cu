@@ -88,10 +88,6 @@ RangeJoin::~RangeJoin() {
   cudaStreamSynchronize(stream_);
 }
 
-bool RangeJoin::wants_pairs() const {
-  return request_.output == Output::kPairs || request_.output == Output::kPairsWithDistances;
-}
-
 /// Phase kExtents: copies the points to the device and finds the extents of the indexed columns.
 void RangeJoin::read() {
   Mailbox* const mailbox = mailbox_.as<Mailbox>();
@@ -174,7 +170,7 @@ void RangeJoin::choose_source() {
         static_cast<unsigned>(multiprocessors_) * kBlocksPerMultiprocessor, stop,
         flags_.data() + kQueue, stream_);
   }
-  if (wants_pairs())
+  if (wants_pairs(request_.output))
     batches_.emplace(request_, device_budget_, host_budget_, *source_,
                      is_mirrored(strategy_.access_pattern, request_.pairs));
 }
@@ -189,9 +185,9 @@ void RangeJoin::start_slice() {
 /// After kCount: the size of the slice's result is known, exactly.
 void RangeJoin::finish_slice() {
   const bool fitted = source_->finish_slice();
-  if (!fitted || (!wants_pairs() && !source_->finished())) return start_slice();
+  if (!fitted || (!wants_pairs(request_.output) && !source_->finished())) return start_slice();
   phase_ = Phase::kStream;
-  if (wants_pairs()) batches_->start();
+  if (wants_pairs(request_.output)) batches_->start();
   if (request_.output == Output::kCountPerRow) collect_counts();
 }
 
@@ -258,7 +254,7 @@ bool RangeJoin::next_phase() {
 
 /// Phase kStream: true when *batch is set, or when another phase has begun.
 bool RangeJoin::next_result(ResultBatch* batch) {
-  if (wants_pairs()) return next_pairs(batch);
+  if (wants_pairs(request_.output)) return next_pairs(batch);
   const bool counted = request_.output == Output::kCountPerRow;
   if (counted && delivered_ == row_counts_.size()) {
     phase_ = Phase::kEnd;

@@ -49,7 +49,6 @@ class RangeJoin {
   bool next_result(ResultBatch* batch);
   bool next_pairs(ResultBatch* batch);
   bool wait(const Event& event) const;
-  bool wants_pairs() const;
 
   JoinRequest request_;
   MemoryBudget host_budget_;

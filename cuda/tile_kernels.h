@@ -82,7 +82,6 @@ struct Decision {
   Metric metric;
   ScalarType scalar;
   double threshold;  ///< Threshold::raw
-  Output output;
   enum class Ends : std::int32_t {
     kLeft,        ///< a pair counts at its left point
     kBoth,        ///< at both

@@ -35,10 +35,6 @@ Half TileWalk::choose_half() const {
   return all && request_.metric == Metric::kCosine ? Half::kAndDiagonal : Half::kUpper;
 }
 
-bool TileWalk::wants_pairs() const {
-  return request_.output == Output::kPairs || request_.output == Output::kPairsWithDistances;
-}
-
 void TileWalk::quantize_sides(const TileWalkSide* sides) {
   const OrderedPoints ordered[] = {{sides[0].data, sides[0].index},
                                    {sides[1].data, sides[1].index}};
@@ -57,7 +53,7 @@ void TileWalk::quantize_sides(const TileWalkSide* sides) {
 
 /// A slice's buffers: as much as the join may need, within an eighth of the device memory limit.
 void TileWalk::make_room() {
-  const bool pairs = wants_pairs();
+  const bool pairs = wants_pairs(request_.output);
   const bool distances = request_.output == Output::kPairsWithDistances;
   const std::uint64_t all_tiles =
       std::max<std::uint64_t>(1, std::uint64_t{left_.tiles} * right().tiles);
@@ -112,7 +108,6 @@ void TileWalk::describe_decision(const TileWalkSide* sides) {
   decision_.metric = request_.metric;
   decision_.scalar = request_.left.scalar;
   decision_.threshold = make_threshold(request_.metric, request_.eps).raw;
-  decision_.output = request_.output;
   const bool both = request_.output == Output::kCountPerRow && is_half(screen_.half);
   decision_.ends = !both                                         ? Decision::Ends::kLeft
                    : request_.pairs == PairSelection::kUnordered ? Decision::Ends::kSmallerEnd
@@ -170,12 +165,12 @@ void TileWalk::start_slice() {
               true_reach(radius_, request_.left.dims), rectangle_, list, &report->screened,
               stream_);
   launch_screen(screen_, list, candidates, multiprocessors_, stream_);
-  if (wants_pairs()) {
+  if (wants_pairs(request_.output)) {
     decision_.base = first_point();
     fill_counts(counts_.data(), slice_points(), themselves() == Themselves::kAll ? 1 : 0, stream_);
   }
   launch_decide(decision_, candidates, multiprocessors_, stream_);
-  if (wants_pairs()) place_pairs();
+  if (wants_pairs(request_.output)) place_pairs();
   copy_to_host(host_report_.as<Report>(), report, 1, stream_);
 }
 

@@ -51,7 +51,6 @@ class TileWalk final : public SliceSource {
   };
 
   Half choose_half() const;
-  bool wants_pairs() const;
   const TilePoints& right() const { return request_.self_join ? left_ : right_; }
   void quantize_sides(const TileWalkSide* sides);
   void make_room();

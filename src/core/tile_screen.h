@@ -86,7 +86,8 @@ struct ScreenThresholds {
 };
 
 /// The error of a dot product is at most `accumulation` * (|A| |B| + |t|), when its accumulator
-/// starts at -tA.
+/// starts at -tA. Where it starts at 0 and is compared with tA + tB, rounded, what that rounds is
+/// covered by kSingle.
 ///
 /// Reject. A pair within eps has |A - B| <= R + eA + eB, whose square is at most R^2 + (2 R eA + 2
 /// eA^2) + (2 R eB + 2 eB^2). Hence A.B >= rA + rB with r = (n - R^2 / 2) / 2 - R e - e^2. The

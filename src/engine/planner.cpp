@@ -132,15 +132,11 @@ Strategy Planner::start(IndexMethod index) const {
   return strategy;
 }
 
-bool Planner::writes_pairs() const {
-  return request_.output == Output::kPairs || request_.output == Output::kPairsWithDistances;
-}
-
 /// What a walk costs for a point: besides its cells and candidates, comparing matches to their last
 /// dimension; and again where pairs are written.
 double Planner::walk_ns(double cells_and_candidates_ns) const {
   const double matches = right_rows_ * matches_ / all_pairs_;
-  return (writes_pairs() ? costs_.writing : 1) *
+  return (wants_pairs(request_.output) ? costs_.writing : 1) *
          (cells_and_candidates_ns + matches * match_ns(costs_, request_.left.dims));
 }
 
@@ -157,10 +153,14 @@ Strategy Planner::plan_none() const {
   return strategy;
 }
 
-Strategy Planner::plan_grid() const {
-  const Strategy strategy = start(IndexMethod::kGrid);
-  return plan_cells(strategy, sampled_columns(indexed_, sample_, strategy.reorder_dimensions),
-                    reach_, 0);
+const std::vector<SampledColumn>& Planner::data_columns() {
+  const bool reorder = request_.knobs.reorder_dimensions != Switch::kOff;
+  if (data_columns_.empty()) data_columns_ = sampled_columns(indexed_, sample_, reorder);
+  return data_columns_;
+}
+
+Strategy Planner::plan_grid() {
+  return plan_cells(start(IndexMethod::kGrid), data_columns(), reach_, 0);
 }
 
 Strategy Planner::plan_reference_points() const {
@@ -254,7 +254,7 @@ double Planner::count_meeting_tiles(const std::vector<SampledColumn>& columns) c
       }));
 }
 
-Strategy Planner::plan_tiles() const {
+Strategy Planner::plan_tiles() {
   const Knobs& knobs = request_.knobs;
   const std::uint32_t dims = request_.left.dims;
   Strategy strategy = start(IndexMethod::kTiles);
@@ -266,7 +266,7 @@ Strategy Planner::plan_tiles() const {
   if (knobs.cell_order == CellOrder::kAuto) strategy.cell_order = CellOrder::kHilbert;
 
   const bool reorder = strategy.reorder_dimensions;
-  std::vector<SampledColumn> columns = sampled_columns(indexed_, sample_, reorder);
+  std::vector<SampledColumn> columns = data_columns();
   std::vector<SampledColumn> taken;
   std::vector<SamplePair> left = deciding_;
   const std::uint32_t forced_dims = knobs.indexed_dimensions;
@@ -294,7 +294,8 @@ Strategy Planner::plan_tiles() const {
          candidates * (costs_.tile_pair + costs_.tile_dimension * compared_dims) +
              box_tests * costs_.tile_boxes +
              right_rows_ * matches_ / all_pairs_ *
-                 (writes_pairs() ? costs_.tile_match : kCountedMatch * costs_.tile_match));
+                 (wants_pairs(request_.output) ? costs_.tile_match
+                                               : kCountedMatch * costs_.tile_match));
   return strategy;
 }
 

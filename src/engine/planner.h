@@ -20,17 +20,17 @@ class Planner {
   /// Whether they are worth a plan where nothing is forced.
   bool wants_tiles() const;
 
-  Strategy plan_grid() const;
+  Strategy plan_grid();
   Strategy plan_reference_points() const;
-  Strategy plan_tiles() const;
+  Strategy plan_tiles();
   Strategy plan_none() const;
 
  private:
   void index_directions();
+  const std::vector<SampledColumn>& data_columns();
   Strategy start(IndexMethod index) const;
   Strategy plan_cells(Strategy strategy, std::vector<SampledColumn> columns, double reach,
                       double point_ns) const;
-  bool writes_pairs() const;
   double walk_ns(double cells_and_candidates_ns) const;
   void finish(Strategy& strategy, double candidates, double cost_per_point) const;
   double count_meeting_tiles(const std::vector<SampledColumn>& columns) const;
@@ -41,6 +41,7 @@ class Planner {
   const WalkCosts& costs_;
   Sample sample_;  // rows are those of indexed_
   std::vector<SamplePair> deciding_;
+  std::vector<SampledColumn> data_columns_;  // once asked for
   double left_rows_;
   double right_rows_;
   double all_pairs_;

@@ -26,6 +26,10 @@ enum class Output : std::int32_t {
   kTotal,        ///< the number of pairs, nothing else
 };
 
+inline bool wants_pairs(Output output) {
+  return output == Output::kPairs || output == Output::kPairsWithDistances;
+}
+
 enum class Switch : std::int32_t { kAuto, kOn, kOff };
 enum class WorkOrder : std::int32_t { kAuto, kNone, kSorted, kQueue };
 

@@ -29,7 +29,7 @@ void explain(Strategy& strategy, double left_rows, double right_rows, bool asked
 }  // namespace
 
 Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
-  const Planner planner(request, costs);
+  Planner planner(request, costs);
   const auto left_rows = static_cast<double>(request.left.rows);
   const auto right_rows =
       static_cast<double>(request.self_join ? request.left.rows : request.right.rows);
