@@ -47,13 +47,12 @@ class BlockedSide {
 };
 
 /// The join behind the engine's table. Methods throw as RangeJoin's do.
-class BlockedJoin {
+class BlockedJoin final : public Join {
  public:
   BlockedJoin(const JoinRequest& request, const cudaDeviceProp& device);
 
-  /// See EngineTable::next_batch.
-  Status next_batch(ResultBatch* batch);
-  void stats(JoinStats* stats) const;
+  Status next_batch(ResultBatch* batch) override;
+  void stats(JoinStats* stats) const override;
 
  private:
   struct Step {

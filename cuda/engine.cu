@@ -50,8 +50,6 @@ Status guarded(const Body& body) {
   }
 }
 
-cuda::BlockedJoin* from_handle(Join* join) { return reinterpret_cast<cuda::BlockedJoin*>(join); }
-
 int count_devices() {
   int count = 0;
   const cudaError_t code = cudaGetDeviceCount(&count);
@@ -90,6 +88,8 @@ Status probe(DeviceInfo* devices, std::uint32_t capacity, std::uint32_t* count) 
 Status open(const JoinRequest* request, Join** join) {
   *join = nullptr;
   if (Status status = check_request(*request); !status.ok()) return status;
+  if (request->shape == Shape::kBoxes || request->output == Output::kTopPairs)
+    return make_status(StatusCode::kUnavailable, nullptr, "the CUDA engine cannot do that yet");
   return guarded([&]() -> Status {
     const int devices = count_devices();
     if (request->device < 0 || request->device >= devices)
@@ -104,26 +104,23 @@ Status open(const JoinRequest* request, Join** join) {
     std::uint64_t keep = ~std::uint64_t{0};
     cuda::check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep),
                 "setting up device memory");
-    auto* const created = new cuda::BlockedJoin(*request, device);
-    *join = reinterpret_cast<Join*>(created);
+    *join = new cuda::BlockedJoin(*request, device);
     return {};
   });
 }
 
 Status next_batch(Join* join, ResultBatch* batch) {
-  return guarded([&] { return from_handle(join)->next_batch(batch); });
+  return guarded([&] { return join->next_batch(batch); });
 }
 
-void stats(const Join* join, JoinStats* stats) {
-  reinterpret_cast<const cuda::BlockedJoin*>(join)->stats(stats);
-}
+void stats(const Join* join, JoinStats* stats) { join->stats(stats); }
 
 /// What a session keeps of the device's memory between joins.
 constexpr std::size_t kKeptDeviceBytes = std::size_t{256} << 20;
 
 void close(Join* join) {
   const cuda::SignalsBlocked blocked;
-  delete from_handle(join);
+  delete join;
   int device = 0;
   cudaMemPool_t pool;
   if (cudaGetDevice(&device) == cudaSuccess &&

@@ -21,7 +21,7 @@ PairBatches::~PairBatches() {
 void PairBatches::allocate_slots() {
   model_ = &measured_batch_model();
   const Knobs& knobs = request_.knobs;
-  const bool distances = request_.output == Output::kPairsWithDistances;
+  const bool distances = wants_distances(request_.output);
   const std::uint32_t pair_bytes = sizeof(std::uint32_t) + (distances ? sizeof(double) : 0);
   const std::uint64_t entries = slice_.entries();
   std::uint64_t streams = std::min(knobs.streams > 0 ? knobs.streams : kStreams, kMostStreams);

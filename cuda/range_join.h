@@ -13,23 +13,21 @@
 #include "cuda/memory.h"
 #include "cuda/pair_batches.h"
 #include "cuda/slice_source.h"
-#include "engine/result.h"
-#include "engine/status.h"
+#include "engine/join.h"
 #include "engine/stopwatch.h"
 
 namespace gpujoin::cuda {
 
 /// Throws CudaError, MemoryLimitExceeded or std::bad_alloc from every method but stats().
-class RangeJoin {
+class RangeJoin final : public Join {
  public:
   /// `request` is a valid one; its datasets outlive the join. The device is current.
   RangeJoin(const JoinRequest& request, const cudaDeviceProp& device);
   /// Makes running kernels leave, and waits for them.
-  ~RangeJoin();
+  ~RangeJoin() override;
 
-  /// See EngineTable::next_batch.
-  Status next_batch(ResultBatch* batch);
-  void stats(JoinStats* stats) const;
+  Status next_batch(ResultBatch* batch) override;
+  void stats(JoinStats* stats) const override;
 
  private:
   enum class Phase { kExtents, kIndex, kCount, kStream, kEnd };

@@ -54,7 +54,7 @@ void TileWalk::quantize_sides(const TileWalkSide* sides) {
 /// A slice's buffers: as much as the join may need, within an eighth of the device memory limit.
 void TileWalk::make_room() {
   const bool pairs = wants_pairs(request_.output);
-  const bool distances = request_.output == Output::kPairsWithDistances;
+  const bool distances = wants_distances(request_.output);
   const std::uint64_t all_tiles =
       std::max<std::uint64_t>(1, std::uint64_t{left_.tiles} * right().tiles);
   constexpr std::uint64_t kOneTile = std::uint64_t{kScreenTile} * kScreenTile;

@@ -17,7 +17,7 @@ BatchBuffer::BatchBuffer(MemoryBudget& budget, Output output, std::uint64_t entr
   offsets = Buffer<std::uint64_t>(budget, entries + 1);
   offsets[0] = 0;
   neighbors = Buffer<std::uint32_t>(budget, entries + kCollectPadding);
-  if (output == Output::kPairsWithDistances)
+  if (wants_distances(output))
     distances = Buffer<double>(budget, entries + kCollectPadding);
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <new>
 #include <system_error>
 #include <thread>
@@ -16,9 +17,9 @@
 namespace gpujoin {
 namespace {
 
-cpu::RangeJoin* from_handle(Join* join) { return reinterpret_cast<cpu::RangeJoin*>(join); }
-const cpu::RangeJoin* from_handle(const Join* join) {
-  return reinterpret_cast<const cpu::RangeJoin*>(join);
+/// Throws std::bad_alloc or std::system_error.
+std::unique_ptr<Join> open_join(const JoinRequest& request) {
+  return std::make_unique<cpu::RangeJoin>(request);
 }
 
 Status probe(DeviceInfo* devices, std::uint32_t capacity, std::uint32_t* count) {
@@ -38,7 +39,9 @@ Status open(const JoinRequest* request, Join** join) {
   *join = nullptr;
   if (Status status = check_request(*request); !status.ok()) return status;
   try {
-    *join = reinterpret_cast<Join*>(new cpu::RangeJoin(*request));
+    if (request->shape == Shape::kBoxes || request->output == Output::kTopPairs)
+      return make_status(StatusCode::kUnavailable, nullptr, "the CPU engine cannot do that yet");
+    *join = open_join(*request).release();
     return {};
   } catch (const std::bad_alloc&) {
     return make_status(StatusCode::kOutOfMemory, nullptr, "out of memory in the CPU engine");
@@ -51,15 +54,15 @@ Status open(const JoinRequest* request, Join** join) {
   }
 }
 
-Status next_batch(Join* join, ResultBatch* batch) { return from_handle(join)->next_batch(batch); }
-void stats(const Join* join, JoinStats* stats) { from_handle(join)->stats(stats); }
+Status next_batch(Join* join, ResultBatch* batch) { return join->next_batch(batch); }
+void stats(const Join* join, JoinStats* stats) { join->stats(stats); }
 /// Memory that was freed in pieces stays with the allocator; after a large join the session gives
 /// it back.
 void close(Join* join) {
   constexpr std::uint64_t kLarge = 16 << 20;
   JoinStats figures;
   stats(join, &figures);
-  delete from_handle(join);
+  delete join;
 #if defined(__GLIBC__)
   if (figures.memory_peak > kLarge) malloc_trim(0);
 #endif

@@ -14,6 +14,7 @@
 #include "cpu/walker.h"
 #include "cpu/worker_pool.h"
 #include "engine/buffer.h"
+#include "engine/join.h"
 #include "engine/result.h"
 #include "engine/status.h"
 
@@ -21,16 +22,15 @@ namespace gpujoin::cpu {
 
 /// A join that runs in threads of its own from construction to destruction. The datasets of the
 /// request must outlive it. Methods are for one thread; none but the constructor throws.
-class RangeJoin {
+class RangeJoin final : public Join {
  public:
   /// Starts the threads. The request is a valid one. Throws std::system_error or std::bad_alloc.
   explicit RangeJoin(const JoinRequest& request);
   /// Stops the threads wherever they are and waits for them.
-  ~RangeJoin();
+  ~RangeJoin() override;
 
-  /// See EngineTable::next_batch.
-  Status next_batch(ResultBatch* batch);
-  void stats(JoinStats* stats) const;
+  Status next_batch(ResultBatch* batch) override;
+  void stats(JoinStats* stats) const override;
 
  private:
   void run();

@@ -79,7 +79,7 @@ void TileWalker::screen_groups(std::uint32_t row_group, std::uint32_t column_gro
     return;
   if (diagonal) leave_upper_half(pairs);
   if (!takes_half() && join.self_join() && row_group == column_group) leave_out_itself(pairs);
-  if (join.output != Output::kPairsWithDistances) settle(row_group, column_group, pairs);
+  if (!wants_distances(join.output)) settle(row_group, column_group, pairs);
   if (join.output == Output::kTotal) {
     add_total(row_group, column_group, pairs);
   } else if (join.output == Output::kCountPerRow) {
@@ -175,7 +175,7 @@ void TileWalker::emit_stretch(std::uint32_t tile) {
 
 void TileWalker::emit_row(std::uint32_t position, std::uint32_t column_group,
                           std::uint32_t possible, std::uint32_t sure) {
-  const bool wants_distance = plan_.join->output == Output::kPairsWithDistances;
+  const bool wants_distance = wants_distances(plan_.join->output);
   std::uint32_t neighbors[kGroupPoints];
   double raws[kGroupPoints];
   std::uint32_t count = 0;

@@ -62,7 +62,7 @@ Walker::Walker(const JoinPlan& plan, MemoryBudget& budget, WorkerPool& pool, Bat
   const bool looks_at_pairs = plan.strategy.screened || plan.pairs == PairSelection::kUnordered;
   if (counts && looks_at_pairs)
     scratch_positions_ = Buffer<std::uint32_t>(budget, kMaxWindow + kCollectPadding);
-  if (plan.strategy.screened && plan.output != Output::kPairsWithDistances)
+  if (plan.strategy.screened && !wants_distances(plan.output))
     scratch_raws_ = Buffer<double>(budget, kMaxWindow + kCollectPadding);
 }
 
@@ -211,7 +211,7 @@ std::size_t Walker::collect(std::uint32_t position, const Window* windows, std::
 /// Decides what a screen let pass, by the definition where the sum alone does not tell.
 std::size_t Walker::recheck(std::uint32_t position, std::size_t count, std::uint32_t* positions,
                             double* raws) {
-  const bool wants_distance = plan_.output == Output::kPairsWithDistances;
+  const bool wants_distance = wants_distances(plan_.output);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const bool certain = raws[i] <= plan_.screen.accept;

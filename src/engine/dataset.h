@@ -14,8 +14,10 @@ struct Dataset {
       coordinates;  ///< [rows][dims], row-major, of type `scalar`; any finite or non-finite values
   const std::int64_t* ids;  ///< [rows], what results name rows by; null: their positions
   std::uint64_t rows;       ///< at most 2^32 - 64
-  std::uint32_t dims;       ///< 1 .. kMaxDimensions; ignored when rows is 0
+  std::uint32_t dims;       ///< numbers a row: 1 .. kMaxDimensions, or of boxes 2 .. 2 *
+                            ///< kMaxBoxDimensions; ignored when rows is 0
   ScalarType scalar;
+  const double* scores = nullptr;  ///< [rows] finite; for Output::kTopPairs
 };
 
 inline constexpr std::uint64_t kMaxRows = (std::uint64_t{1} << 32) - 64;

@@ -11,7 +11,7 @@
 
 namespace gpujoin {
 
-inline constexpr std::uint32_t kEngineAbiVersion = 1;
+inline constexpr std::uint32_t kEngineAbiVersion = 2;
 #define GPUJOIN_ENGINE_SYMBOL "gpujoin_engine"
 
 /// One processor or device an engine can run on.
@@ -22,7 +22,7 @@ struct DeviceInfo {
   char detail[64];             ///< instruction set, or compute capability
 };
 
-/// An open join, the engine's own.
+/// An open join, the engine's own (engine/join.h).
 struct Join;
 
 /// No member throws, prints, exits or calls back. All calls on one join come from one thread.

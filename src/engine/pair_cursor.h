@@ -45,8 +45,13 @@ struct PairCursor {
       if (row + 1 >= batch.row_count) return false;
       row_end = batch.offsets[++row + 1];
     }
-    const std::uint32_t p = batch.rows[row];
-    const std::uint32_t q = batch.neighbors[entry];
+    std::uint32_t p = batch.rows[row];
+    std::uint32_t q = batch.neighbors[entry];
+    if (batch.transposed) {
+      const std::uint32_t left = q;
+      q = p;
+      p = left;
+    }
     pair->id1 = batch.left_ids[p];
     pair->id2 = batch.right_ids[q];
     if (batch.distances != nullptr) pair->distance = batch.distances[entry];

@@ -6,6 +6,7 @@
 #include "core/cell_order.h"
 #include "core/cell_walk.h"
 #include "core/distance.h"
+#include "core/score.h"
 #include "engine/dataset.h"
 #include "engine/status.h"
 
@@ -24,11 +25,21 @@ enum class Output : std::int32_t {
   kCountPerRow,  ///< for each left row the number of its pairs; under kUnordered those where it
                  ///< comes first
   kTotal,        ///< the number of pairs, nothing else
+  kTopPairs,     ///< the pairs with the best scores, see Top
 };
 
 inline bool wants_pairs(Output output) {
-  return output == Output::kPairs || output == Output::kPairsWithDistances;
+  return output != Output::kCountPerRow && output != Output::kTotal;
 }
+
+/// Whether each pair comes with a number: its distance, or its score.
+inline bool wants_distances(Output output) {
+  return output == Output::kPairsWithDistances || output == Output::kTopPairs;
+}
+
+/// What the rows of datasets are: points, or boxes, whose dims numbers are the low corner and then
+/// the high one.
+enum class Shape : std::int32_t { kPoints, kBoxes };
 
 enum class Switch : std::int32_t { kAuto, kOn, kOff };
 enum class WorkOrder : std::int32_t { kAuto, kNone, kSorted, kQueue };
@@ -43,6 +54,16 @@ inline constexpr int kIndexMethodCount = 5;
 /// around its centre.
 enum class ReferencePlacement : std::int32_t { kAuto, kOuter, kInner };
 inline constexpr std::uint32_t kMaxReferencePoints = 16;
+
+/// How the best pairs are found. kHeap: every point keeps a heap of its own best pairs (thesis,
+/// sections 5.4 and 5.8). kSort: all pairs are found, then sorted (thesis, section 7.1, the
+/// baseline). kThreshold: only what beats the worst of the best so far is looked at.
+enum class TopkMethod : std::int32_t { kAuto, kThreshold, kHeap, kSort };
+
+/// How boxes find each other. kLayeredGrid: a grid whose cells have a bit for each part of one side
+/// (MLG-join; thesis, section 4.2). kSortSweep: along one dimension, in sorted order (GCMF's SMF;
+/// thesis, section 4.3). kNone: each with each.
+enum class BoxMethod : std::int32_t { kAuto, kLayeredGrid, kSortSweep, kNone };
 
 /// The techniques of the papers, each to be forced for study. Knobs change speed, never the result.
 struct Knobs {
@@ -59,6 +80,24 @@ struct Knobs {
   std::uint32_t threads_per_point = 0;      ///< a power of two up to 32, 0 = auto; devices only
   std::uint32_t streams = 0;                ///< batches in flight, 0 = auto; devices only
   std::uint64_t batch_pairs = 0;  ///< pairs a batch at most, 0 = auto; lowered to fit in memory
+  TopkMethod topk_method = TopkMethod::kAuto;
+  BoxMethod box_method = BoxMethod::kAuto;
+};
+
+inline constexpr std::uint64_t kMostTopPairs = 1000000;
+
+/// Of a request for Output::kTopPairs: the `k` pairs within eps that come first by (score, id of
+/// the first point, id of the second), or all where there are no more; in that order. Scores are
+/// those of pair_score(), or distances. Datasets have finite scores, unless distances are meant.
+///
+/// A self-join is one of kUnordered. Two datasets under kUnordered are disjoint parts of one: of
+/// each pair, too, the point with the smaller id is the first.
+struct Top {
+  Scoring scoring;
+  std::uint64_t k;  ///< 1 .. kMostTopPairs
+  /// Pairs with a lower score_key() may be left out, where the caller knows of k pairs that have
+  /// this one or a higher.
+  std::uint64_t least_key;
 };
 
 struct JoinRequest {
@@ -75,6 +114,8 @@ struct JoinRequest {
   std::int32_t device;                ///< which device, from 0; devices only
   const volatile int* interrupt;  ///< nonzero: next_batch returns kInterrupted soon; may be null
   Knobs knobs;
+  Shape shape;  ///< boxes: kPairs or kTotal; within eps, and with an eps of 0 those that touch
+  Top top;      ///< of kTopPairs
 };
 
 /// What every engine checks first: kInvalidArgument for a request that no engine can serve.

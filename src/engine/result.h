@@ -15,6 +15,8 @@ namespace gpujoin {
 /// left_ids and right_ids turn those into ids. A point's neighbours may be spread over several
 /// batches.
 ///
+/// Top pairs: one neighbour a row, the rows in the order of the result; distances are the scores.
+///
 /// Counts (Output::kCountPerRow): row i has counts[i] pairs; every left row appears once.
 /// Total (Output::kTotal): pair_count alone is set.
 struct ResultBatch {
@@ -29,6 +31,7 @@ struct ResultBatch {
   const std::int64_t* right_ids;   ///< [right points]
   bool
       mirrored;  ///< each entry (p, q), p != q, also stands for (q, p): half walks list a pair once
+  bool transposed;  ///< rows are right points, and neighbors left ones
 };
 
 /// ResultBatch::mirrored, which is the same for all batches of a join: half a walk lists each pair
@@ -55,6 +58,9 @@ struct JoinStats {
   double pin_ms_per_mb;             ///< measured: pinning host memory (T2 of GPU-SJ's model)
   double batch_ms;                  ///< measured: what a batch costs besides its pairs (its theta)
   double index_ms;                  ///< building the index
+  TopkMethod topk_method;           ///< the one that ran; kAuto: no top pairs were wanted
+  std::uint32_t topk_rounds;        ///< joins of parts that it took
+  BoxMethod box_method;             ///< the one that ran; kAuto: not of boxes
   double join_ms;  ///< work on the join itself: time spent waiting for the caller is left out
   char instruction_set[24];  ///< which SIMD target or device ran
 };

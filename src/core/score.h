@@ -1,0 +1,98 @@
+// Scores of pairs and their order: how a pair's score follows from its points' scores, what a score
+// can be at most where only intervals are known, and which of two pairs comes first. Top-k joins of
+// both engines answer to what stands here.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "core/portability.h"
+
+namespace gpujoin {
+
+/// Thesis, definition of the top-k spatial distance join: the aggregation function gamma. It need
+/// not be monotone. kDistance: the distance itself; points need no scores.
+enum class ScoreFunction : std::int32_t { kSum, kProduct, kMin, kMax, kDistance };
+
+/// `weights` multiply the scores of the first and the second point before anything else; 1 changes
+/// nothing.
+struct Scoring {
+  ScoreFunction function;
+  bool lowest_first;
+  double weights[2];
+};
+
+struct Interval {
+  double low;
+  double high;
+};
+
+/// The score of a pair from its points' scores, in IEEE double precision, each step rounded once.
+/// Never -0; never NaN for finite scores and weights. Not for kDistance.
+GPUJOIN_HD inline double pair_score(const Scoring& scoring, double first, double second) {
+  const double a = multiply_rounded(scoring.weights[0], first);
+  const double b = multiply_rounded(scoring.weights[1], second);
+  double score = 0;
+  switch (scoring.function) {
+    case ScoreFunction::kSum:
+      score = add_rounded(a, b);
+      break;
+    case ScoreFunction::kProduct:
+      score = multiply_rounded(a, b);
+      break;
+    case ScoreFunction::kMin:
+      score = b < a ? b : a;
+      break;
+    default:
+      score = b > a ? b : a;
+  }
+  return score + 0.0;
+}
+
+/// What the score of a pair can be when its points' scores lie in two intervals.
+///
+/// Every function is monotone in each argument while the other is held: a sum, a minimum and a
+/// maximum rise with both, a product rises or falls with one as the sign of the other tells. So for
+/// any point (a, b) of the rectangle, going along the first argument to one of its ends does not
+/// lower the score, nor does then going along the second: the highest score is at a corner, and so
+/// is the lowest. Weights are products with a constant, monotone too. Rounding to nearest is
+/// monotone, and so is the addition of 0, so the same holds of rounded scores: the corners'
+/// computed scores bound every computed score, with no margin.
+GPUJOIN_HD inline Interval score_bounds(const Scoring& scoring, Interval first, Interval second) {
+  Interval bounds{pair_score(scoring, first.low, second.low), 0};
+  bounds.high = bounds.low;
+  const double corners[] = {pair_score(scoring, first.low, second.high),
+                            pair_score(scoring, first.high, second.low),
+                            pair_score(scoring, first.high, second.high)};
+  for (const double corner : corners) {
+    bounds.low = corner < bounds.low ? corner : bounds.low;
+    bounds.high = corner > bounds.high ? corner : bounds.high;
+  }
+  return bounds;
+}
+
+/// An integer that is larger the better the score is: pairs come in descending order of it. Both
+/// zeros have one key.
+GPUJOIN_HD inline std::uint64_t score_key(bool lowest_first, double score) {
+#if defined(__CUDA_ARCH__)
+  const auto bits = static_cast<std::uint64_t>(__double_as_longlong(score + 0.0));
+#else
+  const auto bits = std::bit_cast<std::uint64_t>(score + 0.0);
+#endif
+  const std::uint64_t ascending = bits >> 63 ? ~bits : bits | std::uint64_t{1} << 63;
+  return lowest_first ? ~ascending : ascending;
+}
+
+/// The score that has this key.
+inline double score_of_key(bool lowest_first, std::uint64_t key) {
+  const std::uint64_t ascending = lowest_first ? ~key : key;
+  return std::bit_cast<double>(ascending >> 63 ? ascending & ~(std::uint64_t{1} << 63)
+                                               : ~ascending);
+}
+
+/// The best key within bounds.
+GPUJOIN_HD inline std::uint64_t best_key(bool lowest_first, Interval bounds) {
+  return score_key(lowest_first, lowest_first ? bounds.low : bounds.high);
+}
+
+}  // namespace gpujoin
