@@ -66,12 +66,11 @@ Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
 }
 
 double estimate_core_ms(const JoinRequest& request, double enough_ms) {
-  constexpr double kIndexMsPerRow = 130e-6;
   const auto left_rows = static_cast<double>(request.left.rows);
   const auto right_rows =
       static_cast<double>(request.self_join ? request.left.rows : request.right.rows);
   if (!check_request(request).ok() || left_rows == 0 || right_rows == 0) return 0;
-  const double index_ms = kIndexMsPerRow * (left_rows + (request.self_join ? 0 : right_rows));
+  const double index_ms = kCoreIndexNs / 1e6 * (left_rows + (request.self_join ? 0 : right_rows));
   const double brute_force_ms = most_brute_force_ms(request, kCoreWalkCosts);
   if (index_ms + brute_force_ms < enough_ms) return index_ms + brute_force_ms;
   try {
