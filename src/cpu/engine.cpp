@@ -11,6 +11,7 @@
 #include <system_error>
 #include <thread>
 
+#include "cpu/box_join.h"
 #include "cpu/range_join.h"
 #include "cpu/scan.h"
 
@@ -19,6 +20,7 @@ namespace {
 
 /// Throws std::bad_alloc or std::system_error.
 std::unique_ptr<Join> open_join(const JoinRequest& request) {
+  if (request.shape == Shape::kBoxes) return std::make_unique<cpu::BoxJoin>(request);
   return std::make_unique<cpu::RangeJoin>(request);
 }
 
@@ -39,7 +41,7 @@ Status open(const JoinRequest* request, Join** join) {
   *join = nullptr;
   if (Status status = check_request(*request); !status.ok()) return status;
   try {
-    if (request->shape == Shape::kBoxes || request->output == Output::kTopPairs)
+    if (request->output == Output::kTopPairs)
       return make_status(StatusCode::kUnavailable, nullptr, "the CPU engine cannot do that yet");
     *join = open_join(*request).release();
     return {};
