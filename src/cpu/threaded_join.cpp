@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <new>
 #include <utility>
 
 #include "cpu/scan.h"
@@ -33,27 +32,6 @@ unsigned useful_threads(const JoinRequest& request) {
       static_cast<double>(request.self_join ? request.left.rows : request.right.rows);
   const double most = 1 + left * right * request.left.dims / kCoordinatesPerThread;
   return most < request.threads ? static_cast<unsigned>(most) : request.threads;
-}
-
-Status status_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const MemoryLimitExceeded& e) {
-    return make_status(StatusCode::kMemoryLimit,
-                       "Raise gpujoin.host_memory_limit or join fewer rows.",
-                       "the join needs more than its memory limit: at least %llu MB beyond the "
-                       "data, of %llu MB left",
-                       static_cast<unsigned long long>((e.needed_bytes >> 20) + 1),
-                       static_cast<unsigned long long>(e.limit_bytes >> 20));
-  } catch (const std::bad_alloc&) {
-    return make_status(StatusCode::kOutOfMemory,
-                       "Lower gpujoin.host_memory_limit, or join fewer rows at a time.",
-                       "out of memory in the CPU engine");
-  } catch (const std::exception& e) {
-    return make_status(StatusCode::kInternal, nullptr, "the CPU engine failed: %s", e.what());
-  } catch (...) {
-    return make_status(StatusCode::kInternal, nullptr, "the CPU engine failed");
-  }
 }
 
 }  // namespace
@@ -114,7 +92,8 @@ Status ThreadedJoin::next_batch(ResultBatch* batch) {
       stats_.pairs += batch->pair_count;
       return {};
     }
-    if (finished) return error_ ? status_of(error_) : Status{StatusCode::kEnd};
+    if (finished && error_) std::rethrow_exception(error_);
+    if (finished) return {StatusCode::kEnd};
     if (request_.interrupt != nullptr && *request_.interrupt != 0)
       return {StatusCode::kInterrupted};
   }

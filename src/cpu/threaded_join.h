@@ -18,7 +18,7 @@
 namespace gpujoin::cpu {
 
 /// A join that runs in threads of its own from construction to destruction. The datasets of the
-/// request must outlive it. Methods are for one thread; none but constructors throws.
+/// request must outlive it. Methods are for one thread; next_batch() throws what its threads threw.
 ///
 /// The constructor of a derived class calls start() last, and its destructor stop() first: what
 /// runs in between uses its members.
@@ -36,8 +36,8 @@ class ThreadedJoin : public Join {
   /// Stops the threads wherever they are and waits for them.
   void stop();
 
-  /// The whole join, in a thread of its own: puts the result into queue_. What it throws is what
-  /// next_batch() reports at the end.
+  /// The whole join, in a thread of its own: puts the result into queue_. What it throws is thrown
+  /// by next_batch() at the end.
   virtual void run() = 0;
   /// A full buffer as the caller sees it.
   virtual ResultBatch view(const BatchBuffer& buffer) const = 0;
