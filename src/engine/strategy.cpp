@@ -146,4 +146,45 @@ const char* to_string(Metric metric) {
   }
 }
 
+const char* to_string(ScoreFunction function) {
+  switch (function) {
+    case ScoreFunction::kProduct:
+      return "product";
+    case ScoreFunction::kMin:
+      return "min";
+    case ScoreFunction::kMax:
+      return "max";
+    case ScoreFunction::kDistance:
+      return "distance";
+    default:
+      return "sum";
+  }
+}
+
+const char* to_string(TopkMethod method) {
+  switch (method) {
+    case TopkMethod::kThreshold:
+      return "threshold";
+    case TopkMethod::kHeap:
+      return "heap";
+    case TopkMethod::kSort:
+      return "sort";
+    default:
+      return "auto";
+  }
+}
+
+const char* to_string(BoxMethod method) {
+  switch (method) {
+    case BoxMethod::kLayeredGrid:
+      return "layered_grid";
+    case BoxMethod::kSortSweep:
+      return "sort_sweep";
+    case BoxMethod::kNone:
+      return "none";
+    default:
+      return "auto";
+  }
+}
+
 }  // namespace gpujoin

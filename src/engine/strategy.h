@@ -82,5 +82,8 @@ const char* to_string(ReferencePlacement placement);
 const char* to_string(AccessPattern pattern);
 const char* to_string(CellOrder order);
 const char* to_string(Metric metric);
+const char* to_string(ScoreFunction function);
+const char* to_string(TopkMethod method);
+const char* to_string(BoxMethod method);
 
 }  // namespace gpujoin

@@ -81,7 +81,8 @@ void explain_costs(const Strategy& strategy, ExplainState* es) {
   if (text.len > 0) ExplainPropertyText("Expected Cost", text.data, es);
 }
 
-void explain_strategy(const Strategy& strategy, std::uint32_t dims, ExplainState* es) {
+/// Of an index of points.
+void explain_index(const Strategy& strategy, std::uint32_t dims, ExplainState* es) {
   ExplainPropertyText("Index", to_string(strategy.index), es);
   explain_count("Indexed Dimensions", strategy.grid_dims, es);
   List* columns = NIL;
@@ -101,6 +102,18 @@ void explain_strategy(const Strategy& strategy, std::uint32_t dims, ExplainState
   }
   ExplainPropertyText("Access Pattern", to_string(strategy.access_pattern), es);
   ExplainPropertyText("Cell Order", to_string(strategy.cell_order), es);
+}
+
+void explain_strategy(const JoinStats& stats, std::uint32_t dims, ExplainState* es) {
+  const Strategy& strategy = stats.strategy;
+  if (stats.topk_method != TopkMethod::kAuto) {
+    ExplainPropertyText("Top-k Method", to_string(stats.topk_method), es);
+    explain_count("Top-k Rounds", stats.topk_rounds, es);
+  }
+  if (stats.box_method != BoxMethod::kAuto)
+    ExplainPropertyText("Box Method", to_string(stats.box_method), es);
+  else
+    explain_index(strategy, dims, es);
   ExplainPropertyText("Strategy Reason", strategy.reason, es);
   explain_costs(strategy, es);
 }
@@ -135,7 +148,7 @@ void explain_times(const JoinReport& report, ExplainState* es) {
 void explain_report(const JoinReport& report, ExplainState* es) {
   explain_count("Pairs", report.stats.pairs, es);
   if (es->costs) {
-    explain_strategy(report.stats.strategy, report.dims, es);
+    explain_strategy(report.stats, report.dims, es);
     explain_machine(report, es);
   }
   if (es->timing) explain_times(report, es);
