@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <deque>
-#include <new>
 #include <utility>
 
 #include "core/threshold.h"
@@ -50,27 +49,6 @@ std::uint64_t flush_all(std::deque<Walker>& walkers) {
 }
 
 unsigned buffer_count(unsigned workers) { return 2 * workers + 1; }
-
-Status status_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const MemoryLimitExceeded& e) {
-    return make_status(StatusCode::kMemoryLimit,
-                       "Raise gpujoin.host_memory_limit or join fewer rows.",
-                       "the join needs more than its memory limit: at least %llu MB beyond the "
-                       "data, of %llu MB left",
-                       static_cast<unsigned long long>((e.needed_bytes >> 20) + 1),
-                       static_cast<unsigned long long>(e.limit_bytes >> 20));
-  } catch (const std::bad_alloc&) {
-    return make_status(StatusCode::kOutOfMemory,
-                       "Lower gpujoin.host_memory_limit, or join fewer rows at a time.",
-                       "out of memory in the CPU engine");
-  } catch (const std::exception& e) {
-    return make_status(StatusCode::kInternal, nullptr, "the CPU engine failed: %s", e.what());
-  } catch (...) {
-    return make_status(StatusCode::kInternal, nullptr, "the CPU engine failed");
-  }
-}
 
 }  // namespace
 
@@ -265,7 +243,8 @@ Status RangeJoin::next_batch(ResultBatch* batch) {
       stats_.pairs += batch->pair_count;
       return {};
     }
-    if (finished) return error_ ? status_of(error_) : Status{StatusCode::kEnd};
+    if (finished && error_) std::rethrow_exception(error_);
+    if (finished) return {StatusCode::kEnd};
     if (request_.interrupt != nullptr && *request_.interrupt != 0)
       return {StatusCode::kInterrupted};
   }

@@ -21,7 +21,7 @@
 namespace gpujoin::cpu {
 
 /// A join that runs in threads of its own from construction to destruction. The datasets of the
-/// request must outlive it. Methods are for one thread; none but the constructor throws.
+/// request must outlive it. Methods are for one thread; next_batch() throws what its threads threw.
 class RangeJoin final : public Join {
  public:
   /// Starts the threads. The request is a valid one. Throws std::system_error or std::bad_alloc.

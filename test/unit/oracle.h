@@ -7,6 +7,7 @@
 #include <compare>
 #include <cstdint>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "engine/request.h"
@@ -14,7 +15,7 @@
 
 namespace gpujoin::test {
 
-/// A row of a result. `distance` is 0 where none was asked for.
+/// A row of a result. `distance` is 0 where none was asked for, and the score of a top pair.
 struct FoundPair {
   std::int64_t id1;
   std::int64_t id2;
@@ -69,6 +70,16 @@ inline double definition_of_distance(Metric metric, const double* a, const doubl
   return metric == Metric::kL2 ? std::sqrt(sum) : sum;
 }
 
+/// The score of a pair in words other than the engines': weighted scores that overflow count as the
+/// largest finite number.
+inline double definition_of_score(const Scoring& scoring, double first, double second) {
+  const double a = std::clamp(scoring.weights[0] * first, -kMax, kMax);
+  const double b = std::clamp(scoring.weights[1] * second, -kMax, kMax);
+  if (scoring.function == ScoreFunction::kSum) return a + b;
+  if (scoring.function == ScoreFunction::kProduct) return a * b;
+  return scoring.function == ScoreFunction::kMin ? std::min(a, b) : std::max(a, b);
+}
+
 /// Every match of a join, found once; the answers to all requests on the same points follow from
 /// it.
 class Oracle {
@@ -96,6 +107,29 @@ class Oracle {
       rows.push_back({id1, id2, with_distances ? match.distance : 0});
     }
     std::sort(rows.begin(), rows.end());
+    return rows;
+  }
+
+  /// The rows of a top-k join, in their order. Of unordered points with the same id the one with
+  /// the lower score is the first.
+  std::vector<FoundPair> top(const Top& top, PairSelection selection) const {
+    const bool by_distance = top.scoring.function == ScoreFunction::kDistance;
+    std::vector<FoundPair> rows;
+    for (const Match& match : matches_) {
+      if (!wanted(match, selection)) continue;
+      std::pair<std::int64_t, double> first{left_.id(match.p), 0}, second{right_.id(match.q), 0};
+      if (!by_distance) first.second = left_.score(match.p);
+      if (!by_distance) second.second = right_.score(match.q);
+      if (selection == PairSelection::kUnordered && second < first) std::swap(first, second);
+      rows.push_back({first.first, second.first,
+                      by_distance ? match.distance
+                                  : definition_of_score(top.scoring, first.second, second.second)});
+    }
+    std::sort(rows.begin(), rows.end(), [&](const FoundPair& a, const FoundPair& b) {
+      if (a.distance != b.distance) return (a.distance < b.distance) == top.scoring.lowest_first;
+      return std::pair(a.id1, a.id2) < std::pair(b.id1, b.id2);
+    });
+    rows.resize(std::min<std::uint64_t>(rows.size(), top.k));
     return rows;
   }
 
