@@ -174,17 +174,4 @@ const char* to_string(TopkMethod method) {
   }
 }
 
-const char* to_string(BoxMethod method) {
-  switch (method) {
-    case BoxMethod::kLayeredGrid:
-      return "layered_grid";
-    case BoxMethod::kSortSweep:
-      return "sort_sweep";
-    case BoxMethod::kNone:
-      return "none";
-    default:
-      return "auto";
-  }
-}
-
 }  // namespace gpujoin

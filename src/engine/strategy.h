@@ -84,6 +84,5 @@ const char* to_string(CellOrder order);
 const char* to_string(Metric metric);
 const char* to_string(ScoreFunction function);
 const char* to_string(TopkMethod method);
-const char* to_string(BoxMethod method);
 
 }  // namespace gpujoin
