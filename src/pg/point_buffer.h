@@ -7,15 +7,17 @@
 
 namespace gpujoin {
 
-/// Zeroed but for the first four members by who makes it.
+/// Zeroed but for the first five members by who makes it.
 struct PointBuffer {
   MemoryContext context;  ///< where the points lie
   const char* source;     ///< whose rows they are, for messages: relation "t"
   std::uint64_t limit;    ///< bytes they may take
   ScalarType scalar;
+  bool scored;         ///< each row has a score, which who adds it sets
   std::uint32_t dims;  ///< set before the first row
   char* coordinates;
   std::int64_t* ids;
+  double* scores;
   std::uint64_t rows;
   std::uint64_t capacity;
 };

@@ -3,6 +3,7 @@
 #include "pg/point_value.h"
 
 #include "core/distance.h"
+#include "pg/cube_datum.h"
 
 extern "C" {
 #include "utils/geo_decls.h"
@@ -10,13 +11,6 @@ extern "C" {
 
 namespace gpujoin {
 namespace {
-
-template <class T>
-T load(const char* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
-}
 
 /// Whether points of so many dimensions fit what was seen before.
 bool fits(PointBuffer* buffer, PointShape* shape, std::uint32_t dims) {
@@ -52,31 +46,6 @@ bool add_geometric_point(PointBuffer* buffer, PointShape* shape, std::int64_t id
     return false;
   const double coordinates[2] = {point->x, point->y};
   return add_doubles(buffer, shape, id, reinterpret_cast<const char*>(coordinates), 2);
-}
-
-/// cube: a word of flags, whose highest bit says that it is a point and whose others count the
-/// dimensions; then the coordinates, of a box those of two corners. To cube a NaN lies within any
-/// interval.
-struct CubeView {
-  std::uint32_t dims;
-  const char* corner;
-  const char* opposite;  ///< the same for a point
-  bool has_nan;
-
-  double at(const char* from, std::uint32_t d) const {
-    return load<double>(from + d * sizeof(double));
-  }
-};
-
-CubeView view_cube(const char* data) {
-  constexpr std::uint32_t kIsPoint = std::uint32_t{1} << 31;
-  const auto header = load<std::uint32_t>(data);
-  CubeView cube = {header & ~kIsPoint, data + sizeof header, data + sizeof header, false};
-  if ((header & kIsPoint) == 0) cube.opposite += cube.dims * sizeof(double);
-  for (std::uint32_t d = 0; d < cube.dims; ++d)
-    cube.has_nan = cube.has_nan || std::isnan(cube.at(cube.corner, d)) ||
-                   std::isnan(cube.at(cube.opposite, d));
-  return cube;
 }
 
 bool add_cube(PointBuffer* buffer, PointShape* shape, std::int64_t id, const char* data) {
@@ -185,10 +154,9 @@ bool add_centre(PointBuffer* buffer, PointShape* shape, std::int64_t id, const d
 
 bool add_cube_box(PointBuffer* buffer, PointShape* shape, std::int64_t id, const char* data,
                   double* extent) {
-  constexpr std::uint32_t kMostDimensions = 100;  // what cube allows
   const CubeView cube = view_cube(data);
-  if (cube.has_nan || cube.dims > kMostDimensions) return false;
-  double low[kMostDimensions], high[kMostDimensions];
+  if (cube.has_nan || cube.dims > kMostCubeDimensions) return false;
+  double low[kMostCubeDimensions], high[kMostCubeDimensions];
   for (std::uint32_t d = 0; d < cube.dims; ++d) {
     const double one = cube.at(cube.corner, d), other = cube.at(cube.opposite, d);
     low[d] = std::fmin(one, other);
