@@ -37,13 +37,15 @@ double evaluate_eps(JoinNode* node) {
 /// How the engine serves, when nothing but it is to be asked.
 Mode engine_mode(const JoinNode* node) {
   if (has_open_pairs(node) || node->filter != nullptr) return Mode::kPairs;
-  if (node->data.counts) return node->data.grouped ? Mode::kCounts : Mode::kTotal;
-  return shows_right(node) ? Mode::kPairs : Mode::kCounts;
+  if (node->data.counts && !node->data.grouped) return Mode::kTotal;
+  const bool counts = node->data.grouped || !shows_right(node);
+  return counts && node->reading == Reading::kPoints ? Mode::kCounts : Mode::kPairs;
 }
 
 Output wanted_output(const JoinNode* node) {
   if (node->mode == Mode::kCounts) return Output::kCountPerRow;
   if (node->mode == Mode::kTotal) return Output::kTotal;
+  if (node->reading == Reading::kBoxes) return Output::kPairs;
   return has_open_pairs(node) || node->data.nearest > 0 ? Output::kPairsWithDistances
                                                         : Output::kPairs;
 }
@@ -58,7 +60,8 @@ void start_pairs(JoinNode* node) {
   request.self_join = are_same_points(left, right);
   // In a self-join rows are named by position, which the right side counts its own way.
   if (request.self_join) request.left.ids = nullptr;
-  request.metric = node->reading == Reading::kBoxes ? Metric::kLInf : node->data.test.metric;
+  request.shape = node->reading == Reading::kBoxes ? Shape::kBoxes : Shape::kPoints;
+  request.metric = node->data.test.metric;
   request.eps = node->band.select;
   request.pairs = PairSelection::kAll;
   request.output = wanted_output(node);
@@ -68,22 +71,15 @@ void start_pairs(JoinNode* node) {
 
 /// Reads the inputs in the first way that takes all their values.
 void read(JoinNode* node) {
-  if (read_inputs(node, Reading::kPoints)) return;
-  read_again(node);
+  if (node->data.test.form != TestForm::kOverlap) {
+    if (read_inputs(node, Reading::kPoints)) return;
+    read_again(node);
+  }
   if (has_boxes(node->data.test.kind)) {
     if (read_inputs(node, Reading::kBoxes)) return;
     read_again(node);
   }
   read_inputs(node, Reading::kRows);
-}
-
-/// Two values are no nearer than their boxes, which are no nearer in any direction than their
-/// centres less both extents.
-EpsBand band_of_boxes(const JoinNode* node, EpsBand band) {
-  constexpr double kRounding = 1 + 1e-12;
-  band.select = (band.select + node->left.extent + node->right.extent) * kRounding;
-  band.accept = -1;
-  return band;
 }
 
 /// Reads what is not read yet and starts.
@@ -92,7 +88,8 @@ void open(JoinNode* node) {
   if (node->mode == Mode::kUnread) read(node);
   if (node->reading != Reading::kRows) {
     node->band = eps_band(node->data.test, eps, node->run->report.dims);
-    if (node->reading == Reading::kBoxes) node->band = band_of_boxes(node, node->band);
+    // Values are no nearer than their boxes, but may be farther apart.
+    if (node->reading == Reading::kBoxes && !is_exact(node->data.test)) node->band.accept = -1;
     if (!node->band.engine_serves && !node->null_eps) {
       read_again(node);
       read_inputs(node, Reading::kRows);
@@ -224,6 +221,9 @@ const char* name_of(JoinType type) {
 /// CustomExecMethods::ExplainCustomScan.
 void explain(CustomScanState* state, List*, ExplainState* es) {
   const JoinNode* const node = from_state(state);
+  const bool boxes = node->data.test.form == TestForm::kOverlap ||
+                     (node->run != nullptr && node->reading == Reading::kBoxes);
+  ExplainPropertyText("Join Method", boxes ? "Box Join" : "Range Join", es);
   ExplainPropertyText("Join Type", name_of(node->data.join_type), es);
   ExplainPropertyText("Join Cond", node->data.condition, es);
   if (node->data.counts)
@@ -238,8 +238,6 @@ void explain(CustomScanState* state, List*, ExplainState* es) {
                          counts->nfiltered1 / fmax(counts->nloops, 1), 0, es);
   explain_kept_rows(
       node->left.shown.rows->file != nullptr || node->right.shown.rows->file != nullptr, es);
-  if (node->reading == Reading::kBoxes)
-    ExplainPropertyText("Engine Fallback", "the condition is asked for pairs of near boxes", es);
   if (node->mode == Mode::kLoop)
     ExplainPropertyText("Engine Fallback", "the condition is asked for every pair", es);
   if (node->run->report.engine == nullptr) return;

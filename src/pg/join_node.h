@@ -1,8 +1,9 @@
-// The running plan node over two inputs: a join whose condition is a distance within a radius. Both
-// inputs are read to their ends: the compared values become datasets, what the target list needs of
-// the rows is kept aside (join_inputs.cpp). Then the engine finds the pairs, and each becomes a row
-// (join_rows.cpp). Where the engine cannot stand in for the condition (values that are no points of
-// one kind, a radius that is no number), the condition is asked for every pair instead.
+// The running plan node over two inputs: a join whose condition is a distance within a radius, or
+// an overlap of boxes. Both inputs are read to their ends: the compared values become datasets,
+// what the target list needs of the rows is kept aside (join_inputs.cpp). Then the engine finds the
+// pairs, and each becomes a row (join_rows.cpp). Where the engine cannot stand in for the condition
+// (values that are no points of one kind, a radius that is no number), the condition is asked for
+// every pair instead.
 #pragma once
 
 #include "engine/pair_cursor.h"
@@ -28,14 +29,13 @@ struct Side {
   Columns shown;        ///< what every pair is asked for
   Columns tested;       ///< what the condition needs besides, for the few pairs that are open
   Dataset points;       ///< ids are numbers of rows
-  double extent;        ///< of boxes: the longest way from a centre to a side
 };
 
 /// What becomes of the compared values.
 enum class Reading {
   kPoints,
-  kBoxes,  ///< their centres: pairs whose boxes may be near are to be tested
-  kRows,   ///< nothing: all pairs are to be tested
+  kBoxes,
+  kRows,  ///< nothing: all pairs are to be tested
 };
 
 struct NearPair {
@@ -100,6 +100,12 @@ inline bool shows_right(const JoinNode* node) {
 }
 /// Whether there may be pairs that only the condition decides.
 inline bool has_open_pairs(const JoinNode* node) { return node->band.accept < node->band.select; }
+
+/// Whether the pair that the engine handed over last is one of those.
+inline bool is_open(const JoinNode* node) {
+  return has_open_pairs(node) && (node->run->request.output != Output::kPairsWithDistances ||
+                                  node->pair.distance > node->band.accept);
+}
 
 inline std::uint64_t row_count(const Side& side) { return side.shown.rows->rows; }
 

@@ -8,9 +8,9 @@ extern "C" {
 namespace gpujoin {
 
 List* encode_join_plan(const JoinPlanData& data) {
-  List* numbers =
-      list_make5_int(data.join_type, static_cast<int>(data.test.kind),
-                     static_cast<int>(data.test.metric), data.test.within, data.test.strict);
+  List* numbers = list_make5_int(data.join_type, static_cast<int>(data.test.kind),
+                                 static_cast<int>(data.test.metric),
+                                 static_cast<int>(data.test.form), data.test.strict);
   for (const int number :
        {static_cast<int>(data.left_value), static_cast<int>(data.right_value),
         static_cast<int>(data.counts), static_cast<int>(data.grouped), data.nearest})
@@ -26,8 +26,8 @@ JoinPlanData decode_join_plan(const List* encoded) {
   constexpr int kFirstColumn = 10;
   JoinPlanData data = {};
   data.join_type = static_cast<JoinType>(number(0));
-  data.test = {static_cast<PointKind>(number(1)), static_cast<Metric>(number(2)), number(3) != 0,
-               number(4) != 0};
+  data.test = {static_cast<PointKind>(number(1)), static_cast<Metric>(number(2)),
+               static_cast<TestForm>(number(3)), number(4) != 0};
   data.left_value = static_cast<AttrNumber>(number(5));
   data.right_value = static_cast<AttrNumber>(number(6));
   data.counts = number(7) != 0;

@@ -88,8 +88,7 @@ bool next_match(JoinNode* node) {
     CHECK_FOR_INTERRUPTS();
     if (is_settled(node, left)) continue;
     show_pair(node, left, right);
-    const bool open = has_open_pairs(node) && node->pair.distance > node->band.accept;
-    if (open && !passes_test(node, left, right)) continue;
+    if (is_open(node) && !passes_test(node, left, right)) continue;
     if (!holds(node, node->filter)) {
       InstrCountFiltered1(&node->css.ss, 1);
       continue;
