@@ -44,15 +44,13 @@ void prepare_sides(JoinNode* node) {
   JoinPlanExpressions& expressions = node->expressions;
   Bitmapset* const shown = used_columns(
       {plan->targetlist, plan->qual, expressions.filter, loop ? expressions.condition : nullptr});
-  const bool exact_distance = is_exact(distance_test(node->data.test, false));
-  Bitmapset* const tested =
-      bms_difference(used_columns({is_exact(node->data.test) ? nullptr : expressions.condition,
-                                   exact_distance ? nullptr : expressions.distance}),
-                     shown);
+  Bitmapset* const tested = bms_difference(
+      used_columns({is_exact(node->data.test) ? nullptr : expressions.condition}), shown);
   for (Side* const side : {&node->left, &node->right}) {
     side->shown = prepare_columns(node, side, shown);
     side->tested = prepare_columns(node, side, tested);
     side->points = {};
+    side->scores = {0, INFINITY};
   }
   node->left.keep_unmatched = tells_unmatched(node);
 }
@@ -79,6 +77,7 @@ bool read_side(JoinNode* node, Side* side, PointBuffer* points, PointShape* shap
                                        : "the inner side of a similarity join";
   points->limit = limit;
   points->scalar = scalar_of(node->data.test.kind);
+  points->scored = side->score > 0 && node->reading == Reading::kPoints;
   ExprContext* const scratch = node->css.ss.ps.ps_ExprContext;
   for (;;) {
     CHECK_FOR_INTERRUPTS();
@@ -96,6 +95,7 @@ bool read_side(JoinNode* node, Side* side, PointBuffer* points, PointShape* shap
     }
     const MemoryContext caller = MemoryContextSwitchTo(scratch->ecxt_per_tuple_memory);
     const bool added = add_compared(node, side, points, shape, value);
+    if (added && points->scored) points->scores[points->rows - 1] = read_score(node, side, slot);
     MemoryContextSwitchTo(caller);
     ResetExprContext(scratch);
     if (!added) return false;
@@ -137,7 +137,9 @@ bool read_inputs(JoinNode* node, Reading reading) {
   init_engine_run(node->run, node->context, kCustomScanName);
   node->reading = reading;
   node->matches = nullptr;
-  node->near = nullptr;
+  node->top_problem = nullptr;
+  node->kept = nullptr;
+  node->kept_room = 0;
   prepare_sides(node);
   MemoryContextSwitchTo(caller);  // plans keep things of their own in the query's
   PointShape shape = {};

@@ -36,6 +36,7 @@ double evaluate_eps(JoinNode* node) {
 
 /// How the engine serves, when nothing but it is to be asked.
 Mode engine_mode(const JoinNode* node) {
+  if (node->data.top.k > 0 && node->top_problem == nullptr) return Mode::kTop;
   if (has_open_pairs(node) || node->filter != nullptr) return Mode::kPairs;
   if (node->data.counts && !node->data.grouped) return Mode::kTotal;
   const bool counts = node->data.grouped || !shows_right(node);
@@ -45,19 +46,23 @@ Mode engine_mode(const JoinNode* node) {
 Output wanted_output(const JoinNode* node) {
   if (node->mode == Mode::kCounts) return Output::kCountPerRow;
   if (node->mode == Mode::kTotal) return Output::kTotal;
+  if (node->mode == Mode::kTop) return Output::kTopPairs;
   if (node->reading == Reading::kBoxes) return Output::kPairs;
-  return has_open_pairs(node) || node->data.nearest > 0 ? Output::kPairsWithDistances
-                                                        : Output::kPairs;
+  return has_open_pairs(node) ? Output::kPairsWithDistances : Output::kPairs;
 }
+
+}  // namespace
 
 void start_pairs(JoinNode* node) {
   const Dataset &left = node->left.points, &right = node->right.points;
+  JoinRequest request = default_request(node->run->report.dataset_bytes);
+  if (node->data.top.k > 0) request.top = first_top(node);
   node->mode = engine_mode(node);
   if (node->null_eps || node->band.none || left.rows == 0 || right.rows == 0) return;
-  JoinRequest request = default_request(node->run->report.dataset_bytes);
   request.left = left;
   request.right = right;
-  request.self_join = are_same_points(left, right);
+  // In a self-join the best pairs are unordered ones, which may fail where their reverse does not.
+  request.self_join = node->mode != Mode::kTop && are_same_points(left, right);
   // In a self-join rows are named by position, which the right side counts its own way.
   if (request.self_join) request.left.ids = nullptr;
   request.shape = node->reading == Reading::kBoxes ? Shape::kBoxes : Shape::kPoints;
@@ -68,6 +73,8 @@ void start_pairs(JoinNode* node) {
   node->run->request = request;
   start_engine(node->run);
 }
+
+namespace {
 
 /// Reads the inputs in the first way that takes all their values.
 void read(JoinNode* node) {
@@ -163,6 +170,10 @@ void begin(CustomScanState* state, EState* estate, int flags) {
   node->right.plan = ExecInitNode(static_cast<Plan*>(lsecond(plan->custom_plans)), estate, flags);
   node->left.value = node->data.left_value;
   node->right.value = node->data.right_value;
+  node->left.score = node->data.top.left_score;
+  node->right.score = node->data.top.right_score;
+  node->left.score_type = node->data.top.left_type;
+  node->right.score_type = node->data.top.right_type;
   state->custom_ps = list_make2(node->left.plan, node->right.plan);
   node->filter = ExecInitQual(node->expressions.filter, parent);
   node->condition = ExecInitQual(list_make1(node->expressions.condition), parent);
@@ -170,7 +181,6 @@ void begin(CustomScanState* state, EState* estate, int flags) {
   node->all_conditions = ExecInitQual(
       lappend(list_copy(node->expressions.filter), node->expressions.condition), parent);
   node->eps = ExecInitExpr(node->expressions.eps, parent);
-  node->distance = ExecInitExpr(node->expressions.distance, parent);
   node->context =
       AllocSetContextCreate(estate->es_query_cxt, "gpujoin join", ALLOCSET_DEFAULT_SIZES);
   find_direct_columns(node);
@@ -205,6 +215,14 @@ void end(CustomScanState* state) {
   ExecEndNode(node->right.plan);
 }
 
+/// What the node is, as far as it is known: values may turn out to be boxes.
+const char* method_of(const JoinNode* node) {
+  if (node->data.test.form == TestForm::kOverlap ||
+      (node->run != nullptr && node->reading == Reading::kBoxes))
+    return "Box Join";
+  return node->data.top.k > 0 ? "Top-k Join" : "Range Join";
+}
+
 const char* name_of(JoinType type) {
   switch (type) {
     case JOIN_LEFT:
@@ -218,18 +236,23 @@ const char* name_of(JoinType type) {
   }
 }
 
+/// Which pairs are wanted.
+void explain_top(const JoinPlanData& data, ExplainState* es) {
+  ExplainPropertyText("Order", psprintf("%s%s", data.order, data.top.lowest_first ? "" : " DESC"),
+                      es);
+  ExplainPropertyInteger("K", nullptr, data.top.k, es);
+  ExplainPropertyText("Score Function", to_string(data.top.function), es);
+}
+
 /// CustomExecMethods::ExplainCustomScan.
 void explain(CustomScanState* state, List*, ExplainState* es) {
   const JoinNode* const node = from_state(state);
-  const bool boxes = node->data.test.form == TestForm::kOverlap ||
-                     (node->run != nullptr && node->reading == Reading::kBoxes);
-  ExplainPropertyText("Join Method", boxes ? "Box Join" : "Range Join", es);
+  ExplainPropertyText("Join Method", method_of(node), es);
   ExplainPropertyText("Join Type", name_of(node->data.join_type), es);
   ExplainPropertyText("Join Cond", node->data.condition, es);
   if (node->data.counts)
     ExplainPropertyText("Counts", node->data.grouped ? "pairs per row" : "pairs", es);
-  if (node->data.nearest > 0)
-    ExplainPropertyInteger("Nearest Pairs", nullptr, node->data.nearest, es);
+  if (node->data.top.k > 0) explain_top(node->data, es);
   if (node->data.filter[0] != '\0') ExplainPropertyText("Join Filter", node->data.filter, es);
   if (!es->analyze || node->run == nullptr) return;
   const Instrumentation* const counts = state->ss.ps.instrument;
@@ -238,6 +261,10 @@ void explain(CustomScanState* state, List*, ExplainState* es) {
                          counts->nfiltered1 / fmax(counts->nloops, 1), 0, es);
   explain_kept_rows(
       node->left.shown.rows->file != nullptr || node->right.shown.rows->file != nullptr, es);
+  if (node->mode == Mode::kTop)
+    ExplainPropertyInteger("Top-k Pairs Asked", nullptr,
+                           static_cast<std::int64_t>(node->run->request.top.k), es);
+  if (node->top_problem != nullptr) ExplainPropertyText("Top-k Fallback", node->top_problem, es);
   if (node->mode == Mode::kLoop)
     ExplainPropertyText("Engine Fallback", "the condition is asked for every pair", es);
   if (node->run->report.engine == nullptr) return;

@@ -24,7 +24,10 @@ struct Columns {
 /// One input.
 struct Side {
   PlanState* plan;
-  AttrNumber value;     ///< the compared value in its rows
+  AttrNumber value;  ///< the compared value in its rows
+  AttrNumber score;  ///< and the score; 0: none is asked for
+  Oid score_type;
+  ScoreRange scores;
   bool keep_unmatched;  ///< rows that can match nothing are kept as well
   Columns shown;        ///< what every pair is asked for
   Columns tested;       ///< what the condition needs besides, for the few pairs that are open
@@ -38,14 +41,16 @@ enum class Reading {
   kRows,  ///< nothing: all pairs are to be tested
 };
 
-struct NearPair {
-  double distance;
-  std::uint64_t left, right;
+/// What is known of one side's scores.
+struct ScoreRange {
+  double most;   ///< no score is further from 0
+  double least;  ///< and none but 0 nearer
+};
 
-  /// As PostgreSQL orders numbers: NaN last.
-  bool operator<(const NearPair& other) const {
-    return distance < other.distance || (std::isnan(other.distance) && !std::isnan(distance));
-  }
+/// A pair that may be among the first of the query's order.
+struct ScoredPair {
+  double score;  ///< the engine's
+  std::uint64_t left, right;
 };
 
 enum class Mode {
@@ -53,6 +58,7 @@ enum class Mode {
   kPairs,   ///< the engine hands over pairs
   kCounts,  ///< the engine counts the matches of each left row
   kTotal,   ///< the engine counts all matches
+  kTop,     ///< the engine hands over the first pairs by their scores
   kLoop,    ///< the condition is asked for every pair
 };
 
@@ -64,7 +70,6 @@ struct JoinNode {
   ExprState* condition;       ///< for pairs that the engine leaves open
   ExprState* all_conditions;  ///< for Mode::kLoop
   ExprState* eps;
-  ExprState* distance;     ///< for Mode::kLoop, where only the nearest pairs are wanted
   TupleTableSlot* direct;  ///< the result slot, where it is a beginning of the scan tuple as it is
   int direct_columns;
 
@@ -85,11 +90,13 @@ struct JoinNode {
   std::uint64_t* matches;  ///< [left rows] of all joins but inner ones; of those that are counted
   std::uint64_t total;     ///< matches, where they are counted
   std::uint64_t last_left, last_right;  ///< rows of the last match
-  NearPair* near;                       ///< [data.nearest] a heap, then the pairs in order
-  std::uint64_t near_count, near_told;
-  double cutoff;          ///< pairs beyond this distance of the engine's are not near enough
-  bool draining;          ///< pairs are done, left rows follow
-  std::uint64_t drained;  ///< left rows looked at
+  const char* top_problem;  ///< why all pairs are handed over, where the first were wanted
+  double score_error;       ///< see may_come_later(); 0 for distances
+  ScoredPair* kept;         ///< [kept_room] of Mode::kTop, best first
+  std::uint64_t kept_room, kept_count, kept_told;
+  std::uint64_t handed_over;  ///< pairs by the engine
+  bool draining;              ///< pairs are done, left rows follow
+  std::uint64_t drained;      ///< left rows looked at
 };
 
 inline bool tells_unmatched(const JoinNode* node) {
@@ -118,6 +125,11 @@ bool read_inputs(JoinNode* node, Reading reading);
 /// Forgets what was read.
 void forget_inputs(JoinNode* node);
 
+// ---- join_node.cpp
+
+/// Starts the engine on what was read, and sets the mode.
+void start_pairs(JoinNode* node);
+
 // ---- join_rows.cpp
 
 /// From the first row of the join, with the inputs that were read.
@@ -130,7 +142,25 @@ bool next_row(JoinNode* node);
 /// tuple's.
 bool next_pair_row(JoinNode* node, TupleTableSlot* slot);
 
+/// The next pair that matches, in the scan tuple; of a semi or anti join, one for each left row.
+bool next_match(JoinNode* node);
+
+/// Puts a pair of rows into the scan tuple.
+void show_pair(JoinNode* node, std::uint64_t left, std::uint64_t right);
+
 /// Whether conditions hold for the scan tuple; null: there are none.
 bool holds(JoinNode* node, ExprState* conditions);
+
+// ---- join_top.cpp
+
+/// The score in a row of one side, for an engine; notes where it is none.
+double read_score(JoinNode* node, Side* side, TupleTableSlot* slot);
+
+/// What is asked of the engine first. Sets top_problem where it can not be asked.
+Top first_top(JoinNode* node);
+
+/// The next pair that may be among the first, in the scan tuple. False at their end, or with
+/// top_problem when they were not found; then all pairs are to be handed over.
+bool next_top(JoinNode* node);
 
 }  // namespace gpujoin

@@ -130,20 +130,19 @@ Expr* zero() {
       makeConst(FLOAT8OID, -1, InvalidOid, sizeof(double), Float8GetDatum(0), false, true));
 }
 
-/// Whether the value comes from the relations alone and is the same whenever it is asked for.
-bool comes_from(PlannerInfo* root, Expr* value, Relids relations) {
-  Node* const node = reinterpret_cast<Node*>(value);
-  if (contain_volatile_functions(node) || contain_subplans(node)) return false;
-  const Relids used = pull_varnos(root, node);
-  return !bms_is_empty(used) && bms_is_subset(used, relations);
-}
-
 bool is_the_same_for_all_rows(Expr* value) {
   Node* const node = reinterpret_cast<Node*>(value);
   return !contain_var_clause(node) && !contain_volatile_functions(node) && !contain_subplans(node);
 }
 
 }  // namespace
+
+bool comes_from(PlannerInfo* root, Expr* value, Relids relations) {
+  Node* const node = reinterpret_cast<Node*>(value);
+  if (contain_volatile_functions(node) || contain_subplans(node)) return false;
+  const Relids used = pull_varnos(root, node);
+  return !bms_is_empty(used) && bms_is_subset(used, relations);
+}
 
 bool match_similarity(Expr* condition, SimilarityClause* clause) {
   Oid function;

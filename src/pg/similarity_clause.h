@@ -45,6 +45,9 @@ bool match_similarity(Expr* condition, SimilarityClause* clause);
 bool match_similarity(PlannerInfo* root, Expr* condition, Relids left, Relids right,
                       SimilarityClause* clause);
 
+/// Whether the value comes from the relations alone and is the same whenever it is asked for.
+bool comes_from(PlannerInfo* root, Expr* value, Relids relations);
+
 /// Whether the expression is the distance that the clause tests.
 bool is_distance_of(Expr* expression, const SimilarityClause& clause);
 
