@@ -52,22 +52,6 @@ void check_interrupt(const volatile int* interrupt) {
   if (interrupt != nullptr && *interrupt != 0) throw Interrupted{};
 }
 
-/// Adds up what steps tell; rows, batches and pairs are the whole join's.
-void add_stats(JoinStats& sum, const JoinStats& step) {
-  const JoinStats before = sum;
-  sum = step;
-  sum.left_rows = before.left_rows;
-  sum.right_rows = before.right_rows;
-  sum.batches = before.batches;
-  sum.pairs = before.pairs;
-  sum.candidates += before.candidates;
-  sum.rechecked += before.rechecked;
-  sum.index_ms += before.index_ms;
-  sum.join_ms += before.join_ms;
-  sum.memory_peak = std::max(sum.memory_peak, before.memory_peak);
-  sum.device_memory_peak = std::max(sum.device_memory_peak, before.device_memory_peak);
-}
-
 }  // namespace
 
 BlockedSide::BlockedSide(MemoryBudget& budget, const Dataset& data, std::uint32_t column,

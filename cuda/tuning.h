@@ -35,6 +35,11 @@ inline constexpr std::uint32_t kMostStreams = 16;
 /// waits.
 inline constexpr double kCandidatesPerSlice = 2e10;
 
+/// Room for the pairs that a top-k join admits before it sorts them, where k asks for less; and the
+/// points that have heaps at once, where there is room.
+inline constexpr std::uint64_t kFewestAdmittedPairs = 1 << 20;
+inline constexpr double kPointsWithHeaps = 1 << 18;
+
 /// Of the whole device, fitted to an H200: a window is a binary search of its own for each point,
 /// which is worth some tens of candidates.
 inline constexpr WalkCosts kWalkCosts{.neighbor = 0.08,

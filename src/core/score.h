@@ -4,6 +4,7 @@
 #pragma once
 
 #include <bit>
+#include <cfloat>
 #include <cstdint>
 
 #include "core/portability.h"
@@ -27,11 +28,19 @@ struct Interval {
   double high;
 };
 
+/// A point's score times its weight; the largest finite number of its sign where that overflows, so
+/// that no two of them have a sum or product of NaN.
+GPUJOIN_HD inline double weighted(double weight, double score) {
+  const double product = multiply_rounded(weight, score);
+  return product > DBL_MAX ? DBL_MAX : product < -DBL_MAX ? -DBL_MAX : product;
+}
+
 /// The score of a pair from its points' scores, in IEEE double precision, each step rounded once.
-/// Never -0; never NaN for finite scores and weights. Not for kDistance.
+/// Never -0; never NaN for finite scores and weights, but infinite where two of them overflow. Not
+/// for kDistance.
 GPUJOIN_HD inline double pair_score(const Scoring& scoring, double first, double second) {
-  const double a = multiply_rounded(scoring.weights[0], first);
-  const double b = multiply_rounded(scoring.weights[1], second);
+  const double a = weighted(scoring.weights[0], first);
+  const double b = weighted(scoring.weights[1], second);
   double score = 0;
   switch (scoring.function) {
     case ScoreFunction::kSum:
@@ -56,8 +65,8 @@ GPUJOIN_HD inline double pair_score(const Scoring& scoring, double first, double
 /// any point (a, b) of the rectangle, going along the first argument to one of its ends does not
 /// lower the score, nor does then going along the second: the highest score is at a corner, and so
 /// is the lowest. Weights are products with a constant, monotone too. Rounding to nearest is
-/// monotone, and so is the addition of 0, so the same holds of rounded scores: the corners'
-/// computed scores bound every computed score, with no margin.
+/// monotone, and so are the bound of weighted() and the addition of 0, so the same holds of rounded
+/// scores: the corners' computed scores bound every computed score, with no margin.
 GPUJOIN_HD inline Interval score_bounds(const Scoring& scoring, Interval first, Interval second) {
   Interval bounds{pair_score(scoring, first.low, second.low), 0};
   bounds.high = bounds.low;
@@ -69,6 +78,13 @@ GPUJOIN_HD inline Interval score_bounds(const Scoring& scoring, Interval first, 
     bounds.high = corner > bounds.high ? corner : bounds.high;
   }
   return bounds;
+}
+
+/// Of an unordered pair, whether the point with (id1, score1) is the first: the one with the
+/// smaller id is, and of two with the same id the one with the lower score.
+GPUJOIN_HD inline bool comes_first(std::int64_t id1, double score1, std::int64_t id2,
+                                   double score2) {
+  return id1 != id2 ? id1 < id2 : score1 <= score2;
 }
 
 /// An integer that is larger the better the score is: pairs come in descending order of it. Both

@@ -17,8 +17,7 @@ BatchBuffer::BatchBuffer(MemoryBudget& budget, Output output, std::uint64_t entr
   offsets = Buffer<std::uint64_t>(budget, entries + 1);
   offsets[0] = 0;
   neighbors = Buffer<std::uint32_t>(budget, entries + kCollectPadding);
-  if (wants_distances(output))
-    distances = Buffer<double>(budget, entries + kCollectPadding);
+  if (wants_distances(output)) distances = Buffer<double>(budget, entries + kCollectPadding);
 }
 
 void BatchBuffer::clear() { row_count = entry_count = pair_count = 0; }

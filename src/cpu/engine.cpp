@@ -11,15 +11,51 @@
 #include <system_error>
 #include <thread>
 
+#include "cpu/box_join.h"
 #include "cpu/range_join.h"
 #include "cpu/scan.h"
+#include "engine/topk_scan.h"
 
 namespace gpujoin {
 namespace {
 
-/// Throws std::bad_alloc or std::system_error.
-std::unique_ptr<Join> open_join(const JoinRequest& request) {
+/// Runs body() and turns what it throws into a Status.
+template <class Body>
+Status guarded(const Body& body) {
+  try {
+    return body();
+  } catch (const MemoryLimitExceeded& e) {
+    return make_status(StatusCode::kMemoryLimit,
+                       "Raise gpujoin.host_memory_limit or join fewer rows.",
+                       "the join needs more than its memory limit: at least %llu MB beyond the "
+                       "data, of %llu MB left",
+                       static_cast<unsigned long long>((e.needed_bytes >> 20) + 1),
+                       static_cast<unsigned long long>(e.limit_bytes >> 20));
+  } catch (const std::bad_alloc&) {
+    return make_status(StatusCode::kOutOfMemory,
+                       "Lower gpujoin.host_memory_limit, or join fewer rows at a time.",
+                       "out of memory in the CPU engine");
+  } catch (const std::system_error& e) {
+    return make_status(StatusCode::kOutOfMemory,
+                       "Lower gpujoin.cpu_threads, or raise the system's limit on threads.",
+                       "could not start a worker thread: %s", e.what());
+  } catch (const std::exception& e) {
+    return make_status(StatusCode::kInternal, nullptr, "the CPU engine failed: %s", e.what());
+  } catch (...) {
+    return make_status(StatusCode::kInternal, nullptr, "the CPU engine failed");
+  }
+}
+
+std::unique_ptr<Join> open_range_join(const JoinRequest& request) {
   return std::make_unique<cpu::RangeJoin>(request);
+}
+
+/// Throws what guarded() knows.
+std::unique_ptr<Join> open_join(const JoinRequest& request) {
+  if (request.output == Output::kTopPairs)
+    return std::make_unique<TopkScan>(request, open_range_join);
+  if (request.shape == Shape::kBoxes) return std::make_unique<cpu::BoxJoin>(request);
+  return open_range_join(request);
 }
 
 Status probe(DeviceInfo* devices, std::uint32_t capacity, std::uint32_t* count) {
@@ -38,23 +74,16 @@ Status probe(DeviceInfo* devices, std::uint32_t capacity, std::uint32_t* count) 
 Status open(const JoinRequest* request, Join** join) {
   *join = nullptr;
   if (Status status = check_request(*request); !status.ok()) return status;
-  try {
-    if (request->shape == Shape::kBoxes || request->output == Output::kTopPairs)
-      return make_status(StatusCode::kUnavailable, nullptr, "the CPU engine cannot do that yet");
+  return guarded([&]() -> Status {
     *join = open_join(*request).release();
     return {};
-  } catch (const std::bad_alloc&) {
-    return make_status(StatusCode::kOutOfMemory, nullptr, "out of memory in the CPU engine");
-  } catch (const std::system_error& e) {
-    return make_status(StatusCode::kOutOfMemory,
-                       "Lower gpujoin.cpu_threads, or raise the system's limit on threads.",
-                       "could not start a worker thread: %s", e.what());
-  } catch (const std::exception& e) {
-    return make_status(StatusCode::kInternal, nullptr, "the CPU engine failed: %s", e.what());
-  }
+  });
 }
 
-Status next_batch(Join* join, ResultBatch* batch) { return join->next_batch(batch); }
+Status next_batch(Join* join, ResultBatch* batch) {
+  return guarded([&] { return join->next_batch(batch); });
+}
+
 void stats(const Join* join, JoinStats* stats) { join->stats(stats); }
 /// Memory that was freed in pieces stays with the allocator; after a large join the session gives
 /// it back.

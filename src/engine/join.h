@@ -2,6 +2,7 @@
 // to, and what one kind of join is built on another with.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 
@@ -22,5 +23,21 @@ struct Join {
 
 /// Opens a join of an engine. Throws what the engine's table turns into a Status.
 using OpenJoin = std::function<std::unique_ptr<Join>(const JoinRequest&)>;
+
+/// Adds what one of several joins did to their sum; rows, batches and pairs stay the sum's own.
+inline void add_stats(JoinStats& sum, const JoinStats& part) {
+  const JoinStats before = sum;
+  sum = part;
+  sum.left_rows = before.left_rows;
+  sum.right_rows = before.right_rows;
+  sum.batches = before.batches;
+  sum.pairs = before.pairs;
+  sum.candidates += before.candidates;
+  sum.rechecked += before.rechecked;
+  sum.index_ms += before.index_ms;
+  sum.join_ms += before.join_ms;
+  sum.memory_peak = std::max(sum.memory_peak, before.memory_peak);
+  sum.device_memory_peak = std::max(sum.device_memory_peak, before.device_memory_peak);
+}
 
 }  // namespace gpujoin

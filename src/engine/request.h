@@ -55,7 +55,7 @@ inline constexpr int kIndexMethodCount = 5;
 enum class ReferencePlacement : std::int32_t { kAuto, kOuter, kInner };
 inline constexpr std::uint32_t kMaxReferencePoints = 16;
 
-/// How the best pairs are found. kHeap: every point keeps a heap of its own best pairs (thesis,
+/// How the best pairs are found. kHeap: heaps keep the best of what was found so far (thesis,
 /// sections 5.4 and 5.8). kSort: all pairs are found, then sorted (thesis, section 7.1, the
 /// baseline). kThreshold: only what beats the worst of the best so far is looked at.
 enum class TopkMethod : std::int32_t { kAuto, kThreshold, kHeap, kSort };
@@ -91,7 +91,7 @@ inline constexpr std::uint64_t kMostTopPairs = 1000000;
 /// those of pair_score(), or distances. Datasets have finite scores, unless distances are meant.
 ///
 /// A self-join is one of kUnordered. Two datasets under kUnordered are disjoint parts of one: of
-/// each pair, too, the point with the smaller id is the first.
+/// each pair, too, the point that comes_first() is the first.
 struct Top {
   Scoring scoring;
   std::uint64_t k;  ///< 1 .. kMostTopPairs

@@ -37,19 +37,22 @@ void explain_count(const char* label, std::uint64_t count, ExplainState* es) {
   ExplainPropertyInteger(label, nullptr, static_cast<std::int64_t>(count), es);
 }
 
+/// Says `otherwise`, unless that is null, where the argument is a constant NULL.
 void explain_text_argument(const char* label, const FuncExpr* call, int position,
                            const char* otherwise, ExplainState* es) {
+  if (position < 0) return;
   const Node* const argument = static_cast<const Node*>(list_nth(call->args, position));
   if (!IsA(argument, Const)) return;
   const Const* const constant = constant_argument(call, position);
-  ExplainPropertyText(label, constant ? TextDatumGetCString(constant->constvalue) : otherwise, es);
+  const char* const word = constant ? TextDatumGetCString(constant->constvalue) : otherwise;
+  if (word != nullptr) ExplainPropertyText(label, word, es);
 }
 
 /// What is asked for, as far as it is known without running.
 void explain_call(const FuncExpr* call, const JoinFunction* function, ExplainState* es) {
-  const ArgumentPositions& at = argument_positions(function);
-  ExplainPropertyText("Join Method", function->self_join ? "Range Self-Join" : "Range Join", es);
-  const char* const labels[] = {function->self_join ? "Relation" : "Left Relation",
+  const ArgumentPositions& at = function->at;
+  ExplainPropertyText("Join Method", function->method, es);
+  const char* const labels[] = {function->takes_one_table() ? "Relation" : "Left Relation",
                                 "Right Relation"};
   for (int side = 0; side < 2; ++side) {
     const Const* const relation = constant_argument(call, at.relation[side]);
@@ -58,9 +61,14 @@ void explain_call(const FuncExpr* call, const JoinFunction* function, ExplainSta
     if (name != nullptr) ExplainPropertyText(labels[side], name, es);
   }
   explain_text_argument("Metric", call, at.metric, "l2", es);
-  if (at.pairs >= 0) explain_text_argument("Pair Selection", call, at.pairs, "all", es);
+  explain_text_argument("Pair Selection", call, at.pairs, "all", es);
   const Const* const eps = constant_argument(call, at.eps);
   if (eps != nullptr) explain_number("Epsilon", DatumGetFloat8(eps->constvalue), es);
+  const Const* const k = constant_argument(call, at.k);
+  if (k != nullptr)
+    explain_count("K", static_cast<std::uint64_t>(DatumGetInt64(k->constvalue)), es);
+  explain_text_argument("Score Function", call, at.score, "sum", es);
+  explain_text_argument("Best", call, at.best, nullptr, es);
 }
 
 /// The name of an index column: counted from 1 as SQL does, or of a reference point's distances.

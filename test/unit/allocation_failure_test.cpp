@@ -38,8 +38,7 @@ class AllocationFailures : public EngineTest {
       engine().close(join);
     }
     *happened = failure.happened();
-    std::sort(result.pairs.begin(), result.pairs.end());
-    std::sort(result.counts.begin(), result.counts.end());
+    sort_result(request, &result);
     return result;
   }
 

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "allocation_hooks.h"
+#include "engine/box_strategy.h"
 
 namespace gpujoin::test {
 namespace {
@@ -27,9 +28,23 @@ const char* name_of(Output output) {
       return "distances";
     case Output::kCountPerRow:
       return "counts";
+    case Output::kTopPairs:
+      return "top pairs";
     default:
       return "total";
   }
+}
+
+const char* name_of(TopkMethod method) {
+  return method == TopkMethod::kAuto        ? "auto"
+         : method == TopkMethod::kThreshold ? "threshold"
+         : method == TopkMethod::kHeap      ? "heap"
+                                            : "sort";
+}
+
+const char* name_of(ScoreFunction function) {
+  static const char* const names[] = {"sum", "product", "min", "max", "distance"};
+  return names[static_cast<int>(function)];
 }
 
 const char* name_of(WorkOrder order) {
@@ -64,16 +79,23 @@ testing::AssertionResult same_pairs(const std::vector<FoundPair>& got,
 }
 
 void collect_pairs(const JoinRequest& request, const ResultBatch& batch, RunResult* result) {
-  const std::uint64_t right_rows = request.self_join ? request.left.rows : request.right.rows;
+  const bool top = request.output == Output::kTopPairs;
+  std::uint64_t rows = top ? batch.row_count : request.left.rows;
+  std::uint64_t others = top || request.self_join ? rows : request.right.rows;
+  if (batch.transposed) std::swap(rows, others);
   ASSERT_TRUE(batch.row_count == 0 || batch.offsets[0] == 0);
   for (std::uint64_t i = 0; i < batch.row_count; ++i) {
-    ASSERT_LT(batch.rows[i], request.left.rows);
+    ASSERT_LT(batch.rows[i], rows);
     ASSERT_LE(batch.offsets[i], batch.offsets[i + 1]);
     for (std::uint64_t at = batch.offsets[i]; at < batch.offsets[i + 1]; ++at)
-      ASSERT_LT(batch.neighbors[at], right_rows);
+      ASSERT_LT(batch.neighbors[at], others);
   }
   ASSERT_EQ(batch.distances != nullptr || batch.pair_count == 0,
-            request.output == Output::kPairsWithDistances || batch.pair_count == 0);
+            wants_distances(request.output) || batch.pair_count == 0);
+  if (top) {
+    ASSERT_EQ(batch.row_count, batch.pair_count);
+    ASSERT_FALSE(batch.mirrored);
+  }
   PairCursor cursor;
   cursor.start(batch, request.pairs);
   const std::size_t before = result->pairs.size();
@@ -162,9 +184,13 @@ RunResult run_join(const EngineTable& engine, const JoinRequest& request, volati
   }
   engine.stats(join, &result.stats);
   engine.close(join);
-  std::sort(result.pairs.begin(), result.pairs.end());
-  std::sort(result.counts.begin(), result.counts.end());
+  sort_result(request, &result);
   return result;
+}
+
+void sort_result(const JoinRequest& request, RunResult* result) {
+  if (request.output != Output::kTopPairs) std::sort(result->pairs.begin(), result->pairs.end());
+  std::sort(result->counts.begin(), result->counts.end());
 }
 
 testing::AssertionResult matches_oracle(const RunResult& result, const JoinRequest& request,
@@ -173,9 +199,17 @@ testing::AssertionResult matches_oracle(const RunResult& result, const JoinReque
     return testing::AssertionFailure() << "status " << static_cast<int>(result.status.code) << ": "
                                        << result.status.message << "\n  " << describe(request);
   testing::AssertionResult same = testing::AssertionSuccess();
-  if (result.total != oracle.total(request.pairs)) {
-    same = testing::AssertionFailure() << "total " << result.total << ", the oracle has "
-                                       << oracle.total(request.pairs) << "; ";
+  const bool top = request.output == Output::kTopPairs;
+  const std::vector<FoundPair> best =
+      top ? oracle.top(request.top, request.pairs) : std::vector<FoundPair>{};
+  const std::uint64_t total = top ? best.size() : oracle.total(request.pairs);
+  if (result.total != total) {
+    same = testing::AssertionFailure()
+           << "total " << result.total << ", the oracle has " << total << "; ";
+  }
+  if (top) {
+    const testing::AssertionResult pairs = same_pairs(result.pairs, best);
+    if (!pairs) same = testing::AssertionFailure() << pairs.message();
   }
   if (request.output == Output::kPairs || request.output == Output::kPairsWithDistances) {
     const testing::AssertionResult pairs = same_pairs(
@@ -287,6 +321,14 @@ std::string describe(const JoinRequest& request) {
        << ", cell order " << to_string(knobs.cell_order) << ", work order "
        << name_of(knobs.work_order) << ", threads per point " << knobs.threads_per_point
        << ", streams " << knobs.streams << ", batch pairs " << knobs.batch_pairs;
+  if (request.shape == gpujoin::Shape::kBoxes)
+    text << ", box method " << to_string(knobs.box_method);
+  const Top& top = request.top;
+  if (request.output == Output::kTopPairs)
+    text << ", top " << top.k << " by " << name_of(top.scoring.function)
+         << (top.scoring.lowest_first ? ", lowest first" : ", highest first") << ", weights "
+         << top.scoring.weights[0] << " and " << top.scoring.weights[1] << ", least key "
+         << top.least_key << ", method " << name_of(knobs.topk_method);
   return text.str();
 }
 

@@ -58,7 +58,7 @@ inline JoinRequest make_request(const Points& left, const Points* right, Metric 
   return request;
 }
 
-/// What a join delivered, in sorted order.
+/// What a join delivered, in sorted order; top pairs in the order of their coming.
 struct RunResult {
   Status status;  ///< kEnd if it ran to its end
   std::vector<FoundPair> pairs;
@@ -77,6 +77,9 @@ void collect(const JoinRequest& request, const ResultBatch& batch, RunResult* re
 /// lowering it.
 RunResult run_join(const EngineTable& engine, const JoinRequest& request,
                    volatile int* interrupt = nullptr);
+
+/// Sorts what may come in any order.
+void sort_result(const JoinRequest& request, RunResult* result);
 
 /// Whether a finished run delivered exactly what the oracle says; tells the first difference.
 testing::AssertionResult matches_oracle(const RunResult& result, const JoinRequest& request,

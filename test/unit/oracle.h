@@ -7,6 +7,7 @@
 #include <compare>
 #include <cstdint>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "engine/request.h"
@@ -14,7 +15,7 @@
 
 namespace gpujoin::test {
 
-/// A row of a result. `distance` is 0 where none was asked for.
+/// A row of a result. `distance` is 0 where none was asked for, and the score of a top pair.
 struct FoundPair {
   std::int64_t id1;
   std::int64_t id2;
@@ -69,18 +70,66 @@ inline double definition_of_distance(Metric metric, const double* a, const doubl
   return metric == Metric::kL2 ? std::sqrt(sum) : sum;
 }
 
+/// The distance of two boxes, each its low corner and then its high one; where eps is 0 they have
+/// to have a point in common. NaN where one of them is no box.
+inline double definition_of_box_distance(Metric metric, double eps, const double* a,
+                                         const double* b, std::uint32_t numbers) {
+  const std::uint32_t dims = numbers / 2;
+  double sum = 0;
+  double largest = 0;
+  bool apart = false;
+  bool boxes = true;
+  for (std::uint32_t d = 0; d < dims; ++d) {
+    boxes = boxes && a[d] <= a[dims + d] && b[d] <= b[dims + d];
+    double gap = 0;
+    if (a[dims + d] < b[d]) gap = b[d] - a[dims + d];
+    if (b[dims + d] < a[d]) gap = a[d] - b[dims + d];
+    apart = apart || a[dims + d] < b[d] || b[dims + d] < a[d];
+    const double square = gap * gap;
+    sum = sum + (metric == Metric::kL2 ? square : gap);
+    largest = std::max(largest, gap);
+  }
+  if (!boxes) return kNan;
+  if (eps == 0) return apart ? 1 : 0;
+  if (metric == Metric::kLInf) return largest;
+  return metric == Metric::kL2 ? std::sqrt(sum) : sum;
+}
+
+/// The score of a pair in words other than the engines': weighted scores that overflow count as the
+/// largest finite number.
+inline double definition_of_score(const Scoring& scoring, double first, double second) {
+  const double a = std::clamp(scoring.weights[0] * first, -kMax, kMax);
+  const double b = std::clamp(scoring.weights[1] * second, -kMax, kMax);
+  if (scoring.function == ScoreFunction::kSum) return a + b;
+  if (scoring.function == ScoreFunction::kProduct) return a * b;
+  return scoring.function == ScoreFunction::kMin ? std::min(a, b) : std::max(a, b);
+}
+
 /// Every match of a join, found once; the answers to all requests on the same points follow from
 /// it.
 class Oracle {
  public:
   /// `right` null: a self-join of `left`.
   Oracle(const Points& left, const Points* right, Metric metric, double eps)
+      : Oracle(left, right, eps, [metric](const double* a, const double* b, std::uint32_t dims) {
+          return definition_of_distance(metric, a, b, dims);
+        }) {}
+
+  static Oracle of_boxes(const Points& left, const Points* right, Metric metric, double eps) {
+    return Oracle(left, right, eps,
+                  [metric, eps](const double* a, const double* b, std::uint32_t numbers) {
+                    return definition_of_box_distance(metric, eps, a, b, numbers);
+                  });
+  }
+
+  template <class DistanceOf>
+  Oracle(const Points& left, const Points* right, double eps, const DistanceOf& distance_of)
       : left_(left), right_(right == nullptr ? left : *right), self_join_(right == nullptr) {
     std::vector<double> a(left_.dims()), b(right_.dims());
     for (std::uint64_t p = 0; p < left_.rows(); ++p) {
       const double* const x = left_.row(p, a);
       for (std::uint64_t q = 0; q < right_.rows(); ++q) {
-        const double distance = definition_of_distance(metric, x, right_.row(q, b), left_.dims());
+        const double distance = distance_of(x, right_.row(q, b), left_.dims());
         if (distance <= eps) matches_.push_back({p, q, distance});
       }
     }
@@ -96,6 +145,29 @@ class Oracle {
       rows.push_back({id1, id2, with_distances ? match.distance : 0});
     }
     std::sort(rows.begin(), rows.end());
+    return rows;
+  }
+
+  /// The rows of a top-k join, in their order. Of unordered points with the same id the one with
+  /// the lower score is the first.
+  std::vector<FoundPair> top(const Top& top, PairSelection selection) const {
+    const bool by_distance = top.scoring.function == ScoreFunction::kDistance;
+    std::vector<FoundPair> rows;
+    for (const Match& match : matches_) {
+      if (!wanted(match, selection)) continue;
+      std::pair<std::int64_t, double> first{left_.id(match.p), 0}, second{right_.id(match.q), 0};
+      if (!by_distance) first.second = left_.score(match.p);
+      if (!by_distance) second.second = right_.score(match.q);
+      if (selection == PairSelection::kUnordered && second < first) std::swap(first, second);
+      rows.push_back({first.first, second.first,
+                      by_distance ? match.distance
+                                  : definition_of_score(top.scoring, first.second, second.second)});
+    }
+    std::sort(rows.begin(), rows.end(), [&](const FoundPair& a, const FoundPair& b) {
+      if (a.distance != b.distance) return (a.distance < b.distance) == top.scoring.lowest_first;
+      return std::pair(a.id1, a.id2) < std::pair(b.id1, b.id2);
+    });
+    rows.resize(std::min<std::uint64_t>(rows.size(), top.k));
     return rows;
   }
 

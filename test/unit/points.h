@@ -77,12 +77,18 @@ class Points {
     return *this;
   }
 
+  Points& with_scores(std::vector<double> scores) {
+    scores_ = std::move(scores);
+    return *this;
+  }
+
   std::uint64_t rows() const { return rows_; }
   std::uint32_t dims() const { return dims_; }
   ScalarType scalar() const { return scalar_; }
   std::int64_t id(std::uint64_t row) const {
     return ids_.empty() ? static_cast<std::int64_t>(row) : ids_[row];
   }
+  double score(std::uint64_t row) const { return scores_[row]; }
 
   /// Pointer to a row's coordinates as doubles, in `buffer` of dims() numbers.
   const double* row(std::uint64_t row, std::vector<double>& buffer) const {
@@ -95,7 +101,8 @@ class Points {
     const void* const coordinates = scalar_ == ScalarType::kFloat32
                                         ? static_cast<const void*>(floats_.data())
                                         : static_cast<const void*>(doubles_.data());
-    return {coordinates, ids_.empty() ? nullptr : ids_.data(), rows_, dims_, scalar_};
+    return {coordinates, ids_.empty() ? nullptr : ids_.data(),      rows_, dims_,
+            scalar_,     scores_.empty() ? nullptr : scores_.data()};
   }
 
  private:
@@ -105,6 +112,7 @@ class Points {
   std::vector<float> floats_;
   std::vector<double> doubles_;
   std::vector<std::int64_t> ids_;
+  std::vector<double> scores_;
 };
 
 enum class Shape { kUniform, kExponential, kClustered, kLattice, kOffset };

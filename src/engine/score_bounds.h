@@ -1,0 +1,31 @@
+// What is known of a request's pairs by their points' scores alone.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "engine/request.h"
+
+namespace gpujoin {
+
+/// The least and the highest of a side's scores; {0, 0} for a side without rows or scores.
+inline Interval score_range(const Dataset& data) {
+  if (data.rows == 0 || data.scores == nullptr) return {0, 0};
+  Interval range{data.scores[0], data.scores[0]};
+  for (std::uint64_t row = 1; row < data.rows; ++row) {
+    range.low = std::min(range.low, data.scores[row]);
+    range.high = std::max(range.high, data.scores[row]);
+  }
+  return range;
+}
+
+/// The best key that a pair can have of a left point with a score in `left` and a right one with a
+/// score in `right`, in either order where pairs are unordered.
+inline std::uint64_t reachable_key(const JoinRequest& request, Interval left, Interval right) {
+  const Scoring& scoring = request.top.scoring;
+  const std::uint64_t key = best_key(scoring.lowest_first, score_bounds(scoring, left, right));
+  if (request.pairs != PairSelection::kUnordered) return key;
+  return std::max(key, best_key(scoring.lowest_first, score_bounds(scoring, right, left)));
+}
+
+}  // namespace gpujoin

@@ -1,0 +1,86 @@
+// The best pairs of a top-k join: collected while pairs come in any order, and handed over in the
+// order of the result. Where pairs come from is not told here.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/buffer.h"
+#include "engine/result.h"
+
+namespace gpujoin {
+
+struct TopPair {
+  std::uint64_t key;  ///< score_key()
+  std::int64_t id1;
+  std::int64_t id2;
+};
+
+/// The order of the result. Pairs of which neither comes before the other are the same.
+inline bool comes_before(const TopPair& a, const TopPair& b) {
+  if (a.key != b.key) return a.key > b.key;
+  return a.id1 != b.id1 ? a.id1 < b.id1 : a.id2 < b.id2;
+}
+
+/// Keeps the first `k` of the pairs that it is given, in memory that depends on k alone.
+///
+/// kThreshold collects pairs until there is no more room, then selects the first k: what comes
+/// after the last of them is no longer taken. kHeap has a heap of k. kSort takes whatever comes,
+/// and sorts where it has no more room.
+class TopPairs {
+ public:
+  /// Throws what Buffer throws.
+  TopPairs(MemoryBudget& budget, const Top& top, TopkMethod method);
+
+  /// Pairs with a lower key can not be among the first any more.
+  std::uint64_t least_key() const { return last_.key; }
+  /// Whether k pairs have come that may be the result.
+  bool full() const { return size_ >= k_; }
+
+  void add(const TopPair& pair) {
+    if (!comes_before(last_, pair)) keep(pair);
+  }
+  /// Forgets all pairs.
+  void clear();
+
+  /// Leaves the first k in their order. Nothing is added afterwards.
+  void finish();
+  std::uint64_t size() const { return size_; }
+  const TopPair& operator[](std::uint64_t i) const { return pairs_[i]; }
+
+ private:
+  void keep(const TopPair& pair);
+  void keep_in_heap(const TopPair& pair);
+  void select();
+
+  std::uint64_t k_;
+  std::uint64_t least_key_;
+  TopkMethod method_;
+  Buffer<TopPair> pairs_;
+  std::uint64_t size_ = 0;
+  TopPair last_;  ///< what comes after it is not among the first k
+};
+
+/// Hands finished pairs over.
+class TopBatches {
+ public:
+  /// Throws what Buffer throws. `pairs` outlive it.
+  TopBatches(MemoryBudget& budget, const JoinRequest& request, const TopPairs& pairs);
+
+  /// Sets *batch, valid until the next call, or returns false at the end.
+  bool next(ResultBatch* batch);
+
+  std::uint64_t batches() const { return batches_; }
+  std::uint64_t pairs() const { return next_; }
+
+ private:
+  const TopPairs& pairs_;
+  bool lowest_first_;
+  std::uint64_t next_ = 0;
+  std::uint64_t batches_ = 0;
+  Buffer<std::uint32_t> places_;   // 0, 1, ...: rows and neighbours
+  Buffer<std::uint64_t> offsets_;  // 0, 1, ...
+  Buffer<std::int64_t> ids1_, ids2_;
+  Buffer<double> scores_;
+};
+
+}  // namespace gpujoin

@@ -1,0 +1,145 @@
+#include "engine/topk_scan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/score_bounds.h"
+
+namespace gpujoin {
+namespace {
+
+/// With a right side where it was left out, and room for no more pairs than there can be.
+JoinRequest completed(JoinRequest request) {
+  if (request.self_join) request.right = request.left;
+  const std::uint64_t pairs = request.left.rows * request.right.rows;
+  request.top.k = std::clamp<std::uint64_t>(pairs, 1, request.top.k);
+  return request;
+}
+
+TopkMethod method_of(const JoinRequest& request) {
+  const TopkMethod asked = request.knobs.topk_method;
+  return asked == TopkMethod::kAuto ? TopkMethod::kThreshold : asked;
+}
+
+std::int64_t id_of(const Dataset& data, std::uint64_t row) {
+  return data.ids != nullptr ? data.ids[row] : static_cast<std::int64_t>(row);
+}
+
+}  // namespace
+
+TopkScan::TopkScan(const JoinRequest& request, const OpenJoin& pairs_join)
+    : request_(completed(request)),
+      by_distance_(request.top.scoring.function == ScoreFunction::kDistance),
+      unordered_(request.pairs == PairSelection::kUnordered),
+      budget_(request.memory_limit),
+      top_(budget_, request_.top, method_of(request)),
+      held_(budget_.used()),
+      pairs_join_(pairs_join(request_of_pairs())) {}
+
+/// Its batches name points by rows, by which scores and ids are found.
+JoinRequest TopkScan::request_of_pairs() const {
+  JoinRequest request = request_;
+  request.output = by_distance_ ? Output::kPairsWithDistances : Output::kPairs;
+  request.pairs = request.self_join ? PairSelection::kUnordered : PairSelection::kAll;
+  request.left.ids = request.right.ids = nullptr;
+  request.knobs.batch_pairs = 0;
+  if (request.memory_limit > 0)
+    request.memory_limit = std::max<std::uint64_t>(1, request.memory_limit - held_);
+  return request;
+}
+
+Status TopkScan::next_batch(ResultBatch* batch) {
+  if (pairs_join_ != nullptr)
+    if (Status status = collect_all(); !status.ok()) return status;
+  if (!batches_) {
+    top_.finish();
+    batches_.emplace(budget_, request_, top_);
+  }
+  if (!batches_->next(batch)) return {StatusCode::kEnd};
+  return {};
+}
+
+Status TopkScan::collect_all() {
+  if (!by_distance_ && !left_range_) {
+    left_range_ = score_range(request_.left);
+    right_range_ = request_.self_join ? left_range_ : score_range(request_.right);
+  }
+  for (;;) {
+    ResultBatch batch{};
+    Status status = pairs_join_->next_batch(&batch);
+    if (status.code == StatusCode::kEnd) break;
+    if (!status.ok()) return status;
+    by_distance_ ? collect_distances(batch) : collect(batch);
+    if (request_.interrupt != nullptr && *request_.interrupt != 0)
+      return {StatusCode::kInterrupted};
+  }
+  pairs_join_->stats(&pairs_stats_);
+  pairs_join_.reset();
+  return {};
+}
+
+void TopkScan::collect(const ResultBatch& batch) {
+  const bool transposed = batch.transposed;
+  const std::int64_t* const rows = transposed ? batch.right_ids : batch.left_ids;
+  const std::int64_t* const neighbors = transposed ? batch.left_ids : batch.right_ids;
+  const double* const scores = transposed ? request_.right.scores : request_.left.scores;
+  for (std::uint64_t i = 0; i < batch.row_count; ++i) {
+    const auto row = static_cast<std::uint64_t>(rows[batch.rows[i]]);
+    const Interval own{scores[row], scores[row]};
+    const std::uint64_t best = transposed ? reachable_key(request_, *left_range_, own)
+                                          : reachable_key(request_, own, *right_range_);
+    if (best < top_.least_key()) continue;
+    for (std::uint64_t at = batch.offsets[i]; at < batch.offsets[i + 1]; ++at) {
+      const auto neighbor = static_cast<std::uint64_t>(neighbors[batch.neighbors[at]]);
+      transposed ? offer(neighbor, row) : offer(row, neighbor);
+    }
+  }
+}
+
+void TopkScan::offer(std::uint64_t left_row, std::uint64_t right_row) {
+  const Scoring& scoring = request_.top.scoring;
+  double first = request_.left.scores[left_row], second = request_.right.scores[right_row];
+  // Ids are looked up only where the score depends on them.
+  if (unordered_ && scoring.weights[0] != scoring.weights[1] &&
+      !comes_first(id_of(request_.left, left_row), first, id_of(request_.right, right_row), second))
+    std::swap(first, second);
+  const std::uint64_t key = score_key(scoring.lowest_first, pair_score(scoring, first, second));
+  if (key >= top_.least_key()) add(key, left_row, right_row);
+}
+
+void TopkScan::collect_distances(const ResultBatch& batch) {
+  const std::int64_t* const rows = batch.transposed ? batch.right_ids : batch.left_ids;
+  const std::int64_t* const neighbors = batch.transposed ? batch.left_ids : batch.right_ids;
+  for (std::uint64_t i = 0; i < batch.row_count; ++i) {
+    const auto row = static_cast<std::uint64_t>(rows[batch.rows[i]]);
+    for (std::uint64_t at = batch.offsets[i]; at < batch.offsets[i + 1]; ++at) {
+      const std::uint64_t key = score_key(request_.top.scoring.lowest_first, batch.distances[at]);
+      if (key < top_.least_key()) continue;
+      const auto neighbor = static_cast<std::uint64_t>(neighbors[batch.neighbors[at]]);
+      batch.transposed ? add(key, neighbor, row) : add(key, row, neighbor);
+    }
+  }
+}
+
+void TopkScan::add(std::uint64_t key, std::uint64_t left_row, std::uint64_t right_row) {
+  const std::int64_t left_id = id_of(request_.left, left_row);
+  const std::int64_t right_id = id_of(request_.right, right_row);
+  if (unordered_ && right_id < left_id)
+    top_.add({key, right_id, left_id});
+  else
+    top_.add({key, left_id, right_id});
+}
+
+void TopkScan::stats(JoinStats* stats) const {
+  if (pairs_join_ != nullptr)
+    pairs_join_->stats(stats);
+  else
+    *stats = pairs_stats_;
+  stats->pairs = batches_ ? batches_->pairs() : 0;
+  stats->batches = batches_ ? batches_->batches() : 0;
+  stats->memory_peak = std::max(budget_.peak(), held_ + stats->memory_peak);
+  stats->topk_method = method_of(request_);
+  stats->topk_rounds = 1;
+}
+
+}  // namespace gpujoin

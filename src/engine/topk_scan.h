@@ -1,0 +1,45 @@
+// The plain top-k join: every pair of an ordinary join is looked at, and the best are kept. What
+// spares looking at pairs is topk_join's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "engine/join.h"
+#include "engine/memory_budget.h"
+#include "engine/top_pairs.h"
+
+namespace gpujoin {
+
+/// Serves a request for Output::kTopPairs by a join of its pairs, or of its pairs with distances
+/// where those are the scores. Methods throw what that join's do, and what Buffer throws.
+class TopkScan final : public Join {
+ public:
+  /// Opens the join of pairs. The request is a valid one.
+  TopkScan(const JoinRequest& request, const OpenJoin& pairs_join);
+
+  Status next_batch(ResultBatch* batch) override;
+  void stats(JoinStats* stats) const override;
+
+ private:
+  JoinRequest request_of_pairs() const;
+  Status collect_all();
+  void collect(const ResultBatch& batch);
+  void collect_distances(const ResultBatch& batch);
+  void offer(std::uint64_t left_row, std::uint64_t right_row);
+  void add(std::uint64_t key, std::uint64_t left_row, std::uint64_t right_row);
+
+  JoinRequest request_;
+  bool by_distance_;
+  bool unordered_;
+  MemoryBudget budget_;
+  TopPairs top_;
+  std::uint64_t held_;                ///< bytes besides those of the join of pairs
+  std::unique_ptr<Join> pairs_join_;  ///< until all its pairs are collected
+  JoinStats pairs_stats_{};           ///< of the join of pairs, once it is closed
+  std::optional<Interval> left_range_, right_range_;
+  std::optional<TopBatches> batches_;
+};
+
+}  // namespace gpujoin
