@@ -21,6 +21,12 @@ struct Columns {
   RowStore* rows;  ///< in the same order
 };
 
+/// What is known of one side's scores.
+struct ScoreRange {
+  double most;   ///< no score is further from 0
+  double least;  ///< and none but 0 nearer
+};
+
 /// One input.
 struct Side {
   PlanState* plan;
@@ -39,12 +45,6 @@ enum class Reading {
   kPoints,
   kBoxes,
   kRows,  ///< nothing: all pairs are to be tested
-};
-
-/// What is known of one side's scores.
-struct ScoreRange {
-  double most;   ///< no score is further from 0
-  double least;  ///< and none but 0 nearer
 };
 
 /// A pair that may be among the first of the query's order.
