@@ -1,6 +1,7 @@
 // Of a node that ran several times the last run is told.
 #include "pg/explain.h"
 
+#include "engine/box_strategy.h"
 #include "pg/function_node.h"
 
 extern "C" {

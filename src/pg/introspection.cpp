@@ -1,4 +1,5 @@
 // gpu_devices() and gpu_last_join(): what the machine has, and what the last join did.
+#include "engine/box_strategy.h"
 #include "engine/strategy.h"
 #include "pg/engine_loader.h"
 #include "pg/function_scan.h"
