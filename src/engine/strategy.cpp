@@ -81,12 +81,11 @@ Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
 }
 
 double estimate_core_ms(const JoinRequest& request, double enough_ms) {
-  constexpr double kIndexMsPerRow = 130e-6;
   const auto left_rows = static_cast<double>(request.left.rows);
   const auto right_rows =
       static_cast<double>(request.self_join ? request.left.rows : request.right.rows);
   if (!check_request(request).ok() || left_rows == 0 || right_rows == 0) return 0;
-  const double index_ms = kIndexMsPerRow * (left_rows + (request.self_join ? 0 : right_rows));
+  const double index_ms = kCoreIndexNs / 1e6 * (left_rows + (request.self_join ? 0 : right_rows));
   if (request.output == Output::kTopPairs && looks_at_few_pairs(request.knobs.topk_method))
     return index_ms;
   if (request.shape == Shape::kBoxes) return estimate_boxes_ms(request);

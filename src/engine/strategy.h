@@ -68,6 +68,9 @@ inline constexpr WalkCosts kCoreWalkCosts{.neighbor = 0,
                                           .tile_match = 6,
                                           .writing = 1};
 
+/// What building an index takes one core a row, in nanoseconds.
+inline constexpr double kCoreIndexNs = 130;
+
 /// Chooses from a sample of the data. Knobs that are set are followed as far as the data has the
 /// dimensions. Deterministic for the same request. Throws std::bad_alloc.
 Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs = kCoreWalkCosts);

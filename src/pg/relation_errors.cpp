@@ -181,7 +181,7 @@ Role role_of(const Obstacle& o) {
       break;
     case ColumnProblem::kCornerCount:
       ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                      errmsg("%s%s names %d columns of corners of boxes, not two", prefix, argument,
+                      errmsg("%s%s must name two columns of corners, not %d", prefix, argument,
                              o.side->column_count),
                       errhint("%s", types_of(o.shape()))));
       break;

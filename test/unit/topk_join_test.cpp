@@ -331,7 +331,7 @@ TEST_P(TopkJoins, a_memory_limit_that_is_too_small_is_told) {
     for (const std::uint64_t k : {std::uint64_t{10}, kMostTopPairs}) {
       JoinRequest request =
           make_top_request(points, nullptr, Metric::kL2, 1, top_of(ScoreFunction::kSum, false, k));
-      request.memory_limit = request.device_memory_limit = 1 << 18;
+      request.memory_limit = request.device_memory_limit = 1 << 14;
       request.knobs.topk_method = method;
       const std::int64_t before = live_allocations();
       {
