@@ -64,6 +64,26 @@ void add_vector(PointBuffer* buffer, std::int64_t id, const VectorView& view, bo
   }
 }
 
+void widen_boxes(PointBuffer* buffer, std::uint32_t dims) {
+  const std::uint32_t old_dims = buffer->dims / 2;
+  if (old_dims >= dims) return;
+  PointBuffer narrow = *buffer;
+  buffer->dims = 2 * dims;
+  if (narrow.capacity == 0) return;
+  buffer->coordinates = nullptr;
+  buffer->ids = nullptr;
+  buffer->rows = buffer->capacity = 0;
+  const double* from = reinterpret_cast<const double*>(narrow.coordinates);
+  for (std::uint64_t row = 0; row < narrow.rows; ++row, from += narrow.dims) {
+    double* const to = reinterpret_cast<double*>(add_point(buffer, narrow.ids[row]));
+    std::fill_n(to, buffer->dims, 0.0);
+    std::copy_n(from, old_dims, to);
+    std::copy_n(from + old_dims, old_dims, to + dims);
+  }
+  pfree(narrow.coordinates);
+  pfree(narrow.ids);
+}
+
 Dataset finish_points(PointBuffer* buffer) {
   if (buffer->capacity > buffer->rows && buffer->rows > 0) resize(buffer, buffer->rows);
   return {buffer->coordinates, buffer->ids,    buffer->rows,

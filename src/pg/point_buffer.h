@@ -29,6 +29,9 @@ char* add_point(PointBuffer* buffer, std::int64_t id);
 /// elements are widened where the buffer is of float8.
 void add_vector(PointBuffer* buffer, std::int64_t id, const VectorView& view, bool float4);
 
+/// Makes boxes of fewer dimensions ones of `dims`, at 0 in those they lacked.
+void widen_boxes(PointBuffer* buffer, std::uint32_t dims);
+
 /// The points; room that is left over is given back.
 Dataset finish_points(PointBuffer* buffer);
 
