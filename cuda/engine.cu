@@ -4,6 +4,7 @@
 #include <new>
 
 #include "cuda/blocked_join.h"
+#include "cuda/box_join.h"
 #include "cuda/cuda_error.h"
 #include "cuda/memory.h"
 #include "cuda/signals.h"
@@ -88,7 +89,7 @@ Status probe(DeviceInfo* devices, std::uint32_t capacity, std::uint32_t* count) 
 Status open(const JoinRequest* request, Join** join) {
   *join = nullptr;
   if (Status status = check_request(*request); !status.ok()) return status;
-  if (request->shape == Shape::kBoxes || request->output == Output::kTopPairs)
+  if (request->output == Output::kTopPairs)
     return make_status(StatusCode::kUnavailable, nullptr, "the CUDA engine cannot do that yet");
   return guarded([&]() -> Status {
     const int devices = count_devices();
@@ -104,7 +105,10 @@ Status open(const JoinRequest* request, Join** join) {
     std::uint64_t keep = ~std::uint64_t{0};
     cuda::check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep),
                 "setting up device memory");
-    *join = new cuda::BlockedJoin(*request, device);
+    if (request->shape == Shape::kBoxes)
+      *join = new cuda::BoxJoin(*request, device);
+    else
+      *join = new cuda::BlockedJoin(*request, device);
     return {};
   });
 }
