@@ -56,13 +56,15 @@ inline std::uint64_t ordering_bytes(std::uint64_t row_bytes) {
 DeviceBoxes order_boxes(MemoryBudget& budget, const BoxRows& rows, const BoxOrder& order,
                         cudaStream_t stream);
 
+/// Parts are made of blocks of so many boxes, and a part with a single one is a block.
+inline constexpr std::uint32_t kBlockBoxes = kLeastPartBoxes;
+
 /// The index of MLG-join, see LayeredGrid.
 struct LayeredTable {
   DeviceBuffer<unsigned long long> words;  ///< the records
   DeviceBuffer<unsigned char> blocks;      ///< [2 * dims][blocks] the boxes around blocks
 };
 
-/// Blocks of kBlockBoxes rows: what parts are made of.
 GPUJOIN_HD inline std::uint32_t block_count(std::uint32_t rows) {
   return rows / kBlockBoxes + (rows % kBlockBoxes != 0 ? 1 : 0);
 }
