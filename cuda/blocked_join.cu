@@ -36,15 +36,6 @@ std::uint32_t cut_column(JoinRequest request, Strategy strategy) {
                                            : strategy.grid_columns[0];
 }
 
-std::uint64_t available_device_bytes(const JoinRequest& request) {
-  std::size_t free_bytes = 0, all_bytes = 0;
-  check(cudaMemGetInfo(&free_bytes, &all_bytes), "asking for free device memory");
-  const std::uint64_t usable = free_bytes - free_bytes / 8;
-  return request.device_memory_limit == 0
-             ? usable
-             : std::min<std::uint64_t>(usable, request.device_memory_limit);
-}
-
 double cut_value(const Dataset& data, std::uint64_t row, std::uint32_t column) {
   const double x = coordinate(data, row, column);
   return std::isfinite(x) ? x : INFINITY;
@@ -107,7 +98,7 @@ BlockedSide::Block BlockedSide::load(std::size_t block, bool by_row) const {
 BlockedJoin::BlockedJoin(const JoinRequest& request, const cudaDeviceProp& device)
     : request_(request), device_(device), host_budget_(request.memory_limit) {
   const std::uint64_t rows = request.left.rows + (request.self_join ? 0 : request.right.rows);
-  const std::uint64_t available = available_device_bytes(request);
+  const std::uint64_t available = available_device_bytes(request.device_memory_limit);
   const bool empty = request.left.rows == 0 || (!request.self_join && request.right.rows == 0);
   block_bytes_ = available / 2;
   in_blocks_ = !empty && device_bytes(request, rows) > block_bytes_;

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "cuda/blocked_join.h"
+#include "cuda/box_join.h"
 #include "cuda/cuda_error.h"
 #include "cuda/memory.h"
 #include "cuda/signals.h"
@@ -89,6 +90,7 @@ Status probe(DeviceInfo* devices, std::uint32_t capacity, std::uint32_t* count) 
 
 /// Throws what guarded() knows.
 std::unique_ptr<Join> open_join(const JoinRequest& request, const cudaDeviceProp& device) {
+  if (request.shape == Shape::kBoxes) return std::make_unique<cuda::BoxJoin>(request, device);
   const OpenJoin blocked_join = [device](const JoinRequest& part) {
     return std::make_unique<cuda::BlockedJoin>(part, device);
   };
@@ -101,8 +103,6 @@ std::unique_ptr<Join> open_join(const JoinRequest& request, const cudaDeviceProp
 Status open(const JoinRequest* request, Join** join) {
   *join = nullptr;
   if (Status status = check_request(*request); !status.ok()) return status;
-  if (request->shape == Shape::kBoxes)
-    return make_status(StatusCode::kUnavailable, nullptr, "the CUDA engine cannot do that yet");
   return guarded([&]() -> Status {
     const int devices = count_devices();
     if (request->device < 0 || request->device >= devices)
