@@ -22,6 +22,26 @@ std::uint32_t threads_for_filling(const Strategy& strategy, double candidates_pe
 
 }  // namespace
 
+JoinView make_join_view(const JoinRequest& request, const Strategy& strategy,
+                        const SortLayout& layout, double reach, const WalkSide& left,
+                        const WalkSide& right, const unsigned* stop) {
+  JoinView view{};
+  view.left = view_of(left);
+  view.right = view_of(right);
+  view.layout = layout;
+  view.pattern = strategy.access_pattern;
+  view.pairs = request.pairs;
+  view.self_join = request.self_join;
+  view.smaller_id_first =
+      request.output == Output::kCountPerRow && request.pairs == PairSelection::kUnordered;
+  view.short_circuit = strategy.short_circuit;
+  view.dims = request.left.dims;
+  view.threshold = make_threshold(request.metric, request.eps).raw;
+  view.reach = reach;
+  view.stop = stop;
+  return view;
+}
+
 GridWalk::GridWalk(const JoinRequest& request, const Strategy& strategy, const SortLayout& layout,
                    double reach, const WalkSide& left, const WalkSide& right,
                    MemoryBudget& device_budget, MemoryBudget& host_budget, unsigned resident_blocks,
@@ -32,19 +52,7 @@ GridWalk::GridWalk(const JoinRequest& request, const Strategy& strategy, const S
       host_budget_(host_budget),
       queue_(queue),
       stream_(stream) {
-  view_.left = view_of(left);
-  view_.right = view_of(right);
-  view_.layout = layout;
-  view_.pattern = strategy.access_pattern;
-  view_.pairs = request.pairs;
-  view_.self_join = request.self_join;
-  view_.smaller_id_first =
-      request.output == Output::kCountPerRow && request.pairs == PairSelection::kUnordered;
-  view_.short_circuit = strategy.short_circuit;
-  view_.dims = request.left.dims;
-  view_.threshold = make_threshold(request.metric, request.eps).raw;
-  view_.reach = reach;
-  view_.stop = stop;
+  view_ = make_join_view(request, strategy, layout, reach, left, right, stop);
   choose_kernels(resident_blocks);
   if (request.knobs.work_order == WorkOrder::kSorted || count_kernel_.queue) order_by_workload();
   make_room(resident_blocks);

@@ -17,10 +17,16 @@ struct WalkSide {
   const std::int64_t* ids;
 };
 
+/// What kernels are told of a join. `stop` is a word on the device that makes them leave when it is
+/// not 0.
+JoinView make_join_view(const JoinRequest& request, const Strategy& strategy,
+                        const SortLayout& layout, double reach, const WalkSide& left,
+                        const WalkSide& right, const unsigned* stop);
+
 class GridWalk final : public SliceSource {
  public:
-  /// Chooses kernels and makes room. `stop` is a word on the device that makes kernels leave when
-  /// it is not 0, `queue` one for launches on the join's stream.
+  /// Chooses kernels and makes room. `stop` is as in make_join_view(), `queue` a word on the device
+  /// for launches on the join's stream.
   GridWalk(const JoinRequest& request, const Strategy& strategy, const SortLayout& layout,
            double reach, const WalkSide& left, const WalkSide& right, MemoryBudget& device_budget,
            MemoryBudget& host_budget, unsigned resident_blocks, const unsigned* stop,

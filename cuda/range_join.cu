@@ -6,9 +6,10 @@
 #include "cuda/directions.h"
 #include "cuda/grid_walk.h"
 #include "cuda/range_join.h"
-#include "cuda/signals.h"
 #include "cuda/tile_walk.h"
+#include "cuda/top_walk.h"
 #include "cuda/tuning.h"
+#include "cuda/wait.h"
 
 namespace gpujoin::cuda {
 namespace {
@@ -59,6 +60,8 @@ RangeJoin::RangeJoin(const JoinRequest& request, const cudaDeviceProp& device)
   threshold_ = make_threshold(request.metric, request.eps);
   // Directions only screen, which the walk of a grid does not know.
   if (request.metric == Metric::kCosine) request_.knobs.index = IndexMethod::kTiles;
+  if (request.output == Output::kTopPairs && request_.knobs.index != IndexMethod::kReferencePoints)
+    request_.knobs.index = IndexMethod::kGrid;
   strategy_ = choose_strategy(request_, kWalkCosts);
   stats_.strategy = strategy_;
   read();
@@ -133,8 +136,22 @@ void RangeJoin::build() {
   };
   left_ = order(left_points_, flags_.data() + kLeftPoints);
   if (!request_.self_join) right_ = order(right_points_, flags_.data() + kRightPoints);
+  order_scores(request_.left, left_, left_scores_);
+  if (!request_.self_join) order_scores(request_.right, right_, right_scores_);
   copy_to_host(mailbox->flags, flags_.data(), kFlags, stream_);
   step_.record(stream_);
+}
+
+/// Uploads the scores of one side and puts them in index order.
+void RangeJoin::order_scores(const Dataset& data, const DeviceIndex& index,
+                             DeviceBuffer<double>& scores) {
+  if (request_.output != Output::kTopPairs || data.scores == nullptr) return;
+  DeviceBuffer<double> source(device_budget_, data.rows, stream_);
+  check(
+      cudaMemcpyAsync(source.data(), data.scores, source.bytes(), cudaMemcpyHostToDevice, stream_),
+      "copying scores to the device");
+  scores = DeviceBuffer<double>(device_budget_, data.rows, stream_);
+  gather_scores(source.data(), index.order.data(), index.rows, scores.data(), stream_);
 }
 
 /// After kIndex: names the points in index order.
@@ -164,11 +181,19 @@ void RangeJoin::choose_source() {
                      right_ids},
         device_budget_, host_budget_, multiprocessors_, stop, stream_);
   } else {
-    source_ = std::make_unique<GridWalk>(
-        request_, strategy_, layout_, reach_, WalkSide{&left_, left_ids_.data()},
-        WalkSide{&right, right_ids}, device_budget_, host_budget_,
-        static_cast<unsigned>(multiprocessors_) * kBlocksPerMultiprocessor, stop,
-        flags_.data() + kQueue, stream_);
+    const WalkSide left_side{&left_, left_ids_.data()}, right_side{&right, right_ids};
+    const unsigned resident_blocks =
+        static_cast<unsigned>(multiprocessors_) * kBlocksPerMultiprocessor;
+    if (request_.output == Output::kTopPairs)
+      source_ = std::make_unique<TopWalk>(
+          request_, strategy_,
+          make_join_view(request_, strategy_, layout_, reach_, left_side, right_side, stop),
+          left_scores_.data(), request_.self_join ? left_scores_.data() : right_scores_.data(),
+          device_budget_, host_budget_, resident_blocks, stream_);
+    else
+      source_ = std::make_unique<GridWalk>(request_, strategy_, layout_, reach_, left_side,
+                                           right_side, device_budget_, host_budget_,
+                                           resident_blocks, stop, flags_.data() + kQueue, stream_);
   }
   if (wants_pairs(request_.output))
     batches_.emplace(request_, device_budget_, host_budget_, *source_,
@@ -217,17 +242,6 @@ ResultBatch RangeJoin::describe_counts() {
   for (std::uint64_t i = 0; i < batch.row_count; ++i) batch.pair_count += batch.counts[i];
   delivered_ += batch.row_count;
   return batch;
-}
-
-/// Waits some milliseconds for the device. False: not done yet, or an interrupt came up.
-bool RangeJoin::wait(const Event& event) const {
-  const Stopwatch watch;
-  for (unsigned looks = 0;; ++looks) {
-    if (event.done()) return true;
-    if (watch.milliseconds() > 5) return false;
-    if (looks < 200) continue;  // a few ten microseconds: most batches come that fast
-    SignalsBlocked::let_in(20000);
-  }
 }
 
 /// Goes from one phase to the next as soon as the device is done with it.

@@ -37,6 +37,7 @@ class RangeJoin final : public Join {
   void read_side(const Dataset& data, const ReferencePoints& references, DevicePoints& points,
                  DevicePoints& originals);
   void build();
+  void order_scores(const Dataset& data, const DeviceIndex& index, DeviceBuffer<double>& scores);
   void order_ids();
   void choose_source();
   void start_slice();
@@ -46,7 +47,6 @@ class RangeJoin final : public Join {
   bool next_phase();
   bool next_result(ResultBatch* batch);
   bool next_pairs(ResultBatch* batch);
-  bool wait(const Event& event) const;
 
   JoinRequest request_;
   MemoryBudget host_budget_;
@@ -69,6 +69,7 @@ class RangeJoin final : public Join {
   DeviceIndex left_, right_;
   DeviceBuffer<std::int64_t> left_ids_, right_ids_;
   PinnedBlock host_left_ids_, host_right_ids_;
+  DeviceBuffer<double> left_scores_, right_scores_;  ///< in index order, where pairs have scores
   std::unique_ptr<SliceSource> source_;
   PinnedBlock rows_;  ///< [rows] 0, 1, ..., where counts are wanted
   std::vector<std::uint64_t> row_counts_;

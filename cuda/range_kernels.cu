@@ -1,6 +1,5 @@
-#include <algorithm>
-
 #include "cuda/kernel_helpers.cuh"
+#include "cuda/range_dispatch.h"
 #include "cuda/range_kernels.h"
 #include "cuda/range_walk.cuh"
 
@@ -72,62 +71,6 @@ __global__ void __launch_bounds__(kBlockThreads)
           next += __popc(members);
         });
       });
-}
-
-/// Calls launch.template operator()<M, T, D, G>() for the choice. Every combination is compiled, so
-/// the less common metrics make do with the code for any number of dimensions.
-template <Metric M, class T, std::uint32_t D, class Launch>
-void dispatch_group(const KernelChoice& choice, const Launch& launch) {
-  if (choice.threads_per_point >= 32)
-    launch.template operator()<M, T, D, 32>();
-  else if (choice.threads_per_point >= 8)
-    launch.template operator()<M, T, D, 8>();
-  else
-    launch.template operator()<M, T, D, 1>();
-}
-
-template <class T, class Launch>
-void dispatch_metric(const KernelChoice& choice, const Launch& launch) {
-  static_assert(kMostUnrolledDimensions == 8);
-  if (choice.metric == Metric::kL1) return dispatch_group<Metric::kL1, T, 0>(choice, launch);
-  if (choice.metric == Metric::kLInf) return dispatch_group<Metric::kLInf, T, 0>(choice, launch);
-  switch (choice.dims) {
-    case 1:
-      return dispatch_group<Metric::kL2, T, 1>(choice, launch);
-    case 2:
-      return dispatch_group<Metric::kL2, T, 2>(choice, launch);
-    case 3:
-      return dispatch_group<Metric::kL2, T, 3>(choice, launch);
-    case 4:
-      return dispatch_group<Metric::kL2, T, 4>(choice, launch);
-    case 5:
-      return dispatch_group<Metric::kL2, T, 5>(choice, launch);
-    case 6:
-      return dispatch_group<Metric::kL2, T, 6>(choice, launch);
-    case 7:
-      return dispatch_group<Metric::kL2, T, 7>(choice, launch);
-    case 8:
-      return dispatch_group<Metric::kL2, T, 8>(choice, launch);
-    default:
-      return dispatch_group<Metric::kL2, T, 0>(choice, launch);
-  }
-}
-
-template <class Launch>
-void dispatch(const KernelChoice& choice, const Launch& launch) {
-  if (choice.scalar == ScalarType::kFloat32)
-    dispatch_metric<float>(choice, launch);
-  else
-    dispatch_metric<double>(choice, launch);
-}
-
-/// Blocks for a stretch: as many as its points need, and with a queue no more than run at once.
-unsigned blocks_for_stretch(const KernelChoice& choice, const Stretch& stretch) {
-  const std::uint64_t threads =
-      std::uint64_t{stretch.end - stretch.first} * choice.threads_per_point;
-  const std::uint64_t blocks = (threads + kBlockThreads - 1) / kBlockThreads;
-  const std::uint64_t most = choice.queue ? choice.blocks : std::uint64_t{1} << 22;
-  return static_cast<unsigned>(std::clamp<std::uint64_t>(blocks, 1, most));
 }
 
 void start_queue(const KernelChoice& choice, const Stretch& stretch, cudaStream_t stream) {

@@ -93,11 +93,11 @@ __device__ inline std::uint32_t neighbor_in_turn(std::uint32_t turn, std::uint32
   return turn == 0 ? own : turn <= own ? turn - 1 : turn;
 }
 
-/// Calls visit(candidate, is_candidate) on all threads of the group together, for every point that
-/// `position` has to look at; threads beyond the end of a window get is_candidate = false.
+/// Calls visit(window) on all threads of the group together, for every window of points that
+/// `position` has to look at.
 template <class T, std::uint32_t G, class Visit>
-__device__ void walk_point(const JoinView& join, const Group<G>& group, std::uint32_t position,
-                           const Visit& visit) {
+__device__ void for_windows(const JoinView& join, const Group<G>& group, std::uint32_t position,
+                            const Visit& visit) {
   std::uint32_t cell[kMaxGridDimensions];
   cell_of_point<T>(join, position, cell);
   const double x =
@@ -114,15 +114,22 @@ __device__ void walk_point(const JoinView& join, const Group<G>& group, std::uin
         mine < numbers
             ? window_of<T>(join, position, cell, x, neighbor_in_turn(mine, numbers), numbers)
             : PositionRange{0, 0};
-    for (std::uint32_t turn = 0; turn < G && base + turn < numbers; ++turn) {
-      const std::uint32_t begin = group.shfl(window.begin, turn);
-      const std::uint32_t end = group.shfl(window.end, turn);
-      for (std::uint32_t start = begin; start < end; start += G) {
-        const std::uint32_t candidate = start + group.thread_rank();
-        visit(candidate, candidate < end);
-      }
-    }
+    for (std::uint32_t turn = 0; turn < G && base + turn < numbers; ++turn)
+      visit(PositionRange{group.shfl(window.begin, turn), group.shfl(window.end, turn)});
   }
+}
+
+/// Calls visit(candidate, is_candidate) on all threads of the group together, for every point in
+/// the windows; threads beyond the end of a window get is_candidate = false.
+template <class T, std::uint32_t G, class Visit>
+__device__ void walk_point(const JoinView& join, const Group<G>& group, std::uint32_t position,
+                           const Visit& visit) {
+  for_windows<T, G>(join, group, position, [&](const PositionRange& window) {
+    for (std::uint32_t start = window.begin; start < window.end; start += G) {
+      const std::uint32_t candidate = start + group.thread_rank();
+      visit(candidate, candidate < window.end);
+    }
+  });
 }
 
 /// Whether a candidate that is within eps counts for this left point.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "engine/box_strategy.h"
 #include "engine/strategy.h"
 
 namespace gpujoin::cuda {
@@ -35,6 +36,22 @@ inline constexpr std::uint32_t kMostStreams = 16;
 /// waits.
 inline constexpr double kCandidatesPerSlice = 2e10;
 
+/// Room for the pairs that a top-k join admits before it sorts them, where k asks for less; and the
+/// points that have heaps at once, where there is room.
+inline constexpr std::uint64_t kFewestAdmittedPairs = 1 << 20;
+inline constexpr double kPointsWithHeaps = 1 << 18;
+
+/// Boxes of the nested loop that pass through shared memory at a time.
+inline constexpr std::uint32_t kTileBoxes = 128;
+
+/// Boxes of a slice of the probing side, and at least where each is compared with each.
+inline constexpr std::uint64_t kMostSliceBoxes = 1 << 21;
+inline constexpr std::uint64_t kFewestSliceBoxes = 1 << 14;
+
+/// Of the whole device, as expected of an H200.
+inline constexpr BoxCosts kBoxCosts{
+    .candidate = 0.0001, .distance = 0.0002, .sort = 0.5, .search = 0.1, .probe = 0.4, .block = 64};
+
 /// Of the whole device, fitted to an H200: a window is a binary search of its own for each point,
 /// which is worth some tens of candidates.
 inline constexpr WalkCosts kWalkCosts{.neighbor = 0.08,
@@ -47,6 +64,10 @@ inline constexpr WalkCosts kWalkCosts{.neighbor = 0.08,
                                       .tile_boxes = 0.065,
                                       .tile_match = 0.13,
                                       .writing = 3};
+
+/// How many cores of a host the device is worth to a walk, roughly: what a top-k join weighs its
+/// passes over rows on the host against.
+inline constexpr double kCoresOfDevice = 200;
 
 /// Candidates of a point from which on a whole warp counts them, as without an index.
 inline constexpr double kCandidatesForWarp = 1e5;

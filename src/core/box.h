@@ -2,10 +2,12 @@
 // box join answers to.
 #pragma once
 
+#include <cfloat>
 #include <cstdint>
 
 #include "core/distance.h"
 #include "core/portability.h"
+#include "core/threshold.h"
 
 namespace gpujoin {
 
@@ -49,10 +51,37 @@ struct BoxTest {
   bool meet;         ///< eps is 0: they have to have a point in common
   Metric metric;     ///< kL2, kL1 or kLInf
   double threshold;  ///< Threshold::raw
+  double reach;      ///< how far a box is widened to overlap all its partners; see widened_low()
 };
+
+inline BoxTest make_box_test(Metric metric, double eps) {
+  const Threshold threshold = make_threshold(metric, eps);
+  if (eps == 0) return {true, metric, threshold.raw, 0};
+  return {false, metric, threshold.raw, threshold.reach * (1.0 + 0x1p-50) + DBL_MIN};
+}
+
+// The bounds of a box widened by `reach`, rounded so that the box overlaps every partner of the one
+// that it was widened from.
+//
+// Of a pair, fl(b_low - a_high) <= Threshold::reach =: r wherever there is a gap, for gaps only add
+// to a raw distance. So b_low <= a_high + r * (1 + 2^-52) <= a_high + reach; b_low is a double, and
+// rounding is monotone, hence b_low <= fl(a_high + reach). Likewise below. Boxes with an infinite
+// gap are no pair: an infinite bound stays where it is, also where `reach` itself has overflowed.
+
+GPUJOIN_HD inline double widened_low(double low, double reach) {
+  return low <= DBL_MAX ? add_rounded(low, -reach) : low;
+}
+
+GPUJOIN_HD inline double widened_high(double high, double reach) {
+  return high >= -DBL_MAX ? add_rounded(high, reach) : high;
+}
 
 /// Whether two boxes are a pair. With an eps of 0 bounds are compared: gaps whose squares underflow
 /// are still gaps.
+///
+/// Monotone: who passes with a box passes with every box around that one. All gaps are then no
+/// wider, and differences, squares, sums and maxima, rounded or not, do not grow where their terms
+/// do not. So groups of boxes are tested by the box around them.
 template <class T>
 GPUJOIN_HD inline bool passes(const BoxTest& test, const T* a, const T* b, std::uint32_t dims) {
   if (test.meet) return boxes_meet(a, b, dims);

@@ -20,6 +20,7 @@ struct BatchBuffer {
   std::uint64_t row_count = 0;
   std::uint64_t entry_count = 0;
   std::uint64_t pair_count = 0;
+  bool transposed = false;          // as in ResultBatch
   Buffer<std::uint32_t> rows;       // [entries]
   Buffer<std::uint64_t> offsets;    // [entries + 1]
   Buffer<std::uint32_t> neighbors;  // [entries + kCollectPadding]

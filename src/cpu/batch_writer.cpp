@@ -19,6 +19,16 @@ BatchBuffer& BatchWriter::make_room(std::uint64_t entries) {
   return *batch_;
 }
 
+void BatchWriter::add_row(BatchBuffer& batch, std::uint32_t position, std::uint64_t found,
+                          std::uint64_t pairs_of_row) {
+  const bool continued = batch.row_count > 0 && batch.rows[batch.row_count - 1] == position;
+  if (!continued) batch.rows[batch.row_count++] = position;
+  batch.entry_count += found;
+  batch.offsets[batch.row_count] = batch.entry_count;
+  batch.pair_count += pairs_of_row;
+  pairs += pairs_of_row;
+}
+
 void BatchWriter::add_count(std::uint32_t position, std::uint64_t count) {
   BatchBuffer& batch = make_room(1);
   batch.rows[batch.row_count] = position;

@@ -30,6 +30,10 @@ class BatchWriter {
   /// A batch with room for `entries` more, at most batch_entries. Waits for an empty buffer where
   /// there is none at hand; throws Stopped.
   BatchBuffer& make_room(std::uint64_t entries);
+  /// Makes a row, or more of the last one, of `found` neighbours that were written behind the
+  /// entries of `batch`, the one with room for them. They stand for `pairs_of_row` pairs.
+  void add_row(BatchBuffer& batch, std::uint32_t position, std::uint64_t found,
+               std::uint64_t pairs_of_row);
   /// Appends a row of counts.
   void add_count(std::uint32_t position, std::uint64_t count);
   /// Hands over what is in the batch.

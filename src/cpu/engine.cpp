@@ -11,6 +11,7 @@
 #include <system_error>
 #include <thread>
 
+#include "cpu/box_join.h"
 #include "cpu/range_join.h"
 #include "cpu/scan.h"
 #include "engine/topk_join.h"
@@ -58,6 +59,7 @@ std::unique_ptr<Join> open_plain_topk_join(const JoinRequest& request) {
 std::unique_ptr<Join> open_join(const JoinRequest& request) {
   if (request.output == Output::kTopPairs)
     return open_topk_join(request, open_plain_topk_join, request.threads);
+  if (request.shape == Shape::kBoxes) return std::make_unique<cpu::BoxJoin>(request);
   return open_range_join(request);
 }
 
@@ -77,8 +79,6 @@ Status probe(DeviceInfo* devices, std::uint32_t capacity, std::uint32_t* count) 
 Status open(const JoinRequest* request, Join** join) {
   *join = nullptr;
   if (Status status = check_request(*request); !status.ok()) return status;
-  if (request->shape == Shape::kBoxes)
-    return make_status(StatusCode::kUnavailable, nullptr, "the CPU engine cannot do that yet");
   return guarded([&]() -> Status {
     *join = open_join(*request).release();
     return {};

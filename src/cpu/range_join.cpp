@@ -1,7 +1,6 @@
 #include "cpu/range_join.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <deque>
 #include <utility>
 
@@ -12,72 +11,16 @@
 #include "engine/stopwatch.h"
 
 namespace gpujoin::cpu {
-namespace {
 
-constexpr std::uint64_t kDefaultBatchEntries = 1 << 16;
-constexpr std::uint64_t kMaxBatchEntries = 1 << 20;
-
-/// Entries of a batch: as asked for, but all buffers together in a small part of the memory limit.
-std::uint64_t batch_entries(const JoinRequest& request, unsigned buffers) {
-  std::uint64_t entries =
-      request.knobs.batch_pairs > 0 ? request.knobs.batch_pairs : kDefaultBatchEntries;
-  entries = std::min(entries, kMaxBatchEntries);
-  if (request.memory_limit == 0) return entries;
-  const std::uint64_t affordable = request.memory_limit / 8 / buffers / BatchBuffer::kBytesPerEntry;
-  return std::max<std::uint64_t>(1, std::min(entries, affordable));
+RangeJoin::RangeJoin(const JoinRequest& request) : ThreadedJoin(request), indexed_(request) {
+  start();
 }
 
-/// Threads that the work is worth: below some hundred microseconds each, starting them costs more.
-unsigned useful_threads(const JoinRequest& request) {
-  constexpr double kCoordinatesPerThread = 1e6;
-  const double left = static_cast<double>(request.left.rows);
-  const double right =
-      static_cast<double>(request.self_join ? request.left.rows : request.right.rows);
-  const double most = 1 + left * right * request.left.dims / kCoordinatesPerThread;
-  return most < request.threads ? static_cast<unsigned>(most) : request.threads;
-}
-
-/// Hands over what is left in the walkers' batches. Returns the number of pairs.
-template <class Walker>
-std::uint64_t flush_all(std::deque<Walker>& walkers) {
-  std::uint64_t total = 0;
-  for (Walker& walker : walkers) {
-    walker.writer.flush();
-    total += walker.writer.pairs;
-  }
-  return total;
-}
-
-unsigned buffer_count(unsigned workers) { return 2 * workers + 1; }
-
-}  // namespace
-
-RangeJoin::RangeJoin(const JoinRequest& request)
-    : request_(request),
-      indexed_(request),
-      budget_(request.memory_limit),
-      pool_(useful_threads(request)) {
-  stats_.left_rows = request.left.rows;
-  stats_.right_rows = request.self_join ? request.left.rows : request.right.rows;
-  stats_.threads = pool_.size();
-  std::snprintf(stats_.instruction_set, sizeof stats_.instruction_set, "%s", instruction_set());
-  driver_ = start_thread([this] { run(); });
-}
-
-RangeJoin::~RangeJoin() {
-  pool_.stop();
-  queue_.stop();
-  driver_.join();
-}
+RangeJoin::~RangeJoin() { stop(); }
 
 void RangeJoin::run() {
-  try {
-    IndexLayout layout{};
-    join(prepare(layout));
-  } catch (...) {
-    error_ = std::current_exception();
-  }
-  queue_.finish();
+  IndexLayout layout{};
+  join(prepare(layout));
 }
 
 /// Puts directions in the place of points, as what is indexed.
@@ -112,7 +55,7 @@ JoinPlan RangeJoin::prepare(IndexLayout& layout) {
   plan.right = request_.self_join ? &left_ : &right_;
   plan.left_points = &request_.left;
   plan.right_points = request_.self_join ? &request_.left : &request_.right;
-  plan.batch_entries = batch_entries(request_, buffer_count(pool_.size()));
+  plan.batch_entries = batch_entries();
   left_.data = &indexed_.left;
   right_.data = &indexed_.right;
   if (left.rows == 0) return plan;
@@ -123,9 +66,10 @@ JoinPlan RangeJoin::prepare(IndexLayout& layout) {
   mirrored_ = plan.mirrored();
   build_indexes(plan, layout);
 
-  const std::lock_guard lock(stats_mutex_);
-  stats_.strategy = plan.strategy;
-  stats_.index_ms = watch.milliseconds();
+  note([&](JoinStats& stats) {
+    stats.strategy = plan.strategy;
+    stats.index_ms = watch.milliseconds();
+  });
   return plan;
 }
 
@@ -156,17 +100,11 @@ void RangeJoin::build_indexes(JoinPlan& plan, IndexLayout& layout) {
 
 /// Walks the left index on all workers and puts the result into the queue.
 void RangeJoin::join(const JoinPlan& plan) {
-  const bool total_only = plan.output == Output::kTotal;
-  queue_.add_buffers(budget_, plan.output, plan.batch_entries,
-                     total_only ? 1 : buffer_count(pool_.size()));
+  add_buffers();
   std::uint64_t total = 0;
   if (plan.left->data->rows > 0)
     total = plan.strategy.index == IndexMethod::kTiles ? walk_tiles(plan) : walk_cells(plan);
-  if (total_only) {
-    BatchBuffer* const buffer = queue_.take_empty();
-    buffer->pair_count = total;
-    queue_.put_full(buffer);
-  }
+  if (plan.output == Output::kTotal) put_total(total);
 }
 
 /// Returns the number of pairs.
@@ -175,9 +113,8 @@ std::uint64_t RangeJoin::walk_cells(const JoinPlan& plan) {
   for (unsigned worker = 0; worker < pool_.size(); ++worker)
     walkers.emplace_back(plan, budget_, pool_, queue_, tally_);
 
-  // Stretches short enough that no worker is left with a long one at the end.
   const std::uint64_t points = plan.left->points;
-  const std::uint64_t stretch = std::clamp<std::uint64_t>(points / (64 * pool_.size()), 64, 8192);
+  const std::uint64_t stretch = stretch_of(points);
   pool_.parallel_for((points + stretch - 1) / stretch, [&](std::size_t item, unsigned worker) {
     walkers[worker].walk(static_cast<std::uint32_t>(item * stretch),
                          static_cast<std::uint32_t>(std::min(points, (item + 1) * stretch)));
@@ -229,34 +166,6 @@ ResultBatch RangeJoin::view(const BatchBuffer& buffer) const {
   batch.right_ids = request_.self_join ? left_.ids.data() : right_.ids.data();
   batch.mirrored = mirrored_;
   return batch;
-}
-
-Status RangeJoin::next_batch(ResultBatch* batch) {
-  if (current_ != nullptr) queue_.put_empty(std::exchange(current_, nullptr));
-  for (;;) {
-    bool finished = false;
-    current_ = queue_.take_full(&finished);
-    if (current_ != nullptr) {
-      *batch = view(*current_);
-      const std::lock_guard lock(stats_mutex_);
-      ++stats_.batches;
-      stats_.pairs += batch->pair_count;
-      return {};
-    }
-    if (finished && error_) std::rethrow_exception(error_);
-    if (finished) return {StatusCode::kEnd};
-    if (request_.interrupt != nullptr && *request_.interrupt != 0)
-      return {StatusCode::kInterrupted};
-  }
-}
-
-void RangeJoin::stats(JoinStats* stats) const {
-  const std::lock_guard lock(stats_mutex_);
-  *stats = stats_;
-  stats->candidates = tally_.candidates;
-  stats->rechecked = tally_.rechecked;
-  stats->join_ms = static_cast<double>(tally_.busy_ns) / 1e6 / pool_.size();
-  stats->memory_peak = budget_.peak();
 }
 
 }  // namespace gpujoin::cpu

@@ -199,20 +199,15 @@ void TileWalker::emit_row(std::uint32_t position, std::uint32_t column_group,
 void TileWalker::append(std::uint32_t position, const std::uint32_t* neighbors, const double* raws,
                         std::uint32_t count) {
   BatchBuffer& batch = writer.make_room(count);
-  const bool continued = batch.row_count > 0 && batch.rows[batch.row_count - 1] == position;
-  if (!continued) batch.rows[batch.row_count++] = position;
   std::copy_n(neighbors, count, batch.neighbors.data() + batch.entry_count);
   if (batch.distances.size() > 0)
     for (std::uint32_t i = 0; i < count; ++i)
       batch.distances[batch.entry_count + i] = distance_from_raw(plan_.join->metric, raws[i]);
-  batch.entry_count += count;
-  batch.offsets[batch.row_count] = batch.entry_count;
   std::uint64_t orders = count;
   if (plan_.join->mirrored())
     orders =
         2 * orders - static_cast<std::uint64_t>(std::count(neighbors, neighbors + count, position));
-  batch.pair_count += orders;
-  writer.pairs += orders;
+  writer.add_row(batch, position, count, orders);
 }
 
 double TileWalker::exact(std::uint32_t position, std::uint32_t neighbor) const {

@@ -264,15 +264,10 @@ void Walker::emit_pairs(std::uint32_t position) {
     if (distances != nullptr)
       for (std::size_t i = 0; i < found; ++i)
         distances[i] = distance_from_raw(plan_.metric, distances[i]);
-    const bool continued = batch.row_count > 0 && batch.rows[batch.row_count - 1] == position;
-    if (!continued) batch.rows[batch.row_count++] = position;
-    batch.entry_count += found;
-    batch.offsets[batch.row_count] = batch.entry_count;
     // The own cell's window comes first and begins with (p, p), which has one order.
     const std::uint64_t orders =
         plan_.mirrored() ? 2 * found - (neighbors[0] == position ? 1 : 0) : found;
-    batch.pair_count += orders;
-    writer.pairs += orders;
+    writer.add_row(batch, position, found, orders);
   });
 }
 

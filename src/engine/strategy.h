@@ -77,7 +77,8 @@ Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs = kC
 
 /// About how long one core takes to build the index and walk it, in milliseconds; 0 for a request
 /// that check_request() refuses. Where even brute force takes less than `enough_ms` that bound is
-/// returned, and the data not looked at. Throws nothing.
+/// returned, and the data not looked at. The best pairs by threshold are taken to cost an index of
+/// all rows, however many pairs there are. Throws nothing.
 double estimate_core_ms(const JoinRequest& request, double enough_ms);
 
 const char* to_string(IndexMethod method);
@@ -85,5 +86,7 @@ const char* to_string(ReferencePlacement placement);
 const char* to_string(AccessPattern pattern);
 const char* to_string(CellOrder order);
 const char* to_string(Metric metric);
+const char* to_string(ScoreFunction function);
+const char* to_string(TopkMethod method);
 
 }  // namespace gpujoin

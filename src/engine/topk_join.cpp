@@ -239,9 +239,7 @@ Status TopkJoin::collect_part() {
     Status status = part_->next_batch(&batch);
     if (status.code == StatusCode::kEnd) break;
     if (!status.ok()) return status;
-    for (std::uint64_t i = 0; i < batch.row_count; ++i)
-      top_->add({score_key(request_.top.scoring.lowest_first, batch.distances[i]),
-                 batch.left_ids[batch.rows[i]], batch.right_ids[batch.neighbors[i]]});
+    top_->add(request_, batch);
   }
   done_ = stats_with_part();
   part_.reset();

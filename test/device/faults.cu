@@ -52,13 +52,26 @@ GPUJOIN_WRAP(cudaEventCreateWithFlags, (cudaEvent_t * event, unsigned flags), (e
 GPUJOIN_WRAP_FREE(cudaEventDestroy, (cudaEvent_t event), (event))
 GPUJOIN_WRAP(cudaEventRecord, (cudaEvent_t event, cudaStream_t stream), (event, stream),
              cudaErrorUnknown, )
-GPUJOIN_WRAP(cudaEventQuery, (cudaEvent_t event), (event), cudaErrorUnknown, )
 GPUJOIN_WRAP(cudaMemcpyAsync,
              (void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
               cudaStream_t stream),
              (to, from, bytes, kind, stream), cudaErrorUnknown, )
 GPUJOIN_WRAP(cudaMemsetAsync, (void* data, int value, std::size_t bytes, cudaStream_t stream),
              (data, value, bytes, stream), cudaErrorUnknown, )
+
+// How often an event is asked for before it is there is chance, and no call to be made to fail.
+extern "C" cudaError_t __real_cudaEventQuery(cudaEvent_t event);
+extern "C" cudaError_t __wrap_cudaEventQuery(cudaEvent_t event) {
+  const cudaError_t code = __real_cudaEventQuery(event);
+  return code != cudaErrorNotReady && fails_now() ? cudaErrorUnknown : code;
+}
+
+// Whoever frees memory after it relies on its having waited.
+extern "C" cudaError_t __real_cudaStreamSynchronize(cudaStream_t stream);
+extern "C" cudaError_t __wrap_cudaStreamSynchronize(cudaStream_t stream) {
+  const cudaError_t code = __real_cudaStreamSynchronize(stream);
+  return fails_now() ? cudaErrorUnknown : code;
+}
 
 /// Call number `nth` from now fails: allocations for want of memory, others for reasons unknown.
 /// -1: none does.

@@ -10,10 +10,7 @@
 // coordinates in host memory and ends with the last batch in host memory; the first run of a case
 // is not counted, of the others the median is told.
 
-#include <dlfcn.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -27,7 +24,7 @@
 #include <vector>
 
 #include "../unit/points.h"
-#include "engine/engine.h"
+#include "measuring.h"
 
 namespace gpujoin {
 namespace {
@@ -49,23 +46,6 @@ struct Case {
   std::uint64_t rows;
   double eps;
 };
-
-struct Run {
-  double seconds;
-  double first_seconds;
-  double close_seconds;
-  JoinStats stats;
-};
-
-const EngineTable& find_engine() {
-  const char* const path = std::getenv("GPUJOIN_CUDA_ENGINE");
-  if (path == nullptr) return *cpu_engine();
-  void* const object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (object == nullptr) throw std::runtime_error(dlerror());
-  void* const entry = dlsym(object, GPUJOIN_ENGINE_SYMBOL);
-  if (entry == nullptr) throw std::runtime_error(dlerror());
-  return *reinterpret_cast<EngineEntry>(entry)();
-}
 
 std::vector<double> read_csv(const Case& wanted) {
   std::ifstream file(wanted.set);
@@ -138,38 +118,6 @@ std::vector<double> make_values(const Case& wanted) {
   return values;
 }
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-Run run_once(const EngineTable& engine, const JoinRequest& request) {
-  Run run{};
-  const auto start = std::chrono::steady_clock::now();
-  Join* join = nullptr;
-  Status status = engine.open(&request, &join);
-  if (!status.ok()) throw std::runtime_error(status.message);
-  ResultBatch batch{};
-  while (status.ok()) status = engine.next_batch(join, &batch);
-  run.seconds = seconds_since(start);
-  engine.stats(join, &run.stats);
-  engine.close(join);
-  run.close_seconds = seconds_since(start) - run.seconds;
-  if (status.code != StatusCode::kEnd) throw std::runtime_error(status.message);
-  return run;
-}
-
-/// The run of median time. The first one is told apart: it pays for starting the device and
-/// pinning.
-Run median_run(const EngineTable& engine, const JoinRequest& request, std::uint32_t rounds) {
-  std::vector<Run> runs;
-  const double first_seconds = run_once(engine, request).seconds;
-  for (std::uint32_t i = 0; i < rounds; ++i) runs.push_back(run_once(engine, request));
-  std::sort(runs.begin(), runs.end(),
-            [](const Run& a, const Run& b) { return a.seconds < b.seconds; });
-  runs[runs.size() / 2].first_seconds = first_seconds;
-  return runs[runs.size() / 2];
-}
-
 /// What GPU-SJ's model of a join's time has besides the work itself: pinning buffers and handling
 /// batches, milliseconds.
 double modelled_overhead(const JoinStats& stats) {
@@ -191,11 +139,7 @@ std::string describe(const JoinStats& stats) {
 }
 
 void print_header(const EngineTable& engine) {
-  DeviceInfo device{};
-  std::uint32_t count = 0;
-  const Status status = engine.probe(&device, 1, &count);
-  if (!status.ok()) throw std::runtime_error(status.message);
-  std::printf("%s: %s, %s\n\n", engine.name, device.name, device.detail);
+  print_device(engine);
   std::printf(
       "| data | eps | knobs | pairs | total s | pairs s | first s | model ms | index ms | close ms "
       "| "

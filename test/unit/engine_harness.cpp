@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "allocation_hooks.h"
+#include "engine/box_strategy.h"
 
 namespace gpujoin::test {
 namespace {
@@ -79,16 +80,15 @@ testing::AssertionResult same_pairs(const std::vector<FoundPair>& got,
 
 void collect_pairs(const JoinRequest& request, const ResultBatch& batch, RunResult* result) {
   const bool top = request.output == Output::kTopPairs;
-  const std::uint64_t left_rows = top ? batch.row_count : request.left.rows;
-  const std::uint64_t right_rows = top                 ? batch.row_count
-                                   : request.self_join ? request.left.rows
-                                                       : request.right.rows;
+  std::uint64_t rows = top ? batch.row_count : request.left.rows;
+  std::uint64_t others = top || request.self_join ? rows : request.right.rows;
+  if (batch.transposed) std::swap(rows, others);
   ASSERT_TRUE(batch.row_count == 0 || batch.offsets[0] == 0);
   for (std::uint64_t i = 0; i < batch.row_count; ++i) {
-    ASSERT_LT(batch.rows[i], left_rows);
+    ASSERT_LT(batch.rows[i], rows);
     ASSERT_LE(batch.offsets[i], batch.offsets[i + 1]);
     for (std::uint64_t at = batch.offsets[i]; at < batch.offsets[i + 1]; ++at)
-      ASSERT_LT(batch.neighbors[at], right_rows);
+      ASSERT_LT(batch.neighbors[at], others);
   }
   ASSERT_EQ(batch.distances != nullptr || batch.pair_count == 0,
             wants_distances(request.output) || batch.pair_count == 0);
@@ -321,6 +321,8 @@ std::string describe(const JoinRequest& request) {
        << ", cell order " << to_string(knobs.cell_order) << ", work order "
        << name_of(knobs.work_order) << ", threads per point " << knobs.threads_per_point
        << ", streams " << knobs.streams << ", batch pairs " << knobs.batch_pairs;
+  if (request.shape == gpujoin::Shape::kBoxes)
+    text << ", box method " << to_string(knobs.box_method);
   const Top& top = request.top;
   if (request.output == Output::kTopPairs)
     text << ", top " << top.k << " by " << name_of(top.scoring.function)

@@ -70,6 +70,31 @@ inline double definition_of_distance(Metric metric, const double* a, const doubl
   return metric == Metric::kL2 ? std::sqrt(sum) : sum;
 }
 
+/// The distance of two boxes, each its low corner and then its high one; where eps is 0 they have
+/// to have a point in common. NaN where one of them is no box.
+inline double definition_of_box_distance(Metric metric, double eps, const double* a,
+                                         const double* b, std::uint32_t numbers) {
+  const std::uint32_t dims = numbers / 2;
+  double sum = 0;
+  double largest = 0;
+  bool apart = false;
+  bool boxes = true;
+  for (std::uint32_t d = 0; d < dims; ++d) {
+    boxes = boxes && a[d] <= a[dims + d] && b[d] <= b[dims + d];
+    double gap = 0;
+    if (a[dims + d] < b[d]) gap = b[d] - a[dims + d];
+    if (b[dims + d] < a[d]) gap = a[d] - b[dims + d];
+    apart = apart || a[dims + d] < b[d] || b[dims + d] < a[d];
+    const double square = gap * gap;
+    sum = sum + (metric == Metric::kL2 ? square : gap);
+    largest = std::max(largest, gap);
+  }
+  if (!boxes) return kNan;
+  if (eps == 0) return apart ? 1 : 0;
+  if (metric == Metric::kLInf) return largest;
+  return metric == Metric::kL2 ? std::sqrt(sum) : sum;
+}
+
 /// The score of a pair in words other than the engines': weighted scores that overflow count as the
 /// largest finite number.
 inline double definition_of_score(const Scoring& scoring, double first, double second) {
@@ -86,12 +111,25 @@ class Oracle {
  public:
   /// `right` null: a self-join of `left`.
   Oracle(const Points& left, const Points* right, Metric metric, double eps)
+      : Oracle(left, right, eps, [metric](const double* a, const double* b, std::uint32_t dims) {
+          return definition_of_distance(metric, a, b, dims);
+        }) {}
+
+  static Oracle of_boxes(const Points& left, const Points* right, Metric metric, double eps) {
+    return Oracle(left, right, eps,
+                  [metric, eps](const double* a, const double* b, std::uint32_t numbers) {
+                    return definition_of_box_distance(metric, eps, a, b, numbers);
+                  });
+  }
+
+  template <class DistanceOf>
+  Oracle(const Points& left, const Points* right, double eps, const DistanceOf& distance_of)
       : left_(left), right_(right == nullptr ? left : *right), self_join_(right == nullptr) {
     std::vector<double> a(left_.dims()), b(right_.dims());
     for (std::uint64_t p = 0; p < left_.rows(); ++p) {
       const double* const x = left_.row(p, a);
       for (std::uint64_t q = 0; q < right_.rows(); ++q) {
-        const double distance = definition_of_distance(metric, x, right_.row(q, b), left_.dims());
+        const double distance = distance_of(x, right_.row(q, b), left_.dims());
         if (distance <= eps) matches_.push_back({p, q, distance});
       }
     }

@@ -1,0 +1,124 @@
+#include "cpu/box_join.h"
+
+#include <algorithm>
+#include <deque>
+#include <numeric>
+
+#include "engine/stopwatch.h"
+
+namespace gpujoin::cpu {
+
+BoxJoin::BoxJoin(const JoinRequest& request) : ThreadedJoin(request) { start(); }
+
+BoxJoin::~BoxJoin() { stop(); }
+
+void BoxJoin::run() {
+  add_buffers();
+  const bool empty = request_.left.rows == 0 || (!request_.self_join && request_.right.rows == 0);
+  if (!empty) build_indexes();
+  const std::uint64_t total = empty ? 0 : join();
+  if (request_.output == Output::kTotal) put_total(total);
+}
+
+void BoxJoin::build_indexes() {
+  const Stopwatch watch;
+  strategy_ = choose_box_strategy(request_);
+  LayeredGrid grid{};
+  if (strategy_.method == BoxMethod::kLayeredGrid) {
+    const std::uint64_t affordable = request_.memory_limit / 8 / sizeof(std::uint64_t);
+    const Dataset& indexed = strategy_.indexed(request_);
+    grid = make_layered_grid(
+        indexed.rows, indexed.dims / 2, strategy_.spreads,
+        make_box_test(request_.metric, request_.eps).reach,
+        affordable == 0 ? kMostTableWords : std::min(kMostTableWords, affordable), kPartBoxes);
+  }
+  const bool both = strategy_.method == BoxMethod::kSortSweep && !request_.self_join;
+  if (both || strategy_.left_indexed)
+    left_ = build_box_index(pool_, budget_, strategy_, grid, request_.left);
+  if (both || !strategy_.left_indexed)
+    right_ = build_box_index(pool_, budget_, strategy_, grid, request_.right);
+  left_ids_ = left_.ids.data();
+  right_ids_ = request_.self_join ? left_ids_ : right_.ids.data();
+  if (left_ids_ == nullptr) left_ids_ = ids_of_rows(request_.left);
+  if (right_ids_ == nullptr) right_ids_ = ids_of_rows(request_.right);
+  note([&](JoinStats& stats) {
+    stats.box_method = strategy_.method;
+    stats.strategy.sort_column = kNoColumn;
+    stats.strategy.estimated_pairs = strategy_.pairs;
+    std::copy_n(strategy_.reason, sizeof strategy_.reason, stats.strategy.reason);
+    stats.index_ms = watch.milliseconds();
+  });
+}
+
+/// The ids of the side that has no index.
+const std::int64_t* BoxJoin::ids_of_rows(const Dataset& data) {
+  if (data.ids != nullptr) return data.ids;
+  row_ids_ = Buffer<std::int64_t>(budget_, data.rows);
+  std::iota(row_ids_.begin(), row_ids_.end(), std::int64_t{0});
+  return row_ids_.data();
+}
+
+/// Returns the number of pairs.
+std::uint64_t BoxJoin::join() {
+  const bool sweep = strategy_.method == BoxMethod::kSortSweep;
+  BoxWalk walk{};
+  walk.method = strategy_.method;
+  walk.test = make_box_test(request_.metric, request_.eps);
+  walk.kernel = choose_box_scan(walk.test, request_.left.scalar, request_.left.dims / 2);
+  walk.sweep_dimension = strategy_.dimension;
+  walk.pairs = request_.pairs;
+  walk.counts = request_.output == Output::kTotal;
+  walk.self_join = request_.self_join;
+  walk.batch_entries = batch_entries();
+  const auto run_walk = [&](bool left_looks) {
+    const Dataset& rows = left_looks ? request_.left : request_.right;
+    walk.rows = &rows;
+    walk.sorted = request_.self_join || (sweep && left_looks) ? &left_ : sweep ? &right_ : nullptr;
+    walk.index = request_.self_join || !left_looks ? &left_ : &right_;
+    walk.transposed = !left_looks;
+    walk.later_only = !left_looks;
+    return rows.scalar == ScalarType::kFloat32 ? this->walk<float>(walk) : this->walk<double>(walk);
+  };
+  if (sweep && !request_.self_join) return run_walk(true) + run_walk(false);
+  return run_walk(request_.self_join || !strategy_.left_indexed);
+}
+
+/// Walks on all workers and puts the result into the queue. Returns the number of pairs.
+template <class T>
+std::uint64_t BoxJoin::walk(const BoxWalk& walk) {
+  std::deque<BoxWalker<T>> walkers;
+  for (unsigned worker = 0; worker < pool_.size(); ++worker)
+    walkers.emplace_back(walk, budget_, pool_, queue_, tally_);
+
+  // Where each box is compared with each, so many of them as stay in the cache.
+  constexpr std::uint64_t kPieceBoxes = 1 << 14;
+  const std::uint64_t boxes = walk.index->boxes, positions = walk.positions();
+  const std::uint64_t piece = walk.method == BoxMethod::kNone ? kPieceBoxes : boxes;
+  const std::uint64_t pieces = boxes == 0 ? 0 : (boxes + piece - 1) / piece;
+  const std::uint64_t stretch = stretch_of(positions);
+  const std::uint64_t stretches = (positions + stretch - 1) / stretch;
+  pool_.parallel_for(stretches * pieces, [&](std::size_t item, unsigned worker) {
+    const std::uint64_t first = item / pieces * stretch, begin = item % pieces * piece;
+    walkers[worker].walk(static_cast<std::uint32_t>(first),
+                         static_cast<std::uint32_t>(std::min(positions, first + stretch)),
+                         {static_cast<std::uint32_t>(begin),
+                          static_cast<std::uint32_t>(std::min(boxes, begin + piece))});
+  });
+  return flush_all(walkers);
+}
+
+ResultBatch BoxJoin::view(const BatchBuffer& buffer) const {
+  ResultBatch batch{};
+  batch.row_count = buffer.row_count;
+  batch.pair_count = buffer.pair_count;
+  batch.rows = buffer.rows.data();
+  batch.offsets = buffer.offsets.data();
+  batch.neighbors = buffer.neighbors.data();
+  batch.left_ids = left_ids_;
+  batch.right_ids = right_ids_;
+  batch.mirrored = request_.self_join && request_.pairs != PairSelection::kUnordered;
+  batch.transposed = buffer.transposed;
+  return batch;
+}
+
+}  // namespace gpujoin::cpu

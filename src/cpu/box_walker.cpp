@@ -1,0 +1,223 @@
+#include "cpu/box_walker.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace gpujoin::cpu {
+namespace {
+
+/// The first place from `first` on whose value is not in front, by a search that begins there.
+/// `in_front` is true of some places from `first` on and then of none.
+template <class InFront>
+std::uint32_t search_from(const Buffer<double>& values, std::uint32_t first,
+                          const InFront& in_front) {
+  const std::size_t size = values.size();
+  std::size_t low = first, step = 1;
+  while (low + step < size && in_front(values[low + step])) {
+    low += step;
+    step *= 2;
+  }
+  return static_cast<std::uint32_t>(
+      std::partition_point(values.begin() + low, values.begin() + std::min(size, low + step),
+                           in_front) -
+      values.begin());
+}
+
+}  // namespace
+
+template <class Scan>
+void WindowList::add(std::uint32_t begin, std::uint32_t end, const Scan& scan) {
+  while (begin < end) {
+    const std::uint32_t size = std::min(end - begin, kMostCandidates - candidates);
+    if (count > 0 && windows[count - 1].end == begin)
+      windows[count - 1].end += size;
+    else
+      windows[count++] = {begin, begin + size};
+    begin += size;
+    candidates += size;
+    if (count == kMostWindows || candidates == kMostCandidates) scan();
+  }
+}
+
+template <class T>
+BoxWalker<T>::BoxWalker(const BoxWalk& walk, MemoryBudget& budget, WorkerPool& pool,
+                        BatchQueue& queue, WalkTally& tally)
+    : writer(queue, tally, walk.batch_entries),
+      walk_(walk),
+      index_(*walk.index),
+      pool_(pool),
+      found_boxes_(budget, WindowList::kMostCandidates) {
+  if (walk.method == BoxMethod::kLayeredGrid)
+    found_blocks_ = Buffer<std::uint32_t>(budget, WindowList::kMostCandidates);
+}
+
+template <class T>
+void BoxWalker<T>::walk(std::uint32_t first, std::uint32_t end, Window within) {
+  constexpr std::uint64_t kReported = 1 << 22;  // candidates after which a waiting caller is served
+  writer.begin();
+  entered_ = false;
+  for (std::uint32_t position = first; position < end; ++position) {
+    pool_.throw_if_stopped();
+    if (!load(position)) continue;
+    look_up(position, within);
+    if (writer.candidates >= kReported) writer.end();
+  }
+  writer.end();
+}
+
+/// Returns false where there is no box.
+template <class T>
+bool BoxWalker<T>::load(std::uint32_t position) {
+  if (walk_.sorted == nullptr) {
+    query_ = box_of_row<T>(*walk_.rows, position);
+    return is_box(query_, index_.dims);
+  }
+  walk_.sorted->load_box(position, loaded_);
+  query_ = loaded_;
+  return true;
+}
+
+/// Of a self-join, boxes look at later positions only, so that each pair is met once. All pairs
+/// include (p, p).
+template <class T>
+void BoxWalker<T>::look_up(std::uint32_t position, Window within) {
+  position_ = position;
+  from_ = within.begin;
+  if (walk_.self_join)
+    from_ = std::max(from_, walk_.pairs == PairSelection::kAll ? position : position + 1);
+  switch (walk_.method) {
+    case BoxMethod::kLayeredGrid:
+      look_up_parts();
+      scan_blocks();
+      break;
+    case BoxMethod::kSortSweep:
+      within = sweep_window(within);
+      [[fallthrough]];
+    default:
+      add_boxes(std::max(within.begin, from_), within.end);
+  }
+  scan_boxes();
+}
+
+/// Two boxes overlap along the dimension where one begins between the other's ends, that other one
+/// widened. Of two datasets the box that begins first finds the other; of two that begin at the
+/// same place a left box finds the right one, for right boxes look at later ones only. So each pair
+/// is found once. Of one dataset, sorted by where boxes begin, the one that comes first finds the
+/// other.
+template <class T>
+Window BoxWalker<T>::sweep_window(Window within) {
+  const auto low = static_cast<double>(query_[walk_.sweep_dimension]);
+  const double high = widened_high(static_cast<double>(query_[index_.dims + walk_.sweep_dimension]),
+                                   walk_.test.reach);
+  if (walk_.self_join) {
+    within.begin = position_;
+  } else {
+    // Positions ascend, and so do the places where windows begin.
+    const auto before = [&](double x) { return walk_.later_only ? x <= low : x < low; };
+    sweep_begin_ = entered_
+                       ? search_from(index_.lows, sweep_begin_, before)
+                       : static_cast<std::uint32_t>(
+                             std::partition_point(index_.lows.begin(), index_.lows.end(), before) -
+                             index_.lows.begin());
+    entered_ = true;
+    within.begin = sweep_begin_;
+  }
+  within.end = search_from(index_.lows, within.begin, [&](double x) { return x <= high; });
+  return within;
+}
+
+/// Finds the parts that have a bit in one of the cells of the box.
+template <class T>
+void BoxWalker<T>::look_up_parts() {
+  const LayeredGrid& grid = index_.grid;
+  const CellRectangle cells = cells_of_box(grid, query_, index_.dims, walk_.test.reach);
+  if (cells.cells > kMostCellsOfBox) {
+    for (std::uint32_t first = 0; first < grid.parts; first += kWordBits)
+      add_parts(~std::uint64_t{0} >> (kWordBits - std::min(kWordBits, grid.parts - first)), first);
+    return;
+  }
+  const std::uint64_t* records[kMostCellsOfBox + 1];
+  std::uint32_t count = 0;
+  std::uint64_t words = 0;
+  const auto visit = [&](std::uint32_t cell) {
+    const std::uint64_t* const record = index_.table.data() + cell * grid.record_words();
+    if (record[0] == 0) return;
+    words |= record[0];
+    records[count++] = record;
+  };
+  for (std::uint32_t i = 0; i < cells.cells; ++i) visit(cell_of_rectangle(grid, cells, i));
+  visit(grid.cells);
+  for (; words != 0; words &= words - 1) {
+    const auto word = static_cast<std::uint32_t>(std::countr_zero(words));
+    std::uint64_t bits = 0;
+    for (std::uint32_t i = 0; i < count; ++i) bits |= records[i][1 + word];
+    add_parts(bits, word * kWordBits);
+  }
+}
+
+/// Has the blocks scanned of those of the parts from `first` on whose bit is set.
+template <class T>
+void BoxWalker<T>::add_parts(std::uint64_t bits, std::uint32_t first) {
+  const std::uint32_t part_blocks = index_.grid.part_boxes / kBlockBoxes;
+  const std::uint32_t all_blocks = (index_.boxes + kBlockBoxes - 1) / kBlockBoxes;
+  for (; bits != 0; bits &= bits - 1) {
+    const std::uint32_t part = first + static_cast<std::uint32_t>(std::countr_zero(bits));
+    const std::uint32_t begin = std::max(part * part_blocks, from_ / kBlockBoxes);
+    const std::uint32_t end = std::min(part * part_blocks + part_blocks, all_blocks);
+    blocks_.add(begin, end, [this] { scan_blocks(); });
+  }
+}
+
+template <class T>
+void BoxWalker<T>::add_boxes(std::uint32_t begin, std::uint32_t end) {
+  boxes_.add(begin, end, [this] { scan_boxes(); });
+}
+
+/// Of blocks, those are of use whose surrounding box passes: passes() is monotone.
+template <class T>
+void BoxWalker<T>::scan_blocks() {
+  if (blocks_.count == 0) return;
+  const BoxScan scan{index_.bounds.data(), query_, index_.dims, walk_.test.threshold};
+  const std::size_t found =
+      walk_.kernel.collect(scan, blocks_.windows, blocks_.count, found_blocks_.data());
+  blocks_.clear();
+  for (std::size_t i = 0; i < found; ++i) {
+    const std::uint32_t begin = found_blocks_[i] * kBlockBoxes;
+    add_boxes(std::max(begin, from_), std::min(begin + kBlockBoxes, index_.boxes));
+  }
+}
+
+template <class T>
+void BoxWalker<T>::scan_boxes() {
+  if (boxes_.count == 0) return;
+  pool_.throw_if_stopped();
+  writer.candidates += boxes_.candidates;
+  const BoxScan scan{index_.tiles.data(), query_, index_.dims, walk_.test.threshold};
+  if (walk_.counts) {
+    const std::uint64_t found = walk_.kernel.count(scan, boxes_.windows, boxes_.count);
+    // The first candidate may be the box itself, which has one order.
+    const bool itself = walk_.self_join && boxes_.windows[0].begin == position_;
+    writer.pairs += walk_.mirrored() ? 2 * found - itself : found;
+    boxes_.clear();
+    return;
+  }
+  const std::size_t found =
+      walk_.kernel.collect(scan, boxes_.windows, boxes_.count, found_boxes_.data());
+  boxes_.clear();
+  for (std::size_t at = 0; at < found; at += walk_.batch_entries)
+    append(found_boxes_.data() + at, std::min<std::uint64_t>(walk_.batch_entries, found - at));
+}
+
+template <class T>
+void BoxWalker<T>::append(const std::uint32_t* neighbors, std::size_t count) {
+  BatchBuffer& batch = writer.make_room(count);
+  batch.transposed = walk_.transposed;
+  std::copy_n(neighbors, count, batch.neighbors.data() + batch.entry_count);
+  const bool itself = walk_.self_join && neighbors[0] == position_;
+  writer.add_row(batch, position_, count, walk_.mirrored() ? 2 * count - itself : count);
+}
+
+template class BoxWalker<float>;
+template class BoxWalker<double>;
+
+}  // namespace gpujoin::cpu

@@ -1,0 +1,95 @@
+// One worker's walk of a join of boxes: for each box of a stretch of one side, the windows of the
+// other side's index that can hold its partners, and what comes of scanning them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/box.h"
+#include "cpu/batch_writer.h"
+#include "cpu/box_index.h"
+#include "cpu/box_scan.h"
+#include "cpu/worker_pool.h"
+#include "engine/buffer.h"
+#include "engine/request.h"
+
+namespace gpujoin::cpu {
+
+/// What every worker of a walk reads and none writes: all boxes of one side look up their partners
+/// on the other.
+struct BoxWalk {
+  BoxMethod method;
+  BoxTest test;
+  BoxScanKernel kernel;
+  std::uint32_t sweep_dimension;
+  PairSelection pairs;
+  bool counts;             ///< pairs are counted only
+  bool transposed;         ///< the boxes that look are the right ones
+  bool self_join;          ///< they are the index's own
+  bool later_only;         ///< of a sweep: partners that begin where the box does are left out
+  const Dataset* rows;     ///< the boxes that look; their positions are their rows
+  const BoxIndex* sorted;  ///< or, where not null, the positions of this index
+  const BoxIndex* index;
+  std::uint64_t batch_entries;
+
+  /// A self-join meets each pair once, and stands for both orders unless one is all that is wanted.
+  bool mirrored() const { return self_join && pairs != PairSelection::kUnordered; }
+  std::uint32_t positions() const {
+    return sorted != nullptr ? sorted->boxes : static_cast<std::uint32_t>(rows->rows);
+  }
+};
+
+/// Windows to be scanned together, with few enough candidates for one look at the stop flag.
+struct WindowList {
+  static constexpr std::uint32_t kMostWindows = 64;
+  static constexpr std::uint32_t kMostCandidates = 4096;
+  Window windows[kMostWindows];
+  std::uint32_t count = 0;
+  std::uint32_t candidates = 0;
+
+  /// Adds begin .. end - 1, after whatever was added before. Calls scan() whenever it is full; that
+  /// one leaves it empty.
+  template <class Scan>
+  void add(std::uint32_t begin, std::uint32_t end, const Scan& scan);
+  void clear() { count = candidates = 0; }
+};
+
+template <class T>
+class BoxWalker {
+ public:
+  BoxWalker(const BoxWalk& walk, MemoryBudget& budget, WorkerPool& pool, BatchQueue& queue,
+            WalkTally& tally);
+
+  /// Joins the boxes at positions first .. end - 1 with those that lie in `within` of the index.
+  void walk(std::uint32_t first, std::uint32_t end, Window within);
+
+  BatchWriter writer;
+
+ private:
+  bool load(std::uint32_t position);
+  void look_up(std::uint32_t position, Window within);
+  Window sweep_window(Window within);
+  void look_up_parts();
+  void add_parts(std::uint64_t bits, std::uint32_t first);
+  void add_boxes(std::uint32_t begin, std::uint32_t end);
+  void scan_blocks();
+  void scan_boxes();
+  void append(const std::uint32_t* neighbors, std::size_t count);
+
+  const BoxWalk& walk_;
+  const BoxIndex& index_;
+  WorkerPool& pool_;
+  const T* query_ = nullptr;  ///< the box that looks
+  T loaded_[2 * kMaxBoxDimensions];
+  std::uint32_t position_ = 0;
+  std::uint32_t from_ = 0;  ///< the first position of the index that it looks at
+  std::uint32_t sweep_begin_ = 0;
+  bool entered_ = false;  ///< sweep_begin_ is the last box's
+  WindowList blocks_, boxes_;
+  Buffer<std::uint32_t> found_blocks_, found_boxes_;
+};
+
+extern template class BoxWalker<float>;
+extern template class BoxWalker<double>;
+
+}  // namespace gpujoin::cpu

@@ -1,0 +1,111 @@
+#include "cpu/threaded_join.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "cpu/scan.h"
+
+namespace gpujoin::cpu {
+namespace {
+
+constexpr std::uint64_t kDefaultBatchEntries = 1 << 16;
+constexpr std::uint64_t kMaxBatchEntries = 1 << 20;
+
+unsigned buffer_count(unsigned workers) { return 2 * workers + 1; }
+
+/// Entries of a batch: as asked for, but all buffers together in a small part of the memory limit.
+std::uint64_t entries_of_batches(const JoinRequest& request, unsigned buffers) {
+  std::uint64_t entries =
+      request.knobs.batch_pairs > 0 ? request.knobs.batch_pairs : kDefaultBatchEntries;
+  entries = std::min(entries, kMaxBatchEntries);
+  if (request.memory_limit == 0) return entries;
+  const std::uint64_t affordable = request.memory_limit / 8 / buffers / BatchBuffer::kBytesPerEntry;
+  return std::max<std::uint64_t>(1, std::min(entries, affordable));
+}
+
+/// Threads that the work is worth: below some hundred microseconds each, starting them costs more.
+unsigned useful_threads(const JoinRequest& request) {
+  constexpr double kCoordinatesPerThread = 1e6;
+  const double left = static_cast<double>(request.left.rows);
+  const double right =
+      static_cast<double>(request.self_join ? request.left.rows : request.right.rows);
+  const double most = 1 + left * right * request.left.dims / kCoordinatesPerThread;
+  return most < request.threads ? static_cast<unsigned>(most) : request.threads;
+}
+
+}  // namespace
+
+ThreadedJoin::ThreadedJoin(const JoinRequest& request)
+    : request_(request),
+      budget_(request.memory_limit),
+      pool_(useful_threads(request)),
+      batch_entries_(entries_of_batches(request, buffer_count(pool_.size()))) {
+  stats_.left_rows = request.left.rows;
+  stats_.right_rows = request.self_join ? request.left.rows : request.right.rows;
+  stats_.threads = pool_.size();
+  std::snprintf(stats_.instruction_set, sizeof stats_.instruction_set, "%s", instruction_set());
+}
+
+void ThreadedJoin::start() {
+  driver_ = start_thread([this] {
+    try {
+      run();
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+    queue_.finish();
+  });
+}
+
+void ThreadedJoin::stop() {
+  pool_.stop();
+  queue_.stop();
+  driver_.join();
+}
+
+void ThreadedJoin::add_buffers() {
+  const bool total_only = request_.output == Output::kTotal;
+  queue_.add_buffers(budget_, request_.output, batch_entries_,
+                     total_only ? 1 : buffer_count(pool_.size()));
+}
+
+void ThreadedJoin::put_total(std::uint64_t total) {
+  BatchBuffer* const buffer = queue_.take_empty();
+  buffer->pair_count = total;
+  queue_.put_full(buffer);
+}
+
+std::uint64_t ThreadedJoin::stretch_of(std::uint64_t items) const {
+  return std::clamp<std::uint64_t>(items / (64 * pool_.size()), 64, 8192);
+}
+
+Status ThreadedJoin::next_batch(ResultBatch* batch) {
+  if (current_ != nullptr) queue_.put_empty(std::exchange(current_, nullptr));
+  for (;;) {
+    bool finished = false;
+    current_ = queue_.take_full(&finished);
+    if (current_ != nullptr) {
+      *batch = view(*current_);
+      const std::lock_guard lock(stats_mutex_);
+      ++stats_.batches;
+      stats_.pairs += batch->pair_count;
+      return {};
+    }
+    if (finished && error_) std::rethrow_exception(error_);
+    if (finished) return {StatusCode::kEnd};
+    if (request_.interrupt != nullptr && *request_.interrupt != 0)
+      return {StatusCode::kInterrupted};
+  }
+}
+
+void ThreadedJoin::stats(JoinStats* stats) const {
+  const std::lock_guard lock(stats_mutex_);
+  *stats = stats_;
+  stats->candidates = tally_.candidates;
+  stats->rechecked = tally_.rechecked;
+  stats->join_ms = static_cast<double>(tally_.busy_ns) / 1e6 / pool_.size();
+  stats->memory_peak = budget_.peak();
+}
+
+}  // namespace gpujoin::cpu

@@ -1,0 +1,86 @@
+// What all joins of the CPU engine have in common: a thread that runs the join on a pool of
+// workers, the queue through which batches reach the caller, memory, statistics and errors.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "cpu/batch_queue.h"
+#include "cpu/batch_writer.h"
+#include "cpu/worker_pool.h"
+#include "engine/buffer.h"
+#include "engine/join.h"
+#include "engine/result.h"
+#include "engine/status.h"
+
+namespace gpujoin::cpu {
+
+/// A join that runs in threads of its own from construction to destruction. The datasets of the
+/// request must outlive it. Methods are for one thread; next_batch() throws what its threads threw.
+///
+/// The constructor of a derived class calls start() last, and its destructor stop() first: what
+/// runs in between uses its members.
+class ThreadedJoin : public Join {
+ public:
+  Status next_batch(ResultBatch* batch) override;
+  void stats(JoinStats* stats) const override;
+
+ protected:
+  /// The request is a valid one. Throws std::system_error or std::bad_alloc.
+  explicit ThreadedJoin(const JoinRequest& request);
+
+  /// Starts the thread that calls run(). Throws std::system_error or std::bad_alloc.
+  void start();
+  /// Stops the threads wherever they are and waits for them.
+  void stop();
+
+  /// The whole join, in a thread of its own: puts the result into queue_. What it throws is thrown
+  /// by next_batch() at the end.
+  virtual void run() = 0;
+  /// A full buffer as the caller sees it.
+  virtual ResultBatch view(const BatchBuffer& buffer) const = 0;
+
+  /// Adds the buffers that the output needs to the queue.
+  void add_buffers();
+  /// Of Output::kTotal: hands over the result.
+  void put_total(std::uint64_t total);
+  std::uint64_t batch_entries() const { return batch_entries_; }
+  /// How many items a worker walks at a time: few enough that none is left with much at the end.
+  std::uint64_t stretch_of(std::uint64_t items) const;
+
+  /// Changes the statistics, which the caller may be reading: change(stats).
+  template <class Change>
+  void note(const Change& change) {
+    const std::lock_guard lock(stats_mutex_);
+    change(stats_);
+  }
+
+  const JoinRequest request_;
+  MemoryBudget budget_;
+  WorkerPool pool_;
+  BatchQueue queue_;
+  WalkTally tally_;
+
+ private:
+  std::uint64_t batch_entries_;
+  BatchBuffer* current_ = nullptr;  // the one the caller reads
+  std::exception_ptr error_;        // set before the queue is finished
+  mutable std::mutex stats_mutex_;  // guards stats_; the tally goes into it when it is read
+  JoinStats stats_{};
+  std::thread driver_;
+};
+
+/// Hands over what is left in the walkers' batches. Returns the number of pairs.
+template <class Walkers>
+std::uint64_t flush_all(Walkers& walkers) {
+  std::uint64_t total = 0;
+  for (auto& walker : walkers) {
+    walker.writer.flush();
+    total += walker.writer.pairs;
+  }
+  return total;
+}
+
+}  // namespace gpujoin::cpu

@@ -1,0 +1,214 @@
+#include "engine/box_strategy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <vector>
+
+#include "engine/sample.h"
+
+namespace gpujoin {
+namespace {
+
+constexpr double kWorthAnIndexMs = 0.2;
+constexpr int kMethods = 4;  // BoxMethod, by number
+
+struct Estimate {
+  double candidates;
+  double ms;
+};
+
+/// The sampled boxes of one side, without rows that are no boxes.
+std::vector<std::vector<double>> boxes_of(const Dataset& data,
+                                          const std::vector<std::uint64_t>& rows) {
+  std::vector<std::vector<double>> boxes;
+  for (const std::uint64_t row : rows) {
+    std::vector<double> box(data.dims);
+    for (std::uint32_t i = 0; i < data.dims; ++i) box[i] = coordinate(data, row, i);
+    if (is_box(box.data(), data.dims / 2)) boxes.push_back(std::move(box));
+  }
+  return boxes;
+}
+
+/// The mean length of the shorter nine tenths, for a few boxes may be as long as they like.
+double typical_length(std::vector<double>& lengths) {
+  if (lengths.empty()) return 0;
+  std::sort(lengths.begin(), lengths.end());
+  const std::size_t count = std::max<std::size_t>(1, lengths.size() * 9 / 10);
+  double mean = 0;
+  for (std::size_t i = 0; i < count; ++i) mean += lengths[i] / static_cast<double>(count);
+  return mean;
+}
+
+BoxSpread spread_of(const std::vector<std::vector<double>>& boxes, std::uint32_t dims,
+                    std::uint32_t d) {
+  BoxSpread spread{{INFINITY, -INFINITY}, 0};
+  std::vector<double> lengths;
+  for (const std::vector<double>& box : boxes) {
+    for (const double bound : {box[d], box[dims + d]}) {
+      if (!std::isfinite(bound)) continue;
+      spread.extent.low = std::min(spread.extent.low, bound);
+      spread.extent.high = std::max(spread.extent.high, bound);
+    }
+    if (std::isfinite(box[dims + d] - box[d])) lengths.push_back(box[dims + d] - box[d]);
+  }
+  spread.length = typical_length(lengths);
+  return spread.extent.low <= spread.extent.high ? spread : BoxSpread{{0, 0}, 0};
+}
+
+class Chooser {
+ public:
+  Chooser(const JoinRequest& request, const BoxCosts& costs, BoxStrategy& strategy)
+      : request_(request),
+        strategy_(strategy),
+        costs_(costs),
+        test_(make_box_test(request.metric, request.eps)),
+        dims_(request.left.dims / 2) {
+    left_rows_ = static_cast<double>(request.left.rows);
+    right_rows_ = request.self_join ? left_rows_ : static_cast<double>(request.right.rows);
+    estimates_[index_of(BoxMethod::kNone)] = walk(1);
+  }
+
+  double brute_force_ms() const { return estimate(BoxMethod::kNone).ms; }
+
+  /// Weighs the methods, and finds what they need to know.
+  void look_at_sample() {
+    const Sample sample = take_sample(request_);
+    left_ = boxes_of(request_.left, sample.left);
+    right_ = request_.self_join ? left_ : boxes_of(request_.right, sample.right);
+    const auto& indexed = strategy_.left_indexed ? left_ : right_;
+    for (std::uint32_t d = 0; d < dims_; ++d) strategy_.spreads[d] = spread_of(indexed, dims_, d);
+    weigh_sweep();
+    weigh_grid();
+    strategy_.pairs = left_rows_ * right_rows_ * share([&](const double* a, const double* b) {
+                        return passes(test_, a, b, dims_);
+                      });
+  }
+
+  BoxMethod cheapest() const {
+    BoxMethod best = BoxMethod::kNone;
+    for (const BoxMethod method : {BoxMethod::kSortSweep, BoxMethod::kLayeredGrid})
+      if (estimate(method).ms < estimate(best).ms) best = method;
+    return best;
+  }
+
+  const Estimate& estimate(BoxMethod method) const { return estimates_[index_of(method)]; }
+
+ private:
+  static int index_of(BoxMethod method) { return static_cast<int>(method); }
+
+  /// The share of pairs of sampled boxes that `holds` is true of; of a self-join, of different
+  /// ones.
+  template <class Predicate>
+  double share(const Predicate& holds) const {
+    std::uint64_t count = 0, all = 0;
+    for (std::size_t i = 0; i < left_.size(); ++i) {
+      for (std::size_t j = 0; j < right_.size(); ++j) {
+        if (request_.self_join && i == j) continue;
+        ++all;
+        count += holds(left_[i].data(), right_[j].data());
+      }
+    }
+    return all == 0 ? 0 : static_cast<double>(count) / static_cast<double>(all);
+  }
+
+  /// Comparing a share of all pairs, of a self-join each pair once.
+  Estimate walk(double share) const {
+    const double each = (test_.meet ? costs_.candidate : costs_.distance) * 2 * dims_;
+    const double candidates = left_rows_ * right_rows_ * share / (request_.self_join ? 2 : 1);
+    return {candidates, candidates * each * 1e-6};
+  }
+
+  /// Whether two boxes overlap along a dimension, one of them widened by `reach`.
+  bool overlap(const double* a, const double* b, std::uint32_t d, double reach) const {
+    return a[d] <= widened_high(b[dims_ + d], reach) && widened_low(b[d], reach) <= a[dims_ + d];
+  }
+
+  void weigh_sweep() {
+    double least = 2;
+    for (std::uint32_t d = 0; d < dims_; ++d) {
+      const double part =
+          share([&](const double* a, const double* b) { return overlap(a, b, d, test_.reach); });
+      if (!(part < least)) continue;
+      least = part;
+      strategy_.dimension = d;
+    }
+    Estimate& sweep = estimates_[index_of(BoxMethod::kSortSweep)];
+    sweep = walk(least);
+    const double rows = request_.self_join ? left_rows_ : left_rows_ + right_rows_;
+    sweep.ms += rows * (costs_.sort + costs_.search) * 1e-6;
+  }
+
+  /// A box is compared with the blocks of boxes whose surrounding box it meets along the dimensions
+  /// of the grid. A block is taken to be as large as if the boxes were evenly spread, with any box
+  /// in its middle.
+  void weigh_grid() {
+    const double indexed_rows = strategy_.left_indexed ? left_rows_ : right_rows_;
+    const double probes = strategy_.left_indexed ? right_rows_ : left_rows_;
+    const LayeredGrid grid = make_layered_grid(static_cast<std::uint64_t>(indexed_rows), dims_,
+                                               strategy_.spreads, test_.reach, kMostTableWords);
+    const double block = std::min(1.0, costs_.block / std::max(1.0, indexed_rows));
+    const double side = grid.cell.dims == 0 ? 1 : std::pow(block, 1.0 / grid.cell.dims);
+    const double part = share([&](const double* a, const double* b) {
+      for (std::uint32_t i = 0; i < grid.cell.dims; ++i) {
+        const Extent extent = strategy_.spreads[grid.cell.column[i]].extent;
+        const double around = (extent.high - extent.low) * side / 2;
+        if (!overlap(a, b, grid.cell.column[i], test_.reach + around)) return false;
+      }
+      return true;
+    });
+    Estimate& layered = estimates_[index_of(BoxMethod::kLayeredGrid)];
+    layered = walk(std::min(1.0, part + block));
+    layered.ms += (indexed_rows * costs_.sort + probes * costs_.probe) * 1e-6;
+  }
+
+  const JoinRequest& request_;
+  BoxStrategy& strategy_;
+  const BoxCosts& costs_;
+  BoxTest test_;
+  std::uint32_t dims_;
+  double left_rows_, right_rows_;
+  std::vector<std::vector<double>> left_, right_;
+  Estimate estimates_[kMethods] = {};
+};
+
+}  // namespace
+
+BoxStrategy choose_box_strategy(const JoinRequest& request, const BoxCosts& costs) {
+  BoxStrategy strategy{};
+  strategy.left_indexed = request.self_join || request.left.rows < request.right.rows;
+  Chooser chooser(request, costs, strategy);
+  const BoxMethod asked = request.knobs.box_method;
+  const bool short_join = chooser.brute_force_ms() < kWorthAnIndexMs;
+  strategy.method = asked != BoxMethod::kAuto ? asked : BoxMethod::kNone;
+  if (asked != BoxMethod::kNone && (asked != BoxMethod::kAuto || !short_join)) {
+    chooser.look_at_sample();
+    if (asked == BoxMethod::kAuto) strategy.method = chooser.cheapest();
+  }
+  strategy.candidates = chooser.estimate(strategy.method).candidates;
+  strategy.ms = chooser.estimate(strategy.method).ms;
+  if (asked != BoxMethod::kAuto)
+    std::snprintf(strategy.reason, sizeof strategy.reason, "as gpujoin.box_method asks");
+  else if (short_join)
+    std::snprintf(strategy.reason, sizeof strategy.reason, "too few boxes for an index");
+  else
+    std::snprintf(strategy.reason, sizeof strategy.reason,
+                  "about %.3g of %.3g pairs of boxes to be compared", strategy.candidates,
+                  chooser.estimate(BoxMethod::kNone).candidates);
+  return strategy;
+}
+
+const char* to_string(BoxMethod method) {
+  switch (method) {
+    case BoxMethod::kLayeredGrid:
+      return "layered_grid";
+    case BoxMethod::kSortSweep:
+      return "sort_sweep";
+    case BoxMethod::kNone:
+      return "none";
+    default:
+      return "auto";
+  }
+}
+
+}  // namespace gpujoin

@@ -1,0 +1,77 @@
+// Runs a join several times and tells the median: what the programs that measure engines have in
+// common.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace gpujoin {
+
+struct Run {
+  double seconds;
+  double first_seconds;
+  double close_seconds;
+  JoinStats stats;
+};
+
+/// The engine that GPUJOIN_CUDA_ENGINE names, or the CPU engine.
+inline const EngineTable& find_engine() {
+  const char* const path = std::getenv("GPUJOIN_CUDA_ENGINE");
+  if (path == nullptr) return *cpu_engine();
+  void* const object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (object == nullptr) throw std::runtime_error(dlerror());
+  void* const entry = dlsym(object, GPUJOIN_ENGINE_SYMBOL);
+  if (entry == nullptr) throw std::runtime_error(dlerror());
+  return *reinterpret_cast<EngineEntry>(entry)();
+}
+
+inline double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+inline Run run_once(const EngineTable& engine, const JoinRequest& request) {
+  Run run{};
+  const auto start = std::chrono::steady_clock::now();
+  Join* join = nullptr;
+  Status status = engine.open(&request, &join);
+  if (!status.ok()) throw std::runtime_error(status.message);
+  ResultBatch batch{};
+  while (status.ok()) status = engine.next_batch(join, &batch);
+  run.seconds = seconds_since(start);
+  engine.stats(join, &run.stats);
+  engine.close(join);
+  run.close_seconds = seconds_since(start) - run.seconds;
+  if (status.code != StatusCode::kEnd) throw std::runtime_error(status.message);
+  return run;
+}
+
+/// The run of median time. The first one is told apart: it pays for starting the device and
+/// pinning.
+inline Run median_run(const EngineTable& engine, const JoinRequest& request, std::uint32_t rounds) {
+  std::vector<Run> runs;
+  const double first_seconds = run_once(engine, request).seconds;
+  for (std::uint32_t i = 0; i < rounds; ++i) runs.push_back(run_once(engine, request));
+  std::sort(runs.begin(), runs.end(),
+            [](const Run& a, const Run& b) { return a.seconds < b.seconds; });
+  runs[runs.size() / 2].first_seconds = first_seconds;
+  return runs[runs.size() / 2];
+}
+
+inline void print_device(const EngineTable& engine) {
+  DeviceInfo device{};
+  std::uint32_t count = 0;
+  const Status status = engine.probe(&device, 1, &count);
+  if (!status.ok()) throw std::runtime_error(status.message);
+  std::printf("%s: %s, %s\n\n", engine.name, device.name, device.detail);
+}
+
+}  // namespace gpujoin
