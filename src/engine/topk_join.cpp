@@ -210,7 +210,8 @@ void TopkJoin::open_step(const ScoreStep& step) {
 }
 
 /// The rows of some strata that can make good pairs, copied; or where `more_allowed` and they are
-/// most anyway, all rows, which need no copy.
+/// most anyway, all rows, which need no copy. The others are allowed where no other step meets
+/// their pairs: those that no step was to meet have keys below floor_, which top_ does not take.
 template <class CanMatter>
 Dataset TopkJoin::choose_rows(const Dataset& data, const ScoreStrata& strata, StrataSet set,
                               bool more_allowed, const CanMatter& can_matter, RowCopy* copy) {

@@ -456,6 +456,21 @@ TEST_P(TopkJoins, where_a_few_points_outshine_all_others) {
   expect_every_function(left, nullptr, Metric::kL2, 4, 1, 2);
 }
 
+TEST_P(TopkJoins, of_one_dataset_whose_good_pairs_are_all_of_two_bands) {
+  // The lowest products are those of a negative score with a positive one.
+  Random random(323);
+  std::vector<double> scores(1000);
+  for (double& score : scores)
+    score = random.index(6) == 0 ? random.between(1, 2) : -random.between(0.5, 1);
+  const Points points =
+      Points(2, make_values(Shape::kUniform, random, 1000, 2)).with_scores(scores);
+  const Oracle oracle(points, nullptr, Metric::kL2, 10);
+  for (const std::uint64_t k : {1u, 20u, 300u, 1500u, 2500u})
+    for (const ScoreFunction function : {ScoreFunction::kProduct, ScoreFunction::kSum})
+      expect_exact(make_top_request(points, nullptr, Metric::kL2, 10, top_of(function, true, k)),
+                   oracle);
+}
+
 TEST_P(TopkJoins, look_at_little_where_scores_tell_most_pairs_apart) {
   Random random(321);
   constexpr std::uint64_t kRows = 100000;
