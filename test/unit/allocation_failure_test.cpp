@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "allocation_hooks.h"
+#include "boxes.h"
 #include "engine_harness.h"
 #include "points.h"
 
@@ -110,6 +111,23 @@ TEST_P(AllocationFailures, every_output_of_tiles) {
     request.knobs.index = IndexMethod::kTiles;
     request.knobs.batch_pairs = 50;
     expect_survival(request, oracle, Failing::kOnlyThis);
+  }
+}
+
+TEST_P(AllocationFailures, pairs_of_boxes_by_every_method) {
+  Random random(105);
+  const Points left(4, make_boxes(Shape::kUniform, random, 500, 2, 5));
+  const Points right(4, make_boxes(Shape::kUniform, random, 400, 2, 5));
+  JoinRequest request = make_box_request(left, &right, Metric::kL2, 1);
+  if (run_join(engine(), request).status.code == StatusCode::kUnavailable)
+    GTEST_SKIP() << "the engine does not join boxes";
+  const Oracle oracle = Oracle::of_boxes(left, &right, Metric::kL2, 1);
+  request.knobs.batch_pairs = 50;
+  request.threads = 3;
+  for (const BoxMethod method :
+       {BoxMethod::kLayeredGrid, BoxMethod::kSortSweep, BoxMethod::kNone}) {
+    request.knobs.box_method = method;
+    expect_survival(request, oracle);
   }
 }
 
