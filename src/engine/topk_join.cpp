@@ -13,11 +13,11 @@ namespace {
 
 // Where a join takes less, guessing is not worth its while.
 constexpr double kWorthGuessingNs = 2e6;
-// Sorting out rows has to spare this share of the work to be done.
-constexpr double kWorthPartsShare = 0.8;
-constexpr double kPassNs = 8;      // of a row, finding its stratum
-constexpr double kCopyNs = 20;     // of a row, choosing and copying it
-constexpr double kCollectNs = 8;   // of a pair
+// Parts have to take less than this share of what the whole does.
+constexpr double kWorthPartsShare = 0.9;
+constexpr double kPassNs = 5;      // of a row, finding its stratum
+constexpr double kCopyNs = 10;     // of a row, choosing and copying it
+constexpr double kCollectNs = 15;  // of a pair
 constexpr double kStepNs = 100e3;  // of a join, its threads
 constexpr std::uint32_t kMostRounds = 4;
 
