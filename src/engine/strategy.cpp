@@ -5,6 +5,7 @@
 #include <new>
 #include <vector>
 
+#include "engine/box_strategy.h"
 #include "engine/planner.h"
 #include "engine/reference_points.h"
 
@@ -24,6 +25,15 @@ void explain(Strategy& strategy, double left_rows, double right_rows, bool asked
   std::snprintf(strategy.reason, sizeof strategy.reason,
                 "about %.3g candidates a point expected of %.3g points",
                 strategy.estimate().candidates / std::max(1.0, left_rows), right_rows);
+}
+
+/// Of boxes: what one core takes, as estimate_core_ms() has it.
+double estimate_box_ms(const JoinRequest& request) {
+  try {
+    return choose_box_strategy(request).ms;
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
 }
 
 }  // namespace
@@ -71,6 +81,7 @@ double estimate_core_ms(const JoinRequest& request, double enough_ms) {
   const auto right_rows =
       static_cast<double>(request.self_join ? request.left.rows : request.right.rows);
   if (!check_request(request).ok() || left_rows == 0 || right_rows == 0) return 0;
+  if (request.shape == Shape::kBoxes) return estimate_box_ms(request);
   const double index_ms = kIndexMsPerRow * (left_rows + (request.self_join ? 0 : right_rows));
   const double brute_force_ms = most_brute_force_ms(request, kCoreWalkCosts);
   if (index_ms + brute_force_ms < enough_ms) return index_ms + brute_force_ms;
