@@ -6,20 +6,23 @@
 #include "cuda/blocked_join.h"
 #include "cuda/signals.h"
 #include "cuda/tuning.h"
+#include "engine/pair_cursor.h"
 
 namespace gpujoin::cuda {
 namespace {
 
 /// What a join of `rows` points in all holds on the device at most, but for its batches: the points
 /// as they came and in order, both with their distances to reference points, codes and order three
-/// times while sorting, ids twice, counts and offsets; and the reference points themselves.
+/// times while sorting, ids twice, scores twice, counts and offsets; and the reference points
+/// themselves.
 std::uint64_t device_bytes(const JoinRequest& request, std::uint64_t rows) {
   const std::uint64_t references = most_reference_points(request);
   const std::uint64_t columns = request.left.dims + references;
   const std::uint64_t directions =
       request.metric == Metric::kCosine ? request.left.dims * sizeof(float) : 0;
-  return rows * (2 * columns * scalar_bytes(request.left.scalar) + directions + 3 * (8 + 4) +
-                 2 * 8 + 4 + 8) +
+  const std::uint64_t scores = request.output == Output::kTopPairs ? 2 * sizeof(double) : 0;
+  return rows * (2 * columns * scalar_bytes(request.left.scalar) + directions + scores +
+                 3 * (8 + 4) + 2 * 8 + 4 + 8) +
          references * request.left.dims * sizeof(double) + (std::uint64_t{1} << 20);
 }
 
@@ -31,15 +34,6 @@ std::uint32_t cut_column(JoinRequest request, Strategy strategy) {
   }
   return strategy.sort_column != kNoColumn ? static_cast<std::uint32_t>(strategy.sort_column)
                                            : strategy.grid_columns[0];
-}
-
-std::uint64_t available_device_bytes(const JoinRequest& request) {
-  std::size_t free_bytes = 0, all_bytes = 0;
-  check(cudaMemGetInfo(&free_bytes, &all_bytes), "asking for free device memory");
-  const std::uint64_t usable = free_bytes - free_bytes / 8;
-  return request.device_memory_limit == 0
-             ? usable
-             : std::min<std::uint64_t>(usable, request.device_memory_limit);
 }
 
 double cut_value(const Dataset& data, std::uint64_t row, std::uint32_t column) {
@@ -87,21 +81,24 @@ BlockedSide::Block BlockedSide::load(std::size_t block, bool by_row) const {
   Block loaded;
   loaded.coordinates = Buffer<unsigned char>(budget_, rows * bytes);
   loaded.ids = Buffer<std::int64_t>(budget_, rows);
+  if (data_.scores != nullptr) loaded.scores = Buffer<double>(budget_, rows);
   for (std::uint64_t i = 0; i < rows; ++i) {
     if (i % 65536 == 0) check_interrupt(interrupt_);
     const std::uint32_t row = rows_[begin + i];
     std::memcpy(loaded.coordinates.data() + i * bytes,
                 static_cast<const unsigned char*>(data_.coordinates) + row * bytes, bytes);
     loaded.ids[i] = by_row || data_.ids == nullptr ? row : data_.ids[row];
+    if (data_.scores != nullptr) loaded.scores[i] = data_.scores[row];
   }
-  loaded.view = {loaded.coordinates.data(), loaded.ids.data(), rows, data_.dims, data_.scalar};
+  loaded.view = {loaded.coordinates.data(), loaded.ids.data(), rows, data_.dims, data_.scalar,
+                 loaded.scores.data()};
   return loaded;
 }
 
 BlockedJoin::BlockedJoin(const JoinRequest& request, const cudaDeviceProp& device)
     : request_(request), device_(device), host_budget_(request.memory_limit) {
   const std::uint64_t rows = request.left.rows + (request.self_join ? 0 : request.right.rows);
-  const std::uint64_t available = available_device_bytes(request);
+  const std::uint64_t available = available_device_bytes(request.device_memory_limit);
   const bool empty = request.left.rows == 0 || (!request.self_join && request.right.rows == 0);
   block_bytes_ = available / 2;
   in_blocks_ = !empty && device_bytes(request, rows) > block_bytes_;
@@ -110,6 +107,8 @@ BlockedJoin::BlockedJoin(const JoinRequest& request, const cudaDeviceProp& devic
 
 /// Cuts along the column that separates points best, so that a block meets few others.
 void BlockedJoin::cut() {
+  if (request_.output == Output::kTopPairs)
+    top_.emplace(host_budget_, request_.top, TopkMethod::kThreshold);
   const Strategy strategy = choose_strategy(request_, kWalkCosts);
   const std::uint32_t column = cut_column(request_, strategy);
   const std::uint64_t one_row = device_bytes(request_, 1) - device_bytes(request_, 0);
@@ -154,7 +153,7 @@ void BlockedJoin::list_steps(double reach) {
 
 /// Whether the steps' answers are added up and delivered as one, at the end.
 bool BlockedJoin::gathers() const {
-  return request_.output == Output::kCountPerRow || request_.output == Output::kTotal;
+  return request_.output != Output::kPairs && request_.output != Output::kPairsWithDistances;
 }
 
 void BlockedJoin::start_step() {
@@ -171,7 +170,8 @@ void BlockedJoin::start_step() {
   step_request_.self_join = step.self;
   if (request_.memory_limit > 0)
     step_request_.memory_limit = request_.memory_limit - host_budget_.used() + 1;
-  if (!step.self) step_request_.pairs = PairSelection::kAll;
+  if (top_) step_request_.top.least_key = top_->least_key();
+  if (!step.self && !top_) step_request_.pairs = PairSelection::kAll;
   // Counts of unordered pairs go by ids, which a step that names points by row does not know.
   if (by_row && request_.pairs == PairSelection::kUnordered) step_request_.output = Output::kPairs;
   join_ = std::make_unique<RangeJoin>(step_request_, device_);
@@ -181,6 +181,14 @@ void BlockedJoin::end_step() {
   done_ = stats_with_step();
   join_.reset();
   ++step_;
+}
+
+/// Adds a step's best pairs to those of the whole.
+void BlockedJoin::add_top_pairs(const ResultBatch& batch) {
+  PairCursor cursor;
+  cursor.start(batch, request_.pairs);
+  for (IdPair pair{}; cursor.next(&pair);)
+    top_->add({score_key(request_.top.scoring.lowest_first, pair.distance), pair.id1, pair.id2});
 }
 
 /// Adds a step's counts to those of the whole; ids are rows here.
@@ -221,6 +229,14 @@ ResultBatch BlockedJoin::gathered() const {
   return batch;
 }
 
+Status BlockedJoin::next_top_pairs(ResultBatch* batch) {
+  if (!top_batches_) {
+    top_->finish();
+    top_batches_.emplace(host_budget_, request_, *top_);
+  }
+  return {top_batches_->next(batch) ? StatusCode::kOk : StatusCode::kEnd};
+}
+
 Status BlockedJoin::next_of_steps(ResultBatch* batch) {
   if (!cut_) cut();
   while (step_ < steps_.size()) {
@@ -231,8 +247,9 @@ Status BlockedJoin::next_of_steps(ResultBatch* batch) {
       continue;
     }
     if (!status.ok() || !gathers()) return status;
-    add_counts(*batch);
+    top_ ? add_top_pairs(*batch) : add_counts(*batch);
   }
+  if (top_) return next_top_pairs(batch);
   if (!gathers() || delivered_) return {StatusCode::kEnd};
   delivered_ = true;
   rows_ = Buffer<std::uint32_t>(host_budget_, counts_.size());

@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "cuda/range_join.h"
 #include "engine/buffer.h"
+#include "engine/top_pairs.h"
 
 namespace gpujoin::cuda {
 
@@ -33,6 +35,7 @@ class BlockedSide {
   struct Block {
     Buffer<unsigned char> coordinates;
     Buffer<std::int64_t> ids;
+    Buffer<double> scores;
     Dataset view{};
   };
   Block load(std::size_t block, bool by_row) const;
@@ -65,6 +68,8 @@ class BlockedJoin final : public Join {
   void start_step();
   Status next_of_steps(ResultBatch* batch);
   void add_counts(const ResultBatch& batch);
+  void add_top_pairs(const ResultBatch& batch);
+  Status next_top_pairs(ResultBatch* batch);
   void end_step();
   bool gathers() const;
   JoinStats stats_with_step() const;
@@ -87,6 +92,8 @@ class BlockedJoin final : public Join {
   Buffer<std::uint64_t> counts_;
   Buffer<std::uint32_t> rows_;
   Buffer<std::int64_t> ids_;
+  std::optional<TopPairs> top_;  ///< of the steps before, where those are wanted
+  std::optional<TopBatches> top_batches_;
   bool delivered_ = false;
 };
 

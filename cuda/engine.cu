@@ -1,13 +1,16 @@
 // The CUDA engine's table: devices, error codes, and the one symbol that the shared object exports.
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <new>
 
 #include "cuda/blocked_join.h"
+#include "cuda/box_join.h"
 #include "cuda/cuda_error.h"
 #include "cuda/memory.h"
 #include "cuda/signals.h"
 #include "engine/engine.h"
+#include "engine/topk_scan.h"
 
 namespace gpujoin {
 namespace {
@@ -85,11 +88,21 @@ Status probe(DeviceInfo* devices, std::uint32_t capacity, std::uint32_t* count) 
   });
 }
 
+/// Throws what guarded() knows.
+std::unique_ptr<Join> open_join(const JoinRequest& request, const cudaDeviceProp& device) {
+  if (request.shape == Shape::kBoxes) return std::make_unique<cuda::BoxJoin>(request, device);
+  const OpenJoin blocked_join = [device](const JoinRequest& part) {
+    return std::make_unique<cuda::BlockedJoin>(part, device);
+  };
+  // Tiles, which alone know directions, find pairs of any score.
+  if (request.output == Output::kTopPairs && request.metric == Metric::kCosine)
+    return std::make_unique<TopkScan>(request, blocked_join);
+  return blocked_join(request);
+}
+
 Status open(const JoinRequest* request, Join** join) {
   *join = nullptr;
   if (Status status = check_request(*request); !status.ok()) return status;
-  if (request->shape == Shape::kBoxes || request->output == Output::kTopPairs)
-    return make_status(StatusCode::kUnavailable, nullptr, "the CUDA engine cannot do that yet");
   return guarded([&]() -> Status {
     const int devices = count_devices();
     if (request->device < 0 || request->device >= devices)
@@ -104,7 +117,7 @@ Status open(const JoinRequest* request, Join** join) {
     std::uint64_t keep = ~std::uint64_t{0};
     cuda::check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep),
                 "setting up device memory");
-    *join = new cuda::BlockedJoin(*request, device);
+    *join = open_join(*request, device).release();
     return {};
   });
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <new>
 #include <vector>
@@ -47,6 +48,13 @@ bool keep(const KeptBlock& block) {
 }
 
 }  // namespace
+
+std::uint64_t available_device_bytes(std::uint64_t limit) {
+  std::size_t free_bytes = 0, all_bytes = 0;
+  check(cudaMemGetInfo(&free_bytes, &all_bytes), "asking for free device memory");
+  const std::uint64_t usable = free_bytes - free_bytes / 8;
+  return limit == 0 ? usable : std::min<std::uint64_t>(usable, limit);
+}
 
 PinnedBlock::PinnedBlock(MemoryBudget& budget, std::size_t bytes) {
   if (bytes == 0) return;

@@ -13,6 +13,10 @@
 
 namespace gpujoin::cuda {
 
+/// What a join may use of the device's memory: what is free, but for a reserve, within the limit (0
+/// = no limit). Throws CudaError.
+std::uint64_t available_device_bytes(std::uint64_t limit);
+
 class Stream {
  public:
   Stream() {

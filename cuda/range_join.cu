@@ -6,10 +6,10 @@
 #include "cuda/directions.h"
 #include "cuda/grid_walk.h"
 #include "cuda/range_join.h"
-#include "cuda/signals.h"
 #include "cuda/tile_walk.h"
 #include "cuda/top_walk.h"
 #include "cuda/tuning.h"
+#include "cuda/wait.h"
 
 namespace gpujoin::cuda {
 namespace {
@@ -242,17 +242,6 @@ ResultBatch RangeJoin::describe_counts() {
   for (std::uint64_t i = 0; i < batch.row_count; ++i) batch.pair_count += batch.counts[i];
   delivered_ += batch.row_count;
   return batch;
-}
-
-/// Waits some milliseconds for the device. False: not done yet, or an interrupt came up.
-bool RangeJoin::wait(const Event& event) const {
-  const Stopwatch watch;
-  for (unsigned looks = 0;; ++looks) {
-    if (event.done()) return true;
-    if (watch.milliseconds() > 5) return false;
-    if (looks < 200) continue;  // a few ten microseconds: most batches come that fast
-    SignalsBlocked::let_in(20000);
-  }
 }
 
 /// Goes from one phase to the next as soon as the device is done with it.

@@ -47,7 +47,6 @@ class RangeJoin final : public Join {
   bool next_phase();
   bool next_result(ResultBatch* batch);
   bool next_pairs(ResultBatch* batch);
-  bool wait(const Event& event) const;
 
   JoinRequest request_;
   MemoryBudget host_budget_;

@@ -13,8 +13,9 @@ __device__ double score_of_pair(const JoinView& join, const TopView& top, std::u
                                 std::uint32_t candidate) {
   const double left = top.left_scores[position], right = top.right_scores[candidate];
   const bool asymmetric = top.smaller_first && top.scoring.weights[0] != top.scoring.weights[1];
-  const bool swapped = asymmetric && join.right.ids[candidate] < join.left.ids[position];
-  return swapped ? pair_score(top.scoring, right, left) : pair_score(top.scoring, left, right);
+  if (asymmetric && !comes_first(join.left.ids[position], left, join.right.ids[candidate], right))
+    return pair_score(top.scoring, right, left);
+  return pair_score(top.scoring, left, right);
 }
 
 /// Whether a point with this score may have a pair with a key of `least` or more among points whose

@@ -21,7 +21,7 @@ struct TopEntry {
 class TopSelection {
  public:
   /// Bytes of device memory per entry of capacity, what sorting takes included.
-  static constexpr std::uint64_t kEntryBytes = 2 * (2 * sizeof(std::uint64_t)) + sizeof(TopEntry);
+  static constexpr std::uint64_t kEntryBytes = 5 * sizeof(TopEntry);
 
   /// Ids are on the device, by position. `capacity` is at least 2 * k.
   TopSelection(MemoryBudget& device_budget, MemoryBudget& host_budget, std::uint64_t k,

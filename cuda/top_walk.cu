@@ -188,6 +188,7 @@ void TopWalk::describe(JoinStats* stats) const {
   stats->candidates = looked_at_;
   stats->threads_per_point = method_ == TopkMethod::kHeap ? 1 : kernel_.threads_per_point;
   stats->topk_method = method_;
+  stats->topk_rounds = 1;
 }
 
 }  // namespace gpujoin::cuda

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "engine/box_strategy.h"
 #include "engine/strategy.h"
 
 namespace gpujoin::cuda {
@@ -39,6 +40,17 @@ inline constexpr double kCandidatesPerSlice = 2e10;
 /// points that have heaps at once, where there is room.
 inline constexpr std::uint64_t kFewestAdmittedPairs = 1 << 20;
 inline constexpr double kPointsWithHeaps = 1 << 18;
+
+/// Boxes of the nested loop that pass through shared memory at a time.
+inline constexpr std::uint32_t kTileBoxes = 128;
+
+/// Boxes of a slice of the probing side, and at least where each is compared with each.
+inline constexpr std::uint64_t kMostSliceBoxes = 1 << 21;
+inline constexpr std::uint64_t kFewestSliceBoxes = 1 << 14;
+
+/// Of the whole device, as expected of an H200.
+inline constexpr BoxCosts kBoxCosts{
+    .candidate = 0.0001, .distance = 0.0002, .sort = 0.5, .search = 0.1, .probe = 0.4, .block = 64};
 
 /// Of the whole device, fitted to an H200: a window is a binary search of its own for each point,
 /// which is worth some tens of candidates.

@@ -1,0 +1,144 @@
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+
+#include "cuda/box_join.h"
+#include "cuda/tuning.h"
+#include "cuda/wait.h"
+#include "engine/stopwatch.h"
+
+namespace gpujoin::cuda {
+
+BoxJoin::BoxJoin(const JoinRequest& request, const cudaDeviceProp& device)
+    : request_(request),
+      host_budget_(request.memory_limit),
+      device_budget_(request.device_memory_limit) {
+  stats_.left_rows = request.left.rows;
+  stats_.right_rows = request.self_join ? request.left.rows : request.right.rows;
+  stats_.threads = 1;
+  std::snprintf(stats_.instruction_set, sizeof stats_.instruction_set, "sm_%d%d", device.major,
+                device.minor);
+}
+
+BoxJoin::~BoxJoin() {
+  if (stop_.size() > 0) {
+    *stop_value_.as<unsigned>() = 1;
+    cudaMemcpyAsync(stop_.data(), stop_value_.as<unsigned>(), sizeof(unsigned),
+                    cudaMemcpyHostToDevice, stop_stream_);
+  }
+  batches_.reset();
+  cudaStreamSynchronize(stop_stream_);
+  cudaStreamSynchronize(stream_);
+}
+
+/// What rows of a side are named by.
+const std::int64_t* BoxJoin::ids_of(const Dataset& data, Buffer<std::int64_t>& positions) {
+  if (data.ids != nullptr) return data.ids;
+  positions = Buffer<std::int64_t>(host_budget_, data.rows);
+  std::iota(positions.begin(), positions.end(), std::int64_t{0});
+  return positions.data();
+}
+
+void BoxJoin::begin() {
+  if (stats_.left_rows == 0 || stats_.right_rows == 0) {
+    phase_ = Phase::kStream;
+    return;
+  }
+  strategy_ = choose_box_strategy(request_, kBoxCosts);
+  stats_.box_method = strategy_.method;
+  stats_.strategy.sort_column = kNoColumn;
+  stats_.strategy.estimated_pairs = strategy_.pairs;
+  std::copy_n(strategy_.reason, sizeof strategy_.reason, stats_.strategy.reason);
+  stop_value_ = PinnedBlock(host_budget_, sizeof(unsigned));
+  stop_ = DeviceBuffer<unsigned>(device_budget_, 1, stream_);
+  check(cudaMemsetAsync(stop_.data(), 0, stop_.bytes(), stream_), "clearing flags");
+  source_.emplace(request_, strategy_, device_budget_, host_budget_, stop_.data(), stream_);
+  if (wants_pairs(request_.output)) {
+    left_ids_ = ids_of(request_.left, left_positions_);
+    right_ids_ = request_.self_join ? left_ids_ : ids_of(request_.right, right_positions_);
+    batches_.emplace(request_, device_budget_, host_budget_, *source_,
+                     request_.self_join && request_.pairs != PairSelection::kUnordered);
+  }
+  start_slice();
+}
+
+/// Phase kCount.
+void BoxJoin::start_slice() {
+  source_->start_slice();
+  step_.record(stream_);
+  phase_ = Phase::kCount;
+}
+
+/// After kCount: the size of the slice's result is known, exactly.
+void BoxJoin::finish_slice() {
+  source_->finish_slice();
+  if (!wants_pairs(request_.output) && !source_->finished()) return start_slice();
+  phase_ = Phase::kStream;
+  if (wants_pairs(request_.output)) batches_->start();
+}
+
+/// True when *batch is set, or when another phase has begun.
+bool BoxJoin::move_on(ResultBatch* batch) {
+  switch (phase_) {
+    case Phase::kBegin:
+      begin();
+      return true;
+    case Phase::kCount:
+      if (!wait(step_)) return false;
+      finish_slice();
+      return true;
+    default:
+      return next_result(batch);
+  }
+}
+
+/// Phase kStream.
+bool BoxJoin::next_result(ResultBatch* batch) {
+  if (!wants_pairs(request_.output)) {
+    *batch = {};
+    batch->pair_count = source_ ? source_->pairs() : 0;
+    ready_ = true;
+    phase_ = Phase::kEnd;
+    return true;
+  }
+  if (!batches_ || batches_->finished()) {
+    if (source_ && !source_->finished())
+      start_slice();
+    else
+      phase_ = Phase::kEnd;
+    return true;
+  }
+  if (!wait(batches_->next_arrival())) return false;
+  *batch = batches_->deliver();
+  batch->transposed = source_->transposed();
+  batch->left_ids = left_ids_;
+  batch->right_ids = right_ids_;
+  ready_ = true;
+  return true;
+}
+
+Status BoxJoin::next_batch(ResultBatch* batch) {
+  const Stopwatch watch;
+  if (batches_) batches_->recycle();
+  ready_ = false;
+  while (!ready_ && phase_ != Phase::kEnd) {
+    if (!move_on(batch) && request_.interrupt != nullptr && *request_.interrupt != 0)
+      return {StatusCode::kInterrupted};
+  }
+  spent_ms_ += watch.milliseconds();
+  if (!ready_) return {StatusCode::kEnd};
+  ++stats_.batches;
+  stats_.pairs += batch->pair_count;
+  return {};
+}
+
+void BoxJoin::stats(JoinStats* stats) const {
+  *stats = stats_;
+  if (source_) source_->describe(stats);
+  if (batches_) batches_->describe(stats);
+  stats->join_ms = std::max(0.0, spent_ms_ - stats->index_ms);
+  stats->memory_peak = host_budget_.peak();
+  stats->device_memory_peak = device_budget_.peak();
+}
+
+}  // namespace gpujoin::cuda

@@ -1,0 +1,182 @@
+// What a box looks at, by a warp of threads: parts of MLG-join's grid, or a stretch of a sweep; or,
+// by a block of threads with a box each, everything. Geometry and tests are src/core's.
+#pragma once
+
+#include <cooperative_groups.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "core/box.h"
+#include "core/layered_grid.h"
+#include "cuda/box_kernels.h"
+#include "cuda/tuning.h"
+
+namespace gpujoin::cuda {
+
+using Warp = cooperative_groups::thread_block_tile<32>;
+
+__device__ inline bool must_stop(const BoxJoinView& join) {
+  return *static_cast<const volatile unsigned*>(join.stop) != 0;
+}
+
+/// D dimensions, or for D = 0 any number up to kMaxBoxDimensions. Aligned so that up to 16 bytes
+/// are read at once.
+template <class T, std::uint32_t D>
+struct alignas(std::min<std::size_t>(16,
+                                     (D > 0 ? (D & -D) : kMaxBoxDimensions) * 2 * sizeof(T))) Box {
+  T bounds[2 * (D > 0 ? D : kMaxBoxDimensions)];
+};
+
+template <std::uint32_t D>
+__device__ constexpr std::uint32_t dims_of(std::uint32_t dims) {
+  return D > 0 ? D : dims;
+}
+
+/// The box at a position, of [2 * dims][rows] bounds.
+template <class T, std::uint32_t D>
+__device__ Box<T, D> load_box(const void* columns, std::uint32_t rows, std::uint32_t position,
+                              std::uint32_t dims) {
+  Box<T, D> box;
+#pragma unroll
+  for (std::uint32_t d = 0; d < 2 * dims_of<D>(dims); ++d)
+    box.bounds[d] = static_cast<const T*>(columns)[std::uint64_t{d} * rows + position];
+  return box;
+}
+
+template <class T, std::uint32_t D>
+__device__ bool is_pair(const BoxJoinView& join, const Box<T, D>& a, const Box<T, D>& b) {
+  return passes(join.test, a.bounds, b.bounds, dims_of<D>(join.dims));
+}
+
+/// Calls visit(position, is_candidate) on all threads of the warp together, for begin .. end - 1;
+/// threads beyond the end get is_candidate = false.
+template <class Visit>
+__device__ void visit_range(const Warp& warp, std::uint64_t begin, std::uint64_t end,
+                            const Visit& visit) {
+  for (std::uint64_t start = begin; start < end; start += 32) {
+    const std::uint64_t position = start + warp.thread_rank();
+    visit(static_cast<std::uint32_t>(position), position < end);
+  }
+}
+
+/// A word of all the records that a box has to look at: of its cells, and the one for everywhere.
+/// The same on all threads.
+__device__ inline unsigned long long gather_word(const BoxJoinView& join, const Warp& warp,
+                                                 const CellRectangle& rectangle,
+                                                 std::uint32_t word) {
+  const LayeredGrid& grid = join.grid;
+  unsigned long long bits = 0;
+  for (std::uint32_t i = warp.thread_rank(); i <= rectangle.cells; i += 32) {
+    const std::uint64_t record =
+        i < rectangle.cells ? cell_of_rectangle(grid, rectangle, i) : grid.cells;
+    bits |= join.table[record * grid.record_words() + word];
+  }
+  const unsigned low = __reduce_or_sync(~0u, static_cast<unsigned>(bits));
+  const unsigned high = __reduce_or_sync(~0u, static_cast<unsigned>(bits >> 32));
+  return static_cast<unsigned long long>(high) << 32 | low;
+}
+
+/// Visits the boxes of the 32 blocks from `first` on that are wanted, a block a thread, as far as
+/// the box passes with the box around them: passes() is monotone.
+template <class T, std::uint32_t D, class Visit>
+__device__ void visit_blocks(const BoxJoinView& join, const Warp& warp, const Box<T, D>& box,
+                             std::uint32_t first, bool wanted, const Visit& visit) {
+  const std::uint64_t boxes = *join.indexed.boxes;
+  const std::uint32_t blocks = block_count(join.indexed.rows);
+  const std::uint32_t block = first + warp.thread_rank();
+  const bool met = wanted && block < blocks &&
+                   is_pair(join, box, load_box<T, D>(join.blocks, blocks, block, join.dims));
+  for (unsigned left = warp.ballot(met); left != 0; left &= left - 1) {
+    const std::uint32_t next =
+        first + static_cast<std::uint32_t>(__ffs(static_cast<int>(left))) - 1;
+    const std::uint64_t begin = std::uint64_t{next} * kBlockBoxes;
+    visit_range(warp, begin, min(begin + kBlockBoxes, boxes), visit);
+  }
+}
+
+/// MLG-join (thesis, section 4.2): a box probes its cells for parts, and looks at the boxes in
+/// those; in ascending order.
+///
+/// The thesis turns the bits that all boxes find into lists, a list of boxes for each part, before
+/// any are compared. Those lists are what fills the device's memory, and here each box goes through
+/// its parts at once: parts are short, neighbouring boxes follow each other and read the same ones,
+/// and a box finds its partners in an order of its own, so that they can be counted and numbered.
+template <class T, std::uint32_t D, class Visit>
+__device__ void walk_parts(const BoxJoinView& join, const Warp& warp, const Box<T, D>& box,
+                           const Visit& visit) {
+  const LayeredGrid& grid = join.grid;
+  const Box<T, D> indexed_by_column = box;  // so that `box` itself may stay in registers
+  const CellRectangle rectangle =
+      cells_of_box(grid, indexed_by_column.bounds, dims_of<D>(join.dims), join.test.reach);
+  const bool everywhere = rectangle.cells > kMostCellsOfBox;
+  const std::uint32_t part_blocks = grid.part_boxes / kBlockBoxes;
+  const unsigned long long words = everywhere ? ~0ull : gather_word(join, warp, rectangle, 0);
+  for (std::uint32_t word = 0; word < grid.words; ++word) {
+    if ((words >> word & 1) == 0) continue;
+    unsigned long long bits = everywhere ? ~0ull : gather_word(join, warp, rectangle, 1 + word);
+    if (part_blocks == 1) {
+      for (std::uint32_t half = 0; half < kWordBits; half += 32)
+        visit_blocks(join, warp, box, word * kWordBits + half,
+                     (bits >> (half + warp.thread_rank()) & 1) != 0, visit);
+      continue;
+    }
+    for (; bits != 0; bits &= bits - 1) {
+      const std::uint32_t part = word * kWordBits + __ffsll(static_cast<long long>(bits)) - 1;
+      if (part >= grid.parts) break;
+      for (std::uint32_t block = 0; block < part_blocks; block += 32)
+        visit_blocks(join, warp, box, part * part_blocks + block,
+                     block + warp.thread_rank() < part_blocks, visit);
+    }
+  }
+}
+
+/// What the box number `place` of a launch looks at.
+template <BoxMethod M, class T, std::uint32_t D, class Visit>
+__device__ void walk_box(const BoxJoinView& join, const Warp& warp, std::uint32_t place,
+                         const Box<T, D>& box, const Visit& visit) {
+  if constexpr (M == BoxMethod::kLayeredGrid) {
+    walk_parts(join, warp, box, visit);
+  } else {
+    const PositionRange range = join.ranges[place];
+    visit_range(warp, range.begin, range.end, visit);
+  }
+}
+
+/// Calls visit(box, position) on every thread of the block for all boxes of the indexed side, which
+/// pass through shared memory. All threads take part; returns early where the join is to stop.
+template <class T, std::uint32_t D, class Visit>
+__device__ void visit_all(const BoxJoinView& join, const Visit& visit) {
+  __shared__ Box<T, D> tile[kTileBoxes];
+  const std::uint32_t boxes = *join.indexed.boxes;
+  for (std::uint32_t begin = 0; begin < boxes;) {
+    // Also: nobody reads the tile any more.
+    if (__syncthreads_or(must_stop(join))) return;
+    const std::uint32_t count = min(kTileBoxes, boxes - begin);
+    for (std::uint32_t i = threadIdx.x; i < count; i += kBlockThreads)
+      tile[i] = load_box<T, D>(join.indexed.columns, join.indexed.rows, begin + i, join.dims);
+    __syncthreads();
+    for (std::uint32_t i = 0; i < count; ++i) visit(tile[i], begin + i);
+    begin += count;
+  }
+}
+
+/// The low bound that a sweep sorts by.
+template <class T>
+__device__ T sweep_low(const BoxJoinView& join, const BoxesView& boxes, std::uint32_t position) {
+  return static_cast<const T*>(
+      boxes.columns)[std::uint64_t{join.dimension} * boxes.rows + position];
+}
+
+/// Whether a pair of positions that passes counts: in a self-join both orders pass.
+template <BoxMethod M, class T>
+__device__ bool is_wanted(const BoxJoinView& join, std::uint32_t position, std::uint32_t other) {
+  if (!join.self_join) return true;
+  const std::uint32_t row = join.probing.order[position], other_row = join.indexed.order[other];
+  if constexpr (M == BoxMethod::kSortSweep)
+    return takes_pair(sweep_low<T>(join, join.probing, position),
+                      sweep_low<T>(join, join.indexed, other), row, other_row, join.with_itself);
+  return row == other_row ? join.with_itself : row < other_row;
+}
+
+}  // namespace gpujoin::cuda

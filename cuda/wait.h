@@ -1,0 +1,21 @@
+// How a call of the engine waits for the device.
+#pragma once
+
+#include "cuda/memory.h"
+#include "cuda/signals.h"
+#include "engine/stopwatch.h"
+
+namespace gpujoin::cuda {
+
+/// Waits some milliseconds for the device. False: not done yet, or an interrupt came up.
+inline bool wait(const Event& event) {
+  const Stopwatch watch;
+  for (unsigned looks = 0;; ++looks) {
+    if (event.done()) return true;
+    if (watch.milliseconds() > 5) return false;
+    if (looks < 200) continue;  // a few ten microseconds: most batches come that fast
+    SignalsBlocked::let_in(20000);
+  }
+}
+
+}  // namespace gpujoin::cuda
