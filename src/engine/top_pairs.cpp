@@ -9,6 +9,11 @@ namespace {
 constexpr std::uint64_t kRoom = 4096;  // beyond k at least: selecting is linear in k
 constexpr std::uint64_t kDefaultBatchPairs = 1 << 16;
 
+std::uint64_t most_pairs(const JoinRequest& request) {
+  const std::uint64_t right_rows = request.self_join ? request.left.rows : request.right.rows;
+  return std::clamp<std::uint64_t>(request.left.rows * right_rows, 1, request.top.k);
+}
+
 std::uint64_t batch_pairs(const JoinRequest& request, std::uint64_t pairs) {
   constexpr std::uint64_t kBytesPerPair = 36;
   const std::uint64_t asked = request.knobs.batch_pairs;
