@@ -167,11 +167,13 @@ void TopkJoin::guess_key() {
 }
 
 /// In a space of so many dimensions a ball of k times the volume has the radius times the root of
-/// k. Where the data has fewer, the first guess has more pairs than wanted, which is no harm.
+/// k. Where the data has fewer, the first guess has more pairs than wanted, which is no harm: rows
+/// cost more than pairs here, and all of them are in every round.
 void TopkJoin::guess_eps() {
-  const double first = wanted_pairs_ / (match_rate_ * all_row_pairs(request_));
+  constexpr double kRoom = 4;  // for what a sample may be wrong by
+  const double first = kRoom * wanted_pairs_ / (match_rate_ * all_row_pairs(request_));
   const double found = std::max(static_cast<double>(top_->size()), 0.5);
-  const double growth = round_ == 0 ? first : std::max(4.0, wanted_pairs_ / found);
+  const double growth = round_ == 0 ? first : kRoom * std::max(1.0, wanted_pairs_ / found);
   eps_ = (round_ == 0 ? request_.eps : eps_) * std::pow(growth, 1.0 / request_.left.dims);
   const double ns =
       costs_.row * all_rows(request_) + growth * costs_.row_pair * all_row_pairs(request_);

@@ -495,7 +495,8 @@ TEST_P(TopkJoins, look_at_little_where_scores_tell_most_pairs_apart) {
       ASSERT_EQ(all.status.code, StatusCode::kEnd) << all.status.message;
       EXPECT_EQ(all.pairs.size(), 100u);
       EXPECT_TRUE(little.pairs == all.pairs) << describe(request);
-      if (is_device(engine())) continue;  // where all pairs may be the cheapest
+      if (function == ScoreFunction::kDistance) continue;  // windows are what a short radius leaves
+      if (is_device(engine())) continue;                   // where all pairs may be the cheapest
       EXPECT_LT(little.stats.candidates, all.stats.candidates / 3) << describe(request);
     }
   }
