@@ -6,6 +6,7 @@
 
 #include "core/layered_grid.h"
 #include "cuda/memory.h"
+#include "cuda/tuning.h"
 #include "engine/request.h"
 
 namespace gpujoin::cuda {
@@ -55,9 +56,6 @@ inline std::uint64_t ordering_bytes(std::uint64_t row_bytes) {
 /// Asynchronous. Throws CudaError or MemoryLimitExceeded.
 DeviceBoxes order_boxes(MemoryBudget& budget, const BoxRows& rows, const BoxOrder& order,
                         cudaStream_t stream);
-
-/// Parts are made of blocks of so many boxes, and a part with a single one is a block.
-inline constexpr std::uint32_t kBlockBoxes = kLeastPartBoxes;
 
 /// The index of MLG-join, see LayeredGrid.
 struct LayeredTable {

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "cuda/box_join.h"
+#include "cuda/signals.h"
 #include "cuda/tuning.h"
 #include "cuda/wait.h"
 #include "engine/stopwatch.h"
@@ -72,49 +73,48 @@ void BoxJoin::start_slice() {
 /// After kCount: the size of the slice's result is known, exactly.
 void BoxJoin::finish_slice() {
   source_->finish_slice();
-  if (!wants_pairs(request_.output) && !source_->finished()) return start_slice();
+  if (wants_pairs(request_.output))
+    batches_->start();
+  else if (!source_->finished())
+    return start_slice();
   phase_ = Phase::kStream;
-  if (wants_pairs(request_.output)) batches_->start();
 }
 
-/// True when *batch is set, or when another phase has begun.
-bool BoxJoin::move_on(ResultBatch* batch) {
-  switch (phase_) {
-    case Phase::kBegin:
-      begin();
-      return true;
-    case Phase::kCount:
-      if (!wait(step_)) return false;
-      finish_slice();
-      return true;
-    default:
-      return next_result(batch);
-  }
+/// Sets *batch, or goes from one phase to the next; or else the device is not done yet.
+void BoxJoin::move_on(ResultBatch* batch) {
+  if (phase_ == Phase::kBegin)
+    begin();
+  else if (phase_ == Phase::kStream)
+    next_result(batch);
+  else if (wait(step_))
+    finish_slice();
 }
 
 /// Phase kStream.
-bool BoxJoin::next_result(ResultBatch* batch) {
+void BoxJoin::next_result(ResultBatch* batch) {
   if (!wants_pairs(request_.output)) {
     *batch = {};
     batch->pair_count = source_ ? source_->pairs() : 0;
     ready_ = true;
     phase_ = Phase::kEnd;
-    return true;
+  } else if (batches_ && !batches_->finished()) {
+    if (!wait(batches_->next_arrival())) return;
+    *batch = batches_->deliver();
+    batch->transposed = source_->transposed();
+    batch->left_ids = left_ids_;
+    batch->right_ids = right_ids_;
+    ready_ = true;
+  } else if (source_ && !source_->finished()) {
+    start_slice();
+  } else {
+    phase_ = Phase::kEnd;
   }
-  if (!batches_ || batches_->finished()) {
-    if (source_ && !source_->finished())
-      start_slice();
-    else
-      phase_ = Phase::kEnd;
-    return true;
-  }
-  if (!wait(batches_->next_arrival())) return false;
-  *batch = batches_->deliver();
-  batch->transposed = source_->transposed();
-  batch->left_ids = left_ids_;
-  batch->right_ids = right_ids_;
-  ready_ = true;
-  return true;
+}
+
+/// Slices may be so short that nothing waits for them.
+bool BoxJoin::interrupted() const {
+  SignalsBlocked::let_in(0);
+  return request_.interrupt != nullptr && *request_.interrupt != 0;
 }
 
 Status BoxJoin::next_batch(ResultBatch* batch) {
@@ -122,8 +122,8 @@ Status BoxJoin::next_batch(ResultBatch* batch) {
   if (batches_) batches_->recycle();
   ready_ = false;
   while (!ready_ && phase_ != Phase::kEnd) {
-    if (!move_on(batch) && request_.interrupt != nullptr && *request_.interrupt != 0)
-      return {StatusCode::kInterrupted};
+    move_on(batch);
+    if (!ready_ && interrupted()) return {StatusCode::kInterrupted};
   }
   spent_ms_ += watch.milliseconds();
   if (!ready_) return {StatusCode::kEnd};

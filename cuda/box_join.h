@@ -33,8 +33,9 @@ class BoxJoin final : public Join {
   void begin();
   void start_slice();
   void finish_slice();
-  bool move_on(ResultBatch* batch);
-  bool next_result(ResultBatch* batch);
+  void move_on(ResultBatch* batch);
+  void next_result(ResultBatch* batch);
+  bool interrupted() const;
 
   const JoinRequest request_;
   MemoryBudget host_budget_;

@@ -108,9 +108,9 @@ __global__ void __launch_bounds__(kBlockThreads)
 
 /// The nested loop (thesis, section 4.1): a box a thread.
 template <class T, std::uint32_t D>
-__global__ void __launch_bounds__(kBlockThreads)
+__global__ void __launch_bounds__(kNestedThreads)
     count_all_kernel(BoxJoinView join, std::uint32_t* counts, BoxTotals* totals) {
-  const std::uint32_t place = blockIdx.x * kBlockThreads + threadIdx.x;
+  const std::uint32_t place = blockIdx.x * kNestedThreads + threadIdx.x;
   const std::uint32_t position = join.first + place;
   const bool mine = place < join.places && position < *join.probing.boxes;
   Box<T, D> box{};
@@ -126,15 +126,15 @@ __global__ void __launch_bounds__(kBlockThreads)
     pairs += orders_of_pair(join, position, other);
   });
   if (counts != nullptr && place < join.places) counts[place] = found;
-  add_over_block(pairs, &totals->pairs);
-  add_over_block(candidates, &totals->candidates);
+  add_over_block<kNestedThreads>(pairs, &totals->pairs);
+  add_over_block<kNestedThreads>(candidates, &totals->candidates);
 }
 
 template <class T, std::uint32_t D>
-__global__ void __launch_bounds__(kBlockThreads)
+__global__ void __launch_bounds__(kNestedThreads)
     fill_all_kernel(BoxJoinView join, const std::uint32_t* chosen, Stretch stretch,
                     FillRange range) {
-  const std::uint32_t number = stretch.first + blockIdx.x * kBlockThreads + threadIdx.x;
+  const std::uint32_t number = stretch.first + blockIdx.x * kNestedThreads + threadIdx.x;
   const bool mine = number < stretch.end;
   Box<T, D> box{};
   std::uint32_t position = 0;
@@ -207,7 +207,8 @@ void launch_count_boxes(const BoxJoinView& join, std::uint32_t* counts, BoxTotal
           <<<blocks_of_warps(join.places), kBlockThreads, 0, stream>>>(join, counts, totals);
     else
       count_all_kernel<T, D>
-          <<<blocks_for(join.places), kBlockThreads, 0, stream>>>(join, counts, totals);
+          <<<blocks_for(join.places, kNestedThreads), kNestedThreads, 0, stream>>>(join, counts,
+                                                                                   totals);
   });
   check_launch("counting pairs of boxes");
 }
@@ -223,8 +224,8 @@ void launch_fill_boxes(const BoxJoinView& join, const std::uint32_t* chosen, con
       fill_kernel<BoxMethod::kSortSweep, T, D>
           <<<blocks_of_warps(places), kBlockThreads, 0, stream>>>(join, chosen, stretch, range);
     else
-      fill_all_kernel<T, D>
-          <<<blocks_for(places), kBlockThreads, 0, stream>>>(join, chosen, stretch, range);
+      fill_all_kernel<T, D><<<blocks_for(places, kNestedThreads), kNestedThreads, 0, stream>>>(
+          join, chosen, stretch, range);
   });
   check_launch("writing pairs of boxes");
 }

@@ -77,26 +77,48 @@ __device__ inline unsigned long long gather_word(const BoxJoinView& join, const 
   return static_cast<unsigned long long>(high) << 32 | low;
 }
 
-/// Visits the boxes of the 32 blocks from `first` on that are wanted, a block a thread, as far as
-/// the box passes with the box around them: passes() is monotone.
+/// Each thread has a block: visits the boxes of those that are wanted, as far as the box passes
+/// with the box around them, for passes() is monotone.
 template <class T, std::uint32_t D, class Visit>
 __device__ void visit_blocks(const BoxJoinView& join, const Warp& warp, const Box<T, D>& box,
-                             std::uint32_t first, bool wanted, const Visit& visit) {
+                             std::uint32_t block, bool wanted, const Visit& visit) {
   const std::uint64_t boxes = *join.indexed.boxes;
   const std::uint32_t blocks = block_count(join.indexed.rows);
-  const std::uint32_t block = first + warp.thread_rank();
   const bool met = wanted && block < blocks &&
                    is_pair(join, box, load_box<T, D>(join.blocks, blocks, block, join.dims));
   for (unsigned left = warp.ballot(met); left != 0; left &= left - 1) {
-    const std::uint32_t next =
-        first + static_cast<std::uint32_t>(__ffs(static_cast<int>(left))) - 1;
+    const std::uint32_t next = warp.shfl(block, __ffs(static_cast<int>(left)) - 1);
     const std::uint64_t begin = std::uint64_t{next} * kBlockBoxes;
     visit_range(warp, begin, min(begin + kBlockBoxes, boxes), visit);
   }
 }
 
+/// Visits the blocks of the parts whose bits are set, of as many parts at a time as leave each
+/// block a thread.
+template <class T, std::uint32_t D, class Visit>
+__device__ void visit_parts(const BoxJoinView& join, const Warp& warp, const Box<T, D>& box,
+                            std::uint32_t first_part, unsigned long long bits, const Visit& visit) {
+  const std::uint32_t part_blocks = join.grid.part_boxes / kBlockBoxes;
+  const std::uint32_t together = part_blocks < 32 ? 32 / part_blocks : 1;
+  const std::uint32_t turn = warp.thread_rank() / part_blocks;  // which of these parts is its own
+  const std::uint32_t own_block = warp.thread_rank() - turn * part_blocks;
+  while (bits != 0) {
+    unsigned long long own = bits;
+    for (std::uint32_t i = 0; i < together; ++i) {
+      if (i < turn) own &= own - 1;
+      bits &= bits - 1;
+    }
+    const bool has_part = turn < together && own != 0;
+    const std::uint32_t part =
+        first_part + (has_part ? __ffsll(static_cast<long long>(own)) - 1 : 0);
+    for (std::uint32_t block = own_block; block < part_blocks + own_block; block += 32)
+      visit_blocks(join, warp, box, part * part_blocks + block, has_part && block < part_blocks,
+                   visit);
+  }
+}
+
 /// MLG-join (thesis, section 4.2): a box probes its cells for parts, and looks at the boxes in
-/// those; in ascending order.
+/// those.
 ///
 /// The thesis turns the bits that all boxes find into lists, a list of boxes for each part, before
 /// any are compared. Those lists are what fills the device's memory, and here each box goes through
@@ -110,24 +132,11 @@ __device__ void walk_parts(const BoxJoinView& join, const Warp& warp, const Box<
   const CellRectangle rectangle =
       cells_of_box(grid, indexed_by_column.bounds, dims_of<D>(join.dims), join.test.reach);
   const bool everywhere = rectangle.cells > kMostCellsOfBox;
-  const std::uint32_t part_blocks = grid.part_boxes / kBlockBoxes;
   const unsigned long long words = everywhere ? ~0ull : gather_word(join, warp, rectangle, 0);
   for (std::uint32_t word = 0; word < grid.words; ++word) {
     if ((words >> word & 1) == 0) continue;
-    unsigned long long bits = everywhere ? ~0ull : gather_word(join, warp, rectangle, 1 + word);
-    if (part_blocks == 1) {
-      for (std::uint32_t half = 0; half < kWordBits; half += 32)
-        visit_blocks(join, warp, box, word * kWordBits + half,
-                     (bits >> (half + warp.thread_rank()) & 1) != 0, visit);
-      continue;
-    }
-    for (; bits != 0; bits &= bits - 1) {
-      const std::uint32_t part = word * kWordBits + __ffsll(static_cast<long long>(bits)) - 1;
-      if (part >= grid.parts) break;
-      for (std::uint32_t block = 0; block < part_blocks; block += 32)
-        visit_blocks(join, warp, box, part * part_blocks + block,
-                     block + warp.thread_rank() < part_blocks, visit);
-    }
+    visit_parts(join, warp, box, word * kWordBits,
+                everywhere ? ~0ull : gather_word(join, warp, rectangle, 1 + word), visit);
   }
 }
 
@@ -153,7 +162,7 @@ __device__ void visit_all(const BoxJoinView& join, const Visit& visit) {
     // Also: nobody reads the tile any more.
     if (__syncthreads_or(must_stop(join))) return;
     const std::uint32_t count = min(kTileBoxes, boxes - begin);
-    for (std::uint32_t i = threadIdx.x; i < count; i += kBlockThreads)
+    for (std::uint32_t i = threadIdx.x; i < count; i += kNestedThreads)
       tile[i] = load_box<T, D>(join.indexed.columns, join.indexed.rows, begin + i, join.dims);
     __syncthreads();
     for (std::uint32_t i = 0; i < count; ++i) visit(tile[i], begin + i);

@@ -66,6 +66,14 @@ BoxWalk::BoxWalk(const JoinRequest& request, const BoxStrategy& strategy,
 
 BoxWalk::~BoxWalk() { cudaStreamSynchronize(upload_stream_); }
 
+/// Candidates of a probing box in a chunk, as expected; of a self-join as if each pair were met
+/// twice.
+double BoxWalk::candidates_per_box() const {
+  const double all = strategy_.candidates * (request_.self_join ? 2 : 1);
+  return std::max(1.0,
+                  all / static_cast<double>(chunks_) / static_cast<double>(probing_data_.rows));
+}
+
 /// Cuts the sides into chunks and slices. A chunk gets three eighths of the memory, a slice five
 /// sixteenths, the table of the layered grid one; batches take up to an eighth, and the rest is for
 /// what sorting and adding up need besides.
@@ -81,20 +89,19 @@ void BoxWalk::plan_memory() {
   most_slice_rows_ =
       rows_that_fit(available / 16 * 5, ordering_bytes(row_bytes_) + row_bytes_ + kPlaceBytes,
                     probing_data_.rows);
-  std::uint64_t most = kMostSliceBoxes;
-  if (strategy_.method == BoxMethod::kNone)
-    most = std::clamp(static_cast<std::uint64_t>(kCandidatesPerSlice) / most_chunk_rows_,
-                      kFewestSliceBoxes, kMostSliceBoxes);
-  most_slice_rows_ = std::min(most_slice_rows_, most);
+  const auto wanted = static_cast<std::uint64_t>(
+      std::clamp(kBoxCandidatesPerSlice / candidates_per_box(),
+                 static_cast<double>(kFewestSliceBoxes), static_cast<double>(kMostSliceBoxes)));
+  most_slice_rows_ = std::min(most_slice_rows_, wanted);
   slices_ = quotient_up(probing_data_.rows, most_slice_rows_);
   most_slice_rows_ = quotient_up(probing_data_.rows, slices_);
 
   order_.method = strategy_.method;
   order_.dimension = strategy_.dimension;
   if (strategy_.method != BoxMethod::kLayeredGrid) return;
-  order_.grid =
-      make_layered_grid(most_chunk_rows_, view_.dims, strategy_.spreads, view_.test.reach,
-                        std::min(kMostTableWords, available / 16 / sizeof(unsigned long long)));
+  order_.grid = make_layered_grid(
+      most_chunk_rows_, view_.dims, strategy_.spreads, view_.test.reach,
+      std::min(kMostTableWords, available / 16 / sizeof(unsigned long long)), kPartBoxes);
   view_.grid = order_.grid;
 }
 

@@ -56,6 +56,7 @@ class BoxWalk final : public SliceSource {
     std::uint64_t slice = ~std::uint64_t{0};
   };
 
+  double candidates_per_box() const;
   void plan_memory();
   void make_room();
   std::uint32_t chunk_rows(std::uint64_t chunk) const;

@@ -9,14 +9,15 @@
 
 namespace gpujoin::cuda {
 
-/// Blocks of kBlockThreads threads, one thread an item.
-inline unsigned blocks_for(std::uint64_t items) {
-  return static_cast<unsigned>((items + kBlockThreads - 1) / kBlockThreads);
+/// Blocks of so many threads, one thread an item.
+inline unsigned blocks_for(std::uint64_t items, unsigned threads = kBlockThreads) {
+  return static_cast<unsigned>((items + threads - 1) / threads);
 }
 
-/// Adds every thread's `value` to *sum, with one atomic operation a block of kBlockThreads.
+/// Adds every thread's `value` to *sum, with one atomic operation a block of `Threads`.
+template <unsigned Threads = kBlockThreads>
 __device__ inline void add_over_block(unsigned long long value, unsigned long long* sum) {
-  using Reduce = cub::BlockReduce<unsigned long long, kBlockThreads>;
+  using Reduce = cub::BlockReduce<unsigned long long, Threads>;
   __shared__ typename Reduce::TempStorage storage;
   const unsigned long long block = Reduce(storage).Sum(value);
   if (threadIdx.x == 0 && block > 0) atomicAdd(sum, block);

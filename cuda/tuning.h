@@ -41,16 +41,25 @@ inline constexpr double kCandidatesPerSlice = 2e10;
 inline constexpr std::uint64_t kFewestAdmittedPairs = 1 << 20;
 inline constexpr double kPointsWithHeaps = 1 << 18;
 
-/// Boxes of the nested loop that pass through shared memory at a time.
+/// Boxes of a part of the layered grid, or a multiple where there are very many, and of the blocks
+/// that it is made of: 256 make a record of the grid a cache line where there are 100,000 boxes.
+inline constexpr std::uint32_t kPartBoxes = 256;
+inline constexpr std::uint32_t kBlockBoxes = 32;
+static_assert(kPartBoxes % kBlockBoxes == 0);
+
+/// Of the nested loop: threads of a block, and boxes that pass through its shared memory at a time.
+inline constexpr unsigned kNestedThreads = 128;
 inline constexpr std::uint32_t kTileBoxes = 128;
 
-/// Boxes of a slice of the probing side, and at least where each is compared with each.
+/// Boxes of a slice of the probing side: at most, and at least where each has many candidates; and
+/// candidates that are tested in one launch, some milliseconds.
 inline constexpr std::uint64_t kMostSliceBoxes = 1 << 21;
 inline constexpr std::uint64_t kFewestSliceBoxes = 1 << 14;
+inline constexpr double kBoxCandidatesPerSlice = 8e9;
 
 /// Of the whole device, as expected of an H200.
 inline constexpr BoxCosts kBoxCosts{
-    .candidate = 0.0001, .distance = 0.0002, .sort = 0.5, .search = 0.1, .probe = 0.4, .block = 64};
+    .candidate = 0.0001, .distance = 0.0002, .sort = 0.5, .search = 0.1, .probe = 0.4, .block = 32};
 
 /// Of the whole device, fitted to an H200: a window is a binary search of its own for each point,
 /// which is worth some tens of candidates.
@@ -64,6 +73,10 @@ inline constexpr WalkCosts kWalkCosts{.neighbor = 0.08,
                                       .tile_boxes = 0.065,
                                       .tile_match = 0.13,
                                       .writing = 3};
+
+/// How many cores of a host the device is worth to a walk, roughly: what a top-k join weighs its
+/// passes over rows on the host against.
+inline constexpr double kCoresOfDevice = 200;
 
 /// Candidates of a point from which on a whole warp counts them, as without an index.
 inline constexpr double kCandidatesForWarp = 1e5;

@@ -96,17 +96,6 @@ void measure(const EngineTable& engine, const Options& options, std::uint64_t ro
   }
 }
 
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> parts(1);
-  for (const char c : list) {
-    if (c == ',')
-      parts.emplace_back();
-    else
-      parts.back() += c;
-  }
-  return parts;
-}
-
 void set_option(Options* options, const std::string& name, const std::string& value) {
   if (name == "method")
     options->methods = split(value);

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "engine/engine.h"
@@ -64,6 +65,18 @@ inline Run median_run(const EngineTable& engine, const JoinRequest& request, std
             [](const Run& a, const Run& b) { return a.seconds < b.seconds; });
   runs[runs.size() / 2].first_seconds = first_seconds;
   return runs[runs.size() / 2];
+}
+
+/// The parts of a list with commas.
+inline std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> parts(1);
+  for (const char c : list) {
+    if (c == ',')
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
+  return parts;
 }
 
 inline void print_device(const EngineTable& engine) {

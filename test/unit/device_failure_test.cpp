@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "boxes.h"
 #include "engine_harness.h"
 #include "points.h"
 
@@ -137,6 +138,19 @@ TEST_P(DeviceFailures, pairs_of_a_join_in_blocks) {
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 3);
   request.device_memory_limit = (std::uint64_t{2} << 20) + (1 << 17);
   expect_survival(request, Oracle(points, nullptr, Metric::kL2, 3));
+}
+
+TEST_P(DeviceFailures, boxes_of_two_sides_by_every_method) {
+  Random random(508);
+  const Points left(4, make_boxes(Shape::kUniform, random, 500, 2, 2));
+  const Points right(4, make_boxes(Shape::kUniform, random, 900, 2, 2));
+  for (const BoxMethod method :
+       {BoxMethod::kLayeredGrid, BoxMethod::kSortSweep, BoxMethod::kNone}) {
+    JoinRequest request = make_box_request(left, &right, Metric::kL2, 0);
+    request.knobs.box_method = method;
+    request.device_memory_limit = std::uint64_t{1} << 17;  // chunks and slices
+    expect_survival(request, Oracle::of_boxes(left, &right, Metric::kL2, 0));
+  }
 }
 
 /// Leaves a process without its device: to be run alone, and after the others.

@@ -2,6 +2,7 @@
 // refused, and are never wrong. The CPU engine takes part and is not concerned.
 #include <gtest/gtest.h>
 
+#include "boxes.h"
 #include "engine_harness.h"
 #include "points.h"
 
@@ -80,6 +81,54 @@ TEST_P(DeviceMemory, every_limit_is_kept_or_refused_by_every_index) {
       JoinRequest request = make_request(points, nullptr, Metric::kL2, eps);
       request.device_memory_limit = limit;
       request.knobs.index = index;
+      const RunResult result = run_join(engine(), request);
+      if (result.status.code == StatusCode::kMemoryLimit) {
+        EXPECT_STRNE(result.status.hint, "");
+        ++refused;
+        continue;
+      }
+      EXPECT_TRUE(matches_oracle(result, request, oracle)) << "limit " << limit;
+      EXPECT_LE(result.stats.device_memory_peak, limit);
+      ++served;
+    }
+    EXPECT_GT(served, 0);
+    if (is_device(engine())) {
+      EXPECT_GT(refused, 0);
+    }
+  }
+}
+
+TEST_P(DeviceMemory, boxes_in_chunks_and_slices_match_brute_force) {
+  Random random(407);
+  const Points left(4, make_boxes(Shape::kUniform, random, 1700, 2, 2));
+  const Points right(4, make_boxes(Shape::kClustered, random, 2300, 2, 1));
+  for (const double eps : {0.0, 0.5}) {
+    for (const Points* other : {static_cast<const Points*>(nullptr), &right}) {
+      const Oracle oracle = Oracle::of_boxes(left, other, Metric::kL2, eps);
+      for (const BoxMethod method : kBoxMethods) {
+        for (const Output output : {Output::kPairs, Output::kTotal}) {
+          JoinRequest request = make_box_request(left, other, Metric::kL2, eps);
+          request.device_memory_limit = kMegabyte / 4;  // some hundred boxes a side
+          request.knobs.box_method = method;
+          request.output = output;
+          EXPECT_TRUE(matches_oracle(run_join(engine(), request), request, oracle));
+        }
+      }
+    }
+  }
+}
+
+TEST_P(DeviceMemory, every_limit_is_kept_or_refused_by_joins_of_boxes) {
+  Random random(408);
+  const Points left(4, make_boxes(Shape::kUniform, random, 700, 2, 2));
+  const Points right(4, make_boxes(Shape::kUniform, random, 500, 2, 2));
+  const Oracle oracle = Oracle::of_boxes(left, &right, Metric::kL2, 0);
+  for (const BoxMethod method : kBoxMethods) {
+    int refused = 0, served = 0;
+    for (std::uint64_t limit = 64; limit < kMegabyte; limit += limit / 4) {
+      JoinRequest request = make_box_request(left, &right, Metric::kL2, 0);
+      request.device_memory_limit = limit;
+      request.knobs.box_method = method;
       const RunResult result = run_join(engine(), request);
       if (result.status.code == StatusCode::kMemoryLimit) {
         EXPECT_STRNE(result.status.hint, "");
