@@ -59,7 +59,7 @@ inline constexpr double kBoxCandidatesPerSlice = 8e9;
 
 /// Of the whole device, as expected of an H200.
 inline constexpr BoxCosts kBoxCosts{
-    .candidate = 0.0001, .distance = 0.0002, .sort = 0.5, .search = 0.1, .probe = 0.4, .block = 32};
+    .candidate = 0.0001, .distance = 0.0002, .sort = 0.5, .search = 0.1, .probe = 0.1, .block = 32};
 
 /// Of the whole device, fitted to an H200: a window is a binary search of its own for each point,
 /// which is worth some tens of candidates.

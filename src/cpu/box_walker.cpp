@@ -56,10 +56,13 @@ BoxWalker<T>::BoxWalker(const BoxWalk& walk, MemoryBudget& budget, WorkerPool& p
 template <class T>
 void BoxWalker<T>::walk(std::uint32_t first, std::uint32_t end, Window within) {
   constexpr std::uint64_t kReported = 1 << 22;  // candidates after which a waiting caller is served
+  const bool in_cells = walk_.method == BoxMethod::kLayeredGrid;
   writer.begin();
   entered_ = false;
+  std::uint32_t ahead = first;
   for (std::uint32_t position = first; position < end; ++position) {
     pool_.throw_if_stopped();
+    for (; in_cells && ahead < end && ahead - position < kAhead; ++ahead) look_ahead(ahead);
     if (!load(position)) continue;
     look_up(position, within);
     if (writer.candidates >= kReported) writer.end();
@@ -123,11 +126,25 @@ Window BoxWalker<T>::sweep_window(Window within) {
   return within;
 }
 
+/// Finds the cells of a box that will be looked up soon, and has their records fetched: boxes come
+/// in any order, so that the records would be waited for.
+template <class T>
+void BoxWalker<T>::look_ahead(std::uint32_t position) {
+  constexpr std::uint32_t kMostFetched = 8;
+  if (!load(position)) return;
+  const LayeredGrid& grid = index_.grid;
+  CellRectangle& cells = cells_[position % kAhead];
+  cells = cells_of_box(grid, query_, index_.dims, walk_.test.reach);
+  for (std::uint32_t i = 0; i < std::min(cells.cells, kMostFetched); ++i)
+    __builtin_prefetch(index_.table.data() +
+                       cell_of_rectangle(grid, cells, i) * grid.record_words());
+}
+
 /// Finds the parts that have a bit in one of the cells of the box.
 template <class T>
 void BoxWalker<T>::look_up_parts() {
   const LayeredGrid& grid = index_.grid;
-  const CellRectangle cells = cells_of_box(grid, query_, index_.dims, walk_.test.reach);
+  const CellRectangle& cells = cells_[position_ % kAhead];
   if (cells.cells > kMostCellsOfBox) {
     for (std::uint32_t first = 0; first < grid.parts; first += kWordBits)
       add_parts(~std::uint64_t{0} >> (kWordBits - std::min(kWordBits, grid.parts - first)), first);

@@ -69,12 +69,15 @@ class BoxWalker {
   bool load(std::uint32_t position);
   void look_up(std::uint32_t position, Window within);
   Window sweep_window(Window within);
+  void look_ahead(std::uint32_t position);
   void look_up_parts();
   void add_parts(std::uint64_t bits, std::uint32_t first);
   void add_boxes(std::uint32_t begin, std::uint32_t end);
   void scan_blocks();
   void scan_boxes();
   void append(const std::uint32_t* neighbors, std::size_t count);
+
+  static constexpr std::uint32_t kAhead = 8;
 
   const BoxWalk& walk_;
   const BoxIndex& index_;
@@ -84,7 +87,8 @@ class BoxWalker {
   std::uint32_t position_ = 0;
   std::uint32_t from_ = 0;  ///< the first position of the index that it looks at
   std::uint32_t sweep_begin_ = 0;
-  bool entered_ = false;  ///< sweep_begin_ is the last box's
+  bool entered_ = false;         ///< sweep_begin_ is the last box's
+  CellRectangle cells_[kAhead];  ///< by position % kAhead, of this box and those that come next
   WindowList blocks_, boxes_;
   Buffer<std::uint32_t> found_blocks_, found_boxes_;
 };

@@ -160,7 +160,8 @@ class Chooser {
     Estimate& layered = estimates_[index_of(BoxMethod::kLayeredGrid)];
     layered = walk(std::min(1.0, part + block));
     const double cells = 1u << grid.cell.dims;  // of a typical box, two along each dimension
-    layered.ms += (indexed_rows * costs_.sort + probes * cells * costs_.probe) * 1e-6;
+    layered.ms +=
+        (indexed_rows * costs_.sort + (indexed_rows + probes) * cells * costs_.probe) * 1e-6;
   }
 
   const JoinRequest& request_;
