@@ -85,6 +85,74 @@ UPDATE data SET v = array_fill(0, '{16000}');
 SELECT * FROM failure($$ gpu_selfjoin('data', 1) $$);
 SELECT * FROM failure($$ gpu_join('data', 'good', 1) $$);
 
+-- The best pairs: k, scores and how they are put together.
+CREATE TABLE scored (id int PRIMARY KEY, v float8[], s float8, n numeric, t text);
+INSERT INTO scored VALUES (1, '{1,2}', 1, 1, 'x'), (2, '{3,4}', 2, 2, 'x'), (3, NULL, 'NaN', 3, 'x');
+SELECT * FROM failure($$ gpu_topk_join('scored', 'scored', 1, 0) $$);
+SELECT * FROM failure($$ gpu_topk_join('scored', 'scored', 1, -5) $$);
+SELECT * FROM failure($$ gpu_topk_join('scored', 'scored', 1, 1000001) $$);
+SELECT * FROM failure($$ gpu_topk_join('scored', 'scored', -1, 5) $$);
+SELECT * FROM failure($$ gpu_topk_join('scored', 'scored', 1, 5, score => 'mean') $$);
+SELECT * FROM failure($$ gpu_topk_join('scored', 'scored', 1, 5, best => 'largest') $$);
+SELECT * FROM failure($$ gpu_topk_join('scored', 'scored', 1, 5, metric => 'l3') $$);
+SELECT * FROM failure($$ gpu_topk_join('scored', 'scored', 1, 5, weights => '{1}') $$);
+SELECT * FROM failure($$ gpu_topk_join('scored', 'scored', 1, 5, weights => '{1,NULL}') $$);
+SELECT * FROM failure($$ gpu_topk_join('scored', 'scored', 1, 5, weights => '{1,NaN}') $$);
+SELECT * FROM failure($$ gpu_topk_join('scored', 'scored', 1, 5, weights => '{1,1}', score => 'distance') $$);
+SELECT * FROM failure($$ gpu_topk_join('scored', 'good', 1, 5) $$);
+SELECT * FROM failure($$ gpu_topk_join('scored', 'good', 1, 5, left_score_column => 's') $$);
+SELECT * FROM failure($$ gpu_topk_join('good', 'scored', 1, 5, left_score_column => 'id', right_score_column => 'S') $$);
+SELECT * FROM failure($$ gpu_topk_join('good', 'scored', 1, 5, left_score_column => 'id', right_score_column => 't') $$);
+SELECT * FROM failure($$ gpu_topk_join('good', 'good', 1, 5, left_score_column => 'v') $$);
+SELECT * FROM failure($$ gpu_topk_join('many', 'good', 1, 5) $$);
+UPDATE scored SET v = '{5,6}' WHERE id = 3;
+SELECT * FROM failure($$ gpu_topk_join('scored', 'scored', 1, 5, left_score_column => 's', right_score_column => 's') $$);
+UPDATE scored SET s = '-Infinity' WHERE id = 3;
+SELECT * FROM failure($$ gpu_topk_join('scored', 'scored', 1, 5, left_score_column => 'n', right_score_column => 's') $$);
+UPDATE scored SET n = 'NaN' WHERE id = 3;
+SELECT * FROM failure($$ gpu_topk_join('scored', 'scored', 1, 5, left_score_column => 'n', right_score_column => 'n') $$);
+UPDATE scored SET n = '1e309' WHERE id = 3;
+SELECT * FROM failure($$ gpu_topk_join('scored', 'scored', 1, 5, left_score_column => 'n', right_score_column => 'n') $$);
+
+-- Boxes.
+CREATE TABLE boxes (id int PRIMARY KEY, b box, other box, low float8[], high float4[], x float8);
+INSERT INTO boxes VALUES (1, '(0,0),(1,1)', NULL, '{0,0}', '{1,1}', 1), (2, '(0,0),(1,1)', NULL, '{0,0}', '{1,1}', 1);
+CREATE VIEW one AS SELECT id, b FROM boxes;
+SELECT * FROM failure($$ gpu_box_join('boxes', 'boxes', -1) $$);
+SELECT * FROM failure($$ gpu_box_join('boxes', 'boxes', metric => 'cosine') $$);
+SELECT * FROM failure($$ gpu_box_join('boxes', 'boxes') $$);
+SELECT * FROM failure($$ gpu_box_join('good', 'boxes') $$);
+SELECT * FROM failure($$ gpu_box_join('one', 'boxes', left_id_column => 'id', right_box_columns => '{}') $$);
+SELECT * FROM failure($$ gpu_box_join('one', 'boxes', left_id_column => 'id', right_box_columns => '{low}') $$);
+SELECT * FROM failure($$ gpu_box_join('one', 'boxes', left_id_column => 'id', right_box_columns => '{low,high,x}') $$);
+SELECT * FROM failure($$ gpu_box_join('one', 'boxes', left_id_column => 'id', right_box_columns => '{low,x}') $$);
+SELECT * FROM failure($$ gpu_box_join('one', 'boxes', left_id_column => 'id', right_box_columns => '{low,low}') $$);
+SELECT * FROM failure($$ gpu_box_join('one', 'boxes', left_id_column => 'id', right_box_columns => '{low,b}') $$);
+SELECT * FROM failure($$ gpu_box_join('one', 'boxes', left_id_column => 'id', right_box_columns => '{low,NULL}') $$);
+SELECT * FROM failure($$ gpu_box_join('one', 'boxes', left_id_column => 'id', right_box_columns => '{B}') $$);
+SELECT * FROM failure($$ gpu_box_join('one', 'one') $$);
+SELECT * FROM failure($$ gpu_box_join('one', 'boxes', 0, 'id', NULL, NULL, '{b}', pairs => 'each') $$);
+SELECT * FROM failure($$ gpu_box_join('one', 'boxes', 0, 'id', NULL, NULL, '{b}', pairs => 'distinct') $$);
+SELECT * FROM failure($$ gpu_box_join('boxes', 'boxes', 0, NULL, NULL, '{b}', '{other}', pairs => 'unordered') $$);
+SELECT * FROM failure($$ unnest('{all,unordered}'::text[]) p, gpu_box_join('boxes', 'boxes', 0, NULL, NULL, '{b}', '{other}', pairs => p) $$);
+SELECT * FROM failure($$ gpu_box_join('boxes', 'boxes', 0, NULL, NULL, '{high,low}', '{high,low}') $$);
+UPDATE boxes SET high = '{1,-1}' WHERE id = 2;
+SELECT * FROM failure($$ gpu_box_join('one', 'boxes', 0, 'id', NULL, NULL, '{low,high}') $$);
+UPDATE boxes SET high = '{1,NULL}' WHERE id = 2;
+SELECT * FROM failure($$ gpu_box_join('one', 'boxes', 0, 'id', NULL, NULL, '{low,high}') $$);
+UPDATE boxes SET high = '{{1,1},{2,2}}' WHERE id = 2;
+SELECT * FROM failure($$ gpu_box_join('one', 'boxes', 0, 'id', NULL, NULL, '{low,high}') $$);
+UPDATE boxes SET high = '{}' WHERE id = 2;
+SELECT * FROM failure($$ gpu_box_join('one', 'boxes', 0, 'id', NULL, NULL, '{low,high}') $$);
+UPDATE boxes SET high = '{1,1,1}' WHERE id = 2;
+SELECT * FROM failure($$ gpu_box_join('one', 'boxes', 0, 'id', NULL, NULL, '{low,high}') $$);
+UPDATE boxes SET low = '{0,0,0}' WHERE id = 2;
+SELECT * FROM failure($$ gpu_box_join('one', 'boxes', 0, 'id', NULL, NULL, '{low,high}') $$);
+DELETE FROM boxes WHERE id = 1;
+SELECT * FROM failure($$ gpu_box_join('boxes', 'boxes', 0, NULL, NULL, '{b}', '{low,high}') $$);
+UPDATE boxes SET low = array_fill(0, '{9}'), high = array_fill(1, '{9}');
+SELECT * FROM failure($$ gpu_box_join('one', 'boxes', 0, 'id', NULL, NULL, '{low,high}') $$);
+
 -- The engine.
 SET gpujoin.engine = 'cuda';
 SELECT (f).state IS NULL OR (f).state = '0A000' AS expected
@@ -102,4 +170,6 @@ SELECT * FROM failure($$ (SELECT gpu_within(point(0, 0), point(1, 1), 'NaN')) s 
 
 -- After all that the session still joins.
 SELECT count(*) FROM gpu_selfjoin('good', 1);
+SELECT count(*) FROM gpu_topk_join('good', 'good', 10, 5, score => 'distance');
+SELECT count(*) FROM gpu_box_join('one', 'one', 0, 'id', 'id');
 DROP SCHEMA bad_input CASCADE;

@@ -55,6 +55,32 @@ CREATE FUNCTION gpu_neighbors(
 COMMENT ON FUNCTION gpu_neighbors IS
     'rows of a table, each with the rows whose vectors are within eps of its own, nearest first';
 
+-- The best pairs within eps, by a score; a table joined with itself gives each pair once.
+
+CREATE FUNCTION gpu_topk_join(
+    left_tbl regclass, right_tbl regclass, eps float8, k bigint,
+    left_id_column name DEFAULT NULL, right_id_column name DEFAULT NULL,
+    left_vector_columns name[] DEFAULT NULL, right_vector_columns name[] DEFAULT NULL,
+    left_score_column name DEFAULT NULL, right_score_column name DEFAULT NULL,
+    metric text DEFAULT 'l2', score text DEFAULT 'sum', weights float8[] DEFAULT NULL, best text DEFAULT NULL)
+    RETURNS TABLE (id1 bigint, id2 bigint, score float8)
+    AS 'MODULE_PATHNAME', 'gpujoin_topk_join'
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 1000 SUPPORT gpujoin_support;
+COMMENT ON FUNCTION gpu_topk_join IS
+    'the k pairs of rows of two tables with the best scores among those whose vectors are within eps, best first';
+
+-- Axis-aligned boxes that intersect, or are within eps.
+
+CREATE FUNCTION gpu_box_join(
+    left_tbl regclass, right_tbl regclass, eps float8 DEFAULT 0,
+    left_id_column name DEFAULT NULL, right_id_column name DEFAULT NULL,
+    left_box_columns name[] DEFAULT NULL, right_box_columns name[] DEFAULT NULL,
+    metric text DEFAULT 'l2', pairs text DEFAULT 'all')
+    RETURNS TABLE (id1 bigint, id2 bigint)
+    AS 'MODULE_PATHNAME', 'gpujoin_box_join'
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 100000 SUPPORT gpujoin_support;
+COMMENT ON FUNCTION gpu_box_join IS 'pairs of rows of two tables whose boxes intersect, or are within eps';
+
 -- Distances between two values.
 
 CREATE FUNCTION gpu_distance(float4[], float4[]) RETURNS float8
@@ -100,7 +126,8 @@ CREATE FUNCTION gpu_last_join(
     OUT eps float8, OUT left_rows bigint, OUT right_rows bigint, OUT dimensions int,
     OUT index text, OUT indexed_columns int[], OUT sort_column int, OUT access_pattern text,
     OUT cell_order text, OUT estimated_candidates float8, OUT estimated_pairs float8,
-    OUT strategy_reason text, OUT threads int, OUT instruction_set text,
+    OUT strategy_reason text, OUT topk_method text, OUT topk_rounds int, OUT box_method text,
+    OUT threads int, OUT instruction_set text,
     OUT threads_per_point int, OUT streams int, OUT batch_pairs bigint,
     OUT pin_ms_per_mb float8, OUT batch_ms float8, OUT batches bigint,
     OUT candidate_pairs bigint, OUT rechecked_pairs bigint, OUT pairs bigint,

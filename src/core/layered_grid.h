@@ -189,7 +189,11 @@ GPUJOIN_HD inline LayeredGrid make_layered_grid(std::uint64_t boxes, std::uint32
   }
 
   grid.cells = 1;
-  grid.curve.bits = count < kMaxLayeredDimensions ? 20 : 15;  // codes of 60 bits at most
+  // Codes tell some hundred times as many places apart as there are boxes, in 60 bits at most.
+  std::uint32_t code_bits = 8;
+  while (code_bits < 40 && boxes >> (code_bits - 8) != 0) ++code_bits;
+  grid.curve.bits = count == 0 ? 0 : (code_bits + count - 1) / count;
+  if (grid.curve.bits > 20) grid.curve.bits = 20;
   for (std::uint32_t d = 0; d < count; ++d) {
     const BoxSpread& spread = spreads[columns[d]];
     const double side = layered_grid::side_of(spread);

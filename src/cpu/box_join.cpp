@@ -76,7 +76,7 @@ std::uint64_t BoxJoin::join() {
     walk.sorted = request_.self_join || (sweep && left_looks) ? &left_ : sweep ? &right_ : nullptr;
     walk.index = request_.self_join || !left_looks ? &left_ : &right_;
     walk.transposed = !left_looks;
-    walk.later_only = !left_looks;
+    walk.first_side = left_looks;
     return rows.scalar == ScalarType::kFloat32 ? this->walk<float>(walk) : this->walk<double>(walk);
   };
   if (sweep && !request_.self_join) return run_walk(true) + run_walk(false);

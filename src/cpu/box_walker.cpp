@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/box_sweep.h"
+
 namespace gpujoin::cpu {
 namespace {
 
@@ -99,11 +101,9 @@ void BoxWalker<T>::look_up(std::uint32_t position, Window within) {
   scan_boxes();
 }
 
-/// Two boxes overlap along the dimension where one begins between the other's ends, that other one
-/// widened. Of two datasets the box that begins first finds the other; of two that begin at the
-/// same place a left box finds the right one, for right boxes look at later ones only. So each pair
-/// is found once. Of one dataset, sorted by where boxes begin, the one that comes first finds the
-/// other.
+/// boxes_above(), by searches from where the last ones ended: positions ascend, and so do the
+/// places where windows begin. A self-join is sorted by low bounds, so that of two boxes the one at
+/// the earlier position finds the other.
 template <class T>
 Window BoxWalker<T>::sweep_window(Window within) {
   const auto low = static_cast<double>(query_[walk_.sweep_dimension]);
@@ -111,17 +111,14 @@ Window BoxWalker<T>::sweep_window(Window within) {
                                    walk_.test.reach);
   if (walk_.self_join) {
     within.begin = position_;
+  } else if (!entered_) {
+    within.begin = first_above(index_.lows.data(), 0, index_.boxes, low, walk_.first_side);
   } else {
-    // Positions ascend, and so do the places where windows begin.
-    const auto before = [&](double x) { return walk_.later_only ? x <= low : x < low; };
-    sweep_begin_ = entered_
-                       ? search_from(index_.lows, sweep_begin_, before)
-                       : static_cast<std::uint32_t>(
-                             std::partition_point(index_.lows.begin(), index_.lows.end(), before) -
-                             index_.lows.begin());
-    entered_ = true;
-    within.begin = sweep_begin_;
+    within.begin = search_from(index_.lows, sweep_begin_,
+                               [&](double x) { return walk_.first_side ? x < low : x <= low; });
   }
+  entered_ = true;
+  sweep_begin_ = within.begin;
   within.end = search_from(index_.lows, within.begin, [&](double x) { return x <= high; });
   return within;
 }

@@ -26,7 +26,7 @@ struct BoxWalk {
   bool counts;             ///< pairs are counted only
   bool transposed;         ///< the boxes that look are the right ones
   bool self_join;          ///< they are the index's own
-  bool later_only;         ///< of a sweep: partners that begin where the box does are left out
+  bool first_side;         ///< of a sweep: see boxes_above()
   const Dataset* rows;     ///< the boxes that look; their positions are their rows
   const BoxIndex* sorted;  ///< or, where not null, the positions of this index
   const BoxIndex* index;

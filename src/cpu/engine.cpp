@@ -14,6 +14,7 @@
 #include "cpu/box_join.h"
 #include "cpu/range_join.h"
 #include "cpu/scan.h"
+#include "engine/topk_join.h"
 #include "engine/topk_scan.h"
 
 namespace gpujoin {
@@ -50,10 +51,14 @@ std::unique_ptr<Join> open_range_join(const JoinRequest& request) {
   return std::make_unique<cpu::RangeJoin>(request);
 }
 
+std::unique_ptr<Join> open_plain_topk_join(const JoinRequest& request) {
+  return std::make_unique<TopkScan>(request, open_range_join);
+}
+
 /// Throws what guarded() knows.
 std::unique_ptr<Join> open_join(const JoinRequest& request) {
   if (request.output == Output::kTopPairs)
-    return std::make_unique<TopkScan>(request, open_range_join);
+    return open_topk_join(request, open_plain_topk_join, request.threads);
   if (request.shape == Shape::kBoxes) return std::make_unique<cpu::BoxJoin>(request);
   return open_range_join(request);
 }

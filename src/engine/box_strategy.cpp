@@ -159,7 +159,8 @@ class Chooser {
     });
     Estimate& layered = estimates_[index_of(BoxMethod::kLayeredGrid)];
     layered = walk(std::min(1.0, part + block));
-    layered.ms += (indexed_rows * costs_.sort + probes * costs_.probe) * 1e-6;
+    const double cells = 1u << grid.cell.dims;  // of a typical box, two along each dimension
+    layered.ms += (indexed_rows * costs_.sort + probes * cells * costs_.probe) * 1e-6;
   }
 
   const JoinRequest& request_;

@@ -19,13 +19,24 @@ inline Interval score_range(const Dataset& data) {
   return range;
 }
 
-/// The best key that a pair can have of a left point with a score in `left` and a right one with a
+/// The keys that a pair can have of a left point with a score in `left` and a right one with a
 /// score in `right`, in either order where pairs are unordered.
-inline std::uint64_t reachable_key(const JoinRequest& request, Interval left, Interval right) {
+struct KeyRange {
+  std::uint64_t worst;
+  std::uint64_t best;
+};
+
+inline KeyRange reachable_keys(const JoinRequest& request, Interval left, Interval right) {
   const Scoring& scoring = request.top.scoring;
-  const std::uint64_t key = best_key(scoring.lowest_first, score_bounds(scoring, left, right));
-  if (request.pairs != PairSelection::kUnordered) return key;
-  return std::max(key, best_key(scoring.lowest_first, score_bounds(scoring, right, left)));
+  Interval scores = score_bounds(scoring, left, right);
+  if (request.pairs == PairSelection::kUnordered) {
+    const Interval swapped = score_bounds(scoring, right, left);
+    scores.low = std::min(scores.low, swapped.low);
+    scores.high = std::max(scores.high, swapped.high);
+  }
+  const std::uint64_t low = score_key(scoring.lowest_first, scores.low);
+  const std::uint64_t high = score_key(scoring.lowest_first, scores.high);
+  return {std::min(low, high), std::max(low, high)};
 }
 
 }  // namespace gpujoin

@@ -5,6 +5,7 @@
 #include <new>
 #include <vector>
 
+#include "engine/box_strategy.h"
 #include "engine/planner.h"
 #include "engine/reference_points.h"
 
@@ -24,6 +25,20 @@ void explain(Strategy& strategy, double left_rows, double right_rows, bool asked
   std::snprintf(strategy.reason, sizeof strategy.reason,
                 "about %.3g candidates a point expected of %.3g points",
                 strategy.estimate().candidates / std::max(1.0, left_rows), right_rows);
+}
+
+/// Whether most pairs are never looked at, so that a join costs about as much as reading the scores
+/// and indexing some of the rows.
+bool looks_at_few_pairs(TopkMethod method) {
+  return method == TopkMethod::kAuto || method == TopkMethod::kThreshold;
+}
+
+double estimate_boxes_ms(const JoinRequest& request) {
+  try {
+    return choose_box_strategy(request).ms;
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
 }
 
 }  // namespace
@@ -66,12 +81,14 @@ Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
 }
 
 double estimate_core_ms(const JoinRequest& request, double enough_ms) {
-  constexpr double kIndexMsPerRow = 130e-6;
   const auto left_rows = static_cast<double>(request.left.rows);
   const auto right_rows =
       static_cast<double>(request.self_join ? request.left.rows : request.right.rows);
   if (!check_request(request).ok() || left_rows == 0 || right_rows == 0) return 0;
-  const double index_ms = kIndexMsPerRow * (left_rows + (request.self_join ? 0 : right_rows));
+  const double index_ms = kCoreIndexNs / 1e6 * (left_rows + (request.self_join ? 0 : right_rows));
+  if (request.output == Output::kTopPairs && looks_at_few_pairs(request.knobs.topk_method))
+    return index_ms;
+  if (request.shape == Shape::kBoxes) return estimate_boxes_ms(request);
   const double brute_force_ms = most_brute_force_ms(request, kCoreWalkCosts);
   if (index_ms + brute_force_ms < enough_ms) return index_ms + brute_force_ms;
   try {
@@ -143,6 +160,34 @@ const char* to_string(Metric metric) {
       return "cosine";
     default:
       return "l2";
+  }
+}
+
+const char* to_string(ScoreFunction function) {
+  switch (function) {
+    case ScoreFunction::kProduct:
+      return "product";
+    case ScoreFunction::kMin:
+      return "min";
+    case ScoreFunction::kMax:
+      return "max";
+    case ScoreFunction::kDistance:
+      return "distance";
+    default:
+      return "sum";
+  }
+}
+
+const char* to_string(TopkMethod method) {
+  switch (method) {
+    case TopkMethod::kThreshold:
+      return "threshold";
+    case TopkMethod::kHeap:
+      return "heap";
+    case TopkMethod::kSort:
+      return "sort";
+    default:
+      return "auto";
   }
 }
 

@@ -68,13 +68,17 @@ inline constexpr WalkCosts kCoreWalkCosts{.neighbor = 0,
                                           .tile_match = 6,
                                           .writing = 1};
 
+/// What building an index takes one core a row, in nanoseconds.
+inline constexpr double kCoreIndexNs = 130;
+
 /// Chooses from a sample of the data. Knobs that are set are followed as far as the data has the
 /// dimensions. Deterministic for the same request. Throws std::bad_alloc.
 Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs = kCoreWalkCosts);
 
 /// About how long one core takes to build the index and walk it, in milliseconds; 0 for a request
 /// that check_request() refuses. Where even brute force takes less than `enough_ms` that bound is
-/// returned, and the data not looked at. Throws nothing.
+/// returned, and the data not looked at. The best pairs by threshold are taken to cost an index of
+/// all rows, however many pairs there are. Throws nothing.
 double estimate_core_ms(const JoinRequest& request, double enough_ms);
 
 const char* to_string(IndexMethod method);
@@ -82,5 +86,7 @@ const char* to_string(ReferencePlacement placement);
 const char* to_string(AccessPattern pattern);
 const char* to_string(CellOrder order);
 const char* to_string(Metric metric);
+const char* to_string(ScoreFunction function);
+const char* to_string(TopkMethod method);
 
 }  // namespace gpujoin

@@ -16,6 +16,11 @@ TopPair last_of(std::uint64_t key) {
   return {key, kMostId, kMostId};
 }
 
+std::uint64_t most_pairs(const JoinRequest& request) {
+  const std::uint64_t right_rows = request.self_join ? request.left.rows : request.right.rows;
+  return std::clamp<std::uint64_t>(request.left.rows * right_rows, 1, request.top.k);
+}
+
 std::uint64_t batch_pairs(const JoinRequest& request, std::uint64_t pairs) {
   constexpr std::uint64_t kBytesPerPair = 36;
   const std::uint64_t asked = request.knobs.batch_pairs;
@@ -26,16 +31,15 @@ std::uint64_t batch_pairs(const JoinRequest& request, std::uint64_t pairs) {
 
 }  // namespace
 
-TopPairs::TopPairs(MemoryBudget& budget, const Top& top, TopkMethod method)
-    : k_(top.k),
-      least_key_(top.least_key),
+TopPairs::TopPairs(MemoryBudget& budget, const JoinRequest& request, TopkMethod method)
+    : k_(most_pairs(request)),
       method_(method),
       pairs_(budget, method == TopkMethod::kHeap ? k_ : k_ + std::max(k_, kRoom)),
-      last_(last_of(top.least_key)) {}
+      last_(last_of(request.top.least_key)) {}
 
-void TopPairs::clear() {
+void TopPairs::restart(std::uint64_t least_key) {
   size_ = 0;
-  last_ = last_of(least_key_);
+  last_ = last_of(least_key);
 }
 
 void TopPairs::keep(const TopPair& pair) {
@@ -54,8 +58,6 @@ void TopPairs::keep_in_heap(const TopPair& pair) {
   if (full()) last_ = pairs_[0];
 }
 
-/// Leaves the first k, where there are more. Those of kSort learn nothing from it: every pair is to
-/// be sorted.
 void TopPairs::select() {
   if (size_ <= k_) return;
   if (method_ == TopkMethod::kSort) {

@@ -21,15 +21,15 @@ inline bool comes_before(const TopPair& a, const TopPair& b) {
   return a.id1 != b.id1 ? a.id1 < b.id1 : a.id2 < b.id2;
 }
 
-/// Keeps the first `k` of the pairs that it is given, in memory that depends on k alone.
+/// Keeps the first k of the pairs that it is given, in memory that depends on k alone.
 ///
 /// kThreshold collects pairs until there is no more room, then selects the first k: what comes
 /// after the last of them is no longer taken. kHeap has a heap of k. kSort takes whatever comes,
 /// and sorts where it has no more room.
 class TopPairs {
  public:
-  /// Throws what Buffer throws.
-  TopPairs(MemoryBudget& budget, const Top& top, TopkMethod method);
+  /// For the request's k, or as many as its rows make. Throws what Buffer throws.
+  TopPairs(MemoryBudget& budget, const JoinRequest& request, TopkMethod method);
 
   /// Pairs with a lower key can not be among the first any more.
   std::uint64_t least_key() const { return last_.key; }
@@ -39,8 +39,11 @@ class TopPairs {
   void add(const TopPair& pair) {
     if (!comes_before(last_, pair)) keep(pair);
   }
-  /// Forgets all pairs.
-  void clear();
+  /// Forgets all pairs, and takes only those from now on that have this key or a higher one.
+  void restart(std::uint64_t least_key);
+  /// Leaves the first k, where there are more, and learns from it; but with kSort nothing, for
+  /// there every pair is to be sorted.
+  void select();
 
   /// Leaves the first k in their order. Nothing is added afterwards.
   void finish();
@@ -50,10 +53,8 @@ class TopPairs {
  private:
   void keep(const TopPair& pair);
   void keep_in_heap(const TopPair& pair);
-  void select();
 
   std::uint64_t k_;
-  std::uint64_t least_key_;
   TopkMethod method_;
   Buffer<TopPair> pairs_;
   std::uint64_t size_ = 0;

@@ -8,11 +8,9 @@
 namespace gpujoin {
 namespace {
 
-/// With a right side where it was left out, and room for no more pairs than there can be.
+/// With a right side where it was left out.
 JoinRequest completed(JoinRequest request) {
   if (request.self_join) request.right = request.left;
-  const std::uint64_t pairs = request.left.rows * request.right.rows;
-  request.top.k = std::clamp<std::uint64_t>(pairs, 1, request.top.k);
   return request;
 }
 
@@ -32,7 +30,7 @@ TopkScan::TopkScan(const JoinRequest& request, const OpenJoin& pairs_join)
       by_distance_(request.top.scoring.function == ScoreFunction::kDistance),
       unordered_(request.pairs == PairSelection::kUnordered),
       budget_(request.memory_limit),
-      top_(budget_, request_.top, method_of(request)),
+      top_(budget_, request_, method_of(request)),
       held_(budget_.used()),
       pairs_join_(pairs_join(request_of_pairs())) {}
 
@@ -86,9 +84,9 @@ void TopkScan::collect(const ResultBatch& batch) {
   for (std::uint64_t i = 0; i < batch.row_count; ++i) {
     const auto row = static_cast<std::uint64_t>(rows[batch.rows[i]]);
     const Interval own{scores[row], scores[row]};
-    const std::uint64_t best = transposed ? reachable_key(request_, *left_range_, own)
-                                          : reachable_key(request_, own, *right_range_);
-    if (best < top_.least_key()) continue;
+    const KeyRange keys = transposed ? reachable_keys(request_, *left_range_, own)
+                                     : reachable_keys(request_, own, *right_range_);
+    if (keys.best < top_.least_key()) continue;
     for (std::uint64_t at = batch.offsets[i]; at < batch.offsets[i + 1]; ++at) {
       const auto neighbor = static_cast<std::uint64_t>(neighbors[batch.neighbors[at]]);
       transposed ? offer(neighbor, row) : offer(row, neighbor);

@@ -7,12 +7,40 @@
 
 namespace gpujoin {
 
+/// Positions of a function's arguments; -1: it has no such argument.
+struct ArgumentPositions {
+  int relation[2] = {-1, -1};
+  int eps = -1, k = -1;
+  int id_column[2] = {-1, -1};
+  int columns[2] = {-1, -1};  ///< of vectors, or of boxes
+  int score_column[2] = {-1, -1};
+  int metric = -1, pairs = -1, score = -1, weights = -1, best = -1;
+  int count;
+};
+
+inline constexpr int kMaxJoinArguments = 14;
+
+/// Of the functions that join a table with itself.
+inline constexpr ArgumentPositions kSelfJoinArguments = {.relation = {0, -1},
+                                                         .eps = 1,
+                                                         .id_column = {2, -1},
+                                                         .columns = {3, -1},
+                                                         .metric = 4,
+                                                         .pairs = 5,
+                                                         .count = 6};
+
 /// One of the functions of the SQL surface that returns pairs.
 struct JoinFunction {
   const char* name;
-  bool self_join;
-  bool distances;
+  const char* method;  ///< for EXPLAIN
+  Shape shape;
+  Output output;     ///< what its rows are made of
+  bool default_eps;  ///< eps may be left out, and is 0 then
+  ArgumentPositions at;
   PGFunction address;  ///< what identifies it, whatever its name, schema and OID are
+
+  /// Whether it joins one table with itself, and knows no other.
+  constexpr bool takes_one_table() const { return at.relation[1] < 0; }
 };
 
 /// Null when `address` is not one of them.
@@ -21,31 +49,25 @@ const JoinFunction* find_join_function(PGFunction address);
 /// One side as the caller names it. Strings are null where the default is wanted.
 struct SideArguments {
   Oid relation;
+  Shape shape;
   const char* prefix;  ///< of the side's argument names: "", "left_" or "right_"
   const char* id_column;
-  int vector_column_count;  ///< -1: the default is wanted
-  const char** vector_columns;
+  int column_count;      ///< -1: the default is wanted
+  const char** columns;  ///< of vectors, or of boxes
+  bool scored;           ///< rows have scores
+  const char* score_column;
 };
 
 struct JoinArguments {
   const JoinFunction* function;
-  bool no_rows;  ///< a required argument is NULL, so no distance is <= eps
+  bool no_rows;  ///< a required argument is NULL
   SideArguments left;
-  SideArguments right;  ///< unset in a self-join
+  SideArguments right;  ///< unset where there is one table
   double eps;
   Metric metric;
   PairSelection pairs;
+  Top top;  ///< of Output::kTopPairs
 };
-
-inline constexpr int kMaxJoinArguments = 8;
-
-/// Positions of a function's arguments; the first ones are required.
-struct ArgumentPositions {
-  int relation[2], eps, id_column[2], vector_columns[2], metric, pairs;  ///< -1: not an argument
-  int count;
-};
-
-const ArgumentPositions& argument_positions(const JoinFunction* function);
 
 /// Reads and checks the values of all arguments, in order. Raises an error for what can be told
 /// without looking at a table. Strings are copied to the current memory context.
@@ -55,5 +77,12 @@ JoinArguments read_arguments(const JoinFunction* function, const NullableDatum* 
 bool same_side(const SideArguments& a, const SideArguments& b);
 
 const char* to_string(PairSelection pairs);
+
+/// What the rows are, and the argument that names their columns, for messages.
+inline const char* noun(Shape shape) { return shape == Shape::kBoxes ? "box" : "vector"; }
+inline const char* plural(Shape shape) { return shape == Shape::kBoxes ? "boxes" : "vectors"; }
+inline const char* columns_argument(Shape shape) {
+  return shape == Shape::kBoxes ? "box_columns" : "vector_columns";
+}
 
 }  // namespace gpujoin

@@ -12,11 +12,6 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-double number_of(Oid type, Datum value) {
-  return type == NUMERICOID ? DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow, value))
-                            : machine_number(type, value);
-}
-
 template <class A, class B>
 bool arrays_within(const VectorView& a, const VectorView& b, Metric metric, double threshold) {
   return raw_distance(metric, reinterpret_cast<const Unaligned<A>*>(a.data),

@@ -17,11 +17,13 @@
 extern "C" {
 #include "postgres.h"
 
+#include "access/stratnum.h"
 #include "catalog/pg_proc.h"
 #include "commands/explain.h"
 #include "fmgr.h"
 #include "nodes/extensible.h"
 #include "nodes/nodeFuncs.h"
+#include "nodes/pathnodes.h"
 #include "utils/acl.h"
 #include "utils/guc.h"
 #if PG_VERSION_NUM >= 160000
@@ -64,6 +66,24 @@ inline Node* mutate_expression(Node* node, Node* (*mutator)(Node*, void*), void*
 #else
   auto* const plain = reinterpret_cast<void (*)()>(mutator);  // by way of it, casts are no mistake
   return expression_tree_mutator(node, reinterpret_cast<Node* (*)()>(plain), context);
+#endif
+}
+
+/// expression_tree_walker(), likewise.
+inline bool walk_expression(Node* node, bool (*walker)(Node*, void*), void* context) {
+#if PG_VERSION_NUM >= 160000
+  return expression_tree_walker(node, walker, context);
+#else
+  auto* const plain = reinterpret_cast<void (*)()>(walker);
+  return expression_tree_walker(node, reinterpret_cast<bool (*)()>(plain), context);
+#endif
+}
+
+inline bool is_ascending(const PathKey* key) {
+#if PG_VERSION_NUM >= 180000
+  return key->pk_cmptype == COMPARE_LT;
+#else
+  return key->pk_strategy == BTLessStrategyNumber;
 #endif
 }
 

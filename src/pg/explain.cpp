@@ -1,6 +1,7 @@
 // Of a node that ran several times the last run is told.
 #include "pg/explain.h"
 
+#include "engine/box_strategy.h"
 #include "pg/function_node.h"
 
 extern "C" {
@@ -37,19 +38,22 @@ void explain_count(const char* label, std::uint64_t count, ExplainState* es) {
   ExplainPropertyInteger(label, nullptr, static_cast<std::int64_t>(count), es);
 }
 
+/// Says `otherwise`, unless that is null, where the argument is a constant NULL.
 void explain_text_argument(const char* label, const FuncExpr* call, int position,
                            const char* otherwise, ExplainState* es) {
+  if (position < 0) return;
   const Node* const argument = static_cast<const Node*>(list_nth(call->args, position));
   if (!IsA(argument, Const)) return;
   const Const* const constant = constant_argument(call, position);
-  ExplainPropertyText(label, constant ? TextDatumGetCString(constant->constvalue) : otherwise, es);
+  const char* const word = constant ? TextDatumGetCString(constant->constvalue) : otherwise;
+  if (word != nullptr) ExplainPropertyText(label, word, es);
 }
 
 /// What is asked for, as far as it is known without running.
 void explain_call(const FuncExpr* call, const JoinFunction* function, ExplainState* es) {
-  const ArgumentPositions& at = argument_positions(function);
-  ExplainPropertyText("Join Method", function->self_join ? "Range Self-Join" : "Range Join", es);
-  const char* const labels[] = {function->self_join ? "Relation" : "Left Relation",
+  const ArgumentPositions& at = function->at;
+  ExplainPropertyText("Join Method", function->method, es);
+  const char* const labels[] = {function->takes_one_table() ? "Relation" : "Left Relation",
                                 "Right Relation"};
   for (int side = 0; side < 2; ++side) {
     const Const* const relation = constant_argument(call, at.relation[side]);
@@ -58,9 +62,14 @@ void explain_call(const FuncExpr* call, const JoinFunction* function, ExplainSta
     if (name != nullptr) ExplainPropertyText(labels[side], name, es);
   }
   explain_text_argument("Metric", call, at.metric, "l2", es);
-  if (at.pairs >= 0) explain_text_argument("Pair Selection", call, at.pairs, "all", es);
+  explain_text_argument("Pair Selection", call, at.pairs, "all", es);
   const Const* const eps = constant_argument(call, at.eps);
   if (eps != nullptr) explain_number("Epsilon", DatumGetFloat8(eps->constvalue), es);
+  const Const* const k = constant_argument(call, at.k);
+  if (k != nullptr)
+    explain_count("K", static_cast<std::uint64_t>(DatumGetInt64(k->constvalue)), es);
+  explain_text_argument("Score Function", call, at.score, "sum", es);
+  explain_text_argument("Best", call, at.best, nullptr, es);
 }
 
 /// The name of an index column: counted from 1 as SQL does, or of a reference point's distances.
@@ -81,7 +90,8 @@ void explain_costs(const Strategy& strategy, ExplainState* es) {
   if (text.len > 0) ExplainPropertyText("Expected Cost", text.data, es);
 }
 
-void explain_strategy(const Strategy& strategy, std::uint32_t dims, ExplainState* es) {
+/// Of an index of points.
+void explain_index(const Strategy& strategy, std::uint32_t dims, ExplainState* es) {
   ExplainPropertyText("Index", to_string(strategy.index), es);
   explain_count("Indexed Dimensions", strategy.grid_dims, es);
   List* columns = NIL;
@@ -101,6 +111,18 @@ void explain_strategy(const Strategy& strategy, std::uint32_t dims, ExplainState
   }
   ExplainPropertyText("Access Pattern", to_string(strategy.access_pattern), es);
   ExplainPropertyText("Cell Order", to_string(strategy.cell_order), es);
+}
+
+void explain_strategy(const JoinStats& stats, std::uint32_t dims, ExplainState* es) {
+  const Strategy& strategy = stats.strategy;
+  if (stats.topk_method != TopkMethod::kAuto) {
+    ExplainPropertyText("Top-k Method", to_string(stats.topk_method), es);
+    explain_count("Top-k Rounds", stats.topk_rounds, es);
+  }
+  if (stats.box_method != BoxMethod::kAuto)
+    ExplainPropertyText("Box Method", to_string(stats.box_method), es);
+  else
+    explain_index(strategy, dims, es);
   ExplainPropertyText("Strategy Reason", strategy.reason, es);
   explain_costs(strategy, es);
 }
@@ -135,7 +157,7 @@ void explain_times(const JoinReport& report, ExplainState* es) {
 void explain_report(const JoinReport& report, ExplainState* es) {
   explain_count("Pairs", report.stats.pairs, es);
   if (es->costs) {
-    explain_strategy(report.stats.strategy, report.dims, es);
+    explain_strategy(report.stats, report.dims, es);
     explain_machine(report, es);
   }
   if (es->timing) explain_times(report, es);

@@ -30,9 +30,10 @@ struct SideEstimate {
 };
 
 /// Null unless every column of the vector has statistics, and none of what they tell is hidden from
-/// the user.
+/// the user; statistics tell nothing about boxes.
 ColumnSample* load_samples(const SideColumns& columns, bool inherited) {
-  if (!may_select(columns) || check_enable_rls(columns.relation, InvalidOid, true) == RLS_ENABLED)
+  if (columns.shape == Shape::kBoxes || !may_select(columns) ||
+      check_enable_rls(columns.relation, InvalidOid, true) == RLS_ENABLED)
     return nullptr;
   ColumnSample* const samples =
       static_cast<ColumnSample*>(palloc(sizeof(ColumnSample) * columns.count));
@@ -52,7 +53,7 @@ SideEstimate estimate_side(const SideArguments& side) {
   SideEstimate result = {kDefaultRows, 0, {}, nullptr};
   const Relation relation = try_relation_open(side.relation, AccessShareLock);
   if (relation == nullptr) return result;
-  if (find_vector_columns(relation, side, &result.columns).problem == ColumnProblem::kNone) {
+  if (find_value_columns(relation, side, &result.columns).problem == ColumnProblem::kNone) {
     BlockNumber pages = 0;
     double rows = 0, visible;
     if (relation->rd_rel->relkind != RELKIND_VIEW)
@@ -72,7 +73,7 @@ double estimate_pairs(const JoinArguments& arguments, const SideEstimate& left,
   // Statistics of columns apart tell nothing about the angle between rows.
   const bool angle_of_columns =
       arguments.metric == Metric::kCosine &&
-      (left.columns.kind == VectorKind::kNumbers || right.columns.kind == VectorKind::kNumbers);
+      (left.columns.kind == ColumnKind::kNumbers || right.columns.kind == ColumnKind::kNumbers);
   if (left.samples == nullptr || right.samples == nullptr ||
       left.columns.count != right.columns.count || angle_of_columns)
     return left.rows * fmin(right.rows, kDefaultNeighbors);
@@ -90,13 +91,16 @@ Cost reading_cost(const SideEstimate& side) {
 }  // namespace
 
 JoinEstimate estimate_join(const JoinArguments& arguments, bool eps_known) {
-  const bool self_join = arguments.function->self_join;
+  const bool self_join =
+      arguments.function->takes_one_table() || same_side(arguments.left, arguments.right);
+  const bool top = arguments.function->output == Output::kTopPairs;
   SideEstimate left = estimate_side(arguments.left);
   const SideEstimate right = self_join ? left : estimate_side(arguments.right);
   if (!eps_known) left.samples = nullptr;
   double rows = estimate_pairs(arguments, left, right);
-  if (arguments.pairs == PairSelection::kUnordered) rows /= 2;
-  if (self_join && arguments.pairs == PairSelection::kAll) rows += left.rows;
+  if (self_join && (top || arguments.pairs == PairSelection::kUnordered)) rows /= 2;
+  if (self_join && !top && arguments.pairs == PairSelection::kAll) rows += left.rows;
+  if (top) rows = fmin(rows, static_cast<double>(arguments.top.k));
   const Cost cost = kStartCost + reading_cost(left) + (self_join ? 0 : reading_cost(right));
   return {clamp_row_est(rows), cost};
 }

@@ -65,11 +65,12 @@ void open_scan(FunctionNode* node) {
     NullableDatum* const value = &values[count++];
     value->value = ExecEvalExpr(static_cast<ExprState*>(lfirst(cell)), expressions, &value->isnull);
   }
-  Assert(count == argument_positions(node->function).count);
+  Assert(count == node->function->at.count);
   const MemoryContext query = node->css.ss.ps.state->es_query_cxt;
   JoinScan* const previous = node->scan;
-  node->scan = nullptr;  // an error below leaves it half gone
-  const Output output = node->counts ? Output::kTotal : pairs_of(node->function);
+  node->scan = nullptr;                         // an error below leaves it half gone
+  const Output pairs = node->function->output;  // of which the best are found before counted
+  const Output output = node->counts && pairs != Output::kTopPairs ? Output::kTotal : pairs;
   node->scan = previous == nullptr ? open_join_scan(query, node->function, values, output)
                                    : reopen_join_scan(previous, values);
   node->arguments_changed = false;

@@ -13,16 +13,12 @@ struct JoinScan {
   JoinArguments arguments;
   Dataset left;
   Dataset right;
+  bool self_join;  ///< the left data alone, with itself
   Output output;
   EngineRun run;
   PairCursor cursor;
   IdPair pair;
 };
-
-/// What a function's rows are made of.
-inline Output pairs_of(const JoinFunction* function) {
-  return function->distances ? Output::kPairsWithDistances : Output::kPairs;
-}
 
 /// Reads what a join needs and prepares its request, but starts no engine. See open_join_scan().
 JoinScan* prepare_join_scan(MemoryContext parent, const JoinFunction* function,

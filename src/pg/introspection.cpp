@@ -1,4 +1,5 @@
 // gpu_devices() and gpu_last_join(): what the machine has, and what the last join did.
+#include "engine/box_strategy.h"
 #include "engine/strategy.h"
 #include "pg/engine_loader.h"
 #include "pg/function_scan.h"
@@ -41,8 +42,8 @@ void add_count(Row* row, std::uint64_t number) {
   add(row, Int64GetDatum(static_cast<std::int64_t>(number)));
 }
 
-/// 0 stands for NULL: of a device, and none ran.
-void add_device_count(Row* row, std::uint32_t number) {
+/// 0 stands for NULL: there was none.
+void add_small_count(Row* row, std::uint32_t number) {
   if (number == 0)
     add_null(row);
   else
@@ -117,7 +118,8 @@ Datum column_array(const std::uint32_t* columns, std::uint32_t count) {
       construct_array(elements, static_cast<int>(count), INT4OID, 4, true, TYPALIGN_INT));
 }
 
-void add_strategy(Row* row, const Strategy& strategy) {
+/// Of an index of points; boxes have none.
+void add_index(Row* row, const Strategy& strategy) {
   add_text(row, to_string(strategy.index));
   add(row, column_array(strategy.grid_columns, strategy.grid_dims));
   if (strategy.sort_column == kNoColumn)
@@ -126,9 +128,24 @@ void add_strategy(Row* row, const Strategy& strategy) {
     add(row, Int32GetDatum(strategy.sort_column + 1));
   add_text(row, to_string(strategy.access_pattern));
   add_text(row, to_string(strategy.cell_order));
+}
+
+void add_strategy(Row* row, const JoinStats& stats) {
+  const Strategy& strategy = stats.strategy;
+  if (stats.box_method == BoxMethod::kAuto)
+    add_index(row, strategy);
+  else
+    for (int column = 1; column <= 5; ++column) add_null(row);
   add_number(row, strategy.estimate().candidates);
   add_number(row, strategy.estimated_pairs);
   add_text(row, strategy.reason);
+}
+
+/// NULLs where no top pairs, or no boxes, were asked for.
+void add_methods(Row* row, const JoinStats& stats) {
+  add_text(row, stats.topk_method == TopkMethod::kAuto ? "" : to_string(stats.topk_method));
+  add_small_count(row, stats.topk_rounds);
+  add_text(row, stats.box_method == BoxMethod::kAuto ? "" : to_string(stats.box_method));
 }
 
 /// How a device chose the size of its batches; NULLs where there were none.
@@ -155,11 +172,12 @@ void add_report(Row* row, const JoinReport& report) {
   add_count(row, stats.left_rows);
   add_count(row, stats.right_rows);
   add(row, Int32GetDatum(static_cast<std::int32_t>(report.dims)));
-  add_strategy(row, stats.strategy);
+  add_strategy(row, stats);
+  add_methods(row, stats);
   add(row, Int32GetDatum(static_cast<std::int32_t>(stats.threads)));
   add_text(row, stats.instruction_set);
-  add_device_count(row, stats.threads_per_point);
-  add_device_count(row, stats.streams);
+  add_small_count(row, stats.threads_per_point);
+  add_small_count(row, stats.streams);
   add_batch_model(row, stats);
   add_count(row, stats.batches);
   add_count(row, stats.candidates);

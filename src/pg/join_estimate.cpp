@@ -1,5 +1,6 @@
 #include "pg/join_estimate.h"
 
+#include "core/box.h"
 #include "core/distance.h"
 #include "pg/column_sample.h"
 #include "pg/relation.h"
@@ -125,8 +126,8 @@ bool is_readable(PlannerInfo* root, const Node* column) {
          check_enable_rls(entry->relid, InvalidOid, true) != RLS_ENABLED;
 }
 
-/// Adds the column's values in some blocks of a table, evenly spread, to the points. Values of
-/// other shape are left out.
+/// Adds the column's values in some blocks of a table, evenly spread, to the points, or where they
+/// have them their boxes. Values of other shape are left out.
 void sample_table(Oid table, const Var* column, PointKind kind, PointBuffer* points,
                   PointShape* shape) {
   constexpr BlockNumber kBlocks = 32;
@@ -144,7 +145,11 @@ void sample_table(Oid table, const Var* column, PointKind kind, PointBuffer* poi
       while (points->rows < most && table_scan_getnextslot(scan, ForwardScanDirection, slot)) {
         bool is_null;
         const Datum value = slot_getattr(slot, column->varattno, &is_null);
-        if (!is_null) add_value(points, shape, kind, i, value);
+        if (is_null) continue;
+        if (has_boxes(kind))
+          add_box(points, shape, kind, i, value);
+        else
+          add_value(points, shape, kind, i, value);
       }
       table_endscan(scan);
     }
@@ -153,40 +158,44 @@ void sample_table(Oid table, const Var* column, PointKind kind, PointBuffer* poi
   table_close(relation, NoLock);
 }
 
-Dataset sample_values(PlannerInfo* root, const SimilarityClause& clause, const Expr* value,
-                      PointShape* shape) {
+PointBuffer sample_values(PlannerInfo* root, const SimilarityClause& clause, const Expr* value,
+                          PointShape* shape) {
   const Node* const column = reinterpret_cast<const Node*>(value);
-  if (!is_readable(root, column)) return {};
   PointBuffer points = {};
+  if (!is_readable(root, column)) return points;
   points.context = CurrentMemoryContext;
   points.source = "a sample";
   points.limit = MaxAllocSize;
   points.scalar = scalar_of(clause.test.kind);
   sample_table(table_of(root, column), reinterpret_cast<const Var*>(value), clause.test.kind,
                &points, shape);
-  return finish_points(&points);
+  return points;
 }
 
-double raw_distance(const Dataset& left, std::uint64_t a, const Dataset& right, std::uint64_t b,
-                    Metric metric) {
-  const std::uint64_t one = a * left.dims, other = b * right.dims;
-  if (left.scalar == ScalarType::kFloat32)
-    return gpujoin::raw_distance(metric, static_cast<const float*>(left.coordinates) + one,
-                                 static_cast<const float*>(right.coordinates) + other, left.dims);
-  return gpujoin::raw_distance(metric, static_cast<const double*>(left.coordinates) + one,
-                               static_cast<const double*>(right.coordinates) + other, left.dims);
+template <class T>
+bool are_near(const PointBuffer& left, std::uint64_t a, const PointBuffer& right, std::uint64_t b,
+              const BoxTest& test, bool boxes) {
+  const std::uint32_t dims = left.dims;
+  const T* const one = reinterpret_cast<const T*>(left.coordinates) + a * dims;
+  const T* const other = reinterpret_cast<const T*>(right.coordinates) + b * dims;
+  if (boxes)
+    return is_box(one, dims / 2) && is_box(other, dims / 2) && passes(test, one, other, dims / 2);
+  return gpujoin::raw_distance(test.metric, one, other, dims) <= test.threshold;
 }
 
 /// The share of pairs within eps among values of both tables; negative when they cannot be read. In
 /// one table rows that lie next to each other are often near each other, so they are not compared.
 double looked_up_share(PlannerInfo* root, const SimilarityClause& clause, double eps) {
   PointShape shape = {};
-  const Dataset left = sample_values(root, clause, clause.left, &shape);
-  const Dataset right = sample_values(root, clause, clause.right, &shape);
+  PointBuffer left = sample_values(root, clause, clause.left, &shape);
+  const PointBuffer right = sample_values(root, clause, clause.right, &shape);
+  const bool boxes = has_boxes(clause.test.kind);
+  if (boxes) widen_boxes(&left, shape.dims);
   if (left.rows == 0 || right.rows == 0) return -1;
   const EpsBand band = eps_band(clause.test, eps, shape.dims);
   if (!band.engine_serves || band.none) return -1;
-  const double threshold = make_threshold(clause.test.metric, band.select).raw;
+  const BoxTest test = make_box_test(clause.test.metric, band.select);
+  const auto near = left.scalar == ScalarType::kFloat32 ? are_near<float> : are_near<double>;
   const bool same_table = table_of(root, reinterpret_cast<const Node*>(clause.left)) ==
                           table_of(root, reinterpret_cast<const Node*>(clause.right));
   double matches = 0, pairs = 0;
@@ -194,7 +203,7 @@ double looked_up_share(PlannerInfo* root, const SimilarityClause& clause, double
     for (std::uint64_t b = 0; b < right.rows; ++b) {
       if (same_table && left.ids[a] == right.ids[b]) continue;
       ++pairs;
-      if (raw_distance(left, a, right, b, clause.test.metric) <= threshold) ++matches;
+      if (near(left, a, right, b, test, boxes)) ++matches;
     }
   }
   return pairs > 0 ? fmax(matches, 0.5) / pairs : -1;

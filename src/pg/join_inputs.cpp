@@ -44,16 +44,13 @@ void prepare_sides(JoinNode* node) {
   JoinPlanExpressions& expressions = node->expressions;
   Bitmapset* const shown = used_columns(
       {plan->targetlist, plan->qual, expressions.filter, loop ? expressions.condition : nullptr});
-  const bool exact_distance = is_exact(distance_test(node->data.test, false));
-  Bitmapset* const tested =
-      bms_difference(used_columns({is_exact(node->data.test) ? nullptr : expressions.condition,
-                                   exact_distance ? nullptr : expressions.distance}),
-                     shown);
+  Bitmapset* const tested = bms_difference(
+      used_columns({is_exact(node->data.test) ? nullptr : expressions.condition}), shown);
   for (Side* const side : {&node->left, &node->right}) {
     side->shown = prepare_columns(node, side, shown);
     side->tested = prepare_columns(node, side, tested);
     side->points = {};
-    side->extent = 0;
+    side->scores = {0, INFINITY};
   }
   node->left.keep_unmatched = tells_unmatched(node);
 }
@@ -63,22 +60,24 @@ void keep_row(Side* side, TupleTableSlot* slot) {
   store_row(side->tested.rows, slot);
 }
 
-/// Adds a row's compared value to the points.
-bool add_compared(JoinNode* node, Side* side, PointBuffer* points, PointShape* shape, Datum value) {
+/// Adds a row's compared value to the points. Boxes that lost dimensions decide nothing.
+bool add_compared(JoinNode* node, const Side* side, PointBuffer* points, PointShape* shape,
+                  Datum value) {
   const auto row = static_cast<std::int64_t>(row_count(*side));
-  const PointKind kind = node->data.test.kind;
-  return node->reading == Reading::kBoxes ? add_box(points, shape, kind, row, value, &side->extent)
-                                          : add_value(points, shape, kind, row, value);
+  const SimilarityTest& test = node->data.test;
+  if (node->reading == Reading::kPoints) return add_value(points, shape, test.kind, row, value);
+  return add_box(points, shape, test.kind, row, value) && !(shape->clipped && is_exact(test));
 }
 
-/// Reads an input to its end.
-bool read_side(JoinNode* node, Side* side, PointShape* shape, std::uint64_t limit) {
-  PointBuffer points = {};
-  points.context = node->context;
-  points.source = side == &node->left ? "the outer side of a similarity join"
-                                      : "the inner side of a similarity join";
-  points.limit = limit;
-  points.scalar = scalar_of(node->data.test.kind);
+/// Reads an input to its end, its compared values into `points`, which may take `limit` bytes.
+bool read_side(JoinNode* node, Side* side, PointBuffer* points, PointShape* shape,
+               std::uint64_t limit) {
+  points->context = node->context;
+  points->source = side == &node->left ? "the outer side of a similarity join"
+                                       : "the inner side of a similarity join";
+  points->limit = limit;
+  points->scalar = scalar_of(node->data.test.kind);
+  points->scored = side->score > 0 && node->reading == Reading::kPoints;
   ExprContext* const scratch = node->css.ss.ps.ps_ExprContext;
   for (;;) {
     CHECK_FOR_INTERRUPTS();
@@ -95,13 +94,28 @@ bool read_side(JoinNode* node, Side* side, PointShape* shape, std::uint64_t limi
       continue;
     }
     const MemoryContext caller = MemoryContextSwitchTo(scratch->ecxt_per_tuple_memory);
-    const bool added = add_compared(node, side, &points, shape, value);
+    const bool added = add_compared(node, side, points, shape, value);
+    if (added && points->scored) points->scores[points->rows - 1] = read_score(node, side, slot);
     MemoryContextSwitchTo(caller);
     ResetExprContext(scratch);
     if (!added) return false;
     keep_row(side, slot);
   }
-  side->points = finish_points(&points);
+  side->points = finish_points(points);
+  return true;
+}
+
+/// Reads both inputs to their ends.
+bool read_sides(JoinNode* node, PointShape* shape) {
+  const std::uint64_t limit = host_memory_limit_bytes();
+  PointBuffer left = {}, right = {};
+  if (!read_side(node, &node->left, &left, shape, limit)) return false;
+  const std::uint64_t held = dataset_bytes(node->left.points);
+  if (!read_side(node, &node->right, &right, shape, limit > held ? limit - held : 1)) return false;
+  if (node->reading == Reading::kBoxes) {  // the right side may have more dimensions
+    widen_boxes(&left, shape->dims);
+    node->left.points = finish_points(&left);
+  }
   return true;
 }
 
@@ -123,16 +137,15 @@ bool read_inputs(JoinNode* node, Reading reading) {
   init_engine_run(node->run, node->context, kCustomScanName);
   node->reading = reading;
   node->matches = nullptr;
-  node->near = nullptr;
+  node->top_problem = nullptr;
+  node->kept = nullptr;
+  node->kept_room = 0;
   prepare_sides(node);
   MemoryContextSwitchTo(caller);  // plans keep things of their own in the query's
   PointShape shape = {};
-  const std::uint64_t limit = host_memory_limit_bytes();
   instr_time start, end;
   INSTR_TIME_SET_CURRENT(start);
-  bool complete = read_side(node, &node->left, &shape, limit);
-  const std::uint64_t held = dataset_bytes(node->left.points);
-  complete = complete && read_side(node, &node->right, &shape, limit > held ? limit - held : 1);
+  const bool complete = read_sides(node, &shape);
   INSTR_TIME_SET_CURRENT(end);
   INSTR_TIME_SUBTRACT(end, start);
   JoinReport& report = node->run->report;

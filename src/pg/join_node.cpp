@@ -36,29 +36,37 @@ double evaluate_eps(JoinNode* node) {
 
 /// How the engine serves, when nothing but it is to be asked.
 Mode engine_mode(const JoinNode* node) {
+  if (node->data.top.k > 0 && node->top_problem == nullptr) return Mode::kTop;
   if (has_open_pairs(node) || node->filter != nullptr) return Mode::kPairs;
-  if (node->data.counts) return node->data.grouped ? Mode::kCounts : Mode::kTotal;
-  return shows_right(node) ? Mode::kPairs : Mode::kCounts;
+  if (node->data.counts && !node->data.grouped) return Mode::kTotal;
+  const bool counts = node->data.grouped || !shows_right(node);
+  return counts && node->reading == Reading::kPoints ? Mode::kCounts : Mode::kPairs;
 }
 
 Output wanted_output(const JoinNode* node) {
   if (node->mode == Mode::kCounts) return Output::kCountPerRow;
   if (node->mode == Mode::kTotal) return Output::kTotal;
-  return has_open_pairs(node) || node->data.nearest > 0 ? Output::kPairsWithDistances
-                                                        : Output::kPairs;
+  if (node->mode == Mode::kTop) return Output::kTopPairs;
+  if (node->reading == Reading::kBoxes) return Output::kPairs;
+  return has_open_pairs(node) ? Output::kPairsWithDistances : Output::kPairs;
 }
+
+}  // namespace
 
 void start_pairs(JoinNode* node) {
   const Dataset &left = node->left.points, &right = node->right.points;
+  JoinRequest request = default_request(node->run->report.dataset_bytes);
+  if (node->data.top.k > 0) request.top = first_top(node);
   node->mode = engine_mode(node);
   if (node->null_eps || node->band.none || left.rows == 0 || right.rows == 0) return;
-  JoinRequest request = default_request(node->run->report.dataset_bytes);
   request.left = left;
   request.right = right;
-  request.self_join = are_same_points(left, right);
+  // In a self-join the best pairs are unordered ones, which may fail where their reverse does not.
+  request.self_join = node->mode != Mode::kTop && are_same_points(left, right);
   // In a self-join rows are named by position, which the right side counts its own way.
   if (request.self_join) request.left.ids = nullptr;
-  request.metric = node->reading == Reading::kBoxes ? Metric::kLInf : node->data.test.metric;
+  request.shape = node->reading == Reading::kBoxes ? Shape::kBoxes : Shape::kPoints;
+  request.metric = node->data.test.metric;
   request.eps = node->band.select;
   request.pairs = PairSelection::kAll;
   request.output = wanted_output(node);
@@ -66,24 +74,19 @@ void start_pairs(JoinNode* node) {
   start_engine(node->run);
 }
 
+namespace {
+
 /// Reads the inputs in the first way that takes all their values.
 void read(JoinNode* node) {
-  if (read_inputs(node, Reading::kPoints)) return;
-  read_again(node);
+  if (node->data.test.form != TestForm::kOverlap) {
+    if (read_inputs(node, Reading::kPoints)) return;
+    read_again(node);
+  }
   if (has_boxes(node->data.test.kind)) {
     if (read_inputs(node, Reading::kBoxes)) return;
     read_again(node);
   }
   read_inputs(node, Reading::kRows);
-}
-
-/// Two values are no nearer than their boxes, which are no nearer in any direction than their
-/// centres less both extents.
-EpsBand band_of_boxes(const JoinNode* node, EpsBand band) {
-  constexpr double kRounding = 1 + 1e-12;
-  band.select = (band.select + node->left.extent + node->right.extent) * kRounding;
-  band.accept = -1;
-  return band;
 }
 
 /// Reads what is not read yet and starts.
@@ -92,7 +95,8 @@ void open(JoinNode* node) {
   if (node->mode == Mode::kUnread) read(node);
   if (node->reading != Reading::kRows) {
     node->band = eps_band(node->data.test, eps, node->run->report.dims);
-    if (node->reading == Reading::kBoxes) node->band = band_of_boxes(node, node->band);
+    // Values are no nearer than their boxes, but may be farther apart.
+    if (node->reading == Reading::kBoxes && !is_exact(node->data.test)) node->band.accept = -1;
     if (!node->band.engine_serves && !node->null_eps) {
       read_again(node);
       read_inputs(node, Reading::kRows);
@@ -166,6 +170,10 @@ void begin(CustomScanState* state, EState* estate, int flags) {
   node->right.plan = ExecInitNode(static_cast<Plan*>(lsecond(plan->custom_plans)), estate, flags);
   node->left.value = node->data.left_value;
   node->right.value = node->data.right_value;
+  node->left.score = node->data.top.left_score;
+  node->right.score = node->data.top.right_score;
+  node->left.score_type = node->data.top.left_type;
+  node->right.score_type = node->data.top.right_type;
   state->custom_ps = list_make2(node->left.plan, node->right.plan);
   node->filter = ExecInitQual(node->expressions.filter, parent);
   node->condition = ExecInitQual(list_make1(node->expressions.condition), parent);
@@ -173,7 +181,6 @@ void begin(CustomScanState* state, EState* estate, int flags) {
   node->all_conditions = ExecInitQual(
       lappend(list_copy(node->expressions.filter), node->expressions.condition), parent);
   node->eps = ExecInitExpr(node->expressions.eps, parent);
-  node->distance = ExecInitExpr(node->expressions.distance, parent);
   node->context =
       AllocSetContextCreate(estate->es_query_cxt, "gpujoin join", ALLOCSET_DEFAULT_SIZES);
   find_direct_columns(node);
@@ -208,6 +215,14 @@ void end(CustomScanState* state) {
   ExecEndNode(node->right.plan);
 }
 
+/// What the node is, as far as it is known: values may turn out to be boxes.
+const char* method_of(const JoinNode* node) {
+  if (node->data.test.form == TestForm::kOverlap ||
+      (node->run != nullptr && node->reading == Reading::kBoxes))
+    return "Box Join";
+  return node->data.top.k > 0 ? "Top-k Join" : "Range Join";
+}
+
 const char* name_of(JoinType type) {
   switch (type) {
     case JOIN_LEFT:
@@ -221,15 +236,23 @@ const char* name_of(JoinType type) {
   }
 }
 
+/// Which pairs are wanted.
+void explain_top(const JoinPlanData& data, ExplainState* es) {
+  ExplainPropertyText("Order", psprintf("%s%s", data.order, data.top.lowest_first ? "" : " DESC"),
+                      es);
+  ExplainPropertyInteger("K", nullptr, data.top.k, es);
+  ExplainPropertyText("Score Function", to_string(data.top.function), es);
+}
+
 /// CustomExecMethods::ExplainCustomScan.
 void explain(CustomScanState* state, List*, ExplainState* es) {
   const JoinNode* const node = from_state(state);
+  ExplainPropertyText("Join Method", method_of(node), es);
   ExplainPropertyText("Join Type", name_of(node->data.join_type), es);
   ExplainPropertyText("Join Cond", node->data.condition, es);
   if (node->data.counts)
     ExplainPropertyText("Counts", node->data.grouped ? "pairs per row" : "pairs", es);
-  if (node->data.nearest > 0)
-    ExplainPropertyInteger("Nearest Pairs", nullptr, node->data.nearest, es);
+  if (node->data.top.k > 0) explain_top(node->data, es);
   if (node->data.filter[0] != '\0') ExplainPropertyText("Join Filter", node->data.filter, es);
   if (!es->analyze || node->run == nullptr) return;
   const Instrumentation* const counts = state->ss.ps.instrument;
@@ -238,8 +261,10 @@ void explain(CustomScanState* state, List*, ExplainState* es) {
                          counts->nfiltered1 / fmax(counts->nloops, 1), 0, es);
   explain_kept_rows(
       node->left.shown.rows->file != nullptr || node->right.shown.rows->file != nullptr, es);
-  if (node->reading == Reading::kBoxes)
-    ExplainPropertyText("Engine Fallback", "the condition is asked for pairs of near boxes", es);
+  if (node->mode == Mode::kTop)
+    ExplainPropertyInteger("Top-k Pairs Asked", nullptr,
+                           static_cast<std::int64_t>(node->run->request.top.k), es);
+  if (node->top_problem != nullptr) ExplainPropertyText("Top-k Fallback", node->top_problem, es);
   if (node->mode == Mode::kLoop)
     ExplainPropertyText("Engine Fallback", "the condition is asked for every pair", es);
   if (node->run->report.engine == nullptr) return;

@@ -1,8 +1,9 @@
-// The running plan node over two inputs: a join whose condition is a distance within a radius. Both
-// inputs are read to their ends: the compared values become datasets, what the target list needs of
-// the rows is kept aside (join_inputs.cpp). Then the engine finds the pairs, and each becomes a row
-// (join_rows.cpp). Where the engine cannot stand in for the condition (values that are no points of
-// one kind, a radius that is no number), the condition is asked for every pair instead.
+// The running plan node over two inputs: a join whose condition is a distance within a radius, or
+// an overlap of boxes. Both inputs are read to their ends: the compared values become datasets,
+// what the target list needs of the rows is kept aside (join_inputs.cpp). Then the engine finds the
+// pairs, and each becomes a row (join_rows.cpp). Where the engine cannot stand in for the condition
+// (values that are no points of one kind, a radius that is no number), the condition is asked for
+// every pair instead.
 #pragma once
 
 #include "engine/pair_cursor.h"
@@ -20,32 +21,36 @@ struct Columns {
   RowStore* rows;  ///< in the same order
 };
 
+/// What is known of one side's scores.
+struct ScoreRange {
+  double most;   ///< no score is further from 0
+  double least;  ///< and none but 0 nearer
+};
+
 /// One input.
 struct Side {
   PlanState* plan;
-  AttrNumber value;     ///< the compared value in its rows
+  AttrNumber value;  ///< the compared value in its rows
+  AttrNumber score;  ///< and the score; 0: none is asked for
+  Oid score_type;
+  ScoreRange scores;
   bool keep_unmatched;  ///< rows that can match nothing are kept as well
   Columns shown;        ///< what every pair is asked for
   Columns tested;       ///< what the condition needs besides, for the few pairs that are open
   Dataset points;       ///< ids are numbers of rows
-  double extent;        ///< of boxes: the longest way from a centre to a side
 };
 
 /// What becomes of the compared values.
 enum class Reading {
   kPoints,
-  kBoxes,  ///< their centres: pairs whose boxes may be near are to be tested
-  kRows,   ///< nothing: all pairs are to be tested
+  kBoxes,
+  kRows,  ///< nothing: all pairs are to be tested
 };
 
-struct NearPair {
-  double distance;
+/// A pair that may be among the first of the query's order.
+struct ScoredPair {
+  double score;  ///< the engine's
   std::uint64_t left, right;
-
-  /// As PostgreSQL orders numbers: NaN last.
-  bool operator<(const NearPair& other) const {
-    return distance < other.distance || (std::isnan(other.distance) && !std::isnan(distance));
-  }
 };
 
 enum class Mode {
@@ -53,6 +58,7 @@ enum class Mode {
   kPairs,   ///< the engine hands over pairs
   kCounts,  ///< the engine counts the matches of each left row
   kTotal,   ///< the engine counts all matches
+  kTop,     ///< the engine hands over the first pairs by their scores
   kLoop,    ///< the condition is asked for every pair
 };
 
@@ -64,7 +70,6 @@ struct JoinNode {
   ExprState* condition;       ///< for pairs that the engine leaves open
   ExprState* all_conditions;  ///< for Mode::kLoop
   ExprState* eps;
-  ExprState* distance;     ///< for Mode::kLoop, where only the nearest pairs are wanted
   TupleTableSlot* direct;  ///< the result slot, where it is a beginning of the scan tuple as it is
   int direct_columns;
 
@@ -85,11 +90,13 @@ struct JoinNode {
   std::uint64_t* matches;  ///< [left rows] of all joins but inner ones; of those that are counted
   std::uint64_t total;     ///< matches, where they are counted
   std::uint64_t last_left, last_right;  ///< rows of the last match
-  NearPair* near;                       ///< [data.nearest] a heap, then the pairs in order
-  std::uint64_t near_count, near_told;
-  double cutoff;          ///< pairs beyond this distance of the engine's are not near enough
-  bool draining;          ///< pairs are done, left rows follow
-  std::uint64_t drained;  ///< left rows looked at
+  const char* top_problem;  ///< why all pairs are handed over, where the first were wanted
+  double score_error;       ///< see may_come_later(); 0 for distances
+  ScoredPair* kept;         ///< [kept_room] of Mode::kTop, best first
+  std::uint64_t kept_room, kept_count, kept_told;
+  std::uint64_t handed_over;  ///< pairs by the engine
+  bool draining;              ///< pairs are done, left rows follow
+  std::uint64_t drained;      ///< left rows looked at
 };
 
 inline bool tells_unmatched(const JoinNode* node) {
@@ -101,6 +108,12 @@ inline bool shows_right(const JoinNode* node) {
 /// Whether there may be pairs that only the condition decides.
 inline bool has_open_pairs(const JoinNode* node) { return node->band.accept < node->band.select; }
 
+/// Whether the pair that the engine handed over last is one of those.
+inline bool is_open(const JoinNode* node) {
+  return has_open_pairs(node) && (node->run->request.output != Output::kPairsWithDistances ||
+                                  node->pair.distance > node->band.accept);
+}
+
 inline std::uint64_t row_count(const Side& side) { return side.shown.rows->rows; }
 
 // ---- join_inputs.cpp
@@ -111,6 +124,11 @@ bool read_inputs(JoinNode* node, Reading reading);
 
 /// Forgets what was read.
 void forget_inputs(JoinNode* node);
+
+// ---- join_node.cpp
+
+/// Starts the engine on what was read, and sets the mode.
+void start_pairs(JoinNode* node);
 
 // ---- join_rows.cpp
 
@@ -124,7 +142,25 @@ bool next_row(JoinNode* node);
 /// tuple's.
 bool next_pair_row(JoinNode* node, TupleTableSlot* slot);
 
+/// The next pair that matches, in the scan tuple; of a semi or anti join, one for each left row.
+bool next_match(JoinNode* node);
+
+/// Puts a pair of rows into the scan tuple.
+void show_pair(JoinNode* node, std::uint64_t left, std::uint64_t right);
+
 /// Whether conditions hold for the scan tuple; null: there are none.
 bool holds(JoinNode* node, ExprState* conditions);
+
+// ---- join_top.cpp
+
+/// The score in a row of one side, for an engine; notes where it is none.
+double read_score(JoinNode* node, Side* side, TupleTableSlot* slot);
+
+/// What is asked of the engine first. Sets top_problem where it can not be asked.
+Top first_top(JoinNode* node);
+
+/// The next pair that may be among the first, in the scan tuple. False at their end, or with
+/// top_problem when they were not found; then all pairs are to be handed over.
+bool next_top(JoinNode* node);
 
 }  // namespace gpujoin

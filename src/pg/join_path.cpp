@@ -4,6 +4,7 @@
 
 #include "pg/join_estimate.h"
 #include "pg/join_plan.h"
+#include "pg/score_clause.h"
 #include "pg/settings.h"
 
 extern "C" {
@@ -78,8 +79,9 @@ struct JoinPath {
   bool counts;       ///< as in JoinPlanData
   bool grouped;
   List* having;
-  int nearest;     ///< as in JoinPlanData
-  Expr* distance;  ///< likewise
+  TopPlan top;        ///< as in JoinPlanData, but for the attributes
+  ScoreClause score;  ///< of its pairs
+  Expr* order;        ///< the score as the query has it
 };
 
 const JoinPath* as_join_path(const CustomPath* path) {
@@ -222,16 +224,19 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* tlis
   data.test = clause.test;
   data.counts = said.counts;
   data.grouped = said.grouped;
-  data.nearest = said.nearest;
+  data.top = said.top;
   data.left_value = place_value(&left, clause.left);
   data.right_value = place_value(&right, clause.right);
+  if (said.score.left != nullptr) {
+    data.top.left_score = place_value(&left, said.score.left);
+    data.top.right_score = place_value(&right, said.score.right);
+  }
   ScanColumns scan = {NIL, NIL, NIL, left->targetlist, right->targetlist};
   // First what the target list asks for, in its order, so that rows need no projection.
   add_columns(&scan, tlist);
   add_columns(&scan, path->path.pathtarget->exprs);
   add_columns(&scan, other_conditions);
   add_columns(&scan, join_conditions);
-  add_columns(&scan, said.distance);
   data.column_count = list_length(scan.columns);
   data.from_left = static_cast<bool*>(palloc(data.column_count + 1));
   data.attributes = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (data.column_count + 1)));
@@ -241,6 +246,7 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* tlis
   }
   data.condition = describe(root, list_make1(clause.condition));
   data.filter = describe(root, filter);
+  data.order = describe(root, said.order != nullptr ? list_make1(said.order) : NIL);
 
   CustomScan* const plan = makeNode(CustomScan);
   plan->scan.plan.targetlist = tlist;
@@ -249,8 +255,7 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* tlis
   plan->methods = &kCustomScanMethods;
   plan->custom_plans = list_make2(left, right);
   plan->custom_scan_tlist = scan.columns;
-  plan->custom_exprs =
-      encode_join_expressions({filter, clause.condition, clause.eps, said.distance});
+  plan->custom_exprs = encode_join_expressions({filter, clause.condition, clause.eps});
   plan->custom_private = encode_join_plan(data);
   return &plan->scan.plan;
 }
@@ -318,7 +323,7 @@ CustomPath* find_inner_join(const RelOptInfo* relation) {
     CustomPath* const path = reinterpret_cast<CustomPath*>(candidate);
     if (!IsA(path, CustomPath) || path->methods != &kPathMethods) continue;
     const JoinPath& said = *as_join_path(path);
-    if (said.type != JOIN_INNER || said.counts || said.nearest > 0) continue;
+    if (said.type != JOIN_INNER || said.counts) continue;
     if (found == nullptr || path->path.total_cost < found->path.total_cost) found = path;
   }
   return found;
@@ -343,12 +348,29 @@ CustomPath* make_counting_path(const CustomPath* join, bool grouped, const RelOp
   return &path->custom;
 }
 
-CustomPath* make_nearest_path(const CustomPath* join, Expr* distance, int limit) {
+CustomPath* make_top_path(PlannerInfo* root, const CustomPath* join, Expr* score,
+                          const TopPlan& top) {
   const SimilarityClause& clause = as_join_path(join)->clause;
-  if (is_direction(clause.test.kind) || !is_distance_of(distance, clause)) return nullptr;
+  const auto relids = [](const void* path) {
+    return static_cast<const Path*>(path)->parent->relids;
+  };
+  ScoreClause found;
+  if (clause.test.form == TestForm::kOverlap ||
+      !match_score(root, score, clause, relids(linitial(join->custom_paths)),
+                   relids(lsecond(join->custom_paths)), &found) ||
+      (found.function == ScoreFunction::kDistance && !top.lowest_first))
+    return nullptr;
   JoinPath* const path = copy_path(join);
-  path->nearest = limit;
-  path->distance = distance;
+  path->top = top;
+  path->score = found;
+  path->order = score;
+  path->top.function = found.function;
+  std::copy_n(found.signs, 2, path->top.signs);
+  path->top.type = exprType(reinterpret_cast<Node*>(score));
+  if (found.left != nullptr) {
+    path->top.left_type = exprType(reinterpret_cast<Node*>(found.left));
+    path->top.right_type = exprType(reinterpret_cast<Node*>(found.right));
+  }
   return &path->custom;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pg/custom_scan.h"
+#include "pg/join_plan.h"
 
 namespace gpujoin {
 
@@ -16,8 +17,9 @@ bool is_plain_join(const CustomPath* join);
 CustomPath* make_counting_path(const CustomPath* join, bool grouped, const RelOptInfo* group,
                                List* having);
 
-/// The path that hands over no more than `limit` pairs, nearest first, where `distance` is what the
-/// join tests and the engine's distances grow as it does; null where it is not.
-CustomPath* make_nearest_path(const CustomPath* join, Expr* distance, int limit);
+/// The path that hands over what may be among the first top.k pairs by a score; null where it is no
+/// score that engines know. Of `top` the order is set: k, lowest_first, ties.
+CustomPath* make_top_path(PlannerInfo* root, const CustomPath* join, Expr* score,
+                          const TopPlan& top);
 
 }  // namespace gpujoin

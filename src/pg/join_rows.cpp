@@ -34,27 +34,18 @@ void show_count(JoinNode* node, std::uint64_t count) {
   }
 }
 
-/// Puts a pair of rows into the scan tuple.
-void show_pair(JoinNode* node, std::uint64_t left, std::uint64_t right) {
-  TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
-  if (node->left_shown != left) show(slot, node->left.shown, left);
-  show(slot, node->right.shown, right);
-  node->left_shown = left;
-}
-
 bool next_batch(JoinNode* node) {
   CHECK_FOR_INTERRUPTS();
   if (!next_engine_batch(node->run)) return false;
   node->cursor.start(node->run->batch, PairSelection::kAll);
+  node->handed_over += node->run->batch.pair_count;
   return true;
 }
 
-/// The next pair that the engine found and that is near enough, as numbers of rows.
+/// The next pair that the engine found, as numbers of rows.
 bool next_found(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
-  do {
-    while (!node->cursor.next(&node->pair))
-      if (!next_batch(node)) return false;
-  } while (node->pair.distance > node->cutoff);
+  while (!node->cursor.next(&node->pair))
+    if (!next_batch(node)) return false;
   const bool positions = node->run->request.self_join;
   *left = static_cast<std::uint64_t>(positions ? node->left.points.ids[node->pair.id1]
                                                : node->pair.id1);
@@ -81,28 +72,7 @@ bool passes_test(JoinNode* node, std::uint64_t left, std::uint64_t right) {
   return holds(node, node->condition);
 }
 
-/// The next pair that matches, in the scan tuple; of a semi or anti join, one for each left row.
-bool next_match(JoinNode* node) {
-  std::uint64_t left, right;
-  while (next_found(node, &left, &right)) {
-    CHECK_FOR_INTERRUPTS();
-    if (is_settled(node, left)) continue;
-    show_pair(node, left, right);
-    const bool open = has_open_pairs(node) && node->pair.distance > node->band.accept;
-    if (open && !passes_test(node, left, right)) continue;
-    if (!holds(node, node->filter)) {
-      InstrCountFiltered1(&node->css.ss, 1);
-      continue;
-    }
-    if (node->matches != nullptr) ++node->matches[left];
-    node->last_left = left;
-    node->last_right = right;
-    return true;
-  }
-  return false;
-}
-
-/// The same, asking the condition.
+/// The same as next_match(), asking the condition.
 bool next_loop_match(JoinNode* node) {
   const std::uint64_t rows = row_count(node->left);
   for (; node->loop_left < rows; ++node->loop_left, node->loop_right = 0) {
@@ -172,65 +142,11 @@ void find_all(JoinNode* node) {
   }
 }
 
-double distance_of_match(JoinNode* node) {
-  if (node->mode != Mode::kLoop) {
-    if (is_exact(distance_test(node->data.test, false))) return node->pair.distance;
-    show_tested(node, node->last_left, node->last_right);
-  }
-  ExprContext* const expressions = node->css.ss.ps.ps_ExprContext;
-  ResetExprContext(expressions);
-  expressions->ecxt_scantuple =
-      ExecStoreVirtualTuple(ExecClearTuple(node->css.ss.ss_ScanTupleSlot));
-  bool is_null;  // a match has a distance
-  return DatumGetFloat8(ExecEvalExprSwitchContext(node->distance, expressions, &is_null));
-}
-
-/// The engine's distance beyond which a pair is farther than all those that are kept, whatever
-/// rounding does; infinite while there is room.
-double cutoff(const JoinNode* node) {
-  if (node->near_count < static_cast<std::uint64_t>(node->data.nearest) ||
-      node->reading != Reading::kPoints)
-    return INFINITY;
-  const EpsBand nearer = eps_band(distance_test(node->data.test, true), node->near[0].distance,
-                                  node->run->report.dims);
-  if (!nearer.engine_serves) return INFINITY;
-  return nearer.none ? -1 : nearer.select;
-}
-
-/// Keeps the nearest matches, in order.
-void find_nearest(JoinNode* node) {
-  const auto most = static_cast<std::uint64_t>(node->data.nearest);
-  if (node->near == nullptr)
-    node->near = static_cast<NearPair*>(MemoryContextAlloc(node->context, most * sizeof(NearPair)));
-  NearPair* const near = node->near;
-  while (next_pair(node)) {
-    CHECK_FOR_INTERRUPTS();
-    const NearPair found = {distance_of_match(node), node->last_left, node->last_right};
-    if (node->near_count == most) {
-      if (!(found < near[0])) continue;
-      std::pop_heap(near, near + node->near_count--);
-    }
-    near[node->near_count++] = found;
-    std::push_heap(near, near + node->near_count);
-    node->cutoff = cutoff(node);
-  }
-  std::sort_heap(near, near + node->near_count);
-}
-
-bool next_nearest(JoinNode* node) {
-  if (!node->draining) find_nearest(node);
-  node->draining = true;
-  if (node->near_told == node->near_count) return false;
-  const NearPair& pair = node->near[node->near_told++];
-  show_pair(node, pair.left, pair.right);
-  return true;
-}
-
 /// Whether each pair that the engine hands over is a row as it is.
 bool are_pairs_rows(const JoinNode* node) {
-  return node->data.join_type == JOIN_INNER && !node->data.counts && node->data.nearest == 0 &&
-         node->mode == Mode::kPairs && node->filter == nullptr && !has_open_pairs(node) &&
-         node->css.ss.ps.qual == nullptr && node->direct != nullptr;
+  return node->data.join_type == JOIN_INNER && !node->data.counts && node->mode == Mode::kPairs &&
+         node->filter == nullptr && !has_open_pairs(node) && node->css.ss.ps.qual == nullptr &&
+         node->direct != nullptr;
 }
 
 /// Counts rows off that nobody looks into.
@@ -252,8 +168,8 @@ void start_rows(JoinNode* node) {
   node->loop_left = node->loop_right = node->empty_rows = 0;
   node->draining = false;
   node->drained = node->rechecked = 0;
-  node->near_count = node->near_told = 0;
-  node->cutoff = INFINITY;
+  node->kept_count = node->kept_told = 0;
+  node->handed_over = 0;
   node->total = 0;
   if (node->data.join_type != JOIN_INNER || node->data.grouped) {
     const Size bytes = (row_count(node->left) + 1) * sizeof(std::uint64_t);
@@ -261,6 +177,32 @@ void start_rows(JoinNode* node) {
       node->matches = static_cast<std::uint64_t*>(MemoryContextAllocHuge(node->context, bytes));
     std::memset(node->matches, 0, bytes);
   }
+}
+
+void show_pair(JoinNode* node, std::uint64_t left, std::uint64_t right) {
+  TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
+  if (node->left_shown != left) show(slot, node->left.shown, left);
+  show(slot, node->right.shown, right);
+  node->left_shown = left;
+}
+
+bool next_match(JoinNode* node) {
+  std::uint64_t left, right;
+  while (next_found(node, &left, &right)) {
+    CHECK_FOR_INTERRUPTS();
+    if (is_settled(node, left)) continue;
+    show_pair(node, left, right);
+    if (is_open(node) && !passes_test(node, left, right)) continue;
+    if (!holds(node, node->filter)) {
+      InstrCountFiltered1(&node->css.ss, 1);
+      continue;
+    }
+    if (node->matches != nullptr) ++node->matches[left];
+    node->last_left = left;
+    node->last_right = right;
+    return true;
+  }
+  return false;
 }
 
 bool holds(JoinNode* node, ExprState* conditions) {
@@ -273,7 +215,12 @@ bool holds(JoinNode* node, ExprState* conditions) {
 }
 
 bool next_row(JoinNode* node) {
-  if (node->data.nearest > 0) return next_nearest(node);
+  if (node->mode == Mode::kTop) {
+    if (next_top(node)) return true;
+    if (node->top_problem == nullptr) return false;
+    start_pairs(node);
+    start_rows(node);
+  }
   const bool streams = shows_right(node)
                            ? !node->data.counts
                            : node->data.join_type == JOIN_SEMI && node->mode != Mode::kCounts;

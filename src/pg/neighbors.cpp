@@ -18,7 +18,9 @@ PG_FUNCTION_INFO_V1(gpujoin_neighbors);
 namespace gpujoin {
 namespace {
 
-constexpr JoinFunction kNeighbors = {"gpu_neighbors", true, true, gpujoin_neighbors};
+constexpr JoinFunction kNeighbors = {"gpu_neighbors",      "Neighbors", Shape::kPoints,
+                                     Output::kCountPerRow, false,       kSelfJoinArguments,
+                                     gpujoin_neighbors};
 
 struct Neighbor {
   double distance;

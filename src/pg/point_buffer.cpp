@@ -9,16 +9,20 @@ namespace {
 
 constexpr std::uint64_t kFirstRows = 1024;
 
+std::uint64_t row_bytes(std::uint32_t dims, ScalarType scalar, bool scored) {
+  return dims * scalar_bytes(scalar) + sizeof(std::int64_t) + (scored ? sizeof(double) : 0);
+}
+
+template <class T>
+void resize_array(const PointBuffer* buffer, T** array, Size bytes) {
+  *array = static_cast<T*>(*array == nullptr ? MemoryContextAllocHuge(buffer->context, bytes)
+                                             : repalloc_huge(*array, bytes));
+}
+
 void resize(PointBuffer* buffer, std::uint64_t rows) {
-  const Size coordinates = rows * buffer->dims * scalar_bytes(buffer->scalar);
-  const Size ids = rows * sizeof(std::int64_t);
-  if (buffer->capacity == 0) {
-    buffer->coordinates = static_cast<char*>(MemoryContextAllocHuge(buffer->context, coordinates));
-    buffer->ids = static_cast<std::int64_t*>(MemoryContextAllocHuge(buffer->context, ids));
-  } else {
-    buffer->coordinates = static_cast<char*>(repalloc_huge(buffer->coordinates, coordinates));
-    buffer->ids = static_cast<std::int64_t*>(repalloc_huge(buffer->ids, ids));
-  }
+  resize_array(buffer, &buffer->coordinates, rows * buffer->dims * scalar_bytes(buffer->scalar));
+  resize_array(buffer, &buffer->ids, rows * sizeof(std::int64_t));
+  if (buffer->scored) resize_array(buffer, &buffer->scores, rows * sizeof(double));
   buffer->capacity = rows;
 }
 
@@ -31,9 +35,8 @@ void grow(PointBuffer* buffer) {
                     errhint("Join parts of it, for example through views.")));
   std::uint64_t wanted = buffer->capacity == 0 ? kFirstRows : 2 * buffer->capacity;
   if (wanted > kMaxRows) wanted = kMaxRows;
-  const std::uint64_t row_bytes =
-      buffer->dims * scalar_bytes(buffer->scalar) + sizeof(std::int64_t);
-  const std::uint64_t affordable = buffer->limit / row_bytes;
+  const std::uint64_t affordable =
+      buffer->limit / row_bytes(buffer->dims, buffer->scalar, buffer->scored);
   if (affordable <= buffer->rows)
     ereport(ERROR,
             (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
@@ -61,13 +64,34 @@ void add_vector(PointBuffer* buffer, std::int64_t id, const VectorView& view, bo
   }
 }
 
+void widen_boxes(PointBuffer* buffer, std::uint32_t dims) {
+  const std::uint32_t old_dims = buffer->dims / 2;
+  if (old_dims >= dims) return;
+  PointBuffer narrow = *buffer;
+  buffer->dims = 2 * dims;
+  if (narrow.capacity == 0) return;
+  buffer->coordinates = nullptr;
+  buffer->ids = nullptr;
+  buffer->rows = buffer->capacity = 0;
+  const double* from = reinterpret_cast<const double*>(narrow.coordinates);
+  for (std::uint64_t row = 0; row < narrow.rows; ++row, from += narrow.dims) {
+    double* const to = reinterpret_cast<double*>(add_point(buffer, narrow.ids[row]));
+    std::fill_n(to, buffer->dims, 0.0);
+    std::copy_n(from, old_dims, to);
+    std::copy_n(from + old_dims, old_dims, to + dims);
+  }
+  pfree(narrow.coordinates);
+  pfree(narrow.ids);
+}
+
 Dataset finish_points(PointBuffer* buffer) {
   if (buffer->capacity > buffer->rows && buffer->rows > 0) resize(buffer, buffer->rows);
-  return {buffer->coordinates, buffer->ids, buffer->rows, buffer->dims, buffer->scalar};
+  return {buffer->coordinates, buffer->ids,    buffer->rows,
+          buffer->dims,        buffer->scalar, buffer->scores};
 }
 
 std::uint64_t dataset_bytes(const Dataset& data) {
-  return data.rows * (data.dims * scalar_bytes(data.scalar) + sizeof(std::int64_t));
+  return data.rows * row_bytes(data.dims, data.scalar, data.scores != nullptr);
 }
 
 }  // namespace gpujoin

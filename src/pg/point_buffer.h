@@ -7,15 +7,17 @@
 
 namespace gpujoin {
 
-/// Zeroed but for the first four members by who makes it.
+/// Zeroed but for the first five members by who makes it.
 struct PointBuffer {
   MemoryContext context;  ///< where the points lie
   const char* source;     ///< whose rows they are, for messages: relation "t"
   std::uint64_t limit;    ///< bytes they may take
   ScalarType scalar;
+  bool scored;         ///< each row has a score, which who adds it sets
   std::uint32_t dims;  ///< set before the first row
   char* coordinates;
   std::int64_t* ids;
+  double* scores;
   std::uint64_t rows;
   std::uint64_t capacity;
 };
@@ -26,6 +28,9 @@ char* add_point(PointBuffer* buffer, std::int64_t id);
 /// Adds what `view` shows, which has no problem and as many dimensions as the buffer. float4
 /// elements are widened where the buffer is of float8.
 void add_vector(PointBuffer* buffer, std::int64_t id, const VectorView& view, bool float4);
+
+/// Makes boxes of fewer dimensions ones of `dims`, at 0 in those they lacked.
+void widen_boxes(PointBuffer* buffer, std::uint32_t dims);
 
 /// The points; room that is left over is given back.
 Dataset finish_points(PointBuffer* buffer);

@@ -2,7 +2,8 @@
 // own to files on disk, so they do not change.
 #include "pg/point_value.h"
 
-#include "core/distance.h"
+#include "core/box.h"
+#include "pg/cube_datum.h"
 
 extern "C" {
 #include "utils/geo_decls.h"
@@ -10,13 +11,6 @@ extern "C" {
 
 namespace gpujoin {
 namespace {
-
-template <class T>
-T load(const char* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
-}
 
 /// Whether points of so many dimensions fit what was seen before.
 bool fits(PointBuffer* buffer, PointShape* shape, std::uint32_t dims) {
@@ -52,31 +46,6 @@ bool add_geometric_point(PointBuffer* buffer, PointShape* shape, std::int64_t id
     return false;
   const double coordinates[2] = {point->x, point->y};
   return add_doubles(buffer, shape, id, reinterpret_cast<const char*>(coordinates), 2);
-}
-
-/// cube: a word of flags, whose highest bit says that it is a point and whose others count the
-/// dimensions; then the coordinates, of a box those of two corners. To cube a NaN lies within any
-/// interval.
-struct CubeView {
-  std::uint32_t dims;
-  const char* corner;
-  const char* opposite;  ///< the same for a point
-  bool has_nan;
-
-  double at(const char* from, std::uint32_t d) const {
-    return load<double>(from + d * sizeof(double));
-  }
-};
-
-CubeView view_cube(const char* data) {
-  constexpr std::uint32_t kIsPoint = std::uint32_t{1} << 31;
-  const auto header = load<std::uint32_t>(data);
-  CubeView cube = {header & ~kIsPoint, data + sizeof header, data + sizeof header, false};
-  if ((header & kIsPoint) == 0) cube.opposite += cube.dims * sizeof(double);
-  for (std::uint32_t d = 0; d < cube.dims; ++d)
-    cube.has_nan = cube.has_nan || std::isnan(cube.at(cube.corner, d)) ||
-                   std::isnan(cube.at(cube.opposite, d));
-  return cube;
 }
 
 bool add_cube(PointBuffer* buffer, PointShape* shape, std::int64_t id, const char* data) {
@@ -133,7 +102,12 @@ struct GeometryView {
   const char* body;
 };
 
-enum GeometryType : std::uint32_t { kPointType = 1, kLineType = 2 };
+enum GeometryType : std::uint32_t {
+  kPointType = 1,
+  kLineType = 2,
+  kFirstMultiType = 4,
+  kLastMultiType = 7,
+};
 
 GeometryView view_geometry(const char* data) {
   constexpr std::uint8_t kHasZ = 0x01, kHasM = 0x02, kHasBox = 0x04, kExtended = 0x10,
@@ -169,59 +143,92 @@ bool add_geometry(PointBuffer* buffer, PointShape* shape, std::int64_t id, const
                      empty ? reinterpret_cast<const char*>(kNowhere) : view.body + 8, 2);
 }
 
-/// Adds the centre of the box between two corners of finite coordinates.
-bool add_centre(PointBuffer* buffer, PointShape* shape, std::int64_t id, const double* low,
-                const double* high, std::uint32_t dims, double* extent) {
-  for (std::uint32_t d = 0; d < dims; ++d)
-    if (!std::isfinite(low[d]) || !std::isfinite(high[d])) return false;
-  if (!fits(buffer, shape, dims)) return false;
+/// Adds a box, at 0 in the dimensions that it lacks.
+void add_corners(PointBuffer* buffer, PointShape* shape, std::int64_t id, const double* low,
+                 const double* high, std::uint32_t dims) {
+  shape->dims = std::max(shape->dims, dims);
+  widen_boxes(buffer, shape->dims);
   double* const target = reinterpret_cast<double*>(add_point(buffer, id));
-  for (std::uint32_t d = 0; d < dims; ++d) {
-    target[d] = low[d] / 2 + high[d] / 2;
-    *extent = std::fmax(*extent, std::fmax(high[d] - target[d], target[d] - low[d]));
+  for (std::uint32_t d = 0; d < shape->dims; ++d) {
+    target[d] = d < dims ? low[d] : 0;
+    target[shape->dims + d] = d < dims ? high[d] : 0;
   }
+}
+
+/// Boxes overlap to PostgreSQL if a low bound is at most the other's high one plus EPSILON,
+/// rounded.
+bool add_geometric_box(PointBuffer* buffer, PointShape* shape, std::int64_t id, const BOX* box) {
+  const double low[] = {box->low.x, box->low.y};
+  const double high[] = {box->high.x + EPSILON, box->high.y + EPSILON};
+  add_corners(buffer, shape, id, low, high, 2);
   return true;
 }
 
-bool add_cube_box(PointBuffer* buffer, PointShape* shape, std::int64_t id, const char* data,
-                  double* extent) {
-  constexpr std::uint32_t kMostDimensions = 100;  // what cube allows
+/// A cube of no dimensions is one of 0 in any.
+bool add_cube_box(PointBuffer* buffer, PointShape* shape, std::int64_t id, const char* data) {
   const CubeView cube = view_cube(data);
-  if (cube.has_nan || cube.dims > kMostDimensions) return false;
-  double low[kMostDimensions], high[kMostDimensions];
-  for (std::uint32_t d = 0; d < cube.dims; ++d) {
+  if (cube.has_nan) return false;
+  double low[kMaxBoxDimensions] = {}, high[kMaxBoxDimensions] = {};
+  const std::uint32_t dims = std::min(cube.dims, kMaxBoxDimensions);
+  shape->clipped = shape->clipped || dims < cube.dims;
+  for (std::uint32_t d = 0; d < dims; ++d) {
     const double one = cube.at(cube.corner, d), other = cube.at(cube.opposite, d);
     low[d] = std::fmin(one, other);
     high[d] = std::fmax(one, other);
   }
-  return add_centre(buffer, shape, id, low, high, cube.dims, extent);
+  add_corners(buffer, shape, id, low, high, std::max(dims, 1U));
+  return true;
 }
 
-/// Points and lines of two points have no box of their own.
-bool add_geometry_box(PointBuffer* buffer, PointShape* shape, std::int64_t id, const char* data,
-                      double* extent) {
-  const GeometryView view = view_geometry(data);
-  if (!has_same_srid(shape, view)) return false;
+/// The bound, further out than the one in single precision that PostGIS makes of it where a
+/// geometry has no box of its own.
+double rounded_outwards(double bound, float out) {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  return std::nextafter(static_cast<float>(std::fmax(-kMost, std::fmin(bound, kMost))), out);
+}
+
+/// The box of one point, or of a line between two.
+bool add_tuples_box(PointBuffer* buffer, PointShape* shape, std::int64_t id, const char* tuples,
+                    std::uint32_t count, std::uint32_t dims) {
   double low[2], high[2];
-  if (view.box != nullptr) {
-    for (int d = 0; d < 2; ++d) {
-      low[d] = load<float>(view.box + 2 * d * sizeof(float));
-      high[d] = load<float>(view.box + (2 * d + 1) * sizeof(float));
-    }
-    return add_centre(buffer, shape, id, low, high, 2, extent);
-  }
-  const auto type = load<std::uint32_t>(view.body), count = load<std::uint32_t>(view.body + 4);
-  if (count == 0) return add_doubles(buffer, shape, id, reinterpret_cast<const char*>(kNowhere), 2);
-  if (type != kPointType && type != kLineType) return false;
   for (std::uint32_t i = 0; i < count; ++i) {
-    for (int d = 0; d < 2; ++d) {
-      const double x =
-          load<double>(view.body + 8 + (std::size_t{i} * view.dims + d) * sizeof(double));
+    for (std::uint32_t d = 0; d < 2; ++d) {
+      const double x = load<double>(tuples + (std::size_t{i} * dims + d) * sizeof(double));
+      if (!std::isfinite(x)) return false;
       low[d] = i == 0 ? x : std::fmin(low[d], x);
       high[d] = i == 0 ? x : std::fmax(high[d], x);
     }
   }
-  return add_centre(buffer, shape, id, low, high, 2, extent);
+  for (std::uint32_t d = 0; d < 2; ++d) {
+    low[d] = rounded_outwards(low[d], -INFINITY);
+    high[d] = rounded_outwards(high[d], INFINITY);
+  }
+  add_corners(buffer, shape, id, low, high, 2);
+  return true;
+}
+
+bool add_geometry_box(PointBuffer* buffer, PointShape* shape, std::int64_t id, const char* data) {
+  const GeometryView view = view_geometry(data);
+  if (!has_same_srid(shape, view)) return false;
+  if (view.box != nullptr) {
+    const auto bound = [&](int i) -> double { return load<float>(view.box + i * sizeof(float)); };
+    const double low[2] = {bound(0), bound(2)}, high[2] = {bound(1), bound(3)};
+    for (int d = 0; d < 2; ++d)
+      if (!std::isfinite(low[d]) || !std::isfinite(high[d])) return false;
+    add_corners(buffer, shape, id, low, high, 2);
+    return true;
+  }
+  // Points, lines of two points, what is made of one of these, and what is empty have no box.
+  const char* body = view.body;
+  const auto type = [&] { return load<std::uint32_t>(body); };
+  const auto count = [&] { return load<std::uint32_t>(body + 4); };
+  while (type() >= kFirstMultiType && type() <= kLastMultiType && count() == 1) body += 8;
+  if (count() == 0) {
+    add_corners(buffer, shape, id, kNowhere, kNowhere, 2);
+    return true;
+  }
+  return (type() == kPointType || type() == kLineType) &&
+         add_tuples_box(buffer, shape, id, body + 8, count(), view.dims);
 }
 
 /// add(what the value holds), which is freed if it is a copy.
@@ -263,12 +270,12 @@ bool add_value(PointBuffer* buffer, PointShape* shape, PointKind kind, std::int6
   });
 }
 
-bool add_box(PointBuffer* buffer, PointShape* shape, PointKind kind, std::int64_t id, Datum value,
-             double* extent) {
+bool add_box(PointBuffer* buffer, PointShape* shape, PointKind kind, std::int64_t id, Datum value) {
+  if (kind == PointKind::kBox) return add_geometric_box(buffer, shape, id, DatumGetBoxP(value));
   return with_detoasted(value, [&](const struct varlena* detoasted) {
     const char* const data = VARDATA_ANY(detoasted);
-    return kind == PointKind::kCube ? add_cube_box(buffer, shape, id, data, extent)
-                                    : add_geometry_box(buffer, shape, id, data, extent);
+    return kind == PointKind::kCube ? add_cube_box(buffer, shape, id, data)
+                                    : add_geometry_box(buffer, shape, id, data);
   });
 }
 

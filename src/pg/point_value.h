@@ -1,4 +1,4 @@
-// Values of the types that a similarity clause compares, as points.
+// Values of the types that a similarity clause compares, as points or as boxes.
 #pragma once
 
 #include "pg/point_buffer.h"
@@ -9,6 +9,7 @@ enum class PointKind {
   kFloat4Array,
   kFloat8Array,
   kPoint,
+  kBox,  ///< PostgreSQL's own
   kCube,
   kVector,
   kHalfvec,
@@ -24,10 +25,12 @@ inline bool is_direction(PointKind kind) {
 /// float32 where no coordinate of such a value needs more.
 ScalarType scalar_of(PointKind kind);
 
-/// What the points of both sides of a join have in common, found with the first ones.
+/// What the points or boxes of both sides of a join have in common: found with the first one, but
+/// that the dimensions of boxes may rise.
 struct PointShape {
   std::uint32_t dims;  ///< 0: none was seen
   std::int32_t srid;   ///< of geometries
+  bool clipped;        ///< boxes had more dimensions, which were left out
 };
 
 /// Adds a value to the buffer, whose `dims` follow the shape. False, with nothing added, for what
@@ -36,14 +39,15 @@ struct PointShape {
 bool add_value(PointBuffer* buffer, PointShape* shape, PointKind kind, std::int64_t id,
                Datum value);
 
-/// Whether values of this kind may be boxes, or lie within some.
+/// Whether values of this kind are boxes, or lie within some.
 inline bool has_boxes(PointKind kind) {
-  return kind == PointKind::kCube || kind == PointKind::kGeometry;
+  return kind == PointKind::kBox || kind == PointKind::kCube || kind == PointKind::kGeometry;
 }
 
-/// Adds the centre of the value's bounding box, and raises *extent to the longest way from a centre
-/// to its box's side. False, with nothing added, for what has no such box.
-bool add_box(PointBuffer* buffer, PointShape* shape, PointKind kind, std::int64_t id, Datum value,
-             double* extent);
+/// Adds the value's bounding box. Those of PostgreSQL's boxes and of cubes meet if and only if the
+/// values overlap by the type's own operator; those of geometries meet if they do, and maybe
+/// otherwise. Cubes of fewer dimensions than the widest so far are at 0 in those they lack. False,
+/// with nothing added, for what has no such box or would make the clause raise an error.
+bool add_box(PointBuffer* buffer, PointShape* shape, PointKind kind, std::int64_t id, Datum value);
 
 }  // namespace gpujoin

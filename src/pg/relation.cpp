@@ -3,12 +3,15 @@
 
 extern "C" {
 #include "access/relation.h"
+#include "catalog/dependency.h"
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_type.h"
+#include "commands/extension.h"
 #include "miscadmin.h"
 #include "nodes/bitmapset.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 }
 
 namespace gpujoin {
@@ -35,36 +38,59 @@ AttrNumber find_attribute(Relation relation, const char* name) {
   return attribute > 0 ? attribute : InvalidAttrNumber;
 }
 
-VectorKind kind_of(Oid type) {
-  if (type == FLOAT4ARRAYOID) return VectorKind::kFloat4Array;
-  if (type == FLOAT8ARRAYOID) return VectorKind::kFloat8Array;
-  return type == POINTOID ? VectorKind::kPoint : VectorKind::kNumbers;
+/// Whether the type is the extension's. Types are known by the extension that owns them, never by
+/// their name alone.
+bool is_extension_type(Oid type, const char* extension, const char* name) {
+  const HeapTuple tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
+  if (!HeapTupleIsValid(tuple)) return false;
+  const bool named =
+      strcmp(NameStr(reinterpret_cast<Form_pg_type>(GETSTRUCT(tuple))->typname), name) == 0;
+  ReleaseSysCache(tuple);
+  const Oid owner = named ? getExtensionOfObject(TypeRelationId, type) : InvalidOid;
+  return OidIsValid(owner) && strcmp(get_extension_name(owner), extension) == 0;
 }
 
-ColumnFinding find_default_vector(Relation relation, SideColumns* columns) {
+bool is_cube(Oid type) { return is_extension_type(type, "cube", "cube"); }
+
+bool is_array_of_floats(Oid type) { return type == FLOAT4ARRAYOID || type == FLOAT8ARRAYOID; }
+
+ColumnKind kind_of(Shape shape, Oid type) {
+  if (shape == Shape::kBoxes) {
+    if (is_array_of_floats(type)) return ColumnKind::kCorners;
+    return is_cube(type) ? ColumnKind::kCube : ColumnKind::kBox;
+  }
+  if (type == FLOAT4ARRAYOID) return ColumnKind::kFloat4Array;
+  if (type == FLOAT8ARRAYOID) return ColumnKind::kFloat8Array;
+  return type == POINTOID ? ColumnKind::kPoint : ColumnKind::kNumbers;
+}
+
+ColumnFinding find_default_columns(Relation relation, Shape shape, SideColumns* columns) {
   columns->count = 0;
   for (AttrNumber a = 1; a <= RelationGetNumberOfAttributes(relation); ++a) {
-    if (!is_vector_type(column_type(relation, a))) continue;
-    if (columns->count++ > 0) return {ColumnProblem::kSeveralVectorColumns, nullptr};
+    if (!is_whole_type(shape, column_type(relation, a))) continue;
+    if (columns->count++ > 0) return {ColumnProblem::kSeveralColumns, nullptr};
     columns->attributes[0] = a;
   }
-  if (columns->count == 0) return {ColumnProblem::kNoVectorColumn, nullptr};
+  if (columns->count == 0) return {ColumnProblem::kNoColumn, nullptr};
   return kFound;
 }
 
-ColumnFinding find_named_vector(Relation relation, const SideArguments& side,
-                                SideColumns* columns) {
-  columns->count = side.vector_column_count;
+ColumnFinding find_named_columns(Relation relation, const SideArguments& side,
+                                 SideColumns* columns) {
+  columns->count = side.column_count;
   if (columns->count == 0) return {ColumnProblem::kNoColumnsNamed, nullptr};
   for (int i = 0; i < columns->count; ++i) {
-    const char* const name = side.vector_columns[i];
+    const char* const name = side.columns[i];
     const AttrNumber attribute = find_attribute(relation, name);
     if (attribute == InvalidAttrNumber) return {ColumnProblem::kMissingColumn, name};
     for (int j = 0; j < i; ++j)
       if (columns->attributes[j] == attribute) return {ColumnProblem::kRepeatedColumn, name};
     const Oid type = column_type(relation, attribute);
-    if (!is_vector_type(type) && !is_number_type(type)) return {ColumnProblem::kVectorType, name};
-    if (is_vector_type(type) && columns->count > 1) return {ColumnProblem::kMixedVectors, name};
+    const bool whole = is_whole_type(side.shape, type), part = is_part_type(side.shape, type);
+    if (!whole && !part) return {ColumnProblem::kColumnType, name};
+    if (whole && columns->count > 1) return {ColumnProblem::kMixedColumns, name};
+    if (part && side.shape == Shape::kBoxes && columns->count != 2)
+      return {ColumnProblem::kCornerCount, name};
     columns->attributes[i] = attribute;
   }
   return kFound;
@@ -92,6 +118,31 @@ ColumnFinding find_id(Relation relation, const SideArguments& side, SideColumns*
   columns->id_type = column_type(relation, columns->id);
   if (!is_id_type(columns->id_type)) return {ColumnProblem::kIdType, side.id_column};
   return kFound;
+}
+
+ColumnFinding find_score(Relation relation, const SideArguments& side, SideColumns* columns) {
+  columns->score = InvalidAttrNumber;
+  if (!side.scored) return kFound;
+  if (side.score_column != nullptr) {
+    columns->score = find_attribute(relation, side.score_column);
+    if (columns->score == InvalidAttrNumber)
+      return {ColumnProblem::kMissingColumn, side.score_column};
+  } else {
+    for (AttrNumber a = 1; a <= RelationGetNumberOfAttributes(relation); ++a) {
+      if (!is_score_candidate(relation, *columns, a)) continue;
+      if (columns->score != InvalidAttrNumber) return {ColumnProblem::kSeveralScores, nullptr};
+      columns->score = a;
+    }
+    if (columns->score == InvalidAttrNumber) return {ColumnProblem::kNoScore, nullptr};
+  }
+  columns->score_type = column_type(relation, columns->score);
+  if (!is_number_type(columns->score_type)) return {ColumnProblem::kScoreType, side.score_column};
+  return kFound;
+}
+
+bool may_select(const SideColumns& columns, AttrNumber attribute) {
+  return attribute == InvalidAttrNumber ||
+         pg_attribute_aclcheck(columns.relation, attribute, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
 }
 
 [[noreturn]] void raise_no_privilege(Relation relation) {
@@ -128,44 +179,58 @@ bool is_number_type(Oid type) {
 
 bool is_id_type(Oid type) { return type == INT2OID || type == INT4OID || type == INT8OID; }
 
-bool is_vector_type(Oid type) {
-  return type == FLOAT4ARRAYOID || type == FLOAT8ARRAYOID || type == POINTOID;
+bool is_whole_type(Shape shape, Oid type) {
+  if (shape == Shape::kBoxes)
+    return type == BOXOID || is_cube(type) || is_extension_type(type, "postgis", "geometry");
+  return is_array_of_floats(type) || type == POINTOID;
+}
+
+bool is_part_type(Shape shape, Oid type) {
+  return shape == Shape::kBoxes ? is_array_of_floats(type) : is_number_type(type);
+}
+
+bool is_score_candidate(Relation relation, const SideColumns& columns, AttrNumber attribute) {
+  for (int i = 0; i < columns.count; ++i)
+    if (columns.attributes[i] == attribute) return false;
+  return attribute != columns.id && is_number_type(column_type(relation, attribute));
 }
 
 ScalarType scalar_of(const SideColumns& columns) {
-  if (columns.kind == VectorKind::kFloat4Array) return ScalarType::kFloat32;
-  if (columns.kind != VectorKind::kNumbers) return ScalarType::kFloat64;
   for (int i = 0; i < columns.count; ++i)
-    if (columns.types[i] != FLOAT4OID) return ScalarType::kFloat64;
+    if (columns.types[i] != FLOAT4OID && columns.types[i] != FLOAT4ARRAYOID)
+      return ScalarType::kFloat64;
   return ScalarType::kFloat32;
 }
 
-bool may_select(const SideColumns& columns) {
-  const Oid user = GetUserId();
-  if (pg_class_aclcheck(columns.relation, user, ACL_SELECT) == ACLCHECK_OK) return true;
-  for (int i = 0; i < columns.count; ++i)
-    if (pg_attribute_aclcheck(columns.relation, columns.attributes[i], user, ACL_SELECT) !=
-        ACLCHECK_OK)
-      return false;
-  return columns.id == InvalidAttrNumber ||
-         pg_attribute_aclcheck(columns.relation, columns.id, user, ACL_SELECT) == ACLCHECK_OK;
+bool same_columns(const SideColumns& a, const SideColumns& b) {
+  if (a.relation != b.relation || a.id != b.id || a.score != b.score || a.count != b.count)
+    return false;
+  return std::equal(a.attributes, a.attributes + a.count, b.attributes);
 }
 
-ColumnFinding find_vector_columns(Relation relation, const SideArguments& side,
-                                  SideColumns* columns) {
+bool may_select(const SideColumns& columns) {
+  if (pg_class_aclcheck(columns.relation, GetUserId(), ACL_SELECT) == ACLCHECK_OK) return true;
+  for (int i = 0; i < columns.count; ++i)
+    if (!may_select(columns, columns.attributes[i])) return false;
+  return may_select(columns, columns.id) && may_select(columns, columns.score);
+}
+
+ColumnFinding find_value_columns(Relation relation, const SideArguments& side,
+                                 SideColumns* columns) {
   if (!is_readable_kind(relation->rd_rel->relkind)) return {ColumnProblem::kRelationKind, nullptr};
-  const int most = side.vector_column_count > 0 ? side.vector_column_count : 1;
+  const int most = side.column_count > 0 ? side.column_count : 1;
   *columns = {};
   columns->relation = RelationGetRelid(relation);
+  columns->shape = side.shape;
   columns->attributes = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * most));
   columns->types = static_cast<Oid*>(palloc(sizeof(Oid) * most));
-  const ColumnFinding finding = side.vector_column_count < 0
-                                    ? find_default_vector(relation, columns)
-                                    : find_named_vector(relation, side, columns);
+  const ColumnFinding finding = side.column_count < 0
+                                    ? find_default_columns(relation, side.shape, columns)
+                                    : find_named_columns(relation, side, columns);
   if (finding.problem != ColumnProblem::kNone) return finding;
   for (int i = 0; i < columns->count; ++i)
     columns->types[i] = column_type(relation, columns->attributes[i]);
-  columns->kind = kind_of(columns->types[0]);
+  columns->kind = kind_of(side.shape, columns->types[0]);
   return kFound;
 }
 
@@ -181,9 +246,10 @@ SideColumns find_columns(const SideArguments& side) {
       pg_attribute_aclcheck_all(side.relation, GetUserId(), ACL_SELECT, ACLMASK_ANY) != ACLCHECK_OK)
     raise_no_privilege(relation);
   SideColumns columns;
-  ColumnFinding finding = find_vector_columns(relation, side, &columns);
+  ColumnFinding finding = find_value_columns(relation, side, &columns);
   if (finding.problem == ColumnProblem::kNone) finding = find_id(relation, side, &columns);
-  if (finding.problem != ColumnProblem::kNone) raise_finding(relation, side, finding);
+  if (finding.problem == ColumnProblem::kNone) finding = find_score(relation, side, &columns);
+  if (finding.problem != ColumnProblem::kNone) raise_finding(relation, side, columns, finding);
   if (!may_select(columns)) raise_no_privilege(relation);
   relation_close(relation, NoLock);
   return columns;

@@ -32,6 +32,8 @@ int work_order = static_cast<int>(WorkOrder::kAuto);
 int threads_per_point = 0;
 int streams = 0;
 int batch_pairs = 0;
+int topk_method = static_cast<int>(TopkMethod::kAuto);
+int box_method = static_cast<int>(BoxMethod::kAuto);
 
 template <class E>
 constexpr config_enum_entry entry(const char* name, E value) {
@@ -64,6 +66,13 @@ const config_enum_entry kCellOrders[] = {
 const config_enum_entry kWorkOrders[] = {
     entry("auto", WorkOrder::kAuto), entry("none", WorkOrder::kNone),
     entry("sorted", WorkOrder::kSorted), entry("queue", WorkOrder::kQueue), kEnd};
+
+const config_enum_entry kTopkMethods[] = {
+    entry("auto", TopkMethod::kAuto), entry("threshold", TopkMethod::kThreshold),
+    entry("heap", TopkMethod::kHeap), entry("sort", TopkMethod::kSort), kEnd};
+const config_enum_entry kBoxMethods[] = {
+    entry("auto", BoxMethod::kAuto), entry("layered_grid", BoxMethod::kLayeredGrid),
+    entry("sort_sweep", BoxMethod::kSortSweep), entry("none", BoxMethod::kNone), kEnd};
 
 /// GucIntCheckHook: threads that share a point are a power of two.
 bool check_threads_per_point(int* value, void**, GucSource) {
@@ -131,6 +140,9 @@ void define_settings() {
              kMostStreams, PGC_USERSET, 0);
   define_int("gpujoin.batch_pairs", "Pairs that an engine hands over at a time.", "0 chooses.",
              &batch_pairs, PG_INT32_MAX, PGC_USERSET, 0);
+  define_enum("gpujoin.topk_method", "How a top-k join finds the best pairs.", &topk_method,
+              kTopkMethods);
+  define_enum("gpujoin.box_method", "How boxes find each other.", &box_method, kBoxMethods);
   reserve_settings_prefix("gpujoin");
 }
 
@@ -155,6 +167,8 @@ Knobs knob_settings() {
   knobs.threads_per_point = static_cast<std::uint32_t>(threads_per_point);
   knobs.streams = static_cast<std::uint32_t>(streams);
   knobs.batch_pairs = static_cast<std::uint64_t>(batch_pairs);
+  knobs.topk_method = static_cast<TopkMethod>(topk_method);
+  knobs.box_method = static_cast<BoxMethod>(box_method);
   return knobs;
 }
 

@@ -22,31 +22,32 @@ struct KnownFunction {
   const char* extension;
   const char* function;
   const char* type;
-  SimilarityTest test;  ///< within: the radius is the third argument, the result a boolean
+  SimilarityTest test;  ///< of kWithin the radius is the third argument, and the last one
 };
 
+using enum PointKind;
+using enum Metric;
+using enum TestForm;
+
 constexpr KnownFunction kKnownFunctions[] = {
-    {"gpujoin", "gpu_distance", "_float4", {PointKind::kFloat4Array, Metric::kL2, false, false}},
-    {"gpujoin", "gpu_distance", "_float8", {PointKind::kFloat8Array, Metric::kL2, false, false}},
-    {"gpujoin", "gpu_within", "_float4", {PointKind::kFloat4Array, Metric::kL2, true, false}},
-    {"gpujoin", "gpu_within", "_float8", {PointKind::kFloat8Array, Metric::kL2, true, false}},
-    {"gpujoin", "gpu_within", "point", {PointKind::kPoint, Metric::kL2, true, false}},
-    {"cube", "cube_distance", "cube", {PointKind::kCube, Metric::kL2, false, false}},
-    {"cube", "distance_taxicab", "cube", {PointKind::kCube, Metric::kL1, false, false}},
-    {"cube", "distance_chebyshev", "cube", {PointKind::kCube, Metric::kLInf, false, false}},
-    {"vector", "l2_distance", "vector", {PointKind::kVector, Metric::kL2, false, false}},
-    {"vector", "l1_distance", "vector", {PointKind::kVector, Metric::kL1, false, false}},
-    {"vector",
-     "cosine_distance",
-     "vector",
-     {PointKind::kVectorDirection, Metric::kL2, false, false}},
-    {"vector", "l2_distance", "halfvec", {PointKind::kHalfvec, Metric::kL2, false, false}},
-    {"vector", "l1_distance", "halfvec", {PointKind::kHalfvec, Metric::kL1, false, false}},
-    {"vector",
-     "cosine_distance",
-     "halfvec",
-     {PointKind::kHalfvecDirection, Metric::kL2, false, false}},
-    {"postgis", "st_dwithin", "geometry", {PointKind::kGeometry, Metric::kL2, true, false}},
+    {"gpujoin", "gpu_distance", "_float4", {kFloat4Array, kL2, kDistance, false}},
+    {"gpujoin", "gpu_distance", "_float8", {kFloat8Array, kL2, kDistance, false}},
+    {"gpujoin", "gpu_within", "_float4", {kFloat4Array, kL2, kWithin, false}},
+    {"gpujoin", "gpu_within", "_float8", {kFloat8Array, kL2, kWithin, false}},
+    {"gpujoin", "gpu_within", "point", {kPoint, kL2, kWithin, false}},
+    {"cube", "cube_distance", "cube", {kCube, kL2, kDistance, false}},
+    {"cube", "distance_taxicab", "cube", {kCube, kL1, kDistance, false}},
+    {"cube", "distance_chebyshev", "cube", {kCube, kLInf, kDistance, false}},
+    {"cube", "cube_overlap", "cube", {kCube, kLInf, kOverlap, false}},
+    {"vector", "l2_distance", "vector", {kVector, kL2, kDistance, false}},
+    {"vector", "l1_distance", "vector", {kVector, kL1, kDistance, false}},
+    {"vector", "cosine_distance", "vector", {kVectorDirection, kL2, kDistance, false}},
+    {"vector", "l2_distance", "halfvec", {kHalfvec, kL2, kDistance, false}},
+    {"vector", "l1_distance", "halfvec", {kHalfvec, kL1, kDistance, false}},
+    {"vector", "cosine_distance", "halfvec", {kHalfvecDirection, kL2, kDistance, false}},
+    {"postgis", "st_dwithin", "geometry", {kGeometry, kL2, kWithin, false}},
+    {"postgis", "geometry_overlaps", "geometry", {kGeometry, kLInf, kOverlap, false}},
+    {"postgis", "st_intersects", "geometry", {kGeometry, kLInf, kOverlap, false}},
 };
 
 /// How `distance OP eps` reads, by the function behind the operator.
@@ -76,18 +77,24 @@ bool is_owned_by(Oid function, const char* extension) {
   return name != nullptr && strcmp(name, extension) == 0;
 }
 
-/// What a call of the function tests; null when it is none that is known.
-const SimilarityTest* find_test(Oid function, List* arguments, bool within) {
-  static constexpr SimilarityTest kPointDistance = {PointKind::kPoint, Metric::kL2, false, false};
-  if (function == F_POINT_DISTANCE) return within ? nullptr : &kPointDistance;
-  if (list_length(arguments) != (within ? 3 : 2)) return nullptr;
+/// What a call of the function tests, or with `distance` measures; null when it is none that is
+/// known.
+const SimilarityTest* find_test(Oid function, List* arguments, bool distance) {
+  static constexpr SimilarityTest kPointDistance = {kPoint, kL2, kDistance, false};
+  static constexpr SimilarityTest kBoxOverlap = {kBox, kLInf, kOverlap, false};
+  if (function == F_POINT_DISTANCE) return distance ? &kPointDistance : nullptr;
+  if (function == F_BOX_OVERLAP) return distance ? nullptr : &kBoxOverlap;
+  if (arguments == NIL) return nullptr;
   const char* const name = get_func_name(function);
   if (name == nullptr) return nullptr;
   const Oid type = exprType(static_cast<const Node*>(linitial(arguments)));
-  for (const KnownFunction& known : kKnownFunctions)
-    if (known.test.within == within && strcmp(known.function, name) == 0 &&
-        is_named(type, known.type) && is_owned_by(function, known.extension))
+  for (const KnownFunction& known : kKnownFunctions) {
+    const TestForm form = known.test.form;
+    if ((form == kDistance) == distance && strcmp(known.function, name) == 0 &&
+        list_length(arguments) == (form == kWithin ? 3 : 2) && is_named(type, known.type) &&
+        is_owned_by(function, known.extension))
       return &known.test;
+  }
   return nullptr;
 }
 
@@ -118,12 +125,9 @@ Expr* as_float8(Expr* eps) {
                                               InvalidOid, InvalidOid, COERCE_IMPLICIT_CAST));
 }
 
-/// Whether the value comes from the relations alone and is the same whenever it is asked for.
-bool comes_from(PlannerInfo* root, Expr* value, Relids relations) {
-  Node* const node = reinterpret_cast<Node*>(value);
-  if (contain_volatile_functions(node) || contain_subplans(node)) return false;
-  const Relids used = pull_varnos(root, node);
-  return !bms_is_empty(used) && bms_is_subset(used, relations);
+Expr* zero() {
+  return reinterpret_cast<Expr*>(
+      makeConst(FLOAT8OID, -1, InvalidOid, sizeof(double), Float8GetDatum(0), false, true));
 }
 
 bool is_the_same_for_all_rows(Expr* value) {
@@ -132,6 +136,13 @@ bool is_the_same_for_all_rows(Expr* value) {
 }
 
 }  // namespace
+
+bool comes_from(PlannerInfo* root, Expr* value, Relids relations) {
+  Node* const node = reinterpret_cast<Node*>(value);
+  if (contain_volatile_functions(node) || contain_subplans(node)) return false;
+  const Relids used = pull_varnos(root, node);
+  return !bms_is_empty(used) && bms_is_subset(used, relations);
+}
 
 bool match_similarity(Expr* condition, SimilarityClause* clause) {
   Oid function;
@@ -146,12 +157,12 @@ bool match_similarity(Expr* condition, SimilarityClause* clause) {
     clause->eps = argument(arguments, comparison.distance_first ? 1 : 0);
     strict = comparison.strict;
     if (!as_call(distance, &function, &arguments)) return false;
-    test = find_test(function, arguments, false);
+    test = find_test(function, arguments, true);
     break;
   }
   if (clause->eps == nullptr) {
-    test = find_test(function, arguments, true);
-    if (test != nullptr) clause->eps = argument(arguments, 2);
+    test = find_test(function, arguments, false);
+    if (test != nullptr) clause->eps = test->form == kWithin ? argument(arguments, 2) : zero();
   }
   if (test == nullptr) return false;
   clause->test = *test;
@@ -177,8 +188,9 @@ bool is_distance_of(Expr* expression, const SimilarityClause& clause) {
   Oid function;
   List* arguments;
   if (!as_call(expression, &function, &arguments)) return false;
-  const SimilarityTest* const test = find_test(function, arguments, false);
-  if (test == nullptr || test->kind != clause.test.kind || test->metric != clause.test.metric)
+  const SimilarityTest* const test = find_test(function, arguments, true);
+  if (test == nullptr || clause.test.form == kOverlap || test->kind != clause.test.kind ||
+      test->metric != clause.test.metric)
     return false;
   const Expr *one = argument(arguments, 0), *other = argument(arguments, 1);
   return (equal(one, clause.left) && equal(other, clause.right)) ||
@@ -187,6 +199,7 @@ bool is_distance_of(Expr* expression, const SimilarityClause& clause) {
 
 EpsBand eps_band(const SimilarityTest& test, double eps, std::uint32_t dims) {
   EpsBand band = {true, false, 0, 0};
+  if (test.form == kOverlap) return band;
   // To PostgreSQL NaN is larger than any number. Where squares overflow every arithmetic goes its
   // own way.
   if (!(eps <= (is_exact(test) ? std::numeric_limits<double>::max() : 1e150))) {
@@ -194,7 +207,7 @@ EpsBand eps_band(const SimilarityTest& test, double eps, std::uint32_t dims) {
     return band;
   }
   if (eps < 0 || (test.strict && eps == 0)) {
-    band.engine_serves = !test.within;  // such a function raises an error
+    band.engine_serves = test.form == kDistance;  // such a function raises an error
     band.none = true;
     return band;
   }
@@ -204,15 +217,15 @@ EpsBand eps_band(const SimilarityTest& test, double eps, std::uint32_t dims) {
   }
   double relative = 0, absolute = 0;
   switch (test.kind) {
-    case PointKind::kVector:
-    case PointKind::kHalfvec:
+    case kVector:
+    case kHalfvec:
       // Differences, squares and their sum in single precision.
       relative = (dims + 8) * 1.2e-7;
       absolute = std::sqrt(static_cast<double>(dims)) * 1e-18;
       if (eps > 1e18) band.engine_serves = false;
       break;
-    case PointKind::kVectorDirection:
-    case PointKind::kHalfvecDirection: {
+    case kVectorDirection:
+    case kHalfvecDirection: {
       // Of unit vectors |a - b|^2 = 2 (1 - cos); the cosine is of sums in single precision.
       const double error = (dims + 16) * 5e-7;
       band.accept = std::sqrt(std::fmax(0, 2 * (eps - error)));

@@ -42,11 +42,12 @@ bool estimate_call(PlannerInfo* root, Node* node, JoinEstimate* estimate) {
   NullableDatum values[kMaxJoinArguments];
   bool known[kMaxJoinArguments];
   if (function == nullptr || list_length(call->args) > kMaxJoinArguments) return false;
-  const ArgumentPositions& at = argument_positions(function);
+  const ArgumentPositions& at = function->at;
   if (known_values(root, call, values, known) != at.count) return false;
   if (!known[at.relation[0]] || (at.relation[1] >= 0 && !known[at.relation[1]])) return false;
   const bool eps_known = known[at.eps];
   if (!eps_known) values[at.eps] = {Float8GetDatum(0), false};
+  if (at.k >= 0 && !known[at.k]) values[at.k] = {Int64GetDatum(kMostTopPairs), false};
   const JoinArguments arguments = read_arguments(function, values);
   if (arguments.no_rows)
     *estimate = {1, 0};

@@ -1,15 +1,17 @@
 // Planning of what stands above a join and need not see its pairs: count(*), which only needs their
-// number, and ORDER BY distance LIMIT k, which only needs the nearest.
+// number, and ORDER BY score LIMIT k, which only needs the best.
 #include "pg/custom_scan.h"
 #include "pg/function_path.h"
 #include "pg/join_estimate.h"
 #include "pg/join_path.h"
+#include "pg/relation.h"
 #include "pg/settings.h"
 
 extern "C" {
 #include "access/htup_details.h"
-#include "access/stratnum.h"
+#include "catalog/pg_am.h"
 #include "catalog/pg_attribute.h"
+#include "commands/defrem.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
@@ -120,37 +122,51 @@ void add_counting_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output,
   }
 }
 
-/// The path for the order that is asked for; null when that is not the one of a distance,
-/// ascending.
-CustomPath* make_ordered_path(const PlannerInfo* root, const CustomPath* join) {
-  if (list_length(root->sort_pathkeys) != 1) return nullptr;
+/// Whether the key orders numbers as their type does by itself.
+bool is_order_of_numbers(const PathKey* key, const EquivalenceMember* member) {
+  const Oid type = exprType(reinterpret_cast<Node*>(member->em_expr));
+  return is_number_type(type) &&
+         key->pk_opfamily == get_opclass_family(GetDefaultOpClass(type, BTREE_AM_OID));
+}
+
+/// The path for the order that is asked for; null where it does not begin with a score.
+CustomPath* make_ordered_path(PlannerInfo* root, const CustomPath* join) {
   const PathKey* const key = linitial_node(PathKey, root->sort_pathkeys);
-  if (key->pk_strategy != BTLessStrategyNumber) return nullptr;
+  TopPlan top = {};
+  top.k = static_cast<int>(root->limit_tuples);
+  top.lowest_first = is_ascending(key);
+  top.ties = list_length(root->sort_pathkeys) > 1;
   ListCell* cell;
-  foreach (cell, key->pk_eclass->ec_members)
-    if (CustomPath* const path =
-            make_nearest_path(join, lfirst_node(EquivalenceMember, cell)->em_expr,
-                              static_cast<int>(root->limit_tuples)))
-      return path;
+  foreach (cell, key->pk_eclass->ec_members) {
+    const EquivalenceMember* const member = lfirst_node(EquivalenceMember, cell);
+    if (!is_order_of_numbers(key, member)) continue;
+    if (CustomPath* const path = make_top_path(root, join, member->em_expr, top)) return path;
+  }
   return nullptr;
 }
 
-/// ORDER BY distance LIMIT k: the node keeps k pairs.
-void add_nearest_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output) {
+bool is_constant(const Node* limit) { return limit == nullptr || IsA(limit, Const); }
+
+/// ORDER BY score LIMIT k: the node hands over what may be among the first k pairs, which are
+/// sorted above it.
+void add_top_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output) {
   constexpr double kMostPairs = 1e5;
-  if (!(root->limit_tuples > 0 && root->limit_tuples <= kMostPairs) ||
-      root->parse->limitOption != LIMIT_OPTION_COUNT || !IsA(root->parse->limitCount, Const) ||
-      (root->parse->limitOffset != nullptr && !IsA(root->parse->limitOffset, Const)))
+  const Query* const query = root->parse;
+  if (root->sort_pathkeys == NIL || root->limit_tuples < 1 || root->limit_tuples > kMostPairs ||
+      query->limitOption != LIMIT_OPTION_COUNT || !is_constant(query->limitCount) ||
+      !is_constant(query->limitOffset))
     return;
   const CustomPath* const join = find_inner_join(input);
-  CustomPath* const path = join != nullptr ? make_ordered_path(root, join) : nullptr;
-  if (path == nullptr) return;
-  path->path.parent = output;
-  path->path.pathtarget = root->upper_targets[UPPERREL_ORDERED];
-  path->path.pathkeys = root->sort_pathkeys;
-  path->path.rows = fmin(join->path.rows, root->limit_tuples);
-  set_counting_cost(&path->path, &join->path);
-  add_path(output, &path->path);
+  CustomPath* const top = join != nullptr ? make_ordered_path(root, join) : nullptr;
+  if (top == nullptr) return;
+  top->path.pathtarget = input->reltarget;
+  top->path.rows = fmin(join->path.rows, 2 * root->limit_tuples);
+  set_counting_cost(&top->path, &join->path);
+  Path* sorted =
+      &create_sort_path(root, output, &top->path, root->sort_pathkeys, root->limit_tuples)->path;
+  PathTarget* const target = root->upper_targets[UPPERREL_ORDERED];
+  if (sorted->pathtarget != target) sorted = apply_projection_to_path(root, output, sorted, target);
+  add_path(output, sorted);
 }
 
 /// create_upper_paths_hook.
@@ -160,7 +176,7 @@ void add_upper_paths(PlannerInfo* root, UpperRelationKind stage, RelOptInfo* inp
   if (!customscan_enabled() || root->parse->hasTargetSRFs) return;
   if (stage == UPPERREL_GROUP_AGG)
     add_counting_path(root, input, output, static_cast<const GroupPathExtraData*>(extra));
-  if (stage == UPPERREL_ORDERED) add_nearest_path(root, input, output);
+  if (stage == UPPERREL_ORDERED) add_top_path(root, input, output);
 }
 
 }  // namespace

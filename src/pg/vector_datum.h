@@ -7,6 +7,7 @@
 extern "C" {
 #include "catalog/pg_type.h"
 #include "utils/array.h"
+#include "utils/builtins.h"
 }
 
 namespace gpujoin {
@@ -37,6 +38,12 @@ inline double machine_number(Oid type, Datum value) {
     default:
       return DatumGetFloat8(value);
   }
+}
+
+/// The number in a datum of any number type, rounded; a numeric beyond float8 is infinite.
+inline double number_of(Oid type, Datum value) {
+  return type == NUMERICOID ? DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow, value))
+                            : machine_number(type, value);
 }
 
 enum class VectorProblem { kNone, kEmpty, kMultidimensional, kNullElement };

@@ -1,6 +1,6 @@
 -- Bad input is refused with one SQLSTATE and message however a join is called: streamed by the node, stored by a
--- function scan, in a select list; by the functions with and without distances, on either side. What is wrong with
--- two values is refused by operator and functions alike.
+-- function scan, in a select list; by the functions with and without distances or of the best pairs, on either side.
+-- What is wrong with two values is refused by operator and functions alike.
 BEGIN;
 SELECT * FROM no_plan();
 CREATE SCHEMA bad_input;
@@ -86,25 +86,27 @@ INSERT INTO cases VALUES
   ('a number that is out of range', 'overflowing', $$vector_columns => '{x}'$$, '22003',
    format('"1%s" is out of range for type double precision', repeat('0', 400)));
 
+CREATE TABLE joins (f text, rest text);
+INSERT INTO joins VALUES ('gpu_join', ''), ('gpu_join_distance', ''), ('gpu_topk_join', $$, k => 5, score => 'distance'$$);
 CREATE TABLE calls AS
   SELECT about, call, state, replace(message, 'SIDE', side) AS message
   FROM (
-    SELECT *, '' AS side, format('%s(%L%s%s%s)', f, tbl, CASE WHEN more !~ 'eps' THEN ', eps => 1' END,
+    SELECT cases.*, '' AS side, format('%s(%L%s%s%s)', f, tbl, CASE WHEN more !~ 'eps' THEN ', eps => 1' END,
       CASE WHEN more <> '' THEN ', ' END, more) AS call
     FROM cases, unnest('{gpu_selfjoin,gpu_selfjoin_distance}'::text[]) f
     UNION ALL
-    SELECT *, 'left_', format('%s(%L, ''good''%s%s%s)', f, tbl, CASE WHEN more !~ 'eps' THEN ', eps => 1' END,
-      CASE WHEN more <> '' THEN ', ' END, regexp_replace(more, '(vector_columns|id_column)', 'left_\1'))
-    FROM cases, unnest('{gpu_join,gpu_join_distance}'::text[]) f WHERE more !~ 'pairs'
+    SELECT cases.*, 'left_', format('%s(%L, ''good''%s%s%s%s)', f, tbl, CASE WHEN more !~ 'eps' THEN ', eps => 1' END,
+      CASE WHEN more <> '' THEN ', ' END, regexp_replace(more, '(vector_columns|id_column)', 'left_\1'), rest)
+    FROM cases, joins WHERE more !~ 'pairs'
     UNION ALL
-    SELECT *, 'right_', format('%s(''good'', %L%s%s%s)', f, tbl, CASE WHEN more !~ 'eps' THEN ', eps => 1' END,
-      CASE WHEN more <> '' THEN ', ' END, regexp_replace(more, '(vector_columns|id_column)', 'right_\1'))
-    FROM cases, unnest('{gpu_join,gpu_join_distance}'::text[]) f WHERE more !~ 'pairs') s
+    SELECT cases.*, 'right_', format('%s(''good'', %L%s%s%s%s)', f, tbl, CASE WHEN more !~ 'eps' THEN ', eps => 1' END,
+      CASE WHEN more <> '' THEN ', ' END, regexp_replace(more, '(vector_columns|id_column)', 'right_\1'), rest)
+    FROM cases, joins WHERE more !~ 'pairs') s
   UNION ALL
-  SELECT 'tables of different dimensions', format('%s(''three'', ''good'', 1)', f), '22000',
+  SELECT 'tables of different dimensions', format('%s(''three'', ''good'', 1%s)', f, rest), '22000',
          'vectors of relations "three" and "good" have different numbers of dimensions'
-  FROM unnest('{gpu_join,gpu_join_distance}'::text[]) f;
-SELECT is(count(*), (SELECT count(*) * 6 FROM cases) - 4 + 2,
+  FROM joins;
+SELECT is(count(*), (SELECT count(*) * 8 FROM cases) - 6 + 3,
   'every case is tried in every function and on either side') FROM calls;
 
 -- What a query fails with.

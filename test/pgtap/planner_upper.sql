@@ -24,7 +24,7 @@ CREATE TABLE parts_2 PARTITION OF parts DEFAULT;
 INSERT INTO parts SELECT id, v FROM a;
 ANALYZE a, b, nothing, parts;
 
--- What EXPLAIN says of the node: how many pairs it tells, `pairs`, `pairs per row` or a number of nearest ones.
+-- What EXPLAIN says of the node: how many pairs it tells, `pairs`, `pairs per row` or the number of first ones.
 CREATE FUNCTION told(query text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   line text;
@@ -34,7 +34,7 @@ BEGIN
   PERFORM force_node(true);
   FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
     found_it := found_it OR line LIKE '%GpuSimilarityJoin%';
-    result := coalesce(substring(line FROM '(?:Counts|Nearest Pairs): (.*)'), result);
+    result := coalesce(substring(line FROM '(?:Counts|K): (.*)'), result);
   END LOOP;
   PERFORM force_node(false);
   RETURN CASE WHEN found_it THEN result ELSE 'no node' END;
@@ -102,11 +102,11 @@ INSERT INTO nearest VALUES
   ('SELECT l.v <-> r.v AS d FROM a l JOIN a r ON l.v <-> r.v < 4 AND l.id < r.id ORDER BY d LIMIT 300', '300'),
   ('SELECT l.v <-> r.v AS d FROM a l JOIN a r ON l.v <-> r.v < 4 AND l.grp = r.grp ORDER BY d LIMIT 100000', '100000'),
   ('SELECT a.v <-> b.v AS d FROM a JOIN b ON a.v <-> b.v <= ''NaN'' ORDER BY d LIMIT 50', '50'),
-  ('SELECT a.v <-> b.v AS d FROM nothing a JOIN b ON a.v <-> b.v <= 3 ORDER BY d LIMIT 10', '10'),
+  ('SELECT a.v <-> b.v AS d FROM nothing a JOIN b ON a.v <-> b.v <= 3 ORDER BY d LIMIT 10', 'all pairs'),
   ('SELECT a.v <-> b.v AS d FROM a JOIN b ON a.v <-> b.v <= 3 ORDER BY d LIMIT (SELECT 3)', 'all pairs'),
   ('SELECT a.v <-> b.v AS d FROM a JOIN b ON a.v <-> b.v <= 3 ORDER BY d FETCH FIRST 3 ROWS WITH TIES', 'all pairs'),
   ('SELECT a.v <-> b.v AS d FROM a JOIN b ON a.v <-> b.v <= 3 ORDER BY d DESC LIMIT 3', 'all pairs'),
-  ('SELECT a.v <-> b.v AS d FROM a JOIN b ON a.v <-> b.v <= 3 ORDER BY d, a.id LIMIT 3', 'all pairs'),
+  ('SELECT a.v <-> b.v AS d FROM a JOIN b ON a.v <-> b.v <= 3 ORDER BY d, a.id LIMIT 3', '3'),
   ('SELECT DISTINCT a.v <-> b.v AS d FROM a JOIN b ON a.v <-> b.v <= 3 ORDER BY d LIMIT 3', 'all pairs'),
   ('SELECT a.p <-> b.p AS d FROM a JOIN b ON a.p <-> b.p <= 3 ORDER BY d LIMIT 3', '3'),
   ('SELECT a.p <-> b.p AS d FROM a JOIN b ON a.p <-> b.p <= 3 AND a.id <> b.id ORDER BY b.p <-> a.p LIMIT 700', '700'),
@@ -132,7 +132,7 @@ SELECT results_eq(
   'SELECT d FROM (SELECT l.p <-> r.p AS d FROM anywhere l, anywhere r OFFSET 0) s ORDER BY d LIMIT 20000',
   'the nearest points come in order, to the last bit');
 SELECT is(told('SELECT l.p <-> r.p FROM anywhere l JOIN anywhere r ON gpu_within(l.p, r.p, 9) ORDER BY l.p <-> r.p
-  LIMIT 20000'), '20000', 'and are those that the node keeps');
+  LIMIT 20000'), '20000', 'and are those that the node is asked for');
 SELECT force_node(true);
 PREPARE grouped(float8) AS SELECT a.id, count(*) FROM a JOIN b ON a.v <-> b.v <= $1 GROUP BY a.id;
 PREPARE counted(float8) AS SELECT count(*) FROM a JOIN b ON a.v <-> b.v <= $1;

@@ -19,7 +19,7 @@ SELECT set_eq(
   'it consists of functions and operators');
 SELECT bag_eq(
   $$ SELECT proname::text FROM functions $$,
-  '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_distance,gpu_distance,gpu_within,gpu_within,
+  '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_box_join,gpu_distance,gpu_distance,gpu_within,gpu_within,
     gpu_within,gpu_devices,gpu_last_join,gpujoin_support}'::text[],
   'these are the functions');
 
@@ -43,11 +43,29 @@ SELECT bag_eq(
              'right_vector_columns name[] DEFAULT NULL::name[], metric text DEFAULT ''l2''::text') $$,
   'joins of two tables take both tables and eps; the rest has defaults and a side in its name');
 SELECT bag_eq(
+  $$ SELECT pg_get_function_arguments(oid) FROM functions WHERE proname = 'gpu_topk_join' $$,
+  $$ VALUES ('left_tbl regclass, right_tbl regclass, eps double precision, k bigint, '
+             'left_id_column name DEFAULT NULL::name, right_id_column name DEFAULT NULL::name, '
+             'left_vector_columns name[] DEFAULT NULL::name[], right_vector_columns name[] DEFAULT NULL::name[], '
+             'left_score_column name DEFAULT NULL::name, right_score_column name DEFAULT NULL::name, '
+             'metric text DEFAULT ''l2''::text, score text DEFAULT ''sum''::text, '
+             'weights double precision[] DEFAULT NULL::double precision[], best text DEFAULT NULL::text') $$,
+  'top-k joins take both tables, eps and k');
+SELECT bag_eq(
+  $$ SELECT pg_get_function_arguments(oid) FROM functions WHERE proname = 'gpu_box_join' $$,
+  $$ VALUES ('left_tbl regclass, right_tbl regclass, eps double precision DEFAULT 0, '
+             'left_id_column name DEFAULT NULL::name, right_id_column name DEFAULT NULL::name, '
+             'left_box_columns name[] DEFAULT NULL::name[], right_box_columns name[] DEFAULT NULL::name[], '
+             'metric text DEFAULT ''l2''::text, pairs text DEFAULT ''all''::text') $$,
+  'joins of boxes take both tables');
+SELECT bag_eq(
   $$ SELECT proname::text, pg_get_function_result(oid) FROM functions WHERE proretset AND provolatile = 's' $$,
   $$ VALUES ('gpu_join', 'TABLE(id1 bigint, id2 bigint)'),
             ('gpu_join_distance', 'TABLE(id1 bigint, id2 bigint, distance double precision)'),
             ('gpu_selfjoin', 'TABLE(id1 bigint, id2 bigint)'),
             ('gpu_selfjoin_distance', 'TABLE(id1 bigint, id2 bigint, distance double precision)'),
+            ('gpu_topk_join', 'TABLE(id1 bigint, id2 bigint, score double precision)'),
+            ('gpu_box_join', 'TABLE(id1 bigint, id2 bigint)'),
             ('gpu_neighbors', 'TABLE(id bigint, neighbors bigint[], distances double precision[])') $$,
   'joins return pairs of ids, and the distance where their name says so; or neighbors');
 SELECT bag_eq(
@@ -66,7 +84,7 @@ SELECT bag_eq(
 SELECT bag_eq(
   $$ SELECT proargnames FROM functions WHERE proname = 'gpu_last_join' $$,
   $$ VALUES ('{function,engine,fallback,metric,pair_selection,eps,left_rows,right_rows,dimensions,index,indexed_columns,
-     sort_column,access_pattern,cell_order,estimated_candidates,estimated_pairs,strategy_reason,threads,instruction_set,
+     sort_column,access_pattern,cell_order,estimated_candidates,estimated_pairs,strategy_reason,topk_method,topk_rounds,box_method,threads,instruction_set,
      threads_per_point,streams,batch_pairs,pin_ms_per_mb,batch_ms,batches,candidate_pairs,rechecked_pairs,pairs,memory_bytes,device_memory_bytes,read_ms,index_ms,join_ms,
      complete}'::text[]) $$,
   'gpu_last_join() has these columns');
@@ -75,7 +93,8 @@ SELECT bag_eq(
 SELECT bag_eq(
   $$ SELECT proname::text, provolatile, proparallel, proisstrict, proretset FROM functions $$,
   $$ VALUES ('gpu_selfjoin', 's'::"char", 'r'::"char", false, true), ('gpu_selfjoin_distance', 's', 'r', false, true),
-            ('gpu_neighbors', 's', 'r', false, true),
+            ('gpu_neighbors', 's', 'r', false, true), ('gpu_topk_join', 's', 'r', false, true),
+            ('gpu_box_join', 's', 'r', false, true),
             ('gpu_join', 's', 'r', false, true), ('gpu_join_distance', 's', 'r', false, true),
             ('gpu_distance', 'i', 's', true, false), ('gpu_distance', 'i', 's', true, false),
             ('gpu_within', 'i', 's', true, false), ('gpu_within', 'i', 's', true, false),
@@ -84,7 +103,7 @@ SELECT bag_eq(
   'joins are stable and stay in the leader, distances are immutable and may go to workers');
 SELECT bag_eq(
   $$ SELECT proname::text FROM functions WHERE prosupport = 'gpujoin_support(internal)'::regprocedure $$,
-  '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_distance,gpu_distance,gpu_within,gpu_within,gpu_within}'::text[],
+  '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_topk_join,gpu_box_join,gpu_distance,gpu_distance,gpu_within,gpu_within,gpu_within}'::text[],
   'the planner is told more about the joins and the distances');
 SELECT is_empty(
   $$ SELECT oid::regprocedure FROM functions WHERE prosecdef OR proleakproof $$,
@@ -142,7 +161,8 @@ SELECT bag_eq(
             ('gpujoin.batch_pairs', 'integer', 'user', NULL, '0'), ('gpujoin.device', 'integer', 'user', NULL, '0'),
             ('gpujoin.work_order', 'enum', 'user', NULL, 'auto'),
             ('gpujoin.threads_per_point', 'integer', 'user', NULL, '0'),
-            ('gpujoin.streams', 'integer', 'user', NULL, '0') $$,
+            ('gpujoin.streams', 'integer', 'user', NULL, '0'), ('gpujoin.topk_method', 'enum', 'user', NULL, 'auto'),
+            ('gpujoin.box_method', 'enum', 'user', NULL, 'auto') $$,
   'all settings choose for themselves by default; the bounds on resources are the administrator''s');
 SELECT is_empty(
   $$ SELECT name FROM pg_settings WHERE name LIKE 'gpujoin.%' AND short_desc !~ '\.$' $$,

@@ -79,6 +79,30 @@ SKIP: {
 }
 
 SKIP: {
+  my $tables = $node->safe_psql('postgres', "SELECT count(*) FROM pg_class WHERE relname IN ('zip', 'quakes')");
+  skip 'no earthquakes or no ZIP codes', 5 if $tables != 2;
+  # Plain SQL, which finds what is within 1 by an equality join of cells of that size.
+  my $wanted = $node->safe_psql('postgres', <<'SQL');
+WITH q AS (SELECT id, latitude, longitude, magnitude, floor(latitude) + dx AS cx, floor(longitude) + dy AS cy
+           FROM quakes, generate_series(-1, 1) dx, generate_series(-1, 1) dy),
+z AS (SELECT id, latitude, longitude, floor(latitude) AS cx, floor(longitude) AS cy FROM zip)
+SELECT q.id, z.id, q.magnitude + 0.1 * z.latitude AS score FROM q JOIN z USING (cx, cy)
+WHERE sqrt((q.latitude - z.latitude) * (q.latitude - z.latitude) + (q.longitude - z.longitude) * (q.longitude - z.longitude))
+  <= 1
+ORDER BY score DESC, 1, 2 LIMIT 10
+SQL
+  is(scalar(split /\n/, $wanted), 10, 'ten pairs of an earthquake and a ZIP code are the best by a sum of scores');
+  foreach my $setting ("engine = 'auto'", "engine = 'cpu'", "topk_method = 'heap'", "topk_method = 'sort'") {
+    is($node->safe_psql('postgres', <<"SQL"), $wanted, "they are found with gpujoin.$setting");
+SET gpujoin.$setting;
+SELECT * FROM gpu_topk_join('quakes', 'zip', 1, 10, left_vector_columns => '{latitude,longitude}',
+  right_vector_columns => '{latitude,longitude}', left_score_column => 'magnitude', right_score_column => 'latitude',
+  weights => '{1,0.1}')
+SQL
+  }
+}
+
+SKIP: {
   my $file = 'mnist-t10k-images-idx3-ubyte.gz';
   skip "no $file", 1 if !-e "$folder/$file";
   my $pixels = substr content($file), 16;

@@ -144,6 +144,30 @@ TEST_P(AllocationFailures, counts_and_total) {
   expect_survival(request, oracle, Failing::kOnlyThis);
 }
 
+TEST_P(AllocationFailures, top_pairs_by_every_method) {
+  Random random(105);
+  std::vector<double> left_scores(700), right_scores(600);
+  for (double& score : left_scores) score = random.between(-1, 2);
+  for (double& score : right_scores) score = random.between(-2, 1);
+  const Points left =
+      Points(2, make_values(Shape::kClustered, random, 700, 2)).with_scores(left_scores);
+  const Points right =
+      Points(2, make_values(Shape::kClustered, random, 600, 2)).with_scores(right_scores);
+  for (const Points* const other : {static_cast<const Points*>(nullptr), &right}) {
+    const Oracle oracle(left, other, Metric::kL2, 0.3);
+    for (const ScoreFunction function : {ScoreFunction::kProduct, ScoreFunction::kDistance}) {
+      for (const TopkMethod method : {TopkMethod::kThreshold, TopkMethod::kHeap}) {
+        JoinRequest request = make_request(left, other, Metric::kL2, 0.3);
+        request.output = Output::kTopPairs;
+        request.pairs = other == nullptr ? PairSelection::kUnordered : PairSelection::kAll;
+        request.top = {{function, true, {1, 1}}, 30, 0};
+        request.knobs.topk_method = method;
+        expect_survival(request, oracle, Failing::kOnlyThis);
+      }
+    }
+  }
+}
+
 TEST_P(AllocationFailures, a_dataset_large_enough_to_be_sorted_in_parallel) {
   // Pairs of equal values at the distance of half the rows.
   constexpr std::uint64_t kRows = 20000;

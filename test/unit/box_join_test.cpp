@@ -91,6 +91,54 @@ TEST_P(BoxJoin, boxes_enough_for_many_parts_and_blocks) {
   expect_exact(left, nullptr, Metric::kLInf, 0.01);
 }
 
+/// Too many boxes for the oracle: each method is held against each with each.
+TEST_P(BoxJoin, boxes_that_cover_very_many_cells) {
+  Random random(212);
+  std::vector<double> rows = make_boxes(Shape::kUniform, random, 20000, 2, 1);
+  for (int i = 0; i < 300; ++i) {
+    const double x = random.between(-50, 50), y = random.between(-50, 50);
+    append(rows, {x, y, x + random.between(20, 90), y + random.between(20, 90)});
+  }
+  const Points boxes(4, rows, ScalarType::kFloat32);
+  const Points others(4, make_boxes(Shape::kUniform, random, 30000, 2, 1), ScalarType::kFloat32);
+  for (const Points* other : {static_cast<const Points*>(nullptr), &others}) {
+    JoinRequest request = make_box_request(boxes, other, Metric::kL2, 0.1);
+    request.pairs = other == nullptr ? PairSelection::kUnordered : PairSelection::kAll;
+    request.knobs.box_method = BoxMethod::kNone;
+    const RunResult expected = run_join(engine(), request);
+    ASSERT_GT(expected.pairs.size(), 500000u);
+    for (const BoxMethod method : {BoxMethod::kLayeredGrid, BoxMethod::kSortSweep}) {
+      request.knobs.box_method = method;
+      const RunResult result = run_join(engine(), request);
+      EXPECT_TRUE(result.pairs == expected.pairs);
+      EXPECT_LT(result.stats.candidates, expected.stats.candidates / 2);
+    }
+  }
+}
+
+TEST_P(BoxJoin, more_boxes_than_parts_of_the_least_size) {
+  constexpr std::uint64_t kMany = 1200000;
+  Random random(213);
+  std::vector<double> rows(4 * kMany);
+  for (std::uint64_t row = 0; row < kMany; ++row) {
+    double* const box = &rows[4 * row];
+    box[0] = random.unit();
+    box[1] = random.unit();
+    box[2] = box[0] + 1e-3;
+    box[3] = box[1] + 1e-3;
+  }
+  const Points boxes(4, rows, ScalarType::kFloat32);
+  JoinRequest request = make_box_request(boxes, nullptr, Metric::kL2, 0);
+  request.output = Output::kTotal;
+  request.knobs.box_method = BoxMethod::kSortSweep;
+  const RunResult expected = run_join(engine(), request);
+  EXPECT_GT(expected.total, 2 * kMany);
+  request.knobs.box_method = BoxMethod::kLayeredGrid;
+  const RunResult result = run_join(engine(), request);
+  EXPECT_EQ(result.total, expected.total);
+  EXPECT_LT(result.stats.candidates, 200 * kMany);
+}
+
 TEST_P(BoxJoin, very_unequal_sizes) {
   Random random(205);
   std::vector<double> mixed = make_boxes(Shape::kUniform, random, 400, 2, 1);

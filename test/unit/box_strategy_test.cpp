@@ -116,6 +116,16 @@ TEST(BoxStrategy, infinite_bounds_and_rows_that_are_no_boxes_do_not_matter) {
   }
 }
 
+TEST(BoxStrategy, tells_how_long_a_core_takes) {
+  const Points few = uniform_boxes(100, 2, 1, 511), many = uniform_boxes(60000, 2, 1, 512);
+  const double short_ms = estimate_core_ms(make_box_request(few, nullptr, Metric::kL2, 0), 0);
+  const double long_ms = estimate_core_ms(make_box_request(many, nullptr, Metric::kL2, 0), 0);
+  EXPECT_GT(short_ms, 0);
+  EXPECT_LT(short_ms, 1);
+  EXPECT_GT(long_ms, 2);
+  EXPECT_LT(long_ms, 100) << "less than each with each";
+}
+
 TEST(BoxStrategy, names_its_methods) {
   const std::string names[] = {to_string(BoxMethod::kAuto), to_string(BoxMethod::kLayeredGrid),
                                to_string(BoxMethod::kSortSweep), to_string(BoxMethod::kNone)};

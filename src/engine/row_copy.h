@@ -1,0 +1,40 @@
+// Some rows of a dataset as a dataset of their own.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "engine/buffer.h"
+#include "engine/dataset.h"
+
+namespace gpujoin {
+
+struct RowCopy {
+  Buffer<unsigned char> coordinates;
+  Buffer<std::int64_t> ids;
+  Buffer<double> scores;
+  Dataset view{};
+};
+
+/// Copies the rows listed. They keep their names: where the dataset has no ids, their positions in
+/// it. Throws what Buffer throws.
+inline RowCopy copy_rows(MemoryBudget& budget, const Dataset& data, const std::uint32_t* rows,
+                         std::uint64_t count) {
+  const std::uint64_t bytes = data.dims * scalar_bytes(data.scalar);
+  RowCopy copy;
+  copy.coordinates = Buffer<unsigned char>(budget, count * bytes);
+  copy.ids = Buffer<std::int64_t>(budget, count);
+  if (data.scores != nullptr) copy.scores = Buffer<double>(budget, count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t row = rows[i];
+    std::memcpy(copy.coordinates.data() + i * bytes,
+                static_cast<const unsigned char*>(data.coordinates) + row * bytes, bytes);
+    copy.ids[i] = data.ids != nullptr ? data.ids[row] : static_cast<std::int64_t>(row);
+    if (data.scores != nullptr) copy.scores[i] = data.scores[row];
+  }
+  copy.view = {copy.coordinates.data(), copy.ids.data(), count, data.dims, data.scalar,
+               copy.scores.data()};
+  return copy;
+}
+
+}  // namespace gpujoin

@@ -1,0 +1,35 @@
+// One side of a join, cut into strata by score: ranges of scores with about so many rows each that
+// the highest and the lowest ones are told apart best.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "core/score.h"
+#include "engine/buffer.h"
+#include "engine/dataset.h"
+
+namespace gpujoin {
+
+inline constexpr std::uint32_t kMostStrata = 63;
+
+/// Some strata of a side; bit i is stratum i.
+using StrataSet = std::uint64_t;
+
+inline bool contains(StrataSet set, std::uint32_t stratum) { return set >> stratum & 1; }
+
+/// Strata in ascending order of their scores.
+struct ScoreStrata {
+  Buffer<std::uint8_t> of_row;                    // [rows]
+  std::array<std::uint64_t, kMostStrata> rows{};  // of each stratum; may be 0
+  std::array<Interval, kMostStrata> range{};      // of those with rows: the scores there are
+
+  std::uint64_t rows_of(StrataSet set) const;
+  /// The least and the highest score in strata that have rows, of which there must be some.
+  Interval range_of(StrataSet set) const;
+};
+
+/// Cuts in one pass over the scores and a look at a sample of them. Throws what Buffer throws.
+ScoreStrata cut_by_score(MemoryBudget& budget, const Dataset& data);
+
+}  // namespace gpujoin

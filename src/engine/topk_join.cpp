@@ -1,0 +1,285 @@
+#include "engine/topk_join.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "engine/sample.h"
+#include "engine/score_bounds.h"
+#include "engine/strategy.h"
+
+namespace gpujoin {
+namespace {
+
+// Where a join takes less, guessing is not worth its while.
+constexpr double kWorthGuessingNs = 2e6;
+// Sorting out rows has to spare this share of the work to be done.
+constexpr double kWorthPartsShare = 0.8;
+constexpr double kPassNs = 8;      // of a row, finding its stratum
+constexpr double kCopyNs = 20;     // of a row, choosing and copying it
+constexpr double kCollectNs = 8;   // of a pair
+constexpr double kStepNs = 100e3;  // of a join, its threads
+constexpr std::uint32_t kMostRounds = 4;
+
+const Dataset& right_of(const JoinRequest& request) {
+  return request.self_join ? request.left : request.right;
+}
+
+double all_row_pairs(const JoinRequest& request) {
+  return static_cast<double>(request.left.rows) * static_cast<double>(right_of(request).rows) *
+         (request.self_join ? 0.5 : 1);
+}
+
+double all_rows(const JoinRequest& request) {
+  return static_cast<double>(request.left.rows + (request.self_join ? 0 : request.right.rows));
+}
+
+/// Whether to guess whatever it is expected to save.
+bool is_forced(const JoinRequest& request) {
+  return request.knobs.topk_method == TopkMethod::kThreshold;
+}
+
+/// The share of pairs of rows that are within eps, rather too low than too high: where the sample
+/// has few, it may have them by chance.
+double sampled_match_rate(const JoinRequest& request) {
+  const Sample sample = take_sample(request);
+  const auto matches = static_cast<double>(count_matches(request, sample));
+  const auto pairs = static_cast<double>(sample.pairs.size());
+  return std::max(matches - std::sqrt(matches), 0.5) / std::max(pairs, 1.0);
+}
+
+}  // namespace
+
+std::unique_ptr<Join> open_topk_join(const JoinRequest& request, const OpenJoin& plain_join,
+                                     double speed) {
+  const TopkMethod method = request.knobs.topk_method;
+  if (method == TopkMethod::kHeap || method == TopkMethod::kSort) return plain_join(request);
+  return std::make_unique<TopkJoin>(request, plain_join, speed);
+}
+
+TopkJoin::TopkJoin(const JoinRequest& request, OpenJoin plain_join, double speed)
+    : request_(request),
+      plain_join_(std::move(plain_join)),
+      budget_(request.memory_limit),
+      by_distance_(request.top.scoring.function == ScoreFunction::kDistance) {
+  done_.left_rows = request.left.rows;
+  done_.right_rows = right_of(request).rows;
+  const auto k = static_cast<double>(request.top.k);
+  wanted_pairs_ = k + 3 * std::sqrt(k) + 4;
+  // Of the pairs within eps the most distant ones are no easier to find than all.
+  const bool hopeless = by_distance_ && (!request.top.scoring.lowest_first || request.eps == 0);
+  const bool parts_may_do = !hopeless && all_row_pairs(request) > 0;
+  if (parts_may_do) expect_costs(speed);
+  if (!parts_may_do || (!is_forced(request) && whole_ns_ < kWorthGuessingNs)) join_whole();
+}
+
+void TopkJoin::expect_costs(double speed) {
+  const double rows = all_rows(request_), row_pairs = all_row_pairs(request_);
+  const double index_ns = kCoreIndexNs / speed;
+  const double core_ns = 1e6 * estimate_core_ms(request_, kWorthGuessingNs / 1e6 * speed);
+  const double walk_ns = std::max(0.0, core_ns / speed - index_ns * rows);
+  match_rate_ = sampled_match_rate(request_);
+  costs_.row = kCopyNs + index_ns;
+  costs_.row_pair = walk_ns / row_pairs + match_rate_ * kCollectNs;
+  costs_.step = kStepNs;
+  whole_ns_ = kStepNs + rows * index_ns + row_pairs * costs_.row_pair;
+}
+
+Status TopkJoin::next_batch(ResultBatch* batch) {
+  while (!whole_ && !batches_) {
+    try {
+      if (part_ == nullptr)
+        advance();
+      else if (Status status = collect_part(); !status.ok())
+        return status;
+    } catch (const MemoryLimitExceeded&) {
+      join_whole();  // which needs no copies
+    }
+    if (request_.interrupt != nullptr && *request_.interrupt != 0)
+      return {StatusCode::kInterrupted};
+  }
+  if (whole_) return part_->next_batch(batch);
+  if (!batches_->next(batch)) return {StatusCode::kEnd};
+  return {};
+}
+
+/// Gives up what there is and leaves everything to the plain join.
+void TopkJoin::join_whole() {
+  done_ = stats_with_part();
+  part_.reset();
+  left_ = {};
+  right_ = {};
+  round_ = kMostRounds;
+  steps_.clear();
+  step_ = 0;
+  planner_.reset();
+  left_strata_.reset();
+  right_strata_.reset();
+  batches_.reset();
+  top_.reset();
+  open_part(request_);
+  whole_ = true;
+}
+
+/// Does what comes before the next part, or before the result.
+///
+/// A round that has met every pair with a key of floor_ or more, and has k pairs of such keys, has
+/// the result: another pair has a lower key than each of them. So has one whose floor_ is as low as
+/// the caller's interest, however many it has.
+void TopkJoin::advance() {
+  if (step_ < steps_.size()) return open_step(steps_[step_]);
+  const bool complete = round_ > 0 && top_ && (top_->full() || floor_ <= request_.top.least_key);
+  if (!complete) return start_round();
+  top_->finish();
+  batches_.emplace(budget_, request_, *top_);
+}
+
+void TopkJoin::start_round() {
+  if (round_ == kMostRounds) return join_whole();
+  if (!top_) top_.emplace(budget_, request_, TopkMethod::kThreshold);
+  by_distance_ ? guess_eps() : guess_key();
+  if (whole_) return;
+  ++round_;
+  step_ = 0;
+  floor_ = std::max(floor_, request_.top.least_key);
+  top_->restart(floor_);
+}
+
+/// The first guess takes scores to be independent of places. Later ones take the pairs that were
+/// found for what is to be expected of such scores.
+void TopkJoin::guess_key() {
+  if (!left_strata_) left_strata_ = cut_by_score(budget_, request_.left);
+  if (!request_.self_join && !right_strata_) right_strata_ = cut_by_score(budget_, request_.right);
+  if (!planner_)
+    planner_.emplace(request_, *left_strata_, request_.self_join ? *left_strata_ : *right_strata_,
+                     costs_);
+  double row_pairs = wanted_pairs_ / match_rate_;
+  if (round_ > 0) {
+    const double before = planner_->row_pairs(floor_);
+    const double found = std::max(static_cast<double>(top_->size()), 0.5);
+    row_pairs = before * std::max(2.0, wanted_pairs_ / found);
+  }
+  floor_ = planner_->key_of(row_pairs);
+  double ns = 0;
+  steps_ = planner_->plan(std::max(floor_, request_.top.least_key), &ns);
+  ns += kPassNs * all_rows(request_);
+  if (!is_forced(request_) && ns > kWorthPartsShare * whole_ns_) join_whole();
+}
+
+/// In a space of so many dimensions a ball of k times the volume has the radius times the root of
+/// k. Where the data has fewer, the first guess has more pairs than wanted, which is no harm.
+void TopkJoin::guess_eps() {
+  const double first = wanted_pairs_ / (match_rate_ * all_row_pairs(request_));
+  const double found = std::max(static_cast<double>(top_->size()), 0.5);
+  const double growth = round_ == 0 ? first : std::max(4.0, wanted_pairs_ / found);
+  eps_ = (round_ == 0 ? request_.eps : eps_) * std::pow(growth, 1.0 / request_.left.dims);
+  const double ns =
+      costs_.row * all_rows(request_) + growth * costs_.row_pair * all_row_pairs(request_);
+  const bool worth = is_forced(request_) || round_ > 0 || ns < kWorthPartsShare * whole_ns_;
+  if (!(eps_ < request_.eps) || !worth) return join_whole();
+  floor_ = score_key(true, eps_);
+  steps_ = {{0, 0, request_.self_join, floor_}};
+}
+
+/// Opens the join of a step, unless the pairs that have come since it was planned leave nothing of
+/// it. Rows are left out where no partner of theirs could make a pair with a good key.
+void TopkJoin::open_step(const ScoreStep& step) {
+  const std::uint64_t key = top_->least_key();
+  JoinRequest part = request_;
+  part.top.least_key = key;
+  if (by_distance_) {
+    part.eps = eps_;
+    return open_part(part);
+  }
+  if (step.best_key < key) return end_step();
+  const ScoreStrata& right_strata = request_.self_join ? *left_strata_ : *right_strata_;
+  const Interval right = right_strata.range_of(step.right);
+  part.self_join = step.self;
+  part.left = choose_rows(
+      request_.left, *left_strata_, step.left, steps_.size() == 1,
+      [&](Interval own) { return reachable_keys(request_, own, right).best >= key; }, &left_);
+  if (part.left.rows == 0) return end_step();
+  if (!step.self) {
+    const Interval left = score_range(part.left);
+    part.right = choose_rows(
+        right_of(request_), right_strata, step.right, !request_.self_join,
+        [&](Interval own) { return reachable_keys(request_, left, own).best >= key; }, &right_);
+    if (part.right.rows == 0) return end_step();
+  }
+  open_part(part);
+}
+
+/// The rows of some strata that can make good pairs, copied; or where `more_allowed` and they are
+/// most anyway, all rows, which need no copy.
+template <class CanMatter>
+Dataset TopkJoin::choose_rows(const Dataset& data, const ScoreStrata& strata, StrataSet set,
+                              bool more_allowed, const CanMatter& can_matter, RowCopy* copy) {
+  const std::uint64_t most = strata.rows_of(set);
+  if (more_allowed && most > data.rows / 4 * 3) return data;
+  Buffer<std::uint32_t> rows(budget_, most);
+  std::uint64_t count = 0;
+  for (std::uint64_t row = 0; row < data.rows; ++row)
+    if (contains(set, strata.of_row[row]) && can_matter({data.scores[row], data.scores[row]}))
+      rows[count++] = static_cast<std::uint32_t>(row);
+  *copy = copy_rows(budget_, data, rows.data(), count);
+  return copy->view;
+}
+
+void TopkJoin::open_part(JoinRequest part) {
+  held_ = budget_.used();
+  if (part.memory_limit > 0)
+    part.memory_limit = std::max<std::uint64_t>(1, part.memory_limit - held_);
+  part_ = plain_join_(part);
+  ++parts_;
+}
+
+Status TopkJoin::collect_part() {
+  for (;;) {
+    ResultBatch batch{};
+    Status status = part_->next_batch(&batch);
+    if (status.code == StatusCode::kEnd) break;
+    if (!status.ok()) return status;
+    for (std::uint64_t i = 0; i < batch.row_count; ++i)
+      top_->add({score_key(request_.top.scoring.lowest_first, batch.distances[i]),
+                 batch.left_ids[batch.rows[i]], batch.right_ids[batch.neighbors[i]]});
+  }
+  done_ = stats_with_part();
+  part_.reset();
+  top_->select();
+  end_step();
+  return {};
+}
+
+void TopkJoin::end_step() {
+  left_ = {};
+  right_ = {};
+  ++step_;
+}
+
+JoinStats TopkJoin::stats_with_part() const {
+  JoinStats sum = done_;
+  if (part_ == nullptr) return sum;
+  JoinStats part{};
+  part_->stats(&part);
+  part.memory_peak += held_;
+  add_stats(sum, part);
+  return sum;
+}
+
+void TopkJoin::stats(JoinStats* stats) const {
+  *stats = stats_with_part();
+  if (whole_) {
+    JoinStats whole{};
+    part_->stats(&whole);
+    stats->pairs = whole.pairs;
+    stats->batches = whole.batches;
+  } else if (batches_) {
+    stats->pairs = batches_->pairs();
+    stats->batches = batches_->batches();
+  }
+  stats->memory_peak = std::max(stats->memory_peak, budget_.peak());
+  stats->topk_method = TopkMethod::kThreshold;
+  stats->topk_rounds = parts_;
+}
+
+}  // namespace gpujoin

@@ -1,0 +1,84 @@
+// The top-k join that looks only at what can be among the best: rows of the best scores first, or
+// for distances the nearest points first. It is built on a plain top-k join (topk_scan's, or a
+// device's own), of which it asks parts.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/join.h"
+#include "engine/row_copy.h"
+#include "engine/score_plan.h"
+#include "engine/score_strata.h"
+#include "engine/top_pairs.h"
+
+namespace gpujoin {
+
+/// Opens the join that a request for Output::kTopPairs asks for by its topk_method: kHeap and kSort
+/// are the plain join's. `speed` is how many cores of the host the plain join is worth. Throws what
+/// `plain_join` does, and what Buffer throws; so do the join's methods.
+std::unique_ptr<Join> open_topk_join(const JoinRequest& request, const OpenJoin& plain_join,
+                                     double speed);
+
+/// Works in rounds. A round guesses a key that k pairs will have, or a radius that has k pairs, and
+/// finds all pairs at least as good; if k have come, no other pair is better than they, and the
+/// first k of them are the result. Otherwise the next round guesses with what this one has learnt;
+/// the last one is the plain join of everything, which no guess can fail.
+class TopkJoin final : public Join {
+ public:
+  TopkJoin(const JoinRequest& request, OpenJoin plain_join, double speed);
+
+  Status next_batch(ResultBatch* batch) override;
+  void stats(JoinStats* stats) const override;
+
+ private:
+  void expect_costs(double speed);
+  void join_whole();
+  void advance();
+  void start_round();
+  void guess_key();
+  void guess_eps();
+  void open_step(const ScoreStep& step);
+  void open_part(JoinRequest part);
+  template <class CanMatter>
+  Dataset choose_rows(const Dataset& data, const ScoreStrata& strata, StrataSet set,
+                      bool more_allowed, const CanMatter& can_matter, RowCopy* copy);
+  Status collect_part();
+  void end_step();
+  JoinStats stats_with_part() const;
+
+  JoinRequest request_;
+  OpenJoin plain_join_;
+  MemoryBudget budget_;
+  bool by_distance_;
+
+  // What is expected.
+  double wanted_pairs_;    ///< k and some more, so that chance seldom leaves fewer
+  double match_rate_ = 0;  ///< of all pairs of rows, those within eps; more than 0
+  ScoreCosts costs_{};
+  double whole_ns_ = 0;  ///< of the plain join of everything
+
+  // The round.
+  std::uint32_t round_ = 0;
+  std::optional<TopPairs> top_;
+  std::uint64_t floor_ = 0;  ///< the round finds all pairs with this key or a higher one
+  double eps_ = 0;           ///< by_distance_: the radius that has this key
+  std::optional<ScoreStrata> left_strata_, right_strata_;
+  std::optional<ScorePlanner> planner_;
+  std::vector<ScoreStep> steps_;
+  std::size_t step_ = 0;
+
+  // The part being joined, or the whole.
+  RowCopy left_, right_;
+  std::unique_ptr<Join> part_;
+  std::uint64_t held_ = 0;  ///< bytes besides the part's own
+  bool whole_ = false;      ///< its batches are the result
+
+  JoinStats done_{};  ///< of the parts before
+  std::uint32_t parts_ = 0;
+  std::optional<TopBatches> batches_;
+};
+
+}  // namespace gpujoin

@@ -1,0 +1,174 @@
+// The first pairs of a join by a score. The engine is asked for more of the best pairs than are
+// wanted, and the join's other conditions for each of those; where too few remain, for more still.
+// The query's own order is PostgreSQL's matter, in a Sort above the node: here no more is found out
+// than which pairs cannot be among the first.
+#include <cfloat>
+
+#include "pg/join_node.h"
+#include "pg/vector_datum.h"
+
+extern "C" {
+#include "utils/memutils.h"
+}
+
+namespace gpujoin {
+namespace {
+
+/// No score is further from 0.
+double most_of_score(const JoinNode* node) {
+  const double left = node->left.scores.most, right = node->right.scores.most;
+  switch (node->data.top.function) {
+    case ScoreFunction::kSum:
+      return left + right;
+    case ScoreFunction::kProduct:
+      return left * right;
+    default:
+      return std::fmax(left, right);
+  }
+}
+
+/// Whether the query may raise an error over a score that is out of its type's range. Bounds are a
+/// little low where they have been rounded.
+bool may_leave_range(const JoinNode* node) {
+  const TopPlan& top = node->data.top;
+  const double most = most_of_score(node);
+  const double least = node->left.scores.least * node->right.scores.least;
+  const bool product = top.function == ScoreFunction::kProduct;
+  switch (top.type) {
+    case INT2OID:
+      return most > PG_INT16_MAX;
+    case INT4OID:
+      return most > PG_INT32_MAX;
+    case INT8OID:
+      return most > 9e18;
+    case FLOAT4OID:
+      return most > FLT_MAX || (product && least < FLT_MIN);
+    case FLOAT8OID:
+      return most > DBL_MAX || (product && least < DBL_MIN);
+    default:
+      return most > DBL_MAX;  // none of numeric, but the engine's scores would be no numbers
+  }
+}
+
+/// Bounds the difference of two pairs' scores to the engine less that to the query.
+///
+/// Of float8, and of whole numbers below 2^53, both do the same arithmetic or exact one. Elsewhere
+/// values are rounded to float8, by 2^-53 of themselves at most, the engine's score once more, and
+/// the query's to float4 by 2^-24: for two pairs twice the sum of these, in shares of the largest
+/// score, and what is lost where numbers are too small for their shares.
+double error_of_scores(const JoinNode* node) {
+  const TopPlan& top = node->data.top;
+  const double most = most_of_score(node);
+  const double values = std::fmax(node->left.scores.most, node->right.scores.most);
+  const bool whole = top.type == INT2OID || top.type == INT4OID || top.type == INT8OID;
+  if (top.type == FLOAT8OID || (whole && std::fmax(most, values) < 0x1p53)) return 0;
+  if (top.type == FLOAT4OID) return most * 0x1p-22 + 0x1p-140;
+  return most * 0x1p-49 + (1 + values) * 1e-300;
+}
+
+/// How far apart two scores of the engine have to be for the query's to be in the same order, where
+/// none is further from 0 than `score`.
+double error_at(const JoinNode* node, double score) {
+  if (node->data.top.function != ScoreFunction::kDistance) return node->score_error;
+  const EpsBand band =
+      eps_band(distance_test(node->data.test, false), score, node->run->report.dims);
+  return band.engine_serves ? band.select - band.accept : INFINITY;
+}
+
+/// Whether a pair of this score, or any that the engine hands over after it, may come before one of
+/// the first k that are kept.
+bool may_come_later(const JoinNode* node, double score) {
+  const TopPlan& top = node->data.top;
+  if (node->kept_count < static_cast<std::uint64_t>(top.k)) return true;
+  const double worst = node->kept[top.k - 1].score;
+  const double gap = top.lowest_first ? score - worst : worst - score;
+  const double error = error_at(node, score);
+  return error > 0 || top.ties ? gap <= error : false;
+}
+
+void keep(JoinNode* node, const ScoredPair& pair) {
+  if (node->kept_count == node->kept_room) {
+    constexpr std::uint64_t kFirstRoom = 256;
+    const std::uint64_t room = node->kept_room == 0 ? kFirstRoom : 2 * node->kept_room;
+    const Size bytes = room * sizeof(ScoredPair);
+    node->kept = static_cast<ScoredPair*>(node->kept == nullptr
+                                              ? MemoryContextAllocHuge(node->context, bytes)
+                                              : repalloc_huge(node->kept, bytes));
+    node->kept_room = room;
+  }
+  node->kept[node->kept_count++] = pair;
+}
+
+/// Keeps the pairs that match of those that the engine hands over, until no other can be among the
+/// first. False when those that it was not asked for may be.
+bool keep_first(JoinNode* node) {
+  node->kept_count = node->handed_over = 0;
+  while (next_match(node)) {
+    keep(node, {node->pair.distance, node->last_left, node->last_right});
+    if (!may_come_later(node, node->pair.distance)) return true;
+  }
+  return node->handed_over < node->run->request.top.k || !may_come_later(node, node->pair.distance);
+}
+
+/// Whether the first pairs are among those that are kept then.
+bool find_first(JoinNode* node) {
+  if (node->run->join == nullptr) return true;  // there are no pairs
+  while (!keep_first(node)) {
+    std::uint64_t& asked = node->run->request.top.k;
+    if (asked == kMostTopPairs) return false;
+    asked = std::min(8 * asked, kMostTopPairs);
+    stop_engine(node->run);
+    start_engine(node->run);
+    node->cursor = {};
+  }
+  stop_engine(node->run);
+  return true;
+}
+
+}  // namespace
+
+double read_score(JoinNode* node, Side* side, TupleTableSlot* slot) {
+  bool is_null;
+  const Datum value = slot_getattr(slot, side->score, &is_null);
+  const double score = is_null ? 0 : number_of(side->score_type, value);
+  if (is_null)
+    node->top_problem = "a score is NULL";
+  else if (!std::isfinite(score))
+    node->top_problem = "a score is not finite";
+  side->scores.most = std::fmax(side->scores.most, std::fabs(score));
+  if (score != 0) side->scores.least = std::fmin(side->scores.least, std::fabs(score));
+  return score;
+}
+
+Top first_top(JoinNode* node) {
+  const TopPlan& plan = node->data.top;
+  const bool scored = plan.function != ScoreFunction::kDistance;
+  if (node->reading != Reading::kPoints)
+    node->top_problem = "values are no points";
+  else if (scored && node->top_problem == nullptr && may_leave_range(node))
+    node->top_problem = "a score may be out of range";
+  node->score_error = scored ? error_of_scores(node) : 0;
+  const auto k = static_cast<std::uint64_t>(plan.k);
+  Top top = {};
+  top.scoring = {plan.function,
+                 plan.lowest_first,
+                 {static_cast<double>(plan.signs[0]), static_cast<double>(plan.signs[1])}};
+  const bool certain = node->filter == nullptr && !has_open_pairs(node) && !plan.ties &&
+                       error_at(node, node->band.select) == 0;
+  top.k = certain ? k : std::min(std::max(2 * k, k + 64), kMostTopPairs);
+  return top;
+}
+
+bool next_top(JoinNode* node) {
+  if (!node->draining && !find_first(node)) {
+    node->top_problem = "too many pairs have nearly the same score, or fail other conditions";
+    return false;
+  }
+  node->draining = true;
+  if (node->kept_told == node->kept_count) return false;
+  const ScoredPair& pair = node->kept[node->kept_told++];
+  show_pair(node, pair.left, pair.right);
+  return true;
+}
+
+}  // namespace gpujoin
