@@ -6,7 +6,6 @@
 #include "cuda/blocked_join.h"
 #include "cuda/signals.h"
 #include "cuda/tuning.h"
-#include "engine/pair_cursor.h"
 
 namespace gpujoin::cuda {
 namespace {
@@ -108,7 +107,7 @@ BlockedJoin::BlockedJoin(const JoinRequest& request, const cudaDeviceProp& devic
 /// Cuts along the column that separates points best, so that a block meets few others.
 void BlockedJoin::cut() {
   if (request_.output == Output::kTopPairs)
-    top_.emplace(host_budget_, request_.top, TopkMethod::kThreshold);
+    top_.emplace(host_budget_, request_, TopkMethod::kThreshold);
   const Strategy strategy = choose_strategy(request_, kWalkCosts);
   const std::uint32_t column = cut_column(request_, strategy);
   const std::uint64_t one_row = device_bytes(request_, 1) - device_bytes(request_, 0);
@@ -183,14 +182,6 @@ void BlockedJoin::end_step() {
   ++step_;
 }
 
-/// Adds a step's best pairs to those of the whole.
-void BlockedJoin::add_top_pairs(const ResultBatch& batch) {
-  PairCursor cursor;
-  cursor.start(batch, request_.pairs);
-  for (IdPair pair{}; cursor.next(&pair);)
-    top_->add({score_key(request_.top.scoring.lowest_first, pair.distance), pair.id1, pair.id2});
-}
-
 /// Adds a step's counts to those of the whole; ids are rows here.
 void BlockedJoin::add_counts(const ResultBatch& batch) {
   const Step& step = steps_[step_];
@@ -247,7 +238,7 @@ Status BlockedJoin::next_of_steps(ResultBatch* batch) {
       continue;
     }
     if (!status.ok() || !gathers()) return status;
-    top_ ? add_top_pairs(*batch) : add_counts(*batch);
+    top_ ? top_->add(request_, *batch) : add_counts(*batch);
   }
   if (top_) return next_top_pairs(batch);
   if (!gathers() || delivered_) return {StatusCode::kEnd};

@@ -68,7 +68,6 @@ class BlockedJoin final : public Join {
   void start_step();
   Status next_of_steps(ResultBatch* batch);
   void add_counts(const ResultBatch& batch);
-  void add_top_pairs(const ResultBatch& batch);
   Status next_top_pairs(ResultBatch* batch);
   void end_step();
   bool gathers() const;

@@ -9,7 +9,9 @@
 #include "cuda/cuda_error.h"
 #include "cuda/memory.h"
 #include "cuda/signals.h"
+#include "cuda/tuning.h"
 #include "engine/engine.h"
+#include "engine/topk_join.h"
 #include "engine/topk_scan.h"
 
 namespace gpujoin {
@@ -94,10 +96,13 @@ std::unique_ptr<Join> open_join(const JoinRequest& request, const cudaDeviceProp
   const OpenJoin blocked_join = [device](const JoinRequest& part) {
     return std::make_unique<cuda::BlockedJoin>(part, device);
   };
-  // Tiles, which alone know directions, find pairs of any score.
-  if (request.output == Output::kTopPairs && request.metric == Metric::kCosine)
-    return std::make_unique<TopkScan>(request, blocked_join);
-  return blocked_join(request);
+  if (request.output != Output::kTopPairs) return blocked_join(request);
+  // Tiles, which alone know directions, find pairs whatever their scores.
+  const OpenJoin scan = [blocked_join](const JoinRequest& part) {
+    return std::make_unique<TopkScan>(part, blocked_join);
+  };
+  const bool cosine = request.metric == Metric::kCosine;
+  return open_topk_join(request, cosine ? scan : blocked_join, cuda::kCoresOfDevice);
 }
 
 Status open(const JoinRequest* request, Join** join) {

@@ -74,6 +74,10 @@ inline constexpr WalkCosts kWalkCosts{.neighbor = 0.08,
                                       .tile_match = 0.13,
                                       .writing = 3};
 
+/// How many cores of a host the device is worth to a walk, roughly: what a top-k join weighs its
+/// passes over rows on the host against.
+inline constexpr double kCoresOfDevice = 200;
+
 /// Candidates of a point from which on a whole warp counts them, as without an index.
 inline constexpr double kCandidatesForWarp = 1e5;
 

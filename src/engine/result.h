@@ -16,7 +16,6 @@ namespace gpujoin {
 /// batches.
 ///
 /// Top pairs: one neighbour a row, the rows in the order of the result; distances are the scores.
-/// Positions are places in the batch: left_ids and right_ids have row_count entries.
 ///
 /// Counts (Output::kCountPerRow): row i has counts[i] pairs; every left row appears once.
 /// Total (Output::kTotal): pair_count alone is set.

@@ -55,16 +55,19 @@ ScoreStrata cut_by_score(MemoryBudget& budget, const Dataset& data) {
 
   ScoreStrata strata;
   strata.of_row = Buffer<std::uint8_t>(budget, data.rows);
+  strata.range.fill({INFINITY, -INFINITY});
   for (std::uint64_t row = 0; row < data.rows; ++row) {
     const double score = data.scores[row];
     std::uint32_t stratum = 0;  // how many cuts are at or below the score
-    for (std::uint32_t half = 32; half > 0; half /= 2)
-      stratum += steps[stratum + half - 1] <= score ? half : 0;
+    for (std::uint32_t shift = 6; shift-- > 0;) {
+      const std::uint32_t half = 1u << shift;
+      stratum += static_cast<std::uint32_t>(steps[stratum + half - 1] <= score) << shift;
+    }
     strata.of_row[row] = static_cast<std::uint8_t>(stratum);
+    ++strata.rows[stratum];
     Interval& range = strata.range[stratum];
-    const bool first = strata.rows[stratum]++ == 0;
-    range.low = first || score < range.low ? score : range.low;
-    range.high = first || score > range.high ? score : range.high;
+    range.low = score < range.low ? score : range.low;
+    range.high = score > range.high ? score : range.high;
   }
   return strata;
 }

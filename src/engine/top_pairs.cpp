@@ -1,7 +1,6 @@
 #include "engine/top_pairs.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 namespace gpujoin {
@@ -9,12 +8,6 @@ namespace {
 
 constexpr std::uint64_t kRoom = 4096;  // beyond k at least: selecting is linear in k
 constexpr std::uint64_t kDefaultBatchPairs = 1 << 16;
-
-/// Before which every pair comes whose key is at least this one.
-TopPair last_of(std::uint64_t key) {
-  constexpr std::int64_t kMostId = std::numeric_limits<std::int64_t>::max();
-  return {key, kMostId, kMostId};
-}
 
 std::uint64_t most_pairs(const JoinRequest& request) {
   const std::uint64_t right_rows = request.self_join ? request.left.rows : request.right.rows;
@@ -35,20 +28,28 @@ TopPairs::TopPairs(MemoryBudget& budget, const JoinRequest& request, TopkMethod 
     : k_(most_pairs(request)),
       method_(method),
       pairs_(budget, method == TopkMethod::kHeap ? k_ : k_ + std::max(k_, kRoom)),
-      last_(last_of(request.top.least_key)) {}
+      last_(last_rank(request.top.least_key)) {}
 
 void TopPairs::restart(std::uint64_t least_key) {
   size_ = 0;
-  last_ = last_of(least_key);
+  last_ = last_rank(least_key);
 }
 
-void TopPairs::keep(const TopPair& pair) {
+void TopPairs::add(const JoinRequest& request, const ResultBatch& batch) {
+  const bool smaller_first = request.pairs == PairSelection::kUnordered;
+  for (std::uint64_t i = 0; i < batch.row_count; ++i)
+    add(rank_of_pair(score_key(request.top.scoring.lowest_first, batch.distances[i]),
+                     batch.left_ids[batch.rows[i]], batch.right_ids[batch.neighbors[i]],
+                     smaller_first));
+}
+
+void TopPairs::keep(const PairRank& pair) {
   if (method_ == TopkMethod::kHeap) return keep_in_heap(pair);
   pairs_[size_++] = pair;
   if (size_ == pairs_.size()) select();
 }
 
-void TopPairs::keep_in_heap(const TopPair& pair) {
+void TopPairs::keep_in_heap(const PairRank& pair) {
   if (full()) {
     std::pop_heap(pairs_.begin(), pairs_.begin() + size_, comes_before);
     --size_;
@@ -91,7 +92,7 @@ bool TopBatches::next(ResultBatch* batch) {
   const std::uint64_t count = std::min<std::uint64_t>(places_.size(), pairs_.size() - next_);
   if (count == 0) return false;
   for (std::uint64_t i = 0; i < count; ++i) {
-    const TopPair& pair = pairs_[next_ + i];
+    const PairRank& pair = pairs_[next_ + i];
     ids1_[i] = pair.id1;
     ids2_[i] = pair.id2;
     scores_[i] = score_of_key(lowest_first_, pair.key);

@@ -4,22 +4,11 @@
 
 #include <cstdint>
 
+#include "core/pair_rank.h"
 #include "engine/buffer.h"
 #include "engine/result.h"
 
 namespace gpujoin {
-
-struct TopPair {
-  std::uint64_t key;  ///< score_key()
-  std::int64_t id1;
-  std::int64_t id2;
-};
-
-/// The order of the result. Pairs of which neither comes before the other are the same.
-inline bool comes_before(const TopPair& a, const TopPair& b) {
-  if (a.key != b.key) return a.key > b.key;
-  return a.id1 != b.id1 ? a.id1 < b.id1 : a.id2 < b.id2;
-}
 
 /// Keeps the first k of the pairs that it is given, in memory that depends on k alone.
 ///
@@ -36,9 +25,11 @@ class TopPairs {
   /// Whether k pairs have come that may be the result.
   bool full() const { return size_ >= k_; }
 
-  void add(const TopPair& pair) {
+  void add(const PairRank& pair) {
     if (!comes_before(last_, pair)) keep(pair);
   }
+  /// Adds the pairs of a batch of another top-k join of the request's pairs.
+  void add(const JoinRequest& request, const ResultBatch& batch);
   /// Forgets all pairs, and takes only those from now on that have this key or a higher one.
   void restart(std::uint64_t least_key);
   /// Leaves the first k, where there are more, and learns from it; but with kSort nothing, for
@@ -48,17 +39,17 @@ class TopPairs {
   /// Leaves the first k in their order. Nothing is added afterwards.
   void finish();
   std::uint64_t size() const { return size_; }
-  const TopPair& operator[](std::uint64_t i) const { return pairs_[i]; }
+  const PairRank& operator[](std::uint64_t i) const { return pairs_[i]; }
 
  private:
-  void keep(const TopPair& pair);
-  void keep_in_heap(const TopPair& pair);
+  void keep(const PairRank& pair);
+  void keep_in_heap(const PairRank& pair);
 
   std::uint64_t k_;
   TopkMethod method_;
-  Buffer<TopPair> pairs_;
+  Buffer<PairRank> pairs_;
   std::uint64_t size_ = 0;
-  TopPair last_;  ///< what comes after it is not among the first k
+  PairRank last_;  ///< what comes after it is not among the first k
 };
 
 /// Hands finished pairs over.

@@ -13,11 +13,11 @@ namespace {
 
 // Where a join takes less, guessing is not worth its while.
 constexpr double kWorthGuessingNs = 2e6;
-// Sorting out rows has to spare this share of the work to be done.
-constexpr double kWorthPartsShare = 0.8;
-constexpr double kPassNs = 8;      // of a row, finding its stratum
-constexpr double kCopyNs = 20;     // of a row, choosing and copying it
-constexpr double kCollectNs = 8;   // of a pair
+// Parts have to take less than this share of what the whole does.
+constexpr double kWorthPartsShare = 0.9;
+constexpr double kPassNs = 5;      // of a row, finding its stratum
+constexpr double kCopyNs = 10;     // of a row, choosing and copying it
+constexpr double kCollectNs = 15;  // of a pair
 constexpr double kStepNs = 100e3;  // of a join, its threads
 constexpr std::uint32_t kMostRounds = 4;
 
@@ -239,9 +239,7 @@ Status TopkJoin::collect_part() {
     Status status = part_->next_batch(&batch);
     if (status.code == StatusCode::kEnd) break;
     if (!status.ok()) return status;
-    for (std::uint64_t i = 0; i < batch.row_count; ++i)
-      top_->add({score_key(request_.top.scoring.lowest_first, batch.distances[i]),
-                 batch.left_ids[batch.rows[i]], batch.right_ids[batch.neighbors[i]]});
+    top_->add(request_, batch);
   }
   done_ = stats_with_part();
   part_.reset();

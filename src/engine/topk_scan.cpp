@@ -122,10 +122,7 @@ void TopkScan::collect_distances(const ResultBatch& batch) {
 void TopkScan::add(std::uint64_t key, std::uint64_t left_row, std::uint64_t right_row) {
   const std::int64_t left_id = id_of(request_.left, left_row);
   const std::int64_t right_id = id_of(request_.right, right_row);
-  if (unordered_ && right_id < left_id)
-    top_.add({key, right_id, left_id});
-  else
-    top_.add({key, left_id, right_id});
+  top_.add(rank_of_pair(key, left_id, right_id, unordered_));
 }
 
 void TopkScan::stats(JoinStats* stats) const {

@@ -17,7 +17,7 @@ namespace {
 const std::vector<TopkMethod> kMethods = {TopkMethod::kThreshold, TopkMethod::kHeap,
                                           TopkMethod::kSort};
 
-bool operator==(const TopPair& a, const TopPair& b) {
+bool operator==(const PairRank& a, const PairRank& b) {
   return !comes_before(a, b) && !comes_before(b, a);
 }
 
@@ -29,15 +29,15 @@ JoinRequest request_of(std::uint64_t k, std::uint64_t rows = 1 << 20) {
 }
 
 /// `keys` different keys, and ids that are now and then the same.
-std::vector<TopPair> random_pairs(Random& random, std::size_t count, std::uint64_t keys) {
-  std::vector<TopPair> pairs(count);
-  for (TopPair& pair : pairs)
+std::vector<PairRank> random_pairs(Random& random, std::size_t count, std::uint64_t keys) {
+  std::vector<PairRank> pairs(count);
+  for (PairRank& pair : pairs)
     pair = {random.index(keys), static_cast<std::int64_t>(random.index(100)) - 50,
             static_cast<std::int64_t>(random.index(100)) - 50};
   return pairs;
 }
 
-void expect_first(const TopPairs& top, std::vector<TopPair> pairs, std::uint64_t k) {
+void expect_first(const TopPairs& top, std::vector<PairRank> pairs, std::uint64_t k) {
   std::sort(pairs.begin(), pairs.end(), comes_before);
   pairs.resize(std::min<std::size_t>(pairs.size(), k));
   ASSERT_EQ(top.size(), pairs.size());
@@ -47,12 +47,12 @@ void expect_first(const TopPairs& top, std::vector<TopPair> pairs, std::uint64_t
 TEST(TopPairs, are_the_first_of_all_in_every_way_to_keep_them) {
   Random random(411);
   for (const std::uint64_t keys : {1u, 7u, 1000000u}) {
-    const std::vector<TopPair> pairs = random_pairs(random, 30000, keys);
+    const std::vector<PairRank> pairs = random_pairs(random, 30000, keys);
     for (const std::uint64_t k : {1u, 2u, 100u, 6000u, 29999u, 30000u, 40000u}) {
       for (const TopkMethod method : kMethods) {
         MemoryBudget budget(0);
         TopPairs top(budget, request_of(k), method);
-        for (const TopPair& pair : pairs) top.add(pair);
+        for (const PairRank& pair : pairs) top.add(pair);
         top.finish();
         expect_first(top, pairs, k);
       }
@@ -62,15 +62,15 @@ TEST(TopPairs, are_the_first_of_all_in_every_way_to_keep_them) {
 
 TEST(TopPairs, do_not_depend_on_the_order_of_coming) {
   Random random(412);
-  std::vector<TopPair> pairs = random_pairs(random, 20000, 50);
+  std::vector<PairRank> pairs = random_pairs(random, 20000, 50);
   for (const bool ascending : {false, true}) {
-    std::sort(pairs.begin(), pairs.end(), [&](const TopPair& a, const TopPair& b) {
+    std::sort(pairs.begin(), pairs.end(), [&](const PairRank& a, const PairRank& b) {
       return ascending ? comes_before(b, a) : comes_before(a, b);
     });
     for (const TopkMethod method : kMethods) {
       MemoryBudget budget(0);
       TopPairs top(budget, request_of(500), method);
-      for (const TopPair& pair : pairs) top.add(pair);
+      for (const PairRank& pair : pairs) top.add(pair);
       top.finish();
       expect_first(top, pairs, 500);
     }
@@ -82,24 +82,24 @@ TEST(TopPairs, keep_memory_that_k_bounds) {
     MemoryBudget budget(0);
     TopPairs top(budget, request_of(10000), method);
     for (std::uint64_t i = 0; i < 1000000; ++i) top.add({i, 0, 0});
-    EXPECT_LE(budget.peak(), 2 * 10000 * sizeof(TopPair));
+    EXPECT_LE(budget.peak(), 2 * 10000 * sizeof(PairRank));
   }
 }
 
 TEST(TopPairs, have_no_more_room_than_rows_make_pairs) {
   MemoryBudget budget(0);
   const TopPairs top(budget, request_of(kMostTopPairs, 10), TopkMethod::kHeap);
-  EXPECT_EQ(budget.used(), 100 * sizeof(TopPair));
+  EXPECT_EQ(budget.used(), 100 * sizeof(PairRank));
 }
 
 TEST(TopPairs, the_least_key_rises_but_not_above_what_matters) {
   Random random(413);
-  const std::vector<TopPair> pairs = random_pairs(random, 50000, 1000000);
+  const std::vector<PairRank> pairs = random_pairs(random, 50000, 1000000);
   for (const TopkMethod method : {TopkMethod::kThreshold, TopkMethod::kHeap}) {
     MemoryBudget budget(0);
     TopPairs top(budget, request_of(100), method);
     std::uint64_t before = 0;
-    for (const TopPair& pair : pairs) {
+    for (const PairRank& pair : pairs) {
       top.add(pair);
       ASSERT_GE(top.least_key(), before);
       before = top.least_key();
@@ -130,15 +130,15 @@ TEST(TopPairs, start_again_without_what_came_before) {
 
 TEST(TopBatches, hand_over_all_pairs_in_order) {
   Random random(414);
-  std::vector<TopPair> pairs = random_pairs(random, 1000, 1000);
-  for (TopPair& pair : pairs) pair.key = score_key(true, static_cast<double>(pair.key));
+  std::vector<PairRank> pairs = random_pairs(random, 1000, 1000);
+  for (PairRank& pair : pairs) pair.key = score_key(true, static_cast<double>(pair.key));
   for (const std::uint64_t most : {0u, 1u, 7u, 250u, 1000u, 5000u}) {
     MemoryBudget budget(0);
     JoinRequest request = request_of(1000);
     request.top.scoring.lowest_first = true;
     request.knobs.batch_pairs = most;
     TopPairs top(budget, request, TopkMethod::kHeap);
-    for (const TopPair& pair : pairs) top.add(pair);
+    for (const PairRank& pair : pairs) top.add(pair);
     top.finish();
     TopBatches batches(budget, request, top);
     std::uint64_t at = 0;
