@@ -179,9 +179,10 @@ void dispatch(const BoxJoinView& join, const Launch& launch) {
     dispatch_dims<double>(join.dims, launch);
 }
 
-/// Blocks that give each place a warp, or loop over places where these are many.
+/// Blocks that give each place a warp, or loop over places where these are many: each block ends
+/// with atomic operations on the same few words.
 unsigned blocks_of_warps(std::uint32_t places) {
-  return std::min(blocks_for(std::uint64_t{places} * 32), 1u << 20);
+  return std::min(blocks_for(std::uint64_t{places} * 32), 1u << 14);
 }
 
 }  // namespace
