@@ -153,7 +153,7 @@ BEGIN
   EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) ' || query INTO plan;
   RETURN (plan -> 0 -> 'Plan')::jsonb;
 END $$;
-SET gpujoin.box_method = 'sort_sweep';
+SET gpujoin.box_method = 'layered_grid';
 SELECT plan ->> 'Join Method' AS join_method, plan ->> 'Box Method' AS method, plan ->> 'Pairs' = plan ->> 'Actual Rows' AS pairs,
        plan ? 'Index' AS index, plan ? 'Strategy Reason' AS reason
 FROM explain_json('SELECT * FROM gpu_box_join(''stored'', ''stored'', 1)') plan;

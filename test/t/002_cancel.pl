@@ -18,6 +18,7 @@ CREATE TABLE dense (id int PRIMARY KEY, v float8[]);
 INSERT INTO dense SELECT i, ARRAY[sin(i), cos(i * 7)] FROM generate_series(1, 60000) i;
 CREATE TABLE large (id int, x real, y real);
 INSERT INTO large SELECT i, sin(i), cos(i * 7) FROM generate_series(1, 500000) i;
+CREATE VIEW dots AS SELECT id, box(point(x, y), point(x, y)) AS b FROM large;
 CREATE VIEW endless AS SELECT generate_series(1, 2000000000) AS id, 0.5::float8 AS x;
 CREATE VIEW tall AS SELECT generate_series(1, 1500) AS id, array_fill(0.5::real, '{16000}') AS v;
 ANALYZE;
@@ -45,6 +46,11 @@ my %endless = (
   'while it finds no pair' => "SET gpujoin.index = 'none';
     SELECT count(*) FROM gpu_selfjoin('large', 0, 'id', '{id,x}', pairs => 'unordered')",
   'while it compares long vectors' => "SELECT count(*) FROM gpu_selfjoin('tall', 0, 'id')",
+  'while it looks for the best pairs' =>
+    "SELECT sum(score) FROM gpu_topk_join('dense', 'dense', 9, 1000, score => 'distance', best => 'highest')",
+  'while it compares boxes' => "SET gpujoin.box_method = 'none';
+    SELECT count(*) FROM gpu_box_join('dots', 'dots', 1e-9, 'id', 'id')",
+  'while it hands out pairs of boxes' => "SELECT sum(id1) FROM gpu_box_join('dots', 'dots', 1, 'id', 'id')",
   'while it counts many pairs' => "SELECT sum(id1) FROM gpu_selfjoin('dense', 9)",
   'while a filter drops all pairs' => "SELECT * FROM gpu_selfjoin('dense', 9) WHERE id1 + id2 < 0",
   'while it hands out pairs' => "COPY (SELECT * FROM gpu_selfjoin_distance('dense', 9)) TO '/dev/null'",

@@ -15,6 +15,9 @@ INSERT INTO dense SELECT i, ARRAY[sin(i), cos(i * 7)] FROM generate_series(1, 10
 CREATE TABLE mixed AS SELECT * FROM dense;
 CREATE TABLE other AS SELECT * FROM dense;
 INSERT INTO mixed VALUES (10001, '{1,2,3}');
+CREATE TABLE scored AS SELECT id, v, id::float8 AS score FROM dense;
+CREATE VIEW misfit AS SELECT id, v, CASE id WHEN 9999 THEN 'NaN' ELSE score END AS score FROM scored;
+CREATE VIEW boxes AS SELECT id, box(point(v[1], v[2]), point(v[1] + 1, v[2] + 1)) AS b FROM dense;
 CREATE VIEW endless AS SELECT generate_series(1, 2000000000) AS id, 0.5::float8 AS x;
 ANALYZE;
 SQL
@@ -27,6 +30,15 @@ my %unfinished = (
     SELECT count(*) FROM gpu_selfjoin('endless', 1, 'id', '{x}'); RESET statement_timeout", '57014' ],
   'ended by LIMIT' => [ "SELECT * FROM gpu_selfjoin_distance('dense', 9) LIMIT 10", '' ],
   'ended by LIMIT in a select list' => [ "SELECT gpu_selfjoin('dense', 9) LIMIT 10", '' ],
+  'of boxes ended by LIMIT' => [ "SELECT * FROM gpu_box_join('boxes', 'boxes', 0, 'id', 'id') LIMIT 10", '' ],
+  'of boxes that are cancelled' => [ "SET statement_timeout = '30ms';
+    SELECT sum(id1) FROM gpu_box_join('boxes', 'boxes', 9, 'id', 'id'); RESET statement_timeout", '57014' ],
+  'of the best pairs that are cancelled' => [ "SET statement_timeout = '30ms'; SET gpujoin.topk_method = 'sort';
+    SELECT * FROM gpu_topk_join('scored', 'scored', 9, 100000, 'id', 'id'); RESET ALL", '57014' ],
+  'of the best pairs ended by LIMIT' => [ "SELECT * FROM gpu_topk_join('scored', 'scored', 9, 10000, 'id', 'id')
+    LIMIT 10", '' ],
+  'of the best pairs that fail in reading' => [ "SELECT * FROM gpu_topk_join('scored', 'misfit', 9, 10, 'id', 'id')",
+    '22000' ],
   'that fail in a filter' => [ "SELECT * FROM gpu_selfjoin('dense', 9) WHERE 1 / (id2 - id1 - 40) > 2", '22012' ],
   'that fail in a select list' => [ "SELECT 1 / ((g).id1 - (g).id2) FROM (SELECT gpu_selfjoin('dense', 9) g
     OFFSET 0) s", '22012' ],

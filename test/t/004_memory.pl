@@ -16,6 +16,7 @@ CREATE TABLE small (id int PRIMARY KEY, v float8[]);
 INSERT INTO small SELECT i, ARRAY[i % 10, i / 10] FROM generate_series(0, 99) i;
 CREATE TABLE middling (id int PRIMARY KEY, v float8[]);
 INSERT INTO middling SELECT i, ARRAY[sin(i), cos(i * 7)] FROM generate_series(1, 7000) i;
+CREATE VIEW squares AS SELECT id, box(point(v[1], v[2]), point(v[1] + 9, v[2] + 9)) AS b FROM middling;
 CREATE TABLE dense (id int PRIMARY KEY, v float8[]);
 INSERT INTO dense SELECT i, ARRAY[sin(i), cos(i * 7)] FROM generate_series(1, 40000) i;
 ANALYZE;
@@ -41,6 +42,9 @@ my %streaming = (
     "SELECT count(distance) FROM gpu_selfjoin_distance('middling', 9, pairs => 'unordered') WHERE distance >= 0",
     7000 * 6999 / 2 ],
   'a join of two tables' => [ "SELECT count(id2) FROM gpu_join('small', 'dense', 99)", 100 * 40000 ],
+  'a join of boxes' => [ "SELECT count(id2) FROM gpu_box_join('squares', 'squares', 0, 'id', 'id')", 7000 * 7000 ],
+  'the best of them' => [ "SELECT count(*) FROM gpu_topk_join('middling', 'middling', 9, 5000, score => 'distance',
+    best => 'highest')", 5000 ],
   'an offset' => [ "SELECT count(*) FROM (SELECT FROM gpu_selfjoin('dense', 9) OFFSET 40000000 LIMIT 1) s", 1 ],
   'many small batches' => [ "SET gpujoin.batch_pairs = 1000;
     SELECT count(*) FROM gpu_selfjoin('middling', 9)", 7000 * 7000 ],
