@@ -56,7 +56,7 @@ Output wanted_output(const JoinNode* node) {
 void start_pairs(JoinNode* node) {
   const Dataset &left = node->left.points, &right = node->right.points;
   JoinRequest request = default_request(node->run->report.dataset_bytes);
-  if (node->data.top.k > 0) request.top = first_top(node);
+  if (node->data.top.k > 0) request.top = first_top(node, request.memory_limit);
   node->mode = engine_mode(node);
   if (node->null_eps || node->band.none || left.rows == 0 || right.rows == 0) return;
   request.left = left;

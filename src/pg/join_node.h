@@ -156,8 +156,9 @@ bool holds(JoinNode* node, ExprState* conditions);
 /// The score in a row of one side, for an engine; notes where it is none.
 double read_score(JoinNode* node, Side* side, TupleTableSlot* slot);
 
-/// What is asked of the engine first. Sets top_problem where it can not be asked.
-Top first_top(JoinNode* node);
+/// What is asked of the engine first, which may hold so many bytes. Sets top_problem where it can
+/// not be asked.
+Top first_top(JoinNode* node, std::uint64_t memory_limit);
 
 /// The next pair that may be among the first, in the scan tuple. False at their end, or with
 /// top_problem when they were not found; then all pairs are to be handed over.

@@ -288,7 +288,9 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   path->methods = &kPathMethods;
   const Selectivity share =
       info->norm_selec >= 0 ? info->norm_selec : estimate_selectivity(root, clause).pairs;
-  set_join_cost(root, &path->path, left, right, share, type, extra->restrictlist);
+  const bool asked = list_length(extra->restrictlist) > 1 ||
+                     (clause.test.form == TestForm::kOverlap && !is_exact(clause.test));
+  set_join_cost(root, &path->path, left, right, share, type, extra->restrictlist, asked);
   add_path(join, &path->path);
 }
 

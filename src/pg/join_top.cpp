@@ -110,13 +110,20 @@ bool keep_first(JoinNode* node) {
   return node->handed_over < node->run->request.top.k || !may_come_later(node, node->pair.distance);
 }
 
+/// How many pairs an engine is asked for at most: those of which it can hold several copies.
+std::uint64_t most_pairs(std::uint64_t memory_limit) {
+  constexpr std::uint64_t kPairBytes = 256;
+  return std::min(memory_limit / kPairBytes, kMostTopPairs);
+}
+
 /// Whether the first pairs are among those that are kept then.
 bool find_first(JoinNode* node) {
   if (node->run->join == nullptr) return true;  // there are no pairs
+  JoinRequest& request = node->run->request;
   while (!keep_first(node)) {
-    std::uint64_t& asked = node->run->request.top.k;
-    if (asked == kMostTopPairs) return false;
-    asked = std::min(8 * asked, kMostTopPairs);
+    const std::uint64_t most = most_pairs(request.memory_limit);
+    if (request.top.k >= most) return false;
+    request.top.k = std::min(8 * request.top.k, most);
     stop_engine(node->run);
     start_engine(node->run);
     node->cursor = {};
@@ -140,22 +147,24 @@ double read_score(JoinNode* node, Side* side, TupleTableSlot* slot) {
   return score;
 }
 
-Top first_top(JoinNode* node) {
+Top first_top(JoinNode* node, std::uint64_t memory_limit) {
   const TopPlan& plan = node->data.top;
   const bool scored = plan.function != ScoreFunction::kDistance;
   if (node->reading != Reading::kPoints)
     node->top_problem = "values are no points";
   else if (scored && node->top_problem == nullptr && may_leave_range(node))
     node->top_problem = "a score may be out of range";
-  node->score_error = scored ? error_of_scores(node) : 0;
   const auto k = static_cast<std::uint64_t>(plan.k);
+  const std::uint64_t most = most_pairs(memory_limit);
+  if (k > most) node->top_problem = "so many pairs would not fit in gpujoin.host_memory_limit";
+  node->score_error = scored ? error_of_scores(node) : 0;
   Top top = {};
   top.scoring = {plan.function,
                  plan.lowest_first,
                  {static_cast<double>(plan.signs[0]), static_cast<double>(plan.signs[1])}};
   const bool certain = node->filter == nullptr && !has_open_pairs(node) && !plan.ties &&
                        error_at(node, node->band.select) == 0;
-  top.k = certain ? k : std::min(std::max(2 * k, k + 64), kMostTopPairs);
+  top.k = certain ? k : std::min(std::max(2 * k, k + 64), most);
   return top;
 }
 

@@ -63,6 +63,7 @@ INSERT INTO orders VALUES
   ('l.f8 * r.f8', 'product'), ('least(l.f8, r.f8)', 'min'), ('greatest(r.i4, l.i2) DESC NULLS LAST', 'max'),
   ('0.3 * l.f8 + 0.7 * r.n', 'sum'), ('l.f8 / 4 + (r.f4 - 1) DESC, l.id, r.id DESC', 'sum'), ('-l.f8 + @ r.w', 'sum'),
   ('coalesce(l.sometimes, 0) + r.f8', 'sum'), ('CASE WHEN l.i4 > 0 THEN l.f8 ELSE 0 END * r.f4', 'product'),
+  ('CASE l.i4 WHEN 1 THEN l.f8 ELSE 2 END + r.f8', 'sum'), ('CASE WHEN l.i4 IN (1, 2) THEN 3 ELSE l.n END + r.n', 'sum'),
   ('l.v <-> r.v', 'distance'), ('r.v <-> l.v, l.f8', 'distance'), ('l.i4 + r.i8 DESC', 'sum'), ('l.i2 * r.i4', 'product'),
   ('l.v <-> r.v DESC', NULL), ('l.f8', NULL), ('l.f8 + l.f4', NULL), ('l.f8 + r.f8 + l.f8', NULL), ('l.f8 / (r.f8 + 1)', NULL),
   ('l.f8 + random() * 0 + r.f8', NULL), ('ln(l.id) + r.f8', NULL), ('1 / l.id + r.f8', NULL), ('l.f8 / l.id + r.f8', NULL),
@@ -188,6 +189,10 @@ CREATE TABLE crowd AS SELECT i AS id, '{1}'::float8[] AS v, 1 AS s FROM generate
 ANALYZE crowd;
 SELECT matches(said('Top-k Fallback', 'SELECT l.id FROM crowd l JOIN crowd r ON gpu_within(l.v, r.v, 1)
   ORDER BY l.s + r.s, l.id, r.id LIMIT 3'), 'too many pairs', 'a million ties are too many');
+SELECT matches(said('Top-k Fallback', 'SELECT l.id FROM crowd l JOIN crowd r ON gpu_within(l.v, r.v, 1)
+  ORDER BY l.s + r.s LIMIT 9000'), 'would not fit', 'so many do not fit in little memory')
+FROM set_config('gpujoin.host_memory_limit', '2MB', true);
+RESET gpujoin.host_memory_limit;
 SELECT same_rows('SELECT l.id, r.id FROM crowd l JOIN crowd r ON gpu_within(l.v, r.v, 1)
   ORDER BY l.s + r.s, r.id, l.id DESC LIMIT 3', true, 'a million ties');
 
