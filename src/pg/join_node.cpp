@@ -78,7 +78,7 @@ namespace {
 
 /// Reads the inputs in the first way that takes all their values.
 void read(JoinNode* node) {
-  if (node->data.test.form != TestForm::kOverlap) {
+  if (!tests_boxes(node->data.test)) {
     if (read_inputs(node, Reading::kPoints)) return;
     read_again(node);
   }
@@ -96,7 +96,8 @@ void open(JoinNode* node) {
   if (node->reading != Reading::kRows) {
     node->band = eps_band(node->data.test, eps, node->run->report.dims);
     // Values are no nearer than their boxes, but may be farther apart.
-    if (node->reading == Reading::kBoxes && !is_exact(node->data.test)) node->band.accept = -1;
+    const bool decided = node->data.test.form == TestForm::kOverlap && !node->approximate;
+    if (node->reading == Reading::kBoxes && !decided) node->band.accept = -1;
     if (!node->band.engine_serves && !node->null_eps) {
       read_again(node);
       read_inputs(node, Reading::kRows);
@@ -217,8 +218,7 @@ void end(CustomScanState* state) {
 
 /// What the node is, as far as it is known: values may turn out to be boxes.
 const char* method_of(const JoinNode* node) {
-  if (node->data.test.form == TestForm::kOverlap ||
-      (node->run != nullptr && node->reading == Reading::kBoxes))
+  if (tests_boxes(node->data.test) || (node->run != nullptr && node->reading == Reading::kBoxes))
     return "Box Join";
   return node->data.top.k > 0 ? "Top-k Join" : "Range Join";
 }

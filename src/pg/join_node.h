@@ -77,6 +77,7 @@ struct JoinNode {
   EngineRun* run;
   Side left, right;
   Reading reading;
+  bool approximate;  ///< as in PointShape
   Mode mode;
   EpsBand band;
   bool null_eps;

@@ -288,8 +288,8 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   path->methods = &kPathMethods;
   const Selectivity share =
       info->norm_selec >= 0 ? info->norm_selec : estimate_selectivity(root, clause).pairs;
-  const bool asked = list_length(extra->restrictlist) > 1 ||
-                     (clause.test.form == TestForm::kOverlap && !is_exact(clause.test));
+  const bool asked =
+      list_length(extra->restrictlist) > 1 || (tests_boxes(clause.test) && !is_exact(clause.test));
   set_join_cost(root, &path->path, left, right, share, type, extra->restrictlist, asked);
   add_path(join, &path->path);
 }
@@ -357,7 +357,7 @@ CustomPath* make_top_path(PlannerInfo* root, const CustomPath* join, Expr* score
     return static_cast<const Path*>(path)->parent->relids;
   };
   ScoreClause found;
-  if (clause.test.form == TestForm::kOverlap ||
+  if (tests_boxes(clause.test) ||
       !match_score(root, score, clause, relids(linitial(join->custom_paths)),
                    relids(lsecond(join->custom_paths)), &found) ||
       (found.function == ScoreFunction::kDistance && !top.lowest_first))

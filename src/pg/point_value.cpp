@@ -170,7 +170,7 @@ bool add_cube_box(PointBuffer* buffer, PointShape* shape, std::int64_t id, const
   if (cube.has_nan) return false;
   double low[kMaxBoxDimensions] = {}, high[kMaxBoxDimensions] = {};
   const std::uint32_t dims = std::min(cube.dims, kMaxBoxDimensions);
-  shape->clipped = shape->clipped || dims < cube.dims;
+  shape->approximate = shape->approximate || dims < cube.dims;
   for (std::uint32_t d = 0; d < dims; ++d) {
     const double one = cube.at(cube.corner, d), other = cube.at(cube.opposite, d);
     low[d] = std::fmin(one, other);
@@ -203,6 +203,7 @@ bool add_tuples_box(PointBuffer* buffer, PointShape* shape, std::int64_t id, con
     low[d] = rounded_outwards(low[d], -INFINITY);
     high[d] = rounded_outwards(high[d], INFINITY);
   }
+  shape->approximate = true;
   add_corners(buffer, shape, id, low, high, 2);
   return true;
 }
