@@ -56,7 +56,7 @@ SELECT t2, score, best, count(*) AS calls, sum(differences_by('gpujoin.topk_meth
 FROM unnest('{r,l}'::regclass[]) t2, unnest('{sum,product,min,max}'::text[]) score,
      unnest('{highest,lowest}'::text[]) best,
      (VALUES (NULL::float8[]), ('{1,-0.5}'), ('{0,3}')) w(weights), unnest('{1,57,100000}'::bigint[]) k,
-     unnest('{auto,threshold,heap,sort}'::text[]) method
+     unnest('{threshold,heap,sort}'::text[]) method
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3;
 SELECT t2, best, count(*) AS calls, sum(differences_by('gpujoin.topk_method', method, 'l', t2, k, 'distance', NULL, best))
 FROM unnest('{r,l}'::regclass[]) t2, unnest('{highest,lowest}'::text[]) best, unnest('{1,10,1000,100000}'::bigint[]) k,

@@ -19,7 +19,7 @@ namespace gpujoin {
 inline constexpr std::uint32_t kMaxLayeredDimensions = 4;  ///< columns of the grid
 inline constexpr std::uint32_t kWordBits = 64;
 inline constexpr std::uint32_t kMaxParts = kWordBits * kWordBits;
-inline constexpr std::uint32_t kBlockBoxes = 64;  ///< parts hold a multiple of so many boxes
+inline constexpr std::uint32_t kLeastPartBoxes = 64;
 /// A box that covers more cells is not looked up, nor written, cell by cell.
 inline constexpr std::uint32_t kMostCellsOfBox = 256;
 inline constexpr std::uint32_t kMostLayeredCells = 1 << 20;
@@ -142,18 +142,22 @@ GPUJOIN_HD inline std::uint32_t cells_wanted(const BoxSpread& spread, double rea
 /// Lays a grid over `boxes` boxes of `dims` dimensions; `reach` is BoxTest::reach. Cells are as
 /// wide as a typical box (thesis, section 4.2.2), or wider where there would be more than
 /// `most_words` words in the table or many cells for each box, along the longest sides.
+/// Parts hold a multiple of `least_part_boxes`.
 GPUJOIN_HD inline LayeredGrid make_layered_grid(std::uint64_t boxes, std::uint32_t dims,
                                                 const BoxSpread* spreads, double reach,
-                                                std::uint64_t most_words) {
+                                                std::uint64_t most_words,
+                                                std::uint32_t least_part_boxes = kLeastPartBoxes) {
   constexpr std::uint64_t kCellsPerBox = 4;
   LayeredGrid grid{};
-  const std::uint64_t blocks = boxes == 0 ? 1 : (boxes + kBlockBoxes - 1) / kBlockBoxes;
-  const std::uint64_t part_blocks = (blocks + kMaxParts - 1) / kMaxParts;
-  grid.part_boxes = static_cast<std::uint32_t>(part_blocks * kBlockBoxes);
-  grid.parts = static_cast<std::uint32_t>((blocks + part_blocks - 1) / part_blocks);
+  const std::uint64_t least_parts =
+      boxes == 0 ? 1 : (boxes + least_part_boxes - 1) / least_part_boxes;
+  const std::uint64_t together = (least_parts + kMaxParts - 1) / kMaxParts;
+  grid.part_boxes = static_cast<std::uint32_t>(together * least_part_boxes);
+  grid.parts = static_cast<std::uint32_t>((least_parts + together - 1) / together);
   grid.words = (grid.parts + kWordBits - 1) / kWordBits;
 
-  std::uint64_t most_cells = most_words / grid.record_words();
+  const std::uint64_t records = most_words / grid.record_words();
+  std::uint64_t most_cells = records > 0 ? records - 1 : 0;
   if (most_cells > kCellsPerBox * boxes) most_cells = kCellsPerBox * boxes;
   if (most_cells > kMostLayeredCells) most_cells = kMostLayeredCells;
   if (most_cells < 1) most_cells = 1;
@@ -185,7 +189,11 @@ GPUJOIN_HD inline LayeredGrid make_layered_grid(std::uint64_t boxes, std::uint32
   }
 
   grid.cells = 1;
-  grid.curve.bits = count < kMaxLayeredDimensions ? 20 : 15;  // codes of 60 bits at most
+  // Codes tell some hundred times as many places apart as there are boxes, in 60 bits at most.
+  std::uint32_t code_bits = 8;
+  while (code_bits < 40 && boxes >> (code_bits - 8) != 0) ++code_bits;
+  grid.curve.bits = count == 0 ? 0 : (code_bits + count - 1) / count;
+  if (grid.curve.bits > 20) grid.curve.bits = 20;
   for (std::uint32_t d = 0; d < count; ++d) {
     const BoxSpread& spread = spreads[columns[d]];
     const double side = layered_grid::side_of(spread);

@@ -14,7 +14,12 @@
 
 namespace gpujoin::cpu {
 
-/// What a row is, for boxes the numbers of it: [2 * dims].
+/// Consecutive boxes that are tested by the box around them before they are tested themselves.
+inline constexpr std::uint32_t kBlockBoxes = kTileBoxes;
+/// The blocks of a part of a layered grid are tested together.
+inline constexpr std::uint32_t kPartBoxes = kTileBoxes * kBlockBoxes;
+
+/// The numbers of a row: [2 * dims].
 template <class T>
 const T* box_of_row(const Dataset& data, std::uint64_t row) {
   return static_cast<const T*>(data.coordinates) + row * data.dims;

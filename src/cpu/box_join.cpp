@@ -30,7 +30,7 @@ void BoxJoin::build_indexes() {
     grid = make_layered_grid(
         indexed.rows, indexed.dims / 2, strategy_.spreads,
         make_box_test(request_.metric, request_.eps).reach,
-        affordable == 0 ? kMostTableWords : std::min(kMostTableWords, affordable));
+        affordable == 0 ? kMostTableWords : std::min(kMostTableWords, affordable), kPartBoxes);
   }
   const bool both = strategy_.method == BoxMethod::kSortSweep && !request_.self_join;
   if (both || strategy_.left_indexed)

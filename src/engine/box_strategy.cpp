@@ -140,25 +140,27 @@ class Chooser {
   }
 
   /// A box is compared with the blocks of boxes whose surrounding box it meets along the dimensions
-  /// of the grid. A block's sides are taken to be as if the boxes were evenly spread.
+  /// of the grid. A block is taken to be as large as if the boxes were evenly spread, with any box
+  /// in its middle.
   void weigh_grid() {
     const double indexed_rows = strategy_.left_indexed ? left_rows_ : right_rows_;
     const double probes = strategy_.left_indexed ? right_rows_ : left_rows_;
     const LayeredGrid grid = make_layered_grid(static_cast<std::uint64_t>(indexed_rows), dims_,
                                                strategy_.spreads, test_.reach, kMostTableWords);
-    const double block = std::min(1.0, kBlockBoxes / std::max(1.0, indexed_rows));
+    const double block = std::min(1.0, costs_.block / std::max(1.0, indexed_rows));
     const double side = grid.cell.dims == 0 ? 1 : std::pow(block, 1.0 / grid.cell.dims);
     const double part = share([&](const double* a, const double* b) {
       for (std::uint32_t i = 0; i < grid.cell.dims; ++i) {
         const Extent extent = strategy_.spreads[grid.cell.column[i]].extent;
-        const double block_side = std::min((extent.high - extent.low) * side, DBL_MAX);
-        if (!overlap(a, b, grid.cell.column[i], test_.reach + block_side)) return false;
+        const double around = (extent.high - extent.low) * side / 2;
+        if (!overlap(a, b, grid.cell.column[i], test_.reach + around)) return false;
       }
       return true;
     });
     Estimate& layered = estimates_[index_of(BoxMethod::kLayeredGrid)];
     layered = walk(std::min(1.0, part + block));
-    layered.ms += (indexed_rows * costs_.sort + probes * costs_.probe) * 1e-6;
+    const double cells = 1u << grid.cell.dims;  // of a typical box, two along each dimension
+    layered.ms += (indexed_rows * costs_.sort + probes * cells * costs_.probe) * 1e-6;
   }
 
   const JoinRequest& request_;

@@ -32,7 +32,8 @@ struct BoxCosts {
   double distance;   ///< the same where eps is not 0
   double sort;       ///< of a row
   double search;     ///< of a row, finding where it stands on the other side of a sweep
-  double probe;      ///< of a row, looking up its parts in a layered grid
+  double probe;      ///< of a row, looking up one of its cells in a layered grid
+  double block;      ///< not a cost: how many neighbouring boxes such a part is narrowed down to
 };
 
 /// Words of the table of a layered grid at most, 64 MiB; less where memory is short.
@@ -40,7 +41,7 @@ inline constexpr std::uint64_t kMostTableWords = std::uint64_t{1} << 23;
 
 /// Measured on one core of a current server processor.
 inline constexpr BoxCosts kCoreBoxCosts{
-    .candidate = 0.03, .distance = 0.1, .sort = 100, .search = 30, .probe = 150};
+    .candidate = 0.03, .distance = 0.08, .sort = 150, .search = 40, .probe = 40, .block = 16};
 
 /// Chooses from a sample of the boxes; a method that the request asks for is taken. Deterministic
 /// for the same request. Throws std::bad_alloc.

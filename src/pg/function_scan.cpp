@@ -35,17 +35,17 @@ void check_same_dims(const JoinScan* scan) {
                    columns_argument(shape), columns_argument(shape))));
 }
 
-/// One table given twice is one dataset, whichever of its columns were named and which are
-/// defaults.
+/// To gpu_topk_join() and gpu_box_join() one table given twice is one dataset, whichever of its
+/// columns were named and which are defaults.
 void read_sides(JoinScan* scan) {
   const JoinArguments& arguments = scan->arguments;
   const bool one_table = arguments.function->takes_one_table();
   const std::uint64_t limit = host_memory_limit_bytes();
   const SideColumns left = find_columns(arguments.left);
   const SideColumns right = one_table ? left : find_columns(arguments.right);
-  const bool symmetric =
+  const bool knows_self_join =
       arguments.function->output == Output::kTopPairs || arguments.function->shape == Shape::kBoxes;
-  scan->self_join = one_table || (symmetric && same_columns(left, right));
+  scan->self_join = one_table || (knows_self_join && same_columns(left, right));
   const bool narrow =
       scalar_of(left) == ScalarType::kFloat32 && scalar_of(right) == ScalarType::kFloat32;
   const ScalarType scalar = narrow ? ScalarType::kFloat32 : ScalarType::kFloat64;

@@ -47,7 +47,8 @@ bool is_extension_type(Oid type, const char* extension, const char* name) {
       strcmp(NameStr(reinterpret_cast<Form_pg_type>(GETSTRUCT(tuple))->typname), name) == 0;
   ReleaseSysCache(tuple);
   const Oid owner = named ? getExtensionOfObject(TypeRelationId, type) : InvalidOid;
-  return OidIsValid(owner) && strcmp(get_extension_name(owner), extension) == 0;
+  const char* const owner_name = OidIsValid(owner) ? get_extension_name(owner) : nullptr;
+  return owner_name != nullptr && strcmp(owner_name, extension) == 0;
 }
 
 bool is_cube(Oid type) { return is_extension_type(type, "cube", "cube"); }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "allocation_hooks.h"
+#include "boxes.h"
 #include "engine_harness.h"
 #include "points.h"
 
@@ -113,6 +114,23 @@ TEST_P(AllocationFailures, every_output_of_tiles) {
   }
 }
 
+TEST_P(AllocationFailures, pairs_of_boxes_by_every_method) {
+  Random random(105);
+  const Points left(4, make_boxes(Shape::kUniform, random, 500, 2, 5));
+  const Points right(4, make_boxes(Shape::kUniform, random, 400, 2, 5));
+  JoinRequest request = make_box_request(left, &right, Metric::kL2, 1);
+  if (run_join(engine(), request).status.code == StatusCode::kUnavailable)
+    GTEST_SKIP() << "the engine does not join boxes";
+  const Oracle oracle = Oracle::of_boxes(left, &right, Metric::kL2, 1);
+  request.knobs.batch_pairs = 50;
+  request.threads = 3;
+  for (const BoxMethod method :
+       {BoxMethod::kLayeredGrid, BoxMethod::kSortSweep, BoxMethod::kNone}) {
+    request.knobs.box_method = method;
+    expect_survival(request, oracle);
+  }
+}
+
 TEST_P(AllocationFailures, counts_and_total) {
   Random random(103);
   const Points points(2, make_values(Shape::kExponential, random, 1100, 2));
@@ -124,6 +142,30 @@ TEST_P(AllocationFailures, counts_and_total) {
   request.output = Output::kTotal;
   request.knobs.index = IndexMethod::kNone;
   expect_survival(request, oracle, Failing::kOnlyThis);
+}
+
+TEST_P(AllocationFailures, top_pairs_by_every_method) {
+  Random random(105);
+  std::vector<double> left_scores(700), right_scores(600);
+  for (double& score : left_scores) score = random.between(-1, 2);
+  for (double& score : right_scores) score = random.between(-2, 1);
+  const Points left =
+      Points(2, make_values(Shape::kClustered, random, 700, 2)).with_scores(left_scores);
+  const Points right =
+      Points(2, make_values(Shape::kClustered, random, 600, 2)).with_scores(right_scores);
+  for (const Points* const other : {static_cast<const Points*>(nullptr), &right}) {
+    const Oracle oracle(left, other, Metric::kL2, 0.3);
+    for (const ScoreFunction function : {ScoreFunction::kProduct, ScoreFunction::kDistance}) {
+      for (const TopkMethod method : {TopkMethod::kThreshold, TopkMethod::kHeap}) {
+        JoinRequest request = make_request(left, other, Metric::kL2, 0.3);
+        request.output = Output::kTopPairs;
+        request.pairs = other == nullptr ? PairSelection::kUnordered : PairSelection::kAll;
+        request.top = {{function, true, {1, 1}}, 30, 0};
+        request.knobs.topk_method = method;
+        expect_survival(request, oracle, Failing::kOnlyThis);
+      }
+    }
+  }
 }
 
 TEST_P(AllocationFailures, a_dataset_large_enough_to_be_sorted_in_parallel) {

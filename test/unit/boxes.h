@@ -1,11 +1,10 @@
 // Boxes for the tests: generators of rows for Points, each the low corner of a box and then the
-// high one, and a request to start from.
+// high one, a request to start from, and the fixture of tests that join them.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "engine_harness.h"
@@ -20,6 +19,21 @@ inline JoinRequest make_box_request(const Points& left, const Points* right, Met
   request.shape = gpujoin::Shape::kBoxes;
   return request;
 }
+
+inline constexpr BoxMethod kBoxMethods[] = {BoxMethod::kAuto, BoxMethod::kLayeredGrid,
+                                            BoxMethod::kSortSweep, BoxMethod::kNone};
+inline constexpr Metric kBoxMetrics[] = {Metric::kL2, Metric::kL1, Metric::kLInf};
+
+/// An engine may refuse to join boxes as kUnavailable.
+class BoxEngineTest : public EngineTest {
+ protected:
+  void SetUp() override {
+    const Points box(2, {0, 1});
+    const JoinRequest request = make_box_request(box, nullptr, Metric::kL2, 0);
+    if (run_join(engine(), request).status.code == StatusCode::kUnavailable)
+      GTEST_SKIP() << "the engine does not join boxes";
+  }
+};
 
 /// The row of a box between two corners.
 inline std::vector<double> box_of(std::vector<double> low, const std::vector<double>& high) {

@@ -288,5 +288,25 @@ TEST_P(EngineInterrupts, flags_raised_by_signals_at_any_moment_lose_nothing) {
   }
 }
 
+TEST_P(EngineInterrupts, flags_raised_by_signals_lose_no_top_pairs) {
+  Random random(123);
+  std::vector<double> scores(1100);
+  for (double& score : scores) score = random.unit();
+  const Points points =
+      Points(2, make_values(Shape::kClustered, random, 1100, 2)).with_scores(scores);
+  const Oracle oracle(points, nullptr, Metric::kL2, 0.1);
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 0.1);
+  request.output = Output::kTopPairs;
+  request.pairs = PairSelection::kUnordered;
+  request.interrupt = &RaisingSignals::flag;
+  for (int run = 0; run < 60; ++run) {
+    request.knobs.topk_method = run % 2 ? TopkMethod::kThreshold : TopkMethod::kSort;
+    request.top = {{run % 3 ? ScoreFunction::kSum : ScoreFunction::kDistance, true, {1, 1}}, 90, 0};
+    const RaisingSignals signals;
+    EXPECT_TRUE(
+        matches_oracle(run_join(engine(), request, &RaisingSignals::flag), request, oracle));
+  }
+}
+
 }  // namespace
 }  // namespace gpujoin::test

@@ -10,6 +10,8 @@
 #include <set>
 #include <string>
 
+#include "boxes.h"
+#include "engine/box_strategy.h"
 #include "engine_harness.h"
 #include "points.h"
 
@@ -303,6 +305,36 @@ TEST(Strategy, estimates_the_number_of_pairs) {
   EXPECT_LT(strategy.estimated_pairs, 2 * pairs);
 }
 
+TEST(Strategy, best_pairs_by_threshold_are_expected_to_cost_less_than_all_pairs) {
+  const Points points = uniform_points(5000, 2);
+  const std::vector<double> scores(5000, 1.0);
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 30);
+  const double all_pairs = estimate_core_ms(request, 0);
+  request.left.scores = scores.data();
+  request.output = Output::kTopPairs;
+  request.pairs = PairSelection::kUnordered;
+  request.top = {{ScoreFunction::kSum, false, {1, 1}}, 10, 0};
+  const auto expected_ms = [&](TopkMethod method) {
+    request.knobs.topk_method = method;
+    return estimate_core_ms(request, 0);
+  };
+  EXPECT_GT(expected_ms(TopkMethod::kAuto), 0);
+  EXPECT_LT(expected_ms(TopkMethod::kAuto), all_pairs / 2);
+  EXPECT_EQ(expected_ms(TopkMethod::kAuto), expected_ms(TopkMethod::kThreshold));
+  EXPECT_GT(expected_ms(TopkMethod::kHeap), all_pairs / 2);
+  EXPECT_EQ(expected_ms(TopkMethod::kHeap), expected_ms(TopkMethod::kSort));
+}
+
+TEST(Strategy, joins_of_boxes_are_expected_to_cost_what_their_own_strategy_says) {
+  Random random(43);
+  const Points boxes(4, make_boxes(Shape::kUniform, random, 3000, 2, 1));
+  JoinRequest request = make_box_request(boxes, nullptr, Metric::kL2, 0);
+  EXPECT_GT(estimate_core_ms(request, 0), 0);
+  EXPECT_EQ(estimate_core_ms(request, 0), choose_box_strategy(request).ms);
+  request.metric = Metric::kCosine;
+  EXPECT_EQ(estimate_core_ms(request, 0), 0);
+}
+
 TEST(Strategy, names_are_the_settings_values) {
   EXPECT_STREQ(gpujoin::to_string(IndexMethod::kNone), "none");
   EXPECT_STREQ(gpujoin::to_string(IndexMethod::kGrid), "grid");
@@ -320,6 +352,15 @@ TEST(Strategy, names_are_the_settings_values) {
   EXPECT_STREQ(gpujoin::to_string(Metric::kL1), "l1");
   EXPECT_STREQ(gpujoin::to_string(Metric::kLInf), "linf");
   EXPECT_STREQ(gpujoin::to_string(Metric::kCosine), "cosine");
+  EXPECT_STREQ(gpujoin::to_string(TopkMethod::kAuto), "auto");
+  EXPECT_STREQ(gpujoin::to_string(TopkMethod::kThreshold), "threshold");
+  EXPECT_STREQ(gpujoin::to_string(TopkMethod::kHeap), "heap");
+  EXPECT_STREQ(gpujoin::to_string(TopkMethod::kSort), "sort");
+  EXPECT_STREQ(gpujoin::to_string(ScoreFunction::kSum), "sum");
+  EXPECT_STREQ(gpujoin::to_string(ScoreFunction::kProduct), "product");
+  EXPECT_STREQ(gpujoin::to_string(ScoreFunction::kMin), "min");
+  EXPECT_STREQ(gpujoin::to_string(ScoreFunction::kMax), "max");
+  EXPECT_STREQ(gpujoin::to_string(ScoreFunction::kDistance), "distance");
 }
 
 }  // namespace

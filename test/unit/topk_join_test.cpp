@@ -402,5 +402,113 @@ TEST_P(TopkJoins, can_be_closed_at_any_time) {
   }
 }
 
+/// Scores that the best pairs do not have: high ones on the left are far from high ones on the
+/// right.
+std::vector<double> scores_along(const std::vector<double>& values, double sign) {
+  std::vector<double> scores(values.size() / 2);
+  for (std::size_t i = 0; i < scores.size(); ++i) scores[i] = sign * values[2 * i];
+  return scores;
+}
+
+TEST_P(TopkJoins, go_on_where_a_guess_was_too_high) {
+  Random random(318);
+  const std::vector<double> a = make_values(Shape::kUniform, random, 2500, 2);
+  const std::vector<double> b = make_values(Shape::kUniform, random, 2000, 2);
+  const Points left = Points(2, a).with_scores(scores_along(a, 1));
+  const Points right = Points(2, b).with_scores(scores_along(b, -1));
+  const Oracle oracle(left, &right, Metric::kL2, 1);
+  for (const ScoreFunction function : {ScoreFunction::kSum, ScoreFunction::kMin}) {
+    for (const bool lowest_first : {false, true}) {
+      JoinRequest request =
+          make_top_request(left, &right, Metric::kL2, 1, top_of(function, lowest_first, 20));
+      request.knobs.topk_method = TopkMethod::kThreshold;
+      const RunResult result = run_join(engine(), request);
+      EXPECT_TRUE(matches_oracle(result, request, oracle));
+      EXPECT_GE(result.stats.topk_rounds, 2u) << describe(request);
+    }
+  }
+}
+
+TEST_P(TopkJoins, go_on_where_a_radius_was_too_short) {
+  // Nothing between 0 and 1.
+  std::vector<double> values(1000);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i);
+  const Points points(1, values);
+  const Oracle oracle(points, nullptr, Metric::kL2, 100);
+  JoinRequest request = make_top_request(points, nullptr, Metric::kL2, 100,
+                                         top_of(ScoreFunction::kDistance, true, 10));
+  request.knobs.topk_method = TopkMethod::kThreshold;
+  const RunResult result = run_join(engine(), request);
+  EXPECT_TRUE(matches_oracle(result, request, oracle));
+  EXPECT_GE(result.stats.topk_rounds, 2u);
+}
+
+TEST_P(TopkJoins, where_a_few_points_outshine_all_others) {
+  Random random(320);
+  std::vector<double> a = random_scores(random, 1500, 0, 1), b = random_scores(random, 1200, -1, 1);
+  for (int i = 0; i < 5; ++i) {
+    a[random.index(a.size())] = random.between(-1e9, 1e9);
+    b[random.index(b.size())] = random.between(-1e9, 1e9);
+  }
+  const Points left = Points(2, make_values(Shape::kUniform, random, 1500, 2)).with_scores(a);
+  const Points right = Points(2, make_values(Shape::kUniform, random, 1200, 2)).with_scores(b);
+  expect_every_function(left, &right, Metric::kL2, 4, 1, -1);
+  expect_every_function(left, nullptr, Metric::kL2, 4, 1, 2);
+}
+
+TEST_P(TopkJoins, look_at_little_where_scores_tell_most_pairs_apart) {
+  Random random(321);
+  constexpr std::uint64_t kRows = 100000;
+  std::vector<double> values(2 * kRows);
+  for (double& x : values) x = random.unit();
+  const Points left =
+      Points(2, values, ScalarType::kFloat32).with_scores(random_scores(random, kRows, 0, 1));
+  for (double& x : values) x = random.unit();
+  const Points right =
+      Points(2, values, ScalarType::kFloat32).with_scores(random_scores(random, kRows, 0, 1));
+  for (const Points* const other : {static_cast<const Points*>(nullptr), &right}) {
+    for (const ScoreFunction function : kFunctions) {
+      if (function == ScoreFunction::kMax) continue;  // a high score makes pairs with any other
+      JoinRequest request =
+          make_top_request(left, other, Metric::kL2, 0.01,
+                           top_of(function, function == ScoreFunction::kDistance, 100));
+      request.knobs.topk_method = TopkMethod::kHeap;
+      const RunResult all = run_join(engine(), request);
+      request.knobs.topk_method = TopkMethod::kAuto;
+      const RunResult little = run_join(engine(), request);
+      ASSERT_EQ(little.status.code, StatusCode::kEnd) << little.status.message;
+      ASSERT_EQ(all.status.code, StatusCode::kEnd) << all.status.message;
+      EXPECT_EQ(all.pairs.size(), 100u);
+      EXPECT_TRUE(little.pairs == all.pairs) << describe(request);
+      if (is_device(engine())) continue;  // where all pairs may be the cheapest
+      EXPECT_LT(little.stats.candidates, all.stats.candidates / 3) << describe(request);
+    }
+  }
+}
+
+TEST_P(TopkJoins, need_no_more_memory_by_guessing_than_without) {
+  Random random(322);
+  const Points points = Points(2, make_values(Shape::kUniform, random, 1500, 2))
+                            .with_scores(random_scores(random, 1500, 0, 1));
+  if (is_device(engine())) return;  // a limit on the host's memory says little there
+  int enough = 0, too_little = 0;
+  for (double limit = 1 << 16; limit < 1 << 23; limit *= 1.15) {
+    JoinRequest request = make_top_request(points, nullptr, Metric::kL2, 5,
+                                           top_of(ScoreFunction::kSum, false, 10000));
+    request.memory_limit = static_cast<std::uint64_t>(limit);
+    request.knobs.topk_method = TopkMethod::kAuto;  // too small for guessing
+    const RunResult whole = run_join(engine(), request);
+    ASSERT_LE(whole.stats.topk_rounds, 1u);
+    request.knobs.topk_method = TopkMethod::kThreshold;
+    const RunResult guessed = run_join(engine(), request);
+    ASSERT_EQ(guessed.status.code, whole.status.code) << describe(request);
+    ++(whole.status.code == StatusCode::kEnd ? enough : too_little);
+    EXPECT_EQ(guessed.pairs, whole.pairs);
+    EXPECT_LE(guessed.stats.memory_peak, request.memory_limit);
+  }
+  EXPECT_GT(enough, 2);
+  EXPECT_GT(too_little, 2);
+}
+
 }  // namespace
 }  // namespace gpujoin::test
