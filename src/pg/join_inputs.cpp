@@ -138,8 +138,7 @@ bool read_inputs(JoinNode* node, Reading reading) {
   node->reading = reading;
   node->matches = nullptr;
   node->top_problem = nullptr;
-  node->kept = nullptr;
-  node->kept_room = 0;
+  node->kept = node->own = {};
   prepare_sides(node);
   MemoryContextSwitchTo(caller);  // plans keep things of their own in the query's
   PointShape shape = {};

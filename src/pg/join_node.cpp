@@ -61,14 +61,14 @@ void start_pairs(JoinNode* node) {
   if (node->null_eps || node->band.none || left.rows == 0 || right.rows == 0) return;
   request.left = left;
   request.right = right;
-  // In a self-join the best pairs are unordered ones, which may fail where their reverse does not.
-  request.self_join = node->mode != Mode::kTop && are_same_points(left, right);
+  const bool top = node->mode == Mode::kTop;
+  request.self_join = (!top || may_halve_top(node)) && are_same_points(left, right);
   // In a self-join rows are named by position, which the right side counts its own way.
   if (request.self_join) request.left.ids = nullptr;
   request.shape = node->reading == Reading::kBoxes ? Shape::kBoxes : Shape::kPoints;
   request.metric = node->data.test.metric;
   request.eps = node->band.select;
-  request.pairs = PairSelection::kAll;
+  request.pairs = top && request.self_join ? PairSelection::kUnordered : PairSelection::kAll;
   request.output = wanted_output(node);
   node->run->request = request;
   start_engine(node->run);

@@ -196,6 +196,17 @@ RESET gpujoin.host_memory_limit;
 SELECT same_rows('SELECT l.id, r.id FROM crowd l JOIN crowd r ON gpu_within(l.v, r.v, 1)
   ORDER BY l.s + r.s, r.id, l.id DESC LIMIT 3', true, 'a million ties');
 
+-- A table with itself: each pair is looked for once, and rows with themselves are told where they pass.
+SELECT same_rows(format('SELECT l.id, r.id, %1$s AS s FROM %2$s l JOIN %2$s r ON %3$s AND %4$s ORDER BY s%5$s, l.id, r.id LIMIT %6$s',
+  score, t, clause, filter, direction, k), true, format('%s with itself: %s%s, %s, %s, %s', t, score, direction, clause, filter, k))
+FROM unnest('{a,odd}'::text[]) t, unnest(ARRAY['gpu_within(l.v, r.v, 3)', 'l.v <-> r.v < 1']) clause,
+  unnest('{l.v <-> r.v,l.f8 + r.f8,l.f8 * r.f8,l.n - r.n,"least(l.id, r.id)"}'::text[]) score,
+  unnest(ARRAY['l.id < r.id', 'l.id <> r.id', 'l.id <= r.id', 'l.id > r.id', 'l.id % 5 = 1']) filter,
+  unnest(ARRAY['', ' DESC']) direction, unnest('{1,30,3000}'::int[]) k
+WHERE NOT (score LIKE '%<->%' AND direction <> '');
+SELECT cmp_ok(said('Top-k Pairs Asked', 'SELECT l.id FROM a l JOIN a r ON gpu_within(l.v, r.v, 9) AND l.id < r.id
+  ORDER BY l.v <-> r.v LIMIT 10')::int, '=', 74, 'rows with themselves are not asked for');
+
 -- Statements: prepared ones, cursors, correlated ones, functions, views, and rows that change in between.
 PREPARE first(int, float8) AS
   SELECT l.id, r.id FROM a l JOIN b r ON gpu_within(l.v, r.v, $2) ORDER BY l.f8 + r.f8 DESC, l.id, r.id LIMIT $1;
