@@ -140,6 +140,22 @@ SELECT same_rows(format(query, clause, 'areas'), true, format('areas, %s: %s', n
 FROM kinds, unnest('{"l.g && r.g","ST_Intersects(l.g, r.g)"}'::text[]) clause;
 SELECT cmp_ok(said('Rechecked Pairs', 'SELECT l.id, r.id FROM areas l JOIN areas r ON ST_Intersects(l.g, r.g)')::int, '>', 0,
   'shapes are asked');
+-- Of a long value only the beginning is read.
+CREATE TABLE long (id int, g geometry);
+ALTER TABLE long ALTER g SET STORAGE external;
+INSERT INTO long SELECT i, ST_Buffer(ST_MakePoint(i % 7, i % 5), 1 + i % 3, 200) FROM generate_series(1, 20) i;
+INSERT INTO long SELECT 30 + i, ST_Buffer(ST_MakePoint(i % 7, i % 5), 1, 200 + i) FROM generate_series(1, 3) i;
+ANALYZE long;
+SELECT same_rows(format(query, clause, 'long'), true, format('long values, %s: %s', name, clause))
+FROM kinds, unnest('{"l.g && r.g","ST_Intersects(l.g, r.g)","ST_DWithin(l.g, r.g, 0.5)"}'::text[]) clause;
+SELECT is(said('Rechecked Pairs', 'SELECT l.id, r.id FROM long l JOIN long r ON l.g && r.g'), '0', 'whose boxes decide');
+INSERT INTO long VALUES (100, repeat('GEOMETRYCOLLECTION(', 50) || 'POINT(1 1)' || repeat(')', 50)),
+  (101, postgis_dropbbox(ST_MakeLine(ST_MakePoint(0, 0), ST_MakePoint(3, 3))));
+SELECT same_rows(format(query, 'l.g && r.g', 'long'), true, format('nested values, %s', name)) FROM kinds;
+SELECT is(said('Join Method', 'SELECT l.id, r.id FROM long l JOIN long r ON l.g && r.g'), 'Box Join', 'are boxes, too');
+INSERT INTO long VALUES (102, repeat('GEOMETRYCOLLECTION(', 150) || 'POINT(1 1)' || repeat(')', 150)),
+  (103, postgis_dropbbox(ST_Boundary(ST_Buffer(ST_MakePoint(0, 0), 3, 100))));
+SELECT same_rows(format(query, 'l.g && r.g', 'long'), true, format('values without a box at their beginning, %s', name)) FROM kinds;
 CREATE INDEX ON shapes USING gist (g);
 ANALYZE shapes;
 SELECT same_rows('SELECT l.id, r.id FROM shapes l JOIN places r ON ST_Intersects(ST_SetSRID(l.g, 4326), r.g)', NULL, 'with an index');
