@@ -241,20 +241,18 @@ JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause
 }
 
 void set_join_cost(PlannerInfo* root, Path* path, const Path* left, const Path* right,
-                   Selectivity share, JoinType type, List* conditions) {
+                   Selectivity share, JoinType type, List* conditions, bool asked) {
   const double pairs = clamp_row_est(left->rows * right->rows * share);
   QualCost filter;
   cost_qual_eval(&filter, conditions, root);
-  const bool other_conditions = list_length(conditions) > 1;
-  const bool pairs_wanted = type == JOIN_INNER || type == JOIN_LEFT || other_conditions;
+  const bool pairs_wanted = type == JOIN_INNER || type == JOIN_LEFT || asked;
   path->rows = path->parent->rows;
   path->startup_cost = kStartCost + left->total_cost + right->total_cost +
                        kRowCost * (left->rows + right->rows) + filter.startup +
                        path->pathtarget->cost.startup;
-  path->total_cost = path->startup_cost + kCandidateCost * pairs +
-                     (pairs_wanted ? kPairCost * pairs : 0) +
-                     (other_conditions ? filter.per_tuple * pairs : 0) +
-                     path->pathtarget->cost.per_tuple * path->rows;
+  path->total_cost =
+      path->startup_cost + kCandidateCost * pairs + (pairs_wanted ? kPairCost * pairs : 0) +
+      (asked ? filter.per_tuple * pairs : 0) + path->pathtarget->cost.per_tuple * path->rows;
 }
 
 void set_counting_cost(Path* path, const Path* input) {

@@ -16,9 +16,9 @@ struct JoinSelectivities {
 JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause& clause);
 
 /// Sets rows and costs of a path that joins `left` and `right` by conditions of which one is the
-/// engine's and leaves a share of all pairs.
+/// engine's and leaves a share of all pairs; `asked`: conditions are evaluated for each of those.
 void set_join_cost(PlannerInfo* root, Path* path, const Path* left, const Path* right,
-                   Selectivity share, JoinType type, List* conditions);
+                   Selectivity share, JoinType type, List* conditions, bool asked);
 
 /// Sets the cost of a path that counts the rows of `input` without making them.
 void set_counting_cost(Path* path, const Path* input);

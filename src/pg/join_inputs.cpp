@@ -60,13 +60,13 @@ void keep_row(Side* side, TupleTableSlot* slot) {
   store_row(side->tested.rows, slot);
 }
 
-/// Adds a row's compared value to the points. Boxes that lost dimensions decide nothing.
+/// Adds a row's compared value to the points. An exact test knows no approximate boxes.
 bool add_compared(JoinNode* node, const Side* side, PointBuffer* points, PointShape* shape,
                   Datum value) {
   const auto row = static_cast<std::int64_t>(row_count(*side));
   const SimilarityTest& test = node->data.test;
   if (node->reading == Reading::kPoints) return add_value(points, shape, test.kind, row, value);
-  return add_box(points, shape, test.kind, row, value) && !(shape->clipped && is_exact(test));
+  return add_box(points, shape, test.kind, row, value) && !(shape->approximate && is_exact(test));
 }
 
 /// Reads an input to its end, its compared values into `points`, which may take `limit` bytes.
@@ -138,8 +138,7 @@ bool read_inputs(JoinNode* node, Reading reading) {
   node->reading = reading;
   node->matches = nullptr;
   node->top_problem = nullptr;
-  node->kept = nullptr;
-  node->kept_room = 0;
+  node->kept = node->own = {};
   prepare_sides(node);
   MemoryContextSwitchTo(caller);  // plans keep things of their own in the query's
   PointShape shape = {};
@@ -151,6 +150,7 @@ bool read_inputs(JoinNode* node, Reading reading) {
   JoinReport& report = node->run->report;
   report.read_ms = INSTR_TIME_GET_MILLISEC(end);
   report.dims = shape.dims;
+  node->approximate = shape.approximate;
   report.dataset_bytes = dataset_bytes(node->left.points) + dataset_bytes(node->right.points);
   return complete;
 }

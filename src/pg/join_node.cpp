@@ -56,19 +56,19 @@ Output wanted_output(const JoinNode* node) {
 void start_pairs(JoinNode* node) {
   const Dataset &left = node->left.points, &right = node->right.points;
   JoinRequest request = default_request(node->run->report.dataset_bytes);
-  if (node->data.top.k > 0) request.top = first_top(node);
+  if (node->data.top.k > 0) request.top = first_top(node, request.memory_limit);
   node->mode = engine_mode(node);
   if (node->null_eps || node->band.none || left.rows == 0 || right.rows == 0) return;
   request.left = left;
   request.right = right;
-  // In a self-join the best pairs are unordered ones, which may fail where their reverse does not.
-  request.self_join = node->mode != Mode::kTop && are_same_points(left, right);
+  const bool top = node->mode == Mode::kTop;
+  request.self_join = (!top || may_halve_top(node)) && are_same_points(left, right);
   // In a self-join rows are named by position, which the right side counts its own way.
   if (request.self_join) request.left.ids = nullptr;
   request.shape = node->reading == Reading::kBoxes ? Shape::kBoxes : Shape::kPoints;
   request.metric = node->data.test.metric;
   request.eps = node->band.select;
-  request.pairs = PairSelection::kAll;
+  request.pairs = top && request.self_join ? PairSelection::kUnordered : PairSelection::kAll;
   request.output = wanted_output(node);
   node->run->request = request;
   start_engine(node->run);
@@ -78,7 +78,7 @@ namespace {
 
 /// Reads the inputs in the first way that takes all their values.
 void read(JoinNode* node) {
-  if (node->data.test.form != TestForm::kOverlap) {
+  if (!tests_boxes(node->data.test)) {
     if (read_inputs(node, Reading::kPoints)) return;
     read_again(node);
   }
@@ -96,7 +96,8 @@ void open(JoinNode* node) {
   if (node->reading != Reading::kRows) {
     node->band = eps_band(node->data.test, eps, node->run->report.dims);
     // Values are no nearer than their boxes, but may be farther apart.
-    if (node->reading == Reading::kBoxes && !is_exact(node->data.test)) node->band.accept = -1;
+    const bool decided = node->data.test.form == TestForm::kOverlap && !node->approximate;
+    if (node->reading == Reading::kBoxes && !decided) node->band.accept = -1;
     if (!node->band.engine_serves && !node->null_eps) {
       read_again(node);
       read_inputs(node, Reading::kRows);
@@ -217,8 +218,7 @@ void end(CustomScanState* state) {
 
 /// What the node is, as far as it is known: values may turn out to be boxes.
 const char* method_of(const JoinNode* node) {
-  if (node->data.test.form == TestForm::kOverlap ||
-      (node->run != nullptr && node->reading == Reading::kBoxes))
+  if (tests_boxes(node->data.test) || (node->run != nullptr && node->reading == Reading::kBoxes))
     return "Box Join";
   return node->data.top.k > 0 ? "Top-k Join" : "Range Join";
 }

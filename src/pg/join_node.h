@@ -47,10 +47,17 @@ enum class Reading {
   kRows,  ///< nothing: all pairs are to be tested
 };
 
-/// A pair that may be among the first of the query's order.
+/// A pair of rows that may be among the first of the query's order.
 struct ScoredPair {
   double score;  ///< the engine's
   std::uint64_t left, right;
+};
+
+/// Pairs, best first.
+struct ScoredPairs {
+  ScoredPair* pairs;  ///< [room]
+  std::uint64_t room, count;
+  std::uint64_t told;  ///< of these, from the first on
 };
 
 enum class Mode {
@@ -77,6 +84,7 @@ struct JoinNode {
   EngineRun* run;
   Side left, right;
   Reading reading;
+  bool approximate;  ///< as in PointShape
   Mode mode;
   EpsBand band;
   bool null_eps;
@@ -90,10 +98,11 @@ struct JoinNode {
   std::uint64_t* matches;  ///< [left rows] of all joins but inner ones; of those that are counted
   std::uint64_t total;     ///< matches, where they are counted
   std::uint64_t last_left, last_right;  ///< rows of the last match
-  const char* top_problem;  ///< why all pairs are handed over, where the first were wanted
-  double score_error;       ///< see may_come_later(); 0 for distances
-  ScoredPair* kept;         ///< [kept_room] of Mode::kTop, best first
-  std::uint64_t kept_room, kept_count, kept_told;
+  const char* top_problem;    ///< why all pairs are handed over, where the first were wanted
+  double score_error;         ///< see may_come_later(); 0 for distances
+  ScoredPairs kept;           ///< of Mode::kTop
+  ScoredPairs own;            ///< of rows with themselves, where the engine leaves those out
+  bool reverse_due;           ///< the reverse of the last pair comes next, which it leaves out, too
   std::uint64_t handed_over;  ///< pairs by the engine
   bool draining;              ///< pairs are done, left rows follow
   std::uint64_t drained;      ///< left rows looked at
@@ -148,6 +157,9 @@ bool next_match(JoinNode* node);
 /// Puts a pair of rows into the scan tuple.
 void show_pair(JoinNode* node, std::uint64_t left, std::uint64_t right);
 
+/// Whether a pair within the radius, which the scan tuple shows, fulfils what else is asked.
+bool passes(JoinNode* node, std::uint64_t left, std::uint64_t right);
+
 /// Whether conditions hold for the scan tuple; null: there are none.
 bool holds(JoinNode* node, ExprState* conditions);
 
@@ -156,8 +168,13 @@ bool holds(JoinNode* node, ExprState* conditions);
 /// The score in a row of one side, for an engine; notes where it is none.
 double read_score(JoinNode* node, Side* side, TupleTableSlot* slot);
 
-/// What is asked of the engine first. Sets top_problem where it can not be asked.
-Top first_top(JoinNode* node);
+/// Whether a pair of the same points scores as its reverse, and the engine may be asked for one of
+/// both and for no row with itself. Where nothing but the distance decides that gains nothing.
+bool may_halve_top(const JoinNode* node);
+
+/// What is asked of the engine first, which may hold so many bytes. Sets top_problem where it can
+/// not be asked.
+Top first_top(JoinNode* node, std::uint64_t memory_limit);
 
 /// The next pair that may be among the first, in the scan tuple. False at their end, or with
 /// top_problem when they were not found; then all pairs are to be handed over.

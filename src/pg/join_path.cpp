@@ -1,9 +1,9 @@
-// Planning of the node over two inputs: which joins it can do, at what cost, and how columns travel
-// from the inputs to the scan tuple.
+// Planning of the node over two inputs: which joins it can do, at what cost, and the plan of one.
 #include "pg/join_path.h"
 
 #include "pg/join_estimate.h"
 #include "pg/join_plan.h"
+#include "pg/scan_columns.h"
 #include "pg/score_clause.h"
 #include "pg/settings.h"
 
@@ -14,9 +14,7 @@ extern "C" {
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
-#include "optimizer/planmain.h"
 #include "optimizer/restrictinfo.h"
-#include "optimizer/tlist.h"
 #include "utils/ruleutils.h"
 }
 
@@ -96,89 +94,6 @@ JoinPath* copy_path(const CustomPath* join) {
   JoinPath* const copy = new_join_path();
   *copy = *as_join_path(join);
   return copy;
-}
-
-/// Whether two columns or placeholders are the same, whatever outer joins may do to them: that
-/// differs between a node's input and its output.
-bool same_column(const Node* a, const Node* b) {
-  if (nodeTag(a) != nodeTag(b)) return false;
-  if (IsA(a, PlaceHolderVar))
-    return reinterpret_cast<const PlaceHolderVar*>(a)->phid ==
-           reinterpret_cast<const PlaceHolderVar*>(b)->phid;
-  if (!IsA(a, Var)) return false;
-  const Var* const left = reinterpret_cast<const Var*>(a);
-  const Var* const right = reinterpret_cast<const Var*>(b);
-  return left->varno == right->varno && left->varattno == right->varattno &&
-         left->varlevelsup == right->varlevelsup;
-}
-
-AttrNumber find_column(const List* columns, const Node* wanted) {
-  ListCell* cell;
-  foreach (cell, columns) {
-    const TargetEntry* const entry = lfirst_node(TargetEntry, cell);
-    if (same_column(reinterpret_cast<const Node*>(entry->expr), wanted)) return entry->resno;
-  }
-  return InvalidAttrNumber;
-}
-
-/// The scan tuple in the making.
-struct ScanColumns {
-  List* columns;  ///< of TargetEntry
-  List* from_left;
-  List* attributes;
-  const List* left;  ///< target lists of the inputs
-  const List* right;
-};
-
-void add_column(ScanColumns* scan, const Node* column, bool from_left, AttrNumber attribute) {
-  append_column(&scan->columns, column);
-  scan->from_left = lappend_int(scan->from_left, from_left);
-  scan->attributes = lappend_int(scan->attributes, attribute);
-}
-
-/// Adds the columns that the expression uses and that are not there yet, in order of appearance. A
-/// placeholder that no input computes is computed above, from its parts. Aggregates are numbers of
-/// pairs.
-void add_columns(ScanColumns* scan, void* expression) {
-  List* const used =
-      pull_var_clause(static_cast<Node*>(expression),
-                      PVC_INCLUDE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS | PVC_INCLUDE_PLACEHOLDERS);
-  ListCell* cell;
-  foreach (cell, used) {
-    Node* const column = static_cast<Node*>(lfirst(cell));
-    ListCell* other;
-    bool known = false;
-    foreach (other, scan->columns)
-      known = known || equal(lfirst_node(TargetEntry, other)->expr, column);
-    if (known) continue;
-    if (IsA(column, Aggref)) {
-      add_column(scan, column, false, 0);
-      continue;
-    }
-    const AttrNumber left = find_column(scan->left, column);
-    const AttrNumber right = left > 0 ? 0 : find_column(scan->right, column);
-    if (left > 0 || right > 0) {
-      add_column(scan, column, left > 0, left > 0 ? left : right);
-      continue;
-    }
-    if (!IsA(column, PlaceHolderVar)) elog(ERROR, "a column of a similarity join is missing");
-    add_columns(scan, reinterpret_cast<PlaceHolderVar*>(column)->phexpr);
-  }
-}
-
-/// The attribute of the plan's rows that holds the value; the plan computes it if it does not yet.
-AttrNumber place_value(Plan** plan, Expr* value) {
-  ListCell* cell;
-  foreach (cell, (*plan)->targetlist) {
-    const TargetEntry* const entry = lfirst_node(TargetEntry, cell);
-    if (equal(entry->expr, value) ||
-        same_column(reinterpret_cast<const Node*>(entry->expr), reinterpret_cast<Node*>(value)))
-      return entry->resno;
-  }
-  List* columns = list_copy((*plan)->targetlist);
-  append_column(&columns, value);
-  *plan = change_plan_targetlist(*plan, columns, (*plan)->parallel_safe);
-  return static_cast<AttrNumber>(list_length(columns));
 }
 
 /// The expression with placeholders replaced by what they stand for, which is what can be told.
@@ -288,7 +203,9 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   path->methods = &kPathMethods;
   const Selectivity share =
       info->norm_selec >= 0 ? info->norm_selec : estimate_selectivity(root, clause).pairs;
-  set_join_cost(root, &path->path, left, right, share, type, extra->restrictlist);
+  const bool asked =
+      list_length(extra->restrictlist) > 1 || (tests_boxes(clause.test) && !is_exact(clause.test));
+  set_join_cost(root, &path->path, left, right, share, type, extra->restrictlist, asked);
   add_path(join, &path->path);
 }
 
@@ -355,7 +272,7 @@ CustomPath* make_top_path(PlannerInfo* root, const CustomPath* join, Expr* score
     return static_cast<const Path*>(path)->parent->relids;
   };
   ScoreClause found;
-  if (clause.test.form == TestForm::kOverlap ||
+  if (tests_boxes(clause.test) ||
       !match_score(root, score, clause, relids(linitial(join->custom_paths)),
                    relids(lsecond(join->custom_paths)), &found) ||
       (found.function == ScoreFunction::kDistance && !top.lowest_first))

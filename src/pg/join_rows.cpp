@@ -44,9 +44,15 @@ bool next_batch(JoinNode* node) {
 
 /// The next pair that the engine found, as numbers of rows.
 bool next_found(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
-  while (!node->cursor.next(&node->pair))
-    if (!next_batch(node)) return false;
   const bool positions = node->run->request.self_join;
+  if (node->reverse_due) {
+    std::swap(node->pair.id1, node->pair.id2);
+    node->reverse_due = false;
+  } else {
+    while (!node->cursor.next(&node->pair))
+      if (!next_batch(node)) return false;
+    node->reverse_due = positions && node->mode == Mode::kTop;
+  }
   *left = static_cast<std::uint64_t>(positions ? node->left.points.ids[node->pair.id1]
                                                : node->pair.id1);
   *right = static_cast<std::uint64_t>(positions ? node->right.points.ids[node->pair.id2]
@@ -168,7 +174,9 @@ void start_rows(JoinNode* node) {
   node->loop_left = node->loop_right = node->empty_rows = 0;
   node->draining = false;
   node->drained = node->rechecked = 0;
-  node->kept_count = node->kept_told = 0;
+  node->kept.count = node->kept.told = 0;
+  node->own.count = node->own.told = 0;
+  node->reverse_due = false;
   node->handed_over = 0;
   node->total = 0;
   if (node->data.join_type != JOIN_INNER || node->data.grouped) {
@@ -186,17 +194,20 @@ void show_pair(JoinNode* node, std::uint64_t left, std::uint64_t right) {
   node->left_shown = left;
 }
 
+bool passes(JoinNode* node, std::uint64_t left, std::uint64_t right) {
+  if (is_open(node) && !passes_test(node, left, right)) return false;
+  if (holds(node, node->filter)) return true;
+  InstrCountFiltered1(&node->css.ss, 1);
+  return false;
+}
+
 bool next_match(JoinNode* node) {
   std::uint64_t left, right;
   while (next_found(node, &left, &right)) {
     CHECK_FOR_INTERRUPTS();
     if (is_settled(node, left)) continue;
     show_pair(node, left, right);
-    if (is_open(node) && !passes_test(node, left, right)) continue;
-    if (!holds(node, node->filter)) {
-      InstrCountFiltered1(&node->css.ss, 1);
-      continue;
-    }
+    if (!passes(node, left, right)) continue;
     if (node->matches != nullptr) ++node->matches[left];
     node->last_left = left;
     node->last_right = right;

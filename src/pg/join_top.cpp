@@ -8,6 +8,7 @@
 #include "pg/vector_datum.h"
 
 extern "C" {
+#include "miscadmin.h"
 #include "utils/memutils.h"
 }
 
@@ -75,51 +76,102 @@ double error_at(const JoinNode* node, double score) {
   return band.engine_serves ? band.select - band.accept : INFINITY;
 }
 
-/// Whether a pair of this score, or any that the engine hands over after it, may come before one of
-/// the first k that are kept.
+/// Whether a pair of this score, or any that comes after it, may come before one of the first k
+/// that are kept.
 bool may_come_later(const JoinNode* node, double score) {
   const TopPlan& top = node->data.top;
-  if (node->kept_count < static_cast<std::uint64_t>(top.k)) return true;
-  const double worst = node->kept[top.k - 1].score;
+  if (node->kept.count < static_cast<std::uint64_t>(top.k)) return true;
+  const double worst = node->kept.pairs[top.k - 1].score;
   const double gap = top.lowest_first ? score - worst : worst - score;
   const double error = error_at(node, score);
   return error > 0 || top.ties ? gap <= error : false;
 }
 
-void keep(JoinNode* node, const ScoredPair& pair) {
-  if (node->kept_count == node->kept_room) {
+void add(JoinNode* node, ScoredPairs* list, const ScoredPair& pair) {
+  if (list->count == list->room) {
     constexpr std::uint64_t kFirstRoom = 256;
-    const std::uint64_t room = node->kept_room == 0 ? kFirstRoom : 2 * node->kept_room;
-    const Size bytes = room * sizeof(ScoredPair);
-    node->kept = static_cast<ScoredPair*>(node->kept == nullptr
-                                              ? MemoryContextAllocHuge(node->context, bytes)
-                                              : repalloc_huge(node->kept, bytes));
-    node->kept_room = room;
+    list->room = list->room == 0 ? kFirstRoom : 2 * list->room;
+    const Size bytes = list->room * sizeof(ScoredPair);
+    list->pairs = static_cast<ScoredPair*>(list->pairs == nullptr
+                                               ? MemoryContextAllocHuge(node->context, bytes)
+                                               : repalloc_huge(list->pairs, bytes));
   }
-  node->kept[node->kept_count++] = pair;
+  list->pairs[list->count++] = pair;
+}
+
+/// Keeps a pair that comes after all that are kept. False when no more is needed.
+bool keep(JoinNode* node, const ScoredPair& pair) {
+  add(node, &node->kept, pair);
+  return may_come_later(node, pair.score);
+}
+
+bool is_better(const JoinNode* node, double a, double b) {
+  return node->data.top.lowest_first ? a < b : a > b;
+}
+
+/// Finds the rows that match themselves, best first.
+void find_own(JoinNode* node) {
+  const Dataset &left = node->left.points, &right = node->right.points;
+  const Scoring& scoring = node->run->request.top.scoring;
+  const bool distance = scoring.function == ScoreFunction::kDistance;
+  for (std::uint64_t i = 0; i < left.rows; ++i) {
+    CHECK_FOR_INTERRUPTS();
+    if (!is_finite_row(left, i)) continue;
+    const auto row = static_cast<std::uint64_t>(left.ids[i]);
+    const auto other = static_cast<std::uint64_t>(right.ids[i]);
+    show_pair(node, row, other);
+    if (!passes(node, row, other)) continue;
+    const double score = distance ? 0 : pair_score(scoring, left.scores[i], right.scores[i]);
+    add(node, &node->own, {score, row, other});
+  }
+  const auto before = [&](const ScoredPair& a, const ScoredPair& b) {
+    return is_better(node, a.score, b.score);
+  };
+  std::sort(node->own.pairs, node->own.pairs + node->own.count, before);
+}
+
+/// Keeps the rows with themselves that come before a pair of this score, or `all`. False when no
+/// more is needed.
+bool keep_own(JoinNode* node, double score, bool all) {
+  ScoredPairs& own = node->own;
+  while (own.told < own.count && (all || !is_better(node, score, own.pairs[own.told].score)))
+    if (!keep(node, own.pairs[own.told++])) return false;
+  return true;
 }
 
 /// Keeps the pairs that match of those that the engine hands over, until no other can be among the
 /// first. False when those that it was not asked for may be.
 bool keep_first(JoinNode* node) {
-  node->kept_count = node->handed_over = 0;
+  node->kept.count = node->own.told = node->handed_over = 0;
   while (next_match(node)) {
-    keep(node, {node->pair.distance, node->last_left, node->last_right});
-    if (!may_come_later(node, node->pair.distance)) return true;
+    const double score = node->pair.distance;
+    if (!keep_own(node, score, false)) return true;
+    if (!keep(node, {score, node->last_left, node->last_right})) return true;
   }
-  return node->handed_over < node->run->request.top.k || !may_come_later(node, node->pair.distance);
+  const double last = node->pair.distance;
+  const bool complete = node->handed_over < node->run->request.top.k;
+  return !keep_own(node, last, complete) || complete || !may_come_later(node, last);
+}
+
+/// How many pairs an engine is asked for at most: those of which it can hold several copies.
+std::uint64_t most_pairs(std::uint64_t memory_limit) {
+  constexpr std::uint64_t kPairBytes = 256;
+  return std::min(memory_limit / kPairBytes, kMostTopPairs);
 }
 
 /// Whether the first pairs are among those that are kept then.
 bool find_first(JoinNode* node) {
   if (node->run->join == nullptr) return true;  // there are no pairs
+  JoinRequest& request = node->run->request;
+  if (request.self_join) find_own(node);
   while (!keep_first(node)) {
-    std::uint64_t& asked = node->run->request.top.k;
-    if (asked == kMostTopPairs) return false;
-    asked = std::min(8 * asked, kMostTopPairs);
+    const std::uint64_t most = most_pairs(request.memory_limit);
+    if (request.top.k >= most) return false;
+    request.top.k = std::min(8 * request.top.k, most);
     stop_engine(node->run);
     start_engine(node->run);
     node->cursor = {};
+    node->reverse_due = false;
   }
   stop_engine(node->run);
   return true;
@@ -140,22 +192,33 @@ double read_score(JoinNode* node, Side* side, TupleTableSlot* slot) {
   return score;
 }
 
-Top first_top(JoinNode* node) {
+bool may_halve_top(const JoinNode* node) {
+  const TopPlan& top = node->data.top;
+  const Dataset &left = node->left.points, &right = node->right.points;
+  if (node->filter == nullptr || left.rows != right.rows) return false;
+  return top.function == ScoreFunction::kDistance ||
+         (top.signs[0] == top.signs[1] &&
+          std::memcmp(left.scores, right.scores, left.rows * sizeof(double)) == 0);
+}
+
+Top first_top(JoinNode* node, std::uint64_t memory_limit) {
   const TopPlan& plan = node->data.top;
   const bool scored = plan.function != ScoreFunction::kDistance;
   if (node->reading != Reading::kPoints)
     node->top_problem = "values are no points";
   else if (scored && node->top_problem == nullptr && may_leave_range(node))
     node->top_problem = "a score may be out of range";
-  node->score_error = scored ? error_of_scores(node) : 0;
   const auto k = static_cast<std::uint64_t>(plan.k);
+  const std::uint64_t most = most_pairs(memory_limit);
+  if (k > most) node->top_problem = "so many pairs would not fit in gpujoin.host_memory_limit";
+  node->score_error = scored ? error_of_scores(node) : 0;
   Top top = {};
   top.scoring = {plan.function,
                  plan.lowest_first,
                  {static_cast<double>(plan.signs[0]), static_cast<double>(plan.signs[1])}};
   const bool certain = node->filter == nullptr && !has_open_pairs(node) && !plan.ties &&
                        error_at(node, node->band.select) == 0;
-  top.k = certain ? k : std::min(std::max(2 * k, k + 64), kMostTopPairs);
+  top.k = certain ? k : std::min(std::max(2 * k, k + 64), most);
   return top;
 }
 
@@ -165,8 +228,8 @@ bool next_top(JoinNode* node) {
     return false;
   }
   node->draining = true;
-  if (node->kept_told == node->kept_count) return false;
-  const ScoredPair& pair = node->kept[node->kept_told++];
+  if (node->kept.told == node->kept.count) return false;
+  const ScoredPair& pair = node->kept.pairs[node->kept.told++];
   show_pair(node, pair.left, pair.right);
   return true;
 }

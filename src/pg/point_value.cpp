@@ -170,7 +170,7 @@ bool add_cube_box(PointBuffer* buffer, PointShape* shape, std::int64_t id, const
   if (cube.has_nan) return false;
   double low[kMaxBoxDimensions] = {}, high[kMaxBoxDimensions] = {};
   const std::uint32_t dims = std::min(cube.dims, kMaxBoxDimensions);
-  shape->clipped = shape->clipped || dims < cube.dims;
+  shape->approximate = shape->approximate || dims < cube.dims;
   for (std::uint32_t d = 0; d < dims; ++d) {
     const double one = cube.at(cube.corner, d), other = cube.at(cube.opposite, d);
     low[d] = std::fmin(one, other);
@@ -203,11 +203,14 @@ bool add_tuples_box(PointBuffer* buffer, PointShape* shape, std::int64_t id, con
     low[d] = rounded_outwards(low[d], -INFINITY);
     high[d] = rounded_outwards(high[d], INFINITY);
   }
+  shape->approximate = true;
   add_corners(buffer, shape, id, low, high, 2);
   return true;
 }
 
-bool add_geometry_box(PointBuffer* buffer, PointShape* shape, std::int64_t id, const char* data) {
+/// `data` are the first bytes, up to `end`, of a geometry.
+bool add_geometry_box(PointBuffer* buffer, PointShape* shape, std::int64_t id, const char* data,
+                      const char* end) {
   const GeometryView view = view_geometry(data);
   if (!has_same_srid(shape, view)) return false;
   if (view.box != nullptr) {
@@ -222,12 +225,15 @@ bool add_geometry_box(PointBuffer* buffer, PointShape* shape, std::int64_t id, c
   const char* body = view.body;
   const auto type = [&] { return load<std::uint32_t>(body); };
   const auto count = [&] { return load<std::uint32_t>(body + 4); };
-  while (type() >= kFirstMultiType && type() <= kLastMultiType && count() == 1) body += 8;
+  while (type() >= kFirstMultiType && type() <= kLastMultiType && count() == 1 && end - body >= 16)
+    body += 8;
   if (count() == 0) {
     add_corners(buffer, shape, id, kNowhere, kNowhere, 2);
     return true;
   }
+  const std::uint64_t bytes = std::uint64_t{count()} * view.dims * sizeof(double);
   return (type() == kPointType || type() == kLineType) &&
+         bytes <= static_cast<std::uint64_t>(end - body - 8) &&
          add_tuples_box(buffer, shape, id, body + 8, count(), view.dims);
 }
 
@@ -272,11 +278,16 @@ bool add_value(PointBuffer* buffer, PointShape* shape, PointKind kind, std::int6
 
 bool add_box(PointBuffer* buffer, PointShape* shape, PointKind kind, std::int64_t id, Datum value) {
   if (kind == PointKind::kBox) return add_geometric_box(buffer, shape, id, DatumGetBoxP(value));
-  return with_detoasted(value, [&](const struct varlena* detoasted) {
-    const char* const data = VARDATA_ANY(detoasted);
-    return kind == PointKind::kCube ? add_cube_box(buffer, shape, id, data)
-                                    : add_geometry_box(buffer, shape, id, data);
-  });
+  if (kind == PointKind::kCube)
+    return with_detoasted(value, [&](const struct varlena* detoasted) {
+      return add_cube_box(buffer, shape, id, VARDATA_ANY(detoasted));
+    });
+  constexpr std::int32_t kHeadBytes = 1024;  // the box, or all that has none
+  struct varlena* const head = PG_DETOAST_DATUM_SLICE(value, 0, kHeadBytes);
+  const char* const data = VARDATA_ANY(head);
+  const bool added = add_geometry_box(buffer, shape, id, data, data + VARSIZE_ANY_EXHDR(head));
+  pfree(head);
+  return added;
 }
 
 }  // namespace gpujoin

@@ -30,7 +30,7 @@ ScalarType scalar_of(PointKind kind);
 struct PointShape {
   std::uint32_t dims;  ///< 0: none was seen
   std::int32_t srid;   ///< of geometries
-  bool clipped;        ///< boxes had more dimensions, which were left out
+  bool approximate;    ///< some boxes are larger than those that the type compares
 };
 
 /// Adds a value to the buffer, whose `dims` follow the shape. False, with nothing added, for what
@@ -44,10 +44,10 @@ inline bool has_boxes(PointKind kind) {
   return kind == PointKind::kBox || kind == PointKind::kCube || kind == PointKind::kGeometry;
 }
 
-/// Adds the value's bounding box. Those of PostgreSQL's boxes and of cubes meet if and only if the
-/// values overlap by the type's own operator; those of geometries meet if they do, and maybe
-/// otherwise. Cubes of fewer dimensions than the widest so far are at 0 in those they lack. False,
-/// with nothing added, for what has no such box or would make the clause raise an error.
+/// Adds the value's bounding box. Two of them meet if the values overlap by the type's own
+/// operator, and unless the shape says `approximate` only if they do. Cubes of fewer dimensions
+/// than the widest so far are at 0 in those they lack. False, with nothing added, for what has no
+/// such box or would make the clause raise an error.
 bool add_box(PointBuffer* buffer, PointShape* shape, PointKind kind, std::int64_t id, Datum value);
 
 }  // namespace gpujoin

@@ -80,6 +80,7 @@ bool may_raise_errors(Node* node, void* context) {
     case T_CoalesceExpr:
     case T_CaseExpr:
     case T_CaseWhen:
+    case T_CaseTestExpr:
     case T_NullTest:
     case T_BoolExpr:
     case T_PlaceHolderVar:
@@ -91,6 +92,9 @@ bool may_raise_errors(Node* node, void* context) {
       if (is_safe_operator(reinterpret_cast<OpExpr*>(node))) break;
       [[fallthrough]];
     case T_FuncExpr:
+    case T_DistinctExpr:
+    case T_NullIfExpr:
+    case T_ScalarArrayOpExpr:
       if (check_functions_in_node(node, may_raise, context)) return true;
       break;
     default:

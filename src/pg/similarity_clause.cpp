@@ -47,7 +47,7 @@ constexpr KnownFunction kKnownFunctions[] = {
     {"vector", "cosine_distance", "halfvec", {kHalfvecDirection, kL2, kDistance, false}},
     {"postgis", "st_dwithin", "geometry", {kGeometry, kL2, kWithin, false}},
     {"postgis", "geometry_overlaps", "geometry", {kGeometry, kLInf, kOverlap, false}},
-    {"postgis", "st_intersects", "geometry", {kGeometry, kLInf, kOverlap, false}},
+    {"postgis", "st_intersects", "geometry", {kGeometry, kLInf, kTouch, false}},
 };
 
 /// How `distance OP eps` reads, by the function behind the operator.
@@ -189,7 +189,7 @@ bool is_distance_of(Expr* expression, const SimilarityClause& clause) {
   List* arguments;
   if (!as_call(expression, &function, &arguments)) return false;
   const SimilarityTest* const test = find_test(function, arguments, true);
-  if (test == nullptr || clause.test.form == kOverlap || test->kind != clause.test.kind ||
+  if (test == nullptr || tests_boxes(clause.test) || test->kind != clause.test.kind ||
       test->metric != clause.test.metric)
     return false;
   const Expr *one = argument(arguments, 0), *other = argument(arguments, 1);
@@ -199,7 +199,7 @@ bool is_distance_of(Expr* expression, const SimilarityClause& clause) {
 
 EpsBand eps_band(const SimilarityTest& test, double eps, std::uint32_t dims) {
   EpsBand band = {true, false, 0, 0};
-  if (test.form == kOverlap) return band;
+  if (tests_boxes(test)) return band;
   // To PostgreSQL NaN is larger than any number. Where squares overflow every arithmetic goes its
   // own way.
   if (!(eps <= (is_exact(test) ? std::numeric_limits<double>::max() : 1e150))) {

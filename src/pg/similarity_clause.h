@@ -17,10 +17,11 @@ namespace gpujoin {
 enum class TestForm {
   kDistance,  ///< a distance is compared with a radius
   kWithin,    ///< a function of values and radius, which may refuse a radius
-  kOverlap,   ///< holds for no values whose boxes have no point in common; its radius is 0
+  kOverlap,   ///< holds if and only if the values' boxes have a point in common
+  kTouch,     ///< holds for no values whose boxes have none
 };
 
-/// What a condition compares, and how.
+/// What a condition compares, and how. Where that is boxes, their radius is 0.
 struct SimilarityTest {
   PointKind kind;
   Metric metric;  ///< over the points or boxes that a kind's values become
@@ -37,6 +38,10 @@ struct SimilarityClause {
   Expr* eps;        ///< float8, the same for all pairs
   SimilarityTest test;
 };
+
+inline bool tests_boxes(const SimilarityTest& test) {
+  return test.form == TestForm::kOverlap || test.form == TestForm::kTouch;
+}
 
 /// Sets *clause if the condition is one, whatever its values come from.
 bool match_similarity(Expr* condition, SimilarityClause* clause);

@@ -8,8 +8,9 @@ SET jit = off;
 
 \ir same_rows.psql
 
-CREATE TABLE points (id int PRIMARY KEY, v float8[], p point);
-INSERT INTO points SELECT i, ARRAY[i * 37 % 1009, i * 91 % 983], point(i * 37 % 1009, i * 91 % 983) FROM generate_series(1, 20000) i;
+CREATE TABLE points (id int PRIMARY KEY, v float8[], p point, b box);
+INSERT INTO points SELECT i, ARRAY[x, y], point(x, y), box(point(x, y), point(x + i % 7, y + 5))
+FROM generate_series(1, 20000) i, LATERAL (SELECT i * 37 % 1009 AS x, i * 91 % 983 AS y) c;
 CREATE TABLE few AS SELECT * FROM points WHERE id % 2000 = 0;
 CREATE INDEX ON points USING gist (p);
 ANALYZE points, few;
@@ -25,6 +26,9 @@ INSERT INTO cases VALUES
   ('SELECT * FROM points a WHERE NOT EXISTS (SELECT FROM points b WHERE a.p <-> b.p <= 5 AND a.id <> b.id)', true),
   ('SELECT * FROM points a JOIN points b ON a.v <-> b.v <= 5 WHERE a.id <= 1000', true),
   ('SELECT a.id, b.id, a.v <-> b.v AS d FROM points a JOIN points b ON a.v <-> b.v <= 5 ORDER BY d LIMIT 10', true),
+  ('SELECT a.id, b.id FROM points a JOIN points b ON a.v <-> b.v <= 5 ORDER BY a.id - b.id, 1 LIMIT 10', true),
+  ('SELECT * FROM points a JOIN points b ON a.b && b.b', true),
+  ('SELECT * FROM few a JOIN few b ON a.b && b.b', false),
   ('SELECT * FROM few a JOIN few b ON a.v <-> b.v <= 5', false),
   ('SELECT count(*) FROM few a JOIN few b ON a.v <-> b.v <= 5', false),
   ('SELECT * FROM points a JOIN points b ON a.v <-> b.v <= 5 WHERE a.id < 10 AND b.id < 10', false),
@@ -43,7 +47,7 @@ END $$;
 SELECT cmp_ok(abs(log((estimated('SELECT * FROM points a JOIN points b ON ' || clause) / actual)::numeric)), '<', 1.0,
   clause || ': a fair estimate of ' || actual)
 FROM (VALUES ('a.v <-> b.v <= 20'), ('a.v <-> b.v <= 200'), ('gpu_within(a.v, b.v, 100)'), ('a.p <-> b.p <= 100'),
-  ('gpu_within(a.p, b.p, 100)')) t(clause),
+  ('gpu_within(a.p, b.p, 100)'), ('a.b && b.b')) t(clause),
   LATERAL (SELECT ((xpath('/row/c/text()', query_to_xml('SELECT count(*) AS c FROM planner_choice.points a JOIN
     planner_choice.points b ON ' || clause, false, true, '')))[1]::text)::float8 AS actual) counted;
 

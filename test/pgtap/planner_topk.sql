@@ -63,6 +63,7 @@ INSERT INTO orders VALUES
   ('l.f8 * r.f8', 'product'), ('least(l.f8, r.f8)', 'min'), ('greatest(r.i4, l.i2) DESC NULLS LAST', 'max'),
   ('0.3 * l.f8 + 0.7 * r.n', 'sum'), ('l.f8 / 4 + (r.f4 - 1) DESC, l.id, r.id DESC', 'sum'), ('-l.f8 + @ r.w', 'sum'),
   ('coalesce(l.sometimes, 0) + r.f8', 'sum'), ('CASE WHEN l.i4 > 0 THEN l.f8 ELSE 0 END * r.f4', 'product'),
+  ('CASE l.i4 WHEN 1 THEN l.f8 ELSE 2 END + r.f8', 'sum'), ('CASE WHEN l.i4 IN (1, 2) THEN 3 ELSE l.n END + r.n', 'sum'),
   ('l.v <-> r.v', 'distance'), ('r.v <-> l.v, l.f8', 'distance'), ('l.i4 + r.i8 DESC', 'sum'), ('l.i2 * r.i4', 'product'),
   ('l.v <-> r.v DESC', NULL), ('l.f8', NULL), ('l.f8 + l.f4', NULL), ('l.f8 + r.f8 + l.f8', NULL), ('l.f8 / (r.f8 + 1)', NULL),
   ('l.f8 + random() * 0 + r.f8', NULL), ('ln(l.id) + r.f8', NULL), ('1 / l.id + r.f8', NULL), ('l.f8 / l.id + r.f8', NULL),
@@ -188,8 +189,23 @@ CREATE TABLE crowd AS SELECT i AS id, '{1}'::float8[] AS v, 1 AS s FROM generate
 ANALYZE crowd;
 SELECT matches(said('Top-k Fallback', 'SELECT l.id FROM crowd l JOIN crowd r ON gpu_within(l.v, r.v, 1)
   ORDER BY l.s + r.s, l.id, r.id LIMIT 3'), 'too many pairs', 'a million ties are too many');
+SELECT matches(said('Top-k Fallback', 'SELECT l.id FROM crowd l JOIN crowd r ON gpu_within(l.v, r.v, 1)
+  ORDER BY l.s + r.s LIMIT 9000'), 'would not fit', 'so many do not fit in little memory')
+FROM set_config('gpujoin.host_memory_limit', '2MB', true);
+RESET gpujoin.host_memory_limit;
 SELECT same_rows('SELECT l.id, r.id FROM crowd l JOIN crowd r ON gpu_within(l.v, r.v, 1)
   ORDER BY l.s + r.s, r.id, l.id DESC LIMIT 3', true, 'a million ties');
+
+-- A table with itself: each pair is looked for once, and rows with themselves are told where they pass.
+SELECT same_rows(format('SELECT l.id, r.id, %1$s AS s FROM %2$s l JOIN %2$s r ON %3$s AND %4$s ORDER BY s%5$s, l.id, r.id LIMIT %6$s',
+  score, t, clause, filter, direction, k), true, format('%s with itself: %s%s, %s, %s, %s', t, score, direction, clause, filter, k))
+FROM unnest('{a,odd}'::text[]) t, unnest(ARRAY['gpu_within(l.v, r.v, 3)', 'l.v <-> r.v < 1']) clause,
+  unnest('{l.v <-> r.v,l.f8 + r.f8,l.f8 * r.f8,l.n - r.n,"least(l.id, r.id)"}'::text[]) score,
+  unnest(ARRAY['l.id < r.id', 'l.id <> r.id', 'l.id <= r.id', 'l.id > r.id', 'l.id % 5 = 1']) filter,
+  unnest(ARRAY['', ' DESC']) direction, unnest('{1,30,3000}'::int[]) k
+WHERE NOT (score LIKE '%<->%' AND direction <> '');
+SELECT cmp_ok(said('Top-k Pairs Asked', 'SELECT l.id FROM a l JOIN a r ON gpu_within(l.v, r.v, 9) AND l.id < r.id
+  ORDER BY l.v <-> r.v LIMIT 10')::int, '=', 74, 'rows with themselves are not asked for');
 
 -- Statements: prepared ones, cursors, correlated ones, functions, views, and rows that change in between.
 PREPARE first(int, float8) AS

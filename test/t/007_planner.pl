@@ -103,7 +103,11 @@ my %endless = (
   'while a filter drops all pairs' =>
     'SELECT count(*) FROM dense a JOIN dense b ON a.v <-> b.v <= 9 AND a.id + b.id < 0',
   'while it looks for the nearest' =>
-    'SELECT a.id, b.id FROM dense a JOIN dense b ON a.v <-> b.v <= 9 ORDER BY a.v <-> b.v LIMIT 3',
+    'SELECT a.id, b.id FROM dense a JOIN dense b ON a.v <-> b.v <= 9 AND a.id + b.id < 0 ORDER BY a.v <-> b.v LIMIT 3',
+  'while it looks for the best' =>
+    'SELECT a.id, b.id FROM dense a JOIN dense b ON a.v <-> b.v <= 9 AND a.id + b.id < 0 ORDER BY a.id - b.id LIMIT 3',
+  'while it hands out pairs of boxes' => 'SELECT count(*) FROM dense a JOIN dense b
+    ON box(a.p, point(1, 1)) && box(point(-1, -1), b.p) AND a.id + b.id < 0',
   'while it looks for rows without a match' =>
     'SELECT count(*) FROM dense a WHERE NOT EXISTS (SELECT FROM dense b WHERE a.v <-> b.v <= 9 AND a.id + b.id < 0)',
   'while it asks for each pair, for huge coordinates' =>
@@ -114,7 +118,7 @@ my %endless = (
 if ($node->psql('postgres', 'CREATE EXTENSION cube') == 0) {
   $node->safe_psql('postgres', 'CREATE TABLE mixed AS SELECT id, cube(v) AS c FROM dense
     UNION ALL SELECT 0, cube(ARRAY[1.0, 2, 3]); ANALYZE mixed');
-  $endless{'while it asks for each pair, for mixed dimensions'} =
+  $endless{'while it asks for pairs of near boxes, of mixed dimensions'} =
     'SELECT count(*) FROM mixed a JOIN mixed b ON a.c <-> b.c <= 1';
 }
 {
@@ -165,6 +169,8 @@ if ($node->psql('postgres', 'CREATE EXTENSION cube') == 0) {
     'with LIMIT' => "SELECT a.id, b.id $pairs LIMIT 3",
     'left, with LIMIT' => 'SELECT a.id, b.v FROM points a LEFT JOIN points b ON a.p <-> b.p < 1 LIMIT 3',
     'of the nearest' => "SELECT a.id, b.id $pairs ORDER BY a.v <-> b.v LIMIT 3",
+    'of the best' => "SELECT a.id, b.id $pairs AND a.id % 99 = b.id % 98 ORDER BY a.id * b.id DESC, 1, 2 LIMIT 3",
+    'of boxes' => 'SELECT count(b.id) FROM points a LEFT JOIN points b ON box(a.p, a.p) && box(b.p, b.p)',
     'asked for each pair' => "SELECT a.id, b.id FROM points a JOIN points b ON a.v <-> b.v <= 'NaN' LIMIT 3",
     'that fail' => "SELECT 1 / (a.id - b.id) $pairs",
     'of cursors that stay open' => "BEGIN; DECLARE c CURSOR FOR SELECT a.id, b.id $pairs; FETCH 1 FROM c;

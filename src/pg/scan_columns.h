@@ -1,0 +1,29 @@
+// How columns travel from the inputs of a join to its scan tuple.
+#pragma once
+
+#include "pg/compat.h"
+
+extern "C" {
+#include "nodes/plannodes.h"
+}
+
+namespace gpujoin {
+
+/// The scan tuple in the making.
+struct ScanColumns {
+  List* columns;  ///< of TargetEntry
+  List* from_left;
+  List* attributes;
+  const List* left;  ///< target lists of the inputs
+  const List* right;
+};
+
+/// Adds the columns that the expression uses and that are not there yet, in order of appearance. A
+/// placeholder that no input computes is computed above, from its parts. Aggregates are numbers of
+/// pairs.
+void add_columns(ScanColumns* scan, void* expression);
+
+/// The attribute of the plan's rows that holds the value; the plan computes it if it does not yet.
+AttrNumber place_value(Plan** plan, Expr* value);
+
+}  // namespace gpujoin
