@@ -102,7 +102,7 @@ std::unique_ptr<Join> open_join(const JoinRequest& request, const cudaDeviceProp
     return std::make_unique<TopkScan>(part, blocked_join);
   };
   const bool cosine = request.metric == Metric::kCosine;
-  return open_topk_join(request, cosine ? scan : blocked_join, cuda::kCoresOfDevice);
+  return open_topk_join(request, cosine ? scan : blocked_join, cuda::kPlainTopkCosts);
 }
 
 Status open(const JoinRequest* request, Join** join) {

@@ -9,47 +9,34 @@
 
 namespace gpujoin::cuda {
 
-/// Calls launch.template operator()<M, T, D>() for the choice. Every combination is compiled, so
-/// the less common metrics make do with the code for any number of dimensions.
-template <class T, class Launch>
+template <class T, std::uint32_t... Unrolled, class Launch>
 void dispatch_metric(const KernelChoice& choice, const Launch& launch) {
-  static_assert(kMostUnrolledDimensions == 8);
   if (choice.metric == Metric::kL1) return launch.template operator()<Metric::kL1, T, 0>();
   if (choice.metric == Metric::kLInf) return launch.template operator()<Metric::kLInf, T, 0>();
-  switch (choice.dims) {
-    case 1:
-      return launch.template operator()<Metric::kL2, T, 1>();
-    case 2:
-      return launch.template operator()<Metric::kL2, T, 2>();
-    case 3:
-      return launch.template operator()<Metric::kL2, T, 3>();
-    case 4:
-      return launch.template operator()<Metric::kL2, T, 4>();
-    case 5:
-      return launch.template operator()<Metric::kL2, T, 5>();
-    case 6:
-      return launch.template operator()<Metric::kL2, T, 6>();
-    case 7:
-      return launch.template operator()<Metric::kL2, T, 7>();
-    case 8:
-      return launch.template operator()<Metric::kL2, T, 8>();
-    default:
-      return launch.template operator()<Metric::kL2, T, 0>();
-  }
+  const auto launch_if = [&]<std::uint32_t D>() {
+    if (choice.dims == D) launch.template operator()<Metric::kL2, T, D>();
+    return choice.dims == D;
+  };
+  if (!(launch_if.template operator()<Unrolled>() || ...))
+    launch.template operator()<Metric::kL2, T, 0>();
 }
 
-template <class Launch>
+/// Calls launch.template operator()<M, T, D>() for the choice. Every combination is compiled, so
+/// numbers of dimensions that are not among `Unrolled`, and the less common metrics, make do with
+/// the code for any number, D = 0.
+template <std::uint32_t... Unrolled, class Launch>
 void dispatch_dimensions(const KernelChoice& choice, const Launch& launch) {
   if (choice.scalar == ScalarType::kFloat32)
-    dispatch_metric<float>(choice, launch);
+    dispatch_metric<float, Unrolled...>(choice, launch);
   else
-    dispatch_metric<double>(choice, launch);
+    dispatch_metric<double, Unrolled...>(choice, launch);
 }
 
 /// Calls launch.template operator()<M, T, D, G>(), G the threads that share a point.
 template <class Launch>
 void dispatch(const KernelChoice& choice, const Launch& launch) {
-  dispatch_dimensions(choice, [&]<Metric M, class T, std::uint32_t D>() {
+  static_assert(kMostUnrolledDimensions == 8);
+  dispatch_dimensions<1, 2, 3, 4, 5, 6, 7, 8>(choice, [&]<Metric M, class T, std::uint32_t D>() {
     if (choice.threads_per_point >= 32)
       launch.template operator()<M, T, D, 32>();
     else if (choice.threads_per_point >= 8)

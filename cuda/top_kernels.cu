@@ -245,9 +245,14 @@ void gather_scores(const double* scores, const std::uint32_t* order, std::uint32
 
 void launch_admit(const KernelChoice& choice, const JoinView& join, const TopView& top,
                   const Stretch& stretch, unsigned long long* candidates, cudaStream_t stream) {
-  dispatch(choice, [&]<Metric M, class T, std::uint32_t D, std::uint32_t G>() {
-    admit_kernel<M, T, D, G><<<blocks_for_stretch(choice, stretch), kBlockThreads, 0, stream>>>(
-        join, top, stretch, candidates);
+  const unsigned blocks = blocks_for_stretch(choice, stretch);
+  dispatch_dimensions<1, 2, 3, 4>(choice, [&]<Metric M, class T, std::uint32_t D>() {
+    if (choice.threads_per_point >= 32)
+      admit_kernel<M, T, D, 32>
+          <<<blocks, kBlockThreads, 0, stream>>>(join, top, stretch, candidates);
+    else
+      admit_kernel<M, T, D, 1>
+          <<<blocks, kBlockThreads, 0, stream>>>(join, top, stretch, candidates);
   });
   check_launch("looking for the best pairs");
 }
@@ -262,13 +267,14 @@ void launch_heaps(const KernelChoice& choice, const JoinView& join, const TopVie
                   unsigned long long* candidates, cudaStream_t stream) {
   const bool shared = fits_in_shared_memory(k);
   const std::uint64_t bytes = shared ? k * kHeapEntryBytes * kBlockThreads : 0;
-  dispatch_dimensions(choice, [&]<Metric M, class T, std::uint32_t D>() {
+  const auto launch = [&]<Metric M, class T, std::uint32_t D>() {
     check(cudaFuncSetAttribute(heap_kernel<M, T, D>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                static_cast<int>(bytes)),
           "making room for heaps");
     heap_kernel<M, T, D><<<blocks_for(stretch.end - stretch.first), kBlockThreads, bytes, stream>>>(
         join, top, stretch, static_cast<std::uint32_t>(k), shared ? nullptr : scratch, candidates);
-  });
+  };
+  dispatch_dimensions<2>(choice, launch);  // the thesis's case; the method is there for study
   check_launch("filling heaps");
 }
 

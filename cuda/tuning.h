@@ -5,6 +5,7 @@
 
 #include "engine/box_strategy.h"
 #include "engine/strategy.h"
+#include "engine/topk_join.h"
 
 namespace gpujoin::cuda {
 
@@ -57,9 +58,9 @@ inline constexpr std::uint64_t kMostSliceBoxes = 1 << 21;
 inline constexpr std::uint64_t kFewestSliceBoxes = 1 << 14;
 inline constexpr double kBoxCandidatesPerSlice = 8e9;
 
-/// Of the whole device, as expected of an H200.
+/// Of the whole device, fitted to an H200.
 inline constexpr BoxCosts kBoxCosts{
-    .candidate = 0.0001, .distance = 0.0002, .sort = 0.5, .search = 0.1, .probe = 0.1, .block = 32};
+    .candidate = 0.0007, .distance = 0.0014, .sort = 0.5, .search = 0.1, .probe = 0.1, .block = 32};
 
 /// Of the whole device, fitted to an H200: a window is a binary search of its own for each point,
 /// which is worth some tens of candidates.
@@ -74,9 +75,9 @@ inline constexpr WalkCosts kWalkCosts{.neighbor = 0.08,
                                       .tile_match = 0.13,
                                       .writing = 3};
 
-/// How many cores of a host the device is worth to a walk, roughly: what a top-k join weighs its
-/// passes over rows on the host against.
-inline constexpr double kCoresOfDevice = 200;
+/// Of a top-k join without looking at scores first: rows are copied, sorted and copied again.
+inline constexpr PlainJoinCosts kPlainTopkCosts{
+    .walk = kWalkCosts, .workers = 1, .step = 3e6, .row = 5, .pair = 0.01};
 
 /// Candidates of a point from which on a whole warp counts them, as without an index.
 inline constexpr double kCandidatesForWarp = 1e5;

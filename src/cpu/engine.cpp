@@ -58,7 +58,9 @@ std::unique_ptr<Join> open_plain_topk_join(const JoinRequest& request) {
 /// Throws what guarded() knows.
 std::unique_ptr<Join> open_join(const JoinRequest& request) {
   if (request.output == Output::kTopPairs)
-    return open_topk_join(request, open_plain_topk_join, request.threads);
+    return open_topk_join(request, open_plain_topk_join,
+                          {kCoreWalkCosts, static_cast<double>(request.threads), 100e3,
+                           kCoreIndexNs / request.threads, 8});
   if (request.shape == Shape::kBoxes) return std::make_unique<cpu::BoxJoin>(request);
   return open_range_join(request);
 }

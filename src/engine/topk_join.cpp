@@ -18,7 +18,6 @@ constexpr double kWorthPartsShare = 0.9;
 constexpr double kPassNs = 5;      // of a row, finding its stratum
 constexpr double kCopyNs = 10;     // of a row, choosing and copying it
 constexpr double kCollectNs = 15;  // of a pair
-constexpr double kStepNs = 100e3;  // of a join, its threads
 constexpr std::uint32_t kMostRounds = 4;
 
 const Dataset& right_of(const JoinRequest& request) {
@@ -51,13 +50,13 @@ double sampled_match_rate(const JoinRequest& request) {
 }  // namespace
 
 std::unique_ptr<Join> open_topk_join(const JoinRequest& request, const OpenJoin& plain_join,
-                                     double speed) {
+                                     const PlainJoinCosts& costs) {
   const TopkMethod method = request.knobs.topk_method;
   if (method == TopkMethod::kHeap || method == TopkMethod::kSort) return plain_join(request);
-  return std::make_unique<TopkJoin>(request, plain_join, speed);
+  return std::make_unique<TopkJoin>(request, plain_join, costs);
 }
 
-TopkJoin::TopkJoin(const JoinRequest& request, OpenJoin plain_join, double speed)
+TopkJoin::TopkJoin(const JoinRequest& request, OpenJoin plain_join, const PlainJoinCosts& costs)
     : request_(request),
       plain_join_(std::move(plain_join)),
       budget_(request.memory_limit),
@@ -69,20 +68,22 @@ TopkJoin::TopkJoin(const JoinRequest& request, OpenJoin plain_join, double speed
   // Of the pairs within eps the most distant ones are no easier to find than all.
   const bool hopeless = by_distance_ && (!request.top.scoring.lowest_first || request.eps == 0);
   const bool parts_may_do = !hopeless && all_row_pairs(request) > 0;
-  if (parts_may_do) expect_costs(speed);
+  if (parts_may_do) expect_costs(costs);
   if (!parts_may_do || (!is_forced(request) && whole_ns_ < kWorthGuessingNs)) join_whole();
 }
 
-void TopkJoin::expect_costs(double speed) {
+void TopkJoin::expect_costs(const PlainJoinCosts& costs) {
   const double rows = all_rows(request_), row_pairs = all_row_pairs(request_);
-  const double index_ns = kCoreIndexNs / speed;
-  const double core_ns = 1e6 * estimate_core_ms(request_, kWorthGuessingNs / 1e6 * speed);
-  const double walk_ns = std::max(0.0, core_ns / speed - index_ns * rows);
+  const double fixed_ns = costs.step + rows * costs.row;
+  const double row_pair_ns = costs.walk.candidate + costs.walk.dimension * request_.left.dims;
+  whole_ns_ = fixed_ns + row_pairs * row_pair_ns / costs.workers;
+  if (!is_forced(request_) && whole_ns_ < kWorthGuessingNs) return;  // by brute force even
+  const double walk_ns = 1e6 * choose_strategy(request_, costs.walk).estimate().ms / costs.workers;
   match_rate_ = sampled_match_rate(request_);
-  costs_.row = kCopyNs + index_ns;
-  costs_.row_pair = walk_ns / row_pairs + match_rate_ * kCollectNs;
-  costs_.step = kStepNs;
-  whole_ns_ = kStepNs + rows * index_ns + row_pairs * costs_.row_pair;
+  costs_.row = kCopyNs + costs.row;
+  costs_.row_pair = walk_ns / row_pairs + match_rate_ * costs.pair;
+  costs_.step = costs.step;
+  whole_ns_ = fixed_ns + row_pairs * costs_.row_pair;
 }
 
 Status TopkJoin::next_batch(ResultBatch* batch) {

@@ -12,15 +12,25 @@
 #include "engine/row_copy.h"
 #include "engine/score_plan.h"
 #include "engine/score_strata.h"
+#include "engine/strategy.h"
 #include "engine/top_pairs.h"
 
 namespace gpujoin {
 
+/// What an engine's plain top-k join costs, in nanoseconds.
+struct PlainJoinCosts {
+  WalkCosts walk;  ///< of one worker
+  double workers;
+  double step;  ///< of a join, whatever its size
+  double row;   ///< of a row, until it is indexed
+  double pair;  ///< of a pair within eps, keeping it or not
+};
+
 /// Opens the join that a request for Output::kTopPairs asks for by its topk_method: kHeap and kSort
-/// are the plain join's. `speed` is how many cores of the host the plain join is worth. Throws what
-/// `plain_join` does, and what Buffer throws; so do the join's methods.
+/// are the plain join's. Throws what `plain_join` does, and what Buffer throws; so do the join's
+/// methods.
 std::unique_ptr<Join> open_topk_join(const JoinRequest& request, const OpenJoin& plain_join,
-                                     double speed);
+                                     const PlainJoinCosts& costs);
 
 /// Works in rounds. A round guesses a key that k pairs will have, or a radius that has k pairs, and
 /// finds all pairs at least as good; if k have come, no other pair is better than they, and the
@@ -28,13 +38,13 @@ std::unique_ptr<Join> open_topk_join(const JoinRequest& request, const OpenJoin&
 /// the last one is the plain join of everything, which no guess can fail.
 class TopkJoin final : public Join {
  public:
-  TopkJoin(const JoinRequest& request, OpenJoin plain_join, double speed);
+  TopkJoin(const JoinRequest& request, OpenJoin plain_join, const PlainJoinCosts& costs);
 
   Status next_batch(ResultBatch* batch) override;
   void stats(JoinStats* stats) const override;
 
  private:
-  void expect_costs(double speed);
+  void expect_costs(const PlainJoinCosts& costs);
   void join_whole();
   void advance();
   void start_round();

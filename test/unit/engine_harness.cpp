@@ -80,8 +80,9 @@ testing::AssertionResult same_pairs(const std::vector<FoundPair>& got,
 
 void collect_pairs(const JoinRequest& request, const ResultBatch& batch, RunResult* result) {
   const bool top = request.output == Output::kTopPairs;
-  std::uint64_t rows = top ? batch.row_count : request.left.rows;
-  std::uint64_t others = top || request.self_join ? rows : request.right.rows;
+  std::uint64_t rows = request.left.rows;
+  std::uint64_t others = request.self_join ? rows : request.right.rows;
+  if (top) rows = others = std::max({rows, others, batch.row_count});  // positions, or places in it
   if (batch.transposed) std::swap(rows, others);
   ASSERT_TRUE(batch.row_count == 0 || batch.offsets[0] == 0);
   for (std::uint64_t i = 0; i < batch.row_count; ++i) {
