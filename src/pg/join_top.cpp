@@ -71,8 +71,7 @@ double error_of_scores(const JoinNode* node) {
 /// none is further from 0 than `score`.
 double error_at(const JoinNode* node, double score) {
   if (node->data.top.function != ScoreFunction::kDistance) return node->score_error;
-  const EpsBand band =
-      eps_band(distance_test(node->data.test, false), score, node->run->report.dims);
+  const EpsBand band = eps_band(distance_test(node->data.test), score, node->run->report.dims);
   return band.engine_serves ? band.select - band.accept : INFINITY;
 }
 

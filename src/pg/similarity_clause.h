@@ -82,8 +82,8 @@ inline bool is_exact(const SimilarityTest& test) {
 }
 
 /// The test of the bare distance that the test compares with its radius.
-inline SimilarityTest distance_test(SimilarityTest test, bool strict) {
-  return {test.kind, test.metric, TestForm::kDistance, strict};
+inline SimilarityTest distance_test(const SimilarityTest& test) {
+  return {test.kind, test.metric, TestForm::kDistance, false};
 }
 
 }  // namespace gpujoin

@@ -185,7 +185,7 @@ SELECT cmp_ok(said('Top-k Pairs Asked', 'SELECT l.id FROM a l JOIN a r ON gpu_wi
   ORDER BY l.f8 + r.f8 LIMIT 10')::int, '>', 74, 'several rounds');
 SELECT is(said('Top-k Pairs Asked', 'SELECT l.id FROM a l JOIN a r ON gpu_within(l.v, r.v, 9) ORDER BY l.f8 + r.f8 LIMIT 10'),
   '10', 'and one, for as many as are wanted, where nothing else decides');
-CREATE TABLE crowd AS SELECT i AS id, '{1}'::float8[] AS v, 1 AS s FROM generate_series(1, 1100) i;
+CREATE TABLE crowd AS SELECT i AS id, '{1}'::float8[] AS v, 1 AS s FROM generate_series(1, 1500) i;
 ANALYZE crowd;
 SELECT matches(said('Top-k Fallback', 'SELECT l.id FROM crowd l JOIN crowd r ON gpu_within(l.v, r.v, 1)
   ORDER BY l.s + r.s, l.id, r.id LIMIT 3'), 'too many pairs', 'a million ties are too many');
@@ -195,6 +195,8 @@ FROM set_config('gpujoin.host_memory_limit', '2MB', true);
 RESET gpujoin.host_memory_limit;
 SELECT same_rows('SELECT l.id, r.id FROM crowd l JOIN crowd r ON gpu_within(l.v, r.v, 1)
   ORDER BY l.s + r.s, r.id, l.id DESC LIMIT 3', true, 'a million ties');
+SELECT same_rows('SELECT l.id, r.id FROM crowd l JOIN crowd r ON gpu_within(l.v, r.v, 1) AND l.id <> r.id
+  ORDER BY l.s + r.s, r.id, l.id DESC LIMIT 3', true, 'a million ties of a table with itself');
 
 -- A table with itself: each pair is looked for once, and rows with themselves are told where they pass.
 SELECT same_rows(format('SELECT l.id, r.id, %1$s AS s FROM %2$s l JOIN %2$s r ON %3$s AND %4$s ORDER BY s%5$s, l.id, r.id LIMIT %6$s',
