@@ -52,6 +52,10 @@ RangeJoin::RangeJoin(const JoinRequest& request, const cudaDeviceProp& device)
   stats_.threads = 1;
   std::snprintf(stats_.instruction_set, sizeof stats_.instruction_set, "sm_%d%d", device.major,
                 device.minor);
+  if (request.output == Output::kTopPairs) {
+    stats_.topk_method = method_of(request.knobs.topk_method);
+    stats_.topk_rounds = 1;
+  }
   mailbox_ = PinnedBlock(host_budget_, sizeof(Mailbox));
   if (stats_.left_rows == 0 || stats_.right_rows == 0) {
     answer_without_pairs();

@@ -33,8 +33,7 @@ TopWalk::TopWalk(const JoinRequest& request, const Strategy& strategy, const Joi
       device_budget_(device_budget),
       host_budget_(host_budget),
       stream_(stream),
-      method_(request.knobs.topk_method == TopkMethod::kAuto ? TopkMethod::kThreshold
-                                                             : request.knobs.topk_method),
+      method_(method_of(request.knobs.topk_method)),
       candidates_(device_budget, 1, stream),
       host_candidates_(host_budget, sizeof(unsigned long long)) {
   top_.scoring = request.top.scoring;
@@ -187,8 +186,6 @@ CountedSlice TopWalk::slice() const {
 void TopWalk::describe(JoinStats* stats) const {
   stats->candidates = looked_at_;
   stats->threads_per_point = method_ == TopkMethod::kHeap ? 1 : kernel_.threads_per_point;
-  stats->topk_method = method_;
-  stats->topk_rounds = 1;
 }
 
 }  // namespace gpujoin::cuda

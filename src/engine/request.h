@@ -60,6 +60,11 @@ inline constexpr std::uint32_t kMaxReferencePoints = 16;
 /// baseline). kThreshold: only what beats the worst of the best so far is looked at.
 enum class TopkMethod : std::int32_t { kAuto, kThreshold, kHeap, kSort };
 
+/// The method that a top-k join takes.
+inline TopkMethod method_of(TopkMethod asked) {
+  return asked == TopkMethod::kAuto ? TopkMethod::kThreshold : asked;
+}
+
 /// How boxes find each other. kLayeredGrid: a grid whose cells have a bit for each part of one side
 /// (MLG-join; thesis, section 4.2). kSortSweep: along one dimension, in sorted order (GCMF's SMF;
 /// thesis, section 4.3). kNone: each with each.

@@ -69,7 +69,7 @@ TopkJoin::TopkJoin(const JoinRequest& request, OpenJoin plain_join, const PlainJ
   const bool hopeless = by_distance_ && (!request.top.scoring.lowest_first || request.eps == 0);
   const bool parts_may_do = !hopeless && all_row_pairs(request) > 0;
   if (parts_may_do) expect_costs(costs);
-  if (!parts_may_do || (!is_forced(request) && whole_ns_ < kWorthGuessingNs)) join_whole();
+  if (!parts_may_do || (!is_forced(request) && !is_worth_guessing())) join_whole();
 }
 
 void TopkJoin::expect_costs(const PlainJoinCosts& costs) {
@@ -84,6 +84,12 @@ void TopkJoin::expect_costs(const PlainJoinCosts& costs) {
   costs_.row_pair = walk_ns / row_pairs + match_rate_ * costs.pair;
   costs_.step = costs.step;
   whole_ns_ = fixed_ns + row_pairs * costs_.row_pair;
+}
+
+/// Whether parts may be expected to take less than the whole, which at least sorting out rows does.
+bool TopkJoin::is_worth_guessing() const {
+  const double passes_ns = by_distance_ ? 0 : kPassNs * all_rows(request_);
+  return whole_ns_ >= kWorthGuessingNs && passes_ns < kWorthPartsShare * whole_ns_;
 }
 
 Status TopkJoin::next_batch(ResultBatch* batch) {

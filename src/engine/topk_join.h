@@ -45,6 +45,7 @@ class TopkJoin final : public Join {
 
  private:
   void expect_costs(const PlainJoinCosts& costs);
+  bool is_worth_guessing() const;
   void join_whole();
   void advance();
   void start_round();

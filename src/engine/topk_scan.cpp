@@ -14,11 +14,6 @@ JoinRequest completed(JoinRequest request) {
   return request;
 }
 
-TopkMethod method_of(const JoinRequest& request) {
-  const TopkMethod asked = request.knobs.topk_method;
-  return asked == TopkMethod::kAuto ? TopkMethod::kThreshold : asked;
-}
-
 std::int64_t id_of(const Dataset& data, std::uint64_t row) {
   return data.ids != nullptr ? data.ids[row] : static_cast<std::int64_t>(row);
 }
@@ -30,7 +25,7 @@ TopkScan::TopkScan(const JoinRequest& request, const OpenJoin& pairs_join)
       by_distance_(request.top.scoring.function == ScoreFunction::kDistance),
       unordered_(request.pairs == PairSelection::kUnordered),
       budget_(request.memory_limit),
-      top_(budget_, request_, method_of(request)),
+      top_(budget_, request_, method_of(request.knobs.topk_method)),
       held_(budget_.used()),
       pairs_join_(pairs_join(request_of_pairs())) {}
 
@@ -133,7 +128,7 @@ void TopkScan::stats(JoinStats* stats) const {
   stats->pairs = batches_ ? batches_->pairs() : 0;
   stats->batches = batches_ ? batches_->batches() : 0;
   stats->memory_peak = std::max(budget_.peak(), held_ + stats->memory_peak);
-  stats->topk_method = method_of(request_);
+  stats->topk_method = method_of(request_.knobs.topk_method);
   stats->topk_rounds = 1;
 }
 
