@@ -76,20 +76,21 @@ void TopkJoin::expect_costs(const PlainJoinCosts& costs) {
   const double rows = all_rows(request_), row_pairs = all_row_pairs(request_);
   const double fixed_ns = costs.step + rows * costs.row;
   const double row_pair_ns = costs.walk.candidate + costs.walk.dimension * request_.left.dims;
-  whole_ns_ = fixed_ns + row_pairs * row_pair_ns / costs.workers;
-  if (!is_forced(request_) && whole_ns_ < kWorthGuessingNs) return;  // by brute force even
+  costs_.step = costs.step;
+  whole_ns_ = fixed_ns + row_pairs * row_pair_ns / costs.workers;  // by brute force
+  if (!is_forced(request_) && !is_worth_guessing()) return;
   const double walk_ns = 1e6 * choose_strategy(request_, costs.walk).estimate().ms / costs.workers;
   match_rate_ = sampled_match_rate(request_);
   costs_.row = kCopyNs + costs.row;
   costs_.row_pair = walk_ns / row_pairs + match_rate_ * costs.pair;
-  costs_.step = costs.step;
   whole_ns_ = fixed_ns + row_pairs * costs_.row_pair;
 }
 
-/// Whether parts may be expected to take less than the whole, which at least sorting out rows does.
+/// Whether parts may be expected to take much less than the whole: they are a join too, at least,
+/// and the passes that sort out rows.
 bool TopkJoin::is_worth_guessing() const {
   const double passes_ns = by_distance_ ? 0 : kPassNs * all_rows(request_);
-  return whole_ns_ >= kWorthGuessingNs && passes_ns < kWorthPartsShare * whole_ns_;
+  return whole_ns_ - costs_.step >= kWorthGuessingNs && passes_ns < whole_ns_ / 2;
 }
 
 Status TopkJoin::next_batch(ResultBatch* batch) {
