@@ -27,19 +27,18 @@ __global__ void ranges_kernel(BoxJoinView join, bool first_side, PositionRange* 
 }
 
 /// Runs task(place, number) with each of a launch's places, first .. end - 1 of a list of them or,
-/// without a list, of all; a warp at a time.
-template <class Task>
+/// without a list, of all; a group at a time.
+template <std::uint32_t G, class Task>
 __device__ void for_places(const BoxJoinView& join, std::uint32_t first, std::uint32_t end,
                            const std::uint32_t* list, const Task& task) {
-  const Warp warp =
-      cooperative_groups::tiled_partition<32>(cooperative_groups::this_thread_block());
-  const std::uint64_t warps = std::uint64_t{gridDim.x} * (kBlockThreads / 32);
+  const BoxGroup<G> group = cg::tiled_partition<G>(cg::this_thread_block());
+  const std::uint64_t groups = std::uint64_t{gridDim.x} * (kBlockThreads / G);
   for (std::uint64_t number =
-           first + std::uint64_t{blockIdx.x} * (kBlockThreads / 32) + threadIdx.x / 32;
-       number < end; number += warps) {
-    if (warp.any(must_stop(join))) return;
+           first + std::uint64_t{blockIdx.x} * (kBlockThreads / G) + threadIdx.x / G;
+       number < end; number += groups) {
+    if (group.any(must_stop(join))) return;
     const auto i = static_cast<std::uint32_t>(number);
-    task(warp, list != nullptr ? list[i] : i, i);
+    task(group, list != nullptr ? list[i] : i, i);
   }
 }
 
@@ -54,28 +53,28 @@ __global__ void __launch_bounds__(kBlockThreads)
     count_kernel(BoxJoinView join, std::uint32_t* counts, BoxTotals* totals) {
   unsigned long long pairs = 0, candidates = 0;
   const std::uint32_t boxes = *join.probing.boxes;
-  for_places(join, 0, join.places, nullptr,
-             [&](const Warp& warp, std::uint32_t place, std::uint32_t) {
-               std::uint32_t found = 0;
-               if (std::uint64_t{join.first} + place < boxes) {
-                 const std::uint32_t position = join.first + place;
-                 const Box<T, D> box =
-                     load_box<T, D>(join.probing.columns, join.probing.rows, position, join.dims);
-                 walk_box<M>(join, warp, place, box, [&](std::uint32_t other, bool is_candidate) {
-                   if (!is_candidate) return;
-                   ++candidates;
-                   const Box<T, D> partner =
-                       load_box<T, D>(join.indexed.columns, join.indexed.rows, other, join.dims);
-                   if (!is_pair(join, box, partner) || !is_wanted<M, T>(join, position, other))
-                     return;
-                   ++found;
-                   pairs += orders_of_pair(join, position, other);
-                 });
-               }
-               if (counts == nullptr) return;
-               found = __reduce_add_sync(~0u, found);
-               if (warp.thread_rank() == 0) counts[place] = found;
-             });
+  for_places<kBoxGroup<M>>(
+      join, 0, join.places, nullptr,
+      [&](const BoxGroup<kBoxGroup<M>>& group, std::uint32_t place, std::uint32_t) {
+        std::uint32_t found = 0;
+        if (std::uint64_t{join.first} + place < boxes) {
+          const std::uint32_t position = join.first + place;
+          const Box<T, D> box =
+              load_box<T, D>(join.probing.columns, join.probing.rows, position, join.dims);
+          walk_box<M>(join, group, place, box, [&](std::uint32_t other, bool is_candidate) {
+            if (!is_candidate) return;
+            ++candidates;
+            const Box<T, D> partner =
+                load_box<T, D>(join.indexed.columns, join.indexed.rows, other, join.dims);
+            if (!is_pair(join, box, partner) || !is_wanted<M, T>(join, position, other)) return;
+            ++found;
+            pairs += orders_of_pair(join, position, other);
+          });
+        }
+        if (counts == nullptr) return;
+        found = cg::reduce(group, found, cg::plus<std::uint32_t>());
+        if (group.thread_rank() == 0) counts[place] = found;
+      });
   add_over_block(pairs, &totals->pairs);
   add_over_block(candidates, &totals->candidates);
 }
@@ -83,27 +82,27 @@ __global__ void __launch_bounds__(kBlockThreads)
 template <BoxMethod M, class T, std::uint32_t D>
 __global__ void __launch_bounds__(kBlockThreads)
     fill_kernel(BoxJoinView join, const std::uint32_t* chosen, Stretch stretch, FillRange range) {
-  for_places(join, stretch.first, stretch.end, chosen,
-             [&](const Warp& warp, std::uint32_t place, std::uint32_t number) {
-               const std::uint32_t position = join.first + place;
-               const Box<T, D> box =
-                   load_box<T, D>(join.probing.columns, join.probing.rows, position, join.dims);
-               std::uint64_t next = range.offsets[number - stretch.base];
-               walk_box<M>(join, warp, place, box, [&](std::uint32_t other, bool is_candidate) {
-                 bool found = false;
-                 if (is_candidate) {
-                   const Box<T, D> partner =
-                       load_box<T, D>(join.indexed.columns, join.indexed.rows, other, join.dims);
-                   found = is_pair(join, box, partner) && is_wanted<M, T>(join, position, other);
-                 }
-                 const unsigned members = warp.ballot(found);
-                 const std::uint64_t pair =
-                     next + __popc(members & ((1u << warp.thread_rank()) - 1));
-                 if (found && pair >= range.first_pair && pair < range.end_pair)
-                   range.neighbors[pair - range.first_pair] = join.indexed.order[other];
-                 next += __popc(members);
-               });
-             });
+  for_places<kBoxGroup<M>>(
+      join, stretch.first, stretch.end, chosen,
+      [&](const BoxGroup<kBoxGroup<M>>& group, std::uint32_t place, std::uint32_t number) {
+        const std::uint32_t position = join.first + place;
+        const Box<T, D> box =
+            load_box<T, D>(join.probing.columns, join.probing.rows, position, join.dims);
+        std::uint64_t next = range.offsets[number - stretch.base];
+        walk_box<M>(join, group, place, box, [&](std::uint32_t other, bool is_candidate) {
+          bool found = false;
+          if (is_candidate) {
+            const Box<T, D> partner =
+                load_box<T, D>(join.indexed.columns, join.indexed.rows, other, join.dims);
+            found = is_pair(join, box, partner) && is_wanted<M, T>(join, position, other);
+          }
+          const unsigned members = group.ballot(found);
+          const std::uint64_t pair = next + __popc(members & ((1u << group.thread_rank()) - 1));
+          if (found && pair >= range.first_pair && pair < range.end_pair)
+            range.neighbors[pair - range.first_pair] = join.indexed.order[other];
+          next += __popc(members);
+        });
+      });
 }
 
 /// The nested loop (thesis, section 4.1): a box a thread.
@@ -179,10 +178,11 @@ void dispatch(const BoxJoinView& join, const Launch& launch) {
     dispatch_dims<double>(join.dims, launch);
 }
 
-/// Blocks that give each place a warp, or loop over places where these are many: each block ends
-/// with atomic operations on the same few words.
-unsigned blocks_of_warps(std::uint32_t places) {
-  return std::min(blocks_for(std::uint64_t{places} * 32), 1u << 14);
+/// Blocks that give each place a group of threads, or loop over places where these are many: each
+/// block ends with atomic operations on the same few words.
+template <BoxMethod M>
+unsigned blocks_of_groups(std::uint32_t places) {
+  return std::min(blocks_for(std::uint64_t{places} * kBoxGroup<M>), 1u << 14);
 }
 
 }  // namespace
@@ -202,10 +202,12 @@ void launch_count_boxes(const BoxJoinView& join, std::uint32_t* counts, BoxTotal
   dispatch(join, [&]<class T, std::uint32_t D>() {
     if (join.method == BoxMethod::kLayeredGrid)
       count_kernel<BoxMethod::kLayeredGrid, T, D>
-          <<<blocks_of_warps(join.places), kBlockThreads, 0, stream>>>(join, counts, totals);
+          <<<blocks_of_groups<BoxMethod::kLayeredGrid>(join.places), kBlockThreads, 0, stream>>>(
+              join, counts, totals);
     else if (join.method == BoxMethod::kSortSweep)
       count_kernel<BoxMethod::kSortSweep, T, D>
-          <<<blocks_of_warps(join.places), kBlockThreads, 0, stream>>>(join, counts, totals);
+          <<<blocks_of_groups<BoxMethod::kSortSweep>(join.places), kBlockThreads, 0, stream>>>(
+              join, counts, totals);
     else
       count_all_kernel<T, D>
           <<<blocks_for(join.places, kNestedThreads), kNestedThreads, 0, stream>>>(join, counts,
@@ -220,10 +222,12 @@ void launch_fill_boxes(const BoxJoinView& join, const std::uint32_t* chosen, con
   dispatch(join, [&]<class T, std::uint32_t D>() {
     if (join.method == BoxMethod::kLayeredGrid)
       fill_kernel<BoxMethod::kLayeredGrid, T, D>
-          <<<blocks_of_warps(places), kBlockThreads, 0, stream>>>(join, chosen, stretch, range);
+          <<<blocks_of_groups<BoxMethod::kLayeredGrid>(places), kBlockThreads, 0, stream>>>(
+              join, chosen, stretch, range);
     else if (join.method == BoxMethod::kSortSweep)
       fill_kernel<BoxMethod::kSortSweep, T, D>
-          <<<blocks_of_warps(places), kBlockThreads, 0, stream>>>(join, chosen, stretch, range);
+          <<<blocks_of_groups<BoxMethod::kSortSweep>(places), kBlockThreads, 0, stream>>>(
+              join, chosen, stretch, range);
     else
       fill_all_kernel<T, D><<<blocks_for(places, kNestedThreads), kNestedThreads, 0, stream>>>(
           join, chosen, stretch, range);

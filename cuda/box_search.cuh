@@ -1,8 +1,9 @@
-// What a box looks at, by a warp of threads: parts of MLG-join's grid, or a stretch of a sweep; or,
-// by a block of threads with a box each, everything. Geometry and tests are src/core's.
+// What a box looks at, by a group of threads: parts of MLG-join's grid, or a stretch of a sweep;
+// or, by a block of threads with a box each, everything. Geometry and tests are src/core's.
 #pragma once
 
 #include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -14,7 +15,15 @@
 
 namespace gpujoin::cuda {
 
-using Warp = cooperative_groups::thread_block_tile<32>;
+namespace cg = cooperative_groups;
+
+/// Threads that share a box: of the grid, whose boxes have few candidates, so that many boxes wait
+/// for memory at once; of a sweep, whose boxes have long stretches of them, a group.
+template <BoxMethod M>
+inline constexpr std::uint32_t kBoxGroup = M == BoxMethod::kLayeredGrid ? 8 : 32;
+
+template <std::uint32_t G>
+using BoxGroup = cg::thread_block_tile<G>;
 
 __device__ inline bool must_stop(const BoxJoinView& join) {
   return *static_cast<const volatile unsigned*>(join.stop) != 0;
@@ -49,59 +58,58 @@ __device__ bool is_pair(const BoxJoinView& join, const Box<T, D>& a, const Box<T
   return passes(join.test, a.bounds, b.bounds, dims_of<D>(join.dims));
 }
 
-/// Calls visit(position, is_candidate) on all threads of the warp together, for begin .. end - 1;
+/// Calls visit(position, is_candidate) on all threads of the group together, for begin .. end - 1;
 /// threads beyond the end get is_candidate = false.
-template <class Visit>
-__device__ void visit_range(const Warp& warp, std::uint64_t begin, std::uint64_t end,
+template <std::uint32_t G, class Visit>
+__device__ void visit_range(const BoxGroup<G>& group, std::uint64_t begin, std::uint64_t end,
                             const Visit& visit) {
-  for (std::uint64_t start = begin; start < end; start += 32) {
-    const std::uint64_t position = start + warp.thread_rank();
+  for (std::uint64_t start = begin; start < end; start += G) {
+    const std::uint64_t position = start + group.thread_rank();
     visit(static_cast<std::uint32_t>(position), position < end);
   }
 }
 
 /// A word of all the records that a box has to look at: of its cells, and the one for everywhere.
 /// The same on all threads.
-__device__ inline unsigned long long gather_word(const BoxJoinView& join, const Warp& warp,
-                                                 const CellRectangle& rectangle,
-                                                 std::uint32_t word) {
+template <std::uint32_t G>
+__device__ unsigned long long gather_word(const BoxJoinView& join, const BoxGroup<G>& group,
+                                          const CellRectangle& rectangle, std::uint32_t word) {
   const LayeredGrid& grid = join.grid;
   unsigned long long bits = 0;
-  for (std::uint32_t i = warp.thread_rank(); i <= rectangle.cells; i += 32) {
+  for (std::uint32_t i = group.thread_rank(); i <= rectangle.cells; i += G) {
     const std::uint64_t record =
         i < rectangle.cells ? cell_of_rectangle(grid, rectangle, i) : grid.cells;
     bits |= join.table[record * grid.record_words() + word];
   }
-  const unsigned low = __reduce_or_sync(~0u, static_cast<unsigned>(bits));
-  const unsigned high = __reduce_or_sync(~0u, static_cast<unsigned>(bits >> 32));
-  return static_cast<unsigned long long>(high) << 32 | low;
+  return cg::reduce(group, bits, cg::bit_or<unsigned long long>());
 }
 
 /// Each thread has a block: visits the boxes of those that are wanted, as far as the box passes
 /// with the box around them, for passes() is monotone.
-template <class T, std::uint32_t D, class Visit>
-__device__ void visit_blocks(const BoxJoinView& join, const Warp& warp, const Box<T, D>& box,
-                             std::uint32_t block, bool wanted, const Visit& visit) {
+template <class T, std::uint32_t D, std::uint32_t G, class Visit>
+__device__ void visit_blocks(const BoxJoinView& join, const BoxGroup<G>& group,
+                             const Box<T, D>& box, std::uint32_t block, bool wanted,
+                             const Visit& visit) {
   const std::uint64_t boxes = *join.indexed.boxes;
   const std::uint32_t blocks = block_count(join.indexed.rows);
   const bool met = wanted && block < blocks &&
                    is_pair(join, box, load_box<T, D>(join.blocks, blocks, block, join.dims));
-  for (unsigned left = warp.ballot(met); left != 0; left &= left - 1) {
-    const std::uint32_t next = warp.shfl(block, __ffs(static_cast<int>(left)) - 1);
+  for (unsigned left = group.ballot(met); left != 0; left &= left - 1) {
+    const std::uint32_t next = group.shfl(block, __ffs(static_cast<int>(left)) - 1);
     const std::uint64_t begin = std::uint64_t{next} * kBlockBoxes;
-    visit_range(warp, begin, min(begin + kBlockBoxes, boxes), visit);
+    visit_range(group, begin, min(begin + kBlockBoxes, boxes), visit);
   }
 }
 
 /// Visits the blocks of the parts whose bits are set, of as many parts at a time as leave each
 /// block a thread.
-template <class T, std::uint32_t D, class Visit>
-__device__ void visit_parts(const BoxJoinView& join, const Warp& warp, const Box<T, D>& box,
+template <class T, std::uint32_t D, std::uint32_t G, class Visit>
+__device__ void visit_parts(const BoxJoinView& join, const BoxGroup<G>& group, const Box<T, D>& box,
                             std::uint32_t first_part, unsigned long long bits, const Visit& visit) {
   const std::uint32_t part_blocks = join.grid.part_boxes / kBlockBoxes;
-  const std::uint32_t together = part_blocks < 32 ? 32 / part_blocks : 1;
-  const std::uint32_t turn = warp.thread_rank() / part_blocks;  // which of these parts is its own
-  const std::uint32_t own_block = warp.thread_rank() - turn * part_blocks;
+  const std::uint32_t together = part_blocks < G ? G / part_blocks : 1;
+  const std::uint32_t turn = group.thread_rank() / part_blocks;  // which of these parts is its own
+  const std::uint32_t own_block = group.thread_rank() - turn * part_blocks;
   while (bits != 0) {
     unsigned long long own = bits;
     for (std::uint32_t i = 0; i < together; ++i) {
@@ -111,8 +119,8 @@ __device__ void visit_parts(const BoxJoinView& join, const Warp& warp, const Box
     const bool has_part = turn < together && own != 0;
     const std::uint32_t part =
         first_part + (has_part ? __ffsll(static_cast<long long>(own)) - 1 : 0);
-    for (std::uint32_t block = own_block; block < part_blocks + own_block; block += 32)
-      visit_blocks(join, warp, box, part * part_blocks + block, has_part && block < part_blocks,
+    for (std::uint32_t block = own_block; block < part_blocks + own_block; block += G)
+      visit_blocks(join, group, box, part * part_blocks + block, has_part && block < part_blocks,
                    visit);
   }
 }
@@ -124,31 +132,31 @@ __device__ void visit_parts(const BoxJoinView& join, const Warp& warp, const Box
 /// any are compared. Those lists are what fills the device's memory, and here each box goes through
 /// its parts at once: parts are short, neighbouring boxes follow each other and read the same ones,
 /// and a box finds its partners in an order of its own, so that they can be counted and numbered.
-template <class T, std::uint32_t D, class Visit>
-__device__ void walk_parts(const BoxJoinView& join, const Warp& warp, const Box<T, D>& box,
+template <class T, std::uint32_t D, std::uint32_t G, class Visit>
+__device__ void walk_parts(const BoxJoinView& join, const BoxGroup<G>& group, const Box<T, D>& box,
                            const Visit& visit) {
   const LayeredGrid& grid = join.grid;
   const Box<T, D> indexed_by_column = box;  // so that `box` itself may stay in registers
   const CellRectangle rectangle =
       cells_of_box(grid, indexed_by_column.bounds, dims_of<D>(join.dims), join.test.reach);
   const bool everywhere = rectangle.cells > kMostCellsOfBox;
-  const unsigned long long words = everywhere ? ~0ull : gather_word(join, warp, rectangle, 0);
+  const unsigned long long words = everywhere ? ~0ull : gather_word(join, group, rectangle, 0);
   for (std::uint32_t word = 0; word < grid.words; ++word) {
     if ((words >> word & 1) == 0) continue;
-    visit_parts(join, warp, box, word * kWordBits,
-                everywhere ? ~0ull : gather_word(join, warp, rectangle, 1 + word), visit);
+    visit_parts(join, group, box, word * kWordBits,
+                everywhere ? ~0ull : gather_word(join, group, rectangle, 1 + word), visit);
   }
 }
 
 /// What the box number `place` of a launch looks at.
-template <BoxMethod M, class T, std::uint32_t D, class Visit>
-__device__ void walk_box(const BoxJoinView& join, const Warp& warp, std::uint32_t place,
+template <BoxMethod M, class T, std::uint32_t D, std::uint32_t G, class Visit>
+__device__ void walk_box(const BoxJoinView& join, const BoxGroup<G>& group, std::uint32_t place,
                          const Box<T, D>& box, const Visit& visit) {
   if constexpr (M == BoxMethod::kLayeredGrid) {
-    walk_parts(join, warp, box, visit);
+    walk_parts(join, group, box, visit);
   } else {
     const PositionRange range = join.ranges[place];
-    visit_range(warp, range.begin, range.end, visit);
+    visit_range(group, range.begin, range.end, visit);
   }
 }
 
