@@ -1,0 +1,103 @@
+"""What the parts of the benchmark share: text and tables, a private PostgreSQL cluster, queries that take turns."""
+import contextlib
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from statistics import median
+
+THREADS = len(os.sched_getaffinity(0))
+WITHOUT_NODE = {'gpujoin.enable_customscan': 'off'}
+
+
+def output_of(*command, **options):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, **options).stdout
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def table(header, rows):
+    """Markdown; all columns but the first to the right."""
+    lines = [header, ['---'] + ['---:'] * (len(header) - 1)] + rows
+    return ''.join('| ' + ' | '.join(line) + ' |\n' for line in lines) + '\n'
+
+
+def number(x, digits=3):
+    """`digits` significant digits, thousands apart."""
+    decimals = max(0, digits - len(str(int(abs(x)))) if abs(x) >= 1 else digits)
+    return f'{x:,.{decimals}f}'
+
+
+def ratio(x):
+    return f'**{number(x, 2 if x < 10 else 3)}**'
+
+
+# ---- PostgreSQL
+
+@contextlib.contextmanager
+def cluster():
+    """A private cluster. Yields psql(script, *arguments), which returns what the script prints."""
+    directory = tempfile.mkdtemp(prefix='gpujoin-bench.')
+    try:
+        say('Building gpujoin')
+        output_of('make', '-s', '-j', str(THREADS), 'all')
+        say('Starting a private PostgreSQL cluster')
+        output_of('test/cluster', 'start', directory)
+        exports = output_of('test/cluster', 'env', directory)
+
+        def psql(script, *arguments, stdin=subprocess.DEVNULL):
+            with tempfile.NamedTemporaryFile('w', suffix='.sql') as file:
+                file.write(script)
+                file.flush()
+                return output_of('bash', '-c', exports + 'exec psql "$@"', 'psql', '-XqAt', '-v',
+                                 'ON_ERROR_STOP=1', '-f', file.name, *arguments, stdin=stdin)
+        yield psql
+    finally:
+        output_of('test/cluster', 'stop', directory)
+
+
+def has_postgis(psql):
+    found = psql("SELECT count(*) FROM pg_available_extensions WHERE name = 'postgis'").strip() == '1'
+    if not found:
+        say('PostGIS is not installed: without it')
+    return found
+
+
+def versions(psql, postgis):
+    postgresql = 'PostgreSQL ' + psql("SELECT current_setting('server_version')").strip()
+    return postgresql + (', PostGIS ' + psql('SELECT postgis_lib_version()').strip() if postgis else '')
+
+
+def uses_node(psql, sql, settings=''):
+    """Whether the planner takes gpujoin's plan node for the query."""
+    return 'GpuSimilarityJoin' in psql(f"LOAD 'gpujoin';\n{settings}EXPLAIN {sql};\n")
+
+
+def take_turns(psql, rounds, queries):
+    """queries: {name: (SQL, settings)}. Returns {name: [(result, ms, gpu_last_join() as dict), ...]}."""
+    script = ''
+    for _ in range(rounds):
+        for sql, settings in queries.values():
+            script += "LOAD 'gpujoin';\n" + ''.join(f'SET {key} = {value};\n' for key, value in settings.items())
+            script += f'\\echo @turn\n\\timing on\n{sql};\n\\timing off\nRESET ALL;\n'
+            script += 'SELECT to_json(j) FROM gpu_last_join() j;\n'
+    turns = {name: [] for name in queries}
+    for name, part in zip(itertools.cycle(queries), psql(script).split('@turn')[1:]):
+        result, timing, *last_join = part.strip().split('\n')
+        ms = float(re.match(r'Time: ([0-9.]+) ms', timing)[1])
+        turns[name].append((result, ms, json.loads(last_join[0]) if last_join else None))
+    return turns
+
+
+def median_ms(turns):
+    return median(ms for _, ms, _ in turns)
+
+
+def ratio_to(own_ms, turns):
+    ms = median_ms(turns)
+    return '' if ms == own_ms else ratio(ms / own_ms)
