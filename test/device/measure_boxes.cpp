@@ -129,40 +129,32 @@ void set_option(Options* options, const std::string& name, const std::string& va
     throw std::runtime_error("no such option: " + name);
 }
 
-void run(int count, char** arguments) {
-  const EngineTable& engine = find_engine();
-  print_device(engine);
-  std::printf(
-      "| left | right | boxes | density | eps | method | ran | pairs | pairs s | total s | first s "
-      "| "
-      "index ms | join ms | total's join ms | candidates | batches | device MB |\n"
-      "|---:|---:|---|---:|---:|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
-  Options options;
-  for (int i = 1; i < count; ++i) {
-    const std::string argument = arguments[i];
-    const std::size_t equals = argument.find('=');
-    if (equals != std::string::npos) {
-      set_option(&options, argument.substr(0, equals), argument.substr(equals + 1));
-      continue;
-    }
-    unsigned long long left_rows, right_rows;
-    double density;
-    if (std::sscanf(argument.c_str(), "%llu,%llu,%lf", &left_rows, &right_rows, &density) != 3 ||
-        left_rows == 0)
-      throw std::runtime_error("not LEFT_ROWS,RIGHT_ROWS,DENSITY: " + argument);
-    measure(engine, options, left_rows, right_rows, density);
-  }
+constexpr char kHead[] =
+    "| left | right | boxes | density | eps | method | ran | pairs | pairs s | total s | first s "
+    "| "
+    "index ms | join ms | total's join ms | candidates | batches | device MB |\n"
+    "|---:|---:|---|---:|---:|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
+
+void run_case(const EngineTable& engine, const Options& options, const std::string& argument) {
+  unsigned long long left_rows, right_rows;
+  double density;
+  if (std::sscanf(argument.c_str(), "%llu,%llu,%lf", &left_rows, &right_rows, &density) != 3 ||
+      left_rows == 0)
+    throw std::runtime_error("not LEFT_ROWS,RIGHT_ROWS,DENSITY: " + argument);
+  measure(engine, options, left_rows, right_rows, density);
 }
 
 }  // namespace
 }  // namespace gpujoin
 
 int main(int count, char** arguments) {
-  try {
-    gpujoin::run(count, arguments);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "gpujoin_measure_boxes: %s\n", error.what());
-    return 1;
-  }
-  return 0;
+  gpujoin::Options options;
+  return gpujoin::run_cases(
+      count, arguments, gpujoin::kHead,
+      [&](const std::string& name, const std::string& value) {
+        gpujoin::set_option(&options, name, value);
+      },
+      [&](const gpujoin::EngineTable& engine, const std::string& argument) {
+        gpujoin::run_case(engine, options, argument);
+      });
 }

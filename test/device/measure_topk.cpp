@@ -109,38 +109,30 @@ void set_option(Options* options, const std::string& name, const std::string& va
     throw std::runtime_error("no such option: " + name);
 }
 
-void run(int count, char** arguments) {
-  const EngineTable& engine = find_engine();
-  print_device(engine);
-  std::printf(
-      "| points a side | eps | k | score | method | pairs | s | first s | index ms | join ms | "
-      "rounds | candidates | device MB |\n"
-      "|---:|---:|---:|---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n");
-  Options options;
-  for (int i = 1; i < count; ++i) {
-    const std::string argument = arguments[i];
-    const std::size_t equals = argument.find('=');
-    if (equals != std::string::npos) {
-      set_option(&options, argument.substr(0, equals), argument.substr(equals + 1));
-      continue;
-    }
-    unsigned long long rows, k;
-    double eps;
-    if (std::sscanf(argument.c_str(), "%llu,%lf,%llu", &rows, &eps, &k) != 3)
-      throw std::runtime_error("not ROWS,EPS,K: " + argument);
-    measure(engine, options, rows, eps, k);
-  }
+constexpr char kHead[] =
+    "| points a side | eps | k | score | method | pairs | s | first s | index ms | join ms | "
+    "rounds | candidates | device MB |\n"
+    "|---:|---:|---:|---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n";
+
+void run_case(const EngineTable& engine, const Options& options, const std::string& argument) {
+  unsigned long long rows, k;
+  double eps;
+  if (std::sscanf(argument.c_str(), "%llu,%lf,%llu", &rows, &eps, &k) != 3)
+    throw std::runtime_error("not ROWS,EPS,K: " + argument);
+  measure(engine, options, rows, eps, k);
 }
 
 }  // namespace
 }  // namespace gpujoin
 
 int main(int count, char** arguments) {
-  try {
-    gpujoin::run(count, arguments);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "gpujoin_measure_topk: %s\n", error.what());
-    return 1;
-  }
-  return 0;
+  gpujoin::Options options;
+  return gpujoin::run_cases(
+      count, arguments, gpujoin::kHead,
+      [&](const std::string& name, const std::string& value) {
+        gpujoin::set_option(&options, name, value);
+      },
+      [&](const gpujoin::EngineTable& engine, const std::string& argument) {
+        gpujoin::run_case(engine, options, argument);
+      });
 }

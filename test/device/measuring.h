@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -85,6 +86,31 @@ inline void print_device(const EngineTable& engine) {
   const Status status = engine.probe(&device, 1, &count);
   if (!status.ok()) throw std::runtime_error(status.message);
   std::printf("%s: %s, %s\n\n", engine.name, device.name, device.detail);
+}
+
+/// The main program: prints the head of a table; then, from left to right, calls set_option(name,
+/// value) for each argument NAME=VALUE and run_case(engine, argument) for the others. Returns the
+/// exit status.
+template <class SetOption, class RunCase>
+int run_cases(int count, char** arguments, const char* head, const SetOption& set_option,
+              const RunCase& run_case) {
+  try {
+    const EngineTable& engine = find_engine();
+    print_device(engine);
+    std::printf("%s", head);
+    for (int i = 1; i < count; ++i) {
+      const std::string argument = arguments[i];
+      const std::size_t equals = argument.find('=');
+      if (equals != std::string::npos)
+        set_option(argument.substr(0, equals), argument.substr(equals + 1));
+      else
+        run_case(engine, argument);
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", arguments[0], error.what());
+    return 1;
+  }
+  return 0;
 }
 
 }  // namespace gpujoin
