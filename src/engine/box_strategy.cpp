@@ -10,7 +10,7 @@
 namespace gpujoin {
 namespace {
 
-constexpr double kWorthAnIndexMs = 0.2;
+constexpr double kWorthAnIndexMs = 3;
 constexpr int kMethods = 4;  // BoxMethod, by number
 
 struct Estimate {

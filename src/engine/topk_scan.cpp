@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/score_bounds.h"
+#include "engine/stopwatch.h"
 
 namespace gpujoin {
 namespace {
@@ -45,7 +46,9 @@ Status TopkScan::next_batch(ResultBatch* batch) {
   if (pairs_join_ != nullptr)
     if (Status status = collect_all(); !status.ok()) return status;
   if (!batches_) {
+    const Stopwatch watch;
     top_.finish();
+    collect_ms_ += watch.milliseconds();
     batches_.emplace(budget_, request_, top_);
   }
   if (!batches_->next(batch)) return {StatusCode::kEnd};
@@ -62,7 +65,9 @@ Status TopkScan::collect_all() {
     Status status = pairs_join_->next_batch(&batch);
     if (status.code == StatusCode::kEnd) break;
     if (!status.ok()) return status;
+    const Stopwatch watch;
     by_distance_ ? collect_distances(batch) : collect(batch);
+    collect_ms_ += watch.milliseconds();
     if (request_.interrupt != nullptr && *request_.interrupt != 0)
       return {StatusCode::kInterrupted};
   }
@@ -130,6 +135,7 @@ void TopkScan::stats(JoinStats* stats) const {
   stats->memory_peak = std::max(budget_.peak(), held_ + stats->memory_peak);
   stats->topk_method = method_of(request_.knobs.topk_method);
   stats->topk_rounds = 1;
+  stats->join_ms += collect_ms_;
 }
 
 }  // namespace gpujoin

@@ -38,6 +38,7 @@ class TopkScan final : public Join {
   std::uint64_t held_;                ///< bytes besides those of the join of pairs
   std::unique_ptr<Join> pairs_join_;  ///< until all its pairs are collected
   JoinStats pairs_stats_{};           ///< of the join of pairs, once it is closed
+  double collect_ms_ = 0;             ///< besides the time of the join of pairs
   std::optional<Interval> left_range_, right_range_;
   std::optional<TopBatches> batches_;
 };
