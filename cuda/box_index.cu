@@ -1,8 +1,8 @@
 #include <cub/cub.cuh>
 
+#include "core/ordered_bits.h"
 #include "cuda/box_index.h"
 #include "cuda/kernel_helpers.cuh"
-#include "cuda/ordered_bits.cuh"
 #include "cuda/tuning.h"
 
 namespace gpujoin::cuda {

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cub/cub.cuh>
 
+#include "core/ordered_bits.h"
 #include "cuda/grid_index.h"
 #include "cuda/kernel_helpers.cuh"
-#include "cuda/ordered_bits.cuh"
 #include "cuda/tuning.h"
 
 namespace gpujoin::cuda {

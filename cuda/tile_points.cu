@@ -2,7 +2,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "cuda/ordered_bits.cuh"
+#include "core/ordered_bits.h"
 #include "cuda/tile_points.h"
 #include "cuda/tuning.h"
 

@@ -22,10 +22,9 @@ __device__ double score_of_pair(const JoinView& join, const TopView& top, std::u
 /// scores lie in an interval.
 __device__ bool may_reach(const TopView& top, double score, const Interval& scores,
                           std::uint64_t least) {
-  const Interval own{score, score};
-  const bool lowest = top.scoring.lowest_first;
-  if (best_key(lowest, score_bounds(top.scoring, own, scores)) >= least) return true;
-  return top.smaller_first && best_key(lowest, score_bounds(top.scoring, scores, own)) >= least;
+  const Interval reachable =
+      reachable_scores(top.scoring, top.smaller_first, {score, score}, scores);
+  return best_key(top.scoring.lowest_first, reachable) >= least;
 }
 
 __device__ PairRank rank_of(const JoinView& join, const TopView& top, std::uint64_t key,

@@ -7,19 +7,13 @@
 namespace gpujoin::cuda {
 namespace {
 
-__device__ double from_key(bool lowest_first, std::uint64_t key) {
-  const std::uint64_t ascending = lowest_first ? ~key : key;
-  return __longlong_as_double(
-      static_cast<long long>(ascending >> 63 ? ascending & ~(std::uint64_t{1} << 63) : ~ascending));
-}
-
 __global__ void result_kernel(const TopEntry* entries, std::uint64_t count, bool lowest_first,
                               std::uint32_t* lefts, std::uint32_t* rights, double* scores) {
   const std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i >= count) return;
   lefts[i] = entries[i].left;
   rights[i] = entries[i].right;
-  scores[i] = from_key(lowest_first, entries[i].key);
+  scores[i] = score_of_key(lowest_first, entries[i].key);
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ struct BoxTest {
 inline BoxTest make_box_test(Metric metric, double eps) {
   const Threshold threshold = make_threshold(metric, eps);
   if (eps == 0) return {true, metric, threshold.raw, 0};
-  return {false, metric, threshold.raw, threshold.reach * (1.0 + 0x1p-50) + DBL_MIN};
+  return {false, metric, threshold.raw, wide_reach(threshold.reach)};
 }
 
 // The bounds of a box widened by `reach`, rounded so that the box overlaps every partner of the one

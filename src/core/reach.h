@@ -6,6 +6,7 @@
 
 #include "core/portability.h"
 #include "core/sort_code.h"
+#include "core/threshold.h"
 
 namespace gpujoin {
 
@@ -42,7 +43,7 @@ GPUJOIN_HD inline PositionRange points_in_reach(const SortLayout& layout,
   const std::uint64_t last = (std::uint64_t{1} << layout.value_bits) - 1;
   std::uint64_t low = 0, high = last;
   if (layout.sort_column != kNoColumn) {
-    const double wide = reach * (1.0 + 0x1p-50) + DBL_MIN;
+    const double wide = wide_reach(reach);
     low = sort_step(layout, x - wide);
     high = sort_step(layout, x + wide);
   }

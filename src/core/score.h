@@ -3,10 +3,10 @@
 // both engines answer to what stands here.
 #pragma once
 
-#include <bit>
 #include <cfloat>
 #include <cstdint>
 
+#include "core/ordered_bits.h"
 #include "core/portability.h"
 
 namespace gpujoin {
@@ -80,6 +80,18 @@ GPUJOIN_HD inline Interval score_bounds(const Scoring& scoring, Interval first, 
   return bounds;
 }
 
+/// The same for pairs that are met in any order: where they are `unordered`, either point may be
+/// the first.
+GPUJOIN_HD inline Interval reachable_scores(const Scoring& scoring, bool unordered, Interval left,
+                                            Interval right) {
+  Interval scores = score_bounds(scoring, left, right);
+  if (!unordered) return scores;
+  const Interval swapped = score_bounds(scoring, right, left);
+  scores.low = swapped.low < scores.low ? swapped.low : scores.low;
+  scores.high = swapped.high > scores.high ? swapped.high : scores.high;
+  return scores;
+}
+
 /// Of an unordered pair, whether the point with (id1, score1) is the first: the one with the
 /// smaller id is, and of two with the same id the one with the lower score.
 GPUJOIN_HD inline bool comes_first(std::int64_t id1, double score1, std::int64_t id2,
@@ -90,20 +102,13 @@ GPUJOIN_HD inline bool comes_first(std::int64_t id1, double score1, std::int64_t
 /// An integer that is larger the better the score is: pairs come in descending order of it. Both
 /// zeros have one key.
 GPUJOIN_HD inline std::uint64_t score_key(bool lowest_first, double score) {
-#if defined(__CUDA_ARCH__)
-  const auto bits = static_cast<std::uint64_t>(__double_as_longlong(score + 0.0));
-#else
-  const auto bits = std::bit_cast<std::uint64_t>(score + 0.0);
-#endif
-  const std::uint64_t ascending = bits >> 63 ? ~bits : bits | std::uint64_t{1} << 63;
+  const std::uint64_t ascending = ordered_bits(score + 0.0);
   return lowest_first ? ~ascending : ascending;
 }
 
 /// The score that has this key.
-inline double score_of_key(bool lowest_first, std::uint64_t key) {
-  const std::uint64_t ascending = lowest_first ? ~key : key;
-  return std::bit_cast<double>(ascending >> 63 ? ascending & ~(std::uint64_t{1} << 63)
-                                               : ~ascending);
+GPUJOIN_HD inline double score_of_key(bool lowest_first, std::uint64_t key) {
+  return from_ordered_bits(lowest_first ? ~key : key);
 }
 
 /// The best key within bounds.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <bit>
+#include <cfloat>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -31,6 +32,10 @@ struct Threshold {
   double raw;    ///< distance(a, b) <= eps if and only if raw_distance(a, b) <= raw
   double reach;  ///< no coordinate of such a pair differs by more: fl(|a - b|) <= reach
 };
+
+/// Widens Threshold::reach so that x - y <= reach, rounded, implies x <= y + wide_reach(reach),
+/// exactly and so rounded too: a rounded difference is too small by 2^-53 of itself at most.
+GPUJOIN_HD inline double wide_reach(double reach) { return reach * (1.0 + 0x1p-50) + DBL_MIN; }
 
 /// For finite eps >= 0. L2: since sqrt is correctly rounded it is monotone, so "sqrt(s) <= eps" is
 /// "s <= raw" for the largest such s. One coordinate alone contributes fl(d * d) to a sum that only

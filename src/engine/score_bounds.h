@@ -28,12 +28,8 @@ struct KeyRange {
 
 inline KeyRange reachable_keys(const JoinRequest& request, Interval left, Interval right) {
   const Scoring& scoring = request.top.scoring;
-  Interval scores = score_bounds(scoring, left, right);
-  if (request.pairs == PairSelection::kUnordered) {
-    const Interval swapped = score_bounds(scoring, right, left);
-    scores.low = std::min(scores.low, swapped.low);
-    scores.high = std::max(scores.high, swapped.high);
-  }
+  const bool unordered = request.pairs == PairSelection::kUnordered;
+  const Interval scores = reachable_scores(scoring, unordered, left, right);
   const std::uint64_t low = score_key(scoring.lowest_first, scores.low);
   const std::uint64_t high = score_key(scoring.lowest_first, scores.high);
   return {std::min(low, high), std::max(low, high)};
