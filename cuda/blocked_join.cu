@@ -73,25 +73,12 @@ BlockedSide::BlockedSide(MemoryBudget& budget, const Dataset& data, std::uint32_
   }
 }
 
-BlockedSide::Block BlockedSide::load(std::size_t block, bool by_row) const {
+RowCopy BlockedSide::load(std::size_t block, bool by_row) const {
   const std::uint64_t begin = block == 0 ? 0 : ends_[block - 1];
-  const std::uint64_t rows = ends_[block] - begin;
-  const std::size_t bytes = data_.dims * scalar_bytes(data_.scalar);
-  Block loaded;
-  loaded.coordinates = Buffer<unsigned char>(budget_, rows * bytes);
-  loaded.ids = Buffer<std::int64_t>(budget_, rows);
-  if (data_.scores != nullptr) loaded.scores = Buffer<double>(budget_, rows);
-  for (std::uint64_t i = 0; i < rows; ++i) {
-    if (i % 65536 == 0) check_interrupt(interrupt_);
-    const std::uint32_t row = rows_[begin + i];
-    std::memcpy(loaded.coordinates.data() + i * bytes,
-                static_cast<const unsigned char*>(data_.coordinates) + row * bytes, bytes);
-    loaded.ids[i] = by_row || data_.ids == nullptr ? row : data_.ids[row];
-    if (data_.scores != nullptr) loaded.scores[i] = data_.scores[row];
-  }
-  loaded.view = {loaded.coordinates.data(), loaded.ids.data(), rows, data_.dims, data_.scalar,
-                 loaded.scores.data()};
-  return loaded;
+  Dataset named = data_;
+  if (by_row) named.ids = nullptr;
+  return copy_rows(budget_, named, rows_.data() + begin, ends_[block] - begin,
+                   [&] { check_interrupt(interrupt_); });
 }
 
 BlockedJoin::BlockedJoin(const JoinRequest& request, const cudaDeviceProp& device)
@@ -161,8 +148,8 @@ void BlockedJoin::start_step() {
   left_ = {};
   right_ = {};
   left_ = left_side_->load(step.left, by_row);
-  right_ = step.self ? BlockedSide::Block{}
-                     : (right_side_ ? right_side_ : left_side_)->load(step.right, by_row);
+  right_ =
+      step.self ? RowCopy{} : (right_side_ ? right_side_ : left_side_)->load(step.right, by_row);
   step_request_ = request_;
   step_request_.left = left_.view;
   step_request_.right = right_.view;

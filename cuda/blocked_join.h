@@ -10,6 +10,7 @@
 
 #include "cuda/range_join.h"
 #include "engine/buffer.h"
+#include "engine/row_copy.h"
 #include "engine/top_pairs.h"
 
 namespace gpujoin::cuda {
@@ -32,13 +33,7 @@ class BlockedSide {
 
   /// A copy of a block's rows; `ids` are the dataset's ids, or rows where it has none or `by_row`
   /// asks for them.
-  struct Block {
-    Buffer<unsigned char> coordinates;
-    Buffer<std::int64_t> ids;
-    Buffer<double> scores;
-    Dataset view{};
-  };
-  Block load(std::size_t block, bool by_row) const;
+  RowCopy load(std::size_t block, bool by_row) const;
 
  private:
   MemoryBudget& budget_;
@@ -83,7 +78,7 @@ class BlockedJoin final : public Join {
   std::unique_ptr<BlockedSide> left_side_, right_side_;
   std::vector<Step> steps_;
   std::size_t step_ = 0;
-  BlockedSide::Block left_, right_;
+  RowCopy left_, right_;
   JoinRequest step_request_{};
   std::unique_ptr<RangeJoin> join_;  ///< of the current step, or the only one
   JoinStats done_{};                 ///< of the steps before

@@ -17,15 +17,18 @@ struct RowCopy {
 };
 
 /// Copies the rows listed. They keep their names: where the dataset has no ids, their positions in
-/// it. Throws what Buffer throws.
-inline RowCopy copy_rows(MemoryBudget& budget, const Dataset& data, const std::uint32_t* rows,
-                         std::uint64_t count) {
+/// it. Calls look() now and then. Throws what Buffer and look() throw.
+template <class Look>
+RowCopy copy_rows(MemoryBudget& budget, const Dataset& data, const std::uint32_t* rows,
+                  std::uint64_t count, const Look& look) {
+  constexpr std::uint64_t kRowsBetweenLooks = 65536;
   const std::uint64_t bytes = data.dims * scalar_bytes(data.scalar);
   RowCopy copy;
   copy.coordinates = Buffer<unsigned char>(budget, count * bytes);
   copy.ids = Buffer<std::int64_t>(budget, count);
   if (data.scores != nullptr) copy.scores = Buffer<double>(budget, count);
   for (std::uint64_t i = 0; i < count; ++i) {
+    if (i % kRowsBetweenLooks == 0) look();
     const std::uint64_t row = rows[i];
     std::memcpy(copy.coordinates.data() + i * bytes,
                 static_cast<const unsigned char*>(data.coordinates) + row * bytes, bytes);

@@ -232,7 +232,7 @@ Dataset TopkJoin::choose_rows(const Dataset& data, const ScoreStrata& strata, St
   for (std::uint64_t row = 0; row < data.rows; ++row)
     if (contains(set, strata.of_row[row]) && can_matter({data.scores[row], data.scores[row]}))
       rows[count++] = static_cast<std::uint32_t>(row);
-  *copy = copy_rows(budget_, data, rows.data(), count);
+  *copy = copy_rows(budget_, data, rows.data(), count, [] {});
   return copy->view;
 }
 
