@@ -108,16 +108,10 @@ std::uint64_t BoxJoin::walk(const BoxWalk& walk) {
 }
 
 ResultBatch BoxJoin::view(const BatchBuffer& buffer) const {
-  ResultBatch batch{};
-  batch.row_count = buffer.row_count;
-  batch.pair_count = buffer.pair_count;
-  batch.rows = buffer.rows.data();
-  batch.offsets = buffer.offsets.data();
-  batch.neighbors = buffer.neighbors.data();
+  ResultBatch batch = batch_of(buffer);
   batch.left_ids = left_ids_;
   batch.right_ids = right_ids_;
   batch.mirrored = request_.self_join && request_.pairs != PairSelection::kUnordered;
-  batch.transposed = buffer.transposed;
   return batch;
 }
 

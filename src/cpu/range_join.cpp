@@ -154,14 +154,7 @@ std::uint64_t RangeJoin::walk_tiles(const JoinPlan& plan) {
 }
 
 ResultBatch RangeJoin::view(const BatchBuffer& buffer) const {
-  ResultBatch batch{};
-  batch.row_count = buffer.row_count;
-  batch.pair_count = buffer.pair_count;
-  batch.rows = buffer.rows.data();
-  batch.offsets = buffer.offsets.data();
-  batch.neighbors = buffer.neighbors.data();
-  batch.distances = buffer.distances.data();
-  batch.counts = buffer.counts.data();
+  ResultBatch batch = batch_of(buffer);
   batch.left_ids = left_.ids.data();
   batch.right_ids = request_.self_join ? left_.ids.data() : right_.ids.data();
   batch.mirrored = mirrored_;

@@ -72,6 +72,20 @@ class ThreadedJoin : public Join {
   std::thread driver_;
 };
 
+/// The buffer's arrays; ids and ResultBatch::mirrored are the join's.
+inline ResultBatch batch_of(const BatchBuffer& buffer) {
+  ResultBatch batch{};
+  batch.row_count = buffer.row_count;
+  batch.pair_count = buffer.pair_count;
+  batch.rows = buffer.rows.data();
+  batch.offsets = buffer.offsets.data();
+  batch.neighbors = buffer.neighbors.data();
+  batch.distances = buffer.distances.data();
+  batch.counts = buffer.counts.data();
+  batch.transposed = buffer.transposed;
+  return batch;
+}
+
 /// Hands over what is left in the walkers' batches. Returns the number of pairs.
 template <class Walkers>
 std::uint64_t flush_all(Walkers& walkers) {
