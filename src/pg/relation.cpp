@@ -1,12 +1,12 @@
 // Finds a side's columns in the catalogs. The errors are worded in relation_errors.cpp.
 #include "pg/relation.h"
 
+#include "pg/extension_object.h"
+
 extern "C" {
 #include "access/relation.h"
-#include "catalog/dependency.h"
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_type.h"
-#include "commands/extension.h"
 #include "miscadmin.h"
 #include "nodes/bitmapset.h"
 #include "utils/builtins.h"
@@ -38,17 +38,8 @@ AttrNumber find_attribute(Relation relation, const char* name) {
   return attribute > 0 ? attribute : InvalidAttrNumber;
 }
 
-/// Whether the type is the extension's. Types are known by the extension that owns them, never by
-/// their name alone.
 bool is_extension_type(Oid type, const char* extension, const char* name) {
-  const HeapTuple tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
-  if (!HeapTupleIsValid(tuple)) return false;
-  const bool named =
-      strcmp(NameStr(reinterpret_cast<Form_pg_type>(GETSTRUCT(tuple))->typname), name) == 0;
-  ReleaseSysCache(tuple);
-  const Oid owner = named ? getExtensionOfObject(TypeRelationId, type) : InvalidOid;
-  const char* const owner_name = OidIsValid(owner) ? get_extension_name(owner) : nullptr;
-  return owner_name != nullptr && strcmp(owner_name, extension) == 0;
+  return is_type_named(type, name) && is_extension_object(TypeRelationId, type, extension);
 }
 
 bool is_cube(Oid type) { return is_extension_type(type, "cube", "cube"); }

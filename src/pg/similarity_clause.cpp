@@ -1,9 +1,10 @@
 #include "pg/similarity_clause.h"
 
+#include "pg/extension_object.h"
+
 extern "C" {
-#include "catalog/dependency.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
-#include "commands/extension.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
@@ -62,21 +63,6 @@ constexpr Comparison kComparisons[] = {{F_FLOAT8LE, true, false},   {F_FLOAT8LT,
                                        {F_FLOAT84LE, true, false},  {F_FLOAT84LT, true, true},
                                        {F_FLOAT48GE, false, false}, {F_FLOAT48GT, false, true}};
 
-bool is_named(Oid type, const char* name) {
-  const HeapTuple tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
-  if (!HeapTupleIsValid(tuple)) return false;
-  const bool same =
-      strcmp(NameStr(reinterpret_cast<Form_pg_type>(GETSTRUCT(tuple))->typname), name) == 0;
-  ReleaseSysCache(tuple);
-  return same;
-}
-
-bool is_owned_by(Oid function, const char* extension) {
-  const Oid owner = getExtensionOfObject(ProcedureRelationId, function);
-  const char* const name = OidIsValid(owner) ? get_extension_name(owner) : nullptr;
-  return name != nullptr && strcmp(name, extension) == 0;
-}
-
 /// What a call of the function tests, or with `distance` measures; null when it is none that is
 /// known.
 const SimilarityTest* find_test(Oid function, List* arguments, bool distance) {
@@ -91,8 +77,8 @@ const SimilarityTest* find_test(Oid function, List* arguments, bool distance) {
   for (const KnownFunction& known : kKnownFunctions) {
     const TestForm form = known.test.form;
     if ((form == kDistance) == distance && strcmp(known.function, name) == 0 &&
-        list_length(arguments) == (form == kWithin ? 3 : 2) && is_named(type, known.type) &&
-        is_owned_by(function, known.extension))
+        list_length(arguments) == (form == kWithin ? 3 : 2) && is_type_named(type, known.type) &&
+        is_extension_object(ProcedureRelationId, function, known.extension))
       return &known.test;
   }
   return nullptr;
