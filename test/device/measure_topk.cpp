@@ -126,13 +126,6 @@ void run_case(const EngineTable& engine, const Options& options, const std::stri
 }  // namespace gpujoin
 
 int main(int count, char** arguments) {
-  gpujoin::Options options;
-  return gpujoin::run_cases(
-      count, arguments, gpujoin::kHead,
-      [&](const std::string& name, const std::string& value) {
-        gpujoin::set_option(&options, name, value);
-      },
-      [&](const gpujoin::EngineTable& engine, const std::string& argument) {
-        gpujoin::run_case(engine, options, argument);
-      });
+  return gpujoin::run_cases(count, arguments, gpujoin::kHead, gpujoin::set_option,
+                            gpujoin::run_case);
 }

@@ -88,23 +88,25 @@ inline void print_device(const EngineTable& engine) {
   std::printf("%s: %s, %s\n\n", engine.name, device.name, device.detail);
 }
 
-/// The main program: prints the head of a table; then, from left to right, calls set_option(name,
-/// value) for each argument NAME=VALUE and run_case(engine, argument) for the others. Returns the
-/// exit status.
-template <class SetOption, class RunCase>
-int run_cases(int count, char** arguments, const char* head, const SetOption& set_option,
-              const RunCase& run_case) {
+/// The main program: prints the head of a table; then, from left to right, calls
+/// set_option(&options, name, value) for each argument NAME=VALUE and run_case(engine, options,
+/// argument) for the others. Returns the exit status.
+template <class Options>
+int run_cases(int count, char** arguments, const char* head,
+              void (*set_option)(Options*, const std::string&, const std::string&),
+              void (*run_case)(const EngineTable&, const Options&, const std::string&)) {
   try {
     const EngineTable& engine = find_engine();
     print_device(engine);
     std::printf("%s", head);
+    Options options;
     for (int i = 1; i < count; ++i) {
       const std::string argument = arguments[i];
       const std::size_t equals = argument.find('=');
       if (equals != std::string::npos)
-        set_option(argument.substr(0, equals), argument.substr(equals + 1));
+        set_option(&options, argument.substr(0, equals), argument.substr(equals + 1));
       else
-        run_case(engine, argument);
+        run_case(engine, options, argument);
     }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n", arguments[0], error.what());
