@@ -123,8 +123,8 @@ gpujoin_cuda.so: $(CUDA_OBJS) $(filter src/engine/%,$(ENGINE_OBJS)) build/cuda/e
 
 # An engine whose calls of CUDA can be made to fail, for the tests (see test/device/faults.cu).
 FALLIBLE = cudaMallocAsync cudaFreeAsync cudaHostAlloc cudaStreamCreateWithFlags cudaStreamDestroy \
-  cudaEventCreateWithFlags cudaEventDestroy cudaEventRecord cudaEventQuery cudaMemcpyAsync cudaMemsetAsync \
-  cudaStreamSynchronize
+  cudaEventCreateWithFlags cudaEventDestroy cudaEventRecord cudaEventQuery cudaEventSynchronize cudaMemcpyAsync \
+  cudaMemsetAsync cudaStreamSynchronize
 build/cuda/gpujoin_cuda_faults.so: test/device/faults.cu $(CUDA_OBJS) $(filter src/engine/%,$(ENGINE_OBJS))
 	$(NVCC) $(filter-out -Xcompiler=%,$(CUDA_FLAGS)) -Xcompiler=-fPIC $(ARCH_FLAGS) --shared \
 	  $(addprefix -Xlinker --wrap=,$(FALLIBLE)) -o $@ $^

@@ -48,6 +48,7 @@ BoxWalk::BoxWalk(const JoinRequest& request, const BoxStrategy& strategy,
       probing_data_(probing_side(request, strategy)),
       device_budget_(device_budget),
       host_budget_(host_budget),
+      uploader_(host_budget, request.threads),
       stream_(stream),
       row_bytes_(request.left.dims * scalar_bytes(request.left.scalar)) {
   view_.method = strategy.method;
@@ -156,9 +157,8 @@ void BoxWalk::upload(Staging& staging, std::uint64_t slice) {
     staging.numbers =
         DeviceBuffer<unsigned char>(device_budget_, most_slice_rows_ * row_bytes_, upload_stream_);
   const auto* const rows = static_cast<const unsigned char*>(probing_data_.coordinates);
-  check(cudaMemcpyAsync(staging.numbers.data(), rows + slice * most_slice_rows_ * row_bytes_,
-                        slice_rows(slice) * row_bytes_, cudaMemcpyHostToDevice, upload_stream_),
-        "copying boxes to the device");
+  uploader_.copy(staging.numbers.data(), rows + slice * most_slice_rows_ * row_bytes_,
+                 slice_rows(slice) * row_bytes_, upload_stream_);
   staging.arrived.record(upload_stream_);
   staging.slice = slice;
 }
@@ -170,11 +170,9 @@ void BoxWalk::index_chunk() {
   const std::uint32_t rows = chunk_rows(turn_.chunk);
   index_begins_.record(stream_);
   DeviceBuffer<unsigned char> numbers(device_budget_, rows * row_bytes_, stream_);
-  check(cudaMemcpyAsync(
-            numbers.data(),
-            static_cast<const unsigned char*>(indexed_data_.coordinates) + first * row_bytes_,
-            numbers.bytes(), cudaMemcpyHostToDevice, stream_),
-        "copying boxes to the device");
+  uploader_.copy(numbers.data(),
+                 static_cast<const unsigned char*>(indexed_data_.coordinates) + first * row_bytes_,
+                 numbers.bytes(), stream_);
   indexed_ = order_boxes(
       device_budget_,
       {numbers.data(), static_cast<std::uint32_t>(first), rows, view_.dims, view_.scalar}, order_,

@@ -12,6 +12,7 @@
 #include "cuda/box_index.h"
 #include "cuda/box_kernels.h"
 #include "cuda/slice_source.h"
+#include "cuda/upload.h"
 #include "engine/box_strategy.h"
 
 namespace gpujoin::cuda {
@@ -76,6 +77,7 @@ class BoxWalk final : public SliceSource {
   const Dataset& probing_data_;
   MemoryBudget& device_budget_;
   MemoryBudget& host_budget_;
+  Uploader uploader_;
   cudaStream_t stream_;
   std::uint64_t row_bytes_;
 

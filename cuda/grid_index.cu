@@ -186,16 +186,15 @@ void gather_columns(const DevicePoints& points, const DeviceIndex& index, cudaSt
 
 }  // namespace
 
-DevicePoints upload(MemoryBudget& budget, const Dataset& data, cudaStream_t stream) {
+DevicePoints upload(MemoryBudget& budget, const Dataset& data, Uploader& uploader,
+                    cudaStream_t stream) {
   DevicePoints points;
   points.rows = data.rows;
   points.dims = data.dims;
   points.scalar = data.scalar;
   points.coordinates = DeviceBuffer<unsigned char>(
       budget, data.rows * data.dims * scalar_bytes(data.scalar), stream);
-  check(cudaMemcpyAsync(points.coordinates.data(), data.coordinates, points.coordinates.bytes(),
-                        cudaMemcpyHostToDevice, stream),
-        "copying points to the device");
+  uploader.copy(points.coordinates.data(), data.coordinates, points.coordinates.bytes(), stream);
   return points;
 }
 

@@ -26,13 +26,12 @@ struct Mailbox {
 
 /// Ids in index order, on the device and on the host.
 void order_ids_of(MemoryBudget& device_budget, MemoryBudget& host_budget, const Dataset& data,
-                  const DeviceIndex& index, DeviceBuffer<std::int64_t>& ids, PinnedBlock& host_ids,
-                  cudaStream_t stream) {
+                  const DeviceIndex& index, Uploader& uploader, DeviceBuffer<std::int64_t>& ids,
+                  PinnedBlock& host_ids, cudaStream_t stream) {
   DeviceBuffer<std::int64_t> source;
   if (data.ids != nullptr) {
     source = DeviceBuffer<std::int64_t>(device_budget, data.rows, stream);
-    check(cudaMemcpyAsync(source.data(), data.ids, source.bytes(), cudaMemcpyHostToDevice, stream),
-          "copying ids to the device");
+    uploader.copy(source.data(), data.ids, source.bytes(), stream);
   }
   ids = DeviceBuffer<std::int64_t>(device_budget, data.rows, stream);
   gather_ids(index, source.data(), ids.data(), stream);
@@ -46,6 +45,7 @@ RangeJoin::RangeJoin(const JoinRequest& request, const cudaDeviceProp& device)
     : request_(request),
       host_budget_(request.memory_limit),
       device_budget_(request.device_memory_limit),
+      uploader_(host_budget_, request.threads),
       multiprocessors_(device.multiProcessorCount) {
   stats_.left_rows = request.left.rows;
   stats_.right_rows = request.self_join ? request.left.rows : request.right.rows;
@@ -116,7 +116,7 @@ void RangeJoin::read() {
 /// Uploads one side; of a join by cosine distance the points' directions are indexed.
 void RangeJoin::read_side(const Dataset& data, const ReferencePoints& references,
                           DevicePoints& points, DevicePoints& originals) {
-  points = upload(device_budget_, data, stream_);
+  points = upload(device_budget_, data, uploader_, stream_);
   if (request_.metric == Metric::kCosine) {
     originals = std::move(points);
     points = directions_of(device_budget_, originals, flags_.data() + kFaint, stream_);
@@ -151,20 +151,18 @@ void RangeJoin::order_scores(const Dataset& data, const DeviceIndex& index,
                              DeviceBuffer<double>& scores) {
   if (request_.output != Output::kTopPairs || data.scores == nullptr) return;
   DeviceBuffer<double> source(device_budget_, data.rows, stream_);
-  check(
-      cudaMemcpyAsync(source.data(), data.scores, source.bytes(), cudaMemcpyHostToDevice, stream_),
-      "copying scores to the device");
+  uploader_.copy(source.data(), data.scores, source.bytes(), stream_);
   scores = DeviceBuffer<double>(device_budget_, data.rows, stream_);
   gather_scores(source.data(), index.order.data(), index.rows, scores.data(), stream_);
 }
 
 /// After kIndex: names the points in index order.
 void RangeJoin::order_ids() {
-  order_ids_of(device_budget_, host_budget_, request_.left, left_, left_ids_, host_left_ids_,
-               stream_);
+  order_ids_of(device_budget_, host_budget_, request_.left, left_, uploader_, left_ids_,
+               host_left_ids_, stream_);
   if (!request_.self_join)
-    order_ids_of(device_budget_, host_budget_, request_.right, right_, right_ids_, host_right_ids_,
-                 stream_);
+    order_ids_of(device_budget_, host_budget_, request_.right, right_, uploader_, right_ids_,
+                 host_right_ids_, stream_);
 }
 
 void RangeJoin::choose_source() {

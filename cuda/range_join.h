@@ -51,6 +51,7 @@ class RangeJoin final : public Join {
   JoinRequest request_;
   MemoryBudget host_budget_;
   MemoryBudget device_budget_;
+  Uploader uploader_;
   int multiprocessors_;
   Strategy strategy_{};
   Threshold threshold_{};

@@ -1,6 +1,7 @@
 // Launch constants and thresholds. Changing them changes speed, never results.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "engine/box_strategy.h"
@@ -11,6 +12,13 @@ namespace gpujoin::cuda {
 
 inline constexpr unsigned kBlockThreads = 256;
 inline constexpr unsigned kBlocksPerMultiprocessor = 8;  ///< of kernels that loop over their work
+
+/// Rows on their way to the device: bytes that are on the bus at a time, less than which the driver
+/// copies as well; what a thread copies at a time; and threads, which eight make as fast as the
+/// bus.
+inline constexpr std::size_t kUploadBytes = std::size_t{8} << 20;
+inline constexpr std::size_t kUploadPieceBytes = std::size_t{256} << 10;
+inline constexpr std::uint32_t kMostUploadThreads = 8;
 
 /// Bounds of what tiles a slice compares and how many candidates it keeps, 8 to 32 bytes each.
 inline constexpr std::uint64_t kMostTilePairs = std::uint64_t{1} << 23;

@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "cpu/scan.h"
-#include "cpu/worker_pool.h"
+#include "engine/worker_pool.h"
 
 namespace gpujoin::cpu {
 

@@ -7,10 +7,10 @@
 
 #include "core/layered_grid.h"
 #include "cpu/box_scan.h"
-#include "cpu/worker_pool.h"
 #include "engine/box_strategy.h"
 #include "engine/buffer.h"
 #include "engine/dataset.h"
+#include "engine/worker_pool.h"
 
 namespace gpujoin::cpu {
 

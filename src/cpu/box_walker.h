@@ -9,9 +9,9 @@
 #include "cpu/batch_writer.h"
 #include "cpu/box_index.h"
 #include "cpu/box_scan.h"
-#include "cpu/worker_pool.h"
 #include "engine/buffer.h"
 #include "engine/request.h"
+#include "engine/worker_pool.h"
 
 namespace gpujoin::cpu {
 

@@ -1,9 +1,9 @@
 // The directions of a dataset's points, which joins by cosine distance index instead of the points.
 #pragma once
 
-#include "cpu/worker_pool.h"
 #include "engine/buffer.h"
 #include "engine/directions.h"
+#include "engine/worker_pool.h"
 
 namespace gpujoin::cpu {
 

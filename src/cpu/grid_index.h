@@ -9,10 +9,10 @@
 #include "core/sort_code.h"
 #include "cpu/index_columns.h"
 #include "cpu/scan.h"
-#include "cpu/worker_pool.h"
 #include "engine/buffer.h"
 #include "engine/dataset.h"
 #include "engine/strategy.h"
+#include "engine/worker_pool.h"
 
 namespace gpujoin::cpu {
 

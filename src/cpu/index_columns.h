@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
-#include "cpu/worker_pool.h"
 #include "engine/buffer.h"
 #include "engine/dataset.h"
 #include "engine/reference_points.h"
+#include "engine/worker_pool.h"
 
 namespace gpujoin::cpu {
 

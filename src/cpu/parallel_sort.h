@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cpu/worker_pool.h"
 #include "engine/buffer.h"
+#include "engine/worker_pool.h"
 
 namespace gpujoin::cpu {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "cpu/scan.h"
-#include "cpu/worker_pool.h"
 #include "engine/dataset.h"
+#include "engine/worker_pool.h"
 
 namespace gpujoin::cpu {
 

@@ -9,11 +9,11 @@
 
 #include "cpu/batch_queue.h"
 #include "cpu/batch_writer.h"
-#include "cpu/worker_pool.h"
 #include "engine/buffer.h"
 #include "engine/join.h"
 #include "engine/result.h"
 #include "engine/status.h"
+#include "engine/worker_pool.h"
 
 namespace gpujoin::cpu {
 

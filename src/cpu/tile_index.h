@@ -7,8 +7,8 @@
 #include "core/tile_screen.h"
 #include "cpu/grid_index.h"
 #include "cpu/tile_scan.h"
-#include "cpu/worker_pool.h"
 #include "engine/buffer.h"
+#include "engine/worker_pool.h"
 
 namespace gpujoin::cpu {
 

@@ -10,8 +10,8 @@
 #include "cpu/batch_writer.h"
 #include "cpu/grid_index.h"
 #include "cpu/scan.h"
-#include "cpu/worker_pool.h"
 #include "engine/result.h"
+#include "engine/worker_pool.h"
 
 namespace gpujoin::cpu {
 

@@ -73,6 +73,12 @@ extern "C" cudaError_t __wrap_cudaStreamSynchronize(cudaStream_t stream) {
   return fails_now() ? cudaErrorUnknown : code;
 }
 
+extern "C" cudaError_t __real_cudaEventSynchronize(cudaEvent_t event);
+extern "C" cudaError_t __wrap_cudaEventSynchronize(cudaEvent_t event) {
+  const cudaError_t code = __real_cudaEventSynchronize(event);
+  return fails_now() ? cudaErrorUnknown : code;
+}
+
 /// Call number `nth` from now fails: allocations for want of memory, others for reasons unknown.
 /// -1: none does.
 extern "C" void gpujoin_fail_cuda_call(std::int64_t nth) {

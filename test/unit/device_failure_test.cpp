@@ -123,6 +123,13 @@ TEST_P(DeviceFailures, reference_points_of_a_self_join) {
   expect_survival(request, Oracle(points, nullptr, Metric::kL2, 9));
 }
 
+TEST_P(DeviceFailures, points_that_several_threads_upload) {
+  Random random(509);
+  const Points points(1200, make_values(Shape::kClustered, random, 1000, 1200));  // 9.6 MB
+  expect_survival(make_request(points, nullptr, Metric::kL2, 12),
+                  Oracle(points, nullptr, Metric::kL2, 12));
+}
+
 TEST_P(DeviceFailures, counts_of_a_join_of_two) {
   Random random(502);
   const Points left(2, make_values(Shape::kUniform, random, 400, 2));

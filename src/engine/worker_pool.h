@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace gpujoin::cpu {
+namespace gpujoin {
 
 /// Starts a thread with all signals blocked, so that the process's signals go to the caller's
 /// thread. Throws std::system_error.
@@ -62,4 +62,4 @@ class WorkerPool {
   std::vector<std::thread> helpers_;
 };
 
-}  // namespace gpujoin::cpu
+}  // namespace gpujoin

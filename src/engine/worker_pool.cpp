@@ -1,4 +1,4 @@
-#include "cpu/worker_pool.h"
+#include "engine/worker_pool.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -6,7 +6,7 @@
 #include <system_error>
 #include <utility>
 
-namespace gpujoin::cpu {
+namespace gpujoin {
 
 std::thread start_thread(std::function<void()> body) {
   struct SignalsBlocked {
@@ -89,4 +89,4 @@ void WorkerPool::take_tasks(unsigned worker) {
   }
 }
 
-}  // namespace gpujoin::cpu
+}  // namespace gpujoin
