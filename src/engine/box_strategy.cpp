@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <numeric>
 #include <vector>
 
 #include "engine/sample.h"
@@ -18,14 +19,21 @@ struct Estimate {
   double ms;
 };
 
-/// The sampled boxes of one side, without rows that are no boxes.
-std::vector<std::vector<double>> boxes_of(const Dataset& data,
-                                          const std::vector<std::uint64_t>& rows) {
-  std::vector<std::vector<double>> boxes;
+/// Sampled boxes of one side, without rows that are no boxes.
+struct SampledBoxes {
+  std::uint32_t dims;
+  std::vector<double> rows;  ///< [count()][2 * dims]
+
+  std::size_t count() const { return rows.size() / (2 * dims); }
+  const double* box(std::size_t i) const { return rows.data() + i * 2 * dims; }
+};
+
+SampledBoxes boxes_of(const Dataset& data, const std::vector<std::uint64_t>& rows) {
+  SampledBoxes boxes{data.dims / 2, {}};
+  std::vector<double> box(data.dims);
   for (const std::uint64_t row : rows) {
-    std::vector<double> box(data.dims);
     for (std::uint32_t i = 0; i < data.dims; ++i) box[i] = coordinate(data, row, i);
-    if (is_box(box.data(), data.dims / 2)) boxes.push_back(std::move(box));
+    if (is_box(box.data(), boxes.dims)) boxes.rows.insert(boxes.rows.end(), box.begin(), box.end());
   }
   return boxes;
 }
@@ -40,21 +48,34 @@ double typical_length(std::vector<double>& lengths) {
   return mean;
 }
 
-BoxSpread spread_of(const std::vector<std::vector<double>>& boxes, std::uint32_t dims,
-                    std::uint32_t d) {
+BoxSpread spread_of(const SampledBoxes& boxes, std::uint32_t d) {
   BoxSpread spread{{INFINITY, -INFINITY}, 0};
   std::vector<double> lengths;
-  for (const std::vector<double>& box : boxes) {
-    for (const double bound : {box[d], box[dims + d]}) {
+  for (std::size_t i = 0; i < boxes.count(); ++i) {
+    const double low = boxes.box(i)[d], high = boxes.box(i)[boxes.dims + d];
+    for (const double bound : {low, high}) {
       if (!std::isfinite(bound)) continue;
       spread.extent.low = std::min(spread.extent.low, bound);
       spread.extent.high = std::max(spread.extent.high, bound);
     }
-    if (std::isfinite(box[dims + d] - box[d])) lengths.push_back(box[dims + d] - box[d]);
+    if (std::isfinite(high - low)) lengths.push_back(high - low);
   }
   spread.length = typical_length(lengths);
   return spread.extent.low <= spread.extent.high ? spread : BoxSpread{{0, 0}, 0};
 }
+
+/// The bounds of boxes along one dimension, widened by `reach`.
+struct WidenedBounds {
+  std::uint32_t dimension;
+  std::vector<double> lows, highs;
+
+  WidenedBounds(const SampledBoxes& boxes, std::uint32_t d, double reach) : dimension(d) {
+    for (std::size_t i = 0; i < boxes.count(); ++i) {
+      lows.push_back(widened_low(boxes.box(i)[d], reach));
+      highs.push_back(widened_high(boxes.box(i)[boxes.dims + d], reach));
+    }
+  }
+};
 
 class Chooser {
  public:
@@ -76,13 +97,10 @@ class Chooser {
     const Sample sample = take_sample(request_);
     left_ = boxes_of(request_.left, sample.left);
     right_ = request_.self_join ? left_ : boxes_of(request_.right, sample.right);
-    const auto& indexed = strategy_.left_indexed ? left_ : right_;
-    for (std::uint32_t d = 0; d < dims_; ++d) strategy_.spreads[d] = spread_of(indexed, dims_, d);
+    const SampledBoxes& indexed = strategy_.left_indexed ? left_ : right_;
+    for (std::uint32_t d = 0; d < dims_; ++d) strategy_.spreads[d] = spread_of(indexed, d);
     weigh_sweep();
     weigh_grid();
-    strategy_.pairs = left_rows_ * right_rows_ * share([&](const double* a, const double* b) {
-                        return passes(test_, a, b, dims_);
-                      });
   }
 
   BoxMethod cheapest() const {
@@ -97,19 +115,44 @@ class Chooser {
  private:
   static int index_of(BoxMethod method) { return static_cast<int>(method); }
 
-  /// The share of pairs of sampled boxes that `holds` is true of; of a self-join, of different
-  /// ones.
-  template <class Predicate>
-  double share(const Predicate& holds) const {
-    std::uint64_t count = 0, all = 0;
-    for (std::size_t i = 0; i < left_.size(); ++i) {
-      for (std::size_t j = 0; j < right_.size(); ++j) {
-        if (request_.self_join && i == j) continue;
-        ++all;
-        count += holds(left_[i].data(), right_[j].data());
-      }
-    }
+  /// Of all pairs of sampled boxes; of a self-join, of different ones.
+  double share_of(std::uint64_t count) const {
+    const std::size_t all = left_.count() * (right_.count() - (request_.self_join ? 1 : 0));
     return all == 0 ? 0 : static_cast<double>(count) / static_cast<double>(all);
+  }
+
+  /// The share of pairs that overlap along a dimension.
+  double share_along(std::uint32_t d) const {
+    WidenedBounds bounds(right_, d, test_.reach);
+    std::sort(bounds.lows.begin(), bounds.lows.end());
+    std::sort(bounds.highs.begin(), bounds.highs.end());
+    std::int64_t count = 0;
+    for (std::size_t i = 0; i < left_.count(); ++i) {
+      const double low = left_.box(i)[d], high = left_.box(i)[dims_ + d];
+      const auto begun = std::upper_bound(bounds.lows.begin(), bounds.lows.end(), high);
+      const auto ended = std::lower_bound(bounds.highs.begin(), bounds.highs.end(), low);
+      count += (begun - bounds.lows.begin()) - (ended - bounds.highs.begin());
+      if (request_.self_join) --count;
+    }
+    return share_of(static_cast<std::uint64_t>(count));
+  }
+
+  /// The right boxes that overlap left box `i` along all of `bounds`, without a self-join's same.
+  void find_near(std::size_t i, const std::vector<WidenedBounds>& bounds,
+                 std::vector<std::uint32_t>& near) const {
+    near.resize(right_.count());
+    std::iota(near.begin(), near.end(), 0u);
+    for (const WidenedBounds& along : bounds) {
+      const double low = left_.box(i)[along.dimension];
+      const double high = left_.box(i)[dims_ + along.dimension];
+      std::size_t kept = 0;
+      for (const std::uint32_t j : near) {  // without branches, which would be guessed wrong
+        near[kept] = j;
+        kept += static_cast<std::size_t>((low <= along.highs[j]) & (along.lows[j] <= high));
+      }
+      near.resize(kept);
+    }
+    if (request_.self_join) std::erase(near, static_cast<std::uint32_t>(i));
   }
 
   /// Comparing a share of all pairs, of a self-join each pair once.
@@ -119,16 +162,10 @@ class Chooser {
     return {candidates, candidates * each * 1e-6};
   }
 
-  /// Whether two boxes overlap along a dimension, one of them widened by `reach`.
-  bool overlap(const double* a, const double* b, std::uint32_t d, double reach) const {
-    return a[d] <= widened_high(b[dims_ + d], reach) && widened_low(b[d], reach) <= a[dims_ + d];
-  }
-
   void weigh_sweep() {
     double least = 2;
     for (std::uint32_t d = 0; d < dims_; ++d) {
-      const double part =
-          share([&](const double* a, const double* b) { return overlap(a, b, d, test_.reach); });
+      const double part = share_along(d);
       if (!(part < least)) continue;
       least = part;
       strategy_.dimension = d;
@@ -141,7 +178,7 @@ class Chooser {
 
   /// A box is compared with the blocks of boxes whose surrounding box it meets along the dimensions
   /// of the grid. A block is taken to be as large as if the boxes were evenly spread, with any box
-  /// in its middle.
+  /// in its middle. Pairs are among these.
   void weigh_grid() {
     const double indexed_rows = strategy_.left_indexed ? left_rows_ : right_rows_;
     const double probes = strategy_.left_indexed ? right_rows_ : left_rows_;
@@ -149,16 +186,22 @@ class Chooser {
                                                strategy_.spreads, test_.reach, kMostTableWords);
     const double block = std::min(1.0, costs_.block / std::max(1.0, indexed_rows));
     const double side = grid.cell.dims == 0 ? 1 : std::pow(block, 1.0 / grid.cell.dims);
-    const double part = share([&](const double* a, const double* b) {
-      for (std::uint32_t i = 0; i < grid.cell.dims; ++i) {
-        const Extent extent = strategy_.spreads[grid.cell.column[i]].extent;
-        const double around = (extent.high - extent.low) * side / 2;
-        if (!overlap(a, b, grid.cell.column[i], test_.reach + around)) return false;
-      }
-      return true;
-    });
+    std::vector<WidenedBounds> bounds;
+    for (std::uint32_t i = 0; i < grid.cell.dims; ++i) {
+      const Extent extent = strategy_.spreads[grid.cell.column[i]].extent;
+      const double around = (extent.high - extent.low) * side / 2;
+      bounds.emplace_back(right_, grid.cell.column[i], test_.reach + around);
+    }
+    std::uint64_t candidates = 0, pairs = 0;
+    std::vector<std::uint32_t> near;
+    for (std::size_t i = 0; i < left_.count(); ++i) {
+      find_near(i, bounds, near);
+      candidates += near.size();
+      for (const std::uint32_t j : near) pairs += passes(test_, left_.box(i), right_.box(j), dims_);
+    }
+    strategy_.pairs = left_rows_ * right_rows_ * share_of(pairs);
     Estimate& layered = estimates_[index_of(BoxMethod::kLayeredGrid)];
-    layered = walk(std::min(1.0, part + block));
+    layered = walk(std::min(1.0, share_of(candidates) + block));
     const double cells = 1u << grid.cell.dims;  // of a typical box, two along each dimension
     layered.ms +=
         (indexed_rows * costs_.sort + (indexed_rows + probes) * cells * costs_.probe) * 1e-6;
@@ -170,7 +213,7 @@ class Chooser {
   BoxTest test_;
   std::uint32_t dims_;
   double left_rows_, right_rows_;
-  std::vector<std::vector<double>> left_, right_;
+  SampledBoxes left_{1, {}}, right_{1, {}};
   Estimate estimates_[kMethods] = {};
 };
 
