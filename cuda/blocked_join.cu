@@ -185,8 +185,8 @@ void BlockedJoin::add_counts(const ResultBatch& batch) {
       total_ += batch.counts[i];
       continue;
     }
-    for (std::uint64_t entry = batch.offsets[i]; entry < batch.offsets[i + 1]; ++entry) {
-      const std::int64_t b = batch.right_ids[batch.neighbors[entry]];
+    for (std::uint64_t at = batch.entry(i); at < batch.entry(i + 1); ++at) {
+      const std::int64_t b = batch.right_ids[batch.neighbors[at]];
       const std::int64_t* const ids = request_.left.ids;
       const std::int64_t id_a = ids != nullptr ? ids[a] : a, id_b = ids != nullptr ? ids[b] : b;
       const bool a_first = id_a != id_b ? id_a < id_b : a < b;

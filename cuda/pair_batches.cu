@@ -47,43 +47,55 @@ void PairBatches::allocate_slots() {
 
 void PairBatches::start() {
   slice_ = source_.slice();
-  launched_ = delivered_ = 0;
+  next_pair_ = launched_ = delivered_ = 0;
   if (slice_.entries() == 0) return;
   if (slots_.empty()) allocate_slots();
   for (Slot& slot : slots_) launch(slot);
 }
 
+/// Cuts the slice's next batch: as many whole rows as there is room for, or as much of one.
+FillRange PairBatches::cut(Slot& slot) {
+  const std::uint64_t* const offsets = slice_.offsets;
+  const std::uint64_t* const end = offsets + (slice_.end - slice_.first) + 1;
+  const std::uint64_t first = next_pair_;
+  const std::uint64_t most = std::min(slice_.entries(), first + batch_entries_);
+  const std::uint64_t* const from = std::upper_bound(offsets, end, first) - 1;
+  const std::uint64_t* const to = std::upper_bound(from, end, most) - 1;
+  slot.first_place = slice_.first + static_cast<std::uint32_t>(from - offsets);
+  slot.begins_inside = *from < first;
+  if (slot.begins_inside || from == to) {
+    slot.part_of_row[0] = first;
+    slot.part_of_row[1] = std::min(most, from[1]);
+    slot.offsets = slot.part_of_row;
+    slot.rows = 1;
+  } else {
+    slot.offsets = from;
+    slot.rows = static_cast<std::uint64_t>(to - from);
+  }
+  next_pair_ = slot.offsets[slot.rows];
+  return {slice_.device_offsets, first, next_pair_, slot.neighbors.data(), slot.distances.data()};
+}
+
 /// Sends the slice's next batch on its way, if there is one: fill on the device, then copy.
 void PairBatches::launch(Slot& slot) {
-  const std::uint64_t first = launched_ * batch_entries_;
-  if (first >= slice_.entries()) return;
+  if (next_pair_ == slice_.entries()) return;
   ++launched_;
-  const std::uint64_t end = std::min(slice_.entries(), first + batch_entries_);
-  const std::uint64_t* const last = slice_.offsets + (slice_.end - slice_.first);
-  const std::size_t from = std::upper_bound(slice_.offsets, last, first) - slice_.offsets - 1;
-  const std::size_t to = std::lower_bound(slice_.offsets, last, end) - slice_.offsets;
-  const Stretch stretch{static_cast<std::uint32_t>(slice_.first + from),
-                        static_cast<std::uint32_t>(slice_.first + to), slice_.first,
-                        slot.queue.data()};
+  const FillRange range = cut(slot);
   const std::uint32_t* neighbors = slot.neighbors.data();
   const double* distances = slot.distances.data();
   if (slice_.neighbors != nullptr) {
-    neighbors = slice_.neighbors + first;
-    if (slice_.distances != nullptr) distances = slice_.distances + first;
+    neighbors = slice_.neighbors + range.first_pair;
+    if (slice_.distances != nullptr) distances = slice_.distances + range.first_pair;
   } else {
-    source_.fill(stretch,
-                 {slice_.device_offsets, first, end, slot.neighbors.data(), slot.distances.data()},
-                 slot.stream);
+    const auto rows = static_cast<std::uint32_t>(slot.rows);
+    source_.fill({slot.first_place, slot.first_place + rows, slice_.first, slot.queue.data()},
+                 range, slot.stream);
   }
-  copy_to_host(slot.host_neighbors.as<std::uint32_t>(), neighbors, end - first, slot.stream);
+  const std::uint64_t pairs = range.end_pair - range.first_pair;
+  copy_to_host(slot.host_neighbors.as<std::uint32_t>(), neighbors, pairs, slot.stream);
   if (slot.host_distances.as<double>() != nullptr)
-    copy_to_host(slot.host_distances.as<double>(), distances, end - first, slot.stream);
+    copy_to_host(slot.host_distances.as<double>(), distances, pairs, slot.stream);
   slot.arrived.record(slot.stream);
-  slot.first_place = stretch.first;
-  slot.offsets.resize(to - from + 1);
-  for (std::size_t i = 0; i < slot.offsets.size(); ++i)
-    slot.offsets[i] = std::clamp(slice_.offsets[from + i], first, end) - first;
-  slot.begins_inside = slice_.offsets[from] < first;
 }
 
 /// How many points of a batch are their own neighbours in it: such a pair has one order.
@@ -93,8 +105,8 @@ std::uint64_t PairBatches::themselves_in(const Slot& slot, const ResultBatch& ba
   if (slice_.themselves == Themselves::kAll) return batch.row_count - (slot.begins_inside ? 1 : 0);
   std::uint64_t found = 0;
   for (std::uint64_t row = 0; row < batch.row_count; ++row)
-    found += static_cast<std::uint64_t>(std::count(batch.neighbors + batch.offsets[row],
-                                                   batch.neighbors + batch.offsets[row + 1],
+    found += static_cast<std::uint64_t>(std::count(batch.neighbors + batch.entry(row),
+                                                   batch.neighbors + batch.entry(row + 1),
                                                    batch.rows[row]));
   return found;
 }
@@ -103,13 +115,13 @@ ResultBatch PairBatches::deliver() {
   Slot& slot = slots_[delivered_++ % slots_.size()];
   lent_ = &slot;
   ResultBatch batch{};
-  batch.row_count = slot.offsets.size() - 1;
+  batch.row_count = slot.rows;
   batch.rows = source_.sequence() + slot.first_place;
-  batch.offsets = slot.offsets.data();
+  batch.offsets = slot.offsets;
   batch.neighbors = slot.host_neighbors.as<std::uint32_t>();
   batch.distances = slot.host_distances.as<double>();
   batch.mirrored = mirrored_;
-  batch.pair_count = slot.offsets.back();
+  batch.pair_count = batch.entry(batch.row_count);
   if (mirrored_) batch.pair_count = 2 * batch.pair_count - themselves_in(slot, batch);
   return batch;
 }

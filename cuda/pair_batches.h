@@ -13,8 +13,9 @@
 
 namespace gpujoin::cuda {
 
-/// The pairs of a join, a slice at a time. A batch is a range of pair numbers. Methods but
-/// describe() throw CudaError, MemoryLimitExceeded or std::bad_alloc.
+/// The pairs of a join, a slice at a time. A batch is the pairs of some rows, or a part of the
+/// pairs of one row that has too many. Methods but describe() throw CudaError, MemoryLimitExceeded
+/// or std::bad_alloc.
 class PairBatches {
  public:
   PairBatches(const JoinRequest& request, MemoryBudget& device_budget, MemoryBudget& host_budget,
@@ -46,12 +47,15 @@ class PairBatches {
     DeviceBuffer<unsigned> queue;
     PinnedBlock host_neighbors;
     PinnedBlock host_distances;
-    std::vector<std::uint64_t> offsets;
     std::uint32_t first_place = 0;  ///< of the sequence, in this batch
-    bool begins_inside = false;     ///< its first row began in the batch before
+    std::uint64_t rows = 0;
+    const std::uint64_t* offsets = nullptr;  ///< the slice's, or else part_of_row
+    std::uint64_t part_of_row[2];
+    bool begins_inside = false;  ///< its first row began in the batch before
   };
 
   void allocate_slots();
+  FillRange cut(Slot& slot);
   void launch(Slot& slot);
   std::uint64_t themselves_in(const Slot& slot, const ResultBatch& batch) const;
 
@@ -63,6 +67,7 @@ class PairBatches {
   const BatchModel* model_ = nullptr;
   CountedSlice slice_{};
   std::uint64_t batch_entries_ = 0;
+  std::uint64_t next_pair_ = 0;  ///< of the slice, to be sent on its way
   std::uint64_t launched_ = 0;   ///< batches of the slice
   std::uint64_t delivered_ = 0;  ///< likewise
   std::deque<Slot> slots_;

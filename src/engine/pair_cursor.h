@@ -19,7 +19,7 @@ struct PairCursor {
   ResultBatch batch;
   std::uint64_t row;      ///< index of the current row in the batch
   std::uint64_t entry;    ///< next entry of neighbors
-  std::uint64_t row_end;  ///< offsets[row + 1]
+  std::uint64_t row_end;  ///< batch.entry(row + 1)
   bool smaller_first;     ///< PairSelection::kUnordered
   bool mirror_due;        ///< the reverse of the last pair comes next
 
@@ -27,7 +27,7 @@ struct PairCursor {
     batch = next;
     row = 0;
     entry = 0;
-    row_end = next.row_count > 0 ? next.offsets[1] : 0;
+    row_end = next.row_count > 0 ? next.entry(1) : 0;
     smaller_first = pairs == PairSelection::kUnordered;
     mirror_due = false;
   }
@@ -43,7 +43,7 @@ struct PairCursor {
     }
     while (entry == row_end) {
       if (row + 1 >= batch.row_count) return false;
-      row_end = batch.offsets[++row + 1];
+      row_end = batch.entry(++row + 1);
     }
     std::uint32_t p = batch.rows[row];
     std::uint32_t q = batch.neighbors[entry];

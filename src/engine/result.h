@@ -10,8 +10,8 @@ namespace gpujoin {
 
 /// A part of the result, owned by the engine and valid until the next call on its join.
 ///
-/// Pairs: row i of the batch is left point rows[i], and its neighbours are neighbors[offsets[i]] ..
-/// neighbors[offsets[i + 1] - 1] on the right. Points are named by the engine's own positions;
+/// Pairs: row i of the batch is left point rows[i], and its neighbours are neighbors[entry(i)] ..
+/// neighbors[entry(i + 1) - 1] on the right. Points are named by the engine's own positions;
 /// left_ids and right_ids turn those into ids. A point's neighbours may be spread over several
 /// batches.
 ///
@@ -23,8 +23,8 @@ struct ResultBatch {
   std::uint64_t row_count;
   std::uint64_t pair_count;        ///< pairs this batch stands for, mirrored ones included
   const std::uint32_t* rows;       ///< [row_count]
-  const std::uint64_t* offsets;    ///< [row_count + 1]
-  const std::uint32_t* neighbors;  ///< [offsets[row_count]]
+  const std::uint64_t* offsets;    ///< [row_count + 1] ascending, from any number on
+  const std::uint32_t* neighbors;  ///< [entry(row_count)]
   const double* distances;         ///< like neighbors, or null
   const std::uint64_t* counts;     ///< [row_count], or null
   const std::int64_t* left_ids;    ///< [left points]
@@ -32,6 +32,8 @@ struct ResultBatch {
   bool
       mirrored;  ///< each entry (p, q), p != q, also stands for (q, p): half walks list a pair once
   bool transposed;  ///< rows are right points, and neighbors left ones
+
+  std::uint64_t entry(std::uint64_t row) const { return offsets[row] - offsets[0]; }
 };
 
 /// ResultBatch::mirrored, which is the same for all batches of a join: half a walk lists each pair

@@ -87,7 +87,7 @@ void TopkScan::collect(const ResultBatch& batch) {
     const KeyRange keys = transposed ? reachable_keys(request_, *left_range_, own)
                                      : reachable_keys(request_, own, *right_range_);
     if (keys.best < top_.least_key()) continue;
-    for (std::uint64_t at = batch.offsets[i]; at < batch.offsets[i + 1]; ++at) {
+    for (std::uint64_t at = batch.entry(i); at < batch.entry(i + 1); ++at) {
       const auto neighbor = static_cast<std::uint64_t>(neighbors[batch.neighbors[at]]);
       transposed ? offer(neighbor, row) : offer(row, neighbor);
     }
@@ -110,7 +110,7 @@ void TopkScan::collect_distances(const ResultBatch& batch) {
   const std::int64_t* const neighbors = batch.transposed ? batch.left_ids : batch.right_ids;
   for (std::uint64_t i = 0; i < batch.row_count; ++i) {
     const auto row = static_cast<std::uint64_t>(rows[batch.rows[i]]);
-    for (std::uint64_t at = batch.offsets[i]; at < batch.offsets[i + 1]; ++at) {
+    for (std::uint64_t at = batch.entry(i); at < batch.entry(i + 1); ++at) {
       const std::uint64_t key = score_key(request_.top.scoring.lowest_first, batch.distances[at]);
       if (key < top_.least_key()) continue;
       const auto neighbor = static_cast<std::uint64_t>(neighbors[batch.neighbors[at]]);

@@ -131,7 +131,7 @@ Part* start_part(NeighborScan* scan, std::uint64_t row) {
 Part* take_row(NeighborScan* scan) {
   const ResultBatch& batch = scan->join->run.batch;
   const std::uint64_t at = scan->entry_row++;
-  const std::uint64_t begin = batch.offsets[at], end = batch.offsets[at + 1];
+  const std::uint64_t begin = batch.entry(at), end = batch.entry(at + 1);
   if (begin == end) return nullptr;
   const auto row = static_cast<std::uint64_t>(batch.left_ids[batch.rows[at]]);
   Part* part = find_part(scan, row);

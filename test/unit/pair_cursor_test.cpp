@@ -51,6 +51,12 @@ TEST(PairCursor, gives_rows_in_order) {
   EXPECT_EQ(walk({.rows = {2, 0}, .offsets = {0, 2, 3}, .neighbors = {1, 3, 0}}), expected);
 }
 
+TEST(PairCursor, offsets_may_begin_anywhere) {
+  const std::vector<FoundPair> expected = {{102, 201, 0}, {102, 203, 0}, {100, 200, 0}};
+  EXPECT_EQ(walk({.rows = {2, 3, 0}, .offsets = {70, 72, 72, 73}, .neighbors = {1, 3, 0}}),
+            expected);
+}
+
 TEST(PairCursor, an_empty_batch_ends_at_once) {
   EXPECT_TRUE(walk({.rows = {}, .offsets = {}, .neighbors = {}}).empty());
   EXPECT_TRUE(walk({.rows = {}, .offsets = {0}, .neighbors = {}}).empty());
