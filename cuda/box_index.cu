@@ -112,11 +112,11 @@ struct CodeBits {
   int end;
 };
 
-CodeBits code_bits(BoxMethod method, ScalarType scalar) {
-  if (method == BoxMethod::kNone) return {63, 64};
+CodeBits code_bits(const BoxOrder& order, ScalarType scalar) {
+  if (order.method == BoxMethod::kNone) return {63, 64};
   // Widened floats have as many bits of 0, or of 1 where they are negative.
-  if (method == BoxMethod::kSortSweep) return {scalar == ScalarType::kFloat32 ? 29 : 0, 64};
-  return {0, 63};
+  if (order.method == BoxMethod::kSortSweep) return {scalar == ScalarType::kFloat32 ? 29 : 0, 64};
+  return {0, static_cast<int>(order.grid.code_bits())};
 }
 
 template <class T>
@@ -127,7 +127,7 @@ void launch_order(MemoryBudget& budget, const BoxRows& rows, const BoxOrder& ord
   codes_kernel<T><<<blocks_for(rows.rows), kBlockThreads, 0, stream>>>(
       rows, order, codes.data(), unordered.data(), boxes.boxes.data());
   check_launch("computing codes of boxes");
-  const CodeBits bits = code_bits(order.method, rows.scalar);
+  const CodeBits bits = code_bits(order, rows.scalar);
   std::size_t bytes = 0;
   const auto sort = [&](void* scratch) {
     check(cub::DeviceRadixSort::SortPairs(scratch, bytes, codes.data(), sorted.data(),

@@ -23,6 +23,8 @@ inline constexpr std::uint32_t kLeastPartBoxes = 64;
 /// A box that covers more cells is not looked up, nor written, cell by cell.
 inline constexpr std::uint32_t kMostCellsOfBox = 256;
 inline constexpr std::uint32_t kMostLayeredCells = 1 << 20;
+inline constexpr std::uint32_t kSizeBits = 2;  ///< of a code: boxes have 3 sizes, see curve_code()
+static_assert(kMostLayeredCells / 64 / 64 <= kMostCellsOfBox);
 
 /// How the boxes of one side lie along one of their dimensions. Estimates will do: whatever stands
 /// here changes only speed.
@@ -45,6 +47,8 @@ struct LayeredGrid {
   std::uint32_t words;
 
   GPUJOIN_HD std::uint64_t record_words() const { return std::uint64_t{1} + words; }
+  /// All codes are below 2^code_bits() - 1.
+  GPUJOIN_HD std::uint32_t code_bits() const { return curve.dims * curve.bits + kSizeBits; }
   GPUJOIN_HD std::uint64_t table_words() const {
     return (cells + std::uint64_t{1}) * record_words();
   }
@@ -108,7 +112,8 @@ GPUJOIN_HD inline std::uint64_t curve_code(const LayeredGrid& grid, const T* box
     const double high = static_cast<double>(box[dims + column]);
     centre[d] = cell_coordinate(grid.curve, d, low / 2 + high / 2);
   }
-  return size << 60 | cell_key(grid.curve, CellOrder::kHilbert, centre);
+  return size << (grid.curve.dims * grid.curve.bits) |
+         cell_key(grid.curve, CellOrder::kHilbert, centre);
 }
 
 namespace layered_grid {
