@@ -274,15 +274,16 @@ bool BoxWalk::finish_slice() {
 }
 
 CountedSlice BoxWalk::slice() const {
-  // Boxes meet themselves, but not first.
-  const bool themselves = request_.self_join && view_.with_itself;
+  const Themselves themselves = !request_.self_join || !view_.with_itself ? Themselves::kNone
+                                : chunks_ == 1                            ? Themselves::kEach
+                                                                          : Themselves::kSome;
   return {0,
           host_report_.as<Report>()->chosen,
           host_offsets_.as<std::uint64_t>(),
           offsets_.data(),
           nullptr,
           nullptr,
-          themselves ? Themselves::kSome : Themselves::kNone,
+          themselves,
           finished()};
 }
 

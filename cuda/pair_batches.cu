@@ -103,6 +103,8 @@ std::uint64_t PairBatches::themselves_in(const Slot& slot, const ResultBatch& ba
   if (slice_.themselves == Themselves::kNone) return 0;
   // Each row that begins here.
   if (slice_.themselves == Themselves::kAll) return batch.row_count - (slot.begins_inside ? 1 : 0);
+  const bool whole_rows = slot.offsets != slot.part_of_row;
+  if (slice_.themselves == Themselves::kEach && whole_rows) return batch.row_count;
   std::uint64_t found = 0;
   for (std::uint64_t row = 0; row < batch.row_count; ++row)
     found += static_cast<std::uint64_t>(std::count(batch.neighbors + batch.entry(row),

@@ -15,7 +15,8 @@ namespace gpujoin::cuda {
 enum class Themselves {
   kNone,
   kAll,   ///< each one, and its first
-  kSome,  ///< somewhere among the others
+  kEach,  ///< each one, somewhere among the others
+  kSome,  ///< likewise, but not each one
 };
 
 /// Places first .. end - 1 of the sequence, whose neighbours are counted: every pair has its

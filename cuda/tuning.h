@@ -83,9 +83,9 @@ inline constexpr WalkCosts kWalkCosts{.neighbor = 0.08,
                                       .tile_match = 0.13,
                                       .writing = 3};
 
-/// Of a top-k join without looking at scores first: rows are copied, sorted and copied again.
+/// Of a top-k join without looking at scores first: rows are copied and sorted.
 inline constexpr PlainJoinCosts kPlainTopkCosts{
-    .walk = kWalkCosts, .workers = 1, .step = 3e6, .row = 4, .pair = 0.01};
+    .walk = kWalkCosts, .workers = 1, .step = 3e6, .row = 1.5, .pair = 0.01};
 
 /// Candidates of a point from which on a whole warp counts them, as without an index.
 inline constexpr double kCandidatesForWarp = 1e5;

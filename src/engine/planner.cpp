@@ -129,6 +129,8 @@ Strategy Planner::start(IndexMethod index) const {
                       knobs.short_circuit == Switch::kOn || request_.metric == Metric::kCosine;
   strategy.short_circuit = strategy.screened && knobs.short_circuit != Switch::kOff;
   strategy.estimated_pairs = left_rows_ * right_rows_ * matches_ / all_pairs_;
+  strategy.least_pairs =
+      left_rows_ * right_rows_ * std::max(matches_ - std::sqrt(matches_), 0.5) / all_pairs_;
   return strategy;
 }
 
@@ -190,27 +192,23 @@ Strategy Planner::plan_cells(Strategy strategy, std::vector<SampledColumn> colum
   const std::uint32_t dims = request_.left.dims;
   const std::vector<SamplePair>& all = dims > kMaxDirectDimensions ? deciding_ : sample_.pairs;
   const auto all_pairs = std::max<double>(1, static_cast<double>(all.size()));
-  std::vector<SamplePair> adjacent = all;
-  std::vector<SamplePair> candidates = all;
-  std::vector<SamplePair> same_cell = all;
-  std::vector<SamplePair> deciding = deciding_;
+  PairsLeft adjacent(all), candidates(all), same_cell(all), deciding(deciding_);
 
   const auto column_count = static_cast<std::uint32_t>(columns.size());
   const std::uint32_t most_dims = std::min(column_count, kMaxGridDimensions);
   const std::uint32_t forced_dims = std::min(knobs.indexed_dimensions, most_dims);
   if (knobs.sort_unindexed != Switch::kOff && forced_dims < column_count) {
-    const SampledColumn sorted = take_most_selective(columns, deciding, reach, reorder);
+    const SampledColumn sorted = take_most_selective(columns, deciding.pairs(), reach, reorder);
     strategy.sort_column = static_cast<std::int32_t>(sorted.column);
-    keep_within(sorted, candidates, reach);
-    keep_within(sorted, deciding, reach);
+    candidates.keep_within(sorted, reach);
+    deciding.keep_within(sorted, reach);
   }
 
   GridEstimate best{};
   Strategy grid = strategy;  // grows by one dimension a step; the cheapest step is kept
   for (std::uint32_t k = 0;; ++k) {
-    const GridEstimate estimate = estimate_grid(
-        costs_, right_rows_, dims, k, static_cast<double>(adjacent.size()),
-        static_cast<double>(same_cell.size()), static_cast<double>(candidates.size()), all_pairs);
+    const GridEstimate estimate = estimate_grid(costs_, right_rows_, dims, k, adjacent.count(),
+                                                same_cell.count(), candidates.count(), all_pairs);
     const bool forced = forced_dims > 0 && k == forced_dims;
     if (k == 0 || forced || (forced_dims == 0 && estimate.cost_per_point < best.cost_per_point)) {
       best = estimate;
@@ -218,11 +216,11 @@ Strategy Planner::plan_cells(Strategy strategy, std::vector<SampledColumn> colum
     }
     if (forced || k == most_dims || columns.empty()) break;
     // Points of adjacent cells of width w differ by up to 2w, and differ by 1.5w or less as often.
-    const SampledColumn next = take_most_selective(columns, deciding, 1.5 * reach, reorder);
-    keep_within(next, deciding, 1.5 * reach);
-    keep_within(next, adjacent, 1.5 * reach);
-    keep_within(next, candidates, 1.5 * reach);
-    keep_within(next, same_cell, 0.5 * reach);
+    const SampledColumn next = take_most_selective(columns, deciding.pairs(), 1.5 * reach, reorder);
+    deciding.keep_within(next, 1.5 * reach);
+    adjacent.keep_within(next, 1.5 * reach);
+    candidates.keep_within(next, 1.5 * reach);
+    same_cell.keep_within(next, 0.5 * reach);
     grid.grid_columns[k] = next.column;
     grid.grid_dims = k + 1;
   }
@@ -268,16 +266,16 @@ Strategy Planner::plan_tiles() {
   const bool reorder = strategy.reorder_dimensions;
   std::vector<SampledColumn> columns = data_columns();
   std::vector<SampledColumn> taken;
-  std::vector<SamplePair> left = deciding_;
+  PairsLeft left(deciding_);
   const std::uint32_t forced_dims = knobs.indexed_dimensions;
   const std::uint32_t most_dims =
       std::min({forced_dims > 0 ? forced_dims : kTileColumns, dims, kMaxGridDimensions});
   while (taken.size() < most_dims) {
-    const SampledColumn next = take_most_selective(columns, left, reach_, reorder);
+    const SampledColumn next = take_most_selective(columns, left.pairs(), reach_, reorder);
     // A column that separates no points would only take the curve's bits from the others.
-    const std::size_t before = left.size();
-    keep_within(next, left, reach_);
-    const bool separates = static_cast<double>(left.size()) < 0.95 * static_cast<double>(before);
+    const double before = left.count();
+    left.keep_within(next, reach_);
+    const bool separates = left.count() < 0.95 * before;
     if (forced_dims == 0 && !separates && !taken.empty()) break;
     strategy.grid_columns[strategy.grid_dims++] = next.column;
     taken.push_back(next);

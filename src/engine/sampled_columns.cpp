@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <iterator>
 
 namespace gpujoin {
 namespace {
@@ -99,8 +100,13 @@ std::vector<SampledColumn> sampled_distances(const JoinRequest& request, const S
   return columns;
 }
 
-void keep_within(const SampledColumn& column, std::vector<SamplePair>& pairs, double distance) {
-  std::erase_if(pairs, [&](SamplePair pair) { return !(column.difference(pair) <= distance); });
+void PairsLeft::keep_within(const SampledColumn& column, double distance) {
+  const auto stays = [&](SamplePair pair) { return column.difference(pair) <= distance; };
+  if (chosen_)
+    std::erase_if(left_, [&](SamplePair pair) { return !stays(pair); });
+  else
+    std::copy_if(all_.begin(), all_.end(), std::back_inserter(left_), stays);
+  chosen_ = true;
 }
 
 SampledColumn take_most_selective(std::vector<SampledColumn>& columns,

@@ -30,8 +30,21 @@ std::vector<SampledColumn> sampled_columns(const JoinRequest& request, const Sam
 std::vector<SampledColumn> sampled_distances(const JoinRequest& request, const Sample& sample,
                                              const ReferencePoints& references);
 
-/// Drops the pairs that the column tells further apart than `distance`.
-void keep_within(const SampledColumn& column, std::vector<SamplePair>& pairs, double distance);
+/// The pairs of a sample that columns do not tell apart. Copies none before a column drops some.
+class PairsLeft {
+ public:
+  explicit PairsLeft(const std::vector<SamplePair>& all) : all_(all) {}  ///< outlives this
+
+  /// Drops those that the column tells further apart than `distance`.
+  void keep_within(const SampledColumn& column, double distance);
+  const std::vector<SamplePair>& pairs() const { return chosen_ ? left_ : all_; }
+  double count() const { return static_cast<double>(pairs().size()); }
+
+ private:
+  const std::vector<SamplePair>& all_;
+  std::vector<SamplePair> left_;
+  bool chosen_ = false;
+};
 
 /// Takes the column that leaves the fewest pairs within `distance`; without `reorder`, the first
 /// one.

@@ -37,6 +37,8 @@ struct Strategy {
   bool short_circuit;       ///< stop a sum once it exceeds the threshold
   MethodEstimate estimates[kIndexMethodCount];  ///< by IndexMethod
   double estimated_pairs;                       ///< ordered pairs within eps
+  /// Likewise, rather too few than too many: a sample with few of them may have them by chance.
+  double least_pairs;
   char reason[160];
 
   const MethodEstimate& estimate() const { return estimates[static_cast<int>(index)]; }

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "engine/sample.h"
 #include "engine/score_bounds.h"
 #include "engine/strategy.h"
 
@@ -36,15 +35,6 @@ double all_rows(const JoinRequest& request) {
 /// Whether to guess whatever it is expected to save.
 bool is_forced(const JoinRequest& request) {
   return request.knobs.topk_method == TopkMethod::kThreshold;
-}
-
-/// The share of pairs of rows that are within eps, rather too low than too high: where the sample
-/// has few, it may have them by chance.
-double sampled_match_rate(const JoinRequest& request) {
-  const Sample sample = take_sample(request);
-  const auto matches = static_cast<double>(count_matches(request, sample));
-  const auto pairs = static_cast<double>(sample.pairs.size());
-  return std::max(matches - std::sqrt(matches), 0.5) / std::max(pairs, 1.0);
 }
 
 }  // namespace
@@ -79,8 +69,10 @@ void TopkJoin::expect_costs(const PlainJoinCosts& costs) {
   costs_.step = costs.step;
   whole_ns_ = fixed_ns + row_pairs * row_pair_ns / costs.workers;  // by brute force
   if (!is_forced(request_) && !is_worth_guessing()) return;
-  const double walk_ns = 1e6 * choose_strategy(request_, costs.walk).estimate().ms / costs.workers;
-  match_rate_ = sampled_match_rate(request_);
+  const Strategy strategy = choose_strategy(request_, costs.walk);
+  const double walk_ns = 1e6 * strategy.estimate().ms / costs.workers;
+  match_rate_ = strategy.least_pairs / static_cast<double>(request_.left.rows) /
+                static_cast<double>(right_of(request_).rows);
   costs_.row = kCopyNs + costs.row;
   costs_.row_pair = walk_ns / row_pairs + match_rate_ * costs.pair;
   whole_ns_ = fixed_ns + row_pairs * costs_.row_pair;
