@@ -14,6 +14,7 @@ ifneq ($(filter $(OURS),$(MAKECMDGOALS)),)
 $(filter-out $(OURS),$(MAKECMDGOALS)): ; @$(MAKE) --no-print-directory $@
 
 CMAKE_UNIT = cmake -S . -DCMAKE_BUILD_TYPE=Debug
+CTEST = ctest -j $(shell nproc) --output-on-failure --no-tests=error --test-dir
 FORMATTED = $(wildcard $(foreach suffix,cpp h cu cuh,src/*/*.$(suffix) cuda/*.$(suffix) test/*/*.$(suffix)))
 
 check: ; @test/check
@@ -23,12 +24,12 @@ deps: ; @test/deps check bench
 
 unit:
 	@$(CMAKE_UNIT) -B build/unit >/dev/null && cmake --build build/unit -j $(shell nproc) --target gpujoin_unit
-	build/unit/gpujoin_unit
+	$(CTEST) build/unit
 
 sanitize:
 	@$(CMAKE_UNIT) -B build/sanitize -DGPUJOIN_SANITIZE=ON >/dev/null && \
 	  cmake --build build/sanitize -j $(shell nproc) --target gpujoin_unit
-	build/sanitize/gpujoin_unit
+	$(CTEST) build/sanitize
 
 format: ; clang-format -i $(FORMATTED)
 
