@@ -16,7 +16,7 @@ BoxJoin::BoxJoin(const JoinRequest& request, const cudaDeviceProp& device)
       device_budget_(request.device_memory_limit) {
   stats_.left_rows = request.left.rows;
   stats_.right_rows = request.self_join ? request.left.rows : request.right.rows;
-  stats_.threads = 1;
+  stats_.threads = 1;  // until rows are copied
   std::snprintf(stats_.instruction_set, sizeof stats_.instruction_set, "sm_%d%d", device.major,
                 device.minor);
 }

@@ -49,7 +49,6 @@ RangeJoin::RangeJoin(const JoinRequest& request, const cudaDeviceProp& device)
       multiprocessors_(device.multiProcessorCount) {
   stats_.left_rows = request.left.rows;
   stats_.right_rows = request.self_join ? request.left.rows : request.right.rows;
-  stats_.threads = 1;
   std::snprintf(stats_.instruction_set, sizeof stats_.instruction_set, "sm_%d%d", device.major,
                 device.minor);
   if (request.output == Output::kTopPairs) {
@@ -318,6 +317,7 @@ void RangeJoin::stats(JoinStats* stats) const {
   *stats = stats_;
   if (source_) source_->describe(stats);
   if (batches_) batches_->describe(stats);
+  stats->threads = uploader_.threads();
   stats->join_ms = std::max(0.0, spent_ms_ - stats_.index_ms);
   stats->memory_peak = host_budget_.peak();
   stats->device_memory_peak = device_budget_.peak();

@@ -13,9 +13,10 @@ namespace gpujoin::cuda {
 inline constexpr unsigned kBlockThreads = 256;
 inline constexpr unsigned kBlocksPerMultiprocessor = 8;  ///< of kernels that loop over their work
 
-/// Rows on their way to the device: bytes that are on the bus at a time, less than which the driver
-/// copies as well; what a thread copies at a time; and threads, which eight make as fast as the
-/// bus.
+/// Rows on their way to the device: bytes from which on threads are worth starting; bytes that are
+/// on the bus at a time; what a thread copies at a time; and threads, of which eight are as fast as
+/// the bus.
+inline constexpr std::size_t kFewestUploadBytes = std::size_t{2} << 20;
 inline constexpr std::size_t kUploadBytes = std::size_t{8} << 20;
 inline constexpr std::size_t kUploadPieceBytes = std::size_t{256} << 10;
 inline constexpr std::uint32_t kMostUploadThreads = 8;

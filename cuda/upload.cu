@@ -32,7 +32,7 @@ void Uploader::fill(unsigned char* half, const unsigned char* from, std::size_t 
 
 void Uploader::copy(void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
   constexpr const char* kAction = "copying rows to the device";
-  if (threads_ < 2 || bytes <= kUploadBytes || !prepare()) {
+  if (threads_ < 2 || bytes < kFewestUploadBytes || !prepare()) {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream), kAction);
     return;
   }

@@ -24,6 +24,9 @@ class Uploader {
   Uploader(const Uploader&) = delete;
   Uploader& operator=(const Uploader&) = delete;
 
+  /// That have copied, the caller's included.
+  std::uint32_t threads() const { return pool_ ? pool_->size() : 1; }
+
   /// In the order of the stream. Returns when all bytes have left `from`. Throws CudaError.
   void copy(void* to, const void* from, std::size_t bytes, cudaStream_t stream);
 

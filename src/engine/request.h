@@ -113,7 +113,7 @@ struct JoinRequest {
   double eps;  ///< finite, >= 0
   PairSelection pairs;
   Output output;
-  std::uint32_t threads;              ///< worker threads of a CPU engine, >= 1
+  std::uint32_t threads;              ///< of the host, >= 1
   std::uint64_t memory_limit;         ///< bytes of host memory the engine may hold, 0 = no limit
   std::uint64_t device_memory_limit;  ///< bytes of device memory, 0 = no limit
   std::int32_t device;                ///< which device, from 0; devices only

@@ -103,7 +103,7 @@ void define_settings() {
   DefineCustomBoolVariable(
       "gpujoin.enable_customscan", "Lets gpujoin's functions in FROM run as a streaming plan node.",
       nullptr, &enable_customscan, enable_customscan, PGC_USERSET, 0, nullptr, nullptr, nullptr);
-  define_int("gpujoin.cpu_threads", "Worker threads of a join on the CPU.",
+  define_int("gpujoin.cpu_threads", "Worker threads of a join.",
              "0 uses as many as the machine or its control group gives.", &cpu_threads,
              kMostThreads, PGC_SUSET, 0);
   define_int("gpujoin.host_memory_limit",
