@@ -17,6 +17,7 @@
 extern "C" {
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/stratnum.h"
 #include "catalog/pg_proc.h"
 #include "commands/explain.h"
@@ -84,6 +85,15 @@ inline bool is_ascending(const PathKey* key) {
   return key->pk_cmptype == COMPARE_LT;
 #else
   return key->pk_strategy == BTLessStrategyNumber;
+#endif
+}
+
+/// heap_form_minimal_tuple(), which can leave room before the tuple from PostgreSQL 18 on.
+inline MinimalTuple form_minimal_tuple(TupleDesc columns, const Datum* values, const bool* nulls) {
+#if PG_VERSION_NUM >= 180000
+  return heap_form_minimal_tuple(columns, values, nulls, 0);
+#else
+  return heap_form_minimal_tuple(columns, const_cast<Datum*>(values), const_cast<bool*>(nulls));
 #endif
 }
 

@@ -29,7 +29,7 @@ constexpr const char* kUseCpu = "Set gpujoin.engine to \"auto\" or \"cpu\" to us
 /// unloaded.
 Status load_cuda(const EngineTable** engine) {
   char path[MAXPGPATH];
-  snprintf(path, sizeof path, "%s/gpujoin_cuda%s", pkglib_path, DLSUFFIX);
+  snprintf(path, sizeof path, "%s/gpujoin_cuda.so", pkglib_path);
   if (access(path, F_OK) != 0)
     return make_status(StatusCode::kUnavailable, kUseCpu, "the cuda engine is not installed");
   void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);

@@ -96,13 +96,17 @@ JoinPath* copy_path(const CustomPath* join) {
   return copy;
 }
 
-/// The expression with placeholders replaced by what they stand for, which is what can be told.
-Node* without_placeholders(Node* node, void* context) {
+/// The expression as it can be told without a plan: placeholders are replaced by what they stand
+/// for, and values from another part of the plan, which PostgreSQL 17 looks for there, by
+/// parameters of the same number.
+Node* told_without_plan(Node* node, void* context) {
   if (node == nullptr) return nullptr;
   if (IsA(node, PlaceHolderVar))
-    return without_placeholders(
+    return told_without_plan(
         reinterpret_cast<Node*>(reinterpret_cast<PlaceHolderVar*>(node)->phexpr), context);
-  return mutate_expression(node, without_placeholders, context);
+  Node* const copy = mutate_expression(node, told_without_plan, context);
+  if (IsA(copy, Param)) reinterpret_cast<Param*>(copy)->paramkind = PARAM_EXTERN;
+  return copy;
 }
 
 /// Conditions in words, for EXPLAIN.
@@ -113,7 +117,7 @@ char* describe(PlannerInfo* root, List* conditions) {
   List* const names = select_rtable_names_for_explain(
       statement->rtable, pull_varnos(root, reinterpret_cast<Node*>(conditions)));
   return deparse_expression(
-      without_placeholders(reinterpret_cast<Node*>(make_ands_explicit(conditions)), nullptr),
+      told_without_plan(reinterpret_cast<Node*>(make_ands_explicit(conditions)), nullptr),
       deparse_context_for_plan_tree(statement, names), true, false);
 }
 
@@ -170,7 +174,11 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* tlis
   plan->methods = &kCustomScanMethods;
   plan->custom_plans = list_make2(left, right);
   plan->custom_scan_tlist = scan.columns;
-  plan->custom_exprs = encode_join_expressions({filter, clause.condition, clause.eps});
+  const auto as_scanned = [&](auto* expression) {
+    return static_cast<decltype(expression)>(with_columns_of(scan.columns, expression));
+  };
+  plan->custom_exprs = encode_join_expressions(
+      {as_scanned(filter), as_scanned(clause.condition), as_scanned(clause.eps)});
   plan->custom_private = encode_join_plan(data);
   return &plan->scan.plan;
 }

@@ -56,8 +56,7 @@ void write_row(RowStore* store, const Datum* values, const bool* nulls) {
     store->capacity = store->capacity == 0 ? kFirstRows : 2 * store->capacity;
     resize(store->context, &store->offsets, store->capacity);
   }
-  const MinimalTuple tuple =
-      heap_form_minimal_tuple(store->columns, const_cast<Datum*>(values), const_cast<bool*>(nulls));
+  const MinimalTuple tuple = form_minimal_tuple(store->columns, values, nulls);
   int segment;
   off_t offset;
   BufFileTell(store->file, &segment, &offset);

@@ -24,13 +24,18 @@ bool same_column(const Node* a, const Node* b) {
          left->varlevelsup == right->varlevelsup;
 }
 
-AttrNumber find_column(const List* columns, const Node* wanted) {
+const TargetEntry* find_entry(const List* columns, const Node* wanted) {
   ListCell* cell;
   foreach (cell, columns) {
     const TargetEntry* const entry = lfirst_node(TargetEntry, cell);
-    if (same_column(reinterpret_cast<const Node*>(entry->expr), wanted)) return entry->resno;
+    if (same_column(reinterpret_cast<const Node*>(entry->expr), wanted)) return entry;
   }
-  return InvalidAttrNumber;
+  return nullptr;
+}
+
+AttrNumber find_column(const List* columns, const Node* wanted) {
+  const TargetEntry* const entry = find_entry(columns, wanted);
+  return entry != nullptr ? entry->resno : InvalidAttrNumber;
 }
 
 void add_column(ScanColumns* scan, const Node* column, bool from_left, AttrNumber attribute) {
@@ -39,7 +44,18 @@ void add_column(ScanColumns* scan, const Node* column, bool from_left, AttrNumbe
   scan->attributes = lappend_int(scan->attributes, attribute);
 }
 
+Node* replace_columns(Node* node, void* columns) {
+  if (node == nullptr) return nullptr;
+  const TargetEntry* const entry = find_entry(static_cast<const List*>(columns), node);
+  if (entry != nullptr) return static_cast<Node*>(copyObjectImpl(entry->expr));
+  return mutate_expression(node, replace_columns, columns);
+}
+
 }  // namespace
+
+void* with_columns_of(List* columns, void* expression) {
+  return replace_columns(static_cast<Node*>(expression), columns);
+}
 
 void add_columns(ScanColumns* scan, void* expression) {
   List* const used =
@@ -48,15 +64,15 @@ void add_columns(ScanColumns* scan, void* expression) {
   ListCell* cell;
   foreach (cell, used) {
     Node* const column = static_cast<Node*>(lfirst(cell));
-    ListCell* other;
-    bool known = false;
-    foreach (other, scan->columns)
-      known = known || equal(lfirst_node(TargetEntry, other)->expr, column);
-    if (known) continue;
     if (IsA(column, Aggref)) {
-      add_column(scan, column, false, 0);
+      ListCell* other;
+      bool known = false;
+      foreach (other, scan->columns)
+        known = known || equal(lfirst_node(TargetEntry, other)->expr, column);
+      if (!known) add_column(scan, column, false, 0);
       continue;
     }
+    if (find_entry(scan->columns, column) != nullptr) continue;
     const AttrNumber left = find_column(scan->left, column);
     const AttrNumber right = left > 0 ? 0 : find_column(scan->right, column);
     if (left > 0 || right > 0) {
@@ -69,12 +85,11 @@ void add_columns(ScanColumns* scan, void* expression) {
 }
 
 AttrNumber place_value(Plan** plan, Expr* value) {
+  value = static_cast<Expr*>(with_columns_of((*plan)->targetlist, value));
   ListCell* cell;
   foreach (cell, (*plan)->targetlist) {
     const TargetEntry* const entry = lfirst_node(TargetEntry, cell);
-    if (equal(entry->expr, value) ||
-        same_column(reinterpret_cast<const Node*>(entry->expr), reinterpret_cast<Node*>(value)))
-      return entry->resno;
+    if (equal(entry->expr, value)) return entry->resno;
   }
   List* columns = list_copy((*plan)->targetlist);
   append_column(&columns, value);

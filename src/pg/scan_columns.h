@@ -18,6 +18,11 @@ struct ScanColumns {
   const List* right;
 };
 
+/// A copy of the expression with columns and placeholders as they stand in a target list: from
+/// PostgreSQL 16 on the same column differs before and after an outer join, and one target list
+/// serves for both.
+void* with_columns_of(List* columns, void* expression);
+
 /// Adds the columns that the expression uses and that are not there yet, in order of appearance. A
 /// placeholder that no input computes is computed above, from its parts. Aggregates are numbers of
 /// pairs.
