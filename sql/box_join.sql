@@ -154,7 +154,7 @@ BEGIN
   RETURN (plan -> 0 -> 'Plan')::jsonb;
 END $$;
 SET gpujoin.box_method = 'layered_grid';
-SELECT plan ->> 'Join Method' AS join_method, plan ->> 'Box Method' AS method, plan ->> 'Pairs' = plan ->> 'Actual Rows' AS pairs,
+SELECT plan ->> 'Join Method' AS join_method, plan ->> 'Box Method' AS method, plan -> 'Pairs' = plan -> 'Actual Rows' AS pairs,
        plan ? 'Index' AS index, plan ? 'Strategy Reason' AS reason
 FROM explain_json('SELECT * FROM gpu_box_join(''stored'', ''stored'', 1)') plan;
 SELECT function, metric, pair_selection, eps, left_rows, right_rows, dimensions, index, indexed_columns, access_pattern,

@@ -79,7 +79,6 @@ SET gpujoin.threads_per_point = 33;
 SET gpujoin.threads_per_point = 6;
 SET gpujoin.streams = 17;
 SET gpujoin.device = -1;
-SET gpujoin.no_such_setting = 1;
 
 -- The bounds on threads and memory are the administrator's.
 CREATE ROLE gpujoin_user;

@@ -168,6 +168,12 @@ FROM unnest('{float4[],float8[]}'::text[]) type, (VALUES
 SELECT throws_ok('SELECT gpu_within(point(0, 0), point(0, 0), -1)', '22023',
   'eps must be a finite number that is not negative, not -1', 'points with a negative eps are refused');
 
+SELECT current_setting('server_version_num')::int >= 150000 AS reserves_prefixes \gset
+\if :reserves_prefixes
+SELECT throws_ok('SET gpujoin.no_such_setting = 1', '42602', 'invalid configuration parameter name "gpujoin.no_such_setting"',
+  'a setting that there is not');
+\endif
+
 -- After all that, in the same transaction.
 SELECT is(count(*), 2::bigint, 'after every error the next join works') FROM gpu_selfjoin('good', 1);
 
