@@ -78,8 +78,9 @@ ifeq ($(filter clean uninstall,$(MAKECMDGOALS)),)
   ifeq ($(shell command -v $(CXX) 2>/dev/null),)
     $(error the C++ compiler $(CXX) is missing: `make deps` installs what is needed)
   endif
-  ifeq ($(shell $(CXX) -xc++ -E -include hwy/detect_targets.h /dev/null >/dev/null 2>&1 && echo yes),)
-    $(error the library Highway (libhwy-dev) is missing: `make deps` installs what is needed)
+  HWY_MAJOR := $(shell echo HWY_MAJOR | $(CXX) -xc++ -E -P -include hwy/highway.h - 2>/dev/null | tail -n 1)
+  ifneq ($(shell test '$(HWY_MAJOR)' -ge 1 2>/dev/null && echo yes),yes)
+    $(error the library Highway (libhwy-dev), 1.0 or later, is missing: `make deps` installs what is needed)
   endif
 endif
 
