@@ -22,14 +22,7 @@ EXPLAIN (COSTS OFF) SELECT l.id, count(*) FROM a l JOIN b r ON l.v <-> r.v::floa
 EXPLAIN (COSTS OFF) SELECT l.id, r.id, l.v <-> r.v AS d FROM a l JOIN a r ON l.v <-> r.v < 9 AND l.id < r.id ORDER BY d LIMIT 3;
 EXPLAIN (COSTS OFF) SELECT * FROM a l JOIN a r ON l.v <-> r.v <= 1.5 FOR UPDATE;
 
--- EXPLAIN ANALYZE in the same words on every version.
-CREATE FUNCTION explain_analyze(query text) RETURNS TABLE ("QUERY PLAN" text) LANGUAGE plpgsql AS $$
-BEGIN
-  FOR "QUERY PLAN" IN EXECUTE 'EXPLAIN (ANALYZE, BUFFERS OFF, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
-    "QUERY PLAN" := regexp_replace("QUERY PLAN", '(actual rows=\d+)\.00', '\1');
-    RETURN NEXT;
-  END LOOP;
-END $$;
+\i sql/explain_analyze.psql
 
 -- What ran.
 SELECT * FROM explain_analyze($$SELECT count(*), count(r.id) FROM a l LEFT JOIN b r ON l.v <-> r.v::float8[] <= 1.5 AND l.kind = r.kind$$);

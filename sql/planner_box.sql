@@ -17,14 +17,7 @@ EXPLAIN (COSTS OFF) SELECT l.id FROM a l WHERE NOT EXISTS (SELECT FROM c r WHERE
 EXPLAIN (COSTS OFF) SELECT count(*) FROM a l JOIN c r ON l.b && r.b;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM a l JOIN c r ON l.b @> r.b WHERE l.id < 10 AND r.id < 10;
 
--- EXPLAIN ANALYZE in the same words on every version.
-CREATE FUNCTION explain_analyze(query text) RETURNS TABLE ("QUERY PLAN" text) LANGUAGE plpgsql AS $$
-BEGIN
-  FOR "QUERY PLAN" IN EXECUTE 'EXPLAIN (ANALYZE, BUFFERS OFF, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
-    "QUERY PLAN" := regexp_replace("QUERY PLAN", '(actual rows=\d+)\.00', '\1');
-    RETURN NEXT;
-  END LOOP;
-END $$;
+\i sql/explain_analyze.psql
 SELECT * FROM explain_analyze($$SELECT l.id, r.id FROM a l JOIN c r ON l.b && r.b AND l.kind <> r.kind$$);
 
 -- The same answers without the node, by every method.

@@ -20,14 +20,7 @@ EXPLAIN (COSTS OFF) SELECT l.id FROM a l JOIN b r ON l.v <-> r.v < 2 ORDER BY le
 EXPLAIN (COSTS OFF) SELECT l.id FROM a l JOIN b r ON l.v <-> r.v < 2 ORDER BY l.s LIMIT 3;
 EXPLAIN (COSTS OFF) SELECT l.id FROM a l JOIN b r ON l.v <-> r.v < 2 ORDER BY l.s + r.s FETCH FIRST 3 ROWS WITH TIES;
 
--- EXPLAIN ANALYZE in the same words on every version.
-CREATE FUNCTION explain_analyze(query text) RETURNS TABLE ("QUERY PLAN" text) LANGUAGE plpgsql AS $$
-BEGIN
-  FOR "QUERY PLAN" IN EXECUTE 'EXPLAIN (ANALYZE, BUFFERS OFF, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
-    "QUERY PLAN" := regexp_replace("QUERY PLAN", '(actual rows=\d+)\.00', '\1');
-    RETURN NEXT;
-  END LOOP;
-END $$;
+\i sql/explain_analyze.psql
 
 -- What ran: as many pairs as are wanted, more where other conditions or further keys decide, all where a score is NULL.
 SELECT * FROM explain_analyze($$SELECT l.id FROM a l JOIN b r ON gpu_within(l.v, r.v, 1.5) ORDER BY l.s + r.s DESC LIMIT 10$$);
