@@ -1,0 +1,111 @@
+#include "pg/safe_expression.h"
+
+#include "pg/relation.h"
+
+extern "C" {
+#include "access/transam.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/subscripting.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+}
+
+namespace gpujoin {
+namespace {
+
+/// check_functions_in_node() callback. A leakproof function raises no error that depends on its
+/// arguments; of those that are not marked so, these raise none either.
+bool function_may_raise(Oid function, void*) {
+  switch (function) {
+    case F_POINT_FLOAT8_FLOAT8:
+    case F_NUMERIC_INT2:
+    case F_NUMERIC_INT4:
+    case F_NUMERIC_INT8:
+    case F_NUMERIC_FLOAT4:
+    case F_NUMERIC_FLOAT8:
+    case F_FLOAT4UM:
+    case F_FLOAT8UM:
+    case F_NUMERIC_UMINUS:
+    case F_FLOAT4ABS:
+    case F_FLOAT8ABS:
+    case F_NUMERIC_ABS:
+    case F_ABS_FLOAT4:
+    case F_ABS_FLOAT8:
+    case F_ABS_NUMERIC:
+      return false;
+    default:
+      return function >= FirstGenbkiObjectId || !get_func_leakproof(function);
+  }
+}
+
+/// Whether the parameter's value is there already. That of a sub-select is computed when it is
+/// first asked for, which may raise anything.
+bool is_computed(const PlannerInfo* root, const Param* param) {
+  if (param->paramkind == PARAM_EXTERN) return true;
+  if (param->paramkind != PARAM_EXEC) return false;
+  for (; root != nullptr; root = root->parent_root) {
+    ListCell* cell;
+    foreach (cell, root->init_plans)
+      if (list_member_int(lfirst_node(SubPlan, cell)->setParam, param->paramid)) return false;
+  }
+  return true;
+}
+
+/// Whether an element or slice is read, from an array: what is out of its bounds is NULL.
+bool reads_array(const SubscriptingRef* reference) {
+  const SubscriptRoutines* const routines =
+      getSubscriptingRoutines(reference->refcontainertype, nullptr);
+  return reference->refassgnexpr == nullptr && routines != nullptr && routines->fetch_leakproof;
+}
+
+bool may_raise(Node* node, void* root) {
+  if (node == nullptr) return false;
+  switch (nodeTag(node)) {
+    case T_Var:
+    case T_Const:
+    case T_RelabelType:
+    case T_FieldSelect:
+    case T_List:
+    case T_CoalesceExpr:
+    case T_CaseExpr:
+    case T_CaseWhen:
+    case T_CaseTestExpr:
+    case T_NullTest:
+    case T_BooleanTest:
+    case T_BoolExpr:
+    case T_PlaceHolderVar:
+    case T_ArrayCoerceExpr:  // an error may be in the elements' cast, which is walked into
+      break;
+    case T_Param:
+      if (!is_computed(static_cast<PlannerInfo*>(root), reinterpret_cast<Param*>(node)))
+        return true;
+      break;
+    case T_ArrayExpr:
+      if (reinterpret_cast<ArrayExpr*>(node)->multidims) return true;  // rows of unequal lengths
+      break;
+    case T_SubscriptingRef:
+      if (!reads_array(reinterpret_cast<SubscriptingRef*>(node))) return true;
+      break;
+    case T_MinMaxExpr:
+      if (!is_number_type(exprType(node))) return true;
+      break;
+    case T_OpExpr:
+    case T_FuncExpr:
+    case T_DistinctExpr:
+    case T_NullIfExpr:
+    case T_ScalarArrayOpExpr:
+      if (check_functions_in_node(node, function_may_raise, nullptr)) return true;
+      break;
+    default:
+      return true;
+  }
+  return walk_expression(node, may_raise, root);
+}
+
+}  // namespace
+
+bool cannot_raise(const PlannerInfo* root, Expr* expression) {
+  return !may_raise(reinterpret_cast<Node*>(expression), const_cast<PlannerInfo*>(root));
+}
+
+}  // namespace gpujoin

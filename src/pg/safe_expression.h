@@ -1,0 +1,15 @@
+// Which expressions raise no error, whatever the row: those may be evaluated for rows, or at times,
+// for which PostgreSQL itself would not have evaluated them.
+#pragma once
+
+#include "pg/compat.h"
+
+namespace gpujoin {
+
+/// Whether evaluating the expression, planned in `root`, can raise no error over its values. True
+/// for columns, constants and parameters, casts that lose no range, ARRAY[...] and point(x, y) of
+/// such, elements of arrays, CASE, COALESCE and tests of such, and built-in functions that are
+/// leakproof. False for arithmetic, which may leave its range, and for whatever is not known here.
+bool cannot_raise(const PlannerInfo* root, Expr* expression);
+
+}  // namespace gpujoin
