@@ -12,9 +12,52 @@ namespace gpujoin {
 namespace {
 
 JoinReport last_report;
+EngineRun* runs = nullptr;  // of this session, that have not ended
 
 /// What the memory context calls at its end, after errors too, so it raises none.
-void end_run(void* run) { stop_engine(static_cast<EngineRun*>(run)); }
+void end_run(void* ended) {
+  EngineRun* const run = static_cast<EngineRun*>(ended);
+  stop_engine(run);
+  EngineRun** link = &runs;
+  while (*link != run) link = &(*link)->next;
+  *link = run->next;
+}
+
+void call_at_end(MemoryContext context, MemoryContextCallbackFunction function, EngineRun* run) {
+  MemoryContextCallback* const callback = static_cast<MemoryContextCallback*>(
+      MemoryContextAllocZero(context, sizeof(MemoryContextCallback)));
+  callback->func = function;
+  callback->arg = run;
+  MemoryContextRegisterResetCallback(context, callback);
+}
+
+std::uint64_t held_bytes(const EngineRun* run) {
+  if (run->join == nullptr) return run->report.dataset_bytes;
+  JoinStats stats = {};
+  run->engine->stats(run->join, &stats);
+  return run->report.dataset_bytes + stats.memory_peak;
+}
+
+/// Adds the figures of one part to those of others.
+void add_stats(JoinStats* sum, const JoinStats& part) {
+  sum->batches += part.batches;
+  sum->pairs += part.pairs;
+  sum->candidates += part.candidates;
+  sum->rechecked += part.rechecked;
+  sum->index_ms += part.index_ms;
+  sum->join_ms += part.join_ms;
+  sum->memory_peak = std::max(sum->memory_peak, part.memory_peak);
+  sum->device_memory_peak = std::max(sum->device_memory_peak, part.device_memory_peak);
+}
+
+/// Raises the engine's failure, but for one that the run takes.
+void fail(EngineRun* run, const Status& status) {
+  if (status.code != StatusCode::kMemoryLimit || !run->may_exhaust || run->delivered)
+    raise_status(status);
+  run->exhausted = true;
+  if (run->join != nullptr) run->engine->close(run->join);
+  run->join = nullptr;
+}
 
 /// Opens an engine that is `fallback` for a reason, or "".
 Status open_engine(EngineRun* run, const EngineTable* engine, const char* fallback) {
@@ -51,23 +94,45 @@ Status pull(EngineRun* run) {
 
 void init_engine_run(EngineRun* run, MemoryContext context, const char* name) {
   run->report.name = name;
-  MemoryContextCallback* const callback = static_cast<MemoryContextCallback*>(
-      MemoryContextAllocZero(context, sizeof(MemoryContextCallback)));
-  callback->func = end_run;
-  callback->arg = run;
-  MemoryContextRegisterResetCallback(context, callback);
+  run->next = runs;
+  runs = run;
+  call_at_end(context, end_run, run);
 }
 
-JoinRequest default_request(std::uint64_t held_bytes) {
-  const std::uint64_t limit = host_memory_limit_bytes();
+void stop_engine_with(EngineRun* run, MemoryContext context) {
+  call_at_end(
+      context, [](void* ended) { stop_engine(static_cast<EngineRun*>(ended)); }, run);
+}
+
+std::uint64_t available_memory(const EngineRun* run) {
+  std::uint64_t left = host_memory_limit_bytes();
+  for (const EngineRun* other = runs; other != nullptr; other = other->next)
+    if (other != run) left -= std::min(left, held_bytes(other));
+  return left;
+}
+
+JoinRequest default_request(const EngineRun* run) {
+  const std::uint64_t limit = available_memory(run), held = run->report.dataset_bytes;
   JoinRequest request = {};
   request.threads = thread_limit();
-  request.memory_limit = limit > held_bytes ? limit - held_bytes : 1;
+  request.memory_limit = limit > held ? limit - held : 1;
   request.device_memory_limit = device_memory_limit_bytes();
   request.device = device_number();
   request.interrupt = &InterruptPending;
   request.knobs = knob_settings();
   return request;
+}
+
+void start_next_part(EngineRun* run) {
+  if (run->parts++ > 0) add_stats(&run->earlier, run->report.stats);
+  start_engine(run);
+}
+
+void restart_run(EngineRun* run) {
+  stop_engine(run);
+  run->parts = 0;
+  run->earlier = {};
+  run->report.stats = {};
 }
 
 void start_engine(EngineRun* run) {
@@ -78,10 +143,12 @@ void start_engine(EngineRun* run) {
   report.eps = request.eps;
   report.complete = false;
   report.stats = {};
+  run->exhausted = false;
+  run->delivered = false;
   const EngineChoice choice = choose_engine(request);
   Status status = open_engine(run, choice.engine, choice.fallback);
   if (!status.ok()) status = fall_back(run, status);
-  if (!status.ok()) raise_status(status);
+  if (!status.ok()) fail(run, status);
 }
 
 bool next_engine_batch(EngineRun* run) {
@@ -96,7 +163,10 @@ bool next_engine_batch(EngineRun* run) {
     stop_engine(run);
     return false;
   }
-  if (!status.ok()) raise_status(status);
+  if (!status.ok()) {
+    fail(run, status);
+    return false;
+  }
   run->delivered = true;
   return true;
 }
@@ -104,15 +174,17 @@ bool next_engine_batch(EngineRun* run) {
 void stop_engine(EngineRun* run) {
   if (run->join == nullptr) return;
   last_report = report_run(run);
-  note_join(run->engine, last_report.stats);
+  note_join(run->engine, run->report.stats);
   run->engine->close(run->join);
   run->join = nullptr;
   run->batch = {};
 }
 
-const JoinReport& report_run(EngineRun* run) {
+JoinReport report_run(EngineRun* run) {
   if (run->join != nullptr) run->engine->stats(run->join, &run->report.stats);
-  return run->report;
+  JoinReport report = run->report;
+  add_stats(&report.stats, run->earlier);
+  return report;
 }
 
 const JoinReport* last_join_report() {

@@ -31,17 +31,34 @@ struct EngineRun {
   bool delivered;     ///< the engine has handed over a batch
   ResultBatch batch;  ///< the last one
   JoinReport report;
+  bool may_exhaust;     ///< too little memory is no error, as long as nothing was handed over, but
+  bool exhausted;       ///< ends the engine's work and is noted here
+  std::uint64_t parts;  ///< that were started by start_next_part()
+  JoinStats earlier;    ///< what all but the last of them did
+  EngineRun* next;      ///< in the session's list
 };
 
 /// Prepares a run, zeroed by the caller, that ends with `context`.
 void init_engine_run(EngineRun* run, MemoryContext context, const char* name);
 
-/// What all requests have in common, from the settings. `held_bytes` of the memory limit are taken
-/// by the data.
-JoinRequest default_request(std::uint64_t held_bytes);
+/// Bytes of gpujoin.host_memory_limit that the run may hold: what the session's other runs, their
+/// data and their engines leave of it.
+std::uint64_t available_memory(const EngineRun* run);
+
+/// What all requests have in common, from the settings. The run's data takes part of its memory.
+JoinRequest default_request(const EngineRun* run);
+
+/// Stops the engine at the end of this context, too, which holds the data.
+void stop_engine_with(EngineRun* run, MemoryContext context);
+
+/// Stops the engine; what follows is another run, of which nothing is known yet.
+void restart_run(EngineRun* run);
 
 /// Starts run->request on the engine that the session prefers. Raises engine errors.
 void start_engine(EngineRun* run);
+
+/// The same for one of several requests, whose figures are added up.
+void start_next_part(EngineRun* run);
 
 /// Sets run->batch to the next batch; false at the end of the result. Raises engine errors and
 /// interrupts.
@@ -51,7 +68,7 @@ bool next_engine_batch(EngineRun* run);
 void stop_engine(EngineRun* run);
 
 /// What the run has done so far.
-const JoinReport& report_run(EngineRun* run);
+JoinReport report_run(EngineRun* run);
 
 /// What the session's last join did; null when there was none.
 const JoinReport* last_join_report();

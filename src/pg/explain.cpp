@@ -172,7 +172,7 @@ void explain_function_node(CustomScanState* state, List*, ExplainState* es) {
   explain_call(planned_call(castNode(CustomScan, state->ss.ps.plan)), node->function, es);
   if (node->counts) ExplainPropertyText("Counts", "pairs", es);
   if (!es->analyze || node->scan == nullptr) return;
-  const JoinReport& report = report_run(&node->scan->run);
+  const JoinReport report = report_run(&node->scan->run);
   if (report.engine != nullptr) explain_report(report, es);  // else an argument is NULL
 }
 

@@ -40,7 +40,7 @@ void check_same_dims(const JoinScan* scan) {
 void read_sides(JoinScan* scan) {
   const JoinArguments& arguments = scan->arguments;
   const bool one_table = arguments.function->takes_one_table();
-  const std::uint64_t limit = host_memory_limit_bytes();
+  const std::uint64_t limit = available_memory(&scan->run);
   const SideColumns left = find_columns(arguments.left);
   const SideColumns right = one_table ? left : find_columns(arguments.right);
   const bool knows_self_join =
@@ -86,7 +86,7 @@ void prepare_request(JoinScan* scan) {
   scan->cursor = {};
   scan->run.report.engine = nullptr;
   if (arguments.no_rows) return;
-  JoinRequest request = default_request(scan->run.report.dataset_bytes);
+  JoinRequest request = default_request(&scan->run);
   request.left = scan->left;
   request.right = scan->right;
   request.self_join = scan->self_join;

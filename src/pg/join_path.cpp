@@ -1,8 +1,9 @@
 // Planning of the node over two inputs: which joins it can do, at what cost, and the plan of one.
 #include "pg/join_path.h"
 
+#include "pg/join_conditions.h"
 #include "pg/join_estimate.h"
-#include "pg/join_plan.h"
+#include "pg/safe_expression.h"
 #include "pg/scan_columns.h"
 #include "pg/score_clause.h"
 #include "pg/settings.h"
@@ -14,8 +15,8 @@ extern "C" {
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
+#include "optimizer/planmain.h"
 #include "optimizer/restrictinfo.h"
-#include "utils/ruleutils.h"
 }
 
 namespace gpujoin {
@@ -96,89 +97,80 @@ JoinPath* copy_path(const CustomPath* join) {
   return copy;
 }
 
-/// The expression as it can be told without a plan: placeholders are replaced by what they stand
-/// for, and values from another part of the plan, which PostgreSQL 17 looks for there, by
-/// parameters of the same number.
-Node* told_without_plan(Node* node, void* context) {
-  if (node == nullptr) return nullptr;
-  if (IsA(node, PlaceHolderVar))
-    return told_without_plan(
-        reinterpret_cast<Node*>(reinterpret_cast<PlaceHolderVar*>(node)->phexpr), context);
-  Node* const copy = mutate_expression(node, told_without_plan, context);
-  if (IsA(copy, Param)) reinterpret_cast<Param*>(copy)->paramkind = PARAM_EXTERN;
-  return copy;
+Relids relids_of(const void* path) { return static_cast<const Path*>(path)->parent->relids; }
+
+/// The place of a key among the columns, from 0.
+int column_of(const List* columns, const Var* key) {
+  ListCell* cell;
+  foreach (cell, columns) {
+    const Var* const column = reinterpret_cast<const Var*>(lfirst_node(TargetEntry, cell)->expr);
+    if (IsA(column, Var) && column->varno == key->varno && column->varattno == key->varattno)
+      return foreach_current_index(cell);
+  }
+  elog(ERROR, "a key of a similarity join is missing");
 }
 
-/// Conditions in words, for EXPLAIN.
-char* describe(PlannerInfo* root, List* conditions) {
-  if (conditions == NIL) return pstrdup("");
-  PlannedStmt* const statement = makeNode(PlannedStmt);
-  statement->rtable = root->parse->rtable;
-  List* const names = select_rtable_names_for_explain(
-      statement->rtable, pull_varnos(root, reinterpret_cast<Node*>(conditions)));
-  return deparse_expression(
-      told_without_plan(reinterpret_cast<Node*>(make_ands_explicit(conditions)), nullptr),
-      deparse_context_for_plan_tree(statement, names), true, false);
+void describe_columns(const ScanColumns& scan, JoinPlanData* data) {
+  data->column_count = list_length(scan.columns);
+  data->from_left = static_cast<bool*>(palloc(data->column_count + 1));
+  data->attributes =
+      static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (data->column_count + 1)));
+  for (int i = 0; i < data->column_count; ++i) {
+    data->from_left[i] = list_nth_int(scan.from_left, i) != 0;
+    data->attributes[i] = static_cast<AttrNumber>(list_nth_int(scan.attributes, i));
+  }
 }
 
 /// CustomPathMethods::PlanCustomPath.
 Plan* plan_path(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* tlist, List*,
                 List* inputs) {
-  const JoinPath& said = *as_join_path(path);
-  const SimilarityClause& clause = said.clause;
-  List *join_conditions, *other_conditions = NIL;
-  if (IS_OUTER_JOIN(said.type))
-    extract_actual_join_clauses(said.conditions, rel->relids, &join_conditions, &other_conditions);
-  else
-    join_conditions = extract_actual_clauses(said.conditions, false);
-  List* filter = NIL;
-  ListCell* cell;
-  foreach (cell, join_conditions)
-    if (!equal(lfirst(cell), clause.condition)) filter = lappend(filter, lfirst(cell));
-  if (said.counts) other_conditions = said.having;
-
+  const JoinPath& planned = *as_join_path(path);
+  const SimilarityClause& clause = planned.clause;
+  Conditions conditions = sort_conditions(root, clause, planned.type, planned.conditions,
+                                          rel->relids, relids_of(linitial(path->custom_paths)),
+                                          relids_of(lsecond(path->custom_paths)));
+  JoinPlanExpressions& parts = conditions.parts;
+  if (planned.counts) parts.where = planned.having;
   Plan *left = static_cast<Plan*>(linitial(inputs)), *right = static_cast<Plan*>(lsecond(inputs));
   JoinPlanData data = {};
-  data.join_type = said.type;
+  data.join_type = planned.type;
   data.test = clause.test;
-  data.counts = said.counts;
-  data.grouped = said.grouped;
-  data.top = said.top;
-  data.left_value = place_value(&left, clause.left);
-  data.right_value = place_value(&right, clause.right);
-  if (said.score.left != nullptr) {
-    data.top.left_score = place_value(&left, said.score.left);
-    data.top.right_score = place_value(&right, said.score.right);
+  data.counts = planned.counts;
+  data.grouped = planned.grouped;
+  data.top = planned.top;
+  data.eps_may_raise = !cannot_raise(root, clause.eps);
+  data.left_value = place_operand(root, &left, clause.left, &parts.left_operand, &data.left_traps);
+  data.right_value =
+      place_operand(root, &right, clause.right, &parts.right_operand, &data.right_traps);
+  if (planned.score.left != nullptr) {
+    data.top.left_score = place_value(&left, planned.score.left);
+    data.top.right_score = place_value(&right, planned.score.right);
   }
   ScanColumns scan = {NIL, NIL, NIL, left->targetlist, right->targetlist};
   // First what the target list asks for, in its order, so that rows need no projection.
   add_columns(&scan, tlist);
   add_columns(&scan, path->path.pathtarget->exprs);
-  add_columns(&scan, other_conditions);
-  add_columns(&scan, join_conditions);
-  data.column_count = list_length(scan.columns);
-  data.from_left = static_cast<bool*>(palloc(data.column_count + 1));
-  data.attributes = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (data.column_count + 1)));
-  for (int i = 0; i < data.column_count; ++i) {
-    data.from_left[i] = list_nth_int(scan.from_left, i) != 0;
-    data.attributes[i] = static_cast<AttrNumber>(list_nth_int(scan.attributes, i));
-  }
-  data.condition = describe(root, list_make1(clause.condition));
-  data.filter = describe(root, filter);
-  data.order = describe(root, said.order != nullptr ? list_make1(said.order) : NIL);
+  add_columns(&scan, parts.where);
+  add_columns(&scan, conditions.all);
+  add_columns(&scan, planned.order);
+  if (data.left_value > 0) add_operand(&scan, clause.left, true, data.left_value);
+  if (data.right_value > 0) add_operand(&scan, clause.right, false, data.right_value);
+  describe_columns(scan, &data);
+  if (conditions.order != KeyOrder::kNone)
+    data.order = {conditions.order, conditions.keys[0]->vartype,
+                  column_of(scan.columns, conditions.keys[0]),
+                  column_of(scan.columns, conditions.keys[1])};
+  parts.eps = clause.eps;
+  parts.score = planned.order;
 
   CustomScan* const plan = makeNode(CustomScan);
   plan->scan.plan.targetlist = tlist;
-  plan->scan.plan.qual = other_conditions;
   plan->flags = path->flags;
   plan->methods = &kCustomScanMethods;
   plan->custom_plans = list_make2(left, right);
   plan->custom_scan_tlist = scan.columns;
-  const auto as_scanned = [&](auto* expression) {
-    return static_cast<decltype(expression)>(with_columns_of(scan.columns, expression));
-  };
-  plan->custom_exprs = encode_join_expressions(
-      {as_scanned(filter), as_scanned(clause.condition), as_scanned(clause.eps)});
+  plan->custom_exprs =
+      static_cast<List*>(with_columns_of(scan.columns, encode_join_expressions(parts)));
   plan->custom_private = encode_join_plan(data);
   return &plan->scan.plan;
 }
@@ -197,7 +189,7 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   SimilarityClause clause;
   const RestrictInfo* const info =
       choose_clause(root, extra->restrictlist, type, join, outer, inner, &clause);
-  if (info == nullptr) return;
+  if (info == nullptr || !can_have_operands(root, clause, type, extra->restrictlist)) return;
   JoinPath* const join_path = new_join_path();
   join_path->clause = clause;
   join_path->type = type;
@@ -247,15 +239,17 @@ CustomPath* find_inner_join(const RelOptInfo* relation) {
       candidate = reinterpret_cast<ProjectionPath*>(candidate)->subpath;
     CustomPath* const path = reinterpret_cast<CustomPath*>(candidate);
     if (!IsA(path, CustomPath) || path->methods != &kPathMethods) continue;
-    const JoinPath& said = *as_join_path(path);
-    if (said.type != JOIN_INNER || said.counts) continue;
+    const JoinPath& join = *as_join_path(path);
+    if (join.type != JOIN_INNER || join.counts) continue;
     if (found == nullptr || path->path.total_cost < found->path.total_cost) found = path;
   }
   return found;
 }
 
-bool is_plain_join(const CustomPath* join) {
-  return list_length(as_join_path(join)->conditions) == 1;
+bool can_count(const CustomPath* join) {
+  const JoinPath& path = *as_join_path(join);
+  return can_be_counted(path.clause, path.conditions, relids_of(linitial(join->custom_paths)),
+                        relids_of(lsecond(join->custom_paths)));
 }
 
 CustomPath* make_counting_path(const CustomPath* join, bool grouped, const RelOptInfo* group,
@@ -276,13 +270,10 @@ CustomPath* make_counting_path(const CustomPath* join, bool grouped, const RelOp
 CustomPath* make_top_path(PlannerInfo* root, const CustomPath* join, Expr* score,
                           const TopPlan& top) {
   const SimilarityClause& clause = as_join_path(join)->clause;
-  const auto relids = [](const void* path) {
-    return static_cast<const Path*>(path)->parent->relids;
-  };
   ScoreClause found;
-  if (tests_boxes(clause.test) ||
-      !match_score(root, score, clause, relids(linitial(join->custom_paths)),
-                   relids(lsecond(join->custom_paths)), &found) ||
+  if (tests_boxes(clause.test) || !have_operands(root, clause) ||
+      !match_score(root, score, clause, relids_of(linitial(join->custom_paths)),
+                   relids_of(lsecond(join->custom_paths)), &found) ||
       (found.function == ScoreFunction::kDistance && !top.lowest_first))
     return nullptr;
   JoinPath* const path = copy_path(join);

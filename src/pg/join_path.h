@@ -9,8 +9,9 @@ namespace gpujoin {
 /// The cheapest path of the relation that is the node's inner join; null when there is none.
 CustomPath* find_inner_join(const RelOptInfo* relation);
 
-/// Whether the join has no condition besides the distance.
-bool is_plain_join(const CustomPath* join);
+/// Whether the engine may count the join's pairs: it has no condition besides the distance, but
+/// for the order of two keys.
+bool can_count(const CustomPath* join);
 
 /// The path that counts the pairs of `join`, or for `grouped` the pairs of each row of the input
 /// whose relation is `group`. `having` filters what comes of it.

@@ -2,7 +2,6 @@
 
 extern "C" {
 #include "nodes/pg_list.h"
-#include "nodes/value.h"
 }
 
 namespace gpujoin {
@@ -39,8 +38,15 @@ void code(Data& data, Coder& coder) {
   coder(data.test.strict);
   coder(data.left_value);
   coder(data.right_value);
+  coder(data.left_traps);
+  coder(data.right_traps);
+  coder(data.eps_may_raise);
   coder(data.counts);
   coder(data.grouped);
+  coder(data.order.order);
+  coder(data.order.type);
+  coder(data.order.left_column);
+  coder(data.order.right_column);
   auto& top = data.top;
   coder(top.k);
   coder(top.function);
@@ -65,12 +71,11 @@ List* encode_join_plan(const JoinPlanData& data) {
     encoder(data.from_left[i]);
     encoder(data.attributes[i]);
   }
-  return list_make4(encoder.numbers, makeString(pstrdup(data.condition)),
-                    makeString(pstrdup(data.filter)), makeString(pstrdup(data.order)));
+  return encoder.numbers;
 }
 
 JoinPlanData decode_join_plan(const List* encoded) {
-  Decoder decoder = {static_cast<const List*>(linitial(encoded)), 0};
+  Decoder decoder = {encoded, 0};
   JoinPlanData data = {};
   code(data, decoder);
   data.from_left = static_cast<bool*>(palloc(data.column_count + 1));
@@ -79,10 +84,36 @@ JoinPlanData decode_join_plan(const List* encoded) {
     decoder(data.from_left[i]);
     decoder(data.attributes[i]);
   }
-  data.condition = strVal(lsecond(encoded));
-  data.filter = strVal(lthird(encoded));
-  data.order = strVal(lfourth(encoded));
   return data;
+}
+
+List* encode_join_expressions(const JoinPlanExpressions& parts) {
+  List* encoded = NIL;
+  for (const void* const part :
+       {static_cast<const void*>(parts.order), static_cast<const void*>(parts.early),
+        static_cast<const void*>(parts.condition), static_cast<const void*>(parts.late),
+        static_cast<const void*>(parts.where), static_cast<const void*>(parts.guard),
+        static_cast<const void*>(parts.eps), static_cast<const void*>(parts.left_operand),
+        static_cast<const void*>(parts.right_operand), static_cast<const void*>(parts.score)})
+    encoded = lappend(encoded, const_cast<void*>(part));
+  return encoded;
+}
+
+JoinPlanExpressions decode_join_expressions(const List* encoded) {
+  int next = 0;
+  const auto take = [&] { return list_nth(encoded, next++); };
+  JoinPlanExpressions parts;
+  parts.order = static_cast<List*>(take());
+  parts.early = static_cast<List*>(take());
+  parts.condition = static_cast<Expr*>(take());
+  parts.late = static_cast<List*>(take());
+  parts.where = static_cast<List*>(take());
+  parts.guard = static_cast<List*>(take());
+  parts.eps = static_cast<Expr*>(take());
+  parts.left_operand = static_cast<Expr*>(take());
+  parts.right_operand = static_cast<Expr*>(take());
+  parts.score = static_cast<Expr*>(take());
+  return parts;
 }
 
 }  // namespace gpujoin

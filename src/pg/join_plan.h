@@ -21,40 +21,57 @@ struct TopPlan {
   AttrNumber right_score;  ///< and of the inner one
 };
 
+/// How a condition compares a key of the left row with one of the right row.
+enum class KeyOrder { kNone, kLess, kGreater, kDifferent };
+
+/// A condition `a.key < b.key`, or with > or <>, on keys that are integers. Where both sides are
+/// the same points it says which of a pair and its reverse is wanted, and the engine can do it.
+struct OrderPlan {
+  KeyOrder order;
+  Oid type;         ///< of both keys
+  int left_column;  ///< the keys in the scan tuple, counted from 0
+  int right_column;
+};
+
 /// What plan and execution of a join have to tell each other, beside expressions: a list of
 /// integers in CustomScan::custom_private. Columns of the scan tuple are described after it.
 struct JoinPlanData {
   JoinType join_type;
   SimilarityTest test;
-  AttrNumber left_value;   ///< the compared value in the rows of the outer input
+  AttrNumber left_value;   ///< the compared value in the rows of the outer input; 0: none has it,
+                           ///< the node computes it from the row's columns
   AttrNumber right_value;  ///< and of the inner one
+  bool left_traps;         ///< an error of that computation is PostgreSQL's only if a pair asks
+  bool right_traps;
+  bool eps_may_raise;  ///< computing the radius may raise an error
   int column_count;
   bool* from_left;         ///< [column_count] which input a column of the scan tuple comes from
   AttrNumber* attributes;  ///< [column_count] and its attribute there; 0: the number of matches
   bool counts;             ///< rows are not pairs, but numbers of them:
-  bool grouped;            ///< for each outer row that has any, or else one for all
+  bool grouped;            ///< one row for each outer row with matches; false: a single total
+  OrderPlan order;
   TopPlan top;
-  const char* condition;  ///< in words, for EXPLAIN
-  const char* filter;     ///< the join's other conditions, likewise; or ""
-  const char* order;      ///< by which the first pairs are wanted, likewise
 };
 
 List* encode_join_plan(const JoinPlanData& data);
 JoinPlanData decode_join_plan(const List* encoded);
 
-/// The parts of CustomScan::custom_exprs: conditions to be evaluated over the scan tuple.
+/// The parts of CustomScan::custom_exprs: conditions to be evaluated over the scan tuple. The
+/// join's own are in the order in which PostgreSQL would evaluate them.
 struct JoinPlanExpressions {
-  List* filter;  ///< besides the distance, before rows without a match are told
+  List* order;  ///< what JoinPlanData::order describes; at most one
+  List* early;  ///< other conditions, before the engine's
   Expr* condition;
+  List* late;   ///< and after it
+  List* where;  ///< conditions on the rows of the join, unmatched ones included
+  List* guard;  ///< conditions on the outer row alone, which raise no errors
   Expr* eps;
+  Expr* left_operand;   ///< null: the outer input has the value
+  Expr* right_operand;  ///< likewise
+  Expr* score;          ///< that the first pairs are wanted by, for EXPLAIN; or null
 };
 
-inline List* encode_join_expressions(const JoinPlanExpressions& parts) {
-  return list_make3(parts.filter, parts.condition, parts.eps);
-}
-inline JoinPlanExpressions decode_join_expressions(List* encoded) {
-  return {static_cast<List*>(linitial(encoded)), static_cast<Expr*>(lsecond(encoded)),
-          static_cast<Expr*>(lthird(encoded))};
-}
+List* encode_join_expressions(const JoinPlanExpressions& parts);
+JoinPlanExpressions decode_join_expressions(const List* encoded);
 
 }  // namespace gpujoin

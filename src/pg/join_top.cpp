@@ -98,6 +98,11 @@ void add(JoinNode* node, ScoredPairs* list, const ScoredPair& pair) {
   list->pairs[list->count++] = pair;
 }
 
+/// Whether conditions other than the engine's are asked for its pairs.
+bool has_conditions(const JoinNode* node) {
+  return node->order != nullptr || node->early != nullptr || node->late != nullptr;
+}
+
 /// Keeps a pair that comes after all that are kept. False when no more is needed.
 bool keep(JoinNode* node, const ScoredPair& pair) {
   add(node, &node->kept, pair);
@@ -133,16 +138,16 @@ void find_own(JoinNode* node) {
 /// more is needed.
 bool keep_own(JoinNode* node, double score, bool all) {
   ScoredPairs& own = node->own;
-  while (own.told < own.count && (all || !is_better(node, score, own.pairs[own.told].score)))
-    if (!keep(node, own.pairs[own.told++])) return false;
+  while (own.emitted < own.count && (all || !is_better(node, score, own.pairs[own.emitted].score)))
+    if (!keep(node, own.pairs[own.emitted++])) return false;
   return true;
 }
 
 /// Keeps the pairs that match of those that the engine hands over, until no other can be among the
 /// first. False when those that it was not asked for may be.
 bool keep_first(JoinNode* node) {
-  node->kept.count = node->own.told = node->handed_over = 0;
-  while (next_match(node)) {
+  node->kept.count = node->own.emitted = node->handed_over = 0;
+  while (next_engine_match(node)) {
     const double score = node->pair.distance;
     if (!keep_own(node, score, false)) return true;
     if (!keep(node, {score, node->last_left, node->last_right})) return true;
@@ -164,16 +169,19 @@ bool find_first(JoinNode* node) {
   JoinRequest& request = node->run->request;
   if (request.self_join) find_own(node);
   while (!keep_first(node)) {
+    if (node->top_problem != nullptr) return false;
     const std::uint64_t most = most_pairs(request.memory_limit);
     if (request.top.k >= most) return false;
-    request.top.k = std::min(8 * request.top.k, most);
+    node->top_asked = request.top.k = std::min(8 * request.top.k, most);
     stop_engine(node->run);
     start_engine(node->run);
     node->cursor = {};
     node->reverse_due = false;
   }
   stop_engine(node->run);
-  return true;
+  node->cursor = {};
+  node->reverse_due = false;
+  return node->top_problem == nullptr;
 }
 
 }  // namespace
@@ -194,7 +202,7 @@ double read_score(JoinNode* node, Side* side, TupleTableSlot* slot) {
 bool may_halve_top(const JoinNode* node) {
   const TopPlan& top = node->data.top;
   const Dataset &left = node->left.points, &right = node->right.points;
-  if (node->filter == nullptr || left.rows != right.rows) return false;
+  if (!has_conditions(node) || left.rows != right.rows) return false;
   return top.function == ScoreFunction::kDistance ||
          (top.signs[0] == top.signs[1] &&
           std::memcmp(left.scores, right.scores, left.rows * sizeof(double)) == 0);
@@ -205,6 +213,8 @@ Top first_top(JoinNode* node, std::uint64_t memory_limit) {
   const bool scored = plan.function != ScoreFunction::kDistance;
   if (node->reading != Reading::kPoints)
     node->top_problem = "values are no points";
+  else if (is_in_blocks(node->left) || is_in_blocks(node->right))
+    node->top_problem = "the rows do not fit in gpujoin.host_memory_limit";
   else if (scored && node->top_problem == nullptr && may_leave_range(node))
     node->top_problem = "a score may be out of range";
   const auto k = static_cast<std::uint64_t>(plan.k);
@@ -215,7 +225,7 @@ Top first_top(JoinNode* node, std::uint64_t memory_limit) {
   top.scoring = {plan.function,
                  plan.lowest_first,
                  {static_cast<double>(plan.signs[0]), static_cast<double>(plan.signs[1])}};
-  const bool certain = node->filter == nullptr && !has_open_pairs(node) && !plan.ties &&
+  const bool certain = !has_conditions(node) && !has_open_pairs(node) && !plan.ties &&
                        error_at(node, node->band.select) == 0;
   top.k = certain ? k : std::min(std::max(2 * k, k + 64), most);
   return top;
@@ -223,12 +233,14 @@ Top first_top(JoinNode* node, std::uint64_t memory_limit) {
 
 bool next_top(JoinNode* node) {
   if (!node->draining && !find_first(node)) {
-    node->top_problem = "too many pairs have nearly the same score, or fail other conditions";
+    if (node->top_problem == nullptr)
+      node->top_problem = "too many pairs have nearly the same score, or fail other conditions";
     return false;
   }
   node->draining = true;
-  if (node->kept.told == node->kept.count) return false;
-  const ScoredPair& pair = node->kept.pairs[node->kept.told++];
+  // The pairs of odd rows, whatever their scores: the Sort above decides.
+  if (node->kept.emitted == node->kept.count) return next_match(node);
+  const ScoredPair& pair = node->kept.pairs[node->kept.emitted++];
   show_pair(node, pair.left, pair.right);
   return true;
 }

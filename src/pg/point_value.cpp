@@ -170,6 +170,7 @@ bool add_cube_box(PointBuffer* buffer, PointShape* shape, std::int64_t id, const
   if (cube.has_nan) return false;
   double low[kMaxBoxDimensions] = {}, high[kMaxBoxDimensions] = {};
   const std::uint32_t dims = std::min(cube.dims, kMaxBoxDimensions);
+  if (shape->exact && dims < cube.dims) return false;
   shape->approximate = shape->approximate || dims < cube.dims;
   for (std::uint32_t d = 0; d < dims; ++d) {
     const double one = cube.at(cube.corner, d), other = cube.at(cube.opposite, d);
@@ -274,6 +275,20 @@ bool add_value(PointBuffer* buffer, PointShape* shape, PointKind kind, std::int6
         return add_pgvector(buffer, shape, kind, id, data);
     }
   });
+}
+
+Datum make_value(PointKind kind, const Dataset& points, std::uint64_t position) {
+  const Size bytes = points.dims * scalar_bytes(points.scalar);
+  const Size size = ARR_OVERHEAD_NONULLS(1) + bytes;
+  ArrayType* const array = static_cast<ArrayType*>(palloc0(size));
+  SET_VARSIZE(array, size);
+  array->ndim = 1;
+  array->elemtype = kind == PointKind::kFloat4Array ? FLOAT4OID : FLOAT8OID;
+  ARR_DIMS(array)[0] = static_cast<int>(points.dims);
+  ARR_LBOUND(array)[0] = 1;
+  std::memcpy(ARR_DATA_PTR(array), static_cast<const char*>(points.coordinates) + position * bytes,
+              bytes);
+  return PointerGetDatum(array);
 }
 
 bool add_box(PointBuffer* buffer, PointShape* shape, PointKind kind, std::int64_t id, Datum value) {

@@ -31,6 +31,7 @@ struct PointShape {
   std::uint32_t dims;  ///< 0: none was seen
   std::int32_t srid;   ///< of geometries
   bool approximate;    ///< some boxes are larger than those that the type compares
+  bool exact;          ///< no such box is wanted
 };
 
 /// Adds a value to the buffer, whose `dims` follow the shape. False, with nothing added, for what
@@ -38,6 +39,15 @@ struct PointShape {
 /// number of dimensions, a box, a line.
 bool add_value(PointBuffer* buffer, PointShape* shape, PointKind kind, std::int64_t id,
                Datum value);
+
+/// Whether make_value() gives back the values that a test compares, bit for bit.
+inline bool can_make_value(PointKind kind) {
+  return kind == PointKind::kFloat4Array || kind == PointKind::kFloat8Array;
+}
+
+/// The value that a point was made from: the reverse of add_value(), for kinds for which
+/// can_make_value() holds. In the current memory context.
+Datum make_value(PointKind kind, const Dataset& points, std::uint64_t position);
 
 /// Whether values of this kind are boxes, or lie within some.
 inline bool has_boxes(PointKind kind) {

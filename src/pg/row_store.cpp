@@ -1,5 +1,7 @@
 #include "pg/row_store.h"
 
+#include "pg/buffile.h"
+
 extern "C" {
 #include "access/htup_details.h"
 #include "commands/tablespace.h"
@@ -31,7 +33,7 @@ Datum keep(RowStore* store, int column, Datum value) {
   return datumCopy(value, false, attribute->attlen);
 }
 
-void keep_in_memory(RowStore* store, TupleTableSlot* slot) {
+void keep_in_memory(RowStore* store, const Datum* row_values, const bool* row_nulls) {
   if (store->rows == store->capacity) {
     store->capacity = store->capacity == 0 ? kFirstRows : 2 * store->capacity;
     resize(store->context, &store->values, store->capacity * width(store));
@@ -42,8 +44,8 @@ void keep_in_memory(RowStore* store, TupleTableSlot* slot) {
   const MemoryContext caller = MemoryContextSwitchTo(store->context);
   for (int i = 0; i < store->columns->natts; ++i) {
     const int from = store->attributes[i] - 1;
-    nulls[i] = slot->tts_isnull[from];
-    values[i] = nulls[i] ? 0 : keep(store, i, slot->tts_values[from]);
+    nulls[i] = row_nulls[from];
+    values[i] = nulls[i] ? 0 : keep(store, i, row_values[from]);
   }
   MemoryContextSwitchTo(caller);
   store->bytes += width(store) * (sizeof(Datum) + sizeof(bool));
@@ -61,17 +63,8 @@ void write_row(RowStore* store, const Datum* values, const bool* nulls) {
   off_t offset;
   BufFileTell(store->file, &segment, &offset);
   store->offsets[store->rows++] = static_cast<std::int64_t>(segment) << 32 | offset;
-  BufFileWrite(store->file, tuple, tuple->t_len);
+  write_exactly(store->file, tuple, tuple->t_len);
   pfree(tuple);
-}
-
-void read_exactly(BufFile* file, void* to, std::size_t bytes) {
-#if PG_VERSION_NUM >= 160000
-  BufFileReadExact(file, to, bytes);
-#else
-  if (BufFileRead(file, to, bytes) != bytes)
-    ereport(ERROR, (errcode_for_file_access(), errmsg("could not read from a temporary file")));
-#endif
 }
 
 }  // namespace
@@ -93,21 +86,21 @@ RowStore* create_row_store(MemoryContext parent, TupleDesc input, const AttrNumb
   return store;
 }
 
-void store_row(RowStore* store, TupleTableSlot* slot) {
+void store_row(RowStore* store, const Datum* values, const bool* nulls) {
   if (store->columns->natts == 0) {
     ++store->rows;
     return;
   }
-  slot_getallattrs(slot);
   if (store->file == nullptr) {
-    keep_in_memory(store, slot);
+    keep_in_memory(store, values, nulls);
     if (store->bytes > store->limit) spill_rows(store);
     return;
   }
   for (int i = 0; i < store->columns->natts; ++i) {
-    store->values[i] = slot->tts_values[store->attributes[i] - 1];
-    store->nulls[i] = slot->tts_isnull[store->attributes[i] - 1];
+    store->values[i] = values[store->attributes[i] - 1];
+    store->nulls[i] = nulls[store->attributes[i] - 1];
   }
+  store->fetched = kNoRow;
   write_row(store, store->values, store->nulls);
 }
 
@@ -138,8 +131,7 @@ void fetch_spilled_row(RowStore* store, std::uint64_t row) {
   store->fetched = kNoRow;
   MemoryContextReset(store->fetched_context);
   const std::int64_t offset = store->offsets[row];
-  if (BufFileSeek(store->file, static_cast<int>(offset >> 32), offset & 0xffffffff, SEEK_SET) != 0)
-    ereport(ERROR, (errcode_for_file_access(), errmsg("could not seek in a temporary file")));
+  seek_exactly(store->file, static_cast<int>(offset >> 32), offset & 0xffffffff);
   std::uint32_t length;
   read_exactly(store->file, &length, sizeof length);
   const MinimalTuple tuple =

@@ -34,8 +34,8 @@ struct RowStore {
 RowStore* create_row_store(MemoryContext parent, TupleDesc input, const AttrNumber* attributes,
                            int count, Size limit);
 
-/// Appends a row.
-void store_row(RowStore* store, TupleTableSlot* slot);
+/// Appends a row, whose attributes are given in their order.
+void store_row(RowStore* store, const Datum* values, const bool* nulls);
 
 /// Moves all rows to the file, when the limit is exceeded.
 void spill_rows(RowStore* store);

@@ -58,8 +58,21 @@ bool reads_array(const SubscriptingRef* reference) {
   return reference->refassgnexpr == nullptr && routines != nullptr && routines->fetch_leakproof;
 }
 
-bool may_raise(Node* node, void* root) {
+/// check_functions_in_node() callback. Built-in functions that are immutable touch no table and no
+/// file; input functions of types are left out, for some look into catalogs.
+bool function_may_hold(Oid function, void*) {
+  return function >= FirstGenbkiObjectId || func_volatile(function) != PROVOLATILE_IMMUTABLE;
+}
+
+/// What a walk over an expression asks of its functions, and where it was planned.
+struct Walk {
+  const PlannerInfo* root;
+  bool (*is_refused)(Oid function, void*);
+};
+
+bool may_raise(Node* node, void* context) {
   if (node == nullptr) return false;
+  const Walk* const walk = static_cast<const Walk*>(context);
   switch (nodeTag(node)) {
     case T_Var:
     case T_Const:
@@ -77,8 +90,7 @@ bool may_raise(Node* node, void* root) {
     case T_ArrayCoerceExpr:  // an error may be in the elements' cast, which is walked into
       break;
     case T_Param:
-      if (!is_computed(static_cast<PlannerInfo*>(root), reinterpret_cast<Param*>(node)))
-        return true;
+      if (!is_computed(walk->root, reinterpret_cast<Param*>(node))) return true;
       break;
     case T_ArrayExpr:
       if (reinterpret_cast<ArrayExpr*>(node)->multidims) return true;  // rows of unequal lengths
@@ -94,18 +106,24 @@ bool may_raise(Node* node, void* root) {
     case T_DistinctExpr:
     case T_NullIfExpr:
     case T_ScalarArrayOpExpr:
-      if (check_functions_in_node(node, function_may_raise, nullptr)) return true;
+      if (check_functions_in_node(node, walk->is_refused, nullptr)) return true;
       break;
     default:
       return true;
   }
-  return walk_expression(node, may_raise, root);
+  return walk_expression(node, may_raise, context);
 }
 
 }  // namespace
 
 bool cannot_raise(const PlannerInfo* root, Expr* expression) {
-  return !may_raise(reinterpret_cast<Node*>(expression), const_cast<PlannerInfo*>(root));
+  Walk walk = {root, function_may_raise};
+  return !may_raise(reinterpret_cast<Node*>(expression), &walk);
+}
+
+bool can_drop_errors(const PlannerInfo* root, Expr* expression) {
+  Walk walk = {root, function_may_hold};
+  return !may_raise(reinterpret_cast<Node*>(expression), &walk);
 }
 
 }  // namespace gpujoin

@@ -84,6 +84,12 @@ void add_columns(ScanColumns* scan, void* expression) {
   }
 }
 
+void add_operand(ScanColumns* scan, Expr* operand, bool from_left, AttrNumber attribute) {
+  if (find_entry(scan->columns, reinterpret_cast<Node*>(operand)) != nullptr) return;
+  add_column(scan, static_cast<const Node*>(with_columns_of(scan->columns, operand)), from_left,
+             attribute);
+}
+
 AttrNumber place_value(Plan** plan, Expr* value) {
   value = static_cast<Expr*>(with_columns_of((*plan)->targetlist, value));
   ListCell* cell;

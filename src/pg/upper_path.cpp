@@ -113,8 +113,7 @@ void add_counting_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output,
   const bool grouped = query->groupClause != NIL;
   if (CustomPath* const join = find_inner_join(input)) {
     RelOptInfo* const group = grouped ? find_group(root, join) : nullptr;
-    if (!is_plain_join(join) || (grouped && group == nullptr) || !asks_for_counts(asked, group))
-      return;
+    if (!can_count(join) || (grouped && group == nullptr) || !asks_for_counts(asked, group)) return;
     finish_path(make_counting_path(join, grouped, group, having), output, &join->path);
   } else if (CustomPath* const call = find_plain_call(input)) {
     if (grouped || having != NIL || !asks_for_counts(asked, nullptr)) return;
