@@ -163,10 +163,6 @@ bool can_have_operands(PlannerInfo* root, const SimilarityClause& clause, JoinTy
          computes_all_operands(root, type, conditions);
 }
 
-bool have_operands(const PlannerInfo* root, const SimilarityClause& clause) {
-  return cannot_raise(root, clause.left) && cannot_raise(root, clause.right);
-}
-
 AttrNumber place_operand(const PlannerInfo* root, Plan** input, Expr* operand, Expr** computed,
                          bool* traps) {
   *computed = nullptr;

@@ -29,9 +29,6 @@ bool can_be_counted(const SimilarityClause& clause, const List* conditions, Reli
 bool can_have_operands(PlannerInfo* root, const SimilarityClause& clause, JoinType type,
                        const List* conditions);
 
-/// Whether the inputs compute both operands, as they raise no errors.
-bool have_operands(const PlannerInfo* root, const SimilarityClause& clause);
-
 /// Has the input compute the operand, and returns its column. Else returns 0, and *computed is what
 /// the node is to compute, an error of which it may drop where it *traps.
 AttrNumber place_operand(const PlannerInfo* root, Plan** input, Expr* operand, Expr** computed,

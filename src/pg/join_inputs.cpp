@@ -72,6 +72,8 @@ void prepare_side(const JoinNode* node, Side* side, const Bitmapset* shown, Bitm
   side->points = {};
   side->block = -1;
   side->scores = {0, INFINITY};
+  side->row_scores = nullptr;
+  side->score_room = 0;
 }
 
 void prepare_sides(JoinNode* node) {
@@ -152,8 +154,22 @@ void add_row_value(JoinNode* node, Side* side, PointShape* shape, std::int64_t r
   if (!added)
     add_odd(node, side, row, value);
   else if (side->buffer.scored)
-    side->buffer.scores[side->buffer.rows - 1] = read_score(node, side, slot);
+    side->buffer.scores[side->buffer.rows - 1] =
+        side->operand != nullptr ? side->row_scores[row] : read_score(node, side, slot);
   MemoryContextSwitchTo(caller);
+}
+
+/// Keeps the score of the next row, whose value is computed later.
+void keep_score(JoinNode* node, Side* side, TupleTableSlot* slot) {
+  const std::uint64_t row = row_count(*side);
+  if (row == side->score_room) {
+    constexpr std::uint64_t kFirstRoom = 256;
+    side->score_room = row == 0 ? kFirstRoom : 2 * row;
+    const Size bytes = side->score_room * sizeof(double);
+    side->row_scores = static_cast<double*>(row == 0 ? MemoryContextAllocHuge(node->rows, bytes)
+                                                     : repalloc_huge(side->row_scores, bytes));
+  }
+  side->row_scores[row] = read_score(node, side, slot);
 }
 
 void start_buffer(JoinNode* node, Side* side, std::uint64_t limit) {
@@ -181,6 +197,7 @@ void read_side(JoinNode* node, Side* side, PointShape* shape) {
     if (has_value)
       add_row_value(node, side, shape, static_cast<std::int64_t>(row_count(*side)),
                     slot->tts_values[side->value - 1], slot);
+    if (side->score > 0 && side->operand != nullptr) keep_score(node, side, slot);
     store_row(side->shown.rows, slot->tts_values, slot->tts_isnull);
     store_row(side->tested.rows, slot->tts_values, slot->tts_isnull);
     ResetExprContext(scratch);

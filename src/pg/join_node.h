@@ -51,6 +51,8 @@ struct Side {
   AttrNumber score;    ///< the score in its rows; 0: none is asked for
   Oid score_type;
   ScoreRange scores;
+  double* row_scores;  ///< [score_room] by row, where the node computes the values
+  std::uint64_t score_room;
   bool keep_unmatched;  ///< rows that can match nothing are kept as well
   Columns shown;        ///< what every pair is asked for
   Columns tested;       ///< what the condition needs besides, for pairs that it decides

@@ -271,7 +271,7 @@ CustomPath* make_top_path(PlannerInfo* root, const CustomPath* join, Expr* score
                           const TopPlan& top) {
   const SimilarityClause& clause = as_join_path(join)->clause;
   ScoreClause found;
-  if (tests_boxes(clause.test) || !have_operands(root, clause) ||
+  if (tests_boxes(clause.test) ||
       !match_score(root, score, clause, relids_of(linitial(join->custom_paths)),
                    relids_of(lsecond(join->custom_paths)), &found) ||
       (found.function == ScoreFunction::kDistance && !top.lowest_first))

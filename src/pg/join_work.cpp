@@ -266,7 +266,8 @@ void start_pairs(JoinNode* node) {
   node->order_by_engine = node->order != nullptr && node->data.top.k == 0 &&
                           node->band.engine_serves && find_ranks(node);
   node->mode = node->band.engine_serves ? engine_mode(node) : Mode::kLoop;
-  node->step = node->band.none ? Step::kOddLeft : Step::kParts;
+  const bool none = node->band.none && node->band.engine_serves;
+  node->step = none ? Step::kOddLeft : Step::kParts;
   node->part_count = node->left_block = node->right_block = 0;
   node->looping = false;
   node->cursor = {};
@@ -307,6 +308,7 @@ bool next_batch(JoinNode* node) {
   CHECK_FOR_INTERRUPTS();
   if (node->run->join == nullptr) return false;
   if (!next_engine_batch(node->run)) {
+    node->cursor = {};
     if (node->run->exhausted) split_part(node);
     return false;
   }
