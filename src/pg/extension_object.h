@@ -1,15 +1,18 @@
-// What belongs to an extension that may be there or not. Types and functions are known by the
-// extension that owns them, never by their name alone.
+// What belongs to an extension that may be there or not. Whoever owns a trusted extension, which
+// takes no superuser, can add types and functions of any name to it. So a value's bytes are read
+// only where both its type and the function over it are known by what only a superuser can make.
 #pragma once
 
 #include "pg/compat.h"
 
 namespace gpujoin {
 
-/// Whether the type has this name, whoever owns it.
-bool is_type_named(Oid type, const char* name);
+/// Whether the type is the extension's of that name, and a base type: its values have the layout
+/// that the extension's library gives them. Domains, enums, composites and arrays are none.
+bool is_base_type_of(Oid type, const char* extension, const char* name);
 
-/// Whether the extension owns an object of `catalog`, the OID of pg_type or pg_proc.
-bool is_extension_object(Oid catalog, Oid object, const char* extension);
+/// Whether the function is the extension's and compiled: it runs code of the extension's library,
+/// or of the server.
+bool is_compiled_function_of(Oid function, const char* extension);
 
 }  // namespace gpujoin

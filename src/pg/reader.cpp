@@ -56,7 +56,33 @@ bool receive_row(TupleTableSlot* slot, DestReceiver* receiver) {
   return true;
 }
 
-void ignore_startup(DestReceiver*, int, TupleDesc) {}
+/// The type of a vector's, a box's or a score's column as append_column() asks for it.
+Oid read_type(const SideColumns& columns, Oid type) {
+  if (columns.kind == ColumnKind::kBox) return BOXOID;
+  return type == NUMERICOID ? FLOAT8OID : type;
+}
+
+/// DestReceiver::rStartup. The relation was found by its OID, but is read by its name, which a
+/// renamed schema may have given to another one meanwhile: its values are not taken for what they
+/// are not.
+void check_types(DestReceiver* receiver, int, TupleDesc row) {
+  const RowCollector& rows = reinterpret_cast<const Reader*>(receiver)->rows;
+  const SideColumns& columns = *rows.columns;
+  const auto has = [&](int column, Oid type) {
+    return column < row->natts && getBaseType(TupleDescAttr(row, column)->atttypid) == type;
+  };
+  bool same = has(0, columns.id_type);
+  for (int i = 0; i < columns.count; ++i)
+    same = same && has(i + 1, read_type(columns, columns.types[i]));
+  if (rows.points.scored)
+    same = same && has(columns.count + 1, read_type(columns, columns.score_type));
+  if (!same)
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE),
+                    errmsg("relation \"%s\" was replaced while it was read",
+                           get_rel_name(columns.relation)),
+                    errhint("Try again.")));
+}
+
 void ignore_receiver(DestReceiver*) {}
 
 /// A numeric comes as float8, and what can be cast to a box as one: a geometry's is its bounding
@@ -102,7 +128,7 @@ Dataset read_points(const SideColumns& columns, ScalarType scalar, std::uint64_t
                     MemoryContext context) {
   Reader reader = {};
   reader.receiver.receiveSlot = receive_row;
-  reader.receiver.rStartup = ignore_startup;
+  reader.receiver.rStartup = check_types;
   reader.receiver.rShutdown = ignore_receiver;
   reader.receiver.rDestroy = ignore_receiver;
   reader.receiver.mydest = DestTuplestore;  // to SPI: rows are wanted, but not by it

@@ -38,11 +38,7 @@ AttrNumber find_attribute(Relation relation, const char* name) {
   return attribute > 0 ? attribute : InvalidAttrNumber;
 }
 
-bool is_extension_type(Oid type, const char* extension, const char* name) {
-  return is_type_named(type, name) && is_extension_object(TypeRelationId, type, extension);
-}
-
-bool is_cube(Oid type) { return is_extension_type(type, "cube", "cube"); }
+bool is_cube(Oid type) { return is_base_type_of(type, "cube", "cube"); }
 
 bool is_array_of_floats(Oid type) { return type == FLOAT4ARRAYOID || type == FLOAT8ARRAYOID; }
 
@@ -173,7 +169,7 @@ bool is_id_type(Oid type) { return type == INT2OID || type == INT4OID || type ==
 
 bool is_whole_type(Shape shape, Oid type) {
   if (shape == Shape::kBoxes)
-    return type == BOXOID || is_cube(type) || is_extension_type(type, "postgis", "geometry");
+    return type == BOXOID || is_cube(type) || is_base_type_of(type, "postgis", "geometry");
   return is_array_of_floats(type) || type == POINTOID;
 }
 

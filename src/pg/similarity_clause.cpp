@@ -17,11 +17,12 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-/// A function of an extension, by the names of the extension, of itself and of its first argument's
-/// type.
+/// A function of an extension, by the names of the extension and of itself, and by the type of the
+/// two values that it compares: one of PostgreSQL's own, or the extension's of that name.
 struct KnownFunction {
   const char* extension;
   const char* function;
+  Oid core_type;  ///< InvalidOid: the extension's
   const char* type;
   SimilarityTest test;  ///< of kWithin the radius is the third argument, and the last one
 };
@@ -31,24 +32,28 @@ using enum Metric;
 using enum TestForm;
 
 constexpr KnownFunction kKnownFunctions[] = {
-    {"gpujoin", "gpu_distance", "_float4", {kFloat4Array, kL2, kDistance, false}},
-    {"gpujoin", "gpu_distance", "_float8", {kFloat8Array, kL2, kDistance, false}},
-    {"gpujoin", "gpu_within", "_float4", {kFloat4Array, kL2, kWithin, false}},
-    {"gpujoin", "gpu_within", "_float8", {kFloat8Array, kL2, kWithin, false}},
-    {"gpujoin", "gpu_within", "point", {kPoint, kL2, kWithin, false}},
-    {"cube", "cube_distance", "cube", {kCube, kL2, kDistance, false}},
-    {"cube", "distance_taxicab", "cube", {kCube, kL1, kDistance, false}},
-    {"cube", "distance_chebyshev", "cube", {kCube, kLInf, kDistance, false}},
-    {"cube", "cube_overlap", "cube", {kCube, kLInf, kOverlap, false}},
-    {"vector", "l2_distance", "vector", {kVector, kL2, kDistance, false}},
-    {"vector", "l1_distance", "vector", {kVector, kL1, kDistance, false}},
-    {"vector", "cosine_distance", "vector", {kVectorDirection, kL2, kDistance, false}},
-    {"vector", "l2_distance", "halfvec", {kHalfvec, kL2, kDistance, false}},
-    {"vector", "l1_distance", "halfvec", {kHalfvec, kL1, kDistance, false}},
-    {"vector", "cosine_distance", "halfvec", {kHalfvecDirection, kL2, kDistance, false}},
-    {"postgis", "st_dwithin", "geometry", {kGeometry, kL2, kWithin, false}},
-    {"postgis", "geometry_overlaps", "geometry", {kGeometry, kLInf, kOverlap, false}},
-    {"postgis", "st_intersects", "geometry", {kGeometry, kLInf, kTouch, false}},
+    {"gpujoin", "gpu_distance", FLOAT4ARRAYOID, nullptr, {kFloat4Array, kL2, kDistance, false}},
+    {"gpujoin", "gpu_distance", FLOAT8ARRAYOID, nullptr, {kFloat8Array, kL2, kDistance, false}},
+    {"gpujoin", "gpu_within", FLOAT4ARRAYOID, nullptr, {kFloat4Array, kL2, kWithin, false}},
+    {"gpujoin", "gpu_within", FLOAT8ARRAYOID, nullptr, {kFloat8Array, kL2, kWithin, false}},
+    {"gpujoin", "gpu_within", POINTOID, nullptr, {kPoint, kL2, kWithin, false}},
+    {"cube", "cube_distance", InvalidOid, "cube", {kCube, kL2, kDistance, false}},
+    {"cube", "distance_taxicab", InvalidOid, "cube", {kCube, kL1, kDistance, false}},
+    {"cube", "distance_chebyshev", InvalidOid, "cube", {kCube, kLInf, kDistance, false}},
+    {"cube", "cube_overlap", InvalidOid, "cube", {kCube, kLInf, kOverlap, false}},
+    {"vector", "l2_distance", InvalidOid, "vector", {kVector, kL2, kDistance, false}},
+    {"vector", "l1_distance", InvalidOid, "vector", {kVector, kL1, kDistance, false}},
+    {"vector", "cosine_distance", InvalidOid, "vector", {kVectorDirection, kL2, kDistance, false}},
+    {"vector", "l2_distance", InvalidOid, "halfvec", {kHalfvec, kL2, kDistance, false}},
+    {"vector", "l1_distance", InvalidOid, "halfvec", {kHalfvec, kL1, kDistance, false}},
+    {"vector",
+     "cosine_distance",
+     InvalidOid,
+     "halfvec",
+     {kHalfvecDirection, kL2, kDistance, false}},
+    {"postgis", "st_dwithin", InvalidOid, "geometry", {kGeometry, kL2, kWithin, false}},
+    {"postgis", "geometry_overlaps", InvalidOid, "geometry", {kGeometry, kLInf, kOverlap, false}},
+    {"postgis", "st_intersects", InvalidOid, "geometry", {kGeometry, kLInf, kTouch, false}},
 };
 
 /// How `distance OP eps` reads, by the function behind the operator.
@@ -63,6 +68,11 @@ constexpr Comparison kComparisons[] = {{F_FLOAT8LE, true, false},   {F_FLOAT8LT,
                                        {F_FLOAT84LE, true, false},  {F_FLOAT84LT, true, true},
                                        {F_FLOAT48GE, false, false}, {F_FLOAT48GT, false, true}};
 
+bool compares(const KnownFunction& known, Oid type) {
+  if (OidIsValid(known.core_type)) return type == known.core_type;
+  return is_base_type_of(type, known.extension, known.type);
+}
+
 /// What a call of the function tests, or with `distance` measures; null when it is none that is
 /// known.
 const SimilarityTest* find_test(Oid function, List* arguments, bool distance) {
@@ -70,15 +80,16 @@ const SimilarityTest* find_test(Oid function, List* arguments, bool distance) {
   static constexpr SimilarityTest kBoxOverlap = {kBox, kLInf, kOverlap, false};
   if (function == F_POINT_DISTANCE) return distance ? &kPointDistance : nullptr;
   if (function == F_BOX_OVERLAP) return distance ? nullptr : &kBoxOverlap;
-  if (arguments == NIL) return nullptr;
+  if (list_length(arguments) < 2) return nullptr;
+  const Oid type = exprType(static_cast<const Node*>(linitial(arguments)));
+  if (type != exprType(static_cast<const Node*>(lsecond(arguments)))) return nullptr;
   const char* const name = get_func_name(function);
   if (name == nullptr) return nullptr;
-  const Oid type = exprType(static_cast<const Node*>(linitial(arguments)));
   for (const KnownFunction& known : kKnownFunctions) {
     const TestForm form = known.test.form;
     if ((form == kDistance) == distance && strcmp(known.function, name) == 0 &&
-        list_length(arguments) == (form == kWithin ? 3 : 2) && is_type_named(type, known.type) &&
-        is_extension_object(ProcedureRelationId, function, known.extension))
+        list_length(arguments) == (form == kWithin ? 3 : 2) && compares(known, type) &&
+        is_compiled_function_of(function, known.extension))
       return &known.test;
   }
   return nullptr;
