@@ -27,6 +27,10 @@ extern "C" {
 #include "nodes/pathnodes.h"
 #include "utils/acl.h"
 #include "utils/guc.h"
+#if PG_VERSION_NUM < 170000
+#include "parser/parsetree.h"
+#include "utils/syscache.h"
+#endif
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"
 #endif
@@ -85,6 +89,31 @@ inline bool is_ascending(const PathKey* key) {
   return key->pk_cmptype == COMPARE_LT;
 #else
   return key->pk_strategy == BTLessStrategyNumber;
+#endif
+}
+
+/// Adds what the inputs' plans hold of disabled nodes to the path's, by which add_path() of
+/// PostgreSQL 18 judges before it looks at costs; earlier releases have it in the costs.
+inline void add_disabled_nodes([[maybe_unused]] Path* path,
+                               [[maybe_unused]] std::initializer_list<const Path*> inputs) {
+#if PG_VERSION_NUM >= 180000
+  for (const Path* const input : inputs) path->disabled_nodes += input->disabled_nodes;
+#endif
+}
+
+/// Whether all rows of a base relation have a value in the column. From PostgreSQL 18 on its
+/// attnotnull may stand for a constraint that old rows were not held to.
+inline bool is_never_null([[maybe_unused]] PlannerInfo* root, const RelOptInfo* relation,
+                          AttrNumber column) {
+#if PG_VERSION_NUM >= 170000
+  return column > 0 && bms_is_member(column, relation->notnullattnums);
+#else
+  const Oid table = planner_rt_fetch(relation->relid, root)->relid;
+  const HeapTuple tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(table), Int16GetDatum(column));
+  if (!HeapTupleIsValid(tuple)) return false;
+  const bool not_null = reinterpret_cast<Form_pg_attribute>(GETSTRUCT(tuple))->attnotnull;
+  ReleaseSysCache(tuple);
+  return not_null;
 #endif
 }
 

@@ -8,9 +8,7 @@
 #include "pg/settings.h"
 
 extern "C" {
-#include "access/htup_details.h"
 #include "catalog/pg_am.h"
-#include "catalog/pg_attribute.h"
 #include "commands/defrem.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
@@ -20,10 +18,8 @@ extern "C" {
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
 #include "optimizer/tlist.h"
-#include "parser/parsetree.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
-#include "utils/syscache.h"
 }
 
 namespace gpujoin {
@@ -48,25 +44,16 @@ bool asks_for_counts(List* expressions, const RelOptInfo* group) {
     if (IsA(column, Aggref)) {
       if (!is_plain_count(reinterpret_cast<const Aggref*>(column))) return false;
       counts = true;
-    } else if (group == nullptr ||
+    } else if (group == nullptr || !IsA(column, Var) ||
                !bms_is_member(reinterpret_cast<const Var*>(column)->varno, group->relids)) {
-      return false;
+      return false;  // a GroupingFunc, too
     }
   }
   return counts;
 }
 
-bool is_never_null(PlannerInfo* root, const Var* column) {
-  const RangeTblEntry* const entry = planner_rt_fetch(column->varno, root);
-  const HeapTuple tuple =
-      SearchSysCache2(ATTNUM, ObjectIdGetDatum(entry->relid), Int16GetDatum(column->varattno));
-  if (!HeapTupleIsValid(tuple)) return false;
-  const bool not_null = reinterpret_cast<Form_pg_attribute>(GETSTRUCT(tuple))->attnotnull;
-  ReleaseSysCache(tuple);
-  return not_null;
-}
-
-/// Whether each row of the relation is a group of its own.
+/// Whether each row of the relation is a group of its own. Further columns do not split groups, as
+/// long as they are the same for one row.
 bool is_grouped_by_key(PlannerInfo* root, RelOptInfo* relation, List* clauses) {
   if (relation->reloptkind != RELOPT_BASEREL || relation->rtekind != RTE_RELATION) return false;
   List *columns = NIL, *operators = NIL;
@@ -76,15 +63,25 @@ bool is_grouped_by_key(PlannerInfo* root, RelOptInfo* relation, List* clauses) {
     Node* const column = get_sortgroupclause_expr(clause, root->processed_tlist);
     if (!IsA(column, Var)) continue;
     const Var* const var = reinterpret_cast<const Var*>(column);
-    if (!bms_is_member(var->varno, relation->relids) || !is_never_null(root, var)) continue;
+    if (!bms_is_member(var->varno, relation->relids) ||
+        !is_never_null(root, relation, var->varattno))
+      continue;
     columns = lappend(columns, column);
     operators = lappend_oid(operators, clause->eqop);
   }
   return columns != NIL && relation_has_unique_index_for(root, relation, NIL, columns, operators);
 }
 
+/// Whether one pair may fall into another group each time it is asked.
+bool has_volatile_groups(PlannerInfo* root) {
+  Node* const columns = reinterpret_cast<Node*>(
+      get_sortgrouplist_exprs(root->parse->groupClause, root->processed_tlist));
+  return contain_volatile_functions(columns) || contain_subplans(columns);
+}
+
 /// The input of the join whose rows the query groups by; null when they are no groups.
 RelOptInfo* find_group(PlannerInfo* root, const CustomPath* join) {
+  if (has_volatile_groups(root)) return nullptr;
   ListCell* cell;
   foreach (cell, join->custom_paths) {
     RelOptInfo* const relation = static_cast<Path*>(lfirst(cell))->parent;
@@ -100,6 +97,7 @@ void finish_path(CustomPath* path, RelOptInfo* output, const Path* input) {
   path->path.rows =
       output->pathlist != NIL ? static_cast<Path*>(linitial(output->pathlist))->rows : 1;
   set_counting_cost(&path->path, input);
+  add_disabled_nodes(&path->path, {input});
   add_path(output, &path->path);
 }
 
