@@ -1,10 +1,13 @@
 #include "pg/score_clause.h"
 
 #include "pg/relation.h"
+#include "pg/safe_expression.h"
 #include "pg/vector_datum.h"
 
 extern "C" {
 #include "access/transam.h"
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -29,78 +32,114 @@ char number_operator(const Node* node) {
   return name != nullptr && name[1] == '\0' ? name[0] : 0;
 }
 
-/// Whether a constant is a number other than 0.
-bool is_nonzero(const Node* node) {
-  if (!IsA(node, Const)) return false;
-  const Const* const constant = reinterpret_cast<const Const*>(node);
-  return !constant->constisnull && number_of(constant->consttype, constant->constvalue) != 0;
+// Numbers between these, or 0, are tame. Arithmetic over at most kMostNumbers of them stays in the
+// range of float8: no product or sum exceeds (2e19)^8, and what is left of a difference that is not
+// 0 is at least 2^-53 of its smaller operand, so that nothing falls below (1e-35)^8.
+constexpr double kLeast = 1e-19, kMost = 1e19;
+constexpr int kMostNumbers = 8;
+
+bool is_tame(double number) {
+  return number == 0 || (std::fabs(number) >= kLeast && std::fabs(number) <= kMost);
 }
 
-/// Whether the operator raises no errors but those of floating-point numbers out of range.
-bool is_safe_operator(const OpExpr* operation) {
-  const Oid type = operation->opresulttype;
-  if (type != FLOAT4OID && type != FLOAT8OID && type != NUMERICOID) return false;
-  switch (number_operator(reinterpret_cast<const Node*>(operation))) {
+bool is_tame(const Const* constant) {
+  return constant->constisnull || is_tame(number_of(constant->consttype, constant->constvalue));
+}
+
+/// Whether the expression is arithmetic over numbers that can be had without an error, and raises
+/// none itself if they are tame. Appends those that may not be. Differences of numerics are exact
+/// and may be too small to cast to float8: `sums` is false below such a cast.
+bool find_numbers(const PlannerInfo* root, Expr* expression, bool sums, List** numbers,
+                  int* count) {
+  Node* const node = reinterpret_cast<Node*>(expression);
+  const Oid type = exprType(node);
+  if (!is_number_type(type)) return false;
+  if (cannot_raise(root, expression)) {
+    const bool is_constant = IsA(node, Const);
+    if (is_constant && !is_tame(reinterpret_cast<const Const*>(node))) return false;
+    if (!is_constant && (type == FLOAT4OID || type == FLOAT8OID || type == NUMERICOID))
+      *numbers = list_append_unique(*numbers, node);
+    return ++*count <= kMostNumbers;
+  }
+  if (IsA(node, FuncExpr) && reinterpret_cast<FuncExpr*>(node)->funcid == F_FLOAT8_NUMERIC)
+    return find_numbers(root, linitial_node(Expr, reinterpret_cast<FuncExpr*>(node)->args), false,
+                        numbers, count);
+  if (type != FLOAT8OID && type != NUMERICOID) return false;
+  const char operation = number_operator(node);
+  switch (operation) {
     case '+':
     case '-':
+      if (!sums && list_length(reinterpret_cast<OpExpr*>(node)->args) > 1) return false;
+      break;
     case '*':
     case '@':
-      return true;
-    case '/':
-      return is_nonzero(static_cast<const Node*>(lsecond(operation->args)));
+      break;
+    case '/': {
+      const Const* const divisor =
+          static_cast<const Const*>(llast(reinterpret_cast<OpExpr*>(node)->args));
+      if (!IsA(divisor, Const) || divisor->constisnull ||
+          number_of(divisor->consttype, divisor->constvalue) == 0)
+        return false;
+      break;
+    }
     default:
       return false;
   }
+  ListCell* cell;
+  foreach (cell, reinterpret_cast<OpExpr*>(node)->args)
+    if (!find_numbers(root, static_cast<Expr*>(lfirst(cell)), sums, numbers, count)) return false;
+  return true;
 }
 
-/// check_functions_in_node() callback: of functions, leakproof ones raise no errors, nor do these.
-bool may_raise(Oid function, void*) {
-  switch (function) {
-    case F_FLOAT8_NUMERIC:
-    case F_NUMERIC_FLOAT4:
-    case F_NUMERIC_FLOAT8:
-    case F_NUMERIC_INT2:
-    case F_NUMERIC_INT4:
-    case F_NUMERIC_INT8:
-      return false;
-    default:
-      return !get_func_leakproof(function);
-  }
+Expr* call(Oid function, Oid result, List* arguments) {
+  return reinterpret_cast<Expr*>(
+      makeFuncExpr(function, result, arguments, InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL));
 }
 
-/// Whether evaluating the expression may raise an error.
-bool may_raise_errors(Node* node, void* context) {
-  if (node == nullptr) return false;
-  switch (nodeTag(node)) {
-    case T_Var:
-    case T_Const:
-    case T_Param:
-    case T_RelabelType:
-    case T_List:
-    case T_CoalesceExpr:
-    case T_CaseExpr:
-    case T_CaseWhen:
-    case T_CaseTestExpr:
-    case T_NullTest:
-    case T_BoolExpr:
-    case T_PlaceHolderVar:
-      break;
-    case T_MinMaxExpr:
-      if (!is_number(node)) return true;
-      break;
-    case T_OpExpr:
-      if (is_safe_operator(reinterpret_cast<OpExpr*>(node))) break;
-      [[fallthrough]];
-    case T_FuncExpr:
-    case T_DistinctExpr:
-    case T_NullIfExpr:
-    case T_ScalarArrayOpExpr:
-      if (check_functions_in_node(node, may_raise, context)) return true;
-      break;
-    default:
-      return true;
-  }
-  return walk_expression(node, may_raise_errors, context);
+/// `number` is tame, as an expression.
+Expr* make_tame_test(Expr* number) {
+  const Oid type = exprType(reinterpret_cast<Node*>(number));
+  if (type == FLOAT4OID)
+    return make_tame_test(call(F_FLOAT8_FLOAT4, FLOAT8OID, list_make1(number)));
+  const bool numeric = type == NUMERICOID;
+  const auto constant = [&](double value) {
+    return numeric
+               ? makeConst(NUMERICOID, -1, InvalidOid, -1,
+                           DirectFunctionCall1(float8_numeric, Float8GetDatum(value)), false, false)
+               : makeConst(FLOAT8OID, -1, InvalidOid, sizeof(double), Float8GetDatum(value), false,
+                           true);
+  };
+  const auto compare = [&](Oid floats, Oid numerics, Expr* left, double right) {
+    return call(numeric ? numerics : floats, BOOLOID, list_make2(left, constant(right)));
+  };
+  Expr* const size = call(numeric ? F_NUMERIC_ABS : F_FLOAT8ABS, type, list_make1(number));
+  Expr* const not_small =
+      make_orclause(list_make2(compare(F_FLOAT8EQ, F_NUMERIC_EQ, number, 0),
+                               compare(F_FLOAT8GE, F_NUMERIC_GE, size, kLeast)));
+  return make_andclause(list_make2(compare(F_FLOAT8LE, F_NUMERIC_LE, size, kMost), not_small));
+}
+
+/// The expression as it can be evaluated for any row: itself where it raises no error, or NULL for
+/// rows for which it might, of which the executor takes note. Null where nothing is known of it.
+Expr* without_errors(const PlannerInfo* root, Expr* expression) {
+  if (cannot_raise(root, expression)) return expression;
+  List* numbers = NIL;
+  int count = 0;
+  if (!find_numbers(root, expression, true, &numbers, &count)) return nullptr;
+  if (numbers == NIL) return expression;
+  List* tests = NIL;
+  ListCell* cell;
+  foreach (cell, numbers) tests = lappend(tests, make_tame_test(static_cast<Expr*>(lfirst(cell))));
+  CaseWhen* const tame = makeNode(CaseWhen);
+  tame->expr = make_ands_explicit(tests);
+  tame->result = expression;
+  tame->location = -1;
+  CaseExpr* const choice = makeNode(CaseExpr);
+  choice->casetype = exprType(reinterpret_cast<Node*>(expression));
+  choice->args = list_make1(tame);
+  choice->defresult = reinterpret_cast<Expr*>(makeNullConst(choice->casetype, -1, InvalidOid));
+  choice->location = -1;
+  return reinterpret_cast<Expr*>(choice);
 }
 
 /// The function behind the expression and the two numbers it is applied to.
@@ -138,9 +177,10 @@ bool match_score(PlannerInfo* root, Expr* expression, const SimilarityClause& cl
     std::swap(score->left, score->right);
     std::swap(score->signs[0], score->signs[1]);
   }
-  return comes_from(root, score->left, left) && comes_from(root, score->right, right) &&
-         !may_raise_errors(reinterpret_cast<Node*>(score->left), nullptr) &&
-         !may_raise_errors(reinterpret_cast<Node*>(score->right), nullptr);
+  if (!comes_from(root, score->left, left) || !comes_from(root, score->right, right)) return false;
+  score->left = without_errors(root, score->left);
+  score->right = without_errors(root, score->right);
+  return score->left != nullptr && score->right != nullptr;
 }
 
 }  // namespace gpujoin

@@ -16,8 +16,8 @@ struct ScoreClause {
 };
 
 /// Sets *score if the expression is one of a join of `left` and `right` by `clause`. Its values can
-/// be had of every row, also of rows that take part in no pair: they raise no errors, other than
-/// where floating-point arithmetic leaves its range.
+/// be had of every row, also of rows that take part in no pair: they raise no error, but are NULL
+/// where arithmetic might leave its range.
 bool match_score(PlannerInfo* root, Expr* expression, const SimilarityClause& clause, Relids left,
                  Relids right, ScoreClause* score);
 
