@@ -66,7 +66,8 @@ float from_half(std::uint16_t half) {
 }
 
 /// pgvector: the number of dimensions and a word that is unused, in 16 bits each, then floats of 32
-/// or 16 bits. A direction that has none, the zero vector, is near nothing: NaN.
+/// or 16 bits. A direction that has none, the zero vector, is near nothing: NaN. pgvector sums
+/// squares in single precision: what may leave its range there has no direction that is known.
 bool add_pgvector(PointBuffer* buffer, PointShape* shape, PointKind kind, std::int64_t id,
                   const char* data) {
   const bool half = kind == PointKind::kHalfvec || kind == PointKind::kHalfvecDirection;
@@ -81,6 +82,7 @@ bool add_pgvector(PointBuffer* buffer, PointShape* shape, PointKind kind, std::i
   double length = 0;
   for (std::uint32_t d = 0; direction && d < dims; ++d)
     length += static_cast<double>(element(d)) * element(d);
+  if (length != 0 && !(length >= 1e-30 && length <= 1e38)) return false;
   length = std::sqrt(length);
   char* const target = add_point(buffer, id);
   for (std::uint32_t d = 0; d < dims; ++d) {
