@@ -22,7 +22,7 @@ SELECT function, metric, pair_selection, eps, left_rows, right_rows, dimensions,
        engine IS NOT NULL AS engine, threads >= 1 AS threads, batches >= 1 AS batches,
        candidate_pairs >= pairs / 4 AS candidates, memory_bytes > 0 AS memory,
        read_ms >= 0 AND index_ms >= 0 AND join_ms >= 0 AS times,
-       index IN ('grid', 'none') AS index, access_pattern <> 'auto' AS pattern, cell_order <> 'auto' AS cell_order,
+       index IN ('grid', 'reference_points', 'tiles', 'none') AS index, access_pattern <> 'auto' AS pattern, cell_order <> 'auto' AS cell_order,
        strategy_reason IS NOT NULL AS reason
 FROM gpu_last_join() \gx
 

@@ -135,9 +135,10 @@ void restart_run(EngineRun* run) {
   run->report.stats = {};
 }
 
-void start_engine(EngineRun* run) {
+void start_engine(EngineRun* run, const EngineTable* engine) {
   const JoinRequest& request = run->request;
   JoinReport& report = run->report;
+  report.role = GetUserId();
   report.metric = request.metric;
   report.pairs = request.pairs;
   report.eps = request.eps;
@@ -145,7 +146,11 @@ void start_engine(EngineRun* run) {
   report.stats = {};
   run->exhausted = false;
   run->delivered = false;
-  const EngineChoice choice = choose_engine(request);
+  EngineChoice choice = {engine, ""};
+  if (engine == nullptr)
+    choice = choose_engine(request);
+  else
+    strlcpy(choice.fallback, report.fallback, sizeof choice.fallback);
   Status status = open_engine(run, choice.engine, choice.fallback);
   if (!status.ok()) status = fall_back(run, status);
   if (!status.ok()) fail(run, status);
@@ -188,7 +193,8 @@ JoinReport report_run(EngineRun* run) {
 }
 
 const JoinReport* last_join_report() {
-  return last_report.name != nullptr ? &last_report : nullptr;
+  const bool own = last_report.name != nullptr && last_report.role == GetUserId();
+  return own ? &last_report : nullptr;
 }
 
 }  // namespace gpujoin

@@ -12,6 +12,7 @@ namespace gpujoin {
 /// What a join did, for EXPLAIN and gpu_last_join().
 struct JoinReport {
   const char* name;  ///< of the function, or of the plan node
+  Oid role;          ///< that ran it
   const char* engine;
   char fallback[sizeof(EngineChoice::fallback)];
   Metric metric;
@@ -54,8 +55,9 @@ void stop_engine_with(EngineRun* run, MemoryContext context);
 /// Stops the engine; what follows is another run, of which nothing is known yet.
 void restart_run(EngineRun* run);
 
-/// Starts run->request on the engine that the session prefers. Raises engine errors.
-void start_engine(EngineRun* run);
+/// Starts run->request on `engine`, or without one on that which the session prefers. Raises engine
+/// errors.
+void start_engine(EngineRun* run, const EngineTable* engine = nullptr);
 
 /// The same for one of several requests, whose figures are added up.
 void start_next_part(EngineRun* run);
@@ -70,7 +72,7 @@ void stop_engine(EngineRun* run);
 /// What the run has done so far.
 JoinReport report_run(EngineRun* run);
 
-/// What the session's last join did; null when there was none.
+/// What the session's last join did; null when there was none, or when another role ran it.
 const JoinReport* last_join_report();
 
 }  // namespace gpujoin

@@ -43,7 +43,7 @@ SELECT row_eq(
     FROM expected),
   'gpu_last_join() tells what was asked, the rows that have vectors, and the pairs');
 SELECT is(array[
-    engine IN ('cpu', 'cuda'), index IN ('grid', 'none'), access_pattern IN ('full', 'linear_id', 'unicomp'),
+    engine IN ('cpu', 'cuda'), index IN ('grid', 'reference_points', 'tiles', 'none'), access_pattern IN ('full', 'linear_id', 'unicomp'),
     cell_order IN ('linear', 'zorder', 'hilbert'), strategy_reason <> '', instruction_set <> '',
     threads BETWEEN 1 AND 16, batches >= 1, rechecked_pairs BETWEEN 0 AND candidate_pairs,
     memory_bytes >= 1200 * 4 * 8, device_memory_bytes >= 0, read_ms > 0, index_ms > 0, join_ms > 0, estimated_candidates > 0, estimated_pairs > 0],
@@ -64,6 +64,32 @@ SELECT is(count(*), (SELECT (n - 1200) / 2 FROM expected), 'a self-join in a sel
 FROM (SELECT gpu_selfjoin('points', 2.5, pairs => 'unordered')) s;
 SELECT row_eq('SELECT pair_selection, pairs, complete FROM gpu_last_join()',
   (SELECT row('unordered'::text, (n - 1200) / 2, true) FROM expected), 'a function in a select list is a join as well');
+
+-- What another role joined is its own matter, also where a function ran under its rights, or the caller became another.
+CREATE ROLE gpujoin_owner;
+CREATE ROLE gpujoin_caller;
+GRANT USAGE ON SCHEMA introspection TO gpujoin_owner, gpujoin_caller;
+GRANT SELECT ON points TO gpujoin_owner;
+GRANT SELECT ON queries TO gpujoin_caller;
+CREATE FUNCTION joined() RETURNS bigint SECURITY DEFINER LANGUAGE sql AS $$ SELECT count(*) FROM gpu_selfjoin('introspection.points', 2.5) $$;
+CREATE FUNCTION joined_and_asked() RETURNS text SECURITY DEFINER LANGUAGE sql AS $$
+  SELECT joined()::text; SELECT function FROM gpu_last_join() $$;
+ALTER FUNCTION joined() OWNER TO gpujoin_owner;
+ALTER FUNCTION joined_and_asked() OWNER TO gpujoin_owner;
+SET ROLE gpujoin_caller;
+SELECT is(count(*), 30::bigint, 'a role joins what it may') FROM gpu_selfjoin('queries', 0);
+SELECT is(count(*), 1::bigint, 'and learns what its join did') FROM gpu_last_join();
+SELECT cmp_ok(joined(), '>', 0::bigint, 'it calls a function that joins what it may not');
+SELECT is_empty('SELECT * FROM gpu_last_join()', 'and learns nothing of that join');
+SELECT is(joined_and_asked(), 'gpu_selfjoin', 'whose owner may ask');
+RESET ROLE;
+SELECT is_empty('SELECT * FROM gpu_last_join()', 'nor does another role');
+SELECT is(count(*), 30::bigint, 'plain SQL') FROM queries l JOIN queries r ON gpu_within(l.w, r.w, 0), set_config('enable_nestloop', 'off', true);
+SELECT is((SELECT function FROM gpu_last_join()), 'GpuSimilarityJoin', 'tells its own role');
+SET ROLE gpujoin_caller;
+SELECT is_empty('SELECT * FROM gpu_last_join()', 'and no other');
+RESET ROLE;
+RESET enable_nestloop;
 
 -- Forced choices are the ones that are reported.
 SET LOCAL gpujoin.engine = 'cpu';
