@@ -46,26 +46,38 @@ struct NeighborScan {
   std::uint64_t* counts;    ///< [rows] neighbours of each
   std::uint64_t entry_row;  ///< next row of the batch
   bool pairs_done;
-  std::uint64_t lone_row;  ///< next row to look at for having no neighbours
+  std::uint64_t incomplete;  ///< rows that have neighbours and were not returned yet
+  std::uint64_t lone_row;    ///< next row to look at for having no neighbours
   Part* parts;
   int part_count;
 };
 
-/// Runs the engine for `output`. Rows are named by their place in the dataset.
+/// An engine is another library, and it is asked twice. What it names is looked at before memory is
+/// written by it.
+void check(bool holds) {
+  if (!holds) elog(ERROR, "the engine counted other neighbors than it returned");
+}
+
+/// Runs the engine for `output`, the second time the same one. Rows are named by their place in the
+/// dataset.
 void ask(NeighborScan* scan, Output output) {
   EngineRun* const run = &scan->join->run;
   run->request.left.ids = nullptr;
   run->request.output = output;
   run->request.knobs.access_pattern = AccessPattern::kFull;  // a point's neighbours are its own
-  start_engine(run);
+  start_engine(run, run->engine);
 }
 
 void count_neighbors(NeighborScan* scan) {
   EngineRun* const run = &scan->join->run;
   while (next_engine_batch(run)) {
     const ResultBatch& batch = run->batch;
-    for (std::uint64_t i = 0; i < batch.row_count; ++i)
-      scan->counts[batch.left_ids[batch.rows[i]]] = batch.counts[i];
+    for (std::uint64_t i = 0; i < batch.row_count; ++i) {
+      const auto row = static_cast<std::uint64_t>(batch.left_ids[batch.rows[i]]);
+      check(row < scan->join->left.rows);
+      if (batch.counts[i] > 0 && scan->counts[row] == 0) ++scan->incomplete;
+      scan->counts[row] = batch.counts[i];
+    }
   }
 }
 
@@ -134,12 +146,16 @@ Part* take_row(NeighborScan* scan) {
   const std::uint64_t begin = batch.entry(at), end = batch.entry(at + 1);
   if (begin == end) return nullptr;
   const auto row = static_cast<std::uint64_t>(batch.left_ids[batch.rows[at]]);
+  check(row < scan->join->left.rows);
   Part* part = find_part(scan, row);
   if (part == nullptr) part = start_part(scan, row);
+  check(end - begin <= scan->counts[row] - part->count);
   for (std::uint64_t entry = begin; entry < end; ++entry)
     part->neighbors[part->count++] = {
         batch.distances[entry], scan->join->left.ids[batch.right_ids[batch.neighbors[entry]]]};
-  return part->count == scan->counts[row] ? part : nullptr;
+  if (part->count < scan->counts[row]) return nullptr;
+  --scan->incomplete;
+  return part;
 }
 
 /// The next point whose neighbours are complete; null when there are no more.
@@ -150,6 +166,7 @@ Part* next_complete(NeighborScan* scan) {
       if (Part* const part = take_row(scan)) return part;
     scan->entry_row = 0;
     scan->pairs_done = !next_engine_batch(run);
+    check(!scan->pairs_done || scan->incomplete == 0);
   }
   return nullptr;
 }

@@ -34,8 +34,10 @@ SELECT bag_eq($$ SELECT id, neighbors FROM gpu_neighbors('twins', 1, 'id') $$,
   $$ VALUES (7::bigint, '{7,7}'::bigint[]), (7, '{7,7}'), (7, '{7,7}'), (9, '{}') $$, 'rows of one id are rows of their own');
 SELECT is_empty($$ SELECT FROM gpu_neighbors('nothing', 1, 'id') $$, 'no rows, no neighbors');
 SELECT is_empty($$ SELECT FROM gpu_neighbors('a', NULL) $$, 'no radius, no rows');
-SELECT throws_ok($$ SELECT FROM gpu_neighbors('a', -1) $$, '22023', NULL, 'a negative radius is refused');
-SELECT throws_ok($$ SELECT FROM gpu_neighbors('a', 1, pairs => 'unordered') $$, '22023', NULL, 'unordered pairs are no neighbors');
+SELECT throws_ok($$ SELECT FROM gpu_neighbors('a', -1) $$, '22023',
+  'eps must be a finite number that is not negative, not -1', 'a negative radius is refused');
+SELECT throws_ok($$ SELECT FROM gpu_neighbors('a', 1, pairs => 'unordered') $$, '22023',
+  'neighbors are not unordered pairs', 'unordered pairs are no neighbors');
 SELECT is((SELECT count(*) FROM (SELECT gpu_neighbors('a', 2) LIMIT 3) s), 3::bigint, 'a part of the rows can be taken');
 SELECT bag_eq($$ SELECT r, (SELECT sum(cardinality(neighbors)) FROM gpu_neighbors('a', r)) FROM generate_series(0, 3) r $$,
   $$ SELECT r, (SELECT count(*)::numeric FROM gpu_selfjoin('a', r, pairs => 'distinct')) FROM generate_series(0, 3) r $$,
