@@ -13,12 +13,25 @@ extern "C" {
 #include "optimizer/prep.h"
 #include "optimizer/restrictinfo.h"
 #include "parser/parsetree.h"
+#include "utils/lsyscache.h"
+
+Datum gpujoin_support(PG_FUNCTION_ARGS);
 }
 
 namespace gpujoin {
 namespace {
 
 set_rel_pathlist_hook_type previous_hook = nullptr;
+
+/// Whether the function is planned with the help of ours. Of one that is not, which may be any
+/// function of the query, no more is looked at: that could load its library.
+bool has_our_support(Oid function) {
+  const Oid support = get_func_support(function);
+  if (!OidIsValid(support)) return false;
+  FmgrInfo info;
+  fmgr_info(support, &info);
+  return info.fn_addr == gpujoin_support;
+}
 
 /// The call, if the range table entry is one of our functions and nothing else. Functions are known
 /// by their address: names prove nothing, and a function that ALTER FUNCTION ... SET wraps has
@@ -29,6 +42,7 @@ FuncExpr* join_call(const RangeTblEntry* entry) {
   const RangeTblFunction* const function = linitial_node(RangeTblFunction, entry->functions);
   if (function->funccolnames != NIL || !IsA(function->funcexpr, FuncExpr)) return nullptr;
   FuncExpr* const call = castNode(FuncExpr, function->funcexpr);
+  if (!has_our_support(call->funcid)) return nullptr;
   FmgrInfo info;
   fmgr_info(call->funcid, &info);
   return find_join_function(info.fn_addr) != nullptr ? call : nullptr;

@@ -133,13 +133,21 @@ bool may_select(const SideColumns& columns, AttrNumber attribute) {
          pg_attribute_aclcheck(columns.relation, attribute, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
 }
 
-[[noreturn]] void raise_no_privilege(Relation relation) {
-  const Oid oid = RelationGetRelid(relation);
-  const char* const name = quote_qualified_identifier(get_namespace_name(get_rel_namespace(oid)),
-                                                      RelationGetRelationName(relation));
+[[noreturn]] void raise_missing(Oid relation, const char* prefix = "") {
+  ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
+                  errmsg("relation with OID %u does not exist", relation),
+                  errhint("Pass a table's name for %stbl.", prefix)));
+  pg_unreachable();
+}
+
+[[noreturn]] void raise_no_privilege(Oid relation) {
+  const char* const name = get_rel_name(relation);
+  const char* const schema = get_namespace_name(get_rel_namespace(relation));
+  if (name == nullptr || schema == nullptr) raise_missing(relation);
   ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-                  errmsg("permission denied to read \"%s\"", RelationGetRelationName(relation)),
-                  errhint("Its owner allows it by GRANT SELECT ON %s TO %s.", name,
+                  errmsg("permission denied to read \"%s\"", name),
+                  errhint("Its owner allows it by GRANT SELECT ON %s TO %s.",
+                          quote_qualified_identifier(schema, name),
                           quote_identifier(GetUserNameFromId(GetUserId(), false)))));
   pg_unreachable();
 }
@@ -196,6 +204,13 @@ bool same_columns(const SideColumns& a, const SideColumns& b) {
   return std::equal(a.attributes, a.attributes + a.count, b.attributes);
 }
 
+bool may_select_some(Oid relation) {
+  bool missing = false;
+  return pg_class_aclcheck_ext(relation, GetUserId(), ACL_SELECT, &missing) == ACLCHECK_OK ||
+         missing ||
+         pg_attribute_aclcheck_all(relation, GetUserId(), ACL_SELECT, ACLMASK_ANY) == ACLCHECK_OK;
+}
+
 bool may_select(const SideColumns& columns) {
   if (pg_class_aclcheck(columns.relation, GetUserId(), ACL_SELECT) == ACLCHECK_OK) return true;
   for (int i = 0; i < columns.count; ++i)
@@ -223,22 +238,17 @@ ColumnFinding find_value_columns(Relation relation, const SideArguments& side,
 }
 
 SideColumns find_columns(const SideArguments& side) {
+  // Whoever may read nothing of it learns nothing more about it, and locks nothing.
+  if (is_readable_kind(get_rel_relkind(side.relation)) && !may_select_some(side.relation))
+    raise_no_privilege(side.relation);
   const Relation relation = try_relation_open(side.relation, AccessShareLock);
-  if (relation == nullptr)
-    ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
-                    errmsg("relation with OID %u does not exist", side.relation),
-                    errhint("Pass a table's name for %stbl.", side.prefix)));
-  // Whoever may read nothing of it learns nothing more about it.
-  if (is_readable_kind(relation->rd_rel->relkind) &&
-      pg_class_aclcheck(side.relation, GetUserId(), ACL_SELECT) != ACLCHECK_OK &&
-      pg_attribute_aclcheck_all(side.relation, GetUserId(), ACL_SELECT, ACLMASK_ANY) != ACLCHECK_OK)
-    raise_no_privilege(relation);
+  if (relation == nullptr) raise_missing(side.relation, side.prefix);
   SideColumns columns;
   ColumnFinding finding = find_value_columns(relation, side, &columns);
   if (finding.problem == ColumnProblem::kNone) finding = find_id(relation, side, &columns);
   if (finding.problem == ColumnProblem::kNone) finding = find_score(relation, side, &columns);
   if (finding.problem != ColumnProblem::kNone) raise_finding(relation, side, columns, finding);
-  if (!may_select(columns)) raise_no_privilege(relation);
+  if (!may_select(columns)) raise_no_privilege(side.relation);
   relation_close(relation, NoLock);
   return columns;
 }

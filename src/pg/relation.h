@@ -57,12 +57,17 @@ struct ColumnFinding {
 ColumnFinding find_value_columns(Relation relation, const SideArguments& side,
                                  SideColumns* columns);
 
-/// Finds all columns and checks that the current user may read them; raises an error otherwise.
-/// Takes AccessShareLock on the relation and keeps it until the end of the transaction.
+/// Finds all columns and checks that the current user may read them; raises an error otherwise, and
+/// for whoever may read none of them before it touches the relation. Takes AccessShareLock on the
+/// relation and keeps it until the end of the transaction.
 SideColumns find_columns(const SideArguments& side);
 
 /// Whether both are the same columns of the same relation.
 bool same_columns(const SideColumns& a, const SideColumns& b);
+
+/// Whether the current user may read the relation, or some column of it. True for one that does not
+/// exist.
+bool may_select_some(Oid relation);
 
 /// Whether the current user may select all these columns.
 bool may_select(const SideColumns& columns);

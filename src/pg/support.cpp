@@ -2,6 +2,8 @@
 // is planned, it is also what loads this library before the planner first asks for paths.
 #include "pg/function_estimate.h"
 #include "pg/join_estimate.h"
+#include "pg/relation.h"
+#include "pg/safe_expression.h"
 
 extern "C" {
 #include "catalog/pg_type.h"
@@ -16,12 +18,15 @@ PG_FUNCTION_INFO_V1(gpujoin_support);
 namespace gpujoin {
 namespace {
 
-/// Values of the call's arguments as far as the planner knows them; NULL where it does not.
+/// Values of the call's arguments as far as the planner knows them; NULL where it does not, or
+/// where an error would be the answer: the call may never be run.
 int known_values(PlannerInfo* root, const FuncExpr* call, NullableDatum* values, bool* known) {
   int count = 0;
   ListCell* cell;
   foreach (cell, call->args) {
-    const Node* const value = estimate_expression_value(root, static_cast<Node*>(lfirst(cell)));
+    Node* value = static_cast<Node*>(lfirst(cell));
+    if (cannot_raise(root, reinterpret_cast<Expr*>(value)))
+      value = estimate_expression_value(root, value);
     known[count] = IsA(value, Const);
     const Const* const constant = reinterpret_cast<const Const*>(value);
     values[count] = {known[count] ? constant->constvalue : 0,
@@ -31,8 +36,32 @@ int known_values(PlannerInfo* root, const FuncExpr* call, NullableDatum* values,
   return count;
 }
 
-/// False when the tables are not known. Errors in constant arguments come up here already, as they
-/// do when the planner evaluates any other constant expression.
+/// read_arguments(), or false where it raises an error. It does no more than look at its arguments,
+/// so nothing has to be undone.
+bool try_arguments(const JoinFunction* function, const NullableDatum* values,
+                   JoinArguments* arguments) {
+  const MemoryContext caller = CurrentMemoryContext;
+  volatile bool valid = true;
+  PG_TRY();
+  { *arguments = read_arguments(function, values); }
+  PG_CATCH();
+  {
+    MemoryContextSwitchTo(caller);
+    FlushErrorState();
+    valid = false;
+  }
+  PG_END_TRY();
+  return valid;
+}
+
+/// Whether the user may look at the tables that are named.
+bool may_look_at_tables(const JoinArguments& arguments) {
+  return arguments.no_rows ||
+         (may_select_some(arguments.left.relation) &&
+          (arguments.function->takes_one_table() || may_select_some(arguments.right.relation)));
+}
+
+/// False when the tables are not known, or the call would raise an error.
 bool estimate_call(PlannerInfo* root, Node* node, JoinEstimate* estimate) {
   if (root == nullptr || node == nullptr || !IsA(node, FuncExpr)) return false;
   const FuncExpr* const call = castNode(FuncExpr, node);
@@ -48,7 +77,8 @@ bool estimate_call(PlannerInfo* root, Node* node, JoinEstimate* estimate) {
   const bool eps_known = known[at.eps];
   if (!eps_known) values[at.eps] = {Float8GetDatum(0), false};
   if (at.k >= 0 && !known[at.k]) values[at.k] = {Int64GetDatum(kMostTopPairs), false};
-  const JoinArguments arguments = read_arguments(function, values);
+  JoinArguments arguments;
+  if (!try_arguments(function, values, &arguments) || !may_look_at_tables(arguments)) return false;
   if (arguments.no_rows)
     *estimate = {1, 0};
   else
