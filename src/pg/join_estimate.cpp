@@ -4,6 +4,7 @@
 #include "core/distance.h"
 #include "pg/column_sample.h"
 #include "pg/relation.h"
+#include "pg/settings.h"
 
 extern "C" {
 #include "access/heapam.h"
@@ -86,7 +87,8 @@ Oid table_of(PlannerInfo* root, const Node* value) {
   if (!IsA(value, Var)) return InvalidOid;
   const Var* const column = reinterpret_cast<const Var*>(value);
   if (column->varlevelsup > 0 || column->varattno <= 0) return InvalidOid;
-  return planner_rt_fetch(column->varno, root)->relid;
+  const RangeTblEntry* const entry = planner_rt_fetch(column->varno, root);
+  return entry->rtekind == RTE_RELATION ? entry->relid : InvalidOid;
 }
 
 /// Whether both are one column of one table, so that their samples are of the same rows.
@@ -120,8 +122,7 @@ bool is_readable(PlannerInfo* root, const Node* column) {
   if (!OidIsValid(table_of(root, column)) || !ActiveSnapshotSet()) return false;
   const RangeTblEntry* const entry =
       planner_rt_fetch(reinterpret_cast<const Var*>(column)->varno, root);
-  return entry->rtekind == RTE_RELATION && entry->relkind == RELKIND_RELATION && !entry->inh &&
-         entry->securityQuals == NIL &&
+  return entry->relkind == RELKIND_RELATION && !entry->inh && entry->securityQuals == NIL &&
          pg_class_aclcheck(entry->relid, GetUserId(), ACL_SELECT) == ACLCHECK_OK &&
          check_enable_rls(entry->relid, InvalidOid, true) != RLS_ENABLED;
 }
@@ -223,7 +224,74 @@ bool asks_for_existence(PlannerInfo* root, Relids relids, Relids* right) {
   return false;
 }
 
+/// Bytes that a table holds out of line for each of its rows.
+double toasted_width(const RelOptInfo* rel, Oid table) {
+  const Relation relation = table_open(table, NoLock);  // the planner holds a lock
+  const Oid toast = relation->rd_rel->reltoastrelid;
+  table_close(relation, NoLock);
+  if (!OidIsValid(toast)) return 0;
+  const Relation values = table_open(toast, AccessShareLock);
+  const double bytes = static_cast<double>(RelationGetNumberOfBlocks(values)) * BLCKSZ;
+  table_close(values, AccessShareLock);
+  return bytes / fmax(rel->tuples, 1);
+}
+
+/// Bytes of a value. Where values lie out of line statistics know the width of the pointer to them.
+double stored_width(PlannerInfo* root, const Node* value) {
+  constexpr double kUnknown = 32;  // what PostgreSQL expects of a type of any length
+  if (!IsA(value, Var)) return get_typavgwidth(exprType(value), exprTypmod(value));
+  const Var* const column = reinterpret_cast<const Var*>(value);
+  const RelOptInfo* const rel = find_base_rel(root, column->varno);
+  const double width = rel->attr_widths[column->varattno - rel->min_attr];
+  const Oid table = table_of(root, value);
+  return width > kUnknown || !OidIsValid(table) ? width : fmax(width, toasted_width(rel, table));
+}
+
+/// Numbers that a value becomes as a point or a box.
+double coordinates_of(PlannerInfo* root, const Expr* value, PointKind kind) {
+  const Node* const node = reinterpret_cast<const Node*>(value);
+  const auto elements = [&](double head, double size) {
+    const std::int32_t dims = exprTypmod(node);
+    return dims > 0 ? dims : fmax(1, (stored_width(root, node) - head) / size);
+  };
+  constexpr double kPairOfWords = 2 * sizeof(std::int32_t);
+  switch (kind) {
+    case PointKind::kFloat4Array:
+    case PointKind::kFloat8Array:
+      if (IsA(value, ArrayExpr))
+        return list_length(reinterpret_cast<const ArrayExpr*>(value)->elements);
+      return elements(ARR_OVERHEAD_NONULLS(1), scalar_bytes(scalar_of(kind)));
+    case PointKind::kVector:
+    case PointKind::kVectorDirection:
+      return elements(kPairOfWords, sizeof(float));
+    case PointKind::kHalfvec:
+    case PointKind::kHalfvecDirection:
+      return elements(kPairOfWords, sizeof(std::uint16_t));
+    case PointKind::kCube:
+      return elements(kPairOfWords, sizeof(double));
+    case PointKind::kBox:
+    case PointKind::kGeometry:
+      return 4;
+    case PointKind::kPoint:
+      return 2;
+  }
+  pg_unreachable();
+}
+
+double bytes_of(PlannerInfo* root, const Path* input, const Expr* value, PointKind kind) {
+  return input->rows *
+         (coordinates_of(root, value, kind) * scalar_bytes(scalar_of(kind)) + sizeof(std::int64_t));
+}
+
 }  // namespace
+
+bool fits_in_memory(PlannerInfo* root, const Path* left, const Path* right,
+                    const SimilarityClause& clause) {
+  const PointKind kind = clause.test.kind;
+  const double bytes =
+      bytes_of(root, left, clause.left, kind) + bytes_of(root, right, clause.right, kind);
+  return 2 * bytes <= static_cast<double>(host_memory_limit_bytes());
+}
 
 JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause& clause) {
   const Relids left = pull_varnos(root, reinterpret_cast<Node*>(clause.left));

@@ -15,6 +15,11 @@ struct JoinSelectivities {
 /// From the statistics of both columns, or where there are none from some of their values.
 JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause& clause);
 
+/// Whether the points or boxes that a join of both inputs holds, and an index as large as they are,
+/// are expected to fit in gpujoin.host_memory_limit.
+bool fits_in_memory(PlannerInfo* root, const Path* left, const Path* right,
+                    const SimilarityClause& clause);
+
 /// Sets rows and costs of a path that joins `left` and `right` by conditions of which one is the
 /// engine's and leaves a share of all pairs; `asked`: conditions are evaluated for each of those.
 void set_join_cost(PlannerInfo* root, Path* path, const Path* left, const Path* right,
