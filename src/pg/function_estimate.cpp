@@ -1,12 +1,14 @@
 #include "pg/function_estimate.h"
 
 #include "pg/column_sample.h"
+#include "pg/join_estimate.h"
 #include "pg/relation.h"
 
 extern "C" {
 #include "access/relation.h"
 #include "catalog/pg_statistic.h"
 #include "catalog/pg_type.h"
+#include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/plancat.h"
@@ -20,7 +22,6 @@ namespace gpujoin {
 namespace {
 
 constexpr double kDefaultRows = 1000;  // of a relation that nothing is known about
-constexpr double kStartCost = 100;     // threads, index: what even an empty join costs
 
 struct SideEstimate {
   double rows;
@@ -49,8 +50,17 @@ ColumnSample* load_samples(const SideColumns& columns, bool inherited) {
   return samples;
 }
 
+/// Whether the user may see anything of the relation. Who may not shall not lock it either.
+bool may_see(Oid relation) {
+  bool is_missing = false;
+  return pg_class_aclcheck_ext(relation, GetUserId(), ACL_SELECT, &is_missing) == ACLCHECK_OK ||
+         (!is_missing &&
+          pg_attribute_aclcheck_all(relation, GetUserId(), ACL_SELECT, ACLMASK_ANY) == ACLCHECK_OK);
+}
+
 SideEstimate estimate_side(const SideArguments& side) {
   SideEstimate result = {kDefaultRows, 0, {}, nullptr};
+  if (!may_see(side.relation)) return result;
   const Relation relation = try_relation_open(side.relation, AccessShareLock);
   if (relation == nullptr) return result;
   if (find_value_columns(relation, side, &result.columns).problem == ColumnProblem::kNone) {
@@ -77,10 +87,12 @@ double estimate_pairs(const JoinArguments& arguments, const SideEstimate& left,
   if (left.samples == nullptr || right.samples == nullptr ||
       left.columns.count != right.columns.count || angle_of_columns)
     return left.rows * fmin(right.rows, kDefaultNeighbors);
-  const Threshold threshold = make_threshold(arguments.metric, arguments.eps);
+  const NearTest test = {false, make_box_test(arguments.metric, arguments.eps)};
+  const bool same = left.samples == right.samples;
+  const double unseen = left.columns.count == 1 ? kDefaultNeighbors / right.rows : 1;
   double pairs = left.rows * right.rows;
   for (int c = 0; c < left.columns.count; ++c)
-    pairs *= matching_share(left.samples[c], right.samples[c], arguments.metric, threshold);
+    pairs *= matching_share(left.samples[c], right.samples[c], test, same, fmin(unseen, 1));
   return pairs;
 }
 
@@ -101,7 +113,8 @@ JoinEstimate estimate_join(const JoinArguments& arguments, bool eps_known) {
   if (self_join && (top || arguments.pairs == PairSelection::kUnordered)) rows /= 2;
   if (self_join && !top && arguments.pairs == PairSelection::kAll) rows += left.rows;
   if (top) rows = fmin(rows, static_cast<double>(arguments.top.k));
-  const Cost cost = kStartCost + reading_cost(left) + (self_join ? 0 : reading_cost(right));
+  const Cost cost = kStartOperators * cpu_operator_cost + reading_cost(left) +
+                    (self_join ? 0 : reading_cost(right));
   return {clamp_row_est(rows), cost};
 }
 

@@ -1,19 +1,12 @@
-// How many pairs a similarity condition leaves and what the node over two inputs costs, for the
-// planner.
+// What the node over two inputs costs, in time and memory, for the planner.
 #pragma once
 
 #include "pg/similarity_clause.h"
 
 namespace gpujoin {
 
-struct JoinSelectivities {
-  Selectivity pairs;  ///< the share of all pairs for which the condition holds
-  Selectivity outer;  ///< as outer joins count it: of semi and anti joins, the share of outer rows
-                      ///< that have a match
-};
-
-/// From the statistics of both columns, or where there are none from some of their values.
-JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause& clause);
+/// What even an empty join costs, threads and the like, in operators.
+inline constexpr double kStartOperators = 16000;
 
 /// Whether the points or boxes that a join of both inputs holds, and an index as large as they are,
 /// are expected to fit in gpujoin.host_memory_limit.

@@ -3,6 +3,7 @@
 
 #include "pg/join_conditions.h"
 #include "pg/join_estimate.h"
+#include "pg/join_selectivity.h"
 #include "pg/safe_expression.h"
 #include "pg/scan_columns.h"
 #include "pg/score_clause.h"
@@ -201,24 +202,25 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
   path->custom_paths = list_make2(left, right);
   path->methods = &kPathMethods;
-  const Selectivity share =
-      info->norm_selec >= 0 ? info->norm_selec : estimate_selectivity(root, clause).pairs;
+  const Selectivity share = clause_selectivity(
+      root, reinterpret_cast<Node*>(const_cast<RestrictInfo*>(info)), 0, JOIN_INNER, extra->sjinfo);
   const bool asked =
       list_length(extra->restrictlist) > 1 || (tests_boxes(clause.test) && !is_exact(clause.test));
   set_join_cost(root, &path->path, left, right, share, type, extra->restrictlist, asked);
   add_path(join, &path->path);
 }
 
-/// set_rel_pathlist_hook: before anything is joined, tells the planner how selective our conditions
-/// are. For `a <-> b <= e` it would otherwise assume a third, as for any comparison.
+/// set_rel_pathlist_hook: before anything is joined, sets how selective conditions are that nobody
+/// else knows better. For `a <-> b <= e` the planner would otherwise assume a third, as for any
+/// comparison. Children of a partitioned table have joins' conditions of their own later.
 void set_selectivities(PlannerInfo* root, RelOptInfo* rel, Index rti, RangeTblEntry* entry) {
   if (previous_rel_hook != nullptr) previous_rel_hook(root, rel, rti, entry);
-  if (!customscan_enabled()) return;
+  if (!customscan_enabled() || rel->reloptkind != RELOPT_BASEREL) return;
   ListCell* cell;
   foreach (cell, rel->joininfo) {
     RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
     SimilarityClause clause;
-    if (info->norm_selec >= 0 ||
+    if (info->norm_selec >= 0 || is_estimated_by_others(info->clause) ||
         !match_similarity(root, info->clause, rel->relids,
                           bms_difference(info->clause_relids, rel->relids), &clause))
       continue;

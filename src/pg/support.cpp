@@ -1,7 +1,7 @@
 // The planner support function of the join functions and of distances. Being called while a query
 // is planned, it is also what loads this library before the planner first asks for paths.
 #include "pg/function_estimate.h"
-#include "pg/join_estimate.h"
+#include "pg/join_selectivity.h"
 #include "pg/relation.h"
 #include "pg/safe_expression.h"
 
