@@ -202,8 +202,7 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
   path->custom_paths = list_make2(left, right);
   path->methods = &kPathMethods;
-  const Selectivity share = clause_selectivity(
-      root, reinterpret_cast<Node*>(const_cast<RestrictInfo*>(info)), 0, JOIN_INNER, extra->sjinfo);
+  const Selectivity share = share_of_pairs(root, info, clause);
   const bool asked =
       list_length(extra->restrictlist) > 1 || (tests_boxes(clause.test) && !is_exact(clause.test));
   set_join_cost(root, &path->path, left, right, share, type, extra->restrictlist, asked);
@@ -213,20 +212,17 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
 /// set_rel_pathlist_hook: before anything is joined, sets how selective conditions are that nobody
 /// else knows better. For `a <-> b <= e` the planner would otherwise assume a third, as for any
 /// comparison. Children of a partitioned table have joins' conditions of their own later.
-void set_selectivities(PlannerInfo* root, RelOptInfo* rel, Index rti, RangeTblEntry* entry) {
+void estimate_conditions(PlannerInfo* root, RelOptInfo* rel, Index rti, RangeTblEntry* entry) {
   if (previous_rel_hook != nullptr) previous_rel_hook(root, rel, rti, entry);
   if (!customscan_enabled() || rel->reloptkind != RELOPT_BASEREL) return;
   ListCell* cell;
   foreach (cell, rel->joininfo) {
     RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
     SimilarityClause clause;
-    if (info->norm_selec >= 0 || is_estimated_by_others(info->clause) ||
-        !match_similarity(root, info->clause, rel->relids,
-                          bms_difference(info->clause_relids, rel->relids), &clause))
-      continue;
-    const JoinSelectivities estimate = estimate_selectivity(root, clause);
-    info->norm_selec = estimate.pairs;
-    info->outer_selec = estimate.outer;
+    if (info->norm_selec < 0 &&
+        match_similarity(root, info->clause, rel->relids,
+                         bms_difference(info->clause_relids, rel->relids), &clause))
+      set_selectivities(root, info, clause);
   }
 }
 
@@ -296,7 +292,7 @@ void install_join_path() {
   previous_join_hook = set_join_pathlist_hook;
   set_join_pathlist_hook = add_join_path;
   previous_rel_hook = set_rel_pathlist_hook;
-  set_rel_pathlist_hook = set_selectivities;
+  set_rel_pathlist_hook = estimate_conditions;
 }
 
 }  // namespace gpujoin

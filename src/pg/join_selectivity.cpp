@@ -152,6 +152,15 @@ bool asks_for_existence(PlannerInfo* root, Relids relids, Relids* right) {
   return false;
 }
 
+/// Whether an extension other than ours estimates the condition.
+bool is_estimated_by_others(const Expr* condition) {
+  if (IsA(condition, OpExpr))
+    return get_oprjoin(reinterpret_cast<const OpExpr*>(condition)->opno) >= FirstNormalObjectId;
+  if (!IsA(condition, FuncExpr)) return false;
+  const Oid support = get_func_support(reinterpret_cast<const FuncExpr*>(condition)->funcid);
+  return OidIsValid(support) && !is_extension_object(ProcedureRelationId, support, "gpujoin");
+}
+
 }  // namespace
 
 Oid table_of(PlannerInfo* root, const Node* value) {
@@ -160,14 +169,6 @@ Oid table_of(PlannerInfo* root, const Node* value) {
   if (column->varlevelsup > 0 || column->varattno <= 0) return InvalidOid;
   const RangeTblEntry* const entry = planner_rt_fetch(column->varno, root);
   return entry->rtekind == RTE_RELATION ? entry->relid : InvalidOid;
-}
-
-bool is_estimated_by_others(const Expr* condition) {
-  if (IsA(condition, OpExpr))
-    return get_oprjoin(reinterpret_cast<const OpExpr*>(condition)->opno) >= FirstNormalObjectId;
-  if (!IsA(condition, FuncExpr)) return false;
-  const Oid support = get_func_support(reinterpret_cast<const FuncExpr*>(condition)->funcid);
-  return OidIsValid(support) && !is_extension_object(ProcedureRelationId, support, "gpujoin");
 }
 
 JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause& clause) {
@@ -188,6 +189,22 @@ JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause
   if (asks_for_existence(root, bms_union(left, right), &tested))
     result.outer = fmin(1, share * rows_of(root, tested));
   return result;
+}
+
+Selectivity share_of_pairs(PlannerInfo* root, const RestrictInfo* info,
+                           const SimilarityClause& clause) {
+  // Where PostgreSQL remembers what it finds out about the clauses of hash joins is room to spare.
+  Assert(!OidIsValid(info->hashjoinoperator));
+  Selectivity* const share = &const_cast<RestrictInfo*>(info)->left_bucketsize;
+  if (*share < 0) *share = estimate_selectivity(root, clause).pairs;
+  return *share;
+}
+
+void set_selectivities(PlannerInfo* root, RestrictInfo* info, const SimilarityClause& clause) {
+  if (is_estimated_by_others(info->clause)) return;
+  const JoinSelectivities estimate = estimate_selectivity(root, clause);
+  info->norm_selec = info->left_bucketsize = estimate.pairs;
+  info->outer_selec = estimate.outer;
 }
 
 }  // namespace gpujoin

@@ -15,9 +15,13 @@ struct JoinSelectivities {
 /// their values. Nothing is looked at where the radius is unknown.
 JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause& clause);
 
-/// Whether another extension estimates the condition: PostgreSQL itself has but constants for what
-/// clauses are made of.
-bool is_estimated_by_others(const Expr* condition);
+/// The share of pairs that the node expects of a condition, estimated once for each.
+Selectivity share_of_pairs(PlannerInfo* root, const RestrictInfo* info,
+                           const SimilarityClause& clause);
+
+/// Sets the condition's selectivities for all plans, unless another extension estimates it.
+/// PostgreSQL itself has but constants for what clauses are made of.
+void set_selectivities(PlannerInfo* root, RestrictInfo* info, const SimilarityClause& clause);
 
 /// The table that a value is a column of; InvalidOid where it is none.
 Oid table_of(PlannerInfo* root, const Node* value);
