@@ -17,6 +17,7 @@ extern "C" {
 #include "utils/acl.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/rls.h"
 #include "utils/selfuncs.h"
 #include "utils/snapmgr.h"
@@ -179,9 +180,15 @@ JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause
   const double unseen = kDefaultNeighbors / fmax(fmax(left_rows, right_rows), kDefaultNeighbors);
   double share = -1;
   if (eps >= 0 && std::isfinite(eps)) {
+    // A statement may have thousands of conditions, and keeps what planning allocates to its end.
+    const MemoryContext samples =
+        AllocSetContextCreate(CurrentMemoryContext, "gpujoin samples", ALLOCSET_DEFAULT_SIZES);
+    const MemoryContext planner = MemoryContextSwitchTo(samples);
     share = kept_share(root, clause, eps, unseen);
     if (share < 0 && left_rows * right_rows > kFewPairs)
       share = looked_up_share(root, clause, eps, unseen);
+    MemoryContextSwitchTo(planner);
+    MemoryContextDelete(samples);
   }
   if (share < 0) share = unseen;
   Relids tested;
