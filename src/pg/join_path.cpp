@@ -190,7 +190,9 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   SimilarityClause clause;
   const RestrictInfo* const info =
       choose_clause(root, extra->restrictlist, type, join, outer, inner, &clause);
-  if (info == nullptr || !can_have_operands(root, clause, type, extra->restrictlist)) return;
+  if (info == nullptr || !can_have_operands(root, clause, type, extra->restrictlist) ||
+      !fits_in_memory(root, left, right, clause))
+    return;
   JoinPath* const join_path = new_join_path();
   join_path->clause = clause;
   join_path->type = type;
@@ -206,6 +208,7 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   const bool asked =
       list_length(extra->restrictlist) > 1 || (tests_boxes(clause.test) && !is_exact(clause.test));
   set_join_cost(root, &path->path, left, right, share, type, extra->restrictlist, asked);
+  add_disabled_nodes(&path->path, {left, right});
   add_path(join, &path->path);
 }
 

@@ -159,7 +159,7 @@ bool is_estimated_by_others(const Expr* condition) {
     return get_oprjoin(reinterpret_cast<const OpExpr*>(condition)->opno) >= FirstNormalObjectId;
   if (!IsA(condition, FuncExpr)) return false;
   const Oid support = get_func_support(reinterpret_cast<const FuncExpr*>(condition)->funcid);
-  return OidIsValid(support) && !is_extension_object(ProcedureRelationId, support, "gpujoin");
+  return OidIsValid(support) && !is_compiled_function_of(support, "gpujoin");
 }
 
 }  // namespace
