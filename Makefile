@@ -53,7 +53,7 @@ help:
 else
 
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
-ifeq ($(wildcard $(PGXS)),)
+ifeq ($(and $(wildcard $(PGXS)),$(wildcard $(shell $(PG_CONFIG) --includedir-server 2>/dev/null)/postgres.h)),)
   $(error $(PG_CONFIG) or the PostgreSQL server headers are missing: `make deps` installs what is needed)
 endif
 
