@@ -4,7 +4,7 @@
 
 PG_CONFIG ?= pg_config
 # Goals that need no PostgreSQL. PGXS is read only when none of them is asked for: it has a `check` of its own.
-OURS = check unit sanitize demo bench format format-check deps help
+OURS = check check-sql check-debian unit sanitize demo bench format format-check deps help
 
 .DEFAULT_GOAL = all
 
@@ -18,6 +18,8 @@ CTEST = ctest -j $(shell nproc) --output-on-failure --no-tests=error --test-dir
 FORMATTED = $(wildcard $(foreach suffix,cpp h cu cuh,src/*/*.$(suffix) cuda/*.$(suffix) test/*/*.$(suffix)))
 
 check: ; @test/check
+check-sql: ; @test/check sql
+check-debian: ; @test/debian
 demo: ; @test/demo
 bench: ; @test/deps bench || echo 'going on without'; test/bench/run
 deps: ; @test/deps check bench
@@ -43,6 +45,8 @@ help:
 	@echo 'make install      install into the PostgreSQL of PG_CONFIG=$(PG_CONFIG)'
 	@echo 'make demo         build, start a private cluster, join a table, compare (DATA=points.csv EPS=1)'
 	@echo 'make check        every test, in a private cluster; the last line counts them'
+	@echo 'make check-sql    of these, the ones that need PostgreSQL'
+	@echo 'make check-debian make demo and make check-sql as a newcomer to Debian would, in chroots (as root)'
 	@echo 'make installcheck the regression tests, in a running cluster that has gpujoin installed'
 	@echo 'make unit         unit tests of the engines (no PostgreSQL needed); make sanitize: under ASan, UBSan'
 	@echo 'make bench        compare with PostgreSQL, PostGIS, nanoflann and Boost; writes docs/benchmarks.md'

@@ -28,7 +28,7 @@ SQL
 sub check_session {
   my ($session, $what) = @_;
   my $pid = $session->pid;
-  my $alone = wait_until(1, sub { threads($pid) == 1 });
+  my $alone = wait_until($Session::DEADLINE, sub { threads($pid) == 1 });
   my $answer = $session->value("SELECT count(*) FROM gpu_selfjoin('small', 1)");
   my $contexts = $session->value("SELECT count(*) FROM pg_backend_memory_contexts WHERE name ~ 'gpujoin'");
   ok($alone && $answer == 460 && $contexts == 0, "$what: the session is as before")
@@ -76,49 +76,59 @@ my %endless = (
   my $session = Session->new($node);
   my $pid = $session->pid;
   for my $when (sort keys %endless) {
-    $session->start($endless{$when});
-    sleep 0.02 + rand 0.3;
-    my $cancelled = time;
-    $node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
-    my $result = $session->result;
-    is($result->{state}, '57014', "pg_cancel_backend $when cancels the query");
-    cmp_ok(time - $cancelled, '<', $Session::PATIENCE, "pg_cancel_backend $when is answered soon");
+    check_cancel($session, $endless{$when}, $when, sub { sleep 0.02 + rand 0.3 });
     $session->value('RESET ALL');
     check_session($session, "pg_cancel_backend $when");
   }
 
   # As soon as the engine has threads it measures and sorts.
-  $session->start($endless{'while it builds indexes'});
-  ok(wait_until(10, sub { threads($pid) > 1 }), 'the engine has threads');
-  my $cancelled = time;
-  $node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
-  is($session->result->{state}, '57014', 'pg_cancel_backend cancels an engine that just began');
-  cmp_ok(time - $cancelled, '<', $Session::PATIENCE, 'and is answered soon');
+  my $began = 1;
+  check_cancel($session, $endless{'while it builds indexes'}, 'when the engine just began',
+    sub { $began &&= wait_until($Session::DEADLINE, sub { threads($pid) > 1 }) });
+  ok($began, 'the engine had threads');
   check_session($session, 'pg_cancel_backend of an engine that just began');
   $session->quit;
 }
 
-sub gone { my ($pid) = @_; return sub { !-e "/proc/$pid" } }
+# Ends the process of a new session, in the state that $prepare has brought it to: it is gone in time.
+sub check_end {
+  my ($what, $prepare, $end) = @_;
+  my $late = least($Session::PATIENCE, sub {
+    my $session = Session->new($node);
+    my $pid = $session->pid;
+    $prepare->($session, $pid);
+    $end->($session, $pid);
+    return seconds_until(sub { !-e "/proc/$pid" });
+  });
+  cmp_ok($late, '<', $Session::PATIENCE, "$what ends the process soon");
+  return;
+}
 
 for my $when (sort keys %endless) {
-  my $session = Session->new($node);
-  my $pid = $session->pid;
-  $session->start($endless{$when});
-  sleep 0.02 + rand 0.3;
-  my $terminated = time;
-  $node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
-  is($session->result->{state}, '57P01', "pg_terminate_backend $when says so");
-  ok(wait_until($Session::PATIENCE, gone($pid)), "pg_terminate_backend $when ends the process soon");
+  my %states;
+  check_end(
+    "pg_terminate_backend $when",
+    sub { my ($session) = @_; $session->start($endless{$when}); sleep 0.02 + rand 0.3 },
+    sub {
+      my ($session, $pid) = @_;
+      $node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
+      $states{ $session->result->{state} }++;
+    });
+  is_deeply([ keys %states ], ['57P01'], "pg_terminate_backend $when says so");
 }
 
 # Without a word: the client goes away.
 {
-  my $session = Session->new($node);
-  my $pid = $session->pid;
-  $session->start($endless{'while it counts many pairs'});
-  ok(wait_until(10, sub { threads($pid) > 1 }), 'a join for a client that will vanish is at work');
-  $session->{psql}->kill_kill;
-  ok(wait_until($Session::PATIENCE, gone($pid)), 'a client that vanishes takes its join along');
+  my $began = 1;
+  check_end(
+    'a client that vanishes',
+    sub {
+      my ($session, $pid) = @_;
+      $session->start($endless{'while it counts many pairs'});
+      $began &&= wait_until($Session::DEADLINE, sub { threads($pid) > 1 });
+    },
+    sub { my ($session) = @_; $session->{psql}->kill_kill });
+  ok($began, 'joins for clients that vanish were at work');
 }
 
 # A cursor keeps its join waiting, and waiting costs nothing.
@@ -130,10 +140,13 @@ for my $when (sort keys %endless) {
   my @rows = split /\n/, $session->value('FETCH 3 FROM c');
   is(scalar @rows, 3, 'a cursor returns rows while the join goes on');
   cmp_ok(threads($pid), '>', 1, 'a cursor that was fetched from has');
-  sleep 0.3;    # the queue of batches fills
-  my $before = cpu_seconds($pid);
-  sleep 0.5;
-  cmp_ok(cpu_seconds($pid) - $before, '<', 0.1, 'threads that wait for the next FETCH rest');
+  my $busy = least(0.1, sub {
+    sleep 0.3;    # the queue of batches fills
+    my $before = cpu_seconds($pid);
+    sleep 0.5;
+    return cpu_seconds($pid) - $before;
+  });
+  cmp_ok($busy, '<', 0.1, 'threads that wait for the next FETCH rest');
   $session->value('CLOSE c');
   check_session($session, 'CLOSE');
 
@@ -147,11 +160,16 @@ for my $when (sort keys %endless) {
   is($session->query("SET statement_timeout = '50ms'; MOVE ALL FROM c")->{state}, '57014', 'MOVE ALL is cancelled');
   $session->value('ROLLBACK');
   check_session($session, 'a cancelled MOVE ALL');
+  $session->quit;
 
-  $session->value("BEGIN; DECLARE c CURSOR FOR SELECT * FROM gpu_selfjoin('dense', 9)");
-  $session->value('FETCH 3 FROM c');
-  $node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
-  ok(wait_until($Session::PATIENCE, gone($pid)), 'a session with an open cursor is terminated');
+  check_end(
+    'pg_terminate_backend of a session with an open cursor',
+    sub {
+      my ($other) = @_;
+      $other->value("BEGIN; DECLARE c CURSOR FOR SELECT * FROM gpu_selfjoin('dense', 9)");
+      $other->value('FETCH 3 FROM c');
+    },
+    sub { my (undef, $other) = @_; $node->safe_psql('postgres', "SELECT pg_terminate_backend($other)") });
 }
 
 # Waiting for a lock is no work of ours, but it is before the join and must end as any.

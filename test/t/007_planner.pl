@@ -76,7 +76,7 @@ sub check_first_queries {
 # Whatever happened before: the session joins, and nothing of the last join is left.
 sub check_session {
   my ($session, $what) = @_;
-  my $alone = wait_until(1, sub { threads($session->pid) == 1 });
+  my $alone = wait_until($Session::DEADLINE, sub { threads($session->pid) == 1 });
   my $answer = $session->value($by_array);
   my $contexts = $session->value("SELECT count(*) FROM pg_backend_memory_contexts WHERE name ~ 'gpujoin'");
   ok($alone && $answer eq "$within_one|$sum" && $contexts == 0, "$what: the session is as before")
@@ -123,19 +123,13 @@ if ($node->psql('postgres', 'CREATE EXTENSION cube') == 0) {
 }
 {
   my $session = Session->new($node);
-  my $pid = $session->pid;
   $session->value("$by_array; SET max_parallel_workers_per_gather = 0");
   for my $when (sort keys %endless) {
     like(explained($session, $endless{$when} =~ s/^COPY \((.*)\) TO .*/$1/r), $uses_node, "a join cancelled $when");
     check_timeouts($session, $endless{$when}, "statement_timeout $when", 1, 10, 40, 150);
     check_session($session, "statement_timeout $when");
 
-    $session->start($endless{$when});
-    sleep 0.05 + rand 0.2;
-    my $cancelled = time;
-    $node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
-    is($session->result->{state}, '57014', "pg_cancel_backend $when cancels the query");
-    cmp_ok(time - $cancelled, '<', $Session::PATIENCE, "pg_cancel_backend $when is answered soon");
+    check_cancel($session, $endless{$when}, $when, sub { sleep 0.05 + rand 0.2 });
     check_session($session, "pg_cancel_backend $when");
   }
   $session->quit;
@@ -444,7 +438,7 @@ SKIP: {
     is(first_answer($by_point), "$within_one|$sum", "$name: a join of points is right");
   SKIP: {
       skip 'no auto_explain', 1 if !has_module('auto_explain');
-      ok(wait_until(5, sub { slurp_file($node->logfile, $log) =~ /$uses_node.*rows=$within_one(?:\.00)? loops=1/ }),
+      ok(wait_until($Session::DEADLINE, sub { slurp_file($node->logfile, $log) =~ /$uses_node.*rows=$within_one(?:\.00)? loops=1/ }),
         "$name: auto_explain logs the node and its rows");
     }
   SKIP: {
