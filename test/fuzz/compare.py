@@ -1,0 +1,146 @@
+"""Runs a query with the node and without it, and says in what the two differ."""
+from collections import Counter
+
+from pq import CONNECTION_LOST, HANGS
+from tree import Part
+
+TIMEOUT = '57014'
+SLOW_TIMES, SLOW_SECONDS = 5, 0.2  # slower than PostgreSQL by so much, and longer than that
+
+
+class Difference:
+    """`kind` stays the same while a case is reduced."""
+
+    def __init__(self, kind, detail):
+        self.kind, self.detail = kind, detail
+
+
+class Outcome:
+    """The rows of each statement that returned some, or the first error; the seconds of all."""
+
+    def __init__(self, results):
+        self.rows = [result.rows for result in results if result.rows is not None]
+        self.state, self.message = results[-1].state, results[-1].message
+        self.seconds = sum(result.seconds for result in results)
+
+
+class Case(Part):
+    """Tables, settings and a query: what can be run again, and reduced."""
+
+    def __init__(self, tables, settings, query):
+        super().__init__(tables, settings, query)
+        self.tables, self.settings, self.query = tables, settings, query
+
+    def set_up(self, connection):
+        """False when the tables cannot be made (while reducing)."""
+        script = 'ROLLBACK; DISCARD ALL; DROP SCHEMA IF EXISTS fuzz CASCADE; CREATE SCHEMA fuzz; GRANT USAGE ON SCHEMA fuzz TO public;'
+        for statements in (script.split('; '), self.tables.sql().split(';\n')):
+            for statement in filter(None, statements):
+                if connection.run(statement).state:
+                    return False
+        return True
+
+
+def run(connection, case, node, full=False, explain=False):
+    """Runs the statements in a session that is like new but for temporary tables."""
+    connection.run('ROLLBACK; RESET ROLE; RESET ALL; DEALLOCATE ALL; DROP TABLE IF EXISTS pg_temp.result')
+    connection.run(f"SET gpujoin.enable_customscan = {'on' if node else 'off'}")
+    for setting in case.settings.sql().split(';\n'):
+        if setting:
+            connection.run(setting)
+    results = []
+    for statement in case.query.explained() if explain else case.query.statements(full):
+        results.append(connection.run(statement))
+        if results[-1].state:
+            break
+    return Outcome(results)
+
+
+def plan(connection, case):
+    """The lines of the plan with the node."""
+    outcome = run(connection, case, node=True, explain=True)
+    return [] if outcome.state else [row[0] for rows in outcome.rows for row in rows]
+
+
+def compare(connection, case, counts=None):
+    """The Difference, or None. Counts what raises errors on both sides or without the node alone."""
+    counts = Counter() if counts is None else counts
+    without = run(connection, case, node=False)
+    if without.state in (TIMEOUT, HANGS):
+        counts['timeouts'] += 1
+        return None
+    found = run(connection, case, node=True)
+    difference = compare_errors(found, without, counts)
+    if difference or found.state or without.state:
+        return difference
+    difference = compare_rows(connection, case, found, without)
+    if difference is None and is_slow(found.seconds, without.seconds):
+        difference = compare_times(connection, case)
+    return difference
+
+
+def compare_errors(found, without, counts):
+    if found.state == CONNECTION_LOST:
+        return Difference('crash', found.message)
+    if found.state in (HANGS, TIMEOUT):
+        return Difference('slow', f'{found.message}; without the node: {without.state or f"{without.seconds:.3f} s"}')
+    if found.state and found.state == without.state:
+        counts['errors'] += 1
+        return None
+    if found.state and without.state and not found.state.startswith('XX'):
+        counts['other errors'] += 1  # which of several is raised first is open
+        return None
+    if found.state:
+        return Difference(f'error {found.state}', f'{found.message}; without the node: {without.state or "none"}')
+    if without.state:
+        counts['errors without the node'] += 1
+    return None
+
+
+def compare_rows(connection, case, found, without):
+    query, whole = case.query, None
+    if query.mode != 'bag':
+        whole = run(connection, case, node=False, full=True)
+    for number, (rows, expected) in enumerate(zip(found.rows, without.rows)):
+        if query.mode == 'bag':
+            if Counter(rows) != Counter(expected):
+                return Difference('rows', describe(rows, expected))
+            continue
+        if len(rows) != len(expected):
+            return Difference('rows', f'{len(rows)} rows, {len(expected)} without the node')
+        if query.mode == 'keys' and keys(rows, query.keys) != keys(expected, query.keys):
+            return Difference('order', describe(rows, expected))
+        if not whole.state and Counter(rows) - Counter(whole.rows[number]):
+            return Difference('rows', 'not in the whole result: ' + describe(rows, whole.rows[number]))
+    return None
+
+
+def keys(rows, count):
+    return [tuple('0' if value == '-0' else value for value in row[:count]) for row in rows]
+
+
+def describe(rows, expected):
+    def some(counter):
+        return ', '.join(f'{times} x {row}' for row, times in list(counter.items())[:3])
+    more, fewer = Counter(rows) - Counter(expected), Counter(expected) - Counter(rows)
+    return (f'{len(rows)} rows, {len(expected)} without the node' + (f'; only with it: {some(more)}' if more else '') +
+            (f'; only without it: {some(fewer)}' if fewer else ''))
+
+
+# ---- Times
+
+def is_slow(seconds, without):
+    return seconds > SLOW_SECONDS and seconds > SLOW_TIMES * without
+
+
+def compare_times(connection, case, times=3):
+    """Measured again before it is called a difference: the best of some runs each, in turns."""
+    best = {True: 1e9, False: 1e9}
+    for _ in range(times):
+        for node in best:
+            outcome = run(connection, case, node)
+            if not outcome.state:
+                best[node] = min(best[node], outcome.seconds)
+    if is_slow(best[True], best[False]):
+        return Difference('slow', f'{best[True]:.3f} s, {best[False]:.3f} s without the node')
+    return None

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""make fuzz: random schemas and queries, each with the node and without it. See CONTRIBUTING.md."""
+import argparse
+import random
+import sys
+import time
+from collections import Counter
+
+from compare import Case, compare, plan
+from pq import CONNECTION_LOST, HANGS, Connection
+from query import Query, random_settings
+from schema import READER, Schema
+from tree import Items, reduce
+
+OPTIONS = ('-c search_path=fuzz,public -c statement_timeout=10s -c client_min_messages=error -c jit=off -c extra_float_digits=1 '
+           '-c max_parallel_workers_per_gather=0 -c session_preload_libraries=gpujoin')
+SHOWN_PER_KIND = 5
+
+
+class Session:
+    """A database of its own, and a connection to it."""
+
+    def __init__(self, arguments):
+        database = f'fuzz_{arguments.seed}'
+        maintenance = Connection()
+        maintenance.run(f'DROP DATABASE IF EXISTS {database}')
+        maintenance.must(f'CREATE DATABASE {database}')
+        maintenance.run(f'CREATE ROLE {READER}')
+        maintenance.close()
+        engine = f' -c gpujoin.engine={arguments.engine}' if arguments.engine else ''
+        self.connection = Connection(dbname=database, options=OPTIONS + engine)
+        self.extensions = []
+        for name in ('gpujoin', 'cube', 'postgis', 'vector'):
+            if self.connection.must(f"SELECT FROM pg_available_extensions WHERE name = '{name}'"):
+                self.connection.must(f'CREATE EXTENSION {name}')
+                self.extensions.append(name)
+
+
+def cases(seed, extensions, queries):
+    """The cases of a seed, always the same: a schema, and queries over it."""
+    rng = random.Random(seed)
+    schema = Schema(rng, extensions)
+    tables = Items(schema.tables, '')
+    forms = [table.form for table in schema.tables]
+    for _ in range(queries):
+        yield Case(tables, random_settings(rng, forms), Query(rng, schema))
+
+
+def note_plan(counts, lines):
+    text = '\n'.join(lines)
+    if 'GpuSimilarityJoin' not in text:
+        return
+    counts['node'] += 1
+    for name, sign in [('counting', 'Counts:'), ('top-k', 'Top-k Join'), ('boxes', 'Box Join')]:
+        counts[name] += sign in text
+
+
+def copy(case, seed, number, extensions, queries):
+    """The case made once more from its seed, to be reduced."""
+    for position, again in enumerate(cases(seed, extensions, queries)):
+        if position == number:
+            return again
+    return case
+
+
+def shrink(session, case, kind, seconds):
+    connection = session.connection
+
+    def still_fails():
+        if not case.set_up(connection):
+            return False
+        difference = compare(connection, case)
+        if difference and difference.kind in ('crash', 'slow') and connection.run('SELECT').state:
+            connection.reconnect()
+        return difference is not None and difference.kind == kind
+    if still_fails():
+        reduce(case, still_fails, seconds)
+        case.set_up(connection)
+    return compare(connection, case)
+
+
+def report(session, seed, number, difference, case, again):
+    print(f'not ok {difference.kind}, seed {seed}, query {number}: {difference.detail}')
+    print(f'# make fuzz SEED={seed} ROUNDS=1 runs it again; the smallest that was found, {again.detail if again else "none"}:')
+    for line in case.sql().splitlines():
+        print('#   ' + line)
+    print(flush=True)
+
+
+def run_round(session, seed, arguments, counts, kinds):
+    connection = session.connection
+    ready = False
+    for number, case in enumerate(cases(seed, session.extensions, arguments.queries)):
+        if not ready:
+            if not case.set_up(connection):
+                print(f'not ok the tables of seed {seed} cannot be made')
+                counts['differences'] += 1
+                return
+            ready = True
+        note_plan(counts, plan(connection, case))
+        counts['queries'] += 1
+        difference = compare(connection, case, counts)
+        if difference is None:
+            continue
+        counts['differences'] += 1
+        kinds[difference.kind] += 1
+        if difference.kind in ('crash', 'slow') and connection.run('SELECT').state in (CONNECTION_LOST, HANGS):
+            connection.reconnect()
+        if kinds[difference.kind] <= arguments.shown:
+            small = copy(case, seed, number, session.extensions, arguments.queries)
+            again = shrink(session, small, difference.kind, arguments.reduce)
+            report(session, seed, number, difference, small, again)
+        ready = False
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--seconds', type=float, default=60)
+    parser.add_argument('--seed', type=int, help='of the first round; each round after it has the next one')
+    parser.add_argument('--rounds', type=int, default=10 ** 9)
+    parser.add_argument('--queries', type=int, default=60, help='of a round, which has one schema')
+    parser.add_argument('--engine', default='', help='cpu or cuda')
+    parser.add_argument('--reduce', type=float, default=20, help='seconds spent on making a difference small')
+    parser.add_argument('--shown', type=int, default=SHOWN_PER_KIND, help='differences of a kind that are reduced and shown')
+    arguments = parser.parse_args()
+    if arguments.seed is None:
+        arguments.seed = random.SystemRandom().randrange(10 ** 6) * 1000
+    print(f'# seed {arguments.seed}', flush=True)
+    session = Session(arguments)
+    counts, kinds = Counter(), Counter()
+    deadline = time.monotonic() + arguments.seconds
+    for round_number in range(arguments.rounds):
+        if time.monotonic() > deadline:
+            break
+        run_round(session, arguments.seed + round_number, arguments, counts, kinds)
+    counts['rounds'] = round_number
+    for name in sorted(counts):
+        print(f'# {name}: {counts[name]}')
+    for kind in sorted(kinds):
+        print(f'# {kind}: {kinds[kind]}')
+    words = f"fuzz: {counts['queries']} queries, {counts['node']} with the node in the plan, {counts['differences']} differences"
+    print(('not ok ' if counts['differences'] else 'ok ') + words)
+    sys.exit(counts['differences'] > 0)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,294 @@
+"""Random numbers, and the kinds of values that joins compare: their columns, literals, operands, conditions and
+distances. A kind that gpujoin learns gets an entry here."""
+import math
+import struct
+
+ODD = ['NaN', 'Infinity', '-Infinity', '-0', '5e-324', '1e-160', '1e200', '-1e308', '1e9', '3.4e38', '1e160', '16777217']
+
+
+class Numbers:
+    """Coordinates of one style, for a whole schema, so that values lie near each other."""
+
+    def __init__(self, rng):
+        self.rng = rng
+        self.style = rng.choice(['grid'] * 3 + ['half', 'uniform', 'uniform', 'cluster', 'huge', 'tiny', 'same', 'far'])
+        self.scale = {'huge': 2.0 ** 60, 'tiny': 2.0 ** -530}.get(self.style, 1.0)
+        self.odd_share = rng.choice([0, 0, 0, 0.003, 0.02])
+        self.centers = [rng.uniform(0, 50) for _ in range(4)]
+
+    def number(self, odd=True):
+        rng = self.rng
+        if odd and rng.random() < self.odd_share:
+            return float(rng.choice(ODD))
+        if self.style in ('grid', 'huge', 'tiny'):
+            return rng.randint(0, 7) * self.scale
+        if self.style == 'half':
+            return rng.randint(-9, 9) / 2
+        if self.style == 'same':
+            return rng.choice([1.0, 1.0, 1.0, math.nextafter(1.0, 2), 2.0])
+        if self.style == 'far':
+            return rng.choice([0.0, 1e6]) + rng.randint(0, 3)
+        if self.style == 'cluster':
+            return rng.choice(self.centers) + rng.gauss(0, 0.5)
+        return rng.uniform(0, 10)
+
+    def radius(self):
+        """A radius that lets some pairs pass, as a number."""
+        near = {'uniform': [0.3, 1, 2.5], 'cluster': [0.2, 1, 4], 'same': [2.0 ** -52, 0.5, 1]}
+        radii = near.get(self.style, [1, 1, math.sqrt(2), math.sqrt(5), 2, 0.5])
+        return self.rng.choice(radii + [0, 3, 100]) * self.scale
+
+
+def float8(value):
+    if math.isnan(value) or math.isinf(value):
+        return {'nan': 'NaN', 'inf': 'Infinity', '-inf': '-Infinity'}[str(value)]
+    return repr(value)
+
+
+def float4(value):
+    """The literal of the nearest single, or infinity beyond the largest."""
+    try:
+        return float8(struct.unpack('f', struct.pack('f', value))[0])
+    except OverflowError:
+        return float8(math.copysign(math.inf, value))
+
+
+def array(numbers, text=float8):
+    return "'{" + ','.join(text(number) for number in numbers) + "}'"
+
+
+class Kind:
+    """`columns`: definitions; odd_values: literals that few rows get, some of which make comparing raise errors."""
+    columns, distances, needs = (), (), None
+
+    def __init__(self, rng, numbers, dimensions):
+        self.rng, self.numbers, self.dimensions = rng, numbers, dimensions
+
+    def point(self, dimensions=None, odd=True):
+        return [self.numbers.number(odd) for _ in range(dimensions or self.dimensions)]
+
+    def test(self, left, right, eps):
+        """A condition that the planner knows; left and right are operands of this kind."""
+        distance, swapped = self.distance(left, right), self.distance(right, left)
+        return self.rng.choice([f'{distance} <= {eps}'] * 4 + [
+            f'{distance} < {eps}', f'{eps} >= {swapped}', f'{eps} > {distance}', f'NOT {distance} > {eps}',
+            f'{distance} BETWEEN 0 AND {eps}', f'{distance} <= ({eps})::real'])
+
+    def distance(self, left, right):
+        return f'({left} {self.rng.choice(self.distances)} {right})'
+
+
+class Float8Array(Kind):
+    columns, distances = ('f8 float8[]',), ('<->',)
+
+    def values(self):
+        return [array(self.point())]
+
+    def odd_values(self):
+        return [self.rng.choice([array(self.point(self.dimensions + 1)), "'{}'", "'{NULL,1}'", "'[0:1]={1,2}'"])]
+
+    def operand(self, t):
+        plain = f'{t}.f8'
+        more = [f'({t}.f8 || ARRAY[]::float8[])', f'CASE WHEN {t}.grp <> 2 THEN {t}.f8 END',
+                f"coalesce({t}.f8, {array([1.0] * self.dimensions)})"]
+        if self.dimensions <= 3:
+            columns = [f'{t}.x', f'{t}.y', f'{t}.z'][:self.dimensions]
+            more += [f"ARRAY[{', '.join(columns)}]"] * 6
+            more.append(f"ARRAY[{', '.join(c + ' * 0.5' for c in columns)}]")
+        return self.rng.choice([plain] * 8 + more)
+
+    def guarded(self, t):
+        """A condition on a row, and an operand that raises an error or is NULL where it does not hold."""
+        rest = ''.join(', 1' for _ in range(self.dimensions - 1))
+        return self.rng.choice([
+            (f'{t}.grp <> 0', f'ARRAY[{t}.x / {t}.grp{rest}]'),
+            (f'{t}.grp <> 0', f'ARRAY[(10 / {t}.grp)::float8{rest}]'),
+            (f"{t}.t <> 'no'", f'ARRAY[{t}.t::float8{rest}]'),
+            (f"{t}.t <> 'no'", f"('{{' || {t}.t || '{rest}}}')::float8[]"),
+            (f'{t}.x IS NOT NULL', f'ARRAY[{t}.x{rest}]'),
+            (f'cardinality({t}.f8) = {self.dimensions}', f'{t}.f8')])
+
+    def test(self, left, right, eps):
+        if self.rng.random() < 0.25:
+            return f'gpu_within({left}, {right}, {eps})'
+        return Kind.test(self, left, right, eps)
+
+
+class Float4Array(Float8Array):
+    columns = ('f4 float4[]',)
+
+    def values(self):
+        return [array(self.point(), float4)]
+
+    def odd_values(self):
+        return [self.rng.choice([array(self.point(self.dimensions + 1), float4), "'{}'", "'{NULL,1}'"])]
+
+    def operand(self, t):
+        return self.rng.choice([f'{t}.f4'] * 6 + [f'({t}.f4 || ARRAY[]::float4[])', f'CASE WHEN {t}.grp <> 2 THEN {t}.f4 END'])
+
+    def guarded(self, t):
+        return f'cardinality({t}.f4) = {self.dimensions}', f'{t}.f4'
+
+
+class Columns(Float8Array):
+    """Several columns of several types, as one array."""
+    columns = ('i int', 'q numeric', 'r real')
+
+    def values(self):
+        x, y, z = self.point(3, odd=False)
+        return [str(max(-2 ** 31, min(2 ** 31 - 1, int(x)))), float8(y), f"'{float4(z)}'"]
+
+    def odd_values(self):
+        return ['2147483647', "'NaN'", "'Infinity'"]
+
+    def operand(self, t):
+        return self.rng.choice([f'ARRAY[{t}.i, {t}.q, {t}.r]::float8[]', f'ARRAY[{t}.i::float8, {t}.q::float8, {t}.r::float8]'])
+
+    def guarded(self, t):
+        return f'{t}.i <> 0', f'ARRAY[{t}.q::float8 / {t}.i, {t}.r, 1]'
+
+
+class Point(Kind):
+    columns, distances = ('p point',), ('<->',)
+
+    def values(self):
+        x, y = self.point(2)
+        return [f"'({float8(x)},{float8(y)})'"]
+
+    def odd_values(self):
+        return [self.rng.choice(["'(1e160,0)'", "'(Infinity,1)'", "'(NaN,1)'", "'(-Infinity,Infinity)'"])]
+
+    def operand(self, t):
+        return self.rng.choice([f'{t}.p'] * 4 + [f'point({t}.x, {t}.y)'])
+
+    def guarded(self, t):
+        return f'{t}.grp <> 0', f'point({t}.x / {t}.grp, 1)'
+
+    test = Float8Array.test
+
+
+class Box(Kind):
+    columns = ('bx box',)
+
+    def values(self):
+        x, y = self.point(2)
+        width, height = (abs(self.numbers.number()) * self.rng.choice([0, 0.1, 1]) for _ in range(2))
+        return [f"'({float8(x)},{float8(y)}),({float8(x + width)},{float8(y + height)})'"]
+
+    def odd_values(self):
+        return [self.rng.choice(["'(-Infinity,0),(Infinity,1)'", "'(NaN,0),(1,1)'", "'(0,0),(1e7,1e7)'"])]
+
+    def operand(self, t):
+        return self.rng.choice([f'{t}.bx'] * 4 + [f'box(point({t}.x, {t}.y), point({t}.x, {t}.y))'])
+
+    def guarded(self, t):
+        return f'{t}.grp <> 0', f'box(point({t}.x / {t}.grp, 1), point(2, 2))'
+
+    def test(self, left, right, eps):
+        return f'{left} && {right}'
+
+    distance = None
+
+
+class Cube(Kind):
+    columns, distances, needs = ('c cube',), ('<->', '<#>', '<=>'), 'cube'
+
+    def values(self):
+        low = self.point(min(self.dimensions, 8))
+        if self.rng.random() < 0.6:
+            return [f'cube({array(low)}::float8[])']
+        return [f'cube({array(low)}::float8[], {array([c + self.rng.choice([0, 1, 2]) for c in low])}::float8[])']
+
+    def odd_values(self):
+        return [self.rng.choice([f'cube({array(self.point(self.dimensions + 1))}::float8[])', "cube('NaN'::float8)",
+                                 "cube('Infinity'::float8)", "cube('-Infinity'::float8, 'Infinity'::float8)",
+                                 "'()'::cube", f'cube({array(self.point(12))}::float8[])'])]
+
+    def operand(self, t):
+        return self.rng.choice([f'{t}.c'] * 5 + [f'cube(ARRAY[{t}.x, {t}.y])', f'cube_union({t}.c, {t}.c)'])
+
+    def guarded(self, t):
+        return f'{t}.grp <> 0', f'cube({t}.x / {t}.grp)'
+
+    def test(self, left, right, eps):
+        if self.rng.random() < 0.3:
+            return f'{left} && {right}'
+        return super().test(left, right, eps)
+
+
+class Geometry(Kind):
+    columns, distances, needs = ('g geometry',), (), 'postgis'
+
+    def values(self):
+        x, y = (float8(c) for c in self.point(2, odd=False))
+        x2, y2 = (float8(c) for c in self.point(2, odd=False))
+        shapes = [f"ST_MakePoint('{x}', '{y}')"] * 5 + [
+            f"ST_MakeLine(ST_MakePoint('{x}', '{y}'), ST_MakePoint('{x2}', '{y2}'))",
+            f"ST_MakeEnvelope('{x}', '{y}', '{x}'::float8 + 1, '{y}'::float8 + 1)",
+            f"ST_Buffer(ST_MakePoint('{x}', '{y}'), {self.rng.choice(['0.5', '1', '3'])}, 2)"]
+        return [self.rng.choice(shapes)]
+
+    def odd_values(self):
+        return [self.rng.choice([
+            "'POINT EMPTY'", "ST_SetSRID(ST_MakePoint(1, 1), 4326)", "ST_MakePoint('Infinity', 1)",
+            "ST_MakePoint('NaN', 1)", "ST_MakePoint(1e9, 1)", 'ST_MakeEnvelope(-1000, -1000, 1000, 1000)',
+            "ST_MakePoint(1, 2, 3)", "'POLYGON EMPTY'", "'MULTIPOINT(1 1, 2 2)'", "ST_MakePoint(3e38, 1e300)"])]
+
+    def operand(self, t):
+        return self.rng.choice([f'{t}.g'] * 5 + [f'ST_MakePoint({t}.x, {t}.y)'])
+
+    def guarded(self, t):
+        return f'{t}.grp <> 0', f'ST_MakePoint({t}.x / {t}.grp, 1)'
+
+    def test(self, left, right, eps):
+        return self.rng.choice([f'ST_DWithin({left}, {right}, {eps})'] * 3 + [f'{left} && {right}'] * 2 +
+                               [f'ST_Intersects({left}, {right})'] * 2)
+
+    distance = None
+
+
+class Vector(Kind):
+    needs, distances = 'vector', ('<->', '<+>', '<=>')
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.columns = (f'vc vector({self.dimensions})',)
+
+    def text(self, most, odd=()):
+        numbers = [max(-most, min(most, 0.0 if math.isnan(c) else c)) for c in self.point()]
+        if odd:
+            numbers[0] = self.rng.choice(odd)
+        return ["'[" + ','.join(float4(c) for c in numbers) + "]'"]
+
+    def values(self):
+        return self.text(3e38)
+
+    def odd_values(self):
+        return self.text(3e38, odd=[1e-23, 1e19, -3e38, 0.0, 1e-45])
+
+    def operand(self, t):
+        return self.rng.choice([f'{t}.vc'] * 5 + [f'({t}.vc + {t}.vc)'])
+
+    def guarded(self, t):
+        return f"{t}.t <> 'no'", f"ARRAY[{', '.join([f'{t}.t::real'] * self.dimensions)}]::vector"
+
+
+class Halfvec(Vector):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.columns = (f'hv halfvec({self.dimensions})',)
+
+    def values(self):
+        return self.text(60000.0)
+
+    def odd_values(self):
+        return self.text(60000.0, odd=[65504.0, 6e-8, 0.0])
+
+    def operand(self, t):
+        return f'{t}.hv'
+
+    def guarded(self, t):
+        return f"{t}.t <> 'no'", f"ARRAY[{', '.join([f'{t}.t::real'] * self.dimensions)}]::vector::halfvec"
+
+
+KINDS = [Float8Array, Float8Array, Float4Array, Columns, Point, Point, Box, Cube, Cube, Geometry, Geometry, Vector, Halfvec]
