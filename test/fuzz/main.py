@@ -12,7 +12,7 @@ from query import Query, random_settings
 from schema import READER, Schema
 from tree import Items, reduce
 
-OPTIONS = ('-c search_path=fuzz,public -c statement_timeout=10s -c client_min_messages=error -c jit=off -c extra_float_digits=1 '
+OPTIONS = ('-c search_path=fuzz,public -c statement_timeout=4s -c client_min_messages=error -c jit=off -c extra_float_digits=1 '
            '-c max_parallel_workers_per_gather=0 -c session_preload_libraries=gpujoin')
 SHOWN_PER_KIND = 5
 
@@ -22,10 +22,11 @@ class Session:
 
     def __init__(self, arguments):
         database = f'fuzz_{arguments.seed}'
-        maintenance = Connection()
+        maintenance = Connection(options='-c client_min_messages=error')
         maintenance.run(f'DROP DATABASE IF EXISTS {database}')
         maintenance.must(f'CREATE DATABASE {database}')
         maintenance.run(f'CREATE ROLE {READER}')
+        self.database = database
         maintenance.close()
         engine = f' -c gpujoin.engine={arguments.engine}' if arguments.engine else ''
         self.connection = Connection(dbname=database, options=OPTIONS + engine)
@@ -67,7 +68,7 @@ def shrink(session, case, kind, seconds):
     connection = session.connection
 
     def still_fails():
-        if not case.set_up(connection):
+        if case.set_up(connection):
             return False
         difference = compare(connection, case)
         if difference and difference.kind in ('crash', 'slow') and connection.run('SELECT').state:
@@ -92,8 +93,9 @@ def run_round(session, seed, arguments, counts, kinds):
     ready = False
     for number, case in enumerate(cases(seed, session.extensions, arguments.queries)):
         if not ready:
-            if not case.set_up(connection):
-                print(f'not ok the tables of seed {seed} cannot be made')
+            problem = case.set_up(connection)
+            if problem:
+                print(f'not ok the tables of seed {seed}: {problem[:300]}')
                 counts['differences'] += 1
                 return
             ready = True

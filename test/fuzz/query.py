@@ -22,9 +22,9 @@ PARALLEL = ['parallel_setup_cost = 0', 'parallel_tuple_cost = 0', 'min_parallel_
 def random_settings(rng, forms):
     """SET statements; without the ordinary joins the node is what is left."""
     settings = []
-    if rng.random() < 0.8:
+    if rng.random() < 0.88:
         settings.append('enable_nestloop = off')
-        settings += [f'enable_{join} = off' for join in ('hashjoin', 'mergejoin') if rng.random() < 0.5]
+        settings += [f'enable_{join} = off' for join in ('hashjoin', 'mergejoin') if rng.random() < 0.8]
     if rng.random() < 0.4:
         settings += [f'gpujoin.{knob} = {rng.choice(KNOBS[knob])}' for knob in rng.sample(sorted(KNOBS), rng.randint(1, 3))]
     if rng.random() < 0.25:
@@ -67,7 +67,7 @@ class Query(Part):
         if self.outer and rng.random() < 0.8:
             return self.outer
         table = rng.choice(self.schema.tables).name
-        return rng.choice([f'{value}::float8'] * 10 + [
+        return rng.choice([f'{value}::float8'] * 40 + [
             f'(SELECT {value}::float8)', f'(SELECT max(s) FROM {table} WHERE s < 5)', f'(SELECT s FROM {table} WHERE id = 3)',
             f'{value}::float8 * 1.5', f'abs({value}::float8)', f'{value}::real::float8',
             '1 / (SELECT 0.0::float8)', f'(SELECT s FROM {table})', f"(SELECT 'x' || t FROM {table} LIMIT 1)::float8"])
@@ -123,8 +123,8 @@ class Query(Part):
     def joined(self):
         """FROM and the conditions of WHERE; the aliases that may be selected."""
         rng = self.rng
-        kind = rng.choice(['inner'] * 6 + ['comma', 'comma', 'left', 'left', 'left', 'right', 'exists', 'exists', 'not exists',
-                                           'not exists', 'in', 'lateral', 'left lateral', 'three', 'three', 'full'])
+        kind = rng.choice(['inner'] * 12 + ['comma', 'left', 'exists', 'not exists'] * 4 +
+                          ['left', 'right', 'right', 'three', 'three', 'three', 'in', 'lateral', 'left lateral', 'full'])
         a, b = self.relation('a'), self.relation('b')
         where = [self.on_one('a')] if rng.random() < 0.25 else []
         if kind == 'comma':
@@ -138,7 +138,7 @@ class Query(Part):
             return Part(a), [Part(f'a.{column} IN (SELECT b.{column} FROM ', b, inner, ')')] + where, 'a'
         if kind in ('lateral', 'left lateral'):
             inner = Items(self.conditions('a', 'b'), ' AND ', ' WHERE ')
-            tail = rng.choice(['', ' OFFSET 0', ' ORDER BY b.grp, b.id, b.s, b.t LIMIT 3'])
+            tail = rng.choice(['', '', '', '', ' OFFSET 0', ' ORDER BY b.grp, b.id, b.s, b.t LIMIT 3'])
             below = Part('(SELECT b.id, b.grp, b.s, b.t, b.n, b.x, b.y FROM ', b, inner, tail, ') b')
             self.last = None
             if kind == 'lateral':
