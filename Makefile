@@ -4,7 +4,7 @@
 
 PG_CONFIG ?= pg_config
 # Goals that need no PostgreSQL. PGXS is read only when none of them is asked for: it has a `check` of its own.
-OURS = check check-sql check-debian unit sanitize demo bench format format-check deps help
+OURS = check check-sql check-debian fuzz unit sanitize demo bench format format-check deps help
 
 .DEFAULT_GOAL = all
 
@@ -21,6 +21,8 @@ check: ; @test/check
 check-sql: ; @test/check sql
 check-debian: ; @test/debian
 demo: ; @test/demo
+fuzz: ; @test/fuzz/run --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
+  $(if $(ENGINE),--engine $(ENGINE)) $(if $(MODE),--mode $(MODE)) $(FUZZ)
 bench: ; @test/deps bench || echo 'going on without'; test/bench/run
 deps: ; @test/deps check bench
 
@@ -47,6 +49,7 @@ help:
 	@echo 'make check        every test, in a private cluster; the last line counts them'
 	@echo 'make check-sql    of these, the ones that need PostgreSQL'
 	@echo 'make check-debian make demo and make check-sql as a newcomer to Debian would, in chroots (as root)'
+	@echo 'make fuzz         random joins, with the node and without it (SECONDS=60 SEED=N ROUNDS=N ENGINE=cpu|cuda MODE=joins|speed)'
 	@echo 'make installcheck the regression tests, in a running cluster that has gpujoin installed'
 	@echo 'make unit         unit tests of the engines (no PostgreSQL needed); make sanitize: under ASan, UBSan'
 	@echo 'make bench        compare with PostgreSQL, PostGIS, nanoflann and Boost; writes docs/benchmarks.md'

@@ -277,8 +277,8 @@ class Query(Part):
         return text
 
     def statements(self, full=False):
-        """Those that run; the rows of each that returns any are compared."""
-        text, wrapper = self.text(full), self.wrapper
+        """Those that run; the rows of each that returns any are compared. With `full` nothing ends the query early."""
+        text, wrapper = self.text(full), 'plain' if full and self.wrapper == 'exists' else self.wrapper
         if wrapper == 'prepared':
             calls = [f'EXECUTE q({value}, {limit})' for value, limit in zip(self.values, self.limits)]
             if self.plan_mode == 'auto':

@@ -1,0 +1,192 @@
+"""Calls of gpujoin's functions, compared with what Python computes of the same rows, pair by pair: IEEE double
+precision in column order, as the definition has it."""
+import math
+from collections import Counter
+
+from compare import Difference
+from pq import CONNECTION_LOST, HANGS
+from tree import Part
+
+NO_NUMBER = float('nan')
+
+
+def distance(metric, a, b):
+    if metric == 'cosine':
+        dot, aa, bb = sum_up(x * y for x, y in zip(a, b)), sum_up(x * x for x in a), sum_up(y * y for y in b)
+        if not (0 < aa < math.inf and 0 < bb < math.inf):
+            return NO_NUMBER
+        cosine = dot / (math.sqrt(aa) * math.sqrt(bb))
+        return 1 - (cosine if math.isnan(cosine) else max(-1.0, min(1.0, cosine)))
+    gaps = [abs(x - y) for x, y in zip(a, b)]
+    if metric == 'l2':
+        return math.sqrt(sum_up(gap * gap for gap in gaps))
+    if metric == 'l1':
+        return sum_up(gaps)
+    return NO_NUMBER if any(math.isnan(gap) for gap in gaps) else max(gaps)
+
+
+def sum_up(numbers):
+    total = 0.0  # sum() of newer Pythons compensates
+    for number in numbers:
+        total += number
+    return total
+
+
+class Call(Part):
+    """A SELECT from a function; expected(connection) is its definition. Takes the place of a Query in a Case."""
+    mode, keys, wrapper = 'bag', 0, 'plain'
+
+    def __init__(self, rng, schema):
+        self.rng = rng
+        kinds = [kind for kind in schema.kinds if kind.columns[0].split()[0] in ('f8', 'f4', 'p')]
+        self.kind = rng.choice(kinds) if kinds else None
+        left, right = (rng.choice(schema.tables) for _ in range(2))
+        self.same = left is right and rng.random() < 0.9
+        self.left, self.right = left.name, right.name
+        self.function = rng.choice(['gpu_selfjoin', 'gpu_selfjoin_distance', 'gpu_join', 'gpu_join_distance', 'gpu_neighbors',
+                                    'gpu_topk_join'])
+        if self.function in ('gpu_selfjoin', 'gpu_selfjoin_distance', 'gpu_neighbors'):
+            self.right = self.left
+        self.metric = rng.choice(['l2', 'l2', 'l1', 'linf', 'cosine'])
+        self.eps = rng.choice([schema.numbers.radius(), schema.numbers.radius(), 0.0, 1e-15, 0.5])
+        self.pairs = rng.choice(['all', 'distinct'] + ['unordered'] * (self.function != 'gpu_neighbors'))
+        self.number = rng.choice(['s', 'id', 'id', 'grp'])
+        self.score, self.best = rng.choice(['sum', 'product', 'min', 'max', 'distance']), rng.choice(['highest', 'lowest'])
+        self.count = rng.choice([0, 1, 5, 50])
+        self.columns = self.kind.columns[0].split()[0] if self.kind else rng.choice(['x,y', 'x', 'z,x,y'])
+        super().__init__(self.call())
+
+    def call(self):
+        sides = [f"'fuzz.{self.left}'"]
+        named = [f"metric => '{self.metric}'"]
+        two = self.function in ('gpu_join', 'gpu_join_distance', 'gpu_topk_join')
+        if two:
+            sides.append(f"'fuzz.{self.right}'")
+        for prefix in ('left_', 'right_') if two else ('',):
+            named += [f"{prefix}vector_columns => '{{{self.columns}}}'", f"{prefix}id_column => 'id'"]
+        sides.append(f"'{self.eps!r}'")
+        if self.function == 'gpu_topk_join':
+            sides.append(str(self.count))
+            named += [f"left_score_column => '{self.number}'", f"right_score_column => '{self.number}'", f"score => '{self.score}'", f"best => '{self.best}'"]
+        elif not two:
+            named.append(f"pairs => '{self.pairs}'")
+        return f"SELECT * FROM {self.function}({', '.join(sides + named)})"
+
+    def text(self, full=False):
+        return super().sql(full)
+
+    def sql(self, full=False):
+        return self.text() + ';\n'
+
+    def statements(self, full=False):
+        return [self.text()]
+
+    def explained(self):
+        return ['EXPLAIN (COSTS OFF) ' + self.text()]
+
+    # ---- The definition
+
+    def points(self, connection, table):
+        """(id, coordinates, score) of the rows that have a vector, or a message why such rows are refused."""
+        if ',' in self.columns or self.columns == 'x':
+            value = f"CASE WHEN {' OR '.join(c + ' IS NULL' for c in self.columns.split(','))} THEN NULL ELSE ARRAY[{self.columns}] END"
+        else:
+            value = {'p': 'CASE WHEN p IS NOT NULL THEN ARRAY[p[0], p[1]] END'}.get(self.columns, self.columns + '::float8[]')
+        result = connection.run(f'SELECT id, {value}, {self.number} FROM fuzz.{table}')
+        if result.state:
+            return result.state
+        found = []
+        for identity, vector, score in result.rows:
+            if vector is None:
+                continue
+            if 'NULL' in vector or vector == '{}' or vector.startswith('['):
+                return 'odd array'
+            found.append((identity, [float(c) for c in vector.strip('{}').split(',')], None if score is None else float(score)))
+        return found
+
+    def expected(self, connection):
+        """The rows as text, or a message why the call is refused."""
+        left = self.points(connection, self.left)
+        right = left if self.left == self.right else self.points(connection, self.right)
+        for side in (left, right):
+            if isinstance(side, str):
+                return side
+            if any(identity is None for identity, _, _ in side):
+                return 'NULL id'
+        if len({len(vector) for _, vector, _ in left + right}) > 1:
+            return 'dimensions'
+        pairs = []
+        for number, (id1, a, s1) in enumerate(left):
+            for other, (id2, b, s2) in enumerate(right):
+                gap = distance(self.metric, a, b)
+                if gap <= self.eps:
+                    pairs.append((number, other, int(id1), int(id2), gap, s1, s2))
+        return self.rows(pairs, left, right)
+
+    def rows(self, pairs, left, right):
+        if self.function == 'gpu_topk_join':
+            return self.best_rows(pairs, left, right)
+        if self.function in ('gpu_join', 'gpu_join_distance'):
+            chosen = pairs
+        elif self.pairs == 'all':
+            chosen = pairs
+        elif self.pairs == 'distinct':
+            chosen = [pair for pair in pairs if pair[0] != pair[1]]
+        else:
+            chosen = [pair for pair in pairs if pair[2] < pair[3] or (pair[2] == pair[3] and pair[0] < pair[1])]
+        if self.function == 'gpu_neighbors':
+            found = {number: [] for number in range(len(left))}
+            for pair in chosen:
+                found[pair[0]].append((pair[4], pair[3]))
+            return [(int(left[number][0]), tuple(sorted(near))) for number, near in found.items()]
+        width = 5 if self.function.endswith('distance') else 4
+        return [pair[2:width] for pair in chosen]
+
+    def best_rows(self, pairs, left, right):
+        combine = {'sum': lambda x, y: x + y, 'product': lambda x, y: x * y, 'min': min, 'max': max}.get(self.score)
+        if combine:
+            scores = [score for _, _, score in left + right if score is not None]
+            if any(math.isnan(score) or math.isinf(score) for score in scores):
+                return 'score'
+            pairs = [pair for pair in pairs if pair[5] is not None and pair[6] is not None]
+        if self.left == self.right:
+            pairs = [pair for pair in pairs if pair[2] < pair[3]]
+        rows = [(pair[2], pair[3], combine(pair[5], pair[6]) if combine else pair[4]) for pair in pairs]
+        sign = -1 if self.best == 'highest' else 1
+        return sorted(rows, key=lambda row: (sign * row[2], row[0], row[1]))[:self.count]
+
+
+def parse(call, rows):
+    """Rows of the server as expected() has them."""
+    if call.function != 'gpu_neighbors':
+        return [(int(row[0]), int(row[1])) + tuple(float(value) for value in row[2:]) for row in rows]
+
+    def numbers(text, convert):
+        return [convert(value) for value in text.strip('{}').split(',')] if text != '{}' else []
+    return [(int(row[0]), tuple(sorted(zip(numbers(row[2], float), numbers(row[1], int))))) for row in rows]
+
+
+def compare_call(connection, case, run, counts):
+    """With the node, without it, and the definition."""
+    call = case.query
+    found, without = run(connection, case, True), run(connection, case, False)
+    if found.state == CONNECTION_LOST or found.state == HANGS or (found.state or '').startswith('XX'):
+        return Difference(f'function error {found.state}', found.message)
+    if found.state != without.state:
+        return Difference('function', f'{found.state} {found.message}; without the node: {without.state} {without.message}')
+    if found.state == '53400' and 'memory_limit' in case.settings.sql():
+        counts['calls beyond their memory'] += 1
+        return None
+    expected = call.expected(connection)
+    if isinstance(expected, str) or found.state:
+        counts['calls refused'] += 1
+        if isinstance(expected, str) == bool(found.state):
+            return None
+        return Difference('function', f'{found.state or "no error"} {found.message}; the definition: {str(expected)[:80]}')
+    expected = Counter(expected)
+    for rows in (found.rows[0], without.rows[0]):
+        rows = Counter(parse(call, rows))
+        if rows != expected:
+            return Difference('function', f'{sum(rows.values())} rows, {sum(expected.values())} by the definition; only found: '
+                              f'{list((rows - expected).items())[:3]}, missing: {list((expected - rows).items())[:3]}')
+    return None
