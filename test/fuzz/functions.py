@@ -99,7 +99,8 @@ class Call(Part):
         for identity, vector, score in result.rows:
             if vector is None:
                 continue
-            if 'NULL' in vector or vector == '{}' or vector.startswith('['):
+            vector = vector.split('=')[-1]  # a lower bound other than 1
+            if 'NULL' in vector or vector == '{}':
                 return 'odd array'
             found.append((identity, [float(c) for c in vector.strip('{}').split(',')], None if score is None else float(score)))
         return found
