@@ -34,6 +34,7 @@ struct Source {
 struct IndexedColumns {
   std::uint32_t count;
   std::uint32_t column[kMaxGridDimensions + 1];
+  Extent range[kMaxGridDimensions + 1];  ///< of values that are no outliers
 };
 
 /// One point and, by blockIdx.y, one reference point a thread.
@@ -61,6 +62,7 @@ __global__ void extents_kernel(Source<T> source, IndexedColumns columns, ExtentB
     for (std::uint32_t c = 0; c < kMaxGridDimensions + 1; ++c) {
       if (c >= columns.count) break;
       const double x = source.value(row, columns.column[c]);
+      if (!columns.range[c].holds(x)) continue;
       low[c] = fmin(low[c], x);
       high[c] = fmax(high[c], x);
     }
@@ -125,10 +127,14 @@ __global__ void gather_ids_kernel(const std::int64_t* source, const std::uint32_
 
 IndexedColumns indexed_columns(const Strategy& strategy) {
   IndexedColumns columns{};
+  const auto add = [&](std::uint32_t column, Extent range) {
+    columns.range[columns.count] = range;
+    columns.column[columns.count++] = column;
+  };
   for (std::uint32_t d = 0; d < strategy.grid_dims; ++d)
-    columns.column[columns.count++] = strategy.grid_columns[d];
+    add(strategy.grid_columns[d], strategy.grid_ranges[d]);
   if (strategy.sort_column != kNoColumn)
-    columns.column[columns.count++] = static_cast<std::uint32_t>(strategy.sort_column);
+    add(static_cast<std::uint32_t>(strategy.sort_column), strategy.sort_range);
   return columns;
 }
 

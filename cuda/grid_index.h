@@ -24,8 +24,8 @@ struct DevicePoints {
   ScalarType scalar = ScalarType::kFloat64;
 };
 
-/// Extents of the columns that are indexed, gathered over one or two datasets, in an
-/// order-preserving integer encoding that atomics can compare.
+/// Extents of the columns that are indexed, but for outliers, gathered over one or two datasets, in
+/// an order-preserving integer encoding that atomics can compare.
 struct ExtentBits {
   unsigned long long low[kMaxGridDimensions + 1];
   unsigned long long high[kMaxGridDimensions + 1];
@@ -51,7 +51,8 @@ void add_reference_distances(MemoryBudget& budget, DevicePoints& points,
                              const ReferencePoints& references, cudaStream_t stream);
 
 void reset_extents(ExtentBits* device_extents, cudaStream_t stream);
-/// Widens the extents of the strategy's grid columns, and after them of its sort column.
+/// Widens the extents of the strategy's grid columns, and after them of its sort column, by values
+/// that are no outliers.
 void add_extents(const DevicePoints& points, const Strategy& strategy, ExtentBits* device_extents,
                  cudaStream_t stream);
 /// The layout for extents that were copied to the host.

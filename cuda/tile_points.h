@@ -5,10 +5,10 @@
 #include <cuda_fp16.h>
 
 #include <cstdint>
-#include <vector>
 
 #include "core/tile_screen.h"
 #include "cuda/grid_index.h"
+#include "engine/screen_frame.h"
 
 namespace gpujoin::cuda {
 
@@ -39,11 +39,11 @@ struct OrderedPoints {
   const DeviceIndex* index;
 };
 
-/// Looks at the finite points of one or two sides: centre, scale and the order of columns by
-/// variance. Pairs beyond `radius` are out; pairs within it are in only where it `decides`. Waits
-/// for the device. Throws CudaError, MemoryLimitExceeded or std::bad_alloc.
-Quantization choose_quantization(MemoryBudget& budget, const OrderedPoints* sides, int side_count,
-                                 double radius, bool decides, bool reorder, cudaStream_t stream);
+/// How to round points in a frame of the host's. Pairs beyond `radius` are out; pairs within it are
+/// in only where it `decides`. Waits for the device. Throws CudaError, MemoryLimitExceeded or
+/// std::bad_alloc.
+Quantization make_quantization(MemoryBudget& budget, const ScreenFrame& frame, double radius,
+                               bool decides, cudaStream_t stream);
 
 /// Rounds the points of a side. Asynchronous.
 TilePoints quantize(MemoryBudget& budget, const OrderedPoints& side, const Quantization& how,

@@ -38,9 +38,9 @@ Half TileWalk::choose_half() const {
 void TileWalk::quantize_sides(const TileWalkSide* sides) {
   const OrderedPoints ordered[] = {{sides[0].data, sides[0].index},
                                    {sides[1].data, sides[1].index}};
-  const Quantization how = choose_quantization(device_budget_, ordered, request_.self_join ? 1 : 2,
-                                               radius_, request_.metric != Metric::kCosine,
-                                               strategy_.reorder_dimensions, stream_);
+  const Quantization how =
+      make_quantization(device_budget_, choose_screen_frame(request_, strategy_.reorder_dimensions),
+                        radius_, request_.metric != Metric::kCosine, stream_);
   screen_.padded_dims = how.padded_dims;
   left_ = quantize(device_budget_, ordered[0], how, strategy_, stream_);
   if (!request_.self_join) right_ = quantize(device_budget_, ordered[1], how, strategy_, stream_);

@@ -27,10 +27,12 @@ struct GridGeometry {
   std::uint32_t cells[kMaxGridDimensions];
 };
 
-/// The smallest and largest finite value of a column.
+/// An interval of a column's values, such as the one that a grid is laid over.
 struct Extent {
   double low;
   double high;
+
+  GPUJOIN_HD bool holds(double x) const { return x >= low && x <= high; }
 };
 
 /// The most bits that a coordinate may have.
@@ -50,7 +52,9 @@ GPUJOIN_HD inline std::uint32_t most_grid_bits(std::uint32_t dims) {
 /// margin exact.) Two quotients less than 1 apart have floors at most 1 apart. Clamping is monotone
 /// and never moves two values further apart, be it to the grid or, where x - origin overflows, to
 /// DBL_MAX before the division: clamped any later, such an x would jump over the cells between
-/// DBL_MAX and the grid's end. Where width itself is capped to DBL_MAX, no quotient exceeds 1.
+/// DBL_MAX and the grid's end. Where width itself is capped to DBL_MAX, no quotient exceeds 1. So
+/// the lemma holds for every x, in the extent that the grid was laid over or not: values beyond it
+/// share the cells at its ends, and cost candidates there if they are many.
 GPUJOIN_HD inline std::uint32_t cell_coordinate(const GridGeometry& grid, std::uint32_t d,
                                                 double x) {
   double difference = x - grid.origin[d];
@@ -61,8 +65,8 @@ GPUJOIN_HD inline std::uint32_t cell_coordinate(const GridGeometry& grid, std::u
   return static_cast<std::uint32_t>(quotient < last ? quotient : last);
 }
 
-/// Lays a grid over `dims` columns, whose extents are given in the same order. `reach` is
-/// Threshold::reach.
+/// Lays a grid over `dims` columns, whose extents are given in the same order: where most values
+/// lie, for the grid takes in all. `reach` is Threshold::reach.
 GPUJOIN_HD inline GridGeometry make_grid(std::uint32_t dims, const std::uint32_t* columns,
                                          const Extent* extents, double reach) {
   constexpr double kMargin = 1.0 + 0x1p-20;

@@ -29,7 +29,7 @@ static_assert(kMostLayeredCells / 64 / 64 <= kMostCellsOfBox);
 /// How the boxes of one side lie along one of their dimensions. Estimates will do: whatever stands
 /// here changes only speed.
 struct BoxSpread {
-  Extent extent;  ///< finite bounds
+  Extent extent;  ///< of most bounds, finite
   double length;  ///< of a typical box, finite
 };
 

@@ -22,12 +22,13 @@ struct SortLayout {
   GridGeometry grid;
   CellOrder cell_order;
   std::int32_t sort_column;  ///< kNoColumn: points of a cell are unsorted
-  double low;                ///< smallest sort value
+  double low;                ///< sort value of the first step, and of all below it
   double scale;              ///< steps per unit
   std::uint32_t value_bits;
 };
 
-/// `most_bits` bounds the bits that sort values get: 52, or less where fewer bits sort faster.
+/// `extent` is where most sort values lie. `most_bits` bounds the bits that they get: 52, or less
+/// where fewer bits sort faster.
 GPUJOIN_HD inline SortLayout make_sort_layout(const GridGeometry& grid, CellOrder cell_order,
                                               std::int32_t sort_column, Extent extent,
                                               std::uint32_t most_bits) {
@@ -43,7 +44,9 @@ GPUJOIN_HD inline SortLayout make_sort_layout(const GridGeometry& grid, CellOrde
   return layout;
 }
 
-/// The step of a sort value: monotone in x, NaN-free, and the same on host and device.
+/// The step of a sort value: monotone in x, NaN-free, and the same on host and device. What lies
+/// outside the extent that the layout was made for takes the first step or the last, which is
+/// monotone as well, and being monotone is all that points_in_reach() asks.
 GPUJOIN_HD inline std::uint64_t sort_step(const SortLayout& layout, double x) {
   const std::uint64_t last = (std::uint64_t{1} << layout.value_bits) - 1;
   const double above_low = add_rounded(x, -layout.low);

@@ -2,9 +2,11 @@
 // a dot product is compared with, and why no pair is lost. Matrix arithmetic itself is the
 // engines'.
 //
-// Points are centred and scaled, y = s * (x - c), and every coordinate is rounded to half or single
-// precision. Write A and B for two rounded points, n for a squared norm, e for an upper bound on
-// the length of what rounding changed. Then |A - B| differs from the scaled distance by at most eA
+// Points are centred and scaled, y = s * (x - c), every coordinate is cut to what low precision
+// holds and rounded to half or single precision. Cutting is projecting on a cube, which moves no
+// two points further apart, so it rejects no pair; a point that it moved is never accepted unseen.
+// Write A and B for two rounded points, n for a squared norm, e for an upper bound on the length of
+// what rounding changed. Then |A - B| differs from the scaled distance by at most eA
 // + eB, and |A - B|^2 = nA + nB - 2 A.B, so that comparing a distance with a radius is comparing
 // A.B with a sum of two numbers, one of each point. What lies between certainly within and
 // certainly not is decided by core/distance.h.
@@ -38,7 +40,7 @@ struct ScreenRadius {
 
 /// `scale` is a power of two. Squares of differences above 2^511 may overflow in the definition, so
 /// nothing that far apart is accepted unseen; radii above 2^60, where scaled coordinates are at
-/// most 2^14, decide nothing and are cut to that.
+/// most kMostScaled, decide nothing and are cut to that.
 GPUJOIN_HD inline ScreenRadius make_screen_radius(double eps, std::uint32_t dims, double scale) {
   constexpr double kMost = 0x1p60;
   const double reject = true_reach(eps, dims) * scale;
@@ -58,25 +60,42 @@ GPUJOIN_HD inline double screen_scale(double most) {
   return ldexp(1.0, exponent < 1000 ? exponent : 1000);
 }
 
-/// The scale of coordinates of magnitudes up to `largest` that lie up to 2 * `half` from their
-/// centres: given as halves, since differences of coordinates near DBL_MAX overflow. No scaled
-/// coordinate overflows before its centre is taken away, whatever the other columns are.
+/// Scaled coordinates are cut to this magnitude, a power of two that half precision has.
+inline constexpr double kMostScaled = 0x1p14;
+
+/// The scale of coordinates most of which lie up to 2 * `half` from their centres: given as halves,
+/// since differences of coordinates near DBL_MAX overflow. Those come to 2^10 at most, so that
+/// nothing is cut that lies less than 16 times as far away. `largest` is the magnitude of the
+/// centres, which do not overflow when scaled, whatever the other columns are.
 GPUJOIN_HD inline double centred_scale(double half, double largest) {
   const double most = ldexp(1.0, 1000 - ilogb(largest > 1 ? largest : 1.0));
-  const double scale = screen_scale(half) / 2;
+  const double scale = screen_scale(half) / 32;
   return scale < most ? scale : most;
 }
 
-/// A coordinate, centred and scaled; rounded once, but for what scaling makes smaller than 2^-1074.
-/// Differences of coordinates near DBL_MAX overflow; scaling first does not.
+/// A coordinate, centred and scaled, not cut yet; rounded once, but for what scaling makes smaller
+/// than 2^-1074. Differences of coordinates near DBL_MAX overflow; scaling first does not, unless x
+/// lies so far away that the infinity, too, is cut to the right end.
 GPUJOIN_HD inline double centred(double x, double center, double scale) {
   return add_rounded(multiply_rounded(x, scale), -multiply_rounded(center, scale));
 }
 
-/// e of a point: from the sum of squares of what rounding to low precision changed, which is known
-/// exactly, and the squared norm n. The last two terms are for the rounding in centred().
+GPUJOIN_HD inline double cut_to_screen(double y) {
+  return y > kMostScaled ? kMostScaled : y < -kMostScaled ? -kMostScaled : y;
+}
+
+/// e of a point: from the sum of squares of what rounding the cut coordinates to low precision
+/// changed, which is known exactly, and the squared norm n. The last two terms are for the rounding
+/// in centred(), of which cutting leaves 2^-53 of the coordinate at most: rounding is monotone, so
+/// what was to be cut is, or is kMostScaled itself.
 GPUJOIN_HD inline double quantization_error(double squares, double norm_sq) {
   return sqrt(squares) * (1 + 0x1p-20) + sqrt(norm_sq) * 0x1p-51 + 0x1p-400;
+}
+
+/// The radius for the pairs of a point, which was cut or not.
+GPUJOIN_HD inline ScreenRadius radius_of_point(ScreenRadius radius, bool cut) {
+  if (cut) radius.accept = -1;
+  return radius;
 }
 
 /// What a point adds to the thresholds of its pairs.

@@ -2,53 +2,46 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <mutex>
 #include <utility>
 
-#include "core/tile_screen.h"
 #include "cpu/parallel_sort.h"
 #include "cpu/row_blocks.h"
 
 namespace gpujoin::cpu {
 namespace {
 
-/// Spread of each column over the finite rows of one or two datasets.
-struct ColumnSpread {
-  Extent extent{INFINITY, -INFINITY};
-  double sum = 0;
-  double squares = 0;
-
-  void add(double x) {
+/// Widens the extents of the strategy's grid columns, and after them of its sort column, by the
+/// values of a dataset's finite rows that are no outliers.
+void add_extents(WorkerPool& pool, const IndexColumns& columns, const Strategy& strategy,
+                 Extent* extents) {
+  const Dataset& data = *columns.data;
+  const bool sorted = strategy.sort_column != kNoColumn;
+  const auto widen = [](Extent& extent, const Extent& range, double x) {
+    if (!range.holds(x)) return;
     extent.low = std::min(extent.low, x);
     extent.high = std::max(extent.high, x);
-    sum += x;
-    squares += x * x;
-  }
-  void add(const ColumnSpread& other) {
-    extent.low = std::min(extent.low, other.extent.low);
-    extent.high = std::max(extent.high, other.extent.high);
-    sum += other.sum;
-    squares += other.squares;
-  }
-};
-
-std::vector<ColumnSpread> measure_columns(WorkerPool& pool, const IndexColumns& columns) {
-  const Dataset& data = *columns.data;
-  std::vector<ColumnSpread> total(columns.count());
+  };
   std::mutex mutex;
   for_row_blocks(pool, data, [&](std::uint64_t first, std::uint64_t end) {
-    std::vector<ColumnSpread> local(total.size());
+    Extent local[kMaxGridDimensions + 1];
+    std::fill(std::begin(local), std::end(local), Extent{INFINITY, -INFINITY});
     for (std::uint64_t row = first; row < end; ++row) {
       if (!is_finite_row(data, row)) continue;
-      for (std::uint32_t d = 0; d < data.dims; ++d) local[d].add(coordinate(data, row, d));
-      for (std::uint32_t d = data.dims; d < columns.count(); ++d)
-        local[d].add(columns.value(row, d));
+      for (std::uint32_t d = 0; d < strategy.grid_dims; ++d)
+        widen(local[d], strategy.grid_ranges[d], columns.value(row, strategy.grid_columns[d]));
+      if (sorted)
+        widen(local[strategy.grid_dims], strategy.sort_range,
+              columns.value(row, static_cast<std::uint32_t>(strategy.sort_column)));
     }
     const std::lock_guard lock(mutex);
-    for (std::size_t d = 0; d < total.size(); ++d) total[d].add(local[d]);
+    for (std::uint32_t c = 0; c <= strategy.grid_dims; ++c) {
+      extents[c].low = std::min(extents[c].low, local[c].low);
+      extents[c].high = std::max(extents[c].high, local[c].high);
+    }
   });
-  return total;
 }
 
 /// A point on its way into the index. Codes order points as the index does, but for ties.
@@ -103,9 +96,8 @@ void fill_tiles(WorkerPool& pool, const IndexLayout& layout, GridIndex& index) {
         const T* const point =
             position < index.points ? source + std::size_t{index.rows[position]} * dims : nullptr;
         for (std::uint32_t d = 0; d < dims; ++d)
-          place[std::size_t{d} * kTilePoints] = point != nullptr
-                                                    ? point[layout.tile_columns[d]]
-                                                    : std::numeric_limits<T>::quiet_NaN();
+          place[std::size_t{d} * kTilePoints] =
+              point != nullptr ? point[layout.frame.order[d]] : std::numeric_limits<T>::quiet_NaN();
       }
     }
   });
@@ -129,26 +121,6 @@ void list_cells(MemoryBudget& budget, const Buffer<SortItem>& items, const SortL
   index.cell_starts[cells] = index.points;
 }
 
-/// The mean of a column, or where sums overflow the middle between its ends.
-double center_of(const ColumnSpread& column, double rows) {
-  const double mean = column.sum / rows;
-  if (mean >= column.extent.low && mean <= column.extent.high) return mean;
-  const double middle = column.extent.low / 2 + column.extent.high / 2;
-  return std::isfinite(middle) ? middle : 0;
-}
-
-/// The scale for all columns.
-double scale_of(const std::vector<ColumnSpread>& columns, const std::vector<double>& centers) {
-  double half = 0, largest = 0;
-  for (std::size_t d = 0; d < columns.size(); ++d) {
-    const Extent extent = columns[d].extent;
-    if (!(extent.low <= extent.high)) continue;  // no finite row
-    half = std::max({half, extent.high / 2 - centers[d] / 2, centers[d] / 2 - extent.low / 2});
-    largest = std::max({largest, std::fabs(extent.low), std::fabs(extent.high)});
-  }
-  return centred_scale(half, largest);
-}
-
 }  // namespace
 
 void cell_of_row(const GridGeometry& grid, const IndexColumns& columns, std::uint64_t row,
@@ -157,43 +129,19 @@ void cell_of_row(const GridGeometry& grid, const IndexColumns& columns, std::uin
     cell[d] = cell_coordinate(grid, d, columns.value(row, grid.column[d]));
 }
 
-IndexLayout make_layout(WorkerPool& pool, const Strategy& strategy, double reach,
-                        const IndexColumns& left, const IndexColumns* right) {
-  const std::uint32_t dims = left.data->dims;
-  std::vector<ColumnSpread> columns = measure_columns(pool, left);
-  double rows = static_cast<double>(left.data->rows);
-  if (right != nullptr) {
-    const std::vector<ColumnSpread> others = measure_columns(pool, *right);
-    for (std::size_t d = 0; d < columns.size(); ++d) columns[d].add(others[d]);
-    rows += static_cast<double>(right->data->rows);
+SortLayout make_order(WorkerPool& pool, const Strategy& strategy, double reach,
+                      const IndexColumns& left, const IndexColumns* right) {
+  Extent extents[kMaxGridDimensions + 1];
+  std::fill(std::begin(extents), std::end(extents), Extent{INFINITY, -INFINITY});
+  if (strategy.grid_dims > 0 || strategy.sort_column != kNoColumn) {
+    add_extents(pool, left, strategy, extents);
+    if (right != nullptr) add_extents(pool, *right, strategy, extents);
   }
-
-  IndexLayout layout{};
-  Extent extents[kMaxGridDimensions];
-  for (std::uint32_t d = 0; d < strategy.grid_dims; ++d)
-    extents[d] = columns[strategy.grid_columns[d]].extent;
+  for (Extent& extent : extents)
+    if (!(extent.low <= extent.high)) extent = {0, 0};
   const GridGeometry grid = make_grid(strategy.grid_dims, strategy.grid_columns, extents, reach);
-  const bool sorted = strategy.sort_column != kNoColumn;
-  layout.order = make_sort_layout(grid, strategy.cell_order, strategy.sort_column,
-                                  sorted ? columns[strategy.sort_column].extent : Extent{}, 52);
-
-  layout.tile_columns.resize(dims);
-  for (std::uint32_t d = 0; d < dims; ++d) layout.tile_columns[d] = d;
-  if (strategy.screened && strategy.reorder_dimensions) {
-    // Columns that vary most decide soonest (GPU-Join, REORDER).
-    const auto spread = [&](std::uint32_t d) {
-      const double variance = columns[d].squares - columns[d].sum * columns[d].sum / rows;
-      return std::isfinite(variance) ? variance : 0;
-    };
-    std::vector<double> spreads(dims);
-    for (std::uint32_t d = 0; d < dims; ++d) spreads[d] = spread(d);
-    std::stable_sort(layout.tile_columns.begin(), layout.tile_columns.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return spreads[a] > spreads[b]; });
-  }
-  for (const ColumnSpread& column : columns) layout.centers.push_back(center_of(column, rows));
-  layout.screen_scale = scale_of(columns, layout.centers);
-  layout.order_only = strategy.index == IndexMethod::kTiles;
-  return layout;
+  return make_sort_layout(grid, strategy.cell_order, strategy.sort_column,
+                          extents[strategy.grid_dims], 52);
 }
 
 void GridIndex::load_point(std::uint32_t position, double* coordinates) const {

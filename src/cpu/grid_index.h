@@ -11,6 +11,7 @@
 #include "cpu/scan.h"
 #include "engine/buffer.h"
 #include "engine/dataset.h"
+#include "engine/screen_frame.h"
 #include "engine/strategy.h"
 #include "engine/worker_pool.h"
 
@@ -20,16 +21,14 @@ namespace gpujoin::cpu {
 /// in tiles.
 struct IndexLayout {
   SortLayout order;
-  std::vector<std::uint32_t> tile_columns;  ///< [dims], the data column at each place of a tile
-  std::vector<double> centers;              ///< [dims], a finite number amid each data column
-  double screen_scale;  ///< of coordinates less their centres; see core/tile_screen.h
-  bool order_only;      ///< the index is rows and ids; the rest of it is not needed
+  ScreenFrame frame;  ///< its order is that of columns in tiles
+  bool order_only;    ///< the index is rows and ids; the rest of it is not needed
 };
 
-/// Lays out an index over one or two datasets. Reads every coordinate once. `reach` bounds how far
-/// points within eps differ in any column of the grid.
-IndexLayout make_layout(WorkerPool& pool, const Strategy& strategy, double reach,
-                        const IndexColumns& left, const IndexColumns* right);
+/// The order of an index over one or two datasets, of which every coordinate is read once. `reach`
+/// bounds how far points within eps differ in any column of the grid.
+SortLayout make_order(WorkerPool& pool, const Strategy& strategy, double reach,
+                      const IndexColumns& left, const IndexColumns* right);
 
 /// Points are named by position: finite ones first, sorted by cell, sort column and row; then the
 /// points with a NaN or infinite coordinate, which match nothing and are in no cell.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <numeric>
 #include <utility>
 
 #include "core/threshold.h"
@@ -73,6 +74,15 @@ JoinPlan RangeJoin::prepare(IndexLayout& layout) {
   return plan;
 }
 
+/// What sums in column order need is the order of columns alone.
+ScreenFrame RangeJoin::frame_of(const Strategy& strategy) const {
+  if (strategy.screened) return choose_screen_frame(indexed_, strategy.reorder_dimensions);
+  ScreenFrame frame;
+  frame.order.resize(indexed_.left.dims);
+  std::iota(frame.order.begin(), frame.order.end(), 0u);
+  return frame;
+}
+
 void RangeJoin::build_indexes(JoinPlan& plan, IndexLayout& layout) {
   const Dataset& left = indexed_.left;
   const Dataset* const right =
@@ -86,13 +96,15 @@ void RangeJoin::build_indexes(JoinPlan& plan, IndexLayout& layout) {
   if (right != nullptr) right_columns = make_index_columns(pool_, budget_, *right, references);
   const bool tiles = plan.strategy.index == IndexMethod::kTiles;
   // Tiles are sorted along a curve through cells as small as can be.
-  layout = make_layout(pool_, plan.strategy, tiles ? 0 : plan.reach, left_columns,
-                       right != nullptr ? &right_columns : nullptr);
+  layout.order = make_order(pool_, plan.strategy, tiles ? 0 : plan.reach, left_columns,
+                            right != nullptr ? &right_columns : nullptr);
+  layout.order_only = tiles;
+  layout.frame = frame_of(plan.strategy);
   left_ = build_index(pool_, budget_, layout, std::move(left_columns));
   if (right != nullptr) right_ = build_index(pool_, budget_, layout, std::move(right_columns));
   if (!tiles) return;
   looks_ = make_looks(left.dims, plan.strategy.short_circuit);
-  ScreenRadius radius = make_screen_radius(indexed_.eps, left.dims, layout.screen_scale);
+  ScreenRadius radius = make_screen_radius(indexed_.eps, left.dims, layout.frame.scale);
   if (request_.metric == Metric::kCosine) radius.accept = -1;  // directions never decide
   left_tiles_ = build_tiles(pool_, budget_, layout, left_, looks_, radius);
   if (right != nullptr) right_tiles_ = build_tiles(pool_, budget_, layout, right_, looks_, radius);

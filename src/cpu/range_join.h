@@ -25,6 +25,7 @@ class RangeJoin final : public ThreadedJoin {
   void index_directions();
   void set_thresholds(JoinPlan& plan) const;
   JoinPlan prepare(IndexLayout& layout);
+  ScreenFrame frame_of(const Strategy& strategy) const;
   void build_indexes(JoinPlan& plan, IndexLayout& layout);
   void join(const JoinPlan& plan);
   std::uint64_t walk_cells(const JoinPlan& plan);

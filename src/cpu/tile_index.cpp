@@ -31,6 +31,7 @@ class Packer {
   struct Sums {
     double norms[kGroupPoints] = {};
     double errors[kGroupPoints] = {};
+    bool cut[kGroupPoints] = {};
   };
 
   template <class T>
@@ -42,7 +43,7 @@ class Packer {
     std::uint32_t d = 0;
     for (std::uint32_t look = 0; look < looks_.count; ++look, threshold += kGroupPoints) {
       for (; d < looks_.end[look]; ++d) {
-        const std::uint32_t column = layout_.tile_columns[d];
+        const std::uint32_t column = layout_.frame.order[d];
         add_column(points, column, values + std::size_t{d} * kGroupPoints, sums);
       }
       set_thresholds(sums, size, d, threshold, threshold + kGroupPoints);
@@ -51,14 +52,16 @@ class Packer {
 
   template <class T>
   void add_column(const T* const* points, std::uint32_t column, float* values, Sums& sums) const {
-    const double center = layout_.centers[column], scale = layout_.screen_scale;
+    const double center = layout_.frame.center[column], scale = layout_.frame.scale;
     for (std::uint32_t i = 0; i < kGroupPoints; ++i) {
-      const double y = centred(static_cast<double>(points[i][column]), center, scale);
+      const double whole = centred(static_cast<double>(points[i][column]), center, scale);
+      const double y = cut_to_screen(whole);
       const float rounded = static_cast<float>(y);
       const double value = rounded, error = y - value;
       values[i] = rounded;
       sums.norms[i] += value * value;
       sums.errors[i] += error * error;
+      sums.cut[i] |= y != whole;
     }
   }
 
@@ -69,8 +72,8 @@ class Packer {
     const double accumulation = single_accumulation(dims);
     for (std::uint32_t i = 0; i < kGroupPoints; ++i) {
       const double error = quantization_error(sums.errors[i], sums.norms[i]);
-      const ScreenThresholds thresholds =
-          screen_thresholds(radius_, sums.norms[i], error, accumulation);
+      const ScreenThresholds thresholds = screen_thresholds(radius_of_point(radius_, sums.cut[i]),
+                                                            sums.norms[i], error, accumulation);
       reject[i] = i < size ? thresholds.reject : HUGE_VALF;
       accept[i] = thresholds.accept;
     }

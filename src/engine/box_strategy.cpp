@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "engine/outliers.h"
 #include "engine/sample.h"
 
 namespace gpujoin {
@@ -50,15 +51,20 @@ double typical_length(std::vector<double>& lengths) {
 
 BoxSpread spread_of(const SampledBoxes& boxes, std::uint32_t d) {
   BoxSpread spread{{INFINITY, -INFINITY}, 0};
-  std::vector<double> lengths;
+  std::vector<double> lows, highs, lengths;
   for (std::size_t i = 0; i < boxes.count(); ++i) {
-    const double low = boxes.box(i)[d], high = boxes.box(i)[boxes.dims + d];
-    for (const double bound : {low, high}) {
-      if (!std::isfinite(bound)) continue;
+    lows.push_back(boxes.box(i)[d]);
+    highs.push_back(boxes.box(i)[boxes.dims + d]);
+    const double length = highs.back() - lows.back();
+    if (std::isfinite(length)) lengths.push_back(length);
+  }
+  const Extent range = ordinary_range(lows, &highs);
+  for (const std::vector<double>* const bounds : {&lows, &highs}) {
+    for (const double bound : *bounds) {
+      if (!std::isfinite(bound) || !range.holds(bound)) continue;
       spread.extent.low = std::min(spread.extent.low, bound);
       spread.extent.high = std::max(spread.extent.high, bound);
     }
-    if (std::isfinite(high - low)) lengths.push_back(high - low);
   }
   spread.length = typical_length(lengths);
   return spread.extent.low <= spread.extent.high ? spread : BoxSpread{{0, 0}, 0};

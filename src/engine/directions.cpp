@@ -11,6 +11,16 @@ bool write_direction(const Dataset& data, std::uint64_t row, float* direction) {
                                direction);
 }
 
+Dataset sampled_directions(const Dataset& data, std::uint32_t dims,
+                           std::vector<std::uint64_t>& rows, std::vector<float>& directions) {
+  directions.resize(rows.size() * dims);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    write_direction(data, rows[i], directions.data() + i * dims);
+    rows[i] = i;
+  }
+  return {directions.data(), nullptr, rows.size(), dims, ScalarType::kFloat32};
+}
+
 JoinRequest join_of_directions(const JoinRequest& request, const Dataset& left,
                                const Dataset& right) {
   JoinRequest join = request;

@@ -2,6 +2,9 @@
 // finds every pair and more. See core/cosine.h.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "core/cosine.h"
 #include "engine/request.h"
 
@@ -9,6 +12,10 @@ namespace gpujoin {
 
 /// Writes the direction of a row, dims floats. Returns whether the row is faint.
 bool write_direction(const Dataset& data, std::uint64_t row, float* direction);
+
+/// The directions of some rows. `rows` become their places among those, which `directions` holds.
+Dataset sampled_directions(const Dataset& data, std::uint32_t dims,
+                           std::vector<std::uint64_t>& rows, std::vector<float>& directions);
 
 /// The join of the directions of both sides, `right` ignored by a self-join. Its radius holds as
 /// long as no row is faint; with one that is, it must be kAnyDirection.

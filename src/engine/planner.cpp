@@ -65,17 +65,6 @@ AccessPattern choose_pattern(const JoinRequest& request) {
                                                                  : AccessPattern::kLinearId;
 }
 
-/// The directions of some rows. `rows` become their places among those, which `directions` holds.
-Dataset sampled_directions(const Dataset& data, std::uint32_t dims,
-                           std::vector<std::uint64_t>& rows, std::vector<float>& directions) {
-  directions.resize(rows.size() * dims);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    write_direction(data, rows[i], directions.data() + i * dims);
-    rows[i] = i;
-  }
-  return {directions.data(), nullptr, rows.size(), dims, ScalarType::kFloat32};
-}
-
 }  // namespace
 
 Planner::Planner(const JoinRequest& request, const WalkCosts& costs)
@@ -200,6 +189,7 @@ Strategy Planner::plan_cells(Strategy strategy, std::vector<SampledColumn> colum
   if (knobs.sort_unindexed != Switch::kOff && forced_dims < column_count) {
     const SampledColumn sorted = take_most_selective(columns, deciding.pairs(), reach, reorder);
     strategy.sort_column = static_cast<std::int32_t>(sorted.column);
+    strategy.sort_range = sorted.ordinary();
     candidates.keep_within(sorted, reach);
     deciding.keep_within(sorted, reach);
   }
@@ -222,6 +212,7 @@ Strategy Planner::plan_cells(Strategy strategy, std::vector<SampledColumn> colum
     candidates.keep_within(next, 1.5 * reach);
     same_cell.keep_within(next, 0.5 * reach);
     grid.grid_columns[k] = next.column;
+    grid.grid_ranges[k] = next.ordinary();
     grid.grid_dims = k + 1;
   }
   finish(strategy, best.candidates_per_point, walk_ns(best.cost_per_point) + point_ns);
@@ -277,6 +268,7 @@ Strategy Planner::plan_tiles() {
     left.keep_within(next, reach_);
     const bool separates = left.count() < 0.95 * before;
     if (forced_dims == 0 && !separates && !taken.empty()) break;
+    strategy.grid_ranges[strategy.grid_dims] = next.ordinary();
     strategy.grid_columns[strategy.grid_dims++] = next.column;
     taken.push_back(next);
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/outliers.h"
+
 namespace gpujoin {
 namespace {
 
@@ -12,44 +14,33 @@ constexpr std::uint32_t kDefaultReferencePoints = 6;
 // Few columns separate points better than distances made of them.
 constexpr std::uint32_t kFewDimensions = 4;
 
-/// How far beyond the sample's largest distance reference distances are told apart.
+/// How far beyond the largest distance of an ordinary sampled row reference distances are told
+/// apart.
 constexpr double kBeyondSample = 4;
 
-/// Calls visit(dataset, row) for each sampled row that is finite.
-template <class Visit>
-void for_sampled_rows(const JoinRequest& request, const Sample& sample, const Visit& visit) {
-  for (const std::uint64_t row : sample.left)
-    if (is_finite_row(request.left, row)) visit(request.left, row);
-  if (request.self_join) return;
-  for (const std::uint64_t row : sample.right)
-    if (is_finite_row(request.right, row)) visit(request.right, row);
+std::vector<SampledRow> ordinary_rows_of(const JoinRequest& request, const Sample& sample) {
+  std::vector<SampledRow> rows;
+  for (const std::uint64_t row : sample.left) rows.push_back({&request.left, row});
+  if (!request.self_join)
+    for (const std::uint64_t row : sample.right) rows.push_back({&request.right, row});
+  return ordinary_rows(rows, request.left.dims);
 }
 
-/// Of each column, over the sampled rows and scaled.
-struct SampledSpread {
+/// Of each column, over some rows and scaled.
+struct ScaledSpread {
   double scale = 1;
   std::vector<double> low, mean, high;
 };
 
-SampledSpread sampled_spread(const JoinRequest& request, const Sample& sample) {
-  const std::uint32_t dims = request.left.dims;
-  SampledSpread spread{1, std::vector<double>(dims), std::vector<double>(dims),
-                       std::vector<double>(dims)};
-  double largest = 0, rows = 0;
-  for_sampled_rows(request, sample, [&](const Dataset& data, std::uint64_t row) {
-    for (std::uint32_t d = 0; d < dims; ++d)
-      largest = std::max(largest, std::fabs(coordinate(data, row, d)));
-  });
+ScaledSpread scaled_spread(const std::vector<SampledRow>& rows, std::uint32_t dims) {
+  const ColumnStatistics columns = column_statistics(rows, dims);
+  ScaledSpread spread{1, columns.low, columns.mean, columns.high};
+  double largest = 0;
+  for (std::uint32_t d = 0; d < dims; ++d)
+    largest = std::max({largest, std::fabs(columns.low[d]), std::fabs(columns.high[d])});
   spread.scale = screen_scale(largest);
-  for_sampled_rows(request, sample, [&](const Dataset& data, std::uint64_t row) {
-    for (std::uint32_t d = 0; d < dims; ++d) {
-      const double x = coordinate(data, row, d) * spread.scale;
-      spread.low[d] = rows == 0 ? x : std::min(spread.low[d], x);
-      spread.high[d] = rows == 0 ? x : std::max(spread.high[d], x);
-      spread.mean[d] += (x - spread.mean[d]) / (rows + 1);
-    }
-    ++rows;
-  });
+  for (std::vector<double>* const values : {&spread.low, &spread.mean, &spread.high})
+    for (double& x : *values) x *= spread.scale;
   return spread;
 }
 
@@ -62,7 +53,7 @@ bool in_share(std::uint32_t column, std::uint32_t dims, std::uint32_t number,
 }
 
 /// RP-OUTER. Of two points the second would be the first again if its share were all columns.
-void place_outer(const SampledSpread& spread, std::uint32_t number, std::uint32_t count,
+void place_outer(const ScaledSpread& spread, std::uint32_t number, std::uint32_t count,
                  std::uint32_t dims, double* point) {
   const std::uint32_t shares = std::max(count - 1, 2u);
   for (std::uint32_t d = 0; d < dims; ++d) {
@@ -74,7 +65,7 @@ void place_outer(const SampledSpread& spread, std::uint32_t number, std::uint32_
 }
 
 /// RP-INNER.
-void place_inner(const SampledSpread& spread, std::uint32_t number, std::uint32_t count,
+void place_inner(const ScaledSpread& spread, std::uint32_t number, std::uint32_t count,
                  std::uint32_t dims, double* point) {
   const std::uint32_t rings = count / 2;
   const std::uint32_t ring = number == 0 ? 0 : (number - 1) / 2;
@@ -110,20 +101,21 @@ void distances_of(const ReferencePoints& references, std::uint32_t number, const
 ReferencePoints place_reference_points(const JoinRequest& request, const Sample& sample,
                                        std::uint32_t count, ReferencePlacement placement) {
   const std::uint32_t dims = request.left.dims;
-  const SampledSpread spread = sampled_spread(request, sample);
+  const std::vector<SampledRow> rows = ordinary_rows_of(request, sample);
+  const ScaledSpread spread = scaled_spread(rows, dims);
   const auto place = placement == ReferencePlacement::kInner ? place_inner : place_outer;
   ReferencePoints references{count, dims, request.metric, {spread.scale, HUGE_VAL}, {}};
   references.coordinates.resize(std::size_t{count} * dims);
   for (std::uint32_t number = 0; number < count; ++number)
     place(spread, number, count, dims, references.coordinates.data() + std::size_t{number} * dims);
   double largest = 0;
-  for_sampled_rows(request, sample, [&](const Dataset& data, std::uint64_t row) {
+  for (const SampledRow row : rows) {
     for (std::uint32_t number = 0; number < count; ++number) {
       double distance;
-      reference_distances(references, number, data, row, row + 1, &distance);
+      reference_distances(references, number, *row.data, row.row, row.row + 1, &distance);
       largest = std::max(largest, distance);
     }
-  });
+  }
   references.frame.most = kBeyondSample * largest;
   return references;
 }

@@ -23,10 +23,10 @@ struct ReferencePoints {
   const double* point(std::uint32_t number) const { return coordinates.data() + number * dims; }
 };
 
-/// Places `count` points by the extents and means of the sampled finite rows. Deterministic. kOuter
-/// (or kAuto): the first at the highest value of every column, each other at the lowest but for a
-/// share of the columns. kInner: the first at the mean, the others around it, in pairs ever further
-/// away. Throws std::bad_alloc.
+/// Places `count` points by the extents and means of the sampled ordinary_rows(). Deterministic.
+/// kOuter (or kAuto): the first at the highest value of every column, each other at the lowest but
+/// for a share of the columns. kInner: the first at the mean, the others around it, in pairs ever
+/// further away. Throws std::bad_alloc.
 ReferencePoints place_reference_points(const JoinRequest& request, const Sample& sample,
                                        std::uint32_t count, ReferencePlacement placement);
 

@@ -17,17 +17,6 @@ std::uint64_t scramble(std::uint64_t x) {
   return x ^ x >> 33;
 }
 
-std::vector<std::uint64_t> sample_rows(std::uint64_t rows) {
-  const std::uint64_t count = std::min(rows, kSampleRows);
-  std::vector<std::uint64_t> sample(count);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint64_t first = rows * i / count;
-    const std::uint64_t next = rows * (i + 1) / count;
-    sample[i] = first + scramble(i + 1) % (next - first);
-  }
-  return sample;
-}
-
 template <class T>
 std::uint64_t count_matches(const JoinRequest& request, const Sample& sample) {
   const Dataset& right = request.self_join ? request.left : request.right;
@@ -47,6 +36,17 @@ std::uint64_t count_matches(const JoinRequest& request, const Sample& sample) {
 }
 
 }  // namespace
+
+std::vector<std::uint64_t> sample_rows(std::uint64_t rows) {
+  const std::uint64_t count = std::min(rows, kSampleRows);
+  std::vector<std::uint64_t> sample(count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t first = rows * i / count;
+    const std::uint64_t next = rows * (i + 1) / count;
+    sample[i] = first + scramble(i + 1) % (next - first);
+  }
+  return sample;
+}
 
 Sample take_sample(const JoinRequest& request) {
   Sample sample;

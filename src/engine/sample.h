@@ -23,6 +23,9 @@ struct Sample {
   std::vector<SamplePair> pairs;     ///< every pair of two different points
 };
 
+/// The rows that a sample takes of so many. Deterministic.
+std::vector<std::uint64_t> sample_rows(std::uint64_t rows);
+
 Sample take_sample(const JoinRequest& request);
 
 /// How many sampled pairs are within eps.

@@ -1,7 +1,6 @@
 #include "engine/sampled_columns.h"
 
 #include <algorithm>
-#include <cfloat>
 #include <cmath>
 #include <iterator>
 
@@ -10,38 +9,6 @@ namespace {
 
 // Of many columns only those that vary most are looked at as index columns.
 constexpr std::size_t kMaxConsideredColumns = 16;
-
-/// The variance of each column over the sampled rows, up to a factor: squares less the square of
-/// the sum, both relative to the first row. Reads row by row, as the data lies.
-template <class T>
-std::vector<double> sampled_variances(const T* coordinates, std::uint32_t dims,
-                                      const std::vector<std::uint64_t>& rows) {
-  std::vector<double> sum(dims), squares(dims);
-  double finite_rows = 0;
-  const T* origin = nullptr;
-  for (const std::uint64_t row : rows) {
-    const T* const point = coordinates + row * dims;
-    if (!std::all_of(point, point + dims, [](T x) { return std::isfinite(x); })) continue;
-    if (origin == nullptr) origin = point;
-    ++finite_rows;
-    for (std::uint32_t d = 0; d < dims; ++d) {
-      const double difference = static_cast<double>(point[d]) - static_cast<double>(origin[d]);
-      sum[d] += difference;
-      squares[d] += difference * difference;
-    }
-  }
-  for (std::uint32_t d = 0; d < dims && finite_rows > 0; ++d) {
-    const double variance = squares[d] - sum[d] * sum[d] / finite_rows;
-    squares[d] = std::isfinite(variance) ? variance : DBL_MAX;
-  }
-  return squares;
-}
-
-std::vector<double> sampled_variances(const Dataset& data, const std::vector<std::uint64_t>& rows) {
-  if (data.scalar == ScalarType::kFloat32)
-    return sampled_variances(static_cast<const float*>(data.coordinates), data.dims, rows);
-  return sampled_variances(static_cast<const double*>(data.coordinates), data.dims, rows);
-}
 
 std::vector<double> sampled_values(const Dataset& data, const std::vector<std::uint64_t>& rows,
                                    std::uint32_t column) {
@@ -66,9 +33,9 @@ std::vector<SampledColumn> sampled_columns(const JoinRequest& request, const Sam
   std::vector<std::uint32_t> considered(dims);
   for (std::uint32_t d = 0; d < dims; ++d) considered[d] = d;
   if (reorder && dims > kMaxConsideredColumns) {
-    const std::vector<double> variance = sampled_variances(request.left, sample.left);
-    std::stable_sort(considered.begin(), considered.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return variance[a] > variance[b]; });
+    std::vector<SampledRow> rows;
+    for (const std::uint64_t row : sample.left) rows.push_back({&request.left, row});
+    considered = by_variance(column_statistics(ordinary_rows(rows, dims), dims));
   }
   considered.resize(std::min<std::size_t>(dims, kMaxConsideredColumns));
   std::vector<SampledColumn> columns;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/outliers.h"
 #include "engine/reference_points.h"
 #include "engine/request.h"
 #include "engine/sample.h"
@@ -20,6 +21,7 @@ struct SampledColumn {
   double difference(SamplePair pair) const {
     return std::fabs(left[pair.left] - right[pair.right]);
   }
+  Extent ordinary() const { return ordinary_range(left, &right); }
 };
 
 /// The columns of the data that may be indexed: with `reorder` those that vary most, of many.

@@ -27,7 +27,11 @@ struct Strategy {
   std::uint32_t grid_dims;
   /// Columns from `dims` on, here and below, are distances to reference points.
   std::uint32_t grid_columns[kMaxGridDimensions];
-  std::int32_t sort_column;        ///< points of a cell are sorted by it; kNoColumn: unsorted
+  std::int32_t sort_column;  ///< points of a cell are sorted by it; kNoColumn: unsorted
+  /// Where the values of these columns that are no outliers lie: what an index is laid over is the
+  /// extent of the values in there.
+  Extent grid_ranges[kMaxGridDimensions];
+  Extent sort_range;
   std::uint32_t reference_points;  ///< 0: none are used
   ReferencePlacement reference_placement;
   AccessPattern access_pattern;

@@ -1,0 +1,49 @@
+// Which values and rows of a sample are outliers, and what the other ones are like. An index is
+// laid over the ordinary values, and points are scaled by the ordinary rows, so that a few rows far
+// away cost nothing but themselves. Speed alone depends on what is found here: indexes and screens
+// take in whatever lies outside, by the proofs in core/grid.h, core/sort_code.h and
+// core/tile_screen.h.
+//
+// Less than one sampled value in 128 at either end is taken for outliers: a cluster of a few
+// percent is data, however far away it lies, and one row in 1,000 is not.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/grid.h"
+#include "engine/dataset.h"
+
+namespace gpujoin {
+
+inline constexpr Extent kEverywhere{-HUGE_VAL, HUGE_VAL};
+
+/// Where the values of a column that are no outliers lie, from the sampled values of one or two
+/// sides: within 4 times the range of the ordinary sampled ones, on either side of it. Values that
+/// are not finite do not count. kEverywhere where there are too few to judge.
+Extent ordinary_range(const std::vector<double>& left, const std::vector<double>* right);
+
+struct SampledRow {
+  const Dataset* data;
+  std::uint64_t row;
+};
+
+/// The finite ones among some rows of one or two datasets of `dims` columns, but for outliers:
+/// those with a column in which they lie 16 times as far away as ordinary rows do in any column.
+/// Takes O(rows * dims). Throws std::bad_alloc.
+std::vector<SampledRow> ordinary_rows(const std::vector<SampledRow>& rows, std::uint32_t dims);
+
+/// Of each column over some finite rows; zeros where there is no row.
+struct ColumnStatistics {
+  std::vector<double> low, high, mean;
+  std::vector<double> variance;  ///< times the number of rows; DBL_MAX where that overflows
+};
+
+/// Sums are relative to the first row, so nothing cancels where values are far from 0. Throws
+/// std::bad_alloc.
+ColumnStatistics column_statistics(const std::vector<SampledRow>& rows, std::uint32_t dims);
+
+/// The columns with those that vary most first (GPU-Join, REORDER).
+std::vector<std::uint32_t> by_variance(const ColumnStatistics& columns);
+
+}  // namespace gpujoin
