@@ -5,6 +5,7 @@
 #include "cuda/grid_walk.h"
 #include "cuda/kernel_helpers.cuh"
 #include "cuda/tuning.h"
+#include "engine/fill_threads.h"
 
 namespace gpujoin::cuda {
 namespace {
@@ -12,12 +13,6 @@ namespace {
 PointsView view_of(const WalkSide& side) {
   const DeviceIndex& index = *side.index;
   return {index.columns.data(), index.codes.data(), side.ids, index.rows, index.points};
-}
-
-/// Threads that share a point while its pairs are written: one, unless each neighbouring cell gives
-/// a whole group enough to do. Counting writes nothing, and is fastest with one.
-std::uint32_t threads_for_filling(const Strategy& strategy, double candidates_per_point) {
-  return candidates_per_point / neighbor_count(strategy.grid_dims) >= kCandidatesForEight ? 8 : 1;
 }
 
 }  // namespace
@@ -73,9 +68,9 @@ void GridWalk::choose_kernels(unsigned resident_blocks) {
                    resident_blocks};
   fill_kernel_ = count_kernel_;
   if (forced != 0) return;
+  // Counting writes nothing, and is fastest with one thread a point. For filling see fill().
   count_kernel_.threads_per_point = candidates_per_point() >= kCandidatesForWarp ? 32 : 1;
-  fill_kernel_.threads_per_point = std::max(count_kernel_.threads_per_point,
-                                            threads_for_filling(strategy_, candidates_per_point()));
+  fill_kernel_.threads_per_point = count_kernel_.threads_per_point;
 }
 
 /// Puts the points with most candidates first (load-imbalance paper, section on SORTBYWL).
@@ -148,7 +143,12 @@ void GridWalk::start_slice() {
   copy_to_host(host_offsets_.as<std::uint64_t>(), offsets_.data(), items, stream_);
 }
 
-bool GridWalk::finish_slice() { return true; }
+bool GridWalk::finish_slice() {
+  const std::uint64_t candidates = host_totals_.as<unsigned long long>()[1];
+  slice_candidates_ = candidates - candidates_;
+  candidates_ = candidates;
+  return true;
+}
 
 CountedSlice GridWalk::slice() const {
   const bool all = request_.self_join && request_.pairs == PairSelection::kAll;
@@ -157,7 +157,17 @@ CountedSlice GridWalk::slice() const {
 }
 
 void GridWalk::fill(const Stretch& stretch, const FillRange& range, cudaStream_t stream) {
-  launch_fill(fill_kernel_, view_, stretch, range, stream);
+  KernelChoice kernel = fill_kernel_;
+  if (request_.knobs.threads_per_point == 0) {
+    const double cells = static_cast<double>(end_ - first_) * neighbor_count(strategy_.grid_dims);
+    const std::uint32_t threads = threads_for_filling(
+        kFillThresholds, static_cast<double>(slice_candidates_) / cells,
+        pairs_beside_a_pair(host_offsets_.as<std::uint64_t>() + (stretch.first - stretch.base),
+                            stretch.end - stretch.first));
+    kernel.threads_per_point = std::max(kernel.threads_per_point, threads);
+  }
+  most_fill_threads_ = std::max(most_fill_threads_, kernel.threads_per_point);
+  launch_fill(kernel, view_, stretch, range, stream);
 }
 
 std::vector<std::uint32_t> GridWalk::counts() {
@@ -180,8 +190,7 @@ std::uint64_t GridWalk::pairs() const {
 
 void GridWalk::describe(JoinStats* stats) const {
   stats->candidates = host_totals_.as<unsigned long long>()[1];
-  stats->threads_per_point = wants_pairs(request_.output) ? fill_kernel_.threads_per_point
-                                                          : count_kernel_.threads_per_point;
+  stats->threads_per_point = std::max(count_kernel_.threads_per_point, most_fill_threads_);
 }
 
 }  // namespace gpujoin::cuda

@@ -60,6 +60,9 @@ class GridWalk final : public SliceSource {
   std::uint32_t slice_points_ = 0;
   std::uint32_t first_ = 0;  ///< of the slice
   std::uint32_t end_ = 0;
+  std::uint64_t candidates_ = 0;        ///< of all finished slices
+  std::uint64_t slice_candidates_ = 0;  ///< of the slice finished last
+  std::uint32_t most_fill_threads_ = 0;
   DeviceBuffer<unsigned long long> totals_;  ///< pairs found, candidates
   PinnedBlock host_totals_;
   DeviceBuffer<std::uint32_t> sequence_;

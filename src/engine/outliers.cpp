@@ -13,22 +13,23 @@ constexpr double kBeyondRange = 4;
 constexpr double kBeyondRows = 16;
 
 /// How many of `count` sampled values may be outliers at one end.
-std::size_t most_outliers(std::size_t count) {
-  constexpr std::size_t kTooFew = 16, kOneIn = 128;
-  return count < kTooFew ? 0 : std::max<std::size_t>(1, count / kOneIn);
+std::size_t most_outliers(std::size_t count, std::size_t one_in) {
+  constexpr std::size_t kTooFew = 16;
+  return count < kTooFew ? 0 : std::max<std::size_t>(1, count / one_in);
 }
 
 /// The extent of the values but for most_outliers() at either end; empty where there is none.
 Extent inner_extent(std::vector<double> values) {
   std::erase_if(values, [](double x) { return !std::isfinite(x); });
   if (values.empty()) return {INFINITY, -INFINITY};
-  const std::size_t out = most_outliers(values.size());
+  const std::size_t out = most_outliers(values.size(), kFewOutliers);
   if (out == 0) return kEverywhere;
-  const auto low = values.begin() + static_cast<std::ptrdiff_t>(out);
-  std::nth_element(values.begin(), low, values.end());
-  const auto high = values.end() - 1 - static_cast<std::ptrdiff_t>(out);
-  std::nth_element(low, high, values.end());
-  return {*low, *high};
+  const auto from_low = values.begin() + static_cast<std::ptrdiff_t>(out);
+  std::nth_element(values.begin(), from_low, values.end());
+  const double low = *from_low;
+  const auto from_high = values.end() - 1 - static_cast<std::ptrdiff_t>(out);
+  std::nth_element(from_low, from_high, values.end());
+  return {low, *from_high};
 }
 
 template <class T>
@@ -84,11 +85,12 @@ Extent ordinary_range(const std::vector<double>& left, const std::vector<double>
   return {range.low - beyond, range.high + beyond};
 }
 
-std::vector<SampledRow> ordinary_rows(const std::vector<SampledRow>& rows, std::uint32_t dims) {
+std::vector<SampledRow> ordinary_rows(const std::vector<SampledRow>& rows, std::uint32_t dims,
+                                      std::size_t one_in) {
   std::vector<SampledRow> finite;
   for (const SampledRow row : rows)
     if (is_finite_row(*row.data, row.row)) finite.push_back(row);
-  const std::size_t out = most_outliers(finite.size());
+  const std::size_t out = most_outliers(finite.size(), one_in);
   if (out == 0) return finite;
 
   const std::vector<double> place = place_amid(finite, dims);

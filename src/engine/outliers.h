@@ -4,10 +4,12 @@
 // take in whatever lies outside, by the proofs in core/grid.h, core/sort_code.h and
 // core/tile_screen.h.
 //
-// Less than one sampled value in 128 at either end is taken for outliers: a cluster of a few
-// percent is data, however far away it lies, and one row in 1,000 is not.
+// One sampled value in 128 at either end may be an outlier: a cluster of a few percent is data,
+// however far away it lies, and one row in 1,000 is not.
 #pragma once
 
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -16,6 +18,9 @@
 
 namespace gpujoin {
 
+inline constexpr std::size_t kFewOutliers = 128;  ///< one value in so many, at either end
+/// For what costs outliers next to nothing to be taken for ones: one row in so many.
+inline constexpr std::size_t kManyOutliers = 16;
 inline constexpr Extent kEverywhere{-HUGE_VAL, HUGE_VAL};
 
 /// Where the values of a column that are no outliers lie, from the sampled values of one or two
@@ -29,9 +34,10 @@ struct SampledRow {
 };
 
 /// The finite ones among some rows of one or two datasets of `dims` columns, but for outliers:
-/// those with a column in which they lie 16 times as far away as ordinary rows do in any column.
-/// Takes O(rows * dims). Throws std::bad_alloc.
-std::vector<SampledRow> ordinary_rows(const std::vector<SampledRow>& rows, std::uint32_t dims);
+/// those with a column in which they lie 16 times as far away as all but one row in `one_in` do in
+/// any. Takes O(rows * dims). Throws std::bad_alloc.
+std::vector<SampledRow> ordinary_rows(const std::vector<SampledRow>& rows, std::uint32_t dims,
+                                      std::size_t one_in = kFewOutliers);
 
 /// Of each column over some finite rows; zeros where there is no row.
 struct ColumnStatistics {

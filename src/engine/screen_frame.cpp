@@ -32,7 +32,10 @@ ScreenFrame choose_screen_frame(const JoinRequest& request, bool reorder) {
   std::vector<SampledRow> rows;
   add_sampled_rows(request, request.left, left_directions, left, rows);
   if (!request.self_join) add_sampled_rows(request, request.right, right_directions, right, rows);
-  const ColumnStatistics columns = column_statistics(ordinary_rows(rows, dims), dims);
+  // A point that is cut is compared again with points that are cut to about the same place, no
+  // more.
+  const ColumnStatistics columns =
+      column_statistics(ordinary_rows(rows, dims, kManyOutliers), dims);
 
   ScreenFrame frame;
   frame.center = columns.mean;

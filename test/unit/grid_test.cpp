@@ -171,6 +171,38 @@ TEST(Grid, points_outside_the_extent_are_taken_in) {
   }
 }
 
+TEST(Grid, values_far_outside_the_extent_are_taken_in) {
+  // The extent is that of ordinary values; outliers lie anywhere, some next to one another.
+  Random random(28);
+  for (int round = 0; round < 100; ++round) {
+    const double scale = std::exp2(random.between(-200, 200));
+    const double reach = scale * std::exp2(random.between(-40, 3));
+    std::vector<double> inside, outside;
+    for (int i = 0; i < 6; ++i) inside.push_back(scale * random.between(-1, 1));
+    for (int i = 0; i < 6; ++i) outside.push_back(random.any_finite());
+    for (int i = 0; i < 6; ++i)
+      outside.push_back(scale * std::exp2(random.between(0, 60)) * random.between(-1, 1));
+    outside.insert(outside.end(), {kMax, -kMax, 3.4e38, -3.4e38, 1e20, -1e20});
+    expect_adjacency(with_neighbors(inside, reach), with_neighbors(outside, reach), reach);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Grid, cells_are_monotone_far_beyond_the_extent) {
+  Random random(29);
+  for (int round = 0; round < 100; ++round) {
+    const double low = random.index(2) ? random.any_finite() : random.between(-1, 1);
+    const GridGeometry grid = grid_over(2, {low, low + 1}, std::exp2(random.between(-40, 1)));
+    std::vector<double> values = {low, low + 1, kMax, -kMax, kInf, -kInf, 0};
+    for (int i = 0; i < 100; ++i) values.push_back(random.any_finite());
+    for (int i = 0; i < 100; ++i) values.push_back(low + random.between(-3, 3));
+    std::sort(values.begin(), values.end());
+    for (std::size_t i = 1; i < values.size(); ++i)
+      ASSERT_LE(cell_coordinate(grid, 1, values[i - 1]), cell_coordinate(grid, 1, values[i]))
+          << values[i - 1] << ", " << values[i] << " on a grid from " << low;
+  }
+}
+
 TEST(Grid, special_values_lie_in_some_cell) {
   const GridGeometry grid = grid_over(2, {-5, 0, 5}, 1);
   for (const double x : {kNan, kInf, -kInf, kMax, -kMax, -0.0})

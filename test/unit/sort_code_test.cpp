@@ -182,6 +182,25 @@ TEST(Reach, no_point_within_reach_is_missed) {
   }
 }
 
+TEST(Reach, no_point_outside_the_extent_is_missed) {
+  Random random(133);
+  for (int round = 0; round < 30; ++round) {
+    const double scale = std::exp2(random.between(-100, 100));
+    const double offset = random.index(2) ? scale * 1e6 * random.unit() : 0;
+    std::vector<double> values;
+    for (int i = 0; i < 20; ++i) values.push_back(offset + scale * random.between(-1, 1));
+    const SortLayout layout = layout_over(small_grid(1), values, random.index(2) ? 24 : 52);
+    const double reach = scale * std::exp2(random.between(-30, 3));
+    values.insert(values.end(), {kMax, -kMax, 1e20, 3.4e38, -3.4e38});
+    for (int i = 0; i < 10; ++i) values.push_back(random.any_finite());
+    for (int i = 0; i < 10; ++i) values.push_back(offset + 100 * scale * random.between(-1, 1));
+    for (std::size_t i = 0; i < 45; i += 3)  // next to one another
+      if (std::abs(values[i] + reach) <= kMax) values.push_back(values[i] + reach);
+    expect_none_missed(layout, values, reach);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
 TEST(Reach, without_a_sort_column_a_whole_cell_is_looked_at) {
   const SortLayout layout = make_sort_layout(small_grid(1), CellOrder::kLinear, kNoColumn, {}, 52);
   const CodedPoints index(layout, {1, 2, 3});

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "oracle.h"
@@ -30,6 +31,7 @@ struct RoundedPoint {
   std::vector<float> values;
   double norm_sq = 0;
   double error = 0;
+  bool cut = false;
 };
 
 /// Centre and scale as an engine finds them: means, and halves whose differences do not overflow.
@@ -53,7 +55,9 @@ RoundedPoint round_point(const double* point, const Frame& frame, Precision prec
   RoundedPoint rounded;
   double squares = 0;
   for (std::size_t d = 0; d < frame.center.size(); ++d) {
-    const double y = centred(point[d], frame.center[d], frame.scale);
+    const double whole = centred(point[d], frame.center[d], frame.scale);
+    const double y = cut_to_screen(whole);
+    rounded.cut = rounded.cut || y != whole;
     const auto value = static_cast<float>(precision == Precision::kHalf ? round_to_half(y) : y);
     const double lost = y - static_cast<double>(value);
     rounded.values.push_back(value);
@@ -76,8 +80,12 @@ class TileScreen : public testing::TestWithParam<Precision> {
  protected:
   /// Screens all pairs at some radii, most of them next to the distance of a pair.
   void expect_right(const std::vector<double>& values, std::uint32_t dims, Random& random) {
+    expect_right(values, Frame(values, dims), random);
+  }
+
+  void expect_right(const std::vector<double>& values, const Frame& frame, Random& random) {
+    const auto dims = static_cast<std::uint32_t>(frame.center.size());
     const std::size_t rows = values.size() / dims;
-    const Frame frame(values, dims);
     std::vector<RoundedPoint> points;
     for (std::size_t i = 0; i < rows; ++i)
       points.push_back(round_point(values.data() + i * dims, frame, GetParam()));
@@ -101,7 +109,8 @@ class TileScreen : public testing::TestWithParam<Precision> {
     const ScreenRadius radius = make_screen_radius(eps, dims, scale);
     std::vector<ScreenThresholds> thresholds;
     for (const RoundedPoint& point : points)
-      thresholds.push_back(screen_thresholds(radius, point.norm_sq, point.error, accumulation));
+      thresholds.push_back(screen_thresholds(radius_of_point(radius, point.cut), point.norm_sq,
+                                             point.error, accumulation));
     const bool fused = random.index(2) == 0;
     for (std::size_t i = 0; i < points.size(); ++i) {
       for (std::size_t j = 0; j < points.size(); ++j) {
@@ -192,6 +201,62 @@ TEST_P(TileScreen, is_right_on_a_shell_around_a_point) {
     }
     expect_right(values, dims, random);
     if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(TileScreen, is_right_where_rows_lie_far_outside_the_frame) {
+  // The frame is that of the first rows; others are cut, in some columns or in all, and some of
+  // them lie within the radius of one another.
+  Random random(127);
+  for (const std::uint32_t dims : kDims) {
+    for (const double far : {3.0, 20.0, 40.0, 1e3, 1e6, 1e20, 1e155, 1e300, kMax / 128}) {
+      std::vector<double> values = make_values(Shape::kUniform, random, 16, dims);
+      const Frame frame(values, dims);
+      for (int row = 0; row < 12; ++row) {
+        const std::size_t twin = values.size() - dims;
+        for (std::uint32_t d = 0; d < dims; ++d) {
+          const bool near = row % 3 == 1;  // the row before
+          const double x =
+              near ? values[twin + d] * (1 + random.between(-1e-9, 1e-9)) : random.between(-50, 50);
+          const bool moved = !near && (row % 2 == 0 || d == 0);
+          values.push_back(moved ? x * far : x);
+        }
+      }
+      expect_right(values, frame, random);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(TileScreen, rejects_rows_far_outside_the_frame) {
+  Random random(128);
+  for (const std::uint32_t dims : {1u, 16u, 64u}) {
+    const std::vector<double> values = make_values(Shape::kUniform, random, 50, dims);
+    const Frame frame(values, dims);
+    const double accumulation =
+        GetParam() == Precision::kHalf ? tensor_accumulation(dims) : single_accumulation(dims);
+    const ScreenRadius radius = make_screen_radius(20, dims, frame.scale);
+    const auto screened = [&](const std::vector<double>& point) {
+      RoundedPoint rounded = round_point(point.data(), frame, GetParam());
+      return std::pair(rounded, screen_thresholds(radius_of_point(radius, rounded.cut),
+                                                  rounded.norm_sq, rounded.error, accumulation));
+    };
+    for (const double far : {1e5, 1e9, 1e20, 3.4e38, 1e300, -kMax}) {
+      for (const bool all : {false, true}) {
+        std::vector<double> outlier(values.begin(), values.begin() + dims);
+        std::fill(outlier.begin(), all ? outlier.end() : outlier.begin() + 1, far);
+        const auto [a, a_thresholds] = screened(outlier);
+        EXPECT_TRUE(a.cut);
+        for (std::size_t row = 0; row < 50; ++row) {
+          const auto [b, b_thresholds] =
+              screened({values.begin() + static_cast<std::ptrdiff_t>(row * dims),
+                        values.begin() + static_cast<std::ptrdiff_t>((row + 1) * dims)});
+          EXPECT_FALSE(b.cut);
+          EXPECT_LT(dot(a, b, a_thresholds.reject, true), b_thresholds.reject)
+              << "dims " << dims << ", far " << far << (all ? " in all columns" : "");
+        }
+      }
+    }
   }
 }
 
