@@ -26,13 +26,13 @@ __device__ std::uint64_t code_of_box(const BoxOrder& order, const T* box, std::u
 template <class T>
 __global__ void codes_kernel(BoxRows rows, BoxOrder order, std::uint64_t* codes,
                              std::uint32_t* dataset_rows, unsigned* boxes) {
-  const std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  const std::uint64_t i = global_thread();
   bool found = false;
   if (i < rows.rows) {
-    const T* const box = static_cast<const T*>(rows.numbers) + std::uint64_t{i} * 2 * rows.dims;
+    const T* const box = static_cast<const T*>(rows.numbers) + i * 2 * rows.dims;
     found = is_box(box, rows.dims);
     codes[i] = found ? code_of_box(order, box, rows.dims) : kNotFinite;
-    dataset_rows[i] = rows.first_row + i;
+    dataset_rows[i] = rows.first_row + static_cast<std::uint32_t>(i);
   }
   const unsigned count = __syncthreads_count(found);
   if (threadIdx.x == 0 && count > 0) atomicAdd(boxes, count);
@@ -40,7 +40,7 @@ __global__ void codes_kernel(BoxRows rows, BoxOrder order, std::uint64_t* codes,
 
 template <class T>
 __global__ void gather_kernel(BoxRows rows, const std::uint32_t* order, T* columns) {
-  const std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  const std::uint64_t i = global_thread();
   if (i >= rows.rows) return;
   const T* const box = static_cast<const T*>(rows.numbers) +
                        std::uint64_t{order[i] - rows.first_row} * 2 * rows.dims;
@@ -62,7 +62,7 @@ __device__ void set_part(unsigned long long* record, std::uint32_t part) {
 template <class T>
 __global__ void table_kernel(BoxesView boxes, std::uint32_t dims, LayeredGrid grid,
                              unsigned long long* table) {
-  const std::uint64_t thread = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::uint64_t thread = global_thread();
   const std::uint64_t position = thread / kWritersOfBox;
   if (position >= *boxes.boxes) return;
   T box[2 * kMaxBoxDimensions];
@@ -83,7 +83,7 @@ __global__ void table_kernel(BoxesView boxes, std::uint32_t dims, LayeredGrid gr
 template <class T>
 __global__ void blocks_kernel(BoxesView boxes, std::uint32_t dims, std::uint32_t blocks,
                               T* bounds) {
-  const std::uint64_t thread = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::uint64_t thread = global_thread();
   const auto block = static_cast<std::uint32_t>(thread / 32);
   if (block >= blocks) return;
   const std::uint64_t begin = std::uint64_t{block} * kBlockBoxes;

@@ -10,9 +10,9 @@ namespace {
 
 template <class T>
 __global__ void ranges_kernel(BoxJoinView join, bool first_side, PositionRange* ranges) {
-  const std::uint32_t place = blockIdx.x * blockDim.x + threadIdx.x;
+  const std::uint64_t place = global_thread();
   if (place >= join.places) return;
-  const std::uint64_t position = std::uint64_t{join.first} + place;
+  const std::uint64_t position = join.first + place;
   PositionRange range{0, 0};
   if (position < *join.probing.boxes) {
     const T* const lows = static_cast<const T*>(join.probing.columns) +
@@ -32,10 +32,8 @@ template <std::uint32_t G, class Task>
 __device__ void for_places(const BoxJoinView& join, std::uint32_t first, std::uint32_t end,
                            const std::uint32_t* list, const Task& task) {
   const BoxGroup<G> group = cg::tiled_partition<G>(cg::this_thread_block());
-  const std::uint64_t groups = std::uint64_t{gridDim.x} * (kBlockThreads / G);
-  for (std::uint64_t number =
-           first + std::uint64_t{blockIdx.x} * (kBlockThreads / G) + threadIdx.x / G;
-       number < end; number += groups) {
+  const std::uint64_t groups = global_threads() / G;
+  for (std::uint64_t number = first + global_thread() / G; number < end; number += groups) {
     if (group.any(must_stop(join))) return;
     const auto i = static_cast<std::uint32_t>(number);
     task(group, list != nullptr ? list[i] : i, i);
@@ -109,9 +107,9 @@ __global__ void __launch_bounds__(kBlockThreads)
 template <class T, std::uint32_t D>
 __global__ void __launch_bounds__(kNestedThreads)
     count_all_kernel(BoxJoinView join, std::uint32_t* counts, BoxTotals* totals) {
-  const std::uint32_t place = blockIdx.x * kNestedThreads + threadIdx.x;
-  const std::uint32_t position = join.first + place;
-  const bool mine = place < join.places && position < *join.probing.boxes;
+  const std::uint64_t place = global_thread();
+  const bool mine = place < join.places && join.first + place < *join.probing.boxes;
+  const auto position = static_cast<std::uint32_t>(join.first + place);
   Box<T, D> box{};
   if (mine) box = load_box<T, D>(join.probing.columns, join.probing.rows, position, join.dims);
   unsigned long long pairs = 0, candidates = 0;
@@ -133,7 +131,7 @@ template <class T, std::uint32_t D>
 __global__ void __launch_bounds__(kNestedThreads)
     fill_all_kernel(BoxJoinView join, const std::uint32_t* chosen, Stretch stretch,
                     FillRange range) {
-  const std::uint32_t number = stretch.first + blockIdx.x * kNestedThreads + threadIdx.x;
+  const std::uint64_t number = stretch.first + global_thread();
   const bool mine = number < stretch.end;
   Box<T, D> box{};
   std::uint32_t position = 0;

@@ -15,7 +15,7 @@ __global__ void chosen_kernel(const std::uint32_t* order, const std::uint32_t* c
                               const std::uint32_t* chosen, const std::uint32_t* chosen_places,
                               std::uint32_t items, std::uint32_t* rows,
                               std::uint32_t* chosen_counts) {
-  const std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  const std::uint64_t i = global_thread();
   if (i >= items) return;
   const bool is_chosen = i < *chosen;
   chosen_counts[i] = is_chosen ? counts[chosen_places[i]] : 0;

@@ -9,7 +9,7 @@ namespace {
 template <class T>
 __global__ void directions_kernel(const T* coordinates, std::uint64_t rows, std::uint32_t dims,
                                   float* directions, unsigned* faint) {
-  const std::uint64_t row = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::uint64_t row = global_thread();
   if (row < rows && write_direction(coordinates + row * dims, dims, directions + row * dims))
     *faint = 1;
 }

@@ -41,7 +41,7 @@ struct IndexedColumns {
 template <Metric M, class T>
 __global__ void distances_kernel(const T* coordinates, std::uint64_t rows, std::uint32_t dims,
                                  const double* references, ReferenceFrame frame, T* distances) {
-  const std::uint64_t row = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::uint64_t row = global_thread();
   if (row >= rows) return;
   distances[blockIdx.y * rows + row] = static_cast<T>(reference_distance<M>(
       coordinates + row * dims, references + std::uint64_t{blockIdx.y} * dims, dims, frame));
@@ -54,9 +54,8 @@ __global__ void extents_kernel(Source<T> source, IndexedColumns columns, ExtentB
     low[c] = INFINITY;
     high[c] = -INFINITY;
   }
-  const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
-  for (std::uint64_t row = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; row < source.rows;
-       row += stride) {
+  const std::uint64_t stride = global_threads();
+  for (std::uint64_t row = global_thread(); row < source.rows; row += stride) {
     if (!is_finite_row(source.point(row), source.dims)) continue;
 #pragma unroll
     for (std::uint32_t c = 0; c < kMaxGridDimensions + 1; ++c) {
@@ -86,7 +85,7 @@ __global__ void extents_kernel(Source<T> source, IndexedColumns columns, ExtentB
 template <class T>
 __global__ void codes_kernel(Source<T> source, SortLayout layout, std::uint64_t* codes,
                              std::uint32_t* order, unsigned* finite_points) {
-  const std::uint32_t row = blockIdx.x * blockDim.x + threadIdx.x;
+  const std::uint64_t row = global_thread();
   bool finite = false;
   if (row < source.rows) {
     finite = is_finite_row(source.point(row), source.dims);
@@ -100,7 +99,7 @@ __global__ void codes_kernel(Source<T> source, SortLayout layout, std::uint64_t*
                     layout.sort_column == kNoColumn ? 0.0 : source.value(row, layout.sort_column));
     }
     codes[row] = code;
-    order[row] = row;
+    order[row] = static_cast<std::uint32_t>(row);
   }
   const unsigned count = __syncthreads_count(finite);
   if (threadIdx.x == 0 && count > 0) atomicAdd(finite_points, count);
@@ -108,7 +107,7 @@ __global__ void codes_kernel(Source<T> source, SortLayout layout, std::uint64_t*
 
 template <class T>
 __global__ void gather_columns_kernel(Source<T> source, const std::uint32_t* order, T* columns) {
-  const std::uint32_t position = blockIdx.x * blockDim.x + threadIdx.x;
+  const std::uint64_t position = global_thread();
   if (position >= source.rows) return;
   const T* const point = source.point(order[position]);
   columns += position;
@@ -120,7 +119,7 @@ __global__ void gather_columns_kernel(Source<T> source, const std::uint32_t* ord
 
 __global__ void gather_ids_kernel(const std::int64_t* source, const std::uint32_t* order,
                                   std::uint32_t rows, std::int64_t* ids) {
-  const std::uint32_t position = blockIdx.x * blockDim.x + threadIdx.x;
+  const std::uint64_t position = global_thread();
   if (position < rows)
     ids[position] = source != nullptr ? source[order[position]] : order[position];
 }

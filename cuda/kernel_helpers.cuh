@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cub/cub.cuh>
 
+#include "core/thread_number.h"
 #include "cuda/memory.h"
 #include "cuda/tuning.h"
 
@@ -13,6 +14,15 @@ namespace gpujoin::cuda {
 inline unsigned blocks_for(std::uint64_t items, unsigned threads = kBlockThreads) {
   return static_cast<unsigned>((items + threads - 1) / threads);
 }
+
+/// The number of this thread in its launch. Kernels number nothing by a product of their own, which
+/// would have 32 bits; test/include_rules looks for some.
+__device__ inline std::uint64_t global_thread() {
+  return thread_number(blockIdx.x, blockDim.x, threadIdx.x);
+}
+
+/// The number of threads of the launch.
+__device__ inline std::uint64_t global_threads() { return thread_number(gridDim.x, blockDim.x, 0); }
 
 /// Adds every thread's `value` to *sum, with one atomic operation a block of `Threads`.
 template <unsigned Threads = kBlockThreads>

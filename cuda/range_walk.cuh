@@ -6,6 +6,7 @@
 
 #include "core/cell_walk.h"
 #include "core/distance.h"
+#include "cuda/kernel_helpers.cuh"
 #include "cuda/range_kernels.h"
 #include "cuda/tuning.h"
 
@@ -148,14 +149,18 @@ template <std::uint32_t G, class Task>
 __device__ void for_points(const JoinView& join, const Stretch& stretch, bool queue,
                            const Task& task) {
   const Group<G> group = cg::tiled_partition<G>(cg::this_thread_block());
-  const std::uint32_t groups = gridDim.x * (kBlockThreads / G);
+  const std::uint64_t groups = global_threads() / G;
+  // Threads of a group leave together: those that stay would wait for the others.
+  const auto must_stop = [&] {
+    return group.any(*static_cast<const volatile unsigned*>(join.stop) != 0);
+  };
   const auto position_at = [&](std::uint32_t place) {
     return join.sequence != nullptr ? join.sequence[place] : place;
   };
   if (!queue) {
-    for (std::uint64_t place = stretch.first + blockIdx.x * (kBlockThreads / G) + threadIdx.x / G;
-         place < stretch.end; place += groups) {
-      if (*static_cast<const volatile unsigned*>(join.stop)) return;
+    for (std::uint64_t place = stretch.first + global_thread() / G; place < stretch.end;
+         place += groups) {
+      if (must_stop()) return;
       task(group, static_cast<std::uint32_t>(place),
            position_at(static_cast<std::uint32_t>(place)));
     }
@@ -165,7 +170,7 @@ __device__ void for_points(const JoinView& join, const Stretch& stretch, bool qu
     unsigned place = 0;
     if (group.thread_rank() == 0) place = atomicAdd(stretch.next, 1u);
     place = group.shfl(place, 0);
-    if (place >= stretch.end || *static_cast<const volatile unsigned*>(join.stop)) return;
+    if (place >= stretch.end || must_stop()) return;
     task(group, place, position_at(place));
   }
 }

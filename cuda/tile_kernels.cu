@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(kBlockThreads)
                 unsigned long long* candidates) {
   const std::uint32_t rows = rectangle.end_row - rectangle.first_row;
   const std::uint32_t columns = rectangle.end_column - rectangle.first_column;
-  const std::uint64_t index = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::uint64_t index = global_thread();
   const auto band = static_cast<std::uint32_t>(index / (std::uint64_t{kBandRows} * columns));
   const auto within = static_cast<std::uint32_t>(index % (std::uint64_t{kBandRows} * columns));
   unsigned long long pairs = 0;
@@ -85,8 +85,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   const T* const left = static_cast<const T*>(decision.left_coordinates);
   const T* const right = static_cast<const T*>(decision.right_coordinates);
   unsigned long long found = 0, rechecked = 0, themselves = 0;
-  for (unsigned long long c = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; c < size;
-       c += std::uint64_t{gridDim.x} * blockDim.x) {
+  for (unsigned long long c = global_thread(); c < size; c += global_threads()) {
     const uint2 pair = candidates.pairs[c];
     const std::uint32_t i = pair.x & ~CandidateList::kSurely, j = pair.y;
     const bool surely = (pair.x & CandidateList::kSurely) != 0;
@@ -123,8 +122,8 @@ __global__ void __launch_bounds__(kBlockThreads)
     scatter_kernel(Decision decision, CandidateList candidates, const std::uint64_t* offsets,
                    std::uint32_t points_with_themselves, std::uint32_t* neighbors,
                    double* distances) {
-  const std::uint64_t first = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  const std::uint64_t step = std::uint64_t{gridDim.x} * blockDim.x;
+  const std::uint64_t first = global_thread();
+  const std::uint64_t step = global_threads();
   const unsigned long long size = listed_candidates(candidates);
   for (std::uint64_t c = first; c < size; c += step) {
     const std::uint32_t rank = decision.ranks[c];
@@ -142,7 +141,7 @@ __global__ void __launch_bounds__(kBlockThreads)
 }
 
 __global__ void fill_kernel(std::uint32_t* counts, std::uint64_t size, std::uint32_t value) {
-  const std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::uint64_t i = global_thread();
   if (i < size) counts[i] = value;
 }
 

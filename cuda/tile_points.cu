@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cuda/kernel_helpers.cuh"
 #include "cuda/tile_points.h"
 #include "cuda/tuning.h"
 
@@ -21,7 +22,7 @@ __global__ void quantize_kernel(const T* coordinates, const std::uint32_t* order
                                 std::uint32_t dims, std::uint32_t padded_dims,
                                 const std::uint32_t* columns, const double* center, double scale,
                                 ScreenRadius radius, __half* values, float* reject, float* accept) {
-  const std::uint32_t p = (blockIdx.x * blockDim.x + threadIdx.x) / kWarp;
+  const auto p = static_cast<std::uint32_t>(global_thread() / kWarp);
   const std::uint32_t lane = threadIdx.x % kWarp;
   if (p >= padded_points) return;
   const T* const point = p < points ? coordinates + std::uint64_t{order[p]} * dims : nullptr;
@@ -64,7 +65,7 @@ __global__ void boxes_kernel(const T* coordinates, const std::uint32_t* order, s
                              std::uint32_t dims, BoxColumns columns, double* boxes) {
   constexpr unsigned kWarps = kScreenTile / kWarp;
   __shared__ double lows[kWarps], highs[kWarps];
-  const std::uint32_t p = blockIdx.x * kScreenTile + threadIdx.x;
+  const std::uint64_t p = global_thread();
   double* const box = boxes + std::uint64_t{blockIdx.x} * 2 * columns.count;
   for (std::uint32_t c = 0; c < columns.count; ++c) {
     double low = INFINITY, high = -INFINITY;

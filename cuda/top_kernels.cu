@@ -151,10 +151,8 @@ __global__ void __launch_bounds__(kBlockThreads)
     heap_kernel(JoinView join, TopView top, Stretch stretch, std::uint32_t k,
                 unsigned char* scratch, unsigned long long* candidates) {
   extern __shared__ std::uint64_t shared[];
-  const std::uint64_t stride =
-      scratch == nullptr ? kBlockThreads : std::uint64_t{gridDim.x} * kBlockThreads;
-  const std::uint64_t own =
-      scratch == nullptr ? threadIdx.x : std::uint64_t{blockIdx.x} * kBlockThreads + threadIdx.x;
+  const std::uint64_t stride = scratch == nullptr ? kBlockThreads : global_threads();
+  const std::uint64_t own = scratch == nullptr ? threadIdx.x : global_thread();
   std::uint64_t* const keys =
       scratch == nullptr ? shared : reinterpret_cast<std::uint64_t*>(scratch);
   std::uint32_t* const rights = reinterpret_cast<std::uint32_t*>(keys + k * stride);
@@ -184,7 +182,7 @@ __global__ void __launch_bounds__(kBlockThreads)
 /// A warp a block of scores.
 __global__ void score_blocks_kernel(const double* scores, std::uint32_t points, Interval* blocks) {
   static_assert(kScoreBlock == 32);
-  const std::uint64_t point = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::uint64_t point = global_thread();
   double low = point < points ? scores[point] : DBL_MAX, high = point < points ? low : -DBL_MAX;
   for (unsigned offset = 16; offset > 0; offset /= 2) {
     low = fmin(low, __shfl_xor_sync(~0u, low, offset));
@@ -210,7 +208,7 @@ __global__ void all_scores_kernel(const Interval* blocks, std::uint32_t count, I
 
 __global__ void gather_scores_kernel(const double* scores, const std::uint32_t* order,
                                      std::uint32_t points, double* out) {
-  const std::uint32_t position = blockIdx.x * blockDim.x + threadIdx.x;
+  const std::uint64_t position = global_thread();
   if (position < points) out[position] = scores[order[position]];
 }
 

@@ -38,7 +38,7 @@ __global__ void ties_end_kernel(const std::uint64_t* keys, std::uint64_t count, 
 
 __global__ void join_entries_kernel(const std::uint64_t* keys, const std::uint64_t* pairs,
                                     std::uint64_t count, TopEntry* entries) {
-  const std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::uint64_t i = global_thread();
   if (i < count)
     entries[i] = {keys[i], static_cast<std::uint32_t>(pairs[i] >> 32),
                   static_cast<std::uint32_t>(pairs[i])};
@@ -46,7 +46,7 @@ __global__ void join_entries_kernel(const std::uint64_t* keys, const std::uint64
 
 __global__ void split_entries_kernel(const TopEntry* entries, std::uint64_t count,
                                      std::uint64_t* keys, std::uint64_t* pairs) {
-  const std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::uint64_t i = global_thread();
   if (i >= count) return;
   keys[i] = entries[i].key;
   pairs[i] = std::uint64_t{entries[i].left} << 32 | entries[i].right;

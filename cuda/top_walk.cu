@@ -9,7 +9,7 @@ namespace {
 
 __global__ void result_kernel(const TopEntry* entries, std::uint64_t count, bool lowest_first,
                               std::uint32_t* lefts, std::uint32_t* rights, double* scores) {
-  const std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::uint64_t i = global_thread();
   if (i >= count) return;
   lefts[i] = entries[i].left;
   rights[i] = entries[i].right;
