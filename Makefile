@@ -4,7 +4,7 @@
 
 PG_CONFIG ?= pg_config
 # Goals that need no PostgreSQL. PGXS is read only when none of them is asked for: it has a `check` of its own.
-OURS = check check-sql check-debian fuzz unit sanitize demo bench format format-check deps help
+OURS = check check-sql check-debian fuzz unit sanitize tsan demo bench format format-check deps help
 
 .DEFAULT_GOAL = all
 
@@ -35,6 +35,12 @@ sanitize:
 	  cmake --build build/sanitize -j $(shell nproc) --target gpujoin_unit
 	$(CTEST) build/sanitize
 
+# What threads share: the engine's tests whose joins have several of them, with more threads than processors.
+tsan:
+	@$(CMAKE_UNIT) -B build/tsan -DGPUJOIN_SANITIZE=thread >/dev/null && \
+	  cmake --build build/tsan -j $(shell nproc) --target gpujoin_unit
+	$(CTEST) build/tsan
+
 format: ; clang-format -i $(FORMATTED)
 
 format-check:
@@ -51,7 +57,8 @@ help:
 	@echo 'make check-debian make demo and make check-sql as a newcomer to Debian would, in chroots (as root)'
 	@echo 'make fuzz         random joins, with the node and without it (SECONDS=60 SEED=N ROUNDS=N ENGINE=cpu|cuda MODE=joins|speed)'
 	@echo 'make installcheck the regression tests, in a running cluster that has gpujoin installed'
-	@echo 'make unit         unit tests of the engines (no PostgreSQL needed); make sanitize: under ASan, UBSan'
+	@echo 'make unit         unit tests of the engines (no PostgreSQL needed); make sanitize: under ASan, UBSan;'
+	@echo '                  make tsan: under ThreadSanitizer'
 	@echo 'make bench        compare with PostgreSQL, PostGIS, nanoflann and Boost; writes docs/benchmarks.md'
 	@echo 'make format       clang-format all sources'
 	@echo 'make deps         install what building, testing and measuring need (Debian, Ubuntu)'

@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "cuda/blocked_join.h"
-#include "cuda/signals.h"
 #include "cuda/tuning.h"
+#include "cuda/wait.h"
 
 namespace gpujoin::cuda {
 namespace {
@@ -41,8 +41,7 @@ double cut_value(const Dataset& data, std::uint64_t row, std::uint32_t column) {
 }
 
 void check_interrupt(const volatile int* interrupt) {
-  SignalsBlocked::let_in(0);
-  if (interrupt != nullptr && *interrupt != 0) throw Interrupted{};
+  if (interrupted(interrupt)) throw Interrupted{};
 }
 
 }  // namespace
@@ -226,6 +225,7 @@ Status BlockedJoin::next_of_steps(ResultBatch* batch) {
     }
     if (!status.ok() || !gathers()) return status;
     top_ ? top_->add(request_, *batch) : add_counts(*batch);
+    if (interrupted(request_.interrupt)) return {StatusCode::kInterrupted};
   }
   if (top_) return next_top_pairs(batch);
   if (!gathers() || delivered_) return {StatusCode::kEnd};

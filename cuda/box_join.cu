@@ -3,7 +3,6 @@
 #include <numeric>
 
 #include "cuda/box_join.h"
-#include "cuda/signals.h"
 #include "cuda/tuning.h"
 #include "cuda/wait.h"
 #include "engine/stopwatch.h"
@@ -22,13 +21,8 @@ BoxJoin::BoxJoin(const JoinRequest& request, const cudaDeviceProp& device)
 }
 
 BoxJoin::~BoxJoin() {
-  if (stop_.size() > 0) {
-    *stop_value_.as<unsigned>() = 1;
-    cudaMemcpyAsync(stop_.data(), stop_value_.as<unsigned>(), sizeof(unsigned),
-                    cudaMemcpyHostToDevice, stop_stream_);
-  }
+  if (stop_) stop_->raise();
   batches_.reset();
-  cudaStreamSynchronize(stop_stream_);
   cudaStreamSynchronize(stream_);
 }
 
@@ -50,10 +44,8 @@ void BoxJoin::begin() {
   stats_.strategy.sort_column = kNoColumn;
   stats_.strategy.estimated_pairs = strategy_.pairs;
   std::copy_n(strategy_.reason, sizeof strategy_.reason, stats_.strategy.reason);
-  stop_value_ = PinnedBlock(host_budget_, sizeof(unsigned));
-  stop_ = DeviceBuffer<unsigned>(device_budget_, 1, stream_);
-  check(cudaMemsetAsync(stop_.data(), 0, stop_.bytes(), stream_), "clearing flags");
-  source_.emplace(request_, strategy_, device_budget_, host_budget_, stop_.data(), stream_);
+  stop_.emplace(device_budget_, host_budget_, stream_);
+  source_.emplace(request_, strategy_, device_budget_, host_budget_, stop_->get(), stream_);
   if (wants_pairs(request_.output)) {
     left_ids_ = ids_of(request_.left, left_positions_);
     right_ids_ = request_.self_join ? left_ids_ : ids_of(request_.right, right_positions_);
@@ -111,19 +103,13 @@ void BoxJoin::next_result(ResultBatch* batch) {
   }
 }
 
-/// Slices may be so short that nothing waits for them.
-bool BoxJoin::interrupted() const {
-  SignalsBlocked::let_in(0);
-  return request_.interrupt != nullptr && *request_.interrupt != 0;
-}
-
 Status BoxJoin::next_batch(ResultBatch* batch) {
   const Stopwatch watch;
   if (batches_) batches_->recycle();
   ready_ = false;
   while (!ready_ && phase_ != Phase::kEnd) {
     move_on(batch);
-    if (!ready_ && interrupted()) return {StatusCode::kInterrupted};
+    if (!ready_ && interrupted(request_.interrupt)) return {StatusCode::kInterrupted};
   }
   spent_ms_ += watch.milliseconds();
   if (!ready_) return {StatusCode::kEnd};

@@ -8,6 +8,7 @@
 #include "cuda/box_walk.h"
 #include "cuda/memory.h"
 #include "cuda/pair_batches.h"
+#include "cuda/stop_word.h"
 #include "engine/box_strategy.h"
 #include "engine/buffer.h"
 #include "engine/join.h"
@@ -35,7 +36,6 @@ class BoxJoin final : public Join {
   void finish_slice();
   void move_on(ResultBatch* batch);
   void next_result(ResultBatch* batch);
-  bool interrupted() const;
 
   const JoinRequest request_;
   MemoryBudget host_budget_;
@@ -44,10 +44,8 @@ class BoxJoin final : public Join {
   Phase phase_ = Phase::kBegin;
 
   Stream stream_;
-  Stream stop_stream_;
-  Event step_;                   ///< what the current phase waits for
-  DeviceBuffer<unsigned> stop_;  ///< nonzero: kernels leave
-  PinnedBlock stop_value_;
+  std::optional<StopWord> stop_;
+  Event step_;                                             ///< what the current phase waits for
   Buffer<std::int64_t> left_positions_, right_positions_;  ///< 0, 1, .. where there are no ids
   const std::int64_t* left_ids_ = nullptr;
   const std::int64_t* right_ids_ = nullptr;

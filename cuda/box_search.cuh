@@ -17,10 +17,8 @@ namespace gpujoin::cuda {
 
 namespace cg = cooperative_groups;
 
-/// Threads that share a box: of the grid, whose boxes have few candidates, so that many boxes wait
-/// for memory at once; of a sweep, whose boxes have long stretches of them, a group.
 template <BoxMethod M>
-inline constexpr std::uint32_t kBoxGroup = M == BoxMethod::kLayeredGrid ? 8 : 32;
+inline constexpr std::uint32_t kBoxGroup = threads_of_box(M);
 
 template <std::uint32_t G>
 using BoxGroup = cg::thread_block_tile<G>;

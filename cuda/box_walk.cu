@@ -300,7 +300,7 @@ bool BoxWalk::transposed() const {
 void BoxWalk::describe(JoinStats* stats) const {
   stats->candidates = host_report_.as<Report>()->totals.candidates;
   stats->threads = uploader_.threads();
-  stats->threads_per_point = strategy_.method == BoxMethod::kNone ? 1 : 32;
+  stats->threads_per_point = threads_of_box(strategy_.method);
   stats->index_ms = index_ms_;
 }
 

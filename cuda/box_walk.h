@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "cuda/box_index.h"
 #include "cuda/box_kernels.h"
@@ -33,7 +32,7 @@ class BoxWalk final : public SliceSource {
   /// Rows of the dataset.
   const std::uint32_t* sequence() const override { return host_rows_.as<std::uint32_t>(); }
   void fill(const Stretch& stretch, const FillRange& range, cudaStream_t stream) override;
-  std::vector<std::uint32_t> counts() override { return {}; }
+  Buffer<std::uint32_t> counts() override { return {}; }
   std::uint64_t pairs() const override;
   void describe(JoinStats* stats) const override;
 

@@ -10,6 +10,11 @@ struct CudaError {
   const char* action;  ///< what was being done, for the message
 };
 
+/// What a device cannot do: the caller may ask another engine.
+struct Unable {
+  const char* reason;
+};
+
 /// Throws CudaError unless `code` is cudaSuccess.
 inline void check(cudaError_t code, const char* action) {
   if (code != cudaSuccess) throw CudaError{code, action};

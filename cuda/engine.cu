@@ -1,12 +1,15 @@
 // The CUDA engine's table: devices, error codes, and the one symbol that the shared object exports.
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <memory>
 #include <new>
+#include <system_error>
 
 #include "cuda/blocked_join.h"
 #include "cuda/box_join.h"
 #include "cuda/cuda_error.h"
+#include "cuda/device_guard.h"
 #include "cuda/memory.h"
 #include "cuda/signals.h"
 #include "cuda/tuning.h"
@@ -35,12 +38,15 @@ Status status_of(const cuda::CudaError& error) {
 
 /// Runs body() and turns what it throws into a Status.
 template <class Body>
-Status guarded(const Body& body) {
-  const cuda::SignalsBlocked blocked;
+Status caught(const Body& body) {
   try {
     return body();
   } catch (const cuda::CudaError& error) {
     return status_of(error);
+  } catch (const cuda::Unable& error) {
+    return make_status(StatusCode::kUnavailable,
+                       "Set gpujoin.engine to \"auto\" or \"cpu\" to use the CPU.", "%s",
+                       error.reason);
   } catch (const MemoryLimitExceeded& error) {
     return make_status(
         StatusCode::kMemoryLimit,
@@ -52,8 +58,35 @@ Status guarded(const Body& body) {
     return {StatusCode::kInterrupted};
   } catch (const std::bad_alloc&) {
     return make_status(StatusCode::kOutOfMemory, nullptr, "out of host memory in the CUDA engine");
+  } catch (const std::system_error& error) {
+    return make_status(StatusCode::kOutOfMemory, "Raise the system's limit on threads.",
+                       "could not start a worker thread: %s", error.what());
+  } catch (const std::exception& error) {
+    return make_status(StatusCode::kInternal, nullptr, "the CUDA engine failed: %s", error.what());
+  } catch (...) {
+    return make_status(StatusCode::kInternal, nullptr, "the CUDA engine failed");
   }
 }
+
+/// Runs body() with the device current, also while it is found out what an error left behind.
+template <class Body>
+Status on_device(int device, const Body& body) {
+  const cuda::SignalsBlocked blocked;
+  return caught([&] {
+    const cuda::DeviceGuard guard(device);
+    return caught(body);
+  });
+}
+
+/// What the table calls a Join: one and the device that it is on.
+struct DeviceJoin final : Join {
+  DeviceJoin(int on, std::unique_ptr<Join> opened) : device(on), join(std::move(opened)) {}
+  Status next_batch(ResultBatch* batch) override { return join->next_batch(batch); }
+  void stats(JoinStats* stats) const override { join->stats(stats); }
+
+  int device;
+  std::unique_ptr<Join> join;
+};
 
 int count_devices() {
   int count = 0;
@@ -68,7 +101,8 @@ int count_devices() {
 
 Status probe(DeviceInfo* devices, std::uint32_t capacity, std::uint32_t* count) {
   *count = 0;
-  return guarded([&]() -> Status {
+  const cuda::SignalsBlocked blocked;
+  return caught([&]() -> Status {
     const int found = count_devices();
     if (found == 0)
       return make_status(StatusCode::kUnavailable,
@@ -90,7 +124,7 @@ Status probe(DeviceInfo* devices, std::uint32_t capacity, std::uint32_t* count) 
   });
 }
 
-/// Throws what guarded() knows.
+/// Throws what caught() knows.
 std::unique_ptr<Join> open_join(const JoinRequest& request, const cudaDeviceProp& device) {
   if (request.shape == Shape::kBoxes) return std::make_unique<cuda::BoxJoin>(request, device);
   const OpenJoin blocked_join = [device](const JoinRequest& part) {
@@ -105,45 +139,56 @@ std::unique_ptr<Join> open_join(const JoinRequest& request, const cudaDeviceProp
   return open_topk_join(request, cosine ? scan : blocked_join, cuda::kPlainTopkCosts);
 }
 
+Status check_device(int device) {
+  const cuda::SignalsBlocked blocked;
+  return caught([&]() -> Status {
+    if (device >= 0 && device < count_devices()) return {};
+    return make_status(StatusCode::kUnavailable, "gpu_devices() lists the devices.",
+                       "there is no device %d", device);
+  });
+}
+
+/// Of the device's memory, what a join frees is kept for its next allocation, until close() gives
+/// it back but for this.
+constexpr std::size_t kKeptDeviceBytes = std::size_t{256} << 20;
+
 Status open(const JoinRequest* request, Join** join) {
   *join = nullptr;
   if (Status status = check_request(*request); !status.ok()) return status;
-  return guarded([&]() -> Status {
-    const int devices = count_devices();
-    if (request->device < 0 || request->device >= devices)
-      return make_status(StatusCode::kUnavailable, "gpu_devices() lists the devices.",
-                         "there is no device %d", request->device);
-    cuda::check(cudaSetDevice(request->device), "choosing a device");
+  const int number = request->device;
+  if (Status status = check_device(number); !status.ok()) return status;
+  return on_device(number, [&]() -> Status {
     cudaDeviceProp device;
-    cuda::check(cudaGetDeviceProperties(&device, request->device), "looking at a device");
-    // Memory that a join frees is kept for its next allocation, until close() gives it back.
-    cudaMemPool_t pool;
-    cuda::check(cudaDeviceGetDefaultMemPool(&pool, request->device), "looking at device memory");
+    cuda::check(cudaGetDeviceProperties(&device, number), "looking at a device");
     std::uint64_t keep = ~std::uint64_t{0};
-    cuda::check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep),
-                "setting up device memory");
-    *join = open_join(*request, device).release();
+    cuda::check(
+        cudaMemPoolSetAttribute(cuda::current_pool(), cudaMemPoolAttrReleaseThreshold, &keep),
+        "setting up device memory");
+    *join = std::make_unique<DeviceJoin>(number, open_join(*request, device)).release();
     return {};
   });
 }
 
 Status next_batch(Join* join, ResultBatch* batch) {
-  return guarded([&] { return join->next_batch(batch); });
+  return on_device(static_cast<DeviceJoin*>(join)->device, [&] { return join->next_batch(batch); });
 }
 
-void stats(const Join* join, JoinStats* stats) { join->stats(stats); }
-
-/// What a session keeps of the device's memory between joins.
-constexpr std::size_t kKeptDeviceBytes = std::size_t{256} << 20;
+/// Figures that are there: asks nothing of the device.
+void stats(const Join* join, JoinStats* stats) {
+  caught([&]() -> Status {
+    join->stats(stats);
+    return {};
+  });
+}
 
 void close(Join* join) {
-  const cuda::SignalsBlocked blocked;
-  delete join;
-  int device = 0;
-  cudaMemPool_t pool;
-  if (cudaGetDevice(&device) == cudaSuccess &&
-      cudaDeviceGetDefaultMemPool(&pool, device) == cudaSuccess)
-    cudaMemPoolTrimTo(pool, kKeptDeviceBytes);
+  // Freed also where the device cannot be reached any more.
+  std::unique_ptr<DeviceJoin> closed(static_cast<DeviceJoin*>(join));
+  on_device(closed->device, [&]() -> Status {
+    closed->join.reset();
+    cudaMemPoolTrimTo(cuda::current_pool(), kKeptDeviceBytes);
+    return {};
+  });
 }
 
 constexpr EngineTable kTable{kEngineAbiVersion, "cuda", probe, open, next_batch, stats, close};

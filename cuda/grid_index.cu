@@ -191,15 +191,13 @@ void gather_columns(const DevicePoints& points, const DeviceIndex& index, cudaSt
 
 }  // namespace
 
-DevicePoints upload(MemoryBudget& budget, const Dataset& data, Uploader& uploader,
-                    cudaStream_t stream) {
+DevicePoints make_points(MemoryBudget& budget, const Dataset& data, cudaStream_t stream) {
   DevicePoints points;
   points.rows = data.rows;
   points.dims = data.dims;
   points.scalar = data.scalar;
   points.coordinates = DeviceBuffer<unsigned char>(
       budget, data.rows * data.dims * scalar_bytes(data.scalar), stream);
-  uploader.copy(points.coordinates.data(), data.coordinates, points.coordinates.bytes(), stream);
   return points;
 }
 

@@ -6,7 +6,6 @@
 
 #include "core/sort_code.h"
 #include "cuda/memory.h"
-#include "cuda/upload.h"
 #include "engine/dataset.h"
 #include "engine/reference_points.h"
 #include "engine/strategy.h"
@@ -41,10 +40,8 @@ struct DeviceIndex {
   DeviceBuffer<unsigned char> columns;  ///< [dims + reference points][rows], once ordered
 };
 
-/// Copies rows to the device. Returns at once when the source is pinned, else when the source may
-/// change.
-DevicePoints upload(MemoryBudget& budget, const Dataset& data, Uploader& uploader,
-                    cudaStream_t stream);
+/// Room for the rows of a dataset, uninitialised.
+DevicePoints make_points(MemoryBudget& budget, const Dataset& data, cudaStream_t stream);
 
 /// Adds the distances to reference points, unless there are none. Asynchronous.
 void add_reference_distances(MemoryBudget& budget, DevicePoints& points,

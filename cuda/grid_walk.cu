@@ -10,6 +10,11 @@
 namespace gpujoin::cuda {
 namespace {
 
+__global__ void positions_kernel(std::uint32_t* positions, std::uint32_t points) {
+  const std::uint64_t position = global_thread();
+  if (position < points) positions[position] = static_cast<std::uint32_t>(position);
+}
+
 PointsView view_of(const WalkSide& side) {
   const DeviceIndex& index = *side.index;
   return {index.columns.data(), index.codes.data(), side.ids, index.rows, index.points};
@@ -76,16 +81,14 @@ void GridWalk::choose_kernels(unsigned resident_blocks) {
 /// Puts the points with most candidates first (load-imbalance paper, section on SORTBYWL).
 void GridWalk::order_by_workload() {
   const std::uint32_t points = view_.left.points;
+  if (points == 0) return;
   DeviceBuffer<std::uint32_t> work(device_budget_, points, stream_),
       sorted(device_budget_, points, stream_);
   DeviceBuffer<std::uint32_t> positions(device_budget_, points, stream_);
   sequence_ = DeviceBuffer<std::uint32_t>(device_budget_, points, stream_);
   launch_workload(count_kernel_, view_, {0, points, 0, nullptr}, work.data(), stream_);
-  std::vector<std::uint32_t> identity(points);
-  std::iota(identity.begin(), identity.end(), 0u);
-  check(cudaMemcpyAsync(positions.data(), identity.data(), positions.bytes(),
-                        cudaMemcpyHostToDevice, stream_),
-        "ordering work");
+  positions_kernel<<<blocks_for(points), kBlockThreads, 0, stream_>>>(positions.data(), points);
+  check_launch("ordering work");
   std::size_t bytes = 0;
   const auto sort = [&](void* scratch) {
     check(cub::DeviceRadixSort::SortPairsDescending(scratch, bytes, work.data(), sorted.data(),
@@ -170,13 +173,14 @@ void GridWalk::fill(const Stretch& stretch, const FillRange& range, cudaStream_t
   launch_fill(kernel, view_, stretch, range, stream);
 }
 
-std::vector<std::uint32_t> GridWalk::counts() {
-  std::vector<std::uint32_t> by_place(view_.left.points), sequence(sequence_.size());
+Buffer<std::uint32_t> GridWalk::counts() {
+  Buffer<std::uint32_t> by_place(host_budget_, view_.left.points);
+  Buffer<std::uint32_t> sequence(host_budget_, sequence_.size());
   copy_to_host(by_place.data(), counts_.data(), by_place.size(), stream_);
   copy_to_host(sequence.data(), sequence_.data(), sequence.size(), stream_);
   check(cudaStreamSynchronize(stream_), "copying counts");
-  if (sequence.empty()) return by_place;
-  std::vector<std::uint32_t> by_position(by_place.size());
+  if (sequence.size() == 0) return by_place;
+  Buffer<std::uint32_t> by_position(host_budget_, by_place.size());
   for (std::size_t place = 0; place < by_place.size(); ++place)
     by_position[sequence[place]] = by_place[place];
   return by_position;

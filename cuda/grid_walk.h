@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "core/threshold.h"
 #include "cuda/range_kernels.h"
@@ -38,7 +37,7 @@ class GridWalk final : public SliceSource {
   CountedSlice slice() const override;
   const std::uint32_t* sequence() const override { return host_sequence_.as<std::uint32_t>(); }
   void fill(const Stretch& stretch, const FillRange& range, cudaStream_t stream) override;
-  std::vector<std::uint32_t> counts() override;
+  Buffer<std::uint32_t> counts() override;
   std::uint64_t pairs() const override;
   void describe(JoinStats* stats) const override;
 

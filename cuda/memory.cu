@@ -49,20 +49,39 @@ bool keep(const KeptBlock& block) {
 
 }  // namespace
 
-std::uint64_t available_device_bytes(std::uint64_t limit) {
+cudaMemPool_t current_pool() {
+  int device = 0;
+  cudaMemPool_t pool;
+  check(cudaGetDevice(&device), "looking at device memory");
+  check(cudaDeviceGetDefaultMemPool(&pool, device), "looking at device memory");
+  return pool;
+}
+
+std::uint64_t unused_device_bytes() {
+  constexpr const char* kAction = "asking for free device memory";
   std::size_t free_bytes = 0, all_bytes = 0;
-  check(cudaMemGetInfo(&free_bytes, &all_bytes), "asking for free device memory");
-  const std::uint64_t usable = free_bytes - free_bytes / 8;
+  std::uint64_t reserved = 0, used = 0;
+  check(cudaMemGetInfo(&free_bytes, &all_bytes), kAction);
+  check(cudaMemPoolGetAttribute(current_pool(), cudaMemPoolAttrReservedMemCurrent, &reserved),
+        kAction);
+  check(cudaMemPoolGetAttribute(current_pool(), cudaMemPoolAttrUsedMemCurrent, &used), kAction);
+  return free_bytes + (reserved - std::min(used, reserved));
+}
+
+std::uint64_t available_device_bytes(std::uint64_t limit) {
+  const std::uint64_t unused = unused_device_bytes();
+  const std::uint64_t usable = unused - unused / 8;
   return limit == 0 ? usable : std::min<std::uint64_t>(usable, limit);
 }
 
 PinnedBlock::PinnedBlock(MemoryBudget& budget, std::size_t bytes) {
   if (bytes == 0) return;
-  bytes_ = std::bit_ceil(bytes);  // few sizes, so that kept blocks fit
+  // Few sizes, so that kept blocks fit; what is too large to be kept is no larger than asked for.
+  bytes_ = bytes <= kMostKeptBytes ? std::bit_ceil(bytes) : bytes;
   budget.take(bytes_);
   data_ = take_kept(bytes_);
   if (data_ == nullptr) {
-    const cudaError_t code = cudaHostAlloc(&data_, bytes_, cudaHostAllocDefault);
+    const cudaError_t code = cudaHostAlloc(&data_, bytes_, cudaHostAllocPortable);
     if (code != cudaSuccess) {
       data_ = nullptr;
       budget.give_back(bytes_);

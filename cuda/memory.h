@@ -13,8 +13,15 @@
 
 namespace gpujoin::cuda {
 
-/// What a join may use of the device's memory: what is free, but for a reserve, within the limit (0
-/// = no limit). Throws CudaError.
+/// Where the current device's memory comes from. Throws CudaError.
+cudaMemPool_t current_pool();
+
+/// Bytes of the device's memory that nobody uses: free ones, and those that the pool keeps for this
+/// process's next allocations. Throws CudaError.
+std::uint64_t unused_device_bytes();
+
+/// What a join may use of the device's memory: what is unused, but for a reserve, within the limit
+/// (0 = no limit). Throws CudaError.
 std::uint64_t available_device_bytes(std::uint64_t limit);
 
 class Stream {
@@ -109,8 +116,8 @@ void copy_to_host(T* host, const T* device, std::size_t count, cudaStream_t stre
         "copying to the host");
 }
 
-/// Pinned host memory, uninitialised. Pinning costs far more than a batch, so freed blocks are kept
-/// for the session's next join, up to kMostKeptBytes.
+/// Pinned host memory, uninitialised, for all devices. Pinning costs far more than a batch, so
+/// freed blocks are kept for the session's next join, up to kMostKeptBytes. All of a block counts.
 class PinnedBlock {
  public:
   PinnedBlock() = default;

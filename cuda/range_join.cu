@@ -6,6 +6,7 @@
 #include "cuda/directions.h"
 #include "cuda/grid_walk.h"
 #include "cuda/range_join.h"
+#include "cuda/tensor_check.h"
 #include "cuda/tile_walk.h"
 #include "cuda/top_walk.h"
 #include "cuda/tuning.h"
@@ -15,13 +16,12 @@ namespace gpujoin::cuda {
 namespace {
 
 /// Words of flags_.
-enum Flag { kStop, kLeftPoints, kRightPoints, kQueue, kFaint, kFlags };
+enum Flag { kLeftPoints, kRightPoints, kQueue, kFaint, kFlags };
 
 /// What is copied back between phases, in pinned memory so that copying does not block.
 struct Mailbox {
   ExtentBits extents;
   unsigned flags[kFlags];
-  unsigned stop;
 };
 
 /// Ids in index order, on the device and on the host.
@@ -65,9 +65,24 @@ RangeJoin::RangeJoin(const JoinRequest& request, const cudaDeviceProp& device)
   if (request.metric == Metric::kCosine) request_.knobs.index = IndexMethod::kTiles;
   if (request.output == Output::kTopPairs && request_.knobs.index != IndexMethod::kReferencePoints)
     request_.knobs.index = IndexMethod::kGrid;
+  choose_method();
+  prepare_upload();
+}
+
+/// Tiles only where tensor cores are as exact as the screen takes them to be. Throws Unable where
+/// nothing else knows the metric.
+void RangeJoin::choose_method() {
   strategy_ = choose_strategy(request_, kWalkCosts);
+  const bool unsafe = strategy_.index == IndexMethod::kTiles && !tensor_sums_are_close(stream_);
+  if (unsafe) {
+    WalkCosts without_tiles = kWalkCosts;
+    without_tiles.tile_pair = 0;
+    strategy_ = choose_strategy(request_, without_tiles);
+  }
+  if (request_.metric == Metric::kCosine && strategy_.index != IndexMethod::kTiles)
+    throw Unable{unsafe ? "the tensor cores of the device are less exact than cosine joins need"
+                        : "the device cannot join so many rows by cosine distance"};
   stats_.strategy = strategy_;
-  read();
 }
 
 /// One side is empty: every left row has 0 pairs.
@@ -84,43 +99,60 @@ void RangeJoin::answer_without_pairs() {
 }
 
 RangeJoin::~RangeJoin() {
-  if (flags_.size() > 0) {
-    mailbox_.as<Mailbox>()->stop = 1;
-    cudaMemcpyAsync(flags_.data() + kStop, &mailbox_.as<Mailbox>()->stop, sizeof(unsigned),
-                    cudaMemcpyHostToDevice, stop_stream_);
-  }
+  if (stop_) stop_->raise();
   batches_.reset();
-  cudaStreamSynchronize(stop_stream_);
   cudaStreamSynchronize(stream_);
 }
 
-/// Phase kExtents: copies the points to the device and finds the extents of the indexed columns.
-void RangeJoin::read() {
-  Mailbox* const mailbox = mailbox_.as<Mailbox>();
+/// Makes room for the points, so that what has none is known at once.
+void RangeJoin::prepare_upload() {
+  stop_.emplace(device_budget_, host_budget_, stream_);
   flags_ = DeviceBuffer<unsigned>(device_budget_, kFlags, stream_);
   extents_ = DeviceBuffer<ExtentBits>(device_budget_, 1, stream_);
   check(cudaMemsetAsync(flags_.data(), 0, flags_.bytes(), stream_), "clearing flags");
   reset_extents(extents_.data(), stream_);
-  const ReferencePoints references = place_reference_points(request_, strategy_);
+  references_ = place_reference_points(request_, strategy_);
   reach_ = threshold_.reach;
-  if (references.count > 0)
-    reach_ = reference_reach(request_.eps, references.dims, references.frame,
+  if (references_.count > 0)
+    reach_ = reference_reach(request_.eps, references_.dims, references_.frame,
                              request_.left.scalar == ScalarType::kFloat32);
-  read_side(request_.left, references, left_points_, left_originals_);
-  if (!request_.self_join) read_side(request_.right, references, right_points_, right_originals_);
-  copy_to_host(&mailbox->extents, extents_.data(), 1, stream_);
-  step_.record(stream_);
+  left_points_ = make_points(device_budget_, request_.left, stream_);
+  if (!request_.self_join) {
+    right_points_ = make_points(device_budget_, request_.right, stream_);
+    uploads_.push_back({&request_.right, &right_points_, 0});
+  }
+  uploads_.push_back({&request_.left, &left_points_, 0});
 }
 
-/// Uploads one side; of a join by cosine distance the points' directions are indexed.
-void RangeJoin::read_side(const Dataset& data, const ReferencePoints& references,
-                          DevicePoints& points, DevicePoints& originals) {
-  points = upload(device_budget_, data, uploader_, stream_);
+/// Phase kUpload: copies as much of the points as takes some milliseconds.
+void RangeJoin::upload_piece() {
+  Upload& upload = uploads_.back();
+  const DeviceBuffer<unsigned char>& to = upload.points->coordinates;
+  const std::size_t bytes = std::min(kUploadTurnBytes, to.bytes() - upload.copied_bytes);
+  uploader_.copy(to.data() + upload.copied_bytes,
+                 static_cast<const unsigned char*>(upload.data->coordinates) + upload.copied_bytes,
+                 bytes, stream_);
+  upload.copied_bytes += bytes;
+  if (upload.copied_bytes == to.bytes()) uploads_.pop_back();
+  if (uploads_.empty()) measure();
+}
+
+/// Phase kExtents: finds the extents of the indexed columns.
+void RangeJoin::measure() {
+  measure_side(left_points_, left_originals_);
+  if (!request_.self_join) measure_side(right_points_, right_originals_);
+  copy_to_host(&mailbox_.as<Mailbox>()->extents, extents_.data(), 1, stream_);
+  step_.record(stream_);
+  phase_ = Phase::kExtents;
+}
+
+/// Of a join by cosine distance the points' directions are indexed.
+void RangeJoin::measure_side(DevicePoints& points, DevicePoints& originals) {
   if (request_.metric == Metric::kCosine) {
     originals = std::move(points);
     points = directions_of(device_budget_, originals, flags_.data() + kFaint, stream_);
   }
-  add_reference_distances(device_budget_, points, references, stream_);
+  add_reference_distances(device_budget_, points, references_, stream_);
   add_extents(points, strategy_, extents_.data(), stream_);
 }
 
@@ -167,7 +199,7 @@ void RangeJoin::order_ids() {
 void RangeJoin::choose_source() {
   const DeviceIndex& right = request_.self_join ? left_ : right_;
   const std::int64_t* const right_ids = request_.self_join ? left_ids_.data() : right_ids_.data();
-  const unsigned* const stop = flags_.data() + kStop;
+  const unsigned* const stop = stop_->get();
   if (strategy_.index == IndexMethod::kTiles) {
     const bool cosine = request_.metric == Metric::kCosine;
     const double radius = !cosine ? request_.eps
@@ -219,9 +251,10 @@ void RangeJoin::finish_slice() {
 
 /// Counts of all left points, by position.
 void RangeJoin::collect_counts() {
-  row_counts_.assign(request_.left.rows, 0);
+  row_counts_ = Buffer<std::uint64_t>(host_budget_, request_.left.rows);
+  std::fill(row_counts_.begin(), row_counts_.end(), 0);
   if (source_) {
-    const std::vector<std::uint32_t> counts = source_->counts();
+    const Buffer<std::uint32_t> counts = source_->counts();
     std::copy(counts.begin(), counts.end(), row_counts_.begin());
   }
   rows_ = PinnedBlock(host_budget_, row_counts_.size() * sizeof(std::uint32_t));
@@ -245,9 +278,13 @@ ResultBatch RangeJoin::describe_counts() {
   return batch;
 }
 
-/// Goes from one phase to the next as soon as the device is done with it.
-bool RangeJoin::next_phase() {
-  if (!wait(step_)) return false;
+/// Goes from one phase to the next if the device is done with it.
+void RangeJoin::next_phase() {
+  if (phase_ == Phase::kUpload) {
+    upload_piece();
+    return;
+  }
+  if (!wait(step_)) return;
   switch (phase_) {
     case Phase::kExtents:
       build();
@@ -264,35 +301,32 @@ bool RangeJoin::next_phase() {
     default:
       finish_slice();
   }
-  return true;
 }
 
-/// Phase kStream: true when *batch is set, or when another phase has begun.
-bool RangeJoin::next_result(ResultBatch* batch) {
+/// Phase kStream: sets *batch, or begins another phase; or else the device is not done yet.
+void RangeJoin::next_result(ResultBatch* batch) {
   if (wants_pairs(request_.output)) return next_pairs(batch);
   const bool counted = request_.output == Output::kCountPerRow;
   if (counted && delivered_ == row_counts_.size()) {
     phase_ = Phase::kEnd;
-    return true;
+    return;
   }
   *batch = describe_counts();
   if (!counted) phase_ = Phase::kEnd;
   ready_ = true;
-  return true;
 }
 
-bool RangeJoin::next_pairs(ResultBatch* batch) {
+void RangeJoin::next_pairs(ResultBatch* batch) {
   if (!batches_ || batches_->finished()) {
     if (source_ && !source_->finished())
       start_slice();
     else
       phase_ = Phase::kEnd;
-    return true;
+    return;
   }
-  if (!wait(batches_->next_arrival())) return false;
+  if (!wait(batches_->next_arrival())) return;
   *batch = batches_->deliver();
   ready_ = true;
-  return true;
 }
 
 Status RangeJoin::next_batch(ResultBatch* batch) {
@@ -300,9 +334,8 @@ Status RangeJoin::next_batch(ResultBatch* batch) {
   if (batches_) batches_->recycle();
   ready_ = false;
   while (!ready_ && phase_ != Phase::kEnd) {
-    const bool moved = phase_ == Phase::kStream ? next_result(batch) : next_phase();
-    if (!moved && request_.interrupt != nullptr && *request_.interrupt != 0)
-      return {StatusCode::kInterrupted};
+    phase_ == Phase::kStream ? next_result(batch) : next_phase();
+    if (!ready_ && interrupted(request_.interrupt)) return {StatusCode::kInterrupted};
   }
   spent_ms_ += watch.milliseconds();
   if (!ready_) return {StatusCode::kEnd};

@@ -13,6 +13,9 @@
 #include "cuda/memory.h"
 #include "cuda/pair_batches.h"
 #include "cuda/slice_source.h"
+#include "cuda/stop_word.h"
+#include "cuda/upload.h"
+#include "engine/buffer.h"
 #include "engine/join.h"
 #include "engine/stopwatch.h"
 
@@ -30,12 +33,20 @@ class RangeJoin final : public Join {
   void stats(JoinStats* stats) const override;
 
  private:
-  enum class Phase { kExtents, kIndex, kCount, kStream, kEnd };
+  enum class Phase { kUpload, kExtents, kIndex, kCount, kStream, kEnd };
+  /// Rows on their way to the device.
+  struct Upload {
+    const Dataset* data;
+    DevicePoints* points;
+    std::uint64_t copied_bytes;
+  };
 
   void answer_without_pairs();
-  void read();
-  void read_side(const Dataset& data, const ReferencePoints& references, DevicePoints& points,
-                 DevicePoints& originals);
+  void choose_method();
+  void prepare_upload();
+  void upload_piece();
+  void measure();
+  void measure_side(DevicePoints& points, DevicePoints& originals);
   void build();
   void order_scores(const Dataset& data, const DeviceIndex& index, DeviceBuffer<double>& scores);
   void order_ids();
@@ -44,9 +55,9 @@ class RangeJoin final : public Join {
   void finish_slice();
   void collect_counts();
   ResultBatch describe_counts();
-  bool next_phase();
-  bool next_result(ResultBatch* batch);
-  bool next_pairs(ResultBatch* batch);
+  void next_phase();
+  void next_result(ResultBatch* batch);
+  void next_pairs(ResultBatch* batch);
 
   JoinRequest request_;
   MemoryBudget host_budget_;
@@ -57,10 +68,12 @@ class RangeJoin final : public Join {
   Threshold threshold_{};
   double reach_ = 0;  ///< of the indexed columns
   SortLayout layout_{};
-  Phase phase_ = Phase::kExtents;
+  ReferencePoints references_;
+  Phase phase_ = Phase::kUpload;
 
   Stream stream_;
-  Stream stop_stream_;
+  std::optional<StopWord> stop_;
+  std::vector<Upload> uploads_;                    ///< that are not complete, the next one last
   Event step_;                                     ///< what the current phase waits for
   DevicePoints left_points_, right_points_;        ///< what is indexed
   DevicePoints left_originals_, right_originals_;  ///< of directions, the points they are of
@@ -73,7 +86,7 @@ class RangeJoin final : public Join {
   DeviceBuffer<double> left_scores_, right_scores_;  ///< in index order, where pairs have scores
   std::unique_ptr<SliceSource> source_;
   PinnedBlock rows_;  ///< [rows] 0, 1, ..., where counts are wanted
-  std::vector<std::uint64_t> row_counts_;
+  Buffer<std::uint64_t> row_counts_;
   std::uint64_t delivered_ = 0;  ///< rows of them
 
   // Pairs of a slice are delivered before the next one is begun.

@@ -5,8 +5,8 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
-#include <vector>
 
+#include "engine/buffer.h"
 #include "engine/result.h"
 
 namespace gpujoin::cuda {
@@ -74,7 +74,7 @@ class SliceSource {
   virtual void fill(const Stretch& stretch, const FillRange& range, cudaStream_t stream) = 0;
 
   /// Where counts are wanted, after the last slice: by position. Waits for the device.
-  virtual std::vector<std::uint32_t> counts() = 0;
+  virtual Buffer<std::uint32_t> counts() = 0;
   /// Pairs found so far, in both orders where both are wanted.
   virtual std::uint64_t pairs() const = 0;
   /// Sets what concerns the search for pairs.

@@ -6,6 +6,7 @@
 // resident and take every gridDim-th pair of tiles.
 #pragma once
 
+#include "cuda/multiply_add.cuh"
 #include "cuda/tile_kernels.h"
 #include "cuda/tuning.h"
 
@@ -47,17 +48,6 @@ __device__ inline void load_matrices(unsigned (&fragment)[4], const __half* row)
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3])
                : "r"(address));
-}
-
-/// sum = a * b + start, of 16 x 16 by 16 x 8 halves.
-__device__ inline void multiply_add(float (&sum)[4], const unsigned (&a)[4], unsigned b0,
-                                    unsigned b1, const float (&start)[4]) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"
-      : "=f"(sum[0]), "=f"(sum[1]), "=f"(sum[2]), "=f"(sum[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(start[0]), "f"(start[1]),
-        "f"(start[2]), "f"(start[3]));
 }
 
 /// One warp's part of the work: 4 x 4 matrices of 16 x 8 sums.

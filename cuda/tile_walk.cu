@@ -228,8 +228,8 @@ std::uint64_t TileWalk::pairs() const {
 
 void TileWalk::fill(const Stretch&, const FillRange&, cudaStream_t) {}
 
-std::vector<std::uint32_t> TileWalk::counts() {
-  std::vector<std::uint32_t> by_position(left_.points);
+Buffer<std::uint32_t> TileWalk::counts() {
+  Buffer<std::uint32_t> by_position(host_budget_, left_.points);
   copy_to_host(by_position.data(), counts_.data(), by_position.size(), stream_);
   check(cudaStreamSynchronize(stream_), "copying counts");
   return by_position;

@@ -52,8 +52,17 @@ __global__ void split_entries_kernel(const TopEntry* entries, std::uint64_t coun
   pairs[i] = std::uint64_t{entries[i].left} << 32 | entries[i].right;
 }
 
-__global__ void rank_kernel(const TopEntry* entry, ComesBefore order, PairRank* rank) {
-  *rank = order.rank(*entry);
+/// *least = what comes before *entry, unless it is as good already.
+__global__ void raise_kernel(const TopEntry* entry, ComesBefore order, PairRank* least) {
+  const PairRank raised = rank_before(order.rank(*entry));
+  if (comes_before(raised, *least)) *least = raised;
+}
+
+/// Entries that do not come before `last`, or are not there, become `last`.
+__global__ void fill_kernel(TopEntry* entries, std::uint64_t kept, std::uint64_t k,
+                            const TopEntry* last, ComesBefore order) {
+  const std::uint64_t i = global_thread();
+  if (i < k && (i >= kept || !order(entries[i], *last))) entries[i] = *last;
 }
 
 /// Calls work(scratch, bytes) first for the bytes that it needs, then with as many.
@@ -83,6 +92,7 @@ TopSelection::TopSelection(MemoryBudget& device_budget, MemoryBudget& host_budge
       sorted_keys_(device_budget, capacity, stream),
       sorted_pairs_(device_budget, capacity, stream),
       words_(device_budget, kWords, stream),
+      last_(device_budget, 1, stream),
       least_(device_budget, 2, stream),
       host_words_(host_budget, kWords * sizeof(unsigned long long)) {
   const PairRank least[] = {last_rank(least_key), last_rank(0)};
@@ -134,11 +144,17 @@ void TopSelection::rank_best(std::uint64_t count) {
     return cub::DeviceMergeSort::SortKeys(scratch, bytes, entries_.data(), best, order, stream_);
   });
   if (count < k_) return;
-  rank_kernel<<<1, 1, 0, stream_>>>(entries_.data() + k_ - 1, order, least_.data());
+  raise_kernel<<<1, 1, 0, stream_>>>(entries_.data() + k_ - 1, order, least_.data());
   check_launch("raising the threshold");
 }
 
-void TopSelection::raise() { rank_best(capacity_); }
+void TopSelection::raise() {
+  rank_best(capacity_);
+  check(cudaMemcpyAsync(last_.data(), entries_.data() + k_ - 1, sizeof(TopEntry),
+                        cudaMemcpyDeviceToDevice, stream_),
+        "raising the threshold");
+  has_raised_ = true;
+}
 
 void TopSelection::keep_best() {
   const std::uint64_t count = admitted_count();
@@ -150,6 +166,15 @@ void TopSelection::keep_best() {
     check_launch("keeping the best pairs");
   }
   check(cudaStreamSynchronize(stream_), "ordering the best pairs");
+}
+
+void TopSelection::finish() {
+  if (!has_raised_) return;
+  fill_kernel<<<blocks_for(k_), kBlockThreads, 0, stream_>>>(
+      entries_.data(), kept_, k_, last_.data(), {left_ids_, right_ids_, smaller_first_});
+  check_launch("ordering the best pairs");
+  check(cudaStreamSynchronize(stream_), "ordering the best pairs");
+  kept_ = k_;
 }
 
 }  // namespace gpujoin::cuda

@@ -1,5 +1,9 @@
 // The pairs that a top-k join has admitted so far, on the device, and the worst rank that still
 // matters, which only gets better.
+//
+// Once k pairs are known, the last of them of rank r, only pairs that come before r matter. Of rank
+// r there may be any number, for ids need not be unique, but they are the same row of the result:
+// one of them stands for as many as are missing to k in the end.
 #pragma once
 
 #include <cstdint>
@@ -42,13 +46,19 @@ class TopSelection {
   // After the stream is done with report():
 
   bool overflowed() const { return admitted_count() > capacity_; }
-  /// Raises least() by what there was room for; it is as good as any k pairs. Nothing is kept.
+  /// Raises least() to what comes before number k of those that there was room for, and remembers
+  /// that one. Nothing else is kept. More than k of those that did not come before it are behind
+  /// least() now, and of what is admitted next either all has room or number k comes before this
+  /// one: so raising ends, whatever ranks there are.
   void raise();
   /// Keeps the best k of all; raises least() when there are as many. Waits for the device.
   void keep_best();
+  /// After the last keep_best(): fills up to k what is kept, where raise() found k pairs. Waits for
+  /// the device.
+  void finish();
 
   std::uint64_t kept() const { return kept_; }
-  /// After keep_best(): what is kept, best first. [kept()] on the device.
+  /// After finish(): what is kept, best first. [kept()] on the device.
   const TopEntry* entries() const { return entries_.data(); }
 
  private:
@@ -65,6 +75,8 @@ class TopSelection {
   std::uint64_t kept_ = 0;
   DeviceBuffer<std::uint64_t> keys_, pairs_, sorted_keys_, sorted_pairs_;  ///< [capacity]
   DeviceBuffer<TopEntry> entries_;
+  DeviceBuffer<TopEntry> last_;  ///< number k of raise(), which only gets better
+  bool has_raised_ = false;
   DeviceBuffer<unsigned long long> words_;  ///< pairs admitted; end of the ties
   DeviceBuffer<PairRank> least_;
   PinnedBlock host_words_;

@@ -74,11 +74,7 @@ std::uint64_t TopWalk::choose_capacity() const {
   const std::uint64_t k = request_.top.k;
   const std::uint64_t least = std::max<std::uint64_t>(4 * k, kFewestAdmittedPairs);
   std::uint64_t most = request_.device_memory_limit;
-  if (most == 0) {
-    std::size_t free_bytes = 0, all_bytes = 0;
-    check(cudaMemGetInfo(&free_bytes, &all_bytes), "asking for free device memory");
-    most = free_bytes;
-  }
+  if (most == 0) most = unused_device_bytes();
   most = std::max(2 * k, most / 4 / TopSelection::kEntryBytes);
   if (method_ == TopkMethod::kThreshold) return std::min(least, most);
   const double points = view_.left.points;
@@ -123,8 +119,8 @@ void TopWalk::start_slice() {
   copy_to_host(host_candidates_.as<unsigned long long>(), candidates_.data(), 1, stream_);
 }
 
-/// What did not fit runs again. A threshold has risen by then: more than half of what was admitted
-/// is now behind it, so that this ends even where one point has more pairs than there is room for.
+/// What did not fit runs again. A threshold has risen by then, so that this ends even where one
+/// point has more pairs than there is room for.
 void TopWalk::shrink_slice() {
   if (method_ == TopkMethod::kThreshold || end_ - first_ == 1) {
     selection_->raise();
@@ -150,8 +146,9 @@ bool TopWalk::finish_slice() {
 }
 
 void TopWalk::deliver_best() {
+  selection_->finish();
   const std::uint64_t count = selection_->kept();
-  offsets_.resize(count + 1);
+  offsets_ = Buffer<std::uint64_t>(host_budget_, count + 1);
   std::iota(offsets_.begin(), offsets_.end(), std::uint64_t{0});
   if (count == 0) return;
   lefts_ = DeviceBuffer<std::uint32_t>(device_budget_, count, stream_);

@@ -5,10 +5,10 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "cuda/grid_walk.h"
 #include "cuda/top_selection.h"
+#include "engine/buffer.h"
 
 namespace gpujoin::cuda {
 
@@ -27,7 +27,7 @@ class TopWalk final : public SliceSource {
   const std::uint32_t* sequence() const override { return host_lefts_.as<std::uint32_t>(); }
   /// The slice has its neighbours from the start.
   void fill(const Stretch&, const FillRange&, cudaStream_t) override {}
-  std::vector<std::uint32_t> counts() override { return {}; }
+  Buffer<std::uint32_t> counts() override { return {}; }
   std::uint64_t pairs() const override { return selection_->kept(); }
   void describe(JoinStats* stats) const override;
 
@@ -62,7 +62,7 @@ class TopWalk final : public SliceSource {
   DeviceBuffer<std::uint32_t> lefts_, rights_;
   DeviceBuffer<double> scores_;
   PinnedBlock host_lefts_;
-  std::vector<std::uint64_t> offsets_;
+  Buffer<std::uint64_t> offsets_;
 };
 
 }  // namespace gpujoin::cuda

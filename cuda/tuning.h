@@ -15,12 +15,13 @@ inline constexpr unsigned kBlockThreads = 256;
 inline constexpr unsigned kBlocksPerMultiprocessor = 8;  ///< of kernels that loop over their work
 
 /// Rows on their way to the device: bytes from which on threads are worth starting; bytes that are
-/// on the bus at a time; what a thread copies at a time; and threads, of which eight are as fast as
-/// the bus.
+/// on the bus at a time; what a thread copies at a time; threads, of which eight are as fast as the
+/// bus; and bytes after which an interrupt is looked for, some milliseconds of one thread.
 inline constexpr std::size_t kFewestUploadBytes = std::size_t{2} << 20;
 inline constexpr std::size_t kUploadBytes = std::size_t{8} << 20;
 inline constexpr std::size_t kUploadPieceBytes = std::size_t{256} << 10;
 inline constexpr std::uint32_t kMostUploadThreads = 8;
+inline constexpr std::size_t kUploadTurnBytes = std::size_t{64} << 20;
 
 /// Bounds of what tiles a slice compares and how many candidates it keeps, 8 to 32 bytes each.
 inline constexpr std::uint64_t kMostTilePairs = std::uint64_t{1} << 23;
@@ -57,6 +58,12 @@ inline constexpr double kPointsWithHeaps = 1 << 18;
 inline constexpr std::uint32_t kPartBoxes = 256;
 inline constexpr std::uint32_t kBlockBoxes = 32;
 static_assert(kPartBoxes % kBlockBoxes == 0);
+
+/// Threads that share a box: of the grid, whose boxes have few candidates, so that many boxes wait
+/// for memory at once; of a sweep, whose boxes have long stretches of them, a group.
+constexpr std::uint32_t threads_of_box(BoxMethod method) {
+  return method == BoxMethod::kLayeredGrid ? 8 : method == BoxMethod::kSortSweep ? 32 : 1;
+}
 
 /// Of the nested loop: threads of a block, and boxes that pass through its shared memory at a time.
 inline constexpr unsigned kNestedThreads = 128;

@@ -18,4 +18,11 @@ inline bool wait(const Event& event) {
   }
 }
 
+/// Lets signals in, for work may be so short that nothing waits for it, and looks whether they
+/// raised the flag, which may be null.
+inline bool interrupted(const volatile int* interrupt) {
+  SignalsBlocked::let_in(0);
+  return interrupt != nullptr && *interrupt != 0;
+}
+
 }  // namespace gpujoin::cuda

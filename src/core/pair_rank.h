@@ -22,6 +22,14 @@ GPUJOIN_HD inline bool comes_before(const PairRank& a, const PairRank& b) {
   return a.id1 != b.id1 ? a.id1 < b.id1 : a.id2 < b.id2;
 }
 
+/// The last of all ranks that come before `rank`: who is not behind it comes before `rank`. Keys of
+/// numbers are below UINT64_MAX.
+GPUJOIN_HD inline PairRank rank_before(const PairRank& rank) {
+  if (rank.id2 > INT64_MIN) return {rank.key, rank.id1, rank.id2 - 1};
+  if (rank.id1 > INT64_MIN) return {rank.key, rank.id1 - 1, INT64_MAX};
+  return last_rank(rank.key + 1);
+}
+
 /// The rank of a pair; `smaller_first`: the smaller id is the first one's.
 GPUJOIN_HD inline PairRank rank_of_pair(std::uint64_t key, std::int64_t id1, std::int64_t id2,
                                         bool smaller_first) {

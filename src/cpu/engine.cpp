@@ -91,12 +91,18 @@ Status next_batch(Join* join, ResultBatch* batch) {
   return guarded([&] { return join->next_batch(batch); });
 }
 
-void stats(const Join* join, JoinStats* stats) { join->stats(stats); }
+void stats(const Join* join, JoinStats* stats) {
+  guarded([&]() -> Status {
+    join->stats(stats);
+    return {};
+  });
+}
+
 /// Memory that was freed in pieces stays with the allocator; after a large join the session gives
 /// it back.
 void close(Join* join) {
   constexpr std::uint64_t kLarge = 16 << 20;
-  JoinStats figures;
+  JoinStats figures{};
   stats(join, &figures);
   delete join;
 #if defined(__GLIBC__)

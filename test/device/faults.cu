@@ -1,5 +1,6 @@
 // Makes calls of the CUDA runtime fail. Linked, with --wrap for each of them, into a CUDA engine of
 // its own, build/cuda/gpujoin_cuda_faults.so, which exports what stands at the end.
+#include <cuda.h>
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -91,6 +92,26 @@ extern "C" bool gpujoin_cuda_call_failed() { return has_failed; }
 
 /// Device memory blocks, streams and events that live.
 extern "C" std::int64_t gpujoin_live_cuda_objects() { return live; }
+
+namespace {
+bool tensor_sums_are_off = false;
+}
+
+/// What the engine asks before its own test of tensor cores.
+extern "C" bool gpujoin_tensor_sums_are_off() { return tensor_sums_are_off; }
+extern "C" void gpujoin_spoil_tensor_sums(bool spoil) { tensor_sums_are_off = spoil; }
+
+/// What the driver has for the current context of this thread; null where there is none.
+extern "C" void* gpujoin_current_context() {
+  CUresult (*get)(CUcontext*) = nullptr;
+  cudaDriverEntryPointQueryResult result;
+  if (cudaGetDriverEntryPointByVersion("cuCtxGetCurrent", reinterpret_cast<void**>(&get), 4000,
+                                       cudaEnableDefault, &result) != cudaSuccess ||
+      get == nullptr)
+    return nullptr;
+  CUcontext context = nullptr;
+  return get(&context) == CUDA_SUCCESS ? context : nullptr;
+}
 
 /// Runs a kernel that faults, after which the process cannot use the device any more.
 extern "C" void gpujoin_break_device() {

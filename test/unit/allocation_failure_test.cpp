@@ -119,8 +119,6 @@ TEST_P(AllocationFailures, pairs_of_boxes_by_every_method) {
   const Points left(4, make_boxes(Shape::kUniform, random, 500, 2, 5));
   const Points right(4, make_boxes(Shape::kUniform, random, 400, 2, 5));
   JoinRequest request = make_box_request(left, &right, Metric::kL2, 1);
-  if (run_join(engine(), request).status.code == StatusCode::kUnavailable)
-    GTEST_SKIP() << "the engine does not join boxes";
   const Oracle oracle = Oracle::of_boxes(left, &right, Metric::kL2, 1);
   request.knobs.batch_pairs = 50;
   request.threads = 3;

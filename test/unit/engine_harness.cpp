@@ -136,12 +136,11 @@ std::vector<const EngineTable*> engines() {
   return list;
 }
 
-std::vector<Metric> metrics_of(const EngineTable& engine) {
-  std::vector<Metric> metrics = {Metric::kL2, Metric::kL1, Metric::kLInf};
-  const Points point(1, {1});
-  const RunResult result = run_join(engine, make_request(point, nullptr, Metric::kCosine, 0));
-  if (result.status.code != StatusCode::kUnavailable) metrics.push_back(Metric::kCosine);
-  return metrics;
+std::vector<const EngineTable*> devices() {
+  std::vector<const EngineTable*> list = engines();
+  std::erase_if(list, [](const EngineTable* engine) { return !is_device(*engine); });
+  if (list.empty()) list.push_back(nullptr);
+  return list;
 }
 
 void collect(const JoinRequest& request, const ResultBatch& batch, RunResult* result) {

@@ -18,11 +18,15 @@ namespace gpujoin::test {
 /// GPUJOIN_CUDA_ENGINE names its shared object and it finds a device.
 std::vector<const EngineTable*> engines();
 
+/// The engines that run on a device; or null alone, for tests that say so.
+std::vector<const EngineTable*> devices();
+
 /// Whether the engine runs on a device, whose driver allocates host memory as it likes.
 inline bool is_device(const EngineTable& engine) { return &engine != cpu_engine(); }
 
-/// The metrics that the engine knows: all, but an engine may refuse cosine as kUnavailable.
-std::vector<Metric> metrics_of(const EngineTable& engine);
+/// Every engine knows all of them.
+inline const std::vector<Metric> kMetrics = {Metric::kL2, Metric::kL1, Metric::kLInf,
+                                             Metric::kCosine};
 
 /// Expects as many live allocations as `before`.
 void expect_no_leak(const EngineTable& engine, std::int64_t before);
@@ -30,15 +34,24 @@ void expect_no_leak(const EngineTable& engine, std::int64_t before);
 /// The fixture of every test that runs an engine; a test suite derives from it under its own name.
 class EngineTest : public testing::TestWithParam<const EngineTable*> {
  protected:
+  void SetUp() override {
+    if (GetParam() == nullptr) GTEST_SKIP() << "no device: test/device/run tests on one";
+  }
+
   const EngineTable& engine() const { return *GetParam(); }
 };
 
 inline std::string engine_name(const testing::TestParamInfo<const EngineTable*>& info) {
-  return info.param->name;
+  return info.param != nullptr ? info.param->name : "no_device";
 }
 
 #define GPUJOIN_ON_EVERY_ENGINE(suite)                                                   \
   INSTANTIATE_TEST_SUITE_P(Engine, suite, testing::ValuesIn(::gpujoin::test::engines()), \
+                           ::gpujoin::test::engine_name)
+
+/// Of tests that only a device can fail.
+#define GPUJOIN_ON_DEVICES(suite)                                                        \
+  INSTANTIATE_TEST_SUITE_P(Engine, suite, testing::ValuesIn(::gpujoin::test::devices()), \
                            ::gpujoin::test::engine_name)
 
 /// A request for all pairs of a self-join (`right` null) or of two datasets, everything left to the

@@ -15,11 +15,6 @@ namespace {
 
 class RangeJoinCosine : public EngineTest {
  protected:
-  void SetUp() override {
-    if (metrics_of(engine()).back() != Metric::kCosine)
-      GTEST_SKIP() << "the engine does not know the metric";
-  }
-
   /// Self-joins of the values, as float64 and float32, for each eps.
   void expect_exact(std::uint32_t dims, const std::vector<double>& values,
                     const std::vector<double>& all_eps) {
