@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <bit>
-#include <new>
 #include <vector>
 
 #include "cuda/memory.h"
@@ -42,7 +41,7 @@ bool keep(const KeptBlock& block) {
   try {
     kept_blocks().push_back(block);
     return true;
-  } catch (const std::bad_alloc&) {
+  } catch (...) {  // called by destructors
     return false;
   }
 }

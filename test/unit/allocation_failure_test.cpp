@@ -22,9 +22,9 @@ class AllocationFailures : public EngineTest {
   /// A run in which the `nth` allocation fails. Only the engine's own allocations are meant: those
   /// of this test neither fail nor count.
   RunResult run_failing(const JoinRequest& request, std::uint64_t nth, Failing failing,
-                        bool* happened) {
+                        bool* happened, Throwing throwing = Throwing::kBadAlloc) {
     RunResult result;
-    const AllocationFailure failure(nth, failing);
+    const AllocationFailure failure(nth, failing, throwing);
     Join* join = nullptr;
     result.status = engine().open(&request, &join);
     while (result.status.ok()) {
@@ -164,6 +164,37 @@ TEST_P(AllocationFailures, top_pairs_by_every_method) {
       }
     }
   }
+}
+
+TEST_P(AllocationFailures, exceptions_that_nobody_expects_are_errors) {
+  Random random(106);
+  const Points points(3, make_values(Shape::kClustered, random, 900, 3));
+  const Oracle oracle(points, nullptr, Metric::kL2, 0.1);
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 0.1);
+  request.knobs.batch_pairs = 50;
+  request.threads = 3;
+  ASSERT_TRUE(matches_oracle(run_join(engine(), request), request, oracle));
+  std::uint64_t internal = 0;
+  bool happened = true;
+  for (std::uint64_t nth = 0; happened; ++nth) {
+    const std::int64_t before = live_allocations();
+    {
+      const RunResult result =
+          run_failing(request, nth, Failing::kOnlyThis, &happened, Throwing::kLengthError);
+      internal += result.status.code == StatusCode::kInternal;
+      if (result.status.code == StatusCode::kEnd) {
+        ASSERT_TRUE(matches_oracle(result, request, oracle)) << "allocation " << nth;
+      } else {
+        ASSERT_TRUE(result.status.code == StatusCode::kInternal ||
+                    result.status.code == StatusCode::kOutOfMemory)
+            << result.status.message;
+        ASSERT_STRNE(result.status.message, "");
+      }
+    }
+    ASSERT_EQ(live_allocations(), before) << "leaked when allocation " << nth << " failed";
+  }
+  EXPECT_GT(internal, 0u);
+  EXPECT_TRUE(matches_oracle(run_join(engine(), request), request, oracle));
 }
 
 TEST_P(AllocationFailures, a_dataset_large_enough_to_be_sorted_in_parallel) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <new>
+#include <stdexcept>
 
 namespace gpujoin::test {
 namespace {
@@ -12,6 +13,7 @@ constinit std::atomic<std::int64_t> live{0};
 constinit std::atomic<bool> armed{false};
 constinit std::atomic<bool> all_later{false};
 constinit std::atomic<bool> has_failed{false};
+constinit std::atomic<Throwing> thrown{Throwing::kBadAlloc};
 constinit std::atomic<std::int64_t> until_failure{0};
 constinit thread_local int exempt = 0;
 
@@ -37,6 +39,7 @@ void* allocate(std::size_t size, std::size_t alignment) noexcept {
 
 void* allocate_or_throw(std::size_t size, std::size_t alignment = 0) {
   void* const memory = allocate(size, alignment);
+  if (memory == nullptr && thrown == Throwing::kLengthError) throw std::length_error("a test");
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
@@ -48,7 +51,8 @@ void release(void* memory) noexcept {
 
 }  // namespace
 
-AllocationFailure::AllocationFailure(std::uint64_t nth, Failing failing) {
+AllocationFailure::AllocationFailure(std::uint64_t nth, Failing failing, Throwing throwing) {
+  thrown = throwing;
   until_failure = static_cast<std::int64_t>(nth);
   all_later = failing == Failing::kThisAndAllLater;
   has_failed = false;

@@ -9,11 +9,14 @@ namespace gpujoin::test {
 /// Which allocations fail, counted over all threads from the construction of an AllocationFailure.
 enum class Failing { kOnlyThis, kThisAndAllLater };
 
+/// What fails: memory is out, or something that nobody expects is thrown.
+enum class Throwing { kBadAlloc, kLengthError };
+
 /// While one lives, allocation number `nth` (from 0) fails, on whatever thread it is. One at a
 /// time.
 class AllocationFailure {
  public:
-  AllocationFailure(std::uint64_t nth, Failing failing);
+  AllocationFailure(std::uint64_t nth, Failing failing, Throwing throwing = Throwing::kBadAlloc);
   ~AllocationFailure();
   AllocationFailure(const AllocationFailure&) = delete;
   AllocationFailure& operator=(const AllocationFailure&) = delete;

@@ -161,6 +161,47 @@ TEST_P(DeviceFailures, boxes_of_two_sides_by_every_method) {
   }
 }
 
+TEST_P(DeviceFailures, tensor_cores_that_sum_otherwise_are_not_used) {
+  Random random(510);
+  const Points points(20, make_values(Shape::kClustered, random, 700, 20));
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 1.5);
+  request.knobs.index = IndexMethod::kTiles;
+  const Oracle oracle(points, nullptr, Metric::kL2, 1.5);
+  const JoinRequest cosine = make_request(points, nullptr, Metric::kCosine, 0.01);
+  faults().spoil_tensor_sums(true);
+  const RunResult without = run_join(engine(), request);
+  const RunResult refused = run_join(engine(), cosine);
+  faults().spoil_tensor_sums(false);
+  EXPECT_TRUE(matches_oracle(without, request, oracle));
+  EXPECT_EQ(without.stats.strategy.index, IndexMethod::kGrid);
+  EXPECT_EQ(refused.status.code, StatusCode::kUnavailable);
+  EXPECT_NE(std::string(refused.status.message).find("tensor cores"), std::string::npos);
+  EXPECT_STRNE(refused.status.hint, "");
+  const RunResult with = run_join(engine(), request);
+  EXPECT_TRUE(matches_oracle(with, request, oracle));
+  EXPECT_EQ(with.stats.strategy.index, IndexMethod::kTiles);
+  EXPECT_TRUE(matches_oracle(run_join(engine(), cosine), cosine,
+                             Oracle(points, nullptr, Metric::kCosine, 0.01)));
+}
+
+TEST_P(DeviceFailures, the_current_context_stays_what_it_was) {
+  const void* const before = faults().current_context();
+  const Points points(2, std::vector<double>(2 * 3000, 1.0));
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 1);
+  request.knobs.batch_pairs = 1000;
+  Join* join = nullptr;
+  ASSERT_TRUE(engine().open(&request, &join).ok());
+  EXPECT_EQ(faults().current_context(), before);
+  ResultBatch batch{};
+  ASSERT_TRUE(engine().next_batch(join, &batch).ok());
+  EXPECT_EQ(faults().current_context(), before);
+  engine().close(join);
+  EXPECT_EQ(faults().current_context(), before);
+  request.device = 1000;
+  EXPECT_EQ(engine().open(&request, &join).code, StatusCode::kUnavailable);
+  EXPECT_EQ(faults().current_context(), before);
+}
+
 /// Leaves a process without its device: to be run alone, and after the others.
 class DeviceLost : public EngineTest {};
 INSTANTIATE_TEST_SUITE_P(Engine, DeviceLost, testing::ValuesIn(engines_with_faults()), engine_name);

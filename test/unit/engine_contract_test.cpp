@@ -273,6 +273,68 @@ TEST_P(EngineInterrupts, a_signal_interrupts_work_under_way) {
   engine().close(join);
 }
 
+/// A signal that raises a flag after some time.
+class OneSignal {
+ public:
+  explicit OneSignal(int milliseconds) {
+    flag = 0;
+    struct sigaction action {};
+    action.sa_handler = [](int) { flag = 1; };
+    sigaction(SIGALRM, &action, &before_);
+    const itimerval once{{0, 0}, {0, milliseconds * 1000}};
+    setitimer(ITIMER_REAL, &once, nullptr);
+  }
+  ~OneSignal() {
+    const itimerval never{};
+    setitimer(ITIMER_REAL, &never, nullptr);
+    sigaction(SIGALRM, &before_, nullptr);
+  }
+
+  static inline volatile int flag = 0;
+
+ private:
+  struct sigaction before_ {};
+};
+
+/// Opens a join of many seconds and pulls until a signal that comes after 100 ms has an effect.
+void expect_one_signal_interrupts(const EngineTable& engine, JoinRequest request) {
+  request.interrupt = &OneSignal::flag;
+  Join* join = nullptr;
+  const OneSignal signal(100);
+  ASSERT_TRUE(engine.open(&request, &join).ok());
+  ResultBatch batch{};
+  EXPECT_EQ(engine.next_batch(join, &batch).code, StatusCode::kInterrupted);
+  EXPECT_EQ(engine.next_batch(join, &batch).code, StatusCode::kInterrupted) << "the flag is up";
+  engine.close(join);
+}
+
+TEST_P(EngineInterrupts, a_signal_interrupts_counting_by_tiles) {
+  // A tenth of all pairs are within eps, so that each step of the work is short.
+  const std::uint64_t rows = is_device(engine()) ? 1'000'000 : 200'000;
+  Random random(124);
+  std::vector<double> values(16 * rows);
+  for (double& value : values) value = random.unit();
+  const Points points(16, values, ScalarType::kFloat32);
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 1.29);
+  request.output = Output::kTotal;
+  request.knobs.index = IndexMethod::kTiles;
+  expect_one_signal_interrupts(engine(), request);
+}
+
+TEST_P(EngineInterrupts, a_signal_interrupts_the_search_for_the_best_pairs) {
+  const std::uint64_t rows = is_device(engine()) ? 2'000'000 : 100'000;
+  const Points points =
+      Points(2, std::vector<double>(2 * rows, 1.0)).with_scores(std::vector<double>(rows, 1.0));
+  for (const TopkMethod method : {TopkMethod::kThreshold, TopkMethod::kHeap, TopkMethod::kSort}) {
+    JoinRequest request = make_request(points, nullptr, Metric::kL2, 1);
+    request.output = Output::kTopPairs;
+    request.pairs = PairSelection::kUnordered;
+    request.top = {{ScoreFunction::kSum, false, {1, 1}}, 16, 0};
+    request.knobs.topk_method = method;
+    expect_one_signal_interrupts(engine(), request);
+  }
+}
+
 TEST_P(EngineInterrupts, flags_raised_by_signals_at_any_moment_lose_nothing) {
   Random random(122);
   const Points points(2, make_values(Shape::kClustered, random, 1100, 2));

@@ -281,6 +281,41 @@ TEST_P(RangeJoin, as_many_dimensions_as_there_may_be) {
   }
 }
 
+TEST_P(RangeJoin, several_workers_sort_and_walk_what_brute_force_finds) {
+  Random random(55);
+  constexpr std::uint64_t kRows = 9000;  // beyond what one worker sorts
+  for (const Shape shape : {Shape::kUniform, Shape::kClustered, Shape::kExponential}) {
+    const Points points(3, make_values(shape, random, kRows, 3));
+    const double eps = shape == Shape::kUniform ? 2 : 0.02;
+    const Oracle oracle(points, nullptr, Metric::kL2, eps);
+    for (const IndexMethod index : {IndexMethod::kGrid, IndexMethod::kTiles}) {
+      for (const std::uint32_t threads : {5u, 16u}) {
+        JoinRequest request = make_request(points, nullptr, Metric::kL2, eps);
+        request.knobs.index = index;
+        request.threads = threads;
+        EXPECT_TRUE(matches_oracle(run_join(engine(), request), request, oracle));
+        request.output = Output::kCountPerRow;
+        EXPECT_TRUE(matches_oracle(run_join(engine(), request), request, oracle));
+      }
+    }
+  }
+}
+
+TEST_P(RangeJoin, more_pairs_than_32_bits_count) {
+  constexpr std::uint64_t kRows = 70'000;
+  const Points points(1, std::vector<double>(kRows, 2.0));
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 1);
+  request.output = Output::kTotal;
+  EXPECT_EQ(run_join(engine(), request).total, kRows * kRows);
+  request.pairs = PairSelection::kUnordered;
+  EXPECT_EQ(run_join(engine(), request).total, kRows * (kRows - 1) / 2);
+  request.pairs = PairSelection::kAll;
+  request.output = Output::kCountPerRow;
+  const RunResult result = run_join(engine(), request);
+  EXPECT_EQ(result.total, kRows * kRows);
+  for (const RowCount& row : result.counts) ASSERT_EQ(row.count, kRows);
+}
+
 TEST_P(RangeJoin, long_cells_and_many_cells_of_a_shuffled_lattice) {
   // Large enough for parallel sorting; the answer follows from the lattice.
   constexpr std::uint64_t kSide = 400;

@@ -68,8 +68,33 @@ RoundedPoint round_point(const double* point, const Frame& frame, Precision prec
   return rounded;
 }
 
-/// A dot product in single precision that starts at -start, products rounded or not.
-float dot(const RoundedPoint& a, const RoundedPoint& b, float start, bool fused) {
+enum class Sums { kRounded, kFused, kTensor };
+
+/// A number cut off, towards 0, below 2^lowest.
+double cut(double x, int lowest) { return std::ldexp(std::trunc(std::ldexp(x, -lowest)), lowest); }
+
+/// Tensor cores: of 16 products and the sum before them 23 bits below the largest are kept, and
+/// rounding is towards 0.
+float tensor_dot(const RoundedPoint& a, const RoundedPoint& b, float start) {
+  double sum = -start;
+  for (std::size_t begin = 0; begin < a.values.size(); begin += 16) {
+    std::vector<double> addends = {sum};
+    for (std::size_t d = begin; d < std::min(begin + 16, a.values.size()); ++d)
+      addends.push_back(static_cast<double>(a.values[d]) * static_cast<double>(b.values[d]));
+    double largest = 0;
+    for (const double addend : addends) largest = std::max(largest, std::fabs(addend));
+    if (largest == 0) continue;
+    sum = 0;
+    for (const double addend : addends) sum += cut(addend, std::ilogb(largest) - 23);
+    if (sum != 0) sum = cut(sum, std::ilogb(sum) - 23);
+  }
+  return static_cast<float>(sum);
+}
+
+/// A dot product in single precision that starts at -start.
+float dot(const RoundedPoint& a, const RoundedPoint& b, float start, Sums sums) {
+  if (sums == Sums::kTensor) return tensor_dot(a, b, start);
+  const bool fused = sums == Sums::kFused;
   float sum = -start;
   for (std::size_t d = 0; d < a.values.size(); ++d)
     sum = fused ? std::fma(a.values[d], b.values[d], sum) : sum + a.values[d] * b.values[d];
@@ -111,15 +136,17 @@ class TileScreen : public testing::TestWithParam<Precision> {
     for (const RoundedPoint& point : points)
       thresholds.push_back(screen_thresholds(radius_of_point(radius, point.cut), point.norm_sq,
                                              point.error, accumulation));
-    const bool fused = random.index(2) == 0;
+    const Sums sums = GetParam() == Precision::kHalf ? Sums::kTensor
+                      : random.index(2) == 0         ? Sums::kFused
+                                                     : Sums::kRounded;
     for (std::size_t i = 0; i < points.size(); ++i) {
       for (std::size_t j = 0; j < points.size(); ++j) {
         const bool within = definition_of_distance(Metric::kL2, values.data() + i * dims,
                                                    values.data() + j * dims, dims) <= eps;
         const ScreenThresholds& a = thresholds[i];
         const ScreenThresholds& b = thresholds[j];
-        const float started = dot(points[i], points[j], a.reject, fused);
-        const float whole = dot(points[i], points[j], 0, fused);
+        const float started = dot(points[i], points[j], a.reject, sums);
+        const float whole = dot(points[i], points[j], 0, sums);
         const bool rejected = started < b.reject || whole < a.reject + b.reject;
         const bool accepted = !rejected && (started - b.reject >= a.accept + b.accept ||
                                             whole - (a.reject + b.reject) >= a.accept + b.accept);

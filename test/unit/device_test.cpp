@@ -1,0 +1,177 @@
+// What only a device has: memory that is counted on both sides of the bus, rows that travel, and
+// others of its kind. Its failures are device_failure_test's matter.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "boxes.h"
+#include "engine_harness.h"
+#include "points.h"
+
+namespace gpujoin::test {
+namespace {
+
+class Device : public EngineTest {};
+GPUJOIN_ON_DEVICES(Device);
+
+TEST_P(Device, counts_of_rows_count_against_the_host_memory_limit) {
+  constexpr std::uint64_t kRows = 1 << 17;
+  std::vector<double> values(kRows);
+  for (std::uint64_t row = 0; row < kRows; ++row) values[row] = static_cast<double>(row);
+  const Points points(1, values);
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 0.5);
+  request.output = Output::kCountPerRow;
+  const RunResult result = run_join(engine(), request);
+  ASSERT_EQ(result.total, kRows);
+  // Ids, counts in 64 bits, and as they came from the device in 32.
+  EXPECT_GE(result.stats.memory_peak, kRows * (8 + 8 + 4));
+  request.memory_limit = kRows * 16;
+  EXPECT_EQ(run_join(engine(), request).status.code, StatusCode::kMemoryLimit);
+}
+
+TEST_P(Device, says_how_many_threads_share_a_box) {
+  Random random(601);
+  const Points boxes(4, make_boxes(Shape::kUniform, random, 500, 2, 2));
+  JoinRequest request = make_box_request(boxes, nullptr, Metric::kL2, 0);
+  const auto threads = [&](BoxMethod method) {
+    request.knobs.box_method = method;
+    return run_join(engine(), request).stats.threads_per_point;
+  };
+  EXPECT_EQ(threads(BoxMethod::kLayeredGrid), 8u);
+  EXPECT_EQ(threads(BoxMethod::kSortSweep), 32u);
+  EXPECT_EQ(threads(BoxMethod::kNone), 1u);
+}
+
+TEST_P(Device, rows_on_their_way_can_be_interrupted) {
+  const Points points(8, std::vector<double>(8 * 3'500'000, 1.0));  // 224 MB, four turns
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 0);
+  request.output = Output::kTotal;
+  volatile int flag = 1;
+  request.interrupt = &flag;
+  Join* join = nullptr;
+  ASSERT_TRUE(engine().open(&request, &join).ok());
+  ResultBatch batch{};
+  for (int turn = 0; turn < 4; ++turn)
+    EXPECT_EQ(engine().next_batch(join, &batch).code, StatusCode::kInterrupted);
+  JoinStats stats{};
+  engine().stats(join, &stats);
+  EXPECT_EQ(stats.index_ms, 0) << "more was done than copying";
+  engine().close(join);
+}
+
+/// Needs two devices.
+class TwoDevices : public EngineTest {
+ protected:
+  void SetUp() override {
+    EngineTest::SetUp();
+    if (IsSkipped()) return;
+    DeviceInfo found[2];
+    std::uint32_t count = 0;
+    if (!engine().probe(found, 2, &count).ok() || count < 2) GTEST_SKIP() << "one device only";
+  }
+};
+GPUJOIN_ON_DEVICES(TwoDevices);
+
+TEST_P(TwoDevices, a_join_stays_where_it_was_opened) {
+  Random random(602);
+  const Points first(2, make_values(Shape::kUniform, random, 2000, 2));
+  const Points second(20, make_values(Shape::kClustered, random, 900, 20));
+  const Oracle oracles[] = {Oracle(first, nullptr, Metric::kL2, 3),
+                            Oracle(second, nullptr, Metric::kL2, 2)};
+  JoinRequest requests[] = {make_request(first, nullptr, Metric::kL2, 3),
+                            make_request(second, nullptr, Metric::kL2, 2)};
+  requests[1].knobs.index = IndexMethod::kTiles;
+  for (const int swapped : {0, 1}) {
+    RunResult results[2];
+    Join* joins[2] = {};
+    for (int i = 0; i < 2; ++i) {
+      requests[i].device = i ^ swapped;
+      requests[i].knobs.batch_pairs = 100;
+      ASSERT_TRUE(engine().open(&requests[i], &joins[i]).ok());
+    }
+    for (int i = 0; results[0].status.ok() || results[1].status.ok(); i ^= 1) {
+      if (!results[i].status.ok()) continue;
+      ResultBatch batch{};
+      results[i].status = engine().next_batch(joins[i], &batch);
+      if (results[i].status.ok()) collect(requests[i], batch, &results[i]);
+    }
+    for (int i = 0; i < 2; ++i) {
+      engine().stats(joins[i], &results[i].stats);
+      engine().close(joins[i]);
+      sort_result(requests[i], &results[i]);
+      EXPECT_TRUE(matches_oracle(results[i], requests[i], oracles[i]));
+    }
+  }
+}
+
+TEST_P(TwoDevices, a_join_can_be_closed_while_another_device_works) {
+  const Points many(1, std::vector<double>(100000, 1.0));
+  JoinRequest request = make_request(many, nullptr, Metric::kL2, 0);
+  request.knobs.batch_pairs = 1000;
+  Join* joins[2] = {};
+  ResultBatch batch{};
+  for (int i = 0; i < 2; ++i) {
+    request.device = i;
+    ASSERT_TRUE(engine().open(&request, &joins[i]).ok());
+    ASSERT_TRUE(engine().next_batch(joins[i], &batch).ok());
+  }
+  engine().close(joins[0]);
+  EXPECT_TRUE(engine().next_batch(joins[1], &batch).ok());
+  engine().close(joins[1]);
+}
+
+/// Sizes for which a device of 80 GB or more is there, asked for by name.
+class LargeDevice : public EngineTest {
+ protected:
+  void SetUp() override {
+    EngineTest::SetUp();
+    if (IsSkipped()) return;
+    if (std::getenv("GPUJOIN_LARGE_TESTS") == nullptr)
+      GTEST_SKIP() << "takes minutes: test/device/run large";
+  }
+};
+GPUJOIN_ON_DEVICES(LargeDevice);
+
+TEST_P(LargeDevice, tiles_beyond_2_to_the_27th_row_match_brute_force) {
+  // Directions all around, and some of them once more.
+  constexpr std::int64_t kLarge = 140'000'000, kSmall = 128, kStep = kLarge / kSmall;
+  constexpr double kEps = 1e-12;
+  const auto direction = [](std::int64_t i) {
+    const double angle = 2 * std::acos(-1.0) * static_cast<double>(i) / kLarge;
+    return std::pair(std::cos(angle), std::sin(angle));
+  };
+  const auto points_of = [&](std::int64_t rows, std::int64_t step) {
+    std::vector<double> values;
+    values.reserve(2 * rows);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const auto [x, y] = direction(i * step);
+      values.insert(values.end(), {x, y});
+    }
+    return Points(2, values, ScalarType::kFloat32);
+  };
+  const Points large = points_of(kLarge, 1), small = points_of(kSmall, kStep);
+  // Only directions next to one another can be within eps: 1,000 steps are a distance of 1e-9.
+  std::vector<FoundPair> expected;
+  std::vector<double> a(2), b(2);
+  for (std::int64_t j = 0; j < kSmall; ++j) {
+    for (std::int64_t i = j * kStep - 1000; i <= j * kStep + 1000; ++i) {
+      const std::int64_t row = (i + kLarge) % kLarge;
+      const double distance =
+          definition_of_distance(Metric::kCosine, large.row(row, a), small.row(j, b), 2);
+      if (distance <= kEps) expected.push_back({row, j, 0});
+    }
+  }
+  std::sort(expected.begin(), expected.end());
+  ASSERT_GT(expected.size(), 1000u);
+  const RunResult result = run_join(engine(), make_request(large, &small, Metric::kCosine, kEps));
+  EXPECT_EQ(result.status.code, StatusCode::kEnd) << result.status.message;
+  EXPECT_EQ(result.pairs.size(), expected.size());
+  EXPECT_TRUE(result.pairs == expected);
+}
+
+}  // namespace
+}  // namespace gpujoin::test
