@@ -268,6 +268,41 @@ TEST(Strategy, many_dimensions_that_no_grid_separates_are_for_tiles) {
             IndexMethod::kGrid);
 }
 
+TEST(Strategy, chooses_as_ever_where_methods_lie_well_apart) {
+  // 50,000 points; the method chosen was expected to take at most two thirds of what others take.
+  struct Case {
+    Shape shape;
+    std::uint32_t dims;
+    double eps;
+    IndexMethod index;
+  };
+  constexpr IndexMethod kGrid = IndexMethod::kGrid, kTiles = IndexMethod::kTiles;
+  const Case cases[] = {
+      {Shape::kUniform, 2, 5.7, kGrid},      {Shape::kUniform, 3, 2.8, kGrid},
+      {Shape::kUniform, 4, 6.4, kGrid},      {Shape::kUniform, 5, 12, kGrid},
+      {Shape::kUniform, 5, 32, kTiles},      {Shape::kUniform, 7, 48, kTiles},
+      {Shape::kUniform, 8, 28, kTiles},      {Shape::kUniform, 9, 33, kTiles},
+      {Shape::kUniform, 10, 42, kTiles},     {Shape::kUniform, 16, 70, kTiles},
+      {Shape::kUniform, 90, 300, kTiles},    {Shape::kExponential, 2, 0.83, kGrid},
+      {Shape::kExponential, 4, 3.5, kGrid},  {Shape::kExponential, 5, 1.7, kGrid},
+      {Shape::kExponential, 6, 2.5, kGrid},  {Shape::kExponential, 7, 3.3, kGrid},
+      {Shape::kExponential, 8, 4.3, kGrid},  {Shape::kExponential, 9, 11, kTiles},
+      {Shape::kExponential, 10, 12, kTiles}, {Shape::kExponential, 32, 25, kTiles},
+      {Shape::kClustered, 3, 0.052, kGrid},  {Shape::kClustered, 5, 0.16, kGrid},
+      {Shape::kClustered, 6, 0.58, kTiles},  {Shape::kClustered, 9, 0.44, kTiles},
+      {Shape::kClustered, 16, 0.84, kTiles}, {Shape::kClustered, 90, 3.4, kTiles},
+  };
+  for (const Case& c : cases) {
+    Random random(c.dims);
+    const Points points(c.dims, make_values(c.shape, random, 50000, c.dims), ScalarType::kFloat32);
+    JoinRequest request = make_request(points, nullptr, Metric::kL2, c.eps);
+    request.output = Output::kTotal;
+    const Strategy strategy = choose_strategy(request);
+    EXPECT_STREQ(to_string(strategy.index), to_string(c.index))
+        << to_string(c.shape) << ", " << c.dims << " dims, eps " << c.eps;
+  }
+}
+
 TEST(Strategy, picks_the_one_column_that_varies) {
   for (const std::uint32_t dims : {3u, 9u, 64u}) {
     for (const std::uint32_t varying : {0u, dims / 2, dims - 1}) {
