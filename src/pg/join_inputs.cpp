@@ -257,22 +257,18 @@ void convert_rows(JoinNode* node, Side* side, PointShape* shape) {
   }
 }
 
-/// Bytes of memory that a side's points may take: half of what they, the points of the other side
-/// and the engine share.
-std::uint64_t share_of(std::uint64_t limit, const PointBuffer& other) {
-  const std::uint64_t held =
-      std::min(limit, dataset_bytes({nullptr, nullptr, other.capacity, other.dims, other.scalar}));
-  return std::max((limit - held) / (other.context == nullptr ? 4 : 2), std::uint64_t{1});
-}
+/// Bytes of memory that a side's points may take: the engine's index of both sides is about as
+/// large as they are, and its buffers come on top.
+std::uint64_t share_of(std::uint64_t limit) { return std::max(limit / 6, std::uint64_t{1}); }
 
 /// Reads both inputs, and makes values of the rows where the inputs do not have them. An outer side
 /// without rows makes no join.
 void read_sides(JoinNode* node, PointShape* shape) {
   const std::uint64_t limit = available_memory(node->run);
-  start_buffer(node, &node->left, share_of(limit, node->right.buffer));
+  start_buffer(node, &node->left, share_of(limit));
   read_side(node, &node->left, shape);
   if (row_count(node->left) == 0) return;
-  start_buffer(node, &node->right, share_of(limit, node->left.buffer));
+  start_buffer(node, &node->right, share_of(limit));
   read_side(node, &node->right, shape);
   if (row_count(node->right) == 0) return;
   for (Side* const side : {&node->left, &node->right})
@@ -301,9 +297,9 @@ void read_boxes(JoinNode* node, PointShape* shape) {
   *shape = {};
   const std::uint64_t limit = available_memory(node->run);
   for (Side* const side : {&node->left, &node->right}) forget_values(side);
-  start_buffer(node, &node->left, share_of(limit, node->right.buffer));
+  start_buffer(node, &node->left, share_of(limit));
   convert_rows(node, &node->left, shape);
-  start_buffer(node, &node->right, share_of(limit, node->left.buffer));
+  start_buffer(node, &node->right, share_of(limit));
   convert_rows(node, &node->right, shape);
 }
 

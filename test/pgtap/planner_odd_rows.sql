@@ -1,0 +1,201 @@
+-- A join in plain SQL is never worse for the node: one odd row costs its own pairs alone, operands, radii and filters are
+-- evaluated where PostgreSQL would evaluate them, inputs are read once, and a join that does not fit in memory goes on.
+BEGIN;
+SELECT * FROM no_plan();
+CREATE SCHEMA planner_odd_rows;
+SET search_path = planner_odd_rows, public;
+SET jit = off;
+SET extra_float_digits = 1;
+
+\ir same_rows.psql
+
+-- A property of the node, as EXPLAIN (ANALYZE) has it; NULL where there is none.
+CREATE FUNCTION property(query text, name text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  plan jsonb;
+BEGIN
+  PERFORM force_node(true);
+  EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) ' || query INTO plan;
+  PERFORM force_node(false);
+  RETURN jsonb_path_query_first(plan, '$.** ? (@."Custom Plan Provider" == "GpuSimilarityJoin")') ->> name;
+END $$;
+
+CREATE FUNCTION pairs_asked(query text) RETURNS bigint LANGUAGE sql AS $$ SELECT property(query, 'Rechecked Pairs')::bigint $$;
+
+-- ---- Odd rows: the condition is asked for their pairs, of which each has 1,000 on either side, and for no others.
+CREATE TABLE vectors AS SELECT i AS id, ARRAY[i * 7 % 101, i * 13 % 103]::float8[] AS v FROM generate_series(1, 1000) i;
+CREATE TABLE points AS SELECT id, point(v[1], v[2]) AS p FROM vectors;
+CREATE TABLE first_odd AS SELECT 0 AS id, '{1,2,3}'::float8[] AS v UNION ALL SELECT * FROM vectors;
+CREATE TABLE last_odd AS SELECT * FROM vectors UNION ALL SELECT 0, '{1,2,3}';
+CREATE TABLE odd_elements AS SELECT * FROM vectors UNION ALL SELECT -1, '{1,NULL}' UNION ALL SELECT -2, '{}';
+CREATE TABLE odd_points AS SELECT * FROM points UNION ALL SELECT -1, '(1e200,0)' UNION ALL SELECT -2, '(Infinity,0)'
+  UNION ALL SELECT -3, '(NaN,1)';
+ANALYZE vectors, points, first_odd, last_odd, odd_elements, odd_points;
+
+CREATE TABLE cases (tbl text, clause text, odd int);
+INSERT INTO cases VALUES
+  ('first_odd', 'cardinality(l.v) = cardinality(r.v) AND l.v <-> r.v <= 3', 2),
+  ('last_odd', 'cardinality(l.v) = cardinality(r.v) AND l.v <-> r.v <= 3', 1),
+  ('odd_elements', 'l.id > 0 AND r.id > 0 AND l.v <-> r.v <= 3', 0),
+  ('odd_points', 'l.p <-> r.p <= 3', 1),
+  ('odd_points', 'gpu_within(l.p, r.p, 3)', 1);
+SELECT extension IS NOT NULL AS has_cube FROM (SELECT) one
+LEFT JOIN (SELECT name AS extension FROM pg_available_extensions WHERE name = 'cube') c ON true \gset
+\if :has_cube
+CREATE EXTENSION IF NOT EXISTS cube;
+CREATE TABLE odd_cubes AS SELECT id, cube(v) AS c FROM vectors UNION ALL SELECT -1, cube(ARRAY['NaN', 0]::float8[])
+  UNION ALL SELECT -2, cube(array_fill(1::float8, ARRAY[12]), array_fill(2::float8, ARRAY[12]));
+ANALYZE odd_cubes;
+INSERT INTO cases VALUES ('odd_cubes', 'l.c && r.c', 2), ('odd_cubes', 'l.c <-> r.c <= 1.5', 2);
+\endif
+SELECT extension IS NOT NULL AS has_postgis FROM (SELECT) one
+LEFT JOIN (SELECT name AS extension FROM pg_available_extensions WHERE name = 'postgis') c ON true \gset
+\if :has_postgis
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS postgis;
+RESET client_min_messages;
+CREATE TABLE odd_geometries AS SELECT id, ST_MakePoint(v[1], v[2]) AS g FROM vectors
+  UNION ALL SELECT -1, ST_MakePoint('Infinity', 0);
+CREATE TABLE shapes AS SELECT id, ST_Buffer(ST_MakePoint(v[1], v[2]), 0.7) AS g FROM vectors
+  UNION ALL SELECT -1, ST_MakeEnvelope(-1e6, -1e6, 1e6, 1e6);
+CREATE TABLE two_srids AS SELECT id, g FROM odd_geometries WHERE id > 0 UNION ALL SELECT -1, ST_SetSRID(ST_MakePoint(1, 1), 4326);
+CREATE TABLE points_and_line AS SELECT id, g FROM odd_geometries WHERE id > 0
+  UNION ALL SELECT -1, ST_MakeLine(ST_MakePoint(0, 0), ST_MakePoint(9, 9));
+ANALYZE odd_geometries, shapes, two_srids, points_and_line;
+INSERT INTO cases VALUES ('odd_geometries', 'l.g && r.g', 1), ('odd_geometries', 'ST_DWithin(l.g, r.g, 2)', 0),
+  ('shapes', 'ST_Intersects(l.g, r.g)', 0),
+  ('two_srids', 'ST_SRID(l.g) = ST_SRID(r.g) AND ST_DWithin(l.g, r.g, 2)', 1),
+  ('points_and_line', 'ST_DWithin(l.g, r.g, 2)', 1);
+\endif
+
+CREATE TABLE forms (name text, form text);
+INSERT INTO forms VALUES
+  ('inner', 'SELECT l.id, r.id FROM %1$s l JOIN %1$s r ON %2$s'),
+  ('left', 'SELECT l.id, r.id FROM %1$s l LEFT JOIN %1$s r ON %2$s'),
+  ('semi', 'SELECT l.id FROM %1$s l WHERE EXISTS (SELECT FROM %1$s r WHERE %2$s AND l.id <> r.id)'),
+  ('anti', 'SELECT l.id FROM %1$s l WHERE NOT EXISTS (SELECT FROM %1$s r WHERE %2$s AND l.id <> r.id)'),
+  ('count', 'SELECT count(*) FROM %1$s l JOIN %1$s r ON %2$s'),
+  ('order', 'SELECT count(*), sum(l.id) FROM %1$s l JOIN %1$s r ON %2$s AND l.id < r.id'),
+  ('subset', 'SELECT l.id, r.id FROM %1$s l JOIN (SELECT * FROM %1$s WHERE id %% 3 = 0) r ON %2$s'),
+  ('top', 'SELECT l.id, r.id FROM %1$s l JOIN %1$s r ON %2$s WHERE l.id >= 0 ORDER BY l.id + r.id, l.id LIMIT 20');
+SELECT same_rows(format(form, tbl, clause), NULL, format('%s, %s: %s', tbl, name, clause)) FROM cases, forms;
+SELECT is(property(format('SELECT l.id, r.id FROM %1$s l JOIN %1$s r ON %2$s', tbl, clause), 'Odd Rows')::int,
+  nullif(2 * odd, 0), format('%s: %s: odd rows', tbl, clause)) FROM cases;
+-- Each odd row has at most 2 * 1,004 pairs, and those beyond are pairs within rounding of the radius.
+SELECT cmp_ok(pairs_asked(format('SELECT l.id, r.id FROM %1$s l JOIN %1$s r ON %2$s', tbl, clause)), '<=',
+  (2008 * odd + CASE WHEN tbl = 'shapes' THEN 12000 ELSE 100 END)::bigint, format('%s: %s: pairs asked', tbl, clause))
+FROM cases;
+
+-- ---- Inputs are read once.
+CREATE SEQUENCE reads;
+SELECT same_rows($$ SELECT l.id, r.id FROM (SELECT nextval('reads') AS n, id, v FROM last_odd OFFSET 0) l
+  JOIN vectors r ON cardinality(l.v) = cardinality(r.v) AND l.v <-> r.v <= 1 $$, true, 'a side that counts');
+SELECT is((SELECT last_value FROM reads), 2002::bigint, 'each reading calls nextval() once a row');
+
+-- ---- Operands
+CREATE TABLE ratios AS SELECT i AS id, i::float8 AS x, (i % 3)::float8 AS z, i % 4 AS grp, i::text AS t,
+  ARRAY[i % 100, i % 7]::float8[] AS v FROM generate_series(1, 600) i;
+CREATE TABLE no_rows (LIKE ratios);
+CREATE FUNCTION strict_vector(float8, float8) RETURNS float8[] LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  IF $2 = 0 THEN RAISE division_by_zero; END IF;
+  RETURN ARRAY[$1 / $2, 1];
+END $$;
+ANALYZE ratios, no_rows;
+SELECT same_rows(query, uses_node, query) FROM (VALUES
+  ('SELECT l.id, r.id FROM ratios l LEFT JOIN ratios r ON l.z <> 0 AND ARRAY[l.x / l.z, 1] <-> r.v <= 1', true),
+  ('SELECT l.id FROM ratios l WHERE NOT EXISTS (SELECT FROM ratios r WHERE l.z <> 0 AND ARRAY[l.x / l.z, 1] <-> r.v <= 1)', true),
+  ('SELECT l.id FROM ratios l WHERE EXISTS (SELECT FROM ratios r WHERE l.z <> 0 AND ARRAY[l.x / l.z, 1] <-> r.v <= 1)', true),
+  ('SELECT l.id, r.id FROM ratios l JOIN ratios r ON l.z + r.z > 0 AND l.z <> 0 AND ARRAY[l.x / l.z, 1] <-> r.v <= 1', true),
+  ('SELECT l.id, r.id FROM ratios l JOIN ratios r ON ARRAY[l.x / l.z, 1] <-> r.v <= 1', true),
+  ('SELECT l.id, r.id FROM ratios l JOIN no_rows r ON ARRAY[l.x / l.z, 1] <-> r.v <= 1', true),
+  ('SELECT l.id, r.id FROM no_rows l LEFT JOIN ratios r ON l.v <-> ARRAY[r.x / r.z, 1] <= 1', true),
+  ('SELECT l.id, r.id FROM ratios l JOIN ratios r ON ARRAY[l.t::float8, 1] <-> r.v <= 1', true),
+  ('SELECT l.id, r.id FROM ratios l JOIN ratios r ON ARRAY[l.x / l.z, 1] <-> ARRAY[r.x / r.z, 1] <= 1 AND l.grp = r.grp + 9', true),
+  ('SELECT l.id, r.id FROM ratios l JOIN ratios r ON strict_vector(l.x, l.z + 1) <-> r.v <= 1', true),
+  ('SELECT l.id, r.id FROM ratios l JOIN ratios r ON strict_vector(l.x, l.z) <-> r.v <= 1', true),
+  ('SELECT l.id, r.id FROM ratios l JOIN no_rows r ON strict_vector(l.x, l.z) <-> r.v <= 1', true),
+  ('SELECT l.id, r.id FROM ratios l LEFT JOIN ratios r ON l.z <> 0 AND strict_vector(l.x, l.z) <-> r.v <= 1', false),
+  ('SELECT l.id FROM ratios l WHERE EXISTS (SELECT FROM ratios r WHERE strict_vector(r.x, r.z + 1) <-> l.v <= 1)', false),
+  ('SELECT count(*) FROM (SELECT l.id FROM ratios l JOIN ratios r ON strict_vector(l.x, l.z + 1) <-> r.v <= 1 LIMIT 3) s', false),
+  ('SELECT l.id, r.id FROM ratios l JOIN ratios r ON ARRAY[l.x / (l.z + 1), 1] <-> r.v <= 3
+    ORDER BY l.x + r.x, l.id, r.id LIMIT 5', true)) queries(query, uses_node);
+
+-- ---- Radii
+SELECT same_rows(query, uses_node, query) FROM (VALUES
+  ('SELECT l.id FROM ratios l LEFT JOIN no_rows r ON l.v <-> r.v <= 1 / (SELECT 0.0::float8)', true),
+  ('SELECT l.id FROM ratios l JOIN ratios r ON l.v <-> r.v <= 1 / (SELECT 0.0::float8)', true),
+  ('SELECT l.id FROM ratios l JOIN ratios r ON l.grp = r.grp + 9 AND l.v <-> r.v <= 1 / (SELECT 0.0::float8)', true),
+  ('SELECT l.id FROM ratios l JOIN ratios r ON l.grp = r.grp AND l.v <-> r.v <= (SELECT z FROM ratios)', true),
+  ('SELECT eps, n FROM (VALUES (''NaN''::float8), (2), (-1), (NULL), (''Infinity''), (1)) radii(eps),
+    LATERAL (SELECT count(*) AS n FROM ratios l JOIN ratios r ON l.v <-> r.v <= eps OFFSET 0) s', true))
+  queries(query, uses_node);
+SELECT is(property('SELECT eps, n FROM (VALUES (''NaN''::float8), (2)) radii(eps),
+  LATERAL (SELECT count(*) AS n FROM ratios l JOIN ratios r ON l.v <-> r.v <= eps OFFSET 0) s', 'Engine Fallback'), NULL,
+  'a radius that the engine refuses is forgotten with its join');
+
+-- ---- Filters: cheap ones before a costly condition, and the order of keys by the engine
+CREATE TABLE keys AS SELECT i AS id, i::int2 AS small, -i::int8 AS big, i / 2 AS twice, nullif(i, 5) AS gap, i * 7919 % 1009 AS mixed,
+  v FROM ratios, LATERAL (SELECT id AS i) one;
+ANALYZE keys;
+SELECT same_rows(format('SELECT %s FROM keys l %s keys r ON l.v <-> r.v <= 2 AND l.%s %s r.%s', columns, kind, key, comparison, key),
+  true, format('%s %s: %s %s', kind, columns, key, comparison))
+FROM unnest('{id,small,big,twice,gap,mixed}'::text[]) key, unnest('{<,>,<>}'::text[]) comparison,
+  (VALUES ('JOIN', 'l.id, r.id'), ('JOIN', 'count(*)'), ('LEFT JOIN', 'l.id, r.id')) kinds(kind, columns);
+SELECT same_rows(format('SELECT l.id, count(*) FROM keys l JOIN keys r ON l.v <-> r.v <= 2 AND l.id %s r.id GROUP BY l.id', comparison),
+  NULL, 'counts for each row: ' || comparison) FROM unnest('{<,>,<>}'::text[]) comparison;
+ALTER TABLE keys ADD PRIMARY KEY (id);
+SELECT same_rows(format('SELECT %s.id, count(*) FROM keys l JOIN keys r ON l.v <-> r.v <= 2 AND l.id %s r.id GROUP BY 1', side, comparison),
+  true, format('counts for each row of %s: %s', side, comparison))
+FROM unnest('{<,>,<>}'::text[]) comparison, unnest('{l,r}'::text[]) side;
+SELECT same_rows(format('SELECT l.id FROM keys l WHERE %s (SELECT FROM keys r WHERE l.v <-> r.v <= 2 AND l.id %s r.id)', kind, comparison),
+  true, format('%s: %s', kind, comparison))
+FROM unnest('{<,>,<>}'::text[]) comparison, unnest('{EXISTS,NOT EXISTS}'::text[]) kind;
+SELECT is(property(format('SELECT l.id, r.id FROM keys l JOIN keys r ON l.v <-> r.v <= 2 AND l.%s < r.%1$s', key), 'Rows Removed by Join Filter'),
+  '0', 'the engine makes no pair twice: ' || key) FROM unnest('{id,small,big,mixed}'::text[]) key;
+SELECT is(property('SELECT count(*) FROM keys l JOIN keys r ON l.v <-> r.v <= 2 AND l.id < r.id', 'Counts'), 'pairs', 'counted without pairs');
+\if :has_postgis
+SELECT same_rows('SELECT l.id, r.id FROM shapes l JOIN shapes r ON l.id < r.id AND ST_Intersects(l.g, r.g)', true, 'costly conditions');
+SELECT is(pairs_asked('SELECT l.id, r.id FROM shapes l JOIN shapes r ON ST_Intersects(l.g, r.g) AND l.id < 100 - r.id'),
+  (SELECT count(*) FROM shapes l JOIN shapes r ON l.g && r.g AND l.id < 100 - r.id), 'cheap conditions are asked first');
+\endif
+
+-- ---- Memory: a plan that was made for more of it
+CREATE TABLE many AS SELECT i AS id, ARRAY[i * 7919 % 10007, i * 104729 % 10009]::float8[] AS v, i % 10 AS grp
+FROM generate_series(1, 20000) i;
+ANALYZE many;
+CREATE FUNCTION under_limit(query text, memory text) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+  rows text[];
+BEGIN
+  PERFORM force_node(true);
+  EXECUTE 'PREPARE limited AS ' || query;
+  SET LOCAL plan_cache_mode = force_generic_plan;
+  IF NOT has_node('EXECUTE limited') THEN RETURN '{no node}'; END IF;
+  PERFORM set_config('gpujoin.host_memory_limit', memory, true);
+  rows := bag('EXECUTE limited');
+  RESET gpujoin.host_memory_limit;
+  DEALLOCATE limited;
+  PERFORM force_node(false);
+  RETURN rows;
+END $$;
+SELECT is(under_limit(query, memory), (SELECT bag(query)), format('%s under %s', query, memory))
+FROM unnest(ARRAY[
+    'SELECT l.id, r.id FROM many l JOIN many r ON l.v <-> r.v <= 20',
+    'SELECT count(*) FROM many l JOIN many r ON l.v <-> r.v <= 20',
+    'SELECT count(*) FROM many l JOIN many r ON l.v <-> r.v <= 20 AND l.id < r.id',
+    'SELECT l.id, r.id FROM many l LEFT JOIN many r ON l.v <-> r.v <= 9 AND l.grp = r.grp',
+    'SELECT l.id FROM many l WHERE NOT EXISTS (SELECT FROM many r WHERE l.v <-> r.v <= 30 AND l.id <> r.id)',
+    'SELECT l.id, r.id FROM many l JOIN many r ON l.v <-> r.v <= 20 ORDER BY l.v <-> r.v, l.id, r.id LIMIT 30']) query,
+  unnest('{4MB,2MB}'::text[]) memory;
+SELECT is(under_limit('SELECT l.id, r.id FROM vectors l JOIN vectors r ON l.v <-> r.v <= 3', '64kB'),
+  bag('SELECT l.id, r.id FROM vectors l JOIN vectors r ON l.v <-> r.v <= 3'), 'not even the engine itself fits');
+SET LOCAL gpujoin.host_memory_limit = '64kB';
+SELECT same_rows('SELECT l.id, r.id FROM many l JOIN many r ON l.v <-> r.v <= 1 AND l.id % 1000 = 0 AND r.id % 10 = 0', false,
+  'the node is not offered where its data would not fit');
+RESET gpujoin.host_memory_limit;
+SELECT same_rows((SELECT string_agg(format('SELECT count(*) FROM many l JOIN many r ON l.v <-> r.v <= %s', i), ' UNION ALL ')
+  FROM generate_series(1, 6) i), true, 'several joins of a statement');
+
+SELECT * FROM finish();
+ROLLBACK;
