@@ -52,6 +52,13 @@ void find_all(JoinNode* node) {
   while (next_match(node)) ++node->total;
 }
 
+/// Whether the result has all columns that are kept of a side's rows.
+bool shows_all(const JoinNode* node, const Side& side) {
+  for (int i = 0; i < side.shown.count; ++i)
+    if (side.shown.targets[i] >= node->direct_columns) return false;
+  return true;
+}
+
 /// Counts rows off that nobody looks into.
 bool count_off(JoinNode* node) {
   while (node->empty_rows == 0) {
@@ -95,7 +102,8 @@ bool are_pairs_rows(const JoinNode* node) {
   return node->data.join_type == JOIN_INNER && !node->data.counts && node->mode == Mode::kPairs &&
          node->run->join != nullptr && node->early == nullptr && node->late == nullptr &&
          (node->order == nullptr || (node->order_by_engine && node->run->request.self_join)) &&
-         !has_open_pairs(node) && node->where == nullptr && node->direct != nullptr;
+         !has_open_pairs(node) && node->where == nullptr && node->direct != nullptr &&
+         shows_all(node, node->left) && shows_all(node, node->right);
 }
 
 void show_pair(JoinNode* node, std::uint64_t left, std::uint64_t right) {
