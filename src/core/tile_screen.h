@@ -6,10 +6,10 @@
 // holds and rounded to half or single precision. Cutting is projecting on a cube, which moves no
 // two points further apart, so it rejects no pair; a point that it moved is never accepted unseen.
 // Write A and B for two rounded points, n for a squared norm, e for an upper bound on the length of
-// what rounding changed. Then |A - B| differs from the scaled distance by at most eA
-// + eB, and |A - B|^2 = nA + nB - 2 A.B, so that comparing a distance with a radius is comparing
-// A.B with a sum of two numbers, one of each point. What lies between certainly within and
-// certainly not is decided by core/distance.h.
+// what rounding changed. Then |A - B| differs from the distance of the scaled and cut points by at
+// most eA + eB, and |A - B|^2 = nA + nB - 2 A.B, so that comparing a distance with a radius is
+// comparing A.B with a sum of two numbers, one of each point. What lies between certainly within
+// and certainly not is decided by core/distance.h.
 #pragma once
 
 #include <cfloat>

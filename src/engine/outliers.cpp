@@ -4,6 +4,7 @@
 #include <array>
 #include <cfloat>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 namespace gpujoin {
@@ -56,20 +57,46 @@ std::vector<double> place_amid(const std::vector<SampledRow>& rows, std::uint32_
       const SampledRow row = rows[(2 * i + 1) * rows.size() / (2 * kRows)];
       values[i] = coordinate(*row.data, row.row, d);
     }
+    std::replace_if(
+        values.begin(), values.end(), [](double x) { return std::isnan(x); }, INFINITY);
     std::nth_element(values.begin(), values.begin() + kRows / 2, values.end());
     place[d] = values[kRows / 2];
   }
   return place;
 }
 
-/// Half of what a row lies away in the column in which it lies furthest; a whole may overflow.
-double half_away(SampledRow row, const std::vector<double>& place) {
-  double most = 0;
-  with_point(row, [&](const auto* point) {
-    for (std::size_t d = 0; d < place.size(); ++d)
-      most = std::max(most, std::fabs(static_cast<double>(point[d]) / 2 - place[d] / 2));
-  });
-  return most;
+/// Half of what a row lies away from a place in the column in which it lies furthest, for a whole
+/// may overflow; NaN where a coordinate is not finite. Several columns side by side.
+template <class T>
+double half_away(const T* point, const std::vector<double>& place) {
+  constexpr std::size_t kLanes = 8;
+  double most[kLanes] = {}, zero[kLanes] = {};
+  const auto look = [&](std::size_t d, std::size_t lane) {
+    const double away = std::fabs(static_cast<double>(point[d]) / 2 - place[d] / 2);
+    most[lane] = away > most[lane] ? away : most[lane];
+    zero[lane] += away * 0;
+  };
+  std::size_t d = 0;
+  for (; d + kLanes <= place.size(); d += kLanes)
+    for (std::size_t lane = 0; lane < kLanes; ++lane) look(d + lane, lane);
+  for (std::size_t lane = 0; d < place.size(); ++d, ++lane) look(d, lane);
+  const double sum = std::accumulate(zero, zero + kLanes, 0.0);
+  return sum == 0 ? *std::max_element(most, most + kLanes) : static_cast<double>(NAN);
+}
+
+/// Sums of differences from an origin and of their squares, and extents, by column.
+template <class T>
+void add_row(const T* __restrict point, std::size_t dims, const double* __restrict origin,
+             double* __restrict sum, double* __restrict squares, double* __restrict low,
+             double* __restrict high) {
+  for (std::size_t d = 0; d < dims; ++d) {
+    const auto x = static_cast<double>(point[d]);
+    const double difference = x - origin[d];
+    sum[d] += difference;
+    squares[d] += difference * difference;
+    low[d] = x < low[d] ? x : low[d];
+    high[d] = x > high[d] ? x : high[d];
+  }
 }
 
 }  // namespace
@@ -85,25 +112,36 @@ Extent ordinary_range(const std::vector<double>& left, const std::vector<double>
   return {range.low - beyond, range.high + beyond};
 }
 
-std::vector<SampledRow> ordinary_rows(const std::vector<SampledRow>& rows, std::uint32_t dims,
-                                      std::size_t one_in) {
-  std::vector<SampledRow> finite;
-  for (const SampledRow row : rows)
-    if (is_finite_row(*row.data, row.row)) finite.push_back(row);
-  const std::size_t out = most_outliers(finite.size(), one_in);
-  if (out == 0) return finite;
+std::vector<SampledRow> spread_rows(const Dataset& data, const std::vector<std::uint64_t>& rows) {
+  constexpr std::size_t kEnoughCoordinates = std::size_t{1} << 18, kFewestRows = 64;
+  const std::size_t wanted = std::max(kFewestRows, kEnoughCoordinates / std::max(1u, data.dims));
+  const std::size_t step = std::max<std::size_t>(1, rows.size() / wanted);
+  std::vector<SampledRow> spread;
+  for (std::size_t i = 0; i < rows.size(); i += step) spread.push_back({&data, rows[i]});
+  return spread;
+}
 
-  const std::vector<double> place = place_amid(finite, dims);
-  std::vector<double> away;
-  for (const SampledRow row : finite) away.push_back(half_away(row, place));
-  std::vector<double> sorted = away;
-  const auto ordinary = sorted.end() - 1 - static_cast<std::ptrdiff_t>(out);
-  std::nth_element(sorted.begin(), ordinary, sorted.end());
-  if (*ordinary == 0) return finite;  // nearly all rows are the same
-  std::vector<SampledRow> kept;
-  for (std::size_t i = 0; i < finite.size(); ++i)
-    if (away[i] <= kBeyondRows * *ordinary) kept.push_back(finite[i]);
-  return kept;
+std::vector<SampledRow> ordinary_rows(std::vector<SampledRow> rows, std::uint32_t dims,
+                                      std::size_t one_in) {
+  if (rows.empty()) return rows;
+  std::vector<double> place = place_amid(rows, dims), away, sorted;
+  for (double& x : place)
+    if (!std::isfinite(x)) x = 0;  // most of nine rows are not finite
+  for (const SampledRow row : rows)
+    with_point(row, [&](const auto* point) { away.push_back(half_away(point, place)); });
+  std::copy_if(away.begin(), away.end(), std::back_inserter(sorted),
+               [](double x) { return !std::isnan(x); });
+  double most = INFINITY;
+  if (const std::size_t out = most_outliers(sorted.size(), one_in); out > 0) {
+    const auto ordinary = sorted.end() - 1 - static_cast<std::ptrdiff_t>(out);
+    std::nth_element(sorted.begin(), ordinary, sorted.end());
+    if (*ordinary > 0) most = kBeyondRows * *ordinary;  // 0: nearly all rows are the same
+  }
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (away[i] <= most) rows[kept++] = rows[i];
+  rows.resize(kept);
+  return rows;
 }
 
 ColumnStatistics column_statistics(const std::vector<SampledRow>& rows, std::uint32_t dims) {
@@ -115,18 +153,11 @@ ColumnStatistics column_statistics(const std::vector<SampledRow>& rows, std::uin
     for (std::uint32_t d = 0; d < dims; ++d) origin[d] = static_cast<double>(point[d]);
   });
   columns.low = columns.high = origin;
-  for (const SampledRow row : rows) {
+  for (const SampledRow row : rows)
     with_point(row, [&](const auto* point) {
-      for (std::uint32_t d = 0; d < dims; ++d) {
-        const auto x = static_cast<double>(point[d]);
-        const double difference = x - origin[d];
-        sum[d] += difference;
-        squares[d] += difference * difference;
-        columns.low[d] = std::min(columns.low[d], x);
-        columns.high[d] = std::max(columns.high[d], x);
-      }
+      add_row(point, dims, origin.data(), sum.data(), squares.data(), columns.low.data(),
+              columns.high.data());
     });
-  }
   const auto count = static_cast<double>(rows.size());
   for (std::uint32_t d = 0; d < dims; ++d) {
     const double mean = origin[d] + sum[d] / count;

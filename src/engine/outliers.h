@@ -33,10 +33,14 @@ struct SampledRow {
   std::uint64_t row;
 };
 
+/// As many of a sample's rows, evenly spread, as tell what all of them would: in many dimensions
+/// each is long.
+std::vector<SampledRow> spread_rows(const Dataset& data, const std::vector<std::uint64_t>& rows);
+
 /// The finite ones among some rows of one or two datasets of `dims` columns, but for outliers:
 /// those with a column in which they lie 16 times as far away as all but one row in `one_in` do in
 /// any. Takes O(rows * dims). Throws std::bad_alloc.
-std::vector<SampledRow> ordinary_rows(const std::vector<SampledRow>& rows, std::uint32_t dims,
+std::vector<SampledRow> ordinary_rows(std::vector<SampledRow> rows, std::uint32_t dims,
                                       std::size_t one_in = kFewOutliers);
 
 /// Of each column over some finite rows; zeros where there is no row.

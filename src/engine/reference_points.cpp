@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "engine/outliers.h"
 
@@ -19,11 +20,10 @@ constexpr std::uint32_t kFewDimensions = 4;
 constexpr double kBeyondSample = 4;
 
 std::vector<SampledRow> ordinary_rows_of(const JoinRequest& request, const Sample& sample) {
-  std::vector<SampledRow> rows;
-  for (const std::uint64_t row : sample.left) rows.push_back({&request.left, row});
+  std::vector<SampledRow> rows = spread_rows(request.left, sample.left);
   if (!request.self_join)
-    for (const std::uint64_t row : sample.right) rows.push_back({&request.right, row});
-  return ordinary_rows(rows, request.left.dims);
+    for (const SampledRow row : spread_rows(request.right, sample.right)) rows.push_back(row);
+  return ordinary_rows(std::move(rows), request.left.dims);
 }
 
 /// Of each column, over some rows and scaled.

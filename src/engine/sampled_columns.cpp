@@ -33,9 +33,8 @@ std::vector<SampledColumn> sampled_columns(const JoinRequest& request, const Sam
   std::vector<std::uint32_t> considered(dims);
   for (std::uint32_t d = 0; d < dims; ++d) considered[d] = d;
   if (reorder && dims > kMaxConsideredColumns) {
-    std::vector<SampledRow> rows;
-    for (const std::uint64_t row : sample.left) rows.push_back({&request.left, row});
-    considered = by_variance(column_statistics(ordinary_rows(rows, dims), dims));
+    const auto rows = ordinary_rows(spread_rows(request.left, sample.left), dims);
+    considered = by_variance(column_statistics(rows, dims));
   }
   considered.resize(std::min<std::size_t>(dims, kMaxConsideredColumns));
   std::vector<SampledColumn> columns;

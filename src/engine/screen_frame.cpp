@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "core/tile_screen.h"
 #include "engine/directions.h"
@@ -12,15 +13,15 @@
 namespace gpujoin {
 namespace {
 
-/// The sampled points of one side, or their directions, which `directions` holds.
-void add_sampled_rows(const JoinRequest& request, const Dataset& side,
-                      std::vector<float>& directions, Dataset& points,
-                      std::vector<SampledRow>& rows) {
+/// Adds the sampled points of one side, or their directions, which `directions` holds; `points` is
+/// what the rows are of.
+void add_rows(const JoinRequest& request, const Dataset& side, std::vector<float>& directions,
+              Dataset& points, std::vector<SampledRow>& rows) {
   std::vector<std::uint64_t> sampled = sample_rows(side.rows);
   points = request.metric == Metric::kCosine
                ? sampled_directions(side, request.left.dims, sampled, directions)
                : side;
-  for (const std::uint64_t row : sampled) rows.push_back({&points, row});
+  for (const SampledRow row : spread_rows(points, sampled)) rows.push_back(row);
 }
 
 }  // namespace
@@ -30,12 +31,12 @@ ScreenFrame choose_screen_frame(const JoinRequest& request, bool reorder) {
   std::vector<float> left_directions, right_directions;
   Dataset left, right;
   std::vector<SampledRow> rows;
-  add_sampled_rows(request, request.left, left_directions, left, rows);
-  if (!request.self_join) add_sampled_rows(request, request.right, right_directions, right, rows);
+  add_rows(request, request.left, left_directions, left, rows);
+  if (!request.self_join) add_rows(request, request.right, right_directions, right, rows);
   // A point that is cut is compared again with points that are cut to about the same place, no
   // more.
   const ColumnStatistics columns =
-      column_statistics(ordinary_rows(rows, dims, kManyOutliers), dims);
+      column_statistics(ordinary_rows(std::move(rows), dims, kManyOutliers), dims);
 
   ScreenFrame frame;
   frame.center = columns.mean;
