@@ -78,14 +78,19 @@ double cut(double x, int lowest) { return std::ldexp(std::trunc(std::ldexp(x, -l
 float tensor_dot(const RoundedPoint& a, const RoundedPoint& b, float start) {
   double sum = -start;
   for (std::size_t begin = 0; begin < a.values.size(); begin += 16) {
-    std::vector<double> addends = {sum};
-    for (std::size_t d = begin; d < std::min(begin + 16, a.values.size()); ++d)
-      addends.push_back(static_cast<double>(a.values[d]) * static_cast<double>(b.values[d]));
-    double largest = 0;
-    for (const double addend : addends) largest = std::max(largest, std::fabs(addend));
+    const std::size_t columns = std::min<std::size_t>(16, a.values.size() - begin);
+    double addends[17] = {};
+    double largest = std::fabs(sum);
+    for (std::size_t k = 0; k < columns; ++k) {
+      addends[k] =
+          static_cast<double>(a.values[begin + k]) * static_cast<double>(b.values[begin + k]);
+      largest = std::max(largest, std::fabs(addends[k]));
+    }
     if (largest == 0) continue;
+    addends[16] = sum;
     sum = 0;
-    for (const double addend : addends) sum += cut(addend, std::ilogb(largest) - 23);
+    for (const double addend : addends)
+      if (addend != 0) sum += cut(addend, std::ilogb(largest) - 23);
     if (sum != 0) sum = cut(sum, std::ilogb(sum) - 23);
   }
   return static_cast<float>(sum);
@@ -136,9 +141,8 @@ class TileScreen : public testing::TestWithParam<Precision> {
     for (const RoundedPoint& point : points)
       thresholds.push_back(screen_thresholds(radius_of_point(radius, point.cut), point.norm_sq,
                                              point.error, accumulation));
-    const Sums sums = GetParam() == Precision::kHalf ? Sums::kTensor
-                      : random.index(2) == 0         ? Sums::kFused
-                                                     : Sums::kRounded;
+    const bool tensor = GetParam() == Precision::kHalf && random.index(2) == 0;
+    const Sums sums = tensor ? Sums::kTensor : random.index(2) == 0 ? Sums::kFused : Sums::kRounded;
     for (std::size_t i = 0; i < points.size(); ++i) {
       for (std::size_t j = 0; j < points.size(); ++j) {
         const bool within = definition_of_distance(Metric::kL2, values.data() + i * dims,
