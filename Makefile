@@ -24,7 +24,7 @@ demo: ; @test/demo
 fuzz: ; @test/fuzz/run --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
   $(if $(ENGINE),--engine $(ENGINE)) $(if $(MODE),--mode $(MODE)) $(FUZZ)
 bench: ; @test/deps bench || echo 'going on without'; test/bench/run
-deps: ; @test/deps check bench
+deps: ; @test/deps sql check bench
 
 unit:
 	@$(CMAKE_UNIT) -B build/unit >/dev/null && cmake --build build/unit -j $(shell nproc) --target gpujoin_unit
