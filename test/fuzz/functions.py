@@ -5,6 +5,7 @@ from collections import Counter
 
 from compare import Difference
 from pq import CONNECTION_LOST, HANGS
+from query import Query
 from tree import Part
 
 NO_NUMBER = float('nan')
@@ -36,42 +37,6 @@ class Call(Part):
     """A SELECT from a function; expected(connection) is its definition. Takes the place of a Query in a Case."""
     mode, keys, wrapper = 'bag', 0, 'plain'
 
-    def __init__(self, rng, schema):
-        self.rng = rng
-        kinds = [kind for kind in schema.kinds if kind.columns[0].split()[0] in ('f8', 'f4', 'p')]
-        self.kind = rng.choice(kinds) if kinds else None
-        left, right = (rng.choice(schema.tables) for _ in range(2))
-        self.same = left is right and rng.random() < 0.9
-        self.left, self.right = left.name, right.name
-        self.function = rng.choice(['gpu_selfjoin', 'gpu_selfjoin_distance', 'gpu_join', 'gpu_join_distance', 'gpu_neighbors',
-                                    'gpu_topk_join'])
-        if self.function in ('gpu_selfjoin', 'gpu_selfjoin_distance', 'gpu_neighbors'):
-            self.right = self.left
-        self.metric = rng.choice(['l2', 'l2', 'l1', 'linf', 'cosine'])
-        self.eps = rng.choice([schema.numbers.radius(), schema.numbers.radius(), 0.0, 1e-15, 0.5])
-        self.pairs = rng.choice(['all', 'distinct'] + ['unordered'] * (self.function != 'gpu_neighbors'))
-        self.number = rng.choice(['s', 'id', 'id', 'grp'])
-        self.score, self.best = rng.choice(['sum', 'product', 'min', 'max', 'distance']), rng.choice(['highest', 'lowest'])
-        self.count = rng.choice([0, 1, 5, 50])
-        self.columns = self.kind.columns[0].split()[0] if self.kind else rng.choice(['x,y', 'x', 'z,x,y'])
-        super().__init__(self.call())
-
-    def call(self):
-        sides = [f"'fuzz.{self.left}'"]
-        named = [f"metric => '{self.metric}'"]
-        two = self.function in ('gpu_join', 'gpu_join_distance', 'gpu_topk_join')
-        if two:
-            sides.append(f"'fuzz.{self.right}'")
-        for prefix in ('left_', 'right_') if two else ('',):
-            named += [f"{prefix}vector_columns => '{{{self.columns}}}'", f"{prefix}id_column => 'id'"]
-        sides.append(f"'{self.eps!r}'")
-        if self.function == 'gpu_topk_join':
-            sides.append(str(self.count))
-            named += [f"left_score_column => '{self.number}'", f"right_score_column => '{self.number}'", f"score => '{self.score}'", f"best => '{self.best}'"]
-        elif not two:
-            named.append(f"pairs => '{self.pairs}'")
-        return f"SELECT * FROM {self.function}({', '.join(sides + named)})"
-
     def text(self, full=False):
         return super().sql(full)
 
@@ -84,6 +49,60 @@ class Call(Part):
     def explained(self):
         return ['EXPLAIN (COSTS OFF) ' + self.text()]
 
+    def read(self, connection, tables, columns):
+        """(id, further columns) of the rows of each table, or a message why the call is refused."""
+        sides = []
+        for table in tables:
+            result = connection.run(f'SELECT id, {columns} FROM {table}')
+            if result.state:
+                return result.state
+            sides.append(result.rows)
+        return sides
+
+
+def numbers_of(vector):
+    """The elements of an array, which may have a lower bound other than 1."""
+    elements = vector.split('=')[-1].strip('{}')
+    return [float(element) for element in elements.split(',')] if elements else []
+
+
+class PointCall(Call):
+    """Pairs of points within a distance."""
+
+    def __init__(self, rng, schema):
+        self.rng = rng
+        kinds = [kind for kind in schema.kinds if kind.columns[0].split()[0] in ('f8', 'f4', 'p')]
+        self.kind = rng.choice(kinds) if kinds else None
+        self.left, self.right = (rng.choice(small(schema)).name for _ in range(2))
+        self.function = rng.choice(['gpu_selfjoin', 'gpu_selfjoin_distance', 'gpu_join', 'gpu_join_distance', 'gpu_neighbors',
+                                    'gpu_topk_join'])
+        if self.function in ('gpu_selfjoin', 'gpu_selfjoin_distance', 'gpu_neighbors'):
+            self.right = self.left
+        self.metric = rng.choice(['l2', 'l2', 'l1', 'linf', 'cosine'])
+        self.eps = rng.choice([schema.numbers.radius(), schema.numbers.radius(), 0.0, 1e-15, 0.5])
+        self.pairs = rng.choice(['all', 'distinct'] + ['unordered'] * (self.function != 'gpu_neighbors'))
+        self.number = rng.choice(['s', 'id', 'id', 'grp'])
+        self.score, self.best = rng.choice(['sum', 'product', 'min', 'max', 'distance']), rng.choice(['highest', 'lowest'])
+        self.count = rng.choice([1, 2, 5, 50])
+        self.columns = self.kind.columns[0].split()[0] if self.kind else rng.choice(['x,y', 'x', 'z,x,y'])
+        super().__init__(self.call())
+
+    def call(self):
+        sides = [f"'{self.left}'"]
+        named = [f"metric => '{self.metric}'"]
+        two = self.function in ('gpu_join', 'gpu_join_distance', 'gpu_topk_join')
+        if two:
+            sides.append(f"'{self.right}'")
+        for prefix in ('left_', 'right_') if two else ('',):
+            named += [f"{prefix}vector_columns => '{{{self.columns}}}'", f"{prefix}id_column => 'id'"]
+        sides.append(f"'{self.eps!r}'")
+        if self.function == 'gpu_topk_join':
+            sides.append(str(self.count))
+            named += [f"left_score_column => '{self.number}'", f"right_score_column => '{self.number}'", f"score => '{self.score}'", f"best => '{self.best}'"]
+        elif not two:
+            named.append(f"pairs => '{self.pairs}'")
+        return f"SELECT * FROM {self.function}({', '.join(sides + named)})"
+
     # ---- The definition
 
     def points(self, connection, table):
@@ -92,17 +111,16 @@ class Call(Part):
             value = f"CASE WHEN {' OR '.join(c + ' IS NULL' for c in self.columns.split(','))} THEN NULL ELSE ARRAY[{self.columns}] END"
         else:
             value = {'p': 'CASE WHEN p IS NOT NULL THEN ARRAY[p[0], p[1]] END'}.get(self.columns, self.columns + '::float8[]')
-        result = connection.run(f'SELECT id, {value}, {self.number} FROM fuzz.{table}')
-        if result.state:
-            return result.state
+        sides = self.read(connection, [table], f'{value}, {self.number}')
+        if isinstance(sides, str):
+            return sides
         found = []
-        for identity, vector, score in result.rows:
+        for identity, vector, score in sides[0]:
             if vector is None:
                 continue
-            vector = vector.split('=')[-1]  # a lower bound other than 1
             if 'NULL' in vector or vector == '{}':
                 return 'odd array'
-            found.append((identity, [float(c) for c in vector.strip('{}').split(',')], None if score is None else float(score)))
+            found.append((identity, numbers_of(vector), None if score is None else float(score)))
         return found
 
     def expected(self, connection):
@@ -151,20 +169,76 @@ class Call(Part):
                 return 'score'
             pairs = [pair for pair in pairs if pair[5] is not None and pair[6] is not None]
         if self.left == self.right:
-            pairs = [pair for pair in pairs if pair[2] < pair[3]]
+            pairs = [pair for pair in pairs if pair[2] < pair[3] or (pair[2] == pair[3] and pair[0] < pair[1])]
         rows = [(pair[2], pair[3], combine(pair[5], pair[6]) if combine else pair[4]) for pair in pairs]
         sign = -1 if self.best == 'highest' else 1
         return sorted(rows, key=lambda row: (sign * row[2], row[0], row[1]))[:self.count]
 
 
-def parse(call, rows):
-    """Rows of the server as expected() has them."""
-    if call.function != 'gpu_neighbors':
-        return [(int(row[0]), int(row[1])) + tuple(float(value) for value in row[2:]) for row in rows]
+    def parse(self, rows):
+        """Rows of the server as expected() has them."""
+        if self.function != 'gpu_neighbors':
+            return [(int(row[0]), int(row[1])) + tuple(float(value) for value in row[2:]) for row in rows]
+        return [(int(row[0]), tuple(sorted(zip(numbers_of(row[2]), map(int, numbers_of(row[1])))))) for row in rows]
 
-    def numbers(text, convert):
-        return [convert(value) for value in text.strip('{}').split(',')] if text != '{}' else []
-    return [(int(row[0]), tuple(sorted(zip(numbers(row[2], float), numbers(row[1], int))))) for row in rows]
+
+CORNERS = {  # low and high corner, by the column
+    'bx': 'ARRAY[(bx[1])[0], (bx[1])[1]], ARRAY[(bx[0])[0], (bx[0])[1]]',
+    'c': 'ARRAY(SELECT least(cube_ll_coord(c, i), cube_ur_coord(c, i)) FROM generate_series(1, cube_dim(c)) i), '
+         'ARRAY(SELECT greatest(cube_ll_coord(c, i), cube_ur_coord(c, i)) FROM generate_series(1, cube_dim(c)) i)',
+    'g': 'ARRAY[ST_XMin(g), ST_YMin(g)], ARRAY[ST_XMax(g), ST_YMax(g)]'}
+
+
+class BoxCall(Call):
+    """Pairs of boxes that intersect, or are within a distance."""
+
+    def __init__(self, rng, schema, column):
+        self.column = column
+        self.left, self.right = (rng.choice(small(schema)).name for _ in range(2))
+        self.metric, self.eps = rng.choice(['l2', 'l1', 'linf']), rng.choice([0, 0, schema.numbers.radius()])
+        self.pairs = rng.choice(['all', 'distinct', 'unordered']) if self.left == self.right else 'all'
+        named = ''.join(f", {side}_box_columns => '{{{column}}}', {side}_id_column => 'id'" for side in ('left', 'right'))
+        super().__init__(f"SELECT * FROM gpu_box_join('{self.left}', '{self.right}', '{self.eps!r}'{named}, "
+                         f"metric => '{self.metric}', pairs => '{self.pairs}')")
+
+    def expected(self, connection):
+        sides = self.read(connection, [self.left, self.right], f'{CORNERS[self.column]}, {self.column} IS NULL')
+        if isinstance(sides, str):
+            return sides
+        boxes = [[(identity, numbers_of(low), numbers_of(high)) for identity, low, high, is_null in side
+                  if is_null == 'f' and 'NULL' not in low] for side in sides]
+        if any(identity is None for side in boxes for identity, _, _ in side):
+            return 'NULL id'
+        if len({len(low) for side in boxes for _, low, _ in side if low}) > 1:
+            return 'dimensions'
+        found = []
+        for number, (id1, low1, high1) in enumerate(boxes[0]):
+            for other, (id2, low2, high2) in enumerate(boxes[1]):
+                gaps = [0.0 if l1 <= h2 and l2 <= h1 else max(l1 - h2, l2 - h1, key=lambda gap: (math.isnan(gap), gap))
+                        for l1, h1, l2, h2 in zip(low1, high1, low2, high2)]
+                if low1 and low2 and distance(self.metric, gaps, [0.0] * len(gaps)) <= self.eps:
+                    id1, id2 = int(id1), int(id2)
+                    if self.pairs == 'all' or (self.pairs == 'distinct' and number != other) or \
+                            (self.pairs == 'unordered' and (id1 < id2 or (id1 == id2 and number < other))):
+                        found.append((id1, id2))
+        return found
+
+    def parse(self, rows):
+        return [(int(row[0]), int(row[1])) for row in rows]
+
+
+def small(schema):
+    """Tables whose pairs Python can look at."""
+    return [table for table in schema.tables if len(table.rows.pieces) <= 80]
+
+
+def random_call(rng, schema):
+    """A call, or another query where all tables are too large."""
+    if not small(schema):
+        return Query(rng, schema)
+    columns = [kind.columns[0].split()[0] for kind in schema.kinds]
+    boxes = [column for column in columns if column in CORNERS]
+    return BoxCall(rng, schema, rng.choice(boxes)) if boxes and rng.random() < 0.6 else PointCall(rng, schema)
 
 
 def compare_call(connection, case, run, counts):
@@ -186,7 +260,7 @@ def compare_call(connection, case, run, counts):
         return Difference('function', f'{found.state or "no error"} {found.message}; the definition: {str(expected)[:80]}')
     expected = Counter(expected)
     for rows in (found.rows[0], without.rows[0]):
-        rows = Counter(parse(call, rows))
+        rows = Counter(call.parse(rows))
         if rows != expected:
             return Difference('function', f'{sum(rows.values())} rows, {sum(expected.values())} by the definition; only found: '
                               f'{list((rows - expected).items())[:3]}, missing: {list((expected - rows).items())[:3]}')

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 
 from compare import Case, compare, plan, run
-from functions import Call, compare_call
+from functions import Call, compare_call, random_call
 from pq import CONNECTION_LOST, HANGS, Connection
 from query import Query, random_settings
 from schema import READER, Schema
@@ -51,7 +51,7 @@ def cases(seed, arguments, extensions):
     tables = Items(schema.tables, '')
     forms = [table.form for table in schema.tables]
     for _ in range(queries):
-        ask = Call if rng.random() < CALLS else Query
+        ask = random_call if rng.random() < CALLS else Query
         yield Case(tables, random_settings(rng, forms), ask(rng, schema))
 
 

@@ -126,7 +126,7 @@ class Schema:
         identity = str(number)
         if unique == 'none' and rng.random() < 0.3:
             identity = str(rng.randint(1, number))
-        if unique != 'primary' and rng.random() < 0.03:
+        if unique != 'primary' and rng.random() < self.null_share / 10:
             identity = 'NULL'
         row = {'id': identity, 'grp': self.or_null(str(rng.randint(0, 4)))}
         for name in 'xyz':
