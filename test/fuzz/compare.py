@@ -1,5 +1,6 @@
 """Runs a query with the node and without it, and says in what the two differ."""
 from collections import Counter
+from decimal import Decimal, InvalidOperation
 
 from pq import CONNECTION_LOST, HANGS
 from tree import Part
@@ -123,7 +124,16 @@ def compare_rows(connection, case, found, without, more=()):
 
 
 def keys(rows, count):
-    return [tuple('0' if value == '-0' else value for value in row[:count]) for row in rows]
+    return [tuple(map(plain_number, row[:count])) for row in rows]
+
+
+def plain_number(text):
+    """Without the sign of zero and trailing zeros, which ORDER BY does not look at."""
+    try:
+        number = Decimal(text)
+        return text if number.is_nan() or number.is_infinite() else number.normalize() + 0
+    except (InvalidOperation, TypeError):
+        return text
 
 
 def describe(rows, expected):

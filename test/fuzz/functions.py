@@ -116,6 +116,8 @@ class PointCall(Call):
             return sides
         found = []
         for identity, vector, score in sides[0]:
+            if identity is None:
+                return 'NULL id'
             if vector is None:
                 continue
             if 'NULL' in vector or vector == '{}':
@@ -130,8 +132,6 @@ class PointCall(Call):
         for side in (left, right):
             if isinstance(side, str):
                 return side
-            if any(identity is None for identity, _, _ in side):
-                return 'NULL id'
         if len({len(vector) for _, vector, _ in left + right}) > 1:
             return 'dimensions'
         pairs = []
@@ -205,10 +205,10 @@ class BoxCall(Call):
         sides = self.read(connection, [self.left, self.right], f'{CORNERS[self.column]}, {self.column} IS NULL')
         if isinstance(sides, str):
             return sides
+        if any(row[0] is None for side in sides for row in side):
+            return 'NULL id'
         boxes = [[(identity, numbers_of(low), numbers_of(high)) for identity, low, high, is_null in side
                   if is_null == 'f' and 'NULL' not in low] for side in sides]
-        if any(identity is None for side in boxes for identity, _, _ in side):
-            return 'NULL id'
         if len({len(low) for side in boxes for _, low, _ in side if low}) > 1:
             return 'dimensions'
         found = []

@@ -220,12 +220,16 @@ class Geometry(Kind):
     columns, distances, needs = ('g geometry',), (), 'postgis'
 
     def values(self):
-        x, y = (float8(c) for c in self.point(2, odd=False))
-        x2, y2 = (float8(c) for c in self.point(2, odd=False))
+        start, end = self.point(2, odd=False), self.point(2, odd=False)
+        x, y = map(float8, start)
+        x2, y2 = map(float8, end)
+        # Of shapes without an extent PostGIS thinks one thing when they are prepared, and another when not.
+        size = max(1.0, self.numbers.scale)
         shapes = [f"ST_MakePoint('{x}', '{y}')"] * 5 + [
-            f"ST_MakeLine(ST_MakePoint('{x}', '{y}'), ST_MakePoint('{x2}', '{y2}'))",
-            f"ST_MakeEnvelope('{x}', '{y}', '{x}'::float8 + 1, '{y}'::float8 + 1)",
-            f"ST_Buffer(ST_MakePoint('{x}', '{y}'), {self.rng.choice(['0.5', '1', '3'])}, 2)"]
+            f"ST_MakeEnvelope('{x}', '{y}', '{x}'::float8 + {size}, '{y}'::float8 + {size})",
+            f"ST_Buffer(ST_MakePoint('{x}', '{y}'), {self.rng.choice([0.5, 1, 3]) * size}, 2)"]
+        if start != end:
+            shapes.append(f"ST_MakeLine(ST_MakePoint('{x}', '{y}'), ST_MakePoint('{x2}', '{y2}'))")
         return [self.rng.choice(shapes)]
 
     def odd_values(self):
