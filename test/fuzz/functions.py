@@ -209,14 +209,14 @@ class BoxCall(Call):
             return 'NULL id'
         boxes = [[(identity, numbers_of(low), numbers_of(high)) for identity, low, high, is_null in side
                   if is_null == 'f' and 'NULL' not in low] for side in sides]
-        if len({len(low) for side in boxes for _, low, _ in side if low}) > 1:
+        if len({len(low) for side in boxes for _, low, _ in side}) > 1 or any(not low for side in boxes for _, low, _ in side):
             return 'dimensions'
         found = []
         for number, (id1, low1, high1) in enumerate(boxes[0]):
             for other, (id2, low2, high2) in enumerate(boxes[1]):
                 gaps = [0.0 if l1 <= h2 and l2 <= h1 else max(l1 - h2, l2 - h1, key=lambda gap: (math.isnan(gap), gap))
                         for l1, h1, l2, h2 in zip(low1, high1, low2, high2)]
-                if low1 and low2 and distance(self.metric, gaps, [0.0] * len(gaps)) <= self.eps:
+                if distance(self.metric, gaps, [0.0] * len(gaps)) <= self.eps:
                     id1, id2 = int(id1), int(id2)
                     if self.pairs == 'all' or (self.pairs == 'distinct' and number != other) or \
                             (self.pairs == 'unordered' and (id1 < id2 or (id1 == id2 and number < other))):

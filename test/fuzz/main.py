@@ -40,6 +40,10 @@ class Session:
                 self.connection.must(f'CREATE EXTENSION {name}')
                 self.extensions.append(name)
 
+    def close(self):
+        self.connection.close()
+        Connection().run(f'DROP DATABASE {self.database}')
+
 
 def cases(seed, arguments, extensions):
     """The cases of a seed, always the same: a schema, and queries over it."""
@@ -153,6 +157,7 @@ def main():
             break
         counts['rounds'] += 1
         run_round(session, arguments.seed + round_number, arguments, counts, kinds)
+    session.close()
     for name in sorted(counts):
         print(f'# {name}: {counts[name]}')
     for kind in sorted(kinds):
