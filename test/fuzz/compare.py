@@ -99,6 +99,9 @@ def compare(connection, case, counts=None):
 def compare_errors(found, without, counts):
     if found.state == CONNECTION_LOST:
         return Difference('crash', found.message)
+    if found.state == TIMEOUT and without.seconds > SLOW_SECONDS / SLOW_TIMES * 4:
+        counts['timeouts'] += 1
+        return None
     if found.state in (HANGS, TIMEOUT):
         return Difference('slow', f'{found.message}; without the node: {without.state or f"{without.seconds:.3f} s"}')
     if found.state and found.state == without.state:
