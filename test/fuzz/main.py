@@ -10,8 +10,9 @@ from collections import Counter
 from compare import Case, compare, plan, run
 from functions import Call, compare_call, random_call
 from pq import CONNECTION_LOST, HANGS, Connection
-from query import Query, random_settings
+from query import Query
 from schema import READER, Schema
+from settings import random_settings
 from speed import LargeQuery, compare_speed, large_cases
 from tree import Items, reduce
 

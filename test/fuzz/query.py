@@ -1,45 +1,10 @@
-"""Random queries over the tables of a schema: what is joined and how (Joins), what is asked of it (Query), and how it
-is sent (WRAPPERS: alone, prepared, in a cursor, below another query, ...)."""
-from schema import READER
+"""Random queries over the tables of a schema: what is asked of a join, and how it is sent (WRAPPERS: alone, prepared, in a
+cursor, below another query, ...)."""
+from joins import Joins
 from tree import Items, Limit, Part
 
-KNOBS = {
-    'index': ['grid', 'reference_points', 'tiles', 'none'], 'indexed_dimensions': ['1', '2', '4', '6'],
-    'reference_points': ['1', '3', '16'], 'reference_placement': ['outer', 'inner'],
-    'reorder_dimensions': ['on', 'off'], 'sort_unindexed': ['on', 'off'], 'short_circuit': ['on', 'off'],
-    'access_pattern': ['full', 'linear_id', 'unicomp'], 'cell_order': ['linear', 'zorder', 'hilbert'],
-    'work_order': ['none', 'sorted', 'queue'], 'threads_per_point': ['1', '8', '32'], 'streams': ['1', '3'],
-    'batch_pairs': ['1', '3', '64', '1000'], 'topk_method': ['threshold', 'heap', 'sort'],
-    'box_method': ['layered_grid', 'sort_sweep', 'none'], 'cpu_threads': ['1', '2', '5'],
-    'host_memory_limit': ["'64kB'", "'200kB'", "'1MB'", "'20MB'"], 'device_memory_limit': ["'1MB'", "'4MB'"]}
-PLANNER = ["work_mem = '64kB'", 'enable_seqscan = off', 'enable_hashagg = off', 'enable_sort = off', 'geqo_threshold = 2',
-           'enable_partitionwise_join = on', 'enable_partitionwise_aggregate = on', 'join_collapse_limit = 1',
-           'enable_material = off', 'enable_memoize = off', 'enable_indexscan = off', 'cursor_tuple_fraction = 1']
-PARALLEL = ['parallel_setup_cost = 0', 'parallel_tuple_cost = 0', 'min_parallel_table_scan_size = 0',
-            'max_parallel_workers_per_gather = 2']
 
-
-def random_settings(rng, forms):
-    """SET statements; without the ordinary joins the node is what is left."""
-    settings = []
-    if rng.random() < 0.88:
-        settings.append('enable_nestloop = off')
-        settings += [f'enable_{join} = off' for join in ('hashjoin', 'mergejoin') if rng.random() < 0.8]
-    if rng.random() < 0.4:
-        settings += [f'gpujoin.{knob} = {rng.choice(KNOBS[knob])}' for knob in rng.sample(sorted(KNOBS), rng.randint(1, 3))]
-    if rng.random() < 0.25:
-        settings += rng.sample(PLANNER, rng.randint(1, 2))
-    if rng.random() < 0.06:
-        settings += PARALLEL
-    if rng.random() < 0.01:
-        settings += ['jit = on', 'jit_above_cost = 0']
-    settings = [f'SET {setting};\n' for setting in settings]
-    if rng.random() < (0.5 if 'rls' in forms else 0.05):
-        settings.append(f'SET ROLE {READER};\n')
-    return Items(settings, '')
-
-
-class Query(Part):
+class Query(Joins):
     """`mode` says how results compare: 'bag', 'keys' (the first `keys` columns in order; which of equal ones is open)
     or 'some' (LIMIT without ORDER BY)."""
 
@@ -53,130 +18,13 @@ class Query(Part):
         self.limits = [rng.choice([0, 1, 3, 10, 1000]) for _ in range(2)]
         self.plan_mode = rng.choice(['auto', 'force_generic_plan', 'force_custom_plan'])
         self.outer_table = rng.choice(schema.tables).name
-        super().__init__(self.select(top=True))
+        super().__init__(self.select())
         if self.wrapper == 'union':
-            self.pieces += [' UNION ALL ', Part(self.same_shape())]
-
-    # ---- Conditions
-
-    def literal_radius(self):
-        return self.rng.choice([f"'{self.numbers.radius()!r}'"] * 12 + ["'NaN'", "'Infinity'", "'-1'", 'NULL', "'1e200'", "'-0'"])
-
-    def radius(self):
-        rng, value = self.rng, self.literal_radius()
-        if self.outer and rng.random() < 0.8:
-            return self.outer
-        table = rng.choice(self.schema.tables).name
-        return rng.choice([f'{value}::float8'] * 40 + [
-            f'(SELECT {value}::float8)', f'(SELECT max(s) FROM {table} WHERE s < 5)', f'(SELECT s FROM {table} WHERE id = 3)',
-            f'{value}::float8 * 1.5', f'abs({value}::float8)', f'{value}::real::float8',
-            '1 / (SELECT 0.0::float8)', f'(SELECT s FROM {table})', f"(SELECT 'x' || t FROM {table} LIMIT 1)::float8"])
-
-    def similarity(self, left, right, outer_join=False):
-        """Conditions that end with a similarity; sometimes a guard and an operand that needs it."""
-        rng = self.rng
-        kind = rng.choice(self.schema.kinds)
-        a, b = kind.operand(left), kind.operand(right)
-        guards = []
-        if rng.random() < self.guards * (2 if outer_join else 1):
-            guard, a = kind.guarded(left)
-            guards.append(guard)
-        if rng.random() < self.guards / 2:
-            guard, b = kind.guarded(right)
-            guards.append(guard)
-        self.last = kind, a, b
-        if rng.random() < 0.3:
-            a, b = b, a
-        return guards + [kind.test(a, b, self.radius())]
-
-    def on_one(self, t):
-        rng = self.rng
-        return rng.choice([f'{t}.id < {rng.randint(1, 60)}', f'{t}.grp = {rng.randint(0, 4)}', f'{t}.grp IN (0, 2, 3)',
-                           f'{t}.s IS NOT NULL', f"{t}.t <> 'no'", f'{t}.id % 3 = 0', f'{t}.x > 2', f'{t}.s > 0',
-                           f'{t}.id = {rng.randint(1, 20)}', f'{t}.id < 0', f'({t}.grp = 1 OR {t}.y < 3)',
-                           f'{t}.grp = (SELECT min(grp) FROM {self.outer_table})'])
-
-    def on_both(self, a, b):
-        return self.rng.choice([f'{a}.id < {b}.id'] * 4 + [
-            f'{a}.id <> {b}.id', f'{b}.id > {a}.id', f'{a}.id <= {b}.id', f'{a}.x < {b}.x', f'{a}.grp = {b}.grp', f'{a}.grp IS DISTINCT FROM {b}.grp',
-            f'({a}.grp = 1 OR {b}.grp = 2)', f'{a}.id + {b}.id > 20', f'{a}.t = {b}.t', f'{a}.s < {b}.s',
-            f'CASE WHEN {b}.grp = 0 THEN true ELSE {a}.grp / {b}.grp < 2 END', f'coalesce({a}.grp, 0) >= coalesce({b}.grp, 1)'])
-
-    def conditions(self, a, b, kind='inner'):
-        rng = self.rng
-        found = self.similarity(a, b, kind != 'inner')
-        if rng.random() < 0.1:
-            found += self.similarity(a, b, kind != 'inner')
-        for _ in range(rng.choice([0, 0, 0, 1, 1, 2])):
-            extra = self.on_both(a, b) if rng.random() < 0.6 else self.on_one(rng.choice([a, b]))
-            found.insert(rng.choice([0, len(found)]), extra)
-        return found
-
-    # ---- FROM
-
-    def relation(self, alias):
-        rng, name = self.rng, self.rng.choice(self.schema.tables).name
-        more = [f'(SELECT * FROM {name} WHERE {self.on_one(name)}) {alias}', f'(SELECT * FROM {name} OFFSET 0) {alias}']
-        simple = [f'{name} {alias}']
-        return Part(rng.choice(simple * 9 + more), simpler=[simple])
-
-    def pair(self):
-        """As joined(), but what may be counted or ranked without making all pairs, or nearly so."""
-        rng = self.rng
-        first = rng.choice(self.schema.tables)
-        second = first if rng.random() < 0.5 else rng.choice(self.schema.tables)
-        conditions = self.similarity('a', 'b')
-        if rng.random() < 0.3:
-            conditions.append(rng.choice(['a.id < b.id', 'a.id < b.id', 'b.id < a.id', 'a.id <= b.id', 'a.id <> b.id', 'a.grp < b.grp']))
-        where = [self.on_one(rng.choice('ab'))] if rng.random() < 0.3 else []
-        return Part(f'{first.name} a JOIN {second.name} b', Items(conditions, ' AND ', ' ON ', empty=' ON true')), where, 'ab'
-
-    def joined(self):
-        """FROM and the conditions of WHERE; the aliases that may be selected."""
-        rng = self.rng
-        kind = rng.choice(['inner'] * 12 + ['comma', 'left', 'exists', 'not exists'] * 4 +
-                          ['left', 'right', 'right', 'three', 'three', 'three', 'in', 'lateral', 'left lateral', 'full'])
-        a, b = self.relation('a'), self.relation('b')
-        where = [self.on_one('a')] if rng.random() < 0.25 else []
-        if kind == 'comma':
-            return Part(a, ', ', b), self.conditions('a', 'b') + where, 'ab'
-        if kind == 'exists' or kind == 'not exists':
-            inner = Items(self.conditions('a', 'b', kind), ' AND ', ' WHERE ')
-            return Part(a), [Part(f'{kind.upper()} (SELECT FROM ', b, inner, ')')] + where, 'a'
-        if kind == 'in':
-            inner = Items(self.conditions('a', 'b', kind), ' AND ', ' WHERE ')
-            column = rng.choice(['id', 'grp'])
-            return Part(a), [Part(f'a.{column} IN (SELECT b.{column} FROM ', b, inner, ')')] + where, 'a'
-        if kind in ('lateral', 'left lateral'):
-            inner = Items(self.conditions('a', 'b'), ' AND ', ' WHERE ')
-            tail = rng.choice(['', '', '', '', ' OFFSET 0', ' ORDER BY b.grp, b.id, b.s, b.t LIMIT 3'])
-            below = Part('(SELECT b.id, b.grp, b.s, b.t, b.n, b.x, b.y FROM ', b, inner, tail, ') b')
-            self.last = None
-            if kind == 'lateral':
-                return Part(a, ', LATERAL ', below), where, 'ab'
-            return Part(a, ' LEFT JOIN LATERAL ', below, ' ON true'), where, 'ab'
-        if kind == 'three':
-            first = Items(self.conditions('a', 'b'), ' AND ', ' ON ', empty=' ON true')
-            link = self.conditions('b', 'c') if rng.random() < 0.6 else [rng.choice(['c.id = a.id', 'c.grp = b.id'])]
-            word = rng.choice([' JOIN ', ' JOIN ', ' LEFT JOIN '])
-            third = Part(word, self.relation('c'), Items(link, ' AND ', ' ON ', empty=' ON true'), simpler=[['']])
-            self.last = None
-            return Part(a, ' JOIN ', b, first, third), where, 'ab'
-        if kind == 'full':
-            return Part(a, ' FULL JOIN ', b, Items(['a.id = b.id'] + self.conditions('a', 'b'), ' AND ', ' ON ')), where, 'ab'
-        word = {'left': ' LEFT JOIN ', 'right': ' RIGHT JOIN '}.get(kind, ' JOIN ')
-        if kind != 'inner' and rng.random() < 0.3:
-            where.append(rng.choice(['b.grp IS DISTINCT FROM a.grp', 'b.id IS NULL', 'a.id IS NOT NULL', 'coalesce(b.s, 1) > 0']))
-        on = Items(self.conditions('a', 'b', kind), ' AND ', ' ON ', empty=' ON true')
-        return Part(a, Part(word, simpler=[[' JOIN ']]), b, on), where, 'ab'
+            self.pieces += [' UNION ALL ', Part(self.select())]
 
     # ---- SELECT
 
-    def same_shape(self):
-        """The second branch of a UNION ALL: one column, as the first has."""
-        return self.select(top=False)
-
-    def select(self, top):
+    def select(self):
         rng = self.rng
         if self.wrapper == 'union':
             ask = rng.choice([self.count, self.one_column])

@@ -24,7 +24,7 @@ class Table(Part):
 
     def __init__(self, name, form, columns, unique, rows, indexes, analyze):
         self.name, self.form, self.unique = name, form, unique
-        self.columns = Items(columns, after='')
+        self.columns = Items(columns)
         self.rows = Items([], ',\n  ')
         self.rows.pieces = [Row(self, row) for row in rows]
         self.indexes = Items(indexes, '')

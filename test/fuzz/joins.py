@@ -1,0 +1,120 @@
+"""What is joined, and how: relations, kinds of joins, conditions, radii."""
+from tree import Items, Part
+
+
+class Joins(Part):
+    """The part of a Query below SELECT. `outer` is the radius that comes from above, `last` the similarity whose distance
+    may be a score: its kind and its operands."""
+
+    # ---- Conditions
+
+    def literal_radius(self):
+        return self.rng.choice([f"'{self.numbers.radius()!r}'"] * 12 + ["'NaN'", "'Infinity'", "'-1'", 'NULL', "'1e200'", "'-0'"])
+
+    def radius(self):
+        rng, value = self.rng, self.literal_radius()
+        if self.outer and rng.random() < 0.8:
+            return self.outer
+        table = rng.choice(self.schema.tables).name
+        return rng.choice([f'{value}::float8'] * 40 + [
+            f'(SELECT {value}::float8)', f'(SELECT max(s) FROM {table} WHERE s < 5)', f'(SELECT s FROM {table} WHERE id = 3)',
+            f'{value}::float8 * 1.5', f'abs({value}::float8)', f'{value}::real::float8',
+            '1 / (SELECT 0.0::float8)', f'(SELECT s FROM {table})', f"(SELECT 'x' || t FROM {table} LIMIT 1)::float8"])
+
+    def similarity(self, left, right, outer_join=False):
+        """Conditions that end with a similarity; sometimes a guard and an operand that needs it."""
+        rng = self.rng
+        kind = rng.choice(self.schema.kinds)
+        a, b = kind.operand(left), kind.operand(right)
+        guards = []
+        if rng.random() < self.guards * (2 if outer_join else 1):
+            guard, a = kind.guarded(left)
+            guards.append(guard)
+        if rng.random() < self.guards / 2:
+            guard, b = kind.guarded(right)
+            guards.append(guard)
+        self.last = kind, a, b
+        if rng.random() < 0.3:
+            a, b = b, a
+        return guards + [kind.test(a, b, self.radius())]
+
+    def on_one(self, t):
+        rng = self.rng
+        return rng.choice([f'{t}.id < {rng.randint(1, 60)}', f'{t}.grp = {rng.randint(0, 4)}', f'{t}.grp IN (0, 2, 3)',
+                           f'{t}.s IS NOT NULL', f"{t}.t <> 'no'", f'{t}.id % 3 = 0', f'{t}.x > 2', f'{t}.s > 0',
+                           f'{t}.id = {rng.randint(1, 20)}', f'{t}.id < 0', f'({t}.grp = 1 OR {t}.y < 3)',
+                           f'{t}.grp = (SELECT min(grp) FROM {self.outer_table})'])
+
+    def on_both(self, a, b):
+        return self.rng.choice([f'{a}.id < {b}.id'] * 4 + [
+            f'{a}.id <> {b}.id', f'{b}.id > {a}.id', f'{a}.id <= {b}.id', f'{a}.x < {b}.x', f'{a}.grp = {b}.grp', f'{a}.grp IS DISTINCT FROM {b}.grp',
+            f'({a}.grp = 1 OR {b}.grp = 2)', f'{a}.id + {b}.id > 20', f'{a}.t = {b}.t', f'{a}.s < {b}.s',
+            f'CASE WHEN {b}.grp = 0 THEN true ELSE {a}.grp / {b}.grp < 2 END', f'coalesce({a}.grp, 0) >= coalesce({b}.grp, 1)'])
+
+    def conditions(self, a, b, kind='inner'):
+        rng = self.rng
+        found = self.similarity(a, b, kind != 'inner')
+        if rng.random() < 0.1:
+            found += self.similarity(a, b, kind != 'inner')
+        for _ in range(rng.choice([0, 0, 0, 1, 1, 2])):
+            extra = self.on_both(a, b) if rng.random() < 0.6 else self.on_one(rng.choice([a, b]))
+            found.insert(rng.choice([0, len(found)]), extra)
+        return found
+
+    # ---- FROM
+
+    def relation(self, alias):
+        rng, name = self.rng, self.rng.choice(self.schema.tables).name
+        more = [f'(SELECT * FROM {name} WHERE {self.on_one(name)}) {alias}', f'(SELECT * FROM {name} OFFSET 0) {alias}']
+        simple = [f'{name} {alias}']
+        return Part(rng.choice(simple * 9 + more), simpler=[simple])
+
+    def pair(self):
+        """As joined(), but what may be counted or ranked without making all pairs, or nearly so."""
+        rng = self.rng
+        first = rng.choice(self.schema.tables)
+        second = first if rng.random() < 0.5 else rng.choice(self.schema.tables)
+        conditions = self.similarity('a', 'b')
+        if rng.random() < 0.3:
+            conditions.append(rng.choice(['a.id < b.id', 'a.id < b.id', 'b.id < a.id', 'a.id <= b.id', 'a.id <> b.id', 'a.grp < b.grp']))
+        where = [self.on_one(rng.choice('ab'))] if rng.random() < 0.3 else []
+        return Part(f'{first.name} a JOIN {second.name} b', Items(conditions, ' AND ', ' ON ', empty=' ON true')), where, 'ab'
+
+    def joined(self):
+        """FROM and the conditions of WHERE; the aliases that may be selected."""
+        rng = self.rng
+        kind = rng.choice(['inner'] * 12 + ['comma', 'left', 'exists', 'not exists'] * 4 +
+                          ['left', 'right', 'right', 'three', 'three', 'three', 'in', 'lateral', 'left lateral', 'full'])
+        a, b = self.relation('a'), self.relation('b')
+        where = [self.on_one('a')] if rng.random() < 0.25 else []
+        if kind == 'comma':
+            return Part(a, ', ', b), self.conditions('a', 'b') + where, 'ab'
+        if kind == 'exists' or kind == 'not exists':
+            inner = Items(self.conditions('a', 'b', kind), ' AND ', ' WHERE ')
+            return Part(a), [Part(f'{kind.upper()} (SELECT FROM ', b, inner, ')')] + where, 'a'
+        if kind == 'in':
+            inner = Items(self.conditions('a', 'b', kind), ' AND ', ' WHERE ')
+            column = rng.choice(['id', 'grp'])
+            return Part(a), [Part(f'a.{column} IN (SELECT b.{column} FROM ', b, inner, ')')] + where, 'a'
+        if kind in ('lateral', 'left lateral'):
+            inner = Items(self.conditions('a', 'b'), ' AND ', ' WHERE ')
+            tail = rng.choice(['', '', '', '', ' OFFSET 0', ' ORDER BY b.grp, b.id, b.s, b.t LIMIT 3'])
+            below = Part('(SELECT b.id, b.grp, b.s, b.t, b.n, b.x, b.y FROM ', b, inner, tail, ') b')
+            self.last = None
+            if kind == 'lateral':
+                return Part(a, ', LATERAL ', below), where, 'ab'
+            return Part(a, ' LEFT JOIN LATERAL ', below, ' ON true'), where, 'ab'
+        if kind == 'three':
+            first = Items(self.conditions('a', 'b'), ' AND ', ' ON ', empty=' ON true')
+            link = self.conditions('b', 'c') if rng.random() < 0.6 else [rng.choice(['c.id = a.id', 'c.grp = b.id'])]
+            word = rng.choice([' JOIN ', ' JOIN ', ' LEFT JOIN '])
+            third = Part(word, self.relation('c'), Items(link, ' AND ', ' ON ', empty=' ON true'), simpler=[['']])
+            self.last = None
+            return Part(a, ' JOIN ', b, first, third), where, 'ab'
+        if kind == 'full':
+            return Part(a, ' FULL JOIN ', b, Items(['a.id = b.id'] + self.conditions('a', 'b'), ' AND ', ' ON ')), where, 'ab'
+        word = {'left': ' LEFT JOIN ', 'right': ' RIGHT JOIN '}.get(kind, ' JOIN ')
+        if kind != 'inner' and rng.random() < 0.3:
+            where.append(rng.choice(['b.grp IS DISTINCT FROM a.grp', 'b.id IS NULL', 'a.id IS NOT NULL', 'coalesce(b.s, 1) > 0']))
+        on = Items(self.conditions('a', 'b', kind), ' AND ', ' ON ', empty=' ON true')
+        return Part(a, Part(word, simpler=[[' JOIN ']]), b, on), where, 'ab'
