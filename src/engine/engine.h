@@ -22,6 +22,15 @@ struct DeviceInfo {
   char detail[64];             ///< instruction set, or compute capability
 };
 
+/// Sizes of the structs that cross the table: what differs here was changed without a new version.
+struct EngineSizes {
+  std::uint32_t request = sizeof(JoinRequest);
+  std::uint32_t batch = sizeof(ResultBatch);
+  std::uint32_t stats = sizeof(JoinStats);
+
+  bool operator==(const EngineSizes&) const = default;
+};
+
 /// An open join, the engine's own (engine/join.h).
 struct Join;
 
@@ -47,6 +56,8 @@ struct EngineTable {
 
   /// Stops the work wherever it is, waits until its threads have ended, and frees everything.
   void (*close)(Join* join);
+
+  EngineSizes sizes = {};  ///< of the headers it was built with; checked with the version
 };
 
 using EngineEntry = const EngineTable* (*)();

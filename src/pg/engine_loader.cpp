@@ -25,11 +25,21 @@ Status cuda_failure;
 
 constexpr const char* kUseCpu = "Set gpujoin.engine to \"auto\" or \"cpu\" to use the CPU.";
 
+/// Writes where the engine is to be found: beside this library, wherever PostgreSQL found that.
+void find_cuda(char* path, std::size_t size) {
+  Dl_info own = {};
+  char folder[MAXPGPATH];
+  const bool known = dladdr(&cuda_state, &own) != 0 && own.dli_fname != nullptr;
+  strlcpy(folder, known ? own.dli_fname : "", sizeof folder);
+  get_parent_directory(folder);
+  snprintf(path, size, "%s/gpujoin_cuda.so", folder[0] == '/' ? folder : pkglib_path);
+}
+
 /// Sets *engine, or says why not. What fails stays mapped: a driver that was started cannot be
 /// unloaded.
 Status load_cuda(const EngineTable** engine) {
   char path[MAXPGPATH];
-  snprintf(path, sizeof path, "%s/gpujoin_cuda.so", pkglib_path);
+  find_cuda(path, sizeof path);
   if (access(path, F_OK) != 0)
     return make_status(StatusCode::kUnavailable, kUseCpu, "the cuda engine is not installed");
   void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -41,10 +51,9 @@ Status load_cuda(const EngineTable** engine) {
     return make_status(StatusCode::kUnavailable, kUseCpu, "\"%s\" is not an engine of gpujoin",
                        path);
   const EngineTable* const table = reinterpret_cast<EngineEntry>(symbol)();
-  if (table->abi_version != kEngineAbiVersion)
+  if (table->abi_version != kEngineAbiVersion || table->sizes != EngineSizes{})
     return make_status(StatusCode::kUnavailable, "Install both from the same version of gpujoin.",
-                       "the cuda engine has interface version %u, but gpujoin needs %u",
-                       table->abi_version, kEngineAbiVersion);
+                       "the cuda engine was built with another version of gpujoin");
   DeviceInfo device;
   std::uint32_t count = 0;
   const Status status = table->probe(&device, 1, &count);

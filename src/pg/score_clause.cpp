@@ -46,47 +46,56 @@ bool is_tame(const Const* constant) {
   return constant->constisnull || is_tame(number_of(constant->consttype, constant->constvalue));
 }
 
+/// Whether a constant is a number other than 0.
+bool is_nonzero(const Node* node) {
+  if (!IsA(node, Const)) return false;
+  const Const* const constant = reinterpret_cast<const Const*>(node);
+  return !constant->constisnull && number_of(constant->consttype, constant->constvalue) != 0;
+}
+
+/// Whether the operator raises no error over tame numbers. Differences of numerics are exact, and
+/// may be too small for a cast to float8: `sums` is false below one.
+bool is_safe_operator(const OpExpr* operation, bool sums) {
+  const Oid type = operation->opresulttype;
+  if (type != FLOAT8OID && type != NUMERICOID) return false;
+  switch (number_operator(reinterpret_cast<const Node*>(operation))) {
+    case '+':
+    case '-':
+      return sums || list_length(operation->args) == 1;
+    case '*':
+    case '@':
+      return true;
+    case '/':
+      return is_nonzero(static_cast<const Node*>(lsecond(operation->args)));
+    default:
+      return false;
+  }
+}
+
 /// Whether the expression is arithmetic over numbers that can be had without an error, and raises
-/// none itself if they are tame. Appends those that may not be. Differences of numerics are exact
-/// and may be too small to cast to float8: `sums` is false below such a cast.
+/// none itself if they are tame. Appends those that may not be.
 bool find_numbers(const PlannerInfo* root, Expr* expression, bool sums, List** numbers,
                   int* count) {
   Node* const node = reinterpret_cast<Node*>(expression);
   const Oid type = exprType(node);
-  if (!is_number_type(type)) return false;
-  if (cannot_raise(root, expression)) {
-    const bool is_constant = IsA(node, Const);
-    if (is_constant && !is_tame(reinterpret_cast<const Const*>(node))) return false;
-    if (!is_constant && (type == FLOAT4OID || type == FLOAT8OID || type == NUMERICOID))
+  if (cannot_raise(root, expression) && is_number_type(type)) {
+    if (IsA(node, Const))
+      return is_tame(reinterpret_cast<const Const*>(node)) && ++*count <= kMostNumbers;
+    if (type == FLOAT4OID || type == FLOAT8OID || type == NUMERICOID)
       *numbers = list_append_unique(*numbers, node);
     return ++*count <= kMostNumbers;
   }
-  if (IsA(node, FuncExpr) && reinterpret_cast<FuncExpr*>(node)->funcid == F_FLOAT8_NUMERIC)
-    return find_numbers(root, linitial_node(Expr, reinterpret_cast<FuncExpr*>(node)->args), false,
-                        numbers, count);
-  if (type != FLOAT8OID && type != NUMERICOID) return false;
-  const char operation = number_operator(node);
-  switch (operation) {
-    case '+':
-    case '-':
-      if (!sums && list_length(reinterpret_cast<OpExpr*>(node)->args) > 1) return false;
-      break;
-    case '*':
-    case '@':
-      break;
-    case '/': {
-      const Const* const divisor =
-          static_cast<const Const*>(llast(reinterpret_cast<OpExpr*>(node)->args));
-      if (!IsA(divisor, Const) || divisor->constisnull ||
-          number_of(divisor->consttype, divisor->constvalue) == 0)
-        return false;
-      break;
-    }
-    default:
-      return false;
+  List* operands = NIL;
+  if (IsA(node, FuncExpr) && reinterpret_cast<FuncExpr*>(node)->funcid == F_FLOAT8_NUMERIC) {
+    operands = reinterpret_cast<FuncExpr*>(node)->args;
+    sums = false;
+  } else if (IsA(node, OpExpr) && is_safe_operator(reinterpret_cast<OpExpr*>(node), sums)) {
+    operands = reinterpret_cast<OpExpr*>(node)->args;
+  } else {
+    return false;
   }
   ListCell* cell;
-  foreach (cell, reinterpret_cast<OpExpr*>(node)->args)
+  foreach (cell, operands)
     if (!find_numbers(root, static_cast<Expr*>(lfirst(cell)), sums, numbers, count)) return false;
   return true;
 }

@@ -83,14 +83,14 @@ bool check_threads_per_point(int* value, void**, GucSource) {
 
 void define_enum(const char* name, const char* purpose, int* variable,
                  const config_enum_entry* values) {
-  DefineCustomEnumVariable(name, purpose, nullptr, variable, *variable, values, PGC_USERSET, 0,
-                           nullptr, nullptr, nullptr);
+  DefineCustomEnumVariable(name, purpose, nullptr, variable, *variable, values, PGC_USERSET,
+                           GUC_EXPLAIN, nullptr, nullptr, nullptr);
 }
 
 void define_int(const char* name, const char* purpose, const char* detail, int* variable, int most,
                 GucContext who, int flags, GucIntCheckHook check = nullptr) {
-  DefineCustomIntVariable(name, purpose, detail, variable, *variable, 0, most, who, flags, check,
-                          nullptr, nullptr);
+  DefineCustomIntVariable(name, purpose, detail, variable, *variable, 0, most, who,
+                          flags | GUC_EXPLAIN, check, nullptr, nullptr);
 }
 
 }  // namespace
@@ -101,8 +101,10 @@ void define_settings() {
   define_int("gpujoin.device", "Device that joins run on, counted from 0.",
              "gpu_devices() lists them.", &device, kMostDevices - 1, PGC_USERSET, 0);
   DefineCustomBoolVariable(
-      "gpujoin.enable_customscan", "Lets gpujoin's functions in FROM run as a streaming plan node.",
-      nullptr, &enable_customscan, enable_customscan, PGC_USERSET, 0, nullptr, nullptr, nullptr);
+      "gpujoin.enable_customscan", "Enables the planner's use of gpujoin's plan node.",
+      "It streams gpujoin's functions in FROM, runs joins on a distance or of boxes, counts their "
+      "pairs and finds the best of them; with it come estimates of how many pairs there are.",
+      &enable_customscan, enable_customscan, PGC_USERSET, GUC_EXPLAIN, nullptr, nullptr, nullptr);
   define_int("gpujoin.cpu_threads", "Worker threads of a join.",
              "0 uses as many as the machine or its control group gives.", &cpu_threads,
              kMostThreads, PGC_SUSET, 0);

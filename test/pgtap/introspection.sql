@@ -186,6 +186,22 @@ SELECT matches(explained('ANALYZE'), 'Expected Cost: reference_points [\d.e-]+ m
 RESET ALL;
 SET search_path = introspection, public;
 
+-- A setting that is not the default one is shown where it may have made the plan.
+CREATE FUNCTION shows(setting text, value text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  line text;
+  found_it boolean := false;
+BEGIN
+  PERFORM set_config(setting, value, true);
+  FOR line IN EXECUTE 'EXPLAIN (SETTINGS, COSTS OFF) SELECT 1' LOOP
+    found_it := found_it OR position(setting || ' = ' IN line) > 0;
+  END LOOP;
+  EXECUTE 'RESET ' || setting;
+  RETURN found_it;
+END $$;
+SELECT ok(shows(name, CASE vartype WHEN 'bool' THEN 'off' WHEN 'enum' THEN enumvals[2] ELSE '1' END), 'EXPLAIN (SETTINGS) shows ' || name)
+FROM pg_settings WHERE name LIKE 'gpujoin.%';
+
 -- Estimated rows answer to eps.
 ANALYZE points;
 CREATE FUNCTION estimated(call text) RETURNS float8 LANGUAGE plpgsql AS $$

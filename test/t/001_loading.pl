@@ -3,6 +3,8 @@
 use strict;
 use warnings;
 
+use File::Copy;
+use File::Spec::Functions qw(rel2abs);
 use FindBin;
 use lib $FindBin::RealBin;
 
@@ -135,6 +137,20 @@ like($session->value($explain =~ s/gpu_selfjoin/elsewhere.gpu_selfjoin/r), $stre
 $session->value('ALTER EXTENSION gpujoin SET SCHEMA public');
 is($session->value('EXECUTE pairs'), 460, 'moved back to public, the prepared join runs again');
 $session->quit;
+
+# The engine of a device is looked for beside the library, wherever that was found.
+my $elsewhere = rel2abs("$PostgreSQL::Test::Utils::tmp_check/elsewhere");
+mkdir $elsewhere;
+chomp(my $pkglibdir = `pg_config --pkglibdir`);
+copy("$pkglibdir/gpujoin.so", "$elsewhere/gpujoin.so") or die "gpujoin.so: $!";
+append_to_file("$elsewhere/gpujoin_cuda.so", 'no library');
+$node->safe_psql('postgres', 'CREATE DATABASE beside');
+like($node->safe_psql('beside', <<"SQL"), qr/could not load the cuda engine: \Q$elsewhere\E\/gpujoin_cuda.so/, 'an engine beside the library is the one');
+CREATE FUNCTION devices(OUT engine text, OUT device int, OUT name text, OUT parallelism int, OUT memory_bytes bigint,
+  OUT detail text, OUT available boolean, OUT reason text)
+  RETURNS SETOF record AS '$elsewhere/gpujoin', 'gpujoin_devices' LANGUAGE C;
+SELECT reason FROM devices() WHERE engine = 'cuda';
+SQL
 
 $node->stop;
 done_testing();

@@ -42,6 +42,7 @@ GPUJOIN_ON_EVERY_ENGINE(EngineContract);
 
 TEST_P(EngineContract, the_table_is_complete) {
   EXPECT_EQ(engine().abi_version, kEngineAbiVersion);
+  EXPECT_EQ(engine().sizes, EngineSizes{});
   ASSERT_NE(engine().name, nullptr);
   EXPECT_STRNE(engine().name, "");
   EXPECT_NE(engine().probe, nullptr);
