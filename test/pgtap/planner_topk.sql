@@ -64,6 +64,8 @@ INSERT INTO orders VALUES
   ('0.3 * l.f8 + 0.7 * r.n', 'sum'), ('l.f8 / 4 + (r.f4 - 1) DESC, l.id, r.id DESC', 'sum'), ('-l.f8 + @ r.w', 'sum'),
   ('coalesce(l.sometimes, 0) + r.f8', 'sum'), ('CASE WHEN l.i4 > 0 THEN l.f8 ELSE 0 END * r.f4', 'product'),
   ('CASE l.i4 WHEN 1 THEN l.f8 ELSE 2 END + r.f8', 'sum'), ('CASE WHEN l.i4 IN (1, 2) THEN 3 ELSE l.n END + r.n', 'sum'),
+  ('l.v[1] + r.v[2]', 'sum'), ('(ARRAY[l.f8, l.f4])[1] + r.f8', 'sum'), ('least(l.f8, l.i4) * r.f4', 'product'), ('l.i4::numeric + r.n', 'sum'),
+  ('l.v[l.i4 + 5] + r.f8', NULL), ('(l.f8::int) + r.i4', NULL), ('l.n::numeric(4,1) + r.n', NULL), ('l.i4::text::float8 + r.f8', NULL),
   ('l.v <-> r.v', 'distance'), ('r.v <-> l.v, l.f8', 'distance'), ('l.i4 + r.i8 DESC', 'sum'), ('l.i2 * r.i4', 'product'),
   ('l.v <-> r.v DESC', NULL), ('l.f8', NULL), ('l.f8 + l.f4', NULL), ('l.f8 + r.f8 + l.f8', NULL), ('l.f8 / (r.f8 + 1)', NULL),
   ('l.f8 + random() * 0 + r.f8', NULL), ('ln(l.id) + r.f8', NULL), ('1 / l.id + r.f8', NULL), ('l.f8 / l.id + r.f8', NULL),
