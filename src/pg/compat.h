@@ -92,11 +92,12 @@ inline bool is_ascending(const PathKey* key) {
 #endif
 }
 
-/// Adds what the inputs' plans hold of disabled nodes to the path's, by which add_path() of
+/// Sets the path's number of disabled nodes to the sum of its inputs', by which add_path() of
 /// PostgreSQL 18 judges before it looks at costs; earlier releases have it in the costs.
 inline void add_disabled_nodes([[maybe_unused]] Path* path,
                                [[maybe_unused]] std::initializer_list<const Path*> inputs) {
 #if PG_VERSION_NUM >= 180000
+  path->disabled_nodes = 0;
   for (const Path* const input : inputs) path->disabled_nodes += input->disabled_nodes;
 #endif
 }
