@@ -51,11 +51,13 @@ bool is_computed(const PlannerInfo* root, const Param* param) {
   return true;
 }
 
-/// Whether an element or slice is read, from an array: what is out of its bounds is NULL.
-bool reads_array(const SubscriptingRef* reference) {
+/// Whether an element is read: one out of an array's bounds is NULL. Slices of some types are
+/// errors.
+bool reads_element(const SubscriptingRef* reference) {
   const SubscriptRoutines* const routines =
       getSubscriptingRoutines(reference->refcontainertype, nullptr);
-  return reference->refassgnexpr == nullptr && routines != nullptr && routines->fetch_leakproof;
+  return reference->refassgnexpr == nullptr && reference->reflowerindexpr == NIL &&
+         routines != nullptr && routines->fetch_leakproof;
 }
 
 /// check_functions_in_node() callback. Built-in functions that are immutable touch no table and no
@@ -96,7 +98,7 @@ bool may_raise(Node* node, void* context) {
       if (reinterpret_cast<ArrayExpr*>(node)->multidims) return true;  // rows of unequal lengths
       break;
     case T_SubscriptingRef:
-      if (!reads_array(reinterpret_cast<SubscriptingRef*>(node))) return true;
+      if (!reads_element(reinterpret_cast<SubscriptingRef*>(node))) return true;
       break;
     case T_MinMaxExpr:
       if (!is_number_type(exprType(node))) return true;
