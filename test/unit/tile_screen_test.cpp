@@ -283,7 +283,7 @@ TEST_P(TileScreen, rejects_rows_far_outside_the_frame) {
               screened({values.begin() + static_cast<std::ptrdiff_t>(row * dims),
                         values.begin() + static_cast<std::ptrdiff_t>((row + 1) * dims)});
           EXPECT_FALSE(b.cut);
-          EXPECT_LT(dot(a, b, a_thresholds.reject, true), b_thresholds.reject)
+          EXPECT_LT(dot(a, b, a_thresholds.reject, Sums::kFused), b_thresholds.reject)
               << "dims " << dims << ", far " << far << (all ? " in all columns" : "");
         }
       }
