@@ -50,17 +50,9 @@ ColumnSample* load_samples(const SideColumns& columns, bool inherited) {
   return samples;
 }
 
-/// Whether the user may see anything of the relation. Who may not shall not lock it either.
-bool may_see(Oid relation) {
-  bool is_missing = false;
-  return pg_class_aclcheck_ext(relation, GetUserId(), ACL_SELECT, &is_missing) == ACLCHECK_OK ||
-         (!is_missing &&
-          pg_attribute_aclcheck_all(relation, GetUserId(), ACL_SELECT, ACLMASK_ANY) == ACLCHECK_OK);
-}
-
 SideEstimate estimate_side(const SideArguments& side) {
   SideEstimate result = {kDefaultRows, 0, {}, nullptr};
-  if (!may_see(side.relation)) return result;
+  if (!may_select_some(side.relation)) return result;  // nor lock it
   const Relation relation = try_relation_open(side.relation, AccessShareLock);
   if (relation == nullptr) return result;
   if (find_value_columns(relation, side, &result.columns).problem == ColumnProblem::kNone) {

@@ -70,6 +70,7 @@ bool function_may_hold(Oid function, void*) {
 struct Walk {
   const PlannerInfo* root;
   bool (*is_refused)(Oid function, void*);
+  bool drops;  ///< errors of the expression's own nodes do no harm
 };
 
 bool may_raise(Node* node, void* context) {
@@ -95,10 +96,14 @@ bool may_raise(Node* node, void* context) {
       if (!is_computed(walk->root, reinterpret_cast<Param*>(node))) return true;
       break;
     case T_ArrayExpr:
-      if (reinterpret_cast<ArrayExpr*>(node)->multidims) return true;  // rows of unequal lengths
+      // Rows of unequal lengths are errors.
+      if (reinterpret_cast<ArrayExpr*>(node)->multidims && !walk->drops) return true;
       break;
     case T_SubscriptingRef:
-      if (!reads_element(reinterpret_cast<SubscriptingRef*>(node))) return true;
+      if (!walk->drops && !reads_element(reinterpret_cast<SubscriptingRef*>(node))) return true;
+      break;
+    case T_CoerceViaIO:
+      if (!walk->drops || check_functions_in_node(node, walk->is_refused, nullptr)) return true;
       break;
     case T_MinMaxExpr:
       if (!is_number_type(exprType(node))) return true;
@@ -119,12 +124,12 @@ bool may_raise(Node* node, void* context) {
 }  // namespace
 
 bool cannot_raise(const PlannerInfo* root, Expr* expression) {
-  Walk walk = {root, function_may_raise};
+  Walk walk = {root, function_may_raise, false};
   return !may_raise(reinterpret_cast<Node*>(expression), &walk);
 }
 
 bool can_drop_errors(const PlannerInfo* root, Expr* expression) {
-  Walk walk = {root, function_may_hold};
+  Walk walk = {root, function_may_hold, true};
   return !may_raise(reinterpret_cast<Node*>(expression), &walk);
 }
 

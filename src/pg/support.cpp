@@ -2,7 +2,6 @@
 // is planned, it is also what loads this library before the planner first asks for paths.
 #include "pg/function_estimate.h"
 #include "pg/join_selectivity.h"
-#include "pg/relation.h"
 #include "pg/safe_expression.h"
 
 extern "C" {
@@ -54,13 +53,6 @@ bool try_arguments(const JoinFunction* function, const NullableDatum* values,
   return valid;
 }
 
-/// Whether the user may look at the tables that are named.
-bool may_look_at_tables(const JoinArguments& arguments) {
-  return arguments.no_rows ||
-         (may_select_some(arguments.left.relation) &&
-          (arguments.function->takes_one_table() || may_select_some(arguments.right.relation)));
-}
-
 /// False when the tables are not known, or the call would raise an error.
 bool estimate_call(PlannerInfo* root, Node* node, JoinEstimate* estimate) {
   if (root == nullptr || node == nullptr || !IsA(node, FuncExpr)) return false;
@@ -78,7 +70,7 @@ bool estimate_call(PlannerInfo* root, Node* node, JoinEstimate* estimate) {
   if (!eps_known) values[at.eps] = {Float8GetDatum(0), false};
   if (at.k >= 0 && !known[at.k]) values[at.k] = {Int64GetDatum(kMostTopPairs), false};
   JoinArguments arguments;
-  if (!try_arguments(function, values, &arguments) || !may_look_at_tables(arguments)) return false;
+  if (!try_arguments(function, values, &arguments)) return false;
   if (arguments.no_rows)
     *estimate = {1, 0};
   else
