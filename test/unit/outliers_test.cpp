@@ -229,13 +229,14 @@ class OutlierJoins : public EngineTest {
       EXPECT_LE(after.total, before.total) << where;
       EXPECT_GE(static_cast<double>(after.total), 0.99 * static_cast<double>(before.total))
           << where;
-      // Outliers may meet each other.
+      // Outliers may meet each other; and of a handful of uncertain pairs another scale has others.
+      constexpr double kFewPairs = 16;
       const auto own = static_cast<double>(set.outliers * set.outliers);
       EXPECT_LE(static_cast<double>(after.stats.candidates),
                 1.1 * static_cast<double>(before.stats.candidates) + own)
           << where;
       EXPECT_LE(static_cast<double>(after.stats.rechecked),
-                1.1 * static_cast<double>(before.stats.rechecked) + own)
+                1.1 * static_cast<double>(before.stats.rechecked) + own + kFewPairs)
           << where;
     }
   }
