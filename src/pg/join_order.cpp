@@ -1,26 +1,15 @@
 // Conditions like `a.id < b.id` on a table joined with itself: the engine then makes each pair
 // once, and counts without making any.
 #include "pg/join_node.h"
+#include "pg/vector_datum.h"
 
 extern "C" {
-#include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 }
 
 namespace gpujoin {
 namespace {
-
-std::int64_t key_value(Oid type, Datum value) {
-  switch (type) {
-    case INT2OID:
-      return DatumGetInt16(value);
-    case INT4OID:
-      return DatumGetInt32(value);
-    default:
-      return DatumGetInt64(value);
-  }
-}
 
 template <class T>
 T* allocate(JoinNode* node, std::uint64_t count) {
@@ -38,7 +27,7 @@ bool visit_keys(JoinNode* node, const Side& side, int column, const Visit& visit
     const bool* nulls;
     const Datum* const values =
         fetch_row(side.shown.rows, static_cast<std::uint64_t>(side.points.ids[i]), &nulls);
-    if (nulls[at] || !visit(i, key_value(node->data.order.type, values[at]))) return false;
+    if (nulls[at] || !visit(i, integer_of(node->data.order.type, values[at]))) return false;
   }
   return true;
 }

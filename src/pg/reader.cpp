@@ -23,17 +23,6 @@ struct Reader {
   RowCollector rows;
 };
 
-std::int64_t id_value(Oid type, Datum value) {
-  switch (type) {
-    case INT2OID:
-      return DatumGetInt16(value);
-    case INT4OID:
-      return DatumGetInt32(value);
-    default:
-      return DatumGetInt64(value);
-  }
-}
-
 /// DestReceiver::receiveSlot. Column 1 is the id, the vector or box follows, then the score.
 bool receive_row(TupleTableSlot* slot, DestReceiver* receiver) {
   RowCollector* const rows = &reinterpret_cast<Reader*>(receiver)->rows;
@@ -48,7 +37,7 @@ bool receive_row(TupleTableSlot* slot, DestReceiver* receiver) {
   const int last = columns.count + (rows->points.scored ? 1 : 0);
   for (int i = 1; i <= last; ++i)
     if (slot->tts_isnull[i]) return true;
-  const std::int64_t id = id_value(columns.id_type, slot->tts_values[0]);
+  const std::int64_t id = integer_of(columns.id_type, slot->tts_values[0]);
   if (rows->points.scored)
     add_scored_row(rows, id, slot->tts_values + 1, slot->tts_values[last]);
   else
