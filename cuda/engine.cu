@@ -148,7 +148,7 @@ Status check_device(int device) {
   });
 }
 
-/// Of the device's memory, what a join frees is kept for its next allocation, until close() gives
+/// Memory of the device that a join frees is kept for its next allocation, until close() gives
 /// it back but for this.
 constexpr std::size_t kKeptDeviceBytes = std::size_t{256} << 20;
 

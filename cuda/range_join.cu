@@ -146,7 +146,7 @@ void RangeJoin::measure() {
   phase_ = Phase::kExtents;
 }
 
-/// Of a join by cosine distance the points' directions are indexed.
+/// A join by cosine distance indexes the points' directions.
 void RangeJoin::measure_side(DevicePoints& points, DevicePoints& originals) {
   if (request_.metric == Metric::kCosine) {
     originals = std::move(points);

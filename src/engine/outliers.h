@@ -43,7 +43,7 @@ std::vector<SampledRow> spread_rows(const Dataset& data, const std::vector<std::
 std::vector<SampledRow> ordinary_rows(std::vector<SampledRow> rows, std::uint32_t dims,
                                       std::size_t one_in = kFewOutliers);
 
-/// Of each column over some finite rows; zeros where there is no row.
+/// What is known of each column, over some finite rows; zeros where there is no row.
 struct ColumnStatistics {
   std::vector<double> low, high, mean;
   std::vector<double> variance;  ///< times the number of rows; DBL_MAX where that overflows

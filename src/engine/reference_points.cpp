@@ -26,7 +26,7 @@ std::vector<SampledRow> ordinary_rows_of(const JoinRequest& request, const Sampl
   return ordinary_rows(std::move(rows), request.left.dims);
 }
 
-/// Of each column, over some rows and scaled.
+/// What is known of each column, over some rows and scaled.
 struct ScaledSpread {
   double scale = 1;
   std::vector<double> low, mean, high;

@@ -210,6 +210,12 @@ void need_block(Side* side, int block);
 
 // ---- join_work.cpp
 
+/// Whether conditions other than the engine's are left to be asked for its pairs.
+bool has_filter(const JoinNode* node);
+
+/// Whether both sides are the same points in the same order, so that half of the work will do.
+bool are_same_points(const Dataset& a, const Dataset& b);
+
 /// Prepares the engine for what was read, and sets the mode. Nothing is looked at yet.
 void start_pairs(JoinNode* node);
 

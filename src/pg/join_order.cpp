@@ -49,11 +49,9 @@ bool rank_keys(JoinNode* node, const std::int64_t* keys) {
 
 bool rank(JoinNode* node) {
   const Dataset &left = node->left.points, &right = node->right.points;
-  if (is_in_blocks(node->left) || is_in_blocks(node->right) || left.rows != right.rows ||
-      left.rows == 0 || left.dims != right.dims || left.scalar != right.scalar)
+  if (is_in_blocks(node->left) || is_in_blocks(node->right) || left.rows == 0 ||
+      !are_same_points(left, right))
     return false;
-  const Size bytes = left.rows * left.dims * scalar_bytes(left.scalar);
-  if (std::memcmp(left.coordinates, right.coordinates, bytes) != 0) return false;
   std::int64_t* const keys = allocate<std::int64_t>(node, left.rows);
   bool ascending = true;
   const OrderPlan& order = node->data.order;

@@ -98,11 +98,6 @@ void add(JoinNode* node, ScoredPairs* list, const ScoredPair& pair) {
   list->pairs[list->count++] = pair;
 }
 
-/// Whether conditions other than the engine's are asked for its pairs.
-bool has_conditions(const JoinNode* node) {
-  return node->order != nullptr || node->early != nullptr || node->late != nullptr;
-}
-
 /// Keeps a pair that comes after all that are kept. False when no more is needed.
 bool keep(JoinNode* node, const ScoredPair& pair) {
   add(node, &node->kept, pair);
@@ -202,7 +197,7 @@ double read_score(JoinNode* node, Side* side, TupleTableSlot* slot) {
 bool may_halve_top(const JoinNode* node) {
   const TopPlan& top = node->data.top;
   const Dataset &left = node->left.points, &right = node->right.points;
-  if (!has_conditions(node) || left.rows != right.rows) return false;
+  if (!has_filter(node) || left.rows != right.rows) return false;
   return top.function == ScoreFunction::kDistance ||
          (top.signs[0] == top.signs[1] &&
           std::memcmp(left.scores, right.scores, left.rows * sizeof(double)) == 0);
@@ -225,7 +220,7 @@ Top first_top(JoinNode* node, std::uint64_t memory_limit) {
   top.scoring = {plan.function,
                  plan.lowest_first,
                  {static_cast<double>(plan.signs[0]), static_cast<double>(plan.signs[1])}};
-  const bool certain = !has_conditions(node) && !has_open_pairs(node) && !plan.ties &&
+  const bool certain = !has_filter(node) && !has_open_pairs(node) && !plan.ties &&
                        error_at(node, node->band.select) == 0;
   top.k = certain ? k : std::min(std::max(2 * k, k + 64), most);
   return top;

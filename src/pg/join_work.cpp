@@ -13,12 +13,6 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-/// Whether both sides are the same points in the same order, so that half of the work will do.
-bool are_same_points(const Dataset& a, const Dataset& b) {
-  if (a.rows != b.rows || a.dims != b.dims || a.scalar != b.scalar) return false;
-  return std::memcmp(a.coordinates, b.coordinates, a.rows * a.dims * scalar_bytes(a.scalar)) == 0;
-}
-
 /// Some of a side's points.
 Dataset points_of(const Dataset& points, std::uint64_t first, std::uint64_t rows) {
   Dataset some = points;
@@ -30,18 +24,12 @@ Dataset points_of(const Dataset& points, std::uint64_t first, std::uint64_t rows
   return some;
 }
 
-/// Whether conditions other than the engine's are left to be asked for its pairs.
-bool has_filter(const JoinNode* node) {
-  return node->early != nullptr || node->late != nullptr ||
-         (node->order != nullptr && !node->order_by_engine);
-}
-
 /// How the engine serves, when nothing but it is to be asked.
 Mode engine_mode(const JoinNode* node) {
   if (node->data.top.k > 0 && node->top_problem == nullptr) return Mode::kTop;
   if (has_open_pairs(node) || has_filter(node)) return Mode::kPairs;
   if (node->data.counts && !node->data.grouped) return Mode::kTotal;
-  // Of unordered pairs a row's count is of those where it comes first.
+  // A row's count is of the unordered pairs where it comes first.
   const bool counts = (node->data.grouped || !shows_right(node)) &&
                       !(node->order_by_engine && node->data.order.order == KeyOrder::kGreater);
   return counts && node->reading == Reading::kPoints ? Mode::kCounts : Mode::kPairs;
@@ -258,6 +246,16 @@ bool next_loop_match(JoinNode* node) {
 }
 
 }  // namespace
+
+bool has_filter(const JoinNode* node) {
+  return node->early != nullptr || node->late != nullptr ||
+         (node->order != nullptr && !node->order_by_engine);
+}
+
+bool are_same_points(const Dataset& a, const Dataset& b) {
+  if (a.rows != b.rows || a.dims != b.dims || a.scalar != b.scalar) return false;
+  return std::memcmp(a.coordinates, b.coordinates, a.rows * a.dims * scalar_bytes(a.scalar)) == 0;
+}
 
 void start_pairs(JoinNode* node) {
   node->run->request.top = {};
