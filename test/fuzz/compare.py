@@ -6,6 +6,7 @@ from pq import CONNECTION_LOST, HANGS
 from tree import Part
 
 TIMEOUT = '57014'
+JOINS = {'nestloop': 'Nested Loop', 'hashjoin': 'Hash ', 'mergejoin': 'Merge '}
 SLOW_TIMES, SLOW_SECONDS = 5, 1.0  # slower than PostgreSQL by so much, and longer than that
 ORDINARY = tuple(f'enable_{way} = on' for way in ('nestloop', 'hashjoin', 'mergejoin', 'seqscan', 'material', 'sort', 'hashagg'))
 NO_INDEX = ('enable_indexscan = off', 'enable_bitmapscan = off', 'enable_indexonlyscan = off')
@@ -49,14 +50,15 @@ class Case(Part):
         return None
 
 
-def run(connection, case, node, full=False, explain=False, more=()):
-    """Runs the statements in a session that is like new but for temporary tables; with `more` settings."""
+def run(connection, case, node, full=False, explain=False, more=(), statements=()):
+    """Runs the query's statements, or others, in a session that is like new but for temporary tables; with `more`
+    settings."""
     connection.run('ROLLBACK; RESET ROLE; RESET ALL; DEALLOCATE ALL; DROP TABLE IF EXISTS pg_temp.result')
     connection.run(f"SET gpujoin.enable_customscan = {'on' if node else 'off'}")
     for setting in list(filter(None, case.settings.sql().split(';\n'))) + [f'SET {setting}' for setting in more]:
         connection.run(setting)
     results = []
-    for statement in case.query.explained() if explain else case.query.statements(full):
+    for statement in statements or (case.query.explained() if explain else case.query.statements(full)):
         results.append(connection.run(statement))
         if results[-1].state:
             break
@@ -84,6 +86,10 @@ def compare(connection, case, counts=None):
         if any(run(connection, case, node=False, more=more).state == found.state for more in OTHER_PLANS):
             counts['errors that another plan raises'] += 1
             return None
+        inner = [run(connection, case, node=False, statements=[join]).state for join in case.query.inner_joins()]
+        if any(state and state[:2] == found.state[:2] for state in inner):  # which of several is raised first is open
+            counts['errors that another order of joins raises'] += 1
+            return None
     difference = compare_errors(found, without, counts)
     if difference or found.state or without.state:
         return difference
@@ -92,6 +98,9 @@ def compare(connection, case, counts=None):
         counts['PostgreSQL differs from itself'] += 1  # NaN in an index
         return None
     if difference is None and is_slow(found.seconds, without.seconds) and 'parallel' not in case.settings.sql():
+        if has_disabled_join(connection, case):
+            counts['slow by a join that is disabled'] += 1
+            return None
         difference = compare_times(connection, case)
     return difference
 
@@ -160,6 +169,13 @@ def describe(rows, expected):
 
 def is_slow(seconds, without):
     return seconds > SLOW_SECONDS and seconds > SLOW_TIMES * without
+
+
+def has_disabled_join(connection, case):
+    """Whether the node is there because a plan of it has fewer joins that the settings forbid, whatever they cost."""
+    settings = case.settings.sql()
+    lines = plan(connection, case)
+    return any(f'enable_{join} = off' in settings and name in line for line in lines for join, name in JOINS.items())
 
 
 def compare_times(connection, case, times=3):

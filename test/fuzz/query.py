@@ -132,9 +132,14 @@ class Query(Joins):
 
     def text(self, full=False):
         text = super().sql(full)
-        if self.wrapper != 'prepared':
-            text = text.replace('$1', f'{self.values[0]}::float8').replace('$2', str(self.limits[0]))
-        return text
+        return text if self.wrapper == 'prepared' else self.with_values(text)
+
+    def with_values(self, text):
+        return text.replace('$1', f'{self.values[0]}::float8').replace('$2', str(self.limits[0]))
+
+    def inner_joins(self):
+        """Statements with the joins that may come first in a join of three."""
+        return [self.with_values(f'SELECT count(*) FROM {join.sql()}') for join in self.two_of_three]
 
     def statements(self, full=False):
         """Those that run; the rows of each that returns any are compared. With `full` nothing ends the query early."""
