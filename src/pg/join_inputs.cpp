@@ -117,11 +117,13 @@ bool add_compared(JoinNode* node, Side* side, PointShape* shape, std::int64_t ro
                                            : add_box(&side->buffer, shape, kind, row, value);
 }
 
-/// Takes the value's shape for that of all, where the points read so far are fewer than the rows
-/// that are odd beside them: the first row of a table may be the odd one. Then the points are odd.
+/// Takes the value's shape for that of all, where the points of the side that is read first are
+/// fewer than the rows that are odd beside them: the first row of a table may be the odd one. Then
+/// the points are odd.
 bool change_shape(JoinNode* node, Side* side, PointShape* shape, std::int64_t row, Datum value) {
   PointBuffer& buffer = side->buffer;
-  if (side != &node->left || is_in_blocks(*side) || buffer.rows == 0 ||
+  const Side& other = side == &node->left ? node->right : node->left;
+  if (other.buffer.rows > 0 || is_in_blocks(other) || is_in_blocks(*side) || buffer.rows == 0 ||
       buffer.rows > side->odd.count)
     return false;
   const PointBuffer before = buffer;

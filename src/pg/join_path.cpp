@@ -12,6 +12,7 @@
 extern "C" {
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
@@ -111,6 +112,12 @@ int column_of(const List* columns, const Var* key) {
   elog(ERROR, "a key of a similarity join is missing");
 }
 
+/// Whether an operand has a value in rows of an outer join that miss its side, where its columns are
+/// NULL. The value that the side has computed is no longer it.
+bool becomes_known(JoinType type, Expr* right_operand) {
+  return IS_OUTER_JOIN(type) && contain_nonstrict_functions(reinterpret_cast<Node*>(right_operand));
+}
+
 void describe_columns(const ScanColumns& scan, JoinPlanData* data) {
   data->column_count = list_length(scan.columns);
   data->from_left = static_cast<bool*>(palloc(data->column_count + 1));
@@ -155,7 +162,8 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* tlis
   add_columns(&scan, conditions.all);
   add_columns(&scan, planned.order);
   if (data.left_value > 0) add_operand(&scan, clause.left, true, data.left_value);
-  if (data.right_value > 0) add_operand(&scan, clause.right, false, data.right_value);
+  if (data.right_value > 0 && !becomes_known(planned.type, clause.right))
+    add_operand(&scan, clause.right, false, data.right_value);
   describe_columns(scan, &data);
   if (conditions.order != KeyOrder::kNone)
     data.order = {conditions.order, conditions.keys[0]->vartype,

@@ -50,7 +50,7 @@ bool add_geometric_point(PointBuffer* buffer, PointShape* shape, std::int64_t id
 
 bool add_cube(PointBuffer* buffer, PointShape* shape, std::int64_t id, const char* data) {
   const CubeView cube = view_cube(data);
-  if (cube.has_nan || std::memcmp(cube.corner, cube.opposite, cube.dims * sizeof(double)) != 0)
+  if (!cube.is_finite || std::memcmp(cube.corner, cube.opposite, cube.dims * sizeof(double)) != 0)
     return false;
   return add_doubles(buffer, shape, id, cube.corner, cube.dims);
 }

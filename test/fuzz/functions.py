@@ -118,7 +118,7 @@ class PointCall(Call):
         for identity, vector, score in sides[0]:
             if identity is None:
                 return 'NULL id'
-            if vector is None:
+            if vector is None or (score is None and self.function == 'gpu_topk_join' and self.score != 'distance'):
                 continue
             if 'NULL' in vector or vector == '{}':
                 return 'odd array'
@@ -182,6 +182,7 @@ class PointCall(Call):
         return [(int(row[0]), tuple(sorted(zip(numbers_of(row[2]), map(int, numbers_of(row[1])))))) for row in rows]
 
 
+MOST_BOX_DIMENSIONS = 8
 CORNERS = {  # low and high corner, by the column
     'bx': 'ARRAY[(bx[1])[0], (bx[1])[1]], ARRAY[(bx[0])[0], (bx[0])[1]]',
     'c': 'ARRAY(SELECT least(cube_ll_coord(c, i), cube_ur_coord(c, i)) FROM generate_series(1, cube_dim(c)) i), '
@@ -209,14 +210,16 @@ class BoxCall(Call):
             return 'NULL id'
         boxes = [[(identity, numbers_of(low), numbers_of(high)) for identity, low, high, is_null in side
                   if is_null == 'f' and 'NULL' not in low] for side in sides]
-        if len({len(low) for side in boxes for _, low, _ in side}) > 1 or any(not low for side in boxes for _, low, _ in side):
+        dimensions = {len(low) for side in boxes for _, low, _ in side}
+        if len(dimensions) > 1 or not dimensions <= set(range(1, MOST_BOX_DIMENSIONS + 1)):
             return 'dimensions'
         found = []
         for number, (id1, low1, high1) in enumerate(boxes[0]):
             for other, (id2, low2, high2) in enumerate(boxes[1]):
                 gaps = [0.0 if l1 <= h2 and l2 <= h1 else max(l1 - h2, l2 - h1, key=lambda gap: (math.isnan(gap), gap))
                         for l1, h1, l2, h2 in zip(low1, high1, low2, high2)]
-                if distance(self.metric, gaps, [0.0] * len(gaps)) <= self.eps:
+                # with an eps of 0 bounds are compared: gaps whose squares underflow are still gaps
+                if distance('linf' if self.eps == 0 else self.metric, gaps, [0.0] * len(gaps)) <= self.eps:
                     id1, id2 = int(id1), int(id2)
                     if self.pairs == 'all' or (self.pairs == 'distinct' and number != other) or \
                             (self.pairs == 'unordered' and (id1 < id2 or (id1 == id2 and number < other))):

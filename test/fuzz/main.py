@@ -3,7 +3,9 @@
 import argparse
 import itertools
 import random
+import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 
@@ -109,10 +111,12 @@ def report(seed, number, arguments, difference, case, again):
     print(flush=True)
 
 
-def run_round(session, seed, arguments, counts, kinds):
+def run_round(session, seed, arguments, deadline, counts, kinds):
     connection = session.connection
     ready = False
     for number, case in enumerate(cases(seed, arguments, session.extensions)):
+        if time.monotonic() > deadline:
+            return
         if not ready:
             problem = case.set_up(connection)
             if problem:
@@ -136,9 +140,22 @@ def run_round(session, seed, arguments, counts, kinds):
         ready = False
 
 
+def run_jobs(arguments):
+    """Runs so many processes at once, each with seeds of its own; prints what they print, one after the other."""
+    options = sys.argv[1:] + ['--jobs', '1', '--seed']
+    outputs = [tempfile.TemporaryFile() for _ in range(arguments.jobs)]
+    processes = [subprocess.Popen([sys.executable, '-B', __file__, *options, str(arguments.seed + 1000 * number)], stdout=output)
+                 for number, output in enumerate(outputs)]
+    failed = sum(process.wait() != 0 for process in processes)
+    for output in outputs:
+        output.seek(0)
+        sys.stdout.write(output.read().decode())
+    sys.exit(failed > 0)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--seconds', type=float, default=60)
+    parser.add_argument('--seconds', type=float, default=60, help='after which no query is started')
     parser.add_argument('--seed', type=int, help='of the first round; each round after it has the next one')
     parser.add_argument('--rounds', type=int, default=10 ** 9)
     parser.add_argument('--queries', type=int, default=60, help='of a round, which has one schema')
@@ -146,9 +163,12 @@ def main():
     parser.add_argument('--engine', default='', help='cpu or cuda')
     parser.add_argument('--reduce', type=float, default=20, help='seconds spent on making a difference small')
     parser.add_argument('--shown', type=int, default=SHOWN_PER_KIND, help='differences of a kind that are reduced and shown')
+    parser.add_argument('--jobs', type=int, default=1, help='processes at once')
     arguments = parser.parse_args()
     if arguments.seed is None:
         arguments.seed = random.SystemRandom().randrange(10 ** 6) * 1000
+    if arguments.jobs > 1:
+        run_jobs(arguments)
     print(f'# seed {arguments.seed}', flush=True)
     session = Session(arguments)
     counts, kinds = Counter(), Counter()
@@ -157,7 +177,7 @@ def main():
         if time.monotonic() > deadline:
             break
         counts['rounds'] += 1
-        run_round(session, arguments.seed + round_number, arguments, counts, kinds)
+        run_round(session, arguments.seed + round_number, arguments, deadline, counts, kinds)
     session.close()
     for name in sorted(counts):
         print(f'# {name}: {counts[name]}')

@@ -139,7 +139,13 @@ class Query(Joins):
 
     def inner_joins(self):
         """Statements with the joins that may come first in a join of three."""
-        return [self.with_values(f'SELECT count(*) FROM {join.sql()}') for join in self.two_of_three]
+        joins = [f'SELECT count(*) FROM {join.sql()}' for join in self.two_of_three]
+        if self.wrapper == 'lateral':
+            return [join.replace(self.outer, f'{value}::float8') for join in joins for value in self.outer_values()]
+        return [self.with_values(join) for join in joins]
+
+    def outer_values(self):
+        return self.values + ["'1'"]
 
     def statements(self, full=False):
         """Those that run; the rows of each that returns any are compared. With `full` nothing ends the query early."""
@@ -159,7 +165,7 @@ class Query(Joins):
         if wrapper == 'delete':
             return ['BEGIN', f'WITH r AS ({text}), d AS (DELETE FROM {self.outer_table} WHERE id IN (SELECT c0 FROM r) RETURNING id) '
                     f'SELECT count(*) FROM d', f'SELECT count(*) FROM {self.outer_table}', 'ROLLBACK']
-        return [WRAPPED.get(wrapper, '{}').format(text, table=self.outer_table, values=', '.join(f'({v}::float8)' for v in self.values + ["'1'"]))]
+        return [WRAPPED.get(wrapper, '{}').format(text, table=self.outer_table, values=', '.join(f'({v}::float8)' for v in self.outer_values()))]
 
     def explained(self):
         """Statements of which the last one explains the plan."""

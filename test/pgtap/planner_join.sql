@@ -192,6 +192,8 @@ SELECT same_rows(query, uses_node, description) FROM (VALUES
   ($$ SELECT l.id, r.id FROM a l LEFT JOIN b r ON l.v <-> r.v <= 5 WHERE l.grp IS DISTINCT FROM r.grp $$, true,
     'left join, a filter after it that NULLs pass'),
   ($$ SELECT l.id FROM a l LEFT JOIN b r ON l.v <-> r.v <= 5 WHERE r.id IS NULL $$, true, 'left join, the lonely rows'),
+  ($$ SELECT l.id, r.id, l.v <-> coalesce(r.v, '{1,1}') FROM a l LEFT JOIN b r ON l.v <-> coalesce(r.v, '{1,1}') <= 0.1 $$,
+    true, 'left join, an operand that has a value in the lonely rows'),
   ($$ SELECT l.id, r.id FROM a l LEFT JOIN b r ON l.v <-> r.v <= 5 WHERE r.id > 50 $$, true,
     'left join that a filter makes inner'),
   ($$ SELECT l.id, r.id FROM a l LEFT JOIN b r ON true WHERE l.v <-> r.v <= 5 $$, true,
