@@ -1,5 +1,6 @@
 // Reading the inputs of a join, once: rows into row stores, compared values into datasets, and the
 // few values that are no points or boxes like the others into OddRows.
+#include "pg/huge_array.h"
 #include "pg/join_node.h"
 #include "pg/settings.h"
 
@@ -73,6 +74,7 @@ void prepare_side(const JoinNode* node, Side* side, const Bitmapset* shown, Bitm
   side->block = -1;
   side->scores = {0, INFINITY};
   side->row_scores = nullptr;
+  side->row_scores = nullptr;
   side->score_room = 0;
 }
 
@@ -94,13 +96,7 @@ void prepare_sides(JoinNode* node) {
 
 void add_odd(JoinNode* node, Side* side, std::int64_t row, Datum value) {
   OddRows& odd = side->odd;
-  if (odd.count == odd.room) {
-    constexpr std::uint64_t kFirstRoom = 16;
-    odd.room = odd.room == 0 ? kFirstRoom : 2 * odd.room;
-    const Size bytes = odd.room * sizeof(OddRow);
-    odd.rows = static_cast<OddRow*>(odd.rows == nullptr ? MemoryContextAllocHuge(node->rows, bytes)
-                                                        : repalloc_huge(odd.rows, bytes));
-  }
+  reserve_next(node->rows, &odd.rows, odd.count, &odd.room);
   odd.rows[odd.count] = {row, odd.count};
   ++odd.count;
   if (odd.values == nullptr) return;
@@ -164,13 +160,7 @@ void add_row_value(JoinNode* node, Side* side, PointShape* shape, std::int64_t r
 /// Keeps the score of the next row, whose value is computed later.
 void keep_score(JoinNode* node, Side* side, TupleTableSlot* slot) {
   const std::uint64_t row = row_count(*side);
-  if (row == side->score_room) {
-    constexpr std::uint64_t kFirstRoom = 256;
-    side->score_room = row == 0 ? kFirstRoom : 2 * row;
-    const Size bytes = side->score_room * sizeof(double);
-    side->row_scores = static_cast<double*>(row == 0 ? MemoryContextAllocHuge(node->rows, bytes)
-                                                     : repalloc_huge(side->row_scores, bytes));
-  }
+  reserve_next(node->rows, &side->row_scores, row, &side->score_room);
   side->row_scores[row] = read_score(node, side, slot);
 }
 

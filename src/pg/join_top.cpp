@@ -4,6 +4,7 @@
 // than which pairs cannot be among the first.
 #include <cfloat>
 
+#include "pg/huge_array.h"
 #include "pg/join_node.h"
 #include "pg/vector_datum.h"
 
@@ -87,14 +88,7 @@ bool may_come_later(const JoinNode* node, double score) {
 }
 
 void add(JoinNode* node, ScoredPairs* list, const ScoredPair& pair) {
-  if (list->count == list->room) {
-    constexpr std::uint64_t kFirstRoom = 256;
-    list->room = list->room == 0 ? kFirstRoom : 2 * list->room;
-    const Size bytes = list->room * sizeof(ScoredPair);
-    list->pairs = static_cast<ScoredPair*>(list->pairs == nullptr
-                                               ? MemoryContextAllocHuge(node->context, bytes)
-                                               : repalloc_huge(list->pairs, bytes));
-  }
+  reserve_next(node->context, &list->pairs, list->count, &list->room);
   list->pairs[list->count++] = pair;
 }
 

@@ -1,6 +1,7 @@
 #include "pg/point_buffer.h"
 
 #include "pg/buffile.h"
+#include "pg/huge_array.h"
 
 extern "C" {
 #include "commands/tablespace.h"
@@ -17,16 +18,11 @@ std::uint64_t row_bytes(std::uint32_t dims, ScalarType scalar, bool scored) {
   return dims * scalar_bytes(scalar) + sizeof(std::int64_t) + (scored ? sizeof(double) : 0);
 }
 
-template <class T>
-void resize_array(const PointBuffer* buffer, T** array, Size bytes) {
-  *array = static_cast<T*>(*array == nullptr ? MemoryContextAllocHuge(buffer->context, bytes)
-                                             : repalloc_huge(*array, bytes));
-}
-
 void resize(PointBuffer* buffer, std::uint64_t rows) {
-  resize_array(buffer, &buffer->coordinates, rows * buffer->dims * scalar_bytes(buffer->scalar));
-  resize_array(buffer, &buffer->ids, rows * sizeof(std::int64_t));
-  if (buffer->scored) resize_array(buffer, &buffer->scores, rows * sizeof(double));
+  const MemoryContext context = buffer->context;
+  resize_array(context, &buffer->coordinates, rows * buffer->dims * scalar_bytes(buffer->scalar));
+  resize_array(context, &buffer->ids, rows);
+  if (buffer->scored) resize_array(context, &buffer->scores, rows);
   buffer->capacity = rows;
 }
 
@@ -37,8 +33,8 @@ void spill(PointBuffer* buffer) {
     PrepareTempTablespaces();
     buffer->file = BufFileCreateTemp(false);
   }
-  resize_array(buffer, &buffer->blocks,
-               (static_cast<Size>(buffer->block_count) + 1) * sizeof(PointBlock));
+  resize_array(buffer->context, &buffer->blocks,
+               static_cast<std::uint64_t>(buffer->block_count) + 1);
   MemoryContextSwitchTo(caller);
   PointBlock& block = buffer->blocks[buffer->block_count++];
   block = {buffer->rows, buffer->dims, 0, 0, buffer->ids[0]};
@@ -98,7 +94,7 @@ void widen_boxes(PointBuffer* buffer, std::uint32_t dims) {
   buffer->dims = 2 * dims;
   if (narrow.capacity == 0) return;
   buffer->coordinates = nullptr;
-  resize_array(buffer, &buffer->coordinates, narrow.capacity * buffer->dims * sizeof(double));
+  resize_array(buffer->context, &buffer->coordinates, narrow.capacity * buffer->dims * sizeof(double));
   const double* from = reinterpret_cast<const double*>(narrow.coordinates);
   double* to = reinterpret_cast<double*>(buffer->coordinates);
   for (std::uint64_t row = 0; row < narrow.rows; ++row, from += narrow.dims, to += buffer->dims) {

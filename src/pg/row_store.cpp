@@ -1,6 +1,7 @@
 #include "pg/row_store.h"
 
 #include "pg/buffile.h"
+#include "pg/huge_array.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -18,13 +19,6 @@ std::uint64_t width(const RowStore* store) {
   return static_cast<std::uint64_t>(store->columns->natts);
 }
 
-template <class T>
-void resize(MemoryContext context, T** array, std::uint64_t count) {
-  const Size bytes = (count > 0 ? count : 1) * sizeof(T);
-  *array = static_cast<T*>(*array == nullptr ? MemoryContextAllocHuge(context, bytes)
-                                             : repalloc_huge(*array, bytes));
-}
-
 /// A copy in the store's memory, of which *bytes are counted.
 Datum keep(RowStore* store, int column, Datum value) {
   const Form_pg_attribute attribute = TupleDescAttr(store->columns, column);
@@ -36,8 +30,8 @@ Datum keep(RowStore* store, int column, Datum value) {
 void keep_in_memory(RowStore* store, const Datum* row_values, const bool* row_nulls) {
   if (store->rows == store->capacity) {
     store->capacity = store->capacity == 0 ? kFirstRows : 2 * store->capacity;
-    resize(store->context, &store->values, store->capacity * width(store));
-    resize(store->context, &store->nulls, store->capacity * width(store));
+    resize_array(store->context, &store->values, store->capacity * width(store));
+    resize_array(store->context, &store->nulls, store->capacity * width(store));
   }
   Datum* const values = store->values + store->rows * width(store);
   bool* const nulls = store->nulls + store->rows * width(store);
@@ -56,7 +50,7 @@ void keep_in_memory(RowStore* store, const Datum* row_values, const bool* row_nu
 void write_row(RowStore* store, const Datum* values, const bool* nulls) {
   if (store->rows == store->capacity) {
     store->capacity = store->capacity == 0 ? kFirstRows : 2 * store->capacity;
-    resize(store->context, &store->offsets, store->capacity);
+    resize_array(store->context, &store->offsets, store->capacity);
   }
   const MinimalTuple tuple = form_minimal_tuple(store->columns, values, nulls);
   int segment;
@@ -121,8 +115,8 @@ void spill_rows(RowStore* store) {
   MemoryContextDelete(filled);
   store->values = nullptr;
   store->nulls = nullptr;
-  resize(store->context, &store->values, width(store));
-  resize(store->context, &store->nulls, width(store));
+  resize_array(store->context, &store->values, width(store));
+  resize_array(store->context, &store->nulls, width(store));
   store->fetched_context =
       AllocSetContextCreate(store->context, "gpujoin row", ALLOCSET_SMALL_SIZES);
 }
