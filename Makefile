@@ -15,7 +15,7 @@ $(filter-out $(OURS),$(MAKECMDGOALS)): ; @$(MAKE) --no-print-directory $@
 
 CMAKE_UNIT = cmake -S . -DCMAKE_BUILD_TYPE=Debug
 CTEST = ctest -j $(shell nproc) --output-on-failure --no-tests=error --test-dir
-FORMATTED = $(wildcard $(foreach suffix,cpp h cu cuh,src/*/*.$(suffix) cuda/*.$(suffix) test/*/*.$(suffix)))
+FORMATTED = $(wildcard $(foreach suffix,cpp h cu cuh,src/*/*.$(suffix) src/*/*/*.$(suffix) cuda/*.$(suffix) cuda/*/*.$(suffix) test/*/*.$(suffix)))
 
 check: ; @test/check
 check-sql: ; @test/check sql
@@ -80,7 +80,7 @@ REGRESS = $(patsubst sql/%.sql,%,$(filter-out $(DATA),$(wildcard sql/*.sql)))
 REGRESS_OPTS = --load-extension=gpujoin
 
 ENGINE_OBJS = $(patsubst %.cpp,%.o,$(wildcard src/engine/*.cpp src/cpu/*.cpp))
-PG_OBJS = $(patsubst %.cpp,%.o,$(wildcard src/pg/*.cpp))
+PG_OBJS = $(patsubst %.cpp,%.o,$(wildcard src/pg/*.cpp src/pg/*/*.cpp))
 OBJS = $(ENGINE_OBJS) $(PG_OBJS)
 EXTRA_CLEAN = build $(OBJS:.o=.d) gpujoin_cuda.so
 # PostgreSQL loads libraries so that each sees the symbols of all: only what it calls itself is exported.
@@ -116,7 +116,7 @@ $(OBJS): %.o: %.cpp Makefile
 # architectures of CUDA_ARCH that nvcc knows, and PTX of the last one for those that come later.
 NVCC ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
 CUDA_ARCH ?= 80 86 89 90
-CUDA_OBJS = $(patsubst %.cu,build/%.o,$(wildcard cuda/*.cu))
+CUDA_OBJS = $(patsubst %.cu,build/%.o,$(wildcard cuda/*.cu cuda/*/*.cu))
 CUDA_FLAGS = -std=c++20 -O3 -DNDEBUG --fmad=false -Isrc -I. \
   -Xcompiler=-fPIC,-fvisibility=hidden,-ffp-contract=off,-fno-math-errno,-Wall,-Wextra
 CUDA_WERROR = $(if $(WERROR),-Werror all-warnings -Xcompiler=-Werror)
@@ -135,6 +135,7 @@ ARCH_FLAGS := $(foreach a,$(ARCH),-gencode arch=compute_$a,code=sm_$a) \
   -gencode arch=compute_$(lastword $(ARCH)),code=compute_$(lastword $(ARCH))
 
 $(CUDA_OBJS): build/cuda/%.o: cuda/%.cu build/cuda/flags
+	@mkdir -p $(@D)
 	$(NVCC) $(CUDA_FLAGS) $(CUDA_WERROR) $(ARCH_FLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
 # nvcc links the CUDA runtime statically; the entry is all that the object shows of itself.

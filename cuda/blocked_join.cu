@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "cuda/blocked_join.h"
-#include "cuda/tuning.h"
-#include "cuda/wait.h"
+#include "cuda/device/tuning.h"
+#include "cuda/device/wait.h"
 
 namespace gpujoin::cuda {
 namespace {

@@ -7,12 +7,12 @@
 #include <system_error>
 
 #include "cuda/blocked_join.h"
-#include "cuda/box_join.h"
-#include "cuda/cuda_error.h"
-#include "cuda/device_guard.h"
-#include "cuda/memory.h"
-#include "cuda/signals.h"
-#include "cuda/tuning.h"
+#include "cuda/boxes/box_join.h"
+#include "cuda/device/cuda_error.h"
+#include "cuda/device/device_guard.h"
+#include "cuda/device/memory.h"
+#include "cuda/device/signals.h"
+#include "cuda/device/tuning.h"
 #include "engine/engine.h"
 #include "engine/topk_join.h"
 #include "engine/topk_scan.h"

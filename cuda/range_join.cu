@@ -3,14 +3,14 @@
 #include <numeric>
 
 #include "core/cosine.h"
-#include "cuda/directions.h"
-#include "cuda/grid_walk.h"
+#include "cuda/device/tuning.h"
+#include "cuda/device/wait.h"
+#include "cuda/grid/directions.h"
+#include "cuda/grid/grid_walk.h"
 #include "cuda/range_join.h"
-#include "cuda/tensor_check.h"
-#include "cuda/tile_walk.h"
-#include "cuda/top_walk.h"
-#include "cuda/tuning.h"
-#include "cuda/wait.h"
+#include "cuda/tiles/tensor_check.h"
+#include "cuda/tiles/tile_walk.h"
+#include "cuda/top/top_walk.h"
 
 namespace gpujoin::cuda {
 namespace {

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "core/threshold.h"
-#include "cuda/grid_index.h"
-#include "cuda/memory.h"
-#include "cuda/pair_batches.h"
-#include "cuda/slice_source.h"
-#include "cuda/stop_word.h"
-#include "cuda/upload.h"
+#include "cuda/device/memory.h"
+#include "cuda/device/pair_batches.h"
+#include "cuda/device/slice_source.h"
+#include "cuda/device/stop_word.h"
+#include "cuda/device/upload.h"
+#include "cuda/grid/grid_index.h"
 #include "engine/buffer.h"
 #include "engine/join.h"
 #include "engine/stopwatch.h"

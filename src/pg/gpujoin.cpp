@@ -1,6 +1,6 @@
 // The module: its magic block, and what happens when a backend loads it.
 #include "pg/compat.h"
-#include "pg/custom_scan.h"
+#include "pg/executor/custom_scan.h"
 #include "pg/settings.h"
 
 extern "C" {

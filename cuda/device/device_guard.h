@@ -1,0 +1,50 @@
+// The device that calls of CUDA are meant for.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include "cuda/device/cuda_error.h"
+
+namespace gpujoin::cuda {
+
+/// Makes a device the current one while it lives; then what was current for this thread is so
+/// again, be it nothing. Setting the device that was current before would not do: that makes a
+/// context, half a GB, on a device that nobody may have asked for.
+class DeviceGuard {
+ public:
+  /// Throws CudaError. There is a driver, and the device.
+  explicit DeviceGuard(int device) {
+    find(get_, "cuCtxGetCurrent");
+    find(set_, "cuCtxSetCurrent");
+    if (get_(&before_) != CUDA_SUCCESS) before_ = nullptr;  // the driver is not in use yet
+    check(cudaSetDevice(device), "choosing a device");
+  }
+  ~DeviceGuard() { set_(before_); }
+  DeviceGuard(const DeviceGuard&) = delete;
+  DeviceGuard& operator=(const DeviceGuard&) = delete;
+
+ private:
+  /// The driver is not linked: the object has to load where there is none.
+  template <class Function>
+  static void find(Function& function, const char* name) {
+    void* address = nullptr;
+    cudaDriverEntryPointQueryResult result{};
+#if CUDART_VERSION >= 12050
+    constexpr unsigned kSince = 4000;  // the version of both functions
+    check(cudaGetDriverEntryPointByVersion(name, &address, kSince, cudaEnableDefault, &result),
+          "looking for the driver");
+#else
+    check(cudaGetDriverEntryPoint(name, &address, cudaEnableDefault, &result),
+          "looking for the driver");
+#endif
+    if (address == nullptr) throw CudaError{cudaErrorNotSupported, "looking for the driver"};
+    function = reinterpret_cast<Function>(address);
+  }
+
+  CUresult (*get_)(CUcontext*) = nullptr;
+  CUresult (*set_)(CUcontext) = nullptr;
+  CUcontext before_ = nullptr;
+};
+
+}  // namespace gpujoin::cuda

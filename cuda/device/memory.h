@@ -1,0 +1,152 @@
+// Device memory counted against the request's limit, pinned host memory kept for the next join, and
+// the handles of streams and events.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "cuda/device/cuda_error.h"
+#include "engine/memory_budget.h"
+
+namespace gpujoin::cuda {
+
+/// Where the current device's memory comes from. Throws CudaError.
+cudaMemPool_t current_pool();
+
+/// Bytes of the device's memory that nobody uses: free ones, and those that the pool keeps for this
+/// process's next allocations. Throws CudaError.
+std::uint64_t unused_device_bytes();
+
+/// What a join may use of the device's memory: what is unused, but for a reserve, within the limit
+/// (0 = no limit). Throws CudaError.
+std::uint64_t available_device_bytes(std::uint64_t limit);
+
+class Stream {
+ public:
+  Stream() {
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
+  }
+  ~Stream() { cudaStreamDestroy(stream_); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  operator cudaStream_t() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+class Event {
+ public:
+  explicit Event(unsigned flags = cudaEventDisableTiming) {
+    check(cudaEventCreateWithFlags(&event_, flags), "creating an event");
+  }
+  ~Event() { cudaEventDestroy(event_); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  operator cudaEvent_t() const { return event_; }
+
+  void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "recording an event"); }
+  /// Whether everything before record() is done. Throws what went wrong on the device.
+  bool done() const {
+    const cudaError_t code = cudaEventQuery(event_);
+    if (code == cudaErrorNotReady) return false;
+    check(code, "running a kernel");
+    return true;
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+/// An uninitialised array in device memory, allocated and freed in the order of one stream. Moves
+/// only.
+template <class T>
+class DeviceBuffer {
+ public:
+  DeviceBuffer() = default;
+  /// Throws MemoryLimitExceeded or CudaError.
+  DeviceBuffer(MemoryBudget& budget, std::size_t size, cudaStream_t stream)
+      : size_(size), stream_(stream) {
+    if (size == 0) return;
+    budget.take(bytes());
+    const cudaError_t code = cudaMallocAsync(reinterpret_cast<void**>(&data_), bytes(), stream);
+    if (code != cudaSuccess) {
+      budget.give_back(bytes());
+      data_ = nullptr;
+      throw CudaError{code, "allocating device memory"};
+    }
+    budget_ = &budget;
+  }
+  DeviceBuffer(DeviceBuffer&& other) noexcept { swap(other); }
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
+    DeviceBuffer moved(std::move(other));
+    swap(moved);
+    return *this;
+  }
+  ~DeviceBuffer() {
+    if (data_ == nullptr) return;
+    cudaFreeAsync(data_, stream_);
+    budget_->give_back(bytes());
+  }
+  void swap(DeviceBuffer& other) noexcept {
+    std::swap(budget_, other.budget_);
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(stream_, other.stream_);
+  }
+
+  T* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  std::size_t bytes() const { return size_ * sizeof(T); }
+
+ private:
+  MemoryBudget* budget_ = nullptr;
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+  cudaStream_t stream_ = nullptr;
+};
+
+/// Copies in the order of the stream; `host` is pinned, or the call waits.
+template <class T>
+void copy_to_host(T* host, const T* device, std::size_t count, cudaStream_t stream) {
+  check(cudaMemcpyAsync(host, device, count * sizeof(T), cudaMemcpyDeviceToHost, stream),
+        "copying to the host");
+}
+
+/// Pinned host memory, uninitialised, for all devices. Pinning costs far more than a batch, so
+/// freed blocks are kept for the session's next join, up to kMostKeptBytes. All of a block counts.
+class PinnedBlock {
+ public:
+  PinnedBlock() = default;
+  /// Throws MemoryLimitExceeded or CudaError.
+  PinnedBlock(MemoryBudget& budget, std::size_t bytes);
+  PinnedBlock(PinnedBlock&& other) noexcept { swap(other); }
+  PinnedBlock& operator=(PinnedBlock&& other) noexcept {
+    PinnedBlock moved(std::move(other));
+    swap(moved);
+    return *this;
+  }
+  ~PinnedBlock();
+  void swap(PinnedBlock& other) noexcept {
+    std::swap(budget_, other.budget_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+  }
+
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  static constexpr std::size_t kMostKeptBytes = std::size_t{512} << 20;
+
+  MemoryBudget* budget_ = nullptr;
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace gpujoin::cuda

@@ -1,0 +1,40 @@
+// The word on the device that kernels look at, to leave when it is not 0.
+#pragma once
+
+#include "cuda/device/memory.h"
+
+namespace gpujoin::cuda {
+
+/// Written in a stream of its own, for that of the kernels is busy; so it is also allocated and
+/// cleared in that one. In device memory, for kernels look at it with every point: in mapped host
+/// memory each look would cross the bus.
+class StopWord {
+ public:
+  /// What is put into `stream` from now on may look at the word. Asynchronous. Throws CudaError or
+  /// MemoryLimitExceeded.
+  StopWord(MemoryBudget& device_budget, MemoryBudget& host_budget, cudaStream_t stream)
+      : word_(device_budget, 1, stream_), raised_(host_budget, sizeof(unsigned)) {
+    check(cudaMemsetAsync(word_.data(), 0, word_.bytes(), stream_), "clearing flags");
+    cleared_.record(stream_);
+    check(cudaStreamWaitEvent(stream, cleared_, 0), "clearing flags");
+    *raised_.as<unsigned>() = 1;
+  }
+  /// Kernels have ended.
+  ~StopWord() { cudaStreamSynchronize(stream_); }
+
+  const unsigned* get() const { return word_.data(); }
+
+  /// Makes running kernels leave. Asynchronous.
+  void raise() {
+    cudaMemcpyAsync(word_.data(), raised_.as<unsigned>(), sizeof(unsigned), cudaMemcpyHostToDevice,
+                    stream_);
+  }
+
+ private:
+  Stream stream_;
+  Event cleared_;
+  DeviceBuffer<unsigned> word_;
+  PinnedBlock raised_;
+};
+
+}  // namespace gpujoin::cuda

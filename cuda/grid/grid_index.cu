@@ -1,0 +1,284 @@
+#include <algorithm>
+#include <cub/cub.cuh>
+
+#include "core/ordered_bits.h"
+#include "cuda/device/kernel_helpers.cuh"
+#include "cuda/device/tuning.h"
+#include "cuda/grid/grid_index.h"
+
+namespace gpujoin::cuda {
+namespace {
+
+template <class T>
+__device__ bool is_finite_row(const T* row, std::uint32_t dims) {
+  for (std::uint32_t d = 0; d < dims; ++d)
+    if (!isfinite(row[d])) return false;
+  return true;
+}
+
+/// What an index is built from: `dims` columns row-major, then distances column by column.
+template <class T>
+struct Source {
+  const T* coordinates;
+  const T* distances;
+  std::uint64_t rows;
+  std::uint32_t dims;
+  std::uint32_t reference_points;
+
+  __device__ const T* point(std::uint64_t row) const { return coordinates + row * dims; }
+  __device__ T value(std::uint64_t row, std::uint32_t column) const {
+    return column < dims ? point(row)[column] : distances[(column - dims) * rows + row];
+  }
+};
+
+struct IndexedColumns {
+  std::uint32_t count;
+  std::uint32_t column[kMaxGridDimensions + 1];
+  Extent range[kMaxGridDimensions + 1];  ///< of values that are no outliers
+};
+
+/// One point and, by blockIdx.y, one reference point a thread.
+template <Metric M, class T>
+__global__ void distances_kernel(const T* coordinates, std::uint64_t rows, std::uint32_t dims,
+                                 const double* references, ReferenceFrame frame, T* distances) {
+  const std::uint64_t row = global_thread();
+  if (row >= rows) return;
+  distances[blockIdx.y * rows + row] = static_cast<T>(reference_distance<M>(
+      coordinates + row * dims, references + std::uint64_t{blockIdx.y} * dims, dims, frame));
+}
+
+template <class T>
+__global__ void extents_kernel(Source<T> source, IndexedColumns columns, ExtentBits* extents) {
+  double low[kMaxGridDimensions + 1], high[kMaxGridDimensions + 1];
+  for (std::uint32_t c = 0; c < kMaxGridDimensions + 1; ++c) {
+    low[c] = INFINITY;
+    high[c] = -INFINITY;
+  }
+  const std::uint64_t stride = global_threads();
+  for (std::uint64_t row = global_thread(); row < source.rows; row += stride) {
+    if (!is_finite_row(source.point(row), source.dims)) continue;
+#pragma unroll
+    for (std::uint32_t c = 0; c < kMaxGridDimensions + 1; ++c) {
+      if (c >= columns.count) break;
+      const double x = source.value(row, columns.column[c]);
+      if (!columns.range[c].holds(x)) continue;
+      low[c] = fmin(low[c], x);
+      high[c] = fmax(high[c], x);
+    }
+  }
+  using Reduce = cub::BlockReduce<double, kBlockThreads>;
+  __shared__ typename Reduce::TempStorage storage;
+#pragma unroll
+  for (std::uint32_t c = 0; c < kMaxGridDimensions + 1; ++c) {
+    if (c >= columns.count) break;
+    const double block_low = Reduce(storage).Reduce(low[c], ::cuda::minimum<>{});
+    __syncthreads();
+    const double block_high = Reduce(storage).Reduce(high[c], ::cuda::maximum<>{});
+    __syncthreads();
+    if (threadIdx.x == 0 && block_low <= block_high) {
+      atomicMin(&extents->low[c], ordered_bits(block_low));
+      atomicMax(&extents->high[c], ordered_bits(block_high));
+    }
+  }
+}
+
+template <class T>
+__global__ void codes_kernel(Source<T> source, SortLayout layout, std::uint64_t* codes,
+                             std::uint32_t* order, unsigned* finite_points) {
+  const std::uint64_t row = global_thread();
+  bool finite = false;
+  if (row < source.rows) {
+    finite = is_finite_row(source.point(row), source.dims);
+    std::uint64_t code = kNotFinite;
+    if (finite) {
+      std::uint32_t cell[kMaxGridDimensions];
+      for (std::uint32_t d = 0; d < layout.grid.dims; ++d)
+        cell[d] = cell_coordinate(layout.grid, d, source.value(row, layout.grid.column[d]));
+      code =
+          sort_code(layout, cell,
+                    layout.sort_column == kNoColumn ? 0.0 : source.value(row, layout.sort_column));
+    }
+    codes[row] = code;
+    order[row] = static_cast<std::uint32_t>(row);
+  }
+  const unsigned count = __syncthreads_count(finite);
+  if (threadIdx.x == 0 && count > 0) atomicAdd(finite_points, count);
+}
+
+template <class T>
+__global__ void gather_columns_kernel(Source<T> source, const std::uint32_t* order, T* columns) {
+  const std::uint64_t position = global_thread();
+  if (position >= source.rows) return;
+  const T* const point = source.point(order[position]);
+  columns += position;
+  for (std::uint32_t d = 0; d < source.dims; ++d) columns[d * source.rows] = point[d];
+  columns += source.dims * source.rows;
+  for (std::uint32_t w = 0; w < source.reference_points; ++w)
+    columns[w * source.rows] = source.distances[w * source.rows + order[position]];
+}
+
+__global__ void gather_ids_kernel(const std::int64_t* source, const std::uint32_t* order,
+                                  std::uint32_t rows, std::int64_t* ids) {
+  const std::uint64_t position = global_thread();
+  if (position < rows)
+    ids[position] = source != nullptr ? source[order[position]] : order[position];
+}
+
+IndexedColumns indexed_columns(const Strategy& strategy) {
+  IndexedColumns columns{};
+  const auto add = [&](std::uint32_t column, Extent range) {
+    columns.range[columns.count] = range;
+    columns.column[columns.count++] = column;
+  };
+  for (std::uint32_t d = 0; d < strategy.grid_dims; ++d)
+    add(strategy.grid_columns[d], strategy.grid_ranges[d]);
+  if (strategy.sort_column != kNoColumn)
+    add(static_cast<std::uint32_t>(strategy.sort_column), strategy.sort_range);
+  return columns;
+}
+
+template <class T>
+Source<T> source_of(const DevicePoints& points) {
+  return {reinterpret_cast<const T*>(points.coordinates.data()),
+          reinterpret_cast<const T*>(points.distances.data()), points.rows, points.dims,
+          points.reference_points};
+}
+
+template <Metric M, class T>
+void launch_distances(const DevicePoints& points, const double* device_references,
+                      const ReferenceFrame& frame, cudaStream_t stream) {
+  const dim3 blocks(blocks_for(points.rows), points.reference_points);
+  distances_kernel<M, T><<<blocks, kBlockThreads, 0, stream>>>(
+      reinterpret_cast<const T*>(points.coordinates.data()), points.rows, points.dims,
+      device_references, frame, reinterpret_cast<T*>(points.distances.data()));
+}
+
+template <Metric M>
+void launch_distances(const DevicePoints& points, const double* device_references,
+                      const ReferenceFrame& frame, cudaStream_t stream) {
+  if (points.scalar == ScalarType::kFloat32)
+    launch_distances<M, float>(points, device_references, frame, stream);
+  else
+    launch_distances<M, double>(points, device_references, frame, stream);
+}
+
+template <class T>
+void sort(const DevicePoints& points, const SortLayout& layout, DeviceIndex& index,
+          DeviceBuffer<std::uint64_t>& codes, DeviceBuffer<std::uint32_t>& order,
+          unsigned* finite_points, MemoryBudget& budget, cudaStream_t stream) {
+  const std::uint32_t rows = index.rows;
+  codes_kernel<T><<<blocks_for(rows), kBlockThreads, 0, stream>>>(
+      source_of<T>(points), layout, codes.data(), order.data(), finite_points);
+  check_launch("computing cells");
+  // kNotFinite has every bit set, so the bits that codes use, and one more, sort it last.
+  const int bits = static_cast<int>(layout.grid.dims * layout.grid.bits + layout.value_bits) + 1;
+  std::size_t bytes = 0;
+  check(cub::DeviceRadixSort::SortPairs(nullptr, bytes, codes.data(), index.codes.data(),
+                                        order.data(), index.order.data(), rows, 0, bits, stream),
+        "sorting points");
+  DeviceBuffer<unsigned char> scratch(budget, bytes, stream);
+  check(cub::DeviceRadixSort::SortPairs(scratch.data(), bytes, codes.data(), index.codes.data(),
+                                        order.data(), index.order.data(), rows, 0, bits, stream),
+        "sorting points");
+}
+
+template <class T>
+void gather_columns(const DevicePoints& points, const DeviceIndex& index, cudaStream_t stream) {
+  gather_columns_kernel<T><<<blocks_for(index.rows), kBlockThreads, 0, stream>>>(
+      source_of<T>(points), index.order.data(), reinterpret_cast<T*>(index.columns.data()));
+  check_launch("ordering points");
+}
+
+}  // namespace
+
+DevicePoints make_points(MemoryBudget& budget, const Dataset& data, cudaStream_t stream) {
+  DevicePoints points;
+  points.rows = data.rows;
+  points.dims = data.dims;
+  points.scalar = data.scalar;
+  points.coordinates = DeviceBuffer<unsigned char>(
+      budget, data.rows * data.dims * scalar_bytes(data.scalar), stream);
+  return points;
+}
+
+void add_reference_distances(MemoryBudget& budget, DevicePoints& points,
+                             const ReferencePoints& references, cudaStream_t stream) {
+  if (references.count == 0) return;
+  points.reference_points = references.count;
+  points.distances = DeviceBuffer<unsigned char>(
+      budget, references.count * points.rows * scalar_bytes(points.scalar), stream);
+  DeviceBuffer<double> coordinates(budget, references.coordinates.size(), stream);
+  check(cudaMemcpyAsync(coordinates.data(), references.coordinates.data(), coordinates.bytes(),
+                        cudaMemcpyHostToDevice, stream),
+        "copying reference points to the device");
+  const auto launch = references.metric == Metric::kL1     ? launch_distances<Metric::kL1>
+                      : references.metric == Metric::kLInf ? launch_distances<Metric::kLInf>
+                                                           : launch_distances<Metric::kL2>;
+  launch(points, coordinates.data(), references.frame, stream);
+  check_launch("measuring distances to reference points");
+}
+
+void reset_extents(ExtentBits* device_extents, cudaStream_t stream) {
+  check(cudaMemsetAsync(device_extents->low, 0xff, sizeof device_extents->low, stream),
+        "clearing extents");
+  check(cudaMemsetAsync(device_extents->high, 0, sizeof device_extents->high, stream),
+        "clearing extents");
+}
+
+void add_extents(const DevicePoints& points, const Strategy& strategy, ExtentBits* device_extents,
+                 cudaStream_t stream) {
+  const IndexedColumns columns = indexed_columns(strategy);
+  const unsigned blocks = std::min(blocks_for(points.rows), 1024u);
+  if (points.scalar == ScalarType::kFloat32)
+    extents_kernel<float>
+        <<<blocks, kBlockThreads, 0, stream>>>(source_of<float>(points), columns, device_extents);
+  else
+    extents_kernel<double>
+        <<<blocks, kBlockThreads, 0, stream>>>(source_of<double>(points), columns, device_extents);
+  check_launch("finding extents");
+}
+
+SortLayout make_device_layout(const ExtentBits& bits, const Strategy& strategy, double reach) {
+  Extent extents[kMaxGridDimensions + 1] = {};
+  const IndexedColumns columns = indexed_columns(strategy);
+  for (std::uint32_t c = 0; c < columns.count; ++c)
+    if (bits.low[c] <= bits.high[c])
+      extents[c] = {from_ordered_bits(bits.low[c]), from_ordered_bits(bits.high[c])};
+  const GridGeometry grid = make_grid(strategy.grid_dims, strategy.grid_columns, extents, reach);
+  return make_sort_layout(grid, strategy.cell_order, strategy.sort_column,
+                          extents[strategy.grid_dims], kSortValueBits);
+}
+
+DeviceIndex sort_points(MemoryBudget& budget, const DevicePoints& points, const SortLayout& layout,
+                        unsigned* device_finite_points, cudaStream_t stream) {
+  DeviceIndex index;
+  index.rows = static_cast<std::uint32_t>(points.rows);
+  index.codes = DeviceBuffer<std::uint64_t>(budget, index.rows, stream);
+  index.order = DeviceBuffer<std::uint32_t>(budget, index.rows, stream);
+  DeviceBuffer<std::uint64_t> codes(budget, index.rows, stream);
+  DeviceBuffer<std::uint32_t> order(budget, index.rows, stream);
+  if (points.scalar == ScalarType::kFloat32)
+    sort<float>(points, layout, index, codes, order, device_finite_points, budget, stream);
+  else
+    sort<double>(points, layout, index, codes, order, device_finite_points, budget, stream);
+  return index;
+}
+
+void order_columns(MemoryBudget& budget, const DevicePoints& points, DeviceIndex& index,
+                   cudaStream_t stream) {
+  index.columns = DeviceBuffer<unsigned char>(
+      budget, points.coordinates.size() + points.distances.size(), stream);
+  if (points.scalar == ScalarType::kFloat32)
+    gather_columns<float>(points, index, stream);
+  else
+    gather_columns<double>(points, index, stream);
+}
+
+void gather_ids(const DeviceIndex& index, const std::int64_t* device_source,
+                std::int64_t* device_ids, cudaStream_t stream) {
+  gather_ids_kernel<<<blocks_for(index.rows), kBlockThreads, 0, stream>>>(
+      device_source, index.order.data(), index.rows, device_ids);
+  check_launch("ordering ids");
+}
+
+}  // namespace gpujoin::cuda

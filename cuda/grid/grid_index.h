@@ -1,0 +1,71 @@
+// The CUDA engine's index of one dataset: points sorted by cell and sort value, coordinates column
+// by column.
+#pragma once
+
+#include <cstdint>
+
+#include "core/sort_code.h"
+#include "cuda/device/memory.h"
+#include "engine/dataset.h"
+#include "engine/reference_points.h"
+#include "engine/strategy.h"
+
+namespace gpujoin::cuda {
+
+/// A dataset on the device, as the caller has it: row-major. Columns from `dims` on are distances
+/// to reference points.
+struct DevicePoints {
+  DeviceBuffer<unsigned char> coordinates;
+  DeviceBuffer<unsigned char> distances;  ///< [reference_points][rows] of the type `scalar`
+  std::uint32_t reference_points = 0;
+  std::uint64_t rows = 0;
+  std::uint32_t dims = 0;
+  ScalarType scalar = ScalarType::kFloat64;
+};
+
+/// Extents of the columns that are indexed, but for outliers, gathered over one or two datasets, in
+/// an order-preserving integer encoding that atomics can compare.
+struct ExtentBits {
+  unsigned long long low[kMaxGridDimensions + 1];
+  unsigned long long high[kMaxGridDimensions + 1];
+};
+
+/// Points are named by position: finite ones first, sorted by code; then those with a NaN or
+/// infinite coordinate.
+struct DeviceIndex {
+  std::uint32_t rows = 0;
+  std::uint32_t points = 0;             ///< finite ones
+  DeviceBuffer<std::uint64_t> codes;    ///< [rows] ascending; kNotFinite at the end
+  DeviceBuffer<std::uint32_t> order;    ///< [rows] position -> row
+  DeviceBuffer<unsigned char> columns;  ///< [dims + reference points][rows], once ordered
+};
+
+/// Room for the rows of a dataset, uninitialised.
+DevicePoints make_points(MemoryBudget& budget, const Dataset& data, cudaStream_t stream);
+
+/// Adds the distances to reference points, unless there are none. Asynchronous.
+void add_reference_distances(MemoryBudget& budget, DevicePoints& points,
+                             const ReferencePoints& references, cudaStream_t stream);
+
+void reset_extents(ExtentBits* device_extents, cudaStream_t stream);
+/// Widens the extents of the strategy's grid columns, and after them of its sort column, by values
+/// that are no outliers.
+void add_extents(const DevicePoints& points, const Strategy& strategy, ExtentBits* device_extents,
+                 cudaStream_t stream);
+/// The layout for extents that were copied to the host.
+SortLayout make_device_layout(const ExtentBits& extents, const Strategy& strategy, double reach);
+
+/// Sorts the points; asynchronous but for `points`, which follows from *finite_points (GPU-SJ,
+/// section on the index: non-empty cells only, points in cell order).
+DeviceIndex sort_points(MemoryBudget& budget, const DevicePoints& points, const SortLayout& layout,
+                        unsigned* device_finite_points, cudaStream_t stream);
+
+/// Sets index.columns.
+void order_columns(MemoryBudget& budget, const DevicePoints& points, DeviceIndex& index,
+                   cudaStream_t stream);
+
+/// ids[i] = source[order[i]], or order[i] where there is no source.
+void gather_ids(const DeviceIndex& index, const std::int64_t* device_source,
+                std::int64_t* device_ids, cudaStream_t stream);
+
+}  // namespace gpujoin::cuda

@@ -1,0 +1,74 @@
+// Pairs by walking the grid: each point looks into the cells around its own (GPU-SJ, GPU-Join and
+// the load-imbalance paper). Counts first, so that every pair's place is known, then fills.
+#pragma once
+
+#include <cstdint>
+
+#include "core/threshold.h"
+#include "cuda/device/slice_source.h"
+#include "cuda/grid/range_kernels.h"
+
+namespace gpujoin::cuda {
+
+/// One side of a join, ordered: its index, and its ids in index order where they are wanted.
+struct WalkSide {
+  const DeviceIndex* index;
+  const std::int64_t* ids;
+};
+
+/// What kernels are told of a join. `stop` is a word on the device that makes them leave when it is
+/// not 0.
+JoinView make_join_view(const JoinRequest& request, const Strategy& strategy,
+                        const SortLayout& layout, double reach, const WalkSide& left,
+                        const WalkSide& right, const unsigned* stop);
+
+class GridWalk final : public SliceSource {
+ public:
+  /// Chooses kernels and makes room. `stop` is as in make_join_view(), `queue` a word on the device
+  /// for launches on the join's stream.
+  GridWalk(const JoinRequest& request, const Strategy& strategy, const SortLayout& layout,
+           double reach, const WalkSide& left, const WalkSide& right, MemoryBudget& device_budget,
+           MemoryBudget& host_budget, unsigned resident_blocks, const unsigned* stop,
+           unsigned* queue, cudaStream_t stream);
+
+  void start_slice() override;
+  bool finish_slice() override;
+  bool finished() const override { return end_ == view_.left.points; }
+  CountedSlice slice() const override;
+  const std::uint32_t* sequence() const override { return host_sequence_.as<std::uint32_t>(); }
+  void fill(const Stretch& stretch, const FillRange& range, cudaStream_t stream) override;
+  Buffer<std::uint32_t> counts() override;
+  std::uint64_t pairs() const override;
+  void describe(JoinStats* stats) const override;
+
+ private:
+  double candidates_per_point() const;
+  void choose_kernels(unsigned resident_blocks);
+  void order_by_workload();
+  void make_room(unsigned resident_blocks);
+
+  const JoinRequest& request_;
+  const Strategy& strategy_;
+  MemoryBudget& device_budget_;
+  MemoryBudget& host_budget_;
+  unsigned* queue_;
+  cudaStream_t stream_;
+  JoinView view_{};
+  KernelChoice count_kernel_{}, fill_kernel_{};
+
+  std::uint32_t slice_points_ = 0;
+  std::uint32_t first_ = 0;  ///< of the slice
+  std::uint32_t end_ = 0;
+  std::uint64_t candidates_ = 0;        ///< of all finished slices
+  std::uint64_t slice_candidates_ = 0;  ///< of the slice finished last
+  std::uint32_t most_fill_threads_ = 0;
+  DeviceBuffer<unsigned long long> totals_;  ///< pairs found, candidates
+  PinnedBlock host_totals_;
+  DeviceBuffer<std::uint32_t> sequence_;
+  DeviceBuffer<std::uint32_t> counts_;
+  DeviceBuffer<std::uint64_t> offsets_;
+  PinnedBlock host_offsets_;   ///< like offsets_
+  PinnedBlock host_sequence_;  ///< [points]
+};
+
+}  // namespace gpujoin::cuda

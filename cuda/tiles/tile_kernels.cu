@@ -1,0 +1,202 @@
+#include <algorithm>
+
+#include "cuda/device/kernel_helpers.cuh"
+#include "cuda/device/tuning.h"
+#include "cuda/tiles/tile_kernels.h"
+#include "cuda/tiles/tile_screen.cuh"
+
+namespace gpujoin::cuda {
+namespace {
+
+struct BoxView {
+  const double* boxes;
+  std::uint32_t columns;
+
+  __device__ double low(std::uint32_t tile, std::uint32_t c) const {
+    return boxes[std::uint64_t{tile} * 2 * columns + c];
+  }
+  __device__ double high(std::uint32_t tile, std::uint32_t c) const {
+    return boxes[(std::uint64_t{tile} * 2 + 1) * columns + c];
+  }
+};
+
+__device__ bool tiles_may_meet(const BoxView& left, const BoxView& right, std::uint32_t i,
+                               std::uint32_t j, double reach) {
+  double squares = 0;
+  for (std::uint32_t c = 0; c < left.columns; ++c) {
+    const double gap =
+        interval_gap(left.low(i, c), left.high(i, c), right.low(j, c), right.high(j, c));
+    squares += gap * gap;
+  }
+  return boxes_may_meet(squares, reach);
+}
+
+/// Bands of kBandRows rows, each column by column: tiles that are compared at the same time are few
+/// on both sides.
+constexpr std::uint32_t kBandRows = 16;
+
+__global__ void __launch_bounds__(kBlockThreads)
+    list_kernel(BoxView left, BoxView right, bool half, double reach, TileRectangle rectangle,
+                std::uint32_t left_points, std::uint32_t right_points, TileList list,
+                unsigned long long* candidates) {
+  const std::uint32_t rows = rectangle.end_row - rectangle.first_row;
+  const std::uint32_t columns = rectangle.end_column - rectangle.first_column;
+  const std::uint64_t index = global_thread();
+  const auto band = static_cast<std::uint32_t>(index / (std::uint64_t{kBandRows} * columns));
+  const auto within = static_cast<std::uint32_t>(index % (std::uint64_t{kBandRows} * columns));
+  unsigned long long pairs = 0;
+  bool listed = false;
+  uint2 tile{};
+  if (std::uint64_t{band} * kBandRows < rows) {
+    const std::uint32_t band_rows = min(kBandRows, rows - band * kBandRows);
+    if (within < band_rows * columns) {
+      tile.x = rectangle.first_row + band * kBandRows + within % band_rows;
+      tile.y = rectangle.first_column + within / band_rows;
+      listed = (!half || tile.x <= tile.y) && tiles_may_meet(left, right, tile.x, tile.y, reach);
+    }
+  }
+  if (listed) {
+    const std::uint64_t a = min(kScreenTile, left_points - tile.x * kScreenTile);
+    const std::uint64_t b = min(kScreenTile, right_points - tile.y * kScreenTile);
+    pairs = half && tile.x == tile.y ? a * (a - 1) / 2 : a * b;
+  }
+  const unsigned members = __ballot_sync(~0u, listed);
+  if (members != 0) {
+    const unsigned lane = threadIdx.x % 32;
+    unsigned place = 0;
+    if (lane == 0) place = atomicAdd(list.size, __popc(members));
+    place = __shfl_sync(~0u, place, 0) + __popc(members & ((1u << lane) - 1));
+    if (listed) list.tiles[place] = tile;
+  }
+  add_over_block(pairs, candidates);
+}
+
+/// The number of candidates to go through: none where not all fitted.
+__device__ unsigned long long listed_candidates(const CandidateList& list) {
+  const unsigned long long found = *list.found;
+  return found <= list.capacity ? found : 0;
+}
+
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads)
+    decide_kernel(Decision decision, CandidateList candidates) {
+  using Ends = Decision::Ends;
+  const unsigned long long size = listed_candidates(candidates);
+  const T* const left = static_cast<const T*>(decision.left_coordinates);
+  const T* const right = static_cast<const T*>(decision.right_coordinates);
+  unsigned long long found = 0, rechecked = 0, themselves = 0;
+  for (unsigned long long c = global_thread(); c < size; c += global_threads()) {
+    const uint2 pair = candidates.pairs[c];
+    const std::uint32_t i = pair.x & ~CandidateList::kSurely, j = pair.y;
+    const bool surely = (pair.x & CandidateList::kSurely) != 0;
+    bool within = surely;
+    if (!surely || decision.distances != nullptr) {
+      const double raw = raw_distance(
+          decision.metric, left + std::uint64_t{decision.left_order[i]} * decision.dims,
+          right + std::uint64_t{decision.right_order[j]} * decision.dims, decision.dims);
+      rechecked += !surely;
+      within = raw <= decision.threshold;
+      if (decision.distances != nullptr)
+        decision.distances[c] = distance_from_raw(decision.metric, raw);
+    }
+    const bool itself = decision.self_join && i == j;
+    found += within;
+    themselves += within && itself;
+    if (decision.counts == nullptr) continue;
+    std::uint32_t rank = Decision::kNoRank;
+    if (within) {
+      const bool right_end =
+          decision.ends == Ends::kSmallerEnd && decision.ids[j] < decision.ids[i];
+      rank = atomicAdd(&decision.counts[(right_end ? j : i) - decision.base], 1u);
+      if (decision.ends == Ends::kBoth && !itself)
+        atomicAdd(&decision.counts[j - decision.base], 1u);
+    }
+    if (decision.ranks != nullptr) decision.ranks[c] = rank;
+  }
+  add_over_block(found, decision.totals);
+  add_over_block(rechecked, decision.totals + 1);
+  add_over_block(themselves, decision.totals + 2);
+}
+
+__global__ void __launch_bounds__(kBlockThreads)
+    scatter_kernel(Decision decision, CandidateList candidates, const std::uint64_t* offsets,
+                   std::uint32_t points_with_themselves, std::uint32_t* neighbors,
+                   double* distances) {
+  const std::uint64_t first = global_thread();
+  const std::uint64_t step = global_threads();
+  const unsigned long long size = listed_candidates(candidates);
+  for (std::uint64_t c = first; c < size; c += step) {
+    const std::uint32_t rank = decision.ranks[c];
+    if (rank == Decision::kNoRank) continue;
+    const uint2 pair = candidates.pairs[c];
+    const std::uint32_t i = pair.x & ~CandidateList::kSurely;
+    const std::uint64_t place = offsets[i - decision.base] + rank;
+    neighbors[place] = pair.y;
+    if (distances != nullptr) distances[place] = decision.distances[c];
+  }
+  for (std::uint64_t p = first; p < points_with_themselves; p += step) {
+    neighbors[offsets[p]] = decision.base + static_cast<std::uint32_t>(p);
+    if (distances != nullptr) distances[offsets[p]] = 0;
+  }
+}
+
+__global__ void fill_kernel(std::uint32_t* counts, std::uint64_t size, std::uint32_t value) {
+  const std::uint64_t i = global_thread();
+  if (i < size) counts[i] = value;
+}
+
+unsigned resident_blocks(int multiprocessors) {
+  return static_cast<unsigned>(multiprocessors) * kBlocksPerMultiprocessor;
+}
+
+}  // namespace
+
+void launch_list(const TilePoints& left, const TilePoints& right, bool half,
+                 std::uint32_t box_columns, double reach, const TileRectangle& rectangle,
+                 const TileList& list, unsigned long long* candidates, cudaStream_t stream) {
+  const std::uint64_t rows = rectangle.end_row - rectangle.first_row;
+  const std::uint64_t bands = (rows + kBandRows - 1) / kBandRows;
+  const std::uint64_t columns = rectangle.end_column - rectangle.first_column;
+  list_kernel<<<blocks_for(bands * kBandRows * columns), kBlockThreads, 0, stream>>>(
+      {left.boxes.data(), box_columns}, {right.boxes.data(), box_columns}, half, reach, rectangle,
+      left.points, right.points, list, candidates);
+  check_launch("listing tiles");
+}
+
+void launch_screen(const ScreenView& view, const TileList& list, const CandidateList& candidates,
+                   int multiprocessors, cudaStream_t stream) {
+  check(cudaFuncSetAttribute(screen_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(sizeof(ScreenStorage))),
+        "setting up the screen");
+  screen_kernel<<<static_cast<unsigned>(multiprocessors) * kScreenBlocksPerMultiprocessor,
+                  kScreenThreads, sizeof(ScreenStorage), stream>>>(view, list, candidates);
+  check_launch("screening tiles");
+}
+
+void launch_decide(const Decision& decision, const CandidateList& candidates, int multiprocessors,
+                   cudaStream_t stream) {
+  const unsigned blocks = resident_blocks(multiprocessors);
+  if (decision.scalar == ScalarType::kFloat32)
+    decide_kernel<float><<<blocks, kBlockThreads, 0, stream>>>(decision, candidates);
+  else
+    decide_kernel<double><<<blocks, kBlockThreads, 0, stream>>>(decision, candidates);
+  check_launch("deciding pairs");
+}
+
+void launch_scatter(const Decision& decision, const CandidateList& candidates,
+                    const std::uint64_t* offsets, bool themselves, std::uint32_t points,
+                    std::uint32_t* neighbors, double* distances, int multiprocessors,
+                    cudaStream_t stream) {
+  scatter_kernel<<<resident_blocks(multiprocessors), kBlockThreads, 0, stream>>>(
+      decision, candidates, offsets, themselves ? points : 0, neighbors, distances);
+  check_launch("writing pairs");
+}
+
+void fill_counts(std::uint32_t* counts, std::uint64_t size, std::uint32_t value,
+                 cudaStream_t stream) {
+  if (size == 0) return;
+  fill_kernel<<<blocks_for(size), kBlockThreads, 0, stream>>>(counts, size, value);
+  check_launch("clearing counts");
+}
+
+}  // namespace gpujoin::cuda

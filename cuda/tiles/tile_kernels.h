@@ -1,0 +1,123 @@
+// The kernels of the tile join, launched: which tiles may hold pairs, the screen by tensor cores,
+// and the exact decision.
+#pragma once
+
+#include <cstdint>
+
+#include "core/distance.h"
+#include "cuda/tiles/tile_points.h"
+#include "engine/request.h"
+
+namespace gpujoin::cuda {
+
+/// Which pairs of a self-join's points, or of its tiles, are looked at.
+enum class Half : std::int32_t {
+  kNo,           ///< all, as of two datasets
+  kButItself,    ///< all but each point with itself
+  kUpper,        ///< those above the diagonal
+  kAndDiagonal,  ///< and those on it
+};
+
+GPUJOIN_HD inline bool is_looked_at(Half half, std::uint32_t i, std::uint32_t j) {
+  switch (half) {
+    case Half::kUpper:
+      return i < j;
+    case Half::kAndDiagonal:
+      return i <= j;
+    case Half::kButItself:
+      return i != j;
+    default:
+      return true;
+  }
+}
+
+inline bool is_half(Half half) { return half == Half::kUpper || half == Half::kAndDiagonal; }
+
+/// Tiles of both sides whose pairs a slice looks at: rows on the left, columns on the right. In
+/// half a walk those below the diagonal are left out.
+struct TileRectangle {
+  std::uint32_t first_row, end_row;
+  std::uint32_t first_column, end_column;
+
+  std::uint64_t size() const {
+    return std::uint64_t{end_row - first_row} * (end_column - first_column);
+  }
+};
+
+/// Pairs of tiles: x on the left, y on the right. The size is on the device.
+struct TileList {
+  uint2* tiles;
+  unsigned* size;
+};
+
+/// One side as the screen sees it.
+struct TileSide {
+  const __half* values;
+  const float* reject;
+  const float* accept;
+};
+
+struct ScreenView {
+  TileSide left, right;
+  std::uint32_t padded_dims;
+  Half half;
+  const unsigned* stop;  ///< nonzero on the device: leave
+};
+
+/// Pairs of points that passed the screen: x on the left, with kSurely where no more needs to be
+/// asked; y on the right. *found may exceed the capacity: then it did not fit and the rest is lost.
+struct CandidateList {
+  static constexpr std::uint32_t kSurely = 1u << 31;
+  uint2* pairs;
+  unsigned long long capacity;
+  unsigned long long* found;
+};
+
+/// What decides candidates, and what is made of those within eps.
+struct Decision {
+  const void *left_coordinates, *right_coordinates;  ///< row-major
+  const std::uint32_t *left_order, *right_order;     ///< position -> row
+  const std::int64_t* ids;                           ///< see kSmallerEnd
+  std::uint32_t dims;
+  Metric metric;
+  ScalarType scalar;
+  double threshold;  ///< Threshold::raw
+  enum class Ends : std::int32_t {
+    kLeft,        ///< a pair counts at its left point
+    kBoth,        ///< at both
+    kSmallerEnd,  ///< at the one with the smaller id
+  } ends;
+  std::uint32_t* counts;  ///< counts[position - base]: pairs of each point; or null
+  std::uint32_t base;
+  std::uint32_t* ranks;        ///< [capacity] place among its point's pairs, kNoRank: no pair
+  double* distances;           ///< [capacity], or null
+  unsigned long long* totals;  ///< pairs found, rechecked, points found with themselves
+  bool self_join;
+  static constexpr std::uint32_t kNoRank = ~0u;
+};
+
+/// Lists the pairs of tiles in the rectangle whose boxes may hold pairs within `reach`, in an order
+/// that uses caches well. Adds the pairs of points in them to *candidates.
+void launch_list(const TilePoints& left, const TilePoints& right, bool half,
+                 std::uint32_t box_columns, double reach, const TileRectangle& rectangle,
+                 const TileList& list, unsigned long long* candidates, cudaStream_t stream);
+
+/// Appends candidates from the listed tiles. Throws CudaError.
+void launch_screen(const ScreenView& view, const TileList& list, const CandidateList& candidates,
+                   int multiprocessors, cudaStream_t stream);
+
+/// Decides candidates, unless they did not fit; counts them, and ranks them where pairs are wanted.
+void launch_decide(const Decision& decision, const CandidateList& candidates, int multiprocessors,
+                   cudaStream_t stream);
+
+/// Writes pairs to where offsets[left - base] + rank says, and their distances if those are given.
+/// With `themselves`, each of `points` points begins with itself.
+void launch_scatter(const Decision& decision, const CandidateList& candidates,
+                    const std::uint64_t* offsets, bool themselves, std::uint32_t points,
+                    std::uint32_t* neighbors, double* distances, int multiprocessors,
+                    cudaStream_t stream);
+
+void fill_counts(std::uint32_t* counts, std::uint64_t size, std::uint32_t value,
+                 cudaStream_t stream);
+
+}  // namespace gpujoin::cuda

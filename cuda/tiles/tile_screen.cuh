@@ -1,0 +1,251 @@
+// The screen: dot products of all points of two tiles on tensor cores, in half precision with
+// single-precision sums, and the pairs that pass. What passes and why is core/tile_screen.h's.
+//
+// A block of 8 warps holds 128 x 128 dot products in registers, 64 x 32 a warp, and streams both
+// tiles through shared memory, kChunkDims columns at a time, kStages chunks ahead. Blocks stay
+// resident and take every gridDim-th pair of tiles.
+#pragma once
+
+#include "cuda/device/multiply_add.cuh"
+#include "cuda/device/tuning.h"
+#include "cuda/tiles/tile_kernels.h"
+
+namespace gpujoin::cuda {
+
+inline constexpr unsigned kScreenThreads = 256;
+inline constexpr unsigned kStages = 4;
+inline constexpr unsigned kChunkDims = 32;
+/// Halves a row of a chunk takes: 16 bytes of padding keep ldmatrix free of bank conflicts.
+inline constexpr unsigned kChunkStride = kChunkDims + 8;
+
+struct ScreenStage {
+  __half left[kScreenTile][kChunkStride];
+  __half right[kScreenTile][kChunkStride];
+  float left_reject[kScreenTile];   ///< with a pair's first chunk
+  float right_reject[kScreenTile];  ///< with its last
+};
+
+struct ScreenStorage {
+  ScreenStage stages[kStages];
+  unsigned stopped[2];
+};
+
+__device__ inline void copy_async(void* shared, const void* global) {
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(global));
+}
+
+__device__ inline void commit_copies() { asm volatile("cp.async.commit_group;"); }
+
+/// Waits until all but the last kStages - 2 groups of copies have arrived.
+__device__ inline void await_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kStages - 2) : "memory");
+}
+
+/// Four 8 x 8 matrices of halves; lane l gives the address of row l % 8 of matrix l / 8.
+__device__ inline void load_matrices(unsigned (&fragment)[4], const __half* row) {
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3])
+               : "r"(address));
+}
+
+/// One warp's part of the work: 4 x 4 matrices of 16 x 8 sums.
+class ScreenWarp {
+ public:
+  static constexpr unsigned kRowBlocks = 4, kColumnBlocks = 4;
+
+  __device__ ScreenWarp()
+      : lane_(threadIdx.x % 32), row_(threadIdx.x / 32 % 2 * 64), column_(threadIdx.x / 64 * 32) {}
+
+  /// Adds 16 columns of the points; the first ones start at -tA.
+  template <bool First>
+  __device__ void step(const ScreenStage& stage, unsigned k) {
+    unsigned a[kRowBlocks][4], b[kColumnBlocks / 2][4];
+    const unsigned matrix = lane_ / 8, r = lane_ % 8;
+#pragma unroll
+    for (unsigned m = 0; m < kRowBlocks; ++m)
+      load_matrices(a[m], &stage.left[row_ + 16 * m + matrix % 2 * 8 + r][k + matrix / 2 * 8]);
+#pragma unroll
+    for (unsigned n = 0; n < kColumnBlocks / 2; ++n)
+      load_matrices(b[n], &stage.right[column_ + 16 * n + matrix / 2 * 8 + r][k + matrix % 2 * 8]);
+#pragma unroll
+    for (unsigned m = 0; m < kRowBlocks; ++m) {
+      float start[4];
+      if constexpr (First) {
+        start[0] = start[1] = -stage.left_reject[row_ + 16 * m + lane_ / 4];
+        start[2] = start[3] = -stage.left_reject[row_ + 16 * m + lane_ / 4 + 8];
+      }
+#pragma unroll
+      for (unsigned n = 0; n < kColumnBlocks; ++n) {
+        if constexpr (First)
+          multiply_add(sums_[m][n], a[m], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1], start);
+        else
+          multiply_add(sums_[m][n], a[m], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1],
+                       sums_[m][n]);
+      }
+    }
+  }
+
+  /// Turns sums into what they exceed the thresholds by, and says whether any lane has one that
+  /// does.
+  __device__ bool any_passes(const ScreenStage& stage) {
+    unsigned negative = ~0u;
+#pragma unroll
+    for (unsigned n = 0; n < kColumnBlocks; ++n) {
+      const float2 reject =
+          *reinterpret_cast<const float2*>(&stage.right_reject[column_ + 8 * n + lane_ % 4 * 2]);
+#pragma unroll
+      for (unsigned m = 0; m < kRowBlocks; ++m) {
+        sums_[m][n][0] -= reject.x;
+        sums_[m][n][1] -= reject.y;
+        sums_[m][n][2] -= reject.x;
+        sums_[m][n][3] -= reject.y;
+        negative &= __float_as_uint(sums_[m][n][0]) & __float_as_uint(sums_[m][n][1]);
+        negative &= __float_as_uint(sums_[m][n][2]) & __float_as_uint(sums_[m][n][3]);
+      }
+    }
+    return __any_sync(~0u, static_cast<int>(negative) >= 0);
+  }
+
+  /// Appends what passes. After any_passes().
+  __device__ void append(const ScreenView& view, uint2 tile, const CandidateList& list) const {
+    unsigned long long passed = 0, sure = 0;
+#pragma unroll
+    for (unsigned m = 0; m < kRowBlocks; ++m) {
+#pragma unroll
+      for (unsigned n = 0; n < kColumnBlocks; ++n) {
+#pragma unroll
+        for (unsigned e = 0; e < 4; ++e) {
+          const std::uint32_t i = tile.x * kScreenTile + row_of(m, e);
+          const std::uint32_t j = tile.y * kScreenTile + column_of(n, e);
+          const float excess = sums_[m][n][e];
+          if (!(excess >= 0) || !is_looked_at(view.half, i, j)) continue;
+          const unsigned long long bit = 1ull << (m * 16 + n * 4 + e);
+          passed |= bit;
+          if (excess >= view.left.accept[i] + view.right.accept[j]) sure |= bit;
+        }
+      }
+    }
+    unsigned before = static_cast<unsigned>(__popcll(passed));
+    const unsigned mine = before;
+    for (unsigned offset = 1; offset < 32; offset *= 2) {
+      const unsigned other = __shfl_up_sync(~0u, before, offset);
+      if (lane_ >= offset) before += other;
+    }
+    unsigned long long place = 0;
+    if (lane_ == 31 && before > 0) place = atomicAdd(list.found, before);
+    place = __shfl_sync(~0u, place, 31) + before - mine;
+    for (; passed != 0; passed &= passed - 1, ++place) {
+      const unsigned at = static_cast<unsigned>(__ffsll(static_cast<long long>(passed))) - 1;
+      if (place >= list.capacity) continue;
+      const std::uint32_t i = tile.x * kScreenTile + row_of(at / 16, at % 4);
+      list.pairs[place] = {sure >> at & 1 ? i | CandidateList::kSurely : i,
+                           tile.y * kScreenTile + column_of(at / 4 % 4, at % 4)};
+    }
+  }
+
+ private:
+  __device__ unsigned row_of(unsigned m, unsigned e) const {
+    return row_ + 16 * m + lane_ / 4 + e / 2 * 8;
+  }
+  __device__ unsigned column_of(unsigned n, unsigned e) const {
+    return column_ + 8 * n + lane_ % 4 * 2 + e % 2;
+  }
+
+  unsigned lane_;
+  unsigned row_, column_;  ///< of its part within the tiles
+  float sums_[kRowBlocks][kColumnBlocks][4];
+};
+
+/// Brings chunk after chunk of the block's pairs of tiles to shared memory.
+class ChunkLoader {
+ public:
+  __device__ ChunkLoader(const ScreenView& view, const TileList& list, unsigned size)
+      : view_(view), list_(list), size_(size), item_(blockIdx.x) {
+    if (item_ < size_) next_tile_ = list_.tiles[item_];
+    next_item();
+  }
+
+  /// Starts copying the next chunk, if there is one left. Always one group of copies.
+  __device__ void load(ScreenStage& stage) {
+    if (item_ < size_) {
+      copy_chunk(stage);
+      chunk_ += kChunkDims;
+      if (chunk_ >= view_.padded_dims) {
+        item_ += gridDim.x;
+        next_item();
+      }
+    }
+    commit_copies();
+  }
+
+ private:
+  /// The tile after the next is looked up early, for that takes as long as a chunk.
+  __device__ void next_item() {
+    tile_ = next_tile_;
+    chunk_ = 0;
+    if (item_ + gridDim.x < size_) next_tile_ = list_.tiles[item_ + gridDim.x];
+  }
+
+  __device__ void copy_chunk(ScreenStage& stage) const {
+    constexpr unsigned kPieceHalves = 8;  // 16 bytes
+    const unsigned dims = view_.padded_dims;
+    const unsigned shift = dims - chunk_ < kChunkDims ? 1 : 2;  // 2 or 4 pieces a row
+    const __half* const left = view_.left.values + std::uint64_t{tile_.x} * kScreenTile * dims;
+    const __half* const right = view_.right.values + std::uint64_t{tile_.y} * kScreenTile * dims;
+    for (unsigned i = threadIdx.x; i < kScreenTile << shift; i += kScreenThreads) {
+      const unsigned row = i >> shift, piece = (i & ((1u << shift) - 1)) * kPieceHalves;
+      copy_async(&stage.left[row][piece], left + row * dims + chunk_ + piece);
+      copy_async(&stage.right[row][piece], right + row * dims + chunk_ + piece);
+    }
+    const unsigned thread = threadIdx.x * 4;  // floats in 16 bytes
+    if (chunk_ == 0 && thread < kScreenTile)
+      copy_async(&stage.left_reject[thread],
+                 view_.left.reject + std::uint64_t{tile_.x} * kScreenTile + thread);
+    if (chunk_ + kChunkDims >= dims && thread < kScreenTile)
+      copy_async(&stage.right_reject[thread],
+                 view_.right.reject + std::uint64_t{tile_.y} * kScreenTile + thread);
+  }
+
+  const ScreenView& view_;
+  const TileList& list_;
+  unsigned size_;
+  unsigned item_;
+  unsigned chunk_ = 0;
+  uint2 tile_{}, next_tile_{};
+};
+
+__global__ void __launch_bounds__(kScreenThreads, kScreenBlocksPerMultiprocessor)
+    screen_kernel(ScreenView view, TileList list, CandidateList candidates) {
+  extern __shared__ __align__(16) unsigned char shared[];
+  ScreenStorage& storage = *reinterpret_cast<ScreenStorage*>(shared);
+  const unsigned size = *list.size;
+  ChunkLoader loader(view, list, size);
+  ScreenWarp warp;
+  if (threadIdx.x < 2) storage.stopped[threadIdx.x] = 0;
+  for (unsigned stage = 0; stage < kStages - 1; ++stage) loader.load(storage.stages[stage]);
+  unsigned turn = 0;  // chunks so far
+  for (unsigned item = blockIdx.x, parity = 0; item < size; item += gridDim.x, parity ^= 1) {
+    for (unsigned chunk = 0; chunk < view.padded_dims; chunk += kChunkDims, ++turn) {
+      await_copies();
+      __syncthreads();
+      // The stage that is overwritten now was read before the barrier.
+      loader.load(storage.stages[(turn + kStages - 1) % kStages]);
+      const ScreenStage& stage = storage.stages[turn % kStages];
+      if (chunk == 0)
+        warp.step<true>(stage, 0);
+      else
+        warp.step<false>(stage, 0);
+      if (chunk + 16 < view.padded_dims) warp.step<false>(stage, 16);
+    }
+    const ScreenStage& last = storage.stages[(turn - 1) % kStages];
+    if (warp.any_passes(last)) warp.append(view, list.tiles[item], candidates);
+    // Seen by all after the next barrier, when this word is not written again.
+    if (threadIdx.x == 0)
+      storage.stopped[parity] = *static_cast<const volatile unsigned*>(view.stop);
+    if (storage.stopped[parity ^ 1] != 0) return;
+  }
+}
+
+}  // namespace gpujoin::cuda

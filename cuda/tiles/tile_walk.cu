@@ -1,0 +1,243 @@
+#include <algorithm>
+#include <numeric>
+
+#include "core/threshold.h"
+#include "cuda/device/kernel_helpers.cuh"
+#include "cuda/device/tuning.h"
+#include "cuda/tiles/tile_walk.h"
+
+namespace gpujoin::cuda {
+
+TileWalk::TileWalk(const JoinRequest& request, const Strategy& strategy, double radius,
+                   const TileWalkSide& left, const TileWalkSide& right, MemoryBudget& device_budget,
+                   MemoryBudget& host_budget, int multiprocessors, const unsigned* stop,
+                   cudaStream_t stream)
+    : request_(request),
+      strategy_(strategy),
+      device_budget_(device_budget),
+      host_budget_(host_budget),
+      multiprocessors_(multiprocessors),
+      stream_(stream),
+      radius_(radius) {
+  const TileWalkSide sides[] = {left, request.self_join ? left : right};
+  quantize_sides(sides);
+  screen_.half = choose_half();
+  screen_.stop = stop;
+  make_room();
+  describe_decision(sides);
+}
+
+Half TileWalk::choose_half() const {
+  if (!request_.self_join) return Half::kNo;
+  const bool all = request_.pairs == PairSelection::kAll;
+  if (strategy_.access_pattern == AccessPattern::kFull) return all ? Half::kNo : Half::kButItself;
+  // A point is within any L2 distance of itself. Of cosine the definition tells.
+  return all && request_.metric == Metric::kCosine ? Half::kAndDiagonal : Half::kUpper;
+}
+
+void TileWalk::quantize_sides(const TileWalkSide* sides) {
+  const OrderedPoints ordered[] = {{sides[0].data, sides[0].index},
+                                   {sides[1].data, sides[1].index}};
+  const Quantization how =
+      make_quantization(device_budget_, choose_screen_frame(request_, strategy_.reorder_dimensions),
+                        radius_, request_.metric != Metric::kCosine, stream_);
+  screen_.padded_dims = how.padded_dims;
+  left_ = quantize(device_budget_, ordered[0], how, strategy_, stream_);
+  if (!request_.self_join) right_ = quantize(device_budget_, ordered[1], how, strategy_, stream_);
+  const auto side_of = [](const TilePoints& points) {
+    return TileSide{points.values.data(), points.reject.data(), points.accept.data()};
+  };
+  screen_.left = side_of(left_);
+  screen_.right = side_of(right());
+}
+
+/// A slice's buffers: as much as the join may need, within an eighth of the device memory limit.
+void TileWalk::make_room() {
+  const bool pairs = wants_pairs(request_.output);
+  const bool distances = wants_distances(request_.output);
+  const std::uint64_t all_tiles =
+      std::max<std::uint64_t>(1, std::uint64_t{left_.tiles} * right().tiles);
+  constexpr std::uint64_t kOneTile = std::uint64_t{kScreenTile} * kScreenTile;
+  const std::uint64_t all_pairs =
+      all_tiles > kMostCandidates / kOneTile ? kMostCandidates : all_tiles * kOneTile;
+  const std::uint64_t limit = request_.device_memory_limit / 8;
+  const auto fit = [&](std::uint64_t wanted, std::uint64_t least, std::size_t bytes) {
+    if (request_.device_memory_limit == 0) return wanted;
+    return std::clamp(limit / bytes, std::min(least, wanted), wanted);
+  };
+  tile_capacity_ = fit(std::min(all_tiles, kMostTilePairs), 1, sizeof(uint2));
+  most_tiles_ = tile_capacity_;
+  const std::uint64_t candidates = fit(all_pairs, kOneTile,
+                                       sizeof(uint2) + (pairs ? 2 : 0) * sizeof(std::uint32_t) +
+                                           (distances ? 2 : 0) * sizeof(double));
+  const std::uint64_t points = std::min<std::uint64_t>(
+      left_.points,
+      std::uint64_t{kScreenTile} * std::min<std::uint64_t>(kMostSliceRows, most_tiles_));
+
+  report_ = DeviceBuffer<Report>(device_budget_, 1, stream_);
+  host_report_ = PinnedBlock(host_budget_, sizeof(Report));
+  tiles_ = DeviceBuffer<uint2>(device_budget_, tile_capacity_, stream_);
+  candidates_ = DeviceBuffer<uint2>(device_budget_, candidates, stream_);
+  if (request_.output == Output::kCountPerRow) {
+    counts_ = DeviceBuffer<std::uint32_t>(device_budget_, left_.points, stream_);
+    fill_counts(counts_.data(), left_.points, counts_themselves() ? 1 : 0, stream_);
+  }
+  if (!pairs) return;
+  ranks_ = DeviceBuffer<std::uint32_t>(device_budget_, candidates, stream_);
+  counts_ = DeviceBuffer<std::uint32_t>(device_budget_, points + 1, stream_);
+  offsets_ = DeviceBuffer<std::uint64_t>(device_budget_, points + 1, stream_);
+  neighbors_ = DeviceBuffer<std::uint32_t>(device_budget_, candidates + points, stream_);
+  if (distances) {
+    candidate_distances_ = DeviceBuffer<double>(device_budget_, candidates, stream_);
+    distances_ = DeviceBuffer<double>(device_budget_, candidates + points, stream_);
+  }
+  host_offsets_ = PinnedBlock(host_budget_, offsets_.bytes());
+  host_offsets_.as<std::uint64_t>()[0] = 0;
+  host_sequence_ = PinnedBlock(host_budget_, left_.points * sizeof(std::uint32_t));
+  std::iota(host_sequence_.as<std::uint32_t>(), host_sequence_.as<std::uint32_t>() + left_.points,
+            0u);
+}
+
+void TileWalk::describe_decision(const TileWalkSide* sides) {
+  decision_.left_coordinates = sides[0].originals->coordinates.data();
+  decision_.right_coordinates = sides[1].originals->coordinates.data();
+  decision_.left_order = sides[0].index->order.data();
+  decision_.right_order = sides[1].index->order.data();
+  decision_.ids = sides[0].ids;
+  decision_.dims = request_.left.dims;
+  decision_.metric = request_.metric;
+  decision_.scalar = request_.left.scalar;
+  decision_.threshold = make_threshold(request_.metric, request_.eps).raw;
+  const bool both = request_.output == Output::kCountPerRow && is_half(screen_.half);
+  decision_.ends = !both                                         ? Decision::Ends::kLeft
+                   : request_.pairs == PairSelection::kUnordered ? Decision::Ends::kSmallerEnd
+                                                                 : Decision::Ends::kBoth;
+  decision_.counts = counts_.data();
+  decision_.ranks = ranks_.data();
+  decision_.distances = candidate_distances_.data();
+  decision_.totals = &report_.data()->pairs;
+  decision_.self_join = request_.self_join;
+}
+
+bool TileWalk::finished() const { return next_row_ >= left_.tiles || right().tiles == 0; }
+
+/// The next tiles, as many whole rows as may be looked at; or a part of one row.
+void TileWalk::choose_rectangle() {
+  const std::uint32_t columns = right().tiles;
+  TileRectangle& next = rectangle_;
+  next.first_row = next_row_;
+  next.first_column = next_column_;
+  if (next_column_ == 0 && is_half(screen_.half)) next.first_column = next_row_;
+  const bool begun = next_column_ > 0;
+  const std::uint64_t width = columns - next.first_column;
+  const std::uint64_t rows =
+      begun ? 1 : std::clamp<std::uint64_t>(most_tiles_ / width, 1, kMostSliceRows);
+  next.end_row = static_cast<std::uint32_t>(std::min<std::uint64_t>(left_.tiles, next_row_ + rows));
+  next.end_column = static_cast<std::uint32_t>(next.first_column +
+                                               (rows > 1 ? width : std::min(width, most_tiles_)));
+}
+
+std::uint32_t TileWalk::slice_points() const {
+  return std::min(left_.points, rectangle_.end_row * kScreenTile) - first_point();
+}
+
+/// Whether every point is its own neighbour, unasked.
+bool TileWalk::counts_themselves() const {
+  return screen_.half == Half::kUpper && request_.pairs == PairSelection::kAll;
+}
+
+/// Those of the slice: on the diagonal only.
+Themselves TileWalk::themselves() const {
+  if (!is_half(screen_.half) || rectangle_.first_column != rectangle_.first_row)
+    return Themselves::kNone;
+  if (screen_.half == Half::kAndDiagonal) return Themselves::kSome;
+  return counts_themselves() ? Themselves::kAll : Themselves::kNone;
+}
+
+void TileWalk::start_slice() {
+  if (finished()) return;
+  choose_rectangle();
+  Report* const report = report_.data();
+  check(cudaMemsetAsync(report, 0, sizeof(Report), stream_), "clearing a report");
+  const TileList list{tiles_.data(), &report->listed};
+  const CandidateList candidates{candidates_.data(), candidates_.size(), &report->candidates};
+  launch_list(left_, right(), is_half(screen_.half), strategy_.grid_dims,
+              true_reach(radius_, request_.left.dims), rectangle_, list, &report->screened,
+              stream_);
+  launch_screen(screen_, list, candidates, multiprocessors_, stream_);
+  if (wants_pairs(request_.output)) {
+    decision_.base = first_point();
+    fill_counts(counts_.data(), slice_points(), themselves() == Themselves::kAll ? 1 : 0, stream_);
+  }
+  launch_decide(decision_, candidates, multiprocessors_, stream_);
+  if (wants_pairs(request_.output)) place_pairs();
+  copy_to_host(host_report_.as<Report>(), report, 1, stream_);
+}
+
+/// Gives every pair its place, and writes the slice's neighbours.
+void TileWalk::place_pairs() {
+  const std::uint64_t items = std::uint64_t{slice_points()} + 1;
+  check(cudaMemsetAsync(counts_.data() + items - 1, 0, sizeof(std::uint32_t), stream_),
+        "clearing counts");
+  add_up(device_budget_, counts_.data(), offsets_.data(), items, stream_);
+  launch_scatter(decision_, {candidates_.data(), candidates_.size(), &report_.data()->candidates},
+                 offsets_.data(), themselves() == Themselves::kAll, slice_points(),
+                 neighbors_.data(), distances_.data(), multiprocessors_, stream_);
+  copy_to_host(host_offsets_.as<std::uint64_t>(), offsets_.data(), items, stream_);
+}
+
+/// Slices grow or shrink towards half the room for candidates.
+bool TileWalk::finish_slice() {
+  if (finished()) return true;
+  const Report& report = *host_report_.as<Report>();
+  const std::uint64_t tiles = std::max<std::uint64_t>(1, rectangle_.size());
+  const double fitting = static_cast<double>(tiles) * static_cast<double>(candidates_.size()) / 2 /
+                         std::max(1.0, static_cast<double>(report.candidates));
+  if (report.candidates > candidates_.size()) {
+    // One pair of tiles always fits.
+    most_tiles_ = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(fitting), 1, tiles / 2);
+    return false;
+  }
+  most_tiles_ =
+      static_cast<std::uint64_t>(std::clamp(fitting, 1.0, static_cast<double>(tile_capacity_)));
+  found_ += report.pairs;
+  themselves_ += report.themselves;
+  screened_ += report.screened;
+  rechecked_ += report.rechecked;
+  const bool row_is_done = rectangle_.end_column == right().tiles;
+  next_column_ = row_is_done ? 0 : rectangle_.end_column;
+  if (row_is_done) next_row_ = rectangle_.end_row;
+  return true;
+}
+
+CountedSlice TileWalk::slice() const {
+  return {first_point(),
+          first_point() + slice_points(),
+          host_offsets_.as<std::uint64_t>(),
+          offsets_.data(),
+          neighbors_.data(),
+          distances_.data(),
+          themselves(),
+          finished()};
+}
+
+std::uint64_t TileWalk::pairs() const {
+  const std::uint64_t orders = is_mirrored(strategy_.access_pattern, request_.pairs) ? 2 : 1;
+  return orders * (found_ - themselves_) + themselves_ + (counts_themselves() ? left_.points : 0);
+}
+
+void TileWalk::fill(const Stretch&, const FillRange&, cudaStream_t) {}
+
+Buffer<std::uint32_t> TileWalk::counts() {
+  Buffer<std::uint32_t> by_position(host_budget_, left_.points);
+  copy_to_host(by_position.data(), counts_.data(), by_position.size(), stream_);
+  check(cudaStreamSynchronize(stream_), "copying counts");
+  return by_position;
+}
+
+void TileWalk::describe(JoinStats* stats) const {
+  stats->candidates = screened_;
+  stats->rechecked = rechecked_;
+}
+
+}  // namespace gpujoin::cuda

@@ -1,0 +1,97 @@
+// Pairs by comparing tiles of points: pairs of tiles whose boxes come near each other are screened
+// by tensor cores, and what the screen cannot tell is decided by the definition. Of a self-join the
+// upper triangle.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/device/slice_source.h"
+#include "cuda/tiles/tile_kernels.h"
+
+namespace gpujoin::cuda {
+
+/// One side of a join.
+struct TileWalkSide {
+  const DevicePoints* data;       ///< what is indexed: the points, or their directions
+  const DevicePoints* originals;  ///< what distances are of: the points as uploaded
+  const DeviceIndex* index;
+  const std::int64_t* ids;  ///< in index order, where they are wanted
+};
+
+class TileWalk final : public SliceSource {
+ public:
+  /// Rounds the points, for which it waits. `right` is ignored by a self-join. `radius` is the L2
+  /// distance of what is indexed that no pair within eps exceeds. `stop` is a word on the device
+  /// that makes kernels leave when it is not 0.
+  TileWalk(const JoinRequest& request, const Strategy& strategy, double radius,
+           const TileWalkSide& left, const TileWalkSide& right, MemoryBudget& device_budget,
+           MemoryBudget& host_budget, int multiprocessors, const unsigned* stop,
+           cudaStream_t stream);
+
+  void start_slice() override;
+  bool finish_slice() override;
+  bool finished() const override;
+  CountedSlice slice() const override;
+  const std::uint32_t* sequence() const override { return host_sequence_.as<std::uint32_t>(); }
+  void fill(const Stretch& stretch, const FillRange& range, cudaStream_t stream) override;
+  Buffer<std::uint32_t> counts() override;
+  std::uint64_t pairs() const override;
+  void describe(JoinStats* stats) const override;
+
+ private:
+  /// What a slice reports, on the device and in pinned memory.
+  struct Report {
+    unsigned long long screened;    ///< pairs of points in the tiles compared
+    unsigned long long candidates;  ///< that passed the screen
+    unsigned long long pairs;       ///< that are within eps
+    unsigned long long rechecked;   ///< that the definition had to decide
+    unsigned long long themselves;  ///< points among the pairs with themselves
+    unsigned listed;                ///< pairs of tiles
+  };
+
+  Half choose_half() const;
+  const TilePoints& right() const { return request_.self_join ? left_ : right_; }
+  void quantize_sides(const TileWalkSide* sides);
+  void make_room();
+  void describe_decision(const TileWalkSide* sides);
+  void choose_rectangle();
+  void place_pairs();
+  bool counts_themselves() const;
+  Themselves themselves() const;
+  std::uint32_t first_point() const { return rectangle_.first_row * kScreenTile; }
+  std::uint32_t slice_points() const;
+
+  const JoinRequest& request_;
+  const Strategy& strategy_;
+  MemoryBudget& device_budget_;
+  MemoryBudget& host_budget_;
+  int multiprocessors_;
+  cudaStream_t stream_;
+  TilePoints left_, right_;
+  ScreenView screen_{};
+  Decision decision_{};
+  double radius_;
+
+  TileRectangle rectangle_{};        ///< of the slice
+  std::uint32_t next_row_ = 0;       ///< where the next slice begins
+  std::uint32_t next_column_ = 0;    ///< above the diagonal if the row was begun
+  std::uint64_t most_tiles_ = 0;     ///< of a slice, by room and what was found so far
+  std::uint64_t tile_capacity_ = 0;  ///< pairs of tiles there is room for
+  std::uint64_t found_ = 0, themselves_ = 0;
+  std::uint64_t screened_ = 0, rechecked_ = 0;
+
+  DeviceBuffer<Report> report_;
+  PinnedBlock host_report_;
+  DeviceBuffer<uint2> tiles_;
+  DeviceBuffer<uint2> candidates_;
+  DeviceBuffer<std::uint32_t> ranks_;
+  DeviceBuffer<double> candidate_distances_;
+  DeviceBuffer<std::uint32_t> counts_;
+  DeviceBuffer<std::uint64_t> offsets_;
+  DeviceBuffer<std::uint32_t> neighbors_;
+  DeviceBuffer<double> distances_;
+  PinnedBlock host_offsets_;
+  PinnedBlock host_sequence_;
+};
+
+}  // namespace gpujoin::cuda

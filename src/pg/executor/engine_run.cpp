@@ -1,0 +1,200 @@
+#include "pg/executor/engine_run.h"
+
+#include "pg/errors.h"
+#include "pg/settings.h"
+
+extern "C" {
+#include "miscadmin.h"
+#include "utils/memutils.h"
+}
+
+namespace gpujoin {
+namespace {
+
+JoinReport last_report;
+EngineRun* runs = nullptr;  // of this session, that have not ended
+
+/// What the memory context calls at its end, after errors too, so it raises none.
+void end_run(void* ended) {
+  EngineRun* const run = static_cast<EngineRun*>(ended);
+  stop_engine(run);
+  EngineRun** link = &runs;
+  while (*link != run) link = &(*link)->next;
+  *link = run->next;
+}
+
+void call_at_end(MemoryContext context, MemoryContextCallbackFunction function, EngineRun* run) {
+  MemoryContextCallback* const callback = static_cast<MemoryContextCallback*>(
+      MemoryContextAllocZero(context, sizeof(MemoryContextCallback)));
+  callback->func = function;
+  callback->arg = run;
+  MemoryContextRegisterResetCallback(context, callback);
+}
+
+std::uint64_t held_bytes(const EngineRun* run) {
+  if (run->join == nullptr) return run->report.dataset_bytes;
+  JoinStats stats = {};
+  run->engine->stats(run->join, &stats);
+  return run->report.dataset_bytes + stats.memory_peak;
+}
+
+/// Adds the figures of one part to those of others.
+void add_stats(JoinStats* sum, const JoinStats& part) {
+  sum->batches += part.batches;
+  sum->pairs += part.pairs;
+  sum->candidates += part.candidates;
+  sum->rechecked += part.rechecked;
+  sum->index_ms += part.index_ms;
+  sum->join_ms += part.join_ms;
+  sum->memory_peak = std::max(sum->memory_peak, part.memory_peak);
+  sum->device_memory_peak = std::max(sum->device_memory_peak, part.device_memory_peak);
+}
+
+/// Raises the engine's failure, but for one that the run takes.
+void fail(EngineRun* run, const Status& status) {
+  if (status.code != StatusCode::kMemoryLimit || !run->may_exhaust || run->delivered)
+    raise_status(status);
+  run->exhausted = true;
+  if (run->join != nullptr) run->engine->close(run->join);
+  run->join = nullptr;
+}
+
+/// Opens an engine that is `fallback` for a reason, or "".
+Status open_engine(EngineRun* run, const EngineTable* engine, const char* fallback) {
+  run->engine = engine;
+  run->delivered = false;
+  run->report.engine = engine->name;
+  strlcpy(run->report.fallback, fallback, sizeof run->report.fallback);
+  const Status status = engine->open(&run->request, &run->join);
+  if (!status.ok()) run->join = nullptr;
+  return status;
+}
+
+/// Under `auto` the CPU serves where the device cannot, until the device has handed over pairs.
+/// Returns the failure where that does not help.
+Status fall_back(EngineRun* run, const Status& failure) {
+  if (run->engine == cpu_engine() || engine_preference() != EnginePreference::kAuto ||
+      run->delivered)
+    return failure;
+  if (run->join != nullptr) run->engine->close(run->join);
+  return open_engine(run, cpu_engine(), failure.message);
+}
+
+/// Waits for the next batch; interrupts are raised.
+Status pull(EngineRun* run) {
+  Status status = run->engine->next_batch(run->join, &run->batch);
+  while (status.code == StatusCode::kInterrupted) {
+    CHECK_FOR_INTERRUPTS();
+    status = run->engine->next_batch(run->join, &run->batch);
+  }
+  return status;
+}
+
+}  // namespace
+
+void init_engine_run(EngineRun* run, MemoryContext context, const char* name) {
+  run->report.name = name;
+  run->next = runs;
+  runs = run;
+  call_at_end(context, end_run, run);
+}
+
+void stop_engine_with(EngineRun* run, MemoryContext context) {
+  call_at_end(
+      context, [](void* ended) { stop_engine(static_cast<EngineRun*>(ended)); }, run);
+}
+
+std::uint64_t available_memory(const EngineRun* run) {
+  std::uint64_t left = host_memory_limit_bytes();
+  for (const EngineRun* other = runs; other != nullptr; other = other->next)
+    if (other != run) left -= std::min(left, held_bytes(other));
+  return left;
+}
+
+JoinRequest default_request(const EngineRun* run) {
+  const std::uint64_t limit = available_memory(run), held = run->report.dataset_bytes;
+  JoinRequest request = {};
+  request.threads = thread_limit();
+  request.memory_limit = limit > held ? limit - held : 1;
+  request.device_memory_limit = device_memory_limit_bytes();
+  request.device = device_number();
+  request.interrupt = &InterruptPending;
+  request.knobs = knob_settings();
+  return request;
+}
+
+void start_next_part(EngineRun* run) {
+  if (run->parts++ > 0) add_stats(&run->earlier, run->report.stats);
+  start_engine(run);
+}
+
+void restart_run(EngineRun* run) {
+  stop_engine(run);
+  run->parts = 0;
+  run->earlier = {};
+  run->report.stats = {};
+}
+
+void start_engine(EngineRun* run, const EngineTable* engine) {
+  const JoinRequest& request = run->request;
+  JoinReport& report = run->report;
+  report.role = GetUserId();
+  report.metric = request.metric;
+  report.pairs = request.pairs;
+  report.eps = request.eps;
+  report.complete = false;
+  report.stats = {};
+  run->exhausted = false;
+  run->delivered = false;
+  EngineChoice choice = {engine, ""};
+  if (engine == nullptr)
+    choice = choose_engine(request);
+  else
+    strlcpy(choice.fallback, report.fallback, sizeof choice.fallback);
+  Status status = open_engine(run, choice.engine, choice.fallback);
+  if (!status.ok()) status = fall_back(run, status);
+  if (!status.ok()) fail(run, status);
+}
+
+bool next_engine_batch(EngineRun* run) {
+  if (run->join == nullptr) return false;
+  Status status = pull(run);
+  if (!status.ok() && status.code != StatusCode::kEnd) {
+    status = fall_back(run, status);
+    if (status.ok()) status = pull(run);
+  }
+  if (status.code == StatusCode::kEnd) {
+    run->report.complete = true;
+    stop_engine(run);
+    return false;
+  }
+  if (!status.ok()) {
+    fail(run, status);
+    return false;
+  }
+  run->delivered = true;
+  return true;
+}
+
+void stop_engine(EngineRun* run) {
+  if (run->join == nullptr) return;
+  last_report = report_run(run);
+  note_join(run->engine, run->report.stats);
+  run->engine->close(run->join);
+  run->join = nullptr;
+  run->batch = {};
+}
+
+JoinReport report_run(EngineRun* run) {
+  if (run->join != nullptr) run->engine->stats(run->join, &run->report.stats);
+  JoinReport report = run->report;
+  add_stats(&report.stats, run->earlier);
+  return report;
+}
+
+const JoinReport* last_join_report() {
+  const bool own = last_report.name != nullptr && last_report.role == GetUserId();
+  return own ? &last_report : nullptr;
+}
+
+}  // namespace gpujoin

@@ -1,0 +1,179 @@
+// Of a node that ran several times the last run is told.
+#include "pg/executor/explain.h"
+
+#include "engine/box_strategy.h"
+#include "pg/executor/function_node.h"
+
+extern "C" {
+#include "lib/stringinfo.h"
+#include "utils/builtins.h"
+#include "utils/float.h"
+#include "utils/lsyscache.h"
+}
+
+namespace gpujoin {
+namespace {
+
+/// The value of an argument if it is a constant other than NULL.
+const Const* constant_argument(const FuncExpr* call, int position) {
+  if (position < 0) return nullptr;
+  const Node* const argument = static_cast<const Node*>(list_nth(call->args, position));
+  if (!IsA(argument, Const)) return nullptr;
+  const Const* const constant = reinterpret_cast<const Const*>(argument);
+  return constant->constisnull ? nullptr : constant;
+}
+
+/// A number as short as it can be told, in every format: 0.5, not 0.500000.
+void explain_number(const char* label, double number, ExplainState* es) {
+  for (int digits = 0; digits <= 20; ++digits) {
+    char* const text = psprintf("%.*f", digits, number);
+    if (strtod(text, nullptr) != number) continue;
+    ExplainPropertyFloat(label, nullptr, number, digits, es);
+    return;
+  }
+  ExplainPropertyText(label, float8out_internal(number), es);
+}
+
+void explain_count(const char* label, std::uint64_t count, ExplainState* es) {
+  ExplainPropertyInteger(label, nullptr, static_cast<std::int64_t>(count), es);
+}
+
+/// Says `otherwise`, unless that is null, where the argument is a constant NULL.
+void explain_text_argument(const char* label, const FuncExpr* call, int position,
+                           const char* otherwise, ExplainState* es) {
+  if (position < 0) return;
+  const Node* const argument = static_cast<const Node*>(list_nth(call->args, position));
+  if (!IsA(argument, Const)) return;
+  const Const* const constant = constant_argument(call, position);
+  const char* const word = constant ? TextDatumGetCString(constant->constvalue) : otherwise;
+  if (word != nullptr) ExplainPropertyText(label, word, es);
+}
+
+/// What is asked for, as far as it is known without running.
+void explain_call(const FuncExpr* call, const JoinFunction* function, ExplainState* es) {
+  const ArgumentPositions& at = function->at;
+  ExplainPropertyText("Join Method", function->method, es);
+  const char* const labels[] = {function->takes_one_table() ? "Relation" : "Left Relation",
+                                "Right Relation"};
+  for (int side = 0; side < 2; ++side) {
+    const Const* const relation = constant_argument(call, at.relation[side]);
+    const char* const name =
+        relation ? get_rel_name(DatumGetObjectId(relation->constvalue)) : nullptr;
+    if (name != nullptr) ExplainPropertyText(labels[side], name, es);
+  }
+  explain_text_argument("Metric", call, at.metric, "l2", es);
+  explain_text_argument("Pair Selection", call, at.pairs, "all", es);
+  const Const* const eps = constant_argument(call, at.eps);
+  if (eps != nullptr) explain_number("Epsilon", DatumGetFloat8(eps->constvalue), es);
+  const Const* const k = constant_argument(call, at.k);
+  if (k != nullptr)
+    explain_count("K", static_cast<std::uint64_t>(DatumGetInt64(k->constvalue)), es);
+  explain_text_argument("Score Function", call, at.score, "sum", es);
+  explain_text_argument("Best", call, at.best, nullptr, es);
+}
+
+/// The name of an index column: counted from 1 as SQL does, or of a reference point's distances.
+char* column_name(std::uint32_t column, std::uint32_t dims) {
+  return column < dims ? psprintf("%u", column + 1) : psprintf("r%u", column - dims + 1);
+}
+
+/// What each index method that was considered is expected to cost.
+void explain_costs(const Strategy& strategy, ExplainState* es) {
+  StringInfoData text;
+  initStringInfo(&text);
+  for (int method = 0; method < kIndexMethodCount; ++method) {
+    const double ms = strategy.estimates[method].ms;
+    if (ms > 0)
+      appendStringInfo(&text, "%s%s %.3g ms", text.len > 0 ? ", " : "",
+                       to_string(static_cast<IndexMethod>(method)), ms);
+  }
+  if (text.len > 0) ExplainPropertyText("Expected Cost", text.data, es);
+}
+
+/// Of an index of points.
+void explain_index(const Strategy& strategy, std::uint32_t dims, ExplainState* es) {
+  ExplainPropertyText("Index", to_string(strategy.index), es);
+  explain_count("Indexed Dimensions", strategy.grid_dims, es);
+  List* columns = NIL;
+  for (std::uint32_t d = 0; d < strategy.grid_dims; ++d)
+    columns = lappend(columns, column_name(strategy.grid_columns[d], dims));
+  if (columns != NIL) ExplainPropertyList("Indexed Columns", columns, es);
+  if (strategy.sort_column != kNoColumn) {
+    const auto sorted = static_cast<std::uint32_t>(strategy.sort_column);
+    if (sorted < dims)
+      explain_count("Sort Column", sorted + 1, es);
+    else
+      ExplainPropertyText("Sort Column", column_name(sorted, dims), es);
+  }
+  if (strategy.reference_points > 0) {
+    explain_count("Reference Points", strategy.reference_points, es);
+    ExplainPropertyText("Reference Placement", to_string(strategy.reference_placement), es);
+  }
+  ExplainPropertyText("Access Pattern", to_string(strategy.access_pattern), es);
+  ExplainPropertyText("Cell Order", to_string(strategy.cell_order), es);
+}
+
+void explain_strategy(const JoinStats& stats, std::uint32_t dims, ExplainState* es) {
+  const Strategy& strategy = stats.strategy;
+  if (stats.topk_method != TopkMethod::kAuto) {
+    ExplainPropertyText("Top-k Method", to_string(stats.topk_method), es);
+    explain_count("Top-k Rounds", stats.topk_rounds, es);
+  }
+  if (stats.box_method != BoxMethod::kAuto)
+    ExplainPropertyText("Box Method", to_string(stats.box_method), es);
+  else
+    explain_index(strategy, dims, es);
+  ExplainPropertyText("Strategy Reason", strategy.reason, es);
+  explain_costs(strategy, es);
+}
+
+void explain_machine(const JoinReport& report, ExplainState* es) {
+  const JoinStats& stats = report.stats;
+  ExplainPropertyText("Engine", report.engine, es);
+  if (report.fallback[0] != '\0') ExplainPropertyText("Engine Fallback", report.fallback, es);
+  explain_count("Threads", stats.threads, es);
+  ExplainPropertyText("Instruction Set", stats.instruction_set, es);
+  if (stats.threads_per_point > 0) explain_count("Threads per Point", stats.threads_per_point, es);
+  if (stats.streams > 0) explain_count("Streams", stats.streams, es);
+  explain_count("Batches", stats.batches, es);
+  explain_count("Candidate Pairs", stats.candidates, es);
+  explain_count("Rechecked Pairs", stats.rechecked, es);
+  ExplainPropertyInteger(
+      "Host Memory", "kB",
+      static_cast<std::int64_t>((report.dataset_bytes + stats.memory_peak) / 1024), es);
+  if (stats.device_memory_peak > 0)
+    ExplainPropertyInteger("Device Memory", "kB",
+                           static_cast<std::int64_t>(stats.device_memory_peak / 1024), es);
+}
+
+void explain_times(const JoinReport& report, ExplainState* es) {
+  ExplainPropertyFloat("Read Time", "ms", report.read_ms, 3, es);
+  ExplainPropertyFloat("Index Time", "ms", report.stats.index_ms, 3, es);
+  ExplainPropertyFloat("Join Time", "ms", report.stats.join_ms, 3, es);
+}
+
+}  // namespace
+
+void explain_report(const JoinReport& report, ExplainState* es) {
+  explain_count("Pairs", report.stats.pairs, es);
+  if (es->costs) {
+    explain_strategy(report.stats, report.dims, es);
+    explain_machine(report, es);
+  }
+  if (es->timing) explain_times(report, es);
+}
+
+void explain_kept_rows(bool spilled, ExplainState* es) {
+  if (es->costs) ExplainPropertyText("Kept Rows", spilled ? "Disk" : "Memory", es);
+}
+
+void explain_function_node(CustomScanState* state, List*, ExplainState* es) {
+  FunctionNode* const node = reinterpret_cast<FunctionNode*>(state);
+  explain_call(planned_call(castNode(CustomScan, state->ss.ps.plan)), node->function, es);
+  if (node->counts) ExplainPropertyText("Counts", "pairs", es);
+  if (!es->analyze || node->scan == nullptr) return;
+  const JoinReport report = report_run(&node->scan->run);
+  if (report.engine != nullptr) explain_report(report, es);  // else an argument is NULL
+}
+
+}  // namespace gpujoin

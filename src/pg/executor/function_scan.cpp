@@ -1,0 +1,176 @@
+// Life of a JoinScan: arguments, columns, data, engine, batches, end.
+#include "pg/executor/function_scan.h"
+
+#include "pg/reading/reader.h"
+#include "pg/reading/relation.h"
+#include "pg/settings.h"
+
+extern "C" {
+#include "portability/instr_time.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+}
+
+namespace gpujoin {
+namespace {
+
+std::uint32_t dimensions(Shape shape, const Dataset& data) {
+  return shape == Shape::kBoxes ? data.dims / 2 : data.dims;
+}
+
+void check_same_dims(const JoinScan* scan) {
+  const Dataset &left = scan->left, &right = scan->right;
+  if (left.rows == 0 || right.rows == 0 || left.dims == right.dims) return;
+  const Shape shape = scan->arguments.function->shape;
+  const char* const left_name = get_rel_name(scan->arguments.left.relation);
+  const char* const right_name = get_rel_name(scan->arguments.right.relation);
+  ereport(ERROR,
+          (errcode(ERRCODE_DATA_EXCEPTION),
+           errmsg("%s of relations \"%s\" and \"%s\" have different numbers of dimensions",
+                  plural(shape), left_name, right_name),
+           errdetail("Row %lld of \"%s\" has %u, row %lld of \"%s\" has %u.",
+                     static_cast<long long>(left.ids[0]), left_name, dimensions(shape, left),
+                     static_cast<long long>(right.ids[0]), right_name, dimensions(shape, right)),
+           errhint("Name columns of the same kind with left_%s and right_%s.",
+                   columns_argument(shape), columns_argument(shape))));
+}
+
+/// To gpu_topk_join() and gpu_box_join() one table given twice is one dataset, whichever of its
+/// columns were named and which are defaults.
+void read_sides(JoinScan* scan) {
+  const JoinArguments& arguments = scan->arguments;
+  const bool one_table = arguments.function->takes_one_table();
+  const std::uint64_t limit = available_memory(&scan->run);
+  const SideColumns left = find_columns(arguments.left);
+  const SideColumns right = one_table ? left : find_columns(arguments.right);
+  const bool knows_self_join =
+      arguments.function->output == Output::kTopPairs || arguments.function->shape == Shape::kBoxes;
+  scan->self_join = one_table || (knows_self_join && same_columns(left, right));
+  const bool narrow =
+      scalar_of(left) == ScalarType::kFloat32 && scalar_of(right) == ScalarType::kFloat32;
+  const ScalarType scalar = narrow ? ScalarType::kFloat32 : ScalarType::kFloat64;
+  scan->left = read_points(left, scalar, limit, scan->context);
+  if (scan->self_join) return;
+  scan->right = read_points(right, scalar, limit - dataset_bytes(scan->left), scan->context);
+  check_same_dims(scan);
+}
+
+void read_data(JoinScan* scan) {
+  instr_time start, end;
+  INSTR_TIME_SET_CURRENT(start);
+  read_sides(scan);
+  INSTR_TIME_SET_CURRENT(end);
+  INSTR_TIME_SUBTRACT(end, start);
+  scan->run.report.read_ms = INSTR_TIME_GET_MILLISEC(end);
+  scan->run.report.dims =
+      dimensions(scan->arguments.function->shape, scan->left.rows > 0 ? scan->left : scan->right);
+  scan->run.report.dataset_bytes = dataset_bytes(scan->left) + dataset_bytes(scan->right);
+}
+
+/// Which pairs are wanted. The best of a self-join are those of different rows, each once.
+PairSelection wanted_pairs(const JoinScan* scan) {
+  const PairSelection pairs = scan->arguments.pairs;
+  if (scan->arguments.function->output == Output::kTopPairs)
+    return scan->self_join ? PairSelection::kUnordered : PairSelection::kAll;
+  if (!scan->self_join && pairs != PairSelection::kAll)
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+             errmsg("pairs => '%s' is for a table joined with itself", to_string(pairs)),
+             errhint("Leave pairs out, or pass the same table and columns for both sides.")));
+  return pairs;
+}
+
+/// Asks for what the arguments say, unless that is nothing.
+void prepare_request(JoinScan* scan) {
+  const JoinArguments& arguments = scan->arguments;
+  scan->cursor = {};
+  scan->run.report.engine = nullptr;
+  if (arguments.no_rows) return;
+  JoinRequest request = default_request(&scan->run);
+  request.left = scan->left;
+  request.right = scan->right;
+  request.self_join = scan->self_join;
+  request.shape = arguments.function->shape;
+  request.metric = arguments.metric;
+  request.eps = arguments.eps;
+  request.pairs = wanted_pairs(scan);
+  request.output = scan->output;
+  request.top = arguments.top;
+  scan->run.request = request;
+}
+
+void start(JoinScan* scan) {
+  prepare_request(scan);
+  if (!scan->arguments.no_rows) start_engine(&scan->run);
+}
+
+JoinScan* create_scan(MemoryContext parent, const JoinFunction* function) {
+  const MemoryContext context = AllocSetContextCreate(parent, "gpujoin join", ALLOCSET_SMALL_SIZES);
+  JoinScan* const scan = static_cast<JoinScan*>(MemoryContextAllocZero(context, sizeof(JoinScan)));
+  scan->context = context;
+  init_engine_run(&scan->run, context, function->name);
+  return scan;
+}
+
+/// Whether both ask for the same rows of the same tables.
+bool same_data(const JoinArguments& a, const JoinArguments& b) {
+  if (a.no_rows || b.no_rows || !same_side(a.left, b.left)) return false;
+  return a.function->takes_one_table() || same_side(a.right, b.right);
+}
+
+}  // namespace
+
+JoinScan* prepare_join_scan(MemoryContext parent, const JoinFunction* function,
+                            const NullableDatum* arguments, Output output) {
+  JoinScan* const scan = create_scan(parent, function);
+  scan->output = output;
+  const MemoryContext caller = MemoryContextSwitchTo(scan->context);
+  scan->arguments = read_arguments(function, arguments);
+  if (!scan->arguments.no_rows) read_data(scan);
+  prepare_request(scan);
+  MemoryContextSwitchTo(caller);
+  return scan;
+}
+
+JoinScan* open_join_scan(MemoryContext parent, const JoinFunction* function,
+                         const NullableDatum* arguments, Output output) {
+  JoinScan* const scan = prepare_join_scan(parent, function, arguments, output);
+  if (!scan->arguments.no_rows) start_engine(&scan->run);
+  return scan;
+}
+
+JoinScan* reopen_join_scan(JoinScan* scan, const NullableDatum* values) {
+  const JoinFunction* const function = scan->arguments.function;
+  const JoinArguments wanted = read_arguments(function, values);
+  if (!same_data(wanted, scan->arguments)) {
+    const MemoryContext parent = MemoryContextGetParent(scan->context);
+    const Output output = scan->output;
+    close_join_scan(scan);
+    return open_join_scan(parent, function, values, output);
+  }
+  stop_engine(&scan->run);
+  scan->arguments.eps = wanted.eps;
+  scan->arguments.metric = wanted.metric;
+  scan->arguments.pairs = wanted.pairs;
+  scan->arguments.top = wanted.top;
+  start(scan);
+  return scan;
+}
+
+void rewind_join_scan(JoinScan* scan) {
+  stop_engine(&scan->run);
+  start(scan);
+}
+
+bool next_join_batch(JoinScan* scan) {
+  if (!next_engine_batch(&scan->run)) {
+    scan->cursor = {};
+    return false;
+  }
+  if (scan->output != Output::kTotal) scan->cursor.start(scan->run.batch, scan->run.request.pairs);
+  return true;
+}
+
+void close_join_scan(JoinScan* scan) { MemoryContextDelete(scan->context); }
+
+}  // namespace gpujoin

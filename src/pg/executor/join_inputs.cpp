@@ -1,0 +1,431 @@
+// Reading the inputs of a join, once: rows into row stores, compared values into datasets, and the
+// few values that are no points or boxes like the others into OddRows.
+#include "pg/executor/join_node.h"
+#include "pg/settings.h"
+#include "pg/store/huge_array.h"
+
+extern "C" {
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "optimizer/optimizer.h"
+#include "portability/instr_time.h"
+#include "utils/memutils.h"
+}
+
+namespace gpujoin {
+namespace {
+
+// ---- Columns
+
+/// Columns of the scan tuple that the expressions use.
+Bitmapset* used_columns(std::initializer_list<void*> expressions) {
+  Bitmapset* used = nullptr;
+  for (void* const expression : expressions)
+    pull_varattnos(static_cast<Node*>(expression), INDEX_VAR, &used);
+  return used;
+}
+
+int member_of(int column) { return column + 1 - FirstLowInvalidHeapAttributeNumber; }
+
+Size store_limit() { return work_mem * Size{1024} / 4; }
+
+/// Room for those of the used columns that come from a side.
+Columns prepare_columns(const JoinNode* node, const Side* side, const Bitmapset* used) {
+  const int most = node->data.column_count;
+  const bool left = side == &node->left;
+  Columns columns = {0, static_cast<int*>(palloc(sizeof(int) * (most + 1))), nullptr};
+  AttrNumber* const attributes = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (most + 1)));
+  for (int i = 0; i < most; ++i) {
+    if (node->data.attributes[i] == 0 || node->data.from_left[i] != left ||
+        !bms_is_member(member_of(i), used))
+      continue;
+    attributes[columns.count] = node->data.attributes[i];
+    columns.targets[columns.count++] = i;
+  }
+  columns.rows = create_row_store(node->rows, ExecGetResultType(side->plan), attributes,
+                                  columns.count, store_limit());
+  return columns;
+}
+
+/// The column of the scan tuple that holds the compared value as it comes from the input; -1: none.
+int value_column(const JoinNode* node, const Side* side) {
+  for (int i = 0; side->value > 0 && i < node->data.column_count; ++i)
+    if (node->data.from_left[i] == (side == &node->left) && node->data.attributes[i] == side->value)
+      return i;
+  return -1;
+}
+
+/// A compared value that make_value() can give back need not be kept for the few pairs that ask.
+void prepare_side(const JoinNode* node, Side* side, const Bitmapset* shown, Bitmapset* tested) {
+  const int column = value_column(node, side);
+  const bool rebuilds = column >= 0 && can_make_value(node->data.test.kind) &&
+                        bms_is_member(member_of(column), tested);
+  side->rebuilt = rebuilds ? column : -1;
+  side->odd = {};
+  if (rebuilds) {
+    bms_del_member(tested, member_of(column));
+    side->odd.values =
+        create_row_store(node->rows, ExecGetResultType(side->plan), &side->value, 1, store_limit());
+  }
+  side->shown = prepare_columns(node, side, shown);
+  side->tested = prepare_columns(node, side, tested);
+  side->buffer = {};
+  side->points = {};
+  side->block = -1;
+  side->scores = {0, INFINITY};
+  side->row_scores = nullptr;
+  side->row_scores = nullptr;
+  side->score_room = 0;
+}
+
+void prepare_sides(JoinNode* node) {
+  const Plan* const plan = node->css.ss.ps.plan;
+  const JoinPlanExpressions& expressions = node->expressions;
+  Bitmapset* const shown = used_columns({plan->targetlist, expressions.where, expressions.order,
+                                         expressions.early, expressions.late});
+  Bitmapset* const tested =
+      bms_difference(used_columns({expressions.condition, expressions.left_operand,
+                                   expressions.right_operand, expressions.guard}),
+                     shown);
+  node->left.keep_unmatched = emits_unmatched(node);
+  for (Side* const side : {&node->left, &node->right})
+    prepare_side(node, side, shown, bms_copy(tested));
+}
+
+// ---- Values
+
+void add_odd(JoinNode* node, Side* side, std::int64_t row, Datum value) {
+  OddRows& odd = side->odd;
+  reserve_next(node->rows, &odd.rows, odd.count, &odd.room);
+  odd.rows[odd.count] = {row, odd.count};
+  ++odd.count;
+  if (odd.values == nullptr) return;
+  // The store looks for the value where the input's rows have it.
+  Datum* const values = static_cast<Datum*>(palloc0(sizeof(Datum) * side->value));
+  bool* const nulls = static_cast<bool*>(palloc0(sizeof(bool) * side->value));
+  values[side->value - 1] = value;
+  store_row(odd.values, values, nulls);
+}
+
+bool add_compared(JoinNode* node, Side* side, PointShape* shape, std::int64_t row, Datum value) {
+  const PointKind kind = node->data.test.kind;
+  return node->reading == Reading::kPoints ? add_value(&side->buffer, shape, kind, row, value)
+                                           : add_box(&side->buffer, shape, kind, row, value);
+}
+
+/// Takes the value's shape for that of all, where the points of the side that is read first are
+/// fewer than the rows that are odd beside them: the first row of a table may be the odd one. Then
+/// the points are odd.
+bool change_shape(JoinNode* node, Side* side, PointShape* shape, std::int64_t row, Datum value) {
+  PointBuffer& buffer = side->buffer;
+  const Side& other = side == &node->left ? node->right : node->left;
+  if (other.buffer.rows > 0 || is_in_blocks(other) || is_in_blocks(*side) || buffer.rows == 0 ||
+      buffer.rows > side->odd.count)
+    return false;
+  const PointBuffer before = buffer;
+  PointShape fresh = {};
+  fresh.exact = shape->exact;
+  buffer.coordinates = nullptr;
+  buffer.ids = nullptr;
+  buffer.scores = nullptr;
+  buffer.rows = buffer.capacity = buffer.dims = 0;
+  if (!add_compared(node, side, &fresh, row, value)) {
+    buffer = before;
+    return false;
+  }
+  const Dataset points = {before.coordinates, before.ids,    before.rows,
+                          before.dims,        before.scalar, nullptr};
+  for (std::uint64_t i = 0; i < before.rows; ++i)
+    add_odd(node, side, before.ids[i],
+            side->odd.values != nullptr ? make_value(node->data.test.kind, points, i) : 0);
+  *shape = fresh;
+  return true;
+}
+
+/// Makes the compared value of a row, which is kept with this number, a point, a box, or odd.
+void add_row_value(JoinNode* node, Side* side, PointShape* shape, std::int64_t row, Datum value,
+                   TupleTableSlot* slot) {
+  ExprContext* const scratch = node->css.ss.ps.ps_ExprContext;
+  const MemoryContext caller = MemoryContextSwitchTo(scratch->ecxt_per_tuple_memory);
+  const bool added =
+      add_compared(node, side, shape, row, value) || change_shape(node, side, shape, row, value);
+  if (!added)
+    add_odd(node, side, row, value);
+  else if (side->buffer.scored)
+    side->buffer.scores[side->buffer.rows - 1] =
+        side->operand != nullptr ? side->row_scores[row] : read_score(node, side, slot);
+  MemoryContextSwitchTo(caller);
+}
+
+/// Keeps the score of the next row, whose value is computed later.
+void keep_score(JoinNode* node, Side* side, TupleTableSlot* slot) {
+  const std::uint64_t row = row_count(*side);
+  reserve_next(node->rows, &side->row_scores, row, &side->score_room);
+  side->row_scores[row] = read_score(node, side, slot);
+}
+
+void start_buffer(JoinNode* node, Side* side, std::uint64_t limit) {
+  PointBuffer& buffer = side->buffer;
+  buffer.context = node->rows;
+  buffer.source = "a side of a similarity join";
+  buffer.limit = limit;
+  buffer.scalar = scalar_of(node->data.test.kind);
+  buffer.scored = side->score > 0 && node->reading == Reading::kPoints;
+  buffer.spills = true;
+}
+
+// ---- Inputs
+
+/// Reads an input to its end: its rows, and its values where it has them.
+void read_side(JoinNode* node, Side* side, PointShape* shape) {
+  ExprContext* const scratch = node->css.ss.ps.ps_ExprContext;
+  for (;;) {
+    CHECK_FOR_INTERRUPTS();
+    TupleTableSlot* const slot = ExecProcNode(side->plan);
+    if (TupIsNull(slot)) break;
+    slot_getallattrs(slot);
+    const bool has_value = side->value > 0 && !slot->tts_isnull[side->value - 1];
+    if (side->value > 0 && !has_value && !side->keep_unmatched) continue;
+    if (has_value)
+      add_row_value(node, side, shape, static_cast<std::int64_t>(row_count(*side)),
+                    slot->tts_values[side->value - 1], slot);
+    if (side->score > 0 && side->operand != nullptr) keep_score(node, side, slot);
+    store_row(side->shown.rows, slot->tts_values, slot->tts_isnull);
+    store_row(side->tested.rows, slot->tts_values, slot->tts_isnull);
+    ResetExprContext(scratch);
+  }
+}
+
+/// Computes an operand over the scan tuple. False where that raises an error about the data, which
+/// a side that traps drops: the functions are PostgreSQL's own and immutable, so nothing but memory
+/// is left behind.
+bool compute_operand(JoinNode* node, Side* side, Datum* value, bool* is_null) {
+  ExprContext* const scratch = node->css.ss.ps.ps_ExprContext;
+  if (!side->traps) {
+    *value = ExecEvalExprSwitchContext(side->operand, scratch, is_null);
+    return true;
+  }
+  const MemoryContext caller = CurrentMemoryContext;
+  volatile bool computed = true;
+  PG_TRY();
+  { *value = ExecEvalExprSwitchContext(side->operand, scratch, is_null); }
+  PG_CATCH();
+  {
+    if (ERRCODE_TO_CATEGORY(geterrcode()) != ERRCODE_DATA_EXCEPTION) PG_RE_THROW();
+    MemoryContextSwitchTo(caller);
+    FlushErrorState();
+    computed = false;
+  }
+  PG_END_TRY();
+  return computed;
+}
+
+/// Goes through the rows that were read and makes points, boxes or odd rows of their values: those
+/// that the node computes, or those that are to become another kind.
+void convert_rows(JoinNode* node, Side* side, PointShape* shape) {
+  TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
+  ExprContext* const scratch = node->css.ss.ps.ps_ExprContext;
+  const int column = value_column(node, side);
+  for (std::uint64_t row = 0; row < row_count(*side); ++row) {
+    CHECK_FOR_INTERRUPTS();
+    show(slot, side->shown, row);
+    show(slot, side->tested, row);
+    const auto number = static_cast<std::int64_t>(row);
+    if (side->operand == nullptr) {
+      if (!slot->tts_isnull[column])
+        add_row_value(node, side, shape, number, slot->tts_values[column], slot);
+      ResetExprContext(scratch);
+      continue;
+    }
+    if (!holds(node, side->guard)) continue;
+    scratch->ecxt_scantuple = slot;
+    bool is_null = false;
+    Datum value = 0;
+    if (!compute_operand(node, side, &value, &is_null))
+      add_odd(node, side, number, 0);
+    else if (!is_null)
+      add_row_value(node, side, shape, number, value, slot);
+    ResetExprContext(scratch);
+  }
+}
+
+/// Bytes of memory that a side's points may take: the engine's index of both sides is about as
+/// large as they are, and its buffers come on top.
+std::uint64_t share_of(std::uint64_t limit) { return std::max(limit / 6, std::uint64_t{1}); }
+
+/// Reads both inputs, and makes values of the rows where the inputs do not have them. An outer side
+/// without rows makes no join.
+void read_sides(JoinNode* node, PointShape* shape) {
+  const std::uint64_t limit = available_memory(node->run);
+  start_buffer(node, &node->left, share_of(limit));
+  read_side(node, &node->left, shape);
+  if (row_count(node->left) == 0) return;
+  start_buffer(node, &node->right, share_of(limit));
+  read_side(node, &node->right, shape);
+  if (row_count(node->right) == 0) return;
+  for (Side* const side : {&node->left, &node->right})
+    if (side->operand != nullptr) convert_rows(node, side, shape);
+}
+
+/// Pairs of rows for which the condition has to be asked.
+double odd_pairs(const JoinNode* node) {
+  return static_cast<double>(node->left.odd.count) * row_count(node->right) +
+         static_cast<double>(node->right.odd.count) * row_count(node->left);
+}
+
+void forget_values(Side* side) {
+  if (side->buffer.coordinates != nullptr) {
+    pfree(side->buffer.coordinates);
+    pfree(side->buffer.ids);
+  }
+  if (side->buffer.scores != nullptr) pfree(side->buffer.scores);
+  close_points(&side->buffer);
+  side->odd.count = 0;
+}
+
+/// Values that are no points, but have boxes: lines among points.
+void read_boxes(JoinNode* node, PointShape* shape) {
+  node->reading = Reading::kBoxes;
+  *shape = {};
+  const std::uint64_t limit = available_memory(node->run);
+  for (Side* const side : {&node->left, &node->right}) forget_values(side);
+  start_buffer(node, &node->left, share_of(limit));
+  convert_rows(node, &node->left, shape);
+  start_buffer(node, &node->right, share_of(limit));
+  convert_rows(node, &node->right, shape);
+}
+
+/// Whether boxes would leave fewer pairs to the condition.
+bool wants_boxes(const JoinNode* node) {
+  constexpr double kFewPairs = 1000, kFewPerRow = 4;
+  return node->reading == Reading::kPoints && has_boxes(node->data.test.kind) &&
+         odd_pairs(node) > kFewPairs + kFewPerRow * (static_cast<double>(row_count(node->left)) +
+                                                     static_cast<double>(row_count(node->right)));
+}
+
+/// Ends the reading of a side.
+void finish_side(JoinNode* node, Side* side, const PointShape& shape) {
+  if (node->reading == Reading::kBoxes) widen_boxes(&side->buffer, shape.dims);
+  side->points = finish_points(&side->buffer);
+  const OddRows& odd = side->odd;
+  std::sort(odd.rows, odd.rows + odd.count,
+            [](const OddRow& a, const OddRow& b) { return a.row < b.row; });
+}
+
+// ---- Looking rows up
+
+/// The compared value of a row, which is 0 and *is_null where it was NULL. Loads its block.
+Datum rebuild_value(const JoinNode* node, Side* side, std::uint64_t number, bool* is_null) {
+  *is_null = false;
+  if (const OddRow* const odd = find_odd(side->odd, number)) {
+    const bool* nulls;
+    return fetch_row(side->odd.values, odd->value, &nulls)[0];
+  }
+  const auto row = static_cast<std::int64_t>(number);
+  if (is_in_blocks(*side)) {
+    const PointBlock* const blocks = side->buffer.blocks;
+    const PointBlock* const after =
+        std::upper_bound(blocks, blocks + side->buffer.block_count, row,
+                         [](std::int64_t a, const PointBlock& b) { return a < b.first_id; });
+    if (after != blocks) need_block(side, static_cast<int>(after - blocks) - 1);
+  }
+  const Dataset& points = side->points;
+  const std::int64_t* const end = points.ids + points.rows;
+  const std::int64_t* const found = std::lower_bound(points.ids, end, row);
+  *is_null = found == end || *found != row;
+  if (*is_null) return 0;
+  return make_value(node->data.test.kind, points, static_cast<std::uint64_t>(found - points.ids));
+}
+
+void close_files(JoinNode* node) {
+  for (Side* const side : {&node->left, &node->right}) {
+    for (RowStore** const store : {&side->shown.rows, &side->tested.rows, &side->odd.values}) {
+      if (*store != nullptr) clear_row_store(*store);
+      *store = nullptr;
+    }
+    close_points(&side->buffer);
+  }
+}
+
+}  // namespace
+
+void read_inputs(JoinNode* node) {
+  forget_rows(node);
+  MemoryContextReset(node->context);
+  const MemoryContext caller = MemoryContextSwitchTo(node->context);
+  node->run = static_cast<EngineRun*>(palloc0(sizeof(EngineRun)));
+  init_engine_run(node->run, node->context, kCustomScanName);
+  node->run->may_exhaust = true;
+  node->rows = AllocSetContextCreate(node->context, "gpujoin rows", ALLOCSET_DEFAULT_SIZES);
+  stop_engine_with(node->run, node->rows);
+  node->asked = AllocSetContextCreate(node->rows, "gpujoin pair", ALLOCSET_SMALL_SIZES);
+  node->finished = false;
+  MemoryContextSwitchTo(node->rows);
+  node->reading = tests_boxes(node->data.test) ? Reading::kBoxes : Reading::kPoints;
+  node->matches = nullptr;
+  node->top_problem = nullptr;
+  node->kept = node->own = {};
+  node->ranks = node->by_rank = nullptr;
+  node->ranked = false;
+  prepare_sides(node);
+  MemoryContextSwitchTo(caller);  // plans keep things of their own in the query's
+  PointShape shape = {};
+  shape.exact = is_exact(node->data.test);
+  instr_time start, end;
+  INSTR_TIME_SET_CURRENT(start);
+  read_sides(node, &shape);
+  if (wants_boxes(node)) read_boxes(node, &shape);
+  for (Side* const side : {&node->left, &node->right}) finish_side(node, side, shape);
+  INSTR_TIME_SET_CURRENT(end);
+  INSTR_TIME_SUBTRACT(end, start);
+  JoinReport& report = node->run->report;
+  report.read_ms = INSTR_TIME_GET_MILLISEC(end);
+  report.dims = shape.dims;
+  node->approximate = shape.approximate;
+  node->odd_rows = node->left.odd.count + node->right.odd.count;
+  node->spilled = node->left.shown.rows->file != nullptr || node->right.shown.rows->file != nullptr;
+  report.dataset_bytes = 0;
+  for (const Side* const side : {&node->left, &node->right})
+    report.dataset_bytes += dataset_bytes(
+        {nullptr, nullptr, side->buffer.capacity, side->buffer.dims, side->buffer.scalar});
+}
+
+void forget_rows(JoinNode* node) {
+  if (node->rows == nullptr) return;
+  stop_engine(node->run);
+  node->run->report.dataset_bytes = 0;
+  close_files(node);
+  MemoryContextDelete(node->rows);
+  node->rows = nullptr;
+  node->left.points = node->right.points = {};
+  node->matches = nullptr;
+  node->mode = Mode::kUnread;
+}
+
+void show_tested(JoinNode* node, Side* side, std::uint64_t row) {
+  TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
+  show(slot, side->tested, row);
+  if (side->rebuilt < 0) return;
+  const MemoryContext caller = MemoryContextSwitchTo(node->asked);
+  slot->tts_values[side->rebuilt] =
+      rebuild_value(node, side, row, &slot->tts_isnull[side->rebuilt]);
+  MemoryContextSwitchTo(caller);
+}
+
+const OddRow* find_odd(const OddRows& odd, std::uint64_t row) {
+  const OddRow* const begin = odd.rows;
+  const OddRow* const end = begin + odd.count;
+  const auto number = static_cast<std::int64_t>(row);
+  const OddRow* const found = std::lower_bound(
+      begin, end, number, [](const OddRow& a, std::int64_t b) { return a.row < b; });
+  return found != end && found->row == number ? found : nullptr;
+}
+
+void need_block(Side* side, int block) {
+  if (side->block == block) return;
+  side->block = -1;
+  side->points = load_block(&side->buffer, block);
+  side->block = block;
+}
+
+}  // namespace gpujoin

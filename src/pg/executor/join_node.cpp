@@ -1,0 +1,191 @@
+// Life of the node: how it begins, its rows, its end.
+#include "pg/executor/join_node.h"
+
+extern "C" {
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+}
+
+namespace gpujoin {
+namespace {
+
+JoinNode* from_state(CustomScanState* state) { return reinterpret_cast<JoinNode*>(state); }
+
+void read_again(JoinNode* node) {
+  ExecReScan(node->left.plan);
+  ExecReScan(node->right.plan);
+}
+
+bool has_values(const Side& side) {
+  return side.points.rows > 0 || is_in_blocks(side) || side.odd.count > 0;
+}
+
+/// Sets the band of distances that the radius leaves to the engine and to the condition. False when
+/// no pair can match. The radius is not computed unless a pair asks for it.
+bool find_band(JoinNode* node) {
+  if (!has_values(node->left) || !has_values(node->right)) return false;
+  if (node->data.eps_may_raise && !asks_for_condition(node)) return false;
+  ExprContext* const expressions = node->css.ss.ps.ps_ExprContext;
+  ResetExprContext(expressions);
+  bool is_null;
+  const Datum value = ExecEvalExprSwitchContext(node->eps, expressions, &is_null);
+  const double eps = is_null ? 0 : DatumGetFloat8(value);
+  ResetExprContext(expressions);
+  node->band = eps_band(node->data.test, eps, node->run->report.dims);
+  // Values are no nearer than their boxes, but may be farther apart.
+  const bool decided = node->data.test.form == TestForm::kOverlap && !node->approximate;
+  if (node->reading == Reading::kBoxes && !decided) node->band.accept = -1;
+  return !is_null;
+}
+
+/// Reads what is not read yet and starts.
+void open(JoinNode* node) {
+  if (node->mode == Mode::kUnread) read_inputs(node);
+  restart_run(node->run);
+  start_rows(node);
+  node->band = {true, true, 0, 0};
+  const bool may_match = find_band(node);
+  start_pairs(node);
+  if (!may_match) node->step = Step::kDone;
+  start_work(node);
+  node->pairs_are_rows = are_pairs_rows(node);
+}
+
+TupleTableSlot* project(JoinNode* node) {
+  ScanState* const state = &node->css.ss;
+  TupleTableSlot* const slot = state->ss_ScanTupleSlot;
+  if (node->direct != nullptr) {
+    ExecClearTuple(node->direct);
+    std::memcpy(node->direct->tts_values, slot->tts_values, sizeof(Datum) * node->direct_columns);
+    std::memcpy(node->direct->tts_isnull, slot->tts_isnull, sizeof(bool) * node->direct_columns);
+    return ExecStoreVirtualTuple(node->direct);
+  }
+  ExecStoreVirtualTuple(ExecClearTuple(slot));
+  if (state->ps.ps_ProjInfo == nullptr) return slot;
+  ExprContext* const expressions = state->ps.ps_ExprContext;
+  ResetExprContext(expressions);
+  expressions->ecxt_scantuple = slot;
+  return ExecProject(state->ps.ps_ProjInfo);
+}
+
+/// CustomExecMethods::ExecCustomScan.
+TupleTableSlot* next(CustomScanState* state) {
+  JoinNode* const node = from_state(state);
+  if (node->finished) return nullptr;
+  if (node->mode == Mode::kUnread) open(node);
+  if (node->pairs_are_rows) {
+    CHECK_FOR_INTERRUPTS();
+    ExecClearTuple(node->direct);
+    if (next_pair_row(node, node->direct)) return ExecStoreVirtualTuple(node->direct);
+    node->pairs_are_rows = false;
+  }
+  for (;;) {
+    CHECK_FOR_INTERRUPTS();
+    if (!next_row(node)) break;
+    if (holds(node, node->where)) return project(node);
+    InstrCountFiltered1(state, 1);
+  }
+  node->finished = true;
+  if (node->may_forget) forget_rows(node);
+  return nullptr;
+}
+
+// ---- Life
+
+/// Whether the target list is a beginning of the scan tuple as it is.
+void find_direct_columns(JoinNode* node) {
+  ScanState* const state = &node->css.ss;
+  if (state->ps.ps_ProjInfo == nullptr) return;
+  int number = 0;
+  ListCell* cell;
+  foreach (cell, state->ps.plan->targetlist) {
+    const Expr* const expression = lfirst_node(TargetEntry, cell)->expr;
+    if (!IsA(expression, Var) || reinterpret_cast<const Var*>(expression)->varattno != ++number)
+      return;
+  }
+  node->direct = state->ps.ps_ResultTupleSlot;
+  node->direct_columns = number;
+}
+
+void begin_side(Side* side, AttrNumber value, Expr* operand, bool traps, AttrNumber score,
+                Oid score_type, PlanState* parent) {
+  side->value = value;
+  side->operand = ExecInitExpr(operand, parent);
+  side->traps = traps;
+  side->score = score;
+  side->score_type = score_type;
+}
+
+/// CustomExecMethods::BeginCustomScan. Reads nothing: EXPLAIN comes here too.
+void begin(CustomScanState* state, EState* estate, int flags) {
+  JoinNode* const node = from_state(state);
+  const CustomScan* const plan = castNode(CustomScan, state->ss.ps.plan);
+  node->data = decode_join_plan(plan->custom_private);
+  node->expressions = decode_join_expressions(plan->custom_exprs);
+  // Rows are read again only for a node that is told so, or whose parameters may change.
+  node->may_forget = (flags & EXEC_FLAG_REWIND) == 0 && bms_is_empty(plan->scan.plan.allParam);
+  PlanState* const parent = &state->ss.ps;
+  flags &= ~(EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
+  node->left.plan = ExecInitNode(static_cast<Plan*>(linitial(plan->custom_plans)), estate, flags);
+  node->right.plan = ExecInitNode(static_cast<Plan*>(lsecond(plan->custom_plans)), estate, flags);
+  const JoinPlanExpressions& expressions = node->expressions;
+  const TopPlan& top = node->data.top;
+  begin_side(&node->left, node->data.left_value, expressions.left_operand, node->data.left_traps,
+             top.left_score, top.left_type, parent);
+  begin_side(&node->right, node->data.right_value, expressions.right_operand,
+             node->data.right_traps, top.right_score, top.right_type, parent);
+  node->left.guard = ExecInitQual(expressions.guard, parent);
+  state->custom_ps = list_make2(node->left.plan, node->right.plan);
+  node->where = ExecInitQual(expressions.where, parent);
+  node->order = ExecInitQual(expressions.order, parent);
+  node->early = ExecInitQual(expressions.early, parent);
+  node->condition = ExecInitQual(list_make1(expressions.condition), parent);
+  node->late = ExecInitQual(expressions.late, parent);
+  node->eps = ExecInitExpr(expressions.eps, parent);
+  node->context =
+      AllocSetContextCreate(estate->es_query_cxt, "gpujoin join", ALLOCSET_DEFAULT_SIZES);
+  find_direct_columns(node);
+}
+
+/// CustomExecMethods::ReScanCustomScan. Inputs that stay the same are not read again.
+void rescan(CustomScanState* state) {
+  JoinNode* const node = from_state(state);
+  PlanState* const own = &state->ss.ps;
+  bool changed = false;
+  for (PlanState* const input : {node->left.plan, node->right.plan}) {
+    if (own->chgParam != nullptr) UpdateChangedParamSet(input, own->chgParam);
+    changed = changed || input->chgParam != nullptr;
+  }
+  ExecScanReScan(&state->ss);
+  if (node->run == nullptr) return;
+  node->finished = false;
+  if (!changed && node->mode != Mode::kUnread) {
+    open(node);
+    return;
+  }
+  forget_rows(node);
+  read_again(node);
+}
+
+/// CustomExecMethods::EndCustomScan.
+void end(CustomScanState* state) {
+  JoinNode* const node = from_state(state);
+  forget_rows(node);
+  MemoryContextDelete(node->context);
+  ExecEndNode(node->left.plan);
+  ExecEndNode(node->right.plan);
+}
+
+constexpr CustomExecMethods kExecMethods =
+    make_exec_methods(begin, next, end, rescan, explain_join_node);
+
+}  // namespace
+
+Node* create_join_node() {
+  JoinNode* const node = reinterpret_cast<JoinNode*>(newNode(sizeof(JoinNode), T_CustomScanState));
+  node->css.methods = &kExecMethods;
+  return reinterpret_cast<Node*>(node);
+}
+
+}  // namespace gpujoin

@@ -1,0 +1,296 @@
+// The running plan node over two inputs: a join whose condition is a distance within a radius, or
+// an overlap of boxes. Both inputs are read once, to their ends: the compared values become
+// datasets, and what conditions and the target list need of the rows is kept aside
+// (join_inputs.cpp). The engine finds the pairs of all values that it can take, in parts where
+// memory is short; the condition itself is asked for what the engine cannot decide: odd rows, each
+// with all rows of the other side, and pairs within the rounding of the type's own arithmetic
+// (join_work.cpp). Each pair that passes becomes a row (join_rows.cpp).
+#pragma once
+
+#include "engine/pair_cursor.h"
+#include "pg/executor/custom_scan.h"
+#include "pg/executor/engine_run.h"
+#include "pg/executor/join_plan.h"
+#include "pg/store/row_store.h"
+
+namespace gpujoin {
+
+/// Columns of the scan tuple that one input fills.
+struct Columns {
+  int count;
+  int* targets;    ///< [count] their places in the scan tuple
+  RowStore* rows;  ///< in the same order
+};
+
+/// What is known of one side's scores.
+struct ScoreRange {
+  double most;   ///< no score is further from 0
+  double least;  ///< and none but 0 nearer
+};
+
+/// A row whose value the engine cannot take: an array of another length, a NaN or an infinity where
+/// the type's arithmetic differs from the engine's, another SRID.
+struct OddRow {
+  std::int64_t row;
+  std::uint64_t value;  ///< its place in OddRows::values
+};
+
+struct OddRows {
+  OddRow* rows;  ///< [count] in the order of the rows
+  std::uint64_t count, room;
+  RowStore* values;  ///< the compared values; null where other columns give them
+};
+
+/// One input.
+struct Side {
+  PlanState* plan;
+  AttrNumber value;    ///< the compared value in its rows; 0: `operand` computes it
+  ExprState* operand;  ///< over the scan tuple
+  ExprState* guard;    ///< rows that fail it match nothing, and have no operand; null: none
+  bool traps;          ///< a row whose operand raises an error is odd
+  AttrNumber score;    ///< the score in its rows; 0: none is asked for
+  Oid score_type;
+  ScoreRange scores;
+  double* row_scores;  ///< [score_room] by row, where the node computes the values
+  std::uint64_t score_room;
+  bool keep_unmatched;  ///< rows that can match nothing are kept as well
+  Columns shown;        ///< what every pair is asked for
+  Columns tested;       ///< what the condition needs besides, for pairs that it decides
+  int rebuilt;          ///< column of the scan tuple that make_value() fills; -1: none
+  PointBuffer buffer;   ///< its points or boxes; ids are numbers of rows
+  Dataset points;       ///< those in memory
+  int block;            ///< of the buffer's blocks, where it has any, the one in memory; -1: none
+  OddRows odd;
+};
+
+/// What becomes of the compared values.
+enum class Reading { kPoints, kBoxes };
+
+/// A pair of rows that may be among the first of the query's order.
+struct ScoredPair {
+  double score;  ///< the engine's
+  std::uint64_t left, right;
+};
+
+/// Pairs, best first.
+struct ScoredPairs {
+  ScoredPair* pairs;  ///< [room]
+  std::uint64_t room, count;
+  std::uint64_t emitted;  ///< pairs[0] .. pairs[emitted - 1]
+};
+
+enum class Mode {
+  kUnread,
+  kPairs,   ///< the engine hands over pairs
+  kCounts,  ///< the engine counts the matches of each left row
+  kTotal,   ///< the engine counts all matches
+  kTop,     ///< the engine hands over the first pairs by their scores
+  kLoop,    ///< the condition is asked for every pair
+};
+
+/// Positions of the points in memory that the engine is to join: a part of both sides.
+struct Part {
+  std::uint64_t left, left_rows;
+  std::uint64_t right, right_rows;
+};
+
+inline constexpr int kMostParts = 80;  // halves of halves of two sides of 2^32 rows
+
+/// Rows of two sides for each pair of which the condition is asked.
+struct PairLoop {
+  const OddRow* odd_left;        ///< [left_rows], or
+  const std::int64_t* left_ids;  ///< [left_rows], or null: from row 0 on
+  const OddRow* odd_right;       ///< likewise of the right side
+  const std::int64_t* right_ids;
+  std::uint64_t left_rows, right_rows;
+  std::uint64_t left, right;  ///< the next pair
+  bool right_outer;           ///< the right row changes last
+  bool skip_odd_left;         ///< whose pairs are looked at elsewhere
+};
+
+/// What is looked at next. Each pair is looked at in one step alone.
+enum class Step { kParts, kOddLeft, kOddRight, kDone };
+
+struct JoinNode {
+  CustomScanState css;  // first: PostgreSQL knows no more than this
+  JoinPlanData data;
+  JoinPlanExpressions expressions;
+  ExprState* where;  ///< decides which rows of the join are wanted; null: all
+  ExprState* order;  ///< the condition that `data.order` describes; null: none
+  ExprState* early;  ///< other conditions, those before the engine's, and those after it
+  ExprState* late;
+  ExprState* condition;  ///< the engine's, for pairs that it leaves open
+  ExprState* eps;
+  TupleTableSlot* direct;  ///< the result slot, where it is a beginning of the scan tuple as it is
+  int direct_columns;
+  bool may_forget;  ///< nobody is expected to read the rows again
+
+  MemoryContext context;  ///< holds the run, from one reading of the inputs to the next,
+  MemoryContext rows;     ///< and all that was read
+  MemoryContext asked;    ///< and the values of one pair that the condition is asked for
+  EngineRun* run;
+  Side left, right;
+  Reading reading;
+  bool approximate;  ///< as in PointShape
+  bool finished;     ///< the last row was handed over, and what was read is forgotten
+  Mode mode;
+  EpsBand band;
+  Step step;
+  Part parts[kMostParts];
+  int part_count;               ///< waiting
+  Part part;                    ///< at work
+  int left_block, right_block;  ///< the next ones to be joined, where there are blocks
+  bool order_by_engine;         ///< the engine leaves out what `order` would
+  bool ranked, has_ranks;       ///< find_ranks() was called, and what it found
+  std::int64_t* ranks;  ///< [points] places of the points in the order of their keys; null: as read
+  std::int64_t* by_rank;  ///< [points] the other way round
+  PairLoop loop;
+  bool looping;
+  PairCursor cursor;
+  IdPair pair;
+  bool pairs_are_rows;       ///< rows come by next_pair_row(), the short way
+  std::uint64_t left_shown;  ///< the row whose columns the scan tuple holds
+  std::uint64_t empty_rows;  ///< rows due of a batch that nobody looks into
+  std::uint64_t rechecked;   ///< pairs for which the condition was asked
+  std::uint64_t removed;     ///< pairs that failed other conditions
+  std::uint64_t* matches;    ///< [left rows] of all joins but inner ones; of those that are counted
+  std::uint64_t total;       ///< matches, where they are counted
+  std::uint64_t last_left, last_right;  ///< rows of the last match
+  const char* top_problem;    ///< why all pairs are handed over, where the first were wanted
+  double score_error;         ///< see may_come_later(); 0 for distances
+  ScoredPairs kept;           ///< of Mode::kTop
+  ScoredPairs own;            ///< of rows with themselves, where the engine leaves those out
+  bool reverse_due;           ///< the reverse of the last pair comes next, which it leaves out, too
+  std::uint64_t handed_over;  ///< pairs by the engine
+  bool draining;              ///< pairs are done, left rows follow
+  std::uint64_t drained;      ///< left rows looked at
+
+  // For EXPLAIN, since what they are taken from may be forgotten.
+  bool spilled;             ///< rows went to a file
+  bool looped;              ///< the condition was asked for every pair
+  std::uint64_t odd_rows;   ///< of both sides
+  std::uint64_t top_asked;  ///< pairs that the engine was asked for
+};
+
+inline bool emits_unmatched(const JoinNode* node) {
+  return node->data.join_type == JOIN_LEFT || node->data.join_type == JOIN_ANTI;
+}
+inline bool shows_right(const JoinNode* node) {
+  return node->data.join_type == JOIN_INNER || node->data.join_type == JOIN_LEFT;
+}
+/// Whether there may be pairs of the engine's that only the condition decides.
+inline bool has_open_pairs(const JoinNode* node) { return node->band.accept < node->band.select; }
+
+/// Whether the pair that the engine handed over last is one of those.
+inline bool is_open(const JoinNode* node) {
+  return has_open_pairs(node) && (node->run->request.output != Output::kPairsWithDistances ||
+                                  node->pair.distance > node->band.accept);
+}
+
+inline std::uint64_t row_count(const Side& side) { return side.shown.rows->rows; }
+
+inline bool is_in_blocks(const Side& side) { return side.buffer.block_count > 0; }
+
+// ---- join_inputs.cpp
+
+/// Reads both inputs from their beginnings, forgetting what was read before.
+void read_inputs(JoinNode* node);
+
+/// Forgets all that was read, but not what the last run did.
+void forget_rows(JoinNode* node);
+
+/// Puts what the condition needs of a row, and is not shown, into the scan tuple.
+void show_tested(JoinNode* node, Side* side, std::uint64_t row);
+
+/// Where a row is among the odd ones; null: it is none.
+const OddRow* find_odd(const OddRows& odd, std::uint64_t row);
+
+/// Has a block of a side's points in memory.
+void need_block(Side* side, int block);
+
+// ---- join_work.cpp
+
+/// Whether conditions other than the engine's are left to be asked for its pairs.
+bool has_filter(const JoinNode* node);
+
+/// Whether both sides are the same points in the same order, so that half of the work will do.
+bool are_same_points(const Dataset& a, const Dataset& b);
+
+/// Prepares the engine for what was read, and sets the mode. Nothing is looked at yet.
+void start_pairs(JoinNode* node);
+
+/// Begins with the next pairs: the engine at work on a part, or the loop. Where the engine counts,
+/// its counts are taken. False when all pairs have been looked at.
+bool start_work(JoinNode* node);
+
+/// The next pair that matches, in the scan tuple; of a semi or anti join, one for each left row.
+bool next_match(JoinNode* node);
+
+/// The same, of the pairs alone that the engine hands over in this part.
+bool next_engine_match(JoinNode* node);
+
+/// The next batch of the engine's in this part.
+bool next_batch(JoinNode* node);
+
+/// The next pair that the engine found in this part, as numbers of rows.
+bool next_found(JoinNode* node, std::uint64_t* left, std::uint64_t* right);
+
+/// Whether a pair of the engine's, which the scan tuple shows, fulfils what else is asked.
+bool passes(JoinNode* node, std::uint64_t left, std::uint64_t right);
+
+/// Whether some pair of rows fulfils the conditions that come before the engine's.
+bool asks_for_condition(JoinNode* node);
+
+// ---- join_order.cpp
+
+/// Whether both sides' points, which are the same, have the same keys, each but once, so that the
+/// engine can do what the condition on their order does. Sets the ranks. Looks once a reading.
+bool find_ranks(JoinNode* node);
+
+// ---- join_rows.cpp
+
+/// From the first row of the join, with the inputs that were read.
+void start_rows(JoinNode* node);
+
+/// Whether each pair that the engine hands over in this part is a row as it is.
+bool are_pairs_rows(const JoinNode* node);
+
+/// The next row of the join in the scan tuple.
+bool next_row(JoinNode* node);
+
+/// The same where pairs_are_rows, in the result slot, whose columns are a beginning of the scan
+/// tuple's. False when the short way ends; next_row() goes on.
+bool next_pair_row(JoinNode* node, TupleTableSlot* slot);
+
+/// Puts columns of a row into a slot.
+void show(TupleTableSlot* slot, const Columns& columns, std::uint64_t row);
+
+/// Puts a pair of rows into the scan tuple.
+void show_pair(JoinNode* node, std::uint64_t left, std::uint64_t right);
+
+/// Whether conditions hold for the scan tuple; null: there are none.
+bool holds(JoinNode* node, ExprState* conditions);
+
+// ---- join_top.cpp
+
+/// The score in a row of one side, for an engine; notes where it is none.
+double read_score(JoinNode* node, Side* side, TupleTableSlot* slot);
+
+/// Whether a pair of the same points scores as its reverse, and the engine may be asked for one of
+/// both and for no row with itself. Where nothing but the distance decides that gains nothing.
+bool may_halve_top(const JoinNode* node);
+
+/// What is asked of the engine first, which may hold so many bytes. Sets top_problem where it can
+/// not be asked.
+Top first_top(JoinNode* node, std::uint64_t memory_limit);
+
+/// The next pair that may be among the first, in the scan tuple. False at their end, or with
+/// top_problem when they were not found; then all pairs are to be handed over.
+bool next_top(JoinNode* node);
+
+// ---- join_explain.cpp
+
+/// CustomExecMethods::ExplainCustomScan.
+void explain_join_node(CustomScanState* state, List* ancestors, ExplainState* es);
+
+}  // namespace gpujoin

@@ -1,0 +1,77 @@
+// What planning and execution of a join have to tell each other.
+#pragma once
+
+#include "core/score.h"
+#include "pg/types/similarity_test.h"
+
+namespace gpujoin {
+
+/// The first pairs by a score, which are all that is wanted of a join. What stands above sorts
+/// them; the join may hand over more than `k`, but leaves out none of those.
+struct TopPlan {
+  int k;  ///< 0: all pairs are wanted, in any order
+  ScoreFunction function;
+  bool lowest_first;
+  bool ties;      ///< further keys order pairs of the same score
+  int signs[2];   ///< what the values are multiplied with
+  Oid type;       ///< of the score
+  Oid left_type;  ///< of the values; InvalidOid for ScoreFunction::kDistance, as it has none
+  Oid right_type;
+  AttrNumber left_score;   ///< the value in the rows of the outer input
+  AttrNumber right_score;  ///< and of the inner one
+};
+
+/// How a condition compares a key of the left row with one of the right row.
+enum class KeyOrder { kNone, kLess, kGreater, kDifferent };
+
+/// A condition `a.key < b.key`, or with > or <>, on keys that are integers. Where both sides are
+/// the same points it says which of a pair and its reverse is wanted, and the engine can do it.
+struct OrderPlan {
+  KeyOrder order;
+  Oid type;         ///< of both keys
+  int left_column;  ///< the keys in the scan tuple, counted from 0
+  int right_column;
+};
+
+/// What plan and execution of a join have to tell each other, beside expressions: a list of
+/// integers in CustomScan::custom_private. Columns of the scan tuple are described after it.
+struct JoinPlanData {
+  JoinType join_type;
+  SimilarityTest test;
+  AttrNumber left_value;   ///< the compared value in the rows of the outer input; 0: none has it,
+                           ///< the node computes it from the row's columns
+  AttrNumber right_value;  ///< and of the inner one
+  bool left_traps;         ///< an error of that computation is PostgreSQL's only if a pair asks
+  bool right_traps;
+  bool eps_may_raise;  ///< computing the radius may raise an error
+  int column_count;
+  bool* from_left;         ///< [column_count] which input a column of the scan tuple comes from
+  AttrNumber* attributes;  ///< [column_count] and its attribute there; 0: the number of matches
+  bool counts;             ///< rows are not pairs, but numbers of them:
+  bool grouped;            ///< one row for each outer row with matches; false: a single total
+  OrderPlan order;
+  TopPlan top;
+};
+
+List* encode_join_plan(const JoinPlanData& data);
+JoinPlanData decode_join_plan(const List* encoded);
+
+/// The parts of CustomScan::custom_exprs: conditions to be evaluated over the scan tuple. The
+/// join's own are in the order in which PostgreSQL would evaluate them.
+struct JoinPlanExpressions {
+  List* order;  ///< what JoinPlanData::order describes; at most one
+  List* early;  ///< other conditions, before the engine's
+  Expr* condition;
+  List* late;   ///< and after it
+  List* where;  ///< conditions on the rows of the join, unmatched ones included
+  List* guard;  ///< conditions on the outer row alone, which raise no errors
+  Expr* eps;
+  Expr* left_operand;   ///< null: the outer input has the value
+  Expr* right_operand;  ///< likewise
+  Expr* score;          ///< that the first pairs are wanted by, for EXPLAIN; or null
+};
+
+List* encode_join_expressions(const JoinPlanExpressions& parts);
+JoinPlanExpressions decode_join_expressions(const List* encoded);
+
+}  // namespace gpujoin

@@ -1,0 +1,237 @@
+// The first pairs of a join by a score. The engine is asked for more of the best pairs than are
+// wanted, and the join's other conditions for each of those; where too few remain, for more still.
+// The query's own order is PostgreSQL's matter, in a Sort above the node: here no more is found out
+// than which pairs cannot be among the first.
+#include <cfloat>
+
+#include "pg/executor/join_node.h"
+#include "pg/store/huge_array.h"
+#include "pg/types/vector_datum.h"
+
+extern "C" {
+#include "miscadmin.h"
+#include "utils/memutils.h"
+}
+
+namespace gpujoin {
+namespace {
+
+/// No score is further from 0.
+double most_of_score(const JoinNode* node) {
+  const double left = node->left.scores.most, right = node->right.scores.most;
+  switch (node->data.top.function) {
+    case ScoreFunction::kSum:
+      return left + right;
+    case ScoreFunction::kProduct:
+      return left * right;
+    default:
+      return std::fmax(left, right);
+  }
+}
+
+/// Whether the query may raise an error over a score that is out of its type's range. Bounds are a
+/// little low where they have been rounded.
+bool may_leave_range(const JoinNode* node) {
+  const TopPlan& top = node->data.top;
+  const double most = most_of_score(node);
+  const double least = node->left.scores.least * node->right.scores.least;
+  const bool product = top.function == ScoreFunction::kProduct;
+  switch (top.type) {
+    case INT2OID:
+      return most > PG_INT16_MAX;
+    case INT4OID:
+      return most > PG_INT32_MAX;
+    case INT8OID:
+      return most > 9e18;
+    case FLOAT4OID:
+      return most > FLT_MAX || (product && least < FLT_MIN);
+    case FLOAT8OID:
+      return most > DBL_MAX || (product && least < DBL_MIN);
+    default:
+      return most > DBL_MAX;  // none of numeric, but the engine's scores would be no numbers
+  }
+}
+
+/// Bounds the difference of two pairs' scores to the engine less that to the query.
+///
+/// Of float8, and of whole numbers below 2^53, both do the same arithmetic or exact one. Elsewhere
+/// values are rounded to float8, by 2^-53 of themselves at most, the engine's score once more, and
+/// the query's to float4 by 2^-24: for two pairs twice the sum of these, in shares of the largest
+/// score, and what is lost where numbers are too small for their shares.
+double error_of_scores(const JoinNode* node) {
+  const TopPlan& top = node->data.top;
+  const double most = most_of_score(node);
+  const double values = std::fmax(node->left.scores.most, node->right.scores.most);
+  const bool whole = top.type == INT2OID || top.type == INT4OID || top.type == INT8OID;
+  if (top.type == FLOAT8OID || (whole && std::fmax(most, values) < 0x1p53)) return 0;
+  if (top.type == FLOAT4OID) return most * 0x1p-22 + 0x1p-140;
+  return most * 0x1p-49 + (1 + values) * 1e-300;
+}
+
+/// How far apart two scores of the engine have to be for the query's to be in the same order, where
+/// none is further from 0 than `score`.
+double error_at(const JoinNode* node, double score) {
+  if (node->data.top.function != ScoreFunction::kDistance) return node->score_error;
+  const EpsBand band = eps_band(distance_test(node->data.test), score, node->run->report.dims);
+  return band.engine_serves ? band.select - band.accept : INFINITY;
+}
+
+/// Whether a pair of this score, or any that comes after it, may come before one of the first k
+/// that are kept.
+bool may_come_later(const JoinNode* node, double score) {
+  const TopPlan& top = node->data.top;
+  if (node->kept.count < static_cast<std::uint64_t>(top.k)) return true;
+  const double worst = node->kept.pairs[top.k - 1].score;
+  const double gap = top.lowest_first ? score - worst : worst - score;
+  const double error = error_at(node, score);
+  return error > 0 || top.ties ? gap <= error : false;
+}
+
+void add(JoinNode* node, ScoredPairs* list, const ScoredPair& pair) {
+  reserve_next(node->context, &list->pairs, list->count, &list->room);
+  list->pairs[list->count++] = pair;
+}
+
+/// Keeps a pair that comes after all that are kept. False when no more is needed.
+bool keep(JoinNode* node, const ScoredPair& pair) {
+  add(node, &node->kept, pair);
+  return may_come_later(node, pair.score);
+}
+
+bool is_better(const JoinNode* node, double a, double b) {
+  return node->data.top.lowest_first ? a < b : a > b;
+}
+
+/// Finds the rows that match themselves, best first.
+void find_own(JoinNode* node) {
+  const Dataset &left = node->left.points, &right = node->right.points;
+  const Scoring& scoring = node->run->request.top.scoring;
+  const bool distance = scoring.function == ScoreFunction::kDistance;
+  for (std::uint64_t i = 0; i < left.rows; ++i) {
+    CHECK_FOR_INTERRUPTS();
+    if (!is_finite_row(left, i)) continue;
+    const auto row = static_cast<std::uint64_t>(left.ids[i]);
+    const auto other = static_cast<std::uint64_t>(right.ids[i]);
+    show_pair(node, row, other);
+    if (!passes(node, row, other)) continue;
+    const double score = distance ? 0 : pair_score(scoring, left.scores[i], right.scores[i]);
+    add(node, &node->own, {score, row, other});
+  }
+  const auto before = [&](const ScoredPair& a, const ScoredPair& b) {
+    return is_better(node, a.score, b.score);
+  };
+  std::sort(node->own.pairs, node->own.pairs + node->own.count, before);
+}
+
+/// Keeps the rows with themselves that come before a pair of this score, or `all`. False when no
+/// more is needed.
+bool keep_own(JoinNode* node, double score, bool all) {
+  ScoredPairs& own = node->own;
+  while (own.emitted < own.count && (all || !is_better(node, score, own.pairs[own.emitted].score)))
+    if (!keep(node, own.pairs[own.emitted++])) return false;
+  return true;
+}
+
+/// Keeps the pairs that match of those that the engine hands over, until no other can be among the
+/// first. False when those that it was not asked for may be.
+bool keep_first(JoinNode* node) {
+  node->kept.count = node->own.emitted = node->handed_over = 0;
+  while (next_engine_match(node)) {
+    const double score = node->pair.distance;
+    if (!keep_own(node, score, false)) return true;
+    if (!keep(node, {score, node->last_left, node->last_right})) return true;
+  }
+  const double last = node->pair.distance;
+  const bool complete = node->handed_over < node->run->request.top.k;
+  return !keep_own(node, last, complete) || complete || !may_come_later(node, last);
+}
+
+/// How many pairs an engine is asked for at most: those of which it can hold several copies.
+std::uint64_t most_pairs(std::uint64_t memory_limit) {
+  constexpr std::uint64_t kPairBytes = 256;
+  return std::min(memory_limit / kPairBytes, kMostTopPairs);
+}
+
+/// Whether the first pairs are among those that are kept then.
+bool find_first(JoinNode* node) {
+  if (node->run->join == nullptr) return true;  // there are no pairs
+  JoinRequest& request = node->run->request;
+  if (request.self_join) find_own(node);
+  while (!keep_first(node)) {
+    if (node->top_problem != nullptr) return false;
+    const std::uint64_t most = most_pairs(request.memory_limit);
+    if (request.top.k >= most) return false;
+    node->top_asked = request.top.k = std::min(8 * request.top.k, most);
+    stop_engine(node->run);
+    start_engine(node->run);
+    node->cursor = {};
+    node->reverse_due = false;
+  }
+  stop_engine(node->run);
+  node->cursor = {};
+  node->reverse_due = false;
+  return node->top_problem == nullptr;
+}
+
+}  // namespace
+
+double read_score(JoinNode* node, Side* side, TupleTableSlot* slot) {
+  bool is_null;
+  const Datum value = slot_getattr(slot, side->score, &is_null);
+  const double score = is_null ? 0 : number_of(side->score_type, value);
+  if (is_null)
+    node->top_problem = "a score is NULL";
+  else if (!std::isfinite(score))
+    node->top_problem = "a score is not finite";
+  side->scores.most = std::fmax(side->scores.most, std::fabs(score));
+  if (score != 0) side->scores.least = std::fmin(side->scores.least, std::fabs(score));
+  return score;
+}
+
+bool may_halve_top(const JoinNode* node) {
+  const TopPlan& top = node->data.top;
+  const Dataset &left = node->left.points, &right = node->right.points;
+  if (!has_filter(node) || left.rows != right.rows) return false;
+  return top.function == ScoreFunction::kDistance ||
+         (top.signs[0] == top.signs[1] &&
+          std::memcmp(left.scores, right.scores, left.rows * sizeof(double)) == 0);
+}
+
+Top first_top(JoinNode* node, std::uint64_t memory_limit) {
+  const TopPlan& plan = node->data.top;
+  const bool scored = plan.function != ScoreFunction::kDistance;
+  if (node->reading != Reading::kPoints)
+    node->top_problem = "values are no points";
+  else if (is_in_blocks(node->left) || is_in_blocks(node->right))
+    node->top_problem = "the rows do not fit in gpujoin.host_memory_limit";
+  else if (scored && node->top_problem == nullptr && may_leave_range(node))
+    node->top_problem = "a score may be out of range";
+  const auto k = static_cast<std::uint64_t>(plan.k);
+  const std::uint64_t most = most_pairs(memory_limit);
+  if (k > most) node->top_problem = "so many pairs would not fit in gpujoin.host_memory_limit";
+  node->score_error = scored ? error_of_scores(node) : 0;
+  Top top = {};
+  top.scoring = {plan.function,
+                 plan.lowest_first,
+                 {static_cast<double>(plan.signs[0]), static_cast<double>(plan.signs[1])}};
+  const bool certain = !has_filter(node) && !has_open_pairs(node) && !plan.ties &&
+                       error_at(node, node->band.select) == 0;
+  top.k = certain ? k : std::min(std::max(2 * k, k + 64), most);
+  return top;
+}
+
+bool next_top(JoinNode* node) {
+  if (!node->draining && !find_first(node)) {
+    if (node->top_problem == nullptr)
+      node->top_problem = "too many pairs have nearly the same score, or fail other conditions";
+    return false;
+  }
+  node->draining = true;
+  // The pairs of odd rows, whatever their scores: the Sort above decides.
+  if (node->kept.emitted == node->kept.count) return next_match(node);
+  const ScoredPair& pair = node->kept.pairs[node->kept.emitted++];
+  show_pair(node, pair.left, pair.right);
+  return true;
+}
+
+}  // namespace gpujoin

@@ -1,0 +1,229 @@
+// gpu_devices() and gpu_last_join(): what the machine has, and what the last join did.
+#include "engine/box_strategy.h"
+#include "engine/strategy.h"
+#include "pg/engine_loader.h"
+#include "pg/executor/function_scan.h"
+
+extern "C" {
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "funcapi.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+}
+
+namespace gpujoin {
+namespace {
+
+/// A row of a result in the making: values in the order of the columns.
+struct Row {
+  static constexpr int kMaxColumns = 40;
+  Datum values[kMaxColumns];
+  bool nulls[kMaxColumns];
+  int count;
+};
+
+void add(Row* row, Datum value) {
+  row->values[row->count] = value;
+  row->nulls[row->count++] = false;
+}
+
+void add_null(Row* row) { row->nulls[row->count++] = true; }
+
+/// "" stands for NULL.
+void add_text(Row* row, const char* text) {
+  if (text[0] == '\0')
+    add_null(row);
+  else
+    add(row, CStringGetTextDatum(text));
+}
+
+void add_count(Row* row, std::uint64_t number) {
+  add(row, Int64GetDatum(static_cast<std::int64_t>(number)));
+}
+
+/// 0 stands for NULL: there was none.
+void add_small_count(Row* row, std::uint32_t number) {
+  if (number == 0)
+    add_null(row);
+  else
+    add(row, Int32GetDatum(static_cast<std::int32_t>(number)));
+}
+
+void add_number(Row* row, double number) { add(row, Float8GetDatum(number)); }
+
+Datum make_tuple(FuncCallContext* calls, Row* row) {
+  Assert(row->count == calls->tuple_desc->natts);
+  return HeapTupleGetDatum(heap_form_tuple(calls->tuple_desc, row->values, row->nulls));
+}
+
+FuncCallContext* start(FunctionCallInfo fcinfo) {
+  FuncCallContext* const calls = SRF_FIRSTCALL_INIT();
+  const MemoryContext caller = MemoryContextSwitchTo(calls->multi_call_memory_ctx);
+  if (get_call_result_type(fcinfo, nullptr, &calls->tuple_desc) != TYPEFUNC_COMPOSITE)
+    elog(ERROR, "a row type is expected");
+  BlessTupleDesc(calls->tuple_desc);
+  MemoryContextSwitchTo(caller);
+  return calls;
+}
+
+constexpr std::uint32_t kMostDevices = 16;
+
+/// The devices of all engines, one after the other; an engine that cannot be used has one entry.
+struct DeviceList {
+  struct Entry {
+    const char* engine;
+    int device;
+    DeviceInfo info;
+    Status status;
+  };
+  Entry entries[kEngineCount * kMostDevices];
+  std::uint64_t count;
+};
+
+void list_devices(DeviceList* list) {
+  list->count = 0;
+  for (int number = 0; number < kEngineCount; ++number) {
+    EngineListing listing = list_engine(number);
+    DeviceInfo devices[kMostDevices];
+    std::uint32_t count = 0;
+    if (listing.engine != nullptr)
+      listing.status = listing.engine->probe(devices, kMostDevices, &count);
+    if (!listing.status.ok()) list->entries[list->count++] = {listing.name, -1, {}, listing.status};
+    for (std::uint32_t d = 0; listing.status.ok() && d < count; ++d)
+      list->entries[list->count++] = {listing.name, static_cast<int>(d), devices[d], {}};
+  }
+}
+
+void add_device(Row* row, const DeviceList::Entry& entry) {
+  add(row, CStringGetTextDatum(entry.engine));
+  if (entry.status.ok()) {
+    add(row, Int32GetDatum(entry.device));
+    add_text(row, entry.info.name);
+    add(row, Int32GetDatum(static_cast<std::int32_t>(entry.info.parallelism)));
+    add_count(row, entry.info.memory_bytes);
+    add_text(row, entry.info.detail);
+  } else {
+    for (int column = 1; column <= 5; ++column) add_null(row);
+  }
+  add(row, BoolGetDatum(entry.status.ok()));
+  add_text(row, entry.status.message);
+}
+
+Datum column_array(const std::uint32_t* columns, std::uint32_t count) {
+  Datum elements[kMaxGridDimensions];
+  for (std::uint32_t d = 0; d < count; ++d)
+    elements[d] = Int32GetDatum(static_cast<std::int32_t>(columns[d]) + 1);
+  return PointerGetDatum(
+      construct_array(elements, static_cast<int>(count), INT4OID, 4, true, TYPALIGN_INT));
+}
+
+/// Of an index of points; boxes have none.
+void add_index(Row* row, const Strategy& strategy) {
+  add_text(row, to_string(strategy.index));
+  add(row, column_array(strategy.grid_columns, strategy.grid_dims));
+  if (strategy.sort_column == kNoColumn)
+    add_null(row);
+  else
+    add(row, Int32GetDatum(strategy.sort_column + 1));
+  add_text(row, to_string(strategy.access_pattern));
+  add_text(row, to_string(strategy.cell_order));
+}
+
+void add_strategy(Row* row, const JoinStats& stats) {
+  const Strategy& strategy = stats.strategy;
+  if (stats.box_method == BoxMethod::kAuto)
+    add_index(row, strategy);
+  else
+    for (int column = 1; column <= 5; ++column) add_null(row);
+  add_number(row, strategy.estimate().candidates);
+  add_number(row, strategy.estimated_pairs);
+  add_text(row, strategy.reason);
+}
+
+/// NULLs where no top pairs, or no boxes, were asked for.
+void add_methods(Row* row, const JoinStats& stats) {
+  add_text(row, stats.topk_method == TopkMethod::kAuto ? "" : to_string(stats.topk_method));
+  add_small_count(row, stats.topk_rounds);
+  add_text(row, stats.box_method == BoxMethod::kAuto ? "" : to_string(stats.box_method));
+}
+
+/// How a device chose the size of its batches; NULLs where there were none.
+void add_batch_model(Row* row, const JoinStats& stats) {
+  if (stats.batch_pairs == 0) {
+    for (int i = 0; i < 3; ++i) add_null(row);
+    return;
+  }
+  add_count(row, stats.batch_pairs);
+  add_number(row, stats.pin_ms_per_mb);
+  add_number(row, stats.batch_ms);
+}
+
+/// In the order of gpu_last_join()'s columns. Columns of the vector are counted from 1, as SQL
+/// does, and after them the distances to reference points.
+void add_report(Row* row, const JoinReport& report) {
+  const JoinStats& stats = report.stats;
+  add_text(row, report.name);
+  add_text(row, report.engine);
+  add_text(row, report.fallback);
+  add_text(row, to_string(report.metric));
+  add_text(row, to_string(report.pairs));
+  add_number(row, report.eps);
+  add_count(row, stats.left_rows);
+  add_count(row, stats.right_rows);
+  add(row, Int32GetDatum(static_cast<std::int32_t>(report.dims)));
+  add_strategy(row, stats);
+  add_methods(row, stats);
+  add(row, Int32GetDatum(static_cast<std::int32_t>(stats.threads)));
+  add_text(row, stats.instruction_set);
+  add_small_count(row, stats.threads_per_point);
+  add_small_count(row, stats.streams);
+  add_batch_model(row, stats);
+  add_count(row, stats.batches);
+  add_count(row, stats.candidates);
+  add_count(row, stats.rechecked);
+  add_count(row, stats.pairs);
+  add_count(row, report.dataset_bytes + stats.memory_peak);
+  add_count(row, stats.device_memory_peak);
+  add_number(row, report.read_ms);
+  add_number(row, stats.index_ms);
+  add_number(row, stats.join_ms);
+  add(row, BoolGetDatum(report.complete));
+}
+
+}  // namespace
+}  // namespace gpujoin
+
+extern "C" {
+
+PG_FUNCTION_INFO_V1(gpujoin_devices);
+PG_FUNCTION_INFO_V1(gpujoin_last_join);
+
+PGDLLEXPORT Datum gpujoin_devices(PG_FUNCTION_ARGS) {
+  using gpujoin::DeviceList;
+  if (SRF_IS_FIRSTCALL()) {
+    FuncCallContext* const first = gpujoin::start(fcinfo);
+    DeviceList* const list = static_cast<DeviceList*>(
+        MemoryContextAlloc(first->multi_call_memory_ctx, sizeof(DeviceList)));
+    gpujoin::list_devices(list);
+    first->user_fctx = list;
+    first->max_calls = list->count;
+  }
+  FuncCallContext* const calls = SRF_PERCALL_SETUP();
+  if (calls->call_cntr == calls->max_calls) SRF_RETURN_DONE(calls);
+  const DeviceList* const list = static_cast<DeviceList*>(calls->user_fctx);
+  gpujoin::Row row = {};
+  gpujoin::add_device(&row, list->entries[calls->call_cntr]);
+  SRF_RETURN_NEXT(calls, gpujoin::make_tuple(calls, &row));
+}
+
+PGDLLEXPORT Datum gpujoin_last_join(PG_FUNCTION_ARGS) {
+  if (SRF_IS_FIRSTCALL()) gpujoin::start(fcinfo);
+  FuncCallContext* const calls = SRF_PERCALL_SETUP();
+  const gpujoin::JoinReport* const report = gpujoin::last_join_report();
+  if (calls->call_cntr > 0 || report == nullptr) SRF_RETURN_DONE(calls);
+  gpujoin::Row row = {};
+  gpujoin::add_report(&row, *report);
+  SRF_RETURN_NEXT(calls, gpujoin::make_tuple(calls, &row));
+}
+}

@@ -1,0 +1,229 @@
+// gpu_neighbors(): one row a point, with its neighbours as arrays. The engine is asked twice: first
+// how many neighbours each point has, then for the pairs. So a point is known to be complete when
+// as many have come, and nothing is held but the few points whose neighbours are spread over
+// batches.
+#include "pg/executor/function_scan.h"
+
+extern "C" {
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "funcapi.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+
+PG_FUNCTION_INFO_V1(gpujoin_neighbors);
+}
+
+namespace gpujoin {
+namespace {
+
+constexpr JoinFunction kNeighbors = {"gpu_neighbors",      "Neighbors", Shape::kPoints,
+                                     Output::kCountPerRow, false,       kSelfJoinArguments,
+                                     gpujoin_neighbors};
+
+struct Neighbor {
+  double distance;
+  std::int64_t id;
+
+  bool operator<(const Neighbor& other) const {
+    return distance != other.distance ? distance < other.distance : id < other.id;
+  }
+};
+
+/// A point whose neighbours came in part.
+struct Part {
+  std::uint64_t row;  ///< kFree: none
+  std::uint64_t count;
+  Neighbor* neighbors;
+};
+
+constexpr std::uint64_t kFree = ~std::uint64_t{0};
+
+struct NeighborScan {
+  MemoryContext context;
+  JoinScan* join;
+  std::uint64_t* counts;    ///< [rows] neighbours of each
+  std::uint64_t entry_row;  ///< next row of the batch
+  bool pairs_done;
+  std::uint64_t incomplete;  ///< rows that have neighbours and were not returned yet
+  std::uint64_t lone_row;    ///< next row to look at for having no neighbours
+  Part* parts;
+  int part_count;
+};
+
+/// An engine is another library, and it is asked twice. What it names is looked at before memory is
+/// written by it.
+void check(bool holds) {
+  if (!holds) elog(ERROR, "the engine counted other neighbors than it returned");
+}
+
+/// Runs the engine for `output`, the second time the same one. Rows are named by their place in the
+/// dataset.
+void ask(NeighborScan* scan, Output output) {
+  EngineRun* const run = &scan->join->run;
+  run->request.left.ids = nullptr;
+  run->request.output = output;
+  run->request.knobs.access_pattern = AccessPattern::kFull;  // a point's neighbours are its own
+  start_engine(run, run->engine);
+}
+
+void count_neighbors(NeighborScan* scan) {
+  EngineRun* const run = &scan->join->run;
+  while (next_engine_batch(run)) {
+    const ResultBatch& batch = run->batch;
+    for (std::uint64_t i = 0; i < batch.row_count; ++i) {
+      const auto row = static_cast<std::uint64_t>(batch.left_ids[batch.rows[i]]);
+      check(row < scan->join->left.rows);
+      if (batch.counts[i] > 0 && scan->counts[row] == 0) ++scan->incomplete;
+      scan->counts[row] = batch.counts[i];
+    }
+  }
+}
+
+void check_counts(const NeighborScan* scan) {
+  const Dataset& points = scan->join->left;
+  for (std::uint64_t row = 0; row < points.rows; ++row)
+    if (scan->counts[row] > MaxAllocSize / sizeof(Neighbor))
+      ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                      errmsg("row %lld has %llu neighbors, more than an array holds",
+                             static_cast<long long>(points.ids[row]),
+                             static_cast<unsigned long long>(scan->counts[row])),
+                      errhint("Lower eps, or use gpu_selfjoin_distance(), which returns pairs.")));
+}
+
+NeighborScan* start_scan(MemoryContext context, FunctionCallInfo fcinfo) {
+  NeighborScan* const scan =
+      static_cast<NeighborScan*>(MemoryContextAllocZero(context, sizeof(NeighborScan)));
+  scan->context = context;
+  scan->join = prepare_join_scan(context, &kNeighbors, fcinfo->args, Output::kCountPerRow);
+  if (scan->join->arguments.pairs == PairSelection::kUnordered)
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("neighbors are not unordered pairs"),
+             errhint("Use \"distinct\", or \"all\" to have each row among its neighbors.")));
+  const std::uint64_t rows = scan->join->left.rows;
+  scan->counts = static_cast<std::uint64_t*>(MemoryContextAllocExtended(
+      context, (rows + 1) * sizeof(std::uint64_t), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
+  scan->pairs_done = true;
+  if (scan->join->arguments.no_rows || rows == 0) return scan;
+  ask(scan, Output::kCountPerRow);
+  count_neighbors(scan);
+  check_counts(scan);
+  ask(scan, Output::kPairsWithDistances);
+  scan->pairs_done = false;
+  return scan;
+}
+
+Part* find_part(NeighborScan* scan, std::uint64_t row) {
+  for (int i = 0; i < scan->part_count; ++i)
+    if (scan->parts[i].row == row) return &scan->parts[i];
+  return nullptr;
+}
+
+/// Room for the neighbours of a row.
+Part* start_part(NeighborScan* scan, std::uint64_t row) {
+  Part* part = find_part(scan, kFree);
+  if (part == nullptr) {
+    const int more = 2 * scan->part_count + 4;
+    const Size bytes = more * sizeof(Part);
+    scan->parts =
+        static_cast<Part*>(scan->parts == nullptr ? MemoryContextAlloc(scan->context, bytes)
+                                                  : repalloc(scan->parts, bytes));
+    for (int i = scan->part_count; i < more; ++i) scan->parts[i].row = kFree;
+    part = &scan->parts[scan->part_count];
+    scan->part_count = more;
+  }
+  *part = {row, 0,
+           static_cast<Neighbor*>(
+               MemoryContextAllocHuge(scan->context, scan->counts[row] * sizeof(Neighbor)))};
+  return part;
+}
+
+/// Takes the next row of the current batch in. The part that it completes, or null.
+Part* take_row(NeighborScan* scan) {
+  const ResultBatch& batch = scan->join->run.batch;
+  const std::uint64_t at = scan->entry_row++;
+  const std::uint64_t begin = batch.entry(at), end = batch.entry(at + 1);
+  if (begin == end) return nullptr;
+  const auto row = static_cast<std::uint64_t>(batch.left_ids[batch.rows[at]]);
+  check(row < scan->join->left.rows);
+  Part* part = find_part(scan, row);
+  if (part == nullptr) part = start_part(scan, row);
+  check(end - begin <= scan->counts[row] - part->count);
+  for (std::uint64_t entry = begin; entry < end; ++entry)
+    part->neighbors[part->count++] = {
+        batch.distances[entry], scan->join->left.ids[batch.right_ids[batch.neighbors[entry]]]};
+  if (part->count < scan->counts[row]) return nullptr;
+  --scan->incomplete;
+  return part;
+}
+
+/// The next point whose neighbours are complete; null when there are no more.
+Part* next_complete(NeighborScan* scan) {
+  EngineRun* const run = &scan->join->run;
+  while (!scan->pairs_done) {
+    while (scan->entry_row < run->batch.row_count)
+      if (Part* const part = take_row(scan)) return part;
+    scan->entry_row = 0;
+    scan->pairs_done = !next_engine_batch(run);
+    check(!scan->pairs_done || scan->incomplete == 0);
+  }
+  return nullptr;
+}
+
+/// (id, neighbors, distances), nearest first.
+Datum make_row(FuncCallContext* calls, std::int64_t id, Neighbor* neighbors, std::uint64_t count) {
+  std::sort(neighbors, neighbors + count);
+  Datum* const ids =
+      static_cast<Datum*>(palloc_extended((count + 1) * sizeof(Datum), MCXT_ALLOC_HUGE));
+  Datum* const distances =
+      static_cast<Datum*>(palloc_extended((count + 1) * sizeof(Datum), MCXT_ALLOC_HUGE));
+  for (std::uint64_t i = 0; i < count; ++i) {
+    ids[i] = Int64GetDatum(neighbors[i].id);
+    distances[i] = Float8GetDatum(neighbors[i].distance);
+  }
+  const int length = static_cast<int>(count);
+  Datum values[] = {
+      Int64GetDatum(id),
+      PointerGetDatum(construct_array(ids, length, INT8OID, 8, true, TYPALIGN_DOUBLE)),
+      PointerGetDatum(construct_array(distances, length, FLOAT8OID, 8, true, TYPALIGN_DOUBLE))};
+  bool nulls[] = {false, false, false};
+  return HeapTupleGetDatum(heap_form_tuple(calls->tuple_desc, values, nulls));
+}
+
+/// The next row; false at the end.
+bool next_point(FuncCallContext* calls, NeighborScan* scan, Datum* row) {
+  const Dataset& points = scan->join->left;
+  if (Part* const part = next_complete(scan)) {
+    *row = make_row(calls, points.ids[part->row], part->neighbors, part->count);
+    pfree(part->neighbors);
+    part->row = kFree;
+    return true;
+  }
+  if (scan->join->arguments.no_rows) return false;
+  while (scan->lone_row < points.rows && scan->counts[scan->lone_row] > 0) ++scan->lone_row;
+  if (scan->lone_row >= points.rows) return false;
+  *row = make_row(calls, points.ids[scan->lone_row++], nullptr, 0);
+  return true;
+}
+
+}  // namespace
+}  // namespace gpujoin
+
+extern "C" PGDLLEXPORT Datum gpujoin_neighbors(PG_FUNCTION_ARGS) {
+  if (SRF_IS_FIRSTCALL()) {
+    FuncCallContext* const first = SRF_FIRSTCALL_INIT();
+    const MemoryContext caller = MemoryContextSwitchTo(first->multi_call_memory_ctx);
+    if (get_call_result_type(fcinfo, nullptr, &first->tuple_desc) != TYPEFUNC_COMPOSITE)
+      elog(ERROR, "gpu_neighbors must return rows");
+    BlessTupleDesc(first->tuple_desc);
+    first->user_fctx = gpujoin::start_scan(first->multi_call_memory_ctx, fcinfo);
+    MemoryContextSwitchTo(caller);
+  }
+  FuncCallContext* const calls = SRF_PERCALL_SETUP();
+  auto* const scan = static_cast<gpujoin::NeighborScan*>(calls->user_fctx);
+  Datum row;
+  if (gpujoin::next_point(calls, scan, &row)) SRF_RETURN_NEXT(calls, row);
+  gpujoin::close_join_scan(scan->join);
+  SRF_RETURN_DONE(calls);
+}

@@ -1,0 +1,124 @@
+// Distances between two values: the <-> operator and gpu_within(). Both go by the definition of
+// core/distance.h, as the joins do.
+#include "core/threshold.h"
+#include "pg/compat.h"
+#include "pg/types/vector_datum.h"
+
+extern "C" {
+#include "utils/geo_decls.h"
+}
+
+namespace gpujoin {
+namespace {
+
+struct varlena* vector_argument(FunctionCallInfo fcinfo, int number) {
+  return PG_GETARG_VARLENA_PP(number);
+}
+
+VectorView checked_view(const struct varlena* array) {
+  const VectorView view = view_vector(array);
+  switch (view.problem) {
+    case VectorProblem::kEmpty:
+      ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION), errmsg("a vector has no dimensions"),
+                      errhint("A vector is an array of at least one element.")));
+      break;
+    case VectorProblem::kMultidimensional:
+      ereport(ERROR, (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
+                      errmsg("a vector is an array of %d dimensions", view.dims),
+                      errhint("A vector is a one-dimensional array.")));
+      break;
+    case VectorProblem::kNullElement:
+      ereport(ERROR,
+              (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("a vector holds a NULL"),
+               errhint("A vector whose coordinates are not all known can be NULL as a whole.")));
+      break;
+    default:
+      break;
+  }
+  return view;
+}
+
+template <class T>
+double raw_l2(FunctionCallInfo fcinfo) {
+  struct varlena* const a = vector_argument(fcinfo, 0);
+  struct varlena* const b = vector_argument(fcinfo, 1);
+  const VectorView left = checked_view(a), right = checked_view(b);
+  if (left.dims != right.dims)
+    ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION),
+                    errmsg("vectors have different numbers of dimensions: %d and %d", left.dims,
+                           right.dims),
+                    errhint("Distances are between vectors of the same number of dimensions.")));
+  const double raw = raw_distance<Metric::kL2>(reinterpret_cast<const Unaligned<T>*>(left.data),
+                                               reinterpret_cast<const Unaligned<T>*>(right.data),
+                                               static_cast<std::uint32_t>(left.dims));
+  PG_FREE_IF_COPY(a, 0);
+  PG_FREE_IF_COPY(b, 1);
+  return raw;
+}
+
+/// The threshold of the eps that the function was last called with.
+struct CachedThreshold {
+  double eps;
+  double raw;
+};
+
+/// Threshold::raw of argument 2, found once as long as it stays the same.
+double threshold_argument(FunctionCallInfo fcinfo) {
+  const double eps = PG_GETARG_FLOAT8(2);
+  FmgrInfo* const function = fcinfo->flinfo;
+  CachedThreshold* cached = static_cast<CachedThreshold*>(function->fn_extra);
+  if (cached != nullptr && cached->eps == eps) return cached->raw;
+  if (!(eps >= 0) || std::isinf(eps))
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("eps must be a finite number that is not negative, not %g", eps),
+                    errhint("Pass the largest distance that two values may have.")));
+  if (cached == nullptr) {
+    cached = static_cast<CachedThreshold*>(
+        MemoryContextAlloc(function->fn_mcxt, sizeof(CachedThreshold)));
+    function->fn_extra = cached;
+  }
+  *cached = {eps, make_threshold(Metric::kL2, eps).raw};
+  return cached->raw;
+}
+
+double raw_l2_points(FunctionCallInfo fcinfo) {
+  const Point* const a = PG_GETARG_POINT_P(0);
+  const Point* const b = PG_GETARG_POINT_P(1);
+  const double left[] = {a->x, a->y}, right[] = {b->x, b->y};
+  return raw_distance<Metric::kL2>(left, right, 2);
+}
+
+}  // namespace
+}  // namespace gpujoin
+
+extern "C" {
+
+PG_FUNCTION_INFO_V1(gpujoin_distance_float4);
+PG_FUNCTION_INFO_V1(gpujoin_distance_float8);
+PG_FUNCTION_INFO_V1(gpujoin_within_float4);
+PG_FUNCTION_INFO_V1(gpujoin_within_float8);
+PG_FUNCTION_INFO_V1(gpujoin_within_point);
+
+PGDLLEXPORT Datum gpujoin_distance_float4(PG_FUNCTION_ARGS) {
+  PG_RETURN_FLOAT8(std::sqrt(gpujoin::raw_l2<float>(fcinfo)));
+}
+
+PGDLLEXPORT Datum gpujoin_distance_float8(PG_FUNCTION_ARGS) {
+  PG_RETURN_FLOAT8(std::sqrt(gpujoin::raw_l2<double>(fcinfo)));
+}
+
+PGDLLEXPORT Datum gpujoin_within_float4(PG_FUNCTION_ARGS) {
+  const double threshold = gpujoin::threshold_argument(fcinfo);
+  PG_RETURN_BOOL(gpujoin::raw_l2<float>(fcinfo) <= threshold);
+}
+
+PGDLLEXPORT Datum gpujoin_within_float8(PG_FUNCTION_ARGS) {
+  const double threshold = gpujoin::threshold_argument(fcinfo);
+  PG_RETURN_BOOL(gpujoin::raw_l2<double>(fcinfo) <= threshold);
+}
+
+PGDLLEXPORT Datum gpujoin_within_point(PG_FUNCTION_ARGS) {
+  const double threshold = gpujoin::threshold_argument(fcinfo);
+  PG_RETURN_BOOL(gpujoin::raw_l2_points(fcinfo) <= threshold);
+}
+}

@@ -1,0 +1,17 @@
+// How many rows a join will return and what reading its tables costs, for the planner. Looks at
+// statistics, never at a table.
+#pragma once
+
+#include "pg/reading/arguments.h"
+
+namespace gpujoin {
+
+struct JoinEstimate {
+  double rows;
+  Cost cost;  ///< of reading the tables and starting the join, in the planner's units
+};
+
+/// Estimates a join whose arguments are known, all but eps if `eps_known` is false.
+JoinEstimate estimate_join(const JoinArguments& arguments, bool eps_known);
+
+}  // namespace gpujoin

@@ -1,0 +1,176 @@
+#include "pg/planner/join_conditions.h"
+
+#include "pg/planner/safe_expression.h"
+#include "pg/planner/scan_columns.h"
+
+extern "C" {
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/restrictinfo.h"
+#include "utils/fmgroids.h"
+}
+
+namespace gpujoin {
+namespace {
+
+/// Whether PostgreSQL's own plan computes both operands for each pair of rows: nothing else is
+/// asked first, and no pair is left out because others were found.
+bool computes_all_operands(const PlannerInfo* root, JoinType type, const List* conditions) {
+  const bool may_stop_early = root->tuple_fraction > 0 && root->parse->sortClause == NIL;
+  return (type == JOIN_INNER || type == JOIN_LEFT) && list_length(conditions) == 1 &&
+         !may_stop_early;
+}
+
+/// How the function compares, of two integers of the same type.
+KeyOrder order_of(Oid function) {
+  switch (function) {
+    case F_INT2LT:
+    case F_INT4LT:
+    case F_INT8LT:
+      return KeyOrder::kLess;
+    case F_INT2GT:
+    case F_INT4GT:
+    case F_INT8GT:
+      return KeyOrder::kGreater;
+    case F_INT2NE:
+    case F_INT4NE:
+    case F_INT8NE:
+      return KeyOrder::kDifferent;
+    default:
+      return KeyOrder::kNone;
+  }
+}
+
+/// The comparison of a column of the left side with one of the right side, if the condition is one;
+/// sets the columns.
+KeyOrder match_order(Node* condition, Relids left, Relids right, Var** keys) {
+  if (!IsA(condition, OpExpr)) return KeyOrder::kNone;
+  OpExpr* const operation = reinterpret_cast<OpExpr*>(condition);
+  set_opfuncid(operation);
+  KeyOrder order = order_of(operation->opfuncid);
+  if (order == KeyOrder::kNone) return order;
+  for (int i = 0; i < 2; ++i) {
+    keys[i] = static_cast<Var*>(list_nth(operation->args, i));
+    if (!IsA(keys[i], Var)) return KeyOrder::kNone;
+  }
+  if (bms_is_member(keys[0]->varno, right)) {
+    std::swap(keys[0], keys[1]);
+    if (order != KeyOrder::kDifferent)
+      order = order == KeyOrder::kLess ? KeyOrder::kGreater : KeyOrder::kLess;
+  }
+  const bool both = bms_is_member(keys[0]->varno, left) && bms_is_member(keys[1]->varno, right);
+  return both ? order : KeyOrder::kNone;
+}
+
+bool is_guard(PlannerInfo* root, Expr* condition, Relids left) {
+  const Relids used = pull_varnos(root, reinterpret_cast<Node*>(condition));
+  return bms_is_subset(used, left) && cannot_raise(root, condition);
+}
+
+/// A condition and what its place among others depends on.
+struct Candidate {
+  RestrictInfo* info;
+  Index security_level;
+  Cost cost;
+};
+
+/// Whether the condition may come first whatever it costs: PostgreSQL may join by an equality
+/// before it looks at anything else, and what is cheap and raises nothing harms nobody.
+bool may_come_first(PlannerInfo* root, const RestrictInfo* info, Cost cost) {
+  return info->mergeopfamilies != NIL || OidIsValid(info->hashjoinoperator) ||
+         (cost < 10 * cpu_operator_cost && cannot_raise(root, info->clause));
+}
+
+/// The conditions in the order of createplan.c's order_qual_clauses(), which is not exported: by
+/// security level, then by cost, else as they stand. A cheap leakproof one may go first.
+List* cheapest_first(PlannerInfo* root, const List* conditions) {
+  const int count = list_length(conditions);
+  Candidate* const candidates = static_cast<Candidate*>(palloc(sizeof(Candidate) * (count + 1)));
+  for (int i = 0; i < count; ++i) {
+    RestrictInfo* const info = list_nth_node(RestrictInfo, conditions, i);
+    QualCost cost;
+    cost_qual_eval_node(&cost, reinterpret_cast<Node*>(info), root);
+    const bool harmless = info->leakproof && cost.per_tuple < 10 * cpu_operator_cost;
+    candidates[i] = {info, harmless ? 0 : info->security_level,
+                     may_come_first(root, info, cost.per_tuple) ? 0 : cost.per_tuple};
+  }
+  std::stable_sort(candidates, candidates + count, [](const Candidate& a, const Candidate& b) {
+    return a.security_level != b.security_level ? a.security_level < b.security_level
+                                                : a.cost < b.cost;
+  });
+  List* ordered = NIL;
+  for (int i = 0; i < count; ++i) ordered = lappend(ordered, candidates[i].info);
+  return ordered;
+}
+
+}  // namespace
+
+Conditions sort_conditions(PlannerInfo* root, const SimilarityClause& clause, JoinType type,
+                           List* conditions, Relids joined, Relids left, Relids right) {
+  Conditions found = {};
+  List* const ordered = cheapest_first(root, conditions);
+  if (IS_OUTER_JOIN(type))
+    extract_actual_join_clauses(ordered, joined, &found.all, &found.parts.where);
+  else
+    found.all = extract_actual_clauses(ordered, false);
+  List** others = &found.parts.early;
+  ListCell* cell;
+  foreach (cell, found.all) {
+    Expr* const condition = static_cast<Expr*>(lfirst(cell));
+    Var* keys[2];
+    const KeyOrder order = found.order == KeyOrder::kNone
+                               ? match_order(reinterpret_cast<Node*>(condition), left, right, keys)
+                               : KeyOrder::kNone;
+    if (equal(condition, clause.condition)) {
+      found.parts.condition = condition;
+      others = &found.parts.late;
+    } else if (order != KeyOrder::kNone) {
+      found.order = order;
+      std::copy_n(keys, 2, found.keys);
+      found.parts.order = list_make1(condition);
+    } else {
+      *others = lappend(*others, condition);
+      if (is_guard(root, condition, left))
+        found.parts.guard = lappend(found.parts.guard, condition);
+    }
+  }
+  return found;
+}
+
+bool can_be_counted(const SimilarityClause& clause, const List* conditions, Relids left,
+                    Relids right) {
+  bool ordered = false;
+  ListCell* cell;
+  foreach (cell, conditions) {
+    Expr* const condition = lfirst_node(RestrictInfo, cell)->clause;
+    Var* keys[2];
+    if (equal(condition, clause.condition)) continue;
+    if (ordered ||
+        match_order(reinterpret_cast<Node*>(condition), left, right, keys) == KeyOrder::kNone)
+      return false;
+    ordered = true;
+  }
+  return true;
+}
+
+bool can_have_operands(PlannerInfo* root, const SimilarityClause& clause, JoinType type,
+                       const List* conditions) {
+  const auto raises = [&](Expr* operand) {
+    return !cannot_raise(root, operand) && !can_drop_errors(root, operand);
+  };
+  return (!raises(clause.left) && !raises(clause.right)) ||
+         computes_all_operands(root, type, conditions);
+}
+
+AttrNumber place_operand(const PlannerInfo* root, Plan** input, Expr* operand, Expr** computed,
+                         bool* traps) {
+  *computed = nullptr;
+  *traps = false;
+  if (cannot_raise(root, operand)) return place_value(input, operand);
+  *computed = operand;
+  *traps = can_drop_errors(root, operand);
+  return 0;
+}
+
+}  // namespace gpujoin

@@ -1,0 +1,38 @@
+// The conditions of a join, in PostgreSQL's order, and which of them the engine can do. Operands
+// that may raise errors are computed where PostgreSQL's own plan would compute them.
+#pragma once
+
+#include "pg/executor/join_plan.h"
+#include "pg/planner/similarity_clause.h"
+
+namespace gpujoin {
+
+/// The conditions of a join, and what one of them says of the order of two keys.
+struct Conditions {
+  JoinPlanExpressions parts;  ///< but for `eps` and the operands
+  List* all;                  ///< those of the join, without parts.where
+  KeyOrder order;
+  Var* keys[2];  ///< of the outer and the inner side
+};
+
+/// Sorts `conditions`, of RestrictInfo, of a join of two sides with these relations: cheapest
+/// first, as PostgreSQL evaluates them.
+Conditions sort_conditions(PlannerInfo* root, const SimilarityClause& clause, JoinType type,
+                           List* conditions, Relids joined, Relids left, Relids right);
+
+/// Whether the engine can count the pairs for which all conditions hold, where both sides are the
+/// same rows: there is none besides the clause but an order of keys.
+bool can_be_counted(const SimilarityClause& clause, const List* conditions, Relids left,
+                    Relids right);
+
+/// Whether both operands can be computed as PostgreSQL's own plan would: neither raises errors, or
+/// they can be dropped until a pair asks, or that plan, too, would compute them for all rows.
+bool can_have_operands(PlannerInfo* root, const SimilarityClause& clause, JoinType type,
+                       const List* conditions);
+
+/// Has the input compute the operand, and returns its column. Else returns 0, and *computed is what
+/// the node is to compute, an error of which it may drop where it *traps.
+AttrNumber place_operand(const PlannerInfo* root, Plan** input, Expr* operand, Expr** computed,
+                         bool* traps);
+
+}  // namespace gpujoin

@@ -1,0 +1,116 @@
+#include "pg/planner/join_estimate.h"
+
+#include "pg/planner/join_selectivity.h"
+#include "pg/settings.h"
+#include "pg/types/vector_datum.h"
+
+extern "C" {
+#include "access/table.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "storage/bufmgr.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+}
+
+namespace gpujoin {
+namespace {
+
+// In operators, so that prices rise and fall with those of PostgreSQL's own plans.
+constexpr double kRowOperators = 6;           // taking a row in, and its share of the index
+constexpr double kCandidateOperators = 0.04;  // for each pair within the radius, with those in vain
+constexpr double kPairOperators = 0.8;        // handing over a row
+
+/// Bytes that a table holds out of line for each of its rows.
+double toasted_width(const RelOptInfo* rel, Oid table) {
+  const Relation relation = table_open(table, NoLock);  // the planner holds a lock
+  const Oid toast = relation->rd_rel->reltoastrelid;
+  table_close(relation, NoLock);
+  if (!OidIsValid(toast)) return 0;
+  const Relation values = table_open(toast, AccessShareLock);
+  const double bytes = static_cast<double>(RelationGetNumberOfBlocks(values)) * BLCKSZ;
+  table_close(values, AccessShareLock);
+  return bytes / fmax(rel->tuples, 1);
+}
+
+/// Bytes of a value. Where values lie out of line statistics know the width of the pointer to them.
+double stored_width(PlannerInfo* root, const Node* value) {
+  constexpr double kUnknown = 32;  // what PostgreSQL expects of a type of any length
+  if (!IsA(value, Var)) return get_typavgwidth(exprType(value), exprTypmod(value));
+  const Var* const column = reinterpret_cast<const Var*>(value);
+  const RelOptInfo* const rel = find_base_rel(root, column->varno);
+  const double width = rel->attr_widths[column->varattno - rel->min_attr];
+  const Oid table = table_of(root, value);
+  return width > kUnknown || !OidIsValid(table) ? width : fmax(width, toasted_width(rel, table));
+}
+
+/// Numbers that a value becomes as a point or a box.
+double coordinates_of(PlannerInfo* root, const Expr* value, PointKind kind) {
+  const Node* const node = reinterpret_cast<const Node*>(value);
+  const auto elements = [&](double head, double size) {
+    const std::int32_t dims = exprTypmod(node);
+    return dims > 0 ? dims : fmax(1, (stored_width(root, node) - head) / size);
+  };
+  constexpr double kPairOfWords = 2 * sizeof(std::int32_t);
+  switch (kind) {
+    case PointKind::kFloat4Array:
+    case PointKind::kFloat8Array:
+      if (IsA(value, ArrayExpr))
+        return list_length(reinterpret_cast<const ArrayExpr*>(value)->elements);
+      return elements(ARR_OVERHEAD_NONULLS(1), scalar_bytes(scalar_of(kind)));
+    case PointKind::kVector:
+    case PointKind::kVectorDirection:
+      return elements(kPairOfWords, sizeof(float));
+    case PointKind::kHalfvec:
+    case PointKind::kHalfvecDirection:
+      return elements(kPairOfWords, sizeof(std::uint16_t));
+    case PointKind::kCube:
+      return elements(kPairOfWords, sizeof(double));
+    case PointKind::kBox:
+    case PointKind::kGeometry:
+      return 4;
+    case PointKind::kPoint:
+      return 2;
+  }
+  pg_unreachable();
+}
+
+double bytes_of(PlannerInfo* root, const Path* input, const Expr* value, PointKind kind) {
+  return input->rows *
+         (coordinates_of(root, value, kind) * scalar_bytes(scalar_of(kind)) + sizeof(std::int64_t));
+}
+
+}  // namespace
+
+bool fits_in_memory(PlannerInfo* root, const Path* left, const Path* right,
+                    const SimilarityClause& clause) {
+  const PointKind kind = clause.test.kind;
+  const double bytes =
+      bytes_of(root, left, clause.left, kind) + bytes_of(root, right, clause.right, kind);
+  return 2 * bytes <= static_cast<double>(host_memory_limit_bytes());
+}
+
+void set_join_cost(PlannerInfo* root, Path* path, const Path* left, const Path* right,
+                   Selectivity share, JoinType type, List* conditions, bool asked) {
+  const double pairs = clamp_row_est(left->rows * right->rows * share);
+  QualCost filter;
+  cost_qual_eval(&filter, conditions, root);
+  const bool pairs_wanted = type == JOIN_INNER || type == JOIN_LEFT || asked;
+  const double of_rows = kStartOperators + kRowOperators * (left->rows + right->rows);
+  const double of_pairs = (kCandidateOperators + (pairs_wanted ? kPairOperators : 0)) * pairs;
+  path->rows = path->parent->rows;
+  path->startup_cost = left->total_cost + right->total_cost + cpu_operator_cost * of_rows +
+                       filter.startup + path->pathtarget->cost.startup;
+  path->total_cost = path->startup_cost + cpu_operator_cost * of_pairs +
+                     (asked ? filter.per_tuple * pairs : 0) +
+                     path->pathtarget->cost.per_tuple * path->rows;
+}
+
+void set_counting_cost(Path* path, const Path* input) {
+  path->startup_cost = input->startup_cost + cpu_operator_cost * kCandidateOperators * input->rows;
+  path->total_cost = path->startup_cost + cpu_tuple_cost * path->rows;
+}
+
+}  // namespace gpujoin

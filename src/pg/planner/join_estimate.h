@@ -1,0 +1,24 @@
+// What the node over two inputs costs, in time and memory, for the planner.
+#pragma once
+
+#include "pg/planner/similarity_clause.h"
+
+namespace gpujoin {
+
+/// What even an empty join costs, threads and the like, in operators.
+inline constexpr double kStartOperators = 16000;
+
+/// Whether the points or boxes that a join of both inputs holds, and an index as large as they are,
+/// are expected to fit in gpujoin.host_memory_limit.
+bool fits_in_memory(PlannerInfo* root, const Path* left, const Path* right,
+                    const SimilarityClause& clause);
+
+/// Sets rows and costs of a path that joins `left` and `right` by conditions of which one is the
+/// engine's and leaves a share of all pairs; `asked`: conditions are evaluated for each of those.
+void set_join_cost(PlannerInfo* root, Path* path, const Path* left, const Path* right,
+                   Selectivity share, JoinType type, List* conditions, bool asked);
+
+/// Sets the cost of a path that counts the rows of `input` without making them.
+void set_counting_cost(Path* path, const Path* input);
+
+}  // namespace gpujoin

@@ -1,0 +1,217 @@
+#include "pg/planner/join_selectivity.h"
+
+#include "pg/reading/column_sample.h"
+#include "pg/reading/relation.h"
+#include "pg/reading/table_sample.h"
+#include "pg/types/extension_object.h"
+
+extern "C" {
+#include "access/transam.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "parser/parsetree.h"
+#include "utils/acl.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rls.h"
+#include "utils/selfuncs.h"
+#include "utils/snapmgr.h"
+}
+
+namespace gpujoin {
+namespace {
+
+/// Of so few pairs none is worth the looking: PostgreSQL has compared them before a join by the
+/// node has started.
+constexpr double kFewPairs = 1000;
+
+/// The columns or expressions whose values make up a value: of ARRAY[x, y] and point(x, y) they are
+/// x and y.
+List* parts_of(Expr* value) {
+  if (IsA(value, ArrayExpr)) return reinterpret_cast<ArrayExpr*>(value)->elements;
+  if (IsA(value, FuncExpr) && reinterpret_cast<FuncExpr*>(value)->funcid == F_POINT_FLOAT8_FLOAT8)
+    return reinterpret_cast<FuncExpr*>(value)->args;
+  return list_make1(value);
+}
+
+bool can_be_sampled(Oid type) {
+  return is_number_type(type) || type == FLOAT4ARRAYOID || type == FLOAT8ARRAYOID;
+}
+
+/// What statistics know of an expression that the user may see them of; casts between numbers are
+/// looked through.
+ColumnSample sample_of(PlannerInfo* root, Node* expression) {
+  while (IsA(expression, FuncExpr) &&
+         reinterpret_cast<FuncExpr*>(expression)->funcformat != COERCE_EXPLICIT_CALL &&
+         list_length(reinterpret_cast<FuncExpr*>(expression)->args) == 1)
+    expression = static_cast<Node*>(linitial(reinterpret_cast<FuncExpr*>(expression)->args));
+  const Oid type = getBaseType(exprType(expression));
+  ColumnSample sample = {};
+  if (!can_be_sampled(type)) return sample;
+  VariableStatData data;
+  examine_variable(root, expression, 0, &data);
+  if (HeapTupleIsValid(data.statsTuple) && data.acl_ok) sample = load_sample(type, data.statsTuple);
+  ReleaseVariableStats(data);
+  return sample;
+}
+
+double rows_of(PlannerInfo* root, Relids relids) {
+  double rows = 1;
+  int relid = -1;
+  while ((relid = bms_next_member(relids, relid)) >= 0)
+    if (relid < root->simple_rel_array_size && root->simple_rel_array[relid] != nullptr)
+      rows *= fmax(root->simple_rel_array[relid]->rows, 1);
+  return rows;
+}
+
+/// The value of eps if it is known without anything being called that may not be, or else NaN.
+double known_eps(PlannerInfo* root, const SimilarityClause& clause) {
+  Node* const eps = reinterpret_cast<Node*>(clause.eps);
+  if (contain_mutable_functions(eps)) return NAN;
+  Node* const value = estimate_expression_value(root, eps);
+  if (!IsA(value, Const) || reinterpret_cast<Const*>(value)->constisnull) return NAN;
+  return DatumGetFloat8(reinterpret_cast<Const*>(value)->constvalue);
+}
+
+/// Whether both are one column of one table, so that their samples are of the same rows.
+bool are_same_column(PlannerInfo* root, const Node* a, const Node* b) {
+  const Oid table = table_of(root, a);
+  return OidIsValid(table) && table == table_of(root, b) &&
+         reinterpret_cast<const Var*>(a)->varattno == reinterpret_cast<const Var*>(b)->varattno;
+}
+
+/// The share of pairs within eps by what statistics keep of all parts; negative where they keep
+/// nothing. `unseen` is assumed where no pair is within.
+double kept_share(PlannerInfo* root, const SimilarityClause& clause, double eps, double unseen) {
+  const List *left = parts_of(clause.left), *right = parts_of(clause.right);
+  const int parts = list_length(left);
+  if (parts != list_length(right)) return -1;
+  const NearTest test = {false, make_box_test(clause.test.metric, eps)};
+  double share = 1;
+  ListCell *a, *b;
+  forboth(a, left, b, right) {
+    Node *const one = static_cast<Node*>(lfirst(a)), *const other = static_cast<Node*>(lfirst(b));
+    const bool same = are_same_column(root, one, other);
+    const ColumnSample left_sample = sample_of(root, one);
+    const ColumnSample right_sample = same ? left_sample : sample_of(root, other);
+    if (left_sample.count == 0 || right_sample.count == 0) return -1;
+    share *= matching_share(left_sample, right_sample, test, same, parts == 1 ? unseen : 1);
+  }
+  return share;
+}
+
+/// Whether the rows of a column's table may be looked at, by nothing but the user's rights.
+bool is_readable(PlannerInfo* root, const Node* column) {
+  if (!OidIsValid(table_of(root, column)) || !ActiveSnapshotSet()) return false;
+  const RangeTblEntry* const entry =
+      planner_rt_fetch(reinterpret_cast<const Var*>(column)->varno, root);
+  return entry->relkind == RELKIND_RELATION && !entry->inh && entry->securityQuals == NIL &&
+         pg_class_aclcheck(entry->relid, GetUserId(), ACL_SELECT) == ACLCHECK_OK &&
+         check_enable_rls(entry->relid, InvalidOid, true) != RLS_ENABLED;
+}
+
+/// The share of pairs within eps among values of both tables; negative when they cannot be read. In
+/// one table rows that lie next to each other are often near each other, so they are not compared.
+double looked_up_share(PlannerInfo* root, const SimilarityClause& clause, double eps,
+                       double unseen) {
+  const Node *const left = reinterpret_cast<const Node*>(clause.left),
+                    *const right = reinterpret_cast<const Node*>(clause.right);
+  if (!is_readable(root, left) || !is_readable(root, right)) return -1;
+  const bool boxes = has_boxes(clause.test.kind);
+  PointShape shape = {};
+  const auto sample = [&](const Node* column) {
+    return sample_table(table_of(root, column), reinterpret_cast<const Var*>(column)->varattno,
+                        clause.test.kind, &shape);
+  };
+  PointBuffer one = sample(left);
+  PointBuffer other = are_same_column(root, left, right) ? one : sample(right);
+  if (boxes) widen_boxes(&one, shape.dims);
+  if (one.rows == 0 || other.rows == 0) return -1;
+  const EpsBand band = eps_band(clause.test, eps, shape.dims);
+  if (!band.engine_serves || band.none) return -1;
+  return matching_share(make_sample(one), make_sample(other),
+                        {boxes, make_box_test(clause.test.metric, band.select)},
+                        table_of(root, left) == table_of(root, right), unseen);
+}
+
+/// Whether the condition belongs to a join that asks whether there is a match, not which.
+bool asks_for_existence(PlannerInfo* root, Relids relids, Relids* right) {
+  ListCell* cell;
+  foreach (cell, root->join_info_list) {
+    const SpecialJoinInfo* const join = lfirst_node(SpecialJoinInfo, cell);
+    if ((join->jointype != JOIN_SEMI && join->jointype != JOIN_ANTI) ||
+        !bms_overlap(relids, join->min_lefthand) || !bms_overlap(relids, join->min_righthand))
+      continue;
+    *right = bms_intersect(relids, join->min_righthand);
+    return true;
+  }
+  return false;
+}
+
+/// Whether an extension other than ours estimates the condition.
+bool is_estimated_by_others(const Expr* condition) {
+  if (IsA(condition, OpExpr))
+    return get_oprjoin(reinterpret_cast<const OpExpr*>(condition)->opno) >= FirstNormalObjectId;
+  if (!IsA(condition, FuncExpr)) return false;
+  const Oid support = get_func_support(reinterpret_cast<const FuncExpr*>(condition)->funcid);
+  return OidIsValid(support) && !is_compiled_function_of(support, "gpujoin");
+}
+
+}  // namespace
+
+Oid table_of(PlannerInfo* root, const Node* value) {
+  if (!IsA(value, Var)) return InvalidOid;
+  const Var* const column = reinterpret_cast<const Var*>(value);
+  if (column->varlevelsup > 0 || column->varattno <= 0) return InvalidOid;
+  const RangeTblEntry* const entry = planner_rt_fetch(column->varno, root);
+  return entry->rtekind == RTE_RELATION ? entry->relid : InvalidOid;
+}
+
+JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause& clause) {
+  const Relids left = pull_varnos(root, reinterpret_cast<Node*>(clause.left));
+  const Relids right = pull_varnos(root, reinterpret_cast<Node*>(clause.right));
+  const double left_rows = rows_of(root, left), right_rows = rows_of(root, right);
+  const double eps = known_eps(root, clause);
+  const double unseen = kDefaultNeighbors / fmax(fmax(left_rows, right_rows), kDefaultNeighbors);
+  double share = -1;
+  if (eps >= 0 && std::isfinite(eps)) {
+    // A statement may have thousands of conditions, and keeps what planning allocates to its end.
+    const MemoryContext samples =
+        AllocSetContextCreate(CurrentMemoryContext, "gpujoin samples", ALLOCSET_DEFAULT_SIZES);
+    const MemoryContext planner = MemoryContextSwitchTo(samples);
+    share = kept_share(root, clause, eps, unseen);
+    if (share < 0 && left_rows * right_rows > kFewPairs)
+      share = looked_up_share(root, clause, eps, unseen);
+    MemoryContextSwitchTo(planner);
+    MemoryContextDelete(samples);
+  }
+  if (share < 0) share = unseen;
+  Relids tested;
+  JoinSelectivities result = {share, share};
+  if (asks_for_existence(root, bms_union(left, right), &tested))
+    result.outer = fmin(1, share * rows_of(root, tested));
+  return result;
+}
+
+Selectivity share_of_pairs(PlannerInfo* root, const RestrictInfo* info,
+                           const SimilarityClause& clause) {
+  // Where PostgreSQL remembers what it finds out about the clauses of hash joins is room to spare.
+  Assert(!OidIsValid(info->hashjoinoperator));
+  Selectivity* const share = &const_cast<RestrictInfo*>(info)->left_bucketsize;
+  if (*share < 0) *share = estimate_selectivity(root, clause).pairs;
+  return *share;
+}
+
+void set_selectivities(PlannerInfo* root, RestrictInfo* info, const SimilarityClause& clause) {
+  if (is_estimated_by_others(info->clause)) return;
+  const JoinSelectivities estimate = estimate_selectivity(root, clause);
+  info->norm_selec = info->left_bucketsize = estimate.pairs;
+  info->outer_selec = estimate.outer;
+}
+
+}  // namespace gpujoin

@@ -1,0 +1,136 @@
+#include "pg/planner/safe_expression.h"
+
+#include "pg/reading/relation.h"
+
+extern "C" {
+#include "access/transam.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/subscripting.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+}
+
+namespace gpujoin {
+namespace {
+
+/// check_functions_in_node() callback. A leakproof function raises no error that depends on its
+/// arguments; of those that are not marked so, these raise none either.
+bool function_may_raise(Oid function, void*) {
+  switch (function) {
+    case F_POINT_FLOAT8_FLOAT8:
+    case F_NUMERIC_INT2:
+    case F_NUMERIC_INT4:
+    case F_NUMERIC_INT8:
+    case F_NUMERIC_FLOAT4:
+    case F_NUMERIC_FLOAT8:
+    case F_FLOAT4UM:
+    case F_FLOAT8UM:
+    case F_NUMERIC_UMINUS:
+    case F_FLOAT4ABS:
+    case F_FLOAT8ABS:
+    case F_NUMERIC_ABS:
+    case F_ABS_FLOAT4:
+    case F_ABS_FLOAT8:
+    case F_ABS_NUMERIC:
+      return false;
+    default:
+      return function >= FirstGenbkiObjectId || !get_func_leakproof(function);
+  }
+}
+
+/// Whether the parameter's value is there already. That of a sub-select is computed when it is
+/// first asked for, which may raise anything.
+bool is_computed(const PlannerInfo* root, const Param* param) {
+  if (param->paramkind == PARAM_EXTERN) return true;
+  if (param->paramkind != PARAM_EXEC) return false;
+  for (; root != nullptr; root = root->parent_root) {
+    ListCell* cell;
+    foreach (cell, root->init_plans)
+      if (list_member_int(lfirst_node(SubPlan, cell)->setParam, param->paramid)) return false;
+  }
+  return true;
+}
+
+/// Whether an element is read: one out of an array's bounds is NULL. Slices of some types are
+/// errors.
+bool reads_element(const SubscriptingRef* reference) {
+  const SubscriptRoutines* const routines =
+      getSubscriptingRoutines(reference->refcontainertype, nullptr);
+  return reference->refassgnexpr == nullptr && reference->reflowerindexpr == NIL &&
+         routines != nullptr && routines->fetch_leakproof;
+}
+
+/// check_functions_in_node() callback. Built-in functions that are immutable touch no table and no
+/// file; input functions of types are left out, for some look into catalogs.
+bool function_may_hold(Oid function, void*) {
+  return function >= FirstGenbkiObjectId || func_volatile(function) != PROVOLATILE_IMMUTABLE;
+}
+
+/// What a walk over an expression asks of its functions, and where it was planned.
+struct Walk {
+  const PlannerInfo* root;
+  bool (*is_refused)(Oid function, void*);
+  bool drops;  ///< errors of the expression's own nodes do no harm
+};
+
+bool may_raise(Node* node, void* context) {
+  if (node == nullptr) return false;
+  const Walk* const walk = static_cast<const Walk*>(context);
+  switch (nodeTag(node)) {
+    case T_Var:
+    case T_Const:
+    case T_RelabelType:
+    case T_FieldSelect:
+    case T_List:
+    case T_CoalesceExpr:
+    case T_CaseExpr:
+    case T_CaseWhen:
+    case T_CaseTestExpr:
+    case T_NullTest:
+    case T_BooleanTest:
+    case T_BoolExpr:
+    case T_PlaceHolderVar:
+    case T_ArrayCoerceExpr:  // an error may be in the elements' cast, which is walked into
+      break;
+    case T_Param:
+      if (!is_computed(walk->root, reinterpret_cast<Param*>(node))) return true;
+      break;
+    case T_ArrayExpr:
+      // Rows of unequal lengths are errors.
+      if (reinterpret_cast<ArrayExpr*>(node)->multidims && !walk->drops) return true;
+      break;
+    case T_SubscriptingRef:
+      if (!walk->drops && !reads_element(reinterpret_cast<SubscriptingRef*>(node))) return true;
+      break;
+    case T_CoerceViaIO:
+      if (!walk->drops || check_functions_in_node(node, walk->is_refused, nullptr)) return true;
+      break;
+    case T_MinMaxExpr:
+      if (!is_number_type(exprType(node))) return true;
+      break;
+    case T_OpExpr:
+    case T_FuncExpr:
+    case T_DistinctExpr:
+    case T_NullIfExpr:
+    case T_ScalarArrayOpExpr:
+      if (check_functions_in_node(node, walk->is_refused, nullptr)) return true;
+      break;
+    default:
+      return true;
+  }
+  return walk_expression(node, may_raise, context);
+}
+
+}  // namespace
+
+bool cannot_raise(const PlannerInfo* root, Expr* expression) {
+  Walk walk = {root, function_may_raise, false};
+  return !may_raise(reinterpret_cast<Node*>(expression), &walk);
+}
+
+bool can_drop_errors(const PlannerInfo* root, Expr* expression) {
+  Walk walk = {root, function_may_hold, true};
+  return !may_raise(reinterpret_cast<Node*>(expression), &walk);
+}
+
+}  // namespace gpujoin

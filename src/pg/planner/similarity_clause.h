@@ -1,0 +1,39 @@
+// Which conditions of a query are similarity joins: `a.v <-> b.v <= e`, `a.box && b.box` and their
+// like, for the types of gpujoin, of PostgreSQL and of other extensions. Functions are known by the
+// extension that owns them, never by an operator's name alone: two extensions mean different things
+// by one symbol.
+#pragma once
+
+#include "pg/compat.h"
+#include "pg/types/similarity_test.h"
+
+extern "C" {
+#include "nodes/pathnodes.h"
+}
+
+namespace gpujoin {
+
+/// A condition on two values that holds if and only if their distance is at most, or less than, a
+/// radius; or one that only values whose boxes meet can fulfil.
+struct SimilarityClause {
+  Expr* condition;  ///< as the query has it
+  Expr* left;       ///< value of the outer side
+  Expr* right;      ///< value of the inner side
+  Expr* eps;        ///< float8, the same for all pairs
+  SimilarityTest test;
+};
+
+/// Sets *clause if the condition is one, whatever its values come from.
+bool match_similarity(Expr* condition, SimilarityClause* clause);
+
+/// Sets *clause if the condition is one between columns of `left` and columns of `right`.
+bool match_similarity(PlannerInfo* root, Expr* condition, Relids left, Relids right,
+                      SimilarityClause* clause);
+
+/// Whether the value comes from the relations alone and is the same whenever it is asked for.
+bool comes_from(PlannerInfo* root, Expr* value, Relids relations);
+
+/// Whether the expression is the distance that the clause tests.
+bool is_distance_of(Expr* expression, const SimilarityClause& clause);
+
+}  // namespace gpujoin

@@ -1,0 +1,186 @@
+// Planning of what stands above a join and need not see its pairs: count(*), which only needs their
+// number, and ORDER BY score LIMIT k, which only needs the best.
+#include "pg/executor/custom_scan.h"
+#include "pg/planner/function_path.h"
+#include "pg/planner/join_estimate.h"
+#include "pg/planner/join_path.h"
+#include "pg/reading/relation.h"
+#include "pg/settings.h"
+
+extern "C" {
+#include "catalog/pg_am.h"
+#include "commands/defrem.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/planner.h"
+#include "optimizer/tlist.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+}
+
+namespace gpujoin {
+namespace {
+
+create_upper_paths_hook_type previous_hook = nullptr;
+
+bool is_plain_count(const Aggref* aggregate) {
+  return aggregate->aggfnoid == F_COUNT_ && aggregate->aggstar && aggregate->aggfilter == nullptr &&
+         aggregate->aggsplit == AGGSPLIT_SIMPLE;
+}
+
+/// Whether all that is asked for are numbers of pairs and columns of `group`, which may be null.
+bool asks_for_counts(List* expressions, const RelOptInfo* group) {
+  List* const used =
+      pull_var_clause(reinterpret_cast<Node*>(expressions),
+                      PVC_INCLUDE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS | PVC_RECURSE_PLACEHOLDERS);
+  bool counts = false;
+  ListCell* cell;
+  foreach (cell, used) {
+    const Node* const column = static_cast<const Node*>(lfirst(cell));
+    if (IsA(column, Aggref)) {
+      if (!is_plain_count(reinterpret_cast<const Aggref*>(column))) return false;
+      counts = true;
+    } else if (group == nullptr || !IsA(column, Var) ||
+               !bms_is_member(reinterpret_cast<const Var*>(column)->varno, group->relids)) {
+      return false;  // a GroupingFunc, too
+    }
+  }
+  return counts;
+}
+
+/// Whether each row of the relation is a group of its own. Further columns do not split groups, as
+/// long as they are the same for one row.
+bool is_grouped_by_key(PlannerInfo* root, RelOptInfo* relation, List* clauses) {
+  if (relation->reloptkind != RELOPT_BASEREL || relation->rtekind != RTE_RELATION) return false;
+  List *columns = NIL, *operators = NIL;
+  ListCell* cell;
+  foreach (cell, clauses) {
+    SortGroupClause* const clause = lfirst_node(SortGroupClause, cell);
+    Node* const column = get_sortgroupclause_expr(clause, root->processed_tlist);
+    if (!IsA(column, Var)) continue;
+    const Var* const var = reinterpret_cast<const Var*>(column);
+    if (!bms_is_member(var->varno, relation->relids) ||
+        !is_never_null(root, relation, var->varattno))
+      continue;
+    columns = lappend(columns, column);
+    operators = lappend_oid(operators, clause->eqop);
+  }
+  return columns != NIL && relation_has_unique_index_for(root, relation, NIL, columns, operators);
+}
+
+/// Whether one pair may fall into another group each time it is asked.
+bool has_volatile_groups(PlannerInfo* root) {
+  Node* const columns = reinterpret_cast<Node*>(
+      get_sortgrouplist_exprs(root->parse->groupClause, root->processed_tlist));
+  return contain_volatile_functions(columns) || contain_subplans(columns);
+}
+
+/// The input of the join whose rows the query groups by; null when they are no groups.
+RelOptInfo* find_group(PlannerInfo* root, const CustomPath* join) {
+  if (has_volatile_groups(root)) return nullptr;
+  ListCell* cell;
+  foreach (cell, join->custom_paths) {
+    RelOptInfo* const relation = static_cast<Path*>(lfirst(cell))->parent;
+    if (is_grouped_by_key(root, relation, root->parse->groupClause)) return relation;
+  }
+  return nullptr;
+}
+
+void finish_path(CustomPath* path, RelOptInfo* output, const Path* input) {
+  path->path.parent = output;
+  path->path.pathtarget = output->reltarget;
+  path->path.pathkeys = NIL;
+  path->path.rows =
+      output->pathlist != NIL ? static_cast<Path*>(linitial(output->pathlist))->rows : 1;
+  set_counting_cost(&path->path, input);
+  add_disabled_nodes(&path->path, {input});
+  add_path(output, &path->path);
+}
+
+/// count(*) over a join.
+void add_counting_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output,
+                       const GroupPathExtraData* extra) {
+  const Query* const query = root->parse;
+  if (!query->hasAggs || query->groupingSets != NIL) return;
+  List* const having = reinterpret_cast<List*>(extra->havingQual);
+  List* const asked = list_concat_copy(output->reltarget->exprs, having);
+  const bool grouped = query->groupClause != NIL;
+  if (CustomPath* const join = find_inner_join(input)) {
+    RelOptInfo* const group = grouped ? find_group(root, join) : nullptr;
+    if (!can_count(join) || (grouped && group == nullptr) || !asks_for_counts(asked, group)) return;
+    finish_path(make_counting_path(join, grouped, group, having), output, &join->path);
+  } else if (CustomPath* const call = find_plain_call(input)) {
+    if (grouped || having != NIL || !asks_for_counts(asked, nullptr)) return;
+    finish_path(make_counting_call(call), output, &call->path);
+  }
+}
+
+/// Whether the key orders numbers as their type does by itself.
+bool is_order_of_numbers(const PathKey* key, const EquivalenceMember* member) {
+  const Oid type = exprType(reinterpret_cast<Node*>(member->em_expr));
+  return is_number_type(type) &&
+         key->pk_opfamily == get_opclass_family(GetDefaultOpClass(type, BTREE_AM_OID));
+}
+
+/// The path for the order that is asked for; null where it does not begin with a score.
+CustomPath* make_ordered_path(PlannerInfo* root, const CustomPath* join) {
+  const PathKey* const key = linitial_node(PathKey, root->sort_pathkeys);
+  TopPlan top = {};
+  top.k = static_cast<int>(root->limit_tuples);
+  top.lowest_first = is_ascending(key);
+  top.ties = list_length(root->sort_pathkeys) > 1;
+  ListCell* cell;
+  foreach (cell, key->pk_eclass->ec_members) {
+    const EquivalenceMember* const member = lfirst_node(EquivalenceMember, cell);
+    if (!is_order_of_numbers(key, member)) continue;
+    if (CustomPath* const path = make_top_path(root, join, member->em_expr, top)) return path;
+  }
+  return nullptr;
+}
+
+bool is_constant(const Node* limit) { return limit == nullptr || IsA(limit, Const); }
+
+/// ORDER BY score LIMIT k: the node hands over what may be among the first k pairs, which are
+/// sorted above it.
+void add_top_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output) {
+  constexpr double kMostPairs = 1e5;
+  const Query* const query = root->parse;
+  if (root->sort_pathkeys == NIL || root->limit_tuples < 1 || root->limit_tuples > kMostPairs ||
+      query->limitOption != LIMIT_OPTION_COUNT || !is_constant(query->limitCount) ||
+      !is_constant(query->limitOffset))
+    return;
+  const CustomPath* const join = find_inner_join(input);
+  CustomPath* const top = join != nullptr ? make_ordered_path(root, join) : nullptr;
+  if (top == nullptr) return;
+  top->path.pathtarget = input->reltarget;
+  top->path.rows = fmin(join->path.rows, 2 * root->limit_tuples);
+  set_counting_cost(&top->path, &join->path);
+  Path* sorted =
+      &create_sort_path(root, output, &top->path, root->sort_pathkeys, root->limit_tuples)->path;
+  PathTarget* const target = root->upper_targets[UPPERREL_ORDERED];
+  if (sorted->pathtarget != target) sorted = apply_projection_to_path(root, output, sorted, target);
+  add_path(output, sorted);
+}
+
+/// create_upper_paths_hook.
+void add_upper_paths(PlannerInfo* root, UpperRelationKind stage, RelOptInfo* input,
+                     RelOptInfo* output, void* extra) {
+  if (previous_hook != nullptr) previous_hook(root, stage, input, output, extra);
+  if (!customscan_enabled() || root->parse->hasTargetSRFs) return;
+  if (stage == UPPERREL_GROUP_AGG)
+    add_counting_path(root, input, output, static_cast<const GroupPathExtraData*>(extra));
+  if (stage == UPPERREL_ORDERED) add_top_path(root, input, output);
+}
+
+}  // namespace
+
+void install_upper_path() {
+  previous_hook = create_upper_paths_hook;
+  create_upper_paths_hook = add_upper_paths;
+}
+
+}  // namespace gpujoin

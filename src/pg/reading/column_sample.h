@@ -1,0 +1,45 @@
+// Some values of a column, for estimates: how many of their pairs are near each other. Statistics
+// keep values as the bounds of a histogram, which are about a hundred of them, and as most common
+// ones, which weigh what they are worth; the others lie in some of a table's blocks.
+#pragma once
+
+#include "core/box.h"
+#include "pg/compat.h"
+#include "pg/store/point_buffer.h"
+
+extern "C" {
+#include "access/htup.h"
+}
+
+namespace gpujoin {
+
+/// Neighbours of a row, where nothing is known.
+inline constexpr double kDefaultNeighbors = 10;
+
+struct ColumnSample {
+  int count;           ///< 0: there is none
+  std::uint32_t dims;  ///< numbers that a value is: of a box two for each dimension
+  double* values;      ///< [count][dims]; NaN where a value is no such point
+  double* weights;     ///< [count], the share of rows that each stands for
+  int* places;         ///< [count], see matching_share()
+};
+
+/// The sample in a row of pg_statistic of a column of float4[], float8[] or of numbers.
+ColumnSample load_sample(Oid type, HeapTuple statistics);
+
+/// Points or boxes that were read as a sample; their numbers are their places.
+ColumnSample make_sample(const PointBuffer& points);
+
+/// What makes two values a pair.
+struct NearTest {
+  bool boxes;
+  BoxTest test;  ///< of points, the metric and the threshold
+};
+
+/// The share of pairs that are near each other. With `same_rows` values of one place, other than a
+/// negative one, are not compared: they may be of one row. Where no pair is near, it is assumed to
+/// be half of one, but at most `unseen`. The work is bounded, whatever the dimensions.
+double matching_share(const ColumnSample& a, const ColumnSample& b, const NearTest& test,
+                      bool same_rows, double unseen);
+
+}  // namespace gpujoin

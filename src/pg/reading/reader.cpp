@@ -1,0 +1,138 @@
+// Runs a query over the relation with a receiver of its own, so that rows go straight from the
+// executor into the dataset: no tuplestore, no copy of a tuple.
+#include "pg/reading/reader.h"
+
+#include "pg/reading/row_values.h"
+#include "pg/types/vector_datum.h"
+
+extern "C" {
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "lib/stringinfo.h"
+#include "tcop/dest.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+}
+
+namespace gpujoin {
+namespace {
+
+/// The receiver of rows, and what it makes of them.
+struct Reader {
+  DestReceiver receiver;  // first: the executor knows no more than this
+  RowCollector rows;
+};
+
+/// DestReceiver::receiveSlot. Column 1 is the id, the vector or box follows, then the score.
+bool receive_row(TupleTableSlot* slot, DestReceiver* receiver) {
+  RowCollector* const rows = &reinterpret_cast<Reader*>(receiver)->rows;
+  const SideColumns& columns = *rows->columns;
+  slot_getallattrs(slot);
+  if (slot->tts_isnull[0])
+    ereport(ERROR,
+            (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+             errmsg("a row of relation \"%s\" has a NULL id", get_rel_name(columns.relation)),
+             errhint("Name an id column without NULLs, or leave such rows out, for example "
+                     "through a view.")));
+  const int last = columns.count + (rows->points.scored ? 1 : 0);
+  for (int i = 1; i <= last; ++i)
+    if (slot->tts_isnull[i]) return true;
+  const std::int64_t id = integer_of(columns.id_type, slot->tts_values[0]);
+  if (rows->points.scored)
+    add_scored_row(rows, id, slot->tts_values + 1, slot->tts_values[last]);
+  else
+    add_row(rows, id, slot->tts_values + 1);
+  return true;
+}
+
+/// The type of a vector's, a box's or a score's column as append_column() asks for it.
+Oid read_type(const SideColumns& columns, Oid type) {
+  if (columns.kind == ColumnKind::kBox) return BOXOID;
+  return type == NUMERICOID ? FLOAT8OID : type;
+}
+
+/// DestReceiver::rStartup. The relation was found by its OID, but is read by its name, which a
+/// renamed schema may have given to another one meanwhile: its values are not taken for what they
+/// are not.
+void check_types(DestReceiver* receiver, int, TupleDesc row) {
+  const RowCollector& rows = reinterpret_cast<const Reader*>(receiver)->rows;
+  const SideColumns& columns = *rows.columns;
+  const auto has = [&](int column, Oid type) {
+    return column < row->natts && getBaseType(TupleDescAttr(row, column)->atttypid) == type;
+  };
+  bool same = has(0, columns.id_type);
+  for (int i = 0; i < columns.count; ++i)
+    same = same && has(i + 1, read_type(columns, columns.types[i]));
+  if (rows.points.scored)
+    same = same && has(columns.count + 1, read_type(columns, columns.score_type));
+  if (!same)
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE),
+                    errmsg("relation \"%s\" was replaced while it was read",
+                           get_rel_name(columns.relation)),
+                    errhint("Try again.")));
+}
+
+void ignore_receiver(DestReceiver*) {}
+
+/// A numeric comes as float8, and what can be cast to a box as one: a geometry's is its bounding
+/// box in double precision, NULL of an empty one.
+void append_column(StringInfo query, const SideColumns& columns, AttrNumber attribute, Oid type) {
+  appendStringInfo(query, ", %s",
+                   quote_identifier(get_attname(columns.relation, attribute, false)));
+  if (type == NUMERICOID) appendStringInfoString(query, "::pg_catalog.float8");
+  if (columns.kind == ColumnKind::kBox && type != BOXOID)
+    appendStringInfoString(query, "::pg_catalog.box");
+}
+
+/// `SELECT id, vector, score FROM schema.relation`, independent of search_path.
+char* make_query(const SideColumns& columns) {
+  StringInfoData query;
+  initStringInfo(&query);
+  appendStringInfo(&query, "SELECT %s",
+                   quote_identifier(get_attname(columns.relation, columns.id, false)));
+  for (int i = 0; i < columns.count; ++i)
+    append_column(&query, columns, columns.attributes[i], columns.types[i]);
+  if (columns.score != InvalidAttrNumber)
+    append_column(&query, columns, columns.score, columns.score_type);
+  const char* const schema = get_namespace_name(get_rel_namespace(columns.relation));
+  appendStringInfo(&query, " FROM %s",
+                   quote_qualified_identifier(schema, get_rel_name(columns.relation)));
+  return query.data;
+}
+
+void run_query(const char* query, DestReceiver* receiver) {
+  SPIExecuteOptions options = {};
+  options.read_only = true;  // under the snapshot of the query that joins
+  options.dest = receiver;
+  if (SPI_connect() != SPI_OK_CONNECT) elog(ERROR, "SPI_connect failed");
+  const int result = SPI_execute_extended(query, &options);
+  if (result != SPI_OK_SELECT)
+    elog(ERROR, "could not read a relation: %s", SPI_result_code_string(result));
+  SPI_finish();
+}
+
+}  // namespace
+
+Dataset read_points(const SideColumns& columns, ScalarType scalar, std::uint64_t limit,
+                    MemoryContext context) {
+  Reader reader = {};
+  reader.receiver.receiveSlot = receive_row;
+  reader.receiver.rStartup = check_types;
+  reader.receiver.rShutdown = ignore_receiver;
+  reader.receiver.rDestroy = ignore_receiver;
+  reader.receiver.mydest = DestTuplestore;  // to SPI: rows are wanted, but not by it
+  reader.rows.columns = &columns;
+  PointBuffer& points = reader.rows.points;
+  points.context = context;
+  points.source = psprintf("relation \"%s\"", get_rel_name(columns.relation));
+  points.limit = limit;
+  points.scalar = scalar;
+  points.scored = columns.score != InvalidAttrNumber;
+  char* const query = make_query(columns);
+  run_query(query, &reader.receiver);
+  pfree(query);
+  return finish_points(&points);
+}
+
+}  // namespace gpujoin

@@ -1,0 +1,256 @@
+// Finds a side's columns in the catalogs. The errors are worded in relation_errors.cpp.
+#include "pg/reading/relation.h"
+
+#include "pg/types/extension_object.h"
+
+extern "C" {
+#include "access/relation.h"
+#include "catalog/pg_constraint.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "nodes/bitmapset.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+}
+
+namespace gpujoin {
+namespace {
+
+constexpr ColumnFinding kFound = {ColumnProblem::kNone, nullptr};
+
+bool is_readable_kind(char relkind) {
+  switch (relkind) {
+    case RELKIND_RELATION:
+    case RELKIND_VIEW:
+    case RELKIND_MATVIEW:
+    case RELKIND_PARTITIONED_TABLE:
+    case RELKIND_FOREIGN_TABLE:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// The user column of that name, or InvalidAttrNumber.
+AttrNumber find_attribute(Relation relation, const char* name) {
+  const AttrNumber attribute = get_attnum(RelationGetRelid(relation), name);
+  return attribute > 0 ? attribute : InvalidAttrNumber;
+}
+
+bool is_cube(Oid type) { return is_base_type_of(type, "cube", "cube"); }
+
+bool is_array_of_floats(Oid type) { return type == FLOAT4ARRAYOID || type == FLOAT8ARRAYOID; }
+
+ColumnKind kind_of(Shape shape, Oid type) {
+  if (shape == Shape::kBoxes) {
+    if (is_array_of_floats(type)) return ColumnKind::kCorners;
+    return is_cube(type) ? ColumnKind::kCube : ColumnKind::kBox;
+  }
+  if (type == FLOAT4ARRAYOID) return ColumnKind::kFloat4Array;
+  if (type == FLOAT8ARRAYOID) return ColumnKind::kFloat8Array;
+  return type == POINTOID ? ColumnKind::kPoint : ColumnKind::kNumbers;
+}
+
+ColumnFinding find_default_columns(Relation relation, Shape shape, SideColumns* columns) {
+  columns->count = 0;
+  for (AttrNumber a = 1; a <= RelationGetNumberOfAttributes(relation); ++a) {
+    if (!is_whole_type(shape, column_type(relation, a))) continue;
+    if (columns->count++ > 0) return {ColumnProblem::kSeveralColumns, nullptr};
+    columns->attributes[0] = a;
+  }
+  if (columns->count == 0) return {ColumnProblem::kNoColumn, nullptr};
+  return kFound;
+}
+
+ColumnFinding find_named_columns(Relation relation, const SideArguments& side,
+                                 SideColumns* columns) {
+  columns->count = side.column_count;
+  if (columns->count == 0) return {ColumnProblem::kNoColumnsNamed, nullptr};
+  for (int i = 0; i < columns->count; ++i) {
+    const char* const name = side.columns[i];
+    const AttrNumber attribute = find_attribute(relation, name);
+    if (attribute == InvalidAttrNumber) return {ColumnProblem::kMissingColumn, name};
+    for (int j = 0; j < i; ++j)
+      if (columns->attributes[j] == attribute) return {ColumnProblem::kRepeatedColumn, name};
+    const Oid type = column_type(relation, attribute);
+    const bool whole = is_whole_type(side.shape, type), part = is_part_type(side.shape, type);
+    if (!whole && !part) return {ColumnProblem::kColumnType, name};
+    if (whole && columns->count > 1) return {ColumnProblem::kMixedColumns, name};
+    if (part && side.shape == Shape::kBoxes && columns->count != 2)
+      return {ColumnProblem::kCornerCount, name};
+    columns->attributes[i] = attribute;
+  }
+  return kFound;
+}
+
+/// The single-column primary key of an integer type, or InvalidAttrNumber.
+AttrNumber find_default_id(Relation relation) {
+  Oid constraint;
+  const Bitmapset* const key =
+      get_primary_key_attnos(RelationGetRelid(relation), true, &constraint);
+  int member;
+  if (!bms_get_singleton_member(key, &member)) return InvalidAttrNumber;
+  const AttrNumber attribute = static_cast<AttrNumber>(member + FirstLowInvalidHeapAttributeNumber);
+  return is_id_type(column_type(relation, attribute)) ? attribute : InvalidAttrNumber;
+}
+
+ColumnFinding find_id(Relation relation, const SideArguments& side, SideColumns* columns) {
+  if (side.id_column == nullptr) {
+    columns->id = find_default_id(relation);
+    if (columns->id == InvalidAttrNumber) return {ColumnProblem::kNoId, nullptr};
+  } else {
+    columns->id = find_attribute(relation, side.id_column);
+    if (columns->id == InvalidAttrNumber) return {ColumnProblem::kMissingColumn, side.id_column};
+  }
+  columns->id_type = column_type(relation, columns->id);
+  if (!is_id_type(columns->id_type)) return {ColumnProblem::kIdType, side.id_column};
+  return kFound;
+}
+
+ColumnFinding find_score(Relation relation, const SideArguments& side, SideColumns* columns) {
+  columns->score = InvalidAttrNumber;
+  if (!side.scored) return kFound;
+  if (side.score_column != nullptr) {
+    columns->score = find_attribute(relation, side.score_column);
+    if (columns->score == InvalidAttrNumber)
+      return {ColumnProblem::kMissingColumn, side.score_column};
+  } else {
+    for (AttrNumber a = 1; a <= RelationGetNumberOfAttributes(relation); ++a) {
+      if (!is_score_candidate(relation, *columns, a)) continue;
+      if (columns->score != InvalidAttrNumber) return {ColumnProblem::kSeveralScores, nullptr};
+      columns->score = a;
+    }
+    if (columns->score == InvalidAttrNumber) return {ColumnProblem::kNoScore, nullptr};
+  }
+  columns->score_type = column_type(relation, columns->score);
+  if (!is_number_type(columns->score_type)) return {ColumnProblem::kScoreType, side.score_column};
+  return kFound;
+}
+
+bool may_select(const SideColumns& columns, AttrNumber attribute) {
+  return attribute == InvalidAttrNumber ||
+         pg_attribute_aclcheck(columns.relation, attribute, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
+}
+
+[[noreturn]] void raise_missing(Oid relation, const char* prefix = "") {
+  ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
+                  errmsg("relation with OID %u does not exist", relation),
+                  errhint("Pass a table's name for %stbl.", prefix)));
+  pg_unreachable();
+}
+
+[[noreturn]] void raise_no_privilege(Oid relation) {
+  const char* const name = get_rel_name(relation);
+  const char* const schema = get_namespace_name(get_rel_namespace(relation));
+  if (name == nullptr || schema == nullptr) raise_missing(relation);
+  ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                  errmsg("permission denied to read \"%s\"", name),
+                  errhint("Its owner allows it by GRANT SELECT ON %s TO %s.",
+                          quote_qualified_identifier(schema, name),
+                          quote_identifier(GetUserNameFromId(GetUserId(), false)))));
+  pg_unreachable();
+}
+
+}  // namespace
+
+Oid column_type(Relation relation, AttrNumber attribute) {
+  const Form_pg_attribute form = TupleDescAttr(RelationGetDescr(relation), attribute - 1);
+  return form->attisdropped ? InvalidOid : getBaseType(form->atttypid);
+}
+
+bool is_number_type(Oid type) {
+  switch (type) {
+    case INT2OID:
+    case INT4OID:
+    case INT8OID:
+    case FLOAT4OID:
+    case FLOAT8OID:
+    case NUMERICOID:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_id_type(Oid type) { return type == INT2OID || type == INT4OID || type == INT8OID; }
+
+bool is_whole_type(Shape shape, Oid type) {
+  if (shape == Shape::kBoxes)
+    return type == BOXOID || is_cube(type) || is_base_type_of(type, "postgis", "geometry");
+  return is_array_of_floats(type) || type == POINTOID;
+}
+
+bool is_part_type(Shape shape, Oid type) {
+  return shape == Shape::kBoxes ? is_array_of_floats(type) : is_number_type(type);
+}
+
+bool is_score_candidate(Relation relation, const SideColumns& columns, AttrNumber attribute) {
+  for (int i = 0; i < columns.count; ++i)
+    if (columns.attributes[i] == attribute) return false;
+  return attribute != columns.id && is_number_type(column_type(relation, attribute));
+}
+
+ScalarType scalar_of(const SideColumns& columns) {
+  for (int i = 0; i < columns.count; ++i)
+    if (columns.types[i] != FLOAT4OID && columns.types[i] != FLOAT4ARRAYOID)
+      return ScalarType::kFloat64;
+  return ScalarType::kFloat32;
+}
+
+bool same_columns(const SideColumns& a, const SideColumns& b) {
+  if (a.relation != b.relation || a.id != b.id || a.score != b.score || a.count != b.count)
+    return false;
+  return std::equal(a.attributes, a.attributes + a.count, b.attributes);
+}
+
+bool may_select_some(Oid relation) {
+  bool missing = false;
+  return pg_class_aclcheck_ext(relation, GetUserId(), ACL_SELECT, &missing) == ACLCHECK_OK ||
+         missing ||
+         pg_attribute_aclcheck_all(relation, GetUserId(), ACL_SELECT, ACLMASK_ANY) == ACLCHECK_OK;
+}
+
+bool may_select(const SideColumns& columns) {
+  if (pg_class_aclcheck(columns.relation, GetUserId(), ACL_SELECT) == ACLCHECK_OK) return true;
+  for (int i = 0; i < columns.count; ++i)
+    if (!may_select(columns, columns.attributes[i])) return false;
+  return may_select(columns, columns.id) && may_select(columns, columns.score);
+}
+
+ColumnFinding find_value_columns(Relation relation, const SideArguments& side,
+                                 SideColumns* columns) {
+  if (!is_readable_kind(relation->rd_rel->relkind)) return {ColumnProblem::kRelationKind, nullptr};
+  const int most = side.column_count > 0 ? side.column_count : 1;
+  *columns = {};
+  columns->relation = RelationGetRelid(relation);
+  columns->shape = side.shape;
+  columns->attributes = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * most));
+  columns->types = static_cast<Oid*>(palloc(sizeof(Oid) * most));
+  const ColumnFinding finding = side.column_count < 0
+                                    ? find_default_columns(relation, side.shape, columns)
+                                    : find_named_columns(relation, side, columns);
+  if (finding.problem != ColumnProblem::kNone) return finding;
+  for (int i = 0; i < columns->count; ++i)
+    columns->types[i] = column_type(relation, columns->attributes[i]);
+  columns->kind = kind_of(side.shape, columns->types[0]);
+  return kFound;
+}
+
+SideColumns find_columns(const SideArguments& side) {
+  // Whoever may read nothing of it learns nothing more about it, and locks nothing.
+  if (is_readable_kind(get_rel_relkind(side.relation)) && !may_select_some(side.relation))
+    raise_no_privilege(side.relation);
+  const Relation relation = try_relation_open(side.relation, AccessShareLock);
+  if (relation == nullptr) raise_missing(side.relation, side.prefix);
+  SideColumns columns;
+  ColumnFinding finding = find_value_columns(relation, side, &columns);
+  if (finding.problem == ColumnProblem::kNone) finding = find_id(relation, side, &columns);
+  if (finding.problem == ColumnProblem::kNone) finding = find_score(relation, side, &columns);
+  if (finding.problem != ColumnProblem::kNone) raise_finding(relation, side, columns, finding);
+  if (!may_select(columns)) raise_no_privilege(side.relation);
+  relation_close(relation, NoLock);
+  return columns;
+}
+
+}  // namespace gpujoin

@@ -1,0 +1,99 @@
+// Which columns of a relation a join reads: the ones named, or the defaults. Looks at catalogs
+// only.
+#pragma once
+
+#include "engine/dataset.h"
+#include "pg/reading/arguments.h"
+
+extern "C" {
+#include "utils/rel.h"
+}
+
+namespace gpujoin {
+
+/// What a row's vector or box is made of: one column, or several numbers, or the two corners of a
+/// box in arrays. kBox: what can be cast to PostgreSQL's box, too.
+enum class ColumnKind { kFloat4Array, kFloat8Array, kPoint, kNumbers, kBox, kCube, kCorners };
+
+/// The columns of one side, checked.
+struct SideColumns {
+  Oid relation;
+  Shape shape;
+  AttrNumber id;
+  Oid id_type;  ///< int2, int4 or int8
+  ColumnKind kind;
+  int count;               ///< columns that make up the vector or box
+  AttrNumber* attributes;  ///< [count]
+  Oid* types;              ///< [count], domains resolved
+  AttrNumber score;        ///< InvalidAttrNumber: rows have no scores
+  Oid score_type;
+};
+
+/// What stands in the way of finding the columns.
+enum class ColumnProblem {
+  kNone,
+  kRelationKind,
+  kNoColumn,  ///< of a vector or box
+  kSeveralColumns,
+  kMissingColumn,
+  kColumnType,
+  kMixedColumns,
+  kCornerCount,
+  kRepeatedColumn,
+  kNoColumnsNamed,
+  kNoId,
+  kIdType,
+  kNoScore,
+  kSeveralScores,
+  kScoreType,
+};
+
+struct ColumnFinding {
+  ColumnProblem problem;
+  const char* column;  ///< the one at fault, if one is named
+};
+
+/// Finds the columns of the vector or box, the cheap half of find_columns(). Raises no error.
+ColumnFinding find_value_columns(Relation relation, const SideArguments& side,
+                                 SideColumns* columns);
+
+/// Finds all columns and checks that the current user may read them; raises an error otherwise, and
+/// for whoever may read none of them before it touches the relation. Takes AccessShareLock on the
+/// relation and keeps it until the end of the transaction.
+SideColumns find_columns(const SideArguments& side);
+
+/// Whether both are the same columns of the same relation.
+bool same_columns(const SideColumns& a, const SideColumns& b);
+
+/// Whether the current user may read the relation, or some column of it. True for one that does not
+/// exist.
+bool may_select_some(Oid relation);
+
+/// Whether the current user may select all these columns.
+bool may_select(const SideColumns& columns);
+
+/// The base type of a column, domains resolved; InvalidOid for a dropped one.
+Oid column_type(Relation relation, AttrNumber attribute);
+
+bool is_id_type(Oid type);
+
+bool is_number_type(Oid type);
+
+/// Whether a column of this type is a vector, or a box, by itself.
+bool is_whole_type(Shape shape, Oid type);
+
+/// Whether several columns of this type can make up a vector, or two of them a box.
+bool is_part_type(Shape shape, Oid type);
+
+/// Whether the column can be the score where none is named: a number that is neither the id nor of
+/// the vector.
+bool is_score_candidate(Relation relation, const SideColumns& columns, AttrNumber attribute);
+
+/// float32 where nothing is lost by it, float64 otherwise.
+ScalarType scalar_of(const SideColumns& columns);
+
+/// Raises the error for a finding other than kNone. `columns` are those that were found before it.
+[[noreturn]] void raise_finding(Relation relation, const SideArguments& side,
+                                const SideColumns& columns, ColumnFinding finding);
+
+}  // namespace gpujoin

@@ -1,0 +1,245 @@
+// Words for what find_columns() stumbles over: each says what is wrong and shows the argument that
+// mends it.
+#include "pg/reading/relation.h"
+
+extern "C" {
+#include "catalog/pg_class.h"
+#include "lib/stringinfo.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+}
+
+namespace gpujoin {
+namespace {
+
+/// What stands in the way of a join, and where.
+struct Obstacle {
+  Relation relation;
+  const SideArguments* side;
+  const SideColumns* columns;  ///< those found before it
+  const char* column;          ///< the one at fault, or null
+
+  const char* name() const { return RelationGetRelationName(relation); }
+  Shape shape() const { return side->shape; }
+};
+
+/// Names of the columns that pass `test`, separated by commas; *first is set to the first of them,
+/// or to null.
+template <class Test>
+char* list_columns(Relation relation, const char** first, const Test& test) {
+  StringInfoData list;
+  initStringInfo(&list);
+  *first = nullptr;
+  for (AttrNumber a = 1; a <= RelationGetNumberOfAttributes(relation); ++a) {
+    if (!test(a)) continue;
+    const char* const name = NameStr(TupleDescAttr(RelationGetDescr(relation), a - 1)->attname);
+    appendStringInfo(&list, "%s\"%s\"", *first == nullptr ? "" : ", ", name);
+    if (*first == nullptr) *first = name;
+  }
+  return list.data;
+}
+
+char* list_ids(const Obstacle& o, const char** first) {
+  return list_columns(o.relation, first,
+                      [&](AttrNumber a) { return is_id_type(column_type(o.relation, a)); });
+}
+
+char* list_scores(const Obstacle& o, const char** first) {
+  return list_columns(o.relation, first,
+                      [&](AttrNumber a) { return is_score_candidate(o.relation, *o.columns, a); });
+}
+
+/// Vectors, or boxes.
+char* list_values(const Obstacle& o, const char** first) {
+  return list_columns(o.relation, first, [&](AttrNumber a) {
+    return is_whole_type(o.shape(), column_type(o.relation, a));
+  });
+}
+
+/// `'{name}'`: an array literal that holds one name, quoted for SQL.
+char* array_literal(const char* name) {
+  StringInfoData literal;
+  initStringInfo(&literal);
+  appendStringInfo(&literal, "{%s}", quote_identifier(name));
+  return quote_literal_cstr(literal.data);
+}
+
+const char* types_of(Shape shape) {
+  return shape == Shape::kBoxes
+             ? "A box is one column of type box, cube or geometry, or two columns of type real[] "
+               "or "
+               "double precision[], its low corner and its high one."
+             : "A vector is one column of type real[], double precision[] or point, or several "
+               "numeric columns.";
+}
+
+const char* example_of(Shape shape) {
+  return shape == Shape::kBoxes ? "'{low,high}'" : "'{lon,lat}'";
+}
+
+/// An argument that names columns.
+struct Role {
+  const char* argument;
+  const char* article_noun;  ///< what such a column is
+  const char* types;
+  char* candidates;
+  const char* first;  ///< of the candidates; null: there are none
+};
+
+/// The argument that named the column at fault.
+Role role_of(const Obstacle& o) {
+  Role role = {};
+  if (o.column == o.side->id_column) {
+    role = {"id_column", "an id", "An id is of type smallint, integer or bigint.", nullptr,
+            nullptr};
+    role.candidates = list_ids(o, &role.first);
+  } else if (o.column == o.side->score_column) {
+    role = {"score_column", "a score", "A score is of a numeric type.", nullptr, nullptr};
+    role.candidates = list_scores(o, &role.first);
+  } else {
+    role = {columns_argument(o.shape()), o.shape() == Shape::kBoxes ? "a box" : "a vector",
+            types_of(o.shape()), nullptr, nullptr};
+    role.candidates = list_values(o, &role.first);
+  }
+  return role;
+}
+
+[[noreturn]] void raise_several_columns(const Obstacle& o) {
+  const char* first;
+  const char* const candidates = list_values(o, &first);
+  ereport(ERROR, (errcode(ERRCODE_AMBIGUOUS_COLUMN),
+                  errmsg("relation \"%s\" has several %s columns: %s", o.name(), noun(o.shape()),
+                         candidates),
+                  errhint("Pass one of them, for example %s%s => %s.", o.side->prefix,
+                          columns_argument(o.shape()), array_literal(first))));
+  pg_unreachable();
+}
+
+[[noreturn]] void raise_several_scores(const Obstacle& o) {
+  const char* first;
+  const char* const candidates = list_scores(o, &first);
+  ereport(ERROR, (errcode(ERRCODE_AMBIGUOUS_COLUMN),
+                  errmsg("relation \"%s\" has several columns that could be the score: %s",
+                         o.name(), candidates),
+                  errhint("Pass one of them, for example %sscore_column => %s.", o.side->prefix,
+                          quote_literal_cstr(first))));
+  pg_unreachable();
+}
+
+[[noreturn]] void raise_no_id(const Obstacle& o) {
+  const char* first;
+  const char* const candidates = list_ids(o, &first);
+  ereport(ERROR,
+          (errcode(ERRCODE_UNDEFINED_COLUMN),
+           errmsg("relation \"%s\" has no primary key of one integer column", o.name()),
+           first == nullptr ? errdetail("It has no integer column.")
+                            : errdetail("Its integer columns are: %s.", candidates),
+           first == nullptr
+               ? errhint("Rows are named by a column of type smallint, integer or bigint; a view "
+                         "can add one.")
+               : errhint("Name the column that identifies its rows, for example %sid_column => %s.",
+                         o.side->prefix, quote_literal_cstr(first))));
+  pg_unreachable();
+}
+
+[[noreturn]] void raise_missing_column(const Obstacle& o) {
+  const Role role = role_of(o);
+  ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
+                  errmsg("column \"%s\" of relation \"%s\" does not exist", o.column, o.name()),
+                  role.first == nullptr ? errhint("Check %s%s.", o.side->prefix, role.argument)
+                                        : errhint("Columns that %s%s may name are: %s.",
+                                                  o.side->prefix, role.argument, role.candidates)));
+  pg_unreachable();
+}
+
+[[noreturn]] void raise_wrong_type(const Obstacle& o) {
+  const Role role = role_of(o);
+  const AttrNumber attribute = get_attnum(RelationGetRelid(o.relation), o.column);
+  const Form_pg_attribute form = TupleDescAttr(RelationGetDescr(o.relation), attribute - 1);
+  ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                  errmsg("column \"%s\" of relation \"%s\" has type %s, which cannot be %s",
+                         o.column, o.name(), format_type_be(form->atttypid), role.article_noun),
+                  errhint("%s", role.types)));
+  pg_unreachable();
+}
+
+/// What is wrong with the list of columns itself.
+[[noreturn]] void raise_bad_list(const Obstacle& o, ColumnProblem problem) {
+  const char *const prefix = o.side->prefix, *const argument = columns_argument(o.shape());
+  switch (problem) {
+    case ColumnProblem::kNoColumnsNamed:
+      ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                      errmsg("%s%s names no column", prefix, argument),
+                      errhint("Leave it out to use the only %s column of relation \"%s\".",
+                              noun(o.shape()), o.name())));
+      break;
+    case ColumnProblem::kRepeatedColumn:
+      ereport(ERROR, (errcode(ERRCODE_DUPLICATE_COLUMN),
+                      errmsg("%s%s names column \"%s\" twice", prefix, argument, o.column),
+                      errhint("Name each column once.")));
+      break;
+    case ColumnProblem::kCornerCount:
+      ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                      errmsg("%s%s must name two columns of corners, not %d", prefix, argument,
+                             o.side->column_count),
+                      errhint("%s", types_of(o.shape()))));
+      break;
+    default:
+      ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                      errmsg("column \"%s\" of relation \"%s\" is a %s by itself and cannot be "
+                             "combined with other columns",
+                             o.column, o.name(), noun(o.shape())),
+                      errhint("%s", types_of(o.shape()))));
+  }
+  pg_unreachable();
+}
+
+}  // namespace
+
+void raise_finding(Relation relation, const SideArguments& side, const SideColumns& columns,
+                   ColumnFinding finding) {
+  const Obstacle o = {relation, &side, &columns, finding.column};
+  switch (finding.problem) {
+    case ColumnProblem::kSeveralColumns:
+      raise_several_columns(o);
+    case ColumnProblem::kSeveralScores:
+      raise_several_scores(o);
+    case ColumnProblem::kNoId:
+      raise_no_id(o);
+    case ColumnProblem::kMissingColumn:
+      raise_missing_column(o);
+    case ColumnProblem::kIdType:
+    case ColumnProblem::kScoreType:
+    case ColumnProblem::kColumnType:
+      raise_wrong_type(o);
+    case ColumnProblem::kRelationKind:
+      ereport(ERROR,
+              (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" holds no rows to join", o.name()),
+               errhint("Pass a table, a view, a materialized view or a foreign table.")));
+      break;
+    case ColumnProblem::kNoColumn:
+      ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
+                      errmsg("relation \"%s\" has no %s column", o.name(), noun(side.shape)),
+                      errdetail("%s", types_of(side.shape)),
+                      errhint("Name the columns, for example %s%s => %s.", side.prefix,
+                              columns_argument(side.shape), example_of(side.shape))));
+      break;
+    case ColumnProblem::kNoScore:
+      ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
+                      errmsg("relation \"%s\" has no column that could be the score", o.name()),
+                      errdetail("A score is a numeric column that is neither the id nor a part of "
+                                "the vector, unless it is named."),
+                      errhint("Name it, for example %sscore_column => 'price', or pass "
+                              "score => 'distance'.",
+                              side.prefix)));
+      break;
+    case ColumnProblem::kNone:
+      elog(ERROR, "no problem with the columns of relation \"%s\"", o.name());
+    default:
+      raise_bad_list(o, finding.problem);
+  }
+  pg_unreachable();
+}
+
+}  // namespace gpujoin

@@ -1,0 +1,15 @@
+#include "pg/types/vector_datum.h"
+
+namespace gpujoin {
+
+void add_vector(PointBuffer* buffer, std::int64_t id, const VectorView& view, bool float4) {
+  char* const target = add_point(buffer, id);
+  if (float4 && buffer->scalar == ScalarType::kFloat64) {
+    const auto* const source = reinterpret_cast<const Unaligned<float>*>(view.data);
+    for (int d = 0; d < view.dims; ++d) reinterpret_cast<double*>(target)[d] = source[d];
+  } else {
+    std::memcpy(target, view.data, view.dims * scalar_bytes(buffer->scalar));
+  }
+}
+
+}  // namespace gpujoin
