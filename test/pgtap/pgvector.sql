@@ -66,6 +66,11 @@ SELECT ok(has_node(format('SELECT a.id, b.id FROM items a JOIN items b ON %s(a.%
 FROM unnest('{v,h}'::text[]) c, unnest('{l2_distance,l1_distance,cosine_distance}'::text[]) distance;
 SELECT force_node(false) \gset
 
+-- The functions take the same columns.
+SELECT bag_eq(format('SELECT * FROM gpu_selfjoin_distance(''items'', %s, ''id'', vector_columns => ''{%s}'', metric => %L)', eps, c, metric),
+  format('SELECT * FROM gpu_selfjoin_distance(''points'', %s, ''id'', metric => %L)', eps, metric), format('%s of %s, by a function', metric, c))
+FROM unnest('{v,h}'::text[]) c, (VALUES ('l2', 2.5), ('l1', 3.5), ('linf', 1), ('cosine', 0.0123)) m(metric, eps);
+
 -- pgvector sums squares in single precision. Where they leave its range the angle is not what it should be, and only
 -- pgvector knows what it is instead.
 CREATE TABLE tiny AS SELECT * FROM (VALUES (1, '{1e-23,0}'::float4[]), (2, '{0,1e-23}'), (3, '{1e-23,1e-23}')) v(id, f);

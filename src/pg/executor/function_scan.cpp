@@ -35,6 +35,16 @@ void check_same_dims(const JoinScan* scan) {
                    columns_argument(shape), columns_argument(shape))));
 }
 
+void check_same_srid(const JoinScan* scan, std::int32_t left, std::int32_t right) {
+  if (scan->left.rows == 0 || scan->right.rows == 0 || left == right) return;
+  ereport(ERROR,
+          (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+           errmsg("geometries of relations \"%s\" and \"%s\" have different SRIDs: %d and %d",
+                  get_rel_name(scan->arguments.left.relation),
+                  get_rel_name(scan->arguments.right.relation), left, right),
+           errhint("Transform the geometries to one SRID, for example in a view.")));
+}
+
 /// To gpu_topk_join() and gpu_box_join() one table given twice is one dataset, whichever of its
 /// columns were named and which are defaults.
 void read_sides(JoinScan* scan) {
@@ -49,10 +59,13 @@ void read_sides(JoinScan* scan) {
   const bool narrow =
       scalar_of(left) == ScalarType::kFloat32 && scalar_of(right) == ScalarType::kFloat32;
   const ScalarType scalar = narrow ? ScalarType::kFloat32 : ScalarType::kFloat64;
-  scan->left = read_points(left, scalar, limit, scan->context);
+  ValueShape left_shape, right_shape;
+  scan->left = read_points(left, scalar, limit, scan->context, &left_shape);
   if (scan->self_join) return;
-  scan->right = read_points(right, scalar, limit - dataset_bytes(scan->left), scan->context);
+  scan->right =
+      read_points(right, scalar, limit - dataset_bytes(scan->left), scan->context, &right_shape);
   check_same_dims(scan);
+  check_same_srid(scan, left_shape.srid, right_shape.srid);
 }
 
 void read_data(JoinScan* scan) {

@@ -12,7 +12,7 @@ namespace {
 
 /// What the node is, as far as it is known: values may turn out to be boxes.
 const char* method_of(const JoinNode* node) {
-  if (tests_boxes(node->data.test) || (node->run != nullptr && node->reading == Reading::kBoxes))
+  if (tests_boxes(node->data.test) || (node->run != nullptr && node->form == ValueForm::kBox))
     return "Box Join";
   return node->data.top.k > 0 ? "Top-k Join" : "Range Join";
 }

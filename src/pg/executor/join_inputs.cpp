@@ -55,10 +55,10 @@ int value_column(const JoinNode* node, const Side* side) {
   return -1;
 }
 
-/// A compared value that make_value() can give back need not be kept for the few pairs that ask.
+/// A compared value that its point gives back need not be kept for the few pairs that ask.
 void prepare_side(const JoinNode* node, Side* side, const Bitmapset* shown, Bitmapset* tested) {
   const int column = value_column(node, side);
-  const bool rebuilds = column >= 0 && can_make_value(node->data.test.kind) &&
+  const bool rebuilds = column >= 0 && node->data.test.type->rebuild != nullptr &&
                         bms_is_member(member_of(column), tested);
   side->rebuilt = rebuilds ? column : -1;
   side->odd = {};
@@ -73,7 +73,6 @@ void prepare_side(const JoinNode* node, Side* side, const Bitmapset* shown, Bitm
   side->points = {};
   side->block = -1;
   side->scores = {0, INFINITY};
-  side->row_scores = nullptr;
   side->row_scores = nullptr;
   side->score_room = 0;
 }
@@ -107,24 +106,23 @@ void add_odd(JoinNode* node, Side* side, std::int64_t row, Datum value) {
   store_row(odd.values, values, nulls);
 }
 
-bool add_compared(JoinNode* node, Side* side, PointShape* shape, std::int64_t row, Datum value) {
-  const PointKind kind = node->data.test.kind;
-  return node->reading == Reading::kPoints ? add_value(&side->buffer, shape, kind, row, value)
-                                           : add_box(&side->buffer, shape, kind, row, value);
+bool add_compared(JoinNode* node, Side* side, ValueShape* shape, std::int64_t row, Datum value) {
+  return add_value(*node->data.test.type, node->form, &side->buffer, shape, row, value).problem ==
+         ValueProblem::kNone;
 }
 
 /// Takes the value's shape for that of all, where the points of the side that is read first are
 /// fewer than the rows that are odd beside them: the first row of a table may be the odd one. Then
 /// the points are odd.
-bool change_shape(JoinNode* node, Side* side, PointShape* shape, std::int64_t row, Datum value) {
+bool change_shape(JoinNode* node, Side* side, ValueShape* shape, std::int64_t row, Datum value) {
   PointBuffer& buffer = side->buffer;
   const Side& other = side == &node->left ? node->right : node->left;
   if (other.buffer.rows > 0 || is_in_blocks(other) || is_in_blocks(*side) || buffer.rows == 0 ||
       buffer.rows > side->odd.count)
     return false;
   const PointBuffer before = buffer;
-  PointShape fresh = {};
-  fresh.exact = shape->exact;
+  ValueShape fresh = {};
+  fresh.only_exact = shape->only_exact;
   buffer.coordinates = nullptr;
   buffer.ids = nullptr;
   buffer.scores = nullptr;
@@ -137,13 +135,13 @@ bool change_shape(JoinNode* node, Side* side, PointShape* shape, std::int64_t ro
                           before.dims,        before.scalar, nullptr};
   for (std::uint64_t i = 0; i < before.rows; ++i)
     add_odd(node, side, before.ids[i],
-            side->odd.values != nullptr ? make_value(node->data.test.kind, points, i) : 0);
+            side->odd.values != nullptr ? node->data.test.type->rebuild(points, i) : 0);
   *shape = fresh;
   return true;
 }
 
 /// Makes the compared value of a row, which is kept with this number, a point, a box, or odd.
-void add_row_value(JoinNode* node, Side* side, PointShape* shape, std::int64_t row, Datum value,
+void add_row_value(JoinNode* node, Side* side, ValueShape* shape, std::int64_t row, Datum value,
                    TupleTableSlot* slot) {
   ExprContext* const scratch = node->css.ss.ps.ps_ExprContext;
   const MemoryContext caller = MemoryContextSwitchTo(scratch->ecxt_per_tuple_memory);
@@ -169,15 +167,15 @@ void start_buffer(JoinNode* node, Side* side, std::uint64_t limit) {
   buffer.context = node->rows;
   buffer.source = "a side of a similarity join";
   buffer.limit = limit;
-  buffer.scalar = scalar_of(node->data.test.kind);
-  buffer.scored = side->score > 0 && node->reading == Reading::kPoints;
+  buffer.scalar = scalar_of(*node->data.test.type, node->form);
+  buffer.scored = side->score > 0 && node->form != ValueForm::kBox;
   buffer.spills = true;
 }
 
 // ---- Inputs
 
 /// Reads an input to its end: its rows, and its values where it has them.
-void read_side(JoinNode* node, Side* side, PointShape* shape) {
+void read_side(JoinNode* node, Side* side, ValueShape* shape) {
   ExprContext* const scratch = node->css.ss.ps.ps_ExprContext;
   for (;;) {
     CHECK_FOR_INTERRUPTS();
@@ -222,7 +220,7 @@ bool compute_operand(JoinNode* node, Side* side, Datum* value, bool* is_null) {
 
 /// Goes through the rows that were read and makes points, boxes or odd rows of their values: those
 /// that the node computes, or those that are to become another kind.
-void convert_rows(JoinNode* node, Side* side, PointShape* shape) {
+void convert_rows(JoinNode* node, Side* side, ValueShape* shape) {
   TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
   ExprContext* const scratch = node->css.ss.ps.ps_ExprContext;
   const int column = value_column(node, side);
@@ -238,7 +236,7 @@ void convert_rows(JoinNode* node, Side* side, PointShape* shape) {
       continue;
     }
     if (!holds(node, side->guard)) continue;
-    scratch->ecxt_scantuple = slot;
+    scratch->ecxt_scantuple = ExecStoreVirtualTuple(ExecClearTuple(slot));
     bool is_null = false;
     Datum value = 0;
     if (!compute_operand(node, side, &value, &is_null))
@@ -255,7 +253,7 @@ std::uint64_t share_of(std::uint64_t limit) { return std::max(limit / 6, std::ui
 
 /// Reads both inputs, and makes values of the rows where the inputs do not have them. An outer side
 /// without rows makes no join.
-void read_sides(JoinNode* node, PointShape* shape) {
+void read_sides(JoinNode* node, ValueShape* shape) {
   const std::uint64_t limit = available_memory(node->run);
   start_buffer(node, &node->left, share_of(limit));
   read_side(node, &node->left, shape);
@@ -284,8 +282,8 @@ void forget_values(Side* side) {
 }
 
 /// Values that are no points, but have boxes: lines among points.
-void read_boxes(JoinNode* node, PointShape* shape) {
-  node->reading = Reading::kBoxes;
+void read_boxes(JoinNode* node, ValueShape* shape) {
+  node->form = ValueForm::kBox;
   *shape = {};
   const std::uint64_t limit = available_memory(node->run);
   for (Side* const side : {&node->left, &node->right}) forget_values(side);
@@ -298,14 +296,14 @@ void read_boxes(JoinNode* node, PointShape* shape) {
 /// Whether boxes would leave fewer pairs to the condition.
 bool wants_boxes(const JoinNode* node) {
   constexpr double kFewPairs = 1000, kFewPerRow = 4;
-  return node->reading == Reading::kPoints && has_boxes(node->data.test.kind) &&
+  return node->form != ValueForm::kBox && has_form(*node->data.test.type, ValueForm::kBox) &&
          odd_pairs(node) > kFewPairs + kFewPerRow * (static_cast<double>(row_count(node->left)) +
                                                      static_cast<double>(row_count(node->right)));
 }
 
 /// Ends the reading of a side.
-void finish_side(JoinNode* node, Side* side, const PointShape& shape) {
-  if (node->reading == Reading::kBoxes) widen_boxes(&side->buffer, shape.dims);
+void finish_side(JoinNode* node, Side* side, const ValueShape& shape) {
+  if (node->form == ValueForm::kBox) widen_boxes(&side->buffer, shape.dims);
   side->points = finish_points(&side->buffer);
   const OddRows& odd = side->odd;
   std::sort(odd.rows, odd.rows + odd.count,
@@ -334,7 +332,7 @@ Datum rebuild_value(const JoinNode* node, Side* side, std::uint64_t number, bool
   const std::int64_t* const found = std::lower_bound(points.ids, end, row);
   *is_null = found == end || *found != row;
   if (*is_null) return 0;
-  return make_value(node->data.test.kind, points, static_cast<std::uint64_t>(found - points.ids));
+  return node->data.test.type->rebuild(points, static_cast<std::uint64_t>(found - points.ids));
 }
 
 void close_files(JoinNode* node) {
@@ -361,7 +359,7 @@ void read_inputs(JoinNode* node) {
   node->asked = AllocSetContextCreate(node->rows, "gpujoin pair", ALLOCSET_SMALL_SIZES);
   node->finished = false;
   MemoryContextSwitchTo(node->rows);
-  node->reading = tests_boxes(node->data.test) ? Reading::kBoxes : Reading::kPoints;
+  node->form = node->data.test.by->compared;
   node->matches = nullptr;
   node->top_problem = nullptr;
   node->kept = node->own = {};
@@ -369,8 +367,8 @@ void read_inputs(JoinNode* node) {
   node->ranked = false;
   prepare_sides(node);
   MemoryContextSwitchTo(caller);  // plans keep things of their own in the query's
-  PointShape shape = {};
-  shape.exact = is_exact(node->data.test);
+  ValueShape shape = {};
+  shape.only_exact = is_exact(node->data.test);
   instr_time start, end;
   INSTR_TIME_SET_CURRENT(start);
   read_sides(node, &shape);
@@ -381,7 +379,7 @@ void read_inputs(JoinNode* node) {
   JoinReport& report = node->run->report;
   report.read_ms = INSTR_TIME_GET_MILLISEC(end);
   report.dims = shape.dims;
-  node->approximate = shape.approximate;
+  node->approximate = shape.has_approximate;
   node->odd_rows = node->left.odd.count + node->right.odd.count;
   node->spilled = node->left.shown.rows->file != nullptr || node->right.shown.rows->file != nullptr;
   report.dataset_bytes = 0;

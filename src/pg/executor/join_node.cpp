@@ -34,8 +34,8 @@ bool find_band(JoinNode* node) {
   ResetExprContext(expressions);
   node->band = eps_band(node->data.test, eps, node->run->report.dims);
   // Values are no nearer than their boxes, but may be farther apart.
-  const bool decided = node->data.test.form == TestForm::kOverlap && !node->approximate;
-  if (node->reading == Reading::kBoxes && !decided) node->band.accept = -1;
+  const bool decided = node->data.test.by->form == TestForm::kOverlap && !node->approximate;
+  if (node->form == ValueForm::kBox && !decided) node->band.accept = -1;
   return !is_null;
 }
 

@@ -56,15 +56,12 @@ struct Side {
   bool keep_unmatched;  ///< rows that can match nothing are kept as well
   Columns shown;        ///< what every pair is asked for
   Columns tested;       ///< what the condition needs besides, for pairs that it decides
-  int rebuilt;          ///< column of the scan tuple that make_value() fills; -1: none
+  int rebuilt;          ///< column of the scan tuple that ValueType::rebuild fills; -1: none
   PointBuffer buffer;   ///< its points or boxes; ids are numbers of rows
   Dataset points;       ///< those in memory
   int block;            ///< of the buffer's blocks, where it has any, the one in memory; -1: none
   OddRows odd;
 };
-
-/// What becomes of the compared values.
-enum class Reading { kPoints, kBoxes };
 
 /// A pair of rows that may be among the first of the query's order.
 struct ScoredPair {
@@ -130,8 +127,8 @@ struct JoinNode {
   MemoryContext asked;    ///< and the values of one pair that the condition is asked for
   EngineRun* run;
   Side left, right;
-  Reading reading;
-  bool approximate;  ///< as in PointShape
+  ValueForm form;    ///< what becomes of the compared values
+  bool approximate;  ///< some boxes are larger than what operators compare
   bool finished;     ///< the last row was handed over, and what was read is forgotten
   Mode mode;
   EpsBand band;

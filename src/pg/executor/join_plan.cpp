@@ -28,14 +28,10 @@ struct Decoder {
   }
 };
 
-/// Passes the plan's numbers, but for the columns, to either.
+/// Passes the plan's numbers, but for the test and the columns, to either.
 template <class Data, class Coder>
 void code(Data& data, Coder& coder) {
   coder(data.join_type);
-  coder(data.test.kind);
-  coder(data.test.metric);
-  coder(data.test.form);
-  coder(data.test.strict);
   coder(data.left_value);
   coder(data.right_value);
   coder(data.left_traps);
@@ -66,6 +62,8 @@ void code(Data& data, Coder& coder) {
 
 List* encode_join_plan(const JoinPlanData& data) {
   Encoder encoder = {NIL};
+  encoder(test_number(data.test));
+  encoder(data.test.strict);
   code(data, encoder);
   for (int i = 0; i < data.column_count; ++i) {
     encoder(data.from_left[i]);
@@ -77,6 +75,11 @@ List* encode_join_plan(const JoinPlanData& data) {
 JoinPlanData decode_join_plan(const List* encoded) {
   Decoder decoder = {encoded, 0};
   JoinPlanData data = {};
+  int test;
+  bool strict;
+  decoder(test);
+  decoder(strict);
+  data.test = numbered_test(test, strict);
   code(data, decoder);
   data.from_left = static_cast<bool*>(palloc(data.column_count + 1));
   data.attributes = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (data.column_count + 1)));

@@ -200,7 +200,7 @@ bool may_halve_top(const JoinNode* node) {
 Top first_top(JoinNode* node, std::uint64_t memory_limit) {
   const TopPlan& plan = node->data.top;
   const bool scored = plan.function != ScoreFunction::kDistance;
-  if (node->reading != Reading::kPoints)
+  if (node->form == ValueForm::kBox)
     node->top_problem = "values are no points";
   else if (is_in_blocks(node->left) || is_in_blocks(node->right))
     node->top_problem = "the rows do not fit in gpujoin.host_memory_limit";

@@ -32,14 +32,14 @@ Mode engine_mode(const JoinNode* node) {
   // A row's count is of the unordered pairs where it comes first.
   const bool counts = (node->data.grouped || !shows_right(node)) &&
                       !(node->order_by_engine && node->data.order.order == KeyOrder::kGreater);
-  return counts && node->reading == Reading::kPoints ? Mode::kCounts : Mode::kPairs;
+  return counts && node->form != ValueForm::kBox ? Mode::kCounts : Mode::kPairs;
 }
 
 Output wanted_output(const JoinNode* node) {
   if (node->mode == Mode::kCounts) return Output::kCountPerRow;
   if (node->mode == Mode::kTotal) return Output::kTotal;
   if (node->mode == Mode::kTop) return Output::kTopPairs;
-  if (node->reading == Reading::kBoxes) return Output::kPairs;
+  if (node->form == ValueForm::kBox) return Output::kPairs;
   return has_open_pairs(node) ? Output::kPairsWithDistances : Output::kPairs;
 }
 
@@ -66,8 +66,8 @@ void start_part(JoinNode* node, const Part& part) {
                       are_same_points(request.left, request.right);
   // In a self-join rows are named by position, which the right side counts its own way.
   if (request.self_join) request.left.ids = node->order_by_engine ? node->ranks : nullptr;
-  request.shape = node->reading == Reading::kBoxes ? Shape::kBoxes : Shape::kPoints;
-  request.metric = node->data.test.metric;
+  request.shape = node->form == ValueForm::kBox ? Shape::kBoxes : Shape::kPoints;
+  request.metric = node->data.test.by->metric;
   request.eps = node->band.select;
   request.output = wanted_output(node);
   request.pairs = wanted_pairs(node, request.self_join);

@@ -18,16 +18,16 @@ struct varlena* vector_argument(FunctionCallInfo fcinfo, int number) {
 VectorView checked_view(const struct varlena* array) {
   const VectorView view = view_vector(array);
   switch (view.problem) {
-    case VectorProblem::kEmpty:
+    case ValueProblem::kEmpty:
       ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION), errmsg("a vector has no dimensions"),
                       errhint("A vector is an array of at least one element.")));
       break;
-    case VectorProblem::kMultidimensional:
+    case ValueProblem::kMultidimensional:
       ereport(ERROR, (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
                       errmsg("a vector is an array of %d dimensions", view.dims),
                       errhint("A vector is a one-dimensional array.")));
       break;
-    case VectorProblem::kNullElement:
+    case ValueProblem::kNullElement:
       ereport(ERROR,
               (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("a vector holds a NULL"),
                errhint("A vector whose coordinates are not all known can be NULL as a whole.")));

@@ -75,7 +75,7 @@ double estimate_pairs(const JoinArguments& arguments, const SideEstimate& left,
   // Statistics of columns apart tell nothing about the angle between rows.
   const bool angle_of_columns =
       arguments.metric == Metric::kCosine &&
-      (left.columns.kind == ColumnKind::kNumbers || right.columns.kind == ColumnKind::kNumbers);
+      (left.columns.value_type == nullptr || right.columns.value_type == nullptr);
   if (left.samples == nullptr || right.samples == nullptr ||
       left.columns.count != right.columns.count || angle_of_columns)
     return left.rows * fmin(right.rows, kDefaultNeighbors);

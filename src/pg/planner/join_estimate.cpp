@@ -2,7 +2,6 @@
 
 #include "pg/planner/join_selectivity.h"
 #include "pg/settings.h"
-#include "pg/types/vector_datum.h"
 
 extern "C" {
 #include "access/table.h"
@@ -47,48 +46,29 @@ double stored_width(PlannerInfo* root, const Node* value) {
 }
 
 /// Numbers that a value becomes as a point or a box.
-double coordinates_of(PlannerInfo* root, const Expr* value, PointKind kind) {
+double coordinates_of(PlannerInfo* root, const Expr* value, const ValueType& type) {
   const Node* const node = reinterpret_cast<const Node*>(value);
-  const auto elements = [&](double head, double size) {
-    const std::int32_t dims = exprTypmod(node);
-    return dims > 0 ? dims : fmax(1, (stored_width(root, node) - head) / size);
-  };
-  constexpr double kPairOfWords = 2 * sizeof(std::int32_t);
-  switch (kind) {
-    case PointKind::kFloat4Array:
-    case PointKind::kFloat8Array:
-      if (IsA(value, ArrayExpr))
-        return list_length(reinterpret_cast<const ArrayExpr*>(value)->elements);
-      return elements(ARR_OVERHEAD_NONULLS(1), scalar_bytes(scalar_of(kind)));
-    case PointKind::kVector:
-    case PointKind::kVectorDirection:
-      return elements(kPairOfWords, sizeof(float));
-    case PointKind::kHalfvec:
-    case PointKind::kHalfvecDirection:
-      return elements(kPairOfWords, sizeof(std::uint16_t));
-    case PointKind::kCube:
-      return elements(kPairOfWords, sizeof(double));
-    case PointKind::kBox:
-    case PointKind::kGeometry:
-      return 4;
-    case PointKind::kPoint:
-      return 2;
-  }
-  pg_unreachable();
+  if (type.fixed_numbers > 0) return type.fixed_numbers;
+  if (IsA(value, ArrayExpr))
+    return list_length(reinterpret_cast<const ArrayExpr*>(value)->elements);
+  const std::int32_t dims = exprTypmod(node);
+  return dims > 0 ? dims
+                  : fmax(1, (stored_width(root, node) - type.head_bytes) / type.coordinate_bytes);
 }
 
-double bytes_of(PlannerInfo* root, const Path* input, const Expr* value, PointKind kind) {
-  return input->rows *
-         (coordinates_of(root, value, kind) * scalar_bytes(scalar_of(kind)) + sizeof(std::int64_t));
+double bytes_of(PlannerInfo* root, const Path* input, const Expr* value,
+                const SimilarityTest& test) {
+  const std::uint64_t bytes = scalar_bytes(scalar_of(*test.type, test.by->compared));
+  return input->rows * (coordinates_of(root, value, *test.type) * static_cast<double>(bytes) +
+                        sizeof(std::int64_t));
 }
 
 }  // namespace
 
 bool fits_in_memory(PlannerInfo* root, const Path* left, const Path* right,
                     const SimilarityClause& clause) {
-  const PointKind kind = clause.test.kind;
-  const double bytes =
-      bytes_of(root, left, clause.left, kind) + bytes_of(root, right, clause.right, kind);
+  const double bytes = bytes_of(root, left, clause.left, clause.test) +
+                       bytes_of(root, right, clause.right, clause.test);
   return 2 * bytes <= static_cast<double>(host_memory_limit_bytes());
 }
 

@@ -39,10 +39,6 @@ List* parts_of(Expr* value) {
   return list_make1(value);
 }
 
-bool can_be_sampled(Oid type) {
-  return is_number_type(type) || type == FLOAT4ARRAYOID || type == FLOAT8ARRAYOID;
-}
-
 /// What statistics know of an expression that the user may see them of; casts between numbers are
 /// looked through.
 ColumnSample sample_of(PlannerInfo* root, Node* expression) {
@@ -52,7 +48,6 @@ ColumnSample sample_of(PlannerInfo* root, Node* expression) {
     expression = static_cast<Node*>(linitial(reinterpret_cast<FuncExpr*>(expression)->args));
   const Oid type = getBaseType(exprType(expression));
   ColumnSample sample = {};
-  if (!can_be_sampled(type)) return sample;
   VariableStatData data;
   examine_variable(root, expression, 0, &data);
   if (HeapTupleIsValid(data.statsTuple) && data.acl_ok) sample = load_sample(type, data.statsTuple);
@@ -91,7 +86,7 @@ double kept_share(PlannerInfo* root, const SimilarityClause& clause, double eps,
   const List *left = parts_of(clause.left), *right = parts_of(clause.right);
   const int parts = list_length(left);
   if (parts != list_length(right)) return -1;
-  const NearTest test = {false, make_box_test(clause.test.metric, eps)};
+  const NearTest test = {false, make_box_test(clause.test.by->metric, eps)};
   double share = 1;
   ListCell *a, *b;
   forboth(a, left, b, right) {
@@ -122,11 +117,13 @@ double looked_up_share(PlannerInfo* root, const SimilarityClause& clause, double
   const Node *const left = reinterpret_cast<const Node*>(clause.left),
                     *const right = reinterpret_cast<const Node*>(clause.right);
   if (!is_readable(root, left) || !is_readable(root, right)) return -1;
-  const bool boxes = has_boxes(clause.test.kind);
-  PointShape shape = {};
+  const ValueType& type = *clause.test.type;
+  const bool boxes = has_form(type, ValueForm::kBox);
+  const ValueForm form = boxes ? ValueForm::kBox : clause.test.by->compared;
+  ValueShape shape = {};
   const auto sample = [&](const Node* column) {
     return sample_table(table_of(root, column), reinterpret_cast<const Var*>(column)->varattno,
-                        clause.test.kind, &shape);
+                        type, form, &shape);
   };
   PointBuffer one = sample(left);
   PointBuffer other = are_same_column(root, left, right) ? one : sample(right);
@@ -135,7 +132,7 @@ double looked_up_share(PlannerInfo* root, const SimilarityClause& clause, double
   const EpsBand band = eps_band(clause.test, eps, shape.dims);
   if (!band.engine_serves || band.none) return -1;
   return matching_share(make_sample(one), make_sample(other),
-                        {boxes, make_box_test(clause.test.metric, band.select)},
+                        {boxes, make_box_test(clause.test.by->metric, band.select)},
                         table_of(root, left) == table_of(root, right), unseen);
 }
 

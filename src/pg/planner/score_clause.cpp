@@ -179,7 +179,7 @@ bool match_score(PlannerInfo* root, Expr* expression, const SimilarityClause& cl
                  Relids right, ScoreClause* score) {
   if (is_distance_of(expression, clause)) {
     *score = {nullptr, nullptr, ScoreFunction::kDistance, {1, 1}};
-    return !is_direction(clause.test.kind);
+    return clause.test.by->compared != ValueForm::kDirection;
   }
   if (!split(expression, score)) return false;
   if (comes_from(root, score->left, right)) {

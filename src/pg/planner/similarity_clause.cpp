@@ -1,7 +1,5 @@
 #include "pg/planner/similarity_clause.h"
 
-#include "pg/types/extension_object.h"
-
 extern "C" {
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
@@ -17,45 +15,6 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-/// A function of an extension, by the names of the extension and of itself, and by the type of the
-/// two values that it compares: one of PostgreSQL's own, or the extension's of that name.
-struct KnownFunction {
-  const char* extension;
-  const char* function;
-  Oid core_type;  ///< InvalidOid: the extension's
-  const char* type;
-  SimilarityTest test;  ///< of kWithin the radius is the third argument, and the last one
-};
-
-using enum PointKind;
-using enum Metric;
-using enum TestForm;
-
-constexpr KnownFunction kKnownFunctions[] = {
-    {"gpujoin", "gpu_distance", FLOAT4ARRAYOID, nullptr, {kFloat4Array, kL2, kDistance, false}},
-    {"gpujoin", "gpu_distance", FLOAT8ARRAYOID, nullptr, {kFloat8Array, kL2, kDistance, false}},
-    {"gpujoin", "gpu_within", FLOAT4ARRAYOID, nullptr, {kFloat4Array, kL2, kWithin, false}},
-    {"gpujoin", "gpu_within", FLOAT8ARRAYOID, nullptr, {kFloat8Array, kL2, kWithin, false}},
-    {"gpujoin", "gpu_within", POINTOID, nullptr, {kPoint, kL2, kWithin, false}},
-    {"cube", "cube_distance", InvalidOid, "cube", {kCube, kL2, kDistance, false}},
-    {"cube", "distance_taxicab", InvalidOid, "cube", {kCube, kL1, kDistance, false}},
-    {"cube", "distance_chebyshev", InvalidOid, "cube", {kCube, kLInf, kDistance, false}},
-    {"cube", "cube_overlap", InvalidOid, "cube", {kCube, kLInf, kOverlap, false}},
-    {"vector", "l2_distance", InvalidOid, "vector", {kVector, kL2, kDistance, false}},
-    {"vector", "l1_distance", InvalidOid, "vector", {kVector, kL1, kDistance, false}},
-    {"vector", "cosine_distance", InvalidOid, "vector", {kVectorDirection, kL2, kDistance, false}},
-    {"vector", "l2_distance", InvalidOid, "halfvec", {kHalfvec, kL2, kDistance, false}},
-    {"vector", "l1_distance", InvalidOid, "halfvec", {kHalfvec, kL1, kDistance, false}},
-    {"vector",
-     "cosine_distance",
-     InvalidOid,
-     "halfvec",
-     {kHalfvecDirection, kL2, kDistance, false}},
-    {"postgis", "st_dwithin", InvalidOid, "geometry", {kGeometry, kL2, kWithin, false}},
-    {"postgis", "geometry_overlaps", InvalidOid, "geometry", {kGeometry, kLInf, kOverlap, false}},
-    {"postgis", "st_intersects", InvalidOid, "geometry", {kGeometry, kLInf, kTouch, false}},
-};
-
 /// How `distance OP eps` reads, by the function behind the operator.
 struct Comparison {
   Oid function;
@@ -68,31 +27,12 @@ constexpr Comparison kComparisons[] = {{F_FLOAT8LE, true, false},   {F_FLOAT8LT,
                                        {F_FLOAT84LE, true, false},  {F_FLOAT84LT, true, true},
                                        {F_FLOAT48GE, false, false}, {F_FLOAT48GT, false, true}};
 
-bool compares(const KnownFunction& known, Oid type) {
-  if (OidIsValid(known.core_type)) return type == known.core_type;
-  return is_base_type_of(type, known.extension, known.type);
-}
-
-/// What a call of the function tests, or with `distance` measures; null when it is none that is
-/// known.
-const SimilarityTest* find_test(Oid function, List* arguments, bool distance) {
-  static constexpr SimilarityTest kPointDistance = {kPoint, kL2, kDistance, false};
-  static constexpr SimilarityTest kBoxOverlap = {kBox, kLInf, kOverlap, false};
-  if (function == F_POINT_DISTANCE) return distance ? &kPointDistance : nullptr;
-  if (function == F_BOX_OVERLAP) return distance ? nullptr : &kBoxOverlap;
-  if (list_length(arguments) < 2) return nullptr;
+/// What a call tests, or with `distance` measures; false when it is none that is known.
+bool find_test(Oid function, List* arguments, bool distance, SimilarityTest* test) {
+  if (list_length(arguments) < 2) return false;
   const Oid type = exprType(static_cast<const Node*>(linitial(arguments)));
-  if (type != exprType(static_cast<const Node*>(lsecond(arguments)))) return nullptr;
-  const char* const name = get_func_name(function);
-  if (name == nullptr) return nullptr;
-  for (const KnownFunction& known : kKnownFunctions) {
-    const TestForm form = known.test.form;
-    if ((form == kDistance) == distance && strcmp(known.function, name) == 0 &&
-        list_length(arguments) == (form == kWithin ? 3 : 2) && compares(known, type) &&
-        is_compiled_function_of(function, known.extension))
-      return &known.test;
-  }
-  return nullptr;
+  return type == exprType(static_cast<const Node*>(lsecond(arguments))) &&
+         find_test(function, type, list_length(arguments) - 2, distance, test);
 }
 
 /// A function call or an operator, which is one too.
@@ -146,23 +86,21 @@ bool match_similarity(Expr* condition, SimilarityClause* clause) {
   List* arguments;
   if (!as_call(condition, &function, &arguments)) return false;
   *clause = {condition, nullptr, nullptr, nullptr, {}};
-  const SimilarityTest* test = nullptr;
-  bool strict = false;
+  bool known = false, strict = false;
   for (const Comparison& comparison : kComparisons) {
     if (comparison.function != function) continue;
     Expr* const distance = argument(arguments, comparison.distance_first ? 0 : 1);
     clause->eps = argument(arguments, comparison.distance_first ? 1 : 0);
     strict = comparison.strict;
     if (!as_call(distance, &function, &arguments)) return false;
-    test = find_test(function, arguments, true);
+    known = find_test(function, arguments, true, &clause->test);
     break;
   }
   if (clause->eps == nullptr) {
-    test = find_test(function, arguments, false);
-    if (test != nullptr) clause->eps = test->form == kWithin ? argument(arguments, 2) : zero();
+    known = find_test(function, arguments, false, &clause->test);
+    clause->eps = list_length(arguments) == 3 ? argument(arguments, 2) : zero();
   }
-  if (test == nullptr) return false;
-  clause->test = *test;
+  if (!known) return false;
   clause->test.strict = strict;
   clause->eps = as_float8(clause->eps);
   clause->left = argument(arguments, 0);
@@ -185,9 +123,9 @@ bool is_distance_of(Expr* expression, const SimilarityClause& clause) {
   Oid function;
   List* arguments;
   if (!as_call(expression, &function, &arguments)) return false;
-  const SimilarityTest* const test = find_test(function, arguments, true);
-  if (test == nullptr || tests_boxes(clause.test) || test->kind != clause.test.kind ||
-      test->metric != clause.test.metric)
+  SimilarityTest test;
+  if (!find_test(function, arguments, true, &test) || test.type != clause.test.type ||
+      test.by->compared != clause.test.by->compared || test.by->metric != clause.test.by->metric)
     return false;
   const Expr *one = argument(arguments, 0), *other = argument(arguments, 1);
   return (equal(one, clause.left) && equal(other, clause.right)) ||

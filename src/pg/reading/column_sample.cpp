@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "pg/reading/relation.h"
 #include "pg/types/vector_datum.h"
 
 extern "C" {
@@ -26,27 +27,33 @@ ColumnSample new_sample(int count, std::uint32_t dims) {
           static_cast<int*>(palloc(sizeof(int) * (count + 1)))};
 }
 
-bool is_array(Oid type) { return type == FLOAT4ARRAYOID || type == FLOAT8ARRAYOID; }
-
-/// The array's number of dimensions, or 0 if it is no vector.
-std::uint32_t dims_of(Datum array) {
-  const VectorView view = view_vector(PG_DETOAST_DATUM_PACKED(array));
-  return view.problem == VectorProblem::kNone ? static_cast<std::uint32_t>(view.dims) : 0;
+/// Sets the values that are points, which settle the number of dimensions; the others are NaN.
+template <class ValueAt>
+ColumnSample sample_points(const ValueType& type, int count, const ValueAt& value_at) {
+  PointBuffer points = {};
+  points.context = CurrentMemoryContext;
+  points.source = "statistics";
+  points.limit = MaxAllocHugeSize;
+  points.scalar = ScalarType::kFloat64;
+  ValueShape shape = {};
+  shape.as_stored = true;
+  for (int i = 0; i < count; ++i)
+    add_value(type, ValueForm::kPoint, &points, &shape, i, value_at(i));
+  const ColumnSample sample = new_sample(points.rows == 0 ? 0 : count, points.dims);
+  std::fill_n(sample.values, std::size_t{points.dims} * sample.count, NAN);
+  const auto* const coordinates = reinterpret_cast<const double*>(points.coordinates);
+  for (std::uint64_t row = 0; row < points.rows; ++row)
+    std::copy_n(coordinates + row * points.dims, points.dims,
+                sample.values + points.ids[row] * points.dims);
+  return sample;
 }
 
-void set_value(ColumnSample* sample, int i, Oid type, Datum value) {
-  double* const target = sample->values + std::size_t{sample->dims} * i;
-  if (!is_array(type)) {
-    *target = number_of(type, value);
-    return;
-  }
-  std::fill_n(target, sample->dims, NAN);
-  if (dims_of(value) != sample->dims) return;
-  const char* const data = view_vector(PG_DETOAST_DATUM_PACKED(value)).data;
-  if (type == FLOAT4ARRAYOID)
-    std::copy_n(reinterpret_cast<const Unaligned<float>*>(data), sample->dims, target);
-  else
-    std::copy_n(reinterpret_cast<const Unaligned<double>*>(data), sample->dims, target);
+/// The same of numbers.
+template <class ValueAt>
+ColumnSample sample_numbers(Oid type, int count, const ValueAt& value_at) {
+  const ColumnSample sample = new_sample(count, 1);
+  for (int i = 0; i < count; ++i) sample.values[i] = number_of(type, value_at(i));
+  return sample;
 }
 
 /// Whether two values are near. A raw distance only grows with every coordinate, so that of most
@@ -83,6 +90,9 @@ int stride_of(int count) {
 
 ColumnSample load_sample(Oid type, HeapTuple statistics) {
   constexpr int kMost = 128;  // of either kind
+  const bool number = is_number_type(type);
+  const ValueType* const known = number ? nullptr : find_value_type(type);
+  if (!number && (known == nullptr || !known->is_in_statistics)) return {};
   AttStatsSlot common = {}, histogram = {};
   get_attstatsslot(&common, statistics, STATISTIC_KIND_MCV, InvalidOid,
                    ATTSTATSSLOT_VALUES | ATTSTATSSLOT_NUMBERS);
@@ -92,15 +102,13 @@ ColumnSample load_sample(Oid type, HeapTuple statistics) {
   const auto bound = [&](int i) {
     return histogram.values[static_cast<std::int64_t>(i) * histogram.nvalues / bounds];
   };
-  std::uint32_t dims = is_array(type) ? 0 : 1;
-  for (int i = 0; dims == 0 && i < commons; ++i) dims = dims_of(common.values[i]);
-  for (int i = 0; dims == 0 && i < bounds; ++i) dims = dims_of(bound(i));
-  ColumnSample sample = new_sample(dims == 0 ? 0 : commons + bounds, dims);
+  const auto value_at = [&](int i) { return i < commons ? common.values[i] : bound(i - commons); };
+  ColumnSample sample = number ? sample_numbers(type, commons + bounds, value_at)
+                               : sample_points(*known, commons + bounds, value_at);
   double rest = 1 - reinterpret_cast<Form_pg_statistic>(GETSTRUCT(statistics))->stanullfrac;
   for (int i = 0; i < common.nvalues; ++i) rest -= common.numbers[i];
   for (int i = 0; i < sample.count; ++i) {
     const bool is_common = i < commons;
-    set_value(&sample, i, type, is_common ? common.values[i] : bound(i - commons));
     sample.weights[i] = is_common ? common.numbers[i] : fmax(rest, 0) / bounds;
     sample.places[i] = is_common ? -1 : i;  // two rows of the same common value are a pair as well
   }

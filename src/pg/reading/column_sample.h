@@ -24,7 +24,8 @@ struct ColumnSample {
   int* places;         ///< [count], see matching_share()
 };
 
-/// The sample in a row of pg_statistic of a column of float4[], float8[] or of numbers.
+/// The sample in a row of pg_statistic of a column of numbers, or of points that statistics keep;
+/// none of a column of another type.
 ColumnSample load_sample(Oid type, HeapTuple statistics);
 
 /// Points or boxes that were read as a sample; their numbers are their places.

@@ -48,7 +48,7 @@ bool receive_row(TupleTableSlot* slot, DestReceiver* receiver) {
 
 /// The type of a vector's, a box's or a score's column as append_column() asks for it.
 Oid read_type(const SideColumns& columns, Oid type) {
-  if (columns.kind == ColumnKind::kBox) return BOXOID;
+  if (reads_as_box(columns)) return BOXOID;
   return type == NUMERICOID ? FLOAT8OID : type;
 }
 
@@ -81,8 +81,7 @@ void append_column(StringInfo query, const SideColumns& columns, AttrNumber attr
   appendStringInfo(query, ", %s",
                    quote_identifier(get_attname(columns.relation, attribute, false)));
   if (type == NUMERICOID) appendStringInfoString(query, "::pg_catalog.float8");
-  if (columns.kind == ColumnKind::kBox && type != BOXOID)
-    appendStringInfoString(query, "::pg_catalog.box");
+  if (reads_as_box(columns)) appendStringInfoString(query, "::pg_catalog.box");
 }
 
 /// `SELECT id, vector, score FROM schema.relation`, independent of search_path.
@@ -115,7 +114,7 @@ void run_query(const char* query, DestReceiver* receiver) {
 }  // namespace
 
 Dataset read_points(const SideColumns& columns, ScalarType scalar, std::uint64_t limit,
-                    MemoryContext context) {
+                    MemoryContext context, ValueShape* shape) {
   Reader reader = {};
   reader.receiver.receiveSlot = receive_row;
   reader.receiver.rStartup = check_types;
@@ -123,6 +122,7 @@ Dataset read_points(const SideColumns& columns, ScalarType scalar, std::uint64_t
   reader.receiver.rDestroy = ignore_receiver;
   reader.receiver.mydest = DestTuplestore;  // to SPI: rows are wanted, but not by it
   reader.rows.columns = &columns;
+  reader.rows.shape.as_stored = true;
   PointBuffer& points = reader.rows.points;
   points.context = context;
   points.source = psprintf("relation \"%s\"", get_rel_name(columns.relation));
@@ -132,6 +132,7 @@ Dataset read_points(const SideColumns& columns, ScalarType scalar, std::uint64_t
   char* const query = make_query(columns);
   run_query(query, &reader.receiver);
   pfree(query);
+  *shape = reader.rows.shape;
   return finish_points(&points);
 }
 

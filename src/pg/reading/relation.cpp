@@ -1,8 +1,6 @@
 // Finds a side's columns in the catalogs. The errors are worded in relation_errors.cpp.
 #include "pg/reading/relation.h"
 
-#include "pg/types/extension_object.h"
-
 extern "C" {
 #include "access/relation.h"
 #include "catalog/pg_constraint.h"
@@ -38,29 +36,22 @@ AttrNumber find_attribute(Relation relation, const char* name) {
   return attribute > 0 ? attribute : InvalidAttrNumber;
 }
 
-bool is_cube(Oid type) { return is_base_type_of(type, "cube", "cube"); }
-
 bool is_array_of_floats(Oid type) { return type == FLOAT4ARRAYOID || type == FLOAT8ARRAYOID; }
 
-ColumnKind kind_of(Shape shape, Oid type) {
-  if (shape == Shape::kBoxes) {
-    if (is_array_of_floats(type)) return ColumnKind::kCorners;
-    return is_cube(type) ? ColumnKind::kCube : ColumnKind::kBox;
-  }
-  if (type == FLOAT4ARRAYOID) return ColumnKind::kFloat4Array;
-  if (type == FLOAT8ARRAYOID) return ColumnKind::kFloat8Array;
-  return type == POINTOID ? ColumnKind::kPoint : ColumnKind::kNumbers;
-}
-
+/// The only column that is a vector or box; types of PostgreSQL's own come first.
 ColumnFinding find_default_columns(Relation relation, Shape shape, SideColumns* columns) {
-  columns->count = 0;
-  for (AttrNumber a = 1; a <= RelationGetNumberOfAttributes(relation); ++a) {
-    if (!is_whole_type(shape, column_type(relation, a))) continue;
-    if (columns->count++ > 0) return {ColumnProblem::kSeveralColumns, nullptr};
-    columns->attributes[0] = a;
+  for (const bool own_types_only : {true, false}) {
+    columns->count = 0;
+    for (AttrNumber a = 1; a <= RelationGetNumberOfAttributes(relation); ++a) {
+      const Oid type = column_type(relation, a);
+      if (!is_whole_type(shape, type)) continue;
+      if (own_types_only && find_value_type(type)->extension != nullptr) continue;
+      if (columns->count++ > 0) return {ColumnProblem::kSeveralColumns, nullptr};
+      columns->attributes[0] = a;
+    }
+    if (columns->count == 1) return kFound;
   }
-  if (columns->count == 0) return {ColumnProblem::kNoColumn, nullptr};
-  return kFound;
+  return {ColumnProblem::kNoColumn, nullptr};
 }
 
 ColumnFinding find_named_columns(Relation relation, const SideArguments& side,
@@ -176,9 +167,8 @@ bool is_number_type(Oid type) {
 bool is_id_type(Oid type) { return type == INT2OID || type == INT4OID || type == INT8OID; }
 
 bool is_whole_type(Shape shape, Oid type) {
-  if (shape == Shape::kBoxes)
-    return type == BOXOID || is_cube(type) || is_base_type_of(type, "postgis", "geometry");
-  return is_array_of_floats(type) || type == POINTOID;
+  const ValueType* const known = find_value_type(type);
+  return known != nullptr && has_form(*known, form_of(shape));
 }
 
 bool is_part_type(Shape shape, Oid type) {
@@ -192,6 +182,7 @@ bool is_score_candidate(Relation relation, const SideColumns& columns, AttrNumbe
 }
 
 ScalarType scalar_of(const SideColumns& columns) {
+  if (columns.value_type != nullptr) return scalar_of(*columns.value_type, form_of(columns.shape));
   for (int i = 0; i < columns.count; ++i)
     if (columns.types[i] != FLOAT4OID && columns.types[i] != FLOAT4ARRAYOID)
       return ScalarType::kFloat64;
@@ -233,7 +224,8 @@ ColumnFinding find_value_columns(Relation relation, const SideArguments& side,
   if (finding.problem != ColumnProblem::kNone) return finding;
   for (int i = 0; i < columns->count; ++i)
     columns->types[i] = column_type(relation, columns->attributes[i]);
-  columns->kind = kind_of(side.shape, columns->types[0]);
+  if (is_whole_type(side.shape, columns->types[0]))
+    columns->value_type = find_value_type(columns->types[0]);
   return kFound;
 }
 

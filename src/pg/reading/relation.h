@@ -4,6 +4,7 @@
 
 #include "engine/dataset.h"
 #include "pg/reading/arguments.h"
+#include "pg/types/value_type.h"
 
 extern "C" {
 #include "utils/rel.h"
@@ -11,21 +12,18 @@ extern "C" {
 
 namespace gpujoin {
 
-/// What a row's vector or box is made of: one column, or several numbers, or the two corners of a
-/// box in arrays. kBox: what can be cast to PostgreSQL's box, too.
-enum class ColumnKind { kFloat4Array, kFloat8Array, kPoint, kNumbers, kBox, kCube, kCorners };
-
 /// The columns of one side, checked.
 struct SideColumns {
   Oid relation;
   Shape shape;
   AttrNumber id;
-  Oid id_type;  ///< int2, int4 or int8
-  ColumnKind kind;
-  int count;               ///< columns that make up the vector or box
-  AttrNumber* attributes;  ///< [count]
-  Oid* types;              ///< [count], domains resolved
-  AttrNumber score;        ///< InvalidAttrNumber: rows have no scores
+  Oid id_type;                  ///< int2, int4 or int8
+  const ValueType* value_type;  ///< of the one column that is a vector or box; null: it is made of
+                                ///< several numbers, or of the two corners of a box in arrays
+  int count;                    ///< columns that make up the vector or box
+  AttrNumber* attributes;       ///< [count]
+  Oid* types;                   ///< [count], domains resolved
+  AttrNumber score;             ///< InvalidAttrNumber: rows have no scores
   Oid score_type;
 };
 
@@ -61,6 +59,17 @@ ColumnFinding find_value_columns(Relation relation, const SideArguments& side,
 /// for whoever may read none of them before it touches the relation. Takes AccessShareLock on the
 /// relation and keeps it until the end of the transaction.
 SideColumns find_columns(const SideArguments& side);
+
+/// What values of a side's one column become.
+inline ValueForm form_of(Shape shape) {
+  return shape == Shape::kBoxes ? ValueForm::kBox : ValueForm::kPoint;
+}
+
+/// Whether the column is read as PostgreSQL's box, to which its type casts.
+inline bool reads_as_box(const SideColumns& columns) {
+  return columns.shape == Shape::kBoxes && columns.value_type != nullptr &&
+         columns.value_type->casts_to_box;
+}
 
 /// Whether both are the same columns of the same relation.
 bool same_columns(const SideColumns& a, const SideColumns& b);

@@ -65,13 +65,27 @@ char* array_literal(const char* name) {
   return quote_literal_cstr(literal.data);
 }
 
+/// The types of which one column is a vector, or a box: `real[], point or cube`.
+char* list_types(Shape shape) {
+  StringInfoData list;
+  initStringInfo(&list);
+  const char* last = nullptr;
+  for (int i = 0; i < value_type_count(); ++i) {
+    const ValueType& type = *value_types()[i];
+    if (!has_form(type, form_of(shape))) continue;
+    if (last != nullptr) appendStringInfo(&list, "%s%s", list.len > 0 ? ", " : "", last);
+    last = type.name;
+  }
+  appendStringInfo(&list, " or %s", last);
+  return list.data;
+}
+
 const char* types_of(Shape shape) {
-  return shape == Shape::kBoxes
-             ? "A box is one column of type box, cube or geometry, or two columns of type real[] "
-               "or "
-               "double precision[], its low corner and its high one."
-             : "A vector is one column of type real[], double precision[] or point, or several "
-               "numeric columns.";
+  return psprintf(shape == Shape::kBoxes
+                      ? "A box is one column of type %s, or two columns of type real[] or double "
+                        "precision[], its low corner and its high one."
+                      : "A vector is one column of type %s, or several numeric columns.",
+                  list_types(shape));
 }
 
 const char* example_of(Shape shape) {

@@ -10,10 +10,11 @@ namespace gpujoin {
 struct RowCollector {
   const SideColumns* columns;
   PointBuffer points;
+  ValueShape shape;
 };
 
 /// Adds a row without NULLs. `values` are those of columns->attributes, numbers of type numeric as
-/// float8 and boxes of type geometry as PostgreSQL's box. Raises errors for what cannot take part.
+/// float8 and boxes that reads_as_box() as PostgreSQL's. Raises errors for what cannot take part.
 void add_row(RowCollector* rows, std::int64_t id, const Datum* values);
 
 /// Adds a row with its score, of columns->score_type or, for numeric, float8.

@@ -24,8 +24,9 @@ constexpr std::uint64_t kFewestValues = 8;
 struct Sampler {
   Relation relation;
   AttrNumber column;
-  PointKind kind;
-  PointShape* shape;
+  const ValueType* type;
+  ValueForm form;
+  ValueShape* shape;
   PointBuffer points;
   std::uint64_t bytes;  ///< of the values that were read
   bool too_wide;        ///< a value is, to read kFewestValues such
@@ -75,10 +76,7 @@ void add_block(Sampler* sampler, BlockNumber block, std::uint64_t values, std::u
   for (std::uint64_t i = 0; i < count && !sampler->too_wide; ++i) {
     bool is_null;
     const Datum value = value_of(*sampler, &seen[i], &is_null);
-    if (has_boxes(sampler->kind))
-      add_box(&sampler->points, sampler->shape, sampler->kind, block, value);
-    else
-      add_value(&sampler->points, sampler->shape, sampler->kind, block, value);
+    add_value(*sampler->type, sampler->form, &sampler->points, sampler->shape, block, value);
   }
   sampler->bytes = wanted;
   ReleaseBuffer(buffer);
@@ -86,13 +84,14 @@ void add_block(Sampler* sampler, BlockNumber block, std::uint64_t values, std::u
 
 }  // namespace
 
-PointBuffer sample_table(Oid table, AttrNumber column, PointKind kind, PointShape* shape) {
+PointBuffer sample_table(Oid table, AttrNumber column, const ValueType& type, ValueForm form,
+                         ValueShape* shape) {
   const Relation relation = table_open(table, NoLock);
-  Sampler sampler = {relation, column, kind, shape, {}, 0, false};
+  Sampler sampler = {relation, column, &type, form, shape, {}, 0, false};
   sampler.points.context = CurrentMemoryContext;
   sampler.points.source = "a sample";
   sampler.points.limit = 8 * kMostBytes;  // points take at most four times the bytes of values
-  sampler.points.scalar = scalar_of(kind);
+  sampler.points.scalar = scalar_of(type, form);
   if (relation->rd_tableam == GetHeapamTableAmRoutine() && !RELATION_IS_OTHER_TEMP(relation)) {
     const BlockNumber all = RelationGetNumberOfBlocks(relation), blocks = std::min(all, kBlocks);
     const auto block = [&](BlockNumber i) {

@@ -2,14 +2,15 @@
 // none is counted, no predicate is locked, and no lock is kept.
 #pragma once
 
-#include "pg/types/point_value.h"
+#include "pg/types/value_type.h"
 
 namespace gpujoin {
 
 /// The column's values in some blocks of a table on which the planner holds a lock, evenly spread,
-/// as points, or where they have them as boxes; numbered by their blocks. Values of another shape
+/// in the form that is asked for; numbered by their blocks. Values of another shape
 /// are left out. The bytes that are read are bounded, so of wide values there are few, and none
 /// where few would be too few.
-PointBuffer sample_table(Oid table, AttrNumber column, PointKind kind, PointShape* shape);
+PointBuffer sample_table(Oid table, AttrNumber column, const ValueType& type, ValueForm form,
+                         ValueShape* shape);
 
 }  // namespace gpujoin

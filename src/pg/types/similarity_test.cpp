@@ -1,9 +1,62 @@
 #include "pg/types/similarity_test.h"
 
-namespace gpujoin {
+#include "pg/types/extension_object.h"
 
-using enum PointKind;
-using enum TestForm;
+extern "C" {
+#include "utils/lsyscache.h"
+}
+
+namespace gpujoin {
+namespace {
+
+/// Whether the function may be the one; what the name leaves open is settled when all else fits.
+bool may_be(const TestFunction& known, Oid function, const char* name) {
+  return known.extension == nullptr ? function == known.function : strcmp(known.name, name) == 0;
+}
+
+}  // namespace
+
+bool find_test(Oid function, Oid type, int extra, bool distance, SimilarityTest* test) {
+  const char* const name = get_func_name(function);
+  if (name == nullptr) return false;
+  for (int i = 0; i < value_type_count(); ++i) {
+    const ValueType& known = *value_types()[i];
+    for (int j = 0; j < known.test_count; ++j) {
+      const TestFunction& by = known.tests[j];
+      if ((by.form == TestForm::kDistance) != distance ||
+          extra != (by.form == TestForm::kWithin ? 1 : 0) || !may_be(by, function, name) ||
+          !is_type(known, type) ||
+          (by.extension != nullptr && !is_compiled_function_of(function, by.extension)))
+        continue;
+      *test = {&known, &by, false};
+      return true;
+    }
+  }
+  return false;
+}
+
+int test_number(const SimilarityTest& test) {
+  int number = static_cast<int>(test.by - test.type->tests);
+  for (const ValueType* const* known = value_types(); *known != test.type; ++known)
+    number += (*known)->test_count;
+  return number;
+}
+
+SimilarityTest numbered_test(int number, bool strict) {
+  const ValueType* const* known = value_types();
+  for (; number >= (*known)->test_count; ++known) number -= (*known)->test_count;
+  return {*known, &(*known)->tests[number], strict};
+}
+
+SimilarityTest distance_test(const SimilarityTest& test) {
+  for (int i = 0; i < test.type->test_count; ++i) {
+    const TestFunction& by = test.type->tests[i];
+    if (by.form == TestForm::kDistance && by.compared == test.by->compared &&
+        by.metric == test.by->metric)
+      return {test.type, &by, false};
+  }
+  return {test.type, test.by, false};
+}
 
 EpsBand eps_band(const SimilarityTest& test, double eps, std::uint32_t dims) {
   EpsBand band = {true, false, 0, 0};
@@ -15,39 +68,14 @@ EpsBand eps_band(const SimilarityTest& test, double eps, std::uint32_t dims) {
     return band;
   }
   if (eps < 0 || (test.strict && eps == 0)) {
-    band.engine_serves = test.form == kDistance;  // such a function raises an error
+    band.engine_serves = test.by->form == TestForm::kDistance;  // such a function raises an error
     band.none = true;
     return band;
   }
-  if (is_exact(test)) {
+  if (is_exact(test))
     band.accept = band.select = test.strict ? std::nextafter(eps, 0.0) : eps;
-    return band;
-  }
-  double relative = 0, absolute = 0;
-  switch (test.kind) {
-    case kVector:
-    case kHalfvec:
-      // Differences, squares and their sum in single precision.
-      relative = (dims + 8) * 1.2e-7;
-      absolute = std::sqrt(static_cast<double>(dims)) * 1e-18;
-      if (eps > 1e18) band.engine_serves = false;
-      break;
-    case kVectorDirection:
-    case kHalfvecDirection: {
-      // Of unit vectors |a - b|^2 = 2 (1 - cos); the cosine is of sums in single precision.
-      const double error = (dims + 16) * 5e-7;
-      band.accept = std::sqrt(std::fmax(0, 2 * (eps - error)));
-      band.select = std::sqrt(2 * (eps + error));
-      if (eps < error) band.accept = -1;
-      return band;
-    }
-    default:
-      // A few roundings in double precision, whose squares may underflow.
-      relative = 4 * (dims + 4) * 2.3e-16;
-      absolute = std::sqrt(static_cast<double>(dims)) * 1e-153;
-  }
-  band.accept = eps * (1 - relative) - absolute;
-  band.select = eps * (1 + relative) + absolute;
+  else
+    test.by->widen(eps, dims, &band);
   return band;
 }
 

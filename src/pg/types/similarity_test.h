@@ -1,59 +1,36 @@
-// What a similarity condition compares, and which distances of the points that its values become it
-// accepts.
+// What a similarity condition compares, and which distances of what its values become it accepts.
 #pragma once
 
-#include "core/distance.h"
-#include "pg/types/point_value.h"
+#include "pg/types/value_type.h"
 
 namespace gpujoin {
 
-enum class TestForm {
-  kDistance,  ///< a distance is compared with a radius
-  kWithin,    ///< a function of values and radius, which may refuse a radius
-  kOverlap,   ///< holds if and only if the values' boxes have a point in common
-  kTouch,     ///< holds for no values whose boxes have none
-};
-
-/// What a condition compares, and how. Where that is boxes, their radius is 0.
+/// A condition on two values of a type by one of the functions that compare them.
 struct SimilarityTest {
-  PointKind kind;
-  Metric metric;  ///< over the points or boxes that a kind's values become
-  TestForm form;
-  bool strict;  ///< distance < radius
+  const ValueType* type;
+  const TestFunction* by;  ///< one of type->tests
+  bool strict;             ///< distance < radius
 };
 
 inline bool tests_boxes(const SimilarityTest& test) {
-  return test.form == TestForm::kOverlap || test.form == TestForm::kTouch;
+  return test.by->form == TestForm::kOverlap || test.by->form == TestForm::kTouch;
 }
-
-/// The distances of points that a clause accepts, in the engine's terms.
-struct EpsBand {
-  bool engine_serves;  ///< false: only the condition itself can tell
-  bool none;           ///< no pair is within
-  double accept;       ///< up to this distance a pair is in
-  double select;       ///< and beyond this one out; between them the condition decides
-};
-
-/// `dims` is the number of dimensions of the points.
-EpsBand eps_band(const SimilarityTest& test, double eps, std::uint32_t dims);
 
 /// Whether the engine's arithmetic is that of the condition, so that accept equals select.
-inline bool is_exact(const SimilarityTest& test) {
-  switch (test.kind) {
-    case PointKind::kFloat4Array:
-    case PointKind::kFloat8Array:
-    case PointKind::kBox:
-      return true;
-    case PointKind::kPoint:
-      return test.form == TestForm::kWithin;
-    default:
-      return test.kind == PointKind::kCube && test.form == TestForm::kOverlap;
-  }
-}
+inline bool is_exact(const SimilarityTest& test) { return test.by->widen == nullptr; }
+
+/// What a call of the function tests, or with `distance` measures, with two values of the type, and
+/// `extra` arguments after them. False when it is none that is known.
+bool find_test(Oid function, Oid type, int extra, bool distance, SimilarityTest* test);
+
+/// The test's place in the table of types, for plans, and back.
+int test_number(const SimilarityTest& test);
+SimilarityTest numbered_test(int number, bool strict);
 
 /// The test of the bare distance that the test compares with its radius.
-inline SimilarityTest distance_test(const SimilarityTest& test) {
-  return {test.kind, test.metric, TestForm::kDistance, false};
-}
+SimilarityTest distance_test(const SimilarityTest& test);
+
+/// The band of distances of points of so many dimensions.
+EpsBand eps_band(const SimilarityTest& test, double eps, std::uint32_t dims);
 
 }  // namespace gpujoin

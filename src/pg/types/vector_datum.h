@@ -2,7 +2,7 @@
 // errors are the callers'.
 #pragma once
 
-#include "pg/store/point_buffer.h"
+#include "pg/types/value_type.h"
 
 extern "C" {
 #include "catalog/pg_type.h"
@@ -58,10 +58,8 @@ inline double number_of(Oid type, Datum value) {
                             : machine_number(type, value);
 }
 
-enum class VectorProblem { kNone, kEmpty, kMultidimensional, kNullElement };
-
 struct VectorView {
-  VectorProblem problem;
+  ValueProblem problem;
   int dims;          ///< number of elements; of a multidimensional array, its number of dimensions
   const char* data;  ///< dims elements, maybe unaligned
 };
@@ -75,17 +73,17 @@ inline VectorView view_vector(const struct varlena* array) {
   ArrayType head;
   std::memcpy(reinterpret_cast<char*>(&head) + VARHDRSZ, after_header + VARHDRSZ,
               sizeof head - VARHDRSZ);
-  if (head.ndim == 0) return {VectorProblem::kEmpty, 0, nullptr};
-  if (head.ndim != 1) return {VectorProblem::kMultidimensional, head.ndim, nullptr};
+  if (head.ndim == 0) return {ValueProblem::kEmpty, 0, nullptr};
+  if (head.ndim != 1) return {ValueProblem::kMultidimensional, head.ndim, nullptr};
   int dims;
   std::memcpy(&dims, after_header + sizeof head, sizeof dims);
   if (head.dataoffset == 0)
-    return {VectorProblem::kNone, dims, after_header + ARR_OVERHEAD_NONULLS(1)};
+    return {ValueProblem::kNone, dims, after_header + ARR_OVERHEAD_NONULLS(1)};
   // A null bitmap may outlive its last null.
   const char* const bitmap = after_header + sizeof head + 2 * sizeof(int);
   for (int i = 0; i < dims; ++i)
-    if ((bitmap[i / 8] >> (i % 8) & 1) == 0) return {VectorProblem::kNullElement, dims, nullptr};
-  return {VectorProblem::kNone, dims, after_header + head.dataoffset};
+    if ((bitmap[i / 8] >> (i % 8) & 1) == 0) return {ValueProblem::kNullElement, dims, nullptr};
+  return {ValueProblem::kNone, dims, after_header + head.dataoffset};
 }
 
 /// Adds what `view` shows, which has no problem and as many dimensions as the buffer. float4

@@ -1,0 +1,75 @@
+// real[] and double precision[], whose distances are gpujoin's own.
+#include "pg/types/value_reading.h"
+#include "pg/types/value_types.h"
+#include "pg/types/vector_datum.h"
+
+extern "C" {
+#include "catalog/pg_type.h"
+}
+
+namespace gpujoin {
+namespace {
+
+template <bool float4>
+ValueFinding add_array(PointBuffer* buffer, ValueShape* shape, std::int64_t id, Datum value) {
+  return with_detoasted(value, [&](const struct varlena* array) {
+    const VectorView view = view_vector(array);
+    const auto dims = static_cast<std::uint32_t>(view.dims);
+    if (view.problem != ValueProblem::kNone) return finding(view.problem, dims);
+    const ValueFinding found = fit_point(buffer, shape, dims);
+    if (found.problem == ValueProblem::kNone) add_vector(buffer, id, view, float4);
+    return found;
+  });
+}
+
+template <Oid element>
+Datum rebuild_array(const Dataset& points, std::uint64_t position) {
+  const Size bytes = points.dims * scalar_bytes(points.scalar);
+  const Size size = ARR_OVERHEAD_NONULLS(1) + bytes;
+  ArrayType* const array = static_cast<ArrayType*>(palloc0(size));
+  SET_VARSIZE(array, size);
+  array->ndim = 1;
+  array->elemtype = element;
+  ARR_DIMS(array)[0] = static_cast<int>(points.dims);
+  ARR_LBOUND(array)[0] = 1;
+  std::memcpy(ARR_DATA_PTR(array), static_cast<const char*>(points.coordinates) + position * bytes,
+              bytes);
+  return PointerGetDatum(array);
+}
+
+constexpr TestFunction kTests[] = {{"gpujoin", "gpu_distance", InvalidOid, TestForm::kDistance,
+                                    ValueForm::kPoint, Metric::kL2, nullptr},
+                                   {"gpujoin", "gpu_within", InvalidOid, TestForm::kWithin,
+                                    ValueForm::kPoint, Metric::kL2, nullptr}};
+
+}  // namespace
+
+const ValueType kFloat4ArrayType = {.extension = nullptr,
+                                    .name = "real[]",
+                                    .type = FLOAT4ARRAYOID,
+                                    .scalar = ScalarType::kFloat32,
+                                    .add = {add_array<true>},
+                                    .rebuild = rebuild_array<FLOAT4OID>,
+                                    .fixed_numbers = 0,
+                                    .head_bytes = ARR_OVERHEAD_NONULLS(1),
+                                    .coordinate_bytes = sizeof(float),
+                                    .is_in_statistics = true,
+                                    .casts_to_box = false,
+                                    .tests = kTests,
+                                    .test_count = lengthof(kTests)};
+
+const ValueType kFloat8ArrayType = {.extension = nullptr,
+                                    .name = "double precision[]",
+                                    .type = FLOAT8ARRAYOID,
+                                    .scalar = ScalarType::kFloat64,
+                                    .add = {add_array<false>},
+                                    .rebuild = rebuild_array<FLOAT8OID>,
+                                    .fixed_numbers = 0,
+                                    .head_bytes = ARR_OVERHEAD_NONULLS(1),
+                                    .coordinate_bytes = sizeof(double),
+                                    .is_in_statistics = true,
+                                    .casts_to_box = false,
+                                    .tests = kTests,
+                                    .test_count = lengthof(kTests)};
+
+}  // namespace gpujoin

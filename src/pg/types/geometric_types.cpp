@@ -1,0 +1,80 @@
+// PostgreSQL's own point and box.
+#include "pg/types/value_reading.h"
+#include "pg/types/value_types.h"
+
+extern "C" {
+#include "catalog/pg_type.h"
+#include "utils/fmgroids.h"
+#include "utils/geo_decls.h"
+}
+
+namespace gpujoin {
+namespace {
+
+/// PostgreSQL's own distance raises an error where the difference of two coordinates overflows.
+bool may_overflow(double coordinate) {
+  constexpr double kMost = 1e150;
+  return std::isfinite(coordinate) && std::fabs(coordinate) > kMost;
+}
+
+ValueFinding add_geometric_point(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
+                                 Datum value) {
+  const Point* const point = DatumGetPointP(value);
+  if (!shape->as_stored && (may_overflow(point->x) || may_overflow(point->y)))
+    return finding(ValueProblem::kIncomparable, 2);
+  const double coordinates[2] = {point->x, point->y};
+  return add_doubles(buffer, shape, id, reinterpret_cast<const char*>(coordinates), 2);
+}
+
+/// Boxes overlap to PostgreSQL if a low bound is at most the other's high one plus EPSILON,
+/// rounded. A box with a NaN has corners in any order.
+ValueFinding add_geometric_box(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
+                               Datum value) {
+  const BOX* const box = DatumGetBoxP(value);
+  const double low[] = {box->low.x, box->low.y};
+  double high[] = {box->high.x, box->high.y};
+  for (double& bound : high)
+    if (!shape->as_stored) bound += EPSILON;
+  return add_corners(buffer, shape, id, low, high, 2);
+}
+
+constexpr TestFunction kPointTests[] = {
+    {nullptr, "point_distance", F_POINT_DISTANCE, TestForm::kDistance, ValueForm::kPoint,
+     Metric::kL2, widen_double},
+    {"gpujoin", "gpu_within", InvalidOid, TestForm::kWithin, ValueForm::kPoint, Metric::kL2,
+     nullptr}};
+
+constexpr TestFunction kBoxTests[] = {{nullptr, "box_overlap", F_BOX_OVERLAP, TestForm::kOverlap,
+                                       ValueForm::kBox, Metric::kLInf, nullptr}};
+
+}  // namespace
+
+const ValueType kPointType = {.extension = nullptr,
+                              .name = "point",
+                              .type = POINTOID,
+                              .scalar = ScalarType::kFloat64,
+                              .add = {add_geometric_point},
+                              .rebuild = nullptr,
+                              .fixed_numbers = 2,
+                              .head_bytes = 0,
+                              .coordinate_bytes = 0,
+                              .is_in_statistics = false,
+                              .casts_to_box = false,
+                              .tests = kPointTests,
+                              .test_count = lengthof(kPointTests)};
+
+const ValueType kBoxType = {.extension = nullptr,
+                            .name = "box",
+                            .type = BOXOID,
+                            .scalar = ScalarType::kFloat64,
+                            .add = {nullptr, nullptr, add_geometric_box},
+                            .rebuild = nullptr,
+                            .fixed_numbers = 4,
+                            .head_bytes = 0,
+                            .coordinate_bytes = 0,
+                            .is_in_statistics = false,
+                            .casts_to_box = false,
+                            .tests = kBoxTests,
+                            .test_count = lengthof(kBoxTests)};
+
+}  // namespace gpujoin

@@ -1,0 +1,123 @@
+// The types whose values are points or boxes: one table of them, filled by a file for each
+// extension. Functions and planner read the same entries, so a type works in both or in neither.
+#pragma once
+
+#include "core/distance.h"
+#include "pg/store/point_buffer.h"
+
+namespace gpujoin {
+
+/// What a value becomes in a dataset.
+enum class ValueForm {
+  kPoint,
+  kDirection,  ///< a point at distance 1 from the origin
+  kBox,        ///< a low corner and a high one
+};
+inline constexpr int kValueFormCount = 3;
+
+/// Why a value becomes nothing of the kind.
+enum class ValueProblem {
+  kNone,
+  kEmpty,             ///< it has no dimensions
+  kNullElement,       ///< a coordinate is NULL
+  kMultidimensional,  ///< it is an array of arrays
+  kMismatch,          ///< it has other dimensions than the values before it
+  kTooManyDimensions,
+  kNotAPoint,     ///< it has an extent
+  kOtherSrid,     ///< it lies in another coordinate system than the values before it
+  kIncomparable,  ///< it is a point or a box, but not to the operators of its type
+};
+
+struct ValueFinding {
+  ValueProblem problem;
+  std::uint32_t dims;  ///< that the value has
+};
+
+/// What the points or boxes of both sides of a join have in common. The first value settles it; of
+/// boxes that operators compare the dimensions may rise.
+struct ValueShape {
+  std::uint32_t dims;    ///< 0: no value was seen
+  std::int32_t srid;     ///< of geometries
+  bool as_stored;        ///< values count as they are, not as their type's operators see them
+  bool only_exact;       ///< no box is wanted that is larger than the one that operators compare
+  bool has_approximate;  ///< some boxes are
+};
+
+/// Adds a value to the buffer, or nothing where there is a problem. The buffer's dims follow the
+/// shape's.
+using AddValue = ValueFinding (*)(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
+                                  Datum value);
+
+/// How a condition by a function of the type reads.
+enum class TestForm {
+  kDistance,  ///< the function's result is compared with a radius
+  kWithin,    ///< the function takes values and radius, and may refuse a radius
+  kOverlap,   ///< it holds if and only if the values' boxes have a point in common
+  kTouch,     ///< it holds for no values whose boxes have none
+};
+
+/// The distances of points that a condition accepts, in the engine's terms.
+struct EpsBand {
+  bool engine_serves;  ///< false: only the condition itself can tell
+  bool none;           ///< no pair is within
+  double accept;       ///< up to this distance a pair is in
+  double select;       ///< and beyond this one out; between them the condition decides
+};
+
+/// Sets the band for a finite radius above 0, or at least 0 where distances may equal it.
+using WidenBand = void (*)(double eps, std::uint32_t dims, EpsBand* band);
+
+/// A function that compares two values of a type. Functions are known by the extension that owns
+/// them, never by an operator's name alone: two extensions mean different things by one symbol.
+struct TestFunction {
+  const char* extension;  ///< null: PostgreSQL's own, known by its OID
+  const char* name;
+  Oid function;
+  TestForm form;
+  ValueForm compared;
+  Metric metric;    ///< over what values become
+  WidenBand widen;  ///< null: the engine's arithmetic is the function's
+};
+
+struct ValueType {
+  const char* extension;  ///< null: PostgreSQL's own, known by its OID
+  const char* name;       ///< as SQL has it; of an extension's type as pg_type does
+  Oid type;
+  ScalarType scalar;              ///< of its points: float32 where no coordinate needs more
+  AddValue add[kValueFormCount];  ///< null: values have no such form
+  /// The value that a point was made from, bit for bit, in the current memory context; or null.
+  Datum (*rebuild)(const Dataset& points, std::uint64_t position);
+  std::uint32_t fixed_numbers;  ///< that a value becomes; 0: as its length says
+  std::uint32_t head_bytes;     ///< of a value, before its coordinates
+  std::uint32_t coordinate_bytes;
+  bool is_in_statistics;  ///< they keep values, as of a type with an order
+  bool casts_to_box;      ///< as stored its boxes are those of a cast to PostgreSQL's box
+  const TestFunction* tests;
+  int test_count;
+};
+
+/// All of them; positions do not change while the server runs.
+const ValueType* const* value_types();
+int value_type_count();
+
+/// The entry of a type, domains resolved, or null.
+const ValueType* find_value_type(Oid type);
+
+/// Whether values of the entry's type are those of this one.
+bool is_type(const ValueType& known, Oid type);
+
+inline bool has_form(const ValueType& type, ValueForm form) {
+  return type.add[static_cast<int>(form)] != nullptr;
+}
+
+inline ValueFinding add_value(const ValueType& type, ValueForm form, PointBuffer* buffer,
+                              ValueShape* shape, std::int64_t id, Datum value) {
+  return type.add[static_cast<int>(form)](buffer, shape, id, value);
+}
+
+/// float32 where no coordinate of such values needs more.
+inline ScalarType scalar_of(const ValueType& type, ValueForm form) {
+  return form == ValueForm::kPoint ? type.scalar : ScalarType::kFloat64;
+}
+
+}  // namespace gpujoin

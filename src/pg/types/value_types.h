@@ -1,0 +1,14 @@
+// The entries of the table, one declaration for each file that has some.
+#pragma once
+
+#include "pg/types/value_type.h"
+
+namespace gpujoin {
+
+extern const ValueType kFloat4ArrayType, kFloat8ArrayType;  // array_types.cpp
+extern const ValueType kPointType, kBoxType;                // geometric_types.cpp
+extern const ValueType kCubeType;                           // cube_type.cpp
+extern const ValueType kVectorType, kHalfvecType;           // pgvector_types.cpp
+extern const ValueType kGeometryType;                       // postgis_type.cpp
+
+}  // namespace gpujoin
