@@ -44,5 +44,34 @@ SELECT bag_eq($$ SELECT r, (SELECT sum(cardinality(neighbors)) FROM gpu_neighbor
   'it can be called for each of several radii');
 SELECT is((SELECT function FROM gpu_last_join()), 'gpu_selfjoin', 'other joins follow');
 
+-- In FROM the plan node streams it, as the other functions: nothing is materialised, and the estimate is a row a point.
+CREATE FUNCTION plan(query text, options text DEFAULT 'COSTS OFF') RETURNS SETOF text LANGUAGE plpgsql AS
+$$ BEGIN RETURN QUERY EXECUTE format('EXPLAIN (%s) %s', options, query); END $$;
+SELECT alike((SELECT string_agg(plan, ' ') FROM plan($$ SELECT * FROM gpu_neighbors('a', 2) $$)),
+  'Custom Scan (GpuSimilarityJoin)%Join Method: Neighbors%Relation: a%', 'the node is in the plan');
+ANALYZE a;
+SELECT alike((SELECT string_agg(plan, ' ') FROM plan($$ SELECT * FROM gpu_neighbors('a', 2) $$, 'COSTS ON')), '%rows=303 %',
+  'as many rows are expected as the table has');
+SELECT is((SELECT count(*) FROM gpu_neighbors('a', 2)), 261::bigint, 'rows are counted');
+SELECT alike((SELECT string_agg(plan, ' ') FROM plan($$ SELECT count(*) FROM gpu_neighbors('a', 2) $$)),
+  'Custom Scan (GpuSimilarityJoin)%', 'by the node');
+SELECT is((SELECT count(*) FROM (SELECT FROM gpu_neighbors('a', 2) LIMIT 5) s), 5::bigint, 'no column may be wanted');
+SELECT bag_eq($$ SELECT distances FROM gpu_neighbors('a', 2) WHERE cardinality(neighbors) > 3 $$,
+  $$ SELECT (n).distances FROM (SELECT gpu_neighbors('a', 2) AS n) s WHERE cardinality((n).neighbors) > 3 $$, 'a column and a filter');
+SELECT bag_eq($$ SELECT r, count(*), sum(cardinality(neighbors)) FROM generate_series(0, 3) r, LATERAL gpu_neighbors('a', r) GROUP BY r $$,
+  $$ SELECT r, count(*), sum(cardinality((n).neighbors)) FROM (SELECT r, gpu_neighbors('a', r) AS n FROM generate_series(0, 3) r) s GROUP BY r $$,
+  'for each of several radii');
+SELECT bag_eq($$ SELECT x.id, y.id AS id2 FROM gpu_neighbors('a', 1) x JOIN gpu_neighbors('a', 2) y ON x.neighbors = y.neighbors AND x.id < y.id $$,
+  $$ SELECT (x).id, (y).id AS id2 FROM (SELECT gpu_neighbors('a', 1) AS x) s JOIN (SELECT gpu_neighbors('a', 2) AS y) t
+     ON (x).neighbors = (y).neighbors AND (x).id < (y).id $$, 'two at once');
+DECLARE some_rows SCROLL CURSOR FOR SELECT * FROM gpu_neighbors('a', 2);
+FETCH 5 FROM some_rows \g /dev/null
+MOVE ABSOLUTE 0 FROM some_rows;
+SELECT is((SELECT count(*) FROM gpu_neighbors('a', 1) WHERE id < 0), 0::bigint, 'beside an open cursor');
+CLOSE some_rows;
+SET LOCAL gpujoin.enable_customscan = off;
+SELECT alike((SELECT string_agg(plan, ' ') FROM plan($$ SELECT * FROM gpu_neighbors('a', 2) $$)), 'Function Scan on gpu_neighbors%',
+  'without the node it is a function');
+
 SELECT * FROM finish();
 ROLLBACK;

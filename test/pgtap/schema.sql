@@ -103,7 +103,8 @@ SELECT bag_eq(
   'joins are stable and stay in the leader, distances are immutable and may go to workers');
 SELECT bag_eq(
   $$ SELECT proname::text FROM functions WHERE prosupport = 'gpujoin_support(internal)'::regprocedure $$,
-  '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_topk_join,gpu_box_join,gpu_distance,gpu_distance,gpu_within,gpu_within,gpu_within}'::text[],
+  '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_box_join,gpu_distance,gpu_distance,gpu_within,
+    gpu_within,gpu_within}'::text[],
   'the planner is told more about the joins and the distances');
 SELECT is_empty(
   $$ SELECT oid::regprocedure FROM functions WHERE prosecdef OR proleakproof $$,
@@ -167,6 +168,21 @@ SELECT bag_eq(
 SELECT is_empty(
   $$ SELECT name FROM pg_settings WHERE name LIKE 'gpujoin.%' AND short_desc !~ '\.$' $$,
   'every setting is described by a sentence');
+
+-- An update makes what CREATE EXTENSION makes.
+CREATE FUNCTION objects() RETURNS SETOF text LANGUAGE sql AS $$
+  SELECT coalesce(pg_get_functiondef(p.oid), '') || ' ' || coalesce(p.prosupport::regprocedure::text, '') || ' ' ||
+      coalesce(obj_description(objid, 'pg_proc'), '') || ' ' || pg_describe_object(classid, objid, 0)
+  FROM pg_depend LEFT JOIN pg_proc p ON classid = 'pg_proc'::regclass AND objid = p.oid
+  WHERE deptype = 'e' AND refclassid = 'pg_extension'::regclass
+    AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'gpujoin')
+$$;
+CREATE TEMP TABLE fresh AS SELECT objects();
+DROP VIEW functions;
+DROP EXTENSION gpujoin;
+CREATE EXTENSION gpujoin VERSION '1.0';
+ALTER EXTENSION gpujoin UPDATE;
+SELECT bag_eq('SELECT objects()', 'TABLE fresh', 'updated from 1.0');
 
 SELECT * FROM finish();
 ROLLBACK;

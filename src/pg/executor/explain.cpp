@@ -50,11 +50,11 @@ void explain_text_argument(const char* label, const FuncExpr* call, int position
 }
 
 /// What is asked for, as far as it is known without running.
-void explain_call(const FuncExpr* call, const JoinFunction* function, ExplainState* es) {
-  const ArgumentPositions& at = function->at;
-  ExplainPropertyText("Join Method", function->method, es);
-  const char* const labels[] = {function->takes_one_table() ? "Relation" : "Left Relation",
-                                "Right Relation"};
+void explain_call(const FuncExpr* call, const Operation* operation, ExplainState* es) {
+  const ArgumentPositions& at = operation->function.at;
+  ExplainPropertyText("Join Method", operation->method, es);
+  const char* const labels[] = {
+      operation->function.takes_one_table() ? "Relation" : "Left Relation", "Right Relation"};
   for (int side = 0; side < 2; ++side) {
     const Const* const relation = constant_argument(call, at.relation[side]);
     const char* const name =
@@ -169,7 +169,7 @@ void explain_kept_rows(bool spilled, ExplainState* es) {
 
 void explain_function_node(CustomScanState* state, List*, ExplainState* es) {
   FunctionNode* const node = reinterpret_cast<FunctionNode*>(state);
-  explain_call(planned_call(castNode(CustomScan, state->ss.ps.plan)), node->function, es);
+  explain_call(planned_call(castNode(CustomScan, state->ss.ps.plan)), node->operation, es);
   if (node->counts) ExplainPropertyText("Counts", "pairs", es);
   if (!es->analyze || node->scan == nullptr) return;
   const JoinReport report = report_run(&node->scan->run);

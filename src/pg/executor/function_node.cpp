@@ -16,8 +16,8 @@ namespace gpujoin {
 namespace {
 
 // A column of the result is a member of IdPair, and the member's bits are the datum.
-constexpr int kColumnOffsets[kPairColumns] = {offsetof(IdPair, id1), offsetof(IdPair, id2),
-                                              offsetof(IdPair, distance)};
+constexpr int kColumnOffsets[] = {offsetof(IdPair, id1), offsetof(IdPair, id2),
+                                  offsetof(IdPair, distance)};
 
 FunctionNode* from_state(CustomScanState* state) { return reinterpret_cast<FunctionNode*>(state); }
 
@@ -29,15 +29,15 @@ void check_execute_privilege(Oid function) {
 }
 
 /// CustomExecMethods::BeginCustomScan. Reads no table: EXPLAIN comes here too.
-void begin(CustomScanState* state, EState*, int) {
+void begin(CustomScanState* state, EState* estate, int) {
   FunctionNode* const node = from_state(state);
   const CustomScan* const plan = castNode(CustomScan, state->ss.ps.plan);
   const FuncExpr* const call = planned_call(plan);
   check_execute_privilege(call->funcid);
   FmgrInfo info;
   fmgr_info(call->funcid, &info);
-  node->function = find_join_function(info.fn_addr);
-  if (node->function == nullptr)
+  node->operation = find_operation(info.fn_addr);
+  if (node->operation == nullptr)
     elog(ERROR, "function %u is no join function any more", call->funcid);
   node->arguments = ExecInitExprList(call->args, &state->ss.ps);
   node->counts = counts_rows(plan);
@@ -45,12 +45,14 @@ void begin(CustomScanState* state, EState*, int) {
   ListCell* cell;
   foreach (cell, plan->custom_scan_tlist) {
     const Var* const var = castNode(Var, lfirst_node(TargetEntry, cell)->expr);
-    if (var->varattno < 1 || var->varattno > kPairColumns)
+    if (var->varattno < 1 || var->varattno > node->operation->columns)
       elog(ERROR, "unexpected column %d of a join function", var->varattno);
-    node->offsets[node->column_count++] = kColumnOffsets[var->varattno - 1];
+    node->columns[node->column_count++] = var->varattno - 1;
   }
   TupleTableSlot* const slot = state->ss.ss_ScanTupleSlot;
   for (int i = 0; i < node->column_count; ++i) slot->tts_isnull[i] = false;
+  if (node->operation->row != RowKind::kPair)
+    node->row = AllocSetContextCreate(estate->es_query_cxt, "gpujoin row", ALLOCSET_DEFAULT_SIZES);
 }
 
 /// Evaluates the arguments and starts the join with them.
@@ -65,13 +67,11 @@ void open_scan(FunctionNode* node) {
     NullableDatum* const value = &values[count++];
     value->value = ExecEvalExpr(static_cast<ExprState*>(lfirst(cell)), expressions, &value->isnull);
   }
-  Assert(count == node->function->at.count);
+  Assert(count == node->operation->function.at.count);
   const MemoryContext query = node->css.ss.ps.state->es_query_cxt;
   JoinScan* const previous = node->scan;
-  node->scan = nullptr;                         // an error below leaves it half gone
-  const Output pairs = node->function->output;  // of which the best are found before counted
-  const Output output = node->counts && pairs != Output::kTopPairs ? Output::kTotal : pairs;
-  node->scan = previous == nullptr ? open_join_scan(query, node->function, values, output)
+  node->scan = nullptr;  // an error below leaves it half gone
+  node->scan = previous == nullptr ? open_join_scan(query, node->operation, values, node->counts)
                                    : reopen_join_scan(previous, values);
   node->arguments_changed = false;
   MemoryContextSwitchTo(caller);
@@ -90,21 +90,33 @@ bool next_empty_row(FunctionNode* node) {
 /// The one row of a node that counts.
 bool count_rows(FunctionNode* node, TupleTableSlot* slot) {
   if (node->counted) return false;
-  std::uint64_t rows = 0;
-  while (next_join_batch(node->scan)) rows += node->scan->run.batch.pair_count;
-  slot->tts_values[0] = Int64GetDatum(static_cast<std::int64_t>(rows));
+  slot->tts_values[0] = Int64GetDatum(static_cast<std::int64_t>(count_join_rows(node->scan)));
   slot->tts_isnull[0] = false;
   node->counted = true;
   return true;
 }
 
+/// A row that the operation makes, valid until the next one.
+bool next_made_row(FunctionNode* node, TupleTableSlot* slot) {
+  MemoryContextReset(node->row);
+  const MemoryContext caller = MemoryContextSwitchTo(node->row);
+  Datum values[kMaxResultColumns];
+  const bool found = next_join_row(node->scan, values);
+  MemoryContextSwitchTo(caller);
+  for (int i = 0; found && i < node->column_count; ++i)
+    slot->tts_values[i] = values[node->columns[i]];
+  return found;
+}
+
 bool next_row(FunctionNode* node, TupleTableSlot* slot) {
   JoinScan* const scan = node->scan;
   if (node->counts) return count_rows(node, slot);
+  if (node->operation->row != RowKind::kPair) return next_made_row(node, slot);
   if (node->column_count == 0) return next_empty_row(node);
   if (!next_join_pair(scan)) return false;
   for (int i = 0; i < node->column_count; ++i)
-    std::memcpy(&slot->tts_values[i], reinterpret_cast<const char*>(&scan->pair) + node->offsets[i],
+    std::memcpy(&slot->tts_values[i],
+                reinterpret_cast<const char*>(&scan->pair) + kColumnOffsets[node->columns[i]],
                 sizeof(Datum));
   return true;
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pg/executor/custom_scan.h"
-#include "pg/executor/function_scan.h"
+#include "pg/executor/operation.h"
 
 namespace gpujoin {
 
@@ -15,21 +15,19 @@ inline FuncExpr* planned_call(const CustomScan* plan) {
 /// Whether the node returns one row, the number of the function's.
 inline bool counts_rows(const CustomScan* plan) { return linitial_int(plan->custom_private) != 0; }
 
-/// Columns that the functions return; their numbers in the plan are attribute numbers.
-inline constexpr int kPairColumns = 3;
-
 /// The running node. PostgreSQL allocates it zeroed; the scan lives in a memory context of its own.
 struct FunctionNode {
   CustomScanState css;  // first: PostgreSQL knows no more than this
-  const JoinFunction* function;
-  List* arguments;            ///< of ExprState
-  JoinScan* scan;             ///< null until the first row is asked for
-  bool arguments_changed;     ///< the scan's are out of date
-  bool counts;                ///< one row is returned, the number of the function's
-  bool counted;               ///< it was returned
-  int column_count;           ///< columns of the scan tuple
-  int offsets[kPairColumns];  ///< where in an IdPair each of them lies
-  std::uint64_t empty_rows;   ///< rows of the current batch still due, when there are no columns
+  const Operation* operation;
+  List* arguments;                 ///< of ExprState
+  JoinScan* scan;                  ///< null until the first row is asked for
+  bool arguments_changed;          ///< the scan's are out of date
+  bool counts;                     ///< one row is returned, the number of the function's
+  bool counted;                    ///< it was returned
+  int column_count;                ///< columns of the scan tuple
+  int columns[kMaxResultColumns];  ///< which of a row's each of them is, from 0
+  MemoryContext row;               ///< what the operation makes of a row that is no pair
+  std::uint64_t empty_rows;  ///< rows of the current batch still due, when there are no columns
 };
 
 /// CustomExecMethods::ExplainCustomScan.

@@ -1,6 +1,7 @@
 // Life of a JoinScan: arguments, columns, data, engine, batches, end.
 #include "pg/executor/function_scan.h"
 
+#include "pg/executor/operation.h"
 #include "pg/reading/reader.h"
 #include "pg/reading/relation.h"
 #include "pg/settings.h"
@@ -107,21 +108,32 @@ void prepare_request(JoinScan* scan) {
   request.metric = arguments.metric;
   request.eps = arguments.eps;
   request.pairs = wanted_pairs(scan);
-  request.output = scan->output;
+  const bool total = scan->counted && arguments.function->output != Output::kTopPairs;
+  request.output = total ? Output::kTotal : arguments.function->output;
   request.top = arguments.top;
   scan->run.request = request;
 }
 
-void start(JoinScan* scan) {
-  prepare_request(scan);
-  if (!scan->arguments.no_rows) start_engine(&scan->run);
+/// Whether the number of rows follows from what was read.
+bool is_counted_by_rows(const JoinScan* scan) {
+  return scan->counted && scan->operation->row == RowKind::kLeftRow;
 }
 
-JoinScan* create_scan(MemoryContext parent, const JoinFunction* function) {
+void start(JoinScan* scan) {
+  prepare_request(scan);
+  if (scan->arguments.no_rows || is_counted_by_rows(scan)) return;
+  if (scan->counted)
+    start_engine(&scan->run);
+  else
+    scan->operation->start(scan);
+}
+
+JoinScan* create_scan(MemoryContext parent, const Operation* operation) {
   const MemoryContext context = AllocSetContextCreate(parent, "gpujoin join", ALLOCSET_SMALL_SIZES);
   JoinScan* const scan = static_cast<JoinScan*>(MemoryContextAllocZero(context, sizeof(JoinScan)));
   scan->context = context;
-  init_engine_run(&scan->run, context, function->name);
+  scan->operation = operation;
+  init_engine_run(&scan->run, context, operation->function.name);
   return scan;
 }
 
@@ -133,33 +145,26 @@ bool same_data(const JoinArguments& a, const JoinArguments& b) {
 
 }  // namespace
 
-JoinScan* prepare_join_scan(MemoryContext parent, const JoinFunction* function,
-                            const NullableDatum* arguments, Output output) {
-  JoinScan* const scan = create_scan(parent, function);
-  scan->output = output;
+JoinScan* open_join_scan(MemoryContext parent, const Operation* operation,
+                         const NullableDatum* arguments, bool counted) {
+  JoinScan* const scan = create_scan(parent, operation);
+  scan->counted = counted;
   const MemoryContext caller = MemoryContextSwitchTo(scan->context);
-  scan->arguments = read_arguments(function, arguments);
+  scan->arguments = read_arguments(&operation->function, arguments);
   if (!scan->arguments.no_rows) read_data(scan);
-  prepare_request(scan);
+  start(scan);
   MemoryContextSwitchTo(caller);
   return scan;
 }
 
-JoinScan* open_join_scan(MemoryContext parent, const JoinFunction* function,
-                         const NullableDatum* arguments, Output output) {
-  JoinScan* const scan = prepare_join_scan(parent, function, arguments, output);
-  if (!scan->arguments.no_rows) start_engine(&scan->run);
-  return scan;
-}
-
 JoinScan* reopen_join_scan(JoinScan* scan, const NullableDatum* values) {
-  const JoinFunction* const function = scan->arguments.function;
-  const JoinArguments wanted = read_arguments(function, values);
+  const Operation* const operation = scan->operation;
+  const JoinArguments wanted = read_arguments(&operation->function, values);
   if (!same_data(wanted, scan->arguments)) {
     const MemoryContext parent = MemoryContextGetParent(scan->context);
-    const Output output = scan->output;
+    const bool counted = scan->counted;
     close_join_scan(scan);
-    return open_join_scan(parent, function, values, output);
+    return open_join_scan(parent, operation, values, counted);
   }
   stop_engine(&scan->run);
   scan->arguments.eps = wanted.eps;
@@ -180,8 +185,20 @@ bool next_join_batch(JoinScan* scan) {
     scan->cursor = {};
     return false;
   }
-  if (scan->output != Output::kTotal) scan->cursor.start(scan->run.batch, scan->run.request.pairs);
+  if (wants_pairs(scan->run.request.output))
+    scan->cursor.start(scan->run.batch, scan->run.request.pairs);
   return true;
+}
+
+bool next_join_row(JoinScan* scan, Datum* values) {
+  return !scan->arguments.no_rows && scan->operation->next(scan, values);
+}
+
+std::uint64_t count_join_rows(JoinScan* scan) {
+  if (is_counted_by_rows(scan)) return scan->left.rows;
+  std::uint64_t rows = 0;
+  while (next_join_batch(scan)) rows += scan->run.batch.pair_count;
+  return rows;
 }
 
 void close_join_scan(JoinScan* scan) { MemoryContextDelete(scan->context); }

@@ -8,26 +8,26 @@
 
 namespace gpujoin {
 
+struct Operation;
+
 struct JoinScan {
   MemoryContext context;  ///< holds this struct, the arguments and the data
+  const Operation* operation;
+  bool counted;  ///< the number of rows is wanted, not the rows
   JoinArguments arguments;
   Dataset left;
   Dataset right;
   bool self_join;  ///< the left data alone, with itself
-  Output output;
   EngineRun run;
   PairCursor cursor;
   IdPair pair;
+  void* rows;  ///< what the operation makes rows of, its own; in a context below `context`
 };
 
-/// Reads what a join needs and prepares its request, but starts no engine. See open_join_scan().
-JoinScan* prepare_join_scan(MemoryContext parent, const JoinFunction* function,
-                            const NullableDatum* arguments, Output output);
-
-/// Starts a join in a child of `parent`. `arguments` are the function's, `output` what is wanted of
-/// it: its pairs, or their number. Reads both tables; raises errors.
-JoinScan* open_join_scan(MemoryContext parent, const JoinFunction* function,
-                         const NullableDatum* arguments, Output output);
+/// Starts a join in a child of `parent`. `arguments` are the function's. Reads both tables; raises
+/// errors.
+JoinScan* open_join_scan(MemoryContext parent, const Operation* operation,
+                         const NullableDatum* arguments, bool counted);
 
 /// Starts over with other arguments, and reads again only if they name other data. Returns the scan
 /// to go on with; the old one is gone. Leaves garbage in the current memory context. Snapshots must
@@ -47,6 +47,12 @@ inline bool next_join_pair(JoinScan* scan) {
     if (!next_join_batch(scan)) return false;
   return true;
 }
+
+/// Sets values to the next row of the operation; false at the end of the result.
+bool next_join_row(JoinScan* scan, Datum* values);
+
+/// The number of rows, of a scan that is counted.
+std::uint64_t count_join_rows(JoinScan* scan);
 
 /// Stops the engine and frees everything.
 void close_join_scan(JoinScan* scan);

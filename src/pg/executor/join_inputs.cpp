@@ -63,7 +63,7 @@ void prepare_side(const JoinNode* node, Side* side, const Bitmapset* shown, Bitm
   side->rebuilt = rebuilds ? column : -1;
   side->odd = {};
   if (rebuilds) {
-    bms_del_member(tested, member_of(column));
+    tested = bms_del_member(tested, member_of(column));
     side->odd.values =
         create_row_store(node->rows, ExecGetResultType(side->plan), &side->value, 1, store_limit());
   }

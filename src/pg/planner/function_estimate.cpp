@@ -94,17 +94,20 @@ Cost reading_cost(const SideEstimate& side) {
 
 }  // namespace
 
-JoinEstimate estimate_join(const JoinArguments& arguments, bool eps_known) {
+JoinEstimate estimate_join(RowKind row, const JoinArguments& arguments, bool eps_known) {
   const bool self_join =
       arguments.function->takes_one_table() || same_side(arguments.left, arguments.right);
   const bool top = arguments.function->output == Output::kTopPairs;
   SideEstimate left = estimate_side(arguments.left);
   const SideEstimate right = self_join ? left : estimate_side(arguments.right);
   if (!eps_known) left.samples = nullptr;
-  double rows = estimate_pairs(arguments, left, right);
-  if (self_join && (top || arguments.pairs == PairSelection::kUnordered)) rows /= 2;
-  if (self_join && !top && arguments.pairs == PairSelection::kAll) rows += left.rows;
-  if (top) rows = fmin(rows, static_cast<double>(arguments.top.k));
+  double rows = left.rows;
+  if (row == RowKind::kPair) {
+    rows = estimate_pairs(arguments, left, right);
+    if (self_join && (top || arguments.pairs == PairSelection::kUnordered)) rows /= 2;
+    if (self_join && !top && arguments.pairs == PairSelection::kAll) rows += left.rows;
+    if (top) rows = fmin(rows, static_cast<double>(arguments.top.k));
+  }
   const Cost cost = kStartOperators * cpu_operator_cost + reading_cost(left) +
                     (self_join ? 0 : reading_cost(right));
   return {clamp_row_est(rows), cost};

@@ -2,7 +2,7 @@
 // statistics, never at a table.
 #pragma once
 
-#include "pg/reading/arguments.h"
+#include "pg/executor/operation.h"
 
 namespace gpujoin {
 
@@ -11,7 +11,8 @@ struct JoinEstimate {
   Cost cost;  ///< of reading the tables and starting the join, in the planner's units
 };
 
-/// Estimates a join whose arguments are known, all but eps if `eps_known` is false.
-JoinEstimate estimate_join(const JoinArguments& arguments, bool eps_known);
+/// Estimates a join whose arguments are known, all but eps if `eps_known` is false. `row` is what
+/// its rows stand for.
+JoinEstimate estimate_join(RowKind row, const JoinArguments& arguments, bool eps_known);
 
 }  // namespace gpujoin

@@ -45,7 +45,7 @@ FuncExpr* join_call(const RangeTblEntry* entry) {
   if (!has_our_support(call->funcid)) return nullptr;
   FmgrInfo info;
   fmgr_info(call->funcid, &info);
-  return find_join_function(info.fn_addr) != nullptr ? call : nullptr;
+  return find_operation(info.fn_addr) != nullptr ? call : nullptr;
 }
 
 /// Whether the row is wanted as a whole: in an expression, or to be looked at again after waiting

@@ -59,22 +59,22 @@ bool estimate_call(PlannerInfo* root, Node* node, JoinEstimate* estimate) {
   const FuncExpr* const call = castNode(FuncExpr, node);
   FmgrInfo info;
   fmgr_info(call->funcid, &info);
-  const JoinFunction* const function = find_join_function(info.fn_addr);
+  const Operation* const operation = find_operation(info.fn_addr);
   NullableDatum values[kMaxJoinArguments];
   bool known[kMaxJoinArguments];
-  if (function == nullptr || list_length(call->args) > kMaxJoinArguments) return false;
-  const ArgumentPositions& at = function->at;
+  if (operation == nullptr || list_length(call->args) > kMaxJoinArguments) return false;
+  const ArgumentPositions& at = operation->function.at;
   if (known_values(root, call, values, known) != at.count) return false;
   if (!known[at.relation[0]] || (at.relation[1] >= 0 && !known[at.relation[1]])) return false;
   const bool eps_known = known[at.eps];
   if (!eps_known) values[at.eps] = {Float8GetDatum(0), false};
   if (at.k >= 0 && !known[at.k]) values[at.k] = {Int64GetDatum(kMostTopPairs), false};
   JoinArguments arguments;
-  if (!try_arguments(function, values, &arguments)) return false;
+  if (!try_arguments(&operation->function, values, &arguments)) return false;
   if (arguments.no_rows)
     *estimate = {1, 0};
   else
-    *estimate = estimate_join(arguments, eps_known);
+    *estimate = estimate_join(operation->row, arguments, eps_known);
   return true;
 }
 

@@ -20,19 +20,9 @@ struct ArgumentPositions {
 
 inline constexpr int kMaxJoinArguments = 14;
 
-/// Of the functions that join a table with itself.
-inline constexpr ArgumentPositions kSelfJoinArguments = {.relation = {0, -1},
-                                                         .eps = 1,
-                                                         .id_column = {2, -1},
-                                                         .columns = {3, -1},
-                                                         .metric = 4,
-                                                         .pairs = 5,
-                                                         .count = 6};
-
-/// One of the functions of the SQL surface that returns pairs.
+/// One of the set-returning functions of the SQL surface.
 struct JoinFunction {
   const char* name;
-  const char* method;  ///< for EXPLAIN
   Shape shape;
   Output output;     ///< what its rows are made of
   bool default_eps;  ///< eps may be left out, and is 0 then
@@ -42,9 +32,6 @@ struct JoinFunction {
   /// Whether it joins one table with itself, and knows no other.
   constexpr bool takes_one_table() const { return at.relation[1] < 0; }
 };
-
-/// Null when `address` is not one of them.
-const JoinFunction* find_join_function(PGFunction address);
 
 /// One side as the caller names it. Strings are null where the default is wanted.
 struct SideArguments {

@@ -1,26 +1,17 @@
-// gpu_neighbors(): one row a point, with its neighbours as arrays. The engine is asked twice: first
-// how many neighbours each point has, then for the pairs. So a point is known to be complete when
-// as many have come, and nothing is held but the few points whose neighbours are spread over
+// Rows of gpu_neighbors(): one a point, with its neighbours as arrays. The engine is asked twice:
+// first how many neighbours each point has, then for the pairs. So a point is known to be complete
+// when as many have come, and nothing is held but the few points whose neighbours are spread over
 // batches.
-#include "pg/executor/function_scan.h"
+#include "pg/executor/operation.h"
 
 extern "C" {
-#include "access/htup_details.h"
 #include "catalog/pg_type.h"
-#include "funcapi.h"
 #include "utils/array.h"
-#include "utils/builtins.h"
 #include "utils/memutils.h"
-
-PG_FUNCTION_INFO_V1(gpujoin_neighbors);
 }
 
 namespace gpujoin {
 namespace {
-
-constexpr JoinFunction kNeighbors = {"gpu_neighbors",      "Neighbors", Shape::kPoints,
-                                     Output::kCountPerRow, false,       kSelfJoinArguments,
-                                     gpujoin_neighbors};
 
 struct Neighbor {
   double distance;
@@ -40,8 +31,9 @@ struct Part {
 
 constexpr std::uint64_t kFree = ~std::uint64_t{0};
 
+/// JoinScan::rows.
 struct NeighborScan {
-  MemoryContext context;
+  MemoryContext context;  ///< holds this struct and what it points to
   JoinScan* join;
   std::uint64_t* counts;    ///< [rows] neighbours of each
   std::uint64_t entry_row;  ///< next row of the batch
@@ -92,25 +84,19 @@ void check_counts(const NeighborScan* scan) {
                       errhint("Lower eps, or use gpu_selfjoin_distance(), which returns pairs.")));
 }
 
-NeighborScan* start_scan(MemoryContext context, FunctionCallInfo fcinfo) {
+/// Forgets what an earlier start has left.
+NeighborScan* create_scan(JoinScan* join) {
+  if (join->rows != nullptr) MemoryContextDelete(static_cast<NeighborScan*>(join->rows)->context);
+  join->rows = nullptr;
+  const MemoryContext context =
+      AllocSetContextCreate(join->context, "gpujoin neighbors", ALLOCSET_DEFAULT_SIZES);
   NeighborScan* const scan =
       static_cast<NeighborScan*>(MemoryContextAllocZero(context, sizeof(NeighborScan)));
   scan->context = context;
-  scan->join = prepare_join_scan(context, &kNeighbors, fcinfo->args, Output::kCountPerRow);
-  if (scan->join->arguments.pairs == PairSelection::kUnordered)
-    ereport(ERROR,
-            (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("neighbors are not unordered pairs"),
-             errhint("Use \"distinct\", or \"all\" to have each row among its neighbors.")));
-  const std::uint64_t rows = scan->join->left.rows;
+  scan->join = join;
   scan->counts = static_cast<std::uint64_t*>(MemoryContextAllocExtended(
-      context, (rows + 1) * sizeof(std::uint64_t), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
-  scan->pairs_done = true;
-  if (scan->join->arguments.no_rows || rows == 0) return scan;
-  ask(scan, Output::kCountPerRow);
-  count_neighbors(scan);
-  check_counts(scan);
-  ask(scan, Output::kPairsWithDistances);
-  scan->pairs_done = false;
+      context, (join->left.rows + 1) * sizeof(std::uint64_t), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
+  join->rows = scan;
   return scan;
 }
 
@@ -171,8 +157,8 @@ Part* next_complete(NeighborScan* scan) {
   return nullptr;
 }
 
-/// (id, neighbors, distances), nearest first.
-Datum make_row(FuncCallContext* calls, std::int64_t id, Neighbor* neighbors, std::uint64_t count) {
+/// (id, neighbors, distances), nearest first, in the current memory context.
+void make_row(std::int64_t id, Neighbor* neighbors, std::uint64_t count, Datum* values) {
   std::sort(neighbors, neighbors + count);
   Datum* const ids =
       static_cast<Datum*>(palloc_extended((count + 1) * sizeof(Datum), MCXT_ALLOC_HUGE));
@@ -183,47 +169,42 @@ Datum make_row(FuncCallContext* calls, std::int64_t id, Neighbor* neighbors, std
     distances[i] = Float8GetDatum(neighbors[i].distance);
   }
   const int length = static_cast<int>(count);
-  Datum values[] = {
-      Int64GetDatum(id),
-      PointerGetDatum(construct_array(ids, length, INT8OID, 8, true, TYPALIGN_DOUBLE)),
-      PointerGetDatum(construct_array(distances, length, FLOAT8OID, 8, true, TYPALIGN_DOUBLE))};
-  bool nulls[] = {false, false, false};
-  return HeapTupleGetDatum(heap_form_tuple(calls->tuple_desc, values, nulls));
+  values[0] = Int64GetDatum(id);
+  values[1] = PointerGetDatum(construct_array(ids, length, INT8OID, 8, true, TYPALIGN_DOUBLE));
+  values[2] =
+      PointerGetDatum(construct_array(distances, length, FLOAT8OID, 8, true, TYPALIGN_DOUBLE));
 }
 
-/// The next row; false at the end.
-bool next_point(FuncCallContext* calls, NeighborScan* scan, Datum* row) {
-  const Dataset& points = scan->join->left;
+}  // namespace
+
+void start_neighbors(JoinScan* join) {
+  if (join->arguments.pairs == PairSelection::kUnordered)
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("neighbors are not unordered pairs"),
+             errhint("Use \"distinct\", or \"all\" to have each row among its neighbors.")));
+  NeighborScan* const scan = create_scan(join);
+  scan->pairs_done = true;
+  if (join->left.rows == 0) return;
+  ask(scan, Output::kCountPerRow);
+  count_neighbors(scan);
+  check_counts(scan);
+  ask(scan, Output::kPairsWithDistances);
+  scan->pairs_done = false;
+}
+
+bool next_neighbors(JoinScan* join, Datum* values) {
+  NeighborScan* const scan = static_cast<NeighborScan*>(join->rows);
+  const Dataset& points = join->left;
   if (Part* const part = next_complete(scan)) {
-    *row = make_row(calls, points.ids[part->row], part->neighbors, part->count);
+    make_row(points.ids[part->row], part->neighbors, part->count, values);
     pfree(part->neighbors);
     part->row = kFree;
     return true;
   }
-  if (scan->join->arguments.no_rows) return false;
   while (scan->lone_row < points.rows && scan->counts[scan->lone_row] > 0) ++scan->lone_row;
   if (scan->lone_row >= points.rows) return false;
-  *row = make_row(calls, points.ids[scan->lone_row++], nullptr, 0);
+  make_row(points.ids[scan->lone_row++], nullptr, 0, values);
   return true;
 }
 
-}  // namespace
 }  // namespace gpujoin
-
-extern "C" PGDLLEXPORT Datum gpujoin_neighbors(PG_FUNCTION_ARGS) {
-  if (SRF_IS_FIRSTCALL()) {
-    FuncCallContext* const first = SRF_FIRSTCALL_INIT();
-    const MemoryContext caller = MemoryContextSwitchTo(first->multi_call_memory_ctx);
-    if (get_call_result_type(fcinfo, nullptr, &first->tuple_desc) != TYPEFUNC_COMPOSITE)
-      elog(ERROR, "gpu_neighbors must return rows");
-    BlessTupleDesc(first->tuple_desc);
-    first->user_fctx = gpujoin::start_scan(first->multi_call_memory_ctx, fcinfo);
-    MemoryContextSwitchTo(caller);
-  }
-  FuncCallContext* const calls = SRF_PERCALL_SETUP();
-  auto* const scan = static_cast<gpujoin::NeighborScan*>(calls->user_fctx);
-  Datum row;
-  if (gpujoin::next_point(calls, scan, &row)) SRF_RETURN_NEXT(calls, row);
-  gpujoin::close_join_scan(scan->join);
-  SRF_RETURN_DONE(calls);
-}

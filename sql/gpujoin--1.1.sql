@@ -1,0 +1,139 @@
+\echo Use "CREATE EXTENSION gpujoin" to load this file. \quit
+
+-- The planner's questions: how many rows a join returns and at what cost, how many pairs a distance leaves. Being
+-- asked is also what loads the library in time for a session's first plan.
+CREATE FUNCTION gpujoin_support(internal) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+-- Range joins. A pair is in the result if and only if its distance is <= eps. NULL for an argument that has a
+-- default means the default; NULL for another one means no rows.
+
+CREATE FUNCTION gpu_selfjoin(
+    tbl regclass, eps float8, id_column name DEFAULT NULL, vector_columns name[] DEFAULT NULL,
+    metric text DEFAULT 'l2', pairs text DEFAULT 'all')
+    RETURNS TABLE (id1 bigint, id2 bigint)
+    AS 'MODULE_PATHNAME', 'gpujoin_selfjoin'
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 100000 SUPPORT gpujoin_support;
+COMMENT ON FUNCTION gpu_selfjoin IS 'pairs of rows of a table whose vectors are within eps';
+
+CREATE FUNCTION gpu_selfjoin_distance(
+    tbl regclass, eps float8, id_column name DEFAULT NULL, vector_columns name[] DEFAULT NULL,
+    metric text DEFAULT 'l2', pairs text DEFAULT 'all')
+    RETURNS TABLE (id1 bigint, id2 bigint, distance float8)
+    AS 'MODULE_PATHNAME', 'gpujoin_selfjoin_distance'
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 100000 SUPPORT gpujoin_support;
+COMMENT ON FUNCTION gpu_selfjoin_distance IS
+    'pairs of rows of a table whose vectors are within eps, and their distances';
+
+CREATE FUNCTION gpu_join(
+    left_tbl regclass, right_tbl regclass, eps float8,
+    left_id_column name DEFAULT NULL, right_id_column name DEFAULT NULL,
+    left_vector_columns name[] DEFAULT NULL, right_vector_columns name[] DEFAULT NULL,
+    metric text DEFAULT 'l2')
+    RETURNS TABLE (id1 bigint, id2 bigint)
+    AS 'MODULE_PATHNAME', 'gpujoin_join'
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 100000 SUPPORT gpujoin_support;
+COMMENT ON FUNCTION gpu_join IS 'pairs of rows of two tables whose vectors are within eps';
+
+CREATE FUNCTION gpu_join_distance(
+    left_tbl regclass, right_tbl regclass, eps float8,
+    left_id_column name DEFAULT NULL, right_id_column name DEFAULT NULL,
+    left_vector_columns name[] DEFAULT NULL, right_vector_columns name[] DEFAULT NULL,
+    metric text DEFAULT 'l2')
+    RETURNS TABLE (id1 bigint, id2 bigint, distance float8)
+    AS 'MODULE_PATHNAME', 'gpujoin_join_distance'
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 100000 SUPPORT gpujoin_support;
+COMMENT ON FUNCTION gpu_join_distance IS
+    'pairs of rows of two tables whose vectors are within eps, and their distances';
+
+CREATE FUNCTION gpu_neighbors(
+    tbl regclass, eps float8, id_column name DEFAULT NULL, vector_columns name[] DEFAULT NULL,
+    metric text DEFAULT 'l2', pairs text DEFAULT 'distinct')
+    RETURNS TABLE (id bigint, neighbors bigint[], distances float8[])
+    AS 'MODULE_PATHNAME', 'gpujoin_neighbors'
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000 SUPPORT gpujoin_support;
+COMMENT ON FUNCTION gpu_neighbors IS
+    'rows of a table, each with the rows whose vectors are within eps of its own, nearest first';
+
+-- The best pairs within eps, by a score; a table joined with itself gives each pair once.
+
+CREATE FUNCTION gpu_topk_join(
+    left_tbl regclass, right_tbl regclass, eps float8, k bigint,
+    left_id_column name DEFAULT NULL, right_id_column name DEFAULT NULL,
+    left_vector_columns name[] DEFAULT NULL, right_vector_columns name[] DEFAULT NULL,
+    left_score_column name DEFAULT NULL, right_score_column name DEFAULT NULL,
+    metric text DEFAULT 'l2', score text DEFAULT 'sum', weights float8[] DEFAULT NULL, best text DEFAULT NULL)
+    RETURNS TABLE (id1 bigint, id2 bigint, score float8)
+    AS 'MODULE_PATHNAME', 'gpujoin_topk_join'
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 1000 SUPPORT gpujoin_support;
+COMMENT ON FUNCTION gpu_topk_join IS
+    'the k pairs of rows of two tables with the best scores among those whose vectors are within eps, best first';
+
+-- Axis-aligned boxes that intersect, or are within eps.
+
+CREATE FUNCTION gpu_box_join(
+    left_tbl regclass, right_tbl regclass, eps float8 DEFAULT 0,
+    left_id_column name DEFAULT NULL, right_id_column name DEFAULT NULL,
+    left_box_columns name[] DEFAULT NULL, right_box_columns name[] DEFAULT NULL,
+    metric text DEFAULT 'l2', pairs text DEFAULT 'all')
+    RETURNS TABLE (id1 bigint, id2 bigint)
+    AS 'MODULE_PATHNAME', 'gpujoin_box_join'
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 100000 SUPPORT gpujoin_support;
+COMMENT ON FUNCTION gpu_box_join IS 'pairs of rows of two tables whose boxes intersect, or are within eps';
+
+-- Distances between two values.
+
+CREATE FUNCTION gpu_distance(float4[], float4[]) RETURNS float8
+    AS 'MODULE_PATHNAME', 'gpujoin_distance_float4' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    SUPPORT gpujoin_support;
+CREATE FUNCTION gpu_distance(float8[], float8[]) RETURNS float8
+    AS 'MODULE_PATHNAME', 'gpujoin_distance_float8' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    SUPPORT gpujoin_support;
+
+CREATE OPERATOR <-> (
+    FUNCTION = gpu_distance, LEFTARG = float4[], RIGHTARG = float4[], COMMUTATOR = <->);
+CREATE OPERATOR <-> (
+    FUNCTION = gpu_distance, LEFTARG = float8[], RIGHTARG = float8[], COMMUTATOR = <->);
+COMMENT ON FUNCTION gpu_distance(float4[], float4[]) IS 'implementation of <-> operator';
+COMMENT ON FUNCTION gpu_distance(float8[], float8[]) IS 'implementation of <-> operator';
+COMMENT ON OPERATOR <-> (float4[], float4[]) IS 'L2 distance';
+COMMENT ON OPERATOR <-> (float8[], float8[]) IS 'L2 distance';
+
+CREATE FUNCTION gpu_within(a float4[], b float4[], eps float8) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'gpujoin_within_float4' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    SUPPORT gpujoin_support;
+CREATE FUNCTION gpu_within(a float8[], b float8[], eps float8) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'gpujoin_within_float8' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    SUPPORT gpujoin_support;
+CREATE FUNCTION gpu_within(a point, b point, eps float8) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'gpujoin_within_point' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    SUPPORT gpujoin_support;
+COMMENT ON FUNCTION gpu_within(float4[], float4[], float8) IS 'L2 distance is at most eps';
+COMMENT ON FUNCTION gpu_within(float8[], float8[], float8) IS 'L2 distance is at most eps';
+COMMENT ON FUNCTION gpu_within(point, point, float8) IS 'L2 distance is at most eps';
+
+-- What the machine has, and what the last join of this session did.
+
+CREATE FUNCTION gpu_devices(
+    OUT engine text, OUT device int, OUT name text, OUT parallelism int, OUT memory_bytes bigint,
+    OUT detail text, OUT available boolean, OUT reason text)
+    RETURNS SETOF record
+    AS 'MODULE_PATHNAME', 'gpujoin_devices' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 2;
+COMMENT ON FUNCTION gpu_devices() IS 'engines and devices that joins can run on, and why not';
+
+CREATE FUNCTION gpu_last_join(
+    OUT function text, OUT engine text, OUT fallback text, OUT metric text, OUT pair_selection text,
+    OUT eps float8, OUT left_rows bigint, OUT right_rows bigint, OUT dimensions int,
+    OUT index text, OUT indexed_columns int[], OUT sort_column int, OUT access_pattern text,
+    OUT cell_order text, OUT estimated_candidates float8, OUT estimated_pairs float8,
+    OUT strategy_reason text, OUT topk_method text, OUT topk_rounds int, OUT box_method text,
+    OUT threads int, OUT instruction_set text,
+    OUT threads_per_point int, OUT streams int, OUT batch_pairs bigint,
+    OUT pin_ms_per_mb float8, OUT batch_ms float8, OUT batches bigint,
+    OUT candidate_pairs bigint, OUT rechecked_pairs bigint, OUT pairs bigint,
+    OUT memory_bytes bigint, OUT device_memory_bytes bigint,
+    OUT read_ms float8, OUT index_ms float8, OUT join_ms float8,
+    OUT complete boolean)
+    RETURNS SETOF record
+    AS 'MODULE_PATHNAME', 'gpujoin_last_join' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 1;
+COMMENT ON FUNCTION gpu_last_join() IS 'what the last join of this session did';
