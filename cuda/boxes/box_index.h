@@ -1,5 +1,5 @@
 // Boxes on the device: the rows of one side, or a part of them, in the order that a method wants,
-// and MLG-join's table of the parts that each cell holds.
+// and the table of a layered grid [MLG-join]: the parts that cover each cell.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +57,7 @@ inline std::uint64_t ordering_bytes(std::uint64_t row_bytes) {
 DeviceBoxes order_boxes(MemoryBudget& budget, const BoxRows& rows, const BoxOrder& order,
                         cudaStream_t stream);
 
-/// The index of MLG-join, see LayeredGrid.
+/// The index of [MLG-join], see LayeredGrid.
 struct LayeredTable {
   DeviceBuffer<unsigned long long> words;  ///< the records
   DeviceBuffer<unsigned char> blocks;      ///< [2 * dims][blocks] the boxes around blocks

@@ -1,5 +1,6 @@
-// What a box looks at, by a group of threads: parts of MLG-join's grid, or a stretch of a sweep;
-// or, by a block of threads with a box each, everything. Geometry and tests are src/core's.
+// The search for a box's candidates. A group of threads searches parts of the layered grid or a
+// range of a sweep; in the nested loop each thread of a block compares its box with all. Geometry
+// and tests are src/core's.
 #pragma once
 
 #include <cooperative_groups.h>
@@ -123,12 +124,12 @@ __device__ void visit_parts(const BoxJoinView& join, const BoxGroup<G>& group, c
   }
 }
 
-/// MLG-join (thesis, section 4.2): a box probes its cells for parts, and looks at the boxes in
-/// those.
+/// [MLG-join] [thesis, section 4.2]: a box probes its cells for parts, and is compared with the
+/// boxes of these parts.
 ///
 /// The thesis turns the bits that all boxes find into lists, a list of boxes for each part, before
-/// any are compared. Those lists are what fills the device's memory, and here each box goes through
-/// its parts at once: parts are short, neighbouring boxes follow each other and read the same ones,
+/// any boxes are compared. These lists fill the device's memory. Here each box goes through its
+/// parts at once: parts are short, neighbouring boxes follow each other and read the same parts,
 /// and a box finds its partners in an order of its own, so that they can be counted and numbered.
 template <class T, std::uint32_t D, std::uint32_t G, class Visit>
 __device__ void walk_parts(const BoxJoinView& join, const BoxGroup<G>& group, const Box<T, D>& box,

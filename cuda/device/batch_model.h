@@ -1,4 +1,4 @@
-// How many pairs a batch holds: GPU-SJ's performance model (section 5.4), with its parameters
+// How many pairs a batch holds: the performance model of [GPU-SJ, section 5.4], with its parameters
 // measured on the machine at hand when a session first delivers pairs.
 #pragma once
 

@@ -55,8 +55,8 @@ void add_extents(const DevicePoints& points, const Strategy& strategy, ExtentBit
 /// The layout for extents that were copied to the host.
 SortLayout make_device_layout(const ExtentBits& extents, const Strategy& strategy, double reach);
 
-/// Sorts the points; asynchronous but for `points`, which follows from *finite_points (GPU-SJ,
-/// section on the index: non-empty cells only, points in cell order).
+/// Sorts the points; asynchronous but for `points`, which follows from *finite_points (points in
+/// cell order, non-empty cells only [GPU-SJ, section 3.2]).
 DeviceIndex sort_points(MemoryBudget& budget, const DevicePoints& points, const SortLayout& layout,
                         unsigned* device_finite_points, cudaStream_t stream);
 

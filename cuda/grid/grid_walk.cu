@@ -78,7 +78,7 @@ void GridWalk::choose_kernels(unsigned resident_blocks) {
   fill_kernel_.threads_per_point = count_kernel_.threads_per_point;
 }
 
-/// Puts the points with most candidates first (load-imbalance paper, section on SORTBYWL).
+/// Puts the points with most candidates first (SORTBYWL [load-imbalance, section III-C]).
 void GridWalk::order_by_workload() {
   const std::uint32_t points = view_.left.points;
   if (points == 0) return;

@@ -1,5 +1,6 @@
-// Pairs by walking the grid: each point looks into the cells around its own (GPU-SJ, GPU-Join and
-// the load-imbalance paper). Counts first, so that every pair's place is known, then fills.
+// Pairs by walking the grid: each point is compared with the points of its own cell and of the
+// cells around it [GPU-SJ, section 3.4]. Counts first, so that every pair's place is known, then
+// fills.
 #pragma once
 
 #include <cstdint>

@@ -42,8 +42,8 @@ struct KernelChoice {
   Metric metric;
   ScalarType scalar;
   std::uint32_t dims;
-  std::uint32_t threads_per_point;  ///< 1, 8 or 32; what lies between is rounded down
-  bool queue;                       ///< WORKQUEUE: groups take points from a counter
+  std::uint32_t threads_per_point;  ///< 1, 8 or 32; others are rounded down
+  bool queue;                       ///< groups of threads take points from a counter
   unsigned blocks;                  ///< resident blocks of the device
 };
 
@@ -53,8 +53,8 @@ void launch_count(const KernelChoice& choice, const JoinView& join, const Stretc
                   std::uint32_t* counts, unsigned long long* total, unsigned long long* candidates,
                   cudaStream_t stream);
 
-/// Writes candidates[place - base] = how many points the point at that place will look at
-/// (SORTBYWL's workload).
+/// Writes candidates[place - base] = how many points the point at that place will look at (the
+/// workload of [load-imbalance, section III-C]).
 void launch_workload(const KernelChoice& choice, const JoinView& join, const Stretch& stretch,
                      std::uint32_t* candidates, cudaStream_t stream);
 

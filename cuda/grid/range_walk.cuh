@@ -39,7 +39,8 @@ struct Query<T, 0> {
         dims(dimensions) {}
 };
 
-/// Law 1, in column order. Returns a raw distance; beyond the threshold it may be a part of one.
+/// Law 1, in column order. Returns a raw distance; beyond the threshold it may be a partial one
+/// (SHORTC [GPU-Join, section 4.4]).
 template <Metric M, class T, std::uint32_t D>
 __device__ double raw_to(const JoinView& join, const Query<T, D>& query, std::uint32_t candidate) {
   const T* const column = static_cast<const T*>(join.right.columns) + candidate;
@@ -144,7 +145,7 @@ __device__ inline bool is_wanted(const JoinView& join, std::uint32_t position,
 }
 
 /// Runs task(place, position) for each point of a stretch, by groups of G threads that all take
-/// part: in turn, or from a queue (load-imbalance paper, section on WORKQUEUE).
+/// part: in turn, or from a queue (WORKQUEUE [load-imbalance, section III-D]).
 template <std::uint32_t G, class Task>
 __device__ void for_points(const JoinView& join, const Stretch& stretch, bool queue,
                            const Task& task) {

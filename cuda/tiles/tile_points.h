@@ -18,7 +18,7 @@ struct Quantization {
   std::uint32_t padded_dims;          ///< a multiple of 16
   double scale;                       ///< a power of two
   ScreenRadius radius;                ///< in scaled units
-  DeviceBuffer<std::uint32_t> order;  ///< [dims] column -> column of the data (REORDER)
+  DeviceBuffer<std::uint32_t> order;  ///< [dims] column -> column of the data
   DeviceBuffer<double> center;        ///< [dims] in that order
 };
 

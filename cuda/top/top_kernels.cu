@@ -93,8 +93,8 @@ __global__ void __launch_bounds__(kBlockThreads)
   add_over_block(looked_at, candidates);
 }
 
-/// The best pairs of one point: a binary heap whose first entry comes last of all. Entries of
-/// neighbouring threads are neighbours (thesis, section 5.6).
+/// The best pairs of one point: a binary heap whose first entry comes last in the result. Entries
+/// of neighbouring threads are neighbours in memory [thesis, section 5.6].
 struct LocalHeap {
   std::uint64_t* keys;
   std::uint32_t* candidates;
@@ -271,7 +271,7 @@ void launch_heaps(const KernelChoice& choice, const JoinView& join, const TopVie
     heap_kernel<M, T, D><<<blocks_for(stretch.end - stretch.first), kBlockThreads, bytes, stream>>>(
         join, top, stretch, static_cast<std::uint32_t>(k), shared ? nullptr : scratch, candidates);
   };
-  dispatch_dimensions<2>(choice, launch);  // the thesis's case; the method is there for study
+  dispatch_dimensions<2>(choice, launch);  // as in the thesis; the method is there for study
   check_launch("filling heaps");
 }
 

@@ -49,8 +49,8 @@ void launch_admit(const KernelChoice& choice, const JoinView& join, const TopVie
 /// Room for the heaps of `points` points, where shared memory does not hold them: bytes.
 std::uint64_t heap_scratch_bytes(std::uint64_t k, std::uint64_t points);
 
-/// Admits the k best pairs of each point of the stretch, from a heap of its own (thesis, algorithm
-/// 6). `scratch` has heap_scratch_bytes(). Adds to *candidates.
+/// Admits the k best pairs of each point of the stretch, from a heap of its own (algorithm 6 of
+/// [thesis, section 5.8]). `scratch` has heap_scratch_bytes(). Adds to *candidates.
 void launch_heaps(const KernelChoice& choice, const JoinView& join, const TopView& top,
                   const Stretch& stretch, std::uint64_t k, unsigned char* scratch,
                   unsigned long long* candidates, cudaStream_t stream);

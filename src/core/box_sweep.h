@@ -1,18 +1,19 @@
-// The sweep of GCMF's SMF (thesis, section 4.3.1): boxes in the order of their low bounds along one
-// dimension, and which of them a box looks at.
+// The sweep of SMF, a filter of [GCMF] [thesis, section 4.3.1]: boxes in the order of their low
+// bounds along one dimension, and which of them a box is compared with.
 //
-// The paper sorts the bounds of both sides together and ranks them. What a box needs of that are
-// two ranks among the low bounds of the other side, which binary searches in those alone find: so
-// the indexed side is sorted once, however much of the other one follows.
+// SMF sorts the bounds of both sides together and ranks them. A box needs only two of the ranks,
+// both among the low bounds of the other side. Two binary searches in these low bounds find them,
+// so the indexed side is sorted once, however much of the other one follows.
 //
 // Each pair is found once. Widened by BoxTest::reach (see widened_low()), the box whose low bound
 // is the smaller one overlaps the other, so the larger low bound lies between its own low bound and
-// its widened high one. The boxes of one side, the first, look at low bounds of the other from
-// their own on; those of the second side at low bounds above their own. Of two low bounds one is
-// larger, or both are equal: just one of the two boxes looks at the other.
+// its widened high one. A box of the first side searches the low bounds of the other side from its
+// own on; a box of the second side searches the low bounds above its own. Two low bounds are
+// different or equal: in either case just one of the two boxes finds the other.
 //
-// A self-join needs the first of these walks only. Two boxes with different low bounds meet once in
-// it, two with the same one twice, and a box meets itself: takes_pair() says which of these counts.
+// A self-join needs the walk of the first side only. There two boxes with different low bounds meet
+// once, two boxes with the same low bound meet twice, and a box meets itself: takes_pair() decides
+// which meeting counts.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +40,8 @@ GPUJOIN_HD inline std::uint32_t first_above(const T* values, std::uint32_t begin
   return begin;
 }
 
-/// The boxes to look at among `boxes` ones whose low bounds are lows[0 .. boxes), ascending, for a
-/// box from `low` to `high`. `first_side`: equal low bounds are for this box to find.
+/// The candidates of a box from `low` to `high` among `boxes` boxes whose low bounds lows[0 ..
+/// boxes) ascend. `first_side`: this box finds the boxes with the same low bound.
 template <class T>
 GPUJOIN_HD inline PositionRange boxes_above(const T* lows, std::uint32_t boxes, double low,
                                             double high, double reach, bool first_side) {
@@ -48,8 +49,8 @@ GPUJOIN_HD inline PositionRange boxes_above(const T* lows, std::uint32_t boxes, 
   return {begin, first_above(lows, begin, boxes, widened_high(high, reach), false)};
 }
 
-/// Of a self-join's walk: whether the pair that `row` finds in `other` counts. `with_itself`: so
-/// does a box with itself.
+/// Whether the pair of `row` and `other`, which a self-join's walk has found, counts.
+/// `with_itself`: the pair of a box with itself counts too.
 GPUJOIN_HD inline bool takes_pair(double low, double other_low, std::uint32_t row,
                                   std::uint32_t other, bool with_itself) {
   if (row == other) return with_itself;

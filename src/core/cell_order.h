@@ -1,6 +1,6 @@
-// Numbering of grid cells: linear (row-major), Z-order and Hilbert order (thesis, section on
-// space-filling curves). A number is a bijection of the coordinates, so any order finds the same
-// neighbours; orders differ in how close neighbours lie in memory.
+// Numbering of grid cells: linear (row-major), Z-order and Hilbert order [thesis, section 3.3]. A
+// number is a bijection of the coordinates, so any order finds the same neighbours; orders differ
+// in how close neighbours lie in memory.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,8 @@ GPUJOIN_HD inline std::uint64_t interleave_bits(const std::uint32_t* cell, std::
   return key;
 }
 
-/// The position of a cell on the Hilbert curve of 2^bits cells a side. Skilling's transform (AIP
-/// Conference Proceedings 707, 2004) turns the coordinates into the transposed curve index, whose
-/// bits are interleaved.
+/// The position of a cell on the Hilbert curve of 2^bits cells a side. The transform of [Skilling]
+/// turns the coordinates into the transposed curve index, whose bits are then interleaved.
 GPUJOIN_HD inline std::uint64_t hilbert_key(const std::uint32_t* cell, std::uint32_t dims,
                                             std::uint32_t bits) {
   if (dims == 0 || bits == 0) return 0;

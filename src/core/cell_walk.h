@@ -9,8 +9,8 @@
 namespace gpujoin {
 
 /// kFull: every adjacent cell, so each pair of points is met from both sides. kLinearId: only cells
-/// that come later in linear order (load-imbalance paper, section III-B, LID-UNICOMP). kUnicomp: by
-/// the parity of the cell's coordinates (GPU-SJ, section on UNICOMP).
+/// that come later in linear order (LID-UNICOMP [load-imbalance, section III-B]). kUnicomp: by the
+/// parity of the cell's coordinates (UNICOMP [GPU-SJ, section 4.2]).
 enum class AccessPattern : std::int32_t { kAuto, kFull, kLinearId, kUnicomp };
 
 /// Adjacent cells are numbered 0 .. 3^dims - 1: digit d of the number in base 3 is the offset along

@@ -15,8 +15,8 @@ enum class Metric : std::int32_t { kL2, kL1, kLInf, kCosine };
 inline constexpr std::uint32_t kMaxDimensions = 16000;
 
 /// Adds one coordinate to a raw distance. Raw distances grow monotonically with every coordinate,
-/// so a partial one that exceeds a threshold decides the pair (SHORTC); a NaN, once in, stays.
-/// Cosine distances are no such sums.
+/// so a partial one that exceeds a threshold decides the pair (SHORTC [GPU-Join, section 4.4]); a
+/// NaN, once in, stays. Cosine distances are no such sums.
 template <Metric M>
 GPUJOIN_HD inline double add_coordinate(double raw, double a, double b) {
   static_assert(M != Metric::kCosine);

@@ -1,6 +1,6 @@
-// The epsilon-grid: which cell a point lies in, how cells are numbered, and why two points within
-// eps are always in the same or in adjacent cells, whatever the rounding. No points are stored
-// here.
+// The epsilon grid [GPU-SJ, section 3.2]: which cell a point lies in, how cells are numbered, and
+// why two points within eps are always in the same or in adjacent cells, whatever the rounding. No
+// points are stored here.
 #pragma once
 
 #include <cfloat>

@@ -1,9 +1,9 @@
-// The geometry of MLG-join's grid (thesis, section 4.2): the boxes of one side in parts, cells that
-// have a bit for each part, and which cells a box covers. The table of bits, the order of the boxes
-// and the boxes around parts are the engines'.
+// The geometry of the grid of [MLG-join] [thesis, section 4.2]: the boxes of one side in parts,
+// cells that have a bit for each part, and which cells a box covers. The table of bits, the order
+// of the boxes and the boxes around parts are the engines'.
 //
-// Unlike the thesis' parts, which are as the boxes came, ours are consecutive along a Hilbert
-// curve, so that a cell has few parts.
+// A part of the thesis holds boxes in the order of their rows. Here the boxes of a part are
+// neighbours along a Hilbert curve, so that few parts cover a cell.
 #pragma once
 
 #include <cfloat>
@@ -145,9 +145,9 @@ GPUJOIN_HD inline std::uint32_t cells_wanted(const BoxSpread& spread, double rea
 }  // namespace layered_grid
 
 /// Lays a grid over `boxes` boxes of `dims` dimensions; `reach` is BoxTest::reach. Cells are as
-/// wide as a typical box (thesis, section 4.2.2), or wider where there would be more than
-/// `most_words` words in the table or many cells for each box, along the longest sides.
-/// Parts hold a multiple of `least_part_boxes`.
+/// wide as a typical box [thesis, section 4.2.2], or wider where there would be more than
+/// `most_words` words in the table or many cells for each box, along the longest sides. Parts hold
+/// a multiple of `least_part_boxes`.
 GPUJOIN_HD inline LayeredGrid make_layered_grid(std::uint64_t boxes, std::uint32_t dims,
                                                 const BoxSpread* spreads, double reach,
                                                 std::uint64_t most_words,

@@ -1,5 +1,6 @@
-// Which positions of a sorted index a point has to look at in one cell. The search of the kernels;
-// host code with points in order slides its windows instead (src/cpu/walker.cpp).
+// Which positions of one cell of a sorted index hold a point's candidates (SORTIDU
+// [GPU-Join, section 4.3]). Kernels search them; the host, whose points come in order, slides its
+// windows instead (src/cpu/walker.cpp).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Distances to reference points (COSS): how one is computed, and by how much those of two points
-// within eps may differ. Where reference points lie is engine/reference_points.h's.
+// Distances to reference points [COSS, section 4]: how one is computed, and by how much those of
+// two points within eps may differ. Where reference points lie is engine/reference_points.h's.
 #pragma once
 
 #include <cstdint>

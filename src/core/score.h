@@ -11,8 +11,8 @@
 
 namespace gpujoin {
 
-/// Thesis, definition of the top-k spatial distance join: the aggregation function gamma. It need
-/// not be monotone. kDistance: the distance itself; points need no scores.
+/// The aggregation function gamma of a top-k join [thesis, section 2.1.2]. It need not be monotone.
+/// kDistance: the distance itself; points need no scores.
 enum class ScoreFunction : std::int32_t { kSum, kProduct, kMin, kMax, kDistance };
 
 /// `weights` multiply the scores of the first and the second point before anything else; 1 changes

@@ -1,5 +1,5 @@
-// The order of points in an index: by cell, then by the value of one more column, packed into one
-// integer.
+// The order of points in an index: by cell, then by the value of one more column (SORTIDU
+// [GPU-Join, section 4.3]), packed into one integer.
 #pragma once
 
 #include <cfloat>

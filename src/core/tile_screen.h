@@ -137,10 +137,9 @@ GPUJOIN_HD inline ScreenThresholds screen_thresholds(const ScreenRadius& radius,
 /// any order.
 GPUJOIN_HD inline double single_accumulation(std::uint32_t dims) { return (dims + 8.0) * 0x1p-23; }
 
-/// The same for tensor cores that multiply half-precision numbers and accumulate 16 at a time in
-/// single precision: they keep at least 23 bits of each addend below the largest (Fasi, Higham,
-/// Mikaitis, Pranesh: Numerical behavior of NVIDIA tensor cores, 2021), so a step of 17 addends
-/// errs by at most 17 * 2^-22 of the largest. Twice that is assumed.
+/// The same for tensor cores, which multiply half-precision numbers and accumulate 16 products at a
+/// time in single precision. They keep at least 23 bits of each addend below the largest [Fasi], so
+/// a step of 17 addends errs by at most 17 * 2^-22 of the largest. Twice that is assumed.
 GPUJOIN_HD inline double tensor_accumulation(std::uint32_t dims) { return (dims + 16.0) * 0x1p-21; }
 
 /// A lower bound on the distance of two intervals [low, high], 0 where they meet.

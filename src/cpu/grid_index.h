@@ -48,9 +48,9 @@ struct GridIndex {
   void load_point(std::uint32_t position, double* coordinates) const;
 };
 
-/// Sorts and copies a dataset, in O(n log n) time and O(n) memory (Super-EGO's sorted epsilon grid,
-/// with non-empty cells only as in GPU-SJ, section on the index). Throws MemoryLimitExceeded,
-/// std::bad_alloc, Stopped.
+/// Sorts and copies a dataset, in O(n log n) time and O(n) memory (the sorted epsilon grid of
+/// [Super-EGO], after [EGO], with non-empty cells only [GPU-SJ, section 3.2]). Throws
+/// MemoryLimitExceeded, std::bad_alloc, Stopped.
 GridIndex build_index(WorkerPool& pool, MemoryBudget& budget, const IndexLayout& layout,
                       IndexColumns columns);
 

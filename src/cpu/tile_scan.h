@@ -11,8 +11,9 @@ namespace gpujoin::cpu {
 /// and so on.
 inline constexpr std::uint32_t kGroupPoints = 32;
 
-/// Where sums are looked at: after the first end[0] columns, after end[1] and so on; the last look
-/// is at whole sums. Short circuits (GPU-Join, SHORTC) are the looks before the last.
+/// Where sums are compared with thresholds: after the first end[0] columns, after end[1] and so on;
+/// the last look compares whole sums. The looks before the last are short circuits (SHORTC
+/// [GPU-Join, section 4.4]).
 struct ScreenLooks {
   static constexpr std::uint32_t kMost = 20;
   std::uint32_t count;

@@ -17,7 +17,7 @@ constexpr int kLowest = -10, kHighest = 6;
 constexpr int kUnitBits = 2 * (10 - kLowest);
 constexpr int kStartBits = 20;
 
-/// SplitMix64.
+/// The generator of [SplitMix], with 64 bits.
 class Numbers {
  public:
   std::uint64_t below(std::uint64_t n) {

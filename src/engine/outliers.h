@@ -53,7 +53,7 @@ struct ColumnStatistics {
 /// std::bad_alloc.
 ColumnStatistics column_statistics(const std::vector<SampledRow>& rows, std::uint32_t dims);
 
-/// The columns with those that vary most first (GPU-Join, REORDER).
+/// The columns in descending order of their variance (REORDER [GPU-Join, section 4.2]).
 std::vector<std::uint32_t> by_variance(const ColumnStatistics& columns);
 
 }  // namespace gpujoin

@@ -9,7 +9,7 @@
 namespace gpujoin {
 namespace {
 
-// COSS, section 6.4: more cost more searches than they save distances.
+// More reference points cost more searches than they save distances [COSS, section 6.4].
 constexpr std::uint32_t kDefaultReferencePoints = 6;
 
 // Few columns separate points better than distances made of them.
@@ -52,7 +52,8 @@ bool in_share(std::uint32_t column, std::uint32_t dims, std::uint32_t number,
   return std::uint64_t{column} * shares / dims == number;
 }
 
-/// RP-OUTER. Of two points the second would be the first again if its share were all columns.
+/// RP-OUTER [COSS, section 4.4]. With two points a share of all columns would make the second point
+/// the first one again.
 void place_outer(const ScaledSpread& spread, std::uint32_t number, std::uint32_t count,
                  std::uint32_t dims, double* point) {
   const std::uint32_t shares = std::max(count - 1, 2u);
@@ -64,7 +65,7 @@ void place_outer(const ScaledSpread& spread, std::uint32_t number, std::uint32_t
   }
 }
 
-/// RP-INNER.
+/// RP-INNER [COSS, section 4.4].
 void place_inner(const ScaledSpread& spread, std::uint32_t number, std::uint32_t count,
                  std::uint32_t dims, double* point) {
   const std::uint32_t rings = count / 2;

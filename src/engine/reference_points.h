@@ -1,5 +1,5 @@
-// Where reference points lie (COSS, section 4.4), and the distances of rows to them. What is proven
-// about such distances stands in core/reference_points.h.
+// Where reference points lie [COSS, section 4.4], and the distances of rows to them. The proofs
+// about these distances stand in core/reference_points.h.
 #pragma once
 
 #include <cstdint>

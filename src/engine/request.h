@@ -44,20 +44,22 @@ enum class Shape : std::int32_t { kPoints, kBoxes };
 enum class Switch : std::int32_t { kAuto, kOn, kOff };
 enum class WorkOrder : std::int32_t { kAuto, kNone, kSorted, kQueue };
 
-/// kGrid: an epsilon-grid over columns of the data (GPU-SJ, GPU-Join). kReferencePoints: the same
-/// over distances to reference points (COSS). kTiles: tiles of neighbouring points, compared by
-/// matrix arithmetic where their boxes come near each other. kNone: each point with each.
+/// kGrid: an epsilon grid over columns of the data [GPU-SJ, section 3] [GPU-Join, section 4.1].
+/// kReferencePoints: the same over distances to reference points [COSS, section 4]. kTiles: tiles
+/// of neighbouring points, compared by matrix arithmetic where their boxes come near each other.
+/// kNone: the nested loop.
 enum class IndexMethod : std::int32_t { kAuto, kGrid, kReferencePoints, kTiles, kNone };
 inline constexpr int kIndexMethodCount = 5;
 
-/// Where reference points lie (COSS, section 4.4): RP-OUTER at the edges of the data, RP-INNER
+/// Where reference points lie [COSS, section 4.4]: RP-OUTER at the edges of the data, RP-INNER
 /// around its centre.
 enum class ReferencePlacement : std::int32_t { kAuto, kOuter, kInner };
 inline constexpr std::uint32_t kMaxReferencePoints = 16;
 
-/// How the best pairs are found. kHeap: heaps keep the best of what was found so far (thesis,
-/// sections 5.4 and 5.8). kSort: all pairs are found, then sorted (thesis, section 7.1, the
-/// baseline). kThreshold: only what beats the worst of the best so far is looked at.
+/// How the best pairs are found. kHeap: heaps keep the best of what was found so far
+/// [thesis, sections 5.4 and 5.8]. kSort: all pairs are found, then sorted: the baseline of
+/// [thesis, section 7.1]. kThreshold: only pairs that may beat the worst of the best so far are
+/// compared.
 enum class TopkMethod : std::int32_t { kAuto, kThreshold, kHeap, kSort };
 
 /// The method that a top-k join takes.
@@ -66,19 +68,20 @@ inline TopkMethod method_of(TopkMethod asked) {
 }
 
 /// How boxes find each other. kLayeredGrid: a grid whose cells have a bit for each part of one side
-/// (MLG-join; thesis, section 4.2). kSortSweep: along one dimension, in sorted order (GCMF's SMF;
-/// thesis, section 4.3). kNone: each with each.
+/// [MLG-join] [thesis, section 4.2]. kSortSweep: along one dimension, in sorted order (SMF [GCMF]
+/// [thesis, section 4.3]). kNone: the nested loop.
 enum class BoxMethod : std::int32_t { kAuto, kLayeredGrid, kSortSweep, kNone };
 
-/// The techniques of the papers, each to be forced for study. Knobs change speed, never the result.
+/// The techniques of the papers (docs/sources.md), each of which can be forced for study. Knobs
+/// change speed, never the result.
 struct Knobs {
   IndexMethod index = IndexMethod::kAuto;
-  std::uint32_t indexed_dimensions = 0;  ///< grid dimensions, 0 = auto (GPU-Join: k < n)
+  std::uint32_t indexed_dimensions = 0;  ///< of the grid, 0 = auto [GPU-Join, section 4.1]
   std::uint32_t reference_points = 0;    ///< 0 = auto
   ReferencePlacement reference_placement = ReferencePlacement::kAuto;
-  Switch reorder_dimensions = Switch::kAuto;  ///< REORDER
-  Switch sort_unindexed = Switch::kAuto;      ///< SORTIDU
-  Switch short_circuit = Switch::kAuto;       ///< SHORTC
+  Switch reorder_dimensions = Switch::kAuto;  ///< REORDER [GPU-Join, section 4.2]
+  Switch sort_unindexed = Switch::kAuto;      ///< SORTIDU [GPU-Join, section 4.3]
+  Switch short_circuit = Switch::kAuto;       ///< SHORTC [GPU-Join, section 4.4]
   AccessPattern access_pattern = AccessPattern::kAuto;
   CellOrder cell_order = CellOrder::kAuto;
   WorkOrder work_order = WorkOrder::kAuto;  ///< SORTBYWL, WORKQUEUE; devices only

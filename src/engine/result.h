@@ -57,8 +57,8 @@ struct JoinStats {
   std::uint32_t threads_per_point;  ///< of a device
   std::uint32_t streams;            ///< batches in flight on a device
   std::uint64_t batch_pairs;        ///< entries that a device's batches have room for
-  double pin_ms_per_mb;             ///< measured: pinning host memory (T2 of GPU-SJ's model)
-  double batch_ms;                  ///< measured: what a batch costs besides its pairs (its theta)
+  double pin_ms_per_mb;             ///< measured: pinning host memory, see batch_model.h
+  double batch_ms;                  ///< measured: what a batch costs besides its pairs
   double index_ms;                  ///< building the index
   TopkMethod topk_method;           ///< the one that ran; kAuto: no top pairs were wanted
   std::uint32_t topk_rounds;        ///< joins of parts that it took

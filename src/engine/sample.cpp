@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint64_t kSampleRows = 512;
 constexpr std::uint64_t kComparedCoordinates = 1 << 21;
 
-/// A well-mixed function of the position (the finalizer of MurmurHash3).
+/// A well-mixed function of the position: the finalizer of [MurmurHash3].
 std::uint64_t scramble(std::uint64_t x) {
   x = (x ^ x >> 33) * 0xff51afd7ed558ccdULL;
   x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53ULL;

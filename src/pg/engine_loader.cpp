@@ -1,6 +1,6 @@
-// Opens gpujoin_cuda.so the way PostgreSQL opens its JIT provider. It uses dlopen and not
-// PostgreSQL's load_external_function(): the object has no magic block, since it does not know
-// PostgreSQL.
+// Opens gpujoin_cuda.so as PostgreSQL opens its JIT provider [PostgreSQL, jit.c]. It uses dlopen
+// and not PostgreSQL's load_external_function(): the object has no magic block, since it does not
+// know PostgreSQL.
 #include "pg/engine_loader.h"
 
 #include <dlfcn.h>

@@ -15,7 +15,7 @@ bool customscan_enabled();
 /// The device a join runs on where an engine has several, from 0.
 std::int32_t device_number();
 
-/// The techniques of the papers as the session wants them.
+/// The techniques of the papers (docs/sources.md) as the session wants them.
 Knobs knob_settings();
 
 /// Worker threads a join may use; at least 1.

@@ -82,8 +82,9 @@ bool may_come_first(PlannerInfo* root, const RestrictInfo* info, Cost cost) {
          (cost < 10 * cpu_operator_cost && cannot_raise(root, info->clause));
 }
 
-/// The conditions in the order of createplan.c's order_qual_clauses(), which is not exported: by
-/// security level, then by cost, else as they stand. A cheap leakproof one may go first.
+/// The conditions in the order of order_qual_clauses() [PostgreSQL, createplan.c], which is not
+/// exported: by security level, then by cost, else as they stand. A cheap leakproof condition may
+/// go first.
 List* cheapest_first(PlannerInfo* root, const List* conditions) {
   const int count = list_length(conditions);
   Candidate* const candidates = static_cast<Candidate*>(palloc(sizeof(Candidate) * (count + 1)));
