@@ -14,7 +14,7 @@ namespace gpujoin {
 inline constexpr std::uint32_t kMaxBoxDimensions = 8;
 
 // A box of `dims` dimensions is 2 * dims numbers: its low corner, then its high one. Bounds may be
-// infinite. Where a bound is NaN or a low one above its high one it is no box, and meets nothing.
+// infinite. A row with a NaN, or with a low bound above its high one, is no box and meets nothing.
 
 template <class T>
 GPUJOIN_HD inline bool is_box(const T* box, std::uint32_t dims) {
@@ -31,8 +31,8 @@ GPUJOIN_HD inline bool boxes_meet(const T* a, const T* b, std::uint32_t dims) {
   return true;
 }
 
-/// The raw distance (see raw_distance) of two boxes: of their gaps along each dimension, 0 where
-/// they overlap in it. The same for (a, b) as for (b, a).
+/// The raw distance (see raw_distance) of two boxes, whose differences are their gaps along each
+/// dimension, 0 where they overlap. The same for (a, b) as for (b, a).
 template <Metric M, class T>
 GPUJOIN_HD inline double box_raw_distance(const T* a, const T* b, std::uint32_t dims) {
   double raw = 0;
@@ -60,10 +60,10 @@ inline BoxTest make_box_test(Metric metric, double eps) {
   return {false, metric, threshold.raw, wide_reach(threshold.reach)};
 }
 
-// The bounds of a box widened by `reach`, rounded so that the box overlaps every partner of the one
-// that it was widened from.
+// The bounds of a box widened by `reach`, rounded so that the widened box overlaps every partner of
+// the box as it was.
 //
-// Of a pair, fl(b_low - a_high) <= Threshold::reach =: r wherever there is a gap, for gaps only add
+// A pair has fl(b_low - a_high) <= Threshold::reach =: r wherever there is a gap, for gaps only add
 // to a raw distance. So b_low <= a_high + r * (1 + 2^-52) <= a_high + reach; b_low is a double, and
 // rounding is monotone, hence b_low <= fl(a_high + reach). Likewise below. Boxes with an infinite
 // gap are no pair: an infinite bound stays where it is, also where `reach` itself has overflowed.

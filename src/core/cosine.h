@@ -21,7 +21,7 @@ GPUJOIN_HD inline bool has_direction(double squares) { return squares > 0 && squ
 /// Whether underflow may have spoilt the sum of squares of a vector that has a direction. Each of
 /// up to 16,000 products loses up to 2^-1075: of sums of squares from 2^-960 on, and of a dot
 /// product against |a| |b| of two such vectors, that is less than 2^-100. No vector of floats is so
-/// short. What the definition finds of a faint vector tells nothing about its direction.
+/// short. What the definition computes from a faint vector proves nothing about its direction.
 GPUJOIN_HD inline bool is_faint(double squares) { return squares > 0 && squares < 0x1p-960; }
 
 /// A coordinate of a vector whose norm is the square root of the sum of its squares.
@@ -44,9 +44,9 @@ GPUJOIN_HD inline bool write_direction(const T* point, std::uint32_t dims, float
   return is_faint(squares);
 }
 
-/// A radius that no two directions exceed, those of faint vectors included: where squares add up to
-/// s >= 2^-1074, each is at most s + 2^-1075, so no coordinate exceeds 2 and no difference of
-/// 16,000 of them 512.
+/// A radius that no two directions exceed, directions of faint vectors included: where squares add
+/// up to s >= 2^-1074, each square is at most s + 2^-1075, so no coordinate exceeds 2 and no two
+/// directions of 16,000 coordinates lie more than 512 apart.
 inline constexpr double kAnyDirection = 0x1p10;
 
 /// An upper bound on what rounding adds to a cosine distance: with u = 2^-53, n dimensions and two

@@ -20,7 +20,7 @@ inline constexpr std::uint32_t kMaxLayeredDimensions = 4;  ///< columns of the g
 inline constexpr std::uint32_t kWordBits = 64;
 inline constexpr std::uint32_t kMaxParts = kWordBits * kWordBits;
 inline constexpr std::uint32_t kLeastPartBoxes = 64;
-/// A box that covers more cells is not looked up, nor written, cell by cell.
+/// A box that covers more cells is neither looked up nor written cell by cell.
 inline constexpr std::uint32_t kMostCellsOfBox = 256;
 inline constexpr std::uint32_t kMostLayeredCells = 1 << 20;
 inline constexpr std::uint32_t kSizeBits = 2;  ///< of a code: boxes have 3 sizes, see curve_code()
@@ -34,10 +34,10 @@ struct BoxSpread {
 };
 
 /// Part p is the boxes part_boxes * p .. in the order of curve_code(). The table has one record for
-/// each cell, and one more, number `cells`, for the parts that are to be looked at everywhere:
-/// those with a box that covers more than kMostCellsOfBox cells. A record is 1 + `words` words:
-/// bit w of the first says that word w of the others is not 0, bit p % 64 of word p / 64 that part
-/// p has a box that covers the cell.
+/// each cell, and one more, number `cells`, for the parts that every box is compared with: parts
+/// with a box that covers more than kMostCellsOfBox cells. A record is 1 + `words` words: bit w of
+/// the first is set where word w of the others is not 0; bit p % 64 of word p / 64 is set where a
+/// box of part p covers the cell.
 struct LayeredGrid {
   GridGeometry cell;   ///< dims <= kMaxLayeredDimensions; its columns are dimensions of boxes
   GridGeometry curve;  ///< of the boxes' centres, on the same columns
@@ -97,7 +97,7 @@ GPUJOIN_HD inline std::uint32_t cell_of_rectangle(const LayeredGrid& grid,
 
 /// Boxes in the order of their codes, ties by row, make up the parts. First those that are written
 /// cell by cell, along the curve by their centres; then larger and larger ones, so that few parts
-/// have to be looked at everywhere.
+/// have to be compared with every box.
 template <class T>
 GPUJOIN_HD inline std::uint64_t curve_code(const LayeredGrid& grid, const T* box,
                                            std::uint32_t dims) {
@@ -194,7 +194,7 @@ GPUJOIN_HD inline LayeredGrid make_layered_grid(std::uint64_t boxes, std::uint32
   }
 
   grid.cells = 1;
-  // Codes tell some hundred times as many places apart as there are boxes, in 60 bits at most.
+  // Codes distinguish some hundred times as many places as there are boxes, with 60 bits at most.
   std::uint32_t code_bits = 8;
   while (code_bits < 40 && boxes >> (code_bits - 8) != 0) ++code_bits;
   grid.curve.bits = count == 0 ? 0 : (code_bits + count - 1) / count;

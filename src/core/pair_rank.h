@@ -22,8 +22,8 @@ GPUJOIN_HD inline bool comes_before(const PairRank& a, const PairRank& b) {
   return a.id1 != b.id1 ? a.id1 < b.id1 : a.id2 < b.id2;
 }
 
-/// The last of all ranks that come before `rank`: who is not behind it comes before `rank`. Keys of
-/// numbers are below UINT64_MAX.
+/// The last of all ranks that come before `rank`: a pair that is not behind it comes before `rank`.
+/// Keys of numbers are below UINT64_MAX.
 GPUJOIN_HD inline PairRank rank_before(const PairRank& rank) {
   if (rank.id2 > INT64_MIN) return {rank.key, rank.id1, rank.id2 - 1};
   if (rank.id1 > INT64_MIN) return {rank.key, rank.id1 - 1, INT64_MAX};

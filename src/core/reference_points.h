@@ -11,8 +11,8 @@
 namespace gpujoin {
 
 /// Reference distances are those of coordinates times `scale`, a power of two that keeps squares
-/// far from overflow and underflow, and are cut to `most`: what lies further away, or is too far
-/// away to tell, counts as that far.
+/// far from overflow and underflow, and are cut to `most`: what lies further away, or so far that
+/// its distance overflows, counts as that far.
 struct ReferenceFrame {
   double scale;
   double most;  ///< below 2^100

@@ -61,10 +61,10 @@ GPUJOIN_HD inline double pair_score(const Scoring& scoring, double first, double
 /// What the score of a pair can be when its points' scores lie in two intervals.
 ///
 /// Every function is monotone in each argument while the other is held: a sum, a minimum and a
-/// maximum rise with both, a product rises or falls with one as the sign of the other tells. So for
-/// any point (a, b) of the rectangle, going along the first argument to one of its ends does not
-/// lower the score, nor does then going along the second: the highest score is at a corner, and so
-/// is the lowest. Weights are products with a constant, monotone too. Rounding to nearest is
+/// maximum rise with both, a product rises or falls with one according to the sign of the other. So
+/// for any point (a, b) of the rectangle, going along the first argument to one of its ends does
+/// not lower the score, nor does then going along the second: the highest score is at a corner, and
+/// so is the lowest. Weights are products with a constant, monotone too. Rounding to nearest is
 /// monotone, and so are the bound of weighted() and the addition of 0, so the same holds of rounded
 /// scores: the corners' computed scores bound every computed score, with no margin.
 GPUJOIN_HD inline Interval score_bounds(const Scoring& scoring, Interval first, Interval second) {
@@ -92,8 +92,8 @@ GPUJOIN_HD inline Interval reachable_scores(const Scoring& scoring, bool unorder
   return scores;
 }
 
-/// Of an unordered pair, whether the point with (id1, score1) is the first: the one with the
-/// smaller id is, and of two with the same id the one with the lower score.
+/// Whether the point with (id1, score1) is the first of an unordered pair. The point with the
+/// smaller id is; where both ids are the same, the point with the lower score.
 GPUJOIN_HD inline bool comes_first(std::int64_t id1, double score1, std::int64_t id2,
                                    double score2) {
   return id1 != id2 ? id1 < id2 : score1 <= score2;

@@ -16,8 +16,8 @@ inline constexpr std::int32_t kNoColumn = -1;
 /// The code of points with a NaN or infinite coordinate, which match nothing: after every other.
 inline constexpr std::uint64_t kNotFinite = ~std::uint64_t{0};
 
-/// How the points of an index are ordered. Of the bits of a code the cell's key takes the upper
-/// ones, the sort value, rounded down to a step, the lower `value_bits`.
+/// How the points of an index are ordered. The upper bits of a code are the cell's key, the lower
+/// `value_bits` are the sort value, rounded down to a step.
 struct SortLayout {
   GridGeometry grid;
   CellOrder cell_order;

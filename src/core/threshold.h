@@ -41,8 +41,8 @@ GPUJOIN_HD inline double wide_reach(double reach) { return reach * (1.0 + 0x1p-5
 /// "s <= raw" for the largest such s. One coordinate alone contributes fl(d * d) to a sum that only
 /// grows, so d is bounded by the largest r with fl(r * r) <= raw. That r can exceed eps: where
 /// squares underflow, all differences below 2^-537 have distance 0. Cosine: vectors of one
-/// direction may differ by any length, so coordinates tell nothing; their directions' do
-/// (core/cosine.h).
+/// direction may differ by any length, so their coordinates bound nothing; the coordinates of their
+/// directions do (core/cosine.h).
 inline Threshold make_threshold(Metric metric, double eps) {
   if (metric == Metric::kCosine) return {eps, std::numeric_limits<double>::max()};
   if (metric != Metric::kL2) return {eps, eps};
@@ -52,7 +52,7 @@ inline Threshold make_threshold(Metric metric, double eps) {
 }
 
 /// Bounds that decide a pair from a sum taken in any order: above `reject` it is out, at or below
-/// `accept` it is in, and between them only the definition tells.
+/// `accept` it is in, and between them only the definition decides.
 struct ScreenBounds {
   double accept;
   double reject;

@@ -8,8 +8,8 @@
 // Write A and B for two rounded points, n for a squared norm, e for an upper bound on the length of
 // what rounding changed. Then |A - B| differs from the distance of the scaled and cut points by at
 // most eA + eB, and |A - B|^2 = nA + nB - 2 A.B, so that comparing a distance with a radius is
-// comparing A.B with a sum of two numbers, one of each point. What lies between certainly within
-// and certainly not is decided by core/distance.h.
+// comparing A.B with a sum of two numbers, one of each point. A pair that is neither certainly
+// within eps nor certainly out is decided by core/distance.h.
 #pragma once
 
 #include <cfloat>
@@ -64,9 +64,9 @@ GPUJOIN_HD inline double screen_scale(double most) {
 inline constexpr double kMostScaled = 0x1p14;
 
 /// The scale of coordinates most of which lie up to 2 * `half` from their centres: given as halves,
-/// since differences of coordinates near DBL_MAX overflow. Those come to 2^10 at most, so that
-/// nothing is cut that lies less than 16 times as far away. `largest` is the magnitude of the
-/// centres, which do not overflow when scaled, whatever the other columns are.
+/// since differences of coordinates near DBL_MAX overflow. Scaled, these coordinates come to 2^10
+/// at most, so that nothing is cut that lies less than 16 times as far away. `largest` is the
+/// magnitude of the centres, which do not overflow when scaled, whatever the other columns are.
 GPUJOIN_HD inline double centred_scale(double half, double largest) {
   const double most = ldexp(1.0, 1000 - ilogb(largest > 1 ? largest : 1.0));
   const double scale = screen_scale(half) / 32;

@@ -121,7 +121,7 @@ class Chooser {
  private:
   static int index_of(BoxMethod method) { return static_cast<int>(method); }
 
-  /// Of all pairs of sampled boxes; of a self-join, of different ones.
+  /// `count` as a share of all pairs of sampled boxes; in a self-join, of pairs of different boxes.
   double share_of(std::uint64_t count) const {
     const std::size_t all = left_.count() * (right_.count() - (request_.self_join ? 1 : 0));
     return all == 0 ? 0 : static_cast<double>(count) / static_cast<double>(all);
@@ -143,7 +143,8 @@ class Chooser {
     return share_of(static_cast<std::uint64_t>(count));
   }
 
-  /// The right boxes that overlap left box `i` along all of `bounds`, without a self-join's same.
+  /// The right boxes that overlap left box `i` along all of `bounds`; in a self-join without box
+  /// `i`.
   void find_near(std::size_t i, const std::vector<WidenedBounds>& bounds,
                  std::vector<std::uint32_t>& near) const {
     near.resize(right_.count());
@@ -161,7 +162,7 @@ class Chooser {
     if (request_.self_join) std::erase(near, static_cast<std::uint32_t>(i));
   }
 
-  /// Comparing a share of all pairs, of a self-join each pair once.
+  /// The cost of comparing a share of all pairs; a self-join compares each pair once.
   Estimate walk(double share) const {
     const double each = (test_.meet ? costs_.candidate : costs_.distance) * 2 * dims_;
     const double candidates = left_rows_ * right_rows_ * share / (request_.self_join ? 2 : 1);

@@ -11,8 +11,8 @@ namespace gpujoin {
 
 struct BoxStrategy {
   BoxMethod method;  ///< never kAuto
-  /// Which side the others are looked up in by kLayeredGrid and kNone: the smaller one. A self-join
-  /// has one side, the left one.
+  /// Which side kLayeredGrid and kNone index: the smaller one. A self-join has one side, the left
+  /// one.
   bool left_indexed;
   std::uint32_t dimension;               ///< that kSortSweep sorts by
   BoxSpread spreads[kMaxBoxDimensions];  ///< of the indexed side

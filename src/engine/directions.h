@@ -1,5 +1,5 @@
-// A join by cosine distance in the terms of an index: the L2 join of its points' directions, which
-// finds every pair and more. See core/cosine.h.
+// A join by cosine distance as indexes serve it: the L2 join of its points' directions, which finds
+// every pair and some more. See core/cosine.h.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace gpujoin {
 /// Writes the direction of a row, dims floats. Returns whether the row is faint.
 bool write_direction(const Dataset& data, std::uint64_t row, float* direction);
 
-/// The directions of some rows. `rows` become their places among those, which `directions` holds.
+/// The directions of some rows, stored in `directions`; `rows` become their places there.
 Dataset sampled_directions(const Dataset& data, std::uint32_t dims,
                            std::vector<std::uint64_t>& rows, std::vector<float>& directions);
 
 /// The join of the directions of both sides, `right` ignored by a self-join. Its radius holds as
-/// long as no row is faint; with one that is, it must be kAnyDirection.
+/// long as no row is faint; where one is, the radius must be kAnyDirection.
 JoinRequest join_of_directions(const JoinRequest& request, const Dataset& left,
                                const Dataset& right);
 

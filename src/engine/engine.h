@@ -22,7 +22,8 @@ struct DeviceInfo {
   char detail[64];             ///< instruction set, or compute capability
 };
 
-/// Sizes of the structs that cross the table: what differs here was changed without a new version.
+/// Sizes of the structs that cross the table: where one differs, a struct was changed without a new
+/// version.
 struct EngineSizes {
   std::uint32_t request = sizeof(JoinRequest);
   std::uint32_t batch = sizeof(ResultBatch);
@@ -40,7 +41,8 @@ struct EngineTable {
       abi_version;  ///< kEngineAbiVersion of the headers it was built with; checked before the rest
   const char* name;  ///< "cpu", "cuda"
 
-  /// Lists up to `capacity` devices and sets *count. kUnavailable says why there is none.
+  /// Lists up to `capacity` devices and sets *count. kUnavailable comes with the reason why there
+  /// is none.
   Status (*probe)(DeviceInfo* devices, std::uint32_t capacity, std::uint32_t* count);
 
   /// Checks the request, copies it, starts the work in the background and sets *join. The datasets

@@ -1,6 +1,7 @@
-// How many threads of a device write the pairs of a point together: decided from counts, which are
-// known before a pair is written. One thread a point scatters what it writes, and leaves a device
-// idle where few points have nearly all pairs; many threads idle where a point has few candidates.
+// How many threads of a device write the pairs of a point together [load-imbalance, section III-A]:
+// decided from counts, which are known before a pair is written. One thread a point scatters what
+// it writes, and leaves a device idle where few points have nearly all pairs; many threads idle
+// where a point has few candidates.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ struct FillThresholds {
 
 /// How many pairs the point of a pair has, on average over pairs and not over points, so that a few
 /// points with nearly all pairs count for what they are. Row i has the pairs offsets[i] ..
-/// offsets[i + 1] - 1. Looks at 1,024 rows at most, evenly spread, the last one among them.
+/// offsets[i + 1] - 1. Reads 1,024 rows at most, evenly spread, the last one among them.
 double pairs_beside_a_pair(const std::uint64_t* offsets, std::uint64_t rows);
 
 /// 1, 8 or 32. `candidates` is what a point has in one neighbouring cell, on average.

@@ -1,5 +1,5 @@
-// An open join, as an engine sees it from the inside: what the functions of an EngineTable pass on
-// to, and what one kind of join is built on another with.
+// An open join inside an engine. The functions of an EngineTable call its methods, and so do joins
+// that are made of other joins.
 #pragma once
 
 #include <algorithm>

@@ -47,7 +47,7 @@ void with_point(SampledRow row, const Visit& visit) {
     visit(point_of<double>(row));
 }
 
-/// A place amid the rows: of each column the median of nine rows.
+/// A place amid the rows: in each column the median of nine rows.
 std::vector<double> place_amid(const std::vector<SampledRow>& rows, std::uint32_t dims) {
   constexpr std::size_t kRows = 9;
   std::vector<double> place(dims);

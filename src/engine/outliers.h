@@ -1,8 +1,7 @@
-// Which values and rows of a sample are outliers, and what the other ones are like. An index is
-// laid over the ordinary values, and points are scaled by the ordinary rows, so that a few rows far
-// away cost nothing but themselves. Speed alone depends on what is found here: indexes and screens
-// take in whatever lies outside, by the proofs in core/grid.h, core/sort_code.h and
-// core/tile_screen.h.
+// Which values and rows of a sample are outliers, and statistics of the others. An index is laid
+// over the ordinary values, and points are scaled by the ordinary rows, so that a few rows far away
+// cost nothing but themselves. Speed alone depends on what is found here: indexes and screens take
+// in whatever lies outside, by the proofs in core/grid.h, core/sort_code.h and core/tile_screen.h.
 //
 // One sampled value in 128 at either end may be an outlier: a cluster of a few percent is data,
 // however far away it lies, and one row in 1,000 is not.
@@ -19,7 +18,7 @@
 namespace gpujoin {
 
 inline constexpr std::size_t kFewOutliers = 128;  ///< one value in so many, at either end
-/// For what costs outliers next to nothing to be taken for ones: one row in so many.
+/// One row in so many, where taking ordinary rows for outliers costs next to nothing.
 inline constexpr std::size_t kManyOutliers = 16;
 inline constexpr Extent kEverywhere{-HUGE_VAL, HUGE_VAL};
 
@@ -33,13 +32,12 @@ struct SampledRow {
   std::uint64_t row;
 };
 
-/// As many of a sample's rows, evenly spread, as tell what all of them would: in many dimensions
-/// each is long.
+/// Some of a sample's rows, evenly spread: the fewer, the more dimensions a row has.
 std::vector<SampledRow> spread_rows(const Dataset& data, const std::vector<std::uint64_t>& rows);
 
-/// The finite ones among some rows of one or two datasets of `dims` columns, but for outliers:
-/// those with a column in which they lie 16 times as far away as all but one row in `one_in` do in
-/// any. Takes O(rows * dims). Throws std::bad_alloc.
+/// The finite rows among `rows`, of one or two datasets of `dims` columns, without outliers. In
+/// some column an outlier lies 16 times as far away as all but one row in `one_in` lie in any.
+/// Takes O(rows * dims). Throws std::bad_alloc.
 std::vector<SampledRow> ordinary_rows(std::vector<SampledRow> rows, std::uint32_t dims,
                                       std::size_t one_in = kFewOutliers);
 

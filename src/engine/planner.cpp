@@ -11,14 +11,14 @@
 namespace gpujoin {
 namespace {
 
-// As many of the sampled pairs choose between columns; all of them estimate what comes of it.
+// So many of the sampled pairs choose between columns; all of them estimate the result.
 constexpr std::size_t kDecidingPairs = std::size_t{1} << 15;
 
 // Columns that tiles are cut along, unless a knob says more or fewer: measured to be best, or close
 // to it, from 6 to 90 dimensions.
 constexpr std::uint32_t kTileColumns = 5;
 
-// What a match of tiles costs that is only counted, of one that is written.
+// The cost of a match of tiles that is only counted, as a share of one that is written.
 constexpr double kCountedMatch = 0.3;
 
 // Engines name points of tiles in 31 bits.
@@ -26,7 +26,7 @@ constexpr double kMostTileRows = 0x1p31 - kScreenTile;
 
 constexpr std::uint32_t kDecidingDims = 4 * kMaxDirectDimensions;
 
-/// What a candidate costs; of many dimensions most are never looked at, unless it is a match.
+/// What a candidate costs. Most of many dimensions are never read, unless it is a match.
 double distance_ns(const WalkCosts& costs, std::uint32_t dims) {
   return costs.candidate + costs.dimension * std::min(dims, kDecidingDims);
 }
@@ -170,14 +170,15 @@ Strategy Planner::plan_reference_points() const {
                     distances_ns);
 }
 
-/// Of `columns`, in which points within eps differ by at most `reach`: which one is sorted and
-/// which ones make up the grid. `point_ns` is what a point costs besides.
+/// Chooses which one of `columns`, in which points within eps differ by at most `reach`, is sorted
+/// and which ones make up the grid [GPU-Join, section 4.1]. `point_ns` is what a point costs
+/// besides.
 Strategy Planner::plan_cells(Strategy strategy, std::vector<SampledColumn> columns, double reach,
                              double point_ns) const {
   const Knobs& knobs = request_.knobs;
   const bool reorder = strategy.reorder_dimensions;
-  // Pairs that survive the grid, and of those the ones that the sorted column keeps too. In many
-  // dimensions little depends on how many they are.
+  // Pairs that survive the grid, and the pairs among them that the sorted column keeps too. In many
+  // dimensions little depends on their number.
   const std::uint32_t dims = request_.left.dims;
   const std::vector<SamplePair>& all = dims > kMaxDirectDimensions ? deciding_ : sample_.pairs;
   const auto all_pairs = std::max<double>(1, static_cast<double>(all.size()));

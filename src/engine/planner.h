@@ -1,4 +1,5 @@
-// What each way to join is expected to cost, from a sample of the data. strategy.cpp compares.
+// What each way to join is expected to cost, from a sample of the data. strategy.cpp compares the
+// costs.
 #pragma once
 
 #include <vector>
@@ -15,9 +16,9 @@ class Planner {
   /// Throws std::bad_alloc, as the plans do. The arguments outlive the planner.
   Planner(const JoinRequest& request, const WalkCosts& costs);
 
-  /// Whether tiles can serve: screens by dot products know L2 only, and directions.
+  /// Whether tiles can serve: screens by dot products serve L2, and cosine by its directions.
   bool knows_tiles() const;
-  /// Whether they are worth a plan where nothing is forced.
+  /// Whether tiles are worth a plan where nothing is forced.
   bool wants_tiles() const;
 
   Strategy plan_grid();

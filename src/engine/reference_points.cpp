@@ -15,8 +15,7 @@ constexpr std::uint32_t kDefaultReferencePoints = 6;
 // Few columns separate points better than distances made of them.
 constexpr std::uint32_t kFewDimensions = 4;
 
-/// How far beyond the largest distance of an ordinary sampled row reference distances are told
-/// apart.
+/// How far beyond the largest distance of an ordinary sampled row reference distances still differ.
 constexpr double kBeyondSample = 4;
 
 std::vector<SampledRow> ordinary_rows_of(const JoinRequest& request, const Sample& sample) {

@@ -24,13 +24,13 @@ struct ReferencePoints {
 };
 
 /// Places `count` points by the extents and means of the sampled ordinary_rows(). Deterministic.
-/// kOuter (or kAuto): the first at the highest value of every column, each other at the lowest but
-/// for a share of the columns. kInner: the first at the mean, the others around it, in pairs ever
-/// further away. Throws std::bad_alloc.
+/// kOuter (or kAuto): the first point has the highest value of every column, each other point the
+/// lowest values but for a share of the columns. kInner: the first point is the mean, the others
+/// lie around it, in pairs ever further away. Throws std::bad_alloc.
 ReferencePoints place_reference_points(const JoinRequest& request, const Sample& sample,
                                        std::uint32_t count, ReferencePlacement placement);
 
-/// Those of a strategy that choose_strategy() chose for the request.
+/// The reference points of a strategy that choose_strategy() chose for the request.
 ReferencePoints place_reference_points(const JoinRequest& request, const Strategy& strategy);
 
 /// How many reference points a plan by them has.
@@ -39,8 +39,8 @@ std::uint32_t reference_point_count(const Knobs& knobs);
 /// How many choose_strategy() may come to use for the request.
 std::uint32_t most_reference_points(const JoinRequest& request);
 
-/// Writes the distances of rows first .. end - 1 to reference point `number`. Those of rows that
-/// are not finite mean nothing.
+/// Writes the distances of rows first .. end - 1 to reference point `number`. The distances of rows
+/// that are not finite mean nothing.
 void reference_distances(const ReferencePoints& references, std::uint32_t number,
                          const Dataset& data, std::uint64_t first, std::uint64_t end,
                          double* distances);

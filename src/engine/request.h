@@ -14,8 +14,8 @@ namespace gpujoin {
 
 /// Which pairs of a self-join are wanted. Joins of two datasets know kAll only.
 enum class PairSelection : std::int32_t {
-  kAll,        ///< both orders, and each row with itself
-  kDistinct,   ///< both orders, no row with itself
+  kAll,        ///< both orders, and self-pairs
+  kDistinct,   ///< both orders, no self-pairs
   kUnordered,  ///< each pair once, the smaller id first
 };
 
@@ -94,12 +94,12 @@ struct Knobs {
 
 inline constexpr std::uint64_t kMostTopPairs = 1000000;
 
-/// Of a request for Output::kTopPairs: the `k` pairs within eps that come first by (score, id of
-/// the first point, id of the second), or all where there are no more; in that order. Scores are
-/// those of pair_score(), or distances. Datasets have finite scores, unless distances are meant.
+/// What a request for Output::kTopPairs asks for: the `k` pairs within eps that come first by
+/// (score, id of the first point, id of the second), in that order; all pairs where there are no
+/// more. Scores are those of pair_score(), for which datasets have finite scores, or distances.
 ///
-/// A self-join is one of kUnordered. Two datasets under kUnordered are disjoint parts of one: of
-/// each pair, too, the point that comes_first() is the first.
+/// A self-join asks for kUnordered. Two datasets under kUnordered are disjoint parts of one
+/// dataset: there, too, comes_first() decides which point of a pair is the first.
 struct Top {
   Scoring scoring;
   std::uint64_t k;  ///< 1 .. kMostTopPairs

@@ -37,7 +37,7 @@ struct ResultBatch {
 };
 
 /// ResultBatch::mirrored, which is the same for all batches of a join: half a walk lists each pair
-/// once, for both orders unless one is all that is wanted.
+/// once, for both orders unless only one is wanted.
 inline bool is_mirrored(AccessPattern pattern, PairSelection pairs) {
   return pattern != AccessPattern::kFull && pairs != PairSelection::kUnordered;
 }

@@ -16,8 +16,8 @@ struct RowCopy {
   Dataset view{};
 };
 
-/// Copies the rows listed. They keep their names: where the dataset has no ids, their positions in
-/// it. Calls look() now and then. Throws what Buffer and look() throw.
+/// Copies the rows listed. They keep their ids; where the dataset has none, their positions in it
+/// become their ids. Calls look() now and then. Throws what Buffer and look() throw.
 template <class Look>
 RowCopy copy_rows(MemoryBudget& budget, const Dataset& data, const std::uint32_t* rows,
                   std::uint64_t count, const Look& look) {

@@ -24,7 +24,7 @@ std::uint64_t count_matches(const JoinRequest& request, const Sample& sample) {
   const T* const b = static_cast<const T*>(right.coordinates);
   const std::uint64_t dims = request.left.dims;
   const double threshold = make_threshold(request.metric, request.eps).raw;
-  // In many dimensions a distance is long: look at every n-th pair.
+  // In many dimensions a distance is long: compare every n-th pair.
   const std::size_t step = 1 + sample.pairs.size() * dims / kComparedCoordinates;
   std::uint64_t matches = 0;
   for (std::size_t i = 0; i < sample.pairs.size(); i += step) {

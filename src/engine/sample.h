@@ -15,8 +15,7 @@ struct SamplePair {
   std::uint16_t right;
 };
 
-/// Up to 512 points a side, one from each of as many equal stretches of the data, so never the same
-/// twice.
+/// Up to 512 points a side, one from each of as many equal ranges of rows, so never the same twice.
 struct Sample {
   std::vector<std::uint64_t> left;   ///< rows of the left dataset
   std::vector<std::uint64_t> right;  ///< rows of the right one; of a self-join the same as left

@@ -7,7 +7,7 @@
 namespace gpujoin {
 namespace {
 
-// Of many columns only those that vary most are looked at as index columns.
+// Where there are many columns, only the ones that vary most are considered for an index.
 constexpr std::size_t kMaxConsideredColumns = 16;
 
 std::vector<double> sampled_values(const Dataset& data, const std::vector<std::uint64_t>& rows,

@@ -24,7 +24,8 @@ struct SampledColumn {
   Extent ordinary() const { return ordinary_range(left, &right); }
 };
 
-/// The columns of the data that may be indexed: with `reorder` those that vary most, of many.
+/// The columns of the data that may be indexed: all of few columns; with `reorder` the ones of many
+/// that vary most.
 std::vector<SampledColumn> sampled_columns(const JoinRequest& request, const Sample& sample,
                                            bool reorder);
 
@@ -32,12 +33,12 @@ std::vector<SampledColumn> sampled_columns(const JoinRequest& request, const Sam
 std::vector<SampledColumn> sampled_distances(const JoinRequest& request, const Sample& sample,
                                              const ReferencePoints& references);
 
-/// The pairs of a sample that columns do not tell apart. Copies none before a column drops some.
+/// The pairs of a sample that no column has separated. Copies none before a column drops some.
 class PairsLeft {
  public:
   explicit PairsLeft(const std::vector<SamplePair>& all) : all_(all) {}  ///< outlives this
 
-  /// Drops those that the column tells further apart than `distance`.
+  /// Drops the pairs that lie further apart than `distance` in the column.
   void keep_within(const SampledColumn& column, double distance);
   const std::vector<SamplePair>& pairs() const { return chosen_ ? left_ : all_; }
   double count() const { return static_cast<double>(pairs().size()); }

@@ -19,8 +19,8 @@ inline Interval score_range(const Dataset& data) {
   return range;
 }
 
-/// The keys that a pair can have of a left point with a score in `left` and a right one with a
-/// score in `right`, in either order where pairs are unordered.
+/// The keys that the pair of a left point with a score in `left` and a right point with a score in
+/// `right` can have, in either order where pairs are unordered.
 struct KeyRange {
   std::uint64_t worst;
   std::uint64_t best;

@@ -86,9 +86,9 @@ double ScorePlanner::add_steps(const Partners& partners, std::uint32_t begin, st
 }
 
 /// Left strata are cut into bands of neighbours, each joined with what any of its strata needs. The
-/// cheapest way to cut is found from the cheapest ones to cut what lies below.
+/// cheapest way to cut follows from the cheapest ways to cut the strata below.
 ///
-/// Every cell that can have the key is joined: its left stratum i is in one band. Of two datasets
+/// Every cell that can have the key is joined: its left stratum i is in one band. With two datasets
 /// its right stratum j is among i's partners, hence among the band's. In a self-join partners are
 /// mutual; where j lies in i's band both are in the band's join with itself, and else the lower
 /// one's band is joined with the other. No pair of strata is met by two joins, since bands do not

@@ -1,5 +1,5 @@
 // Which strata of both sides have to be joined so that no pair with a good score is lost, in how
-// many joins, and what that takes. Locations are not looked at here.
+// many joins, and what that takes. Scores alone decide here; locations are not known.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace gpujoin {
 
-/// A join of left rows in some strata with right rows in some; or of the left ones with each other.
+/// A join of left rows in some strata with right rows in some; or of the left rows with each other.
 struct ScoreStep {
   StrataSet left;
   StrataSet right;
@@ -28,11 +28,11 @@ struct ScoreCosts {
 /// For requests whose scores follow from those of points.
 class ScorePlanner {
  public:
-  /// `right` is that of the left side in a self-join.
+  /// In a self-join `right` is the left side's.
   ScorePlanner(const JoinRequest& request, const ScoreStrata& left, const ScoreStrata& right,
                const ScoreCosts& costs);
 
-  /// The highest key that at least so many pairs of rows have or exceed, as far as strata tell; 0
+  /// The highest key that at least so many pairs of rows have or exceed, as far as strata show; 0
   /// where there are fewer.
   std::uint64_t key_of(double row_pairs) const;
   /// How many pairs of rows are known to have this key or a higher one.

@@ -1,5 +1,5 @@
-// One side of a join, cut into strata by score: ranges of scores with about so many rows each that
-// the highest and the lowest ones are told apart best.
+// One side of a join, cut into strata: ranges of scores. Strata at both ends have the fewest rows,
+// because the highest and the lowest scores matter most.
 #pragma once
 
 #include <array>
@@ -29,7 +29,8 @@ struct ScoreStrata {
   Interval range_of(StrataSet set) const;
 };
 
-/// Cuts in one pass over the scores and a look at a sample of them. Throws what Buffer throws.
+/// Cuts at ranks of a sample of the scores, in one pass over all of them. Throws what Buffer
+/// throws.
 ScoreStrata cut_by_score(MemoryBudget& budget, const Dataset& data);
 
 }  // namespace gpujoin

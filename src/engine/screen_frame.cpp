@@ -13,8 +13,8 @@
 namespace gpujoin {
 namespace {
 
-/// Adds the sampled points of one side, or their directions, which `directions` holds; `points` is
-/// what the rows are of.
+/// Adds the sampled points of one side, or their directions, which `directions` holds; the added
+/// rows are rows of `points`.
 void add_rows(const JoinRequest& request, const Dataset& side, std::vector<float>& directions,
               Dataset& points, std::vector<SampledRow>& rows) {
   std::vector<std::uint64_t> sampled = sample_rows(side.rows);
@@ -33,8 +33,8 @@ ScreenFrame choose_screen_frame(const JoinRequest& request, bool reorder) {
   std::vector<SampledRow> rows;
   add_rows(request, request.left, left_directions, left, rows);
   if (!request.self_join) add_rows(request, request.right, right_directions, right, rows);
-  // A point that is cut is compared again with points that are cut to about the same place, no
-  // more.
+  // A point that is cut is rechecked against points that are cut to about the same place, and
+  // against no others.
   const ColumnStatistics columns =
       column_statistics(ordinary_rows(std::move(rows), dims, kManyOutliers), dims);
 

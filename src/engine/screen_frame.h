@@ -15,7 +15,7 @@ struct ScreenFrame {
   double scale = 1;                  ///< a power of two, see centred_scale()
 };
 
-/// The same for both sides; of a join by cosine distance it is of the points' directions. With
+/// The same for both sides; a join by cosine distance has the frame of its points' directions. With
 /// `reorder`, columns of high variance come first. Throws std::bad_alloc.
 ScreenFrame choose_screen_frame(const JoinRequest& request, bool reorder);
 

@@ -27,7 +27,7 @@ void explain(Strategy& strategy, double left_rows, double right_rows, bool asked
                 strategy.estimate().candidates / std::max(1.0, left_rows), right_rows);
 }
 
-/// Whether most pairs are never looked at, so that a join costs about as much as reading the scores
+/// Whether most pairs are never compared, so that a join costs about as much as reading the scores
 /// and indexing some of the rows.
 bool looks_at_few_pairs(TopkMethod method) {
   return method == TopkMethod::kAuto || method == TopkMethod::kThreshold;

@@ -10,8 +10,8 @@
 
 namespace gpujoin {
 
-/// Up to this many dimensions distances are summed in column order at once, which needs no second
-/// look. Beyond it they are screened in an order of our choosing, with a short circuit.
+/// Up to this many dimensions distances are summed in column order, as the definition has it.
+/// Beyond it they are screened in an order of our choosing, with a short circuit, and rechecked.
 inline constexpr std::uint32_t kMaxDirectDimensions = 8;
 
 /// What an index method is expected to cost; 0 where it was not considered.
@@ -28,8 +28,8 @@ struct Strategy {
   /// Columns from `dims` on, here and below, are distances to reference points.
   std::uint32_t grid_columns[kMaxGridDimensions];
   std::int32_t sort_column;  ///< points of a cell are sorted by it; kNoColumn: unsorted
-  /// Where the values of these columns that are no outliers lie: what an index is laid over is the
-  /// extent of the values in there.
+  /// Where the values of these columns that are no outliers lie. An index is laid over the extent
+  /// of the values in these ranges.
   Extent grid_ranges[kMaxGridDimensions];
   Extent sort_range;
   std::uint32_t reference_points;  ///< 0: none are used
@@ -41,7 +41,7 @@ struct Strategy {
   bool short_circuit;       ///< stop a sum once it exceeds the threshold
   MethodEstimate estimates[kIndexMethodCount];  ///< by IndexMethod
   double estimated_pairs;                       ///< ordered pairs within eps
-  /// Likewise, rather too few than too many: a sample with few of them may have them by chance.
+  /// The same, rather too low than too high: a sample with few such pairs may have them by chance.
   double least_pairs;
   char reason[160];
 
@@ -83,7 +83,7 @@ Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs = kC
 
 /// About how long one core takes to build the index and walk it, in milliseconds; 0 for a request
 /// that check_request() refuses. Where even brute force takes less than `enough_ms` that bound is
-/// returned, and the data not looked at. The best pairs by threshold are taken to cost an index of
+/// returned, and the data is not read. The best pairs by threshold are taken to cost an index of
 /// all rows, however many pairs there are. Throws nothing.
 double estimate_core_ms(const JoinRequest& request, double enough_ms);
 

@@ -1,5 +1,5 @@
 // The best pairs of a top-k join: collected while pairs come in any order, and handed over in the
-// order of the result. Where pairs come from is not told here.
+// order of the result. Joins that find pairs use it; it finds none.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace gpujoin {
 /// Keeps the first k of the pairs that it is given, in memory that depends on k alone.
 ///
 /// kThreshold collects pairs until there is no more room, then selects the first k: what comes
-/// after the last of them is no longer taken. kHeap has a heap of k. kSort takes whatever comes,
-/// and sorts where it has no more room.
+/// after the last of them is no longer taken. kHeap has a heap of k [thesis, section 5.4]. kSort
+/// takes whatever comes, and sorts where it has no more room [thesis, section 7.1].
 class TopPairs {
  public:
   /// For the request's k, or as many as its rows make. Throws what Buffer throws.
@@ -32,8 +32,8 @@ class TopPairs {
   void add(const JoinRequest& request, const ResultBatch& batch);
   /// Forgets all pairs, and takes only those from now on that have this key or a higher one.
   void restart(std::uint64_t least_key);
-  /// Leaves the first k, where there are more, and learns from it; but with kSort nothing, for
-  /// there every pair is to be sorted.
+  /// Leaves the first k, where there are more. What comes after them is no longer taken, except by
+  /// kSort, where every pair is to be sorted.
   void select();
 
   /// Leaves the first k in their order. Nothing is added afterwards.

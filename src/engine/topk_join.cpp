@@ -55,7 +55,7 @@ TopkJoin::TopkJoin(const JoinRequest& request, OpenJoin plain_join, const PlainJ
   done_.right_rows = right_of(request).rows;
   const auto k = static_cast<double>(request.top.k);
   wanted_pairs_ = k + 3 * std::sqrt(k) + 4;
-  // Of the pairs within eps the most distant ones are no easier to find than all.
+  // The most distant pairs within eps are no easier to find than all pairs.
   const bool hopeless = by_distance_ && (!request.top.scoring.lowest_first || request.eps == 0);
   const bool parts_may_do = !hopeless && all_row_pairs(request) > 0;
   if (parts_may_do) expect_costs(costs);
@@ -78,8 +78,8 @@ void TopkJoin::expect_costs(const PlainJoinCosts& costs) {
   whole_ns_ = fixed_ns + row_pairs * costs_.row_pair;
 }
 
-/// Whether parts may be expected to take much less than the whole: they are a join too, at least,
-/// and the passes that sort out rows.
+/// Whether parts may be expected to take much less than the whole: they take a join, too, and the
+/// passes that select rows.
 bool TopkJoin::is_worth_guessing() const {
   const double passes_ns = by_distance_ ? 0 : kPassNs * all_rows(request_);
   return whole_ns_ - costs_.step >= kWorthGuessingNs && passes_ns < whole_ns_ / 2;
@@ -124,8 +124,8 @@ void TopkJoin::join_whole() {
 /// Does what comes before the next part, or before the result.
 ///
 /// A round that has met every pair with a key of floor_ or more, and has k pairs of such keys, has
-/// the result: another pair has a lower key than each of them. So has one whose floor_ is as low as
-/// the caller's interest, however many it has.
+/// the result: another pair has a lower key than each of them. So has a round whose floor_ is the
+/// caller's least key, however many pairs it has.
 void TopkJoin::advance() {
   if (step_ < steps_.size()) return open_step(steps_[step_]);
   const bool complete = round_ > 0 && top_ && (top_->full() || floor_ <= request_.top.least_key);
@@ -145,8 +145,8 @@ void TopkJoin::start_round() {
   top_->restart(floor_);
 }
 
-/// The first guess takes scores to be independent of places. Later ones take the pairs that were
-/// found for what is to be expected of such scores.
+/// The first guess assumes that scores are independent of places. Later guesses expect as many
+/// pairs of such scores as the rounds before have found.
 void TopkJoin::guess_key() {
   if (!left_strata_) left_strata_ = cut_by_score(budget_, request_.left);
   if (!request_.self_join && !right_strata_) right_strata_ = cut_by_score(budget_, request_.right);
@@ -167,8 +167,8 @@ void TopkJoin::guess_key() {
 }
 
 /// In a space of so many dimensions a ball of k times the volume has the radius times the root of
-/// k. Where the data has fewer, the first guess has more pairs than wanted, which is no harm: rows
-/// cost more than pairs here, and all of them are in every round.
+/// k. Where the data has fewer dimensions, the first guess has more pairs than wanted, which is no
+/// harm: rows cost more than pairs here, and all rows are in every round.
 void TopkJoin::guess_eps() {
   constexpr double kRoom = 4;  // for what a sample may be wrong by
   const double first = kRoom * wanted_pairs_ / (match_rate_ * all_row_pairs(request_));
@@ -211,9 +211,10 @@ void TopkJoin::open_step(const ScoreStep& step) {
   open_part(part);
 }
 
-/// The rows of some strata that can make good pairs, copied; or where `more_allowed` and they are
-/// most anyway, all rows, which need no copy. The others are allowed where no other step meets
-/// their pairs: those that no step was to meet have keys below floor_, which top_ does not take.
+/// The rows of some strata that can make good pairs, copied; or all rows, which need no copy, where
+/// `more_allowed` and most rows are needed anyway. Further rows are allowed where no other step
+/// meets their pairs: pairs that no step was to meet have keys below floor_, which top_ does not
+/// take.
 template <class CanMatter>
 Dataset TopkJoin::choose_rows(const Dataset& data, const ScoreStrata& strata, StrataSet set,
                               bool more_allowed, const CanMatter& can_matter, RowCopy* copy) {

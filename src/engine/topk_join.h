@@ -1,6 +1,6 @@
-// The top-k join that looks only at what can be among the best: rows of the best scores first, or
+// The top-k join that compares only what can be among the best: rows of the best scores first, or
 // for distances the nearest points first. It is built on a plain top-k join (topk_scan's, or a
-// device's own), of which it asks parts.
+// device's own), to which it gives parts of the rows.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 namespace gpujoin {
 namespace {
 
-/// With a right side where it was left out.
+/// The request with its right side, which a self-join leaves out.
 JoinRequest completed(JoinRequest request) {
   if (request.self_join) request.right = request.left;
   return request;

@@ -1,5 +1,5 @@
-// The plain top-k join: every pair of an ordinary join is looked at, and the best are kept. What
-// spares looking at pairs is topk_join's.
+// The plain top-k join: it scores every pair of an ordinary join and keeps the best. topk_join.h
+// spares most pairs.
 #pragma once
 
 #include <cstdint>
