@@ -10,7 +10,7 @@
 namespace gpujoin::cuda {
 namespace {
 
-/// What a join of `rows` points in all holds on the device at most, but for its batches: the points
+/// The most that a join of `rows` points in all holds on the device besides its batches: the points
 /// as they came and in order, both with their distances to reference points, codes and order three
 /// times while sorting, ids twice, scores twice, counts and offsets; and the reference points
 /// themselves.
@@ -25,7 +25,7 @@ std::uint64_t device_bytes(const JoinRequest& request, std::uint64_t rows) {
          references * request.left.dims * sizeof(double) + (std::uint64_t{1} << 20);
 }
 
-/// The column of the data that separates points best. A strategy by reference points has none.
+/// The column of the data that separates points best. A strategy by reference points chooses none.
 std::uint32_t cut_column(JoinRequest request, Strategy strategy) {
   if (strategy.reference_points > 0) {
     request.knobs.index = IndexMethod::kGrid;
@@ -90,7 +90,7 @@ BlockedJoin::BlockedJoin(const JoinRequest& request, const cudaDeviceProp& devic
   if (!in_blocks_) join_ = std::make_unique<RangeJoin>(request, device);
 }
 
-/// Cuts along the column that separates points best, so that a block meets few others.
+/// Cuts along the column that separates points best, so that a block is joined with few others.
 void BlockedJoin::cut() {
   if (request_.output == Output::kTopPairs)
     top_.emplace(host_budget_, request_, TopkMethod::kThreshold);
@@ -119,8 +119,8 @@ void BlockedJoin::cut() {
 
 /// The pairs of blocks that may hold pairs of points: the cut values of two points within eps
 /// differ by at most `reach`, and so do some values of their blocks. Every pair of points lies in
-/// just one pair of blocks. In a self-join two different blocks meet twice, once in either role,
-/// where both orders are wanted pair by pair.
+/// just one pair of blocks. A self-join from which both orders are wanted pair by pair joins two
+/// different blocks twice, each once as the left one.
 void BlockedJoin::list_steps(double reach) {
   const BlockedSide& left = *left_side_;
   const BlockedSide& right = request_.self_join ? left : *right_side_;
@@ -157,7 +157,7 @@ void BlockedJoin::start_step() {
     step_request_.memory_limit = request_.memory_limit - host_budget_.used() + 1;
   if (top_) step_request_.top.least_key = top_->least_key();
   if (!step.self && !top_) step_request_.pairs = PairSelection::kAll;
-  // Counts of unordered pairs go by ids, which a step that names points by row does not know.
+  // Counts of unordered pairs depend on ids, which a step that names points by row does not know.
   if (by_row && request_.pairs == PairSelection::kUnordered) step_request_.output = Output::kPairs;
   join_ = std::make_unique<RangeJoin>(step_request_, device_);
 }
@@ -250,7 +250,7 @@ Status BlockedJoin::next_batch(ResultBatch* batch) {
   return status;
 }
 
-/// The steps before and what the current one has done.
+/// The figures of the finished steps and of the current one.
 JoinStats BlockedJoin::stats_with_step() const {
   JoinStats sum = done_, step;
   join_->stats(&step);

@@ -1,6 +1,6 @@
 // Joins of datasets that do not fit on the device: both sides are cut into blocks along one column,
-// and blocks that lie within reach of each other are joined pair by pair. What fits is one block
-// and costs nothing more.
+// and blocks that lie within reach of each other are joined, two at a time, each in a step.
+// Datasets that fit are one block, at no further cost.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace gpujoin::cuda {
 struct Interrupted {};
 
 /// One side, cut into blocks of rows with consecutive values of the cut column. Values that are not
-/// finite count as infinitely large: such rows match nothing, wherever they are.
+/// finite count as infinitely large: rows with such values match nothing, in whichever block.
 class BlockedSide {
  public:
   /// Cuts `data` into blocks of at most `block_rows`, in O(rows * blocks) on the host. Throws

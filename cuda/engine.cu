@@ -68,7 +68,7 @@ Status caught(const Body& body) {
   }
 }
 
-/// Runs body() with the device current, also while it is found out what an error left behind.
+/// Runs body() with the device current, and keeps it current while an error is examined.
 template <class Body>
 Status on_device(int device, const Body& body) {
   const cuda::SignalsBlocked blocked;
@@ -78,7 +78,7 @@ Status on_device(int device, const Body& body) {
   });
 }
 
-/// What the table calls a Join: one and the device that it is on.
+/// What the table calls a Join: a join and the device that it is on.
 struct DeviceJoin final : Join {
   DeviceJoin(int on, std::unique_ptr<Join> opened) : device(on), join(std::move(opened)) {}
   Status next_batch(ResultBatch* batch) override { return join->next_batch(batch); }
@@ -124,14 +124,14 @@ Status probe(DeviceInfo* devices, std::uint32_t capacity, std::uint32_t* count) 
   });
 }
 
-/// Throws what caught() knows.
+/// Throws what caught() catches.
 std::unique_ptr<Join> open_join(const JoinRequest& request, const cudaDeviceProp& device) {
   if (request.shape == Shape::kBoxes) return std::make_unique<cuda::BoxJoin>(request, device);
   const OpenJoin blocked_join = [device](const JoinRequest& part) {
     return std::make_unique<cuda::BlockedJoin>(part, device);
   };
   if (request.output != Output::kTopPairs) return blocked_join(request);
-  // Tiles, which alone know directions, find pairs whatever their scores.
+  // Joins by directions need tiles, and tiles do not know scores.
   const OpenJoin scan = [blocked_join](const JoinRequest& part) {
     return std::make_unique<TopkScan>(part, blocked_join);
   };
@@ -173,7 +173,7 @@ Status next_batch(Join* join, ResultBatch* batch) {
   return on_device(static_cast<DeviceJoin*>(join)->device, [&] { return join->next_batch(batch); });
 }
 
-/// Figures that are there: asks nothing of the device.
+/// Reports figures that are on the host, without a call to the device.
 void stats(const Join* join, JoinStats* stats) {
   caught([&]() -> Status {
     join->stats(stats);

@@ -61,7 +61,7 @@ RangeJoin::RangeJoin(const JoinRequest& request, const cudaDeviceProp& device)
     return;
   }
   threshold_ = make_threshold(request.metric, request.eps);
-  // Directions only screen, which the walk of a grid does not know.
+  // Directions only screen, and the walk of a grid has no screen.
   if (request.metric == Metric::kCosine) request_.knobs.index = IndexMethod::kTiles;
   if (request.output == Output::kTopPairs && request_.knobs.index != IndexMethod::kReferencePoints)
     request_.knobs.index = IndexMethod::kGrid;
@@ -69,8 +69,8 @@ RangeJoin::RangeJoin(const JoinRequest& request, const cudaDeviceProp& device)
   prepare_upload();
 }
 
-/// Tiles only where tensor cores are as exact as the screen takes them to be. Throws Unable where
-/// nothing else knows the metric.
+/// Chooses tiles only where tensor cores are as exact as the screen assumes. Throws Unable where no
+/// other method serves the metric.
 void RangeJoin::choose_method() {
   strategy_ = choose_strategy(request_, kWalkCosts);
   const bool unsafe = strategy_.index == IndexMethod::kTiles && !tensor_sums_are_close(stream_);
@@ -104,7 +104,7 @@ RangeJoin::~RangeJoin() {
   cudaStreamSynchronize(stream_);
 }
 
-/// Makes room for the points, so that what has none is known at once.
+/// Makes room for the points, so that a lack of memory shows at once.
 void RangeJoin::prepare_upload() {
   stop_.emplace(device_budget_, host_budget_, stream_);
   flags_ = DeviceBuffer<unsigned>(device_budget_, kFlags, stream_);
@@ -124,7 +124,7 @@ void RangeJoin::prepare_upload() {
   uploads_.push_back({&request_.left, &left_points_, 0});
 }
 
-/// Phase kUpload: copies as much of the points as takes some milliseconds.
+/// Phase kUpload: copies points for some milliseconds.
 void RangeJoin::upload_piece() {
   Upload& upload = uploads_.back();
   const DeviceBuffer<unsigned char>& to = upload.points->coordinates;

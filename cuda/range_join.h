@@ -76,7 +76,7 @@ class RangeJoin final : public Join {
   std::vector<Upload> uploads_;                    ///< that are not complete, the next one last
   Event step_;                                     ///< what the current phase waits for
   DevicePoints left_points_, right_points_;        ///< what is indexed
-  DevicePoints left_originals_, right_originals_;  ///< of directions, the points they are of
+  DevicePoints left_originals_, right_originals_;  ///< with directions, the points themselves
   DeviceBuffer<ExtentBits> extents_;
   DeviceBuffer<unsigned> flags_;  ///< see Flag in range_join.cu
   PinnedBlock mailbox_;           ///< what comes back from the device between phases

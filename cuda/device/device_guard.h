@@ -8,9 +8,9 @@
 
 namespace gpujoin::cuda {
 
-/// Makes a device the current one while it lives; then what was current for this thread is so
-/// again, be it nothing. Setting the device that was current before would not do: that makes a
-/// context, half a GB, on a device that nobody may have asked for.
+/// Makes a device the current one while it lives; then this thread's current device, or its lack of
+/// one, is restored. Setting the device that was current before would not do: that makes a context,
+/// half a GB, on a device that nobody may have asked for.
 class DeviceGuard {
  public:
   /// Throws CudaError. There is a driver, and the device.
@@ -25,7 +25,7 @@ class DeviceGuard {
   DeviceGuard& operator=(const DeviceGuard&) = delete;
 
  private:
-  /// The driver is not linked: the object has to load where there is none.
+  /// The driver is not linked: the object has to load on machines without one.
   template <class Function>
   static void find(Function& function, const char* name) {
     void* address = nullptr;

@@ -1,4 +1,4 @@
-// What kernels and those who launch them have in common.
+// Helpers of kernels and of the code that launches them.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ inline unsigned blocks_for(std::uint64_t items, unsigned threads = kBlockThreads
   return static_cast<unsigned>((items + threads - 1) / threads);
 }
 
-/// The number of this thread in its launch. Kernels number nothing by a product of their own, which
-/// would have 32 bits; test/include_rules looks for some.
+/// The number of this thread in its launch. Kernels compute no such number themselves: a product of
+/// theirs would have 32 bits. test/include_rules checks that.
 __device__ inline std::uint64_t global_thread() {
   return thread_number(blockIdx.x, blockDim.x, threadIdx.x);
 }

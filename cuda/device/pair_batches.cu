@@ -98,10 +98,10 @@ void PairBatches::launch(Slot& slot) {
   slot.arrived.record(slot.stream);
 }
 
-/// How many points of a batch are their own neighbours in it: such a pair has one order.
+/// The number of self-pairs in a batch: a self-pair has one order.
 std::uint64_t PairBatches::themselves_in(const Slot& slot, const ResultBatch& batch) const {
   if (slice_.themselves == Themselves::kNone) return 0;
-  // Each row that begins here.
+  // Each row that begins here has one.
   if (slice_.themselves == Themselves::kAll) return batch.row_count - (slot.begins_inside ? 1 : 0);
   const bool whole_rows = slot.offsets != slot.part_of_row;
   if (slice_.themselves == Themselves::kEach && whole_rows) return batch.row_count;

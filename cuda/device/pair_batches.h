@@ -13,9 +13,9 @@
 
 namespace gpujoin::cuda {
 
-/// The pairs of a join, a slice at a time. A batch is the pairs of some rows, or a part of the
-/// pairs of one row that has too many. Methods but describe() throw CudaError, MemoryLimitExceeded
-/// or std::bad_alloc.
+/// The pairs of a join, a slice at a time. A batch is the pairs of some rows, or some pairs of one
+/// row that has too many [GPU-SJ, section 4.1]. Methods but describe() throw CudaError,
+/// MemoryLimitExceeded or std::bad_alloc.
 class PairBatches {
  public:
   PairBatches(const JoinRequest& request, MemoryBudget& device_budget, MemoryBudget& host_budget,

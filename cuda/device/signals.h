@@ -21,7 +21,7 @@ class SignalsBlocked {
   SignalsBlocked(const SignalsBlocked&) = delete;
   SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
-  /// Lets signals reach their handlers, and waits that long for some.
+  /// Lets signals reach their handlers, and waits up to that long for one.
   static void let_in(long nanoseconds) {
     sigset_t blocked;
     pthread_sigmask(SIG_SETMASK, &callers_mask(), &blocked);

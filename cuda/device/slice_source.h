@@ -1,5 +1,6 @@
 // What finds the pairs of a join on the device, a slice of them at a time, so that the result may
-// be of any size. Two kinds: grid_walk looks around each point, tile_walk compares tiles of points.
+// be of any size. Among the kinds: grid_walk searches around each point, tile_walk compares tiles
+// of points.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,12 +12,12 @@
 
 namespace gpujoin::cuda {
 
-/// Which points of a slice are their own neighbours.
+/// Which points of a slice have a self-pair in it.
 enum class Themselves {
   kNone,
-  kAll,   ///< each one, and its first
-  kEach,  ///< each one, somewhere among the others
-  kSome,  ///< likewise, but not each one
+  kAll,   ///< each one, as its first pair
+  kEach,  ///< each one, among its other pairs
+  kSome,  ///< some of them, among their other pairs
 };
 
 /// Places first .. end - 1 of the sequence, whose neighbours are counted: every pair has its
@@ -61,7 +62,8 @@ class SliceSource {
 
   /// Starts on the next slice, or again on one that did not fit. Asynchronous.
   virtual void start_slice() = 0;
-  /// After the device is done with it. False: it did not fit and has to be started again.
+  /// To be called when the device has done the slice. False: it did not fit and has to be started
+  /// again.
   virtual bool finish_slice() = 0;
   /// Whether all slices are finished.
   virtual bool finished() const = 0;

@@ -1,16 +1,16 @@
-// The word on the device that kernels look at, to leave when it is not 0.
+// The word on the device that kernels read, and leave when it is not 0.
 #pragma once
 
 #include "cuda/device/memory.h"
 
 namespace gpujoin::cuda {
 
-/// Written in a stream of its own, for that of the kernels is busy; so it is also allocated and
-/// cleared in that one. In device memory, for kernels look at it with every point: in mapped host
-/// memory each look would cross the bus.
+/// It is allocated, cleared and written in a stream of its own, because the kernels' stream is
+/// busy. It lies in device memory, because kernels read it with every point: in mapped host memory
+/// each read would cross the bus.
 class StopWord {
  public:
-  /// What is put into `stream` from now on may look at the word. Asynchronous. Throws CudaError or
+  /// What is put into `stream` from now on may read the word. Asynchronous. Throws CudaError or
   /// MemoryLimitExceeded.
   StopWord(MemoryBudget& device_budget, MemoryBudget& host_budget, cudaStream_t stream)
       : word_(device_budget, 1, stream_), raised_(host_budget, sizeof(unsigned)) {

@@ -16,14 +16,15 @@ inline constexpr unsigned kBlocksPerMultiprocessor = 8;  ///< of kernels that lo
 
 /// Rows on their way to the device: bytes from which on threads are worth starting; bytes that are
 /// on the bus at a time; what a thread copies at a time; threads, of which eight are as fast as the
-/// bus; and bytes after which an interrupt is looked for, some milliseconds of one thread.
+/// bus; and bytes between two checks for an interrupt, some milliseconds of one thread.
 inline constexpr std::size_t kFewestUploadBytes = std::size_t{2} << 20;
 inline constexpr std::size_t kUploadBytes = std::size_t{8} << 20;
 inline constexpr std::size_t kUploadPieceBytes = std::size_t{256} << 10;
 inline constexpr std::uint32_t kMostUploadThreads = 8;
 inline constexpr std::size_t kUploadTurnBytes = std::size_t{64} << 20;
 
-/// Bounds of what tiles a slice compares and how many candidates it keeps, 8 to 32 bytes each.
+/// Bounds of the points in the tiles that a slice compares, and of the candidates that it keeps, 8
+/// to 32 bytes each.
 inline constexpr std::uint64_t kMostTilePairs = std::uint64_t{1} << 23;
 inline constexpr std::uint64_t kMostCandidates = std::uint64_t{1} << 23;
 inline constexpr std::uint32_t kMostSliceRows = 1 << 13;
@@ -59,13 +60,15 @@ inline constexpr std::uint32_t kPartBoxes = 256;
 inline constexpr std::uint32_t kBlockBoxes = 32;
 static_assert(kPartBoxes % kBlockBoxes == 0);
 
-/// Threads that share a box: of the grid, whose boxes have few candidates, so that many boxes wait
-/// for memory at once; of a sweep, whose boxes have long stretches of them, a group.
+/// Threads that share a box. Boxes in the grid have few candidates, so few threads each let many
+/// boxes wait for memory at once; boxes in a sweep have long ranges of candidates, and a group of
+/// threads each.
 constexpr std::uint32_t threads_of_box(BoxMethod method) {
   return method == BoxMethod::kLayeredGrid ? 8 : method == BoxMethod::kSortSweep ? 32 : 1;
 }
 
-/// Of the nested loop: threads of a block, and boxes that pass through its shared memory at a time.
+/// The nested loop: threads of a thread block, and boxes that pass through its shared memory at a
+/// time.
 inline constexpr unsigned kNestedThreads = 128;
 inline constexpr std::uint32_t kTileBoxes = 128;
 
@@ -75,12 +78,12 @@ inline constexpr std::uint64_t kMostSliceBoxes = 1 << 21;
 inline constexpr std::uint64_t kFewestSliceBoxes = 1 << 14;
 inline constexpr double kBoxCandidatesPerSlice = 8e9;
 
-/// Of the whole device, fitted to an H200.
+/// Costs on the whole device, fitted to an H200.
 inline constexpr BoxCosts kBoxCosts{
     .candidate = 0.0007, .distance = 0.0014, .sort = 0.5, .search = 0.1, .probe = 0.1, .block = 32};
 
-/// Of the whole device, fitted to an H200: a window is a binary search of its own for each point,
-/// which is worth some tens of candidates.
+/// Costs on the whole device, fitted to an H200: a window takes each point a binary search, which
+/// costs as much as some tens of candidates.
 inline constexpr WalkCosts kWalkCosts{.neighbor = 0.08,
                                       .window = 0,
                                       .lookup = 0,
@@ -92,7 +95,7 @@ inline constexpr WalkCosts kWalkCosts{.neighbor = 0.08,
                                       .tile_match = 0.13,
                                       .writing = 3};
 
-/// Of a top-k join without looking at scores first: rows are copied and sorted.
+/// Costs of a top-k join that does not check scores first: rows are copied and sorted.
 inline constexpr PlainJoinCosts kPlainTopkCosts{
     .walk = kWalkCosts, .workers = 1, .step = 3e6, .row = 1.5, .pair = 0.01};
 

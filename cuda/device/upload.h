@@ -24,7 +24,7 @@ class Uploader {
   Uploader(const Uploader&) = delete;
   Uploader& operator=(const Uploader&) = delete;
 
-  /// That have copied, the caller's included.
+  /// The threads that have copied, the caller's included.
   std::uint32_t threads() const { return pool_ ? pool_->size() : 1; }
 
   /// In the order of the stream. Returns when all bytes have left `from`. Throws CudaError.

@@ -18,7 +18,7 @@ inline bool wait(const Event& event) {
   }
 }
 
-/// Lets signals in, for work may be so short that nothing waits for it, and looks whether they
+/// Lets signals in, for work may be so short that nothing waits for it, and returns whether they
 /// raised the flag, which may be null.
 inline bool interrupted(const volatile int* interrupt) {
   SignalsBlocked::let_in(0);

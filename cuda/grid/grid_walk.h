@@ -17,8 +17,7 @@ struct WalkSide {
   const std::int64_t* ids;
 };
 
-/// What kernels are told of a join. `stop` is a word on the device that makes them leave when it is
-/// not 0.
+/// A join as kernels see it. `stop` is a word on the device that makes them leave when it is not 0.
 JoinView make_join_view(const JoinRequest& request, const Strategy& strategy,
                         const SortLayout& layout, double reach, const WalkSide& left,
                         const WalkSide& right, const unsigned* stop);

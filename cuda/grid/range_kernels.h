@@ -53,8 +53,8 @@ void launch_count(const KernelChoice& choice, const JoinView& join, const Stretc
                   std::uint32_t* counts, unsigned long long* total, unsigned long long* candidates,
                   cudaStream_t stream);
 
-/// Writes candidates[place - base] = how many points the point at that place will look at (the
-/// workload of [load-imbalance, section III-C]).
+/// Writes candidates[place - base] = how many points the point at that place will be compared with
+/// (the workload of [load-imbalance, section III-C]).
 void launch_workload(const KernelChoice& choice, const JoinView& join, const Stretch& stretch,
                      std::uint32_t* candidates, cudaStream_t stream);
 

@@ -70,8 +70,8 @@ __device__ void cell_of_point(const JoinView& join, std::uint32_t position, std:
 }
 
 /// The candidates of a point in neighbour `number` of its cell; empty where it has none. In half a
-/// walk of a self-join the own cell's are the later points, and the point itself where it is
-/// wanted.
+/// walk of a self-join the candidates in the own cell are the later points, and the point itself
+/// where self-pairs are wanted.
 template <class T>
 __device__ PositionRange window_of(const JoinView& join, std::uint32_t position,
                                    const std::uint32_t* cell, double x, std::uint32_t number,
@@ -89,14 +89,14 @@ __device__ PositionRange window_of(const JoinView& join, std::uint32_t position,
 }
 
 /// The neighbour cell that is visited in a given turn: the own cell, which is the middle one, comes
-/// first. So where a self-join wants a point with itself, that is the point's first pair.
+/// first. So where a self-join wants self-pairs, a point's self-pair is its first pair.
 __device__ inline std::uint32_t neighbor_in_turn(std::uint32_t turn, std::uint32_t numbers) {
   const std::uint32_t own = numbers / 2;
   return turn == 0 ? own : turn <= own ? turn - 1 : turn;
 }
 
-/// Calls visit(window) on all threads of the group together, for every window of points that
-/// `position` has to look at.
+/// Calls visit(window) on all threads of the group together, for every window of candidates of
+/// `position`.
 template <class T, std::uint32_t G, class Visit>
 __device__ void for_windows(const JoinView& join, const Group<G>& group, std::uint32_t position,
                             const Visit& visit) {
@@ -151,7 +151,7 @@ __device__ void for_points(const JoinView& join, const Stretch& stretch, bool qu
                            const Task& task) {
   const Group<G> group = cg::tiled_partition<G>(cg::this_thread_block());
   const std::uint64_t groups = global_threads() / G;
-  // Threads of a group leave together: those that stay would wait for the others.
+  // Threads of a group leave together: a thread that stayed would wait for the others.
   const auto must_stop = [&] {
     return group.any(*static_cast<const volatile unsigned*>(join.stop) != 0);
   };

@@ -41,7 +41,7 @@ class BatchQueue {
   void put_full(BatchBuffer* buffer);
   /// No more full buffers will come.
   void finish();
-  /// Makes every worker that waits for an empty buffer, or ever will, leave.
+  /// Makes every worker leave that waits for an empty buffer, now or later.
   void stop();
   /// Whether the caller waits for a buffer, so that a half-full one is welcome.
   bool caller_waits();

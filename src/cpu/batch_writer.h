@@ -1,5 +1,5 @@
-// One worker's way to the result: the batch that it is filling, and what it has done since it last
-// told. What goes into a batch is the walkers' matter.
+// One worker's way to the result: the batch that it is filling, and what it has done since its last
+// report. Walkers decide what goes into a batch.
 #pragma once
 
 #include <atomic>
@@ -25,13 +25,13 @@ class BatchWriter {
 
   /// Starts the clock of a piece of work.
   void begin() { working_since_ = std::chrono::steady_clock::now(); }
-  /// Ends the piece of work: tells the tally, and a caller who waits gets what there is.
+  /// Ends the piece of work: adds it to the tally, and gives a caller who waits what there is.
   void end();
   /// A batch with room for `entries` more, at most batch_entries. Waits for an empty buffer where
   /// there is none at hand; throws Stopped.
   BatchBuffer& make_room(std::uint64_t entries);
   /// Makes a row, or more of the last one, of `found` neighbours that were written behind the
-  /// entries of `batch`, the one with room for them. They stand for `pairs_of_row` pairs.
+  /// entries of `batch`, which make_room() returned. They stand for `pairs_of_row` pairs.
   void add_row(BatchBuffer& batch, std::uint32_t position, std::uint64_t found,
                std::uint64_t pairs_of_row);
   /// Appends a row of counts.
@@ -40,7 +40,7 @@ class BatchWriter {
   void flush();
 
   std::uint64_t pairs = 0;                      ///< found by this worker
-  std::uint64_t candidates = 0, rechecked = 0;  ///< since the tally was last told
+  std::uint64_t candidates = 0, rechecked = 0;  ///< since the last report
 
  private:
   void report();

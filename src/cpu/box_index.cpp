@@ -73,7 +73,7 @@ class Builder {
     return items;
   }
 
-  /// Tiles of boxes that load(position, box) gives. What is past the last is never looked at.
+  /// Tiles of the boxes that load(position, box) gives. Places past the last box are never read.
   template <class Load>
   Buffer<std::byte> make_tiles(std::uint32_t boxes, const Load& load) {
     const std::uint32_t numbers = 2 * index_.dims;

@@ -1,5 +1,5 @@
 // The CPU engine's index of one side of a join of boxes: boxes in the order that a method asks for,
-// their bounds in tiles, and what the method looks them up by. Building only.
+// their bounds in tiles, and the method's index of them. Building only.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace gpujoin::cpu {
 
 /// Consecutive boxes that are tested by the box around them before they are tested themselves.
 inline constexpr std::uint32_t kBlockBoxes = kTileBoxes;
-/// The blocks of a part of a layered grid are tested together.
+/// Boxes of a part of a layered grid: the boxes around its blocks make up one tile.
 inline constexpr std::uint32_t kPartBoxes = kTileBoxes * kBlockBoxes;
 
 /// The numbers of a row: [2 * dims].

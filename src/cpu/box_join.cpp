@@ -90,7 +90,7 @@ std::uint64_t BoxJoin::walk(const BoxWalk& walk) {
   for (unsigned worker = 0; worker < pool_.size(); ++worker)
     walkers.emplace_back(walk, budget_, pool_, queue_, tally_);
 
-  // Where each box is compared with each, so many of them as stay in the cache.
+  // In a nested loop, as many boxes at a time as stay in the cache.
   constexpr std::uint64_t kPieceBoxes = 1 << 14;
   const std::uint64_t boxes = walk.index->boxes, positions = walk.positions();
   const std::uint64_t piece = walk.method == BoxMethod::kNone ? kPieceBoxes : boxes;

@@ -27,7 +27,7 @@ struct BoxScan {
 struct BoxScanKernel {
   /// The number of boxes in the windows that pass (core/box.h).
   std::uint64_t (*count)(const BoxScan& scan, const Window* windows, std::size_t window_count);
-  /// Writes the positions of those, in order. Returns their number.
+  /// Writes the positions of these boxes, in order. Returns their number.
   std::size_t (*collect)(const BoxScan& scan, const Window* windows, std::size_t window_count,
                          std::uint32_t* positions);
 };

@@ -82,8 +82,8 @@ bool BoxWalker<T>::load(std::uint32_t position) {
   return true;
 }
 
-/// Of a self-join, boxes look at later positions only, so that each pair is met once. All pairs
-/// include (p, p).
+/// In a self-join a box is compared with later positions only, so that each pair is met once. All
+/// pairs include (p, p).
 template <class T>
 void BoxWalker<T>::look_up(std::uint32_t position, Window within) {
   position_ = position;
@@ -105,8 +105,8 @@ void BoxWalker<T>::look_up(std::uint32_t position, Window within) {
 }
 
 /// boxes_above(), by searches from where the last ones ended: positions ascend, and so do the
-/// places where windows begin. A self-join is sorted by low bounds, so that of two boxes the one at
-/// the earlier position finds the other.
+/// places where windows begin. A self-join is sorted by low bounds, so that the box at the earlier
+/// position finds the other one.
 template <class T>
 Window BoxWalker<T>::sweep_window(Window within) {
   const auto low = static_cast<double>(query_[walk_.sweep_dimension]);
@@ -126,8 +126,8 @@ Window BoxWalker<T>::sweep_window(Window within) {
   return within;
 }
 
-/// Finds the cells of a box that will be looked up soon, and has their records fetched: boxes come
-/// in any order, so that the records would be waited for.
+/// Finds the cells of a box that comes soon, and has their records fetched ahead: boxes come in any
+/// order, so that a walk would wait for the records.
 template <class T>
 void BoxWalker<T>::look_ahead(std::uint32_t position) {
   constexpr std::uint32_t kMostFetched = 8;
@@ -169,7 +169,7 @@ void BoxWalker<T>::look_up_parts() {
   }
 }
 
-/// Has the blocks scanned of those of the parts from `first` on whose bit is set.
+/// Scans the blocks of the parts from `first` on whose bits are set.
 template <class T>
 void BoxWalker<T>::add_parts(std::uint64_t bits, std::uint32_t first) {
   const std::uint32_t part_blocks = index_.grid.part_boxes / kBlockBoxes;
@@ -187,7 +187,7 @@ void BoxWalker<T>::add_boxes(std::uint32_t begin, std::uint32_t end) {
   boxes_.add(begin, end, [this] { scan_boxes(); });
 }
 
-/// Of blocks, those are of use whose surrounding box passes: passes() is monotone.
+/// Scans only blocks whose surrounding box passes: passes() is monotone.
 template <class T>
 void BoxWalker<T>::scan_blocks() {
   if (blocks_.count == 0) return;

@@ -1,5 +1,5 @@
 // One worker's walk of a join of boxes: for each box of a stretch of one side, the windows of the
-// other side's index that can hold its partners, and what comes of scanning them.
+// other side's index that can hold its partners, and the results of scanning them.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace gpujoin::cpu {
 
-/// What every worker of a walk reads and none writes: all boxes of one side look up their partners
+/// What every worker of a walk reads and none writes: all boxes of one side search their partners
 /// on the other.
 struct BoxWalk {
   BoxMethod method;
@@ -24,22 +24,22 @@ struct BoxWalk {
   std::uint32_t sweep_dimension;
   PairSelection pairs;
   bool counts;             ///< pairs are counted only
-  bool transposed;         ///< the boxes that look are the right ones
+  bool transposed;         ///< the boxes that search are the right ones
   bool self_join;          ///< they are the index's own
   bool first_side;         ///< of a sweep: see boxes_above()
-  const Dataset* rows;     ///< the boxes that look; their positions are their rows
+  const Dataset* rows;     ///< the boxes that search; their positions are their rows
   const BoxIndex* sorted;  ///< or, where not null, the positions of this index
   const BoxIndex* index;
   std::uint64_t batch_entries;
 
-  /// A self-join meets each pair once, and stands for both orders unless one is all that is wanted.
+  /// A self-join meets each pair once. The pair stands for both orders unless only one is wanted.
   bool mirrored() const { return self_join && pairs != PairSelection::kUnordered; }
   std::uint32_t positions() const {
     return sorted != nullptr ? sorted->boxes : static_cast<std::uint32_t>(rows->rows);
   }
 };
 
-/// Windows to be scanned together, with few enough candidates for one look at the stop flag.
+/// Windows to be scanned together, with few enough candidates to check the stop flag once.
 struct WindowList {
   static constexpr std::uint32_t kMostWindows = 64;
   static constexpr std::uint32_t kMostCandidates = 4096;
@@ -47,8 +47,8 @@ struct WindowList {
   std::uint32_t count = 0;
   std::uint32_t candidates = 0;
 
-  /// Adds begin .. end - 1, after whatever was added before. Calls scan() whenever it is full; that
-  /// one leaves it empty.
+  /// Adds begin .. end - 1, after whatever was added before. Calls scan() whenever the list is
+  /// full; scan() leaves it empty.
   template <class Scan>
   void add(std::uint32_t begin, std::uint32_t end, const Scan& scan);
   void clear() { count = candidates = 0; }
@@ -82,10 +82,10 @@ class BoxWalker {
   const BoxWalk& walk_;
   const BoxIndex& index_;
   WorkerPool& pool_;
-  const T* query_ = nullptr;  ///< the box that looks
+  const T* query_ = nullptr;  ///< the box that searches
   T loaded_[2 * kMaxBoxDimensions];
   std::uint32_t position_ = 0;
-  std::uint32_t from_ = 0;  ///< the first position of the index that it looks at
+  std::uint32_t from_ = 0;  ///< the first position of the index that it is compared with
   std::uint32_t sweep_begin_ = 0;
   bool entered_ = false;         ///< sweep_begin_ is the last box's
   CellRectangle cells_[kAhead];  ///< by position % kAhead, of this box and those that come next

@@ -55,7 +55,7 @@ std::unique_ptr<Join> open_plain_topk_join(const JoinRequest& request) {
   return std::make_unique<TopkScan>(request, open_range_join);
 }
 
-/// Throws what guarded() knows.
+/// Throws what guarded() catches.
 std::unique_ptr<Join> open_join(const JoinRequest& request) {
   if (request.output == Output::kTopPairs)
     return open_topk_join(request, open_plain_topk_join,

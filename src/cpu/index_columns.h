@@ -23,7 +23,7 @@ struct IndexColumns {
   }
 };
 
-/// Measures the distances of every row. Throws MemoryLimitExceeded, std::bad_alloc, Stopped.
+/// Computes the distances of every row. Throws MemoryLimitExceeded, std::bad_alloc, Stopped.
 IndexColumns make_index_columns(WorkerPool& pool, MemoryBudget& budget, const Dataset& data,
                                 const ReferencePoints& references);
 

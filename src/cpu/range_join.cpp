@@ -24,7 +24,7 @@ void RangeJoin::run() {
   join(prepare(layout));
 }
 
-/// Puts directions in the place of points, as what is indexed.
+/// Indexes directions in the place of points.
 void RangeJoin::index_directions() {
   left_directions_ = find_directions(pool_, budget_, request_.left);
   if (!request_.self_join) right_directions_ = find_directions(pool_, budget_, request_.right);
@@ -33,7 +33,7 @@ void RangeJoin::index_directions() {
   if (left_directions_.faint || right_directions_.faint) indexed_.eps = kAnyDirection;
 }
 
-/// What passes the index and its screen.
+/// The thresholds of the index and of its screen.
 void RangeJoin::set_thresholds(JoinPlan& plan) const {
   plan.threshold = make_threshold(indexed_.metric, indexed_.eps);
   plan.screen = make_screen_bounds(indexed_.metric, plan.threshold.raw, indexed_.left.dims);
@@ -74,7 +74,7 @@ JoinPlan RangeJoin::prepare(IndexLayout& layout) {
   return plan;
 }
 
-/// What sums in column order need is the order of columns alone.
+/// Sums in column order need the order of columns alone.
 ScreenFrame RangeJoin::frame_of(const Strategy& strategy) const {
   if (strategy.screened) return choose_screen_frame(indexed_, strategy.reorder_dimensions);
   ScreenFrame frame;

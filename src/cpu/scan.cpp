@@ -71,7 +71,7 @@ struct Direct {
 };
 
 /// Sums in four interleaved parts, which keeps the adders busy, and stops once no lane can pass any
-/// more.
+/// more (SHORTC [GPU-Join, section 4.4]).
 template <Metric M, class T>
 struct Screened {
   explicit HWY_INLINE Screened(const Scan&) {}

@@ -31,8 +31,8 @@ struct Scan {
   bool short_circuit;  ///< screened only
 };
 
-/// Direct kernels sum in column order and decide by the definition. Screened ones sum in any order
-/// and let pass whatever is not above the threshold; their raw sums are to be looked at again.
+/// Direct kernels sum in column order and decide by the definition. Screened kernels sum in any
+/// order and let pass whatever is not above the threshold; the caller rechecks their raw sums.
 struct ScanKernel {
   /// The number of points in the windows that pass.
   std::uint64_t (*count)(const Scan& scan, const Window* windows, std::size_t window_count);

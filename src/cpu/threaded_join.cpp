@@ -24,7 +24,8 @@ std::uint64_t entries_of_batches(const JoinRequest& request, unsigned buffers) {
   return std::max<std::uint64_t>(1, std::min(entries, affordable));
 }
 
-/// Threads that the work is worth: below some hundred microseconds each, starting them costs more.
+/// Threads that the work is worth: a thread with less than some hundred microseconds of it costs
+/// more to start.
 unsigned useful_threads(const JoinRequest& request) {
   constexpr double kCoordinatesPerThread = 1e6;
   const double left = static_cast<double>(request.left.rows);

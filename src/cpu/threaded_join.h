@@ -44,10 +44,11 @@ class ThreadedJoin : public Join {
 
   /// Adds the buffers that the output needs to the queue.
   void add_buffers();
-  /// Of Output::kTotal: hands over the result.
+  /// Hands over the result of Output::kTotal.
   void put_total(std::uint64_t total);
   std::uint64_t batch_entries() const { return batch_entries_; }
-  /// How many items a worker walks at a time: few enough that none is left with much at the end.
+  /// How many items a worker walks at a time: few enough that all workers end at about the same
+  /// time.
   std::uint64_t stretch_of(std::uint64_t items) const;
 
   /// Changes the statistics, which the caller may be reading: change(stats).

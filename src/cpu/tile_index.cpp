@@ -65,8 +65,8 @@ class Packer {
     }
   }
 
-  /// The distance over the first columns is at most the distance, so a pair that these exclude is
-  /// out. The thresholds to accept that a look before the last writes are overwritten by the next.
+  /// The distance over the first columns is at most the distance, so a pair that these columns
+  /// exclude is out. Each look writes thresholds to accept, of which only the last look's stay.
   void set_thresholds(const Sums& sums, std::uint32_t size, std::uint32_t dims, float* reject,
                       float* accept) const {
     const double accumulation = single_accumulation(dims);
@@ -102,7 +102,7 @@ class Packer {
   TileIndex& tiles_;
 };
 
-/// The boxes around those of kTileGroups groups each.
+/// The boxes around kTileGroups groups each.
 void fill_tile_boxes(TileIndex& tiles) {
   for (std::uint32_t tile = 0; tile < tiles.tiles(); ++tile) {
     const std::uint32_t first = tile * kTileGroups;
@@ -122,7 +122,7 @@ void fill_tile_boxes(TileIndex& tiles) {
 }  // namespace
 
 /// A look costs about as much as five columns, so the first is at 32 columns and each next one at
-/// half as many again; that makes 17 looks of the most columns there may be.
+/// half as many again; that makes 17 looks for the most columns there may be.
 ScreenLooks make_looks(std::uint32_t dims, bool short_circuit) {
   ScreenLooks looks{};
   if (short_circuit)

@@ -1,5 +1,5 @@
-// What dense tiles need of one side of a join beyond its order: points centred, scaled and rounded
-// to single precision, their thresholds, and the boxes of neighbouring points.
+// One side of a join by dense tiles: points centred, scaled and rounded to single precision in the
+// order of the index, their thresholds, and the boxes of neighbouring points.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ struct TileIndex {
   }
 };
 
-/// Where a screen of points of `dims` columns looks at its sums.
+/// After which columns a screen of points of `dims` columns compares its sums with thresholds.
 ScreenLooks make_looks(std::uint32_t dims, bool short_circuit);
 
 /// Packs the points of an index, in O(n dims) time and memory. Throws MemoryLimitExceeded,

@@ -75,8 +75,8 @@ struct Block {
     return !hn::AllFalse(lanes, any);
   }
 
-  /// Which sums reach their thresholds, and which exceed them by enough to be sure; as bits that
-  /// are added to those of the rows, from `bit` on.
+  /// Which sums reach their thresholds, and which exceed them by enough to be sure; sets these bits
+  /// in the rows' words, from `bit` on.
   HWY_INLINE void tell(const float* reject_a, const float* reject_b, const float* accept_a,
                        const float* accept_b, std::uint32_t bit, std::uint32_t* possible,
                        std::uint32_t* sure) const {

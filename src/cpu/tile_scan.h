@@ -26,11 +26,11 @@ struct PackedGroup {
   const float* thresholds;  ///< [looks + 1][kGroupPoints]: to reject at each look, then to accept
 };
 
-/// What a screen tells of each pair of points in two groups: bit j of element i is point j of the
-/// second group against point i of the first.
+/// What a screen finds about each pair of points in two groups: bit j of element i is point j of
+/// the second group against point i of the first.
 struct GroupPairs {
   std::uint32_t possible[kGroupPoints];  ///< not rejected
-  std::uint32_t sure[kGroupPoints];      ///< of these, surely within eps
+  std::uint32_t sure[kGroupPoints];      ///< and surely within eps
 };
 
 /// Screens two groups. Returns whether any pair is possible; if none is, *pairs is not set.

@@ -89,8 +89,8 @@ void TileWalker::screen_groups(std::uint32_t row_group, std::uint32_t column_gro
   }
 }
 
-/// Of a group against itself each pair is wanted once, and a point with itself only where all pairs
-/// are. It is within any radius, but for the rounding of its cosine.
+/// A group against itself: each pair is wanted once, a self-pair only where all pairs are. A
+/// self-pair is within any radius, but for the rounding of its cosine.
 void TileWalker::leave_upper_half(GroupPairs& pairs) const {
   for (std::uint32_t i = 0; i < kGroupPoints; ++i) {
     const std::uint32_t above = ~std::uint32_t{1} << i;
@@ -102,13 +102,13 @@ void TileWalker::leave_upper_half(GroupPairs& pairs) const {
   }
 }
 
-/// Of a group against itself, where pairs are wanted with either of their points.
+/// A group against itself, where a pair counts with either of its points.
 void TileWalker::leave_out_itself(GroupPairs& pairs) const {
   if (plan_.join->pairs == PairSelection::kAll) return;
   for (std::uint32_t i = 0; i < kGroupPoints; ++i) pairs.possible[i] &= ~(1u << i);
 }
 
-/// Takes away the possible pairs that the definition says are not within eps.
+/// Takes away the possible pairs that by the definition are not within eps.
 void TileWalker::settle(std::uint32_t row_group, std::uint32_t column_group, GroupPairs& pairs) {
   const double threshold = plan_.join->threshold.raw;
   for (std::uint32_t i = 0; i < kGroupPoints; ++i) {
@@ -145,7 +145,7 @@ void TileWalker::add_counts(std::uint32_t row_group, std::uint32_t column_group,
     if (takes_half()) {
       for_bits(found, [&](std::uint32_t j) {
         const std::uint32_t q = first_column + j;
-        // Of an unordered pair the row with the smaller id counts it.
+        // An unordered pair counts with the row of the smaller id.
         const bool second = join.pairs != PairSelection::kUnordered ? q != p : ids[q] < ids[p];
         column_counts[j] += second;
         if (join.pairs == PairSelection::kUnordered) row_count -= second;

@@ -1,6 +1,6 @@
-// One worker's walk over dense tiles: tiles of the left index against those of the right whose
-// boxes come near, screened group by group, decided by the definition where the screen does not
-// tell, and what comes of it.
+// One worker's walk over dense tiles: tiles of the left index against tiles of the right one whose
+// boxes come near, screened group by group and, where the screen does not decide, decided by the
+// definition.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,9 @@ class TileWalker {
   TileWalker(const TilePlan& plan, MemoryBudget& budget, WorkerPool& pool, BatchQueue& queue,
              WalkTally& tally);
 
-  /// Joins a tile of the left with the tiles first .. end - 1 of the right; in half a walk of a
-  /// self-join with those of them that do not come before it, so that all calls together meet each
-  /// pair once.
+  /// Joins a tile of the left with the tiles first .. end - 1 of the right. Half a walk of a
+  /// self-join leaves out the right tiles that come before the left one, so that all calls together
+  /// meet each pair once.
   void walk(std::uint32_t tile, std::uint32_t first, std::uint32_t end);
 
   BatchWriter writer;
@@ -40,7 +40,8 @@ class TileWalker {
 
   void screen_tile(std::uint32_t tile, std::uint32_t column_tile);
   void screen_groups(std::uint32_t row_group, std::uint32_t column_group);
-  /// Of a self-join half of the matrix of tiles is enough, unless it has to be walked in full.
+  /// Whether half of the matrix of tiles is enough: in a self-join, unless it has to be walked in
+  /// full.
   bool takes_half() const { return plan_.join->self_join() && plan_.join->half(); }
   void leave_upper_half(GroupPairs& pairs) const;
   void leave_out_itself(GroupPairs& pairs) const;

@@ -93,7 +93,7 @@ void Walker::walk(std::uint32_t first, std::uint32_t end) {
   writer.end();
 }
 
-/// Lists the non-empty cells on the right that the points of a left cell look into.
+/// Lists the non-empty cells on the right that hold candidates of a left cell's points.
 void Walker::enter_cell(std::size_t cell) {
   const GridGeometry& grid = plan_.layout->order.grid;
   const GridIndex& left = *plan_.left;
@@ -118,7 +118,7 @@ void Walker::enter_cell(std::size_t cell) {
 }
 
 // A right point whose sort value differs from x by more than `reach`, rounded as Threshold::reach
-// and reference_reach() are meant, is out; and along a sorted cell those lie at the two ends.
+// and reference_reach() define it, is out; and these points lie at the two ends of a sorted cell.
 
 void Walker::place_window(NeighborCell& neighbor, double x) const {
   const double* const values = plan_.right->sort_values.data();
@@ -198,8 +198,8 @@ void Walker::for_pieces(const Visit& visit) {
   }
 }
 
-/// Collects the pairs of a left point. `raws` receives raw distances, or is null where nobody wants
-/// them.
+/// Collects the pairs of a left point. `raws` receives raw distances; it is null where none are
+/// wanted.
 std::size_t Walker::collect(std::uint32_t position, const Window* windows, std::size_t count,
                             std::uint32_t* positions, double* raws) {
   if (!plan_.strategy.screened) return plan_.kernel.collect(scan_, windows, count, positions, raws);
@@ -208,7 +208,7 @@ std::size_t Walker::collect(std::uint32_t position, const Window* windows, std::
   return recheck(position, passed, positions, sums);
 }
 
-/// Decides what a screen let pass, by the definition where the sum alone does not tell.
+/// Decides what a screen let pass, by the definition where the sum alone does not decide.
 std::size_t Walker::recheck(std::uint32_t position, std::size_t count, std::uint32_t* positions,
                             double* raws) {
   const bool wants_distance = wants_distances(plan_.output);

@@ -1,5 +1,6 @@
 // One worker's walk: for each point of a stretch of the left index, the windows of the right one
-// that can hold points within eps, and what comes of scanning them.
+// that can hold points within eps (SORTIDU [GPU-Join, section 4.3]), and the results of scanning
+// them.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +29,7 @@ struct JoinPlan {
   ScanKernel kernel;
   const GridIndex* left;
   const GridIndex* right;      ///< the same as left in a self-join
-  const Dataset* left_points;  ///< what distances are of; an index may be of their directions
+  const Dataset* left_points;  ///< whose distances count; an index may hold their directions
   const Dataset* right_points;
   std::uint64_t batch_entries;
 
@@ -59,7 +60,7 @@ class Walker {
     bool own;  ///< the cell that the point itself lies in
   };
   static constexpr std::uint64_t kMaxWindow =
-      1 << 16;  ///< candidates between two looks at the stop flag
+      1 << 16;  ///< candidates between two checks of the stop flag
 
   void enter_cell(std::size_t cell);
   void place_window(NeighborCell& neighbor, double x) const;
@@ -82,7 +83,7 @@ class Walker {
   std::vector<Window> windows_;
   std::vector<double> query_;
   Scan scan_;
-  Buffer<std::uint32_t> scratch_positions_;  ///< where counting has to look at each pair
+  Buffer<std::uint32_t> scratch_positions_;  ///< where counting has to check each pair
   Buffer<double> scratch_raws_;              ///< where a screen's sums are not part of the result
 };
 
