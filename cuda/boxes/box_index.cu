@@ -8,7 +8,7 @@
 namespace gpujoin::cuda {
 namespace {
 
-/// Threads that write the cells of a box together: it has kMostCellsOfBox of them at most.
+/// Threads that write the cells of a box together: a box has kMostCellsOfBox cells at most.
 constexpr std::uint32_t kWritersOfBox = 8;
 
 template <class T>
@@ -48,8 +48,8 @@ __global__ void gather_kernel(BoxRows rows, const std::uint32_t* order, T* colum
     columns[std::uint64_t{d} * rows.rows + i] = box[d];
 }
 
-/// Sets a part's bit in a record, unless it is set: most boxes share their cells with others of
-/// their part.
+/// Sets a part's bit in a record, unless it is set: most boxes share their cells with other boxes
+/// of their part.
 __device__ void set_part(unsigned long long* record, std::uint32_t part) {
   const auto set = [](unsigned long long* word, std::uint32_t bit) {
     const unsigned long long mask = 1ull << bit;
@@ -106,7 +106,8 @@ __global__ void blocks_kernel(BoxesView boxes, std::uint32_t dims, std::uint32_t
   }
 }
 
-/// Codes that are sorted: the bits that tell boxes apart, and those that tell boxes from others.
+/// The bits of codes that are sorted: bits by which boxes differ, and bits by which boxes differ
+/// from other rows.
 struct CodeBits {
   int begin;
   int end;

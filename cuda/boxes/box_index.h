@@ -46,8 +46,8 @@ struct BoxRows {
   ScalarType scalar;
 };
 
-/// What a row of so many bytes takes at most while it is put in order and afterwards, the row as it
-/// came included.
+/// The most bytes that a row of so many bytes takes while it is put in order and afterwards, the
+/// row as it came included.
 inline std::uint64_t ordering_bytes(std::uint64_t row_bytes) {
   constexpr std::uint64_t kCode = sizeof(std::uint64_t) + sizeof(std::uint32_t);
   return 2 * row_bytes + 3 * kCode;  // codes before, after, and the sort's own
@@ -67,7 +67,8 @@ GPUJOIN_HD inline std::uint32_t block_count(std::uint32_t rows) {
   return rows / kBlockBoxes + (rows % kBlockBoxes != 0 ? 1 : 0);
 }
 
-/// Of boxes in the order of the same grid. Asynchronous. Throws CudaError or MemoryLimitExceeded.
+/// Builds the table of boxes in the order of the same grid. Asynchronous. Throws CudaError or
+/// MemoryLimitExceeded.
 LayeredTable build_layered_table(MemoryBudget& budget, const DeviceBoxes& boxes, std::uint32_t dims,
                                  ScalarType scalar, const LayeredGrid& grid, cudaStream_t stream);
 

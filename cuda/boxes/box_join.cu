@@ -26,7 +26,7 @@ BoxJoin::~BoxJoin() {
   cudaStreamSynchronize(stream_);
 }
 
-/// What rows of a side are named by.
+/// The ids of a side's rows.
 const std::int64_t* BoxJoin::ids_of(const Dataset& data, Buffer<std::int64_t>& positions) {
   if (data.ids != nullptr) return data.ids;
   positions = Buffer<std::int64_t>(host_budget_, data.rows);

@@ -26,8 +26,8 @@ __global__ void ranges_kernel(BoxJoinView join, bool first_side, PositionRange* 
   ranges[place] = range;
 }
 
-/// Runs task(place, number) with each of a launch's places, first .. end - 1 of a list of them or,
-/// without a list, of all; a group at a time.
+/// Runs task(place, number) for each place of a launch: places first .. end - 1 of a list or,
+/// without a list, of all places. A group of threads takes a place.
 template <std::uint32_t G, class Task>
 __device__ void for_places(const BoxJoinView& join, std::uint32_t first, std::uint32_t end,
                            const std::uint32_t* list, const Task& task) {
@@ -176,8 +176,8 @@ void dispatch(const BoxJoinView& join, const Launch& launch) {
     dispatch_dims<double>(join.dims, launch);
 }
 
-/// Blocks that give each place a group of threads, or loop over places where these are many: each
-/// block ends with atomic operations on the same few words.
+/// Thread blocks that give each place a group of threads, or loop over places where there are many:
+/// each thread block ends with atomic operations on the same few words.
 template <BoxMethod M>
 unsigned blocks_of_groups(std::uint32_t places) {
   return std::min(blocks_for(std::uint64_t{places} * kBoxGroup<M>), 1u << 14);

@@ -11,14 +11,14 @@
 namespace gpujoin::cuda {
 
 /// What the kernels of a slice have in common. Passed to kernels by value. Boxes of the probing
-/// side look for partners on the indexed one.
+/// side search their partners on the indexed one.
 struct BoxJoinView {
   BoxMethod method;
   ScalarType scalar;
   std::uint32_t dims;
   BoxTest test;
-  bool self_join;    ///< of two boxes that are a pair only one finds the other
-  bool with_itself;  ///< and each finds itself
+  bool self_join;    ///< just one of the two boxes of a pair finds the other
+  bool with_itself;  ///< each box finds itself, too
   bool mirrored;     ///< a pair of two boxes counts twice
   BoxesView probing;
   BoxesView indexed;
@@ -28,7 +28,7 @@ struct BoxJoinView {
   const unsigned long long* table;
   const void* blocks;           ///< LayeredTable::blocks
   std::uint32_t dimension;      ///< this and the next: kSortSweep
-  const PositionRange* ranges;  ///< [places] what each box looks at
+  const PositionRange* ranges;  ///< [places] each box's candidates
   const unsigned* stop;         ///< nonzero on the device: leave
 };
 
@@ -37,7 +37,7 @@ struct BoxTotals {
   unsigned long long candidates;
 };
 
-/// Of a sweep: ranges[place], see boxes_above().
+/// Writes ranges[place] of a sweep, see boxes_above().
 void launch_ranges(const BoxJoinView& join, bool first_side, PositionRange* ranges,
                    cudaStream_t stream);
 
@@ -45,8 +45,8 @@ void launch_ranges(const BoxJoinView& join, bool first_side, PositionRange* rang
 void launch_count_boxes(const BoxJoinView& join, std::uint32_t* counts, BoxTotals* totals,
                         cudaStream_t stream);
 
-/// Writes the rows of partners. `stretch` and `range` number the boxes that have some: number i is
-/// at place chosen[i].
+/// Writes the rows of partners. `stretch` and `range` number the boxes that have partners: number i
+/// is at place chosen[i].
 void launch_fill_boxes(const BoxJoinView& join, const std::uint32_t* chosen, const Stretch& stretch,
                        const FillRange& range, cudaStream_t stream);
 

@@ -68,7 +68,7 @@ __device__ void visit_range(const BoxGroup<G>& group, std::uint64_t begin, std::
   }
 }
 
-/// A word of all the records that a box has to look at: of its cells, and the one for everywhere.
+/// One word of all records that a box probes: the records of its cells, and the one for every box.
 /// The same on all threads.
 template <std::uint32_t G>
 __device__ unsigned long long gather_word(const BoxJoinView& join, const BoxGroup<G>& group,
@@ -83,8 +83,8 @@ __device__ unsigned long long gather_word(const BoxJoinView& join, const BoxGrou
   return cg::reduce(group, bits, cg::bit_or<unsigned long long>());
 }
 
-/// Each thread has a block: visits the boxes of those that are wanted, as far as the box passes
-/// with the box around them, for passes() is monotone.
+/// Each thread has a block of boxes. Visits the boxes of each wanted block whose surrounding box
+/// passes with the probing box, for passes() is monotone.
 template <class T, std::uint32_t D, std::uint32_t G, class Visit>
 __device__ void visit_blocks(const BoxJoinView& join, const BoxGroup<G>& group,
                              const Box<T, D>& box, std::uint32_t block, bool wanted,
@@ -100,8 +100,8 @@ __device__ void visit_blocks(const BoxJoinView& join, const BoxGroup<G>& group,
   }
 }
 
-/// Visits the blocks of the parts whose bits are set, of as many parts at a time as leave each
-/// block a thread.
+/// Visits the blocks of the parts whose bits are set, as many parts at a time as there are threads
+/// for their blocks.
 template <class T, std::uint32_t D, std::uint32_t G, class Visit>
 __device__ void visit_parts(const BoxJoinView& join, const BoxGroup<G>& group, const Box<T, D>& box,
                             std::uint32_t first_part, unsigned long long bits, const Visit& visit) {
@@ -147,7 +147,7 @@ __device__ void walk_parts(const BoxJoinView& join, const BoxGroup<G>& group, co
   }
 }
 
-/// What the box number `place` of a launch looks at.
+/// Visits the candidates of box number `place` of a launch.
 template <BoxMethod M, class T, std::uint32_t D, std::uint32_t G, class Visit>
 __device__ void walk_box(const BoxJoinView& join, const BoxGroup<G>& group, std::uint32_t place,
                          const Box<T, D>& box, const Visit& visit) {
@@ -166,7 +166,7 @@ __device__ void visit_all(const BoxJoinView& join, const Visit& visit) {
   __shared__ Box<T, D> tile[kTileBoxes];
   const std::uint32_t boxes = *join.indexed.boxes;
   for (std::uint32_t begin = 0; begin < boxes;) {
-    // Also: nobody reads the tile any more.
+    // The barrier also ends all reading of the tile.
     if (__syncthreads_or(must_stop(join))) return;
     const std::uint32_t count = min(kTileBoxes, boxes - begin);
     for (std::uint32_t i = threadIdx.x; i < count; i += kNestedThreads)

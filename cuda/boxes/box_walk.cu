@@ -10,7 +10,7 @@
 namespace gpujoin::cuda {
 namespace {
 
-/// Rows and counts of the chosen places; counts of 0 for the items after them.
+/// Rows and counts of the chosen places; counts of 0 for the items after these.
 __global__ void chosen_kernel(const std::uint32_t* order, const std::uint32_t* counts,
                               const std::uint32_t* chosen, const std::uint32_t* chosen_places,
                               std::uint32_t items, std::uint32_t* rows,
@@ -22,8 +22,7 @@ __global__ void chosen_kernel(const std::uint32_t* order, const std::uint32_t* c
   if (is_chosen) rows[i] = order[chosen_places[i]];
 }
 
-/// Of `rows` rows, as many as fit at a time, all parts of about the same size. Throws
-/// MemoryLimitExceeded where next to none do.
+/// How many of `rows` rows fit at a time. Throws MemoryLimitExceeded where next to none do.
 std::uint64_t rows_that_fit(std::uint64_t bytes, std::uint64_t row_bytes, std::uint64_t rows) {
   constexpr std::uint64_t kFewest = 64;
   const std::uint64_t fit = bytes / row_bytes;
@@ -67,8 +66,8 @@ BoxWalk::BoxWalk(const JoinRequest& request, const BoxStrategy& strategy,
 
 BoxWalk::~BoxWalk() { cudaStreamSynchronize(upload_stream_); }
 
-/// Candidates of a probing box in a chunk, as expected; of a self-join as if each pair were met
-/// twice.
+/// The expected number of candidates of a probing box in a chunk; in a self-join as if each pair
+/// were met twice.
 double BoxWalk::candidates_per_box() const {
   const double all = strategy_.candidates * (request_.self_join ? 2 : 1);
   return std::max(1.0,
@@ -151,7 +150,7 @@ BoxWalk::Turn BoxWalk::after(Turn turn) const {
   return turn;
 }
 
-/// Returns when the rows have left pageable memory. Whatever read the staging before has ended.
+/// Returns when the rows have left pageable memory. Nothing reads the staging any more.
 void BoxWalk::upload(Staging& staging, std::uint64_t slice) {
   if (staging.numbers.size() == 0)
     staging.numbers =
@@ -185,7 +184,7 @@ void BoxWalk::index_chunk() {
   indexed_chunk_ = turn_.chunk;
 }
 
-/// Puts the slice in order, so that boxes that follow each other look at the same ones.
+/// Puts the slice in order, so that boxes that follow each other have the same candidates.
 void BoxWalk::order_slice() {
   probing_ = {};
   Staging& staging = staging_[staged_];
@@ -200,8 +199,8 @@ void BoxWalk::order_slice() {
   staged_ ^= 1;
 }
 
-/// Uploads the next slice while kernels are at work on this one. The staging that is not theirs is
-/// that of the turn before, which has ended.
+/// Uploads the next slice while kernels are at work on this one. The other staging belongs to the
+/// turn before, which has ended.
 void BoxWalk::upload_ahead() {
   const bool ends = turn_.chunk + 1 == chunks_ && turn_.slice + 1 == slices_;
   const std::uint64_t slice = (turn_.slice + 1) % slices_;
@@ -233,7 +232,7 @@ void BoxWalk::count() {
   launch_count_boxes(view_, counts_.data(), &report_.data()->totals, stream_);
 }
 
-/// Numbers the pairs of the places that have some; often most places have none.
+/// Numbers the pairs of the places that have pairs; often most places have none.
 void BoxWalk::choose_places() {
   unsigned* const chosen = &report_.data()->chosen;
   const auto places = static_cast<int>(view_.places);
@@ -256,7 +255,7 @@ void BoxWalk::choose_places() {
   add_up(device_budget_, chosen_counts_.data(), offsets_.data(), items, stream_);
 }
 
-/// Fetches what a slice is described with: as much of it as there is.
+/// Fetches the rows and offsets of the slice's chosen places.
 bool BoxWalk::finish_slice() {
   if (indexes_) {
     float ms = 0;

@@ -1,9 +1,9 @@
-// Pairs of boxes, found slice by slice: boxes of the indexed side stay on the device, the others
-// come to it a slice at a time and look for their partners. Counts first, so that every pair's
-// place is known, then fills.
+// Pairs of boxes, found slice by slice: boxes of the indexed side stay on the device, boxes of the
+// probing side come to it a slice at a time and search their partners. Counts first, so that every
+// pair's place is known, then fills.
 //
 // Neither side has to fit: an indexed side that exceeds its share of the memory is taken in chunks
-// of consecutive rows, and each of them meets all slices.
+// of consecutive rows, and each chunk meets all slices.
 #pragma once
 
 #include <cstdint>
@@ -40,9 +40,9 @@ class BoxWalk final : public SliceSource {
   bool transposed() const;
 
  private:
-  /// One launch: a chunk of the indexed side with a slice of the probing one. Of a sweep these meet
-  /// twice: in the second walk the boxes of the chunk look for later ones in the slice. Places
-  /// begin at a position of the side that looks.
+  /// One launch: a chunk of the indexed side with a slice of the probing one. In a sweep they meet
+  /// twice: in the second walk the boxes of the chunk search the slice for boxes with larger low
+  /// bounds. Places begin at a position of the side that searches.
   struct Turn {
     std::uint64_t chunk;
     std::uint64_t slice;
@@ -90,7 +90,7 @@ class BoxWalk final : public SliceSource {
   Stream upload_stream_;
   Staging staging_[2];
   unsigned staged_ = 0;                              ///< the one to be put in order next
-  std::uint64_t indexed_chunk_ = ~std::uint64_t{0};  ///< what is on the device
+  std::uint64_t indexed_chunk_ = ~std::uint64_t{0};  ///< the one on the device
   std::uint64_t ordered_slice_ = ~std::uint64_t{0};  ///< likewise
   DeviceBoxes indexed_, probing_;
   LayeredTable table_;
@@ -98,7 +98,7 @@ class BoxWalk final : public SliceSource {
   bool indexes_ = false;  ///< in this turn
   double index_ms_ = 0;
 
-  /// What comes back of a turn.
+  /// What a turn reports to the host.
   struct Report {
     BoxTotals totals;  ///< of all turns so far
     std::uint32_t chosen;
@@ -108,8 +108,8 @@ class BoxWalk final : public SliceSource {
   DeviceBuffer<PositionRange> ranges_;
   DeviceBuffer<std::uint32_t> counts_;         ///< [places]
   DeviceBuffer<std::uint32_t> chosen_;         ///< places whose boxes found partners
-  DeviceBuffer<std::uint32_t> chosen_rows_;    ///< their rows
-  DeviceBuffer<std::uint32_t> chosen_counts_;  ///< and numbers of partners; 0 after the last
+  DeviceBuffer<std::uint32_t> chosen_rows_;    ///< the rows of these boxes
+  DeviceBuffer<std::uint32_t> chosen_counts_;  ///< numbers of their partners; 0 after the last
   DeviceBuffer<std::uint64_t> offsets_;
   PinnedBlock host_rows_, host_offsets_;  ///< of the chosen ones
 };

@@ -23,8 +23,8 @@ inline constexpr std::size_t kUploadPieceBytes = std::size_t{256} << 10;
 inline constexpr std::uint32_t kMostUploadThreads = 8;
 inline constexpr std::size_t kUploadTurnBytes = std::size_t{64} << 20;
 
-/// Bounds of the points in the tiles that a slice compares, and of the candidates that it keeps, 8
-/// to 32 bytes each.
+/// Bounds of a slice: pairs of tiles that it compares, candidates that it keeps, 8 to 32 bytes
+/// each, and rows of tiles.
 inline constexpr std::uint64_t kMostTilePairs = std::uint64_t{1} << 23;
 inline constexpr std::uint64_t kMostCandidates = std::uint64_t{1} << 23;
 inline constexpr std::uint32_t kMostSliceRows = 1 << 13;
@@ -61,8 +61,7 @@ inline constexpr std::uint32_t kBlockBoxes = 32;
 static_assert(kPartBoxes % kBlockBoxes == 0);
 
 /// Threads that share a box. Boxes in the grid have few candidates, so few threads each let many
-/// boxes wait for memory at once; boxes in a sweep have long ranges of candidates, and a group of
-/// threads each.
+/// boxes wait for memory at once; boxes in a sweep have long ranges of candidates, and a warp each.
 constexpr std::uint32_t threads_of_box(BoxMethod method) {
   return method == BoxMethod::kLayeredGrid ? 8 : method == BoxMethod::kSortSweep ? 32 : 1;
 }

@@ -6,7 +6,8 @@
 #include "cuda/tiles/tensor_check.h"
 #include "engine/hard_dot_products.h"
 
-/// Whether to take the sums for wrong, whatever they are: test/device/faults.cu has it, for tests.
+/// Whether to take the sums for wrong, whatever they are: test/device/faults.cu defines it, for
+/// tests.
 extern "C" bool gpujoin_tensor_sums_are_off() __attribute__((weak));
 
 namespace gpujoin::cuda {

@@ -1,5 +1,5 @@
-// Whether the tensor cores at hand are as exact as core/tile_screen.h takes them to be: what is
-// known of them was measured, on the chips that there were.
+// Whether the tensor cores at hand are as exact as core/tile_screen.h takes them to be: [Fasi]
+// measured how tensor cores round, on the chips of the day.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -31,8 +31,8 @@ __device__ bool tiles_may_meet(const BoxView& left, const BoxView& right, std::u
   return boxes_may_meet(squares, reach);
 }
 
-/// Bands of kBandRows rows, each column by column: tiles that are compared at the same time are few
-/// on both sides.
+/// Tiles are listed in bands of kBandRows rows, each band column by column, so that the tiles
+/// compared at the same time are few on both sides.
 constexpr std::uint32_t kBandRows = 16;
 
 __global__ void __launch_bounds__(kBlockThreads)
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   add_over_block(pairs, candidates);
 }
 
-/// The number of candidates to go through: none where not all fitted.
+/// The number of candidates to go through: 0 where not all fitted.
 __device__ unsigned long long listed_candidates(const CandidateList& list) {
   const unsigned long long found = *list.found;
   return found <= list.capacity ? found : 0;

@@ -10,12 +10,12 @@
 
 namespace gpujoin::cuda {
 
-/// Which pairs of a self-join's points, or of its tiles, are looked at.
+/// Which pairs of a self-join's points, or of its tiles, are compared.
 enum class Half : std::int32_t {
   kNo,           ///< all, as of two datasets
-  kButItself,    ///< all but each point with itself
-  kUpper,        ///< those above the diagonal
-  kAndDiagonal,  ///< and those on it
+  kButItself,    ///< all but self-pairs
+  kUpper,        ///< the pairs above the diagonal
+  kAndDiagonal,  ///< and the pairs on it
 };
 
 GPUJOIN_HD inline bool is_looked_at(Half half, std::uint32_t i, std::uint32_t j) {
@@ -33,8 +33,8 @@ GPUJOIN_HD inline bool is_looked_at(Half half, std::uint32_t i, std::uint32_t j)
 
 inline bool is_half(Half half) { return half == Half::kUpper || half == Half::kAndDiagonal; }
 
-/// Tiles of both sides whose pairs a slice looks at: rows on the left, columns on the right. In
-/// half a walk those below the diagonal are left out.
+/// Tiles of both sides whose pairs a slice compares: rows on the left, columns on the right. Half a
+/// walk leaves out the pairs below the diagonal.
 struct TileRectangle {
   std::uint32_t first_row, end_row;
   std::uint32_t first_column, end_column;
@@ -64,8 +64,8 @@ struct ScreenView {
   const unsigned* stop;  ///< nonzero on the device: leave
 };
 
-/// Pairs of points that passed the screen: x on the left, with kSurely where no more needs to be
-/// asked; y on the right. *found may exceed the capacity: then it did not fit and the rest is lost.
+/// Pairs of points that passed the screen: x on the left, with kSurely where the pair is decided; y
+/// on the right. *found may exceed the capacity: then it did not fit and the rest is lost.
 struct CandidateList {
   static constexpr std::uint32_t kSurely = 1u << 31;
   uint2* pairs;
@@ -73,7 +73,7 @@ struct CandidateList {
   unsigned long long* found;
 };
 
-/// What decides candidates, and what is made of those within eps.
+/// What decides candidates, and the output for candidates within eps.
 struct Decision {
   const void *left_coordinates, *right_coordinates;  ///< row-major
   const std::uint32_t *left_order, *right_order;     ///< position -> row
@@ -91,7 +91,7 @@ struct Decision {
   std::uint32_t base;
   std::uint32_t* ranks;        ///< [capacity] place among its point's pairs, kNoRank: no pair
   double* distances;           ///< [capacity], or null
-  unsigned long long* totals;  ///< pairs found, rechecked, points found with themselves
+  unsigned long long* totals;  ///< pairs found, rechecked, self-pairs found
   bool self_join;
   static constexpr std::uint32_t kNoRank = ~0u;
 };
@@ -110,8 +110,8 @@ void launch_screen(const ScreenView& view, const TileList& list, const Candidate
 void launch_decide(const Decision& decision, const CandidateList& candidates, int multiprocessors,
                    cudaStream_t stream);
 
-/// Writes pairs to where offsets[left - base] + rank says, and their distances if those are given.
-/// With `themselves`, each of `points` points begins with itself.
+/// Writes a pair to place offsets[left - base] + rank, and its distance where there are distances.
+/// With `themselves`, each of `points` points begins with its self-pair.
 void launch_scatter(const Decision& decision, const CandidateList& candidates,
                     const std::uint64_t* offsets, bool themselves, std::uint32_t points,
                     std::uint32_t* neighbors, double* distances, int multiprocessors,

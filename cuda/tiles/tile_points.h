@@ -39,9 +39,9 @@ struct OrderedPoints {
   const DeviceIndex* index;
 };
 
-/// How to round points in a frame of the host's. Pairs beyond `radius` are out; pairs within it are
-/// in only where it `decides`. Waits for the device. Throws CudaError, MemoryLimitExceeded or
-/// std::bad_alloc.
+/// How to round points in a frame that the host has chosen. Pairs beyond `radius` are out; pairs
+/// within it are in only where it `decides`. Waits for the device. Throws CudaError,
+/// MemoryLimitExceeded or std::bad_alloc.
 Quantization make_quantization(MemoryBudget& budget, const ScreenFrame& frame, double radius,
                                bool decides, cudaStream_t stream);
 

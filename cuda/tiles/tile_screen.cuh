@@ -1,5 +1,6 @@
 // The screen: dot products of all points of two tiles on tensor cores, in half precision with
-// single-precision sums, and the pairs that pass. What passes and why is core/tile_screen.h's.
+// single-precision sums, and the pairs that pass. core/tile_screen.h has the thresholds and the
+// proof.
 //
 // A block of 8 warps holds 128 x 128 dot products in registers, 64 x 32 a warp, and streams both
 // tiles through shared memory, kChunkDims columns at a time, kStages chunks ahead. Blocks stay
@@ -15,7 +16,7 @@ namespace gpujoin::cuda {
 inline constexpr unsigned kScreenThreads = 256;
 inline constexpr unsigned kStages = 4;
 inline constexpr unsigned kChunkDims = 32;
-/// Halves a row of a chunk takes: 16 bytes of padding keep ldmatrix free of bank conflicts.
+/// Halves that a row of a chunk takes: 16 bytes of padding keep ldmatrix free of bank conflicts.
 inline constexpr unsigned kChunkStride = kChunkDims + 8;
 
 struct ScreenStage {
@@ -87,8 +88,8 @@ class ScreenWarp {
     }
   }
 
-  /// Turns sums into what they exceed the thresholds by, and says whether any lane has one that
-  /// does.
+  /// Replaces sums by their excess over the thresholds, and returns whether any lane has a sum that
+  /// reaches its threshold.
   __device__ bool any_passes(const ScreenStage& stage) {
     unsigned negative = ~0u;
 #pragma unroll
@@ -181,7 +182,7 @@ class ChunkLoader {
   }
 
  private:
-  /// The tile after the next is looked up early, for that takes as long as a chunk.
+  /// Reads the pair of tiles after the next early, for that takes as long as a chunk.
   __device__ void next_item() {
     tile_ = next_tile_;
     chunk_ = 0;
@@ -241,7 +242,7 @@ __global__ void __launch_bounds__(kScreenThreads, kScreenBlocksPerMultiprocessor
     }
     const ScreenStage& last = storage.stages[(turn - 1) % kStages];
     if (warp.any_passes(last)) warp.append(view, list.tiles[item], candidates);
-    // Seen by all after the next barrier, when this word is not written again.
+    // All threads read this word after the next barrier, when it is not written again.
     if (threadIdx.x == 0)
       storage.stopped[parity] = *static_cast<const volatile unsigned*>(view.stop);
     if (storage.stopped[parity ^ 1] != 0) return;

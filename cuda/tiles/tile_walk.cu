@@ -31,7 +31,7 @@ Half TileWalk::choose_half() const {
   if (!request_.self_join) return Half::kNo;
   const bool all = request_.pairs == PairSelection::kAll;
   if (strategy_.access_pattern == AccessPattern::kFull) return all ? Half::kNo : Half::kButItself;
-  // A point is within any L2 distance of itself. Of cosine the definition tells.
+  // A point is within any L2 distance of itself. Its cosine distance is decided by the definition.
   return all && request_.metric == Metric::kCosine ? Half::kAndDiagonal : Half::kUpper;
 }
 
@@ -121,7 +121,7 @@ void TileWalk::describe_decision(const TileWalkSide* sides) {
 
 bool TileWalk::finished() const { return next_row_ >= left_.tiles || right().tiles == 0; }
 
-/// The next tiles, as many whole rows as may be looked at; or a part of one row.
+/// The next tiles: as many whole rows as a slice may compare, or a part of one row.
 void TileWalk::choose_rectangle() {
   const std::uint32_t columns = right().tiles;
   TileRectangle& next = rectangle_;
@@ -141,12 +141,12 @@ std::uint32_t TileWalk::slice_points() const {
   return std::min(left_.points, rectangle_.end_row * kScreenTile) - first_point();
 }
 
-/// Whether every point is its own neighbour, unasked.
+/// Whether every self-pair counts without being compared.
 bool TileWalk::counts_themselves() const {
   return screen_.half == Half::kUpper && request_.pairs == PairSelection::kAll;
 }
 
-/// Those of the slice: on the diagonal only.
+/// Self-pairs of the slice: they lie on the diagonal only.
 Themselves TileWalk::themselves() const {
   if (!is_half(screen_.half) || rectangle_.first_column != rectangle_.first_row)
     return Themselves::kNone;

@@ -1,6 +1,6 @@
 // Pairs by comparing tiles of points: pairs of tiles whose boxes come near each other are screened
-// by tensor cores, and what the screen cannot tell is decided by the definition. Of a self-join the
-// upper triangle.
+// by tensor cores, and pairs that the screen leaves open are decided by the definition. A self-join
+// compares the upper triangle.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace gpujoin::cuda {
 
 /// One side of a join.
 struct TileWalkSide {
-  const DevicePoints* data;       ///< what is indexed: the points, or their directions
-  const DevicePoints* originals;  ///< what distances are of: the points as uploaded
+  const DevicePoints* data;       ///< the indexed data: the points, or their directions
+  const DevicePoints* originals;  ///< the points as uploaded, whose distances count
   const DeviceIndex* index;
   const std::int64_t* ids;  ///< in index order, where they are wanted
 };
@@ -21,7 +21,7 @@ struct TileWalkSide {
 class TileWalk final : public SliceSource {
  public:
   /// Rounds the points, for which it waits. `right` is ignored by a self-join. `radius` is the L2
-  /// distance of what is indexed that no pair within eps exceeds. `stop` is a word on the device
+  /// distance, of the indexed data, that no pair within eps exceeds. `stop` is a word on the device
   /// that makes kernels leave when it is not 0.
   TileWalk(const JoinRequest& request, const Strategy& strategy, double radius,
            const TileWalkSide& left, const TileWalkSide& right, MemoryBudget& device_budget,
@@ -45,7 +45,7 @@ class TileWalk final : public SliceSource {
     unsigned long long candidates;  ///< that passed the screen
     unsigned long long pairs;       ///< that are within eps
     unsigned long long rechecked;   ///< that the definition had to decide
-    unsigned long long themselves;  ///< points among the pairs with themselves
+    unsigned long long themselves;  ///< self-pairs among the pairs
     unsigned listed;                ///< pairs of tiles
   };
 

@@ -33,10 +33,10 @@ __device__ PairRank rank_of(const JoinView& join, const TopView& top, std::uint6
 }
 
 /// Calls visit(candidate, key) on single threads for the pairs of a point that are within eps and
-/// whose key is `least` or more. Returns how many candidates this thread looked at.
+/// whose key is `least` or more. Returns how many candidates this thread compared.
 ///
-/// Scores are looked at before coordinates, those of a block together: where the best of its
-/// corners (see score_bounds) is not enough, no pair with one of its points is.
+/// Scores are compared before coordinates, and the scores of a block together: where the best
+/// corner of the block (see score_bounds) is not enough, no pair with one of its points is.
 template <Metric M, class T, std::uint32_t D, std::uint32_t G, class Visit>
 __device__ unsigned for_promising(const JoinView& join, const TopView& top, const Group<G>& group,
                                   std::uint32_t position, std::uint64_t least, const Visit& visit) {
@@ -113,7 +113,7 @@ struct LocalHeap {
     set(to, keys[from * stride], candidates[from * stride]);
   }
 
-  /// Puts a pair in, in the place of the last one where there are `k`.
+  /// Adds a pair; where there are `k`, it takes the place of the last one.
   __device__ void offer(const JoinView& join, const TopView& top, std::uint32_t k,
                         std::uint32_t position, std::uint32_t candidate, std::uint64_t key) {
     const PairRank offered = rank_of(join, top, key, position, candidate);

@@ -1,5 +1,5 @@
-// The kernels of top-k joins, launched: they walk the grid as range_kernels do and write down the
-// pairs that may be among the best, with the keys of their scores.
+// The kernels of top-k joins, launched: they walk the grid as range_kernels do and write the pairs
+// that may be among the best, with the keys of their scores.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ inline constexpr std::uint32_t kScoreBlock = 32;
 struct AdmittedPairs {
   std::uint64_t* keys;
   std::uint64_t* pairs;
-  unsigned long long* count;  ///< of pairs admitted, also of those beyond the capacity
+  unsigned long long* count;  ///< pairs admitted, also beyond the capacity
   std::uint64_t capacity;
 };
 

@@ -52,13 +52,13 @@ __global__ void split_entries_kernel(const TopEntry* entries, std::uint64_t coun
   pairs[i] = std::uint64_t{entries[i].left} << 32 | entries[i].right;
 }
 
-/// *least = what comes before *entry, unless it is as good already.
+/// *least = the rank that comes before *entry, unless *least is as good already.
 __global__ void raise_kernel(const TopEntry* entry, ComesBefore order, PairRank* least) {
   const PairRank raised = rank_before(order.rank(*entry));
   if (comes_before(raised, *least)) *least = raised;
 }
 
-/// Entries that do not come before `last`, or are not there, become `last`.
+/// Entries that do not come before `last`, or do not exist, become `last`.
 __global__ void fill_kernel(TopEntry* entries, std::uint64_t kept, std::uint64_t k,
                             const TopEntry* last, ComesBefore order) {
   const std::uint64_t i = global_thread();
@@ -115,8 +115,8 @@ void TopSelection::report() {
   copy_to_host(host_words_.as<unsigned long long>(), words_.data(), 1, stream_);
 }
 
-/// entries_ = the first `count` admitted, as many of them as may be among the best k, in order.
-/// Sorts by key first, which is fast, and by ids what then is not behind number k.
+/// entries_ = the entries among the first `count` admitted that may be among the best k, in order.
+/// Sorts all by key, which is fast, and the ones that are not behind number k by ids.
 void TopSelection::rank_best(std::uint64_t count) {
   with_scratch(budget_, stream_, [&](void* scratch, std::size_t& bytes) {
     return cub::DeviceRadixSort::SortPairsDescending(scratch, bytes, keys_.data(),

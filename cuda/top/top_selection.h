@@ -1,9 +1,9 @@
 // The pairs that a top-k join has admitted so far, on the device, and the worst rank that still
 // matters, which only gets better.
 //
-// Once k pairs are known, the last of them of rank r, only pairs that come before r matter. Of rank
-// r there may be any number, for ids need not be unique, but they are the same row of the result:
-// one of them stands for as many as are missing to k in the end.
+// Once k pairs are known, the last one with rank r, only pairs that come before r matter. Any
+// number of pairs may have rank r, for ids need not be unique, but they are the same row of the
+// result: one of them stands for as many as are missing to k in the end.
 #pragma once
 
 #include <cstdint>
@@ -35,21 +35,21 @@ class TopSelection {
   /// Where kernels write, after what is kept, and what they admit.
   AdmittedPairs admitted() const;
   const PairRank* least() const { return least_.data(); }
-  /// What nothing is behind.
+  /// A rank that nothing is behind.
   const PairRank* behind_all() const { return least_.data() + 1; }
 
   /// Forgets what was admitted and not kept. Asynchronous.
   void start();
-  /// Sends for the number admitted. Asynchronous.
+  /// Copies the number admitted to the host. Asynchronous.
   void report();
 
   // After the stream is done with report():
 
   bool overflowed() const { return admitted_count() > capacity_; }
-  /// Raises least() to what comes before number k of those that there was room for, and remembers
-  /// that one. Nothing else is kept. More than k of those that did not come before it are behind
-  /// least() now, and of what is admitted next either all has room or number k comes before this
-  /// one: so raising ends, whatever ranks there are.
+  /// Raises least() to the rank before number k of the pairs that there was room for, and remembers
+  /// number k. Nothing else is kept. More than k of the pairs that did not come before number k are
+  /// behind least() now. So either all pairs that are admitted next have room, or their number k
+  /// comes before this one: raising ends, whatever ranks there are.
   void raise();
   /// Keeps the best k of all; raises least() when there are as many. Waits for the device.
   void keep_best();

@@ -68,8 +68,8 @@ void TopWalk::choose_kernel(unsigned resident_blocks) {
              resident_blocks};
 }
 
-/// Entries: a threshold needs few; all pairs, and heaps of all points that run at once, take what
-/// they are expected to need, within a quarter of the device's memory.
+/// The number of entries: a threshold needs few; sorting all pairs, and heaps of all points that
+/// run at once, get what they are expected to need, within a quarter of the device's memory.
 std::uint64_t TopWalk::choose_capacity() const {
   const std::uint64_t k = request_.top.k;
   const std::uint64_t least = std::max<std::uint64_t>(4 * k, kFewestAdmittedPairs);
@@ -85,8 +85,8 @@ std::uint64_t TopWalk::choose_capacity() const {
                                    std::min(least, most), most);
 }
 
-/// A first slice whose pairs have room, as expected; and short enough that an interrupt need not
-/// wait for long.
+/// Chooses a first slice whose pairs are expected to have room, and which is short enough that an
+/// interrupt need not wait for long.
 void TopWalk::choose_slice() {
   const double points = std::max(1u, view_.left.points);
   const double candidates = std::max(1.0, strategy_.estimate().candidates / points);
@@ -119,8 +119,8 @@ void TopWalk::start_slice() {
   copy_to_host(host_candidates_.as<unsigned long long>(), candidates_.data(), 1, stream_);
 }
 
-/// What did not fit runs again. A threshold has risen by then, so that this ends even where one
-/// point has more pairs than there is room for.
+/// A slice that did not fit runs again. A threshold has risen by then, so that this ends even where
+/// one point has more pairs than there is room for.
 void TopWalk::shrink_slice() {
   if (method_ == TopkMethod::kThreshold || end_ - first_ == 1) {
     selection_->raise();

@@ -1,6 +1,6 @@
-// The best pairs of a join by walking the grid, slice by slice. Three ways (TopkMethod): what beats
-// the worst of the best so far is admitted, by a threshold that all blocks read and that rises
-// between slices; each point's own best pairs; or all pairs.
+// The best pairs of a join by walking the grid, slice by slice. Three ways (TopkMethod) to admit
+// pairs: pairs that beat the worst of the best so far, by a threshold that all thread blocks read
+// and that rises between slices; each point's own best pairs; or all pairs.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,7 @@ void find_cuda(char* path, std::size_t size) {
   snprintf(path, size, "%s/gpujoin_cuda.so", folder[0] == '/' ? folder : pkglib_path);
 }
 
-/// Sets *engine, or says why not. What fails stays mapped: a driver that was started cannot be
+/// Sets *engine, or returns why not. What fails stays mapped: a driver that was started cannot be
 /// unloaded.
 Status load_cuda(const EngineTable** engine) {
   char path[MAXPGPATH];
@@ -61,7 +61,7 @@ Status load_cuda(const EngineTable** engine) {
   return status;
 }
 
-/// Null when the engine cannot be used; cuda_failure says why.
+/// Null when the engine cannot be used, for the reason in cuda_failure.
 const EngineTable* get_cuda() {
   if (cuda_state == LoadState::kUntried) {
     cuda_failure = load_cuda(&cuda_engine);

@@ -17,14 +17,14 @@ struct EngineChoice {
 /// Raises an error when the engine asked for cannot be used.
 EngineChoice choose_engine(const JoinRequest& request);
 
-/// Tells what a join took, for the choices that follow.
+/// Records what a join took, for the choices that follow.
 void note_join(const EngineTable* engine, const JoinStats& stats);
 
 inline constexpr int kEngineCount = 2;
 
 struct EngineListing {
   const char* name;
-  const EngineTable* engine;  ///< null: cannot be used, `status` says why
+  const EngineTable* engine;  ///< null: cannot be used, for the reason in `status`
   Status status;
 };
 

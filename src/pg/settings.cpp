@@ -1,5 +1,5 @@
-// Definitions of the settings. What the machine gives where a setting is 0 is found in machine.cpp;
-// what a knob means is told in engine/request.h.
+// Definitions of the settings. machine.cpp finds the machine's values where a setting is 0;
+// engine/request.h explains the knobs.
 #include "pg/settings.h"
 
 #include "pg/compat.h"

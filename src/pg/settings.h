@@ -1,4 +1,4 @@
-// The settings below `gpujoin.`, as the rest of src/pg asks for them.
+// The settings below `gpujoin.`, as the rest of src/pg reads them.
 #pragma once
 
 #include "engine/request.h"

@@ -1,8 +1,8 @@
 // The plan node GpuSimilarityJoin, in two forms under one name. In FROM it stands for one of the
 // set-returning functions and streams what they return: function_path.cpp plans that form,
-// function_node.cpp runs it. Of two inputs it is a join of theirs whose condition is a distance:
-// join_path.cpp plans it, join_node.cpp runs it. upper_path.cpp plans counts and nearest rows of
-// either. explain.cpp describes both.
+// function_node.cpp runs it. Over two inputs it is their join on a condition that tests a distance:
+// join_path.cpp plans that form, join_node.cpp runs it. upper_path.cpp plans counts and first rows
+// of either form. explain.cpp and join_explain.cpp describe them.
 #pragma once
 
 #include "pg/compat.h"
@@ -28,7 +28,7 @@ void install_join_path();
 /// Sets the hook for what stands above either.
 void install_upper_path();
 
-/// What a node of ours can do; the rest of what custom scans may do it leaves out.
+/// The methods of a node of ours. It has none of the optional ones, such as mark and restore.
 constexpr CustomExecMethods make_exec_methods(
     decltype(CustomExecMethods::BeginCustomScan) begin,
     decltype(CustomExecMethods::ExecCustomScan) next,

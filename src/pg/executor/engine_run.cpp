@@ -50,7 +50,7 @@ void add_stats(JoinStats* sum, const JoinStats& part) {
   sum->device_memory_peak = std::max(sum->device_memory_peak, part.device_memory_peak);
 }
 
-/// Raises the engine's failure, but for one that the run takes.
+/// Raises the engine's failure, unless the run handles it itself.
 void fail(EngineRun* run, const Status& status) {
   if (status.code != StatusCode::kMemoryLimit || !run->may_exhaust || run->delivered)
     raise_status(status);
@@ -70,8 +70,8 @@ Status open_engine(EngineRun* run, const EngineTable* engine, const char* fallba
   return status;
 }
 
-/// Under `auto` the CPU serves where the device cannot, until the device has handed over pairs.
-/// Returns the failure where that does not help.
+/// Under `auto` the CPU serves where the device cannot, until the device has emitted pairs. Returns
+/// the failure where that does not help.
 Status fall_back(EngineRun* run, const Status& failure) {
   if (run->engine == cpu_engine() || engine_preference() != EnginePreference::kAuto ||
       run->delivered)

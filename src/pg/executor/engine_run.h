@@ -32,18 +32,18 @@ struct EngineRun {
   bool delivered;     ///< the engine has handed over a batch
   ResultBatch batch;  ///< the last one
   JoinReport report;
-  bool may_exhaust;     ///< too little memory is no error, as long as nothing was handed over, but
-  bool exhausted;       ///< ends the engine's work and is noted here
-  std::uint64_t parts;  ///< that were started by start_next_part()
-  JoinStats earlier;    ///< what all but the last of them did
+  bool may_exhaust;     ///< too little memory is no error, as long as nothing was emitted, but
+  bool exhausted;       ///< ends the engine's work and is recorded here
+  std::uint64_t parts;  ///< started by start_next_part()
+  JoinStats earlier;    ///< what all but the last part did
   EngineRun* next;      ///< in the session's list
 };
 
 /// Prepares a run, zeroed by the caller, that ends with `context`.
 void init_engine_run(EngineRun* run, MemoryContext context, const char* name);
 
-/// Bytes of gpujoin.host_memory_limit that the run may hold: what the session's other runs, their
-/// data and their engines leave of it.
+/// Bytes of gpujoin.host_memory_limit that the run may hold: the rest that the session's other
+/// runs, their data and their engines leave.
 std::uint64_t available_memory(const EngineRun* run);
 
 /// What all requests have in common, from the settings. The run's data takes part of its memory.
@@ -52,10 +52,10 @@ JoinRequest default_request(const EngineRun* run);
 /// Stops the engine at the end of this context, too, which holds the data.
 void stop_engine_with(EngineRun* run, MemoryContext context);
 
-/// Stops the engine; what follows is another run, of which nothing is known yet.
+/// Stops the engine and forgets its figures; another run follows.
 void restart_run(EngineRun* run);
 
-/// Starts run->request on `engine`, or without one on that which the session prefers. Raises engine
+/// Starts run->request on `engine`, or on the engine that the session prefers. Raises engine
 /// errors.
 void start_engine(EngineRun* run, const EngineTable* engine = nullptr);
 

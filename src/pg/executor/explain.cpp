@@ -1,4 +1,4 @@
-// Of a node that ran several times the last run is told.
+// A node that ran several times reports its last run.
 #include "pg/executor/explain.h"
 
 #include "engine/box_strategy.h"
@@ -23,7 +23,7 @@ const Const* constant_argument(const FuncExpr* call, int position) {
   return constant->constisnull ? nullptr : constant;
 }
 
-/// A number as short as it can be told, in every format: 0.5, not 0.500000.
+/// A number in its shortest form, in every format: 0.5, not 0.500000.
 void explain_number(const char* label, double number, ExplainState* es) {
   for (int digits = 0; digits <= 20; ++digits) {
     char* const text = psprintf("%.*f", digits, number);
@@ -38,7 +38,7 @@ void explain_count(const char* label, std::uint64_t count, ExplainState* es) {
   ExplainPropertyInteger(label, nullptr, static_cast<std::int64_t>(count), es);
 }
 
-/// Says `otherwise`, unless that is null, where the argument is a constant NULL.
+/// Prints a text argument; where it is a constant NULL, `otherwise`, unless that is null.
 void explain_text_argument(const char* label, const FuncExpr* call, int position,
                            const char* otherwise, ExplainState* es) {
   if (position < 0) return;
@@ -90,7 +90,7 @@ void explain_costs(const Strategy& strategy, ExplainState* es) {
   if (text.len > 0) ExplainPropertyText("Expected Cost", text.data, es);
 }
 
-/// Of an index of points.
+/// The index of a join of points.
 void explain_index(const Strategy& strategy, std::uint32_t dims, ExplainState* es) {
   ExplainPropertyText("Index", to_string(strategy.index), es);
   explain_count("Indexed Dimensions", strategy.grid_dims, es);

@@ -1,4 +1,4 @@
-// What EXPLAIN says, shared by both forms of the node.
+// What EXPLAIN prints for both forms of the node.
 #pragma once
 
 #include "pg/executor/engine_run.h"

@@ -1,6 +1,6 @@
-// Execution of the node over a function. The way of a row is kept short: PostgreSQL's own row rate
-// is the wall, so nothing is allocated and nothing is reset unless there are filters or expressions
-// to evaluate.
+// Execution of the node over a function. A row takes few steps, because PostgreSQL's executor
+// limits the rate of rows: nothing is allocated and nothing is reset unless there are filters or
+// expressions to evaluate.
 #include "pg/executor/function_node.h"
 
 extern "C" {
@@ -77,7 +77,7 @@ void open_scan(FunctionNode* node) {
   MemoryContextSwitchTo(caller);
 }
 
-/// Counts off the rows of a batch when nobody looks at their columns.
+/// Emits the rows of a batch without columns, when the plan needs none.
 bool next_empty_row(FunctionNode* node) {
   while (node->empty_rows == 0) {
     if (!next_join_batch(node->scan)) return false;

@@ -81,7 +81,7 @@ void read_data(JoinScan* scan) {
   scan->run.report.dataset_bytes = dataset_bytes(scan->left) + dataset_bytes(scan->right);
 }
 
-/// Which pairs are wanted. The best of a self-join are those of different rows, each once.
+/// Which pairs are wanted. The best pairs of a self-join are pairs of different rows, each once.
 PairSelection wanted_pairs(const JoinScan* scan) {
   const PairSelection pairs = scan->arguments.pairs;
   if (scan->arguments.function->output == Output::kTopPairs)
@@ -94,7 +94,7 @@ PairSelection wanted_pairs(const JoinScan* scan) {
   return pairs;
 }
 
-/// Asks for what the arguments say, unless that is nothing.
+/// Makes the request from the arguments, unless these ask for no rows.
 void prepare_request(JoinScan* scan) {
   const JoinArguments& arguments = scan->arguments;
   scan->cursor = {};

@@ -1,5 +1,5 @@
-// A call of a set-returning function at work, wherever it stands: reads the tables, runs an engine,
-// hands out pairs. In a memory context of its own.
+// A running call of a set-returning function, wherever it stands: it reads the tables, runs an
+// engine and emits pairs. It has a memory context of its own.
 #pragma once
 
 #include "engine/pair_cursor.h"

@@ -1,4 +1,4 @@
-// What EXPLAIN says of the node over two inputs.
+// What EXPLAIN prints for the node over two inputs.
 #include "pg/executor/explain.h"
 #include "pg/executor/join_node.h"
 

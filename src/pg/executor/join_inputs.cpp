@@ -29,7 +29,7 @@ int member_of(int column) { return column + 1 - FirstLowInvalidHeapAttributeNumb
 
 Size store_limit() { return work_mem * Size{1024} / 4; }
 
-/// Room for those of the used columns that come from a side.
+/// Room for the used columns that come from a side.
 Columns prepare_columns(const JoinNode* node, const Side* side, const Bitmapset* used) {
   const int most = node->data.column_count;
   const bool left = side == &node->left;
@@ -111,9 +111,8 @@ bool add_compared(JoinNode* node, Side* side, ValueShape* shape, std::int64_t ro
          ValueProblem::kNone;
 }
 
-/// Takes the value's shape for that of all, where the points of the side that is read first are
-/// fewer than the rows that are odd beside them: the first row of a table may be the odd one. Then
-/// the points are odd.
+/// Takes the value's shape as the shape of all, where the side that is read first has fewer points
+/// than odd rows: the first row of a table may be the odd one. Then the points become odd.
 bool change_shape(JoinNode* node, Side* side, ValueShape* shape, std::int64_t row, Datum value) {
   PointBuffer& buffer = side->buffer;
   const Side& other = side == &node->left ? node->right : node->left;
@@ -218,8 +217,8 @@ bool compute_operand(JoinNode* node, Side* side, Datum* value, bool* is_null) {
   return computed;
 }
 
-/// Goes through the rows that were read and makes points, boxes or odd rows of their values: those
-/// that the node computes, or those that are to become another kind.
+/// Goes through the rows that were read and makes points, boxes or odd rows of their values: of the
+/// values that the node computes, or of values that are to become another kind.
 void convert_rows(JoinNode* node, Side* side, ValueShape* shape) {
   TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
   ExprContext* const scratch = node->css.ss.ps.ps_ExprContext;

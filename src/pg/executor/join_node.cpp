@@ -123,7 +123,7 @@ void begin(CustomScanState* state, EState* estate, int flags) {
   const CustomScan* const plan = castNode(CustomScan, state->ss.ps.plan);
   node->data = decode_join_plan(plan->custom_private);
   node->expressions = decode_join_expressions(plan->custom_exprs);
-  // Rows are read again only for a node that is told so, or whose parameters may change.
+  // Rows are read again only where the executor announces it, or where parameters may change.
   node->may_forget = (flags & EXEC_FLAG_REWIND) == 0 && bms_is_empty(plan->scan.plan.allParam);
   PlanState* const parent = &state->ss.ps;
   flags &= ~(EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);

@@ -1,9 +1,9 @@
 // The running plan node over two inputs: a join whose condition is a distance within a radius, or
 // an overlap of boxes. Both inputs are read once, to their ends: the compared values become
-// datasets, and what conditions and the target list need of the rows is kept aside
-// (join_inputs.cpp). The engine finds the pairs of all values that it can take, in parts where
-// memory is short; the condition itself is asked for what the engine cannot decide: odd rows, each
-// with all rows of the other side, and pairs within the rounding of the type's own arithmetic
+// datasets, and the columns that conditions and the target list need are kept (join_inputs.cpp).
+// The engine finds the pairs of all values that it can take, in parts where memory is short; the
+// condition itself is evaluated for the pairs that the engine cannot decide: pairs of odd rows with
+// all rows of the other side, and pairs within the rounding of the type's own arithmetic
 // (join_work.cpp). Each pair that passes becomes a row (join_rows.cpp).
 #pragma once
 
@@ -54,8 +54,8 @@ struct Side {
   double* row_scores;  ///< [score_room] by row, where the node computes the values
   std::uint64_t score_room;
   bool keep_unmatched;  ///< rows that can match nothing are kept as well
-  Columns shown;        ///< what every pair is asked for
-  Columns tested;       ///< what the condition needs besides, for pairs that it decides
+  Columns shown;        ///< needed for every pair
+  Columns tested;       ///< needed besides, for pairs that the condition decides
   int rebuilt;          ///< column of the scan tuple that ValueType::rebuild fills; -1: none
   PointBuffer buffer;   ///< its points or boxes; ids are numbers of rows
   Dataset points;       ///< those in memory
@@ -78,11 +78,11 @@ struct ScoredPairs {
 
 enum class Mode {
   kUnread,
-  kPairs,   ///< the engine hands over pairs
+  kPairs,   ///< the engine emits pairs
   kCounts,  ///< the engine counts the matches of each left row
   kTotal,   ///< the engine counts all matches
-  kTop,     ///< the engine hands over the first pairs by their scores
-  kLoop,    ///< the condition is asked for every pair
+  kTop,     ///< the engine emits the first pairs by their scores
+  kLoop,    ///< a nested loop: the condition is evaluated for every pair
 };
 
 /// Positions of the points in memory that the engine is to join: a part of both sides.
@@ -93,7 +93,7 @@ struct Part {
 
 inline constexpr int kMostParts = 80;  // halves of halves of two sides of 2^32 rows
 
-/// Rows of two sides for each pair of which the condition is asked.
+/// A nested loop over rows of two sides: the condition is evaluated for each pair.
 struct PairLoop {
   const OddRow* odd_left;        ///< [left_rows], or
   const std::int64_t* left_ids;  ///< [left_rows], or null: from row 0 on
@@ -102,10 +102,10 @@ struct PairLoop {
   std::uint64_t left_rows, right_rows;
   std::uint64_t left, right;  ///< the next pair
   bool right_outer;           ///< the right row changes last
-  bool skip_odd_left;         ///< whose pairs are looked at elsewhere
+  bool skip_odd_left;         ///< their pairs come in another step
 };
 
-/// What is looked at next. Each pair is looked at in one step alone.
+/// The pairs that come next. Each pair comes in one step alone.
 enum class Step { kParts, kOddLeft, kOddRight, kDone };
 
 struct JoinNode {
@@ -124,12 +124,12 @@ struct JoinNode {
 
   MemoryContext context;  ///< holds the run, from one reading of the inputs to the next,
   MemoryContext rows;     ///< and all that was read
-  MemoryContext asked;    ///< and the values of one pair that the condition is asked for
+  MemoryContext asked;    ///< and the values of one pair while the condition is evaluated
   EngineRun* run;
   Side left, right;
   ValueForm form;    ///< what becomes of the compared values
   bool approximate;  ///< some boxes are larger than what operators compare
-  bool finished;     ///< the last row was handed over, and what was read is forgotten
+  bool finished;     ///< the last row was emitted, and what was read is forgotten
   Mode mode;
   EpsBand band;
   Step step;
@@ -147,24 +147,24 @@ struct JoinNode {
   IdPair pair;
   bool pairs_are_rows;       ///< rows come by next_pair_row(), the short way
   std::uint64_t left_shown;  ///< the row whose columns the scan tuple holds
-  std::uint64_t empty_rows;  ///< rows due of a batch that nobody looks into
-  std::uint64_t rechecked;   ///< pairs for which the condition was asked
+  std::uint64_t empty_rows;  ///< rows still to be emitted of a batch without columns
+  std::uint64_t rechecked;   ///< pairs for which the condition was evaluated
   std::uint64_t removed;     ///< pairs that failed other conditions
   std::uint64_t* matches;    ///< [left rows] of all joins but inner ones; of those that are counted
   std::uint64_t total;       ///< matches, where they are counted
   std::uint64_t last_left, last_right;  ///< rows of the last match
-  const char* top_problem;    ///< why all pairs are handed over, where the first were wanted
+  const char* top_problem;    ///< why all pairs are emitted, where the first were wanted
   double score_error;         ///< see may_come_later(); 0 for distances
   ScoredPairs kept;           ///< of Mode::kTop
-  ScoredPairs own;            ///< of rows with themselves, where the engine leaves those out
-  bool reverse_due;           ///< the reverse of the last pair comes next, which it leaves out, too
-  std::uint64_t handed_over;  ///< pairs by the engine
+  ScoredPairs own;            ///< self-pairs, where the engine leaves them out
+  bool reverse_due;           ///< the reverse of the last pair comes next; the engine leaves it out
+  std::uint64_t handed_over;  ///< pairs that the engine emitted
   bool draining;              ///< pairs are done, left rows follow
-  std::uint64_t drained;      ///< left rows looked at
+  std::uint64_t drained;      ///< left rows done
 
-  // For EXPLAIN, since what they are taken from may be forgotten.
+  // For EXPLAIN: the data behind these figures may be forgotten by then.
   bool spilled;             ///< rows went to a file
-  bool looped;              ///< the condition was asked for every pair
+  bool looped;              ///< the condition was evaluated for every pair
   std::uint64_t odd_rows;   ///< of both sides
   std::uint64_t top_asked;  ///< pairs that the engine was asked for
 };
@@ -175,10 +175,10 @@ inline bool emits_unmatched(const JoinNode* node) {
 inline bool shows_right(const JoinNode* node) {
   return node->data.join_type == JOIN_INNER || node->data.join_type == JOIN_LEFT;
 }
-/// Whether there may be pairs of the engine's that only the condition decides.
+/// Whether the engine may find pairs that only the condition decides.
 inline bool has_open_pairs(const JoinNode* node) { return node->band.accept < node->band.select; }
 
-/// Whether the pair that the engine handed over last is one of those.
+/// Whether the condition decides the pair that the engine emitted last.
 inline bool is_open(const JoinNode* node) {
   return has_open_pairs(node) && (node->run->request.output != Output::kPairsWithDistances ||
                                   node->pair.distance > node->band.accept);
@@ -196,34 +196,34 @@ void read_inputs(JoinNode* node);
 /// Forgets all that was read, but not what the last run did.
 void forget_rows(JoinNode* node);
 
-/// Puts what the condition needs of a row, and is not shown, into the scan tuple.
+/// Puts the columns that the condition needs, and that are not shown, into the scan tuple.
 void show_tested(JoinNode* node, Side* side, std::uint64_t row);
 
-/// Where a row is among the odd ones; null: it is none.
+/// A row's entry among the odd rows; null where it is not odd.
 const OddRow* find_odd(const OddRows& odd, std::uint64_t row);
 
-/// Has a block of a side's points in memory.
+/// Loads a block of a side's points, unless it is in memory.
 void need_block(Side* side, int block);
 
 // ---- join_work.cpp
 
-/// Whether conditions other than the engine's are left to be asked for its pairs.
+/// Whether conditions other than the engine's have to be evaluated for its pairs.
 bool has_filter(const JoinNode* node);
 
 /// Whether both sides are the same points in the same order, so that half of the work will do.
 bool are_same_points(const Dataset& a, const Dataset& b);
 
-/// Prepares the engine for what was read, and sets the mode. Nothing is looked at yet.
+/// Prepares the engine for what was read, and sets the mode. Finds no pair yet.
 void start_pairs(JoinNode* node);
 
-/// Begins with the next pairs: the engine at work on a part, or the loop. Where the engine counts,
-/// its counts are taken. False when all pairs have been looked at.
+/// Begins with the next pairs: starts the engine on a part, or the loop. Where the engine counts,
+/// takes its counts. False when there are no more pairs.
 bool start_work(JoinNode* node);
 
-/// The next pair that matches, in the scan tuple; of a semi or anti join, one for each left row.
+/// The next pair that matches, in the scan tuple; in a semi or anti join one for each left row.
 bool next_match(JoinNode* node);
 
-/// The same, of the pairs alone that the engine hands over in this part.
+/// The same, among the pairs that the engine emits in this part.
 bool next_engine_match(JoinNode* node);
 
 /// The next batch of the engine's in this part.
@@ -232,7 +232,7 @@ bool next_batch(JoinNode* node);
 /// The next pair that the engine found in this part, as numbers of rows.
 bool next_found(JoinNode* node, std::uint64_t* left, std::uint64_t* right);
 
-/// Whether a pair of the engine's, which the scan tuple shows, fulfils what else is asked.
+/// Whether a pair of the engine's, which the scan tuple shows, fulfils the other conditions.
 bool passes(JoinNode* node, std::uint64_t left, std::uint64_t right);
 
 /// Whether some pair of rows fulfils the conditions that come before the engine's.
@@ -241,7 +241,8 @@ bool asks_for_condition(JoinNode* node);
 // ---- join_order.cpp
 
 /// Whether both sides' points, which are the same, have the same keys, each but once, so that the
-/// engine can do what the condition on their order does. Sets the ranks. Looks once a reading.
+/// engine can do what the condition on their order does. Sets the ranks. Checks once for each
+/// reading of the inputs.
 bool find_ranks(JoinNode* node);
 
 // ---- join_rows.cpp
@@ -249,7 +250,7 @@ bool find_ranks(JoinNode* node);
 /// From the first row of the join, with the inputs that were read.
 void start_rows(JoinNode* node);
 
-/// Whether each pair that the engine hands over in this part is a row as it is.
+/// Whether each pair that the engine emits in this part is a row as it is.
 bool are_pairs_rows(const JoinNode* node);
 
 /// The next row of the join in the scan tuple.
@@ -270,19 +271,20 @@ bool holds(JoinNode* node, ExprState* conditions);
 
 // ---- join_top.cpp
 
-/// The score in a row of one side, for an engine; notes where it is none.
+/// The score in a row of one side, for an engine. Sets top_problem where it cannot be one.
 double read_score(JoinNode* node, Side* side, TupleTableSlot* slot);
 
-/// Whether a pair of the same points scores as its reverse, and the engine may be asked for one of
-/// both and for no row with itself. Where nothing but the distance decides that gains nothing.
+/// Whether a pair and its reverse have the same score, so that the engine may be asked for one of
+/// both and for no self-pairs. False where nothing but the distance decides, since it would gain
+/// nothing.
 bool may_halve_top(const JoinNode* node);
 
-/// What is asked of the engine first, which may hold so many bytes. Sets top_problem where it can
-/// not be asked.
+/// The first request for top pairs to the engine, which may hold so many bytes. Sets top_problem
+/// where there can be none.
 Top first_top(JoinNode* node, std::uint64_t memory_limit);
 
 /// The next pair that may be among the first, in the scan tuple. False at their end, or with
-/// top_problem when they were not found; then all pairs are to be handed over.
+/// top_problem when they were not found; then all pairs have to be emitted.
 bool next_top(JoinNode* node);
 
 // ---- join_explain.cpp

@@ -1,4 +1,4 @@
-// What planning and execution of a join have to tell each other.
+// What the planner passes to the executor of a join.
 #pragma once
 
 #include "core/score.h"
@@ -7,7 +7,7 @@
 namespace gpujoin {
 
 /// The first pairs by a score, which are all that is wanted of a join. What stands above sorts
-/// them; the join may hand over more than `k`, but leaves out none of those.
+/// them; the join may hand over more than `k`, but leaves out none of the first `k`.
 struct TopPlan {
   int k;  ///< 0: all pairs are wanted, in any order
   ScoreFunction function;
@@ -25,7 +25,8 @@ struct TopPlan {
 enum class KeyOrder { kNone, kLess, kGreater, kDifferent };
 
 /// A condition `a.key < b.key`, or with > or <>, on keys that are integers. Where both sides are
-/// the same points it says which of a pair and its reverse is wanted, and the engine can do it.
+/// the same points it decides which one of a pair and its reverse is wanted, and the engine can do
+/// it.
 struct OrderPlan {
   KeyOrder order;
   Oid type;         ///< of both keys
@@ -33,8 +34,8 @@ struct OrderPlan {
   int right_column;
 };
 
-/// What plan and execution of a join have to tell each other, beside expressions: a list of
-/// integers in CustomScan::custom_private. Columns of the scan tuple are described after it.
+/// What the plan holds beside expressions: a list of integers in CustomScan::custom_private.
+/// Columns of the scan tuple are described after it.
 struct JoinPlanData {
   JoinType join_type;
   SimilarityTest test;

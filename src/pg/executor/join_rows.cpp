@@ -24,7 +24,7 @@ void show_count(JoinNode* node, std::uint64_t count) {
   }
 }
 
-/// Whether left rows that have matches, or those that have none, are rows of the join by
+/// Whether left rows that have matches, or left rows that have none, are rows of the join by
 /// themselves.
 bool drains(const JoinNode* node, bool with_match) {
   if (with_match)
@@ -59,7 +59,7 @@ bool shows_all(const JoinNode* node, const Side& side) {
   return true;
 }
 
-/// Counts rows off that nobody looks into.
+/// Emits rows without columns.
 bool count_off(JoinNode* node) {
   while (node->empty_rows == 0) {
     if (!next_batch(node)) return false;

@@ -1,7 +1,7 @@
 // The first pairs of a join by a score. The engine is asked for more of the best pairs than are
-// wanted, and the join's other conditions for each of those; where too few remain, for more still.
-// The query's own order is PostgreSQL's matter, in a Sort above the node: here no more is found out
-// than which pairs cannot be among the first.
+// wanted, and the join's other conditions are evaluated for each of these; where too few remain,
+// the engine is asked for more. A Sort above the node does the final ordering: this file only
+// discards pairs that cannot be among the first.
 #include <cfloat>
 
 #include "pg/executor/join_node.h"
@@ -54,10 +54,10 @@ bool may_leave_range(const JoinNode* node) {
 
 /// Bounds the difference of two pairs' scores to the engine less that to the query.
 ///
-/// Of float8, and of whole numbers below 2^53, both do the same arithmetic or exact one. Elsewhere
-/// values are rounded to float8, by 2^-53 of themselves at most, the engine's score once more, and
-/// the query's to float4 by 2^-24: for two pairs twice the sum of these, in shares of the largest
-/// score, and what is lost where numbers are too small for their shares.
+/// Over float8, and over whole numbers below 2^53, both do the same arithmetic or exact one.
+/// Elsewhere values are rounded to float8, by 2^-53 of themselves at most, the engine's score once
+/// more, and the query's to float4 by 2^-24: for two pairs twice the sum of these, in shares of the
+/// largest score, and what is lost where numbers are too small for their shares.
 double error_of_scores(const JoinNode* node) {
   const TopPlan& top = node->data.top;
   const double most = most_of_score(node);
@@ -76,8 +76,8 @@ double error_at(const JoinNode* node, double score) {
   return band.engine_serves ? band.select - band.accept : INFINITY;
 }
 
-/// Whether a pair of this score, or any that comes after it, may come before one of the first k
-/// that are kept.
+/// Whether a pair of this score, or a pair after it, may come before one of the first k pairs that
+/// are kept.
 bool may_come_later(const JoinNode* node, double score) {
   const TopPlan& top = node->data.top;
   if (node->kept.count < static_cast<std::uint64_t>(top.k)) return true;
@@ -102,7 +102,7 @@ bool is_better(const JoinNode* node, double a, double b) {
   return node->data.top.lowest_first ? a < b : a > b;
 }
 
-/// Finds the rows that match themselves, best first.
+/// Finds the self-pairs that match, best first.
 void find_own(JoinNode* node) {
   const Dataset &left = node->left.points, &right = node->right.points;
   const Scoring& scoring = node->run->request.top.scoring;
@@ -123,8 +123,8 @@ void find_own(JoinNode* node) {
   std::sort(node->own.pairs, node->own.pairs + node->own.count, before);
 }
 
-/// Keeps the rows with themselves that come before a pair of this score, or `all`. False when no
-/// more is needed.
+/// Keeps the self-pairs that come before a pair of this score, or `all`. False when no more is
+/// needed.
 bool keep_own(JoinNode* node, double score, bool all) {
   ScoredPairs& own = node->own;
   while (own.emitted < own.count && (all || !is_better(node, score, own.pairs[own.emitted].score)))
@@ -132,8 +132,8 @@ bool keep_own(JoinNode* node, double score, bool all) {
   return true;
 }
 
-/// Keeps the pairs that match of those that the engine hands over, until no other can be among the
-/// first. False when those that it was not asked for may be.
+/// Keeps the matching pairs among the pairs that the engine emits, until no other can be among the
+/// first. False when pairs that the engine was not asked for may be.
 bool keep_first(JoinNode* node) {
   node->kept.count = node->own.emitted = node->handed_over = 0;
   while (next_engine_match(node)) {
@@ -146,13 +146,13 @@ bool keep_first(JoinNode* node) {
   return !keep_own(node, last, complete) || complete || !may_come_later(node, last);
 }
 
-/// How many pairs an engine is asked for at most: those of which it can hold several copies.
+/// How many pairs an engine is asked for at most: so many that it can hold several copies.
 std::uint64_t most_pairs(std::uint64_t memory_limit) {
   constexpr std::uint64_t kPairBytes = 256;
   return std::min(memory_limit / kPairBytes, kMostTopPairs);
 }
 
-/// Whether the first pairs are among those that are kept then.
+/// Finds the first pairs. Returns whether they are among the pairs kept.
 bool find_first(JoinNode* node) {
   if (node->run->join == nullptr) return true;  // there are no pairs
   JoinRequest& request = node->run->request;
@@ -227,7 +227,7 @@ bool next_top(JoinNode* node) {
     return false;
   }
   node->draining = true;
-  // The pairs of odd rows, whatever their scores: the Sort above decides.
+  // Pairs of odd rows follow, whatever their scores: the Sort above orders them.
   if (node->kept.emitted == node->kept.count) return next_match(node);
   const ScoredPair& pair = node->kept.pairs[node->kept.emitted++];
   show_pair(node, pair.left, pair.right);

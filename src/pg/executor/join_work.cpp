@@ -1,7 +1,7 @@
-// Which pairs are looked at, and by whom. The engine joins the points of both sides, in parts where
-// memory is short. Then the condition itself is asked for the pairs of odd rows. A pair of rows is
-// looked at once: by the engine or in the loop over its part if neither row is odd, with the odd
-// left rows if the left one is, and else with the odd right rows.
+// Who decides which pairs. The engine joins the points of both sides, in parts where memory is
+// short. Then the condition itself is evaluated for the pairs of odd rows. Each pair of rows comes
+// once: by the engine or in the loop over its part if neither row is odd, with the odd left rows if
+// the left row is odd, and else with the odd right rows.
 #include "pg/executor/join_node.h"
 
 extern "C" {
@@ -24,7 +24,7 @@ Dataset points_of(const Dataset& points, std::uint64_t first, std::uint64_t rows
   return some;
 }
 
-/// How the engine serves, when nothing but it is to be asked.
+/// The mode in which the engine alone serves.
 Mode engine_mode(const JoinNode* node) {
   if (node->data.top.k > 0 && node->top_problem == nullptr) return Mode::kTop;
   if (has_open_pairs(node) || has_filter(node)) return Mode::kPairs;
@@ -109,7 +109,7 @@ void start_loop(JoinNode* node, const PairLoop& loop) {
 }
 
 /// The engine has no memory for the part: joins its halves instead, or, where its points take next
-/// to nothing of the memory, asks the condition.
+/// to nothing of the memory, evaluates the condition.
 void split_part(JoinNode* node) {
   const Part part = node->part;
   const JoinRequest& request = node->run->request;
@@ -210,7 +210,7 @@ bool next_in_loop(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
   }
 }
 
-/// Asks the condition for a pair that the scan tuple shows.
+/// Evaluates the condition for a pair that the scan tuple shows.
 bool asks(JoinNode* node, std::uint64_t left, std::uint64_t right) {
   ++node->rechecked;
   MemoryContextReset(node->asked);

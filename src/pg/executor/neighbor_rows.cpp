@@ -39,13 +39,13 @@ struct NeighborScan {
   std::uint64_t entry_row;  ///< next row of the batch
   bool pairs_done;
   std::uint64_t incomplete;  ///< rows that have neighbours and were not returned yet
-  std::uint64_t lone_row;    ///< next row to look at for having no neighbours
+  std::uint64_t lone_row;    ///< next row to check for having no neighbours
   Part* parts;
   int part_count;
 };
 
-/// An engine is another library, and it is asked twice. What it names is looked at before memory is
-/// written by it.
+/// An engine is another library, and it runs twice. Its row numbers are checked before memory is
+/// written at these places.
 void check(bool holds) {
   if (!holds) elog(ERROR, "the engine counted other neighbors than it returned");
 }

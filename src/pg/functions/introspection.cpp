@@ -118,7 +118,7 @@ Datum column_array(const std::uint32_t* columns, std::uint32_t count) {
       construct_array(elements, static_cast<int>(count), INT4OID, 4, true, TYPALIGN_INT));
 }
 
-/// Of an index of points; boxes have none.
+/// The index of a join of points; NULLs for boxes.
 void add_index(Row* row, const Strategy& strategy) {
   add_text(row, to_string(strategy.index));
   add(row, column_array(strategy.grid_columns, strategy.grid_dims));

@@ -30,8 +30,7 @@ struct SideEstimate {
   ColumnSample* samples;  ///< [columns.count]; null: no statistics that this user may see
 };
 
-/// Null unless every column of the vector has statistics, and none of what they tell is hidden from
-/// the user; statistics tell nothing about boxes.
+/// Null unless every column of the vector has statistics that the user may see; boxes have none.
 ColumnSample* load_samples(const SideColumns& columns, bool inherited) {
   if (columns.shape == Shape::kBoxes || !may_select(columns) ||
       check_enable_rls(columns.relation, InvalidOid, true) == RLS_ENABLED)
@@ -72,7 +71,7 @@ SideEstimate estimate_side(const SideArguments& side) {
 /// Pairs of different rows within eps, both orders counted.
 double estimate_pairs(const JoinArguments& arguments, const SideEstimate& left,
                       const SideEstimate& right) {
-  // Statistics of columns apart tell nothing about the angle between rows.
+  // Statistics of single columns do not give the angle between rows.
   const bool angle_of_columns =
       arguments.metric == Metric::kCosine &&
       (left.columns.value_type == nullptr || right.columns.value_type == nullptr);

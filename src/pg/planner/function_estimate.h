@@ -1,5 +1,5 @@
-// How many rows a join will return and what reading its tables costs, for the planner. Looks at
-// statistics, never at a table.
+// How many rows a join will return and what reading its tables costs, for the planner. Reads
+// statistics, never a table.
 #pragma once
 
 #include "pg/executor/operation.h"

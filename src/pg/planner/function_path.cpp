@@ -23,8 +23,8 @@ namespace {
 
 set_rel_pathlist_hook_type previous_hook = nullptr;
 
-/// Whether the function is planned with the help of ours. Of one that is not, which may be any
-/// function of the query, no more is looked at: that could load its library.
+/// Whether the function has our support function. Nothing more is read of a function without it,
+/// which may be any function of the query: that could load its library.
 bool has_our_support(Oid function) {
   const Oid support = get_func_support(function);
   if (!OidIsValid(support)) return false;
@@ -48,8 +48,8 @@ FuncExpr* join_call(const RangeTblEntry* entry) {
   return find_operation(info.fn_addr) != nullptr ? call : nullptr;
 }
 
-/// Whether the row is wanted as a whole: in an expression, or to be looked at again after waiting
-/// for a lock.
+/// Whether the row is wanted as a whole: in an expression, or to be rechecked after waiting for a
+/// lock.
 bool needs_whole_row(PlannerInfo* root, RelOptInfo* rel) {
   if (get_plan_rowmark(root->rowMarks, rel->relid) != nullptr) return true;
   Bitmapset* used = nullptr;
@@ -106,8 +106,9 @@ Plan* plan_path(PlannerInfo*, RelOptInfo* rel, CustomPath* path, List* tlist, Li
 
 const CustomPathMethods kPathMethods = {kCustomScanName, plan_path, nullptr};
 
-/// Costs are those of the function scan, whose support function tells what reading costs; it is not
-/// beaten by price but replaced, since materialising the result has no advantage.
+/// Costs are those of the function scan, whose support function estimates what reading costs. The
+/// path replaces the function scan whatever its cost, since materialising the result has no
+/// advantage.
 Path* make_path(RelOptInfo* rel, const Path* function_scan, FuncExpr* call) {
   CustomPath* const path = makeNode(CustomPath);
   path->path = *function_scan;

@@ -14,15 +14,15 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-/// Whether PostgreSQL's own plan computes both operands for each pair of rows: nothing else is
-/// asked first, and no pair is left out because others were found.
+/// Whether PostgreSQL's own plan computes both operands for each pair of rows: no other condition
+/// comes first, and no pair is left out because others were found.
 bool computes_all_operands(const PlannerInfo* root, JoinType type, const List* conditions) {
   const bool may_stop_early = root->tuple_fraction > 0 && root->parse->sortClause == NIL;
   return (type == JOIN_INNER || type == JOIN_LEFT) && list_length(conditions) == 1 &&
          !may_stop_early;
 }
 
-/// How the function compares, of two integers of the same type.
+/// How the function compares two integers of the same type.
 KeyOrder order_of(Oid function) {
   switch (function) {
     case F_INT2LT:
@@ -76,7 +76,7 @@ struct Candidate {
 };
 
 /// Whether the condition may come first whatever it costs: PostgreSQL may join by an equality
-/// before it looks at anything else, and what is cheap and raises nothing harms nobody.
+/// before it evaluates anything else, and a cheap condition that raises no error harms nobody.
 bool may_come_first(PlannerInfo* root, const RestrictInfo* info, Cost cost) {
   return info->mergeopfamilies != NIL || OidIsValid(info->hashjoinoperator) ||
          (cost < 10 * cpu_operator_cost && cannot_raise(root, info->clause));

@@ -14,7 +14,8 @@ bool fits_in_memory(PlannerInfo* root, const Path* left, const Path* right,
                     const SimilarityClause& clause);
 
 /// Sets rows and costs of a path that joins `left` and `right` by conditions of which one is the
-/// engine's and leaves a share of all pairs; `asked`: conditions are evaluated for each of those.
+/// engine's and leaves a share of all pairs; `asked`: conditions are evaluated for each pair of
+/// that share.
 void set_join_cost(PlannerInfo* root, Path* path, const Path* left, const Path* right,
                    Selectivity share, JoinType type, List* conditions, bool asked);
 

@@ -27,7 +27,8 @@ namespace {
 set_join_pathlist_hook_type previous_join_hook = nullptr;
 set_rel_pathlist_hook_type previous_rel_hook = nullptr;
 
-/// Rows that are looked at again after waiting for a lock would have to be joined one by one.
+/// Whether rows may be rechecked after waiting for a lock: the node would have to join them one by
+/// one.
 bool may_recheck_rows(const PlannerInfo* root) {
   const CmdType command = root->parse->commandType;
   return root->rowMarks != NIL || (command != CMD_SELECT && command != CMD_INSERT);
@@ -37,7 +38,7 @@ bool is_join_kind_served(JoinType type) {
   return type == JOIN_INNER || type == JOIN_LEFT || type == JOIN_SEMI || type == JOIN_ANTI;
 }
 
-/// Whether the condition decides which rows pair, and none of lower security is to be asked first.
+/// Whether the condition decides which rows pair, and none of lower security has to come first.
 bool is_join_condition(const RestrictInfo* info, JoinType type, Relids relids,
                        const List* conditions) {
   if (IS_OUTER_JOIN(type) && RINFO_IS_PUSHED_DOWN(info, relids)) return false;
@@ -50,8 +51,8 @@ bool is_join_condition(const RestrictInfo* info, JoinType type, Relids relids,
   return true;
 }
 
-/// The condition that the engine is to decide: one that it decides alone, if there is one. Null
-/// when there is none.
+/// The condition that the engine is to decide: one that it decides alone, if there is such a one.
+/// Null when no condition will do.
 const RestrictInfo* choose_clause(PlannerInfo* root, const List* conditions, JoinType type,
                                   const RelOptInfo* join, const RelOptInfo* outer,
                                   const RelOptInfo* inner, SimilarityClause* chosen) {
@@ -70,8 +71,8 @@ const RestrictInfo* choose_clause(PlannerInfo* root, const List* conditions, Joi
   return found;
 }
 
-/// A path with what it says of its join. The planner never copies paths, so one may be larger than
-/// CustomPath.
+/// A path with the description of its join. The planner never copies paths, so one may be larger
+/// than CustomPath.
 struct JoinPath {
   CustomPath custom;  // first: PostgreSQL knows no more than this
   SimilarityClause clause;
@@ -155,7 +156,7 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* tlis
     data.top.right_score = place_value(&right, planned.score.right);
   }
   ScanColumns scan = {NIL, NIL, NIL, left->targetlist, right->targetlist};
-  // First what the target list asks for, in its order, so that rows need no projection.
+  // First the columns of the target list, in its order, so that rows need no projection.
   add_columns(&scan, tlist);
   add_columns(&scan, path->path.pathtarget->exprs);
   add_columns(&scan, parts.where);

@@ -15,12 +15,12 @@ CustomPath* find_inner_join(const RelOptInfo* relation);
 bool can_count(const CustomPath* join);
 
 /// The path that counts the pairs of `join`, or for `grouped` the pairs of each row of the input
-/// whose relation is `group`. `having` filters what comes of it.
+/// whose relation is `group`. `having` filters its rows.
 CustomPath* make_counting_path(const CustomPath* join, bool grouped, const RelOptInfo* group,
                                List* having);
 
-/// The path that hands over what may be among the first top.k pairs by a score; null where it is no
-/// score that engines know. Of `top` the order is set: k, lowest_first, ties.
+/// The path that emits what may be among the first top.k pairs by a score; null where engines do
+/// not know the score. `top` comes with its order: k, lowest_first, ties.
 CustomPath* make_top_path(PlannerInfo* root, const CustomPath* join, Expr* score,
                           const TopPlan& top);
 

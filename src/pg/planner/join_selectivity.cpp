@@ -26,12 +26,12 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-/// Of so few pairs none is worth the looking: PostgreSQL has compared them before a join by the
-/// node has started.
+/// So few pairs are not worth an estimate: PostgreSQL has compared them before a join by the node
+/// has started.
 constexpr double kFewPairs = 1000;
 
-/// The columns or expressions whose values make up a value: of ARRAY[x, y] and point(x, y) they are
-/// x and y.
+/// The columns or expressions whose values make up a value: x and y for ARRAY[x, y] and point(x,
+/// y).
 List* parts_of(Expr* value) {
   if (IsA(value, ArrayExpr)) return reinterpret_cast<ArrayExpr*>(value)->elements;
   if (IsA(value, FuncExpr) && reinterpret_cast<FuncExpr*>(value)->funcid == F_POINT_FLOAT8_FLOAT8)
@@ -39,8 +39,7 @@ List* parts_of(Expr* value) {
   return list_make1(value);
 }
 
-/// What statistics know of an expression that the user may see them of; casts between numbers are
-/// looked through.
+/// The statistics of an expression, if the user may see them; casts between numbers are ignored.
 ColumnSample sample_of(PlannerInfo* root, Node* expression) {
   while (IsA(expression, FuncExpr) &&
          reinterpret_cast<FuncExpr*>(expression)->funcformat != COERCE_EXPLICIT_CALL &&
@@ -64,7 +63,7 @@ double rows_of(PlannerInfo* root, Relids relids) {
   return rows;
 }
 
-/// The value of eps if it is known without anything being called that may not be, or else NaN.
+/// The value of eps if evaluating it calls immutable functions only, or else NaN.
 double known_eps(PlannerInfo* root, const SimilarityClause& clause) {
   Node* const eps = reinterpret_cast<Node*>(clause.eps);
   if (contain_mutable_functions(eps)) return NAN;
@@ -100,7 +99,7 @@ double kept_share(PlannerInfo* root, const SimilarityClause& clause, double eps,
   return share;
 }
 
-/// Whether the rows of a column's table may be looked at, by nothing but the user's rights.
+/// Whether the user's rights alone allow reading the rows of a column's table.
 bool is_readable(PlannerInfo* root, const Node* column) {
   if (!OidIsValid(table_of(root, column)) || !ActiveSnapshotSet()) return false;
   const RangeTblEntry* const entry =
@@ -197,7 +196,7 @@ JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause
 
 Selectivity share_of_pairs(PlannerInfo* root, const RestrictInfo* info,
                            const SimilarityClause& clause) {
-  // Where PostgreSQL remembers what it finds out about the clauses of hash joins is room to spare.
+  // The fields in which PostgreSQL caches its findings about hash clauses are free here.
   Assert(!OidIsValid(info->hashjoinoperator));
   Selectivity* const share = &const_cast<RestrictInfo*>(info)->left_bucketsize;
   if (*share < 0) *share = estimate_selectivity(root, clause).pairs;

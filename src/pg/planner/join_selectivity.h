@@ -7,12 +7,12 @@ namespace gpujoin {
 
 struct JoinSelectivities {
   Selectivity pairs;  ///< the share of all pairs for which the condition holds
-  Selectivity outer;  ///< as outer joins count it: of semi and anti joins, the share of outer rows
+  Selectivity outer;  ///< as outer joins count it; for semi and anti joins, the share of outer rows
                       ///< that have a match
 };
 
 /// From the statistics of both columns, or where there are none and the join is large from some of
-/// their values. Nothing is looked at where the radius is unknown.
+/// their values. Nothing is read where the radius is unknown.
 JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause& clause);
 
 /// The share of pairs that the node expects of a condition, estimated once for each.
@@ -20,7 +20,7 @@ Selectivity share_of_pairs(PlannerInfo* root, const RestrictInfo* info,
                            const SimilarityClause& clause);
 
 /// Sets the condition's selectivities for all plans, unless another extension estimates it.
-/// PostgreSQL itself has but constants for what clauses are made of.
+/// PostgreSQL itself has only constants for these operators and functions.
 void set_selectivities(PlannerInfo* root, RestrictInfo* info, const SimilarityClause& clause);
 
 /// The table that a value is a column of; InvalidOid where it is none.

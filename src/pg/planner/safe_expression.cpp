@@ -14,7 +14,7 @@ namespace gpujoin {
 namespace {
 
 /// check_functions_in_node() callback. A leakproof function raises no error that depends on its
-/// arguments; of those that are not marked so, these raise none either.
+/// arguments; the functions listed here are not marked so, but raise none either.
 bool function_may_raise(Oid function, void*) {
   switch (function) {
     case F_POINT_FLOAT8_FLOAT8:
@@ -38,8 +38,8 @@ bool function_may_raise(Oid function, void*) {
   }
 }
 
-/// Whether the parameter's value is there already. That of a sub-select is computed when it is
-/// first asked for, which may raise anything.
+/// Whether the parameter's value is there already. The value of a sub-select is computed when it is
+/// first needed, which may raise any error.
 bool is_computed(const PlannerInfo* root, const Param* param) {
   if (param->paramkind == PARAM_EXTERN) return true;
   if (param->paramkind != PARAM_EXEC) return false;
@@ -61,12 +61,12 @@ bool reads_element(const SubscriptingRef* reference) {
 }
 
 /// check_functions_in_node() callback. Built-in functions that are immutable touch no table and no
-/// file; input functions of types are left out, for some look into catalogs.
+/// file; input functions of types are left out, for some read catalogs.
 bool function_may_hold(Oid function, void*) {
   return function >= FirstGenbkiObjectId || func_volatile(function) != PROVOLATILE_IMMUTABLE;
 }
 
-/// What a walk over an expression asks of its functions, and where it was planned.
+/// What a walk over an expression requires of its functions, and where it was planned.
 struct Walk {
   const PlannerInfo* root;
   bool (*is_refused)(Oid function, void*);

@@ -1,5 +1,5 @@
-// Which expressions raise no error, whatever the row: those may be evaluated for rows, or at times,
-// for which PostgreSQL itself would not have evaluated them.
+// Which expressions raise no error, whatever the row. Such expressions may be evaluated for rows,
+// or at times, for which PostgreSQL itself would not have evaluated them.
 #pragma once
 
 #include "pg/compat.h"

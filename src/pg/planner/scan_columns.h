@@ -28,8 +28,8 @@ void* with_columns_of(List* columns, void* expression);
 /// pairs.
 void add_columns(ScanColumns* scan, void* expression);
 
-/// Adds the column of an operand that an input computes, unless it is a column as it is. Last of
-/// all: what expressions say of the operand's own columns is then known.
+/// Adds the column of an operand that an input computes, unless it is a column as it is. Comes
+/// last: by then the other expressions have added the operand's own columns.
 void add_operand(ScanColumns* scan, Expr* operand, bool from_left, AttrNumber attribute);
 
 /// The attribute of the plan's rows that holds the value; the plan computes it if it does not yet.

@@ -14,7 +14,7 @@ extern "C" {
 namespace gpujoin {
 
 /// A condition on two values that holds if and only if their distance is at most, or less than, a
-/// radius; or one that only values whose boxes meet can fulfil.
+/// radius; or a condition that only values whose boxes meet can fulfil.
 struct SimilarityClause {
   Expr* condition;  ///< as the query has it
   Expr* left;       ///< value of the outer side

@@ -35,8 +35,8 @@ int known_values(PlannerInfo* root, const FuncExpr* call, NullableDatum* values,
   return count;
 }
 
-/// read_arguments(), or false where it raises an error. It does no more than look at its arguments,
-/// so nothing has to be undone.
+/// read_arguments(), or false where it raises an error. It only reads its arguments, so nothing has
+/// to be undone.
 bool try_arguments(const JoinFunction* function, const NullableDatum* values,
                    JoinArguments* arguments) {
   const MemoryContext caller = CurrentMemoryContext;

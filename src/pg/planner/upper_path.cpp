@@ -32,7 +32,7 @@ bool is_plain_count(const Aggref* aggregate) {
          aggregate->aggsplit == AGGSPLIT_SIMPLE;
 }
 
-/// Whether all that is asked for are numbers of pairs and columns of `group`, which may be null.
+/// Whether all expressions are numbers of pairs or columns of `group`, which may be null.
 bool asks_for_counts(List* expressions, const RelOptInfo* group) {
   List* const used =
       pull_var_clause(reinterpret_cast<Node*>(expressions),
@@ -72,7 +72,7 @@ bool is_grouped_by_key(PlannerInfo* root, RelOptInfo* relation, List* clauses) {
   return columns != NIL && relation_has_unique_index_for(root, relation, NIL, columns, operators);
 }
 
-/// Whether one pair may fall into another group each time it is asked.
+/// Whether one pair may fall into another group at each evaluation.
 bool has_volatile_groups(PlannerInfo* root) {
   Node* const columns = reinterpret_cast<Node*>(
       get_sortgrouplist_exprs(root->parse->groupClause, root->processed_tlist));
@@ -126,7 +126,7 @@ bool is_order_of_numbers(const PathKey* key, const EquivalenceMember* member) {
          key->pk_opfamily == get_opclass_family(GetDefaultOpClass(type, BTREE_AM_OID));
 }
 
-/// The path for the order that is asked for; null where it does not begin with a score.
+/// The path for the query's order; null where the order does not begin with a score.
 CustomPath* make_ordered_path(PlannerInfo* root, const CustomPath* join) {
   const PathKey* const key = linitial_node(PathKey, root->sort_pathkeys);
   TopPlan top = {};
@@ -144,8 +144,8 @@ CustomPath* make_ordered_path(PlannerInfo* root, const CustomPath* join) {
 
 bool is_constant(const Node* limit) { return limit == nullptr || IsA(limit, Const); }
 
-/// ORDER BY score LIMIT k: the node hands over what may be among the first k pairs, which are
-/// sorted above it.
+/// ORDER BY score LIMIT k: the node emits what may be among the first k pairs, which are sorted
+/// above it.
 void add_top_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output) {
   constexpr double kMostPairs = 1e5;
   const Query* const query = root->parse;

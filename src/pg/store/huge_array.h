@@ -1,4 +1,4 @@
-// Arrays of plain values in a memory context, of which palloc's limit of 1 GB does not hold.
+// Arrays of plain values in a memory context, without palloc's limit of 1 GB.
 #pragma once
 
 #include "pg/compat.h"

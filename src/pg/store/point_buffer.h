@@ -1,5 +1,6 @@
-// Points on their way into a Dataset: an array that grows row by row within the memory limit. What
-// has no room there is an error, or goes to a temporary file, from which blocks of it come back.
+// Points on their way into a Dataset: an array that grows row by row within the memory limit.
+// Beyond the limit there is an error, or the rows go to a temporary file, from which blocks of them
+// come back.
 #pragma once
 
 #include "engine/dataset.h"
@@ -26,7 +27,7 @@ struct PointBuffer {
   const char* source;     ///< whose rows they are, for messages: relation "t"
   std::uint64_t limit;    ///< bytes they may take
   ScalarType scalar;
-  bool scored;         ///< each row has a score, which who adds it sets
+  bool scored;         ///< each row has a score, which the caller of add_point() sets
   bool spills;         ///< rows beyond the limit go to a file, their scores nowhere
   std::uint32_t dims;  ///< set before the first row
   char* coordinates;
@@ -45,7 +46,8 @@ char* add_point(PointBuffer* buffer, std::int64_t id);
 /// Makes boxes of fewer dimensions ones of `dims`, at 0 in those they lacked.
 void widen_boxes(PointBuffer* buffer, std::uint32_t dims);
 
-/// The points, ended; room that is left over is given back. Where they went to a file, no points.
+/// Ends the points and returns them; room that is left over is given back. No points where they
+/// went to a file.
 Dataset finish_points(PointBuffer* buffer);
 
 /// The points of a block, valid until the next call.
@@ -54,7 +56,7 @@ Dataset load_block(PointBuffer* buffer, int block);
 /// Forgets the points; their file is closed.
 void close_points(PointBuffer* buffer);
 
-/// Bytes that a dataset so made occupies.
+/// Bytes that such a dataset occupies.
 std::uint64_t dataset_bytes(const Dataset& data);
 
 }  // namespace gpujoin

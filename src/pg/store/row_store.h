@@ -1,5 +1,5 @@
-// Rows of one side of a join, kept until its pairs come: some columns of each, by row number. In
-// memory up to a limit, beyond it in a temporary file.
+// Rows of one side of a join, kept until its pairs come: some columns of each, by row number. They
+// lie in memory up to a limit, beyond it in a temporary file.
 #pragma once
 
 #include "pg/compat.h"
