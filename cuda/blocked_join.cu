@@ -168,7 +168,7 @@ void BlockedJoin::end_step() {
   ++step_;
 }
 
-/// Adds a step's counts to those of the whole; ids are rows here.
+/// Adds a step's counts to the counts of the whole; ids are rows here.
 void BlockedJoin::add_counts(const ResultBatch& batch) {
   const Step& step = steps_[step_];
   if (request_.output == Output::kTotal) {

@@ -86,7 +86,7 @@ class BlockedJoin final : public Join {
   Buffer<std::uint64_t> counts_;
   Buffer<std::uint32_t> rows_;
   Buffer<std::int64_t> ids_;
-  std::optional<TopPairs> top_;  ///< of the steps before, where those are wanted
+  std::optional<TopPairs> top_;  ///< of the steps before, where top pairs are wanted
   std::optional<TopBatches> top_batches_;
   bool delivered_ = false;
 };

@@ -36,7 +36,7 @@ class BoxWalk final : public SliceSource {
   std::uint64_t pairs() const override;
   void describe(JoinStats* stats) const override;
 
-  /// Whether the rows of the slice finished last are those of the right side.
+  /// Whether the rows of the slice finished last are rows of the right side.
   bool transposed() const;
 
  private:

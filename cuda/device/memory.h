@@ -16,8 +16,8 @@ namespace gpujoin::cuda {
 /// Where the current device's memory comes from. Throws CudaError.
 cudaMemPool_t current_pool();
 
-/// Bytes of the device's memory that nobody uses: free ones, and those that the pool keeps for this
-/// process's next allocations. Throws CudaError.
+/// Bytes of the device's memory that nobody uses: free bytes, and bytes that the pool keeps for
+/// this process's next allocations. Throws CudaError.
 std::uint64_t unused_device_bytes();
 
 /// What a join may use of the device's memory: what is unused, but for a reserve, within the limit

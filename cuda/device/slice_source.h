@@ -44,7 +44,7 @@ struct Stretch {
 };
 
 /// The part of the result that one batch holds: neighbours number first_pair .. end_pair - 1 of
-/// all, counted in sequence order from `base`. offsets[place - base] says where a point's begin,
+/// all, counted in sequence order from `base`. A point's neighbours begin at offsets[place - base],
 /// exactly, so nothing can overflow.
 struct FillRange {
   const std::uint64_t* offsets;  ///< one more than there are places

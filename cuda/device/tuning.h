@@ -38,11 +38,11 @@ inline constexpr std::uint32_t kMostUnrolledDimensions = 8;
 /// Bits of a sort value in a sort code: two points within 2^-24 of the extent may share a step.
 inline constexpr std::uint32_t kSortValueBits = 24;
 
-/// Bounds of a batch, whatever its model says. Powers of two. The model does not know that a small
+/// Bounds of a batch, whatever its model finds. Powers of two. The model does not know that a small
 /// batch leaves much of the device idle where few points have many neighbours.
 inline constexpr std::uint64_t kFewestBatchPairs = 1 << 22;
 inline constexpr std::uint64_t kMostBatchPairs = 1 << 24;
-inline constexpr std::uint32_t kStreams = 3;  ///< batches in flight, unless a knob says more
+inline constexpr std::uint32_t kStreams = 3;  ///< batches in flight, unless a knob sets them
 inline constexpr std::uint32_t kMostStreams = 16;
 
 /// Candidates that are counted in one launch, some 40 ms: what LIMIT may waste and an interrupt

@@ -30,7 +30,7 @@ struct ExtentBits {
   unsigned long long high[kMaxGridDimensions + 1];
 };
 
-/// Points are named by position: finite ones first, sorted by code; then those with a NaN or
+/// Points are named by position: finite ones first, sorted by code; then points with a NaN or
 /// infinite coordinate.
 struct DeviceIndex {
   std::uint32_t rows = 0;

@@ -95,9 +95,9 @@ GPUJOIN_HD inline std::uint32_t cell_of_rectangle(const LayeredGrid& grid,
   return number;
 }
 
-/// Boxes in the order of their codes, ties by row, make up the parts. First those that are written
-/// cell by cell, along the curve by their centres; then larger and larger ones, so that few parts
-/// have to be compared with every box.
+/// Boxes in the order of their codes, ties by row, make up the parts. First the boxes that are
+/// written cell by cell, along the curve by their centres; then larger and larger ones, so that few
+/// parts have to be compared with every box.
 template <class T>
 GPUJOIN_HD inline std::uint64_t curve_code(const LayeredGrid& grid, const T* box,
                                            std::uint32_t dims) {

@@ -1,5 +1,6 @@
-// Distances to reference points [COSS, section 4]: how one is computed, and by how much those of
-// two points within eps may differ. Where reference points lie is engine/reference_points.h's.
+// Distances to reference points [COSS, section 4]: how one is computed, and by how much the
+// distances of two points within eps may differ. Where reference points lie is
+// engine/reference_points.h's.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +11,9 @@
 
 namespace gpujoin {
 
-/// Reference distances are those of coordinates times `scale`, a power of two that keeps squares
-/// far from overflow and underflow, and are cut to `most`: what lies further away, or so far that
-/// its distance overflows, counts as that far.
+/// Reference distances are distances of coordinates times `scale`, a power of two that keeps
+/// squares far from overflow and underflow, and are cut to `most`: what lies further away, or so
+/// far that its distance overflows, counts as that far.
 struct ReferenceFrame {
   double scale;
   double most;  ///< below 2^100

@@ -60,7 +60,7 @@ class BoxWalker {
   BoxWalker(const BoxWalk& walk, MemoryBudget& budget, WorkerPool& pool, BatchQueue& queue,
             WalkTally& tally);
 
-  /// Joins the boxes at positions first .. end - 1 with those that lie in `within` of the index.
+  /// Joins the boxes at positions first .. end - 1 with the boxes in window `within` of the index.
   void walk(std::uint32_t first, std::uint32_t end, Window within);
 
   BatchWriter writer;
@@ -88,7 +88,7 @@ class BoxWalker {
   std::uint32_t from_ = 0;  ///< the first position of the index that it is compared with
   std::uint32_t sweep_begin_ = 0;
   bool entered_ = false;         ///< sweep_begin_ is the last box's
-  CellRectangle cells_[kAhead];  ///< by position % kAhead, of this box and those that come next
+  CellRectangle cells_[kAhead];  ///< by position % kAhead, of this box and the next ones
   WindowList blocks_, boxes_;
   Buffer<std::uint32_t> found_blocks_, found_boxes_;
 };

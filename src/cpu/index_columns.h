@@ -1,5 +1,5 @@
-// The columns that an index of the CPU engine may rest on: those of the data and, after them, the
-// distances to reference points.
+// The columns that an index of the CPU engine may rest on: the columns of the data and, after them,
+// the distances to reference points.
 #pragma once
 
 #include <cstdint>

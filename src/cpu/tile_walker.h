@@ -57,7 +57,7 @@ class TileWalker {
 
   const TilePlan& plan_;
   WorkerPool& pool_;
-  Buffer<GroupPairs> found_;  ///< [kTileGroups][kStretch], of each group of rows those with pairs
+  Buffer<GroupPairs> found_;  ///< [kTileGroups][kStretch]: groups with pairs of each row group
   std::uint32_t found_groups_[kTileGroups][kStretch] = {};  ///< where on the right
   std::uint32_t found_count_[kTileGroups] = {};
 };

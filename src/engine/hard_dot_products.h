@@ -22,7 +22,7 @@ struct HardDotProducts {
 /// Deterministic. Throws std::bad_alloc.
 HardDotProducts make_hard_dot_products(std::uint32_t dims);
 
-/// The number that half precision has for these bits, which are those of a normal one or 0.
+/// The number that half precision has for these bits, which stand for a normal number or 0.
 double value_of_half(std::uint16_t bits);
 
 /// The largest error among sums [products][kRows][kColumns], as a share of what

@@ -14,8 +14,8 @@ namespace {
 // So many of the sampled pairs choose between columns; all of them estimate the result.
 constexpr std::size_t kDecidingPairs = std::size_t{1} << 15;
 
-// Columns that tiles are cut along, unless a knob says more or fewer: measured to be best, or close
-// to it, from 6 to 90 dimensions.
+// Columns that tiles are cut along, unless a knob asks for more or fewer: measured to be best, or
+// close to it, from 6 to 90 dimensions.
 constexpr std::uint32_t kTileColumns = 5;
 
 // The cost of a match of tiles that is only counted, as a share of one that is written.
@@ -56,7 +56,7 @@ GridEstimate estimate_grid(const WalkCosts& costs, double right_rows, std::uint3
 }
 
 AccessPattern choose_pattern(const JoinRequest& request) {
-  // Two datasets are not symmetric, and counts per row belong to the point that looks around.
+  // Two datasets are not symmetric, and counts per row belong to the left point.
   if (!request.self_join || request.output == Output::kCountPerRow) return AccessPattern::kFull;
   if (request.knobs.access_pattern != AccessPattern::kAuto &&
       request.pairs != PairSelection::kUnordered)

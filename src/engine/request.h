@@ -22,8 +22,8 @@ enum class PairSelection : std::int32_t {
 enum class Output : std::int32_t {
   kPairs,
   kPairsWithDistances,
-  kCountPerRow,  ///< for each left row the number of its pairs; under kUnordered those where it
-                 ///< comes first
+  kCountPerRow,  ///< for each left row the number of its pairs; under kUnordered the pairs
+                 ///< where it comes first
   kTotal,        ///< the number of pairs, nothing else
   kTopPairs,     ///< the pairs with the best scores, see Top
 };
@@ -122,7 +122,7 @@ struct JoinRequest {
   std::int32_t device;                ///< which device, from 0; devices only
   const volatile int* interrupt;  ///< nonzero: next_batch returns kInterrupted soon; may be null
   Knobs knobs;
-  Shape shape;  ///< boxes: kPairs or kTotal; within eps, and with an eps of 0 those that touch
+  Shape shape;  ///< boxes: kPairs or kTotal; an eps of 0 asks for boxes that touch
   Top top;      ///< of kTopPairs
 };
 

@@ -29,7 +29,7 @@ struct SampledColumn {
 std::vector<SampledColumn> sampled_columns(const JoinRequest& request, const Sample& sample,
                                            bool reorder);
 
-/// The distances to each reference point, as columns after those of the data.
+/// The distances to each reference point, as columns after the columns of the data.
 std::vector<SampledColumn> sampled_distances(const JoinRequest& request, const Sample& sample,
                                              const ReferencePoints& references);
 

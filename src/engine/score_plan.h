@@ -25,7 +25,7 @@ struct ScoreCosts {
   double step;      ///< of a part, whatever its size
 };
 
-/// For requests whose scores follow from those of points.
+/// For requests whose scores follow from the scores of points.
 class ScorePlanner {
  public:
   /// In a self-join `right` is the left side's.

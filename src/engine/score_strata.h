@@ -22,7 +22,7 @@ inline bool contains(StrataSet set, std::uint32_t stratum) { return set >> strat
 struct ScoreStrata {
   Buffer<std::uint8_t> of_row;                    // [rows]
   std::array<std::uint64_t, kMostStrata> rows{};  // of each stratum; may be 0
-  std::array<Interval, kMostStrata> range{};      // of those with rows: the scores there are
+  std::array<Interval, kMostStrata> range{};      // the scores there are, where there are rows
 
   std::uint64_t rows_of(StrataSet set) const;
   /// The least and the highest score in strata that have rows, of which there must be some.

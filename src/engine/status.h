@@ -13,7 +13,7 @@ enum class StatusCode : std::int32_t {
   kMemoryLimit,      ///< the request's memory limit is too small
   kOutOfMemory,      ///< the machine has no memory or no thread left
   kUnavailable,      ///< the engine cannot work on this machine
-  kDeviceFailure,    ///< the device failed; the engine says whether the session can go on
+  kDeviceFailure,    ///< the device failed; the hint tells whether the session can go on
   kInternal,         ///< a defect of gpujoin
 };
 

@@ -30,7 +30,7 @@ class TopPairs {
   }
   /// Adds the pairs of a batch of another top-k join of the request's pairs.
   void add(const JoinRequest& request, const ResultBatch& batch);
-  /// Forgets all pairs, and takes only those from now on that have this key or a higher one.
+  /// Forgets all pairs, and from now on takes only pairs with this key or a higher one.
   void restart(std::uint64_t least_key);
   /// Leaves the first k, where there are more. What comes after them is no longer taken, except by
   /// kSort, where every pair is to be sorted.

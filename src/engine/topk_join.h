@@ -67,7 +67,7 @@ class TopkJoin final : public Join {
 
   // What is expected.
   double wanted_pairs_;    ///< k and some more, so that chance seldom leaves fewer
-  double match_rate_ = 0;  ///< of all pairs of rows, those within eps; more than 0
+  double match_rate_ = 0;  ///< the share of pairs within eps among all pairs; more than 0
   ScoreCosts costs_{};
   double whole_ns_ = 0;  ///< of the plain join of everything
 

@@ -13,7 +13,7 @@
 namespace gpujoin {
 
 /// Serves a request for Output::kTopPairs by a join of its pairs, or of its pairs with distances
-/// where those are the scores. Methods throw what that join's do, and what Buffer throws.
+/// where those are the scores. Methods throw what that join's methods do, and what Buffer throws.
 class TopkScan final : public Join {
  public:
   /// Opens the join of pairs. The request is a valid one.
@@ -35,7 +35,7 @@ class TopkScan final : public Join {
   bool unordered_;
   MemoryBudget budget_;
   TopPairs top_;
-  std::uint64_t held_;                ///< bytes besides those of the join of pairs
+  std::uint64_t held_;                ///< bytes besides what the join of pairs holds
   std::unique_ptr<Join> pairs_join_;  ///< until all its pairs are collected
   JoinStats pairs_stats_{};           ///< of the join of pairs, once it is closed
   double collect_ms_ = 0;             ///< besides the time of the join of pairs

@@ -93,7 +93,7 @@ inline bool is_ascending(const PathKey* key) {
 }
 
 /// Sets the path's number of disabled nodes to the sum of its inputs', by which add_path() of
-/// PostgreSQL 18 judges before it looks at costs; earlier releases have it in the costs.
+/// PostgreSQL 18 judges before it compares costs; earlier releases have it in the costs.
 inline void add_disabled_nodes([[maybe_unused]] Path* path,
                                [[maybe_unused]] std::initializer_list<const Path*> inputs) {
 #if PG_VERSION_NUM >= 180000

@@ -223,7 +223,7 @@ class Geometry(Kind):
         start, end = self.point(2, odd=False), self.point(2, odd=False)
         x, y = map(float8, start)
         x2, y2 = map(float8, end)
-        # Of shapes without an extent PostGIS thinks one thing when they are prepared, and another when not.
+        # PostGIS answers differently for shapes without an extent when they are prepared and when not.
         size = max(1.0, self.numbers.scale)
         shapes = [f"ST_MakePoint('{x}', '{y}')"] * 5 + [
             f"ST_MakeEnvelope('{x}', '{y}', '{x}'::float8 + {size}, '{y}'::float8 + {size})",

@@ -49,7 +49,7 @@ inline std::string engine_name(const testing::TestParamInfo<const EngineTable*>&
   INSTANTIATE_TEST_SUITE_P(Engine, suite, testing::ValuesIn(::gpujoin::test::engines()), \
                            ::gpujoin::test::engine_name)
 
-/// Of tests that only a device can fail.
+/// For tests that only a device can fail.
 #define GPUJOIN_ON_DEVICES(suite)                                                        \
   INSTANTIATE_TEST_SUITE_P(Engine, suite, testing::ValuesIn(::gpujoin::test::devices()), \
                            ::gpujoin::test::engine_name)

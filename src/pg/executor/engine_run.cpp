@@ -38,7 +38,7 @@ std::uint64_t held_bytes(const EngineRun* run) {
   return run->report.dataset_bytes + stats.memory_peak;
 }
 
-/// Adds the figures of one part to those of others.
+/// Adds the figures of one part to the sum of others.
 void add_stats(JoinStats* sum, const JoinStats& part) {
   sum->batches += part.batches;
   sum->pairs += part.pairs;

@@ -29,7 +29,7 @@ struct EngineRun {
   JoinRequest request;
   const EngineTable* engine;
   Join* join;         ///< null when no engine is at work
-  bool delivered;     ///< the engine has handed over a batch
+  bool delivered;     ///< the engine has emitted a batch
   ResultBatch batch;  ///< the last one
   JoinReport report;
   bool may_exhaust;     ///< too little memory is no error, as long as nothing was emitted, but

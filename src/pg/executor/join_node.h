@@ -58,7 +58,7 @@ struct Side {
   Columns tested;       ///< needed besides, for pairs that the condition decides
   int rebuilt;          ///< column of the scan tuple that ValueType::rebuild fills; -1: none
   PointBuffer buffer;   ///< its points or boxes; ids are numbers of rows
-  Dataset points;       ///< those in memory
+  Dataset points;       ///< the ones in memory
   int block;            ///< of the buffer's blocks, where it has any, the one in memory; -1: none
   OddRows odd;
 };
@@ -114,7 +114,7 @@ struct JoinNode {
   JoinPlanExpressions expressions;
   ExprState* where;  ///< decides which rows of the join are wanted; null: all
   ExprState* order;  ///< the condition that `data.order` describes; null: none
-  ExprState* early;  ///< other conditions, those before the engine's, and those after it
+  ExprState* early;  ///< other conditions: before the engine's, and after it
   ExprState* late;
   ExprState* condition;  ///< the engine's, for pairs that it leaves open
   ExprState* eps;
@@ -150,7 +150,7 @@ struct JoinNode {
   std::uint64_t empty_rows;  ///< rows still to be emitted of a batch without columns
   std::uint64_t rechecked;   ///< pairs for which the condition was evaluated
   std::uint64_t removed;     ///< pairs that failed other conditions
-  std::uint64_t* matches;    ///< [left rows] of all joins but inner ones; of those that are counted
+  std::uint64_t* matches;    ///< [left rows] unless the join is an inner one and counts nothing
   std::uint64_t total;       ///< matches, where they are counted
   std::uint64_t last_left, last_right;  ///< rows of the last match
   const char* top_problem;    ///< why all pairs are emitted, where the first were wanted

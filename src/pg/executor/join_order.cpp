@@ -16,7 +16,8 @@ T* allocate(JoinNode* node, std::uint64_t count) {
   return static_cast<T*>(MemoryContextAllocHuge(node->rows, (count + 1) * sizeof(T)));
 }
 
-/// Calls visit(position, key) for each point of a side; false where a key is NULL or visit says so.
+/// Calls visit(position, key) for each point of a side; false where a key is NULL or visit()
+/// returns false.
 template <class Visit>
 bool visit_keys(JoinNode* node, const Side& side, int column, const Visit& visit) {
   int at = 0;

@@ -47,7 +47,7 @@ bool next_left_row(JoinNode* node) {
   return false;
 }
 
-/// All matches, before any row is handed over.
+/// Finds all matches, before any row is emitted.
 void find_all(JoinNode* node) {
   while (next_match(node)) ++node->total;
 }

@@ -7,7 +7,7 @@
 
 namespace gpujoin {
 
-/// The conditions of a join, and what one of them says of the order of two keys.
+/// The conditions of a join, and the order of two keys that one of them tests.
 struct Conditions {
   JoinPlanExpressions parts;  ///< but for `eps` and the operands
   List* all;                  ///< those of the join, without parts.where

@@ -73,7 +73,7 @@ bool is_safe_operator(const OpExpr* operation, bool sums) {
 }
 
 /// Whether the expression is arithmetic over numbers that can be had without an error, and raises
-/// none itself if they are tame. Appends those that may not be.
+/// none itself if they are tame. Appends the numbers that may not be tame.
 bool find_numbers(const PlannerInfo* root, Expr* expression, bool sums, List** numbers,
                   int* count) {
   Node* const node = reinterpret_cast<Node*>(expression);
@@ -129,7 +129,8 @@ Expr* make_tame_test(Expr* number) {
 }
 
 /// The expression as it can be evaluated for any row: itself where it raises no error, or NULL for
-/// rows for which it might, of which the executor takes note. Null where nothing is known of it.
+/// rows for which it might raise one; the executor detects these NULLs. Null where nothing is known
+/// of it.
 Expr* without_errors(const PlannerInfo* root, Expr* expression) {
   if (cannot_raise(root, expression)) return expression;
   List* numbers = NIL;

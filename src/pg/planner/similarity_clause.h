@@ -30,7 +30,7 @@ bool match_similarity(Expr* condition, SimilarityClause* clause);
 bool match_similarity(PlannerInfo* root, Expr* condition, Relids left, Relids right,
                       SimilarityClause* clause);
 
-/// Whether the value comes from the relations alone and is the same whenever it is asked for.
+/// Whether the value comes from the relations alone and is the same at each evaluation.
 bool comes_from(PlannerInfo* root, Expr* value, Relids relations);
 
 /// Whether the expression is the distance that the clause tests.
