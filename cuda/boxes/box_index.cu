@@ -79,7 +79,8 @@ __global__ void table_kernel(BoxesView boxes, std::uint32_t dims, LayeredGrid gr
     set_part(table + cell_of_rectangle(grid, rectangle, i) * grid.record_words(), part);
 }
 
-/// The box around each block, a warp a block. A block without boxes gets bounds that few pass.
+/// The box around each block, one warp for each block. A block without boxes gets bounds that few
+/// pass.
 template <class T>
 __global__ void blocks_kernel(BoxesView boxes, std::uint32_t dims, std::uint32_t blocks,
                               T* bounds) {

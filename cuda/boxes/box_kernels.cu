@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(kBlockThreads)
       });
 }
 
-/// The nested loop [thesis, section 4.1]: a box a thread.
+/// The nested loop [thesis, section 4.1]: one thread for each box.
 template <class T, std::uint32_t D>
 __global__ void __launch_bounds__(kNestedThreads)
     count_all_kernel(BoxJoinView join, std::uint32_t* counts, BoxTotals* totals) {

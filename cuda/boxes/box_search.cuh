@@ -1,6 +1,6 @@
 // The search for a box's candidates. A group of threads searches parts of the layered grid or a
-// range of a sweep; in the nested loop each thread of a block compares its box with all. Geometry
-// and tests are src/core's.
+// range of a sweep; in the nested loop each thread compares its box with all. Geometry and tests
+// are src/core's.
 #pragma once
 
 #include <cooperative_groups.h>
@@ -159,8 +159,9 @@ __device__ void walk_box(const BoxJoinView& join, const BoxGroup<G>& group, std:
   }
 }
 
-/// Calls visit(box, position) on every thread of the block for all boxes of the indexed side, which
-/// pass through shared memory. All threads take part; returns early where the join is to stop.
+/// Calls visit(box, position) on every thread of the thread block for all boxes of the indexed
+/// side, which pass through shared memory. All threads take part; returns early where the join is
+/// to stop.
 template <class T, std::uint32_t D, class Visit>
 __device__ void visit_all(const BoxJoinView& join, const Visit& visit) {
   __shared__ Box<T, D> tile[kTileBoxes];

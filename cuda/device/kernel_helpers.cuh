@@ -10,7 +10,7 @@
 
 namespace gpujoin::cuda {
 
-/// Blocks of so many threads, one thread an item.
+/// The number of thread blocks of so many threads, one thread for each item.
 inline unsigned blocks_for(std::uint64_t items, unsigned threads = kBlockThreads) {
   return static_cast<unsigned>((items + threads - 1) / threads);
 }
@@ -24,7 +24,8 @@ __device__ inline std::uint64_t global_thread() {
 /// The number of threads of the launch.
 __device__ inline std::uint64_t global_threads() { return thread_number(gridDim.x, blockDim.x, 0); }
 
-/// Adds every thread's `value` to *sum, with one atomic operation a block of `Threads`.
+/// Adds every thread's `value` to *sum, with one atomic operation for each thread block of
+/// `Threads`.
 template <unsigned Threads = kBlockThreads>
 __device__ inline void add_over_block(unsigned long long value, unsigned long long* sum) {
   using Reduce = cub::BlockReduce<unsigned long long, Threads>;

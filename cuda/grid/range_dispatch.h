@@ -46,7 +46,8 @@ void dispatch(const KernelChoice& choice, const Launch& launch) {
   });
 }
 
-/// Blocks for a stretch: as many as its points need, and with a queue no more than run at once.
+/// Thread blocks for a stretch: as many as its points need, and with a queue no more than run at
+/// once.
 inline unsigned blocks_for_stretch(const KernelChoice& choice, const Stretch& stretch) {
   const std::uint64_t threads =
       std::uint64_t{stretch.end - stretch.first} * choice.threads_per_point;

@@ -44,7 +44,7 @@ struct KernelChoice {
   std::uint32_t dims;
   std::uint32_t threads_per_point;  ///< 1, 8 or 32; others are rounded down
   bool queue;                       ///< groups of threads take points from a counter
-  unsigned blocks;                  ///< resident blocks of the device
+  unsigned blocks;                  ///< resident thread blocks of the device
 };
 
 /// Adds to *candidates, and to *total the number of neighbours; writes each point's number to

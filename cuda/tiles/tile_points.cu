@@ -15,7 +15,7 @@ const T* coordinates_of(const OrderedPoints& side) {
   return reinterpret_cast<const T*>(side.data->coordinates.data());
 }
 
-/// One warp a point.
+/// One warp for each point.
 template <class T>
 __global__ void quantize_kernel(const T* coordinates, const std::uint32_t* order,
                                 std::uint32_t points, std::uint32_t padded_points,
@@ -59,7 +59,7 @@ struct BoxColumns {
   std::uint32_t column[kMaxGridDimensions];
 };
 
-/// One block of kScreenTile threads a tile.
+/// One thread block of kScreenTile threads for each tile.
 template <class T>
 __global__ void boxes_kernel(const T* coordinates, const std::uint32_t* order, std::uint32_t points,
                              std::uint32_t dims, BoxColumns columns, double* boxes) {

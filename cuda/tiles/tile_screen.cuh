@@ -2,9 +2,9 @@
 // single-precision sums, and the pairs that pass. core/tile_screen.h has the thresholds and the
 // proof.
 //
-// A block of 8 warps holds 128 x 128 dot products in registers, 64 x 32 a warp, and streams both
-// tiles through shared memory, kChunkDims columns at a time, kStages chunks ahead. Blocks stay
-// resident and take every gridDim-th pair of tiles.
+// A thread block of 8 warps holds 128 x 128 dot products in registers, 64 x 32 for each warp, and
+// streams both tiles through shared memory, kChunkDims columns at a time, kStages chunks ahead.
+// Thread blocks stay resident and take every gridDim-th pair of tiles.
 #pragma once
 
 #include "cuda/device/multiply_add.cuh"
@@ -159,7 +159,7 @@ class ScreenWarp {
   float sums_[kRowBlocks][kColumnBlocks][4];
 };
 
-/// Brings chunk after chunk of the block's pairs of tiles to shared memory.
+/// Brings chunk after chunk of the thread block's pairs of tiles to shared memory.
 class ChunkLoader {
  public:
   __device__ ChunkLoader(const ScreenView& view, const TileList& list, unsigned size)

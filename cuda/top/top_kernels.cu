@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   add_over_block(looked_at, candidates);
 }
 
-/// A warp a block of scores.
+/// One warp for each block of scores.
 __global__ void score_blocks_kernel(const double* scores, std::uint32_t points, Interval* blocks) {
   static_assert(kScoreBlock == 32);
   const std::uint64_t point = global_thread();
@@ -191,7 +191,7 @@ __global__ void score_blocks_kernel(const double* scores, std::uint32_t points, 
   if (threadIdx.x % kScoreBlock == 0 && point < points) blocks[point / kScoreBlock] = {low, high};
 }
 
-/// One block.
+/// One thread block.
 __global__ void all_scores_kernel(const Interval* blocks, std::uint32_t count, Interval* all) {
   double low = DBL_MAX, high = -DBL_MAX;
   for (std::uint32_t block = threadIdx.x; block < count; block += kBlockThreads) {
@@ -214,7 +214,7 @@ __global__ void gather_scores_kernel(const double* scores, const std::uint32_t* 
 
 /// Bytes of a pair in a heap.
 constexpr std::uint64_t kHeapEntryBytes = sizeof(std::uint64_t) + sizeof(std::uint32_t);
-/// Shared memory that every supported device lends to a block.
+/// Shared memory that every supported device lends to a thread block.
 constexpr std::uint64_t kMostHeapBytes = 96 << 10;
 
 bool fits_in_shared_memory(std::uint64_t k) {

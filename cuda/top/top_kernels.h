@@ -34,7 +34,7 @@ struct TopView {
   AdmittedPairs admitted;
 };
 
-/// blocks[b] = the interval of scores[kScoreBlock * b ..]; all[0] that of every score.
+/// blocks[b] = the interval of scores[kScoreBlock * b ..]; all[0] = the interval of all scores.
 void find_score_blocks(const double* scores, std::uint32_t points, Interval* blocks, Interval* all,
                        cudaStream_t stream);
 

@@ -50,7 +50,7 @@ GPUJOIN_HD inline PositionRange boxes_above(const T* lows, std::uint32_t boxes, 
 }
 
 /// Whether the pair of `row` and `other`, which a self-join's walk has found, counts.
-/// `with_itself`: the pair of a box with itself counts too.
+/// `with_itself`: self-pairs count too.
 GPUJOIN_HD inline bool takes_pair(double low, double other_low, std::uint32_t row,
                                   std::uint32_t other, bool with_itself) {
   if (row == other) return with_itself;

@@ -221,7 +221,7 @@ Strategy Planner::plan_cells(Strategy strategy, std::vector<SampledColumn> colum
 }
 
 /// How many sampled pairs lie in tiles whose boxes come within reach, where the tiles cut each of
-/// the columns into equally many slices.
+/// the columns into equally many intervals.
 double Planner::count_meeting_tiles(const std::vector<SampledColumn>& columns) const {
   const double tiles = std::max(1.0, right_rows_ / kScreenTile);
   const double slices = std::pow(tiles, 1.0 / static_cast<double>(columns.size()));
@@ -235,7 +235,7 @@ double Planner::count_meeting_tiles(const std::vector<SampledColumn>& columns) c
       std::count_if(deciding_.begin(), deciding_.end(), [&](SamplePair pair) {
         double squares = 0;
         for (std::size_t c = 0; c < columns.size() && squares <= reach_ * reach_; ++c) {
-          // On average a point lies in the middle of its slice.
+          // On average a point lies in the middle of its interval.
           const double gap = columns[c].difference(pair) -
                              (left_widths[c][pair.left] + right_widths[c][pair.right]) / 2;
           if (gap > 0) squares += gap * gap;

@@ -55,7 +55,8 @@ SampledColumn take_most_selective(std::vector<SampledColumn>& columns,
                                   const std::vector<SamplePair>& pairs, double distance,
                                   bool reorder);
 
-/// Around each sampled value, the width of a slice that holds one of `slices` equal shares of all.
+/// Around each sampled value, the width of an interval that holds one of `slices` equal shares of
+/// all.
 std::vector<double> slice_widths(const std::vector<double>& values, double slices);
 
 }  // namespace gpujoin

@@ -22,7 +22,7 @@ bool has_values(const Side& side) {
 }
 
 /// Sets the band of distances that the radius leaves to the engine and to the condition. False when
-/// no pair can match. The radius is not computed unless a pair asks for it.
+/// no pair can match. The radius is not computed unless a pair needs it.
 bool find_band(JoinNode* node) {
   if (!has_values(node->left) || !has_values(node->right)) return false;
   if (node->data.eps_may_raise && !asks_for_condition(node)) return false;

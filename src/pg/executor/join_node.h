@@ -48,7 +48,7 @@ struct Side {
   ExprState* operand;  ///< over the scan tuple
   ExprState* guard;    ///< rows that fail it match nothing, and have no operand; null: none
   bool traps;          ///< a row whose operand raises an error is odd
-  AttrNumber score;    ///< the score in its rows; 0: none is asked for
+  AttrNumber score;    ///< the score in its rows; 0: no scores
   Oid score_type;
   ScoreRange scores;
   double* row_scores;  ///< [score_room] by row, where the node computes the values

@@ -14,7 +14,7 @@ void show_nothing(TupleTableSlot* slot, const Columns& columns) {
   for (int i = 0; i < columns.count; ++i) slot->tts_isnull[columns.targets[i]] = true;
 }
 
-/// Puts a number of matches into the scan tuple, where that is asked for.
+/// Puts a number of matches into the scan tuple, where a column needs it.
 void show_count(JoinNode* node, std::uint64_t count) {
   TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
   for (int i = 0; i < node->data.column_count; ++i) {

@@ -141,7 +141,7 @@ void add_strategy(Row* row, const JoinStats& stats) {
   add_text(row, strategy.reason);
 }
 
-/// NULLs where no top pairs, or no boxes, were asked for.
+/// NULLs where the join was not of top pairs, or not of boxes.
 void add_methods(Row* row, const JoinStats& stats) {
   add_text(row, stats.topk_method == TopkMethod::kAuto ? "" : to_string(stats.topk_method));
   add_small_count(row, stats.topk_rounds);
