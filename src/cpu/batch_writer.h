@@ -36,7 +36,7 @@ class BatchWriter {
                std::uint64_t pairs_of_row);
   /// Appends a row of counts.
   void add_count(std::uint32_t position, std::uint64_t count);
-  /// Hands over what is in the batch.
+  /// Hands the batch over, as full as it is.
   void flush();
 
   std::uint64_t pairs = 0;                      ///< found by this worker

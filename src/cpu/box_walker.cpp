@@ -8,7 +8,7 @@
 namespace gpujoin::cpu {
 namespace {
 
-/// The first place from `first` on whose value is not in front, by a search that begins there.
+/// The first place from `first` on whose value is not in front; the search begins at `first`.
 /// `in_front` is true of some places from `first` on and then of none.
 template <class InFront>
 std::uint32_t search_from(const Buffer<double>& values, std::uint32_t first,

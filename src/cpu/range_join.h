@@ -31,7 +31,7 @@ class RangeJoin final : public ThreadedJoin {
   std::uint64_t walk_cells(const JoinPlan& plan);
   std::uint64_t walk_tiles(const JoinPlan& plan);
 
-  JoinRequest indexed_;  // what the index is of: the points, or for cosine their directions
+  JoinRequest indexed_;  // the indexed join: of the points, or for cosine of their directions
   Directions left_directions_;
   Directions right_directions_;
   GridIndex left_;

@@ -157,7 +157,7 @@ void TileWalker::add_counts(std::uint32_t row_group, std::uint32_t column_group,
     if (column_counts[j] > 0) add_to(plan_.counts[first_column + j], column_counts[j]);
 }
 
-/// Lists what was gathered, row by row.
+/// Lists the gathered pairs, row by row.
 void TileWalker::emit_stretch(std::uint32_t tile) {
   for (std::uint32_t list = 0; list < kTileGroups; ++list) {
     const std::uint32_t count = found_count_[list];

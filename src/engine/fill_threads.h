@@ -1,7 +1,7 @@
 // How many threads of a device write the pairs of a point together [load-imbalance, section III-A]:
-// decided from counts, which are known before a pair is written. One thread a point scatters what
-// it writes, and leaves a device idle where few points have nearly all pairs; many threads idle
-// where a point has few candidates.
+// decided from counts, which are known before a pair is written. One thread for each point scatters
+// its writes, and leaves a device idle where few points have nearly all pairs; with many threads
+// for each point, most idle where a point has few candidates.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct FillThresholds {
 /// offsets[i + 1] - 1. Reads 1,024 rows at most, evenly spread, the last one among them.
 double pairs_beside_a_pair(const std::uint64_t* offsets, std::uint64_t rows);
 
-/// 1, 8 or 32. `candidates` is what a point has in one neighbouring cell, on average.
+/// 1, 8 or 32. `candidates` is their average number for a point in one neighbouring cell.
 std::uint32_t threads_for_filling(const FillThresholds& thresholds, double candidates,
                                   double pairs);
 

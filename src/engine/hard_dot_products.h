@@ -1,5 +1,5 @@
 // Dot products that show how a matrix unit rounds: one large term among ones that are lost beside
-// it, terms that cancel, long sums. What comes out is compared with exact sums and the error that
+// it, terms that cancel, long sums. Their results are compared with exact sums and the error that
 // core/tile_screen.h allows for.
 #pragma once
 

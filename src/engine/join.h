@@ -24,7 +24,8 @@ struct Join {
 /// Opens a join of an engine. Throws what the engine's table turns into a Status.
 using OpenJoin = std::function<std::unique_ptr<Join>(const JoinRequest&)>;
 
-/// Adds what one of several joins did to their sum; rows, batches and pairs stay the sum's own.
+/// Adds the statistics of one of several joins to their sum; rows, batches and pairs stay the sum's
+/// own.
 inline void add_stats(JoinStats& sum, const JoinStats& part) {
   const JoinStats before = sum;
   sum = part;

@@ -1,4 +1,4 @@
-// What an engine hands back: batches of compressed rows, and what it did.
+// What an engine returns: batches of compressed rows, and statistics of its work.
 #pragma once
 
 #include <cstdint>

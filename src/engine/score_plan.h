@@ -1,5 +1,5 @@
 // Which strata of both sides have to be joined so that no pair with a good score is lost, in how
-// many joins, and what that takes. Scores alone decide here; locations are not known.
+// many joins, and their cost. Scores alone decide here; locations are not known.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ class ScorePlanner {
   double row_pairs(std::uint64_t key) const;
 
   /// Joins of parts that together meet each pair of rows at most once, and each that can have this
-  /// key or a higher one; the best first. Sets *ns to what they take.
+  /// key or a higher one; the best first. Sets *ns to their cost.
   std::vector<ScoreStep> plan(std::uint64_t key, double* ns) const;
 
  private:

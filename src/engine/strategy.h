@@ -59,7 +59,7 @@ struct WalkCosts {
   double tile_dimension;  ///< of such a pair
   double tile_boxes;      ///< of a pair of tiles, whether their boxes come near each other
   double tile_match;      ///< of a pair within eps that tiles found, where it is written
-  double writing;         ///< what a walk of cells that writes pairs takes of one that counts
+  double writing;         ///< a walk of cells that writes pairs, relative to one that counts
 };
 
 /// Measured on one core of a current server processor, a vector of candidates at a time.

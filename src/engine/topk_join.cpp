@@ -103,7 +103,7 @@ Status TopkJoin::next_batch(ResultBatch* batch) {
   return {};
 }
 
-/// Gives up what there is and leaves everything to the plain join.
+/// Drops all parts and pairs and leaves everything to the plain join.
 void TopkJoin::join_whole() {
   done_ = stats_with_part();
   part_.reset();
@@ -170,7 +170,7 @@ void TopkJoin::guess_key() {
 /// k. Where the data has fewer dimensions, the first guess has more pairs than wanted, which is no
 /// harm: rows cost more than pairs here, and all rows are in every round.
 void TopkJoin::guess_eps() {
-  constexpr double kRoom = 4;  // for what a sample may be wrong by
+  constexpr double kRoom = 4;  // for the error of a sample
   const double first = kRoom * wanted_pairs_ / (match_rate_ * all_row_pairs(request_));
   const double found = std::max(static_cast<double>(top_->size()), 0.5);
   const double growth = round_ == 0 ? first : kRoom * std::max(1.0, wanted_pairs_ / found);

@@ -27,8 +27,7 @@ struct PlainJoinCosts {
 };
 
 /// Opens the join that a request for Output::kTopPairs asks for by its topk_method: kHeap and kSort
-/// are the plain join's. Throws what `plain_join` does, and what Buffer throws; so do the join's
-/// methods.
+/// are the plain join's. Throws what `plain_join` and Buffer throw; so do the join's methods.
 std::unique_ptr<Join> open_topk_join(const JoinRequest& request, const OpenJoin& plain_join,
                                      const PlainJoinCosts& costs);
 

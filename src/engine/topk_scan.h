@@ -13,7 +13,7 @@
 namespace gpujoin {
 
 /// Serves a request for Output::kTopPairs by a join of its pairs, or of its pairs with distances
-/// where those are the scores. Methods throw what that join's methods do, and what Buffer throws.
+/// where those are the scores. Methods throw what that join's methods and Buffer throw.
 class TopkScan final : public Join {
  public:
   /// Opens the join of pairs. The request is a valid one.

@@ -8,7 +8,7 @@
 //
 // The engine is the one that GPUJOIN_CUDA_ENGINE names, or the CPU engine. A time begins with the
 // coordinates in host memory and ends with the last batch in host memory; the first run of a case
-// is not counted, of the others the median is told.
+// is not counted, the median of the others is reported.
 
 #include <algorithm>
 #include <cstdio>

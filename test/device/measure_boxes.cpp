@@ -7,8 +7,8 @@
 //   gpujoin_measure_boxes method=auto,layered_grid,sort_sweep,none 100000,1000000,1
 //
 // A time begins with the boxes (single precision) and ids in pageable host memory and ends with the
-// last batch, or the number of pairs, in host memory; the first run of a case is not counted, of
-// the others the median is told. All methods have to agree on the number of pairs.
+// last batch, or the number of pairs, in host memory; the first run of a case is not
+// counted, the median of the others is reported. All methods have to agree on the number of pairs.
 
 #include <cmath>
 #include <cstdio>

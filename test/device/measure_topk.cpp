@@ -6,8 +6,8 @@
 //   gpujoin_measure_topk method=auto,heap,sort 1000000,0.001,16
 //
 // A time begins with coordinates (single precision) and scores in pageable host memory and ends
-// with the result in host memory; the first run of a case is not counted, of the others the median
-// is told. All methods have to agree.
+// with the result in host memory; the first run of a case is not counted, the median of the others
+// is reported. All methods have to agree.
 
 #include <cstdio>
 #include <map>

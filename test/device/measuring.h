@@ -1,4 +1,4 @@
-// Runs a join several times and tells the median: what the programs that measure engines have in
+// Runs a join several times and reports the median: what the programs that measure engines have in
 // common.
 #pragma once
 
@@ -56,7 +56,7 @@ inline Run run_once(const EngineTable& engine, const JoinRequest& request) {
   return run;
 }
 
-/// The run of median time. The first one is told apart: it pays for starting the device and
+/// The run of median time. The first one is reported apart: it pays for starting the device and
 /// pinning.
 inline Run median_run(const EngineTable& engine, const JoinRequest& request, std::uint32_t rounds) {
   std::vector<Run> runs;

@@ -1,4 +1,4 @@
--- What gpu_devices(), gpu_last_join() and EXPLAIN tell, and that they agree.
+-- What gpu_devices(), gpu_last_join() and EXPLAIN report, and that they agree.
 BEGIN;
 SELECT * FROM no_plan();
 CREATE SCHEMA introspection;
@@ -134,7 +134,7 @@ SELECT row_eq('SELECT function, complete FROM gpu_last_join()', row('gpu_selfjoi
   'which leaves it incomplete too');
 RESET gpujoin.batch_pairs;
 
--- EXPLAIN ANALYZE tells the same of the same join, in every format.
+-- EXPLAIN ANALYZE reports the same about the same join, in every format.
 CREATE FUNCTION explained(options text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   line text;

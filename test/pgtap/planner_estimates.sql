@@ -14,7 +14,7 @@ CREATE FUNCTION numbered(most int, step int, OUT id int, OUT v float8[], OUT p p
 CREATE TABLE points (id int PRIMARY KEY, v float8[], p point);
 INSERT INTO points SELECT * FROM numbered(20000, 1);
 CREATE TABLE few AS SELECT * FROM numbered(20000, 2000);
--- Vectors of which statistics keep none, and that lie out of line; the wider ones are too wide to look at.
+-- Vectors that statistics do not keep, and that lie out of line; the wider ones are too wide to be read.
 CREATE TABLE wide AS SELECT i AS id, (SELECT array_agg(sin(i * k)::float4) FROM generate_series(1, 1536) k) AS v
 FROM generate_series(1, 300) i;
 CREATE TABLE wider AS SELECT i AS id, v FROM (SELECT array_agg(sin(k)) AS v FROM generate_series(1, 16000) k) s, generate_series(1, 200) i;

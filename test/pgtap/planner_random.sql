@@ -1,5 +1,5 @@
 -- Random joins in plain SQL over a distance, put together from pieces: with the node GpuSimilarityJoin and without it
--- they return the same rows. The seed is fixed; a query that fails is told.
+-- they return the same rows. The seed is fixed; a query that fails is reported.
 BEGIN;
 SELECT * FROM no_plan();
 CREATE SCHEMA planner_random;

@@ -93,7 +93,7 @@ INSERT INTO limits VALUES
 SELECT is(said('K', q), k, 'K of ' || q) FROM limits, format(query, 'gpu_within(l.v, r.v, 3)') q;
 SELECT same_rows(format(query, clause), NULL, query || ', ' || clause) FROM limits, clauses WHERE query NOT LIKE '%OVER ()%';
 
--- Random ones. Rows are told only where the order decides between all of them.
+-- Random ones. Rows are compared only where the order decides between all of them.
 CREATE FUNCTION pick(VARIADIC choices text[]) RETURNS text LANGUAGE sql VOLATILE AS
 $$ SELECT choices[1 + floor(random() * cardinality(choices))::int] $$;
 CREATE FUNCTION random_query() RETURNS text LANGUAGE plpgsql AS $$
@@ -157,7 +157,7 @@ SELECT same_rows(format('SELECT l.id, r.id, l.%s + r.%1$s AS s FROM fine l JOIN 
   ORDER BY s%s, l.id, r.id LIMIT 20', t, d), true, format('scores that are nearly the same, %s%s', t, d))
 FROM unnest('{n,i8,f4}'::text[]) t, unnest(ARRAY['', ' DESC']) d;
 
--- NULL, NaN and what may overflow: all pairs are handed over, and PostgreSQL orders them or raises its error.
+-- NULL, NaN and what may overflow: all pairs are emitted, and PostgreSQL orders them or raises its error.
 SELECT same_rows(query, NULL, query) FROM unnest(ARRAY[
   'SELECT l.f8 + r.f8 AS s FROM odd l JOIN a r ON gpu_within(l.v, r.v, 3) ORDER BY s DESC LIMIT 50',
   'SELECT l.f8 * r.f8 AS s FROM odd l JOIN odd r ON gpu_within(l.v, r.v, 3) ORDER BY s LIMIT 50',
@@ -222,7 +222,7 @@ SELECT same_rows('SELECT l.id, r.id FROM crowd l JOIN crowd r ON gpu_within(l.v,
 SELECT same_rows('SELECT l.id, r.id FROM crowd l JOIN crowd r ON gpu_within(l.v, r.v, 1) AND l.id <> r.id
   ORDER BY l.s + r.s, r.id, l.id DESC LIMIT 3', true, 'a million ties of a table with itself');
 
--- A table with itself: each pair is looked for once, and rows with themselves are told where they pass.
+-- A table with itself: each pair is searched once, and self-pairs are emitted where they pass.
 SELECT same_rows(format('SELECT l.id, r.id, %1$s AS s FROM %2$s l JOIN %2$s r ON %3$s AND %4$s ORDER BY s%5$s, l.id, r.id LIMIT %6$s',
   score, t, clause, filter, direction, k), true, format('%s with itself: %s%s, %s, %s, %s', t, score, direction, clause, filter, k))
 FROM unnest('{a,odd}'::text[]) t, unnest(ARRAY['gpu_within(l.v, r.v, 3)', 'l.v <-> r.v < 1']) clause,

@@ -138,7 +138,7 @@ $session->value('ALTER EXTENSION gpujoin SET SCHEMA public');
 is($session->value('EXECUTE pairs'), 460, 'moved back to public, the prepared join runs again');
 $session->quit;
 
-# The engine of a device is looked for beside the library, wherever that was found.
+# The engine of a device is searched beside the library, wherever that was found.
 my $elsewhere = rel2abs("$PostgreSQL::Test::Utils::tmp_check/elsewhere");
 mkdir $elsewhere;
 chomp(my $pkglibdir = `pg_config --pkglibdir`);

@@ -92,7 +92,7 @@ my ($one, $two) = map { Session->new($node) } 1 .. 2;
   $one->value('DELETE FROM points WHERE id >= 200');
 }
 
-# A row that changes under an UPDATE is looked at again, against the same pairs.
+# A row that changes under an UPDATE is rechecked, against the same pairs.
 {
   my $update = "UPDATE points p SET v = ARRAY[p.v[1], p.v[2] + 100] FROM gpu_selfjoin('points', 0) g
     WHERE p.id = g.id1 AND p.id < 3 AND p.v[1] < 5 RETURNING p.id, g.id2, p.v[2]";

@@ -1,4 +1,4 @@
-// The sweep of boxes: every pair that passes is looked at, and just once.
+// The sweep of boxes: every pair that passes is found, and just once.
 #include "core/box_sweep.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ struct Sorted {
   }
 };
 
-/// Calls visit(row, other row) for what the boxes look at.
+/// Calls visit(row, other row) for the candidates of each box.
 template <class Visit>
 void sweep(const std::vector<Interval1d>& boxes, const Sorted& others, double reach,
            bool first_side, const Visit& visit) {

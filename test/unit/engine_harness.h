@@ -94,7 +94,7 @@ RunResult run_join(const EngineTable& engine, const JoinRequest& request,
 /// Sorts what may come in any order.
 void sort_result(const JoinRequest& request, RunResult* result);
 
-/// Whether a finished run delivered exactly what the oracle says; tells the first difference.
+/// Whether a finished run delivered exactly the oracle's pairs; reports the first difference.
 testing::AssertionResult matches_oracle(const RunResult& result, const JoinRequest& request,
                                         const Oracle& oracle);
 

@@ -148,8 +148,8 @@ class Oracle {
     return rows;
   }
 
-  /// The rows of a top-k join, in their order. Where unordered points have the same id, the
-  /// one with the lower score is the first.
+  /// The rows of a top-k join, in their order. Where unordered points have the same id, the point
+  /// with the lower score is the first.
   std::vector<FoundPair> top(const Top& top, PairSelection selection) const {
     const bool by_distance = top.scoring.function == ScoreFunction::kDistance;
     std::vector<FoundPair> rows;

@@ -140,7 +140,8 @@ TEST(Outliers, few_rows_and_equal_ones_are_ordinary) {
 }
 
 TEST(Outliers, columns_far_from_zero_keep_their_variance) {
-  // Seconds since 1970, spread over some seconds: squares of the values themselves tell nothing.
+  // Seconds since 1970, spread over some seconds: squares of the values themselves show no
+  // variance.
   Random random(407);
   constexpr std::uint32_t kDims = 12;
   std::vector<double> values(2000 * kDims);
@@ -347,7 +348,7 @@ TEST_P(OutlierJoins, cost_the_best_pairs_nothing) {
     JoinRequest request = request_within(0.02);
     request.output = Output::kTopPairs;
     request.pairs = PairSelection::kUnordered;
-    request.knobs.topk_method = TopkMethod::kHeap;  // looks at all pairs
+    request.knobs.topk_method = TopkMethod::kHeap;  // compares all pairs
     request.top = {{function, function == ScoreFunction::kDistance, {1, 1}}, 20, 0};
     const Points clean = Points(2, values).with_scores(scores);
     request.left = clean.view();

@@ -160,7 +160,7 @@ TEST_P(RangeJoinCosine, clusters_of_directions_in_many_dimensions) {
 }
 
 TEST_P(RangeJoinCosine, plans_and_reports_as_of_directions) {
-  // Half a turn of directions, of many lengths: an index keeps most pairs from being looked at.
+  // Half a turn of directions, of many lengths: an index keeps most pairs from being compared.
   std::vector<double> values;
   for (int i = 0; i < 4000; ++i) {
     const double angle = i * 3.14159 / 4000, length = 1 + i % 97;

@@ -1,5 +1,5 @@
 // Range joins on seeded random data of many shapes, with every value of every knob: the same set of
-// pairs as brute force. eps is mostly the exact distance of some pair. A failure tells its seed.
+// pairs as brute force. eps is mostly the exact distance of some pair. A failure prints its seed.
 
 #include <gtest/gtest.h>
 

@@ -146,7 +146,7 @@ TEST(Strategy, reference_points_are_weighed_in_long_joins_of_some_dimensions) {
 }
 
 TEST(Strategy, reference_points_where_no_column_tells_points_apart) {
-  // Each row is zero but for one column of many: any one column tells few rows apart.
+  // Each row is zero but for one column of many: any one column separates few rows.
   constexpr std::uint32_t kDims = 64;
   Random random(47);
   std::vector<double> values(4000 * kDims);

@@ -1,5 +1,5 @@
 // Top-k joins: every method, score function and order against brute force, on scores and points
-// that make ties, overflow, or tell nothing.
+// that make ties, overflow, or are all the same.
 
 #include <gtest/gtest.h>
 

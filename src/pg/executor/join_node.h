@@ -153,10 +153,10 @@ struct JoinNode {
   std::uint64_t* matches;    ///< [left rows] unless the join is an inner one and counts nothing
   std::uint64_t total;       ///< matches, where they are counted
   std::uint64_t last_left, last_right;  ///< rows of the last match
-  const char* top_problem;    ///< why all pairs are emitted, where the first were wanted
-  double score_error;         ///< see may_come_later(); 0 for distances
-  ScoredPairs kept;           ///< of Mode::kTop
-  ScoredPairs own;            ///< self-pairs, where the engine leaves them out
+  const char* top_problem;              ///< why all pairs are emitted, where the first were wanted
+  double score_error;                   ///< see may_come_later(); 0 for distances
+  ScoredPairs kept;                     ///< of Mode::kTop
+  ScoredPairs own;                      ///< self-pairs, where the engine leaves them out
   bool reverse_due;           ///< the reverse of the last pair comes next; the engine leaves it out
   std::uint64_t handed_over;  ///< pairs that the engine emitted
   bool draining;              ///< pairs are done, left rows follow
