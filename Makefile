@@ -83,7 +83,9 @@ ENGINE_OBJS = $(patsubst %.cpp,%.o,$(wildcard src/engine/*.cpp src/cpu/*.cpp))
 PG_OBJS = $(patsubst %.cpp,%.o,$(wildcard src/pg/*.cpp src/pg/*/*.cpp))
 OBJS = $(ENGINE_OBJS) $(PG_OBJS)
 EXTRA_CLEAN = build $(OBJS:.o=.d) gpujoin_cuda.so
-# PostgreSQL loads libraries so that each sees the symbols of all: only what it calls itself is exported.
+# PostgreSQL loads libraries so that each sees the symbols of all: only what it calls itself is exported. Everything is
+# compiled hidden but what is marked PGDLLEXPORT; the list hides the rest, templates of the standard library, which
+# declares itself visible.
 SHLIB_LINK = -lhwy -lstdc++ -lpthread -ldl -Wl,--version-script=src/pg/exports.map
 # No bitcode: none of the functions is worth inlining into an expression.
 override with_llvm = no
@@ -101,11 +103,12 @@ ifeq ($(filter clean uninstall,$(MAKECMDGOALS)),)
 endif
 
 # Exactness: no fused multiply-add, never -ffast-math, never -march=native.
-# Only src/pg sees PostgreSQL's headers, and only it exports symbols. Warnings are errors in `make check` (WERROR=1),
-# not where a later compiler has new ones.
-OUR_CXXFLAGS = -std=c++20 -Wall -Wextra $(if $(WERROR),-Werror) -ffp-contract=off -fno-math-errno -Isrc -MMD -MP
-$(ENGINE_OBJS): ROOM_FLAGS = -O3 -DNDEBUG -fvisibility=hidden $(filter-out -I%,$(CPPFLAGS))
-$(PG_OBJS): ROOM_FLAGS = -fvisibility-inlines-hidden $(patsubst -I/%,-isystem/%,$(CPPFLAGS))
+# Only src/pg sees PostgreSQL's headers. Warnings are errors in `make check` (WERROR=1), not where a later compiler has
+# new ones.
+OUR_CXXFLAGS = -std=c++20 -Wall -Wextra $(if $(WERROR),-Werror) -ffp-contract=off -fno-math-errno -fvisibility=hidden \
+  -Isrc -MMD -MP
+$(ENGINE_OBJS): ROOM_FLAGS = -O3 -DNDEBUG $(filter-out -I%,$(CPPFLAGS))
+$(PG_OBJS): ROOM_FLAGS = $(patsubst -I/%,-isystem/%,$(CPPFLAGS))
 
 $(OBJS): %.o: %.cpp Makefile
 	$(CXX) $(CXXFLAGS) $(OUR_CXXFLAGS) $(ROOM_FLAGS) -c -o $@ $<

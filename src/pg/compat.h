@@ -45,6 +45,12 @@ extern "C" {
 #error "gpujoin needs PostgreSQL 14 or later"
 #endif
 
+// What is compiled with hidden visibility exports what is marked; before PostgreSQL 16 the mark is empty.
+#if PG_VERSION_NUM < 160000
+#undef PGDLLEXPORT
+#define PGDLLEXPORT __attribute__((visibility("default")))
+#endif
+
 static_assert(SIZEOF_DATUM == 8,
               "gpujoin needs a 64-bit PostgreSQL: ids and distances are passed by value");
 
