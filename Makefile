@@ -13,7 +13,7 @@ ifneq ($(filter $(OURS),$(MAKECMDGOALS)),)
 .PHONY: $(MAKECMDGOALS)
 $(filter-out $(OURS),$(MAKECMDGOALS)): ; @$(MAKE) --no-print-directory $@
 
-CMAKE_UNIT = cmake -S . -DCMAKE_BUILD_TYPE=Debug
+CMAKE_UNIT = cmake -S . -DCMAKE_BUILD_TYPE=Debug -DGPUJOIN_WERROR=$(if $(WERROR),ON,OFF)
 CTEST = ctest -j $(shell nproc) --output-on-failure --no-tests=error --test-dir
 FORMATTED = $(wildcard $(foreach suffix,cpp h cu cuh,src/*/*.$(suffix) src/*/*/*.$(suffix) cuda/*.$(suffix) cuda/*/*.$(suffix) test/*/*.$(suffix)))
 

@@ -191,7 +191,12 @@ void close(Join* join) {
   });
 }
 
-constexpr EngineTable kTable{kEngineAbiVersion, "cuda", probe, open, next_batch, stats, close};
+constexpr EngineTable kTable{.name = "cuda",
+                             .probe = probe,
+                             .open = open,
+                             .next_batch = next_batch,
+                             .stats = stats,
+                             .close = close};
 
 }  // namespace
 }  // namespace gpujoin

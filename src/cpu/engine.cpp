@@ -110,7 +110,12 @@ void close(Join* join) {
 #endif
 }
 
-constexpr EngineTable kTable{kEngineAbiVersion, "cpu", probe, open, next_batch, stats, close};
+constexpr EngineTable kTable{.name = "cpu",
+                             .probe = probe,
+                             .open = open,
+                             .next_batch = next_batch,
+                             .stats = stats,
+                             .close = close};
 
 }  // namespace
 

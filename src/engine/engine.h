@@ -11,7 +11,7 @@
 
 namespace gpujoin {
 
-inline constexpr std::uint32_t kEngineAbiVersion = 4;
+inline constexpr std::uint32_t kEngineAbiVersion = 5;
 #define GPUJOIN_ENGINE_SYMBOL "gpujoin_engine"
 
 /// One processor or device an engine can run on.
@@ -22,12 +22,18 @@ struct DeviceInfo {
   char detail[64];             ///< instruction set, or compute capability
 };
 
-/// Sizes of the structs that cross the table: where one differs, a struct was changed without a new
-/// version.
+/// Sizes of the structs that cross the table, and of the structs in them: where one differs, a
+/// struct was changed without a new version.
 struct EngineSizes {
   std::uint32_t request = sizeof(JoinRequest);
+  std::uint32_t dataset = sizeof(Dataset);
+  std::uint32_t knobs = sizeof(Knobs);
+  std::uint32_t top = sizeof(Top);
   std::uint32_t batch = sizeof(ResultBatch);
   std::uint32_t stats = sizeof(JoinStats);
+  std::uint32_t strategy = sizeof(Strategy);
+  std::uint32_t device = sizeof(DeviceInfo);
+  std::uint32_t status = sizeof(Status);
 
   bool operator==(const EngineSizes&) const = default;
 };
@@ -37,8 +43,11 @@ struct Join;
 
 /// No member throws, prints, exits or calls back. All calls on one join come from one thread.
 struct EngineTable {
-  std::uint32_t
-      abi_version;  ///< kEngineAbiVersion of the headers it was built with; checked before the rest
+  // Of the headers that the engine was built with, checked in this order (engine/load_engine.h).
+  std::uint32_t abi_version = kEngineAbiVersion;
+  std::uint32_t size = sizeof(EngineTable);
+  EngineSizes sizes = {};
+
   const char* name;  ///< "cpu", "cuda"
 
   /// Lists up to `capacity` devices and sets *count. kUnavailable comes with the reason why there
@@ -58,8 +67,6 @@ struct EngineTable {
 
   /// Stops the work wherever it is, waits until its threads have ended, and frees everything.
   void (*close)(Join* join);
-
-  EngineSizes sizes = {};  ///< of the headers it was built with; checked with the version
 };
 
 using EngineEntry = const EngineTable* (*)();

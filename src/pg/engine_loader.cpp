@@ -1,11 +1,11 @@
-// Opens gpujoin_cuda.so as PostgreSQL opens its JIT provider [PostgreSQL, jit.c]. It uses dlopen
-// and not PostgreSQL's load_external_function(): the object has no magic block, since it does not
+// Finds gpujoin_cuda.so and opens it as PostgreSQL opens its JIT provider [PostgreSQL, jit.c], but
+// not by PostgreSQL's load_external_function(): the object has no magic block, since it does not
 // know PostgreSQL.
 #include "pg/engine_loader.h"
 
 #include <dlfcn.h>
-#include <unistd.h>
 
+#include "engine/load_engine.h"
 #include "pg/compat.h"
 #include "pg/errors.h"
 #include "pg/settings.h"
@@ -23,8 +23,6 @@ LoadState cuda_state = LoadState::kUntried;
 const EngineTable* cuda_engine = nullptr;
 Status cuda_failure;
 
-constexpr const char* kUseCpu = "Set gpujoin.engine to \"auto\" or \"cpu\" to use the CPU.";
-
 /// Writes where the engine is to be found: beside this library, wherever PostgreSQL found that.
 void find_cuda(char* path, std::size_t size) {
   Dl_info own = {};
@@ -35,28 +33,16 @@ void find_cuda(char* path, std::size_t size) {
   snprintf(path, size, "%s/gpujoin_cuda.so", folder[0] == '/' ? folder : pkglib_path);
 }
 
-/// Sets *engine, or returns why not. What fails stays mapped: a driver that was started cannot be
-/// unloaded.
+/// Sets *engine where it has a device to run on, or returns why not.
 Status load_cuda(const EngineTable** engine) {
   char path[MAXPGPATH];
   find_cuda(path, sizeof path);
-  if (access(path, F_OK) != 0)
-    return make_status(StatusCode::kUnavailable, kUseCpu, "the cuda engine is not installed");
-  void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr)
-    return make_status(StatusCode::kUnavailable, kUseCpu, "could not load the cuda engine: %s",
-                       dlerror());
-  void* const symbol = dlsym(library, GPUJOIN_ENGINE_SYMBOL);
-  if (symbol == nullptr)
-    return make_status(StatusCode::kUnavailable, kUseCpu, "\"%s\" is not an engine of gpujoin",
-                       path);
-  const EngineTable* const table = reinterpret_cast<EngineEntry>(symbol)();
-  if (table->abi_version != kEngineAbiVersion || table->sizes != EngineSizes{})
-    return make_status(StatusCode::kUnavailable, "Install both from the same version of gpujoin.",
-                       "the cuda engine was built with another version of gpujoin");
+  const EngineTable* table = nullptr;
+  Status status = load_engine(path, "cuda", &table);
+  if (!status.ok()) return status;
   DeviceInfo device;
   std::uint32_t count = 0;
-  const Status status = table->probe(&device, 1, &count);
+  status = table->probe(&device, 1, &count);
   if (status.ok()) *engine = table;
   return status;
 }

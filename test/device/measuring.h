@@ -2,8 +2,6 @@
 // common.
 #pragma once
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -14,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/load_engine.h"
 
 namespace gpujoin {
 
@@ -29,11 +27,10 @@ struct Run {
 inline const EngineTable& find_engine() {
   const char* const path = std::getenv("GPUJOIN_CUDA_ENGINE");
   if (path == nullptr) return *cpu_engine();
-  void* const object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (object == nullptr) throw std::runtime_error(dlerror());
-  void* const entry = dlsym(object, GPUJOIN_ENGINE_SYMBOL);
-  if (entry == nullptr) throw std::runtime_error(dlerror());
-  return *reinterpret_cast<EngineEntry>(entry)();
+  const EngineTable* engine = nullptr;
+  const Status status = load_engine(path, "cuda", &engine);
+  if (!status.ok()) throw std::runtime_error(status.message);
+  return *engine;
 }
 
 inline double seconds_since(std::chrono::steady_clock::time_point start) {

@@ -1,7 +1,5 @@
 #include "engine_harness.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -10,6 +8,7 @@
 
 #include "allocation_hooks.h"
 #include "engine/box_strategy.h"
+#include "engine/load_engine.h"
 
 namespace gpujoin::test {
 namespace {
@@ -110,13 +109,12 @@ void collect_pairs(const JoinRequest& request, const ResultBatch& batch, RunResu
 const EngineTable* cuda_engine() {
   const char* const path = std::getenv("GPUJOIN_CUDA_ENGINE");
   if (path == nullptr) return nullptr;
-  void* const object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (object == nullptr) throw std::runtime_error(dlerror());
-  const EngineTable* const engine =
-      reinterpret_cast<EngineEntry>(dlsym(object, GPUJOIN_ENGINE_SYMBOL))();
+  const EngineTable* engine = nullptr;
+  Status status = load_engine(path, "cuda", &engine);
+  if (!status.ok()) throw std::runtime_error(status.message);
   DeviceInfo device;
   std::uint32_t devices = 0;
-  const Status status = engine->probe(&device, 1, &devices);
+  status = engine->probe(&device, 1, &devices);
   if (!status.ok()) throw std::runtime_error(status.message);
   return engine;
 }
