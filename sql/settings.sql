@@ -64,6 +64,23 @@ SELECT count(*) FROM gpu_selfjoin('points', 0.3);
 SELECT index, sort_column > 3 AS sorted_by_distance, NOT 3 >= ANY (indexed_columns) AS distances_only FROM gpu_last_join();
 RESET gpujoin.index;
 
+-- Six are for users, in the groups of PostgreSQL's own settings that they are like. The knobs are developer options,
+-- marked as not in the sample file, which can be seen from PostgreSQL 15 on.
+SELECT split_part(category, ' / ', 1) AS section, string_agg(substr(name, 9), ' ' ORDER BY name COLLATE "C") AS settings
+  FROM pg_settings WHERE name LIKE 'gpujoin.%' GROUP BY 1 ORDER BY 1;
+SELECT ours.name, ours.context, theirs.name AS like_it, ours.category = theirs.category AS same_group
+  FROM (VALUES ('enable_customscan', 'enable_nestloop'), ('engine', 'jit'), ('device', 'jit'), ('cpu_threads', 'max_parallel_workers'),
+    ('host_memory_limit', 'work_mem'), ('device_memory_limit', 'work_mem')) s(ours, theirs)
+  JOIN pg_settings ours ON ours.name = 'gpujoin.' || s.ours JOIN pg_settings theirs ON theirs.name = s.theirs
+  ORDER BY ours.name COLLATE "C";
+CREATE FUNCTION is_in_sample(setting text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  IF to_regproc('pg_settings_get_flags') IS NULL THEN RETURN NULL; END IF;
+  RETURN 'NOT_IN_SAMPLE' <> ALL (pg_settings_get_flags(setting));
+END $$;
+SELECT name, category FROM pg_settings
+  WHERE name LIKE 'gpujoin.%' AND (category = 'Developer Options') = is_in_sample(name);
+
 -- Names and values are checked, and below the prefix nothing else can be set.
 SET gpujoin.engine = 'abacus';
 SET gpujoin.index = 'btree';

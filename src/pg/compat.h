@@ -27,6 +27,7 @@ extern "C" {
 #include "nodes/pathnodes.h"
 #include "utils/acl.h"
 #include "utils/guc.h"
+#include "utils/guc_tables.h"
 #if PG_VERSION_NUM < 170000
 #include "parser/parsetree.h"
 #include "utils/syscache.h"
@@ -45,7 +46,8 @@ extern "C" {
 #error "gpujoin needs PostgreSQL 14 or later"
 #endif
 
-// What is compiled with hidden visibility exports what is marked; before PostgreSQL 16 the mark is empty.
+// What is compiled with hidden visibility exports what is marked; before PostgreSQL 16 the mark is
+// empty.
 #if PG_VERSION_NUM < 160000
 #undef PGDLLEXPORT
 #define PGDLLEXPORT __attribute__((visibility("default")))
@@ -67,6 +69,26 @@ inline void reserve_settings_prefix(const char* prefix) {
   MarkGUCPrefixReserved(prefix);
 #else
   EmitWarningsOnPlaceholders(prefix);
+#endif
+}
+
+/// The group of max_parallel_workers and its like in pg_settings.
+#if PG_VERSION_NUM >= 180000
+inline constexpr config_group kWorkersGroup = RESOURCES_WORKER_PROCESSES;
+#else
+inline constexpr config_group kWorkersGroup = RESOURCES_ASYNCHRONOUS;
+#endif
+
+/// PostgreSQL's record of a setting, null where there is none of that name.
+inline config_generic* find_setting(const char* name) {
+#if PG_VERSION_NUM >= 160000
+  return find_option(name, false, true, DEBUG5);
+#else
+  config_generic** const all = get_guc_variables();
+  config_generic** const end = all + GetNumConfigOptions();
+  config_generic** const found = std::find_if(
+      all, end, [&](const config_generic* setting) { return strcmp(setting->name, name) == 0; });
+  return found != end ? *found : nullptr;
 #endif
 }
 

@@ -1,4 +1,5 @@
-// Definitions of the settings. machine.cpp finds the machine's values where a setting is 0;
+// Definitions of the settings: six for users, and a knob for each technique of the papers, which is
+// a developer option. machine.cpp finds the machine's values where a setting is 0;
 // engine/request.h explains the knobs.
 #include "pg/settings.h"
 
@@ -8,10 +9,10 @@
 namespace gpujoin {
 namespace {
 
-constexpr int kMostThreads = 16;
-constexpr int kMostDevices = 1024;
-constexpr int kMostThreadsPerPoint = 32;
-constexpr int kMostStreams = 16;
+constexpr int kMaxThreads = 16;
+constexpr int kMaxDevices = 1024;
+constexpr int kMaxThreadsPerPoint = 32;
+constexpr int kMaxStreams = 16;
 
 int engine = static_cast<int>(EnginePreference::kAuto);
 int device = 0;
@@ -81,70 +82,108 @@ bool check_threads_per_point(int* value, void**, GucSource) {
   return false;
 }
 
-void define_enum(const char* name, const char* purpose, int* variable,
-                 const config_enum_entry* values) {
-  DefineCustomEnumVariable(name, purpose, nullptr, variable, *variable, values, PGC_USERSET,
-                           GUC_EXPLAIN, nullptr, nullptr, nullptr);
+/// What settings have in common: where pg_settings lists them, who may set them, and their flags.
+struct Kind {
+  config_group group;
+  GucContext who;
+  int flags;
+};
+
+// The bounds on threads and memory are the administrator's: only a superuser raises them.
+constexpr Kind kMethod{QUERY_TUNING_METHOD, PGC_USERSET, GUC_EXPLAIN};
+constexpr Kind kPlanning{QUERY_TUNING_OTHER, PGC_USERSET, GUC_EXPLAIN};
+constexpr Kind kMemory{RESOURCES_MEM, PGC_SUSET, GUC_EXPLAIN | GUC_UNIT_KB};
+constexpr Kind kWorkers{kWorkersGroup, PGC_SUSET, GUC_EXPLAIN};
+constexpr Kind kKnob{DEVELOPER_OPTIONS, PGC_USERSET, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE};
+
+/// Moves a setting, just defined, out of the group that PostgreSQL has for those of all extensions.
+/// Nothing but pg_settings reads the group.
+void set_group(const char* name, Kind kind) {
+  if (config_generic* const setting = find_setting(name)) setting->group = kind.group;
 }
 
-void define_int(const char* name, const char* purpose, const char* detail, int* variable, int most,
-                GucContext who, int flags, GucIntCheckHook check = nullptr) {
-  DefineCustomIntVariable(name, purpose, detail, variable, *variable, 0, most, who,
-                          flags | GUC_EXPLAIN, check, nullptr, nullptr);
+void define_bool(Kind kind, const char* name, const char* purpose, const char* detail,
+                 bool* variable) {
+  DefineCustomBoolVariable(name, purpose, detail, variable, *variable, kind.who, kind.flags,
+                           nullptr, nullptr, nullptr);
+  set_group(name, kind);
+}
+
+void define_enum(Kind kind, const char* name, const char* purpose, int* variable,
+                 const config_enum_entry* values) {
+  DefineCustomEnumVariable(name, purpose, nullptr, variable, *variable, values, kind.who,
+                           kind.flags, nullptr, nullptr, nullptr);
+  set_group(name, kind);
+}
+
+void define_int(Kind kind, const char* name, const char* purpose, const char* detail, int* variable,
+                int max, GucIntCheckHook check = nullptr) {
+  DefineCustomIntVariable(name, purpose, detail, variable, *variable, 0, max, kind.who, kind.flags,
+                          check, nullptr, nullptr);
+  set_group(name, kind);
+}
+
+/// The six that users and administrators have a reason to set.
+void define_user_settings() {
+  define_bool(
+      kMethod, "gpujoin.enable_customscan", "Enables the planner's use of gpujoin's plan node.",
+      "It streams gpujoin's functions in FROM, runs joins on a distance or of boxes, counts their "
+      "pairs and finds the best of them; with it come estimates of how many pairs there are.",
+      &enable_customscan);
+  define_enum(kPlanning, "gpujoin.engine", "Engine that runs similarity joins.", &engine, kEngines);
+  define_int(kPlanning, "gpujoin.device", "Device that joins run on, counted from 0.",
+             "gpu_devices() lists them.", &device, kMaxDevices - 1);
+  define_int(kWorkers, "gpujoin.cpu_threads", "Worker threads of a join.",
+             "0 uses as many as the machine or its control group gives.", &cpu_threads,
+             kMaxThreads);
+  define_int(kMemory, "gpujoin.host_memory_limit",
+             "Host memory that a join may hold, its copy of the tables included.",
+             "0 allows a quarter of the memory of the machine or its control group.",
+             &host_memory_limit, MAX_KILOBYTES);
+  define_int(kMemory, "gpujoin.device_memory_limit", "Device memory that a join may hold.",
+             "0 sets no limit.", &device_memory_limit, MAX_KILOBYTES);
+}
+
+/// A knob for each technique of the papers, for those who study them.
+void define_knobs() {
+  define_enum(kKnob, "gpujoin.index", "Index that finds candidate pairs.", &index_method,
+              kIndexMethods);
+  define_int(kKnob, "gpujoin.indexed_dimensions", "Dimensions that the grid indexes.", "0 chooses.",
+             &indexed_dimensions, kMaxGridDimensions);
+  define_int(kKnob, "gpujoin.reference_points", "Reference points whose distances are indexed.",
+             "0 chooses.", &reference_points, kMaxReferencePoints);
+  define_enum(kKnob, "gpujoin.reference_placement", "Where reference points lie.",
+              &reference_placement, kReferencePlacements);
+  define_enum(kKnob, "gpujoin.reorder_dimensions",
+              "Whether the most selective dimensions come first.", &reorder_dimensions, kSwitches);
+  define_enum(kKnob, "gpujoin.sort_unindexed",
+              "Whether points of a cell are sorted by one more dimension.", &sort_unindexed,
+              kSwitches);
+  define_enum(kKnob, "gpujoin.short_circuit",
+              "Whether a distance ends once it exceeds the threshold.", &short_circuit, kSwitches);
+  define_enum(kKnob, "gpujoin.access_pattern", "Which neighboring cells a cell visits.",
+              &access_pattern, kAccessPatterns);
+  define_enum(kKnob, "gpujoin.cell_order", "Order of the grid's cells in memory.", &cell_order,
+              kCellOrders);
+  define_enum(kKnob, "gpujoin.work_order", "Order in which a device takes up the points.",
+              &work_order, kWorkOrders);
+  define_int(kKnob, "gpujoin.threads_per_point", "Threads of a device that share a point.",
+             "A power of two; 0 chooses.", &threads_per_point, kMaxThreadsPerPoint,
+             check_threads_per_point);
+  define_int(kKnob, "gpujoin.streams", "Batches that a device works on at a time.", "0 chooses.",
+             &streams, kMaxStreams);
+  define_int(kKnob, "gpujoin.batch_pairs", "Pairs that an engine hands over at a time.",
+             "0 chooses.", &batch_pairs, PG_INT32_MAX);
+  define_enum(kKnob, "gpujoin.topk_method", "How a top-k join finds the best pairs.", &topk_method,
+              kTopkMethods);
+  define_enum(kKnob, "gpujoin.box_method", "How boxes find each other.", &box_method, kBoxMethods);
 }
 
 }  // namespace
 
-// The bounds on threads and memory are the administrator's: only a superuser raises them.
 void define_settings() {
-  define_enum("gpujoin.engine", "Engine that runs similarity joins.", &engine, kEngines);
-  define_int("gpujoin.device", "Device that joins run on, counted from 0.",
-             "gpu_devices() lists them.", &device, kMostDevices - 1, PGC_USERSET, 0);
-  DefineCustomBoolVariable(
-      "gpujoin.enable_customscan", "Enables the planner's use of gpujoin's plan node.",
-      "It streams gpujoin's functions in FROM, runs joins on a distance or of boxes, counts their "
-      "pairs and finds the best of them; with it come estimates of how many pairs there are.",
-      &enable_customscan, enable_customscan, PGC_USERSET, GUC_EXPLAIN, nullptr, nullptr, nullptr);
-  define_int("gpujoin.cpu_threads", "Worker threads of a join.",
-             "0 uses as many as the machine or its control group gives.", &cpu_threads,
-             kMostThreads, PGC_SUSET, 0);
-  define_int("gpujoin.host_memory_limit",
-             "Host memory that a join may hold, its copy of the tables included.",
-             "0 allows a quarter of the memory of the machine or its control group.",
-             &host_memory_limit, MAX_KILOBYTES, PGC_SUSET, GUC_UNIT_KB);
-  define_int("gpujoin.device_memory_limit", "Device memory that a join may hold.",
-             "0 sets no limit.", &device_memory_limit, MAX_KILOBYTES, PGC_SUSET, GUC_UNIT_KB);
-
-  define_enum("gpujoin.index", "Index that finds candidate pairs.", &index_method, kIndexMethods);
-  define_int("gpujoin.indexed_dimensions", "Dimensions that the grid indexes.", "0 chooses.",
-             &indexed_dimensions, kMaxGridDimensions, PGC_USERSET, 0);
-  define_int("gpujoin.reference_points", "Reference points whose distances are indexed.",
-             "0 chooses.", &reference_points, kMaxReferencePoints, PGC_USERSET, 0);
-  define_enum("gpujoin.reference_placement", "Where reference points lie.", &reference_placement,
-              kReferencePlacements);
-  define_enum("gpujoin.reorder_dimensions", "Whether the most selective dimensions come first.",
-              &reorder_dimensions, kSwitches);
-  define_enum("gpujoin.sort_unindexed",
-              "Whether points of a cell are sorted by one more dimension.", &sort_unindexed,
-              kSwitches);
-  define_enum("gpujoin.short_circuit", "Whether a distance ends once it exceeds the threshold.",
-              &short_circuit, kSwitches);
-  define_enum("gpujoin.access_pattern", "Which neighboring cells a cell visits.", &access_pattern,
-              kAccessPatterns);
-  define_enum("gpujoin.cell_order", "Order of the grid's cells in memory.", &cell_order,
-              kCellOrders);
-  define_enum("gpujoin.work_order", "Order in which a device takes up the points.", &work_order,
-              kWorkOrders);
-  define_int("gpujoin.threads_per_point", "Threads of a device that share a point.",
-             "A power of two; 0 chooses.", &threads_per_point, kMostThreadsPerPoint, PGC_USERSET, 0,
-             check_threads_per_point);
-  define_int("gpujoin.streams", "Batches that a device works on at a time.", "0 chooses.", &streams,
-             kMostStreams, PGC_USERSET, 0);
-  define_int("gpujoin.batch_pairs", "Pairs that an engine hands over at a time.", "0 chooses.",
-             &batch_pairs, PG_INT32_MAX, PGC_USERSET, 0);
-  define_enum("gpujoin.topk_method", "How a top-k join finds the best pairs.", &topk_method,
-              kTopkMethods);
-  define_enum("gpujoin.box_method", "How boxes find each other.", &box_method, kBoxMethods);
+  define_user_settings();
+  define_knobs();
   reserve_settings_prefix("gpujoin");
 }
 
@@ -177,7 +216,7 @@ Knobs knob_settings() {
 std::uint32_t thread_limit() {
   if (cpu_threads > 0) return static_cast<std::uint32_t>(cpu_threads);
   const int given = machine_threads();
-  return static_cast<std::uint32_t>(given < kMostThreads ? given : kMostThreads);
+  return static_cast<std::uint32_t>(given < kMaxThreads ? given : kMaxThreads);
 }
 
 std::uint64_t host_memory_limit_bytes() {
