@@ -38,7 +38,7 @@ class Session:
         engine = f' -c gpujoin.engine={arguments.engine}' if arguments.engine else ''
         self.connection = Connection(dbname=database, options=OPTIONS + engine)
         self.extensions = []
-        for name in ('gpujoin', 'cube', 'postgis', 'vector'):
+        for name in arguments.extensions.split(','):
             if self.connection.must(f"SELECT FROM pg_available_extensions WHERE name = '{name}'"):
                 self.connection.must(f'CREATE EXTENSION {name}')
                 self.extensions.append(name)
@@ -102,10 +102,10 @@ def shrink(session, case, kind, seconds):
     return judge(connection, case, Counter())
 
 
-def report(seed, number, arguments, difference, case, again):
+def report(seed, number, arguments, extensions, difference, case, again):
     print(f'not ok {difference.kind}, seed {seed}, query {number}: {difference.detail}')
     mode = '' if arguments.mode == 'joins' else f' MODE={arguments.mode}'
-    print(f'# make fuzz SEED={seed} ROUNDS=1{mode} runs it again; the smallest that was found, {again.detail if again else "none"}:')
+    print(f'# make fuzz SEED={seed} ROUNDS=1{mode} runs it again where the extensions are {",".join(extensions)}; the smallest that was found, {again.detail if again else "none"}:')
     for line in case.sql().splitlines():
         print('#   ' + line)
     print(flush=True)
@@ -136,7 +136,7 @@ def run_round(session, seed, arguments, deadline, counts, kinds):
         if kinds[difference.kind] <= arguments.shown:
             small = copy(seed, number, arguments, session.extensions)
             again = shrink(session, small, difference.kind, arguments.reduce)
-            report(seed, number, arguments, difference, small, again)
+            report(seed, number, arguments, session.extensions, difference, small, again)
         ready = False
 
 
@@ -163,6 +163,7 @@ def main():
     parser.add_argument('--engine', default='', help='cpu or cuda')
     parser.add_argument('--reduce', type=float, default=20, help='seconds spent on making a difference small')
     parser.add_argument('--shown', type=int, default=SHOWN_PER_KIND, help='differences of a kind that are reduced and shown')
+    parser.add_argument('--extensions', default='gpujoin,cube,postgis,vector', help='those of them that the server has are used')
     parser.add_argument('--jobs', type=int, default=1, help='processes at once')
     arguments = parser.parse_args()
     if arguments.seed is None:
