@@ -43,7 +43,8 @@ struct Join;
 
 /// No member throws, prints, exits or calls back. All calls on one join come from one thread.
 struct EngineTable {
-  // Of the headers that the engine was built with, checked in this order (engine/load_engine.h).
+  // The versions and sizes of the headers that the engine was built with, checked in this order
+  // (engine/load_engine.h).
   std::uint32_t abi_version = kEngineAbiVersion;
   std::uint32_t size = sizeof(EngineTable);
   EngineSizes sizes = {};

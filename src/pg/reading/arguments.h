@@ -56,7 +56,7 @@ struct JoinArguments {
   Top top;  ///< of Output::kTopPairs
 };
 
-/// Reads and checks the values of all arguments, in order. Raises an error for what can be told
+/// Reads and checks the values of all arguments, in order. Raises an error for what is wrong
 /// without looking at a table. Strings are copied to the current memory context.
 JoinArguments read_arguments(const JoinFunction* function, const NullableDatum* values);
 

@@ -57,7 +57,7 @@ ColumnSample sample_numbers(Oid type, int count, const ValueAt& value_at) {
 }
 
 /// Whether two values are near. A raw distance only grows with every coordinate, so that of most
-/// pairs few are looked at.
+/// pairs few are read.
 bool are_near(const NearTest& near, const double* a, const double* b, std::uint32_t dims,
               std::uint64_t* work) {
   const BoxTest& test = near.test;

@@ -101,7 +101,7 @@ bool is_score_candidate(Relation relation, const SideColumns& columns, AttrNumbe
 /// float32 where nothing is lost by it, float64 otherwise.
 ScalarType scalar_of(const SideColumns& columns);
 
-/// Raises the error for a finding other than kNone. `columns` are those that were found before it.
+/// Raises the error for a finding other than kNone. `columns` are what was found before it.
 [[noreturn]] void raise_finding(Relation relation, const SideArguments& side,
                                 const SideColumns& columns, ColumnFinding finding);
 

@@ -1,4 +1,4 @@
-// Words for what find_columns() stumbles over: each says what is wrong and shows the argument that
+// The errors of find_columns(): each states what is wrong and shows the argument that
 // mends it.
 #include "pg/reading/relation.h"
 
@@ -17,7 +17,7 @@ namespace {
 struct Obstacle {
   Relation relation;
   const SideArguments* side;
-  const SideColumns* columns;  ///< those found before it
+  const SideColumns* columns;  ///< found before it
   const char* column;          ///< the one at fault, or null
 
   const char* name() const { return RelationGetRelationName(relation); }

@@ -40,7 +40,7 @@ const char* noun(const RowCollector* rows) { return noun(rows->columns->shape); 
   pg_unreachable();
 }
 
-/// Raises the error for a value that is no vector or box, or goes with none of those before it.
+/// Raises the error for a value that is no vector or box, or does not fit the values before it.
 [[noreturn]] void raise_problem(const RowCollector* rows, std::int64_t id, ValueFinding found) {
   const char *const name = relation_name(rows), *const what = noun(rows);
   const long long row = id;

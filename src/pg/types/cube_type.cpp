@@ -6,8 +6,8 @@
 namespace gpujoin {
 namespace {
 
-/// A word of flags, whose highest bit says that it is a point and whose others count the
-/// dimensions; then the coordinates, of a box those of two opposite corners, whichever they are. To
+/// A word of flags, whose highest bit marks a point and whose others count the dimensions; then the
+/// coordinates of a point, or of two opposite corners of a box, in any order. To
 /// cube a NaN lies within any interval, and its Chebyshev distance passes over a difference of
 /// infinities.
 struct CubeView {

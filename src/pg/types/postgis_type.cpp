@@ -41,7 +41,8 @@ GeometryView view_geometry(const char* data) {
   return view;
 }
 
-/// Whether the geometry has the SRID of those before: PostGIS raises an error for two of them.
+/// Whether the geometry has the SRID of the geometries before it: PostGIS raises an error for two
+/// of them.
 bool has_same_srid(ValueShape* shape, const GeometryView& view) {
   if (shape->dims == 0) shape->srid = view.srid;
   return view.srid == shape->srid;

@@ -17,7 +17,7 @@ inline ValueFinding finding(ValueProblem problem, std::uint32_t dims = 0) {
   return {problem, dims};
 }
 
-/// Whether a value of so many dimensions, `most` or fewer, goes with those before it. The first one
+/// Whether a value of so many dimensions, `most` or fewer, fits the values before it. The first one
 /// settles how many numbers a row of the buffer has: `numbers` for each dimension.
 inline ValueFinding fit(PointBuffer* buffer, ValueShape* shape, std::uint32_t dims,
                         std::uint32_t most, std::uint32_t numbers) {

@@ -58,7 +58,7 @@ enum class TestForm {
 
 /// The distances of points that a condition accepts, in the engine's terms.
 struct EpsBand {
-  bool engine_serves;  ///< false: only the condition itself can tell
+  bool engine_serves;  ///< false: only the condition itself decides
   bool none;           ///< no pair is within
   double accept;       ///< up to this distance a pair is in
   double select;       ///< and beyond this one out; between them the condition decides
@@ -87,7 +87,7 @@ struct ValueType {
   AddValue add[kValueFormCount];  ///< null: values have no such form
   /// The value that a point was made from, bit for bit, in the current memory context; or null.
   Datum (*rebuild)(const Dataset& points, std::uint64_t position);
-  std::uint32_t fixed_numbers;  ///< that a value becomes; 0: as its length says
+  std::uint32_t fixed_numbers;  ///< that a value becomes; 0: it depends on its length
   std::uint32_t head_bytes;     ///< of a value, before its coordinates
   std::uint32_t coordinate_bytes;
   bool is_in_statistics;  ///< they keep values, as of a type with an order
@@ -103,7 +103,7 @@ int value_type_count();
 /// The entry of a type, domains resolved, or null.
 const ValueType* find_value_type(Oid type);
 
-/// Whether values of the entry's type are those of this one.
+/// Whether the type is the entry's.
 bool is_type(const ValueType& known, Oid type);
 
 inline bool has_form(const ValueType& type, ValueForm form) {
