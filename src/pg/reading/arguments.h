@@ -1,5 +1,5 @@
-// The arguments of the join functions, read from SQL: what is asked for, before any table has been
-// looked at.
+// The arguments of the join functions, read from SQL: what is asked for, before any table is
+// opened.
 #pragma once
 
 #include "engine/request.h"
@@ -57,7 +57,7 @@ struct JoinArguments {
 };
 
 /// Reads and checks the values of all arguments, in order. Raises an error for what is wrong
-/// without looking at a table. Strings are copied to the current memory context.
+/// whatever the tables hold. Strings are copied to the current memory context.
 JoinArguments read_arguments(const JoinFunction* function, const NullableDatum* values);
 
 /// Whether both name the same columns of the same relation.
