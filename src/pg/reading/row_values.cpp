@@ -94,13 +94,9 @@ void add_numbers(RowCollector* rows, std::int64_t id, const Datum* values) {
   check(rows, id,
         fit_point(&rows->points, &rows->shape, static_cast<std::uint32_t>(columns.count)));
   char* const target = add_point(&rows->points, id);
-  for (int d = 0; d < columns.count; ++d) {
-    const double number = machine_number(columns.types[d], values[d]);
-    if (rows->points.scalar == ScalarType::kFloat32)
-      reinterpret_cast<float*>(target)[d] = static_cast<float>(number);
-    else
-      reinterpret_cast<double*>(target)[d] = number;
-  }
+  for (int d = 0; d < columns.count; ++d)
+    set_number(&rows->points, target, static_cast<std::uint32_t>(d),
+               machine_number(columns.types[d], values[d]));
 }
 
 [[noreturn]] void raise_uneven_corners(const RowCollector* rows, std::int64_t id, int low,

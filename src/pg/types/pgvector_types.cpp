@@ -42,12 +42,7 @@ ValueFinding add_vector_point(PointBuffer* buffer, ValueShape* shape, std::int64
     const ValueFinding found = fit_point(buffer, shape, view.dims);
     if (found.problem != ValueProblem::kNone) return found;
     char* const target = add_point(buffer, id);
-    for (std::uint32_t d = 0; d < view.dims; ++d) {
-      if (buffer->scalar == ScalarType::kFloat32)
-        reinterpret_cast<float*>(target)[d] = view[d];
-      else
-        reinterpret_cast<double*>(target)[d] = view[d];
-    }
+    for (std::uint32_t d = 0; d < view.dims; ++d) set_number(buffer, target, d, view[d]);
     return found;
   });
 }

@@ -33,6 +33,14 @@ inline ValueFinding fit_point(PointBuffer* buffer, ValueShape* shape, std::uint3
   return fit(buffer, shape, dims, kMaxDimensions, 1);
 }
 
+/// Sets a number of a point or box that add_point() has made room for, in the buffer's scalar type.
+inline void set_number(const PointBuffer* buffer, char* target, std::uint32_t at, double number) {
+  if (buffer->scalar == ScalarType::kFloat32)
+    reinterpret_cast<float*>(target)[at] = static_cast<float>(number);
+  else
+    reinterpret_cast<double*>(target)[at] = number;
+}
+
 inline ValueFinding add_doubles(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
                                 const char* data, std::uint32_t dims) {
   const ValueFinding found = fit_point(buffer, shape, dims);
@@ -53,15 +61,9 @@ inline ValueFinding add_corners(PointBuffer* buffer, ValueShape* shape, std::int
     widen_boxes(buffer, shape->dims);
   }
   char* const target = add_point(buffer, id);
-  const auto set = [&](std::uint32_t at, double bound) {
-    if (buffer->scalar == ScalarType::kFloat32)
-      reinterpret_cast<float*>(target)[at] = static_cast<float>(bound);
-    else
-      reinterpret_cast<double*>(target)[at] = bound;
-  };
   for (std::uint32_t d = 0; d < shape->dims; ++d) {
-    set(d, d < dims ? low[d] : 0);
-    set(shape->dims + d, d < dims ? high[d] : 0);
+    set_number(buffer, target, d, d < dims ? low[d] : 0);
+    set_number(buffer, target, shape->dims + d, d < dims ? high[d] : 0);
   }
   return finding(ValueProblem::kNone, dims);
 }
