@@ -43,9 +43,10 @@ ColumnFinding find_default_columns(Relation relation, Shape shape, SideColumns* 
   for (const bool own_types_only : {true, false}) {
     columns->count = 0;
     for (AttrNumber a = 1; a <= RelationGetNumberOfAttributes(relation); ++a) {
-      const Oid type = column_type(relation, a);
-      if (!is_whole_type(shape, type)) continue;
-      if (own_types_only && find_value_type(type)->extension != nullptr) continue;
+      const ValueType* const type = find_value_type(column_type(relation, a));
+      if (type == nullptr || !has_form(*type, form_of(shape)) ||
+          (own_types_only && type->extension != nullptr))
+        continue;
       if (columns->count++ > 0) return {ColumnProblem::kSeveralColumns, nullptr};
       columns->attributes[0] = a;
     }

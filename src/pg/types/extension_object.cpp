@@ -2,6 +2,7 @@
 
 extern "C" {
 #include "access/htup_details.h"
+#include "access/transam.h"
 #include "catalog/dependency.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_type.h"
@@ -23,6 +24,7 @@ bool belongs_to(Oid catalog, Oid object, const char* extension) {
 }  // namespace
 
 bool is_base_type_of(Oid type, const char* extension, const char* name) {
+  if (type < FirstNormalObjectId) return false;  // PostgreSQL's own, as most columns' are
   const HeapTuple tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
   if (!HeapTupleIsValid(tuple)) return false;
   const auto* const form = reinterpret_cast<Form_pg_type>(GETSTRUCT(tuple));
