@@ -4,7 +4,7 @@ from tree import Items, Part
 
 class Joins(Part):
     """The part of a Query below SELECT. `outer` is the radius that comes from above, `last` the similarity whose distance
-    may be a score: its kind and its operands. `two_of_three`: what joins of two are in a join of three."""
+    may be a score: its kind and its operands. `two_of_three`: what joins of two are in its joins of three."""
     two_of_three = ()
 
     # ---- Conditions
@@ -111,7 +111,7 @@ class Joins(Part):
             word = rng.choice([' JOIN ', ' JOIN ', ' LEFT JOIN '])
             third = Part(word, self.relation('c'), Items(link, ' AND ', ' ON ', empty=' ON true'), simpler=[['']])
             self.last = None
-            self.two_of_three = [Part(a, ' JOIN ', b, first), Part(b, third)]
+            self.two_of_three = [*self.two_of_three, Part(a, ' JOIN ', b, first), Part(b, third)]
             return Part(a, ' JOIN ', b, first, third), where, 'ab'
         if kind == 'full':
             return Part(a, ' FULL JOIN ', b, Items(['a.id = b.id'] + self.conditions('a', 'b'), ' AND ', ' ON ')), where, 'ab'

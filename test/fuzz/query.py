@@ -137,12 +137,10 @@ class Query(Joins):
     def with_values(self, text):
         return text.replace('$1', f'{self.values[0]}::float8').replace('$2', str(self.limits[0]))
 
-    def inner_joins(self):
+    def joins_of_two(self):
         """Statements with the joins that may come first in a join of three."""
-        joins = [f'SELECT count(*) FROM {join.sql()}' for join in self.two_of_three]
-        if self.wrapper == 'lateral':
-            return [join.replace(self.outer, f'{value}::float8') for join in joins for value in self.outer_values()]
-        return [self.with_values(join) for join in joins]
+        joins = [self.with_values(f'SELECT count(*) FROM {join.sql()}') for join in self.two_of_three]
+        return [self.wrapped(join) for join in joins]
 
     def outer_values(self):
         return self.values + ["'1'"]
@@ -165,7 +163,11 @@ class Query(Joins):
         if wrapper == 'delete':
             return ['BEGIN', f'WITH r AS ({text}), d AS (DELETE FROM {self.outer_table} WHERE id IN (SELECT c0 FROM r) RETURNING id) '
                     f'SELECT count(*) FROM d', f'SELECT count(*) FROM {self.outer_table}', 'ROLLBACK']
-        return [WRAPPED.get(wrapper, '{}').format(text, table=self.outer_table, values=', '.join(f'({v}::float8)' for v in self.outer_values()))]
+        return [self.wrapped(text, wrapper)]
+
+    def wrapped(self, text, wrapper=None):
+        values = ', '.join(f'({value}::float8)' for value in self.outer_values())
+        return WRAPPED.get(wrapper or self.wrapper, '{}').format(text, table=self.outer_table, values=values)
 
     def explained(self):
         """Statements of which the last one explains the plan."""
