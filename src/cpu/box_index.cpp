@@ -32,8 +32,7 @@ class Builder {
           items.begin());
       index_.ids = Buffer<std::int64_t>(budget_, data.rows);
       for_row_blocks(pool_, data, [&](std::uint64_t first, std::uint64_t end) {
-        for (std::uint64_t i = first; i < end; ++i)
-          index_.ids[i] = data.ids != nullptr ? data.ids[items[i].row] : items[i].row;
+        for (std::uint64_t i = first; i < end; ++i) index_.ids[i] = id_of(data, items[i].row);
       });
       index_.tiles = make_tiles(index_.boxes, [&](std::uint32_t position, T* box) {
         std::copy_n(box_of_row<T>(data, items[position].row), 2 * index_.dims, box);

@@ -22,7 +22,7 @@ inline constexpr std::uint32_t kPartBoxes = kTileBoxes * kBlockBoxes;
 /// The numbers of a row: [2 * dims].
 template <class T>
 const T* box_of_row(const Dataset& data, std::uint64_t row) {
-  return static_cast<const T*>(data.coordinates) + row * data.dims;
+  return point<T>(data, row);
 }
 
 /// Boxes are named by position: true boxes first, in the order of the method; then rows that are no

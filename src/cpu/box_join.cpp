@@ -10,6 +10,11 @@ namespace gpujoin::cpu {
 
 BoxJoin::BoxJoin(const JoinRequest& request) : ThreadedJoin(request) { start(); }
 
+BoxJoin::BoxJoin(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget)
+    : ThreadedJoin(request, std::move(budget)) {
+  start();
+}
+
 BoxJoin::~BoxJoin() { stop(); }
 
 void BoxJoin::run() {

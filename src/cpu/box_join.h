@@ -9,11 +9,19 @@
 
 namespace gpujoin::cpu {
 
+/// Bytes of memory that an index of boxes takes a row, at most, besides the boxes themselves: their
+/// bounds in order, ids and rows, words of the grid, and while boxes are sorted two items.
+inline std::uint64_t box_index_row_bytes(const JoinRequest& request) {
+  return 2 * point_bytes(request.left) + 64;
+}
+
 class BoxJoin final : public ThreadedJoin {
  public:
   /// Starts the threads. The request is a valid one for Shape::kBoxes. Throws std::system_error or
   /// std::bad_alloc.
   explicit BoxJoin(const JoinRequest& request);
+  /// The same with memory that other joins share.
+  BoxJoin(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget);
   /// Stops the threads wherever they are and waits for them.
   ~BoxJoin() override;
 

@@ -14,6 +14,7 @@
 #include "cpu/box_join.h"
 #include "cpu/range_join.h"
 #include "cpu/scan.h"
+#include "engine/partitioned_join.h"
 #include "engine/topk_join.h"
 #include "engine/topk_scan.h"
 
@@ -51,12 +52,65 @@ std::unique_ptr<Join> open_range_join(const JoinRequest& request) {
   return std::make_unique<cpu::RangeJoin>(request);
 }
 
+/// Joins of parts, as many rows at a time as memory allows.
+class CpuParts final : public PartJoins {
+ public:
+  CpuParts(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget)
+      : request_(request), budget_(std::move(budget)), plans_(request) {}
+
+  std::uint64_t part_rows() override {
+    if (request_.memory_limit == 0) return kMaxRows;
+    const std::uint64_t index_bytes = request_.shape == Shape::kBoxes
+                                          ? cpu::box_index_row_bytes(request_)
+                                          : cpu::prepared_row_bytes(request_, *plans_.plan());
+    const std::uint64_t row_bytes =
+        2 * (point_bytes(request_.left) + sizeof(std::int64_t) + index_bytes);
+    const std::uint64_t held = budget_->used();
+    const std::uint64_t left = request_.memory_limit > held ? request_.memory_limit - held : 0;
+    return std::max<std::uint64_t>(1, (left - left / 4) / row_bytes);
+  }
+
+  std::unique_ptr<Join> open(const JoinRequest& part, SideSlot* left, SideSlot* right) override {
+    if (part.shape == Shape::kBoxes) return std::make_unique<cpu::BoxJoin>(part, budget_);
+    const OpenJoin range_join = [=, this](const JoinRequest& join) {
+      return std::make_unique<cpu::RangeJoin>(join, plans_, budget_, left, right);
+    };
+    if (part.output == Output::kTopPairs) return std::make_unique<TopkScan>(part, range_join);
+    return range_join(part);
+  }
+
+ private:
+  const JoinRequest request_;
+  std::shared_ptr<MemoryBudget> budget_;
+  cpu::RangePlans plans_;
+};
+
+/// Whether the data, or its indexes, are too large for memory.
+bool needs_parts(const JoinRequest& request) {
+  if (request.left.rows == 0 || (!request.self_join && request.right.rows == 0)) return false;
+  if (is_in_file(request)) return true;
+  if (request.memory_limit == 0 || request.output == Output::kTopPairs) return false;
+  const std::uint64_t rows = request.left.rows + (request.self_join ? 0 : request.right.rows);
+  const std::uint64_t affordable = request.memory_limit - request.memory_limit / 4;
+  if (request.shape == Shape::kBoxes) return rows > affordable / cpu::box_index_row_bytes(request);
+  if (rows <= affordable / cpu::most_prepared_row_bytes(request)) return false;
+  return rows > affordable / cpu::prepared_row_bytes(request, *cpu::RangePlans(request).plan());
+}
+
+std::unique_ptr<Join> open_in_parts(const JoinRequest& request) {
+  auto budget = std::make_shared<MemoryBudget>(request.memory_limit);
+  auto parts = std::make_unique<CpuParts>(request, budget);
+  return std::make_unique<PartitionedJoin>(request, choose_cut(request, kCoreWalkCosts),
+                                           std::move(budget), std::move(parts));
+}
+
 std::unique_ptr<Join> open_plain_topk_join(const JoinRequest& request) {
   return std::make_unique<TopkScan>(request, open_range_join);
 }
 
 /// Throws what guarded() catches.
 std::unique_ptr<Join> open_join(const JoinRequest& request) {
+  if (needs_parts(request)) return open_in_parts(request);
   if (request.output == Output::kTopPairs)
     return open_topk_join(request, open_plain_topk_join,
                           {kCoreWalkCosts, static_cast<double>(request.threads), 100e3,

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
-#include <mutex>
 #include <utility>
 
 #include "cpu/parallel_sort.h"
@@ -12,37 +10,6 @@
 
 namespace gpujoin::cpu {
 namespace {
-
-/// Widens the extents of the strategy's grid columns, and after them of its sort column, by the
-/// values of a dataset's finite rows that are no outliers.
-void add_extents(WorkerPool& pool, const IndexColumns& columns, const Strategy& strategy,
-                 Extent* extents) {
-  const Dataset& data = *columns.data;
-  const bool sorted = strategy.sort_column != kNoColumn;
-  const auto widen = [](Extent& extent, const Extent& range, double x) {
-    if (!range.holds(x)) return;
-    extent.low = std::min(extent.low, x);
-    extent.high = std::max(extent.high, x);
-  };
-  std::mutex mutex;
-  for_row_blocks(pool, data, [&](std::uint64_t first, std::uint64_t end) {
-    Extent local[kMaxGridDimensions + 1];
-    std::fill(std::begin(local), std::end(local), Extent{INFINITY, -INFINITY});
-    for (std::uint64_t row = first; row < end; ++row) {
-      if (!is_finite_row(data, row)) continue;
-      for (std::uint32_t d = 0; d < strategy.grid_dims; ++d)
-        widen(local[d], strategy.grid_ranges[d], columns.value(row, strategy.grid_columns[d]));
-      if (sorted)
-        widen(local[strategy.grid_dims], strategy.sort_range,
-              columns.value(row, static_cast<std::uint32_t>(strategy.sort_column)));
-    }
-    const std::lock_guard lock(mutex);
-    for (std::uint32_t c = 0; c <= strategy.grid_dims; ++c) {
-      extents[c].low = std::min(extents[c].low, local[c].low);
-      extents[c].high = std::max(extents[c].high, local[c].high);
-    }
-  });
-}
 
 /// A point on its way into the index. Codes order points as the index does, but for ties.
 struct SortItem {
@@ -83,7 +50,6 @@ Buffer<SortItem> sorted_points(WorkerPool& pool, MemoryBudget& budget, const Sor
 template <class T>
 void fill_tiles(WorkerPool& pool, const IndexLayout& layout, GridIndex& index) {
   const std::uint32_t dims = index.data->dims;
-  const T* const source = static_cast<const T*>(index.data->coordinates);
   T* const tiles = reinterpret_cast<T*>(index.tiles.data());
   const std::size_t tile_count = (index.points + kTilePoints - 1) / kTilePoints;
   const std::size_t task_tiles = std::max<std::size_t>(1, kBlockCoordinates / kTilePoints / dims);
@@ -93,11 +59,12 @@ void fill_tiles(WorkerPool& pool, const IndexLayout& layout, GridIndex& index) {
       for (std::uint32_t lane = 0; lane < kTilePoints; ++lane) {
         const std::size_t position = tile * kTilePoints + lane;
         T* const place = tiles + tile * kTilePoints * dims + lane;
-        const T* const point =
-            position < index.points ? source + std::size_t{index.rows[position]} * dims : nullptr;
+        const T* const values =
+            position < index.points ? point<T>(*index.data, index.rows[position]) : nullptr;
         for (std::uint32_t d = 0; d < dims; ++d)
-          place[std::size_t{d} * kTilePoints] =
-              point != nullptr ? point[layout.frame.order[d]] : std::numeric_limits<T>::quiet_NaN();
+          place[std::size_t{d} * kTilePoints] = values != nullptr
+                                                    ? values[layout.frame.order[d]]
+                                                    : std::numeric_limits<T>::quiet_NaN();
       }
     }
   });
@@ -127,21 +94,6 @@ void cell_of_row(const GridGeometry& grid, const IndexColumns& columns, std::uin
                  std::uint32_t* cell) {
   for (std::uint32_t d = 0; d < grid.dims; ++d)
     cell[d] = cell_coordinate(grid, d, columns.value(row, grid.column[d]));
-}
-
-SortLayout make_order(WorkerPool& pool, const Strategy& strategy, double reach,
-                      const IndexColumns& left, const IndexColumns* right) {
-  Extent extents[kMaxGridDimensions + 1];
-  std::fill(std::begin(extents), std::end(extents), Extent{INFINITY, -INFINITY});
-  if (strategy.grid_dims > 0 || strategy.sort_column != kNoColumn) {
-    add_extents(pool, left, strategy, extents);
-    if (right != nullptr) add_extents(pool, *right, strategy, extents);
-  }
-  for (Extent& extent : extents)
-    if (!(extent.low <= extent.high)) extent = {0, 0};
-  const GridGeometry grid = make_grid(strategy.grid_dims, strategy.grid_columns, extents, reach);
-  return make_sort_layout(grid, strategy.cell_order, strategy.sort_column,
-                          extents[strategy.grid_dims], 52);
 }
 
 void GridIndex::load_point(std::uint32_t position, double* coordinates) const {
@@ -177,7 +129,7 @@ GridIndex build_index(WorkerPool& pool, MemoryBudget& budget, const IndexLayout&
       for (std::uint64_t i = first; i < end; ++i) {
         const std::uint32_t row = items[i].row;
         index.rows[i] = row;
-        index.ids[i] = data.ids != nullptr ? data.ids[row] : row;
+        index.ids[i] = id_of(data, row);
         if (sorted && i < index.points)
           index.sort_values[i] =
               index.columns.value(row, static_cast<std::uint32_t>(order.sort_column));

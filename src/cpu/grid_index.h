@@ -25,11 +25,6 @@ struct IndexLayout {
   bool order_only;    ///< the index is rows and ids; the rest of it is not needed
 };
 
-/// The order of an index over one or two datasets, of which every coordinate is read once. `reach`
-/// bounds how far points within eps differ in any column of the grid.
-SortLayout make_order(WorkerPool& pool, const Strategy& strategy, double reach,
-                      const IndexColumns& left, const IndexColumns* right);
-
 /// Points are named by position: finite ones first, sorted by cell, sort column and row; then the
 /// points with a NaN or infinite coordinate, which match nothing and are in no cell.
 struct GridIndex {

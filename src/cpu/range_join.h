@@ -1,12 +1,11 @@
 // The range join of the CPU engine: its phases and its state. Cell geometry and distances are
-// src/core's, the indexes are grid_index's and tile_index's, the walks are walker's and
-// tile_walker's.
+// src/core's, the indexes are prepared_points', the walks are walker's and tile_walker's.
 #pragma once
 
-#include "cpu/directions.h"
-#include "cpu/grid_index.h"
+#include <memory>
+
+#include "cpu/prepared_points.h"
 #include "cpu/threaded_join.h"
-#include "cpu/tile_index.h"
 #include "cpu/walker.h"
 
 namespace gpujoin::cpu {
@@ -15,6 +14,10 @@ class RangeJoin final : public ThreadedJoin {
  public:
   /// Starts the threads. The request is a valid one. Throws std::system_error or std::bad_alloc.
   explicit RangeJoin(const JoinRequest& request);
+  /// The same for a part of a join, which shares plans and memory with the others; they and the
+  /// slots outlive it.
+  RangeJoin(const JoinRequest& request, RangePlans& plans, std::shared_ptr<MemoryBudget> budget,
+            SideSlot* left, SideSlot* right);
   /// Stops the threads wherever they are and waits for them.
   ~RangeJoin() override;
 
@@ -22,24 +25,21 @@ class RangeJoin final : public ThreadedJoin {
   void run() override;
   ResultBatch view(const BatchBuffer& buffer) const override;
 
-  void index_directions();
-  void set_thresholds(JoinPlan& plan) const;
-  JoinPlan prepare(IndexLayout& layout);
-  ScreenFrame frame_of(const Strategy& strategy) const;
-  void build_indexes(JoinPlan& plan, IndexLayout& layout);
+  std::shared_ptr<PreparedPoints> take(const Dataset& data, SideSlot* slot);
+  void prepare();
+  JoinPlan plan_walk() const;
   void join(const JoinPlan& plan);
   std::uint64_t walk_cells(const JoinPlan& plan);
   std::uint64_t walk_tiles(const JoinPlan& plan);
 
-  JoinRequest indexed_;  // the indexed join: of the points, or for cosine of their directions
-  Directions left_directions_;
-  Directions right_directions_;
-  GridIndex left_;
-  GridIndex right_;
-  TileIndex left_tiles_;  // IndexMethod::kTiles only
-  TileIndex right_tiles_;
-  ScreenLooks looks_{};
-  bool mirrored_ = false;  // set before the first batch
+  RangePlans own_plans_;  // where no others are given
+  RangePlans& plans_;
+  SideSlot* left_slot_ = nullptr;
+  SideSlot* right_slot_ = nullptr;
+  std::shared_ptr<const RangePlan> plan_;
+  std::shared_ptr<PreparedPoints> left_;
+  std::shared_ptr<PreparedPoints> right_;  // of a self-join the same
+  bool mirrored_ = false;                  // set before the first batch
 };
 
 }  // namespace gpujoin::cpu

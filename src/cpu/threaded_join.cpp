@@ -38,8 +38,12 @@ unsigned useful_threads(const JoinRequest& request) {
 }  // namespace
 
 ThreadedJoin::ThreadedJoin(const JoinRequest& request)
+    : ThreadedJoin(request, std::make_shared<MemoryBudget>(request.memory_limit)) {}
+
+ThreadedJoin::ThreadedJoin(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget)
     : request_(request),
-      budget_(request.memory_limit),
+      shared_budget_(std::move(budget)),
+      budget_(*shared_budget_),
       pool_(useful_threads(request)),
       batch_entries_(entries_of_batches(request, buffer_count(pool_.size()))) {
   stats_.left_rows = request.left.rows;

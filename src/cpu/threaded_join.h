@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -30,6 +31,8 @@ class ThreadedJoin : public Join {
  protected:
   /// The request is a valid one. Throws std::system_error or std::bad_alloc.
   explicit ThreadedJoin(const JoinRequest& request);
+  /// The same with memory that other joins share.
+  ThreadedJoin(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget);
 
   /// Starts the thread that calls run(). Throws std::system_error or std::bad_alloc.
   void start();
@@ -59,7 +62,8 @@ class ThreadedJoin : public Join {
   }
 
   const JoinRequest request_;
-  MemoryBudget budget_;
+  const std::shared_ptr<MemoryBudget> shared_budget_;
+  MemoryBudget& budget_;
   WorkerPool pool_;
   BatchQueue queue_;
   WalkTally tally_;

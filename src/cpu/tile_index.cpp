@@ -19,8 +19,7 @@ class Packer {
     const std::uint32_t size = tiles_.group_size(group);
     for (std::uint32_t i = 0; i < kGroupPoints; ++i) {
       const std::size_t position = std::size_t{group} * kGroupPoints + std::min(i, size - 1);
-      points[i] = static_cast<const T*>(index_.data->coordinates) +
-                  std::size_t{index_.rows[position]} * tiles_.dims;
+      points[i] = point<T>(*index_.data, index_.rows[position]);
     }
     pack_values(group, size, points);
     fill_box(group, size, points);

@@ -36,13 +36,10 @@ std::size_t find_cell(const Buffer<std::uint64_t>& keys, std::size_t hint, std::
 double JoinPlan::exact_raw(std::uint32_t position, std::uint32_t neighbor) const {
   const Dataset& a = *left_points;
   const Dataset& b = *right_points;
-  const std::size_t i = std::size_t{left->rows[position]} * a.dims;
-  const std::size_t j = std::size_t{right->rows[neighbor]} * b.dims;
+  const std::uint64_t i = left->rows[position], j = right->rows[neighbor];
   if (a.scalar == ScalarType::kFloat32)
-    return raw_distance(metric, static_cast<const float*>(a.coordinates) + i,
-                        static_cast<const float*>(b.coordinates) + j, a.dims);
-  return raw_distance(metric, static_cast<const double*>(a.coordinates) + i,
-                      static_cast<const double*>(b.coordinates) + j, a.dims);
+    return raw_distance(metric, point<float>(a, i), point<float>(b, j), a.dims);
+  return raw_distance(metric, point<double>(a, i), point<double>(b, j), a.dims);
 }
 
 Walker::Walker(const JoinPlan& plan, MemoryBudget& budget, WorkerPool& pool, BatchQueue& queue,

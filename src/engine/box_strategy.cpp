@@ -100,9 +100,10 @@ class Chooser {
 
   /// Weighs the methods, and finds what they need to know.
   void look_at_sample() {
-    const Sample sample = take_sample(request_);
-    left_ = boxes_of(request_.left, sample.left);
-    right_ = request_.self_join ? left_ : boxes_of(request_.right, sample.right);
+    const JoinRequest rows = in_memory(request_);
+    const Sample sample = take_sample(rows);
+    left_ = boxes_of(rows.left, sample.left);
+    right_ = request_.self_join ? left_ : boxes_of(rows.right, sample.right);
     const SampledBoxes& indexed = strategy_.left_indexed ? left_ : right_;
     for (std::uint32_t d = 0; d < dims_; ++d) strategy_.spreads[d] = spread_of(indexed, d);
     weigh_sweep();

@@ -3,12 +3,9 @@
 namespace gpujoin {
 
 bool write_direction(const Dataset& data, std::uint64_t row, float* direction) {
-  const std::uint64_t at = row * data.dims;
   return data.scalar == ScalarType::kFloat32
-             ? write_direction(static_cast<const float*>(data.coordinates) + at, data.dims,
-                               direction)
-             : write_direction(static_cast<const double*>(data.coordinates) + at, data.dims,
-                               direction);
+             ? write_direction(point<float>(data, row), data.dims, direction)
+             : write_direction(point<double>(data, row), data.dims, direction);
 }
 
 Dataset sampled_directions(const Dataset& data, std::uint32_t dims,

@@ -35,7 +35,7 @@ Extent inner_extent(std::vector<double> values) {
 
 template <class T>
 const T* point_of(SampledRow row) {
-  return static_cast<const T*>(row.data->coordinates) + row.row * row.data->dims;
+  return point<T>(*row.data, row.row);
 }
 
 /// Calls visit(point) with the coordinates of a row, of their own type.

@@ -56,7 +56,7 @@ struct PairCursor {
     pair->id2 = batch.right_ids[q];
     if (batch.distances != nullptr) pair->distance = batch.distances[entry];
     ++entry;
-    mirror_due = batch.mirrored && p != q;
+    mirror_due = batch.mirrored && (p != q || batch.left_ids != batch.right_ids);
     if (smaller_first && pair->id2 < pair->id1) {
       const std::int64_t id1 = pair->id1;
       pair->id1 = pair->id2;

@@ -55,27 +55,18 @@ GridEstimate estimate_grid(const WalkCosts& costs, double right_rows, std::uint3
                                     candidates_per_point * distance_ns(costs, dims)};
 }
 
-AccessPattern choose_pattern(const JoinRequest& request) {
-  // Two datasets are not symmetric, and counts per row belong to the left point.
-  if (!request.self_join || request.output == Output::kCountPerRow) return AccessPattern::kFull;
-  if (request.knobs.access_pattern != AccessPattern::kAuto &&
-      request.pairs != PairSelection::kUnordered)
-    return request.knobs.access_pattern;
-  return request.knobs.access_pattern == AccessPattern::kUnicomp ? AccessPattern::kUnicomp
-                                                                 : AccessPattern::kLinearId;
-}
-
 }  // namespace
 
 Planner::Planner(const JoinRequest& request, const WalkCosts& costs)
     : request_(request),
-      indexed_(request),
+      points_(in_memory(request)),
+      indexed_(points_),
       costs_(costs),
-      sample_(take_sample(request)),
+      sample_(take_sample(points_)),
       left_rows_(static_cast<double>(request.left.rows)),
       right_rows_(static_cast<double>(request.self_join ? request.left.rows : request.right.rows)),
       all_pairs_(std::max<double>(1, static_cast<double>(sample_.pairs.size()))),
-      matches_(static_cast<double>(count_matches(request, sample_))) {
+      matches_(static_cast<double>(count_matches(points_, sample_))) {
   if (request.metric == Metric::kCosine) index_directions();
   reach_ = make_threshold(indexed_.metric, indexed_.eps).reach;
   const std::size_t step = 1 + sample_.pairs.size() / kDecidingPairs;
@@ -97,10 +88,10 @@ bool Planner::knows_tiles() const {
 void Planner::index_directions() {
   const std::uint32_t dims = request_.left.dims;
   indexed_ = join_of_directions(
-      request_, sampled_directions(request_.left, dims, sample_.left, left_directions_),
+      points_, sampled_directions(points_.left, dims, sample_.left, left_directions_),
       request_.self_join
           ? Dataset{}
-          : sampled_directions(request_.right, dims, sample_.right, right_directions_));
+          : sampled_directions(points_.right, dims, sample_.right, right_directions_));
   if (request_.self_join) sample_.right = sample_.left;
 }
 
@@ -110,7 +101,7 @@ Strategy Planner::start(IndexMethod index) const {
   Strategy strategy{};
   strategy.index = index;
   strategy.sort_column = kNoColumn;
-  strategy.access_pattern = choose_pattern(request_);
+  strategy.access_pattern = pattern_of(request_, index);
   strategy.cell_order =
       knobs.cell_order == CellOrder::kAuto ? CellOrder::kLinear : knobs.cell_order;
   strategy.reorder_dimensions = knobs.reorder_dimensions != Switch::kOff;
@@ -190,7 +181,7 @@ Strategy Planner::plan_cells(Strategy strategy, std::vector<SampledColumn> colum
   if (knobs.sort_unindexed != Switch::kOff && forced_dims < column_count) {
     const SampledColumn sorted = take_most_selective(columns, deciding.pairs(), reach, reorder);
     strategy.sort_column = static_cast<std::int32_t>(sorted.column);
-    strategy.sort_range = sorted.ordinary();
+    strategy.sort_range = sorted.range();
     candidates.keep_within(sorted, reach);
     deciding.keep_within(sorted, reach);
   }
@@ -213,7 +204,7 @@ Strategy Planner::plan_cells(Strategy strategy, std::vector<SampledColumn> colum
     candidates.keep_within(next, 1.5 * reach);
     same_cell.keep_within(next, 0.5 * reach);
     grid.grid_columns[k] = next.column;
-    grid.grid_ranges[k] = next.ordinary();
+    grid.grid_ranges[k] = next.range();
     grid.grid_dims = k + 1;
   }
   finish(strategy, best.candidates_per_point, walk_ns(best.cost_per_point) + point_ns);
@@ -248,10 +239,6 @@ Strategy Planner::plan_tiles() {
   const Knobs& knobs = request_.knobs;
   const std::uint32_t dims = request_.left.dims;
   Strategy strategy = start(IndexMethod::kTiles);
-  // Half of a matrix of tiles serves counts as well.
-  const bool full =
-      knobs.access_pattern == AccessPattern::kFull && request_.pairs != PairSelection::kUnordered;
-  if (request_.self_join && !full) strategy.access_pattern = AccessPattern::kLinearId;
   strategy.screened = true;
   if (knobs.cell_order == CellOrder::kAuto) strategy.cell_order = CellOrder::kHilbert;
 
@@ -269,7 +256,7 @@ Strategy Planner::plan_tiles() {
     left.keep_within(next, reach_);
     const bool separates = left.count() < 0.95 * before;
     if (forced_dims == 0 && !separates && !taken.empty()) break;
-    strategy.grid_ranges[strategy.grid_dims] = next.ordinary();
+    strategy.grid_ranges[strategy.grid_dims] = next.range();
     strategy.grid_columns[strategy.grid_dims++] = next.column;
     taken.push_back(next);
   }

@@ -37,7 +37,8 @@ class Planner {
   double count_meeting_tiles(const std::vector<SampledColumn>& columns) const;
 
   const JoinRequest& request_;
-  JoinRequest indexed_;  // with the points of request_, or the directions of the sample
+  JoinRequest points_;   // request_ with its rows in memory
+  JoinRequest indexed_;  // with these points, or the directions of the sample
   std::vector<float> left_directions_, right_directions_;
   const WalkCosts& costs_;
   Sample sample_;  // rows are those of indexed_

@@ -81,10 +81,9 @@ void place_inner(const ScaledSpread& spread, std::uint32_t number, std::uint32_t
 template <Metric M, class T>
 void distances_of(const ReferencePoints& references, std::uint32_t number, const Dataset& data,
                   std::uint64_t first, std::uint64_t end, double* distances) {
-  const T* point = static_cast<const T*>(data.coordinates) + first * data.dims;
-  for (std::uint64_t row = first; row < end; ++row, point += data.dims)
-    *distances++ =
-        reference_distance<M>(point, references.point(number), data.dims, references.frame);
+  for (std::uint64_t row = first; row < end; ++row)
+    *distances++ = reference_distance<M>(point<T>(data, row), references.point(number), data.dims,
+                                         references.frame);
 }
 
 template <Metric M>

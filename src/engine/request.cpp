@@ -17,7 +17,7 @@ Status check_dataset(const Dataset& data, const char* side) {
   if (data.dims == 0 || data.dims > kMaxDimensions)
     return make_status(StatusCode::kInvalidArgument, "Vectors have 1 to 16000 dimensions.",
                        "the %s side has %u dimensions", side, data.dims);
-  if (data.coordinates == nullptr)
+  if (data.first_chunk == nullptr && data.file == nullptr)
     return make_status(StatusCode::kInvalidArgument, nullptr, "the %s side has no coordinates",
                        side);
   return {};

@@ -121,10 +121,23 @@ struct JoinRequest {
   std::uint64_t device_memory_limit;  ///< bytes of device memory, 0 = no limit
   std::int32_t device;                ///< which device, from 0; devices only
   const volatile int* interrupt;  ///< nonzero: next_batch returns kInterrupted soon; may be null
+  const RowFile* scratch;         ///< for rows that do not fit in memory; null: there is none
   Knobs knobs;
   Shape shape;  ///< boxes: kPairs or kTotal; an eps of 0 asks for boxes that touch
   Top top;      ///< of kTopPairs
 };
+
+/// The same request of the rows that are in memory, for what looks at samples.
+inline JoinRequest in_memory(JoinRequest request) {
+  request.left = in_memory(request.left);
+  request.right = in_memory(request.right);
+  return request;
+}
+
+/// Whether rows of the request lie in a file.
+inline bool is_in_file(const JoinRequest& request) {
+  return request.left.file != nullptr || (!request.self_join && request.right.file != nullptr);
+}
 
 /// What every engine checks first: kInvalidArgument for a request that no engine can serve.
 Status check_request(const JoinRequest& request);

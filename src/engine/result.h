@@ -29,8 +29,9 @@ struct ResultBatch {
   const std::uint64_t* counts;     ///< [row_count], or null
   const std::int64_t* left_ids;    ///< [left points]
   const std::int64_t* right_ids;   ///< [right points]
-  bool
-      mirrored;  ///< each entry (p, q), p != q, also stands for (q, p): half walks list a pair once
+  /// Each entry (p, q) of two different points also stands for (q, p): half a walk lists a pair
+  /// once.
+  bool mirrored;
   bool transposed;  ///< rows are right points, and neighbors left ones
 
   std::uint64_t entry(std::uint64_t row) const { return offsets[row] - offsets[0]; }

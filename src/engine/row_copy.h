@@ -22,7 +22,7 @@ template <class Look>
 RowCopy copy_rows(MemoryBudget& budget, const Dataset& data, const std::uint32_t* rows,
                   std::uint64_t count, const Look& look) {
   constexpr std::uint64_t kRowsBetweenLooks = 65536;
-  const std::uint64_t bytes = data.dims * scalar_bytes(data.scalar);
+  const std::uint64_t bytes = point_bytes(data);
   RowCopy copy;
   copy.coordinates = Buffer<unsigned char>(budget, count * bytes);
   copy.ids = Buffer<std::int64_t>(budget, count);
@@ -30,9 +30,8 @@ RowCopy copy_rows(MemoryBudget& budget, const Dataset& data, const std::uint32_t
   for (std::uint64_t i = 0; i < count; ++i) {
     if (i % kRowsBetweenLooks == 0) look();
     const std::uint64_t row = rows[i];
-    std::memcpy(copy.coordinates.data() + i * bytes,
-                static_cast<const unsigned char*>(data.coordinates) + row * bytes, bytes);
-    copy.ids[i] = data.ids != nullptr ? data.ids[row] : static_cast<std::int64_t>(row);
+    std::memcpy(copy.coordinates.data() + i * bytes, point(data, row), bytes);
+    copy.ids[i] = id_of(data, row);
     if (data.scores != nullptr) copy.scores[i] = data.scores[row];
   }
   copy.view = {copy.coordinates.data(), copy.ids.data(), count, data.dims, data.scalar,

@@ -20,17 +20,15 @@ std::uint64_t scramble(std::uint64_t x) {
 template <class T>
 std::uint64_t count_matches(const JoinRequest& request, const Sample& sample) {
   const Dataset& right = request.self_join ? request.left : request.right;
-  const T* const a = static_cast<const T*>(request.left.coordinates);
-  const T* const b = static_cast<const T*>(right.coordinates);
-  const std::uint64_t dims = request.left.dims;
+  const std::uint32_t dims = request.left.dims;
   const double threshold = make_threshold(request.metric, request.eps).raw;
   // In many dimensions a distance is long: compare every n-th pair.
-  const std::size_t step = 1 + sample.pairs.size() * dims / kComparedCoordinates;
+  const std::size_t step = 1 + sample.pairs.size() * std::uint64_t{dims} / kComparedCoordinates;
   std::uint64_t matches = 0;
   for (std::size_t i = 0; i < sample.pairs.size(); i += step) {
     const SamplePair pair = sample.pairs[i];
-    matches += raw_distance(request.metric, a + sample.left[pair.left] * dims,
-                            b + sample.right[pair.right] * dims, request.left.dims) <= threshold;
+    matches += raw_distance(request.metric, point<T>(request.left, sample.left[pair.left]),
+                            point<T>(right, sample.right[pair.right]), dims) <= threshold;
   }
   return matches * step;
 }

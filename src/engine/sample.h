@@ -25,6 +25,7 @@ struct Sample {
 /// The rows that a sample takes of so many. Deterministic.
 std::vector<std::uint64_t> sample_rows(std::uint64_t rows);
 
+/// Of a request whose data is in memory, as for all that reads samples.
 Sample take_sample(const JoinRequest& request);
 
 /// How many sampled pairs are within eps.

@@ -24,7 +24,27 @@ double count_within(const SampledColumn& column, const std::vector<SamplePair>& 
   }));
 }
 
+/// The extent of the finite values of both sides; {0, 0} where there are none.
+Extent extent_of(const std::vector<double>& left, const std::vector<double>& right) {
+  Extent extent{INFINITY, -INFINITY};
+  for (const std::vector<double>* const values : {&left, &right}) {
+    for (const double x : *values) {
+      if (!std::isfinite(x)) continue;
+      extent.low = std::min(extent.low, x);
+      extent.high = std::max(extent.high, x);
+    }
+  }
+  return extent.low <= extent.high ? extent : Extent{0, 0};
+}
+
 }  // namespace
+
+Extent SampledColumn::range() const {
+  const Extent ordinary = ordinary_range(left, &right);
+  if (std::isfinite(ordinary.low) && std::isfinite(ordinary.high)) return ordinary;
+  const Extent all = extent_of(left, right);
+  return {std::max(ordinary.low, all.low), std::min(ordinary.high, all.high)};
+}
 
 std::vector<SampledColumn> sampled_columns(const JoinRequest& request, const Sample& sample,
                                            bool reorder) {

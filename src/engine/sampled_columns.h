@@ -21,7 +21,8 @@ struct SampledColumn {
   double difference(SamplePair pair) const {
     return std::fabs(left[pair.left] - right[pair.right]);
   }
-  Extent ordinary() const { return ordinary_range(left, &right); }
+  /// Where the values that are no outliers lie, or a little beyond; {0, 0} where there are none.
+  Extent range() const;
 };
 
 /// The columns of the data that may be indexed: all of few columns; with `reorder` the ones of many

@@ -43,6 +43,20 @@ double estimate_boxes_ms(const JoinRequest& request) {
 
 }  // namespace
 
+AccessPattern pattern_of(const JoinRequest& request, IndexMethod index) {
+  // Two datasets are not symmetric.
+  if (!request.self_join) return AccessPattern::kFull;
+  const AccessPattern asked = request.knobs.access_pattern;
+  const bool may_be_full = request.pairs != PairSelection::kUnordered;
+  // Half of a matrix of tiles serves counts as well.
+  if (index == IndexMethod::kTiles)
+    return asked == AccessPattern::kFull && may_be_full ? asked : AccessPattern::kLinearId;
+  // Counts per row belong to the left point.
+  if (request.output == Output::kCountPerRow) return AccessPattern::kFull;
+  if (asked != AccessPattern::kAuto && may_be_full) return asked;
+  return asked == AccessPattern::kUnicomp ? asked : AccessPattern::kLinearId;
+}
+
 Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
   Planner planner(request, costs);
   const auto left_rows = static_cast<double>(request.left.rows);

@@ -28,8 +28,8 @@ struct Strategy {
   /// Columns from `dims` on, here and below, are distances to reference points.
   std::uint32_t grid_columns[kMaxGridDimensions];
   std::int32_t sort_column;  ///< points of a cell are sorted by it; kNoColumn: unsorted
-  /// Where the values of these columns that are no outliers lie. An index is laid over the extent
-  /// of the values in these ranges.
+  /// Where the values of these columns that are no outliers lie, or a little beyond: an index is
+  /// laid over these ranges. Finite.
   Extent grid_ranges[kMaxGridDimensions];
   Extent sort_range;
   std::uint32_t reference_points;  ///< 0: none are used
@@ -76,6 +76,10 @@ inline constexpr WalkCosts kCoreWalkCosts{.neighbor = 0,
 
 /// What building an index takes one core a row, in nanoseconds.
 inline constexpr double kCoreIndexNs = 130;
+
+/// Which cells, or tiles, a join visits. It is of each join of parts, unlike the rest of a
+/// strategy.
+AccessPattern pattern_of(const JoinRequest& request, IndexMethod index);
 
 /// Chooses from a sample of the data. Knobs that are set are followed as far as the data has the
 /// dimensions. Deterministic for the same request. Throws std::bad_alloc.

@@ -15,9 +15,6 @@ JoinRequest completed(JoinRequest request) {
   return request;
 }
 
-std::int64_t id_of(const Dataset& data, std::uint64_t row) {
-  return data.ids != nullptr ? data.ids[row] : static_cast<std::int64_t>(row);
-}
 
 }  // namespace
 
