@@ -87,8 +87,8 @@ class CpuParts final : public PartJoins {
 
 /// Whether the data, or its indexes, are too large for memory.
 bool needs_parts(const JoinRequest& request) {
-  if (request.left.rows == 0 || (!request.self_join && request.right.rows == 0)) return false;
   if (is_in_file(request)) return true;
+  if (request.left.rows == 0 || (!request.self_join && request.right.rows == 0)) return false;
   if (request.memory_limit == 0 || request.output == Output::kTopPairs) return false;
   const std::uint64_t rows = request.left.rows + (request.self_join ? 0 : request.right.rows);
   const std::uint64_t affordable = request.memory_limit - request.memory_limit / 4;

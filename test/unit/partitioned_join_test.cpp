@@ -1,12 +1,13 @@
 // Joins in parts: of data that lies in a file, and of data whose indexes do not fit in memory.
 
+#include "engine/partitioned_join.h"
+
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <vector>
 
 #include "boxes.h"
-#include "engine/divided_side.h"
 #include "engine_harness.h"
 #include "oracle.h"
 #include "points.h"
@@ -108,6 +109,48 @@ class ChunkedPoints {
   std::vector<const void*> pointers_;
 };
 
+/// A join of an engine's table.
+class TableJoin final : public Join {
+ public:
+  TableJoin(const EngineTable& engine, const JoinRequest& request) : engine_(engine) {
+    const Status status = engine.open(&request, &join_);
+    EXPECT_TRUE(status.ok()) << status.message;
+  }
+  ~TableJoin() override { engine_.close(join_); }
+  Status next_batch(ResultBatch* batch) override { return engine_.next_batch(join_, batch); }
+  void stats(JoinStats* stats) const override { engine_.stats(join_, stats); }
+
+ private:
+  const EngineTable& engine_;
+  Join* join_ = nullptr;
+};
+
+/// Parts of a few rows each. `rows_that_fit`: two pieces with more rows in all have no memory.
+class SmallParts final : public PartJoins {
+ public:
+  static inline std::uint64_t rows = 100, rows_that_fit = ~std::uint64_t{0};
+
+  std::uint64_t part_rows() override { return rows; }
+  std::unique_ptr<Join> open(const JoinRequest& part, SideSlot*, SideSlot*) override {
+    if (part.left.rows + part.right.rows > rows_that_fit) throw MemoryLimitExceeded{2, 1};
+    return std::make_unique<TableJoin>(*cpu_engine(), part);
+  }
+};
+
+/// An engine that joins everything in such parts.
+const EngineTable& engine_of_parts() {
+  static EngineTable table = *cpu_engine();
+  table.open = [](const JoinRequest* request, Join** join) -> Status {
+    *join = new PartitionedJoin(*request, choose_cut(*request, kCoreWalkCosts),
+                                std::make_shared<MemoryBudget>(0), std::make_unique<SmallParts>());
+    return {};
+  };
+  table.next_batch = [](Join* join, ResultBatch* batch) { return join->next_batch(batch); };
+  table.stats = [](const Join* join, JoinStats* stats) { join->stats(stats); };
+  table.close = [](Join* join) { delete join; };
+  return table;
+}
+
 Points random_points(std::uint32_t dims, std::uint64_t rows, std::uint64_t seed,
                      ScalarType scalar = ScalarType::kFloat64) {
   Random random(seed);
@@ -127,30 +170,70 @@ Points random_points(std::uint32_t dims, std::uint64_t rows, std::uint64_t seed,
 class PartitionedJoins : public EngineTest {};
 GPUJOIN_ON_EVERY_ENGINE(PartitionedJoins);
 
+TEST(PartitionedJoin, every_output_is_as_of_the_whole) {
+  for (const std::uint64_t fitting : {~std::uint64_t{0}, std::uint64_t{90}}) {
+    SmallParts::rows_that_fit = fitting;
+    for (const std::uint32_t dims : {1u, 3u}) {
+      for (const Metric metric : kMetrics) {
+        const double eps = metric == Metric::kCosine ? 0.02 : 0.03 * dims;
+        const Points left = random_points(dims, 450, dims),
+                     right = random_points(dims, 320, dims + 9);
+        EXPECT_TRUE(every_output_matches(engine_of_parts(),
+                                         make_request(left, nullptr, metric, eps),
+                                         Oracle(left, nullptr, metric, eps)));
+        EXPECT_TRUE(every_output_matches(engine_of_parts(), make_request(left, &right, metric, eps),
+                                         Oracle(left, &right, metric, eps)));
+      }
+    }
+  }
+  SmallParts::rows_that_fit = ~std::uint64_t{0};
+}
+
+TEST(PartitionedJoin, rows_that_meet_no_part_are_counted) {
+  const Points left(1, std::vector<double>(250, 0.0)), right(1, std::vector<double>(150, 9.0));
+  const Points none(1, {});
+  for (const Points* other : {&right, &none}) {
+    JoinRequest join = make_request(left, other, Metric::kL2, 1);
+    join.output = Output::kCountPerRow;
+    const RunResult result = run_join(engine_of_parts(), join);
+    EXPECT_TRUE(matches_oracle(result, join, Oracle(left, other, Metric::kL2, 1)));
+    EXPECT_EQ(result.counts.size(), 250u);
+  }
+}
+
+TEST(PartitionedJoin, distant_parts_do_not_meet) {
+  std::vector<double> values(1000);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i * 37 % 1000);
+  const Points points(1, values);
+  JoinRequest join = make_request(points, nullptr, Metric::kL2, 2);
+  join.output = Output::kTotal;
+  const RunResult result = run_join(engine_of_parts(), join);
+  EXPECT_EQ(result.total, 1000u + 2 * (999u + 998u));
+  // Each part with itself and the next one.
+  EXPECT_LE(result.stats.parts, 2 * (1000u / SmallParts::rows + 3));
+}
+
 TEST_P(PartitionedJoins, data_in_a_file_is_joined_as_data_in_memory) {
   for (const std::uint32_t dims : {1u, 2u, 5u, 20u}) {
     for (const Metric metric : kMetrics) {
       if (metric == Metric::kCosine && is_device(engine())) continue;
       const double eps = metric == Metric::kCosine ? 0.02 : 0.05 * dims;
-      const Points left = random_points(dims, 700, dims),
-                   right = random_points(dims, 500, dims + 9);
+      const Points left = random_points(dims, 300, dims),
+                   right = random_points(dims, 200, dims + 9);
       File file;
-      const FiledPoints left_file(file, left, 6), right_file(file, right, 8);
-      for (const std::uint64_t limit : {std::uint64_t{0}, std::uint64_t{600'000}}) {
-        JoinRequest self = make_request(left, nullptr, metric, eps);
-        self.left = left_file.view();
-        self.scratch = file.functions();
-        self.memory_limit = limit;
-        EXPECT_TRUE(every_output_matches(engine(), self, Oracle(left, nullptr, metric, eps)));
-        JoinRequest two = make_request(left, &right, metric, eps);
-        two.left = left_file.view();
-        two.right = right_file.view();
-        two.scratch = file.functions();
-        two.memory_limit = limit;
-        EXPECT_TRUE(every_output_matches(engine(), two, Oracle(left, &right, metric, eps)));
-        two.right = right.view();  // one side in memory
-        EXPECT_TRUE(every_output_matches(engine(), two, Oracle(left, &right, metric, eps)));
-      }
+      const FiledPoints left_file(file, left, 6), right_file(file, right, 7);
+      JoinRequest self = make_request(left, nullptr, metric, eps);
+      self.left = left_file.view();
+      self.scratch = file.functions();
+      EXPECT_TRUE(every_output_matches(engine(), self, Oracle(left, nullptr, metric, eps)));
+      const Oracle oracle(left, &right, metric, eps);
+      JoinRequest two = make_request(left, &right, metric, eps);
+      two.left = left_file.view();
+      two.right = right_file.view();
+      two.scratch = file.functions();
+      EXPECT_TRUE(every_output_matches(engine(), two, oracle));
+      two.right = right.view();  // one side in memory
+      EXPECT_TRUE(every_output_matches(engine(), two, oracle));
     }
   }
 }

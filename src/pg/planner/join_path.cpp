@@ -197,10 +197,11 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
       PATH_REQ_OUTER(left) != nullptr || PATH_REQ_OUTER(right) != nullptr)
     return;
   SimilarityClause clause;
+  Cost spilling;
   const RestrictInfo* const info =
       choose_clause(root, extra->restrictlist, type, join, outer, inner, &clause);
   if (info == nullptr || !can_have_operands(root, clause, type, extra->restrictlist) ||
-      !fits_in_memory(root, left, right, clause))
+      !has_memory(root, left, right, clause, &spilling))
     return;
   JoinPath* const join_path = new_join_path();
   join_path->clause = clause;
@@ -216,7 +217,7 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   const Selectivity share = share_of_pairs(root, info, clause);
   const bool asked =
       list_length(extra->restrictlist) > 1 || (tests_boxes(clause.test) && !is_exact(clause.test));
-  set_join_cost(root, &path->path, left, right, share, type, extra->restrictlist, asked);
+  set_join_cost(root, &path->path, left, right, share, type, extra->restrictlist, asked, spilling);
   add_disabled_nodes(&path->path, {left, right});
   add_path(join, &path->path);
 }
