@@ -41,7 +41,7 @@ class RangeJoin final : public SlicedJoin {
   ReferencePoints references_;
   double reach_ = 0;  ///< of the indexed columns
   SortLayout layout_{};
-  Work work_ = Work::kUpload;          ///< of prepare()
+  Work work_ = Work::kUpload;          ///< that prepare() has begun, or begins with
   std::vector<PreparedSide> sides_;    ///< left, right; a self-join has one
   std::size_t uploaded_ = 0;           ///< of them
   DeviceBuffer<ExtentBits> extents_;   ///< of the indexed columns of all sides
