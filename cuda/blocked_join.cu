@@ -80,20 +80,20 @@ RowCopy BlockedSide::load(std::size_t block, bool by_row) const {
                    [&] { check_interrupt(interrupt_); });
 }
 
-BlockedJoin::BlockedJoin(const JoinRequest& request, const cudaDeviceProp& device)
-    : request_(request), device_(device), host_budget_(request.memory_limit) {
+BlockedJoin::BlockedJoin(const JoinRequest& request, DeviceContext& context)
+    : request_(request), resources_(context, request) {
   const std::uint64_t rows = request.left.rows + (request.self_join ? 0 : request.right.rows);
-  const std::uint64_t available = available_device_bytes(request.device_memory_limit);
+  const std::uint64_t available = context.available_bytes(request.device_memory_limit);
   const bool empty = request.left.rows == 0 || (!request.self_join && request.right.rows == 0);
   block_bytes_ = available / 2;
   in_blocks_ = !empty && device_bytes(request, rows) > block_bytes_;
-  if (!in_blocks_) join_ = std::make_unique<RangeJoin>(request, device);
+  if (!in_blocks_) join_ = std::make_unique<RangeJoin>(request, resources_);
 }
 
 /// Cuts along the column that separates points best, so that a block is joined with few others.
 void BlockedJoin::cut() {
   if (request_.output == Output::kTopPairs)
-    top_.emplace(host_budget_, request_, TopkMethod::kThreshold);
+    top_.emplace(resources_.host, request_, TopkMethod::kThreshold);
   const Strategy strategy = choose_strategy(request_, kWalkCosts);
   const std::uint32_t column = cut_column(request_, strategy);
   const std::uint64_t one_row = device_bytes(request_, 1) - device_bytes(request_, 0);
@@ -101,17 +101,17 @@ void BlockedJoin::cut() {
   if (block_bytes_ < fixed + 64 * one_row)
     throw MemoryLimitExceeded{2 * (fixed + 64 * one_row), 2 * block_bytes_};
   const std::uint64_t block_rows = (block_bytes_ - fixed) / one_row / 2;  // two blocks meet
-  left_side_ = std::make_unique<BlockedSide>(host_budget_, request_.left, column, block_rows,
+  left_side_ = std::make_unique<BlockedSide>(resources_.host, request_.left, column, block_rows,
                                              request_.interrupt);
   if (!request_.self_join)
-    right_side_ = std::make_unique<BlockedSide>(host_budget_, request_.right, column, block_rows,
+    right_side_ = std::make_unique<BlockedSide>(resources_.host, request_.right, column, block_rows,
                                                 request_.interrupt);
   list_steps(make_threshold(request_.metric, request_.eps).reach);
   done_.strategy = strategy;
   done_.left_rows = request_.left.rows;
   done_.right_rows = request_.self_join ? request_.left.rows : request_.right.rows;
   if (request_.output == Output::kCountPerRow) {
-    counts_ = Buffer<std::uint64_t>(host_budget_, request_.left.rows);
+    counts_ = Buffer<std::uint64_t>(resources_.host, request_.left.rows);
     std::fill(counts_.begin(), counts_.end(), 0);
   }
   cut_ = true;
@@ -153,13 +153,11 @@ void BlockedJoin::start_step() {
   step_request_.left = left_.view;
   step_request_.right = right_.view;
   step_request_.self_join = step.self;
-  if (request_.memory_limit > 0)
-    step_request_.memory_limit = request_.memory_limit - host_budget_.used() + 1;
   if (top_) step_request_.top.least_key = top_->least_key();
   if (!step.self && !top_) step_request_.pairs = PairSelection::kAll;
   // Counts of unordered pairs depend on ids, which a step that names points by row does not know.
   if (by_row && request_.pairs == PairSelection::kUnordered) step_request_.output = Output::kPairs;
-  join_ = std::make_unique<RangeJoin>(step_request_, device_);
+  join_ = std::make_unique<RangeJoin>(step_request_, resources_);
 }
 
 void BlockedJoin::end_step() {
@@ -209,7 +207,7 @@ ResultBatch BlockedJoin::gathered() const {
 Status BlockedJoin::next_top_pairs(ResultBatch* batch) {
   if (!top_batches_) {
     top_->finish();
-    top_batches_.emplace(host_budget_, request_, *top_);
+    top_batches_.emplace(resources_.host, request_, *top_);
   }
   return {top_batches_->next(batch) ? StatusCode::kOk : StatusCode::kEnd};
 }
@@ -230,9 +228,9 @@ Status BlockedJoin::next_of_steps(ResultBatch* batch) {
   if (top_) return next_top_pairs(batch);
   if (!gathers() || delivered_) return {StatusCode::kEnd};
   delivered_ = true;
-  rows_ = Buffer<std::uint32_t>(host_budget_, counts_.size());
+  rows_ = Buffer<std::uint32_t>(resources_.host, counts_.size());
   std::iota(rows_.begin(), rows_.end(), 0u);
-  ids_ = Buffer<std::int64_t>(host_budget_, counts_.size());
+  ids_ = Buffer<std::int64_t>(resources_.host, counts_.size());
   for (std::size_t row = 0; row < ids_.size(); ++row)
     ids_[row] =
         request_.left.ids != nullptr ? request_.left.ids[row] : static_cast<std::int64_t>(row);
@@ -254,7 +252,6 @@ Status BlockedJoin::next_batch(ResultBatch* batch) {
 JoinStats BlockedJoin::stats_with_step() const {
   JoinStats sum = done_, step;
   join_->stats(&step);
-  step.memory_peak += host_budget_.used();
   add_stats(sum, step);
   return sum;
 }

@@ -47,7 +47,8 @@ class BlockedSide {
 /// The join behind the engine's table. Methods throw as RangeJoin's do.
 class BlockedJoin final : public Join {
  public:
-  BlockedJoin(const JoinRequest& request, const cudaDeviceProp& device);
+  /// The context outlives the join.
+  BlockedJoin(const JoinRequest& request, DeviceContext& context);
 
   Status next_batch(ResultBatch* batch) override;
   void stats(JoinStats* stats) const override;
@@ -70,8 +71,7 @@ class BlockedJoin final : public Join {
   ResultBatch gathered() const;
 
   JoinRequest request_;
-  cudaDeviceProp device_;
-  MemoryBudget host_budget_;
+  JoinResources resources_;        ///< of all steps
   bool in_blocks_ = false;         ///< or all at once
   std::uint64_t block_bytes_ = 0;  ///< of device memory for two blocks
   bool cut_ = false;

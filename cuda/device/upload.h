@@ -17,7 +17,7 @@ class Uploader {
  public:
   /// Uses up to `threads` threads, the caller's included, from the first large copy on. They call
   /// nothing of CUDA.
-  Uploader(MemoryBudget& host_budget, std::uint32_t threads)
+  Uploader(HostBudget& host_budget, std::uint32_t threads)
       : host_budget_(host_budget), threads_(threads) {}
   /// Waits until the device has read what it was given.
   ~Uploader();
@@ -34,7 +34,7 @@ class Uploader {
   bool prepare();
   void fill(unsigned char* half, const unsigned char* from, std::size_t bytes);
 
-  MemoryBudget& host_budget_;
+  HostBudget& host_budget_;
   std::uint32_t threads_;
   std::optional<WorkerPool> pool_;
   PinnedBlock halves_;

@@ -117,11 +117,13 @@ __global__ void gather_columns_kernel(Source<T> source, const std::uint32_t* ord
     columns[w * source.rows] = source.distances[w * source.rows + order[position]];
 }
 
-__global__ void gather_ids_kernel(const std::int64_t* source, const std::uint32_t* order,
-                                  std::uint32_t rows, std::int64_t* ids) {
+template <class T>
+__global__ void gather_kernel(const T* source, const std::uint32_t* order, std::uint32_t rows,
+                              T* gathered) {
   const std::uint64_t position = global_thread();
   if (position < rows)
-    ids[position] = source != nullptr ? source[order[position]] : order[position];
+    gathered[position] =
+        source != nullptr ? source[order[position]] : static_cast<T>(order[position]);
 }
 
 IndexedColumns indexed_columns(const Strategy& strategy) {
@@ -276,9 +278,16 @@ void order_columns(MemoryBudget& budget, const DevicePoints& points, DeviceIndex
 
 void gather_ids(const DeviceIndex& index, const std::int64_t* device_source,
                 std::int64_t* device_ids, cudaStream_t stream) {
-  gather_ids_kernel<<<blocks_for(index.rows), kBlockThreads, 0, stream>>>(
+  gather_kernel<<<blocks_for(index.rows), kBlockThreads, 0, stream>>>(
       device_source, index.order.data(), index.rows, device_ids);
   check_launch("ordering ids");
+}
+
+void gather_scores(const DeviceIndex& index, const double* device_source, double* device_scores,
+                   cudaStream_t stream) {
+  gather_kernel<<<blocks_for(index.rows), kBlockThreads, 0, stream>>>(
+      device_source, index.order.data(), index.rows, device_scores);
+  check_launch("ordering scores");
 }
 
 }  // namespace gpujoin::cuda

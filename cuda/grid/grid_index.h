@@ -68,4 +68,8 @@ void order_columns(MemoryBudget& budget, const DevicePoints& points, DeviceIndex
 void gather_ids(const DeviceIndex& index, const std::int64_t* device_source,
                 std::int64_t* device_ids, cudaStream_t stream);
 
+/// scores[i] = source[order[i]].
+void gather_scores(const DeviceIndex& index, const double* device_source, double* device_scores,
+                   cudaStream_t stream);
+
 }  // namespace gpujoin::cuda

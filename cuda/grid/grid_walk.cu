@@ -44,7 +44,7 @@ JoinView make_join_view(const JoinRequest& request, const Strategy& strategy,
 
 GridWalk::GridWalk(const JoinRequest& request, const Strategy& strategy, const SortLayout& layout,
                    double reach, const WalkSide& left, const WalkSide& right,
-                   MemoryBudget& device_budget, MemoryBudget& host_budget, unsigned resident_blocks,
+                   MemoryBudget& device_budget, HostBudget& host_budget, unsigned resident_blocks,
                    const unsigned* stop, unsigned* queue, cudaStream_t stream)
     : request_(request),
       strategy_(strategy),

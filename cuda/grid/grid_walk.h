@@ -28,8 +28,8 @@ class GridWalk final : public SliceSource {
   /// for launches on the join's stream.
   GridWalk(const JoinRequest& request, const Strategy& strategy, const SortLayout& layout,
            double reach, const WalkSide& left, const WalkSide& right, MemoryBudget& device_budget,
-           MemoryBudget& host_budget, unsigned resident_blocks, const unsigned* stop,
-           unsigned* queue, cudaStream_t stream);
+           HostBudget& host_budget, unsigned resident_blocks, const unsigned* stop, unsigned* queue,
+           cudaStream_t stream);
 
   void start_slice() override;
   bool finish_slice() override;
@@ -50,7 +50,7 @@ class GridWalk final : public SliceSource {
   const JoinRequest& request_;
   const Strategy& strategy_;
   MemoryBudget& device_budget_;
-  MemoryBudget& host_budget_;
+  HostBudget& host_budget_;
   unsigned* queue_;
   cudaStream_t stream_;
   JoinView view_{};

@@ -10,7 +10,7 @@ namespace gpujoin::cuda {
 
 TileWalk::TileWalk(const JoinRequest& request, const Strategy& strategy, double radius,
                    const TileWalkSide& left, const TileWalkSide& right, MemoryBudget& device_budget,
-                   MemoryBudget& host_budget, int multiprocessors, const unsigned* stop,
+                   HostBudget& host_budget, int multiprocessors, const unsigned* stop,
                    cudaStream_t stream)
     : request_(request),
       strategy_(strategy),

@@ -25,8 +25,7 @@ class TileWalk final : public SliceSource {
   /// that makes kernels leave when it is not 0.
   TileWalk(const JoinRequest& request, const Strategy& strategy, double radius,
            const TileWalkSide& left, const TileWalkSide& right, MemoryBudget& device_budget,
-           MemoryBudget& host_budget, int multiprocessors, const unsigned* stop,
-           cudaStream_t stream);
+           HostBudget& host_budget, int multiprocessors, const unsigned* stop, cudaStream_t stream);
 
   void start_slice() override;
   bool finish_slice() override;
@@ -64,7 +63,7 @@ class TileWalk final : public SliceSource {
   const JoinRequest& request_;
   const Strategy& strategy_;
   MemoryBudget& device_budget_;
-  MemoryBudget& host_budget_;
+  HostBudget& host_budget_;
   int multiprocessors_;
   cudaStream_t stream_;
   TilePoints left_, right_;

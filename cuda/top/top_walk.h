@@ -17,8 +17,8 @@ class TopWalk final : public SliceSource {
  public:
   /// `view` has the ids of both sides.
   TopWalk(const JoinRequest& request, const Strategy& strategy, const JoinView& view,
-          const double* left_scores, const double* right_scores, MemoryBudget& device_budget,
-          MemoryBudget& host_budget, unsigned resident_blocks, cudaStream_t stream);
+          const double* left_scores, const double* right_scores, JoinResources& resources,
+          cudaStream_t stream);
 
   void start_slice() override;
   bool finish_slice() override;
@@ -33,7 +33,7 @@ class TopWalk final : public SliceSource {
 
  private:
   void look_at_scores(const double* left_scores, const double* right_scores);
-  void choose_kernel(unsigned resident_blocks);
+  void choose_kernel();
   std::uint64_t choose_capacity() const;
   void choose_slice();
   void shrink_slice();
@@ -42,8 +42,7 @@ class TopWalk final : public SliceSource {
   const JoinRequest& request_;
   const Strategy& strategy_;
   JoinView view_;
-  MemoryBudget& device_budget_;
-  MemoryBudget& host_budget_;
+  JoinResources& resources_;
   cudaStream_t stream_;
   TopkMethod method_;
   KernelChoice kernel_{};
