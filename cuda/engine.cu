@@ -7,13 +7,14 @@
 #include <new>
 #include <system_error>
 
-#include "cuda/blocked_join.h"
 #include "cuda/boxes/box_join.h"
 #include "cuda/device/cuda_error.h"
 #include "cuda/device/device_context.h"
 #include "cuda/device/device_guard.h"
 #include "cuda/device/signals.h"
 #include "cuda/device/tuning.h"
+#include "cuda/device_parts.h"
+#include "cuda/range_join.h"
 #include "engine/engine.h"
 #include "engine/topk_join.h"
 #include "engine/topk_scan.h"
@@ -55,8 +56,6 @@ Status caught(const Body& body) {
         "the join needs more than its memory limit: at least %llu MB of %llu MB",
         static_cast<unsigned long long>((error.needed_bytes >> 20) + 1),
         static_cast<unsigned long long>(error.limit_bytes >> 20));
-  } catch (const cuda::Interrupted&) {
-    return {StatusCode::kInterrupted};
   } catch (const std::bad_alloc&) {
     return make_status(StatusCode::kOutOfMemory, nullptr, "out of host memory in the CUDA engine");
   } catch (const std::system_error& error) {
@@ -115,31 +114,39 @@ Status probe(DeviceInfo* devices, std::uint32_t capacity, std::uint32_t* count) 
   });
 }
 
-/// Joins of points have budgets of their own: a top-k join may consist of several. Throws what
-/// caught() catches.
-std::unique_ptr<Join> open_join(const JoinRequest& request, cuda::JoinResources& resources) {
-  if (request.shape == Shape::kBoxes) return std::make_unique<cuda::BoxJoin>(request, resources);
-  const OpenJoin blocked_join = [&context = resources.context](const JoinRequest& part) {
-    return std::make_unique<cuda::BlockedJoin>(part, context);
+/// Opens a join of points, whole or in parts. Throws what caught() catches.
+std::unique_ptr<Join> open_range_join(const JoinRequest& request, cuda::DeviceContext& context) {
+  auto resources = std::make_shared<cuda::JoinResources>(context, request);
+  if (cuda::needs_parts(request, context))
+    return cuda::open_in_parts(request, std::move(resources));
+  return std::make_unique<cuda::RangeJoin>(request, std::move(resources));
+}
+
+/// A top-k join may consist of several joins, one after the other. Throws what caught() catches.
+std::unique_ptr<Join> open_join(const JoinRequest& request, cuda::DeviceContext& context) {
+  const OpenJoin range_join = [&context](const JoinRequest& part) {
+    return open_range_join(part, context);
   };
-  if (request.output != Output::kTopPairs) return blocked_join(request);
+  if (request.shape == Shape::kBoxes && !is_in_file(request))
+    return std::make_unique<cuda::BoxJoin>(request,
+                                           std::make_shared<cuda::JoinResources>(context, request));
+  if (request.output != Output::kTopPairs || is_in_file(request)) return range_join(request);
   // Joins by directions need tiles, and tiles do not know scores.
-  const OpenJoin scan = [blocked_join](const JoinRequest& part) {
-    return std::make_unique<TopkScan>(part, blocked_join);
+  const OpenJoin scan = [range_join](const JoinRequest& part) {
+    return std::make_unique<TopkScan>(part, range_join);
   };
   const bool cosine = request.metric == Metric::kCosine;
-  return open_topk_join(request, cosine ? scan : blocked_join, cuda::kPlainTopkCosts);
+  return open_topk_join(request, cosine ? scan : range_join, cuda::kPlainTopkCosts);
 }
 
 /// What the table calls a Join: a join and the device that it is on.
 struct DeviceJoin final : Join {
-  DeviceJoin(const JoinRequest& request, cuda::DeviceContext& context)
-      : resources(context, request), join(open_join(request, resources)) {}
+  DeviceJoin(const JoinRequest& request, cuda::DeviceContext& on)
+      : device(on), join(open_join(request, on)) {}
   Status next_batch(ResultBatch* batch) override { return join->next_batch(batch); }
   void stats(JoinStats* stats) const override { join->stats(stats); }
-  const cuda::DeviceContext& device() const { return resources.context; }
 
-  cuda::JoinResources resources;
+  const cuda::DeviceContext& device;
   std::unique_ptr<Join> join;
 };
 
@@ -173,7 +180,7 @@ Status open(const JoinRequest* request, Join** join) {
 }
 
 Status next_batch(Join* join, ResultBatch* batch) {
-  return on_device(static_cast<DeviceJoin*>(join)->device().number(),
+  return on_device(static_cast<DeviceJoin*>(join)->device.number(),
                    [&] { return join->next_batch(batch); });
 }
 
@@ -188,7 +195,7 @@ void stats(const Join* join, JoinStats* stats) {
 void close(Join* join) {
   // Freed also where the device cannot be reached any more.
   std::unique_ptr<DeviceJoin> closed(static_cast<DeviceJoin*>(join));
-  const cuda::DeviceContext& device = closed->device();
+  const cuda::DeviceContext& device = closed->device;
   on_device(device.number(), [&]() -> Status {
     closed->join.reset();
     device.give_back_unused();

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "core/cosine.h"
-#include "core/threshold.h"
 #include "cuda/device/tuning.h"
 #include "cuda/grid/grid_walk.h"
 #include "cuda/range_join.h"
@@ -13,16 +13,60 @@
 namespace gpujoin::cuda {
 namespace {
 
+constexpr IndexForm kForm{.value_bits = kSortValueBits, .single_distances = true};
+
 WalkSide walk_side(const PreparedSide& side) { return {&side.index(), side.ids()}; }
 
 TileWalkSide tile_side(const PreparedSide& side) {
   return {&side.points(), &side.originals(), &side.index(), side.ids()};
 }
 
+/// Directions only screen, and the walk of a grid has no screen; tiles know no scores.
+IndexMethod index_of(const JoinRequest& request) {
+  const IndexMethod asked = request.knobs.index;
+  if (request.metric == Metric::kCosine) return IndexMethod::kTiles;
+  if (request.output != Output::kTopPairs || asked == IndexMethod::kReferencePoints) return asked;
+  return IndexMethod::kGrid;
+}
+
 }  // namespace
 
-RangeJoin::RangeJoin(const JoinRequest& request, JoinResources& resources)
-    : SlicedJoin(request, resources), uploader_(resources.host, request.threads) {
+std::shared_ptr<const RangePlan> plan_range_join(const JoinRequest& asked,
+                                                 JoinResources& resources) {
+  JoinRequest request = asked;
+  request.knobs.index = index_of(asked);
+  Strategy strategy = choose_strategy(request, kWalkCosts);
+  const bool unsafe = strategy.index == IndexMethod::kTiles &&
+                      !tensor_sums_are_close(resources.context, resources.stream);
+  if (unsafe) {
+    WalkCosts without_tiles = kWalkCosts;
+    without_tiles.tile_pair = 0;
+    strategy = choose_strategy(request, without_tiles);
+  }
+  const bool tiles = strategy.index == IndexMethod::kTiles;
+  if (request.metric == Metric::kCosine && !tiles)
+    throw Unable{unsafe ? "the tensor cores of the device are less exact than cosine joins need"
+                        : "the device cannot join so many rows by cosine distance"};
+  const auto rows = static_cast<double>(request.left.rows);
+  RangePlan plan{.index = plan_index(request, strategy, kForm),
+                 .frame = {},
+                 .candidates = std::max(1.0, strategy.estimate().candidates / rows),
+                 .pairs = strategy.estimated_pairs / rows};
+  if (tiles) plan.frame = choose_screen_frame(in_memory(request), strategy.reorder_dimensions);
+  return std::make_shared<const RangePlan>(std::move(plan));
+}
+
+RangeJoin::RangeJoin(const JoinRequest& request, std::shared_ptr<JoinResources> resources)
+    : RangeJoin(request, std::move(resources), nullptr, nullptr, nullptr) {}
+
+/// Makes room for the points, so that a lack of memory shows at once.
+RangeJoin::RangeJoin(const JoinRequest& request, std::shared_ptr<JoinResources> resources,
+                     std::shared_ptr<const RangePlan> plan, SideSlot* left, SideSlot* right)
+    : SlicedJoin(request, std::move(resources)),
+      uploader_(resources_->host, request.threads),
+      plan_(std::move(plan)),
+      left_slot_(left),
+      right_slot_(right) {
   if (request.output == Output::kTopPairs) {
     stats_.topk_method = method_of(request.knobs.topk_method);
     stats_.topk_rounds = 1;
@@ -33,134 +77,89 @@ RangeJoin::RangeJoin(const JoinRequest& request, JoinResources& resources)
     start_without_pairs();
     return;
   }
-  // Directions only screen, and the walk of a grid has no screen.
-  if (request.metric == Metric::kCosine) request_.knobs.index = IndexMethod::kTiles;
-  if (request.output == Output::kTopPairs && request_.knobs.index != IndexMethod::kReferencePoints)
-    request_.knobs.index = IndexMethod::kGrid;
-  choose_method();
-  make_sides();
+  if (!plan_) plan_ = plan_range_join(request, *resources_);
+  stats_.strategy = plan_->index.strategy;
+  stop_.emplace(*resources_, stream_);
+  queue_ = DeviceBuffer<unsigned>(resources_->device, 1, stream_);
+  left_ = take(request.left, left_slot_);
+  right_ = request.self_join ? left_ : take(request.right, right_slot_);
 }
 
-/// Chooses tiles only where tensor cores are as exact as the screen assumes. Throws Unable where no
-/// other method serves the metric.
-void RangeJoin::choose_method() {
-  strategy_ = choose_strategy(request_, kWalkCosts);
-  const bool unsafe =
-      strategy_.index == IndexMethod::kTiles && !tensor_sums_are_close(resources_.context, stream_);
-  if (unsafe) {
-    WalkCosts without_tiles = kWalkCosts;
-    without_tiles.tile_pair = 0;
-    strategy_ = choose_strategy(request_, without_tiles);
+/// The side as the plan has it: from its slot, or one with room for the points.
+std::shared_ptr<PreparedSide> RangeJoin::take(const Dataset& data, SideSlot* slot) {
+  if (slot != nullptr && *slot) {
+    auto side = std::static_pointer_cast<PreparedSide>(*slot);
+    if (side->plan() == plan_) return side;
+    slot->reset();
   }
-  if (request_.metric == Metric::kCosine && strategy_.index != IndexMethod::kTiles)
-    throw Unable{unsafe ? "the tensor cores of the device are less exact than cosine joins need"
-                        : "the device cannot join so many rows by cosine distance"};
-  stats_.strategy = strategy_;
-}
-
-/// Makes room for the points, so that a lack of memory shows at once.
-void RangeJoin::make_sides() {
-  stop_.emplace(resources_, stream_);
-  queue_ = DeviceBuffer<unsigned>(resources_.device, 1, stream_);
-  extents_ = DeviceBuffer<ExtentBits>(resources_.device, 1, stream_);
-  host_extents_ = PinnedBlock(resources_.host, extents_.bytes());
-  reset_extents(extents_.data(), stream_);
-  references_ = place_reference_points(request_, strategy_);
-  reach_ = references_.count > 0
-               ? reference_reach(request_.eps, references_.dims, references_.frame,
-                                 request_.left.scalar == ScalarType::kFloat32)
-               : make_threshold(request_.metric, request_.eps).reach;
-  sides_.reserve(2);
-  sides_.emplace_back(request_.left, resources_, stream_);
-  if (!request_.self_join) sides_.emplace_back(request_.right, resources_, stream_);
+  own_sides_.reserve(2);
+  auto side = std::make_shared<PreparedSide>(data, plan_, resources_);
+  own_sides_.push_back(side.get());
+  return side;
 }
 
 void RangeJoin::prepare() {
-  switch (work_) {
-    case Work::kUpload:
-      return upload_piece();
-    case Work::kExtents:
-      sort();
-      work_ = Work::kIndex;
-      return;
-    case Work::kIndex:
-      stats_.index_ms = since_open_.milliseconds();
-      name();
-      start(make_source(), is_mirrored(strategy_.access_pattern, request_.pairs));
-  }
+  if (indexed_ < own_sides_.size()) return upload_piece();
+  stats_.index_ms = since_open_.milliseconds();
+  name();
+  start(make_source(),
+        is_mirrored(pattern_of(request_, plan_->index.strategy.index), request_.pairs));
 }
 
+/// A side that is uploaded is indexed while the other one is on its way.
 void RangeJoin::upload_piece() {
-  if (sides_[uploaded_].upload_piece(uploader_)) ++uploaded_;
-  if (uploaded_ < sides_.size()) return;
-  measure();
-  work_ = Work::kExtents;
+  PreparedSide& side = *own_sides_[indexed_];
+  if (!side.upload_piece(uploader_)) return;
+  side.index_points();
+  if (request_.output == Output::kTopPairs) side.order_scores(uploader_);
+  if (++indexed_ == own_sides_.size()) step_.record(stream_);
 }
 
-/// Finds the extents of the indexed columns. A join by cosine distance indexes the points'
-/// directions.
-void RangeJoin::measure() {
-  for (PreparedSide& side : sides_) {
-    if (request_.metric == Metric::kCosine) side.take_directions();
-    side.add_distances(references_);
-    add_extents(side.points(), strategy_, extents_.data(), stream_);
-  }
-  copy_to_host(host_extents_.as<ExtentBits>(), extents_.data(), 1, stream_);
-  step_.record(stream_);
-}
-
-void RangeJoin::sort() {
-  // Tiles are cut from a curve through cells as fine as they get.
-  const bool tiles = strategy_.index == IndexMethod::kTiles;
-  layout_ = make_device_layout(*host_extents_.as<ExtentBits>(), strategy_, tiles ? 0 : reach_);
-  for (PreparedSide& side : sides_) side.sort(layout_, !tiles);
-  if (request_.output == Output::kTopPairs)
-    for (PreparedSide& side : sides_) side.order_scores(uploader_);
-  step_.record(stream_);
-}
-
+/// After the indexes are there. What follows on the stream may use the sides, in this join and in
+/// the ones that borrow them.
 void RangeJoin::name() {
-  for (PreparedSide& side : sides_) side.finish_sort();
-  if (request_.output == Output::kTotal) return;
-  for (PreparedSide& side : sides_) side.name(uploader_);
-  left_ids_ = sides_.front().host_ids();
-  right_ids_ = sides_.back().host_ids();
+  for (PreparedSide* const side : own_sides_) {
+    side->finish_index();
+    if (request_.output != Output::kTotal) side->name(uploader_);
+  }
+  left_ids_ = left_->host_ids();
+  right_ids_ = right_->host_ids();
+  if (left_slot_ != nullptr) *left_slot_ = left_;
+  if (right_slot_ != nullptr) *right_slot_ = right_;
 }
 
-/// The L2 distance, of what tiles are made of, that no pair within eps exceeds.
+/// The L2 distance, of what tiles are made of, that no pair within eps exceeds. Nothing else
+/// depends on faint directions: tiles are sorted alike for every radius.
 double RangeJoin::tile_radius() const {
-  if (request_.metric != Metric::kCosine) return request_.eps;
-  const bool faint = std::any_of(sides_.begin(), sides_.end(),
-                                 [](const PreparedSide& side) { return side.faint(); });
-  return faint ? kAnyDirection : direction_radius(request_.eps, request_.left.dims);
+  return left_->faint() || right_->faint() ? kAnyDirection : plan_->index.eps;
 }
 
 std::unique_ptr<SliceSource> RangeJoin::make_source() {
-  const PreparedSide &left = sides_.front(), &right = sides_.back();
   const unsigned* const stop = stop_->get();
-  if (strategy_.index == IndexMethod::kTiles)
-    return std::make_unique<TileWalk>(
-        request_, strategy_, tile_radius(), tile_side(left), tile_side(right), resources_.device,
-        resources_.host, resources_.context.properties().multiProcessorCount, stop, stream_);
+  const DeviceContext& device = resources_->context;
+  if (plan_->index.strategy.index == IndexMethod::kTiles)
+    return std::make_unique<TileWalk>(request_, *plan_, tile_radius(), tile_side(*left_),
+                                      tile_side(*right_), resources_->device, resources_->host,
+                                      device.properties().multiProcessorCount, stop, stream_);
+  const WalkSide left = walk_side(*left_), right = walk_side(*right_);
   if (request_.output == Output::kTopPairs)
-    return std::make_unique<TopWalk>(request_, strategy_,
-                                     make_join_view(request_, strategy_, layout_, reach_,
-                                                    walk_side(left), walk_side(right), stop),
-                                     left.scores(), right.scores(), resources_, stream_);
-  return std::make_unique<GridWalk>(
-      request_, strategy_, layout_, reach_, walk_side(left), walk_side(right), resources_.device,
-      resources_.host, resources_.context.resident_blocks(), stop, queue_.data(), stream_);
+    return std::make_unique<TopWalk>(request_, *plan_,
+                                     make_join_view(request_, plan_->index, left, right, stop),
+                                     left_->scores(), right_->scores(), *resources_, stream_);
+  return std::make_unique<GridWalk>(request_, *plan_, left, right, resources_->device,
+                                    resources_->host, device.resident_blocks(), stop, queue_.data(),
+                                    stream_);
 }
 
 /// Counts of all left points, by position; 0 each where one side is empty.
 void RangeJoin::collect_counts() {
-  row_counts_ = Buffer<std::uint64_t>(resources_.host, request_.left.rows);
+  row_counts_ = Buffer<std::uint64_t>(resources_->host, request_.left.rows);
   std::fill(row_counts_.begin(), row_counts_.end(), 0);
   if (source() != nullptr) {
     const Buffer<std::uint32_t> counts = source()->counts();
     std::copy(counts.begin(), counts.end(), row_counts_.begin());
   }
-  rows_ = PinnedBlock(resources_.host, row_counts_.size() * sizeof(std::uint32_t));
+  rows_ = PinnedBlock(resources_->host, row_counts_.size() * sizeof(std::uint32_t));
   std::iota(rows_.as<std::uint32_t>(), rows_.as<std::uint32_t>() + row_counts_.size(), 0u);
 }
 

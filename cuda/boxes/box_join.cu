@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "cuda/boxes/box_join.h"
 #include "cuda/boxes/box_walk.h"
@@ -7,8 +8,8 @@
 
 namespace gpujoin::cuda {
 
-BoxJoin::BoxJoin(const JoinRequest& request, JoinResources& resources)
-    : SlicedJoin(request, resources) {
+BoxJoin::BoxJoin(const JoinRequest& request, std::shared_ptr<JoinResources> resources)
+    : SlicedJoin(request, std::move(resources)) {
   stats_.threads = 1;  // until rows are copied
 }
 
@@ -19,8 +20,8 @@ void BoxJoin::prepare() {
   stats_.strategy.sort_column = kNoColumn;
   stats_.strategy.estimated_pairs = strategy_.pairs;
   std::copy_n(strategy_.reason, sizeof strategy_.reason, stats_.strategy.reason);
-  stop_.emplace(resources_, stream_);
-  auto walk = std::make_unique<BoxWalk>(request_, strategy_, resources_, stop_->get(), stream_);
+  stop_.emplace(*resources_, stream_);
+  auto walk = std::make_unique<BoxWalk>(request_, strategy_, *resources_, stop_->get(), stream_);
   if (wants_pairs(request_.output)) {
     left_ids_ = ids_of_rows(request_.left, left_numbers_);
     right_ids_ = request_.self_join ? left_ids_ : ids_of_rows(request_.right, right_numbers_);

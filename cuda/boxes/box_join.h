@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "cuda/device/sliced_join.h"
 #include "engine/box_strategy.h"
@@ -12,7 +13,7 @@ namespace gpujoin::cuda {
 /// `request` is one for Shape::kBoxes; else as SlicedJoin.
 class BoxJoin final : public SlicedJoin {
  public:
-  BoxJoin(const JoinRequest& request, JoinResources& resources);
+  BoxJoin(const JoinRequest& request, std::shared_ptr<JoinResources> resources);
   ~BoxJoin() override { halt(); }
 
  private:

@@ -47,7 +47,7 @@ BoxWalk::BoxWalk(const JoinRequest& request, const BoxStrategy& strategy, JoinRe
       resources_(resources),
       uploader_(resources.host, request.threads),
       stream_(stream),
-      row_bytes_(request.left.dims * scalar_bytes(request.left.scalar)) {
+      row_bytes_(point_bytes(request.left)) {
   view_.method = strategy.method;
   view_.scalar = request.left.scalar;
   view_.dims = request.left.dims / 2;
@@ -153,9 +153,8 @@ void BoxWalk::upload(Staging& staging, std::uint64_t slice) {
   if (staging.numbers.size() == 0)
     staging.numbers = DeviceBuffer<unsigned char>(resources_.device, most_slice_rows_ * row_bytes_,
                                                   upload_stream_);
-  const auto* const rows = static_cast<const unsigned char*>(probing_data_.coordinates);
-  uploader_.copy(staging.numbers.data(), rows + slice * most_slice_rows_ * row_bytes_,
-                 slice_rows(slice) * row_bytes_, upload_stream_);
+  uploader_.copy_rows(staging.numbers.data(), probing_data_, slice * most_slice_rows_,
+                      slice_rows(slice), upload_stream_);
   staging.arrived.record(upload_stream_);
   staging.slice = slice;
 }
@@ -167,9 +166,7 @@ void BoxWalk::index_chunk() {
   const std::uint32_t rows = chunk_rows(turn_.chunk);
   index_begins_.record(stream_);
   DeviceBuffer<unsigned char> numbers(resources_.device, rows * row_bytes_, stream_);
-  uploader_.copy(numbers.data(),
-                 static_cast<const unsigned char*>(indexed_data_.coordinates) + first * row_bytes_,
-                 numbers.bytes(), stream_);
+  uploader_.copy_rows(numbers.data(), indexed_data_, first, rows, stream_);
   indexed_ = order_boxes(
       resources_.device,
       {numbers.data(), static_cast<std::uint32_t>(first), rows, view_.dims, view_.scalar}, order_,

@@ -53,8 +53,9 @@ class DeviceContext {
   std::optional<BatchModel> batch_model_;
 };
 
-/// What a join may use: a device, and memory within the limits of its request. Joins of its parts
-/// use it, too, so that they count on the same limits. It outlives their buffers.
+/// What a join may use: a device, memory within the limits of its request, and a stream. Joins of
+/// its parts use it, too, so that they count on the same limits, and what one of them has prepared
+/// is there for the next one in the order of the stream. It outlives their buffers.
 struct JoinResources {
   JoinResources(DeviceContext& on, const JoinRequest& request)
       : context(on),
@@ -64,6 +65,7 @@ struct JoinResources {
   DeviceContext& context;
   HostBudget host;
   MemoryBudget device;
+  Stream stream;
 };
 
 }  // namespace gpujoin::cuda

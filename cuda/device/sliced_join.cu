@@ -9,11 +9,11 @@
 
 namespace gpujoin::cuda {
 
-SlicedJoin::SlicedJoin(const JoinRequest& request, JoinResources& resources)
-    : request_(request), resources_(resources) {
+SlicedJoin::SlicedJoin(const JoinRequest& request, std::shared_ptr<JoinResources> resources)
+    : request_(request), resources_(std::move(resources)), stream_(resources_->stream) {
   stats_.left_rows = request.left.rows;
   stats_.right_rows = request.self_join ? request.left.rows : request.right.rows;
-  const cudaDeviceProp& device = resources.context.properties();
+  const cudaDeviceProp& device = resources_->context.properties();
   std::snprintf(stats_.instruction_set, sizeof stats_.instruction_set, "sm_%d%d", device.major,
                 device.minor);
 }
@@ -27,14 +27,14 @@ void SlicedJoin::halt() {
 
 const std::int64_t* SlicedJoin::ids_of_rows(const Dataset& data, Buffer<std::int64_t>& numbers) {
   if (data.ids != nullptr) return data.ids;
-  numbers = Buffer<std::int64_t>(resources_.host, data.rows);
+  numbers = Buffer<std::int64_t>(resources_->host, data.rows);
   std::iota(numbers.begin(), numbers.end(), std::int64_t{0});
   return numbers.data();
 }
 
 void SlicedJoin::start(std::unique_ptr<SliceSource> source, bool mirrored) {
   source_ = std::move(source);
-  if (wants_pairs(request_.output)) batches_.emplace(request_, resources_, *source_, mirrored);
+  if (wants_pairs(request_.output)) batches_.emplace(request_, *resources_, *source_, mirrored);
   start_slice();
 }
 
@@ -107,8 +107,8 @@ void SlicedJoin::stats(JoinStats* stats) const {
   if (source_) source_->describe(stats);
   if (batches_) batches_->describe(stats);
   stats->join_ms = std::max(0.0, spent_ms_ - stats->index_ms);
-  stats->memory_peak = resources_.host.peak();
-  stats->device_memory_peak = resources_.device.peak();
+  stats->memory_peak = resources_->host.peak();
+  stats->device_memory_peak = resources_->device.peak();
 }
 
 }  // namespace gpujoin::cuda

@@ -23,9 +23,8 @@ class SlicedJoin : public Join {
   void stats(JoinStats* stats) const override;
 
  protected:
-  /// `request` is a valid one. Its datasets and the resources outlive the join. The device is
-  /// current.
-  SlicedJoin(const JoinRequest& request, JoinResources& resources);
+  /// `request` is a valid one. Its datasets outlive the join. The device is current.
+  SlicedJoin(const JoinRequest& request, std::shared_ptr<JoinResources> resources);
 
   /// Does a part of what comes before the first slice, some milliseconds of work or a launch, and
   /// at last calls start(). Called again when the device has reached step_.
@@ -47,8 +46,8 @@ class SlicedJoin : public Join {
   void halt();
 
   JoinRequest request_;
-  JoinResources& resources_;
-  Stream stream_;
+  const std::shared_ptr<JoinResources> resources_;
+  const cudaStream_t stream_;               ///< the resources'
   std::optional<StopWord> stop_;            ///< made by prepare(), for the source's kernels
   Event step_;                              ///< what the current phase waits for
   const std::int64_t* left_ids_ = nullptr;  ///< of all batches, as in ResultBatch

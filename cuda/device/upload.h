@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "cuda/device/memory.h"
+#include "engine/dataset.h"
 #include "engine/worker_pool.h"
 
 namespace gpujoin::cuda {
@@ -29,10 +30,15 @@ class Uploader {
 
   /// In the order of the stream. Returns when all bytes have left `from`. Throws CudaError.
   void copy(void* to, const void* from, std::size_t bytes, cudaStream_t stream);
+  /// The same for coordinates of consecutive rows, in whichever chunks they lie.
+  void copy_rows(void* to, const Dataset& data, std::uint64_t first, std::uint64_t rows,
+                 cudaStream_t stream);
 
  private:
   bool prepare();
-  void fill(unsigned char* half, const unsigned char* from, std::size_t bytes);
+  bool is_worth_threads(std::size_t bytes);
+  template <class Read>
+  void send(void* to, std::size_t bytes, cudaStream_t stream, const Read& read);
 
   HostBudget& host_budget_;
   std::uint32_t threads_;

@@ -7,39 +7,38 @@
 
 namespace gpujoin::cuda {
 
-PreparedSide::PreparedSide(const Dataset& data, JoinResources& resources, cudaStream_t stream)
+PreparedSide::PreparedSide(const Dataset& data, std::shared_ptr<const RangePlan> plan,
+                           std::shared_ptr<JoinResources> resources)
     : data_(data),
-      resources_(&resources),
-      stream_(stream),
-      points_(make_points(resources.device, data, stream)),
-      report_(resources.device, 1, stream),
-      host_report_(resources.host, sizeof(Report)) {
-  check(cudaMemsetAsync(report_.data(), 0, report_.bytes(), stream), "clearing flags");
+      plan_(std::move(plan)),
+      resources_(std::move(resources)),
+      stream_(resources_->stream),
+      points_(make_points(resources_->device, data, stream_)),
+      report_(resources_->device, 1, stream_),
+      host_report_(resources_->host, sizeof(Report)) {
+  check(cudaMemsetAsync(report_.data(), 0, report_.bytes(), stream_), "clearing flags");
 }
 
 bool PreparedSide::upload_piece(Uploader& uploader) {
-  const DeviceBuffer<unsigned char>& to = points_.coordinates;
-  const std::size_t bytes = std::min(kUploadTurnBytes, to.bytes() - uploaded_bytes_);
-  uploader.copy(to.data() + uploaded_bytes_,
-                static_cast<const unsigned char*>(data_.coordinates) + uploaded_bytes_, bytes,
-                stream_);
-  uploaded_bytes_ += bytes;
-  return uploaded_bytes_ == to.bytes();
+  const std::uint64_t bytes = point_bytes(data_);
+  const std::uint64_t rows =
+      std::min(data_.rows - uploaded_rows_, std::max<std::uint64_t>(1, kUploadTurnBytes / bytes));
+  uploader.copy_rows(points_.coordinates.data() + uploaded_rows_ * bytes, data_, uploaded_rows_,
+                     rows, stream_);
+  uploaded_rows_ += rows;
+  return uploaded_rows_ == data_.rows;
 }
 
-void PreparedSide::take_directions() {
-  originals_ = std::move(points_);
-  points_ = directions_of(resources_->device, originals_, &report_.data()->faint, stream_);
-}
-
-void PreparedSide::add_distances(const ReferencePoints& references) {
-  add_reference_distances(resources_->device, points_, references, stream_);
-}
-
-void PreparedSide::sort(const SortLayout& layout, bool in_columns) {
+void PreparedSide::index_points() {
+  const IndexPlan& plan = plan_->index;
+  if (plan.directions) {
+    originals_ = std::move(points_);
+    points_ = directions_of(resources_->device, originals_, &report_.data()->faint, stream_);
+  }
+  add_reference_distances(resources_->device, points_, plan.references, stream_);
   index_ =
-      sort_points(resources_->device, points_, layout, &report_.data()->finite_points, stream_);
-  if (in_columns) {
+      sort_points(resources_->device, points_, plan.order, &report_.data()->finite_points, stream_);
+  if (plan.strategy.index != IndexMethod::kTiles) {
     order_columns(resources_->device, points_, index_, stream_);
     points_ = {};
   }
@@ -54,7 +53,7 @@ void PreparedSide::order_scores(Uploader& uploader) {
   gather_scores(index_, source.data(), scores_.data(), stream_);
 }
 
-void PreparedSide::finish_sort() { index_.points = report()->finite_points; }
+void PreparedSide::finish_index() { index_.points = report()->finite_points; }
 
 void PreparedSide::name(Uploader& uploader) {
   DeviceBuffer<std::int64_t> source;

@@ -3,44 +3,45 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "cuda/device/device_context.h"
 #include "cuda/device/upload.h"
 #include "cuda/grid/grid_index.h"
+#include "cuda/grid/range_plan.h"
 #include "engine/dataset.h"
-#include "engine/reference_points.h"
+#include "engine/prepared_side.h"
 
 namespace gpujoin::cuda {
 
 /// Functions are called in the order in which they stand here. They work in the order of the
-/// stream, are asynchronous unless they say something else, and throw CudaError,
+/// resources' stream, are asynchronous unless they say something else, and throw CudaError,
 /// MemoryLimitExceeded or std::bad_alloc.
-class PreparedSide {
+class PreparedSide final : public gpujoin::PreparedSide {
  public:
-  /// Makes room for the points. The dataset is read until the side is named; resources and stream
-  /// outlive the side.
-  PreparedSide(const Dataset& data, JoinResources& resources, cudaStream_t stream);
+  /// Makes room for the points. The dataset is read until the side is named.
+  PreparedSide(const Dataset& data, std::shared_ptr<const RangePlan> plan,
+               std::shared_ptr<JoinResources> resources);
 
   /// Copies points for some milliseconds. True: all are copied, and it is not to be called again.
   bool upload_piece(Uploader& uploader);
-  /// Indexes the points' directions in the place of the points.
-  void take_directions();
-  /// Adds columns to be indexed.
-  void add_distances(const ReferencePoints& references);
-  /// Sorts the points. With `in_columns` the index takes their place; without, they stay as well.
-  void sort(const SortLayout& layout, bool in_columns);
+  /// Indexes the points, or their directions in their place. The index takes the place of the
+  /// points, but in tiles: there they stay.
+  void index_points();
   /// Puts the scores, where the dataset has scores, in index order.
   void order_scores(Uploader& uploader);
 
-  // After the stream is done with sort():
+  // After the stream is done with the index:
 
   /// Counts the finite points, on which everything else depends.
-  void finish_sort();
+  void finish_index();
   /// Whether directions of points are less exact than others (core/cosine.h).
   bool faint() const { return report()->faint != 0; }
   /// Puts the ids in index order.
   void name(Uploader& uploader);
 
+  /// By which the side is prepared.
+  const std::shared_ptr<const RangePlan>& plan() const { return plan_; }
   /// What is indexed; nothing any more where the index has taken its place.
   const DevicePoints& points() const { return points_; }
   /// The points as they were uploaded, where points() has not gone.
@@ -62,9 +63,10 @@ class PreparedSide {
   const Report* report() const { return host_report_.as<Report>(); }
 
   Dataset data_;
-  JoinResources* resources_;
-  cudaStream_t stream_;
-  std::uint64_t uploaded_bytes_ = 0;
+  std::shared_ptr<const RangePlan> plan_;
+  std::shared_ptr<JoinResources> resources_;
+  cudaStream_t stream_;  ///< the resources'
+  std::uint64_t uploaded_rows_ = 0;
   DevicePoints points_;
   DevicePoints originals_;  ///< with directions
   DeviceIndex index_;

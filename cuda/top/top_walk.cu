@@ -18,11 +18,11 @@ __global__ void result_kernel(const TopEntry* entries, std::uint64_t count, bool
 
 }  // namespace
 
-TopWalk::TopWalk(const JoinRequest& request, const Strategy& strategy, const JoinView& view,
+TopWalk::TopWalk(const JoinRequest& request, const RangePlan& plan, const JoinView& view,
                  const double* left_scores, const double* right_scores, JoinResources& resources,
                  cudaStream_t stream)
     : request_(request),
-      strategy_(strategy),
+      plan_(plan),
       view_(view),
       resources_(resources),
       stream_(stream),
@@ -54,15 +54,13 @@ void TopWalk::look_at_scores(const double* left_scores, const double* right_scor
 }
 
 void TopWalk::choose_kernel() {
-  const double candidates =
-      strategy_.estimate().candidates / std::max(1.0, static_cast<double>(view_.left.stride));
   const std::uint32_t forced = std::min(request_.knobs.threads_per_point, 32u);
   kernel_ = {request_.metric,
              request_.left.scalar,
              request_.left.dims,
-             forced != 0                        ? forced
-             : candidates >= kCandidatesForWarp ? 32
-                                                : 1,
+             forced != 0                              ? forced
+             : plan_.candidates >= kCandidatesForWarp ? 32
+                                                      : 1,
              false,
              resources_.context.resident_blocks()};
 }
@@ -79,7 +77,7 @@ std::uint64_t TopWalk::choose_capacity() const {
   const double points = view_.left.points;
   const double wanted = method_ == TopkMethod::kHeap
                             ? static_cast<double>(k) * std::min(points, kPointsWithHeaps)
-                            : 1.25 * strategy_.estimated_pairs;
+                            : 1.25 * plan_.pairs * points;
   return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::min(wanted, 1e12)),
                                    std::min(least, most), most);
 }
@@ -88,12 +86,10 @@ std::uint64_t TopWalk::choose_capacity() const {
 /// interrupt need not wait for long.
 void TopWalk::choose_slice() {
   const double points = std::max(1u, view_.left.points);
-  const double candidates = std::max(1.0, strategy_.estimate().candidates / points);
-  const double pairs = std::max(1e-3, strategy_.estimated_pairs / points);
   const auto capacity = static_cast<double>(selection_->admitted().capacity);
   const auto k = static_cast<double>(request_.top.k);
-  double most = kCandidatesPerSlice / candidates;
-  double first = capacity * 0.8 / pairs;
+  double most = kCandidatesPerSlice / plan_.candidates;
+  double first = capacity * 0.8 / std::max(1e-3, plan_.pairs);
   if (method_ == TopkMethod::kHeap) most = first = std::min(most, (capacity - k) / k);
   if (method_ == TopkMethod::kThreshold && request_.top.least_key != 0) first = most;
   most_slice_points_ = static_cast<std::uint32_t>(std::clamp(most, 1.0, points));

@@ -16,7 +16,7 @@ namespace gpujoin::cuda {
 class TopWalk final : public SliceSource {
  public:
   /// `view` has the ids of both sides.
-  TopWalk(const JoinRequest& request, const Strategy& strategy, const JoinView& view,
+  TopWalk(const JoinRequest& request, const RangePlan& plan, const JoinView& view,
           const double* left_scores, const double* right_scores, JoinResources& resources,
           cudaStream_t stream);
 
@@ -40,7 +40,7 @@ class TopWalk final : public SliceSource {
   void deliver_best();
 
   const JoinRequest& request_;
-  const Strategy& strategy_;
+  const RangePlan& plan_;
   JoinView view_;
   JoinResources& resources_;
   cudaStream_t stream_;
