@@ -106,7 +106,7 @@ void RangeJoin::prepare() {
         is_mirrored(pattern_of(request_, plan_->index.strategy.index), request_.pairs));
 }
 
-/// A side that is uploaded is indexed while the other one is on its way.
+/// A side is indexed as soon as it is there.
 void RangeJoin::upload_piece() {
   PreparedSide& side = *own_sides_[indexed_];
   if (!side.upload_piece(uploader_)) return;
