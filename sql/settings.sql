@@ -116,6 +116,7 @@ INSERT INTO large SELECT i, ARRAY[i, 0] FROM generate_series(1, 20000) i;
 SET gpujoin.host_memory_limit = '64kB';
 SELECT count(*) FROM gpu_selfjoin('large', 0);
 SELECT count(*) FROM gpu_join('points', 'large', 0);
+SELECT count(*) FROM gpu_neighbors('large', 0);
 RESET gpujoin.host_memory_limit;
 SELECT count(*) FROM gpu_selfjoin('large', 0);
 

@@ -24,8 +24,8 @@ struct Join {
 /// Opens a join of an engine. Throws what the engine's table turns into a Status.
 using OpenJoin = std::function<std::unique_ptr<Join>(const JoinRequest&)>;
 
-/// Adds the statistics of one of several joins to their sum; rows, batches and pairs stay the sum's
-/// own.
+/// Adds the statistics of one of several joins to their sum; rows, batches, pairs and
+/// parts stay the sum's own.
 inline void add_stats(JoinStats& sum, const JoinStats& part) {
   const JoinStats before = sum;
   sum = part;
@@ -33,6 +33,7 @@ inline void add_stats(JoinStats& sum, const JoinStats& part) {
   sum.right_rows = before.right_rows;
   sum.batches = before.batches;
   sum.pairs = before.pairs;
+  sum.parts = before.parts;
   sum.candidates += before.candidates;
   sum.rechecked += before.rechecked;
   sum.index_ms += before.index_ms;

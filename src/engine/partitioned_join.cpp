@@ -168,6 +168,7 @@ void PartitionedJoin::open_step() {
 
 void PartitionedJoin::end_step() {
   done_ = stats_with_step();
+  ++done_.parts;
   join_.reset();
   steps_.pop_back();
 }

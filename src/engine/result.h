@@ -29,8 +29,9 @@ struct ResultBatch {
   const std::uint64_t* counts;     ///< [row_count], or null
   const std::int64_t* left_ids;    ///< [left points]
   const std::int64_t* right_ids;   ///< [right points]
-  /// Each entry (p, q) of two different points also stands for (q, p): half a walk lists a pair
-  /// once.
+  /// Each entry of two different points also stands for its reverse: half a walk lists a pair once,
+  /// and so does the join of two parts of a dataset. Where left_ids and right_ids are one array, an
+  /// entry (p, p) is a point with itself.
   bool mirrored;
   bool transposed;  ///< rows are right points, and neighbors left ones
 
@@ -63,6 +64,7 @@ struct JoinStats {
   double index_ms;                  ///< building the index
   TopkMethod topk_method;           ///< the one that ran; kAuto: no top pairs were wanted
   std::uint32_t topk_rounds;        ///< joins of parts that it took
+  std::uint64_t parts;              ///< joins of parts that lack of memory took; 0: none
   BoxMethod box_method;             ///< the one that ran; kAuto: not of boxes
   double join_ms;  ///< work on the join itself: time spent waiting for the caller is left out
   char instruction_set[24];  ///< which SIMD target or device ran

@@ -15,7 +15,6 @@ JoinRequest completed(JoinRequest request) {
   return request;
 }
 
-
 }  // namespace
 
 TopkScan::TopkScan(const JoinRequest& request, const OpenJoin& pairs_join)

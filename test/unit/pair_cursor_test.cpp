@@ -11,7 +11,8 @@
 namespace gpujoin::test {
 namespace {
 
-/// A batch with arrays of its own. left_ids are 100 + position, right_ids 200 + position.
+/// A batch with arrays of its own. left_ids are 100 + position, right_ids 200 + position; without
+/// right_ids both sides are one.
 struct HandMade {
   std::vector<std::uint32_t> rows;
   std::vector<std::uint64_t> offsets;
@@ -29,7 +30,7 @@ struct HandMade {
     batch.neighbors = neighbors.data();
     batch.distances = distances.empty() ? nullptr : distances.data();
     batch.left_ids = left_ids.data();
-    batch.right_ids = right_ids.data();
+    batch.right_ids = right_ids.empty() ? batch.left_ids : right_ids.data();
     batch.mirrored = mirrored;
     return batch;
   }
@@ -80,7 +81,7 @@ TEST(PairCursor, mirrored_entries_come_in_both_orders) {
                   .neighbors = {1, 2, 1},
                   .mirrored = true,
                   .left_ids = ids,
-                  .right_ids = ids}),
+                  .right_ids = {}}),
             expected);
 }
 
@@ -92,7 +93,7 @@ TEST(PairCursor, a_row_with_itself_is_not_mirrored) {
                   .neighbors = {0, 1},
                   .mirrored = true,
                   .left_ids = ids,
-                  .right_ids = ids}),
+                  .right_ids = {}}),
             expected)
       << "positions tell a row from another one with the same id";
 }
@@ -107,8 +108,13 @@ TEST(PairCursor, distances_follow_their_pairs_and_mirrors) {
                   .distances = {0, 0.5, 0.25},
                   .mirrored = true,
                   .left_ids = ids,
-                  .right_ids = ids}),
+                  .right_ids = {}}),
             expected);
+}
+
+TEST(PairCursor, two_parts_of_a_dataset_have_no_row_in_common) {
+  const std::vector<FoundPair> expected = {{100, 200, 0}, {200, 100, 0}};
+  EXPECT_EQ(walk({.rows = {0}, .offsets = {0, 1}, .neighbors = {0}, .mirrored = true}), expected);
 }
 
 TEST(PairCursor, unordered_pairs_give_the_smaller_id_first) {

@@ -18,6 +18,7 @@ EngineRun* runs = nullptr;  // of this session, that have not ended
 void end_run(void* ended) {
   EngineRun* const run = static_cast<EngineRun*>(ended);
   stop_engine(run);
+  close_spill_file(&run->spill);
   EngineRun** link = &runs;
   while (*link != run) link = &(*link)->next;
   *link = run->next;
@@ -31,27 +32,16 @@ void call_at_end(MemoryContext context, MemoryContextCallbackFunction function, 
   MemoryContextRegisterResetCallback(context, callback);
 }
 
-std::uint64_t held_bytes(const EngineRun* run) {
+std::uint64_t held_by(const EngineRun* run) {
   if (run->join == nullptr) return run->report.dataset_bytes;
   JoinStats stats = {};
   run->engine->stats(run->join, &stats);
   return run->report.dataset_bytes + stats.memory_peak;
 }
 
-/// Adds the figures of one part to the sum of others.
-void add_stats(JoinStats* sum, const JoinStats& part) {
-  sum->batches += part.batches;
-  sum->pairs += part.pairs;
-  sum->candidates += part.candidates;
-  sum->rechecked += part.rechecked;
-  sum->index_ms += part.index_ms;
-  sum->join_ms += part.join_ms;
-  sum->memory_peak = std::max(sum->memory_peak, part.memory_peak);
-  sum->device_memory_peak = std::max(sum->device_memory_peak, part.device_memory_peak);
-}
-
 /// Raises the engine's failure, unless the run handles it itself.
 void fail(EngineRun* run, const Status& status) {
+  raise_spill_error(&run->spill);
   if (status.code != StatusCode::kMemoryLimit || !run->may_exhaust || run->delivered)
     raise_status(status);
   run->exhausted = true;
@@ -94,6 +84,7 @@ Status pull(EngineRun* run) {
 
 void init_engine_run(EngineRun* run, MemoryContext context, const char* name) {
   run->report.name = name;
+  init_spill_file(&run->spill, context);
   run->next = runs;
   runs = run;
   call_at_end(context, end_run, run);
@@ -107,8 +98,12 @@ void stop_engine_with(EngineRun* run, MemoryContext context) {
 std::uint64_t available_memory(const EngineRun* run) {
   std::uint64_t left = host_memory_limit_bytes();
   for (const EngineRun* other = runs; other != nullptr; other = other->next)
-    if (other != run) left -= std::min(left, held_bytes(other));
+    if (other != run) left -= std::min(left, held_by(other));
   return left;
+}
+
+std::uint64_t dataset_share(const EngineRun* run, int sides) {
+  return std::max<std::uint64_t>(available_memory(run) / 3 / static_cast<std::uint64_t>(sides), 1);
 }
 
 JoinRequest default_request(const EngineRun* run) {
@@ -119,19 +114,13 @@ JoinRequest default_request(const EngineRun* run) {
   request.device_memory_limit = device_memory_limit_bytes();
   request.device = device_number();
   request.interrupt = &InterruptPending;
+  request.scratch = &run->spill.functions;
   request.knobs = knob_settings();
   return request;
 }
 
-void start_next_part(EngineRun* run) {
-  if (run->parts++ > 0) add_stats(&run->earlier, run->report.stats);
-  start_engine(run);
-}
-
 void restart_run(EngineRun* run) {
   stop_engine(run);
-  run->parts = 0;
-  run->earlier = {};
   run->report.stats = {};
 }
 
@@ -187,9 +176,7 @@ void stop_engine(EngineRun* run) {
 
 JoinReport report_run(EngineRun* run) {
   if (run->join != nullptr) run->engine->stats(run->join, &run->report.stats);
-  JoinReport report = run->report;
-  add_stats(&report.stats, run->earlier);
-  return report;
+  return run->report;
 }
 
 const JoinReport* last_join_report() {

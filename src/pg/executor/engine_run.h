@@ -6,6 +6,7 @@
 #include "engine/engine.h"
 #include "pg/compat.h"
 #include "pg/engine_loader.h"
+#include "pg/store/spill_file.h"
 
 namespace gpujoin {
 
@@ -32,11 +33,10 @@ struct EngineRun {
   bool delivered;     ///< the engine has emitted a batch
   ResultBatch batch;  ///< the last one
   JoinReport report;
-  bool may_exhaust;     ///< too little memory is no error, as long as nothing was emitted, but
-  bool exhausted;       ///< ends the engine's work and is recorded here
-  std::uint64_t parts;  ///< started by start_next_part()
-  JoinStats earlier;    ///< what all but the last part did
-  EngineRun* next;      ///< in the session's list
+  SpillFile spill;   ///< for rows that do not fit in memory
+  bool may_exhaust;  ///< too little memory is no error, as long as nothing was emitted, but
+  bool exhausted;    ///< ends the engine's work and is recorded here
+  EngineRun* next;   ///< in the session's list
 };
 
 /// Prepares a run, zeroed by the caller, that ends with `context`.
@@ -45,6 +45,10 @@ void init_engine_run(EngineRun* run, MemoryContext context, const char* name);
 /// Bytes of gpujoin.host_memory_limit that the run may hold: the rest that the session's other
 /// runs, their data and their engines leave.
 std::uint64_t available_memory(const EngineRun* run);
+
+/// The part of this that each of so many sides may hold: an index is about twice as large as the
+/// points, and buffers come on top.
+std::uint64_t dataset_share(const EngineRun* run, int sides);
 
 /// What all requests have in common, from the settings. The run's data takes part of its memory.
 JoinRequest default_request(const EngineRun* run);
@@ -58,9 +62,6 @@ void restart_run(EngineRun* run);
 /// Starts run->request on `engine`, or on the engine that the session prefers. Raises engine
 /// errors.
 void start_engine(EngineRun* run, const EngineTable* engine = nullptr);
-
-/// The same for one of several requests, whose figures are added up.
-void start_next_part(EngineRun* run);
 
 /// Sets run->batch to the next batch; false at the end of the result. Raises engine errors and
 /// interrupts.

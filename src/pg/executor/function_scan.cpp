@@ -19,21 +19,29 @@ std::uint32_t dimensions(Shape shape, const Dataset& data) {
   return shape == Shape::kBoxes ? data.dims / 2 : data.dims;
 }
 
-void check_same_dims(const JoinScan* scan) {
+long long first_id(JoinScan* scan, const Dataset& data) {
+  std::int64_t id = 0;
+  if (data.file != nullptr)
+    read_spill(&scan->run.spill, data.places[0], &id, sizeof id);
+  else
+    id = data.ids[0];
+  return id;
+}
+
+void check_same_dims(JoinScan* scan) {
   const Dataset &left = scan->left, &right = scan->right;
   if (left.rows == 0 || right.rows == 0 || left.dims == right.dims) return;
   const Shape shape = scan->arguments.function->shape;
   const char* const left_name = get_rel_name(scan->arguments.left.relation);
   const char* const right_name = get_rel_name(scan->arguments.right.relation);
-  ereport(ERROR,
-          (errcode(ERRCODE_DATA_EXCEPTION),
-           errmsg("%s of relations \"%s\" and \"%s\" have different numbers of dimensions",
-                  plural(shape), left_name, right_name),
-           errdetail("Row %lld of \"%s\" has %u, row %lld of \"%s\" has %u.",
-                     static_cast<long long>(left.ids[0]), left_name, dimensions(shape, left),
-                     static_cast<long long>(right.ids[0]), right_name, dimensions(shape, right)),
-           errhint("Name columns of the same kind with left_%s and right_%s.",
-                   columns_argument(shape), columns_argument(shape))));
+  ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION),
+                  errmsg("%s of relations \"%s\" and \"%s\" have different numbers of dimensions",
+                         plural(shape), left_name, right_name),
+                  errdetail("Row %lld of \"%s\" has %u, row %lld of \"%s\" has %u.",
+                            first_id(scan, left), left_name, dimensions(shape, left),
+                            first_id(scan, right), right_name, dimensions(shape, right)),
+                  errhint("Name columns of the same kind with left_%s and right_%s.",
+                          columns_argument(shape), columns_argument(shape))));
 }
 
 void check_same_srid(const JoinScan* scan, std::int32_t left, std::int32_t right) {
@@ -46,12 +54,26 @@ void check_same_srid(const JoinScan* scan, std::int32_t left, std::int32_t right
            errhint("Transform the geometries to one SRID, for example in a view.")));
 }
 
+/// Rows may go to a file where nothing but pairs comes of them.
+void prepare_buffers(JoinScan* scan, ScalarType scalar) {
+  const bool may_spill = scan->arguments.function->output == Output::kPairs ||
+                         scan->arguments.function->output == Output::kPairsWithDistances;
+  for (PointBuffer* const points : {&scan->left_points, &scan->right_points}) {
+    *points = {};
+    points->context = scan->context;
+    points->scalar = scalar;
+    points->limit = available_memory(&scan->run);
+    if (!may_spill) continue;
+    points->spill = &scan->run.spill;
+    points->limit = dataset_share(&scan->run, scan->self_join ? 1 : 2);
+  }
+}
+
 /// To gpu_topk_join() and gpu_box_join() one table given twice is one dataset, whichever of its
 /// columns were named and which are defaults.
 void read_sides(JoinScan* scan) {
   const JoinArguments& arguments = scan->arguments;
   const bool one_table = arguments.function->takes_one_table();
-  const std::uint64_t limit = available_memory(&scan->run);
   const SideColumns left = find_columns(arguments.left);
   const SideColumns right = one_table ? left : find_columns(arguments.right);
   const bool knows_self_join =
@@ -61,10 +83,12 @@ void read_sides(JoinScan* scan) {
       scalar_of(left) == ScalarType::kFloat32 && scalar_of(right) == ScalarType::kFloat32;
   const ScalarType scalar = narrow ? ScalarType::kFloat32 : ScalarType::kFloat64;
   ValueShape left_shape, right_shape;
-  scan->left = read_points(left, scalar, limit, scan->context, &left_shape);
+  prepare_buffers(scan, scalar);
+  scan->left = read_points(left, &scan->left_points, &left_shape);
   if (scan->self_join) return;
-  scan->right =
-      read_points(right, scalar, limit - dataset_bytes(scan->left), scan->context, &right_shape);
+  if (scan->right_points.spill == nullptr)
+    scan->right_points.limit -= std::min(scan->right_points.limit, held_bytes(scan->left_points));
+  scan->right = read_points(right, &scan->right_points, &right_shape);
   check_same_dims(scan);
   check_same_srid(scan, left_shape.srid, right_shape.srid);
 }
@@ -78,7 +102,7 @@ void read_data(JoinScan* scan) {
   scan->run.report.read_ms = INSTR_TIME_GET_MILLISEC(end);
   scan->run.report.dims =
       dimensions(scan->arguments.function->shape, scan->left.rows > 0 ? scan->left : scan->right);
-  scan->run.report.dataset_bytes = dataset_bytes(scan->left) + dataset_bytes(scan->right);
+  scan->run.report.dataset_bytes = held_bytes(scan->left_points) + held_bytes(scan->right_points);
 }
 
 /// Which pairs are wanted. The best pairs of a self-join are pairs of different rows, each once.

@@ -5,6 +5,7 @@
 #include "engine/pair_cursor.h"
 #include "pg/executor/engine_run.h"
 #include "pg/reading/arguments.h"
+#include "pg/store/point_buffer.h"
 
 namespace gpujoin {
 
@@ -15,6 +16,8 @@ struct JoinScan {
   const Operation* operation;
   bool counted;  ///< the number of rows is wanted, not the rows
   JoinArguments arguments;
+  PointBuffer left_points;
+  PointBuffer right_points;
   Dataset left;
   Dataset right;
   bool self_join;  ///< the left data alone, with itself

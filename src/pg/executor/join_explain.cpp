@@ -62,7 +62,6 @@ void explain_count(const char* label, std::uint64_t count, ExplainState* es) {
 void explain_work(const JoinNode* node, ExplainState* es) {
   explain_kept_rows(node->spilled, es);
   if (node->odd_rows > 0) explain_count("Odd Rows", node->odd_rows, es);
-  if (node->run->parts > 1) explain_count("Parts", node->run->parts, es);
   if (node->top_asked > 0) explain_count("Top-k Pairs Asked", node->top_asked, es);
   if (node->top_problem != nullptr) ExplainPropertyText("Top-k Fallback", node->top_problem, es);
   if (node->looped)

@@ -71,7 +71,6 @@ void prepare_side(const JoinNode* node, Side* side, const Bitmapset* shown, Bitm
   side->tested = prepare_columns(node, side, tested);
   side->buffer = {};
   side->points = {};
-  side->block = -1;
   side->scores = {0, INFINITY};
   side->row_scores = nullptr;
   side->score_room = 0;
@@ -111,30 +110,39 @@ bool add_compared(JoinNode* node, Side* side, ValueShape* shape, std::int64_t ro
          ValueProblem::kNone;
 }
 
+/// An empty buffer for the same points.
+PointBuffer fresh_buffer(const PointBuffer& like) {
+  PointBuffer buffer = {};
+  buffer.context = like.context;
+  buffer.source = like.source;
+  buffer.limit = like.limit;
+  buffer.scalar = like.scalar;
+  buffer.scored = like.scored;
+  buffer.spill = like.spill;
+  return buffer;
+}
+
 /// Takes the value's shape as the shape of all, where the side that is read first has fewer points
 /// than odd rows: the first row of a table may be the odd one. Then the points become odd.
 bool change_shape(JoinNode* node, Side* side, ValueShape* shape, std::int64_t row, Datum value) {
   PointBuffer& buffer = side->buffer;
   const Side& other = side == &node->left ? node->right : node->left;
-  if (other.buffer.rows > 0 || is_in_blocks(other) || is_in_blocks(*side) || buffer.rows == 0 ||
+  if (other.buffer.rows > 0 || is_spilled(buffer) || buffer.rows == 0 ||
       buffer.rows > side->odd.count)
     return false;
-  const PointBuffer before = buffer;
+  PointBuffer before = buffer;
   ValueShape fresh = {};
   fresh.only_exact = shape->only_exact;
-  buffer.coordinates = nullptr;
-  buffer.ids = nullptr;
-  buffer.scores = nullptr;
-  buffer.rows = buffer.capacity = buffer.dims = 0;
+  buffer = fresh_buffer(before);
   if (!add_compared(node, side, &fresh, row, value)) {
     buffer = before;
     return false;
   }
-  const Dataset points = {before.coordinates, before.ids,    before.rows,
-                          before.dims,        before.scalar, nullptr};
-  for (std::uint64_t i = 0; i < before.rows; ++i)
-    add_odd(node, side, before.ids[i],
+  const Dataset points = finish_points(&before);
+  for (std::uint64_t i = 0; i < points.rows; ++i)
+    add_odd(node, side, points.ids[i],
             side->odd.values != nullptr ? node->data.test.type->rebuild(points, i) : 0);
+  forget_points(&before);
   *shape = fresh;
   return true;
 }
@@ -148,9 +156,9 @@ void add_row_value(JoinNode* node, Side* side, ValueShape* shape, std::int64_t r
       add_compared(node, side, shape, row, value) || change_shape(node, side, shape, row, value);
   if (!added)
     add_odd(node, side, row, value);
-  else if (side->buffer.scored)
-    side->buffer.scores[side->buffer.rows - 1] =
-        side->operand != nullptr ? side->row_scores[row] : read_score(node, side, slot);
+  else if (side->score > 0)
+    set_score(&side->buffer,
+              side->operand != nullptr ? side->row_scores[row] : read_score(node, side, slot));
   MemoryContextSwitchTo(caller);
 }
 
@@ -168,7 +176,7 @@ void start_buffer(JoinNode* node, Side* side, std::uint64_t limit) {
   buffer.limit = limit;
   buffer.scalar = scalar_of(*node->data.test.type, node->form);
   buffer.scored = side->score > 0 && node->form != ValueForm::kBox;
-  buffer.spills = true;
+  buffer.spill = &node->run->spill;
 }
 
 // ---- Inputs
@@ -246,18 +254,14 @@ void convert_rows(JoinNode* node, Side* side, ValueShape* shape) {
   }
 }
 
-/// Bytes of memory that a side's points may take: the engine's index of both sides is about as
-/// large as they are, and its buffers come on top.
-std::uint64_t share_of(std::uint64_t limit) { return std::max(limit / 6, std::uint64_t{1}); }
-
 /// Reads both inputs, and makes values of the rows where the inputs do not have them. An outer side
 /// without rows makes no join.
 void read_sides(JoinNode* node, ValueShape* shape) {
-  const std::uint64_t limit = available_memory(node->run);
-  start_buffer(node, &node->left, share_of(limit));
+  const std::uint64_t limit = dataset_share(node->run, 2);
+  start_buffer(node, &node->left, limit);
   read_side(node, &node->left, shape);
   if (row_count(node->left) == 0) return;
-  start_buffer(node, &node->right, share_of(limit));
+  start_buffer(node, &node->right, limit);
   read_side(node, &node->right, shape);
   if (row_count(node->right) == 0) return;
   for (Side* const side : {&node->left, &node->right})
@@ -271,12 +275,7 @@ double odd_pairs(const JoinNode* node) {
 }
 
 void forget_values(Side* side) {
-  if (side->buffer.coordinates != nullptr) {
-    pfree(side->buffer.coordinates);
-    pfree(side->buffer.ids);
-  }
-  if (side->buffer.scores != nullptr) pfree(side->buffer.scores);
-  close_points(&side->buffer);
+  forget_points(&side->buffer);
   side->odd.count = 0;
 }
 
@@ -284,11 +283,11 @@ void forget_values(Side* side) {
 void read_boxes(JoinNode* node, ValueShape* shape) {
   node->form = ValueForm::kBox;
   *shape = {};
-  const std::uint64_t limit = available_memory(node->run);
+  const std::uint64_t limit = dataset_share(node->run, 2);
   for (Side* const side : {&node->left, &node->right}) forget_values(side);
-  start_buffer(node, &node->left, share_of(limit));
+  start_buffer(node, &node->left, limit);
   convert_rows(node, &node->left, shape);
-  start_buffer(node, &node->right, share_of(limit));
+  start_buffer(node, &node->right, limit);
   convert_rows(node, &node->right, shape);
 }
 
@@ -311,27 +310,19 @@ void finish_side(JoinNode* node, Side* side, const ValueShape& shape) {
 
 // ---- Looking rows up
 
-/// The compared value of a row, which is 0 and *is_null where it was NULL. Loads its block.
+/// The compared value of a row, which is 0 and *is_null where it was NULL. May load a chunk of
+/// the file.
 Datum rebuild_value(const JoinNode* node, Side* side, std::uint64_t number, bool* is_null) {
   *is_null = false;
   if (const OddRow* const odd = find_odd(side->odd, number)) {
     const bool* nulls;
     return fetch_row(side->odd.values, odd->value, &nulls)[0];
   }
-  const auto row = static_cast<std::int64_t>(number);
-  if (is_in_blocks(*side)) {
-    const PointBlock* const blocks = side->buffer.blocks;
-    const PointBlock* const after =
-        std::upper_bound(blocks, blocks + side->buffer.block_count, row,
-                         [](std::int64_t a, const PointBlock& b) { return a < b.first_id; });
-    if (after != blocks) need_block(side, static_cast<int>(after - blocks) - 1);
-  }
-  const Dataset& points = side->points;
-  const std::int64_t* const end = points.ids + points.rows;
-  const std::int64_t* const found = std::lower_bound(points.ids, end, row);
-  *is_null = found == end || *found != row;
-  if (*is_null) return 0;
-  return node->data.test.type->rebuild(points, static_cast<std::uint64_t>(found - points.ids));
+  std::uint64_t position;
+  const Dataset* const points =
+      find_point(&side->buffer, side->points, static_cast<std::int64_t>(number), &position);
+  *is_null = points == nullptr;
+  return *is_null ? 0 : node->data.test.type->rebuild(*points, position);
 }
 
 void close_files(JoinNode* node) {
@@ -340,8 +331,9 @@ void close_files(JoinNode* node) {
       if (*store != nullptr) clear_row_store(*store);
       *store = nullptr;
     }
-    close_points(&side->buffer);
+    side->buffer = {};
   }
+  close_spill_file(&node->run->spill);
 }
 
 }  // namespace
@@ -363,7 +355,7 @@ void read_inputs(JoinNode* node) {
   node->top_problem = nullptr;
   node->kept = node->own = {};
   node->ranks = node->by_rank = nullptr;
-  node->ranked = false;
+  node->ranked = node->compared = false;
   prepare_sides(node);
   MemoryContextSwitchTo(caller);  // plans keep things of their own in the query's
   ValueShape shape = {};
@@ -383,8 +375,7 @@ void read_inputs(JoinNode* node) {
   node->spilled = node->left.shown.rows->file != nullptr || node->right.shown.rows->file != nullptr;
   report.dataset_bytes = 0;
   for (const Side* const side : {&node->left, &node->right})
-    report.dataset_bytes += dataset_bytes(
-        {nullptr, nullptr, side->buffer.capacity, side->buffer.dims, side->buffer.scalar});
+    report.dataset_bytes += held_bytes(side->buffer);
 }
 
 void forget_rows(JoinNode* node) {
@@ -416,13 +407,6 @@ const OddRow* find_odd(const OddRows& odd, std::uint64_t row) {
   const OddRow* const found = std::lower_bound(
       begin, end, number, [](const OddRow& a, std::int64_t b) { return a.row < b; });
   return found != end && found->row == number ? found : nullptr;
-}
-
-void need_block(Side* side, int block) {
-  if (side->block == block) return;
-  side->block = -1;
-  side->points = load_block(&side->buffer, block);
-  side->block = block;
 }
 
 }  // namespace gpujoin

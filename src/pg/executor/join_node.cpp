@@ -17,9 +17,7 @@ void read_again(JoinNode* node) {
   ExecReScan(node->right.plan);
 }
 
-bool has_values(const Side& side) {
-  return side.points.rows > 0 || is_in_blocks(side) || side.odd.count > 0;
-}
+bool has_values(const Side& side) { return side.points.rows > 0 || side.odd.count > 0; }
 
 /// Sets the band of distances that the radius leaves to the engine and to the condition. False when
 /// no pair can match. The radius is not computed unless a pair needs it.

@@ -1,10 +1,10 @@
 // The running plan node over two inputs: a join whose condition is a distance within a radius, or
 // an overlap of boxes. Both inputs are read once, to their ends: the compared values become
 // datasets, and the columns that conditions and the target list need are kept (join_inputs.cpp).
-// The engine finds the pairs of all values that it can take, in parts where memory is short; the
-// condition itself is evaluated for the pairs that the engine cannot decide: pairs of odd rows with
-// all rows of the other side, and pairs within the rounding of the type's own arithmetic
-// (join_work.cpp). Each pair that passes becomes a row (join_rows.cpp).
+// The engine finds the pairs of all values that it can take; the condition itself is evaluated for
+// the pairs that the engine cannot decide: pairs of odd rows with all rows of the other side, and
+// pairs within the rounding of the type's own arithmetic (join_work.cpp). Each pair that passes
+// becomes a row (join_rows.cpp).
 #pragma once
 
 #include "engine/pair_cursor.h"
@@ -58,8 +58,7 @@ struct Side {
   Columns tested;       ///< needed besides, for pairs that the condition decides
   int rebuilt;          ///< column of the scan tuple that ValueType::rebuild fills; -1: none
   PointBuffer buffer;   ///< its points or boxes; ids are numbers of rows
-  Dataset points;       ///< the ones in memory
-  int block;            ///< of the buffer's blocks, where it has any, the one in memory; -1: none
+  Dataset points;       ///< finished
   OddRows odd;
 };
 
@@ -85,20 +84,10 @@ enum class Mode {
   kLoop,    ///< a nested loop: the condition is evaluated for every pair
 };
 
-/// Positions of the points in memory that the engine is to join: a part of both sides.
-struct Part {
-  std::uint64_t left, left_rows;
-  std::uint64_t right, right_rows;
-};
-
-inline constexpr int kMostParts = 80;  // halves of halves of two sides of 2^32 rows
-
 /// A nested loop over rows of two sides: the condition is evaluated for each pair.
 struct PairLoop {
-  const OddRow* odd_left;        ///< [left_rows], or
-  const std::int64_t* left_ids;  ///< [left_rows], or null: from row 0 on
-  const OddRow* odd_right;       ///< likewise of the right side
-  const std::int64_t* right_ids;
+  const OddRow* odd_left;   ///< [left_rows], or null: from row 0 on
+  const OddRow* odd_right;  ///< likewise of the right side
   std::uint64_t left_rows, right_rows;
   std::uint64_t left, right;  ///< the next pair
   bool right_outer;           ///< the right row changes last
@@ -106,7 +95,7 @@ struct PairLoop {
 };
 
 /// The pairs that come next. Each pair comes in one step alone.
-enum class Step { kParts, kOddLeft, kOddRight, kDone };
+enum class Step { kPoints, kOddLeft, kOddRight, kDone };
 
 struct JoinNode {
   CustomScanState css;  // first: PostgreSQL knows no more than this
@@ -133,12 +122,9 @@ struct JoinNode {
   Mode mode;
   EpsBand band;
   Step step;
-  Part parts[kMostParts];
-  int part_count;               ///< waiting
-  Part part;                    ///< at work
-  int left_block, right_block;  ///< the next ones to be joined, where there are blocks
-  bool order_by_engine;         ///< the engine leaves out what `order` would
-  bool ranked, has_ranks;       ///< find_ranks() was called, and what it found
+  bool compared, same_points;  ///< are_same_points() was called, and what it found
+  bool order_by_engine;        ///< the engine leaves out what `order` would
+  bool ranked, has_ranks;      ///< find_ranks() was called, and what it found
   std::int64_t* ranks;  ///< [points] places of the points in the order of their keys; null: as read
   std::int64_t* by_rank;  ///< [points] the other way round
   PairLoop loop;
@@ -186,7 +172,11 @@ inline bool is_open(const JoinNode* node) {
 
 inline std::uint64_t row_count(const Side& side) { return side.shown.rows->rows; }
 
-inline bool is_in_blocks(const Side& side) { return side.buffer.block_count > 0; }
+/// Whether the engine names rows by their positions in the left side.
+inline bool names_positions(const JoinNode* node) {
+  const JoinRequest& request = node->run->request;
+  return request.self_join && !is_in_file(request);
+}
 
 // ---- join_inputs.cpp
 
@@ -202,34 +192,28 @@ void show_tested(JoinNode* node, Side* side, std::uint64_t row);
 /// A row's entry among the odd rows; null where it is not odd.
 const OddRow* find_odd(const OddRows& odd, std::uint64_t row);
 
-/// Loads a block of a side's points, unless it is in memory.
-void need_block(Side* side, int block);
-
 // ---- join_work.cpp
 
 /// Whether conditions other than the engine's have to be evaluated for its pairs.
 bool has_filter(const JoinNode* node);
 
-/// Whether both sides are the same points in the same order, so that half of the work will do.
-bool are_same_points(const Dataset& a, const Dataset& b);
-
 /// Prepares the engine for what was read, and sets the mode. Finds no pair yet.
 void start_pairs(JoinNode* node);
 
-/// Begins with the next pairs: starts the engine on a part, or the loop. Where the engine counts,
+/// Begins with the next pairs: starts the engine, or a loop. Where the engine counts,
 /// takes its counts. False when there are no more pairs.
 bool start_work(JoinNode* node);
 
 /// The next pair that matches, in the scan tuple; in a semi or anti join one for each left row.
 bool next_match(JoinNode* node);
 
-/// The same, among the pairs that the engine emits in this part.
+/// The same, among the pairs that the engine emits.
 bool next_engine_match(JoinNode* node);
 
-/// The next batch of the engine's in this part.
+/// The next batch of the engine's.
 bool next_batch(JoinNode* node);
 
-/// The next pair that the engine found in this part, as numbers of rows.
+/// The next pair that the engine found, as numbers of rows.
 bool next_found(JoinNode* node, std::uint64_t* left, std::uint64_t* right);
 
 /// Whether a pair of the engine's, which the scan tuple shows, fulfils the other conditions.
@@ -239,6 +223,10 @@ bool passes(JoinNode* node, std::uint64_t left, std::uint64_t right);
 bool asks_for_condition(JoinNode* node);
 
 // ---- join_order.cpp
+
+/// Whether both sides are the same points in the same order, so that half of the work will do; in a
+/// file under the same ids, too. Checks once for each reading of the inputs.
+bool are_same_points(JoinNode* node);
 
 /// Whether both sides' points, which are the same, have the same keys, each but once, so that the
 /// engine can do what the condition on their order does. Sets the ranks. Checks once for each
@@ -250,7 +238,7 @@ bool find_ranks(JoinNode* node);
 /// From the first row of the join, with the inputs that were read.
 void start_rows(JoinNode* node);
 
-/// Whether each pair that the engine emits in this part is a row as it is.
+/// Whether each pair that the engine emits is a row as it is.
 bool are_pairs_rows(const JoinNode* node);
 
 /// The next row of the join in the scan tuple.

@@ -1,5 +1,5 @@
-// Conditions like `a.id < b.id` on a table joined with itself: the engine then makes each pair
-// once, and counts without making any.
+// A table joined with itself, and conditions like `a.id < b.id` on it: the engine then makes each
+// pair once, and counts without making any.
 #include "pg/executor/join_node.h"
 #include "pg/types/vector_datum.h"
 
@@ -10,6 +10,43 @@ extern "C" {
 
 namespace gpujoin {
 namespace {
+
+/// Whether all rows are the same, wherever the chunks of both sides end.
+bool same_in_memory(const Dataset& a, const Dataset& b) {
+  const std::uint64_t step = std::uint64_t{1} << std::min(a.chunk_bits, b.chunk_bits);
+  for (std::uint64_t row = 0; row < a.rows; row += step)
+    if (std::memcmp(point(a, row), point(b, row), std::min(step, a.rows - row) * point_bytes(a)) !=
+        0)
+      return false;
+  return true;
+}
+
+bool same_in_file(JoinNode* node, const Dataset& a, const Dataset& b) {
+  if (a.chunk_bits != b.chunk_bits) return false;
+  SpillFile* const spill = &node->run->spill;
+  const std::uint64_t row_bytes = sizeof(std::int64_t) + point_bytes(a);
+  char* chunks[2];
+  for (char*& chunk : chunks)
+    chunk = static_cast<char*>(MemoryContextAllocHuge(node->rows, rows_of_chunk(a, 0) * row_bytes));
+  bool same = true;
+  for (std::uint64_t number = 0; same && number < chunk_count(a); ++number) {
+    CHECK_FOR_INTERRUPTS();
+    const std::uint64_t bytes = rows_of_chunk(a, number) * row_bytes;
+    read_spill(spill, a.places[number], chunks[0], bytes);
+    read_spill(spill, b.places[number], chunks[1], bytes);
+    same = std::memcmp(chunks[0], chunks[1], bytes) == 0;
+  }
+  for (char* const chunk : chunks) pfree(chunk);
+  return same;
+}
+
+bool compare_points(JoinNode* node) {
+  const Dataset &a = node->left.points, &b = node->right.points;
+  if (a.rows != b.rows || a.dims != b.dims || a.scalar != b.scalar ||
+      (a.file == nullptr) != (b.file == nullptr))
+    return false;
+  return a.file == nullptr ? same_in_memory(a, b) : same_in_file(node, a, b);
+}
 
 template <class T>
 T* allocate(JoinNode* node, std::uint64_t count) {
@@ -49,10 +86,8 @@ bool rank_keys(JoinNode* node, const std::int64_t* keys) {
 }
 
 bool rank(JoinNode* node) {
-  const Dataset &left = node->left.points, &right = node->right.points;
-  if (is_in_blocks(node->left) || is_in_blocks(node->right) || left.rows == 0 ||
-      !are_same_points(left, right))
-    return false;
+  const Dataset& left = node->left.points;
+  if (left.rows == 0 || left.file != nullptr || !are_same_points(node)) return false;
   std::int64_t* const keys = allocate<std::int64_t>(node, left.rows);
   bool ascending = true;
   const OrderPlan& order = node->data.order;
@@ -70,6 +105,12 @@ bool rank(JoinNode* node) {
 }
 
 }  // namespace
+
+bool are_same_points(JoinNode* node) {
+  if (!node->compared) node->same_points = compare_points(node);
+  node->compared = true;
+  return node->same_points;
+}
 
 bool find_ranks(JoinNode* node) {
   if (!node->ranked) node->has_ranks = rank(node);

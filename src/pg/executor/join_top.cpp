@@ -202,7 +202,7 @@ Top first_top(JoinNode* node, std::uint64_t memory_limit) {
   const bool scored = plan.function != ScoreFunction::kDistance;
   if (node->form == ValueForm::kBox)
     node->top_problem = "values are no points";
-  else if (is_in_blocks(node->left) || is_in_blocks(node->right))
+  else if (is_spilled(node->left.buffer) || is_spilled(node->right.buffer))
     node->top_problem = "the rows do not fit in gpujoin.host_memory_limit";
   else if (scored && node->top_problem == nullptr && may_leave_range(node))
     node->top_problem = "a score may be out of range";

@@ -1,7 +1,6 @@
-// Who decides which pairs. The engine joins the points of both sides, in parts where memory is
-// short. Then the condition itself is evaluated for the pairs of odd rows. Each pair of rows comes
-// once: by the engine or in the loop over its part if neither row is odd, with the odd left rows if
-// the left row is odd, and else with the odd right rows.
+// Who decides which pairs. The engine joins the points of both sides. Then the condition itself is
+// evaluated for the pairs of odd rows. Each pair of rows comes once: by the engine if neither row
+// is odd, with the odd left rows if the left row is odd, and else with the odd right rows.
 #include "pg/executor/join_node.h"
 
 extern "C" {
@@ -12,17 +11,6 @@ extern "C" {
 
 namespace gpujoin {
 namespace {
-
-/// Some of a side's points.
-Dataset points_of(const Dataset& points, std::uint64_t first, std::uint64_t rows) {
-  Dataset some = points;
-  some.rows = rows;
-  some.coordinates = static_cast<const char*>(points.coordinates) +
-                     first * points.dims * scalar_bytes(points.scalar);
-  some.ids = points.ids + first;
-  if (points.scores != nullptr) some.scores = points.scores + first;
-  return some;
-}
 
 /// The mode in which the engine alone serves.
 Mode engine_mode(const JoinNode* node) {
@@ -51,56 +39,33 @@ PairSelection wanted_pairs(const JoinNode* node, bool self_join) {
                                                         : PairSelection::kUnordered;
 }
 
-/// Starts the engine on a part.
-void start_part(JoinNode* node, const Part& part) {
-  node->part = part;
+/// Starts the engine on the points of both sides.
+void start_points(JoinNode* node) {
   node->cursor = {};
   node->reverse_due = false;
   JoinRequest& request = node->run->request;
   const Top top = request.top;
   request = default_request(node->run);
   request.top = top;
-  request.left = points_of(node->left.points, part.left, part.left_rows);
-  request.right = points_of(node->right.points, part.right, part.right_rows);
-  request.self_join = (node->mode != Mode::kTop || may_halve_top(node)) &&
-                      are_same_points(request.left, request.right);
-  // In a self-join rows are named by position, which the right side counts its own way.
-  if (request.self_join) request.left.ids = node->order_by_engine ? node->ranks : nullptr;
+  request.left = node->left.points;
+  request.right = node->right.points;
+  request.self_join = (node->mode != Mode::kTop || may_halve_top(node)) && are_same_points(node);
+  // In a self-join in memory rows are named by position, which the right side counts its own way.
+  if (names_positions(node)) request.left.ids = node->order_by_engine ? node->ranks : nullptr;
   request.shape = node->form == ValueForm::kBox ? Shape::kBoxes : Shape::kPoints;
   request.metric = node->data.test.by->metric;
   request.eps = node->band.select;
   request.output = wanted_output(node);
   request.pairs = wanted_pairs(node, request.self_join);
-  start_next_part(node->run);
+  start_engine(node->run);
   node->top_asked = node->mode == Mode::kTop ? request.top.k : 0;
 }
 
-/// The row that the engine names: by its number, but in a self-join by the point's position in the
-/// part, or by its rank.
-std::uint64_t row_of(const JoinNode* node, const Side& side, std::uint64_t first, std::int64_t id) {
-  if (!node->run->request.self_join) return static_cast<std::uint64_t>(id);
+/// The row that the engine names: by its number, or in a self-join by the point's position or rank.
+std::uint64_t row_of(const JoinNode* node, const Side& side, std::int64_t id) {
+  if (!names_positions(node)) return static_cast<std::uint64_t>(id);
   if (node->order_by_engine && node->by_rank != nullptr) id = node->by_rank[id];
-  return static_cast<std::uint64_t>(side.points.ids[first + static_cast<std::uint64_t>(id)]);
-}
-
-void add_part(JoinNode* node, const Part& part) {
-  Assert(node->part_count < kMostParts);
-  node->parts[node->part_count++] = part;
-}
-
-/// Puts the next pair of blocks, or all there is, on the list of parts. False at the end.
-bool next_blocks(JoinNode* node) {
-  const auto blocks = [](const Side& side) { return std::max(side.buffer.block_count, 1); };
-  if (node->left_block == blocks(node->left)) return false;
-  if (is_in_blocks(node->left)) need_block(&node->left, node->left_block);
-  if (is_in_blocks(node->right)) need_block(&node->right, node->right_block);
-  if (++node->right_block == blocks(node->right)) {
-    node->right_block = 0;
-    ++node->left_block;
-  }
-  if (node->left.points.rows > 0 && node->right.points.rows > 0)
-    add_part(node, {0, node->left.points.rows, 0, node->right.points.rows});
-  return true;
+  return static_cast<std::uint64_t>(side.points.ids[id]);
 }
 
 void start_loop(JoinNode* node, const PairLoop& loop) {
@@ -108,62 +73,44 @@ void start_loop(JoinNode* node, const PairLoop& loop) {
   node->looping = true;
 }
 
-/// The engine has no memory for the part: joins its halves instead, or, where its points take next
-/// to nothing of the memory, evaluates the condition.
-void split_part(JoinNode* node) {
-  const Part part = node->part;
-  const JoinRequest& request = node->run->request;
-  if (node->order_by_engine || node->mode == Mode::kTop) {
-    node->order_by_engine = false;
-    if (node->mode == Mode::kTop)
-      node->top_problem = "the join does not fit in gpujoin.host_memory_limit";
-    node->mode = engine_mode(node);
-  }
-  const std::uint64_t bytes = dataset_bytes(request.left) + dataset_bytes(request.right);
-  if (bytes < request.memory_limit / 4 || part.left_rows + part.right_rows < 64) {
-    PairLoop loop = {};
-    loop.left_ids = node->left.points.ids + part.left;
-    loop.left_rows = part.left_rows;
-    loop.right_ids = node->right.points.ids + part.right;
-    loop.right_rows = part.right_rows;
-    start_loop(node, loop);
-    return;
-  }
-  Part one = part, other = part;
-  if (part.left_rows > part.right_rows) {
-    one.left_rows = part.left_rows / 2;
-    other.left_rows = part.left_rows - one.left_rows;
-    other.left += one.left_rows;
-  } else {
-    one.right_rows = part.right_rows / 2;
-    other.right_rows = part.right_rows - one.right_rows;
-    other.right += one.right_rows;
-  }
-  add_part(node, other);
-  add_part(node, one);
-}
-
-/// Takes over what the engine counts in the part. False when it had no memory for it.
+/// Takes over what the engine counts. False when it had no memory for it.
 bool take_counts(JoinNode* node) {
   while (next_engine_batch(node->run)) {
     const ResultBatch& batch = node->run->batch;
     node->total += batch.pair_count;
-    for (std::uint64_t i = 0; i < batch.row_count; ++i) {
-      const std::int64_t id = batch.left_ids[batch.rows[i]];
-      node->matches[row_of(node, node->left, node->part.left, id)] += batch.counts[i];
-    }
+    for (std::uint64_t i = 0; i < batch.row_count; ++i)
+      node->matches[row_of(node, node->left, batch.left_ids[batch.rows[i]])] += batch.counts[i];
   }
   return !node->run->exhausted;
 }
 
-/// Begins with the next part. False when there is none.
-bool take_next_part(JoinNode* node) {
-  while (node->part_count == 0)
-    if (!next_blocks(node)) return false;
-  start_part(node, node->parts[--node->part_count]);
+/// The engine had no memory, and has emitted nothing yet: it makes pairs instead, which takes the
+/// least, or else the condition is evaluated for all pairs.
+void do_without(JoinNode* node) {
+  if (node->mode == Mode::kTop)
+    node->top_problem = "the join does not fit in gpujoin.host_memory_limit";
+  const bool other_way = node->mode == Mode::kTop || node->order_by_engine;
+  node->order_by_engine = false;
+  node->mode = other_way ? engine_mode(node) : Mode::kLoop;
+  node->step = Step::kPoints;
+}
+
+/// Joins all points, or all rows.
+void join_points(JoinNode* node) {
+  if (node->mode == Mode::kLoop) {
+    node->step = Step::kDone;
+    node->looped = true;
+    PairLoop loop = {};
+    loop.left_rows = row_count(node->left);
+    loop.right_rows = row_count(node->right);
+    start_loop(node, loop);
+    return;
+  }
+  node->step = Step::kOddLeft;
+  if (node->left.points.rows == 0 || node->right.points.rows == 0) return;
+  start_points(node);
   const bool counts = node->mode == Mode::kCounts || node->mode == Mode::kTotal;
-  if (node->run->exhausted || (counts && !take_counts(node))) split_part(node);
-  return true;
+  if (node->run->exhausted || (counts && !take_counts(node))) do_without(node);
 }
 
 void start_odd_loop(JoinNode* node, bool left) {
@@ -181,9 +128,8 @@ bool is_settled(const JoinNode* node, std::uint64_t left) {
   return !shows_right(node) && node->matches[left] > 0;
 }
 
-std::uint64_t row_at(const OddRow* odd, const std::int64_t* ids, std::uint64_t at) {
-  if (odd != nullptr) return static_cast<std::uint64_t>(odd[at].row);
-  return ids != nullptr ? static_cast<std::uint64_t>(ids[at]) : at;
+std::uint64_t row_at(const OddRow* odd, std::uint64_t at) {
+  return odd != nullptr ? static_cast<std::uint64_t>(odd[at].row) : at;
 }
 
 /// The next pair of the loop; false at its end.
@@ -199,8 +145,8 @@ bool next_in_loop(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
     }
     if (inner_rows == 0 || outer >= (loop.right_outer ? loop.right_rows : loop.left_rows))
       return false;
-    *left = row_at(loop.odd_left, loop.left_ids, loop.left);
-    *right = row_at(loop.odd_right, loop.right_ids, loop.right);
+    *left = row_at(loop.odd_left, loop.left);
+    *right = row_at(loop.odd_right, loop.right);
     ++inner;
     CHECK_FOR_INTERRUPTS();
     const bool skip = is_settled(node, *left) ||
@@ -252,11 +198,6 @@ bool has_filter(const JoinNode* node) {
          (node->order != nullptr && !node->order_by_engine);
 }
 
-bool are_same_points(const Dataset& a, const Dataset& b) {
-  if (a.rows != b.rows || a.dims != b.dims || a.scalar != b.scalar) return false;
-  return std::memcmp(a.coordinates, b.coordinates, a.rows * a.dims * scalar_bytes(a.scalar)) == 0;
-}
-
 void start_pairs(JoinNode* node) {
   node->run->request.top = {};
   if (node->data.top.k > 0)
@@ -265,8 +206,7 @@ void start_pairs(JoinNode* node) {
                           node->band.engine_serves && find_ranks(node);
   node->mode = node->band.engine_serves ? engine_mode(node) : Mode::kLoop;
   const bool none = node->band.none && node->band.engine_serves;
-  node->step = none ? Step::kOddLeft : Step::kParts;
-  node->part_count = node->left_block = node->right_block = 0;
+  node->step = none ? Step::kOddLeft : Step::kPoints;
   node->looping = false;
   node->cursor = {};
 }
@@ -275,17 +215,8 @@ bool start_work(JoinNode* node) {
   for (;;) {
     CHECK_FOR_INTERRUPTS();
     switch (node->step) {
-      case Step::kParts:
-        if (node->mode == Mode::kLoop) {
-          node->step = Step::kDone;
-          node->looped = true;
-          PairLoop loop = {};
-          loop.left_rows = row_count(node->left);
-          loop.right_rows = row_count(node->right);
-          start_loop(node, loop);
-        } else if (!take_next_part(node)) {
-          node->step = Step::kOddLeft;
-        }
+      case Step::kPoints:
+        join_points(node);
         break;
       case Step::kOddLeft:
         node->step = Step::kOddRight;
@@ -307,7 +238,7 @@ bool next_batch(JoinNode* node) {
   if (node->run->join == nullptr) return false;
   if (!next_engine_batch(node->run)) {
     node->cursor = {};
-    if (node->run->exhausted) split_part(node);
+    if (node->run->exhausted) do_without(node);
     return false;
   }
   node->cursor.start(node->run->batch, node->run->request.pairs);
@@ -327,8 +258,8 @@ bool next_found(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
   }
   const bool reversed =
       request.self_join && node->order_by_engine && node->data.order.order == KeyOrder::kGreater;
-  *left = row_of(node, node->left, node->part.left, reversed ? node->pair.id2 : node->pair.id1);
-  *right = row_of(node, node->right, node->part.right, reversed ? node->pair.id1 : node->pair.id2);
+  *left = row_of(node, node->left, reversed ? node->pair.id2 : node->pair.id1);
+  *right = row_of(node, node->right, reversed ? node->pair.id1 : node->pair.id2);
   return true;
 }
 

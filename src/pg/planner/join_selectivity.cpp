@@ -124,9 +124,12 @@ double looked_up_share(PlannerInfo* root, const SimilarityClause& clause, double
     return sample_table(table_of(root, column), reinterpret_cast<const Var*>(column)->varattno,
                         type, form, &shape);
   };
-  PointBuffer one = sample(left);
-  PointBuffer other = are_same_column(root, left, right) ? one : sample(right);
-  if (boxes) widen_boxes(&one, shape.dims);
+  const bool same = are_same_column(root, left, right);
+  PointBuffer left_points = sample(left);
+  PointBuffer right_points = same ? PointBuffer{} : sample(right);
+  if (boxes) widen_boxes(&left_points, shape.dims);
+  const Dataset one = finish_points(&left_points);
+  const Dataset other = same ? one : finish_points(&right_points);
   if (one.rows == 0 || other.rows == 0) return -1;
   const EpsBand band = eps_band(clause.test, eps, shape.dims);
   if (!band.engine_serves || band.none) return -1;

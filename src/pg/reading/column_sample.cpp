@@ -41,10 +41,9 @@ ColumnSample sample_points(const ValueType& type, int count, const ValueAt& valu
     add_value(type, ValueForm::kPoint, &points, &shape, i, value_at(i));
   const ColumnSample sample = new_sample(points.rows == 0 ? 0 : count, points.dims);
   std::fill_n(sample.values, std::size_t{points.dims} * sample.count, NAN);
-  const auto* const coordinates = reinterpret_cast<const double*>(points.coordinates);
-  for (std::uint64_t row = 0; row < points.rows; ++row)
-    std::copy_n(coordinates + row * points.dims, points.dims,
-                sample.values + points.ids[row] * points.dims);
+  const Dataset found = finish_points(&points);
+  for (std::uint64_t row = 0; row < found.rows; ++row)
+    std::copy_n(point<double>(found, row), found.dims, sample.values + found.ids[row] * found.dims);
   return sample;
 }
 
@@ -117,13 +116,11 @@ ColumnSample load_sample(Oid type, HeapTuple statistics) {
   return sample;
 }
 
-ColumnSample make_sample(const PointBuffer& points) {
+ColumnSample make_sample(const Dataset& points) {
   ColumnSample sample = new_sample(static_cast<int>(points.rows), points.dims);
-  const std::size_t numbers = points.rows * points.dims;
-  if (points.scalar == ScalarType::kFloat32)
-    std::copy_n(reinterpret_cast<const float*>(points.coordinates), numbers, sample.values);
-  else
-    std::copy_n(reinterpret_cast<const double*>(points.coordinates), numbers, sample.values);
+  double* value = sample.values;
+  for (std::uint64_t row = 0; row < points.rows; ++row)
+    for (std::uint32_t d = 0; d < points.dims; ++d) *value++ = coordinate(points, row, d);
   std::fill_n(sample.weights, sample.count, 1.0);
   std::copy_n(points.ids, sample.count, sample.places);
   return sample;

@@ -29,7 +29,7 @@ struct ColumnSample {
 ColumnSample load_sample(Oid type, HeapTuple statistics);
 
 /// Points or boxes that were read as a sample; their numbers are their places.
-ColumnSample make_sample(const PointBuffer& points);
+ColumnSample make_sample(const Dataset& points);
 
 /// What makes two values a pair.
 struct NearTest {

@@ -35,11 +35,11 @@ bool receive_row(TupleTableSlot* slot, DestReceiver* receiver) {
              errmsg("a row of relation \"%s\" has a NULL id", get_rel_name(columns.relation)),
              errhint("Name an id column without NULLs, or leave such rows out, for example "
                      "through a view.")));
-  const int last = columns.count + (rows->points.scored ? 1 : 0);
+  const int last = columns.count + (rows->points->scored ? 1 : 0);
   for (int i = 1; i <= last; ++i)
     if (slot->tts_isnull[i]) return true;
   const std::int64_t id = integer_of(columns.id_type, slot->tts_values[0]);
-  if (rows->points.scored)
+  if (rows->points->scored)
     add_scored_row(rows, id, slot->tts_values + 1, slot->tts_values[last]);
   else
     add_row(rows, id, slot->tts_values + 1);
@@ -64,7 +64,7 @@ void check_types(DestReceiver* receiver, int, TupleDesc row) {
   bool same = has(0, columns.id_type);
   for (int i = 0; i < columns.count; ++i)
     same = same && has(i + 1, read_type(columns, columns.types[i]));
-  if (rows.points.scored)
+  if (rows.points->scored)
     same = same && has(columns.count + 1, read_type(columns, columns.score_type));
   if (!same)
     ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE),
@@ -113,8 +113,7 @@ void run_query(const char* query, DestReceiver* receiver) {
 
 }  // namespace
 
-Dataset read_points(const SideColumns& columns, ScalarType scalar, std::uint64_t limit,
-                    MemoryContext context, ValueShape* shape) {
+Dataset read_points(const SideColumns& columns, PointBuffer* points, ValueShape* shape) {
   Reader reader = {};
   reader.receiver.receiveSlot = receive_row;
   reader.receiver.rStartup = check_types;
@@ -123,17 +122,14 @@ Dataset read_points(const SideColumns& columns, ScalarType scalar, std::uint64_t
   reader.receiver.mydest = DestTuplestore;  // to SPI: rows are wanted, but not by it
   reader.rows.columns = &columns;
   reader.rows.shape.as_stored = true;
-  PointBuffer& points = reader.rows.points;
-  points.context = context;
-  points.source = psprintf("relation \"%s\"", get_rel_name(columns.relation));
-  points.limit = limit;
-  points.scalar = scalar;
-  points.scored = columns.score != InvalidAttrNumber;
+  reader.rows.points = points;
+  points->source = psprintf("relation \"%s\"", get_rel_name(columns.relation));
+  points->scored = columns.score != InvalidAttrNumber;
   char* const query = make_query(columns);
   run_query(query, &reader.receiver);
   pfree(query);
   *shape = reader.rows.shape;
-  return finish_points(&points);
+  return finish_points(points);
 }
 
 }  // namespace gpujoin

@@ -34,7 +34,7 @@ const char* noun(const RowCollector* rows) { return noun(rows->columns->shape); 
                   errmsg("%s of relation \"%s\" have different numbers of dimensions",
                          plural(rows->columns->shape), relation_name(rows)),
                   errdetail("Row %lld has %u, row %lld has %u.",
-                            static_cast<long long>(rows->points.ids[0]), rows->shape.dims,
+                            static_cast<long long>(rows->points->ids[0]), rows->shape.dims,
                             static_cast<long long>(id), dims),
                   errhint("Join rows of one number of dimensions, for example through a view.")));
   pg_unreachable();
@@ -91,11 +91,10 @@ void check(const RowCollector* rows, std::int64_t id, ValueFinding found) {
 
 void add_numbers(RowCollector* rows, std::int64_t id, const Datum* values) {
   const SideColumns& columns = *rows->columns;
-  check(rows, id,
-        fit_point(&rows->points, &rows->shape, static_cast<std::uint32_t>(columns.count)));
-  char* const target = add_point(&rows->points, id);
+  check(rows, id, fit_point(rows->points, &rows->shape, static_cast<std::uint32_t>(columns.count)));
+  char* const target = add_point(rows->points, id);
   for (int d = 0; d < columns.count; ++d)
-    set_number(&rows->points, target, static_cast<std::uint32_t>(d),
+    set_number(rows->points, target, static_cast<std::uint32_t>(d),
                machine_number(columns.types[d], values[d]));
 }
 
@@ -150,7 +149,7 @@ void add_arrays(RowCollector* rows, std::int64_t id, const Datum* values) {
     if (bounds[0][d] > bounds[1][d]) raise_upside_down(rows, id, d, bounds[0][d], bounds[1][d]);
   }
   check(rows, id,
-        add_corners(&rows->points, &rows->shape, id, bounds[0], bounds[1],
+        add_corners(rows->points, &rows->shape, id, bounds[0], bounds[1],
                     static_cast<std::uint32_t>(dims)));
   for (int corner = 0; corner < 2; ++corner)
     if (PointerGetDatum(arrays[corner]) != values[corner]) pfree(arrays[corner]);
@@ -169,7 +168,7 @@ void add_row(RowCollector* rows, std::int64_t id, const Datum* values) {
   }
   const ValueType& type = reads_as_box(columns) ? kBoxType : *columns.value_type;
   check(rows, id,
-        add_value(type, form_of(columns.shape), &rows->points, &rows->shape, id, values[0]));
+        add_value(type, form_of(columns.shape), rows->points, &rows->shape, id, values[0]));
 }
 
 void add_scored_row(RowCollector* rows, std::int64_t id, const Datum* values, Datum score) {
@@ -180,7 +179,7 @@ void add_scored_row(RowCollector* rows, std::int64_t id, const Datum* values, Da
                            static_cast<long long>(id), relation_name(rows), number),
                     errhint("Scores are finite numbers. Rows with a NULL score are left out.")));
   add_row(rows, id, values);
-  rows->points.scores[rows->points.rows - 1] = number;
+  set_score(rows->points, number);
 }
 
 }  // namespace gpujoin

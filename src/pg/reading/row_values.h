@@ -9,7 +9,7 @@ namespace gpujoin {
 /// Rows of a relation on their way into a dataset.
 struct RowCollector {
   const SideColumns* columns;
-  PointBuffer points;
+  PointBuffer* points;
   ValueShape shape;
 };
 

@@ -1,131 +1,315 @@
 #include "pg/store/point_buffer.h"
 
-#include "pg/store/buffile.h"
 #include "pg/store/huge_array.h"
-
-extern "C" {
-#include "commands/tablespace.h"
-#include "utils/memutils.h"
-}
 
 namespace gpujoin {
 namespace {
 
 constexpr std::uint64_t kFirstRows = 1024;
 constexpr std::uint64_t kFirstBytes = 1 << 16;
+constexpr std::uint64_t kMostChunkBytes = 4 << 20;
+constexpr std::uint32_t kFewestChunkBits = 6;
 
-std::uint64_t row_bytes(std::uint32_t dims, ScalarType scalar, bool scored) {
-  return dims * scalar_bytes(scalar) + sizeof(std::int64_t) + (scored ? sizeof(double) : 0);
+/// Parts of the limit: a chunk, and the rows that stay in memory while the chunks do not.
+constexpr std::uint64_t kChunkShare = 4, kSampleShare = 16;
+constexpr std::uint64_t kFewestSampled = 256, kMostSampled = 1 << 16;
+
+std::uint64_t coordinate_bytes(const PointBuffer& buffer) {
+  return buffer.dims * scalar_bytes(buffer.scalar);
 }
 
-void resize(PointBuffer* buffer, std::uint64_t rows) {
-  const MemoryContext context = buffer->context;
-  resize_array(context, &buffer->coordinates, rows * buffer->dims * scalar_bytes(buffer->scalar));
-  resize_array(context, &buffer->ids, rows);
-  if (buffer->scored) resize_array(context, &buffer->scores, rows);
-  buffer->capacity = rows;
+std::uint64_t row_bytes(const PointBuffer& buffer) {
+  return coordinate_bytes(buffer) + sizeof(std::int64_t) + (buffer.scored ? sizeof(double) : 0);
 }
 
-/// Moves the rows to the file, as one more block.
-void spill(PointBuffer* buffer) {
-  const MemoryContext caller = MemoryContextSwitchTo(buffer->context);
-  if (buffer->file == nullptr) {
-    PrepareTempTablespaces();
-    buffer->file = BufFileCreateTemp(false);
+std::uint64_t chunk_size(const PointBuffer& buffer) {
+  return std::uint64_t{1} << buffer.chunk_bits;
+}
+
+std::uint64_t chunks_in_memory(const PointBuffer& buffer) {
+  return (buffer.room - buffer.first + chunk_size(buffer) - 1) >> buffer.chunk_bits;
+}
+
+std::uint64_t affordable_rows(const PointBuffer& buffer) {
+  return std::min(buffer.limit / row_bytes(buffer), kMaxRows);
+}
+
+void choose_chunk_size(PointBuffer* buffer) {
+  const std::uint64_t bytes = std::min(kMostChunkBytes, buffer->limit / kChunkShare);
+  buffer->chunk_bits = kFewestChunkBits;
+  while (2 * chunk_size(*buffer) * row_bytes(*buffer) <= bytes) ++buffer->chunk_bits;
+}
+
+void name_rows(PointBuffer* buffer, std::uint64_t rows) {
+  resize_array(buffer->context, &buffer->ids, rows);
+  if (buffer->scored) resize_array(buffer->context, &buffer->scores, rows);
+  buffer->named = rows;
+}
+
+/// Gives a chunk room for so many rows. What it held stays.
+void resize_chunk(PointBuffer* buffer, std::uint64_t number, std::uint64_t rows) {
+  while (number >= buffer->chunk_room)
+    reserve_next(buffer->context, &buffer->chunks, buffer->chunk_room, &buffer->chunk_room);
+  if (number >= chunks_in_memory(*buffer)) buffer->chunks[number] = nullptr;
+  resize_array(buffer->context, &buffer->chunks[number], rows * coordinate_bytes(*buffer));
+}
+
+// ---- The file
+
+/// Leaves every second row, where there is no room for more.
+void thin(PointBuffer* buffer) {
+  RowSample& sample = buffer->sample;
+  const std::uint64_t bytes = coordinate_bytes(*buffer);
+  for (std::uint64_t i = 1; 2 * i < sample.rows; ++i)
+    std::memcpy(sample.coordinates + i * bytes, sample.coordinates + 2 * i * bytes, bytes);
+  sample.rows = (sample.rows + 1) / 2;
+  sample.step *= 2;
+}
+
+void sample_rows(PointBuffer* buffer, std::uint64_t first, std::uint64_t rows, const char* chunk) {
+  RowSample& sample = buffer->sample;
+  const std::uint64_t bytes = coordinate_bytes(*buffer);
+  if (sample.coordinates == nullptr) {
+    sample.room = std::clamp(buffer->limit / kSampleShare / bytes, kFewestSampled, kMostSampled);
+    sample.step = 1;
+    resize_array(buffer->context, &sample.coordinates, sample.room * bytes);
   }
-  resize_array(buffer->context, &buffer->blocks,
-               static_cast<std::uint64_t>(buffer->block_count) + 1);
-  MemoryContextSwitchTo(caller);
-  PointBlock& block = buffer->blocks[buffer->block_count++];
-  block = {buffer->rows, buffer->dims, 0, 0, buffer->ids[0]};
-  BufFileTell(buffer->file, &block.segment, &block.offset);
-  write_exactly(buffer->file, buffer->ids, buffer->rows * sizeof(std::int64_t));
-  write_exactly(buffer->file, buffer->coordinates,
-                buffer->rows * buffer->dims * scalar_bytes(buffer->scalar));
-  buffer->rows = 0;
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    if ((first + row) % sample.step != 0) continue;
+    if (sample.rows == sample.room) thin(buffer);
+    if ((first + row) % sample.step != 0) continue;
+    std::memcpy(sample.coordinates + sample.rows++ * bytes, chunk + row * bytes, bytes);
+  }
 }
 
-/// Makes room for one row more.
+/// Writes ids and coordinates and returns where.
+std::uint64_t write_chunk(PointBuffer* buffer, std::uint64_t rows, const std::int64_t* ids,
+                          const char* coordinates) {
+  const std::uint64_t place = write_spill(buffer->spill, ids, rows * sizeof(std::int64_t));
+  write_spill(buffer->spill, coordinates, rows * coordinate_bytes(*buffer));
+  return place;
+}
+
+/// Moves the first rows in memory to the file, as one more chunk.
+void spill_chunk(PointBuffer* buffer, std::uint64_t rows, const std::int64_t* ids,
+                 const char* coordinates) {
+  const std::uint64_t place = write_chunk(buffer, rows, ids, coordinates);
+  reserve_next(buffer->context, &buffer->written, buffer->written_count, &buffer->written_room);
+  buffer->written[buffer->written_count++] = {place, ids[0], buffer->dims};
+  sample_rows(buffer, buffer->first, rows, coordinates);
+  buffer->first += rows;
+}
+
+/// Moves all full chunks to the file; the rows of another one stay, and have room for a full one.
+void spill(PointBuffer* buffer) {
+  const std::uint64_t chunks = chunks_in_memory(*buffer), size = chunk_size(*buffer);
+  const std::uint64_t full = (buffer->rows - buffer->first) >> buffer->chunk_bits;
+  for (std::uint64_t i = 0; i < full; ++i)
+    spill_chunk(buffer, size, buffer->ids + i * size, buffer->chunks[i]);
+  std::copy(buffer->ids + full * size, buffer->ids + full * size + (buffer->rows - buffer->first),
+            buffer->ids);
+  if (full < chunks) std::swap(buffer->chunks[0], buffer->chunks[full]);
+  for (std::uint64_t i = 1; i < chunks; ++i) pfree(buffer->chunks[i]);
+  buffer->room = buffer->first + size;
+  resize_chunk(buffer, 0, size);
+  buffer->scored = false;
+  name_rows(buffer, size);
+}
+
+// ---- Room
+
+void raise_too_many(const PointBuffer* buffer) {
+  ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                  errmsg("%s has more than %llu rows", buffer->source,
+                         static_cast<unsigned long long>(kMaxRows)),
+                  errhint("Join parts of it, for example through views.")));
+}
+
+void raise_too_large(const PointBuffer* buffer) {
+  ereport(ERROR,
+          (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+           errmsg("the rows of %s do not fit in gpujoin.host_memory_limit", buffer->source),
+           errhint("Raise gpujoin.host_memory_limit, or join a part of the rows, for example "
+                   "through a view.")));
+}
+
+/// Makes room for one row more: the first chunk grows, the others are as large as they get.
 void grow(PointBuffer* buffer) {
-  constexpr std::uint64_t kLeastBlock = 64;
-  if (buffer->rows == kMaxRows && !buffer->spills)
-    ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-                    errmsg("%s has more than %llu rows", buffer->source,
-                           static_cast<unsigned long long>(kMaxRows)),
-                    errhint("Join parts of it, for example through views.")));
-  const std::uint64_t bytes = row_bytes(buffer->dims, buffer->scalar, buffer->scored);
-  std::uint64_t wanted = 2 * buffer->capacity;
-  if (wanted == 0) wanted = std::min(kFirstRows, 1 + kFirstBytes / bytes);
-  if (wanted > kMaxRows) wanted = kMaxRows;
-  std::uint64_t affordable = buffer->limit / bytes;
-  if (buffer->spills) affordable = std::min(std::max(affordable, kLeastBlock), kMaxRows);
-  if (affordable <= buffer->rows && buffer->spills) return spill(buffer);
-  if (affordable <= buffer->rows)
-    ereport(ERROR,
-            (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-             errmsg("the rows of %s do not fit in gpujoin.host_memory_limit", buffer->source),
-             errhint("Raise gpujoin.host_memory_limit, or join a part of the rows, for example "
-                     "through a view.")));
-  resize(buffer, wanted < affordable ? wanted : affordable);
+  if (buffer->rows == kMaxRows) raise_too_many(buffer);
+  if (buffer->rows == 0) choose_chunk_size(buffer);
+  const std::uint64_t affordable = affordable_rows(*buffer), size = chunk_size(*buffer);
+  const bool fits = affordable > buffer->rows;
+  if (is_spilled(*buffer) || (!fits && buffer->spill != nullptr && buffer->rows >= size))
+    return spill(buffer);
+  if (!fits && buffer->spill == nullptr) raise_too_large(buffer);
+  const std::uint64_t most = fits ? affordable : size;
+  const std::uint64_t few = std::min(kFirstRows, 1 + kFirstBytes / row_bytes(*buffer));
+  std::uint64_t wanted = buffer->room == 0 ? few : 2 * buffer->room;
+  if (buffer->room < size)
+    wanted = std::min(wanted, size);
+  else
+    wanted = buffer->room + size;
+  wanted = std::min(wanted, most);
+  const std::uint64_t number = (wanted - 1) >> buffer->chunk_bits;
+  resize_chunk(buffer, number, wanted - number * size);
+  if (buffer->named < wanted)
+    name_rows(buffer, std::max(wanted, std::min(2 * buffer->named, most)));
+  buffer->room = wanted;
+}
+
+/// The same boxes with more dimensions.
+char* widened(MemoryContext context, const char* boxes, std::uint64_t rows, std::uint64_t room,
+              std::uint32_t old_dims, std::uint32_t dims) {
+  double* wide = nullptr;
+  resize_array(context, &wide, room * 2 * dims);
+  const double* from = reinterpret_cast<const double*>(boxes);
+  double* to = wide;
+  for (std::uint64_t row = 0; row < rows; ++row, from += 2 * old_dims, to += 2 * dims) {
+    std::fill_n(to, 2 * dims, 0.0);
+    std::copy_n(from, old_dims, to);
+    std::copy_n(from + old_dims, old_dims, to + dims);
+  }
+  return reinterpret_cast<char*>(wide);
+}
+
+// ---- Chunks of a file that are read again
+
+/// Reads a chunk into the one that is in memory.
+void load_chunk(PointBuffer* buffer, std::uint64_t number) {
+  const WrittenChunk& chunk = buffer->written[number];
+  const std::uint64_t rows =
+      std::min(chunk_size(*buffer), buffer->rows - (number << buffer->chunk_bits));
+  const std::uint64_t id_bytes = rows * sizeof(std::int64_t);
+  buffer->loaded = {};
+  read_spill(buffer->spill, chunk.place, buffer->ids, id_bytes);
+  read_spill(buffer->spill, chunk.place + id_bytes, buffer->chunks[0],
+             rows * chunk.dims * scalar_bytes(buffer->scalar));
+  buffer->loaded = {buffer->chunks[0], buffer->ids, rows, chunk.dims, buffer->scalar};
+  buffer->loaded_number = number;
+}
+
+/// Writes chunks of boxes anew that have fewer dimensions than the last ones.
+void widen_written(PointBuffer* buffer) {
+  const std::uint32_t dims = buffer->dims / 2;
+  for (std::uint64_t number = 0; number < buffer->written_count; ++number) {
+    WrittenChunk& chunk = buffer->written[number];
+    if (chunk.dims == buffer->dims) continue;
+    load_chunk(buffer, number);
+    char* const wide = widened(buffer->context, buffer->chunks[0], buffer->loaded.rows,
+                               buffer->loaded.rows, chunk.dims / 2, dims);
+    chunk.place = write_chunk(buffer, buffer->loaded.rows, buffer->ids, wide);
+    chunk.dims = buffer->dims;
+    pfree(wide);
+  }
+}
+
+Dataset finish_in_file(PointBuffer* buffer) {
+  if (buffer->rows > buffer->first)
+    spill_chunk(buffer, buffer->rows - buffer->first, buffer->ids, buffer->chunks[0]);
+  widen_written(buffer);
+  resize_array(buffer->context, &buffer->places, buffer->written_count);
+  for (std::uint64_t i = 0; i < buffer->written_count; ++i)
+    buffer->places[i] = buffer->written[i].place;
+  Dataset points = {nullptr, nullptr, buffer->rows, buffer->dims, buffer->scalar};
+  points.chunk_bits = buffer->chunk_bits;
+  points.file = &buffer->spill->functions;
+  points.places = buffer->places;
+  buffer->sample_view = {buffer->sample.coordinates, nullptr, buffer->sample.rows, buffer->dims,
+                         buffer->scalar};
+  points.sample = &buffer->sample_view;
+  buffer->loaded = {};
+  return points;
+}
+
+const Dataset* find_among(const Dataset& points, std::int64_t id, std::uint64_t* position) {
+  const std::int64_t* const end = points.ids + points.rows;
+  const std::int64_t* const found = std::lower_bound(points.ids, end, id);
+  if (found == end || *found != id) return nullptr;
+  *position = static_cast<std::uint64_t>(found - points.ids);
+  return &points;
 }
 
 }  // namespace
 
 char* add_point(PointBuffer* buffer, std::int64_t id) {
-  if (buffer->rows == buffer->capacity) grow(buffer);
-  buffer->ids[buffer->rows] = id;
-  return buffer->coordinates + buffer->rows++ * buffer->dims * scalar_bytes(buffer->scalar);
+  if (buffer->rows == buffer->room) grow(buffer);
+  const std::uint64_t at = buffer->rows++ - buffer->first;
+  buffer->ids[at] = id;
+  return buffer->chunks[at >> buffer->chunk_bits] +
+         (at & (chunk_size(*buffer) - 1)) * coordinate_bytes(*buffer);
+}
+
+void set_score(PointBuffer* buffer, double score) {
+  if (buffer->scored) buffer->scores[buffer->rows - 1] = score;
 }
 
 void widen_boxes(PointBuffer* buffer, std::uint32_t dims) {
   const std::uint32_t old_dims = buffer->dims / 2;
   if (old_dims >= dims) return;
-  const PointBuffer narrow = *buffer;
-  buffer->dims = 2 * dims;
-  if (narrow.capacity == 0) return;
-  buffer->coordinates = nullptr;
-  resize_array(buffer->context, &buffer->coordinates,
-               narrow.capacity * buffer->dims * sizeof(double));
-  const double* from = reinterpret_cast<const double*>(narrow.coordinates);
-  double* to = reinterpret_cast<double*>(buffer->coordinates);
-  for (std::uint64_t row = 0; row < narrow.rows; ++row, from += narrow.dims, to += buffer->dims) {
-    std::fill_n(to, buffer->dims, 0.0);
-    std::copy_n(from, old_dims, to);
-    std::copy_n(from + old_dims, old_dims, to + dims);
+  const std::uint64_t chunks = buffer->room == 0 ? 0 : chunks_in_memory(*buffer);
+  for (std::uint64_t i = 0; i < chunks; ++i) {
+    const std::uint64_t first = buffer->first + (i << buffer->chunk_bits);
+    const std::uint64_t size = chunk_size(*buffer);
+    const std::uint64_t rows = std::min(size, buffer->rows - std::min(buffer->rows, first));
+    char* const narrow = buffer->chunks[i];
+    buffer->chunks[i] = widened(buffer->context, narrow, rows, std::min(size, buffer->room - first),
+                                old_dims, dims);
+    pfree(narrow);
   }
-  pfree(narrow.coordinates);
+  if (RowSample& sample = buffer->sample; sample.coordinates != nullptr) {
+    char* const narrow = sample.coordinates;
+    sample.coordinates = widened(buffer->context, narrow, sample.rows, sample.room, old_dims, dims);
+    pfree(narrow);
+  }
+  buffer->dims = 2 * dims;
 }
 
 Dataset finish_points(PointBuffer* buffer) {
-  if (buffer->block_count > 0)
-    spill(buffer);
-  else if (buffer->capacity > buffer->rows && buffer->rows > 0)
-    resize(buffer, buffer->rows);
-  return {buffer->coordinates, buffer->ids,    buffer->rows,
-          buffer->dims,        buffer->scalar, buffer->scores};
+  if (is_spilled(*buffer)) return finish_in_file(buffer);
+  Dataset points = {nullptr, buffer->ids, buffer->rows, buffer->dims, buffer->scalar};
+  if (buffer->rows == 0) return points;
+  const std::uint64_t last = (buffer->rows - 1) >> buffer->chunk_bits;
+  if (buffer->room > buffer->rows) {
+    resize_chunk(buffer, last, buffer->rows - (last << buffer->chunk_bits));
+    buffer->room = buffer->rows;
+  }
+  name_rows(buffer, buffer->rows);
+  points.first_chunk = buffer->chunks[0];
+  points.ids = buffer->ids;
+  points.scores = buffer->scores;
+  points.chunk_bits = buffer->chunk_bits;
+  points.more_chunks = reinterpret_cast<const void* const*>(buffer->chunks + 1);
+  return points;
 }
 
-Dataset load_block(PointBuffer* buffer, int number) {
-  const PointBlock& block = buffer->blocks[number];
-  const std::uint32_t dims = buffer->dims;
-  buffer->dims = block.dims;
-  if (buffer->capacity < block.rows) resize(buffer, block.rows);
-  seek_exactly(buffer->file, block.segment, block.offset);
-  read_exactly(buffer->file, buffer->ids, block.rows * sizeof(std::int64_t));
-  read_exactly(buffer->file, buffer->coordinates,
-               block.rows * block.dims * scalar_bytes(buffer->scalar));
-  buffer->rows = block.rows;
-  if (dims > block.dims) widen_boxes(buffer, dims / 2);
-  return {buffer->coordinates, buffer->ids, buffer->rows, buffer->dims, buffer->scalar, nullptr};
+const Dataset* find_point(PointBuffer* buffer, const Dataset& points, std::int64_t id,
+                          std::uint64_t* position) {
+  if (!is_spilled(*buffer)) return points.rows == 0 ? nullptr : find_among(points, id, position);
+  const WrittenChunk* const begin = buffer->written;
+  const WrittenChunk* const end = begin + buffer->written_count;
+  const WrittenChunk* const after = std::upper_bound(
+      begin, end, id, [](std::int64_t a, const WrittenChunk& b) { return a < b.first_id; });
+  if (after == begin) return nullptr;
+  const auto number = static_cast<std::uint64_t>(after - begin) - 1;
+  if (buffer->loaded.rows == 0 || buffer->loaded_number != number) load_chunk(buffer, number);
+  return find_among(buffer->loaded, id, position);
 }
 
-void close_points(PointBuffer* buffer) {
-  if (buffer->file != nullptr) BufFileClose(buffer->file);
+void forget_points(PointBuffer* buffer) {
+  const std::uint64_t chunks = buffer->room == 0 ? 0 : chunks_in_memory(*buffer);
+  for (std::uint64_t i = 0; i < chunks; ++i) pfree(buffer->chunks[i]);
+  for (void* const array :
+       {static_cast<void*>(buffer->chunks), static_cast<void*>(buffer->ids),
+        static_cast<void*>(buffer->scores), static_cast<void*>(buffer->written),
+        static_cast<void*>(buffer->sample.coordinates), static_cast<void*>(buffer->places)})
+    if (array != nullptr) pfree(array);
   *buffer = {};
 }
 
-std::uint64_t dataset_bytes(const Dataset& data) {
-  return data.rows * row_bytes(data.dims, data.scalar, data.scores != nullptr);
+std::uint64_t held_bytes(const PointBuffer& buffer) {
+  if (buffer.room == 0) return 0;
+  return (buffer.room - buffer.first) * row_bytes(buffer) +
+         buffer.sample.room * coordinate_bytes(buffer);
 }
 
 }  // namespace gpujoin

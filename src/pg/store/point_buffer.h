@@ -1,24 +1,24 @@
-// Points on their way into a Dataset: an array that grows row by row within the memory limit.
-// Beyond the limit there is an error, or the rows go to a temporary file, from which blocks of them
-// come back.
+// Points on their way into a Dataset: chunks that are filled row by row within the memory limit.
+// Beyond the limit there is an error, or all chunks go to a file.
 #pragma once
 
 #include "engine/dataset.h"
 #include "pg/compat.h"
-
-extern "C" {
-#include "storage/buffile.h"
-}
+#include "pg/store/spill_file.h"
 
 namespace gpujoin {
 
-/// Consecutive points that a temporary file holds.
-struct PointBlock {
-  std::uint64_t rows;
-  std::uint32_t dims;  ///< when they were written: boxes may be widened later
-  int segment;
-  off_t offset;
+/// A chunk in a file.
+struct WrittenChunk {
+  std::uint64_t place;
   std::int64_t first_id;
+  std::uint32_t dims;  ///< when it was written: boxes may be widened later
+};
+
+/// Every `step`-th row of the chunks in a file, in memory.
+struct RowSample {
+  char* coordinates;  ///< [room][dims]
+  std::uint64_t room, rows, step;
 };
 
 /// The creator sets the first six members and zeroes the rest.
@@ -27,36 +27,54 @@ struct PointBuffer {
   const char* source;     ///< whose rows they are, for messages: relation "t"
   std::uint64_t limit;    ///< bytes they may take
   ScalarType scalar;
-  bool scored;         ///< each row has a score, which the caller of add_point() sets
-  bool spills;         ///< rows beyond the limit go to a file, their scores nowhere
+  bool scored;       ///< each row has a score
+  SpillFile* spill;  ///< where rows beyond the limit go, but for scores; null: there is an error
+
   std::uint32_t dims;  ///< set before the first row
-  char* coordinates;
-  std::int64_t* ids;
-  double* scores;
   std::uint64_t rows;
-  std::uint64_t capacity;
-  BufFile* file;       ///< null: all rows are in memory
-  PointBlock* blocks;  ///< [block_count] in the order of their rows
-  int block_count;     ///< 0, or at least 2
+  std::uint64_t first;       ///< the first row in memory; those before it are in the file
+  std::uint64_t room;        ///< up to this row there is room in memory
+  std::uint32_t chunk_bits;  ///< as in Dataset, set with the first row
+  char** chunks;             ///< [chunks in memory] coordinates
+  std::uint64_t chunk_room;
+  std::int64_t* ids;  ///< [named] of the rows in memory
+  double* scores;     ///< likewise
+  std::uint64_t named;
+
+  WrittenChunk* written;  ///< [written_count]
+  std::uint64_t written_count, written_room;
+  RowSample sample;
+  std::uint64_t* places;  ///< [written_count], once finished
+  Dataset sample_view;    ///< likewise
+  Dataset loaded;         ///< the chunk in memory after that
+  std::uint64_t loaded_number;
 };
 
 /// Returns where the coordinates of a new row go. Raises an error when it does not fit.
 char* add_point(PointBuffer* buffer, std::int64_t id);
 
+/// Sets the score of the row that was added last.
+void set_score(PointBuffer* buffer, double score);
+
 /// Makes boxes of fewer dimensions ones of `dims`, at 0 in those they lacked.
 void widen_boxes(PointBuffer* buffer, std::uint32_t dims);
 
-/// Ends the points and returns them; room that is left over is given back. No points where they
-/// went to a file.
+/// Ends the points and returns them; room that is left over is given back. The result refers to the
+/// buffer.
 Dataset finish_points(PointBuffer* buffer);
 
-/// The points of a block, valid until the next call.
-Dataset load_block(PointBuffer* buffer, int block);
+/// Whether rows went to the file.
+inline bool is_spilled(const PointBuffer& buffer) { return buffer.written_count > 0; }
 
-/// Forgets the points; their file is closed.
-void close_points(PointBuffer* buffer);
+/// The finished points that have the point with this id, *position among them; their ids ascend.
+/// Null when there is no such point. What is returned holds until the next call.
+const Dataset* find_point(PointBuffer* buffer, const Dataset& points, std::int64_t id,
+                          std::uint64_t* position);
 
-/// Bytes that such a dataset occupies.
-std::uint64_t dataset_bytes(const Dataset& data);
+/// Forgets the points. What the file has of them stays there, unused.
+void forget_points(PointBuffer* buffer);
+
+/// Bytes of memory that the points take.
+std::uint64_t held_bytes(const PointBuffer& buffer);
 
 }  // namespace gpujoin

@@ -1,0 +1,221 @@
+// Joins in parts: of data that lies in a file, and of data whose indexes do not fit in memory.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "boxes.h"
+#include "engine/divided_side.h"
+#include "engine_harness.h"
+#include "oracle.h"
+#include "points.h"
+
+namespace gpujoin::test {
+namespace {
+
+/// A file of the caller's in memory, which fails when it is told to.
+class File {
+ public:
+  const RowFile* functions() const { return &functions_; }
+  std::uint64_t size() const { return bytes_.size(); }
+  void fail_after(std::uint64_t calls) { calls_ = calls; }
+
+  std::uint64_t append(const void* bytes, std::uint64_t count) {
+    const std::uint64_t place = bytes_.size();
+    const auto* const begin = static_cast<const unsigned char*>(bytes);
+    bytes_.insert(bytes_.end(), begin, begin + count);
+    return place;
+  }
+
+ private:
+  Status call() {
+    Status status;
+    if (calls_-- == 0) status.code = StatusCode::kCallerFailed;
+    return status;
+  }
+  static Status write(void* context, const void* bytes, std::uint64_t count, std::uint64_t* place) {
+    File* const file = static_cast<File*>(context);
+    *place = file->append(bytes, count);
+    return file->call();
+  }
+  static Status read(void* context, std::uint64_t place, void* bytes, std::uint64_t count) {
+    File* const file = static_cast<File*>(context);
+    EXPECT_LE(place + count, file->bytes_.size());
+    std::memcpy(bytes, file->bytes_.data() + place, count);
+    return file->call();
+  }
+
+  std::vector<unsigned char> bytes_;
+  std::uint64_t calls_ = ~std::uint64_t{0};
+  RowFile functions_{this, write, read};
+};
+
+/// Points whose chunks lie in a file.
+class FiledPoints {
+ public:
+  FiledPoints(File& file, const Points& points, std::uint32_t chunk_bits)
+      : all_(points.view()), sample_(all_) {
+    std::vector<std::int64_t> ids(all_.rows);
+    for (std::uint64_t row = 0; row < all_.rows; ++row) ids[row] = id_of(all_, row);
+    view_ = all_;
+    view_.chunk_bits = chunk_bits;
+    for (std::uint64_t number = 0; number < chunk_count(view_); ++number) {
+      const std::uint64_t first = number << chunk_bits, rows = rows_of_chunk(view_, number);
+      places_.push_back(file.append(ids.data() + first, rows * sizeof(std::int64_t)));
+      file.append(point(all_, first), rows * point_bytes(all_));
+    }
+    // Some of the rows, as a reader would keep them.
+    sample_.rows = (all_.rows + 1) / 2;
+    sample_.ids = nullptr;
+    view_.first_chunk = nullptr;
+    view_.ids = nullptr;
+    view_.file = file.functions();
+    view_.places = places_.data();
+    view_.sample = &sample_;
+  }
+  FiledPoints(const FiledPoints&) = delete;
+
+  const Dataset& view() const { return view_; }
+
+ private:
+  Dataset all_, sample_, view_;
+  std::vector<std::uint64_t> places_;
+};
+
+/// The same points in chunks.
+class ChunkedPoints {
+ public:
+  ChunkedPoints(const Points& points, std::uint32_t chunk_bits) : view_(points.view()) {
+    const Dataset all = view_;
+    view_.chunk_bits = chunk_bits;
+    for (std::uint64_t number = 0; number < chunk_count(view_); ++number) {
+      const auto* const begin = static_cast<const unsigned char*>(point(all, number << chunk_bits));
+      chunks_.emplace_back(begin, begin + rows_of_chunk(view_, number) * point_bytes(all));
+    }
+    for (const auto& chunk : chunks_) pointers_.push_back(chunk.data());
+    if (pointers_.empty()) return;
+    view_.first_chunk = pointers_[0];
+    view_.more_chunks = pointers_.data() + 1;
+  }
+  ChunkedPoints(const ChunkedPoints&) = delete;
+
+  const Dataset& view() const { return view_; }
+
+ private:
+  Dataset view_;
+  std::vector<std::vector<unsigned char>> chunks_;
+  std::vector<const void*> pointers_;
+};
+
+Points random_points(std::uint32_t dims, std::uint64_t rows, std::uint64_t seed,
+                     ScalarType scalar = ScalarType::kFloat64) {
+  Random random(seed);
+  std::vector<double> values(rows * dims);
+  for (double& x : values) x = random.unit();
+  if (rows > 10) {
+    values[3 * dims] = kNan;
+    values[5 * dims] = kInf;
+    for (std::uint32_t d = 0; d < dims; ++d) values[7 * dims + d] = values[8 * dims + d];
+  }
+  std::vector<std::int64_t> ids(rows);
+  for (std::uint64_t row = 0; row < rows; ++row)
+    ids[row] = static_cast<std::int64_t>(row * 7919 % (rows + 13)) - 5;
+  return Points(dims, values, scalar).with_ids(ids);
+}
+
+class PartitionedJoins : public EngineTest {};
+GPUJOIN_ON_EVERY_ENGINE(PartitionedJoins);
+
+TEST_P(PartitionedJoins, data_in_a_file_is_joined_as_data_in_memory) {
+  for (const std::uint32_t dims : {1u, 2u, 5u, 20u}) {
+    for (const Metric metric : kMetrics) {
+      if (metric == Metric::kCosine && is_device(engine())) continue;
+      const double eps = metric == Metric::kCosine ? 0.02 : 0.05 * dims;
+      const Points left = random_points(dims, 700, dims),
+                   right = random_points(dims, 500, dims + 9);
+      File file;
+      const FiledPoints left_file(file, left, 6), right_file(file, right, 8);
+      for (const std::uint64_t limit : {std::uint64_t{0}, std::uint64_t{600'000}}) {
+        JoinRequest self = make_request(left, nullptr, metric, eps);
+        self.left = left_file.view();
+        self.scratch = file.functions();
+        self.memory_limit = limit;
+        EXPECT_TRUE(every_output_matches(engine(), self, Oracle(left, nullptr, metric, eps)));
+        JoinRequest two = make_request(left, &right, metric, eps);
+        two.left = left_file.view();
+        two.right = right_file.view();
+        two.scratch = file.functions();
+        two.memory_limit = limit;
+        EXPECT_TRUE(every_output_matches(engine(), two, Oracle(left, &right, metric, eps)));
+        two.right = right.view();  // one side in memory
+        EXPECT_TRUE(every_output_matches(engine(), two, Oracle(left, &right, metric, eps)));
+      }
+    }
+  }
+}
+
+TEST_P(PartitionedJoins, chunks_are_joined_as_one_array) {
+  for (const ScalarType scalar : {ScalarType::kFloat32, ScalarType::kFloat64}) {
+    const Points left = random_points(3, 300, 4, scalar), right = random_points(3, 200, 5, scalar);
+    for (const std::uint32_t bits : {0u, 3u, 7u, 20u}) {
+      const ChunkedPoints left_chunks(left, bits), right_chunks(right, 4);
+      JoinRequest join = make_request(left, &right, Metric::kL2, 0.2);
+      join.left = left_chunks.view();
+      join.right = right_chunks.view();
+      EXPECT_TRUE(every_output_matches(engine(), join, Oracle(left, &right, Metric::kL2, 0.2)));
+      JoinRequest self = make_request(left, nullptr, Metric::kL2, 0.2);
+      self.left = left_chunks.view();
+      EXPECT_TRUE(every_output_matches(engine(), self, Oracle(left, nullptr, Metric::kL2, 0.2)));
+    }
+  }
+}
+
+TEST_P(PartitionedJoins, indexes_that_do_not_fit_take_parts) {
+  if (is_device(engine())) GTEST_SKIP() << "the index is on the device";
+  const Points points = random_points(2, 4000, 7);
+  const Oracle oracle(points, nullptr, Metric::kL2, 0.01);
+  JoinRequest join = make_request(points, nullptr, Metric::kL2, 0.01);
+  join.memory_limit = 350'000;
+  EXPECT_TRUE(every_output_matches(engine(), join, oracle));
+  const RunResult result = run_join(engine(), join);
+  EXPECT_GT(result.stats.parts, 1u);
+  EXPECT_LE(result.stats.memory_peak, join.memory_limit);
+}
+
+TEST_P(PartitionedJoins, equal_values_take_no_more_memory_than_others) {
+  const Points points(1, std::vector<double>(1000, 3.0));
+  File file;
+  const FiledPoints filed(file, points, 6);
+  JoinRequest join = make_request(points, nullptr, Metric::kL2, 0);
+  join.left = filed.view();
+  join.scratch = file.functions();
+  join.memory_limit = 300'000;
+  join.output = Output::kTotal;
+  const RunResult result = run_join(engine(), join);
+  EXPECT_EQ(result.status.code, StatusCode::kEnd) << result.status.message;
+  EXPECT_EQ(result.total, 1000u * 1000u);
+  EXPECT_LE(result.stats.memory_peak, join.memory_limit);
+}
+
+TEST_P(PartitionedJoins, a_failing_file_ends_the_join) {
+  const Points points = random_points(2, 600, 3);
+  for (std::uint64_t calls = 0; calls < 60; calls += 7) {
+    File file;
+    const FiledPoints filed(file, points, 6);
+    JoinRequest join = make_request(points, nullptr, Metric::kL2, 0.1);
+    join.left = filed.view();
+    join.scratch = file.functions();
+    join.memory_limit = 400'000;
+    file.fail_after(calls);
+    const RunResult result = run_join(engine(), join);
+    EXPECT_TRUE(result.status.code == StatusCode::kCallerFailed ||
+                result.status.code == StatusCode::kEnd);
+    if (calls == 0) {
+      EXPECT_EQ(result.status.code, StatusCode::kCallerFailed);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gpujoin::test
