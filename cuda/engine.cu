@@ -2,17 +2,19 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <map>
 #include <memory>
 #include <new>
 #include <system_error>
 
-#include "cuda/blocked_join.h"
 #include "cuda/boxes/box_join.h"
 #include "cuda/device/cuda_error.h"
+#include "cuda/device/device_context.h"
 #include "cuda/device/device_guard.h"
-#include "cuda/device/memory.h"
 #include "cuda/device/signals.h"
 #include "cuda/device/tuning.h"
+#include "cuda/device_parts.h"
+#include "cuda/range_join.h"
 #include "engine/engine.h"
 #include "engine/topk_join.h"
 #include "engine/topk_scan.h"
@@ -54,8 +56,6 @@ Status caught(const Body& body) {
         "the join needs more than its memory limit: at least %llu MB of %llu MB",
         static_cast<unsigned long long>((error.needed_bytes >> 20) + 1),
         static_cast<unsigned long long>(error.limit_bytes >> 20));
-  } catch (const cuda::Interrupted&) {
-    return {StatusCode::kInterrupted};
   } catch (const std::bad_alloc&) {
     return make_status(StatusCode::kOutOfMemory, nullptr, "out of host memory in the CUDA engine");
   } catch (const std::system_error& error) {
@@ -77,16 +77,6 @@ Status on_device(int device, const Body& body) {
     return caught(body);
   });
 }
-
-/// What the table calls a Join: a join and the device that it is on.
-struct DeviceJoin final : Join {
-  DeviceJoin(int on, std::unique_ptr<Join> opened) : device(on), join(std::move(opened)) {}
-  Status next_batch(ResultBatch* batch) override { return join->next_batch(batch); }
-  void stats(JoinStats* stats) const override { join->stats(stats); }
-
-  int device;
-  std::unique_ptr<Join> join;
-};
 
 int count_devices() {
   int count = 0;
@@ -124,19 +114,49 @@ Status probe(DeviceInfo* devices, std::uint32_t capacity, std::uint32_t* count) 
   });
 }
 
-/// Throws what caught() catches.
-std::unique_ptr<Join> open_join(const JoinRequest& request, const cudaDeviceProp& device) {
-  if (request.shape == Shape::kBoxes) return std::make_unique<cuda::BoxJoin>(request, device);
-  const OpenJoin blocked_join = [device](const JoinRequest& part) {
-    return std::make_unique<cuda::BlockedJoin>(part, device);
+/// Opens a join of points, whole or in parts. Throws what caught() catches.
+std::unique_ptr<Join> open_range_join(const JoinRequest& request, cuda::DeviceContext& context) {
+  auto resources = std::make_shared<cuda::JoinResources>(context, request);
+  if (cuda::needs_parts(request, context))
+    return cuda::open_in_parts(request, std::move(resources));
+  return std::make_unique<cuda::RangeJoin>(request, std::move(resources));
+}
+
+/// A top-k join may consist of several joins, one after the other. Throws what caught() catches.
+std::unique_ptr<Join> open_join(const JoinRequest& request, cuda::DeviceContext& context) {
+  const OpenJoin range_join = [&context](const JoinRequest& part) {
+    return open_range_join(part, context);
   };
-  if (request.output != Output::kTopPairs) return blocked_join(request);
+  if (request.shape == Shape::kBoxes && !is_in_file(request))
+    return std::make_unique<cuda::BoxJoin>(request,
+                                           std::make_shared<cuda::JoinResources>(context, request));
+  if (request.output != Output::kTopPairs || is_in_file(request)) return range_join(request);
   // Joins by directions need tiles, and tiles do not know scores.
-  const OpenJoin scan = [blocked_join](const JoinRequest& part) {
-    return std::make_unique<TopkScan>(part, blocked_join);
+  const OpenJoin scan = [range_join](const JoinRequest& part) {
+    return std::make_unique<TopkScan>(part, range_join);
   };
   const bool cosine = request.metric == Metric::kCosine;
-  return open_topk_join(request, cosine ? scan : blocked_join, cuda::kPlainTopkCosts);
+  return open_topk_join(request, cosine ? scan : range_join, cuda::kPlainTopkCosts);
+}
+
+/// What the table calls a Join: a join and the device that it is on.
+struct DeviceJoin final : Join {
+  DeviceJoin(const JoinRequest& request, cuda::DeviceContext& on)
+      : device(on), join(open_join(request, on)) {}
+  Status next_batch(ResultBatch* batch) override { return join->next_batch(batch); }
+  void stats(JoinStats* stats) const override { join->stats(stats); }
+
+  const cuda::DeviceContext& device;
+  std::unique_ptr<Join> join;
+};
+
+/// The context of the current device, which is number `device`; made when a join first uses the
+/// device, and kept until the process ends: by then the driver may have gone. The engine keeps
+/// nothing else between joins, but for each thread's signal mask during a call
+/// (cuda/device/signals.h). A session runs its joins from one thread.
+cuda::DeviceContext& context_of(int device) {
+  static auto& contexts = *new std::map<int, cuda::DeviceContext>;
+  return contexts.try_emplace(device, device).first->second;
 }
 
 Status check_device(int device) {
@@ -148,29 +168,20 @@ Status check_device(int device) {
   });
 }
 
-/// Memory of the device that a join frees is kept for its next allocation, until close() gives
-/// it back but for this.
-constexpr std::size_t kKeptDeviceBytes = std::size_t{256} << 20;
-
 Status open(const JoinRequest* request, Join** join) {
   *join = nullptr;
   if (Status status = check_request(*request); !status.ok()) return status;
   const int number = request->device;
   if (Status status = check_device(number); !status.ok()) return status;
   return on_device(number, [&]() -> Status {
-    cudaDeviceProp device;
-    cuda::check(cudaGetDeviceProperties(&device, number), "looking at a device");
-    std::uint64_t keep = ~std::uint64_t{0};
-    cuda::check(
-        cudaMemPoolSetAttribute(cuda::current_pool(), cudaMemPoolAttrReleaseThreshold, &keep),
-        "setting up device memory");
-    *join = std::make_unique<DeviceJoin>(number, open_join(*request, device)).release();
+    *join = new DeviceJoin(*request, context_of(number));
     return {};
   });
 }
 
 Status next_batch(Join* join, ResultBatch* batch) {
-  return on_device(static_cast<DeviceJoin*>(join)->device, [&] { return join->next_batch(batch); });
+  return on_device(static_cast<DeviceJoin*>(join)->device.number(),
+                   [&] { return join->next_batch(batch); });
 }
 
 /// Reports figures that are on the host, without a call to the device.
@@ -184,9 +195,10 @@ void stats(const Join* join, JoinStats* stats) {
 void close(Join* join) {
   // Freed also where the device cannot be reached any more.
   std::unique_ptr<DeviceJoin> closed(static_cast<DeviceJoin*>(join));
-  on_device(closed->device, [&]() -> Status {
+  const cuda::DeviceContext& device = closed->device;
+  on_device(device.number(), [&]() -> Status {
     closed->join.reset();
-    cudaMemPoolTrimTo(cuda::current_pool(), kKeptDeviceBytes);
+    device.give_back_unused();
     return {};
   });
 }

@@ -1,100 +1,57 @@
-// The range join of the CUDA engine: its phases and its state. It starts no threads: the caller's
-// pulls move it from phase to phase, and while the caller works on a batch the next ones are on
-// their way.
+// The range join of the CUDA engine: how its sides are prepared, and which source finds its pairs.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
-#include "core/threshold.h"
-#include "cuda/device/memory.h"
-#include "cuda/device/pair_batches.h"
-#include "cuda/device/slice_source.h"
-#include "cuda/device/stop_word.h"
+#include "cuda/device/sliced_join.h"
 #include "cuda/device/upload.h"
-#include "cuda/grid/grid_index.h"
+#include "cuda/grid/prepared_side.h"
 #include "engine/buffer.h"
-#include "engine/join.h"
 #include "engine/stopwatch.h"
 
 namespace gpujoin::cuda {
 
-/// Throws CudaError, MemoryLimitExceeded or std::bad_alloc from every method but stats().
-class RangeJoin final : public Join {
- public:
-  /// `request` is a valid one; its datasets outlive the join. The device is current.
-  RangeJoin(const JoinRequest& request, const cudaDeviceProp& device);
-  /// Makes running kernels leave, and waits for them.
-  ~RangeJoin() override;
+/// The plan of a join whose sides have rows, or of all parts of one. Chooses tiles only where
+/// tensor cores are as exact as the screen assumes. Throws Unable where no other method serves the
+/// metric, CudaError, MemoryLimitExceeded or std::bad_alloc.
+std::shared_ptr<const RangePlan> plan_range_join(const JoinRequest& request,
+                                                 JoinResources& resources);
 
-  Status next_batch(ResultBatch* batch) override;
+/// As SlicedJoin. Rows lie in memory.
+class RangeJoin final : public SlicedJoin {
+ public:
+  RangeJoin(const JoinRequest& request, std::shared_ptr<JoinResources> resources);
+  /// The same for a part of a join. Parts share plan and resources; slots outlive it, null: none.
+  RangeJoin(const JoinRequest& request, std::shared_ptr<JoinResources> resources,
+            std::shared_ptr<const RangePlan> plan, SideSlot* left, SideSlot* right);
+  ~RangeJoin() override { halt(); }
+
   void stats(JoinStats* stats) const override;
 
  private:
-  enum class Phase { kUpload, kExtents, kIndex, kCount, kStream, kEnd };
-  /// Rows on their way to the device.
-  struct Upload {
-    const Dataset* data;
-    DevicePoints* points;
-    std::uint64_t copied_bytes;
-  };
-
-  void answer_without_pairs();
-  void choose_method();
-  void prepare_upload();
+  void prepare() override;
+  bool next_counts(ResultBatch* batch) override;
+  std::shared_ptr<PreparedSide> take(const Dataset& data, SideSlot* slot);
   void upload_piece();
-  void measure();
-  void measure_side(DevicePoints& points, DevicePoints& originals);
-  void build();
-  void order_scores(const Dataset& data, const DeviceIndex& index, DeviceBuffer<double>& scores);
-  void order_ids();
-  void choose_source();
-  void start_slice();
-  void finish_slice();
+  void name();
+  double tile_radius() const;
+  std::unique_ptr<SliceSource> make_source();
   void collect_counts();
-  ResultBatch describe_counts();
-  void next_phase();
-  void next_result(ResultBatch* batch);
-  void next_pairs(ResultBatch* batch);
 
-  JoinRequest request_;
-  MemoryBudget host_budget_;
-  MemoryBudget device_budget_;
   Uploader uploader_;
-  int multiprocessors_;
-  Strategy strategy_{};
-  Threshold threshold_{};
-  double reach_ = 0;  ///< of the indexed columns
-  SortLayout layout_{};
-  ReferencePoints references_;
-  Phase phase_ = Phase::kUpload;
-
-  Stream stream_;
-  std::optional<StopWord> stop_;
-  std::vector<Upload> uploads_;                    ///< that are not complete, the next one last
-  Event step_;                                     ///< what the current phase waits for
-  DevicePoints left_points_, right_points_;        ///< what is indexed
-  DevicePoints left_originals_, right_originals_;  ///< with directions, the points themselves
-  DeviceBuffer<ExtentBits> extents_;
-  DeviceBuffer<unsigned> flags_;  ///< see Flag in range_join.cu
-  PinnedBlock mailbox_;           ///< what comes back from the device between phases
-  DeviceIndex left_, right_;
-  DeviceBuffer<std::int64_t> left_ids_, right_ids_;
-  PinnedBlock host_left_ids_, host_right_ids_;
-  DeviceBuffer<double> left_scores_, right_scores_;  ///< in index order, where pairs have scores
-  std::unique_ptr<SliceSource> source_;
-  PinnedBlock rows_;  ///< [rows] 0, 1, ..., where counts are wanted
-  Buffer<std::uint64_t> row_counts_;
-  std::uint64_t delivered_ = 0;  ///< rows of them
-
-  // Pairs of a slice are delivered before the next one is begun.
-  std::optional<PairBatches> batches_;
-  bool ready_ = false;  ///< next_batch has something to hand over
-
-  JoinStats stats_{};
-  double spent_ms_ = 0;  ///< inside next_batch
+  std::shared_ptr<const RangePlan> plan_;
+  SideSlot* left_slot_ = nullptr;
+  SideSlot* right_slot_ = nullptr;
+  std::shared_ptr<PreparedSide> left_, right_;  ///< of a self-join the same
+  std::vector<PreparedSide*> own_sides_;        ///< not borrowed from another join
+  std::size_t indexed_ = 0;                     ///< of them
+  DeviceBuffer<unsigned> queue_;                ///< for the grid's launches
+  PinnedBlock rows_;                            ///< [rows] 0, 1, ..., where counts are wanted
+  Buffer<std::uint64_t> row_counts_;            ///< likewise
+  std::uint64_t delivered_ = 0;                 ///< rows of them
+  Buffer<std::int64_t> left_numbers_;           ///< of a side that meets no rows and has no ids
   Stopwatch since_open_;
 };
 

@@ -38,18 +38,16 @@ const Dataset& probing_side(const JoinRequest& request, const BoxStrategy& strat
 
 }  // namespace
 
-BoxWalk::BoxWalk(const JoinRequest& request, const BoxStrategy& strategy,
-                 MemoryBudget& device_budget, MemoryBudget& host_budget, const unsigned* stop,
-                 cudaStream_t stream)
+BoxWalk::BoxWalk(const JoinRequest& request, const BoxStrategy& strategy, JoinResources& resources,
+                 const unsigned* stop, cudaStream_t stream)
     : request_(request),
       strategy_(strategy),
       indexed_data_(strategy.indexed(request)),
       probing_data_(probing_side(request, strategy)),
-      device_budget_(device_budget),
-      host_budget_(host_budget),
-      uploader_(host_budget, request.threads),
+      resources_(resources),
+      uploader_(resources.host, request.threads),
       stream_(stream),
-      row_bytes_(request.left.dims * scalar_bytes(request.left.scalar)) {
+      row_bytes_(point_bytes(request.left)) {
   view_.method = strategy.method;
   view_.scalar = request.left.scalar;
   view_.dims = request.left.dims / 2;
@@ -78,7 +76,7 @@ double BoxWalk::candidates_per_box() const {
 /// sixteenths, the table of the layered grid one; batches take up to an eighth, and the rest is for
 /// what sorting and adding up need besides.
 void BoxWalk::plan_memory() {
-  const std::uint64_t available = available_device_bytes(request_.device_memory_limit);
+  const std::uint64_t available = resources_.context.available_bytes(request_.device_memory_limit);
   most_chunk_rows_ =
       rows_that_fit(available / 8 * 3, ordering_bytes(row_bytes_), indexed_data_.rows);
   chunks_ = quotient_up(indexed_data_.rows, most_chunk_rows_);
@@ -106,20 +104,20 @@ void BoxWalk::plan_memory() {
 }
 
 void BoxWalk::make_room() {
-  report_ = DeviceBuffer<Report>(device_budget_, 1, stream_);
-  host_report_ = PinnedBlock(host_budget_, sizeof(Report));
+  report_ = DeviceBuffer<Report>(resources_.device, 1, stream_);
+  host_report_ = PinnedBlock(resources_.host, sizeof(Report));
   *host_report_.as<Report>() = Report{};
   check(cudaMemsetAsync(report_.data(), 0, report_.bytes(), stream_), "clearing totals");
   if (strategy_.method == BoxMethod::kSortSweep)
-    ranges_ = DeviceBuffer<PositionRange>(device_budget_, most_slice_rows_, stream_);
+    ranges_ = DeviceBuffer<PositionRange>(resources_.device, most_slice_rows_, stream_);
   if (!wants_pairs(request_.output)) return;
-  counts_ = DeviceBuffer<std::uint32_t>(device_budget_, most_slice_rows_, stream_);
-  chosen_ = DeviceBuffer<std::uint32_t>(device_budget_, most_slice_rows_, stream_);
-  chosen_rows_ = DeviceBuffer<std::uint32_t>(device_budget_, most_slice_rows_, stream_);
-  chosen_counts_ = DeviceBuffer<std::uint32_t>(device_budget_, most_slice_rows_ + 1, stream_);
-  offsets_ = DeviceBuffer<std::uint64_t>(device_budget_, most_slice_rows_ + 1, stream_);
-  host_rows_ = PinnedBlock(host_budget_, chosen_rows_.bytes());
-  host_offsets_ = PinnedBlock(host_budget_, offsets_.bytes());
+  counts_ = DeviceBuffer<std::uint32_t>(resources_.device, most_slice_rows_, stream_);
+  chosen_ = DeviceBuffer<std::uint32_t>(resources_.device, most_slice_rows_, stream_);
+  chosen_rows_ = DeviceBuffer<std::uint32_t>(resources_.device, most_slice_rows_, stream_);
+  chosen_counts_ = DeviceBuffer<std::uint32_t>(resources_.device, most_slice_rows_ + 1, stream_);
+  offsets_ = DeviceBuffer<std::uint64_t>(resources_.device, most_slice_rows_ + 1, stream_);
+  host_rows_ = PinnedBlock(resources_.host, chosen_rows_.bytes());
+  host_offsets_ = PinnedBlock(resources_.host, offsets_.bytes());
 }
 
 std::uint32_t BoxWalk::chunk_rows(std::uint64_t chunk) const {
@@ -153,11 +151,10 @@ BoxWalk::Turn BoxWalk::after(Turn turn) const {
 /// Returns when the rows have left pageable memory. Nothing reads the staging any more.
 void BoxWalk::upload(Staging& staging, std::uint64_t slice) {
   if (staging.numbers.size() == 0)
-    staging.numbers =
-        DeviceBuffer<unsigned char>(device_budget_, most_slice_rows_ * row_bytes_, upload_stream_);
-  const auto* const rows = static_cast<const unsigned char*>(probing_data_.coordinates);
-  uploader_.copy(staging.numbers.data(), rows + slice * most_slice_rows_ * row_bytes_,
-                 slice_rows(slice) * row_bytes_, upload_stream_);
+    staging.numbers = DeviceBuffer<unsigned char>(resources_.device, most_slice_rows_ * row_bytes_,
+                                                  upload_stream_);
+  uploader_.copy_rows(staging.numbers.data(), probing_data_, slice * most_slice_rows_,
+                      slice_rows(slice), upload_stream_);
   staging.arrived.record(upload_stream_);
   staging.slice = slice;
 }
@@ -168,16 +165,14 @@ void BoxWalk::index_chunk() {
   const std::uint64_t first = turn_.chunk * most_chunk_rows_;
   const std::uint32_t rows = chunk_rows(turn_.chunk);
   index_begins_.record(stream_);
-  DeviceBuffer<unsigned char> numbers(device_budget_, rows * row_bytes_, stream_);
-  uploader_.copy(numbers.data(),
-                 static_cast<const unsigned char*>(indexed_data_.coordinates) + first * row_bytes_,
-                 numbers.bytes(), stream_);
+  DeviceBuffer<unsigned char> numbers(resources_.device, rows * row_bytes_, stream_);
+  uploader_.copy_rows(numbers.data(), indexed_data_, first, rows, stream_);
   indexed_ = order_boxes(
-      device_budget_,
+      resources_.device,
       {numbers.data(), static_cast<std::uint32_t>(first), rows, view_.dims, view_.scalar}, order_,
       stream_);
   if (strategy_.method == BoxMethod::kLayeredGrid)
-    table_ = build_layered_table(device_budget_, indexed_, view_.dims, view_.scalar, order_.grid,
+    table_ = build_layered_table(resources_.device, indexed_, view_.dims, view_.scalar, order_.grid,
                                  stream_);
   index_ends_.record(stream_);
   indexes_ = true;
@@ -191,7 +186,7 @@ void BoxWalk::order_slice() {
   if (staging.slice != turn_.slice) upload(staging, turn_.slice);
   check(cudaStreamWaitEvent(stream_, staging.arrived, 0), "waiting for boxes");
   probing_ = order_boxes(
-      device_budget_,
+      resources_.device,
       {staging.numbers.data(), static_cast<std::uint32_t>(turn_.slice * most_slice_rows_),
        slice_rows(turn_.slice), view_.dims, view_.scalar},
       order_, stream_);
@@ -244,7 +239,7 @@ void BoxWalk::choose_places() {
   };
   select(nullptr);
   {
-    DeviceBuffer<unsigned char> scratch(device_budget_, bytes, stream_);
+    DeviceBuffer<unsigned char> scratch(resources_.device, bytes, stream_);
     select(scratch.data());
   }
   const std::uint32_t items = view_.places + 1;
@@ -252,7 +247,7 @@ void BoxWalk::choose_places() {
       view_.probing.order + view_.first, counts_.data(), chosen, chosen_.data(), items,
       chosen_rows_.data(), chosen_counts_.data());
   check_launch("choosing boxes");
-  add_up(device_budget_, chosen_counts_.data(), offsets_.data(), items, stream_);
+  add_up(resources_.device, chosen_counts_.data(), offsets_.data(), items, stream_);
 }
 
 /// Fetches the rows and offsets of the slice's chosen places.
@@ -283,7 +278,8 @@ CountedSlice BoxWalk::slice() const {
           nullptr,
           nullptr,
           themselves,
-          finished()};
+          finished(),
+          !request_.self_join && strategy_.left_indexed == (turn_.walk == 0)};
 }
 
 void BoxWalk::fill(const Stretch& stretch, const FillRange& range, cudaStream_t stream) {
@@ -291,10 +287,6 @@ void BoxWalk::fill(const Stretch& stretch, const FillRange& range, cudaStream_t 
 }
 
 std::uint64_t BoxWalk::pairs() const { return host_report_.as<Report>()->totals.pairs; }
-
-bool BoxWalk::transposed() const {
-  return !request_.self_join && strategy_.left_indexed == (turn_.walk == 0);
-}
 
 void BoxWalk::describe(JoinStats* stats) const {
   stats->candidates = host_report_.as<Report>()->totals.candidates;

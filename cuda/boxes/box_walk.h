@@ -10,6 +10,7 @@
 
 #include "cuda/boxes/box_index.h"
 #include "cuda/boxes/box_kernels.h"
+#include "cuda/device/device_context.h"
 #include "cuda/device/slice_source.h"
 #include "cuda/device/upload.h"
 #include "engine/box_strategy.h"
@@ -20,8 +21,8 @@ class BoxWalk final : public SliceSource {
  public:
   /// Makes room. Both sides have rows. `stop` is a word on the device that makes kernels leave when
   /// it is not 0.
-  BoxWalk(const JoinRequest& request, const BoxStrategy& strategy, MemoryBudget& device_budget,
-          MemoryBudget& host_budget, const unsigned* stop, cudaStream_t stream);
+  BoxWalk(const JoinRequest& request, const BoxStrategy& strategy, JoinResources& resources,
+          const unsigned* stop, cudaStream_t stream);
   /// Waits for rows that are on their way. Kernels have ended.
   ~BoxWalk() override;
 
@@ -35,9 +36,6 @@ class BoxWalk final : public SliceSource {
   Buffer<std::uint32_t> counts() override { return {}; }
   std::uint64_t pairs() const override;
   void describe(JoinStats* stats) const override;
-
-  /// Whether the rows of the slice finished last are rows of the right side.
-  bool transposed() const;
 
  private:
   /// One launch: a chunk of the indexed side with a slice of the probing one. In a sweep they meet
@@ -74,8 +72,7 @@ class BoxWalk final : public SliceSource {
   const BoxStrategy& strategy_;
   const Dataset& indexed_data_;
   const Dataset& probing_data_;
-  MemoryBudget& device_budget_;
-  MemoryBudget& host_budget_;
+  JoinResources& resources_;
   Uploader uploader_;
   cudaStream_t stream_;
   std::uint64_t row_bytes_;

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "cuda/device/batch_model.h"
-#include "cuda/device/memory.h"
 #include "cuda/device/tuning.h"
 #include "engine/stopwatch.h"
 
@@ -21,9 +20,9 @@ double measure_pinning() {
 }
 
 /// What a batch costs when it holds next to nothing: something to run, a copy, and the wait for it.
-double measure_batch() {
+double measure_batch(PinnedPool& pool) {
   constexpr int kRounds = 16;
-  MemoryBudget unlimited(0);
+  HostBudget unlimited(0, pool);
   Stream stream;
   Event done;
   const DeviceBuffer<unsigned> word(unlimited, 1, stream);
@@ -54,9 +53,8 @@ std::uint64_t BatchModel::best_batch(std::uint64_t pairs, std::uint32_t streams,
   return std::bit_ceil(clamped);
 }
 
-const BatchModel& measured_batch_model() {
-  static const BatchModel model{measure_pinning(), measure_batch()};
-  return model;
+BatchModel measure_batch_model(PinnedPool& pool) {
+  return {measure_pinning(), measure_batch(pool)};
 }
 
 }  // namespace gpujoin::cuda

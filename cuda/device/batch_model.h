@@ -1,8 +1,10 @@
 // How many pairs a batch holds: the performance model of [GPU-SJ, section 5.4], with its parameters
-// measured on the machine at hand when a session first delivers pairs.
+// measured on the machine at hand when a session first delivers pairs of a device.
 #pragma once
 
 #include <cstdint>
+
+#include "cuda/device/memory.h"
 
 namespace gpujoin::cuda {
 
@@ -19,7 +21,7 @@ struct BatchModel {
                            std::uint32_t pair_bytes) const;
 };
 
-/// Measured once a session, in a few milliseconds. Throws CudaError.
-const BatchModel& measured_batch_model();
+/// Measures the current device, in a few milliseconds. Throws CudaError.
+BatchModel measure_batch_model(PinnedPool& pool);
 
 }  // namespace gpujoin::cuda

@@ -1,5 +1,5 @@
-// Device memory counted against the request's limit, pinned host memory kept for the next join, and
-// the handles of streams and events.
+// Memory that joins use, on a device and pinned on the host, counted against their limits; and the
+// handles of streams and events.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,22 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "cuda/device/cuda_error.h"
 #include "engine/memory_budget.h"
 
 namespace gpujoin::cuda {
-
-/// Where the current device's memory comes from. Throws CudaError.
-cudaMemPool_t current_pool();
-
-/// Bytes of the device's memory that nobody uses: free bytes, and bytes that the pool keeps for
-/// this process's next allocations. Throws CudaError.
-std::uint64_t unused_device_bytes();
-
-/// What a join may use of the device's memory: what is unused, but for a reserve, within the limit
-/// (0 = no limit). Throws CudaError.
-std::uint64_t available_device_bytes(std::uint64_t limit);
 
 class Stream {
  public:
@@ -116,13 +106,49 @@ void copy_to_host(T* host, const T* device, std::size_t count, cudaStream_t stre
         "copying to the host");
 }
 
-/// Pinned host memory, uninitialised, for all devices. Pinning costs far more than a batch, so
-/// freed blocks are kept for the session's next join, up to kMostKeptBytes. All of a block counts.
+/// Pinned host memory that nobody uses at the moment. Pinning costs far more than a batch, so
+/// blocks are kept for the next join, up to kMostKeptBytes.
+class PinnedPool {
+ public:
+  static constexpr std::size_t kMostKeptBytes = std::size_t{512} << 20;
+
+  PinnedPool() = default;
+  ~PinnedPool();
+  PinnedPool(const PinnedPool&) = delete;
+  PinnedPool& operator=(const PinnedPool&) = delete;
+
+  /// A block of just so many bytes. Throws CudaError.
+  void* take(std::size_t bytes);
+  /// Keeps a block that was taken, or frees it.
+  void give_back(void* data, std::size_t bytes);
+
+ private:
+  struct Block {
+    void* data;
+    std::size_t bytes;
+  };
+  std::vector<Block> blocks_;
+  std::size_t bytes_ = 0;  ///< of all blocks
+};
+
+/// The budget of a join's host memory, and where pinned memory comes from.
+class HostBudget : public MemoryBudget {
+ public:
+  HostBudget(std::uint64_t limit_bytes, PinnedPool& pool)
+      : MemoryBudget(limit_bytes), pool_(pool) {}
+  PinnedPool& pool() const { return pool_; }
+
+ private:
+  PinnedPool& pool_;
+};
+
+/// Pinned host memory, uninitialised. All of the block that it got from the pool counts. Moves
+/// only.
 class PinnedBlock {
  public:
   PinnedBlock() = default;
   /// Throws MemoryLimitExceeded or CudaError.
-  PinnedBlock(MemoryBudget& budget, std::size_t bytes);
+  PinnedBlock(HostBudget& budget, std::size_t bytes);
   PinnedBlock(PinnedBlock&& other) noexcept { swap(other); }
   PinnedBlock& operator=(PinnedBlock&& other) noexcept {
     PinnedBlock moved(std::move(other));
@@ -142,9 +168,7 @@ class PinnedBlock {
   }
 
  private:
-  static constexpr std::size_t kMostKeptBytes = std::size_t{512} << 20;
-
-  MemoryBudget* budget_ = nullptr;
+  HostBudget* budget_ = nullptr;
   void* data_ = nullptr;
   std::size_t bytes_ = 0;
 };

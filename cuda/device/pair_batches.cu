@@ -6,20 +6,16 @@
 
 namespace gpujoin::cuda {
 
-PairBatches::PairBatches(const JoinRequest& request, MemoryBudget& device_budget,
-                         MemoryBudget& host_budget, SliceSource& source, bool mirrored)
-    : request_(request),
-      device_budget_(device_budget),
-      host_budget_(host_budget),
-      source_(source),
-      mirrored_(mirrored) {}
+PairBatches::PairBatches(const JoinRequest& request, JoinResources& resources, SliceSource& source,
+                         bool mirrored)
+    : request_(request), resources_(resources), source_(source), mirrored_(mirrored) {}
 
 PairBatches::~PairBatches() {
   for (Slot& slot : slots_) cudaStreamSynchronize(slot.stream);
 }
 
 void PairBatches::allocate_slots() {
-  model_ = &measured_batch_model();
+  model_ = &resources_.context.batch_model();
   const Knobs& knobs = request_.knobs;
   const bool distances = wants_distances(request_.output);
   const std::uint32_t pair_bytes = sizeof(std::uint32_t) + (distances ? sizeof(double) : 0);
@@ -35,13 +31,14 @@ void PairBatches::allocate_slots() {
   if (slice_.last) streams = std::min(streams, (entries + batch_entries_ - 1) / batch_entries_);
   for (std::uint64_t i = 0; i < streams; ++i) {
     Slot& slot = slots_.emplace_back();
-    slot.host_neighbors = PinnedBlock(host_budget_, batch_entries_ * sizeof(std::uint32_t));
-    if (distances) slot.host_distances = PinnedBlock(host_budget_, batch_entries_ * sizeof(double));
-    if (slice_.neighbors != nullptr) continue;
-    slot.queue = DeviceBuffer<unsigned>(device_budget_, 1, slot.stream);
-    slot.neighbors = DeviceBuffer<std::uint32_t>(device_budget_, batch_entries_, slot.stream);
+    slot.host_neighbors = PinnedBlock(resources_.host, batch_entries_ * sizeof(std::uint32_t));
     if (distances)
-      slot.distances = DeviceBuffer<double>(device_budget_, batch_entries_, slot.stream);
+      slot.host_distances = PinnedBlock(resources_.host, batch_entries_ * sizeof(double));
+    if (slice_.neighbors != nullptr) continue;
+    slot.queue = DeviceBuffer<unsigned>(resources_.device, 1, slot.stream);
+    slot.neighbors = DeviceBuffer<std::uint32_t>(resources_.device, batch_entries_, slot.stream);
+    if (distances)
+      slot.distances = DeviceBuffer<double>(resources_.device, batch_entries_, slot.stream);
   }
 }
 
@@ -123,6 +120,7 @@ ResultBatch PairBatches::deliver() {
   batch.neighbors = slot.host_neighbors.as<std::uint32_t>();
   batch.distances = slot.host_distances.as<double>();
   batch.mirrored = mirrored_;
+  batch.transposed = slice_.transposed;
   batch.pair_count = batch.entry(batch.row_count);
   if (mirrored_) batch.pair_count = 2 * batch.pair_count - themselves_in(slot, batch);
   return batch;

@@ -6,8 +6,7 @@
 #include <deque>
 #include <vector>
 
-#include "cuda/device/batch_model.h"
-#include "cuda/device/memory.h"
+#include "cuda/device/device_context.h"
 #include "cuda/device/slice_source.h"
 #include "engine/result.h"
 
@@ -18,8 +17,8 @@ namespace gpujoin::cuda {
 /// MemoryLimitExceeded or std::bad_alloc.
 class PairBatches {
  public:
-  PairBatches(const JoinRequest& request, MemoryBudget& device_budget, MemoryBudget& host_budget,
-              SliceSource& source, bool mirrored);
+  PairBatches(const JoinRequest& request, JoinResources& resources, SliceSource& source,
+              bool mirrored);
   /// Waits for what is on its way.
   ~PairBatches();
 
@@ -60,8 +59,7 @@ class PairBatches {
   std::uint64_t themselves_in(const Slot& slot, const ResultBatch& batch) const;
 
   const JoinRequest& request_;
-  MemoryBudget& device_budget_;
-  MemoryBudget& host_budget_;
+  JoinResources& resources_;
   SliceSource& source_;
   bool mirrored_;
   const BatchModel* model_ = nullptr;

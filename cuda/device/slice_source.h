@@ -30,7 +30,8 @@ struct CountedSlice {
   const std::uint32_t* neighbors;       ///< all of them on the device, or null: fill() writes them
   const double* distances;              ///< likewise, or null
   Themselves themselves;
-  bool last;  ///< no other slice follows
+  bool last;                ///< no other slice follows
+  bool transposed = false;  ///< its points are the right side's
 
   std::uint64_t entries() const { return offsets[end - first]; }
 };

@@ -1,7 +1,7 @@
 // The word on the device that kernels read, and leave when it is not 0.
 #pragma once
 
-#include "cuda/device/memory.h"
+#include "cuda/device/device_context.h"
 
 namespace gpujoin::cuda {
 
@@ -12,8 +12,8 @@ class StopWord {
  public:
   /// What is put into `stream` from now on may read the word. Asynchronous. Throws CudaError or
   /// MemoryLimitExceeded.
-  StopWord(MemoryBudget& device_budget, MemoryBudget& host_budget, cudaStream_t stream)
-      : word_(device_budget, 1, stream_), raised_(host_budget, sizeof(unsigned)) {
+  StopWord(JoinResources& resources, cudaStream_t stream)
+      : word_(resources.device, 1, stream_), raised_(resources.host, sizeof(unsigned)) {
     check(cudaMemsetAsync(word_.data(), 0, word_.bytes(), stream_), "clearing flags");
     cleared_.record(stream_);
     check(cudaStreamWaitEvent(stream, cleared_, 0), "clearing flags");

@@ -14,6 +14,9 @@ namespace gpujoin::cuda {
 inline constexpr unsigned kBlockThreads = 256;
 inline constexpr unsigned kBlocksPerMultiprocessor = 8;  ///< of kernels that loop over their work
 
+/// Device memory that a join has freed and that is kept for the next one.
+inline constexpr std::size_t kKeptDeviceBytes = std::size_t{256} << 20;
+
 /// Rows on their way to the device: bytes from which on threads are worth starting; bytes that are
 /// on the bus at a time; what a thread copies at a time; threads, of which eight are as fast as the
 /// bus; and bytes between two checks for an interrupt, some milliseconds of one thread.

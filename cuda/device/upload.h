@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "cuda/device/memory.h"
+#include "engine/dataset.h"
 #include "engine/worker_pool.h"
 
 namespace gpujoin::cuda {
@@ -17,7 +18,7 @@ class Uploader {
  public:
   /// Uses up to `threads` threads, the caller's included, from the first large copy on. They call
   /// nothing of CUDA.
-  Uploader(MemoryBudget& host_budget, std::uint32_t threads)
+  Uploader(HostBudget& host_budget, std::uint32_t threads)
       : host_budget_(host_budget), threads_(threads) {}
   /// Waits until the device has read what it was given.
   ~Uploader();
@@ -29,12 +30,17 @@ class Uploader {
 
   /// In the order of the stream. Returns when all bytes have left `from`. Throws CudaError.
   void copy(void* to, const void* from, std::size_t bytes, cudaStream_t stream);
+  /// The same for coordinates of consecutive rows, in whichever chunks they lie.
+  void copy_rows(void* to, const Dataset& data, std::uint64_t first, std::uint64_t rows,
+                 cudaStream_t stream);
 
  private:
   bool prepare();
-  void fill(unsigned char* half, const unsigned char* from, std::size_t bytes);
+  bool is_worth_threads(std::size_t bytes);
+  template <class Read>
+  void send(void* to, std::size_t bytes, cudaStream_t stream, const Read& read);
 
-  MemoryBudget& host_budget_;
+  HostBudget& host_budget_;
   std::uint32_t threads_;
   std::optional<WorkerPool> pool_;
   PinnedBlock halves_;

@@ -1,7 +1,5 @@
-#include <algorithm>
 #include <cub/cub.cuh>
 
-#include "core/ordered_bits.h"
 #include "cuda/device/kernel_helpers.cuh"
 #include "cuda/device/tuning.h"
 #include "cuda/grid/grid_index.h"
@@ -31,12 +29,6 @@ struct Source {
   }
 };
 
-struct IndexedColumns {
-  std::uint32_t count;
-  std::uint32_t column[kMaxGridDimensions + 1];
-  Extent range[kMaxGridDimensions + 1];  ///< of values that are no outliers
-};
-
 /// One point and, by blockIdx.y, one reference point a thread.
 template <Metric M, class T>
 __global__ void distances_kernel(const T* coordinates, std::uint64_t rows, std::uint32_t dims,
@@ -45,41 +37,6 @@ __global__ void distances_kernel(const T* coordinates, std::uint64_t rows, std::
   if (row >= rows) return;
   distances[blockIdx.y * rows + row] = static_cast<T>(reference_distance<M>(
       coordinates + row * dims, references + std::uint64_t{blockIdx.y} * dims, dims, frame));
-}
-
-template <class T>
-__global__ void extents_kernel(Source<T> source, IndexedColumns columns, ExtentBits* extents) {
-  double low[kMaxGridDimensions + 1], high[kMaxGridDimensions + 1];
-  for (std::uint32_t c = 0; c < kMaxGridDimensions + 1; ++c) {
-    low[c] = INFINITY;
-    high[c] = -INFINITY;
-  }
-  const std::uint64_t stride = global_threads();
-  for (std::uint64_t row = global_thread(); row < source.rows; row += stride) {
-    if (!is_finite_row(source.point(row), source.dims)) continue;
-#pragma unroll
-    for (std::uint32_t c = 0; c < kMaxGridDimensions + 1; ++c) {
-      if (c >= columns.count) break;
-      const double x = source.value(row, columns.column[c]);
-      if (!columns.range[c].holds(x)) continue;
-      low[c] = fmin(low[c], x);
-      high[c] = fmax(high[c], x);
-    }
-  }
-  using Reduce = cub::BlockReduce<double, kBlockThreads>;
-  __shared__ typename Reduce::TempStorage storage;
-#pragma unroll
-  for (std::uint32_t c = 0; c < kMaxGridDimensions + 1; ++c) {
-    if (c >= columns.count) break;
-    const double block_low = Reduce(storage).Reduce(low[c], ::cuda::minimum<>{});
-    __syncthreads();
-    const double block_high = Reduce(storage).Reduce(high[c], ::cuda::maximum<>{});
-    __syncthreads();
-    if (threadIdx.x == 0 && block_low <= block_high) {
-      atomicMin(&extents->low[c], ordered_bits(block_low));
-      atomicMax(&extents->high[c], ordered_bits(block_high));
-    }
-  }
 }
 
 template <class T>
@@ -117,24 +74,13 @@ __global__ void gather_columns_kernel(Source<T> source, const std::uint32_t* ord
     columns[w * source.rows] = source.distances[w * source.rows + order[position]];
 }
 
-__global__ void gather_ids_kernel(const std::int64_t* source, const std::uint32_t* order,
-                                  std::uint32_t rows, std::int64_t* ids) {
+template <class T>
+__global__ void gather_kernel(const T* source, const std::uint32_t* order, std::uint32_t rows,
+                              T* gathered) {
   const std::uint64_t position = global_thread();
   if (position < rows)
-    ids[position] = source != nullptr ? source[order[position]] : order[position];
-}
-
-IndexedColumns indexed_columns(const Strategy& strategy) {
-  IndexedColumns columns{};
-  const auto add = [&](std::uint32_t column, Extent range) {
-    columns.range[columns.count] = range;
-    columns.column[columns.count++] = column;
-  };
-  for (std::uint32_t d = 0; d < strategy.grid_dims; ++d)
-    add(strategy.grid_columns[d], strategy.grid_ranges[d]);
-  if (strategy.sort_column != kNoColumn)
-    add(static_cast<std::uint32_t>(strategy.sort_column), strategy.sort_range);
-  return columns;
+    gathered[position] =
+        source != nullptr ? source[order[position]] : static_cast<T>(order[position]);
 }
 
 template <class T>
@@ -196,8 +142,7 @@ DevicePoints make_points(MemoryBudget& budget, const Dataset& data, cudaStream_t
   points.rows = data.rows;
   points.dims = data.dims;
   points.scalar = data.scalar;
-  points.coordinates = DeviceBuffer<unsigned char>(
-      budget, data.rows * data.dims * scalar_bytes(data.scalar), stream);
+  points.coordinates = DeviceBuffer<unsigned char>(budget, data.rows * point_bytes(data), stream);
   return points;
 }
 
@@ -216,37 +161,6 @@ void add_reference_distances(MemoryBudget& budget, DevicePoints& points,
                                                            : launch_distances<Metric::kL2>;
   launch(points, coordinates.data(), references.frame, stream);
   check_launch("measuring distances to reference points");
-}
-
-void reset_extents(ExtentBits* device_extents, cudaStream_t stream) {
-  check(cudaMemsetAsync(device_extents->low, 0xff, sizeof device_extents->low, stream),
-        "clearing extents");
-  check(cudaMemsetAsync(device_extents->high, 0, sizeof device_extents->high, stream),
-        "clearing extents");
-}
-
-void add_extents(const DevicePoints& points, const Strategy& strategy, ExtentBits* device_extents,
-                 cudaStream_t stream) {
-  const IndexedColumns columns = indexed_columns(strategy);
-  const unsigned blocks = std::min(blocks_for(points.rows), 1024u);
-  if (points.scalar == ScalarType::kFloat32)
-    extents_kernel<float>
-        <<<blocks, kBlockThreads, 0, stream>>>(source_of<float>(points), columns, device_extents);
-  else
-    extents_kernel<double>
-        <<<blocks, kBlockThreads, 0, stream>>>(source_of<double>(points), columns, device_extents);
-  check_launch("finding extents");
-}
-
-SortLayout make_device_layout(const ExtentBits& bits, const Strategy& strategy, double reach) {
-  Extent extents[kMaxGridDimensions + 1] = {};
-  const IndexedColumns columns = indexed_columns(strategy);
-  for (std::uint32_t c = 0; c < columns.count; ++c)
-    if (bits.low[c] <= bits.high[c])
-      extents[c] = {from_ordered_bits(bits.low[c]), from_ordered_bits(bits.high[c])};
-  const GridGeometry grid = make_grid(strategy.grid_dims, strategy.grid_columns, extents, reach);
-  return make_sort_layout(grid, strategy.cell_order, strategy.sort_column,
-                          extents[strategy.grid_dims], kSortValueBits);
 }
 
 DeviceIndex sort_points(MemoryBudget& budget, const DevicePoints& points, const SortLayout& layout,
@@ -276,9 +190,16 @@ void order_columns(MemoryBudget& budget, const DevicePoints& points, DeviceIndex
 
 void gather_ids(const DeviceIndex& index, const std::int64_t* device_source,
                 std::int64_t* device_ids, cudaStream_t stream) {
-  gather_ids_kernel<<<blocks_for(index.rows), kBlockThreads, 0, stream>>>(
+  gather_kernel<<<blocks_for(index.rows), kBlockThreads, 0, stream>>>(
       device_source, index.order.data(), index.rows, device_ids);
   check_launch("ordering ids");
+}
+
+void gather_scores(const DeviceIndex& index, const double* device_source, double* device_scores,
+                   cudaStream_t stream) {
+  gather_kernel<<<blocks_for(index.rows), kBlockThreads, 0, stream>>>(
+      device_source, index.order.data(), index.rows, device_scores);
+  check_launch("ordering scores");
 }
 
 }  // namespace gpujoin::cuda

@@ -8,7 +8,6 @@
 #include "cuda/device/memory.h"
 #include "engine/dataset.h"
 #include "engine/reference_points.h"
-#include "engine/strategy.h"
 
 namespace gpujoin::cuda {
 
@@ -21,13 +20,6 @@ struct DevicePoints {
   std::uint64_t rows = 0;
   std::uint32_t dims = 0;
   ScalarType scalar = ScalarType::kFloat64;
-};
-
-/// Extents of the columns that are indexed, but for outliers, gathered over one or two datasets, in
-/// an order-preserving integer encoding that atomics can compare.
-struct ExtentBits {
-  unsigned long long low[kMaxGridDimensions + 1];
-  unsigned long long high[kMaxGridDimensions + 1];
 };
 
 /// Points are named by position: finite ones first, sorted by code; then points with a NaN or
@@ -47,14 +39,6 @@ DevicePoints make_points(MemoryBudget& budget, const Dataset& data, cudaStream_t
 void add_reference_distances(MemoryBudget& budget, DevicePoints& points,
                              const ReferencePoints& references, cudaStream_t stream);
 
-void reset_extents(ExtentBits* device_extents, cudaStream_t stream);
-/// Widens the extents of the strategy's grid columns, and after them of its sort column, by values
-/// that are no outliers.
-void add_extents(const DevicePoints& points, const Strategy& strategy, ExtentBits* device_extents,
-                 cudaStream_t stream);
-/// The layout for extents that were copied to the host.
-SortLayout make_device_layout(const ExtentBits& extents, const Strategy& strategy, double reach);
-
 /// Sorts the points; asynchronous but for `points`, which follows from *finite_points (points in
 /// cell order, non-empty cells only [GPU-SJ, section 3.2]).
 DeviceIndex sort_points(MemoryBudget& budget, const DevicePoints& points, const SortLayout& layout,
@@ -67,5 +51,9 @@ void order_columns(MemoryBudget& budget, const DevicePoints& points, DeviceIndex
 /// ids[i] = source[order[i]], or order[i] where there is no source.
 void gather_ids(const DeviceIndex& index, const std::int64_t* device_source,
                 std::int64_t* device_ids, cudaStream_t stream);
+
+/// scores[i] = source[order[i]].
+void gather_scores(const DeviceIndex& index, const double* device_source, double* device_scores,
+                   cudaStream_t stream);
 
 }  // namespace gpujoin::cuda

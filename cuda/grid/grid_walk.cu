@@ -22,45 +22,39 @@ PointsView view_of(const WalkSide& side) {
 
 }  // namespace
 
-JoinView make_join_view(const JoinRequest& request, const Strategy& strategy,
-                        const SortLayout& layout, double reach, const WalkSide& left,
+JoinView make_join_view(const JoinRequest& request, const IndexPlan& plan, const WalkSide& left,
                         const WalkSide& right, const unsigned* stop) {
   JoinView view{};
   view.left = view_of(left);
   view.right = view_of(right);
-  view.layout = layout;
-  view.pattern = strategy.access_pattern;
+  view.layout = plan.order;
+  view.pattern = pattern_of(request, plan.strategy.index);
   view.pairs = request.pairs;
   view.self_join = request.self_join;
   view.smaller_id_first =
       request.output == Output::kCountPerRow && request.pairs == PairSelection::kUnordered;
-  view.short_circuit = strategy.short_circuit;
+  view.short_circuit = plan.strategy.short_circuit;
   view.dims = request.left.dims;
-  view.threshold = make_threshold(request.metric, request.eps).raw;
-  view.reach = reach;
+  view.threshold = plan.threshold.raw;
+  view.reach = plan.reach;
   view.stop = stop;
   return view;
 }
 
-GridWalk::GridWalk(const JoinRequest& request, const Strategy& strategy, const SortLayout& layout,
-                   double reach, const WalkSide& left, const WalkSide& right,
-                   MemoryBudget& device_budget, MemoryBudget& host_budget, unsigned resident_blocks,
-                   const unsigned* stop, unsigned* queue, cudaStream_t stream)
+GridWalk::GridWalk(const JoinRequest& request, const RangePlan& plan, const WalkSide& left,
+                   const WalkSide& right, MemoryBudget& device_budget, HostBudget& host_budget,
+                   unsigned resident_blocks, const unsigned* stop, unsigned* queue,
+                   cudaStream_t stream)
     : request_(request),
-      strategy_(strategy),
+      plan_(plan),
       device_budget_(device_budget),
       host_budget_(host_budget),
       queue_(queue),
       stream_(stream) {
-  view_ = make_join_view(request, strategy, layout, reach, left, right, stop);
+  view_ = make_join_view(request, plan.index, left, right, stop);
   choose_kernels(resident_blocks);
   if (request.knobs.work_order == WorkOrder::kSorted || count_kernel_.queue) order_by_workload();
   make_room(resident_blocks);
-}
-
-/// Candidates of a left point, as expected.
-double GridWalk::candidates_per_point() const {
-  return std::max(1.0, strategy_.estimate().candidates / static_cast<double>(view_.left.stride));
 }
 
 void GridWalk::choose_kernels(unsigned resident_blocks) {
@@ -74,7 +68,7 @@ void GridWalk::choose_kernels(unsigned resident_blocks) {
   fill_kernel_ = count_kernel_;
   if (forced != 0) return;
   // Counting writes nothing, and is fastest with one thread a point. For filling see fill().
-  count_kernel_.threads_per_point = candidates_per_point() >= kCandidatesForWarp ? 32 : 1;
+  count_kernel_.threads_per_point = plan_.candidates >= kCandidatesForWarp ? 32 : 1;
   fill_kernel_.threads_per_point = count_kernel_.threads_per_point;
 }
 
@@ -108,7 +102,7 @@ void GridWalk::make_room(unsigned resident_blocks) {
   const double busy_points =
       static_cast<double>(resident_blocks) * kBlockThreads / count_kernel_.threads_per_point;
   slice_points_ = static_cast<std::uint32_t>(
-      std::clamp<double>(std::max(kCandidatesPerSlice / candidates_per_point(), busy_points), 1,
+      std::clamp<double>(std::max(kCandidatesPerSlice / plan_.candidates, busy_points), 1,
                          std::max(1u, view_.left.points)));
   totals_ = DeviceBuffer<unsigned long long>(device_budget_, 2, stream_);
   host_totals_ = PinnedBlock(host_budget_, totals_.bytes());
@@ -162,7 +156,8 @@ CountedSlice GridWalk::slice() const {
 void GridWalk::fill(const Stretch& stretch, const FillRange& range, cudaStream_t stream) {
   KernelChoice kernel = fill_kernel_;
   if (request_.knobs.threads_per_point == 0) {
-    const double cells = static_cast<double>(end_ - first_) * neighbor_count(strategy_.grid_dims);
+    const double cells =
+        static_cast<double>(end_ - first_) * neighbor_count(plan_.index.strategy.grid_dims);
     const std::uint32_t threads = threads_for_filling(
         kFillThresholds, static_cast<double>(slice_candidates_) / cells,
         pairs_beside_a_pair(host_offsets_.as<std::uint64_t>() + (stretch.first - stretch.base),

@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
-#include "core/threshold.h"
 #include "cuda/device/slice_source.h"
 #include "cuda/grid/range_kernels.h"
+#include "cuda/grid/range_plan.h"
 
 namespace gpujoin::cuda {
 
@@ -18,18 +18,16 @@ struct WalkSide {
 };
 
 /// A join as kernels see it. `stop` is a word on the device that makes them leave when it is not 0.
-JoinView make_join_view(const JoinRequest& request, const Strategy& strategy,
-                        const SortLayout& layout, double reach, const WalkSide& left,
+JoinView make_join_view(const JoinRequest& request, const IndexPlan& plan, const WalkSide& left,
                         const WalkSide& right, const unsigned* stop);
 
 class GridWalk final : public SliceSource {
  public:
   /// Chooses kernels and makes room. `stop` is as in make_join_view(), `queue` a word on the device
   /// for launches on the join's stream.
-  GridWalk(const JoinRequest& request, const Strategy& strategy, const SortLayout& layout,
-           double reach, const WalkSide& left, const WalkSide& right, MemoryBudget& device_budget,
-           MemoryBudget& host_budget, unsigned resident_blocks, const unsigned* stop,
-           unsigned* queue, cudaStream_t stream);
+  GridWalk(const JoinRequest& request, const RangePlan& plan, const WalkSide& left,
+           const WalkSide& right, MemoryBudget& device_budget, HostBudget& host_budget,
+           unsigned resident_blocks, const unsigned* stop, unsigned* queue, cudaStream_t stream);
 
   void start_slice() override;
   bool finish_slice() override;
@@ -42,15 +40,14 @@ class GridWalk final : public SliceSource {
   void describe(JoinStats* stats) const override;
 
  private:
-  double candidates_per_point() const;
   void choose_kernels(unsigned resident_blocks);
   void order_by_workload();
   void make_room(unsigned resident_blocks);
 
   const JoinRequest& request_;
-  const Strategy& strategy_;
+  const RangePlan& plan_;
   MemoryBudget& device_budget_;
-  MemoryBudget& host_budget_;
+  HostBudget& host_budget_;
   unsigned* queue_;
   cudaStream_t stream_;
   JoinView view_{};

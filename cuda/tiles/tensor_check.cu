@@ -1,7 +1,5 @@
-#include <map>
 #include <vector>
 
-#include "cuda/device/memory.h"
 #include "cuda/device/multiply_add.cuh"
 #include "cuda/tiles/tensor_check.h"
 #include "engine/hard_dot_products.h"
@@ -66,16 +64,12 @@ bool sums_are_close(std::uint32_t dims, cudaStream_t stream) {
 
 }  // namespace
 
-bool tensor_sums_are_close(cudaStream_t stream) {
+bool tensor_sums_are_close(DeviceContext& context, cudaStream_t stream) {
   if (gpujoin_tensor_sums_are_off != nullptr && gpujoin_tensor_sums_are_off()) return false;
-  static std::map<int, bool> known;  // by device
-  int device = 0;
-  check(cudaGetDevice(&device), "testing tensor cores");
-  if (const auto found = known.find(device); found != known.end()) return found->second;
+  std::optional<bool>& known = context.tensor_sums_are_close;
   // A single step, whose bound is the tightest, and a chain of them.
-  const bool close = sums_are_close(16, stream) && sums_are_close(128, stream);
-  known.emplace(device, close);
-  return close;
+  if (!known) known = sums_are_close(16, stream) && sums_are_close(128, stream);
+  return *known;
 }
 
 }  // namespace gpujoin::cuda

@@ -8,12 +8,13 @@
 
 namespace gpujoin::cuda {
 
-TileWalk::TileWalk(const JoinRequest& request, const Strategy& strategy, double radius,
+TileWalk::TileWalk(const JoinRequest& request, const RangePlan& plan, double radius,
                    const TileWalkSide& left, const TileWalkSide& right, MemoryBudget& device_budget,
-                   MemoryBudget& host_budget, int multiprocessors, const unsigned* stop,
+                   HostBudget& host_budget, int multiprocessors, const unsigned* stop,
                    cudaStream_t stream)
     : request_(request),
-      strategy_(strategy),
+      plan_(plan),
+      pattern_(pattern_of(request, plan.index.strategy.index)),
       device_budget_(device_budget),
       host_budget_(host_budget),
       multiprocessors_(multiprocessors),
@@ -30,7 +31,7 @@ TileWalk::TileWalk(const JoinRequest& request, const Strategy& strategy, double 
 Half TileWalk::choose_half() const {
   if (!request_.self_join) return Half::kNo;
   const bool all = request_.pairs == PairSelection::kAll;
-  if (strategy_.access_pattern == AccessPattern::kFull) return all ? Half::kNo : Half::kButItself;
+  if (pattern_ == AccessPattern::kFull) return all ? Half::kNo : Half::kButItself;
   // A point is within any L2 distance of itself. Its cosine distance is decided by the definition.
   return all && request_.metric == Metric::kCosine ? Half::kAndDiagonal : Half::kUpper;
 }
@@ -38,12 +39,12 @@ Half TileWalk::choose_half() const {
 void TileWalk::quantize_sides(const TileWalkSide* sides) {
   const OrderedPoints ordered[] = {{sides[0].data, sides[0].index},
                                    {sides[1].data, sides[1].index}};
-  const Quantization how =
-      make_quantization(device_budget_, choose_screen_frame(request_, strategy_.reorder_dimensions),
-                        radius_, request_.metric != Metric::kCosine, stream_);
+  const Quantization how = make_quantization(device_budget_, plan_.frame, radius_,
+                                             request_.metric != Metric::kCosine, stream_);
   screen_.padded_dims = how.padded_dims;
-  left_ = quantize(device_budget_, ordered[0], how, strategy_, stream_);
-  if (!request_.self_join) right_ = quantize(device_budget_, ordered[1], how, strategy_, stream_);
+  left_ = quantize(device_budget_, ordered[0], how, plan_.index.strategy, stream_);
+  if (!request_.self_join)
+    right_ = quantize(device_budget_, ordered[1], how, plan_.index.strategy, stream_);
   const auto side_of = [](const TilePoints& points) {
     return TileSide{points.values.data(), points.reject.data(), points.accept.data()};
   };
@@ -161,7 +162,7 @@ void TileWalk::start_slice() {
   check(cudaMemsetAsync(report, 0, sizeof(Report), stream_), "clearing a report");
   const TileList list{tiles_.data(), &report->listed};
   const CandidateList candidates{candidates_.data(), candidates_.size(), &report->candidates};
-  launch_list(left_, right(), is_half(screen_.half), strategy_.grid_dims,
+  launch_list(left_, right(), is_half(screen_.half), plan_.index.strategy.grid_dims,
               true_reach(radius_, request_.left.dims), rectangle_, list, &report->screened,
               stream_);
   launch_screen(screen_, list, candidates, multiprocessors_, stream_);
@@ -222,7 +223,7 @@ CountedSlice TileWalk::slice() const {
 }
 
 std::uint64_t TileWalk::pairs() const {
-  const std::uint64_t orders = is_mirrored(strategy_.access_pattern, request_.pairs) ? 2 : 1;
+  const std::uint64_t orders = is_mirrored(pattern_, request_.pairs) ? 2 : 1;
   return orders * (found_ - themselves_) + themselves_ + (counts_themselves() ? left_.points : 0);
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "cuda/device/slice_source.h"
+#include "cuda/grid/range_plan.h"
 #include "cuda/tiles/tile_kernels.h"
 
 namespace gpujoin::cuda {
@@ -23,10 +24,9 @@ class TileWalk final : public SliceSource {
   /// Rounds the points, for which it waits. `right` is ignored by a self-join. `radius` is the L2
   /// distance, of the indexed data, that no pair within eps exceeds. `stop` is a word on the device
   /// that makes kernels leave when it is not 0.
-  TileWalk(const JoinRequest& request, const Strategy& strategy, double radius,
+  TileWalk(const JoinRequest& request, const RangePlan& plan, double radius,
            const TileWalkSide& left, const TileWalkSide& right, MemoryBudget& device_budget,
-           MemoryBudget& host_budget, int multiprocessors, const unsigned* stop,
-           cudaStream_t stream);
+           HostBudget& host_budget, int multiprocessors, const unsigned* stop, cudaStream_t stream);
 
   void start_slice() override;
   bool finish_slice() override;
@@ -62,9 +62,10 @@ class TileWalk final : public SliceSource {
   std::uint32_t slice_points() const;
 
   const JoinRequest& request_;
-  const Strategy& strategy_;
+  const RangePlan& plan_;
+  const AccessPattern pattern_;
   MemoryBudget& device_budget_;
-  MemoryBudget& host_budget_;
+  HostBudget& host_budget_;
   int multiprocessors_;
   cudaStream_t stream_;
   TilePoints left_, right_;

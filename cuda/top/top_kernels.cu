@@ -206,12 +206,6 @@ __global__ void all_scores_kernel(const Interval* blocks, std::uint32_t count, I
   if (threadIdx.x == 0) *all = {lowest, highest};
 }
 
-__global__ void gather_scores_kernel(const double* scores, const std::uint32_t* order,
-                                     std::uint32_t points, double* out) {
-  const std::uint64_t position = global_thread();
-  if (position < points) out[position] = scores[order[position]];
-}
-
 /// Bytes of a pair in a heap.
 constexpr std::uint64_t kHeapEntryBytes = sizeof(std::uint64_t) + sizeof(std::uint32_t);
 /// Shared memory that every supported device lends to a thread block.
@@ -230,14 +224,6 @@ void find_score_blocks(const double* scores, std::uint32_t points, Interval* blo
     score_blocks_kernel<<<blocks_for(points), kBlockThreads, 0, stream>>>(scores, points, blocks);
   all_scores_kernel<<<1, kBlockThreads, 0, stream>>>(blocks, count, all);
   check_launch("looking at scores");
-}
-
-void gather_scores(const double* scores, const std::uint32_t* order, std::uint32_t points,
-                   double* out, cudaStream_t stream) {
-  if (points == 0) return;
-  gather_scores_kernel<<<blocks_for(points), kBlockThreads, 0, stream>>>(scores, order, points,
-                                                                         out);
-  check_launch("ordering scores");
 }
 
 void launch_admit(const KernelChoice& choice, const JoinView& join, const TopView& top,

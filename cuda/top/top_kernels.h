@@ -38,10 +38,6 @@ struct TopView {
 void find_score_blocks(const double* scores, std::uint32_t points, Interval* blocks, Interval* all,
                        cudaStream_t stream);
 
-/// out[i] = scores[order[i]].
-void gather_scores(const double* scores, const std::uint32_t* order, std::uint32_t points,
-                   double* out, cudaStream_t stream);
-
 /// Admits every pair of the stretch that is not behind *least. Adds to *candidates.
 void launch_admit(const KernelChoice& choice, const JoinView& join, const TopView& top,
                   const Stretch& stretch, unsigned long long* candidates, cudaStream_t stream);

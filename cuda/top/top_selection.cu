@@ -76,25 +76,24 @@ void with_scratch(MemoryBudget& budget, cudaStream_t stream, const Work& work) {
 
 }  // namespace
 
-TopSelection::TopSelection(MemoryBudget& device_budget, MemoryBudget& host_budget, std::uint64_t k,
-                           std::uint64_t capacity, const std::int64_t* left_ids,
-                           const std::int64_t* right_ids, bool smaller_first,
-                           std::uint64_t least_key, cudaStream_t stream)
-    : budget_(device_budget),
+TopSelection::TopSelection(JoinResources& resources, std::uint64_t k, std::uint64_t capacity,
+                           const std::int64_t* left_ids, const std::int64_t* right_ids,
+                           bool smaller_first, std::uint64_t least_key, cudaStream_t stream)
+    : budget_(resources.device),
       k_(k),
       capacity_(capacity),
       left_ids_(left_ids),
       right_ids_(right_ids),
       smaller_first_(smaller_first),
       stream_(stream),
-      keys_(device_budget, capacity, stream),
-      pairs_(device_budget, capacity, stream),
-      sorted_keys_(device_budget, capacity, stream),
-      sorted_pairs_(device_budget, capacity, stream),
-      words_(device_budget, kWords, stream),
-      last_(device_budget, 1, stream),
-      least_(device_budget, 2, stream),
-      host_words_(host_budget, kWords * sizeof(unsigned long long)) {
+      keys_(resources.device, capacity, stream),
+      pairs_(resources.device, capacity, stream),
+      sorted_keys_(resources.device, capacity, stream),
+      sorted_pairs_(resources.device, capacity, stream),
+      words_(resources.device, kWords, stream),
+      last_(resources.device, 1, stream),
+      least_(resources.device, 2, stream),
+      host_words_(resources.host, kWords * sizeof(unsigned long long)) {
   const PairRank least[] = {last_rank(least_key), last_rank(0)};
   check(cudaMemcpyAsync(least_.data(), least, sizeof least, cudaMemcpyHostToDevice, stream),
         "setting the threshold");

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "cuda/device/memory.h"
+#include "cuda/device/device_context.h"
 #include "cuda/top/top_kernels.h"
 
 namespace gpujoin::cuda {
@@ -28,9 +28,9 @@ class TopSelection {
   static constexpr std::uint64_t kEntryBytes = 5 * sizeof(TopEntry);
 
   /// Ids are on the device, by position. `capacity` is at least 2 * k.
-  TopSelection(MemoryBudget& device_budget, MemoryBudget& host_budget, std::uint64_t k,
-               std::uint64_t capacity, const std::int64_t* left_ids, const std::int64_t* right_ids,
-               bool smaller_first, std::uint64_t least_key, cudaStream_t stream);
+  TopSelection(JoinResources& resources, std::uint64_t k, std::uint64_t capacity,
+               const std::int64_t* left_ids, const std::int64_t* right_ids, bool smaller_first,
+               std::uint64_t least_key, cudaStream_t stream);
 
   /// Where kernels write, after what is kept, and what they admit.
   AdmittedPairs admitted() const;

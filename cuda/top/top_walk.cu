@@ -18,23 +18,22 @@ __global__ void result_kernel(const TopEntry* entries, std::uint64_t count, bool
 
 }  // namespace
 
-TopWalk::TopWalk(const JoinRequest& request, const Strategy& strategy, const JoinView& view,
-                 const double* left_scores, const double* right_scores, MemoryBudget& device_budget,
-                 MemoryBudget& host_budget, unsigned resident_blocks, cudaStream_t stream)
+TopWalk::TopWalk(const JoinRequest& request, const RangePlan& plan, const JoinView& view,
+                 const double* left_scores, const double* right_scores, JoinResources& resources,
+                 cudaStream_t stream)
     : request_(request),
-      strategy_(strategy),
+      plan_(plan),
       view_(view),
-      device_budget_(device_budget),
-      host_budget_(host_budget),
+      resources_(resources),
       stream_(stream),
       method_(method_of(request.knobs.topk_method)),
-      candidates_(device_budget, 1, stream),
-      host_candidates_(host_budget, sizeof(unsigned long long)) {
+      candidates_(resources.device, 1, stream),
+      host_candidates_(resources.host, sizeof(unsigned long long)) {
   top_.scoring = request.top.scoring;
   top_.smaller_first = request.pairs == PairSelection::kUnordered;
-  choose_kernel(resident_blocks);
-  selection_.emplace(device_budget, host_budget, request.top.k, choose_capacity(), view.left.ids,
-                     view.right.ids, top_.smaller_first,
+  choose_kernel();
+  selection_.emplace(resources, request.top.k, choose_capacity(), view.left.ids, view.right.ids,
+                     top_.smaller_first,
                      method_ == TopkMethod::kThreshold ? request.top.least_key : 0, stream);
   top_.least = method_ == TopkMethod::kThreshold ? selection_->least() : selection_->behind_all();
   top_.admitted = selection_->admitted();
@@ -47,25 +46,23 @@ void TopWalk::look_at_scores(const double* left_scores, const double* right_scor
   top_.left_scores = left_scores;
   top_.right_scores = right_scores;
   const std::size_t blocks = view_.right.points / kScoreBlock + std::size_t{2};
-  right_blocks_ = DeviceBuffer<Interval>(device_budget_, blocks, stream_);
+  right_blocks_ = DeviceBuffer<Interval>(resources_.device, blocks, stream_);
   top_.right_blocks = right_blocks_.data() + 1;
   top_.right_all = right_blocks_.data();
   find_score_blocks(right_scores, view_.right.points, right_blocks_.data() + 1,
                     right_blocks_.data(), stream_);
 }
 
-void TopWalk::choose_kernel(unsigned resident_blocks) {
-  const double candidates =
-      strategy_.estimate().candidates / std::max(1.0, static_cast<double>(view_.left.stride));
+void TopWalk::choose_kernel() {
   const std::uint32_t forced = std::min(request_.knobs.threads_per_point, 32u);
   kernel_ = {request_.metric,
              request_.left.scalar,
              request_.left.dims,
-             forced != 0                        ? forced
-             : candidates >= kCandidatesForWarp ? 32
-                                                : 1,
+             forced != 0                              ? forced
+             : plan_.candidates >= kCandidatesForWarp ? 32
+                                                      : 1,
              false,
-             resident_blocks};
+             resources_.context.resident_blocks()};
 }
 
 /// The number of entries: a threshold needs few; sorting all pairs, and heaps of all points that
@@ -74,13 +71,13 @@ std::uint64_t TopWalk::choose_capacity() const {
   const std::uint64_t k = request_.top.k;
   const std::uint64_t least = std::max<std::uint64_t>(4 * k, kFewestAdmittedPairs);
   std::uint64_t most = request_.device_memory_limit;
-  if (most == 0) most = unused_device_bytes();
+  if (most == 0) most = resources_.context.unused_bytes();
   most = std::max(2 * k, most / 4 / TopSelection::kEntryBytes);
   if (method_ == TopkMethod::kThreshold) return std::min(least, most);
   const double points = view_.left.points;
   const double wanted = method_ == TopkMethod::kHeap
                             ? static_cast<double>(k) * std::min(points, kPointsWithHeaps)
-                            : 1.25 * strategy_.estimated_pairs;
+                            : 1.25 * plan_.pairs * points;
   return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::min(wanted, 1e12)),
                                    std::min(least, most), most);
 }
@@ -89,12 +86,10 @@ std::uint64_t TopWalk::choose_capacity() const {
 /// interrupt need not wait for long.
 void TopWalk::choose_slice() {
   const double points = std::max(1u, view_.left.points);
-  const double candidates = std::max(1.0, strategy_.estimate().candidates / points);
-  const double pairs = std::max(1e-3, strategy_.estimated_pairs / points);
   const auto capacity = static_cast<double>(selection_->admitted().capacity);
   const auto k = static_cast<double>(request_.top.k);
-  double most = kCandidatesPerSlice / candidates;
-  double first = capacity * 0.8 / pairs;
+  double most = kCandidatesPerSlice / plan_.candidates;
+  double first = capacity * 0.8 / std::max(1e-3, plan_.pairs);
   if (method_ == TopkMethod::kHeap) most = first = std::min(most, (capacity - k) / k);
   if (method_ == TopkMethod::kThreshold && request_.top.least_key != 0) first = most;
   most_slice_points_ = static_cast<std::uint32_t>(std::clamp(most, 1.0, points));
@@ -109,7 +104,7 @@ void TopWalk::start_slice() {
   if (end_ > first_ && method_ == TopkMethod::kHeap) {
     if (heaps_.size() == 0)
       heaps_ = DeviceBuffer<unsigned char>(
-          device_budget_, heap_scratch_bytes(request_.top.k, most_slice_points_), stream_);
+          resources_.device, heap_scratch_bytes(request_.top.k, most_slice_points_), stream_);
     launch_heaps(kernel_, view_, top_, stretch, request_.top.k, heaps_.data(), candidates_.data(),
                  stream_);
   } else if (end_ > first_) {
@@ -148,13 +143,13 @@ bool TopWalk::finish_slice() {
 void TopWalk::deliver_best() {
   selection_->finish();
   const std::uint64_t count = selection_->kept();
-  offsets_ = Buffer<std::uint64_t>(host_budget_, count + 1);
+  offsets_ = Buffer<std::uint64_t>(resources_.host, count + 1);
   std::iota(offsets_.begin(), offsets_.end(), std::uint64_t{0});
   if (count == 0) return;
-  lefts_ = DeviceBuffer<std::uint32_t>(device_budget_, count, stream_);
-  rights_ = DeviceBuffer<std::uint32_t>(device_budget_, count, stream_);
-  scores_ = DeviceBuffer<double>(device_budget_, count, stream_);
-  host_lefts_ = PinnedBlock(host_budget_, lefts_.bytes());
+  lefts_ = DeviceBuffer<std::uint32_t>(resources_.device, count, stream_);
+  rights_ = DeviceBuffer<std::uint32_t>(resources_.device, count, stream_);
+  scores_ = DeviceBuffer<double>(resources_.device, count, stream_);
+  host_lefts_ = PinnedBlock(resources_.host, lefts_.bytes());
   result_kernel<<<blocks_for(count), kBlockThreads, 0, stream_>>>(
       selection_->entries(), count, request_.top.scoring.lowest_first, lefts_.data(),
       rights_.data(), scores_.data());

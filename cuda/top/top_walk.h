@@ -16,9 +16,9 @@ namespace gpujoin::cuda {
 class TopWalk final : public SliceSource {
  public:
   /// `view` has the ids of both sides.
-  TopWalk(const JoinRequest& request, const Strategy& strategy, const JoinView& view,
-          const double* left_scores, const double* right_scores, MemoryBudget& device_budget,
-          MemoryBudget& host_budget, unsigned resident_blocks, cudaStream_t stream);
+  TopWalk(const JoinRequest& request, const RangePlan& plan, const JoinView& view,
+          const double* left_scores, const double* right_scores, JoinResources& resources,
+          cudaStream_t stream);
 
   void start_slice() override;
   bool finish_slice() override;
@@ -33,17 +33,16 @@ class TopWalk final : public SliceSource {
 
  private:
   void look_at_scores(const double* left_scores, const double* right_scores);
-  void choose_kernel(unsigned resident_blocks);
+  void choose_kernel();
   std::uint64_t choose_capacity() const;
   void choose_slice();
   void shrink_slice();
   void deliver_best();
 
   const JoinRequest& request_;
-  const Strategy& strategy_;
+  const RangePlan& plan_;
   JoinView view_;
-  MemoryBudget& device_budget_;
-  MemoryBudget& host_budget_;
+  JoinResources& resources_;
   cudaStream_t stream_;
   TopkMethod method_;
   KernelChoice kernel_{};

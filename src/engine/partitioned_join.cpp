@@ -17,8 +17,6 @@ constexpr double kDividingShare = 0.5;
 /// Below so many rows a piece is not halved again.
 constexpr std::uint64_t kFewestRows = 64;
 
-bool is_raised(const volatile int* interrupt) { return interrupt != nullptr && *interrupt != 0; }
-
 /// Some rows of a part that is in memory.
 Dataset piece_of(const Dataset& part, std::uint64_t first, std::uint64_t rows) {
   Dataset piece = part;
@@ -59,6 +57,11 @@ PartitionedJoin::PartitionedJoin(const JoinRequest& request, const Cut& cut,
     : request_(request), cut_(cut), budget_(std::move(budget)), parts_(std::move(parts)) {
   done_.left_rows = request.left.rows;
   done_.right_rows = request.self_join ? request.left.rows : request.right.rows;
+}
+
+bool PartitionedJoin::interrupted() {
+  parts_->let_signals_in();
+  return request_.interrupt != nullptr && *request_.interrupt != 0;
 }
 
 void PartitionedJoin::begin() {
@@ -296,7 +299,7 @@ Status PartitionedJoin::finish(ResultBatch* batch) {
 
 Status PartitionedJoin::next_of_steps(ResultBatch* batch) {
   while (!divide())
-    if (is_raised(request_.interrupt)) return {StatusCode::kInterrupted};
+    if (interrupted()) return {StatusCode::kInterrupted};
   while (!steps_.empty()) {
     if (both_orders() && !counting_) start_counts();
     const std::size_t left = steps_.back().left;
@@ -314,7 +317,7 @@ Status PartitionedJoin::next_of_steps(ResultBatch* batch) {
       return {};
     }
     take(*batch);
-    if (is_raised(request_.interrupt)) return {StatusCode::kInterrupted};
+    if (interrupted()) return {StatusCode::kInterrupted};
   }
   return finish(batch);
 }

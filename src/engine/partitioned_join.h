@@ -29,6 +29,9 @@ class PartJoins {
   /// null: rows that no other join will ask for. Data and slots outlive the join. Throws what the
   /// engine's table turns into a Status.
   virtual std::unique_ptr<Join> open(const JoinRequest& part, SideSlot* left, SideSlot* right) = 0;
+
+  /// Called before each check for an interrupt: an engine that blocks signals lets them in.
+  virtual void let_signals_in() {}
 };
 
 /// Where sides are cut, and how far the values of two rows of a pair differ at most.
@@ -69,6 +72,7 @@ class PartitionedJoin final : public Join {
     SideSlot slot;
   };
 
+  bool interrupted();
   void begin();
   bool divide();
   bool both_orders() const;

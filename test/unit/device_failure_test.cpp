@@ -140,7 +140,7 @@ TEST_P(DeviceFailures, counts_of_a_join_of_two) {
   expect_survival(request, Oracle(left, &right, Metric::kL2, 5));
 }
 
-TEST_P(DeviceFailures, pairs_of_a_join_in_blocks) {
+TEST_P(DeviceFailures, pairs_of_a_join_in_parts) {
   Random random(503);
   const Points points(2, make_values(Shape::kUniform, random, 1500, 2));
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 3);

@@ -1,4 +1,4 @@
-// Joins whose data does not fit into the memory limit of a device: they are done in blocks, or
+// Joins whose data does not fit into the memory limit of a device: they are done in parts, or
 // refused, and are never wrong.
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ GPUJOIN_ON_DEVICES(DeviceMemory);
 
 constexpr std::uint64_t kMegabyte = 1 << 20;
 
-TEST_P(DeviceMemory, joins_in_blocks_match_brute_force) {
+TEST_P(DeviceMemory, joins_in_parts_match_brute_force) {
   constexpr double eps = 3;
   Random random(401);
   for (const Shape shape : {Shape::kUniform, Shape::kClustered, Shape::kExponential}) {
@@ -22,13 +22,13 @@ TEST_P(DeviceMemory, joins_in_blocks_match_brute_force) {
     const Points right(2, make_values(shape, random, 900, 2));
     for (const Points* other : {static_cast<const Points*>(nullptr), &right}) {
       JoinRequest request = make_request(left, other, Metric::kL2, eps);
-      request.device_memory_limit = 2 * kMegabyte + kMegabyte / 8;  // blocks of some hundred points
+      request.device_memory_limit = 2 * kMegabyte + kMegabyte / 8;  // parts of some hundred points
       EXPECT_TRUE(every_output_matches(engine(), request, Oracle(left, other, Metric::kL2, eps)));
     }
   }
 }
 
-TEST_P(DeviceMemory, blocks_of_sides_far_apart_never_meet) {
+TEST_P(DeviceMemory, parts_of_sides_far_apart_never_meet) {
   constexpr double eps = 3;
   Random random(404);
   std::vector<double> values = make_values(Shape::kUniform, random, 1500, 2);
@@ -40,7 +40,7 @@ TEST_P(DeviceMemory, blocks_of_sides_far_apart_never_meet) {
   EXPECT_TRUE(every_output_matches(engine(), request, Oracle(left, &right, Metric::kL2, eps)));
 }
 
-TEST_P(DeviceMemory, a_join_in_blocks_can_be_interrupted_and_goes_on) {
+TEST_P(DeviceMemory, a_join_in_parts_can_be_interrupted_and_goes_on) {
   constexpr double eps = 3;
   Random random(405);
   const Points points(2, make_values(Shape::kUniform, random, 1500, 2));

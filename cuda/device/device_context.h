@@ -1,0 +1,71 @@
+// What joins on one device share, and what a join may use of it.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "cuda/device/batch_model.h"
+#include "cuda/device/memory.h"
+#include "cuda/device/tuning.h"
+#include "engine/request.h"
+
+namespace gpujoin::cuda {
+
+/// A device, the memory that is kept on it and for it, and what was measured on it. It outlives its
+/// joins. The device is current in all calls; they come from one thread at a time.
+class DeviceContext {
+ public:
+  /// Throws CudaError.
+  explicit DeviceContext(int number);
+  DeviceContext(const DeviceContext&) = delete;
+  DeviceContext& operator=(const DeviceContext&) = delete;
+
+  int number() const { return number_; }
+  const cudaDeviceProp& properties() const { return properties_; }
+  /// Thread blocks that a kernel that loops over its work is launched with.
+  unsigned resident_blocks() const {
+    return static_cast<unsigned>(properties_.multiProcessorCount) * kBlocksPerMultiprocessor;
+  }
+
+  PinnedPool& pinned_pool() { return pinned_pool_; }
+  /// Bytes of the device's memory that nobody uses: free bytes, and bytes that the pool keeps for
+  /// this process's next allocations. Throws CudaError.
+  std::uint64_t unused_bytes() const;
+  /// What a join may use of the device's memory: what is unused, but for a reserve, within the
+  /// limit (0 = no limit). Throws CudaError.
+  std::uint64_t available_bytes(std::uint64_t limit) const;
+  /// Gives device memory that joins have freed back, but for kKeptDeviceBytes.
+  void give_back_unused() const;
+
+  /// Measured by the first call, in a few milliseconds. Throws CudaError.
+  const BatchModel& batch_model();
+
+  /// What tiles/tensor_check.h has found out.
+  std::optional<bool> tensor_sums_are_close;
+
+ private:
+  int number_;
+  cudaDeviceProp properties_;
+  cudaMemPool_t pool_;  ///< where the device's memory comes from
+  PinnedPool pinned_pool_;
+  std::optional<BatchModel> batch_model_;
+};
+
+/// What a join may use: a device, memory within the limits of its request, and a stream. Joins of
+/// its parts use it, too, so that they count on the same limits, and what one of them has prepared
+/// is there for the next one in the order of the stream. It outlives their buffers.
+struct JoinResources {
+  JoinResources(DeviceContext& on, const JoinRequest& request)
+      : context(on),
+        host(request.memory_limit, on.pinned_pool()),
+        device(request.device_memory_limit) {}
+
+  DeviceContext& context;
+  HostBudget host;
+  MemoryBudget device;
+  Stream stream;
+};
+
+}  // namespace gpujoin::cuda

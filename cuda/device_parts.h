@@ -1,0 +1,22 @@
+// Joins of data that does not fit on a device, or that lies in a file: in parts, each of which is a
+// join on the device (engine/partitioned_join.h). Sides stay there as long as their parts do.
+#pragma once
+
+#include <memory>
+
+#include "cuda/device/device_context.h"
+#include "engine/join.h"
+#include "engine/request.h"
+
+namespace gpujoin::cuda {
+
+/// Whether the points of a range join are too many to be on the device at once, or lie in a file.
+/// Throws CudaError.
+bool needs_parts(const JoinRequest& request, const DeviceContext& context);
+
+/// Opens a join of points, or of boxes in a file. Throws what RangeJoin's methods throw, and so do
+/// the join's methods.
+std::unique_ptr<Join> open_in_parts(const JoinRequest& request,
+                                    std::shared_ptr<JoinResources> resources);
+
+}  // namespace gpujoin::cuda

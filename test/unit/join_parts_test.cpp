@@ -1,0 +1,246 @@
+// Joins that memory allows in parts only, of data in memory, in chunks of memory and in a file:
+// each output and selection of pairs is brute force's. Which limits are kept is
+// device_memory_test.cpp's.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "boxes.h"
+#include "engine_harness.h"
+#include "points.h"
+
+namespace gpujoin::test {
+namespace {
+
+/// A RowFile in memory.
+class MemoryFile {
+ public:
+  RowFile file() { return {this, write, read}; }
+  std::uint64_t append(const void* data, std::uint64_t count) {
+    const std::uint64_t place = bytes_.size();
+    const auto* const from = static_cast<const unsigned char*>(data);
+    bytes_.insert(bytes_.end(), from, from + count);
+    return place;
+  }
+
+ private:
+  static Status write(void* context, const void* bytes, std::uint64_t count, std::uint64_t* place) {
+    *place = static_cast<MemoryFile*>(context)->append(bytes, count);
+    return {};
+  }
+  static Status read(void* context, std::uint64_t place, void* bytes, std::uint64_t count) {
+    const std::vector<unsigned char>& from = static_cast<MemoryFile*>(context)->bytes_;
+    if (place + count > from.size()) return {StatusCode::kCallerFailed};
+    std::memcpy(bytes, from.data() + place, count);
+    return {};
+  }
+
+  std::vector<unsigned char> bytes_;
+};
+
+/// Points as a dataset whose coordinates lie in several chunks of memory, or in a file.
+class ChunkedPoints {
+ public:
+  explicit ChunkedPoints(const Points& points) : data_(points.view()) {
+    const std::uint64_t all = data_.rows;
+    data_.chunk_bits = kChunkBits;
+    chunks_.resize(chunk_count(data_));
+    for (std::uint64_t i = 0; i < chunks_.size(); ++i) {
+      const auto* const from = static_cast<const unsigned char*>(points.view().first_chunk) +
+                               (i << kChunkBits) * point_bytes(data_);
+      chunks_[i].assign(from, from + rows_of_chunk(data_, i) * point_bytes(data_));
+      more_.push_back(chunks_[i].data());
+    }
+    data_.first_chunk = more_.front();
+    data_.more_chunks = more_.data() + 1;
+    for (std::uint64_t row = 0; row < all; ++row) ids_.push_back(points.id(row));
+  }
+
+  Dataset in_chunks() const { return data_; }
+  /// `file` outlives the dataset.
+  Dataset in_file(MemoryFile& storage, const RowFile& file) {
+    places_.clear();
+    for (std::uint64_t i = 0; i < chunks_.size(); ++i) {
+      places_.push_back(storage.append(ids_.data() + (i << kChunkBits),
+                                       rows_of_chunk(data_, i) * sizeof(std::int64_t)));
+      storage.append(chunks_[i].data(), chunks_[i].size());
+    }
+    sample_ = data_;
+    sample_.rows = rows_of_chunk(data_, 0);
+    sample_.ids = nullptr;
+    Dataset data = data_;
+    data.first_chunk = nullptr;
+    data.more_chunks = nullptr;
+    data.ids = nullptr;
+    data.file = &file;
+    data.places = places_.data();
+    data.sample = &sample_;
+    return data;
+  }
+
+ private:
+  static constexpr std::uint32_t kChunkBits = 8;
+
+  Dataset data_;
+  std::vector<std::vector<unsigned char>> chunks_;
+  std::vector<const void*> more_;
+  std::vector<std::int64_t> ids_;
+  std::vector<std::uint64_t> places_;
+  Dataset sample_{};
+};
+
+class JoinParts : public EngineTest {
+ protected:
+  /// Leaves a device room for some hundred points of few dimensions at a time. The CPU engine
+  /// needs more for its batches, and divides only what lies in a file.
+  void limit(JoinRequest& request) const {
+    if (is_device(engine()))
+      request.device_memory_limit = (std::uint64_t{2} << 20) + (1 << 17);
+    else
+      request.memory_limit = 1 << 23;
+  }
+
+  /// From memory, from chunks of it, and from a file.
+  void expect_exact(const Points& left, const Points* right, JoinRequest request,
+                    const Oracle& oracle) {
+    limit(request);
+    const bool boxes = request.shape == gpujoin::Shape::kBoxes;
+    const auto expect = [&](const char* where) {
+      if (boxes || request.output == Output::kTopPairs) {
+        EXPECT_TRUE(matches_oracle(run_join(engine(), request), request, oracle)) << where;
+      } else {
+        EXPECT_TRUE(every_output_matches(engine(), request, oracle)) << where;
+      }
+    };
+    expect("in memory");
+    ChunkedPoints left_chunks(left), right_chunks(right != nullptr ? *right : left);
+    request.left = left_chunks.in_chunks();
+    if (right != nullptr) request.right = right_chunks.in_chunks();
+    expect("in chunks");
+    const bool by_score = request.output == Output::kTopPairs &&
+                          request.top.scoring.function != ScoreFunction::kDistance;
+    if (by_score) return;  // scores lie in memory
+    MemoryFile storage;
+    const RowFile file = storage.file();
+    request.left = left_chunks.in_file(storage, file);
+    if (right != nullptr) request.right = right_chunks.in_file(storage, file);
+    request.scratch = &file;
+    expect("in a file");
+  }
+
+  void expect_exact(const Points& left, const Points* right, Metric metric, double eps,
+                    IndexMethod index = IndexMethod::kAuto) {
+    JoinRequest request = make_request(left, right, metric, eps);
+    request.knobs.index = index;
+    expect_exact(left, right, request, Oracle(left, right, metric, eps));
+  }
+};
+GPUJOIN_ON_EVERY_ENGINE(JoinParts);
+
+std::vector<std::int64_t> repeating_ids(std::uint64_t rows) {
+  std::vector<std::int64_t> ids(rows);
+  for (std::uint64_t row = 0; row < rows; ++row)
+    ids[row] = static_cast<std::int64_t>(row * 7919 % rows);
+  return ids;
+}
+
+TEST_P(JoinParts, self_joins_match_brute_force) {
+  Random random(451);
+  for (const Shape shape : {Shape::kUniform, Shape::kClustered, Shape::kLattice}) {
+    const Points points =
+        Points(2, make_values(shape, random, 1900, 2)).with_ids(repeating_ids(1900));
+    expect_exact(points, nullptr, Metric::kL2, shape == Shape::kLattice ? 0 : 2);
+  }
+}
+
+TEST_P(JoinParts, two_datasets_match_brute_force) {
+  Random random(452);
+  const Points left(3, make_values(Shape::kUniform, random, 1700, 3), ScalarType::kFloat32);
+  const Points right =
+      Points(3, make_values(Shape::kClustered, random, 1300, 3), ScalarType::kFloat32)
+          .with_ids(repeating_ids(1300));
+  for (const Metric metric : {Metric::kL2, Metric::kL1, Metric::kLInf})
+    expect_exact(left, &right, metric, 5);
+}
+
+TEST_P(JoinParts, every_index_matches_brute_force) {
+  Random random(453);
+  const Points points(6, make_values(Shape::kClustered, random, 1500, 6), ScalarType::kFloat32);
+  for (const IndexMethod index :
+       {IndexMethod::kNone, IndexMethod::kGrid, IndexMethod::kReferencePoints, IndexMethod::kTiles})
+    expect_exact(points, nullptr, Metric::kL2, 1, index);
+}
+
+TEST_P(JoinParts, directions_match_brute_force_with_a_faint_one_and_without) {
+  Random random(454);
+  std::vector<double> values = make_values(Shape::kUniform, random, 1500, 3);
+  const Points points(3, values);
+  expect_exact(points, nullptr, Metric::kCosine, 0.01);
+  values[0] = values[1] = values[2] = 1e-160;
+  const Points faint(3, values);
+  expect_exact(faint, nullptr, Metric::kCosine, 0.01);
+  expect_exact(points, &faint, Metric::kCosine, 0.01);
+}
+
+TEST_P(JoinParts, rows_that_match_nothing_count_nothing) {
+  Random random(455);
+  std::vector<double> values = make_values(Shape::kUniform, random, 1500, 2);
+  for (std::size_t row = 0; row < 1500; row += 3) values[2 * row] = row % 2 == 0 ? kNan : kInf;
+  const Points points(2, values);
+  expect_exact(points, nullptr, Metric::kL2, 2);
+}
+
+TEST_P(JoinParts, best_pairs_are_brute_forces) {
+  Random random(456);
+  std::vector<double> scores(1500);
+  for (double& score : scores) score = random.between(-1, 1);
+  const Points points = Points(2, make_values(Shape::kUniform, random, 1500, 2))
+                            .with_ids(repeating_ids(1500))
+                            .with_scores(scores);
+  for (const Metric metric : {Metric::kL2, Metric::kCosine}) {
+    const double eps = metric == Metric::kCosine ? 0.01 : 3;
+    const Oracle oracle(points, nullptr, metric, eps);
+    for (const ScoreFunction function : {ScoreFunction::kSum, ScoreFunction::kDistance}) {
+      JoinRequest request = make_request(points, nullptr, metric, eps);
+      request.output = Output::kTopPairs;
+      request.pairs = PairSelection::kUnordered;
+      request.top = {{function, function == ScoreFunction::kDistance, {1, 1}}, 50, 0};
+      expect_exact(points, nullptr, request, oracle);
+    }
+  }
+}
+
+TEST_P(JoinParts, boxes_match_brute_force) {
+  Random random(457);
+  const Points left(4, make_boxes(Shape::kUniform, random, 1700, 2, 2));
+  const Points right(4, make_boxes(Shape::kClustered, random, 2300, 2, 1));
+  for (const Points* other : {static_cast<const Points*>(nullptr), &right}) {
+    const Oracle oracle = Oracle::of_boxes(left, other, Metric::kL2, 0.5);
+    for (const Output output : {Output::kPairs, Output::kTotal}) {
+      for (const PairSelection pairs :
+           {PairSelection::kAll, PairSelection::kDistinct, PairSelection::kUnordered}) {
+        if (other != nullptr && pairs != PairSelection::kAll) continue;
+        JoinRequest request = make_box_request(left, other, Metric::kL2, 0.5);
+        request.output = output;
+        request.pairs = pairs;
+        expect_exact(left, other, request, oracle);
+      }
+    }
+  }
+}
+
+TEST_P(JoinParts, can_be_interrupted_and_go_on) {
+  Random random(458);
+  const Points points(2, make_values(Shape::kUniform, random, 1500, 2));
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 3);
+  limit(request);
+  volatile int interrupt = 1;
+  request.interrupt = &interrupt;
+  const RunResult result = run_join(engine(), request, &interrupt);
+  EXPECT_TRUE(matches_oracle(result, request, Oracle(points, nullptr, Metric::kL2, 3)));
+  EXPECT_EQ(result.interruptions, 1u);
+}
+
+}  // namespace
+}  // namespace gpujoin::test
