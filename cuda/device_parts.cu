@@ -47,7 +47,8 @@ class DeviceParts final : public PartJoins {
  public:
   DeviceParts(const JoinRequest& request, std::shared_ptr<JoinResources> resources)
       : request_(request), resources_(std::move(resources)) {
-    if (request.shape == Shape::kPoints) plan_ = plan_range_join(request, *resources_);
+    if (request.shape == Shape::kPoints && request.left.rows > 0)
+      plan_ = plan_range_join(request, *resources_);
   }
 
   std::uint64_t part_rows() override { return std::min(rows_on_device(), rows_on_host()); }
@@ -96,8 +97,8 @@ class DeviceParts final : public PartJoins {
 }  // namespace
 
 bool needs_parts(const JoinRequest& request, const DeviceContext& context) {
-  if (request.left.rows == 0 || (!request.self_join && request.right.rows == 0)) return false;
   if (is_in_file(request)) return true;
+  if (request.left.rows == 0 || (!request.self_join && request.right.rows == 0)) return false;
   const std::uint64_t rows = request.left.rows + (request.self_join ? 0 : request.right.rows);
   return device_bytes(request, rows) > memory_of_points(request, context);
 }

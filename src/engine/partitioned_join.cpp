@@ -11,7 +11,7 @@
 namespace gpujoin {
 namespace {
 
-/// What dividing a side that lies in a file may take of the memory.
+/// What dividing sides that lie in a file may take of the memory.
 constexpr double kDividingShare = 0.5;
 
 /// Below so many rows a piece is not halved again.
@@ -31,6 +31,7 @@ Dataset piece_of(const Dataset& part, std::uint64_t first, std::uint64_t rows) {
 }  // namespace
 
 Cut choose_cut(const JoinRequest& request, const WalkCosts& costs) {
+  if (request.left.rows == 0) return {};
   if (request.shape == Shape::kBoxes) {
     const BoxStrategy strategy = choose_box_strategy(request);
     const std::uint32_t d = strategy.dimension;
@@ -67,11 +68,13 @@ bool PartitionedJoin::interrupted() {
 void PartitionedJoin::begin() {
   if (request_.output == Output::kTopPairs)
     top_.emplace(*budget_, request_, TopkMethod::kThreshold);
-  const std::uint64_t rows = parts_->part_rows();
+  const std::uint64_t rows = request_.left.rows == 0 ? kMaxRows : parts_->part_rows();
   const std::uint64_t memory =
       request_.memory_limit == 0
           ? std::uint64_t{1} << 30
-          : static_cast<std::uint64_t>(kDividingShare * static_cast<double>(request_.memory_limit));
+          : static_cast<std::uint64_t>(kDividingShare *
+                                       static_cast<double>(request_.memory_limit)) /
+                (request_.self_join ? 1 : 2);
   left_side_.emplace(*budget_, request_.left, cut_.column, rows, memory, request_.scratch);
   if (!request_.self_join)
     right_side_.emplace(*budget_, request_.right, cut_.column, rows, memory, request_.scratch);

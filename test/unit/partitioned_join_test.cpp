@@ -238,6 +238,21 @@ TEST_P(PartitionedJoins, data_in_a_file_is_joined_as_data_in_memory) {
   }
 }
 
+TEST_P(PartitionedJoins, an_empty_side_meets_no_row_of_a_file) {
+  const Points points = random_points(2, 200, 6), none(2, {});
+  File file;
+  const FiledPoints filed(file, points, 6);
+  for (const bool left_is_empty : {false, true}) {
+    JoinRequest join = make_request(points, &none, Metric::kL2, 1);
+    join.left = filed.view();
+    join.scratch = file.functions();
+    if (left_is_empty) std::swap(join.left, join.right);
+    const Oracle oracle(left_is_empty ? none : points, left_is_empty ? &points : &none, Metric::kL2,
+                        1);
+    EXPECT_TRUE(every_output_matches(engine(), join, oracle));
+  }
+}
+
 TEST_P(PartitionedJoins, chunks_are_joined_as_one_array) {
   for (const ScalarType scalar : {ScalarType::kFloat32, ScalarType::kFloat64}) {
     const Points left = random_points(3, 300, 4, scalar), right = random_points(3, 200, 5, scalar);
