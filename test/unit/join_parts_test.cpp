@@ -3,95 +3,20 @@
 // device_memory_test.cpp's.
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <vector>
 
 #include "boxes.h"
 #include "engine_harness.h"
 #include "points.h"
+#include "stored_points.h"
 
 namespace gpujoin::test {
 namespace {
 
-/// A RowFile in memory.
-class MemoryFile {
- public:
-  RowFile file() { return {this, write, read}; }
-  std::uint64_t append(const void* data, std::uint64_t count) {
-    const std::uint64_t place = bytes_.size();
-    const auto* const from = static_cast<const unsigned char*>(data);
-    bytes_.insert(bytes_.end(), from, from + count);
-    return place;
-  }
-
- private:
-  static Status write(void* context, const void* bytes, std::uint64_t count, std::uint64_t* place) {
-    *place = static_cast<MemoryFile*>(context)->append(bytes, count);
-    return {};
-  }
-  static Status read(void* context, std::uint64_t place, void* bytes, std::uint64_t count) {
-    const std::vector<unsigned char>& from = static_cast<MemoryFile*>(context)->bytes_;
-    if (place + count > from.size()) return {StatusCode::kCallerFailed};
-    std::memcpy(bytes, from.data() + place, count);
-    return {};
-  }
-
-  std::vector<unsigned char> bytes_;
-};
-
-/// Points as a dataset whose coordinates lie in several chunks of memory, or in a file.
-class ChunkedPoints {
- public:
-  explicit ChunkedPoints(const Points& points) : data_(points.view()) {
-    const std::uint64_t all = data_.rows;
-    data_.chunk_bits = kChunkBits;
-    chunks_.resize(chunk_count(data_));
-    for (std::uint64_t i = 0; i < chunks_.size(); ++i) {
-      const auto* const from = static_cast<const unsigned char*>(points.view().first_chunk) +
-                               (i << kChunkBits) * point_bytes(data_);
-      chunks_[i].assign(from, from + rows_of_chunk(data_, i) * point_bytes(data_));
-      more_.push_back(chunks_[i].data());
-    }
-    data_.first_chunk = more_.front();
-    data_.more_chunks = more_.data() + 1;
-    for (std::uint64_t row = 0; row < all; ++row) ids_.push_back(points.id(row));
-  }
-
-  Dataset in_chunks() const { return data_; }
-  /// `file` outlives the dataset.
-  Dataset in_file(MemoryFile& storage, const RowFile& file) {
-    places_.clear();
-    for (std::uint64_t i = 0; i < chunks_.size(); ++i) {
-      places_.push_back(storage.append(ids_.data() + (i << kChunkBits),
-                                       rows_of_chunk(data_, i) * sizeof(std::int64_t)));
-      storage.append(chunks_[i].data(), chunks_[i].size());
-    }
-    sample_ = data_;
-    sample_.rows = rows_of_chunk(data_, 0);
-    sample_.ids = nullptr;
-    Dataset data = data_;
-    data.first_chunk = nullptr;
-    data.more_chunks = nullptr;
-    data.ids = nullptr;
-    data.file = &file;
-    data.places = places_.data();
-    data.sample = &sample_;
-    return data;
-  }
-
- private:
-  static constexpr std::uint32_t kChunkBits = 8;
-
-  Dataset data_;
-  std::vector<std::vector<unsigned char>> chunks_;
-  std::vector<const void*> more_;
-  std::vector<std::int64_t> ids_;
-  std::vector<std::uint64_t> places_;
-  Dataset sample_{};
-};
-
 class JoinParts : public EngineTest {
  protected:
+  static constexpr std::uint32_t kChunkBits = 8;
+
   /// Leaves a device room for some hundred points of few dimensions at a time. The CPU engine
   /// needs more for its batches, and divides only what lies in a file.
   void limit(JoinRequest& request) const {
@@ -114,18 +39,18 @@ class JoinParts : public EngineTest {
       }
     };
     expect("in memory");
-    ChunkedPoints left_chunks(left), right_chunks(right != nullptr ? *right : left);
+    StoredPoints left_chunks(left, kChunkBits);
+    StoredPoints right_chunks(right != nullptr ? *right : left, kChunkBits);
     request.left = left_chunks.in_chunks();
     if (right != nullptr) request.right = right_chunks.in_chunks();
     expect("in chunks");
     const bool by_score = request.output == Output::kTopPairs &&
                           request.top.scoring.function != ScoreFunction::kDistance;
     if (by_score) return;  // scores lie in memory
-    MemoryFile storage;
-    const RowFile file = storage.file();
-    request.left = left_chunks.in_file(storage, file);
-    if (right != nullptr) request.right = right_chunks.in_file(storage, file);
-    request.scratch = &file;
+    MemoryFile file;
+    request.left = left_chunks.in_file(file);
+    if (right != nullptr) request.right = right_chunks.in_file(file);
+    request.scratch = file.functions();
     expect("in a file");
   }
 

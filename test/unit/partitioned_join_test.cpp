@@ -4,110 +4,14 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <vector>
 
-#include "boxes.h"
 #include "engine_harness.h"
-#include "oracle.h"
 #include "points.h"
+#include "stored_points.h"
 
 namespace gpujoin::test {
 namespace {
-
-/// A file of the caller's in memory, which fails when it is told to.
-class File {
- public:
-  const RowFile* functions() const { return &functions_; }
-  std::uint64_t size() const { return bytes_.size(); }
-  void fail_after(std::uint64_t calls) { calls_ = calls; }
-
-  std::uint64_t append(const void* bytes, std::uint64_t count) {
-    const std::uint64_t place = bytes_.size();
-    const auto* const begin = static_cast<const unsigned char*>(bytes);
-    bytes_.insert(bytes_.end(), begin, begin + count);
-    return place;
-  }
-
- private:
-  Status call() {
-    Status status;
-    if (calls_-- == 0) status.code = StatusCode::kCallerFailed;
-    return status;
-  }
-  static Status write(void* context, const void* bytes, std::uint64_t count, std::uint64_t* place) {
-    File* const file = static_cast<File*>(context);
-    *place = file->append(bytes, count);
-    return file->call();
-  }
-  static Status read(void* context, std::uint64_t place, void* bytes, std::uint64_t count) {
-    File* const file = static_cast<File*>(context);
-    EXPECT_LE(place + count, file->bytes_.size());
-    std::memcpy(bytes, file->bytes_.data() + place, count);
-    return file->call();
-  }
-
-  std::vector<unsigned char> bytes_;
-  std::uint64_t calls_ = ~std::uint64_t{0};
-  RowFile functions_{this, write, read};
-};
-
-/// Points whose chunks lie in a file.
-class FiledPoints {
- public:
-  FiledPoints(File& file, const Points& points, std::uint32_t chunk_bits)
-      : all_(points.view()), sample_(all_) {
-    std::vector<std::int64_t> ids(all_.rows);
-    for (std::uint64_t row = 0; row < all_.rows; ++row) ids[row] = id_of(all_, row);
-    view_ = all_;
-    view_.chunk_bits = chunk_bits;
-    for (std::uint64_t number = 0; number < chunk_count(view_); ++number) {
-      const std::uint64_t first = number << chunk_bits, rows = rows_of_chunk(view_, number);
-      places_.push_back(file.append(ids.data() + first, rows * sizeof(std::int64_t)));
-      file.append(point(all_, first), rows * point_bytes(all_));
-    }
-    // Some of the rows, as a reader would keep them.
-    sample_.rows = (all_.rows + 1) / 2;
-    sample_.ids = nullptr;
-    view_.first_chunk = nullptr;
-    view_.ids = nullptr;
-    view_.file = file.functions();
-    view_.places = places_.data();
-    view_.sample = &sample_;
-  }
-  FiledPoints(const FiledPoints&) = delete;
-
-  const Dataset& view() const { return view_; }
-
- private:
-  Dataset all_, sample_, view_;
-  std::vector<std::uint64_t> places_;
-};
-
-/// The same points in chunks.
-class ChunkedPoints {
- public:
-  ChunkedPoints(const Points& points, std::uint32_t chunk_bits) : view_(points.view()) {
-    const Dataset all = view_;
-    view_.chunk_bits = chunk_bits;
-    for (std::uint64_t number = 0; number < chunk_count(view_); ++number) {
-      const auto* const begin = static_cast<const unsigned char*>(point(all, number << chunk_bits));
-      chunks_.emplace_back(begin, begin + rows_of_chunk(view_, number) * point_bytes(all));
-    }
-    for (const auto& chunk : chunks_) pointers_.push_back(chunk.data());
-    if (pointers_.empty()) return;
-    view_.first_chunk = pointers_[0];
-    view_.more_chunks = pointers_.data() + 1;
-  }
-  ChunkedPoints(const ChunkedPoints&) = delete;
-
-  const Dataset& view() const { return view_; }
-
- private:
-  Dataset view_;
-  std::vector<std::vector<unsigned char>> chunks_;
-  std::vector<const void*> pointers_;
-};
 
 /// A join of an engine's table.
 class TableJoin final : public Join {
@@ -220,16 +124,16 @@ TEST_P(PartitionedJoins, data_in_a_file_is_joined_as_data_in_memory) {
       const double eps = metric == Metric::kCosine ? 0.02 : 0.05 * dims;
       const Points left = random_points(dims, 300, dims),
                    right = random_points(dims, 200, dims + 9);
-      File file;
-      const FiledPoints left_file(file, left, 6), right_file(file, right, 7);
+      MemoryFile file;
+      StoredPoints stored_left(left, 6), stored_right(right, 7);
       JoinRequest self = make_request(left, nullptr, metric, eps);
-      self.left = left_file.view();
+      self.left = stored_left.in_file(file);
       self.scratch = file.functions();
       EXPECT_TRUE(every_output_matches(engine(), self, Oracle(left, nullptr, metric, eps)));
       const Oracle oracle(left, &right, metric, eps);
       JoinRequest two = make_request(left, &right, metric, eps);
-      two.left = left_file.view();
-      two.right = right_file.view();
+      two.left = stored_left.in_file(file);
+      two.right = stored_right.in_file(file);
       two.scratch = file.functions();
       EXPECT_TRUE(every_output_matches(engine(), two, oracle));
       two.right = right.view();  // one side in memory
@@ -240,11 +144,11 @@ TEST_P(PartitionedJoins, data_in_a_file_is_joined_as_data_in_memory) {
 
 TEST_P(PartitionedJoins, an_empty_side_meets_no_row_of_a_file) {
   const Points points = random_points(2, 200, 6), none(2, {});
-  File file;
-  const FiledPoints filed(file, points, 6);
+  MemoryFile file;
+  StoredPoints stored(points, 6);
   for (const bool left_is_empty : {false, true}) {
     JoinRequest join = make_request(points, &none, Metric::kL2, 1);
-    join.left = filed.view();
+    join.left = stored.in_file(file);
     join.scratch = file.functions();
     if (left_is_empty) std::swap(join.left, join.right);
     const Oracle oracle(left_is_empty ? none : points, left_is_empty ? &points : &none, Metric::kL2,
@@ -257,13 +161,13 @@ TEST_P(PartitionedJoins, chunks_are_joined_as_one_array) {
   for (const ScalarType scalar : {ScalarType::kFloat32, ScalarType::kFloat64}) {
     const Points left = random_points(3, 300, 4, scalar), right = random_points(3, 200, 5, scalar);
     for (const std::uint32_t bits : {0u, 3u, 7u, 20u}) {
-      const ChunkedPoints left_chunks(left, bits), right_chunks(right, 4);
+      const StoredPoints left_chunks(left, bits), right_chunks(right, 4);
       JoinRequest join = make_request(left, &right, Metric::kL2, 0.2);
-      join.left = left_chunks.view();
-      join.right = right_chunks.view();
+      join.left = left_chunks.in_chunks();
+      join.right = right_chunks.in_chunks();
       EXPECT_TRUE(every_output_matches(engine(), join, Oracle(left, &right, Metric::kL2, 0.2)));
       JoinRequest self = make_request(left, nullptr, Metric::kL2, 0.2);
-      self.left = left_chunks.view();
+      self.left = left_chunks.in_chunks();
       EXPECT_TRUE(every_output_matches(engine(), self, Oracle(left, nullptr, Metric::kL2, 0.2)));
     }
   }
@@ -283,10 +187,10 @@ TEST_P(PartitionedJoins, indexes_that_do_not_fit_take_parts) {
 
 TEST_P(PartitionedJoins, equal_values_take_no_more_memory_than_others) {
   const Points points(1, std::vector<double>(1000, 3.0));
-  File file;
-  const FiledPoints filed(file, points, 6);
+  MemoryFile file;
+  StoredPoints stored(points, 6);
   JoinRequest join = make_request(points, nullptr, Metric::kL2, 0);
-  join.left = filed.view();
+  join.left = stored.in_file(file);
   join.scratch = file.functions();
   join.memory_limit = 300'000;
   join.output = Output::kTotal;
@@ -299,10 +203,10 @@ TEST_P(PartitionedJoins, equal_values_take_no_more_memory_than_others) {
 TEST_P(PartitionedJoins, a_failing_file_ends_the_join) {
   const Points points = random_points(2, 600, 3);
   for (std::uint64_t calls = 0; calls < 60; calls += 7) {
-    File file;
-    const FiledPoints filed(file, points, 6);
+    MemoryFile file;
+    StoredPoints stored(points, 6);
     JoinRequest join = make_request(points, nullptr, Metric::kL2, 0.1);
-    join.left = filed.view();
+    join.left = stored.in_file(file);
     join.scratch = file.functions();
     join.memory_limit = 400'000;
     file.fail_after(calls);
