@@ -5,9 +5,9 @@
 
 #include "cpu/directions.h"
 #include "cpu/grid_index.h"
+#include "cpu/join_plan.h"
 #include "cpu/threaded_join.h"
 #include "cpu/tile_index.h"
-#include "cpu/walker.h"
 
 namespace gpujoin::cpu {
 
@@ -28,8 +28,6 @@ class RangeJoin final : public ThreadedJoin {
   ScreenFrame frame_of(const Strategy& strategy) const;
   void build_indexes(JoinPlan& plan, IndexLayout& layout);
   void join(const JoinPlan& plan);
-  std::uint64_t walk_cells(const JoinPlan& plan);
-  std::uint64_t walk_tiles(const JoinPlan& plan);
 
   JoinRequest indexed_;  // the indexed join: of the points, or for cosine of their directions
   Directions left_directions_;
