@@ -15,30 +15,22 @@ __device__ std::uint32_t sum_of_group(const Group<G>& group, std::uint32_t value
 
 /// Pairs of each point, unless `counts` is null, and of all points.
 struct CountSink {
-  static constexpr PairNeed kNeed = PairNeed::kPosition;
+  static constexpr PairNeed kNeed = PairNeed::kNumber;
 
   std::uint32_t* counts;
   unsigned long long* total;
   unsigned long long* all_candidates;
-  // The thread's.
-  std::uint32_t index = 0;
-  std::uint32_t found = 0;
-  unsigned long long found_here = 0;
+  unsigned long long found = 0;  // by the thread
 
-  __device__ void begin(std::uint32_t i, std::uint32_t) {
-    index = i;
-    found = 0;
-  }
-  __device__ void take(std::uint32_t, std::uint32_t, double) { ++found; }
   template <std::uint32_t G>
-  __device__ void end(const Group<G>& group) {
-    found_here += found;
+  __device__ void take_number(const Group<G>& group, std::uint32_t index, std::uint32_t entries) {
+    found += entries;
     if (counts == nullptr) return;
-    const std::uint32_t sum = sum_of_group(group, found);
+    const std::uint32_t sum = sum_of_group(group, entries);
     if (group.thread_rank() == 0) counts[index] = sum;
   }
   __device__ void finish(unsigned long long candidates) {
-    add_over_block(found_here, total);
+    add_over_block(found, total);
     add_over_block(candidates, all_candidates);
   }
 };

@@ -7,16 +7,21 @@
 // take(), or in its place, a sink of this walk may have
 //
 //   void start();                                         before the thread's first point
-//   void begin(std::uint32_t index, std::uint32_t left);  before the pairs of a point, the one at
-//                                                         this index of the stretch's arrays
-//   bool wants_point() const;                             after begin(): no pair of it matters
-//   static constexpr std::uint32_t kBlock;                and
-//   bool wants_block(std::uint32_t block) const;          none with the right points from
-//                                                         kBlock * block on
-//   bool wants(std::uint32_t right);                      nor this one: no distance is computed
+//   void begin(std::uint32_t index, std::uint32_t left);  before a point, the one at this index of
+//                                                         the stretch's arrays
+//   bool wants_point() const;                             after begin(). False: the point is left
+//                                                         out, and its end()
+//   static constexpr std::uint32_t kBlock;
+//   bool wants_block(std::uint32_t block) const;          false: the right points from kBlock *
+//                                                         block on are left out, kBlock of them
+//   bool wants(std::uint32_t right);                      false: this one is, before its distance
+//                                                         is computed
 //   void take_together(const Group<G>& group, bool found, std::uint32_t right, double distance);
 //                                                         on all threads of the group at a time
-//   void end(const Group<G>& group);                      after the pairs of a point, likewise
+//   void take_number(const Group<G>& group, std::uint32_t index, std::uint32_t entries);
+//                                                         kNeed = kNumber: after a point, likewise;
+//                                                         each thread with the pairs that it found
+//   void end(const Group<G>& group);                      after a point, likewise
 //   void finish(unsigned long long candidates);           after the last point, on all threads of
 //                                                         the block; the thread compared so many
 //
@@ -211,49 +216,69 @@ __device__ void for_points(const JoinView& join, const Stretch& stretch, bool qu
   }
 }
 
-/// The pairs of one left point. Adds the candidates that this thread compares.
-template <Metric M, class T, std::uint32_t D, std::uint32_t G, class Sink>
+/// Calls visit(candidate, is_candidate) on all threads of the group together, for every candidate
+/// of a point that the sink wants to be compared; others get is_candidate = false.
+template <class T, std::uint32_t G, class Sink, class Visit>
 __device__ void walk_point(const JoinView& join, const Group<G>& group, std::uint32_t position,
-                           Sink& sink, unsigned long long& candidates) {
-  if constexpr (requires { sink.wants_point(); })
-    if (!sink.wants_point()) return;
-  const Query<T, D> query(join.left, position, join.dims);
+                           Sink& sink, const Visit& visit) {
   for_windows<T, G>(join, group, position, [&](const PositionRange& window) {
     for_wanted(sink, window, [&](const PositionRange& part) {
       for_candidates<G>(group, part, [&](std::uint32_t candidate, bool is_candidate) {
         if constexpr (requires { sink.wants(candidate); })
-          is_candidate = is_candidate && sink.wants(candidate);
-        double raw = 0;
-        bool found = false;
-        if (is_candidate) {
-          ++candidates;
-          raw = raw_to<M, T, D>(join, query, candidate);
-          found = raw <= join.threshold && is_wanted(join, position, candidate);
-        }
-        const double distance =
-            Sink::kNeed == PairNeed::kDistance ? distance_from_raw(M, raw) : 0.0;
-        if constexpr (requires { sink.take_together(group, found, candidate, distance); })
-          sink.take_together(group, found, candidate, distance);
-        else if (found)
-          sink.take(position, candidate, distance);
+          visit(candidate, is_candidate && sink.wants(candidate));
+        else
+          visit(candidate, is_candidate);
       });
     });
   });
 }
 
+/// Walks a stretch: the whole of a kernel.
 template <Metric M, class T, std::uint32_t D, std::uint32_t G, PairSink Sink>
-__global__ void __launch_bounds__(kBlockThreads)
-    walk_kernel(JoinView join, Stretch stretch, bool queue, Sink sink) {
+__device__ void walk_stretch(const JoinView& join, const Stretch& stretch, bool queue, Sink& sink) {
   unsigned long long candidates = 0;
   if constexpr (requires { sink.start(); }) sink.start();
-  for_points<G>(join, stretch, queue,
-                [&](const Group<G>& group, std::uint32_t place, std::uint32_t position) {
-                  if constexpr (requires { sink.begin(place, position); })
-                    sink.begin(place - stretch.base, position);
-                  walk_point<M, T, D, G>(join, group, position, sink, candidates);
-                  if constexpr (requires { sink.end(group); }) sink.end(group);
-                });
+  for_points<G>(
+      join, stretch, queue,
+      [&](const Group<G>& group, std::uint32_t place, std::uint32_t position) {
+        if constexpr (requires { sink.begin(place, position); })
+          sink.begin(place - stretch.base, position);
+        if constexpr (requires { sink.wants_point(); })
+          if (!sink.wants_point()) return;
+        const Query<T, D> query(join.left, position, join.dims);
+        [[maybe_unused]] std::uint32_t entries = 0;
+        walk_point<T, G>(
+            join, group, position, sink, [&](std::uint32_t candidate, bool is_candidate) {
+              double raw = 0;
+              const auto is_pair = [&] {
+                ++candidates;
+                raw = raw_to<M, T, D>(join, query, candidate);
+                return raw <= join.threshold && is_wanted(join, position, candidate);
+              };
+              const auto distance = [&] {
+                return Sink::kNeed == PairNeed::kDistance ? distance_from_raw(M, raw) : 0.0;
+              };
+              if constexpr (Sink::kNeed == PairNeed::kNumber) {
+                if (is_candidate) entries += is_pair();
+              } else if constexpr (requires { sink.take_together(group, true, candidate, raw); }) {
+                const bool found = is_candidate && is_pair();
+                sink.take_together(group, found, candidate, distance());
+              } else if (is_candidate && is_pair()) {
+                sink.take(position, candidate, distance());
+              }
+            });
+        if constexpr (Sink::kNeed == PairNeed::kNumber)
+          sink.take_number(group, place - stretch.base, entries);
+        if constexpr (requires { sink.end(group); }) sink.end(group);
+      });
   if constexpr (requires { sink.finish(candidates); }) sink.finish(candidates);
+}
+
+template <Metric M, class T, std::uint32_t D, std::uint32_t G, PairSink Sink>
+__global__ void __launch_bounds__(kBlockThreads,
+                                  Sink::kNeed == PairNeed::kNumber ? kCountingBlocks : 0)
+    walk_kernel(JoinView join, Stretch stretch, bool queue, Sink sink) {
+  walk_stretch<M, T, D, G>(join, stretch, queue, sink);
 }
 
 /// Walks a stretch. `what` names the launch in errors.

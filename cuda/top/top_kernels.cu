@@ -36,9 +36,8 @@ struct TopSink {
     return !scored() || may_reach(top.right_blocks[block]);
   }
   __device__ bool wants(std::uint32_t right) {
-    if (!scored()) return true;
-    key = score_key(top.scoring.lowest_first, score_of_pair(right));
-    return key >= least.key;
+    key = scored() ? score_key(top.scoring.lowest_first, score_of_pair(right)) : 0;
+    return !scored() || key >= least.key;
   }
   __device__ void finish(unsigned long long candidates) {
     add_over_block(candidates, all_candidates);
@@ -168,6 +167,13 @@ struct HeapSink : TopSink {
   }
 };
 
+/// The walk without a queue.
+template <Metric M, class T, std::uint32_t D, std::uint32_t G, class Sink>
+__global__ void __launch_bounds__(kBlockThreads, G == 1 ? kAdmittingBlocks : 0)
+    top_kernel(JoinView join, Stretch stretch, Sink sink) {
+  walk_stretch<M, T, D, G>(join, stretch, false, sink);
+}
+
 /// One warp for each block of scores.
 __global__ void score_blocks_kernel(const double* scores, std::uint32_t points, Interval* blocks) {
   static_assert(kScoreBlock == 32);
@@ -235,9 +241,9 @@ void launch_admit(const KernelChoice& choice, const JoinView& join, const TopVie
   const AdmitSink sink{{top, join.left.ids, join.right.ids, candidates}};
   dispatch_dimensions<1, 2, 3, 4>(choice, [&]<Metric M, class T, std::uint32_t D>() {
     if (choice.threads_per_point >= 32)
-      walk_kernel<M, T, D, 32><<<blocks, kBlockThreads, 0, stream>>>(join, stretch, false, sink);
+      top_kernel<M, T, D, 32><<<blocks, kBlockThreads, 0, stream>>>(join, stretch, sink);
     else
-      walk_kernel<M, T, D, 1><<<blocks, kBlockThreads, 0, stream>>>(join, stretch, false, sink);
+      top_kernel<M, T, D, 1><<<blocks, kBlockThreads, 0, stream>>>(join, stretch, sink);
   });
   check_launch("looking for the best pairs");
 }
@@ -256,12 +262,12 @@ void launch_heaps(const KernelChoice& choice, const JoinView& join, const TopVie
                       static_cast<std::uint32_t>(k),
                       shared ? nullptr : scratch};
   const auto launch = [&]<Metric M, class T, std::uint32_t D>() {
-    const auto kernel = walk_kernel<M, T, D, 1, HeapSink>;
+    const auto kernel = top_kernel<M, T, D, 1, HeapSink>;
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                static_cast<int>(bytes)),
           "making room for heaps");
     kernel<<<blocks_for(stretch.end - stretch.first), kBlockThreads, bytes, stream>>>(join, stretch,
-                                                                                      false, sink);
+                                                                                      sink);
   };
   dispatch_dimensions<2>(choice, launch);  // as in the thesis; the method is there for study
   check_launch("filling heaps");
