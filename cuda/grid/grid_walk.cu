@@ -2,6 +2,7 @@
 #include <cub/cub.cuh>
 #include <numeric>
 
+#include "core/pair_sink.h"
 #include "cuda/device/kernel_helpers.cuh"
 #include "cuda/device/tuning.h"
 #include "cuda/grid/grid_walk.h"
@@ -183,8 +184,8 @@ Buffer<std::uint32_t> GridWalk::counts() {
 
 std::uint64_t GridWalk::pairs() const {
   const std::uint64_t entries = host_totals_.as<unsigned long long>()[0];
-  if (!is_mirrored(view_.pattern, request_.pairs)) return entries;
-  return 2 * entries - (request_.pairs == PairSelection::kAll ? view_.left.points : 0);
+  return pairs_of_entries(is_mirrored(view_.pattern, request_.pairs), entries,
+                          request_.pairs == PairSelection::kAll ? view_.left.points : 0);
 }
 
 void GridWalk::describe(JoinStats* stats) const {

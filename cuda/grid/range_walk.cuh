@@ -1,13 +1,41 @@
-// The walk of one point by a group of threads: its windows in neighbouring cells, and each
-// candidate in them. Geometry, patterns and distances are src/core's.
+// The walk of the grid: each left point, by a group of threads, against the candidates in its
+// windows in neighbouring cells. Geometry, patterns and distances are src/core's; a sink takes what
+// is found (core/pair_sink.h).
+//
+// A sink is copied to each thread, whose state it may hold. take() is called on the one thread that
+// found the pair, and all pairs of a left point before those of its group's next one. Beside
+// take(), or in its place, a sink of this walk may have
+//
+//   void start();                                         before the thread's first point
+//   void begin(std::uint32_t index, std::uint32_t left);  before a point, the one at this index of
+//                                                         the stretch's arrays
+//   bool wants_point() const;                             after begin(). False: the point is left
+//                                                         out, and its end()
+//   static constexpr std::uint32_t kBlock;
+//   bool wants_block(std::uint32_t block) const;          false: the right points from kBlock *
+//                                                         block on are left out, kBlock of them
+//   bool wants(std::uint32_t right);                      false: this one is, before its distance
+//                                                         is computed
+//   void take_together(const Group<G>& group, bool found, std::uint32_t right, double distance);
+//                                                         on all threads of the group at a time
+//   void take_number(const Group<G>& group, std::uint32_t index, std::uint32_t entries);
+//                                                         kNeed = kNumber: after a point, likewise;
+//                                                         each thread with the pairs that it found
+//   void end(const Group<G>& group);                      after a point, likewise
+//   void finish(unsigned long long candidates);           after the last point, on all threads of
+//                                                         the block; the thread compared so many
+//
+// What a sink lacks costs nothing.
 #pragma once
 
 #include <cooperative_groups.h>
 
 #include "core/cell_walk.h"
 #include "core/distance.h"
+#include "core/pair_sink.h"
 #include "cuda/device/kernel_helpers.cuh"
 #include "cuda/device/tuning.h"
+#include "cuda/grid/range_dispatch.h"
 #include "cuda/grid/range_kernels.h"
 
 namespace gpujoin::cuda {
@@ -121,17 +149,30 @@ __device__ void for_windows(const JoinView& join, const Group<G>& group, std::ui
   }
 }
 
-/// Calls visit(candidate, is_candidate) on all threads of the group together, for every point in
-/// the windows; threads beyond the end of a window get is_candidate = false.
-template <class T, std::uint32_t G, class Visit>
-__device__ void walk_point(const JoinView& join, const Group<G>& group, std::uint32_t position,
-                           const Visit& visit) {
-  for_windows<T, G>(join, group, position, [&](const PositionRange& window) {
-    for (std::uint32_t start = window.begin; start < window.end; start += G) {
-      const std::uint32_t candidate = start + group.thread_rank();
-      visit(candidate, candidate < window.end);
+/// Calls visit(candidate, is_candidate) on all threads of the group together, for every point in a
+/// window; threads beyond its end get is_candidate = false.
+template <std::uint32_t G, class Visit>
+__device__ void for_candidates(const Group<G>& group, const PositionRange& window,
+                               const Visit& visit) {
+  for (std::uint32_t start = window.begin; start < window.end; start += G) {
+    const std::uint32_t candidate = start + group.thread_rank();
+    visit(candidate, candidate < window.end);
+  }
+}
+
+/// Calls visit(window) for the parts of a window in the blocks that the sink wants.
+template <class Sink, class Visit>
+__device__ void for_wanted(const Sink& sink, const PositionRange& window, const Visit& visit) {
+  if constexpr (requires { sink.wants_block(0u); }) {
+    std::uint32_t end;
+    for (std::uint32_t begin = window.begin; begin < window.end; begin = end) {
+      const std::uint32_t block = begin / Sink::kBlock;
+      end = min(window.end, (block + 1) * Sink::kBlock);
+      if (sink.wants_block(block)) visit(PositionRange{begin, end});
     }
-  });
+  } else {
+    visit(window);
+  }
 }
 
 /// Whether a candidate that is within eps counts for this left point.
@@ -140,8 +181,7 @@ __device__ inline bool is_wanted(const JoinView& join, std::uint32_t position,
   if (!join.self_join) return true;
   if (candidate == position) return join.pairs == PairSelection::kAll;
   if (!join.smaller_id_first) return true;
-  const std::int64_t a = join.left.ids[position], b = join.right.ids[candidate];
-  return a != b ? a < b : position < candidate;
+  return counts_at_left(join.left.ids, position, candidate);
 }
 
 /// Runs task(place, position) for each point of a stretch, by groups of G threads that all take
@@ -174,6 +214,86 @@ __device__ void for_points(const JoinView& join, const Stretch& stretch, bool qu
     if (place >= stretch.end || must_stop()) return;
     task(group, place, position_at(place));
   }
+}
+
+/// Calls visit(candidate, is_candidate) on all threads of the group together, for every candidate
+/// of a point that the sink wants to be compared; others get is_candidate = false.
+template <class T, std::uint32_t G, class Sink, class Visit>
+__device__ void walk_point(const JoinView& join, const Group<G>& group, std::uint32_t position,
+                           Sink& sink, const Visit& visit) {
+  for_windows<T, G>(join, group, position, [&](const PositionRange& window) {
+    for_wanted(sink, window, [&](const PositionRange& part) {
+      for_candidates<G>(group, part, [&](std::uint32_t candidate, bool is_candidate) {
+        if constexpr (requires { sink.wants(candidate); })
+          visit(candidate, is_candidate && sink.wants(candidate));
+        else
+          visit(candidate, is_candidate);
+      });
+    });
+  });
+}
+
+/// Walks a stretch: the whole of a kernel.
+template <Metric M, class T, std::uint32_t D, std::uint32_t G, PairSink Sink>
+__device__ void walk_stretch(const JoinView& join, const Stretch& stretch, bool queue, Sink& sink) {
+  unsigned long long candidates = 0;
+  if constexpr (requires { sink.start(); }) sink.start();
+  for_points<G>(
+      join, stretch, queue,
+      [&](const Group<G>& group, std::uint32_t place, std::uint32_t position) {
+        if constexpr (requires { sink.begin(place, position); })
+          sink.begin(place - stretch.base, position);
+        if constexpr (requires { sink.wants_point(); })
+          if (!sink.wants_point()) return;
+        const Query<T, D> query(join.left, position, join.dims);
+        [[maybe_unused]] std::uint32_t entries = 0;
+        walk_point<T, G>(
+            join, group, position, sink, [&](std::uint32_t candidate, bool is_candidate) {
+              double raw = 0;
+              const auto is_pair = [&] {
+                ++candidates;
+                raw = raw_to<M, T, D>(join, query, candidate);
+                return raw <= join.threshold && is_wanted(join, position, candidate);
+              };
+              const auto distance = [&] {
+                return Sink::kNeed == PairNeed::kDistance ? distance_from_raw(M, raw) : 0.0;
+              };
+              if constexpr (Sink::kNeed == PairNeed::kNumber) {
+                if (is_candidate) entries += is_pair();
+              } else if constexpr (requires { sink.take_together(group, true, candidate, raw); }) {
+                const bool found = is_candidate && is_pair();
+                sink.take_together(group, found, candidate, distance());
+              } else if (is_candidate && is_pair()) {
+                sink.take(position, candidate, distance());
+              }
+            });
+        if constexpr (Sink::kNeed == PairNeed::kNumber)
+          sink.take_number(group, place - stretch.base, entries);
+        if constexpr (requires { sink.end(group); }) sink.end(group);
+      });
+  if constexpr (requires { sink.finish(candidates); }) sink.finish(candidates);
+}
+
+template <Metric M, class T, std::uint32_t D, std::uint32_t G, PairSink Sink>
+__global__ void __launch_bounds__(kBlockThreads,
+                                  Sink::kNeed == PairNeed::kNumber ? kCountingBlocks : 0)
+    walk_kernel(JoinView join, Stretch stretch, bool queue, Sink sink) {
+  walk_stretch<M, T, D, G>(join, stretch, queue, sink);
+}
+
+/// Walks a stretch. `what` names the launch in errors.
+template <PairSink Sink>
+void launch_walk(const KernelChoice& choice, const JoinView& join, const Stretch& stretch,
+                 const Sink& sink, const char* what, cudaStream_t stream) {
+  if (choice.queue)
+    check(cudaMemcpyAsync(stretch.next, &stretch.first, sizeof stretch.first,
+                          cudaMemcpyHostToDevice, stream),
+          "starting the work queue");
+  dispatch(choice, [&]<Metric M, class T, std::uint32_t D, std::uint32_t G>() {
+    walk_kernel<M, T, D, G><<<blocks_for_stretch(choice, stretch), kBlockThreads, 0, stream>>>(
+        join, stretch, choice.queue, sink);
+  });
+  check_launch(what);
 }
 
 }  // namespace gpujoin::cuda

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/pair_sink.h"
 #include "cuda/device/kernel_helpers.cuh"
 #include "cuda/device/tuning.h"
 #include "cuda/tiles/tile_kernels.h"
@@ -77,10 +78,47 @@ __device__ unsigned long long listed_candidates(const CandidateList& list) {
   return found <= list.capacity ? found : 0;
 }
 
-template <class T>
+/// Counts pairs, and nothing else, as the walk itself does.
+struct TotalSink {
+  static constexpr PairNeed kNeed = PairNeed::kNumber;
+};
+
+/// Counts the pairs of points.
+struct CountSink {
+  static constexpr PairNeed kNeed = PairNeed::kPosition;
+  TileCounts to;
+
+  __device__ void take(std::uint32_t i, std::uint32_t j, double) const {
+    using Ends = TileCounts::Ends;
+    const bool right_end = to.ends == Ends::kSmallerEnd && !counts_at_left(to.ids, i, j);
+    atomicAdd(&to.counts[right_end ? j : i], 1u);
+    if (to.ends == Ends::kBoth && i != j) atomicAdd(&to.counts[j], 1u);
+  }
+};
+
+/// Ranks the pairs of points, and keeps their distances, for a second pass to write them.
+template <PairNeed Need>
+struct RankSink {
+  static constexpr PairNeed kNeed = Need;
+  TileRanks to;
+
+  __device__ void take_candidate(unsigned long long candidate, bool found, std::uint32_t i,
+                                 std::uint32_t, double distance) const {
+    if (Need == PairNeed::kDistance) to.distances[candidate] = distance;
+    to.ranks[candidate] = found ? atomicAdd(&to.counts[i - to.base], 1u) : TileRanks::kNoRank;
+  }
+};
+
+/// Decides candidates. A sink takes the pairs, each on some thread; or it has
+///
+///   void take_candidate(unsigned long long candidate, bool found, std::uint32_t left,
+///                       std::uint32_t right, double distance);
+///
+/// for every candidate, whose number it is given, pair or not.
+template <class T, PairSink Sink>
 __global__ void __launch_bounds__(kBlockThreads)
-    decide_kernel(Decision decision, CandidateList candidates) {
-  using Ends = Decision::Ends;
+    decide_kernel(Decision decision, CandidateList candidates, Sink sink) {
+  constexpr bool kDistances = Sink::kNeed == PairNeed::kDistance;
   const unsigned long long size = listed_candidates(candidates);
   const T* const left = static_cast<const T*>(decision.left_coordinates);
   const T* const right = static_cast<const T*>(decision.right_coordinates);
@@ -90,28 +128,21 @@ __global__ void __launch_bounds__(kBlockThreads)
     const std::uint32_t i = pair.x & ~CandidateList::kSurely, j = pair.y;
     const bool surely = (pair.x & CandidateList::kSurely) != 0;
     bool within = surely;
-    if (!surely || decision.distances != nullptr) {
+    double distance = 0;
+    if (!surely || kDistances) {
       const double raw = raw_distance(
           decision.metric, left + std::uint64_t{decision.left_order[i]} * decision.dims,
           right + std::uint64_t{decision.right_order[j]} * decision.dims, decision.dims);
       rechecked += !surely;
       within = raw <= decision.threshold;
-      if (decision.distances != nullptr)
-        decision.distances[c] = distance_from_raw(decision.metric, raw);
+      if (kDistances) distance = distance_from_raw(decision.metric, raw);
     }
-    const bool itself = decision.self_join && i == j;
     found += within;
-    themselves += within && itself;
-    if (decision.counts == nullptr) continue;
-    std::uint32_t rank = Decision::kNoRank;
-    if (within) {
-      const bool right_end =
-          decision.ends == Ends::kSmallerEnd && decision.ids[j] < decision.ids[i];
-      rank = atomicAdd(&decision.counts[(right_end ? j : i) - decision.base], 1u);
-      if (decision.ends == Ends::kBoth && !itself)
-        atomicAdd(&decision.counts[j - decision.base], 1u);
-    }
-    if (decision.ranks != nullptr) decision.ranks[c] = rank;
+    themselves += within && decision.self_join && i == j;
+    if constexpr (requires { sink.take_candidate(c, within, i, j, distance); })
+      sink.take_candidate(c, within, i, j, distance);
+    else if constexpr (Sink::kNeed != PairNeed::kNumber)
+      if (within) sink.take(i, j, distance);
   }
   add_over_block(found, decision.totals);
   add_over_block(rechecked, decision.totals + 1);
@@ -119,23 +150,23 @@ __global__ void __launch_bounds__(kBlockThreads)
 }
 
 __global__ void __launch_bounds__(kBlockThreads)
-    scatter_kernel(Decision decision, CandidateList candidates, const std::uint64_t* offsets,
+    scatter_kernel(TileRanks ranks, CandidateList candidates, const std::uint64_t* offsets,
                    std::uint32_t points_with_themselves, std::uint32_t* neighbors,
                    double* distances) {
   const std::uint64_t first = global_thread();
   const std::uint64_t step = global_threads();
   const unsigned long long size = listed_candidates(candidates);
   for (std::uint64_t c = first; c < size; c += step) {
-    const std::uint32_t rank = decision.ranks[c];
-    if (rank == Decision::kNoRank) continue;
+    const std::uint32_t rank = ranks.ranks[c];
+    if (rank == TileRanks::kNoRank) continue;
     const uint2 pair = candidates.pairs[c];
     const std::uint32_t i = pair.x & ~CandidateList::kSurely;
-    const std::uint64_t place = offsets[i - decision.base] + rank;
+    const std::uint64_t place = offsets[i - ranks.base] + rank;
     neighbors[place] = pair.y;
-    if (distances != nullptr) distances[place] = decision.distances[c];
+    if (distances != nullptr) distances[place] = ranks.distances[c];
   }
   for (std::uint64_t p = first; p < points_with_themselves; p += step) {
-    neighbors[offsets[p]] = decision.base + static_cast<std::uint32_t>(p);
+    neighbors[offsets[p]] = ranks.base + static_cast<std::uint32_t>(p);
     if (distances != nullptr) distances[offsets[p]] = 0;
   }
 }
@@ -147,6 +178,17 @@ __global__ void fill_kernel(std::uint32_t* counts, std::uint64_t size, std::uint
 
 unsigned resident_blocks(int multiprocessors) {
   return static_cast<unsigned>(multiprocessors) * kBlocksPerMultiprocessor;
+}
+
+template <PairSink Sink>
+void decide(const Decision& decision, const CandidateList& candidates, const Sink& sink,
+            int multiprocessors, cudaStream_t stream) {
+  const unsigned blocks = resident_blocks(multiprocessors);
+  if (decision.scalar == ScalarType::kFloat32)
+    decide_kernel<float><<<blocks, kBlockThreads, 0, stream>>>(decision, candidates, sink);
+  else
+    decide_kernel<double><<<blocks, kBlockThreads, 0, stream>>>(decision, candidates, sink);
+  check_launch("deciding pairs");
 }
 
 }  // namespace
@@ -175,20 +217,28 @@ void launch_screen(const ScreenView& view, const TileList& list, const Candidate
 
 void launch_decide(const Decision& decision, const CandidateList& candidates, int multiprocessors,
                    cudaStream_t stream) {
-  const unsigned blocks = resident_blocks(multiprocessors);
-  if (decision.scalar == ScalarType::kFloat32)
-    decide_kernel<float><<<blocks, kBlockThreads, 0, stream>>>(decision, candidates);
-  else
-    decide_kernel<double><<<blocks, kBlockThreads, 0, stream>>>(decision, candidates);
-  check_launch("deciding pairs");
+  decide(decision, candidates, TotalSink{}, multiprocessors, stream);
 }
 
-void launch_scatter(const Decision& decision, const CandidateList& candidates,
+void launch_decide(const Decision& decision, const TileCounts& counts,
+                   const CandidateList& candidates, int multiprocessors, cudaStream_t stream) {
+  decide(decision, candidates, CountSink{counts}, multiprocessors, stream);
+}
+
+void launch_decide(const Decision& decision, const TileRanks& ranks,
+                   const CandidateList& candidates, int multiprocessors, cudaStream_t stream) {
+  if (ranks.distances != nullptr)
+    decide(decision, candidates, RankSink<PairNeed::kDistance>{ranks}, multiprocessors, stream);
+  else
+    decide(decision, candidates, RankSink<PairNeed::kPosition>{ranks}, multiprocessors, stream);
+}
+
+void launch_scatter(const TileRanks& ranks, const CandidateList& candidates,
                     const std::uint64_t* offsets, bool themselves, std::uint32_t points,
                     std::uint32_t* neighbors, double* distances, int multiprocessors,
                     cudaStream_t stream) {
   scatter_kernel<<<resident_blocks(multiprocessors), kBlockThreads, 0, stream>>>(
-      decision, candidates, offsets, themselves ? points : 0, neighbors, distances);
+      ranks, candidates, offsets, themselves ? points : 0, neighbors, distances);
   check_launch("writing pairs");
 }
 

@@ -73,27 +73,36 @@ struct CandidateList {
   unsigned long long* found;
 };
 
-/// What decides candidates, and the output for candidates within eps.
+/// What decides candidates.
 struct Decision {
   const void *left_coordinates, *right_coordinates;  ///< row-major
   const std::uint32_t *left_order, *right_order;     ///< position -> row
-  const std::int64_t* ids;                           ///< see kSmallerEnd
   std::uint32_t dims;
   Metric metric;
   ScalarType scalar;
-  double threshold;  ///< Threshold::raw
+  double threshold;            ///< Threshold::raw
+  unsigned long long* totals;  ///< pairs found, rechecked, self-pairs found
+  bool self_join;
+};
+
+/// Where pairs count.
+struct TileCounts {
   enum class Ends : std::int32_t {
-    kLeft,        ///< a pair counts at its left point
+    kLeft,        ///< at its left point
     kBoth,        ///< at both
     kSmallerEnd,  ///< at the one with the smaller id
   } ends;
-  std::uint32_t* counts;  ///< counts[position - base]: pairs of each point; or null
-  std::uint32_t base;
-  std::uint32_t* ranks;        ///< [capacity] place among its point's pairs, kNoRank: no pair
-  double* distances;           ///< [capacity], or null
-  unsigned long long* totals;  ///< pairs found, rechecked, self-pairs found
-  bool self_join;
+  const std::int64_t* ids;  ///< for kSmallerEnd
+  std::uint32_t* counts;    ///< by position
+};
+
+/// Where pairs have their places: those of a point one after another, in any order.
+struct TileRanks {
   static constexpr std::uint32_t kNoRank = ~0u;
+  std::uint32_t* counts;  ///< counts[left position - base]: pairs of each point
+  std::uint32_t base;
+  std::uint32_t* ranks;  ///< [candidates] place among its point's pairs, kNoRank: no pair
+  double* distances;     ///< [candidates], or null
 };
 
 /// Lists the pairs of tiles in the rectangle whose boxes may hold pairs within `reach`, in an order
@@ -106,13 +115,19 @@ void launch_list(const TilePoints& left, const TilePoints& right, bool half,
 void launch_screen(const ScreenView& view, const TileList& list, const CandidateList& candidates,
                    int multiprocessors, cudaStream_t stream);
 
-/// Decides candidates, unless they did not fit; counts them, and ranks them where pairs are wanted.
+/// Decides candidates, unless they did not fit: adds to the totals.
 void launch_decide(const Decision& decision, const CandidateList& candidates, int multiprocessors,
                    cudaStream_t stream);
+/// And adds to counts.
+void launch_decide(const Decision& decision, const TileCounts& counts,
+                   const CandidateList& candidates, int multiprocessors, cudaStream_t stream);
+/// And adds to counts, and ranks pairs.
+void launch_decide(const Decision& decision, const TileRanks& ranks,
+                   const CandidateList& candidates, int multiprocessors, cudaStream_t stream);
 
 /// Writes a pair to place offsets[left - base] + rank, and its distance where there are distances.
 /// With `themselves`, each of `points` points begins with its self-pair.
-void launch_scatter(const Decision& decision, const CandidateList& candidates,
+void launch_scatter(const TileRanks& ranks, const CandidateList& candidates,
                     const std::uint64_t* offsets, bool themselves, std::uint32_t points,
                     std::uint32_t* neighbors, double* distances, int multiprocessors,
                     cudaStream_t stream);

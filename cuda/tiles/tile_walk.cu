@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/pair_sink.h"
 #include "core/threshold.h"
 #include "cuda/device/kernel_helpers.cuh"
 #include "cuda/device/tuning.h"
@@ -104,20 +105,21 @@ void TileWalk::describe_decision(const TileWalkSide* sides) {
   decision_.right_coordinates = sides[1].originals->coordinates.data();
   decision_.left_order = sides[0].index->order.data();
   decision_.right_order = sides[1].index->order.data();
-  decision_.ids = sides[0].ids;
   decision_.dims = request_.left.dims;
   decision_.metric = request_.metric;
   decision_.scalar = request_.left.scalar;
   decision_.threshold = make_threshold(request_.metric, request_.eps).raw;
-  const bool both = request_.output == Output::kCountPerRow && is_half(screen_.half);
-  decision_.ends = !both                                         ? Decision::Ends::kLeft
-                   : request_.pairs == PairSelection::kUnordered ? Decision::Ends::kSmallerEnd
-                                                                 : Decision::Ends::kBoth;
-  decision_.counts = counts_.data();
-  decision_.ranks = ranks_.data();
-  decision_.distances = candidate_distances_.data();
   decision_.totals = &report_.data()->pairs;
   decision_.self_join = request_.self_join;
+  using Ends = TileCounts::Ends;
+  count_.ends = !is_half(screen_.half)                        ? Ends::kLeft
+                : request_.pairs == PairSelection::kUnordered ? Ends::kSmallerEnd
+                                                              : Ends::kBoth;
+  count_.ids = sides[0].ids;
+  count_.counts = counts_.data();
+  rank_.counts = counts_.data();
+  rank_.ranks = ranks_.data();
+  rank_.distances = candidate_distances_.data();
 }
 
 bool TileWalk::finished() const { return next_row_ >= left_.tiles || right().tiles == 0; }
@@ -166,24 +168,29 @@ void TileWalk::start_slice() {
               true_reach(radius_, request_.left.dims), rectangle_, list, &report->screened,
               stream_);
   launch_screen(screen_, list, candidates, multiprocessors_, stream_);
-  if (wants_pairs(request_.output)) {
-    decision_.base = first_point();
-    fill_counts(counts_.data(), slice_points(), themselves() == Themselves::kAll ? 1 : 0, stream_);
-  }
-  launch_decide(decision_, candidates, multiprocessors_, stream_);
-  if (wants_pairs(request_.output)) place_pairs();
+  decide(candidates);
   copy_to_host(host_report_.as<Report>(), report, 1, stream_);
 }
 
+void TileWalk::decide(const CandidateList& candidates) {
+  if (request_.output == Output::kTotal)
+    return launch_decide(decision_, candidates, multiprocessors_, stream_);
+  if (request_.output == Output::kCountPerRow)
+    return launch_decide(decision_, count_, candidates, multiprocessors_, stream_);
+  rank_.base = first_point();
+  fill_counts(counts_.data(), slice_points(), themselves() == Themselves::kAll ? 1 : 0, stream_);
+  launch_decide(decision_, rank_, candidates, multiprocessors_, stream_);
+  place_pairs(candidates);
+}
+
 /// Gives every pair its place, and writes the slice's neighbours.
-void TileWalk::place_pairs() {
+void TileWalk::place_pairs(const CandidateList& candidates) {
   const std::uint64_t items = std::uint64_t{slice_points()} + 1;
   check(cudaMemsetAsync(counts_.data() + items - 1, 0, sizeof(std::uint32_t), stream_),
         "clearing counts");
   add_up(device_budget_, counts_.data(), offsets_.data(), items, stream_);
-  launch_scatter(decision_, {candidates_.data(), candidates_.size(), &report_.data()->candidates},
-                 offsets_.data(), themselves() == Themselves::kAll, slice_points(),
-                 neighbors_.data(), distances_.data(), multiprocessors_, stream_);
+  launch_scatter(rank_, candidates, offsets_.data(), themselves() == Themselves::kAll,
+                 slice_points(), neighbors_.data(), distances_.data(), multiprocessors_, stream_);
   copy_to_host(host_offsets_.as<std::uint64_t>(), offsets_.data(), items, stream_);
 }
 
@@ -223,8 +230,8 @@ CountedSlice TileWalk::slice() const {
 }
 
 std::uint64_t TileWalk::pairs() const {
-  const std::uint64_t orders = is_mirrored(pattern_, request_.pairs) ? 2 : 1;
-  return orders * (found_ - themselves_) + themselves_ + (counts_themselves() ? left_.points : 0);
+  return pairs_of_entries(is_mirrored(pattern_, request_.pairs), found_, themselves_) +
+         (counts_themselves() ? left_.points : 0);
 }
 
 void TileWalk::fill(const Stretch&, const FillRange&, cudaStream_t) {}

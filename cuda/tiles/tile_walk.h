@@ -55,7 +55,8 @@ class TileWalk final : public SliceSource {
   void make_room();
   void describe_decision(const TileWalkSide* sides);
   void choose_rectangle();
-  void place_pairs();
+  void decide(const CandidateList& candidates);
+  void place_pairs(const CandidateList& candidates);
   bool counts_themselves() const;
   Themselves themselves() const;
   std::uint32_t first_point() const { return rectangle_.first_row * kScreenTile; }
@@ -71,6 +72,8 @@ class TileWalk final : public SliceSource {
   TilePoints left_, right_;
   ScreenView screen_{};
   Decision decision_{};
+  TileCounts count_{};  ///< where counts are wanted
+  TileRanks rank_{};    ///< where pairs are
   double radius_;
 
   TileRectangle rectangle_{};        ///< of the slice

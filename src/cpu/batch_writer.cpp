@@ -1,20 +1,13 @@
 #include "cpu/batch_writer.h"
 
-#include <utility>
-
 namespace gpujoin::cpu {
-
-void BatchWriter::end() {
-  report();
-  if (batch_ != nullptr && queue_.caller_waits()) flush();
-}
 
 BatchBuffer& BatchWriter::make_room(std::uint64_t entries) {
   if (batch_ != nullptr && batch_->entry_count + entries > batch_entries_) flush();
   if (batch_ == nullptr) {
-    report();
+    progress_.report();
     batch_ = queue_.take_empty();
-    begin();
+    progress_.begin();
   }
   return *batch_;
 }
@@ -26,7 +19,6 @@ void BatchWriter::add_row(BatchBuffer& batch, std::uint32_t position, std::uint6
   batch.entry_count += found;
   batch.offsets[batch.row_count] = batch.entry_count;
   batch.pair_count += pairs_of_row;
-  pairs += pairs_of_row;
 }
 
 void BatchWriter::add_count(std::uint32_t position, std::uint64_t count) {
@@ -35,21 +27,12 @@ void BatchWriter::add_count(std::uint32_t position, std::uint64_t count) {
   batch.counts[batch.row_count++] = count;
   batch.entry_count = batch.row_count;
   batch.pair_count += count;
-  pairs += count;
 }
 
 void BatchWriter::flush() {
   if (batch_ == nullptr || batch_->entry_count == 0) return;
   queue_.put_full(batch_);
   batch_ = nullptr;
-}
-
-void BatchWriter::report() {
-  const auto now = std::chrono::steady_clock::now();
-  tally_.busy_ns += std::chrono::nanoseconds(now - working_since_).count();
-  tally_.candidates += std::exchange(candidates, 0);
-  tally_.rechecked += std::exchange(rechecked, 0);
-  working_since_ = now;
 }
 
 }  // namespace gpujoin::cpu

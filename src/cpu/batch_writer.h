@@ -1,32 +1,18 @@
-// One worker's way to the result: the batch that it is filling, and what it has done since its last
-// report. Walkers decide what goes into a batch.
+// One worker's way to the result: the batch that it is filling. Sinks decide what goes into it.
 #pragma once
 
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 
-#include "cpu/batch_queue.h"
+#include "cpu/walk_tools.h"
 
 namespace gpujoin::cpu {
 
-/// What all workers of a join did so far.
-struct WalkTally {
-  std::atomic<std::uint64_t> candidates{0};
-  std::atomic<std::uint64_t> rechecked{0};
-  std::atomic<std::uint64_t> busy_ns{
-      0};  ///< summed over workers; waiting for the caller is left out
-};
-
 class BatchWriter {
  public:
-  BatchWriter(BatchQueue& queue, WalkTally& tally, std::uint64_t batch_entries)
-      : queue_(queue), tally_(tally), batch_entries_(batch_entries) {}
+  /// The time that it waits for an empty buffer is not in `progress`.
+  BatchWriter(BatchQueue& queue, WalkProgress& progress, std::uint64_t batch_entries)
+      : queue_(queue), progress_(progress), batch_entries_(batch_entries) {}
 
-  /// Starts the clock of a piece of work.
-  void begin() { working_since_ = std::chrono::steady_clock::now(); }
-  /// Ends the piece of work: adds it to the tally, and gives a caller who waits what there is.
-  void end();
   /// A batch with room for `entries` more, at most batch_entries. Waits for an empty buffer where
   /// there is none at hand; throws Stopped.
   BatchBuffer& make_room(std::uint64_t entries);
@@ -38,18 +24,16 @@ class BatchWriter {
   void add_count(std::uint32_t position, std::uint64_t count);
   /// Hands the batch over, as full as it is.
   void flush();
-
-  std::uint64_t pairs = 0;                      ///< found by this worker
-  std::uint64_t candidates = 0, rechecked = 0;  ///< since the last report
+  /// Hands the batch over to a caller who waits.
+  void serve_caller() {
+    if (batch_ != nullptr && queue_.caller_waits()) flush();
+  }
 
  private:
-  void report();
-
   BatchQueue& queue_;
-  WalkTally& tally_;
+  WalkProgress& progress_;
   std::uint64_t batch_entries_;
   BatchBuffer* batch_ = nullptr;
-  std::chrono::steady_clock::time_point working_since_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace gpujoin::cpu

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <numeric>
+#include <type_traits>
 
 #include "engine/stopwatch.h"
 
@@ -63,8 +64,9 @@ const std::int64_t* BoxJoin::ids_of_rows(const Dataset& data) {
   return row_ids_.data();
 }
 
-/// Returns the number of pairs.
+/// Returns the number of pairs where that is the output.
 std::uint64_t BoxJoin::join() {
+  std::atomic<std::uint64_t> total{0};
   const bool sweep = strategy_.method == BoxMethod::kSortSweep;
   BoxWalk walk{};
   walk.method = strategy_.method;
@@ -72,7 +74,6 @@ std::uint64_t BoxJoin::join() {
   walk.kernel = choose_box_scan(walk.test, request_.left.scalar, request_.left.dims / 2);
   walk.sweep_dimension = strategy_.dimension;
   walk.pairs = request_.pairs;
-  walk.counts = request_.output == Output::kTotal;
   walk.self_join = request_.self_join;
   walk.batch_entries = batch_entries();
   const auto run_walk = [&](bool left_looks) {
@@ -80,27 +81,40 @@ std::uint64_t BoxJoin::join() {
     walk.rows = &rows;
     walk.sorted = request_.self_join || (sweep && left_looks) ? &left_ : sweep ? &right_ : nullptr;
     walk.index = request_.self_join || !left_looks ? &left_ : &right_;
-    walk.transposed = !left_looks;
     walk.first_side = left_looks;
-    return rows.scalar == ScalarType::kFloat32 ? this->walk<float>(walk) : this->walk<double>(walk);
+    const auto walk_into = [&](const auto& make_sink) {
+      if (rows.scalar == ScalarType::kFloat32)
+        this->walk<float>(walk, make_sink);
+      else
+        this->walk<double>(walk, make_sink);
+    };
+    if (request_.output == Output::kTotal)
+      walk_into([&](WalkProgress&) { return TotalSink(total, walk.mirrored()); });
+    else
+      walk_into([&](WalkProgress& progress) {
+        return BoxPairSink(BatchWriter(queue_, progress, batch_entries()), walk.mirrored(),
+                           !left_looks);
+      });
   };
-  if (sweep && !request_.self_join) return run_walk(true) + run_walk(false);
-  return run_walk(request_.self_join || !strategy_.left_indexed);
+  const bool both = sweep && !request_.self_join;
+  run_walk(both || request_.self_join || !strategy_.left_indexed);
+  if (both) run_walk(false);
+  return total;
 }
 
-/// Walks on all workers and puts the result into the queue. Returns the number of pairs.
-template <class T>
-std::uint64_t BoxJoin::walk(const BoxWalk& walk) {
-  std::deque<BoxWalker<T>> walkers;
+/// Walks on all workers, each with a sink of its own: make_sink(progress).
+template <class T, class MakeSink>
+void BoxJoin::walk(const BoxWalk& walk, const MakeSink& make_sink) {
+  std::deque<BoxWalker<T, std::invoke_result_t<const MakeSink&, WalkProgress&>>> walkers;
   for (unsigned worker = 0; worker < pool_.size(); ++worker)
-    walkers.emplace_back(walk, budget_, pool_, queue_, tally_);
+    walkers.emplace_back(walk, tools(), make_sink);
 
   // In a nested loop, as many boxes at a time as stay in the cache.
   constexpr std::uint64_t kPieceBoxes = 1 << 14;
   const std::uint64_t boxes = walk.index->boxes, positions = walk.positions();
   const std::uint64_t piece = walk.method == BoxMethod::kNone ? kPieceBoxes : boxes;
   const std::uint64_t pieces = boxes == 0 ? 0 : (boxes + piece - 1) / piece;
-  const std::uint64_t stretch = stretch_of(positions);
+  const std::uint64_t stretch = tools().stretch_of(positions);
   const std::uint64_t stretches = (positions + stretch - 1) / stretch;
   pool_.parallel_for(stretches * pieces, [&](std::size_t item, unsigned worker) {
     const std::uint64_t first = item / pieces * stretch, begin = item % pieces * piece;
@@ -109,7 +123,7 @@ std::uint64_t BoxJoin::walk(const BoxWalk& walk) {
                          {static_cast<std::uint32_t>(begin),
                           static_cast<std::uint32_t>(std::min(boxes, begin + piece))});
   });
-  return flush_all(walkers);
+  for (auto& walker : walkers) finish(walker.sink);
 }
 
 ResultBatch BoxJoin::view(const BatchBuffer& buffer) const {

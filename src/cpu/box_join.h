@@ -32,8 +32,8 @@ class BoxJoin final : public ThreadedJoin {
   void build_indexes();
   const std::int64_t* ids_of_rows(const Dataset& data);
   std::uint64_t join();
-  template <class T>
-  std::uint64_t walk(const BoxWalk& walk);
+  template <class T, class MakeSink>
+  void walk(const BoxWalk& walk, const MakeSink& make_sink);
 
   BoxStrategy strategy_{};
   BoxIndex left_{};  // both: BoxMethod::kSortSweep only; otherwise the one that is looked up

@@ -41,23 +41,11 @@ void WindowList::add(std::uint32_t begin, std::uint32_t end, const Scan& scan) {
   }
 }
 
-template <class T>
-BoxWalker<T>::BoxWalker(const BoxWalk& walk, MemoryBudget& budget, WorkerPool& pool,
-                        BatchQueue& queue, WalkTally& tally)
-    : writer(queue, tally, walk.batch_entries),
-      walk_(walk),
-      index_(*walk.index),
-      pool_(pool),
-      found_boxes_(budget, WindowList::kMostCandidates) {
-  if (walk.method == BoxMethod::kLayeredGrid)
-    found_blocks_ = Buffer<std::uint32_t>(budget, WindowList::kMostCandidates);
-}
-
-template <class T>
-void BoxWalker<T>::walk(std::uint32_t first, std::uint32_t end, Window within) {
+template <class T, class Sink>
+void BoxWalker<T, Sink>::walk(std::uint32_t first, std::uint32_t end, Window within) {
   constexpr std::uint64_t kReported = 1 << 22;  // candidates after which a waiting caller is served
   const bool in_cells = walk_.method == BoxMethod::kLayeredGrid;
-  writer.begin();
+  progress_.begin();
   entered_ = false;
   std::uint32_t ahead = first;
   for (std::uint32_t position = first; position < end; ++position) {
@@ -65,14 +53,14 @@ void BoxWalker<T>::walk(std::uint32_t first, std::uint32_t end, Window within) {
     for (; in_cells && ahead < end && ahead - position < kAhead; ++ahead) look_ahead(ahead);
     if (!load(position)) continue;
     look_up(position, within);
-    if (writer.candidates >= kReported) writer.end();
+    if (progress_.candidates >= kReported) end_piece(progress_, sink);
   }
-  writer.end();
+  end_piece(progress_, sink);
 }
 
 /// Returns false where there is no box.
-template <class T>
-bool BoxWalker<T>::load(std::uint32_t position) {
+template <class T, class Sink>
+bool BoxWalker<T, Sink>::load(std::uint32_t position) {
   if (walk_.sorted == nullptr) {
     query_ = box_of_row<T>(*walk_.rows, position);
     return is_box(query_, index_.dims);
@@ -84,8 +72,8 @@ bool BoxWalker<T>::load(std::uint32_t position) {
 
 /// In a self-join a box is compared with later positions only, so that each pair is met once. All
 /// pairs include (p, p).
-template <class T>
-void BoxWalker<T>::look_up(std::uint32_t position, Window within) {
+template <class T, class Sink>
+void BoxWalker<T, Sink>::look_up(std::uint32_t position, Window within) {
   position_ = position;
   from_ = within.begin;
   if (walk_.self_join)
@@ -107,8 +95,8 @@ void BoxWalker<T>::look_up(std::uint32_t position, Window within) {
 /// boxes_above(), by searches from where the last ones ended: positions ascend, and so do the
 /// places where windows begin. A self-join is sorted by low bounds, so that the box at the earlier
 /// position finds the other one.
-template <class T>
-Window BoxWalker<T>::sweep_window(Window within) {
+template <class T, class Sink>
+Window BoxWalker<T, Sink>::sweep_window(Window within) {
   const auto low = static_cast<double>(query_[walk_.sweep_dimension]);
   const double high = widened_high(static_cast<double>(query_[index_.dims + walk_.sweep_dimension]),
                                    walk_.test.reach);
@@ -128,8 +116,8 @@ Window BoxWalker<T>::sweep_window(Window within) {
 
 /// Finds the cells of a box that comes soon, and has their records fetched ahead: boxes come in any
 /// order, so that a walk would wait for the records.
-template <class T>
-void BoxWalker<T>::look_ahead(std::uint32_t position) {
+template <class T, class Sink>
+void BoxWalker<T, Sink>::look_ahead(std::uint32_t position) {
   constexpr std::uint32_t kMostFetched = 8;
   if (!load(position)) return;
   const LayeredGrid& grid = index_.grid;
@@ -141,8 +129,8 @@ void BoxWalker<T>::look_ahead(std::uint32_t position) {
 }
 
 /// Finds the parts that have a bit in one of the cells of the box.
-template <class T>
-void BoxWalker<T>::look_up_parts() {
+template <class T, class Sink>
+void BoxWalker<T, Sink>::look_up_parts() {
   const LayeredGrid& grid = index_.grid;
   const CellRectangle& cells = cells_[position_ % kAhead];
   if (cells.cells > kMostCellsOfBox) {
@@ -170,8 +158,8 @@ void BoxWalker<T>::look_up_parts() {
 }
 
 /// Scans the blocks of the parts from `first` on whose bits are set.
-template <class T>
-void BoxWalker<T>::add_parts(std::uint64_t bits, std::uint32_t first) {
+template <class T, class Sink>
+void BoxWalker<T, Sink>::add_parts(std::uint64_t bits, std::uint32_t first) {
   const std::uint32_t part_blocks = index_.grid.part_boxes / kBlockBoxes;
   const std::uint32_t all_blocks = (index_.boxes + kBlockBoxes - 1) / kBlockBoxes;
   for (; bits != 0; bits &= bits - 1) {
@@ -182,14 +170,14 @@ void BoxWalker<T>::add_parts(std::uint64_t bits, std::uint32_t first) {
   }
 }
 
-template <class T>
-void BoxWalker<T>::add_boxes(std::uint32_t begin, std::uint32_t end) {
+template <class T, class Sink>
+void BoxWalker<T, Sink>::add_boxes(std::uint32_t begin, std::uint32_t end) {
   boxes_.add(begin, end, [this] { scan_boxes(); });
 }
 
 /// Scans only blocks whose surrounding box passes: passes() is monotone.
-template <class T>
-void BoxWalker<T>::scan_blocks() {
+template <class T, class Sink>
+void BoxWalker<T, Sink>::scan_blocks() {
   if (blocks_.count == 0) return;
   const BoxScan scan{index_.bounds.data(), query_, index_.dims, walk_.test.threshold};
   const std::size_t found =
@@ -201,37 +189,31 @@ void BoxWalker<T>::scan_blocks() {
   }
 }
 
-template <class T>
-void BoxWalker<T>::scan_boxes() {
+template <class T, class Sink>
+void BoxWalker<T, Sink>::scan_boxes() {
   if (boxes_.count == 0) return;
   pool_.throw_if_stopped();
-  writer.candidates += boxes_.candidates;
+  progress_.candidates += boxes_.candidates;
   const BoxScan scan{index_.tiles.data(), query_, index_.dims, walk_.test.threshold};
-  if (walk_.counts) {
+  // The first candidate may be the box itself.
+  if constexpr (TakesNumbers<Sink>) {
     const std::uint64_t found = walk_.kernel.count(scan, boxes_.windows, boxes_.count);
-    // The first candidate may be the box itself, which has one order.
-    const bool itself = walk_.self_join && boxes_.windows[0].begin == position_;
-    writer.pairs += walk_.mirrored() ? 2 * found - itself : found;
+    sink.take_number(position_, found, walk_.self_join && boxes_.windows[0].begin == position_);
     boxes_.clear();
-    return;
+  } else {
+    std::uint32_t* const partners = found_boxes_.data();
+    const std::size_t found = walk_.kernel.collect(scan, boxes_.windows, boxes_.count, partners);
+    boxes_.clear();
+    for (std::size_t at = 0; at < found; at += walk_.batch_entries)
+      give_copy(sink, {position_, partners + at, nullptr,
+                       std::min<std::uint64_t>(walk_.batch_entries, found - at),
+                       walk_.self_join && partners[at] == position_});
   }
-  const std::size_t found =
-      walk_.kernel.collect(scan, boxes_.windows, boxes_.count, found_boxes_.data());
-  boxes_.clear();
-  for (std::size_t at = 0; at < found; at += walk_.batch_entries)
-    append(found_boxes_.data() + at, std::min<std::uint64_t>(walk_.batch_entries, found - at));
 }
 
-template <class T>
-void BoxWalker<T>::append(const std::uint32_t* neighbors, std::size_t count) {
-  BatchBuffer& batch = writer.make_room(count);
-  batch.transposed = walk_.transposed;
-  std::copy_n(neighbors, count, batch.neighbors.data() + batch.entry_count);
-  const bool itself = walk_.self_join && neighbors[0] == position_;
-  writer.add_row(batch, position_, count, walk_.mirrored() ? 2 * count - itself : count);
-}
-
-template class BoxWalker<float>;
-template class BoxWalker<double>;
+template class BoxWalker<float, TotalSink>;
+template class BoxWalker<double, TotalSink>;
+template class BoxWalker<float, BoxPairSink>;
+template class BoxWalker<double, BoxPairSink>;
 
 }  // namespace gpujoin::cpu

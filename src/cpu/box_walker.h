@@ -1,14 +1,15 @@
 // One worker's walk of a join of boxes: for each box of a stretch of one side, the windows of the
-// other side's index that can hold its partners, and the results of scanning them.
+// other side's index that can hold its partners, and the scan of them. A sink takes the pairs of a
+// box, several runs of them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "core/box.h"
-#include "cpu/batch_writer.h"
 #include "cpu/box_index.h"
 #include "cpu/box_scan.h"
+#include "cpu/pair_sinks.h"
 #include "engine/buffer.h"
 #include "engine/request.h"
 #include "engine/worker_pool.h"
@@ -23,8 +24,6 @@ struct BoxWalk {
   BoxScanKernel kernel;
   std::uint32_t sweep_dimension;
   PairSelection pairs;
-  bool counts;             ///< pairs are counted only
-  bool transposed;         ///< the boxes that search are the right ones
   bool self_join;          ///< they are the index's own
   bool first_side;         ///< of a sweep: see boxes_above()
   const Dataset* rows;     ///< the boxes that search; their positions are their rows
@@ -54,16 +53,25 @@ struct WindowList {
   void clear() { count = candidates = 0; }
 };
 
-template <class T>
+/// Boxes of scalar type T; the sink is TotalSink or BoxPairSink.
+template <class T, class Sink>
 class BoxWalker {
  public:
-  BoxWalker(const BoxWalk& walk, MemoryBudget& budget, WorkerPool& pool, BatchQueue& queue,
-            WalkTally& tally);
+  /// make_sink(progress) makes the worker's sink.
+  template <class MakeSink>
+  BoxWalker(const BoxWalk& walk, const WalkTools& tools, const MakeSink& make_sink)
+      : walk_(walk),
+        index_(*walk.index),
+        pool_(tools.pool),
+        progress_(tools.tally),
+        sink(make_sink(progress_)),
+        found_boxes_(tools.budget, WindowList::kMostCandidates) {
+    if (walk.method == BoxMethod::kLayeredGrid)
+      found_blocks_ = Buffer<std::uint32_t>(tools.budget, WindowList::kMostCandidates);
+  }
 
   /// Joins the boxes at positions first .. end - 1 with the boxes in window `within` of the index.
   void walk(std::uint32_t first, std::uint32_t end, Window within);
-
-  BatchWriter writer;
 
  private:
   bool load(std::uint32_t position);
@@ -75,13 +83,18 @@ class BoxWalker {
   void add_boxes(std::uint32_t begin, std::uint32_t end);
   void scan_blocks();
   void scan_boxes();
-  void append(const std::uint32_t* neighbors, std::size_t count);
 
   static constexpr std::uint32_t kAhead = 8;
 
   const BoxWalk& walk_;
   const BoxIndex& index_;
   WorkerPool& pool_;
+  WalkProgress progress_;
+
+ public:
+  Sink sink;
+
+ private:
   const T* query_ = nullptr;  ///< the box that searches
   T loaded_[2 * kMaxBoxDimensions];
   std::uint32_t position_ = 0;
@@ -93,7 +106,11 @@ class BoxWalker {
   Buffer<std::uint32_t> found_blocks_, found_boxes_;
 };
 
-extern template class BoxWalker<float>;
-extern template class BoxWalker<double>;
+using BoxPairSink = PairBatchSink<PairNeed::kPosition>;
+
+extern template class BoxWalker<float, TotalSink>;
+extern template class BoxWalker<double, TotalSink>;
+extern template class BoxWalker<float, BoxPairSink>;
+extern template class BoxWalker<double, BoxPairSink>;
 
 }  // namespace gpujoin::cpu

@@ -1,12 +1,12 @@
 #include "cpu/range_join.h"
 
 #include <algorithm>
-#include <deque>
 #include <utility>
 
 #include "core/threshold.h"
 #include "core/tile_screen.h"
 #include "cpu/tile_walker.h"
+#include "cpu/walker.h"
 #include "engine/stopwatch.h"
 
 namespace gpujoin::cpu {
@@ -93,55 +93,13 @@ void RangeJoin::join(const JoinPlan& plan) {
   add_buffers();
   mirrored_ = left_ && plan.mirrored();
   std::uint64_t total = 0;
-  if (left_)
-    total = plan.strategy.index == IndexMethod::kTiles ? walk_tiles(plan) : walk_cells(plan);
+  if (left_ && plan.strategy.index != IndexMethod::kTiles)
+    total = walk_cells(plan, tools());
+  else if (left_)
+    total = walk_tiles({&plan, &left_->tiles, &right_->tiles, plan_->looks, choose_group_screen(),
+                        true_reach(plan_->index.eps, request_.left.dims)},
+                       tools());
   if (plan.output == Output::kTotal) put_total(total);
-}
-
-/// Returns the number of pairs.
-std::uint64_t RangeJoin::walk_cells(const JoinPlan& plan) {
-  std::deque<Walker> walkers;
-  for (unsigned worker = 0; worker < pool_.size(); ++worker)
-    walkers.emplace_back(plan, budget_, pool_, queue_, tally_);
-
-  const std::uint64_t points = plan.left->points;
-  const std::uint64_t stretch = stretch_of(points);
-  pool_.parallel_for((points + stretch - 1) / stretch, [&](std::size_t item, unsigned worker) {
-    walkers[worker].walk(static_cast<std::uint32_t>(item * stretch),
-                         static_cast<std::uint32_t>(std::min(points, (item + 1) * stretch)));
-  });
-  if (plan.output == Output::kCountPerRow)
-    for (std::uint64_t position = points; position < plan.left->data->rows; ++position)
-      walkers[0].writer.add_count(static_cast<std::uint32_t>(position), 0);
-  return flush_all(walkers);
-}
-
-/// Returns the number of pairs.
-std::uint64_t RangeJoin::walk_tiles(const JoinPlan& plan) {
-  const bool counts_rows = plan.output == Output::kCountPerRow;
-  Buffer<std::uint64_t> counts(budget_, counts_rows ? plan.left->data->rows : 0);
-  std::fill(counts.begin(), counts.end(), 0);
-  const TilePlan tiles{
-      &plan,        &left_->tiles,         &right_->tiles,
-      plan_->looks, choose_group_screen(), true_reach(plan_->index.eps, request_.left.dims),
-      counts.data()};
-  std::deque<TileWalker> walkers;
-  for (unsigned worker = 0; worker < pool_.size(); ++worker)
-    walkers.emplace_back(tiles, budget_, pool_, queue_, tally_);
-
-  // Where there are few tiles on the left, several workers share one.
-  const std::uint64_t rows = tiles.left->tiles(), columns = tiles.right->tiles();
-  const std::uint64_t parts =
-      rows == 0 ? 0 : std::min<std::uint64_t>(columns, (64 * pool_.size() + rows - 1) / rows);
-  pool_.parallel_for(rows * parts, [&](std::size_t item, unsigned worker) {
-    const std::uint64_t part = item % parts;
-    walkers[worker].walk(static_cast<std::uint32_t>(item / parts),
-                         static_cast<std::uint32_t>(columns * part / parts),
-                         static_cast<std::uint32_t>(columns * (part + 1) / parts));
-  });
-  for (std::uint64_t position = 0; position < counts.size(); ++position)
-    walkers[0].writer.add_count(static_cast<std::uint32_t>(position), counts[position]);
-  return flush_all(walkers);
 }
 
 ResultBatch RangeJoin::view(const BatchBuffer& buffer) const {

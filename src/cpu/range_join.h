@@ -4,9 +4,9 @@
 
 #include <memory>
 
+#include "cpu/join_plan.h"
 #include "cpu/prepared_points.h"
 #include "cpu/threaded_join.h"
-#include "cpu/walker.h"
 
 namespace gpujoin::cpu {
 
@@ -29,8 +29,6 @@ class RangeJoin final : public ThreadedJoin {
   void prepare();
   JoinPlan plan_walk() const;
   void join(const JoinPlan& plan);
-  std::uint64_t walk_cells(const JoinPlan& plan);
-  std::uint64_t walk_tiles(const JoinPlan& plan);
 
   RangePlans own_plans_;  // where no others are given
   RangePlans& plans_;

@@ -81,10 +81,6 @@ void ThreadedJoin::put_total(std::uint64_t total) {
   queue_.put_full(buffer);
 }
 
-std::uint64_t ThreadedJoin::stretch_of(std::uint64_t items) const {
-  return std::clamp<std::uint64_t>(items / (64 * pool_.size()), 64, 8192);
-}
-
 Status ThreadedJoin::next_batch(ResultBatch* batch) {
   if (current_ != nullptr) queue_.put_empty(std::exchange(current_, nullptr));
   for (;;) {

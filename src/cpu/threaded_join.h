@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "cpu/batch_queue.h"
-#include "cpu/batch_writer.h"
+#include "cpu/walk_tools.h"
 #include "engine/buffer.h"
 #include "engine/join.h"
 #include "engine/result.h"
@@ -50,9 +50,7 @@ class ThreadedJoin : public Join {
   /// Hands over the result of Output::kTotal.
   void put_total(std::uint64_t total);
   std::uint64_t batch_entries() const { return batch_entries_; }
-  /// How many items a worker walks at a time: few enough that all workers end at about the same
-  /// time.
-  std::uint64_t stretch_of(std::uint64_t items) const;
+  WalkTools tools() { return {budget_, pool_, queue_, tally_}; }
 
   /// Changes the statistics, which the caller may be reading: change(stats).
   template <class Change>
@@ -89,17 +87,6 @@ inline ResultBatch batch_of(const BatchBuffer& buffer) {
   batch.counts = buffer.counts.data();
   batch.transposed = buffer.transposed;
   return batch;
-}
-
-/// Hands over what is left in the walkers' batches. Returns the number of pairs.
-template <class Walkers>
-std::uint64_t flush_all(Walkers& walkers) {
-  std::uint64_t total = 0;
-  for (auto& walker : walkers) {
-    walker.writer.flush();
-    total += walker.writer.pairs;
-  }
-  return total;
 }
 
 }  // namespace gpujoin::cpu

@@ -3,6 +3,7 @@
 // stand in core/tile_screen.h. No threads, no allocation.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 namespace gpujoin::cpu {
@@ -25,6 +26,12 @@ struct PackedGroup {
   const float* values;      ///< [dims][kGroupPoints]
   const float* thresholds;  ///< [looks + 1][kGroupPoints]: to reject at each look, then to accept
 };
+
+/// Calls visit(bit) for the bits that are set.
+template <class Visit>
+void for_bits(std::uint32_t bits, const Visit& visit) {
+  for (; bits != 0; bits &= bits - 1) visit(static_cast<std::uint32_t>(std::countr_zero(bits)));
+}
 
 /// What a screen finds about each pair of points in two groups: bit j of element i is point j of
 /// the second group against point i of the first.

@@ -163,7 +163,8 @@ void PartitionedJoin::open_step() {
   load_parts(step);
   delivered_ = false;
   LoadedPart& right = is_one_part(step) ? left_ : right_;
-  const bool whole = step.left_range.rows == left_side_->rows(step.left) &&
+  const bool whole = step.right_range.rows > 0 &&
+                     step.left_range.rows == left_side_->rows(step.left) &&
                      step.right_range.rows == right_side().rows(step.right);
   join_ = parts_->open(part_request(step), whole ? &left_.slot : nullptr,
                        whole ? &right.slot : nullptr);
