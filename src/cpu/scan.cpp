@@ -1,10 +1,8 @@
 #include "cpu/scan.h"
 
+#include "cpu/instruction_sets.h"
 #include "cpu/lane_table.h"
 #include "engine/strategy.h"
-
-// Queries are kept in arrays of vectors, which vectors of unknown length cannot be.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 
 // The rest of this file is compiled once per instruction set.
 #undef HWY_TARGET_INCLUDE

@@ -14,6 +14,12 @@
 
 namespace gpujoin::test {
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 /// Every engine under test: the CPU engine, and the CUDA engine where the environment variable
 /// GPUJOIN_CUDA_ENGINE names its shared object and it finds a device.
 std::vector<const EngineTable*> engines();

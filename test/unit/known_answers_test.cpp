@@ -17,12 +17,6 @@
 namespace gpujoin::test {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-
 /// The unpacked bytes of a data file; empty when there is none.
 std::string read_gz(const char* name) {
   const char* const folder = std::getenv("GPUJOIN_DATA");
