@@ -32,8 +32,7 @@ Datum rebuild_array(const Dataset& points, std::uint64_t position) {
   array->elemtype = element;
   ARR_DIMS(array)[0] = static_cast<int>(points.dims);
   ARR_LBOUND(array)[0] = 1;
-  std::memcpy(ARR_DATA_PTR(array), point(points, position),
-              bytes);
+  std::memcpy(ARR_DATA_PTR(array), point(points, position), bytes);
   return PointerGetDatum(array);
 }
 
