@@ -256,7 +256,8 @@ Strategy Planner::plan_tiles() {
     left.keep_within(next, reach_);
     const bool separates = left.count() < 0.95 * before;
     if (forced_dims == 0 && !separates && !taken.empty()) break;
-    strategy.grid_ranges[strategy.grid_dims] = next.range();
+    // All bits of the curve for where most points are: those beyond lie at its ends.
+    strategy.grid_ranges[strategy.grid_dims] = next.sampled_range();
     strategy.grid_columns[strategy.grid_dims++] = next.column;
     taken.push_back(next);
   }

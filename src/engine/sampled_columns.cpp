@@ -46,6 +46,11 @@ Extent SampledColumn::range() const {
   return {std::max(ordinary.low, all.low), std::min(ordinary.high, all.high)};
 }
 
+Extent SampledColumn::sampled_range() const {
+  const Extent ordinary = range(), all = extent_of(left, right);
+  return {std::max(ordinary.low, all.low), std::min(ordinary.high, all.high)};
+}
+
 std::vector<SampledColumn> sampled_columns(const JoinRequest& request, const Sample& sample,
                                            bool reorder) {
   const std::uint32_t dims = request.left.dims;

@@ -23,6 +23,8 @@ struct SampledColumn {
   }
   /// Where the values that are no outliers lie, or a little beyond; {0, 0} where there are none.
   Extent range() const;
+  /// The same without what lies beyond the sampled values.
+  Extent sampled_range() const;
 };
 
 /// The columns of the data that may be indexed: all of few columns; with `reorder` the ones of many

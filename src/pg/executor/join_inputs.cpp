@@ -156,7 +156,7 @@ void add_row_value(JoinNode* node, Side* side, ValueShape* shape, std::int64_t r
       add_compared(node, side, shape, row, value) || change_shape(node, side, shape, row, value);
   if (!added)
     add_odd(node, side, row, value);
-  else if (side->score > 0)
+  else if (side->buffer.scored)
     set_score(&side->buffer,
               side->operand != nullptr ? side->row_scores[row] : read_score(node, side, slot));
   MemoryContextSwitchTo(caller);

@@ -240,7 +240,7 @@ char* add_point(PointBuffer* buffer, std::int64_t id) {
 }
 
 void set_score(PointBuffer* buffer, double score) {
-  if (buffer->scored) buffer->scores[buffer->rows - 1] = score;
+  if (buffer->scored) buffer->scores[buffer->rows - 1] = score;  // none goes to a file
 }
 
 void widen_boxes(PointBuffer* buffer, std::uint32_t dims) {
