@@ -24,12 +24,13 @@ double count_within(const SampledColumn& column, const std::vector<SamplePair>& 
   }));
 }
 
-/// The extent of the finite values of both sides; {0, 0} where there are none.
-Extent extent_of(const std::vector<double>& left, const std::vector<double>& right) {
+/// The extent of the finite values of both sides within a range; {0, 0} where there are none.
+Extent extent_of(const std::vector<double>& left, const std::vector<double>& right,
+                 Extent range = kEverywhere) {
   Extent extent{INFINITY, -INFINITY};
   for (const std::vector<double>* const values : {&left, &right}) {
     for (const double x : *values) {
-      if (!std::isfinite(x)) continue;
+      if (!std::isfinite(x) || !range.holds(x)) continue;
       extent.low = std::min(extent.low, x);
       extent.high = std::max(extent.high, x);
     }
@@ -46,10 +47,7 @@ Extent SampledColumn::range() const {
   return {std::max(ordinary.low, all.low), std::min(ordinary.high, all.high)};
 }
 
-Extent SampledColumn::sampled_range() const {
-  const Extent ordinary = range(), all = extent_of(left, right);
-  return {std::max(ordinary.low, all.low), std::min(ordinary.high, all.high)};
-}
+Extent SampledColumn::sampled_range() const { return extent_of(left, right, range()); }
 
 std::vector<SampledColumn> sampled_columns(const JoinRequest& request, const Sample& sample,
                                            bool reorder) {

@@ -23,7 +23,7 @@ struct SampledColumn {
   }
   /// Where the values that are no outliers lie, or a little beyond; {0, 0} where there are none.
   Extent range() const;
-  /// The same without what lies beyond the sampled values.
+  /// Where the sampled values in that range lie.
   Extent sampled_range() const;
 };
 

@@ -135,7 +135,6 @@ void explain_machine(const JoinReport& report, ExplainState* es) {
   ExplainPropertyText("Instruction Set", stats.instruction_set, es);
   if (stats.threads_per_point > 0) explain_count("Threads per Point", stats.threads_per_point, es);
   if (stats.streams > 0) explain_count("Streams", stats.streams, es);
-  if (stats.parts > 0) explain_count("Parts", stats.parts, es);
   explain_count("Batches", stats.batches, es);
   explain_count("Candidate Pairs", stats.candidates, es);
   explain_count("Rechecked Pairs", stats.rechecked, es);
@@ -157,6 +156,7 @@ void explain_times(const JoinReport& report, ExplainState* es) {
 
 void explain_report(const JoinReport& report, ExplainState* es) {
   explain_count("Pairs", report.stats.pairs, es);
+  if (report.stats.parts > 0) explain_count("Parts", report.stats.parts, es);
   if (es->costs) {
     explain_strategy(report.stats, report.dims, es);
     explain_machine(report, es);

@@ -1,0 +1,100 @@
+-- Joins of more rows than memory holds: in a temporary file, by function and in plain SQL, with the rows that joins in
+-- memory have.
+BEGIN;
+SELECT * FROM no_plan();
+CREATE SCHEMA spilled_rows;
+SET search_path = spilled_rows, public;
+SET jit = off;
+SET extra_float_digits = 1;
+
+\ir same_rows.psql
+
+CREATE TABLE many AS SELECT i AS id, ARRAY[i * 7919 % 10007, i * 4729 % 10009]::float8[] AS v, i % 10 AS grp,
+  box(point(i % 101, i % 103), point(i % 101 + i % 2, i % 103 + 1)) AS b
+FROM generate_series(1, 40000) i;
+ALTER TABLE many ADD PRIMARY KEY (id);
+-- The same values under other ids, one that is no point like the others, and one that is missing.
+CREATE TABLE others AS SELECT id + 50000 AS id, CASE id WHEN 5 THEN '{1,2,3}'::float8[] WHEN 6 THEN NULL ELSE v END AS v FROM many;
+ANALYZE many, others;
+
+CREATE FUNCTION rows_under(query text, memory text) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+  rows text[];
+BEGIN
+  PERFORM set_config('gpujoin.host_memory_limit', memory, true);
+  rows := bag(query);
+  RESET gpujoin.host_memory_limit;
+  RETURN rows;
+END $$;
+-- The same by the node, planned before the limit holds.
+CREATE FUNCTION forced(query text, memory text) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+  rows text[];
+BEGIN
+  PERFORM force_node(true);
+  EXECUTE 'PREPARE limited AS ' || query;
+  SET LOCAL plan_cache_mode = force_generic_plan;
+  IF NOT has_node('EXECUTE limited') THEN RETURN '{no node}'; END IF;
+  rows := rows_under('EXECUTE limited', memory);
+  DEALLOCATE limited;
+  PERFORM force_node(false);
+  RETURN rows;
+END $$;
+CREATE FUNCTION parts(query text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  plan jsonb;
+BEGIN
+  PERFORM force_node(true);
+  EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) ' || query INTO plan;
+  PERFORM force_node(false);
+  RETURN jsonb_path_query_first(plan, '$.** ? (@."Custom Plan Provider" == "GpuSimilarityJoin")') ->> 'Parts';
+END $$;
+
+SELECT is(rows_under(query, memory), rows_under(query, '1GB'), format('%s under %s', query, memory))
+FROM unnest(ARRAY[
+    'SELECT * FROM gpu_selfjoin(''many'', 8, vector_columns => ''{v}'')',
+    'SELECT * FROM gpu_selfjoin(''many'', 8, vector_columns => ''{v}'', pairs => ''unordered'')',
+    'SELECT * FROM gpu_selfjoin_distance(''many'', 8, vector_columns => ''{v}'', pairs => ''distinct'')',
+    'SELECT count(*) FROM gpu_selfjoin(''many'', 8, vector_columns => ''{v}'')',
+    'SELECT * FROM gpu_join(''many'', ''many'', 8, left_vector_columns => ''{v}'', right_vector_columns => ''{v}'')',
+    'SELECT * FROM gpu_selfjoin(''many'', 1e-7, metric => ''cosine'', vector_columns => ''{v}'') WHERE id1 % 100 = 0',
+    'SELECT * FROM gpu_box_join(''many'', ''many'', 0, left_box_columns => ''{b}'', right_box_columns => ''{b}'') WHERE id1 < 200']) query,
+  unnest('{3MB,1MB}'::text[]) memory;
+
+-- Plans are made for more memory than there is.
+SELECT is(forced(query, '2MB'), forced(query, '1GB'), query)
+FROM unnest(ARRAY[
+    'SELECT l.id, r.id FROM many l JOIN many r ON l.v <-> r.v <= 8',
+    'SELECT l.id, r.id FROM many l JOIN others r ON l.v <-> r.v <= 6',
+    'SELECT l.id, r.id FROM others l LEFT JOIN many r ON l.v <-> r.v <= 0 AND l.id % 7 = r.grp',
+    'SELECT count(*) FROM others l JOIN others r ON l.v <-> r.v <= 8',
+    'SELECT l.id, r.id FROM many l JOIN many r ON l.b && r.b AND r.id < 60']) query;
+
+-- Boxes of more dimensions than those that went to the file before them.
+SELECT bool_or(name = 'cube') AS has_cube FROM pg_available_extensions \gset
+\if :has_cube
+CREATE EXTENSION IF NOT EXISTS cube;
+CREATE TABLE cubes AS SELECT i AS id, CASE WHEN i < 8000 THEN cube(i % 9973, i % 9973 + 1)
+  ELSE cube(ARRAY[i % 97, i % 89, i % 3]::float8[], ARRAY[i % 97 + 1, i % 89 + 1, 2]::float8[]) END AS c
+FROM generate_series(1, 12000) i;
+ANALYZE cubes;
+SELECT is(forced(query, '2MB'), forced(query, '1GB'), query)
+FROM unnest(ARRAY['SELECT l.id, r.id FROM cubes l JOIN cubes r ON l.c && r.c AND l.id < 9000']) query;
+\endif
+
+SET LOCAL gpujoin.host_memory_limit = '1MB';
+SELECT cmp_ok(parts('SELECT * FROM gpu_selfjoin(''many'', 8, vector_columns => ''{v}'')'), '>', 1::bigint, 'the join took parts');
+SET LOCAL temp_file_limit = '100kB';
+SELECT throws_like('SELECT count(*) FROM gpu_selfjoin(''many'', 8, vector_columns => ''{v}'')', 'temporary file size exceeds temp_file_limit%',
+  'temp_file_limit counts the rows');
+SET LOCAL temp_file_limit = '500kB';
+SELECT throws_like('SELECT count(*) FROM gpu_selfjoin(''many'', 8, vector_columns => ''{v}'')', 'temporary file size exceeds temp_file_limit%',
+  'and what the engine writes');
+RESET temp_file_limit;
+SELECT lives_ok('SELECT count(*) FROM gpu_selfjoin(''many'', 8, vector_columns => ''{v}'')', 'the next join works');
+SET LOCAL gpujoin.host_memory_limit = '512kB';
+SELECT throws_like('SELECT count(*) FROM gpu_neighbors(''many'', 8, vector_columns => ''{v}'')', '%do not fit in gpujoin.host_memory_limit',
+  'neighbours as arrays stay in memory');
+
+SELECT * FROM finish();
+ROLLBACK;
