@@ -47,8 +47,8 @@ my %unfinished = (
     "SELECT * FROM gpu_join('dense', 'mixed', 1, right_id_column => 'id')", '22000' ],
   'that fail for want of memory to read' => [ "SET gpujoin.host_memory_limit = '100kB';
     SELECT * FROM gpu_neighbors('dense', 9); RESET gpujoin.host_memory_limit", '53400' ],
-  'that fail for want of memory to join' => [ "SET gpujoin.host_memory_limit = '10kB';
-    SELECT * FROM gpu_selfjoin('dense', 9); RESET gpujoin.host_memory_limit", '53400' ],
+  'that fail for want of memory to join' => [ "SET gpujoin.host_memory_limit = '300kB';
+    SELECT * FROM gpu_selfjoin('dense', 0.5, metric => 'cosine'); RESET gpujoin.host_memory_limit", '53400' ],
   'caught by an exception handler' => [ "DO 'BEGIN PERFORM 1 / (id1 - id2) FROM gpu_selfjoin(''dense'', 9);
     EXCEPTION WHEN division_by_zero THEN END'", '' ],
   'of cursors that are rolled back' => [ "BEGIN; DECLARE c CURSOR FOR SELECT * FROM gpu_selfjoin('dense', 9);
