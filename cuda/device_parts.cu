@@ -51,6 +51,12 @@ class DeviceParts final : public PartJoins {
       plan_ = plan_range_join(request, *resources_);
   }
 
+  Cut cut() override {
+    return request_.shape == Shape::kBoxes
+               ? choose_box_cut(request_)
+               : choose_cut(request_, plan_->index.strategy, kWalkCosts);
+  }
+
   std::uint64_t part_rows() override { return std::min(rows_on_device(), rows_on_host()); }
 
   std::unique_ptr<Join> open(const JoinRequest& part, SideSlot* left, SideSlot* right) override {
@@ -107,8 +113,7 @@ std::unique_ptr<Join> open_in_parts(const JoinRequest& request,
                                     std::shared_ptr<JoinResources> resources) {
   auto parts = std::make_unique<DeviceParts>(request, resources);
   const std::shared_ptr<MemoryBudget> budget(resources, &resources->host);
-  return std::make_unique<PartitionedJoin>(request, choose_cut(request, kWalkCosts), budget,
-                                           std::move(parts));
+  return std::make_unique<PartitionedJoin>(request, budget, std::move(parts));
 }
 
 }  // namespace gpujoin::cuda

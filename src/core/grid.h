@@ -3,7 +3,9 @@
 // points are stored here.
 #pragma once
 
+#include <algorithm>
 #include <cfloat>
+#include <cmath>
 #include <cstdint>
 
 #include "core/portability.h"
@@ -34,6 +36,14 @@ struct Extent {
 
   GPUJOIN_HD bool holds(double x) const { return x >= low && x <= high; }
 };
+
+inline constexpr Extent kNoExtent{HUGE_VAL, -HUGE_VAL};
+
+/// Widens an extent until it holds another one.
+inline void include(Extent& extent, const Extent& other) {
+  extent.low = std::min(extent.low, other.low);
+  extent.high = std::max(extent.high, other.high);
+}
 
 /// The most bits that a coordinate may have.
 GPUJOIN_HD inline std::uint32_t most_grid_bits(std::uint32_t dims) {

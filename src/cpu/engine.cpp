@@ -55,8 +55,15 @@ std::unique_ptr<Join> open_range_join(const JoinRequest& request) {
 /// Joins of parts, as many rows at a time as memory allows.
 class CpuParts final : public PartJoins {
  public:
-  CpuParts(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget)
-      : request_(request), budget_(std::move(budget)), plans_(request) {}
+  CpuParts(const JoinRequest& request, const cpu::RangePlans& plans,
+           std::shared_ptr<MemoryBudget> budget)
+      : request_(request), budget_(std::move(budget)), plans_(plans) {}
+
+  Cut cut() override {
+    return request_.shape == Shape::kBoxes
+               ? choose_box_cut(request_)
+               : choose_cut(request_, plans_.plan()->index.strategy, kCoreWalkCosts);
+  }
 
   std::uint64_t part_rows() override {
     if (request_.memory_limit == 0) return kMaxRows;
@@ -86,7 +93,7 @@ class CpuParts final : public PartJoins {
 };
 
 /// Whether the data, or its indexes, are too large for memory.
-bool needs_parts(const JoinRequest& request) {
+bool needs_parts(const JoinRequest& request, cpu::RangePlans& plans) {
   if (is_in_file(request)) return true;
   if (request.left.rows == 0 || (!request.self_join && request.right.rows == 0)) return false;
   if (request.memory_limit == 0 || request.output == Output::kTopPairs) return false;
@@ -94,14 +101,13 @@ bool needs_parts(const JoinRequest& request) {
   const std::uint64_t affordable = request.memory_limit - request.memory_limit / 4;
   if (request.shape == Shape::kBoxes) return rows > affordable / cpu::box_index_row_bytes(request);
   if (rows <= affordable / cpu::most_prepared_row_bytes(request)) return false;
-  return rows > affordable / cpu::prepared_row_bytes(request, *cpu::RangePlans(request).plan());
+  return rows > affordable / cpu::prepared_row_bytes(request, *plans.plan());
 }
 
-std::unique_ptr<Join> open_in_parts(const JoinRequest& request) {
+std::unique_ptr<Join> open_in_parts(const JoinRequest& request, const cpu::RangePlans& plans) {
   auto budget = std::make_shared<MemoryBudget>(request.memory_limit);
-  auto parts = std::make_unique<CpuParts>(request, budget);
-  return std::make_unique<PartitionedJoin>(request, choose_cut(request, kCoreWalkCosts),
-                                           std::move(budget), std::move(parts));
+  auto parts = std::make_unique<CpuParts>(request, plans, budget);
+  return std::make_unique<PartitionedJoin>(request, std::move(budget), std::move(parts));
 }
 
 std::unique_ptr<Join> open_plain_topk_join(const JoinRequest& request) {
@@ -110,7 +116,8 @@ std::unique_ptr<Join> open_plain_topk_join(const JoinRequest& request) {
 
 /// Throws what guarded() catches.
 std::unique_ptr<Join> open_join(const JoinRequest& request) {
-  if (needs_parts(request)) return open_in_parts(request);
+  if (cpu::RangePlans plans(request); needs_parts(request, plans))
+    return open_in_parts(request, plans);
   if (request.output == Output::kTopPairs)
     return open_topk_join(request, open_plain_topk_join,
                           {kCoreWalkCosts, static_cast<double>(request.threads), 100e3,

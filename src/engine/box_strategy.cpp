@@ -50,7 +50,7 @@ double typical_length(std::vector<double>& lengths) {
 }
 
 BoxSpread spread_of(const SampledBoxes& boxes, std::uint32_t d) {
-  BoxSpread spread{{INFINITY, -INFINITY}, 0};
+  BoxSpread spread{kNoExtent, 0};
   std::vector<double> lows, highs, lengths;
   for (std::size_t i = 0; i < boxes.count(); ++i) {
     lows.push_back(boxes.box(i)[d]);
@@ -62,8 +62,7 @@ BoxSpread spread_of(const SampledBoxes& boxes, std::uint32_t d) {
   for (const std::vector<double>* const bounds : {&lows, &highs}) {
     for (const double bound : *bounds) {
       if (!std::isfinite(bound) || !range.holds(bound)) continue;
-      spread.extent.low = std::min(spread.extent.low, bound);
-      spread.extent.high = std::max(spread.extent.high, bound);
+      include(spread.extent, {bound, bound});
     }
   }
   spread.length = typical_length(lengths);

@@ -14,8 +14,6 @@ void check(const Status& status) {
   if (!status.ok()) throw RowFileFailed{status};
 }
 
-double finite_or_last(double x) { return std::isfinite(x) ? x : INFINITY; }
-
 }  // namespace
 
 DividedSide::DividedSide(MemoryBudget& budget, const Dataset& data, CutColumn column,
@@ -49,27 +47,28 @@ void DividedSide::choose_bounds(std::uint64_t buckets) {
   const std::uint64_t count = std::min(sample.rows, kSampledValues);
   std::vector<double> values(count);
   for (std::uint64_t i = 0; i < count; ++i)
-    values[i] = finite_or_last(coordinate(sample, sample.rows * i / count, column_.low));
+    values[i] = bounds_of(sample, sample.rows * i / count).low;
   std::sort(values.begin(), values.end());
   for (std::uint64_t i = 1; i < buckets; ++i) {
     const double bound = values[count * i / buckets];
     if (bounds_.empty() || bound > bounds_.back()) bounds_.push_back(bound);
   }
   buckets_.resize(bounds_.size() + 1);
+  for (std::size_t i = 0; i < buckets_.size(); ++i) buckets_[i].first = i * run_rows_;
 }
 
-std::size_t DividedSide::bucket_of(double value) const {
-  return static_cast<std::size_t>(std::upper_bound(bounds_.begin(), bounds_.end(), value) -
-                                  bounds_.begin());
+/// The values of a row in the column, NaN as infinity: such rows match nothing, in whichever part.
+Extent DividedSide::bounds_of(const Dataset& data, std::uint64_t row) const {
+  const auto bound = [&](std::uint32_t column) {
+    const double value = coordinate(data, row, column);
+    return std::isnan(value) ? INFINITY : value;
+  };
+  return {bound(column_.low), bound(column_.high)};
 }
 
-/// Calls visit(row, low, high) with the bounds of each row.
-template <class Visit>
-void DividedSide::visit_rows(const Dataset& data, std::uint64_t first, std::uint64_t end,
-                             const Visit& visit) const {
-  for (std::uint64_t row = first; row < end; ++row)
-    visit(row, finite_or_last(coordinate(data, row, column_.low)),
-          finite_or_last(coordinate(data, row, column_.high)));
+DividedSide::Bucket& DividedSide::bucket_of(const Extent& bounds) {
+  const auto next = std::upper_bound(bounds_.begin(), bounds_.end(), bounds.low);
+  return buckets_[static_cast<std::size_t>(next - bounds_.begin())];
 }
 
 bool DividedSide::divide() {
@@ -77,8 +76,7 @@ bool DividedSide::divide() {
     if (done_ == chunk_count(data_)) return false;
     move_chunk(done_++);
     if (done_ < chunk_count(data_)) return true;
-    for (std::size_t number = 0; number < buckets_.size(); ++number)
-      flush(buckets_[number], number);
+    for (Bucket& bucket : buckets_) flush(bucket);
     run_ids_ = {};
     run_points_ = {};
     chunk_ids_ = {};
@@ -106,15 +104,14 @@ bool DividedSide::divide() {
 // ---- In memory
 
 void DividedSide::count_rows(std::uint64_t first, std::uint64_t end) {
-  visit_rows(data_, first, end,
-             [&](std::uint64_t, double low, double) { ++buckets_[bucket_of(low)].rows; });
+  for (std::uint64_t row = first; row < end; ++row) ++bucket_of(bounds_of(data_, row)).rows;
 }
 
 void DividedSide::list_rows(std::uint64_t first, std::uint64_t end) {
-  visit_rows(data_, first, end, [&](std::uint64_t row, double low, double) {
-    Bucket& bucket = buckets_[bucket_of(low)];
+  for (std::uint64_t row = first; row < end; ++row) {
+    Bucket& bucket = bucket_of(bounds_of(data_, row));
     rows_[bucket.first + bucket.rows++] = static_cast<std::uint32_t>(row);
-  });
+  }
 }
 
 /// Makes parts of the lists.
@@ -122,14 +119,10 @@ void DividedSide::cut_lists() {
   for (Bucket& bucket : buckets_) {
     for (std::uint64_t done = 0; done < bucket.rows;) {
       const Run run{bucket.first + done, std::min(part_rows_, bucket.rows - done)};
-      double low = INFINITY, high = -INFINITY;
+      Extent extent = kNoExtent;
       for (std::uint64_t i = run.place; i < run.place + run.rows; ++i)
-        visit_rows(data_, rows_[i], std::uint64_t{rows_[i]} + 1,
-                   [&](std::uint64_t, double row_low, double row_high) {
-                     low = std::min(low, row_low);
-                     high = std::max(high, row_high);
-                   });
-      add_run(bucket, run, low, high);
+        include(extent, bounds_of(data_, rows_[i]));
+      add_run(bucket, run, extent);
       done += run.rows;
     }
   }
@@ -145,46 +138,43 @@ void DividedSide::move_chunk(std::uint64_t number) {
   check(file.read(file.context, data_.places[number] + rows * sizeof(std::int64_t),
                   chunk_points_.data(), rows * bytes));
   const Dataset chunk{chunk_points_.data(), chunk_ids_.data(), rows, data_.dims, data_.scalar};
-  visit_rows(chunk, 0, rows, [&](std::uint64_t row, double low, double high) {
-    const std::size_t to = bucket_of(low);
-    Bucket& bucket = buckets_[to];
-    const std::uint64_t place = to * run_rows_ + bucket.rows++;
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    const Extent bounds = bounds_of(chunk, row);
+    Bucket& bucket = bucket_of(bounds);
+    const std::uint64_t place = bucket.first + bucket.rows++;
     run_ids_[place] = chunk_ids_[row];
     std::memcpy(run_points_.data() + place * bytes, point(chunk, row), bytes);
-    bucket.low = std::min(bucket.low, low);
-    bucket.high = std::max(bucket.high, high);
-    if (bucket.rows == run_rows_) flush(bucket, to);
-  });
+    include(bucket.extent, bounds);
+    if (bucket.rows == run_rows_) flush(bucket);
+  }
 }
 
 /// Writes what a bucket has collected.
-void DividedSide::flush(Bucket& bucket, std::size_t number) {
+void DividedSide::flush(Bucket& bucket) {
   if (bucket.rows == 0) return;
-  const std::uint64_t place = number * run_rows_, bytes = point_bytes(data_);
+  const std::uint64_t place = bucket.first, bytes = point_bytes(data_);
   Run run{0, bucket.rows};
   std::uint64_t points_place;
   check(scratch_->write(scratch_->context, run_ids_.data() + place, run.rows * sizeof(std::int64_t),
                         &run.place));
   check(scratch_->write(scratch_->context, run_points_.data() + place * bytes, run.rows * bytes,
                         &points_place));
-  add_run(bucket, run, bucket.low, bucket.high);
+  add_run(bucket, run, bucket.extent);
   bucket.rows = 0;
-  bucket.low = INFINITY;
-  bucket.high = -INFINITY;
+  bucket.extent = kNoExtent;
 }
 
 // ---- Parts
 
 /// Adds rows to the bucket's last part, or to a new one where that is full.
-void DividedSide::add_run(Bucket& bucket, const Run& run, double low, double high) {
+void DividedSide::add_run(Bucket& bucket, const Run& run, const Extent& extent) {
   if (bucket.part == ~std::size_t{0} || parts_[bucket.part].rows + run.rows > part_rows_) {
     bucket.part = parts_.size();
     parts_.emplace_back();
   }
   Part& part = parts_[bucket.part];
   part.rows += run.rows;
-  part.low = std::min(part.low, low);
-  part.high = std::max(part.high, high);
+  include(part.extent, extent);
   part.runs.push_back(run);
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/grid.h"
 #include "engine/buffer.h"
 #include "engine/dataset.h"
 #include "engine/row_copy.h"
@@ -23,8 +24,7 @@ struct CutColumn {
 };
 
 /// Rows of a dataset that is in memory are only listed, rows of one in a file are copied, part by
-/// part, to another place of the file. Values that are not finite count as infinitely large: rows
-/// with such values match nothing, in whichever part.
+/// part, to another place of the file.
 class DividedSide {
  public:
   /// `memory` is what dividing may take. `scratch` is for data in a file. Everything outlives this.
@@ -40,9 +40,8 @@ class DividedSide {
 
   std::size_t parts() const { return parts_.size(); }
   std::uint64_t rows(std::size_t part) const { return parts_[part].rows; }
-  /// The least low bound, and the largest high bound, of a part.
-  double low(std::size_t part) const { return parts_[part].low; }
-  double high(std::size_t part) const { return parts_[part].high; }
+  /// From the least low bound of a part to its largest high bound.
+  const Extent& extent(std::size_t part) const { return parts_[part].extent; }
 
   /// A copy of a part's rows; they keep their ids, or are named by row. Throws what Buffer throws,
   /// and RowFileFailed.
@@ -56,28 +55,26 @@ class DividedSide {
   };
   struct Part {
     std::uint64_t rows = 0;
-    double low = INFINITY, high = -INFINITY;
+    Extent extent = kNoExtent;
     std::vector<Run> runs;
   };
   /// Rows with values between two bounds, on their way into parts.
   struct Bucket {
-    std::uint64_t first = 0;  ///< of rows_, where they are listed
-    std::uint64_t rows = 0;   ///< listed so far, or in the bucket's share of the buffers
-    double low = INFINITY, high = -INFINITY;  ///< of the rows that go to the file next
-    std::size_t part = ~std::size_t{0};       ///< the one that takes in more rows; none yet
+    std::uint64_t first = 0;    ///< where its rows begin in rows_, or its share of the buffers
+    std::uint64_t rows = 0;     ///< there so far
+    Extent extent = kNoExtent;  ///< of the rows that go to the file next
+    std::size_t part = ~std::size_t{0};  ///< the one that takes in more rows; none yet
   };
 
   void choose_bounds(std::uint64_t buckets);
-  std::size_t bucket_of(double value) const;
-  template <class Visit>
-  void visit_rows(const Dataset& data, std::uint64_t first, std::uint64_t end,
-                  const Visit& visit) const;
+  Extent bounds_of(const Dataset& data, std::uint64_t row) const;
+  Bucket& bucket_of(const Extent& bounds);
   void count_rows(std::uint64_t first, std::uint64_t end);
   void list_rows(std::uint64_t first, std::uint64_t end);
   void cut_lists();
   void move_chunk(std::uint64_t number);
-  void flush(Bucket& bucket, std::size_t number);
-  void add_run(Bucket& bucket, const Run& run, double low, double high);
+  void flush(Bucket& bucket);
+  void add_run(Bucket& bucket, const Run& run, const Extent& extent);
 
   MemoryBudget& budget_;
   const Dataset& data_;

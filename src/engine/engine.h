@@ -11,7 +11,7 @@
 
 namespace gpujoin {
 
-inline constexpr std::uint32_t kEngineAbiVersion = 5;
+inline constexpr std::uint32_t kEngineAbiVersion = 6;
 #define GPUJOIN_ENGINE_SYMBOL "gpujoin_engine"
 
 /// One processor or device an engine can run on.
@@ -41,7 +41,8 @@ struct EngineSizes {
 /// An open join, the engine's own (engine/join.h).
 struct Join;
 
-/// No member throws, prints, exits or calls back. All calls on one join come from one thread.
+/// No member throws, prints or exits. All calls on one join come from one thread; only these call
+/// back, the functions of a RowFile.
 struct EngineTable {
   // The versions and sizes of the headers that the engine was built with, checked in this order
   // (engine/load_engine.h).

@@ -22,7 +22,7 @@ std::size_t most_outliers(std::size_t count, std::size_t one_in) {
 /// The extent of the values but for most_outliers() at either end; empty where there is none.
 Extent inner_extent(std::vector<double> values) {
   std::erase_if(values, [](double x) { return !std::isfinite(x); });
-  if (values.empty()) return {INFINITY, -INFINITY};
+  if (values.empty()) return kNoExtent;
   const std::size_t out = most_outliers(values.size(), kFewOutliers);
   if (out == 0) return kEverywhere;
   const auto from_low = values.begin() + static_cast<std::ptrdiff_t>(out);

@@ -30,21 +30,11 @@ Dataset piece_of(const Dataset& part, std::uint64_t first, std::uint64_t rows) {
 
 }  // namespace
 
-Cut choose_cut(const JoinRequest& request, const WalkCosts& costs) {
-  if (request.left.rows == 0) return {};
-  if (request.shape == Shape::kBoxes) {
-    const BoxStrategy strategy = choose_box_strategy(request);
-    const std::uint32_t d = strategy.dimension;
-    return {{d, request.left.dims / 2 + d}, make_box_test(request.metric, request.eps).reach};
-  }
-  // A strategy by reference points chooses no column of the data.
-  JoinRequest by_columns = request;
-  if (by_columns.knobs.index == IndexMethod::kReferencePoints)
-    by_columns.knobs.index = IndexMethod::kGrid;
-  Strategy strategy = choose_strategy(by_columns, costs);
+Cut choose_cut(const JoinRequest& request, const Strategy& strategy, const WalkCosts& costs) {
   if (strategy.reference_points > 0) {
+    JoinRequest by_columns = request;
     by_columns.knobs.index = IndexMethod::kGrid;
-    strategy = choose_strategy(by_columns, costs);
+    return choose_cut(request, choose_strategy(by_columns, costs), costs);
   }
   const std::uint32_t column = strategy.sort_column != kNoColumn
                                    ? static_cast<std::uint32_t>(strategy.sort_column)
@@ -52,10 +42,14 @@ Cut choose_cut(const JoinRequest& request, const WalkCosts& costs) {
   return {{column, column}, make_threshold(request.metric, request.eps).reach};
 }
 
-PartitionedJoin::PartitionedJoin(const JoinRequest& request, const Cut& cut,
-                                 std::shared_ptr<MemoryBudget> budget,
+Cut choose_box_cut(const JoinRequest& request) {
+  const std::uint32_t d = choose_box_strategy(request).dimension;
+  return {{d, request.left.dims / 2 + d}, make_box_test(request.metric, request.eps).reach};
+}
+
+PartitionedJoin::PartitionedJoin(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget,
                                  std::unique_ptr<PartJoins> parts)
-    : request_(request), cut_(cut), budget_(std::move(budget)), parts_(std::move(parts)) {
+    : request_(request), budget_(std::move(budget)), parts_(std::move(parts)) {
   done_.left_rows = request.left.rows;
   done_.right_rows = request.self_join ? request.left.rows : request.right.rows;
 }
@@ -68,7 +62,11 @@ bool PartitionedJoin::interrupted() {
 void PartitionedJoin::begin() {
   if (request_.output == Output::kTopPairs)
     top_.emplace(*budget_, request_, TopkMethod::kThreshold);
-  const std::uint64_t rows = request_.left.rows == 0 ? kMaxRows : parts_->part_rows();
+  std::uint64_t rows = kMaxRows;
+  if (request_.left.rows > 0) {
+    cut_ = parts_->cut();
+    rows = parts_->part_rows();
+  }
   const std::uint64_t memory =
       request_.memory_limit == 0
           ? std::uint64_t{1} << 30
@@ -103,8 +101,8 @@ void PartitionedJoin::list_steps() {
   for (std::size_t i = 0; i < left.parts(); ++i) {
     std::vector<Step> steps;
     for (std::size_t j = request_.self_join && !both_orders() ? i : 0; j < right.parts(); ++j) {
-      if (left.low(i) - right.high(j) > cut_.reach || right.low(j) - left.high(i) > cut_.reach)
-        continue;
+      const Extent &a = left.extent(i), &b = right.extent(j);
+      if (a.low - b.high > cut_.reach || b.low - a.high > cut_.reach) continue;
       steps.push_back({i, j, request_.self_join && i == j, {0, left.rows(i)}, {0, right.rows(j)}});
     }
     // Rows that meet no others are counted all the same.

@@ -16,10 +16,26 @@
 
 namespace gpujoin {
 
+/// Where sides are cut, and how far the values of two rows of a pair differ at most.
+struct Cut {
+  CutColumn column;
+  double reach;
+};
+
+/// The column of the data that separates points best, so that a part meets few others; a strategy
+/// by reference points has none, and another one is chosen. Throws std::bad_alloc.
+Cut choose_cut(const JoinRequest& request, const Strategy& strategy, const WalkCosts& costs);
+
+/// The dimension that separates boxes best. Throws std::bad_alloc.
+Cut choose_box_cut(const JoinRequest& request);
+
 /// An engine's joins of the parts of one join.
 class PartJoins {
  public:
   virtual ~PartJoins() = default;
+
+  /// Where sides are cut. Throws what open() throws.
+  virtual Cut cut() = 0;
 
   /// How many rows a part may have, so that two of them are joined within the memory that there is.
   /// Throws MemoryLimitExceeded where that is too little for any.
@@ -34,22 +50,11 @@ class PartJoins {
   virtual void let_signals_in() {}
 };
 
-/// Where sides are cut, and how far the values of two rows of a pair differ at most.
-struct Cut {
-  CutColumn column;
-  double reach;
-};
-
-/// The column that separates points best, so that a part meets few others, or the dimension that
-/// separates boxes best. Throws std::bad_alloc.
-Cut choose_cut(const JoinRequest& request, const WalkCosts& costs);
-
 class PartitionedJoin final : public Join {
  public:
-  /// `budget` is for parts and what engines make of them; the joins of parts share it. `parts` and
-  /// the data outlive the join. Throws nothing but std::bad_alloc; methods throw what `parts` and
-  /// Buffer throw.
-  PartitionedJoin(const JoinRequest& request, const Cut& cut, std::shared_ptr<MemoryBudget> budget,
+  /// `budget` is for parts and what engines make of them; the joins of parts share it. The data
+  /// outlives the join. Methods throw what `parts` and Buffer throw.
+  PartitionedJoin(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget,
                   std::unique_ptr<PartJoins> parts);
 
   Status next_batch(ResultBatch* batch) override;
@@ -97,7 +102,7 @@ class PartitionedJoin final : public Join {
   JoinStats stats_with_step() const;
 
   const JoinRequest request_;
-  const Cut cut_;
+  Cut cut_{};
   std::shared_ptr<MemoryBudget> budget_;
   std::unique_ptr<PartJoins> parts_;
   std::optional<DividedSide> left_side_, right_side_;  // of a self-join the left one alone

@@ -25,7 +25,7 @@ struct Sample {
 /// The rows that a sample takes of so many. Deterministic.
 std::vector<std::uint64_t> sample_rows(std::uint64_t rows);
 
-/// Of a request whose data is in memory, as for all that reads samples.
+/// Samples data that is in memory, which whatever reads a sample needs as well.
 Sample take_sample(const JoinRequest& request);
 
 /// How many sampled pairs are within eps.

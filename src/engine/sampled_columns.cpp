@@ -27,12 +27,11 @@ double count_within(const SampledColumn& column, const std::vector<SamplePair>& 
 /// The extent of the finite values of both sides within a range; {0, 0} where there are none.
 Extent extent_of(const std::vector<double>& left, const std::vector<double>& right,
                  Extent range = kEverywhere) {
-  Extent extent{INFINITY, -INFINITY};
+  Extent extent = kNoExtent;
   for (const std::vector<double>* const values : {&left, &right}) {
     for (const double x : *values) {
       if (!std::isfinite(x) || !range.holds(x)) continue;
-      extent.low = std::min(extent.low, x);
-      extent.high = std::max(extent.high, x);
+      include(extent, {x, x});
     }
   }
   return extent.low <= extent.high ? extent : Extent{0, 0};

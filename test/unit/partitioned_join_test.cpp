@@ -8,52 +8,11 @@
 
 #include "engine_harness.h"
 #include "points.h"
+#include "small_parts.h"
 #include "stored_points.h"
 
 namespace gpujoin::test {
 namespace {
-
-/// A join of an engine's table.
-class TableJoin final : public Join {
- public:
-  TableJoin(const EngineTable& engine, const JoinRequest& request) : engine_(engine) {
-    const Status status = engine.open(&request, &join_);
-    EXPECT_TRUE(status.ok()) << status.message;
-  }
-  ~TableJoin() override { engine_.close(join_); }
-  Status next_batch(ResultBatch* batch) override { return engine_.next_batch(join_, batch); }
-  void stats(JoinStats* stats) const override { engine_.stats(join_, stats); }
-
- private:
-  const EngineTable& engine_;
-  Join* join_ = nullptr;
-};
-
-/// Parts of a few rows each. `rows_that_fit`: two pieces with more rows in all have no memory.
-class SmallParts final : public PartJoins {
- public:
-  static inline std::uint64_t rows = 100, rows_that_fit = ~std::uint64_t{0};
-
-  std::uint64_t part_rows() override { return rows; }
-  std::unique_ptr<Join> open(const JoinRequest& part, SideSlot*, SideSlot*) override {
-    if (part.left.rows + part.right.rows > rows_that_fit) throw MemoryLimitExceeded{2, 1};
-    return std::make_unique<TableJoin>(*cpu_engine(), part);
-  }
-};
-
-/// An engine that joins everything in such parts.
-const EngineTable& engine_of_parts() {
-  static EngineTable table = *cpu_engine();
-  table.open = [](const JoinRequest* request, Join** join) -> Status {
-    *join = new PartitionedJoin(*request, choose_cut(*request, kCoreWalkCosts),
-                                std::make_shared<MemoryBudget>(0), std::make_unique<SmallParts>());
-    return {};
-  };
-  table.next_batch = [](Join* join, ResultBatch* batch) { return join->next_batch(batch); };
-  table.stats = [](const Join* join, JoinStats* stats) { join->stats(stats); };
-  table.close = [](Join* join) { delete join; };
-  return table;
-}
 
 Points random_points(std::uint32_t dims, std::uint64_t rows, std::uint64_t seed,
                      ScalarType scalar = ScalarType::kFloat64) {

@@ -4,6 +4,7 @@
 
 extern "C" {
 #include "commands/tablespace.h"
+#include "miscadmin.h"
 }
 
 namespace gpujoin {
@@ -90,14 +91,18 @@ void close_spill_file(SpillFile* spill) {
   spill->file = nullptr;
   spill->end = spill->at = 0;
   if (file == nullptr) return;
-  // What was not written yet is not wanted any more, so a full disk does not matter.
+  // What was not written yet is not wanted any more, so a full disk does not matter. An error lets
+  // in the interrupts that the end of a transaction, which closes files, holds off.
   const MemoryContext caller = CurrentMemoryContext;
+  const uint32 interrupts_held = InterruptHoldoffCount, cancels_held = QueryCancelHoldoffCount;
   PG_TRY();
   { BufFileClose(file); }
   PG_CATCH();
   {
     MemoryContextSwitchTo(caller);
     FlushErrorState();
+    InterruptHoldoffCount = interrupts_held;
+    QueryCancelHoldoffCount = cancels_held;
   }
   PG_END_TRY();
 }
