@@ -22,16 +22,6 @@ INSERT INTO kinds VALUES
   ('limited', 'SELECT count(*) FROM (SELECT 1 FROM %2$s l JOIN %2$s r ON %1$s LIMIT 7) s'),
   ('nothing', 'SELECT l.id, r.id FROM %2$s l JOIN (SELECT * FROM %2$s LIMIT 0) r ON %1$s');
 
--- What EXPLAIN says of the node that joins.
-CREATE FUNCTION said(name text, query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE plan json;
-BEGIN
-  PERFORM force_node(true);
-  EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) ' || query INTO plan;
-  PERFORM force_node(false);
-  RETURN jsonb_path_query_first(plan::jsonb, '$.** ? (@."Custom Plan Provider" == "GpuSimilarityJoin")') ->> name;
-END $$;
-
 -- To box bounds are the same that differ by 1e-6, rounded: around there is where it hurts.
 CREATE TABLE boxes (id int PRIMARY KEY, b box);
 INSERT INTO boxes SELECT i, box(point(i * 7 % 31, i * 5 % 29), point(i * 7 % 31 + i % 4, i * 5 % 29 + i % 3 * 0.5))
@@ -45,7 +35,7 @@ INSERT INTO boxes VALUES (0, NULL), (300, box(point('-Infinity', '-Infinity'), p
 ANALYZE boxes;
 SELECT same_rows(format(query, clause, 'boxes'), true, format('box, %s: %s', name, clause))
 FROM kinds, unnest('{l.b && r.b,r.b && l.b}'::text[]) clause;
-SELECT is(said('Rechecked Pairs', 'SELECT l.id, r.id FROM boxes l JOIN boxes r ON l.b && r.b'), '0',
+SELECT is(property('Rechecked Pairs', 'SELECT l.id, r.id FROM boxes l JOIN boxes r ON l.b && r.b'), '0',
   'what overlaps is decided by the engine');
 SELECT same_rows('SELECT l.id, r.id FROM boxes l JOIN boxes r ON ' || clause, uses_node, clause)
 FROM (VALUES ('NOT l.b && r.b', false), ('l.b && r.b AND l.b << r.b', true), ('l.b && box ''(0,0),(3,3)''', false),
@@ -86,14 +76,14 @@ FROM kinds, unnest('{cubes,flat,high,unknown}'::text[]) t, unnest('{l.c && r.c,r
 SELECT same_rows(format(query, clause, t), true, format('%s, %s: %s', t, name, clause))
 FROM kinds, unnest('{cubes,flat,high,unknown}'::text[]) t,
   unnest('{l.c <-> r.c <= 1,l.c <#> r.c < 2,2 >= l.c <=> r.c,r.c <-> l.c <= 0}'::text[]) clause WHERE name NOT LIKE '%n%ed';
-SELECT is(said('Join Method', format('SELECT l.id, r.id FROM %s l JOIN %1$s r ON l.c && r.c', t)), 'Box Join', t)
+SELECT is(property('Join Method', format('SELECT l.id, r.id FROM %s l JOIN %1$s r ON l.c && r.c', t)), 'Box Join', t)
 FROM unnest('{cubes,flat}'::text[]) t;
-SELECT is(said('Rechecked Pairs', format('SELECT l.id, r.id FROM %s l JOIN %1$s r ON l.c && r.c', t)), '0',
+SELECT is(property('Rechecked Pairs', format('SELECT l.id, r.id FROM %s l JOIN %1$s r ON l.c && r.c', t)), '0',
   t || ': decided by the engine') FROM unnest('{cubes,flat}'::text[]) t;
-SELECT is(said('Counts', 'SELECT count(*) FROM cubes l JOIN cubes r ON l.c && r.c'), 'pairs', 'counted by the engine');
-SELECT is(said('Box Method', format('SELECT l.id, r.id FROM %s l JOIN %1$s r ON l.c <-> r.c < 1', t)), 'none',
+SELECT is(property('Counts', 'SELECT count(*) FROM cubes l JOIN cubes r ON l.c && r.c'), 'pairs', 'counted by the engine');
+SELECT is(property('Box Method', format('SELECT l.id, r.id FROM %s l JOIN %1$s r ON l.c <-> r.c < 1', t)), 'none',
   t || ': boxes by distance') FROM unnest('{cubes,high}'::text[]) t;
-SELECT cmp_ok(said('Odd Rows', format('SELECT l.id, r.id FROM %s l JOIN %1$s r ON l.c && r.c', t))::int, '>', 0,
+SELECT cmp_ok(property('Odd Rows', format('SELECT l.id, r.id FROM %s l JOIN %1$s r ON l.c && r.c', t))::int, '>', 0,
   t || ': the operator is asked for odd rows') FROM unnest('{high,unknown}'::text[]) t;
 SELECT same_rows('SELECT l.id, r.id FROM cubes l JOIN cubes r ON ' || clause, uses_node, clause)
 FROM (VALUES ('l.c @> r.c', false), ('l.c && r.c AND l.c @> r.c', true), ('cube_enlarge(l.c, 1, 2) && r.c', true),
@@ -131,14 +121,14 @@ SELECT same_rows('SELECT l.id, r.id FROM shapes l JOIN shapes r ON ' || clause, 
 FROM (VALUES ('l.g && r.g AND ST_Contains(l.g, r.g)', true), ('ST_Contains(l.g, r.g)', false), ('l.g &&& r.g', false),
   ('l.g ~ r.g', false), ('ST_Expand(l.g, 1) && r.g', true), ('NOT ST_Intersects(l.g, r.g)', false),
   ('ST_Intersects(ST_Buffer(l.g, 0.5), ST_Centroid(r.g)) AND l.id < 150 AND r.id < 150', NULL)) c(clause, uses_node);
-SELECT is(said('Join Method', 'SELECT l.id, r.id FROM shapes l JOIN shapes r ON ' || clause), 'Box Join', clause || ' by boxes')
+SELECT is(property('Join Method', 'SELECT l.id, r.id FROM shapes l JOIN shapes r ON ' || clause), 'Box Join', clause || ' by boxes')
 FROM unnest('{"l.g && r.g","ST_Intersects(l.g, r.g)","ST_DWithin(l.g, r.g, 0.5)"}'::text[]) clause;
 CREATE TABLE areas AS SELECT id, g FROM shapes WHERE ST_Area(g) > 0;
-SELECT is(said('Rechecked Pairs', 'SELECT l.id, r.id FROM areas l JOIN areas r ON l.g && r.g'), '0', 'boxes of their own decide');
-SELECT is(said('Counts', 'SELECT count(*) FROM areas l JOIN areas r ON l.g && r.g'), 'pairs', 'and are counted');
+SELECT is(property('Rechecked Pairs', 'SELECT l.id, r.id FROM areas l JOIN areas r ON l.g && r.g'), '0', 'boxes of their own decide');
+SELECT is(property('Counts', 'SELECT count(*) FROM areas l JOIN areas r ON l.g && r.g'), 'pairs', 'and are counted');
 SELECT same_rows(format(query, clause, 'areas'), true, format('areas, %s: %s', name, clause))
 FROM kinds, unnest('{"l.g && r.g","ST_Intersects(l.g, r.g)"}'::text[]) clause;
-SELECT cmp_ok(said('Rechecked Pairs', 'SELECT l.id, r.id FROM areas l JOIN areas r ON ST_Intersects(l.g, r.g)')::int, '>', 0,
+SELECT cmp_ok(property('Rechecked Pairs', 'SELECT l.id, r.id FROM areas l JOIN areas r ON ST_Intersects(l.g, r.g)')::int, '>', 0,
   'shapes are asked');
 -- Of a long value only the beginning is read.
 CREATE TABLE long (id int, g geometry);
@@ -148,11 +138,11 @@ INSERT INTO long SELECT 30 + i, ST_Buffer(ST_MakePoint(i % 7, i % 5), 1, 200 + i
 ANALYZE long;
 SELECT same_rows(format(query, clause, 'long'), true, format('long values, %s: %s', name, clause))
 FROM kinds, unnest('{"l.g && r.g","ST_Intersects(l.g, r.g)","ST_DWithin(l.g, r.g, 0.5)"}'::text[]) clause;
-SELECT is(said('Rechecked Pairs', 'SELECT l.id, r.id FROM long l JOIN long r ON l.g && r.g'), '0', 'whose boxes decide');
+SELECT is(property('Rechecked Pairs', 'SELECT l.id, r.id FROM long l JOIN long r ON l.g && r.g'), '0', 'whose boxes decide');
 INSERT INTO long VALUES (100, repeat('GEOMETRYCOLLECTION(', 50) || 'POINT(1 1)' || repeat(')', 50)),
   (101, postgis_dropbbox(ST_MakeLine(ST_MakePoint(0, 0), ST_MakePoint(3, 3))));
 SELECT same_rows(format(query, 'l.g && r.g', 'long'), true, format('nested values, %s', name)) FROM kinds;
-SELECT is(said('Join Method', 'SELECT l.id, r.id FROM long l JOIN long r ON l.g && r.g'), 'Box Join', 'are boxes, too');
+SELECT is(property('Join Method', 'SELECT l.id, r.id FROM long l JOIN long r ON l.g && r.g'), 'Box Join', 'are boxes, too');
 INSERT INTO long VALUES (102, repeat('GEOMETRYCOLLECTION(', 150) || 'POINT(1 1)' || repeat(')', 150)),
   (103, postgis_dropbbox(ST_Boundary(ST_Buffer(ST_MakePoint(0, 0), 3, 100))));
 SELECT same_rows(format(query, 'l.g && r.g', 'long'), true, format('values without a box at their beginning, %s', name)) FROM kinds;
@@ -167,7 +157,7 @@ SELECT skip('no PostGIS', 1);
 CREATE TABLE answer AS SELECT bag('SELECT l.id, r.id FROM boxes l JOIN many r ON l.b && r.b') AS rows;
 SELECT is(bag('SELECT l.id, r.id FROM boxes l JOIN many r ON l.b && r.b'), rows, 'by ' || method)
 FROM answer, unnest('{layered_grid,sort_sweep,none}'::text[]) method, force_node(true), set_config('gpujoin.box_method', method, true);
-SELECT is(said('Box Method', 'SELECT l.id, r.id FROM boxes l JOIN many r ON l.b && r.b'), method, method || ' by name')
+SELECT is(property('Box Method', 'SELECT l.id, r.id FROM boxes l JOIN many r ON l.b && r.b'), method, method || ' by name')
 FROM unnest('{layered_grid,sort_sweep,none}'::text[]) method, set_config('gpujoin.box_method', method, true);
 
 SELECT * FROM finish();

@@ -9,18 +9,7 @@ SET extra_float_digits = 1;
 
 \ir same_rows.psql
 
--- A property of the node, as EXPLAIN (ANALYZE) has it; NULL where there is none.
-CREATE FUNCTION property(query text, name text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-  plan jsonb;
-BEGIN
-  PERFORM force_node(true);
-  EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) ' || query INTO plan;
-  PERFORM force_node(false);
-  RETURN jsonb_path_query_first(plan, '$.** ? (@."Custom Plan Provider" == "GpuSimilarityJoin")') ->> name;
-END $$;
-
-CREATE FUNCTION pairs_asked(query text) RETURNS bigint LANGUAGE sql AS $$ SELECT property(query, 'Rechecked Pairs')::bigint $$;
+CREATE FUNCTION pairs_asked(query text) RETURNS bigint LANGUAGE sql AS $$ SELECT property('Rechecked Pairs', query)::bigint $$;
 
 -- ---- Odd rows: the condition is asked for their pairs, of which each has 300 on either side, and for no others.
 CREATE TABLE vectors AS SELECT i AS id, ARRAY[i * 7 % 101, i * 13 % 103]::float8[] AS v FROM generate_series(1, 300) i;
@@ -81,7 +70,7 @@ INSERT INTO forms VALUES
   ('subset', 'SELECT l.id, r.id FROM %1$s l JOIN (SELECT * FROM %1$s WHERE id %% 3 = 0) r ON %2$s'),
   ('top', 'SELECT l.id, r.id FROM %1$s l JOIN %1$s r ON %2$s WHERE l.id >= 0 ORDER BY l.id + r.id, l.id LIMIT 20');
 SELECT same_rows(format(form, tbl, clause), NULL, format('%s, %s: %s', tbl, name, clause)) FROM cases, forms;
-SELECT is(property(format('SELECT l.id, r.id FROM %1$s l JOIN %1$s r ON %2$s', tbl, clause), 'Odd Rows')::int,
+SELECT is(property('Odd Rows', format('SELECT l.id, r.id FROM %1$s l JOIN %1$s r ON %2$s', tbl, clause))::int,
   nullif(odd, 0), format('%s: %s: odd rows', tbl, clause)) FROM cases;
 -- Each odd row has at most 304 pairs, and those beyond are pairs within rounding of the radius.
 SELECT cmp_ok(pairs_asked(format('SELECT l.id, r.id FROM %1$s l JOIN %1$s r ON %2$s', tbl, clause)), '<=',
@@ -138,8 +127,8 @@ SELECT same_rows(query, uses_node, query) FROM (VALUES
   ('SELECT eps, n FROM (VALUES (''NaN''::float8), (2), (-1), (NULL), (''Infinity''), (1)) radii(eps),
     LATERAL (SELECT count(*) AS n FROM ratios l JOIN ratios r ON l.v <-> r.v <= eps OFFSET 0) s', true))
   queries(query, uses_node);
-SELECT is(property('SELECT eps, n FROM (VALUES (''NaN''::float8), (2)) radii(eps),
-  LATERAL (SELECT count(*) AS n FROM ratios l JOIN ratios r ON l.v <-> r.v <= eps OFFSET 0) s', 'Engine Fallback'), NULL,
+SELECT is(property('Engine Fallback', 'SELECT eps, n FROM (VALUES (''NaN''::float8), (2)) radii(eps),
+  LATERAL (SELECT count(*) AS n FROM ratios l JOIN ratios r ON l.v <-> r.v <= eps OFFSET 0) s'), NULL,
   'a radius that the engine refuses is forgotten with its join');
 
 -- ---- Filters: cheap ones before a costly condition, and the order of keys by the engine
@@ -159,9 +148,9 @@ FROM unnest('{<,>,<>}'::text[]) comparison, unnest('{l,r}'::text[]) side;
 SELECT same_rows(format('SELECT l.id FROM keys l WHERE %s (SELECT FROM keys r WHERE l.v <-> r.v <= 2 AND l.id %s r.id)', kind, comparison),
   true, format('%s: %s', kind, comparison))
 FROM unnest('{<,>,<>}'::text[]) comparison, unnest('{EXISTS,NOT EXISTS}'::text[]) kind;
-SELECT is(property(format('SELECT l.id, r.id FROM keys l JOIN keys r ON l.v <-> r.v <= 2 AND l.%s < r.%1$s', key), 'Rows Removed by Join Filter'),
+SELECT is(property('Rows Removed by Join Filter', format('SELECT l.id, r.id FROM keys l JOIN keys r ON l.v <-> r.v <= 2 AND l.%s < r.%1$s', key)),
   '0', 'the engine makes no pair twice: ' || key) FROM unnest('{id,small,big,mixed}'::text[]) key;
-SELECT is(property('SELECT count(*) FROM keys l JOIN keys r ON l.v <-> r.v <= 2 AND l.id < r.id', 'Counts'), 'pairs', 'counted without pairs');
+SELECT is(property('Counts', 'SELECT count(*) FROM keys l JOIN keys r ON l.v <-> r.v <= 2 AND l.id < r.id'), 'pairs', 'counted without pairs');
 \if :has_postgis
 SELECT same_rows('SELECT l.id, r.id FROM shapes l JOIN shapes r ON l.id < r.id AND ST_Intersects(l.g, r.g)', true, 'costly conditions');
 SELECT is(pairs_asked('SELECT l.id, r.id FROM shapes l JOIN shapes r ON ST_Intersects(l.g, r.g) AND l.id < 100 - r.id'),
@@ -172,21 +161,6 @@ SELECT is(pairs_asked('SELECT l.id, r.id FROM shapes l JOIN shapes r ON ST_Inter
 CREATE TABLE many AS SELECT i AS id, ARRAY[i * 7919 % 10007, i * 104729 % 10009]::float8[] AS v, i % 10 AS grp
 FROM generate_series(1, 20000) i;
 ANALYZE many;
-CREATE FUNCTION under_limit(query text, memory text) RETURNS text[] LANGUAGE plpgsql AS $$
-DECLARE
-  rows text[];
-BEGIN
-  PERFORM force_node(true);
-  EXECUTE 'PREPARE limited AS ' || query;
-  SET LOCAL plan_cache_mode = force_generic_plan;
-  IF NOT has_node('EXECUTE limited') THEN RETURN '{no node}'; END IF;
-  PERFORM set_config('gpujoin.host_memory_limit', memory, true);
-  rows := bag('EXECUTE limited');
-  RESET gpujoin.host_memory_limit;
-  DEALLOCATE limited;
-  PERFORM force_node(false);
-  RETURN rows;
-END $$;
 SELECT is(under_limit(query, memory), under_limit(query, '1GB'), format('%s under %s', query, memory))
 FROM unnest(ARRAY[
     'SELECT l.id, r.id FROM many l JOIN many r ON l.v <-> r.v <= 20',

@@ -46,16 +46,6 @@ INSERT INTO clauses VALUES ('ST_DWithin(l.p::geometry, r.p::geometry, 2)'),
   ('ST_DWithin(ST_Buffer(l.p::geometry, 1), r.p::geometry, 2)');
 \endif
 
--- What EXPLAIN says of a node that was asked for the first pairs: `name` of what it says of itself.
-CREATE FUNCTION said(name text, query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE plan json;
-BEGIN
-  PERFORM force_node(true);
-  EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) ' || query INTO plan;
-  PERFORM force_node(false);
-  RETURN jsonb_path_query_first(plan::jsonb, '$.** ? (@."Custom Plan Provider" == "GpuSimilarityJoin")') ->> name;
-END $$;
-
 -- Which orders are the node's.
 CREATE TABLE orders (score text, function text);
 INSERT INTO orders VALUES
@@ -71,7 +61,7 @@ INSERT INTO orders VALUES
   ('l.f8 + random() * 0 + r.f8', NULL), ('ln(l.id) + r.f8', NULL), ('1 / l.id + r.f8', NULL), ('l.f8 / l.id + r.f8', NULL),
   ('l.i4 * 2 + r.i4', NULL), ('(l.f8 + r.f8)::text', NULL), ('l.id, l.f8 + r.f8', NULL), ('l.grp || r.grp::text', NULL),
   ('l.f8 + (SELECT 1) * r.f8', NULL), ('l.p <-> r.p', NULL), ('l.i4 & r.i4', NULL), ('greatest(l.f8, r.f8, 3)', NULL);
-SELECT is(said('Score Function', format('SELECT l.id, r.id FROM a l JOIN b r ON gpu_within(l.v, r.v, 3) ORDER BY %s LIMIT 5',
+SELECT is(property('Score Function', format('SELECT l.id, r.id FROM a l JOIN b r ON gpu_within(l.v, r.v, 3) ORDER BY %s LIMIT 5',
   score)), function, 'ORDER BY ' || score || CASE WHEN function IS NULL THEN ': not the node''s' ELSE ': the node''s' END)
 FROM orders;
 CREATE TABLE limits (query text, k text);
@@ -90,7 +80,7 @@ INSERT INTO limits VALUES
   ('SELECT l.f8 + r.f8, generate_series(1, 2) FROM a l JOIN b r ON %s ORDER BY 1 LIMIT 5', NULL),
   ('SELECT l.f8 + r.f8 FROM a l LEFT JOIN b r ON %s ORDER BY 1 LIMIT 5', NULL),
   ('SELECT l.f8 + r.f8 FROM a l JOIN b r ON %s ORDER BY 1 LIMIT 200000', NULL);
-SELECT is(said('K', q), k, 'K of ' || q) FROM limits, format(query, 'gpu_within(l.v, r.v, 3)') q;
+SELECT is(property('K', q), k, 'K of ' || q) FROM limits, format(query, 'gpu_within(l.v, r.v, 3)') q;
 SELECT same_rows(format(query, clause), NULL, query || ', ' || clause) FROM limits, clauses WHERE query NOT LIKE '%OVER ()%';
 
 -- Random ones. Rows are compared only where the order decides between all of them.
@@ -169,12 +159,12 @@ SELECT same_rows(query, NULL, query) FROM unnest(ARRAY[
 CREATE TABLE peaks AS SELECT id, v, 1::float8 AS high, 1::int2 AS short, 1::float8 AS low FROM a;
 INSERT INTO peaks VALUES (0, '{1e9,0}', 1e200, 200, 1e-170);
 ANALYZE peaks;
-SELECT is(said('Top-k Fallback', format('SELECT l.id FROM odd l JOIN a r ON gpu_within(l.v, r.v, 3) ORDER BY %s LIMIT 5', score)),
+SELECT is(property('Top-k Fallback', format('SELECT l.id FROM odd l JOIN a r ON gpu_within(l.v, r.v, 3) ORDER BY %s LIMIT 5', score)),
   fallback, 'EXPLAIN: ' || score || ': ' || coalesce(fallback, 'no fallback'))
 FROM (VALUES ('l.f8 + r.f8', 'a score is not finite'), ('l.n - r.n', 'a score is not finite'),
   ('l.id * r.sometimes', 'a score is NULL'), ('l.id * r.f8', NULL), ('l.id + r.f8', NULL)) s(score, fallback);
 
-SELECT is(said('Top-k Fallback', format('SELECT l.id FROM peaks l JOIN peaks r ON gpu_within(l.v, r.v, 3) AND l.id <> r.id
+SELECT is(property('Top-k Fallback', format('SELECT l.id FROM peaks l JOIN peaks r ON gpu_within(l.v, r.v, 3) AND l.id <> r.id
     ORDER BY %s LIMIT 5', score)), fallback, 'EXPLAIN: ' || score || ': ' || coalesce(fallback, 'no fallback'))
 FROM (VALUES ('l.high * r.high', 'a score may be out of range'), ('l.high + r.high', NULL), ('l.short * r.short', 'a score may be out of range'),
   ('l.short + r.short', NULL), ('l.low * r.low', 'a score may be out of range'), ('l.low + r.low', NULL)) s(score, fallback);
@@ -196,24 +186,24 @@ FROM unnest('{lonely,social}'::text[]) t, unnest(ARRAY['', ' AND l.id < 1000', '
   unnest('{l.p * l.q + r.grp,l.n::float8 + r.grp,l.f * 10::real + r.f,l.n * 1e200 + r.n,l.n::float8 + r.n::float8,
     (l.n - 1)::float8 + r.p,(l.n * 3)::float8 - r.p,l.p / 1e-10 + r.p,l.p * l.p * l.p * l.q + r.q,-l.p - @ r.f,l.p - l.q + r.n,
     l.p + r.p * (SELECT 1 / min(0 * id) FROM social)}'::text[]) score;
-SELECT is(said('Top-k Fallback', format('SELECT l.id FROM %s l JOIN social r ON l.v <-> r.v <= 1 ORDER BY %s LIMIT 3', t, score)), fallback,
+SELECT is(property('Top-k Fallback', format('SELECT l.id FROM %s l JOIN social r ON l.v <-> r.v <= 1 ORDER BY %s LIMIT 3', t, score)), fallback,
   t || ' rows: ' || score || ': ' || coalesce(fallback, 'no fallback'))
 FROM (VALUES ('social', 'l.p * l.q + r.grp', NULL), ('lonely', 'l.p * l.q + r.grp', 'a score is NULL'), ('social', 'l.n::float8 + r.grp', NULL),
   ('lonely', 'l.n::float8 + r.grp', 'a score is NULL'), ('social', '0.3 * l.n + 0.7 * r.p', NULL)) s(t, score, fallback);
-SELECT is(said('Score Function', format('SELECT l.id FROM social l JOIN social r ON l.v <-> r.v <= 1 ORDER BY %s LIMIT 3', score)), NULL,
+SELECT is(property('Score Function', format('SELECT l.id FROM social l JOIN social r ON l.v <-> r.v <= 1 ORDER BY %s LIMIT 3', score)), NULL,
   score || ': not the node''s')
 FROM unnest('{l.f * 10::real + r.f,(l.n - 1)::float8 + r.p,l.p * 1e30 + r.p,l.p * l.p * l.p * l.p * l.p * l.p * l.p * l.p * l.p + r.p}'::text[]) score;
 
 -- Few pass the other conditions: more and more pairs are asked for.
-SELECT cmp_ok(said('Top-k Pairs Asked', 'SELECT l.id FROM a l JOIN a r ON gpu_within(l.v, r.v, 9) AND (l.id * r.id) % 97 = 3
+SELECT cmp_ok(property('Top-k Pairs Asked', 'SELECT l.id FROM a l JOIN a r ON gpu_within(l.v, r.v, 9) AND (l.id * r.id) % 97 = 3
   ORDER BY l.f8 + r.f8 LIMIT 10')::int, '>', 74, 'several rounds');
-SELECT is(said('Top-k Pairs Asked', 'SELECT l.id FROM a l JOIN a r ON gpu_within(l.v, r.v, 9) ORDER BY l.f8 + r.f8 LIMIT 10'),
+SELECT is(property('Top-k Pairs Asked', 'SELECT l.id FROM a l JOIN a r ON gpu_within(l.v, r.v, 9) ORDER BY l.f8 + r.f8 LIMIT 10'),
   '10', 'and one, for as many as are wanted, where nothing else decides');
 CREATE TABLE crowd AS SELECT i AS id, '{1}'::float8[] AS v, 1 AS s FROM generate_series(1, 1500) i;
 ANALYZE crowd;
-SELECT matches(said('Top-k Fallback', 'SELECT l.id FROM crowd l JOIN crowd r ON gpu_within(l.v, r.v, 1)
+SELECT matches(property('Top-k Fallback', 'SELECT l.id FROM crowd l JOIN crowd r ON gpu_within(l.v, r.v, 1)
   ORDER BY l.s + r.s, l.id, r.id LIMIT 3'), 'too many pairs', 'a million ties are too many');
-SELECT matches(said('Top-k Fallback', 'SELECT l.id FROM crowd l JOIN crowd r ON gpu_within(l.v, r.v, 1)
+SELECT matches(property('Top-k Fallback', 'SELECT l.id FROM crowd l JOIN crowd r ON gpu_within(l.v, r.v, 1)
   ORDER BY l.s + r.s LIMIT 9000'), 'would not fit', 'so many do not fit in little memory')
 FROM set_config('gpujoin.host_memory_limit', '2MB', true);
 RESET gpujoin.host_memory_limit;
@@ -230,7 +220,7 @@ FROM unnest('{a,odd}'::text[]) t, unnest(ARRAY['gpu_within(l.v, r.v, 3)', 'l.v <
   unnest(ARRAY['l.id < r.id', 'l.id <> r.id', 'l.id <= r.id', 'l.id > r.id', 'l.id % 5 = 1']) filter,
   unnest(ARRAY['', ' DESC']) direction, unnest('{1,30,3000}'::int[]) k
 WHERE NOT (score LIKE '%<->%' AND direction <> '');
-SELECT cmp_ok(said('Top-k Pairs Asked', 'SELECT l.id FROM a l JOIN a r ON gpu_within(l.v, r.v, 9) AND l.id < r.id
+SELECT cmp_ok(property('Top-k Pairs Asked', 'SELECT l.id FROM a l JOIN a r ON gpu_within(l.v, r.v, 9) AND l.id < r.id
   ORDER BY l.v <-> r.v LIMIT 10')::int, '=', 74, 'rows with themselves are not asked for');
 
 -- Statements: prepared ones, cursors, correlated ones, functions, views, and rows that change in between.

@@ -39,20 +39,28 @@ std::uint64_t held_by(const EngineRun* run) {
   return run->report.dataset_bytes + stats.memory_peak;
 }
 
+/// Ends the engine's work, if any; what it wrote to the file goes.
+void close_engine(EngineRun* run) {
+  if (run->join == nullptr) return;
+  run->engine->close(run->join);
+  run->join = nullptr;
+  run->spill.end = run->input_end;
+}
+
 /// Raises the engine's failure, unless the run handles it itself.
 void fail(EngineRun* run, const Status& status) {
   raise_spill_error(&run->spill);
   if (status.code != StatusCode::kMemoryLimit || !run->may_exhaust || run->delivered)
     raise_status(status);
   run->exhausted = true;
-  if (run->join != nullptr) run->engine->close(run->join);
-  run->join = nullptr;
+  close_engine(run);
 }
 
 /// Opens an engine that is `fallback` for a reason, or "".
 Status open_engine(EngineRun* run, const EngineTable* engine, const char* fallback) {
   run->engine = engine;
   run->delivered = false;
+  run->input_end = run->spill.end;
   run->report.engine = engine->name;
   strlcpy(run->report.fallback, fallback, sizeof run->report.fallback);
   const Status status = engine->open(&run->request, &run->join);
@@ -66,7 +74,7 @@ Status fall_back(EngineRun* run, const Status& failure) {
   if (run->engine == cpu_engine() || engine_preference() != EnginePreference::kAuto ||
       run->delivered)
     return failure;
-  if (run->join != nullptr) run->engine->close(run->join);
+  close_engine(run);
   return open_engine(run, cpu_engine(), failure.message);
 }
 
@@ -169,8 +177,7 @@ void stop_engine(EngineRun* run) {
   if (run->join == nullptr) return;
   last_report = report_run(run);
   note_join(run->engine, run->report.stats);
-  run->engine->close(run->join);
-  run->join = nullptr;
+  close_engine(run);
   run->batch = {};
 }
 

@@ -33,10 +33,11 @@ struct EngineRun {
   bool delivered;     ///< the engine has emitted a batch
   ResultBatch batch;  ///< the last one
   JoinReport report;
-  SpillFile spill;   ///< for rows that do not fit in memory
-  bool may_exhaust;  ///< too little memory is no error, as long as nothing was emitted, but
-  bool exhausted;    ///< ends the engine's work and is recorded here
-  EngineRun* next;   ///< in the session's list
+  SpillFile spill;          ///< for rows that do not fit in memory
+  std::uint64_t input_end;  ///< in the file; what the engine writes lies beyond
+  bool may_exhaust;         ///< too little memory is no error, as long as nothing was emitted, but
+  bool exhausted;           ///< ends the engine's work and is recorded here
+  EngineRun* next;          ///< in the session's list
 };
 
 /// Prepares a run, zeroed by the caller, that ends with `context`.
