@@ -22,37 +22,37 @@ constexpr std::uint64_t kFewestRows = 64;
 /// themselves.
 std::uint64_t device_bytes(const JoinRequest& request, std::uint64_t rows) {
   const std::uint64_t references = most_reference_points(request);
-  const std::uint64_t columns = request.left.dims + references;
+  const std::uint64_t columns = request.left().dims + references;
   const std::uint64_t directions =
-      request.metric == Metric::kCosine ? request.left.dims * sizeof(float) : 0;
-  const std::uint64_t scores = request.output == Output::kTopPairs ? 2 * sizeof(double) : 0;
-  return rows * (2 * columns * scalar_bytes(request.left.scalar) + directions + scores +
+      request.metric() == Metric::kCosine ? request.left().dims * sizeof(float) : 0;
+  const std::uint64_t scores = request.output() == Output::kTopPairs ? 2 * sizeof(double) : 0;
+  return rows * (2 * columns * scalar_bytes(request.left().scalar) + directions + scores +
                  3 * (8 + 4) + 2 * 8 + 4 + 8) +
-         references * request.left.dims * sizeof(double) + (std::uint64_t{1} << 20);
+         references * request.left().dims * sizeof(double) + (std::uint64_t{1} << 20);
 }
 
 /// The same on the host, of a row of either side: the row itself with its id and score, its id in
 /// pinned memory, of which up to half is not used, and its place, count and offset.
 std::uint64_t host_row_bytes(const JoinRequest& request) {
   constexpr std::uint64_t kRow = 8 + 8, kPinned = 2 * (8 + 4 + 8), kCount = 8;
-  return point_bytes(request.left) + kRow + kPinned + kCount;
+  return point_bytes(request.left()) + kRow + kPinned + kCount;
 }
 
 /// Half of the memory is for batches and for what a walk needs.
 std::uint64_t memory_of_points(const JoinRequest& request, const DeviceContext& context) {
-  return context.available_bytes(request.device_memory_limit) / 2;
+  return context.available_bytes(request.resources.device_memory_limit) / 2;
 }
 
 class DeviceParts final : public PartJoins {
  public:
   DeviceParts(const JoinRequest& request, std::shared_ptr<JoinResources> resources)
       : request_(request), resources_(std::move(resources)) {
-    if (request.shape == Shape::kPoints && request.left.rows > 0)
+    if (request.shape() == Shape::kPoints && request.left().rows > 0)
       plan_ = plan_range_join(request, *resources_);
   }
 
   Cut cut() override {
-    return request_.shape == Shape::kBoxes
+    return request_.shape() == Shape::kBoxes
                ? choose_box_cut(request_)
                : choose_cut(request_, plan_->index.strategy, kWalkCosts);
   }
@@ -60,12 +60,12 @@ class DeviceParts final : public PartJoins {
   std::uint64_t part_rows() override { return std::min(rows_on_device(), rows_on_host()); }
 
   std::unique_ptr<Join> open(const JoinRequest& part, SideSlot* left, SideSlot* right) override {
-    if (part.shape == Shape::kBoxes) return std::make_unique<BoxJoin>(part, resources_);
+    if (part.shape() == Shape::kBoxes) return std::make_unique<BoxJoin>(part, resources_);
     const OpenJoin range_join = [=, this](const JoinRequest& join) {
       return std::make_unique<RangeJoin>(join, resources_, plan_, left, right);
     };
     // Directions need tiles, and tiles do not know scores.
-    const bool top = part.output == Output::kTopPairs && part.metric == Metric::kCosine;
+    const bool top = part.output() == Output::kTopPairs && part.metric() == Metric::kCosine;
     if (top) return std::make_unique<TopkScan>(part, range_join);
     return range_join(part);
   }
@@ -75,7 +75,7 @@ class DeviceParts final : public PartJoins {
  private:
   /// Joins of boxes have their own way with what does not fit on the device.
   std::uint64_t rows_on_device() const {
-    if (request_.shape == Shape::kBoxes) return kMaxRows;
+    if (request_.shape() == Shape::kBoxes) return kMaxRows;
     const std::uint64_t bytes = memory_of_points(request_, resources_->context);
     const std::uint64_t fixed = device_bytes(request_, 0);
     const std::uint64_t one_row = device_bytes(request_, 1) - fixed;
@@ -85,13 +85,14 @@ class DeviceParts final : public PartJoins {
   }
 
   std::uint64_t rows_on_host() const {
-    if (request_.memory_limit == 0) return kMaxRows;
+    if (request_.resources.memory_limit == 0) return kMaxRows;
     const std::uint64_t listed =
         sizeof(std::uint32_t) *
-        ((request_.left.file == nullptr ? request_.left.rows : 0) +
-         (request_.self_join || request_.right.file != nullptr ? 0 : request_.right.rows));
+        ((request_.left().file == nullptr ? request_.left().rows : 0) +
+         (request_.self_join() || request_.right().file != nullptr ? 0 : request_.right().rows));
     const std::uint64_t held = resources_->host.used() + listed;
-    const std::uint64_t left = request_.memory_limit > held ? request_.memory_limit - held : 0;
+    const std::uint64_t left =
+        request_.resources.memory_limit > held ? request_.resources.memory_limit - held : 0;
     return std::max(kFewestRows, left / 2 / (2 * host_row_bytes(request_)));
   }
 
@@ -103,9 +104,9 @@ class DeviceParts final : public PartJoins {
 }  // namespace
 
 bool needs_parts(const JoinRequest& request, const DeviceContext& context) {
-  if (is_in_file(request)) return true;
-  if (request.left.rows == 0 || (!request.self_join && request.right.rows == 0)) return false;
-  const std::uint64_t rows = request.left.rows + (request.self_join ? 0 : request.right.rows);
+  if (request.sides.in_file()) return true;
+  if (!request.sides.has_pairs()) return false;
+  const std::uint64_t rows = request.sides.rows();
   return device_bytes(request, rows) > memory_of_points(request, context);
 }
 

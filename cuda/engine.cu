@@ -127,15 +127,15 @@ std::unique_ptr<Join> open_join(const JoinRequest& request, cuda::DeviceContext&
   const OpenJoin range_join = [&context](const JoinRequest& part) {
     return open_range_join(part, context);
   };
-  if (request.shape == Shape::kBoxes && !is_in_file(request))
+  if (request.shape() == Shape::kBoxes && !request.sides.in_file())
     return std::make_unique<cuda::BoxJoin>(request,
                                            std::make_shared<cuda::JoinResources>(context, request));
-  if (request.output != Output::kTopPairs || is_in_file(request)) return range_join(request);
+  if (request.output() != Output::kTopPairs || request.sides.in_file()) return range_join(request);
   // Joins by directions need tiles, and tiles do not know scores.
   const OpenJoin scan = [range_join](const JoinRequest& part) {
     return std::make_unique<TopkScan>(part, range_join);
   };
-  const bool cosine = request.metric == Metric::kCosine;
+  const bool cosine = request.metric() == Metric::kCosine;
   return open_topk_join(request, cosine ? scan : range_join, cuda::kPlainTopkCosts);
 }
 
@@ -171,7 +171,7 @@ Status check_device(int device) {
 Status open(const JoinRequest* request, Join** join) {
   *join = nullptr;
   if (Status status = check_request(*request); !status.ok()) return status;
-  const int number = request->device;
+  const int number = request->resources.device;
   if (Status status = check_device(number); !status.ok()) return status;
   return on_device(number, [&]() -> Status {
     *join = new DeviceJoin(*request, context_of(number));

@@ -24,8 +24,8 @@ TileWalkSide tile_side(const PreparedSide& side) {
 /// Directions only screen, and the walk of a grid has no screen; tiles know no scores.
 IndexMethod index_of(const JoinRequest& request) {
   const IndexMethod asked = request.knobs.index;
-  if (request.metric == Metric::kCosine) return IndexMethod::kTiles;
-  if (request.output != Output::kTopPairs || asked == IndexMethod::kReferencePoints) return asked;
+  if (request.metric() == Metric::kCosine) return IndexMethod::kTiles;
+  if (request.output() != Output::kTopPairs || asked == IndexMethod::kReferencePoints) return asked;
   return IndexMethod::kGrid;
 }
 
@@ -44,10 +44,10 @@ std::shared_ptr<const RangePlan> plan_range_join(const JoinRequest& asked,
     strategy = choose_strategy(request, without_tiles);
   }
   const bool tiles = strategy.index == IndexMethod::kTiles;
-  if (request.metric == Metric::kCosine && !tiles)
+  if (request.metric() == Metric::kCosine && !tiles)
     throw Unable{unsafe ? "the tensor cores of the device are less exact than cosine joins need"
                         : "the device cannot join so many rows by cosine distance"};
-  const auto rows = static_cast<double>(request.left.rows);
+  const auto rows = static_cast<double>(request.left().rows);
   RangePlan plan{.index = plan_index(request, strategy, kForm),
                  .frame = {},
                  .candidates = std::max(1.0, strategy.estimate().candidates / rows),
@@ -63,17 +63,17 @@ RangeJoin::RangeJoin(const JoinRequest& request, std::shared_ptr<JoinResources> 
 RangeJoin::RangeJoin(const JoinRequest& request, std::shared_ptr<JoinResources> resources,
                      std::shared_ptr<const RangePlan> plan, SideSlot* left, SideSlot* right)
     : SlicedJoin(request, std::move(resources)),
-      uploader_(resources_->host, request.threads),
+      uploader_(resources_->host, request.resources.threads),
       plan_(std::move(plan)),
       left_slot_(left),
       right_slot_(right) {
-  if (request.output == Output::kTopPairs) {
+  if (request.output() == Output::kTopPairs) {
     stats_.topk_method = method_of(request.knobs.topk_method);
     stats_.topk_rounds = 1;
   }
   if (stats_.left_rows == 0 || stats_.right_rows == 0) {
-    if (request.output == Output::kCountPerRow)
-      left_ids_ = ids_of_rows(request.left, left_numbers_);
+    if (request.output() == Output::kCountPerRow)
+      left_ids_ = ids_of_rows(request.left(), left_numbers_);
     start_without_pairs();
     return;
   }
@@ -81,8 +81,8 @@ RangeJoin::RangeJoin(const JoinRequest& request, std::shared_ptr<JoinResources> 
   stats_.strategy = plan_->index.strategy;
   stop_.emplace(*resources_, stream_);
   queue_ = DeviceBuffer<unsigned>(resources_->device, 1, stream_);
-  left_ = take(request.left, left_slot_);
-  right_ = request.self_join ? left_ : take(request.right, right_slot_);
+  left_ = take(request.left(), left_slot_);
+  right_ = request.self_join() ? left_ : take(request.right(), right_slot_);
 }
 
 /// The side as the plan has it: from its slot, or one with room for the points.
@@ -103,7 +103,7 @@ void RangeJoin::prepare() {
   stats_.index_ms = since_open_.milliseconds();
   name();
   start(make_source(),
-        is_mirrored(pattern_of(request_, plan_->index.strategy.index), request_.pairs));
+        is_mirrored(pattern_of(request_, plan_->index.strategy.index), request_.pairs()));
 }
 
 /// A side is indexed as soon as it is there.
@@ -111,7 +111,7 @@ void RangeJoin::upload_piece() {
   PreparedSide& side = *own_sides_[indexed_];
   if (!side.upload_piece(uploader_)) return;
   side.index_points();
-  if (request_.output == Output::kTopPairs) side.order_scores(uploader_);
+  if (request_.output() == Output::kTopPairs) side.order_scores(uploader_);
   if (++indexed_ == own_sides_.size()) step_.record(stream_);
 }
 
@@ -120,7 +120,7 @@ void RangeJoin::upload_piece() {
 void RangeJoin::name() {
   for (PreparedSide* const side : own_sides_) {
     side->finish_index();
-    if (request_.output != Output::kTotal) side->name(uploader_);
+    if (request_.output() != Output::kTotal) side->name(uploader_);
   }
   left_ids_ = left_->host_ids();
   right_ids_ = right_->host_ids();
@@ -142,7 +142,7 @@ std::unique_ptr<SliceSource> RangeJoin::make_source() {
                                       tile_side(*right_), resources_->device, resources_->host,
                                       device.properties().multiProcessorCount, stop, stream_);
   const WalkSide left = walk_side(*left_), right = walk_side(*right_);
-  if (request_.output == Output::kTopPairs)
+  if (request_.output() == Output::kTopPairs)
     return std::make_unique<TopWalk>(request_, *plan_,
                                      make_join_view(request_, plan_->index, left, right, stop),
                                      left_->scores(), right_->scores(), *resources_, stream_);
@@ -153,7 +153,7 @@ std::unique_ptr<SliceSource> RangeJoin::make_source() {
 
 /// Counts of all left points, by position; 0 each where one side is empty.
 void RangeJoin::collect_counts() {
-  row_counts_ = Buffer<std::uint64_t>(resources_->host, request_.left.rows);
+  row_counts_ = Buffer<std::uint64_t>(resources_->host, request_.left().rows);
   std::fill(row_counts_.begin(), row_counts_.end(), 0);
   if (source() != nullptr) {
     const Buffer<std::uint32_t> counts = source()->counts();

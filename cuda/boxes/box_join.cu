@@ -22,11 +22,11 @@ void BoxJoin::prepare() {
   std::copy_n(strategy_.reason, sizeof strategy_.reason, stats_.strategy.reason);
   stop_.emplace(*resources_, stream_);
   auto walk = std::make_unique<BoxWalk>(request_, strategy_, *resources_, stop_->get(), stream_);
-  if (wants_pairs(request_.output)) {
-    left_ids_ = ids_of_rows(request_.left, left_numbers_);
-    right_ids_ = request_.self_join ? left_ids_ : ids_of_rows(request_.right, right_numbers_);
+  if (wants_pairs(request_.output())) {
+    left_ids_ = ids_of_rows(request_.left(), left_numbers_);
+    right_ids_ = request_.self_join() ? left_ids_ : ids_of_rows(request_.right(), right_numbers_);
   }
-  start(std::move(walk), request_.self_join && request_.pairs != PairSelection::kUnordered);
+  start(std::move(walk), request_.self_join() && request_.pairs() != PairSelection::kUnordered);
 }
 
 }  // namespace gpujoin::cuda

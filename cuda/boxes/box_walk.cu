@@ -33,7 +33,7 @@ std::uint64_t rows_that_fit(std::uint64_t bytes, std::uint64_t row_bytes, std::u
 std::uint64_t quotient_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
 const Dataset& probing_side(const JoinRequest& request, const BoxStrategy& strategy) {
-  return !request.self_join && strategy.left_indexed ? request.right : request.left;
+  return !request.self_join() && strategy.left_indexed ? request.right() : request.left();
 }
 
 }  // namespace
@@ -45,19 +45,19 @@ BoxWalk::BoxWalk(const JoinRequest& request, const BoxStrategy& strategy, JoinRe
       indexed_data_(strategy.indexed(request)),
       probing_data_(probing_side(request, strategy)),
       resources_(resources),
-      uploader_(resources.host, request.threads),
+      uploader_(resources.host, request.resources.threads),
       stream_(stream),
-      row_bytes_(point_bytes(request.left)) {
+      row_bytes_(point_bytes(request.left())) {
   view_.method = strategy.method;
-  view_.scalar = request.left.scalar;
-  view_.dims = request.left.dims / 2;
-  view_.test = make_box_test(request.metric, request.eps);
-  view_.self_join = request.self_join;
-  view_.with_itself = request.pairs == PairSelection::kAll;
-  view_.mirrored = request.self_join && request.pairs != PairSelection::kUnordered;
+  view_.scalar = request.left().scalar;
+  view_.dims = request.left().dims / 2;
+  view_.test = make_box_test(request.metric(), request.eps());
+  view_.self_join = request.self_join();
+  view_.with_itself = request.pairs() == PairSelection::kAll;
+  view_.mirrored = request.self_join() && request.pairs() != PairSelection::kUnordered;
   view_.dimension = strategy.dimension;
   view_.stop = stop;
-  if (strategy.method == BoxMethod::kSortSweep && !request.self_join) walks_ = 2;
+  if (strategy.method == BoxMethod::kSortSweep && !request.self_join()) walks_ = 2;
   plan_memory();
   make_room();
 }
@@ -67,7 +67,7 @@ BoxWalk::~BoxWalk() { cudaStreamSynchronize(upload_stream_); }
 /// The expected number of candidates of a probing box in a chunk; in a self-join as if each pair
 /// were met twice.
 double BoxWalk::candidates_per_box() const {
-  const double all = strategy_.candidates * (request_.self_join ? 2 : 1);
+  const double all = strategy_.candidates * (request_.self_join() ? 2 : 1);
   return std::max(1.0,
                   all / static_cast<double>(chunks_) / static_cast<double>(probing_data_.rows));
 }
@@ -76,7 +76,8 @@ double BoxWalk::candidates_per_box() const {
 /// sixteenths, the table of the layered grid one; batches take up to an eighth, and the rest is for
 /// what sorting and adding up need besides.
 void BoxWalk::plan_memory() {
-  const std::uint64_t available = resources_.context.available_bytes(request_.device_memory_limit);
+  const std::uint64_t available =
+      resources_.context.available_bytes(request_.resources.device_memory_limit);
   most_chunk_rows_ =
       rows_that_fit(available / 8 * 3, ordering_bytes(row_bytes_), indexed_data_.rows);
   chunks_ = quotient_up(indexed_data_.rows, most_chunk_rows_);
@@ -110,7 +111,7 @@ void BoxWalk::make_room() {
   check(cudaMemsetAsync(report_.data(), 0, report_.bytes(), stream_), "clearing totals");
   if (strategy_.method == BoxMethod::kSortSweep)
     ranges_ = DeviceBuffer<PositionRange>(resources_.device, most_slice_rows_, stream_);
-  if (!wants_pairs(request_.output)) return;
+  if (!wants_pairs(request_.output())) return;
   counts_ = DeviceBuffer<std::uint32_t>(resources_.device, most_slice_rows_, stream_);
   chosen_ = DeviceBuffer<std::uint32_t>(resources_.device, most_slice_rows_, stream_);
   chosen_rows_ = DeviceBuffer<std::uint32_t>(resources_.device, most_slice_rows_, stream_);
@@ -208,7 +209,7 @@ void BoxWalk::start_slice() {
   if (turn_.chunk != indexed_chunk_) index_chunk();
   if (turn_.slice != ordered_slice_) order_slice();
   count();
-  if (wants_pairs(request_.output)) choose_places();
+  if (wants_pairs(request_.output())) choose_places();
   copy_to_host(host_report_.as<Report>(), report_.data(), 1, stream_);
   upload_ahead();
 }
@@ -258,7 +259,7 @@ bool BoxWalk::finish_slice() {
     index_ms_ += ms;
     indexes_ = false;
   }
-  if (!wants_pairs(request_.output)) return true;
+  if (!wants_pairs(request_.output())) return true;
   const std::uint32_t chosen = host_report_.as<Report>()->chosen;
   copy_to_host(host_rows_.as<std::uint32_t>(), chosen_rows_.data(), chosen, stream_);
   copy_to_host(host_offsets_.as<std::uint64_t>(), offsets_.data(), chosen + std::size_t{1},
@@ -268,9 +269,9 @@ bool BoxWalk::finish_slice() {
 }
 
 CountedSlice BoxWalk::slice() const {
-  const Themselves themselves = !request_.self_join || !view_.with_itself ? Themselves::kNone
-                                : chunks_ == 1                            ? Themselves::kEach
-                                                                          : Themselves::kSome;
+  const Themselves themselves = !request_.self_join() || !view_.with_itself ? Themselves::kNone
+                                : chunks_ == 1                              ? Themselves::kEach
+                                                                            : Themselves::kSome;
   return {0,
           host_report_.as<Report>()->chosen,
           host_offsets_.as<std::uint64_t>(),
@@ -279,7 +280,7 @@ CountedSlice BoxWalk::slice() const {
           nullptr,
           themselves,
           finished(),
-          !request_.self_join && strategy_.left_indexed == (turn_.walk == 0)};
+          !request_.self_join() && strategy_.left_indexed == (turn_.walk == 0)};
 }
 
 void BoxWalk::fill(const Stretch& stretch, const FillRange& range, cudaStream_t stream) {

@@ -59,8 +59,8 @@ class DeviceContext {
 struct JoinResources {
   JoinResources(DeviceContext& on, const JoinRequest& request)
       : context(on),
-        host(request.memory_limit, on.pinned_pool()),
-        device(request.device_memory_limit) {}
+        host(request.resources.memory_limit, on.pinned_pool()),
+        device(request.resources.device_memory_limit) {}
 
   DeviceContext& context;
   HostBudget host;

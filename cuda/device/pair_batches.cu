@@ -17,7 +17,7 @@ PairBatches::~PairBatches() {
 void PairBatches::allocate_slots() {
   model_ = &resources_.context.batch_model();
   const Knobs& knobs = request_.knobs;
-  const bool distances = wants_distances(request_.output);
+  const bool distances = wants_distances(request_.output());
   const std::uint32_t pair_bytes = sizeof(std::uint32_t) + (distances ? sizeof(double) : 0);
   const std::uint64_t entries = slice_.entries();
   std::uint64_t streams = std::min(knobs.streams > 0 ? knobs.streams : kStreams, kMostStreams);
@@ -25,9 +25,9 @@ void PairBatches::allocate_slots() {
                        ? std::min<std::uint64_t>(knobs.batch_pairs, kMostBatchPairs)
                        : model_->best_batch(entries, streams, pair_bytes);
   if (slice_.last) batch_entries_ = std::min(batch_entries_, entries);
-  if (request_.device_memory_limit > 0)
+  if (request_.resources.device_memory_limit > 0)
     batch_entries_ = std::clamp<std::uint64_t>(
-        request_.device_memory_limit / 8 / streams / pair_bytes, 1, batch_entries_);
+        request_.resources.device_memory_limit / 8 / streams / pair_bytes, 1, batch_entries_);
   if (slice_.last) streams = std::min(streams, (entries + batch_entries_ - 1) / batch_entries_);
   for (std::uint64_t i = 0; i < streams; ++i) {
     Slot& slot = slots_.emplace_back();

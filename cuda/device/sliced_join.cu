@@ -11,8 +11,8 @@ namespace gpujoin::cuda {
 
 SlicedJoin::SlicedJoin(const JoinRequest& request, std::shared_ptr<JoinResources> resources)
     : request_(request), resources_(std::move(resources)), stream_(resources_->stream) {
-  stats_.left_rows = request.left.rows;
-  stats_.right_rows = request.self_join ? request.left.rows : request.right.rows;
+  stats_.left_rows = request.left().rows;
+  stats_.right_rows = request.right().rows;
   const cudaDeviceProp& device = resources_->context.properties();
   std::snprintf(stats_.instruction_set, sizeof stats_.instruction_set, "sm_%d%d", device.major,
                 device.minor);
@@ -34,7 +34,7 @@ const std::int64_t* SlicedJoin::ids_of_rows(const Dataset& data, Buffer<std::int
 
 void SlicedJoin::start(std::unique_ptr<SliceSource> source, bool mirrored) {
   source_ = std::move(source);
-  if (wants_pairs(request_.output)) batches_.emplace(request_, *resources_, *source_, mirrored);
+  if (wants_pairs(request_.output())) batches_.emplace(request_, *resources_, *source_, mirrored);
   start_slice();
 }
 
@@ -48,7 +48,7 @@ void SlicedJoin::start_slice() {
 /// After kCount: the size of the slice's result is known, exactly.
 void SlicedJoin::finish_slice() {
   const bool fitted = source_->finish_slice();
-  if (!fitted || (!wants_pairs(request_.output) && !source_->finished())) return start_slice();
+  if (!fitted || (!wants_pairs(request_.output()) && !source_->finished())) return start_slice();
   phase_ = Phase::kStream;
   if (batches_) batches_->start();
 }
@@ -63,10 +63,10 @@ bool SlicedJoin::move_on(ResultBatch* batch) {
 /// Phase kStream: sets *batch and returns true, or begins another phase; or else the device is not
 /// done yet.
 bool SlicedJoin::next_result(ResultBatch* batch) {
-  if (wants_pairs(request_.output)) return next_pairs(batch);
-  if (request_.output == Output::kCountPerRow && next_counts(batch)) return true;
+  if (wants_pairs(request_.output())) return next_pairs(batch);
+  if (request_.output() == Output::kCountPerRow && next_counts(batch)) return true;
   phase_ = Phase::kEnd;
-  if (request_.output != Output::kTotal) return false;
+  if (request_.output() != Output::kTotal) return false;
   *batch = {};
   batch->pair_count = source_ ? source_->pairs() : 0;
   return true;
@@ -91,7 +91,7 @@ Status SlicedJoin::next_batch(ResultBatch* batch) {
   bool ready = false;
   while (!ready && phase_ != Phase::kEnd) {
     ready = move_on(batch);
-    if (!ready && interrupted(request_.interrupt)) return {StatusCode::kInterrupted};
+    if (!ready && interrupted(request_.resources.interrupt)) return {StatusCode::kInterrupted};
   }
   spent_ms_ += watch.milliseconds();
   if (!ready) return {StatusCode::kEnd};

@@ -30,12 +30,12 @@ JoinView make_join_view(const JoinRequest& request, const IndexPlan& plan, const
   view.right = view_of(right);
   view.layout = plan.order;
   view.pattern = pattern_of(request, plan.strategy.index);
-  view.pairs = request.pairs;
-  view.self_join = request.self_join;
+  view.pairs = request.pairs();
+  view.self_join = request.self_join();
   view.smaller_id_first =
-      request.output == Output::kCountPerRow && request.pairs == PairSelection::kUnordered;
+      request.output() == Output::kCountPerRow && request.pairs() == PairSelection::kUnordered;
   view.short_circuit = plan.strategy.short_circuit;
-  view.dims = request.left.dims;
+  view.dims = request.left().dims;
   view.threshold = plan.threshold.raw;
   view.reach = plan.reach;
   view.stop = stop;
@@ -60,9 +60,9 @@ GridWalk::GridWalk(const JoinRequest& request, const RangePlan& plan, const Walk
 
 void GridWalk::choose_kernels(unsigned resident_blocks) {
   const std::uint32_t forced = std::min(request_.knobs.threads_per_point, 32u);
-  count_kernel_ = {request_.metric,
-                   request_.left.scalar,
-                   request_.left.dims,
+  count_kernel_ = {request_.metric(),
+                   request_.left().scalar,
+                   request_.left().dims,
                    forced,
                    request_.knobs.work_order == WorkOrder::kQueue,
                    resident_blocks};
@@ -109,9 +109,9 @@ void GridWalk::make_room(unsigned resident_blocks) {
   host_totals_ = PinnedBlock(host_budget_, totals_.bytes());
   std::fill_n(host_totals_.as<unsigned long long>(), 2, 0);
   check(cudaMemsetAsync(totals_.data(), 0, totals_.bytes(), stream_), "clearing totals");
-  if (request_.output == Output::kCountPerRow)
+  if (request_.output() == Output::kCountPerRow)
     counts_ = DeviceBuffer<std::uint32_t>(device_budget_, view_.left.stride, stream_);
-  if (!wants_pairs(request_.output)) return;
+  if (!wants_pairs(request_.output())) return;
   counts_ = DeviceBuffer<std::uint32_t>(device_budget_, slice_points_ + std::size_t{1}, stream_);
   offsets_ = DeviceBuffer<std::uint64_t>(device_budget_, slice_points_ + std::size_t{1}, stream_);
   host_offsets_ = PinnedBlock(host_budget_, offsets_.bytes());
@@ -128,15 +128,15 @@ void GridWalk::start_slice() {
   first_ = end_;
   end_ = first_ + std::min(slice_points_, view_.left.points - first_);
   const std::uint64_t items = std::uint64_t{end_} - first_ + 1;
-  if (wants_pairs(request_.output))
+  if (wants_pairs(request_.output()))
     check(cudaMemsetAsync(counts_.data() + items - 1, 0, sizeof(std::uint32_t), stream_),
           "clearing counts");
-  const std::uint32_t base = wants_pairs(request_.output) ? first_ : 0;
+  const std::uint32_t base = wants_pairs(request_.output()) ? first_ : 0;
   if (end_ > first_)
     launch_count(count_kernel_, view_, {first_, end_, base, queue_}, counts_.data(), totals_.data(),
                  totals_.data() + 1, stream_);
   copy_to_host(host_totals_.as<unsigned long long>(), totals_.data(), 2, stream_);
-  if (!wants_pairs(request_.output)) return;
+  if (!wants_pairs(request_.output())) return;
   add_up(device_budget_, counts_.data(), offsets_.data(), items, stream_);
   copy_to_host(host_offsets_.as<std::uint64_t>(), offsets_.data(), items, stream_);
 }
@@ -149,7 +149,7 @@ bool GridWalk::finish_slice() {
 }
 
 CountedSlice GridWalk::slice() const {
-  const bool all = request_.self_join && request_.pairs == PairSelection::kAll;
+  const bool all = request_.self_join() && request_.pairs() == PairSelection::kAll;
   return {first_,  end_,    host_offsets_.as<std::uint64_t>(),          offsets_.data(),
           nullptr, nullptr, all ? Themselves::kAll : Themselves::kNone, finished()};
 }
@@ -184,8 +184,8 @@ Buffer<std::uint32_t> GridWalk::counts() {
 
 std::uint64_t GridWalk::pairs() const {
   const std::uint64_t entries = host_totals_.as<unsigned long long>()[0];
-  return pairs_of_entries(is_mirrored(view_.pattern, request_.pairs), entries,
-                          request_.pairs == PairSelection::kAll ? view_.left.points : 0);
+  return pairs_of_entries(is_mirrored(view_.pattern, request_.pairs()), entries,
+                          request_.pairs() == PairSelection::kAll ? view_.left.points : 0);
 }
 
 void GridWalk::describe(JoinStats* stats) const {

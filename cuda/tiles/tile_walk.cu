@@ -21,7 +21,7 @@ TileWalk::TileWalk(const JoinRequest& request, const RangePlan& plan, double rad
       multiprocessors_(multiprocessors),
       stream_(stream),
       radius_(radius) {
-  const TileWalkSide sides[] = {left, request.self_join ? left : right};
+  const TileWalkSide sides[] = {left, request.self_join() ? left : right};
   quantize_sides(sides);
   screen_.half = choose_half();
   screen_.stop = stop;
@@ -30,21 +30,21 @@ TileWalk::TileWalk(const JoinRequest& request, const RangePlan& plan, double rad
 }
 
 Half TileWalk::choose_half() const {
-  if (!request_.self_join) return Half::kNo;
-  const bool all = request_.pairs == PairSelection::kAll;
+  if (!request_.self_join()) return Half::kNo;
+  const bool all = request_.pairs() == PairSelection::kAll;
   if (pattern_ == AccessPattern::kFull) return all ? Half::kNo : Half::kButItself;
   // A point is within any L2 distance of itself. Its cosine distance is decided by the definition.
-  return all && request_.metric == Metric::kCosine ? Half::kAndDiagonal : Half::kUpper;
+  return all && request_.metric() == Metric::kCosine ? Half::kAndDiagonal : Half::kUpper;
 }
 
 void TileWalk::quantize_sides(const TileWalkSide* sides) {
   const OrderedPoints ordered[] = {{sides[0].data, sides[0].index},
                                    {sides[1].data, sides[1].index}};
   const Quantization how = make_quantization(device_budget_, plan_.frame, radius_,
-                                             request_.metric != Metric::kCosine, stream_);
+                                             request_.metric() != Metric::kCosine, stream_);
   screen_.padded_dims = how.padded_dims;
   left_ = quantize(device_budget_, ordered[0], how, plan_.index.strategy, stream_);
-  if (!request_.self_join)
+  if (!request_.self_join())
     right_ = quantize(device_budget_, ordered[1], how, plan_.index.strategy, stream_);
   const auto side_of = [](const TilePoints& points) {
     return TileSide{points.values.data(), points.reject.data(), points.accept.data()};
@@ -55,16 +55,16 @@ void TileWalk::quantize_sides(const TileWalkSide* sides) {
 
 /// A slice's buffers: as much as the join may need, within an eighth of the device memory limit.
 void TileWalk::make_room() {
-  const bool pairs = wants_pairs(request_.output);
-  const bool distances = wants_distances(request_.output);
+  const bool pairs = wants_pairs(request_.output());
+  const bool distances = wants_distances(request_.output());
   const std::uint64_t all_tiles =
       std::max<std::uint64_t>(1, std::uint64_t{left_.tiles} * right().tiles);
   constexpr std::uint64_t kOneTile = std::uint64_t{kScreenTile} * kScreenTile;
   const std::uint64_t all_pairs =
       all_tiles > kMostCandidates / kOneTile ? kMostCandidates : all_tiles * kOneTile;
-  const std::uint64_t limit = request_.device_memory_limit / 8;
+  const std::uint64_t limit = request_.resources.device_memory_limit / 8;
   const auto fit = [&](std::uint64_t wanted, std::uint64_t least, std::size_t bytes) {
-    if (request_.device_memory_limit == 0) return wanted;
+    if (request_.resources.device_memory_limit == 0) return wanted;
     return std::clamp(limit / bytes, std::min(least, wanted), wanted);
   };
   tile_capacity_ = fit(std::min(all_tiles, kMostTilePairs), 1, sizeof(uint2));
@@ -80,7 +80,7 @@ void TileWalk::make_room() {
   host_report_ = PinnedBlock(host_budget_, sizeof(Report));
   tiles_ = DeviceBuffer<uint2>(device_budget_, tile_capacity_, stream_);
   candidates_ = DeviceBuffer<uint2>(device_budget_, candidates, stream_);
-  if (request_.output == Output::kCountPerRow) {
+  if (request_.output() == Output::kCountPerRow) {
     counts_ = DeviceBuffer<std::uint32_t>(device_budget_, left_.points, stream_);
     fill_counts(counts_.data(), left_.points, counts_themselves() ? 1 : 0, stream_);
   }
@@ -105,16 +105,16 @@ void TileWalk::describe_decision(const TileWalkSide* sides) {
   decision_.right_coordinates = sides[1].originals->coordinates.data();
   decision_.left_order = sides[0].index->order.data();
   decision_.right_order = sides[1].index->order.data();
-  decision_.dims = request_.left.dims;
-  decision_.metric = request_.metric;
-  decision_.scalar = request_.left.scalar;
-  decision_.threshold = make_threshold(request_.metric, request_.eps).raw;
+  decision_.dims = request_.left().dims;
+  decision_.metric = request_.metric();
+  decision_.scalar = request_.left().scalar;
+  decision_.threshold = make_threshold(request_.metric(), request_.eps()).raw;
   decision_.totals = &report_.data()->pairs;
-  decision_.self_join = request_.self_join;
+  decision_.self_join = request_.self_join();
   using Ends = TileCounts::Ends;
-  count_.ends = !is_half(screen_.half)                        ? Ends::kLeft
-                : request_.pairs == PairSelection::kUnordered ? Ends::kSmallerEnd
-                                                              : Ends::kBoth;
+  count_.ends = !is_half(screen_.half)                          ? Ends::kLeft
+                : request_.pairs() == PairSelection::kUnordered ? Ends::kSmallerEnd
+                                                                : Ends::kBoth;
   count_.ids = sides[0].ids;
   count_.counts = counts_.data();
   rank_.counts = counts_.data();
@@ -146,7 +146,7 @@ std::uint32_t TileWalk::slice_points() const {
 
 /// Whether every self-pair counts without being compared.
 bool TileWalk::counts_themselves() const {
-  return screen_.half == Half::kUpper && request_.pairs == PairSelection::kAll;
+  return screen_.half == Half::kUpper && request_.pairs() == PairSelection::kAll;
 }
 
 /// Self-pairs of the slice: they lie on the diagonal only.
@@ -165,7 +165,7 @@ void TileWalk::start_slice() {
   const TileList list{tiles_.data(), &report->listed};
   const CandidateList candidates{candidates_.data(), candidates_.size(), &report->candidates};
   launch_list(left_, right(), is_half(screen_.half), plan_.index.strategy.grid_dims,
-              true_reach(radius_, request_.left.dims), rectangle_, list, &report->screened,
+              true_reach(radius_, request_.left().dims), rectangle_, list, &report->screened,
               stream_);
   launch_screen(screen_, list, candidates, multiprocessors_, stream_);
   decide(candidates);
@@ -173,9 +173,9 @@ void TileWalk::start_slice() {
 }
 
 void TileWalk::decide(const CandidateList& candidates) {
-  if (request_.output == Output::kTotal)
+  if (request_.output() == Output::kTotal)
     return launch_decide(decision_, candidates, multiprocessors_, stream_);
-  if (request_.output == Output::kCountPerRow)
+  if (request_.output() == Output::kCountPerRow)
     return launch_decide(decision_, count_, candidates, multiprocessors_, stream_);
   rank_.base = first_point();
   fill_counts(counts_.data(), slice_points(), themselves() == Themselves::kAll ? 1 : 0, stream_);
@@ -230,7 +230,7 @@ CountedSlice TileWalk::slice() const {
 }
 
 std::uint64_t TileWalk::pairs() const {
-  return pairs_of_entries(is_mirrored(pattern_, request_.pairs), found_, themselves_) +
+  return pairs_of_entries(is_mirrored(pattern_, request_.pairs()), found_, themselves_) +
          (counts_themselves() ? left_.points : 0);
 }
 

@@ -50,7 +50,7 @@ class TileWalk final : public SliceSource {
   };
 
   Half choose_half() const;
-  const TilePoints& right() const { return request_.self_join ? left_ : right_; }
+  const TilePoints& right() const { return request_.self_join() ? left_ : right_; }
   void quantize_sides(const TileWalkSide* sides);
   void make_room();
   void describe_decision(const TileWalkSide* sides);

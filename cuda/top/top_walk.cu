@@ -29,15 +29,15 @@ TopWalk::TopWalk(const JoinRequest& request, const RangePlan& plan, const JoinVi
       method_(method_of(request.knobs.topk_method)),
       candidates_(resources.device, 1, stream),
       host_candidates_(resources.host, sizeof(unsigned long long)) {
-  top_.scoring = request.top.scoring;
-  top_.smaller_first = request.pairs == PairSelection::kUnordered;
+  top_.scoring = request.top().scoring;
+  top_.smaller_first = request.pairs() == PairSelection::kUnordered;
   choose_kernel();
-  selection_.emplace(resources, request.top.k, choose_capacity(), view.left.ids, view.right.ids,
+  selection_.emplace(resources, request.top().k, choose_capacity(), view.left.ids, view.right.ids,
                      top_.smaller_first,
-                     method_ == TopkMethod::kThreshold ? request.top.least_key : 0, stream);
+                     method_ == TopkMethod::kThreshold ? request.top().least_key : 0, stream);
   top_.least = method_ == TopkMethod::kThreshold ? selection_->least() : selection_->behind_all();
   top_.admitted = selection_->admitted();
-  if (request.top.scoring.function != ScoreFunction::kDistance)
+  if (request.top().scoring.function != ScoreFunction::kDistance)
     look_at_scores(left_scores, right_scores);
   choose_slice();
 }
@@ -55,9 +55,9 @@ void TopWalk::look_at_scores(const double* left_scores, const double* right_scor
 
 void TopWalk::choose_kernel() {
   const std::uint32_t forced = std::min(request_.knobs.threads_per_point, 32u);
-  kernel_ = {request_.metric,
-             request_.left.scalar,
-             request_.left.dims,
+  kernel_ = {request_.metric(),
+             request_.left().scalar,
+             request_.left().dims,
              forced != 0                              ? forced
              : plan_.candidates >= kCandidatesForWarp ? 32
                                                       : 1,
@@ -68,9 +68,9 @@ void TopWalk::choose_kernel() {
 /// The number of entries: a threshold needs few; sorting all pairs, and heaps of all points that
 /// run at once, get what they are expected to need, within a quarter of the device's memory.
 std::uint64_t TopWalk::choose_capacity() const {
-  const std::uint64_t k = request_.top.k;
+  const std::uint64_t k = request_.top().k;
   const std::uint64_t least = std::max<std::uint64_t>(4 * k, kFewestAdmittedPairs);
-  std::uint64_t most = request_.device_memory_limit;
+  std::uint64_t most = request_.resources.device_memory_limit;
   if (most == 0) most = resources_.context.unused_bytes();
   most = std::max(2 * k, most / 4 / TopSelection::kEntryBytes);
   if (method_ == TopkMethod::kThreshold) return std::min(least, most);
@@ -87,11 +87,11 @@ std::uint64_t TopWalk::choose_capacity() const {
 void TopWalk::choose_slice() {
   const double points = std::max(1u, view_.left.points);
   const auto capacity = static_cast<double>(selection_->admitted().capacity);
-  const auto k = static_cast<double>(request_.top.k);
+  const auto k = static_cast<double>(request_.top().k);
   double most = kCandidatesPerSlice / plan_.candidates;
   double first = capacity * 0.8 / std::max(1e-3, plan_.pairs);
   if (method_ == TopkMethod::kHeap) most = first = std::min(most, (capacity - k) / k);
-  if (method_ == TopkMethod::kThreshold && request_.top.least_key != 0) first = most;
+  if (method_ == TopkMethod::kThreshold && request_.top().least_key != 0) first = most;
   most_slice_points_ = static_cast<std::uint32_t>(std::clamp(most, 1.0, points));
   slice_points_ = static_cast<std::uint32_t>(std::clamp<double>(first, 1, most_slice_points_));
 }
@@ -104,8 +104,8 @@ void TopWalk::start_slice() {
   if (end_ > first_ && method_ == TopkMethod::kHeap) {
     if (heaps_.size() == 0)
       heaps_ = DeviceBuffer<unsigned char>(
-          resources_.device, heap_scratch_bytes(request_.top.k, most_slice_points_), stream_);
-    launch_heaps(kernel_, view_, top_, stretch, request_.top.k, heaps_.data(), candidates_.data(),
+          resources_.device, heap_scratch_bytes(request_.top().k, most_slice_points_), stream_);
+    launch_heaps(kernel_, view_, top_, stretch, request_.top().k, heaps_.data(), candidates_.data(),
                  stream_);
   } else if (end_ > first_) {
     launch_admit(kernel_, view_, top_, stretch, candidates_.data(), stream_);
@@ -151,7 +151,7 @@ void TopWalk::deliver_best() {
   scores_ = DeviceBuffer<double>(resources_.device, count, stream_);
   host_lefts_ = PinnedBlock(resources_.host, lefts_.bytes());
   result_kernel<<<blocks_for(count), kBlockThreads, 0, stream_>>>(
-      selection_->entries(), count, request_.top.scoring.lowest_first, lefts_.data(),
+      selection_->entries(), count, request_.top().scoring.lowest_first, lefts_.data(),
       rights_.data(), scores_.data());
   check_launch("writing the best pairs");
   copy_to_host(host_lefts_.as<std::uint32_t>(), lefts_.data(), count, stream_);

@@ -7,7 +7,7 @@
 
 namespace gpujoin::cpu {
 
-BatchBuffer::BatchBuffer(MemoryBudget& budget, Output output, std::uint64_t entries) {
+BatchBuffer::BatchBuffer(MemoryBudget& budget, Output::Kind output, std::uint64_t entries) {
   if (output == Output::kTotal) return;
   rows = Buffer<std::uint32_t>(budget, entries);
   if (output == Output::kCountPerRow) {
@@ -22,7 +22,7 @@ BatchBuffer::BatchBuffer(MemoryBudget& budget, Output output, std::uint64_t entr
 
 void BatchBuffer::clear() { row_count = entry_count = pair_count = 0; }
 
-void BatchQueue::add_buffers(MemoryBudget& budget, Output output, std::uint64_t entries,
+void BatchQueue::add_buffers(MemoryBudget& budget, Output::Kind output, std::uint64_t entries,
                              unsigned count) {
   const std::lock_guard lock(mutex_);
   empty_.reserve(count);

@@ -28,13 +28,14 @@ struct BatchBuffer {
   Buffer<std::uint64_t> counts;     // [entries] when counts are wanted, else empty
 
   BatchBuffer() = default;
-  BatchBuffer(MemoryBudget& budget, Output output, std::uint64_t entries);
+  BatchBuffer(MemoryBudget& budget, Output::Kind output, std::uint64_t entries);
   void clear();
 };
 
 class BatchQueue {
  public:
-  void add_buffers(MemoryBudget& budget, Output output, std::uint64_t entries, unsigned count);
+  void add_buffers(MemoryBudget& budget, Output::Kind output, std::uint64_t entries,
+                   unsigned count);
 
   /// Waits for an empty buffer. Throws Stopped once stop() was called.
   BatchBuffer* take_empty();

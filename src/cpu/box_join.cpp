@@ -20,10 +20,10 @@ BoxJoin::~BoxJoin() { stop(); }
 
 void BoxJoin::run() {
   add_buffers();
-  const bool empty = request_.left.rows == 0 || (!request_.self_join && request_.right.rows == 0);
+  const bool empty = !request_.sides.has_pairs();
   if (!empty) build_indexes();
   const std::uint64_t total = empty ? 0 : join();
-  if (request_.output == Output::kTotal) put_total(total);
+  if (request_.output() == Output::kTotal) put_total(total);
 }
 
 void BoxJoin::build_indexes() {
@@ -31,22 +31,22 @@ void BoxJoin::build_indexes() {
   strategy_ = choose_box_strategy(request_);
   LayeredGrid grid{};
   if (strategy_.method == BoxMethod::kLayeredGrid) {
-    const std::uint64_t affordable = request_.memory_limit / 8 / sizeof(std::uint64_t);
+    const std::uint64_t affordable = request_.resources.memory_limit / 8 / sizeof(std::uint64_t);
     const Dataset& indexed = strategy_.indexed(request_);
     grid = make_layered_grid(
         indexed.rows, indexed.dims / 2, strategy_.spreads,
-        make_box_test(request_.metric, request_.eps).reach,
+        make_box_test(request_.metric(), request_.eps()).reach,
         affordable == 0 ? kMostTableWords : std::min(kMostTableWords, affordable), kPartBoxes);
   }
-  const bool both = strategy_.method == BoxMethod::kSortSweep && !request_.self_join;
+  const bool both = strategy_.method == BoxMethod::kSortSweep && !request_.self_join();
   if (both || strategy_.left_indexed)
-    left_ = build_box_index(pool_, budget_, strategy_, grid, request_.left);
+    left_ = build_box_index(pool_, budget_, strategy_, grid, request_.left());
   if (both || !strategy_.left_indexed)
-    right_ = build_box_index(pool_, budget_, strategy_, grid, request_.right);
+    right_ = build_box_index(pool_, budget_, strategy_, grid, request_.right());
   left_ids_ = left_.ids.data();
-  right_ids_ = request_.self_join ? left_ids_ : right_.ids.data();
-  if (left_ids_ == nullptr) left_ids_ = ids_of_rows(request_.left);
-  if (right_ids_ == nullptr) right_ids_ = ids_of_rows(request_.right);
+  right_ids_ = request_.self_join() ? left_ids_ : right_.ids.data();
+  if (left_ids_ == nullptr) left_ids_ = ids_of_rows(request_.left());
+  if (right_ids_ == nullptr) right_ids_ = ids_of_rows(request_.right());
   note([&](JoinStats& stats) {
     stats.box_method = strategy_.method;
     stats.strategy.sort_column = kNoColumn;
@@ -70,17 +70,19 @@ std::uint64_t BoxJoin::join() {
   const bool sweep = strategy_.method == BoxMethod::kSortSweep;
   BoxWalk walk{};
   walk.method = strategy_.method;
-  walk.test = make_box_test(request_.metric, request_.eps);
-  walk.kernel = choose_box_scan(walk.test, request_.left.scalar, request_.left.dims / 2);
+  walk.test = make_box_test(request_.metric(), request_.eps());
+  walk.kernel = choose_box_scan(walk.test, request_.left().scalar, request_.left().dims / 2);
   walk.sweep_dimension = strategy_.dimension;
-  walk.pairs = request_.pairs;
-  walk.self_join = request_.self_join;
+  walk.pairs = request_.pairs();
+  walk.self_join = request_.self_join();
   walk.batch_entries = batch_entries();
   const auto run_walk = [&](bool left_looks) {
-    const Dataset& rows = left_looks ? request_.left : request_.right;
+    const Dataset& rows = left_looks ? request_.left() : request_.right();
     walk.rows = &rows;
-    walk.sorted = request_.self_join || (sweep && left_looks) ? &left_ : sweep ? &right_ : nullptr;
-    walk.index = request_.self_join || !left_looks ? &left_ : &right_;
+    walk.sorted = request_.self_join() || (sweep && left_looks) ? &left_
+                  : sweep                                       ? &right_
+                                                                : nullptr;
+    walk.index = request_.self_join() || !left_looks ? &left_ : &right_;
     walk.first_side = left_looks;
     const auto walk_into = [&](const auto& make_sink) {
       if (rows.scalar == ScalarType::kFloat32)
@@ -88,7 +90,7 @@ std::uint64_t BoxJoin::join() {
       else
         this->walk<double>(walk, make_sink);
     };
-    if (request_.output == Output::kTotal)
+    if (request_.output() == Output::kTotal)
       walk_into([&](WalkProgress&) { return TotalSink(total, walk.mirrored()); });
     else
       walk_into([&](WalkProgress& progress) {
@@ -96,8 +98,8 @@ std::uint64_t BoxJoin::join() {
                            !left_looks);
       });
   };
-  const bool both = sweep && !request_.self_join;
-  run_walk(both || request_.self_join || !strategy_.left_indexed);
+  const bool both = sweep && !request_.self_join();
+  run_walk(both || request_.self_join() || !strategy_.left_indexed);
   if (both) run_walk(false);
   return total;
 }
@@ -130,7 +132,7 @@ ResultBatch BoxJoin::view(const BatchBuffer& buffer) const {
   ResultBatch batch = batch_of(buffer);
   batch.left_ids = left_ids_;
   batch.right_ids = right_ids_;
-  batch.mirrored = request_.self_join && request_.pairs != PairSelection::kUnordered;
+  batch.mirrored = request_.self_join() && request_.pairs() != PairSelection::kUnordered;
   return batch;
 }
 

@@ -12,7 +12,7 @@ namespace gpujoin::cpu {
 /// Bytes of memory that an index of boxes takes a row, at most, besides the boxes themselves: their
 /// bounds in order, ids and rows, words of the grid, and while boxes are sorted two items.
 inline std::uint64_t box_index_row_bytes(const JoinRequest& request) {
-  return 2 * point_bytes(request.left) + 64;
+  return 2 * point_bytes(request.left()) + 64;
 }
 
 class BoxJoin final : public ThreadedJoin {

@@ -60,29 +60,30 @@ class CpuParts final : public PartJoins {
       : request_(request), budget_(std::move(budget)), plans_(plans) {}
 
   Cut cut() override {
-    return request_.shape == Shape::kBoxes
+    return request_.shape() == Shape::kBoxes
                ? choose_box_cut(request_)
                : choose_cut(request_, plans_.plan()->index.strategy, kCoreWalkCosts);
   }
 
   std::uint64_t part_rows() override {
-    if (request_.memory_limit == 0) return kMaxRows;
-    const std::uint64_t index_bytes = request_.shape == Shape::kBoxes
+    if (request_.resources.memory_limit == 0) return kMaxRows;
+    const std::uint64_t index_bytes = request_.shape() == Shape::kBoxes
                                           ? cpu::box_index_row_bytes(request_)
                                           : cpu::prepared_row_bytes(request_, *plans_.plan());
     const std::uint64_t row_bytes =
-        2 * (point_bytes(request_.left) + sizeof(std::int64_t) + index_bytes);
+        2 * (point_bytes(request_.left()) + sizeof(std::int64_t) + index_bytes);
     const std::uint64_t held = budget_->used();
-    const std::uint64_t left = request_.memory_limit > held ? request_.memory_limit - held : 0;
+    const std::uint64_t left =
+        request_.resources.memory_limit > held ? request_.resources.memory_limit - held : 0;
     return std::max<std::uint64_t>(1, (left - left / 4) / row_bytes);
   }
 
   std::unique_ptr<Join> open(const JoinRequest& part, SideSlot* left, SideSlot* right) override {
-    if (part.shape == Shape::kBoxes) return std::make_unique<cpu::BoxJoin>(part, budget_);
+    if (part.shape() == Shape::kBoxes) return std::make_unique<cpu::BoxJoin>(part, budget_);
     const OpenJoin range_join = [=, this](const JoinRequest& join) {
       return std::make_unique<cpu::RangeJoin>(join, plans_, budget_, left, right);
     };
-    if (part.output == Output::kTopPairs) return std::make_unique<TopkScan>(part, range_join);
+    if (part.output() == Output::kTopPairs) return std::make_unique<TopkScan>(part, range_join);
     return range_join(part);
   }
 
@@ -94,18 +95,20 @@ class CpuParts final : public PartJoins {
 
 /// Whether the data, or its indexes, are too large for memory.
 bool needs_parts(const JoinRequest& request, cpu::RangePlans& plans) {
-  if (is_in_file(request)) return true;
-  if (request.left.rows == 0 || (!request.self_join && request.right.rows == 0)) return false;
-  if (request.memory_limit == 0 || request.output == Output::kTopPairs) return false;
-  const std::uint64_t rows = request.left.rows + (request.self_join ? 0 : request.right.rows);
-  const std::uint64_t affordable = request.memory_limit - request.memory_limit / 4;
-  if (request.shape == Shape::kBoxes) return rows > affordable / cpu::box_index_row_bytes(request);
+  if (request.sides.in_file()) return true;
+  if (!request.sides.has_pairs()) return false;
+  if (request.resources.memory_limit == 0 || request.output() == Output::kTopPairs) return false;
+  const std::uint64_t rows = request.sides.rows();
+  const std::uint64_t affordable =
+      request.resources.memory_limit - request.resources.memory_limit / 4;
+  if (request.shape() == Shape::kBoxes)
+    return rows > affordable / cpu::box_index_row_bytes(request);
   if (rows <= affordable / cpu::most_prepared_row_bytes(request)) return false;
   return rows > affordable / cpu::prepared_row_bytes(request, *plans.plan());
 }
 
 std::unique_ptr<Join> open_in_parts(const JoinRequest& request, const cpu::RangePlans& plans) {
-  auto budget = std::make_shared<MemoryBudget>(request.memory_limit);
+  auto budget = std::make_shared<MemoryBudget>(request.resources.memory_limit);
   auto parts = std::make_unique<CpuParts>(request, plans, budget);
   return std::make_unique<PartitionedJoin>(request, std::move(budget), std::move(parts));
 }
@@ -118,11 +121,11 @@ std::unique_ptr<Join> open_plain_topk_join(const JoinRequest& request) {
 std::unique_ptr<Join> open_join(const JoinRequest& request) {
   if (cpu::RangePlans plans(request); needs_parts(request, plans))
     return open_in_parts(request, plans);
-  if (request.output == Output::kTopPairs)
+  if (request.output() == Output::kTopPairs)
     return open_topk_join(request, open_plain_topk_join,
-                          {kCoreWalkCosts, static_cast<double>(request.threads), 100e3,
-                           kCoreIndexNs / request.threads, 8});
-  if (request.shape == Shape::kBoxes) return std::make_unique<cpu::BoxJoin>(request);
+                          {kCoreWalkCosts, static_cast<double>(request.resources.threads), 100e3,
+                           kCoreIndexNs / request.resources.threads, 8});
+  if (request.shape() == Shape::kBoxes) return std::make_unique<cpu::BoxJoin>(request);
   return open_range_join(request);
 }
 

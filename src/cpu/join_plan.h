@@ -13,7 +13,7 @@ namespace gpujoin::cpu {
 struct JoinPlan {
   Metric metric;
   PairSelection pairs;
-  Output output;
+  Output::Kind output;
   Threshold threshold;
   double reach;         ///< that of the indexed columns: windows and cells
   ScreenBounds screen;  ///< when strategy.screened

@@ -13,13 +13,13 @@ ScreenFrame frame_of(const JoinRequest& request, const Strategy& strategy) {
   if (strategy.screened)
     return choose_screen_frame(in_memory(request), strategy.reorder_dimensions);
   ScreenFrame frame;
-  frame.order.resize(request.left.dims);
+  frame.order.resize(request.left().dims);
   std::iota(frame.order.begin(), frame.order.end(), 0u);
   return frame;
 }
 
 RangePlan make_plan(const JoinRequest& request, const Strategy& strategy, bool any_direction) {
-  const std::uint32_t dims = request.left.dims;
+  const std::uint32_t dims = request.left().dims;
   const bool tiles = strategy.index == IndexMethod::kTiles;
   RangePlan plan{.index = plan_index(request, strategy, kForm, any_direction),
                  .layout = {},
@@ -29,7 +29,7 @@ RangePlan make_plan(const JoinRequest& request, const Strategy& strategy, bool a
   if (!tiles) return plan;
   plan.looks = make_looks(dims, strategy.short_circuit);
   plan.radius = make_screen_radius(plan.index.eps, dims, plan.layout.frame.scale);
-  if (request.metric == Metric::kCosine) plan.radius.accept = -1;  // directions never decide
+  if (request.metric() == Metric::kCosine) plan.radius.accept = -1;  // directions never decide
   return plan;
 }
 
@@ -37,15 +37,15 @@ RangePlan make_plan(const JoinRequest& request, const Strategy& strategy, bool a
 /// sorted two items and the number of a bucket.
 std::uint64_t row_bytes(const JoinRequest& request, std::uint64_t reference_points) {
   constexpr std::uint64_t kIndexed = 4 + 8 + 8 + 12, kSorting = 2 * 16 + 2;
-  const bool directions = request.metric == Metric::kCosine;
+  const bool directions = request.metric() == Metric::kCosine;
   return kIndexed + kSorting + sizeof(double) * reference_points +
-         (directions ? sizeof(float) * request.left.dims : 0);
+         (directions ? sizeof(float) * request.left().dims : 0);
 }
 
 /// In tiles for scans: the coordinates.
 std::uint64_t scan_bytes(const JoinRequest& request) {
-  return request.metric == Metric::kCosine ? sizeof(float) * request.left.dims
-                                           : point_bytes(request.left);
+  return request.metric() == Metric::kCosine ? sizeof(float) * request.left().dims
+                                             : point_bytes(request.left());
 }
 
 /// In tiles for screens: the coordinates in single precision, thresholds, and shares of boxes.
@@ -88,12 +88,12 @@ std::shared_ptr<PreparedPoints> prepare_points(WorkerPool& pool, MemoryBudget& b
 std::uint64_t prepared_row_bytes(const JoinRequest& request, const RangePlan& plan) {
   const bool tiles = plan.index.strategy.index == IndexMethod::kTiles;
   return row_bytes(request, plan.index.references.count) +
-         (tiles ? screen_bytes(request.left.dims) : scan_bytes(request));
+         (tiles ? screen_bytes(request.left().dims) : scan_bytes(request));
 }
 
 std::uint64_t most_prepared_row_bytes(const JoinRequest& request) {
   return row_bytes(request, most_reference_points(request)) +
-         std::max(screen_bytes(request.left.dims), scan_bytes(request));
+         std::max(screen_bytes(request.left().dims), scan_bytes(request));
 }
 
 }  // namespace gpujoin::cpu

@@ -29,7 +29,7 @@ RangeJoin::RangeJoin(const JoinRequest& request, RangePlans& plans,
 RangeJoin::~RangeJoin() { stop(); }
 
 void RangeJoin::run() {
-  if (request_.left.rows > 0) prepare();
+  if (request_.left().rows > 0) prepare();
   join(plan_walk());
 }
 
@@ -49,8 +49,8 @@ void RangeJoin::prepare() {
   const auto take_sides = [&](bool any_direction) {
     left_ = right_ = nullptr;
     plan_ = plans_.plan(any_direction);
-    left_ = take(request_.left, left_slot_);
-    right_ = request_.self_join ? left_ : take(request_.right, right_slot_);
+    left_ = take(request_.left(), left_slot_);
+    right_ = request_.self_join() ? left_ : take(request_.right(), right_slot_);
   };
   take_sides(false);
   if (left_->directions.faint || right_->directions.faint) take_sides(true);
@@ -62,18 +62,18 @@ void RangeJoin::prepare() {
 
 JoinPlan RangeJoin::plan_walk() const {
   JoinPlan plan{};
-  plan.metric = request_.metric;
-  plan.pairs = request_.pairs;
-  plan.output = request_.output;
+  plan.metric = request_.metric();
+  plan.pairs = request_.pairs();
+  plan.output = request_.output();
   plan.batch_entries = batch_entries();
   if (!left_) return plan;
   const IndexPlan& index = plan_->index;
-  const std::uint32_t dims = request_.left.dims;
+  const std::uint32_t dims = request_.left().dims;
   plan.threshold = index.threshold;
   plan.reach = index.reach;
   plan.screen = make_screen_bounds(index.metric, index.threshold.raw, dims);
   if (index.directions) {
-    plan.threshold.raw = make_threshold(request_.metric, request_.eps).raw;
+    plan.threshold.raw = make_threshold(request_.metric(), request_.eps()).raw;
     plan.screen.accept = -1;  // directions decide nothing
   }
   plan.strategy = index.strategy;
@@ -97,7 +97,7 @@ void RangeJoin::join(const JoinPlan& plan) {
     total = walk_cells(plan, tools());
   else if (left_)
     total = walk_tiles({&plan, &left_->tiles, &right_->tiles, plan_->looks, choose_group_screen(),
-                        true_reach(plan_->index.eps, request_.left.dims)},
+                        true_reach(plan_->index.eps, request_.left().dims)},
                        tools());
   if (plan.output == Output::kTotal) put_total(total);
 }

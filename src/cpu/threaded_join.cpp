@@ -19,8 +19,9 @@ std::uint64_t entries_of_batches(const JoinRequest& request, unsigned buffers) {
   std::uint64_t entries =
       request.knobs.batch_pairs > 0 ? request.knobs.batch_pairs : kDefaultBatchEntries;
   entries = std::min(entries, kMaxBatchEntries);
-  if (request.memory_limit == 0) return entries;
-  const std::uint64_t affordable = request.memory_limit / 8 / buffers / BatchBuffer::kBytesPerEntry;
+  if (request.resources.memory_limit == 0) return entries;
+  const std::uint64_t affordable =
+      request.resources.memory_limit / 8 / buffers / BatchBuffer::kBytesPerEntry;
   return std::max<std::uint64_t>(1, std::min(entries, affordable));
 }
 
@@ -28,17 +29,16 @@ std::uint64_t entries_of_batches(const JoinRequest& request, unsigned buffers) {
 /// more to start.
 unsigned useful_threads(const JoinRequest& request) {
   constexpr double kCoordinatesPerThread = 1e6;
-  const double left = static_cast<double>(request.left.rows);
-  const double right =
-      static_cast<double>(request.self_join ? request.left.rows : request.right.rows);
-  const double most = 1 + left * right * request.left.dims / kCoordinatesPerThread;
-  return most < request.threads ? static_cast<unsigned>(most) : request.threads;
+  const double left = static_cast<double>(request.left().rows);
+  const double right = static_cast<double>(request.right().rows);
+  const double most = 1 + left * right * request.left().dims / kCoordinatesPerThread;
+  return most < request.resources.threads ? static_cast<unsigned>(most) : request.resources.threads;
 }
 
 }  // namespace
 
 ThreadedJoin::ThreadedJoin(const JoinRequest& request)
-    : ThreadedJoin(request, std::make_shared<MemoryBudget>(request.memory_limit)) {}
+    : ThreadedJoin(request, std::make_shared<MemoryBudget>(request.resources.memory_limit)) {}
 
 ThreadedJoin::ThreadedJoin(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget)
     : request_(request),
@@ -46,8 +46,8 @@ ThreadedJoin::ThreadedJoin(const JoinRequest& request, std::shared_ptr<MemoryBud
       budget_(*shared_budget_),
       pool_(useful_threads(request)),
       batch_entries_(entries_of_batches(request, buffer_count(pool_.size()))) {
-  stats_.left_rows = request.left.rows;
-  stats_.right_rows = request.self_join ? request.left.rows : request.right.rows;
+  stats_.left_rows = request.left().rows;
+  stats_.right_rows = request.right().rows;
   stats_.threads = pool_.size();
   std::snprintf(stats_.instruction_set, sizeof stats_.instruction_set, "%s", instruction_set());
 }
@@ -70,8 +70,8 @@ void ThreadedJoin::stop() {
 }
 
 void ThreadedJoin::add_buffers() {
-  const bool total_only = request_.output == Output::kTotal;
-  queue_.add_buffers(budget_, request_.output, batch_entries_,
+  const bool total_only = request_.output() == Output::kTotal;
+  queue_.add_buffers(budget_, request_.output(), batch_entries_,
                      total_only ? 1 : buffer_count(pool_.size()));
 }
 
@@ -95,7 +95,7 @@ Status ThreadedJoin::next_batch(ResultBatch* batch) {
     }
     if (finished && error_) std::rethrow_exception(error_);
     if (finished) return {StatusCode::kEnd};
-    if (request_.interrupt != nullptr && *request_.interrupt != 0)
+    if (request_.resources.interrupt != nullptr && *request_.resources.interrupt != 0)
       return {StatusCode::kInterrupted};
   }
 }

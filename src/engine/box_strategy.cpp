@@ -88,10 +88,10 @@ class Chooser {
       : request_(request),
         strategy_(strategy),
         costs_(costs),
-        test_(make_box_test(request.metric, request.eps)),
-        dims_(request.left.dims / 2) {
-    left_rows_ = static_cast<double>(request.left.rows);
-    right_rows_ = request.self_join ? left_rows_ : static_cast<double>(request.right.rows);
+        test_(make_box_test(request.metric(), request.eps())),
+        dims_(request.left().dims / 2) {
+    left_rows_ = static_cast<double>(request.left().rows);
+    right_rows_ = static_cast<double>(request.right().rows);
     estimates_[index_of(BoxMethod::kNone)] = walk(1);
   }
 
@@ -101,8 +101,8 @@ class Chooser {
   void look_at_sample() {
     const JoinRequest rows = in_memory(request_);
     const Sample sample = take_sample(rows);
-    left_ = boxes_of(rows.left, sample.left);
-    right_ = request_.self_join ? left_ : boxes_of(rows.right, sample.right);
+    left_ = boxes_of(rows.left(), sample.left);
+    right_ = boxes_of(rows.right(), sample.right);
     const SampledBoxes& indexed = strategy_.left_indexed ? left_ : right_;
     for (std::uint32_t d = 0; d < dims_; ++d) strategy_.spreads[d] = spread_of(indexed, d);
     weigh_sweep();
@@ -123,7 +123,7 @@ class Chooser {
 
   /// `count` as a share of all pairs of sampled boxes; in a self-join, of pairs of different boxes.
   double share_of(std::uint64_t count) const {
-    const std::size_t all = left_.count() * (right_.count() - (request_.self_join ? 1 : 0));
+    const std::size_t all = left_.count() * (right_.count() - (request_.self_join() ? 1 : 0));
     return all == 0 ? 0 : static_cast<double>(count) / static_cast<double>(all);
   }
 
@@ -138,7 +138,7 @@ class Chooser {
       const auto begun = std::upper_bound(bounds.lows.begin(), bounds.lows.end(), high);
       const auto ended = std::lower_bound(bounds.highs.begin(), bounds.highs.end(), low);
       count += (begun - bounds.lows.begin()) - (ended - bounds.highs.begin());
-      if (request_.self_join) --count;
+      if (request_.self_join()) --count;
     }
     return share_of(static_cast<std::uint64_t>(count));
   }
@@ -159,13 +159,13 @@ class Chooser {
       }
       near.resize(kept);
     }
-    if (request_.self_join) std::erase(near, static_cast<std::uint32_t>(i));
+    if (request_.self_join()) std::erase(near, static_cast<std::uint32_t>(i));
   }
 
   /// The cost of comparing a share of all pairs; a self-join compares each pair once.
   Estimate walk(double share) const {
     const double each = (test_.meet ? costs_.candidate : costs_.distance) * 2 * dims_;
-    const double candidates = left_rows_ * right_rows_ * share / (request_.self_join ? 2 : 1);
+    const double candidates = left_rows_ * right_rows_ * share / (request_.self_join() ? 2 : 1);
     return {candidates, candidates * each * 1e-6};
   }
 
@@ -179,7 +179,7 @@ class Chooser {
     }
     Estimate& sweep = estimates_[index_of(BoxMethod::kSortSweep)];
     sweep = walk(least);
-    const double rows = request_.self_join ? left_rows_ : left_rows_ + right_rows_;
+    const double rows = request_.self_join() ? left_rows_ : left_rows_ + right_rows_;
     sweep.ms += rows * (costs_.sort + costs_.search) * 1e-6;
   }
 
@@ -228,7 +228,7 @@ class Chooser {
 
 BoxStrategy choose_box_strategy(const JoinRequest& request, const BoxCosts& costs) {
   BoxStrategy strategy{};
-  strategy.left_indexed = request.self_join || request.left.rows < request.right.rows;
+  strategy.left_indexed = request.self_join() || request.left().rows < request.right().rows;
   Chooser chooser(request, costs, strategy);
   const BoxMethod asked = request.knobs.box_method;
   const bool short_join = chooser.brute_force_ms() < kWorthAnIndexMs;

@@ -22,7 +22,7 @@ struct BoxStrategy {
   char reason[160];
 
   const Dataset& indexed(const JoinRequest& request) const {
-    return left_indexed ? request.left : request.right;
+    return left_indexed ? request.left() : request.right();
   }
 };
 

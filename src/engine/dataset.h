@@ -56,6 +56,12 @@ inline const Dataset& in_memory(const Dataset& data) {
   return data.file == nullptr ? data : *data.sample;
 }
 
+/// The same rows, named by their positions.
+inline Dataset unnamed(Dataset data) {
+  data.ids = nullptr;
+  return data;
+}
+
 // What follows is for data in memory.
 
 inline const unsigned char* chunk(const Dataset& data, std::uint64_t number) {

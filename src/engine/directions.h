@@ -7,19 +7,28 @@
 
 #include "core/cosine.h"
 #include "engine/request.h"
+#include "engine/sample.h"
 
 namespace gpujoin {
 
 /// Writes the direction of a row, dims floats. Returns whether the row is faint.
 bool write_direction(const Dataset& data, std::uint64_t row, float* direction);
 
-/// The directions of some rows, stored in `directions`; `rows` become their places there.
-Dataset sampled_directions(const Dataset& data, std::uint32_t dims,
-                           std::vector<std::uint64_t>& rows, std::vector<float>& directions);
+/// Sampled rows of both sides as an index has them: points, or by cosine distance the directions of
+/// points.
+class IndexedSample {
+ public:
+  /// The data outlives this. Throws std::bad_alloc.
+  explicit IndexedSample(const JoinRequest& asked);
+  IndexedSample(const IndexedSample&) = delete;
 
-/// The join of the directions of both sides, `right` ignored by a self-join. Its radius holds as
-/// long as no row is faint; where one is, the radius must be kAnyDirection.
-JoinRequest join_of_directions(const JoinRequest& request, const Dataset& left,
-                               const Dataset& right);
+  /// The join that the index serves, of data that the rows below are rows of. Directions are within
+  /// its radius as long as no row is faint; where one is, the radius must be kAnyDirection.
+  JoinRequest request;
+  std::vector<std::uint64_t> left, right;  ///< rows, as in Sample
+
+ private:
+  std::vector<float> left_directions_, right_directions_;
+};
 
 }  // namespace gpujoin

@@ -121,6 +121,14 @@ std::vector<SampledRow> spread_rows(const Dataset& data, const std::vector<std::
   return spread;
 }
 
+std::vector<SampledRow> spread_rows(const Sides& sides, const std::vector<std::uint64_t>& left,
+                                    const std::vector<std::uint64_t>& right) {
+  std::vector<SampledRow> spread = spread_rows(sides.left(), left);
+  if (sides.self_join()) return spread;
+  for (const SampledRow row : spread_rows(sides.right(), right)) spread.push_back(row);
+  return spread;
+}
+
 std::vector<SampledRow> ordinary_rows(std::vector<SampledRow> rows, std::uint32_t dims,
                                       std::size_t one_in) {
   if (rows.empty()) return rows;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/grid.h"
-#include "engine/dataset.h"
+#include "engine/request.h"
 
 namespace gpujoin {
 
@@ -34,6 +34,10 @@ struct SampledRow {
 
 /// Some of a sample's rows, evenly spread: the fewer, the more dimensions a row has.
 std::vector<SampledRow> spread_rows(const Dataset& data, const std::vector<std::uint64_t>& rows);
+
+/// The same of both sides, of a self-join of one.
+std::vector<SampledRow> spread_rows(const Sides& sides, const std::vector<std::uint64_t>& left,
+                                    const std::vector<std::uint64_t>& right);
 
 /// The finite rows among `rows`, of one or two datasets of `dims` columns, without outliers. In
 /// some column an outlier lies 16 times as far away as all but one row in `one_in` lie in any.

@@ -39,43 +39,45 @@ Cut choose_cut(const JoinRequest& request, const Strategy& strategy, const WalkC
   const std::uint32_t column = strategy.sort_column != kNoColumn
                                    ? static_cast<std::uint32_t>(strategy.sort_column)
                                    : strategy.grid_columns[0];
-  return {{column, column}, make_threshold(request.metric, request.eps).reach};
+  return {{column, column}, make_threshold(request.metric(), request.eps()).reach};
 }
 
 Cut choose_box_cut(const JoinRequest& request) {
   const std::uint32_t d = choose_box_strategy(request).dimension;
-  return {{d, request.left.dims / 2 + d}, make_box_test(request.metric, request.eps).reach};
+  return {{d, request.left().dims / 2 + d}, make_box_test(request.metric(), request.eps()).reach};
 }
 
 PartitionedJoin::PartitionedJoin(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget,
                                  std::unique_ptr<PartJoins> parts)
     : request_(request), budget_(std::move(budget)), parts_(std::move(parts)) {
-  done_.left_rows = request.left.rows;
-  done_.right_rows = request.self_join ? request.left.rows : request.right.rows;
+  done_.left_rows = request.left().rows;
+  done_.right_rows = request.right().rows;
 }
 
 bool PartitionedJoin::interrupted() {
   parts_->let_signals_in();
-  return request_.interrupt != nullptr && *request_.interrupt != 0;
+  return request_.resources.interrupt != nullptr && *request_.resources.interrupt != 0;
 }
 
 void PartitionedJoin::begin() {
-  if (request_.output == Output::kTopPairs)
+  if (request_.output() == Output::kTopPairs)
     top_.emplace(*budget_, request_, TopkMethod::kThreshold);
   std::uint64_t rows = kMaxRows;
-  if (request_.left.rows > 0) {
+  if (request_.left().rows > 0) {
     cut_ = parts_->cut();
     rows = parts_->part_rows();
   }
   const std::uint64_t memory =
-      request_.memory_limit == 0
+      request_.resources.memory_limit == 0
           ? std::uint64_t{1} << 30
           : static_cast<std::uint64_t>(kDividingShare *
-                                       static_cast<double>(request_.memory_limit)) /
-                (request_.self_join ? 1 : 2);
-  left_side_.emplace(*budget_, request_.left, cut_.column, rows, memory, request_.scratch);
-  if (!request_.self_join)
-    right_side_.emplace(*budget_, request_.right, cut_.column, rows, memory, request_.scratch);
+                                       static_cast<double>(request_.resources.memory_limit)) /
+                (request_.self_join() ? 1 : 2);
+  left_side_.emplace(*budget_, request_.left(), cut_.column, rows, memory,
+                     request_.resources.scratch);
+  if (!request_.self_join())
+    right_side_.emplace(*budget_, request_.right(), cut_.column, rows, memory,
+                        request_.resources.scratch);
 }
 
 /// Divides some more rows; true when all are divided.
@@ -89,7 +91,7 @@ bool PartitionedJoin::divide() {
 
 /// Whether each order of a pair of parts of a self-join is a step of its own, since counts belong
 /// to the left row.
-bool PartitionedJoin::both_orders() const { return request_.output == Output::kCountPerRow; }
+bool PartitionedJoin::both_orders() const { return request_.output() == Output::kCountPerRow; }
 
 /// The pairs of parts that may hold pairs of rows: the cut values of such two rows differ by at
 /// most `reach`, and so do some values of their parts. Every pair of rows lies in just one pair of
@@ -97,17 +99,18 @@ bool PartitionedJoin::both_orders() const { return request_.output == Output::kC
 /// the one that is in memory.
 void PartitionedJoin::list_steps() {
   const DividedSide& left = *left_side_;
-  const DividedSide& right = request_.self_join ? left : *right_side_;
+  const DividedSide& right = request_.self_join() ? left : *right_side_;
   for (std::size_t i = 0; i < left.parts(); ++i) {
     std::vector<Step> steps;
-    for (std::size_t j = request_.self_join && !both_orders() ? i : 0; j < right.parts(); ++j) {
+    for (std::size_t j = request_.self_join() && !both_orders() ? i : 0; j < right.parts(); ++j) {
       const Extent &a = left.extent(i), &b = right.extent(j);
       if (a.low - b.high > cut_.reach || b.low - a.high > cut_.reach) continue;
-      steps.push_back({i, j, request_.self_join && i == j, {0, left.rows(i)}, {0, right.rows(j)}});
+      steps.push_back(
+          {i, j, request_.self_join() && i == j, {0, left.rows(i)}, {0, right.rows(j)}});
     }
     // Rows that meet no others are counted all the same.
     if (steps.empty() && both_orders()) steps.push_back({i, i, false, {0, left.rows(i)}, {0, 0}});
-    if (i % 2 == 1 && !request_.self_join) std::reverse(steps.begin(), steps.end());
+    if (i % 2 == 1 && !request_.self_join()) std::reverse(steps.begin(), steps.end());
     steps_.insert(steps_.end(), steps.begin(), steps.end());
   }
   std::reverse(steps_.begin(), steps_.end());
@@ -117,11 +120,11 @@ void PartitionedJoin::list_steps() {
 
 /// Whether both sides of the step are pieces of one part.
 bool PartitionedJoin::is_one_part(const Step& step) const {
-  return request_.self_join && step.left == step.right;
+  return request_.self_join() && step.left == step.right;
 }
 
 const DividedSide& PartitionedJoin::right_side() const {
-  return request_.self_join ? *left_side_ : *right_side_;
+  return request_.self_join() ? *left_side_ : *right_side_;
 }
 
 void PartitionedJoin::load(LoadedPart& part, const DividedSide& side, std::size_t number) {
@@ -133,7 +136,7 @@ void PartitionedJoin::load(LoadedPart& part, const DividedSide& side, std::size_
 
 /// A part of a self-join may be in memory where the other one of the step is wanted.
 void PartitionedJoin::load_parts(const Step& step) {
-  if (request_.self_join && (left_.number != step.left || right_.number == step.right) &&
+  if (request_.self_join() && (left_.number != step.left || right_.number == step.right) &&
       right_.number == step.left)
     std::swap(left_, right_);
   load(left_, *left_side_, step.left);
@@ -142,17 +145,21 @@ void PartitionedJoin::load_parts(const Step& step) {
 
 JoinRequest PartitionedJoin::part_request(const Step& step) const {
   JoinRequest part = request_;
-  const LoadedPart& right = is_one_part(step) ? left_ : right_;
-  part.left = piece_of(left_.rows.view, step.left_range.first, step.left_range.rows);
-  part.right = piece_of(right.rows.view, step.right_range.first, step.right_range.rows);
-  part.self_join = step.self;
-  part.scratch = nullptr;
-  if (top_) part.top.least_key = top_->least_key();
-  if (!step.self && !top_) part.pairs = PairSelection::kAll;
-  if (!both_orders()) return part;
-  // Rows go by their places in the piece.
-  part.left.ids = part.right.ids = nullptr;
-  if (request_.pairs == PairSelection::kUnordered) part.output = Output::kPairs;
+  const LoadedPart& right_part = is_one_part(step) ? left_ : right_;
+  Dataset left = piece_of(left_.rows.view, step.left_range.first, step.left_range.rows);
+  Dataset right = piece_of(right_part.rows.view, step.right_range.first, step.right_range.rows);
+  if (both_orders()) {  // rows go by their places in the piece
+    left = unnamed(left);
+    right = unnamed(right);
+    if (request_.pairs() == PairSelection::kUnordered) part = part.asking(Output::pairs());
+  } else if (top_) {
+    Top top = request_.top();
+    top.least_key = top_->least_key();
+    top.parts_of_one = request_.orders_pairs();
+    part = part.asking(Output::top_pairs(top));
+  }
+  part.sides = step.self ? Sides::one(left, request_.pairs()) : Sides::two(left, right);
+  part.resources.scratch = nullptr;
   return part;
 }
 
@@ -218,13 +225,13 @@ Status PartitionedJoin::next_of_step(ResultBatch* batch) {
 
 /// Whether the steps' answers are put together before they are delivered.
 bool PartitionedJoin::gathers() const {
-  return request_.output != Output::kPairs && request_.output != Output::kPairsWithDistances;
+  return request_.output() != Output::kPairs && request_.output() != Output::kPairsWithDistances;
 }
 
 /// Whether each pair of a step stands for both of its orders.
 bool PartitionedJoin::mirrors(const Step& step) const {
-  return request_.self_join && !step.self && !both_orders() && !top_ &&
-         request_.pairs != PairSelection::kUnordered;
+  return request_.self_join() && !step.self && !both_orders() && !top_ &&
+         request_.pairs() != PairSelection::kUnordered;
 }
 
 void PartitionedJoin::take(const ResultBatch& batch) {
@@ -292,7 +299,7 @@ Status PartitionedJoin::finish(ResultBatch* batch) {
     }
     return {top_batches_->next(batch) ? StatusCode::kOk : StatusCode::kEnd};
   }
-  if (request_.output != Output::kTotal || total_delivered_) return {StatusCode::kEnd};
+  if (request_.output() != Output::kTotal || total_delivered_) return {StatusCode::kEnd};
   total_delivered_ = true;
   *batch = {};
   batch->pair_count = total_;

@@ -5,7 +5,6 @@
 
 #include "core/threshold.h"
 #include "core/tile_screen.h"
-#include "engine/directions.h"
 #include "engine/reference_points.h"
 
 namespace gpujoin {
@@ -59,16 +58,17 @@ GridEstimate estimate_grid(const WalkCosts& costs, double right_rows, std::uint3
 
 Planner::Planner(const JoinRequest& request, const WalkCosts& costs)
     : request_(request),
-      points_(in_memory(request)),
-      indexed_(points_),
+      rows_(request),
+      indexed_(rows_.request),
       costs_(costs),
-      sample_(take_sample(points_)),
-      left_rows_(static_cast<double>(request.left.rows)),
-      right_rows_(static_cast<double>(request.self_join ? request.left.rows : request.right.rows)),
+      sample_(take_sample(in_memory(request))),
+      left_rows_(static_cast<double>(request.left().rows)),
+      right_rows_(static_cast<double>(request.right().rows)),
       all_pairs_(std::max<double>(1, static_cast<double>(sample_.pairs.size()))),
-      matches_(static_cast<double>(count_matches(points_, sample_))) {
-  if (request.metric == Metric::kCosine) index_directions();
-  reach_ = make_threshold(indexed_.metric, indexed_.eps).reach;
+      matches_(static_cast<double>(count_matches(in_memory(request), sample_))) {
+  sample_.left = rows_.left;
+  sample_.right = rows_.right;
+  reach_ = make_threshold(indexed_.metric(), indexed_.eps()).reach;
   const std::size_t step = 1 + sample_.pairs.size() / kDecidingPairs;
   for (std::size_t i = 0; i < sample_.pairs.size(); i += step)
     deciding_.push_back(sample_.pairs[i]);
@@ -76,23 +76,13 @@ Planner::Planner(const JoinRequest& request, const WalkCosts& costs)
 
 bool Planner::wants_tiles() const {
   constexpr std::uint32_t kGridDims = 2;  // where a grid leaves next to nothing to compare
-  return knows_tiles() && request_.left.dims > kGridDims &&
+  return knows_tiles() && request_.left().dims > kGridDims &&
          request_.knobs.access_pattern != AccessPattern::kUnicomp;
 }
 
 bool Planner::knows_tiles() const {
-  return indexed_.metric == Metric::kL2 && costs_.tile_pair > 0 &&
+  return indexed_.metric() == Metric::kL2 && costs_.tile_pair > 0 &&
          std::max(left_rows_, right_rows_) < kMostTileRows;
-}
-
-void Planner::index_directions() {
-  const std::uint32_t dims = request_.left.dims;
-  indexed_ = join_of_directions(
-      points_, sampled_directions(points_.left, dims, sample_.left, left_directions_),
-      request_.self_join
-          ? Dataset{}
-          : sampled_directions(points_.right, dims, sample_.right, right_directions_));
-  if (request_.self_join) sample_.right = sample_.left;
 }
 
 /// What all plans have in common.
@@ -105,8 +95,8 @@ Strategy Planner::start(IndexMethod index) const {
   strategy.cell_order =
       knobs.cell_order == CellOrder::kAuto ? CellOrder::kLinear : knobs.cell_order;
   strategy.reorder_dimensions = knobs.reorder_dimensions != Switch::kOff;
-  strategy.screened = request_.left.dims > kMaxDirectDimensions ||
-                      knobs.short_circuit == Switch::kOn || request_.metric == Metric::kCosine;
+  strategy.screened = request_.left().dims > kMaxDirectDimensions ||
+                      knobs.short_circuit == Switch::kOn || request_.metric() == Metric::kCosine;
   strategy.short_circuit = strategy.screened && knobs.short_circuit != Switch::kOff;
   strategy.estimated_pairs = left_rows_ * right_rows_ * matches_ / all_pairs_;
   strategy.least_pairs =
@@ -118,8 +108,8 @@ Strategy Planner::start(IndexMethod index) const {
 /// dimension; and again where pairs are written.
 double Planner::walk_ns(double cells_and_candidates_ns) const {
   const double matches = right_rows_ * matches_ / all_pairs_;
-  return (wants_pairs(request_.output) ? costs_.writing : 1) *
-         (cells_and_candidates_ns + matches * match_ns(costs_, request_.left.dims));
+  return (wants_pairs(request_.output()) ? costs_.writing : 1) *
+         (cells_and_candidates_ns + matches * match_ns(costs_, request_.left().dims));
 }
 
 /// Sets the estimate: candidates of a point, and what a point costs in nanoseconds.
@@ -131,7 +121,7 @@ void Planner::finish(Strategy& strategy, double candidates, double cost_per_poin
 
 Strategy Planner::plan_none() const {
   Strategy strategy = start(IndexMethod::kNone);
-  finish(strategy, right_rows_, walk_ns(right_rows_ * distance_ns(costs_, request_.left.dims)));
+  finish(strategy, right_rows_, walk_ns(right_rows_ * distance_ns(costs_, request_.left().dims)));
   return strategy;
 }
 
@@ -154,7 +144,7 @@ Strategy Planner::plan_reference_points() const {
                                      : knobs.reference_placement;
   const ReferencePoints references = place_reference_points(
       indexed_, sample_, strategy.reference_points, strategy.reference_placement);
-  const double reach = reference_reach(indexed_.eps, references.dims, references.frame, false);
+  const double reach = reference_reach(indexed_.eps(), references.dims, references.frame, false);
   // One sum after the other, where candidates are compared several at a time.
   const double distances_ns = 4 * costs_.dimension * references.count * references.dims;
   return plan_cells(strategy, sampled_distances(indexed_, sample_, references), reach,
@@ -170,7 +160,7 @@ Strategy Planner::plan_cells(Strategy strategy, std::vector<SampledColumn> colum
   const bool reorder = strategy.reorder_dimensions;
   // Pairs that survive the grid, and the pairs among them that the sorted column keeps too. In many
   // dimensions little depends on their number.
-  const std::uint32_t dims = request_.left.dims;
+  const std::uint32_t dims = request_.left().dims;
   const std::vector<SamplePair>& all = dims > kMaxDirectDimensions ? deciding_ : sample_.pairs;
   const auto all_pairs = std::max<double>(1, static_cast<double>(all.size()));
   PairsLeft adjacent(all), candidates(all), same_cell(all), deciding(deciding_);
@@ -219,8 +209,8 @@ double Planner::count_meeting_tiles(const std::vector<SampledColumn>& columns) c
   std::vector<std::vector<double>> left_widths, right_widths;
   for (const SampledColumn& column : columns) {
     left_widths.push_back(slice_widths(column.left, slices));
-    right_widths.push_back(request_.self_join ? left_widths.back()
-                                              : slice_widths(column.right, slices));
+    right_widths.push_back(request_.self_join() ? left_widths.back()
+                                                : slice_widths(column.right, slices));
   }
   return static_cast<double>(
       std::count_if(deciding_.begin(), deciding_.end(), [&](SamplePair pair) {
@@ -237,7 +227,7 @@ double Planner::count_meeting_tiles(const std::vector<SampledColumn>& columns) c
 
 Strategy Planner::plan_tiles() {
   const Knobs& knobs = request_.knobs;
-  const std::uint32_t dims = request_.left.dims;
+  const std::uint32_t dims = request_.left().dims;
   Strategy strategy = start(IndexMethod::kTiles);
   strategy.screened = true;
   if (knobs.cell_order == CellOrder::kAuto) strategy.cell_order = CellOrder::kHilbert;
@@ -273,16 +263,15 @@ Strategy Planner::plan_tiles() {
          candidates * (costs_.tile_pair + costs_.tile_dimension * compared_dims) +
              box_tests * costs_.tile_boxes +
              right_rows_ * matches_ / all_pairs_ *
-                 (wants_pairs(request_.output) ? costs_.tile_match
-                                               : kCountedMatch * costs_.tile_match));
+                 (wants_pairs(request_.output()) ? costs_.tile_match
+                                                 : kCountedMatch * costs_.tile_match));
   return strategy;
 }
 
 double most_brute_force_ms(const JoinRequest& request, const WalkCosts& costs) {
-  const std::uint32_t dims = request.left.dims;
+  const std::uint32_t dims = request.left().dims;
   const double pairs =
-      static_cast<double>(request.left.rows) *
-      static_cast<double>(request.self_join ? request.left.rows : request.right.rows);
+      static_cast<double>(request.left().rows) * static_cast<double>(request.right().rows);
   return pairs * (distance_ns(costs, dims) + match_ns(costs, dims)) / 1e6;
 }
 

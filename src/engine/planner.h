@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "engine/directions.h"
 #include "engine/sample.h"
 #include "engine/sampled_columns.h"
 #include "engine/strategy.h"
@@ -27,7 +28,6 @@ class Planner {
   Strategy plan_none() const;
 
  private:
-  void index_directions();
   const std::vector<SampledColumn>& data_columns();
   Strategy start(IndexMethod index) const;
   Strategy plan_cells(Strategy strategy, std::vector<SampledColumn> columns, double reach,
@@ -37,9 +37,8 @@ class Planner {
   double count_meeting_tiles(const std::vector<SampledColumn>& columns) const;
 
   const JoinRequest& request_;
-  JoinRequest points_;   // request_ with its rows in memory
-  JoinRequest indexed_;  // with these points, or the directions of the sample
-  std::vector<float> left_directions_, right_directions_;
+  IndexedSample rows_;
+  const JoinRequest& indexed_;  // of rows_
   const WalkCosts& costs_;
   Sample sample_;  // rows are those of indexed_
   std::vector<SamplePair> deciding_;

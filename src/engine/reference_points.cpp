@@ -19,10 +19,7 @@ constexpr std::uint32_t kFewDimensions = 4;
 constexpr double kBeyondSample = 4;
 
 std::vector<SampledRow> ordinary_rows_of(const JoinRequest& request, const Sample& sample) {
-  std::vector<SampledRow> rows = spread_rows(request.left, sample.left);
-  if (!request.self_join)
-    for (const SampledRow row : spread_rows(request.right, sample.right)) rows.push_back(row);
-  return ordinary_rows(std::move(rows), request.left.dims);
+  return ordinary_rows(spread_rows(request.sides, sample.left, sample.right), request.left().dims);
 }
 
 /// What is known of each column, over some rows and scaled.
@@ -99,11 +96,11 @@ void distances_of(const ReferencePoints& references, std::uint32_t number, const
 
 ReferencePoints place_reference_points(const JoinRequest& request, const Sample& sample,
                                        std::uint32_t count, ReferencePlacement placement) {
-  const std::uint32_t dims = request.left.dims;
+  const std::uint32_t dims = request.left().dims;
   const std::vector<SampledRow> rows = ordinary_rows_of(request, sample);
   const ScaledSpread spread = scaled_spread(rows, dims);
   const auto place = placement == ReferencePlacement::kInner ? place_inner : place_outer;
-  ReferencePoints references{count, dims, request.metric, {spread.scale, HUGE_VAL}, {}};
+  ReferencePoints references{count, dims, request.metric(), {spread.scale, HUGE_VAL}, {}};
   references.coordinates.resize(std::size_t{count} * dims);
   for (std::uint32_t number = 0; number < count; ++number)
     place(spread, number, count, dims, references.coordinates.data() + std::size_t{number} * dims);
@@ -133,7 +130,7 @@ std::uint32_t reference_point_count(const Knobs& knobs) {
 std::uint32_t most_reference_points(const JoinRequest& request) {
   const IndexMethod asked = request.knobs.index;
   const bool considered = asked == IndexMethod::kReferencePoints ||
-                          (asked == IndexMethod::kAuto && request.left.dims > kFewDimensions);
+                          (asked == IndexMethod::kAuto && request.left().dims > kFewDimensions);
   return considered ? reference_point_count(request.knobs) : 0;
 }
 

@@ -19,15 +19,15 @@ std::uint64_t scramble(std::uint64_t x) {
 
 template <class T>
 std::uint64_t count_matches(const JoinRequest& request, const Sample& sample) {
-  const Dataset& right = request.self_join ? request.left : request.right;
-  const std::uint32_t dims = request.left.dims;
-  const double threshold = make_threshold(request.metric, request.eps).raw;
+  const Dataset& right = request.right();
+  const std::uint32_t dims = request.left().dims;
+  const double threshold = make_threshold(request.metric(), request.eps()).raw;
   // In many dimensions a distance is long: compare every n-th pair.
   const std::size_t step = 1 + sample.pairs.size() * std::uint64_t{dims} / kComparedCoordinates;
   std::uint64_t matches = 0;
   for (std::size_t i = 0; i < sample.pairs.size(); i += step) {
     const SamplePair pair = sample.pairs[i];
-    matches += raw_distance(request.metric, point<T>(request.left, sample.left[pair.left]),
+    matches += raw_distance(request.metric(), point<T>(request.left(), sample.left[pair.left]),
                             point<T>(right, sample.right[pair.right]), dims) <= threshold;
   }
   return matches * step;
@@ -48,18 +48,18 @@ std::vector<std::uint64_t> sample_rows(std::uint64_t rows) {
 
 Sample take_sample(const JoinRequest& request) {
   Sample sample;
-  sample.left = sample_rows(request.left.rows);
-  sample.right = request.self_join ? sample.left : sample_rows(request.right.rows);
+  sample.left = sample_rows(request.left().rows);
+  sample.right = request.self_join() ? sample.left : sample_rows(request.right().rows);
   sample.pairs.reserve(sample.left.size() * sample.right.size());
   for (std::size_t i = 0; i < sample.left.size(); ++i)
-    for (std::size_t j = request.self_join ? i + 1 : 0; j < sample.right.size(); ++j)
+    for (std::size_t j = request.self_join() ? i + 1 : 0; j < sample.right.size(); ++j)
       sample.pairs.push_back({static_cast<std::uint16_t>(i), static_cast<std::uint16_t>(j)});
   return sample;
 }
 
 std::uint64_t count_matches(const JoinRequest& request, const Sample& sample) {
-  return request.left.scalar == ScalarType::kFloat32 ? count_matches<float>(request, sample)
-                                                     : count_matches<double>(request, sample);
+  return request.left().scalar == ScalarType::kFloat32 ? count_matches<float>(request, sample)
+                                                       : count_matches<double>(request, sample);
 }
 
 }  // namespace gpujoin

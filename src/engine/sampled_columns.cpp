@@ -50,19 +50,19 @@ Extent SampledColumn::sampled_range() const { return extent_of(left, right, rang
 
 std::vector<SampledColumn> sampled_columns(const JoinRequest& request, const Sample& sample,
                                            bool reorder) {
-  const std::uint32_t dims = request.left.dims;
-  const Dataset& right = request.self_join ? request.left : request.right;
+  const std::uint32_t dims = request.left().dims;
+  const Dataset& right = request.right();
   std::vector<std::uint32_t> considered(dims);
   for (std::uint32_t d = 0; d < dims; ++d) considered[d] = d;
   if (reorder && dims > kMaxConsideredColumns) {
-    const auto rows = ordinary_rows(spread_rows(request.left, sample.left), dims);
+    const auto rows = ordinary_rows(spread_rows(request.left(), sample.left), dims);
     considered = by_variance(column_statistics(rows, dims));
   }
   considered.resize(std::min<std::size_t>(dims, kMaxConsideredColumns));
   std::vector<SampledColumn> columns;
   for (const std::uint32_t d : considered) {
-    SampledColumn column{d, sampled_values(request.left, sample.left, d), {}};
-    column.right = request.self_join ? column.left : sampled_values(right, sample.right, d);
+    SampledColumn column{d, sampled_values(request.left(), sample.left, d), {}};
+    column.right = request.self_join() ? column.left : sampled_values(right, sample.right, d);
     columns.push_back(std::move(column));
   }
   return columns;
@@ -81,8 +81,9 @@ std::vector<SampledColumn> sampled_distances(const JoinRequest& request, const S
   std::vector<SampledColumn> columns;
   for (std::uint32_t number = 0; number < references.count; ++number) {
     SampledColumn column{
-        request.left.dims + number, distances(request.left, sample.left, number), {}};
-    column.right = request.self_join ? column.left : distances(request.right, sample.right, number);
+        request.left().dims + number, distances(request.left(), sample.left, number), {}};
+    column.right =
+        request.self_join() ? column.left : distances(request.right(), sample.right, number);
     columns.push_back(std::move(column));
   }
   return columns;

@@ -27,9 +27,8 @@ struct KeyRange {
 };
 
 inline KeyRange reachable_keys(const JoinRequest& request, Interval left, Interval right) {
-  const Scoring& scoring = request.top.scoring;
-  const bool unordered = request.pairs == PairSelection::kUnordered;
-  const Interval scores = reachable_scores(scoring, unordered, left, right);
+  const Scoring& scoring = request.top().scoring;
+  const Interval scores = reachable_scores(scoring, request.orders_pairs(), left, right);
   const std::uint64_t low = score_key(scoring.lowest_first, scores.low);
   const std::uint64_t high = score_key(scoring.lowest_first, scores.high);
   return {std::min(low, high), std::max(low, high)};

@@ -17,7 +17,7 @@ StrataSet between(std::uint32_t begin, std::uint32_t end) {
 
 ScorePlanner::ScorePlanner(const JoinRequest& request, const ScoreStrata& left,
                            const ScoreStrata& right, const ScoreCosts& costs)
-    : self_join_(request.self_join), left_(left), right_(right), costs_(costs) {
+    : self_join_(request.self_join()), left_(left), right_(right), costs_(costs) {
   for (std::uint32_t i = 0; i < kMostStrata; ++i) {
     for (std::uint32_t j = 0; j < kMostStrata; ++j) {
       if (left.rows[i] == 0 || right.rows[j] == 0) continue;

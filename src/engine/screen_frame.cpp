@@ -11,28 +11,11 @@
 #include "engine/sample.h"
 
 namespace gpujoin {
-namespace {
-
-/// Adds the sampled points of one side, or their directions, which `directions` holds; the added
-/// rows are rows of `points`.
-void add_rows(const JoinRequest& request, const Dataset& side, std::vector<float>& directions,
-              Dataset& points, std::vector<SampledRow>& rows) {
-  std::vector<std::uint64_t> sampled = sample_rows(side.rows);
-  points = request.metric == Metric::kCosine
-               ? sampled_directions(side, request.left.dims, sampled, directions)
-               : side;
-  for (const SampledRow row : spread_rows(points, sampled)) rows.push_back(row);
-}
-
-}  // namespace
 
 ScreenFrame choose_screen_frame(const JoinRequest& request, bool reorder) {
-  const std::uint32_t dims = request.left.dims;
-  std::vector<float> left_directions, right_directions;
-  Dataset left, right;
-  std::vector<SampledRow> rows;
-  add_rows(request, request.left, left_directions, left, rows);
-  if (!request.self_join) add_rows(request, request.right, right_directions, right, rows);
+  const std::uint32_t dims = request.left().dims;
+  const IndexedSample sample(request);
+  std::vector<SampledRow> rows = spread_rows(sample.request.sides, sample.left, sample.right);
   // A point that is cut is rechecked against points that are cut to about the same place, and
   // against no others.
   const ColumnStatistics columns =

@@ -45,23 +45,22 @@ double estimate_boxes_ms(const JoinRequest& request) {
 
 AccessPattern pattern_of(const JoinRequest& request, IndexMethod index) {
   // Two datasets are not symmetric.
-  if (!request.self_join) return AccessPattern::kFull;
+  if (!request.self_join()) return AccessPattern::kFull;
   const AccessPattern asked = request.knobs.access_pattern;
-  const bool may_be_full = request.pairs != PairSelection::kUnordered;
+  const bool may_be_full = request.pairs() != PairSelection::kUnordered;
   // Half of a matrix of tiles serves counts as well.
   if (index == IndexMethod::kTiles)
     return asked == AccessPattern::kFull && may_be_full ? asked : AccessPattern::kLinearId;
   // Counts per row belong to the left point.
-  if (request.output == Output::kCountPerRow) return AccessPattern::kFull;
+  if (request.output() == Output::kCountPerRow) return AccessPattern::kFull;
   if (asked != AccessPattern::kAuto && may_be_full) return asked;
   return asked == AccessPattern::kUnicomp ? asked : AccessPattern::kLinearId;
 }
 
 Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
   Planner planner(request, costs);
-  const auto left_rows = static_cast<double>(request.left.rows);
-  const auto right_rows =
-      static_cast<double>(request.self_join ? request.left.rows : request.right.rows);
+  const auto left_rows = static_cast<double>(request.left().rows);
+  const auto right_rows = static_cast<double>(request.right().rows);
   const IndexMethod asked = request.knobs.index;
 
   std::vector<Strategy> plans;
@@ -95,14 +94,13 @@ Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
 }
 
 double estimate_core_ms(const JoinRequest& request, double enough_ms) {
-  const auto left_rows = static_cast<double>(request.left.rows);
-  const auto right_rows =
-      static_cast<double>(request.self_join ? request.left.rows : request.right.rows);
+  const auto left_rows = static_cast<double>(request.left().rows);
+  const auto right_rows = static_cast<double>(request.right().rows);
   if (!check_request(request).ok() || left_rows == 0 || right_rows == 0) return 0;
-  const double index_ms = kCoreIndexNs / 1e6 * (left_rows + (request.self_join ? 0 : right_rows));
-  if (request.output == Output::kTopPairs && looks_at_few_pairs(request.knobs.topk_method))
+  const double index_ms = kCoreIndexNs / 1e6 * (left_rows + (request.self_join() ? 0 : right_rows));
+  if (request.output() == Output::kTopPairs && looks_at_few_pairs(request.knobs.topk_method))
     return index_ms;
-  if (request.shape == Shape::kBoxes) return estimate_boxes_ms(request);
+  if (request.shape() == Shape::kBoxes) return estimate_boxes_ms(request);
   const double brute_force_ms = most_brute_force_ms(request, kCoreWalkCosts);
   if (index_ms + brute_force_ms < enough_ms) return index_ms + brute_force_ms;
   try {

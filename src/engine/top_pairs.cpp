@@ -10,15 +10,15 @@ constexpr std::uint64_t kRoom = 4096;  // beyond k at least: selecting is linear
 constexpr std::uint64_t kDefaultBatchPairs = 1 << 16;
 
 std::uint64_t most_pairs(const JoinRequest& request) {
-  const std::uint64_t right_rows = request.self_join ? request.left.rows : request.right.rows;
-  return std::clamp<std::uint64_t>(request.left.rows * right_rows, 1, request.top.k);
+  return std::clamp<std::uint64_t>(request.left().rows * request.right().rows, 1, request.top().k);
 }
 
 std::uint64_t batch_pairs(const JoinRequest& request, std::uint64_t pairs) {
   constexpr std::uint64_t kBytesPerPair = 36;
   const std::uint64_t asked = request.knobs.batch_pairs;
   std::uint64_t most = std::min(pairs, asked > 0 ? asked : kDefaultBatchPairs);
-  if (request.memory_limit > 0) most = std::min(most, request.memory_limit / 8 / kBytesPerPair);
+  if (request.resources.memory_limit > 0)
+    most = std::min(most, request.resources.memory_limit / 8 / kBytesPerPair);
   return std::max<std::uint64_t>(1, most);
 }
 
@@ -28,7 +28,7 @@ TopPairs::TopPairs(MemoryBudget& budget, const JoinRequest& request, TopkMethod 
     : k_(most_pairs(request)),
       method_(method),
       pairs_(budget, method == TopkMethod::kHeap ? k_ : k_ + std::max(k_, kRoom)),
-      last_(last_rank(request.top.least_key)) {}
+      last_(last_rank(request.top().least_key)) {}
 
 void TopPairs::restart(std::uint64_t least_key) {
   size_ = 0;
@@ -36,9 +36,9 @@ void TopPairs::restart(std::uint64_t least_key) {
 }
 
 void TopPairs::add(const JoinRequest& request, const ResultBatch& batch) {
-  const bool smaller_first = request.pairs == PairSelection::kUnordered;
+  const bool smaller_first = request.orders_pairs();
   for (std::uint64_t i = 0; i < batch.row_count; ++i)
-    add(rank_of_pair(score_key(request.top.scoring.lowest_first, batch.distances[i]),
+    add(rank_of_pair(score_key(request.top().scoring.lowest_first, batch.distances[i]),
                      batch.left_ids[batch.rows[i]], batch.right_ids[batch.neighbors[i]],
                      smaller_first));
 }
@@ -77,7 +77,7 @@ void TopPairs::finish() {
 }
 
 TopBatches::TopBatches(MemoryBudget& budget, const JoinRequest& request, const TopPairs& pairs)
-    : pairs_(pairs), lowest_first_(request.top.scoring.lowest_first) {
+    : pairs_(pairs), lowest_first_(request.top().scoring.lowest_first) {
   const std::uint64_t most = batch_pairs(request, pairs.size());
   places_ = Buffer<std::uint32_t>(budget, most);
   offsets_ = Buffer<std::uint64_t>(budget, most + 1);

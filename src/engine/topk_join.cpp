@@ -19,17 +19,9 @@ constexpr double kCopyNs = 10;     // of a row, choosing and copying it
 constexpr double kCollectNs = 15;  // of a pair
 constexpr std::uint32_t kMostRounds = 4;
 
-const Dataset& right_of(const JoinRequest& request) {
-  return request.self_join ? request.left : request.right;
-}
-
 double all_row_pairs(const JoinRequest& request) {
-  return static_cast<double>(request.left.rows) * static_cast<double>(right_of(request).rows) *
-         (request.self_join ? 0.5 : 1);
-}
-
-double all_rows(const JoinRequest& request) {
-  return static_cast<double>(request.left.rows + (request.self_join ? 0 : request.right.rows));
+  return static_cast<double>(request.left().rows) * static_cast<double>(request.right().rows) *
+         (request.self_join() ? 0.5 : 1);
 }
 
 /// Whether to guess whatever it is expected to save.
@@ -49,30 +41,31 @@ std::unique_ptr<Join> open_topk_join(const JoinRequest& request, const OpenJoin&
 TopkJoin::TopkJoin(const JoinRequest& request, OpenJoin plain_join, const PlainJoinCosts& costs)
     : request_(request),
       plain_join_(std::move(plain_join)),
-      budget_(request.memory_limit),
-      by_distance_(request.top.scoring.function == ScoreFunction::kDistance) {
-  done_.left_rows = request.left.rows;
-  done_.right_rows = right_of(request).rows;
-  const auto k = static_cast<double>(request.top.k);
+      budget_(request.resources.memory_limit),
+      by_distance_(request.top().scoring.function == ScoreFunction::kDistance) {
+  done_.left_rows = request.left().rows;
+  done_.right_rows = request.right().rows;
+  const auto k = static_cast<double>(request.top().k);
   wanted_pairs_ = k + 3 * std::sqrt(k) + 4;
   // The most distant pairs within eps are no easier to find than all pairs.
-  const bool hopeless = by_distance_ && (!request.top.scoring.lowest_first || request.eps == 0);
+  const bool hopeless = by_distance_ && (!request.top().scoring.lowest_first || request.eps() == 0);
   const bool parts_may_do = !hopeless && all_row_pairs(request) > 0;
   if (parts_may_do) expect_costs(costs);
   if (!parts_may_do || (!is_forced(request) && !is_worth_guessing())) join_whole();
 }
 
 void TopkJoin::expect_costs(const PlainJoinCosts& costs) {
-  const double rows = all_rows(request_), row_pairs = all_row_pairs(request_);
+  const double rows = static_cast<double>(request_.sides.rows()),
+               row_pairs = all_row_pairs(request_);
   const double fixed_ns = costs.step + rows * costs.row;
-  const double row_pair_ns = costs.walk.candidate + costs.walk.dimension * request_.left.dims;
+  const double row_pair_ns = costs.walk.candidate + costs.walk.dimension * request_.left().dims;
   costs_.step = costs.step;
   whole_ns_ = fixed_ns + row_pairs * row_pair_ns / costs.workers;  // by brute force
   if (!is_forced(request_) && !is_worth_guessing()) return;
   const Strategy strategy = choose_strategy(request_, costs.walk);
   const double walk_ns = 1e6 * strategy.estimate().ms / costs.workers;
-  match_rate_ = strategy.least_pairs / static_cast<double>(request_.left.rows) /
-                static_cast<double>(right_of(request_).rows);
+  match_rate_ = strategy.least_pairs / static_cast<double>(request_.left().rows) /
+                static_cast<double>(request_.right().rows);
   costs_.row = kCopyNs + costs.row;
   costs_.row_pair = walk_ns / row_pairs + match_rate_ * costs.pair;
   whole_ns_ = fixed_ns + row_pairs * costs_.row_pair;
@@ -81,7 +74,7 @@ void TopkJoin::expect_costs(const PlainJoinCosts& costs) {
 /// Whether parts may be expected to take much less than the whole: they take a join, too, and the
 /// passes that select rows.
 bool TopkJoin::is_worth_guessing() const {
-  const double passes_ns = by_distance_ ? 0 : kPassNs * all_rows(request_);
+  const double passes_ns = by_distance_ ? 0 : kPassNs * static_cast<double>(request_.sides.rows());
   return whole_ns_ - costs_.step >= kWorthGuessingNs && passes_ns < whole_ns_ / 2;
 }
 
@@ -95,7 +88,7 @@ Status TopkJoin::next_batch(ResultBatch* batch) {
     } catch (const MemoryLimitExceeded&) {
       join_whole();  // which needs no copies
     }
-    if (request_.interrupt != nullptr && *request_.interrupt != 0)
+    if (request_.resources.interrupt != nullptr && *request_.resources.interrupt != 0)
       return {StatusCode::kInterrupted};
   }
   if (whole_) return part_->next_batch(batch);
@@ -128,7 +121,7 @@ void TopkJoin::join_whole() {
 /// caller's least key, however many pairs it has.
 void TopkJoin::advance() {
   if (step_ < steps_.size()) return open_step(steps_[step_]);
-  const bool complete = round_ > 0 && top_ && (top_->full() || floor_ <= request_.top.least_key);
+  const bool complete = round_ > 0 && top_ && (top_->full() || floor_ <= request_.top().least_key);
   if (!complete) return start_round();
   top_->finish();
   batches_.emplace(budget_, request_, *top_);
@@ -141,17 +134,18 @@ void TopkJoin::start_round() {
   if (whole_) return;
   ++round_;
   step_ = 0;
-  floor_ = std::max(floor_, request_.top.least_key);
+  floor_ = std::max(floor_, request_.top().least_key);
   top_->restart(floor_);
 }
 
 /// The first guess assumes that scores are independent of places. Later guesses expect as many
 /// pairs of such scores as the rounds before have found.
 void TopkJoin::guess_key() {
-  if (!left_strata_) left_strata_ = cut_by_score(budget_, request_.left);
-  if (!request_.self_join && !right_strata_) right_strata_ = cut_by_score(budget_, request_.right);
+  if (!left_strata_) left_strata_ = cut_by_score(budget_, request_.left());
+  if (!request_.self_join() && !right_strata_)
+    right_strata_ = cut_by_score(budget_, request_.right());
   if (!planner_)
-    planner_.emplace(request_, *left_strata_, request_.self_join ? *left_strata_ : *right_strata_,
+    planner_.emplace(request_, *left_strata_, request_.self_join() ? *left_strata_ : *right_strata_,
                      costs_);
   double row_pairs = wanted_pairs_ / match_rate_;
   if (round_ > 0) {
@@ -161,8 +155,8 @@ void TopkJoin::guess_key() {
   }
   floor_ = planner_->key_of(row_pairs);
   double ns = 0;
-  steps_ = planner_->plan(std::max(floor_, request_.top.least_key), &ns);
-  ns += kPassNs * all_rows(request_);
+  steps_ = planner_->plan(std::max(floor_, request_.top().least_key), &ns);
+  ns += kPassNs * static_cast<double>(request_.sides.rows());
   if (!is_forced(request_) && ns > kWorthPartsShare * whole_ns_) join_whole();
 }
 
@@ -174,41 +168,44 @@ void TopkJoin::guess_eps() {
   const double first = kRoom * wanted_pairs_ / (match_rate_ * all_row_pairs(request_));
   const double found = std::max(static_cast<double>(top_->size()), 0.5);
   const double growth = round_ == 0 ? first : kRoom * std::max(1.0, wanted_pairs_ / found);
-  eps_ = (round_ == 0 ? request_.eps : eps_) * std::pow(growth, 1.0 / request_.left.dims);
-  const double ns =
-      costs_.row * all_rows(request_) + growth * costs_.row_pair * all_row_pairs(request_);
+  eps_ = (round_ == 0 ? request_.eps() : eps_) * std::pow(growth, 1.0 / request_.left().dims);
+  const double ns = costs_.row * static_cast<double>(request_.sides.rows()) +
+                    growth * costs_.row_pair * all_row_pairs(request_);
   const bool worth = is_forced(request_) || round_ > 0 || ns < kWorthPartsShare * whole_ns_;
-  if (!(eps_ < request_.eps) || !worth) return join_whole();
+  if (!(eps_ < request_.eps()) || !worth) return join_whole();
   floor_ = score_key(true, eps_);
-  steps_ = {{0, 0, request_.self_join, floor_}};
+  steps_ = {{0, 0, request_.self_join(), floor_}};
 }
 
 /// Opens the join of a step, unless the pairs that have come since it was planned leave nothing of
 /// it. Rows are left out where no partner of theirs could make a pair with a good key.
 void TopkJoin::open_step(const ScoreStep& step) {
   const std::uint64_t key = top_->least_key();
-  JoinRequest part = request_;
-  part.top.least_key = key;
-  if (by_distance_) {
-    part.eps = eps_;
-    return open_part(part);
-  }
+  Top top = request_.top();
+  top.least_key = key;
+  if (by_distance_)
+    return open_part(request_.asking({request_.metric(), eps_}, Output::top_pairs(top)));
   if (step.best_key < key) return end_step();
-  const ScoreStrata& right_strata = request_.self_join ? *left_strata_ : *right_strata_;
+  const ScoreStrata& right_strata = request_.self_join() ? *left_strata_ : *right_strata_;
   const Interval right = right_strata.range_of(step.right);
-  part.self_join = step.self;
-  part.left = choose_rows(
-      request_.left, *left_strata_, step.left, steps_.size() == 1,
+  const Dataset left = choose_rows(
+      request_.left(), *left_strata_, step.left, steps_.size() == 1,
       [&](Interval own) { return reachable_keys(request_, own, right).best >= key; }, &left_);
-  if (part.left.rows == 0) return end_step();
-  if (!step.self) {
-    const Interval left = score_range(part.left);
-    part.right = choose_rows(
-        right_of(request_), right_strata, step.right, !request_.self_join,
-        [&](Interval own) { return reachable_keys(request_, left, own).best >= key; }, &right_);
-    if (part.right.rows == 0) return end_step();
+  if (left.rows == 0) return end_step();
+  JoinRequest part = request_;
+  if (step.self) {
+    part.sides = Sides::one(left, PairSelection::kUnordered);
+  } else {
+    const Interval left_scores = score_range(left);
+    const Dataset right_rows = choose_rows(
+        request_.right(), right_strata, step.right, !request_.self_join(),
+        [&](Interval own) { return reachable_keys(request_, left_scores, own).best >= key; },
+        &right_);
+    if (right_rows.rows == 0) return end_step();
+    part.sides = Sides::two(left, right_rows);
+    top.parts_of_one = request_.orders_pairs();
   }
-  open_part(part);
+  open_part(part.asking(Output::top_pairs(top)));
 }
 
 /// The rows of some strata that can make good pairs, copied; or all rows, which need no copy, where
@@ -231,8 +228,8 @@ Dataset TopkJoin::choose_rows(const Dataset& data, const ScoreStrata& strata, St
 
 void TopkJoin::open_part(JoinRequest part) {
   held_ = budget_.used();
-  if (part.memory_limit > 0)
-    part.memory_limit = std::max<std::uint64_t>(1, part.memory_limit - held_);
+  std::uint64_t& limit = part.resources.memory_limit;
+  if (limit > 0) limit = std::max<std::uint64_t>(1, limit - held_);
   part_ = plain_join_(part);
   ++parts_;
 }

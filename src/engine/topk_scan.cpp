@@ -7,34 +7,27 @@
 #include "engine/stopwatch.h"
 
 namespace gpujoin {
-namespace {
-
-/// The request with its right side, which a self-join leaves out.
-JoinRequest completed(JoinRequest request) {
-  if (request.self_join) request.right = request.left;
-  return request;
-}
-
-}  // namespace
 
 TopkScan::TopkScan(const JoinRequest& request, const OpenJoin& pairs_join)
-    : request_(completed(request)),
-      by_distance_(request.top.scoring.function == ScoreFunction::kDistance),
-      unordered_(request.pairs == PairSelection::kUnordered),
-      budget_(request.memory_limit),
+    : request_(request),
+      by_distance_(request.top().scoring.function == ScoreFunction::kDistance),
+      unordered_(request.orders_pairs()),
+      budget_(request.resources.memory_limit),
       top_(budget_, request_, method_of(request.knobs.topk_method)),
       held_(budget_.used()),
       pairs_join_(pairs_join(request_of_pairs())) {}
 
 /// Its batches name points by rows, by which scores and ids are found.
 JoinRequest TopkScan::request_of_pairs() const {
-  JoinRequest request = request_;
-  request.output = by_distance_ ? Output::kPairsWithDistances : Output::kPairs;
-  request.pairs = request.self_join ? PairSelection::kUnordered : PairSelection::kAll;
-  request.left.ids = request.right.ids = nullptr;
+  JoinRequest request =
+      request_.asking(by_distance_ ? Output::pairs_with_distances() : Output::pairs());
+  const Dataset left = unnamed(request.left());
+  request.sides = request.self_join() ? Sides::one(left, PairSelection::kUnordered)
+                                      : Sides::two(left, unnamed(request.right()));
   request.knobs.batch_pairs = 0;
-  if (request.memory_limit > 0)
-    request.memory_limit = std::max<std::uint64_t>(1, request.memory_limit - held_);
+  if (request.resources.memory_limit > 0)
+    request.resources.memory_limit =
+        std::max<std::uint64_t>(1, request.resources.memory_limit - held_);
   return request;
 }
 
@@ -53,8 +46,8 @@ Status TopkScan::next_batch(ResultBatch* batch) {
 
 Status TopkScan::collect_all() {
   if (!by_distance_ && !left_range_) {
-    left_range_ = score_range(request_.left);
-    right_range_ = request_.self_join ? left_range_ : score_range(request_.right);
+    left_range_ = score_range(request_.left());
+    right_range_ = score_range(request_.right());
   }
   for (;;) {
     ResultBatch batch{};
@@ -64,7 +57,7 @@ Status TopkScan::collect_all() {
     const Stopwatch watch;
     by_distance_ ? collect_distances(batch) : collect(batch);
     collect_ms_ += watch.milliseconds();
-    if (request_.interrupt != nullptr && *request_.interrupt != 0)
+    if (request_.resources.interrupt != nullptr && *request_.resources.interrupt != 0)
       return {StatusCode::kInterrupted};
   }
   pairs_join_->stats(&pairs_stats_);
@@ -76,7 +69,7 @@ void TopkScan::collect(const ResultBatch& batch) {
   const bool transposed = batch.transposed;
   const std::int64_t* const rows = transposed ? batch.right_ids : batch.left_ids;
   const std::int64_t* const neighbors = transposed ? batch.left_ids : batch.right_ids;
-  const double* const scores = transposed ? request_.right.scores : request_.left.scores;
+  const double* const scores = transposed ? request_.right().scores : request_.left().scores;
   for (std::uint64_t i = 0; i < batch.row_count; ++i) {
     const auto row = static_cast<std::uint64_t>(rows[batch.rows[i]]);
     const Interval own{scores[row], scores[row]};
@@ -91,11 +84,12 @@ void TopkScan::collect(const ResultBatch& batch) {
 }
 
 void TopkScan::offer(std::uint64_t left_row, std::uint64_t right_row) {
-  const Scoring& scoring = request_.top.scoring;
-  double first = request_.left.scores[left_row], second = request_.right.scores[right_row];
+  const Scoring& scoring = request_.top().scoring;
+  double first = request_.left().scores[left_row], second = request_.right().scores[right_row];
   // Ids are looked up only where the score depends on them.
   if (unordered_ && scoring.weights[0] != scoring.weights[1] &&
-      !comes_first(id_of(request_.left, left_row), first, id_of(request_.right, right_row), second))
+      !comes_first(id_of(request_.left(), left_row), first, id_of(request_.right(), right_row),
+                   second))
     std::swap(first, second);
   const std::uint64_t key = score_key(scoring.lowest_first, pair_score(scoring, first, second));
   if (key >= top_.least_key()) add(key, left_row, right_row);
@@ -107,7 +101,7 @@ void TopkScan::collect_distances(const ResultBatch& batch) {
   for (std::uint64_t i = 0; i < batch.row_count; ++i) {
     const auto row = static_cast<std::uint64_t>(rows[batch.rows[i]]);
     for (std::uint64_t at = batch.entry(i); at < batch.entry(i + 1); ++at) {
-      const std::uint64_t key = score_key(request_.top.scoring.lowest_first, batch.distances[at]);
+      const std::uint64_t key = score_key(request_.top().scoring.lowest_first, batch.distances[at]);
       if (key < top_.least_key()) continue;
       const auto neighbor = static_cast<std::uint64_t>(neighbors[batch.neighbors[at]]);
       batch.transposed ? add(key, neighbor, row) : add(key, row, neighbor);
@@ -116,8 +110,8 @@ void TopkScan::collect_distances(const ResultBatch& batch) {
 }
 
 void TopkScan::add(std::uint64_t key, std::uint64_t left_row, std::uint64_t right_row) {
-  const std::int64_t left_id = id_of(request_.left, left_row);
-  const std::int64_t right_id = id_of(request_.right, right_row);
+  const std::int64_t left_id = id_of(request_.left(), left_row);
+  const std::int64_t right_id = id_of(request_.right(), right_row);
   top_.add(rank_of_pair(key, left_id, right_id, unordered_));
 }
 

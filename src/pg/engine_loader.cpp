@@ -65,7 +65,8 @@ bool is_worth_a_device(const JoinRequest& request) {
   constexpr double kJoinMs = 2;     // what the smallest join takes on a running device
   const double enough_ms = cuda_engine != nullptr ? kJoinMs : kStartMs - cpu_ms;
   if (enough_ms <= 0) return true;
-  return estimate_core_ms(request, enough_ms * request.threads) > enough_ms * request.threads;
+  return estimate_core_ms(request, enough_ms * request.resources.threads) >
+         enough_ms * request.resources.threads;
 }
 
 }  // namespace

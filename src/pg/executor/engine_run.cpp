@@ -114,17 +114,20 @@ std::uint64_t dataset_share(const EngineRun* run, int sides) {
   return std::max<std::uint64_t>(available_memory(run) / 3 / static_cast<std::uint64_t>(sides), 1);
 }
 
-JoinRequest default_request(const EngineRun* run) {
+Resources engine_resources(const EngineRun* run) {
   const std::uint64_t limit = available_memory(run), held = run->report.dataset_bytes;
-  JoinRequest request = {};
-  request.threads = thread_limit();
-  request.memory_limit = limit > held ? limit - held : 1;
-  request.device_memory_limit = device_memory_limit_bytes();
-  request.device = device_number();
-  request.interrupt = &InterruptPending;
-  request.scratch = &run->spill.functions;
-  request.knobs = knob_settings();
-  return request;
+  return {.threads = thread_limit(),
+          .memory_limit = limit > held ? limit - held : 1,
+          .device_memory_limit = device_memory_limit_bytes(),
+          .device = device_number(),
+          .interrupt = &InterruptPending,
+          .scratch = &run->spill.functions};
+}
+
+void set_request(EngineRun* run, const JoinRequest& request) {
+  run->request = request;
+  run->request.resources = engine_resources(run);
+  run->request.knobs = knob_settings();
 }
 
 void restart_run(EngineRun* run) {
@@ -136,9 +139,9 @@ void start_engine(EngineRun* run, const EngineTable* engine) {
   const JoinRequest& request = run->request;
   JoinReport& report = run->report;
   report.role = GetUserId();
-  report.metric = request.metric;
-  report.pairs = request.pairs;
-  report.eps = request.eps;
+  report.metric = request.metric();
+  report.pairs = request.pairs();
+  report.eps = request.eps();
   report.complete = false;
   report.stats = {};
   run->exhausted = false;

@@ -51,8 +51,11 @@ std::uint64_t available_memory(const EngineRun* run);
 /// points, and buffers come on top.
 std::uint64_t dataset_share(const EngineRun* run, int sides);
 
-/// What all requests have in common, from the settings. The run's data takes part of its memory.
-JoinRequest default_request(const EngineRun* run);
+/// What the settings allow the engine. The run's data takes part of its memory.
+Resources engine_resources(const EngineRun* run);
+
+/// Sets run->request, with these resources and the knobs of the settings.
+void set_request(EngineRun* run, const JoinRequest& request);
 
 /// Stops the engine at the end of this context, too, which holds the data.
 void stop_engine_with(EngineRun* run, MemoryContext context);

@@ -105,37 +105,42 @@ void read_data(JoinScan* scan) {
   scan->run.report.dataset_bytes = held_bytes(scan->left_points) + held_bytes(scan->right_points);
 }
 
-/// Which pairs are wanted. The best pairs of a self-join are pairs of different rows, each once.
-PairSelection wanted_pairs(const JoinScan* scan) {
+Sides wanted_sides(const JoinScan* scan) {
   const PairSelection pairs = scan->arguments.pairs;
-  if (scan->arguments.function->output == Output::kTopPairs)
-    return scan->self_join ? PairSelection::kUnordered : PairSelection::kAll;
-  if (!scan->self_join && pairs != PairSelection::kAll)
+  if (scan->self_join) return Sides::one(scan->left, pairs);
+  if (pairs != PairSelection::kAll)
     ereport(ERROR,
             (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
              errmsg("pairs => '%s' is for a table joined with itself", to_string(pairs)),
              errhint("Leave pairs out, or pass the same table and columns for both sides.")));
-  return pairs;
+  return Sides::two(scan->left, scan->right);
+}
+
+Output wanted_output(const JoinScan* scan) {
+  switch (scan->arguments.function->output) {
+    case Output::kTopPairs:
+      return Output::top_pairs(scan->arguments.top);
+    case Output::kPairsWithDistances:
+      return scan->counted ? Output::total() : Output::pairs_with_distances();
+    default:
+      return scan->counted ? Output::total() : Output::pairs();
+  }
+}
+
+JoinRequest wanted_request(const JoinScan* scan) {
+  const JoinArguments& arguments = scan->arguments;
+  const Sides sides = wanted_sides(scan);
+  if (arguments.function->shape == Shape::kBoxes)
+    return {sides, BoxesWithin{arguments.metric, arguments.eps},
+            scan->counted ? BoxOutput::kTotal : BoxOutput::kPairs};
+  return {sides, PointsWithin{arguments.metric, arguments.eps}, wanted_output(scan)};
 }
 
 /// Makes the request from the arguments, unless these ask for no rows.
 void prepare_request(JoinScan* scan) {
-  const JoinArguments& arguments = scan->arguments;
   scan->cursor = {};
   scan->run.report.engine = nullptr;
-  if (arguments.no_rows) return;
-  JoinRequest request = default_request(&scan->run);
-  request.left = scan->left;
-  request.right = scan->right;
-  request.self_join = scan->self_join;
-  request.shape = arguments.function->shape;
-  request.metric = arguments.metric;
-  request.eps = arguments.eps;
-  request.pairs = wanted_pairs(scan);
-  const bool total = scan->counted && arguments.function->output != Output::kTopPairs;
-  request.output = total ? Output::kTotal : arguments.function->output;
-  request.top = arguments.top;
-  scan->run.request = request;
+  if (!scan->arguments.no_rows) set_request(&scan->run, wanted_request(scan));
 }
 
 /// Whether the number of rows follows from what was read.
@@ -209,8 +214,8 @@ bool next_join_batch(JoinScan* scan) {
     scan->cursor = {};
     return false;
   }
-  if (wants_pairs(scan->run.request.output))
-    scan->cursor.start(scan->run.batch, scan->run.request.pairs);
+  if (wants_pairs(scan->run.request.output()))
+    scan->cursor.start(scan->run.batch, scan->run.request.pairs());
   return true;
 }
 

@@ -140,6 +140,7 @@ struct JoinNode {
   std::uint64_t total;       ///< matches, where they are counted
   std::uint64_t last_left, last_right;  ///< rows of the last match
   const char* top_problem;              ///< why all pairs are emitted, where the first were wanted
+  Top top;                              ///< what the engine is asked for
   double score_error;                   ///< see may_come_later(); 0 for distances
   ScoredPairs kept;                     ///< of Mode::kTop
   ScoredPairs own;                      ///< self-pairs, where the engine leaves them out
@@ -166,7 +167,7 @@ inline bool has_open_pairs(const JoinNode* node) { return node->band.accept < no
 
 /// Whether the condition decides the pair that the engine emitted last.
 inline bool is_open(const JoinNode* node) {
-  return has_open_pairs(node) && (node->run->request.output != Output::kPairsWithDistances ||
+  return has_open_pairs(node) && (node->run->request.output() != Output::kPairsWithDistances ||
                                   node->pair.distance > node->band.accept);
 }
 
@@ -175,7 +176,7 @@ inline std::uint64_t row_count(const Side& side) { return side.shown.rows->rows;
 /// Whether the engine names rows by their positions in the left side.
 inline bool names_positions(const JoinNode* node) {
   const JoinRequest& request = node->run->request;
-  return request.self_join && !is_in_file(request);
+  return request.self_join() && !request.sides.in_file();
 }
 
 // ---- join_inputs.cpp

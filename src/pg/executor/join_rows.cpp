@@ -101,7 +101,7 @@ void start_rows(JoinNode* node) {
 bool are_pairs_rows(const JoinNode* node) {
   return node->data.join_type == JOIN_INNER && !node->data.counts && node->mode == Mode::kPairs &&
          node->run->join != nullptr && node->early == nullptr && node->late == nullptr &&
-         (node->order == nullptr || (node->order_by_engine && node->run->request.self_join)) &&
+         (node->order == nullptr || (node->order_by_engine && node->run->request.self_join())) &&
          !has_open_pairs(node) && node->where == nullptr && node->direct != nullptr &&
          shows_all(node, node->left) && shows_all(node, node->right);
 }

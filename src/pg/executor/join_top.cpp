@@ -105,7 +105,7 @@ bool is_better(const JoinNode* node, double a, double b) {
 /// Finds the self-pairs that match, best first.
 void find_own(JoinNode* node) {
   const Dataset &left = node->left.points, &right = node->right.points;
-  const Scoring& scoring = node->run->request.top.scoring;
+  const Scoring& scoring = node->run->request.top().scoring;
   const bool distance = scoring.function == ScoreFunction::kDistance;
   for (std::uint64_t i = 0; i < left.rows; ++i) {
     CHECK_FOR_INTERRUPTS();
@@ -142,7 +142,7 @@ bool keep_first(JoinNode* node) {
     if (!keep(node, {score, node->last_left, node->last_right})) return true;
   }
   const double last = node->pair.distance;
-  const bool complete = node->handed_over < node->run->request.top.k;
+  const bool complete = node->handed_over < node->run->request.top().k;
   return !keep_own(node, last, complete) || complete || !may_come_later(node, last);
 }
 
@@ -156,12 +156,13 @@ std::uint64_t most_pairs(std::uint64_t memory_limit) {
 bool find_first(JoinNode* node) {
   if (node->run->join == nullptr) return true;  // there are no pairs
   JoinRequest& request = node->run->request;
-  if (request.self_join) find_own(node);
+  if (request.self_join()) find_own(node);
   while (!keep_first(node)) {
     if (node->top_problem != nullptr) return false;
-    const std::uint64_t most = most_pairs(request.memory_limit);
-    if (request.top.k >= most) return false;
-    node->top_asked = request.top.k = std::min(8 * request.top.k, most);
+    const std::uint64_t most = most_pairs(request.resources.memory_limit);
+    if (node->top.k >= most) return false;
+    node->top_asked = node->top.k = std::min(8 * node->top.k, most);
+    request = request.asking(Output::top_pairs(node->top));
     stop_engine(node->run);
     start_engine(node->run);
     node->cursor = {};

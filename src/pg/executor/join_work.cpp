@@ -24,41 +24,43 @@ Mode engine_mode(const JoinNode* node) {
 }
 
 Output wanted_output(const JoinNode* node) {
-  if (node->mode == Mode::kCounts) return Output::kCountPerRow;
-  if (node->mode == Mode::kTotal) return Output::kTotal;
-  if (node->mode == Mode::kTop) return Output::kTopPairs;
-  if (node->form == ValueForm::kBox) return Output::kPairs;
-  return has_open_pairs(node) ? Output::kPairsWithDistances : Output::kPairs;
+  if (node->mode == Mode::kCounts) return Output::count_per_row();
+  if (node->mode == Mode::kTotal) return Output::total();
+  if (node->mode == Mode::kTop) return Output::top_pairs(node->top);
+  return has_open_pairs(node) ? Output::pairs_with_distances() : Output::pairs();
 }
 
-PairSelection wanted_pairs(const JoinNode* node, bool self_join) {
-  if (!self_join) return PairSelection::kAll;
-  if (node->mode == Mode::kTop) return PairSelection::kUnordered;
+PairSelection wanted_pairs(const JoinNode* node) {
   if (!node->order_by_engine) return PairSelection::kAll;
   return node->data.order.order == KeyOrder::kDifferent ? PairSelection::kDistinct
                                                         : PairSelection::kUnordered;
+}
+
+Sides wanted_sides(JoinNode* node) {
+  const bool self_join = (node->mode != Mode::kTop || may_halve_top(node)) && are_same_points(node);
+  if (!self_join) return Sides::two(node->left.points, node->right.points);
+  Dataset points = node->left.points;
+  // In memory rows are named by position, which the right side counts its own way.
+  if (points.file == nullptr) points.ids = node->order_by_engine ? node->ranks : nullptr;
+  return Sides::one(points, wanted_pairs(node));
+}
+
+JoinRequest wanted_request(JoinNode* node) {
+  const Sides sides = wanted_sides(node);
+  const Metric metric = node->data.test.by->metric;
+  if (node->form == ValueForm::kBox)
+    return {sides, BoxesWithin{metric, node->band.select},
+            node->mode == Mode::kTotal ? BoxOutput::kTotal : BoxOutput::kPairs};
+  return {sides, PointsWithin{metric, node->band.select}, wanted_output(node)};
 }
 
 /// Starts the engine on the points of both sides.
 void start_points(JoinNode* node) {
   node->cursor = {};
   node->reverse_due = false;
-  JoinRequest& request = node->run->request;
-  const Top top = request.top;
-  request = default_request(node->run);
-  request.top = top;
-  request.left = node->left.points;
-  request.right = node->right.points;
-  request.self_join = (node->mode != Mode::kTop || may_halve_top(node)) && are_same_points(node);
-  // In a self-join in memory rows are named by position, which the right side counts its own way.
-  if (names_positions(node)) request.left.ids = node->order_by_engine ? node->ranks : nullptr;
-  request.shape = node->form == ValueForm::kBox ? Shape::kBoxes : Shape::kPoints;
-  request.metric = node->data.test.by->metric;
-  request.eps = node->band.select;
-  request.output = wanted_output(node);
-  request.pairs = wanted_pairs(node, request.self_join);
+  set_request(node->run, wanted_request(node));
   start_engine(node->run);
-  node->top_asked = node->mode == Mode::kTop ? request.top.k : 0;
+  node->top_asked = node->mode == Mode::kTop ? node->top.k : 0;
 }
 
 /// The row that the engine names: by its number, or in a self-join by the point's position or rank.
@@ -199,9 +201,7 @@ bool has_filter(const JoinNode* node) {
 }
 
 void start_pairs(JoinNode* node) {
-  node->run->request.top = {};
-  if (node->data.top.k > 0)
-    node->run->request.top = first_top(node, default_request(node->run).memory_limit);
+  if (node->data.top.k > 0) node->top = first_top(node, engine_resources(node->run).memory_limit);
   node->order_by_engine = node->order != nullptr && node->data.top.k == 0 &&
                           node->band.engine_serves && find_ranks(node);
   node->mode = node->band.engine_serves ? engine_mode(node) : Mode::kLoop;
@@ -241,7 +241,7 @@ bool next_batch(JoinNode* node) {
     if (node->run->exhausted) do_without(node);
     return false;
   }
-  node->cursor.start(node->run->batch, node->run->request.pairs);
+  node->cursor.start(node->run->batch, node->run->request.pairs());
   node->handed_over += node->run->batch.pair_count;
   return true;
 }
@@ -254,17 +254,17 @@ bool next_found(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
   } else {
     while (!node->cursor.next(&node->pair))
       if (!next_batch(node)) return false;
-    node->reverse_due = request.self_join && node->mode == Mode::kTop;
+    node->reverse_due = request.self_join() && node->mode == Mode::kTop;
   }
   const bool reversed =
-      request.self_join && node->order_by_engine && node->data.order.order == KeyOrder::kGreater;
+      request.self_join() && node->order_by_engine && node->data.order.order == KeyOrder::kGreater;
   *left = row_of(node, node->left, reversed ? node->pair.id2 : node->pair.id1);
   *right = row_of(node, node->right, reversed ? node->pair.id1 : node->pair.id2);
   return true;
 }
 
 bool passes(JoinNode* node, std::uint64_t left, std::uint64_t right) {
-  const bool ordered = node->order_by_engine && node->run->request.self_join;
+  const bool ordered = node->order_by_engine && node->run->request.self_join();
   if ((ordered || holds(node, node->order)) && holds(node, node->early) &&
       (!is_open(node) || asks(node, left, right)) && holds(node, node->late))
     return true;

@@ -52,10 +52,10 @@ void check(bool holds) {
 
 /// Runs the engine for `output`, the second time the same one. Rows are named by their place in the
 /// dataset.
-void ask(NeighborScan* scan, Output output) {
+void ask(NeighborScan* scan, const Output& output) {
   EngineRun* const run = &scan->join->run;
-  run->request.left.ids = nullptr;
-  run->request.output = output;
+  run->request = run->request.asking(output);
+  run->request.sides = Sides::one(unnamed(run->request.left()), run->request.pairs());
   run->request.knobs.access_pattern = AccessPattern::kFull;  // a point's neighbours are its own
   start_engine(run, run->engine);
 }
@@ -185,10 +185,10 @@ void start_neighbors(JoinScan* join) {
   NeighborScan* const scan = create_scan(join);
   scan->pairs_done = true;
   if (join->left.rows == 0) return;
-  ask(scan, Output::kCountPerRow);
+  ask(scan, Output::count_per_row());
   count_neighbors(scan);
   check_counts(scan);
-  ask(scan, Output::kPairsWithDistances);
+  ask(scan, Output::pairs_with_distances());
   scan->pairs_done = false;
 }
 

@@ -24,8 +24,8 @@ inline constexpr int kMaxJoinArguments = 14;
 struct JoinFunction {
   const char* name;
   Shape shape;
-  Output output;     ///< what its rows are made of
-  bool default_eps;  ///< eps may be left out, and is 0 then
+  Output::Kind output;  ///< what its rows are made of
+  bool default_eps;     ///< eps may be left out, and is 0 then
   ArgumentPositions at;
   PGFunction address;  ///< what identifies it, whatever its name, schema and OID are
 
