@@ -35,7 +35,7 @@ struct Options {
   std::uint64_t device_memory_limit = 0;
   std::int32_t device = 0;
   std::uint32_t rounds = 5;
-  Output output = Output::kPairs;  ///< what is timed besides the total
+  Output output = Output::pairs();  ///< what is timed besides the total
   ScalarType scalar = ScalarType::kFloat64;
   std::string changed;  ///< the knobs that differ from auto, in words
 };
@@ -149,21 +149,19 @@ void print_header(const EngineTable& engine) {
 
 void measure(const EngineTable& engine, const Options& options, const Case& wanted,
              const std::vector<double>& values) {
-  JoinRequest request{};
   std::vector<float> narrow;
   if (options.scalar == ScalarType::kFloat32) narrow.assign(values.begin(), values.end());
   const void* const coordinates =
       narrow.empty() ? static_cast<const void*>(values.data()) : narrow.data();
-  request.left = {coordinates, nullptr, values.size() / wanted.dims, wanted.dims, options.scalar};
-  request.self_join = true;
-  request.eps = wanted.eps;
-  request.threads = options.threads;
-  request.device_memory_limit = options.device_memory_limit;
-  request.device = options.device;
+  const Dataset points = {coordinates, nullptr, values.size() / wanted.dims, wanted.dims,
+                          options.scalar};
+  JoinRequest request(Sides::one(points, PairSelection::kAll),
+                      PointsWithin{Metric::kL2, wanted.eps}, options.output);
+  request.resources.threads = options.threads;
+  request.resources.device_memory_limit = options.device_memory_limit;
+  request.resources.device = options.device;
   request.knobs = options.knobs;
-  request.output = Output::kTotal;
-  const Run total = median_run(engine, request, options.rounds);
-  request.output = options.output;
+  const Run total = median_run(engine, request.asking(Output::total()), options.rounds);
   const Run pairs = median_run(engine, request, options.rounds);
   if (total.stats.pairs != pairs.stats.pairs)
     throw std::runtime_error("total and pairs disagree: " + std::to_string(total.stats.pairs) +
@@ -174,7 +172,7 @@ void measure(const EngineTable& engine, const Options& options, const Case& want
   std::printf(
       "| %s %u-D, %llu | %g | %s | %llu | %.4f | %.4f | %.4f | %.2f | %.1f | %.1f | %.4g | %llu | "
       "%llu | %llu | %s |\n",
-      name.c_str(), wanted.dims, static_cast<unsigned long long>(request.left.rows), wanted.eps,
+      name.c_str(), wanted.dims, static_cast<unsigned long long>(points.rows), wanted.eps,
       options.changed.c_str(), static_cast<unsigned long long>(stats.pairs), total.seconds,
       pairs.seconds, pairs.first_seconds, modelled_overhead(stats), stats.index_ms,
       pairs.close_seconds * 1e3, static_cast<double>(stats.candidates),
@@ -231,7 +229,10 @@ void set_option(Options* options, const std::string& name, const std::string& va
       {"batch_pairs", [&] { knobs.batch_pairs = number(); }},
       {"output",
        [&] {
-         options->output = choice<Output>(value, {"pairs", "distances", "counts", "total"});
+         const Output outputs[] = {Output::pairs(), Output::pairs_with_distances(),
+                                   Output::count_per_row(), Output::total()};
+         options->output =
+             outputs[choice<Output::Kind>(value, {"pairs", "distances", "counts", "total"})];
        }},
       {"scalar",
        [&] {

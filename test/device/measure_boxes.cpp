@@ -73,21 +73,20 @@ void measure(const EngineTable& engine, const Options& options, std::uint64_t le
              std::uint64_t right_rows, double density) {
   const Side left(options, left_rows, density, 1);
   const Side right(options, right_rows, density, 2);
-  JoinRequest request{};
-  request.shape = Shape::kBoxes;
-  request.left = left.view();
-  request.right = right.view();
-  request.self_join = right_rows == 0;
-  request.eps = options.eps;
-  request.threads = options.threads;
-  request.device_memory_limit = options.device_memory_limit;
+  const Sides sides = right_rows == 0 ? Sides::one(left.view(), PairSelection::kAll)
+                                      : Sides::two(left.view(), right.view());
+  const auto run = [&](BoxMethod method, BoxOutput output) {
+    JoinRequest request(sides, BoxesWithin{Metric::kL2, options.eps}, output);
+    request.resources.threads = options.threads;
+    request.resources.device_memory_limit = options.device_memory_limit;
+    request.knobs.box_method = method;
+    return median_run(engine, request, options.rounds);
+  };
   std::uint64_t expected = 0;
   for (std::size_t i = 0; i < options.methods.size(); ++i) {
-    request.knobs.box_method = kMethods.at(options.methods[i]);
-    request.output = Output::kTotal;
-    const Run total = median_run(engine, request, options.rounds);
-    request.output = Output::kPairs;
-    const Run pairs = median_run(engine, request, options.rounds);
+    const BoxMethod method = kMethods.at(options.methods[i]);
+    const Run total = run(method, BoxOutput::kTotal);
+    const Run pairs = run(method, BoxOutput::kPairs);
     const JoinStats& stats = pairs.stats;
     if (i == 0) expected = stats.pairs;
     if (stats.pairs != expected || total.stats.pairs != expected)

@@ -70,14 +70,11 @@ std::vector<double> scores_of(const EngineTable& engine, const JoinRequest& requ
 void measure(const EngineTable& engine, const Options& options, std::uint64_t rows, double eps,
              std::uint64_t k) {
   const Side left(rows, 1), right(rows, 2);
-  JoinRequest request{};
-  request.left = left.view();
-  request.right = right.view();
-  request.eps = eps;
-  request.output = Output::kTopPairs;
-  request.threads = std::max(1u, std::thread::hardware_concurrency());
-  request.device_memory_limit = options.device_memory_limit;
-  request.top = {{kFunctions.at(options.score), options.score == "distance", {1, 1}}, k, 0};
+  const Top top = {{kFunctions.at(options.score), options.score == "distance", {1, 1}}, k};
+  JoinRequest request(Sides::two(left.view(), right.view()), PointsWithin{Metric::kL2, eps},
+                      Output::top_pairs(top));
+  request.resources.threads = std::max(1u, std::thread::hardware_concurrency());
+  request.resources.device_memory_limit = options.device_memory_limit;
   std::vector<double> expected;
   for (const std::string& name : options.methods) {
     request.knobs.topk_method = kMethods.at(name);

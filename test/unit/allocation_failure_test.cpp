@@ -82,7 +82,7 @@ TEST_P(AllocationFailures, pairs_of_a_self_join) {
   const Oracle oracle(points, nullptr, Metric::kL2, 0.1);
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 0.1);
   request.knobs.batch_pairs = 50;
-  request.threads = 3;
+  request.resources.threads = 3;
   expect_survival(request, oracle);
 }
 
@@ -93,7 +93,7 @@ TEST_P(AllocationFailures, distances_of_a_screened_join_of_two) {
   const double eps = std::sqrt(12.0);
   const Oracle oracle(left, &right, Metric::kL2, eps);
   JoinRequest request = make_request(left, &right, Metric::kL2, eps);
-  request.output = Output::kPairsWithDistances;
+  ask(request, Output::kPairsWithDistances);
   request.knobs.index = IndexMethod::kGrid;
   expect_survival(request, oracle);
 }
@@ -103,11 +103,12 @@ TEST_P(AllocationFailures, every_output_of_tiles) {
   const Points left(40, make_values(Shape::kClustered, random, 300, 40));
   const Points right(40, make_values(Shape::kClustered, random, 200, 40));
   const double eps = 4;
-  for (const Output output : {Output::kPairs, Output::kPairsWithDistances, Output::kCountPerRow}) {
+  for (const Output::Kind output :
+       {Output::kPairs, Output::kPairsWithDistances, Output::kCountPerRow}) {
     const Points* const other = output == Output::kPairsWithDistances ? &right : nullptr;
     const Oracle oracle(left, other, Metric::kL2, eps);
     JoinRequest request = make_request(left, other, Metric::kL2, eps);
-    request.output = output;
+    ask(request, output);
     request.knobs.index = IndexMethod::kTiles;
     request.knobs.batch_pairs = 50;
     expect_survival(request, oracle, Failing::kOnlyThis);
@@ -121,7 +122,7 @@ TEST_P(AllocationFailures, pairs_of_boxes_by_every_method) {
   JoinRequest request = make_box_request(left, &right, Metric::kL2, 1);
   const Oracle oracle = Oracle::of_boxes(left, &right, Metric::kL2, 1);
   request.knobs.batch_pairs = 50;
-  request.threads = 3;
+  request.resources.threads = 3;
   for (const BoxMethod method :
        {BoxMethod::kLayeredGrid, BoxMethod::kSortSweep, BoxMethod::kNone}) {
     request.knobs.box_method = method;
@@ -134,10 +135,10 @@ TEST_P(AllocationFailures, counts_and_total) {
   const Points points(2, make_values(Shape::kExponential, random, 1100, 2));
   const Oracle oracle(points, nullptr, Metric::kL1, 0.5);
   JoinRequest request = make_request(points, nullptr, Metric::kL1, 0.5);
-  request.output = Output::kCountPerRow;
-  request.pairs = PairSelection::kUnordered;
+  ask(request, Output::kCountPerRow);
+  select(request, PairSelection::kUnordered);
   expect_survival(request, oracle, Failing::kOnlyThis);
-  request.output = Output::kTotal;
+  ask(request, Output::kTotal);
   request.knobs.index = IndexMethod::kNone;
   expect_survival(request, oracle, Failing::kOnlyThis);
 }
@@ -156,9 +157,7 @@ TEST_P(AllocationFailures, top_pairs_by_every_method) {
     for (const ScoreFunction function : {ScoreFunction::kProduct, ScoreFunction::kDistance}) {
       for (const TopkMethod method : {TopkMethod::kThreshold, TopkMethod::kHeap}) {
         JoinRequest request = make_request(left, other, Metric::kL2, 0.3);
-        request.output = Output::kTopPairs;
-        request.pairs = other == nullptr ? PairSelection::kUnordered : PairSelection::kAll;
-        request.top = {{function, true, {1, 1}}, 30, 0};
+        request = request.asking(Output::top_pairs({{function, true, {1, 1}}, 30}));
         request.knobs.topk_method = method;
         expect_survival(request, oracle, Failing::kOnlyThis);
       }
@@ -172,7 +171,7 @@ TEST_P(AllocationFailures, exceptions_that_nobody_expects_are_errors) {
   const Oracle oracle(points, nullptr, Metric::kL2, 0.1);
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 0.1);
   request.knobs.batch_pairs = 50;
-  request.threads = 3;
+  request.resources.threads = 3;
   ASSERT_TRUE(matches_oracle(run_join(engine(), request), request, oracle));
   std::uint64_t internal = 0;
   bool happened = true;
@@ -205,7 +204,7 @@ TEST_P(AllocationFailures, a_dataset_large_enough_to_be_sorted_in_parallel) {
     values[row] = static_cast<double>(row * 7919 % (kRows / 2));
   const Points points(1, values);
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 0);
-  request.output = Output::kTotal;
+  ask(request, Output::kTotal);
   const RunResult clean = run_join(engine(), request);
   ASSERT_EQ(clean.total, 2 * kRows);
   bool happened = true;

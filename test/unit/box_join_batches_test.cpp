@@ -60,7 +60,7 @@ TEST_P(BoxJoinBatches, a_batch_may_hold_a_single_pair) {
       JoinRequest join = make_box_request(few, nullptr, Metric::kL2, 0);
       join.knobs.batch_pairs = 1;
       join.knobs.box_method = method;
-      join.pairs = pairs;
+      select(join, pairs);
       const RunResult result = run_join(engine(), join);
       EXPECT_TRUE(matches_oracle(result, join, Oracle::of_boxes(few, nullptr, Metric::kL2, 0)));
       EXPECT_LE(result.largest_batch, pairs == PairSelection::kAll ? 2u : 1u);
@@ -110,7 +110,7 @@ TEST_P(BoxJoinBatches, memory_stays_flat_whatever_the_result) {
     JoinRequest lots = make_box_request(many, nullptr, Metric::kL2, 0);
     lots.knobs.batch_pairs = 1000;
     lots.knobs.box_method = method;
-    lots.output = Output::kPairs;
+    ask(lots, Output::kPairs);
     std::uint64_t pairs = 0;
     Join* join = nullptr;
     ASSERT_TRUE(engine().open(&lots, &join).ok());
@@ -134,11 +134,11 @@ TEST_P(BoxJoinBatches, every_memory_limit_is_kept_or_refused) {
     for (double limit = 1; limit < 4.0 * static_cast<double>(free_run.stats.memory_peak);
          limit *= 1.5) {
       JoinRequest join = request(method, 500);
-      join.memory_limit = static_cast<std::uint64_t>(limit);
+      join.resources.memory_limit = static_cast<std::uint64_t>(limit);
       const std::int64_t before = live_allocations();
       {
         const RunResult result = run_join(engine(), join);
-        EXPECT_LE(result.stats.memory_peak, join.memory_limit);
+        EXPECT_LE(result.stats.memory_peak, join.resources.memory_limit);
         if (result.status.code == StatusCode::kMemoryLimit) {
           ++refused;
           EXPECT_STRNE(result.status.hint, "");
@@ -157,10 +157,10 @@ TEST_P(BoxJoinBatches, every_memory_limit_is_kept_or_refused) {
 TEST_P(BoxJoinBatches, an_interrupted_join_goes_on_when_called_again) {
   const Points many(4, equal_boxes(is_device(engine()) ? 200000 : 40000));
   JoinRequest join = make_box_request(many, nullptr, Metric::kL2, 0);
-  join.output = Output::kTotal;
+  ask(join, Output::kTotal);
   join.knobs.box_method = BoxMethod::kNone;
   volatile int flag = 1;
-  join.interrupt = &flag;
+  join.resources.interrupt = &flag;
   const RunResult result = run_join(engine(), join, &flag);
   EXPECT_EQ(result.status.code, StatusCode::kEnd) << result.status.message;
   EXPECT_EQ(result.interruptions, 1u);
@@ -172,10 +172,10 @@ TEST_P(BoxJoinBatches, stats_add_up) {
   const Points left(6, make_boxes(Shape::kUniform, random, 200, 3, 10));
   const Points right(6, make_boxes(Shape::kUniform, random, 150, 3, 10));
   const Oracle oracle = Oracle::of_boxes(left, &right, Metric::kL2, 9);
-  for (const Output output : {Output::kPairs, Output::kTotal}) {
+  for (const Output::Kind output : {Output::kPairs, Output::kTotal}) {
     JoinRequest join = make_box_request(left, &right, Metric::kL2, 9);
-    join.output = output;
-    join.threads = 3;
+    ask(join, output);
+    join.resources.threads = 3;
     join.knobs.box_method = BoxMethod::kNone;
     const RunResult result = run_join(engine(), join);
     const JoinStats& stats = result.stats;

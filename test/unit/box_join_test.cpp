@@ -21,15 +21,15 @@ class BoxJoin : public BoxEngineTest {
     const Oracle oracle = Oracle::of_boxes(left, right, metric, eps);
     JoinRequest request = make_box_request(left, right, metric, eps);
     for (const BoxMethod method : kBoxMethods) {
-      for (const Output output : {Output::kPairs, Output::kTotal}) {
+      for (const Output::Kind output : {Output::kPairs, Output::kTotal}) {
         for (const PairSelection pairs :
              {PairSelection::kAll, PairSelection::kDistinct, PairSelection::kUnordered}) {
           if (right != nullptr && pairs != PairSelection::kAll) continue;
           request.knobs.box_method = method;
           request.knobs.batch_pairs = pairs == PairSelection::kDistinct ? 3 : 0;
-          request.threads = method == BoxMethod::kNone ? 1 : 3;
-          request.output = output;
-          request.pairs = pairs;
+          request.resources.threads = method == BoxMethod::kNone ? 1 : 3;
+          ask(request, output);
+          select(request, pairs);
           const RunResult result = run_join(engine(), request);
           ASSERT_TRUE(matches_oracle(result, request, oracle));
           const BoxMethod ran = result.stats.box_method;
@@ -103,7 +103,7 @@ TEST_P(BoxJoin, boxes_that_cover_very_many_cells) {
   const Points others(4, make_boxes(Shape::kUniform, random, 30000, 2, 1), ScalarType::kFloat32);
   for (const Points* other : {static_cast<const Points*>(nullptr), &others}) {
     JoinRequest request = make_box_request(boxes, other, Metric::kL2, 0.1);
-    request.pairs = other == nullptr ? PairSelection::kUnordered : PairSelection::kAll;
+    if (other == nullptr) select(request, PairSelection::kUnordered);
     request.knobs.box_method = BoxMethod::kNone;
     const RunResult expected = run_join(engine(), request);
     ASSERT_GT(expected.pairs.size(), 500000u);
@@ -129,7 +129,7 @@ TEST_P(BoxJoin, more_boxes_than_parts_of_the_least_size) {
   }
   const Points boxes(4, rows, ScalarType::kFloat32);
   JoinRequest request = make_box_request(boxes, nullptr, Metric::kL2, 0);
-  request.output = Output::kTotal;
+  ask(request, Output::kTotal);
   request.knobs.box_method = BoxMethod::kSortSweep;
   const RunResult expected = run_join(engine(), request);
   EXPECT_GT(expected.total, 2 * kMany);
@@ -288,11 +288,6 @@ TEST_P(BoxJoin, what_no_join_of_boxes_is_gets_an_error) {
   EXPECT_EQ(run_join(engine(), request).status.code, StatusCode::kInvalidArgument);
   request = make_box_request(many, nullptr, Metric::kL2, 0);
   EXPECT_EQ(run_join(engine(), request).status.code, StatusCode::kInvalidArgument);
-  request = make_box_request(boxes, nullptr, Metric::kL2, 0);
-  for (const Output output : {Output::kPairsWithDistances, Output::kCountPerRow}) {
-    request.output = output;
-    EXPECT_EQ(run_join(engine(), request).status.code, StatusCode::kInvalidArgument);
-  }
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ namespace gpujoin::test {
 /// A request for all pairs of boxes, everything left to the engine.
 inline JoinRequest make_box_request(const Points& left, const Points* right, Metric metric,
                                     double eps) {
-  JoinRequest request = make_request(left, right, metric, eps);
-  request.shape = gpujoin::Shape::kBoxes;
+  JoinRequest request(sides_of(left, right), BoxesWithin{metric, eps}, BoxOutput::kPairs);
+  request.resources.threads = 2;
   return request;
 }
 

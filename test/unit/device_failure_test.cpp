@@ -94,7 +94,7 @@ TEST_P(DeviceFailures, distances_of_a_self_join) {
   Random random(501);
   const Points points(3, make_values(Shape::kClustered, random, 900, 3));
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 0.1);
-  request.output = Output::kPairsWithDistances;
+  ask(request, Output::kPairsWithDistances);
   request.knobs.work_order = WorkOrder::kQueue;
   expect_survival(request, Oracle(points, nullptr, Metric::kL2, 0.1));
 }
@@ -103,7 +103,7 @@ TEST_P(DeviceFailures, tiles_of_a_self_join) {
   Random random(505);
   const Points points(20, make_values(Shape::kClustered, random, 700, 20));
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 1.5);
-  request.output = Output::kPairsWithDistances;
+  ask(request, Output::kPairsWithDistances);
   request.knobs.index = IndexMethod::kTiles;
   expect_survival(request, Oracle(points, nullptr, Metric::kL2, 1.5));
 }
@@ -136,7 +136,7 @@ TEST_P(DeviceFailures, counts_of_a_join_of_two) {
   const Points left(2, make_values(Shape::kUniform, random, 400, 2));
   const Points right(2, make_values(Shape::kUniform, random, 300, 2));
   JoinRequest request = make_request(left, &right, Metric::kL2, 5);
-  request.output = Output::kCountPerRow;
+  ask(request, Output::kCountPerRow);
   expect_survival(request, Oracle(left, &right, Metric::kL2, 5));
 }
 
@@ -144,7 +144,7 @@ TEST_P(DeviceFailures, pairs_of_a_join_in_parts) {
   Random random(503);
   const Points points(2, make_values(Shape::kUniform, random, 1500, 2));
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 3);
-  request.device_memory_limit = (std::uint64_t{2} << 20) + (1 << 17);
+  request.resources.device_memory_limit = (std::uint64_t{2} << 20) + (1 << 17);
   expect_survival(request, Oracle(points, nullptr, Metric::kL2, 3));
 }
 
@@ -156,7 +156,7 @@ TEST_P(DeviceFailures, boxes_of_two_sides_by_every_method) {
        {BoxMethod::kLayeredGrid, BoxMethod::kSortSweep, BoxMethod::kNone}) {
     JoinRequest request = make_box_request(left, &right, Metric::kL2, 0);
     request.knobs.box_method = method;
-    request.device_memory_limit = std::uint64_t{1} << 17;  // chunks and slices
+    request.resources.device_memory_limit = std::uint64_t{1} << 17;  // chunks and slices
     expect_survival(request, Oracle::of_boxes(left, &right, Metric::kL2, 0));
   }
 }
@@ -197,7 +197,7 @@ TEST_P(DeviceFailures, the_current_context_stays_what_it_was) {
   EXPECT_EQ(faults().current_context(), before);
   engine().close(join);
   EXPECT_EQ(faults().current_context(), before);
-  request.device = 1000;
+  request.resources.device = 1000;
   EXPECT_EQ(engine().open(&request, &join).code, StatusCode::kUnavailable);
   EXPECT_EQ(faults().current_context(), before);
 }

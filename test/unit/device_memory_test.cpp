@@ -22,7 +22,8 @@ TEST_P(DeviceMemory, joins_in_parts_match_brute_force) {
     const Points right(2, make_values(shape, random, 900, 2));
     for (const Points* other : {static_cast<const Points*>(nullptr), &right}) {
       JoinRequest request = make_request(left, other, Metric::kL2, eps);
-      request.device_memory_limit = 2 * kMegabyte + kMegabyte / 8;  // parts of some hundred points
+      request.resources.device_memory_limit =
+          2 * kMegabyte + kMegabyte / 8;  // parts of some hundred points
       EXPECT_TRUE(every_output_matches(engine(), request, Oracle(left, other, Metric::kL2, eps)));
     }
   }
@@ -36,7 +37,7 @@ TEST_P(DeviceMemory, parts_of_sides_far_apart_never_meet) {
   for (double& value : values) value += 1e6;
   const Points right(2, values);
   JoinRequest request = make_request(left, &right, Metric::kL2, eps);
-  request.device_memory_limit = 2 * kMegabyte + kMegabyte / 8;
+  request.resources.device_memory_limit = 2 * kMegabyte + kMegabyte / 8;
   EXPECT_TRUE(every_output_matches(engine(), request, Oracle(left, &right, Metric::kL2, eps)));
 }
 
@@ -45,9 +46,9 @@ TEST_P(DeviceMemory, a_join_in_parts_can_be_interrupted_and_goes_on) {
   Random random(405);
   const Points points(2, make_values(Shape::kUniform, random, 1500, 2));
   JoinRequest request = make_request(points, nullptr, Metric::kL2, eps);
-  request.device_memory_limit = 2 * kMegabyte + kMegabyte / 8;
+  request.resources.device_memory_limit = 2 * kMegabyte + kMegabyte / 8;
   volatile int interrupt = 1;
-  request.interrupt = &interrupt;
+  request.resources.interrupt = &interrupt;
   const RunResult result = run_join(engine(), request, &interrupt);
   EXPECT_TRUE(matches_oracle(result, request, Oracle(points, nullptr, Metric::kL2, eps)));
   EXPECT_EQ(result.interruptions, 1u);
@@ -61,7 +62,7 @@ TEST_P(DeviceMemory, candidates_that_do_not_fit_are_found_again) {
     for (const Points* other : {static_cast<const Points*>(nullptr), &right}) {
       JoinRequest request = make_request(left, other, Metric::kL2, eps);
       request.knobs.index = IndexMethod::kTiles;
-      request.device_memory_limit = 6 * kMegabyte;
+      request.resources.device_memory_limit = 6 * kMegabyte;
       EXPECT_TRUE(every_output_matches(engine(), request, Oracle(left, other, Metric::kL2, eps)));
     }
   }
@@ -77,7 +78,7 @@ TEST_P(DeviceMemory, every_limit_is_kept_or_refused_by_every_index) {
     int refused = 0, served = 0;
     for (std::uint64_t limit = 64; limit < 8 * kMegabyte; limit += limit / 8) {
       JoinRequest request = make_request(points, nullptr, Metric::kL2, eps);
-      request.device_memory_limit = limit;
+      request.resources.device_memory_limit = limit;
       request.knobs.index = index;
       const RunResult result = run_join(engine(), request);
       if (result.status.code == StatusCode::kMemoryLimit) {
@@ -102,11 +103,11 @@ TEST_P(DeviceMemory, boxes_in_chunks_and_slices_match_brute_force) {
     for (const Points* other : {static_cast<const Points*>(nullptr), &right}) {
       const Oracle oracle = Oracle::of_boxes(left, other, Metric::kL2, eps);
       for (const BoxMethod method : kBoxMethods) {
-        for (const Output output : {Output::kPairs, Output::kTotal}) {
+        for (const Output::Kind output : {Output::kPairs, Output::kTotal}) {
           JoinRequest request = make_box_request(left, other, Metric::kL2, eps);
-          request.device_memory_limit = kMegabyte / 4;  // some hundred boxes a side
+          request.resources.device_memory_limit = kMegabyte / 4;  // some hundred boxes a side
           request.knobs.box_method = method;
-          request.output = output;
+          ask(request, output);
           EXPECT_TRUE(matches_oracle(run_join(engine(), request), request, oracle));
         }
       }
@@ -123,7 +124,7 @@ TEST_P(DeviceMemory, every_limit_is_kept_or_refused_by_joins_of_boxes) {
     int refused = 0, served = 0;
     for (std::uint64_t limit = 64; limit < kMegabyte; limit += limit / 4) {
       JoinRequest request = make_box_request(left, &right, Metric::kL2, 0);
-      request.device_memory_limit = limit;
+      request.resources.device_memory_limit = limit;
       request.knobs.box_method = method;
       const RunResult result = run_join(engine(), request);
       if (result.status.code == StatusCode::kMemoryLimit) {

@@ -24,12 +24,12 @@ TEST_P(Device, counts_of_rows_count_against_the_host_memory_limit) {
   for (std::uint64_t row = 0; row < kRows; ++row) values[row] = static_cast<double>(row);
   const Points points(1, values);
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 0.5);
-  request.output = Output::kCountPerRow;
+  ask(request, Output::kCountPerRow);
   const RunResult result = run_join(engine(), request);
   ASSERT_EQ(result.total, kRows);
   // Ids, counts in 64 bits, and as they came from the device in 32.
   EXPECT_GE(result.stats.memory_peak, kRows * (8 + 8 + 4));
-  request.memory_limit = kRows * 16;
+  request.resources.memory_limit = kRows * 16;
   EXPECT_EQ(run_join(engine(), request).status.code, StatusCode::kMemoryLimit);
 }
 
@@ -49,9 +49,9 @@ TEST_P(Device, says_how_many_threads_share_a_box) {
 TEST_P(Device, rows_on_their_way_can_be_interrupted) {
   const Points points(8, std::vector<double>(8 * 3'500'000, 1.0));  // 224 MB, four turns
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 0);
-  request.output = Output::kTotal;
+  ask(request, Output::kTotal);
   volatile int flag = 1;
-  request.interrupt = &flag;
+  request.resources.interrupt = &flag;
   Join* join = nullptr;
   ASSERT_TRUE(engine().open(&request, &join).ok());
   ResultBatch batch{};
@@ -89,7 +89,7 @@ TEST_P(TwoDevices, a_join_stays_where_it_was_opened) {
     RunResult results[2];
     Join* joins[2] = {};
     for (int i = 0; i < 2; ++i) {
-      requests[i].device = i ^ swapped;
+      requests[i].resources.device = i ^ swapped;
       requests[i].knobs.batch_pairs = 100;
       ASSERT_TRUE(engine().open(&requests[i], &joins[i]).ok());
     }
@@ -115,7 +115,7 @@ TEST_P(TwoDevices, a_join_can_be_closed_while_another_device_works) {
   Join* joins[2] = {};
   ResultBatch batch{};
   for (int i = 0; i < 2; ++i) {
-    request.device = i;
+    request.resources.device = i;
     ASSERT_TRUE(engine().open(&request, &joins[i]).ok());
     ASSERT_TRUE(engine().next_batch(joins[i], &batch).ok());
   }

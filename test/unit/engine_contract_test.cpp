@@ -72,29 +72,29 @@ TEST_P(EngineContract, probe_writes_no_more_than_its_capacity) {
 }
 
 TEST_P(EngineContract, eps_must_be_finite_and_not_negative) {
-  for (const double eps : {kNan, kInf, -kInf, -1.0, -kDenormal}) {
-    JoinRequest request = valid();
-    request.eps = eps;
-    expect_invalid(request, "eps");
-  }
+  for (const double eps : {kNan, kInf, -kInf, -1.0, -kDenormal})
+    expect_invalid(make_request(points_, nullptr, Metric::kL2, eps), "eps");
 }
 
 TEST_P(EngineContract, dimensions_must_be_within_bounds) {
-  JoinRequest request = valid();
-  request.left.dims = 0;
-  expect_invalid(request, "dimensions");
-  request.left.dims = kMaxDimensions + 1;
-  expect_invalid(request, "dimensions");
-  request.left.dims = ~0u;
-  expect_invalid(request, "dimensions");
-  request = make_request(points_, &points_, Metric::kL2, 1);
-  request.right.dims = 0;
-  expect_invalid(request, "right");
+  Dataset data = points_.view();
+  for (const std::uint32_t dims : {0u, kMaxDimensions + 1, ~0u}) {
+    data.dims = dims;
+    JoinRequest request = valid();
+    set_sides(request, data, data);
+    expect_invalid(request, "dimensions");
+  }
+  data.dims = 0;
+  JoinRequest two = make_request(points_, &points_, Metric::kL2, 1);
+  set_sides(two, points_.view(), data);
+  expect_invalid(two, "right");
 }
 
 TEST_P(EngineContract, rows_must_be_numbered_in_32_bits) {
+  Dataset data = points_.view();
+  data.rows = kMaxRows + 1;
   JoinRequest request = valid();
-  request.left.rows = kMaxRows + 1;
+  set_sides(request, data, data);
   expect_invalid(request, "rows");
 }
 
@@ -108,18 +108,8 @@ TEST_P(EngineContract, both_sides_must_have_the_same_scalar_type) {
   expect_invalid(make_request(points_, &other, Metric::kL2, 1), "scalar");
 }
 
-TEST_P(EngineContract, joins_of_two_datasets_know_all_pairs_only) {
-  for (const PairSelection pairs : {PairSelection::kDistinct, PairSelection::kUnordered}) {
-    JoinRequest request = make_request(points_, &points_, Metric::kL2, 1);
-    request.pairs = pairs;
-    expect_invalid(request, "pairs");
-  }
-}
-
 TEST_P(EngineContract, a_join_after_an_invalid_one_works) {
-  JoinRequest request = valid();
-  request.eps = -1;
-  expect_invalid(request, "eps");
+  expect_invalid(make_request(points_, nullptr, Metric::kL2, -1), "eps");
   EXPECT_TRUE(matches_oracle(run_join(engine(), valid()), valid(),
                              Oracle(points_, nullptr, Metric::kL2, 1)));
 }
@@ -158,10 +148,10 @@ class EngineInterrupts : public EngineTest {
  protected:
   JoinRequest long_work(const Points& points) {
     JoinRequest request = make_request(points, nullptr, Metric::kL2, 1);
-    request.output = Output::kTotal;
-    request.threads = 1;
+    ask(request, Output::kTotal);
+    request.resources.threads = 1;
     request.knobs.index = IndexMethod::kNone;
-    request.interrupt = &flag_;
+    request.resources.interrupt = &flag_;
     return request;
   }
 
@@ -215,7 +205,7 @@ std::set<std::string> threads() {
 TEST_P(EngineInterrupts, threads_of_an_engine_block_signals) {
   const Points points(1, std::vector<double>(300000, 2.0));
   JoinRequest request = long_work(points);
-  request.threads = 3;
+  request.resources.threads = 3;
   const std::set<std::string> before = threads();
   Join* join = nullptr;
   ASSERT_TRUE(engine().open(&request, &join).ok());
@@ -262,7 +252,7 @@ TEST_P(EngineInterrupts, a_signal_interrupts_work_under_way) {
   const std::uint64_t rows = is_device(engine()) ? 1000000 : 300000;  // a second of work, or many
   const Points points(1, std::vector<double>(rows, 2.0));
   JoinRequest request = long_work(points);
-  request.interrupt = &RaisingSignals::flag;
+  request.resources.interrupt = &RaisingSignals::flag;
   RaisingSignals::flag = 0;
   Join* join = nullptr;
   ASSERT_TRUE(engine().open(&request, &join).ok());
@@ -299,7 +289,7 @@ class OneSignal {
 
 /// Opens a join of many seconds and pulls until a signal that comes after 100 ms has an effect.
 void expect_one_signal_interrupts(const EngineTable& engine, JoinRequest request) {
-  request.interrupt = &OneSignal::flag;
+  request.resources.interrupt = &OneSignal::flag;
   Join* join = nullptr;
   const OneSignal signal(100);
   ASSERT_TRUE(engine.open(&request, &join).ok());
@@ -317,7 +307,7 @@ TEST_P(EngineInterrupts, a_signal_interrupts_counting_by_tiles) {
   for (double& value : values) value = random.unit();
   const Points points(16, values, ScalarType::kFloat32);
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 1.29);
-  request.output = Output::kTotal;
+  ask(request, Output::kTotal);
   request.knobs.index = IndexMethod::kTiles;
   expect_one_signal_interrupts(engine(), request);
 }
@@ -328,9 +318,7 @@ TEST_P(EngineInterrupts, a_signal_interrupts_the_search_for_the_best_pairs) {
       Points(2, std::vector<double>(2 * rows, 1.0)).with_scores(std::vector<double>(rows, 1.0));
   for (const TopkMethod method : {TopkMethod::kThreshold, TopkMethod::kHeap, TopkMethod::kSort}) {
     JoinRequest request = make_request(points, nullptr, Metric::kL2, 1);
-    request.output = Output::kTopPairs;
-    request.pairs = PairSelection::kUnordered;
-    request.top = {{ScoreFunction::kSum, false, {1, 1}}, 16, 0};
+    request = request.asking(Output::top_pairs({{ScoreFunction::kSum, false, {1, 1}}, 16}));
     request.knobs.topk_method = method;
     expect_one_signal_interrupts(engine(), request);
   }
@@ -341,7 +329,7 @@ TEST_P(EngineInterrupts, flags_raised_by_signals_at_any_moment_lose_nothing) {
   const Points points(2, make_values(Shape::kClustered, random, 1100, 2));
   const Oracle oracle(points, nullptr, Metric::kL2, 0.1);
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 0.1);
-  request.interrupt = &RaisingSignals::flag;
+  request.resources.interrupt = &RaisingSignals::flag;
   for (int run = 0; run < 60; ++run) {
     request.knobs.batch_pairs = run % 2 ? 20 : 0;
     request.knobs.index = run % 3 ? IndexMethod::kGrid : IndexMethod::kNone;
@@ -359,12 +347,11 @@ TEST_P(EngineInterrupts, flags_raised_by_signals_lose_no_top_pairs) {
       Points(2, make_values(Shape::kClustered, random, 1100, 2)).with_scores(scores);
   const Oracle oracle(points, nullptr, Metric::kL2, 0.1);
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 0.1);
-  request.output = Output::kTopPairs;
-  request.pairs = PairSelection::kUnordered;
-  request.interrupt = &RaisingSignals::flag;
+  request.resources.interrupt = &RaisingSignals::flag;
   for (int run = 0; run < 60; ++run) {
     request.knobs.topk_method = run % 2 ? TopkMethod::kThreshold : TopkMethod::kSort;
-    request.top = {{run % 3 ? ScoreFunction::kSum : ScoreFunction::kDistance, true, {1, 1}}, 90, 0};
+    const ScoreFunction function = run % 3 ? ScoreFunction::kSum : ScoreFunction::kDistance;
+    request = request.asking(Output::top_pairs({{function, true, {1, 1}}, 90}));
     const RaisingSignals signals;
     EXPECT_TRUE(
         matches_oracle(run_join(engine(), request, &RaisingSignals::flag), request, oracle));

@@ -19,7 +19,7 @@ const char* name_of(PairSelection pairs) {
                                              : "unordered";
 }
 
-const char* name_of(Output output) {
+const char* name_of(Output::Kind output) {
   switch (output) {
     case Output::kPairs:
       return "pairs";
@@ -78,9 +78,9 @@ testing::AssertionResult same_pairs(const std::vector<FoundPair>& got,
 }
 
 void collect_pairs(const JoinRequest& request, const ResultBatch& batch, RunResult* result) {
-  const bool top = request.output == Output::kTopPairs;
-  std::uint64_t rows = request.left.rows;
-  std::uint64_t others = request.self_join ? rows : request.right.rows;
+  const bool top = request.output() == Output::kTopPairs;
+  std::uint64_t rows = request.left().rows;
+  std::uint64_t others = request.right().rows;
   if (top) rows = others = std::max({rows, others, batch.row_count});  // positions, or places in it
   if (batch.transposed) std::swap(rows, others);
   for (std::uint64_t i = 0; i < batch.row_count; ++i) {
@@ -90,13 +90,13 @@ void collect_pairs(const JoinRequest& request, const ResultBatch& batch, RunResu
       ASSERT_LT(batch.neighbors[at], others);
   }
   ASSERT_EQ(batch.distances != nullptr || batch.pair_count == 0,
-            wants_distances(request.output) || batch.pair_count == 0);
+            wants_distances(request.output()) || batch.pair_count == 0);
   if (top) {
     ASSERT_EQ(batch.row_count, batch.pair_count);
     ASSERT_FALSE(batch.mirrored);
   }
   PairCursor cursor;
-  cursor.start(batch, request.pairs);
+  cursor.start(batch, request.pairs());
   const std::size_t before = result->pairs.size();
   IdPair pair{};
   while (cursor.next(&pair)) {
@@ -119,7 +119,47 @@ const EngineTable* cuda_engine() {
   return engine;
 }
 
+Output output_of(Output::Kind kind) {
+  switch (kind) {
+    case Output::kPairs:
+      return Output::pairs();
+    case Output::kPairsWithDistances:
+      return Output::pairs_with_distances();
+    case Output::kCountPerRow:
+      return Output::count_per_row();
+    case Output::kTotal:
+      return Output::total();
+    default:
+      throw std::logic_error("top pairs are asked for by a Top");
+  }
+}
+
+BoxOutput box_output_of(Output::Kind kind) {
+  if (kind != Output::kPairs && kind != Output::kTotal)
+    throw std::logic_error("boxes have no such output");
+  return kind == Output::kTotal ? BoxOutput::kTotal : BoxOutput::kPairs;
+}
+
 }  // namespace
+
+void ask(JoinRequest& request, Output::Kind output) {
+  if (request.shape() == gpujoin::Shape::kPoints) {
+    request = request.asking(output_of(output));
+    return;
+  }
+  JoinRequest boxes(request.sides, BoxesWithin{request.metric(), request.eps()},
+                    box_output_of(output));
+  boxes.resources = request.resources;
+  boxes.knobs = request.knobs;
+  request = boxes;
+}
+
+void select(JoinRequest& request, PairSelection pairs) {
+  if (request.self_join())
+    request.sides = Sides::one(request.left(), pairs);
+  else if (pairs != PairSelection::kAll)
+    throw std::logic_error("joins of two datasets know all pairs only");
+}
 
 void expect_no_leak(const EngineTable& engine, std::int64_t before) {
   if (!is_device(engine)) {
@@ -145,14 +185,14 @@ void collect(const JoinRequest& request, const ResultBatch& batch, RunResult* re
   ++result->batches;
   result->total += batch.pair_count;
   result->largest_batch = std::max(result->largest_batch, batch.pair_count);
-  if (request.output == Output::kTotal) return;
-  if (request.output != Output::kCountPerRow) {
+  if (request.output() == Output::kTotal) return;
+  if (request.output() != Output::kCountPerRow) {
     collect_pairs(request, batch, result);
     return;
   }
   std::uint64_t sum = 0;
   for (std::uint64_t i = 0; i < batch.row_count; ++i) {
-    ASSERT_LT(batch.rows[i], request.left.rows);
+    ASSERT_LT(batch.rows[i], request.left().rows);
     result->counts.push_back({batch.left_ids[batch.rows[i]], batch.counts[i]});
     sum += batch.counts[i];
   }
@@ -186,7 +226,7 @@ RunResult run_join(const EngineTable& engine, const JoinRequest& request, volati
 }
 
 void sort_result(const JoinRequest& request, RunResult* result) {
-  if (request.output != Output::kTopPairs) std::sort(result->pairs.begin(), result->pairs.end());
+  if (request.output() != Output::kTopPairs) std::sort(result->pairs.begin(), result->pairs.end());
   std::sort(result->counts.begin(), result->counts.end());
 }
 
@@ -196,10 +236,9 @@ testing::AssertionResult matches_oracle(const RunResult& result, const JoinReque
     return testing::AssertionFailure() << "status " << static_cast<int>(result.status.code) << ": "
                                        << result.status.message << "\n  " << describe(request);
   testing::AssertionResult same = testing::AssertionSuccess();
-  const bool top = request.output == Output::kTopPairs;
-  const std::vector<FoundPair> best =
-      top ? oracle.top(request.top, request.pairs) : std::vector<FoundPair>{};
-  const std::uint64_t total = top ? best.size() : oracle.total(request.pairs);
+  const bool top = request.output() == Output::kTopPairs;
+  const std::vector<FoundPair> best = top ? oracle.top(request.top()) : std::vector<FoundPair>{};
+  const std::uint64_t total = top ? best.size() : oracle.total(request.pairs());
   if (result.total != total) {
     same = testing::AssertionFailure()
            << "total " << result.total << ", the oracle has " << total << "; ";
@@ -208,14 +247,15 @@ testing::AssertionResult matches_oracle(const RunResult& result, const JoinReque
     const testing::AssertionResult pairs = same_pairs(result.pairs, best);
     if (!pairs) same = testing::AssertionFailure() << pairs.message();
   }
-  if (request.output == Output::kPairs || request.output == Output::kPairsWithDistances) {
-    const testing::AssertionResult pairs = same_pairs(
-        result.pairs, oracle.pairs(request.pairs, request.output == Output::kPairsWithDistances));
+  if (request.output() == Output::kPairs || request.output() == Output::kPairsWithDistances) {
+    const testing::AssertionResult pairs =
+        same_pairs(result.pairs,
+                   oracle.pairs(request.pairs(), request.output() == Output::kPairsWithDistances));
     if (!pairs) same = testing::AssertionFailure() << pairs.message();
-  } else if (request.output == Output::kCountPerRow) {
-    const std::vector<RowCount> expected = oracle.counts(request.pairs);
+  } else if (request.output() == Output::kCountPerRow) {
+    const std::vector<RowCount> expected = oracle.counts(request.pairs());
     const bool equal =
-        request.pairs == PairSelection::kUnordered
+        request.pairs() == PairSelection::kUnordered
             ? result.counts.size() == expected.size() && by_id(result.counts) == by_id(expected)
             : result.counts == expected;
     if (!equal) same = testing::AssertionFailure() << "counts differ; total " << result.total;
@@ -228,13 +268,13 @@ testing::AssertionResult matches_oracle(const RunResult& result, const JoinReque
 
 testing::AssertionResult every_output_matches(const EngineTable& engine, JoinRequest request,
                                               const Oracle& oracle) {
-  for (const Output output :
+  for (const Output::Kind output :
        {Output::kPairs, Output::kPairsWithDistances, Output::kCountPerRow, Output::kTotal}) {
     for (const PairSelection pairs :
          {PairSelection::kAll, PairSelection::kDistinct, PairSelection::kUnordered}) {
-      if (!request.self_join && pairs != PairSelection::kAll) continue;
-      request.output = output;
-      request.pairs = pairs;
+      if (!request.self_join() && pairs != PairSelection::kAll) continue;
+      ask(request, output);
+      select(request, pairs);
       const testing::AssertionResult same =
           matches_oracle(run_join(engine, request), request, oracle);
       if (!same) return same;
@@ -292,7 +332,7 @@ testing::AssertionResult every_plan_matches(const EngineTable& engine, const Poi
   plans[13].short_circuit = Switch::kOn;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     request.knobs = plans[i];
-    request.threads = 1 + i % 2;
+    request.resources.threads = 1 + i % 2;
     const testing::AssertionResult same = every_output_matches(engine, request, oracle);
     if (!same) return same;
   }
@@ -303,25 +343,26 @@ std::string describe(const JoinRequest& request) {
   const Knobs& knobs = request.knobs;
   std::ostringstream text;
   text.precision(17);
-  text << (request.self_join ? "self-join of " : "join of ") << request.left.rows;
-  if (!request.self_join) text << " with " << request.right.rows;
-  text << " points, dims " << request.left.dims
-       << (request.left.scalar == ScalarType::kFloat32 ? " float32" : " float64") << ", metric "
-       << to_string(request.metric) << ", eps " << request.eps << ", pairs "
-       << name_of(request.pairs) << ", output " << name_of(request.output) << ", threads "
-       << request.threads << ", memory limit " << request.memory_limit << ", index "
-       << to_string(knobs.index) << ", indexed dimensions " << knobs.indexed_dimensions
-       << ", reference points " << knobs.reference_points << ", placement "
-       << to_string(knobs.reference_placement) << ", reorder " << name_of(knobs.reorder_dimensions)
-       << ", sort " << name_of(knobs.sort_unindexed) << ", short circuit "
-       << name_of(knobs.short_circuit) << ", pattern " << to_string(knobs.access_pattern)
-       << ", cell order " << to_string(knobs.cell_order) << ", work order "
-       << name_of(knobs.work_order) << ", threads per point " << knobs.threads_per_point
-       << ", streams " << knobs.streams << ", batch pairs " << knobs.batch_pairs;
-  if (request.shape == gpujoin::Shape::kBoxes)
+  text << (request.self_join() ? "self-join of " : "join of ") << request.left().rows;
+  if (!request.self_join()) text << " with " << request.right().rows;
+  text << " points, dims " << request.left().dims
+       << (request.left().scalar == ScalarType::kFloat32 ? " float32" : " float64") << ", metric "
+       << to_string(request.metric()) << ", eps " << request.eps() << ", pairs "
+       << name_of(request.pairs()) << ", output " << name_of(request.output()) << ", threads "
+       << request.resources.threads << ", memory limit " << request.resources.memory_limit
+       << ", index " << to_string(knobs.index) << ", indexed dimensions "
+       << knobs.indexed_dimensions << ", reference points " << knobs.reference_points
+       << ", placement " << to_string(knobs.reference_placement) << ", reorder "
+       << name_of(knobs.reorder_dimensions) << ", sort " << name_of(knobs.sort_unindexed)
+       << ", short circuit " << name_of(knobs.short_circuit) << ", pattern "
+       << to_string(knobs.access_pattern) << ", cell order " << to_string(knobs.cell_order)
+       << ", work order " << name_of(knobs.work_order) << ", threads per point "
+       << knobs.threads_per_point << ", streams " << knobs.streams << ", batch pairs "
+       << knobs.batch_pairs;
+  if (request.shape() == gpujoin::Shape::kBoxes)
     text << ", box method " << to_string(knobs.box_method);
-  const Top& top = request.top;
-  if (request.output == Output::kTopPairs)
+  const Top& top = request.top();
+  if (request.output() == Output::kTopPairs)
     text << ", top " << top.k << " by " << name_of(top.scoring.function)
          << (top.scoring.lowest_first ? ", lowest first" : ", highest first") << ", weights "
          << top.scoring.weights[0] << " and " << top.scoring.weights[1] << ", least key "

@@ -60,21 +60,30 @@ inline std::string engine_name(const testing::TestParamInfo<const EngineTable*>&
   INSTANTIATE_TEST_SUITE_P(Engine, suite, testing::ValuesIn(::gpujoin::test::devices()), \
                            ::gpujoin::test::engine_name)
 
+/// A self-join for all pairs (`right` null), or two datasets.
+inline Sides sides_of(const Points& left, const Points* right) {
+  return right == nullptr ? Sides::one(left.view(), PairSelection::kAll)
+                          : Sides::two(left.view(), right->view());
+}
+
 /// A request for all pairs of a self-join (`right` null) or of two datasets, everything left to the
 /// engine.
 inline JoinRequest make_request(const Points& left, const Points* right, Metric metric,
                                 double eps) {
-  JoinRequest request{};
-  request.left = left.view();
-  request.self_join = right == nullptr;
-  if (right != nullptr) request.right = right->view();
-  request.metric = metric;
-  request.eps = eps;
-  request.pairs = PairSelection::kAll;
-  request.output = Output::kPairs;
-  request.threads = 2;
-  request.knobs = Knobs{};
+  JoinRequest request(sides_of(left, right), PointsWithin{metric, eps}, Output::pairs());
+  request.resources.threads = 2;
   return request;
+}
+
+/// Asks for another output: of points any but kTopPairs, of boxes kPairs or kTotal.
+void ask(JoinRequest& request, Output::Kind output);
+
+/// Selects other pairs of a self-join. Joins of two datasets know kAll only.
+void select(JoinRequest& request, PairSelection pairs);
+
+/// Puts other rows in the place of those there, `right` ignored by a self-join.
+inline void set_sides(JoinRequest& request, const Dataset& left, const Dataset& right) {
+  request.sides = request.sides.with_rows(left, right);
 }
 
 /// What a join delivered, in sorted order; top pairs in the order of their coming.

@@ -18,8 +18,8 @@ const std::vector<std::uint32_t> kDims = {1,  2,  3,  6,  7,  8,  15,  16,  17, 
                                           32, 33, 63, 64, 65, 90, 128, 384, 784, 1536};
 const std::vector<IndexMethod> kMethods = {IndexMethod::kGrid, IndexMethod::kReferencePoints,
                                            IndexMethod::kTiles, IndexMethod::kNone};
-const std::vector<Output> kOutputs = {Output::kPairs, Output::kPairsWithDistances,
-                                      Output::kCountPerRow, Output::kTotal};
+const std::vector<Output::Kind> kOutputs = {Output::kPairs, Output::kPairsWithDistances,
+                                            Output::kCountPerRow, Output::kTotal};
 const std::vector<PairSelection> kSelections = {PairSelection::kAll, PairSelection::kDistinct,
                                                 PairSelection::kUnordered};
 
@@ -45,8 +45,8 @@ class IndexMethods : public EngineTest {
       request.knobs.short_circuit = random.pick<Switch>({Switch::kAuto, Switch::kOff});
       request.knobs.reorder_dimensions = random.pick<Switch>({Switch::kAuto, Switch::kOff});
       request.knobs.batch_pairs = random.pick<std::uint64_t>({0, 50, 1000});
-      request.output = random.pick(kOutputs);
-      if (!two) request.pairs = random.pick(kSelections);
+      ask(request, random.pick(kOutputs));
+      if (!two) select(request, random.pick(kSelections));
       ASSERT_TRUE(matches_oracle(run_join(engine(), request), request, oracle)) << "seed " << seed;
     }
   }

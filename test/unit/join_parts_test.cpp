@@ -24,16 +24,17 @@ class JoinParts : public EngineTest {
 
   /// Leaves a device room for some hundred points of few dimensions at a time.
   void limit(JoinRequest& request) const {
-    if (is_device(engine())) request.device_memory_limit = (std::uint64_t{2} << 20) + (1 << 17);
+    if (is_device(engine()))
+      request.resources.device_memory_limit = (std::uint64_t{2} << 20) + (1 << 17);
   }
 
   /// From memory, from chunks of it, and from a file.
   void expect_exact(const Points& left, const Points* right, JoinRequest request,
                     const Oracle& oracle) {
     limit(request);
-    const bool boxes = request.shape == gpujoin::Shape::kBoxes;
+    const bool boxes = request.shape() == gpujoin::Shape::kBoxes;
     const auto expect = [&](const char* where) {
-      if (boxes || request.output == Output::kTopPairs) {
+      if (boxes || request.output() == Output::kTopPairs) {
         EXPECT_TRUE(matches_oracle(run_join(in_parts(), request), request, oracle)) << where;
       } else {
         EXPECT_TRUE(every_output_matches(in_parts(), request, oracle)) << where;
@@ -42,16 +43,15 @@ class JoinParts : public EngineTest {
     expect("in memory");
     StoredPoints left_chunks(left, kChunkBits);
     StoredPoints right_chunks(right != nullptr ? *right : left, kChunkBits);
-    request.left = left_chunks.in_chunks();
-    if (right != nullptr) request.right = right_chunks.in_chunks();
+    set_sides(request, left_chunks.in_chunks(), right_chunks.in_chunks());
     expect("in chunks");
-    const bool by_score = request.output == Output::kTopPairs &&
-                          request.top.scoring.function != ScoreFunction::kDistance;
+    const bool by_score = request.output() == Output::kTopPairs &&
+                          request.top().scoring.function != ScoreFunction::kDistance;
     if (by_score) return;  // scores lie in memory
     MemoryFile file;
-    request.left = left_chunks.in_file(file);
-    if (right != nullptr) request.right = right_chunks.in_file(file);
-    request.scratch = file.functions();
+    const Dataset left_file = left_chunks.in_file(file);
+    set_sides(request, left_file, right != nullptr ? right_chunks.in_file(file) : left_file);
+    request.resources.scratch = file.functions();
     expect("in a file");
   }
 
@@ -129,9 +129,8 @@ TEST_P(JoinParts, best_pairs_are_brute_forces) {
     const Oracle oracle(points, nullptr, metric, eps);
     for (const ScoreFunction function : {ScoreFunction::kSum, ScoreFunction::kDistance}) {
       JoinRequest request = make_request(points, nullptr, metric, eps);
-      request.output = Output::kTopPairs;
-      request.pairs = PairSelection::kUnordered;
-      request.top = {{function, function == ScoreFunction::kDistance, {1, 1}}, 50, 0};
+      request = request.asking(
+          Output::top_pairs({{function, function == ScoreFunction::kDistance, {1, 1}}, 50}));
       expect_exact(points, nullptr, request, oracle);
     }
   }
@@ -143,13 +142,13 @@ TEST_P(JoinParts, boxes_match_brute_force) {
   const Points right(4, make_boxes(Shape::kClustered, random, 2300, 2, 1));
   for (const Points* other : {static_cast<const Points*>(nullptr), &right}) {
     const Oracle oracle = Oracle::of_boxes(left, other, Metric::kL2, 0.5);
-    for (const Output output : {Output::kPairs, Output::kTotal}) {
+    for (const Output::Kind output : {Output::kPairs, Output::kTotal}) {
       for (const PairSelection pairs :
            {PairSelection::kAll, PairSelection::kDistinct, PairSelection::kUnordered}) {
         if (other != nullptr && pairs != PairSelection::kAll) continue;
         JoinRequest request = make_box_request(left, other, Metric::kL2, 0.5);
-        request.output = output;
-        request.pairs = pairs;
+        ask(request, output);
+        select(request, pairs);
         expect_exact(left, other, request, oracle);
       }
     }
@@ -180,7 +179,7 @@ TEST_P(JoinParts, can_be_interrupted_and_go_on) {
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 3);
   limit(request);
   volatile int interrupt = 1;
-  request.interrupt = &interrupt;
+  request.resources.interrupt = &interrupt;
   const RunResult result = run_join(in_parts(), request, &interrupt);
   EXPECT_TRUE(matches_oracle(result, request, Oracle(points, nullptr, Metric::kL2, 3)));
   // Threads of the CPU engine may have a batch ready before anyone asks.

@@ -56,7 +56,7 @@ class KnownAnswers : public EngineTest {
  protected:
   std::uint64_t total(const Points& points, double eps, const Knobs& knobs = {}) {
     JoinRequest request = make_request(points, nullptr, Metric::kL2, eps);
-    request.output = Output::kTotal;
+    ask(request, Output::kTotal);
     request.knobs = knobs;
     const RunResult result = run_join(engine(), request);
     EXPECT_EQ(result.status.code, StatusCode::kEnd) << result.status.message;
@@ -72,7 +72,7 @@ class KnownAnswers : public EngineTest {
     ResultBatch batch{};
     while (engine().next_batch(join, &batch).ok()) {
       PairCursor cursor;
-      cursor.start(batch, request.pairs);
+      cursor.start(batch, request.pairs());
       IdPair pair{};
       while (cursor.next(&pair)) ++pairs;
     }

@@ -148,17 +148,18 @@ class Oracle {
     return rows;
   }
 
-  /// The rows of a top-k join, in their order. Where unordered points have the same id, the point
-  /// with the lower score is the first.
-  std::vector<FoundPair> top(const Top& top, PairSelection selection) const {
+  /// The rows of a top-k join, in their order. Pairs of one dataset, or of parts of one, have the
+  /// smaller id first; of two equal ids the point with the lower score is the first.
+  std::vector<FoundPair> top(const Top& top) const {
+    const bool unordered = self_join_ || top.parts_of_one;
     const bool by_distance = top.scoring.function == ScoreFunction::kDistance;
     std::vector<FoundPair> rows;
     for (const Match& match : matches_) {
-      if (!wanted(match, selection)) continue;
+      if (!wanted(match, PairSelection::kUnordered)) continue;
       std::pair<std::int64_t, double> first{left_.id(match.p), 0}, second{right_.id(match.q), 0};
       if (!by_distance) first.second = left_.score(match.p);
       if (!by_distance) second.second = right_.score(match.q);
-      if (selection == PairSelection::kUnordered && second < first) std::swap(first, second);
+      if (unordered && second < first) std::swap(first, second);
       rows.push_back({first.first, second.first,
                       by_distance ? match.distance
                                   : definition_of_score(top.scoring, first.second, second.second)});

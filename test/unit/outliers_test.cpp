@@ -202,7 +202,7 @@ std::vector<FarRows> with_far_rows(const std::vector<double>& values, std::uint3
   return sets;
 }
 
-/// A request whose points are set later.
+/// A self-join whose points are set later.
 JoinRequest request_within(double eps) {
   static const Points none(1, {});
   return make_request(none, nullptr, Metric::kL2, eps);
@@ -214,10 +214,9 @@ class OutlierJoins : public EngineTest {
   void expect_no_more_work(JoinRequest request, const std::vector<double>& values,
                            std::uint32_t dims, ScalarType scalar) {
     const Points clean(dims, values, scalar);
-    request.left = clean.view();
-    request.self_join = true;
-    request.output = Output::kTotal;
-    request.pairs = PairSelection::kDistinct;
+    set_sides(request, clean.view(), clean.view());
+    ask(request, Output::kTotal);
+    select(request, PairSelection::kDistinct);
     const RunResult before = run_join(engine(), request);
     ASSERT_EQ(before.status.code, StatusCode::kEnd) << before.status.message;
     // Candidates are as many under a sanitizer, which takes minutes for all sets: one in one
@@ -226,7 +225,7 @@ class OutlierJoins : public EngineTest {
     for (std::size_t i = 0; i < sets.size(); i += kSanitized ? 5 : 1) {
       const FarRows& set = sets[i];
       const Points points(dims, set.values, scalar);
-      request.left = points.view();
+      set_sides(request, points.view(), points.view());
       const RunResult after = run_join(engine(), request);
       ASSERT_EQ(after.status.code, StatusCode::kEnd) << after.status.message;
       const std::string where = set.name + ", " + describe(request);
@@ -292,14 +291,14 @@ TEST_P(OutlierJoins, of_dates_at_the_end_of_time_cost_nothing) {
     const std::vector<double> clean = uniform(random, kRows * dims, 1.69e9, 1.71e9);
     JoinRequest request = request_within(dims == 2 ? 3e5 : 1.2e7);
     request.knobs.index = method;
-    request.output = Output::kTotal;
+    ask(request, Output::kTotal);
     for (const ScalarType scalar : {ScalarType::kFloat32, ScalarType::kFloat64}) {
       RunResult before;
       for (const double far : {1.7e9, 0.0, 253402214400.0, -62135596800.0}) {
         std::vector<double> values = clean;
         values[sample_rows(kRows)[200] * dims] = far;
         const Points points(dims, values, scalar);
-        request.left = points.view();
+        set_sides(request, points.view(), points.view());
         const RunResult result = run_join(engine(), request);
         if (far == 1.7e9) before = result;
         EXPECT_LE(static_cast<double>(result.stats.candidates),
@@ -322,7 +321,7 @@ TEST_P(OutlierJoins, a_cluster_far_away_is_indexed_like_the_rest) {
     const std::vector<double> far = uniform(random, rows * 2, 1000, 1001);
     JoinRequest request = request_within(0.02);
     request.knobs.index = IndexMethod::kGrid;
-    request.output = Output::kTotal;
+    ask(request, Output::kTotal);
     std::vector<double> both = near;  // rows of the clusters alternate
     for (std::size_t i = 0; i < rows; ++i) {
       const std::size_t place = 2 * (i * (kRows - rows) / rows);
@@ -334,11 +333,11 @@ TEST_P(OutlierJoins, a_cluster_far_away_is_indexed_like_the_rest) {
     double apart = 0;
     for (const std::vector<double>& part : {near, far}) {
       const Points points(2, part);
-      request.left = points.view();
+      set_sides(request, points.view(), points.view());
       apart += static_cast<double>(run_join(engine(), request).stats.candidates);
     }
     const Points points(2, both);
-    request.left = points.view();
+    set_sides(request, points.view(), points.view());
     const RunResult together = run_join(engine(), request);
     EXPECT_LE(static_cast<double>(together.stats.candidates), 1.3 * apart) << share;
   }
@@ -350,16 +349,15 @@ TEST_P(OutlierJoins, cost_the_best_pairs_nothing) {
   const std::vector<double> scores = uniform(random, kRows, 0, 1);
   for (const ScoreFunction function : {ScoreFunction::kSum, ScoreFunction::kDistance}) {
     JoinRequest request = request_within(0.02);
-    request.output = Output::kTopPairs;
-    request.pairs = PairSelection::kUnordered;
     request.knobs.topk_method = TopkMethod::kHeap;  // compares all pairs
-    request.top = {{function, function == ScoreFunction::kDistance, {1, 1}}, 20, 0};
+    request = request.asking(
+        Output::top_pairs({{function, function == ScoreFunction::kDistance, {1, 1}}, 20}));
     const Points clean = Points(2, values).with_scores(scores);
-    request.left = clean.view();
+    set_sides(request, clean.view(), clean.view());
     const RunResult before = run_join(engine(), request);
     for (const FarRows& set : with_far_rows(values, 2)) {
       const Points points = Points(2, set.values).with_scores(scores);
-      request.left = points.view();
+      set_sides(request, points.view(), points.view());
       const RunResult after = run_join(engine(), request);
       ASSERT_EQ(after.status.code, StatusCode::kEnd) << after.status.message;
       EXPECT_EQ(after.pairs.size(), 20u);
@@ -381,7 +379,7 @@ TEST_P(OutlierJoins, cost_boxes_nothing) {
        {BoxMethod::kLayeredGrid, BoxMethod::kSortSweep, BoxMethod::kAuto}) {
     const Points points(4, clean);
     JoinRequest request = make_box_request(points, nullptr, Metric::kL2, 0);
-    request.output = Output::kTotal;
+    ask(request, Output::kTotal);
     request.knobs.box_method = method;
     const RunResult before = run_join(engine(), request);
     for (const double far : {1e6, 1e9, 1e20, 3.4e38}) {
@@ -395,7 +393,7 @@ TEST_P(OutlierJoins, cost_boxes_nothing) {
           for (std::size_t d = 2; d < 4; ++d) values[4 * row + d] *= 1.01;
         }
         const Points moved(4, values);
-        request.left = moved.view();
+        set_sides(request, moved.view(), moved.view());
         const RunResult after = run_join(engine(), request);
         ASSERT_EQ(after.status.code, StatusCode::kEnd) << after.status.message;
         EXPECT_EQ(after.stats.box_method, before.stats.box_method);
@@ -430,7 +428,7 @@ TEST_P(OutlierJoins, are_exact) {
                                          IndexMethod::kTiles, IndexMethod::kNone}) {
           JoinRequest request = make_request(points, nullptr, metric, eps);
           request.knobs.index = method;
-          request.output = i % 3 == 0 ? Output::kPairsWithDistances : Output::kPairs;
+          ask(request, i % 3 == 0 ? Output::kPairsWithDistances : Output::kPairs);
           ASSERT_TRUE(matches_oracle(run_join(engine(), request), request, oracle)) << sets[i].name;
         }
       }

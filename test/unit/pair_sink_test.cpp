@@ -62,40 +62,35 @@ struct RunSink {
 struct Walks {
   Walks(const Points& left, const Points* right, double eps, IndexMethod index, PairSelection pairs,
         AccessPattern pattern)
-      : request{} {
-    request.left = left.view();
-    request.self_join = right == nullptr;
-    if (right != nullptr) request.right = right->view();
-    request.metric = Metric::kL2;
-    request.eps = eps;
-    request.pairs = pairs;
-    request.output = Output::kPairs;
-    request.threads = 2;
+      : request(right == nullptr ? Sides::one(left.view(), pairs)
+                                 : Sides::two(left.view(), right->view()),
+                PointsWithin{Metric::kL2, eps}, Output::pairs()) {
+    request.resources.threads = 2;
     request.knobs.index = index;
     request.knobs.access_pattern = pattern;
 
     RangePlans plans(request);
-    left_side = prepare_points(pool, budget, plans.plan(), request.left);
-    right_side =
-        request.self_join ? left_side : prepare_points(pool, budget, plans.plan(), request.right);
+    left_side = prepare_points(pool, budget, plans.plan(), request.left());
+    right_side = request.self_join() ? left_side
+                                     : prepare_points(pool, budget, plans.plan(), request.right());
     const RangePlan& indexed = *left_side->plan;
-    plan.metric = request.metric;
+    plan.metric = request.metric();
     plan.pairs = pairs;
-    plan.output = request.output;
+    plan.output = request.output();
     plan.threshold = indexed.index.threshold;
-    plan.screen = make_screen_bounds(request.metric, plan.threshold.raw, request.left.dims);
+    plan.screen = make_screen_bounds(request.metric(), plan.threshold.raw, request.left().dims);
     plan.strategy = indexed.index.strategy;
     plan.reach = indexed.index.reach;
-    plan.kernel = choose_scan_kernel(request.metric, request.left.scalar, request.left.dims,
+    plan.kernel = choose_scan_kernel(request.metric(), request.left().scalar, request.left().dims,
                                      plan.strategy.screened);
     plan.batch_entries = 1000;
     plan.layout = &indexed.layout;
     plan.left = &left_side->index;
     plan.right = &right_side->index;
-    plan.left_points = &request.left;
-    plan.right_points = request.self_join ? &request.left : &request.right;
+    plan.left_points = &request.left();
+    plan.right_points = &request.right();
     tiles = {&plan,         &left_side->tiles,     &right_side->tiles,
-             indexed.looks, choose_group_screen(), true_reach(eps, request.left.dims)};
+             indexed.looks, choose_group_screen(), true_reach(eps, request.left().dims)};
   }
 
   /// Walks by cells or by tiles, whichever was chosen.

@@ -57,7 +57,7 @@ TEST(PartitionedJoin, rows_that_meet_no_part_are_counted) {
   const Points none(1, {});
   for (const Points* other : {&right, &none}) {
     JoinRequest join = make_request(left, other, Metric::kL2, 1);
-    join.output = Output::kCountPerRow;
+    ask(join, Output::kCountPerRow);
     const RunResult result = run_join(engine_of_parts(), join);
     EXPECT_TRUE(matches_oracle(result, join, Oracle(left, other, Metric::kL2, 1)));
     EXPECT_EQ(result.counts.size(), 250u);
@@ -69,7 +69,7 @@ TEST(PartitionedJoin, distant_parts_do_not_meet) {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i * 37 % 1000);
   const Points points(1, values);
   JoinRequest join = make_request(points, nullptr, Metric::kL2, 2);
-  join.output = Output::kTotal;
+  ask(join, Output::kTotal);
   const RunResult result = run_join(engine_of_parts(), join);
   EXPECT_EQ(result.total, 1000u + 2 * (999u + 998u));
   // Each part with itself and the next one.
@@ -86,16 +86,16 @@ TEST_P(PartitionedJoins, data_in_a_file_is_joined_as_data_in_memory) {
       MemoryFile file;
       StoredPoints stored_left(left, 6), stored_right(right, 7);
       JoinRequest self = make_request(left, nullptr, metric, eps);
-      self.left = stored_left.in_file(file);
-      self.scratch = file.functions();
+      const Dataset left_file = stored_left.in_file(file);
+      set_sides(self, left_file, left_file);
+      self.resources.scratch = file.functions();
       EXPECT_TRUE(every_output_matches(engine(), self, Oracle(left, nullptr, metric, eps)));
       const Oracle oracle(left, &right, metric, eps);
       JoinRequest two = make_request(left, &right, metric, eps);
-      two.left = stored_left.in_file(file);
-      two.right = stored_right.in_file(file);
-      two.scratch = file.functions();
+      set_sides(two, stored_left.in_file(file), stored_right.in_file(file));
+      two.resources.scratch = file.functions();
       EXPECT_TRUE(every_output_matches(engine(), two, oracle));
-      two.right = right.view();  // one side in memory
+      set_sides(two, two.left(), right.view());  // one side in memory
       EXPECT_TRUE(every_output_matches(engine(), two, oracle));
     }
   }
@@ -107,9 +107,12 @@ TEST_P(PartitionedJoins, an_empty_side_meets_no_row_of_a_file) {
   StoredPoints stored(points, 6);
   for (const bool left_is_empty : {false, true}) {
     JoinRequest join = make_request(points, &none, Metric::kL2, 1);
-    join.left = stored.in_file(file);
-    join.scratch = file.functions();
-    if (left_is_empty) std::swap(join.left, join.right);
+    const Dataset in_file = stored.in_file(file);
+    if (left_is_empty)
+      set_sides(join, none.view(), in_file);
+    else
+      set_sides(join, in_file, none.view());
+    join.resources.scratch = file.functions();
     const Oracle oracle(left_is_empty ? none : points, left_is_empty ? &points : &none, Metric::kL2,
                         1);
     EXPECT_TRUE(every_output_matches(engine(), join, oracle));
@@ -122,11 +125,10 @@ TEST_P(PartitionedJoins, chunks_are_joined_as_one_array) {
     for (const std::uint32_t bits : {0u, 3u, 7u, 20u}) {
       const StoredPoints left_chunks(left, bits), right_chunks(right, 4);
       JoinRequest join = make_request(left, &right, Metric::kL2, 0.2);
-      join.left = left_chunks.in_chunks();
-      join.right = right_chunks.in_chunks();
+      set_sides(join, left_chunks.in_chunks(), right_chunks.in_chunks());
       EXPECT_TRUE(every_output_matches(engine(), join, Oracle(left, &right, Metric::kL2, 0.2)));
       JoinRequest self = make_request(left, nullptr, Metric::kL2, 0.2);
-      self.left = left_chunks.in_chunks();
+      set_sides(self, left_chunks.in_chunks(), left_chunks.in_chunks());
       EXPECT_TRUE(every_output_matches(engine(), self, Oracle(left, nullptr, Metric::kL2, 0.2)));
     }
   }
@@ -137,11 +139,11 @@ TEST_P(PartitionedJoins, indexes_that_do_not_fit_take_parts) {
   const Points points = random_points(2, 4000, 7);
   const Oracle oracle(points, nullptr, Metric::kL2, 0.01);
   JoinRequest join = make_request(points, nullptr, Metric::kL2, 0.01);
-  join.memory_limit = 350'000;
+  join.resources.memory_limit = 350'000;
   EXPECT_TRUE(every_output_matches(engine(), join, oracle));
   const RunResult result = run_join(engine(), join);
   EXPECT_GT(result.stats.parts, 1u);
-  EXPECT_LE(result.stats.memory_peak, join.memory_limit);
+  EXPECT_LE(result.stats.memory_peak, join.resources.memory_limit);
 }
 
 TEST_P(PartitionedJoins, equal_values_take_no_more_memory_than_others) {
@@ -149,14 +151,15 @@ TEST_P(PartitionedJoins, equal_values_take_no_more_memory_than_others) {
   MemoryFile file;
   StoredPoints stored(points, 6);
   JoinRequest join = make_request(points, nullptr, Metric::kL2, 0);
-  join.left = stored.in_file(file);
-  join.scratch = file.functions();
-  join.memory_limit = 300'000;
-  join.output = Output::kTotal;
+  const Dataset in_file = stored.in_file(file);
+  set_sides(join, in_file, in_file);
+  join.resources.scratch = file.functions();
+  join.resources.memory_limit = 300'000;
+  ask(join, Output::kTotal);
   const RunResult result = run_join(engine(), join);
   EXPECT_EQ(result.status.code, StatusCode::kEnd) << result.status.message;
   EXPECT_EQ(result.total, 1000u * 1000u);
-  EXPECT_LE(result.stats.memory_peak, join.memory_limit);
+  EXPECT_LE(result.stats.memory_peak, join.resources.memory_limit);
 }
 
 TEST_P(PartitionedJoins, a_failing_file_ends_the_join) {
@@ -165,9 +168,10 @@ TEST_P(PartitionedJoins, a_failing_file_ends_the_join) {
     MemoryFile file;
     StoredPoints stored(points, 6);
     JoinRequest join = make_request(points, nullptr, Metric::kL2, 0.1);
-    join.left = stored.in_file(file);
-    join.scratch = file.functions();
-    join.memory_limit = 400'000;
+    const Dataset in_file = stored.in_file(file);
+    set_sides(join, in_file, in_file);
+    join.resources.scratch = file.functions();
+    join.resources.memory_limit = 400'000;
     file.fail_after(calls);
     const RunResult result = run_join(engine(), join);
     EXPECT_TRUE(result.status.code == StatusCode::kCallerFailed ||

@@ -40,10 +40,10 @@ class RangeJoinBatches : public EngineTest {
       : points_(kDims, std::vector<double>(kDims * kRows, 1.0)),
         oracle_(points_, nullptr, Metric::kL2, 1) {}
 
-  JoinRequest request(std::uint64_t batch_pairs, Output output = Output::kPairs) const {
+  JoinRequest request(std::uint64_t batch_pairs, Output::Kind output = Output::kPairs) const {
     JoinRequest request = make_request(points_, nullptr, Metric::kL2, 1);
     request.knobs.batch_pairs = batch_pairs;
-    request.output = output;
+    ask(request, output);
     return request;
   }
 
@@ -54,7 +54,7 @@ GPUJOIN_ON_EVERY_ENGINE(RangeJoinBatches);
 
 TEST_P(RangeJoinBatches, a_result_larger_than_a_batch_comes_in_several) {
   for (const std::uint64_t batch_pairs : {100, 1000, 20000}) {
-    for (const Output output : {Output::kPairs, Output::kPairsWithDistances}) {
+    for (const Output::Kind output : {Output::kPairs, Output::kPairsWithDistances}) {
       for (const AccessPattern pattern : {AccessPattern::kFull, AccessPattern::kLinearId}) {
         JoinRequest join = request(batch_pairs, output);
         join.knobs.access_pattern = pattern;
@@ -145,12 +145,12 @@ TEST_P(RangeJoinBatches, memory_stays_flat_whatever_the_result) {
 }
 
 TEST_P(RangeJoinBatches, a_memory_limit_too_small_is_an_error_with_a_hint) {
-  for (const Output output :
+  for (const Output::Kind output :
        {Output::kPairs, Output::kPairsWithDistances, Output::kCountPerRow, Output::kTotal}) {
     for (const std::uint64_t limit : {1, 100, 3000}) {
       JoinRequest join = request(0, output);
-      join.memory_limit = limit;
-      join.device_memory_limit = limit;
+      join.resources.memory_limit = limit;
+      join.resources.device_memory_limit = limit;
       const std::int64_t before = live_allocations();
       {
         const RunResult result = run_join(engine(), join);
@@ -170,9 +170,9 @@ TEST_P(RangeJoinBatches, every_memory_limit_is_kept_or_refused) {
   for (double limit = 256; limit < 4.0 * static_cast<double>(free_run.stats.memory_peak);
        limit *= 1.3) {
     JoinRequest join = request(500);
-    join.memory_limit = static_cast<std::uint64_t>(limit);
+    join.resources.memory_limit = static_cast<std::uint64_t>(limit);
     const RunResult result = run_join(engine(), join);
-    EXPECT_LE(result.stats.memory_peak, join.memory_limit);
+    EXPECT_LE(result.stats.memory_peak, join.resources.memory_limit);
     if (result.status.code == StatusCode::kMemoryLimit) {
       ++refused;
       continue;
@@ -192,11 +192,11 @@ TEST_P(RangeJoinBatches, tiles_keep_every_memory_limit_too) {
   int refused = 0, served = 0;
   for (double limit = 256; limit < 4.0 * static_cast<double>(free_run.stats.memory_peak);
        limit *= 1.3) {
-    for (const Output output : {Output::kPairsWithDistances, Output::kCountPerRow}) {
-      join.output = output;
-      join.memory_limit = static_cast<std::uint64_t>(limit);
+    for (const Output::Kind output : {Output::kPairsWithDistances, Output::kCountPerRow}) {
+      ask(join, output);
+      join.resources.memory_limit = static_cast<std::uint64_t>(limit);
       const RunResult result = run_join(engine(), join);
-      EXPECT_LE(result.stats.memory_peak, join.memory_limit);
+      EXPECT_LE(result.stats.memory_peak, join.resources.memory_limit);
       const bool kept = result.status.code != StatusCode::kMemoryLimit;
       ++(kept ? served : refused);
       if (kept) {
@@ -216,7 +216,7 @@ TEST_P(RangeJoinBatches, tiles_whose_boxes_lie_apart_are_not_compared) {
   const Points points(10, values);
   JoinRequest join = make_request(points, nullptr, Metric::kL2, 100);
   join.knobs.index = IndexMethod::kTiles;
-  join.output = Output::kTotal;
+  ask(join, Output::kTotal);
   const RunResult result = run_join(engine(), join);
   EXPECT_EQ(result.stats.strategy.index, IndexMethod::kTiles);
   EXPECT_LT(result.stats.candidates, kMany * kMany / 2 / 5) << "of eight clusters of equal size";
@@ -227,11 +227,11 @@ TEST_P(RangeJoinBatches, stats_add_up) {
   Random random(111);
   const Points left(3, make_values(Shape::kUniform, random, 200, 3));
   const Points right(3, make_values(Shape::kUniform, random, 150, 3));
-  for (const Output output :
+  for (const Output::Kind output :
        {Output::kPairs, Output::kPairsWithDistances, Output::kCountPerRow, Output::kTotal}) {
     JoinRequest join = make_request(left, &right, Metric::kL2, 30);
-    join.output = output;
-    join.threads = 3;
+    ask(join, output);
+    join.resources.threads = 3;
     join.knobs.index = IndexMethod::kNone;
     const RunResult result = run_join(engine(), join);
     const JoinStats& stats = result.stats;

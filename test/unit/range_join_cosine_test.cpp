@@ -25,9 +25,9 @@ class RangeJoinCosine : public EngineTest {
     }
   }
 
-  RunResult run(const Points& points, double eps, Output output) {
+  RunResult run(const Points& points, double eps, Output::Kind output) {
     JoinRequest request = make_request(points, nullptr, Metric::kCosine, eps);
-    request.output = output;
+    ask(request, output);
     return run_join(engine(), request);
   }
 };
@@ -168,7 +168,7 @@ TEST_P(RangeJoinCosine, plans_and_reports_as_of_directions) {
   }
   const Points points(2, values);
   JoinRequest request = make_request(points, nullptr, Metric::kCosine, 1e-6);
-  request.output = Output::kPairsWithDistances;
+  ask(request, Output::kPairsWithDistances);
   const RunResult result = run_join(engine(), request);
   EXPECT_TRUE(matches_oracle(result, request, Oracle(points, nullptr, Metric::kCosine, 1e-6)));
   EXPECT_GE(result.stats.rechecked, result.total / 2);
@@ -182,12 +182,12 @@ TEST_P(RangeJoinCosine, directions_count_against_the_memory_limit) {
   Random random(75);
   const Points points(64, make_values(Shape::kUniform, random, 20000, 64));
   JoinRequest request = make_request(points, nullptr, Metric::kCosine, 0.01);
-  request.output = Output::kTotal;
-  request.memory_limit = 4 << 20;  // of directions alone there are 5 MB
+  ask(request, Output::kTotal);
+  request.resources.memory_limit = 4 << 20;  // of directions alone there are 5 MB
   const RunResult result = run_join(engine(), request);
   EXPECT_EQ(result.status.code, StatusCode::kEnd) << result.status.message;
   EXPECT_GT(result.stats.parts, 1u);
-  EXPECT_LE(result.stats.memory_peak, request.memory_limit);
+  EXPECT_LE(result.stats.memory_peak, request.resources.memory_limit);
 }
 
 }  // namespace

@@ -25,8 +25,8 @@ const std::vector<WorkOrder> kWorkOrders = {WorkOrder::kAuto, WorkOrder::kNone, 
                                             WorkOrder::kQueue};
 const std::vector<std::uint32_t> kThreadsPerPoint = {0, 1, 2, 8, 16, 32};
 const std::vector<std::uint64_t> kBatchPairs = {0, 1, 7, 1000};
-const std::vector<Output> kOutputs = {Output::kPairs, Output::kPairsWithDistances,
-                                      Output::kCountPerRow, Output::kTotal};
+const std::vector<Output::Kind> kOutputs = {Output::kPairs, Output::kPairsWithDistances,
+                                            Output::kCountPerRow, Output::kTotal};
 const std::vector<PairSelection> kSelections = {PairSelection::kAll, PairSelection::kDistinct,
                                                 PairSelection::kUnordered};
 
@@ -102,9 +102,9 @@ class RangeJoinProperty : public EngineTest {
       request.knobs = random_knobs(random);
       // Batches of few pairs are for few points.
       if (least_rows > 0 && request.knobs.batch_pairs == 1) request.knobs.batch_pairs = 100;
-      request.threads = random.pick<std::uint32_t>({1, 2, 3, 8, 16});
-      request.output = random.pick(kOutputs);
-      if (!two) request.pairs = random.pick(kSelections);
+      request.resources.threads = random.pick<std::uint32_t>({1, 2, 3, 8, 16});
+      ask(request, random.pick(kOutputs));
+      if (!two) select(request, random.pick(kSelections));
       ASSERT_TRUE(matches_oracle(run_join(engine(), request), request, oracle))
           << "seed " << seed << ", shape " << to_string(shape) << ", run " << run;
     }
@@ -155,7 +155,7 @@ TEST_P(RangeJoinProperty, every_combination_of_knobs_is_brute_force) {
     const double eps = std::sqrt(dims * 1.0);
     const Oracle oracle(points, nullptr, Metric::kL2, eps);
     JoinRequest request = make_request(points, nullptr, Metric::kL2, eps);
-    request.threads = 1;
+    request.resources.threads = 1;
     Knobs& knobs = request.knobs;
     for (knobs.index = IndexMethod::kGrid; const std::uint32_t indexed : {0u, 1u, 2u, 3u}) {
       knobs.indexed_dimensions = indexed;
@@ -171,8 +171,8 @@ TEST_P(RangeJoinProperty, every_combination_of_knobs_is_brute_force) {
                 knobs.cell_order = order;
                 knobs.work_order = random.pick(kWorkOrders);
                 knobs.threads_per_point = random.pick(kThreadsPerPoint);
-                request.pairs = random.pick(kSelections);
-                request.output = random.pick(kOutputs);
+                select(request, random.pick(kSelections));
+                ask(request, random.pick(kOutputs));
                 ASSERT_TRUE(matches_oracle(run_join(engine(), request), request, oracle))
                     << "seed " << seed;
               }
@@ -195,7 +195,7 @@ TEST_P(RangeJoinProperty, knobs_never_change_a_larger_result) {
     JoinRequest request = make_request(points, nullptr, Metric::kL2, 0.4);
     request.knobs = random_knobs(random);
     if (request.knobs.batch_pairs == 1) request.knobs.batch_pairs = 100;
-    request.threads = 1 + static_cast<std::uint32_t>(random.index(3));
+    request.resources.threads = 1 + static_cast<std::uint32_t>(random.index(3));
     const RunResult result = run_join(engine(), request);
     ASSERT_EQ(result.status.code, StatusCode::kEnd) << describe(request);
     ASSERT_TRUE(result.pairs == expected) << describe(request);

@@ -33,7 +33,7 @@ class RangeJoin : public EngineTest {
 
   std::uint64_t count_pairs(const Points& points, Metric metric, double eps) {
     JoinRequest request = make_request(points, nullptr, metric, eps);
-    request.output = Output::kTotal;
+    ask(request, Output::kTotal);
     const RunResult result = run_join(engine(), request);
     EXPECT_EQ(result.status.code, StatusCode::kEnd) << result.status.message;
     return result.total;
@@ -96,13 +96,12 @@ TEST_P(RangeJoin, one_point_matches_itself) { expect_exact(4, {1, 2, 3, 4}, {0, 
 
 TEST_P(RangeJoin, no_points_have_no_pairs) {
   expect_exact(2, {}, {0, 1});
-  JoinRequest request{};  // dims 0 and null pointers are fine where there are no rows
-  request.self_join = true;
-  request.eps = 1;
-  request.threads = 1;
-  for (const Output output :
+  // Dims of 0 and null pointers are fine where there are no rows.
+  JoinRequest request(Sides::one(Dataset{}, PairSelection::kAll), PointsWithin{Metric::kL2, 1},
+                      Output::pairs());
+  for (const Output::Kind output :
        {Output::kPairs, Output::kPairsWithDistances, Output::kCountPerRow, Output::kTotal}) {
-    request.output = output;
+    ask(request, output);
     const RunResult result = run_join(engine(), request);
     EXPECT_EQ(result.status.code, StatusCode::kEnd);
     EXPECT_EQ(result.total, 0u);
@@ -183,7 +182,7 @@ TEST_P(RangeJoin, data_without_a_finite_row) {
 TEST_P(RangeJoin, every_left_row_has_its_count_even_nan) {
   const Points points(1, {5, kNan, 5, kInf, 7});
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 1);
-  request.output = Output::kCountPerRow;
+  ask(request, Output::kCountPerRow);
   const RunResult result = run_join(engine(), request);
   const std::vector<RowCount> expected = {{0, 2}, {1, 0}, {2, 2}, {3, 0}, {4, 1}};
   EXPECT_EQ(result.counts, expected);
@@ -244,10 +243,10 @@ TEST_P(RangeJoin, ids_are_any_numbers) {
 TEST_P(RangeJoin, unordered_pairs_have_the_smaller_id_first) {
   const Points points = Points(1, {0, 1, 2}).with_ids({30, -10, 20});
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 1);
-  request.pairs = PairSelection::kUnordered;
+  select(request, PairSelection::kUnordered);
   const std::vector<FoundPair> expected = {{-10, 20, 0}, {-10, 30, 0}};
   EXPECT_EQ(run_join(engine(), request).pairs, expected);
-  request.output = Output::kCountPerRow;
+  ask(request, Output::kCountPerRow);
   const std::vector<RowCount> counts = {{-10, 2}, {20, 0}, {30, 0}};
   EXPECT_EQ(run_join(engine(), request).counts, counts);
 }
@@ -271,11 +270,10 @@ TEST_P(RangeJoin, as_many_dimensions_as_there_may_be) {
   for (const Metric metric : metrics)
     eps.push_back(definition_of_distance(metric, values.data(), values.data() + dims, dims));
   for (std::size_t i = 0; i < metrics.size(); ++i) {
-    JoinRequest request{};
     for (const ScalarType scalar : kScalars) {
       const Points points(dims, values, scalar);
       const Oracle oracle(points, nullptr, metrics[i], eps[i]);
-      request = make_request(points, nullptr, metrics[i], eps[i]);
+      const JoinRequest request = make_request(points, nullptr, metrics[i], eps[i]);
       EXPECT_TRUE(every_output_matches(engine(), request, oracle));
     }
   }
@@ -292,9 +290,9 @@ TEST_P(RangeJoin, several_workers_sort_and_walk_what_brute_force_finds) {
       for (const std::uint32_t threads : {5u, 16u}) {
         JoinRequest request = make_request(points, nullptr, Metric::kL2, eps);
         request.knobs.index = index;
-        request.threads = threads;
+        request.resources.threads = threads;
         EXPECT_TRUE(matches_oracle(run_join(engine(), request), request, oracle));
-        request.output = Output::kCountPerRow;
+        ask(request, Output::kCountPerRow);
         EXPECT_TRUE(matches_oracle(run_join(engine(), request), request, oracle));
       }
     }
@@ -305,12 +303,12 @@ TEST_P(RangeJoin, more_pairs_than_32_bits_count) {
   constexpr std::uint64_t kRows = 70'000;
   const Points points(1, std::vector<double>(kRows, 2.0));
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 1);
-  request.output = Output::kTotal;
+  ask(request, Output::kTotal);
   EXPECT_EQ(run_join(engine(), request).total, kRows * kRows);
-  request.pairs = PairSelection::kUnordered;
+  select(request, PairSelection::kUnordered);
   EXPECT_EQ(run_join(engine(), request).total, kRows * (kRows - 1) / 2);
-  request.pairs = PairSelection::kAll;
-  request.output = Output::kCountPerRow;
+  select(request, PairSelection::kAll);
+  ask(request, Output::kCountPerRow);
   const RunResult result = run_join(engine(), request);
   EXPECT_EQ(result.total, kRows * kRows);
   for (const RowCount& row : result.counts) ASSERT_EQ(row.count, kRows);
@@ -330,7 +328,7 @@ TEST_P(RangeJoin, long_cells_and_many_cells_of_a_shuffled_lattice) {
   for (const std::uint32_t indexed : {0u, 1u, 2u}) {
     JoinRequest request = make_request(points, nullptr, Metric::kL1, 1);
     request.knobs.indexed_dimensions = indexed;
-    request.pairs = PairSelection::kUnordered;
+    select(request, PairSelection::kUnordered);
     const RunResult result = run_join(engine(), request);
     ASSERT_EQ(result.status.code, StatusCode::kEnd) << result.status.message;
     ASSERT_EQ(result.pairs.size(), 2 * kSide * (kSide - 1));

@@ -35,14 +35,14 @@ TEST_P(RangeJoinOfTwo, an_empty_side_has_no_pairs) {
 TEST_P(RangeJoinOfTwo, dimensions_of_an_empty_side_do_not_matter) {
   const Points points(3, {1, 2, 3});
   Points none(7, {});
-  for (const Output output :
+  for (const Output::Kind output :
        {Output::kPairs, Output::kPairsWithDistances, Output::kCountPerRow, Output::kTotal}) {
     JoinRequest request = make_request(points, &none, Metric::kL2, 1);
-    request.output = output;
+    ask(request, output);
     EXPECT_TRUE(matches_oracle(run_join(engine(), request), request,
                                Oracle(points, &none, Metric::kL2, 1)));
     request = make_request(none, &points, Metric::kL2, 1);
-    request.output = output;
+    ask(request, output);
     const RunResult result = run_join(engine(), request);
     EXPECT_EQ(result.status.code, StatusCode::kEnd);
     EXPECT_EQ(result.total, 0u);
@@ -89,13 +89,13 @@ TEST_P(RangeJoinOfTwo, swapped_sides_give_swapped_pairs) {
     return ids;
   }());
   JoinRequest request = make_request(left, &right, Metric::kL2, 2);
-  request.output = Output::kPairsWithDistances;
+  ask(request, Output::kPairsWithDistances);
   std::vector<FoundPair> pairs = run_join(engine(), request).pairs;
   ASSERT_GT(pairs.size(), 100u);
   for (FoundPair& pair : pairs) std::swap(pair.id1, pair.id2);
   std::sort(pairs.begin(), pairs.end());
   request = make_request(right, &left, Metric::kL2, 2);
-  request.output = Output::kPairsWithDistances;
+  ask(request, Output::kPairsWithDistances);
   EXPECT_EQ(run_join(engine(), request).pairs, pairs);
 }
 

@@ -21,6 +21,10 @@ Dataset scored(const std::vector<double>& scores) {
   return data;
 }
 
+JoinRequest top_request(const Sides& sides, const Top& top) {
+  return JoinRequest(sides, PointsWithin{Metric::kL2, 0}, Output::top_pairs(top));
+}
+
 /// Many shapes of scores: spread evenly, few values, one value, with a few far above the rest, of
 /// both signs.
 std::vector<std::vector<double>> score_shapes(Random& random, std::size_t rows) {
@@ -90,14 +94,13 @@ class ScorePlans : public testing::Test {
     for (int function = 0; function < 4; ++function) {
       for (int kind = 0; kind < 6; ++kind) {
         for (std::size_t shape = 0; shape < lefts.size(); ++shape) {
-          JoinRequest request{};
-          request.left = scored(lefts[shape]);
-          request.right = scored(rights[(shape + 1) % rights.size()]);
-          request.self_join = kind / 2 == 0;
-          request.pairs = kind / 2 == 1 ? PairSelection::kAll : PairSelection::kUnordered;
-          if (request.self_join) request.right = request.left;
-          request.top.scoring = {static_cast<ScoreFunction>(function), kind % 2 == 0, {1, -0.5}};
-          check(request);
+          const Dataset left = scored(lefts[shape]);
+          const Dataset right = scored(rights[(shape + 1) % rights.size()]);
+          Top top{{static_cast<ScoreFunction>(function), kind % 2 == 0, {1, -0.5}}, kMostTopPairs};
+          top.parts_of_one = kind / 2 == 2;
+          check(top_request(
+              kind / 2 == 0 ? Sides::one(left, PairSelection::kAll) : Sides::two(left, right),
+              top));
         }
       }
     }
@@ -107,8 +110,8 @@ class ScorePlans : public testing::Test {
 TEST_F(ScorePlans, meet_every_pair_that_can_have_the_key_once) {
   for_every_plan([](const JoinRequest& request) {
     MemoryBudget budget(0);
-    const ScoreStrata left = cut_by_score(budget, request.left);
-    const ScoreStrata right = cut_by_score(budget, request.right);
+    const ScoreStrata left = cut_by_score(budget, request.left());
+    const ScoreStrata right = cut_by_score(budget, request.right());
     // What costs differently is cut differently.
     for (const ScoreCosts& costs :
          {ScoreCosts{1, 1, 1}, ScoreCosts{1000, 0, 1}, ScoreCosts{0, 1, 1}}) {
@@ -117,9 +120,9 @@ TEST_F(ScorePlans, meet_every_pair_that_can_have_the_key_once) {
         const std::uint64_t key = planner.key_of(row_pairs);
         double ns = 0;
         const std::vector<ScoreStep> steps = planner.plan(key, &ns);
-        for (std::uint64_t a = 0; a < request.left.rows; a += 3) {
-          for (std::uint64_t b = 0; b < request.right.rows; b += 3) {
-            const double x = request.left.scores[a], y = request.right.scores[b];
+        for (std::uint64_t a = 0; a < request.left().rows; a += 3) {
+          for (std::uint64_t b = 0; b < request.right().rows; b += 3) {
+            const double x = request.left().scores[a], y = request.right().scores[b];
             const std::uint32_t i = left.of_row[a], j = right.of_row[b];
             int met = 0;
             bool best_told = true;
@@ -127,7 +130,7 @@ TEST_F(ScorePlans, meet_every_pair_that_can_have_the_key_once) {
             for (const ScoreStep& step : steps) {
               const bool here =
                   (contains(step.left, i) && contains(step.right, j)) ||
-                  (request.self_join && contains(step.left, j) && contains(step.right, i));
+                  (request.self_join() && contains(step.left, j) && contains(step.right, i));
               met += here;
               if (here && step.best_key < own.best) best_told = false;
             }
@@ -144,20 +147,20 @@ TEST_F(ScorePlans, meet_every_pair_that_can_have_the_key_once) {
 TEST_F(ScorePlans, a_key_is_had_by_as_many_pairs_as_asked_for) {
   for_every_plan([](const JoinRequest& request) {
     MemoryBudget budget(0);
-    const ScoreStrata left = cut_by_score(budget, request.left);
-    const ScoreStrata right = cut_by_score(budget, request.right);
+    const ScoreStrata left = cut_by_score(budget, request.left());
+    const ScoreStrata right = cut_by_score(budget, request.right());
     const ScorePlanner planner(request, left, right, {1, 1, 1});
     for (const double row_pairs : {1.0, 1000.0, 20000.0}) {
       const std::uint64_t key = planner.key_of(row_pairs);
       EXPECT_GE(planner.row_pairs(key), row_pairs);
       double have = 0;
-      for (std::uint64_t a = 0; a < request.left.rows; ++a) {
-        for (std::uint64_t b = 0; b < request.right.rows; ++b) {
-          const double x = request.left.scores[a], y = request.right.scores[b];
+      for (std::uint64_t a = 0; a < request.left().rows; ++a) {
+        for (std::uint64_t b = 0; b < request.right().rows; ++b) {
+          const double x = request.left().scores[a], y = request.right().scores[b];
           have += reachable_keys(request, {x, x}, {y, y}).worst >= key;
         }
       }
-      EXPECT_GE(have * (request.self_join ? 0.5 : 1), planner.row_pairs(key));
+      EXPECT_GE(have * (request.self_join() ? 0.5 : 1), planner.row_pairs(key));
     }
     EXPECT_EQ(planner.key_of(1e9), 0u) << "more than there are";
   });
@@ -168,13 +171,11 @@ TEST_F(ScorePlans, of_sums_join_little_for_the_best) {
   std::vector<double> a(100000), b(100000);
   for (double& score : a) score = random.unit();
   for (double& score : b) score = random.unit();
-  JoinRequest request{};
-  request.left = scored(a);
-  request.right = scored(b);
-  request.top.scoring = {ScoreFunction::kSum, false, {1, 1}};
+  const JoinRequest request = top_request(Sides::two(scored(a), scored(b)),
+                                          {{ScoreFunction::kSum, false, {1, 1}}, kMostTopPairs});
   MemoryBudget budget(0);
-  const ScoreStrata left = cut_by_score(budget, request.left);
-  const ScoreStrata right = cut_by_score(budget, request.right);
+  const ScoreStrata left = cut_by_score(budget, request.left());
+  const ScoreStrata right = cut_by_score(budget, request.right());
   const ScorePlanner planner(request, left, right, {100, 1e-3, 1e5});
   double ns = 0;
   std::uint64_t rows = 0;
@@ -190,13 +191,12 @@ TEST_F(ScorePlans, cut_bands_where_one_row_outshines_all) {
   for (double& score : scores) score = random.unit();
   for (std::size_t i = 0; i < 30; ++i) scores[1000 * i + 77] = 1e6;
   for (const bool self_join : {false, true}) {
-    JoinRequest request{};
-    request.left = request.right = scored(scores);
-    request.self_join = self_join;
-    request.pairs = self_join ? PairSelection::kUnordered : PairSelection::kAll;
-    request.top.scoring = {ScoreFunction::kMax, false, {1, 1}};
+    const Dataset data = scored(scores);
+    const JoinRequest request =
+        top_request(self_join ? Sides::one(data, PairSelection::kAll) : Sides::two(data, data),
+                    {{ScoreFunction::kMax, false, {1, 1}}, kMostTopPairs});
     MemoryBudget budget(0);
-    const ScoreStrata strata = cut_by_score(budget, request.left);
+    const ScoreStrata strata = cut_by_score(budget, request.left());
     const ScorePlanner planner(request, strata, strata, {100, 1e-2, 1e4});
     double ns = 0;
     double row_pairs = 0;

@@ -34,13 +34,13 @@ class SmallParts final : public PartJoins {
   explicit SmallParts(const JoinRequest& request) : request_(request) {}
 
   Cut cut() override {
-    return request_.shape == gpujoin::Shape::kBoxes
+    return request_.shape() == gpujoin::Shape::kBoxes
                ? choose_box_cut(request_)
                : choose_cut(request_, choose_strategy(request_), kCoreWalkCosts);
   }
   std::uint64_t part_rows() override { return rows; }
   std::unique_ptr<Join> open(const JoinRequest& part, SideSlot*, SideSlot*) override {
-    if (part.left.rows + part.right.rows > rows_that_fit) throw MemoryLimitExceeded{2, 1};
+    if (part.left().rows + part.right().rows > rows_that_fit) throw MemoryLimitExceeded{2, 1};
     return std::make_unique<TableJoin>(*cpu_engine(), part);
   }
 

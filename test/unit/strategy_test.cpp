@@ -77,7 +77,6 @@ TEST(Strategy, stays_within_bounds_for_special_data) {
     for (const std::uint64_t rows : {0, 1, 2, 600}) {
       const Points points(3, std::vector<double>(rows * 3, value));
       JoinRequest request = make_request(points, nullptr, Metric::kL1, 1);
-      request.left.dims = 3;
       expect_within_bounds(choose_strategy(request), 3);
       request.knobs.index = IndexMethod::kReferencePoints;
       expect_within_bounds(choose_strategy(request), 3);
@@ -230,7 +229,7 @@ TEST(Strategy, two_datasets_and_counts_use_the_full_pattern) {
   const Points left = uniform_points(500, 3), right = uniform_points(400, 3, 43);
   JoinRequest two = make_request(left, &right, Metric::kL2, 3);
   JoinRequest counts = make_request(left, nullptr, Metric::kL2, 3);
-  counts.output = Output::kCountPerRow;
+  ask(counts, Output::kCountPerRow);
   counts.knobs.index = IndexMethod::kGrid;
   for (const AccessPattern pattern :
        {AccessPattern::kAuto, AccessPattern::kLinearId, AccessPattern::kUnicomp}) {
@@ -245,14 +244,14 @@ TEST(Strategy, tiles_serve_the_metric_they_know_and_half_a_walk_serves_all) {
   const Points left = uniform_points(500, 30), right = uniform_points(400, 30, 43);
   JoinRequest request = make_request(left, nullptr, Metric::kL2, 100);
   request.knobs.index = IndexMethod::kTiles;
-  request.output = Output::kCountPerRow;
+  ask(request, Output::kCountPerRow);
   EXPECT_EQ(choose_strategy(request).index, IndexMethod::kTiles);
   EXPECT_EQ(choose_strategy(request).access_pattern, AccessPattern::kLinearId);
   JoinRequest two = make_request(left, &right, Metric::kL2, 100);
   two.knobs.index = IndexMethod::kTiles;
   EXPECT_EQ(choose_strategy(two).access_pattern, AccessPattern::kFull);
   for (const Metric metric : {Metric::kL1, Metric::kLInf}) {
-    request.metric = metric;
+    request = request.asking(PointsWithin{metric, 100}, Output::count_per_row());
     EXPECT_EQ(choose_strategy(request).index, IndexMethod::kGrid);
   }
 }
@@ -296,7 +295,7 @@ TEST(Strategy, chooses_as_ever_where_methods_lie_well_apart) {
     Random random(c.dims);
     const Points points(c.dims, make_values(c.shape, random, 50000, c.dims), ScalarType::kFloat32);
     JoinRequest request = make_request(points, nullptr, Metric::kL2, c.eps);
-    request.output = Output::kTotal;
+    ask(request, Output::kTotal);
     const Strategy strategy = choose_strategy(request);
     EXPECT_STREQ(to_string(strategy.index), to_string(c.index))
         << to_string(c.shape) << ", " << c.dims << " dims, eps " << c.eps;
@@ -341,14 +340,10 @@ TEST(Strategy, estimates_the_number_of_pairs) {
 }
 
 TEST(Strategy, best_pairs_by_threshold_are_expected_to_cost_less_than_all_pairs) {
-  const Points points = uniform_points(5000, 2);
-  const std::vector<double> scores(5000, 1.0);
+  const Points points = uniform_points(5000, 2).with_scores(std::vector<double>(5000, 1.0));
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 30);
   const double all_pairs = estimate_core_ms(request, 0);
-  request.left.scores = scores.data();
-  request.output = Output::kTopPairs;
-  request.pairs = PairSelection::kUnordered;
-  request.top = {{ScoreFunction::kSum, false, {1, 1}}, 10, 0};
+  request = request.asking(Output::top_pairs({{ScoreFunction::kSum, false, {1, 1}}, 10}));
   const auto expected_ms = [&](TopkMethod method) {
     request.knobs.topk_method = method;
     return estimate_core_ms(request, 0);
@@ -363,11 +358,10 @@ TEST(Strategy, best_pairs_by_threshold_are_expected_to_cost_less_than_all_pairs)
 TEST(Strategy, joins_of_boxes_are_expected_to_cost_what_their_own_strategy_says) {
   Random random(43);
   const Points boxes(4, make_boxes(Shape::kUniform, random, 3000, 2, 1));
-  JoinRequest request = make_box_request(boxes, nullptr, Metric::kL2, 0);
+  const JoinRequest request = make_box_request(boxes, nullptr, Metric::kL2, 0);
   EXPECT_GT(estimate_core_ms(request, 0), 0);
   EXPECT_EQ(estimate_core_ms(request, 0), choose_box_strategy(request).ms);
-  request.metric = Metric::kCosine;
-  EXPECT_EQ(estimate_core_ms(request, 0), 0);
+  EXPECT_EQ(estimate_core_ms(make_box_request(boxes, nullptr, Metric::kCosine, 0), 0), 0);
 }
 
 TEST(Strategy, names_are_the_settings_values) {

@@ -21,11 +21,11 @@ bool operator==(const PairRank& a, const PairRank& b) {
   return !comes_before(a, b) && !comes_before(b, a);
 }
 
-JoinRequest request_of(std::uint64_t k, std::uint64_t rows = 1 << 20) {
-  JoinRequest request{};
-  request.left.rows = request.right.rows = rows;
-  request.top.k = k;
-  return request;
+JoinRequest request_of(std::uint64_t k, std::uint64_t rows = 1 << 20, bool lowest_first = false) {
+  Dataset side{};
+  side.rows = rows;
+  return JoinRequest(Sides::two(side, side), PointsWithin{Metric::kL2, 0},
+                     Output::top_pairs({{ScoreFunction::kSum, lowest_first, {1, 1}}, k}));
 }
 
 /// `keys` different keys, and ids that are now and then the same.
@@ -134,8 +134,7 @@ TEST(TopBatches, hand_over_all_pairs_in_order) {
   for (PairRank& pair : pairs) pair.key = score_key(true, static_cast<double>(pair.key));
   for (const std::uint64_t most : {0u, 1u, 7u, 250u, 1000u, 5000u}) {
     MemoryBudget budget(0);
-    JoinRequest request = request_of(1000);
-    request.top.scoring.lowest_first = true;
+    JoinRequest request = request_of(1000, 1 << 20, true);
     request.knobs.batch_pairs = most;
     TopPairs top(budget, request, TopkMethod::kHeap);
     for (const PairRank& pair : pairs) top.add(pair);

@@ -24,16 +24,12 @@ const std::vector<TopkMethod> kMethods = {TopkMethod::kAuto, TopkMethod::kThresh
 
 Top top_of(ScoreFunction function, bool lowest_first, std::uint64_t k, double first_weight = 1,
            double second_weight = 1) {
-  return {{function, lowest_first, {first_weight, second_weight}}, k, 0};
+  return {{function, lowest_first, {first_weight, second_weight}}, k};
 }
 
 JoinRequest make_top_request(const Points& left, const Points* right, Metric metric, double eps,
                              const Top& top) {
-  JoinRequest request = make_request(left, right, metric, eps);
-  request.output = Output::kTopPairs;
-  request.pairs = right == nullptr ? PairSelection::kUnordered : PairSelection::kAll;
-  request.top = top;
-  return request;
+  return make_request(left, right, metric, eps).asking(Output::top_pairs(top));
 }
 
 std::vector<double> random_scores(Random& random, std::uint64_t rows, double low, double high) {
@@ -143,10 +139,9 @@ TEST_P(TopkJoins, of_disjoint_parts_of_one_put_the_smaller_id_first) {
   const Oracle oracle(left, &right, Metric::kL2, 1);
   for (const ScoreFunction function : kFunctions) {
     for (const bool lowest_first : {false, true}) {
-      JoinRequest request =
-          make_top_request(left, &right, Metric::kL2, 1, top_of(function, lowest_first, 40, 2, -1));
-      request.pairs = PairSelection::kUnordered;
-      expect_exact(request, oracle);
+      Top top = top_of(function, lowest_first, 40, 2, -1);
+      top.parts_of_one = true;
+      expect_exact(make_top_request(left, &right, Metric::kL2, 1, top), oracle);
     }
   }
 }
@@ -234,7 +229,7 @@ TEST_P(TopkJoins, do_not_depend_on_the_knobs_of_range_joins) {
           request.knobs.index = index;
           request.knobs.access_pattern = pattern;
           request.knobs.batch_pairs = 7;
-          request.threads = 3;
+          request.resources.threads = 3;
           expect_exact(request, oracle);
         }
       }
@@ -265,13 +260,12 @@ TEST_P(TopkJoins, what_the_caller_has_better_pairs_for_may_be_left_out_and_nothi
                           .with_scores(random_scores(random, 300, 0, 1));
   for (const ScoreFunction function : kFunctions) {
     for (const bool lowest_first : {false, true}) {
-      JoinRequest request =
-          make_top_request(left, nullptr, Metric::kL2, 20, top_of(function, lowest_first, 50));
-      std::vector<FoundPair> expected =
-          Oracle(left, nullptr, Metric::kL2, 20).top(request.top, request.pairs);
+      Top top = top_of(function, lowest_first, 50);
+      std::vector<FoundPair> expected = Oracle(left, nullptr, Metric::kL2, 20).top(top);
       ASSERT_EQ(expected.size(), 50u);
       const double least = expected[19].distance;
-      request.top.least_key = score_key(lowest_first, least);
+      top.least_key = score_key(lowest_first, least);
+      JoinRequest request = make_top_request(left, nullptr, Metric::kL2, 20, top);
       const auto matters = [&](const FoundPair& pair) {
         return lowest_first ? pair.distance <= least : pair.distance >= least;
       };
@@ -298,17 +292,14 @@ TEST_P(TopkJoins, invalid_ones_are_refused) {
     return status.message;
   };
   const Top top = top_of(ScoreFunction::kSum, false, 1);
-  JoinRequest request = make_top_request(points, nullptr, Metric::kL2, 1, top);
   for (const std::uint64_t k : {std::uint64_t{0}, kMostTopPairs + 1}) {
-    request.top.k = k;
-    EXPECT_NE(message(request).find("k must be"), std::string::npos);
+    const Top bad = top_of(ScoreFunction::kSum, false, k);
+    EXPECT_NE(message(make_top_request(points, nullptr, Metric::kL2, 1, bad)).find("k must be"),
+              std::string::npos);
   }
-  request.top = top;
-  request.pairs = PairSelection::kAll;
-  EXPECT_NE(message(request).find("unordered"), std::string::npos);
-  request.pairs = PairSelection::kUnordered;
-  request.top.scoring.weights[1] = kInf;
-  EXPECT_NE(message(request).find("weights"), std::string::npos);
+  const Top endless = top_of(ScoreFunction::kSum, false, 1, 1, kInf);
+  EXPECT_NE(message(make_top_request(points, nullptr, Metric::kL2, 1, endless)).find("weights"),
+            std::string::npos);
   EXPECT_NE(message(make_top_request(unscored, nullptr, Metric::kL2, 1, top)).find("scores"),
             std::string::npos);
   EXPECT_NE(message(make_top_request(points, &unscored, Metric::kL2, 1, top)).find("scores"),
@@ -323,7 +314,7 @@ TEST_P(TopkJoins, a_memory_limit_that_is_too_small_is_told) {
     for (const std::uint64_t k : {std::uint64_t{10}, kMostTopPairs}) {
       JoinRequest request =
           make_top_request(points, nullptr, Metric::kL2, 1, top_of(ScoreFunction::kSum, false, k));
-      request.memory_limit = request.device_memory_limit = 1 << 14;
+      request.resources.memory_limit = request.resources.device_memory_limit = 1 << 14;
       request.knobs.topk_method = method;
       const std::int64_t before = live_allocations();
       {
@@ -344,13 +335,13 @@ TEST_P(TopkJoins, stay_within_their_memory_limit) {
   for (const TopkMethod method : kMethods) {
     JoinRequest request =
         make_top_request(points, nullptr, Metric::kL2, 5, top_of(ScoreFunction::kSum, false, 500));
-    request.memory_limit = 4 << 20;
+    request.resources.memory_limit = 4 << 20;
     request.knobs.topk_method = method;
     const RunResult result = run_join(engine(), request);
     EXPECT_TRUE(matches_oracle(result, request, oracle));
     if (!is_device(engine())) {
       EXPECT_GT(result.stats.memory_peak, 0u);
-      EXPECT_LE(result.stats.memory_peak, request.memory_limit);
+      EXPECT_LE(result.stats.memory_peak, request.resources.memory_limit);
     }
   }
 }
@@ -411,7 +402,7 @@ TEST_P(TopkJoins, can_be_interrupted_at_any_time_and_go_on) {
     volatile int flag = 1;
     JoinRequest request =
         make_top_request(points, nullptr, Metric::kL2, 5, top_of(ScoreFunction::kSum, false, 200));
-    request.interrupt = &flag;
+    request.resources.interrupt = &flag;
     request.knobs.topk_method = method;
     request.knobs.batch_pairs = 50;
     const RunResult result = run_join(engine(), request, &flag);
@@ -460,7 +451,7 @@ TEST_P(TopkJoins, go_on_where_a_guess_was_too_high) {
   for (const Scoring& scoring :
        {Scoring{ScoreFunction::kSum, false, {1, 1}}, Scoring{ScoreFunction::kSum, true, {1, 1}},
         Scoring{ScoreFunction::kMin, false, {1, 1}}, Scoring{ScoreFunction::kMax, true, {1, 1}}}) {
-    JoinRequest request = make_top_request(left, &right, Metric::kL2, 1, {scoring, 20, 0});
+    JoinRequest request = make_top_request(left, &right, Metric::kL2, 1, {scoring, 20});
     request.knobs.topk_method = TopkMethod::kThreshold;
     const RunResult result = run_join(engine(), request);
     EXPECT_TRUE(matches_oracle(result, request, oracle));
@@ -550,7 +541,7 @@ TEST_P(TopkJoins, need_no_more_memory_by_guessing_than_without) {
   for (double limit = 1 << 16; limit < 1 << 23; limit *= 1.15) {
     JoinRequest request = make_top_request(points, nullptr, Metric::kL2, 5,
                                            top_of(ScoreFunction::kSum, false, 10000));
-    request.memory_limit = static_cast<std::uint64_t>(limit);
+    request.resources.memory_limit = static_cast<std::uint64_t>(limit);
     request.knobs.topk_method = TopkMethod::kAuto;  // too small for guessing
     const RunResult whole = run_join(engine(), request);
     ASSERT_LE(whole.stats.topk_rounds, 1u);
@@ -559,7 +550,7 @@ TEST_P(TopkJoins, need_no_more_memory_by_guessing_than_without) {
     ASSERT_EQ(guessed.status.code, whole.status.code) << describe(request);
     ++(whole.status.code == StatusCode::kEnd ? enough : too_little);
     EXPECT_EQ(guessed.pairs, whole.pairs);
-    EXPECT_LE(guessed.stats.memory_peak, request.memory_limit);
+    EXPECT_LE(guessed.stats.memory_peak, request.resources.memory_limit);
   }
   EXPECT_GT(enough, 2);
   EXPECT_GT(too_little, 2);

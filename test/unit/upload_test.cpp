@@ -24,8 +24,8 @@ class Upload : public EngineTest {
   }
 
   void expect_neighbors(JoinRequest request) {
-    request.pairs = PairSelection::kUnordered;
-    request.threads = 3;
+    select(request, PairSelection::kUnordered);
+    request.resources.threads = 3;
     const RunResult result = run_join(engine(), request);
     ASSERT_EQ(result.status.code, StatusCode::kEnd) << result.status.message;
     std::vector<std::int64_t> smaller;
@@ -68,11 +68,9 @@ TEST_P(Upload, scores) {
     scores[row] = values[row] = static_cast<double>(number(row));
   const Points points = Points(1, values).with_ids(ids()).with_scores(scores);
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 1);
-  request.pairs = PairSelection::kUnordered;
-  request.output = Output::kTopPairs;
-  request.threads = 3;
+  request.resources.threads = 3;
   request.knobs.topk_method = TopkMethod::kThreshold;
-  request.top = {{ScoreFunction::kSum, false, {1, 1}}, 2, 0};
+  request = request.asking(Output::top_pairs({{ScoreFunction::kSum, false, {1, 1}}, 2}));
   const RunResult result = run_join(engine(), request);
   ASSERT_EQ(result.status.code, StatusCode::kEnd) << result.status.message;
   ASSERT_EQ(result.pairs.size(), 2u);
