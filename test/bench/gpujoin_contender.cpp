@@ -19,16 +19,12 @@ void ignore(const ResultBatch&) {}
 
 /// Pulls every batch and shows it to `consume`.
 template <class Consume>
-Outcome run(const Dataset& points, double eps, unsigned threads, Output output, Consume consume) {
+Outcome run(const Dataset& points, double eps, unsigned threads, const Output& output,
+            Consume consume) {
   const EngineTable& engine = *cpu_engine();
-  JoinRequest request{};
-  request.left = points;
-  request.self_join = true;
-  request.metric = Metric::kL2;
-  request.eps = eps;
-  request.pairs = PairSelection::kAll;
-  request.output = output;
-  request.threads = threads;
+  JoinRequest request(Sides::one(points, PairSelection::kAll), PointsWithin{Metric::kL2, eps},
+                      output);
+  request.resources.threads = threads;
 
   Join* join = nullptr;
   Status status = engine.open(&request, &join);
@@ -51,25 +47,25 @@ Outcome run(const Dataset& points, double eps, unsigned threads, Output output, 
 }  // namespace
 
 Outcome gpujoin_total(const Dataset& points, double eps, unsigned threads) {
-  return run(points, eps, threads, Output::kTotal, ignore);
+  return run(points, eps, threads, Output::total(), ignore);
 }
 
 Outcome gpujoin_counts(const Dataset& points, double eps, unsigned threads) {
-  return run(points, eps, threads, Output::kCountPerRow, ignore);
+  return run(points, eps, threads, Output::count_per_row(), ignore);
 }
 
 Outcome gpujoin_pairs(const Dataset& points, double eps, unsigned threads) {
-  return run(points, eps, threads, Output::kPairs, ignore);
+  return run(points, eps, threads, Output::pairs(), ignore);
 }
 
 Outcome gpujoin_distances(const Dataset& points, double eps, unsigned threads) {
-  return run(points, eps, threads, Output::kPairsWithDistances, ignore);
+  return run(points, eps, threads, Output::pairs_with_distances(), ignore);
 }
 
 Outcome gpujoin_id_pairs(const Dataset& points, double eps, unsigned threads) {
   std::uint64_t count = 0;
   volatile std::int64_t sum = 0;
-  Outcome outcome = run(points, eps, threads, Output::kPairs, [&](const ResultBatch& batch) {
+  Outcome outcome = run(points, eps, threads, Output::pairs(), [&](const ResultBatch& batch) {
     PairCursor cursor;
     cursor.start(batch, PairSelection::kAll);
     std::int64_t own = 0;
