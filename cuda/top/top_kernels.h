@@ -25,7 +25,7 @@ struct AdmittedPairs {
 /// What launches of a top-k join have in common, beside a JoinView that has ids.
 struct TopView {
   Scoring scoring;
-  bool smaller_first;            ///< PairSelection::kUnordered
+  bool smaller_first;            ///< JoinRequest::orders_pairs()
   const double* left_scores;     ///< [left points] by position; null: scores are distances
   const double* right_scores;    ///< likewise
   const Interval* right_blocks;  ///< [blocks] of kScoreBlock scores

@@ -30,7 +30,7 @@ TopWalk::TopWalk(const JoinRequest& request, const RangePlan& plan, const JoinVi
       candidates_(resources.device, 1, stream),
       host_candidates_(resources.host, sizeof(unsigned long long)) {
   top_.scoring = request.top().scoring;
-  top_.smaller_first = request.pairs() == PairSelection::kUnordered;
+  top_.smaller_first = request.orders_pairs();
   choose_kernel();
   selection_.emplace(resources, request.top().k, choose_capacity(), view.left.ids, view.right.ids,
                      top_.smaller_first,

@@ -127,8 +127,8 @@ SELECT same_rows(query, uses_node, query) FROM (VALUES
   ('SELECT eps, n FROM (VALUES (''NaN''::float8), (2), (-1), (NULL), (''Infinity''), (1)) radii(eps),
     LATERAL (SELECT count(*) AS n FROM ratios l JOIN ratios r ON l.v <-> r.v <= eps OFFSET 0) s', true))
   queries(query, uses_node);
-SELECT is(property('Engine Fallback', 'SELECT eps, n FROM (VALUES (''NaN''::float8), (2)) radii(eps),
-  LATERAL (SELECT count(*) AS n FROM ratios l JOIN ratios r ON l.v <-> r.v <= eps OFFSET 0) s'), NULL,
+SELECT unalike(coalesce(property('Engine Fallback', 'SELECT eps, n FROM (VALUES (''NaN''::float8), (2)) radii(eps),
+  LATERAL (SELECT count(*) AS n FROM ratios l JOIN ratios r ON l.v <-> r.v <= eps OFFSET 0) s'), ''), '%finite%',
   'a radius that the engine refuses is forgotten with its join');
 
 -- ---- Filters: cheap ones before a costly condition, and the order of keys by the engine
