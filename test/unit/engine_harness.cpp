@@ -267,12 +267,15 @@ testing::AssertionResult matches_oracle(const RunResult& result, const JoinReque
 }
 
 testing::AssertionResult every_output_matches(const EngineTable& engine, JoinRequest request,
-                                              const Oracle& oracle) {
+                                              const Oracle& oracle,
+                                              std::optional<std::size_t> third) {
   for (const Output::Kind output :
        {Output::kPairs, Output::kPairsWithDistances, Output::kCountPerRow, Output::kTotal}) {
     for (const PairSelection pairs :
          {PairSelection::kAll, PairSelection::kDistinct, PairSelection::kUnordered}) {
       if (!request.self_join() && pairs != PairSelection::kAll) continue;
+      const auto place = static_cast<std::size_t>(output) + static_cast<std::size_t>(pairs);
+      if (third && (*third + place) % 3 != 0) continue;
       ask(request, output);
       select(request, pairs);
       const testing::AssertionResult same =
@@ -330,10 +333,16 @@ testing::AssertionResult every_plan_matches(const EngineTable& engine, const Poi
   plans[13].sort_unindexed = Switch::kOff;
   plans[13].access_pattern = AccessPattern::kFull;
   plans[13].short_circuit = Switch::kOn;
+  // A sanitizer looks at what is done, not at the pairs: in each call it sees another third of
+  // them.
+  static std::size_t calls = 0;
+  ++calls;
+  std::optional<std::size_t> third;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     request.knobs = plans[i];
     request.resources.threads = 1 + i % 2;
-    const testing::AssertionResult same = every_output_matches(engine, request, oracle);
+    if (kSanitized && request.self_join()) third = calls + i;
+    const testing::AssertionResult same = every_output_matches(engine, request, oracle, third);
     if (!same) return same;
   }
   return testing::AssertionSuccess();

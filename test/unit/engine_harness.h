@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -113,12 +115,15 @@ void sort_result(const JoinRequest& request, RunResult* result);
 testing::AssertionResult matches_oracle(const RunResult& result, const JoinRequest& request,
                                         const Oracle& oracle);
 
-/// Runs and compares, in each output and, for a self-join, each PairSelection.
+/// Runs and compares, in each output and, for a self-join, each PairSelection; or in a third of
+/// these, by number.
 testing::AssertionResult every_output_matches(const EngineTable& engine, JoinRequest request,
-                                              const Oracle& oracle);
+                                              const Oracle& oracle,
+                                              std::optional<std::size_t> third = {});
 
 /// Runs and compares a join with every kind of plan (no index, grids of few and many dimensions,
-/// reference points, sorted and not, screened and not, half and full walks), in every output.
+/// reference points, sorted and not, screened and not, half and full walks), in every output; under
+/// a sanitizer each plan of a self-join in a third of its outputs, and another third in each call.
 testing::AssertionResult every_plan_matches(const EngineTable& engine, const Points& left,
                                             const Points* right, Metric metric, double eps);
 
