@@ -174,7 +174,7 @@ SELECT ok(count(*) FILTER (WHERE by_node) >= 240, format('of 300 random joins %s
   count(*) FILTER (WHERE by_node)))
 FROM used;
 SELECT is_empty($$ SELECT n, query FROM queries WHERE has_node(query) $$, 'none of them with the node off');
-SELECT ok(count(*) >= 200, 'and most of them found rows') FROM queries WHERE cardinality(bag(query)) > 0;
+SELECT ok(count(*) >= 200, 'and most of them found rows') FROM queries WHERE has_rows(query);
 
 SELECT * FROM finish();
 ROLLBACK;

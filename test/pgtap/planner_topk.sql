@@ -137,7 +137,7 @@ EXCEPTION WHEN OTHERS THEN RETURN false;
 END $$;
 SELECT cmp_ok(count(*) FILTER (WHERE is_topk(query)), '>=', 200::bigint, 'most of them are top-k joins') FROM queries;
 SELECT force_node(false) \gset
-SELECT cmp_ok(count(*) FILTER (WHERE cardinality(bag(query)) > 0), '>=', 200::bigint, 'and most find pairs') FROM queries;
+SELECT cmp_ok(count(*) FILTER (WHERE has_rows(query)), '>=', 200::bigint, 'and most find pairs') FROM queries;
 
 -- What cannot be among the first is decided exactly: values that differ by less than float8 can tell.
 CREATE TABLE fine AS SELECT i AS id, '{0,0}'::float8[] AS v, 1e20 + i % 10 AS n, 9007199254740992 + i % 10 AS i8,
