@@ -79,7 +79,7 @@ override DATA = $(wildcard sql/gpujoin--*.sql)
 REGRESS = $(patsubst sql/%.sql,%,$(filter-out $(DATA),$(wildcard sql/*.sql)))
 REGRESS_OPTS = --load-extension=gpujoin
 
-ENGINE_OBJS = $(patsubst %.cpp,%.o,$(wildcard src/engine/*.cpp src/cpu/*.cpp))
+ENGINE_OBJS = $(patsubst %.cpp,%.o,$(wildcard src/engine/*.cpp src/engine/*/*.cpp src/cpu/*.cpp src/cpu/*/*.cpp))
 PG_OBJS = $(patsubst %.cpp,%.o,$(wildcard src/pg/*.cpp src/pg/*/*.cpp))
 OBJS = $(ENGINE_OBJS) $(PG_OBJS)
 EXTRA_CLEAN = build $(OBJS:.o=.d) gpujoin_cuda.so

@@ -6,9 +6,9 @@
 #include "cuda/device/tuning.h"
 #include "cuda/device_parts.h"
 #include "cuda/range_join.h"
-#include "engine/partitioned_join.h"
-#include "engine/reference_points.h"
-#include "engine/topk_scan.h"
+#include "engine/joins/partitioned_join.h"
+#include "engine/joins/topk_scan.h"
+#include "engine/strategy/reference_points.h"
 
 namespace gpujoin::cuda {
 namespace {

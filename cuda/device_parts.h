@@ -1,12 +1,12 @@
 // Joins of data that does not fit on a device, or that lies in a file: in parts, each of which is a
-// join on the device (engine/partitioned_join.h). Sides stay there as long as their parts do.
+// join on the device (engine/joins/partitioned_join.h). Sides stay there as long as their parts do.
 #pragma once
 
 #include <memory>
 
 #include "cuda/device/device_context.h"
-#include "engine/join.h"
-#include "engine/request.h"
+#include "engine/joins/join.h"
+#include "engine/request/request.h"
 
 namespace gpujoin::cuda {
 

@@ -16,8 +16,8 @@
 #include "cuda/device_parts.h"
 #include "cuda/range_join.h"
 #include "engine/engine.h"
-#include "engine/topk_join.h"
-#include "engine/topk_scan.h"
+#include "engine/joins/topk_join.h"
+#include "engine/joins/topk_scan.h"
 
 namespace gpujoin {
 namespace {

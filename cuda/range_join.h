@@ -8,7 +8,7 @@
 #include "cuda/device/sliced_join.h"
 #include "cuda/device/upload.h"
 #include "cuda/grid/prepared_side.h"
-#include "engine/buffer.h"
+#include "engine/request/buffer.h"
 #include "engine/stopwatch.h"
 
 namespace gpujoin::cuda {

@@ -7,7 +7,7 @@
 #include "core/layered_grid.h"
 #include "cuda/device/memory.h"
 #include "cuda/device/tuning.h"
-#include "engine/request.h"
+#include "engine/request/request.h"
 
 namespace gpujoin::cuda {
 

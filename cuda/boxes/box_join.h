@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "cuda/device/sliced_join.h"
-#include "engine/box_strategy.h"
-#include "engine/buffer.h"
+#include "engine/request/buffer.h"
+#include "engine/strategy/box_strategy.h"
 
 namespace gpujoin::cuda {
 

@@ -13,7 +13,7 @@
 #include "cuda/device/device_context.h"
 #include "cuda/device/slice_source.h"
 #include "cuda/device/upload.h"
-#include "engine/box_strategy.h"
+#include "engine/strategy/box_strategy.h"
 
 namespace gpujoin::cuda {
 

@@ -9,7 +9,7 @@
 #include "cuda/device/batch_model.h"
 #include "cuda/device/memory.h"
 #include "cuda/device/tuning.h"
-#include "engine/request.h"
+#include "engine/request/request.h"
 
 namespace gpujoin::cuda {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cuda/device/cuda_error.h"
-#include "engine/memory_budget.h"
+#include "engine/request/memory_budget.h"
 
 namespace gpujoin::cuda {
 

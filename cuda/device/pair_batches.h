@@ -8,7 +8,7 @@
 
 #include "cuda/device/device_context.h"
 #include "cuda/device/slice_source.h"
-#include "engine/result.h"
+#include "engine/request/result.h"
 
 namespace gpujoin::cuda {
 

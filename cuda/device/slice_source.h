@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
-#include "engine/buffer.h"
-#include "engine/result.h"
+#include "engine/request/buffer.h"
+#include "engine/request/result.h"
 
 namespace gpujoin::cuda {
 

@@ -11,8 +11,8 @@
 #include "cuda/device/pair_batches.h"
 #include "cuda/device/slice_source.h"
 #include "cuda/device/stop_word.h"
-#include "engine/buffer.h"
-#include "engine/join.h"
+#include "engine/joins/join.h"
+#include "engine/request/buffer.h"
 
 namespace gpujoin::cuda {
 

@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/box_strategy.h"
-#include "engine/fill_threads.h"
-#include "engine/strategy.h"
-#include "engine/topk_join.h"
+#include "engine/joins/topk_join.h"
+#include "engine/strategy/box_strategy.h"
+#include "engine/strategy/choose_strategy.h"
+#include "engine/strategy/fill_threads.h"
 
 namespace gpujoin::cuda {
 

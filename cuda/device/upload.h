@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "cuda/device/memory.h"
-#include "engine/dataset.h"
+#include "engine/request/dataset.h"
 #include "engine/worker_pool.h"
 
 namespace gpujoin::cuda {

@@ -6,8 +6,8 @@
 
 #include "core/sort_code.h"
 #include "cuda/device/memory.h"
-#include "engine/dataset.h"
-#include "engine/reference_points.h"
+#include "engine/request/dataset.h"
+#include "engine/strategy/reference_points.h"
 
 namespace gpujoin::cuda {
 

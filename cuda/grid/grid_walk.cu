@@ -6,7 +6,7 @@
 #include "cuda/device/kernel_helpers.cuh"
 #include "cuda/device/tuning.h"
 #include "cuda/grid/grid_walk.h"
-#include "engine/fill_threads.h"
+#include "engine/strategy/fill_threads.h"
 
 namespace gpujoin::cuda {
 namespace {

@@ -9,8 +9,8 @@
 #include "cuda/device/upload.h"
 #include "cuda/grid/grid_index.h"
 #include "cuda/grid/range_plan.h"
-#include "engine/dataset.h"
-#include "engine/prepared_side.h"
+#include "engine/joins/prepared_side.h"
+#include "engine/request/dataset.h"
 
 namespace gpujoin::cuda {
 

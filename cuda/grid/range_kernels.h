@@ -7,7 +7,7 @@
 #include "core/threshold.h"
 #include "cuda/device/slice_source.h"
 #include "cuda/grid/grid_index.h"
-#include "engine/request.h"
+#include "engine/request/request.h"
 
 namespace gpujoin::cuda {
 

@@ -2,8 +2,8 @@
 // parts of them.
 #pragma once
 
-#include "engine/index_plan.h"
-#include "engine/screen_frame.h"
+#include "engine/strategy/index_plan.h"
+#include "engine/strategy/screen_frame.h"
 
 namespace gpujoin::cuda {
 

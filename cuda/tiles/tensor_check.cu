@@ -2,7 +2,7 @@
 
 #include "cuda/device/multiply_add.cuh"
 #include "cuda/tiles/tensor_check.h"
-#include "engine/hard_dot_products.h"
+#include "engine/strategy/hard_dot_products.h"
 
 /// Whether to take the sums for wrong, whatever they are: test/device/faults.cu defines it, for
 /// tests.

@@ -6,7 +6,7 @@
 
 #include "core/distance.h"
 #include "cuda/tiles/tile_points.h"
-#include "engine/request.h"
+#include "engine/request/request.h"
 
 namespace gpujoin::cuda {
 

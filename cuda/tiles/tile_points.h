@@ -8,7 +8,7 @@
 
 #include "core/tile_screen.h"
 #include "cuda/grid/grid_index.h"
-#include "engine/screen_frame.h"
+#include "engine/strategy/screen_frame.h"
 
 namespace gpujoin::cuda {
 

@@ -8,7 +8,7 @@
 
 #include "cuda/grid/grid_walk.h"
 #include "cuda/top/top_selection.h"
-#include "engine/buffer.h"
+#include "engine/request/buffer.h"
 
 namespace gpujoin::cuda {
 

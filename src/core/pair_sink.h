@@ -17,10 +17,10 @@
 //   void take_number(std::uint32_t left, std::uint64_t entries, bool itself);   kNeed = kNumber
 //   void take_run(const PairRun& run);
 //
-// on the CPU; and each walk offers more, which its header lists: cpu/pair_sinks.h,
-// cpu/tile_walker.h, cuda/grid/range_walk.cuh, cuda/tiles/tile_kernels.cu. On the CPU each worker
-// has a sink of its own, on the device each thread has a copy of one sink: what they share is for
-// them to synchronise.
+// on the CPU; and each walk offers more, which its header lists: cpu/walk/pair_sinks.h,
+// cpu/walk/tile_walker.h, cuda/grid/range_walk.cuh, cuda/tiles/tile_kernels.cu. On the CPU each
+// worker has a sink of its own, on the device each thread has a copy of one sink: what they share
+// is for them to synchronise.
 #pragma once
 
 #include <concepts>

@@ -1,6 +1,6 @@
 // Which positions of one cell of a sorted index hold a point's candidates (SORTIDU
 // [GPU-Join, section 4.3]). Kernels search them; the host, whose points come in order, slides its
-// windows instead (src/cpu/point_windows.cpp).
+// windows instead (src/cpu/walk/point_windows.cpp).
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Distances to reference points [COSS, section 4]: how one is computed, and by how much the
 // distances of two points within eps may differ. Where reference points lie is
-// engine/reference_points.h's.
+// engine/strategy/reference_points.h's.
 #pragma once
 
 #include <cstdint>

@@ -2,10 +2,10 @@
 // box_index's, the walk box_walker's.
 #pragma once
 
-#include "cpu/box_index.h"
-#include "cpu/box_walker.h"
+#include "cpu/index/box_index.h"
 #include "cpu/threaded_join.h"
-#include "engine/box_strategy.h"
+#include "cpu/walk/box_walker.h"
+#include "engine/strategy/box_strategy.h"
 
 namespace gpujoin::cpu {
 

@@ -13,10 +13,10 @@
 
 #include "cpu/box_join.h"
 #include "cpu/range_join.h"
-#include "cpu/scan.h"
-#include "engine/partitioned_join.h"
-#include "engine/topk_join.h"
-#include "engine/topk_scan.h"
+#include "cpu/scan/scan.h"
+#include "engine/joins/partitioned_join.h"
+#include "engine/joins/topk_join.h"
+#include "engine/joins/topk_scan.h"
 
 namespace gpujoin {
 namespace {

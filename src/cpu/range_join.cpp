@@ -5,9 +5,10 @@
 
 #include "core/threshold.h"
 #include "core/tile_screen.h"
-#include "cpu/tile_walker.h"
-#include "cpu/walker.h"
+#include "cpu/walk/tile_walker.h"
+#include "cpu/walk/walker.h"
 #include "engine/stopwatch.h"
+#include "engine/strategy/choose_strategy.h"
 
 namespace gpujoin::cpu {
 

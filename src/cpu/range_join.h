@@ -4,9 +4,9 @@
 
 #include <memory>
 
-#include "cpu/join_plan.h"
-#include "cpu/prepared_points.h"
+#include "cpu/index/prepared_points.h"
 #include "cpu/threaded_join.h"
+#include "cpu/walk/join_plan.h"
 
 namespace gpujoin::cpu {
 

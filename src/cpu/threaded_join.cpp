@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "cpu/scan.h"
+#include "cpu/scan/scan.h"
 
 namespace gpujoin::cpu {
 namespace {

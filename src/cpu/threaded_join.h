@@ -8,12 +8,12 @@
 #include <mutex>
 #include <thread>
 
-#include "cpu/batch_queue.h"
-#include "cpu/walk_tools.h"
-#include "engine/buffer.h"
-#include "engine/join.h"
-#include "engine/result.h"
-#include "engine/status.h"
+#include "cpu/walk/batch_queue.h"
+#include "cpu/walk/walk_tools.h"
+#include "engine/joins/join.h"
+#include "engine/request/buffer.h"
+#include "engine/request/result.h"
+#include "engine/request/status.h"
 #include "engine/worker_pool.h"
 
 namespace gpujoin::cpu {

@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
-#include "engine/request.h"
-#include "engine/result.h"
-#include "engine/status.h"
+#include "engine/request/request.h"
+#include "engine/request/result.h"
+#include "engine/request/status.h"
 
 namespace gpujoin {
 
@@ -38,7 +38,7 @@ struct EngineSizes {
   bool operator==(const EngineSizes&) const = default;
 };
 
-/// An open join, the engine's own (engine/join.h).
+/// An open join, the engine's own (engine/joins/join.h).
 struct Join;
 
 /// No member throws, prints or exits. All calls on one join come from one thread; only these call

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 
 #include "engine/load_engine.h"
+#include "engine/strategy/choose_strategy.h"
 #include "pg/compat.h"
 #include "pg/errors.h"
 #include "pg/settings.h"

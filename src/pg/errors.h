@@ -1,7 +1,7 @@
 // How an engine's Status becomes a PostgreSQL error.
 #pragma once
 
-#include "engine/status.h"
+#include "engine/request/status.h"
 
 namespace gpujoin {
 

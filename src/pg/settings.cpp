@@ -1,6 +1,6 @@
 // Definitions of the settings: six for users, and a knob for each technique of the papers, which is
 // a developer option. machine.cpp finds the machine's values where a setting is 0;
-// engine/request.h explains the knobs.
+// engine/request/request.h explains the knobs.
 #include "pg/settings.h"
 
 #include "pg/compat.h"

@@ -1,7 +1,7 @@
 // The settings below `gpujoin.`, as the rest of src/pg reads them.
 #pragma once
 
-#include "engine/request.h"
+#include "engine/request/request.h"
 
 namespace gpujoin {
 

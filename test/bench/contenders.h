@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/dataset.h"
+#include "engine/request/dataset.h"
 
 namespace gpujoin::bench {
 

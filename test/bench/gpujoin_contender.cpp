@@ -4,7 +4,7 @@
 
 #include "contenders.h"
 #include "engine/engine.h"
-#include "engine/pair_cursor.h"
+#include "engine/request/pair_cursor.h"
 
 namespace gpujoin::bench {
 namespace {

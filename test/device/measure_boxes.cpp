@@ -18,7 +18,7 @@
 #include <thread>
 
 #include "../unit/points.h"
-#include "engine/box_strategy.h"
+#include "engine/strategy/box_strategy.h"
 #include "measuring.h"
 
 namespace gpujoin {

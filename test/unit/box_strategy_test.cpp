@@ -1,7 +1,7 @@
 // choose_box_strategy(): what is asked for is taken, the choice is deterministic, and it picks what
 // the data calls for in cases where there is no doubt.
 
-#include "engine/box_strategy.h"
+#include "engine/strategy/box_strategy.h"
 
 #include <gtest/gtest.h>
 

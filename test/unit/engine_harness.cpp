@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "allocation_hooks.h"
-#include "engine/box_strategy.h"
 #include "engine/load_engine.h"
+#include "engine/strategy/box_strategy.h"
 
 namespace gpujoin::test {
 namespace {

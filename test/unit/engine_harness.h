@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "engine/pair_cursor.h"
+#include "engine/request/pair_cursor.h"
 #include "oracle.h"
 
 namespace gpujoin::test {

@@ -1,6 +1,6 @@
 // How many threads write the pairs of a point: by exact counts, whatever a sample expected.
 
-#include "engine/fill_threads.h"
+#include "engine/strategy/fill_threads.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The test of tensor cores, put to models of some: it passes those that core/tile_screen.h allows
 // for, and no others.
-#include "engine/hard_dot_products.h"
+#include "engine/strategy/hard_dot_products.h"
 
 #include <gtest/gtest.h>
 

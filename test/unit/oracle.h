@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/request.h"
+#include "engine/request/request.h"
 #include "points.h"
 
 namespace gpujoin::test {

@@ -2,7 +2,7 @@
 // but themselves, whichever method runs, on every engine. Counts of candidates and of rechecked
 // pairs are compared, not times.
 
-#include "engine/outliers.h"
+#include "engine/strategy/outliers.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "boxes.h"
-#include "engine/sample.h"
-#include "engine/screen_frame.h"
+#include "engine/strategy/sample.h"
+#include "engine/strategy/screen_frame.h"
 #include "engine_harness.h"
 #include "points.h"
 

@@ -1,6 +1,6 @@
 // PairCursor on batches made by hand: compressed rows, mirrored entries, and the smaller id first.
 
-#include "engine/pair_cursor.h"
+#include "engine/request/pair_cursor.h"
 
 #include <gtest/gtest.h>
 

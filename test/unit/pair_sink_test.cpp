@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "cpu/prepared_points.h"
-#include "cpu/tile_walker.h"
-#include "cpu/walker.h"
+#include "cpu/index/prepared_points.h"
+#include "cpu/walk/tile_walker.h"
+#include "cpu/walk/walker.h"
 #include "oracle.h"
 #include "points.h"
 

@@ -1,6 +1,6 @@
 // Sorting on several workers against std::sort, around the sizes where it begins to use buckets and
 // blocks.
-#include "cpu/parallel_sort.h"
+#include "cpu/index/parallel_sort.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Joins in parts: of data that lies in a file, and of data whose indexes do not fit in memory.
 
-#include "engine/partitioned_join.h"
+#include "engine/joins/partitioned_join.h"
 
 #include <gtest/gtest.h>
 

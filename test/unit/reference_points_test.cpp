@@ -2,7 +2,7 @@
 // by more than reference_reach(), whatever the scale of the data. Joins by them are in the tests of
 // range_join.
 
-#include "engine/reference_points.h"
+#include "engine/strategy/reference_points.h"
 
 #include <gtest/gtest.h>
 

@@ -1,14 +1,14 @@
 // Strata of scores, and plans of joins between them: that no pair of rows which can have a key is
 // left out, and none is joined twice.
 
-#include "engine/score_plan.h"
+#include "engine/joins/score_plan.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "engine/score_bounds.h"
+#include "engine/joins/score_bounds.h"
 #include "points.h"
 
 namespace gpujoin::test {

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "engine/engine.h"
-#include "engine/partitioned_join.h"
+#include "engine/joins/partitioned_join.h"
 
 namespace gpujoin::test {
 

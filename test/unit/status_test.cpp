@@ -1,6 +1,6 @@
 // Status: texts are formatted, cut to their room, and always ended.
 
-#include "engine/status.h"
+#include "engine/request/status.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,6 @@
 // choose_strategy(): knobs are followed, the choice is deterministic and within bounds, and it
 // picks what the data calls for in cases where there is no doubt.
 
-#include "engine/strategy.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +9,8 @@
 #include <string>
 
 #include "boxes.h"
-#include "engine/box_strategy.h"
+#include "engine/strategy/box_strategy.h"
+#include "engine/strategy/choose_strategy.h"
 #include "engine_harness.h"
 #include "points.h"
 

@@ -1,7 +1,7 @@
 // TopPairs against sorting everything, in each of its ways; TopBatches; and what a rising threshold
 // may leave out.
 
-#include "engine/top_pairs.h"
+#include "engine/joins/top_pairs.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // A node that ran several times reports its last run.
 #include "pg/executor/explain.h"
 
-#include "engine/box_strategy.h"
+#include "engine/strategy/box_strategy.h"
 #include "pg/executor/function_node.h"
 
 extern "C" {

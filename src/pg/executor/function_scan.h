@@ -2,7 +2,7 @@
 // engine and emits pairs. It has a memory context of its own.
 #pragma once
 
-#include "engine/pair_cursor.h"
+#include "engine/request/pair_cursor.h"
 #include "pg/executor/engine_run.h"
 #include "pg/reading/arguments.h"
 #include "pg/store/point_buffer.h"

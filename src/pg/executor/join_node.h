@@ -7,7 +7,7 @@
 // becomes a row (join_rows.cpp).
 #pragma once
 
-#include "engine/pair_cursor.h"
+#include "engine/request/pair_cursor.h"
 #include "pg/executor/custom_scan.h"
 #include "pg/executor/engine_run.h"
 #include "pg/executor/join_plan.h"

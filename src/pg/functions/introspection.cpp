@@ -1,6 +1,6 @@
 // gpu_devices() and gpu_last_join(): what the machine has, and what the last join did.
-#include "engine/box_strategy.h"
-#include "engine/strategy.h"
+#include "engine/request/request.h"
+#include "engine/strategy/box_strategy.h"
 #include "pg/engine_loader.h"
 #include "pg/executor/function_scan.h"
 

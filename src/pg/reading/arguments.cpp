@@ -1,7 +1,7 @@
 // SQL values -> JoinArguments. What the names mean in a table is found in relation.cpp.
 #include "pg/reading/arguments.h"
 
-#include "engine/strategy.h"
+#include "engine/request/request.h"
 
 extern "C" {
 #include "catalog/pg_type.h"

@@ -2,7 +2,7 @@
 // opened.
 #pragma once
 
-#include "engine/request.h"
+#include "engine/request/request.h"
 #include "pg/compat.h"
 
 namespace gpujoin {

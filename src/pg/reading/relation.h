@@ -2,7 +2,7 @@
 // only.
 #pragma once
 
-#include "engine/dataset.h"
+#include "engine/request/dataset.h"
 #include "pg/reading/arguments.h"
 #include "pg/types/value_type.h"
 

@@ -2,7 +2,7 @@
 // Beyond the limit there is an error, or all chunks go to a file.
 #pragma once
 
-#include "engine/dataset.h"
+#include "engine/request/dataset.h"
 #include "pg/compat.h"
 #include "pg/store/spill_file.h"
 

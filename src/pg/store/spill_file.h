@@ -2,7 +2,7 @@
 // they join them. PostgreSQL's, so that temp_file_limit and temp_tablespaces hold.
 #pragma once
 
-#include "engine/row_file.h"
+#include "engine/request/row_file.h"
 #include "pg/compat.h"
 
 extern "C" {

@@ -1,0 +1,56 @@
+// The CPU engine's index of one dataset: points sorted by grid cell and, within a cell, by one more
+// column, their coordinates in tiles. Building only; who meets whom is range_join's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/sort_code.h"
+#include "cpu/index/index_columns.h"
+#include "cpu/scan/scan.h"
+#include "engine/request/buffer.h"
+#include "engine/request/dataset.h"
+#include "engine/request/strategy.h"
+#include "engine/strategy/screen_frame.h"
+#include "engine/worker_pool.h"
+
+namespace gpujoin::cpu {
+
+/// What the two sides of a join have in common: one grid, one sorted column, one order of columns
+/// in tiles.
+struct IndexLayout {
+  SortLayout order;
+  ScreenFrame frame;  ///< its order is that of columns in tiles
+  bool order_only;    ///< the index is rows and ids; the rest of it is not needed
+};
+
+/// Points are named by position: finite ones first, sorted by cell, sort column and row; then the
+/// points with a NaN or infinite coordinate, which match nothing and are in no cell.
+struct GridIndex {
+  const Dataset* data;
+  IndexColumns columns;               ///< of `data`
+  std::uint32_t points;               ///< finite ones
+  Buffer<std::uint32_t> rows;         ///< [data->rows], position -> row of the dataset
+  Buffer<std::int64_t> ids;           ///< [data->rows], position -> id
+  Buffer<double> sort_values;         ///< [points] the sort column; empty when unsorted
+  Buffer<std::byte> tiles;            ///< see cpu/scan/scan.h
+  Buffer<std::uint64_t> cell_keys;    ///< [cells] of the non-empty cells, ascending
+  Buffer<std::uint32_t> cell_starts;  ///< [cells + 1], the first position of each
+
+  std::size_t cells() const { return cell_keys.size(); }
+  /// Reads the coordinates of a point from its tile, columns in tile order.
+  void load_point(std::uint32_t position, double* coordinates) const;
+};
+
+/// Sorts and copies a dataset, in O(n log n) time and O(n) memory (the sorted epsilon grid of
+/// [Super-EGO], after [EGO], with non-empty cells only [GPU-SJ, section 3.2]). Throws
+/// MemoryLimitExceeded, std::bad_alloc, Stopped.
+GridIndex build_index(WorkerPool& pool, MemoryBudget& budget, const IndexLayout& layout,
+                      IndexColumns columns);
+
+/// The grid cell of a row.
+void cell_of_row(const GridGeometry& grid, const IndexColumns& columns, std::uint64_t row,
+                 std::uint32_t* cell);
+
+}  // namespace gpujoin::cpu

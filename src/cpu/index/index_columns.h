@@ -1,0 +1,30 @@
+// The columns that an index of the CPU engine may rest on: the columns of the data and, after them,
+// the distances to reference points.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/request/buffer.h"
+#include "engine/request/dataset.h"
+#include "engine/strategy/reference_points.h"
+#include "engine/worker_pool.h"
+
+namespace gpujoin::cpu {
+
+struct IndexColumns {
+  const Dataset* data = nullptr;
+  std::uint32_t reference_points = 0;
+  Buffer<double> distances;  ///< [reference_points][data->rows]; of finite rows
+
+  std::uint32_t count() const { return data->dims + reference_points; }
+  double value(std::uint64_t row, std::uint32_t column) const {
+    if (column < data->dims) return coordinate(*data, row, column);
+    return distances[(column - data->dims) * data->rows + row];
+  }
+};
+
+/// Computes the distances of every row. Throws MemoryLimitExceeded, std::bad_alloc, Stopped.
+IndexColumns make_index_columns(WorkerPool& pool, MemoryBudget& budget, const Dataset& data,
+                                const ReferencePoints& references);
+
+}  // namespace gpujoin::cpu

@@ -1,0 +1,230 @@
+#include "cpu/scan/scan.h"
+
+#include "cpu/scan/instruction_sets.h"
+#include "cpu/scan/lane_table.h"
+#include "engine/strategy/choose_strategy.h"
+
+// The rest of this file is compiled once per instruction set.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/scan/scan.cpp"
+#include "hwy/foreach_target.h"  // keep before highway.h
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace gpujoin::cpu {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Lanes = hn::CappedTag<double, kTilePoints>;
+using Vector = hn::Vec<Lanes>;
+using Mask = hn::Mask<Lanes>;
+
+template <class T>
+HWY_INLINE Vector load_column(const T* column) {
+  const Lanes lanes;
+  if constexpr (sizeof(T) == sizeof(double)) {
+    return hn::Load(lanes, column);
+  } else {
+    return hn::PromoteTo(lanes, hn::Load(hn::Rebind<float, Lanes>(), column));
+  }
+}
+
+/// Law 1 for as many pairs as there are lanes; see add_coordinate() in core/distance.h. Coordinates
+/// are finite, or NaN in padding, so differences may overflow but their maximum never has to carry
+/// a NaN along.
+template <Metric M>
+HWY_INLINE Vector add_coordinate(Vector raw, Vector a, Vector b) {
+  const Vector difference = hn::Sub(a, b);
+  if constexpr (M == Metric::kL2) {
+    return hn::Add(raw, hn::Mul(difference, difference));
+  } else if constexpr (M == Metric::kL1) {
+    return hn::Add(raw, hn::Abs(difference));
+  } else {
+    return hn::Max(raw, hn::Abs(difference));
+  }
+}
+
+template <Metric M>
+HWY_INLINE Vector combine(Vector a, Vector b) {
+  return M == Metric::kLInf ? hn::Max(a, b) : hn::Add(a, b);
+}
+
+/// Sums in column order: the definition itself.
+template <Metric M, class T, std::uint32_t D>
+struct Direct {
+  Vector query[D];
+
+  explicit HWY_INLINE Direct(const Scan& scan) {
+    for (std::uint32_t d = 0; d < D; ++d) query[d] = hn::Set(Lanes(), scan.query[d]);
+  }
+  HWY_INLINE Vector raw(const Scan& scan, std::size_t position) const {
+    const T* const column = static_cast<const T*>(scan.tiles) +
+                            position / kTilePoints * (D * kTilePoints) + position % kTilePoints;
+    Vector sum = hn::Zero(Lanes());
+    for (std::uint32_t d = 0; d < D; ++d)
+      sum = add_coordinate<M>(sum, query[d], load_column(column + d * kTilePoints));
+    return sum;
+  }
+};
+
+/// Sums in four interleaved parts, which keeps the adders busy, and stops once no lane can pass any
+/// more (SHORTC [GPU-Join, section 4.4]).
+template <Metric M, class T>
+struct Screened {
+  explicit HWY_INLINE Screened(const Scan&) {}
+  HWY_INLINE Vector raw(const Scan& scan, std::size_t position) const {
+    constexpr std::uint32_t kStep = 16;
+    const Lanes lanes;
+    const T* column = static_cast<const T*>(scan.tiles) +
+                      position / kTilePoints * (std::size_t{scan.dims} * kTilePoints) +
+                      position % kTilePoints;
+    const Vector threshold = hn::Set(lanes, scan.threshold);
+    Vector part0 = hn::Zero(lanes), part1 = part0, part2 = part0, part3 = part0;
+    Vector sum = part0;
+    const auto add = [&](Vector part, std::uint32_t d) HWY_ATTR {
+      return add_coordinate<M>(part, hn::Set(lanes, scan.query[d]),
+                               load_column(column + std::size_t{d} * kTilePoints));
+    };
+    std::uint32_t d = 0;
+    for (; d + kStep <= scan.dims; d += kStep) {
+      for (std::uint32_t e = d; e < d + kStep; e += 4) {
+        part0 = add(part0, e);
+        part1 = add(part1, e + 1);
+        part2 = add(part2, e + 2);
+        part3 = add(part3, e + 3);
+      }
+      sum = combine<M>(combine<M>(part0, part1), combine<M>(part2, part3));
+      if (scan.short_circuit && hn::AllFalse(lanes, hn::Le(sum, threshold))) return sum;
+    }
+    for (; d < scan.dims; ++d) sum = add(sum, d);
+    return sum;
+  }
+};
+
+/// Calls visit(position, raw, mask) for each vector of a window that holds a point which passes or
+/// may pass.
+template <class Summation, class Visit>
+HWY_INLINE void scan_window(const Scan& scan, const Summation& summation, Window window,
+                            const Visit& visit) {
+  const Lanes lanes;
+  const std::size_t step = hn::Lanes(lanes);
+  const Vector threshold = hn::Set(lanes, scan.threshold);
+  const std::size_t end = window.end;
+  std::size_t position = window.begin & ~(step - 1);
+
+  Mask inside = hn::Not(hn::FirstN(lanes, window.begin - position));
+  for (bool last = false; !last; position += step) {
+    last = position + step >= end;
+    if (last) inside = hn::And(inside, hn::FirstN(lanes, end - position));
+    const Vector raw = summation.raw(scan, position);
+    visit(position, raw, hn::And(inside, hn::Le(raw, threshold)));
+    inside = hn::FirstN(lanes, step);
+  }
+}
+
+template <class Summation>
+std::uint64_t count(const Scan& scan, const Window* windows, std::size_t window_count) {
+  const Lanes lanes;
+  const Summation summation(scan);
+  std::uint64_t passed = 0;
+  for (std::size_t w = 0; w < window_count; ++w)
+    scan_window(scan, summation, windows[w], [&](std::size_t, Vector, Mask pass) HWY_ATTR {
+      passed += hn::CountTrue(lanes, pass);
+    });
+  return passed;
+}
+
+template <class Summation>
+std::size_t collect(const Scan& scan, const Window* windows, std::size_t window_count,
+                    std::uint32_t* positions, double* raws) {
+  const Lanes lanes;
+  const hn::Rebind<std::uint8_t, Lanes> bytes;
+  const hn::Rebind<std::uint32_t, Lanes> narrow;
+  const hn::RebindToUnsigned<Lanes> wide;
+  const Summation summation(scan);
+  std::size_t found = 0;
+  const auto visit = [&](std::size_t position, Vector raw, Mask pass) HWY_ATTR {
+    std::uint8_t mask[8] = {};
+    hn::StoreMaskBits(lanes, pass, mask);
+    const auto members =
+        hn::PromoteTo(narrow, hn::LoadU(bytes, &kLanesOfMask[mask[0] * std::size_t{8}]));
+    const auto base = hn::Set(narrow, static_cast<std::uint32_t>(position));
+    hn::StoreU(hn::Add(members, base), narrow, positions + found);
+    if (raws != nullptr) {
+      const auto indices = hn::IndicesFromVec(lanes, hn::PromoteTo(wide, members));
+      hn::StoreU(hn::TableLookupLanes(raw, indices), lanes, raws + found);
+    }
+    found += hn::CountTrue(lanes, pass);
+  };
+  for (std::size_t w = 0; w < window_count; ++w) scan_window(scan, summation, windows[w], visit);
+  return found;
+}
+
+template <class Summation>
+constexpr ScanKernel kernel_of() {
+  return {count<Summation>, collect<Summation>};
+}
+
+template <Metric M, class T>
+ScanKernel choose_for(std::uint32_t dims, bool screened) {
+  static_assert(kMaxDirectDimensions == 8);
+  switch (screened ? 0 : dims) {
+    case 1:
+      return kernel_of<Direct<M, T, 1>>();
+    case 2:
+      return kernel_of<Direct<M, T, 2>>();
+    case 3:
+      return kernel_of<Direct<M, T, 3>>();
+    case 4:
+      return kernel_of<Direct<M, T, 4>>();
+    case 5:
+      return kernel_of<Direct<M, T, 5>>();
+    case 6:
+      return kernel_of<Direct<M, T, 6>>();
+    case 7:
+      return kernel_of<Direct<M, T, 7>>();
+    case 8:
+      return kernel_of<Direct<M, T, 8>>();
+    default:
+      return kernel_of<Screened<M, T>>();
+  }
+}
+
+template <Metric M>
+ScanKernel choose_for(ScalarType scalar, std::uint32_t dims, bool screened) {
+  return scalar == ScalarType::kFloat32 ? choose_for<M, float>(dims, screened)
+                                        : choose_for<M, double>(dims, screened);
+}
+
+ScanKernel choose(Metric metric, ScalarType scalar, std::uint32_t dims, bool screened) {
+  switch (metric) {
+    case Metric::kL1:
+      return choose_for<Metric::kL1>(scalar, dims, screened);
+    case Metric::kLInf:
+      return choose_for<Metric::kLInf>(scalar, dims, screened);
+    default:
+      return choose_for<Metric::kL2>(scalar, dims, screened);
+  }
+}
+
+const char* target_name() { return hwy::TargetName(HWY_TARGET); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace gpujoin::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace gpujoin::cpu {
+
+HWY_EXPORT(choose);
+HWY_EXPORT(target_name);
+
+ScanKernel choose_scan_kernel(Metric metric, ScalarType scalar, std::uint32_t dims, bool screened) {
+  return HWY_DYNAMIC_DISPATCH(choose)(metric, scalar, dims, screened);
+}
+
+const char* instruction_set() { return HWY_DYNAMIC_DISPATCH(target_name)(); }
+
+}  // namespace gpujoin::cpu
+#endif  // HWY_ONCE

@@ -1,0 +1,147 @@
+#include "cpu/scan/tile_scan.h"
+
+#include <cstring>
+
+#include "cpu/scan/instruction_sets.h"
+
+// The rest of this file is compiled once per instruction set.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/scan/tile_scan.cpp"
+#include "hwy/foreach_target.h"  // keep before highway.h
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace gpujoin::cpu {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Lanes = hn::CappedTag<float, 16>;
+using Vector = hn::Vec<Lanes>;
+using Mask = hn::Mask<Lanes>;
+
+// A block is kRows x kVectors sums in registers: enough of them to keep the multipliers busy for
+// as long as one addition takes, with room left for the factors.
+constexpr std::uint32_t kLanes = hn::MaxLanes(Lanes());
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64  // 32 registers
+constexpr std::uint32_t kRows = 8;
+#else
+constexpr std::uint32_t kRows = 4;
+#endif
+constexpr std::uint32_t kVectors = 2;
+constexpr std::uint32_t kColumns = kVectors * kLanes;
+static_assert(kGroupPoints % kRows == 0 && kGroupPoints % kColumns == 0);
+
+/// Rows of one group against some points of another.
+struct Block {
+  Vector sum[kRows][kVectors];
+
+  HWY_INLINE void clear() {
+    HWY_UNROLL(8) for (std::uint32_t i = 0; i < kRows; ++i) {
+      HWY_UNROLL(4) for (std::uint32_t v = 0; v < kVectors; ++v) sum[i][v] = hn::Zero(Lanes());
+    }
+  }
+
+  /// Adds the products of the columns first .. end - 1.
+  HWY_INLINE void add(const float* a, const float* b, std::uint32_t first, std::uint32_t end) {
+    const Lanes lanes;
+    a += std::size_t{first} * kGroupPoints;
+    b += std::size_t{first} * kGroupPoints;
+    for (std::uint32_t d = first; d < end; ++d, a += kGroupPoints, b += kGroupPoints) {
+      Vector factor[kVectors];
+      HWY_UNROLL(4) for (std::uint32_t v = 0; v < kVectors; ++v) {
+        factor[v] = hn::Load(lanes, b + v * kLanes);
+      }
+      HWY_UNROLL(8) for (std::uint32_t i = 0; i < kRows; ++i) {
+        const Vector row = hn::Set(lanes, a[i]);
+        HWY_UNROLL(4) for (std::uint32_t v = 0; v < kVectors; ++v) {
+          sum[i][v] = hn::MulAdd(row, factor[v], sum[i][v]);
+        }
+      }
+    }
+  }
+
+  /// Whether any sum reaches its pair's threshold, which is the sum of two numbers.
+  HWY_INLINE bool any_reaches(const float* a, const float* b) const {
+    const Lanes lanes;
+    Mask any = hn::MaskFromVec(hn::Zero(lanes));
+    HWY_UNROLL(8) for (std::uint32_t i = 0; i < kRows; ++i) {
+      HWY_UNROLL(4) for (std::uint32_t v = 0; v < kVectors; ++v) {
+        const Vector threshold = hn::Add(hn::Set(lanes, a[i]), hn::Load(lanes, b + v * kLanes));
+        any = hn::Or(any, hn::Ge(sum[i][v], threshold));
+      }
+    }
+    return !hn::AllFalse(lanes, any);
+  }
+
+  /// Which sums reach their thresholds, and which exceed them by enough to be sure; sets these bits
+  /// in the rows' words, from `bit` on.
+  HWY_INLINE void tell(const float* reject_a, const float* reject_b, const float* accept_a,
+                       const float* accept_b, std::uint32_t bit, std::uint32_t* possible,
+                       std::uint32_t* sure) const {
+    const Lanes lanes;
+    HWY_UNROLL(8) for (std::uint32_t i = 0; i < kRows; ++i) {
+      HWY_UNROLL(4) for (std::uint32_t v = 0; v < kVectors; ++v) {
+        const Vector threshold =
+            hn::Add(hn::Set(lanes, reject_a[i]), hn::Load(lanes, reject_b + v * kLanes));
+        const Vector margin =
+            hn::Add(hn::Set(lanes, accept_a[i]), hn::Load(lanes, accept_b + v * kLanes));
+        const Mask reaches = hn::Ge(sum[i][v], threshold);
+        const Mask exceeds = hn::Ge(hn::Sub(sum[i][v], threshold), margin);
+        possible[i] |= bits_of(reaches) << (bit + v * kLanes);
+        sure[i] |= bits_of(hn::And(reaches, exceeds)) << (bit + v * kLanes);
+      }
+    }
+  }
+
+ private:
+  static HWY_INLINE std::uint32_t bits_of(Mask mask) {
+    std::uint8_t bytes[8] = {};
+    hn::StoreMaskBits(Lanes(), mask, bytes);
+    std::uint32_t bits;
+    std::memcpy(&bits, bytes, sizeof bits);
+    return bits;
+  }
+};
+
+bool screen_groups(const ScreenLooks& looks, const PackedGroup& a, const PackedGroup& b,
+                   GroupPairs* pairs) {
+  const std::uint32_t last = looks.count - 1;
+  const std::size_t accept = std::size_t{looks.count} * kGroupPoints;
+  bool found = false;
+  for (std::uint32_t column = 0; column < kGroupPoints; column += kColumns) {
+    for (std::uint32_t row = 0; row < kGroupPoints; row += kRows) {
+      Block block;
+      block.clear();
+      std::uint32_t look = 0;
+      for (std::uint32_t d = 0; look <= last; d = looks.end[look++]) {
+        block.add(a.values + row, b.values + column, d, looks.end[look]);
+        const std::size_t at = std::size_t{look} * kGroupPoints;
+        if (!block.any_reaches(a.thresholds + at + row, b.thresholds + at + column)) break;
+      }
+      if (look <= last) continue;
+      if (!found) *pairs = {};
+      found = true;
+      const std::size_t at = std::size_t{last} * kGroupPoints;
+      block.tell(a.thresholds + at + row, b.thresholds + at + column, a.thresholds + accept + row,
+                 b.thresholds + accept + column, column, pairs->possible + row, pairs->sure + row);
+    }
+  }
+  return found;
+}
+
+GroupScreen choose_screen() { return screen_groups; }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace gpujoin::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace gpujoin::cpu {
+
+HWY_EXPORT(choose_screen);
+
+GroupScreen choose_group_screen() { return HWY_DYNAMIC_DISPATCH(choose_screen)(); }
+
+}  // namespace gpujoin::cpu
+#endif  // HWY_ONCE

@@ -1,0 +1,227 @@
+// The walk over dense tiles: tiles of the left index against tiles of the right one whose boxes
+// come near, screened group by group and, where the screen does not decide, decided by the
+// definition. A sink takes what is found: pairs of a left point in runs of one group on the right,
+// and one left point's runs one after another as far as a stretch of tiles goes; or, where the sink
+// has
+//
+//   void take_block(std::uint32_t first_left, std::uint32_t first_right,
+//                   const std::uint32_t (&rights)[kGroupPoints]);
+//
+// the pairs of two groups at once: bit j of rights[i] is the pair (first_left + i, first_right +
+// j).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <type_traits>
+
+#include "cpu/index/tile_index.h"
+#include "cpu/scan/tile_scan.h"
+#include "cpu/walk/join_plan.h"
+#include "cpu/walk/pair_sinks.h"
+#include "engine/request/buffer.h"
+
+namespace gpujoin::cpu {
+
+/// What every worker of a join by tiles reads and none writes.
+struct TilePlan {
+  const JoinPlan* join;
+  const TileIndex* left;
+  const TileIndex* right;  ///< the same as left in a self-join
+  ScreenLooks looks;
+  GroupScreen screen;
+  double reach;  ///< true_reach()
+
+  /// Whether half of the matrix of tiles is enough: in a self-join, unless it has to be walked in
+  /// full.
+  bool half() const { return join->self_join() && join->half(); }
+};
+
+/// Which pairs of two groups are wanted and may be within eps: false if none.
+bool screen_groups(const TilePlan& plan, std::uint32_t row_group, std::uint32_t column_group,
+                   GroupPairs* pairs);
+
+/// How many pairs of two groups a walk compares.
+std::uint64_t candidates_of_groups(const TilePlan& plan, std::uint32_t row_group,
+                                   std::uint32_t column_group);
+
+/// Takes away the possible pairs that by the definition are not within eps. Returns how many pairs
+/// it had to decide.
+std::uint64_t settle_groups(const TilePlan& plan, std::uint32_t row_group,
+                            std::uint32_t column_group, GroupPairs* pairs);
+
+template <class Sink>
+concept TakesBlocks = requires(Sink sink, const std::uint32_t (&rights)[kGroupPoints]) {
+  sink.take_block(std::uint32_t{}, std::uint32_t{}, rights);
+};
+
+/// One worker's walk.
+template <PairSink Sink>
+class TileWalker {
+ public:
+  /// make_sink(progress) makes the worker's sink.
+  template <class MakeSink>
+  TileWalker(const TilePlan& plan, const WalkTools& tools, const MakeSink& make_sink)
+      : plan_(plan),
+        pool_(tools.pool),
+        progress_(tools.tally),
+        sink(make_sink(progress_)),
+        found_(tools.budget, kAtOnce ? 1 : kTileGroups * kStretch) {}
+
+  /// Joins a tile of the left with the tiles first .. end - 1 of the right. Half a walk of a
+  /// self-join leaves out the right tiles that come before the left one, so that all calls together
+  /// meet each pair once.
+  void walk(std::uint32_t tile, std::uint32_t first, std::uint32_t end) {
+    progress_.begin();
+    if (plan_.half()) first = std::max(first, tile);
+    const Boxes& left = plan_.left->tile_boxes;
+    const Boxes& right = plan_.right->tile_boxes;
+    std::uint32_t gathered = 0;
+    for (std::uint32_t column_tile = first; column_tile < end; ++column_tile) {
+      if (!may_meet(left.columns, left.at(tile), right.at(column_tile), plan_.reach)) continue;
+      walk_tile(tile, column_tile);
+      gathered += kTileGroups;
+      if (gathered < kStretch) continue;
+      end_stretch(tile);
+      gathered = 0;
+    }
+    end_stretch(tile);
+  }
+
+ private:
+  static constexpr std::uint32_t kStretch = 32;  ///< groups on the right that rows are gathered of
+  static constexpr bool kDistances = Sink::kNeed == PairNeed::kDistance;
+  /// Whether pairs are taken as they are found, and not row by row.
+  static constexpr bool kAtOnce = TakesBlocks<Sink> || TakesNumbers<Sink>;
+
+  void walk_tile(std::uint32_t tile, std::uint32_t column_tile) {
+    const Boxes& left = plan_.left->group_boxes;
+    const Boxes& right = plan_.right->group_boxes;
+    const std::uint32_t first_row = tile * kTileGroups;
+    const std::uint32_t end_row = std::min(plan_.left->groups(), first_row + kTileGroups);
+    const std::uint32_t first_column = column_tile * kTileGroups;
+    const std::uint32_t end_column = std::min(plan_.right->groups(), first_column + kTileGroups);
+    // A group of columns stays in the cache while all rows pass it.
+    for (std::uint32_t column = first_column; column < end_column; ++column) {
+      pool_.throw_if_stopped();
+      for (std::uint32_t row = first_row; row < end_row; ++row) {
+        if (plan_.half() && column < row) break;
+        if (may_meet(left.columns, left.at(row), right.at(column), plan_.reach))
+          walk_groups(row, column);
+      }
+    }
+  }
+
+  void walk_groups(std::uint32_t row_group, std::uint32_t column_group) {
+    progress_.candidates += candidates_of_groups(plan_, row_group, column_group);
+    const std::uint32_t list = row_group % kTileGroups;
+    GroupPairs& pairs = found_[kAtOnce ? 0 : list * kStretch + found_count_[list]];
+    if (!screen_groups(plan_, row_group, column_group, &pairs)) return;
+    if (!kDistances) progress_.rechecked += settle_groups(plan_, row_group, column_group, &pairs);
+    if constexpr (kAtOnce)
+      take_at_once(row_group, column_group, pairs.possible);
+    else
+      found_groups_[list][found_count_[list]++] = column_group;
+  }
+
+  void take_at_once(std::uint32_t row_group, std::uint32_t column_group,
+                    const std::uint32_t (&rights)[kGroupPoints]) {
+    const std::uint32_t first = row_group * kGroupPoints;
+    if constexpr (TakesBlocks<Sink>) {
+      sink.take_block(first, column_group * kGroupPoints, rights);
+    } else {
+      const bool diagonal = plan_.half() && row_group == column_group;
+      for (std::uint32_t i = 0; i < kGroupPoints; ++i)
+        sink.take_number(first + i, static_cast<std::uint64_t>(std::popcount(rights[i])),
+                         diagonal && (rights[i] >> i & 1) != 0);
+    }
+  }
+
+  void end_stretch(std::uint32_t tile) {
+    if constexpr (!kAtOnce) give_stretch(tile);
+    end_piece(progress_, sink);
+  }
+
+  /// Gives the gathered pairs away, row by row.
+  void give_stretch(std::uint32_t tile) {
+    for (std::uint32_t list = 0; list < kTileGroups; ++list) {
+      const std::uint32_t count = found_count_[list];
+      const std::uint32_t first_row = (tile * kTileGroups + list) * kGroupPoints;
+      for (std::uint32_t i = 0; i < kGroupPoints && count > 0; ++i) {
+        for (std::uint32_t at = 0; at < count; ++at) {
+          const GroupPairs& pairs = found_[list * kStretch + at];
+          if (pairs.possible[i] != 0)
+            give_row(first_row + i, found_groups_[list][at], pairs.possible[i], pairs.sure[i]);
+        }
+      }
+      found_count_[list] = 0;
+    }
+  }
+
+  /// Gives a point's pairs with points of one group, no more at a time than fit in a batch.
+  void give_row(std::uint32_t position, std::uint32_t column_group, std::uint32_t possible,
+                std::uint32_t sure) {
+    std::uint32_t rights[kGroupPoints];
+    double distances[kGroupPoints];
+    std::uint32_t count = 0;
+    for_bits(possible, [&](std::uint32_t j) {
+      rights[count] = column_group * kGroupPoints + j;
+      if (kDistances) {
+        const bool certain = sure >> j & 1;
+        progress_.rechecked += !certain;
+        const double raw = plan_.join->exact_raw(position, rights[count]);
+        if (!certain && !(raw <= plan_.join->threshold.raw)) return;
+        distances[count] = distance_from_raw(plan_.join->metric, raw);
+      }
+      ++count;
+    });
+    const bool diagonal = plan_.half() && column_group == position / kGroupPoints;
+    const auto most = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(kGroupPoints, plan_.join->batch_entries));
+    for (std::uint32_t at = 0; at < count; at += most) {
+      const std::uint32_t size = std::min(most, count - at);
+      const bool itself = diagonal && std::count(rights + at, rights + at + size, position) > 0;
+      give_copy(sink, {position, rights + at, kDistances ? distances + at : nullptr, size, itself});
+    }
+  }
+
+  const TilePlan& plan_;
+  WorkerPool& pool_;
+  WalkProgress progress_;
+
+ public:
+  Sink sink;
+
+ private:
+  Buffer<GroupPairs> found_;  ///< [kTileGroups][kStretch]: groups with pairs of each row group
+  std::uint32_t found_groups_[kTileGroups][kStretch] = {};  ///< where on the right
+  std::uint32_t found_count_[kTileGroups] = {};
+};
+
+/// Walks all tiles on all workers, each with a sink of its own: make_sink(progress).
+template <class MakeSink>
+void walk_tiles(const TilePlan& plan, const WalkTools& tools, const MakeSink& make_sink) {
+  using Sink = std::invoke_result_t<const MakeSink&, WalkProgress&>;
+  std::deque<TileWalker<Sink>> walkers;
+  for (unsigned worker = 0; worker < tools.pool.size(); ++worker)
+    walkers.emplace_back(plan, tools, make_sink);
+
+  // Where there are few tiles on the left, several workers share one.
+  const std::uint64_t rows = plan.left->tiles(), columns = plan.right->tiles();
+  const std::uint64_t parts =
+      rows == 0 ? 0 : std::min<std::uint64_t>(columns, (64 * tools.pool.size() + rows - 1) / rows);
+  tools.pool.parallel_for(rows * parts, [&](std::size_t item, unsigned worker) {
+    const std::uint64_t part = item % parts;
+    walkers[worker].walk(static_cast<std::uint32_t>(item / parts),
+                         static_cast<std::uint32_t>(columns * part / parts),
+                         static_cast<std::uint32_t>(columns * (part + 1) / parts));
+  });
+  for (auto& walker : walkers) finish(walker.sink);
+}
+
+/// The same for the plan's output, into the queue of batches. Returns the total where that is the
+/// output.
+std::uint64_t walk_tiles(const TilePlan& plan, const WalkTools& tools);
+
+}  // namespace gpujoin::cpu

@@ -1,0 +1,22 @@
+#include "cpu/walk/walker.h"
+
+namespace gpujoin::cpu {
+
+std::uint64_t walk_cells(const JoinPlan& plan, const WalkTools& tools) {
+  std::atomic<std::uint64_t> total{0};
+  const auto walk = [&](const auto& make_sink) { walk_cells(plan, tools, make_sink); };
+  const auto writer = [&](WalkProgress& progress) {
+    return BatchWriter(tools.queue, progress, plan.batch_entries);
+  };
+  if (plan.output == Output::kTotal)
+    walk([&](WalkProgress&) { return TotalSink(total, plan.mirrored()); });
+  else if (plan.output != Output::kCountPerRow)
+    walk_into_batches(plan, tools, walk);
+  else if (plan.pairs == PairSelection::kUnordered)
+    walk([&](WalkProgress& p) { return FirstRowCountSink(writer(p), plan.right->ids.data()); });
+  else
+    walk([&](WalkProgress& p) { return RowCountSink(writer(p)); });
+  return total;
+}
+
+}  // namespace gpujoin::cpu

@@ -1,0 +1,171 @@
+// The walk of the grid: each left point against the points in its windows of the right index. A
+// sink takes what is found, row by row.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <type_traits>
+#include <vector>
+
+#include "cpu/scan/scan.h"
+#include "cpu/walk/join_plan.h"
+#include "cpu/walk/pair_sinks.h"
+#include "cpu/walk/point_windows.h"
+#include "engine/request/buffer.h"
+
+namespace gpujoin::cpu {
+
+/// One worker's walk.
+template <PairSink Sink>
+class Walker {
+ public:
+  /// make_sink(progress) makes the worker's sink.
+  template <class MakeSink>
+  Walker(const JoinPlan& plan, const WalkTools& tools, const MakeSink& make_sink)
+      : plan_(plan),
+        pool_(tools.pool),
+        progress_(tools.tally),
+        sink(make_sink(progress_)),
+        windows_(plan),
+        query_(plan.left->data->dims) {
+    scan_.tiles = plan.right->tiles.data();
+    scan_.query = query_.data();
+    scan_.dims = plan.left->data->dims;
+    scan_.threshold = plan.strategy.screened ? plan.screen.reject : plan.threshold.raw;
+    scan_.short_circuit = plan.strategy.short_circuit;
+    const bool screened = plan.strategy.screened;
+    const std::uint64_t room = PointWindows::kMaxPiece + kCollectPadding;
+    if (kOnlyNumber ? screened : !HasRoom<Sink>)
+      scratch_positions_ = Buffer<std::uint32_t>(tools.budget, room);
+    if (kDistances ? !HasRoom<Sink> : screened) scratch_raws_ = Buffer<double>(tools.budget, room);
+  }
+
+  /// Joins the left points at positions first .. end - 1, finite ones.
+  void walk(std::uint32_t first, std::uint32_t end) {
+    progress_.begin();
+    windows_.start(first);
+    for (std::uint32_t position = first; position < end; ++position) {
+      pool_.throw_if_stopped();
+      windows_.move_to(position);
+      progress_.candidates += windows_.candidates();
+      plan_.left->load_point(position, query_.data());
+      if constexpr (kOnlyNumber)
+        take_number(position);
+      else
+        take_runs(position);
+      if constexpr (EndsRows<Sink>) sink.end_row(position);
+    }
+    end_piece(progress_, sink);
+  }
+
+ private:
+  static constexpr bool kOnlyNumber = TakesNumbers<Sink>;
+  static constexpr bool kDistances = Sink::kNeed == PairNeed::kDistance;
+
+  void take_number(std::uint32_t position) {
+    std::uint64_t entries = 0;
+    bool itself = false;
+    windows_.for_pieces([&](const Window* windows, std::size_t count, std::uint64_t) {
+      if (plan_.strategy.screened) {
+        std::uint32_t* const right = scratch_positions_.data();
+        const std::size_t found = collect(position, windows, count, right, nullptr);
+        itself = itself || begins_with_itself(position, right, found);
+        entries += found;
+      } else {
+        entries += plan_.kernel.count(scan_, windows, count);
+        itself = plan_.half() && plan_.pairs == PairSelection::kAll;  // its sum is 0
+      }
+      pool_.throw_if_stopped();
+    });
+    sink.take_number(position, entries, itself);
+  }
+
+  void take_runs(std::uint32_t position) {
+    windows_.for_pieces([&](const Window* windows, std::size_t count, std::uint64_t most) {
+      PairRoom room{scratch_positions_.data(), scratch_raws_.data()};
+      if constexpr (HasRoom<Sink>) room = sink.room(most);
+      double* const distances = kDistances ? room.distances : nullptr;
+      const std::size_t found = collect(position, windows, count, room.right, distances);
+      if (kDistances)
+        for (std::size_t i = 0; i < found; ++i)
+          distances[i] = distance_from_raw(plan_.metric, distances[i]);
+      if (found > 0)
+        give_run(sink, {position, room.right, distances, found,
+                        begins_with_itself(position, room.right, found)});
+      pool_.throw_if_stopped();
+    });
+  }
+
+  /// The own cell's window comes first, and in half a walk begins with (p, p), where that is
+  /// wanted. By rounding its cosine distance may be above eps.
+  bool begins_with_itself(std::uint32_t position, const std::uint32_t* right,
+                          std::size_t found) const {
+    return plan_.half() && found > 0 && right[0] == position;
+  }
+
+  /// Collects the pairs of a left point. `raws` receives raw distances; it is null where none are
+  /// wanted.
+  std::size_t collect(std::uint32_t position, const Window* windows, std::size_t count,
+                      std::uint32_t* right, double* raws) {
+    if (!plan_.strategy.screened) return plan_.kernel.collect(scan_, windows, count, right, raws);
+    double* const sums = raws != nullptr ? raws : scratch_raws_.data();
+    const std::size_t passed = plan_.kernel.collect(scan_, windows, count, right, sums);
+    return recheck(position, passed, right, sums);
+  }
+
+  /// Decides what a screen let pass, by the definition where the sum alone does not decide.
+  std::size_t recheck(std::uint32_t position, std::size_t count, std::uint32_t* right,
+                      double* raws) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool certain = raws[i] <= plan_.screen.accept;
+      progress_.rechecked += !certain;
+      const double raw = certain && !kDistances ? raws[i] : plan_.exact_raw(position, right[i]);
+      if (!certain && !(raw <= plan_.threshold.raw)) continue;
+      right[kept] = right[i];
+      raws[kept++] = raw;
+    }
+    return kept;
+  }
+
+  const JoinPlan& plan_;
+  WorkerPool& pool_;
+  WalkProgress progress_;
+
+ public:
+  Sink sink;
+
+ private:
+  PointWindows windows_;
+  std::vector<double> query_;
+  Scan scan_;
+  Buffer<std::uint32_t> scratch_positions_;  ///< where the sink has no room for them
+  Buffer<double> scratch_raws_;              ///< or a screen's sums are not part of the result
+};
+
+/// Walks the left index on all workers, each with a sink of its own: make_sink(progress).
+template <class MakeSink>
+void walk_cells(const JoinPlan& plan, const WalkTools& tools, const MakeSink& make_sink) {
+  using Sink = std::invoke_result_t<const MakeSink&, WalkProgress&>;
+  std::deque<Walker<Sink>> walkers;
+  for (unsigned worker = 0; worker < tools.pool.size(); ++worker)
+    walkers.emplace_back(plan, tools, make_sink);
+
+  const std::uint64_t points = plan.left->points;
+  const std::uint64_t stretch = tools.stretch_of(points);
+  tools.pool.parallel_for((points + stretch - 1) / stretch, [&](std::size_t item, unsigned worker) {
+    walkers[worker].walk(static_cast<std::uint32_t>(item * stretch),
+                         static_cast<std::uint32_t>(std::min(points, (item + 1) * stretch)));
+  });
+  if constexpr (EndsRows<Sink>)
+    for (std::uint64_t position = points; position < plan.left->data->rows; ++position)
+      walkers[0].sink.end_row(static_cast<std::uint32_t>(position));  // no pairs: not finite
+  for (auto& walker : walkers) finish(walker.sink);
+}
+
+/// The same for the plan's output, into the queue of batches. Returns the total where that is the
+/// output.
+std::uint64_t walk_cells(const JoinPlan& plan, const WalkTools& tools);
+
+}  // namespace gpujoin::cpu

@@ -1,0 +1,201 @@
+#include "engine/joins/divided_side.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace gpujoin {
+namespace {
+
+constexpr std::uint64_t kTurnRows = std::uint64_t{1} << 20;
+constexpr std::uint64_t kSampledValues = std::uint64_t{1} << 16;
+
+void check(const Status& status) {
+  if (!status.ok()) throw RowFileFailed{status};
+}
+
+}  // namespace
+
+DividedSide::DividedSide(MemoryBudget& budget, const Dataset& data, CutColumn column,
+                         std::uint64_t part_rows, std::uint64_t memory, const RowFile* scratch)
+    : budget_(budget), data_(data), column_(column), part_rows_(part_rows), scratch_(scratch) {
+  // A little less than a part each, since a bucket is only about as large as the sample has it.
+  const std::uint64_t expected = std::max<std::uint64_t>(1, part_rows - part_rows / 8);
+  std::uint64_t buckets = (data.rows + expected - 1) / expected;
+  if (data.file == nullptr) {
+    rows_ = Buffer<std::uint32_t>(budget, data.rows);
+  } else {
+    constexpr std::uint64_t kFewestRunRows = 16;
+    const std::uint64_t row_bytes = point_bytes(data) + sizeof(std::int64_t);
+    const std::uint64_t chunk_rows = rows_of_chunk(data, 0);
+    chunk_ids_ = Buffer<std::int64_t>(budget, chunk_rows);
+    chunk_points_ = Buffer<unsigned char>(budget, chunk_rows * point_bytes(data));
+    const std::uint64_t left =
+        memory > chunk_rows * row_bytes ? memory - chunk_rows * row_bytes : 0;
+    buckets = std::clamp<std::uint64_t>(left / row_bytes / kFewestRunRows, 1, buckets);
+    run_rows_ =
+        std::clamp(left / row_bytes / buckets, kFewestRunRows, std::max(part_rows, kFewestRunRows));
+    run_ids_ = Buffer<std::int64_t>(budget, buckets * run_rows_);
+    run_points_ = Buffer<unsigned char>(budget, buckets * run_rows_ * point_bytes(data));
+  }
+  choose_bounds(buckets);
+}
+
+/// Equal shares of a sample.
+void DividedSide::choose_bounds(std::uint64_t buckets) {
+  const Dataset& sample = in_memory(data_);
+  const std::uint64_t count = std::min(sample.rows, kSampledValues);
+  std::vector<double> values(count);
+  for (std::uint64_t i = 0; i < count; ++i)
+    values[i] = bounds_of(sample, sample.rows * i / count).low;
+  std::sort(values.begin(), values.end());
+  for (std::uint64_t i = 1; i < buckets; ++i) {
+    const double bound = values[count * i / buckets];
+    if (bounds_.empty() || bound > bounds_.back()) bounds_.push_back(bound);
+  }
+  buckets_.resize(bounds_.size() + 1);
+  for (std::size_t i = 0; i < buckets_.size(); ++i) buckets_[i].first = i * run_rows_;
+}
+
+/// The values of a row in the column, NaN as infinity: such rows match nothing, in whichever part.
+Extent DividedSide::bounds_of(const Dataset& data, std::uint64_t row) const {
+  const auto bound = [&](std::uint32_t column) {
+    const double value = coordinate(data, row, column);
+    return std::isnan(value) ? INFINITY : value;
+  };
+  return {bound(column_.low), bound(column_.high)};
+}
+
+DividedSide::Bucket& DividedSide::bucket_of(const Extent& bounds) {
+  const auto next = std::upper_bound(bounds_.begin(), bounds_.end(), bounds.low);
+  return buckets_[static_cast<std::size_t>(next - bounds_.begin())];
+}
+
+bool DividedSide::divide() {
+  if (data_.file != nullptr) {
+    if (done_ == chunk_count(data_)) return false;
+    move_chunk(done_++);
+    if (done_ < chunk_count(data_)) return true;
+    for (Bucket& bucket : buckets_) flush(bucket);
+    run_ids_ = {};
+    run_points_ = {};
+    chunk_ids_ = {};
+    chunk_points_ = {};
+    return false;
+  }
+  if (done_ == 2 * data_.rows) return false;
+  const bool counting = done_ < data_.rows;
+  const std::uint64_t first = counting ? done_ : done_ - data_.rows;
+  const std::uint64_t end = std::min(data_.rows, first + kTurnRows);
+  counting ? count_rows(first, end) : list_rows(first, end);
+  done_ += end - first;
+  if (done_ == data_.rows) {
+    std::uint64_t place = 0;
+    for (Bucket& bucket : buckets_) {
+      bucket.first = place;
+      place += std::exchange(bucket.rows, 0);
+    }
+  } else if (done_ == 2 * data_.rows) {
+    cut_lists();
+  }
+  return done_ < 2 * data_.rows;
+}
+
+// ---- In memory
+
+void DividedSide::count_rows(std::uint64_t first, std::uint64_t end) {
+  for (std::uint64_t row = first; row < end; ++row) ++bucket_of(bounds_of(data_, row)).rows;
+}
+
+void DividedSide::list_rows(std::uint64_t first, std::uint64_t end) {
+  for (std::uint64_t row = first; row < end; ++row) {
+    Bucket& bucket = bucket_of(bounds_of(data_, row));
+    rows_[bucket.first + bucket.rows++] = static_cast<std::uint32_t>(row);
+  }
+}
+
+/// Makes parts of the lists.
+void DividedSide::cut_lists() {
+  for (Bucket& bucket : buckets_) {
+    for (std::uint64_t done = 0; done < bucket.rows;) {
+      const Run run{bucket.first + done, std::min(part_rows_, bucket.rows - done)};
+      Extent extent = kNoExtent;
+      for (std::uint64_t i = run.place; i < run.place + run.rows; ++i)
+        include(extent, bounds_of(data_, rows_[i]));
+      add_run(bucket, run, extent);
+      done += run.rows;
+    }
+  }
+}
+
+// ---- In a file
+
+void DividedSide::move_chunk(std::uint64_t number) {
+  const std::uint64_t rows = rows_of_chunk(data_, number), bytes = point_bytes(data_);
+  const RowFile& file = *data_.file;
+  check(file.read(file.context, data_.places[number], chunk_ids_.data(),
+                  rows * sizeof(std::int64_t)));
+  check(file.read(file.context, data_.places[number] + rows * sizeof(std::int64_t),
+                  chunk_points_.data(), rows * bytes));
+  const Dataset chunk{chunk_points_.data(), chunk_ids_.data(), rows, data_.dims, data_.scalar};
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    const Extent bounds = bounds_of(chunk, row);
+    Bucket& bucket = bucket_of(bounds);
+    const std::uint64_t place = bucket.first + bucket.rows++;
+    run_ids_[place] = chunk_ids_[row];
+    std::memcpy(run_points_.data() + place * bytes, point(chunk, row), bytes);
+    include(bucket.extent, bounds);
+    if (bucket.rows == run_rows_) flush(bucket);
+  }
+}
+
+/// Writes what a bucket has collected.
+void DividedSide::flush(Bucket& bucket) {
+  if (bucket.rows == 0) return;
+  const std::uint64_t place = bucket.first, bytes = point_bytes(data_);
+  Run run{0, bucket.rows};
+  std::uint64_t points_place;
+  check(scratch_->write(scratch_->context, run_ids_.data() + place, run.rows * sizeof(std::int64_t),
+                        &run.place));
+  check(scratch_->write(scratch_->context, run_points_.data() + place * bytes, run.rows * bytes,
+                        &points_place));
+  add_run(bucket, run, bucket.extent);
+  bucket.rows = 0;
+  bucket.extent = kNoExtent;
+}
+
+// ---- Parts
+
+/// Adds rows to the bucket's last part, or to a new one where that is full.
+void DividedSide::add_run(Bucket& bucket, const Run& run, const Extent& extent) {
+  if (bucket.part == ~std::size_t{0} || parts_[bucket.part].rows + run.rows > part_rows_) {
+    bucket.part = parts_.size();
+    parts_.emplace_back();
+  }
+  Part& part = parts_[bucket.part];
+  part.rows += run.rows;
+  include(part.extent, extent);
+  part.runs.push_back(run);
+}
+
+RowCopy DividedSide::load(std::size_t number) const {
+  const Part& part = parts_[number];
+  if (data_.file == nullptr)
+    return copy_rows(budget_, data_, rows_.data() + part.runs.front().place, part.rows, [] {});
+  const std::uint64_t bytes = point_bytes(data_);
+  RowCopy copy;
+  copy.coordinates = Buffer<unsigned char>(budget_, part.rows * bytes);
+  copy.ids = Buffer<std::int64_t>(budget_, part.rows);
+  std::uint64_t row = 0;
+  for (const Run& run : part.runs) {
+    const std::uint64_t id_bytes = run.rows * sizeof(std::int64_t);
+    check(scratch_->read(scratch_->context, run.place, copy.ids.data() + row, id_bytes));
+    check(scratch_->read(scratch_->context, run.place + id_bytes,
+                         copy.coordinates.data() + row * bytes, run.rows * bytes));
+    row += run.rows;
+  }
+  copy.view = {copy.coordinates.data(), copy.ids.data(), part.rows, data_.dims, data_.scalar};
+  return copy;
+}
+
+}  // namespace gpujoin

@@ -1,0 +1,99 @@
+// One side of a join, divided into parts that are small enough to be joined in memory: each has
+// rows with consecutive values in one column, so that it meets few parts of the other side.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/grid.h"
+#include "engine/request/buffer.h"
+#include "engine/request/dataset.h"
+#include "engine/request/row_copy.h"
+
+namespace gpujoin {
+
+/// Thrown where a function of a RowFile fails; caught by PartitionedJoin.
+struct RowFileFailed {
+  Status status;
+};
+
+/// A column of points, or a dimension of boxes: its low bounds sort, its high bounds end.
+struct CutColumn {
+  std::uint32_t low;
+  std::uint32_t high;  ///< of points the same
+};
+
+/// Rows of a dataset that is in memory are only listed, rows of one in a file are copied, part by
+/// part, to another place of the file.
+class DividedSide {
+ public:
+  /// `memory` is what dividing may take. `scratch` is for data in a file. Everything outlives this.
+  /// Throws what Buffer throws.
+  DividedSide(MemoryBudget& budget, const Dataset& data, CutColumn column, std::uint64_t part_rows,
+              std::uint64_t memory, const RowFile* scratch);
+
+  /// Divides some more rows, in some milliseconds. False when all are divided. Throws what Buffer
+  /// throws, and RowFileFailed.
+  bool divide();
+
+  // What follows is for a divided side.
+
+  std::size_t parts() const { return parts_.size(); }
+  std::uint64_t rows(std::size_t part) const { return parts_[part].rows; }
+  /// From the least low bound of a part to its largest high bound.
+  const Extent& extent(std::size_t part) const { return parts_[part].extent; }
+
+  /// A copy of a part's rows; they keep their ids, or are named by row. Throws what Buffer throws,
+  /// and RowFileFailed.
+  RowCopy load(std::size_t part) const;
+
+ private:
+  /// Rows that lie together: in rows_ from `place` on, or in the file, ids before coordinates.
+  struct Run {
+    std::uint64_t place;
+    std::uint64_t rows;
+  };
+  struct Part {
+    std::uint64_t rows = 0;
+    Extent extent = kNoExtent;
+    std::vector<Run> runs;
+  };
+  /// Rows with values between two bounds, on their way into parts.
+  struct Bucket {
+    std::uint64_t first = 0;    ///< where its rows begin in rows_, or its share of the buffers
+    std::uint64_t rows = 0;     ///< there so far
+    Extent extent = kNoExtent;  ///< of the rows that go to the file next
+    std::size_t part = ~std::size_t{0};  ///< the one that takes in more rows; none yet
+  };
+
+  void choose_bounds(std::uint64_t buckets);
+  Extent bounds_of(const Dataset& data, std::uint64_t row) const;
+  Bucket& bucket_of(const Extent& bounds);
+  void count_rows(std::uint64_t first, std::uint64_t end);
+  void list_rows(std::uint64_t first, std::uint64_t end);
+  void cut_lists();
+  void move_chunk(std::uint64_t number);
+  void flush(Bucket& bucket);
+  void add_run(Bucket& bucket, const Run& run, const Extent& extent);
+
+  MemoryBudget& budget_;
+  const Dataset& data_;
+  CutColumn column_;
+  std::uint64_t part_rows_;
+  const RowFile* scratch_;
+  std::vector<double> bounds_;  ///< ascending; the values from which the next bucket begins
+  std::vector<Bucket> buckets_;
+  std::vector<Part> parts_;
+  std::uint64_t done_ = 0;  ///< rows, or chunks; rows in memory pass twice
+
+  Buffer<std::uint32_t> rows_;  ///< in memory: by bucket
+
+  // In a file.
+  std::uint64_t run_rows_ = 0;        ///< rows of a bucket that go to the file at a time
+  Buffer<std::int64_t> run_ids_;      ///< [buckets][run_rows_]
+  Buffer<unsigned char> run_points_;  ///< likewise
+  Buffer<std::int64_t> chunk_ids_;
+  Buffer<unsigned char> chunk_points_;
+};
+
+}  // namespace gpujoin

@@ -1,0 +1,45 @@
+// An open join inside an engine. The functions of an EngineTable call its methods, and so do joins
+// that are made of other joins.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+
+#include "engine/request/result.h"
+#include "engine/request/status.h"
+
+namespace gpujoin {
+
+/// Methods are for one thread. Destruction stops the work wherever it is and waits until its
+/// threads have ended.
+struct Join {
+  virtual ~Join() = default;
+  /// See EngineTable::next_batch. May throw what the engine's table turns into a Status.
+  virtual Status next_batch(ResultBatch* batch) = 0;
+  /// Throws nothing.
+  virtual void stats(JoinStats* stats) const = 0;
+};
+
+/// Opens a join of an engine. Throws what the engine's table turns into a Status.
+using OpenJoin = std::function<std::unique_ptr<Join>(const JoinRequest&)>;
+
+/// Adds the statistics of one of several joins to their sum; rows, batches, pairs and
+/// parts stay the sum's own.
+inline void add_stats(JoinStats& sum, const JoinStats& part) {
+  const JoinStats before = sum;
+  sum = part;
+  sum.left_rows = before.left_rows;
+  sum.right_rows = before.right_rows;
+  sum.batches = before.batches;
+  sum.pairs = before.pairs;
+  sum.parts = before.parts;
+  sum.candidates += before.candidates;
+  sum.rechecked += before.rechecked;
+  sum.index_ms += before.index_ms;
+  sum.join_ms += before.join_ms;
+  sum.memory_peak = std::max(sum.memory_peak, before.memory_peak);
+  sum.device_memory_peak = std::max(sum.device_memory_peak, before.device_memory_peak);
+}
+
+}  // namespace gpujoin

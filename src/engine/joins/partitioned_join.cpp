@@ -1,0 +1,358 @@
+#include "engine/joins/partitioned_join.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "core/box.h"
+#include "core/threshold.h"
+#include "engine/strategy/box_strategy.h"
+
+namespace gpujoin {
+namespace {
+
+/// What dividing sides that lie in a file may take of the memory.
+constexpr double kDividingShare = 0.5;
+
+/// Below so many rows a piece is not halved again.
+constexpr std::uint64_t kFewestRows = 64;
+
+/// Some rows of a part that is in memory.
+Dataset piece_of(const Dataset& part, std::uint64_t first, std::uint64_t rows) {
+  Dataset piece = part;
+  piece.rows = rows;
+  if (rows == 0) return piece;
+  piece.first_chunk = point(part, first);
+  piece.ids += first;
+  if (piece.scores != nullptr) piece.scores += first;
+  return piece;
+}
+
+}  // namespace
+
+Cut choose_cut(const JoinRequest& request, const Strategy& strategy, const WalkCosts& costs) {
+  if (strategy.reference_points > 0) {
+    JoinRequest by_columns = request;
+    by_columns.knobs.index = IndexMethod::kGrid;
+    return choose_cut(request, choose_strategy(by_columns, costs), costs);
+  }
+  const std::uint32_t column = strategy.sort_column != kNoColumn
+                                   ? static_cast<std::uint32_t>(strategy.sort_column)
+                                   : strategy.grid_columns[0];
+  return {{column, column}, make_threshold(request.metric(), request.eps()).reach};
+}
+
+Cut choose_box_cut(const JoinRequest& request) {
+  const std::uint32_t d = choose_box_strategy(request).dimension;
+  return {{d, request.left().dims / 2 + d}, make_box_test(request.metric(), request.eps()).reach};
+}
+
+PartitionedJoin::PartitionedJoin(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget,
+                                 std::unique_ptr<PartJoins> parts)
+    : request_(request), budget_(std::move(budget)), parts_(std::move(parts)) {
+  done_.left_rows = request.left().rows;
+  done_.right_rows = request.right().rows;
+}
+
+bool PartitionedJoin::interrupted() {
+  parts_->let_signals_in();
+  return request_.resources.interrupt != nullptr && *request_.resources.interrupt != 0;
+}
+
+void PartitionedJoin::begin() {
+  if (request_.output() == Output::kTopPairs)
+    top_.emplace(*budget_, request_, TopkMethod::kThreshold);
+  std::uint64_t rows = kMaxRows;
+  if (request_.left().rows > 0) {
+    cut_ = parts_->cut();
+    rows = parts_->part_rows();
+  }
+  const std::uint64_t memory =
+      request_.resources.memory_limit == 0
+          ? std::uint64_t{1} << 30
+          : static_cast<std::uint64_t>(kDividingShare *
+                                       static_cast<double>(request_.resources.memory_limit)) /
+                (request_.self_join() ? 1 : 2);
+  left_side_.emplace(*budget_, request_.left(), cut_.column, rows, memory,
+                     request_.resources.scratch);
+  if (!request_.self_join())
+    right_side_.emplace(*budget_, request_.right(), cut_.column, rows, memory,
+                        request_.resources.scratch);
+}
+
+/// Divides some more rows; true when all are divided.
+bool PartitionedJoin::divide() {
+  if (divided_) return true;
+  if (!left_side_) begin();
+  if (left_side_->divide() || (right_side_ && right_side_->divide())) return false;
+  list_steps();
+  return divided_ = true;
+}
+
+/// Whether each order of a pair of parts of a self-join is a step of its own, since counts belong
+/// to the left row.
+bool PartitionedJoin::both_orders() const { return request_.output() == Output::kCountPerRow; }
+
+/// The pairs of parts that may hold pairs of rows: the cut values of such two rows differ by at
+/// most `reach`, and so do some values of their parts. Every pair of rows lies in just one pair of
+/// parts. Every other left part meets its right parts in the reverse order, so that it begins with
+/// the one that is in memory.
+void PartitionedJoin::list_steps() {
+  const DividedSide& left = *left_side_;
+  const DividedSide& right = request_.self_join() ? left : *right_side_;
+  for (std::size_t i = 0; i < left.parts(); ++i) {
+    std::vector<Step> steps;
+    for (std::size_t j = request_.self_join() && !both_orders() ? i : 0; j < right.parts(); ++j) {
+      const Extent &a = left.extent(i), &b = right.extent(j);
+      if (a.low - b.high > cut_.reach || b.low - a.high > cut_.reach) continue;
+      steps.push_back(
+          {i, j, request_.self_join() && i == j, {0, left.rows(i)}, {0, right.rows(j)}});
+    }
+    // Rows that meet no others are counted all the same.
+    if (steps.empty() && both_orders()) steps.push_back({i, i, false, {0, left.rows(i)}, {0, 0}});
+    if (i % 2 == 1 && !request_.self_join()) std::reverse(steps.begin(), steps.end());
+    steps_.insert(steps_.end(), steps.begin(), steps.end());
+  }
+  std::reverse(steps_.begin(), steps_.end());
+}
+
+// ---- Steps
+
+/// Whether both sides of the step are pieces of one part.
+bool PartitionedJoin::is_one_part(const Step& step) const {
+  return request_.self_join() && step.left == step.right;
+}
+
+const DividedSide& PartitionedJoin::right_side() const {
+  return request_.self_join() ? *left_side_ : *right_side_;
+}
+
+void PartitionedJoin::load(LoadedPart& part, const DividedSide& side, std::size_t number) {
+  if (part.number == number) return;
+  part = {};
+  part.rows = side.load(number);
+  part.number = number;
+}
+
+/// A part of a self-join may be in memory where the other one of the step is wanted.
+void PartitionedJoin::load_parts(const Step& step) {
+  if (request_.self_join() && (left_.number != step.left || right_.number == step.right) &&
+      right_.number == step.left)
+    std::swap(left_, right_);
+  load(left_, *left_side_, step.left);
+  if (!is_one_part(step) && step.right_range.rows > 0) load(right_, right_side(), step.right);
+}
+
+JoinRequest PartitionedJoin::part_request(const Step& step) const {
+  JoinRequest part = request_;
+  const LoadedPart& right_part = is_one_part(step) ? left_ : right_;
+  Dataset left = piece_of(left_.rows.view, step.left_range.first, step.left_range.rows);
+  Dataset right = piece_of(right_part.rows.view, step.right_range.first, step.right_range.rows);
+  if (both_orders()) {  // rows go by their places in the piece
+    left = unnamed(left);
+    right = unnamed(right);
+    if (request_.pairs() == PairSelection::kUnordered) part = part.asking(Output::pairs());
+  } else if (top_) {
+    Top top = request_.top();
+    top.least_key = top_->least_key();
+    top.parts_of_one = request_.orders_pairs();
+    part = part.asking(Output::top_pairs(top));
+  }
+  part.sides = step.self ? Sides::one(left, request_.pairs()) : Sides::two(left, right);
+  part.resources.scratch = nullptr;
+  return part;
+}
+
+void PartitionedJoin::open_step() {
+  const Step& step = steps_.back();
+  load_parts(step);
+  delivered_ = false;
+  LoadedPart& right = is_one_part(step) ? left_ : right_;
+  const bool whole = step.right_range.rows > 0 &&
+                     step.left_range.rows == left_side_->rows(step.left) &&
+                     step.right_range.rows == right_side().rows(step.right);
+  join_ = parts_->open(part_request(step), whole ? &left_.slot : nullptr,
+                       whole ? &right.slot : nullptr);
+}
+
+void PartitionedJoin::end_step() {
+  done_ = stats_with_step();
+  ++done_.parts;
+  join_.reset();
+  steps_.pop_back();
+}
+
+/// Puts steps with halves of the current one's rows in its place.
+void PartitionedJoin::split_step() {
+  join_.reset();
+  left_.slot.reset();
+  right_.slot.reset();
+  const Step step = steps_.back();
+  steps_.pop_back();
+  const auto first_half = [](const Range& range) { return Range{range.first, range.rows / 2}; };
+  const auto second_half = [](const Range& range) {
+    return Range{range.first + range.rows / 2, range.rows - range.rows / 2};
+  };
+  const auto add = [&](const Range& left, const Range& right, bool self) {
+    if (left.rows > 0 && right.rows > 0)
+      steps_.push_back({step.left, step.right, self, left, right});
+  };
+  const Range left_one = first_half(step.left_range), left_two = second_half(step.left_range);
+  const Range right_one = first_half(step.right_range), right_two = second_half(step.right_range);
+  add(left_one, right_one, step.self);
+  add(left_two, right_two, step.self);
+  add(left_one, right_two, false);
+  if (!step.self || both_orders()) add(left_two, right_one, false);
+}
+
+/// The next batch of the current step; kEnd also where the step was split.
+Status PartitionedJoin::next_of_step(ResultBatch* batch) {
+  const Step& step = steps_.back();
+  try {
+    if (!join_) open_step();
+    const Status status = join_->next_batch(batch);
+    delivered_ = delivered_ || status.ok();
+    if (status.code == StatusCode::kEnd) end_step();
+    return status;
+  } catch (const MemoryLimitExceeded&) {
+    if (delivered_ || std::max(step.left_range.rows, step.right_range.rows) < kFewestRows) throw;
+  }
+  split_step();
+  return {StatusCode::kEnd};
+}
+
+// ---- Results
+
+/// Whether the steps' answers are put together before they are delivered.
+bool PartitionedJoin::gathers() const {
+  return request_.output() != Output::kPairs && request_.output() != Output::kPairsWithDistances;
+}
+
+/// Whether each pair of a step stands for both of its orders.
+bool PartitionedJoin::mirrors(const Step& step) const {
+  return request_.self_join() && !step.self && !both_orders() && !top_ &&
+         request_.pairs() != PairSelection::kUnordered;
+}
+
+void PartitionedJoin::take(const ResultBatch& batch) {
+  if (top_)
+    top_->add(request_, batch);
+  else if (both_orders())
+    take_counts(batch);
+  else
+    total_ += batch.pair_count * (mirrors(steps_.back()) ? 2 : 1);
+}
+
+/// Adds the counts of a step to the ones of its left part.
+void PartitionedJoin::take_counts(const ResultBatch& batch) {
+  const Step& step = steps_.back();
+  const RowCopy& right = is_one_part(step) ? left_.rows : right_.rows;
+  const auto place = [](const Range& range, std::int64_t id) {
+    return range.first + static_cast<std::uint64_t>(id);
+  };
+  for (std::uint64_t i = 0; i < batch.row_count; ++i) {
+    const std::uint64_t a = place(step.left_range, batch.left_ids[batch.rows[i]]);
+    if (batch.counts != nullptr) {
+      counts_[a] += batch.counts[i];
+      continue;
+    }
+    for (std::uint64_t at = batch.entry(i); at < batch.entry(i + 1); ++at) {
+      const std::uint64_t b = place(step.right_range, batch.right_ids[batch.neighbors[at]]);
+      const bool ties = left_.rows.ids[a] == right.ids[b];
+      const bool is_first = ties ? std::pair(step.left, a) < std::pair(step.right, b)
+                                 : left_.rows.ids[a] < right.ids[b];
+      if (is_first)
+        ++counts_[a];
+      else if (step.self)
+        ++counts_[b];
+    }
+  }
+}
+
+/// Before the steps of a left part: no pairs yet.
+void PartitionedJoin::start_counts() {
+  counting_ = true;
+  counts_ = Buffer<std::uint64_t>(*budget_, left_side_->rows(steps_.back().left));
+  std::fill(counts_.begin(), counts_.end(), 0);
+  positions_ = Buffer<std::uint32_t>(*budget_, counts_.size());
+  std::iota(positions_.begin(), positions_.end(), 0u);
+}
+
+/// After the steps of the left part that is in memory.
+ResultBatch PartitionedJoin::end_counts() {
+  counting_ = false;
+  ResultBatch batch{};
+  batch.pair_count = std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
+  batch.row_count = counts_.size();
+  batch.rows = positions_.data();
+  batch.counts = counts_.data();
+  batch.left_ids = batch.right_ids = left_.rows.ids.data();
+  return batch;
+}
+
+/// What is delivered after all steps.
+Status PartitionedJoin::finish(ResultBatch* batch) {
+  if (top_) {
+    if (!top_batches_) {
+      top_->finish();
+      top_batches_.emplace(*budget_, request_, *top_);
+    }
+    return {top_batches_->next(batch) ? StatusCode::kOk : StatusCode::kEnd};
+  }
+  if (request_.output() != Output::kTotal || total_delivered_) return {StatusCode::kEnd};
+  total_delivered_ = true;
+  *batch = {};
+  batch->pair_count = total_;
+  return {};
+}
+
+Status PartitionedJoin::next_of_steps(ResultBatch* batch) {
+  while (!divide())
+    if (interrupted()) return {StatusCode::kInterrupted};
+  while (!steps_.empty()) {
+    if (both_orders() && !counting_) start_counts();
+    const std::size_t left = steps_.back().left;
+    const bool mirrored = mirrors(steps_.back());
+    const Status status = next_of_step(batch);
+    if (status.code == StatusCode::kEnd) {
+      if (!counting_ || (!steps_.empty() && steps_.back().left == left)) continue;
+      *batch = end_counts();
+      return {};
+    }
+    if (!status.ok()) return status;
+    if (!gathers()) {
+      batch->mirrored = batch->mirrored || mirrored;
+      if (mirrored) batch->pair_count *= 2;
+      return {};
+    }
+    take(*batch);
+    if (interrupted()) return {StatusCode::kInterrupted};
+  }
+  return finish(batch);
+}
+
+Status PartitionedJoin::next_batch(ResultBatch* batch) {
+  try {
+    const Status status = next_of_steps(batch);
+    if (status.ok()) {
+      ++done_.batches;
+      done_.pairs += batch->pair_count;
+    }
+    return status;
+  } catch (const RowFileFailed& failed) {
+    return failed.status;
+  }
+}
+
+/// The figures of the finished steps and of the current one.
+JoinStats PartitionedJoin::stats_with_step() const {
+  if (!join_) return done_;
+  JoinStats sum = done_, step;
+  join_->stats(&step);
+  add_stats(sum, step);
+  return sum;
+}
+
+void PartitionedJoin::stats(JoinStats* stats) const { *stats = stats_with_step(); }
+
+}  // namespace gpujoin

@@ -1,0 +1,125 @@
+// The join of sides that do not fit in an engine's memory, or not in the caller's: both are divided
+// into parts along one column, and parts within reach of each other are joined, two at a time, each
+// in a step. It knows no engine: PartJoins are what it is built on.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/joins/divided_side.h"
+#include "engine/joins/join.h"
+#include "engine/joins/prepared_side.h"
+#include "engine/joins/top_pairs.h"
+#include "engine/strategy/choose_strategy.h"
+
+namespace gpujoin {
+
+/// Where sides are cut, and how far the values of two rows of a pair differ at most.
+struct Cut {
+  CutColumn column;
+  double reach;
+};
+
+/// The column of the data that separates points best, so that a part meets few others; a strategy
+/// by reference points has none, and another one is chosen. Throws std::bad_alloc.
+Cut choose_cut(const JoinRequest& request, const Strategy& strategy, const WalkCosts& costs);
+
+/// The dimension that separates boxes best. Throws std::bad_alloc.
+Cut choose_box_cut(const JoinRequest& request);
+
+/// An engine's joins of the parts of one join.
+class PartJoins {
+ public:
+  virtual ~PartJoins() = default;
+
+  /// Where sides are cut. Throws what open() throws.
+  virtual Cut cut() = 0;
+
+  /// How many rows a part may have, so that two of them are joined within the memory that there is.
+  /// Throws MemoryLimitExceeded where that is too little for any.
+  virtual std::uint64_t part_rows() = 0;
+
+  /// Opens the join of two parts, or of one part with itself. The rows of each slot stay the same;
+  /// null: rows that no other join will ask for. Data and slots outlive the join. Throws what the
+  /// engine's table turns into a Status.
+  virtual std::unique_ptr<Join> open(const JoinRequest& part, SideSlot* left, SideSlot* right) = 0;
+
+  /// Called before each check for an interrupt: an engine that blocks signals lets them in.
+  virtual void let_signals_in() {}
+};
+
+class PartitionedJoin final : public Join {
+ public:
+  /// `budget` is for parts and what engines make of them; the joins of parts share it. The data
+  /// outlives the join. Methods throw what `parts` and Buffer throw.
+  PartitionedJoin(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget,
+                  std::unique_ptr<PartJoins> parts);
+
+  Status next_batch(ResultBatch* batch) override;
+  void stats(JoinStats* stats) const override;
+
+ private:
+  struct Range {
+    std::uint64_t first, rows;
+  };
+  /// Two parts, or pieces of them where the parts were too large.
+  struct Step {
+    std::size_t left, right;
+    bool self;  ///< one piece with itself
+    Range left_range, right_range;
+  };
+  /// A part in memory.
+  struct LoadedPart {
+    std::size_t number = ~std::size_t{0};
+    RowCopy rows;
+    SideSlot slot;
+  };
+
+  bool interrupted();
+  void begin();
+  bool divide();
+  bool both_orders() const;
+  void list_steps();
+  bool is_one_part(const Step& step) const;
+  const DividedSide& right_side() const;
+  void load(LoadedPart& part, const DividedSide& side, std::size_t number);
+  void load_parts(const Step& step);
+  JoinRequest part_request(const Step& step) const;
+  void open_step();
+  void end_step();
+  void split_step();
+  Status next_of_step(ResultBatch* batch);
+  bool gathers() const;
+  bool mirrors(const Step& step) const;
+  void take(const ResultBatch& batch);
+  void take_counts(const ResultBatch& batch);
+  void start_counts();
+  ResultBatch end_counts();
+  Status finish(ResultBatch* batch);
+  Status next_of_steps(ResultBatch* batch);
+  JoinStats stats_with_step() const;
+
+  const JoinRequest request_;
+  Cut cut_{};
+  std::shared_ptr<MemoryBudget> budget_;
+  std::unique_ptr<PartJoins> parts_;
+  std::optional<DividedSide> left_side_, right_side_;  // of a self-join the left one alone
+  bool divided_ = false;
+  std::vector<Step> steps_;  ///< to be done, the next one last
+  LoadedPart left_, right_;
+  std::unique_ptr<Join> join_;  ///< of the current step
+  bool delivered_ = false;      ///< the step has
+  JoinStats done_{};            ///< of the steps before
+
+  std::uint64_t total_ = 0;
+  bool total_delivered_ = false;
+  bool counting_ = false;            ///< the rows of the current left part
+  Buffer<std::uint64_t> counts_;     ///< theirs so far
+  Buffer<std::uint32_t> positions_;  ///< 0, 1, ...
+  std::optional<TopPairs> top_;
+  std::optional<TopBatches> top_batches_;
+};
+
+}  // namespace gpujoin

@@ -1,0 +1,177 @@
+#include "engine/request/request.h"
+
+#include <cmath>
+#include <initializer_list>
+
+#include "core/box.h"
+
+namespace gpujoin {
+namespace {
+
+Status check_dataset(const Dataset& data, const char* side) {
+  if (data.rows == 0) return {};
+  if (data.rows > kMaxRows)
+    return make_status(StatusCode::kInvalidArgument, "Join parts of the table.",
+                       "the %s side has too many rows: %llu", side,
+                       static_cast<unsigned long long>(data.rows));
+  if (data.dims == 0 || data.dims > kMaxDimensions)
+    return make_status(StatusCode::kInvalidArgument, "Vectors have 1 to 16000 dimensions.",
+                       "the %s side has %u dimensions", side, data.dims);
+  if (data.first_chunk == nullptr && data.file == nullptr)
+    return make_status(StatusCode::kInvalidArgument, nullptr, "the %s side has no coordinates",
+                       side);
+  return {};
+}
+
+Status check_top(const JoinRequest& request) {
+  const Top& top = request.top();
+  if (top.k == 0 || top.k > kMostTopPairs)
+    return make_status(StatusCode::kInvalidArgument, "Ask for 1 to 1000000 pairs.",
+                       "k must be from 1 to %llu: %llu",
+                       static_cast<unsigned long long>(kMostTopPairs),
+                       static_cast<unsigned long long>(top.k));
+  if (top.scoring.function == ScoreFunction::kDistance) return {};
+  for (const double weight : top.scoring.weights)
+    if (!std::isfinite(weight))
+      return make_status(StatusCode::kInvalidArgument, "Pass finite weights.",
+                         "weights must be finite: %g", weight);
+  for (const Dataset* data : {&request.left(), &request.right()})
+    if (data->rows > 0 && data->scores == nullptr)
+      return make_status(StatusCode::kInvalidArgument, nullptr, "a side has no scores");
+  return {};
+}
+
+Status check_boxes(const JoinRequest& request) {
+  if (request.metric() == Metric::kCosine)
+    return make_status(StatusCode::kInvalidArgument, "Use l2, l1 or linf.",
+                       "boxes have no cosine distance");
+  for (const Dataset* data : {&request.left(), &request.right()}) {
+    if (data->rows == 0) continue;
+    if (data->dims % 2 != 0 || data->dims > 2 * kMaxBoxDimensions)
+      return make_status(StatusCode::kInvalidArgument, "Boxes have 1 to 8 dimensions.",
+                         "boxes of %u numbers", data->dims);
+  }
+  return {};
+}
+
+Status check_sides(const Sides& sides) {
+  if (Status status = check_dataset(sides.left(), "left"); !status.ok()) return status;
+  if (Status status = check_dataset(sides.right(), "right"); !status.ok()) return status;
+  if (!sides.has_pairs()) return {};
+  if (sides.left().dims != sides.right().dims)
+    return make_status(StatusCode::kInvalidArgument,
+                       "Both sides need vectors of the same number of dimensions.",
+                       "the left side has %u dimensions and the right side %u", sides.left().dims,
+                       sides.right().dims);
+  if (sides.left().scalar != sides.right().scalar)
+    return make_status(StatusCode::kInvalidArgument, nullptr,
+                       "the two sides have different scalar types");
+  return {};
+}
+
+}  // namespace
+
+Status check_request(const JoinRequest& request) {
+  if (!std::isfinite(request.eps()) || request.eps() < 0)
+    return make_status(StatusCode::kInvalidArgument, "Pass a finite distance of 0 or more.",
+                       "eps must be finite and not negative: %g", request.eps());
+  if (Status status = check_sides(request.sides); !status.ok()) return status;
+  if (request.shape() == Shape::kBoxes) return check_boxes(request);
+  if (request.output() == Output::kTopPairs) return check_top(request);
+  return {};
+}
+
+const char* to_string(IndexMethod method) {
+  switch (method) {
+    case IndexMethod::kGrid:
+      return "grid";
+    case IndexMethod::kReferencePoints:
+      return "reference_points";
+    case IndexMethod::kTiles:
+      return "tiles";
+    case IndexMethod::kNone:
+      return "none";
+    default:
+      return "auto";
+  }
+}
+
+const char* to_string(ReferencePlacement placement) {
+  switch (placement) {
+    case ReferencePlacement::kOuter:
+      return "outer";
+    case ReferencePlacement::kInner:
+      return "inner";
+    default:
+      return "auto";
+  }
+}
+
+const char* to_string(AccessPattern pattern) {
+  switch (pattern) {
+    case AccessPattern::kFull:
+      return "full";
+    case AccessPattern::kLinearId:
+      return "linear_id";
+    case AccessPattern::kUnicomp:
+      return "unicomp";
+    default:
+      return "auto";
+  }
+}
+
+const char* to_string(CellOrder order) {
+  switch (order) {
+    case CellOrder::kLinear:
+      return "linear";
+    case CellOrder::kZOrder:
+      return "zorder";
+    case CellOrder::kHilbert:
+      return "hilbert";
+    default:
+      return "auto";
+  }
+}
+
+const char* to_string(Metric metric) {
+  switch (metric) {
+    case Metric::kL1:
+      return "l1";
+    case Metric::kLInf:
+      return "linf";
+    case Metric::kCosine:
+      return "cosine";
+    default:
+      return "l2";
+  }
+}
+
+const char* to_string(ScoreFunction function) {
+  switch (function) {
+    case ScoreFunction::kProduct:
+      return "product";
+    case ScoreFunction::kMin:
+      return "min";
+    case ScoreFunction::kMax:
+      return "max";
+    case ScoreFunction::kDistance:
+      return "distance";
+    default:
+      return "sum";
+  }
+}
+
+const char* to_string(TopkMethod method) {
+  switch (method) {
+    case TopkMethod::kThreshold:
+      return "threshold";
+    case TopkMethod::kHeap:
+      return "heap";
+    case TopkMethod::kSort:
+      return "sort";
+    default:
+      return "auto";
+  }
+}
+
+}  // namespace gpujoin

@@ -1,0 +1,263 @@
+// What a caller asks of an engine. SQL functions and planner node fill the same JoinRequest.
+#pragma once
+
+#include <cstdint>
+
+#include "core/cell_order.h"
+#include "core/cell_walk.h"
+#include "core/distance.h"
+#include "core/score.h"
+#include "engine/request/dataset.h"
+#include "engine/request/status.h"
+
+namespace gpujoin {
+
+enum class Switch : std::int32_t { kAuto, kOn, kOff };
+enum class WorkOrder : std::int32_t { kAuto, kNone, kSorted, kQueue };
+
+/// kGrid: an epsilon grid over columns of the data [GPU-SJ, section 3] [GPU-Join, section 4.1].
+/// kReferencePoints: the same over distances to reference points [COSS, section 4]. kTiles: tiles
+/// of neighbouring points, compared by matrix arithmetic where their boxes come near each other.
+/// kNone: the nested loop.
+enum class IndexMethod : std::int32_t { kAuto, kGrid, kReferencePoints, kTiles, kNone };
+inline constexpr int kIndexMethodCount = 5;
+
+/// Where reference points lie [COSS, section 4.4]: RP-OUTER at the edges of the data, RP-INNER
+/// around its centre.
+enum class ReferencePlacement : std::int32_t { kAuto, kOuter, kInner };
+inline constexpr std::uint32_t kMaxReferencePoints = 16;
+
+/// How the best pairs are found. kHeap: heaps keep the best of what was found so far
+/// [thesis, sections 5.4 and 5.8]. kSort: all pairs are found, then sorted: the baseline of
+/// [thesis, section 7.1]. kThreshold: only pairs that may beat the worst of the best so far are
+/// compared.
+enum class TopkMethod : std::int32_t { kAuto, kThreshold, kHeap, kSort };
+
+/// The method that a top-k join takes.
+inline TopkMethod method_of(TopkMethod asked) {
+  return asked == TopkMethod::kAuto ? TopkMethod::kThreshold : asked;
+}
+
+/// How boxes find each other. kLayeredGrid: a grid whose cells have a bit for each part of one side
+/// [MLG-join] [thesis, section 4.2]. kSortSweep: along one dimension, in sorted order (SMF [GCMF]
+/// [thesis, section 4.3]). kNone: the nested loop.
+enum class BoxMethod : std::int32_t { kAuto, kLayeredGrid, kSortSweep, kNone };
+
+/// The techniques of the papers (docs/sources.md), each of which can be forced for study. Knobs
+/// change speed, never the result.
+struct Knobs {
+  IndexMethod index = IndexMethod::kAuto;
+  std::uint32_t indexed_dimensions = 0;  ///< of the grid, 0 = auto [GPU-Join, section 4.1]
+  std::uint32_t reference_points = 0;    ///< 0 = auto
+  ReferencePlacement reference_placement = ReferencePlacement::kAuto;
+  Switch reorder_dimensions = Switch::kAuto;  ///< REORDER [GPU-Join, section 4.2]
+  Switch sort_unindexed = Switch::kAuto;      ///< SORTIDU [GPU-Join, section 4.3]
+  Switch short_circuit = Switch::kAuto;       ///< SHORTC [GPU-Join, section 4.4]
+  AccessPattern access_pattern = AccessPattern::kAuto;
+  CellOrder cell_order = CellOrder::kAuto;
+  WorkOrder work_order = WorkOrder::kAuto;  ///< SORTBYWL, WORKQUEUE; devices only
+  std::uint32_t threads_per_point = 0;      ///< a power of two up to 32, 0 = auto; devices only
+  std::uint32_t streams = 0;                ///< batches in flight, 0 = auto; devices only
+  std::uint64_t batch_pairs = 0;  ///< pairs a batch at most, 0 = auto; lowered to fit in memory
+  TopkMethod topk_method = TopkMethod::kAuto;
+  BoxMethod box_method = BoxMethod::kAuto;
+};
+
+/// Which pairs of a self-join are wanted. Joins of two datasets know kAll only.
+enum class PairSelection : std::int32_t {
+  kAll,        ///< both orders, and self-pairs
+  kDistinct,   ///< both orders, no self-pairs
+  kUnordered,  ///< each pair once, the smaller id first
+};
+
+/// Whose rows meet.
+class Sides {
+ public:
+  /// A self-join: pairs of rows of one dataset.
+  static Sides one(const Dataset& data, PairSelection pairs) { return {data, data, true, pairs}; }
+  /// As many dimensions and the same scalar type on both sides.
+  static Sides two(const Dataset& left, const Dataset& right) {
+    return {left, right, false, PairSelection::kAll};
+  }
+  /// Other rows in the place of these, `right` ignored by a self-join.
+  Sides with_rows(const Dataset& left, const Dataset& right) const {
+    return {left, self_join_ ? left : right, self_join_, pairs_};
+  }
+
+  const Dataset& left() const { return left_; }
+  const Dataset& right() const { return right_; }  ///< of a self-join the left side
+  bool self_join() const { return self_join_; }
+  PairSelection pairs() const { return pairs_; }
+
+  /// Rows of both sides, of a self-join counted once.
+  std::uint64_t rows() const { return left_.rows + (self_join_ ? 0 : right_.rows); }
+  bool has_pairs() const { return left_.rows > 0 && right_.rows > 0; }
+  bool in_file() const { return left_.file != nullptr || right_.file != nullptr; }
+
+ private:
+  Sides(const Dataset& left, const Dataset& right, bool self_join, PairSelection pairs)
+      : left_(left), right_(right), self_join_(self_join), pairs_(pairs) {}
+
+  Dataset left_, right_;
+  bool self_join_;
+  PairSelection pairs_;
+};
+
+/// What the rows of datasets are: points, or boxes, whose dims numbers are the low corner and then
+/// the high one.
+enum class Shape : std::int32_t { kPoints, kBoxes };
+
+/// Points whose distance is at most eps, which is finite and >= 0.
+struct PointsWithin {
+  Metric metric;
+  double eps;
+};
+
+/// Boxes with points so close; an eps of 0 asks for boxes that touch. Boxes have no kCosine.
+struct BoxesWithin {
+  Metric metric;
+  double eps;
+};
+
+inline constexpr std::uint64_t kMostTopPairs = 1000000;
+
+/// The `k` pairs within eps that come first by (score, id of the first point, id of the second), in
+/// that order; all pairs where there are no more. Scores are those of pair_score(), for which
+/// datasets have finite scores, or distances. Pairs of a self-join are unordered ones.
+struct Top {
+  Scoring scoring;
+  std::uint64_t k;  ///< 1 .. kMostTopPairs
+  /// Pairs with a lower score_key() may be left out, where the caller knows of k pairs that have
+  /// this one or a higher.
+  std::uint64_t least_key = 0;
+  /// The two datasets are disjoint parts of one: comes_first() decides which point of a pair is the
+  /// first, as in a self-join.
+  bool parts_of_one = false;
+};
+
+/// What a join of points emits.
+class Output {
+ public:
+  enum Kind : std::int32_t {
+    kPairs,
+    kPairsWithDistances,
+    kCountPerRow,
+    kTotal,
+    kTopPairs,
+  };
+
+  static Output pairs() { return {kPairs, {}}; }
+  static Output pairs_with_distances() { return {kPairsWithDistances, {}}; }
+  /// For each left row the number of its pairs; under kUnordered the pairs where it comes first.
+  static Output count_per_row() { return {kCountPerRow, {}}; }
+  /// The number of pairs, nothing else.
+  static Output total() { return {kTotal, {}}; }
+  static Output top_pairs(const Top& top) { return {kTopPairs, top}; }
+
+  Kind kind() const { return kind_; }
+  const Top& top() const { return top_; }  ///< of kTopPairs
+
+ private:
+  Output(Kind kind, const Top& top) : kind_(kind), top_(top) {}
+
+  Kind kind_;
+  Top top_;
+};
+
+inline bool wants_pairs(Output::Kind output) {
+  return output != Output::kCountPerRow && output != Output::kTotal;
+}
+
+/// Whether each pair comes with a number: its distance, or its score.
+inline bool wants_distances(Output::Kind output) {
+  return output == Output::kPairsWithDistances || output == Output::kTopPairs;
+}
+
+/// What a join of boxes emits.
+enum class BoxOutput : std::int32_t { kPairs, kTotal };
+
+/// What a join may use, and what stops it.
+struct Resources {
+  std::uint32_t threads = 1;       ///< of the host, >= 1
+  std::uint64_t memory_limit = 0;  ///< bytes of host memory the engine may hold, 0 = no limit
+  std::uint64_t device_memory_limit = 0;  ///< bytes of device memory, 0 = no limit
+  std::int32_t device = 0;                ///< which device, from 0; devices only
+  /// Nonzero: next_batch returns kInterrupted soon; may be null.
+  const volatile int* interrupt = nullptr;
+  const RowFile* scratch = nullptr;  ///< for rows that do not fit in memory; null: there is none
+};
+
+class JoinRequest {
+ public:
+  JoinRequest(const Sides& sides, const PointsWithin& predicate, const Output& output)
+      : sides(sides),
+        shape_(Shape::kPoints),
+        metric_(predicate.metric),
+        eps_(predicate.eps),
+        output_(output) {}
+  JoinRequest(const Sides& sides, const BoxesWithin& predicate, BoxOutput output)
+      : sides(sides),
+        shape_(Shape::kBoxes),
+        metric_(predicate.metric),
+        eps_(predicate.eps),
+        output_(output == BoxOutput::kTotal ? Output::total() : Output::pairs()) {}
+
+  Sides sides;
+  Resources resources;
+  Knobs knobs;
+
+  // Another question about the same points.
+  JoinRequest asking(const PointsWithin& predicate, const Output& output) const {
+    JoinRequest other(sides, predicate, output);
+    other.resources = resources;
+    other.knobs = knobs;
+    return other;
+  }
+  JoinRequest asking(const PointsWithin& predicate) const { return asking(predicate, output_); }
+  JoinRequest asking(const Output& output) const { return asking({metric_, eps_}, output); }
+
+  Shape shape() const { return shape_; }
+  Metric metric() const { return metric_; }
+  double eps() const { return eps_; }
+  Output::Kind output() const { return output_.kind(); }
+  const Top& top() const { return output_.top(); }  ///< of kTopPairs
+
+  const Dataset& left() const { return sides.left(); }
+  const Dataset& right() const { return sides.right(); }
+  bool self_join() const { return sides.self_join(); }
+  PairSelection pairs() const {
+    const bool once = output() == Output::kTopPairs && self_join();
+    return once ? PairSelection::kUnordered : sides.pairs();
+  }
+  /// Whether the first point of a pair is not the left one, but the one that comes_first().
+  bool orders_pairs() const {
+    return pairs() == PairSelection::kUnordered ||
+           (output() == Output::kTopPairs && top().parts_of_one);
+  }
+
+ private:
+  Shape shape_;
+  Metric metric_;
+  double eps_;
+  Output output_;
+};
+
+/// The same request of the rows that are in memory, for what looks at samples.
+inline JoinRequest in_memory(JoinRequest request) {
+  request.sides = request.sides.with_rows(in_memory(request.left()), in_memory(request.right()));
+  return request;
+}
+
+/// What every engine checks first: kInvalidArgument for a request that no engine can serve.
+Status check_request(const JoinRequest& request);
+
+// The names that settings and arguments have for them.
+const char* to_string(IndexMethod method);
+const char* to_string(ReferencePlacement placement);
+const char* to_string(AccessPattern pattern);
+const char* to_string(CellOrder order);
+const char* to_string(Metric metric);
+const char* to_string(ScoreFunction function);
+const char* to_string(TopkMethod method);
+
+}  // namespace gpujoin

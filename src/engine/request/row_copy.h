@@ -1,0 +1,42 @@
+// Some rows of a dataset as a dataset of their own.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "engine/request/buffer.h"
+#include "engine/request/dataset.h"
+
+namespace gpujoin {
+
+struct RowCopy {
+  Buffer<unsigned char> coordinates;
+  Buffer<std::int64_t> ids;
+  Buffer<double> scores;
+  Dataset view{};
+};
+
+/// Copies the rows listed. They keep their ids; where the dataset has none, their positions in it
+/// become their ids. Calls look() now and then. Throws what Buffer and look() throw.
+template <class Look>
+RowCopy copy_rows(MemoryBudget& budget, const Dataset& data, const std::uint32_t* rows,
+                  std::uint64_t count, const Look& look) {
+  constexpr std::uint64_t kRowsBetweenLooks = 65536;
+  const std::uint64_t bytes = point_bytes(data);
+  RowCopy copy;
+  copy.coordinates = Buffer<unsigned char>(budget, count * bytes);
+  copy.ids = Buffer<std::int64_t>(budget, count);
+  if (data.scores != nullptr) copy.scores = Buffer<double>(budget, count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    if (i % kRowsBetweenLooks == 0) look();
+    const std::uint64_t row = rows[i];
+    std::memcpy(copy.coordinates.data() + i * bytes, point(data, row), bytes);
+    copy.ids[i] = id_of(data, row);
+    if (data.scores != nullptr) copy.scores[i] = data.scores[row];
+  }
+  copy.view = {copy.coordinates.data(), copy.ids.data(), count, data.dims, data.scalar,
+               copy.scores.data()};
+  return copy;
+}
+
+}  // namespace gpujoin

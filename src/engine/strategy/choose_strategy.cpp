@@ -1,0 +1,113 @@
+#include "engine/strategy/choose_strategy.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+#include <vector>
+
+#include "engine/strategy/box_strategy.h"
+#include "engine/strategy/planner.h"
+#include "engine/strategy/reference_points.h"
+
+namespace gpujoin {
+namespace {
+
+// Weighing reference points takes some milliseconds itself.
+constexpr double kWorthReferencePointsMs = 10;
+
+void explain(Strategy& strategy, double left_rows, double right_rows, bool asked) {
+  if (strategy.index == IndexMethod::kNone) {
+    std::snprintf(strategy.reason, sizeof strategy.reason,
+                  asked ? "brute force, as gpujoin.index asks"
+                        : "no column separates the points at this eps");
+    return;
+  }
+  std::snprintf(strategy.reason, sizeof strategy.reason,
+                "about %.3g candidates a point expected of %.3g points",
+                strategy.estimate().candidates / std::max(1.0, left_rows), right_rows);
+}
+
+/// Whether most pairs are never compared, so that a join costs about as much as reading the scores
+/// and indexing some of the rows.
+bool looks_at_few_pairs(TopkMethod method) {
+  return method == TopkMethod::kAuto || method == TopkMethod::kThreshold;
+}
+
+double estimate_boxes_ms(const JoinRequest& request) {
+  try {
+    return choose_box_strategy(request).ms;
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
+}
+
+}  // namespace
+
+AccessPattern pattern_of(const JoinRequest& request, IndexMethod index) {
+  // Two datasets are not symmetric.
+  if (!request.self_join()) return AccessPattern::kFull;
+  const AccessPattern asked = request.knobs.access_pattern;
+  const bool may_be_full = request.pairs() != PairSelection::kUnordered;
+  // Half of a matrix of tiles serves counts as well.
+  if (index == IndexMethod::kTiles)
+    return asked == AccessPattern::kFull && may_be_full ? asked : AccessPattern::kLinearId;
+  // Counts per row belong to the left point.
+  if (request.output() == Output::kCountPerRow) return AccessPattern::kFull;
+  if (asked != AccessPattern::kAuto && may_be_full) return asked;
+  return asked == AccessPattern::kUnicomp ? asked : AccessPattern::kLinearId;
+}
+
+Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
+  Planner planner(request, costs);
+  const auto left_rows = static_cast<double>(request.left().rows);
+  const auto right_rows = static_cast<double>(request.right().rows);
+  const IndexMethod asked = request.knobs.index;
+
+  std::vector<Strategy> plans;
+  if (asked == IndexMethod::kNone) {
+    plans.push_back(planner.plan_none());
+  } else if (asked == IndexMethod::kTiles && planner.knows_tiles()) {
+    plans.push_back(planner.plan_tiles());
+  } else if (asked == IndexMethod::kReferencePoints) {
+    plans.push_back(planner.plan_reference_points());
+  } else {
+    plans.push_back(planner.plan_grid());
+    if (asked == IndexMethod::kAuto) {
+      if (most_reference_points(request) > 0 &&
+          plans.front().estimate().ms > kWorthReferencePointsMs)
+        plans.push_back(planner.plan_reference_points());
+      if (planner.wants_tiles()) plans.push_back(planner.plan_tiles());
+      const Strategy& grid = plans.front();
+      // An index that leaves most pairs is not worth its building.
+      if (grid.grid_dims == 0 && grid.estimate().candidates > 0.9 * left_rows * right_rows)
+        plans.push_back(planner.plan_none());
+    }
+  }
+  Strategy best = plans.front();
+  for (const Strategy& plan : plans) {
+    const bool useless = best.index == IndexMethod::kGrid && plan.index == IndexMethod::kNone;
+    if (useless || plan.estimate().ms < best.estimate().ms) best = plan;
+  }
+  for (const Strategy& plan : plans) best.estimates[static_cast<int>(plan.index)] = plan.estimate();
+  explain(best, left_rows, right_rows, asked == best.index);
+  return best;
+}
+
+double estimate_core_ms(const JoinRequest& request, double enough_ms) {
+  const auto left_rows = static_cast<double>(request.left().rows);
+  const auto right_rows = static_cast<double>(request.right().rows);
+  if (!check_request(request).ok() || left_rows == 0 || right_rows == 0) return 0;
+  const double index_ms = kCoreIndexNs / 1e6 * (left_rows + (request.self_join() ? 0 : right_rows));
+  if (request.output() == Output::kTopPairs && looks_at_few_pairs(request.knobs.topk_method))
+    return index_ms;
+  if (request.shape() == Shape::kBoxes) return estimate_boxes_ms(request);
+  const double brute_force_ms = most_brute_force_ms(request, kCoreWalkCosts);
+  if (index_ms + brute_force_ms < enough_ms) return index_ms + brute_force_ms;
+  try {
+    return index_ms + choose_strategy(request).estimate().ms;
+  } catch (const std::bad_alloc&) {
+    return index_ms;
+  }
+}
+
+}  // namespace gpujoin

@@ -1,0 +1,37 @@
+// How the points of a range join are indexed: the same for both sides and for all parts of them,
+// and known from a sample before any side is, so that a side can be indexed once for several joins.
+#pragma once
+
+#include <cstdint>
+
+#include "core/threshold.h"
+#include "engine/request/request.h"
+#include "engine/request/strategy.h"
+#include "engine/strategy/reference_points.h"
+
+namespace gpujoin {
+
+struct IndexPlan {
+  Strategy strategy;
+  bool directions;  ///< the join is by cosine distance: the directions of points are indexed
+  Metric metric;    ///< of what is indexed
+  double eps;
+  Threshold threshold;  ///< of metric and eps
+  ReferencePoints references;
+  double reach;  ///< how far points within eps differ in an indexed column at most
+  SortLayout order;
+};
+
+/// What an engine does its own way.
+struct IndexForm {
+  std::uint32_t value_bits;  ///< of a sort value in a code, at most
+  bool single_distances;     ///< of single-precision points, distances to reference points are too
+};
+
+/// Plans the index of the strategy, which was chosen for the request. A join by cosine distance
+/// indexes directions; `any_direction`: a faint one is among them (core/cosine.h), so that every
+/// distance is within the radius. Throws std::bad_alloc.
+IndexPlan plan_index(const JoinRequest& request, const Strategy& strategy, const IndexForm& form,
+                     bool any_direction = false);
+
+}  // namespace gpujoin

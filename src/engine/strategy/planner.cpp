@@ -1,0 +1,278 @@
+#include "engine/strategy/planner.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/threshold.h"
+#include "core/tile_screen.h"
+#include "engine/strategy/reference_points.h"
+
+namespace gpujoin {
+namespace {
+
+// So many of the sampled pairs choose between columns; all of them estimate the result.
+constexpr std::size_t kDecidingPairs = std::size_t{1} << 15;
+
+// Columns that tiles are cut along, unless a knob asks for more or fewer: measured to be best, or
+// close to it, from 6 to 90 dimensions.
+constexpr std::uint32_t kTileColumns = 5;
+
+// The cost of a match of tiles that is only counted, as a share of one that is written.
+constexpr double kCountedMatch = 0.3;
+
+// Engines name points of tiles in 31 bits.
+constexpr double kMostTileRows = 0x1p31 - kScreenTile;
+
+constexpr std::uint32_t kDecidingDims = 4 * kMaxDirectDimensions;
+
+/// What a candidate costs. Most of many dimensions are never read, unless it is a match.
+double distance_ns(const WalkCosts& costs, std::uint32_t dims) {
+  return costs.candidate + costs.dimension * std::min(dims, kDecidingDims);
+}
+
+double match_ns(const WalkCosts& costs, std::uint32_t dims) {
+  return costs.dimension * (dims - std::min(dims, kDecidingDims));
+}
+
+/// What a grid of some number of dimensions is expected to cost, from the pairs of the sample that
+/// survive it.
+struct GridEstimate {
+  double candidates_per_point;
+  double cost_per_point;
+};
+
+GridEstimate estimate_grid(const WalkCosts& costs, double right_rows, std::uint32_t dims,
+                           std::uint32_t grid_dims, double adjacent, double same_cell,
+                           double candidates, double all_pairs) {
+  const double neighbors = std::pow(3.0, grid_dims);
+  const double cell_points = 1 + right_rows * same_cell / all_pairs;
+  const double nonempty = std::min(neighbors, 1 + right_rows * adjacent / all_pairs / cell_points);
+  const double candidates_per_point = right_rows * candidates / all_pairs;
+  const double lookups = grid_dims == 0 ? 0 : neighbors / cell_points;
+  return {candidates_per_point, neighbors * costs.neighbor + nonempty * costs.window +
+                                    lookups * costs.lookup +
+                                    candidates_per_point * distance_ns(costs, dims)};
+}
+
+}  // namespace
+
+Planner::Planner(const JoinRequest& request, const WalkCosts& costs)
+    : request_(request),
+      rows_(request),
+      indexed_(rows_.request),
+      costs_(costs),
+      sample_(take_sample(in_memory(request))),
+      left_rows_(static_cast<double>(request.left().rows)),
+      right_rows_(static_cast<double>(request.right().rows)),
+      all_pairs_(std::max<double>(1, static_cast<double>(sample_.pairs.size()))),
+      matches_(static_cast<double>(count_matches(in_memory(request), sample_))) {
+  sample_.left = rows_.left;
+  sample_.right = rows_.right;
+  reach_ = make_threshold(indexed_.metric(), indexed_.eps()).reach;
+  const std::size_t step = 1 + sample_.pairs.size() / kDecidingPairs;
+  for (std::size_t i = 0; i < sample_.pairs.size(); i += step)
+    deciding_.push_back(sample_.pairs[i]);
+}
+
+bool Planner::wants_tiles() const {
+  constexpr std::uint32_t kGridDims = 2;  // where a grid leaves next to nothing to compare
+  return knows_tiles() && request_.left().dims > kGridDims &&
+         request_.knobs.access_pattern != AccessPattern::kUnicomp;
+}
+
+bool Planner::knows_tiles() const {
+  return indexed_.metric() == Metric::kL2 && costs_.tile_pair > 0 &&
+         std::max(left_rows_, right_rows_) < kMostTileRows;
+}
+
+/// What all plans have in common.
+Strategy Planner::start(IndexMethod index) const {
+  const Knobs& knobs = request_.knobs;
+  Strategy strategy{};
+  strategy.index = index;
+  strategy.sort_column = kNoColumn;
+  strategy.access_pattern = pattern_of(request_, index);
+  strategy.cell_order =
+      knobs.cell_order == CellOrder::kAuto ? CellOrder::kLinear : knobs.cell_order;
+  strategy.reorder_dimensions = knobs.reorder_dimensions != Switch::kOff;
+  strategy.screened = request_.left().dims > kMaxDirectDimensions ||
+                      knobs.short_circuit == Switch::kOn || request_.metric() == Metric::kCosine;
+  strategy.short_circuit = strategy.screened && knobs.short_circuit != Switch::kOff;
+  strategy.estimated_pairs = left_rows_ * right_rows_ * matches_ / all_pairs_;
+  strategy.least_pairs =
+      left_rows_ * right_rows_ * std::max(matches_ - std::sqrt(matches_), 0.5) / all_pairs_;
+  return strategy;
+}
+
+/// What a walk costs for a point: besides its cells and candidates, comparing matches to their last
+/// dimension; and again where pairs are written.
+double Planner::walk_ns(double cells_and_candidates_ns) const {
+  const double matches = right_rows_ * matches_ / all_pairs_;
+  return (wants_pairs(request_.output()) ? costs_.writing : 1) *
+         (cells_and_candidates_ns + matches * match_ns(costs_, request_.left().dims));
+}
+
+/// Sets the estimate: candidates of a point, and what a point costs in nanoseconds.
+void Planner::finish(Strategy& strategy, double candidates, double cost_per_point) const {
+  const double share = strategy.access_pattern == AccessPattern::kFull ? 1 : 0.5;
+  strategy.estimates[static_cast<int>(strategy.index)] = {
+      left_rows_ * candidates, share * left_rows_ * cost_per_point / 1e6};
+}
+
+Strategy Planner::plan_none() const {
+  Strategy strategy = start(IndexMethod::kNone);
+  finish(strategy, right_rows_, walk_ns(right_rows_ * distance_ns(costs_, request_.left().dims)));
+  return strategy;
+}
+
+const std::vector<SampledColumn>& Planner::data_columns() {
+  const bool reorder = request_.knobs.reorder_dimensions != Switch::kOff;
+  if (data_columns_.empty()) data_columns_ = sampled_columns(indexed_, sample_, reorder);
+  return data_columns_;
+}
+
+Strategy Planner::plan_grid() {
+  return plan_cells(start(IndexMethod::kGrid), data_columns(), reach_, 0);
+}
+
+Strategy Planner::plan_reference_points() const {
+  const Knobs& knobs = request_.knobs;
+  Strategy strategy = start(IndexMethod::kReferencePoints);
+  strategy.reference_points = reference_point_count(knobs);
+  strategy.reference_placement = knobs.reference_placement == ReferencePlacement::kAuto
+                                     ? ReferencePlacement::kOuter
+                                     : knobs.reference_placement;
+  const ReferencePoints references = place_reference_points(
+      indexed_, sample_, strategy.reference_points, strategy.reference_placement);
+  const double reach = reference_reach(indexed_.eps(), references.dims, references.frame, false);
+  // One sum after the other, where candidates are compared several at a time.
+  const double distances_ns = 4 * costs_.dimension * references.count * references.dims;
+  return plan_cells(strategy, sampled_distances(indexed_, sample_, references), reach,
+                    distances_ns);
+}
+
+/// Chooses which one of `columns`, in which points within eps differ by at most `reach`, is sorted
+/// and which ones make up the grid [GPU-Join, section 4.1]. `point_ns` is what a point costs
+/// besides.
+Strategy Planner::plan_cells(Strategy strategy, std::vector<SampledColumn> columns, double reach,
+                             double point_ns) const {
+  const Knobs& knobs = request_.knobs;
+  const bool reorder = strategy.reorder_dimensions;
+  // Pairs that survive the grid, and the pairs among them that the sorted column keeps too. In many
+  // dimensions little depends on their number.
+  const std::uint32_t dims = request_.left().dims;
+  const std::vector<SamplePair>& all = dims > kMaxDirectDimensions ? deciding_ : sample_.pairs;
+  const auto all_pairs = std::max<double>(1, static_cast<double>(all.size()));
+  PairsLeft adjacent(all), candidates(all), same_cell(all), deciding(deciding_);
+
+  const auto column_count = static_cast<std::uint32_t>(columns.size());
+  const std::uint32_t most_dims = std::min(column_count, kMaxGridDimensions);
+  const std::uint32_t forced_dims = std::min(knobs.indexed_dimensions, most_dims);
+  if (knobs.sort_unindexed != Switch::kOff && forced_dims < column_count) {
+    const SampledColumn sorted = take_most_selective(columns, deciding.pairs(), reach, reorder);
+    strategy.sort_column = static_cast<std::int32_t>(sorted.column);
+    strategy.sort_range = sorted.range();
+    candidates.keep_within(sorted, reach);
+    deciding.keep_within(sorted, reach);
+  }
+
+  GridEstimate best{};
+  Strategy grid = strategy;  // grows by one dimension a step; the cheapest step is kept
+  for (std::uint32_t k = 0;; ++k) {
+    const GridEstimate estimate = estimate_grid(costs_, right_rows_, dims, k, adjacent.count(),
+                                                same_cell.count(), candidates.count(), all_pairs);
+    const bool forced = forced_dims > 0 && k == forced_dims;
+    if (k == 0 || forced || (forced_dims == 0 && estimate.cost_per_point < best.cost_per_point)) {
+      best = estimate;
+      strategy = grid;
+    }
+    if (forced || k == most_dims || columns.empty()) break;
+    // Points of adjacent cells of width w differ by up to 2w, and differ by 1.5w or less as often.
+    const SampledColumn next = take_most_selective(columns, deciding.pairs(), 1.5 * reach, reorder);
+    deciding.keep_within(next, 1.5 * reach);
+    adjacent.keep_within(next, 1.5 * reach);
+    candidates.keep_within(next, 1.5 * reach);
+    same_cell.keep_within(next, 0.5 * reach);
+    grid.grid_columns[k] = next.column;
+    grid.grid_ranges[k] = next.range();
+    grid.grid_dims = k + 1;
+  }
+  finish(strategy, best.candidates_per_point, walk_ns(best.cost_per_point) + point_ns);
+  return strategy;
+}
+
+/// How many sampled pairs lie in tiles whose boxes come within reach, where the tiles cut each of
+/// the columns into equally many intervals.
+double Planner::count_meeting_tiles(const std::vector<SampledColumn>& columns) const {
+  const double tiles = std::max(1.0, right_rows_ / kScreenTile);
+  const double slices = std::pow(tiles, 1.0 / static_cast<double>(columns.size()));
+  std::vector<std::vector<double>> left_widths, right_widths;
+  for (const SampledColumn& column : columns) {
+    left_widths.push_back(slice_widths(column.left, slices));
+    right_widths.push_back(request_.self_join() ? left_widths.back()
+                                                : slice_widths(column.right, slices));
+  }
+  return static_cast<double>(
+      std::count_if(deciding_.begin(), deciding_.end(), [&](SamplePair pair) {
+        double squares = 0;
+        for (std::size_t c = 0; c < columns.size() && squares <= reach_ * reach_; ++c) {
+          // On average a point lies in the middle of its interval.
+          const double gap = columns[c].difference(pair) -
+                             (left_widths[c][pair.left] + right_widths[c][pair.right]) / 2;
+          if (gap > 0) squares += gap * gap;
+        }
+        return squares <= reach_ * reach_;
+      }));
+}
+
+Strategy Planner::plan_tiles() {
+  const Knobs& knobs = request_.knobs;
+  const std::uint32_t dims = request_.left().dims;
+  Strategy strategy = start(IndexMethod::kTiles);
+  strategy.screened = true;
+  if (knobs.cell_order == CellOrder::kAuto) strategy.cell_order = CellOrder::kHilbert;
+
+  const bool reorder = strategy.reorder_dimensions;
+  std::vector<SampledColumn> columns = data_columns();
+  std::vector<SampledColumn> taken;
+  PairsLeft left(deciding_);
+  const std::uint32_t forced_dims = knobs.indexed_dimensions;
+  const std::uint32_t most_dims =
+      std::min({forced_dims > 0 ? forced_dims : kTileColumns, dims, kMaxGridDimensions});
+  while (taken.size() < most_dims) {
+    const SampledColumn next = take_most_selective(columns, left.pairs(), reach_, reorder);
+    // A column that separates no points would only take the curve's bits from the others.
+    const double before = left.count();
+    left.keep_within(next, reach_);
+    const bool separates = left.count() < 0.95 * before;
+    if (forced_dims == 0 && !separates && !taken.empty()) break;
+    // All bits of the curve for where most points are: those beyond lie at its ends.
+    strategy.grid_ranges[strategy.grid_dims] = next.sampled_range();
+    strategy.grid_columns[strategy.grid_dims++] = next.column;
+    taken.push_back(next);
+  }
+  const double candidates = right_rows_ * count_meeting_tiles(taken) /
+                            std::max<double>(1, static_cast<double>(deciding_.size()));
+  // A short circuit needs all pairs of a block to be far apart, and so comes later than one pair's.
+  constexpr std::uint32_t kMostDims = 32 * kMaxDirectDimensions;
+  std::uint32_t compared_dims = (dims + 15) / 16 * 16;
+  if (strategy.short_circuit) compared_dims = std::min(compared_dims, kMostDims);
+  const double box_tests =
+      right_rows_ / kScreenTile / kScreenTile;  // a point's share of its tile's
+  finish(strategy, candidates,
+         candidates * (costs_.tile_pair + costs_.tile_dimension * compared_dims) +
+             box_tests * costs_.tile_boxes +
+             right_rows_ * matches_ / all_pairs_ *
+                 (wants_pairs(request_.output()) ? costs_.tile_match
+                                                 : kCountedMatch * costs_.tile_match));
+  return strategy;
+}
+
+double most_brute_force_ms(const JoinRequest& request, const WalkCosts& costs) {
+  const std::uint32_t dims = request.left().dims;
+  const double pairs =
+      static_cast<double>(request.left().rows) * static_cast<double>(request.right().rows);
+  return pairs * (distance_ns(costs, dims) + match_ns(costs, dims)) / 1e6;
+}
+
+}  // namespace gpujoin

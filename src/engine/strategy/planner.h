@@ -1,0 +1,56 @@
+// What each way to join is expected to cost, from a sample of the data. strategy.cpp compares the
+// costs.
+#pragma once
+
+#include <vector>
+
+#include "engine/strategy/choose_strategy.h"
+#include "engine/strategy/directions.h"
+#include "engine/strategy/sample.h"
+#include "engine/strategy/sampled_columns.h"
+
+namespace gpujoin {
+
+/// The sample, and plans of each method that rest on it.
+class Planner {
+ public:
+  /// Throws std::bad_alloc, as the plans do. The arguments outlive the planner.
+  Planner(const JoinRequest& request, const WalkCosts& costs);
+
+  /// Whether tiles can serve: screens by dot products serve L2, and cosine by its directions.
+  bool knows_tiles() const;
+  /// Whether tiles are worth a plan where nothing is forced.
+  bool wants_tiles() const;
+
+  Strategy plan_grid();
+  Strategy plan_reference_points() const;
+  Strategy plan_tiles();
+  Strategy plan_none() const;
+
+ private:
+  const std::vector<SampledColumn>& data_columns();
+  Strategy start(IndexMethod index) const;
+  Strategy plan_cells(Strategy strategy, std::vector<SampledColumn> columns, double reach,
+                      double point_ns) const;
+  double walk_ns(double cells_and_candidates_ns) const;
+  void finish(Strategy& strategy, double candidates, double cost_per_point) const;
+  double count_meeting_tiles(const std::vector<SampledColumn>& columns) const;
+
+  const JoinRequest& request_;
+  IndexedSample rows_;
+  const JoinRequest& indexed_;  // of rows_
+  const WalkCosts& costs_;
+  Sample sample_;  // rows are those of indexed_
+  std::vector<SamplePair> deciding_;
+  std::vector<SampledColumn> data_columns_;  // once asked for
+  double left_rows_;
+  double right_rows_;
+  double all_pairs_;
+  double matches_;  // of the sample's pairs
+  double reach_;
+};
+
+/// What brute force costs one core, in milliseconds, at most.
+double most_brute_force_ms(const JoinRequest& request, const WalkCosts& costs);
+
+}  // namespace gpujoin

@@ -1,0 +1,139 @@
+#include "engine/strategy/sampled_columns.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+namespace gpujoin {
+namespace {
+
+// Where there are many columns, only the ones that vary most are considered for an index.
+constexpr std::size_t kMaxConsideredColumns = 16;
+
+std::vector<double> sampled_values(const Dataset& data, const std::vector<std::uint64_t>& rows,
+                                   std::uint32_t column) {
+  std::vector<double> values(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) values[i] = coordinate(data, rows[i], column);
+  return values;
+}
+
+double count_within(const SampledColumn& column, const std::vector<SamplePair>& pairs,
+                    double distance) {
+  return static_cast<double>(std::count_if(pairs.begin(), pairs.end(), [&](SamplePair pair) {
+    return column.difference(pair) <= distance;
+  }));
+}
+
+/// The extent of the finite values of both sides within a range; {0, 0} where there are none.
+Extent extent_of(const std::vector<double>& left, const std::vector<double>& right,
+                 Extent range = kEverywhere) {
+  Extent extent = kNoExtent;
+  for (const std::vector<double>* const values : {&left, &right}) {
+    for (const double x : *values) {
+      if (!std::isfinite(x) || !range.holds(x)) continue;
+      include(extent, {x, x});
+    }
+  }
+  return extent.low <= extent.high ? extent : Extent{0, 0};
+}
+
+}  // namespace
+
+Extent SampledColumn::range() const {
+  const Extent ordinary = ordinary_range(left, &right);
+  if (std::isfinite(ordinary.low) && std::isfinite(ordinary.high)) return ordinary;
+  const Extent all = extent_of(left, right);
+  return {std::max(ordinary.low, all.low), std::min(ordinary.high, all.high)};
+}
+
+Extent SampledColumn::sampled_range() const { return extent_of(left, right, range()); }
+
+std::vector<SampledColumn> sampled_columns(const JoinRequest& request, const Sample& sample,
+                                           bool reorder) {
+  const std::uint32_t dims = request.left().dims;
+  const Dataset& right = request.right();
+  std::vector<std::uint32_t> considered(dims);
+  for (std::uint32_t d = 0; d < dims; ++d) considered[d] = d;
+  if (reorder && dims > kMaxConsideredColumns) {
+    const auto rows = ordinary_rows(spread_rows(request.left(), sample.left), dims);
+    considered = by_variance(column_statistics(rows, dims));
+  }
+  considered.resize(std::min<std::size_t>(dims, kMaxConsideredColumns));
+  std::vector<SampledColumn> columns;
+  for (const std::uint32_t d : considered) {
+    SampledColumn column{d, sampled_values(request.left(), sample.left, d), {}};
+    column.right = request.self_join() ? column.left : sampled_values(right, sample.right, d);
+    columns.push_back(std::move(column));
+  }
+  return columns;
+}
+
+std::vector<SampledColumn> sampled_distances(const JoinRequest& request, const Sample& sample,
+                                             const ReferencePoints& references) {
+  const auto distances = [&](const Dataset& data, const std::vector<std::uint64_t>& rows,
+                             std::uint32_t number) {
+    std::vector<double> values(rows.size(), NAN);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      if (is_finite_row(data, rows[i]))
+        reference_distances(references, number, data, rows[i], rows[i] + 1, &values[i]);
+    return values;
+  };
+  std::vector<SampledColumn> columns;
+  for (std::uint32_t number = 0; number < references.count; ++number) {
+    SampledColumn column{
+        request.left().dims + number, distances(request.left(), sample.left, number), {}};
+    column.right =
+        request.self_join() ? column.left : distances(request.right(), sample.right, number);
+    columns.push_back(std::move(column));
+  }
+  return columns;
+}
+
+void PairsLeft::keep_within(const SampledColumn& column, double distance) {
+  const auto stays = [&](SamplePair pair) { return column.difference(pair) <= distance; };
+  if (chosen_)
+    std::erase_if(left_, [&](SamplePair pair) { return !stays(pair); });
+  else
+    std::copy_if(all_.begin(), all_.end(), std::back_inserter(left_), stays);
+  chosen_ = true;
+}
+
+SampledColumn take_most_selective(std::vector<SampledColumn>& columns,
+                                  const std::vector<SamplePair>& pairs, double distance,
+                                  bool reorder) {
+  auto best = columns.begin();
+  if (reorder && columns.size() > 1) {
+    double fewest = INFINITY;
+    for (auto column = columns.begin(); column != columns.end(); ++column) {
+      const double left = count_within(*column, pairs, distance);
+      if (left < fewest) {
+        fewest = left;
+        best = column;
+      }
+    }
+  }
+  SampledColumn taken = std::move(*best);
+  columns.erase(best);
+  return taken;
+}
+
+std::vector<double> slice_widths(const std::vector<double>& values, double slices) {
+  std::vector<double> sorted;
+  for (const double x : values)
+    if (std::isfinite(x)) sorted.push_back(x);
+  std::sort(sorted.begin(), sorted.end());
+  const auto half =
+      static_cast<std::ptrdiff_t>(static_cast<double>(sorted.size()) / slices / 2 + 0.5);
+  std::vector<double> widths(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(values[i])) continue;
+    const std::ptrdiff_t rank =
+        std::lower_bound(sorted.begin(), sorted.end(), values[i]) - sorted.begin();
+    const std::ptrdiff_t last = static_cast<std::ptrdiff_t>(sorted.size()) - 1;
+    widths[i] =
+        sorted[std::min(last, rank + half)] - sorted[std::max<std::ptrdiff_t>(0, rank - half)];
+  }
+  return widths;
+}
+
+}  // namespace gpujoin
