@@ -3,6 +3,7 @@
 // device_memory_test.cpp's.
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <vector>
 
 #include "boxes.h"
@@ -33,11 +34,13 @@ class JoinParts : public EngineTest {
                     const Oracle& oracle) {
     limit(request);
     const bool boxes = request.shape() == gpujoin::Shape::kBoxes;
+    std::optional<std::size_t> third;  // of the outputs: a sanitizer sees each in one place
     const auto expect = [&](const char* where) {
+      if (kSanitized) third = third.value_or(0) + 1;
       if (boxes || request.output() == Output::kTopPairs) {
         EXPECT_TRUE(matches_oracle(run_join(in_parts(), request), request, oracle)) << where;
       } else {
-        EXPECT_TRUE(every_output_matches(in_parts(), request, oracle)) << where;
+        EXPECT_TRUE(every_output_matches(in_parts(), request, oracle, third)) << where;
       }
     };
     expect("in memory");

@@ -300,6 +300,7 @@ TEST_P(RangeJoin, several_workers_sort_and_walk_what_brute_force_finds) {
 }
 
 TEST_P(RangeJoin, more_pairs_than_32_bits_count) {
+  if (kSanitized) GTEST_SKIP() << "too long under a sanitizer";
   constexpr std::uint64_t kRows = 70'000;
   const Points points(1, std::vector<double>(kRows, 2.0));
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 1);
