@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "boxes.h"
+#include "engine/strategy/choose_strategy.h"
 #include "points.h"
 
 namespace gpujoin::test {

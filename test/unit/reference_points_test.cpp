@@ -11,6 +11,7 @@
 #include <set>
 #include <vector>
 
+#include "engine/strategy/choose_strategy.h"
 #include "engine_harness.h"
 #include "points.h"
 
