@@ -32,10 +32,6 @@ std::uint64_t rows_that_fit(std::uint64_t bytes, std::uint64_t row_bytes, std::u
 
 std::uint64_t quotient_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
-const Dataset& probing_side(const JoinRequest& request, const BoxStrategy& strategy) {
-  return !request.self_join() && strategy.left_indexed ? request.right() : request.left();
-}
-
 }  // namespace
 
 BoxWalk::BoxWalk(const JoinRequest& request, const BoxStrategy& strategy, JoinResources& resources,
@@ -43,7 +39,7 @@ BoxWalk::BoxWalk(const JoinRequest& request, const BoxStrategy& strategy, JoinRe
     : request_(request),
       strategy_(strategy),
       indexed_data_(strategy.indexed(request)),
-      probing_data_(probing_side(request, strategy)),
+      probing_data_(strategy.left_indexed ? request.right() : request.left()),
       resources_(resources),
       uploader_(resources.host, request.resources.threads),
       stream_(stream),

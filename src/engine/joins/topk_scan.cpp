@@ -47,7 +47,7 @@ Status TopkScan::next_batch(ResultBatch* batch) {
 Status TopkScan::collect_all() {
   if (!by_distance_ && !left_range_) {
     left_range_ = score_range(request_.left());
-    right_range_ = score_range(request_.right());
+    right_range_ = request_.self_join() ? left_range_ : score_range(request_.right());
   }
   for (;;) {
     ResultBatch batch{};
