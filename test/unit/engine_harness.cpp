@@ -34,18 +34,6 @@ const char* name_of(Output::Kind output) {
   }
 }
 
-const char* name_of(TopkMethod method) {
-  return method == TopkMethod::kAuto        ? "auto"
-         : method == TopkMethod::kThreshold ? "threshold"
-         : method == TopkMethod::kHeap      ? "heap"
-                                            : "sort";
-}
-
-const char* name_of(ScoreFunction function) {
-  static const char* const names[] = {"sum", "product", "min", "max", "distance"};
-  return names[static_cast<int>(function)];
-}
-
 const char* name_of(WorkOrder order) {
   return order == WorkOrder::kAuto     ? "auto"
          : order == WorkOrder::kNone   ? "none"
@@ -96,7 +84,7 @@ void collect_pairs(const JoinRequest& request, const ResultBatch& batch, RunResu
     ASSERT_FALSE(batch.mirrored);
   }
   PairCursor cursor;
-  cursor.start(batch, request.pairs());
+  cursor.start(batch, request.orders_pairs());
   const std::size_t before = result->pairs.size();
   IdPair pair{};
   while (cursor.next(&pair)) {
@@ -372,10 +360,10 @@ std::string describe(const JoinRequest& request) {
     text << ", box method " << to_string(knobs.box_method);
   const Top& top = request.top();
   if (request.output() == Output::kTopPairs)
-    text << ", top " << top.k << " by " << name_of(top.scoring.function)
+    text << ", top " << top.k << " by " << to_string(top.scoring.function)
          << (top.scoring.lowest_first ? ", lowest first" : ", highest first") << ", weights "
          << top.scoring.weights[0] << " and " << top.scoring.weights[1] << ", least key "
-         << top.least_key << ", method " << name_of(knobs.topk_method);
+         << top.least_key << ", method " << to_string(knobs.topk_method);
   return text.str();
 }
 

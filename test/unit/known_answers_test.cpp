@@ -72,7 +72,7 @@ class KnownAnswers : public EngineTest {
     ResultBatch batch{};
     while (engine().next_batch(join, &batch).ok()) {
       PairCursor cursor;
-      cursor.start(batch, request.pairs());
+      cursor.start(batch, request.orders_pairs());
       IdPair pair{};
       while (cursor.next(&pair)) ++pairs;
     }

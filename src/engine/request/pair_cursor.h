@@ -20,15 +20,15 @@ struct PairCursor {
   std::uint64_t row;      ///< index of the current row in the batch
   std::uint64_t entry;    ///< next entry of neighbors
   std::uint64_t row_end;  ///< batch.entry(row + 1)
-  bool smaller_first;     ///< PairSelection::kUnordered
+  bool orders_pairs;      ///< JoinRequest::orders_pairs()
   bool mirror_due;        ///< the reverse of the last pair comes next
 
-  void start(const ResultBatch& next, PairSelection pairs) {
+  void start(const ResultBatch& next, bool orders) {
     batch = next;
     row = 0;
     entry = 0;
     row_end = next.row_count > 0 ? next.entry(1) : 0;
-    smaller_first = pairs == PairSelection::kUnordered;
+    orders_pairs = orders;
     mirror_due = false;
   }
 
@@ -57,7 +57,7 @@ struct PairCursor {
     if (batch.distances != nullptr) pair->distance = batch.distances[entry];
     ++entry;
     mirror_due = batch.mirrored && (p != q || batch.left_ids != batch.right_ids);
-    if (smaller_first && pair->id2 < pair->id1) {
+    if (orders_pairs && pair->id2 < pair->id1) {
       const std::int64_t id1 = pair->id1;
       pair->id1 = pair->id2;
       pair->id2 = id1;

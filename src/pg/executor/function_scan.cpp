@@ -215,7 +215,7 @@ bool next_join_batch(JoinScan* scan) {
     return false;
   }
   if (wants_pairs(scan->run.request.output()))
-    scan->cursor.start(scan->run.batch, scan->run.request.pairs());
+    scan->cursor.start(scan->run.batch, scan->run.request.orders_pairs());
   return true;
 }
 

@@ -241,7 +241,7 @@ bool next_batch(JoinNode* node) {
     if (node->run->exhausted) do_without(node);
     return false;
   }
-  node->cursor.start(node->run->batch, node->run->request.pairs());
+  node->cursor.start(node->run->batch, node->run->request.orders_pairs());
   node->handed_over += node->run->batch.pair_count;
   return true;
 }
