@@ -51,11 +51,7 @@ class DeviceParts final : public PartJoins {
       plan_ = plan_range_join(request, *resources_);
   }
 
-  Cut cut() override {
-    return request_.shape() == Shape::kBoxes
-               ? choose_box_cut(request_)
-               : choose_cut(request_, plan_->index.strategy, kWalkCosts);
-  }
+  Cut cut() override { return choose_cut(request_, plan_->index.strategy, kWalkCosts); }
 
   std::uint64_t part_rows() override { return std::min(rows_on_device(), rows_on_host()); }
 
@@ -68,6 +64,11 @@ class DeviceParts final : public PartJoins {
     const bool top = part.output() == Output::kTopPairs && part.metric() == Metric::kCosine;
     if (top) return std::make_unique<TopkScan>(part, range_join);
     return range_join(part);
+  }
+
+  void enforce_limits(bool enforced) override {
+    resources_->host.enforce(enforced);
+    resources_->device.enforce(enforced);
   }
 
   void let_signals_in() override { SignalsBlocked::let_in(0); }

@@ -59,11 +59,7 @@ class CpuParts final : public PartJoins {
            std::shared_ptr<MemoryBudget> budget)
       : request_(request), budget_(std::move(budget)), plans_(plans) {}
 
-  Cut cut() override {
-    return request_.shape() == Shape::kBoxes
-               ? choose_box_cut(request_)
-               : choose_cut(request_, plans_.plan()->index.strategy, kCoreWalkCosts);
-  }
+  Cut cut() override { return choose_cut(request_, plans_.plan()->index.strategy, kCoreWalkCosts); }
 
   std::uint64_t part_rows() override {
     if (request_.resources.memory_limit == 0) return kMaxRows;
@@ -86,6 +82,8 @@ class CpuParts final : public PartJoins {
     if (part.output() == Output::kTopPairs) return std::make_unique<TopkScan>(part, range_join);
     return range_join(part);
   }
+
+  void enforce_limits(bool enforced) override { budget_->enforce(enforced); }
 
  private:
   const JoinRequest request_;

@@ -172,6 +172,10 @@ FROM unnest(ARRAY[
   unnest('{4MB,2MB}'::text[]) memory;
 SELECT is(under_limit('SELECT l.id, r.id FROM vectors l JOIN vectors r ON l.v <-> r.v <= 3', '64kB'),
   bag('SELECT l.id, r.id FROM vectors l JOIN vectors r ON l.v <-> r.v <= 3'), 'not even the engine itself fits');
+CREATE TABLE cubes AS SELECT i AS id, cube(v, (SELECT array_agg(x + 20) FROM unnest(v) x)) AS c FROM generate_series(1, 162) i,
+  LATERAL (SELECT array_agg(((i * 7919 + j * 104729) % 1009)::float8) FROM generate_series(1, 7) j) vectors(v);
+SELECT is(under_limit(query, '64kB'), bag(query), 'the last parts fit no more: ' || query)
+FROM unnest('{<->,<#>}'::text[]) operator, format('SELECT l.id, r.id FROM cubes l JOIN cubes r ON l.c %s r.c <= 60 AND l.id <= 54', operator) query;
 SET LOCAL gpujoin.host_memory_limit = '64kB';
 SELECT same_rows('SELECT l.id, r.id FROM many l JOIN many r ON l.v <-> r.v <= 1 AND l.id % 1000 = 0', false,
   'the node is not offered where its data would not fit');

@@ -36,7 +36,7 @@ GPUJOIN_ON_EVERY_ENGINE(PartitionedJoins);
 
 TEST(PartitionedJoin, every_output_is_as_of_the_whole) {
   std::optional<std::size_t> third;  // of the outputs of self-joins, for a sanitizer
-  for (const std::uint64_t fitting : {~std::uint64_t{0}, std::uint64_t{90}}) {
+  for (const std::uint64_t fitting : {SmallParts::kAll, std::uint64_t{90}}) {
     SmallParts::rows_that_fit = fitting;
     for (const std::uint32_t dims : {1u, 3u}) {
       for (const Metric metric : kMetrics) {
@@ -52,7 +52,32 @@ TEST(PartitionedJoin, every_output_is_as_of_the_whole) {
       }
     }
   }
-  SmallParts::rows_that_fit = ~std::uint64_t{0};
+  SmallParts::rows_that_fit = SmallParts::kAll;
+}
+
+TEST(PartitionedJoin, lack_of_memory_ends_no_join_that_has_delivered_where_limits_are_soft) {
+  const Points left = random_points(2, 450, 1), right = random_points(2, 320, 2);
+  const Oracle one(left, nullptr, Metric::kL2, 0.05), two(left, &right, Metric::kL2, 0.05);
+  for (const Output::Kind output : {Output::kPairs, Output::kCountPerRow, Output::kTotal}) {
+    for (const std::uint64_t steps : {0, 1, 2, 4}) {
+      SmallParts::steps_that_fit = steps;
+      for (const Points* other : {static_cast<const Points*>(nullptr), &right}) {
+        JoinRequest join = make_request(left, other, Metric::kL2, 0.05);
+        ask(join, output);
+        EXPECT_EQ(run_join(engine_of_parts(), join).status.code, StatusCode::kMemoryLimit);
+        join.resources.soft_limits = true;
+        const RunResult result = run_join(engine_of_parts(), join);
+        if (result.status.code == StatusCode::kMemoryLimit)
+          EXPECT_EQ(result.stats.batches, 0u);
+        else
+          EXPECT_TRUE(matches_oracle(result, join, other == nullptr ? one : two));
+        if (output == Output::kPairs) {
+          EXPECT_EQ(result.status.code, steps == 0 ? StatusCode::kMemoryLimit : StatusCode::kEnd);
+        }
+      }
+    }
+  }
+  SmallParts::steps_that_fit = SmallParts::kAll;
 }
 
 TEST(PartitionedJoin, rows_that_meet_no_part_are_counted) {

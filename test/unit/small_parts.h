@@ -26,26 +26,30 @@ class TableJoin final : public Join {
   Join* join_ = nullptr;
 };
 
-/// Parts of a few rows each. `rows_that_fit`: two pieces with more rows in all have no memory.
+/// Parts of a few rows each. Two pieces with more than `rows_that_fit` rows in all have no memory;
+/// after `steps_that_fit` joins of parts, none have.
 class SmallParts final : public PartJoins {
  public:
-  static inline std::uint64_t rows = 100, rows_that_fit = ~std::uint64_t{0};
+  static constexpr std::uint64_t kAll = ~std::uint64_t{0};
+  static inline std::uint64_t rows = 100, rows_that_fit = kAll, steps_that_fit = kAll;
 
   explicit SmallParts(const JoinRequest& request) : request_(request) {}
 
-  Cut cut() override {
-    return request_.shape() == gpujoin::Shape::kBoxes
-               ? choose_box_cut(request_)
-               : choose_cut(request_, choose_strategy(request_), kCoreWalkCosts);
-  }
+  Cut cut() override { return choose_cut(request_, choose_strategy(request_), kCoreWalkCosts); }
   std::uint64_t part_rows() override { return rows; }
   std::unique_ptr<Join> open(const JoinRequest& part, SideSlot*, SideSlot*) override {
-    if (part.left().rows + part.right().rows > rows_that_fit) throw MemoryLimitExceeded{2, 1};
+    const bool fits =
+        part.left().rows + part.right().rows <= rows_that_fit && steps_ < steps_that_fit;
+    if (!fits && enforced_) throw MemoryLimitExceeded{2, 1};
+    ++steps_;
     return std::make_unique<TableJoin>(*cpu_engine(), part);
   }
+  void enforce_limits(bool enforced) override { enforced_ = enforced; }
 
  private:
   const JoinRequest request_;
+  std::uint64_t steps_ = 0;
+  bool enforced_ = true;
 };
 
 /// An engine that joins everything in such parts.
@@ -56,7 +60,13 @@ inline const EngineTable& engine_of_parts() {
                                 std::make_unique<SmallParts>(*request));
     return {};
   };
-  table.next_batch = [](Join* join, ResultBatch* batch) { return join->next_batch(batch); };
+  table.next_batch = [](Join* join, ResultBatch* batch) -> Status {
+    try {
+      return join->next_batch(batch);
+    } catch (const MemoryLimitExceeded&) {
+      return {StatusCode::kMemoryLimit};
+    }
+  };
   table.stats = [](const Join* join, JoinStats* stats) { join->stats(stats); };
   table.close = [](Join* join) { delete join; };
   return table;

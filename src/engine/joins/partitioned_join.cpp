@@ -28,6 +28,12 @@ Dataset piece_of(const Dataset& part, std::uint64_t first, std::uint64_t rows) {
   return piece;
 }
 
+/// The dimension that separates boxes best.
+Cut choose_box_cut(const JoinRequest& request) {
+  const std::uint32_t d = choose_box_strategy(request).dimension;
+  return {{d, request.left().dims / 2 + d}, make_box_test(request.metric(), request.eps()).reach};
+}
+
 }  // namespace
 
 Cut choose_cut(const JoinRequest& request, const Strategy& strategy, const WalkCosts& costs) {
@@ -40,11 +46,6 @@ Cut choose_cut(const JoinRequest& request, const Strategy& strategy, const WalkC
                                    ? static_cast<std::uint32_t>(strategy.sort_column)
                                    : strategy.grid_columns[0];
   return {{column, column}, make_threshold(request.metric(), request.eps()).reach};
-}
-
-Cut choose_box_cut(const JoinRequest& request) {
-  const std::uint32_t d = choose_box_strategy(request).dimension;
-  return {{d, request.left().dims / 2 + d}, make_box_test(request.metric(), request.eps()).reach};
 }
 
 PartitionedJoin::PartitionedJoin(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget,
@@ -64,7 +65,7 @@ void PartitionedJoin::begin() {
     top_.emplace(*budget_, request_, TopkMethod::kThreshold);
   std::uint64_t rows = kMaxRows;
   if (request_.left().rows > 0) {
-    cut_ = parts_->cut();
+    cut_ = request_.shape() == Shape::kBoxes ? choose_box_cut(request_) : parts_->cut();
     rows = parts_->part_rows();
   }
   const std::uint64_t memory =
@@ -114,6 +115,7 @@ void PartitionedJoin::list_steps() {
     steps_.insert(steps_.end(), steps.begin(), steps.end());
   }
   std::reverse(steps_.begin(), steps_.end());
+  if (both_orders()) make_room_for_counts();
 }
 
 // ---- Steps
@@ -166,7 +168,7 @@ JoinRequest PartitionedJoin::part_request(const Step& step) const {
 void PartitionedJoin::open_step() {
   const Step& step = steps_.back();
   load_parts(step);
-  delivered_ = false;
+  step_delivered_ = false;
   LoadedPart& right = is_one_part(step) ? left_ : right_;
   const bool whole = step.right_range.rows > 0 &&
                      step.left_range.rows == left_side_->rows(step.left) &&
@@ -180,13 +182,11 @@ void PartitionedJoin::end_step() {
   ++done_.parts;
   join_.reset();
   steps_.pop_back();
+  parts_->enforce_limits(true);
 }
 
 /// Puts steps with halves of the current one's rows in its place.
 void PartitionedJoin::split_step() {
-  join_.reset();
-  left_.slot.reset();
-  right_.slot.reset();
   const Step step = steps_.back();
   steps_.pop_back();
   const auto first_half = [](const Range& range) { return Range{range.first, range.rows / 2}; };
@@ -205,19 +205,26 @@ void PartitionedJoin::split_step() {
   if (!step.self || both_orders()) add(left_two, right_one, false);
 }
 
-/// The next batch of the current step; kEnd also where the step was split.
+/// The next batch of the current step; kEnd also where the step was split, or is to be begun again.
 Status PartitionedJoin::next_of_step(ResultBatch* batch) {
   const Step& step = steps_.back();
   try {
     if (!join_) open_step();
     const Status status = join_->next_batch(batch);
-    delivered_ = delivered_ || status.ok();
+    step_delivered_ = step_delivered_ || status.ok();
     if (status.code == StatusCode::kEnd) end_step();
     return status;
   } catch (const MemoryLimitExceeded&) {
-    if (delivered_ || std::max(step.left_range.rows, step.right_range.rows) < kFewestRows) throw;
+    const bool few = std::max(step.left_range.rows, step.right_range.rows) < kFewestRows;
+    if (step_delivered_ || (few && !(delivered_ && request_.resources.soft_limits))) throw;
+    join_.reset();
+    left_.slot.reset();
+    right_.slot.reset();
+    if (few)
+      parts_->enforce_limits(false);
+    else
+      split_step();
   }
-  split_step();
   return {StatusCode::kEnd};
 }
 
@@ -269,21 +276,30 @@ void PartitionedJoin::take_counts(const ResultBatch& batch) {
   }
 }
 
+/// For the rows of any left part.
+void PartitionedJoin::make_room_for_counts() {
+  std::uint64_t most = 0;
+  for (std::size_t i = 0; i < left_side_->parts(); ++i)
+    most = std::max<std::uint64_t>(most, left_side_->rows(i));
+  counts_ = Buffer<std::uint64_t>(*budget_, most);
+  positions_ = Buffer<std::uint32_t>(*budget_, most);
+  std::iota(positions_.begin(), positions_.end(), 0u);
+}
+
 /// Before the steps of a left part: no pairs yet.
 void PartitionedJoin::start_counts() {
   counting_ = true;
-  counts_ = Buffer<std::uint64_t>(*budget_, left_side_->rows(steps_.back().left));
-  std::fill(counts_.begin(), counts_.end(), 0);
-  positions_ = Buffer<std::uint32_t>(*budget_, counts_.size());
-  std::iota(positions_.begin(), positions_.end(), 0u);
+  counted_rows_ = left_side_->rows(steps_.back().left);
+  std::fill_n(counts_.begin(), counted_rows_, 0);
 }
 
 /// After the steps of the left part that is in memory.
 ResultBatch PartitionedJoin::end_counts() {
   counting_ = false;
   ResultBatch batch{};
-  batch.pair_count = std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
-  batch.row_count = counts_.size();
+  batch.pair_count =
+      std::accumulate(counts_.begin(), counts_.begin() + counted_rows_, std::uint64_t{0});
+  batch.row_count = counted_rows_;
   batch.rows = positions_.data();
   batch.counts = counts_.data();
   batch.left_ids = batch.right_ids = left_.rows.ids.data();
@@ -335,6 +351,7 @@ Status PartitionedJoin::next_batch(ResultBatch* batch) {
   try {
     const Status status = next_of_steps(batch);
     if (status.ok()) {
+      delivered_ = true;
       ++done_.batches;
       done_.pairs += batch->pair_count;
     }

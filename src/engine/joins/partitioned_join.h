@@ -26,15 +26,12 @@ struct Cut {
 /// by reference points has none, and another one is chosen. Throws std::bad_alloc.
 Cut choose_cut(const JoinRequest& request, const Strategy& strategy, const WalkCosts& costs);
 
-/// The dimension that separates boxes best. Throws std::bad_alloc.
-Cut choose_box_cut(const JoinRequest& request);
-
 /// An engine's joins of the parts of one join.
 class PartJoins {
  public:
   virtual ~PartJoins() = default;
 
-  /// Where sides are cut. Throws what open() throws.
+  /// Where sides of points are cut. Throws what open() throws.
   virtual Cut cut() = 0;
 
   /// How many rows a part may have, so that two of them are joined within the memory that there is.
@@ -46,6 +43,9 @@ class PartJoins {
   /// engine's table turns into a Status.
   virtual std::unique_ptr<Join> open(const JoinRequest& part, SideSlot* left, SideSlot* right) = 0;
 
+  /// Whether joins of parts keep the limits of memory.
+  virtual void enforce_limits(bool enforced) = 0;
+
   /// Called before each check for an interrupt: an engine that blocks signals lets them in.
   virtual void let_signals_in() {}
 };
@@ -53,7 +53,8 @@ class PartJoins {
 class PartitionedJoin final : public Join {
  public:
   /// `budget` is for parts and what engines make of them; the joins of parts share it. The data
-  /// outlives the join. Methods throw what `parts` and Buffer throw.
+  /// outlives the join. Methods throw what `parts` and Buffer throw. Where limits are soft, pieces
+  /// of few rows that do not fit are joined all the same after the first batch.
   PartitionedJoin(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget,
                   std::unique_ptr<PartJoins> parts);
 
@@ -95,6 +96,7 @@ class PartitionedJoin final : public Join {
   bool mirrors(const Step& step) const;
   void take(const ResultBatch& batch);
   void take_counts(const ResultBatch& batch);
+  void make_room_for_counts();
   void start_counts();
   ResultBatch end_counts();
   Status finish(ResultBatch* batch);
@@ -109,13 +111,15 @@ class PartitionedJoin final : public Join {
   bool divided_ = false;
   std::vector<Step> steps_;  ///< to be done, the next one last
   LoadedPart left_, right_;
-  std::unique_ptr<Join> join_;  ///< of the current step
-  bool delivered_ = false;      ///< the step has
-  JoinStats done_{};            ///< of the steps before
+  std::unique_ptr<Join> join_;   ///< of the current step
+  bool step_delivered_ = false;  ///< the step has a batch
+  bool delivered_ = false;       ///< the caller has one
+  JoinStats done_{};             ///< of the steps before
 
   std::uint64_t total_ = 0;
   bool total_delivered_ = false;
   bool counting_ = false;            ///< the rows of the current left part
+  std::uint64_t counted_rows_ = 0;   ///< how many they are
   Buffer<std::uint64_t> counts_;     ///< theirs so far
   Buffer<std::uint32_t> positions_;  ///< 0, 1, ...
   std::optional<TopPairs> top_;

@@ -16,9 +16,12 @@ class MemoryBudget {
  public:
   explicit MemoryBudget(std::uint64_t limit_bytes) : limit_(limit_bytes) {}  ///< 0 = no limit
 
+  /// While it is not enforced, what exceeds the limit is taken all the same.
+  void enforce(bool enforced) { enforced_ = enforced; }
+
   void take(std::uint64_t bytes) {
     const std::uint64_t used = used_.fetch_add(bytes) + bytes;
-    if (limit_ != 0 && used > limit_) {
+    if (limit_ != 0 && used > limit_ && enforced_) {
       used_.fetch_sub(bytes);
       throw MemoryLimitExceeded{used, limit_};
     }
@@ -32,6 +35,7 @@ class MemoryBudget {
 
  private:
   std::uint64_t limit_;
+  std::atomic<bool> enforced_{true};
   std::atomic<std::uint64_t> used_{0};
   std::atomic<std::uint64_t> peak_{0};
 };

@@ -181,7 +181,8 @@ struct Resources {
   std::uint32_t threads = 1;       ///< of the host, >= 1
   std::uint64_t memory_limit = 0;  ///< bytes of host memory the engine may hold, 0 = no limit
   std::uint64_t device_memory_limit = 0;  ///< bytes of device memory, 0 = no limit
-  std::int32_t device = 0;                ///< which device, from 0; devices only
+  bool soft_limits = false;  ///< a join in parts exceeds them rather than fail after a first batch
+  std::int32_t device = 0;   ///< which device, from 0; devices only
   /// Nonzero: next_batch returns kInterrupted soon; may be null.
   const volatile int* interrupt = nullptr;
   const RowFile* scratch = nullptr;  ///< for rows that do not fit in memory; null: there is none

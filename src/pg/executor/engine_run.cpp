@@ -119,6 +119,7 @@ Resources engine_resources(const EngineRun* run) {
   return {.threads = thread_limit(),
           .memory_limit = limit > held ? limit - held : 1,
           .device_memory_limit = device_memory_limit_bytes(),
+          .soft_limits = run->may_exhaust,
           .device = device_number(),
           .interrupt = &InterruptPending,
           .scratch = &run->spill.functions};
