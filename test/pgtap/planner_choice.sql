@@ -34,6 +34,14 @@ INSERT INTO cases VALUES
   ('SELECT * FROM points a JOIN points b ON a.v <-> b.v <= 5 WHERE a.id < 10 AND b.id < 10', false),
   ('SELECT * FROM points a JOIN points b ON a.v <-> b.v <= 5 AND a.id = b.id', false),
   ('SELECT * FROM points a JOIN points b ON a.v <-> b.v <= 500 LIMIT 1', false),
+  ('SELECT * FROM points a JOIN points b ON a.v <-> b.v <= 0.5 AND a.id < b.id LIMIT 10', true),
+  ('SELECT * FROM points a WHERE EXISTS (SELECT FROM points b WHERE a.v <-> b.v <= 1 AND a.id <> b.id) LIMIT 10', true),
+  ('SELECT * FROM points a JOIN points b ON a.v <-> b.v <= 5 WHERE a.id = 7', false),
+  ('SELECT * FROM points a JOIN points b ON a.v <-> b.v <= 5 WHERE a.id % 5 = 1 AND a.id % 7 = 1 AND a.id % 11 = 1', true),
+  ('SELECT * FROM points a JOIN points b ON a.v <-> b.v <= 5 WHERE a.id % 5 = 1 AND a.id = 4711', false),
+  ('DELETE FROM points WHERE id IN (SELECT a.id FROM points a JOIN points b ON a.id > b.id AND a.v <-> b.v <= 1)', true),
+  ('DELETE FROM points a USING points b WHERE a.id > b.id AND a.v <-> b.v <= 1', true),
+  ('SELECT a.id FROM points a JOIN points b ON a.v <-> b.v <= 5 FOR UPDATE OF a', true),
   ('SELECT * FROM points a JOIN points b ON a.p <@ circle(b.p, 5) WHERE b.id = 7', false);
 SELECT is(has_node(query), node, query || CASE WHEN node THEN ': by the node' ELSE ': not by the node' END) FROM cases;
 

@@ -38,6 +38,7 @@ void code(Data& data, Coder& coder) {
   coder(data.right_traps);
   coder(data.eps_may_raise);
   coder(data.counts);
+  coder(data.names_matches);
   coder(data.grouped);
   coder(data.order.order);
   coder(data.order.type);

@@ -48,6 +48,7 @@ struct JoinPlanData {
   int column_count;
   bool* from_left;         ///< [column_count] which input a column of the scan tuple comes from
   AttrNumber* attributes;  ///< [column_count] and its attribute there; 0: the number of matches
+  bool names_matches;      ///< rows of a semijoin have columns of their match
   bool counts;             ///< rows are not pairs, but numbers of them:
   bool grouped;            ///< one row for each outer row with matches; false: a single total
   OrderPlan order;

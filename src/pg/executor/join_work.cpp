@@ -18,7 +18,7 @@ Mode engine_mode(const JoinNode* node) {
   if (has_open_pairs(node) || has_filter(node)) return Mode::kPairs;
   if (node->data.counts && !node->data.grouped) return Mode::kTotal;
   // A row's count is of the unordered pairs where it comes first.
-  const bool counts = (node->data.grouped || !shows_right(node)) &&
+  const bool counts = (node->data.grouped || !(shows_right(node) || node->data.names_matches)) &&
                       !(node->order_by_engine && node->data.order.order == KeyOrder::kGreater);
   return counts && node->form != ValueForm::kBox ? Mode::kCounts : Mode::kPairs;
 }

@@ -4,6 +4,7 @@
 #include "pg/planner/join_conditions.h"
 #include "pg/planner/join_estimate.h"
 #include "pg/planner/join_selectivity.h"
+#include "pg/planner/nested_loops.h"
 #include "pg/planner/safe_expression.h"
 #include "pg/planner/scan_columns.h"
 #include "pg/planner/score_clause.h"
@@ -27,11 +28,25 @@ namespace {
 set_join_pathlist_hook_type previous_join_hook = nullptr;
 set_rel_pathlist_hook_type previous_rel_hook = nullptr;
 
-/// Whether rows may be rechecked after waiting for a lock: the node would have to join them one by
-/// one.
-bool may_recheck_rows(const PlannerInfo* root) {
-  const CmdType command = root->parse->commandType;
-  return root->rowMarks != NIL || (command != CMD_SELECT && command != CMD_INSERT);
+/// Whether rows of the join name rows of a partitioned table that the statement changes. PostgreSQL
+/// gives them their partitions' names later, in plans of its own alone.
+bool names_partitions(const RelOptInfo* join) {
+  ListCell* cell;
+  foreach (cell, join->reltarget->exprs) {
+    const Var* const column = static_cast<const Var*>(lfirst(cell));
+    if (IsA(column, Var) && static_cast<int>(column->varno) == ROWID_VAR) return true;
+  }
+  return false;
+}
+
+/// Whether rows of a semijoin have columns of their match: the ones by which it is locked, or found
+/// again after waiting for a lock.
+bool names_matches(PlannerInfo* root, const RelOptInfo* join, const RelOptInfo* inner) {
+  ListCell* cell;
+  foreach (cell, join->reltarget->exprs)
+    if (bms_overlap(pull_varnos(root, static_cast<Node*>(lfirst(cell))), inner->relids))
+      return true;
+  return false;
 }
 
 bool is_join_kind_served(JoinType type) {
@@ -77,8 +92,9 @@ struct JoinPath {
   CustomPath custom;  // first: PostgreSQL knows no more than this
   SimilarityClause clause;
   JoinType type;
-  List* conditions;  ///< of RestrictInfo
-  bool counts;       ///< as in JoinPlanData
+  List* conditions;    ///< of RestrictInfo
+  bool names_matches;  ///< as in JoinPlanData
+  bool counts;         ///< as in JoinPlanData
   bool grouped;
   List* having;
   TopPlan top;        ///< as in JoinPlanData, but for the attributes
@@ -144,6 +160,7 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* tlis
   JoinPlanData data = {};
   data.join_type = planned.type;
   data.test = clause.test;
+  data.names_matches = planned.names_matches;
   data.counts = planned.counts;
   data.grouped = planned.grouped;
   data.top = planned.top;
@@ -191,7 +208,7 @@ const CustomPathMethods kPathMethods = {kCustomScanName, plan_path, nullptr};
 void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOptInfo* inner,
                    JoinType type, JoinPathExtraData* extra) {
   if (previous_join_hook != nullptr) previous_join_hook(root, join, outer, inner, type, extra);
-  if (!customscan_enabled() || !is_join_kind_served(type) || may_recheck_rows(root)) return;
+  if (!customscan_enabled() || !is_join_kind_served(type) || names_partitions(join)) return;
   Path *left = outer->cheapest_total_path, *right = inner->cheapest_total_path;
   if (!bms_is_empty(join->lateral_relids) || left == nullptr || right == nullptr ||
       PATH_REQ_OUTER(left) != nullptr || PATH_REQ_OUTER(right) != nullptr)
@@ -207,6 +224,7 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   join_path->clause = clause;
   join_path->type = type;
   join_path->conditions = extra->restrictlist;
+  join_path->names_matches = type == JOIN_SEMI && names_matches(root, join, inner);
   CustomPath* const path = &join_path->custom;
   path->path.pathtype = T_CustomScan;
   path->path.parent = join;
@@ -219,6 +237,7 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
       list_length(extra->restrictlist) > 1 || (tests_boxes(clause.test) && !is_exact(clause.test));
   set_join_cost(root, &path->path, left, right, share, type, extra->restrictlist, asked, spilling);
   add_disabled_nodes(&path->path, {left, right});
+  drop_risky_loops(root, &path->path);
   add_path(join, &path->path);
 }
 

@@ -145,11 +145,11 @@ CustomPath* make_ordered_path(PlannerInfo* root, const CustomPath* join) {
 bool is_constant(const Node* limit) { return limit == nullptr || IsA(limit, Const); }
 
 /// ORDER BY score LIMIT k: the node emits what may be among the first k pairs, which are sorted
-/// above it.
+/// above it. Where rows are locked some may drop out, and others take their place.
 void add_top_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output) {
   constexpr double kMostPairs = 1e5;
   const Query* const query = root->parse;
-  if (root->sort_pathkeys == NIL || root->limit_tuples < 1 || root->limit_tuples > kMostPairs ||
+  if (root->rowMarks != NIL || root->sort_pathkeys == NIL || root->limit_tuples < 1 || root->limit_tuples > kMostPairs ||
       query->limitOption != LIMIT_OPTION_COUNT || !is_constant(query->limitCount) ||
       !is_constant(query->limitOffset))
     return;

@@ -1,0 +1,113 @@
+#include "pg/planner/nested_loops.h"
+
+extern "C" {
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
+}
+
+namespace gpujoin {
+namespace {
+
+/// The first rows may come so many times later than they would if matches were spread evenly.
+constexpr double kLateMatches = 30;
+
+/// Whether each pair of rows is compared: the inner rows are not looked up by the outer one.
+bool compares_all_pairs(const Path* path) {
+  if (path->pathtype != T_NestLoop) return false;
+  const JoinPath& loop = reinterpret_cast<const NestPath*>(path)->jpath;
+  return !bms_overlap(PATH_REQ_OUTER(loop.innerjoinpath), loop.outerjoinpath->parent->relids);
+}
+
+/// Whether ANALYZE has seen the values of an expression.
+bool has_statistics(PlannerInfo* root, Node* expression) {
+  VariableStatData data;
+  examine_variable(root, expression, 0, &data);
+  const bool found = HeapTupleIsValid(data.statsTuple) || data.isunique;
+  ReleaseVariableStats(data);
+  return found;
+}
+
+/// Whether statistics tell how many rows meet a condition: a column with them is compared with a
+/// constant in the order of its type, or asked for NULL.
+bool is_well_estimated(PlannerInfo* root, Node* condition) {
+  if (IsA(condition, NullTest))
+    return has_statistics(root,
+                          reinterpret_cast<Node*>(reinterpret_cast<NullTest*>(condition)->arg));
+  if (!is_opclause(condition)) return false;
+  const OpExpr* const comparison = reinterpret_cast<OpExpr*>(condition);
+  if (list_length(comparison->args) != 2 || get_op_btree_interpretation(comparison->opno) == NIL)
+    return false;
+  Node *const left = static_cast<Node*>(linitial(comparison->args)), *const right =
+                                                                         static_cast<Node*>(lsecond(
+                                                                             comparison->args));
+  if (IsA(left, Const) == IsA(right, Const)) return false;
+  return has_statistics(root, IsA(left, Const) ? right : left);
+}
+
+/// How many times more rows a table may have than the planner expects, in the geometric mean of
+/// none and all that its well estimated conditions leave.
+double doubt_of_table(PlannerInfo* root, RelOptInfo* rel) {
+  if (rel->rtekind != RTE_RELATION || rel->baserestrictinfo == NIL ||
+      relation_has_unique_index_for(root, rel, NIL, NIL, NIL))
+    return 1;
+  double most = 1;
+  ListCell* cell;
+  foreach (cell, rel->baserestrictinfo) {
+    RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
+    Node* const condition = reinterpret_cast<Node*>(info);
+    if (is_well_estimated(root, reinterpret_cast<Node*>(info->clause)))
+      most = fmin(most, clause_selectivity(root, condition, 0, JOIN_INNER, nullptr));
+  }
+  return sqrt(fmax(1, most * rel->tuples / clamp_row_est(rel->rows)));
+}
+
+double doubt_of(PlannerInfo* root, Relids relids) {
+  double doubt = 1;
+  int relid = -1;
+  while ((relid = bms_next_member(relids, relid)) >= 0)
+    if (relid < root->simple_rel_array_size && root->simple_rel_array[relid] != nullptr &&
+        root->simple_rel_array[relid]->reloptkind == RELOPT_BASEREL)
+      doubt *= doubt_of_table(root, root->simple_rel_array[relid]);
+  return doubt;
+}
+
+/// The share of a relation's rows that the statement is expected to need.
+double needed_share(const PlannerInfo* root, double rows) {
+  if (root->tuple_fraction <= 0) return 1;
+  return root->tuple_fraction < 1 ? root->tuple_fraction : fmin(1, root->tuple_fraction / rows);
+}
+
+/// What a loop over all pairs may well cost.
+Cost doubtful_cost(PlannerInfo* root, const Path* path) {
+  const JoinPath& loop = reinterpret_cast<const NestPath*>(path)->jpath;
+  const Cost inputs = loop.outerjoinpath->total_cost + loop.innerjoinpath->total_cost;
+  const double share = fmin(1, kLateMatches * needed_share(root, path->rows));
+  const Cost pairs = fmax(0, path->total_cost - inputs);
+  return inputs * share + pairs * share * doubt_of(root, path->parent->relids);
+}
+
+List* without_risky_loops(PlannerInfo* root, List* paths, const Path* node) {
+  ListCell* cell;
+  foreach (cell, paths) {
+    const Path* const path = static_cast<const Path*>(lfirst(cell));
+    if (compares_all_pairs(path) && PATH_REQ_OUTER(path) == nullptr &&
+        doubtful_cost(root, path) > node->total_cost)
+      paths = foreach_delete_current(paths, cell);
+  }
+  return paths;
+}
+
+}  // namespace
+
+void drop_risky_loops(PlannerInfo* root, const Path* node) {
+  RelOptInfo* const join = node->parent;
+  join->pathlist = without_risky_loops(root, join->pathlist, node);
+  join->partial_pathlist = without_risky_loops(root, join->partial_pathlist, node);
+}
+
+}  // namespace gpujoin

@@ -1,0 +1,120 @@
+"""Whether the planner chooses well: random joins over size, selectivity, order of rows, filters, LIMIT, kinds of joins and
+indexes, each as it is planned, by the node, and without it."""
+import json
+import math
+import random
+import re
+
+from common import WITHOUT_NODE, cluster, number, say, table
+
+CASES = 200
+SIZES = (300, 3000, 30000)
+NO_OTHERS = {f'enable_{kind}': 'off' for kind in ('nestloop', 'hashjoin', 'mergejoin')}
+MOST_SECONDS = 20
+
+# Rows 'late' have what matches rarely behind everything else; vectors of 32 dimensions have near duplicates among their last
+# or anywhere.
+TABLES = '''
+CREATE FUNCTION make(size int, late boolean) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  name text := format('points_%s_%s', size, CASE WHEN late THEN 'late' ELSE 'mixed' END);
+BEGIN
+  EXECUTE format('CREATE TABLE %s (id int PRIMARY KEY, v float8[], p point, b box, e float4[], name text, day int, kind int)', name);
+  EXECUTE format('INSERT INTO %s SELECT i, ARRAY[x, y], point(x, y), box(point(x, y), point(x + 1, y + 1)),
+      (SELECT array_agg((random() + CASE WHEN k = 1 AND i %% 50 <> 0 THEN 3 * (i %% 1000) ELSE 0 END)::float4) FROM generate_series(1, 32) k),
+      ''name '' || i, i %% 10, i %% 10
+    FROM (SELECT row_number() OVER (ORDER BY CASE WHEN %L THEN x ELSE random() END) AS i, x, y
+      FROM (SELECT 100 * random() ^ 2 AS x, 100 * random() AS y FROM generate_series(1, %s)) raw) s', name, late, size);
+  EXECUTE format('CREATE INDEX ON %s USING gist (p)', name);
+  EXECUTE format('CREATE INDEX ON %s USING gist (b)', name);
+END $$;
+SELECT setseed(0.5);
+'''
+
+
+def condition(rng, left, right):
+    """A similarity condition that about a chosen share of pairs meets."""
+    share = 10 ** rng.uniform(-6.5, -1)
+    radius = 100 * math.sqrt(share / math.pi)
+    return rng.choice([
+        f'{left}.v <-> {right}.v <= {radius:.4g}', f'gpu_within({left}.v, {right}.v, {radius:.4g})',
+        f'{left}.p <-> {right}.p <= {radius:.4g}', f'{left}.p <@ circle({right}.p, {radius:.4g})',
+        f'{left}.b && {right}.b', f'{left}.e <-> {right}.e <= {rng.choice([0.5, 1.0, 1.6, 2.3])}'])
+
+
+def filters(rng, row):
+    """Conditions on one row, some of which PostgreSQL estimates well."""
+    return rng.choice([
+        [], [], [], [f'{row}.id <= {rng.choice([5, 50, 1000])}'], [f'{row}.id = {rng.randint(1, 300)}'],
+        [f"{row}.name LIKE '%{rng.randint(0, 9)}'"], [f'{row}.day = 3', f'{row}.kind = 3'],
+        [f'{row}.day + {row}.kind = 6'], [f'{row}.id % 7 = 0']])
+
+
+def random_query(rng):
+    def name(size):
+        return f"points_{size}_{rng.choice(['late', 'mixed'])}"
+    left, right = name(rng.choice(SIZES)), name(rng.choice(SIZES))
+    near, where = condition(rng, 'a', 'b'), filters(rng, 'a')
+    kind = rng.choice(['pairs', 'pairs', 'limit', 'limit', 'count', 'left', 'exists', 'not exists', 'nearest'])
+    if kind in ('exists', 'not exists'):
+        where.append(f'{kind.upper()} (SELECT FROM {right} b WHERE {" AND ".join([near] + filters(rng, "b"))})')
+        sql = f'SELECT a.id FROM {left} a'
+    elif kind == 'left':
+        sql = f'SELECT a.id, b.id FROM {left} a LEFT JOIN {right} b ON {near}'
+    else:
+        near += rng.choice(['', '', ' AND a.id < b.id']) if left == right else ''
+        where += filters(rng, 'b')
+        sql = f'SELECT {"count(*)" if kind == "count" else "a.id, b.id"} FROM {left} a JOIN {right} b ON {near}'
+    if where:
+        sql += ' WHERE ' + ' AND '.join(where)
+    if kind == 'nearest':
+        sql += ' ORDER BY a.v <-> b.v LIMIT 10'
+    elif kind == 'limit':
+        sql += f' LIMIT {rng.choice([1, 10, 1000])}'
+    return kind, sql
+
+
+def milliseconds(psql, sql, settings, most):
+    """Of planning and running, the least of three times; and whether the node was used. None if that takes longer than `most`
+    each time."""
+    script = "LOAD 'gpujoin';\n\\set ON_ERROR_STOP 0\n" + ''.join(f'SET {key} = {value};\n' for key, value in settings.items())
+    script += f"SET statement_timeout = '{math.ceil(most)}ms';\n"
+    script += f'EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {sql};\n\\echo @\n' * 3
+    times, uses_node = [], False
+    for part in psql(script).split('@'):
+        if part.strip().startswith('['):
+            plan = json.loads(part)[0]
+            times.append(plan['Planning Time'] + plan['Execution Time'])
+            uses_node = 'GpuSimilarityJoin' in part
+    return (min(times), uses_node) if times else (None, None)
+
+
+def tables(count=CASES, seed=1):
+    """Markdown."""
+    rng = random.Random(seed)
+    rows, ratios = [], []
+    with cluster() as psql:
+        say('Loading tables')
+        psql('CREATE EXTENSION IF NOT EXISTS gpujoin;\n' + TABLES + ''.join(
+            f'SELECT make({size}, {late});\n' for size in SIZES for late in (True, False)) + 'ANALYZE;\n')
+        for case in range(count):
+            kind, sql = random_query(rng)
+            chosen, by_node = milliseconds(psql, sql, {}, 1000 * MOST_SECONDS)
+            most = chosen or 1000 * MOST_SECONDS
+            others = [milliseconds(psql, sql, settings, most)[0] for settings in (NO_OTHERS, WITHOUT_NODE)]
+            best = min([most] + [other for other in others if other])
+            ratios.append((most / best, most, best, kind, by_node, sql))
+            say(f'{case + 1}: {most:.2f} ms, best {best:.2f} ({most / best:.2f}), {"node" if by_node else "other"}: {sql}')
+    worst = sorted(ratios, reverse=True)
+    for kind in sorted({kind for _, _, _, kind, _, _ in ratios}):
+        own = [(taken, by_node) for taken, _, _, of, by_node, _ in ratios if of == kind]
+        rows.append([kind, str(len(own)), str(sum(by_node is True for _, by_node in own)), str(sum(taken > 2 for taken, _ in own)),
+                     str(sum(taken > 10 for taken, _ in own)), number(max(taken for taken, _ in own))])
+    rows.append(['all', str(count), str(sum(by_node is True for *_, by_node, _ in ratios)), str(sum(taken > 2 for taken, *_ in ratios)),
+                 str(sum(taken > 10 for taken, *_ in ratios)), number(worst[0][0])])
+    return (f'{count} random joins (seed {seed}): the plan that was chosen against the best of it, the node, and PostgreSQL\'s own '
+            'plan, by the least of three times each.\n\n' +
+            table(['joins', 'number', 'by the node', '> 2 times slower', '> 10 times', 'worst'], rows) +
+            table(['times slower', 'ms', 'best, ms', 'chosen', 'join'], [
+                [number(taken), number(ms), number(best), 'node' if by_node else 'other', f'`{re.sub("[|]", "", sql)}`']
+                for taken, ms, best, _, by_node, sql in worst[:8]]))
