@@ -15,7 +15,7 @@ inline constexpr unsigned kBlockThreads = 256;
 /// Thread blocks at once on a multiprocessor that registers leave room for: of a walk that counts,
 /// and of one that admits the best pairs with one thread for each point.
 inline constexpr unsigned kCountingBlocks = 4;
-inline constexpr unsigned kAdmittingBlocks = 3;
+inline constexpr unsigned kAdmittingBlocks = 4;
 inline constexpr unsigned kBlocksPerMultiprocessor = 8;  ///< of kernels that loop over their work
 
 /// Device memory that a join has freed and that is kept for the next one.
