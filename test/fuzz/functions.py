@@ -120,7 +120,9 @@ class PointCall(Call):
                 return 'NULL id'
             if vector is None or (score is None and self.function == 'gpu_topk_join' and self.score != 'distance'):
                 continue
-            if 'NULL' in vector or vector == '{}':
+            if 'NULL' in vector:
+                continue
+            if vector == '{}':
                 return 'odd array'
             found.append((identity, numbers_of(vector), None if score is None else float(score)))
         return found

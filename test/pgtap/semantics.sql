@@ -6,15 +6,16 @@ CREATE SCHEMA semantics;
 SET search_path = semantics, public;
 SET jit = off;
 
--- Ids that repeat, that are negative, that are as large as can be; vectors that repeat, that are NULL, that hold
+-- Ids that repeat, that are negative, that are as large as can be; vectors that repeat, that are NULL, that hold a NULL or
 -- what is no number. ctid tells rows apart.
 CREATE TABLE a (id bigint, v float8[]);
 INSERT INTO a VALUES
   (5, '{0,0}'), (5, '{0,0}'), (5, '{3,4}'), (-7, '{0,5}'), (-7, NULL), (0, '{0,0}'), (9223372036854775807, '{3,4}'),
   (-9223372036854775808, '{3,4}'), (8, '{NaN,0}'), (8, '{NaN,0}'), (9, '{Infinity,0}'), (9, '{Infinity,0}'),
-  (10, '{-Infinity,0}'), (11, '{-0,0}'), (12, '{5e-324,0}'), (13, '{1e308,-1e308}'), (14, NULL);
+  (10, '{-Infinity,0}'), (11, '{-0,0}'), (12, '{5e-324,0}'), (13, '{1e308,-1e308}'), (14, NULL),
+  (15, '{NULL,0}'), (16, '{0,0,NULL}');
 CREATE TABLE b (key smallint, w float4[]);
-INSERT INTO b VALUES (1, '{0,0}'), (1, '{3,4}'), (2, '{0.1,0}'), (-32768, NULL), (32767, '{NaN,NaN}'), (3, '{0,1e-45}');
+INSERT INTO b VALUES (1, '{0,0}'), (1, '{3,4}'), (2, '{0.1,0}'), (-32768, NULL), (32767, '{NaN,NaN}'), (3, '{0,1e-45}'), (4, '{0,NULL}');
 CREATE TABLE radii (eps float8);
 INSERT INTO radii VALUES (0), (5e-324), (1e-45), (4.999999999999999), (5), (5.000000000000001), (100), (1.7e308);
 
@@ -56,6 +57,14 @@ SELECT bag_eq(
 FROM radii;
 
 -- Law by law.
+SELECT is(a <-> b, NULL, format('%s <-> %s is NULL', a, b)) FROM (VALUES
+  ('{1,2}'::float8[], '{1,NULL}'::float8[]), ('{NULL}', '{NULL}'), ('{1,2}', '{NULL}'), ('{NULL}', '{}'), ('{{1}}', '{NULL}')) t(a, b);
+SELECT is(gpu_within('{1,2}', '{1,NULL}'::float4[], eps), NULL, 'a NULL is within no radius, not even ' || eps)
+FROM unnest('{1,-1}'::float8[]) eps;
+SELECT is_empty($$ SELECT * FROM gpu_selfjoin('a', 1.7e308, 'id') WHERE id1 IN (15, 16) OR id2 IN (15, 16) $$,
+  'a vector that holds a NULL matches nothing');
+SELECT is_empty($$ SELECT * FROM gpu_neighbors('a', 1e308, 'id') WHERE id IN (15, 16) AND cardinality(neighbors) > 0 $$,
+  'and has no neighbours');
 SELECT is_empty($$ SELECT * FROM gpu_selfjoin('a', 1.7e308, 'id') WHERE -7 IN (id1, id2) AND 14 IN (id1, id2) $$,
   'a NULL vector matches nothing');
 SELECT is_empty($$ SELECT * FROM gpu_selfjoin('a', 1.7e308, 'id') WHERE 8 IN (id1, id2) $$,

@@ -105,9 +105,9 @@ void add_odd(JoinNode* node, Side* side, std::int64_t row, Datum value) {
   store_row(odd.values, values, nulls);
 }
 
-bool add_compared(JoinNode* node, Side* side, ValueShape* shape, std::int64_t row, Datum value) {
-  return add_value(*node->data.test.type, node->form, &side->buffer, shape, row, value).problem ==
-         ValueProblem::kNone;
+ValueProblem add_compared(JoinNode* node, Side* side, ValueShape* shape, std::int64_t row,
+                          Datum value) {
+  return add_value(*node->data.test.type, node->form, &side->buffer, shape, row, value).problem;
 }
 
 /// An empty buffer for the same points.
@@ -134,7 +134,7 @@ bool change_shape(JoinNode* node, Side* side, ValueShape* shape, std::int64_t ro
   ValueShape fresh = {};
   fresh.only_exact = shape->only_exact;
   buffer = fresh_buffer(before);
-  if (!add_compared(node, side, &fresh, row, value)) {
+  if (add_compared(node, side, &fresh, row, value) != ValueProblem::kNone) {
     buffer = before;
     return false;
   }
@@ -147,16 +147,19 @@ bool change_shape(JoinNode* node, Side* side, ValueShape* shape, std::int64_t ro
   return true;
 }
 
-/// Makes the compared value of a row, which is kept with this number, a point, a box, or odd.
+/// Makes the compared value of a row, which is kept with this number, a point, a box, or odd; or
+/// nothing where it holds a NULL and so matches nothing.
 void add_row_value(JoinNode* node, Side* side, ValueShape* shape, std::int64_t row, Datum value,
                    TupleTableSlot* slot) {
   ExprContext* const scratch = node->css.ss.ps.ps_ExprContext;
   const MemoryContext caller = MemoryContextSwitchTo(scratch->ecxt_per_tuple_memory);
+  const ValueProblem problem = add_compared(node, side, shape, row, value);
   const bool added =
-      add_compared(node, side, shape, row, value) || change_shape(node, side, shape, row, value);
-  if (!added)
+      problem == ValueProblem::kNone ||
+      (problem != ValueProblem::kNullElement && change_shape(node, side, shape, row, value));
+  if (!added && problem != ValueProblem::kNullElement)
     add_odd(node, side, row, value);
-  else if (side->buffer.scored)
+  else if (added && side->buffer.scored)
     set_score(&side->buffer,
               side->operand != nullptr ? side->row_scores[row] : read_score(node, side, slot));
   MemoryContextSwitchTo(caller);

@@ -15,8 +15,7 @@ struct varlena* vector_argument(FunctionCallInfo fcinfo, int number) {
   return PG_GETARG_VARLENA_PP(number);
 }
 
-VectorView checked_view(const struct varlena* array) {
-  const VectorView view = view_vector(array);
+void check(const VectorView& view) {
   switch (view.problem) {
     case ValueProblem::kEmpty:
       ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION), errmsg("a vector has no dimensions"),
@@ -27,33 +26,43 @@ VectorView checked_view(const struct varlena* array) {
                       errmsg("a vector is an array of %d dimensions", view.dims),
                       errhint("A vector is a one-dimensional array.")));
       break;
-    case ValueProblem::kNullElement:
-      ereport(ERROR,
-              (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("a vector holds a NULL"),
-               errhint("A vector whose coordinates are not all known can be NULL as a whole.")));
-      break;
     default:
       break;
   }
-  return view;
+}
+
+/// Whether all coordinates are known.
+bool is_known(const VectorView& view) { return view.problem != ValueProblem::kNullElement; }
+
+/// The distance of two vectors; false where a coordinate of either is NULL.
+template <class T>
+bool raw_l2(FunctionCallInfo fcinfo, double* raw) {
+  struct varlena* const a = vector_argument(fcinfo, 0);
+  struct varlena* const b = vector_argument(fcinfo, 1);
+  const VectorView left = view_vector(a), right = view_vector(b);
+  const bool known = is_known(left) && is_known(right);
+  if (known) {
+    check(left);
+    check(right);
+    if (left.dims != right.dims)
+      ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION),
+                      errmsg("vectors have different numbers of dimensions: %d and %d", left.dims,
+                             right.dims),
+                      errhint("Distances are between vectors of the same number of dimensions.")));
+    *raw = raw_distance<Metric::kL2>(reinterpret_cast<const Unaligned<T>*>(left.data),
+                                     reinterpret_cast<const Unaligned<T>*>(right.data),
+                                     static_cast<std::uint32_t>(left.dims));
+  }
+  PG_FREE_IF_COPY(a, 0);
+  PG_FREE_IF_COPY(b, 1);
+  return known;
 }
 
 template <class T>
-double raw_l2(FunctionCallInfo fcinfo) {
-  struct varlena* const a = vector_argument(fcinfo, 0);
-  struct varlena* const b = vector_argument(fcinfo, 1);
-  const VectorView left = checked_view(a), right = checked_view(b);
-  if (left.dims != right.dims)
-    ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION),
-                    errmsg("vectors have different numbers of dimensions: %d and %d", left.dims,
-                           right.dims),
-                    errhint("Distances are between vectors of the same number of dimensions.")));
-  const double raw = raw_distance<Metric::kL2>(reinterpret_cast<const Unaligned<T>*>(left.data),
-                                               reinterpret_cast<const Unaligned<T>*>(right.data),
-                                               static_cast<std::uint32_t>(left.dims));
-  PG_FREE_IF_COPY(a, 0);
-  PG_FREE_IF_COPY(b, 1);
-  return raw;
+Datum distance(FunctionCallInfo fcinfo) {
+  double raw;
+  if (!raw_l2<T>(fcinfo, &raw)) PG_RETURN_NULL();
+  PG_RETURN_FLOAT8(std::sqrt(raw));
 }
 
 /// The threshold of the eps that the function was last called with.
@@ -81,6 +90,13 @@ double threshold_argument(FunctionCallInfo fcinfo) {
   return cached->raw;
 }
 
+template <class T>
+Datum within(FunctionCallInfo fcinfo) {
+  double raw;
+  if (!raw_l2<T>(fcinfo, &raw)) PG_RETURN_NULL();
+  PG_RETURN_BOOL(raw <= threshold_argument(fcinfo));
+}
+
 double raw_l2_points(FunctionCallInfo fcinfo) {
   const Point* const a = PG_GETARG_POINT_P(0);
   const Point* const b = PG_GETARG_POINT_P(1);
@@ -100,21 +116,17 @@ PG_FUNCTION_INFO_V1(gpujoin_within_float8);
 PG_FUNCTION_INFO_V1(gpujoin_within_point);
 
 PGDLLEXPORT Datum gpujoin_distance_float4(PG_FUNCTION_ARGS) {
-  PG_RETURN_FLOAT8(std::sqrt(gpujoin::raw_l2<float>(fcinfo)));
+  return gpujoin::distance<float>(fcinfo);
 }
 
 PGDLLEXPORT Datum gpujoin_distance_float8(PG_FUNCTION_ARGS) {
-  PG_RETURN_FLOAT8(std::sqrt(gpujoin::raw_l2<double>(fcinfo)));
+  return gpujoin::distance<double>(fcinfo);
 }
 
-PGDLLEXPORT Datum gpujoin_within_float4(PG_FUNCTION_ARGS) {
-  const double threshold = gpujoin::threshold_argument(fcinfo);
-  PG_RETURN_BOOL(gpujoin::raw_l2<float>(fcinfo) <= threshold);
-}
+PGDLLEXPORT Datum gpujoin_within_float4(PG_FUNCTION_ARGS) { return gpujoin::within<float>(fcinfo); }
 
 PGDLLEXPORT Datum gpujoin_within_float8(PG_FUNCTION_ARGS) {
-  const double threshold = gpujoin::threshold_argument(fcinfo);
-  PG_RETURN_BOOL(gpujoin::raw_l2<double>(fcinfo) <= threshold);
+  return gpujoin::within<double>(fcinfo);
 }
 
 PGDLLEXPORT Datum gpujoin_within_point(PG_FUNCTION_ARGS) {

@@ -63,13 +63,6 @@ const char* noun(const RowCollector* rows) { return noun(rows->columns->shape); 
                errhint("A %s is a one-dimensional array.",
                        rows->columns->shape == Shape::kBoxes ? "corner of a box" : "vector")));
       break;
-    case ValueProblem::kNullElement:
-      ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-                      errmsg("the %s of row %lld of relation \"%s\" holds a NULL", what, row, name),
-                      errhint("A %s whose coordinates are not all known can be NULL as a whole, "
-                              "which matches nothing.",
-                              what)));
-      break;
     case ValueProblem::kOtherSrid:
       ereport(ERROR,
               (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -85,13 +78,17 @@ const char* noun(const RowCollector* rows) { return noun(rows->columns->shape); 
   pg_unreachable();
 }
 
-void check(const RowCollector* rows, std::int64_t id, ValueFinding found) {
+/// Whether a value takes part in the join: one with a NULL in it matches nothing, as NULL does.
+bool takes_part(const RowCollector* rows, std::int64_t id, ValueFinding found) {
+  if (found.problem == ValueProblem::kNullElement) return false;
   if (found.problem != ValueProblem::kNone) raise_problem(rows, id, found);
+  return true;
 }
 
 void add_numbers(RowCollector* rows, std::int64_t id, const Datum* values) {
   const SideColumns& columns = *rows->columns;
-  check(rows, id, fit_point(rows->points, &rows->shape, static_cast<std::uint32_t>(columns.count)));
+  takes_part(rows, id,
+             fit_point(rows->points, &rows->shape, static_cast<std::uint32_t>(columns.count)));
   char* const target = add_point(rows->points, id);
   for (int d = 0; d < columns.count; ++d)
     set_number(rows->points, target, static_cast<std::uint32_t>(d),
@@ -134,12 +131,13 @@ struct varlena* detoast(Datum value) {
 }
 
 /// The low corner and the high one, each an array.
-void add_arrays(RowCollector* rows, std::int64_t id, const Datum* values) {
+bool add_arrays(RowCollector* rows, std::int64_t id, const Datum* values) {
   const Oid* const types = rows->columns->types;
   struct varlena* const arrays[2] = {detoast(values[0]), detoast(values[1])};
   const VectorView corners[2] = {view_vector(arrays[0]), view_vector(arrays[1])};
   for (const VectorView& corner : corners)
-    check(rows, id, {corner.problem, static_cast<std::uint32_t>(corner.dims)});
+    if (!takes_part(rows, id, {corner.problem, static_cast<std::uint32_t>(corner.dims)}))
+      return false;
   const int dims = corners[0].dims;
   if (corners[1].dims != dims) raise_uneven_corners(rows, id, dims, corners[1].dims);
   double bounds[2][kMaxBoxDimensions];
@@ -148,37 +146,36 @@ void add_arrays(RowCollector* rows, std::int64_t id, const Datum* values) {
       bounds[corner][d] = element(corners[corner], types[corner], d);
     if (bounds[0][d] > bounds[1][d]) raise_upside_down(rows, id, d, bounds[0][d], bounds[1][d]);
   }
-  check(rows, id,
-        add_corners(rows->points, &rows->shape, id, bounds[0], bounds[1],
-                    static_cast<std::uint32_t>(dims)));
+  takes_part(rows, id,
+             add_corners(rows->points, &rows->shape, id, bounds[0], bounds[1],
+                         static_cast<std::uint32_t>(dims)));
   for (int corner = 0; corner < 2; ++corner)
     if (PointerGetDatum(arrays[corner]) != values[corner]) pfree(arrays[corner]);
+  return true;
 }
 
 }  // namespace
 
-void add_row(RowCollector* rows, std::int64_t id, const Datum* values) {
+bool add_row(RowCollector* rows, std::int64_t id, const Datum* values) {
   const SideColumns& columns = *rows->columns;
   if (columns.value_type == nullptr) {
-    if (columns.shape == Shape::kBoxes)
-      add_arrays(rows, id, values);
-    else
-      add_numbers(rows, id, values);
-    return;
+    if (columns.shape == Shape::kBoxes) return add_arrays(rows, id, values);
+    add_numbers(rows, id, values);
+    return true;
   }
   const ValueType& type = reads_as_box(columns) ? kBoxType : *columns.value_type;
-  check(rows, id,
-        add_value(type, form_of(columns.shape), rows->points, &rows->shape, id, values[0]));
+  return takes_part(
+      rows, id, add_value(type, form_of(columns.shape), rows->points, &rows->shape, id, values[0]));
 }
 
 void add_scored_row(RowCollector* rows, std::int64_t id, const Datum* values, Datum score) {
+  if (!add_row(rows, id, values)) return;
   const double number = machine_number(rows->columns->score_type, score);
   if (!std::isfinite(number))
     ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION),
                     errmsg("the score of row %lld of relation \"%s\" is %g",
                            static_cast<long long>(id), relation_name(rows), number),
                     errhint("Scores are finite numbers. Rows with a NULL score are left out.")));
-  add_row(rows, id, values);
   set_score(rows->points, number);
 }
 

@@ -15,7 +15,8 @@ struct RowCollector {
 
 /// Adds a row without NULLs. `values` are those of columns->attributes, numbers of type numeric as
 /// float8 and boxes that reads_as_box() as PostgreSQL's. Raises errors for what cannot take part.
-void add_row(RowCollector* rows, std::int64_t id, const Datum* values);
+/// False where a value matches nothing, because it holds a NULL.
+bool add_row(RowCollector* rows, std::int64_t id, const Datum* values);
 
 /// Adds a row with its score, of columns->score_type or, for numeric, float8.
 void add_scored_row(RowCollector* rows, std::int64_t id, const Datum* values, Datum score);
