@@ -130,6 +130,32 @@ class Float4Array(Float8Array):
         return f'cardinality({t}.f4) = {self.dimensions}', f'{t}.f4'
 
 
+class IntegerArray(Float8Array):
+    columns = ('i4 int4[]',)
+
+    def values(self):
+        return [array([0 if x != x else round(max(-1e9, min(1e9, x))) for x in self.point()])]
+
+    def odd_values(self):
+        return [self.rng.choice(["'{}'", "'{NULL,1}'", "'{1}'"])]
+
+    def operand(self, t):
+        return f'{t}.i4'
+
+    def guarded(self, t):
+        return f'cardinality({t}.i4) = {self.dimensions}', f'{t}.i4'
+
+
+class NumericArray(Float8Array):
+    columns = ('ns numeric[]',)
+
+    def operand(self, t):
+        return self.rng.choice([f'{t}.ns', f'{t}.ns', f'({t}.ns || ARRAY[]::numeric[])'])
+
+    def guarded(self, t):
+        return f'cardinality({t}.ns) = {self.dimensions}', f'{t}.ns'
+
+
 class Columns(Float8Array):
     """Several columns of several types, as one array."""
     columns = ('i int', 'q numeric', 'r real')
@@ -295,4 +321,4 @@ class Halfvec(Vector):
         return f"{t}.t <> 'no'", f"ARRAY[{', '.join([f'{t}.t::real'] * self.dimensions)}]::vector::halfvec"
 
 
-KINDS = [Float8Array, Float8Array, Float4Array, Columns, Point, Point, Box, Cube, Cube, Geometry, Geometry, Vector, Halfvec]
+KINDS = [Float8Array, Float8Array, Float4Array, IntegerArray, NumericArray, Columns, Point, Point, Box, Cube, Cube, Geometry, Geometry, Vector, Halfvec]

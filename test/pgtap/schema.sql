@@ -20,7 +20,7 @@ SELECT set_eq(
 SELECT bag_eq(
   $$ SELECT proname::text FROM functions $$,
   '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_box_join,gpu_distance,gpu_distance,gpu_within,gpu_within,
-    gpu_within,gpu_devices,gpu_last_join,gpujoin_support}'::text[],
+    gpu_within,gpu_distance,gpu_distance,gpu_distance,gpu_distance,gpu_within,gpu_within,gpu_within,gpu_within,gpu_vector,gpu_vector,gpu_vector,gpu_devices,gpu_last_join,gpujoin_support}'::text[],
   'these are the functions');
 
 -- Signatures: names and defaults of arguments, columns of results.
@@ -73,10 +73,14 @@ SELECT bag_eq(
      WHERE proname IN ('gpu_within', 'gpu_distance') $$,
   $$ VALUES ('gpu_distance(real[],real[])', 'double precision'),
             ('gpu_distance(double precision[],double precision[])', 'double precision'),
+            ('gpu_distance(smallint[],smallint[])', 'double precision'), ('gpu_within(smallint[],smallint[],double precision)', 'boolean'),
+            ('gpu_distance(integer[],integer[])', 'double precision'), ('gpu_within(integer[],integer[],double precision)', 'boolean'),
+            ('gpu_distance(bigint[],bigint[])', 'double precision'), ('gpu_within(bigint[],bigint[],double precision)', 'boolean'),
+            ('gpu_distance(numeric[],numeric[])', 'double precision'), ('gpu_within(numeric[],numeric[],double precision)', 'boolean'),
             ('gpu_within(real[],real[],double precision)', 'boolean'),
             ('gpu_within(double precision[],double precision[],double precision)', 'boolean'),
             ('gpu_within(point,point,double precision)', 'boolean') $$,
-  'distances are told of real[], double precision[], and neighborhood of points too');
+  'distances are told of arrays of numbers, and neighborhood of points too');
 SELECT bag_eq(
   $$ SELECT proargnames FROM functions WHERE proname = 'gpu_devices' $$,
   $$ VALUES ('{engine,device,name,parallelism,memory_bytes,detail,available,reason}'::text[]) $$,
@@ -98,7 +102,13 @@ SELECT bag_eq(
             ('gpu_join', 's', 'r', false, true), ('gpu_join_distance', 's', 'r', false, true),
             ('gpu_distance', 'i', 's', true, false), ('gpu_distance', 'i', 's', true, false),
             ('gpu_within', 'i', 's', true, false), ('gpu_within', 'i', 's', true, false),
-            ('gpu_within', 'i', 's', true, false), ('gpu_devices', 'v', 'r', true, true),
+            ('gpu_within', 'i', 's', true, false),
+            ('gpu_distance', 'i', 's', true, false), ('gpu_within', 'i', 's', true, false),
+            ('gpu_distance', 'i', 's', true, false), ('gpu_within', 'i', 's', true, false),
+            ('gpu_distance', 'i', 's', true, false), ('gpu_within', 'i', 's', true, false),
+            ('gpu_distance', 'i', 's', true, false), ('gpu_within', 'i', 's', true, false),
+            ('gpu_vector', 'i', 's', true, false), ('gpu_vector', 'i', 's', true, false), ('gpu_vector', 'i', 's', true, false),
+            ('gpu_devices', 'v', 'r', true, true),
             ('gpu_last_join', 'v', 'r', true, true), ('gpujoin_support', 'v', 'u', true, false) $$,
   'joins are stable and stay in the leader, distances are immutable and may go to workers');
 SELECT bag_eq(
@@ -110,9 +120,9 @@ SELECT is_empty(
   $$ SELECT oid::regprocedure FROM functions WHERE prosecdef OR proleakproof $$,
   'no function runs with its owner''s privileges or claims to be leakproof');
 SELECT is_empty(
-  $$ SELECT oid::regprocedure FROM functions WHERE prolang <> (SELECT oid FROM pg_language WHERE lanname = 'c')
-       OR probin <> '$libdir/gpujoin' $$,
-  'all functions are in the library');
+  $$ SELECT f.oid::regprocedure FROM functions f JOIN pg_language l ON l.oid = prolang
+     WHERE NOT CASE lanname WHEN 'c' THEN probin = '$libdir/gpujoin' ELSE lanname = 'sql' AND prosqlbody IS NOT NULL END $$,
+  'all functions are in the library, or expressions bound when they were made');
 
 -- Who may call them.
 CREATE ROLE gpujoin_nobody;
@@ -127,7 +137,11 @@ SELECT bag_eq(
      FROM pg_operator o JOIN members ON classid = 'pg_operator'::regclass AND objid = o.oid $$,
   $$ VALUES ('<->', 'real[]', 'real[]', 'double precision', 'gpu_distance(real[],real[])', true),
             ('<->', 'double precision[]', 'double precision[]', 'double precision',
-             'gpu_distance(double precision[],double precision[])', true) $$,
+             'gpu_distance(double precision[],double precision[])', true),
+            ('<->', 'smallint[]', 'smallint[]', 'double precision', 'gpu_distance(smallint[],smallint[])', true),
+            ('<->', 'integer[]', 'integer[]', 'double precision', 'gpu_distance(integer[],integer[])', true),
+            ('<->', 'bigint[]', 'bigint[]', 'double precision', 'gpu_distance(bigint[],bigint[])', true),
+            ('<->', 'numeric[]', 'numeric[]', 'double precision', 'gpu_distance(numeric[],numeric[])', true) $$,
   'the operator <-> is the distance of arrays, and its own commutator');
 
 -- Words.

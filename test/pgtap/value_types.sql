@@ -22,6 +22,70 @@ CREATE TABLE domains AS SELECT id, v::place AS v FROM arrays;
 SELECT bag_eq($$ SELECT * FROM gpu_selfjoin('domains', 2, id_column => 'id') $$, $$ SELECT * FROM gpu_selfjoin('arrays', 2) $$,
   'a domain over an array');
 
+-- Arrays of numbers that are no floats are read as float8[]; a column of floats comes first.
+CREATE TABLE numbers AS SELECT id, v::int2[] AS v2, v::int4[] AS v4, v::int8[] AS v8, (v::numeric[])::numeric(9, 1)[] AS vn, v FROM arrays WHERE id <= 201;
+INSERT INTO numbers VALUES (202, '{1,NULL}', '{1,NULL}', '{1,NULL}', '{1,NULL}', '{1,NULL}');
+ANALYZE numbers;
+SELECT bag_eq(format($$ SELECT * FROM gpu_selfjoin_distance('numbers', 2, id_column => 'id', vector_columns => '{%s}') $$, c),
+  $$ SELECT * FROM gpu_selfjoin_distance('arrays', 2) WHERE id1 <= 200 AND id2 <= 200 $$, 'a function of ' || c) FROM unnest('{v2,v4,v8,vn}'::text[]) c;
+SELECT bag_eq(format('SELECT a.id AS id1, b.id AS id2, a.%s <-> b.%1$s AS d FROM numbers a JOIN numbers b ON %s', c, replace(clause, 'COLUMN', c)),
+  $$ SELECT a.id AS id1, b.id AS id2, a.v <-> b.v AS d FROM arrays a JOIN arrays b ON a.v <-> b.v <= 2 WHERE a.id <= 200 AND b.id <= 200 $$, format('%s of %s', clause, c))
+FROM unnest('{v2,v4,v8,vn}'::text[]) c, unnest('{a.COLUMN <-> b.COLUMN <= 2,"gpu_within(a.COLUMN, b.COLUMN, 2)"}'::text[]) clause;
+CREATE FUNCTION plan_of(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE line text; lines text = '';
+BEGIN
+  SET LOCAL enable_nestloop = off;
+  FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP lines := lines || line || E'\n'; END LOOP;
+  RESET enable_nestloop;
+  RETURN lines;
+END $$;
+SELECT matches(plan_of(format('SELECT FROM numbers a JOIN numbers b ON %s', clause)), 'GpuSimilarityJoin', 'by the node: ' || clause)
+FROM unnest(ARRAY['a.v4 <-> b.v4 <= 2', 'gpu_within(a.vn, b.vn, 2)', 'ARRAY[a.id, 1] <-> ARRAY[b.id, 2] <= 2', 'ARRAY[a.id, 1.5] <-> ARRAY[b.id, 2.5] <= 2',
+  'gpu_vector(a.v::text) <-> gpu_vector(b.v::text) <= 2']) clause;
+SELECT bag_eq($$ SELECT * FROM gpu_selfjoin('numbers', 2, id_column => 'id') $$, $$ SELECT * FROM gpu_selfjoin('arrays', 2) WHERE id1 <= 200 AND id2 <= 200 $$,
+  'a column of floats is meant where none is named');
+CREATE TABLE integers AS SELECT id, v4 FROM numbers;
+SELECT bag_eq($$ SELECT * FROM gpu_selfjoin('integers', 2, id_column => 'id') $$, $$ SELECT * FROM gpu_selfjoin('arrays', 2) WHERE id1 <= 200 AND id2 <= 200 $$,
+  'or else the only array of numbers');
+
+-- Vectors as text and JSON.
+SELECT is(gpu_vector(t), v, t) FROM (VALUES ('[1, 2.5]', '{1,2.5}'::float8[]), ('{1,2}', '{1,2}'), ('[]', '{}'), ('[1,null]', '{1,NULL}'),
+  ('[ -1e3 ,NaN]', '{-1000,NaN}')) texts(t, v);
+SELECT is(gpu_vector('[1, 2.5, null]'::json), '{1,2.5,NULL}', 'json');
+SELECT is(gpu_vector('[1, 2.5, null]'::jsonb), '{1,2.5,NULL}', 'jsonb');
+SELECT throws_ok(format('SELECT gpu_vector(%L)', t), '22P02', NULL, 'refused: ' || t) FROM unnest(ARRAY['1, 2', '["a"]', '{"x": 1}']) t;
+CREATE TABLE documents (id int PRIMARY KEY, body jsonb, v float8[] GENERATED ALWAYS AS (gpu_vector(body)) STORED);
+INSERT INTO documents SELECT id, to_jsonb(v) FROM arrays WHERE id <= 200;
+SELECT bag_eq($$ SELECT * FROM gpu_selfjoin('documents', 2) $$, $$ SELECT * FROM gpu_selfjoin('arrays', 2) WHERE id1 <= 200 AND id2 <= 200 $$, 'a generated column');
+
+-- What a refused column needs.
+CREATE FUNCTION hint_of(call text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE hint text;
+BEGIN
+  EXECUTE 'SELECT * FROM ' || call;
+  RETURN 'none';
+EXCEPTION WHEN OTHERS THEN
+  GET STACKED DIAGNOSTICS hint = PG_EXCEPTION_HINT;
+  RETURN hint;
+END $$;
+CREATE TABLE raw_json (id int PRIMARY KEY, title text, "Body" jsonb);
+CREATE TABLE raw_text (id int PRIMARY KEY, body text);
+CREATE TABLE composite (tenant int, doc int, v float8[], PRIMARY KEY (tenant, doc));
+CREATE TABLE uuids (key uuid PRIMARY KEY, "X" float8, y float8);
+CREATE TABLE second_key (key uuid PRIMARY KEY, number int UNIQUE, maybe int, v float8[]);
+CREATE UNIQUE INDEX ON second_key (maybe) WHERE maybe > 0;
+SELECT is(hint_of(call), hint, call) FROM (VALUES
+  ($$ gpu_selfjoin('raw_json', 1) $$, 'Where "Body" is an array of numbers, gpu_vector("Body") is one, for example in a view or a generated column.'),
+  ($$ gpu_selfjoin('raw_text', 1, vector_columns => '{body}') $$,
+    'Where "body" is a list of numbers, as in [1, 2.5], gpu_vector(body) is one, for example in a view or a generated column.'),
+  ($$ gpu_selfjoin('composite', 1) $$, 'Plain SQL takes any key: SELECT a.tenant, a.doc, b.tenant, b.doc FROM value_types.composite a '
+    'JOIN value_types.composite b ON a.v <-> b.v <= 1. Or give it a unique integer column.'),
+  ($$ gpu_selfjoin('uuids', 1, vector_columns => '{X,y}') $$, 'Plain SQL takes any key: SELECT a.key, b.key FROM value_types.uuids a '
+    'JOIN value_types.uuids b ON ARRAY[a."X", a.y]::float8[] <-> ARRAY[b."X", b.y]::float8[] <= 1. Or give it a unique integer column.'),
+  ($$ gpu_selfjoin('second_key', 1) $$, $$Name the column that identifies its rows, for example id_column => 'number'.$$)) calls(call, hint);
+SELECT lives_ok(substring(hint_of(call) from 'key: (.*)\. Or give'), 'the hint can be followed: ' || call)
+FROM unnest(ARRAY[$$ gpu_selfjoin('composite', 1) $$, $$ gpu_selfjoin('uuids', 1, vector_columns => '{X,y}') $$]) call;
+
 SELECT bool_or(name = 'cube') AS has_cube, bool_or(name = 'postgis') AS has_postgis
 FROM pg_available_extensions WHERE name IN ('cube', 'postgis') \gset
 

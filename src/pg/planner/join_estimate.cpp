@@ -18,7 +18,7 @@ namespace gpujoin {
 namespace {
 
 // In operators, so that prices rise and fall with the prices of PostgreSQL's own plans.
-constexpr double kRowOperators = 6;           // taking a row in, and its share of the index
+constexpr double kRowOperators = 10;          // taking a row in, and its share of the index
 constexpr double kCandidateOperators = 0.04;  // for each pair within the radius, with those in vain
 constexpr double kPairOperators = 0.8;        // handing over a row
 

@@ -30,9 +30,11 @@ namespace {
 /// has started.
 constexpr double kFewPairs = 1000;
 
-/// The columns or expressions whose values make up a value: x and y for ARRAY[x, y] and point(x,
-/// y).
+/// The columns or expressions whose values make up a value: x and y for ARRAY[x, y], whatever that
+/// is cast to, and point(x, y).
 List* parts_of(Expr* value) {
+  if (IsA(value, ArrayCoerceExpr) && IsA(reinterpret_cast<ArrayCoerceExpr*>(value)->arg, ArrayExpr))
+    value = reinterpret_cast<ArrayCoerceExpr*>(value)->arg;
   if (IsA(value, ArrayExpr)) return reinterpret_cast<ArrayExpr*>(value)->elements;
   if (IsA(value, FuncExpr) && reinterpret_cast<FuncExpr*>(value)->funcid == F_POINT_FLOAT8_FLOAT8)
     return reinterpret_cast<FuncExpr*>(value)->args;

@@ -1,6 +1,7 @@
 #include "pg/planner/nested_loops.h"
 
 extern "C" {
+#include "catalog/pg_am.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -16,11 +17,31 @@ namespace {
 /// The first rows may come so many times later than they would if matches were spread evenly.
 constexpr double kLateMatches = 30;
 
-/// Whether each pair of rows is compared: the inner rows are not looked up by the outer one.
+/// Whether a lookup in an index leaves few rows: it is by equality, or no matter of order at all,
+/// as in GiST. `b.id < a.id` leaves half of them.
+bool finds_few(const Path* lookup) {
+  while (IsA(lookup, MemoizePath) || IsA(lookup, MaterialPath) || IsA(lookup, BitmapHeapPath))
+    lookup = IsA(lookup, MemoizePath) ? reinterpret_cast<const MemoizePath*>(lookup)->subpath
+             : IsA(lookup, MaterialPath)
+                 ? reinterpret_cast<const MaterialPath*>(lookup)->subpath
+                 : reinterpret_cast<const BitmapHeapPath*>(lookup)->bitmapqual;
+  if (!IsA(lookup, IndexPath)) return true;
+  const IndexPath* const index = reinterpret_cast<const IndexPath*>(lookup);
+  if (index->indexinfo->relam != BTREE_AM_OID) return true;
+  ListCell* cell;
+  foreach (cell, index->indexclauses)
+    if (lfirst_node(IndexClause, cell)->rinfo->mergeopfamilies != NIL) return true;
+  return false;
+}
+
+/// Whether all pairs of rows are compared, or many of them: the inner rows are not looked up by the
+/// outer one.
 bool compares_all_pairs(const Path* path) {
   if (path->pathtype != T_NestLoop) return false;
   const JoinPath& loop = reinterpret_cast<const NestPath*>(path)->jpath;
-  return !bms_overlap(PATH_REQ_OUTER(loop.innerjoinpath), loop.outerjoinpath->parent->relids);
+  const bool looked_up =
+      bms_overlap(PATH_REQ_OUTER(loop.innerjoinpath), loop.outerjoinpath->parent->relids);
+  return !looked_up || !finds_few(loop.innerjoinpath);
 }
 
 /// Whether ANALYZE has seen the values of an expression.
@@ -76,9 +97,8 @@ double doubt_of(PlannerInfo* root, Relids relids) {
   return doubt;
 }
 
-/// The share of a relation's rows that the statement is expected to need.
+/// The share of a relation's rows that a statement that wants the first rows is expected to need.
 double needed_share(const PlannerInfo* root, double rows) {
-  if (root->tuple_fraction <= 0) return 1;
   return root->tuple_fraction < 1 ? root->tuple_fraction : fmin(1, root->tuple_fraction / rows);
 }
 
@@ -86,9 +106,13 @@ double needed_share(const PlannerInfo* root, double rows) {
 Cost doubtful_cost(PlannerInfo* root, const Path* path) {
   const JoinPath& loop = reinterpret_cast<const NestPath*>(path)->jpath;
   const Cost inputs = loop.outerjoinpath->total_cost + loop.innerjoinpath->total_cost;
-  const double share = fmin(1, kLateMatches * needed_share(root, path->rows));
   const Cost pairs = fmax(0, path->total_cost - inputs);
-  return inputs * share + pairs * share * doubt_of(root, path->parent->relids);
+  const double doubt = doubt_of(root, path->parent->relids);
+  const bool sorted = pathkeys_contained_in(root->query_pathkeys, path->pathkeys);
+  if (root->tuple_fraction <= 0 || !sorted) return inputs + pairs * doubt;
+  // Where a filter leaves more rows there are more matches, too.
+  const double late = kLateMatches * needed_share(root, path->rows);
+  return inputs * fmin(1, late) + pairs * fmin(doubt, late);
 }
 
 List* without_risky_loops(PlannerInfo* root, List* paths, const Path* node) {

@@ -47,9 +47,8 @@ bool receive_row(TupleTableSlot* slot, DestReceiver* receiver) {
 }
 
 /// The type of a vector's, a box's or a score's column as append_column() asks for it.
-Oid read_type(const SideColumns& columns, Oid type) {
-  if (reads_as_box(columns)) return BOXOID;
-  return type == NUMERICOID ? FLOAT8OID : type;
+Oid asked_type(const SideColumns& columns, Oid type) {
+  return reads_as_box(columns) ? BOXOID : type_read(type);
 }
 
 /// DestReceiver::rStartup. The relation was found by its OID, but is read by its name, which a
@@ -63,9 +62,9 @@ void check_types(DestReceiver* receiver, int, TupleDesc row) {
   };
   bool same = has(0, columns.id_type);
   for (int i = 0; i < columns.count; ++i)
-    same = same && has(i + 1, read_type(columns, columns.types[i]));
+    same = same && has(i + 1, asked_type(columns, columns.types[i]));
   if (rows.points->scored)
-    same = same && has(columns.count + 1, read_type(columns, columns.score_type));
+    same = same && has(columns.count + 1, asked_type(columns, columns.score_type));
   if (!same)
     ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE),
                     errmsg("relation \"%s\" was replaced while it was read",
@@ -80,8 +79,9 @@ void ignore_receiver(DestReceiver*) {}
 void append_column(StringInfo query, const SideColumns& columns, AttrNumber attribute, Oid type) {
   appendStringInfo(query, ", %s",
                    quote_identifier(get_attname(columns.relation, attribute, false)));
-  if (type == NUMERICOID) appendStringInfoString(query, "::pg_catalog.float8");
-  if (reads_as_box(columns)) appendStringInfoString(query, "::pg_catalog.box");
+  const Oid asked = asked_type(columns, type);
+  if (asked != type)
+    appendStringInfo(query, "::%s", format_type_extended(asked, -1, FORMAT_TYPE_FORCE_QUALIFY));
 }
 
 /// `SELECT id, vector, score FROM schema.relation`, independent of search_path.

@@ -38,15 +38,20 @@ AttrNumber find_attribute(Relation relation, const char* name) {
 
 bool is_array_of_floats(Oid type) { return type == FLOAT4ARRAYOID || type == FLOAT8ARRAYOID; }
 
-/// The only column that is a vector or box; types of PostgreSQL's own come first.
+/// How likely a column of the type is meant where none is named, 0 first.
+int precedence(Oid type) {
+  const ValueType* const known = find_value_type(type);
+  return known == nullptr ? 2 : known->extension != nullptr ? 1 : 0;
+}
+
+/// The only column that is a vector or box: one of PostgreSQL's own types, or else of another
+/// extension, or else an array of numbers that are no floats.
 ColumnFinding find_default_columns(Relation relation, Shape shape, SideColumns* columns) {
-  for (const bool own_types_only : {true, false}) {
+  for (const int latest : {0, 1, 2}) {
     columns->count = 0;
     for (AttrNumber a = 1; a <= RelationGetNumberOfAttributes(relation); ++a) {
-      const ValueType* const type = find_value_type(column_type(relation, a));
-      if (type == nullptr || !has_form(*type, form_of(shape)) ||
-          (own_types_only && type->extension != nullptr))
-        continue;
+      const Oid type = column_type(relation, a);
+      if (!is_whole_type(shape, type) || precedence(type) > latest) continue;
       if (columns->count++ > 0) return {ColumnProblem::kSeveralColumns, nullptr};
       columns->attributes[0] = a;
     }
@@ -167,8 +172,22 @@ bool is_number_type(Oid type) {
 
 bool is_id_type(Oid type) { return type == INT2OID || type == INT4OID || type == INT8OID; }
 
+Oid type_read(Oid type) {
+  switch (type) {
+    case NUMERICOID:
+      return FLOAT8OID;
+    case INT2ARRAYOID:
+    case INT4ARRAYOID:
+    case INT8ARRAYOID:
+    case NUMERICARRAYOID:
+      return FLOAT8ARRAYOID;
+    default:
+      return type;
+  }
+}
+
 bool is_whole_type(Shape shape, Oid type) {
-  const ValueType* const known = find_value_type(type);
+  const ValueType* const known = find_value_type(type_read(type));
   return known != nullptr && has_form(*known, form_of(shape));
 }
 
@@ -226,7 +245,7 @@ ColumnFinding find_value_columns(Relation relation, const SideArguments& side,
   for (int i = 0; i < columns->count; ++i)
     columns->types[i] = column_type(relation, columns->attributes[i]);
   if (is_whole_type(side.shape, columns->types[0]))
-    columns->value_type = find_value_type(columns->types[0]);
+    columns->value_type = find_value_type(type_read(columns->types[0]));
   return kFound;
 }
 

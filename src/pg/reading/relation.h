@@ -88,6 +88,10 @@ bool is_id_type(Oid type);
 
 bool is_number_type(Oid type);
 
+/// The type as which a column of this type is read: numeric as float8, arrays of numbers that are
+/// no floats as float8[].
+Oid type_read(Oid type);
+
 /// Whether a column of this type is a vector, or a box, by itself.
 bool is_whole_type(Shape shape, Oid type);
 

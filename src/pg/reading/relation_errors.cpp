@@ -3,7 +3,12 @@
 #include "pg/reading/relation.h"
 
 extern "C" {
+#include "access/genam.h"
+#include "catalog/index.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_constraint.h"
+#include "catalog/pg_index.h"
+#include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -40,9 +45,36 @@ char* list_columns(Relation relation, const char** first, const Test& test) {
   return list.data;
 }
 
+/// Whether no two rows have the same value in the column, as far as a unique index says so. Of
+/// views and foreign tables it is not known.
+bool may_identify(Relation relation, AttrNumber attribute) {
+  const char kind = relation->rd_rel->relkind;
+  if (kind != RELKIND_RELATION && kind != RELKIND_PARTITIONED_TABLE && kind != RELKIND_MATVIEW)
+    return true;
+  bool unique = false;
+  ListCell* cell;
+  List* const indexes = RelationGetIndexList(relation);
+  foreach (cell, indexes) {
+    const Relation index = index_open(lfirst_oid(cell), AccessShareLock);
+    const Form_pg_index form = index->rd_index;
+    unique = unique || (form->indisunique && form->indisvalid && form->indnkeyatts == 1 &&
+                        form->indkey.values[0] == attribute &&
+                        heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, nullptr));
+    index_close(index, AccessShareLock);
+  }
+  list_free(indexes);
+  return unique;
+}
+
 char* list_ids(const Obstacle& o, const char** first) {
   return list_columns(o.relation, first,
                       [&](AttrNumber a) { return is_id_type(column_type(o.relation, a)); });
+}
+
+char* list_unique_ids(const Obstacle& o, const char** first) {
+  return list_columns(o.relation, first, [&](AttrNumber a) {
+    return is_id_type(column_type(o.relation, a)) && may_identify(o.relation, a);
+  });
 }
 
 char* list_scores(const Obstacle& o, const char** first) {
@@ -141,19 +173,68 @@ Role role_of(const Obstacle& o) {
   pg_unreachable();
 }
 
+/// `a.x, a.y`: the columns of the primary key, or the place of the row where there is none.
+char* key_columns(Relation relation, const char* row) {
+  StringInfoData list;
+  initStringInfo(&list);
+  Oid constraint;
+  const Bitmapset* const key =
+      get_primary_key_attnos(RelationGetRelid(relation), true, &constraint);
+  int member = -1;
+  while ((member = bms_next_member(key, member)) >= 0)
+    appendStringInfo(
+        &list, "%s%s.%s", list.len > 0 ? ", " : "", row,
+        quote_identifier(get_attname(
+            RelationGetRelid(relation),
+            static_cast<AttrNumber>(member + FirstLowInvalidHeapAttributeNumber), false)));
+  if (list.len == 0) appendStringInfo(&list, "%s.*", row);
+  return list.data;
+}
+
+/// `a.v`, or `ARRAY[a.x, a.y]`: what is compared.
+char* compared_value(const Obstacle& o, const char* row) {
+  StringInfoData value;
+  initStringInfo(&value);
+  const SideColumns& columns = *o.columns;
+  for (int i = 0; i < columns.count; ++i)
+    appendStringInfo(&value, "%s%s.%s", i > 0 ? ", " : "", row,
+                     quote_identifier(get_attname(columns.relation, columns.attributes[i], false)));
+  return columns.value_type != nullptr ? value.data : psprintf("ARRAY[%s]::float8[]", value.data);
+}
+
+/// The plain SQL that joins the relation with itself, by whatever key it has.
+char* plain_join(const Obstacle& o) {
+  const char* const name =
+      quote_qualified_identifier(get_namespace_name(RelationGetNamespace(o.relation)), o.name());
+  const SideColumns& columns = *o.columns;
+  const bool boxes = o.shape() == Shape::kBoxes;
+  const bool geometry = columns.value_type != nullptr && columns.value_type->extension != nullptr &&
+                        strcmp(columns.value_type->extension, "postgis") == 0;
+  const char *const a = compared_value(o, "a"), *const b = compared_value(o, "b");
+  return psprintf("SELECT %s, %s FROM %s a JOIN %s b ON %s", key_columns(o.relation, "a"),
+                  key_columns(o.relation, "b"), name, name,
+                  boxes      ? psprintf("%s && %s", a, b)
+                  : geometry ? psprintf("ST_DWithin(%s, %s, 1)", a, b)
+                             : psprintf("%s <-> %s <= 1", a, b));
+}
+
 [[noreturn]] void raise_no_id(const Obstacle& o) {
   const char* first;
-  const char* const candidates = list_ids(o, &first);
-  ereport(ERROR,
-          (errcode(ERRCODE_UNDEFINED_COLUMN),
-           errmsg("relation \"%s\" has no primary key of one integer column", o.name()),
-           first == nullptr ? errdetail("It has no integer column.")
-                            : errdetail("Its integer columns are: %s.", candidates),
-           first == nullptr
-               ? errhint("Rows are named by a column of type smallint, integer or bigint; a view "
-                         "can add one.")
-               : errhint("Name the column that identifies its rows, for example %sid_column => %s.",
-                         o.side->prefix, quote_literal_cstr(first))));
+  const char* const candidates = list_unique_ids(o, &first);
+  const bool corners = o.shape() == Shape::kBoxes && o.columns->value_type == nullptr;
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_UNDEFINED_COLUMN),
+       errmsg("relation \"%s\" has no primary key of one integer column", o.name()),
+       first == nullptr ? errdetail("It has no integer column that is known to be unique.")
+                        : errdetail("Its integer columns that may be unique are: %s.", candidates),
+       first != nullptr
+           ? errhint("Name the column that identifies its rows, for example %sid_column => %s.",
+                     o.side->prefix, quote_literal_cstr(first))
+       : corners
+           ? errhint("Give it a unique integer column, for example GENERATED ALWAYS AS IDENTITY.")
+           : errhint("Plain SQL takes any key: %s. Or give it a unique integer column.",
+                     plain_join(o))));
   pg_unreachable();
 }
 
@@ -167,14 +248,45 @@ Role role_of(const Obstacle& o) {
   pg_unreachable();
 }
 
+/// How a column that holds vectors as text becomes one; null: it cannot.
+const char* conversion_hint(const Obstacle& o, Oid type, const char* column) {
+  if (o.shape() != Shape::kPoints) return nullptr;
+  const bool json = type == JSONOID || type == JSONBOID;
+  if (!json && type != TEXTOID && type != VARCHAROID) return nullptr;
+  return psprintf("%s, gpu_vector(%s) is one, for example in a view or a generated column.",
+                  json ? psprintf("Where \"%s\" is an array of numbers", column)
+                       : psprintf("Where \"%s\" is a list of numbers, as in [1, 2.5]", column),
+                  quote_identifier(column));
+}
+
+/// The same for the first column of JSON, or else of text where no numbers can be meant.
+const char* conversion_hint(const Obstacle& o) {
+  const char* number;
+  list_columns(o.relation, &number, [&](AttrNumber a) {
+    const Oid type = column_type(o.relation, a);
+    return is_number_type(type) && !is_id_type(type);
+  });
+  for (const bool json : {true, false})
+    for (AttrNumber a = 1; a <= RelationGetNumberOfAttributes(o.relation); ++a) {
+      const Oid type = column_type(o.relation, a);
+      if (json != (type == JSONOID || type == JSONBOID) || (!json && number != nullptr)) continue;
+      const char* const name = NameStr(TupleDescAttr(RelationGetDescr(o.relation), a - 1)->attname);
+      if (const char* const hint = conversion_hint(o, type, name)) return hint;
+    }
+  return nullptr;
+}
+
 [[noreturn]] void raise_wrong_type(const Obstacle& o) {
   const Role role = role_of(o);
   const AttrNumber attribute = get_attnum(RelationGetRelid(o.relation), o.column);
   const Form_pg_attribute form = TupleDescAttr(RelationGetDescr(o.relation), attribute - 1);
+  const bool is_value = o.column != o.side->id_column && o.column != o.side->score_column;
+  const char* const hint =
+      is_value ? conversion_hint(o, column_type(o.relation, attribute), o.column) : nullptr;
   ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                   errmsg("column \"%s\" of relation \"%s\" has type %s, which cannot be %s",
                          o.column, o.name(), format_type_be(form->atttypid), role.article_noun),
-                  errhint("%s", role.types)));
+                  errhint("%s", hint != nullptr ? hint : role.types)));
   pg_unreachable();
 }
 
@@ -232,13 +344,17 @@ void raise_finding(Relation relation, const SideArguments& side, const SideColum
               (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" holds no rows to join", o.name()),
                errhint("Pass a table, a view, a materialized view or a foreign table.")));
       break;
-    case ColumnProblem::kNoColumn:
-      ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
-                      errmsg("relation \"%s\" has no %s column", o.name(), noun(side.shape)),
-                      errdetail("%s", types_of(side.shape)),
-                      errhint("Name the columns, for example %s%s => %s.", side.prefix,
-                              columns_argument(side.shape), example_of(side.shape))));
+    case ColumnProblem::kNoColumn: {
+      const char* const hint = conversion_hint(o);
+      ereport(ERROR,
+              (errcode(ERRCODE_UNDEFINED_COLUMN),
+               errmsg("relation \"%s\" has no %s column", o.name(), noun(side.shape)),
+               errdetail("%s", types_of(side.shape)),
+               hint != nullptr ? errhint("%s", hint)
+                               : errhint("Name the columns, for example %s%s => %s.", side.prefix,
+                                         columns_argument(side.shape), example_of(side.shape))));
       break;
+    }
     case ColumnProblem::kNoScore:
       ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
                       errmsg("relation \"%s\" has no column that could be the score", o.name()),
