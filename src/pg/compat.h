@@ -28,6 +28,7 @@ extern "C" {
 #include "utils/acl.h"
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
+#include "utils/lsyscache.h"
 #if PG_VERSION_NUM < 170000
 #include "parser/parsetree.h"
 #include "utils/syscache.h"
@@ -109,6 +110,15 @@ inline bool walk_expression(Node* node, bool (*walker)(Node*, void*), void* cont
 #else
   auto* const plain = reinterpret_cast<void (*)()>(walker);
   return expression_tree_walker(node, reinterpret_cast<bool (*)()>(plain), context);
+#endif
+}
+
+/// Whether an operator compares in the order of an index, as `<` and `=` do.
+inline bool compares_in_order(Oid operation) {
+#if PG_VERSION_NUM >= 180000
+  return get_op_index_interpretation(operation) != NIL;
+#else
+  return get_op_btree_interpretation(operation) != NIL;
 #endif
 }
 

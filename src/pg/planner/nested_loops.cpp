@@ -7,7 +7,6 @@ extern "C" {
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
-#include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 }
 
@@ -38,7 +37,7 @@ bool finds_few(const Path* lookup) {
 /// outer one.
 bool compares_all_pairs(const Path* path) {
   if (path->pathtype != T_NestLoop) return false;
-  const JoinPath& loop = reinterpret_cast<const NestPath*>(path)->jpath;
+  const JoinPath& loop = *reinterpret_cast<const JoinPath*>(path);
   const bool looked_up =
       bms_overlap(PATH_REQ_OUTER(loop.innerjoinpath), loop.outerjoinpath->parent->relids);
   return !looked_up || !finds_few(loop.innerjoinpath);
@@ -61,8 +60,7 @@ bool is_well_estimated(PlannerInfo* root, Node* condition) {
                           reinterpret_cast<Node*>(reinterpret_cast<NullTest*>(condition)->arg));
   if (!is_opclause(condition)) return false;
   const OpExpr* const comparison = reinterpret_cast<OpExpr*>(condition);
-  if (list_length(comparison->args) != 2 || get_op_btree_interpretation(comparison->opno) == NIL)
-    return false;
+  if (list_length(comparison->args) != 2 || !compares_in_order(comparison->opno)) return false;
   Node *const left = static_cast<Node*>(linitial(comparison->args)), *const right =
                                                                          static_cast<Node*>(lsecond(
                                                                              comparison->args));
@@ -104,7 +102,7 @@ double needed_share(const PlannerInfo* root, double rows) {
 
 /// What a loop over all pairs may well cost.
 Cost doubtful_cost(PlannerInfo* root, const Path* path) {
-  const JoinPath& loop = reinterpret_cast<const NestPath*>(path)->jpath;
+  const JoinPath& loop = *reinterpret_cast<const JoinPath*>(path);
   const Cost inputs = loop.outerjoinpath->total_cost + loop.innerjoinpath->total_cost;
   const Cost pairs = fmax(0, path->total_cost - inputs);
   const double doubt = doubt_of(root, path->parent->relids);
