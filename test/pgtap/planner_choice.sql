@@ -35,6 +35,7 @@ INSERT INTO cases VALUES
   ('SELECT * FROM points a JOIN points b ON a.v <-> b.v <= 5 AND a.id = b.id', false),
   ('SELECT * FROM points a JOIN points b ON a.v <-> b.v <= 500 LIMIT 1', false),
   ('SELECT * FROM points a JOIN points b ON a.v <-> b.v <= 0.5 AND a.id < b.id LIMIT 10', true),
+  ('SELECT a.id, b.id FROM points a JOIN points b ON a.v <-> b.v <= 0.5 AND a.id < b.id ORDER BY a.id LIMIT 5', true),
   ('SELECT * FROM points a WHERE EXISTS (SELECT FROM points b WHERE a.v <-> b.v <= 1 AND a.id <> b.id) LIMIT 10', true),
   ('SELECT * FROM points a JOIN points b ON a.v <-> b.v <= 5 WHERE a.id = 7', false),
   ('SELECT * FROM points a JOIN points b ON a.v <-> b.v <= 5 WHERE a.id % 5 = 1 AND a.id % 7 = 1 AND a.id % 11 = 1', true),

@@ -61,15 +61,14 @@ bool is_well_estimated(PlannerInfo* root, Node* condition) {
   if (!is_opclause(condition)) return false;
   const OpExpr* const comparison = reinterpret_cast<OpExpr*>(condition);
   if (list_length(comparison->args) != 2 || !compares_in_order(comparison->opno)) return false;
-  Node *const left = static_cast<Node*>(linitial(comparison->args)), *const right =
-                                                                         static_cast<Node*>(lsecond(
-                                                                             comparison->args));
+  Node* const left = static_cast<Node*>(linitial(comparison->args));
+  Node* const right = static_cast<Node*>(lsecond(comparison->args));
   if (IsA(left, Const) == IsA(right, Const)) return false;
   return has_statistics(root, IsA(left, Const) ? right : left);
 }
 
-/// How many times more rows a table may have than the planner expects, in the geometric mean of
-/// none and all that its well estimated conditions leave.
+/// How many times more rows a table may have than the planner expects: the geometric mean of what
+/// it expects and of all that the well estimated conditions leave, to what it expects.
 double doubt_of_table(PlannerInfo* root, RelOptInfo* rel) {
   if (rel->rtekind != RTE_RELATION || rel->baserestrictinfo == NIL ||
       relation_has_unique_index_for(root, rel, NIL, NIL, NIL))
@@ -100,12 +99,11 @@ double needed_share(const PlannerInfo* root, double rows) {
   return root->tuple_fraction < 1 ? root->tuple_fraction : fmin(1, root->tuple_fraction / rows);
 }
 
-/// What a loop over all pairs may well cost.
-Cost doubtful_cost(PlannerInfo* root, const Path* path) {
+/// What a loop over all pairs may well cost, where there are `doubt` times as many pairs.
+Cost doubtful_cost(const PlannerInfo* root, const Path* path, double doubt) {
   const JoinPath& loop = *reinterpret_cast<const JoinPath*>(path);
   const Cost inputs = loop.outerjoinpath->total_cost + loop.innerjoinpath->total_cost;
   const Cost pairs = fmax(0, path->total_cost - inputs);
-  const double doubt = doubt_of(root, path->parent->relids);
   const bool sorted = pathkeys_contained_in(root->query_pathkeys, path->pathkeys);
   if (root->tuple_fraction <= 0 || !sorted) return inputs + pairs * doubt;
   // Where a filter leaves more rows there are more matches, too.
@@ -113,12 +111,12 @@ Cost doubtful_cost(PlannerInfo* root, const Path* path) {
   return inputs * fmin(1, late) + pairs * fmin(doubt, late);
 }
 
-List* without_risky_loops(PlannerInfo* root, List* paths, const Path* node) {
+List* without_risky_loops(const PlannerInfo* root, List* paths, double doubt, Cost most) {
   ListCell* cell;
   foreach (cell, paths) {
     const Path* const path = static_cast<const Path*>(lfirst(cell));
     if (compares_all_pairs(path) && PATH_REQ_OUTER(path) == nullptr &&
-        doubtful_cost(root, path) > node->total_cost)
+        doubtful_cost(root, path, doubt) > most)
       paths = foreach_delete_current(paths, cell);
   }
   return paths;
@@ -128,8 +126,10 @@ List* without_risky_loops(PlannerInfo* root, List* paths, const Path* node) {
 
 void drop_risky_loops(PlannerInfo* root, const Path* node) {
   RelOptInfo* const join = node->parent;
-  join->pathlist = without_risky_loops(root, join->pathlist, node);
-  join->partial_pathlist = without_risky_loops(root, join->partial_pathlist, node);
+  const double doubt = doubt_of(root, join->relids);
+  join->pathlist = without_risky_loops(root, join->pathlist, doubt, node->total_cost);
+  join->partial_pathlist =
+      without_risky_loops(root, join->partial_pathlist, doubt, node->total_cost);
 }
 
 }  // namespace gpujoin
