@@ -15,6 +15,8 @@ namespace {
 
 /// The first rows may come so many times later than they would if matches were spread evenly.
 constexpr double kLateMatches = 30;
+/// A loop that may well end after a few pairs is worth the risk of costing so many times as much.
+constexpr double kRiskForFirstRows = 4;
 
 /// Whether a lookup in an index leaves few rows: it is by equality, or no matter of order at all,
 /// as in GiST. `b.id < a.id` leaves half of them.
@@ -108,7 +110,7 @@ Cost doubtful_cost(const PlannerInfo* root, const Path* path, double doubt) {
   if (root->tuple_fraction <= 0 || !sorted) return inputs + pairs * doubt;
   // Where a filter leaves more rows there are more matches, too.
   const double late = kLateMatches * needed_share(root, path->rows);
-  return inputs * fmin(1, late) + pairs * fmin(doubt, late);
+  return (inputs * fmin(1, late) + pairs * fmin(doubt, late)) / kRiskForFirstRows;
 }
 
 List* without_risky_loops(const PlannerInfo* root, List* paths, double doubt, Cost most) {
