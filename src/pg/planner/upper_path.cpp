@@ -149,9 +149,9 @@ bool is_constant(const Node* limit) { return limit == nullptr || IsA(limit, Cons
 void add_top_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output) {
   constexpr double kMostPairs = 1e5;
   const Query* const query = root->parse;
-  if (root->rowMarks != NIL || root->sort_pathkeys == NIL || root->limit_tuples < 1 || root->limit_tuples > kMostPairs ||
-      query->limitOption != LIMIT_OPTION_COUNT || !is_constant(query->limitCount) ||
-      !is_constant(query->limitOffset))
+  if (root->rowMarks != NIL || root->sort_pathkeys == NIL || root->limit_tuples < 1 ||
+      root->limit_tuples > kMostPairs || query->limitOption != LIMIT_OPTION_COUNT ||
+      !is_constant(query->limitCount) || !is_constant(query->limitOffset))
     return;
   const CustomPath* const join = find_inner_join(input);
   CustomPath* const top = join != nullptr ? make_ordered_path(root, join) : nullptr;
