@@ -11,6 +11,7 @@ from statistics import median
 
 THREADS = len(os.sched_getaffinity(0))
 WITHOUT_NODE = {'gpujoin.enable_customscan': 'off'}
+WITHOUT_OTHERS = {f'enable_{kind}': 'off' for kind in ('nestloop', 'hashjoin', 'mergejoin')}
 
 
 def output_of(*command, **options):

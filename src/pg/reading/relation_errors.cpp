@@ -173,7 +173,7 @@ Role role_of(const Obstacle& o) {
   pg_unreachable();
 }
 
-/// `a.x, a.y`: the columns of the primary key, or the place of the row where there is none.
+/// `a.x, a.y`: the columns of the primary key, or `a.*` where there is none.
 char* key_columns(Relation relation, const char* row) {
   StringInfoData list;
   initStringInfo(&list);

@@ -130,14 +130,9 @@ struct varlena* detoast(Datum value) {
   return pg_detoast_datum_packed(reinterpret_cast<struct varlena*>(DatumGetPointer(value)));
 }
 
-/// The low corner and the high one, each an array.
-bool add_arrays(RowCollector* rows, std::int64_t id, const Datum* values) {
+/// The box between a low corner and a high one, both without NULLs.
+void add_box(RowCollector* rows, std::int64_t id, const VectorView* corners) {
   const Oid* const types = rows->columns->types;
-  struct varlena* const arrays[2] = {detoast(values[0]), detoast(values[1])};
-  const VectorView corners[2] = {view_vector(arrays[0]), view_vector(arrays[1])};
-  for (const VectorView& corner : corners)
-    if (!takes_part(rows, id, {corner.problem, static_cast<std::uint32_t>(corner.dims)}))
-      return false;
   const int dims = corners[0].dims;
   if (corners[1].dims != dims) raise_uneven_corners(rows, id, dims, corners[1].dims);
   double bounds[2][kMaxBoxDimensions];
@@ -149,9 +144,20 @@ bool add_arrays(RowCollector* rows, std::int64_t id, const Datum* values) {
   takes_part(rows, id,
              add_corners(rows->points, &rows->shape, id, bounds[0], bounds[1],
                          static_cast<std::uint32_t>(dims)));
+}
+
+/// The low corner and the high one, each an array.
+bool add_arrays(RowCollector* rows, std::int64_t id, const Datum* values) {
+  struct varlena* const arrays[2] = {detoast(values[0]), detoast(values[1])};
+  const VectorView corners[2] = {view_vector(arrays[0]), view_vector(arrays[1])};
+  bool known = true;
+  for (const VectorView& corner : corners)
+    known =
+        known && takes_part(rows, id, {corner.problem, static_cast<std::uint32_t>(corner.dims)});
+  if (known) add_box(rows, id, corners);
   for (int corner = 0; corner < 2; ++corner)
     if (PointerGetDatum(arrays[corner]) != values[corner]) pfree(arrays[corner]);
-  return true;
+  return known;
 }
 
 }  // namespace
