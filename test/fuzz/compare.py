@@ -6,6 +6,7 @@ from pq import CONNECTION_LOST, HANGS
 from tree import Part
 
 TIMEOUT = '57014'
+LIKE_NEW = 'ROLLBACK; RESET ROLE; RESET ALL; DEALLOCATE ALL; DROP TABLE IF EXISTS pg_temp.result'
 ABOUT_DATA = ('21', '22')  # classes of errors: cardinality, data
 JOINS = {'nestloop': 'Nested Loop', 'hashjoin': 'Hash ', 'mergejoin': 'Merge '}
 SLOW_TIMES, SLOW_SECONDS = 5, 1.0  # slower than PostgreSQL by so much, and longer than that
@@ -54,7 +55,8 @@ class Case(Part):
 def run(connection, case, node, full=False, explain=False, more=(), statements=()):
     """Runs the query's statements, or others, in a session that is like new but for temporary tables; with `more`
     settings."""
-    connection.run('ROLLBACK; RESET ROLE; RESET ALL; DEALLOCATE ALL; DROP TABLE IF EXISTS pg_temp.result')
+    while connection.run(LIKE_NEW).state == TIMEOUT:
+        pass
     connection.run(f"SET gpujoin.enable_customscan = {'on' if node else 'off'}")
     for setting in list(filter(None, case.settings.sql().split(';\n'))) + [f'SET {setting}' for setting in more]:
         connection.run(setting)

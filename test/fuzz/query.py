@@ -134,12 +134,13 @@ class Query(Joins):
         text = super().sql(full)
         return text if self.wrapper == 'prepared' else self.with_values(text)
 
-    def with_values(self, text):
-        return text.replace('$1', f'{self.values[0]}::float8').replace('$2', str(self.limits[0]))
+    def with_values(self, text, call=0):
+        return text.replace('$1', f'{self.values[call]}::float8').replace('$2', str(self.limits[call]))
 
     def joins_of_two(self):
-        """Statements with the joins that may come first in a join of three."""
-        joins = [self.with_values(f'SELECT count(*) FROM {join.sql()}') for join in self.two_of_three]
+        """Statements with the joins that may come first in a join of three, for each call of a prepared one."""
+        joins = [self.with_values(f'SELECT count(*) AS c0 FROM {join.sql()}', call)
+                 for join in self.two_of_three for call in range(len(self.values))]
         return [self.wrapped(join) for join in joins]
 
     def outer_values(self):

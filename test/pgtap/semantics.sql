@@ -59,8 +59,8 @@ FROM radii;
 -- Law by law.
 SELECT is(a <-> b, NULL, format('%s <-> %s is NULL', a, b)) FROM (VALUES
   ('{1,2}'::float8[], '{1,NULL}'::float8[]), ('{NULL}', '{NULL}'), ('{1,2}', '{NULL}'), ('{NULL}', '{}'), ('{{1}}', '{NULL}')) t(a, b);
-SELECT is(gpu_within('{1,2}', '{1,NULL}'::float4[], eps), NULL, 'a NULL is within no radius, not even ' || eps)
-FROM unnest('{1,-1}'::float8[]) eps;
+SELECT is(gpu_within('{1,2}', '{1,NULL}'::float4[], 1), NULL, 'a NULL is within no radius');
+SELECT throws_ok($$ SELECT gpu_within('{1,2}', '{1,NULL}'::float4[], -1) $$, '22023', NULL, 'a radius is looked at first');
 SELECT is_empty($$ SELECT * FROM gpu_selfjoin('a', 1.7e308, 'id') WHERE id1 IN (15, 16) OR id2 IN (15, 16) $$,
   'a vector that holds a NULL matches nothing');
 SELECT is_empty($$ SELECT * FROM gpu_neighbors('a', 1e308, 'id') WHERE id IN (15, 16) AND cardinality(neighbors) > 0 $$,

@@ -42,7 +42,7 @@ void open(JoinNode* node) {
   if (node->mode == Mode::kUnread) read_inputs(node);
   restart_run(node->run);
   start_rows(node);
-  node->band = {true, true, 0, 0};
+  node->band = {true, true, false, 0, 0};
   const bool may_match = find_band(node);
   start_pairs(node);
   if (!may_match) node->step = Step::kDone;

@@ -92,9 +92,10 @@ double threshold_argument(FunctionCallInfo fcinfo) {
 
 template <class T>
 Datum within(FunctionCallInfo fcinfo) {
+  const double threshold = threshold_argument(fcinfo);
   double raw;
   if (!raw_l2<T>(fcinfo, &raw)) PG_RETURN_NULL();
-  PG_RETURN_BOOL(raw <= threshold_argument(fcinfo));
+  PG_RETURN_BOOL(raw <= threshold);
 }
 
 double raw_l2_points(FunctionCallInfo fcinfo) {

@@ -59,12 +59,14 @@ SimilarityTest distance_test(const SimilarityTest& test) {
 }
 
 EpsBand eps_band(const SimilarityTest& test, double eps, std::uint32_t dims) {
-  EpsBand band = {true, false, 0, 0};
+  EpsBand band = {true, false, false, 0, 0};
   if (tests_boxes(test)) return band;
   // To PostgreSQL NaN is larger than any number. Where squares overflow every arithmetic goes its
   // own way.
   if (!(eps <= (is_exact(test) ? std::numeric_limits<double>::max() : 1e150))) {
     band.engine_serves = false;
+    band.all = is_exact(test) && test.by->form == TestForm::kDistance &&
+               (std::isnan(eps) || (std::isinf(eps) && !test.strict));
     return band;
   }
   if (eps < 0 || (test.strict && eps == 0)) {
