@@ -151,6 +151,125 @@ COMMENT ON FUNCTION gpu_within(int4[], int4[], float8) IS 'L2 distance is at mos
 COMMENT ON FUNCTION gpu_within(int8[], int8[], float8) IS 'L2 distance is at most eps';
 COMMENT ON FUNCTION gpu_within(numeric[], numeric[], float8) IS 'L2 distance is at most eps';
 
+-- Other metrics: pgvector's operators, by meaning, on arrays; and by name.
+
+CREATE FUNCTION gpu_cosine_distance(float4[], float4[]) RETURNS float8
+    AS 'MODULE_PATHNAME', 'gpujoin_cosine_distance_float4' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    SUPPORT gpujoin_support;
+CREATE FUNCTION gpu_cosine_distance(float8[], float8[]) RETURNS float8
+    AS 'MODULE_PATHNAME', 'gpujoin_cosine_distance_float8' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    SUPPORT gpujoin_support;
+CREATE FUNCTION gpu_l1_distance(float4[], float4[]) RETURNS float8
+    AS 'MODULE_PATHNAME', 'gpujoin_l1_distance_float4' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    SUPPORT gpujoin_support;
+CREATE FUNCTION gpu_l1_distance(float8[], float8[]) RETURNS float8
+    AS 'MODULE_PATHNAME', 'gpujoin_l1_distance_float8' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    SUPPORT gpujoin_support;
+CREATE OPERATOR <=> (
+    FUNCTION = gpu_cosine_distance, LEFTARG = float4[], RIGHTARG = float4[], COMMUTATOR = <=>);
+CREATE OPERATOR <=> (
+    FUNCTION = gpu_cosine_distance, LEFTARG = float8[], RIGHTARG = float8[], COMMUTATOR = <=>);
+CREATE OPERATOR <+> (
+    FUNCTION = gpu_l1_distance, LEFTARG = float4[], RIGHTARG = float4[], COMMUTATOR = <+>);
+CREATE OPERATOR <+> (
+    FUNCTION = gpu_l1_distance, LEFTARG = float8[], RIGHTARG = float8[], COMMUTATOR = <+>);
+CREATE FUNCTION gpu_cosine_distance(int2[], int2[]) RETURNS float8
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN $1::float8[] <=> $2::float8[];
+CREATE FUNCTION gpu_cosine_distance(int4[], int4[]) RETURNS float8
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN $1::float8[] <=> $2::float8[];
+CREATE FUNCTION gpu_cosine_distance(int8[], int8[]) RETURNS float8
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN $1::float8[] <=> $2::float8[];
+CREATE FUNCTION gpu_cosine_distance(numeric[], numeric[]) RETURNS float8
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN $1::float8[] <=> $2::float8[];
+CREATE FUNCTION gpu_l1_distance(int2[], int2[]) RETURNS float8
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN $1::float8[] <+> $2::float8[];
+CREATE FUNCTION gpu_l1_distance(int4[], int4[]) RETURNS float8
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN $1::float8[] <+> $2::float8[];
+CREATE FUNCTION gpu_l1_distance(int8[], int8[]) RETURNS float8
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN $1::float8[] <+> $2::float8[];
+CREATE FUNCTION gpu_l1_distance(numeric[], numeric[]) RETURNS float8
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN $1::float8[] <+> $2::float8[];
+CREATE OPERATOR <=> (
+    FUNCTION = gpu_cosine_distance, LEFTARG = int2[], RIGHTARG = int2[], COMMUTATOR = <=>);
+CREATE OPERATOR <=> (
+    FUNCTION = gpu_cosine_distance, LEFTARG = int4[], RIGHTARG = int4[], COMMUTATOR = <=>);
+CREATE OPERATOR <=> (
+    FUNCTION = gpu_cosine_distance, LEFTARG = int8[], RIGHTARG = int8[], COMMUTATOR = <=>);
+CREATE OPERATOR <=> (
+    FUNCTION = gpu_cosine_distance, LEFTARG = numeric[], RIGHTARG = numeric[], COMMUTATOR = <=>);
+CREATE OPERATOR <+> (
+    FUNCTION = gpu_l1_distance, LEFTARG = int2[], RIGHTARG = int2[], COMMUTATOR = <+>);
+CREATE OPERATOR <+> (
+    FUNCTION = gpu_l1_distance, LEFTARG = int4[], RIGHTARG = int4[], COMMUTATOR = <+>);
+CREATE OPERATOR <+> (
+    FUNCTION = gpu_l1_distance, LEFTARG = int8[], RIGHTARG = int8[], COMMUTATOR = <+>);
+CREATE OPERATOR <+> (
+    FUNCTION = gpu_l1_distance, LEFTARG = numeric[], RIGHTARG = numeric[], COMMUTATOR = <+>);
+CREATE FUNCTION gpu_distance(a float4[], b float4[], metric text) RETURNS float8
+    AS 'MODULE_PATHNAME', 'gpujoin_distance_float4' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    SUPPORT gpujoin_support;
+CREATE FUNCTION gpu_within(a float4[], b float4[], eps float8, metric text) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'gpujoin_within_float4' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    SUPPORT gpujoin_support;
+CREATE FUNCTION gpu_distance(a float8[], b float8[], metric text) RETURNS float8
+    AS 'MODULE_PATHNAME', 'gpujoin_distance_float8' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    SUPPORT gpujoin_support;
+CREATE FUNCTION gpu_within(a float8[], b float8[], eps float8, metric text) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'gpujoin_within_float8' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    SUPPORT gpujoin_support;
+CREATE FUNCTION gpu_distance(a int2[], b int2[], metric text) RETURNS float8
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN gpu_distance(a::float8[], b::float8[], metric);
+CREATE FUNCTION gpu_within(a int2[], b int2[], eps float8, metric text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN gpu_within(a::float8[], b::float8[], eps, metric);
+CREATE FUNCTION gpu_distance(a int4[], b int4[], metric text) RETURNS float8
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN gpu_distance(a::float8[], b::float8[], metric);
+CREATE FUNCTION gpu_within(a int4[], b int4[], eps float8, metric text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN gpu_within(a::float8[], b::float8[], eps, metric);
+CREATE FUNCTION gpu_distance(a int8[], b int8[], metric text) RETURNS float8
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN gpu_distance(a::float8[], b::float8[], metric);
+CREATE FUNCTION gpu_within(a int8[], b int8[], eps float8, metric text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN gpu_within(a::float8[], b::float8[], eps, metric);
+CREATE FUNCTION gpu_distance(a numeric[], b numeric[], metric text) RETURNS float8
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN gpu_distance(a::float8[], b::float8[], metric);
+CREATE FUNCTION gpu_within(a numeric[], b numeric[], eps float8, metric text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN gpu_within(a::float8[], b::float8[], eps, metric);
+COMMENT ON FUNCTION gpu_cosine_distance(float4[], float4[]) IS 'implementation of <=> operator';
+COMMENT ON OPERATOR <=> (float4[], float4[]) IS 'cosine distance: 1 - cos of the angle';
+COMMENT ON FUNCTION gpu_cosine_distance(float8[], float8[]) IS 'implementation of <=> operator';
+COMMENT ON OPERATOR <=> (float8[], float8[]) IS 'cosine distance: 1 - cos of the angle';
+COMMENT ON FUNCTION gpu_cosine_distance(int2[], int2[]) IS 'implementation of <=> operator';
+COMMENT ON OPERATOR <=> (int2[], int2[]) IS 'cosine distance: 1 - cos of the angle';
+COMMENT ON FUNCTION gpu_cosine_distance(int4[], int4[]) IS 'implementation of <=> operator';
+COMMENT ON OPERATOR <=> (int4[], int4[]) IS 'cosine distance: 1 - cos of the angle';
+COMMENT ON FUNCTION gpu_cosine_distance(int8[], int8[]) IS 'implementation of <=> operator';
+COMMENT ON OPERATOR <=> (int8[], int8[]) IS 'cosine distance: 1 - cos of the angle';
+COMMENT ON FUNCTION gpu_cosine_distance(numeric[], numeric[]) IS 'implementation of <=> operator';
+COMMENT ON OPERATOR <=> (numeric[], numeric[]) IS 'cosine distance: 1 - cos of the angle';
+COMMENT ON FUNCTION gpu_l1_distance(float4[], float4[]) IS 'implementation of <+> operator';
+COMMENT ON OPERATOR <+> (float4[], float4[]) IS 'L1 distance';
+COMMENT ON FUNCTION gpu_l1_distance(float8[], float8[]) IS 'implementation of <+> operator';
+COMMENT ON OPERATOR <+> (float8[], float8[]) IS 'L1 distance';
+COMMENT ON FUNCTION gpu_l1_distance(int2[], int2[]) IS 'implementation of <+> operator';
+COMMENT ON OPERATOR <+> (int2[], int2[]) IS 'L1 distance';
+COMMENT ON FUNCTION gpu_l1_distance(int4[], int4[]) IS 'implementation of <+> operator';
+COMMENT ON OPERATOR <+> (int4[], int4[]) IS 'L1 distance';
+COMMENT ON FUNCTION gpu_l1_distance(int8[], int8[]) IS 'implementation of <+> operator';
+COMMENT ON OPERATOR <+> (int8[], int8[]) IS 'L1 distance';
+COMMENT ON FUNCTION gpu_l1_distance(numeric[], numeric[]) IS 'implementation of <+> operator';
+COMMENT ON OPERATOR <+> (numeric[], numeric[]) IS 'L1 distance';
+COMMENT ON FUNCTION gpu_distance(float4[], float4[], text) IS 'distance by a metric: l2, l1, linf or cosine';
+COMMENT ON FUNCTION gpu_within(float4[], float4[], float8, text) IS 'distance by a metric is at most eps';
+COMMENT ON FUNCTION gpu_distance(float8[], float8[], text) IS 'distance by a metric: l2, l1, linf or cosine';
+COMMENT ON FUNCTION gpu_within(float8[], float8[], float8, text) IS 'distance by a metric is at most eps';
+COMMENT ON FUNCTION gpu_distance(int2[], int2[], text) IS 'distance by a metric: l2, l1, linf or cosine';
+COMMENT ON FUNCTION gpu_within(int2[], int2[], float8, text) IS 'distance by a metric is at most eps';
+COMMENT ON FUNCTION gpu_distance(int4[], int4[], text) IS 'distance by a metric: l2, l1, linf or cosine';
+COMMENT ON FUNCTION gpu_within(int4[], int4[], float8, text) IS 'distance by a metric is at most eps';
+COMMENT ON FUNCTION gpu_distance(int8[], int8[], text) IS 'distance by a metric: l2, l1, linf or cosine';
+COMMENT ON FUNCTION gpu_within(int8[], int8[], float8, text) IS 'distance by a metric is at most eps';
+COMMENT ON FUNCTION gpu_distance(numeric[], numeric[], text) IS 'distance by a metric: l2, l1, linf or cosine';
+COMMENT ON FUNCTION gpu_within(numeric[], numeric[], float8, text) IS 'distance by a metric is at most eps';
+
 -- Vectors that are stored as text or JSON: '[1, 2.5]' or '{1,2.5}'; null is NULL.
 
 CREATE FUNCTION gpu_vector(text) RETURNS float8[]

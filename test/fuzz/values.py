@@ -79,7 +79,7 @@ class Kind:
 
 
 class Float8Array(Kind):
-    columns, distances = ('f8 float8[]',), ('<->',)
+    columns, distances = ('f8 float8[]',), ('<->', '<->', '<->', '<=>', '<+>')
 
     def values(self):
         return [array(self.point())]
@@ -109,9 +109,17 @@ class Float8Array(Kind):
             (f'cardinality({t}.f8) = {self.dimensions}', f'{t}.f8')])
 
     def test(self, left, right, eps):
+        eps = self.rng.choice([eps] * 5 + [f'{eps} / 16'])  # angles are small
         if self.rng.random() < 0.25:
-            return f'gpu_within({left}, {right}, {eps})'
+            return f'gpu_within({left}, {right}, {eps}{self.metric()})'
         return Kind.test(self, left, right, eps)
+
+    def distance(self, left, right):
+        metric = self.metric()
+        return f'gpu_distance({left}, {right}{metric})' if metric else Kind.distance(self, left, right)
+
+    def metric(self):
+        return self.rng.choice([''] * 6 + [f", '{metric}'" for metric in ('l2', 'l1', 'linf', 'cosine')])
 
 
 class Float4Array(Float8Array):
@@ -190,7 +198,10 @@ class Point(Kind):
     def guarded(self, t):
         return f'{t}.grp <> 0', f'point({t}.x / {t}.grp, 1)'
 
-    test = Float8Array.test
+    def test(self, left, right, eps):
+        if self.rng.random() < 0.25:
+            return f'gpu_within({left}, {right}, {eps})'
+        return Kind.test(self, left, right, eps)
 
 
 class Box(Kind):

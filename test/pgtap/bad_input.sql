@@ -162,6 +162,11 @@ FROM unnest('{float4[],float8[]}'::text[]) type, (VALUES
   ($$ gpu_within('{1}'::TYPE, '{1}', -1) $$, '22023', 'eps must be a finite number that is not negative, not -1'),
   ($$ gpu_within('{1}'::TYPE, '{1}', 'Infinity') $$, '22023',
     'eps must be a finite number that is not negative, not Infinity'),
+  ($$ '{1}'::TYPE <=> '{1,2}'::TYPE $$, '22000', 'vectors have different numbers of dimensions: 1 and 2'),
+  ($$ '{}'::TYPE <+> '{}'::TYPE $$, '22000', 'a vector has no dimensions'),
+  ($$ gpu_distance('{1}'::TYPE, '{1}', 'L1') $$, '22023', 'unknown metric "L1"'),
+  ($$ gpu_within('{1}'::TYPE, '{1}', 1, '') $$, '22023', 'unknown metric ""'),
+  ($$ gpu_within('{1}'::TYPE, '{1}', -1, 'cosine') $$, '22023', 'eps must be a finite number that is not negative, not -1'),
   ($$ gpu_within('{1}'::TYPE, '{1}', 'NaN') $$, '22023',
     'eps must be a finite number that is not negative, not NaN'))
   v(call, state, message);

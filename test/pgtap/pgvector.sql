@@ -66,6 +66,13 @@ SELECT ok(has_node(format('SELECT a.id, b.id FROM items a JOIN items b ON %s(a.%
 FROM unnest('{v,h}'::text[]) c, unnest('{l2_distance,l1_distance,cosine_distance}'::text[]) distance;
 SELECT force_node(false) \gset
 
+-- Operators of the same names on arrays do not stand in pgvector's way, nor it in theirs.
+\if :has_pgvector
+SELECT is(v <=> '[1,2,3]', v <=> '[1,2,3]'::vector, 'a literal beside a vector is a vector') FROM items WHERE id = 1;
+SELECT is(round((v <=> '{1,2,3}'::float4[])::numeric, 5), round((v <=> '[1,2,3]')::numeric, 5), 'an array beside a vector means the same') FROM items WHERE id = 1;
+SELECT is('{1,2,3}'::float4[] <+> '{2,2,5}', 3::float8, 'arrays have distances of their own');
+\endif
+
 -- The functions take the same columns.
 SELECT bag_eq(format('SELECT * FROM gpu_selfjoin_distance(''items'', %s, ''id'', vector_columns => ''{%s}'', metric => %L)', eps, c, metric),
   format('SELECT * FROM gpu_selfjoin_distance(''points'', %s, ''id'', metric => %L)', eps, metric), format('%s of %s, by a function', metric, c))

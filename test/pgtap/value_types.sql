@@ -48,6 +48,35 @@ CREATE TABLE integers AS SELECT id, v4 FROM numbers;
 SELECT bag_eq($$ SELECT * FROM gpu_selfjoin('integers', 2, id_column => 'id') $$, $$ SELECT * FROM gpu_selfjoin('arrays', 2) WHERE id1 <= 200 AND id2 <= 200 $$,
   'or else the only array of numbers');
 
+-- Metrics: operators, and functions that name them, agree with the functions that join.
+SELECT is(round((a <=> b)::numeric, 12), cosine, format('%s <=> %s', a, b)) FROM (VALUES ('{1,0}'::float8[], '{0,2}'::float8[], 1.0), ('{1,1}', '{3,3}', 0),
+  ('{1,1}', '{-2,-2}', 2), ('{1,0}', '{3,3}', round(1 - 1 / sqrt(2.0), 12)), ('{0,0}', '{3,3}', 'NaN'), ('{1,NULL}', '{3,3}', NULL)) angles(a, b, cosine);
+SELECT is('{1,2}'::float4[] <+> '{4,-2}'::float4[], 7::float8, 'L1 of real[]');
+SELECT is(ARRAY[1, 2] <+> ARRAY[4, -2.5], 7.5::float8, 'L1 of integer[] and numeric[]');
+SELECT is(ARRAY[3, 4] <=> ARRAY[6, 8]::int8[], 0::float8, 'cosine distance of integer[] and bigint[]');
+SELECT is(ARRAY[gpu_distance(a, b, 'l2'), gpu_distance(a, b, 'l1'), gpu_distance(a, b, 'linf'), gpu_distance(a, b, 'cosine')],
+  ARRAY[a <-> b, a <+> b, 4, a <=> b], 'gpu_distance() by each metric') FROM (VALUES ('{1,2}'::float4[], '{4,-2}'::float4[])) v(a, b);
+SELECT is(array_agg(gpu_within(a, b, eps, metric)), '{t,f,t,f}', 'gpu_within() looks at metric and radius of each call')
+FROM (VALUES ('{1,2}'::float8[], '{4,-2}'::float8[], 7, 'l1'), ('{1,2}', '{4,-2}', 4, 'l1'), ('{1,2}', '{4,-2}', 4, 'linf'), ('{1,2}', '{4,-2}', 0.9, 'cosine')) v(a, b, eps, metric);
+CREATE TABLE metrics (metric text, eps float8, distance text);
+INSERT INTO metrics VALUES ('l1', 3, 'a.COLUMN <+> b.COLUMN'), ('cosine', 0.001, 'a.COLUMN <=> b.COLUMN'), ('linf', 1.5, 'gpu_distance(a.COLUMN, b.COLUMN, ''linf'')'),
+  ('l1', 3, 'gpu_distance(a.COLUMN, b.COLUMN, ''l1'')'), ('cosine', 0.001, 'gpu_distance(b.COLUMN, a.COLUMN, ''cosine'')'), ('l2', 2, 'gpu_distance(a.COLUMN, b.COLUMN, ''l2'')');
+CREATE TABLE joins_by_metric AS SELECT c, metric, eps, distance, condition FROM unnest('{v4,vn,f4,v}'::text[]) c, metrics,
+  LATERAL (SELECT replace(distance, 'COLUMN', c) AS d) one,
+  unnest(ARRAY[format('%s <= %s', d, eps), format('gpu_within(a.%s, b.%1$s, %s, %L)', c, eps, metric)]) condition;
+ALTER TABLE numbers ADD f4 float4[];
+UPDATE numbers SET f4 = v::float4[];
+SELECT bag_eq(format('SELECT a.id AS id1, b.id AS id2, %s AS d FROM numbers a JOIN numbers b ON %s', replace(distance, 'COLUMN', c), condition),
+  format('SELECT * FROM gpu_selfjoin_distance(''numbers'', %s, id_column => ''id'', vector_columns => ''{%s}'', metric => %L)', eps, c, metric), condition)
+FROM joins_by_metric;
+SELECT matches(plan_of('SELECT FROM numbers a JOIN numbers b ON ' || condition), 'GpuSimilarityJoin', 'by the node: ' || condition) FROM joins_by_metric;
+SELECT unalike(plan_of($$ SELECT FROM numbers a JOIN numbers b ON gpu_distance(a.v, b.v, CASE WHEN a.id = 1 THEN 'l1' ELSE 'l2' END) <= 2 $$), '%Gpu%', 'one metric for all rows');
+SELECT matches(plan_of(format('SELECT a.id FROM numbers a JOIN numbers b ON %s ORDER BY %s LIMIT 3', condition, replace(distance, 'COLUMN', c))), 'Top-k Join',
+  'the nearest pairs: ' || condition) FROM joins_by_metric WHERE c = 'f4';
+SELECT results_eq(format('SELECT %s FROM numbers a JOIN numbers b ON %s ORDER BY 1 LIMIT 5', replace(distance, 'COLUMN', c), condition),
+  format('SELECT distance FROM gpu_selfjoin_distance(''numbers'', %s, id_column => ''id'', vector_columns => ''{%s}'', metric => %L) ORDER BY 1 LIMIT 5', eps, c, metric),
+  'their distances: ' || condition) FROM joins_by_metric WHERE c = 'f4';
+
 -- Vectors as text and JSON.
 SELECT is(gpu_vector(t), v, t) FROM (VALUES ('[1, 2.5]', '{1,2.5}'::float8[]), ('{1,2}', '{1,2}'), ('[]', '{}'), ('[1,null]', '{1,NULL}'),
   ('[ -1e3 ,NaN]', '{-1000,NaN}')) texts(t, v);

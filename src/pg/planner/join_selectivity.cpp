@@ -82,11 +82,12 @@ bool are_same_column(PlannerInfo* root, const Node* a, const Node* b) {
 }
 
 /// The share of pairs within eps by what statistics keep of all parts; negative where they keep
-/// nothing. `unseen` is assumed where no pair is within.
+/// nothing, or a part alone says nothing. `unseen` is assumed where no pair is within.
 double kept_share(PlannerInfo* root, const SimilarityClause& clause, double eps, double unseen) {
   const List *left = parts_of(clause.left), *right = parts_of(clause.right);
   const int parts = list_length(left);
-  if (parts != list_length(right)) return -1;
+  const bool angle_of_parts = clause.test.by->metric == Metric::kCosine && parts > 1;
+  if (parts != list_length(right) || angle_of_parts) return -1;
   const NearTest test = {false, make_box_test(clause.test.by->metric, eps)};
   double share = 1;
   ListCell *a, *b;

@@ -7,6 +7,7 @@ extern "C" {
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
+#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
@@ -27,12 +28,22 @@ constexpr Comparison kComparisons[] = {{F_FLOAT8LE, true, false},   {F_FLOAT8LT,
                                        {F_FLOAT84LE, true, false},  {F_FLOAT84LT, true, true},
                                        {F_FLOAT48GE, false, false}, {F_FLOAT48GT, false, true}};
 
+/// A constant text, or null.
+const char* text_of(const Node* node) {
+  if (!IsA(node, Const)) return nullptr;
+  const Const* const constant = reinterpret_cast<const Const*>(node);
+  return constant->consttype == TEXTOID && !constant->constisnull
+             ? TextDatumGetCString(constant->constvalue)
+             : nullptr;
+}
+
 /// What a call tests, or with `distance` measures; false when it is none that is known.
 bool find_test(Oid function, List* arguments, bool distance, SimilarityTest* test) {
   if (list_length(arguments) < 2) return false;
   const Oid type = exprType(static_cast<const Node*>(linitial(arguments)));
   return type == exprType(static_cast<const Node*>(lsecond(arguments))) &&
-         find_test(function, type, list_length(arguments) - 2, distance, test);
+         find_test(function, type, list_length(arguments) - 2,
+                   text_of(static_cast<const Node*>(llast(arguments))), distance, test);
 }
 
 /// A function call or an operator, which is one too.
@@ -98,7 +109,7 @@ bool match_similarity(Expr* condition, SimilarityClause* clause) {
   }
   if (clause->eps == nullptr) {
     known = find_test(function, arguments, false, &clause->test);
-    clause->eps = list_length(arguments) == 3 ? argument(arguments, 2) : zero();
+    clause->eps = list_length(arguments) > 2 ? argument(arguments, 2) : zero();
   }
   if (!known) return false;
   clause->test.strict = strict;

@@ -183,6 +183,8 @@ JoinArguments read_arguments(const JoinFunction* function, const NullableDatum* 
   return result;
 }
 
+Metric read_metric(Datum name) { return read_metric({name, false}, Shape::kPoints); }
+
 bool same_side(const SideArguments& a, const SideArguments& b) {
   if (a.relation != b.relation || a.column_count != b.column_count || a.scored != b.scored ||
       !same_name(a.id_column, b.id_column) || !same_name(a.score_column, b.score_column))

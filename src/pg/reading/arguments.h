@@ -60,6 +60,9 @@ struct JoinArguments {
 /// whatever the tables hold. Strings are copied to the current memory context.
 JoinArguments read_arguments(const JoinFunction* function, const NullableDatum* values);
 
+/// The metric of points that a text names; an error where it names none.
+Metric read_metric(Datum name);
+
 /// Whether both name the same columns of the same relation.
 bool same_side(const SideArguments& a, const SideArguments& b);
 

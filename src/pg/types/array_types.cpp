@@ -36,10 +36,24 @@ Datum rebuild_array(const Dataset& points, std::uint64_t position) {
   return PointerGetDatum(array);
 }
 
-constexpr TestFunction kTests[] = {{"gpujoin", "gpu_distance", InvalidOid, TestForm::kDistance,
-                                    ValueForm::kPoint, Metric::kL2, nullptr},
-                                   {"gpujoin", "gpu_within", InvalidOid, TestForm::kWithin,
-                                    ValueForm::kPoint, Metric::kL2, nullptr}};
+constexpr TestFunction own_test(const char* name, TestForm form, Metric metric,
+                                bool takes_metric = false) {
+  return {"gpujoin", name, InvalidOid, form, ValueForm::kPoint, metric, nullptr, takes_metric};
+}
+
+constexpr TestFunction kTests[] = {
+    own_test("gpu_distance", TestForm::kDistance, Metric::kL2),
+    own_test("gpu_l1_distance", TestForm::kDistance, Metric::kL1),
+    own_test("gpu_cosine_distance", TestForm::kDistance, Metric::kCosine),
+    own_test("gpu_distance", TestForm::kDistance, Metric::kL2, true),
+    own_test("gpu_distance", TestForm::kDistance, Metric::kL1, true),
+    own_test("gpu_distance", TestForm::kDistance, Metric::kLInf, true),
+    own_test("gpu_distance", TestForm::kDistance, Metric::kCosine, true),
+    own_test("gpu_within", TestForm::kWithin, Metric::kL2),
+    own_test("gpu_within", TestForm::kWithin, Metric::kL2, true),
+    own_test("gpu_within", TestForm::kWithin, Metric::kL1, true),
+    own_test("gpu_within", TestForm::kWithin, Metric::kLInf, true),
+    own_test("gpu_within", TestForm::kWithin, Metric::kCosine, true)};
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 #include "pg/types/similarity_test.h"
 
+#include "engine/request/request.h"
 #include "pg/types/extension_object.h"
 
 extern "C" {
@@ -14,9 +15,18 @@ bool may_be(const TestFunction& known, Oid function, const char* name) {
   return known.extension == nullptr ? function == known.function : strcmp(known.name, name) == 0;
 }
 
+/// Whether it takes such arguments after the two values: a radius where it compares with one, and
+/// the name of its metric where it serves several.
+bool takes(const TestFunction& known, int extra, const char* metric) {
+  if (extra != (known.form == TestForm::kWithin) + known.takes_metric) return false;
+  return !known.takes_metric ||
+         (metric != nullptr && strcmp(metric, to_string(known.metric)) == 0);
+}
+
 }  // namespace
 
-bool find_test(Oid function, Oid type, int extra, bool distance, SimilarityTest* test) {
+bool find_test(Oid function, Oid type, int extra, const char* metric, bool distance,
+               SimilarityTest* test) {
   const char* const name = get_func_name(function);
   if (name == nullptr) return false;
   for (int i = 0; i < value_type_count(); ++i) {
@@ -24,8 +34,7 @@ bool find_test(Oid function, Oid type, int extra, bool distance, SimilarityTest*
     for (int j = 0; j < known.test_count; ++j) {
       const TestFunction& by = known.tests[j];
       if ((by.form == TestForm::kDistance) != distance ||
-          extra != (by.form == TestForm::kWithin ? 1 : 0) || !may_be(by, function, name) ||
-          !is_type(known, type) ||
+          !takes(by, extra, metric) || !may_be(by, function, name) || !is_type(known, type) ||
           (by.extension != nullptr && !is_compiled_function_of(function, by.extension)))
         continue;
       *test = {&known, &by, false};
@@ -66,6 +75,7 @@ EpsBand eps_band(const SimilarityTest& test, double eps, std::uint32_t dims) {
   if (!(eps <= (is_exact(test) ? std::numeric_limits<double>::max() : 1e150))) {
     band.engine_serves = false;
     band.all = is_exact(test) && test.by->form == TestForm::kDistance &&
+               test.by->metric != Metric::kCosine &&  // zero vectors have no angle
                (std::isnan(eps) || (std::isinf(eps) && !test.strict));
     return band;
   }

@@ -78,6 +78,7 @@ struct TestFunction {
   ValueForm compared;
   Metric metric;    ///< over what values become
   WidenBand widen;  ///< null: the engine's arithmetic is the function's
+  bool takes_metric = false;  ///< the last argument names it
 };
 
 struct ValueType {
