@@ -1,7 +1,66 @@
 \echo Use "ALTER EXTENSION gpujoin UPDATE TO '1.1'" to load this file. \quit
 
--- Rows with their neighbours have estimates, and stream in FROM.
-ALTER FUNCTION gpu_neighbors(regclass, float8, name, name[], text, text) SUPPORT gpujoin_support;
+-- Columns may be named in a text: 'lon,lat'. The functions change in place, as views may use them, and every argument keeps
+-- its number and name.
+UPDATE pg_catalog.pg_proc SET pronargdefaults = 0, proargdefaults = NULL,
+    proargtypes = pg_catalog.array_to_string(ARRAY(
+        SELECT CASE t WHEN 'pg_catalog.name[]'::pg_catalog.regtype THEN 'pg_catalog.anycompatible'::pg_catalog.regtype ELSE t END::pg_catalog.oid
+        FROM pg_catalog.unnest(proargtypes::pg_catalog.oid[]) WITH ORDINALITY a(t, n) ORDER BY n), ' ')::pg_catalog.oidvector
+WHERE oid IN (SELECT objid FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_extension e ON d.refobjid = e.oid
+    WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.deptype = 'e'
+        AND d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND e.extname = 'gpujoin')
+    AND 'pg_catalog.name[]'::pg_catalog.regtype = ANY (proargtypes);
+CREATE OR REPLACE FUNCTION gpu_selfjoin(
+    tbl regclass, eps float8, id_column name DEFAULT NULL, vector_columns anycompatible DEFAULT NULL,
+    metric text DEFAULT 'l2', pairs text DEFAULT 'all')
+    RETURNS TABLE (id1 bigint, id2 bigint)
+    AS 'MODULE_PATHNAME', 'gpujoin_selfjoin'
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 100000 SUPPORT gpujoin_support;
+CREATE OR REPLACE FUNCTION gpu_selfjoin_distance(
+    tbl regclass, eps float8, id_column name DEFAULT NULL, vector_columns anycompatible DEFAULT NULL,
+    metric text DEFAULT 'l2', pairs text DEFAULT 'all')
+    RETURNS TABLE (id1 bigint, id2 bigint, distance float8)
+    AS 'MODULE_PATHNAME', 'gpujoin_selfjoin_distance'
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 100000 SUPPORT gpujoin_support;
+CREATE OR REPLACE FUNCTION gpu_join(
+    left_tbl regclass, right_tbl regclass, eps float8,
+    left_id_column name DEFAULT NULL, right_id_column name DEFAULT NULL,
+    left_vector_columns anycompatible DEFAULT NULL, right_vector_columns anycompatible DEFAULT NULL,
+    metric text DEFAULT 'l2')
+    RETURNS TABLE (id1 bigint, id2 bigint)
+    AS 'MODULE_PATHNAME', 'gpujoin_join'
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 100000 SUPPORT gpujoin_support;
+CREATE OR REPLACE FUNCTION gpu_join_distance(
+    left_tbl regclass, right_tbl regclass, eps float8,
+    left_id_column name DEFAULT NULL, right_id_column name DEFAULT NULL,
+    left_vector_columns anycompatible DEFAULT NULL, right_vector_columns anycompatible DEFAULT NULL,
+    metric text DEFAULT 'l2')
+    RETURNS TABLE (id1 bigint, id2 bigint, distance float8)
+    AS 'MODULE_PATHNAME', 'gpujoin_join_distance'
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 100000 SUPPORT gpujoin_support;
+CREATE OR REPLACE FUNCTION gpu_neighbors(
+    tbl regclass, eps float8, id_column name DEFAULT NULL, vector_columns anycompatible DEFAULT NULL,
+    metric text DEFAULT 'l2', pairs text DEFAULT 'distinct')
+    RETURNS TABLE (id bigint, neighbors bigint[], distances float8[])
+    AS 'MODULE_PATHNAME', 'gpujoin_neighbors'
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000 SUPPORT gpujoin_support;
+CREATE OR REPLACE FUNCTION gpu_topk_join(
+    left_tbl regclass, right_tbl regclass, eps float8, k bigint,
+    left_id_column name DEFAULT NULL, right_id_column name DEFAULT NULL,
+    left_vector_columns anycompatible DEFAULT NULL, right_vector_columns anycompatible DEFAULT NULL,
+    left_score_column name DEFAULT NULL, right_score_column name DEFAULT NULL,
+    metric text DEFAULT 'l2', score text DEFAULT 'sum', weights float8[] DEFAULT NULL, best text DEFAULT NULL)
+    RETURNS TABLE (id1 bigint, id2 bigint, score float8)
+    AS 'MODULE_PATHNAME', 'gpujoin_topk_join'
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 1000 SUPPORT gpujoin_support;
+CREATE OR REPLACE FUNCTION gpu_box_join(
+    left_tbl regclass, right_tbl regclass, eps float8 DEFAULT 0,
+    left_id_column name DEFAULT NULL, right_id_column name DEFAULT NULL,
+    left_box_columns anycompatible DEFAULT NULL, right_box_columns anycompatible DEFAULT NULL,
+    metric text DEFAULT 'l2', pairs text DEFAULT 'all')
+    RETURNS TABLE (id1 bigint, id2 bigint)
+    AS 'MODULE_PATHNAME', 'gpujoin_box_join'
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 100000 SUPPORT gpujoin_support;
 
 -- Arrays of other numbers are compared as float8[]. The planner sees through these functions.
 

@@ -6,10 +6,10 @@ CREATE FUNCTION gpujoin_support(internal) RETURNS internal
     AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 
 -- Range joins. A pair is in the result if and only if its distance is <= eps. NULL for an argument that has a
--- default means the default; NULL for another one means no rows.
+-- default means the default; NULL for another one means no rows. Columns are named in a text or in an array of names.
 
 CREATE FUNCTION gpu_selfjoin(
-    tbl regclass, eps float8, id_column name DEFAULT NULL, vector_columns name[] DEFAULT NULL,
+    tbl regclass, eps float8, id_column name DEFAULT NULL, vector_columns anycompatible DEFAULT NULL,
     metric text DEFAULT 'l2', pairs text DEFAULT 'all')
     RETURNS TABLE (id1 bigint, id2 bigint)
     AS 'MODULE_PATHNAME', 'gpujoin_selfjoin'
@@ -17,7 +17,7 @@ CREATE FUNCTION gpu_selfjoin(
 COMMENT ON FUNCTION gpu_selfjoin IS 'pairs of rows of a table whose vectors are within eps';
 
 CREATE FUNCTION gpu_selfjoin_distance(
-    tbl regclass, eps float8, id_column name DEFAULT NULL, vector_columns name[] DEFAULT NULL,
+    tbl regclass, eps float8, id_column name DEFAULT NULL, vector_columns anycompatible DEFAULT NULL,
     metric text DEFAULT 'l2', pairs text DEFAULT 'all')
     RETURNS TABLE (id1 bigint, id2 bigint, distance float8)
     AS 'MODULE_PATHNAME', 'gpujoin_selfjoin_distance'
@@ -28,7 +28,7 @@ COMMENT ON FUNCTION gpu_selfjoin_distance IS
 CREATE FUNCTION gpu_join(
     left_tbl regclass, right_tbl regclass, eps float8,
     left_id_column name DEFAULT NULL, right_id_column name DEFAULT NULL,
-    left_vector_columns name[] DEFAULT NULL, right_vector_columns name[] DEFAULT NULL,
+    left_vector_columns anycompatible DEFAULT NULL, right_vector_columns anycompatible DEFAULT NULL,
     metric text DEFAULT 'l2')
     RETURNS TABLE (id1 bigint, id2 bigint)
     AS 'MODULE_PATHNAME', 'gpujoin_join'
@@ -38,7 +38,7 @@ COMMENT ON FUNCTION gpu_join IS 'pairs of rows of two tables whose vectors are w
 CREATE FUNCTION gpu_join_distance(
     left_tbl regclass, right_tbl regclass, eps float8,
     left_id_column name DEFAULT NULL, right_id_column name DEFAULT NULL,
-    left_vector_columns name[] DEFAULT NULL, right_vector_columns name[] DEFAULT NULL,
+    left_vector_columns anycompatible DEFAULT NULL, right_vector_columns anycompatible DEFAULT NULL,
     metric text DEFAULT 'l2')
     RETURNS TABLE (id1 bigint, id2 bigint, distance float8)
     AS 'MODULE_PATHNAME', 'gpujoin_join_distance'
@@ -47,7 +47,7 @@ COMMENT ON FUNCTION gpu_join_distance IS
     'pairs of rows of two tables whose vectors are within eps, and their distances';
 
 CREATE FUNCTION gpu_neighbors(
-    tbl regclass, eps float8, id_column name DEFAULT NULL, vector_columns name[] DEFAULT NULL,
+    tbl regclass, eps float8, id_column name DEFAULT NULL, vector_columns anycompatible DEFAULT NULL,
     metric text DEFAULT 'l2', pairs text DEFAULT 'distinct')
     RETURNS TABLE (id bigint, neighbors bigint[], distances float8[])
     AS 'MODULE_PATHNAME', 'gpujoin_neighbors'
@@ -60,7 +60,7 @@ COMMENT ON FUNCTION gpu_neighbors IS
 CREATE FUNCTION gpu_topk_join(
     left_tbl regclass, right_tbl regclass, eps float8, k bigint,
     left_id_column name DEFAULT NULL, right_id_column name DEFAULT NULL,
-    left_vector_columns name[] DEFAULT NULL, right_vector_columns name[] DEFAULT NULL,
+    left_vector_columns anycompatible DEFAULT NULL, right_vector_columns anycompatible DEFAULT NULL,
     left_score_column name DEFAULT NULL, right_score_column name DEFAULT NULL,
     metric text DEFAULT 'l2', score text DEFAULT 'sum', weights float8[] DEFAULT NULL, best text DEFAULT NULL)
     RETURNS TABLE (id1 bigint, id2 bigint, score float8)
@@ -74,7 +74,7 @@ COMMENT ON FUNCTION gpu_topk_join IS
 CREATE FUNCTION gpu_box_join(
     left_tbl regclass, right_tbl regclass, eps float8 DEFAULT 0,
     left_id_column name DEFAULT NULL, right_id_column name DEFAULT NULL,
-    left_box_columns name[] DEFAULT NULL, right_box_columns name[] DEFAULT NULL,
+    left_box_columns anycompatible DEFAULT NULL, right_box_columns anycompatible DEFAULT NULL,
     metric text DEFAULT 'l2', pairs text DEFAULT 'all')
     RETURNS TABLE (id1 bigint, id2 bigint)
     AS 'MODULE_PATHNAME', 'gpujoin_box_join'

@@ -125,7 +125,9 @@ SELECT same_rows(query, uses_node, query) FROM (VALUES
   ('SELECT l.id FROM ratios l JOIN ratios r ON l.grp = r.grp + 9 AND l.v <-> r.v <= 1 / (SELECT 0.0::float8)', true),
   ('SELECT l.id FROM ratios l JOIN ratios r ON l.grp = r.grp AND l.v <-> r.v <= (SELECT z FROM ratios)', true),
   ('SELECT eps, n FROM (VALUES (''NaN''::float8), (''Infinity'')) radii(eps),
-    LATERAL (SELECT count(*) AS n FROM points l JOIN vectors r ON ARRAY[l.p[0], l.p[1]] <-> r.v < eps OFFSET 0) s', true),
+    LATERAL (SELECT count(*) AS n FROM odd_points l JOIN vectors r ON ARRAY[l.p[0], l.p[1]] <-> r.v <= eps OFFSET 0) s', true),
+  ('SELECT eps, n FROM (VALUES (''NaN''::float8), (''Infinity'')) radii(eps),
+    LATERAL (SELECT count(*) AS n FROM odd_points l JOIN vectors r ON ARRAY[l.p[0], l.p[1]] <-> r.v < eps OFFSET 0) s', true),
   ('SELECT eps, n FROM (VALUES (''NaN''::float8), (2), (-1), (NULL), (''Infinity''), (1)) radii(eps),
     LATERAL (SELECT count(*) AS n FROM ratios l JOIN ratios r ON l.v <-> r.v <= eps OFFSET 0) s', true))
   queries(query, uses_node);

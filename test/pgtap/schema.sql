@@ -17,36 +17,36 @@ CREATE TEMP VIEW functions AS
 SELECT set_eq(
   $$ SELECT classid::regclass::text FROM members $$, '{pg_proc,pg_operator}'::text[],
   'it consists of functions and operators');
-SELECT bag_eq(
+SELECT set_eq(
   $$ SELECT proname::text FROM functions $$,
-  '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_box_join,gpu_distance,gpu_distance,gpu_within,gpu_within,
-    gpu_within,gpu_distance,gpu_distance,gpu_distance,gpu_distance,gpu_within,gpu_within,gpu_within,gpu_within,gpu_vector,gpu_vector,gpu_vector,gpu_devices,gpu_last_join,gpujoin_support}'::text[],
+  '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_box_join,gpu_distance,gpu_cosine_distance,
+    gpu_l1_distance,gpu_within,gpu_vector,gpu_devices,gpu_last_join,gpujoin_support}'::text[],
   'these are the functions');
 
 -- Signatures: names and defaults of arguments, columns of results.
 SELECT bag_eq(
   $$ SELECT pg_get_function_arguments(oid) FROM functions WHERE proname IN ('gpu_selfjoin', 'gpu_selfjoin_distance') $$,
   $$ VALUES ('tbl regclass, eps double precision, id_column name DEFAULT NULL::name, '
-             'vector_columns name[] DEFAULT NULL::name[], metric text DEFAULT ''l2''::text, '
+             'vector_columns anycompatible DEFAULT NULL::unknown, metric text DEFAULT ''l2''::text, '
              'pairs text DEFAULT ''all''::text'),
             ('tbl regclass, eps double precision, id_column name DEFAULT NULL::name, '
-             'vector_columns name[] DEFAULT NULL::name[], metric text DEFAULT ''l2''::text, '
+             'vector_columns anycompatible DEFAULT NULL::unknown, metric text DEFAULT ''l2''::text, '
              'pairs text DEFAULT ''all''::text') $$,
   'self-joins take a table and eps; the rest has defaults');
 SELECT bag_eq(
   $$ SELECT pg_get_function_arguments(oid) FROM functions WHERE proname IN ('gpu_join', 'gpu_join_distance') $$,
   $$ VALUES ('left_tbl regclass, right_tbl regclass, eps double precision, left_id_column name DEFAULT NULL::name, '
-             'right_id_column name DEFAULT NULL::name, left_vector_columns name[] DEFAULT NULL::name[], '
-             'right_vector_columns name[] DEFAULT NULL::name[], metric text DEFAULT ''l2''::text'),
+             'right_id_column name DEFAULT NULL::name, left_vector_columns anycompatible DEFAULT NULL::unknown, '
+             'right_vector_columns anycompatible DEFAULT NULL::unknown, metric text DEFAULT ''l2''::text'),
             ('left_tbl regclass, right_tbl regclass, eps double precision, left_id_column name DEFAULT NULL::name, '
-             'right_id_column name DEFAULT NULL::name, left_vector_columns name[] DEFAULT NULL::name[], '
-             'right_vector_columns name[] DEFAULT NULL::name[], metric text DEFAULT ''l2''::text') $$,
+             'right_id_column name DEFAULT NULL::name, left_vector_columns anycompatible DEFAULT NULL::unknown, '
+             'right_vector_columns anycompatible DEFAULT NULL::unknown, metric text DEFAULT ''l2''::text') $$,
   'joins of two tables take both tables and eps; the rest has defaults and a side in its name');
 SELECT bag_eq(
   $$ SELECT pg_get_function_arguments(oid) FROM functions WHERE proname = 'gpu_topk_join' $$,
   $$ VALUES ('left_tbl regclass, right_tbl regclass, eps double precision, k bigint, '
              'left_id_column name DEFAULT NULL::name, right_id_column name DEFAULT NULL::name, '
-             'left_vector_columns name[] DEFAULT NULL::name[], right_vector_columns name[] DEFAULT NULL::name[], '
+             'left_vector_columns anycompatible DEFAULT NULL::unknown, right_vector_columns anycompatible DEFAULT NULL::unknown, '
              'left_score_column name DEFAULT NULL::name, right_score_column name DEFAULT NULL::name, '
              'metric text DEFAULT ''l2''::text, score text DEFAULT ''sum''::text, '
              'weights double precision[] DEFAULT NULL::double precision[], best text DEFAULT NULL::text') $$,
@@ -55,7 +55,7 @@ SELECT bag_eq(
   $$ SELECT pg_get_function_arguments(oid) FROM functions WHERE proname = 'gpu_box_join' $$,
   $$ VALUES ('left_tbl regclass, right_tbl regclass, eps double precision DEFAULT 0, '
              'left_id_column name DEFAULT NULL::name, right_id_column name DEFAULT NULL::name, '
-             'left_box_columns name[] DEFAULT NULL::name[], right_box_columns name[] DEFAULT NULL::name[], '
+             'left_box_columns anycompatible DEFAULT NULL::unknown, right_box_columns anycompatible DEFAULT NULL::unknown, '
              'metric text DEFAULT ''l2''::text, pairs text DEFAULT ''all''::text') $$,
   'joins of boxes take both tables');
 SELECT bag_eq(
@@ -68,19 +68,16 @@ SELECT bag_eq(
             ('gpu_box_join', 'TABLE(id1 bigint, id2 bigint)'),
             ('gpu_neighbors', 'TABLE(id bigint, neighbors bigint[], distances double precision[])') $$,
   'joins return pairs of ids, and the distance where their name says so; or neighbors');
+CREATE TEMP TABLE arrays AS SELECT unnest('{real[],double precision[],smallint[],integer[],bigint[],numeric[]}'::text[]) AS t;
 SELECT bag_eq(
   $$ SELECT oid::regprocedure::text, prorettype::regtype::text FROM functions
-     WHERE proname IN ('gpu_within', 'gpu_distance') $$,
-  $$ VALUES ('gpu_distance(real[],real[])', 'double precision'),
-            ('gpu_distance(double precision[],double precision[])', 'double precision'),
-            ('gpu_distance(smallint[],smallint[])', 'double precision'), ('gpu_within(smallint[],smallint[],double precision)', 'boolean'),
-            ('gpu_distance(integer[],integer[])', 'double precision'), ('gpu_within(integer[],integer[],double precision)', 'boolean'),
-            ('gpu_distance(bigint[],bigint[])', 'double precision'), ('gpu_within(bigint[],bigint[],double precision)', 'boolean'),
-            ('gpu_distance(numeric[],numeric[])', 'double precision'), ('gpu_within(numeric[],numeric[],double precision)', 'boolean'),
-            ('gpu_within(real[],real[],double precision)', 'boolean'),
-            ('gpu_within(double precision[],double precision[],double precision)', 'boolean'),
-            ('gpu_within(point,point,double precision)', 'boolean') $$,
-  'distances are told of arrays of numbers, and neighborhood of points too');
+     WHERE proname IN ('gpu_within', 'gpu_distance', 'gpu_cosine_distance', 'gpu_l1_distance') $$,
+  $$ SELECT format(call, t, t), result FROM arrays,
+       (VALUES ('gpu_distance(%s,%s)', 'double precision'), ('gpu_distance(%s,%s,text)', 'double precision'),
+               ('gpu_cosine_distance(%s,%s)', 'double precision'), ('gpu_l1_distance(%s,%s)', 'double precision'),
+               ('gpu_within(%s,%s,double precision)', 'boolean'), ('gpu_within(%s,%s,double precision,text)', 'boolean')) v(call, result)
+     UNION ALL VALUES ('gpu_within(point,point,double precision)', 'boolean') $$,
+  'arrays of numbers have distances, and neighborhoods like points');
 SELECT bag_eq(
   $$ SELECT proargnames FROM functions WHERE proname = 'gpu_devices' $$,
   $$ VALUES ('{engine,device,name,parallelism,memory_bytes,detail,available,reason}'::text[]) $$,
@@ -94,27 +91,18 @@ SELECT bag_eq(
   'gpu_last_join() has these columns');
 
 -- What the planner may assume.
-SELECT bag_eq(
+SELECT set_eq(
   $$ SELECT proname::text, provolatile, proparallel, proisstrict, proretset FROM functions $$,
-  $$ VALUES ('gpu_selfjoin', 's'::"char", 'r'::"char", false, true), ('gpu_selfjoin_distance', 's', 'r', false, true),
-            ('gpu_neighbors', 's', 'r', false, true), ('gpu_topk_join', 's', 'r', false, true),
-            ('gpu_box_join', 's', 'r', false, true),
-            ('gpu_join', 's', 'r', false, true), ('gpu_join_distance', 's', 'r', false, true),
-            ('gpu_distance', 'i', 's', true, false), ('gpu_distance', 'i', 's', true, false),
-            ('gpu_within', 'i', 's', true, false), ('gpu_within', 'i', 's', true, false),
-            ('gpu_within', 'i', 's', true, false),
-            ('gpu_distance', 'i', 's', true, false), ('gpu_within', 'i', 's', true, false),
-            ('gpu_distance', 'i', 's', true, false), ('gpu_within', 'i', 's', true, false),
-            ('gpu_distance', 'i', 's', true, false), ('gpu_within', 'i', 's', true, false),
-            ('gpu_distance', 'i', 's', true, false), ('gpu_within', 'i', 's', true, false),
-            ('gpu_vector', 'i', 's', true, false), ('gpu_vector', 'i', 's', true, false), ('gpu_vector', 'i', 's', true, false),
-            ('gpu_devices', 'v', 'r', true, true),
-            ('gpu_last_join', 'v', 'r', true, true), ('gpujoin_support', 'v', 'u', true, false) $$,
+  $$ SELECT unnest(names), volatility::"char", parallel::"char", strict, returns_set FROM (VALUES
+       ('{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_box_join}'::text[], 's', 'r', false, true),
+       ('{gpu_distance,gpu_cosine_distance,gpu_l1_distance,gpu_within,gpu_vector}', 'i', 's', true, false),
+       ('{gpu_devices,gpu_last_join}', 'v', 'r', true, true), ('{gpujoin_support}', 'v', 'u', true, false))
+       v(names, volatility, parallel, strict, returns_set) $$,
   'joins are stable and stay in the leader, distances are immutable and may go to workers');
-SELECT bag_eq(
-  $$ SELECT proname::text FROM functions WHERE prosupport = 'gpujoin_support(internal)'::regprocedure $$,
-  '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_box_join,gpu_distance,gpu_distance,gpu_within,
-    gpu_within,gpu_within}'::text[],
+SELECT set_eq(
+  $$ SELECT oid FROM functions WHERE prosupport = 'gpujoin_support(internal)'::regprocedure $$,
+  $$ SELECT f.oid FROM functions f JOIN pg_language l ON l.oid = prolang WHERE lanname = 'c'
+     AND proname NOT IN ('gpu_devices', 'gpu_last_join', 'gpujoin_support') $$,
   'the planner is told more about the joins and the distances');
 SELECT is_empty(
   $$ SELECT oid::regprocedure FROM functions WHERE prosecdef OR proleakproof $$,
@@ -130,19 +118,14 @@ SELECT is_empty(
   $$ SELECT oid::regprocedure FROM functions WHERE NOT has_function_privilege('gpujoin_nobody', oid, 'EXECUTE') $$,
   'everybody may call every function');
 
--- The operator.
+-- The operators.
 SELECT bag_eq(
   $$ SELECT oprname::text, oprleft::regtype::text, oprright::regtype::text, oprresult::regtype::text,
             oprcode::oid::regprocedure::text, oprcom = o.oid
      FROM pg_operator o JOIN members ON classid = 'pg_operator'::regclass AND objid = o.oid $$,
-  $$ VALUES ('<->', 'real[]', 'real[]', 'double precision', 'gpu_distance(real[],real[])', true),
-            ('<->', 'double precision[]', 'double precision[]', 'double precision',
-             'gpu_distance(double precision[],double precision[])', true),
-            ('<->', 'smallint[]', 'smallint[]', 'double precision', 'gpu_distance(smallint[],smallint[])', true),
-            ('<->', 'integer[]', 'integer[]', 'double precision', 'gpu_distance(integer[],integer[])', true),
-            ('<->', 'bigint[]', 'bigint[]', 'double precision', 'gpu_distance(bigint[],bigint[])', true),
-            ('<->', 'numeric[]', 'numeric[]', 'double precision', 'gpu_distance(numeric[],numeric[])', true) $$,
-  'the operator <-> is the distance of arrays, and its own commutator');
+  $$ SELECT operator, t, t, 'double precision', format('%s(%s,%s)', function, t, t), true
+     FROM arrays, (VALUES ('<->', 'gpu_distance'), ('<=>', 'gpu_cosine_distance'), ('<+>', 'gpu_l1_distance')) v(operator, function) $$,
+  'operators are distances of arrays, and their own commutators');
 
 -- Words.
 SELECT is_empty(

@@ -77,6 +77,17 @@ SELECT results_eq(format('SELECT %s FROM numbers a JOIN numbers b ON %s ORDER BY
   format('SELECT distance FROM gpu_selfjoin_distance(''numbers'', %s, id_column => ''id'', vector_columns => ''{%s}'', metric => %L) ORDER BY 1 LIMIT 5', eps, c, metric),
   'their distances: ' || condition) FROM joins_by_metric WHERE c = 'f4';
 
+-- Columns are named in a text, or in an array of any kind of text.
+CREATE TABLE "named" AS SELECT id, v[1] AS "Lon", v[2] AS "a, b" FROM arrays WHERE id <= 200;
+SELECT bag_eq(format('SELECT * FROM gpu_selfjoin(''named'', 2, ''id'', vector_columns => %s)', names),
+  $$ SELECT * FROM gpu_selfjoin('arrays', 2) WHERE id1 <= 200 AND id2 <= 200 $$, 'columns ' || names)
+FROM unnest(ARRAY[$$ '"Lon","a, b"' $$, $$ 'Lon, "a, b"'::varchar $$, $$ '{Lon,"a, b"}' $$, $$ ARRAY['Lon', 'a, b'] $$, $$ '{Lon,"a, b"}'::name[] $$,
+  $$ ARRAY['Lon', 'a, b']::varchar[] $$]) names;
+SELECT bag_eq($$ SELECT * FROM gpu_join('numbers', 'named', 2, 'id', 'id', left_vector_columns => 'v', right_vector_columns => 'Lon,"a, b"') $$,
+  $$ SELECT * FROM gpu_selfjoin('arrays', 2) WHERE id1 <= 200 AND id2 <= 200 $$, 'a text for each side');
+PREPARE by_column AS SELECT count(*) FROM gpu_selfjoin('numbers', 2, 'id', $1);
+SELECT results_eq('EXECUTE by_column(''v'')', 'EXECUTE by_column(''{v4}'')', 'a parameter is a text');
+
 -- Vectors as text and JSON.
 SELECT is(gpu_vector(t), v, t) FROM (VALUES ('[1, 2.5]', '{1,2.5}'::float8[]), ('{1,2}', '{1,2}'), ('[]', '{}'), ('[1,null]', '{1,NULL}'),
   ('[ -1e3 ,NaN]', '{-1000,NaN}')) texts(t, v);

@@ -174,26 +174,26 @@ bool same_data(const JoinArguments& a, const JoinArguments& b) {
 
 }  // namespace
 
-JoinScan* open_join_scan(MemoryContext parent, const Operation* operation,
+JoinScan* open_join_scan(MemoryContext parent, const Operation* operation, const FuncExpr* call,
                          const NullableDatum* arguments, bool counted) {
   JoinScan* const scan = create_scan(parent, operation);
   scan->counted = counted;
   const MemoryContext caller = MemoryContextSwitchTo(scan->context);
-  scan->arguments = read_arguments(&operation->function, arguments);
+  scan->arguments = read_arguments(&operation->function, call, arguments);
   if (!scan->arguments.no_rows) read_data(scan);
   start(scan);
   MemoryContextSwitchTo(caller);
   return scan;
 }
 
-JoinScan* reopen_join_scan(JoinScan* scan, const NullableDatum* values) {
+JoinScan* reopen_join_scan(JoinScan* scan, const FuncExpr* call, const NullableDatum* values) {
   const Operation* const operation = scan->operation;
-  const JoinArguments wanted = read_arguments(&operation->function, values);
+  const JoinArguments wanted = read_arguments(&operation->function, call, values);
   if (!same_data(wanted, scan->arguments)) {
     const MemoryContext parent = MemoryContextGetParent(scan->context);
     const bool counted = scan->counted;
     close_join_scan(scan);
-    return open_join_scan(parent, operation, values, counted);
+    return open_join_scan(parent, operation, call, values, counted);
   }
   stop_engine(&scan->run);
   scan->arguments.eps = wanted.eps;

@@ -158,11 +158,17 @@ bool next_in_loop(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
   }
 }
 
-bool are_all_points(const Side& side) { return side.points.rows == row_count(side); }
+/// Whether the row is known to be a point without NaN and infinities: all rows are points in
+/// memory.
+bool is_finite_point(const Side& side, std::uint64_t row) {
+  return side.points.rows == row_count(side) && side.points.file == nullptr &&
+         is_finite_row(side.points, row);
+}
 
 /// Evaluates the condition, where its answer is not known, for a pair that the scan tuple shows.
 bool asks(JoinNode* node, std::uint64_t left, std::uint64_t right) {
-  if (node->band.all && are_all_points(node->left) && are_all_points(node->right)) return true;
+  if (node->band.all && is_finite_point(node->left, left) && is_finite_point(node->right, right))
+    return true;
   ++node->rechecked;
   MemoryContextReset(node->asked);
   show_tested(node, &node->left, left);

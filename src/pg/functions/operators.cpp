@@ -1,5 +1,5 @@
-// Distances between two values: the operators <->, <=> and <+>, gpu_distance() and gpu_within(). All
-// go by the definition of core/distance.h, as the joins do.
+// Distances between two values: the operators <->, <=> and <+>, gpu_distance() and gpu_within().
+// All go by the definition of core/distance.h, as the joins do.
 #include "core/threshold.h"
 #include "pg/reading/arguments.h"
 #include "pg/types/vector_datum.h"

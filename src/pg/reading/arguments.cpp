@@ -5,8 +5,12 @@
 
 extern "C" {
 #include "catalog/pg_type.h"
+#include "nodes/nodeFuncs.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/varlena.h"
 }
 
 namespace gpujoin {
@@ -125,33 +129,82 @@ Scoring read_scoring(const ArgumentPositions& at, const NullableDatum* values) {
   return scoring;
 }
 
-void read_columns(const NullableDatum& value, SideArguments* side) {
+bool is_text(Oid type) {
+  return type == TEXTOID || type == NAMEOID || type == VARCHAROID || type == BPCHAROID;
+}
+
+char* string_of(Oid type, Datum value) {
+  return type == NAMEOID ? pstrdup(NameStr(*DatumGetName(value))) : TextDatumGetCString(value);
+}
+
+/// The elements of an array of text; null for NULL.
+List* array_names(Datum array, Oid element) {
+  std::int16_t bytes;
+  bool by_value;
+  char alignment;
+  get_typlenbyvalalign(element, &bytes, &by_value, &alignment);
+  Datum* elements;
+  bool* nulls;
+  int count;
+  deconstruct_array(DatumGetArrayTypeP(array), element, bytes, by_value, alignment, &elements,
+                    &nulls, &count);
+  List* names = NIL;
+  for (int i = 0; i < count; ++i)
+    names = lappend(names, nulls[i] ? nullptr : string_of(element, elements[i]));
+  return names;
+}
+
+/// The names in a list: of columns as text, 'v' or 'lon,lat', or as an array's literal.
+List* listed_names(const char* list, const char* argument) {
+  List* names = NIL;
+  if (list[strspn(list, " ")] == '{')
+    return array_names(OidFunctionCall3(F_ARRAY_IN, CStringGetDatum(list),
+                                        ObjectIdGetDatum(NAMEOID), Int32GetDatum(-1)),
+                       NAMEOID);
+  if (!SplitGUCList(pstrdup(list), ',', &names))
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("%s is no list of columns: \"%s\"", argument, list),
+                    errhint("Name the columns, with commas between them, and a name that holds a "
+                            "comma or a blank in double quotes.")));
+  return names;
+}
+
+void read_columns(Oid type, const NullableDatum& value, SideArguments* side) {
   side->column_count = -1;
   if (value.isnull) return;
-  Datum* names;
-  bool* nulls;
-  deconstruct_array(DatumGetArrayTypeP(value.value), NAMEOID, NAMEDATALEN, false, TYPALIGN_CHAR,
-                    &names, &nulls, &side->column_count);
+  const char* const argument = psprintf("%s%s", side->prefix, columns_argument(side->shape));
+  const char* const example = side->shape == Shape::kBoxes ? "low,high" : "lon,lat";
+  const Oid element = get_element_type(type);
+  if (!is_text(OidIsValid(element) ? element : type))
+    ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                    errmsg("%s cannot be of type %s", argument, format_type_be(type)),
+                    errhint("Name the columns, for example %s => '%s'.", argument, example)));
+  List* const names = OidIsValid(element) ? array_names(value.value, element)
+                                          : listed_names(string_of(type, value.value), argument);
+  side->column_count = list_length(names);
   side->columns = static_cast<const char**>(palloc(sizeof(char*) * (side->column_count + 1)));
-  const char* const argument = columns_argument(side->shape);
-  for (int i = 0; i < side->column_count; ++i) {
-    if (nulls[i])
-      ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-                      errmsg("%s%s holds a NULL", side->prefix, argument),
-                      errhint("Name columns only, for example %s%s => '{%s}'.", side->prefix,
-                              argument, side->shape == Shape::kBoxes ? "low,high" : "lon,lat")));
-    side->columns[i] = pstrdup(NameStr(*DatumGetName(names[i])));
+  int count = 0;
+  ListCell* cell;
+  foreach (cell, names) {
+    if (lfirst(cell) == nullptr)
+      ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("%s holds a NULL", argument),
+                      errhint("Name columns only, for example %s => '%s'.", argument, example)));
+    side->columns[count++] = static_cast<const char*>(lfirst(cell));
   }
 }
 
-SideArguments read_side(const JoinArguments& arguments, const NullableDatum* values, int side) {
+SideArguments read_side(const JoinArguments& arguments, const FuncExpr* call,
+                        const NullableDatum* values, int side) {
   const JoinFunction& function = *arguments.function;
   SideArguments result = {};
   result.relation = DatumGetObjectId(values[function.at.relation[side]].value);
   result.shape = function.shape;
   result.prefix = function.takes_one_table() ? "" : side == 0 ? "left_" : "right_";
   result.id_column = copy_name(values[function.at.id_column[side]]);
-  read_columns(values[function.at.columns[side]], &result);
+  const int columns = function.at.columns[side];
+  const Oid type =
+      call ? exprType(static_cast<const Node*>(list_nth(call->args, columns))) : InvalidOid;
+  read_columns(type, values[columns], &result);
   result.scored = function.output == Output::kTopPairs &&
                   arguments.top.scoring.function != ScoreFunction::kDistance;
   if (result.scored) result.score_column = copy_name(values[function.at.score_column[side]]);
@@ -164,7 +217,8 @@ bool same_name(const char* a, const char* b) {
 
 }  // namespace
 
-JoinArguments read_arguments(const JoinFunction* function, const NullableDatum* values) {
+JoinArguments read_arguments(const JoinFunction* function, const FuncExpr* call,
+                             const NullableDatum* values) {
   const ArgumentPositions& at = function->at;
   const bool two_tables = !function->takes_one_table(), top = at.k >= 0;
   JoinArguments result = {};
@@ -178,8 +232,8 @@ JoinArguments read_arguments(const JoinFunction* function, const NullableDatum* 
   if (result.no_rows) return result;
   result.eps = read_eps(values[at.eps], function->shape);
   if (top) result.top.k = read_k(values[at.k]);
-  result.left = read_side(result, values, 0);
-  if (two_tables) result.right = read_side(result, values, 1);
+  result.left = read_side(result, call, values, 0);
+  if (two_tables) result.right = read_side(result, call, values, 1);
   return result;
 }
 

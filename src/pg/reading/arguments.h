@@ -56,9 +56,10 @@ struct JoinArguments {
   Top top;  ///< of Output::kTopPairs
 };
 
-/// Reads and checks the values of all arguments, in order. Raises an error for what is wrong
-/// whatever the tables hold. Strings are copied to the current memory context.
-JoinArguments read_arguments(const JoinFunction* function, const NullableDatum* values);
+/// Reads and checks the values of all arguments of a call, in order. Raises an error for what is
+/// wrong whatever the tables hold. Strings are copied to the current memory context.
+JoinArguments read_arguments(const JoinFunction* function, const FuncExpr* call,
+                             const NullableDatum* values);
 
 /// The metric of points that a text names; an error where it names none.
 Metric read_metric(Datum name);

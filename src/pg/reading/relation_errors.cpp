@@ -89,13 +89,8 @@ char* list_values(const Obstacle& o, const char** first) {
   });
 }
 
-/// `'{name}'`: an array literal that holds one name, quoted for SQL.
-char* array_literal(const char* name) {
-  StringInfoData literal;
-  initStringInfo(&literal);
-  appendStringInfo(&literal, "{%s}", quote_identifier(name));
-  return quote_literal_cstr(literal.data);
-}
+/// `'name'`: a list of one column, quoted for SQL.
+char* list_literal(const char* name) { return quote_literal_cstr(quote_identifier(name)); }
 
 /// The types of which one column is a vector, or a box: `real[], point or cube`.
 char* list_types(Shape shape) {
@@ -120,9 +115,7 @@ const char* types_of(Shape shape) {
                   list_types(shape));
 }
 
-const char* example_of(Shape shape) {
-  return shape == Shape::kBoxes ? "'{low,high}'" : "'{lon,lat}'";
-}
+const char* example_of(Shape shape) { return shape == Shape::kBoxes ? "'low,high'" : "'lon,lat'"; }
 
 /// An argument that names columns.
 struct Role {
@@ -158,7 +151,7 @@ Role role_of(const Obstacle& o) {
                   errmsg("relation \"%s\" has several %s columns: %s", o.name(), noun(o.shape()),
                          candidates),
                   errhint("Pass one of them, for example %s%s => %s.", o.side->prefix,
-                          columns_argument(o.shape()), array_literal(first))));
+                          columns_argument(o.shape()), list_literal(first))));
   pg_unreachable();
 }
 

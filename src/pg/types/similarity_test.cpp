@@ -19,8 +19,7 @@ bool may_be(const TestFunction& known, Oid function, const char* name) {
 /// the name of its metric where it serves several.
 bool takes(const TestFunction& known, int extra, const char* metric) {
   if (extra != (known.form == TestForm::kWithin) + known.takes_metric) return false;
-  return !known.takes_metric ||
-         (metric != nullptr && strcmp(metric, to_string(known.metric)) == 0);
+  return !known.takes_metric || (metric != nullptr && strcmp(metric, to_string(known.metric)) == 0);
 }
 
 }  // namespace
@@ -33,8 +32,8 @@ bool find_test(Oid function, Oid type, int extra, const char* metric, bool dista
     const ValueType& known = *value_types()[i];
     for (int j = 0; j < known.test_count; ++j) {
       const TestFunction& by = known.tests[j];
-      if ((by.form == TestForm::kDistance) != distance ||
-          !takes(by, extra, metric) || !may_be(by, function, name) || !is_type(known, type) ||
+      if ((by.form == TestForm::kDistance) != distance || !takes(by, extra, metric) ||
+          !may_be(by, function, name) || !is_type(known, type) ||
           (by.extension != nullptr && !is_compiled_function_of(function, by.extension)))
         continue;
       *test = {&known, &by, false};

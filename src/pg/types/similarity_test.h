@@ -20,8 +20,8 @@ inline bool tests_boxes(const SimilarityTest& test) {
 inline bool is_exact(const SimilarityTest& test) { return test.by->widen == nullptr; }
 
 /// What a call of the function tests, or with `distance` measures, with two values of the type, and
-/// `extra` arguments after them, of which the last may name a metric (null: it is no constant text).
-/// False when it is none that is known.
+/// `extra` arguments after them, of which the last may name a metric (null: it is no constant
+/// text). False when it is none that is known.
 bool find_test(Oid function, Oid type, int extra, const char* metric, bool distance,
                SimilarityTest* test);
 

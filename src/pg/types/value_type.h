@@ -60,7 +60,7 @@ enum class TestForm {
 struct EpsBand {
   bool engine_serves;  ///< false: only the condition itself decides
   bool none;           ///< no pair is within
-  bool all;            ///< each pair of points is, whether or not the engine serves
+  bool all;            ///< each pair of finite points is, though the engine does not serve
   double accept;       ///< up to this distance a pair is in
   double select;       ///< and beyond this one out; between them the condition decides
 };
