@@ -130,3 +130,15 @@ DROP SCHEMA relations CASCADE;
 DROP SCHEMA hostile CASCADE;
 DROP TABLE scratch;
 DROP ROLE gpujoin_reader;
+
+-- Ids that repeat cause a warning, whatever their order and whether or not a table can have an index.
+CREATE TABLE repeating (customer int, no int UNIQUE, v float8[]);
+INSERT INTO repeating SELECT i * 7 % 20, i, ARRAY[i, 0] FROM generate_series(1, 21) i;
+CREATE VIEW repeating_view AS TABLE repeating;
+SELECT count(*) FROM gpu_selfjoin('repeating', 1, 'customer', pairs => 'unordered');
+SELECT count(*) FROM gpu_selfjoin('repeating_view', 1, 'customer', pairs => 'unordered');
+SELECT count(*) FROM gpu_join('repeating', 'repeating_view', 1, 'no', 'customer');
+SELECT count(*) FROM gpu_selfjoin('repeating', 1, 'no', pairs => 'unordered');
+SELECT count(*) FROM gpu_selfjoin('repeating_view', 1, 'no', pairs => 'unordered');
+SELECT count(*) FROM gpu_join('repeating', 'repeating_view', 1, 'no', 'no');
+DROP TABLE repeating CASCADE;

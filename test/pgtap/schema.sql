@@ -123,7 +123,7 @@ SELECT bag_eq(
   $$ SELECT oprname::text, oprleft::regtype::text, oprright::regtype::text, oprresult::regtype::text,
             oprcode::oid::regprocedure::text, oprcom = o.oid
      FROM pg_operator o JOIN members ON classid = 'pg_operator'::regclass AND objid = o.oid $$,
-  $$ SELECT operator, t AS "left", t AS "right", 'double precision', format('%s(%s,%s)', function, t, t), true
+  $$ SELECT operator, t AS "left", t AS "right", 'double precision' AS result, format('%s(%s,%s)', function, t, t) AS code, true AS commutes
      FROM arrays, (VALUES ('<->', 'gpu_distance'), ('<=>', 'gpu_cosine_distance'), ('<+>', 'gpu_l1_distance')) v(operator, function) $$,
   'operators are distances of arrays, and their own commutators');
 

@@ -4,6 +4,7 @@
 #include "pg/executor/operation.h"
 #include "pg/reading/reader.h"
 #include "pg/reading/relation.h"
+#include "pg/reading/repeated_ids.h"
 #include "pg/settings.h"
 
 extern "C" {
@@ -54,6 +55,22 @@ void check_same_srid(const JoinScan* scan, std::int32_t left, std::int32_t right
            errhint("Transform the geometries to one SRID, for example in a view.")));
 }
 
+/// A warning for ids that repeat: pairs do not say which rows they are of. Rows in a file are not
+/// looked at.
+void check_ids(const JoinScan* scan, const SideColumns& columns, const Dataset& points) {
+  std::int64_t id;
+  if (columns.unique_id || points.file != nullptr ||
+      !find_repeated_id(points, available_memory(&scan->run), &id))
+    return;
+  ereport(WARNING,
+          (errcode(ERRCODE_UNIQUE_VIOLATION),
+           errmsg("several rows of relation \"%s\" have the id %lld",
+                  get_rel_name(columns.relation), static_cast<long long>(id)),
+           errdetail("Column \"%s\" is named as their id, and pairs name rows by it.",
+                     get_attname(columns.relation, columns.id, false)),
+           errhint("Name a column of unique values, or join in plain SQL, which needs no id.")));
+}
+
 /// Rows may go to a file where nothing but pairs comes of them.
 void prepare_buffers(JoinScan* scan, ScalarType scalar) {
   const bool may_spill = scan->arguments.function->output == Output::kPairs ||
@@ -85,10 +102,12 @@ void read_sides(JoinScan* scan) {
   ValueShape left_shape, right_shape;
   prepare_buffers(scan, scalar);
   scan->left = read_points(left, &scan->left_points, &left_shape);
+  check_ids(scan, left, scan->left);
   if (scan->self_join) return;
   if (scan->right_points.spill == nullptr)
     scan->right_points.limit -= std::min(scan->right_points.limit, held_bytes(scan->left_points));
   scan->right = read_points(right, &scan->right_points, &right_shape);
+  check_ids(scan, right, scan->right);
   check_same_dims(scan);
   check_same_srid(scan, left_shape.srid, right_shape.srid);
 }

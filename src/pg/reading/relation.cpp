@@ -2,8 +2,11 @@
 #include "pg/reading/relation.h"
 
 extern "C" {
+#include "access/genam.h"
+#include "access/htup_details.h"
 #include "access/relation.h"
 #include "catalog/pg_constraint.h"
+#include "catalog/pg_index.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "nodes/bitmapset.h"
@@ -101,6 +104,7 @@ ColumnFinding find_id(Relation relation, const SideArguments& side, SideColumns*
     if (columns->id == InvalidAttrNumber) return {ColumnProblem::kMissingColumn, side.id_column};
   }
   columns->id_type = column_type(relation, columns->id);
+  columns->unique_id = is_unique(relation, columns->id);
   if (!is_id_type(columns->id_type)) return {ColumnProblem::kIdType, side.id_column};
   return kFound;
 }
@@ -168,6 +172,25 @@ bool is_number_type(Oid type) {
     default:
       return false;
   }
+}
+
+bool is_unique(Relation relation, AttrNumber attribute) {
+  // The index of a parent knows nothing of its children's rows, unless these are partitions.
+  if (relation->rd_rel->relkind == RELKIND_RELATION && relation->rd_rel->relhassubclass)
+    return false;
+  bool unique = false;
+  ListCell* cell;
+  List* const indexes = RelationGetIndexList(relation);
+  foreach (cell, indexes) {
+    const Relation index = index_open(lfirst_oid(cell), AccessShareLock);
+    const Form_pg_index form = index->rd_index;
+    unique = unique || (form->indisunique && form->indisvalid && form->indimmediate &&
+                        form->indnkeyatts == 1 && form->indkey.values[0] == attribute &&
+                        heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, nullptr));
+    index_close(index, AccessShareLock);
+  }
+  list_free(indexes);
+  return unique;
 }
 
 bool is_id_type(Oid type) { return type == INT2OID || type == INT4OID || type == INT8OID; }

@@ -18,6 +18,7 @@ struct SideColumns {
   Shape shape;
   AttrNumber id;
   Oid id_type;                  ///< int2, int4 or int8
+  bool unique_id;               ///< an index says that no two rows have the same
   const ValueType* value_type;  ///< of the one column that is a vector or box; null: it is made of
                                 ///< several numbers, or of the two corners of a box in arrays
   int count;                    ///< columns that make up the vector or box
@@ -85,6 +86,9 @@ bool may_select(const SideColumns& columns);
 Oid column_type(Relation relation, AttrNumber attribute);
 
 bool is_id_type(Oid type);
+
+/// Whether a unique index says that no two rows have the same value in the column.
+bool is_unique(Relation relation, AttrNumber attribute);
 
 bool is_number_type(Oid type);
 

@@ -3,11 +3,8 @@
 #include "pg/reading/relation.h"
 
 extern "C" {
-#include "access/genam.h"
-#include "catalog/index.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
-#include "catalog/pg_index.h"
 #include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
 #include "utils/array.h"
@@ -45,25 +42,10 @@ char* list_columns(Relation relation, const char** first, const Test& test) {
   return list.data;
 }
 
-/// Whether no two rows have the same value in the column, as far as a unique index says so. Of
-/// views and foreign tables it is not known.
+/// Whether the column's values may be unique: of views and foreign tables it is not known.
 bool may_identify(Relation relation, AttrNumber attribute) {
   const char kind = relation->rd_rel->relkind;
-  if (kind != RELKIND_RELATION && kind != RELKIND_PARTITIONED_TABLE && kind != RELKIND_MATVIEW)
-    return true;
-  bool unique = false;
-  ListCell* cell;
-  List* const indexes = RelationGetIndexList(relation);
-  foreach (cell, indexes) {
-    const Relation index = index_open(lfirst_oid(cell), AccessShareLock);
-    const Form_pg_index form = index->rd_index;
-    unique = unique || (form->indisunique && form->indisvalid && form->indnkeyatts == 1 &&
-                        form->indkey.values[0] == attribute &&
-                        heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, nullptr));
-    index_close(index, AccessShareLock);
-  }
-  list_free(indexes);
-  return unique;
+  return kind == RELKIND_VIEW || kind == RELKIND_FOREIGN_TABLE || is_unique(relation, attribute);
 }
 
 char* list_ids(const Obstacle& o, const char** first) {
