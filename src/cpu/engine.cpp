@@ -29,8 +29,8 @@ Status guarded(const Body& body) {
   } catch (const MemoryLimitExceeded& e) {
     return make_status(StatusCode::kMemoryLimit,
                        "Raise gpujoin.host_memory_limit or join fewer rows.",
-                       "the join needs more than its memory limit: at least %llu MB beyond the "
-                       "data, of %llu MB left",
+                       "the join needs at least %llu MB of memory beside its data, and "
+                       "gpujoin.host_memory_limit leaves it %llu MB",
                        static_cast<unsigned long long>((e.needed_bytes >> 20) + 1),
                        static_cast<unsigned long long>(e.limit_bytes >> 20));
   } catch (const std::bad_alloc&) {

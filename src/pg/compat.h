@@ -57,6 +57,13 @@ extern "C" {
 static_assert(SIZEOF_DATUM == 8,
               "gpujoin needs a 64-bit PostgreSQL: ids and distances are passed by value");
 
+#if PG_VERSION_NUM < 150000
+/// The detail of an error about a relation of another kind, which later releases name.
+inline int errdetail_relkind_not_supported(char) {
+  return errdetail("This operation is not supported for relations of its kind.");
+}
+#endif
+
 // PostgreSQL 14 takes it for granted that custom scans can project.
 #ifndef CUSTOMPATH_SUPPORT_PROJECTION
 #define CUSTOMPATH_SUPPORT_PROJECTION 0

@@ -78,7 +78,7 @@ const config_enum_entry kBoxMethods[] = {
 /// GucIntCheckHook: threads that share a point are a power of two.
 bool check_threads_per_point(int* value, void**, GucSource) {
   if ((*value & (*value - 1)) == 0) return true;
-  GUC_check_errdetail("Threads that share a point are a power of two, or 0.");
+  GUC_check_errdetail("%d is not a power of two.", *value);
   return false;
 }
 

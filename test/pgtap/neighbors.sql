@@ -37,7 +37,7 @@ SELECT is_empty($$ SELECT FROM gpu_neighbors('a', NULL) $$, 'no radius, no rows'
 SELECT throws_ok($$ SELECT FROM gpu_neighbors('a', -1) $$, '22023',
   'eps must be a finite number that is not negative, not -1', 'a negative radius is refused');
 SELECT throws_ok($$ SELECT FROM gpu_neighbors('a', 1, pairs => 'unordered') $$, '22023',
-  'neighbors are not unordered pairs', 'unordered pairs are no neighbors');
+  'gpu_neighbors() does not support pairs => ''unordered''', 'unordered pairs are no neighbors');
 SELECT is((SELECT count(*) FROM (SELECT gpu_neighbors('a', 2) LIMIT 3) s), 3::bigint, 'a part of the rows can be taken');
 SELECT bag_eq($$ SELECT r, (SELECT sum(cardinality(neighbors)) FROM gpu_neighbors('a', r)) FROM generate_series(0, 3) r $$,
   $$ SELECT r, (SELECT count(*)::numeric FROM gpu_selfjoin('a', r, pairs => 'distinct')) FROM generate_series(0, 3) r $$,

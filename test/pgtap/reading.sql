@@ -101,16 +101,16 @@ GRANT SELECT ON shown, leaking, points TO gpujoin_reader;
 CREATE TABLE attempts (who name, query text, state text, message text, n bigint, claim text);
 INSERT INTO attempts VALUES
   ('gpujoin_owner', $$ gpu_selfjoin('secrets', 0) $$, NULL, NULL, 30, 'the owner joins her table'),
-  ('gpujoin_reader', $$ gpu_selfjoin('secrets', 0) $$, '42501', 'permission denied to read "secrets"', NULL,
+  ('gpujoin_reader', $$ gpu_selfjoin('secrets', 0) $$, '42501', 'permission denied for table secrets', NULL,
    'others do not'),
-  ('gpujoin_reader', $$ gpu_join('points', 'secrets', 0) $$, '42501', 'permission denied to read "secrets"', NULL,
+  ('gpujoin_reader', $$ gpu_join('points', 'secrets', 0) $$, '42501', 'permission denied for table secrets', NULL,
    'nor as the right side'),
-  ('gpujoin_reader', $$ gpu_join('secrets', 'points', 0) $$, '42501', 'permission denied to read "secrets"', NULL,
+  ('gpujoin_reader', $$ gpu_join('secrets', 'points', 0) $$, '42501', 'permission denied for table secrets', NULL,
    'nor as the left side'),
-  ('gpujoin_reader', $$ gpu_selfjoin('secrets', 0, 'no_such_column') $$, '42501', 'permission denied to read "secrets"',
+  ('gpujoin_reader', $$ gpu_selfjoin('secrets', 0, 'no_such_column') $$, '42501', 'permission denied for table secrets',
    NULL, 'nor do they learn which columns there are'),
   ('gpujoin_reader', $$ gpu_selfjoin('secrets', 0, vector_columns => '{note}') $$, '42501',
-   'permission denied to read "secrets"', NULL, 'or of which type'),
+   'permission denied for table secrets', NULL, 'or of which type'),
   ('gpujoin_reader', $$ gpu_selfjoin('shown', 0, 'id') $$, NULL, NULL, 30, 'a view shows them what its owner may read'),
   ('gpujoin_reader', $$ gpu_selfjoin('leaking', 0, 'id') $$, '42501', 'permission denied for table secrets', NULL,
    'a view of their own does not'),
@@ -129,7 +129,7 @@ INSERT INTO attempts VALUES
 SELECT is((c.state, c.message, c.n), (a.state, a.message, a.n), claim)
 FROM attempts a, caught(who, 'SELECT count(*) FROM ' || query) c;
 SELECT is(caught('gpujoin_reader', $$ SELECT count(*) FROM (SELECT gpu_selfjoin('secrets', 0)) s $$),
-  ('42501'::text, 'permission denied to read "secrets"'::text, NULL::bigint),
+  ('42501'::text, 'permission denied for table secrets'::text, NULL::bigint),
   'privileges are checked in a select list too');
 GRANT SELECT (id, note) ON secrets TO gpujoin_reader;
 SELECT is((caught('gpujoin_reader', $$ SELECT count(*) FROM gpu_selfjoin('secrets', 0) $$)).state, '42501',

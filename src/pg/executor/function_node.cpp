@@ -37,8 +37,7 @@ void begin(CustomScanState* state, EState* estate, int) {
   FmgrInfo info;
   fmgr_info(call->funcid, &info);
   node->operation = find_operation(info.fn_addr);
-  if (node->operation == nullptr)
-    elog(ERROR, "function %u is no join function any more", call->funcid);
+  if (node->operation == nullptr) elog(ERROR, "function %u is not a join function", call->funcid);
   node->arguments = ExecInitExprList(call->args, &state->ss.ps);
   node->counts = counts_rows(plan);
   if (node->counts) return;

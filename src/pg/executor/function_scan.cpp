@@ -130,7 +130,7 @@ Sides wanted_sides(const JoinScan* scan) {
   if (pairs != PairSelection::kAll)
     ereport(ERROR,
             (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-             errmsg("pairs => '%s' is for a table joined with itself", to_string(pairs)),
+             errmsg("cannot specify pairs => '%s' when two tables are joined", to_string(pairs)),
              errhint("Leave pairs out, or pass the same table and columns for both sides.")));
   return Sides::two(scan->left, scan->right);
 }

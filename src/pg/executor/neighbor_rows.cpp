@@ -179,9 +179,9 @@ void make_row(std::int64_t id, Neighbor* neighbors, std::uint64_t count, Datum* 
 
 void start_neighbors(JoinScan* join) {
   if (join->arguments.pairs == PairSelection::kUnordered)
-    ereport(ERROR,
-            (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("neighbors are not unordered pairs"),
-             errhint("Use \"distinct\", or \"all\" to have each row among its neighbors.")));
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("gpu_neighbors() does not support pairs => 'unordered'"),
+                    errhint("Use \"distinct\", or \"all\" to have each row among its neighbors.")));
   NeighborScan* const scan = create_scan(join);
   scan->pairs_done = true;
   if (join->left.rows == 0) return;

@@ -61,7 +61,7 @@ FuncCallContext* start(FunctionCallInfo fcinfo) {
   FuncCallContext* const calls = SRF_FIRSTCALL_INIT();
   const MemoryContext caller = MemoryContextSwitchTo(calls->multi_call_memory_ctx);
   if (get_call_result_type(fcinfo, nullptr, &calls->tuple_desc) != TYPEFUNC_COMPOSITE)
-    elog(ERROR, "a row type is expected");
+    elog(ERROR, "return type must be a row type");
   BlessTupleDesc(calls->tuple_desc);
   MemoryContextSwitchTo(caller);
   return calls;

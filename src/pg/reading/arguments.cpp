@@ -46,7 +46,7 @@ std::uint64_t read_k(const NullableDatum& value) {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                     errmsg("k must be from 1 to %lld, not %lld", static_cast<long long>(kMost),
                            static_cast<long long>(k)),
-                    errhint("Pass the number of pairs that are wanted.")));
+                    errhint("gpu_join_distance() returns all pairs.")));
   return static_cast<std::uint64_t>(k);
 }
 
@@ -102,7 +102,7 @@ void read_weights(const NullableDatum& value, Scoring* scoring) {
   if (scoring->function == ScoreFunction::kDistance)
     ereport(ERROR,
             (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-             errmsg("weights cannot be given where the score is the distance"),
+             errmsg("cannot specify weights when score is \"distance\""),
              errhint("Leave weights out, or weigh scores: pass \"sum\", \"product\", \"min\" "
                      "or \"max\" as score.")));
   Datum* weights;

@@ -141,12 +141,26 @@ bool may_select(const SideColumns& columns, AttrNumber attribute) {
   pg_unreachable();
 }
 
+/// What PostgreSQL calls such a relation where it denies a permission.
+const char* kind_of(Oid relation) {
+  switch (get_rel_relkind(relation)) {
+    case RELKIND_VIEW:
+      return "view";
+    case RELKIND_MATVIEW:
+      return "materialized view";
+    case RELKIND_FOREIGN_TABLE:
+      return "foreign table";
+    default:
+      return "table";
+  }
+}
+
 [[noreturn]] void raise_no_privilege(Oid relation) {
   const char* const name = get_rel_name(relation);
   const char* const schema = get_namespace_name(get_rel_namespace(relation));
   if (name == nullptr || schema == nullptr) raise_missing(relation);
   ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-                  errmsg("permission denied to read \"%s\"", name),
+                  errmsg("permission denied for %s %s", kind_of(relation), name),
                   errhint("Its owner allows it by GRANT SELECT ON %s TO %s.",
                           quote_qualified_identifier(schema, name),
                           quote_identifier(GetUserNameFromId(GetUserId(), false)))));

@@ -316,7 +316,8 @@ void raise_finding(Relation relation, const SideArguments& side, const SideColum
       raise_wrong_type(o);
     case ColumnProblem::kRelationKind:
       ereport(ERROR,
-              (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" holds no rows to join", o.name()),
+              (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("cannot join relation \"%s\"", o.name()),
+               errdetail_relkind_not_supported(relation->rd_rel->relkind),
                errhint("Pass a table, a view, a materialized view or a foreign table.")));
       break;
     case ColumnProblem::kNoColumn: {
