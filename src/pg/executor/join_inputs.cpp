@@ -27,10 +27,12 @@ Bitmapset* used_columns(std::initializer_list<void*> expressions) {
 
 int member_of(int column) { return column + 1 - FirstLowInvalidHeapAttributeNumber; }
 
-Size store_limit() { return work_mem * Size{1024} / 4; }
+/// Rows are looked up at random for their pairs, as those of a hash table are, and being without
+/// them in memory costs as much: so both inputs together have what PostgreSQL gives to one.
+Size memory_for_rows() { return static_cast<Size>(hash_mem_multiplier * work_mem * 1024.0); }
 
 /// Room for the used columns that come from a side.
-Columns prepare_columns(const JoinNode* node, const Side* side, const Bitmapset* used) {
+Columns prepare_columns(JoinNode* node, const Side* side, const Bitmapset* used) {
   const int most = node->data.column_count;
   const bool left = side == &node->left;
   Columns columns = {0, static_cast<int*>(palloc(sizeof(int) * (most + 1))), nullptr};
@@ -42,8 +44,8 @@ Columns prepare_columns(const JoinNode* node, const Side* side, const Bitmapset*
     attributes[columns.count] = node->data.attributes[i];
     columns.targets[columns.count++] = i;
   }
-  columns.rows = create_row_store(node->rows, ExecGetResultType(side->plan), attributes,
-                                  columns.count, store_limit());
+  columns.rows = create_row_store(node->rows, &node->budget, ExecGetResultType(side->plan),
+                                  attributes, columns.count);
   return columns;
 }
 
@@ -56,7 +58,7 @@ int value_column(const JoinNode* node, const Side* side) {
 }
 
 /// A compared value that its point gives back need not be kept for the few pairs that ask.
-void prepare_side(const JoinNode* node, Side* side, const Bitmapset* shown, Bitmapset* tested) {
+void prepare_side(JoinNode* node, Side* side, const Bitmapset* shown, Bitmapset* tested) {
   const int column = value_column(node, side);
   const bool rebuilds = column >= 0 && node->data.test.type->rebuild != nullptr &&
                         bms_is_member(member_of(column), tested);
@@ -65,7 +67,7 @@ void prepare_side(const JoinNode* node, Side* side, const Bitmapset* shown, Bitm
   if (rebuilds) {
     tested = bms_del_member(tested, member_of(column));
     side->odd.values =
-        create_row_store(node->rows, ExecGetResultType(side->plan), &side->value, 1, store_limit());
+        create_row_store(node->rows, &node->budget, ExecGetResultType(side->plan), &side->value, 1);
   }
   side->shown = prepare_columns(node, side, shown);
   side->tested = prepare_columns(node, side, tested);
@@ -86,6 +88,8 @@ void prepare_sides(JoinNode* node) {
                                    expressions.right_operand, expressions.guard}),
                      shown);
   node->left.keep_unmatched = emits_unmatched(node);
+  node->budget = {memory_for_rows(), 0, nullptr, false};
+  node->batch = {};
   for (Side* const side : {&node->left, &node->right})
     prepare_side(node, side, shown, bms_copy(tested));
 }
@@ -202,6 +206,8 @@ void read_side(JoinNode* node, Side* side, ValueShape* shape) {
     store_row(side->tested.rows, slot->tts_values, slot->tts_isnull);
     ResetExprContext(scratch);
   }
+  trim_row_store(side->shown.rows);
+  trim_row_store(side->tested.rows);
 }
 
 /// Computes an operand over the scan tuple. False where that raises an error about the data, which
@@ -375,7 +381,7 @@ void read_inputs(JoinNode* node) {
   report.dims = shape.dims;
   node->approximate = shape.has_approximate;
   node->odd_rows = node->left.odd.count + node->right.odd.count;
-  node->spilled = node->left.shown.rows->file != nullptr || node->right.shown.rows->file != nullptr;
+  node->spilled = node->budget.spilled;
   report.dataset_bytes = 0;
   for (const Side* const side : {&node->left, &node->right})
     report.dataset_bytes += held_bytes(side->buffer);

@@ -4,7 +4,8 @@
 // The engine finds the pairs of all values that it can take; the condition itself is evaluated for
 // the pairs that the engine cannot decide: pairs of odd rows with all rows of the other side, and
 // pairs within the rounding of the type's own arithmetic (join_work.cpp). Each pair that passes
-// becomes a row (join_rows.cpp).
+// becomes a row (join_rows.cpp). Where the columns lie in a file, pairs go through a batch first
+// (join_batch.cpp).
 #pragma once
 
 #include "engine/request/pair_cursor.h"
@@ -94,6 +95,25 @@ struct PairLoop {
   bool skip_odd_left;         ///< their pairs come in another step
 };
 
+/// A pair of rows on its way, where its rows have to be read from a file.
+struct BatchedPair {
+  double distance;
+  std::uint64_t left, right;
+};
+
+/// Pairs whose rows are in memory.
+struct PairBatch {
+  BatchedPair* pairs;  ///< [room]
+  std::uint64_t room, count;
+  std::uint64_t next;  ///< pairs before it have been taken
+  std::uint64_t came;  ///< pairs of all batches so far
+};
+
+struct JoinNode;
+
+/// Makes the next pair of rows; false when there are no more for now.
+using PairSource = bool (*)(JoinNode* node, std::uint64_t* left, std::uint64_t* right);
+
 /// The pairs that come next. Each pair comes in one step alone.
 enum class Step { kPoints, kOddLeft, kOddRight, kDone };
 
@@ -115,6 +135,7 @@ struct JoinNode {
   MemoryContext rows;     ///< and all that was read
   MemoryContext asked;    ///< and the values of one pair while the condition is evaluated
   EngineRun* run;
+  RowBudget budget;  ///< of the rows kept of both sides
   Side left, right;
   ValueForm form;    ///< what becomes of the compared values
   bool approximate;  ///< some boxes are larger than what operators compare
@@ -131,6 +152,7 @@ struct JoinNode {
   bool looping;
   PairCursor cursor;
   IdPair pair;
+  PairBatch batch;
   bool pairs_are_rows;       ///< rows come by next_pair_row(), the short way
   std::uint64_t left_shown;  ///< the row whose columns the scan tuple holds
   std::uint64_t empty_rows;  ///< rows still to be emitted of a batch without columns
@@ -169,6 +191,11 @@ inline bool has_open_pairs(const JoinNode* node) { return node->band.accept < no
 inline bool is_open(const JoinNode* node) {
   return has_open_pairs(node) && (node->run->request.output() != Output::kPairsWithDistances ||
                                   node->pair.distance > node->band.accept);
+}
+
+/// Whether the left row has the one match that the join asks for.
+inline bool is_settled(const JoinNode* node, std::uint64_t left) {
+  return !shows_right(node) && node->matches[left] > 0;
 }
 
 inline std::uint64_t row_count(const Side& side) { return side.shown.rows->rows; }
@@ -222,6 +249,15 @@ bool passes(JoinNode* node, std::uint64_t left, std::uint64_t right);
 
 /// Whether some pair of rows fulfils the conditions that come before the engine's.
 bool asks_for_condition(JoinNode* node);
+
+// ---- join_batch.cpp
+
+/// The next pair of the source, whose rows are in memory. Of one source all pairs are taken before
+/// another one's, or forget_pairs() is called.
+bool next_pair(JoinNode* node, PairSource source, std::uint64_t* left, std::uint64_t* right);
+
+/// Forgets pairs that the engine emitted and nobody has taken.
+void forget_pairs(JoinNode* node);
 
 // ---- join_order.cpp
 

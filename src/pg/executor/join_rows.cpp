@@ -82,6 +82,7 @@ void show(TupleTableSlot* slot, const Columns& columns, std::uint64_t row) {
 }
 
 void start_rows(JoinNode* node) {
+  forget_pairs(node);
   node->left_shown = kNoRow;
   node->empty_rows = 0;
   node->draining = false;

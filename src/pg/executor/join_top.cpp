@@ -165,13 +165,21 @@ bool find_first(JoinNode* node) {
     request = request.asking(Output::top_pairs(node->top));
     stop_engine(node->run);
     start_engine(node->run);
-    node->cursor = {};
-    node->reverse_due = false;
+    forget_pairs(node);
   }
   stop_engine(node->run);
-  node->cursor = {};
-  node->reverse_due = false;
+  forget_pairs(node);
   return node->top_problem == nullptr;
+}
+
+/// The next pair that was kept.
+bool next_kept(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
+  ScoredPairs& kept = node->kept;
+  if (kept.emitted == kept.count) return false;
+  const ScoredPair& pair = kept.pairs[kept.emitted++];
+  *left = pair.left;
+  *right = pair.right;
+  return true;
 }
 
 }  // namespace
@@ -229,9 +237,9 @@ bool next_top(JoinNode* node) {
   }
   node->draining = true;
   // Pairs of odd rows follow, whatever their scores: the Sort above orders them.
-  if (node->kept.emitted == node->kept.count) return next_match(node);
-  const ScoredPair& pair = node->kept.pairs[node->kept.emitted++];
-  show_pair(node, pair.left, pair.right);
+  std::uint64_t left, right;
+  if (node->looping || !next_pair(node, next_kept, &left, &right)) return next_match(node);
+  show_pair(node, left, right);
   return true;
 }
 

@@ -56,8 +56,7 @@ JoinRequest wanted_request(JoinNode* node) {
 
 /// Starts the engine on the points of both sides.
 void start_points(JoinNode* node) {
-  node->cursor = {};
-  node->reverse_due = false;
+  forget_pairs(node);
   set_request(node->run, wanted_request(node));
   start_engine(node->run);
   node->top_asked = node->mode == Mode::kTop ? node->top.k : 0;
@@ -126,10 +125,6 @@ void start_odd_loop(JoinNode* node, bool left) {
   if (side.odd.count > 0) start_loop(node, loop);
 }
 
-bool is_settled(const JoinNode* node, std::uint64_t left) {
-  return !shows_right(node) && node->matches[left] > 0;
-}
-
 std::uint64_t row_at(const OddRow* odd, std::uint64_t at) {
   return odd != nullptr ? static_cast<std::uint64_t>(odd[at].row) : at;
 }
@@ -188,9 +183,28 @@ void note_match(JoinNode* node, std::uint64_t left, std::uint64_t right) {
   node->last_right = right;
 }
 
+/// The next pair that the engine found.
+bool next_of_engine(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
+  const JoinRequest& request = node->run->request;
+  if (node->reverse_due) {
+    std::swap(node->pair.id1, node->pair.id2);
+    node->reverse_due = false;
+  } else {
+    while (!node->cursor.next(&node->pair))
+      if (!next_batch(node)) return false;
+    node->reverse_due = request.self_join() && node->mode == Mode::kTop;
+  }
+  const bool reversed =
+      request.self_join() && node->order_by_engine && node->data.order.order == KeyOrder::kGreater;
+  *left = row_of(node, node->left, reversed ? node->pair.id2 : node->pair.id1);
+  *right = row_of(node, node->right, reversed ? node->pair.id1 : node->pair.id2);
+  return true;
+}
+
 bool next_loop_match(JoinNode* node) {
   std::uint64_t left, right;
-  while (next_in_loop(node, &left, &right)) {
+  while (next_pair(node, next_in_loop, &left, &right)) {
+    if (is_settled(node, left)) continue;  // since the pair was made
     show_pair(node, left, right);
     if (passes_all(node, left, right)) {
       note_match(node, left, right);
@@ -217,7 +231,6 @@ void start_pairs(JoinNode* node) {
   const bool none = node->band.none && node->band.engine_serves;
   node->step = none ? Step::kOddLeft : Step::kPoints;
   node->looping = false;
-  node->cursor = {};
 }
 
 bool start_work(JoinNode* node) {
@@ -256,20 +269,7 @@ bool next_batch(JoinNode* node) {
 }
 
 bool next_found(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
-  const JoinRequest& request = node->run->request;
-  if (node->reverse_due) {
-    std::swap(node->pair.id1, node->pair.id2);
-    node->reverse_due = false;
-  } else {
-    while (!node->cursor.next(&node->pair))
-      if (!next_batch(node)) return false;
-    node->reverse_due = request.self_join() && node->mode == Mode::kTop;
-  }
-  const bool reversed =
-      request.self_join() && node->order_by_engine && node->data.order.order == KeyOrder::kGreater;
-  *left = row_of(node, node->left, reversed ? node->pair.id2 : node->pair.id1);
-  *right = row_of(node, node->right, reversed ? node->pair.id1 : node->pair.id2);
-  return true;
+  return next_pair(node, next_of_engine, left, right);
 }
 
 bool passes(JoinNode* node, std::uint64_t left, std::uint64_t right) {

@@ -24,8 +24,11 @@ inline void write_exactly(BufFile* file, const void* from, std::size_t bytes) {
   BufFileWrite(file, const_cast<void*>(from), bytes);
 }
 
-inline void seek_exactly(BufFile* file, int segment, off_t offset) {
-  if (BufFileSeek(file, segment, offset, SEEK_SET) != 0)
+/// Goes to a place, counted in bytes from the beginning.
+inline void seek_exactly(BufFile* file, std::uint64_t place) {
+  constexpr int kSegmentBits = 30;  // of a BufFile's files
+  const off_t offset = static_cast<off_t>(place & ((std::uint64_t{1} << kSegmentBits) - 1));
+  if (BufFileSeek(file, static_cast<int>(place >> kSegmentBits), offset, SEEK_SET) != 0)
     ereport(ERROR, (errcode_for_file_access(), errmsg("could not seek in a temporary file")));
 }
 

@@ -1,11 +1,14 @@
 #include "pg/store/row_store.h"
 
+#include <bit>
+
 #include "pg/store/buffile.h"
 #include "pg/store/huge_array.h"
 
 extern "C" {
 #include "access/htup_details.h"
 #include "commands/tablespace.h"
+#include "miscadmin.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
 }
@@ -13,26 +16,61 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-constexpr std::uint64_t kFirstRows = 256;
+constexpr std::uint64_t kFirstRows = 64;
+constexpr std::uint64_t kWordBits = 64;
 
 std::uint64_t width(const RowStore* store) {
   return static_cast<std::uint64_t>(store->columns->natts);
 }
 
-/// A copy in the store's memory, of which *bytes are counted.
+/// Bytes of a row's entries in `values` and `nulls`.
+Size entry_bytes(const RowStore* store) { return width(store) * (sizeof(Datum) + sizeof(bool)); }
+
+// ---- In memory
+
+/// What stores in memory may take.
+Size memory_for_stores(const RowBudget& budget) {
+  return budget.spilled ? budget.limit / 2 : budget.limit;
+}
+
+void take(RowStore* store, Size bytes) {
+  store->bytes += bytes;
+  store->budget->taken += bytes;
+}
+
+void give_back(RowStore* store, Size bytes) {
+  store->bytes -= bytes;
+  store->budget->taken -= bytes;
+}
+
+void resize(RowStore* store, std::uint64_t capacity) {
+  resize_array(store->context, &store->values, capacity * width(store));
+  resize_array(store->context, &store->nulls, capacity * width(store));
+  give_back(store, store->capacity * entry_bytes(store));
+  take(store, capacity * entry_bytes(store));
+  store->capacity = capacity;
+}
+
+/// Doubles the room for rows, or takes what is left of the budget where that is less.
+void grow(RowStore* store) {
+  const RowBudget& budget = *store->budget;
+  const Size most = memory_for_stores(budget);
+  const Size left = most - std::min(most, budget.taken);
+  const std::uint64_t capacity = store->capacity;
+  resize(store, std::max(capacity + capacity / 8 + kFirstRows,
+                         std::min(2 * capacity, capacity + left / entry_bytes(store))));
+}
+
 Datum keep(RowStore* store, int column, Datum value) {
   const Form_pg_attribute attribute = TupleDescAttr(store->columns, column);
   if (attribute->attbyval) return value;
-  store->bytes += datumGetSize(value, false, attribute->attlen) + 2 * sizeof(void*);
-  return datumCopy(value, false, attribute->attlen);
+  const Datum copy = datumCopy(value, false, attribute->attlen);
+  take(store, GetMemoryChunkSpace(DatumGetPointer(copy)));
+  return copy;
 }
 
 void keep_in_memory(RowStore* store, const Datum* row_values, const bool* row_nulls) {
-  if (store->rows == store->capacity) {
-    store->capacity = store->capacity == 0 ? kFirstRows : 2 * store->capacity;
-    resize_array(store->context, &store->values, store->capacity * width(store));
-    resize_array(store->context, &store->nulls, store->capacity * width(store));
-  }
+  if (store->rows == store->capacity) grow(store);
   Datum* const values = store->values + store->rows * width(store);
   bool* const nulls = store->nulls + store->rows * width(store);
   const MemoryContext caller = MemoryContextSwitchTo(store->context);
@@ -42,29 +80,97 @@ void keep_in_memory(RowStore* store, const Datum* row_values, const bool* row_nu
     values[i] = nulls[i] ? 0 : keep(store, i, row_values[from]);
   }
   MemoryContextSwitchTo(caller);
-  store->bytes += width(store) * (sizeof(Datum) + sizeof(bool));
   ++store->rows;
 }
 
+// ---- In a file
+
 /// Appends to the file, which is written from its end on.
 void write_row(RowStore* store, const Datum* values, const bool* nulls) {
-  if (store->rows == store->capacity) {
-    store->capacity = store->capacity == 0 ? kFirstRows : 2 * store->capacity;
-    resize_array(store->context, &store->offsets, store->capacity);
-  }
+  reserve_next(store->context, &store->places, store->rows, &store->capacity);
   const MinimalTuple tuple = form_minimal_tuple(store->columns, values, nulls);
-  int segment;
-  off_t offset;
-  BufFileTell(store->file, &segment, &offset);
-  store->offsets[store->rows++] = static_cast<std::int64_t>(segment) << 32 | offset;
+  store->places[store->rows++] = store->end;
   write_exactly(store->file, tuple, tuple->t_len);
+  store->end += tuple->t_len;
   pfree(tuple);
+}
+
+void spill(RowStore* store) {
+  const std::uint64_t rows = store->rows;
+  const Datum* const values = store->values;
+  const bool* const nulls = store->nulls;
+  const MemoryContext filled = store->context;
+  const MemoryContext parent = MemoryContextGetParent(filled);
+  give_back(store, store->bytes);
+  store->budget->spilled = true;
+  store->context = AllocSetContextCreate(parent, "gpujoin rows", ALLOCSET_DEFAULT_SIZES);
+  store->rows = store->capacity = 0;
+  const MemoryContext caller = MemoryContextSwitchTo(parent);
+  PrepareTempTablespaces();
+  store->file = BufFileCreateTemp(false);
+  MemoryContextSwitchTo(caller);
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    CHECK_FOR_INTERRUPTS();
+    write_row(store, values + row * width(store), nulls + row * width(store));
+  }
+  MemoryContextDelete(filled);
+  store->values = nullptr;
+  store->nulls = nullptr;
+  resize_array(store->context, &store->values, width(store));
+  resize_array(store->context, &store->nulls, width(store));
+  store->fetched_context =
+      AllocSetContextCreate(store->context, "gpujoin row", ALLOCSET_SMALL_SIZES);
+  store->wanted.context =
+      AllocSetContextCreate(store->context, "gpujoin wanted rows", ALLOCSET_DEFAULT_SIZES);
+}
+
+/// Moves stores to files, the largest first, until the others are within the budget.
+void spill_over(RowBudget* budget) {
+  while (budget->taken > memory_for_stores(*budget)) {
+    RowStore* largest = budget->stores;
+    for (RowStore* store = largest; store != nullptr; store = store->next)
+      if (store->bytes > largest->bytes) largest = store;
+    spill(largest);
+  }
+}
+
+std::uint64_t tuple_bytes(const RowStore* store, std::uint64_t row) {
+  return (row + 1 < store->rows ? store->places[row + 1] : store->end) - store->places[row];
+}
+
+/// Reads a row to a place that is aligned and has room for its tuple, to which values point.
+void read_row(RowStore* store, std::uint64_t row, char* to, Datum* values, bool* nulls) {
+  const std::uint64_t bytes = tuple_bytes(store, row);
+  seek_exactly(store->file, store->places[row]);
+  read_exactly(store->file, to, bytes);
+  HeapTupleData head = {};
+  head.t_len = static_cast<std::uint32_t>(bytes + MINIMAL_TUPLE_OFFSET);
+  head.t_data = reinterpret_cast<HeapTupleHeader>(to - MINIMAL_TUPLE_OFFSET);
+  heap_deform_tuple(&head, store->columns, values, nulls);
+}
+
+bool is_wanted(const RowStore* store, std::uint64_t row) {
+  const std::uint64_t* const bits = store->wanted.bits;
+  return bits != nullptr && (bits[row / kWordBits] >> row % kWordBits & 1) != 0;
+}
+
+void* allocate(MemoryContext context, Size bytes) {
+  return MemoryContextAllocHuge(context, bytes + 1);
+}
+
+void make_bits(RowStore* store) {
+  const std::uint64_t words = (store->rows + kWordBits - 1) / kWordBits;
+  WantedRows& wanted = store->wanted;
+  resize_array(store->context, &wanted.bits, words);
+  resize_array(store->context, &wanted.before, words);
+  std::fill_n(wanted.bits, words, 0);
+  wanted.first_word = kNoRow;
 }
 
 }  // namespace
 
-RowStore* create_row_store(MemoryContext parent, TupleDesc input, const AttrNumber* attributes,
-                           int count, Size limit) {
+RowStore* create_row_store(MemoryContext parent, RowBudget* budget, TupleDesc input,
+                           const AttrNumber* attributes, int count) {
   const MemoryContext caller = MemoryContextSwitchTo(parent);
   RowStore* const store = static_cast<RowStore*>(palloc0(sizeof(RowStore)));
   store->columns = CreateTemplateTupleDesc(count);
@@ -73,7 +179,9 @@ RowStore* create_row_store(MemoryContext parent, TupleDesc input, const AttrNumb
     store->attributes[i] = attributes[i];
     TupleDescCopyEntry(store->columns, static_cast<AttrNumber>(i + 1), input, attributes[i]);
   }
-  store->limit = limit;
+  store->budget = budget;
+  store->next = budget->stores;
+  budget->stores = store;
   store->context = AllocSetContextCreate(parent, "gpujoin rows", ALLOCSET_DEFAULT_SIZES);
   store->fetched = kNoRow;
   MemoryContextSwitchTo(caller);
@@ -87,7 +195,7 @@ void store_row(RowStore* store, const Datum* values, const bool* nulls) {
   }
   if (store->file == nullptr) {
     keep_in_memory(store, values, nulls);
-    if (store->bytes > store->limit) spill_rows(store);
+    spill_over(store->budget);
     return;
   }
   for (int i = 0; i < store->columns->natts; ++i) {
@@ -98,57 +206,87 @@ void store_row(RowStore* store, const Datum* values, const bool* nulls) {
   write_row(store, store->values, store->nulls);
 }
 
-void spill_rows(RowStore* store) {
-  const std::uint64_t rows = store->rows;
-  const Datum* const values = store->values;
-  const bool* const nulls = store->nulls;
-  const MemoryContext filled = store->context;
-  const MemoryContext parent = MemoryContextGetParent(filled);
-  store->context = AllocSetContextCreate(parent, "gpujoin rows", ALLOCSET_DEFAULT_SIZES);
-  store->rows = store->capacity = store->bytes = 0;
-  const MemoryContext caller = MemoryContextSwitchTo(parent);
-  PrepareTempTablespaces();
-  store->file = BufFileCreateTemp(false);
-  MemoryContextSwitchTo(caller);
-  for (std::uint64_t row = 0; row < rows; ++row)
-    write_row(store, values + row * width(store), nulls + row * width(store));
-  MemoryContextDelete(filled);
-  store->values = nullptr;
-  store->nulls = nullptr;
-  resize_array(store->context, &store->values, width(store));
-  resize_array(store->context, &store->nulls, width(store));
-  store->fetched_context =
-      AllocSetContextCreate(store->context, "gpujoin row", ALLOCSET_SMALL_SIZES);
+void trim_row_store(RowStore* store) {
+  if (store->file == nullptr && store->capacity > store->rows) resize(store, store->rows);
 }
 
-void fetch_spilled_row(RowStore* store, std::uint64_t row) {
-  store->fetched = kNoRow;
-  MemoryContextReset(store->fetched_context);
-  const std::int64_t offset = store->offsets[row];
-  seek_exactly(store->file, static_cast<int>(offset >> 32), offset & 0xffffffff);
-  std::uint32_t length;
-  read_exactly(store->file, &length, sizeof length);
-  const MinimalTuple tuple =
-      static_cast<MinimalTuple>(MemoryContextAlloc(store->fetched_context, length));
-  tuple->t_len = length;
-  read_exactly(store->file, reinterpret_cast<char*>(tuple) + sizeof length, length - sizeof length);
-  HeapTupleData head = {};
-  head.t_len = length + MINIMAL_TUPLE_OFFSET;
-  head.t_data =
-      reinterpret_cast<HeapTupleHeader>(reinterpret_cast<char*>(tuple) - MINIMAL_TUPLE_OFFSET);
-  heap_deform_tuple(&head, store->columns, store->values, store->nulls);
-  store->fetched = row;
+Size want_row(RowStore* store, std::uint64_t row) {
+  if (store->file == nullptr || is_wanted(store, row)) return 0;
+  WantedRows& wanted = store->wanted;
+  if (wanted.bits == nullptr) make_bits(store);
+  const std::uint64_t word = row / kWordBits;
+  wanted.bits[word] |= std::uint64_t{1} << row % kWordBits;
+  wanted.first_word = std::min(wanted.first_word, word);
+  wanted.end_word = std::max(wanted.end_word, word + 1);
+  const Size bytes = MAXALIGN(tuple_bytes(store, row));
+  wanted.tuple_bytes += bytes;
+  ++wanted.rows;
+  return bytes + entry_bytes(store);
+}
+
+void read_wanted_rows(RowStore* store) {
+  WantedRows& wanted = store->wanted;
+  if (wanted.rows == 0) return;
+  const std::uint64_t cells = wanted.rows * width(store);
+  wanted.values = static_cast<Datum*>(allocate(wanted.context, cells * sizeof(Datum)));
+  wanted.nulls = static_cast<bool*>(allocate(wanted.context, cells * sizeof(bool)));
+  char* tuple = static_cast<char*>(allocate(wanted.context, wanted.tuple_bytes));
+  std::uint64_t read = 0;
+  for (std::uint64_t word = wanted.first_word; word < wanted.end_word; ++word) {
+    wanted.before[word] = static_cast<std::uint32_t>(read);
+    for (std::uint64_t bits = wanted.bits[word]; bits != 0; bits &= bits - 1, ++read) {
+      CHECK_FOR_INTERRUPTS();
+      const std::uint64_t row = word * kWordBits + std::countr_zero(bits);
+      read_row(store, row, tuple, wanted.values + read * width(store),
+               wanted.nulls + read * width(store));
+      tuple += MAXALIGN(tuple_bytes(store, row));
+    }
+  }
+}
+
+void forget_wanted_rows(RowStore* store) {
+  WantedRows& wanted = store->wanted;
+  if (wanted.rows == 0) return;
+  std::fill(wanted.bits + wanted.first_word, wanted.bits + wanted.end_word, 0);
+  wanted.first_word = kNoRow;
+  wanted.end_word = 0;
+  wanted.rows = wanted.tuple_bytes = 0;
+  MemoryContextReset(wanted.context);
+}
+
+const Datum* fetch_spilled_row(RowStore* store, std::uint64_t row, const bool** nulls) {
+  if (is_wanted(store, row)) {
+    const WantedRows& wanted = store->wanted;
+    const std::uint64_t word = row / kWordBits;
+    const std::uint64_t lower = (std::uint64_t{1} << row % kWordBits) - 1;
+    const std::uint64_t place =
+        wanted.before[word] + static_cast<unsigned>(std::popcount(wanted.bits[word] & lower));
+    *nulls = wanted.nulls + place * width(store);
+    return wanted.values + place * width(store);
+  }
+  if (store->fetched != row) {
+    store->fetched = kNoRow;
+    MemoryContextReset(store->fetched_context);
+    char* const tuple =
+        static_cast<char*>(allocate(store->fetched_context, tuple_bytes(store, row)));
+    read_row(store, row, tuple, store->values, store->nulls);
+    store->fetched = row;
+  }
+  *nulls = store->nulls;
+  return store->values;
 }
 
 void clear_row_store(RowStore* store) {
   if (store->file != nullptr) BufFileClose(store->file);
+  give_back(store, store->bytes);
   MemoryContextReset(store->context);
   store->file = nullptr;
   store->values = nullptr;
   store->nulls = nullptr;
-  store->offsets = nullptr;
+  store->places = nullptr;
   store->fetched_context = nullptr;
-  store->rows = store->capacity = store->bytes = 0;
+  store->wanted = {};
+  store->rows = store->capacity = store->end = 0;
   store->fetched = kNoRow;
 }
 

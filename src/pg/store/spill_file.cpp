@@ -10,12 +10,9 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-constexpr int kSegmentBits = 30;  // of a BufFile's files
-
 void seek(SpillFile* spill, std::uint64_t place) {
   if (spill->at == place) return;
-  seek_exactly(spill->file, static_cast<int>(place >> kSegmentBits),
-               static_cast<off_t>(place & ((std::uint64_t{1} << kSegmentBits) - 1)));
+  seek_exactly(spill->file, place);
   spill->at = place;
 }
 

@@ -1,0 +1,71 @@
+// Pairs in batches, where rows that they show lie in a file: each row that a batch needs is read
+// once, in the order of the file, and then the pairs follow in the order in which they came.
+#include "pg/executor/join_node.h"
+#include "pg/store/huge_array.h"
+
+extern "C" {
+#include "miscadmin.h"
+}
+
+namespace gpujoin {
+namespace {
+
+/// Whether the condition will be evaluated for the pair that came last. Pairs that were kept have
+/// been decided.
+bool needs_tested(const JoinNode* node) {
+  return node->looping || (!node->draining && is_open(node));
+}
+
+/// Asks for the rows that a pair needs and returns how much memory they take.
+Size want_rows(const JoinNode* node, std::uint64_t left, std::uint64_t right) {
+  Size bytes = want_row(node->left.shown.rows, left) + want_row(node->right.shown.rows, right);
+  if (needs_tested(node))
+    bytes += want_row(node->left.tested.rows, left) + want_row(node->right.tested.rows, right);
+  return bytes;
+}
+
+/// Takes as many pairs as memory allows, at least one, but at first no more than have come before:
+/// whoever wants few of them waits for few. False where there are no more.
+bool fill(JoinNode* node, PairSource source) {
+  PairBatch& batch = node->batch;
+  for (RowStore* store = node->budget.stores; store != nullptr; store = store->next)
+    forget_wanted_rows(store);
+  node->left_shown = kNoRow;
+  batch.count = batch.next = 0;
+  const std::uint64_t most = batch.came + 1;
+  const Size room = node->budget.limit - node->budget.taken;
+  Size bytes = 0;
+  std::uint64_t left, right;
+  while (batch.count < most && bytes < room && source(node, &left, &right)) {
+    CHECK_FOR_INTERRUPTS();
+    if (is_settled(node, left)) continue;
+    reserve_next(node->rows, &batch.pairs, batch.count, &batch.room);
+    batch.pairs[batch.count++] = {node->pair.distance, left, right};
+    bytes += sizeof(BatchedPair) + want_rows(node, left, right);
+  }
+  batch.came += batch.count;
+  for (RowStore* store = node->budget.stores; store != nullptr; store = store->next)
+    read_wanted_rows(store);
+  return batch.count > 0;
+}
+
+}  // namespace
+
+bool next_pair(JoinNode* node, PairSource source, std::uint64_t* left, std::uint64_t* right) {
+  if (!node->budget.spilled) return source(node, left, right);
+  PairBatch& batch = node->batch;
+  if (batch.next == batch.count && !fill(node, source)) return false;
+  const BatchedPair& pair = batch.pairs[batch.next++];
+  node->pair.distance = pair.distance;
+  *left = pair.left;
+  *right = pair.right;
+  return true;
+}
+
+void forget_pairs(JoinNode* node) {
+  node->cursor = {};
+  node->reverse_due = false;
+  node->batch.count = node->batch.next = node->batch.came = 0;
+}
+
+}  // namespace gpujoin
