@@ -35,7 +35,7 @@ bool fill(JoinNode* node, PairSource source) {
   const std::uint64_t most = batch.came + 1;
   const Size room = node->budget.limit - node->budget.taken;
   Size bytes = 0;
-  std::uint64_t left, right;
+  std::uint64_t left = 0, right = 0;
   while (batch.count < most && bytes < room && source(node, &left, &right)) {
     CHECK_FOR_INTERRUPTS();
     if (is_settled(node, left)) continue;

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::uint64_t kFirstRows = 64;
 constexpr std::uint64_t kWordBits = 64;
+constexpr Size kBlockBytes = 8192;
 
 std::uint64_t width(const RowStore* store) {
   return static_cast<std::uint64_t>(store->columns->natts);
@@ -61,12 +62,35 @@ void grow(RowStore* store) {
                          std::min(2 * capacity, capacity + left / entry_bytes(store))));
 }
 
+/// Room for a small value. Many of them share a block, since most take less than what palloc()
+/// adds to each.
+char* room_for(RowStore* store, Size bytes) {
+  if (bytes > store->block_left) {
+    store->block = static_cast<char*>(palloc(kBlockBytes));
+    store->block_left = kBlockBytes;
+    take(store, GetMemoryChunkSpace(store->block));
+  }
+  char* const room = store->block;
+  store->block += bytes;
+  store->block_left -= bytes;
+  return room;
+}
+
+/// A copy in the store's memory, which is the current context.
 Datum keep(RowStore* store, int column, Datum value) {
   const Form_pg_attribute attribute = TupleDescAttr(store->columns, column);
   if (attribute->attbyval) return value;
-  const Datum copy = datumCopy(value, false, attribute->attlen);
-  take(store, GetMemoryChunkSpace(DatumGetPointer(copy)));
-  return copy;
+  const auto* const from = static_cast<const char*>(static_cast<void*>(DatumGetPointer(value)));
+  const bool expanded = attribute->attlen == -1 && VARATT_IS_EXTERNAL_EXPANDED(from);
+  const Size bytes = expanded ? kBlockBytes : datumGetSize(value, false, attribute->attlen);
+  if (bytes > kBlockBytes / 8) {
+    const Datum copy = datumCopy(value, false, attribute->attlen);
+    take(store, GetMemoryChunkSpace(DatumGetPointer(copy)));
+    return copy;
+  }
+  char* const to = room_for(store, MAXALIGN(bytes));
+  std::memcpy(to, from, bytes);
+  return PointerGetDatum(to);
 }
 
 void keep_in_memory(RowStore* store, const Datum* row_values, const bool* row_nulls) {
@@ -104,7 +128,7 @@ void spill(RowStore* store) {
   give_back(store, store->bytes);
   store->budget->spilled = true;
   store->context = AllocSetContextCreate(parent, "gpujoin rows", ALLOCSET_DEFAULT_SIZES);
-  store->rows = store->capacity = 0;
+  store->rows = store->capacity = store->block_left = 0;
   const MemoryContext caller = MemoryContextSwitchTo(parent);
   PrepareTempTablespaces();
   store->file = BufFileCreateTemp(false);
@@ -286,7 +310,7 @@ void clear_row_store(RowStore* store) {
   store->places = nullptr;
   store->fetched_context = nullptr;
   store->wanted = {};
-  store->rows = store->capacity = store->end = 0;
+  store->rows = store->capacity = store->block_left = store->end = 0;
   store->fetched = kNoRow;
 }
 

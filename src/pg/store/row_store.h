@@ -50,6 +50,8 @@ struct RowStore {
   Size bytes;             ///< of memory taken
   Datum* values;          ///< [rows][natts] while in memory
   bool* nulls;            ///< likewise
+  char* block;            ///< room for small values that they point to
+  Size block_left;        ///< bytes from there on
   BufFile* file;          ///< null while in memory
   std::uint64_t end;      ///< its size in bytes
   std::uint64_t* places;  ///< [rows] where in the file
