@@ -26,6 +26,12 @@ ValueFinding add_geometric_point(PointBuffer* buffer, ValueShape* shape, std::in
   return add_doubles(buffer, shape, id, reinterpret_cast<const char*>(coordinates), 2);
 }
 
+Datum rebuild_point(const Dataset& points, std::uint64_t position) {
+  Point* const value = static_cast<Point*>(palloc(sizeof(Point)));
+  std::memcpy(value, point(points, position), sizeof(Point));
+  return PointPGetDatum(value);
+}
+
 /// Boxes overlap to PostgreSQL if a low bound is at most the other's high one plus EPSILON,
 /// rounded. A box with a NaN has corners in any order.
 ValueFinding add_geometric_box(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
@@ -54,7 +60,7 @@ const ValueType kPointType = {.extension = nullptr,
                               .type = POINTOID,
                               .scalar = ScalarType::kFloat64,
                               .add = {add_geometric_point},
-                              .rebuild = nullptr,
+                              .rebuild = rebuild_point,
                               .fixed_numbers = 2,
                               .head_bytes = 0,
                               .coordinate_bytes = 0,
