@@ -210,9 +210,14 @@ void read_side(JoinNode* node, Side* side, ValueShape* shape) {
   trim_row_store(side->tested.rows);
 }
 
-/// Computes an operand over the scan tuple. False where that raises an error about the data, which
-/// a side that traps drops: the functions are PostgreSQL's own and immutable, so nothing but memory
-/// is left behind.
+/// Whether an error is about the data, or about the size of a value.
+bool is_about_value(int code) {
+  const int category = ERRCODE_TO_CATEGORY(code);
+  return category == ERRCODE_DATA_EXCEPTION || category == ERRCODE_PROGRAM_LIMIT_EXCEEDED;
+}
+
+/// Computes an operand over the scan tuple. False where that raises an error about the value, which
+/// a side that traps drops: can_drop_errors() knows that nothing but memory is left behind.
 bool compute_operand(JoinNode* node, Side* side, Datum* value, bool* is_null) {
   ExprContext* const scratch = node->css.ss.ps.ps_ExprContext;
   if (!side->traps) {
@@ -225,7 +230,7 @@ bool compute_operand(JoinNode* node, Side* side, Datum* value, bool* is_null) {
   { *value = ExecEvalExprSwitchContext(side->operand, scratch, is_null); }
   PG_CATCH();
   {
-    if (ERRCODE_TO_CATEGORY(geterrcode()) != ERRCODE_DATA_EXCEPTION) PG_RE_THROW();
+    if (!is_about_value(geterrcode())) PG_RE_THROW();
     MemoryContextSwitchTo(caller);
     FlushErrorState();
     computed = false;

@@ -66,9 +66,10 @@ bool is_join_condition(const RestrictInfo* info, JoinType type, Relids relids,
   return true;
 }
 
-/// The condition that the engine is to decide: one that it decides alone, if there is such a one.
-/// Null when no condition will do.
-const RestrictInfo* choose_clause(PlannerInfo* root, const List* conditions, JoinType type,
+/// The condition that the engine is to decide: the one that leaves the fewest pairs, or among
+/// equals one that it decides alone. The others are evaluated for these pairs. Null when no
+/// condition will do.
+const RestrictInfo* choose_clause(PlannerInfo* root, List* conditions, JoinType type,
                                   const RelOptInfo* join, const RelOptInfo* outer,
                                   const RelOptInfo* inner, SimilarityClause* chosen) {
   const RestrictInfo* found = nullptr;
@@ -77,9 +78,15 @@ const RestrictInfo* choose_clause(PlannerInfo* root, const List* conditions, Joi
     const RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
     SimilarityClause clause;
     if (!is_join_condition(info, type, join->relids, conditions) ||
-        !match_similarity(root, info->clause, outer->relids, inner->relids, &clause))
+        !match_similarity(root, info->clause, outer->relids, inner->relids, &clause) ||
+        !can_have_operands(root, clause, type, conditions))
       continue;
-    if (found != nullptr && (is_exact(chosen->test) || !is_exact(clause.test))) continue;
+    if (found != nullptr) {
+      const Selectivity least = share_of_pairs(root, found, *chosen),
+                        share = share_of_pairs(root, info, clause);
+      const bool decides_more = is_exact(clause.test) && !is_exact(chosen->test);
+      if (share > least || (share == least && !decides_more)) continue;
+    }
     *chosen = clause;
     found = info;
   }
@@ -217,9 +224,7 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   Cost spilling;
   const RestrictInfo* const info =
       choose_clause(root, extra->restrictlist, type, join, outer, inner, &clause);
-  if (info == nullptr || !can_have_operands(root, clause, type, extra->restrictlist) ||
-      !has_memory(root, left, right, clause, &spilling))
-    return;
+  if (info == nullptr || !has_memory(root, left, right, clause, &spilling)) return;
   JoinPath* const join_path = new_join_path();
   join_path->clause = clause;
   join_path->type = type;

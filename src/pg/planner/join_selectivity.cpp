@@ -30,9 +30,21 @@ namespace {
 /// has started.
 constexpr double kFewPairs = 1000;
 
-/// The columns or expressions whose values make up a value: x and y for ARRAY[x, y], whatever that
-/// is cast to, and point(x, y).
+/// The array that a function makes a value of, as cube(ARRAY[x, y]) and ARRAY[x, y]::vector do;
+/// what is passed besides is constant. Any other value as it is.
+Expr* made_of(Expr* value) {
+  const FuncExpr* const call = reinterpret_cast<const FuncExpr*>(value);
+  if (!IsA(value, FuncExpr) || call->args == NIL) return value;
+  ListCell* cell;
+  for_each_from(cell, call->args, 1) if (!IsA(lfirst(cell), Const)) return value;
+  Expr* const array = static_cast<Expr*>(linitial(call->args));
+  return IsA(array, ArrayExpr) || IsA(array, ArrayCoerceExpr) ? array : value;
+}
+
+/// The columns or expressions whose values make up a value: x and y for ARRAY[x, y], whatever is
+/// made of that, and point(x, y).
 List* parts_of(Expr* value) {
+  value = made_of(value);
   if (IsA(value, ArrayCoerceExpr) && IsA(reinterpret_cast<ArrayCoerceExpr*>(value)->arg, ArrayExpr))
     value = reinterpret_cast<ArrayCoerceExpr*>(value)->arg;
   if (IsA(value, ArrayExpr)) return reinterpret_cast<ArrayExpr*>(value)->elements;
@@ -81,25 +93,32 @@ bool are_same_column(PlannerInfo* root, const Node* a, const Node* b) {
          reinterpret_cast<const Var*>(a)->varattno == reinterpret_cast<const Var*>(b)->varattno;
 }
 
-/// The share of pairs within eps by what statistics keep of all parts; negative where they keep
-/// nothing, or a part alone says nothing. `unseen` is assumed where no pair is within.
+/// The share of pairs within eps by what statistics keep of the parts; negative where they keep
+/// nothing of any. What they do not keep leaves as many pairs as PostgreSQL expects of a
+/// comparison, and no more are left than `unseen`, which is also assumed where no pair is within.
 double kept_share(PlannerInfo* root, const SimilarityClause& clause, double eps, double unseen) {
   const List *left = parts_of(clause.left), *right = parts_of(clause.right);
   const int parts = list_length(left);
-  const bool angle_of_parts = clause.test.by->metric == Metric::kCosine && parts > 1;
-  if (parts != list_length(right) || angle_of_parts) return -1;
+  if (parts != list_length(right)) return -1;
+  if (parts > 1 && clause.test.by->metric == Metric::kCosine) return -1;
   const NearTest test = {false, make_box_test(clause.test.by->metric, eps)};
   double share = 1;
+  int known = 0;
   ListCell *a, *b;
   forboth(a, left, b, right) {
     Node *const one = static_cast<Node*>(lfirst(a)), *const other = static_cast<Node*>(lfirst(b));
     const bool same = are_same_column(root, one, other);
     const ColumnSample left_sample = sample_of(root, one);
     const ColumnSample right_sample = same ? left_sample : sample_of(root, other);
-    if (left_sample.count == 0 || right_sample.count == 0) return -1;
+    if (left_sample.count == 0 || right_sample.count == 0) {
+      share *= DEFAULT_INEQ_SEL;
+      continue;
+    }
+    ++known;
     share *= matching_share(left_sample, right_sample, test, same, parts == 1 ? unseen : 1);
   }
-  return share;
+  if (known == 0) return -1;
+  return known < parts ? fmin(share, unseen) : share;
 }
 
 /// Whether the user's rights alone allow reading the rows of a column's table.

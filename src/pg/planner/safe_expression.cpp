@@ -1,6 +1,7 @@
 #include "pg/planner/safe_expression.h"
 
 #include "pg/reading/relation.h"
+#include "pg/types/extension_object.h"
 
 extern "C" {
 #include "access/transam.h"
@@ -61,9 +62,12 @@ bool reads_element(const SubscriptingRef* reference) {
 }
 
 /// check_functions_in_node() callback. Built-in functions that are immutable touch no table and no
-/// file; input functions of types are left out, for some read catalogs.
+/// file, and those of cube and pgvector compute like them; input functions of types are left out,
+/// for some read catalogs.
 bool function_may_hold(Oid function, void*) {
-  return function >= FirstGenbkiObjectId || func_volatile(function) != PROVOLATILE_IMMUTABLE;
+  if (func_volatile(function) != PROVOLATILE_IMMUTABLE) return true;
+  return function >= FirstGenbkiObjectId && !is_compiled_function_of(function, "cube") &&
+         !is_compiled_function_of(function, "vector");
 }
 
 /// What a walk over an expression requires of its functions, and where it was planned.
