@@ -47,6 +47,8 @@ class Joins(Part):
                            f'{t}.grp = (SELECT min(grp) FROM {self.outer_table})'])
 
     def on_both(self, a, b):
+        if self.schema.wide and self.rng.random() < 0.2:
+            return self.rng.choice([f'right({a}.w, 1) < right({b}.w, 1)', f'left({b}.w, 1) IS DISTINCT FROM left({a}.w, 1)'])
         return self.rng.choice([f'{a}.id < {b}.id'] * 4 + [
             f'{a}.id <> {b}.id', f'{b}.id > {a}.id', f'{a}.id <= {b}.id', f'{a}.x < {b}.x', f'{a}.grp = {b}.grp', f'{a}.grp IS DISTINCT FROM {b}.grp',
             f'({a}.grp = 1 OR {b}.grp = 2)', f'{a}.id + {b}.id > 20', f'{a}.t = {b}.t', f'{a}.s < {b}.s',
@@ -100,7 +102,8 @@ class Joins(Part):
         if kind in ('lateral', 'left lateral'):
             inner = Items(self.conditions('a', 'b'), ' AND ', ' WHERE ')
             tail = rng.choice(['', '', '', '', ' OFFSET 0', ' ORDER BY b.grp, b.id, b.s, b.t LIMIT 3'])
-            below = Part('(SELECT b.id, b.grp, b.s, b.t, b.n, b.x, b.y FROM ', b, inner, tail, ') b')
+            wide = ', b.w' if self.schema.wide else ''
+            below = Part(f'(SELECT b.id, b.grp, b.s, b.t, b.n, b.x, b.y{wide} FROM ', b, inner, tail, ') b')
             self.last = None
             if kind == 'lateral':
                 return Part(a, ', LATERAL ', below), where, 'ab'

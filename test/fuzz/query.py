@@ -47,6 +47,8 @@ class Query(Joins):
         found = [f'{t}.id' for t in aliases]
         for _ in range(self.rng.choice([0, 0, 1, 2])):
             found.append(self.rng.choice(aliases) + '.' + self.rng.choice(['grp', 's', 't', 'n', 'x']))
+        if self.schema.wide and self.rng.random() < 0.7:
+            found += [f'md5({t}.w)' for t in self.rng.choice([aliases, aliases[:1], aliases[-1:]])]
         return found
 
     def rows(self, source, where, aliases):

@@ -100,11 +100,13 @@ class Schema:
         self.kinds = [kind(rng, self.numbers, self.dimensions) for kind in chosen.values()]
         self.odd_share = rng.choice([0, 0, 0, 0.01, 0.05])
         self.null_share = rng.choice([0, 0.02, 0.2])
+        self.wide = rng.random() < 0.4  # a column so wide that a few rows exceed the least work_mem
         self.tables = [self.table(f't{number}') for number in range(1, rng.choice([2, 3, 3]) + 1)]
 
     def table(self, name):
         rng = self.rng
         columns = ['id int', 'grp int', 'x float8', 'y float8', 'z float8', 's float8', 'n numeric', 't text']
+        columns += ['w text'] if self.wide else []
         columns += [column for kind in self.kinds for column in kind.columns]
         unique = rng.choice(['primary', 'primary', 'primary', 'unique', 'none'])
         size = rng.choice([0, 1, 2, 15, 40, 40, 80, 80, 150, 300])
@@ -135,6 +137,9 @@ class Schema:
                                            ["'1e200'", "'NaN'", "'Infinity'", "'-0'"]), 0.2)
         row['n'] = self.or_null(rng.choice([str(rng.randint(0, 50) / 4)] * 20 + ["'1e400'", "'NaN'"]), 0.2)
         row['t'] = self.or_null(rng.choice([f"'{rng.randint(0, 9)}'"] * 5 + ["'no'"]))
+        if self.wide:
+            row['w'] = self.or_null(rng.choice([f"(SELECT string_agg(md5((k * {number})::text), '') FROM generate_series(1, {n}) k)"
+                                                for n in (1, 40, 40, 40, 40, 58, 58, 400)]))
         for kind in self.kinds:
             values = kind.odd_values() if rng.random() < self.odd_share else kind.values()
             row.update(zip((column.split()[0] for column in kind.columns), map(self.or_null, values)))

@@ -28,6 +28,8 @@ def random_settings(rng, forms):
         settings += [f'gpujoin.{knob} = {rng.choice(KNOBS[knob])}' for knob in rng.sample(sorted(KNOBS), rng.randint(1, 3))]
     if rng.random() < 0.25:
         settings += rng.sample(PLANNER, rng.randint(1, 2))
+    if rng.random() < 0.3:
+        settings += ["work_mem = '64kB'", f'hash_mem_multiplier = {rng.choice([1, 1, 2])}']
     if rng.random() < 0.06:
         settings += PARALLEL
     if rng.random() < 0.01:

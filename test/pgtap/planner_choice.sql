@@ -65,5 +65,26 @@ FROM (VALUES ('a.v <-> b.v <= 20'), ('a.v <-> b.v <= 200'), ('gpu_within(a.v, b.
   ('gpu_within(a.p, b.p, 100)'), ('a.b && b.b')) t(clause),
   LATERAL counted('SELECT FROM points a JOIN points b ON ' || clause) actual;
 
+-- The engine takes the more selective one of two similarity conditions, in whatever order they are written.
+CREATE TABLE pairs_of_conditions (few text, many text);
+INSERT INTO pairs_of_conditions VALUES ('a.v <-> b.v <= 5', 'a.p <-> b.p <= 200'), ('a.p <-> b.p <= 5', 'a.v <-> b.v <= 200'),
+  ('a.p <-> b.p <= 1', 'a.b && b.b'), ('a.b && b.b', 'a.v <-> b.v <= 300'), ('ARRAY[a.p[0], a.p[1]] <-> ARRAY[b.p[0], b.p[1]] <= 0', 'a.v <-> b.v <= 200');
+SELECT bool_or(name = 'cube') AS has_cube FROM pg_available_extensions \gset
+\if :has_cube
+CREATE EXTENSION IF NOT EXISTS cube;
+ALTER TABLE points ADD x float8, ADD y float8, ADD t float8, ADD c cube;
+UPDATE points SET x = v[1], y = v[2], t = id * 53 % 977, c = cube(ARRAY[v[1], v[2], id * 53 % 977]);
+ANALYZE points;
+INSERT INTO pairs_of_conditions VALUES ('a.c <=> b.c <= 9', 'a.v <-> b.v <= 9'),
+  ('cube(ARRAY[a.x, a.y, a.t]) <=> cube(ARRAY[b.x, b.y, b.t]) <= 9', 'ARRAY[a.x, a.y] <-> ARRAY[b.x, b.y] <= 9'),
+  ('cube(ARRAY[a.x, a.y, a.t / 6]) <=> cube(ARRAY[b.x, b.y, b.t / 6]) <= 9', 'ARRAY[a.x, a.y] <-> ARRAY[b.x, b.y] <= 9'),
+  ('ARRAY[a.x, a.y] <-> ARRAY[b.x, b.y] <= 2', 'cube(ARRAY[a.x, a.y, a.t]) <=> cube(ARRAY[b.x, b.y, b.t]) <= 200');
+\endif
+CREATE FUNCTION squeezed(clause text) RETURNS text LANGUAGE sql AS $$ SELECT regexp_replace(clause, '[() '']|::doubleprecision', '', 'g') $$;
+SELECT is(ARRAY[squeezed(squeezed(property('Join Cond', query))), squeezed(squeezed(property('Join Filter', query)))],
+  ARRAY[squeezed(few), squeezed(many)], query)
+FROM pairs_of_conditions, format('SELECT count(*) FROM points a JOIN points b ON %s AND %s', few, many) one,
+  format('SELECT count(*) FROM points a JOIN points b ON %s AND %s', many, few) other, unnest(ARRAY[one, other]) query;
+
 SELECT * FROM finish();
 ROLLBACK;

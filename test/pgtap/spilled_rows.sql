@@ -89,5 +89,94 @@ SET LOCAL gpujoin.host_memory_limit = '512kB';
 SELECT throws_like('SELECT count(*) FROM gpu_neighbors(''many'', 8, vector_columns => ''{v}'')', '%do not fit in gpujoin.host_memory_limit',
   'neighbours as arrays stay in memory');
 
+-- Columns that the result needs wait in a file where they exceed work_mem * hash_mem_multiplier, and pairs come in batches.
+CREATE TABLE tall AS SELECT i AS id, ARRAY[i * 7919 % 131, i * 4729 % 137]::float8[] AS v,
+  point(i * 7919 % 131 * 0.1, i * 4729 % 137 * 0.1) AS p, i % 10 AS grp,
+  (SELECT string_agg(md5((i * k)::text), '') FROM generate_series(1, 10) k) AS body FROM generate_series(1, 2000) i;
+-- Every tenth row is wider than all memory, and such a value comes from no table.
+CREATE VIEW huge AS SELECT id, v, CASE WHEN id % 10 = 0 THEN repeat(body, 300) ELSE body END AS body FROM tall WHERE id <= 300 OFFSET 0;
+-- A few rows are odd: pairs of their values are the condition's to decide.
+CREATE TABLE lone AS SELECT id + 10000 AS id, CASE WHEN id % 700 = 0 THEN point(1e160, 1) ELSE p END AS p, grp, body FROM tall;
+ANALYZE tall, lone;
+
+CREATE FUNCTION rows_in(query text, memory text) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+  rows text[];
+BEGIN
+  PERFORM set_config('work_mem', memory, true), set_config('hash_mem_multiplier', '1', true), force_node(true);
+  IF NOT has_node(query) THEN RETURN '{no node}'; END IF;
+  rows := bag(query);
+  PERFORM force_node(false);
+  RESET work_mem;
+  RESET hash_mem_multiplier;
+  RETURN rows;
+END $$;
+CREATE FUNCTION property_in(name text, query text, memory text, multiplier text DEFAULT '1') RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  found text;
+BEGIN
+  PERFORM set_config('work_mem', memory, true), set_config('hash_mem_multiplier', multiplier, true);
+  found := property(name, query);
+  RESET work_mem;
+  RESET hash_mem_multiplier;
+  RETURN found;
+END $$;
+
+CREATE TABLE spilling (query text, odd boolean DEFAULT false);
+INSERT INTO spilling VALUES
+  ('SELECT l.id, r.id, md5(l.body), md5(r.body) FROM tall l JOIN tall r ON l.v <-> r.v <= 3'),
+  ('SELECT l.id, r.id, md5(r.body) FROM tall l JOIN tall r ON l.v <-> r.v <= 5 AND l.id < r.id'),
+  ('SELECT l.id, r.id, md5(l.body) FROM tall l JOIN tall r ON l.v <-> r.v <= 4 AND l.body < r.body'),
+  ('SELECT l.id, r.id, md5(l.body), md5(r.body) FROM tall l JOIN tall r ON l.v <-> r.v <= 0 AND l.id < 900 * r.grp'),
+  ('SELECT l.id, r.id, md5(l.body), md5(r.body) FROM tall l LEFT JOIN tall r ON l.v <-> r.v <= 2 AND l.body < r.body'),
+  ('SELECT l.id, md5(l.body) FROM tall l WHERE EXISTS (SELECT FROM tall r WHERE l.v <-> r.v < 3 AND l.body < r.body)'),
+  ('SELECT l.id, md5(l.body) FROM tall l WHERE NOT EXISTS (SELECT FROM tall r WHERE l.v <-> r.v < 3 AND l.body < r.body)'),
+  ('SELECT l.id, r.id, md5(l.body), md5(r.body) FROM huge l JOIN huge r ON l.v <-> r.v <= 20'),
+  ('SELECT l.id, md5(l.body) FROM huge l LEFT JOIN huge r ON l.v <-> r.v <= 9 AND l.body <> r.body'),
+  ('SELECT l.id, r.id, md5(l.body || r.body) FROM tall l JOIN tall r ON l.v <-> r.v <= 3 AND l.id <> r.id
+    ORDER BY l.v <-> r.v, l.id, r.id LIMIT 100'),
+  ('SELECT l.id, r.id, md5(l.body || r.body) FROM tall l JOIN tall r ON l.v <-> r.v <= 3 AND l.body < r.body
+    ORDER BY l.grp + r.grp DESC, l.id, r.id LIMIT 100'),
+  ('SELECT l.id, r.id, md5(l.body || r.body) FROM tall l JOIN tall r ON l.v <-> r.v <= 3 ORDER BY l.body, r.body LIMIT 10'),
+  ('SELECT n, s.* FROM generate_series(0, 3) n, LATERAL (SELECT count(*), min(l.body || r.body), max(l.id - r.id)
+    FROM tall l JOIN tall r ON l.v <-> r.v <= n OFFSET 0) s'),
+  ('SELECT n, s.* FROM generate_series(0, 30) n, LATERAL (SELECT count(*) FROM (SELECT md5(l.body || r.body)
+    FROM tall l JOIN tall r ON l.v <-> r.v <= 2 OFFSET 0 LIMIT n) q) s');
+INSERT INTO spilling VALUES
+  ('SELECT l.id, r.id, md5(l.body), md5(r.body) FROM lone l JOIN tall r ON l.p <-> r.p <= 0.2', true),
+  ('SELECT l.id, r.id, md5(l.body) FROM tall l LEFT JOIN lone r ON l.p <-> r.p <= 0.1 AND l.body < r.body', true),
+  ('SELECT l.id, md5(l.body) FROM lone l WHERE NOT EXISTS (SELECT FROM lone r WHERE l.p <-> r.p <= 0.2 AND l.id <> r.id)', true);
+SELECT is(rows_in(query, memory), expected, format('in %s: %s', memory, query))
+FROM spilling, rows_in(query, '100MB') expected, unnest('{64kB,400kB}'::text[]) memory;
+SELECT is(property_in('Kept Rows', query, '64kB'), 'Disk', 'in a file: ' || query) FROM spilling WHERE query !~ 'FROM generate_series';
+SELECT cmp_ok(property_in('Odd Rows', query, '64kB')::int, '>', 0, 'odd rows: ' || query) FROM spilling WHERE odd;
+
+-- Both sides together are 1.4 MB, with an entry for each column.
+SELECT is(property_in('Kept Rows', 'SELECT l.body, r.body FROM tall l JOIN tall r ON l.v <-> r.v <= 3', memory, multiplier), kept,
+  format('rows in %s * %s: %s', memory, multiplier, kept))
+FROM (VALUES ('2MB', '1', 'Memory'), ('512kB', '1', 'Disk'), ('512kB', '4', 'Memory')) t(memory, multiplier, kept);
+
+-- How often a block of the file is read. Rows that are fetched one by one would read a block for nearly each of the pairs.
+CREATE FUNCTION temp_blocks(query text, memory text) RETURNS TABLE (reads int, writes int) LANGUAGE plpgsql AS $$
+DECLARE
+  plan json;
+BEGIN
+  PERFORM set_config('work_mem', memory, true), set_config('hash_mem_multiplier', '1', true), force_node(true);
+  EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ' || query INTO plan;
+  PERFORM force_node(false);
+  RESET work_mem;
+  RESET hash_mem_multiplier;
+  RETURN QUERY SELECT (plan -> 0 -> 'Plan' ->> 'Temp Read Blocks')::int, (plan -> 0 -> 'Plan' ->> 'Temp Written Blocks')::int;
+END $$;
+SELECT ok(reads < most * writes, format('in %s %s blocks are read %s times, less than %s times each', memory, writes, reads, most))
+FROM (VALUES ('512kB', 8), ('256kB', 12), ('128kB', 20)) t(memory, most),
+  temp_blocks('SELECT l.body, r.body FROM tall l JOIN tall r ON l.v <-> r.v <= 6', memory);
+SELECT cmp_ok(reads, '<', 60, 'LIMIT reads few rows of the file')
+FROM temp_blocks('SELECT l.body, r.body FROM tall l JOIN tall r ON l.v <-> r.v <= 6 LIMIT 10', '512kB');
+SET LOCAL temp_file_limit = '500kB';
+SELECT is(rows_in('SELECT l.body, r.body FROM tall l JOIN tall r ON l.v <-> r.v <= 6', '512kB'),
+  '{"ERROR 53400 temporary file size exceeds temp_file_limit (500kB)"}', 'temp_file_limit counts the columns');
+RESET temp_file_limit;
+
 SELECT * FROM finish();
 ROLLBACK;
