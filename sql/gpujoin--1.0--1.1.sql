@@ -231,3 +231,13 @@ CREATE FUNCTION gpu_vector(jsonb) RETURNS float8[]
 COMMENT ON FUNCTION gpu_vector(text) IS 'the vector that is written as a list of numbers in brackets or braces';
 COMMENT ON FUNCTION gpu_vector(json) IS 'the vector that is an array of numbers';
 COMMENT ON FUNCTION gpu_vector(jsonb) IS 'the vector that is an array of numbers';
+
+-- How the joins of this session went.
+
+CREATE FUNCTION gpu_session_joins(
+    OUT joins bigint, OUT engine_fallbacks bigint, OUT topk_fallbacks bigint, OUT nested_loops bigint)
+    RETURNS record
+    AS 'MODULE_PATHNAME', 'gpujoin_session_joins' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION gpu_session_joins() IS
+    'how many joins this session has run, and of these on the CPU for want of a device, over all pairs for want of the first, '
+    'and with the condition evaluated for every pair';

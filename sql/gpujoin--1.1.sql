@@ -307,3 +307,11 @@ CREATE FUNCTION gpu_last_join(
     RETURNS SETOF record
     AS 'MODULE_PATHNAME', 'gpujoin_last_join' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 1;
 COMMENT ON FUNCTION gpu_last_join() IS 'what the last join of this session did';
+
+CREATE FUNCTION gpu_session_joins(
+    OUT joins bigint, OUT engine_fallbacks bigint, OUT topk_fallbacks bigint, OUT nested_loops bigint)
+    RETURNS record
+    AS 'MODULE_PATHNAME', 'gpujoin_session_joins' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION gpu_session_joins() IS
+    'how many joins this session has run, and of these on the CPU for want of a device, over all pairs for want of the first, '
+    'and with the condition evaluated for every pair';

@@ -12,6 +12,7 @@ namespace gpujoin {
 namespace {
 
 JoinReport last_report;
+SessionCounts counts = {};
 EngineRun* runs = nullptr;  // of this session, that have not ended
 
 /// What the memory context calls at its end, after errors too, so it raises none.
@@ -63,6 +64,7 @@ Status open_engine(EngineRun* run, const EngineTable* engine, const char* fallba
   run->input_end = run->spill.end;
   run->report.engine = engine->name;
   strlcpy(run->report.fallback, fallback, sizeof run->report.fallback);
+  if (fallback[0] != '\0') note_fallback(run, Fallback::kEngine, fallback);
   const Status status = engine->open(&run->request, &run->join);
   if (!status.ok()) run->join = nullptr;
   return status;
@@ -131,6 +133,22 @@ void set_request(EngineRun* run, const JoinRequest& request) {
   run->request.knobs = knob_settings();
 }
 
+void begin_join(EngineRun* run) {
+  restart_run(run);
+  std::memset(run->noted, 0, sizeof run->noted);
+  ++counts.joins;
+}
+
+void note_fallback(EngineRun* run, Fallback fallback, const char* reason) {
+  constexpr const char* kMeanings[kFallbackCount] = {"runs on the CPU", "finds all pairs",
+                                                     "evaluates its condition for every pair"};
+  const int number = static_cast<int>(fallback);
+  if (run->noted[number]) return;
+  run->noted[number] = true;
+  ++counts.fallbacks[number];
+  ereport(DEBUG1, (errmsg("%s %s: %s", run->report.name, kMeanings[number], reason)));
+}
+
 void restart_run(EngineRun* run) {
   stop_engine(run);
   run->report.stats = {};
@@ -189,6 +207,8 @@ JoinReport report_run(EngineRun* run) {
   if (run->join != nullptr) run->engine->stats(run->join, &run->report.stats);
   return run->report;
 }
+
+SessionCounts session_counts() { return counts; }
 
 const JoinReport* last_join_report() {
   const bool own = last_report.name != nullptr && last_report.role == GetUserId();

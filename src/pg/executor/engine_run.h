@@ -26,6 +26,20 @@ struct JoinReport {
   JoinStats stats;
 };
 
+/// What a join could not be. Each is counted, and reported in the server's log at DEBUG1.
+enum class Fallback {
+  kEngine,  ///< the CPU serves where a device was to
+  kTopk,    ///< all pairs are found where the first were wanted
+  kLoop,    ///< the condition is evaluated for every pair
+};
+inline constexpr int kFallbackCount = 3;
+
+/// What the session has done, for gpu_session_joins().
+struct SessionCounts {
+  std::uint64_t joins;
+  std::uint64_t fallbacks[kFallbackCount];  ///< joins, by Fallback
+};
+
 struct EngineRun {
   JoinRequest request;
   const EngineTable* engine;
@@ -37,7 +51,8 @@ struct EngineRun {
   std::uint64_t input_end;  ///< in the file; what the engine writes lies beyond
   bool may_exhaust;         ///< too little memory is no error, as long as nothing was emitted, but
   bool exhausted;           ///< ends the engine's work and is recorded here
-  EngineRun* next;          ///< in the session's list
+  bool noted[kFallbackCount];  ///< fallbacks of this join
+  EngineRun* next;             ///< in the session's list
 };
 
 /// Prepares a run, zeroed by the caller, that ends with `context`.
@@ -60,8 +75,14 @@ void set_request(EngineRun* run, const JoinRequest& request);
 /// Stops the engine at the end of this context, too, which holds the data.
 void stop_engine_with(EngineRun* run, MemoryContext context);
 
-/// Stops the engine and forgets its figures; another run follows.
+/// Begins a join: one more of the session's. Stops the engine and forgets its figures.
+void begin_join(EngineRun* run);
+
+/// Stops the engine and forgets its figures; the same join goes on with another request.
 void restart_run(EngineRun* run);
+
+/// Notes why a join falls back, once for each.
+void note_fallback(EngineRun* run, Fallback fallback, const char* reason);
 
 /// Starts run->request on `engine`, or on the engine that the session prefers. Raises engine
 /// errors.
@@ -76,6 +97,8 @@ void stop_engine(EngineRun* run);
 
 /// What the run has done so far.
 JoinReport report_run(EngineRun* run);
+
+SessionCounts session_counts();
 
 /// What the session's last join did; null when there was none, or when another role ran it.
 const JoinReport* last_join_report();

@@ -34,10 +34,6 @@ void explain_number(const char* label, double number, ExplainState* es) {
   ExplainPropertyText(label, float8out_internal(number), es);
 }
 
-void explain_count(const char* label, std::uint64_t count, ExplainState* es) {
-  ExplainPropertyInteger(label, nullptr, static_cast<std::int64_t>(count), es);
-}
-
 /// Prints a text argument; where it is a constant NULL, `otherwise`, unless that is null.
 void explain_text_argument(const char* label, const FuncExpr* call, int position,
                            const char* otherwise, ExplainState* es) {
@@ -49,6 +45,36 @@ void explain_text_argument(const char* label, const FuncExpr* call, int position
   if (word != nullptr) ExplainPropertyText(label, word, es);
 }
 
+/// Which function is called, by the query's name for it, as in the title of a function scan.
+void explain_function(const CustomScan* plan, const FuncExpr* call, ExplainState* es) {
+  const char* const name = get_func_name(call->funcid);
+  const char* const schema =
+      es->verbose ? get_namespace_name(get_func_namespace(call->funcid)) : nullptr;
+  const int number = bms_next_member(plan->custom_relids, -1);  // none where rows are counted
+  const char* const alias =
+      number > 0 ? static_cast<const char*>(list_nth(es->rtable_names, number - 1)) : nullptr;
+  if (es->format == EXPLAIN_FORMAT_TEXT) {
+    const bool renamed = alias != nullptr && strcmp(alias, name) != 0;
+    ExplainPropertyText("Function",
+                        psprintf("%s%s%s", quote_qualified_identifier(schema, name),
+                                 renamed ? " " : "", renamed ? quote_identifier(alias) : ""),
+                        es);
+    return;
+  }
+  ExplainPropertyText("Function Name", name, es);
+  if (schema != nullptr) ExplainPropertyText("Schema", schema, es);
+  if (alias != nullptr) ExplainPropertyText("Alias", alias, es);
+}
+
+/// The name of a table that a function takes; null where it has none.
+const char* relation_name(Oid relation, const ExplainState* es) {
+  const char* const name = get_rel_name(relation);
+  if (name == nullptr) return nullptr;
+  if (es->verbose)
+    return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)), name);
+  return es->format == EXPLAIN_FORMAT_TEXT ? quote_identifier(name) : name;
+}
+
 /// What is asked for, as far as it is known without running.
 void explain_call(const FuncExpr* call, const Operation* operation, ExplainState* es) {
   const ArgumentPositions& at = operation->function.at;
@@ -58,7 +84,7 @@ void explain_call(const FuncExpr* call, const Operation* operation, ExplainState
   for (int side = 0; side < 2; ++side) {
     const Const* const relation = constant_argument(call, at.relation[side]);
     const char* const name =
-        relation ? get_rel_name(DatumGetObjectId(relation->constvalue)) : nullptr;
+        relation ? relation_name(DatumGetObjectId(relation->constvalue), es) : nullptr;
     if (name != nullptr) ExplainPropertyText(labels[side], name, es);
   }
   explain_text_argument("Metric", call, at.metric, "l2", es);
@@ -93,6 +119,7 @@ void explain_costs(const Strategy& strategy, ExplainState* es) {
 /// The index of a join of points.
 void explain_index(const Strategy& strategy, std::uint32_t dims, ExplainState* es) {
   ExplainPropertyText("Index", to_string(strategy.index), es);
+  if (!is_detailed(es)) return;
   explain_count("Indexed Dimensions", strategy.grid_dims, es);
   List* columns = NIL;
   for (std::uint32_t d = 0; d < strategy.grid_dims; ++d)
@@ -113,31 +140,37 @@ void explain_index(const Strategy& strategy, std::uint32_t dims, ExplainState* e
   ExplainPropertyText("Cell Order", to_string(strategy.cell_order), es);
 }
 
+/// How pairs were found.
 void explain_strategy(const JoinStats& stats, std::uint32_t dims, ExplainState* es) {
-  const Strategy& strategy = stats.strategy;
-  if (stats.topk_method != TopkMethod::kAuto) {
-    ExplainPropertyText("Top-k Method", to_string(stats.topk_method), es);
-    explain_count("Top-k Rounds", stats.topk_rounds, es);
-  }
+  const bool ranks = stats.topk_method != TopkMethod::kAuto;
+  if (ranks) ExplainPropertyText("Top-k Method", to_string(stats.topk_method), es);
+  if (ranks && is_detailed(es)) explain_count("Top-k Rounds", stats.topk_rounds, es);
   if (stats.box_method != BoxMethod::kAuto)
     ExplainPropertyText("Box Method", to_string(stats.box_method), es);
-  else
-    explain_index(strategy, dims, es);
-  ExplainPropertyText("Strategy Reason", strategy.reason, es);
-  explain_costs(strategy, es);
+  else if (!ranks || is_detailed(es))
+    explain_index(stats.strategy, dims, es);
+  if (!is_detailed(es)) return;
+  ExplainPropertyText("Strategy Reason", stats.strategy.reason, es);
+  if (es->costs) explain_costs(stats.strategy, es);
 }
 
-void explain_machine(const JoinReport& report, ExplainState* es) {
-  const JoinStats& stats = report.stats;
-  ExplainPropertyText("Engine", report.engine, es);
-  if (report.fallback[0] != '\0') ExplainPropertyText("Engine Fallback", report.fallback, es);
+void explain_machine(const JoinStats& stats, ExplainState* es) {
   explain_count("Threads", stats.threads, es);
   ExplainPropertyText("Instruction Set", stats.instruction_set, es);
   if (stats.threads_per_point > 0) explain_count("Threads per Point", stats.threads_per_point, es);
   if (stats.streams > 0) explain_count("Streams", stats.streams, es);
-  explain_count("Batches", stats.batches, es);
+}
+
+void explain_pairs(const JoinStats& stats, ExplainState* es) {
   explain_count("Candidate Pairs", stats.candidates, es);
-  explain_count("Rechecked Pairs", stats.rechecked, es);
+  if (is_detailed(es)) explain_count("Rechecked Pairs", stats.rechecked, es);
+  explain_count("Pairs", stats.pairs, es);
+  if (is_detailed(es)) explain_count("Batches", stats.batches, es);
+  if (stats.parts > 0) explain_count("Parts", stats.parts, es);
+}
+
+void explain_memory(const JoinReport& report, ExplainState* es) {
+  const JoinStats& stats = report.stats;
   ExplainPropertyInteger(
       "Host Memory", "kB",
       static_cast<std::int64_t>((report.dataset_bytes + stats.memory_peak) / 1024), es);
@@ -154,27 +187,39 @@ void explain_times(const JoinReport& report, ExplainState* es) {
 
 }  // namespace
 
+void explain_count(const char* label, std::uint64_t count, ExplainState* es) {
+  ExplainPropertyInteger(label, nullptr, static_cast<std::int64_t>(count), es);
+}
+
+void explain_removed(const char* label, double rows, const PlanState* state, ExplainState* es) {
+  if (state->instrument == nullptr) return;
+  if (rows > 0 || es->format != EXPLAIN_FORMAT_TEXT)
+    ExplainPropertyFloat(label, nullptr, rows / std::fmax(state->instrument->nloops, 1), 0, es);
+}
+
 void explain_report(const JoinReport& report, ExplainState* es) {
-  explain_count("Pairs", report.stats.pairs, es);
-  if (report.stats.parts > 0) explain_count("Parts", report.stats.parts, es);
-  if (es->costs) {
-    explain_strategy(report.stats, report.dims, es);
-    explain_machine(report, es);
-  }
+  if (report.engine != nullptr) ExplainPropertyText("Engine", report.engine, es);
+  if (report.fallback[0] != '\0') ExplainPropertyText("Engine Fallback", report.fallback, es);
+  if (report.engine == nullptr) return;
+  if (is_detailed(es)) explain_machine(report.stats, es);
+  explain_strategy(report.stats, report.dims, es);
+  explain_pairs(report.stats, es);
+  if (is_detailed(es)) explain_memory(report, es);
   if (es->timing) explain_times(report, es);
 }
 
 void explain_kept_rows(bool spilled, ExplainState* es) {
-  if (es->costs) ExplainPropertyText("Kept Rows", spilled ? "Disk" : "Memory", es);
+  if (spilled || is_detailed(es)) ExplainPropertyText("Kept Rows", spilled ? "Disk" : "Memory", es);
 }
 
 void explain_function_node(CustomScanState* state, List*, ExplainState* es) {
   FunctionNode* const node = reinterpret_cast<FunctionNode*>(state);
-  explain_call(planned_call(castNode(CustomScan, state->ss.ps.plan)), node->operation, es);
+  const CustomScan* const plan = castNode(CustomScan, state->ss.ps.plan);
+  explain_function(plan, planned_call(plan), es);
+  explain_call(planned_call(plan), node->operation, es);
   if (node->counts) ExplainPropertyText("Counts", "pairs", es);
-  if (!es->analyze || node->scan == nullptr) return;
-  const JoinReport report = report_run(&node->scan->run);
-  if (report.engine != nullptr) explain_report(report, es);  // else an argument is NULL
+  // Where an argument is NULL nothing ran.
+  if (es->analyze && node->scan != nullptr) explain_report(report_run(&node->scan->run), es);
 }
 
 }  // namespace gpujoin

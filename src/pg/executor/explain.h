@@ -5,11 +5,22 @@
 
 namespace gpujoin {
 
-/// What an engine chose and measured: left out under COSTS OFF, times under TIMING OFF, so that
-/// regression tests can show plans whatever they run on.
+/// Whether all is printed: VERBOSE asks for it, and so do formats that programs read.
+inline bool is_detailed(const ExplainState* es) {
+  return es->verbose || es->format != EXPLAIN_FORMAT_TEXT;
+}
+
+void explain_count(const char* label, std::uint64_t count, ExplainState* es);
+
+/// Rows that a condition removed in all loops of a node, as PostgreSQL prints them: the mean of the
+/// loops; in text only where there are any.
+void explain_removed(const char* label, double rows, const PlanState* state, ExplainState* es);
+
+/// What the engine did: which one, why not another, its index, and what it found; the rest where
+/// all is printed. Times are left out under TIMING OFF and estimated costs under COSTS OFF.
 void explain_report(const JoinReport& report, ExplainState* es);
 
-/// Whether rows that were kept for the join had to go to a file.
+/// Where rows that wait for their pair are kept.
 void explain_kept_rows(bool spilled, ExplainState* es);
 
 }  // namespace gpujoin

@@ -170,6 +170,7 @@ bool is_counted_by_rows(const JoinScan* scan) {
 void start(JoinScan* scan) {
   prepare_request(scan);
   if (scan->arguments.no_rows || is_counted_by_rows(scan)) return;
+  begin_join(&scan->run);
   if (scan->counted)
     start_engine(&scan->run);
   else

@@ -54,48 +54,45 @@ void explain_top(const JoinNode* node, const Words& words, ExplainState* es) {
   ExplainPropertyText("Score Function", to_string(top.function), es);
 }
 
-void explain_count(const char* label, std::uint64_t count, ExplainState* es) {
-  ExplainPropertyInteger(label, nullptr, static_cast<std::int64_t>(count), es);
-}
-
 /// What was done besides the engine's work.
 void explain_work(const JoinNode* node, ExplainState* es) {
   explain_kept_rows(node->spilled, es);
   if (node->odd_rows > 0) explain_count("Odd Rows", node->odd_rows, es);
-  if (node->top_asked > 0) explain_count("Top-k Pairs Asked", node->top_asked, es);
+  if (node->top_asked > 0 && is_detailed(es))
+    explain_count("Top-k Pairs Asked", node->top_asked, es);
   if (node->top_problem != nullptr) ExplainPropertyText("Top-k Fallback", node->top_problem, es);
-  if (node->looped)
-    ExplainPropertyText("Engine Fallback", "the condition is asked for every pair", es);
 }
 
 }  // namespace
 
 void explain_join_node(CustomScanState* state, List* ancestors, ExplainState* es) {
   const JoinNode* const node = reinterpret_cast<const JoinNode*>(state);
+  const PlanState* const own = &state->ss.ps;
   const JoinPlanExpressions& expressions = node->expressions;
-  const Words words = {set_deparse_context_plan(es->deparse_cxt, state->ss.ps.plan, ancestors)};
+  const Words words = {set_deparse_context_plan(es->deparse_cxt, own->plan, ancestors)};
   List* const filter = list_concat(list_concat_copy(expressions.order, expressions.early),
                                    list_copy(expressions.late));
+  const bool ran = es->analyze && node->run != nullptr && own->instrument != nullptr;
   ExplainPropertyText("Join Method", method_of(node), es);
   ExplainPropertyText("Join Type", name_of(node->data.join_type), es);
   ExplainPropertyText("Join Cond", words(expressions.condition), es);
+  if (ran && node->evaluated > 0) explain_count("Evaluated Pairs", node->evaluated, es);
+  if (ran) explain_removed("Rows Removed by Recheck", static_cast<double>(node->rejected), own, es);
   if (node->data.counts)
     ExplainPropertyText("Counts", node->data.grouped ? "pairs per row" : "pairs", es);
   if (node->data.top.k > 0) explain_top(node, words, es);
   explain_conditions("Join Filter", filter, words, es);
+  if (ran && filter != NIL)
+    explain_removed("Rows Removed by Join Filter", own->instrument->nfiltered2, own, es);
   explain_conditions("Filter", expressions.where, words, es);
-  if (!es->analyze || node->run == nullptr) return;
-  const Instrumentation* const counts = state->ss.ps.instrument;
-  if (counts != nullptr && filter != NIL)
-    ExplainPropertyFloat("Rows Removed by Join Filter", nullptr,
-                         static_cast<double>(node->removed) / fmax(counts->nloops, 1), 0, es);
-  if (counts != nullptr && expressions.where != NIL)
-    ExplainPropertyFloat("Rows Removed by Filter", nullptr,
-                         counts->nfiltered1 / fmax(counts->nloops, 1), 0, es);
+  if (ran && expressions.where != NIL)
+    explain_removed("Rows Removed by Filter", own->instrument->nfiltered1, own, es);
+  if (!ran) return;
   explain_work(node, es);
-  if (node->run->report.engine == nullptr) return;
   JoinReport report = report_run(node->run);
-  report.stats.rechecked += node->rechecked;
+  report.stats.rechecked += node->evaluated;
+  if (node->loop_reason != nullptr)
+    strlcpy(report.fallback, node->loop_reason, sizeof report.fallback);
   explain_report(report, es);
 }
 

@@ -40,7 +40,7 @@ bool find_band(JoinNode* node) {
 /// Reads what is not read yet and starts.
 void open(JoinNode* node) {
   if (node->mode == Mode::kUnread) read_inputs(node);
-  restart_run(node->run);
+  begin_join(node->run);
   start_rows(node);
   node->band = {true, true, false, 0, 0};
   const bool may_match = find_band(node);

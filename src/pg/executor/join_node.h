@@ -156,8 +156,8 @@ struct JoinNode {
   bool pairs_are_rows;       ///< rows come by next_pair_row(), the short way
   std::uint64_t left_shown;  ///< the row whose columns the scan tuple holds
   std::uint64_t empty_rows;  ///< rows still to be emitted of a batch without columns
-  std::uint64_t rechecked;   ///< pairs for which the condition was evaluated
-  std::uint64_t removed;     ///< pairs that failed other conditions
+  std::uint64_t evaluated;   ///< pairs for which the condition was evaluated
+  std::uint64_t rejected;    ///< pairs that failed it, in all runs of the node
   std::uint64_t* matches;    ///< [left rows] unless the join is an inner one and counts nothing
   std::uint64_t total;       ///< matches, where they are counted
   std::uint64_t last_left, last_right;  ///< rows of the last match
@@ -173,7 +173,7 @@ struct JoinNode {
 
   // For EXPLAIN: the data behind these figures may be forgotten by then.
   bool spilled;             ///< rows went to a file
-  bool looped;              ///< the condition was evaluated for every pair
+  const char* loop_reason;  ///< why no engine joined the points; null: one did
   std::uint64_t odd_rows;   ///< of both sides
   std::uint64_t top_asked;  ///< pairs that the engine was asked for
 };

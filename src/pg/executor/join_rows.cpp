@@ -86,11 +86,11 @@ void start_rows(JoinNode* node) {
   node->left_shown = kNoRow;
   node->empty_rows = 0;
   node->draining = false;
-  node->drained = node->rechecked = node->handed_over = 0;
+  node->drained = node->evaluated = node->handed_over = 0;
   node->kept.count = node->kept.emitted = 0;
   node->own.count = node->own.emitted = 0;
-  node->total = node->removed = node->top_asked = 0;
-  node->looped = false;
+  node->total = node->top_asked = 0;
+  node->loop_reason = nullptr;
   if (node->data.join_type != JOIN_INNER || node->data.grouped) {
     const Size bytes = (row_count(node->left) + 1) * sizeof(std::uint64_t);
     if (node->matches == nullptr)

@@ -96,11 +96,24 @@ void do_without(JoinNode* node) {
   node->step = Step::kPoints;
 }
 
+/// Reports that no engine joins the points.
+void note_loop(JoinNode* node) {
+  if (node->band.all) {
+    node->loop_reason = "every pair of points is within the radius";
+    return;
+  }
+  node->loop_reason = "the condition is asked for every pair";
+  note_fallback(node->run, Fallback::kLoop,
+                node->band.engine_serves ? "the join does not fit in gpujoin.host_memory_limit"
+                                         : "no engine takes the radius");
+}
+
 /// Joins all points, or all rows.
 void join_points(JoinNode* node) {
+  if (node->top_problem != nullptr) note_fallback(node->run, Fallback::kTopk, node->top_problem);
   if (node->mode == Mode::kLoop) {
     node->step = Step::kDone;
-    node->looped = true;
+    note_loop(node);
     PairLoop loop = {};
     loop.left_rows = row_count(node->left);
     loop.right_rows = row_count(node->right);
@@ -164,17 +177,24 @@ bool is_finite_point(const Side& side, std::uint64_t row) {
 bool asks(JoinNode* node, std::uint64_t left, std::uint64_t right) {
   if (node->band.all && is_finite_point(node->left, left) && is_finite_point(node->right, right))
     return true;
-  ++node->rechecked;
+  ++node->evaluated;
   MemoryContextReset(node->asked);
   show_tested(node, &node->left, left);
   show_tested(node, &node->right, right);
-  return holds(node, node->condition);
+  const bool matches = holds(node, node->condition);
+  if (!matches) ++node->rejected;
+  return matches;
 }
 
-/// Whether all conditions hold for a pair of a loop, in PostgreSQL's order.
-bool passes_all(JoinNode* node, std::uint64_t left, std::uint64_t right) {
-  return holds(node, node->order) && holds(node, node->early) && asks(node, left, right) &&
-         holds(node, node->late);
+/// Whether all conditions hold for a pair that the scan tuple shows, in PostgreSQL's order: the one
+/// on the keys' order unless the engine `ordered` the pairs, and its own where it left it `open`.
+/// Counts those for which they do not.
+bool fulfils(JoinNode* node, std::uint64_t left, std::uint64_t right, bool ordered, bool open) {
+  const bool may = (ordered || holds(node, node->order)) && holds(node, node->early);
+  if (may && open && !asks(node, left, right)) return false;
+  if (may && holds(node, node->late)) return true;
+  InstrCountFiltered2(&node->css, 1);
+  return false;
 }
 
 void note_match(JoinNode* node, std::uint64_t left, std::uint64_t right) {
@@ -206,11 +226,10 @@ bool next_loop_match(JoinNode* node) {
   while (next_pair(node, next_in_loop, &left, &right)) {
     if (is_settled(node, left)) continue;  // since the pair was made
     show_pair(node, left, right);
-    if (passes_all(node, left, right)) {
+    if (fulfils(node, left, right, false, true)) {
       note_match(node, left, right);
       return true;
     }
-    ++node->removed;
   }
   node->looping = false;
   return false;
@@ -274,11 +293,7 @@ bool next_found(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
 
 bool passes(JoinNode* node, std::uint64_t left, std::uint64_t right) {
   const bool ordered = node->order_by_engine && node->run->request.self_join();
-  if ((ordered || holds(node, node->order)) && holds(node, node->early) &&
-      (!is_open(node) || asks(node, left, right)) && holds(node, node->late))
-    return true;
-  ++node->removed;
-  return false;
+  return fulfils(node, left, right, ordered, is_open(node));
 }
 
 bool next_engine_match(JoinNode* node) {

@@ -1,4 +1,5 @@
-// gpu_devices() and gpu_last_join(): what the machine has, and what the last join did.
+// gpu_devices(), gpu_last_join() and gpu_session_joins(): what the machine has, what the last join
+// did, and how all of the session went.
 #include "engine/request/request.h"
 #include "engine/strategy/box_strategy.h"
 #include "pg/engine_loader.h"
@@ -198,6 +199,7 @@ extern "C" {
 
 PG_FUNCTION_INFO_V1(gpujoin_devices);
 PG_FUNCTION_INFO_V1(gpujoin_last_join);
+PG_FUNCTION_INFO_V1(gpujoin_session_joins);
 
 PGDLLEXPORT Datum gpujoin_devices(PG_FUNCTION_ARGS) {
   using gpujoin::DeviceList;
@@ -225,5 +227,18 @@ PGDLLEXPORT Datum gpujoin_last_join(PG_FUNCTION_ARGS) {
   gpujoin::Row row = {};
   gpujoin::add_report(&row, *report);
   SRF_RETURN_NEXT(calls, gpujoin::make_tuple(calls, &row));
+}
+
+PGDLLEXPORT Datum gpujoin_session_joins(PG_FUNCTION_ARGS) {
+  TupleDesc description;
+  if (get_call_result_type(fcinfo, nullptr, &description) != TYPEFUNC_COMPOSITE)
+    elog(ERROR, "a row type is expected");
+  const gpujoin::SessionCounts counts = gpujoin::session_counts();
+  gpujoin::Row row = {};
+  gpujoin::add_count(&row, counts.joins);
+  for (const std::uint64_t fallbacks : counts.fallbacks) gpujoin::add_count(&row, fallbacks);
+  Assert(row.count == description->natts);
+  PG_RETURN_DATUM(
+      HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(description), row.values, row.nulls)));
 }
 }
