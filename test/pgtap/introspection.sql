@@ -1,4 +1,4 @@
--- What gpu_devices(), gpu_last_join() and EXPLAIN report, and that they agree.
+-- What gpu_devices(), gpu_last_join(), gpu_session_joins() and EXPLAIN report, and that they agree.
 BEGIN;
 SELECT * FROM no_plan();
 CREATE SCHEMA introspection;
@@ -169,25 +169,58 @@ SELECT ok((xpath('//e:Candidate-Pairs', explained('ANALYZE, FORMAT XML')::xml,
 \endif
 SELECT matches(explained('ANALYZE, FORMAT YAML'), '\n +Join Method: "Range Join" *\n',
   'EXPLAIN in YAML has the properties');
-SELECT doesnt_match(explained('ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF'),
-  'Engine|Threads|Batches|Memory|Time|Index',
-  'without costs and times EXPLAIN tells nothing that depends on the machine');
-SELECT matches(explained('ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF'), 'Pairs: \d+',
-  'but still how many pairs there were');
+-- The names of the lines that options show, in order. What a join cannot always have is left out: a fall-back, a sort column.
+CREATE FUNCTION labels(options text) RETURNS text[] LANGUAGE sql AS $$
+  SELECT array_agg(l.label ORDER BY number) FROM regexp_matches(explained('BUFFERS OFF, ' || options), '\n +([A-Z][^:\n]*): ', 'g')
+    WITH ORDINALITY m(found, number), unnest(found) l(label)
+  WHERE l.label !~ '^(Output|Engine Fallback|Indexed Columns|Sort Column|Threads per Point|Streams|Device Memory)$' $$;
+CREATE TEMP TABLE shown AS SELECT '{Function,Join Method,Left Relation,Right Relation,Metric,Epsilon}'::text[] AS plan,
+  '{Engine,Index,Candidate Pairs,Pairs}'::text[] AS done, '{Read Time,Index Time,Join Time}'::text[] AS times,
+  '{Engine,Threads,Instruction Set,Index,Indexed Dimensions,Access Pattern,Cell Order,Strategy Reason}'::text[] AS how,
+  '{Candidate Pairs,Rechecked Pairs,Pairs,Batches,Host Memory}'::text[] AS how_many;
+SELECT is(labels('ANALYZE'), plan || done || times, 'by default EXPLAIN ANALYZE shows engine, index, candidates, pairs and times') FROM shown;
+SELECT is(labels('ANALYZE, COSTS OFF'), plan || done || times, 'without costs, too') FROM shown;
+SELECT is(labels('ANALYZE, TIMING OFF'), plan || done, 'without times no times') FROM shown;
+SELECT is(labels('ANALYZE, VERBOSE'), plan || how || '{Expected Cost}'::text[] || how_many || times, 'VERBOSE shows how it was done, too') FROM shown;
+SELECT is(labels('ANALYZE, VERBOSE, COSTS OFF'), plan || how || how_many || times, 'less the expected cost without costs') FROM shown;
+SELECT is(labels('VERBOSE'), plan, 'a join that did not run has a plan alone') FROM shown;
+SELECT matches(explained('VERBOSE'), 'Function: public\.gpu_join\n', 'VERBOSE names schemas, of the function');
+SELECT matches(explained('VERBOSE'), 'Left Relation: introspection\.queries\n +Right Relation: introspection\.points\n', 'and of the tables');
+SELECT is(ARRAY(SELECT jsonb_object_keys(a.plan) EXCEPT SELECT jsonb_object_keys(b.plan) ORDER BY 1),
+  array['Expected Cost', 'Plan Rows', 'Plan Width', 'Startup Cost', 'Total Cost'],
+  'in JSON all is shown, and COSTS OFF hides costs alone')
+FROM (SELECT explained('ANALYZE, FORMAT JSON')::jsonb -> 0 -> 'Plan' AS plan) a,
+  (SELECT explained('ANALYZE, FORMAT JSON, COSTS OFF')::jsonb -> 0 -> 'Plan' AS plan) b;
+SELECT is(ARRAY(SELECT jsonb_object_keys(a.plan) EXCEPT SELECT jsonb_object_keys(b.plan)) @> times, true, 'and TIMING OFF times')
+FROM shown, (SELECT explained('ANALYZE, FORMAT JSON')::jsonb -> 0 -> 'Plan' AS plan) a,
+  (SELECT explained('ANALYZE, FORMAT JSON, TIMING OFF')::jsonb -> 0 -> 'Plan' AS plan) b;
+SELECT is(array[plan ->> 'Function Name', plan ->> 'Alias'], '{gpu_join,gpu_join}'::text[], 'the function and its name in the query') FROM told;
 SELECT doesnt_match(explained('COSTS ON'), '\n +(Pairs|Engine|Read Time)',
   'without ANALYZE it tells nothing of a join that did not run');
 SELECT matches(explained('ANALYZE'), 'Read Time: [\d.]+ ms', 'times have units');
-SELECT matches(explained('ANALYZE'), 'Expected Cost: grid [\d.e-]+ ms', 'as have estimated costs');
-SELECT doesnt_match(explained('ANALYZE'), 'Reference', 'only an index by reference points tells of them');
+SELECT matches(explained('ANALYZE, VERBOSE'), 'Expected Cost: grid [\d.e-]+ ms', 'as have estimated costs');
+SELECT doesnt_match(explained('ANALYZE, VERBOSE'), 'Reference', 'only an index by reference points tells of them');
 SET LOCAL gpujoin.index = 'reference_points';
 SET LOCAL gpujoin.reference_points = 3;
 SET LOCAL gpujoin.indexed_dimensions = 2;
 SET LOCAL gpujoin.reorder_dimensions = off;
-SELECT matches(explained('ANALYZE'), E'Index: reference_points\n +Indexed Dimensions: 2\n +Indexed Columns: r2, r3\n'
+SELECT matches(explained('ANALYZE, VERBOSE'), E'Index: reference_points\n +Indexed Dimensions: 2\n +Indexed Columns: r2, r3\n'
   || E' +Sort Column: r1\n +Reference Points: 3\n +Reference Placement: outer\n', 'which have names of their own');
-SELECT matches(explained('ANALYZE'), 'Expected Cost: reference_points [\d.e-]+ ms', 'and a cost');
+SELECT matches(explained('ANALYZE, VERBOSE'), 'Expected Cost: reference_points [\d.e-]+ ms', 'and a cost');
 RESET ALL;
 SET search_path = introspection, public;
+
+-- The session counts its joins, and which of them fell back; each run of a join is one.
+CREATE TEMP TABLE counted AS SELECT * FROM gpu_session_joins();
+SELECT count(*) FROM gpu_selfjoin('points', 2.5);
+SELECT is(array[n.joins - c.joins, n.engine_fallbacks - c.engine_fallbacks], array[1, CASE WHEN l.fallback IS NULL THEN 0 ELSE 1 END]::bigint[],
+  'a join is counted, and that it was not on the engine that was preferred')
+FROM gpu_session_joins() n, counted c, gpu_last_join() l;
+SELECT count(*) FROM (SELECT gpu_selfjoin('points', 2.5) LIMIT 3) s, generate_series(1, 2) i;
+SELECT is(n.joins - c.joins, 2::bigint, 'outside of FROM, too') FROM gpu_session_joins() n, counted c;
+SELECT id, (SELECT sum(cardinality(neighbors)) FROM gpu_neighbors('points', id * 0.5)) FROM points WHERE id < 4;
+SELECT is(n.joins - c.joins, 5::bigint, 'and each call of a function that starts an engine twice')
+FROM gpu_session_joins() n, counted c;
 
 -- A setting that is not the default one is shown where it may have made the plan.
 CREATE FUNCTION shows(setting text, value text) RETURNS boolean LANGUAGE plpgsql AS $$

@@ -20,7 +20,7 @@ SELECT set_eq(
 SELECT set_eq(
   $$ SELECT proname::text FROM functions $$,
   '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_box_join,gpu_distance,gpu_cosine_distance,
-    gpu_l1_distance,gpu_within,gpu_vector,gpu_devices,gpu_last_join,gpujoin_support}'::text[],
+    gpu_l1_distance,gpu_within,gpu_vector,gpu_devices,gpu_last_join,gpu_session_joins,gpujoin_support}'::text[],
   'these are the functions');
 
 -- Signatures: names and defaults of arguments, columns of results.
@@ -89,6 +89,10 @@ SELECT bag_eq(
      threads_per_point,streams,batch_pairs,pin_ms_per_mb,batch_ms,batches,candidate_pairs,rechecked_pairs,pairs,memory_bytes,device_memory_bytes,read_ms,index_ms,join_ms,
      complete}'::text[]) $$,
   'gpu_last_join() has these columns');
+SELECT bag_eq(
+  $$ SELECT proargnames FROM functions WHERE proname = 'gpu_session_joins' $$,
+  $$ VALUES ('{joins,engine_fallbacks,topk_fallbacks,nested_loops}'::text[]) $$,
+  'gpu_session_joins() has these columns');
 
 -- What the planner may assume.
 SELECT set_eq(
@@ -96,13 +100,14 @@ SELECT set_eq(
   $$ SELECT unnest(names), volatility::"char", parallel::"char", strict, returns_set FROM (VALUES
        ('{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_box_join}'::text[], 's', 'r', false, true),
        ('{gpu_distance,gpu_cosine_distance,gpu_l1_distance,gpu_within,gpu_vector}', 'i', 's', true, false),
-       ('{gpu_devices,gpu_last_join}', 'v', 'r', true, true), ('{gpujoin_support}', 'v', 'u', true, false))
+       ('{gpu_devices,gpu_last_join}', 'v', 'r', true, true), ('{gpu_session_joins}', 'v', 'r', true, false),
+       ('{gpujoin_support}', 'v', 'u', true, false))
        v(names, volatility, parallel, strict, returns_set) $$,
   'joins are stable and stay in the leader, distances are immutable and may go to workers');
 SELECT set_eq(
   $$ SELECT oid FROM functions WHERE prosupport = 'gpujoin_support(internal)'::regprocedure $$,
   $$ SELECT f.oid FROM functions f JOIN pg_language l ON l.oid = prolang WHERE lanname = 'c'
-     AND proname NOT IN ('gpu_devices', 'gpu_last_join', 'gpujoin_support') $$,
+     AND proname NOT IN ('gpu_devices', 'gpu_last_join', 'gpu_session_joins', 'gpujoin_support') $$,
   'the planner is told more about the joins and the distances');
 SELECT is_empty(
   $$ SELECT oid::regprocedure FROM functions WHERE prosecdef OR proleakproof $$,
