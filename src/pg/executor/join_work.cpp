@@ -96,9 +96,14 @@ void do_without(JoinNode* node) {
   node->step = Step::kPoints;
 }
 
+/// Whether all rows are points in memory.
+bool are_points(const Side& side) {
+  return side.points.rows == row_count(side) && side.points.file == nullptr;
+}
+
 /// Reports that no engine joins the points.
 void note_loop(JoinNode* node) {
-  if (node->band.all) {
+  if (node->band.all && are_points(node->left) && are_points(node->right)) {
     node->loop_reason = "every pair of points is within the radius";
     return;
   }
@@ -166,11 +171,9 @@ bool next_in_loop(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
   }
 }
 
-/// Whether the row is known to be a point without NaN and infinities: all rows are points in
-/// memory.
+/// Whether the row is known to be a point without NaN and infinities.
 bool is_finite_point(const Side& side, std::uint64_t row) {
-  return side.points.rows == row_count(side) && side.points.file == nullptr &&
-         is_finite_row(side.points, row);
+  return are_points(side) && is_finite_row(side.points, row);
 }
 
 /// Evaluates the condition, where its answer is not known, for a pair that the scan tuple shows.
