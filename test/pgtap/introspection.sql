@@ -174,7 +174,7 @@ CREATE FUNCTION labels(options text) RETURNS text[] LANGUAGE sql AS $$
   SELECT array_agg(l.label ORDER BY number) FROM regexp_matches(explained('BUFFERS OFF, ' || options), '\n +([A-Z][^:\n]*): ', 'g')
     WITH ORDINALITY m(found, number), unnest(found) l(label)
   WHERE l.label !~ '^(Output|Engine Fallback|Indexed Columns|Sort Column|Threads per Point|Streams|Device Memory)$' $$;
-CREATE TEMP TABLE shown AS SELECT '{Function,Join Method,Left Relation,Right Relation,Metric,Epsilon}'::text[] AS plan,
+CREATE TEMP TABLE shown AS SELECT '{Join Method,Function,Left Relation,Right Relation,Metric,Epsilon}'::text[] AS plan,
   '{Engine,Index,Candidate Pairs,Pairs}'::text[] AS done, '{Read Time,Index Time,Join Time}'::text[] AS times,
   '{Engine,Threads,Instruction Set,Index,Indexed Dimensions,Access Pattern,Cell Order,Strategy Reason}'::text[] AS how,
   '{Candidate Pairs,Rechecked Pairs,Pairs,Batches,Host Memory}'::text[] AS how_many;

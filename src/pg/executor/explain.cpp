@@ -78,7 +78,6 @@ const char* relation_name(Oid relation, const ExplainState* es) {
 /// What is asked for, as far as it is known without running.
 void explain_call(const FuncExpr* call, const Operation* operation, ExplainState* es) {
   const ArgumentPositions& at = operation->function.at;
-  ExplainPropertyText("Join Method", operation->method, es);
   const char* const labels[] = {
       operation->function.takes_one_table() ? "Relation" : "Left Relation", "Right Relation"};
   for (int side = 0; side < 2; ++side) {
@@ -215,6 +214,7 @@ void explain_kept_rows(bool spilled, ExplainState* es) {
 void explain_function_node(CustomScanState* state, List*, ExplainState* es) {
   FunctionNode* const node = reinterpret_cast<FunctionNode*>(state);
   const CustomScan* const plan = castNode(CustomScan, state->ss.ps.plan);
+  ExplainPropertyText("Join Method", node->operation->method, es);
   explain_function(plan, planned_call(plan), es);
   explain_call(planned_call(plan), node->operation, es);
   if (node->counts) ExplainPropertyText("Counts", "pairs", es);

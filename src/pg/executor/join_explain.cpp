@@ -76,7 +76,8 @@ void explain_join_node(CustomScanState* state, List* ancestors, ExplainState* es
   ExplainPropertyText("Join Method", method_of(node), es);
   ExplainPropertyText("Join Type", name_of(node->data.join_type), es);
   ExplainPropertyText("Join Cond", words(expressions.condition), es);
-  if (ran && node->evaluated > 0) explain_count("Evaluated Pairs", node->evaluated, es);
+  if (ran && (node->evaluated > 0 || es->format != EXPLAIN_FORMAT_TEXT))
+    explain_count("Evaluated Pairs", node->evaluated, es);
   if (ran) explain_removed("Rows Removed by Recheck", static_cast<double>(node->rejected), own, es);
   if (node->data.counts)
     ExplainPropertyText("Counts", node->data.grouped ? "pairs per row" : "pairs", es);
