@@ -315,3 +315,27 @@ CREATE FUNCTION gpu_session_joins(
 COMMENT ON FUNCTION gpu_session_joins() IS
     'how many joins this session has run, and of these on the CPU for want of a device, over all pairs for want of the first, '
     'and with the condition evaluated for every pair';
+
+-- Operators of other extensions do not load the library: whoever has one of these learns how to preload it. Scripts run
+-- with client_min_messages = warning; a stricter setting is the user's own, and stays.
+
+DO LANGUAGE plpgsql $$
+DECLARE
+  others text := (SELECT pg_catalog.string_agg(extname::text, ', ' ORDER BY extname) FROM pg_catalog.pg_extension
+    WHERE extname::text OPERATOR(pg_catalog.=) ANY ('{cube,postgis,vector}'));
+  preloaded text := pg_catalog.current_setting('session_preload_libraries');
+  quiet text := pg_catalog.current_setting('client_min_messages');
+BEGIN
+  IF others IS NOT NULL AND quiet OPERATOR(pg_catalog.=) 'warning'
+      AND pg_catalog.concat(preloaded, ',', pg_catalog.current_setting('shared_preload_libraries'))
+        OPERATOR(pg_catalog.!~) '\mgpujoin\M' THEN
+    PERFORM pg_catalog.set_config('client_min_messages', 'notice', true);
+    RAISE NOTICE 'operators of % do not load gpujoin, which has to be preloaded for joins on them', others
+      USING HINT = pg_catalog.format('ALTER DATABASE %I SET session_preload_libraries = %s;',
+        pg_catalog.current_database(),
+        (SELECT pg_catalog.string_agg(pg_catalog.quote_literal(pg_catalog.btrim(library, ' "')), ', ' ORDER BY place)
+         FROM pg_catalog.unnest(pg_catalog.array_append(pg_catalog.string_to_array(preloaded, ','), 'gpujoin'))
+           WITH ORDINALITY AS libraries (library, place)));
+    PERFORM pg_catalog.set_config('client_min_messages', quiet, true);
+  END IF;
+END $$;
