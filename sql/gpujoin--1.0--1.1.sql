@@ -223,11 +223,14 @@ COMMENT ON FUNCTION gpu_within(numeric[], numeric[], float8, text) IS 'distance 
 -- Vectors that are stored as text or JSON: '[1, 2.5]' or '{1,2.5}'; null is NULL.
 
 CREATE FUNCTION gpu_vector(text) RETURNS float8[]
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN translate($1, '[]', '{}')::float8[];
+    AS 'MODULE_PATHNAME', 'gpujoin_vector_text' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50
+    SUPPORT gpujoin_support;
 CREATE FUNCTION gpu_vector(json) RETURNS float8[]
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN gpu_vector($1::text);
+    AS 'MODULE_PATHNAME', 'gpujoin_vector_text' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50
+    SUPPORT gpujoin_support;
 CREATE FUNCTION gpu_vector(jsonb) RETURNS float8[]
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN gpu_vector($1::text);
+    AS 'MODULE_PATHNAME', 'gpujoin_vector_jsonb' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50
+    SUPPORT gpujoin_support;
 COMMENT ON FUNCTION gpu_vector(text) IS 'the vector that is written as a list of numbers in brackets or braces';
 COMMENT ON FUNCTION gpu_vector(json) IS 'the vector that is an array of numbers';
 COMMENT ON FUNCTION gpu_vector(jsonb) IS 'the vector that is an array of numbers';

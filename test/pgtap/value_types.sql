@@ -98,6 +98,18 @@ CREATE TABLE documents (id int PRIMARY KEY, body jsonb, v float8[] GENERATED ALW
 INSERT INTO documents SELECT id, to_jsonb(v) FROM arrays WHERE id <= 200;
 SELECT bag_eq($$ SELECT * FROM gpu_selfjoin('documents', 2) $$, $$ SELECT * FROM gpu_selfjoin('arrays', 2) WHERE id1 <= 200 AND id2 <= 200 $$, 'a generated column');
 
+-- Other conditions beside them, which may keep rows apart whose text is no vector, do not keep them from the node.
+CREATE TABLE listed AS SELECT id, CASE id % 50 WHEN 0 THEN 'none' ELSE replace(replace(v::text, '{', '['), '}', ']') END AS t, to_jsonb(v) AS j FROM arrays WHERE id <= 200;
+UPDATE listed SET j = '"none"' WHERE t = 'none';
+ANALYZE listed;
+CREATE TABLE guarded AS SELECT format($$ FROM listed a %s JOIN listed b ON %s AND a.id < b.id AND (a.t <> 'none') IS TRUE AND (b.t <> 'none') IS TRUE $$, kind, condition) AS joined
+  FROM unnest('{INNER,LEFT}'::text[]) kind, unnest('{gpu_vector(a.t) <-> gpu_vector(b.t) <= 2,gpu_vector(a.j) <-> gpu_vector(b.j) <= 2,
+    gpu_vector(a.j::json) <-> gpu_vector(b.j::json) <= 2,"translate(a.t, ''[]'', ''{}'')::float4[] <-> translate(b.t, ''[]'', ''{}'')::float4[] <= 2"}'::text[]) condition;
+SELECT matches(plan_of('SELECT ' || joined), 'GpuSimilarityJoin', 'by the node: ' || joined) FROM guarded;
+SELECT bag_eq('SELECT a.id, b.id AS other ' || joined, CASE WHEN joined ~ 'LEFT' THEN 'SELECT id, other FROM listed LEFT JOIN' ELSE 'SELECT id, other FROM listed JOIN' END ||
+  $$ (SELECT id1 AS id, id2 AS other FROM gpu_selfjoin('arrays', 2, pairs => 'unordered') WHERE id1 % 50 <> 0 AND id2 % 50 <> 0) p USING (id) $$, joined) FROM guarded;
+SELECT throws_ok($$ SELECT FROM listed a JOIN listed b ON gpu_vector(a.t) <-> gpu_vector(b.t) <= 2 AND a.id < b.id $$, '22P02', NULL, 'an error that is not kept away');
+
 -- What a refused column needs.
 CREATE FUNCTION hint_of(call text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE hint text;
