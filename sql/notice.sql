@@ -1,4 +1,4 @@
--- CREATE EXTENSION and ALTER EXTENSION say how to preload the library where cube, PostGIS or pgvector is installed.
+-- CREATE EXTENSION and ALTER EXTENSION show how to preload the library where cube, PostGIS or pgvector is installed.
 DROP EXTENSION gpujoin;
 CREATE EXTENSION gpujoin;
 DROP EXTENSION gpujoin;
@@ -17,7 +17,7 @@ SELECT setting FROM pg_db_role_setting, unnest(setconfig) setting WHERE setting 
   AND setrole = 0 AND setdatabase = (SELECT oid FROM pg_database WHERE datname = current_database());
 ALTER DATABASE contrib_regression RESET session_preload_libraries;
 
--- Nothing is said where it is preloaded, nor to who wants errors alone; the setting stays as it was.
+-- No notice where it is preloaded, nor for who wants errors alone; the setting stays as it was.
 DROP EXTENSION gpujoin;
 SET session_preload_libraries = 'auto_explain', '$libdir/gpujoin';
 CREATE EXTENSION gpujoin;
