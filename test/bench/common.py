@@ -3,6 +3,7 @@ import contextlib
 import itertools
 import json
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -38,7 +39,34 @@ def ratio(x):
     return f'**{number(x, 2 if x < 10 else 3)}**'
 
 
+# ---- The machine
+
+def processor():
+    with open('/proc/cpuinfo') as info:
+        model = re.search(r'^model name\s*: (.*)$', info.read(), re.MULTILINE)
+    return model[1] if model else platform.machine()
+
+
+def revision():
+    """Of the sources; of a packed folder (test/device/pack) the one that was packed."""
+    if os.path.exists('revision'):
+        with open('revision') as file:
+            return file.read().strip()
+    return output_of('sh', '-c', 'git describe --always --dirty 2>/dev/null || echo unknown').strip()
+
+
 # ---- PostgreSQL
+
+def psql_of(exports):
+    """psql(script, *arguments), which returns what the script prints, with these variables of the shell set."""
+    def psql(script, *arguments, stdin=subprocess.DEVNULL):
+        with tempfile.NamedTemporaryFile('w', suffix='.sql') as file:
+            file.write(script)
+            file.flush()
+            return output_of('bash', '-c', exports + 'exec psql "$@"', 'psql', '-XqAt', '-v',
+                             'ON_ERROR_STOP=1', '-f', file.name, *arguments, stdin=stdin)
+    return psql
+
 
 @contextlib.contextmanager
 def cluster():
@@ -49,15 +77,7 @@ def cluster():
         output_of('make', '-s', '-j', str(THREADS), 'all')
         say('Starting a private PostgreSQL cluster')
         output_of('test/cluster', 'start', directory)
-        exports = output_of('test/cluster', 'env', directory)
-
-        def psql(script, *arguments, stdin=subprocess.DEVNULL):
-            with tempfile.NamedTemporaryFile('w', suffix='.sql') as file:
-                file.write(script)
-                file.flush()
-                return output_of('bash', '-c', exports + 'exec psql "$@"', 'psql', '-XqAt', '-v',
-                                 'ON_ERROR_STOP=1', '-f', file.name, *arguments, stdin=stdin)
-        yield psql
+        yield psql_of(output_of('test/cluster', 'env', directory))
     finally:
         output_of('test/cluster', 'stop', directory)
 
