@@ -98,6 +98,39 @@ INSERT INTO cases VALUES
 SELECT same_rows(query, NULL, query) FROM cases;
 SELECT is(told(query), c.told, query || ': what the node tells') FROM cases c WHERE c.told IS NOT NULL;
 
+-- A table joined with itself by an order of keys: where both sides are the same rows, and no key is there twice, the engine
+-- counts each pair once, without making any. Else the condition is asked.
+CREATE TABLE gaps AS SELECT nullif(id, 5) AS id, id::bigint * 1000000007 AS wide, id % 100 AS some, v FROM a;
+ANALYZE gaps;
+CREATE TABLE selves (source text, condition text, selection text);
+INSERT INTO selves VALUES
+  ('a l JOIN a r ON', 'l.id < r.id', 'unordered'), ('a l JOIN a r ON', 'r.id < l.id', 'unordered'),
+  ('a l JOIN a r ON', 'l.code > r.code', 'unordered'), ('a l JOIN a r ON', 'l.id <> r.id', 'distinct'),
+  ('gaps l JOIN gaps r ON', 'l.wide < r.wide', 'unordered'), ('fewer l JOIN fewer r ON', 'l.id < r.id', 'unordered'),
+  ('parts l JOIN parts r ON', 'l.id < r.id', 'unordered'),
+  ('gaps l JOIN gaps r ON', 'l.id < r.id', 'all'), ('gaps l JOIN gaps r ON', 'l.some < r.some', 'all'),
+  ('gaps l JOIN gaps r ON', 'l.some <> r.some', 'all'), ('a l JOIN a r ON', 'l.id <= r.id', 'all'),
+  ('a l JOIN a r ON', 'l.id < r.code', 'all'), ('a l JOIN a r ON', 'l.name < r.name', 'all'),
+  ('a l JOIN a r ON', 'l.id < r.id AND l.code < r.code', 'unordered'), ('a l JOIN b r ON', 'l.id < r.id', 'all'),
+  ('fewer l JOIN a r ON', 'l.id < r.id', 'all'), ('a l LEFT JOIN a r ON', 'l.id < r.id', 'unordered'),
+  ('(SELECT * FROM a ORDER BY id LIMIT 99) l JOIN (SELECT * FROM a ORDER BY id DESC LIMIT 99) r ON', 'l.id < r.id', 'all'),
+  ('(SELECT id, v FROM a) l JOIN (SELECT 300 - id AS id, v FROM a) r ON', 'l.id < r.id', 'all');
+CREATE FUNCTION selection(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE selected text;
+BEGIN
+  PERFORM force_node(true);
+  EXECUTE query;
+  SELECT pair_selection INTO selected FROM gpu_last_join();
+  PERFORM force_node(false);
+  RETURN selected;
+END $$;
+SELECT same_rows(query, NULL, query)
+FROM selves c, format('SELECT count(*) FROM %s %s AND l.v <-> r.v <= 2', source, condition) query;
+SELECT is(selection(query), c.selection, query || ': pairs that the engine is asked for')
+FROM selves c, format('SELECT count(*) FROM %s %s AND l.v <-> r.v <= 2', source, condition) query;
+SELECT same_rows(query, NULL, query)
+FROM selves c, format('SELECT l.id, count(*) FROM %s %s AND l.v <-> r.v <= 2 GROUP BY l.id', source, condition) query;
+
 -- From PostgreSQL 18 on a constraint that is NOT VALID makes a column NOT NULL, though old rows may be: they are one group.
 SELECT current_setting('server_version_num')::int >= 180000 AS has_not_valid \gset
 \if :has_not_valid
