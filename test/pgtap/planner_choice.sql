@@ -79,6 +79,12 @@ INSERT INTO pairs_of_conditions VALUES ('a.c <=> b.c <= 9', 'a.v <-> b.v <= 9'),
   ('cube(ARRAY[a.x, a.y, a.t]) <=> cube(ARRAY[b.x, b.y, b.t]) <= 9', 'ARRAY[a.x, a.y] <-> ARRAY[b.x, b.y] <= 9'),
   ('cube(ARRAY[a.x, a.y, a.t / 6]) <=> cube(ARRAY[b.x, b.y, b.t / 6]) <= 9', 'ARRAY[a.x, a.y] <-> ARRAY[b.x, b.y] <= 9'),
   ('ARRAY[a.x, a.y] <-> ARRAY[b.x, b.y] <= 2', 'cube(ARRAY[a.x, a.y, a.t]) <=> cube(ARRAY[b.x, b.y, b.t]) <= 200');
+-- A cube of a NULL is an error, and its row would meet all others.
+CREATE TABLE with_nulls AS SELECT id, CASE WHEN id % 20 > 0 THEN x END AS x, y, t FROM points;
+ANALYZE with_nulls;
+SELECT matches(property('Join Cond', 'SELECT count(*) FROM with_nulls a JOIN points b ON ARRAY[a.x, a.y] <-> ARRAY[b.x, b.y] <= 9
+    AND cube(ARRAY[a.x, a.y, a.t]) <=> cube(ARRAY[b.x, b.y, b.t]) <= 9' || filter), engine, 'cubes of NULLs' || filter)
+FROM (VALUES ('', 'ARRAY.* <-> '), (' WHERE a.x IS NOT NULL', ' <=> ')) t(filter, engine);
 \endif
 CREATE FUNCTION squeezed(clause text) RETURNS text LANGUAGE sql AS $$ SELECT regexp_replace(clause, '[() '']|::doubleprecision', '', 'g') $$;
 SELECT is(ARRAY[squeezed(squeezed(property('Join Cond', query))), squeezed(squeezed(property('Join Filter', query)))],

@@ -66,6 +66,15 @@ bool is_join_condition(const RestrictInfo* info, JoinType type, Relids relids,
   return true;
 }
 
+/// The share of pairs for which other conditions are evaluated where this one is the engine's. A
+/// value that is made of a NULL may raise an error, and then its row meets all others.
+double share_left(PlannerInfo* root, const RestrictInfo* info, const SimilarityClause& clause) {
+  double share = share_of_pairs(root, info, clause);
+  for (Expr* const operand : {clause.left, clause.right})
+    if (!cannot_raise(root, operand)) share += share_of_nulls(root, operand);
+  return share;
+}
+
 /// The condition that the engine is to decide: the one that leaves the fewest pairs, or among
 /// equals one that it decides alone. The others are evaluated for these pairs. Null when no
 /// condition will do.
@@ -82,8 +91,7 @@ const RestrictInfo* choose_clause(PlannerInfo* root, List* conditions, JoinType 
         !can_have_operands(root, clause, type, conditions))
       continue;
     if (found != nullptr) {
-      const Selectivity least = share_of_pairs(root, found, *chosen),
-                        share = share_of_pairs(root, info, clause);
+      const double least = share_left(root, found, *chosen), share = share_left(root, info, clause);
       const bool decides_more = is_exact(clause.test) && !is_exact(chosen->test);
       if (share > least || (share == least && !decides_more)) continue;
     }

@@ -8,6 +8,7 @@
 extern "C" {
 #include "access/transam.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_statistic.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
@@ -174,6 +175,21 @@ bool asks_for_existence(PlannerInfo* root, Relids relids, Relids* right) {
   return false;
 }
 
+/// Whether the column's table is read WHERE column IS NOT NULL.
+bool is_filtered_by_null(PlannerInfo* root, const Var* column) {
+  const auto number = static_cast<int>(column->varno);
+  const RelOptInfo* const rel =
+      number < root->simple_rel_array_size ? root->simple_rel_array[number] : nullptr;
+  ListCell* cell;
+  foreach (cell, rel != nullptr ? rel->baserestrictinfo : NIL) {
+    const auto* const test =
+        reinterpret_cast<const NullTest*>(lfirst_node(RestrictInfo, cell)->clause);
+    if (IsA(test, NullTest) && test->nulltesttype == IS_NOT_NULL && equal(test->arg, column))
+      return true;
+  }
+  return false;
+}
+
 /// Whether an extension other than ours estimates the condition.
 bool is_estimated_by_others(const Expr* condition) {
   if (IsA(condition, OpExpr))
@@ -226,6 +242,21 @@ Selectivity share_of_pairs(PlannerInfo* root, const RestrictInfo* info,
   Selectivity* const share = &const_cast<RestrictInfo*>(info)->left_bucketsize;
   if (*share < 0) *share = estimate_selectivity(root, clause).pairs;
   return *share;
+}
+
+double share_of_nulls(PlannerInfo* root, Expr* value) {
+  double share = 0;
+  ListCell* cell;
+  foreach (cell, pull_var_clause(reinterpret_cast<Node*>(value), PVC_RECURSE_PLACEHOLDERS)) {
+    const Var* const column = lfirst_node(Var, cell);
+    if (is_filtered_by_null(root, column)) continue;
+    VariableStatData data;
+    examine_variable(root, static_cast<Node*>(lfirst(cell)), 0, &data);
+    if (HeapTupleIsValid(data.statsTuple))
+      share += reinterpret_cast<Form_pg_statistic>(GETSTRUCT(data.statsTuple))->stanullfrac;
+    ReleaseVariableStats(data);
+  }
+  return share;
 }
 
 void set_selectivities(PlannerInfo* root, RestrictInfo* info, const SimilarityClause& clause) {

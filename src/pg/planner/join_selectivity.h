@@ -19,6 +19,10 @@ JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause
 Selectivity share_of_pairs(PlannerInfo* root, const RestrictInfo* info,
                            const SimilarityClause& clause);
 
+/// The share of rows in which a column of the value is NULL, as far as statistics know, and no
+/// condition on its table rejects it.
+double share_of_nulls(PlannerInfo* root, Expr* value);
+
 /// Sets the condition's selectivities for all plans, unless another extension estimates it.
 /// PostgreSQL itself has only constants for these operators and functions.
 void set_selectivities(PlannerInfo* root, RestrictInfo* info, const SimilarityClause& clause);
