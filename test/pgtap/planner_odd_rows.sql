@@ -19,7 +19,8 @@ CREATE TABLE last_odd AS SELECT * FROM vectors UNION ALL SELECT 0, '{1,2,3}';
 CREATE TABLE odd_elements AS SELECT * FROM vectors UNION ALL SELECT -1, '{1,NULL}' UNION ALL SELECT -2, '{}';
 CREATE TABLE odd_points AS SELECT * FROM points UNION ALL SELECT -1, '(1e200,0)' UNION ALL SELECT -2, '(Infinity,0)'
   UNION ALL SELECT -3, '(NaN,1)';
-ANALYZE vectors, points, first_odd, last_odd, odd_elements, odd_points;
+CREATE TABLE endless AS SELECT * FROM vectors UNION ALL SELECT -1, '{Infinity,NaN}';
+ANALYZE endless, vectors, points, first_odd, last_odd, odd_elements, odd_points;
 
 CREATE TABLE cases (tbl text, clause text, odd int);
 INSERT INTO cases VALUES
@@ -131,6 +132,10 @@ SELECT same_rows(query, uses_node, query) FROM (VALUES
   ('SELECT eps, n FROM (VALUES (''NaN''::float8), (2), (-1), (NULL), (''Infinity''), (1)) radii(eps),
     LATERAL (SELECT count(*) AS n FROM ratios l JOIN ratios r ON l.v <-> r.v <= eps OFFSET 0) s', true))
   queries(query, uses_node);
+SELECT is(property('Evaluated Pairs', format($$ SELECT count(*) FROM vectors l JOIN %s r ON l.v <-> r.v %s '%s'::float8 $$, tbl, comparison, eps)),
+  asked::text, format('%s asks the condition of %s pairs of %s', comparison || eps, asked, tbl))
+FROM (VALUES ('<=', 'Infinity', 'vectors', 0), ('<', 'Infinity', 'vectors', 90000), ('<', 'NaN', 'vectors', 0),
+  ('<=', 'Infinity', 'endless', 300)) radii(comparison, eps, tbl, asked);
 SELECT unalike(coalesce(property('Engine Fallback', 'SELECT eps, n FROM (VALUES (''NaN''::float8), (2)) radii(eps),
   LATERAL (SELECT count(*) AS n FROM ratios l JOIN ratios r ON l.v <-> r.v <= eps OFFSET 0) s'), ''), '%finite%',
   'a radius that the engine refuses is forgotten with its join');
