@@ -88,6 +88,7 @@ RESET temp_file_limit;
 SET LOCAL gpujoin.host_memory_limit = '512kB';
 SELECT throws_like('SELECT count(*) FROM gpu_neighbors(''many'', 8, vector_columns => ''{v}'')', '%do not fit in gpujoin.host_memory_limit',
   'neighbours as arrays stay in memory');
+RESET gpujoin.host_memory_limit;
 
 -- Columns that the result needs wait in a file where they exceed work_mem * hash_mem_multiplier, and pairs come in batches.
 CREATE TABLE tall AS SELECT i AS id, ARRAY[i * 7919 % 131, i * 4729 % 137]::float8[] AS v,
@@ -104,7 +105,7 @@ DECLARE
   rows text[];
 BEGIN
   PERFORM set_config('work_mem', memory, true), set_config('hash_mem_multiplier', '1', true), force_node(true);
-  IF NOT has_node(query) THEN RETURN '{no node}'; END IF;
+  IF NOT has_node(query) THEN RETURN ARRAY['no node in ' || memory]; END IF;
   rows := bag(query);
   PERFORM force_node(false);
   RESET work_mem;
@@ -146,6 +147,12 @@ INSERT INTO spilling VALUES
   ('SELECT l.id, r.id, md5(l.body), md5(r.body) FROM lone l JOIN tall r ON l.p <-> r.p <= 0.2', true),
   ('SELECT l.id, r.id, md5(l.body) FROM tall l LEFT JOIN lone r ON l.p <-> r.p <= 0.1 AND l.body < r.body', true),
   ('SELECT l.id, md5(l.body) FROM lone l WHERE NOT EXISTS (SELECT FROM lone r WHERE l.p <-> r.p <= 0.2 AND l.id <> r.id)', true);
+\if :has_cube
+-- Boxes whose distance the condition decides, for pairs of boxes that are near enough: their cubes wait as well.
+INSERT INTO spilling VALUES
+  ('SELECT l.id, r.id FROM cubes l JOIN cubes r ON l.c <-> r.c <= 0.5 AND l.id BETWEEN 7000 AND 8200 AND r.id < 9000'),
+  ('SELECT l.id, cube_dim(l.c) FROM cubes l LEFT JOIN cubes r ON l.c <#> r.c < 1 AND l.id > r.id WHERE l.id % 9 = 0');
+\endif
 SELECT is(rows_in(query, memory), expected, format('in %s: %s', memory, query))
 FROM spilling, rows_in(query, '100MB') expected, unnest('{64kB,400kB}'::text[]) memory;
 SELECT is(property_in('Kept Rows', query, '64kB'), 'Disk', 'in a file: ' || query) FROM spilling WHERE query !~ 'FROM generate_series';
