@@ -253,6 +253,11 @@ SELECT same_rows($$ SELECT g, (SELECT r.id FROM a l JOIN b r ON gpu_within(l.v, 
 SELECT same_rows($$ WITH t AS (SELECT l.id FROM a l JOIN b r ON gpu_within(l.v, r.v, 3) ORDER BY l.f8 + r.f8, l.id, r.id LIMIT 9)
   SELECT * FROM t UNION ALL (SELECT l.id FROM a l JOIN b r ON l.p <-> r.p < 2 ORDER BY l.n * r.n, l.id, r.id LIMIT 9) $$, true,
   'twice in one statement');
+-- By cosine a vector may be a little away from itself, and a zero vector has no distance.
+CREATE TABLE angles AS SELECT i AS id, ARRAY[sin(i), cos(i), i % 3]::float4[] AS v FROM generate_series(1, 60) i UNION ALL SELECT i, '{0,0,0}' FROM generate_series(61, 64) i;
+ANALYZE angles;
+SELECT same_rows(format('SELECT l.id + r.id, l.v <=> r.v FROM angles l JOIN angles r ON l.v <=> r.v <= %s AND l.v <=> r.v >= -1 ORDER BY %s, 1, 2 LIMIT 70', eps, score), true,
+  format('cosine %s by %s', eps, score)) FROM unnest('{1e-160,1e-17,1e-16,0.001}'::text[]) eps, unnest('{l.v <=> r.v,l.id + r.id}'::text[]) score;
 CREATE VIEW joined AS SELECT l.id, r.id AS other, l.f8 + r.f8 AS score FROM a l JOIN b r ON gpu_within(l.v, r.v, 3);
 SELECT same_rows('SELECT * FROM joined ORDER BY score DESC, id, other LIMIT 10', true, 'a view');
 SELECT same_rows('SELECT id, upper(id::text), score + 1 FROM joined ORDER BY score DESC, id, other LIMIT 10', true,

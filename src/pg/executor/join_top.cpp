@@ -102,6 +102,18 @@ bool is_better(const JoinNode* node, double a, double b) {
   return node->data.top.lowest_first ? a < b : a > b;
 }
 
+/// The distance of a finite point from itself: rounding may leave a vector at an angle to itself,
+/// and a zero vector has none.
+double own_distance(const Dataset& points, std::uint64_t row, Metric metric) {
+  if (metric != Metric::kCosine) return 0;
+  if (points.scalar == ScalarType::kFloat32) {
+    const float* const vector = point<float>(points, row);
+    return raw_distance<Metric::kCosine>(vector, vector, points.dims);
+  }
+  const double* const vector = point<double>(points, row);
+  return raw_distance<Metric::kCosine>(vector, vector, points.dims);
+}
+
 /// Finds the self-pairs that match, best first.
 void find_own(JoinNode* node) {
   const Dataset &left = node->left.points, &right = node->right.points;
@@ -110,11 +122,14 @@ void find_own(JoinNode* node) {
   for (std::uint64_t i = 0; i < left.rows; ++i) {
     CHECK_FOR_INTERRUPTS();
     if (!is_finite_row(left, i)) continue;
+    node->pair.distance = own_distance(left, i, node->data.test.by->metric);
+    if (!(node->pair.distance <= node->band.select)) continue;
     const auto row = static_cast<std::uint64_t>(left.ids[i]);
     const auto other = static_cast<std::uint64_t>(right.ids[i]);
     show_pair(node, row, other);
     if (!passes(node, row, other)) continue;
-    const double score = distance ? 0 : pair_score(scoring, left.scores[i], right.scores[i]);
+    const double score =
+        distance ? node->pair.distance : pair_score(scoring, left.scores[i], right.scores[i]);
     add(node, &node->own, {score, row, other});
   }
   const auto before = [&](const ScoredPair& a, const ScoredPair& b) {
