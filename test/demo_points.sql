@@ -15,7 +15,7 @@ CREATE FUNCTION nullif_empty(value text) RETURNS text LANGUAGE sql IMMUTABLE AS 
   SELECT CASE WHEN value !~* '^\s*(|-|na|n/a|nan|null|none)\s*$' THEN value END $$;
 
 -- A header line holds no number.
-SELECT bool_and(number(value) IS NULL)::int AS headers FROM lines, unnest(fields) value WHERE line = 1 \gset
+SELECT bool_and(number(value) IS NULL)::int AS headers, count(*) AS columns_there FROM lines, unnest(fields) value WHERE line = 1 \gset
 CREATE VIEW data AS SELECT line, fields FROM lines WHERE line > :headers;
 
 CREATE FUNCTION integer_of(value text) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
@@ -35,10 +35,10 @@ CREATE FUNCTION kind_of(name text) RETURNS text LANGUAGE sql AS $$
 CREATE TABLE columns AS
 SELECT place, name, kind_of(name) AS kind, numbers > 0 AND numbers >= 9 * others AS is_numeric,
   first_value, NULL::bigint AS coordinate, false AS is_id, NULL::text AS why_no_id
-FROM (SELECT place, count(number(value)) AS numbers, count(value) - count(number(value)) AS others,
-        (array_agg(value ORDER BY line) FILTER (WHERE value IS NOT NULL))[1] AS first_value
-      FROM (SELECT * FROM data ORDER BY line LIMIT 10000) d,
-        unnest(fields) WITH ORDINALITY f(field, place), nullif_empty(field) AS value
+FROM (SELECT place, count(number) AS numbers, count(value) - count(number) AS others, (array_agg(value) FILTER (WHERE value IS NOT NULL))[1] AS first_value
+      FROM (SELECT place, nullif_empty(field) AS value, number(field) AS number
+            FROM (SELECT * FROM data ORDER BY line LIMIT 300000 / :columns_there) d, unnest(fields) WITH ORDINALITY f(field, place)
+            OFFSET 0) first_ones
       GROUP BY place) seen,
   LATERAL (SELECT trim(fields[place]) AS title FROM lines WHERE line = 1) header,
   LATERAL (SELECT CASE WHEN :headers = 1 AND title <> '' THEN title ELSE place::text END AS name) named;
@@ -65,7 +65,7 @@ FROM (SELECT place, counts,
       FROM columns c, LATERAL (
         SELECT count(*) > count(i) AS has_others, count(*) > count(DISTINCT i) AS repeats,
           min(i) IN (0, 1) AND min(i - line) = max(i - line) AS counts
-        FROM data, integer_of(fields[c.place]) i) v
+        FROM (SELECT line, integer_of(fields[c.place]) AS i FROM data OFFSET 0) integers) v
       WHERE kind = 'id' OR place = 1 OR place = column_called(:'id')) seen
 WHERE seen.place = columns.place AND (kind = 'id' OR (counts AND kind IS NULL) OR columns.place = column_called(:'id'));
 UPDATE columns SET is_id = true
@@ -120,7 +120,8 @@ CREATE VIEW notes AS
 SELECT 1 AS number, 'No column is an id: rows are numbered.' AS note WHERE NOT EXISTS (SELECT FROM columns WHERE is_id)
 UNION ALL
 SELECT 2, format('Left out: %s of %s rows, where a coordinate is no number; the first is line %s.', count(*), (SELECT count(*) FROM data), min(line))
-FROM vectors WHERE array_position(v, NULL) IS NOT NULL HAVING count(*) > 0
+FROM vectors
+WHERE (SELECT count(*) FROM data) > (SELECT count(*) FROM points) AND array_position(v, NULL) IS NOT NULL HAVING count(*) > 0
 UNION ALL
 SELECT 3, 'Coordinates are degrees, and so is EPS: a degree of latitude is 111 km, one of longitude less off the equator '
   '(for metres see docs/recipes.md#metres).'
