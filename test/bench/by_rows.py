@@ -15,7 +15,6 @@ from common import (THREADS, WITHOUT_NODE, cluster, has_postgis, median_ms, proc
                     take_turns, uses_node, versions)
 
 FILE = 'docs/pictures/rows.csv'
-HEADER = ['line', 'rows', 'seconds', 'pairs']
 SIZES = [1000, 3000, 10000, 30000, 100000, 300000, 1000000, 3000000, 10000000]
 NEIGHBORS = 10
 TURNS, MORE_TURNS, QUICK_MS = 3, 20, 1000
@@ -122,6 +121,7 @@ def run(psql, contenders, command):
 # ---- The file: blocks, each of which begins with a comment that says where its lines come from
 
 def read_blocks(path=FILE):
+    """[(comment, [[line, rows, seconds, pairs], ...]), ...]"""
     blocks = []
     if os.path.exists(path):
         with open(path, newline='') as file:
@@ -129,7 +129,7 @@ def read_blocks(path=FILE):
                 if line.startswith('#'):
                     blocks.append((line.rstrip(), []))
                 elif line.strip() and blocks:
-                    blocks[-1][1].extend(row for row in csv.reader([line]) if row != HEADER)
+                    blocks[-1][1].extend(csv.reader([line]))
     return blocks
 
 
