@@ -33,7 +33,7 @@ SELECT :'eps' = '' AS is_free \gset
     (SELECT min(d) FROM distances WHERE d > 0), 1)::numeric AS distance \gset
   RESET gpujoin.enable_customscan;
   SELECT trim_scale(round(:distance, 1 - floor(log(:distance))::int)) AS eps \gset
-  \echo Distance: :eps - such that a row has some ten neighbours. EPS=... sets another.
+  \echo Distance: :eps - for some ten neighbours a row, fewer in a small table. EPS=... sets another.
 \endif
 \set ECHO queries
 \timing on
