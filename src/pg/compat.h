@@ -137,6 +137,15 @@ inline bool is_ascending(const PathKey* key) {
 #endif
 }
 
+/// Whether a setting speaks against the path; until PostgreSQL 18 its cost does.
+inline bool is_disabled([[maybe_unused]] const Path* path) {
+#if PG_VERSION_NUM >= 180000
+  return path->disabled_nodes > 0;
+#else
+  return false;
+#endif
+}
+
 /// Sets the path's number of disabled nodes to the sum of its inputs', by which add_path() of
 /// PostgreSQL 18 judges before it compares costs; earlier releases have it in the costs.
 inline void add_disabled_nodes([[maybe_unused]] Path* path,

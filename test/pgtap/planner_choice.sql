@@ -92,5 +92,23 @@ SELECT is(ARRAY[squeezed(squeezed(property('Join Cond', query))), squeezed(squee
 FROM pairs_of_conditions, format('SELECT count(*) FROM points a JOIN points b ON %s AND %s', few, many) one,
   format('SELECT count(*) FROM points a JOIN points b ON %s AND %s', many, few) other, unnest(ARRAY[one, other]) query;
 
+-- A few boxes are looked up in an index; many are joined, and so are those of a filter that may leave many.
+CREATE TABLE areas AS SELECT i AS id, i % 100 AS kind, box(point(i * 7919 % 10007, i * 104729 % 9973), point(i * 7919 % 10007 + 30, i * 104729 % 9973 + 30)) AS b
+  FROM generate_series(1, 30000::bigint) i;
+CREATE INDEX ON areas USING gist (b);
+ANALYZE areas;
+SET gpujoin.enable_customscan = on;
+CREATE FUNCTION plan_of(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE line text; lines text = '';
+BEGIN
+  FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP lines := lines || line || E'\n'; END LOOP;
+  RETURN lines;
+END $$;
+SELECT matches(plan_of(format('SELECT a.id, b.id FROM areas a %s areas b ON a.b && b.b WHERE %s', kind, filter)), plan, format('%s where %s', kind, filter))
+FROM unnest('{JOIN,LEFT JOIN}'::text[]) kind,
+  (VALUES ('a.id <= 20', 'Index Scan'), ('a.kind = 1 AND a.id <= 9000', 'Index Scan'), ('a.id <= 9000', 'GpuSimilarityJoin'),
+    ('a.id % 2 = a.kind % 2', 'GpuSimilarityJoin')) t(filter, plan);
+SELECT matches(plan_of('SELECT a.id, b.id FROM areas a JOIN areas b ON a.b && b.b WHERE b.id <= 20 LIMIT 1000'), 'Index Scan', 'from the other side');
+
 SELECT * FROM finish();
 ROLLBACK;

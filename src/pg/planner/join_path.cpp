@@ -250,6 +250,9 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
       list_length(extra->restrictlist) > 1 || (tests_boxes(clause.test) && !is_exact(clause.test));
   set_join_cost(root, &path->path, left, right, share, type, extra->restrictlist, asked, spilling);
   add_disabled_nodes(&path->path, {left, right});
+  if (are_lookups_cheaper(root, &path->path, outer, inner, info, share) ||
+      (type == JOIN_INNER && are_lookups_cheaper(root, &path->path, inner, outer, info, share)))
+    return;
   drop_risky_loops(root, &path->path);
   add_path(join, &path->path);
 }

@@ -18,20 +18,33 @@ constexpr double kLateMatches = 30;
 /// A loop that may well end after a few pairs is worth the risk of costing so many times as much.
 constexpr double kRiskForFirstRows = 4;
 
+/// The index by which a path finds its rows; null where it is none, or several.
+const IndexPath* index_of(const Path* path) {
+  while (IsA(path, MemoizePath) || IsA(path, MaterialPath) || IsA(path, BitmapHeapPath))
+    path = IsA(path, MemoizePath)    ? reinterpret_cast<const MemoizePath*>(path)->subpath
+           : IsA(path, MaterialPath) ? reinterpret_cast<const MaterialPath*>(path)->subpath
+                                     : reinterpret_cast<const BitmapHeapPath*>(path)->bitmapqual;
+  return IsA(path, IndexPath) ? reinterpret_cast<const IndexPath*>(path) : nullptr;
+}
+
 /// Whether a lookup in an index leaves few rows: it is by equality, or no matter of order at all,
 /// as in GiST. `b.id < a.id` leaves half of them.
 bool finds_few(const Path* lookup) {
-  while (IsA(lookup, MemoizePath) || IsA(lookup, MaterialPath) || IsA(lookup, BitmapHeapPath))
-    lookup = IsA(lookup, MemoizePath) ? reinterpret_cast<const MemoizePath*>(lookup)->subpath
-             : IsA(lookup, MaterialPath)
-                 ? reinterpret_cast<const MaterialPath*>(lookup)->subpath
-                 : reinterpret_cast<const BitmapHeapPath*>(lookup)->bitmapqual;
-  if (!IsA(lookup, IndexPath)) return true;
-  const IndexPath* const index = reinterpret_cast<const IndexPath*>(lookup);
-  if (index->indexinfo->relam != BTREE_AM_OID) return true;
+  const IndexPath* const index = index_of(lookup);
+  if (index == nullptr || index->indexinfo->relam != BTREE_AM_OID) return true;
   ListCell* cell;
   foreach (cell, index->indexclauses)
     if (lfirst_node(IndexClause, cell)->rinfo->mergeopfamilies != NIL) return true;
+  return false;
+}
+
+/// Whether the condition is what a path looks up in an index.
+bool looks_up(const Path* path, const RestrictInfo* info) {
+  const IndexPath* const index = index_of(path);
+  if (index == nullptr) return false;
+  ListCell* cell;
+  foreach (cell, index->indexclauses)
+    if (lfirst_node(IndexClause, cell)->rinfo == info) return true;
   return false;
 }
 
@@ -124,7 +137,32 @@ List* without_risky_loops(const PlannerInfo* root, List* paths, double doubt, Co
   return paths;
 }
 
+/// What a lookup of one row costs where it leaves so many rows: PostgreSQL expects a fixed share of
+/// the table, whatever is looked up. A page of the index and a page of the table are read.
+Cost lookup_cost(const Path* lookup, double rows) {
+  const double share = fmin(1, rows / fmax(lookup->rows, 1));
+  const Cost cost = lookup->startup_cost + (lookup->total_cost - lookup->startup_cost) * share;
+  return fmax(cost, 2 * random_page_cost);
+}
+
 }  // namespace
+
+bool are_lookups_cheaper(PlannerInfo* root, const Path* node, const RelOptInfo* outer,
+                         const RelOptInfo* inner, const RestrictInfo* info, Selectivity share) {
+  if (!enable_nestloop) return false;
+  const double lookups = outer->rows * doubt_of(root, outer->relids);
+  ListCell* cell;
+  foreach (cell, inner->cheapest_parameterized_paths) {
+    const Path* const path = static_cast<const Path*>(lfirst(cell));
+    if (is_disabled(path) || !bms_is_subset(PATH_REQ_OUTER(path), outer->relids) ||
+        !looks_up(path, info))
+      continue;
+    const Cost loop =
+        outer->cheapest_total_path->total_cost + lookups * lookup_cost(path, share * inner->rows);
+    if (loop < node->total_cost) return true;
+  }
+  return false;
+}
 
 void drop_risky_loops(PlannerInfo* root, const Path* node) {
   RelOptInfo* const join = node->parent;

@@ -1,4 +1,5 @@
-// PostgreSQL's nested loops that compare all pairs of rows, and when the node is the safer plan.
+// PostgreSQL's nested loops over all pairs of rows, and when the node is the safer plan; and its
+// loops with lookups in an index, and when these are the better one.
 #pragma once
 
 #include "pg/compat.h"
@@ -9,5 +10,10 @@ namespace gpujoin {
 /// that joins its rows, where PostgreSQL's estimates alone speak for them: see the architecture
 /// page, "Plans that are no traps".
 void drop_risky_loops(PlannerInfo* root, const Path* node);
+
+/// Whether a loop over the outer rows that looks the condition up in an index of the inner ones
+/// costs less than `node`, if the condition leaves this share of pairs.
+bool are_lookups_cheaper(PlannerInfo* root, const Path* node, const RelOptInfo* outer,
+                         const RelOptInfo* inner, const RestrictInfo* info, Selectivity share);
 
 }  // namespace gpujoin
