@@ -13,8 +13,8 @@ namespace gpujoin {
 bool cannot_raise(const PlannerInfo* root, Expr* expression);
 
 /// Whether an error that evaluating the expression raises can be dropped and forgotten: besides
-/// what can raise none it calls immutable functions of PostgreSQL, gpujoin, cube and pgvector alone,
-/// which compute and hold nothing but memory, and casts text to arrays of numbers.
+/// what can raise none it calls immutable functions of PostgreSQL, gpujoin, cube and pgvector
+/// alone, which compute and hold nothing but memory, and casts text to arrays of numbers.
 bool can_drop_errors(const PlannerInfo* root, Expr* expression);
 
 }  // namespace gpujoin

@@ -76,8 +76,8 @@ struct TestFunction {
   Oid function;
   TestForm form;
   ValueForm compared;
-  Metric metric;    ///< over what values become
-  WidenBand widen;  ///< null: the engine's arithmetic is the function's
+  Metric metric;              ///< over what values become
+  WidenBand widen;            ///< null: the engine's arithmetic is the function's
   bool takes_metric = false;  ///< the last argument names it
 };
 
