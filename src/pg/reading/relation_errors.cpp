@@ -71,6 +71,13 @@ char* list_values(const Obstacle& o, const char** first) {
   });
 }
 
+/// What vectors, or boxes, can be made of.
+char* list_parts(const Obstacle& o, const char** first) {
+  return list_columns(o.relation, first, [&](AttrNumber a) {
+    return is_part_type(o.shape(), column_type(o.relation, a));
+  });
+}
+
 /// `'name'`: a list of one column, quoted for SQL.
 char* list_literal(const char* name) { return quote_literal_cstr(quote_identifier(name)); }
 
@@ -122,6 +129,7 @@ Role role_of(const Obstacle& o) {
     role = {columns_argument(o.shape()), o.shape() == Shape::kBoxes ? "a box" : "a vector",
             types_of(o.shape()), nullptr, nullptr};
     role.candidates = list_values(o, &role.first);
+    if (role.first == nullptr) role.candidates = list_parts(o, &role.first);
   }
   return role;
 }
