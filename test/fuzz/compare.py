@@ -115,7 +115,10 @@ def excuse(connection, case, state):
         return None
     if raises(full=True):
         return 'errors that LIMIT or EXISTS escapes'
-    if any(raises(more=more) for more in OTHER_PLANS):
+    plans = [{'more': more} for more in OTHER_PLANS]
+    if case.query.wrapper == 'prepared':
+        plans += [{'statements': case.query.statements(plan_mode=mode)} for mode in ('force_generic_plan', 'force_custom_plan')]
+    if any(raises(**plan) for plan in plans):
         return 'errors that another plan raises'
     if any(raises(statements=[join]) for join in case.query.joins_of_two()):
         return 'errors that another order of joins raises'

@@ -149,14 +149,16 @@ class Query(Joins):
     def outer_values(self):
         return self.values + ["'1'"]
 
-    def statements(self, full=False):
-        """Those that run; the rows of each that returns any are compared. With `full` nothing ends the query early."""
+    def statements(self, full=False, plan_mode=None):
+        """Those that run; the rows of each that returns any are compared. With `full` nothing ends the query early; with
+        `plan_mode` a prepared one has other plans."""
         text, wrapper = self.text(full), 'plain' if full and self.wrapper == 'exists' else self.wrapper
         if wrapper == 'prepared':
             calls = [f'EXECUTE q({value}, {limit})' for value, limit in zip(self.values, self.limits)]
-            if self.plan_mode == 'auto':
+            plan_mode = plan_mode or self.plan_mode
+            if plan_mode == 'auto':
                 calls = [calls[0]] * 5 + calls
-            return [f'SET plan_cache_mode = {self.plan_mode}', f'PREPARE q(float8, int) AS {text}'] + calls
+            return [f'SET plan_cache_mode = {plan_mode}', f'PREPARE q(float8, int) AS {text}'] + calls
         if wrapper == 'cursor':
             return ['BEGIN', f'DECLARE c SCROLL CURSOR FOR {text}', 'FETCH ALL FROM c', 'MOVE ABSOLUTE 0 FROM c', 'FETCH ALL FROM c',
                     'COMMIT']
