@@ -181,8 +181,8 @@ FROM (VALUES ('512kB', 8), ('256kB', 12), ('128kB', 20)) t(memory, most),
 SELECT cmp_ok(reads, '<', 60, 'LIMIT reads few rows of the file')
 FROM temp_blocks('SELECT l.body, r.body FROM tall l JOIN tall r ON l.v <-> r.v <= 6 LIMIT 10', '512kB');
 SET LOCAL temp_file_limit = '500kB';
-SELECT is(rows_in('SELECT l.body, r.body FROM tall l JOIN tall r ON l.v <-> r.v <= 6', '512kB'),
-  '{"ERROR 53400 temporary file size exceeds temp_file_limit (500kB)"}', 'temp_file_limit counts the columns');
+SELECT matches((rows_in('SELECT l.body, r.body FROM tall l JOIN tall r ON l.v <-> r.v <= 6', '512kB'))[1],
+  '^ERROR 53400 .*temp_file_limit', 'temp_file_limit counts the columns');
 RESET temp_file_limit;
 
 SELECT * FROM finish();
