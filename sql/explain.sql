@@ -14,7 +14,7 @@ BEGIN
   FOR "QUERY PLAN" IN EXECUTE format('EXPLAIN (%s) %s', options, query) LOOP
     "QUERY PLAN" := regexp_replace("QUERY PLAN", '(cost|time)=[\d.]+', '\1=N', 'g');
     "QUERY PLAN" := regexp_replace("QUERY PLAN", '\.\.[\d.]+', '..N', 'g');
-    "QUERY PLAN" := regexp_replace("QUERY PLAN", '(actual .*rows=\d+)\.00', '\1');
+    "QUERY PLAN" := regexp_replace("QUERY PLAN", '(actual .*rows=\d+)\.\d+', '\1');
     "QUERY PLAN" := regexp_replace("QUERY PLAN", '(cost=N..N rows=)\d+', '\1N');
     "QUERY PLAN" := regexp_replace("QUERY PLAN", '((Time|Memory|Threads|Batches|Candidate Pairs|Rechecked Pairs): )[\d.]+', '\1N');
     "QUERY PLAN" := regexp_replace("QUERY PLAN", '(Expected Cost: ).*', '\1N');
