@@ -70,7 +70,8 @@ void open_scan(FunctionNode* node) {
   const MemoryContext query = node->css.ss.ps.state->es_query_cxt;
   JoinScan* const previous = node->scan;
   node->scan = nullptr;  // an error below leaves it half gone
-  const FuncExpr* const call = planned_call(castNode(CustomScan, node->css.ss.ps.plan));
+  Node* const call =
+      reinterpret_cast<Node*>(planned_call(castNode(CustomScan, node->css.ss.ps.plan)));
   node->scan = previous == nullptr
                    ? open_join_scan(query, node->operation, call, values, node->counts)
                    : reopen_join_scan(previous, call, values);

@@ -194,7 +194,7 @@ bool same_data(const JoinArguments& a, const JoinArguments& b) {
 
 }  // namespace
 
-JoinScan* open_join_scan(MemoryContext parent, const Operation* operation, const FuncExpr* call,
+JoinScan* open_join_scan(MemoryContext parent, const Operation* operation, Node* call,
                          const NullableDatum* arguments, bool counted) {
   JoinScan* const scan = create_scan(parent, operation);
   scan->counted = counted;
@@ -206,7 +206,7 @@ JoinScan* open_join_scan(MemoryContext parent, const Operation* operation, const
   return scan;
 }
 
-JoinScan* reopen_join_scan(JoinScan* scan, const FuncExpr* call, const NullableDatum* values) {
+JoinScan* reopen_join_scan(JoinScan* scan, Node* call, const NullableDatum* values) {
   const Operation* const operation = scan->operation;
   const JoinArguments wanted = read_arguments(&operation->function, call, values);
   if (!same_data(wanted, scan->arguments)) {

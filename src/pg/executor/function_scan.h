@@ -29,13 +29,13 @@ struct JoinScan {
 
 /// Starts a join in a child of `parent`. `arguments` are those of the call. Reads both tables;
 /// raises errors.
-JoinScan* open_join_scan(MemoryContext parent, const Operation* operation, const FuncExpr* call,
+JoinScan* open_join_scan(MemoryContext parent, const Operation* operation, Node* call,
                          const NullableDatum* arguments, bool counted);
 
 /// Starts over with other arguments, and reads again only if they name other data. Returns the scan
 /// to go on with; the old one is gone. Leaves garbage in the current memory context. Snapshots must
 /// be the same.
-JoinScan* reopen_join_scan(JoinScan* scan, const FuncExpr* call, const NullableDatum* arguments);
+JoinScan* reopen_join_scan(JoinScan* scan, Node* call, const NullableDatum* arguments);
 
 /// Starts over with the same arguments, without reading again.
 void rewind_join_scan(JoinScan* scan);

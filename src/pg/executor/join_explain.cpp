@@ -56,7 +56,7 @@ void explain_top(const JoinNode* node, const Words& words, ExplainState* es) {
 
 /// What was done besides the engine's work.
 void explain_work(const JoinNode* node, ExplainState* es) {
-  explain_kept_rows(node->spilled, es);
+  explain_kept_rows(node->budget.spilled, es);
   if (node->odd_rows > 0) explain_count("Odd Rows", node->odd_rows, es);
   if (node->top_asked > 0 && is_detailed(es))
     explain_count("Top-k Pairs Asked", node->top_asked, es);

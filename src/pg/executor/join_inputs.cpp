@@ -386,7 +386,6 @@ void read_inputs(JoinNode* node) {
   report.dims = shape.dims;
   node->approximate = shape.has_approximate;
   node->odd_rows = node->left.odd.count + node->right.odd.count;
-  node->spilled = node->budget.spilled;
   report.dataset_bytes = 0;
   for (const Side* const side : {&node->left, &node->right})
     report.dataset_bytes += held_bytes(side->buffer);

@@ -172,7 +172,6 @@ struct JoinNode {
   std::uint64_t drained;      ///< left rows done
 
   // For EXPLAIN: the data behind these figures may be forgotten by then.
-  bool spilled;             ///< rows went to a file
   const char* loop_reason;  ///< why no engine joined the points; null: one did
   std::uint64_t odd_rows;   ///< of both sides
   std::uint64_t top_asked;  ///< pairs that the engine was asked for

@@ -28,11 +28,8 @@ void start(FunctionCallInfo fcinfo) {
       calls->tuple_desc->natts != operation->columns)
     elog(ERROR, "%s must return rows of %d columns", operation->function.name, operation->columns);
   BlessTupleDesc(calls->tuple_desc);
-  Node* const call = fcinfo->flinfo->fn_expr;
-  calls->user_fctx =
-      open_join_scan(calls->multi_call_memory_ctx, operation,
-                     call != nullptr && IsA(call, FuncExpr) ? castNode(FuncExpr, call) : nullptr,
-                     fcinfo->args, false);
+  calls->user_fctx = open_join_scan(calls->multi_call_memory_ctx, operation,
+                                    fcinfo->flinfo->fn_expr, fcinfo->args, false);
   MemoryContextSwitchTo(caller);
 }
 

@@ -53,17 +53,22 @@ void add_small_count(Row* row, std::uint32_t number) {
 
 void add_number(Row* row, double number) { add(row, Float8GetDatum(number)); }
 
-Datum make_tuple(FuncCallContext* calls, Row* row) {
-  Assert(row->count == calls->tuple_desc->natts);
-  return HeapTupleGetDatum(heap_form_tuple(calls->tuple_desc, row->values, row->nulls));
+Datum make_tuple(TupleDesc description, Row* row) {
+  Assert(row->count == description->natts);
+  return HeapTupleGetDatum(heap_form_tuple(description, row->values, row->nulls));
+}
+
+TupleDesc row_type(FunctionCallInfo fcinfo) {
+  TupleDesc description;
+  if (get_call_result_type(fcinfo, nullptr, &description) != TYPEFUNC_COMPOSITE)
+    elog(ERROR, "return type must be a row type");
+  return BlessTupleDesc(description);
 }
 
 FuncCallContext* start(FunctionCallInfo fcinfo) {
   FuncCallContext* const calls = SRF_FIRSTCALL_INIT();
   const MemoryContext caller = MemoryContextSwitchTo(calls->multi_call_memory_ctx);
-  if (get_call_result_type(fcinfo, nullptr, &calls->tuple_desc) != TYPEFUNC_COMPOSITE)
-    elog(ERROR, "return type must be a row type");
-  BlessTupleDesc(calls->tuple_desc);
+  calls->tuple_desc = row_type(fcinfo);
   MemoryContextSwitchTo(caller);
   return calls;
 }
@@ -216,7 +221,7 @@ PGDLLEXPORT Datum gpujoin_devices(PG_FUNCTION_ARGS) {
   const DeviceList* const list = static_cast<DeviceList*>(calls->user_fctx);
   gpujoin::Row row = {};
   gpujoin::add_device(&row, list->entries[calls->call_cntr]);
-  SRF_RETURN_NEXT(calls, gpujoin::make_tuple(calls, &row));
+  SRF_RETURN_NEXT(calls, gpujoin::make_tuple(calls->tuple_desc, &row));
 }
 
 PGDLLEXPORT Datum gpujoin_last_join(PG_FUNCTION_ARGS) {
@@ -226,19 +231,14 @@ PGDLLEXPORT Datum gpujoin_last_join(PG_FUNCTION_ARGS) {
   if (calls->call_cntr > 0 || report == nullptr) SRF_RETURN_DONE(calls);
   gpujoin::Row row = {};
   gpujoin::add_report(&row, *report);
-  SRF_RETURN_NEXT(calls, gpujoin::make_tuple(calls, &row));
+  SRF_RETURN_NEXT(calls, gpujoin::make_tuple(calls->tuple_desc, &row));
 }
 
 PGDLLEXPORT Datum gpujoin_session_joins(PG_FUNCTION_ARGS) {
-  TupleDesc description;
-  if (get_call_result_type(fcinfo, nullptr, &description) != TYPEFUNC_COMPOSITE)
-    elog(ERROR, "a row type is expected");
   const gpujoin::SessionCounts counts = gpujoin::session_counts();
   gpujoin::Row row = {};
   gpujoin::add_count(&row, counts.joins);
   for (const std::uint64_t fallbacks : counts.fallbacks) gpujoin::add_count(&row, fallbacks);
-  Assert(row.count == description->natts);
-  PG_RETURN_DATUM(
-      HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(description), row.values, row.nulls)));
+  PG_RETURN_DATUM(gpujoin::make_tuple(gpujoin::row_type(fcinfo), &row));
 }
 }

@@ -150,13 +150,13 @@ Cost lookup_cost(const Path* lookup, double rows) {
 bool are_lookups_cheaper(PlannerInfo* root, const Path* node, const RelOptInfo* outer,
                          const RelOptInfo* inner, const RestrictInfo* info, Selectivity share) {
   if (!enable_nestloop) return false;
-  const double lookups = outer->rows * doubt_of(root, outer->relids);
   ListCell* cell;
   foreach (cell, inner->cheapest_parameterized_paths) {
     const Path* const path = static_cast<const Path*>(lfirst(cell));
     if (is_disabled(path) || !bms_is_subset(PATH_REQ_OUTER(path), outer->relids) ||
         !looks_up(path, info))
       continue;
+    const double lookups = outer->rows * doubt_of(root, outer->relids);
     const Cost loop =
         outer->cheapest_total_path->total_cost + lookups * lookup_cost(path, share * inner->rows);
     if (loop < node->total_cost) return true;

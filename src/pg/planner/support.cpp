@@ -37,7 +37,7 @@ int known_values(PlannerInfo* root, const FuncExpr* call, NullableDatum* values,
 
 /// read_arguments(), or false where it raises an error. It only reads its arguments, so nothing has
 /// to be undone.
-bool try_arguments(const JoinFunction* function, const FuncExpr* call, const NullableDatum* values,
+bool try_arguments(const JoinFunction* function, Node* call, const NullableDatum* values,
                    JoinArguments* arguments) {
   const MemoryContext caller = CurrentMemoryContext;
   volatile bool valid = true;
@@ -70,7 +70,7 @@ bool estimate_call(PlannerInfo* root, Node* node, JoinEstimate* estimate) {
   if (!eps_known) values[at.eps] = {Float8GetDatum(0), false};
   if (at.k >= 0 && !known[at.k]) values[at.k] = {Int64GetDatum(kMostTopPairs), false};
   JoinArguments arguments;
-  if (!try_arguments(&operation->function, call, values, &arguments)) return false;
+  if (!try_arguments(&operation->function, node, values, &arguments)) return false;
   if (arguments.no_rows)
     *estimate = {1, 0};
   else

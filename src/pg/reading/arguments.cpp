@@ -5,7 +5,6 @@
 
 extern "C" {
 #include "catalog/pg_type.h"
-#include "nodes/nodeFuncs.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -173,12 +172,12 @@ void read_columns(Oid type, const NullableDatum& value, SideArguments* side) {
   side->column_count = -1;
   if (value.isnull) return;
   const char* const argument = psprintf("%s%s", side->prefix, columns_argument(side->shape));
-  const char* const example = side->shape == Shape::kBoxes ? "low,high" : "lon,lat";
+  const char* const example = columns_example(side->shape);
   const Oid element = get_element_type(type);
   if (!is_text(OidIsValid(element) ? element : type))
     ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                     errmsg("%s cannot be of type %s", argument, format_type_be(type)),
-                    errhint("Name the columns, for example %s => '%s'.", argument, example)));
+                    errhint("Name the columns, for example %s => %s.", argument, example)));
   List* const names = OidIsValid(element) ? array_names(value.value, element)
                                           : listed_names(string_of(type, value.value), argument);
   side->column_count = list_length(names);
@@ -188,13 +187,13 @@ void read_columns(Oid type, const NullableDatum& value, SideArguments* side) {
   foreach (cell, names) {
     if (lfirst(cell) == nullptr)
       ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("%s holds a NULL", argument),
-                      errhint("Name columns only, for example %s => '%s'.", argument, example)));
+                      errhint("Name columns only, for example %s => %s.", argument, example)));
     side->columns[count++] = static_cast<const char*>(lfirst(cell));
   }
 }
 
-SideArguments read_side(const JoinArguments& arguments, const FuncExpr* call,
-                        const NullableDatum* values, int side) {
+SideArguments read_side(const JoinArguments& arguments, Node* call, const NullableDatum* values,
+                        int side) {
   const JoinFunction& function = *arguments.function;
   SideArguments result = {};
   result.relation = DatumGetObjectId(values[function.at.relation[side]].value);
@@ -202,9 +201,7 @@ SideArguments read_side(const JoinArguments& arguments, const FuncExpr* call,
   result.prefix = function.takes_one_table() ? "" : side == 0 ? "left_" : "right_";
   result.id_column = copy_name(values[function.at.id_column[side]]);
   const int columns = function.at.columns[side];
-  const Oid type =
-      call ? exprType(static_cast<const Node*>(list_nth(call->args, columns))) : InvalidOid;
-  read_columns(type, values[columns], &result);
+  read_columns(get_call_expr_argtype(call, columns), values[columns], &result);
   result.scored = function.output == Output::kTopPairs &&
                   arguments.top.scoring.function != ScoreFunction::kDistance;
   if (result.scored) result.score_column = copy_name(values[function.at.score_column[side]]);
@@ -217,7 +214,7 @@ bool same_name(const char* a, const char* b) {
 
 }  // namespace
 
-JoinArguments read_arguments(const JoinFunction* function, const FuncExpr* call,
+JoinArguments read_arguments(const JoinFunction* function, Node* call,
                              const NullableDatum* values) {
   const ArgumentPositions& at = function->at;
   const bool two_tables = !function->takes_one_table(), top = at.k >= 0;

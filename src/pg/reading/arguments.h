@@ -58,8 +58,7 @@ struct JoinArguments {
 
 /// Reads and checks the values of all arguments of a call, in order. Raises an error for what is
 /// wrong whatever the tables hold. Strings are copied to the current memory context.
-JoinArguments read_arguments(const JoinFunction* function, const FuncExpr* call,
-                             const NullableDatum* values);
+JoinArguments read_arguments(const JoinFunction* function, Node* call, const NullableDatum* values);
 
 /// The metric of points that a text names; an error where it names none.
 Metric read_metric(Datum name);
@@ -69,11 +68,14 @@ bool same_side(const SideArguments& a, const SideArguments& b);
 
 const char* to_string(PairSelection pairs);
 
-/// What the rows are, and the argument that names their columns, for messages.
+/// What the rows are, and the argument that names their columns, with an example, for messages.
 inline const char* noun(Shape shape) { return shape == Shape::kBoxes ? "box" : "vector"; }
 inline const char* plural(Shape shape) { return shape == Shape::kBoxes ? "boxes" : "vectors"; }
 inline const char* columns_argument(Shape shape) {
   return shape == Shape::kBoxes ? "box_columns" : "vector_columns";
+}
+inline const char* columns_example(Shape shape) {
+  return shape == Shape::kBoxes ? "'low,high'" : "'lon,lat'";
 }
 
 }  // namespace gpujoin

@@ -104,8 +104,6 @@ const char* types_of(Shape shape) {
                   list_types(shape));
 }
 
-const char* example_of(Shape shape) { return shape == Shape::kBoxes ? "'low,high'" : "'lon,lat'"; }
-
 /// An argument that names columns.
 struct Role {
   const char* argument;
@@ -330,13 +328,13 @@ void raise_finding(Relation relation, const SideArguments& side, const SideColum
       break;
     case ColumnProblem::kNoColumn: {
       const char* const hint = conversion_hint(o);
-      ereport(ERROR,
-              (errcode(ERRCODE_UNDEFINED_COLUMN),
-               errmsg("relation \"%s\" has no %s column", o.name(), noun(side.shape)),
-               errdetail("%s", types_of(side.shape)),
-               hint != nullptr ? errhint("%s", hint)
-                               : errhint("Name the columns, for example %s%s => %s.", side.prefix,
-                                         columns_argument(side.shape), example_of(side.shape))));
+      ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
+                      errmsg("relation \"%s\" has no %s column", o.name(), noun(side.shape)),
+                      errdetail("%s", types_of(side.shape)),
+                      hint != nullptr
+                          ? errhint("%s", hint)
+                          : errhint("Name the columns, for example %s%s => %s.", side.prefix,
+                                    columns_argument(side.shape), columns_example(side.shape))));
       break;
     }
     case ColumnProblem::kNoScore:
