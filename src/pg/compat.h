@@ -19,9 +19,11 @@ extern "C" {
 
 #include "access/htup_details.h"
 #include "access/stratnum.h"
+#include "access/xact.h"
 #include "catalog/pg_proc.h"
 #include "commands/explain.h"
 #include "fmgr.h"
+#include "nodes/execnodes.h"
 #include "nodes/extensible.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
@@ -178,6 +180,23 @@ inline MinimalTuple form_minimal_tuple(TupleDesc columns, const Datum* values, c
   return heap_form_minimal_tuple(columns, values, nulls, 0);
 #else
   return heap_form_minimal_tuple(columns, const_cast<Datum*>(values), const_cast<bool*>(nulls));
+#endif
+}
+
+/// Whether no subtransaction can be started now, as in parallel mode before PostgreSQL 17.
+inline bool refuses_subtransactions() {
+#if PG_VERSION_NUM >= 170000
+  return false;
+#else
+  return IsInParallelMode();
+#endif
+}
+
+/// Keeps a statement that begins from entering that mode, if need be. What its plan gathers it then
+/// reads without workers, as it does for a cursor.
+inline void allow_subtransactions([[maybe_unused]] EState* statement) {
+#if PG_VERSION_NUM < 170000
+  statement->es_plannedstmt->parallelModeNeeded = false;
 #endif
 }
 

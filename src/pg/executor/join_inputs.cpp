@@ -210,38 +210,9 @@ void read_side(JoinNode* node, Side* side, ValueShape* shape) {
   trim_row_store(side->tested.rows);
 }
 
-/// Whether an error is about the data, or about the size of a value.
-bool is_about_value(int code) {
-  const int category = ERRCODE_TO_CATEGORY(code);
-  return category == ERRCODE_DATA_EXCEPTION || category == ERRCODE_PROGRAM_LIMIT_EXCEEDED;
-}
-
-/// Computes an operand over the scan tuple. False where that raises an error about the value, which
-/// a side that traps drops: can_drop_errors() knows that nothing but memory is left behind.
-bool compute_operand(JoinNode* node, Side* side, Datum* value, bool* is_null) {
-  ExprContext* const scratch = node->css.ss.ps.ps_ExprContext;
-  if (!side->traps) {
-    *value = ExecEvalExprSwitchContext(side->operand, scratch, is_null);
-    return true;
-  }
-  const MemoryContext caller = CurrentMemoryContext;
-  volatile bool computed = true;
-  PG_TRY();
-  { *value = ExecEvalExprSwitchContext(side->operand, scratch, is_null); }
-  PG_CATCH();
-  {
-    if (!is_about_value(geterrcode())) PG_RE_THROW();
-    MemoryContextSwitchTo(caller);
-    FlushErrorState();
-    computed = false;
-  }
-  PG_END_TRY();
-  return computed;
-}
-
 /// Goes through the rows that were read and makes points, boxes or odd rows of their values: of the
 /// values that the node computes, or of values that are to become another kind.
-void convert_rows(JoinNode* node, Side* side, ValueShape* shape) {
+void convert_all(JoinNode* node, Side* side, ValueShape* shape) {
   TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
   ExprContext* const scratch = node->css.ss.ps.ps_ExprContext;
   const int column = value_column(node, side);
@@ -266,6 +237,10 @@ void convert_rows(JoinNode* node, Side* side, ValueShape* shape) {
       add_row_value(node, side, shape, number, value, slot);
     ResetExprContext(scratch);
   }
+}
+
+void convert_rows(JoinNode* node, Side* side, ValueShape* shape) {
+  compute_operands(node, side, shape, convert_all);
 }
 
 /// Reads both inputs, and makes values of the rows where the inputs do not have them. An outer side

@@ -106,11 +106,10 @@ void find_direct_columns(JoinNode* node) {
   node->direct_columns = number;
 }
 
-void begin_side(Side* side, AttrNumber value, Expr* operand, bool traps, AttrNumber score,
+void begin_side(Side* side, AttrNumber value, Expr* operand, ErrorTrap trap, AttrNumber score,
                 Oid score_type, PlanState* parent) {
   side->value = value;
-  side->operand = ExecInitExpr(operand, parent);
-  side->traps = traps;
+  begin_operand(side, operand, trap, parent);
   side->score = score;
   side->score_type = score_type;
 }
@@ -129,10 +128,10 @@ void begin(CustomScanState* state, EState* estate, int flags) {
   node->right.plan = ExecInitNode(static_cast<Plan*>(lsecond(plan->custom_plans)), estate, flags);
   const JoinPlanExpressions& expressions = node->expressions;
   const TopPlan& top = node->data.top;
-  begin_side(&node->left, node->data.left_value, expressions.left_operand, node->data.left_traps,
+  begin_side(&node->left, node->data.left_value, expressions.left_operand, node->data.left_trap,
              top.left_score, top.left_type, parent);
-  begin_side(&node->right, node->data.right_value, expressions.right_operand,
-             node->data.right_traps, top.right_score, top.right_type, parent);
+  begin_side(&node->right, node->data.right_value, expressions.right_operand, node->data.right_trap,
+             top.right_score, top.right_type, parent);
   node->left.guard = ExecInitQual(expressions.guard, parent);
   state->custom_ps = list_make2(node->left.plan, node->right.plan);
   node->where = ExecInitQual(expressions.where, parent);

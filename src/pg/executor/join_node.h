@@ -14,6 +14,10 @@
 #include "pg/executor/join_plan.h"
 #include "pg/store/row_store.h"
 
+extern "C" {
+#include "utils/resowner.h"
+}
+
 namespace gpujoin {
 
 /// Columns of the scan tuple that one input fills.
@@ -45,11 +49,13 @@ struct OddRows {
 /// One input.
 struct Side {
   PlanState* plan;
-  AttrNumber value;    ///< the compared value in its rows; 0: `operand` computes it
-  ExprState* operand;  ///< over the scan tuple
-  ExprState* guard;    ///< rows that fail it match nothing, and have no operand; null: none
-  bool traps;          ///< a row whose operand raises an error is odd
-  AttrNumber score;    ///< the score in its rows; 0: no scores
+  AttrNumber value;              ///< the compared value in its rows; 0: `operand` computes it
+  ExprState* operand;            ///< over the scan tuple
+  Expr* expression;              ///< of the operand
+  ErrorTrap trap;                ///< a row whose operand raises an error that is dropped is odd
+  MemoryContext operand_memory;  ///< of the operand, where a subtransaction drops its errors
+  ExprState* guard;  ///< rows that fail it match nothing, and have no operand; null: none
+  AttrNumber score;  ///< the score in its rows; 0: no scores
   Oid score_type;
   ScoreRange scores;
   double* row_scores;  ///< [score_room] by row, where the node computes the values
@@ -135,7 +141,8 @@ struct JoinNode {
   MemoryContext rows;     ///< and all that was read
   MemoryContext asked;    ///< and the values of one pair while the condition is evaluated
   EngineRun* run;
-  RowBudget budget;  ///< of the rows kept of both sides
+  ResourceOwner operand_resources;  ///< of the operands' subtransaction; null: none is open
+  RowBudget budget;                 ///< of the rows kept of both sides
   Side left, right;
   ValueForm form;    ///< what becomes of the compared values
   bool approximate;  ///< some boxes are larger than what operators compare
@@ -218,6 +225,22 @@ void show_tested(JoinNode* node, Side* side, std::uint64_t row);
 
 /// A row's entry among the odd rows; null where it is not odd.
 const OddRow* find_odd(const OddRows& odd, std::uint64_t row);
+
+// ---- join_operands.cpp
+
+/// Prepares an operand that the node computes; null: the input has the value.
+void begin_operand(Side* side, Expr* operand, ErrorTrap trap, PlanState* parent);
+
+/// Goes through the rows of a side.
+using RowConversion = void (*)(JoinNode* node, Side* side, ValueShape* shape);
+
+/// Calls `convert`, which may compute the side's operand, if it has one. No input is asked for rows
+/// meanwhile: a subtransaction may be open.
+void compute_operands(JoinNode* node, Side* side, ValueShape* shape, RowConversion convert);
+
+/// Computes the operand over the scan tuple. False where an error was dropped, or where none could
+/// be: the row is odd.
+bool compute_operand(JoinNode* node, Side* side, Datum* value, bool* is_null);
 
 // ---- join_work.cpp
 

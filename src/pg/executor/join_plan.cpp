@@ -34,8 +34,8 @@ void code(Data& data, Coder& coder) {
   coder(data.join_type);
   coder(data.left_value);
   coder(data.right_value);
-  coder(data.left_traps);
-  coder(data.right_traps);
+  coder(data.left_trap);
+  coder(data.right_trap);
   coder(data.eps_may_raise);
   coder(data.counts);
   coder(data.names_matches);

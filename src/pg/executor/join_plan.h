@@ -34,6 +34,14 @@ struct OrderPlan {
   int right_column;
 };
 
+/// What becomes of errors of an operand that the node computes. One that is dropped comes again,
+/// and is raised, if a pair asks for the value.
+enum class ErrorTrap {
+  kNone,            ///< they are raised
+  kCatch,           ///< they leave nothing behind, and are dropped
+  kSubtransaction,  ///< they are dropped with the subtransaction that they were raised in
+};
+
 /// What the plan holds beside expressions: a list of integers in CustomScan::custom_private.
 /// Columns of the scan tuple are described after it.
 struct JoinPlanData {
@@ -42,8 +50,8 @@ struct JoinPlanData {
   AttrNumber left_value;   ///< the compared value in the rows of the outer input; 0: none has it,
                            ///< the node computes it from the row's columns
   AttrNumber right_value;  ///< and of the inner one
-  bool left_traps;         ///< an error of that computation is PostgreSQL's only if a pair asks
-  bool right_traps;
+  ErrorTrap left_trap;     ///< for errors of that computation
+  ErrorTrap right_trap;
   bool eps_may_raise;  ///< computing the radius may raise an error
   int column_count;
   bool* from_left;         ///< [column_count] which input a column of the scan tuple comes from

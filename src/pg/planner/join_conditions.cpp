@@ -14,14 +14,6 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-/// Whether PostgreSQL's own plan computes both operands for each pair of rows: no other condition
-/// comes first, and no pair is left out because others were found.
-bool computes_all_operands(const PlannerInfo* root, JoinType type, const List* conditions) {
-  const bool may_stop_early = root->tuple_fraction > 0 && root->parse->sortClause == NIL;
-  return (type == JOIN_INNER || type == JOIN_LEFT) && list_length(conditions) == 1 &&
-         !may_stop_early;
-}
-
 /// How the function compares two integers of the same type.
 KeyOrder order_of(Oid function) {
   switch (function) {
@@ -155,22 +147,32 @@ bool can_be_counted(const SimilarityClause& clause, const List* conditions, Reli
   return true;
 }
 
+bool computes_all_operands(const PlannerInfo* root, JoinType type, const List* conditions) {
+  const bool may_stop_early = root->tuple_fraction > 0 && root->parse->sortClause == NIL;
+  return (type == JOIN_INNER || type == JOIN_LEFT) && list_length(conditions) == 1 &&
+         !may_stop_early;
+}
+
 bool can_have_operands(PlannerInfo* root, const SimilarityClause& clause, JoinType type,
                        const List* conditions) {
   const auto raises = [&](Expr* operand) {
-    return !cannot_raise(root, operand) && !can_drop_errors(root, operand);
+    return !cannot_raise(root, operand) && !can_drop_errors(root, operand) &&
+           !can_roll_back_errors(root, operand);
   };
   return (!raises(clause.left) && !raises(clause.right)) ||
          computes_all_operands(root, type, conditions);
 }
 
-AttrNumber place_operand(const PlannerInfo* root, Plan** input, Expr* operand, Expr** computed,
-                         bool* traps) {
+AttrNumber place_operand(PlannerInfo* root, Plan** input, Expr* operand, bool for_all_rows,
+                         Expr** computed, ErrorTrap* trap) {
   *computed = nullptr;
-  *traps = false;
+  *trap = ErrorTrap::kNone;
   if (cannot_raise(root, operand)) return place_value(input, operand);
   *computed = operand;
-  *traps = can_drop_errors(root, operand);
+  if (can_drop_errors(root, operand))
+    *trap = ErrorTrap::kCatch;
+  else if (!for_all_rows)
+    *trap = ErrorTrap::kSubtransaction;
   return 0;
 }
 

@@ -25,14 +25,19 @@ Conditions sort_conditions(PlannerInfo* root, const SimilarityClause& clause, Jo
 bool can_be_counted(const SimilarityClause& clause, const List* conditions, Relids left,
                     Relids right);
 
+/// Whether PostgreSQL's own plan computes both operands for each pair of rows: no other condition
+/// comes first, and no pair is left out because others were found.
+bool computes_all_operands(const PlannerInfo* root, JoinType type, const List* conditions);
+
 /// Whether both operands can be computed as PostgreSQL's own plan would: neither raises errors, or
 /// they can be dropped until a pair asks, or that plan, too, would compute them for all rows.
 bool can_have_operands(PlannerInfo* root, const SimilarityClause& clause, JoinType type,
                        const List* conditions);
 
 /// Has the input compute the operand, and returns its column. Else returns 0, and *computed is what
-/// the node is to compute, an error of which it may drop where it *traps.
-AttrNumber place_operand(const PlannerInfo* root, Plan** input, Expr* operand, Expr** computed,
-                         bool* traps);
+/// the node is to compute, whose errors it may drop in the way of *trap; `for_all_rows`:
+/// PostgreSQL's own plan would compute it for all rows.
+AttrNumber place_operand(PlannerInfo* root, Plan** input, Expr* operand, bool for_all_rows,
+                         Expr** computed, ErrorTrap* trap);
 
 }  // namespace gpujoin

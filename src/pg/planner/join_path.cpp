@@ -180,9 +180,11 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* tlis
   data.grouped = planned.grouped;
   data.top = planned.top;
   data.eps_may_raise = !cannot_raise(root, clause.eps);
-  data.left_value = place_operand(root, &left, clause.left, &parts.left_operand, &data.left_traps);
-  data.right_value =
-      place_operand(root, &right, clause.right, &parts.right_operand, &data.right_traps);
+  const bool for_all_rows = computes_all_operands(root, planned.type, planned.conditions);
+  data.left_value =
+      place_operand(root, &left, clause.left, for_all_rows, &parts.left_operand, &data.left_trap);
+  data.right_value = place_operand(root, &right, clause.right, for_all_rows, &parts.right_operand,
+                                   &data.right_trap);
   if (planned.score.left != nullptr) {
     data.top.left_score = place_value(&left, planned.score.left);
     data.top.right_score = place_value(&right, planned.score.right);

@@ -7,6 +7,8 @@ extern "C" {
 #include "access/transam.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/subscripting.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 }
@@ -139,6 +141,15 @@ bool may_raise(Node* node, void* context) {
   return walk_expression(node, may_raise, context);
 }
 
+/// Whether some parameter's value is still to be computed.
+bool has_uncomputed(Node* node, void* root) {
+  if (node == nullptr) return false;
+  if (IsA(node, Param) &&
+      !is_computed(static_cast<const PlannerInfo*>(root), castNode(Param, node)))
+    return true;
+  return walk_expression(node, has_uncomputed, root);
+}
+
 }  // namespace
 
 bool cannot_raise(const PlannerInfo* root, Expr* expression) {
@@ -149,6 +160,11 @@ bool cannot_raise(const PlannerInfo* root, Expr* expression) {
 bool can_drop_errors(const PlannerInfo* root, Expr* expression) {
   Walk walk = {root, function_may_hold, true};
   return !may_raise(reinterpret_cast<Node*>(expression), &walk);
+}
+
+bool can_roll_back_errors(PlannerInfo* root, Expr* expression) {
+  Node* const node = reinterpret_cast<Node*>(expression);
+  return !contain_mutable_functions(node) && !contain_subplans(node) && !has_uncomputed(node, root);
 }
 
 }  // namespace gpujoin

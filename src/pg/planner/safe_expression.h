@@ -17,4 +17,8 @@ bool cannot_raise(const PlannerInfo* root, Expr* expression);
 /// alone, which compute and hold nothing but memory, and casts text to arrays of numbers.
 bool can_drop_errors(const PlannerInfo* root, Expr* expression);
 
+/// Whether an error can be dropped where the expression is evaluated within a subtransaction, which
+/// takes back whatever a function was at: it calls immutable functions alone, anybody's.
+bool can_roll_back_errors(PlannerInfo* root, Expr* expression);
+
 }  // namespace gpujoin

@@ -1,0 +1,137 @@
+// Operands that the node computes itself, and what becomes of the errors that they raise.
+#include "pg/executor/join_node.h"
+
+extern "C" {
+#include "executor/executor.h"
+#include "utils/memutils.h"
+}
+
+namespace gpujoin {
+namespace {
+
+/// Whether an error is about the data, or about the size of a value.
+bool is_about_value(int code) {
+  const int category = ERRCODE_TO_CATEGORY(code);
+  return category == ERRCODE_DATA_EXCEPTION || category == ERRCODE_PROGRAM_LIMIT_EXCEEDED;
+}
+
+/// Whether an error is about the server or the session, whatever is computed: it was cancelled or
+/// ran out of something, a file or another session is in the way.
+bool is_about_server(int code) {
+  switch (ERRCODE_TO_CATEGORY(code)) {
+    case ERRCODE_TRANSACTION_ROLLBACK:
+    case ERRCODE_INSUFFICIENT_RESOURCES:
+    case ERRCODE_OPERATOR_INTERVENTION:
+    case ERRCODE_SYSTEM_ERROR:
+      return true;
+    default:
+      return code == ERRCODE_LOCK_NOT_AVAILABLE || code == ERRCODE_DATA_CORRUPTED ||
+             code == ERRCODE_INDEX_CORRUPTED;
+  }
+}
+
+/// Functions may leave anything in a state that has raised an error, so it is made anew. It is not
+/// compiled, which would take longer than it saves.
+void renew_operand(Side* side) {
+  MemoryContextReset(side->operand_memory);
+  const MemoryContext caller = MemoryContextSwitchTo(side->operand_memory);
+  side->operand = ExecInitExpr(side->expression, nullptr);
+  MemoryContextSwitchTo(caller);
+}
+
+/// Starts the subtransaction, whose resources are for operands alone: what else the node does
+/// outlives it.
+void open_subtransaction(JoinNode* node) {
+  const MemoryContext caller = CurrentMemoryContext;
+  const ResourceOwner owner = CurrentResourceOwner;
+  BeginInternalSubTransaction(nullptr);
+  node->operand_resources = CurrentResourceOwner;
+  MemoryContextSwitchTo(caller);
+  CurrentResourceOwner = owner;
+}
+
+/// Ends it by either function, if it is open.
+void close_subtransaction(JoinNode* node, void (*end)()) {
+  if (node->operand_resources == nullptr) return;
+  const MemoryContext caller = CurrentMemoryContext;
+  const ResourceOwner owner = CurrentResourceOwner;
+  CurrentResourceOwner = node->operand_resources;
+  node->operand_resources = nullptr;
+  end();
+  MemoryContextSwitchTo(caller);
+  CurrentResourceOwner = owner;
+}
+
+}  // namespace
+
+void begin_operand(Side* side, Expr* operand, ErrorTrap trap, PlanState* parent) {
+  side->trap = trap;
+  side->expression = operand;
+  if (trap != ErrorTrap::kSubtransaction) {
+    side->operand = ExecInitExpr(operand, parent);
+    return;
+  }
+  allow_subtransactions(parent->state);
+  side->operand_memory =
+      AllocSetContextCreate(CurrentMemoryContext, "gpujoin operand", ALLOCSET_SMALL_SIZES);
+  renew_operand(side);
+}
+
+void compute_operands(JoinNode* node, Side* side, ValueShape* shape, RowConversion convert) {
+  const bool opens = side->trap == ErrorTrap::kSubtransaction && !refuses_subtransactions();
+  if (!opens) {
+    convert(node, side, shape);
+    return;
+  }
+  const MemoryContext caller = CurrentMemoryContext;
+  const ResourceOwner owner = CurrentResourceOwner;
+  open_subtransaction(node);
+  PG_TRY();
+  { convert(node, side, shape); }
+  PG_CATCH();
+  {
+    MemoryContextSwitchTo(caller);
+    CurrentResourceOwner = owner;
+    ErrorData* const error = CopyErrorData();
+    FlushErrorState();
+    close_subtransaction(node, RollbackAndReleaseCurrentSubTransaction);
+    ReThrowError(error);
+  }
+  PG_END_TRY();
+  // In parallel mode no command may be counted, as the other end might do.
+  close_subtransaction(node, IsInParallelMode() ? RollbackAndReleaseCurrentSubTransaction
+                                                : ReleaseCurrentSubTransaction);
+}
+
+bool compute_operand(JoinNode* node, Side* side, Datum* value, bool* is_null) {
+  ExprContext* const scratch = node->css.ss.ps.ps_ExprContext;
+  if (side->trap == ErrorTrap::kNone) {
+    *value = ExecEvalExprSwitchContext(side->operand, scratch, is_null);
+    return true;
+  }
+  const bool rolls_back = side->trap == ErrorTrap::kSubtransaction;
+  if (rolls_back && node->operand_resources == nullptr) return false;
+  const MemoryContext caller = CurrentMemoryContext;
+  const ResourceOwner owner = CurrentResourceOwner;
+  volatile bool computed = true;
+  if (rolls_back) CurrentResourceOwner = node->operand_resources;
+  PG_TRY();
+  { *value = ExecEvalExprSwitchContext(side->operand, scratch, is_null); }
+  PG_CATCH();
+  {
+    if (rolls_back ? is_about_server(geterrcode()) : !is_about_value(geterrcode())) PG_RE_THROW();
+    MemoryContextSwitchTo(caller);
+    FlushErrorState();
+    computed = false;
+  }
+  PG_END_TRY();
+  CurrentResourceOwner = owner;
+  if (rolls_back && !computed) {
+    close_subtransaction(node, RollbackAndReleaseCurrentSubTransaction);
+    open_subtransaction(node);
+    renew_operand(side);
+  }
+  return computed;
+}
+
+}  // namespace gpujoin
