@@ -63,22 +63,30 @@ double bytes_of(PlannerInfo* root, const Path* input, const Expr* value,
                         sizeof(std::int64_t));
 }
 
+/// What computing a value costs for each row of an input.
+Cost cost_of_value(PlannerInfo* root, const Path* input, Expr* value) {
+  QualCost cost;
+  cost_qual_eval_node(&cost, reinterpret_cast<Node*>(value), root);
+  return cost.startup + cost.per_tuple * input->rows;
+}
+
 }  // namespace
 
 bool has_memory(PlannerInfo* root, const Path* left, const Path* right,
-                const SimilarityClause& clause, Cost* spilling) {
+                const SimilarityClause& clause, Cost* of_values) {
   constexpr double kLeastMemory = 16 << 20;  // parts of less are not worth their joins
   constexpr double kPasses = 5;  // chunks and parts are written and read, parts more than once
   const auto limit = static_cast<double>(host_memory_limit_bytes());
   const double bytes = bytes_of(root, left, clause.left, clause.test) +
                        bytes_of(root, right, clause.right, clause.test);
   const bool fits = 2 * bytes <= limit;
-  *spilling = fits ? 0 : kPasses * seq_page_cost * bytes / BLCKSZ;
+  *of_values = cost_of_value(root, left, clause.left) + cost_of_value(root, right, clause.right) +
+               (fits ? 0 : kPasses * seq_page_cost * bytes / BLCKSZ);
   return fits || limit >= kLeastMemory;
 }
 
 void set_join_cost(PlannerInfo* root, Path* path, const Path* left, const Path* right,
-                   Selectivity share, JoinType type, List* conditions, bool asked, Cost spilling) {
+                   Selectivity share, JoinType type, List* conditions, bool asked, Cost of_values) {
   const double pairs = clamp_row_est(left->rows * right->rows * share);
   QualCost filter;
   cost_qual_eval(&filter, conditions, root);
@@ -87,7 +95,7 @@ void set_join_cost(PlannerInfo* root, Path* path, const Path* left, const Path* 
   const double of_pairs = (kCandidateOperators + (pairs_wanted ? kPairOperators : 0)) * pairs;
   path->rows = path->parent->rows;
   path->startup_cost = left->total_cost + right->total_cost + cpu_operator_cost * of_rows +
-                       spilling + filter.startup + path->pathtarget->cost.startup;
+                       of_values + filter.startup + path->pathtarget->cost.startup;
   path->total_cost = path->startup_cost + cpu_operator_cost * of_pairs +
                      (asked ? filter.per_tuple * pairs : 0) +
                      path->pathtarget->cost.per_tuple * path->rows;

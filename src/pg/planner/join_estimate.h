@@ -8,16 +8,17 @@ namespace gpujoin {
 /// What even an empty join costs, threads and the like, in operators.
 inline constexpr double kStartOperators = 16000;
 
-/// Whether there is memory for a join of both inputs. *spilling is what it costs that their points
-/// or boxes, and an index as large as they are, are expected to exceed gpujoin.host_memory_limit.
+/// Whether there is memory for a join of both inputs. *of_values is what it costs to compute the
+/// compared values, and that their points or boxes, and an index as large as they are, may be
+/// expected to exceed gpujoin.host_memory_limit.
 bool has_memory(PlannerInfo* root, const Path* left, const Path* right,
-                const SimilarityClause& clause, Cost* spilling);
+                const SimilarityClause& clause, Cost* of_values);
 
 /// Sets rows and costs of a path that joins `left` and `right` by conditions of which one is the
 /// engine's and leaves a share of all pairs; `asked`: conditions are evaluated for each pair of
 /// that share.
 void set_join_cost(PlannerInfo* root, Path* path, const Path* left, const Path* right,
-                   Selectivity share, JoinType type, List* conditions, bool asked, Cost spilling);
+                   Selectivity share, JoinType type, List* conditions, bool asked, Cost of_values);
 
 /// Sets the cost of a path that counts the rows of `input` without making them.
 void set_counting_cost(Path* path, const Path* input);

@@ -231,10 +231,10 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
       PATH_REQ_OUTER(left) != nullptr || PATH_REQ_OUTER(right) != nullptr)
     return;
   SimilarityClause clause;
-  Cost spilling;
+  Cost of_values;
   const RestrictInfo* const info =
       choose_clause(root, extra->restrictlist, type, join, outer, inner, &clause);
-  if (info == nullptr || !has_memory(root, left, right, clause, &spilling)) return;
+  if (info == nullptr || !has_memory(root, left, right, clause, &of_values)) return;
   JoinPath* const join_path = new_join_path();
   join_path->clause = clause;
   join_path->type = type;
@@ -250,7 +250,7 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   const Selectivity share = share_of_pairs(root, info, clause);
   const bool asked =
       list_length(extra->restrictlist) > 1 || (tests_boxes(clause.test) && !is_exact(clause.test));
-  set_join_cost(root, &path->path, left, right, share, type, extra->restrictlist, asked, spilling);
+  set_join_cost(root, &path->path, left, right, share, type, extra->restrictlist, asked, of_values);
   add_disabled_nodes(&path->path, {left, right});
   if (are_lookups_cheaper(root, &path->path, outer, inner, info, share) ||
       (type == JOIN_INNER && are_lookups_cheaper(root, &path->path, inner, outer, info, share)))
