@@ -113,11 +113,129 @@ SELECT same_rows(query, uses_node, query) FROM (VALUES
   ('SELECT l.id, r.id FROM ratios l JOIN ratios r ON strict_vector(l.x, l.z + 1) <-> r.v <= 1', true),
   ('SELECT l.id, r.id FROM ratios l JOIN ratios r ON strict_vector(l.x, l.z) <-> r.v <= 1', true),
   ('SELECT l.id, r.id FROM ratios l JOIN no_rows r ON strict_vector(l.x, l.z) <-> r.v <= 1', true),
-  ('SELECT l.id, r.id FROM ratios l LEFT JOIN ratios r ON l.z <> 0 AND strict_vector(l.x, l.z) <-> r.v <= 1', false),
-  ('SELECT l.id FROM ratios l WHERE EXISTS (SELECT FROM ratios r WHERE strict_vector(r.x, r.z + 1) <-> l.v <= 1)', false),
-  ('SELECT count(*) FROM (SELECT l.id FROM ratios l JOIN ratios r ON strict_vector(l.x, l.z + 1) <-> r.v <= 1 LIMIT 3) s', false),
+  ('SELECT l.id, r.id FROM ratios l LEFT JOIN ratios r ON l.z <> 0 AND strict_vector(l.x, l.z) <-> r.v <= 1', true),
+  ('SELECT l.id FROM ratios l WHERE EXISTS (SELECT FROM ratios r WHERE strict_vector(r.x, r.z + 1) <-> l.v <= 1)', true),
+  ('SELECT count(*) FROM (SELECT l.id FROM ratios l JOIN ratios r ON strict_vector(l.x, l.z + 1) <-> r.v <= 1 LIMIT 3) s', true),
   ('SELECT l.id, r.id FROM ratios l JOIN ratios r ON ARRAY[l.x / (l.z + 1), 1] <-> r.v <= 3
     ORDER BY l.x + r.x, l.id, r.id LIMIT 5', true)) queries(query, uses_node);
+
+-- Operands of anybody's immutable functions: PL/pgSQL with queries, handlers and settings of its own, SQL, and errors of any
+-- class. An error is dropped in a subtransaction until a pair asks for it.
+CREATE TABLE factors AS SELECT i AS id, 1.0::float8 / i AS factor FROM generate_series(1, 2) i;
+CREATE FUNCTION queried(x float8, z float8) RETURNS float8[] LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+  found float8;
+BEGIN
+  SELECT factor INTO STRICT found FROM factors WHERE id = z;
+  RETURN ARRAY[x * found, 1];
+EXCEPTION WHEN no_data_found THEN RAISE internal_error USING MESSAGE = 'no factor';
+END $$;
+CREATE FUNCTION handled(x float8, z float8) RETURNS float8[] LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER
+SET extra_float_digits = 0 AS $$
+BEGIN
+  BEGIN
+    RETURN ARRAY[x / z, 1];
+  EXCEPTION WHEN division_by_zero THEN NULL;
+  END;
+  RAISE division_by_zero;
+END $$;
+CREATE FUNCTION by_sql(x float8, z float8) RETURNS float8[] LANGUAGE sql IMMUTABLE SET extra_float_digits = 0
+  AS 'SELECT ARRAY[$1 / factor, 1 / $2] FROM factors WHERE id >= $2 ORDER BY id LIMIT 1';
+CREATE FUNCTION unstable(x float8, z float8) RETURNS float8[] LANGUAGE plpgsql STABLE AS 'BEGIN RETURN ARRAY[x / z, 1]; END';
+SELECT same_rows(replace(query, 'f(', function || '('), true, replace(query, 'f(', function || '('))
+FROM unnest('{queried,handled,by_sql}'::text[]) function, unnest(ARRAY[
+  'SELECT l.id, r.id FROM ratios l JOIN ratios r ON l.z * r.id > 0 AND f(l.x, l.z) <-> r.v <= 9',
+  'SELECT l.id, r.id FROM ratios l JOIN ratios r ON l.z * r.z > 1 AND f(l.x, l.z) <-> f(r.x, r.z) <= 9 AND l.id < r.id',
+  'SELECT l.id, r.id FROM ratios l LEFT JOIN ratios r ON l.z <> 0 AND f(l.x, l.z) <-> r.v <= 9',
+  'SELECT l.id FROM ratios l WHERE EXISTS (SELECT FROM ratios r WHERE r.z <> 0 AND f(r.x, r.z) <-> l.v <= 9)',
+  'SELECT l.id FROM ratios l WHERE NOT EXISTS (SELECT FROM ratios r WHERE r.z <> 0 AND f(r.x, r.z) <-> l.v <= 9)',
+  'SELECT count(*) FROM ratios l JOIN ratios r ON l.id < r.id AND f(l.x, l.z) <-> f(r.x, r.z) <= 9',
+  'SELECT l.id, r.id FROM ratios l JOIN no_rows r ON l.id < r.id AND f(l.x, l.z) <-> r.v <= 1']) query;
+SELECT same_rows('SELECT l.id, r.id FROM ratios l JOIN ratios r ON l.z * r.id > 0 AND unstable(l.x, l.z) <-> r.v <= 1', false,
+  'a function that is not immutable');
+SELECT is(current_setting('extra_float_digits'), '1', 'settings of functions that failed are gone');
+
+-- Dropped are errors that PostgreSQL would not raise, but for those of the server.
+CREATE FUNCTION raising(x float8, state text) RETURNS float8[] LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  IF x = 300 THEN RAISE EXCEPTION USING ERRCODE = state; END IF;
+  RETURN ARRAY[x, 1];
+END $$;
+CREATE FUNCTION state_of(query text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM force_node(true);
+  EXECUTE query;
+  RETURN 'none';
+EXCEPTION WHEN query_canceled OR assert_failure OR OTHERS THEN RETURN SQLSTATE;
+END $$;
+SELECT is(state_of(format($$ SELECT count(*) FROM ratios l JOIN ratios r ON l.id + r.z * 0 <> 300 AND raising(l.x, '%s') <-> r.v <= 1 $$, state)),
+  expected, format('%s that no pair asks for: %s', state, expected))
+FROM (VALUES ('P0001', 'none'), ('P0004', 'none'), ('XX000', 'none'), ('22012', 'none'), ('42P01', 'none'), ('U0001', 'none'),
+  ('55000', 'none'), ('57014', '57014'), ('53200', '53200'), ('53100', '53100'), ('58030', '58030'), ('40001', '40001'),
+  ('40P01', '40P01'), ('55P03', '55P03'), ('XX001', 'XX001'), ('XX002', 'XX002')) states(state, expected);
+SELECT is(state_of(format($$ SELECT count(*) FROM ratios l JOIN ratios r ON l.id <> r.id AND raising(l.x, '%s') <-> r.v <= 1 $$, state)),
+  state, state || ' that a pair asks for') FROM unnest('{P0001,P0004,XX000,22012,U0001,57014}'::text[]) state;
+SELECT same_rows('SELECT l.id, r.id FROM ratios l JOIN ratios r ON l.z * r.id > 0 AND queried(l.x, l.z) <-> r.v <= 9', true,
+  'a join after these errors');
+
+-- What fails leaves nothing behind.
+CREATE FUNCTION large(x float8) RETURNS float8[] LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+  kept text := repeat('x', 100000);
+BEGIN
+  IF x > 0 THEN RAISE 'too much: %', kept; END IF;
+  RETURN ARRAY[x, length(kept)];
+END $$;
+CREATE TABLE most AS SELECT i AS id, (i - 2)::float8 AS x, ARRAY[-1, 100000]::float8[] AS v FROM generate_series(1, 2000) i;
+ANALYZE most;
+SELECT force_node(true);
+DECLARE held CURSOR FOR SELECT l.id, r.id FROM most l JOIN most r ON l.x <= 0 * r.id AND large(l.x) <-> r.v <= 0;
+FETCH 1 FROM held;
+SELECT cmp_ok(sum(total_bytes)::bigint, '<', 30000000::bigint, 'errors are forgotten') FROM pg_backend_memory_contexts;
+SELECT cmp_ok(sum(total_bytes)::bigint, '<', 64000::bigint, 'and so are the states of expressions')
+FROM pg_backend_memory_contexts WHERE name = 'gpujoin operand';
+CLOSE held;
+SELECT force_node(false);
+
+-- Before PostgreSQL 17 there are no subtransactions in parallel mode: a statement with such an operand keeps out of it, and
+-- within another one all rows are odd.
+CREATE FUNCTION join_within(int) RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS $$
+BEGIN
+  RETURN (SELECT count(*) FROM ratios l JOIN ratios r ON l.z * r.id > 0 AND strict_vector(l.x, l.z) <-> r.v <= 9);
+END $$;
+ALTER FUNCTION strict_vector PARALLEL SAFE;
+SELECT force_node(true);
+SELECT join_within(1) AS within \gset
+SET LOCAL min_parallel_table_scan_size = 0;
+SET LOCAL parallel_setup_cost = 0;
+SET LOCAL parallel_tuple_cost = 0;
+CREATE TABLE of_parallel AS SELECT join_within(id) AS n FROM (SELECT id FROM ratios WHERE id < 3 OFFSET 0) s;
+SELECT is(array_agg(n), ARRAY[:within, :within]::bigint[], 'a join within a parallel query') FROM of_parallel;
+SELECT is(property('Odd Rows', 'SELECT count(*) FROM ratios l JOIN ratios r ON l.z * r.id > 0 AND strict_vector(l.x, l.z) <-> r.v <= 9
+  UNION ALL SELECT count(*) FROM ratios'), '200', 'a join beside what could be parallel');
+RESET min_parallel_table_scan_size;
+RESET parallel_setup_cost;
+RESET parallel_tuple_cost;
+
+\if :has_postgis
+-- PostGIS reads what it knows of projections from a table.
+CREATE TABLE degrees AS SELECT id, ST_SetSRID(ST_MakePoint(8 + v[1] / 1000, 48 + v[2] / 1000), 4326) AS g FROM vectors
+  UNION ALL SELECT -1, ST_SetSRID(ST_MakePoint(8, 91), 4326) UNION ALL SELECT -2, ST_SetSRID(ST_MakePoint(8, 48), 999)
+  UNION ALL SELECT -3, ST_MakePoint(8, 48) UNION ALL SELECT -4, 'SRID=4326;POINT EMPTY';
+ANALYZE degrees;
+SELECT same_rows(query, true, query) FROM unnest(ARRAY[
+  'SELECT l.id, r.id FROM degrees l JOIN degrees r ON ST_DWithin(ST_Transform(l.g, 25832), ST_Transform(r.g, 25832), 300)
+    AND l.id < r.id AND l.id * r.id > 0 AND l.id + r.id > 2',
+  'SELECT l.id, r.id FROM degrees l JOIN degrees r ON ST_DWithin(ST_Transform(l.g, 25832), ST_Transform(r.g, 25832), 300)
+    AND l.id + r.id > 300 AND least(l.id, r.id) > 0',
+  'SELECT l.id FROM degrees l WHERE l.id > 0 AND NOT EXISTS (SELECT FROM degrees r
+    WHERE ST_DWithin(ST_Transform(l.g, 25832), ST_Transform(r.g, 25832), 300) AND r.id > l.id)']) query;
+SELECT is(state_of('SELECT l.id, r.id FROM degrees l JOIN degrees r
+    ON ST_DWithin(ST_Transform(l.g, 25832), ST_Transform(r.g, 25832), 300) AND l.id <> r.id'), 'XX000', 'a point that a pair asks for');
+SELECT is(pairs_asked('SELECT l.id, r.id FROM degrees l JOIN degrees r
+    ON ST_DWithin(ST_Transform(l.g, 25832), ST_Transform(r.g, 25832), 300) AND l.id < r.id AND least(l.id, r.id) > 0'), 0::bigint,
+  'the condition is asked of no pair that others reject');
+\endif
 
 -- ---- Radii
 SELECT same_rows(query, uses_node, query) FROM (VALUES
