@@ -90,7 +90,7 @@ class Float8Array(Kind):
     def operand(self, t):
         plain = f'{t}.f8'
         more = [f'({t}.f8 || ARRAY[]::float8[])', f'CASE WHEN {t}.grp <> 2 THEN {t}.f8 END',
-                f"coalesce({t}.f8, {array([1.0] * self.dimensions)})"]
+                f"coalesce({t}.f8, {array([1.0] * self.dimensions)})", f'picky({t}.f8, coalesce({t}.grp, 0) + 1)']
         if self.dimensions <= 3:
             columns = [f'{t}.x', f'{t}.y', f'{t}.z'][:self.dimensions]
             more += [f"ARRAY[{', '.join(columns)}]"] * 6
@@ -105,6 +105,8 @@ class Float8Array(Kind):
             (f'{t}.grp <> 0', f'ARRAY[(10 / {t}.grp)::float8{rest}]'),
             (f"{t}.t <> 'no'", f'ARRAY[{t}.t::float8{rest}]'),
             (f"{t}.t <> 'no'", f"('{{' || {t}.t || '{rest}}}')::float8[]"),
+            (f'{t}.grp <> 0', f'picky(ARRAY[{t}.x{rest}], {t}.grp)'),
+            (f'{t}.grp <> 0', f'picky({t}.f8, {t}.grp)'),
             (f'{t}.x IS NOT NULL', f'ARRAY[{t}.x{rest}]'),
             (f'cardinality({t}.f8) = {self.dimensions}', f'{t}.f8')])
 
@@ -279,7 +281,11 @@ class Geometry(Kind):
         return self.rng.choice([f'{t}.g'] * 5 + [f'ST_MakePoint({t}.x, {t}.y)'])
 
     def guarded(self, t):
-        return f'{t}.grp <> 0', f'ST_MakePoint({t}.x / {t}.grp, 1)'
+        # Longitudes and latitudes as they come: some are none, and some rows have a SRID already.
+        return self.rng.choice([
+            (f'{t}.grp <> 0', f'ST_MakePoint({t}.x / {t}.grp, 1)'),
+            (f'abs({t}.y) < 80', f'ST_SetSRID(ST_Transform(ST_SetSRID(ST_MakePoint({t}.x, {t}.y), 4326), 32631), 0)'),
+            (f'ST_SRID({t}.g) <> 0', f'ST_SetSRID(ST_Transform({t}.g, 3857), 0)')])
 
     def test(self, left, right, eps):
         return self.rng.choice([f'ST_DWithin({left}, {right}, {eps})'] * 3 + [f'{left} && {right}'] * 2 +

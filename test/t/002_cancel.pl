@@ -18,6 +18,7 @@ CREATE TABLE dense (id int PRIMARY KEY, v float8[]);
 INSERT INTO dense SELECT i, ARRAY[sin(i), cos(i * 7)] FROM generate_series(1, 60000) i;
 CREATE TABLE large (id int, x real, y real);
 INSERT INTO large SELECT i, sin(i), cos(i * 7) FROM generate_series(1, 500000) i;
+CREATE FUNCTION slowly(v float8[]) RETURNS float8[] LANGUAGE plpgsql IMMUTABLE AS 'BEGIN PERFORM pg_sleep(0.001); RETURN v; END';
 CREATE VIEW dots AS SELECT id, box(point(x, y), point(x, y)) AS b FROM large;
 CREATE VIEW endless AS SELECT generate_series(1, 2000000000) AS id, 0.5::float8 AS x;
 CREATE VIEW tall AS SELECT generate_series(1, 1500) AS id, array_fill(0.5::real, '{16000}') AS v;
@@ -39,6 +40,7 @@ sub check_session {
 # Queries none of which ends within the time that the tests give them.
 my %endless = (
   'while it reads' => "SELECT count(*) FROM gpu_selfjoin('endless', 1, 'id', '{x}')",
+  'while it computes operands' => "SELECT count(*) FROM dense a JOIN dense b ON slowly(a.v) <-> b.v <= 1e-9 AND a.id < b.id",
   'while it builds indexes' => "SELECT count(*) FROM generate_series(1, 100000) i,
     gpu_selfjoin('large', i * 1e-15, 'id', '{x,y}')",
   'while it compares all with all' => "SET gpujoin.index = 'none';
