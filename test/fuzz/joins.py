@@ -30,6 +30,8 @@ class Joins(Part):
         guards = []
         if rng.random() < self.guards * (2 if outer_join else 1):
             guard, a = kind.guarded(left)
+            if rng.random() < 0.5:  # no input can check it before the join
+                guard = f'CASE WHEN {guard} THEN {right}.id > 0 END'
             guards.append(guard)
         if rng.random() < self.guards / 2:
             guard, b = kind.guarded(right)

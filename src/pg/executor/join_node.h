@@ -1,6 +1,7 @@
 // The running plan node over two inputs: a join whose condition is a distance within a radius, or
 // an overlap of boxes. Both inputs are read once, to their ends: the compared values become
-// datasets, and the columns that conditions and the target list need are kept (join_inputs.cpp).
+// datasets, and the columns that conditions and the target list need are kept (join_inputs.cpp);
+// values that no input has are computed (join_operands.cpp).
 // The engine finds the pairs of all values that it can take; the condition itself is evaluated for
 // the pairs that the engine cannot decide: pairs of odd rows with all rows of the other side, and
 // pairs within the rounding of the type's own arithmetic (join_work.cpp). Each pair that passes
