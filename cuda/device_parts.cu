@@ -39,8 +39,9 @@ std::uint64_t host_row_bytes(const JoinRequest& request) {
 }
 
 /// Half of the memory is for batches and for what a walk needs.
-std::uint64_t memory_of_points(const JoinRequest& request, const DeviceContext& context) {
-  return context.available_bytes(request.resources.device_memory_limit) / 2;
+std::uint64_t memory_of_points(const JoinRequest& request, const DeviceContext& context,
+                               std::uint64_t more_bytes = 0) {
+  return context.available_bytes(request.resources.device_memory_limit, more_bytes) / 2;
 }
 
 class DeviceParts final : public PartJoins {
@@ -55,10 +56,12 @@ class DeviceParts final : public PartJoins {
 
   std::uint64_t part_rows() override { return std::min(rows_on_device(), rows_on_host()); }
 
-  std::unique_ptr<Join> open(const JoinRequest& part, SideSlot* left, SideSlot* right) override {
+  std::unique_ptr<Join> open(const JoinRequest& part, std::shared_ptr<SideSlot> left,
+                             std::shared_ptr<SideSlot> right) override {
     if (part.shape() == Shape::kBoxes) return std::make_unique<BoxJoin>(part, resources_);
     const OpenJoin range_join = [=, this](const JoinRequest& join) {
-      return std::make_unique<RangeJoin>(join, resources_, plan_, left, right);
+      return std::make_unique<RangeJoin>(join, resources_,
+                                         RangeShares{plan_, left, right, nullptr, nullptr});
     };
     // Directions need tiles, and tiles do not know scores.
     const bool top = part.output() == Output::kTopPairs && part.metric() == Metric::kCosine;
@@ -104,11 +107,15 @@ class DeviceParts final : public PartJoins {
 
 }  // namespace
 
-bool needs_parts(const JoinRequest& request, const DeviceContext& context) {
+bool needs_parts(const JoinRequest& request, DeviceContext& context) {
   if (request.sides.in_file()) return true;
   if (!request.sides.has_pairs()) return false;
-  const std::uint64_t rows = request.sides.rows();
-  return device_bytes(request, rows) > memory_of_points(request, context);
+  const std::uint64_t bytes = device_bytes(request, request.sides.rows());
+  if (bytes <= memory_of_points(request, context)) return false;
+  if (bytes > memory_of_points(request, context, context.kept.kept().device)) return true;
+  while (bytes > memory_of_points(request, context))
+    if (!context.kept.drop_one()) return true;
+  return false;
 }
 
 std::unique_ptr<Join> open_in_parts(const JoinRequest& request,

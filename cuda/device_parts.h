@@ -11,8 +11,8 @@
 namespace gpujoin::cuda {
 
 /// Whether the points of a range join are too many to be on the device at once, or lie in a file.
-/// Throws CudaError.
-bool needs_parts(const JoinRequest& request, const DeviceContext& context);
+/// Where they fit without what is kept for other joins, this goes. Throws CudaError.
+bool needs_parts(const JoinRequest& request, DeviceContext& context);
 
 /// Opens a join of points, or of boxes in a file. Throws what RangeJoin's methods throw, and so do
 /// the join's methods.

@@ -4,6 +4,7 @@
 #include <exception>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <system_error>
 
@@ -114,12 +115,53 @@ Status probe(DeviceInfo* devices, std::uint32_t capacity, std::uint32_t* count) 
   });
 }
 
+/// What joins with one key share.
+struct SharedPlan final : KeptJoin {
+  std::shared_ptr<const cuda::RangePlan> plan;
+};
+
+/// Whether sides may be kept: scores are no part of a key.
+bool may_be_kept(const JoinRequest& request) {
+  return request.sides.has_pairs() && !request.sides.in_file() &&
+         !(request.output() == Output::kTopPairs && request.left().scores != nullptr);
+}
+
+/// The slot of rows as they came.
+std::shared_ptr<SideSlot> slot_of_rows(const Dataset& data, cuda::DeviceContext& context) {
+  const auto kept =
+      context.kept.find(key_of_rows(data), [] { return std::make_shared<KeptJoin>(); });
+  return kept ? kept->left : nullptr;
+}
+
+/// What joins of the request's points share; nothing where nothing is kept.
+cuda::RangeShares shares_of(const JoinRequest& request, cuda::JoinResources& resources) {
+  cuda::DeviceContext& context = resources.context;
+  if (!context.kept.keeps() || !may_be_kept(request)) return {};
+  const auto find = [&] {
+    return std::static_pointer_cast<SharedPlan>(
+        context.kept.find(key_of_join(request), [] { return std::make_shared<SharedPlan>(); }));
+  };
+  std::shared_ptr<SharedPlan> kept = find();
+  if (!kept) return {};
+  cuda::RangeShares shares{kept->plan, kept->left, kept->right, nullptr, nullptr};
+  if (shares.are_prepared()) return shares;
+  // Rows go before sides: they are found first.
+  shares.left_rows = slot_of_rows(request.left(), context);
+  shares.right_rows = slot_of_rows(request.right(), context);
+  kept = find();
+  if (!kept) return {};
+  if (!kept->plan) kept->plan = cuda::plan_range_join(request, resources);
+  shares.plan = kept->plan;
+  return shares;
+}
+
 /// Opens a join of points, whole or in parts. Throws what caught() catches.
 std::unique_ptr<Join> open_range_join(const JoinRequest& request, cuda::DeviceContext& context) {
   auto resources = std::make_shared<cuda::JoinResources>(context, request);
-  if (cuda::needs_parts(request, context))
+  cuda::RangeShares shares = shares_of(request, *resources);
+  if (!shares.are_prepared() && cuda::needs_parts(request, context))
     return cuda::open_in_parts(request, std::move(resources));
-  return std::make_unique<cuda::RangeJoin>(request, std::move(resources));
+  return std::make_unique<cuda::RangeJoin>(request, std::move(resources), std::move(shares));
 }
 
 /// A top-k join may consist of several joins, one after the other. Throws what caught() catches.
@@ -146,17 +188,30 @@ struct DeviceJoin final : Join {
   Status next_batch(ResultBatch* batch) override { return join->next_batch(batch); }
   void stats(JoinStats* stats) const override { join->stats(stats); }
 
-  const cuda::DeviceContext& device;
+  cuda::DeviceContext& device;
   std::unique_ptr<Join> join;
 };
 
-/// The context of the current device, which is number `device`; made when a join first uses the
-/// device, and kept until the process ends: by then the driver may have gone. The engine keeps
-/// nothing else between joins, but for each thread's signal mask during a call
-/// (cuda/device/signals.h). A session runs its joins from one thread.
+/// The contexts of devices, made when a join first uses one and kept until the process ends: by
+/// then the driver may have gone. The engine keeps nothing else between joins, but for each
+/// thread's signal mask during a call (cuda/device/signals.h).
+struct Contexts {
+  std::mutex mutex;  ///< only kept() comes while another thread calls
+  std::map<int, cuda::DeviceContext> of_device;
+  SideBytes limit;  ///< of what each keeps
+};
+
+Contexts& contexts() {
+  static auto& made = *new Contexts;
+  return made;
+}
+
+/// That of the current device, which is number `device`.
 cuda::DeviceContext& context_of(int device) {
-  static auto& contexts = *new std::map<int, cuda::DeviceContext>;
-  return contexts.try_emplace(device, device).first->second;
+  const std::lock_guard lock(contexts().mutex);
+  const auto [context, made] = contexts().of_device.try_emplace(device, device);
+  if (made) context->second.kept.keep(contexts().limit);
+  return context->second;
 }
 
 Status check_device(int device) {
@@ -195,12 +250,47 @@ void stats(const Join* join, JoinStats* stats) {
 void close(Join* join) {
   // Freed also where the device cannot be reached any more.
   std::unique_ptr<DeviceJoin> closed(static_cast<DeviceJoin*>(join));
-  const cuda::DeviceContext& device = closed->device;
+  cuda::DeviceContext& device = closed->device;
   on_device(device.number(), [&]() -> Status {
     closed->join.reset();
+    device.kept.trim();
     device.give_back_unused();
     return {};
   });
+}
+
+/// Calls change(context) for each device that was used, with the device current.
+template <class Change>
+void change_kept(const Change& change) {
+  const std::lock_guard lock(contexts().mutex);
+  for (auto& [number, context] : contexts().of_device)
+    on_device(number, [&context = context, &change]() -> Status {
+      change(context);
+      context.give_back_unused();
+      return {};
+    });
+}
+
+void keep(std::uint64_t host_bytes, std::uint64_t device_bytes) {
+  const SideBytes limit{host_bytes, device_bytes};
+  {
+    const std::lock_guard lock(contexts().mutex);
+    contexts().limit = limit;
+  }
+  change_kept([&](cuda::DeviceContext& context) { context.kept.keep(limit); });
+}
+
+void forget(std::uint64_t identity) {
+  change_kept([&](cuda::DeviceContext& context) { context.kept.forget(identity); });
+}
+
+void kept(std::uint64_t identity, std::uint64_t* host_bytes, std::uint64_t* device_bytes) {
+  const std::lock_guard lock(contexts().mutex);
+  for (const auto& [number, context] : contexts().of_device) {
+    const SideBytes bytes = context.kept.kept(identity);
+    *host_bytes += bytes.host;
+    *device_bytes += bytes.device;
+  }
 }
 
 constexpr EngineTable kTable{.name = "cuda",
@@ -208,7 +298,10 @@ constexpr EngineTable kTable{.name = "cuda",
                              .open = open,
                              .next_batch = next_batch,
                              .stats = stats,
-                             .close = close};
+                             .close = close,
+                             .keep = keep,
+                             .forget = forget,
+                             .kept = kept};
 
 }  // namespace
 }  // namespace gpujoin

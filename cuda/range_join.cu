@@ -56,17 +56,13 @@ std::shared_ptr<const RangePlan> plan_range_join(const JoinRequest& asked,
   return std::make_shared<const RangePlan>(std::move(plan));
 }
 
-RangeJoin::RangeJoin(const JoinRequest& request, std::shared_ptr<JoinResources> resources)
-    : RangeJoin(request, std::move(resources), nullptr, nullptr, nullptr) {}
-
 /// Makes room for the points, so that a lack of memory shows at once.
 RangeJoin::RangeJoin(const JoinRequest& request, std::shared_ptr<JoinResources> resources,
-                     std::shared_ptr<const RangePlan> plan, SideSlot* left, SideSlot* right)
+                     RangeShares shares)
     : SlicedJoin(request, std::move(resources)),
       uploader_(resources_->host, request.resources.threads),
-      plan_(std::move(plan)),
-      left_slot_(left),
-      right_slot_(right) {
+      shares_(std::move(shares)),
+      plan_(shares_.plan) {
   if (request.output() == Output::kTopPairs) {
     stats_.topk_method = method_of(request.knobs.topk_method);
     stats_.topk_rounds = 1;
@@ -79,53 +75,69 @@ RangeJoin::RangeJoin(const JoinRequest& request, std::shared_ptr<JoinResources> 
   }
   if (!plan_) plan_ = plan_range_join(request, *resources_);
   stats_.strategy = plan_->index.strategy;
+  stats_.strategy.access_pattern = pattern_of(request_, plan_->index.strategy.index);
   stop_.emplace(*resources_, stream_);
   queue_ = DeviceBuffer<unsigned>(resources_->device, 1, stream_);
-  left_ = take(request.left(), left_slot_);
-  right_ = request.self_join() ? left_ : take(request.right(), right_slot_);
+  left_ = take(request_.left(), shares_.left.get(), shares_.left_rows);
+  const bool same = request_.self_join() || (shares_.left && shares_.left == shares_.right);
+  right_ = same ? left_ : take(request_.right(), shares_.right.get(), shares_.right_rows);
+  stats_.indexed_sides = static_cast<std::uint32_t>(own_sides_.size());
+  stats_.reused_sides = (left_ == right_ ? 1 : 2) - stats_.indexed_sides;
 }
 
 /// The side as the plan has it: from its slot, or one with room for the points.
-std::shared_ptr<PreparedSide> RangeJoin::take(const Dataset& data, SideSlot* slot) {
-  if (slot != nullptr && *slot) {
-    auto side = std::static_pointer_cast<PreparedSide>(*slot);
-    if (side->plan() == plan_) return side;
-    slot->reset();
+std::shared_ptr<PreparedSide> RangeJoin::take(const Dataset& data, SideSlot* slot,
+                                              std::shared_ptr<SideSlot> rows) {
+  if (slot != nullptr) {
+    if (auto side = slot->find(plan_.get()))
+      return std::static_pointer_cast<PreparedSide>(std::move(side));
+    slot->put(nullptr);  // memory for two there may not be
   }
   own_sides_.reserve(2);
-  auto side = std::make_shared<PreparedSide>(data, plan_, resources_);
-  own_sides_.push_back(side.get());
+  auto side = std::make_shared<PreparedSide>(data, plan_, resources_, std::move(rows));
+  own_sides_.push_back({side.get(), &data});
   return side;
 }
 
 void RangeJoin::prepare() {
   if (indexed_ < own_sides_.size()) return upload_piece();
   stats_.index_ms = since_open_.milliseconds();
-  name();
+  finish_sides();
   start(make_source(),
         is_mirrored(pattern_of(request_, plan_->index.strategy.index), request_.pairs()));
 }
 
 /// A side is indexed as soon as it is there.
 void RangeJoin::upload_piece() {
-  PreparedSide& side = *own_sides_[indexed_];
-  if (!side.upload_piece(uploader_)) return;
-  side.index_points();
-  if (request_.output() == Output::kTopPairs) side.order_scores(uploader_);
+  const auto [side, data] = own_sides_[indexed_];
+  if (!side->upload_piece(*data, uploader_)) return;
+  side->index_points();
+  if (request_.output() == Output::kTopPairs) side->order_scores(*data, uploader_);
   if (++indexed_ == own_sides_.size()) step_.record(stream_);
+}
+
+/// Puts the ids of a side in order where they are wanted and are not.
+void RangeJoin::name(PreparedSide& side, const Dataset& data) {
+  if (request_.output() == Output::kTotal || side.ids() != nullptr) return;
+  side.name(data, uploader_);
+  side.finish();
 }
 
 /// After the indexes are there. What follows on the stream may use the sides, in this join and in
 /// the ones that borrow them.
-void RangeJoin::name() {
-  for (PreparedSide* const side : own_sides_) {
-    side->finish_index();
-    if (request_.output() != Output::kTotal) side->name(uploader_);
+void RangeJoin::finish_sides() {
+  for (const OwnSide& own : own_sides_) {
+    own.side->finish_index();
+    own.side->finish();
   }
+  name(*left_, request_.left());
+  if (right_ != left_) name(*right_, request_.right());
+  left_->hold(stream_);
+  right_->hold(stream_);
   left_ids_ = left_->host_ids();
   right_ids_ = right_->host_ids();
-  if (left_slot_ != nullptr) *left_slot_ = left_;
-  if (right_slot_ != nullptr) *right_slot_ = right_;
+  if (shares_.left) shares_.left->put(left_);
+  if (shares_.right) shares_.right->put(right_);
 }
 
 /// The L2 distance, of what tiles are made of, that no pair within eps exceeds. Nothing else

@@ -19,13 +19,23 @@ namespace gpujoin::cuda {
 std::shared_ptr<const RangePlan> plan_range_join(const JoinRequest& request,
                                                  JoinResources& resources);
 
+/// What a join shares with others. Any of it may be null.
+struct RangeShares {
+  /// Whether both sides are there.
+  bool are_prepared() const {
+    return plan && left && left->find(plan.get()) && right->find(plan.get());
+  }
+
+  std::shared_ptr<const RangePlan> plan;
+  std::shared_ptr<SideSlot> left, right;            ///< sides by the plan; one of one dataset
+  std::shared_ptr<SideSlot> left_rows, right_rows;  ///< rows as they came
+};
+
 /// As SlicedJoin. Rows lie in memory.
 class RangeJoin final : public SlicedJoin {
  public:
-  RangeJoin(const JoinRequest& request, std::shared_ptr<JoinResources> resources);
-  /// The same for a part of a join. Parts share plan and resources; slots outlive it, null: none.
   RangeJoin(const JoinRequest& request, std::shared_ptr<JoinResources> resources,
-            std::shared_ptr<const RangePlan> plan, SideSlot* left, SideSlot* right);
+            RangeShares shares = {});
   ~RangeJoin() override { halt(); }
 
   void stats(JoinStats* stats) const override;
@@ -33,25 +43,31 @@ class RangeJoin final : public SlicedJoin {
  private:
   void prepare() override;
   bool next_counts(ResultBatch* batch) override;
-  std::shared_ptr<PreparedSide> take(const Dataset& data, SideSlot* slot);
+  std::shared_ptr<PreparedSide> take(const Dataset& data, SideSlot* slot,
+                                     std::shared_ptr<SideSlot> rows);
   void upload_piece();
-  void name();
+  void name(PreparedSide& side, const Dataset& data);
+  void finish_sides();
   double tile_radius() const;
   std::unique_ptr<SliceSource> make_source();
   void collect_counts();
 
   Uploader uploader_;
+  const RangeShares shares_;
   std::shared_ptr<const RangePlan> plan_;
-  SideSlot* left_slot_ = nullptr;
-  SideSlot* right_slot_ = nullptr;
   std::shared_ptr<PreparedSide> left_, right_;  ///< of a self-join the same
-  std::vector<PreparedSide*> own_sides_;        ///< not borrowed from another join
-  std::size_t indexed_ = 0;                     ///< of them
-  DeviceBuffer<unsigned> queue_;                ///< for the grid's launches
-  PinnedBlock rows_;                            ///< [rows] 0, 1, ..., where counts are wanted
-  Buffer<std::uint64_t> row_counts_;            ///< likewise
-  std::uint64_t delivered_ = 0;                 ///< rows of them
-  Buffer<std::int64_t> left_numbers_;           ///< of a side that meets no rows and has no ids
+  /// A side that is not borrowed from another join, and its rows.
+  struct OwnSide {
+    PreparedSide* side;
+    const Dataset* data;
+  };
+  std::vector<OwnSide> own_sides_;
+  std::size_t indexed_ = 0;            ///< of them
+  DeviceBuffer<unsigned> queue_;       ///< for the grid's launches
+  PinnedBlock rows_;                   ///< [rows] 0, 1, ..., where counts are wanted
+  Buffer<std::uint64_t> row_counts_;   ///< likewise
+  std::uint64_t delivered_ = 0;        ///< rows of them
+  Buffer<std::int64_t> left_numbers_;  ///< of a side that meets no rows and has no ids
   Stopwatch since_open_;
 };
 

@@ -23,8 +23,8 @@ std::uint64_t DeviceContext::unused_bytes() const {
   return free_bytes + (reserved - std::min(used, reserved));
 }
 
-std::uint64_t DeviceContext::available_bytes(std::uint64_t limit) const {
-  const std::uint64_t unused = unused_bytes();
+std::uint64_t DeviceContext::available_bytes(std::uint64_t limit, std::uint64_t more_bytes) const {
+  const std::uint64_t unused = unused_bytes() + more_bytes;
   const std::uint64_t usable = unused - unused / 8;
   return limit == 0 ? usable : std::min<std::uint64_t>(usable, limit);
 }

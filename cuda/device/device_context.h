@@ -9,6 +9,7 @@
 #include "cuda/device/batch_model.h"
 #include "cuda/device/memory.h"
 #include "cuda/device/tuning.h"
+#include "engine/joins/side_cache.h"
 #include "engine/request/request.h"
 
 namespace gpujoin::cuda {
@@ -34,13 +35,17 @@ class DeviceContext {
   /// this process's next allocations. Throws CudaError.
   std::uint64_t unused_bytes() const;
   /// What a join may use of the device's memory: what is unused, but for a reserve, within the
-  /// limit (0 = no limit). Throws CudaError.
-  std::uint64_t available_bytes(std::uint64_t limit) const;
+  /// limit (0 = no limit); `more_bytes`: that are in use, and could be given back. Throws
+  /// CudaError.
+  std::uint64_t available_bytes(std::uint64_t limit, std::uint64_t more_bytes = 0) const;
   /// Gives device memory that joins have freed back, but for kKeptDeviceBytes.
   void give_back_unused() const;
 
   /// Measured by the first call, in a few milliseconds. Throws CudaError.
   const BatchModel& batch_model();
+
+  /// What joins keep for the ones that follow.
+  SideCache kept;
 
   /// What tiles/tensor_check.h has found out.
   std::optional<bool> tensor_sums_are_close;

@@ -15,35 +15,47 @@ class DeviceGuard {
  public:
   /// Throws CudaError. There is a driver, and the device.
   explicit DeviceGuard(int device) {
-    find(get_, "cuCtxGetCurrent");
-    find(set_, "cuCtxSetCurrent");
-    if (get_(&before_) != CUDA_SUCCESS) before_ = nullptr;  // the driver is not in use yet
+    if (driver().get(&before_) != CUDA_SUCCESS) before_ = nullptr;  // it is not in use yet
     check(cudaSetDevice(device), "choosing a device");
   }
-  ~DeviceGuard() { set_(before_); }
+  ~DeviceGuard() { driver().set(before_); }
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard& operator=(const DeviceGuard&) = delete;
 
  private:
   /// The driver is not linked: the object has to load on machines without one.
-  template <class Function>
-  static void find(Function& function, const char* name) {
-    void* address = nullptr;
-    cudaDriverEntryPointQueryResult result{};
+  struct Driver {
+    Driver() {
+      find(get, "cuCtxGetCurrent");
+      find(set, "cuCtxSetCurrent");
+    }
+
+    template <class Function>
+    static void find(Function& function, const char* name) {
+      void* address = nullptr;
+      cudaDriverEntryPointQueryResult result{};
 #if CUDART_VERSION >= 12050
-    constexpr unsigned kSince = 4000;  // the version of both functions
-    check(cudaGetDriverEntryPointByVersion(name, &address, kSince, cudaEnableDefault, &result),
-          "looking for the driver");
+      constexpr unsigned kSince = 4000;  // the version of both functions
+      check(cudaGetDriverEntryPointByVersion(name, &address, kSince, cudaEnableDefault, &result),
+            "looking for the driver");
 #else
-    check(cudaGetDriverEntryPoint(name, &address, cudaEnableDefault, &result),
-          "looking for the driver");
+      check(cudaGetDriverEntryPoint(name, &address, cudaEnableDefault, &result),
+            "looking for the driver");
 #endif
-    if (address == nullptr) throw CudaError{cudaErrorNotSupported, "looking for the driver"};
-    function = reinterpret_cast<Function>(address);
+      if (address == nullptr) throw CudaError{cudaErrorNotSupported, "looking for the driver"};
+      function = reinterpret_cast<Function>(address);
+    }
+
+    CUresult (*get)(CUcontext*) = nullptr;
+    CUresult (*set)(CUcontext) = nullptr;
+  };
+
+  /// Found once. Throws CudaError.
+  static const Driver& driver() {
+    static const Driver found;
+    return found;
   }
 
-  CUresult (*get_)(CUcontext*) = nullptr;
-  CUresult (*set_)(CUcontext) = nullptr;
   CUcontext before_ = nullptr;
 };
 

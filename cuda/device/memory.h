@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,10 @@ class Event {
   Event& operator=(const Event&) = delete;
   operator cudaEvent_t() const { return event_; }
 
+  /// What is put into the stream from now on waits for everything before record(). Asynchronous.
+  void hold(cudaStream_t stream) const {
+    check(cudaStreamWaitEvent(stream, event_, 0), "waiting for another stream");
+  }
   void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "recording an event"); }
   /// Whether everything before record() is done. Throws what went wrong on the device.
   bool done() const {
@@ -136,6 +141,9 @@ class HostBudget : public MemoryBudget {
  public:
   HostBudget(std::uint64_t limit_bytes, PinnedPool& pool)
       : MemoryBudget(limit_bytes), pool_(pool) {}
+  /// A share of another one.
+  explicit HostBudget(const std::shared_ptr<HostBudget>& whole)
+      : MemoryBudget(whole), pool_(whole->pool_) {}
   PinnedPool& pool() const { return pool_; }
 
  private:

@@ -95,8 +95,8 @@ Status SlicedJoin::next_batch(ResultBatch* batch) {
   }
   spent_ms_ += watch.milliseconds();
   if (!ready) return {StatusCode::kEnd};
-  batch->left_ids = left_ids_;
-  batch->right_ids = right_ids_;
+  if (request_.output() != Output::kTotal)
+    batch->set_ids(left_ids_, request_.left().rows, right_ids_, request_.right().rows);
   ++stats_.batches;
   stats_.pairs += batch->pair_count;
   return {};

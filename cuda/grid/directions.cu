@@ -22,18 +22,16 @@ DevicePoints directions_of(MemoryBudget& budget, const DevicePoints& points, uns
   directions.rows = points.rows;
   directions.dims = points.dims;
   directions.scalar = ScalarType::kFloat32;
-  directions.coordinates =
-      DeviceBuffer<unsigned char>(budget, points.rows * points.dims * sizeof(float), stream);
-  float* const out = reinterpret_cast<float*>(directions.coordinates.data());
+  directions.coordinates = std::make_shared<const DeviceBuffer<unsigned char>>(
+      budget, points.rows * points.dims * sizeof(float), stream);
+  float* const out = reinterpret_cast<float*>(directions.coordinates->data());
   const unsigned blocks = blocks_for(points.rows);
   if (points.scalar == ScalarType::kFloat32)
     directions_kernel<<<blocks, kBlockThreads, 0, stream>>>(
-        reinterpret_cast<const float*>(points.coordinates.data()), points.rows, points.dims, out,
-        device_faint);
+        static_cast<const float*>(points.data()), points.rows, points.dims, out, device_faint);
   else
     directions_kernel<<<blocks, kBlockThreads, 0, stream>>>(
-        reinterpret_cast<const double*>(points.coordinates.data()), points.rows, points.dims, out,
-        device_faint);
+        static_cast<const double*>(points.data()), points.rows, points.dims, out, device_faint);
   check_launch("finding directions");
   return directions;
 }

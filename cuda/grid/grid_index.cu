@@ -85,9 +85,8 @@ __global__ void gather_kernel(const T* source, const std::uint32_t* order, std::
 
 template <class T>
 Source<T> source_of(const DevicePoints& points) {
-  return {reinterpret_cast<const T*>(points.coordinates.data()),
-          reinterpret_cast<const T*>(points.distances.data()), points.rows, points.dims,
-          points.reference_points};
+  return {static_cast<const T*>(points.data()), reinterpret_cast<const T*>(points.distances.data()),
+          points.rows, points.dims, points.reference_points};
 }
 
 template <Metric M, class T>
@@ -95,8 +94,8 @@ void launch_distances(const DevicePoints& points, const double* device_reference
                       const ReferenceFrame& frame, cudaStream_t stream) {
   const dim3 blocks(blocks_for(points.rows), points.reference_points);
   distances_kernel<M, T><<<blocks, kBlockThreads, 0, stream>>>(
-      reinterpret_cast<const T*>(points.coordinates.data()), points.rows, points.dims,
-      device_references, frame, reinterpret_cast<T*>(points.distances.data()));
+      static_cast<const T*>(points.data()), points.rows, points.dims, device_references, frame,
+      reinterpret_cast<T*>(points.distances.data()));
 }
 
 template <Metric M>
@@ -137,15 +136,6 @@ void gather_columns(const DevicePoints& points, const DeviceIndex& index, cudaSt
 
 }  // namespace
 
-DevicePoints make_points(MemoryBudget& budget, const Dataset& data, cudaStream_t stream) {
-  DevicePoints points;
-  points.rows = data.rows;
-  points.dims = data.dims;
-  points.scalar = data.scalar;
-  points.coordinates = DeviceBuffer<unsigned char>(budget, data.rows * point_bytes(data), stream);
-  return points;
-}
-
 void add_reference_distances(MemoryBudget& budget, DevicePoints& points,
                              const ReferencePoints& references, cudaStream_t stream) {
   if (references.count == 0) return;
@@ -181,7 +171,7 @@ DeviceIndex sort_points(MemoryBudget& budget, const DevicePoints& points, const 
 void order_columns(MemoryBudget& budget, const DevicePoints& points, DeviceIndex& index,
                    cudaStream_t stream) {
   index.columns = DeviceBuffer<unsigned char>(
-      budget, points.coordinates.size() + points.distances.size(), stream);
+      budget, points.coordinates->size() + points.distances.size(), stream);
   if (points.scalar == ScalarType::kFloat32)
     gather_columns<float>(points, index, stream);
   else

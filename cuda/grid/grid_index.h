@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "core/sort_code.h"
 #include "cuda/device/memory.h"
@@ -14,12 +15,14 @@ namespace gpujoin::cuda {
 /// A dataset on the device, as the caller has it: row-major. Columns from `dims` on are distances
 /// to reference points.
 struct DevicePoints {
-  DeviceBuffer<unsigned char> coordinates;
+  std::shared_ptr<const DeviceBuffer<unsigned char>> coordinates;  ///< null: no points
   DeviceBuffer<unsigned char> distances;  ///< [reference_points][rows] of the type `scalar`
   std::uint32_t reference_points = 0;
   std::uint64_t rows = 0;
   std::uint32_t dims = 0;
   ScalarType scalar = ScalarType::kFloat64;
+
+  const void* data() const { return coordinates ? coordinates->data() : nullptr; }
 };
 
 /// Points are named by position: finite ones first, sorted by code; then points with a NaN or
@@ -31,9 +34,6 @@ struct DeviceIndex {
   DeviceBuffer<std::uint32_t> order;    ///< [rows] position -> row
   DeviceBuffer<unsigned char> columns;  ///< [dims + reference points][rows], once ordered
 };
-
-/// Room for the rows of a dataset, uninitialised.
-DevicePoints make_points(MemoryBudget& budget, const Dataset& data, cudaStream_t stream);
 
 /// Adds the distances to reference points, unless there are none. Asynchronous.
 void add_reference_distances(MemoryBudget& budget, DevicePoints& points,

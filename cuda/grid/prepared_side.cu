@@ -7,64 +7,105 @@
 
 namespace gpujoin::cuda {
 
+UploadedRows::UploadedRows(const Dataset& data, const std::shared_ptr<JoinResources>& resources)
+    : resources_(resources),
+      stream_(resources->stream),
+      coordinates_(resources_.device, data.rows * point_bytes(data), stream_) {}
+
+bool UploadedRows::upload_piece(const Dataset& data, Uploader& uploader) {
+  const std::uint64_t bytes = point_bytes(data);
+  const std::uint64_t rows =
+      std::min(data.rows - uploaded_rows_, std::max<std::uint64_t>(1, kUploadTurnBytes / bytes));
+  uploader.copy_rows(coordinates_.data() + uploaded_rows_ * bytes, data, uploaded_rows_, rows,
+                     stream_);
+  uploaded_rows_ += rows;
+  if (uploaded_rows_ < data.rows) return false;
+  uploaded_.record(stream_);
+  return true;
+}
+
 PreparedSide::PreparedSide(const Dataset& data, std::shared_ptr<const RangePlan> plan,
-                           std::shared_ptr<JoinResources> resources)
-    : data_(data),
-      plan_(std::move(plan)),
-      resources_(std::move(resources)),
-      stream_(resources_->stream),
-      points_(make_points(resources_->device, data, stream_)),
-      report_(resources_->device, 1, stream_),
-      host_report_(resources_->host, sizeof(Report)) {
+                           const std::shared_ptr<JoinResources>& resources,
+                           std::shared_ptr<SideSlot> rows)
+    : plan_(std::move(plan)),
+      resources_(resources),
+      stream_(resources->stream),
+      rows_slot_(std::move(rows)),
+      rows_(rows_slot_ ? std::static_pointer_cast<UploadedRows>(rows_slot_->find(nullptr))
+                       : nullptr),
+      rows_are_there_(rows_ != nullptr),
+      report_(resources_.device, 1, stream_),
+      host_report_(resources_.host, sizeof(Report)) {
+  if (!rows_) rows_ = std::make_shared<UploadedRows>(data, resources);
+  points_.coordinates =
+      std::shared_ptr<const DeviceBuffer<unsigned char>>(rows_, &rows_->coordinates());
+  points_.rows = data.rows;
+  points_.dims = data.dims;
+  points_.scalar = data.scalar;
   check(cudaMemsetAsync(report_.data(), 0, report_.bytes(), stream_), "clearing flags");
 }
 
-bool PreparedSide::upload_piece(Uploader& uploader) {
-  const std::uint64_t bytes = point_bytes(data_);
-  const std::uint64_t rows =
-      std::min(data_.rows - uploaded_rows_, std::max<std::uint64_t>(1, kUploadTurnBytes / bytes));
-  uploader.copy_rows(points_.coordinates.data() + uploaded_rows_ * bytes, data_, uploaded_rows_,
-                     rows, stream_);
-  uploaded_rows_ += rows;
-  return uploaded_rows_ == data_.rows;
+PreparedSide::~PreparedSide() { cudaStreamSynchronize(stream_); }
+
+bool PreparedSide::upload_piece(const Dataset& data, Uploader& uploader) {
+  if (rows_are_there_) {
+    rows_->hold(stream_);
+    return true;
+  }
+  if (!rows_->upload_piece(data, uploader)) return false;
+  if (rows_slot_) rows_slot_->put(rows_);
+  return true;
+}
+
+/// In the order of the stream; rows of another stream go when this one is done with them.
+void PreparedSide::forget_points() {
+  points_ = {};
+  rows_.reset();
 }
 
 void PreparedSide::index_points() {
   const IndexPlan& plan = plan_->index;
   if (plan.directions) {
     originals_ = std::move(points_);
-    points_ = directions_of(resources_->device, originals_, &report_.data()->faint, stream_);
+    points_ = directions_of(resources_.device, originals_, &report_.data()->faint, stream_);
   }
-  add_reference_distances(resources_->device, points_, plan.references, stream_);
+  add_reference_distances(resources_.device, points_, plan.references, stream_);
   index_ =
-      sort_points(resources_->device, points_, plan.order, &report_.data()->finite_points, stream_);
-  if (plan.strategy.index != IndexMethod::kTiles) {
-    order_columns(resources_->device, points_, index_, stream_);
-    points_ = {};
+      sort_points(resources_.device, points_, plan.order, &report_.data()->finite_points, stream_);
+  if (!needs_points()) {
+    order_columns(resources_.device, points_, index_, stream_);
+    if (!rows_slot_) forget_points();
   }
   copy_to_host(host_report_.as<Report>(), report_.data(), 1, stream_);
 }
 
-void PreparedSide::order_scores(Uploader& uploader) {
-  if (data_.scores == nullptr) return;
-  DeviceBuffer<double> source(resources_->device, data_.rows, stream_);
-  uploader.copy(source.data(), data_.scores, source.bytes(), stream_);
-  scores_ = DeviceBuffer<double>(resources_->device, data_.rows, stream_);
+void PreparedSide::order_scores(const Dataset& data, Uploader& uploader) {
+  if (data.scores == nullptr) return;
+  DeviceBuffer<double> source(resources_.device, data.rows, stream_);
+  uploader.copy(source.data(), data.scores, source.bytes(), stream_);
+  scores_ = DeviceBuffer<double>(resources_.device, data.rows, stream_);
   gather_scores(index_, source.data(), scores_.data(), stream_);
 }
 
-void PreparedSide::finish_index() { index_.points = report()->finite_points; }
+void PreparedSide::finish_index() {
+  index_.points = report()->finite_points;
+  if (!needs_points()) forget_points();
+  rows_slot_.reset();
+}
 
-void PreparedSide::name(Uploader& uploader) {
+void PreparedSide::name(const Dataset& data, Uploader& uploader) {
+  if (ids_.size() > 0) return;
   DeviceBuffer<std::int64_t> source;
-  if (data_.ids != nullptr) {
-    source = DeviceBuffer<std::int64_t>(resources_->device, data_.rows, stream_);
-    uploader.copy(source.data(), data_.ids, source.bytes(), stream_);
+  if (data.ids != nullptr) {
+    source = DeviceBuffer<std::int64_t>(resources_.device, data.rows, stream_);
+    uploader.copy(source.data(), data.ids, source.bytes(), stream_);
   }
-  ids_ = DeviceBuffer<std::int64_t>(resources_->device, data_.rows, stream_);
-  gather_ids(index_, source.data(), ids_.data(), stream_);
-  host_ids_ = PinnedBlock(resources_->host, ids_.bytes());
-  copy_to_host(host_ids_.as<std::int64_t>(), ids_.data(), data_.rows, stream_);
+  DeviceBuffer<std::int64_t> ids(resources_.device, data.rows, stream_);
+  gather_ids(index_, source.data(), ids.data(), stream_);
+  PinnedBlock host_ids(resources_.host, ids.bytes());
+  copy_to_host(host_ids.as<std::int64_t>(), ids.data(), data.rows, stream_);
+  ids_ = std::move(ids);
+  host_ids_ = std::move(host_ids);
 }
 
 }  // namespace gpujoin::cuda

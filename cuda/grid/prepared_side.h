@@ -14,22 +14,63 @@
 
 namespace gpujoin::cuda {
 
-/// Functions are called in the order in which they stand here. They work in the order of the
-/// resources' stream, are asynchronous unless they say something else, and throw CudaError,
-/// MemoryLimitExceeded or std::bad_alloc.
+/// What a side's memory is counted on, whose stream it is freed in: a share of a join's resources,
+/// which stay as long.
+struct SideResources {
+  explicit SideResources(const std::shared_ptr<JoinResources>& resources)
+      : join(resources),
+        host(std::shared_ptr<HostBudget>(resources, &resources->host)),
+        device(std::shared_ptr<MemoryBudget>(resources, &resources->device)) {}
+
+  SideBytes bytes() const { return {host.used(), device.used()}; }
+
+  std::shared_ptr<JoinResources> join;
+  HostBudget host;
+  MemoryBudget device;
+};
+
+/// The rows of a dataset on the device, as the caller has them.
+class UploadedRows final : public gpujoin::PreparedSide {
+ public:
+  /// Makes room. Throws CudaError, MemoryLimitExceeded or std::bad_alloc.
+  UploadedRows(const Dataset& data, const std::shared_ptr<JoinResources>& resources);
+
+  const void* plan() const override { return nullptr; }
+  SideBytes bytes() const override { return resources_.bytes(); }
+
+  /// Copies rows for some milliseconds. True: all are copied, and it is not to be called again.
+  bool upload_piece(const Dataset& data, Uploader& uploader);
+  /// What is put into the stream from now on finds the rows.
+  void hold(cudaStream_t stream) const { uploaded_.hold(stream); }
+  const DeviceBuffer<unsigned char>& coordinates() const { return coordinates_; }
+
+ private:
+  SideResources resources_;
+  cudaStream_t stream_;  ///< the resources'
+  DeviceBuffer<unsigned char> coordinates_;
+  std::uint64_t uploaded_rows_ = 0;
+  Event uploaded_;
+};
+
+/// Functions are called in the order in which they stand here, until the side is ready; then it
+/// stays as it is, and joins on other streams may use it. They work in the order of the resources'
+/// stream, are asynchronous unless they say something else, and throw CudaError,
+/// MemoryLimitExceeded or std::bad_alloc. `data` is the dataset, wherever it lies.
 class PreparedSide final : public gpujoin::PreparedSide {
  public:
-  /// Makes room for the points. The dataset is read until the side is named.
+  /// Makes room for the points, unless they are in the slot, which may be null.
   PreparedSide(const Dataset& data, std::shared_ptr<const RangePlan> plan,
-               std::shared_ptr<JoinResources> resources);
+               const std::shared_ptr<JoinResources>& resources, std::shared_ptr<SideSlot> rows);
+  /// Waits for its stream. Kernels of joins that use it have ended.
+  ~PreparedSide() override;
 
   /// Copies points for some milliseconds. True: all are copied, and it is not to be called again.
-  bool upload_piece(Uploader& uploader);
+  bool upload_piece(const Dataset& data, Uploader& uploader);
   /// Indexes the points, or their directions in their place. The index takes the place of the
   /// points, but in tiles: there they stay.
   void index_points();
   /// Puts the scores, where the dataset has scores, in index order.
-  void order_scores(Uploader& uploader);
+  void order_scores(const Dataset& data, Uploader& uploader);
 
   // After the stream is done with the index:
 
@@ -37,11 +78,18 @@ class PreparedSide final : public gpujoin::PreparedSide {
   void finish_index();
   /// Whether directions of points are less exact than others (core/cosine.h).
   bool faint() const { return report()->faint != 0; }
-  /// Puts the ids in index order.
-  void name(Uploader& uploader);
+  /// Puts the ids in index order, unless they are. Also later, where a join is the first that wants
+  /// them.
+  void name(const Dataset& data, Uploader& uploader);
+  /// Ends what is put into the side's stream.
+  void finish() { ready_.record(stream_); }
+  /// What is put into another stream from now on finds the side ready.
+  void hold(cudaStream_t stream) const { ready_.hold(stream); }
 
-  /// By which the side is prepared.
-  const std::shared_ptr<const RangePlan>& plan() const { return plan_; }
+  const void* plan() const override { return plan_.get(); }
+  SideBytes bytes() const override { return resources_.bytes(); }
+  const gpujoin::PreparedSide* rests_on() const override { return rows_.get(); }
+
   /// What is indexed; nothing any more where the index has taken its place.
   const DevicePoints& points() const { return points_; }
   /// The points as they were uploaded, where points() has not gone.
@@ -61,12 +109,15 @@ class PreparedSide final : public gpujoin::PreparedSide {
     unsigned faint;
   };
   const Report* report() const { return host_report_.as<Report>(); }
+  bool needs_points() const { return plan_->index.strategy.index == IndexMethod::kTiles; }
+  void forget_points();
 
-  Dataset data_;
   std::shared_ptr<const RangePlan> plan_;
-  std::shared_ptr<JoinResources> resources_;
+  SideResources resources_;
   cudaStream_t stream_;  ///< the resources'
-  std::uint64_t uploaded_rows_ = 0;
+  std::shared_ptr<SideSlot> rows_slot_;
+  std::shared_ptr<UploadedRows> rows_;  ///< as long as points are needed
+  bool rows_are_there_;
   DevicePoints points_;
   DevicePoints originals_;  ///< with directions
   DeviceIndex index_;
@@ -75,6 +126,7 @@ class PreparedSide final : public gpujoin::PreparedSide {
   DeviceBuffer<std::int64_t> ids_;
   PinnedBlock host_ids_;
   DeviceBuffer<double> scores_;
+  Event ready_;
 };
 
 }  // namespace gpujoin::cuda

@@ -12,7 +12,7 @@ constexpr unsigned kWarp = 32;
 
 template <class T>
 const T* coordinates_of(const OrderedPoints& side) {
-  return reinterpret_cast<const T*>(side.data->coordinates.data());
+  return static_cast<const T*>(side.data->data());
 }
 
 /// One warp for each point.

@@ -101,8 +101,8 @@ void TileWalk::make_room() {
 }
 
 void TileWalk::describe_decision(const TileWalkSide* sides) {
-  decision_.left_coordinates = sides[0].originals->coordinates.data();
-  decision_.right_coordinates = sides[1].originals->coordinates.data();
+  decision_.left_coordinates = sides[0].originals->data();
+  decision_.right_coordinates = sides[1].originals->data();
   decision_.left_order = sides[0].index->order.data();
   decision_.right_order = sides[1].index->order.data();
   decision_.dims = request_.left().dims;

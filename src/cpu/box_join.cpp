@@ -130,8 +130,8 @@ void BoxJoin::walk(const BoxWalk& walk, const MakeSink& make_sink) {
 
 ResultBatch BoxJoin::view(const BatchBuffer& buffer) const {
   ResultBatch batch = batch_of(buffer);
-  batch.left_ids = left_ids_;
-  batch.right_ids = right_ids_;
+  if (request_.output() != Output::kTotal)
+    batch.set_ids(left_ids_, request_.left().rows, right_ids_, request_.right().rows);
   batch.mirrored = request_.self_join() && request_.pairs() != PairSelection::kUnordered;
   return batch;
 }

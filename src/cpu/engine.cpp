@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "cpu/range_join.h"
 #include "cpu/scan/scan.h"
 #include "engine/joins/partitioned_join.h"
+#include "engine/joins/side_cache.h"
 #include "engine/joins/topk_join.h"
 #include "engine/joins/topk_scan.h"
 
@@ -48,24 +50,68 @@ Status guarded(const Body& body) {
   }
 }
 
-std::unique_ptr<Join> open_range_join(const JoinRequest& request) {
-  return std::make_unique<cpu::RangeJoin>(request);
+/// What joins with one key share, or one join has for itself.
+struct SharedPlans final : KeptJoin {
+  const std::shared_ptr<cpu::RangePlans> plans = std::make_shared<cpu::RangePlans>();
+};
+
+/// Of all joins of the process; there until it ends.
+SideCache& cache() {
+  static auto& made = *new SideCache;
+  return made;
+}
+
+/// Plans and slots for the request's join of points; without slots where nothing is kept.
+struct Shares {
+  explicit Shares(const JoinRequest& request) {
+    std::shared_ptr<KeptJoin> kept;
+    if (cache().keeps() && request.shape() == Shape::kPoints && !request.sides.in_file())
+      kept = cache().find(key_of_join(request), [] { return std::make_shared<SharedPlans>(); });
+    if (!kept) {
+      plans = std::make_shared<cpu::RangePlans>();
+      return;
+    }
+    plans = static_cast<const SharedPlans&>(*kept).plans;
+    left = kept->left;
+    right = kept->right;
+  }
+
+  /// Whether both sides are there.
+  bool are_prepared() const {
+    for (const bool any_direction : {false, true})
+      if (const auto plan = plans->known_plan(any_direction);
+          plan && left && left->find(plan.get()) && right->find(plan.get()))
+        return true;
+    return false;
+  }
+
+  std::shared_ptr<cpu::RangePlans> plans;
+  std::shared_ptr<SideSlot> left, right;
+};
+
+std::unique_ptr<Join> open_range_join(const JoinRequest& request, const Shares& shares) {
+  return std::make_unique<cpu::RangeJoin>(
+      request, shares.plans, std::make_shared<MemoryBudget>(request.resources.memory_limit),
+      shares.left, shares.right);
 }
 
 /// Joins of parts, as many rows at a time as memory allows.
 class CpuParts final : public PartJoins {
  public:
-  CpuParts(const JoinRequest& request, const cpu::RangePlans& plans,
+  CpuParts(const JoinRequest& request, std::shared_ptr<cpu::RangePlans> plans,
            std::shared_ptr<MemoryBudget> budget)
-      : request_(request), budget_(std::move(budget)), plans_(plans) {}
+      : request_(request), budget_(std::move(budget)), plans_(std::move(plans)) {}
 
-  Cut cut() override { return choose_cut(request_, plans_.plan()->index.strategy, kCoreWalkCosts); }
+  Cut cut() override {
+    return choose_cut(request_, plans_->plan(request_)->index.strategy, kCoreWalkCosts);
+  }
 
   std::uint64_t part_rows() override {
     if (request_.resources.memory_limit == 0) return kMaxRows;
-    const std::uint64_t index_bytes = request_.shape() == Shape::kBoxes
-                                          ? cpu::box_index_row_bytes(request_)
-                                          : cpu::prepared_row_bytes(request_, *plans_.plan());
+    const std::uint64_t index_bytes =
+        request_.shape() == Shape::kBoxes
+            ? cpu::box_index_row_bytes(request_)
+            : cpu::prepared_row_bytes(request_, *plans_->plan(request_));
     const std::uint64_t row_bytes =
         2 * (point_bytes(request_.left()) + sizeof(std::int64_t) + index_bytes);
     const std::uint64_t held = budget_->used();
@@ -74,7 +120,8 @@ class CpuParts final : public PartJoins {
     return std::max<std::uint64_t>(1, (left - left / 4) / row_bytes);
   }
 
-  std::unique_ptr<Join> open(const JoinRequest& part, SideSlot* left, SideSlot* right) override {
+  std::unique_ptr<Join> open(const JoinRequest& part, std::shared_ptr<SideSlot> left,
+                             std::shared_ptr<SideSlot> right) override {
     if (part.shape() == Shape::kBoxes) return std::make_unique<cpu::BoxJoin>(part, budget_);
     const OpenJoin range_join = [=, this](const JoinRequest& join) {
       return std::make_unique<cpu::RangeJoin>(join, plans_, budget_, left, right);
@@ -88,7 +135,7 @@ class CpuParts final : public PartJoins {
  private:
   const JoinRequest request_;
   std::shared_ptr<MemoryBudget> budget_;
-  cpu::RangePlans plans_;
+  const std::shared_ptr<cpu::RangePlans> plans_;
 };
 
 /// Whether the data, or its indexes, are too large for memory.
@@ -102,30 +149,35 @@ bool needs_parts(const JoinRequest& request, cpu::RangePlans& plans) {
   if (request.shape() == Shape::kBoxes)
     return rows > affordable / cpu::box_index_row_bytes(request);
   if (rows <= affordable / cpu::most_prepared_row_bytes(request)) return false;
-  return rows > affordable / cpu::prepared_row_bytes(request, *plans.plan());
+  return rows > affordable / cpu::prepared_row_bytes(request, *plans.plan(request));
 }
 
-std::unique_ptr<Join> open_in_parts(const JoinRequest& request, const cpu::RangePlans& plans) {
+std::unique_ptr<Join> open_in_parts(const JoinRequest& request,
+                                    std::shared_ptr<cpu::RangePlans> plans) {
   auto budget = std::make_shared<MemoryBudget>(request.resources.memory_limit);
-  auto parts = std::make_unique<CpuParts>(request, plans, budget);
+  auto parts = std::make_unique<CpuParts>(request, std::move(plans), budget);
   return std::make_unique<PartitionedJoin>(request, std::move(budget), std::move(parts));
 }
 
 std::unique_ptr<Join> open_plain_topk_join(const JoinRequest& request) {
-  return std::make_unique<TopkScan>(request, open_range_join);
+  return std::make_unique<TopkScan>(
+      request, [](const JoinRequest& pairs) { return open_range_join(pairs, Shares(pairs)); });
 }
 
 /// Throws what guarded() catches.
 std::unique_ptr<Join> open_join(const JoinRequest& request) {
-  if (cpu::RangePlans plans(request); needs_parts(request, plans))
-    return open_in_parts(request, plans);
+  const Shares shares(request);
+  if (!shares.are_prepared() && needs_parts(request, *shares.plans))
+    return open_in_parts(request, shares.plans);
   if (request.output() == Output::kTopPairs)
     return open_topk_join(request, open_plain_topk_join,
                           {kCoreWalkCosts, static_cast<double>(request.resources.threads), 100e3,
                            kCoreIndexNs / request.resources.threads, 8});
   if (request.shape() == Shape::kBoxes) return std::make_unique<cpu::BoxJoin>(request);
-  return open_range_join(request);
+  return open_range_join(request, shares);
 }
+
+std::atomic<int> open_joins = 0;
 
 Status probe(DeviceInfo* devices, std::uint32_t capacity, std::uint32_t* count) {
   *count = 1;
@@ -145,6 +197,7 @@ Status open(const JoinRequest* request, Join** join) {
   if (Status status = check_request(*request); !status.ok()) return status;
   return guarded([&]() -> Status {
     *join = open_join(*request).release();
+    ++open_joins;
     return {};
   });
 }
@@ -160,16 +213,27 @@ void stats(const Join* join, JoinStats* stats) {
   });
 }
 
-/// Memory that was freed in pieces stays with the allocator; after a large join the session gives
-/// it back.
+/// Memory that was freed in pieces stays with the allocator. After a large join a session gives it
+/// back; where sides are kept another join will want it soon, and giving back stops all threads
+/// that allocate.
 void close(Join* join) {
   constexpr std::uint64_t kLarge = 16 << 20;
   JoinStats figures{};
   stats(join, &figures);
   delete join;
+  --open_joins;
+  cache().trim();
 #if defined(__GLIBC__)
-  if (figures.memory_peak > kLarge) malloc_trim(0);
+  if (figures.memory_peak > kLarge && open_joins == 0 && !cache().keeps()) malloc_trim(0);
 #endif
+}
+
+void keep(std::uint64_t host_bytes, std::uint64_t) { cache().keep({host_bytes, 0}); }
+
+void forget(std::uint64_t identity) { cache().forget(identity); }
+
+void kept(std::uint64_t identity, std::uint64_t* host_bytes, std::uint64_t*) {
+  *host_bytes += cache().kept(identity).host;
 }
 
 constexpr EngineTable kTable{.name = "cpu",
@@ -177,7 +241,10 @@ constexpr EngineTable kTable{.name = "cpu",
                              .open = open,
                              .next_batch = next_batch,
                              .stats = stats,
-                             .close = close};
+                             .close = close,
+                             .keep = keep,
+                             .forget = forget,
+                             .kept = kept};
 
 }  // namespace
 

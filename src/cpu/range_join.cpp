@@ -1,6 +1,7 @@
 #include "cpu/range_join.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/threshold.h"
@@ -12,18 +13,13 @@
 
 namespace gpujoin::cpu {
 
-RangeJoin::RangeJoin(const JoinRequest& request)
-    : ThreadedJoin(request), own_plans_(request), plans_(own_plans_) {
-  start();
-}
-
-RangeJoin::RangeJoin(const JoinRequest& request, RangePlans& plans,
-                     std::shared_ptr<MemoryBudget> budget, SideSlot* left, SideSlot* right)
+RangeJoin::RangeJoin(const JoinRequest& request, std::shared_ptr<RangePlans> plans,
+                     std::shared_ptr<MemoryBudget> budget, std::shared_ptr<SideSlot> left,
+                     std::shared_ptr<SideSlot> right)
     : ThreadedJoin(request, std::move(budget)),
-      own_plans_(request),
-      plans_(plans),
-      left_slot_(left),
-      right_slot_(right) {
+      plans_(std::move(plans)),
+      left_slot_(std::move(left)),
+      right_slot_(std::move(right)) {
   start();
 }
 
@@ -36,32 +32,44 @@ void RangeJoin::run() {
 
 /// The side as plan_ has it: from its slot, or made anew.
 std::shared_ptr<PreparedPoints> RangeJoin::take(const Dataset& data, SideSlot* slot) {
-  auto side = slot != nullptr ? std::static_pointer_cast<PreparedPoints>(*slot) : nullptr;
-  if (side && side->plan == plan_) return side;
-  if (slot != nullptr) slot->reset();
-  side = prepare_points(pool_, budget_, plan_, data);
-  if (slot != nullptr) *slot = side;
+  std::optional<SideSlot::Turn> turn;
+  if (slot != nullptr) {
+    turn.emplace(*slot, [this] { pool_.throw_if_stopped(); });
+    if (auto side = slot->find(plan_.get()))
+      return std::static_pointer_cast<PreparedPoints>(std::move(side));
+    slot->put(nullptr);  // memory for two there may not be
+  }
+  ++indexed_;
+  auto side = prepare_points(pool_, shared_budget_, plan_, data);
+  if (slot != nullptr) slot->put(side);
   return side;
+}
+
+void RangeJoin::take_sides(bool any_direction) {
+  left_ = right_ = nullptr;
+  indexed_ = 0;
+  plan_ = plans_->plan(request_, any_direction);
+  left_ = take(request_.left(), left_slot_.get());
+  const bool same = request_.self_join() || (left_slot_ && left_slot_ == right_slot_);
+  right_ = same ? left_ : take(request_.right(), right_slot_.get());
 }
 
 /// Chooses how to join and indexes both sides.
 void RangeJoin::prepare() {
   const Stopwatch watch;
-  const auto take_sides = [&](bool any_direction) {
-    left_ = right_ = nullptr;
-    plan_ = plans_.plan(any_direction);
-    left_ = take(request_.left(), left_slot_);
-    right_ = request_.self_join() ? left_ : take(request_.right(), right_slot_);
-  };
-  take_sides(false);
+  const auto known = plans_->known_plan(true);
+  take_sides(known && left_slot_ && left_slot_->find(known.get()));
   if (left_->directions.faint || right_->directions.faint) take_sides(true);
   note([&](JoinStats& stats) {
     stats.strategy = plan_->index.strategy;
+    stats.strategy.access_pattern = pattern_of(request_, plan_->index.strategy.index);
     stats.index_ms = watch.milliseconds();
+    stats.indexed_sides = indexed_;
+    stats.reused_sides = (left_ == right_ ? 1 : 2) - indexed_;
   });
 }
 
-JoinPlan RangeJoin::plan_walk() const {
+JoinPlan RangeJoin::plan_walk() {
   JoinPlan plan{};
   plan.metric = request_.metric();
   plan.pairs = request_.pairs();
@@ -70,6 +78,7 @@ JoinPlan RangeJoin::plan_walk() const {
   if (!left_) return plan;
   const IndexPlan& index = plan_->index;
   const std::uint32_t dims = request_.left().dims;
+  if (index.directions) left_indexed_ = left_->directions.view(request_.left());
   plan.threshold = index.threshold;
   plan.reach = index.reach;
   plan.screen = make_screen_bounds(index.metric, index.threshold.raw, dims);
@@ -80,12 +89,13 @@ JoinPlan RangeJoin::plan_walk() const {
   plan.strategy = index.strategy;
   plan.strategy.access_pattern = pattern_of(request_, index.strategy.index);
   plan.layout = &plan_->layout;
-  plan.kernel =
-      choose_scan_kernel(index.metric, left_->indexed.scalar, dims, plan.strategy.screened);
+  plan.kernel = choose_scan_kernel(index.metric, left_->index.scalar, dims, plan.strategy.screened);
+  plan.is_self_join = request_.self_join();
   plan.left = &left_->index;
   plan.right = &right_->index;
-  plan.left_points = &left_->points;
-  plan.right_points = &right_->points;
+  plan.left_points = &request_.left();
+  plan.right_points = &request_.right();
+  plan.left_indexed = &left_indexed_;
   return plan;
 }
 
@@ -105,8 +115,9 @@ void RangeJoin::join(const JoinPlan& plan) {
 
 ResultBatch RangeJoin::view(const BatchBuffer& buffer) const {
   ResultBatch batch = batch_of(buffer);
-  if (left_) batch.left_ids = left_->index.ids.data();
-  if (right_) batch.right_ids = right_->index.ids.data();
+  if (left_ && request_.output() != Output::kTotal)
+    batch.set_ids(left_->index.ids.data(), left_->index.ids.size(), right_->index.ids.data(),
+                  right_->index.ids.size());
   batch.mirrored = mirrored_;
   return batch;
 }

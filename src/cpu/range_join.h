@@ -12,12 +12,11 @@ namespace gpujoin::cpu {
 
 class RangeJoin final : public ThreadedJoin {
  public:
-  /// Starts the threads. The request is a valid one. Throws std::system_error or std::bad_alloc.
-  explicit RangeJoin(const JoinRequest& request);
-  /// The same for a part of a join, which shares plans and memory with the others; they and the
-  /// slots outlive it.
-  RangeJoin(const JoinRequest& request, RangePlans& plans, std::shared_ptr<MemoryBudget> budget,
-            SideSlot* left, SideSlot* right);
+  /// Starts the threads. The request is a valid one. Other joins may share plans, memory and slots,
+  /// which may be null. Throws std::system_error or std::bad_alloc.
+  RangeJoin(const JoinRequest& request, std::shared_ptr<RangePlans> plans,
+            std::shared_ptr<MemoryBudget> budget, std::shared_ptr<SideSlot> left = nullptr,
+            std::shared_ptr<SideSlot> right = nullptr);
   /// Stops the threads wherever they are and waits for them.
   ~RangeJoin() override;
 
@@ -26,18 +25,19 @@ class RangeJoin final : public ThreadedJoin {
   ResultBatch view(const BatchBuffer& buffer) const override;
 
   std::shared_ptr<PreparedPoints> take(const Dataset& data, SideSlot* slot);
+  void take_sides(bool any_direction);
   void prepare();
-  JoinPlan plan_walk() const;
+  JoinPlan plan_walk();
   void join(const JoinPlan& plan);
 
-  RangePlans own_plans_;  // where no others are given
-  RangePlans& plans_;
-  SideSlot* left_slot_ = nullptr;
-  SideSlot* right_slot_ = nullptr;
+  const std::shared_ptr<RangePlans> plans_;
+  const std::shared_ptr<SideSlot> left_slot_, right_slot_;
   std::shared_ptr<const RangePlan> plan_;
   std::shared_ptr<PreparedPoints> left_;
-  std::shared_ptr<PreparedPoints> right_;  // of a self-join the same
-  bool mirrored_ = false;                  // set before the first batch
+  std::shared_ptr<PreparedPoints> right_;   // of a self-join the same
+  std::uint32_t indexed_ = 0;               // sides, by this join
+  Dataset left_indexed_ = request_.left();  // or for cosine its directions
+  bool mirrored_ = false;                   // set before the first batch
 };
 
 }  // namespace gpujoin::cpu

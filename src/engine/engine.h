@@ -11,7 +11,7 @@
 
 namespace gpujoin {
 
-inline constexpr std::uint32_t kEngineAbiVersion = 6;
+inline constexpr std::uint32_t kEngineAbiVersion = 7;
 #define GPUJOIN_ENGINE_SYMBOL "gpujoin_engine"
 
 /// One processor or device an engine can run on.
@@ -69,6 +69,19 @@ struct EngineTable {
 
   /// Stops the work wherever it is, waits until its threads have ended, and frees everything.
   void (*close)(Join* join);
+
+  // What is kept of datasets with a key, for the joins that follow. In a process that has several
+  // joins at a time. Joins of an engine on the host may be called by several threads at once; an
+  // engine on devices is called by one thread at a time, whichever, but for kept().
+
+  /// Sets how many bytes may be kept, on each device and for it on the host; 0, as it is at first:
+  /// none.
+  void (*keep)(std::uint64_t host_bytes, std::uint64_t device_bytes) = nullptr;
+  /// Forgets what is kept of a dataset, but what a join still uses.
+  void (*forget)(std::uint64_t identity) = nullptr;
+  /// Adds the bytes kept of a dataset.
+  void (*kept)(std::uint64_t identity, std::uint64_t* host_bytes,
+               std::uint64_t* device_bytes) = nullptr;
 };
 
 using EngineEntry = const EngineTable* (*)();

@@ -14,9 +14,11 @@
 #include <vector>
 
 #include "allocation_hooks.h"
+#include "boxes.h"
 #include "engine/load_engine.h"
 #include "engine_harness.h"
 #include "points.h"
+#include "small_parts.h"
 
 namespace gpujoin::test {
 namespace {
@@ -50,6 +52,9 @@ TEST_P(EngineContract, the_table_is_complete) {
   EXPECT_NE(engine().next_batch, nullptr);
   EXPECT_NE(engine().stats, nullptr);
   EXPECT_NE(engine().close, nullptr);
+  EXPECT_NE(engine().keep, nullptr);
+  EXPECT_NE(engine().forget, nullptr);
+  EXPECT_NE(engine().kept, nullptr);
 }
 
 TEST_P(EngineContract, probe_describes_a_device) {
@@ -141,6 +146,46 @@ TEST_P(EngineContract, joins_may_be_open_at_the_same_time) {
   }
   EXPECT_TRUE(matches_oracle(results[0], requests[0], Oracle(first, nullptr, Metric::kL2, 20)));
   EXPECT_TRUE(matches_oracle(results[1], requests[1], Oracle(second, nullptr, Metric::kL1, 3)));
+}
+
+/// collect() checks each batch against the one before it.
+TEST_P(EngineContract, ids_of_a_batch_are_counted_and_stay_for_a_generation) {
+  Random random(125);
+  std::vector<double> scores(400);
+  for (double& score : scores) score = random.unit();
+  const Points points = Points(2, make_values(Shape::kUniform, random, 400, 2)).with_scores(scores);
+  const Points boxes(4, make_boxes(Shape::kUniform, random, 300, 2, 5));
+  const auto run = [&](const EngineTable& engine, JoinRequest request) {
+    request.knobs.batch_pairs = 50;
+    const RunResult result = run_join(engine, request);
+    EXPECT_EQ(result.status.code, StatusCode::kEnd) << result.status.message;
+    EXPECT_GT(result.batches, 1u) << describe(request);
+    return result.ids.generation;
+  };
+  for (const Points* other : {static_cast<const Points*>(nullptr), &points}) {
+    JoinRequest request = make_request(points, other, Metric::kL2, 20);
+    for (const IndexMethod index : {IndexMethod::kGrid, IndexMethod::kNone, IndexMethod::kTiles}) {
+      request.knobs.index = index;
+      for (const Output::Kind output :
+           {Output::kPairs, Output::kPairsWithDistances, Output::kCountPerRow}) {
+        ask(request, output);
+        EXPECT_EQ(run(engine(), request), 1u);
+        EXPECT_GT(run(engine_of_parts(), request), 1u);
+      }
+    }
+    for (const TopkMethod method : {TopkMethod::kThreshold, TopkMethod::kHeap, TopkMethod::kSort}) {
+      request.knobs = {};
+      request.knobs.topk_method = method;
+      for (const ScoreFunction function : {ScoreFunction::kSum, ScoreFunction::kDistance})
+        run(engine(), request.asking(Output::top_pairs({{function, true, {1, 1}}, 200})));
+    }
+    JoinRequest near =
+        make_box_request(boxes, other != nullptr ? &boxes : nullptr, Metric::kL2, 10);
+    for (const BoxMethod method : kBoxMethods) {
+      near.knobs.box_method = method;
+      EXPECT_EQ(run(engine(), near), 1u);
+    }
+  }
 }
 
 /// Brute force with nothing to deliver before the end.

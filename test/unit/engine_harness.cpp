@@ -65,18 +65,44 @@ testing::AssertionResult same_pairs(const std::vector<FoundPair>& got,
   return failure;
 }
 
-void collect_pairs(const JoinRequest& request, const ResultBatch& batch, RunResult* result) {
-  const bool top = request.output() == Output::kTopPairs;
-  std::uint64_t rows = request.left().rows;
-  std::uint64_t others = request.right().rows;
-  if (top) rows = others = std::max({rows, others, batch.row_count});  // positions, or places in it
-  if (batch.transposed) std::swap(rows, others);
+/// Up to a hundred ids of each array, spread over it.
+std::vector<std::int64_t> some_ids(const IdsSeen& ids) {
+  std::vector<std::int64_t> some;
+  for (int side = 0; side < 2; ++side)
+    for (std::uint64_t i = 0; i < ids.counts[side]; i += 1 + ids.counts[side] / 100)
+      some.push_back(ids.arrays[side][i]);
+  return some;
+}
+
+/// That positions are below the counts of ids, and that a generation's ids stay as they are.
+void check_ids(const ResultBatch& batch, IdsSeen* before) {
+  IdsSeen ids{batch.ids_generation,
+              {batch.left_ids, batch.right_ids},
+              {batch.left_id_count, batch.right_id_count},
+              {}};
+  ids.some = some_ids(ids);
+  ASSERT_GT(ids.generation, 0u);
+  const std::uint64_t rows = ids.counts[batch.transposed], others = ids.counts[!batch.transposed];
   for (std::uint64_t i = 0; i < batch.row_count; ++i) {
     ASSERT_LT(batch.rows[i], rows);
-    ASSERT_LE(batch.offsets[i], batch.offsets[i + 1]);
+    if (batch.counts != nullptr) continue;
     for (std::uint64_t at = batch.entry(i); at < batch.entry(i + 1); ++at)
       ASSERT_LT(batch.neighbors[at], others);
   }
+  if (ids.generation == before->generation) {
+    for (int side = 0; side < 2; ++side) {
+      ASSERT_EQ(ids.arrays[side], before->arrays[side]);
+      ASSERT_EQ(ids.counts[side], before->counts[side]);
+    }
+    ASSERT_EQ(ids.some, before->some);
+  }
+  *before = std::move(ids);
+}
+
+void collect_pairs(const JoinRequest& request, const ResultBatch& batch, RunResult* result) {
+  const bool top = request.output() == Output::kTopPairs;
+  for (std::uint64_t i = 0; i < batch.row_count; ++i)
+    ASSERT_LE(batch.offsets[i], batch.offsets[i + 1]);
   ASSERT_EQ(batch.distances != nullptr || batch.pair_count == 0,
             wants_distances(request.output()) || batch.pair_count == 0);
   if (top) {
@@ -174,13 +200,13 @@ void collect(const JoinRequest& request, const ResultBatch& batch, RunResult* re
   result->total += batch.pair_count;
   result->largest_batch = std::max(result->largest_batch, batch.pair_count);
   if (request.output() == Output::kTotal) return;
+  ASSERT_NO_FATAL_FAILURE(check_ids(batch, &result->ids));
   if (request.output() != Output::kCountPerRow) {
     collect_pairs(request, batch, result);
     return;
   }
   std::uint64_t sum = 0;
   for (std::uint64_t i = 0; i < batch.row_count; ++i) {
-    ASSERT_LT(batch.rows[i], request.left().rows);
     result->counts.push_back({batch.left_ids[batch.rows[i]], batch.counts[i]});
     sum += batch.counts[i];
   }

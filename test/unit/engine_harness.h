@@ -88,6 +88,14 @@ inline void set_sides(JoinRequest& request, const Dataset& left, const Dataset& 
   request.sides = request.sides.with_rows(left, right);
 }
 
+/// The ids that a batch came with, and a copy of some of them: those of a generation stay the same.
+struct IdsSeen {
+  std::uint64_t generation = 0;  ///< none so far
+  const std::int64_t* arrays[2] = {};
+  std::uint64_t counts[2] = {};
+  std::vector<std::int64_t> some;
+};
+
 /// What a join delivered, in sorted order; top pairs in the order of their coming.
 struct RunResult {
   Status status;  ///< kEnd if it ran to its end
@@ -98,6 +106,7 @@ struct RunResult {
   std::uint64_t largest_batch = 0;  ///< most pairs in a batch
   std::uint64_t interruptions = 0;
   JoinStats stats{};
+  IdsSeen ids;
 };
 
 /// Checks that a batch is well formed and adds what it holds to *result.

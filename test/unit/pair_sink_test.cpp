@@ -69,11 +69,12 @@ struct Walks {
     request.knobs.index = index;
     request.knobs.access_pattern = pattern;
 
-    RangePlans plans(request);
-    left_side = prepare_points(pool, budget, plans.plan(), request.left());
-    right_side = request.self_join() ? left_side
-                                     : prepare_points(pool, budget, plans.plan(), request.right());
-    const RangePlan& indexed = *left_side->plan;
+    RangePlans plans;
+    left_side = prepare_points(pool, budget, plans.plan(request), request.left());
+    right_side = request.self_join()
+                     ? left_side
+                     : prepare_points(pool, budget, plans.plan(request), request.right());
+    const RangePlan& indexed = *left_side->range_plan;
     plan.metric = request.metric();
     plan.pairs = pairs;
     plan.output = request.output();
@@ -85,10 +86,12 @@ struct Walks {
                                      plan.strategy.screened);
     plan.batch_entries = 1000;
     plan.layout = &indexed.layout;
+    plan.is_self_join = request.self_join();
     plan.left = &left_side->index;
     plan.right = &right_side->index;
     plan.left_points = &request.left();
     plan.right_points = &request.right();
+    plan.left_indexed = &request.left();
     tiles = {&plan,         &left_side->tiles,     &right_side->tiles,
              indexed.looks, choose_group_screen(), true_reach(eps, request.left().dims)};
   }
@@ -96,7 +99,7 @@ struct Walks {
   /// Walks by cells or by tiles, whichever was chosen.
   template <class MakeSink>
   void walk(const MakeSink& make_sink) {
-    const WalkTools tools{budget, pool, queue, tally};
+    const WalkTools tools{*budget, pool, queue, tally};
     if (plan.strategy.index == IndexMethod::kTiles)
       walk_tiles(this->tiles, tools, make_sink);
     else
@@ -127,7 +130,7 @@ struct Walks {
   }
 
   JoinRequest request;
-  MemoryBudget budget{0};
+  std::shared_ptr<MemoryBudget> budget = std::make_shared<MemoryBudget>(0);
   WorkerPool pool{2};
   BatchQueue queue;
   WalkTally tally;

@@ -37,7 +37,8 @@ class SmallParts final : public PartJoins {
 
   Cut cut() override { return choose_cut(request_, choose_strategy(request_), kCoreWalkCosts); }
   std::uint64_t part_rows() override { return rows; }
-  std::unique_ptr<Join> open(const JoinRequest& part, SideSlot*, SideSlot*) override {
+  std::unique_ptr<Join> open(const JoinRequest& part, std::shared_ptr<SideSlot>,
+                             std::shared_ptr<SideSlot>) override {
     const bool fits =
         part.left().rows + part.right().rows <= rows_that_fit && steps_ < steps_that_fit;
     if (!fits && enforced_) throw MemoryLimitExceeded{2, 1};

@@ -20,7 +20,7 @@ struct SortItem {
 std::uint64_t code_of_row(const SortLayout& order, const IndexColumns& columns, std::uint64_t row) {
   if (!is_finite_row(*columns.data, row)) return kNotFinite;
   std::uint32_t cell[kMaxGridDimensions];
-  cell_of_row(order.grid, columns, row, cell);
+  cell_of_row(order.grid, *columns.data, columns.distances, row, cell);
   const bool sorted = order.sort_column != kNoColumn;
   return sort_code(order, cell,
                    sorted ? columns.value(row, static_cast<std::uint32_t>(order.sort_column)) : 0);
@@ -48,8 +48,9 @@ Buffer<SortItem> sorted_points(WorkerPool& pool, MemoryBudget& budget, const Sor
 }
 
 template <class T>
-void fill_tiles(WorkerPool& pool, const IndexLayout& layout, GridIndex& index) {
-  const std::uint32_t dims = index.data->dims;
+void fill_tiles(WorkerPool& pool, const IndexLayout& layout, const Dataset& data,
+                GridIndex& index) {
+  const std::uint32_t dims = data.dims;
   T* const tiles = reinterpret_cast<T*>(index.tiles.data());
   const std::size_t tile_count = (index.points + kTilePoints - 1) / kTilePoints;
   const std::size_t task_tiles = std::max<std::size_t>(1, kBlockCoordinates / kTilePoints / dims);
@@ -60,7 +61,7 @@ void fill_tiles(WorkerPool& pool, const IndexLayout& layout, GridIndex& index) {
         const std::size_t position = tile * kTilePoints + lane;
         T* const place = tiles + tile * kTilePoints * dims + lane;
         const T* const values =
-            position < index.points ? point<T>(*index.data, index.rows[position]) : nullptr;
+            position < index.points ? point<T>(data, index.rows[position]) : nullptr;
         for (std::uint32_t d = 0; d < dims; ++d)
           place[std::size_t{d} * kTilePoints] = values != nullptr
                                                     ? values[layout.frame.order[d]]
@@ -90,20 +91,20 @@ void list_cells(MemoryBudget& budget, const Buffer<SortItem>& items, const SortL
 
 }  // namespace
 
-void cell_of_row(const GridGeometry& grid, const IndexColumns& columns, std::uint64_t row,
-                 std::uint32_t* cell) {
+void cell_of_row(const GridGeometry& grid, const Dataset& data, const Buffer<double>& distances,
+                 std::uint64_t row, std::uint32_t* cell) {
   for (std::uint32_t d = 0; d < grid.dims; ++d)
-    cell[d] = cell_coordinate(grid, d, columns.value(row, grid.column[d]));
+    cell[d] = cell_coordinate(grid, d, column_value(data, distances, row, grid.column[d]));
 }
 
 void GridIndex::load_point(std::uint32_t position, double* coordinates) const {
   const auto load = [&](const auto* places) {
     const std::size_t tile = position / kTilePoints;
-    places += tile * kTilePoints * data->dims + position % kTilePoints;
-    for (std::uint32_t d = 0; d < data->dims; ++d)
+    places += tile * kTilePoints * dims + position % kTilePoints;
+    for (std::uint32_t d = 0; d < dims; ++d)
       coordinates[d] = static_cast<double>(places[std::size_t{d} * kTilePoints]);
   };
-  if (data->scalar == ScalarType::kFloat32)
+  if (scalar == ScalarType::kFloat32)
     load(reinterpret_cast<const float*>(tiles.data()));
   else
     load(reinterpret_cast<const double*>(tiles.data()));
@@ -113,14 +114,14 @@ GridIndex build_index(WorkerPool& pool, MemoryBudget& budget, const IndexLayout&
                       IndexColumns columns) {
   const Dataset& data = *columns.data;
   GridIndex index{};
-  index.data = &data;
-  index.columns = std::move(columns);
+  index.dims = data.dims;
+  index.scalar = data.scalar;
   index.rows = Buffer<std::uint32_t>(budget, data.rows);
   index.ids = Buffer<std::int64_t>(budget, data.rows);
   {
     const SortLayout& order = layout.order;
     const bool sorted = order.sort_column != kNoColumn;
-    const Buffer<SortItem> items = sorted_points(pool, budget, order, index.columns);
+    const Buffer<SortItem> items = sorted_points(pool, budget, order, columns);
     const SortItem* const first_not_finite = std::partition_point(
         items.begin(), items.end(), [](const SortItem& item) { return item.code != kNotFinite; });
     index.points = static_cast<std::uint32_t>(first_not_finite - items.begin());
@@ -131,10 +132,10 @@ GridIndex build_index(WorkerPool& pool, MemoryBudget& budget, const IndexLayout&
         index.rows[i] = row;
         index.ids[i] = id_of(data, row);
         if (sorted && i < index.points)
-          index.sort_values[i] =
-              index.columns.value(row, static_cast<std::uint32_t>(order.sort_column));
+          index.sort_values[i] = columns.value(row, static_cast<std::uint32_t>(order.sort_column));
       }
     });
+    index.distances = std::move(columns.distances);
     if (layout.order_only) return index;
     list_cells(budget, items, order, index);
   }
@@ -142,9 +143,9 @@ GridIndex build_index(WorkerPool& pool, MemoryBudget& budget, const IndexLayout&
   index.tiles =
       Buffer<std::byte>(budget, tiles * kTilePoints * data.dims * scalar_bytes(data.scalar));
   if (data.scalar == ScalarType::kFloat32)
-    fill_tiles<float>(pool, layout, index);
+    fill_tiles<float>(pool, layout, data, index);
   else
-    fill_tiles<double>(pool, layout, index);
+    fill_tiles<double>(pool, layout, data, index);
   return index;
 }
 

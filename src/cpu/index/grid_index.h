@@ -26,13 +26,15 @@ struct IndexLayout {
 };
 
 /// Points are named by position: finite ones first, sorted by cell, sort column and row; then the
-/// points with a NaN or infinite coordinate, which match nothing and are in no cell.
+/// points with a NaN or infinite coordinate, which match nothing and are in no cell. It does not
+/// need the dataset any more.
 struct GridIndex {
-  const Dataset* data;
-  IndexColumns columns;               ///< of `data`
-  std::uint32_t points;               ///< finite ones
-  Buffer<std::uint32_t> rows;         ///< [data->rows], position -> row of the dataset
-  Buffer<std::int64_t> ids;           ///< [data->rows], position -> id
+  std::uint32_t dims = 0;
+  ScalarType scalar = ScalarType::kFloat64;
+  std::uint32_t points = 0;           ///< finite ones
+  Buffer<double> distances;           ///< to reference points, by row; see IndexColumns
+  Buffer<std::uint32_t> rows;         ///< [rows of the dataset], position -> row
+  Buffer<std::int64_t> ids;           ///< likewise, position -> id
   Buffer<double> sort_values;         ///< [points] the sort column; empty when unsorted
   Buffer<std::byte> tiles;            ///< see cpu/scan/scan.h
   Buffer<std::uint64_t> cell_keys;    ///< [cells] of the non-empty cells, ascending
@@ -49,8 +51,8 @@ struct GridIndex {
 GridIndex build_index(WorkerPool& pool, MemoryBudget& budget, const IndexLayout& layout,
                       IndexColumns columns);
 
-/// The grid cell of a row.
-void cell_of_row(const GridGeometry& grid, const IndexColumns& columns, std::uint64_t row,
-                 std::uint32_t* cell);
+/// The grid cell of a row; `distances` as in IndexColumns.
+void cell_of_row(const GridGeometry& grid, const Dataset& data, const Buffer<double>& distances,
+                 std::uint64_t row, std::uint32_t* cell);
 
 }  // namespace gpujoin::cpu

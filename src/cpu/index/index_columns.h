@@ -11,6 +11,13 @@
 
 namespace gpujoin::cpu {
 
+/// A row's value in one of them; `distances` as below.
+inline double column_value(const Dataset& data, const Buffer<double>& distances, std::uint64_t row,
+                           std::uint32_t column) {
+  if (column < data.dims) return coordinate(data, row, column);
+  return distances[(column - data.dims) * data.rows + row];
+}
+
 struct IndexColumns {
   const Dataset* data = nullptr;
   std::uint32_t reference_points = 0;
@@ -18,8 +25,7 @@ struct IndexColumns {
 
   std::uint32_t count() const { return data->dims + reference_points; }
   double value(std::uint64_t row, std::uint32_t column) const {
-    if (column < data->dims) return coordinate(*data, row, column);
-    return distances[(column - data->dims) * data->rows + row];
+    return column_value(*data, distances, row, column);
   }
 };
 

@@ -59,31 +59,39 @@ std::uint64_t screen_bytes(std::uint64_t dims) {
 
 }  // namespace
 
-const std::shared_ptr<const RangePlan>& RangePlans::plan(bool any_direction) {
+std::shared_ptr<const RangePlan> RangePlans::plan(const JoinRequest& request, bool any_direction) {
+  const std::lock_guard lock(mutex_);  // who comes meanwhile waits for the plan
   std::shared_ptr<const RangePlan>& plan = plans_[any_direction];
   const auto& other = plans_[!any_direction];
   if (!plan)
     plan = std::make_shared<const RangePlan>(make_plan(
-        request_, other ? other->index.strategy : choose_strategy(request_), any_direction));
+        request, other ? other->index.strategy : choose_strategy(request), any_direction));
   return plan;
 }
 
-std::shared_ptr<PreparedPoints> prepare_points(WorkerPool& pool, MemoryBudget& budget,
-                                               const std::shared_ptr<const RangePlan>& plan,
+std::shared_ptr<const RangePlan> RangePlans::known_plan(bool any_direction) const {
+  const std::lock_guard lock(mutex_);
+  return plans_[any_direction];
+}
+
+std::shared_ptr<PreparedPoints> prepare_points(WorkerPool& pool,
+                                               std::shared_ptr<MemoryBudget> whole,
+                                               std::shared_ptr<const RangePlan> by,
                                                const Dataset& points) {
-  auto side = std::make_shared<PreparedPoints>();
-  side->plan = plan;
-  side->points = side->indexed = points;
+  auto side = std::make_shared<PreparedPoints>(std::move(by), std::move(whole));
   if (points.rows == 0) return side;
-  if (plan->index.directions) {
+  const RangePlan& plan = *side->range_plan;
+  MemoryBudget& budget = side->budget;
+  Dataset indexed = points;
+  if (plan.index.directions) {
     side->directions = find_directions(pool, budget, points);
-    side->indexed = side->directions.view(points);
+    indexed = side->directions.view(points);
   }
-  side->index =
-      build_index(pool, budget, plan->layout,
-                  make_index_columns(pool, budget, side->indexed, plan->index.references));
-  if (plan->index.strategy.index == IndexMethod::kTiles)
-    side->tiles = build_tiles(pool, budget, plan->layout, side->index, plan->looks, plan->radius);
+  side->index = build_index(pool, budget, plan.layout,
+                            make_index_columns(pool, budget, indexed, plan.index.references));
+  if (plan.index.strategy.index == IndexMethod::kTiles)
+    side->tiles =
+        build_tiles(pool, budget, plan.layout, indexed, side->index, plan.looks, plan.radius);
   return side;
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
+#include <utility>
 
 #include "cpu/index/directions.h"
 #include "cpu/index/grid_index.h"
@@ -19,34 +21,40 @@ struct RangePlan {
   ScreenRadius radius;  ///< likewise
 };
 
-/// The plans of one join, or of all parts of one.
+/// The plans of one join, of all parts of one, or of joins with one key. From any thread.
 class RangePlans {
  public:
-  explicit RangePlans(const JoinRequest& request) : request_(request) {}
-
-  /// The plan; of a join by cosine distance among whose directions is a faint one, another than of
-  /// one without. The data of the request is read when a plan is first asked for. Throws
+  /// The plan of the request; of a join by cosine distance among whose directions is a faint one,
+  /// another than of one without. The data is read when a plan is first asked for. Throws
   /// std::bad_alloc.
-  const std::shared_ptr<const RangePlan>& plan(bool any_direction = false);
+  std::shared_ptr<const RangePlan> plan(const JoinRequest& request, bool any_direction = false);
+  /// The same, null unless it was asked for.
+  std::shared_ptr<const RangePlan> known_plan(bool any_direction) const;
 
  private:
-  const JoinRequest request_;
+  mutable std::mutex mutex_;
   std::shared_ptr<const RangePlan> plans_[2];
 };
 
+/// It does not need the points any more.
 struct PreparedPoints final : PreparedSide {
-  std::shared_ptr<const RangePlan> plan;
-  Dataset points;  ///< whose distances count
+  PreparedPoints(std::shared_ptr<const RangePlan> by, std::shared_ptr<MemoryBudget> whole)
+      : range_plan(std::move(by)), budget(std::move(whole)) {}
+  const void* plan() const override { return range_plan.get(); }
+  SideBytes bytes() const override { return {budget.used(), 0}; }
+
+  const std::shared_ptr<const RangePlan> range_plan;
+  MemoryBudget budget;  ///< of what follows
   Directions directions;
-  Dataset indexed;  ///< the points, or for cosine their directions
   GridIndex index;
   TileIndex tiles;  ///< IndexMethod::kTiles only
 };
 
-/// Indexes the points, which outlive the result. Throws MemoryLimitExceeded, std::bad_alloc,
-/// Stopped.
-std::shared_ptr<PreparedPoints> prepare_points(WorkerPool& pool, MemoryBudget& budget,
-                                               const std::shared_ptr<const RangePlan>& plan,
+/// Indexes the points. Their memory is taken of the budget, which stays as long as they. Throws
+/// MemoryLimitExceeded, std::bad_alloc, Stopped.
+std::shared_ptr<PreparedPoints> prepare_points(WorkerPool& pool,
+                                               std::shared_ptr<MemoryBudget> budget,
+                                               std::shared_ptr<const RangePlan> plan,
                                                const Dataset& points);
 
 /// Bytes of memory that preparing takes a row, at most, besides the points themselves.

@@ -9,9 +9,14 @@ namespace {
 /// Packs one group of points after the other.
 class Packer {
  public:
-  Packer(const IndexLayout& layout, const GridIndex& index, const ScreenLooks& looks,
-         const ScreenRadius& radius, TileIndex& tiles)
-      : layout_(layout), index_(index), looks_(looks), radius_(radius), tiles_(tiles) {}
+  Packer(const IndexLayout& layout, const Dataset& data, const GridIndex& index,
+         const ScreenLooks& looks, const ScreenRadius& radius, TileIndex& tiles)
+      : layout_(layout),
+        data_(data),
+        index_(index),
+        looks_(looks),
+        radius_(radius),
+        tiles_(tiles) {}
 
   template <class T>
   void pack(std::uint32_t group) {
@@ -19,7 +24,7 @@ class Packer {
     const std::uint32_t size = tiles_.group_size(group);
     for (std::uint32_t i = 0; i < kGroupPoints; ++i) {
       const std::size_t position = std::size_t{group} * kGroupPoints + std::min(i, size - 1);
-      points[i] = point<T>(*index_.data, index_.rows[position]);
+      points[i] = point<T>(data_, index_.rows[position]);
     }
     pack_values(group, size, points);
     fill_box(group, size, points);
@@ -95,6 +100,7 @@ class Packer {
   }
 
   const IndexLayout& layout_;
+  const Dataset& data_;
   const GridIndex& index_;
   const ScreenLooks& looks_;
   ScreenRadius radius_;
@@ -132,11 +138,11 @@ ScreenLooks make_looks(std::uint32_t dims, bool short_circuit) {
 }
 
 TileIndex build_tiles(WorkerPool& pool, MemoryBudget& budget, const IndexLayout& layout,
-                      const GridIndex& index, const ScreenLooks& looks,
+                      const Dataset& data, const GridIndex& index, const ScreenLooks& looks,
                       const ScreenRadius& radius) {
   TileIndex tiles{};
   tiles.points = index.points;
-  tiles.dims = index.data->dims;
+  tiles.dims = data.dims;
   tiles.looks = looks.count;
   const std::uint32_t columns = layout.order.grid.dims;
   const std::size_t groups = tiles.groups();
@@ -145,9 +151,9 @@ TileIndex build_tiles(WorkerPool& pool, MemoryBudget& budget, const IndexLayout&
   tiles.group_boxes = {columns, Buffer<double>(budget, groups * 2 * columns)};
   tiles.tile_boxes = {columns, Buffer<double>(budget, std::size_t{tiles.tiles()} * 2 * columns)};
 
-  Packer packer(layout, index, looks, radius, tiles);
+  Packer packer(layout, data, index, looks, radius, tiles);
   pool.parallel_for(groups, [&](std::size_t group, unsigned) {
-    if (index.data->scalar == ScalarType::kFloat32)
+    if (data.scalar == ScalarType::kFloat32)
       packer.pack<float>(static_cast<std::uint32_t>(group));
     else
       packer.pack<double>(static_cast<std::uint32_t>(group));

@@ -50,10 +50,11 @@ struct TileIndex {
 /// After which columns a screen of points of `dims` columns compares its sums with thresholds.
 ScreenLooks make_looks(std::uint32_t dims, bool short_circuit);
 
-/// Packs the points of an index, in O(n dims) time and memory. Throws MemoryLimitExceeded,
-/// std::bad_alloc, Stopped.
+/// Packs the points of an index of the data, in O(n dims) time and memory. Throws
+/// MemoryLimitExceeded, std::bad_alloc, Stopped.
 TileIndex build_tiles(WorkerPool& pool, MemoryBudget& budget, const IndexLayout& layout,
-                      const GridIndex& index, const ScreenLooks& looks, const ScreenRadius& radius);
+                      const Dataset& data, const GridIndex& index, const ScreenLooks& looks,
+                      const ScreenRadius& radius);
 
 /// Whether a pair of points, one of each box, may lie within true_reach().
 bool may_meet(std::uint32_t columns, const double* a, const double* b, double reach);

@@ -20,13 +20,15 @@ struct JoinPlan {
   Strategy strategy;
   const IndexLayout* layout;
   ScanKernel kernel;
+  bool is_self_join;
   const GridIndex* left;
   const GridIndex* right;      ///< the same as left in a self-join
   const Dataset* left_points;  ///< whose distances count; an index may hold their directions
   const Dataset* right_points;
+  const Dataset* left_indexed;  ///< what the left index is of
   std::uint64_t batch_entries;
 
-  bool self_join() const { return left == right; }
+  bool self_join() const { return is_self_join; }
   /// Half a walk meets each unordered pair of points once; see core/cell_walk.h.
   bool half() const { return strategy.access_pattern != AccessPattern::kFull; }
   bool mirrored() const { return is_mirrored(strategy.access_pattern, pairs); }

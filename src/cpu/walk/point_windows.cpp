@@ -32,6 +32,22 @@ std::size_t find_cell(const Buffer<std::uint64_t>& keys, std::size_t hint, std::
   return std::lower_bound(keys.begin() + low, keys.begin() + high, key) - keys.begin();
 }
 
+/// The first value from `begin` on that does not pass; where one does not, no later one does. A
+/// branch for each value would be mispredicted about once a window.
+template <class Passes>
+std::uint32_t skip(const double* values, std::uint32_t begin, std::uint32_t end,
+                   const Passes& passes) {
+  constexpr std::uint32_t kAtOnce = 4;
+  while (end - begin >= kAtOnce) {
+    std::uint32_t passed = 0;
+    for (std::uint32_t i = 0; i < kAtOnce; ++i) passed += passes(values[begin + i]) ? 1 : 0;
+    begin += passed;
+    if (passed < kAtOnce) return begin;
+  }
+  while (begin < end && passes(values[begin])) ++begin;
+  return begin;
+}
+
 }  // namespace
 
 PointWindows::PointWindows(const JoinPlan& plan) : plan_(plan) {
@@ -60,7 +76,7 @@ void PointWindows::enter_cell() {
   const GridIndex& left = *plan_.left;
   const GridIndex& right = *plan_.right;
   std::uint32_t here[kMaxGridDimensions];
-  cell_of_row(grid, left.columns, left.rows[left.cell_starts[cell_]], here);
+  cell_of_row(grid, *plan_.left_indexed, left.distances, left.rows[left.cell_starts[cell_]], here);
   const std::uint32_t numbers = neighbor_count(grid.dims);
   neighbors_.clear();
   if (plan_.self_join())
@@ -97,8 +113,12 @@ void PointWindows::place_window(NeighborCell& neighbor, double x) const {
 void PointWindows::slide_window(NeighborCell& neighbor, double x) const {
   const double* const values = plan_.right->sort_values.data();
   const double reach = plan_.reach;
-  while (neighbor.low < neighbor.end && x - values[neighbor.low] > reach) ++neighbor.low;
-  while (neighbor.high < neighbor.end && !(values[neighbor.high] - x > reach)) ++neighbor.high;
+  // Half a walk begins in the own cell with the point itself.
+  if (!(neighbor.own && plan_.half()))
+    neighbor.low =
+        skip(values, neighbor.low, neighbor.end, [=](double y) { return x - y > reach; });
+  neighbor.high =
+      skip(values, neighbor.high, neighbor.end, [=](double y) { return !(y - x > reach); });
 }
 
 void PointWindows::find_windows(std::uint32_t position, bool entered) {

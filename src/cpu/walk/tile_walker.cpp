@@ -24,7 +24,7 @@ void leave_out_itself(const JoinPlan& join, GroupPairs* pairs) {
 
 void count_rows(const TilePlan& plan, const WalkTools& tools) {
   const JoinPlan& join = *plan.join;
-  Buffer<std::uint64_t> counts(tools.budget, join.left->data->rows);
+  Buffer<std::uint64_t> counts(tools.budget, join.left->rows.size());
   std::fill(counts.begin(), counts.end(), 0);
   walk_tiles(plan, tools, [&](WalkProgress&) {
     return SharedCountSink(counts.data(), join.left->ids.data(), plan.half(), join.pairs);

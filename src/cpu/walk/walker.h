@@ -28,10 +28,10 @@ class Walker {
         progress_(tools.tally),
         sink(make_sink(progress_)),
         windows_(plan),
-        query_(plan.left->data->dims) {
+        query_(plan.left->dims) {
     scan_.tiles = plan.right->tiles.data();
     scan_.query = query_.data();
-    scan_.dims = plan.left->data->dims;
+    scan_.dims = plan.left->dims;
     scan_.threshold = plan.strategy.screened ? plan.screen.reject : plan.threshold.raw;
     scan_.short_circuit = plan.strategy.short_circuit;
     const bool screened = plan.strategy.screened;
@@ -159,7 +159,7 @@ void walk_cells(const JoinPlan& plan, const WalkTools& tools, const MakeSink& ma
                          static_cast<std::uint32_t>(std::min(points, (item + 1) * stretch)));
   });
   if constexpr (EndsRows<Sink>)
-    for (std::uint64_t position = points; position < plan.left->data->rows; ++position)
+    for (std::uint64_t position = points; position < plan.left->rows.size(); ++position)
       walkers[0].sink.end_row(static_cast<std::uint32_t>(position));  // no pairs: not finite
   for (auto& walker : walkers) finish(walker.sink);
 }

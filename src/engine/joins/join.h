@@ -37,6 +37,8 @@ inline void add_stats(JoinStats& sum, const JoinStats& part) {
   sum.candidates += before.candidates;
   sum.rechecked += before.rechecked;
   sum.index_ms += before.index_ms;
+  sum.indexed_sides += before.indexed_sides;
+  sum.reused_sides += before.reused_sides;
   sum.join_ms += before.join_ms;
   sum.memory_peak = std::max(sum.memory_peak, before.memory_peak);
   sum.device_memory_peak = std::max(sum.device_memory_peak, before.device_memory_peak);

@@ -133,6 +133,7 @@ void PartitionedJoin::load(LoadedPart& part, const DividedSide& side, std::size_
   if (part.number == number) return;
   part = {};
   part.rows = side.load(number);
+  part.slot = std::make_shared<SideSlot>();
   part.number = number;
 }
 
@@ -169,12 +170,13 @@ void PartitionedJoin::open_step() {
   const Step& step = steps_.back();
   load_parts(step);
   step_delivered_ = false;
+  ++ids_generation_;
   LoadedPart& right = is_one_part(step) ? left_ : right_;
   const bool whole = step.right_range.rows > 0 &&
                      step.left_range.rows == left_side_->rows(step.left) &&
                      step.right_range.rows == right_side().rows(step.right);
-  join_ = parts_->open(part_request(step), whole ? &left_.slot : nullptr,
-                       whole ? &right.slot : nullptr);
+  join_ =
+      parts_->open(part_request(step), whole ? left_.slot : nullptr, whole ? right.slot : nullptr);
 }
 
 void PartitionedJoin::end_step() {
@@ -218,8 +220,8 @@ Status PartitionedJoin::next_of_step(ResultBatch* batch) {
     const bool few = std::max(step.left_range.rows, step.right_range.rows) < kFewestRows;
     if (step_delivered_ || (few && !(delivered_ && request_.resources.soft_limits))) throw;
     join_.reset();
-    left_.slot.reset();
-    right_.slot.reset();
+    for (const LoadedPart* const part : {&left_, &right_})
+      if (part->slot) part->slot->put(nullptr);
     if (few)
       parts_->enforce_limits(false);
     else
@@ -302,7 +304,8 @@ ResultBatch PartitionedJoin::end_counts() {
   batch.row_count = counted_rows_;
   batch.rows = positions_.data();
   batch.counts = counts_.data();
-  batch.left_ids = batch.right_ids = left_.rows.ids.data();
+  batch.set_ids(left_.rows.ids.data(), counted_rows_, left_.rows.ids.data(), counted_rows_);
+  batch.ids_generation = ++ids_generation_;
   return batch;
 }
 
@@ -339,6 +342,7 @@ Status PartitionedJoin::next_of_steps(ResultBatch* batch) {
     if (!gathers()) {
       batch->mirrored = batch->mirrored || mirrored;
       if (mirrored) batch->pair_count *= 2;
+      batch->ids_generation = ids_generation_;
       return {};
     }
     take(*batch);

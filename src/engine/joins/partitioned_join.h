@@ -39,9 +39,10 @@ class PartJoins {
   virtual std::uint64_t part_rows() = 0;
 
   /// Opens the join of two parts, or of one part with itself. The rows of each slot stay the same;
-  /// null: rows that no other join will ask for. Data and slots outlive the join. Throws what the
-  /// engine's table turns into a Status.
-  virtual std::unique_ptr<Join> open(const JoinRequest& part, SideSlot* left, SideSlot* right) = 0;
+  /// null: rows that no other join will ask for. Data outlives the join. Throws what the engine's
+  /// table turns into a Status.
+  virtual std::unique_ptr<Join> open(const JoinRequest& part, std::shared_ptr<SideSlot> left,
+                                     std::shared_ptr<SideSlot> right) = 0;
 
   /// Whether joins of parts keep the limits of memory.
   virtual void enforce_limits(bool enforced) = 0;
@@ -75,7 +76,7 @@ class PartitionedJoin final : public Join {
   struct LoadedPart {
     std::size_t number = ~std::size_t{0};
     RowCopy rows;
-    SideSlot slot;
+    std::shared_ptr<SideSlot> slot;
   };
 
   bool interrupted();
@@ -114,7 +115,8 @@ class PartitionedJoin final : public Join {
   std::unique_ptr<Join> join_;   ///< of the current step
   bool step_delivered_ = false;  ///< the step has a batch
   bool delivered_ = false;       ///< the caller has one
-  JoinStats done_{};             ///< of the steps before
+  std::uint64_t ids_generation_ = 0;
+  JoinStats done_{};  ///< of the steps before
 
   std::uint64_t total_ = 0;
   bool total_delivered_ = false;

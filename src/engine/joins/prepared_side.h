@@ -1,18 +1,93 @@
 // What an engine makes of the rows of one side before it joins them: points where the engine wants
-// them, and their index. Joins borrow it, one after the other.
+// them, and their index. Joins borrow it, several at a time; none changes it.
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
 #include <memory>
+#include <mutex>
+#include <utility>
 
 namespace gpujoin {
 
-/// Each engine has its own.
-struct PreparedSide {
-  virtual ~PreparedSide() = default;
+/// Memory on the host and on a device.
+struct SideBytes {
+  std::uint64_t host = 0;
+  std::uint64_t device = 0;
+
+  SideBytes& operator+=(const SideBytes& other) {
+    host += other.host;
+    device += other.device;
+    return *this;
+  }
 };
 
-/// Where a join of certain rows leaves what it has prepared, and where the next join of the same
-/// rows, by the same plan, finds it.
-using SideSlot = std::shared_ptr<PreparedSide>;
+/// Each engine has its own. It holds what its memory is counted on.
+struct PreparedSide {
+  virtual ~PreparedSide() = default;
+  /// By which it is prepared; the side keeps the plan.
+  virtual const void* plan() const = 0;
+  /// Its own. From any thread.
+  virtual SideBytes bytes() const = 0;
+  /// What it holds besides, which other sides may hold, too.
+  virtual const PreparedSide* rests_on() const { return nullptr; }
+};
+
+/// Where a join of certain rows leaves what it has prepared, and where other joins of the same
+/// rows, by the same plan, find it. From any thread.
+class SideSlot {
+ public:
+  /// The right to prepare the side. A join that can wait while another one prepares it takes a turn
+  /// before it looks into the slot.
+  class Turn {
+   public:
+    /// Waits; calls look() now and then, and throws what it throws.
+    template <class Look>
+    Turn(SideSlot& slot, const Look& look) : slot_(slot) {
+      constexpr std::chrono::milliseconds kBetweenLooks(5);
+      std::unique_lock lock(slot.mutex_);
+      while (slot.taken_) {
+        slot.free_.wait_for(lock, kBetweenLooks);
+        lock.unlock();
+        look();
+        lock.lock();
+      }
+      slot.taken_ = true;
+    }
+    ~Turn() {
+      const std::lock_guard lock(slot_.mutex_);
+      slot_.taken_ = false;
+      slot_.free_.notify_one();
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    SideSlot& slot_;
+  };
+
+  /// The side by this plan; null: there is none.
+  std::shared_ptr<PreparedSide> find(const void* plan) const {
+    const std::lock_guard lock(mutex_);
+    return side_ && side_->plan() == plan ? side_ : nullptr;
+  }
+  /// Leaves a side, or null, in the place of the one there.
+  void put(std::shared_ptr<PreparedSide> side) {
+    const std::lock_guard lock(mutex_);
+    side_.swap(side);  // the other one goes after the lock
+  }
+  /// By whichever plan; or null.
+  std::shared_ptr<PreparedSide> side() const {
+    const std::lock_guard lock(mutex_);
+    return side_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable free_;
+  bool taken_ = false;
+  std::shared_ptr<PreparedSide> side_;
+};
 
 }  // namespace gpujoin

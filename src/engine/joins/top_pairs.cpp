@@ -104,8 +104,8 @@ bool TopBatches::next(ResultBatch* batch) {
   batch->rows = batch->neighbors = places_.data();
   batch->offsets = offsets_.data();
   batch->distances = scores_.data();
-  batch->left_ids = ids1_.data();
-  batch->right_ids = ids2_.data();
+  batch->set_ids(ids1_.data(), count, ids2_.data(), count);
+  batch->ids_generation = batches_;
   return true;
 }
 

@@ -13,6 +13,15 @@ enum class ScalarType : std::int32_t { kFloat32, kFloat64 };
 
 inline constexpr std::uint32_t kOneChunk = 63;  ///< Dataset::chunk_bits where there is one chunk
 
+/// What rows are known by beyond one join: those of one identity and version are the same in all
+/// joins, coordinates and ids. Engines may keep what they make of them, of one version at a time.
+struct DatasetKey {
+  std::uint64_t identity = 0;  ///< 0: known by nothing
+  std::uint64_t version = 0;
+
+  bool operator==(const DatasetKey&) const = default;
+};
+
 /// Points, owned by the caller and unchanged while a join on them is open. Coordinates lie in
 /// chunks of consecutive rows, each row-major; any finite or non-finite values.
 struct Dataset {
@@ -30,6 +39,8 @@ struct Dataset {
   const RowFile* file = nullptr;          ///< null: in memory
   const std::uint64_t* places = nullptr;  ///< [chunks] where in the file: ids, then coordinates
   const Dataset* sample = nullptr;        ///< some rows, spread over all, in memory
+
+  DatasetKey key = {};
 };
 
 inline constexpr std::uint64_t kMaxRows = (std::uint64_t{1} << 32) - 64;

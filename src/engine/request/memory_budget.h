@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 namespace gpujoin {
 
@@ -15,11 +17,15 @@ struct MemoryLimitExceeded {
 class MemoryBudget {
  public:
   explicit MemoryBudget(std::uint64_t limit_bytes) : limit_(limit_bytes) {}  ///< 0 = no limit
+  /// A share of another one, which stays as long: what is taken of the share is taken of the whole.
+  explicit MemoryBudget(std::shared_ptr<MemoryBudget> whole)
+      : limit_(0), whole_(std::move(whole)) {}
 
   /// While it is not enforced, what exceeds the limit is taken all the same.
   void enforce(bool enforced) { enforced_ = enforced; }
 
   void take(std::uint64_t bytes) {
+    if (whole_) whole_->take(bytes);
     const std::uint64_t used = used_.fetch_add(bytes) + bytes;
     if (limit_ != 0 && used > limit_ && enforced_) {
       used_.fetch_sub(bytes);
@@ -29,12 +35,16 @@ class MemoryBudget {
     while (used > peak && !peak_.compare_exchange_weak(peak, used)) {
     }
   }
-  void give_back(std::uint64_t bytes) { used_.fetch_sub(bytes); }
+  void give_back(std::uint64_t bytes) {
+    used_.fetch_sub(bytes);
+    if (whole_) whole_->give_back(bytes);
+  }
   std::uint64_t peak() const { return peak_.load(); }
   std::uint64_t used() const { return used_.load(); }
 
  private:
   std::uint64_t limit_;
+  std::shared_ptr<MemoryBudget> whole_;
   std::atomic<bool> enforced_{true};
   std::atomic<std::uint64_t> used_{0};
   std::atomic<std::uint64_t> peak_{0};

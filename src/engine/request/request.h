@@ -61,6 +61,8 @@ struct Knobs {
   std::uint64_t batch_pairs = 0;  ///< pairs a batch at most, 0 = auto; lowered to fit in memory
   TopkMethod topk_method = TopkMethod::kAuto;
   BoxMethod box_method = BoxMethod::kAuto;
+
+  bool operator==(const Knobs&) const = default;
 };
 
 /// Which pairs of a self-join are wanted. Joins of two datasets know kAll only.

@@ -35,7 +35,23 @@ struct ResultBatch {
   bool mirrored;
   bool transposed;  ///< rows are right points, and neighbors left ones
 
+  // For who copies the ids, which pairs and counts have.
+  std::uint64_t left_id_count;   ///< ids that left_ids has
+  std::uint64_t right_id_count;  ///< likewise
+  std::uint64_t ids_generation;  ///< from 1 on; another one where the arrays, or what they hold,
+                                 ///< are others than those of the batch before
+
   std::uint64_t entry(std::uint64_t row) const { return offsets[row] - offsets[0]; }
+
+  /// Names positions by arrays that stay as they are for the whole join; null: there are none.
+  void set_ids(const std::int64_t* left, std::uint64_t left_count, const std::int64_t* right,
+               std::uint64_t right_count) {
+    left_ids = left;
+    right_ids = right;
+    left_id_count = left != nullptr ? left_count : 0;
+    right_id_count = right != nullptr ? right_count : 0;
+    ids_generation = 1;
+  }
 };
 
 /// ResultBatch::mirrored, which is the same for all batches of a join: half a walk lists each pair
@@ -62,6 +78,8 @@ struct JoinStats {
   double pin_ms_per_mb;             ///< measured: pinning host memory, see batch_model.h
   double batch_ms;                  ///< measured: what a batch costs besides its pairs
   double index_ms;                  ///< building the index
+  std::uint32_t indexed_sides;      ///< sides of points that were indexed
+  std::uint32_t reused_sides;       ///< sides whose index was there, by their key or in parts
   TopkMethod topk_method;           ///< the one that ran; kAuto: no top pairs were wanted
   std::uint32_t topk_rounds;        ///< joins of parts that it took
   std::uint64_t parts;              ///< joins of parts that lack of memory took; 0: none

@@ -1,0 +1,185 @@
+#include "engine/joins/side_cache.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+namespace gpujoin {
+namespace {
+
+/// Plans without sides take little, but not nothing.
+constexpr std::size_t kMostEntries = 256;
+
+/// Up to so many dimensions the choice of an index does not depend on what is asked of its pairs.
+constexpr std::uint32_t kDimsOfOneChoice = 2;
+
+SideKey key_of_side(const Dataset& data) {
+  return {data.key, data.ids != nullptr, data.rows, data.dims, data.scalar};
+}
+
+Knobs knobs_of_plan(const Knobs& knobs) {
+  Knobs plan;
+  plan.index = knobs.index;
+  plan.indexed_dimensions = knobs.indexed_dimensions;
+  plan.reference_points = knobs.reference_points;
+  plan.reference_placement = knobs.reference_placement;
+  plan.reorder_dimensions = knobs.reorder_dimensions;
+  plan.sort_unindexed = knobs.sort_unindexed;
+  plan.short_circuit = knobs.short_circuit;
+  plan.access_pattern = knobs.access_pattern;
+  plan.cell_order = knobs.cell_order;
+  return plan;
+}
+
+bool is_of(const SideKey& side, std::uint64_t identity) { return side.data.identity == identity; }
+
+bool is_of(const JoinKey& key, std::uint64_t identity) {
+  return is_of(key.left, identity) || is_of(key.right, identity);
+}
+
+bool is_older(const SideKey& kept, const SideKey& side) {
+  return is_of(kept, side.data.identity) && kept.data.version != side.data.version;
+}
+
+/// Whether a side is another version of one of the key's.
+bool has_other_version(const JoinKey& kept, const JoinKey& key) {
+  return is_older(kept.left, key.left) || is_older(kept.left, key.right) ||
+         is_older(kept.right, key.left) || is_older(kept.right, key.right);
+}
+
+/// Sides, and what they rest on, each counted once.
+struct CountedSides {
+  void add(const KeptJoin& join) {
+    add(*join.left);
+    add(*join.right);
+  }
+  void add(const SideSlot& slot) {
+    const std::shared_ptr<PreparedSide> held = slot.side();
+    for (const PreparedSide* side = held.get(); side != nullptr; side = side->rests_on()) {
+      if (std::find(seen.begin(), seen.end(), side) != seen.end()) return;
+      seen.push_back(side);
+      bytes += side->bytes();
+    }
+  }
+
+  std::vector<const PreparedSide*> seen;
+  SideBytes bytes;
+};
+
+bool exceeds(const SideBytes& bytes, const SideBytes& limit) {
+  return bytes.host > limit.host || bytes.device > limit.device;
+}
+
+}  // namespace
+
+JoinKey key_of_join(const JoinRequest& request) {
+  JoinKey key{.left = key_of_side(request.left()),
+              .right = key_of_side(request.right()),
+              .self_join = request.self_join(),
+              .metric = request.metric(),
+              .eps = request.eps(),
+              .knobs = knobs_of_plan(request.knobs),
+              .question = 0};
+  const bool top = request.output() == Output::kTopPairs;
+  if (top || request.left().dims > kDimsOfOneChoice)
+    key.question = 1 + static_cast<int>(request.output()) * 4 + static_cast<int>(request.pairs());
+  return key;
+}
+
+JoinKey key_of_rows(const Dataset& data) {
+  JoinKey key;
+  key.left = key.right = key_of_side(data);
+  key.left.named = key.right.named = false;
+  return key;
+}
+
+void SideCache::keep(const SideBytes& limit) {
+  {
+    const std::lock_guard lock(mutex_);
+    limit_ = limit;
+  }
+  trim();
+}
+
+bool SideCache::keeps() const {
+  const std::lock_guard lock(mutex_);
+  return limit_.host + limit_.device > 0;
+}
+
+/// Moves entries for which wanted(entry) holds.
+template <class Wanted>
+void SideCache::take_out(const Wanted& wanted, Entries* out) {
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    const auto next = std::next(entry);
+    if (wanted(*entry)) out->splice(out->end(), entries_, entry);
+    entry = next;
+  }
+}
+
+void SideCache::forget(std::uint64_t identity) {
+  Entries dropped;
+  const std::lock_guard lock(mutex_);
+  take_out([&](const Entry& entry) { return is_of(entry.key, identity); }, &dropped);
+}
+
+SideBytes SideCache::kept(std::uint64_t identity) const {
+  const std::lock_guard lock(mutex_);
+  CountedSides sides;
+  for (const Entry& entry : entries_) {
+    if (is_of(entry.key.left, identity)) sides.add(*entry.join->left);
+    if (is_of(entry.key.right, identity)) sides.add(*entry.join->right);
+  }
+  return sides.bytes;
+}
+
+SideBytes SideCache::kept() const {
+  const std::lock_guard lock(mutex_);
+  CountedSides sides;
+  for (const Entry& entry : entries_) sides.add(*entry.join);
+  return sides.bytes;
+}
+
+std::shared_ptr<KeptJoin> SideCache::find(const JoinKey& key,
+                                          const std::function<std::shared_ptr<KeptJoin>()>& make) {
+  if (key.left.data.identity == 0 || key.right.data.identity == 0) return nullptr;
+  Entries dropped;
+  const std::lock_guard lock(mutex_);
+  if (limit_.host + limit_.device == 0) return nullptr;
+  take_out([&](const Entry& entry) { return has_other_version(entry.key, key); }, &dropped);
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+    if (entry->key != key) continue;
+    entries_.splice(entries_.begin(), entries_, entry);
+    return entry->join;
+  }
+  entries_.push_front({key, make()});
+  if (key.left != key.right) entries_.front().join->right = std::make_shared<SideSlot>();
+  return entries_.front().join;
+}
+
+void SideCache::trim() {
+  Entries dropped;
+  const std::lock_guard lock(mutex_);
+  CountedSides kept;
+  std::size_t entries = 0;
+  take_out(
+      [&](const Entry& entry) {
+        CountedSides with = kept;
+        with.add(*entry.join);
+        if (entries == kMostEntries || exceeds(with.bytes, limit_)) return true;
+        kept = std::move(with);
+        ++entries;
+        return false;
+      },
+      &dropped);
+}
+
+bool SideCache::drop_one() {
+  Entries dropped;
+  const std::lock_guard lock(mutex_);
+  if (entries_.empty()) return false;
+  dropped.splice(dropped.end(), entries_, std::prev(entries_.end()));
+  return true;
+}
+
+}  // namespace gpujoin
