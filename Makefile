@@ -37,7 +37,7 @@ sanitize:
 	$(CTEST) build/sanitize
 
 # What threads share: tests of joins, sorts, interrupts and early ends with several workers; twenty times slower.
-THREADED = ParallelSort|EngineContract|EngineInterrupts|JoinBatches|several_workers|TopkJoins.can_be
+THREADED = ParallelSort|EngineContract|EngineInterrupts|JoinBatches|several_workers|several_threads|come_together|SideSlots|TopkJoins.can_be
 tsan:
 	@$(CMAKE_UNIT) -B build/tsan -DGPUJOIN_SANITIZE=thread >/dev/null && \
 	  cmake --build build/tsan -j $(shell nproc) --target gpujoin_unit
@@ -50,7 +50,7 @@ format-check:
 	  if clang-format --dry-run -Werror $$f; then echo "ok $$f"; else echo "not ok $$f"; fi; done
 
 help:
-	@echo 'make              build gpujoin.so, and gpujoin_cuda.so where there is nvcc'
+	@echo 'make              build gpujoin.so and gpujoin_service, and gpujoin_cuda.so where there is nvcc'
 	@echo '                  (for the architectures CUDA_ARCH="80 86 89 90"; NVCC=... names the compiler)'
 	@echo 'make install      install into the PostgreSQL of PG_CONFIG=$(PG_CONFIG)'
 	@echo 'make demo         build what this machine can run, start a private cluster, join a table, compare'
@@ -83,9 +83,13 @@ REGRESS = $(patsubst sql/%.sql,%,$(filter-out $(DATA),$(wildcard sql/*.sql)))
 REGRESS_OPTS = --load-extension=gpujoin
 
 ENGINE_OBJS = $(patsubst %.cpp,%.o,$(wildcard src/engine/*.cpp src/engine/*/*.cpp src/cpu/*.cpp src/cpu/*/*.cpp))
+# What gpujoin.so has of the service, to talk to it; and all that is the program's.
+PROTOCOL_OBJS = $(patsubst %.cpp,%.o,$(wildcard src/service/protocol/*.cpp))
+SERVICE_OBJS = $(patsubst %.cpp,%.o,$(wildcard src/service/*.cpp src/service/*/*.cpp))
 PG_OBJS = $(patsubst %.cpp,%.o,$(wildcard src/pg/*.cpp src/pg/*/*.cpp))
-OBJS = $(ENGINE_OBJS) $(PG_OBJS)
-EXTRA_CLEAN = build $(OBJS:.o=.d) gpujoin_cuda.so
+OBJS = $(ENGINE_OBJS) $(PROTOCOL_OBJS) $(PG_OBJS)
+ALL_OBJS = $(sort $(OBJS) $(SERVICE_OBJS))
+EXTRA_CLEAN = build $(SERVICE_OBJS) $(ALL_OBJS:.o=.d) gpujoin_service gpujoin_cuda.so
 # PostgreSQL loads libraries so that each sees the symbols of all: only what it calls itself is exported. Everything is
 # compiled hidden but what is marked PGDLLEXPORT; the list hides the rest, templates of the standard library, which
 # declares itself visible.
@@ -110,13 +114,18 @@ endif
 # new ones.
 OUR_CXXFLAGS = -std=c++20 -Wall -Wextra $(if $(WERROR),-Werror) -ffp-contract=off -fno-math-errno -fvisibility=hidden \
   -Isrc -MMD -MP
-$(ENGINE_OBJS): ROOM_FLAGS = -O3 -DNDEBUG $(filter-out -I%,$(CPPFLAGS))
+$(ENGINE_OBJS) $(SERVICE_OBJS): ROOM_FLAGS = -O3 -DNDEBUG $(filter-out -I%,$(CPPFLAGS))
 $(PG_OBJS): ROOM_FLAGS = $(patsubst -I/%,-isystem/%,$(CPPFLAGS))
 
-$(OBJS): %.o: %.cpp Makefile
+$(ALL_OBJS): %.o: %.cpp Makefile
 	$(CXX) $(CXXFLAGS) $(OUR_CXXFLAGS) $(ROOM_FLAGS) -c -o $@ $<
 
--include $(OBJS:.o=.d)
+-include $(ALL_OBJS:.o=.d)
+
+# The program that runs joins for all sessions. It lies beside gpujoin.so.
+gpujoin_service: $(SERVICE_OBJS) $(ENGINE_OBJS)
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) -o $@ $^ -lhwy -lpthread -ldl
+all: gpujoin_service
 
 # The CUDA engine, an object of its own that gpujoin.so opens at run time: machine code for the
 # architectures of CUDA_ARCH that nvcc knows, and PTX of the last one for those that come later.
@@ -167,11 +176,12 @@ FORCE:
 -include $(CUDA_OBJS:.o=.d)
 endif
 
-install: install-cuda
-install-cuda: all installdirs
+install: install-beside
+install-beside: all installdirs
+	$(INSTALL_PROGRAM) gpujoin_service '$(DESTDIR)$(pkglibdir)/'
 	if [ -f gpujoin_cuda.so ]; then $(INSTALL_SHLIB) gpujoin_cuda.so '$(DESTDIR)$(pkglibdir)/'; fi
-uninstall: uninstall-cuda
-uninstall-cuda: ; rm -f '$(DESTDIR)$(pkglibdir)/gpujoin_cuda.so'
-.PHONY: install-cuda uninstall-cuda
+uninstall: uninstall-beside
+uninstall-beside: ; rm -f '$(DESTDIR)$(pkglibdir)/gpujoin_service' '$(DESTDIR)$(pkglibdir)/gpujoin_cuda.so'
+.PHONY: install-beside uninstall-beside
 
 endif

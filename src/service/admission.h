@@ -1,0 +1,65 @@
+// Which joins are at work at a time: on the CPU so many of about one size, and as many as memory
+// allows. A join that waits for its client is not at work.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <cstdint>
+#include <list>
+#include <mutex>
+
+#include "service/interrupt.h"
+
+namespace gpujoin::service {
+
+/// What a join is expected to take. Joins of one class are within a factor of 4.
+struct JoinSize {
+  int size_class;        ///< 0: the smallest ones .. kSizeClasses - 1
+  std::uint64_t memory;  ///< bytes of the host
+};
+
+inline constexpr int kSizeClasses = 10;
+
+/// The class of a join that takes so long alone.
+int size_class_of(double ms);
+
+/// How much less than others a join's threads get of the processors, as a nice value: what is
+/// larger yields to what is smaller.
+inline int niceness_of(int size_class) { return std::min(2 * size_class, 10); }
+
+class Admission {
+ public:
+  /// Threads that joins on the CPU have, and bytes that joins may take together; 0: no limit.
+  void configure(std::uint32_t threads, std::uint64_t memory);
+
+  /// Waits for a place on the CPU. A join waits for none that is much larger than it: classes do
+  /// not wait for each other, and the system shares the processors between them. False: cancelled.
+  bool take_place(const JoinSize& size, Interrupt& interrupt);
+  void give_place(const JoinSize& size);
+
+  /// Waits until there is memory: alone, a join is always let in, and so is one that takes little.
+  /// False: cancelled.
+  bool take_memory(const JoinSize& size, Interrupt& interrupt);
+  void give_memory(const JoinSize& size);
+  /// Goes on with a join that was let in before.
+  void retake_memory(const JoinSize& size);
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  /// Waits in a queue until it is the first and fits(). False: cancelled.
+  template <class Fits>
+  bool wait(Lock& lock, std::list<Interrupt*>& queue, Interrupt& interrupt, const Fits& fits);
+  std::uint32_t places(int size_class) const;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint32_t threads_ = 1;
+  std::uint64_t memory_ = 0;
+  std::uint64_t used_ = 0;  ///< of the memory
+  std::array<std::uint32_t, kSizeClasses> running_{};
+  std::array<std::list<Interrupt*>, kSizeClasses> queues_;
+  std::list<Interrupt*> memory_queue_;
+};
+
+}  // namespace gpujoin::service

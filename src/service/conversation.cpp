@@ -1,0 +1,267 @@
+#include "service/conversation.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "service/failure.h"
+#include "service/log.h"
+#include "service/open_join.h"
+
+namespace gpujoin::service {
+namespace {
+
+/// Thrown where the client is gone.
+struct Gone {};
+
+}  // namespace
+
+void Conversation::run() {
+  const Status status = guarded([&]() -> Status {
+    const std::uint64_t number = service_.hangups.watch(socket_.get(), interrupt_);
+    const Status end = guarded([&]() -> Status {
+      try {
+        talk();
+      } catch (const Gone&) {
+      }
+      return {};
+    });
+    service_.hangups.forget(socket_.get(), number);
+    return end;
+  });
+  if (!status.ok()) log_line("a conversation ended early: %s", status.message);
+}
+
+void Conversation::shut_down() {
+  interrupt_.cancel();
+  shutdown(socket_.get(), SHUT_RDWR);
+}
+
+void Conversation::talk() {
+  if (!receive() || !greet()) return;
+  while (receive()) answer();
+}
+
+/// False: the client is another build, which it has been answered.
+bool Conversation::greet() {
+  const Header* const header = reinterpret_cast<const Header*>(message_);
+  require(header->kind == MessageKind::kHello, "a client did not begin with a greeting");
+  const Hello* const hello = message_as<Hello>(message_);
+  const bool same = hello != nullptr && is_same_build(*hello);
+  Welcome welcome;
+  start_message(&welcome);
+  welcome.pid = getpid();
+  if (same) {
+    database_ = hello->database;
+    Status reason;
+    welcome.device = service_.engines.device_state(&reason);
+    std::memcpy(welcome.device_reason, reason.message, sizeof welcome.device_reason);
+  } else {
+    welcome.status =
+        make_status(StatusCode::kUnavailable, "Restart the server after an upgrade of gpujoin.",
+                    "gpujoin_service is of another version of gpujoin");
+  }
+  send(welcome);
+  return same;
+}
+
+void Conversation::answer() {
+  if (const OpenJoin* const open = message_as<OpenJoin>(message_))
+    open_join(*open);
+  else if (message_as<Next>(message_) != nullptr)
+    take_next();
+  else if (const FindTable* const find = message_as<FindTable>(message_))
+    find_table(*find);
+  else if (message_as<ListTables>(message_) != nullptr)
+    list_tables();
+  else if (const EvictTables* const evict = message_as<EvictTables>(message_))
+    evict_tables(*evict);
+  else
+    require(false, "a client sent a message that it must not send");
+}
+
+/// Waits for the socket. False: the conversation was ended.
+bool Conversation::wait(short events) {
+  pollfd state = {socket_.get(), events, 0};
+  while (poll(&state, 1, -1) < 0)
+    if (errno != EINTR) return false;
+  return true;
+}
+
+/// Receives a message if there is one.
+bool Conversation::try_receive() {
+  close_descriptors(&descriptors_);
+  const ChannelState state =
+      receive_message(socket_.get(), message_, sizeof message_, &descriptors_);
+  if (state == ChannelState::kClosed) throw Gone{};
+  return state == ChannelState::kDone;
+}
+
+/// Waits for a message. False: there will be none.
+bool Conversation::receive() {
+  while (!try_receive())
+    if (!wait(POLLIN)) return false;
+  return true;
+}
+
+template <class Message>
+void Conversation::send(const Message& message, const int* files, int count) {
+  for (;;) {
+    const ChannelState state = send_message(socket_.get(), message, files, count);
+    if (state == ChannelState::kDone) return;
+    if (state == ChannelState::kClosed || !wait(POLLOUT)) throw Gone{};
+  }
+}
+
+void Conversation::find_table(const FindTable& message) {
+  require(message.side < kSides && !joined_ && !sides_[message.side].is_found,
+          "a client looks for a table in the wrong place");
+  Side& side = sides_[message.side];
+  side.table = service_.tables.find(database_, message.key);
+  side.is_found = true;
+  FoundTable answer;
+  start_message(&answer);
+  const TableVersion* const version = side.table.version();
+  if (version == nullptr) {
+    answer.may_stay = service_.tables.may_stay(message.expected_bytes);
+    return send(answer);
+  }
+  answer.version = version->number();
+  answer.may_stay = true;
+  answer.all_visible = version->all_visible();
+  answer.rows = side.table.live_rows();
+  answer.blocks = version->blocks();
+  answer.map_pages = version->map_pages();
+  answer.dims = version->rows()->dims();
+  answer.scalar = version->rows()->scalar();
+  answer.traits = version->traits();
+  const Descriptor proof(version->open_proof());
+  const int file = proof.get();
+  send(answer, &file, 1);
+}
+
+void Conversation::list_tables() {
+  const std::vector<ListedTable> tables = service_.tables.list(database_);
+  ListedTables answer;
+  start_message(&answer);
+  answer.tables = tables.size();
+  if (tables.empty()) return send(answer);
+  Region region("gpujoin tables", tables.size() * sizeof tables[0]);
+  std::memcpy(region.data(), tables.data(), tables.size() * sizeof tables[0]);
+  const int file = region.file();
+  send(answer, &file, 1);
+}
+
+void Conversation::evict_tables(const EvictTables& message) {
+  EvictedTables answer;
+  start_message(&answer);
+  answer.tables = service_.tables.evict(database_, message.relation);
+  send(answer);
+}
+
+void Conversation::open_join(const OpenJoin& message) {
+  require(!joined_, "a client has more than one join");
+  joined_ = true;
+  const Status status = guarded([&]() -> Status {
+    try {
+      run_join(message);
+    } catch (const Gone&) {
+      interrupt_.cancel();
+    }
+    return {};
+  });
+  if (interrupt_.cancelled()) throw Gone{};
+  if (!status.ok()) send_end(status, nullptr);
+}
+
+void Conversation::run_join(const OpenJoin& message) {
+  JoinRequest request = read_request(message, service_.threads);
+  const WantedEngine wanted = message.engine;
+  require(wanted == WantedEngine::kAuto || wanted == WantedEngine::kCuda ||
+              wanted == WantedEngine::kCpu,
+          "there is no such engine");
+  const bool packed = request.output() == Output::kCountPerRow;
+  Dataset rows[kSides] = {};
+  for (int side = 0; side < (request.self_join() ? 1 : kSides); ++side)
+    rows[side] = rows_of(side, message.sides[side], packed);
+  if (request.self_join()) sides_[1].count = sides_[0].count;
+  request.sides = request.sides.with_rows(rows[0], rows[1]);
+  require(check_request(request));
+  RunningJoin join({service_.engines, service_.admission}, interrupt_, request, wanted);
+  ResultSender results(request);
+  send_batches(join, results);
+}
+
+/// The rows of a side, which stay for the rest of the conversation.
+Dataset Conversation::rows_of(int number, const SideMessage& message, bool packed) {
+  Side& side = sides_[number];
+  ClientRows rows = take_rows(message, &descriptors_);
+  if (!message.of_table) {
+    side.rows = std::move(rows);
+    side.count = message.rows;
+    return side.rows.view();
+  }
+  require(side.is_found && !message.has_scores, "a side is of no table");
+  TablePatch patch = read_patch(message, std::move(rows));
+  service_.tables.patch(side.table, patch, packed);
+  side.count = side.table.live_rows();
+  return side.table.rows();
+}
+
+void Conversation::describe(const RunningJoin& join, Batch* message) const {
+  std::snprintf(message->engine, sizeof message->engine, "%s", join.engine());
+  std::memcpy(message->fallback, join.fallback(), sizeof message->fallback);
+  JoinStats& stats = message->stats;
+  join.stats(&stats);
+  // Slots without a row count for the engine.
+  stats.left_rows = std::min(stats.left_rows, sides_[0].count);
+  stats.right_rows = std::min(stats.right_rows, sides_[1].count);
+}
+
+void Conversation::send_batches(RunningJoin& join, ResultSender& results) {
+  ResultBatch batch;
+  Status status;
+  while ((status = join.next(&batch)).ok()) {
+    for (results.begin(batch); !results.done();) {
+      while (!has_room(join)) {
+      }
+      ResultSender::Packet packet;
+      results.copy_next(&packet);
+      describe(join, &packet.message);
+      send(packet.message, packet.files, packet.count);
+      ++ahead_;
+    }
+  }
+  if (status.code == StatusCode::kInterrupted) throw Gone{};
+  send_end(status, &join);
+}
+
+/// Whether a batch may be sent; if not, waits for what the client says next, and lets others work.
+bool Conversation::has_room(RunningJoin& join) {
+  while (try_receive()) take_next();
+  if (ahead_ < kBatchesAhead) return true;
+  join.rest();
+  if (!wait(POLLIN)) throw Gone{};
+  return false;
+}
+
+void Conversation::take_next() {
+  require(message_as<Next>(message_) != nullptr && ahead_ > 0,
+          "a client sent a message that it must not send");
+  --ahead_;
+}
+
+/// The join, where there is one, is closed after it.
+void Conversation::send_end(const Status& status, const RunningJoin* join) {
+  Batch message;
+  start_message(&message);
+  message.status = status;
+  if (join != nullptr) describe(*join, &message);
+  send(message);
+}
+
+}  // namespace gpujoin::service

@@ -1,0 +1,247 @@
+// What a backend and gpujoin_service say to each other. A message is one packet of a UNIX socket:
+// a struct of this file, with the descriptors of shared memory where that is said. Rows and results
+// lie in shared memory alone.
+//
+// One connection is one conversation, and at most one join:
+//
+//   backend                          service
+//   Hello                        ->
+//                                <-  Welcome
+//   FindTable (for each side)    ->
+//                                <-  FoundTable
+//   OpenJoin                     ->
+//                                <-  Batch, up to kBatchesAhead of them
+//   Next, for each batch done    ->
+//                                <-  Batch ...; the last one has a status that is not kOk
+//
+// Either ends it by closing the socket; a backend that does so in the middle stops the join. In the
+// place of FindTable and OpenJoin there may be ListTables or EvictTables, each with its answer.
+// Both ends are programs of one build on one machine: Hello says so, and structs go as they are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/engine.h"
+
+namespace gpujoin::service {
+
+inline constexpr std::uint32_t kMagic = 0x676a7376;  // gjsv
+inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr int kMostDescriptors = 8;
+inline constexpr int kSides = 2;
+inline constexpr std::uint32_t kBatchesAhead = 2;
+
+/// The socket, below the data directory, which is the working directory of all backends. Base
+/// backups leave files of such names out.
+inline constexpr const char* kSocketName = "pgsql_tmp_gpujoin_service";
+
+enum class MessageKind : std::uint32_t {
+  kHello,
+  kWelcome,
+  kFindTable,
+  kFoundTable,
+  kOpenJoin,
+  kNext,
+  kBatch,
+  kListTables,
+  kListedTables,
+  kEvictTables,
+  kEvictedTables,
+  kConfigure,
+};
+
+/// What every message begins with.
+struct Header {
+  MessageKind kind;
+  std::uint32_t bytes;  ///< of the whole struct
+};
+
+struct Hello {
+  static constexpr MessageKind kKind = MessageKind::kHello;
+  Header header;
+  std::uint32_t magic, protocol_version, engine_abi_version;
+  EngineSizes sizes;
+  std::uint32_t database;  ///< whose tables the conversation may name
+  std::int32_t pid;
+};
+
+enum class DeviceState : std::int32_t { kStarting, kReady, kUnavailable };
+
+struct Welcome {
+  static constexpr MessageKind kKind = MessageKind::kWelcome;
+  Header header;
+  Status status;  ///< kUnavailable: another build
+  std::int32_t pid;
+  DeviceState device;
+  char device_reason[sizeof(Status::message)];  ///< of kUnavailable
+};
+
+// ---- Tables that stay
+
+inline constexpr std::uint32_t kMostKeyBytes = 1000;
+
+/// Which columns of which relation: equal where all bytes are. The service knows no more of it than
+/// its relation. Keys of one relation that differ in `file` name the same columns before and after
+/// the relation was rewritten.
+struct TableKey {
+  std::uint32_t relation;
+  std::uint32_t tablespace, file;  ///< where its rows are stored
+  std::uint32_t columns_bytes;     ///< used of `columns`, the rest is 0
+  unsigned char columns[kMostKeyBytes];
+};
+
+/// What proves that the rows of a block are still the ones that were read.
+enum class BlockState : std::uint32_t {
+  kUnproven,    ///< nothing does: the block has to be read again
+  kAllVisible,  ///< all rows were visible to everyone, as long as the LSN is the same
+  kCommitted,   ///< its tuples were inserted and deleted by transactions up to newest_xid, all of
+                ///< them over: the rows serve snapshots that regard none of these transactions as
+                ///< running, as long as the LSN is the same
+};
+
+struct BlockProof {
+  std::uint64_t lsn;
+  std::uint64_t newest_xid;  ///< with its epoch; of kCommitted
+  std::uint32_t rows;        ///< of the block that are kept
+  BlockState state;
+};
+
+/// What a backend wants to know of a table's values when it finds it; the service keeps it.
+struct TableTraits {
+  unsigned char bytes[64];
+};
+
+/// Looks for the table of a side, and holds what is found for the rest of the conversation.
+struct FindTable {
+  static constexpr MessageKind kKind = MessageKind::kFindTable;
+  Header header;
+  std::uint32_t side;  ///< 0 or 1
+  TableKey key;
+  std::uint64_t expected_bytes;  ///< that the table will take, where it is not there yet
+};
+
+/// With the descriptor of the table's proof where `version` is not 0, to be read only:
+/// [map_pages] LSNs of the visibility map's pages, then [blocks] BlockProof.
+struct FoundTable {
+  static constexpr MessageKind kKind = MessageKind::kFoundTable;
+  Header header;
+  std::uint64_t version;  ///< 0: there is none of its rows yet
+  bool may_stay;          ///< false: the table is too large to be kept
+  bool all_visible;       ///< every block is kAllVisible
+  std::uint64_t rows, blocks, map_pages;
+  std::uint32_t dims;
+  ScalarType scalar;
+  TableTraits traits;
+};
+
+/// A block whose rows replace those that the table has of it.
+struct BlockPatch {
+  std::uint32_t block;
+  bool lasts;  ///< for other snapshots, too: what the table has of the block serves none any more
+  BlockProof proof;
+};
+
+// ---- Joins
+
+/// The rows of one side. Descriptors come in the order of the members that need one.
+///
+/// A side of its own: `rows` rows. A side of a table: what the backend found, with `rows` rows in
+/// the place of what is not proven, sorted by their blocks as `patches` are. Blocks from `blocks`
+/// on are gone. The memory of a table's rows is the service's from then on.
+struct SideMessage {
+  std::uint64_t rows;
+  std::uint32_t dims;
+  ScalarType scalar;
+  bool of_table;
+  bool has_rows;    ///< a descriptor of coordinates, [rows][dims], and one of ids, [rows]
+  bool has_scores;  ///< a descriptor of scores, [rows]
+  // Of a table. A descriptor: [map_pages] LSNs, then [patches] BlockPatch.
+  bool has_patches;
+  std::uint64_t blocks, map_pages, patches;
+  TableTraits traits;
+};
+
+enum class WantedEngine : std::int32_t { kAuto, kCuda, kCpu };
+
+struct OpenJoin {
+  static constexpr MessageKind kKind = MessageKind::kOpenJoin;
+  Header header;
+  WantedEngine engine;
+  /// A JoinRequest. Its datasets, pointers and resources but for knobs, threads and limits are
+  /// without meaning. A self-join has one side.
+  alignas(JoinRequest) unsigned char request[sizeof(JoinRequest)];
+  SideMessage sides[kSides];
+};
+
+struct Next {
+  static constexpr MessageKind kKind = MessageKind::kNext;
+  Header header;
+};
+
+/// A part of the result, or its end. Descriptors, where they are said to be there, are of memory
+/// that serves this batch and all later ones until another one comes.
+struct Batch {
+  static constexpr MessageKind kKind = MessageKind::kBatch;
+  Header header;
+  Status status;  ///< kOk: a batch; kEnd: the result is complete; else what went wrong
+  char engine[8];
+  char fallback[sizeof(Status::message)];  ///< why the CPU serves where a device was to; else ""
+  JoinStats stats;
+  /// Arrays, where not null, count bytes from the beginning of the results, where nothing lies. The
+  /// ids, null here, are what their own memory begins with.
+  ResultBatch batch;
+  std::uint64_t results_bytes;
+  bool new_results;  ///< a descriptor
+  bool new_ids;      ///< a descriptor of the left ids, and unless both are one, of the right ones
+  bool ids_are_one;  ///< left_ids and right_ids are one array
+  std::uint64_t left_ids_bytes, right_ids_bytes;
+};
+
+// ---- What DBAs ask, and the supervisor says
+
+/// The tables of the conversation's database.
+struct ListTables {
+  static constexpr MessageKind kKind = MessageKind::kListTables;
+  Header header;
+};
+
+struct ListedTable {
+  TableKey key;
+  TableTraits traits;
+  std::uint64_t rows, host_bytes, device_bytes;
+  std::uint64_t hits;         ///< joins that found it
+  std::uint64_t blocks_read;  ///< since it is there, the first time included
+};
+
+/// With a descriptor, where there are tables: [tables] ListedTable.
+struct ListedTables {
+  static constexpr MessageKind kKind = MessageKind::kListedTables;
+  Header header;
+  std::uint64_t tables;
+};
+
+struct EvictTables {
+  static constexpr MessageKind kKind = MessageKind::kEvictTables;
+  Header header;
+  std::uint32_t relation;  ///< 0: all of the database
+};
+
+struct EvictedTables {
+  static constexpr MessageKind kKind = MessageKind::kEvictedTables;
+  Header header;
+  std::uint64_t tables;
+};
+
+/// From the supervisor alone, on the socket that the service has as its standard input. When that
+/// closes, the service ends.
+struct Configure {
+  static constexpr MessageKind kKind = MessageKind::kConfigure;
+  Header header;
+  std::uint32_t threads;        ///< of the host, for all joins
+  std::uint64_t join_memory;    ///< bytes of the host for the joins that run at a time
+  std::uint64_t host_memory;    ///< bytes for tables, 0: none stays
+  std::uint64_t device_memory;  ///< bytes of each device for tables and their indexes
+};
+
+}  // namespace gpujoin::service

@@ -1,0 +1,99 @@
+#include "service/protocol/shared_region.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace gpujoin::service {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+
+std::uint64_t whole_pages(std::uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+Status lacks(const char* what) {
+  return make_status(StatusCode::kOutOfMemory, nullptr, "could not get %s: %s", what,
+                     std::strerror(errno));
+}
+
+/// Maps region->file and keeps nothing where that fails.
+Status map(SharedRegion* region, std::uint64_t reserved, bool writable) {
+  void* const base = mmap(nullptr, whole_pages(std::max<std::uint64_t>(reserved, 1)),
+                          writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED | MAP_NORESERVE,
+                          region->file, 0);
+  if (base == MAP_FAILED) {
+    const Status status = lacks("address space for shared memory");
+    close(region->file);
+    *region = {};
+    return status;
+  }
+  region->base = static_cast<unsigned char*>(base);
+  region->reserved = whole_pages(std::max<std::uint64_t>(reserved, 1));
+  return {};
+}
+
+}  // namespace
+
+Status create_region(const char* name, std::uint64_t reserved, SharedRegion* region) {
+  *region = {};
+  region->file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (region->file < 0) return lacks("a descriptor for shared memory");
+  // Whoever maps it relies on its size.
+  if (fcntl(region->file, F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
+    const Status status = lacks("shared memory that keeps its size");
+    close(region->file);
+    *region = {};
+    return status;
+  }
+  return map(region, reserved, true);
+}
+
+Status grow_region(SharedRegion* region, std::uint64_t bytes) {
+  if (bytes <= region->bytes) return {};
+  const std::uint64_t wanted = whole_pages(bytes);
+  if (wanted > region->reserved)
+    return make_status(StatusCode::kOutOfMemory, nullptr,
+                       "shared memory has room for %llu bytes, and %llu are needed",
+                       static_cast<unsigned long long>(region->reserved),
+                       static_cast<unsigned long long>(bytes));
+  int code;
+  do {
+    code = posix_fallocate(region->file, static_cast<off_t>(region->bytes),
+                           static_cast<off_t>(wanted - region->bytes));
+  } while (code == EINTR);
+  if (code != 0) {
+    errno = code;
+    return lacks("shared memory");
+  }
+  region->bytes = wanted;
+  return {};
+}
+
+Status map_region(int file, std::uint64_t bytes, bool writable, SharedRegion* region) {
+  *region = {};
+  struct stat state;
+  const int seals = fcntl(file, F_GET_SEALS);
+  if (fstat(file, &state) != 0 || seals < 0 || (seals & F_SEAL_SHRINK) == 0 ||
+      static_cast<std::uint64_t>(state.st_size) < bytes) {
+    close(file);
+    return make_status(StatusCode::kInvalidArgument, nullptr,
+                       "shared memory is smaller than its message says");
+  }
+  region->file = file;
+  region->bytes = static_cast<std::uint64_t>(state.st_size);
+  return map(region, region->bytes, writable);
+}
+
+void close_region(SharedRegion* region) {
+  if (region->file < 0) return;
+  munmap(region->base, region->reserved);
+  close(region->file);
+  *region = {};
+}
+
+}  // namespace gpujoin::service

@@ -1,0 +1,141 @@
+#include "service/running_join.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include "engine/strategy/choose_strategy.h"
+#include "service/failure.h"
+
+namespace gpujoin::service {
+namespace {
+
+constexpr double kDeviceJoinMs = 2;     // what the smallest join takes on a running device
+constexpr double kDeviceStartMs = 350;  // starting one; measured on an H200: 345
+
+double estimate_ms(const JoinRequest& request) {
+  const double threads = std::max(request.resources.threads, 1u);
+  return estimate_core_ms(request, kDeviceJoinMs * threads) / threads;
+}
+
+/// Bytes that the engine is expected to hold: the points in its order, and their index.
+std::uint64_t estimate_memory(const JoinRequest& request) {
+  constexpr std::uint64_t kRowBytes = 24;
+  std::uint64_t bytes = request.left().rows * (2 * point_bytes(request.left()) + kRowBytes);
+  if (!request.self_join())
+    bytes += request.right().rows * (2 * point_bytes(request.right()) + kRowBytes);
+  const std::uint64_t limit = request.resources.memory_limit;
+  return limit == 0 ? bytes : std::min(bytes, limit);
+}
+
+}  // namespace
+
+RunningJoin::RunningJoin(const Machine& machine, Interrupt& interrupt, const JoinRequest& request,
+                         WantedEngine wanted)
+    : machine_(machine),
+      interrupt_(interrupt),
+      request_(request),
+      may_fall_back_(wanted == WantedEngine::kAuto),
+      use_(interrupt) {
+  request_.resources.interrupt = interrupt.flag();
+  const double ms = estimate_ms(request_);
+  size_ = {size_class_of(ms), estimate_memory(request_)};
+  engine_ = choose(wanted, ms);
+}
+
+const EngineTable* RunningJoin::choose(WantedEngine wanted, double ms) {
+  Engines& engines = machine_.engines;
+  const EngineTable* const cpu = &engines.cpu();
+  if (wanted == WantedEngine::kCpu) return cpu;
+  if (may_fall_back_ && ms <= kDeviceJoinMs) return cpu;
+  if (engines.device_state() == DeviceState::kStarting) {
+    if (may_fall_back_ && ms <= kDeviceStartMs) return cpu;
+    if (!engines.wait_for_start(interrupt_)) return cpu;  // cancelled
+  }
+  Status reason;
+  if (engines.device_state(&reason) == DeviceState::kReady) return &engines.device();
+  if (!may_fall_back_) throw Failure{reason};
+  fallback_ = reason;
+  return cpu;
+}
+
+RunningJoin::~RunningJoin() {
+  close();
+  rest();
+}
+
+/// Waits until this join may work. False: cancelled.
+bool RunningJoin::work() {
+  Admission& admission = machine_.admission;
+  if (interrupt_.cancelled()) return false;
+  if (!admitted_) {
+    admitted_ = has_memory_ = admission.take_memory(size_, interrupt_);
+    if (!admitted_) return false;
+  } else if (!has_memory_) {
+    admission.retake_memory(size_);
+    has_memory_ = true;
+  }
+  if (is_on_device()) return machine_.engines.turns().take(use_);
+  if (!has_place_) has_place_ = admission.take_place(size_, interrupt_);
+  return has_place_;
+}
+
+void RunningJoin::rest() {
+  machine_.engines.turns().give_back(use_);
+  if (has_place_) machine_.admission.give_place(size_);
+  if (has_memory_) machine_.admission.give_memory(size_);
+  has_place_ = has_memory_ = false;
+}
+
+/// One call of the engine; kInterrupted where there is nothing to show yet.
+Status RunningJoin::step(ResultBatch* batch) {
+  if (join_ != nullptr) return engine_->next_batch(join_, batch);
+  // The engine's threads inherit it from this one.
+  if (!is_on_device()) setpriority(PRIO_PROCESS, 0, niceness_of(size_.size_class));
+  const Status status = engine_->open(&request_, &join_);
+  return status.ok() ? Status{StatusCode::kInterrupted} : status;
+}
+
+Status RunningJoin::next(ResultBatch* batch) {
+  for (;;) {
+    if (!work()) return {StatusCode::kInterrupted};
+    const Status status = step(batch);
+    const bool failed =
+        !status.ok() && status.code != StatusCode::kEnd && status.code != StatusCode::kInterrupted;
+    if (failed && !fall_back(status)) return status;
+    if (interrupt_.is_to_yield()) {
+      machine_.engines.turns().give_back(use_);
+      if (!is_on_device()) interrupt_.go_on();
+    }
+    if (failed || status.code == StatusCode::kInterrupted) continue;
+    delivered_ = true;
+    return status;
+  }
+}
+
+/// Under `auto` the CPU serves where the device cannot, until the device has emitted a batch.
+bool RunningJoin::fall_back(const Status& failure) {
+  if (!is_on_device()) return false;
+  machine_.engines.turns().take_to_close(use_);
+  close();
+  if (failure.code == StatusCode::kDeviceFailure) machine_.engines.note_failure();
+  machine_.engines.turns().give_back(use_);
+  if (!may_fall_back_ || delivered_) return false;
+  fallback_ = failure;
+  engine_ = &machine_.engines.cpu();
+  return true;
+}
+
+void RunningJoin::close() {
+  if (join_ == nullptr) return;
+  if (is_on_device()) machine_.engines.turns().take_to_close(use_);
+  engine_->close(join_);
+  join_ = nullptr;
+}
+
+void RunningJoin::stats(JoinStats* stats) const {
+  *stats = {};
+  if (join_ != nullptr) engine_->stats(join_, stats);
+}
+
+}  // namespace gpujoin::service

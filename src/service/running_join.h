@@ -1,0 +1,60 @@
+// A join at work on an engine of the service, among others: which engine, its turns and its place,
+// and the CPU in the place of a device that fails.
+#pragma once
+
+#include "engine/engine.h"
+#include "service/admission.h"
+#include "service/engines.h"
+
+namespace gpujoin::service {
+
+/// What joins share.
+struct Machine {
+  Engines& engines;
+  Admission& admission;
+};
+
+/// For one thread, which starts no other join: the threads of a large join yield to others.
+class RunningJoin {
+ public:
+  /// Of a request that was checked; its interrupt is set here. The datasets and `interrupt` outlive
+  /// the join. Throws Failure where the engine that is wanted cannot be used.
+  RunningJoin(const Machine& machine, Interrupt& interrupt, const JoinRequest& request,
+              WantedEngine wanted);
+  /// Stops the engine's work.
+  ~RunningJoin();
+  RunningJoin(const RunningJoin&) = delete;
+
+  /// The next part of the result, as EngineTable::next_batch has it. kInterrupted: cancelled.
+  Status next(ResultBatch* batch);
+  /// Lets others work while this join waits for its client.
+  void rest();
+
+  void stats(JoinStats* stats) const;
+  const char* engine() const { return engine_->name; }
+  const char* fallback() const { return fallback_.message; }  ///< why the CPU serves; or ""
+
+ private:
+  const EngineTable* choose(WantedEngine wanted, double ms);
+  bool is_on_device() const { return engine_ != &machine_.engines.cpu(); }
+  bool work();
+  Status step(ResultBatch* batch);
+  bool fall_back(const Status& failure);
+  void close();
+
+  const Machine machine_;
+  Interrupt& interrupt_;
+  JoinRequest request_;
+  const bool may_fall_back_;
+  JoinSize size_{};
+  DeviceUse use_;
+  Status fallback_;
+  const EngineTable* engine_;
+  Join* join_ = nullptr;  ///< null: not opened yet
+  bool delivered_ = false;
+  bool admitted_ = false;
+  bool has_memory_ = false;
+  bool has_place_ = false;
+};
+
+}  // namespace gpujoin::service

@@ -1,0 +1,42 @@
+// The socket that clients connect to, and their conversations.
+#pragma once
+
+#include <condition_variable>
+#include <list>
+#include <mutex>
+
+#include "service/conversation.h"
+#include "service/descriptor.h"
+
+namespace gpujoin::service {
+
+/// Makes the socket at `path` and listens: from then on clients may connect. Throws Failure.
+Descriptor listen_at(const char* path);
+
+class Server {
+ public:
+  Server(Descriptor listener, FindEngine find_device);
+  /// Ends all conversations and waits until they have ended.
+  ~Server();
+  Server(const Server&) = delete;
+
+  int listener() const { return listener_.get(); }
+  /// Begins a conversation with each client that waits on the listener, where the user is ours.
+  void accept_clients();
+  void configure(const Configure& limits);
+  /// Whether nobody is served and a new process could serve better.
+  bool is_to_be_replaced();
+
+ private:
+  void converse(int socket);
+
+  Service service_;
+  const Descriptor listener_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  std::list<Conversation*> conversations_;
+  int threads_ = 0;  ///< of conversations
+  bool closing_ = false;
+};
+
+}  // namespace gpujoin::service

@@ -1,0 +1,40 @@
+#include "service/tables/table_patch.h"
+
+#include <cstring>
+
+#include "service/failure.h"
+
+namespace gpujoin::service {
+
+TablePatch read_patch(const SideMessage& side, ClientRows rows) {
+  constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 32;
+  require(side.blocks <= kMostBlocks, "a table has no such blocks");
+  TablePatch patch;
+  patch.table_blocks = side.blocks;
+  patch.traits = side.traits;
+  patch.rows = std::move(rows);
+  std::uint64_t next_row = 0;
+  if (side.has_patches) {
+    patch.has_map = true;
+    const auto* const lsns = patch.rows.patches.as<std::uint64_t>();
+    patch.map_lsns.assign(lsns, lsns + side.map_pages);
+    const auto* const blocks = reinterpret_cast<const BlockPatch*>(lsns + side.map_pages);
+    patch.blocks.reserve(side.patches);
+    for (std::uint64_t i = 0; i < side.patches; ++i) {
+      const BlockPatch block = blocks[i];
+      require(block.block < side.blocks &&
+                  (patch.blocks.empty() || patch.blocks.back().block < block.block) &&
+                  static_cast<std::uint32_t>(block.proof.state) <=
+                      static_cast<std::uint32_t>(BlockState::kCommitted),
+              "the blocks of a table are not in order");
+      patch.blocks.push_back({block, next_row});
+      next_row += block.proof.rows;
+    }
+  }
+  require(next_row == side.rows,
+          "the blocks of a table do not have as many rows as came with them");
+  patch.rows.patches = Region();
+  return patch;
+}
+
+}  // namespace gpujoin::service

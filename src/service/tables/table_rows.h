@@ -1,0 +1,72 @@
+// The rows of a version of a table. A block has slots in arrays; slots without a row have NaN for
+// coordinates, so that they match nothing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/request/dataset.h"
+#include "service/region.h"
+#include "service/tables/table_patch.h"
+
+namespace gpujoin::service {
+
+/// Members throw Failure and std::bad_alloc.
+class TableRows {
+ public:
+  TableRows() = default;  ///< of a table without blocks
+  TableRows(const TableRows& other);
+  TableRows& operator=(const TableRows&) = delete;
+
+  std::uint64_t live_rows() const { return live_; }
+  std::uint64_t slots() const { return end_; }
+  std::uint64_t holes() const { return end_ - live_; }
+  std::uint64_t bytes() const;
+  std::uint64_t block_count() const { return blocks_.size(); }
+  std::uint32_t dims() const { return dims_; }
+  ScalarType scalar() const { return scalar_; }
+  /// All slots.
+  Dataset view(const DatasetKey& key) const;
+
+  /// Whether the patch leaves out blocks that are not here. `lasting`: here and below, only what
+  /// lasts of the patch is regarded, and all that is beyond these blocks.
+  bool lacks_blocks(const TablePatch& patch) const;
+  /// Whether the rows, or the number of blocks, would be others.
+  bool is_changed_by(const TablePatch& patch, bool lasting) const;
+  /// Changes the rows. May take the memory of the patch's rows where no others are left. What
+  /// throws leaves rows of which nobody knows what they are.
+  void apply(TablePatch& patch, bool lasting);
+  /// Leaves no slot without a row.
+  void pack();
+
+  /// Who uses it; the store's lock guards it.
+  int holds = 0;
+
+ private:
+  struct Slots {
+    std::uint64_t first = 0;
+    std::uint32_t count = 0;
+    std::uint32_t rows = 0;  ///< the first ones are used
+  };
+  bool regards(const TablePatch::Block& block, bool lasting) const {
+    return !lasting || block.lasts || block.block >= blocks_.size();
+  }
+  std::uint64_t row_bytes() const { return dims_ * scalar_bytes(scalar_); }
+  bool has_same_rows(const TablePatch& patch, const TablePatch::Block& block) const;
+  std::uint64_t rows_left_by(const TablePatch& patch, bool lasting) const;
+  void adopt(TablePatch& patch, bool lasting);
+  void start_anew(const ClientRows& rows);
+  void clear(std::uint64_t first, std::uint64_t count);
+  void put(const TablePatch& patch, const TablePatch::Block& block);
+  void reserve(std::uint64_t slots);
+
+  Region coordinates_, ids_;
+  std::uint32_t dims_ = 0;
+  ScalarType scalar_ = ScalarType::kFloat64;
+  std::uint64_t end_ = 0;   ///< slots in use by blocks, or left by them
+  std::uint64_t live_ = 0;  ///< rows
+  std::vector<Slots> blocks_;
+};
+
+}  // namespace gpujoin::service

@@ -1,0 +1,428 @@
+// Whole conversations with a server in this process: joins of the clients' own rows and of tables,
+// clients that end early, vanish or talk nonsense, and a device that fails.
+
+#include <sys/socket.h>
+
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "service_client.h"
+
+namespace gpujoin::test {
+namespace {
+
+using namespace service;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+Points random_points(std::uint64_t seed, std::uint64_t rows, std::uint32_t dims = 2) {
+  Random random(seed);
+  return Points(dims, make_values(Shape::kUniform, random, rows, dims));
+}
+
+/// Waits until holds(), which has seconds to come true.
+template <class Holds>
+bool comes_true(const Holds& holds) {
+  for (int i = 0; i < 1000 && !holds(); ++i) std::this_thread::sleep_for(10ms);
+  return holds();
+}
+
+TEST(ServiceConversation, pairs_are_the_oracles) {
+  TestServer server;
+  for (const std::uint32_t dims : {1u, 2u, 5u}) {
+    const Points left = random_points(dims, 700, dims), right = random_points(dims + 9, 500, dims);
+    const double eps = dims == 5 ? 20 : 3;
+    for (const Points* other : {static_cast<const Points*>(nullptr), &right}) {
+      const Oracle oracle(left, other, Metric::kL2, eps);
+      for (const Output::Kind output :
+           {Output::kPairs, Output::kPairsWithDistances, Output::kCountPerRow, Output::kTotal}) {
+        JoinRequest request = make_request(left, other, Metric::kL2, eps);
+        ask(request, output);
+        Client client(server.path());
+        EXPECT_TRUE(matches_oracle(client.run(request), request, oracle));
+        EXPECT_EQ(client.engine, "cpu");
+      }
+    }
+  }
+}
+
+TEST(ServiceConversation, top_pairs_and_boxes_are_the_oracles) {
+  TestServer server;
+  Points points = random_points(3, 400);
+  std::vector<double> scores(points.rows());
+  Random random(4);
+  for (double& score : scores) score = random.unit();
+  points.with_scores(scores);
+  const Top top = {{}, 50};
+  const JoinRequest best =
+      make_request(points, nullptr, Metric::kL2, 5).asking(Output::top_pairs(top));
+  EXPECT_TRUE(matches_oracle(Client(server.path()).run(best), best,
+                             Oracle(points, nullptr, Metric::kL2, 5)));
+  std::vector<double> corners;
+  for (int i = 0; i < 300; ++i) {
+    const double x = random.between(0, 20), y = random.between(0, 20);
+    corners.insert(corners.end(), {x, y, x + random.unit(), y + random.unit()});
+  }
+  const Points boxes(4, corners);
+  const JoinRequest touching(sides_of(boxes, nullptr), BoxesWithin{Metric::kL2, 0.5},
+                             BoxOutput::kPairs);
+  EXPECT_TRUE(matches_oracle(Client(server.path()).run(touching), touching,
+                             Oracle::of_boxes(boxes, nullptr, Metric::kL2, 0.5)));
+}
+
+/// Rows with more neighbours than a slot has room for, in batches larger than one, mirrored.
+TEST(ServiceConversation, results_larger_than_the_memory_come_in_parts) {
+  TestServer server;
+  const Points points(1, std::vector<double>(1500, 1.0));
+  for (const Output::Kind output : {Output::kPairs, Output::kPairsWithDistances}) {
+    JoinRequest request = make_request(points, nullptr, Metric::kL2, 0);
+    request.knobs.batch_pairs = 1 << 20;
+    ask(request, output);
+    const RunResult result = Client(server.path()).run(request);
+    EXPECT_EQ(result.status.code, StatusCode::kEnd);
+    EXPECT_EQ(result.pairs.size(), 1500u * 1500u);
+    EXPECT_EQ(result.total, 1500u * 1500u);
+  }
+}
+
+TEST(ServiceConversation, wrong_requests_come_back_with_the_reason) {
+  TestServer server;
+  const Points points = random_points(1, 10), other = random_points(1, 10, 3);
+  EXPECT_EQ(Client(server.path()).run(make_request(points, nullptr, Metric::kL2, -1)).status.code,
+            StatusCode::kInvalidArgument);
+  const RunResult result = Client(server.path()).run(make_request(points, &other, Metric::kL2, 1));
+  EXPECT_EQ(result.status.code, StatusCode::kInvalidArgument);
+  EXPECT_STRNE(result.status.hint, "");
+  const RunResult device =
+      Client(server.path()).run(make_request(points, nullptr, Metric::kL2, 1), WantedEngine::kCuda);
+  EXPECT_EQ(device.status.code, StatusCode::kUnavailable);
+  EXPECT_STREQ(device.status.message, "the test has no device");
+}
+
+TEST(ServiceConversation, several_at_once_do_not_mix) {
+  TestServer server;
+  std::vector<std::thread> threads;
+  for (std::uint64_t seed = 0; seed < 8; ++seed)
+    threads.emplace_back([&server, seed] {
+      const Points points = random_points(seed, 300 + seed * 50);
+      const Oracle oracle(points, nullptr, Metric::kL2, 4);
+      const JoinRequest request = make_request(points, nullptr, Metric::kL2, 4);
+      for (int i = 0; i < 5; ++i)
+        EXPECT_TRUE(matches_oracle(Client(server.path()).run(request), request, oracle));
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(ServiceConversation, clients_that_end_early_or_vanish_cost_nothing) {
+  TestServer server;
+  const Points points(1, std::vector<double>(20000, 1.0));  // 400 million pairs
+  const JoinRequest all = make_request(points, nullptr, Metric::kL2, 0);
+  const int before = TestServer::open_descriptors();
+  {
+    Client client(server.path());
+    ASSERT_TRUE(client.greet() && client.open(all));
+    EXPECT_EQ(client.collect_batches(all, 1).batches, 1u);
+  }
+  const Points many = random_points(5, 60000, 3);
+  JoinRequest total = make_request(many, nullptr, Metric::kL2, 30).asking(Output::total());
+  total.knobs.index = IndexMethod::kNone;
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 5; ++i) {  // more than have a place at a time
+    clients.push_back(std::make_unique<Client>(server.path()));
+    ASSERT_TRUE(clients.back()->greet() && clients.back()->open(total));
+  }
+  std::this_thread::sleep_for(100ms);
+  const Clock::time_point gone = Clock::now();
+  clients.clear();
+  EXPECT_TRUE(comes_true([&] { return TestServer::open_descriptors() == before; }));
+  EXPECT_LT(Clock::now() - gone, 5s);
+  EXPECT_EQ(Client(server.path())
+                .run(make_request(points, nullptr, Metric::kL2, 0).asking(Output::total()))
+                .total,
+            400000000u);
+}
+
+TEST(ServiceConversation, a_server_that_ends_hangs_up) {
+  auto server = std::make_unique<TestServer>();
+  const Points points(1, std::vector<double>(20000, 1.0));
+  Client talking(server->path()), silent(server->path());
+  ASSERT_TRUE(talking.greet() && talking.open(make_request(points, nullptr, Metric::kL2, 0)));
+  server.reset();
+  while (talking.hear_anything()) {
+  }
+  EXPECT_FALSE(silent.hear_anything());
+}
+
+TEST(ServiceConversation, another_build_is_answered_and_left) {
+  TestServer server;
+  Hello hello;
+  fill_hello(&hello, 1, 1);
+  ++hello.protocol_version;
+  Client client(server.path());
+  ASSERT_TRUE(client.say(hello));
+  const Welcome* const welcome = client.hear<Welcome>();
+  ASSERT_NE(welcome, nullptr);
+  EXPECT_EQ(welcome->status.code, StatusCode::kUnavailable);
+  EXPECT_FALSE(client.hear_anything());
+}
+
+/// Messages of random kinds in random order, with random bytes and descriptors.
+TEST(ServiceConversation, nonsense_ends_one_conversation_alone) {
+  TestServer server;
+  const int before = TestServer::open_descriptors();
+  const Points points = random_points(1, 50);
+  const JoinRequest request = make_request(points, nullptr, Metric::kL2, 5);
+  Random random(77);
+  for (int round = 0; round < 300; ++round) {
+    Client client(server.path());
+    if (random.index(4) > 0) client.greet();
+    for (int i = 0; i < 4; ++i) {
+      alignas(64) unsigned char bytes[kMostMessageBytes] = {};
+      const TestRegion region(bytes, 64 * random.index(3));
+      std::vector<int> files(random.index(kMostDescriptors + 1), region.region.file);
+      const std::uint64_t kind = random.index(14);
+      std::size_t size = random.index(kMostMessageBytes);
+      if (kind == static_cast<std::uint64_t>(MessageKind::kOpenJoin) || random.index(3) == 0) {
+        // Almost a join.
+        OpenJoin message = message_of(request, WantedEngine::kAuto);
+        message.sides[0].rows = random.index(3);
+        message.sides[0].dims = static_cast<std::uint32_t>(random.index(4));
+        message.sides[0].scalar = ScalarType::kFloat64;
+        message.sides[0].has_rows = random.index(2) == 0;
+        message.sides[0].of_table = random.index(2) == 0;
+        message.sides[0].has_patches = random.index(2) == 0;
+        message.sides[0].patches = random.index(2);
+        message.sides[0].blocks = random.index(3);
+        std::memcpy(bytes, &message, sizeof message);
+        size = sizeof message;
+        // The limits and knobs are numbers; other members have enumerators.
+        if (random.index(2) == 0)
+          bytes[offsetof(OpenJoin, request) + random.index(sizeof(JoinRequest))] ^= 0x40;
+      } else if (random.index(2) == 0) {
+        FindTable message;
+        start_message(&message);
+        message.side = static_cast<std::uint32_t>(random.index(3));
+        message.key.columns_bytes = static_cast<std::uint32_t>(random.index(1100));
+        std::memcpy(bytes, &message, sizeof message);
+        size = sizeof message;
+      } else {
+        for (std::size_t at = 0; at < size; ++at)
+          bytes[at] = static_cast<unsigned char>(random.bits());
+        const Header header = {static_cast<MessageKind>(kind), static_cast<std::uint32_t>(size)};
+        std::memcpy(bytes, &header, sizeof header);
+      }
+      if (!client.say_bytes(bytes, std::max(size, sizeof(Header)), files)) break;
+    }
+    shutdown(client.socket(), SHUT_WR);
+    while (client.hear_anything()) {
+    }
+  }
+  EXPECT_TRUE(comes_true([&] { return TestServer::open_descriptors() == before; }));
+  EXPECT_TRUE(matches_oracle(Client(server.path()).run(request), request,
+                             Oracle(points, nullptr, Metric::kL2, 5)));
+}
+
+// ---- Tables
+
+TableKey key_of(std::uint32_t relation) {
+  TableKey key = {};
+  key.relation = relation;
+  return key;
+}
+
+/// Looks for a table; the answer is good until the next message.
+const FoundTable* find(Client& client, const TableKey& key) {
+  FindTable message;
+  start_message(&message);
+  message.key = key;
+  return client.say(message) ? client.hear<FoundTable>() : nullptr;
+}
+
+/// Joins a table that was found, with blocks of so many rows each in the place of those there.
+RunResult join_table(Client& client, JoinRequest request, const std::vector<BlockPatch>& patches,
+                     std::uint64_t blocks) {
+  OpenJoin message = message_of(request, WantedEngine::kCpu);
+  SideMessage& side = message.sides[0];
+  std::vector<TestRegion> regions;
+  add_rows(request.left(), &side, &regions);
+  side.of_table = true;
+  side.blocks = blocks;
+  if (!patches.empty()) {
+    side.has_patches = true;
+    side.patches = patches.size();
+    regions.emplace_back(patches.data(), patches.size() * sizeof(BlockPatch));
+  }
+  EXPECT_TRUE(client.say(message, files_of(regions)));
+  // Positions go up to the slots of the table, which the test's request does not have.
+  request.sides = request.sides.with_rows({nullptr, nullptr, 1 << 20, 2, ScalarType::kFloat64}, {});
+  return client.collect_batches(request);
+}
+
+BlockPatch patch_of(std::uint32_t block, std::uint32_t rows, std::uint64_t lsn = 1) {
+  return {block, true, {lsn, 0, rows, BlockState::kAllVisible}};
+}
+
+TEST(ServiceConversation, a_table_is_read_once_and_patched) {
+  TestServer server;
+  const Points points = random_points(8, 600), other = random_points(9, 50);
+  const Points none(2, {});
+  for (const Output::Kind output :
+       {Output::kPairs, Output::kCountPerRow, Output::kTotal, Output::kPairsWithDistances}) {
+    const TableKey key = key_of(static_cast<std::uint32_t>(output) + 1);
+    const auto asked = [&](const Points& rows) {
+      JoinRequest request = make_request(rows, nullptr, Metric::kL2, 5);
+      ask(request, output);
+      return request;
+    };
+    const Oracle oracle(points, nullptr, Metric::kL2, 5);
+    {
+      Client client(server.path());
+      ASSERT_TRUE(client.greet());
+      const FoundTable* const found = find(client, key);
+      ASSERT_NE(found, nullptr);
+      EXPECT_EQ(found->version, 0u);
+      EXPECT_TRUE(found->may_stay);
+      const RunResult result = join_table(
+          client, asked(points), {patch_of(0, 100), patch_of(1, 200), patch_of(2, 300)}, 3);
+      EXPECT_TRUE(matches_oracle(result, asked(points), oracle));
+    }
+    {
+      Client client(server.path());
+      ASSERT_TRUE(client.greet());
+      const FoundTable* const found = find(client, key);
+      ASSERT_NE(found, nullptr);
+      EXPECT_NE(found->version, 0u);
+      EXPECT_TRUE(found->all_visible);
+      EXPECT_EQ(found->rows, 600u);
+      EXPECT_EQ(found->blocks, 3u);
+      SharedRegion proof;
+      ASSERT_TRUE(map_region(client.take_file(), 3 * sizeof(BlockProof), false, &proof).ok());
+      close_region(&proof);
+      EXPECT_TRUE(matches_oracle(join_table(client, asked(none), {}, 3), asked(points), oracle));
+    }
+    {
+      Client stranger(server.path());
+      ASSERT_TRUE(stranger.greet(2));
+      EXPECT_EQ(find(stranger, key)->version, 0u);
+    }
+    // Fewer rows in the second block: the rest of its slots matches nothing and counts for nothing.
+    std::vector<double> changed;
+    std::vector<std::int64_t> ids;
+    std::vector<double> buffer(2);
+    const auto add = [&](const Points& from, std::uint64_t row, std::int64_t id) {
+      const double* const x = from.row(row, buffer);
+      changed.insert(changed.end(), {x[0], x[1]});
+      ids.push_back(id);
+    };
+    for (std::uint64_t row = 0; row < 600; ++row)
+      if (row < 100 || row >= 300) add(points, row, static_cast<std::int64_t>(row));
+    for (std::uint64_t row = 0; row < 50; ++row) add(other, row, static_cast<std::int64_t>(row));
+    Points expected(2, changed);
+    expected.with_ids(ids);
+    Client client(server.path());
+    ASSERT_TRUE(client.greet());
+    ASSERT_NE(find(client, key), nullptr);
+    const RunResult result = join_table(client, asked(other), {patch_of(1, 50, 2)}, 3);
+    EXPECT_TRUE(matches_oracle(result, asked(expected), Oracle(expected, nullptr, Metric::kL2, 5)));
+    EXPECT_EQ(result.stats.left_rows, 450u);
+    EXPECT_EQ(result.stats.right_rows, 450u);
+  }
+
+  Client client(server.path());
+  ASSERT_TRUE(client.greet());
+  ListTables list;
+  start_message(&list);
+  ASSERT_TRUE(client.say(list));
+  const ListedTables* const listed = client.hear<ListedTables>();
+  ASSERT_NE(listed, nullptr);
+  EXPECT_EQ(listed->tables, 4u);
+  SharedRegion region;
+  ASSERT_TRUE(map_region(client.take_file(), 4 * sizeof(ListedTable), false, &region).ok());
+  const auto* const tables = reinterpret_cast<const ListedTable*>(region.base);
+  EXPECT_EQ(tables[0].rows, 450u);
+  EXPECT_EQ(tables[0].hits, 2u);
+  EXPECT_EQ(tables[0].blocks_read, 4u);
+  close_region(&region);
+  EvictTables evict;
+  start_message(&evict);
+  evict.relation = 2;
+  ASSERT_TRUE(client.say(evict));
+  EXPECT_EQ(client.hear<EvictedTables>()->tables, 1u);
+  evict.relation = 0;
+  ASSERT_TRUE(client.say(evict));
+  EXPECT_EQ(client.hear<EvictedTables>()->tables, 3u);
+}
+
+// ---- Devices: the CPU's engine in their place
+
+EngineTable device;         // a copy of the CPU's table, changed
+std::atomic<int> fails{0};  // what is to fail: 1 open, 2 the first batch
+
+Status open_or_fail(const JoinRequest* request, Join** join) {
+  if (fails == 1) return make_status(StatusCode::kOutOfMemory, nullptr, "the device is full");
+  return cpu_engine()->open(request, join);
+}
+
+Status next_or_fail(Join* join, ResultBatch* batch) {
+  if (fails == 2) return make_status(StatusCode::kDeviceFailure, nullptr, "the device broke");
+  return cpu_engine()->next_batch(join, batch);
+}
+
+Status find_device(const EngineTable** engine) {
+  fails = 0;
+  device = *cpu_engine();
+  device.name = "cuda";
+  device.open = open_or_fail;
+  device.next_batch = next_or_fail;
+  *engine = &device;
+  return {};
+}
+
+TEST(ServiceConversation, the_cpu_serves_where_the_device_fails_first) {
+  TestServer server(find_device);
+  const Points points = random_points(1, 20000);
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 10);
+  request = request.asking(Output::total());
+  const std::uint64_t total = Client(server.path()).run(request).total;
+  const auto runs_on = [&](const char* engine, const char* fallback) {
+    Client client(server.path());
+    const RunResult result = client.run(request, WantedEngine::kAuto);
+    EXPECT_EQ(result.status.code, StatusCode::kEnd) << result.status.message;
+    EXPECT_EQ(result.total, total);
+    EXPECT_EQ(client.engine, engine);
+    EXPECT_EQ(client.fallback, fallback);
+  };
+  EXPECT_EQ(Client(server.path()).run(request, WantedEngine::kCuda).total, total);
+  runs_on("cuda", "");
+  fails = 1;
+  runs_on("cpu", "the device is full");
+  EXPECT_EQ(Client(server.path()).run(request, WantedEngine::kCuda).status.code,
+            StatusCode::kOutOfMemory);
+  fails = 0;
+  runs_on("cuda", "");
+  EXPECT_FALSE(server.server().is_to_be_replaced());
+  fails = 2;  // even a join of a few points: this process has lost the device
+  runs_on("cpu", "the device broke");
+  fails = 0;
+  runs_on("cpu", "the device broke");
+  EXPECT_TRUE(comes_true([&] { return server.server().is_to_be_replaced(); }));
+}
+
+TEST(ServiceConversation, joins_on_a_device_take_turns) {
+  TestServer server(find_device);
+  const Points points = random_points(1, 3000);
+  const JoinRequest request = make_request(points, nullptr, Metric::kL2, 2);
+  const Oracle oracle(points, nullptr, Metric::kL2, 2);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 6; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 4; ++i)
+        EXPECT_TRUE(matches_oracle(Client(server.path()).run(request, WantedEngine::kCuda), request,
+                                   oracle));
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace gpujoin::test

@@ -1,0 +1,432 @@
+// Tables that stay: patches against plain blocks of rows, holds that nobody changes, who goes first
+// when memory is short, and who finds what.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "points.h"
+#include "service/failure.h"
+#include "service/tables/table_store.h"
+#include "service_client.h"
+
+namespace gpujoin::test {
+namespace {
+
+using namespace service;
+
+struct Row {
+  std::int64_t id;
+  double x, y;
+  auto operator<=>(const Row&) const = default;
+};
+using Block = std::vector<Row>;
+using Blocks = std::vector<Block>;
+
+Row random_row(Random& random) {
+  return {static_cast<std::int64_t>(random.bits()), random.unit(), random.unit()};
+}
+
+Blocks random_blocks(Random& random, std::uint64_t count, std::uint64_t most_rows = 6) {
+  Blocks blocks(count);
+  for (Block& block : blocks)
+    for (std::uint64_t rows = random.index(most_rows + 1); rows > 0; --rows)
+      block.push_back(random_row(random));
+  return blocks;
+}
+
+std::vector<Row> rows_of(const Blocks& blocks) {
+  std::vector<Row> rows;
+  for (const Block& block : blocks) rows.insert(rows.end(), block.begin(), block.end());
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+std::vector<Row> rows_of(const Dataset& data) {
+  std::vector<Row> rows;
+  for (std::uint64_t row = 0; row < data.rows; ++row)
+    if (is_finite_row(data, row))
+      rows.push_back({data.ids[row], coordinate(data, row, 0), coordinate(data, row, 1)});
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+/// A block that was read again.
+struct Read {
+  std::uint32_t number;
+  Block rows;
+  bool lasts = true;
+  BlockState state = BlockState::kAllVisible;
+};
+
+int shared_copy(const void* bytes, std::uint64_t count) {
+  return dup(TestRegion(bytes, count).region.file);
+}
+
+/// What a backend sends of these blocks. Coordinates of `dims` numbers begin with x and y.
+TablePatch patch_of(const std::vector<Read>& reads, std::uint64_t table_blocks,
+                    std::uint32_t dims = 2) {
+  std::vector<double> coordinates;
+  std::vector<std::int64_t> ids;
+  std::vector<BlockPatch> patches;
+  for (const Read& read : reads) {
+    patches.push_back(
+        {read.number,
+         read.lasts,
+         {read.number + 1, 0, static_cast<std::uint32_t>(read.rows.size()), read.state}});
+    for (const Row& row : read.rows) {
+      ids.push_back(row.id);
+      for (std::uint32_t d = 0; d < dims; ++d) coordinates.push_back(d == 0 ? row.x : row.y);
+    }
+  }
+  SideMessage side = {};
+  side.rows = ids.size();
+  side.dims = dims;
+  side.scalar = ScalarType::kFloat64;
+  side.of_table = true;
+  side.blocks = table_blocks;
+  Descriptors files;
+  if (side.rows > 0) {
+    side.has_rows = true;
+    files.files[files.count++] = shared_copy(coordinates.data(), coordinates.size() * 8);
+    files.files[files.count++] = shared_copy(ids.data(), ids.size() * 8);
+  }
+  if (!patches.empty()) {
+    side.has_patches = true;
+    side.patches = patches.size();
+    side.map_pages = 1;
+    std::vector<unsigned char> bytes(8 + patches.size() * sizeof(BlockPatch));
+    bytes[0] = 77;
+    std::memcpy(bytes.data() + 8, patches.data(), bytes.size() - 8);
+    files.files[files.count++] = shared_copy(bytes.data(), bytes.size());
+  }
+  return read_patch(side, take_rows(side, &files));
+}
+
+std::vector<Read> all_of(const Blocks& blocks) {
+  std::vector<Read> reads;
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    reads.push_back({static_cast<std::uint32_t>(i), blocks[i]});
+  return reads;
+}
+
+TableKey key_of(std::uint32_t relation, std::uint32_t file = 1) {
+  TableKey key = {};
+  key.relation = relation;
+  key.file = file;
+  key.columns_bytes = 3;
+  key.columns[0] = 'x';
+  return key;
+}
+
+class ServiceTables : public testing::Test {
+ protected:
+  ServiceTables()
+      : engines([](const EngineTable**) { return Status{StatusCode::kUnavailable}; }),
+        tables(engines) {
+    tables.configure(1 << 30);
+  }
+
+  TableHold find(std::uint32_t relation = 1, std::uint32_t database = 1) {
+    return tables.find(database, key_of(relation));
+  }
+  void patch(TableHold& hold, const std::vector<Read>& reads, std::uint64_t blocks,
+             bool packed = false) {
+    TablePatch patch = patch_of(reads, blocks);
+    tables.patch(hold, patch, packed);
+  }
+  /// Reads all of a table that nobody has read.
+  TableHold load(const Blocks& blocks, std::uint32_t relation = 1, std::uint32_t database = 1) {
+    TableHold hold = find(relation, database);
+    patch(hold, all_of(blocks), blocks.size());
+    return hold;
+  }
+
+  Engines engines;
+  TableStore tables;
+};
+
+TEST_F(ServiceTables, first_rows_keep_their_memory_and_are_found_by_others) {
+  Random random(1);
+  const Blocks blocks = random_blocks(random, 20);
+  EXPECT_EQ(find().version(), nullptr);
+  const TableHold loaded = load(blocks);
+  EXPECT_EQ(rows_of(loaded.rows()), rows_of(blocks));
+  EXPECT_NE(loaded.rows().key.identity, 0u);
+  const TableHold found = find();
+  ASSERT_NE(found.version(), nullptr);
+  EXPECT_EQ(found.version(), loaded.version());
+  EXPECT_EQ(found.rows().first_chunk, loaded.rows().first_chunk);
+  EXPECT_TRUE(found.version()->all_visible());
+  EXPECT_EQ(find(1, 2).version(), nullptr) << "another database";
+  EXPECT_EQ(find(2).version(), nullptr) << "another relation";
+}
+
+TEST_F(ServiceTables, proof_is_what_was_patched_and_is_for_reading_only) {
+  Random random(2);
+  const Blocks blocks = random_blocks(random, 5);
+  TableHold hold = load(blocks);
+  patch(hold, {{3, {}, true, BlockState::kUnproven}}, 5);
+  EXPECT_FALSE(hold.version()->all_visible());
+  EXPECT_EQ(hold.version()->map_pages(), 1u);
+  const int file = hold.version()->open_proof();
+  SharedRegion region;
+  EXPECT_FALSE(map_region(dup(file), 8 + 5 * sizeof(BlockProof), true, &region).ok());
+  ASSERT_TRUE(map_region(file, 8 + 5 * sizeof(BlockProof), false, &region).ok());
+  EXPECT_EQ(*reinterpret_cast<const std::uint64_t*>(region.base), 77u);
+  const auto* const proofs = reinterpret_cast<const BlockProof*>(region.base + 8);
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(proofs[i].lsn, i + 1);
+    EXPECT_EQ(proofs[i].rows, i == 3 ? 0 : blocks[i].size());
+  }
+  close_region(&region);
+}
+
+TEST_F(ServiceTables, the_same_rows_stay_the_same_version_of_them) {
+  Random random(3);
+  const Blocks blocks = random_blocks(random, 8);
+  TableHold hold = load(blocks);
+  const DatasetKey key = hold.rows().key;
+  const std::uint64_t number = hold.version()->number();
+  patch(hold, {{2, blocks[2], true, BlockState::kCommitted}}, 8);
+  EXPECT_NE(hold.version()->number(), number);
+  EXPECT_EQ(hold.rows().key, key);
+  patch(hold, {{2, {random_row(random)}}}, 8);
+  EXPECT_EQ(hold.rows().key.identity, key.identity);
+  EXPECT_NE(hold.rows().key.version, key.version);
+}
+
+TEST_F(ServiceTables, what_does_not_last_is_seen_by_nobody_else) {
+  Random random(4);
+  const Blocks blocks = random_blocks(random, 8);
+  load(blocks);
+  TableHold old = find();
+  Blocks seen = blocks;
+  seen[1] = {random_row(random)};
+  seen[4] = {};
+  patch(old, {{1, seen[1], false}, {4, seen[4], false}}, 8);
+  EXPECT_EQ(rows_of(old.rows()), rows_of(seen));
+  EXPECT_EQ(old.rows().key, DatasetKey{});
+  EXPECT_EQ(rows_of(find().rows()), rows_of(blocks));
+  EXPECT_TRUE(find().version()->all_visible());
+}
+
+TEST_F(ServiceTables, of_two_patches_of_a_version_the_later_one_is_its_own) {
+  Random random(5);
+  const Blocks blocks = random_blocks(random, 8);
+  load(blocks);
+  TableHold first = find(), second = find();
+  Blocks one = blocks, other = blocks;
+  one[1] = {random_row(random)};
+  other[2] = {random_row(random)};
+  patch(first, {{1, one[1]}}, 8);
+  patch(second, {{2, other[2]}}, 8);
+  EXPECT_EQ(rows_of(first.rows()), rows_of(one));
+  EXPECT_EQ(rows_of(second.rows()), rows_of(other));
+  EXPECT_EQ(rows_of(find().rows()), rows_of(one));
+  EXPECT_EQ(second.rows().key, DatasetKey{});
+}
+
+TEST_F(ServiceTables, two_who_read_a_table_first_both_have_their_rows) {
+  Random random(6);
+  const Blocks one = random_blocks(random, 8), other = random_blocks(random, 9);
+  TableHold first = find(), second = find();
+  patch(first, all_of(one), 8);
+  patch(second, all_of(other), 9);
+  EXPECT_EQ(rows_of(first.rows()), rows_of(one));
+  EXPECT_EQ(rows_of(second.rows()), rows_of(other));
+  EXPECT_EQ(rows_of(find().rows()), rows_of(one));
+}
+
+TEST_F(ServiceTables, a_table_of_no_rows_takes_rows_of_any_dimensions) {
+  Random random(7);
+  load({{}, {}});
+  EXPECT_EQ(find().rows().rows, 0u);
+  load({}, 2);
+  ASSERT_NE(find(2).version(), nullptr);
+  for (const std::uint32_t dims : {3u, 5u}) {
+    TableHold hold = find();
+    TablePatch patch = patch_of({{1, {random_row(random), random_row(random)}}}, 2, dims);
+    tables.patch(hold, patch, false);
+    EXPECT_EQ(hold.rows().dims, dims);
+    EXPECT_EQ(hold.live_rows(), 2u);
+  }
+  // Some blocks last, and some do not.
+  TableHold hold = find();
+  TablePatch patch = patch_of({{0, {random_row(random)}, false}, {1, {random_row(random)}}}, 2, 4);
+  EXPECT_NO_THROW(tables.patch(hold, patch, false));
+  EXPECT_EQ(hold.live_rows(), 2u);
+  EXPECT_EQ(find().live_rows(), 1u);
+}
+
+TEST_F(ServiceTables, rows_of_other_dimensions_beside_those_there_are_refused) {
+  Random random(8);
+  load({{random_row(random)}, {random_row(random)}});
+  TableHold hold = find();
+  TablePatch patch = patch_of({{1, {random_row(random)}}}, 2, 3);
+  EXPECT_THROW(tables.patch(hold, patch, false), Failure);
+  EXPECT_EQ(find().version(), nullptr) << "nobody knows what a patch that failed has left";
+}
+
+TEST_F(ServiceTables, patches_that_do_not_fit_are_refused) {
+  Random random(9);
+  const Row row = random_row(random);
+  EXPECT_THROW(patch_of({{2, {row}}, {1, {row}}}, 3), Failure);
+  EXPECT_THROW(patch_of({{2, {row}}}, 2), Failure);
+  TableHold hold = find();
+  EXPECT_THROW(patch(hold, {{0, {row}}, {2, {row}}}, 3), Failure);
+  hold = load({{row}});
+  EXPECT_THROW(patch(hold, {{2, {row}}}, 3), Failure);
+}
+
+TEST_F(ServiceTables, packed_rows_have_no_slot_without_a_row) {
+  Random random(10);
+  Blocks blocks = random_blocks(random, 40, 3);
+  load(blocks);
+  blocks[5] = random_blocks(random, 1, 9)[0];
+  blocks[6] = {};
+  TableHold hold = find();
+  patch(hold, {{5, blocks[5]}, {6, blocks[6]}}, 40, true);
+  EXPECT_EQ(hold.rows().rows, hold.live_rows());
+  EXPECT_EQ(rows_of(hold.rows()), rows_of(blocks));
+}
+
+TEST_F(ServiceTables, what_was_used_least_recently_goes_first) {
+  Random random(11);
+  const Blocks blocks = random_blocks(random, 4);
+  for (std::uint32_t relation = 1; relation <= 3; ++relation) load(blocks, relation);
+  const std::vector<ListedTable> listed = tables.list(1);
+  ASSERT_EQ(listed.size(), 3u);
+  find(1);
+  const TableHold held = find(2);
+  tables.configure(listed[0].host_bytes * 2);
+  EXPECT_EQ(find(3).version(), nullptr);
+  EXPECT_NE(find(1).version(), nullptr);
+  EXPECT_FALSE(tables.may_stay(listed[0].host_bytes * 3));
+  tables.configure(0);
+  EXPECT_EQ(find(2).version(), nullptr);
+  EXPECT_EQ(rows_of(held.rows()), rows_of(blocks)) << "what is held stays";
+  load(blocks, 4);
+  EXPECT_EQ(find(4).version(), nullptr);
+}
+
+TEST_F(ServiceTables, databases_see_and_evict_their_own) {
+  Random random(12);
+  const Blocks blocks = random_blocks(random, 4);
+  load(blocks, 1, 1);
+  load(blocks, 2, 1);
+  load(blocks, 1, 2);
+  find(1, 1);
+  const std::vector<ListedTable> listed = tables.list(1);
+  ASSERT_EQ(listed.size(), 2u);
+  EXPECT_EQ(listed[0].key.relation, 1u);
+  EXPECT_EQ(listed[0].hits, 1u);
+  EXPECT_EQ(listed[0].blocks_read, 4u);
+  EXPECT_EQ(listed[0].rows, rows_of(blocks).size());
+  EXPECT_EQ(tables.evict(1, 1), 1u);
+  EXPECT_EQ(find(1, 1).version(), nullptr);
+  EXPECT_NE(find(1, 2).version(), nullptr);
+  EXPECT_EQ(tables.evict(1, 0), 1u);
+  EXPECT_EQ(tables.list(2).size(), 1u);
+}
+
+TEST_F(ServiceTables, a_rewritten_relation_takes_the_place_of_the_old_one) {
+  Random random(13);
+  const Blocks blocks = random_blocks(random, 4);
+  load(blocks);
+  TableHold rewritten = tables.find(1, key_of(1, 2));
+  EXPECT_EQ(rewritten.version(), nullptr);
+  patch(rewritten, all_of(blocks), 4);
+  EXPECT_EQ(find().version(), nullptr);
+  EXPECT_EQ(tables.list(1).size(), 1u);
+}
+
+/// Writers change a table, and readers find it, patch what they see changed, and hold some of what
+/// they have; each sees its own rows, for as long as it holds them.
+TEST_F(ServiceTables, random_patches_leave_what_plain_blocks_have) {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    Random random(seed + 100);
+    Blocks stored = random_blocks(random, random.index(12)), shared = stored;
+    load(stored, static_cast<std::uint32_t>(seed));
+    struct Held {
+      TableHold hold;
+      std::vector<Row> rows;
+    };
+    std::vector<Held> held;
+    std::map<std::uint64_t, std::vector<Row>> versions;  // of rows with a key
+    for (int step = 0; step < 60; ++step) {
+      std::vector<Read> reads;
+      const std::uint64_t before = shared.size(), blocks = random.index(4) == 0
+                                                               ? random.index(14)
+                                                               : before + random.index(2);
+      Blocks own = shared;
+      own.resize(blocks);
+      Blocks next = own;
+      for (std::uint32_t b = 0; b < blocks; ++b) {
+        if (b < before && random.index(3) > 0) continue;
+        const bool same = b < before && random.index(3) == 0;
+        Read read = {b, same ? own[b] : random_blocks(random, 1, 9)[0], random.index(4) > 0};
+        own[b] = read.rows;
+        if (read.lasts || b >= before) next[b] = read.rows;
+        reads.push_back(read);
+      }
+      Held one = {find(static_cast<std::uint32_t>(seed)), rows_of(own)};
+      const bool packed = random.index(6) == 0;
+      patch(one.hold, reads, blocks, packed);
+      shared = next;
+      ASSERT_EQ(rows_of(one.hold.rows()), one.rows) << "seed " << seed << " step " << step;
+      ASSERT_EQ(one.hold.live_rows(), one.rows.size());
+      if (packed) {
+        ASSERT_EQ(one.hold.rows().rows, one.rows.size());
+      }
+      const TableHold found = find(static_cast<std::uint32_t>(seed));
+      ASSERT_EQ(rows_of(found.rows()), rows_of(shared)) << "seed " << seed << " step " << step;
+      ASSERT_LE(found.version()->rows()->holes(), found.version()->rows()->slots() / 4 + 1);
+      const std::uint64_t version = found.rows().key.version;
+      ASSERT_EQ(versions.try_emplace(version, rows_of(shared)).first->second, rows_of(shared));
+      if (random.index(3) == 0) held.push_back(std::move(one));
+      if (!held.empty() && random.index(4) == 0) held.erase(held.begin());
+    }
+    for (const Held& one : held) ASSERT_EQ(rows_of(one.hold.rows()), one.rows);
+  }
+}
+
+/// The same by several threads: whatever each has found is as it was when it was published.
+TEST_F(ServiceTables, threads_see_whole_versions) {
+  constexpr int kThreads = 4, kBlocks = 6;
+  // All rows of a version have one x; a patch of all blocks sets another.
+  const auto rows_with = [](double x, int salt) {
+    Blocks blocks(kBlocks);
+    for (int b = 0; b < kBlocks; ++b)
+      for (int i = 0; i <= (b + salt) % 4; ++i)
+        blocks[static_cast<std::size_t>(b)].push_back({b, x, 1});
+    return blocks;
+  };
+  load(rows_with(0, 0));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 1; i < 60; ++i) {
+        TableHold hold = find();
+        if (hold.version() != nullptr) {
+          const std::vector<Row> rows = rows_of(hold.rows());
+          for (const Row& row : rows) EXPECT_EQ(row.x, rows[0].x);
+        }
+        const Blocks blocks = rows_with(t * 1000 + i, t + i);
+        std::vector<Read> reads = all_of(blocks);
+        patch(hold, reads, kBlocks, i % 5 == 0);
+        EXPECT_EQ(rows_of(hold.rows()), rows_of(blocks));
+        if (i % 20 == 0) tables.evict(1, 0);
+        tables.list(1);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace gpujoin::test
