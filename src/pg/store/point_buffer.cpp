@@ -40,7 +40,55 @@ void choose_chunk_size(PointBuffer* buffer) {
   while (2 * chunk_size(*buffer) * row_bytes(*buffer) <= bytes) ++buffer->chunk_bits;
 }
 
+// ---- Memory that the service can map, where it is wanted and to be had
+
+/// Moves the rows to the context: the system has no more memory to share, or they are not for the
+/// service any more.
+void stop_sharing(PointBuffer* buffer) {
+  SharedPoints* const shared = buffer->shared;
+  const std::uint64_t chunks = buffer->room == 0 ? 0 : chunks_in_memory(*buffer);
+  for (std::uint64_t i = 0; i < chunks; ++i) {
+    const std::uint64_t first = buffer->first + (i << buffer->chunk_bits);
+    const std::uint64_t room = std::min(chunk_size(*buffer), buffer->room - first);
+    const std::uint64_t rows = std::min(room, buffer->rows - std::min(buffer->rows, first));
+    const char* const from = buffer->chunks[i];
+    buffer->chunks[i] = nullptr;
+    resize_array(buffer->context, &buffer->chunks[i], room * coordinate_bytes(*buffer));
+    std::memcpy(buffer->chunks[i], from, rows * coordinate_bytes(*buffer));
+  }
+  const std::int64_t* const ids = buffer->ids;
+  const double* const scores = buffer->scores;
+  const std::uint64_t rows = buffer->rows - buffer->first;
+  buffer->ids = nullptr;
+  buffer->scores = nullptr;
+  if (buffer->named > 0) {
+    resize_array(buffer->context, &buffer->ids, buffer->named);
+    std::copy_n(ids, rows, buffer->ids);
+  }
+  if (buffer->named > 0 && buffer->scored) {
+    resize_array(buffer->context, &buffer->scores, buffer->named);
+    std::copy_n(scores, rows, buffer->scores);
+  }
+  buffer->shared = nullptr;
+  close_shared_points(shared);
+}
+
+/// Whether the rows are shared and the region has room for so many bytes now.
+bool shares(PointBuffer* buffer, service::SharedRegion SharedPoints::*region, std::uint64_t bytes) {
+  if (buffer->shared == nullptr) return false;
+  if (grow_shared(&(buffer->shared->*region), bytes)) return true;
+  stop_sharing(buffer);
+  return false;
+}
+
 void name_rows(PointBuffer* buffer, std::uint64_t rows) {
+  if (shares(buffer, &SharedPoints::ids, rows * sizeof(std::int64_t)) &&
+      (!buffer->scored || shares(buffer, &SharedPoints::scores, rows * sizeof(double)))) {
+    buffer->ids = reinterpret_cast<std::int64_t*>(buffer->shared->ids.base);
+    if (buffer->scored) buffer->scores = reinterpret_cast<double*>(buffer->shared->scores.base);
+    buffer->named = rows;
+    return;
+  }
   resize_array(buffer->context, &buffer->ids, rows);
   if (buffer->scored) resize_array(buffer->context, &buffer->scores, rows);
   buffer->named = rows;
@@ -51,6 +99,11 @@ void resize_chunk(PointBuffer* buffer, std::uint64_t number, std::uint64_t rows)
   while (number >= buffer->chunk_room)
     reserve_next(buffer->context, &buffer->chunks, buffer->chunk_room, &buffer->chunk_room);
   if (number >= chunks_in_memory(*buffer)) buffer->chunks[number] = nullptr;
+  const std::uint64_t first = (number << buffer->chunk_bits) * coordinate_bytes(*buffer);
+  if (shares(buffer, &SharedPoints::coordinates, first + rows * coordinate_bytes(*buffer))) {
+    buffer->chunks[number] = reinterpret_cast<char*>(buffer->shared->coordinates.base) + first;
+    return;
+  }
   resize_array(buffer->context, &buffer->chunks[number], rows * coordinate_bytes(*buffer));
 }
 
@@ -102,6 +155,7 @@ void spill_chunk(PointBuffer* buffer, std::uint64_t rows, const std::int64_t* id
 
 /// Moves all full chunks to the file; the rows of another one stay, and have room for a full one.
 void spill(PointBuffer* buffer) {
+  if (buffer->shared != nullptr) stop_sharing(buffer);
   const std::uint64_t chunks = chunks_in_memory(*buffer), size = chunk_size(*buffer);
   const std::uint64_t full = (buffer->rows - buffer->first) >> buffer->chunk_bits;
   for (std::uint64_t i = 0; i < full; ++i)
@@ -136,7 +190,11 @@ void raise_too_large(const PointBuffer* buffer) {
 /// Makes room for one row more: the first chunk grows, the others are as large as they get.
 void grow(PointBuffer* buffer) {
   if (buffer->rows == kMaxRows) raise_too_many(buffer);
-  if (buffer->rows == 0) choose_chunk_size(buffer);
+  if (buffer->rows == 0) {
+    choose_chunk_size(buffer);
+    if (buffer->shares && buffer->shared == nullptr)
+      buffer->shared = create_shared_points(buffer->context, buffer->limit, buffer->scored);
+  }
   const std::uint64_t affordable = affordable_rows(*buffer), size = chunk_size(*buffer);
   const bool fits = affordable > buffer->rows;
   if (is_spilled(*buffer) || (!fits && buffer->spill != nullptr && buffer->rows >= size))
@@ -246,6 +304,7 @@ void set_score(PointBuffer* buffer, double score) {
 void widen_boxes(PointBuffer* buffer, std::uint32_t dims) {
   const std::uint32_t old_dims = buffer->dims / 2;
   if (old_dims >= dims) return;
+  if (buffer->shared != nullptr) stop_sharing(buffer);
   const std::uint64_t chunks = buffer->room == 0 ? 0 : chunks_in_memory(*buffer);
   for (std::uint64_t i = 0; i < chunks; ++i) {
     const std::uint64_t first = buffer->first + (i << buffer->chunk_bits);
@@ -296,6 +355,12 @@ const Dataset* find_point(PointBuffer* buffer, const Dataset& points, std::int64
 }
 
 void forget_points(PointBuffer* buffer) {
+  if (buffer->shared != nullptr) {
+    close_shared_points(buffer->shared);
+    if (buffer->chunks != nullptr) pfree(buffer->chunks);
+    *buffer = {};
+    return;
+  }
   const std::uint64_t chunks = buffer->room == 0 ? 0 : chunks_in_memory(*buffer);
   for (std::uint64_t i = 0; i < chunks; ++i) pfree(buffer->chunks[i]);
   for (void* const array :

@@ -4,6 +4,7 @@
 
 #include "engine/request/dataset.h"
 #include "pg/compat.h"
+#include "pg/store/shared_points.h"
 #include "pg/store/spill_file.h"
 
 namespace gpujoin {
@@ -21,7 +22,7 @@ struct RowSample {
   std::uint64_t room, rows, step;
 };
 
-/// The creator sets the first six members and zeroes the rest.
+/// The creator sets the first seven members and zeroes the rest.
 struct PointBuffer {
   MemoryContext context;  ///< where the points lie
   const char* source;     ///< whose rows they are, for messages: relation "t"
@@ -29,6 +30,7 @@ struct PointBuffer {
   ScalarType scalar;
   bool scored;       ///< each row has a score
   SpillFile* spill;  ///< where rows beyond the limit go, but for scores; null: there is an error
+  bool shares;       ///< the points are to lie in memory that gpujoin_service can map
 
   std::uint32_t dims;  ///< set before the first row
   std::uint64_t rows;
@@ -40,6 +42,7 @@ struct PointBuffer {
   std::int64_t* ids;  ///< [named] of the rows in memory
   double* scores;     ///< likewise
   std::uint64_t named;
+  SharedPoints* shared;  ///< where the three arrays are; null: in the context
 
   WrittenChunk* written;  ///< [written_count]
   std::uint64_t written_count, written_room;
