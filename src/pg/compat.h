@@ -20,8 +20,10 @@ extern "C" {
 #include "access/htup_details.h"
 #include "access/stratnum.h"
 #include "access/xact.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
 #include "commands/explain.h"
+#include "executor/executor.h"
 #include "fmgr.h"
 #include "nodes/execnodes.h"
 #include "nodes/extensible.h"
@@ -31,8 +33,11 @@ extern "C" {
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
 #include "utils/lsyscache.h"
+#include "utils/wait_event.h"
+#include "utils/rel.h"
 #if PG_VERSION_NUM < 170000
 #include "parser/parsetree.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #endif
 #if PG_VERSION_NUM >= 160000
@@ -183,6 +188,24 @@ inline MinimalTuple form_minimal_tuple(TupleDesc columns, const Datum* values, c
 #endif
 }
 
+inline bool is_owner_of_table(Oid table, Oid role) {
+#if PG_VERSION_NUM >= 160000
+  return object_ownercheck(RelationRelationId, table, role);
+#else
+  return pg_class_ownercheck(table, role);
+#endif
+}
+
+/// What a process waits for, as pg_stat_activity shows it; until PostgreSQL 17 extensions have no
+/// names of their own. To be asked for once a process and name.
+inline std::uint32_t new_wait_event([[maybe_unused]] const char* name) {
+#if PG_VERSION_NUM >= 170000
+  return WaitEventExtensionNew(name);
+#else
+  return PG_WAIT_EXTENSION;
+#endif
+}
+
 /// Whether no subtransaction can be started now, as in parallel mode before PostgreSQL 17.
 inline bool refuses_subtransactions() {
 #if PG_VERSION_NUM >= 170000
@@ -205,6 +228,76 @@ inline AclResult function_aclcheck(Oid function, Oid role) {
   return object_aclcheck(ProcedureRelationId, function, role, ACL_EXECUTE);
 #else
   return pg_proc_aclcheck(function, role, ACL_EXECUTE);
+#endif
+}
+
+/// Where a relation's rows are stored: of one database no two relations have the same.
+struct StoredFile {
+  Oid tablespace;
+  Oid number;
+};
+
+inline StoredFile stored_file(Relation relation) {
+#if PG_VERSION_NUM >= 160000
+  return {relation->rd_locator.spcOid, relation->rd_locator.relNumber};
+#else
+  return {relation->rd_node.spcNode, relation->rd_node.relNode};
+#endif
+}
+
+/// Whether the current transaction has made the relation or its file.
+inline bool has_new_file(Relation relation) {
+#if PG_VERSION_NUM >= 160000
+  const SubTransactionId first = relation->rd_firstRelfilelocatorSubid,
+                         latest = relation->rd_newRelfilelocatorSubid;
+#else
+  const SubTransactionId first = relation->rd_firstRelfilenodeSubid,
+                         latest = relation->rd_newRelfilenodeSubid;
+#endif
+  return relation->rd_createSubid != InvalidSubTransactionId || first != InvalidSubTransactionId ||
+         latest != InvalidSubTransactionId;
+}
+
+/// Whether rows may be removed that a snapshot in use would see (old_snapshot_threshold, until
+/// PostgreSQL 16).
+inline bool snapshots_expire() {
+#if PG_VERSION_NUM >= 170000
+  return false;
+#else
+  return OldSnapshotThresholdActive();
+#endif
+}
+
+/// Whether the column's values are computed when they are read.
+inline bool is_virtual([[maybe_unused]] const FormData_pg_attribute* column) {
+#if PG_VERSION_NUM >= 180000
+  return column->attgenerated == ATTRIBUTE_GENERATED_VIRTUAL;
+#else
+  return false;
+#endif
+}
+
+/// Checks the current user's privilege to select columns as the executor does for a query, with the
+/// hooks of who audits or restricts that. `columns`: offset as in RangeTblEntry.
+inline void check_select(Oid table, Bitmapset* columns) {
+  RangeTblEntry* const entry = makeNode(RangeTblEntry);
+  entry->rtekind = RTE_RELATION;
+  entry->relid = table;
+  entry->relkind = RELKIND_RELATION;
+  entry->rellockmode = AccessShareLock;
+  entry->inh = true;
+#if PG_VERSION_NUM >= 160000
+  RTEPermissionInfo* const permission = makeNode(RTEPermissionInfo);
+  permission->relid = table;
+  permission->inh = true;
+  permission->requiredPerms = ACL_SELECT;
+  permission->selectedCols = columns;
+  entry->perminfoindex = 1;
+  ExecCheckPermissions(list_make1(entry), list_make1(permission), true);
+#else
+  entry->requiredPerms = ACL_SELECT;
+  entry->selectedCols = columns;
+  ExecCheckRTPerms(list_make1(entry), true);
 #endif
 }
 

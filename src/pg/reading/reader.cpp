@@ -1,11 +1,14 @@
-// Runs a query over the relation with a receiver of its own, so that rows go straight from the
-// executor into the dataset: no tuplestore, no copy of a tuple.
+// Reads a table's own blocks where that gives the same rows; else runs a query over the relation
+// with a receiver of its own, so that rows go straight from the executor into the dataset: no
+// tuplestore, no copy of a tuple.
 #include "pg/reading/reader.h"
 
+#include "pg/reading/resident_table.h"
 #include "pg/reading/row_values.h"
 #include "pg/types/vector_datum.h"
 
 extern "C" {
+#include "access/table.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "lib/stringinfo.h"
@@ -26,29 +29,9 @@ struct Reader {
 
 /// DestReceiver::receiveSlot. Column 1 is the id, the vector or box follows, then the score.
 bool receive_row(TupleTableSlot* slot, DestReceiver* receiver) {
-  RowCollector* const rows = &reinterpret_cast<Reader*>(receiver)->rows;
-  const SideColumns& columns = *rows->columns;
   slot_getallattrs(slot);
-  if (slot->tts_isnull[0])
-    ereport(ERROR,
-            (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-             errmsg("a row of relation \"%s\" has a NULL id", get_rel_name(columns.relation)),
-             errhint("Name an id column without NULLs, or leave such rows out, for example "
-                     "through a view.")));
-  const int last = columns.count + (rows->points->scored ? 1 : 0);
-  for (int i = 1; i <= last; ++i)
-    if (slot->tts_isnull[i]) return true;
-  const std::int64_t id = integer_of(columns.id_type, slot->tts_values[0]);
-  if (rows->points->scored)
-    add_scored_row(rows, id, slot->tts_values + 1, slot->tts_values[last]);
-  else
-    add_row(rows, id, slot->tts_values + 1);
+  collect_row(&reinterpret_cast<Reader*>(receiver)->rows, slot->tts_values, slot->tts_isnull);
   return true;
-}
-
-/// The type of a vector's, a box's or a score's column as append_column() asks for it.
-Oid asked_type(const SideColumns& columns, Oid type) {
-  return reads_as_box(columns) ? BOXOID : type_read(type);
 }
 
 /// DestReceiver::rStartup. The relation was found by its OID, but is read by its name, which a
@@ -111,24 +94,34 @@ void run_query(const char* query, DestReceiver* receiver) {
   SPI_finish();
 }
 
-}  // namespace
-
-Dataset read_points(const SideColumns& columns, PointBuffer* points, ValueShape* shape) {
+void read_by_query(RowCollector* rows) {
   Reader reader = {};
   reader.receiver.receiveSlot = receive_row;
   reader.receiver.rStartup = check_types;
   reader.receiver.rShutdown = ignore_receiver;
   reader.receiver.rDestroy = ignore_receiver;
   reader.receiver.mydest = DestTuplestore;  // to SPI: rows are wanted, but not by it
-  reader.rows.columns = &columns;
-  reader.rows.shape.as_stored = true;
-  reader.rows.points = points;
-  points->source = psprintf("relation \"%s\"", get_rel_name(columns.relation));
-  points->scored = columns.score != InvalidAttrNumber;
-  char* const query = make_query(columns);
+  reader.rows = *rows;
+  char* const query = make_query(*rows->columns);
   run_query(query, &reader.receiver);
   pfree(query);
-  *shape = reader.rows.shape;
+  *rows = reader.rows;
+}
+
+}  // namespace
+
+Dataset read_points(const SideColumns& columns, PointBuffer* points, ValueShape* shape) {
+  RowCollector rows = {&columns, points, {}};
+  rows.shape.as_stored = true;
+  points->source = psprintf("relation \"%s\"", get_rel_name(columns.relation));
+  points->scored = columns.score != InvalidAttrNumber;
+  const Relation relation = table_open(columns.relation, NoLock);  // held by find_columns()
+  if (can_read_blocks(relation, columns))
+    read_blocks(relation, &rows, {});
+  else
+    read_by_query(&rows);
+  table_close(relation, NoLock);
+  *shape = rows.shape;
   return finish_points(points);
 }
 

@@ -84,20 +84,9 @@ ColumnFinding find_named_columns(Relation relation, const SideArguments& side,
   return kFound;
 }
 
-/// The single-column primary key of an integer type, or InvalidAttrNumber.
-AttrNumber find_default_id(Relation relation) {
-  Oid constraint;
-  const Bitmapset* const key =
-      get_primary_key_attnos(RelationGetRelid(relation), true, &constraint);
-  int member;
-  if (!bms_get_singleton_member(key, &member)) return InvalidAttrNumber;
-  const AttrNumber attribute = static_cast<AttrNumber>(member + FirstLowInvalidHeapAttributeNumber);
-  return is_id_type(column_type(relation, attribute)) ? attribute : InvalidAttrNumber;
-}
-
 ColumnFinding find_id(Relation relation, const SideArguments& side, SideColumns* columns) {
   if (side.id_column == nullptr) {
-    columns->id = find_default_id(relation);
+    columns->id = primary_key(relation);
     if (columns->id == InvalidAttrNumber) return {ColumnProblem::kNoId, nullptr};
   } else {
     columns->id = find_attribute(relation, side.id_column);
@@ -186,6 +175,16 @@ bool is_number_type(Oid type) {
     default:
       return false;
   }
+}
+
+AttrNumber primary_key(Relation relation) {
+  Oid constraint;
+  const Bitmapset* const key =
+      get_primary_key_attnos(RelationGetRelid(relation), true, &constraint);
+  int member;
+  if (!bms_get_singleton_member(key, &member)) return InvalidAttrNumber;
+  const AttrNumber attribute = static_cast<AttrNumber>(member + FirstLowInvalidHeapAttributeNumber);
+  return is_id_type(column_type(relation, attribute)) ? attribute : InvalidAttrNumber;
 }
 
 bool is_unique(Relation relation, AttrNumber attribute) {

@@ -87,6 +87,9 @@ Oid column_type(Relation relation, AttrNumber attribute);
 
 bool is_id_type(Oid type);
 
+/// The single-column primary key of an integer type, or InvalidAttrNumber.
+AttrNumber primary_key(Relation relation);
+
 /// Whether a unique index says that no two rows have the same value in the column.
 bool is_unique(Relation relation, AttrNumber attribute);
 

@@ -81,8 +81,10 @@ const char* noun(const RowCollector* rows) { return noun(rows->columns->shape); 
 /// Whether a value takes part in the join: one with a NULL in it matches nothing, as NULL does.
 bool takes_part(const RowCollector* rows, std::int64_t id, ValueFinding found) {
   if (found.problem == ValueProblem::kNullElement) return false;
-  if (found.problem != ValueProblem::kNone) raise_problem(rows, id, found);
-  return true;
+  if (found.problem == ValueProblem::kNone) return true;
+  if (rows->has_odd == nullptr) raise_problem(rows, id, found);
+  *rows->has_odd = true;
+  return false;
 }
 
 void add_numbers(RowCollector* rows, std::int64_t id, const Datum* values) {
@@ -162,6 +164,10 @@ bool add_arrays(RowCollector* rows, std::int64_t id, const Datum* values) {
 
 }  // namespace
 
+Oid asked_type(const SideColumns& columns, Oid type) {
+  return reads_as_box(columns) ? BOXOID : type_read(type);
+}
+
 bool add_row(RowCollector* rows, std::int64_t id, const Datum* values) {
   const SideColumns& columns = *rows->columns;
   if (columns.value_type == nullptr) {
@@ -183,6 +189,23 @@ void add_scored_row(RowCollector* rows, std::int64_t id, const Datum* values, Da
                            static_cast<long long>(id), relation_name(rows), number),
                     errhint("Scores are finite numbers. Rows with a NULL score are left out.")));
   set_score(rows->points, number);
+}
+
+void collect_row(RowCollector* rows, const Datum* values, const bool* nulls) {
+  const SideColumns& columns = *rows->columns;
+  if (nulls[0])
+    ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+                    errmsg("a row of relation \"%s\" has a NULL id", relation_name(rows)),
+                    errhint("Name an id column without NULLs, or leave such rows out, for example "
+                            "through a view.")));
+  const int last = columns.count + (rows->points->scored ? 1 : 0);
+  for (int i = 1; i <= last; ++i)
+    if (nulls[i]) return;
+  const std::int64_t id = integer_of(columns.id_type, values[0]);
+  if (rows->points->scored)
+    add_scored_row(rows, id, values + 1, values[last]);
+  else
+    add_row(rows, id, values + 1);
 }
 
 }  // namespace gpujoin

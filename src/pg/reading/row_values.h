@@ -11,7 +11,12 @@ struct RowCollector {
   const SideColumns* columns;
   PointBuffer* points;
   ValueShape shape;
+  bool* has_odd = nullptr;  ///< set where a value cannot take part; null: that is an error
 };
+
+/// The type of the values from which add_row() makes numbers, points or boxes of a column of this
+/// type: that of a cast, or the same.
+Oid asked_type(const SideColumns& columns, Oid type);
 
 /// Adds a row without NULLs. `values` are those of columns->attributes, numbers of type numeric as
 /// float8 and boxes that reads_as_box() as PostgreSQL's. Raises errors for what cannot take part.
@@ -20,5 +25,9 @@ bool add_row(RowCollector* rows, std::int64_t id, const Datum* values);
 
 /// Adds a row with its score, of columns->score_type or, for numeric, float8.
 void add_scored_row(RowCollector* rows, std::int64_t id, const Datum* values, Datum score);
+
+/// Adds a row as a query returns it: `values` are those of id, vector or box, and, where rows are
+/// scored, score. Leaves it out where one is NULL, but raises an error for the id.
+void collect_row(RowCollector* rows, const Datum* values, const bool* nulls);
 
 }  // namespace gpujoin

@@ -1,0 +1,86 @@
+// A heap table read block by block, as heapam's own scans read it, and with each block what proves
+// later that its rows are still the same. Why that is a proof stands in heap_blocks.cpp.
+#pragma once
+
+#include "pg/compat.h"
+#include "service/protocol/messages.h"
+
+extern "C" {
+#include "access/htup_details.h"
+#include "executor/tuptable.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
+#include "utils/snapshot.h"
+}
+
+namespace gpujoin {
+
+/// A table that is read under a snapshot. Plain data: an error may drop it.
+struct HeapBlocks {
+  Relation relation;
+  Snapshot snapshot;
+  BlockNumber count;       ///< blocks with rows that the snapshot may see
+  std::uint64_t horizon;   ///< transactions before it, with epochs, are over for the snapshot
+  FullTransactionId next;  ///< close to all transactions of unfrozen tuples
+  AttrNumber last_column;  ///< columns up to it are deformed
+  TupleTableSlot* slot;
+  BufferAccessStrategy strategy;
+  bool checks_conflicts;  ///< of serializable transactions
+};
+
+/// The tuples of a block that the snapshot sees, and the pin that keeps them where they are.
+struct SeenTuples {
+  Buffer buffer;
+  int count;
+  OffsetNumber offsets[MaxHeapTuplesPerPage];
+};
+
+/// Whether a relation is one whose blocks can be read so, and proven later: a permanent table or
+/// materialized view of PostgreSQL's own heap, its file older than the current transaction, on a
+/// server that is no standby, under an MVCC snapshot. Its children in an inheritance tree are
+/// relations of their own.
+bool has_provable_blocks(Relation relation);
+
+/// Begins to read a relation that has_provable_blocks() under the active snapshot. It counts as a
+/// scan, and under SERIALIZABLE as one that has read all rows, whichever blocks follow.
+HeapBlocks begin_blocks(Relation relation, AttrNumber last_column);
+
+void end_blocks(HeapBlocks* heap);
+
+/// Whether a block that has a proof needs no reading: its rows are the ones that the snapshot sees.
+/// `lsn` is the block's.
+inline bool serves(const HeapBlocks& heap, const service::BlockProof& kept, XLogRecPtr lsn) {
+  if (kept.lsn != lsn || lsn == InvalidXLogRecPtr) return false;
+  return kept.state == service::BlockState::kAllVisible ||
+         (kept.state == service::BlockState::kCommitted && kept.newest_xid < heap.horizon);
+}
+
+/// Visits a block. False where `kept` (may be null) serves. Else *seen are its tuples, to be
+/// released by read_tuples(), and *proof is the block's but for the number of rows.
+bool visit_block(const HeapBlocks& heap, BlockNumber block, const service::BlockProof* kept,
+                 SeenTuples* seen, service::BlockProof* proof);
+
+/// Calls row(slot) for each tuple, with the columns up to last_column in it, and releases them. An
+/// error that row() raises releases them, too.
+template <class Row>
+void read_tuples(const HeapBlocks& heap, const SeenTuples& seen, const Row& row) {
+  const Page page = BufferGetPage(seen.buffer);
+  const BlockNumber block = BufferGetBlockNumber(seen.buffer);
+  HeapTupleData tuple;
+  tuple.t_tableOid = RelationGetRelid(heap.relation);
+  for (int i = 0; i < seen.count; ++i) {
+    const ItemId item = PageGetItemId(page, seen.offsets[i]);
+    tuple.t_data = reinterpret_cast<HeapTupleHeader>(PageGetItem(page, item));
+    tuple.t_len = ItemIdGetLength(item);
+    ItemPointerSet(&tuple.t_self, block, seen.offsets[i]);
+    ExecStoreHeapTuple(&tuple, heap.slot, false);
+    slot_getsomeattrs(heap.slot, heap.last_column);
+    pgstat_count_heap_getnext(heap.relation);
+    row(heap.slot);
+  }
+  ExecClearTuple(heap.slot);
+  ReleaseBuffer(seen.buffer);
+}
+
+}  // namespace gpujoin
