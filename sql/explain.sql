@@ -56,7 +56,8 @@ SELECT * FROM explained('ANALYZE, BUFFERS OFF, COSTS OFF, TIMING OFF, SUMMARY OF
 -- What falls back is reported, once for a join, and counted.
 CREATE TABLE counts AS SELECT * FROM gpu_session_joins();
 CREATE FUNCTION new_counts() RETURNS SETOF counts LANGUAGE sql AS $$
-  SELECT n.joins - c.joins, n.engine_fallbacks - c.engine_fallbacks, n.topk_fallbacks - c.topk_fallbacks, n.nested_loops - c.nested_loops
+  SELECT n.joins - c.joins, n.engine_fallbacks - c.engine_fallbacks, n.topk_fallbacks - c.topk_fallbacks, n.nested_loops - c.nested_loops,
+    n.service_fallbacks - c.service_fallbacks
   FROM gpu_session_joins() n, counts c $$;
 SET gpujoin.engine = cpu;
 SET client_min_messages = debug1;

@@ -235,15 +235,53 @@ COMMENT ON FUNCTION gpu_vector(text) IS 'the vector that is written as a list of
 COMMENT ON FUNCTION gpu_vector(json) IS 'the vector that is an array of numbers';
 COMMENT ON FUNCTION gpu_vector(jsonb) IS 'the vector that is an array of numbers';
 
+-- Where a join ran. The function changes in place, too: its new columns are the last ones.
+
+UPDATE pg_catalog.pg_proc SET
+    proallargtypes = proallargtypes OPERATOR(pg_catalog.||) '{text,text}'::pg_catalog.regtype[]::pg_catalog.oid[],
+    proargmodes = proargmodes OPERATOR(pg_catalog.||) '{o,o}'::pg_catalog."char"[],
+    proargnames = proargnames OPERATOR(pg_catalog.||) '{joined_in,service_fallback}'::pg_catalog.text[]
+WHERE proname OPERATOR(pg_catalog.=) 'gpu_last_join'
+    AND oid IN (SELECT objid FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_extension e ON d.refobjid = e.oid
+    WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.deptype = 'e'
+        AND d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND e.extname = 'gpujoin');
+
 -- How the joins of this session went.
 
 CREATE FUNCTION gpu_session_joins(
-    OUT joins bigint, OUT engine_fallbacks bigint, OUT topk_fallbacks bigint, OUT nested_loops bigint)
+    OUT joins bigint, OUT engine_fallbacks bigint, OUT topk_fallbacks bigint, OUT nested_loops bigint,
+    OUT service_fallbacks bigint)
     RETURNS record
     AS 'MODULE_PATHNAME', 'gpujoin_session_joins' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION gpu_session_joins() IS
     'how many joins this session has run, and of these on the CPU for want of a device, over all pairs for want of the first, '
-    'and with the condition evaluated for every pair';
+    'with the condition evaluated for every pair, and in the session where the service was to run them';
+
+-- Tables whose rows stay in the service, for monitoring; and how to be rid of one.
+
+CREATE FUNCTION gpu_resident_tables(
+    OUT relation regclass, OUT columns name[], OUT rows bigint, OUT host_bytes bigint, OUT device_bytes bigint,
+    OUT hits bigint, OUT blocks_read bigint)
+    RETURNS SETOF record
+    AS 'MODULE_PATHNAME', 'gpujoin_resident_tables' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 10;
+COMMENT ON FUNCTION gpu_resident_tables() IS 'tables of this database whose columns stay in the gpujoin service';
+REVOKE ALL ON FUNCTION gpu_resident_tables() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION gpu_resident_tables() TO pg_monitor;
+CREATE VIEW gpu_resident AS SELECT * FROM gpu_resident_tables();
+COMMENT ON VIEW gpu_resident IS 'tables of this database whose columns stay in the gpujoin service';
+GRANT SELECT ON gpu_resident TO pg_monitor;
+
+CREATE FUNCTION gpu_prewarm(
+    tbl regclass, eps float8 DEFAULT 0, id_column name DEFAULT NULL, vector_columns anycompatible DEFAULT NULL,
+    metric text DEFAULT 'l2') RETURNS bigint
+    AS 'MODULE_PATHNAME', 'gpujoin_prewarm' LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION gpu_prewarm IS
+    'makes the gpujoin service keep the vectors of a table, with an index for a radius; returns the number of rows';
+
+CREATE FUNCTION gpu_evict(tbl regclass) RETURNS bigint
+    AS 'MODULE_PATHNAME', 'gpujoin_evict' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION gpu_evict(regclass) IS
+    'makes the gpujoin service forget the columns of a table; returns how many sets of columns it had';
 
 -- Operators of other extensions do not load the library: whoever has one of these learns how to preload it. Scripts run
 -- with client_min_messages = warning; a stricter setting is the user's own, and stays.

@@ -306,18 +306,45 @@ CREATE FUNCTION gpu_last_join(
     OUT candidate_pairs bigint, OUT rechecked_pairs bigint, OUT pairs bigint,
     OUT memory_bytes bigint, OUT device_memory_bytes bigint,
     OUT read_ms float8, OUT index_ms float8, OUT join_ms float8,
-    OUT complete boolean)
+    OUT complete boolean, OUT joined_in text, OUT service_fallback text)
     RETURNS SETOF record
     AS 'MODULE_PATHNAME', 'gpujoin_last_join' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 1;
 COMMENT ON FUNCTION gpu_last_join() IS 'what the last join of this session did';
 
 CREATE FUNCTION gpu_session_joins(
-    OUT joins bigint, OUT engine_fallbacks bigint, OUT topk_fallbacks bigint, OUT nested_loops bigint)
+    OUT joins bigint, OUT engine_fallbacks bigint, OUT topk_fallbacks bigint, OUT nested_loops bigint,
+    OUT service_fallbacks bigint)
     RETURNS record
     AS 'MODULE_PATHNAME', 'gpujoin_session_joins' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION gpu_session_joins() IS
     'how many joins this session has run, and of these on the CPU for want of a device, over all pairs for want of the first, '
-    'and with the condition evaluated for every pair';
+    'with the condition evaluated for every pair, and in the session where the service was to run them';
+
+-- Tables whose rows stay in the service, for monitoring; and how to be rid of one.
+
+CREATE FUNCTION gpu_resident_tables(
+    OUT relation regclass, OUT columns name[], OUT rows bigint, OUT host_bytes bigint, OUT device_bytes bigint,
+    OUT hits bigint, OUT blocks_read bigint)
+    RETURNS SETOF record
+    AS 'MODULE_PATHNAME', 'gpujoin_resident_tables' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 10;
+COMMENT ON FUNCTION gpu_resident_tables() IS 'tables of this database whose columns stay in the gpujoin service';
+REVOKE ALL ON FUNCTION gpu_resident_tables() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION gpu_resident_tables() TO pg_monitor;
+CREATE VIEW gpu_resident AS SELECT * FROM gpu_resident_tables();
+COMMENT ON VIEW gpu_resident IS 'tables of this database whose columns stay in the gpujoin service';
+GRANT SELECT ON gpu_resident TO pg_monitor;
+
+CREATE FUNCTION gpu_prewarm(
+    tbl regclass, eps float8 DEFAULT 0, id_column name DEFAULT NULL, vector_columns anycompatible DEFAULT NULL,
+    metric text DEFAULT 'l2') RETURNS bigint
+    AS 'MODULE_PATHNAME', 'gpujoin_prewarm' LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION gpu_prewarm IS
+    'makes the gpujoin service keep the vectors of a table, with an index for a radius; returns the number of rows';
+
+CREATE FUNCTION gpu_evict(tbl regclass) RETURNS bigint
+    AS 'MODULE_PATHNAME', 'gpujoin_evict' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION gpu_evict(regclass) IS
+    'makes the gpujoin service forget the columns of a table; returns how many sets of columns it had';
 
 -- Operators of other extensions do not load the library: whoever has one of these learns how to preload it. Scripts run
 -- with client_min_messages = warning; a stricter setting is the user's own, and stays.

@@ -24,20 +24,10 @@ LoadState cuda_state = LoadState::kUntried;
 const EngineTable* cuda_engine = nullptr;
 Status cuda_failure;
 
-/// Writes where the engine is to be found: beside this library, wherever PostgreSQL found that.
-void find_cuda(char* path, std::size_t size) {
-  Dl_info own = {};
-  char folder[MAXPGPATH];
-  const bool known = dladdr(&cuda_state, &own) != 0 && own.dli_fname != nullptr;
-  strlcpy(folder, known ? own.dli_fname : "", sizeof folder);
-  get_parent_directory(folder);
-  snprintf(path, size, "%s/gpujoin_cuda.so", folder[0] == '/' ? folder : pkglib_path);
-}
-
 /// Sets *engine where it has a device to run on, or returns why not.
 Status load_cuda(const EngineTable** engine) {
   char path[MAXPGPATH];
-  find_cuda(path, sizeof path);
+  find_beside("gpujoin_cuda.so", path, sizeof path);
   const EngineTable* table = nullptr;
   Status status = load_engine(path, "cuda", &table);
   if (!status.ok()) return status;
@@ -71,6 +61,15 @@ bool is_worth_a_device(const JoinRequest& request) {
 }
 
 }  // namespace
+
+void find_beside(const char* name, char* path, std::size_t size) {
+  Dl_info own = {};
+  char folder[MAXPGPATH];
+  const bool known = dladdr(&cuda_state, &own) != 0 && own.dli_fname != nullptr;
+  strlcpy(folder, known ? own.dli_fname : "", sizeof folder);
+  get_parent_directory(folder);
+  snprintf(path, size, "%s/%s", folder[0] == '/' ? folder : pkglib_path, name);
+}
 
 EngineChoice choose_engine(const JoinRequest& request) {
   EngineChoice choice = {cpu_engine(), ""};

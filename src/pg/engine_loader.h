@@ -2,9 +2,14 @@
 // postmaster, and a failure is remembered for the life of the backend.
 #pragma once
 
+#include <cstddef>
+
 #include "engine/engine.h"
 
 namespace gpujoin {
+
+/// Writes the path of a file beside this library, wherever PostgreSQL found that.
+void find_beside(const char* name, char* path, std::size_t size);
 
 /// The engine that a join runs on, and, when a device would have been worth it but there is none,
 /// why.

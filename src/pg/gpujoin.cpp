@@ -1,9 +1,12 @@
 // The module: its magic block, and what happens when a backend loads it.
 #include "pg/compat.h"
 #include "pg/executor/custom_scan.h"
+#include "pg/service/supervisor.h"
 #include "pg/settings.h"
 
 extern "C" {
+#include "miscadmin.h"
+
 PG_MODULE_MAGIC;
 
 PGDLLEXPORT void _PG_init(void);
@@ -14,4 +17,5 @@ PGDLLEXPORT void _PG_init(void);
 void _PG_init(void) {
   gpujoin::define_settings();
   gpujoin::install_custom_scan();
+  if (process_shared_preload_libraries_in_progress) gpujoin::register_supervisor();
 }

@@ -1,6 +1,6 @@
-// Definitions of the settings: six for users, and a knob for each technique of the papers, which is
-// a developer option. machine.cpp finds the machine's values where a setting is 0;
-// engine/request/request.h explains the knobs.
+// Definitions of the settings: those for users, those of the service, and a knob for each technique
+// of the papers, which is a developer option. machine.cpp finds the machine's values where a
+// setting is 0; engine/request/request.h explains the knobs.
 #include "pg/settings.h"
 
 #include "pg/compat.h"
@@ -10,6 +10,7 @@ namespace gpujoin {
 namespace {
 
 constexpr int kMaxThreads = 16;
+constexpr int kMaxServiceThreads = 1024;
 constexpr int kMaxDevices = 1024;
 constexpr int kMaxThreadsPerPoint = 32;
 constexpr int kMaxStreams = 16;
@@ -20,6 +21,11 @@ bool enable_customscan = true;
 int cpu_threads = 0;
 int host_memory_limit = 0;    // kB
 int device_memory_limit = 0;  // kB
+int service = static_cast<int>(ServicePreference::kAuto);
+int service_thread_count = 0;
+int service_join_memory = 0;                // kB
+int table_memory = -1;                      // kB
+int device_table_memory = 4 * 1024 * 1024;  // kB
 int index_method = static_cast<int>(IndexMethod::kAuto);
 int indexed_dimensions = 0;
 int reference_points = 0;
@@ -46,6 +52,9 @@ constexpr config_enum_entry kEnd = {nullptr, 0, false};
 const config_enum_entry kEngines[] = {entry("auto", EnginePreference::kAuto),
                                       entry("cuda", EnginePreference::kCuda),
                                       entry("cpu", EnginePreference::kCpu), kEnd};
+const config_enum_entry kServicePreferences[] = {entry("auto", ServicePreference::kAuto),
+                                                 entry("on", ServicePreference::kOn),
+                                                 entry("off", ServicePreference::kOff), kEnd};
 const config_enum_entry kSwitches[] = {entry("auto", Switch::kAuto), entry("on", Switch::kOn),
                                        entry("off", Switch::kOff), kEnd};
 const config_enum_entry kIndexMethods[] = {entry("auto", IndexMethod::kAuto),
@@ -94,6 +103,9 @@ constexpr Kind kMethod{QUERY_TUNING_METHOD, PGC_USERSET, GUC_EXPLAIN};
 constexpr Kind kPlanning{QUERY_TUNING_OTHER, PGC_USERSET, GUC_EXPLAIN};
 constexpr Kind kMemory{RESOURCES_MEM, PGC_SUSET, GUC_EXPLAIN | GUC_UNIT_KB};
 constexpr Kind kWorkers{kWorkersGroup, PGC_SUSET, GUC_EXPLAIN};
+// What the service may use is the server's: its configuration file says so.
+constexpr Kind kServiceMemory{RESOURCES_MEM, PGC_SIGHUP, GUC_UNIT_KB};
+constexpr Kind kServiceWorkers{kWorkersGroup, PGC_SIGHUP, 0};
 constexpr Kind kKnob{DEVELOPER_OPTIONS, PGC_USERSET, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE};
 
 /// Moves a setting, just defined, out of the group that PostgreSQL has for those of all extensions.
@@ -117,13 +129,13 @@ void define_enum(Kind kind, const char* name, const char* purpose, int* variable
 }
 
 void define_int(Kind kind, const char* name, const char* purpose, const char* detail, int* variable,
-                int max, GucIntCheckHook check = nullptr) {
-  DefineCustomIntVariable(name, purpose, detail, variable, *variable, 0, max, kind.who, kind.flags,
-                          check, nullptr, nullptr);
+                int max, GucIntCheckHook check = nullptr, int min = 0) {
+  DefineCustomIntVariable(name, purpose, detail, variable, *variable, min, max, kind.who,
+                          kind.flags, check, nullptr, nullptr);
   set_group(name, kind);
 }
 
-/// The six that users and administrators have a reason to set.
+/// What users and administrators have a reason to set for a session.
 void define_user_settings() {
   define_bool(
       kMethod, "gpujoin.enable_customscan", "Enables the planner's use of gpujoin's plan node.",
@@ -142,6 +154,29 @@ void define_user_settings() {
              &host_memory_limit, MAX_KILOBYTES);
   define_int(kMemory, "gpujoin.device_memory_limit", "Device memory that a join may hold.",
              "0 sets no limit.", &device_memory_limit, MAX_KILOBYTES);
+}
+
+/// The process that serves all sessions.
+void define_service_settings() {
+  define_enum(kPlanning, "gpujoin.service",
+              "Whether similarity joins run in the service that all sessions share.", &service,
+              kServicePreferences);
+  define_int(kServiceWorkers, "gpujoin.service_threads",
+             "Worker threads of the service, for all joins.",
+             "0 uses as many as the machine or its control group gives.", &service_thread_count,
+             kMaxServiceThreads);
+  define_int(kServiceMemory, "gpujoin.service_join_memory",
+             "Host memory that the joins at work in the service may take.",
+             "0 allows a quarter of the memory of the machine or its control group. A join that "
+             "needs more runs alone.",
+             &service_join_memory, MAX_KILOBYTES);
+  define_int(kServiceMemory, "gpujoin.table_memory",
+             "Host memory in which the service keeps the columns of tables that were joined.",
+             "0 keeps none; -1 takes an eighth of the memory of the machine or its control group.",
+             &table_memory, MAX_KILOBYTES, nullptr, -1);
+  define_int(kServiceMemory, "gpujoin.device_table_memory",
+             "Memory of each device in which the service keeps tables and their indexes.",
+             "0 keeps none.", &device_table_memory, MAX_KILOBYTES);
 }
 
 /// A knob for each technique of the papers, for those who study them.
@@ -183,6 +218,7 @@ void define_knobs() {
 
 void define_settings() {
   define_user_settings();
+  define_service_settings();
   define_knobs();
   reserve_settings_prefix("gpujoin");
 }
@@ -192,6 +228,8 @@ EnginePreference engine_preference() { return static_cast<EnginePreference>(engi
 std::int32_t device_number() { return device; }
 
 bool customscan_enabled() { return enable_customscan; }
+
+ServicePreference service_preference() { return static_cast<ServicePreference>(service); }
 
 Knobs knob_settings() {
   Knobs knobs;
@@ -226,6 +264,25 @@ std::uint64_t host_memory_limit_bytes() {
 
 std::uint64_t device_memory_limit_bytes() {
   return static_cast<std::uint64_t>(device_memory_limit) * 1024;
+}
+
+std::uint32_t service_threads() {
+  return static_cast<std::uint32_t>(service_thread_count > 0 ? service_thread_count
+                                                             : machine_threads());
+}
+
+std::uint64_t service_join_memory_bytes() {
+  if (service_join_memory > 0) return static_cast<std::uint64_t>(service_join_memory) * 1024;
+  return machine_memory_bytes() / 4;
+}
+
+std::uint64_t table_memory_bytes() {
+  if (table_memory >= 0) return static_cast<std::uint64_t>(table_memory) * 1024;
+  return machine_memory_bytes() / 8;
+}
+
+std::uint64_t device_table_memory_bytes() {
+  return static_cast<std::uint64_t>(device_table_memory) * 1024;
 }
 
 }  // namespace gpujoin

@@ -7,10 +7,14 @@ namespace gpujoin {
 
 enum class EnginePreference : int { kAuto, kCuda, kCpu };
 
+/// Whether joins run in the service: where it is there and worth it, always, or never.
+enum class ServicePreference : int { kAuto, kOn, kOff };
+
 void define_settings();
 
 EnginePreference engine_preference();
 bool customscan_enabled();
+ServicePreference service_preference();
 
 /// The device a join runs on where an engine has several, from 0.
 std::int32_t device_number();
@@ -26,5 +30,11 @@ std::uint64_t host_memory_limit_bytes();
 
 /// Bytes of device memory that a join may hold; 0 = no limit.
 std::uint64_t device_memory_limit_bytes();
+
+// What the service may use, all sessions' joins together.
+std::uint32_t service_threads();            ///< at least 1
+std::uint64_t service_join_memory_bytes();  ///< of the host, for joins at work
+std::uint64_t table_memory_bytes();         ///< of the host, for tables; 0: none stays
+std::uint64_t device_table_memory_bytes();  ///< of each device, likewise
 
 }  // namespace gpujoin

@@ -6,6 +6,8 @@
 #include "engine/engine.h"
 #include "pg/compat.h"
 #include "pg/engine_loader.h"
+#include "pg/reading/kept_side.h"
+#include "pg/service/service_engine.h"
 #include "pg/store/spill_file.h"
 
 namespace gpujoin {
@@ -16,23 +18,28 @@ struct JoinReport {
   Oid role;          ///< that ran it
   const char* engine;
   char fallback[sizeof(EngineChoice::fallback)];
+  const char* place;                           ///< "service" or "session"
+  char place_reason[sizeof(Status::message)];  ///< why the service was not to be had; or ""
   Metric metric;
   PairSelection pairs;
   double eps;
   std::uint32_t dims;
   std::uint64_t dataset_bytes;
   double read_ms;
+  std::uint64_t table_blocks;  ///< of tables whose rows stay in the service
+  std::uint64_t blocks_read;   ///< of these
   bool complete;
   JoinStats stats;
 };
 
 /// What a join could not be. Each is counted, and reported in the server's log at DEBUG1.
 enum class Fallback {
-  kEngine,  ///< the CPU serves where a device was to
-  kTopk,    ///< all pairs are found where the first were wanted
-  kLoop,    ///< the condition is evaluated for every pair
+  kEngine,   ///< the CPU serves where a device was to
+  kTopk,     ///< all pairs are found where the first were wanted
+  kLoop,     ///< the condition is evaluated for every pair
+  kService,  ///< the session serves where the service was to
 };
-inline constexpr int kFallbackCount = 3;
+inline constexpr int kFallbackCount = 4;
 
 /// What the session has done, for gpu_session_joins().
 struct SessionCounts {
@@ -47,6 +54,13 @@ struct EngineRun {
   bool delivered;     ///< the engine has emitted a batch
   ResultBatch batch;  ///< the last one
   JoinReport report;
+  Connection service;    ///< with the service, where the join runs there
+  Status unreached;      ///< why begin_service_join() found no service, until the join starts
+  SharedSide shared[2];  ///< where the rows of the sides lie in shared memory, as far as they do
+  /// Reads the rows that the service has, and sets the request again; null: the backend has all.
+  /// False: the run ends, exhausted, and the caller joins in another way.
+  bool (*read_whole)(EngineRun* run);
+  void* reader;             ///< for read_whole(): whose run it is
   SpillFile spill;          ///< for rows that do not fit in memory
   std::uint64_t input_end;  ///< in the file; what the engine writes lies beyond
   bool may_exhaust;         ///< too little memory is no error, as long as nothing was emitted, but
@@ -75,6 +89,20 @@ void set_request(EngineRun* run, const JoinRequest& request);
 /// Stops the engine at the end of this context, too, which holds the data.
 void stop_engine_with(EngineRun* run, MemoryContext context);
 
+/// Begins the conversation of a join that is to run in the service, so that its tables can be
+/// looked for there; `rows` are about those of both sides, or -1 where that is not known. False: it
+/// is to run in the session. `waits`: for a service that has to be started, as it does under `on`.
+/// Raises interrupts.
+bool begin_service_join(EngineRun* run, double rows, bool waits = false);
+
+/// Before sides are read: forgets where the rows of those before were.
+void forget_sides(EngineRun* run);
+
+/// Notes where the rows of side 0 or 1 are: in memory that is shared, unless that is null, and in
+/// the service, as far as they are kept. Both outlive the run.
+void share_side(EngineRun* run, int side, const SharedPoints* shared, const KeptSide& kept,
+                bool (*read_whole)(EngineRun* run));
+
 /// Begins a join: one more of the session's. Stops the engine and forgets its figures.
 void begin_join(EngineRun* run);
 
@@ -84,8 +112,8 @@ void restart_run(EngineRun* run);
 /// Notes why a join falls back, once for each.
 void note_fallback(EngineRun* run, Fallback fallback, const char* reason);
 
-/// Starts run->request on `engine`, or on the engine that the session prefers. Raises engine
-/// errors.
+/// Starts run->request on `engine`, or on the engine that the session prefers, in the service
+/// where that is wanted and to be had. Raises engine errors.
 void start_engine(EngineRun* run, const EngineTable* engine = nullptr);
 
 /// Sets run->batch to the next batch; false at the end of the result. Raises engine errors and

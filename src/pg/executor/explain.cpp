@@ -200,6 +200,14 @@ void explain_report(const JoinReport& report, ExplainState* es) {
   if (report.engine != nullptr) ExplainPropertyText("Engine", report.engine, es);
   if (report.fallback[0] != '\0') ExplainPropertyText("Engine Fallback", report.fallback, es);
   if (report.engine == nullptr) return;
+  const bool in_session = strcmp(report.place, "session") == 0;
+  if (!in_session || is_detailed(es)) ExplainPropertyText("Joined In", report.place, es);
+  if (report.place_reason[0] != '\0')
+    ExplainPropertyText("Service Fallback", report.place_reason, es);
+  if (report.table_blocks > 0) {
+    explain_count("Resident Blocks", report.table_blocks - report.blocks_read, es);
+    explain_count("Blocks Read", report.blocks_read, es);
+  }
   if (is_detailed(es)) explain_machine(report.stats, es);
   explain_strategy(report.stats, report.dims, es);
   explain_pairs(report.stats, es);

@@ -8,6 +8,7 @@
 #include "pg/settings.h"
 
 extern "C" {
+#include "access/table.h"
 #include "portability/instr_time.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -15,6 +16,9 @@ extern "C" {
 
 namespace gpujoin {
 namespace {
+
+void read_whole_sides(JoinScan* scan);
+bool read_whole(EngineRun* run);
 
 std::uint32_t dimensions(Shape shape, const Dataset& data) {
   return shape == Shape::kBoxes ? data.dims / 2 : data.dims;
@@ -71,19 +75,51 @@ void check_ids(const JoinScan* scan, const SideColumns& columns, const Dataset& 
            errhint("Name a column of unique values, or join in plain SQL, which needs no id.")));
 }
 
-/// Rows may go to a file where nothing but pairs comes of them.
-void prepare_buffers(JoinScan* scan, ScalarType scalar) {
-  const bool may_spill = scan->arguments.function->output == Output::kPairs ||
-                         scan->arguments.function->output == Output::kPairsWithDistances;
-  for (PointBuffer* const points : {&scan->left_points, &scan->right_points}) {
-    *points = {};
-    points->context = scan->context;
-    points->scalar = scalar;
-    points->limit = available_memory(&scan->run);
-    if (!may_spill) continue;
+/// Prepares a side's buffer for rows, forgetting those that it has. Rows may go to a file where
+/// nothing but pairs comes of them.
+void prepare_buffer(JoinScan* scan, PointBuffer* points, ScalarType scalar, std::uint64_t limit) {
+  const Output::Kind output = scan->arguments.function->output;
+  forget_points(points);
+  points->context = scan->context;
+  points->scalar = scalar;
+  points->limit = limit;
+  points->shares = scan->run.service.socket >= 0;
+  if (output == Output::kPairs || output == Output::kPairsWithDistances)
     points->spill = &scan->run.spill;
-    points->limit = dataset_share(&scan->run, scan->self_join ? 1 : 2);
+}
+
+/// Where a side's rows are known by ids alone, the service may keep them.
+bool may_keep(const JoinScan* scan) {
+  const JoinFunction& function = *scan->arguments.function;
+  return scan->run.service.socket >= 0 && !scan->reads_whole && function.shape == Shape::kPoints &&
+         (function.output == Output::kPairs || function.output == Output::kPairsWithDistances);
+}
+
+/// Reads side 0 or 1, or what of it the service does not have.
+void read_side(JoinScan* scan, int side, const SideColumns& columns, ScalarType scalar,
+               std::uint64_t limit, ValueShape* shape) {
+  PointBuffer* const points = side == 0 ? &scan->left_points : &scan->right_points;
+  Dataset* const data = side == 0 ? &scan->left : &scan->right;
+  KeptSide* const kept = &scan->kept[side];
+  *kept = {};
+  prepare_buffer(scan, points, scalar, limit);
+  if (may_keep(scan) && read_kept_side(&scan->run.service, static_cast<std::uint32_t>(side),
+                                       columns, OddValues::kErrors, points, shape, kept)) {
+    *data = {nullptr, nullptr, kept->rows, kept->dims, scalar};
+    check_ids(scan, columns, kept->table.rows);
+  } else {
+    if (points->rows > 0) prepare_buffer(scan, points, scalar, limit);
+    *data = read_points(columns, points, shape);
+    check_ids(scan, columns, *data);
   }
+  share_side(&scan->run, side, points->shared, *kept, read_whole);
+}
+
+/// Rows of both sides; -1: not known.
+double expected_rows(const JoinScan* scan, const SideColumns& left, const SideColumns& right) {
+  const double left_rows = expected_rows(left);
+  const double right_rows = scan->self_join ? 0 : expected_rows(right);
+  return left_rows < 0 || right_rows < 0 ? -1 : left_rows + right_rows;
 }
 
 /// To gpu_topk_join() and gpu_box_join() one table given twice is one dataset, whichever of its
@@ -99,29 +135,45 @@ void read_sides(JoinScan* scan) {
   const bool narrow =
       scalar_of(left) == ScalarType::kFloat32 && scalar_of(right) == ScalarType::kFloat32;
   const ScalarType scalar = narrow ? ScalarType::kFloat32 : ScalarType::kFloat64;
+  if (!scan->reads_whole)
+    begin_service_join(&scan->run, scan->prewarms ? -1 : expected_rows(scan, left, right),
+                       scan->prewarms);
+  forget_sides(&scan->run);
+  scan->run.reader = scan;
   ValueShape left_shape, right_shape;
-  prepare_buffers(scan, scalar);
-  scan->left = read_points(left, &scan->left_points, &left_shape);
-  check_ids(scan, left, scan->left);
+  const bool may_spill = arguments.function->output == Output::kPairs ||
+                         arguments.function->output == Output::kPairsWithDistances;
+  std::uint64_t limit =
+      may_spill ? dataset_share(&scan->run, scan->self_join ? 1 : 2) : available_memory(&scan->run);
+  read_side(scan, 0, left, scalar, limit, &left_shape);
   if (scan->self_join) return;
-  if (scan->right_points.spill == nullptr)
-    scan->right_points.limit -= std::min(scan->right_points.limit, held_bytes(scan->left_points));
-  scan->right = read_points(right, &scan->right_points, &right_shape);
-  check_ids(scan, right, scan->right);
+  if (!may_spill) limit -= std::min(limit, held_bytes(scan->left_points));
+  read_side(scan, 1, right, scalar, limit, &right_shape);
+  if (scan->run.read_whole != nullptr &&
+      (scan->left.dims != scan->right.dims || left_shape.srid != right_shape.srid))
+    return read_whole_sides(scan);  // an error names rows of both
   check_same_dims(scan);
   check_same_srid(scan, left_shape.srid, right_shape.srid);
 }
 
 void read_data(JoinScan* scan) {
   instr_time start, end;
+  const MemoryContext caller = MemoryContextSwitchTo(scan->context);
   INSTR_TIME_SET_CURRENT(start);
   read_sides(scan);
   INSTR_TIME_SET_CURRENT(end);
   INSTR_TIME_SUBTRACT(end, start);
+  MemoryContextSwitchTo(caller);
   scan->run.report.read_ms = INSTR_TIME_GET_MILLISEC(end);
   scan->run.report.dims =
       dimensions(scan->arguments.function->shape, scan->left.rows > 0 ? scan->left : scan->right);
   scan->run.report.dataset_bytes = held_bytes(scan->left_points) + held_bytes(scan->right_points);
+  scan->started = false;
+}
+
+void read_whole_sides(JoinScan* scan) {
+  scan->reads_whole = true;
+  read_sides(scan);
 }
 
 Sides wanted_sides(const JoinScan* scan) {
@@ -167,7 +219,19 @@ bool is_counted_by_rows(const JoinScan* scan) {
   return scan->counted && scan->operation->row == RowKind::kLeftRow;
 }
 
+/// EngineRun::read_whole
+bool read_whole(EngineRun* run) {
+  JoinScan* const scan = static_cast<JoinScan*>(run->reader);
+  scan->reads_whole = true;
+  read_data(scan);
+  prepare_request(scan);
+  return true;
+}
+
+/// What the service found, it found for one join.
 void start(JoinScan* scan) {
+  if (scan->started && scan->run.read_whole != nullptr) read_data(scan);
+  scan->started = true;
   prepare_request(scan);
   if (scan->arguments.no_rows || is_counted_by_rows(scan)) return;
   begin_join(&scan->run);
@@ -192,17 +256,30 @@ bool same_data(const JoinArguments& a, const JoinArguments& b) {
   return a.function->takes_one_table() || same_side(a.right, b.right);
 }
 
+void open_scan(JoinScan* scan, Node* call, const NullableDatum* arguments) {
+  const Operation* const operation = scan->operation;
+  const MemoryContext caller = MemoryContextSwitchTo(scan->context);
+  scan->arguments = read_arguments(&operation->function, call, arguments);
+  if (!scan->arguments.no_rows) read_data(scan);
+  start(scan);
+  MemoryContextSwitchTo(caller);
+}
+
 }  // namespace
 
 JoinScan* open_join_scan(MemoryContext parent, const Operation* operation, Node* call,
                          const NullableDatum* arguments, bool counted) {
   JoinScan* const scan = create_scan(parent, operation);
   scan->counted = counted;
-  const MemoryContext caller = MemoryContextSwitchTo(scan->context);
-  scan->arguments = read_arguments(&operation->function, call, arguments);
-  if (!scan->arguments.no_rows) read_data(scan);
-  start(scan);
-  MemoryContextSwitchTo(caller);
+  open_scan(scan, call, arguments);
+  return scan;
+}
+
+JoinScan* prewarm_join_scan(MemoryContext parent, const Operation* operation, Node* call,
+                            const NullableDatum* arguments) {
+  JoinScan* const scan = create_scan(parent, operation);
+  scan->counted = scan->prewarms = true;
+  open_scan(scan, call, arguments);
   return scan;
 }
 

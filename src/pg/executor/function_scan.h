@@ -5,6 +5,7 @@
 #include "engine/request/pair_cursor.h"
 #include "pg/executor/engine_run.h"
 #include "pg/reading/arguments.h"
+#include "pg/reading/kept_side.h"
 #include "pg/store/point_buffer.h"
 
 namespace gpujoin {
@@ -20,7 +21,11 @@ struct JoinScan {
   PointBuffer right_points;
   Dataset left;
   Dataset right;
-  bool self_join;  ///< the left data alone, with itself
+  KeptSide kept[2];  ///< rows that the service has
+  bool prewarms;     ///< the service is to keep the rows, however few they are
+  bool reads_whole;  ///< all rows are to be read
+  bool started;      ///< since they were read
+  bool self_join;    ///< the left data alone, with itself
   EngineRun run;
   PairCursor cursor;
   IdPair pair;
@@ -31,6 +36,10 @@ struct JoinScan {
 /// raises errors.
 JoinScan* open_join_scan(MemoryContext parent, const Operation* operation, Node* call,
                          const NullableDatum* arguments, bool counted);
+
+/// Starts a counted join in the service, however small it is, and waits for the service to start.
+JoinScan* prewarm_join_scan(MemoryContext parent, const Operation* operation, Node* call,
+                            const NullableDatum* arguments);
 
 /// Starts over with other arguments, and reads again only if they name other data. Returns the scan
 /// to go on with; the old one is gone. Leaves garbage in the current memory context. Snapshots must

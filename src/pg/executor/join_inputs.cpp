@@ -123,6 +123,7 @@ PointBuffer fresh_buffer(const PointBuffer& like) {
   buffer.scalar = like.scalar;
   buffer.scored = like.scored;
   buffer.spill = like.spill;
+  buffer.shares = like.shares;
   return buffer;
 }
 
@@ -327,7 +328,7 @@ void close_files(JoinNode* node) {
 
 }  // namespace
 
-void read_inputs(JoinNode* node) {
+void begin_run(JoinNode* node) {
   forget_rows(node);
   MemoryContextReset(node->context);
   const MemoryContext caller = MemoryContextSwitchTo(node->context);
@@ -337,8 +338,13 @@ void read_inputs(JoinNode* node) {
   node->rows = AllocSetContextCreate(node->context, "gpujoin rows", ALLOCSET_DEFAULT_SIZES);
   stop_engine_with(node->run, node->rows);
   node->asked = AllocSetContextCreate(node->rows, "gpujoin pair", ALLOCSET_SMALL_SIZES);
-  node->finished = false;
-  MemoryContextSwitchTo(node->rows);
+  node->finished = node->in_service = false;
+  MemoryContextSwitchTo(caller);
+}
+
+void read_inputs(JoinNode* node) {
+  begin_run(node);
+  const MemoryContext caller = MemoryContextSwitchTo(node->rows);
   node->form = node->data.test.by->compared;
   node->matches = nullptr;
   node->top_problem = nullptr;

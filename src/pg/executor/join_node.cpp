@@ -37,8 +37,20 @@ bool find_band(JoinNode* node) {
   return !is_null;
 }
 
+/// Counts matches without reading the inputs, where that is possible.
+bool count(JoinNode* node) {
+  const bool may = node->data.counts && !node->data.grouped && node->data.join_type == JOIN_INNER;
+  if (!may) return false;
+  begin_run(node);
+  start_rows(node);
+  node->in_service = count_in_service(node);
+  if (node->in_service) node->mode = Mode::kTotal;
+  return node->in_service;
+}
+
 /// Reads what is not read yet and starts.
 void open(JoinNode* node) {
+  if (node->mode == Mode::kUnread && count(node)) return;
   if (node->mode == Mode::kUnread) read_inputs(node);
   begin_join(node->run);
   start_rows(node);
@@ -157,7 +169,7 @@ void rescan(CustomScanState* state) {
   ExecScanReScan(&state->ss);
   if (node->run == nullptr) return;
   node->finished = false;
-  if (!changed && node->mode != Mode::kUnread) {
+  if (!changed && node->mode != Mode::kUnread && !node->in_service) {
     open(node);
     return;
   }

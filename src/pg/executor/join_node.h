@@ -147,6 +147,7 @@ struct JoinNode {
   Side left, right;
   ValueForm form;    ///< what becomes of the compared values
   bool approximate;  ///< some boxes are larger than what operators compare
+  bool in_service;   ///< count_in_service() has counted the matches
   bool finished;     ///< the last row was emitted, and what was read is forgotten
   Mode mode;
   EpsBand band;
@@ -227,6 +228,15 @@ void show_tested(JoinNode* node, Side* side, std::uint64_t row);
 /// A row's entry among the odd rows; null where it is not odd.
 const OddRow* find_odd(const OddRows& odd, std::uint64_t row);
 
+/// Begins a run in a context of its own, forgetting what was read before.
+void begin_run(JoinNode* node);
+
+// ---- join_kept.cpp
+
+/// Counts the matches into node->total where both inputs are whole tables whose rows the service
+/// has, or can have, and nothing but the distance decides; in a run that has begun. False: the
+/// inputs have to be read.
+bool count_in_service(JoinNode* node);
 // ---- join_operands.cpp
 
 /// Prepares an operand that the node computes; null: the input has the value.

@@ -53,8 +53,9 @@ void add_small_count(Row* row, std::uint32_t number) {
 
 void add_number(Row* row, double number) { add(row, Float8GetDatum(number)); }
 
+/// An extension that was not updated yet has fewer columns.
 Datum make_tuple(TupleDesc description, Row* row) {
-  Assert(row->count == description->natts);
+  Assert(row->count >= description->natts);
   return HeapTupleGetDatum(heap_form_tuple(description, row->values, row->nulls));
 }
 
@@ -195,6 +196,8 @@ void add_report(Row* row, const JoinReport& report) {
   add_number(row, stats.index_ms);
   add_number(row, stats.join_ms);
   add(row, BoolGetDatum(report.complete));
+  add_text(row, report.place);
+  add_text(row, report.place_reason);
 }
 
 }  // namespace

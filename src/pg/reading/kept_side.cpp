@@ -1,0 +1,155 @@
+#include "pg/reading/kept_side.h"
+
+#include "pg/reading/row_values.h"
+
+extern "C" {
+#include "access/table.h"
+#include "storage/bufmgr.h"
+#include "utils/memutils.h"
+}
+
+namespace gpujoin {
+namespace {
+
+/// What the service keeps of a table for its readers.
+union Traits {
+  ValueShape shape;
+  service::TableTraits bytes;
+};
+static_assert(sizeof(ValueShape) <= sizeof(service::TableTraits));
+
+/// What the service has of a table, mapped until the memory context ends.
+struct FoundSide {
+  bool may_stay;
+  service::FoundTable table;
+  service::SharedRegion proof;
+};
+
+void close_proof(void* found) { service::close_region(&static_cast<FoundSide*>(found)->proof); }
+
+FoundSide* make_found() {
+  FoundSide* const found = static_cast<FoundSide*>(palloc0(sizeof(FoundSide)));
+  found->proof = {};
+  MemoryContextCallback* const callback =
+      static_cast<MemoryContextCallback*>(palloc0(sizeof(MemoryContextCallback)));
+  callback->func = close_proof;
+  callback->arg = found;
+  MemoryContextRegisterResetCallback(CurrentMemoryContext, callback);
+  return found;
+}
+
+std::uint64_t proof_bytes(const service::FoundTable& table) {
+  return table.map_pages * sizeof(std::uint64_t) + table.blocks * sizeof(service::BlockProof);
+}
+
+/// Takes the answer over. False: it is none, and the conversation of no further use.
+bool take_answer(const void* buffer, service::Descriptors* descriptors, FoundSide* found) {
+  const auto* const table = service::message_as<service::FoundTable>(buffer);
+  if (table == nullptr) return false;
+  found->table = *table;
+  found->may_stay = table->may_stay;
+  if (table->version == 0) return true;
+  const int file = descriptors->take();
+  return file >= 0 && service::map_region(file, proof_bytes(*table), false, &found->proof).ok();
+}
+
+/// About what the rows take, values out of line included.
+std::uint64_t table_bytes(Relation relation) {
+  std::uint64_t blocks = RelationGetNumberOfBlocks(relation);
+  if (OidIsValid(relation->rd_rel->reltoastrelid)) {
+    const Relation toast = table_open(relation->rd_rel->reltoastrelid, AccessShareLock);
+    blocks += RelationGetNumberOfBlocks(toast);
+    table_close(toast, NoLock);
+  }
+  return blocks * BLCKSZ;
+}
+
+/// Asks the service for the table; null where the conversation is over.
+FoundSide* find_table(Connection* connection, std::uint32_t side, Relation relation,
+                      const service::TableKey& key) {
+  service::FindTable question;
+  service::start_message(&question);
+  question.side = side;
+  question.key = key;
+  question.expected_bytes = table_bytes(relation);
+  alignas(8) unsigned char buffer[service::kMostMessageBytes];
+  service::Descriptors descriptors;
+  if (ask_service(connection, &question, sizeof question, buffer, &descriptors) !=
+      Arrival::kMessage)
+    return nullptr;
+  FoundSide* const found = make_found();
+  const bool taken = take_answer(buffer, &descriptors, found);
+  service::close_descriptors(&descriptors);
+  return taken ? found : nullptr;
+}
+
+/// Rows of the blocks that are kept and were not read again.
+std::uint64_t proven_rows(const KeptBlocks& kept, std::uint64_t all, const BlocksRead& read) {
+  std::uint64_t rows = all;
+  for (std::uint64_t i = 0; i < read.count; ++i)
+    if (read.patches[i].block < kept.count) rows -= kept.blocks[read.patches[i].block].rows;
+  for (std::uint64_t block = read.blocks; block < kept.count; ++block)
+    rows -= kept.blocks[block].rows;
+  return rows;
+}
+
+/// Whether rows of both kinds can be in one dataset.
+bool fit_together(const ValueShape& a, const ValueShape& b) {
+  return a.dims == b.dims && a.srid == b.srid;
+}
+
+}  // namespace
+
+double expected_rows(const SideColumns& columns) {
+  constexpr double kFewRowsOfBlock = 20;  // of a table that was never analyzed
+  const Relation relation = table_open(columns.relation, NoLock);  // it is locked
+  double rows = -1;
+  if (relation->rd_rel->relkind == RELKIND_RELATION) {
+    rows = relation->rd_rel->reltuples;
+    if (rows < 0) rows = kFewRowsOfBlock * RelationGetNumberOfBlocks(relation);
+  }
+  table_close(relation, NoLock);
+  return rows;
+}
+
+bool read_kept_side(Connection* connection, std::uint32_t side, const SideColumns& columns,
+                    OddValues odd_values, PointBuffer* points, ValueShape* shape, KeptSide* kept) {
+  *kept = {};
+  const Relation relation = table_open(columns.relation, NoLock);  // it is locked
+  service::TableKey key;
+  FoundSide* found = nullptr;
+  points->source = psprintf("relation \"%s\"", get_rel_name(columns.relation));
+  if (can_read_blocks(relation, columns) && name_table(relation, columns, points->scalar, &key) &&
+      table_bytes(relation) <= points->limit)
+    found = find_table(connection, side, relation, key);
+  if (found == nullptr || !found->may_stay) {
+    table_close(relation, NoLock);
+    return false;
+  }
+  const service::FoundTable& table = found->table;
+  const KeptBlocks blocks = table.version == 0
+                                ? KeptBlocks{}
+                                : kept_blocks(found->proof.base, table.map_pages, table.blocks);
+  bool has_odd = false;
+  RowCollector rows = {
+      &columns, points, {}, odd_values == OddValues::kRefused ? &has_odd : nullptr};
+  rows.shape.as_stored = true;
+  const BlocksRead read = read_blocks(relation, &rows, blocks);
+  table_close(relation, NoLock);
+  Traits traits = {};
+  traits.bytes = table.traits;
+  const std::uint64_t proven = proven_rows(blocks, table.rows, read);
+  const bool mixed = proven > 0 && points->rows > 0 && !fit_together(traits.shape, rows.shape);
+  if (mixed || has_odd || is_spilled(*points)) return false;
+  if (proven == 0) traits = {.shape = rows.shape};
+  *shape = traits.shape;
+  kept->kept = true;
+  kept->rows = proven + points->rows;
+  kept->dims = shape->dims;
+  kept->table = {finish_points(points), read.map.lsns, read.map.pages, read.patches, read.count,
+                 read.blocks,           traits.bytes};
+  service::close_region(&found->proof);
+  return true;
+}
+
+}  // namespace gpujoin

@@ -1,0 +1,34 @@
+// A side of a join whose rows stay in gpujoin_service: the backend reads the blocks for which
+// nothing proves that their rows are still the ones that are kept, and no others.
+#pragma once
+
+#include "pg/reading/resident_table.h"
+#include "pg/service/connection.h"
+#include "pg/service/service_engine.h"
+
+namespace gpujoin {
+
+struct KeptSide {
+  bool kept;           ///< false: the rows are all with the backend
+  TablePatches table;  ///< for the service
+  std::uint64_t rows;  ///< of the table, as the snapshot has it
+  std::uint32_t dims;  ///< of all of them
+};
+
+/// What a value does that can be no part of the dataset, of another length than the others, say.
+enum class OddValues {
+  kErrors,   ///< it is an error
+  kRefused,  ///< the table cannot stay
+};
+
+/// About how many rows a relation has; -1: not known.
+double expected_rows(const SideColumns& columns);
+
+/// Reads a table for side 0 or 1 of the join that `connection` is for. False where the table cannot
+/// stay, or has rows of several kinds: then it has to be read whole, into other `points`. Else
+/// these have the rows that were read, and *kept the number of the others. What it holds is in the
+/// current memory context. Raises errors of reading, as read_points() does.
+bool read_kept_side(Connection* connection, std::uint32_t side, const SideColumns& columns,
+                    OddValues odd, PointBuffer* points, ValueShape* shape, KeptSide* kept);
+
+}  // namespace gpujoin

@@ -1,0 +1,162 @@
+#include "pg/service/connection.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+extern "C" {
+#include "miscadmin.h"
+#include "storage/fd.h"
+#include "storage/latch.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+}
+
+namespace gpujoin {
+namespace {
+
+using service::Descriptors;
+
+constexpr long kConnectMs = 1000;
+constexpr long kAnswerMs = 30000;
+
+/// Whether the process at the other end runs as the same user.
+bool is_ours(int socket) {
+  ucred peer = {};
+  socklen_t size = sizeof peer;
+  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
+}
+
+Status refused(const char* why) {
+  return make_status(StatusCode::kUnavailable, nullptr, "%s", why);
+}
+
+/// Connects a socket that PostgreSQL counts.
+Connected open_socket(Connection* connection, Status* why) {
+  if (!AcquireExternalFD()) {
+    *why = refused("the session has too many files open for a connection to the gpujoin service");
+    return Connected::kRefused;
+  }
+  const int file = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (file < 0) {
+    ReleaseExternalFD();
+    *why = make_status(StatusCode::kUnavailable, nullptr, "could not make a socket: %s",
+                       strerror(errno));
+    return Connected::kRefused;
+  }
+  connection->socket = file;
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  strlcpy(address.sun_path, service::kSocketName, sizeof address.sun_path);
+  if (connect(file, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+    return Connected::kYes;
+  const int code = errno;
+  close_connection(connection);
+  if (code == ENOENT || code == ECONNREFUSED) {
+    *why = refused("the gpujoin service is not running");
+    return Connected::kAbsent;
+  }
+  *why = code == EAGAIN
+             ? refused("the gpujoin service is busy")
+             : make_status(StatusCode::kUnavailable, nullptr,
+                           "could not connect to the gpujoin service: %s", strerror(code));
+  return Connected::kRefused;
+}
+
+/// Waits for a message; interrupts are raised.
+Arrival await_calmly(const Connection* connection, void* buffer, Descriptors* descriptors,
+                     long timeout_ms, std::uint32_t wait_event) {
+  for (;;) {
+    const Arrival arrival = await_message(connection, buffer, descriptors, timeout_ms, wait_event);
+    if (arrival != Arrival::kInterrupted) return arrival;
+    CHECK_FOR_INTERRUPTS();
+  }
+}
+
+/// What the service's answer to Hello comes to.
+Status greet(Connection* connection) {
+  static const std::uint32_t wait_event = new_wait_event("GpujoinServiceConnect");
+  service::Hello hello;
+  service::fill_hello(&hello, MyDatabaseId, MyProcPid);
+  if (send_message(connection->socket, hello) != service::ChannelState::kDone)
+    return refused("the gpujoin service is busy");
+  alignas(8) unsigned char buffer[service::kMostMessageBytes];
+  Descriptors descriptors;
+  const Arrival arrival = await_calmly(connection, buffer, &descriptors, kConnectMs, wait_event);
+  if (arrival == Arrival::kLate) return refused("the gpujoin service is busy");
+  if (arrival == Arrival::kClosed) return refused("the gpujoin service ended");
+  close_descriptors(&descriptors);
+  const auto* const welcome = service::message_as<service::Welcome>(buffer);
+  if (welcome == nullptr)
+    return refused("the gpujoin service was built with another version of gpujoin");
+  connection->device = welcome->device;
+  strlcpy(connection->device_reason, welcome->device_reason, sizeof connection->device_reason);
+  return welcome->status;
+}
+
+}  // namespace
+
+Connected connect_service(Connection* connection, Status* why) {
+  close_connection(connection);
+  const Connected connected = open_socket(connection, why);
+  if (connected != Connected::kYes) return connected;
+  *why = is_ours(connection->socket) ? greet(connection)
+                                     : refused("the gpujoin service runs as another user");
+  if (why->ok()) return Connected::kYes;
+  close_connection(connection);
+  return Connected::kRefused;
+}
+
+void close_connection(Connection* connection) {
+  if (connection->socket < 0) return;
+  close(connection->socket);
+  ReleaseExternalFD();
+  *connection = {};
+}
+
+void close_connection_with(Connection* connection, MemoryContext context) {
+  MemoryContextCallback* const callback = static_cast<MemoryContextCallback*>(
+      MemoryContextAllocZero(context, sizeof(MemoryContextCallback)));
+  callback->func = [](void* ended) { close_connection(static_cast<Connection*>(ended)); };
+  callback->arg = connection;
+  MemoryContextRegisterResetCallback(context, callback);
+}
+
+Arrival await_message(const Connection* connection, void* buffer, Descriptors* descriptors,
+                      long timeout_ms, std::uint32_t wait_event) {
+  const TimestampTz since = timeout_ms >= 0 ? GetCurrentTimestamp() : 0;
+  for (;;) {
+    switch (receive_message(connection->socket, buffer, service::kMostMessageBytes, descriptors)) {
+      case service::ChannelState::kDone:
+        return Arrival::kMessage;
+      case service::ChannelState::kClosed:
+        return Arrival::kClosed;
+      default:
+        break;
+    }
+    if (InterruptPending) return Arrival::kInterrupted;
+    int events = WL_LATCH_SET | WL_SOCKET_READABLE | WL_EXIT_ON_PM_DEATH;
+    long left = -1;
+    if (timeout_ms >= 0) {
+      events |= WL_TIMEOUT;
+      left = timeout_ms - static_cast<long>((GetCurrentTimestamp() - since) / 1000);
+      if (left <= 0) return Arrival::kLate;
+    }
+    if ((WaitLatchOrSocket(MyLatch, events, connection->socket, left, wait_event) & WL_LATCH_SET) !=
+        0)
+      ResetLatch(MyLatch);
+  }
+}
+
+Arrival ask_service(Connection* connection, const void* message, std::size_t bytes, void* buffer,
+                    Descriptors* descriptors) {
+  static const std::uint32_t wait_event = new_wait_event("GpujoinServiceAnswer");
+  if (service::send_message(connection->socket, message, bytes, nullptr, 0) !=
+      service::ChannelState::kDone)
+    return Arrival::kClosed;
+  return await_calmly(connection, buffer, descriptors, kAnswerMs, wait_event);
+}
+
+}  // namespace gpujoin

@@ -1,0 +1,50 @@
+// A backend's conversation with the service: connecting, and messages that are waited for by the
+// latch. Plain data; whoever has a connection closes it, at the end of a memory context at the
+// latest.
+#pragma once
+
+#include "pg/compat.h"
+#include "service/protocol/channel.h"
+
+namespace gpujoin {
+
+struct Connection {
+  int socket = -1;  ///< -1: there is no conversation
+  service::DeviceState device = {};
+  char device_reason[sizeof(Status::message)] = "";  ///< why there is none, where that is so
+};
+
+enum class Connected {
+  kYes,
+  kAbsent,   ///< no service is running
+  kRefused,  ///< it has no time, or is of another build
+};
+
+/// Begins a conversation, after ending the one before, if any. Waits a second at most; interrupts
+/// are raised. Sets *why where there is none.
+Connected connect_service(Connection* connection, Status* why);
+
+/// Ends the conversation, if there is one; a join in it is stopped. Raises nothing.
+void close_connection(Connection* connection);
+
+/// Closes it at the end of this context, too.
+void close_connection_with(Connection* connection, MemoryContext context);
+
+enum class Arrival {
+  kMessage,      ///< its descriptors are the caller's
+  kClosed,       ///< the service is gone
+  kLate,         ///< nothing came in time
+  kInterrupted,  ///< an interrupt is due
+};
+
+/// Waits for a message of at most kMostMessageBytes, for so many milliseconds or, -1, for ever.
+/// Does not raise interrupts, and errors only where the system has no descriptor for waiting.
+Arrival await_message(const Connection* connection, void* buffer, service::Descriptors* descriptors,
+                      long timeout_ms, std::uint32_t wait_event);
+
+/// Sends a message and waits for its answer, half a minute at most; interrupts are raised. Not
+/// kMessage: the conversation is over.
+Arrival ask_service(Connection* connection, const void* message, std::size_t bytes, void* buffer,
+                    service::Descriptors* descriptors);
+
+}  // namespace gpujoin

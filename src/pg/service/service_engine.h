@@ -1,0 +1,51 @@
+// Joins that run in the service, behind the table of an engine: to who pulls their batches they are
+// joins like any other.
+#pragma once
+
+#include "pg/service/connection.h"
+#include "service/protocol/shared_region.h"
+
+namespace gpujoin {
+
+/// A side of a table that the service found in this conversation, and what the backend read in the
+/// place of blocks that nothing proves.
+struct TablePatches {
+  Dataset rows;                   ///< those that were read, in the order of their blocks
+  const std::uint64_t* map_lsns;  ///< [map_pages] of the visibility map, as it is now
+  std::uint64_t map_pages;
+  const service::BlockPatch* patches;  ///< [count]
+  std::uint64_t count;
+  std::uint64_t blocks;  ///< that the table has now
+  service::TableTraits traits;
+};
+
+/// Where the rows of a side lie in shared memory, as far as they do: coordinates row after row,
+/// ids, scores. Not owned.
+struct SharedSide {
+  const service::SharedRegion* coordinates = nullptr;
+  const service::SharedRegion* ids = nullptr;
+  const service::SharedRegion* scores = nullptr;
+  const TablePatches* table = nullptr;  ///< the rows are these, and the service's
+};
+
+/// The table of joins that open_service_join() has opened. Its own open() opens none: a join needs
+/// a conversation.
+const EngineTable* service_engine();
+
+/// Opens a join in a conversation that has none, which stays the caller's and outlives the join.
+/// sides[0 .. 2), of a self-join the first: where the rows lie; what the request has elsewhere is
+/// copied. Rows in a file cannot be joined. On failure *join is null and the conversation of no
+/// further use. Raises nothing.
+Status open_service_join(const Connection* connection, service::WantedEngine engine,
+                         const JoinRequest& request, const SharedSide* sides, Join** join);
+
+/// The engine at work for a join.
+struct ServingEngine {
+  const char* name;  ///< "cpu" or "cuda"; until it has emitted a batch, "service"
+  char fallback[sizeof(Status::message)];  ///< why the CPU serves where a device was to; or ""
+};
+
+/// Holds as long as the join is open and no batch is asked for.
+const ServingEngine* engine_of_service_join(const Join* join);
+
+}  // namespace gpujoin

@@ -1,0 +1,108 @@
+#include "pg/service/shared_rows.h"
+
+namespace gpujoin {
+namespace {
+
+using service::SharedRegion;
+
+/// Whether the region begins with an array that is elsewhere known by this address.
+bool holds(const SharedRegion* region, const void* array, std::uint64_t bytes) {
+  return region != nullptr && region->file >= 0 && region->base == array && region->bytes >= bytes;
+}
+
+bool is_contiguous(const Dataset& data) {
+  const std::uint64_t bytes = (std::uint64_t{1} << data.chunk_bits) * point_bytes(data);
+  for (std::uint64_t number = 1; number < chunk_count(data); ++number)
+    if (chunk(data, number) != chunk(data, 0) + number * bytes) return false;
+  return true;
+}
+
+Status make_region(const char* name, std::uint64_t bytes, SharedRegion* region) {
+  const Status status = service::create_region(name, bytes, region);
+  return status.ok() ? service::grow_region(region, bytes) : status;
+}
+
+Status copy_coordinates(const Dataset& data, SharedRegion* region) {
+  const Status status = make_region("gpujoin coordinates", data.rows * point_bytes(data), region);
+  unsigned char* to = region->base;
+  for (std::uint64_t number = 0; status.ok() && number < chunk_count(data); ++number) {
+    const std::uint64_t bytes = rows_of_chunk(data, number) * point_bytes(data);
+    std::memcpy(to, chunk(data, number), bytes);
+    to += bytes;
+  }
+  return status;
+}
+
+Status copy_ids(const Dataset& data, SharedRegion* region) {
+  const Status status = make_region("gpujoin ids", data.rows * sizeof(std::int64_t), region);
+  if (!status.ok()) return status;
+  auto* const ids = reinterpret_cast<std::int64_t*>(region->base);
+  for (std::uint64_t row = 0; row < data.rows; ++row) ids[row] = id_of(data, row);
+  return status;
+}
+
+Status copy_scores(const Dataset& data, SharedRegion* region) {
+  const std::uint64_t bytes = data.rows * sizeof(double);
+  const Status status = make_region("gpujoin scores", bytes, region);
+  if (status.ok()) std::memcpy(region->base, data.scores, bytes);
+  return status;
+}
+
+Status copy_patches(const TablePatches& table, SharedRegion* region) {
+  const std::uint64_t map_bytes = table.map_pages * sizeof(std::uint64_t);
+  const std::uint64_t bytes = table.count * sizeof(service::BlockPatch);
+  const Status status = make_region("gpujoin blocks", map_bytes + bytes, region);
+  if (!status.ok()) return status;
+  if (map_bytes > 0) std::memcpy(region->base, table.map_lsns, map_bytes);
+  if (bytes > 0) std::memcpy(static_cast<void*>(region->base + map_bytes), table.patches, bytes);
+  return status;
+}
+
+Status send_rows(const Dataset& data, const SharedSide& shared, SentSide* copies,
+                 service::SideMessage* message, int* files, int* count) {
+  message->rows = data.rows;
+  if (data.rows == 0) return {};
+  message->dims = data.dims;
+  message->scalar = data.scalar;
+  message->has_rows = true;
+  message->has_scores = data.scores != nullptr;
+  const bool whole = is_contiguous(data) &&
+                     holds(shared.coordinates, data.first_chunk, data.rows * point_bytes(data));
+  const bool named = holds(shared.ids, data.ids, data.rows * sizeof(std::int64_t));
+  const bool scored = holds(shared.scores, data.scores, data.rows * sizeof(double));
+  Status status;
+  if (!whole) status = copy_coordinates(data, &copies->coordinates);
+  if (status.ok() && !named) status = copy_ids(data, &copies->ids);
+  if (status.ok() && message->has_scores && !scored) status = copy_scores(data, &copies->scores);
+  if (!status.ok()) return status;
+  files[(*count)++] = whole ? shared.coordinates->file : copies->coordinates.file;
+  files[(*count)++] = named ? shared.ids->file : copies->ids.file;
+  if (message->has_scores) files[(*count)++] = scored ? shared.scores->file : copies->scores.file;
+  return status;
+}
+
+}  // namespace
+
+Status send_side(const Dataset& data, const SharedSide& shared, SentSide* copies,
+                 service::SideMessage* message, int* files, int* count) {
+  const TablePatches* const table = shared.table;
+  if (table == nullptr) return send_rows(data, shared, copies, message, files, count);
+  message->of_table = true;
+  message->traits = table->traits;
+  message->blocks = table->blocks;
+  message->map_pages = table->map_pages;
+  message->patches = table->count;
+  message->has_patches = true;
+  Status status = send_rows(table->rows, shared, copies, message, files, count);
+  if (status.ok()) status = copy_patches(*table, &copies->patches);
+  if (status.ok()) files[(*count)++] = copies->patches.file;
+  return status;
+}
+
+void close_side(SentSide* copies) {
+  for (SharedRegion* const region :
+       {&copies->coordinates, &copies->ids, &copies->scores, &copies->patches})
+    service::close_region(region);
+}
+
+}  // namespace gpujoin
