@@ -16,6 +16,7 @@ from query import Query
 from schema import READER, Schema
 from settings import random_settings
 from speed import LargeQuery, compare_speed, large_cases
+from stale import run_stale
 from tree import Items, reduce
 
 OPTIONS = ('-c search_path=fuzz,public -c statement_timeout=4s -c client_min_messages=error -c jit=off -c extra_float_digits=1 '
@@ -153,13 +154,27 @@ def run_jobs(arguments):
     sys.exit(failed > 0)
 
 
+def run_stale_mode(arguments):
+    session = Session(arguments)
+    run = run_stale(session.database, arguments.seconds, arguments.seed, arguments.kills)
+    session.close()
+    for name in sorted(run.counts):
+        print(f'# {name}: {run.counts[name]}')
+    for problem in run.problems:
+        print(f'not ok {problem}')
+    print(f"{'not ok' if run.problems else 'ok'} fuzz: {run.counts['comparisons']} comparisons, {len(run.problems)} differences")
+    sys.exit(bool(run.problems))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--seconds', type=float, default=60, help='after which no query is started')
     parser.add_argument('--seed', type=int, help='of the first round; each round after it has the next one')
     parser.add_argument('--rounds', type=int, default=10 ** 9)
     parser.add_argument('--queries', type=int, default=60, help='of a round, which has one schema')
-    parser.add_argument('--mode', choices=['joins', 'speed'], default='joins', help='what is compared: rows and errors, or times')
+    parser.add_argument('--mode', choices=['joins', 'speed', 'stale'], default='joins',
+                        help='what is compared: rows and errors, times, or rows that stay with rows that are read')
+    parser.add_argument('--kills', type=int, default=0, help='in mode stale: how often the service is killed meanwhile')
     parser.add_argument('--engine', default='', help='cpu or cuda')
     parser.add_argument('--reduce', type=float, default=20, help='seconds spent on making a difference small')
     parser.add_argument('--shown', type=int, default=SHOWN_PER_KIND, help='differences of a kind that are reduced and shown')
@@ -171,6 +186,8 @@ def main():
     if arguments.jobs > 1:
         run_jobs(arguments)
     print(f'# seed {arguments.seed}', flush=True)
+    if arguments.mode == 'stale':
+        run_stale_mode(arguments)
     session = Session(arguments)
     counts, kinds = Counter(), Counter()
     deadline = time.monotonic() + arguments.seconds

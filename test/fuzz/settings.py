@@ -9,7 +9,7 @@ KNOBS = {
     'access_pattern': ['full', 'linear_id', 'unicomp'], 'cell_order': ['linear', 'zorder', 'hilbert'],
     'work_order': ['none', 'sorted', 'queue'], 'threads_per_point': ['1', '8', '32'], 'streams': ['1', '3'],
     'batch_pairs': ['1', '3', '64', '1000'], 'topk_method': ['threshold', 'heap', 'sort'],
-    'box_method': ['layered_grid', 'sort_sweep', 'none'], 'cpu_threads': ['1', '2', '5'],
+    'box_method': ['layered_grid', 'sort_sweep', 'none'], 'service': ['on', 'on', 'off'], 'cpu_threads': ['1', '2', '5'],
     'host_memory_limit': ["'64kB'", "'200kB'", "'1MB'", "'20MB'"], 'device_memory_limit': ["'1MB'", "'4MB'"]}
 PLANNER = ["work_mem = '64kB'", 'enable_seqscan = off', 'enable_hashagg = off', 'enable_sort = off', 'geqo_threshold = 2',
            'enable_partitionwise_join = on', 'enable_partitionwise_aggregate = on', 'join_collapse_limit = 1',

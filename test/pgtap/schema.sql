@@ -11,16 +11,17 @@ SELECT bag_eq(
 CREATE TEMP TABLE members AS
   SELECT classid, objid FROM pg_depend
   WHERE deptype = 'e' AND refclassid = 'pg_extension'::regclass
+    AND classid <> 'pg_type'::regclass -- those of a view are members as of PostgreSQL 17
     AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'gpujoin');
 CREATE TEMP VIEW functions AS
   SELECT p.* FROM pg_proc p JOIN members ON classid = 'pg_proc'::regclass AND objid = p.oid;
 SELECT set_eq(
-  $$ SELECT classid::regclass::text FROM members $$, '{pg_proc,pg_operator}'::text[],
-  'it consists of functions and operators');
+  $$ SELECT classid::regclass::text FROM members $$, '{pg_proc,pg_operator,pg_class}'::text[],
+  'it consists of functions, operators and a view');
 SELECT set_eq(
   $$ SELECT proname::text FROM functions $$,
   '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_box_join,gpu_distance,gpu_cosine_distance,
-    gpu_l1_distance,gpu_within,gpu_vector,gpu_devices,gpu_last_join,gpu_session_joins,gpujoin_support}'::text[],
+    gpu_l1_distance,gpu_within,gpu_vector,gpu_devices,gpu_last_join,gpu_session_joins,gpu_resident_tables,gpu_prewarm,gpu_evict,gpujoin_support}'::text[],
   'these are the functions');
 
 -- Signatures: names and defaults of arguments, columns of results.
@@ -87,11 +88,11 @@ SELECT bag_eq(
   $$ VALUES ('{function,engine,fallback,metric,pair_selection,eps,left_rows,right_rows,dimensions,index,indexed_columns,
      sort_column,access_pattern,cell_order,estimated_candidates,estimated_pairs,strategy_reason,topk_method,topk_rounds,box_method,threads,instruction_set,
      threads_per_point,streams,batch_pairs,pin_ms_per_mb,batch_ms,batches,candidate_pairs,rechecked_pairs,pairs,memory_bytes,device_memory_bytes,read_ms,index_ms,join_ms,
-     complete}'::text[]) $$,
+     complete,joined_in,service_fallback}'::text[]) $$,
   'gpu_last_join() has these columns');
 SELECT bag_eq(
   $$ SELECT proargnames FROM functions WHERE proname = 'gpu_session_joins' $$,
-  $$ VALUES ('{joins,engine_fallbacks,topk_fallbacks,nested_loops}'::text[]) $$,
+  $$ VALUES ('{joins,engine_fallbacks,topk_fallbacks,nested_loops,service_fallbacks}'::text[]) $$,
   'gpu_session_joins() has these columns');
 
 -- What the planner may assume.
@@ -100,14 +101,14 @@ SELECT set_eq(
   $$ SELECT unnest(names), volatility::"char", parallel::"char", strict, returns_set FROM (VALUES
        ('{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_box_join}'::text[], 's', 'r', false, true),
        ('{gpu_distance,gpu_cosine_distance,gpu_l1_distance,gpu_within,gpu_vector}', 'i', 's', true, false),
-       ('{gpu_devices,gpu_last_join}', 'v', 'r', true, true), ('{gpu_session_joins}', 'v', 'r', true, false),
+       ('{gpu_devices,gpu_last_join,gpu_resident_tables}', 'v', 'r', true, true), ('{gpu_session_joins,gpu_evict}', 'v', 'r', true, false), ('{gpu_prewarm}', 'v', 'r', false, false),
        ('{gpujoin_support}', 'v', 'u', true, false))
        v(names, volatility, parallel, strict, returns_set) $$,
   'joins are stable and stay in the leader, distances are immutable and may go to workers');
 SELECT set_eq(
   $$ SELECT oid FROM functions WHERE prosupport = 'gpujoin_support(internal)'::regprocedure $$,
   $$ SELECT f.oid FROM functions f JOIN pg_language l ON l.oid = prolang WHERE lanname = 'c'
-     AND proname NOT IN ('gpu_devices', 'gpu_last_join', 'gpu_session_joins', 'gpujoin_support') $$,
+     AND proname NOT IN ('gpu_devices', 'gpu_last_join', 'gpu_session_joins', 'gpu_resident_tables', 'gpu_prewarm', 'gpu_evict', 'gpujoin_support') $$,
   'the planner is told more about the joins and the distances');
 SELECT is_empty(
   $$ SELECT oid::regprocedure FROM functions WHERE prosecdef OR proleakproof $$,
@@ -120,8 +121,15 @@ SELECT is_empty(
 -- Who may call them.
 CREATE ROLE gpujoin_nobody;
 SELECT is_empty(
-  $$ SELECT oid::regprocedure FROM functions WHERE NOT has_function_privilege('gpujoin_nobody', oid, 'EXECUTE') $$,
-  'everybody may call every function');
+  $$ SELECT oid::regprocedure FROM functions WHERE NOT has_function_privilege('gpujoin_nobody', oid, 'EXECUTE')
+     AND proname <> 'gpu_resident_tables' $$,
+  'everybody may call every function, but the one that shows what the service keeps');
+SELECT is(has_function_privilege('gpujoin_nobody', 'gpu_resident_tables()', 'EXECUTE')
+    OR has_table_privilege('gpujoin_nobody', 'gpu_resident', 'SELECT'), false, 'which not everybody may see');
+GRANT pg_monitor TO gpujoin_nobody;
+SELECT is(has_function_privilege('gpujoin_nobody', 'gpu_resident_tables()', 'EXECUTE')
+    AND has_table_privilege('gpujoin_nobody', 'gpu_resident', 'SELECT'), true, 'but members of pg_monitor');
+REVOKE pg_monitor FROM gpujoin_nobody;
 
 -- The operators.
 SELECT bag_eq(
@@ -165,8 +173,12 @@ SELECT bag_eq(
             ('gpujoin.work_order', 'enum', 'user', NULL, 'auto'),
             ('gpujoin.threads_per_point', 'integer', 'user', NULL, '0'),
             ('gpujoin.streams', 'integer', 'user', NULL, '0'), ('gpujoin.topk_method', 'enum', 'user', NULL, 'auto'),
-            ('gpujoin.box_method', 'enum', 'user', NULL, 'auto') $$,
-  'all settings choose for themselves by default; the bounds on resources are the administrator''s');
+            ('gpujoin.box_method', 'enum', 'user', NULL, 'auto'), ('gpujoin.service', 'enum', 'user', NULL, 'auto'),
+            ('gpujoin.service_threads', 'integer', 'sighup', NULL, '0'),
+            ('gpujoin.service_join_memory', 'integer', 'sighup', 'kB', '0'),
+            ('gpujoin.table_memory', 'integer', 'sighup', 'kB', '-1'),
+            ('gpujoin.device_table_memory', 'integer', 'sighup', 'kB', '4194304') $$,
+  'all settings choose for themselves by default; the bounds on resources are the administrator''s, or the server''s');
 SELECT is_empty(
   $$ SELECT name FROM pg_settings WHERE name LIKE 'gpujoin.%' AND short_desc !~ '\.$' $$,
   'every setting is described by a sentence');

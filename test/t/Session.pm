@@ -5,14 +5,15 @@ package Session;
 use strict;
 use warnings;
 
+use Cwd ();
 use Exporter 'import';
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(start_server wait_until least seconds_until threads open_files status_kb cpu_seconds check_timeouts
-  check_cancel check_footprint);
+our @EXPORT = qw(start_server wait_until least seconds_until threads open_files status_kb cpu_seconds server_pids
+  service_pids shared_regions check_timeouts check_cancel check_footprint);
 
 # What the tests allow for "about a second" on a machine that others use too.
 our $PATIENCE = 3;
@@ -21,13 +22,14 @@ our $PATIENCE = 3;
 our $DEADLINE = 60;
 
 # Starts a server with these lines in its postgresql.conf, gpujoin in the database postgres. What malloc keeps
-# for later would hide what is lost, and where it ends: it gets one arena, and keeps little.
+# for later would hide what is lost, and where it ends: it gets one arena, and keeps little. Joins run in their
+# sessions, which is what most tests look at, unless a line says otherwise.
 sub start_server {
   my ($name, @settings) = @_;
   local @ENV{qw(MALLOC_ARENA_MAX MALLOC_MMAP_THRESHOLD_ MALLOC_TRIM_THRESHOLD_)} = (1, 65536, 65536);
   my $node = PostgreSQL::Test::Cluster->new($name);
   $node->init;
-  $node->append_conf('postgresql.conf', join("\n", 'autovacuum = off', 'jit = off', @settings));
+  $node->append_conf('postgresql.conf', join("\n", 'autovacuum = off', 'jit = off', 'gpujoin.service = off', @settings));
   $node->start;
   $node->safe_psql('postgres', 'CREATE EXTENSION gpujoin');
   return $node;
@@ -81,6 +83,30 @@ sub cpu_seconds {
   open my $stat, '<', "/proc/$pid/stat" or return 0;
   my @fields = split ' ', <$stat> =~ s/.*\) //r;
   return ($fields[11] + $fields[12]) / 100;
+}
+
+# The processes of a server and its service: its data directory is where they work.
+sub server_pids {
+  my ($node) = @_;
+  my $data = Cwd::realpath($node->data_dir);
+  return grep { (readlink("/proc/$_/cwd") // '') eq $data } map { m{(\d+)} } glob '/proc/[0-9]*';
+}
+
+sub service_pids {
+  my ($node) = @_;
+  return grep { first_line("/proc/$_/comm") eq "gpujoin_service\n" } server_pids($node);
+}
+
+sub first_line {
+  my ($file) = @_;
+  open my $handle, '<', $file or return '';
+  return <$handle> // '';
+}
+
+# Memory that sessions share with the service.
+sub shared_regions {
+  my ($node) = @_;
+  return grep { (readlink // '') =~ /memfd:gpujoin/ } map { glob "/proc/$_/fd/*" } server_pids($node);
 }
 
 # Runs a query that would not end soon with each of these timeouts: it ends as it should, and in time.
