@@ -156,7 +156,7 @@ def run_jobs(arguments):
 
 def run_stale_mode(arguments):
     session = Session(arguments)
-    run = run_stale(session.database, arguments.seconds, arguments.seed, arguments.kills)
+    run = run_stale(session.database, arguments.seconds, arguments.seed, arguments.kills, arguments.level)
     session.close()
     for name in sorted(run.counts):
         print(f'# {name}: {run.counts[name]}')
@@ -175,6 +175,7 @@ def main():
     parser.add_argument('--mode', choices=['joins', 'speed', 'stale'], default='joins',
                         help='what is compared: rows and errors, times, or rows that stay with rows that are read')
     parser.add_argument('--kills', type=int, default=0, help='in mode stale: how often the service is killed meanwhile')
+    parser.add_argument('--level', default='', help='in mode stale: the isolation level of all readers')
     parser.add_argument('--engine', default='', help='cpu or cuda')
     parser.add_argument('--reduce', type=float, default=20, help='seconds spent on making a difference small')
     parser.add_argument('--shown', type=int, default=SHOWN_PER_KIND, help='differences of a kind that are reduced and shown')

@@ -101,8 +101,9 @@ def rows_of(count):
 
 
 class Run:
-    def __init__(self, database, seconds, seed, kills):
+    def __init__(self, database, seconds, seed, kills, levels):
         self.database, self.deadline, self.seed, self.kills = database, time.monotonic() + seconds, seed, kills
+        self.levels = levels
         self.counts, self.problems, self.lock = Counter(), [], threading.Lock()
 
     def connect(self):
@@ -174,7 +175,7 @@ class Run:
         rng, connection = random.Random(self.seed * 100 + number), self.connect()
         connection.must("LOAD 'gpujoin'")
         while self.going():
-            level = rng.choice(LEVELS)
+            level = rng.choice(self.levels)
             connection.run(f'BEGIN ISOLATION LEVEL {level}')
             for _ in range(rng.randint(1, 5)):
                 if rng.random() < 0.2:
@@ -187,9 +188,9 @@ class Run:
         connection.close()
 
 
-def run_stale(database, seconds, seed, kills, readers=4, writers=3):
+def run_stale(database, seconds, seed, kills=0, level='', readers=4, writers=3):
     """Runs the threads and returns their Run."""
-    run = Run(database, seconds, seed, kills)
+    run = Run(database, seconds, seed, kills, [level] if level else LEVELS)
     connection = Connection(dbname=database, options=OPTIONS)
     for statement in ['DROP SCHEMA IF EXISTS stale CASCADE', 'CREATE SCHEMA stale', TABLE.format(fill=80),
                       f'INSERT INTO places {rows_of(ROWS)}', 'VACUUM ANALYZE places']:
