@@ -57,7 +57,8 @@ struct SharedPlans final : KeptJoin {
 
 /// Of all joins of the process; there until it ends.
 SideCache& cache() {
-  static auto& made = *new SideCache;
+  alignas(SideCache) static unsigned char room[sizeof(SideCache)];
+  static auto& made = *new (room) SideCache;
   return made;
 }
 
