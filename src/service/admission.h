@@ -24,9 +24,13 @@ inline constexpr int kSizeClasses = 10;
 /// The class of a join that takes so long alone.
 int size_class_of(double ms);
 
-/// How much less than others a join's threads get of the processors, as a nice value: what is
-/// larger yields to what is smaller.
-inline int niceness_of(int size_class) { return std::min(2 * size_class, 10); }
+/// How much less than others a join's threads get of the processors, as a nice value. It holds
+/// towards everything on the machine, where a join is to be no slower than in its session: so only
+/// joins of more than a second are nice, by half.
+inline int niceness_of(int size_class) {
+  constexpr int kLongClass = 4, kNice = 3;
+  return size_class < kLongClass ? 0 : kNice;
+}
 
 class Admission {
  public:
