@@ -218,7 +218,18 @@ TEST(ServiceConversation, nonsense_ends_one_conversation_alone) {
     while (client.hear_anything()) {
     }
   }
-  EXPECT_TRUE(comes_true([&] { return TestServer::open_descriptors() == before; }));
+  // Some of it may have been a table of no rows, which stays.
+  const auto nothing_is_left = [&] {
+    {
+      Client client(server.path());
+      EvictTables evict;
+      start_message(&evict);
+      EXPECT_TRUE(client.greet() && client.say(evict) && client.hear<EvictedTables>() != nullptr);
+    }
+    std::this_thread::sleep_for(20ms);  // the service's end of this conversation is one, too
+    return TestServer::open_descriptors() == before;
+  };
+  EXPECT_TRUE(comes_true(nothing_is_left));
   EXPECT_TRUE(matches_oracle(Client(server.path()).run(request), request,
                              Oracle(points, nullptr, Metric::kL2, 5)));
 }
