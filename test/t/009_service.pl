@@ -142,6 +142,11 @@ my $session = Session->new($node);
     'its owner may');
   is($session->value('SELECT count(*) FROM gpu_resident WHERE relation = \'others\'::regclass'), 0, 'then it is gone');
   is($session->query('SELECT gpu_evict(4000000000::regclass)')->{state}, '42P01', 'a table that does not exist is an error');
+  my $through_view = 'SELECT count(*) FROM shown a JOIN shown b ON a.v <-> b.v <= 1; ' . $where;
+  $session->value('CREATE VIEW shown AS SELECT * FROM points; CREATE ROLE viewer; GRANT SELECT ON shown TO viewer');
+  is($session->value("SET ROLE viewer; $through_view"), "$answer\nservice", "a query finds it with the privileges of a view's owner");
+  is($session->query("SELECT count(*) FROM gpu_selfjoin('points', 1)")->{state}, '42501', 'a function with those of its caller alone');
+  $session->value('RESET ROLE');
 }
 
 # What a session waits for, and how soon it stops.

@@ -104,7 +104,7 @@ void read_side(JoinScan* scan, int side, const SideColumns& columns, ScalarType 
   *kept = {};
   prepare_buffer(scan, points, scalar, limit);
   if (may_keep(scan) && read_kept_side(&scan->run.service, static_cast<std::uint32_t>(side),
-                                       columns, OddValues::kErrors, points, shape, kept)) {
+                                       columns, TableReader::kFunction, points, shape, kept)) {
     *data = {nullptr, nullptr, kept->rows, kept->dims, scalar};
     check_ids(scan, columns, kept->table.rows);
   } else {

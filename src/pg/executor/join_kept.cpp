@@ -118,7 +118,7 @@ bool read_side(JoinNode* node, std::uint32_t number, const SideColumns& columns,
   side.buffer.scalar = scalar_of(columns);
   side.buffer.shares = true;
   ValueShape shape = {};
-  if (!read_kept_side(&node->run->service, number, columns, OddValues::kRefused, &side.buffer,
+  if (!read_kept_side(&node->run->service, number, columns, TableReader::kNode, &side.buffer,
                       &shape, kept))
     return false;
   side.points = {nullptr, nullptr, kept->rows, kept->dims, side.buffer.scalar};

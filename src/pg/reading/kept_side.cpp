@@ -113,7 +113,7 @@ double expected_rows(const SideColumns& columns) {
 }
 
 bool read_kept_side(Connection* connection, std::uint32_t side, const SideColumns& columns,
-                    OddValues odd_values, PointBuffer* points, ValueShape* shape, KeptSide* kept) {
+                    TableReader reader, PointBuffer* points, ValueShape* shape, KeptSide* kept) {
   *kept = {};
   const Relation relation = table_open(columns.relation, NoLock);  // it is locked
   service::TableKey key;
@@ -131,9 +131,9 @@ bool read_kept_side(Connection* connection, std::uint32_t side, const SideColumn
                                 ? KeptBlocks{}
                                 : kept_blocks(found->proof.base, table.map_pages, table.blocks);
   bool has_odd = false;
-  RowCollector rows = {
-      &columns, points, {}, odd_values == OddValues::kRefused ? &has_odd : nullptr};
+  RowCollector rows = {&columns, points, {}, reader == TableReader::kNode ? &has_odd : nullptr};
   rows.shape.as_stored = true;
+  if (reader == TableReader::kFunction) check_block_columns(columns);
   const BlocksRead read = read_blocks(relation, &rows, blocks);
   table_close(relation, NoLock);
   Traits traits = {};

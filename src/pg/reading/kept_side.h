@@ -15,11 +15,11 @@ struct KeptSide {
   std::uint32_t dims;  ///< of all of them
 };
 
-/// What a value does that can be no part of the dataset, of another length than the others, say.
-enum class OddValues {
-  kErrors,   ///< it is an error
-  kRefused,  ///< the table cannot stay
-};
+/// Who reads a table. To a function it was named: the current user has to have the privilege, and a
+/// value that can be no part of the dataset is an error. A node reads for a query, whose privileges
+/// were checked when it began, maybe those of a view's owner: a table with such a value cannot
+/// stay.
+enum class TableReader { kFunction, kNode };
 
 /// About how many rows a relation has; -1: not known.
 double expected_rows(const SideColumns& columns);
@@ -29,6 +29,6 @@ double expected_rows(const SideColumns& columns);
 /// these have the rows that were read, and *kept the number of the others. What it holds is in the
 /// current memory context. Raises errors of reading, as read_points() does.
 bool read_kept_side(Connection* connection, std::uint32_t side, const SideColumns& columns,
-                    OddValues odd, PointBuffer* points, ValueShape* shape, KeptSide* kept);
+                    TableReader reader, PointBuffer* points, ValueShape* shape, KeptSide* kept);
 
 }  // namespace gpujoin

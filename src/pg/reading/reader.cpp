@@ -116,10 +116,12 @@ Dataset read_points(const SideColumns& columns, PointBuffer* points, ValueShape*
   points->source = psprintf("relation \"%s\"", get_rel_name(columns.relation));
   points->scored = columns.score != InvalidAttrNumber;
   const Relation relation = table_open(columns.relation, NoLock);  // held by find_columns()
-  if (can_read_blocks(relation, columns))
+  if (can_read_blocks(relation, columns)) {
+    check_block_columns(columns);
     read_blocks(relation, &rows, {});
-  else
+  } else {
     read_by_query(&rows);
+  }
   table_close(relation, NoLock);
   *shape = rows.shape;
   return finish_points(points);

@@ -99,6 +99,14 @@ bool can_read_blocks(Relation relation, const SideColumns& columns) {
   return can;
 }
 
+void check_block_columns(const SideColumns& columns) {
+  Bitmapset* selected = nullptr;
+  for_each_column(columns, [&](AttrNumber attribute, Oid) {
+    selected = bms_add_member(selected, attribute - FirstLowInvalidHeapAttributeNumber);
+  });
+  check_select(columns.relation, selected);
+}
+
 bool name_table(Relation relation, const SideColumns& columns, ScalarType scalar,
                 service::TableKey* key) {
   const StoredFile file = stored_file(relation);
@@ -146,12 +154,7 @@ Datum named_columns(const service::TableKey& key) {
 BlocksRead read_blocks(Relation relation, RowCollector* rows, const KeptBlocks& kept) {
   const BlockColumns columns = make_columns(rows);
   AttrNumber last = 0;
-  Bitmapset* selected = nullptr;
-  for (int i = 0; i < columns.count; ++i) {
-    last = std::max(last, columns.attributes[i]);
-    selected = bms_add_member(selected, columns.attributes[i] - FirstLowInvalidHeapAttributeNumber);
-  }
-  check_select(RelationGetRelid(relation), selected);
+  for (int i = 0; i < columns.count; ++i) last = std::max(last, columns.attributes[i]);
   return read_unproven_blocks(
       relation, last, kept, *rows->points,
       [&columns](const TupleTableSlot* slot) { collect_slot(columns, slot); });

@@ -22,6 +22,9 @@ struct BlocksRead {
 /// cast in SQL.
 bool can_read_blocks(Relation relation, const SideColumns& columns);
 
+/// Checks that the current user may select the columns, as a query does.
+void check_block_columns(const SideColumns& columns);
+
 /// Names the columns of a relation that can_read_blocks(), whose coordinates are kept as `scalar`.
 /// False: they may be read so, but not stay.
 bool name_table(Relation relation, const SideColumns& columns, ScalarType scalar,
@@ -67,8 +70,8 @@ BlocksRead read_unproven_blocks(Relation relation, AttrNumber last_column, const
 }
 
 /// Reads those blocks of a relation that can_read_blocks() into `rows`, as read_points() would:
-/// without `kept`, all of them, in the order of a scan. Checks privileges as a query does, and
-/// raises the same errors.
+/// without `kept`, all of them, in the order of a scan. Raises the same errors, but for privileges:
+/// those are the caller's to check.
 BlocksRead read_blocks(Relation relation, RowCollector* rows, const KeptBlocks& kept);
 
 }  // namespace gpujoin
