@@ -22,12 +22,12 @@ GPUJOIN_HD inline std::uint32_t neighbor_count(std::uint32_t dims) {
 }
 
 /// Finds neighbour `number` of `cell` in `neighbor`. Returns false where it would lie outside the
-/// grid.
+/// grid, or is told apart from the cell by a dimension in which only equal values are near.
 GPUJOIN_HD inline bool neighbor_cell(const GridGeometry& grid, const std::uint32_t* cell,
                                      std::uint32_t number, std::uint32_t* neighbor) {
   for (std::uint32_t d = 0; d < grid.dims; ++d) {
     neighbor[d] = cell[d] + number % 3 - 1;  // wraps below 0 to a value that is not < cells
-    if (neighbor[d] >= grid.cells[d]) return false;
+    if (neighbor[d] >= grid.cells[d] || (grid.alone[d] && neighbor[d] != cell[d])) return false;
     number /= 3;
   }
   return true;

@@ -27,6 +27,7 @@ struct GridGeometry {
   double origin[kMaxGridDimensions];
   double width[kMaxGridDimensions];
   std::uint32_t cells[kMaxGridDimensions];
+  bool alone[kMaxGridDimensions];  ///< only equal values are near each other: those of one cell
 };
 
 /// An interval of a column's values, such as the one that a grid is laid over.
@@ -75,10 +76,12 @@ GPUJOIN_HD inline std::uint32_t cell_coordinate(const GridGeometry& grid, std::u
   return static_cast<std::uint32_t>(quotient < last ? quotient : last);
 }
 
-/// Lays a grid over `dims` columns, whose extents are given in the same order: where most values
-/// lie, for the grid takes in all. `reach` is Threshold::reach.
-GPUJOIN_HD inline GridGeometry make_grid(std::uint32_t dims, const std::uint32_t* columns,
-                                         const Extent* extents, double reach) {
+/// Lays a grid over `dims` columns, whose extents and reaches are given in the same order: where
+/// most values lie, for the grid takes in all, and how far two that are near each other differ,
+/// which is Threshold::reach of coordinates. A reach of 0 `equals`: whole numbers are near
+/// themselves alone, and have a cell each where there are enough.
+inline GridGeometry make_grid(std::uint32_t dims, const std::uint32_t* columns,
+                              const Extent* extents, const double* reaches, const bool* equals) {
   constexpr double kMargin = 1.0 + 0x1p-20;
   GridGeometry grid{};
   grid.dims = dims;
@@ -87,9 +90,10 @@ GPUJOIN_HD inline GridGeometry make_grid(std::uint32_t dims, const std::uint32_t
   for (std::uint32_t d = 0; d < dims; ++d) {
     double length = extents[d].high - extents[d].low;
     if (!(length <= DBL_MAX)) length = DBL_MAX;
-    double width = reach * kMargin;
+    grid.alone[d] = equals[d];
+    double width = equals[d] ? 1 : reaches[d] * kMargin;
     if (width < DBL_MIN) width = DBL_MIN;
-    const double widened = length / most_cells * kMargin;
+    const double widened = (equals[d] ? length + 1 : length) / most_cells * kMargin;
     if (width < widened) width = widened;
     grid.column[d] = columns[d];
     grid.origin[d] = extents[d].low;
@@ -99,6 +103,15 @@ GPUJOIN_HD inline GridGeometry make_grid(std::uint32_t dims, const std::uint32_t
     while (grid.bits < most_bits && grid.cells[d] > 1u << grid.bits) ++grid.bits;
   }
   return grid;
+}
+
+/// The same of columns with one reach.
+inline GridGeometry make_grid(std::uint32_t dims, const std::uint32_t* columns,
+                              const Extent* extents, double reach) {
+  double reaches[kMaxGridDimensions];
+  bool equals[kMaxGridDimensions] = {};
+  std::fill_n(reaches, kMaxGridDimensions, reach);
+  return make_grid(dims, columns, extents, reaches, equals);
 }
 
 }  // namespace gpujoin

@@ -50,6 +50,13 @@ GPUJOIN_HD inline ScreenRadius make_screen_radius(double eps, std::uint32_t dims
   return {reject < kMost ? reject : kMost, accept < kMost ? accept : kMost};
 }
 
+/// The same where pairs are surely wanted up to another distance only; negative: none surely is.
+GPUJOIN_HD inline ScreenRadius make_screen_radius(double eps, double sure_eps, std::uint32_t dims,
+                                                  double scale) {
+  const double accept = sure_eps < 0 ? -1 : make_screen_radius(sure_eps, dims, scale).accept;
+  return {make_screen_radius(eps, dims, scale).reject, accept};
+}
+
 /// The power of two that brings magnitudes of up to `most` to [2^13, 2^14], which half precision
 /// can hold and whose squares single precision can add up.
 GPUJOIN_HD inline double screen_scale(double most) {
@@ -147,6 +154,22 @@ GPUJOIN_HD inline double interval_gap(double a_low, double a_high, double b_low,
   const double above = b_low - a_high, below = a_low - b_high;
   const double gap = above > below ? above : below;
   return gap > 0 ? gap : 0;
+}
+
+/// An upper bound on the difference of two values of intervals: no rounded difference exceeds it,
+/// for rounding is monotone.
+GPUJOIN_HD inline double interval_span(double a_low, double a_high, double b_low, double b_high) {
+  const double above = b_high - a_low, below = a_high - b_low;
+  return above > below ? above : below;
+}
+
+/// Whether every pair of two boxes of all columns, whose spans have this sum of squares, is within
+/// eps; `accept` is ScreenBounds::accept of eps, or negative. Added up in column order, the spans'
+/// squares are no less than what the definition adds up for any pair, rounding being monotone; and
+/// that sum is at most Threshold::raw where a sum of the same squares in another order is at most
+/// `accept`.
+GPUJOIN_HD inline bool boxes_surely_match(double span_squares, double accept) {
+  return span_squares <= accept;
 }
 
 /// Whether two boxes, whose gaps have this sum of squares, may hold a pair within true_reach(): up

@@ -11,7 +11,7 @@
 
 namespace gpujoin {
 
-inline constexpr std::uint32_t kEngineAbiVersion = 7;
+inline constexpr std::uint32_t kEngineAbiVersion = 10;
 #define GPUJOIN_ENGINE_SYMBOL "gpujoin_engine"
 
 /// One processor or device an engine can run on.
@@ -29,6 +29,7 @@ struct EngineSizes {
   std::uint32_t dataset = sizeof(Dataset);
   std::uint32_t knobs = sizeof(Knobs);
   std::uint32_t top = sizeof(Top);
+  std::uint32_t sums = sizeof(PairSums);
   std::uint32_t batch = sizeof(ResultBatch);
   std::uint32_t stats = sizeof(JoinStats);
   std::uint32_t strategy = sizeof(Strategy);
@@ -86,7 +87,7 @@ struct EngineTable {
 
 using EngineEntry = const EngineTable* (*)();
 
-/// The CPU engine (src/cpu).
+/// The CPU engine (src/cpu), for programs that are linked with it.
 const EngineTable* cpu_engine();
 
 }  // namespace gpujoin

@@ -14,6 +14,35 @@ void check(const Status& status) {
   if (!status.ok()) throw RowFileFailed{status};
 }
 
+/// Calls move(bytes, count) for the arrays of so many rows from `first` on, in the file's order.
+template <class Move>
+void for_each_array(RowCopy& copy, std::uint64_t first, std::uint64_t rows, const Move& move) {
+  const std::uint64_t bytes = point_bytes(copy.view);
+  move(copy.ids.data() + first, rows * sizeof(std::int64_t));
+  move(copy.coordinates.data() + first * bytes, rows * bytes);
+  if (copy.scores.size() > 0) move(copy.scores.data() + first, rows * sizeof(double));
+}
+
+void read_rows(const RowFile& file, std::uint64_t place, RowCopy& copy, std::uint64_t first,
+               std::uint64_t rows) {
+  for_each_array(copy, first, rows, [&](void* to, std::uint64_t bytes) {
+    check(file.read(file.context, place, to, bytes));
+    place += bytes;
+  });
+}
+
+/// Returns where they begin.
+std::uint64_t write_rows(const RowFile& file, RowCopy& copy, std::uint64_t first,
+                         std::uint64_t rows) {
+  std::uint64_t begin = ~std::uint64_t{0};
+  for_each_array(copy, first, rows, [&](const void* from, std::uint64_t bytes) {
+    std::uint64_t place;
+    check(file.write(file.context, from, bytes, &place));
+    begin = std::min(begin, place);
+  });
+  return begin;
+}
+
 }  // namespace
 
 DividedSide::DividedSide(MemoryBudget& budget, const Dataset& data, CutColumn column,
@@ -26,17 +55,16 @@ DividedSide::DividedSide(MemoryBudget& budget, const Dataset& data, CutColumn co
     rows_ = Buffer<std::uint32_t>(budget, data.rows);
   } else {
     constexpr std::uint64_t kFewestRunRows = 16;
-    const std::uint64_t row_bytes = point_bytes(data) + sizeof(std::int64_t);
+    const std::uint64_t row_bytes =
+        point_bytes(data) + sizeof(std::int64_t) + (has_scores(data) ? sizeof(double) : 0);
     const std::uint64_t chunk_rows = rows_of_chunk(data, 0);
-    chunk_ids_ = Buffer<std::int64_t>(budget, chunk_rows);
-    chunk_points_ = Buffer<unsigned char>(budget, chunk_rows * point_bytes(data));
+    chunk_ = make_room_for_rows(budget, data, chunk_rows);
     const std::uint64_t left =
         memory > chunk_rows * row_bytes ? memory - chunk_rows * row_bytes : 0;
     buckets = std::clamp<std::uint64_t>(left / row_bytes / kFewestRunRows, 1, buckets);
     run_rows_ =
         std::clamp(left / row_bytes / buckets, kFewestRunRows, std::max(part_rows, kFewestRunRows));
-    run_ids_ = Buffer<std::int64_t>(budget, buckets * run_rows_);
-    run_points_ = Buffer<unsigned char>(budget, buckets * run_rows_ * point_bytes(data));
+    runs_ = make_room_for_rows(budget, data, buckets * run_rows_);
   }
   choose_bounds(buckets);
 }
@@ -77,10 +105,9 @@ bool DividedSide::divide() {
     move_chunk(done_++);
     if (done_ < chunk_count(data_)) return true;
     for (Bucket& bucket : buckets_) flush(bucket);
-    run_ids_ = {};
-    run_points_ = {};
-    chunk_ids_ = {};
-    chunk_points_ = {};
+    sort_parts();
+    runs_ = {};
+    chunk_ = {};
     return false;
   }
   if (done_ == 2 * data_.rows) return false;
@@ -132,18 +159,14 @@ void DividedSide::cut_lists() {
 
 void DividedSide::move_chunk(std::uint64_t number) {
   const std::uint64_t rows = rows_of_chunk(data_, number), bytes = point_bytes(data_);
-  const RowFile& file = *data_.file;
-  check(file.read(file.context, data_.places[number], chunk_ids_.data(),
-                  rows * sizeof(std::int64_t)));
-  check(file.read(file.context, data_.places[number] + rows * sizeof(std::int64_t),
-                  chunk_points_.data(), rows * bytes));
-  const Dataset chunk{chunk_points_.data(), chunk_ids_.data(), rows, data_.dims, data_.scalar};
+  read_rows(*data_.file, data_.places[number], chunk_, 0, rows);
   for (std::uint64_t row = 0; row < rows; ++row) {
-    const Extent bounds = bounds_of(chunk, row);
+    const Extent bounds = bounds_of(chunk_.view, row);
     Bucket& bucket = bucket_of(bounds);
     const std::uint64_t place = bucket.first + bucket.rows++;
-    run_ids_[place] = chunk_ids_[row];
-    std::memcpy(run_points_.data() + place * bytes, point(chunk, row), bytes);
+    runs_.ids[place] = chunk_.ids[row];
+    std::memcpy(runs_.coordinates.data() + place * bytes, point(chunk_.view, row), bytes);
+    if (has_scores(data_)) runs_.scores[place] = chunk_.scores[row];
     include(bucket.extent, bounds);
     if (bucket.rows == run_rows_) flush(bucket);
   }
@@ -152,13 +175,7 @@ void DividedSide::move_chunk(std::uint64_t number) {
 /// Writes what a bucket has collected.
 void DividedSide::flush(Bucket& bucket) {
   if (bucket.rows == 0) return;
-  const std::uint64_t place = bucket.first, bytes = point_bytes(data_);
-  Run run{0, bucket.rows};
-  std::uint64_t points_place;
-  check(scratch_->write(scratch_->context, run_ids_.data() + place, run.rows * sizeof(std::int64_t),
-                        &run.place));
-  check(scratch_->write(scratch_->context, run_points_.data() + place * bytes, run.rows * bytes,
-                        &points_place));
+  const Run run{write_rows(*scratch_, runs_, bucket.first, bucket.rows), bucket.rows};
   add_run(bucket, run, bucket.extent);
   bucket.rows = 0;
   bucket.extent = kNoExtent;
@@ -178,23 +195,22 @@ void DividedSide::add_run(Bucket& bucket, const Run& run, const Extent& extent) 
   part.runs.push_back(run);
 }
 
+/// Parts of a file are begun in the order in which its buckets fill up.
+void DividedSide::sort_parts() {
+  std::sort(parts_.begin(), parts_.end(),
+            [](const Part& a, const Part& b) { return a.extent.low < b.extent.low; });
+}
+
 RowCopy DividedSide::load(std::size_t number) const {
   const Part& part = parts_[number];
   if (data_.file == nullptr)
     return copy_rows(budget_, data_, rows_.data() + part.runs.front().place, part.rows, [] {});
-  const std::uint64_t bytes = point_bytes(data_);
-  RowCopy copy;
-  copy.coordinates = Buffer<unsigned char>(budget_, part.rows * bytes);
-  copy.ids = Buffer<std::int64_t>(budget_, part.rows);
+  RowCopy copy = make_room_for_rows(budget_, data_, part.rows);
   std::uint64_t row = 0;
   for (const Run& run : part.runs) {
-    const std::uint64_t id_bytes = run.rows * sizeof(std::int64_t);
-    check(scratch_->read(scratch_->context, run.place, copy.ids.data() + row, id_bytes));
-    check(scratch_->read(scratch_->context, run.place + id_bytes,
-                         copy.coordinates.data() + row * bytes, run.rows * bytes));
+    read_rows(*scratch_, run.place, copy, row, run.rows);
     row += run.rows;
   }
-  copy.view = {copy.coordinates.data(), copy.ids.data(), part.rows, data_.dims, data_.scalar};
   return copy;
 }
 

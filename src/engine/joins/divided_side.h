@@ -38,6 +38,7 @@ class DividedSide {
 
   // What follows is for a divided side.
 
+  /// Their extents ascend.
   std::size_t parts() const { return parts_.size(); }
   std::uint64_t rows(std::size_t part) const { return parts_[part].rows; }
   /// From the least low bound of a part to its largest high bound.
@@ -48,7 +49,7 @@ class DividedSide {
   RowCopy load(std::size_t part) const;
 
  private:
-  /// Rows that lie together: in rows_ from `place` on, or in the file, ids before coordinates.
+  /// Rows that lie together: in rows_ from `place` on, or in the file, as a chunk does.
   struct Run {
     std::uint64_t place;
     std::uint64_t rows;
@@ -74,6 +75,7 @@ class DividedSide {
   void cut_lists();
   void move_chunk(std::uint64_t number);
   void flush(Bucket& bucket);
+  void sort_parts();
   void add_run(Bucket& bucket, const Run& run, const Extent& extent);
 
   MemoryBudget& budget_;
@@ -89,11 +91,9 @@ class DividedSide {
   Buffer<std::uint32_t> rows_;  ///< in memory: by bucket
 
   // In a file.
-  std::uint64_t run_rows_ = 0;        ///< rows of a bucket that go to the file at a time
-  Buffer<std::int64_t> run_ids_;      ///< [buckets][run_rows_]
-  Buffer<unsigned char> run_points_;  ///< likewise
-  Buffer<std::int64_t> chunk_ids_;
-  Buffer<unsigned char> chunk_points_;
+  std::uint64_t run_rows_ = 0;  ///< rows of a bucket that go to the file at a time
+  RowCopy runs_;                ///< [buckets][run_rows_]
+  RowCopy chunk_;
 };
 
 }  // namespace gpujoin

@@ -14,6 +14,8 @@ namespace {
 /// What dividing sides that lie in a file may take of the memory.
 constexpr double kDividingShare = 0.5;
 
+constexpr std::size_t kNoPart = ~std::size_t{0};
+
 /// Below so many rows a piece is not halved again.
 constexpr std::uint64_t kFewestRows = 64;
 
@@ -26,6 +28,21 @@ Dataset piece_of(const Dataset& part, std::uint64_t first, std::uint64_t rows) {
   piece.ids += first;
   if (piece.scores != nullptr) piece.scores += first;
   return piece;
+}
+
+bool are_within_reach(const Extent& a, const Extent& b, double reach) {
+  return !(a.low - b.high > reach) && !(b.low - a.high > reach);
+}
+
+/// Moves a number, if it is there, before all others; the others keep their order.
+void move_to_front(std::vector<std::size_t>& numbers, std::size_t number) {
+  const auto at = std::find(numbers.begin(), numbers.end(), number);
+  if (at != numbers.end()) std::rotate(numbers.begin(), at, at + 1);
+}
+
+void move_to_back(std::vector<std::size_t>& numbers, std::size_t number) {
+  const auto at = std::find(numbers.begin(), numbers.end(), number);
+  if (at != numbers.end()) std::rotate(at, at + 1, numbers.end());
 }
 
 /// The dimension that separates boxes best.
@@ -57,7 +74,7 @@ PartitionedJoin::PartitionedJoin(const JoinRequest& request, std::shared_ptr<Mem
 
 bool PartitionedJoin::interrupted() {
   parts_->let_signals_in();
-  return request_.resources.interrupt != nullptr && *request_.resources.interrupt != 0;
+  return is_raised(request_.resources.interrupt);
 }
 
 void PartitionedJoin::begin() {
@@ -96,23 +113,28 @@ bool PartitionedJoin::both_orders() const { return request_.output() == Output::
 
 /// The pairs of parts that may hold pairs of rows: the cut values of such two rows differ by at
 /// most `reach`, and so do some values of their parts. Every pair of rows lies in just one pair of
-/// parts. Every other left part meets its right parts in the reverse order, so that it begins with
-/// the one that is in memory.
+/// parts. A left part meets first the right part that is in memory by then, and of a self-join last
+/// the part that is the next left one: where parts meet only those beside them, each is read once.
 void PartitionedJoin::list_steps() {
   const DividedSide& left = *left_side_;
-  const DividedSide& right = request_.self_join() ? left : *right_side_;
+  const DividedSide& right = right_side();
+  const bool self_join = request_.self_join();
+  std::size_t in_memory = kNoPart;
   for (std::size_t i = 0; i < left.parts(); ++i) {
-    std::vector<Step> steps;
-    for (std::size_t j = request_.self_join() && !both_orders() ? i : 0; j < right.parts(); ++j) {
-      const Extent &a = left.extent(i), &b = right.extent(j);
-      if (a.low - b.high > cut_.reach || b.low - a.high > cut_.reach) continue;
-      steps.push_back(
-          {i, j, request_.self_join() && i == j, {0, left.rows(i)}, {0, right.rows(j)}});
-    }
+    std::vector<std::size_t> partners;
+    for (std::size_t j = self_join && !both_orders() ? i : 0; j < right.parts(); ++j)
+      if (are_within_reach(left.extent(i), right.extent(j), cut_.reach)) partners.push_back(j);
+    move_to_front(partners, in_memory);
+    if (self_join) move_to_back(partners, i + 1);
+    for (const std::size_t j : partners)
+      steps_.push_back({i, j, self_join && i == j, {0, left.rows(i)}, {0, right.rows(j)}});
     // Rows that meet no others are counted all the same.
-    if (steps.empty() && both_orders()) steps.push_back({i, i, false, {0, left.rows(i)}, {0, 0}});
-    if (i % 2 == 1 && !request_.self_join()) std::reverse(steps.begin(), steps.end());
-    steps_.insert(steps_.end(), steps.begin(), steps.end());
+    if (partners.empty() && both_orders())
+      steps_.push_back({i, i, false, {0, left.rows(i)}, {0, 0}});
+    if (self_join)
+      in_memory = i;  // as the left part of the steps before
+    else if (!partners.empty())
+      in_memory = partners.back();
   }
   std::reverse(steps_.begin(), steps_.end());
   if (both_orders()) make_room_for_counts();

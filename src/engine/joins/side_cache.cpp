@@ -48,6 +48,14 @@ bool has_other_version(const JoinKey& kept, const JoinKey& key) {
          is_older(kept.right, key.left) || is_older(kept.right, key.right);
 }
 
+/// Whether what is kept for one key serves another.
+bool serves(const JoinKey& kept, JoinKey key) {
+  if (!(key.eps <= kept.eps && kept.eps <= key.widest_eps)) return false;
+  key.eps = kept.eps;
+  key.widest_eps = kept.widest_eps;
+  return kept == key;
+}
+
 /// Sides, and what they rest on, each counted once.
 struct CountedSides {
   void add(const KeptJoin& join) {
@@ -79,10 +87,13 @@ JoinKey key_of_join(const JoinRequest& request) {
               .self_join = request.self_join(),
               .metric = request.metric(),
               .eps = request.eps(),
+              .widest_eps = request.eps(),
               .knobs = knobs_of_plan(request.knobs),
               .question = 0};
-  const bool top = request.output() == Output::kTopPairs;
-  if (top || request.left().dims > kDimsOfOneChoice)
+  const bool only_by_grid = request.output() == Output::kTopPairs ||
+                            request.output() == Output::kSums ||
+                            request.output() == Output::kClusters;
+  if (only_by_grid || request.left().dims > kDimsOfOneChoice)
     key.question = 1 + static_cast<int>(request.output()) * 4 + static_cast<int>(request.pairs());
   return key;
 }
@@ -140,6 +151,14 @@ SideBytes SideCache::kept() const {
   return sides.bytes;
 }
 
+SideCache::Entries::iterator SideCache::find_entry(const JoinKey& key) {
+  auto best = entries_.end();
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry)
+    if (serves(entry->key, key) && (best == entries_.end() || entry->key.eps < best->key.eps))
+      best = entry;
+  return best;
+}
+
 std::shared_ptr<KeptJoin> SideCache::find(const JoinKey& key,
                                           const std::function<std::shared_ptr<KeptJoin>()>& make) {
   if (key.left.data.identity == 0 || key.right.data.identity == 0) return nullptr;
@@ -147,8 +166,7 @@ std::shared_ptr<KeptJoin> SideCache::find(const JoinKey& key,
   const std::lock_guard lock(mutex_);
   if (limit_.host + limit_.device == 0) return nullptr;
   take_out([&](const Entry& entry) { return has_other_version(entry.key, key); }, &dropped);
-  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
-    if (entry->key != key) continue;
+  if (const auto entry = find_entry(key); entry != entries_.end()) {
     entries_.splice(entries_.begin(), entries_, entry);
     return entry->join;
   }

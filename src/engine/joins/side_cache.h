@@ -30,7 +30,9 @@ struct JoinKey {
   bool self_join = false;
   Metric metric = Metric::kL2;
   double eps = -1;  ///< less than 0: of rows as they came, for which there is no plan
-  Knobs knobs;      ///< those that a plan depends on
+  /// What was prepared for a radius from eps up to this one serves, too.
+  double widest_eps = -1;
+  Knobs knobs;  ///< those that a plan depends on
   int question = 0;
 
   bool operator==(const JoinKey&) const = default;
@@ -46,7 +48,7 @@ struct KeptJoin {
   virtual ~KeptJoin() = default;
 
   const std::shared_ptr<SideSlot> left = std::make_shared<SideSlot>();
-  /// Of a join of rows with themselves the same.
+  /// The same one in a join of rows with themselves.
   std::shared_ptr<SideSlot> right = left;
 };
 
@@ -64,8 +66,9 @@ class SideCache {
   /// The bytes of all.
   SideBytes kept() const;
 
-  /// What joins with this key share, made where there is none; null where nothing is kept of the
-  /// rows. Other versions of them are dropped. Throws what make() throws and std::bad_alloc.
+  /// What joins with this key share, or some with a radius as near to it as can be that serves it;
+  /// made where there is none; null where nothing is kept of the rows. Other versions of them are
+  /// dropped. Throws what make() throws and std::bad_alloc.
   std::shared_ptr<KeptJoin> find(const JoinKey& key,
                                  const std::function<std::shared_ptr<KeptJoin>()>& make);
   /// Drops what does not fit into the limit beside what was used later; after a join.
@@ -80,6 +83,7 @@ class SideCache {
   };
   using Entries = std::list<Entry>;
 
+  Entries::iterator find_entry(const JoinKey& key);
   template <class Wanted>
   void take_out(const Wanted& wanted, Entries* out);
   mutable std::mutex mutex_;

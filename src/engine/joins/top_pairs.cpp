@@ -6,11 +6,20 @@
 namespace gpujoin {
 namespace {
 
-constexpr std::uint64_t kRoom = 4096;  // beyond k at least: selecting is linear in k
+constexpr std::uint64_t kRoom = 4096;  // of large memory: selecting is linear in k
 constexpr std::uint64_t kDefaultBatchPairs = 1 << 16;
 
 std::uint64_t most_pairs(const JoinRequest& request) {
   return std::clamp<std::uint64_t>(request.left().rows * request.right().rows, 1, request.top().k);
+}
+
+/// Pairs that are collected beyond k before the first k are selected.
+std::uint64_t room_beyond(const JoinRequest& request, std::uint64_t k) {
+  constexpr std::uint64_t kLeastRoom = 64, kShare = 8;
+  const std::uint64_t limit = request.resources.memory_limit;
+  const std::uint64_t room =
+      limit == 0 ? kRoom : std::clamp(limit / kShare / sizeof(PairRank), kLeastRoom, kRoom);
+  return std::max(k, room);
 }
 
 std::uint64_t batch_pairs(const JoinRequest& request, std::uint64_t pairs) {
@@ -27,7 +36,7 @@ std::uint64_t batch_pairs(const JoinRequest& request, std::uint64_t pairs) {
 TopPairs::TopPairs(MemoryBudget& budget, const JoinRequest& request, TopkMethod method)
     : k_(most_pairs(request)),
       method_(method),
-      pairs_(budget, method == TopkMethod::kHeap ? k_ : k_ + std::max(k_, kRoom)),
+      pairs_(budget, method == TopkMethod::kHeap ? k_ : k_ + room_beyond(request, k_)),
       last_(last_rank(request.top().least_key)) {}
 
 void TopPairs::restart(std::uint64_t least_key) {

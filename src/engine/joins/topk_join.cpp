@@ -88,8 +88,7 @@ Status TopkJoin::next_batch(ResultBatch* batch) {
     } catch (const MemoryLimitExceeded&) {
       join_whole();  // which needs no copies
     }
-    if (request_.resources.interrupt != nullptr && *request_.resources.interrupt != 0)
-      return {StatusCode::kInterrupted};
+    if (is_raised(request_.resources.interrupt)) return {StatusCode::kInterrupted};
   }
   if (whole_) return part_->next_batch(batch);
   if (!batches_->next(batch)) return {StatusCode::kEnd};

@@ -57,8 +57,7 @@ Status TopkScan::collect_all() {
     const Stopwatch watch;
     by_distance_ ? collect_distances(batch) : collect(batch);
     collect_ms_ += watch.milliseconds();
-    if (request_.resources.interrupt != nullptr && *request_.resources.interrupt != 0)
-      return {StatusCode::kInterrupted};
+    if (is_raised(request_.resources.interrupt)) return {StatusCode::kInterrupted};
   }
   pairs_join_->stats(&pairs_stats_);
   pairs_join_.reset();

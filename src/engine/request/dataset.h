@@ -14,7 +14,8 @@ enum class ScalarType : std::int32_t { kFloat32, kFloat64 };
 inline constexpr std::uint32_t kOneChunk = 63;  ///< Dataset::chunk_bits where there is one chunk
 
 /// What rows are known by beyond one join: those of one identity and version are the same in all
-/// joins, coordinates and ids. Engines may keep what they make of them, of one version at a time.
+/// joins, coordinates, ids and scores. Engines may keep what they make of them, of one version at a
+/// time.
 struct DatasetKey {
   std::uint64_t identity = 0;  ///< 0: known by nothing
   std::uint64_t version = 0;
@@ -37,10 +38,14 @@ struct Dataset {
 
   // Of data that does not fit in the caller's memory: its chunks lie in a file.
   const RowFile* file = nullptr;          ///< null: in memory
-  const std::uint64_t* places = nullptr;  ///< [chunks] where in the file: ids, then coordinates
+  const std::uint64_t* places = nullptr;  ///< [chunks] where in the file: ids, then coordinates,
+  bool scores_in_file = false;            ///< and scores, where this is set
   const Dataset* sample = nullptr;        ///< some rows, spread over all, in memory
 
   DatasetKey key = {};
+
+  const double* keys = nullptr;  ///< [key_columns][rows] of JoinRequest::keys; of data in memory
+  std::uint32_t key_columns = 0;
 };
 
 inline constexpr std::uint64_t kMaxRows = (std::uint64_t{1} << 32) - 64;
@@ -65,6 +70,10 @@ inline std::uint64_t rows_of_chunk(const Dataset& data, std::uint64_t number) {
 /// What a sample of the data is drawn from: the data, or those of its rows that are in memory.
 inline const Dataset& in_memory(const Dataset& data) {
   return data.file == nullptr ? data : *data.sample;
+}
+
+inline bool has_scores(const Dataset& data) {
+  return data.scores != nullptr || data.scores_in_file;
 }
 
 /// The same rows, named by their positions.
@@ -104,10 +113,17 @@ inline std::int64_t id_of(const Dataset& data, std::uint64_t row) {
   return data.ids != nullptr ? data.ids[row] : static_cast<std::int64_t>(row);
 }
 
-/// Rows with a NaN or infinite coordinate match nothing.
+/// A row's key of a column.
+inline double key_of(const Dataset& data, std::uint64_t row, std::uint32_t column) {
+  return data.keys[column * data.rows + row];
+}
+
+/// Rows with a NaN or infinite coordinate match nothing, nor do those with such a key.
 inline bool is_finite_row(const Dataset& data, std::uint64_t row) {
   for (std::uint32_t d = 0; d < data.dims; ++d)
     if (!std::isfinite(coordinate(data, row, d))) return false;
+  for (std::uint32_t k = 0; k < data.key_columns; ++k)
+    if (!std::isfinite(key_of(data, row, k))) return false;
   return true;
 }
 

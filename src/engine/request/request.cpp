@@ -36,8 +36,30 @@ Status check_top(const JoinRequest& request) {
       return make_status(StatusCode::kInvalidArgument, "Pass finite weights.",
                          "weights must be finite: %g", weight);
   for (const Dataset* data : {&request.left(), &request.right()})
-    if (data->rows > 0 && data->scores == nullptr)
+    if (data->rows > 0 && !has_scores(*data))
       return make_status(StatusCode::kInvalidArgument, nullptr, "a side has no scores");
+  return {};
+}
+
+Status check_neighbors(const JoinRequest& request) {
+  const std::uint64_t k = request.neighbors();
+  if (k == 0 || k > kMostNeighbors)
+    return make_status(StatusCode::kInvalidArgument, "Ask for 1 to 10000 neighbors.",
+                       "k must be from 1 to %llu: %llu",
+                       static_cast<unsigned long long>(kMostNeighbors),
+                       static_cast<unsigned long long>(k));
+  if (request.pairs() == PairSelection::kUnordered)
+    return make_status(StatusCode::kInvalidArgument, nullptr,
+                       "neighbors belong to the left point of a pair");
+  return {};
+}
+
+Status check_clusters(const JoinRequest& request) {
+  if (request.min_points() == 0)
+    return make_status(StatusCode::kInvalidArgument, "Ask for 1 point or more.",
+                       "min_points must be at least 1");
+  if (!request.self_join())
+    return make_status(StatusCode::kInvalidArgument, nullptr, "clusters are of one dataset");
   return {};
 }
 
@@ -69,6 +91,19 @@ Status check_sides(const Sides& sides) {
   return {};
 }
 
+Status check_keys(const JoinRequest& request) {
+  const std::uint32_t count = request.keys.count;
+  bool known = count <= kMostKeys;
+  for (std::uint32_t k = 0; known && k < count; ++k)
+    known = std::isfinite(request.keys.reach[k]) && request.keys.reach[k] >= 0;
+  for (const Dataset* data : {&request.left(), &request.right()})
+    known = known && data->key_columns == count && (count == 0 || data->file == nullptr);
+  const bool served = request.shape() == Shape::kPoints && request.output() != Output::kTopPairs &&
+                      request.output() != Output::kNearest;
+  if (known && (count == 0 || served)) return {};
+  return make_status(StatusCode::kInvalidArgument, nullptr, "no such join has keys");
+}
+
 }  // namespace
 
 Status check_request(const JoinRequest& request) {
@@ -76,8 +111,13 @@ Status check_request(const JoinRequest& request) {
     return make_status(StatusCode::kInvalidArgument, "Pass a finite distance of 0 or more.",
                        "eps must be finite and not negative: %g", request.eps());
   if (Status status = check_sides(request.sides); !status.ok()) return status;
+  if (Status status = check_keys(request); !status.ok()) return status;
   if (request.shape() == Shape::kBoxes) return check_boxes(request);
   if (request.output() == Output::kTopPairs) return check_top(request);
+  if (request.output() == Output::kNearest) return check_neighbors(request);
+  if (request.output() == Output::kClusters) return check_clusters(request);
+  if (request.output() == Output::kSums && !is_well_formed(*request.sums()))
+    return make_status(StatusCode::kInvalidArgument, nullptr, "malformed sums");
   return {};
 }
 
@@ -91,6 +131,8 @@ const char* to_string(IndexMethod method) {
       return "tiles";
     case IndexMethod::kNone:
       return "none";
+    case IndexMethod::kKdTree:
+      return "kd_tree";
     default:
       return "auto";
   }

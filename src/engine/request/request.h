@@ -1,6 +1,7 @@
 // What a caller asks of an engine. SQL functions and planner node fill the same JoinRequest.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "core/cell_order.h"
@@ -8,6 +9,7 @@
 #include "core/distance.h"
 #include "core/score.h"
 #include "engine/request/dataset.h"
+#include "engine/request/pair_sums.h"
 #include "engine/request/status.h"
 
 namespace gpujoin {
@@ -19,8 +21,15 @@ enum class WorkOrder : std::int32_t { kAuto, kNone, kSorted, kQueue };
 /// kReferencePoints: the same over distances to reference points [COSS, section 4]. kTiles: tiles
 /// of neighbouring points, compared by matrix arithmetic where their boxes come near each other.
 /// kNone: the nested loop.
-enum class IndexMethod : std::int32_t { kAuto, kGrid, kReferencePoints, kTiles, kNone };
-inline constexpr int kIndexMethodCount = 5;
+enum class IndexMethod : std::int32_t {
+  kAuto,
+  kGrid,
+  kReferencePoints,
+  kTiles,
+  kNone,
+  kKdTree,  ///< of nearest neighbours alone: no knob's value
+};
+inline constexpr int kIndexMethodCount = 5;  ///< methods that a range join chooses among
 
 /// Where reference points lie [COSS, section 4.4]: RP-OUTER at the edges of the data, RP-INNER
 /// around its centre.
@@ -83,16 +92,16 @@ class Sides {
   }
   /// Other rows in the place of these, `right` ignored by a self-join.
   Sides with_rows(const Dataset& left, const Dataset& right) const {
-    return {left, self_join_ ? left : right, self_join_, pairs_};
+    return {left, self_join() ? left : right, self_join(), pairs_};
   }
 
   const Dataset& left() const { return left_; }
   const Dataset& right() const { return right_; }  ///< of a self-join the left side
-  bool self_join() const { return self_join_; }
+  bool self_join() const { return self_join_ != 0; }
   PairSelection pairs() const { return pairs_; }
 
   /// Rows of both sides, of a self-join counted once.
-  std::uint64_t rows() const { return left_.rows + (self_join_ ? 0 : right_.rows); }
+  std::uint64_t rows() const { return left_.rows + (self_join() ? 0 : right_.rows); }
   bool has_pairs() const { return left_.rows > 0 && right_.rows > 0; }
   bool in_file() const { return left_.file != nullptr || right_.file != nullptr; }
 
@@ -101,7 +110,7 @@ class Sides {
       : left_(left), right_(right), self_join_(self_join), pairs_(pairs) {}
 
   Dataset left_, right_;
-  bool self_join_;
+  std::uint8_t self_join_;  ///< no bool, which bytes of another process may be none of
   PairSelection pairs_;
 };
 
@@ -121,6 +130,20 @@ struct BoxesWithin {
   double eps;
 };
 
+inline constexpr std::uint32_t kMostKeys = 4;
+
+/// A pair matches only if its rows' keys, Dataset::keys, are near each other, too: in each column
+/// fl(|left - right|) <= reach. NaN is near nothing.
+struct PairKeys {
+  std::uint32_t count = 0;
+  double reach[kMostKeys];  ///< finite, >= 0; 0: equality of whole numbers, 0 .. most
+  double most[kMostKeys];
+
+  bool are_near(std::uint32_t column, double left, double right) const {
+    return std::fabs(left - right) <= reach[column];
+  }
+};
+
 inline constexpr std::uint64_t kMostTopPairs = 1000000;
 
 /// The `k` pairs within eps that come first by (score, id of the first point, id of the second), in
@@ -137,6 +160,8 @@ struct Top {
   bool parts_of_one = false;
 };
 
+inline constexpr std::uint64_t kMostNeighbors = 10000;
+
 /// What a join of points emits.
 class Output {
  public:
@@ -146,37 +171,91 @@ class Output {
     kCountPerRow,
     kTotal,
     kTopPairs,
+    kSums,
+    kNearest,
+    kClusters,
   };
 
   static Output pairs() { return {kPairs, {}}; }
   static Output pairs_with_distances() { return {kPairsWithDistances, {}}; }
   /// For each left row the number of its pairs; under kUnordered the pairs where it comes first.
   static Output count_per_row() { return {kCountPerRow, {}}; }
+  /// Which left rows have pairs: counts as those of count_per_row(), each of which may be too
+  /// small, but is 0 only where there are no pairs. An engine may leave a row with its first pair.
+  static Output matched_rows() {
+    Output output{kCountPerRow, {}};
+    output.one_suffices_ = true;
+    return output;
+  }
   /// The number of pairs, nothing else.
   static Output total() { return {kTotal, {}}; }
   static Output top_pairs(const Top& top) { return {kTopPairs, top}; }
+  /// For each left row the number of its pairs, as count_per_row(), and these sums over them.
+  static Output sums(const PairSums* sums) {
+    Output output{kSums, {}};
+    output.sums_ = sums;
+    return output;
+  }
+  /// For each left row the `k` right rows, 1 .. kMostNeighbors, that come first by (distance, id),
+  /// among those within eps, with their distances; fewer where there are no more. In a self-join
+  /// kDistinct leaves out the row itself, and there is no kUnordered.
+  static Output nearest(std::uint64_t k) {
+    Output output{kNearest, {}};
+    output.neighbors_ = k;
+    return output;
+  }
+  /// For each row of a self-join its cluster among rows within eps (core/cluster.h), each row with
+  /// itself whatever its distance. Clusters are numbered from 0, by the smallest id in them; a
+  /// border row is in the cluster of its nearest core row, of two at one distance that of the
+  /// smaller id.
+  static Output clusters(std::uint64_t min_points) {
+    Output output{kClusters, {}};
+    output.min_points_ = min_points;
+    return output;
+  }
 
   Kind kind() const { return kind_; }
-  const Top& top() const { return top_; }  ///< of kTopPairs
+  const Top& top() const { return top_; }                   ///< of kTopPairs
+  const PairSums* sums() const { return sums_; }            ///< of kSums
+  std::uint64_t neighbors() const { return neighbors_; }    ///< of kNearest
+  std::uint64_t min_points() const { return min_points_; }  ///< of kClusters, >= 1
+  bool one_suffices() const { return one_suffices_ != 0; }  ///< of kCountPerRow: matched_rows()
 
  private:
   Output(Kind kind, const Top& top) : kind_(kind), top_(top) {}
 
   Kind kind_;
   Top top_;
+  const PairSums* sums_ = nullptr;
+  std::uint64_t neighbors_ = 0;
+  std::uint64_t min_points_ = 0;
+  std::uint8_t one_suffices_ = 0;  ///< no bool, as Sides::self_join_
 };
 
 inline bool wants_pairs(Output::Kind output) {
-  return output != Output::kCountPerRow && output != Output::kTotal;
+  return output != Output::kCountPerRow && output != Output::kTotal && output != Output::kSums &&
+         output != Output::kClusters;
+}
+
+/// Whether each left row comes once, with a number: of its pairs, or what pack_cluster() makes.
+inline bool wants_counts(Output::Kind output) {
+  return output == Output::kCountPerRow || output == Output::kSums || output == Output::kClusters;
 }
 
 /// Whether each pair comes with a number: its distance, or its score.
 inline bool wants_distances(Output::Kind output) {
-  return output == Output::kPairsWithDistances || output == Output::kTopPairs;
+  return output == Output::kPairsWithDistances || output == Output::kTopPairs ||
+         output == Output::kNearest;
 }
 
 /// What a join of boxes emits.
 enum class BoxOutput : std::int32_t { kPairs, kTotal };
+
+/// Whether an interrupt flag, which may be null, is up. Signal handlers and other threads raise it
+/// at any time.
+inline bool is_raised(const volatile int* flag) {
+  return flag != nullptr && __atomic_load_n(flag, __ATOMIC_RELAXED) != 0;
+}
 
 /// What a join may use, and what stops it.
 struct Resources {
@@ -208,12 +287,14 @@ class JoinRequest {
   Sides sides;
   Resources resources;
   Knobs knobs;
+  PairKeys keys = {};  ///< of joins of points in memory, but for the best and the nearest pairs
 
   // Another question about the same points.
   JoinRequest asking(const PointsWithin& predicate, const Output& output) const {
     JoinRequest other(sides, predicate, output);
     other.resources = resources;
     other.knobs = knobs;
+    other.keys = keys;
     return other;
   }
   JoinRequest asking(const PointsWithin& predicate) const { return asking(predicate, output_); }
@@ -223,7 +304,11 @@ class JoinRequest {
   Metric metric() const { return metric_; }
   double eps() const { return eps_; }
   Output::Kind output() const { return output_.kind(); }
-  const Top& top() const { return output_.top(); }  ///< of kTopPairs
+  const Top& top() const { return output_.top(); }                   ///< of kTopPairs
+  const PairSums* sums() const { return output_.sums(); }            ///< of kSums
+  std::uint64_t neighbors() const { return output_.neighbors(); }    ///< of kNearest
+  std::uint64_t min_points() const { return output_.min_points(); }  ///< of kClusters
+  bool one_suffices() const { return output_.one_suffices(); }
 
   const Dataset& left() const { return sides.left(); }
   const Dataset& right() const { return sides.right(); }
@@ -244,6 +329,18 @@ class JoinRequest {
   double eps_;
   Output output_;
 };
+
+/// The same question without its keys.
+inline JoinRequest without_keys(JoinRequest request) {
+  const auto bare = [](Dataset data) {
+    data.keys = nullptr;
+    data.key_columns = 0;
+    return data;
+  };
+  request.sides = request.sides.with_rows(bare(request.left()), bare(request.right()));
+  request.keys = {};
+  return request;
+}
 
 /// The same request of the rows that are in memory, for what looks at samples.
 inline JoinRequest in_memory(JoinRequest request) {

@@ -17,7 +17,12 @@ namespace gpujoin {
 ///
 /// Top pairs: one neighbour a row, the rows in the order of the result; distances are the scores.
 ///
+/// Nearest (Output::kNearest): a left point comes once at most, with all its neighbours, the
+/// nearest first.
+///
 /// Counts (Output::kCountPerRow): row i has counts[i] pairs; every left row appears once.
+/// Sums (Output::kSums): likewise, and sums + i * row_words() are the row's.
+/// Clusters (Output::kClusters): row i is unpack_cluster(counts[i]); every row appears once.
 /// Total (Output::kTotal): pair_count alone is set.
 struct ResultBatch {
   std::uint64_t row_count;
@@ -27,6 +32,7 @@ struct ResultBatch {
   const std::uint32_t* neighbors;  ///< [entry(row_count)]
   const double* distances;         ///< like neighbors, or null
   const std::uint64_t* counts;     ///< [row_count], or null
+  const FoldWord* sums;            ///< [row_count][row_words()], or null
   const std::int64_t* left_ids;    ///< [left points]
   const std::int64_t* right_ids;   ///< [right points]
   /// Each entry of two different points also stands for its reverse: half a walk lists a pair once,

@@ -19,7 +19,8 @@ struct Strategy {
   /// k, the number of columns that are indexed: by the grid, or for tiles by the space-filling
   /// curve that sorts the points and by the tiles' boxes.
   std::uint32_t grid_dims;
-  /// Columns from `dims` on, here and below, are distances to reference points.
+  /// Columns from `dims` on, here and below, are keys, and after them distances to reference
+  /// points.
   std::uint32_t grid_columns[kMaxGridDimensions];
   std::int32_t sort_column;  ///< points of a cell are sorted by it; kNoColumn: unsorted
   /// Where the values of these columns that are no outliers lie, or a little beyond: an index is

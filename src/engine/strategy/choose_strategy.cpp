@@ -1,6 +1,7 @@
 #include "engine/strategy/choose_strategy.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <new>
 #include <vector>
@@ -41,6 +42,18 @@ double estimate_boxes_ms(const JoinRequest& request) {
   }
 }
 
+/// What finding neighbours in a tree takes: leaves around a left point, or in many dimensions all.
+double estimate_nearest_ms(const JoinRequest& request, const WalkCosts& costs) {
+  constexpr double kLeafPoints = 32, kPointNs = 500, kNeighborNs = 30;
+  const auto rows = static_cast<double>(request.right().rows);
+  const double leaves = std::pow(3.0, request.left().dims);
+  const auto k = static_cast<double>(request.neighbors());
+  const double looked_at = std::min(rows, leaves * (kLeafPoints + k));
+  const double ns = kPointNs + kNeighborNs * k +
+                    looked_at * (costs.candidate + costs.dimension * request.left().dims);
+  return static_cast<double>(request.left().rows) * ns / 1e6;
+}
+
 }  // namespace
 
 AccessPattern pattern_of(const JoinRequest& request, IndexMethod index) {
@@ -48,6 +61,10 @@ AccessPattern pattern_of(const JoinRequest& request, IndexMethod index) {
   if (!request.self_join()) return AccessPattern::kFull;
   const AccessPattern asked = request.knobs.access_pattern;
   const bool may_be_full = request.pairs() != PairSelection::kUnordered;
+  // Sums per row belong to the left point.
+  if (request.output() == Output::kSums) return AccessPattern::kFull;
+  // Clusters are symmetric.
+  if (request.output() == Output::kClusters) return AccessPattern::kLinearId;
   // Half of a matrix of tiles serves counts as well.
   if (index == IndexMethod::kTiles)
     return asked == AccessPattern::kFull && may_be_full ? asked : AccessPattern::kLinearId;
@@ -93,6 +110,19 @@ Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
   return best;
 }
 
+bool are_keys_worth(const JoinRequest& request, double pair_ns) {
+  constexpr std::uint32_t kGridDims = 2;  // where no other index than a grid is worth its while
+  if (request.left().dims <= kGridDims) return true;
+  try {
+    const Strategy with = choose_strategy(request), bare = choose_strategy(without_keys(request));
+    const double threads = request.resources.threads;
+    return with.estimate().ms / threads <=
+           bare.estimate().ms / threads + bare.estimated_pairs * pair_ns / 1e6;
+  } catch (const std::bad_alloc&) {
+    return true;
+  }
+}
+
 double estimate_core_ms(const JoinRequest& request, double enough_ms) {
   const auto left_rows = static_cast<double>(request.left().rows);
   const auto right_rows = static_cast<double>(request.right().rows);
@@ -101,6 +131,8 @@ double estimate_core_ms(const JoinRequest& request, double enough_ms) {
   if (request.output() == Output::kTopPairs && looks_at_few_pairs(request.knobs.topk_method))
     return index_ms;
   if (request.shape() == Shape::kBoxes) return estimate_boxes_ms(request);
+  if (request.output() == Output::kNearest)
+    return index_ms + estimate_nearest_ms(request, kCoreWalkCosts);
   const double brute_force_ms = most_brute_force_ms(request, kCoreWalkCosts);
   if (index_ms + brute_force_ms < enough_ms) return index_ms + brute_force_ms;
   try {

@@ -50,6 +50,10 @@ AccessPattern pattern_of(const JoinRequest& request, IndexMethod index);
 /// dimensions. Deterministic for the same request. Throws std::bad_alloc.
 Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs = kCoreWalkCosts);
 
+/// Whether a join with keys is expected to be quicker than one without, after which each pair
+/// within eps is looked at for so long. Throws nothing.
+bool are_keys_worth(const JoinRequest& request, double pair_ns);
+
 /// About how long one core takes to build the index and walk it, in milliseconds; 0 for a request
 /// that check_request() refuses. Where even brute force takes less than `enough_ms` that bound is
 /// returned, and the data is not read. The best pairs by threshold are taken to cost an index of

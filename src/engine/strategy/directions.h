@@ -11,7 +11,7 @@
 
 namespace gpujoin {
 
-/// Writes the direction of a row, dims floats. Returns whether the row is faint.
+/// Writes the direction of a row, dims floats. Returns whether the row is extreme.
 bool write_direction(const Dataset& data, std::uint64_t row, float* direction);
 
 /// Sampled rows of both sides as an index has them: points, or by cosine distance the directions of
@@ -23,7 +23,7 @@ class IndexedSample {
   IndexedSample(const IndexedSample&) = delete;
 
   /// The join that the index serves, of data that the rows below are rows of. Directions are within
-  /// its radius as long as no row is faint; where one is, the radius must be kAnyDirection.
+  /// its radius as long as no row is extreme; where one is, the radius must be kAnyDirection.
   JoinRequest request;
   std::vector<std::uint64_t> left, right;  ///< rows, as in Sample
 

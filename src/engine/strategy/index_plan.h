@@ -16,11 +16,18 @@ struct IndexPlan {
   bool directions;  ///< the join is by cosine distance: the directions of points are indexed
   Metric metric;    ///< of what is indexed
   double eps;
+  double sure_eps;  ///< pairs of what is indexed within this distance surely match; negative: none
   Threshold threshold;  ///< of metric and eps
   ReferencePoints references;
-  double reach;  ///< how far points within eps differ in an indexed column at most
+  double reach;  ///< how far points within eps differ in an indexed column at most, but for keys
   SortLayout order;
+  std::uint32_t
+      open_keys;  ///< keys that the index does not decide, a bit each; see index_decides()
 };
+
+/// Whether keys that are not near each other have no points in one window: the column is sorted, so
+/// that windows end where its keys do, or each of its keys has cells of its own.
+bool index_decides(const SortLayout& order, std::uint32_t column);
 
 /// What an engine does its own way.
 struct IndexForm {
@@ -29,7 +36,7 @@ struct IndexForm {
 };
 
 /// Plans the index of the strategy, which was chosen for the request. A join by cosine distance
-/// indexes directions; `any_direction`: a faint one is among them (core/cosine.h), so that every
+/// indexes directions; `any_direction`: an extreme one is among them (core/cosine.h), so that every
 /// distance is within the radius. Throws std::bad_alloc.
 IndexPlan plan_index(const JoinRequest& request, const Strategy& strategy, const IndexForm& form,
                      bool any_direction = false);

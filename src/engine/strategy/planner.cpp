@@ -17,8 +17,9 @@ constexpr std::size_t kDecidingPairs = std::size_t{1} << 15;
 // close to it, from 6 to 90 dimensions.
 constexpr std::uint32_t kTileColumns = 5;
 
-// The cost of a match of tiles that is only counted, as a share of one that is written.
-constexpr double kCountedMatch = 0.3;
+// The cost of a match of tiles that is only counted, as a share of one that is written: the screen
+// leaves few of them open.
+constexpr double kCountedMatch = 0.01;
 
 // Engines name points of tiles in 31 bits.
 constexpr double kMostTileRows = 0x1p31 - kScreenTile;
@@ -66,6 +67,7 @@ Planner::Planner(const JoinRequest& request, const WalkCosts& costs)
       right_rows_(static_cast<double>(request.right().rows)),
       all_pairs_(std::max<double>(1, static_cast<double>(sample_.pairs.size()))),
       matches_(static_cast<double>(count_matches(in_memory(request), sample_))) {
+  key_columns_ = sampled_keys(request_, sample_);
   sample_.left = rows_.left;
   sample_.right = rows_.right;
   reach_ = make_threshold(indexed_.metric(), indexed_.eps()).reach;
@@ -81,7 +83,7 @@ bool Planner::wants_tiles() const {
 }
 
 bool Planner::knows_tiles() const {
-  return indexed_.metric() == Metric::kL2 && costs_.tile_pair > 0 &&
+  return indexed_.metric() == Metric::kL2 && costs_.tile_pair > 0 && request_.keys.count == 0 &&
          std::max(left_rows_, right_rows_) < kMostTileRows;
 }
 
@@ -127,12 +129,14 @@ Strategy Planner::plan_none() const {
 
 const std::vector<SampledColumn>& Planner::data_columns() {
   const bool reorder = request_.knobs.reorder_dimensions != Switch::kOff;
-  if (data_columns_.empty()) data_columns_ = sampled_columns(indexed_, sample_, reorder);
+  if (data_columns_.empty()) data_columns_ = sampled_columns(indexed_, sample_, reach_, reorder);
   return data_columns_;
 }
 
 Strategy Planner::plan_grid() {
-  return plan_cells(start(IndexMethod::kGrid), data_columns(), reach_, 0);
+  std::vector<SampledColumn> columns = data_columns();
+  columns.insert(columns.begin(), key_columns_.begin(), key_columns_.end());
+  return plan_cells(start(IndexMethod::kGrid), std::move(columns), 0);
 }
 
 Strategy Planner::plan_reference_points() const {
@@ -147,14 +151,13 @@ Strategy Planner::plan_reference_points() const {
   const double reach = reference_reach(indexed_.eps(), references.dims, references.frame, false);
   // One sum after the other, where candidates are compared several at a time.
   const double distances_ns = 4 * costs_.dimension * references.count * references.dims;
-  return plan_cells(strategy, sampled_distances(indexed_, sample_, references), reach,
+  return plan_cells(strategy, sampled_distances(indexed_, sample_, references, reach),
                     distances_ns);
 }
 
-/// Chooses which one of `columns`, in which points within eps differ by at most `reach`, is sorted
-/// and which ones make up the grid [GPU-Join, section 4.1]. `point_ns` is what a point costs
-/// besides.
-Strategy Planner::plan_cells(Strategy strategy, std::vector<SampledColumn> columns, double reach,
+/// Chooses which one of `columns` is sorted and which ones make up the grid [GPU-Join, section
+/// 4.1]. `point_ns` is what a point costs besides.
+Strategy Planner::plan_cells(Strategy strategy, std::vector<SampledColumn> columns,
                              double point_ns) const {
   const Knobs& knobs = request_.knobs;
   const bool reorder = strategy.reorder_dimensions;
@@ -169,11 +172,11 @@ Strategy Planner::plan_cells(Strategy strategy, std::vector<SampledColumn> colum
   const std::uint32_t most_dims = std::min(column_count, kMaxGridDimensions);
   const std::uint32_t forced_dims = std::min(knobs.indexed_dimensions, most_dims);
   if (knobs.sort_unindexed != Switch::kOff && forced_dims < column_count) {
-    const SampledColumn sorted = take_most_selective(columns, deciding.pairs(), reach, reorder);
+    const SampledColumn sorted = take_most_selective(columns, deciding.pairs(), 1, reorder);
     strategy.sort_column = static_cast<std::int32_t>(sorted.column);
     strategy.sort_range = sorted.range();
-    candidates.keep_within(sorted, reach);
-    deciding.keep_within(sorted, reach);
+    candidates.keep_within(sorted, 1);
+    deciding.keep_within(sorted, 1);
   }
 
   GridEstimate best{};
@@ -188,11 +191,11 @@ Strategy Planner::plan_cells(Strategy strategy, std::vector<SampledColumn> colum
     }
     if (forced || k == most_dims || columns.empty()) break;
     // Points of adjacent cells of width w differ by up to 2w, and differ by 1.5w or less as often.
-    const SampledColumn next = take_most_selective(columns, deciding.pairs(), 1.5 * reach, reorder);
-    deciding.keep_within(next, 1.5 * reach);
-    adjacent.keep_within(next, 1.5 * reach);
-    candidates.keep_within(next, 1.5 * reach);
-    same_cell.keep_within(next, 0.5 * reach);
+    const SampledColumn next = take_most_selective(columns, deciding.pairs(), 1.5, reorder);
+    deciding.keep_within(next, 1.5);
+    adjacent.keep_within(next, 1.5);
+    candidates.keep_within(next, 1.5);
+    same_cell.keep_within(next, 0.5);
     grid.grid_columns[k] = next.column;
     grid.grid_ranges[k] = next.range();
     grid.grid_dims = k + 1;
@@ -240,12 +243,14 @@ Strategy Planner::plan_tiles() {
   const std::uint32_t most_dims =
       std::min({forced_dims > 0 ? forced_dims : kTileColumns, dims, kMaxGridDimensions});
   while (taken.size() < most_dims) {
-    const SampledColumn next = take_most_selective(columns, left.pairs(), reach_, reorder);
+    const SampledColumn next = take_most_selective(columns, left.pairs(), 1, reorder);
     // A column that separates no points would only take the curve's bits from the others.
     const double before = left.count();
-    left.keep_within(next, reach_);
+    left.keep_within(next, 1);
     const bool separates = left.count() < 0.95 * before;
-    if (forced_dims == 0 && !separates && !taken.empty()) break;
+    // Boxes of all columns prove pairs as well, which counts are for.
+    const bool proves = dims <= kTileColumns && !wants_pairs(request_.output());
+    if (forced_dims == 0 && !separates && !taken.empty() && !proves) break;
     // All bits of the curve for where most points are: those beyond lie at its ends.
     strategy.grid_ranges[strategy.grid_dims] = next.sampled_range();
     strategy.grid_columns[strategy.grid_dims++] = next.column;

@@ -30,8 +30,7 @@ class Planner {
  private:
   const std::vector<SampledColumn>& data_columns();
   Strategy start(IndexMethod index) const;
-  Strategy plan_cells(Strategy strategy, std::vector<SampledColumn> columns, double reach,
-                      double point_ns) const;
+  Strategy plan_cells(Strategy strategy, std::vector<SampledColumn> columns, double point_ns) const;
   double walk_ns(double cells_and_candidates_ns) const;
   void finish(Strategy& strategy, double candidates, double cost_per_point) const;
   double count_meeting_tiles(const std::vector<SampledColumn>& columns) const;
@@ -42,6 +41,7 @@ class Planner {
   const WalkCosts& costs_;
   Sample sample_;  // rows are those of indexed_
   std::vector<SamplePair> deciding_;
+  std::vector<SampledColumn> key_columns_;
   std::vector<SampledColumn> data_columns_;  // once asked for
   double left_rows_;
   double right_rows_;

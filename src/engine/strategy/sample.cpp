@@ -24,10 +24,18 @@ std::uint64_t count_matches(const JoinRequest& request, const Sample& sample) {
   const double threshold = make_threshold(request.metric(), request.eps()).raw;
   // In many dimensions a distance is long: compare every n-th pair.
   const std::size_t step = 1 + sample.pairs.size() * std::uint64_t{dims} / kComparedCoordinates;
+  const auto are_near = [&](SamplePair pair) {
+    for (std::uint32_t k = 0; k < request.keys.count; ++k)
+      if (!request.keys.are_near(k, key_of(request.left(), sample.left[pair.left], k),
+                                 key_of(right, sample.right[pair.right], k)))
+        return false;
+    return true;
+  };
   std::uint64_t matches = 0;
   for (std::size_t i = 0; i < sample.pairs.size(); i += step) {
     const SamplePair pair = sample.pairs[i];
-    matches += raw_distance(request.metric(), point<T>(request.left(), sample.left[pair.left]),
+    matches += are_near(pair) &&
+               raw_distance(request.metric(), point<T>(request.left(), sample.left[pair.left]),
                             point<T>(right, sample.right[pair.right]), dims) <= threshold;
   }
   return matches * step;

@@ -49,7 +49,7 @@ Extent SampledColumn::range() const {
 Extent SampledColumn::sampled_range() const { return extent_of(left, right, range()); }
 
 std::vector<SampledColumn> sampled_columns(const JoinRequest& request, const Sample& sample,
-                                           bool reorder) {
+                                           double reach, bool reorder) {
   const std::uint32_t dims = request.left().dims;
   const Dataset& right = request.right();
   std::vector<std::uint32_t> considered(dims);
@@ -61,15 +61,30 @@ std::vector<SampledColumn> sampled_columns(const JoinRequest& request, const Sam
   considered.resize(std::min<std::size_t>(dims, kMaxConsideredColumns));
   std::vector<SampledColumn> columns;
   for (const std::uint32_t d : considered) {
-    SampledColumn column{d, sampled_values(request.left(), sample.left, d), {}};
+    SampledColumn column{d, reach, sampled_values(request.left(), sample.left, d), {}};
     column.right = request.self_join() ? column.left : sampled_values(right, sample.right, d);
     columns.push_back(std::move(column));
   }
   return columns;
 }
 
+std::vector<SampledColumn> sampled_keys(const JoinRequest& request, const Sample& sample) {
+  const auto keys = [](const Dataset& data, const std::vector<std::uint64_t>& rows,
+                       std::uint32_t number) {
+    std::vector<double> values(rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) values[i] = key_of(data, rows[i], number);
+    return values;
+  };
+  std::vector<SampledColumn> columns;
+  for (std::uint32_t k = 0; k < request.keys.count; ++k)
+    columns.push_back({request.left().dims + k, request.keys.reach[k],
+                       keys(request.left(), sample.left, k),
+                       keys(request.right(), sample.right, k)});
+  return columns;
+}
+
 std::vector<SampledColumn> sampled_distances(const JoinRequest& request, const Sample& sample,
-                                             const ReferencePoints& references) {
+                                             const ReferencePoints& references, double reach) {
   const auto distances = [&](const Dataset& data, const std::vector<std::uint64_t>& rows,
                              std::uint32_t number) {
     std::vector<double> values(rows.size(), NAN);
@@ -80,8 +95,10 @@ std::vector<SampledColumn> sampled_distances(const JoinRequest& request, const S
   };
   std::vector<SampledColumn> columns;
   for (std::uint32_t number = 0; number < references.count; ++number) {
-    SampledColumn column{
-        request.left().dims + number, distances(request.left(), sample.left, number), {}};
+    SampledColumn column{request.left().dims + request.keys.count + number,
+                         reach,
+                         distances(request.left(), sample.left, number),
+                         {}};
     column.right =
         request.self_join() ? column.left : distances(request.right(), sample.right, number);
     columns.push_back(std::move(column));
@@ -89,7 +106,8 @@ std::vector<SampledColumn> sampled_distances(const JoinRequest& request, const S
   return columns;
 }
 
-void PairsLeft::keep_within(const SampledColumn& column, double distance) {
+void PairsLeft::keep_within(const SampledColumn& column, double reaches) {
+  const double distance = reaches * column.reach;
   const auto stays = [&](SamplePair pair) { return column.difference(pair) <= distance; };
   if (chosen_)
     std::erase_if(left_, [&](SamplePair pair) { return !stays(pair); });
@@ -99,13 +117,13 @@ void PairsLeft::keep_within(const SampledColumn& column, double distance) {
 }
 
 SampledColumn take_most_selective(std::vector<SampledColumn>& columns,
-                                  const std::vector<SamplePair>& pairs, double distance,
+                                  const std::vector<SamplePair>& pairs, double reaches,
                                   bool reorder) {
   auto best = columns.begin();
   if (reorder && columns.size() > 1) {
     double fewest = INFINITY;
     for (auto column = columns.begin(); column != columns.end(); ++column) {
-      const double left = count_within(*column, pairs, distance);
+      const double left = count_within(*column, pairs, reaches * column->reach);
       if (left < fewest) {
         fewest = left;
         best = column;

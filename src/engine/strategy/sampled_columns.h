@@ -15,6 +15,7 @@ namespace gpujoin {
 /// One column over the sample's rows.
 struct SampledColumn {
   std::uint32_t column;
+  double reach;  ///< points that match differ by no more
   std::vector<double> left;
   std::vector<double> right;
 
@@ -30,19 +31,22 @@ struct SampledColumn {
 /// The columns of the data that may be indexed: all of few columns; with `reorder` the ones of many
 /// that vary most.
 std::vector<SampledColumn> sampled_columns(const JoinRequest& request, const Sample& sample,
-                                           bool reorder);
+                                           double reach, bool reorder);
 
-/// The distances to each reference point, as columns after the columns of the data.
+/// The keys, as columns after the columns of the data.
+std::vector<SampledColumn> sampled_keys(const JoinRequest& request, const Sample& sample);
+
+/// The distances to each reference point, as columns after the columns of the data and the keys.
 std::vector<SampledColumn> sampled_distances(const JoinRequest& request, const Sample& sample,
-                                             const ReferencePoints& references);
+                                             const ReferencePoints& references, double reach);
 
 /// The pairs of a sample that no column has separated. Copies none before a column drops some.
 class PairsLeft {
  public:
   explicit PairsLeft(const std::vector<SamplePair>& all) : all_(all) {}  ///< outlives this
 
-  /// Drops the pairs that lie further apart than `distance` in the column.
-  void keep_within(const SampledColumn& column, double distance);
+  /// Drops the pairs that lie further apart than so many times its reach in the column.
+  void keep_within(const SampledColumn& column, double reaches);
   const std::vector<SamplePair>& pairs() const { return chosen_ ? left_ : all_; }
   double count() const { return static_cast<double>(pairs().size()); }
 
@@ -52,10 +56,10 @@ class PairsLeft {
   bool chosen_ = false;
 };
 
-/// Takes the column that leaves the fewest pairs within `distance`; without `reorder`, the first
-/// one.
+/// Takes the column that leaves the fewest pairs within so many times its reach; without `reorder`,
+/// the first one.
 SampledColumn take_most_selective(std::vector<SampledColumn>& columns,
-                                  const std::vector<SamplePair>& pairs, double distance,
+                                  const std::vector<SamplePair>& pairs, double reaches,
                                   bool reorder);
 
 /// Around each sampled value, the width of an interval that holds one of `slices` equal shares of
