@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <bit>
+#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -12,7 +14,9 @@
 #include <system_error>
 #include <thread>
 
+#include "core/cluster.h"
 #include "cpu/box_join.h"
+#include "cpu/nearest_join.h"
 #include "cpu/range_join.h"
 #include "cpu/scan/scan.h"
 #include "engine/joins/partitioned_join.h"
@@ -52,10 +56,33 @@ Status guarded(const Body& body) {
 
 /// What joins with one key share, or one join has for itself.
 struct SharedPlans final : KeptJoin {
-  const std::shared_ptr<cpu::RangePlans> plans = std::make_shared<cpu::RangePlans>();
+  explicit SharedPlans(double eps) : plans(std::make_shared<cpu::RangePlans>(eps)) {}
+  const std::shared_ptr<cpu::RangePlans> plans;
 };
 
-/// Of all joins of the process; there until it ends.
+/// A radius a little larger, of 8 bits, so that those next to it, as `<` and `<=` are, have one.
+double rounded_up(double eps) {
+  constexpr std::uint64_t kRest = (std::uint64_t{1} << 45) - 1;
+  const double up = std::bit_cast<double>((std::bit_cast<std::uint64_t>(eps) + kRest) & ~kRest);
+  return std::isfinite(up) ? up : eps;
+}
+
+/// The key of joins that one index serves: where that is a grid, whose cells are as wide as the
+/// radius at least, those of radii down to a half, whose points are compared with up to twice as
+/// many. Tiles and the directions of joins by cosine distance are prepared for one radius.
+JoinKey key_of_index(const JoinRequest& request) {
+  constexpr double kWidest = 2;
+  constexpr std::uint32_t kGridDims = 2;  // where `auto` has no tiles
+  JoinKey key = key_of_join(request);
+  if (request.metric() == Metric::kCosine || request.left().dims > kGridDims ||
+      request.knobs.index == IndexMethod::kTiles || request.output() == Output::kClusters)
+    return key;
+  key.eps = rounded_up(key.eps);
+  key.widest_eps = kWidest * key.eps;
+  return key;
+}
+
+/// What all joins of the process share; there until it ends.
 SideCache& cache() {
   alignas(SideCache) static unsigned char room[sizeof(SideCache)];
   static auto& made = *new (room) SideCache;
@@ -66,8 +93,11 @@ SideCache& cache() {
 struct Shares {
   explicit Shares(const JoinRequest& request) {
     std::shared_ptr<KeptJoin> kept;
-    if (cache().keeps() && request.shape() == Shape::kPoints && !request.sides.in_file())
-      kept = cache().find(key_of_join(request), [] { return std::make_shared<SharedPlans>(); });
+    if (cache().keeps() && request.shape() == Shape::kPoints && !request.sides.in_file() &&
+        request.keys.count == 0) {
+      const JoinKey key = key_of_index(request);
+      kept = cache().find(key, [&] { return std::make_shared<SharedPlans>(key.eps); });
+    }
     if (!kept) {
       plans = std::make_shared<cpu::RangePlans>();
       return;
@@ -143,7 +173,7 @@ class CpuParts final : public PartJoins {
 bool needs_parts(const JoinRequest& request, cpu::RangePlans& plans) {
   if (request.sides.in_file()) return true;
   if (!request.sides.has_pairs()) return false;
-  if (request.resources.memory_limit == 0 || request.output() == Output::kTopPairs) return false;
+  if (request.resources.memory_limit == 0) return false;
   const std::uint64_t rows = request.sides.rows();
   const std::uint64_t affordable =
       request.resources.memory_limit - request.resources.memory_limit / 4;
@@ -160,22 +190,67 @@ std::unique_ptr<Join> open_in_parts(const JoinRequest& request,
   return std::make_unique<PartitionedJoin>(request, std::move(budget), std::move(parts));
 }
 
+/// A join of points, whole or in parts.
+std::unique_ptr<Join> open_points_join(const JoinRequest& request) {
+  const Shares shares(request);
+  if (shares.are_prepared() || !needs_parts(request, *shares.plans))
+    return open_range_join(request, shares);
+  if (request.output() == Output::kSums || request.output() == Output::kClusters ||
+      request.keys.count > 0)  // parts carry no columns
+    throw MemoryLimitExceeded{request.sides.rows() * cpu::most_prepared_row_bytes(request),
+                              request.resources.memory_limit};
+  return open_in_parts(request, shares.plans);
+}
+
+/// Finds all pairs. Scores that lie in a file come with their parts.
 std::unique_ptr<Join> open_plain_topk_join(const JoinRequest& request) {
-  return std::make_unique<TopkScan>(
-      request, [](const JoinRequest& pairs) { return open_range_join(pairs, Shares(pairs)); });
+  if (request.sides.in_file()) return open_points_join(request);
+  return std::make_unique<TopkScan>(request, open_points_join);
+}
+
+std::unique_ptr<Join> open_best_pairs_join(const JoinRequest& request) {
+  const bool by_distance = request.top().scoring.function == ScoreFunction::kDistance;
+  if (request.sides.in_file() && !by_distance)  // no strata
+    return open_plain_topk_join(request);
+  return open_topk_join(request, open_plain_topk_join,
+                        {kCoreWalkCosts, static_cast<double>(request.resources.threads), 100e3,
+                         kCoreIndexNs / request.resources.threads, 8});
+}
+
+std::unique_ptr<Join> open_box_join(const JoinRequest& request) {
+  auto no_plans = std::make_shared<cpu::RangePlans>();
+  if (needs_parts(request, *no_plans)) return open_in_parts(request, std::move(no_plans));
+  return std::make_unique<cpu::BoxJoin>(request);
+}
+
+std::unique_ptr<Join> open_nearest_join(const JoinRequest& request) {
+  if (request.sides.in_file())
+    throw MemoryLimitExceeded{request.sides.rows() * point_bytes(request.left()),
+                              request.resources.memory_limit};
+  return std::make_unique<cpu::NearestJoin>(request);
+}
+
+/// Small cells where there are few columns, or screens that are none of L2; else tiles.
+std::unique_ptr<Join> open_clusters_join(JoinRequest request) {
+  const std::uint32_t dims = request.left().dims;
+  const bool by_tiles = request.metric() == Metric::kCosine ||
+                        (request.metric() == Metric::kL2 && dims > kMaxClusterGrid);
+  Knobs& knobs = request.knobs;
+  knobs.index = by_tiles ? IndexMethod::kTiles : IndexMethod::kGrid;
+  knobs.indexed_dimensions = by_tiles ? 0 : std::min(dims, kMaxClusterGrid);
+  knobs.sort_unindexed = Switch::kOff;
+  knobs.cell_order = by_tiles ? CellOrder::kAuto : CellOrder::kLinear;
+  request.sides = Sides::one(request.left(), PairSelection::kDistinct);
+  return open_points_join(request);
 }
 
 /// Throws what guarded() catches.
 std::unique_ptr<Join> open_join(const JoinRequest& request) {
-  const Shares shares(request);
-  if (!shares.are_prepared() && needs_parts(request, *shares.plans))
-    return open_in_parts(request, shares.plans);
-  if (request.output() == Output::kTopPairs)
-    return open_topk_join(request, open_plain_topk_join,
-                          {kCoreWalkCosts, static_cast<double>(request.resources.threads), 100e3,
-                           kCoreIndexNs / request.resources.threads, 8});
-  if (request.shape() == Shape::kBoxes) return std::make_unique<cpu::BoxJoin>(request);
-  return open_range_join(request, shares);
+  if (request.shape() == Shape::kBoxes) return open_box_join(request);
+  if (request.output() == Output::kNearest) return open_nearest_join(request);
+  if (request.output() == Output::kClusters) return open_clusters_join(request);
+  if (request.output() == Output::kTopPairs) return open_best_pairs_join(request);
+  return open_points_join(request);
 }
 
 std::atomic<int> open_joins = 0;
@@ -252,3 +327,8 @@ constexpr EngineTable kTable{.name = "cpu",
 const EngineTable* cpu_engine() { return &kTable; }
 
 }  // namespace gpujoin
+
+/// What gpujoin_cpu.so exports.
+extern "C" __attribute__((visibility("default"))) const gpujoin::EngineTable* gpujoin_engine() {
+  return gpujoin::cpu_engine();
+}

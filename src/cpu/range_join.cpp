@@ -59,7 +59,7 @@ void RangeJoin::prepare() {
   const Stopwatch watch;
   const auto known = plans_->known_plan(true);
   take_sides(known && left_slot_ && left_slot_->find(known.get()));
-  if (left_->directions.faint || right_->directions.faint) take_sides(true);
+  if (left_->directions.extreme || right_->directions.extreme) take_sides(true);
   note([&](JoinStats& stats) {
     stats.strategy = plan_->index.strategy;
     stats.strategy.access_pattern = pattern_of(request_, plan_->index.strategy.index);
@@ -74,17 +74,30 @@ JoinPlan RangeJoin::plan_walk() {
   plan.metric = request_.metric();
   plan.pairs = request_.pairs();
   plan.output = request_.output();
+  plan.one_suffices = request_.one_suffices();
   plan.batch_entries = batch_entries();
+  plan.sums = request_.sums();
+  plan.min_points = request_.min_points();
   if (!left_) return plan;
   const IndexPlan& index = plan_->index;
   const std::uint32_t dims = request_.left().dims;
   if (index.directions) left_indexed_ = left_->directions.view(request_.left());
-  plan.threshold = index.threshold;
-  plan.reach = index.reach;
-  plan.screen = make_screen_bounds(index.metric, index.threshold.raw, dims);
+  // The index may be one for a larger radius.
+  plan.threshold =
+      index.directions ? index.threshold : make_threshold(index.metric, request_.eps());
+  plan.reach = index.references.count > 0 ? index.reach : plan.threshold.reach;
+  plan.keys = request_.keys;
+  plan.open_keys = index.open_keys;
+  const auto sorted = static_cast<std::uint32_t>(index.order.sort_column);
+  plan.sorts_key =
+      index.order.sort_column != kNoColumn && sorted >= dims && sorted - dims < plan.keys.count;
+  if (plan.sorts_key) plan.reach = plan.keys.reach[sorted - dims];
+  plan.screen = make_screen_bounds(index.metric, plan.threshold.raw, dims);
   if (index.directions) {
     plan.threshold.raw = make_threshold(request_.metric(), request_.eps()).raw;
-    plan.screen.accept = -1;  // directions decide nothing
+    const double sure_raw = make_threshold(index.metric, std::max(0.0, index.sure_eps)).raw;
+    plan.screen.accept =
+        index.sure_eps < 0 ? -1 : make_screen_bounds(index.metric, sure_raw, dims).accept;
   }
   plan.strategy = index.strategy;
   plan.strategy.access_pattern = pattern_of(request_, index.strategy.index);
@@ -99,6 +112,18 @@ JoinPlan RangeJoin::plan_walk() {
   return plan;
 }
 
+TilePlan RangeJoin::plan_tiles(const JoinPlan& plan) const {
+  const std::uint32_t dims = request_.left().dims;
+  const bool all_columns = plan.strategy.grid_dims == dims;
+  return {.join = &plan,
+          .left = &left_->tiles,
+          .right = &right_->tiles,
+          .looks = plan_->looks,
+          .screen = choose_group_screen(),
+          .reach = true_reach(plan_->index.eps, dims),
+          .accept = all_columns ? plan.screen.accept : -1};
+}
+
 /// Walks the left index on all workers and puts the result into the queue.
 void RangeJoin::join(const JoinPlan& plan) {
   add_buffers();
@@ -107,9 +132,7 @@ void RangeJoin::join(const JoinPlan& plan) {
   if (left_ && plan.strategy.index != IndexMethod::kTiles)
     total = walk_cells(plan, tools());
   else if (left_)
-    total = walk_tiles({&plan, &left_->tiles, &right_->tiles, plan_->looks, choose_group_screen(),
-                        true_reach(plan_->index.eps, request_.left().dims)},
-                       tools());
+    total = walk_tiles(plan_tiles(plan), tools());
   if (plan.output == Output::kTotal) put_total(total);
 }
 

@@ -7,6 +7,7 @@
 #include "cpu/index/prepared_points.h"
 #include "cpu/threaded_join.h"
 #include "cpu/walk/join_plan.h"
+#include "cpu/walk/tile_walker.h"
 
 namespace gpujoin::cpu {
 
@@ -28,6 +29,7 @@ class RangeJoin final : public ThreadedJoin {
   void take_sides(bool any_direction);
   void prepare();
   JoinPlan plan_walk();
+  TilePlan plan_tiles(const JoinPlan& plan) const;
   void join(const JoinPlan& plan);
 
   const std::shared_ptr<RangePlans> plans_;

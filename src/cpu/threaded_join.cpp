@@ -19,10 +19,12 @@ std::uint64_t entries_of_batches(const JoinRequest& request, unsigned buffers) {
   std::uint64_t entries =
       request.knobs.batch_pairs > 0 ? request.knobs.batch_pairs : kDefaultBatchEntries;
   entries = std::min(entries, kMaxBatchEntries);
-  if (request.resources.memory_limit == 0) return entries;
-  const std::uint64_t affordable =
-      request.resources.memory_limit / 8 / buffers / BatchBuffer::kBytesPerEntry;
-  return std::max<std::uint64_t>(1, std::min(entries, affordable));
+  // A row's neighbours come together.
+  const std::uint64_t fewest = std::min(request.neighbors(), request.right().rows);
+  if (request.resources.memory_limit > 0)
+    entries = std::min(entries,
+                       request.resources.memory_limit / 8 / buffers / BatchBuffer::kBytesPerEntry);
+  return std::max({std::uint64_t{1}, entries, fewest});
 }
 
 /// Threads that the work is worth: a thread with less than some hundred microseconds of it costs
@@ -71,7 +73,7 @@ void ThreadedJoin::stop() {
 
 void ThreadedJoin::add_buffers() {
   const bool total_only = request_.output() == Output::kTotal;
-  queue_.add_buffers(budget_, request_.output(), batch_entries_,
+  queue_.add_buffers(budget_, request_, batch_entries_,
                      total_only ? 1 : buffer_count(pool_.size()));
 }
 
@@ -95,8 +97,7 @@ Status ThreadedJoin::next_batch(ResultBatch* batch) {
     }
     if (finished && error_) std::rethrow_exception(error_);
     if (finished) return {StatusCode::kEnd};
-    if (request_.resources.interrupt != nullptr && *request_.resources.interrupt != 0)
-      return {StatusCode::kInterrupted};
+    if (is_raised(request_.resources.interrupt)) return {StatusCode::kInterrupted};
   }
 }
 

@@ -85,6 +85,7 @@ inline ResultBatch batch_of(const BatchBuffer& buffer) {
   batch.neighbors = buffer.neighbors.data();
   batch.distances = buffer.distances.data();
   batch.counts = buffer.counts.data();
+  batch.sums = buffer.sums.data();
   batch.transposed = buffer.transposed;
   return batch;
 }

@@ -11,11 +11,6 @@
 namespace gpujoin::cpu {
 namespace {
 
-struct SortItem {
-  std::uint64_t code;
-  std::uint32_t row;
-};
-
 template <class T>
 class Builder {
  public:
@@ -28,14 +23,14 @@ class Builder {
       const Buffer<SortItem> items = sorted_rows();
       index_.boxes = static_cast<std::uint32_t>(
           std::partition_point(items.begin(), items.end(),
-                               [](const SortItem& item) { return item.code != kNotFinite; }) -
+                               [](const SortItem& item) { return item.hi != kNotFinite; }) -
           items.begin());
       index_.ids = Buffer<std::int64_t>(budget_, data.rows);
       for_row_blocks(pool_, data, [&](std::uint64_t first, std::uint64_t end) {
-        for (std::uint64_t i = first; i < end; ++i) index_.ids[i] = id_of(data, items[i].row);
+        for (std::uint64_t i = first; i < end; ++i) index_.ids[i] = id_of(data, items[i].lo);
       });
       index_.tiles = make_tiles(index_.boxes, [&](std::uint32_t position, T* box) {
-        std::copy_n(box_of_row<T>(data, items[position].row), 2 * index_.dims, box);
+        std::copy_n(box_of_row<T>(data, items[position].lo), 2 * index_.dims, box);
       });
     }
     if (strategy_.method == BoxMethod::kSortSweep) list_lows();
@@ -64,11 +59,9 @@ class Builder {
     Buffer<SortItem> items(budget_, data.rows);
     for_row_blocks(pool_, data, [&](std::uint64_t first, std::uint64_t end) {
       for (std::uint64_t row = first; row < end; ++row)
-        items[row] = {code_of(box_of_row<T>(data, row)), static_cast<std::uint32_t>(row)};
+        items[row] = {.lo = row, .hi = code_of(box_of_row<T>(data, row))};
     });
-    parallel_sort(pool_, budget_, items, [](const SortItem& a, const SortItem& b) {
-      return a.code != b.code ? a.code < b.code : a.row < b.row;
-    });
+    parallel_sort(pool_, budget_, items);
     return items;
   }
 

@@ -7,20 +7,23 @@
 namespace gpujoin::cpu {
 
 Dataset Directions::view(const Dataset& points) const {
-  return {coordinates.data(), points.ids, points.rows, points.dims, ScalarType::kFloat32};
+  Dataset view = {coordinates.data(), points.ids, points.rows, points.dims, ScalarType::kFloat32};
+  view.keys = points.keys;
+  view.key_columns = points.key_columns;
+  return view;
 }
 
 Directions find_directions(WorkerPool& pool, MemoryBudget& budget, const Dataset& points) {
   Directions directions;
   if (points.rows == 0) return directions;
   directions.coordinates = Buffer<float>(budget, points.rows * points.dims);
-  std::atomic<bool> faint = false;
+  std::atomic<bool> extreme = false;
   for_row_blocks(pool, points, [&](std::uint64_t first, std::uint64_t end) {
     for (std::uint64_t row = first; row < end; ++row)
       if (write_direction(points, row, directions.coordinates.data() + row * points.dims))
-        faint = true;
+        extreme = true;
   });
-  directions.faint = faint;
+  directions.extreme = extreme;
   return directions;
 }
 

@@ -9,7 +9,7 @@ namespace gpujoin::cpu {
 
 struct Directions {
   Buffer<float> coordinates;
-  bool faint = false;  ///< a row is, see is_faint() in core/cosine.h
+  bool extreme = false;  ///< a row is, see is_extreme() in core/cosine.h
 
   /// The directions as a dataset, under the ids of the points.
   Dataset view(const Dataset& points) const;

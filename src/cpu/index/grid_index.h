@@ -21,8 +21,9 @@ namespace gpujoin::cpu {
 /// in tiles.
 struct IndexLayout {
   SortLayout order;
-  ScreenFrame frame;  ///< its order is that of columns in tiles
-  bool order_only;    ///< the index is rows and ids; the rest of it is not needed
+  ScreenFrame frame;            ///< its order is that of columns in tiles
+  bool order_only;              ///< the index is rows and ids; the rest of it is not needed
+  std::uint32_t open_keys = 0;  ///< as in IndexPlan
 };
 
 /// Points are named by position: finite ones first, sorted by cell, sort column and row; then the
@@ -37,10 +38,18 @@ struct GridIndex {
   Buffer<std::int64_t> ids;           ///< likewise, position -> id
   Buffer<double> sort_values;         ///< [points] the sort column; empty when unsorted
   Buffer<std::byte> tiles;            ///< see cpu/scan/scan.h
+  Buffer<double> keys;                ///< [keys][points]; of those of IndexLayout::open_keys
   Buffer<std::uint64_t> cell_keys;    ///< [cells] of the non-empty cells, ascending
   Buffer<std::uint32_t> cell_starts;  ///< [cells + 1], the first position of each
 
   std::size_t cells() const { return cell_keys.size(); }
+  const double* keys_of(std::uint32_t column) const {
+    return keys.data() + std::size_t{column} * points;
+  }
+  /// The first cell whose key is not below `key`, searched outwards from `hint`: neighbours of
+  /// consecutive cells are near each other in every cell order, in linear order mostly the next
+  /// one.
+  std::size_t find_cell(std::size_t hint, std::uint64_t key) const;
   /// Reads the coordinates of a point from its tile, columns in tile order.
   void load_point(std::uint32_t position, double* coordinates) const;
 };

@@ -1,5 +1,5 @@
 // The columns that an index of the CPU engine may rest on: the columns of the data and, after them,
-// the distances to reference points.
+// its keys, and the distances to reference points.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,9 @@ namespace gpujoin::cpu {
 inline double column_value(const Dataset& data, const Buffer<double>& distances, std::uint64_t row,
                            std::uint32_t column) {
   if (column < data.dims) return coordinate(data, row, column);
-  return distances[(column - data.dims) * data.rows + row];
+  column -= data.dims;
+  if (column < data.key_columns) return key_of(data, row, column);
+  return distances[(column - data.key_columns) * data.rows + row];
 }
 
 struct IndexColumns {
@@ -23,7 +25,6 @@ struct IndexColumns {
   std::uint32_t reference_points = 0;
   Buffer<double> distances;  ///< [reference_points][data->rows]; of finite rows
 
-  std::uint32_t count() const { return data->dims + reference_points; }
   double value(std::uint64_t row, std::uint32_t column) const {
     return column_value(*data, distances, row, column);
   }

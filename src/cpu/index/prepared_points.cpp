@@ -27,11 +27,11 @@ RangePlan make_plan(const JoinRequest& request, const Strategy& strategy, bool a
                  .layout = {},
                  .looks = {},
                  .radius = {}};
-  plan.layout = {plan.index.order, frame_of(request, strategy), tiles};
+  plan.layout = {plan.index.order, frame_of(request, strategy), tiles, plan.index.open_keys};
   if (!tiles) return plan;
   plan.looks = make_looks(dims, strategy.short_circuit);
-  plan.radius = make_screen_radius(plan.index.eps, dims, plan.layout.frame.scale);
-  if (request.metric() == Metric::kCosine) plan.radius.accept = -1;  // directions never decide
+  plan.radius =
+      make_screen_radius(plan.index.eps, plan.index.sure_eps, dims, plan.layout.frame.scale);
   return plan;
 }
 
@@ -40,7 +40,7 @@ RangePlan make_plan(const JoinRequest& request, const Strategy& strategy, bool a
 std::uint64_t row_bytes(const JoinRequest& request, std::uint64_t reference_points) {
   constexpr std::uint64_t kIndexed = 4 + 8 + 8 + 12, kSorting = 2 * 16 + 2;
   const bool directions = request.metric() == Metric::kCosine;
-  return kIndexed + kSorting + sizeof(double) * reference_points +
+  return kIndexed + kSorting + sizeof(double) * (reference_points + request.keys.count) +
          (directions ? sizeof(float) * request.left().dims : 0);
 }
 
@@ -59,7 +59,8 @@ std::uint64_t screen_bytes(std::uint64_t dims) {
 
 }  // namespace
 
-std::shared_ptr<const RangePlan> RangePlans::plan(const JoinRequest& request, bool any_direction) {
+std::shared_ptr<const RangePlan> RangePlans::plan(const JoinRequest& asked, bool any_direction) {
+  const JoinRequest request = asked.asking({asked.metric(), std::max(eps_, asked.eps())});
   const std::lock_guard lock(mutex_);  // who comes meanwhile waits for the plan
   std::shared_ptr<const RangePlan>& plan = plans_[any_direction];
   const auto& other = plans_[!any_direction];

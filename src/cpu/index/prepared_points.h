@@ -24,14 +24,17 @@ struct RangePlan {
 /// The plans of one join, of all parts of one, or of joins with one key. From any thread.
 class RangePlans {
  public:
-  /// The plan of the request; of a join by cosine distance among whose directions is a faint one,
-  /// another than of one without. The data is read when a plan is first asked for. Throws
+  /// Plans for this radius, which serve smaller ones, or for a request's that is larger.
+  explicit RangePlans(double eps = 0) : eps_(eps) {}
+  /// The plan of the request; of a join by cosine distance among whose directions is an extreme
+  /// one, another than of one without. The data is read when a plan is first asked for. Throws
   /// std::bad_alloc.
   std::shared_ptr<const RangePlan> plan(const JoinRequest& request, bool any_direction = false);
   /// The same, null unless it was asked for.
   std::shared_ptr<const RangePlan> known_plan(bool any_direction) const;
 
  private:
+  const double eps_;
   mutable std::mutex mutex_;
   std::shared_ptr<const RangePlan> plans_[2];
 };

@@ -108,9 +108,9 @@ class Packer {
 };
 
 /// The boxes around kTileGroups groups each.
-void fill_tile_boxes(TileIndex& tiles) {
-  for (std::uint32_t tile = 0; tile < tiles.tiles(); ++tile) {
-    const std::uint32_t first = tile * kTileGroups;
+void fill_tile_boxes(WorkerPool& pool, TileIndex& tiles) {
+  pool.parallel_for(tiles.tiles(), [&](std::size_t tile, unsigned) {
+    const auto first = static_cast<std::uint32_t>(tile) * kTileGroups;
     const std::uint32_t end = std::min(tiles.groups(), first + kTileGroups);
     double* const box = tiles.tile_boxes.at(tile);
     std::copy_n(tiles.group_boxes.at(first), 2 * tiles.group_boxes.columns, box);
@@ -121,7 +121,7 @@ void fill_tile_boxes(TileIndex& tiles) {
         box[2 * c + 1] = std::max(box[2 * c + 1], other[2 * c + 1]);
       }
     }
-  }
+  });
 }
 
 }  // namespace
@@ -158,8 +158,18 @@ TileIndex build_tiles(WorkerPool& pool, MemoryBudget& budget, const IndexLayout&
     else
       packer.pack<double>(static_cast<std::uint32_t>(group));
   });
-  fill_tile_boxes(tiles);
+  fill_tile_boxes(pool, tiles);
   return tiles;
+}
+
+bool surely_match(std::uint32_t columns, const double* a, const double* b, double accept) {
+  if (accept < 0) return false;
+  double squares = 0;
+  for (std::uint32_t c = 0; c < columns; ++c) {
+    const double span = interval_span(a[2 * c], a[2 * c + 1], b[2 * c], b[2 * c + 1]);
+    squares += span * span;
+  }
+  return boxes_surely_match(squares, accept);
 }
 
 bool may_meet(std::uint32_t columns, const double* a, const double* b, double reach) {

@@ -45,6 +45,16 @@ struct TileIndex {
     const std::uint32_t left = points - group * kGroupPoints;
     return left < kGroupPoints ? left : kGroupPoints;
   }
+  std::uint32_t tile_size(std::uint32_t tile) const {
+    const std::uint32_t left = points - tile * kScreenTile;
+    return left < kScreenTile ? left : kScreenTile;
+  }
+  Window points_of_group(std::uint32_t group) const {
+    return {group * kGroupPoints, group * kGroupPoints + group_size(group)};
+  }
+  Window points_of_tile(std::uint32_t tile) const {
+    return {tile * kScreenTile, tile * kScreenTile + tile_size(tile)};
+  }
 };
 
 /// After which columns a screen of points of `dims` columns compares its sums with thresholds.
@@ -55,6 +65,10 @@ ScreenLooks make_looks(std::uint32_t dims, bool short_circuit);
 TileIndex build_tiles(WorkerPool& pool, MemoryBudget& budget, const IndexLayout& layout,
                       const Dataset& data, const GridIndex& index, const ScreenLooks& looks,
                       const ScreenRadius& radius);
+
+/// Whether all pairs of points, one of each box, surely match: `accept` is as in
+/// boxes_surely_match().
+bool surely_match(std::uint32_t columns, const double* a, const double* b, double accept);
 
 /// Whether a pair of points, one of each box, may lie within true_reach().
 bool may_meet(std::uint32_t columns, const double* a, const double* b, double reach);

@@ -161,9 +161,58 @@ std::size_t collect(const Scan& scan, const Window* windows, std::size_t window_
   return found;
 }
 
+/// A right point with as many left ones as there are lanes: the definition, as in Direct.
+template <Metric M, class T, std::uint32_t D>
+HWY_INLINE Vector raw_of(const Vector (&left)[D], const T* tiles, std::size_t position) {
+  const T* const column =
+      tiles + position / kTilePoints * (D * kTilePoints) + position % kTilePoints;
+  Vector sum = hn::Zero(Lanes());
+  for (std::uint32_t d = 0; d < D; ++d)
+    sum = add_coordinate<M>(
+        sum, left[d], hn::Set(Lanes(), static_cast<double>(column[std::size_t{d} * kTilePoints])));
+  return sum;
+}
+
+template <Metric M, class T, std::uint32_t D>
+std::uint64_t count_block(const Scan& scan, const void* left_tiles, Window block, bool among,
+                          const Window* windows, std::size_t window_count) {
+  const Lanes lanes;
+  const std::size_t step = hn::Lanes(lanes);
+  const Vector threshold = hn::Set(lanes, scan.threshold), one = hn::Set(lanes, 1.0);
+  const T* const right = static_cast<const T*>(scan.tiles);
+  const T* const tile =
+      static_cast<const T*>(left_tiles) + block.begin / kTilePoints * (D * kTilePoints);
+  Vector total = hn::Zero(lanes);  // of whole numbers
+  for (std::size_t first = block.begin & ~(step - 1); first < block.end; first += step) {
+    Vector left[D];
+    for (std::uint32_t d = 0; d < D; ++d)
+      left[d] = load_column(tile + d * kTilePoints + first % kTilePoints);
+    Vector passed = hn::Zero(lanes);
+    for (std::size_t w = 0; w < window_count; ++w)
+      for (std::size_t at = windows[w].begin; at < windows[w].end; ++at) {
+        const Mask near = hn::Le(raw_of<M, T, D>(left, right, at), threshold);
+        passed = hn::Add(passed, hn::IfThenElseZero(near, one));
+      }
+    for (std::size_t at = block.begin + 1; among && at < block.end; ++at) {
+      const Mask before = hn::FirstN(lanes, at > first ? at - first : 0);
+      const Mask near = hn::Le(raw_of<M, T, D>(left, right, at), threshold);
+      passed = hn::Add(passed, hn::IfThenElseZero(hn::And(before, near), one));
+    }
+    const Mask inside = hn::AndNot(hn::FirstN(lanes, block.begin > first ? block.begin - first : 0),
+                                   hn::FirstN(lanes, block.end - first));
+    total = hn::Add(total, hn::IfThenElseZero(inside, passed));
+  }
+  return static_cast<std::uint64_t>(hn::GetLane(hn::SumOfLanes(lanes, total)));
+}
+
 template <class Summation>
 constexpr ScanKernel kernel_of() {
-  return {count<Summation>, collect<Summation>};
+  return {count<Summation>, collect<Summation>, nullptr};
+}
+
+template <Metric M, class T, std::uint32_t D>
+constexpr ScanKernel direct_kernel() {
+  return {count<Direct<M, T, D>>, collect<Direct<M, T, D>>, count_block<M, T, D>};
 }
 
 template <Metric M, class T>
@@ -171,21 +220,21 @@ ScanKernel choose_for(std::uint32_t dims, bool screened) {
   static_assert(kMaxDirectDimensions == 8);
   switch (screened ? 0 : dims) {
     case 1:
-      return kernel_of<Direct<M, T, 1>>();
+      return direct_kernel<M, T, 1>();
     case 2:
-      return kernel_of<Direct<M, T, 2>>();
+      return direct_kernel<M, T, 2>();
     case 3:
-      return kernel_of<Direct<M, T, 3>>();
+      return direct_kernel<M, T, 3>();
     case 4:
-      return kernel_of<Direct<M, T, 4>>();
+      return direct_kernel<M, T, 4>();
     case 5:
-      return kernel_of<Direct<M, T, 5>>();
+      return direct_kernel<M, T, 5>();
     case 6:
-      return kernel_of<Direct<M, T, 6>>();
+      return direct_kernel<M, T, 6>();
     case 7:
-      return kernel_of<Direct<M, T, 7>>();
+      return direct_kernel<M, T, 7>();
     case 8:
-      return kernel_of<Direct<M, T, 8>>();
+      return direct_kernel<M, T, 8>();
     default:
       return kernel_of<Screened<M, T>>();
   }

@@ -40,6 +40,11 @@ struct ScanKernel {
   /// their number.
   std::size_t (*collect)(const Scan& scan, const Window* windows, std::size_t window_count,
                          std::uint32_t* positions, double* raws);
+  /// The number of pairs that the left points of a block, all of one tile, make with the points in
+  /// the windows, and, where the sides are one, of those that they make `among` themselves, each
+  /// once. Direct kernels only, else null; Scan::query is not needed.
+  std::uint64_t (*count_block)(const Scan& scan, const void* left_tiles, Window block, bool among,
+                               const Window* windows, std::size_t window_count);
 };
 
 /// `screened` must be true beyond kMaxDirectDimensions.

@@ -7,11 +7,14 @@
 
 namespace gpujoin::cpu {
 
-BatchBuffer::BatchBuffer(MemoryBudget& budget, Output::Kind output, std::uint64_t entries) {
+BatchBuffer::BatchBuffer(MemoryBudget& budget, const JoinRequest& request, std::uint64_t entries) {
+  const Output::Kind output = request.output();
   if (output == Output::kTotal) return;
   rows = Buffer<std::uint32_t>(budget, entries);
-  if (output == Output::kCountPerRow) {
+  if (wants_counts(output)) {
     counts = Buffer<std::uint64_t>(budget, entries);
+    if (output == Output::kSums)
+      sums = Buffer<FoldWord>(budget, entries * row_words(*request.sums()));
     return;
   }
   offsets = Buffer<std::uint64_t>(budget, entries + 1);
@@ -22,13 +25,13 @@ BatchBuffer::BatchBuffer(MemoryBudget& budget, Output::Kind output, std::uint64_
 
 void BatchBuffer::clear() { row_count = entry_count = pair_count = 0; }
 
-void BatchQueue::add_buffers(MemoryBudget& budget, Output::Kind output, std::uint64_t entries,
-                             unsigned count) {
+void BatchQueue::add_buffers(MemoryBudget& budget, const JoinRequest& request,
+                             std::uint64_t entries, unsigned count) {
   const std::lock_guard lock(mutex_);
   empty_.reserve(count);
   full_.reserve(count);
   for (unsigned i = 0; i < count; ++i)
-    empty_.push_back(&buffers_.emplace_back(budget, output, entries));
+    empty_.push_back(&buffers_.emplace_back(budget, request, entries));
 }
 
 BatchBuffer* BatchQueue::take_empty() {

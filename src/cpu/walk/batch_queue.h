@@ -26,15 +26,16 @@ struct BatchBuffer {
   Buffer<std::uint32_t> neighbors;  // [entries + kCollectPadding]
   Buffer<double> distances;         // likewise; empty when not wanted
   Buffer<std::uint64_t> counts;     // [entries] when counts are wanted, else empty
+  Buffer<FoldWord> sums;            // [entries][row_words()] when sums are wanted, else empty
 
   BatchBuffer() = default;
-  BatchBuffer(MemoryBudget& budget, Output::Kind output, std::uint64_t entries);
+  BatchBuffer(MemoryBudget& budget, const JoinRequest& request, std::uint64_t entries);
   void clear();
 };
 
 class BatchQueue {
  public:
-  void add_buffers(MemoryBudget& budget, Output::Kind output, std::uint64_t entries,
+  void add_buffers(MemoryBudget& budget, const JoinRequest& request, std::uint64_t entries,
                    unsigned count);
 
   /// Waits for an empty buffer. Throws Stopped once stop() was called.

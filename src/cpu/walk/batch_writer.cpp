@@ -1,5 +1,7 @@
 #include "cpu/walk/batch_writer.h"
 
+#include <algorithm>
+
 namespace gpujoin::cpu {
 
 BatchBuffer& BatchWriter::make_room(std::uint64_t entries) {
@@ -21,12 +23,23 @@ void BatchWriter::add_row(BatchBuffer& batch, std::uint32_t position, std::uint6
   batch.pair_count += pairs_of_row;
 }
 
-void BatchWriter::add_count(std::uint32_t position, std::uint64_t count) {
+void BatchWriter::add_number(std::uint32_t position, std::uint64_t number) {
   BatchBuffer& batch = make_room(1);
   batch.rows[batch.row_count] = position;
-  batch.counts[batch.row_count++] = count;
+  batch.counts[batch.row_count++] = number;
   batch.entry_count = batch.row_count;
-  batch.pair_count += count;
+}
+
+void BatchWriter::add_count(std::uint32_t position, std::uint64_t count) {
+  add_number(position, count);
+  batch_->pair_count += count;
+}
+
+void BatchWriter::add_sums(std::uint32_t position, std::uint64_t count, const FoldWord* words,
+                           std::uint32_t width) {
+  BatchBuffer& batch = make_room(1);
+  std::copy_n(words, width, batch.sums.data() + batch.row_count * width);
+  add_count(position, count);
 }
 
 void BatchWriter::flush() {

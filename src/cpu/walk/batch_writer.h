@@ -22,6 +22,11 @@ class BatchWriter {
                std::uint64_t pairs_of_row);
   /// Appends a row of counts.
   void add_count(std::uint32_t position, std::uint64_t count);
+  /// Appends a row with a number that is none of pairs.
+  void add_number(std::uint32_t position, std::uint64_t number);
+  /// Appends a row of counts and so many words.
+  void add_sums(std::uint32_t position, std::uint64_t count, const FoldWord* words,
+                std::uint32_t width);
   /// Hands the batch over, as full as it is.
   void flush();
   /// Hands the batch over to a caller who waits.

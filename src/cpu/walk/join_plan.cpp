@@ -1,14 +1,41 @@
 #include "cpu/walk/join_plan.h"
 
-namespace gpujoin::cpu {
+#include <algorithm>
 
-double JoinPlan::exact_raw(std::uint32_t position, std::uint32_t neighbor) const {
-  const Dataset& a = *left_points;
-  const Dataset& b = *right_points;
-  const std::uint64_t i = left->rows[position], j = right->rows[neighbor];
-  if (a.scalar == ScalarType::kFloat32)
-    return raw_distance(metric, point<float>(a, i), point<float>(b, j), a.dims);
-  return raw_distance(metric, point<double>(a, i), point<double>(b, j), a.dims);
+#include "cpu/scan/several_distances.h"
+
+namespace gpujoin::cpu {
+namespace {
+
+template <class T>
+void find_raws(const JoinPlan& plan, std::uint32_t position, const std::uint32_t* neighbors,
+               std::size_t count, double* raws) {
+  const Dataset& right = *plan.right_points;
+  const T* const a = point<T>(*plan.left_points, plan.left->rows[position]);
+  const auto neighbor = [&](std::size_t i) {
+    return point<T>(right, plan.right->rows[neighbors[i]]);
+  };
+  for (std::size_t first = 0; first < count; first += kPairsAtOnce) {
+    if (count - first == 1) {
+      raws[first] = raw_distance(plan.metric, a, neighbor(first), right.dims);
+      break;
+    }
+    const T* b[kPairsAtOnce];
+    double found[kPairsAtOnce];
+    for (std::size_t i = 0; i < kPairsAtOnce; ++i) b[i] = neighbor(std::min(first + i, count - 1));
+    raw_distances(plan.metric, a, b, right.dims, found);
+    std::copy_n(found, std::min<std::size_t>(kPairsAtOnce, count - first), raws + first);
+  }
+}
+
+}  // namespace
+
+void JoinPlan::exact_raws(std::uint32_t position, const std::uint32_t* neighbors, std::size_t count,
+                          double* raws) const {
+  if (left_points->scalar == ScalarType::kFloat32)
+    find_raws<float>(*this, position, neighbors, count, raws);
+  else
+    find_raws<double>(*this, position, neighbors, count, raws);
 }
 
 }  // namespace gpujoin::cpu

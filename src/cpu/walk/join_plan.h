@@ -1,6 +1,7 @@
 // A join of points as its walks see it: what every worker reads and none writes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "core/threshold.h"
@@ -14,8 +15,9 @@ struct JoinPlan {
   Metric metric;
   PairSelection pairs;
   Output::Kind output;
+  bool one_suffices;  ///< Output::matched_rows()
   Threshold threshold;
-  double reach;         ///< that of the indexed columns: windows and cells
+  double reach;         ///< that of the sorted column
   ScreenBounds screen;  ///< when strategy.screened
   Strategy strategy;
   const IndexLayout* layout;
@@ -27,13 +29,21 @@ struct JoinPlan {
   const Dataset* right_points;
   const Dataset* left_indexed;  ///< what the left index is of
   std::uint64_t batch_entries;
+  const PairSums* sums;  ///< of Output::kSums
+  PairKeys keys;
+  std::uint32_t open_keys;   ///< those to be compared, a bit each
+  bool sorts_key;            ///< the sorted column is a key, which windows of one point decide
+  std::uint64_t min_points;  ///< of Output::kClusters
 
   bool self_join() const { return is_self_join; }
   /// Half a walk meets each unordered pair of points once; see core/cell_walk.h.
   bool half() const { return strategy.access_pattern != AccessPattern::kFull; }
+  /// Whether points that share windows may have keys that do not belong to all pairs in these.
+  bool compares_keys() const { return open_keys != 0 || sorts_key; }
   bool mirrored() const { return is_mirrored(strategy.access_pattern, pairs); }
-  /// The raw distance of two points by the definition.
-  double exact_raw(std::uint32_t position, std::uint32_t neighbor) const;
+  /// The raw distances of a left point and `count` right ones by the definition.
+  void exact_raws(std::uint32_t position, const std::uint32_t* neighbors, std::size_t count,
+                  double* raws) const;
 };
 
 }  // namespace gpujoin::cpu

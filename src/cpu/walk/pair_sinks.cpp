@@ -32,4 +32,15 @@ void SharedCountSink::take_block(std::uint32_t first_left, std::uint32_t first_r
     add_to(counts_[first_right + j], right_counts[j]);
 }
 
+/// Whether all points, as far as pairs count at them, have a pair that suffices.
+bool SharedCountSink::can_skip(Window left, Window right) const {
+  return one_suffices_ && is_done(left) && (!half_ || is_done(right));
+}
+
+bool SharedCountSink::is_done(Window points) const {
+  return std::all_of(counts_ + points.begin, counts_ + points.end, [](std::uint64_t& pairs) {
+    return std::atomic_ref(pairs).load(std::memory_order_relaxed) > 0;
+  });
+}
+
 }  // namespace gpujoin::cpu

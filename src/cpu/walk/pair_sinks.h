@@ -32,6 +32,12 @@ concept HasRoom = requires(Sink sink, std::uint64_t most) {
   sink.room(most);
 };
 
+/// Such a sink needs not to know which pairs a number is of.
+template <class Sink>
+concept TakesTotals = requires(Sink sink, std::uint64_t entries) {
+  sink.take_total(entries, entries);
+};
+
 template <class Sink>
 concept EndsRows = requires(Sink sink, std::uint32_t left) {
   sink.end_row(left);
@@ -70,7 +76,10 @@ class TotalSink {
       : total_(total), mirrored_(mirrored) {}
 
   void take_number(std::uint32_t, std::uint64_t entries, bool itself) {
-    pairs_ += pairs_of_entries(mirrored_, entries, itself);
+    take_total(entries, itself);
+  }
+  void take_total(std::uint64_t entries, std::uint64_t self_pairs) {
+    pairs_ += pairs_of_entries(mirrored_, entries, self_pairs);
   }
   void finish() { total_ += pairs_; }
 
@@ -171,18 +180,26 @@ class SharedCountSink {
  public:
   static constexpr PairNeed kNeed = PairNeed::kPosition;
 
-  SharedCountSink(std::uint64_t* counts, const std::int64_t* ids, bool half, PairSelection pairs)
-      : counts_(counts), ids_(ids), half_(half), once_(pairs == PairSelection::kUnordered) {}
+  SharedCountSink(std::uint64_t* counts, const JoinPlan& plan)
+      : counts_(counts),
+        ids_(plan.left->ids.data()),
+        half_(plan.self_join() && plan.half()),
+        once_(plan.pairs == PairSelection::kUnordered),
+        one_suffices_(plan.one_suffices) {}
 
   /// See cpu/walk/tile_walker.h.
   void take_block(std::uint32_t first_left, std::uint32_t first_right,
                   const std::uint32_t (&rights)[kGroupPoints]);
+  bool can_skip(Window left, Window right) const;
 
  private:
+  bool is_done(Window points) const;
+
   std::uint64_t* counts_;
   const std::int64_t* ids_;
   bool half_;
   bool once_;
+  bool one_suffices_;
 };
 
 }  // namespace gpujoin::cpu

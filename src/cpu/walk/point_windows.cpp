@@ -9,29 +9,6 @@
 namespace gpujoin::cpu {
 namespace {
 
-/// The first index whose key is not below `key`, searched outwards from `hint`: neighbours of
-/// consecutive cells are near each other in every cell order, in linear order mostly the next one.
-std::size_t find_cell(const Buffer<std::uint64_t>& keys, std::size_t hint, std::uint64_t key) {
-  const std::size_t size = keys.size();
-  std::size_t low = 0, high = size, step = 1;
-  if (hint < size && keys[hint] < key) {
-    low = hint + 1;
-    while (low + step < size && keys[low + step] < key) {
-      low += step + 1;
-      step *= 2;
-    }
-    high = std::min(size, low + step);
-  } else {
-    high = std::min(hint, size);
-    while (high >= step && keys[high - step] >= key) {
-      high -= step;
-      step *= 2;
-    }
-    low = high >= step ? high - step : 0;
-  }
-  return std::lower_bound(keys.begin() + low, keys.begin() + high, key) - keys.begin();
-}
-
 /// The first value from `begin` on that does not pass; where one does not, no later one does. A
 /// branch for each value would be mispredicted about once a window.
 template <class Passes>
@@ -62,12 +39,22 @@ void PointWindows::start(std::uint32_t first) {
   started_ = true;
 }
 
-void PointWindows::move_to(std::uint32_t position) {
+/// Goes on to a point; whether its cell is another one than the last point's.
+bool PointWindows::arrive(std::uint32_t position) {
   const bool next_cell = position == plan_.left->cell_starts[cell_ + 1];
   if (next_cell) ++cell_;
   const bool entered = std::exchange(started_, false) || next_cell;
   if (entered) enter_cell();
+  return entered;
+}
+
+std::uint32_t PointWindows::move_to_block(std::uint32_t position, std::uint32_t end) {
+  const bool entered = arrive(position);
+  end = std::min({end, plan_.left->cell_starts[cell_ + 1],
+                  position / kTilePoints * kTilePoints + kTilePoints});
+  if (end - position > 1 && share_windows(position, end, entered)) return end - position;
   find_windows(position, entered);
+  return 1;
 }
 
 /// Lists the non-empty cells on the right that hold candidates of a left cell's points.
@@ -80,17 +67,19 @@ void PointWindows::enter_cell() {
   const std::uint32_t numbers = neighbor_count(grid.dims);
   neighbors_.clear();
   if (plan_.self_join())
-    neighbors_.push_back({left.cell_starts[cell_], left.cell_starts[cell_ + 1], 0, 0, true});
-  for (std::uint32_t number = 0; number < numbers; ++number) {
-    if (plan_.self_join() && number == numbers / 2) continue;
+    neighbors_.push_back({left.cell_starts[cell_], left.cell_starts[cell_ + 1], 0, 0, 0, true});
+  // The cell's own place comes first: there neighbours are likeliest.
+  for (std::uint32_t i = plan_.self_join() ? 1 : 0; i < numbers; ++i) {
+    const std::uint32_t number = (numbers / 2 + i) % numbers;
     std::uint32_t there[kMaxGridDimensions];
     if (!neighbor_cell(grid, here, number, there)) continue;
     if (!visits(plan_.strategy.access_pattern, grid.dims, here, there)) continue;
     const std::uint64_t key = cell_key(grid, plan_.layout->order.cell_order, there);
-    const std::size_t found = find_cell(right.cell_keys, cursors_[number], key);
+    const std::size_t found = right.find_cell(cursors_[number], key);
     cursors_[number] = found;
     if (found < right.cells() && right.cell_keys[found] == key)
-      neighbors_.push_back({right.cell_starts[found], right.cell_starts[found + 1], 0, 0, false});
+      neighbors_.push_back(
+          {right.cell_starts[found], right.cell_starts[found + 1], 0, 0, 0, false});
   }
 }
 
@@ -121,21 +110,61 @@ void PointWindows::slide_window(NeighborCell& neighbor, double x) const {
       skip(values, neighbor.high, neighbor.end, [=](double y) { return !(y - x > reach); });
 }
 
-void PointWindows::find_windows(std::uint32_t position, bool entered) {
+double PointWindows::sort_value(std::uint32_t position) const {
+  return plan_.left->sort_values.size() > 0 ? plan_.left->sort_values[position] : 0;
+}
+
+/// Makes the window that of a point with the sort value x.
+void PointWindows::move_window(NeighborCell& neighbor, double x, bool entered) const {
+  if (plan_.layout->order.sort_column == kNoColumn) {
+    neighbor.low = neighbor.begin;
+    neighbor.high = neighbor.end;
+  } else if (entered) {
+    place_window(neighbor, x);
+  } else {
+    slide_window(neighbor, x);
+  }
+}
+
+/// Points of one cell that follow each other have nearly the same windows: one that begins with the
+/// first point's and ends with the last one's has all. False: they would be more than twice as
+/// long, and some.
+bool PointWindows::share_windows(std::uint32_t first, std::uint32_t end, bool entered) {
   const bool sorted = plan_.layout->order.sort_column != kNoColumn;
-  const double x =
-      sorted ? plan_.left->sort_values.size() > 0 ? plan_.left->sort_values[position] : 0 : 0;
+  const double x = sort_value(first), last = sort_value(end - 1), reach = plan_.reach;
+  const double* const values = plan_.right->sort_values.data();
+  const std::uint64_t points = end - first;
   windows_.clear();
   candidates_ = 0;
   for (NeighborCell& neighbor : neighbors_) {
-    if (!sorted) {
-      neighbor.low = neighbor.begin;
-      neighbor.high = neighbor.end;
-    } else if (entered) {
-      place_window(neighbor, x);
-    } else {
-      slide_window(neighbor, x);
+    move_window(neighbor, x, entered);
+    neighbor.shared_high = neighbor.high;
+    if (sorted) {
+      const std::uint64_t from = neighbor.own ? first : neighbor.low;
+      const std::uint64_t most = neighbor.high + (neighbor.high - from) + kTilePoints;
+      const auto bound =
+          static_cast<std::uint32_t>(std::min<std::uint64_t>(neighbor.end, most + 1));
+      neighbor.shared_high =
+          skip(values, neighbor.high, bound, [=](double y) { return !(y - last > reach); });
+      if (neighbor.shared_high > most) return false;
     }
+    const std::uint32_t low = neighbor.own ? end : neighbor.low;
+    if (low < neighbor.shared_high) windows_.push_back({low, neighbor.shared_high});
+    candidates_ += points * (std::max(low, neighbor.shared_high) - low);
+    if (candidates_ > kMaxPiece) return false;
+  }
+  // The next point's windows end there or later.
+  for (NeighborCell& neighbor : neighbors_) neighbor.high = neighbor.shared_high;
+  if (plan_.half()) candidates_ += points * (points - 1) / 2;
+  return true;
+}
+
+void PointWindows::find_windows(std::uint32_t position, bool entered) {
+  const double x = sort_value(position);
+  windows_.clear();
+  candidates_ = 0;
+  for (NeighborCell& neighbor : neighbors_) {
+    move_window(neighbor, x, entered);
     if (!neighbor.own) {
       add_window(neighbor.low, neighbor.high);
     } else if (plan_.half()) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "cpu/walk/join_plan.h"
@@ -23,9 +24,15 @@ class PointWindows {
   /// Before the point at `first`, to which move_to() goes next.
   void start(std::uint32_t first);
   /// Finds the windows of the point at `position`, the one after the last.
-  void move_to(std::uint32_t position);
+  void move_to(std::uint32_t position) { find_windows(position, arrive(position)); }
+  /// Finds windows for the point at `position`, and those after it, before `end`, in its tile and
+  /// its cell that can share them without many more candidates. Returns their number. Where it is
+  /// more than one, and the walk a half one, pairs among them are in no window. Not for a full walk
+  /// of rows with themselves.
+  std::uint32_t move_to_block(std::uint32_t position, std::uint32_t end);
 
-  /// How many candidates the windows hold.
+  const std::vector<Window>& windows() const { return windows_; }
+  /// How many candidates the windows hold, of all points that have them.
   std::uint64_t candidates() const { return candidates_; }
   /// The most candidates of a piece: they fit in a batch.
   std::uint64_t max_piece() const { return std::min(plan_.batch_entries, kMaxPiece); }
@@ -45,6 +52,21 @@ class PointWindows {
       first = end;
     }
   }
+  /// Calls visit(part) for parts of the windows, the likeliest places of neighbours first, until it
+  /// returns true.
+  template <class Visit>
+  void find_part(const Visit& visit) const {
+    constexpr std::uint32_t kFewCandidates = 64;
+    const auto find = [&](std::uint32_t begin, std::uint32_t end) {
+      for (; begin < end; begin += std::min(kFewCandidates, end - begin))
+        if (visit(Window{begin, begin + std::min(kFewCandidates, end - begin)})) return true;
+      return false;
+    };
+    for (const Window& window : windows_) {
+      const std::uint32_t middle = std::midpoint(window.begin, window.end);
+      if (find(middle, window.end) || find(window.begin, middle)) return;
+    }
+  }
 
  private:
   /// A neighbouring cell on the right, and the part of it that the current point's sort value
@@ -52,12 +74,17 @@ class PointWindows {
   struct NeighborCell {
     std::uint32_t begin, end;
     std::uint32_t low, high;
-    bool own;  ///< the cell that the point itself lies in
+    std::uint32_t shared_high;  ///< of the last point that shares the window
+    bool own;                   ///< the cell that the point itself lies in
   };
 
+  bool arrive(std::uint32_t position);
+  bool share_windows(std::uint32_t first, std::uint32_t end, bool entered);
+  double sort_value(std::uint32_t position) const;
   void enter_cell();
   void place_window(NeighborCell& neighbor, double x) const;
   void slide_window(NeighborCell& neighbor, double x) const;
+  void move_window(NeighborCell& neighbor, double x, bool entered) const;
   void find_windows(std::uint32_t position, bool entered);
   void add_window(std::uint32_t begin, std::uint32_t end);
 

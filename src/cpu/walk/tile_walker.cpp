@@ -1,5 +1,8 @@
 #include "cpu/walk/tile_walker.h"
 
+#include "cpu/walk/cluster_tiles.h"
+#include "cpu/walk/sum_sink.h"
+
 namespace gpujoin::cpu {
 namespace {
 
@@ -22,13 +25,21 @@ void leave_out_itself(const JoinPlan& join, GroupPairs* pairs) {
   for (std::uint32_t i = 0; i < kGroupPoints; ++i) pairs->possible[i] &= ~(1u << i);
 }
 
+/// All pairs of two groups, surely.
+void set_all(const TilePlan& plan, std::uint32_t row_group, std::uint32_t column_group,
+             GroupPairs* pairs) {
+  const std::uint32_t rows = plan.left->group_size(row_group);
+  const std::uint32_t rights =
+      ~std::uint32_t{0} >> (kGroupPoints - plan.right->group_size(column_group));
+  for (std::uint32_t i = 0; i < kGroupPoints; ++i)
+    pairs->possible[i] = pairs->sure[i] = i < rows ? rights : 0;
+}
+
 void count_rows(const TilePlan& plan, const WalkTools& tools) {
   const JoinPlan& join = *plan.join;
   Buffer<std::uint64_t> counts(tools.budget, join.left->rows.size());
   std::fill(counts.begin(), counts.end(), 0);
-  walk_tiles(plan, tools, [&](WalkProgress&) {
-    return SharedCountSink(counts.data(), join.left->ids.data(), plan.half(), join.pairs);
-  });
+  walk_tiles(plan, tools, [&](WalkProgress&) { return SharedCountSink(counts.data(), join); });
   WalkProgress progress(tools.tally);
   BatchWriter writer(tools.queue, progress, join.batch_entries);
   for (std::uint64_t position = 0; position < counts.size(); ++position)
@@ -48,7 +59,11 @@ std::uint64_t candidates_of_groups(const TilePlan& plan, std::uint32_t row_group
 
 bool screen_groups(const TilePlan& plan, std::uint32_t row_group, std::uint32_t column_group,
                    GroupPairs* pairs) {
-  if (!plan.screen(plan.looks, plan.left->group(row_group), plan.right->group(column_group), pairs))
+  const Boxes &left = plan.left->group_boxes, &right = plan.right->group_boxes;
+  if (surely_match(left.columns, left.at(row_group), right.at(column_group), plan.accept))
+    set_all(plan, row_group, column_group, pairs);
+  else if (!plan.screen(plan.looks, plan.left->group(row_group), plan.right->group(column_group),
+                        pairs))
     return false;
   if (!plan.join->self_join() || row_group != column_group) return true;
   if (plan.half())
@@ -63,12 +78,15 @@ std::uint64_t settle_groups(const TilePlan& plan, std::uint32_t row_group,
   const double threshold = plan.join->threshold.raw;
   std::uint64_t decided = 0;
   for (std::uint32_t i = 0; i < kGroupPoints; ++i) {
-    for_bits(pairs->possible[i] & ~pairs->sure[i], [&](std::uint32_t j) {
-      ++decided;
-      const double raw =
-          plan.join->exact_raw(row_group * kGroupPoints + i, column_group * kGroupPoints + j);
-      if (!(raw <= threshold)) pairs->possible[i] &= ~(1u << j);
-    });
+    const std::uint32_t open = pairs->possible[i] & ~pairs->sure[i];
+    if (open == 0) continue;
+    std::uint32_t rights[kGroupPoints], count = 0;
+    double raws[kGroupPoints];
+    for_bits(open, [&](std::uint32_t j) { rights[count++] = column_group * kGroupPoints + j; });
+    plan.join->exact_raws(row_group * kGroupPoints + i, rights, count, raws);
+    for (std::uint32_t k = 0; k < count; ++k)
+      if (!(raws[k] <= threshold)) pairs->possible[i] &= ~(1u << rights[k] % kGroupPoints);
+    decided += count;
   }
   return decided;
 }
@@ -81,6 +99,10 @@ std::uint64_t walk_tiles(const TilePlan& plan, const WalkTools& tools) {
     walk([&](WalkProgress&) { return TotalSink(total, join.mirrored()); });
   else if (join.output == Output::kCountPerRow)
     count_rows(plan, tools);
+  else if (join.output == Output::kSums)
+    sum_rows(join, tools, walk);
+  else if (join.output == Output::kClusters)
+    find_clusters(plan, tools);
   else
     walk_into_batches(join, tools, walk);
   return total;

@@ -8,7 +8,11 @@
 //                   const std::uint32_t (&rights)[kGroupPoints]);
 //
 // the pairs of two groups at once: bit j of rights[i] is the pair (first_left + i, first_right +
-// j).
+// j). Before points are compared, of two tiles or of two groups of them, such a sink may be asked
+//
+//   bool can_skip(Window left, Window right);
+//
+// whether it needs none of their pairs.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +35,8 @@ struct TilePlan {
   const TileIndex* right;  ///< the same as left in a self-join
   ScreenLooks looks;
   GroupScreen screen;
-  double reach;  ///< true_reach()
+  double reach;        ///< true_reach()
+  double accept = -1;  ///< ScreenBounds::accept where boxes are of all columns; else negative
 
   /// Whether half of the matrix of tiles is enough: in a self-join, unless it has to be walked in
   /// full.
@@ -80,6 +85,8 @@ class TileWalker {
     std::uint32_t gathered = 0;
     for (std::uint32_t column_tile = first; column_tile < end; ++column_tile) {
       if (!may_meet(left.columns, left.at(tile), right.at(column_tile), plan_.reach)) continue;
+      if (can_skip(plan_.left->points_of_tile(tile), plan_.right->points_of_tile(column_tile)))
+        continue;
       walk_tile(tile, column_tile);
       gathered += kTileGroups;
       if (gathered < kStretch) continue;
@@ -96,6 +103,8 @@ class TileWalker {
   static constexpr bool kAtOnce = TakesBlocks<Sink> || TakesNumbers<Sink>;
 
   void walk_tile(std::uint32_t tile, std::uint32_t column_tile) {
+    if constexpr (TakesNumbers<Sink>)
+      if (take_whole_tile(tile, column_tile)) return;
     const Boxes& left = plan_.left->group_boxes;
     const Boxes& right = plan_.right->group_boxes;
     const std::uint32_t first_row = tile * kTileGroups;
@@ -113,7 +122,30 @@ class TileWalker {
     }
   }
 
+  /// Counts two tiles by their sizes, where their boxes prove all pairs.
+  bool take_whole_tile(std::uint32_t tile, std::uint32_t column_tile) {
+    const TileIndex &left = *plan_.left, &right = *plan_.right;
+    if ((plan_.join->self_join() && tile == column_tile) ||
+        !surely_match(left.tile_boxes.columns, left.tile_boxes.at(tile),
+                      right.tile_boxes.at(column_tile), plan_.accept))
+      return false;
+    const std::uint32_t rows = left.tile_size(tile), columns = right.tile_size(column_tile);
+    progress_.candidates += std::uint64_t{rows} * columns;
+    for (std::uint32_t i = 0; i < rows; ++i)
+      sink.take_number(tile * kScreenTile + i, columns, false);
+    return true;
+  }
+
+  bool can_skip(Window left, Window right) {
+    if constexpr (requires(Sink asked) { asked.can_skip(left, right); })
+      return sink.can_skip(left, right);
+    return false;
+  }
+
   void walk_groups(std::uint32_t row_group, std::uint32_t column_group) {
+    if (can_skip(plan_.left->points_of_group(row_group),
+                 plan_.right->points_of_group(column_group)))
+      return;
     progress_.candidates += candidates_of_groups(plan_, row_group, column_group);
     const std::uint32_t list = row_group % kTileGroups;
     GroupPairs& pairs = found_[kAtOnce ? 0 : list * kStretch + found_count_[list]];
@@ -162,20 +194,11 @@ class TileWalker {
   /// Gives a point's pairs with points of one group, no more at a time than fit in a batch.
   void give_row(std::uint32_t position, std::uint32_t column_group, std::uint32_t possible,
                 std::uint32_t sure) {
-    std::uint32_t rights[kGroupPoints];
+    std::uint32_t rights[kGroupPoints] = {};
     double distances[kGroupPoints];
     std::uint32_t count = 0;
-    for_bits(possible, [&](std::uint32_t j) {
-      rights[count] = column_group * kGroupPoints + j;
-      if (kDistances) {
-        const bool certain = sure >> j & 1;
-        progress_.rechecked += !certain;
-        const double raw = plan_.join->exact_raw(position, rights[count]);
-        if (!certain && !(raw <= plan_.join->threshold.raw)) return;
-        distances[count] = distance_from_raw(plan_.join->metric, raw);
-      }
-      ++count;
-    });
+    for_bits(possible, [&](std::uint32_t j) { rights[count++] = column_group * kGroupPoints + j; });
+    if (kDistances) count = keep_exact(position, sure, rights, distances, count);
     const bool diagonal = plan_.half() && column_group == position / kGroupPoints;
     const auto most = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(kGroupPoints, plan_.join->batch_entries));
@@ -184,6 +207,23 @@ class TileWalker {
       const bool itself = diagonal && std::count(rights + at, rights + at + size, position) > 0;
       give_copy(sink, {position, rights + at, kDistances ? distances + at : nullptr, size, itself});
     }
+  }
+
+  /// Finds the distances of points of one group, and leaves out those that are not within eps.
+  /// Returns how many are left.
+  std::uint32_t keep_exact(std::uint32_t position, std::uint32_t sure, std::uint32_t* rights,
+                           double* distances, std::uint32_t count) {
+    const JoinPlan& join = *plan_.join;
+    join.exact_raws(position, rights, count, distances);
+    std::uint32_t kept = 0;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const bool certain = sure >> rights[i] % kGroupPoints & 1;
+      progress_.rechecked += !certain;
+      if (!certain && !(distances[i] <= join.threshold.raw)) continue;
+      rights[kept] = rights[i];
+      distances[kept++] = distance_from_raw(join.metric, distances[i]);
+    }
+    return kept;
   }
 
   const TilePlan& plan_;

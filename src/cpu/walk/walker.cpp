@@ -1,5 +1,8 @@
 #include "cpu/walk/walker.h"
 
+#include "cpu/walk/cluster_cells.h"
+#include "cpu/walk/sum_sink.h"
+
 namespace gpujoin::cpu {
 
 std::uint64_t walk_cells(const JoinPlan& plan, const WalkTools& tools) {
@@ -10,6 +13,10 @@ std::uint64_t walk_cells(const JoinPlan& plan, const WalkTools& tools) {
   };
   if (plan.output == Output::kTotal)
     walk([&](WalkProgress&) { return TotalSink(total, plan.mirrored()); });
+  else if (plan.output == Output::kSums)
+    sum_rows(plan, tools, walk);
+  else if (plan.output == Output::kClusters)
+    find_clusters(plan, tools);
   else if (plan.output != Output::kCountPerRow)
     walk_into_batches(plan, tools, walk);
   else if (plan.pairs == PairSelection::kUnordered)

@@ -2,6 +2,7 @@
 // sink takes what is found, row by row.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -9,6 +10,8 @@
 #include <vector>
 
 #include "cpu/scan/scan.h"
+#include "cpu/scan/several_distances.h"
+#include "cpu/scan/sum_scan.h"
 #include "cpu/walk/join_plan.h"
 #include "cpu/walk/pair_sinks.h"
 #include "cpu/walk/point_windows.h"
@@ -28,6 +31,9 @@ class Walker {
         progress_(tools.tally),
         sink(make_sink(progress_)),
         windows_(plan),
+        takes_blocks_(TakesTotals<Sink> && plan.kernel.count_block != nullptr &&
+                      !plan.compares_keys() && (plan.half() || !plan.self_join())),
+        collects_(plan.strategy.screened || plan.open_keys != 0),
         query_(plan.left->dims) {
     scan_.tiles = plan.right->tiles.data();
     scan_.query = query_.data();
@@ -36,7 +42,7 @@ class Walker {
     scan_.short_circuit = plan.strategy.short_circuit;
     const bool screened = plan.strategy.screened;
     const std::uint64_t room = PointWindows::kMaxPiece + kCollectPadding;
-    if (kOnlyNumber ? screened : !HasRoom<Sink>)
+    if (kOnlyNumber ? collects_ : !HasRoom<Sink>)
       scratch_positions_ = Buffer<std::uint32_t>(tools.budget, room);
     if (kDistances ? !HasRoom<Sink> : screened) scratch_raws_ = Buffer<double>(tools.budget, room);
   }
@@ -45,15 +51,26 @@ class Walker {
   void walk(std::uint32_t first, std::uint32_t end) {
     progress_.begin();
     windows_.start(first);
-    for (std::uint32_t position = first; position < end; ++position) {
+    std::uint32_t points = 1;
+    for (std::uint32_t position = first; position < end; position += points) {
       pool_.throw_if_stopped();
-      windows_.move_to(position);
-      progress_.candidates += windows_.candidates();
+      if constexpr (TakesTotals<Sink>) {
+        if (takes_blocks_) points = windows_.move_to_block(position, end);
+        if (points > 1) {
+          take_block({position, position + points});
+          continue;
+        }
+      }
+      if (!takes_blocks_) windows_.move_to(position);
       plan_.left->load_point(position, query_.data());
-      if constexpr (kOnlyNumber)
-        take_number(position);
-      else
+      if constexpr (kOnlyNumber) {
+        if (plan_.one_suffices)
+          take_first(position);
+        else
+          take_number(position);
+      } else {
         take_runs(position);
+      }
       if constexpr (EndsRows<Sink>) sink.end_row(position);
     }
     end_piece(progress_, sink);
@@ -63,11 +80,35 @@ class Walker {
   static constexpr bool kOnlyNumber = TakesNumbers<Sink>;
   static constexpr bool kDistances = Sink::kNeed == PairNeed::kDistance;
 
+  /// Gives the number of pairs up to the first part of the windows that has some.
+  void take_first(std::uint32_t position) {
+    windows_.find_part([&](const Window& part) {
+      pool_.throw_if_stopped();
+      progress_.candidates += part.end - part.begin;
+      const std::uint64_t entries =
+          collects_ ? collect(position, &part, 1, scratch_positions_.data(), nullptr)
+                    : plan_.kernel.count(scan_, &part, 1);
+      if (entries > 0) sink.take_number(position, entries, false);
+      return entries > 0;
+    });
+  }
+
+  void take_block(Window block) {
+    progress_.candidates += windows_.candidates();
+    const auto& windows = windows_.windows();
+    const std::uint64_t entries = plan_.kernel.count_block(
+        scan_, plan_.left->tiles.data(), block, plan_.half(), windows.data(), windows.size());
+    const bool selves = plan_.half() && plan_.pairs == PairSelection::kAll;  // their sums are 0
+    const std::uint64_t self_pairs = selves ? block.end - block.begin : 0;
+    sink.take_total(entries + self_pairs, self_pairs);
+  }
+
   void take_number(std::uint32_t position) {
+    progress_.candidates += windows_.candidates();
     std::uint64_t entries = 0;
     bool itself = false;
     windows_.for_pieces([&](const Window* windows, std::size_t count, std::uint64_t) {
-      if (plan_.strategy.screened) {
+      if (collects_) {
         std::uint32_t* const right = scratch_positions_.data();
         const std::size_t found = collect(position, windows, count, right, nullptr);
         itself = itself || begins_with_itself(position, right, found);
@@ -82,14 +123,13 @@ class Walker {
   }
 
   void take_runs(std::uint32_t position) {
+    progress_.candidates += windows_.candidates();
     windows_.for_pieces([&](const Window* windows, std::size_t count, std::uint64_t most) {
       PairRoom room{scratch_positions_.data(), scratch_raws_.data()};
       if constexpr (HasRoom<Sink>) room = sink.room(most);
       double* const distances = kDistances ? room.distances : nullptr;
       const std::size_t found = collect(position, windows, count, room.right, distances);
-      if (kDistances)
-        for (std::size_t i = 0; i < found; ++i)
-          distances[i] = distance_from_raw(plan_.metric, distances[i]);
+      if (kDistances && plan_.metric == Metric::kL2) take_roots(distances, found);
       if (found > 0)
         give_run(sink, {position, room.right, distances, found,
                         begins_with_itself(position, room.right, found)});
@@ -108,26 +148,53 @@ class Walker {
   /// wanted.
   std::size_t collect(std::uint32_t position, const Window* windows, std::size_t count,
                       std::uint32_t* right, double* raws) {
-    if (!plan_.strategy.screened) return plan_.kernel.collect(scan_, windows, count, right, raws);
-    double* const sums = raws != nullptr ? raws : scratch_raws_.data();
-    const std::size_t passed = plan_.kernel.collect(scan_, windows, count, right, sums);
-    return recheck(position, passed, right, sums);
+    const bool screened = plan_.strategy.screened;
+    double* const sums = raws != nullptr || !screened ? raws : scratch_raws_.data();
+    std::size_t passed = plan_.kernel.collect(scan_, windows, count, right, sums);
+    for (std::uint32_t k = 0; k < plan_.keys.count; ++k)
+      if ((plan_.open_keys >> k & 1) != 0) passed = keep_near(k, position, passed, right, sums);
+    return screened ? recheck(position, passed, right, sums) : passed;
+  }
+
+  /// Keeps the pairs with keys near each other. No branch: half of the keys may be near.
+  std::size_t keep_near(std::uint32_t key, std::uint32_t position, std::size_t count,
+                        std::uint32_t* right, double* raws) const {
+    const double* const keys = plan_.right->keys_of(key);
+    const double own = plan_.left->keys_of(key)[position];
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      right[kept] = right[i];
+      if (raws != nullptr) raws[kept] = raws[i];
+      kept += plan_.keys.are_near(key, own, keys[right[i]]) ? 1 : 0;
+    }
+    return kept;
   }
 
   /// Decides what a screen let pass, by the definition where the sum alone does not decide.
   std::size_t recheck(std::uint32_t position, std::size_t count, std::uint32_t* right,
                       double* raws) {
     std::size_t kept = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      const bool certain = raws[i] <= plan_.screen.accept;
-      progress_.rechecked += !certain;
-      const double raw = certain && !kDistances ? raws[i] : plan_.exact_raw(position, right[i]);
-      if (!certain && !(raw <= plan_.threshold.raw)) continue;
-      right[kept] = right[i];
-      raws[kept++] = raw;
+    for (std::size_t first = 0; first < count; first += kPairsAtOnce) {
+      const std::size_t end = std::min<std::size_t>(count, first + kPairsAtOnce);
+      std::uint32_t looked_at[kPairsAtOnce];
+      double exact[kPairsAtOnce];
+      std::size_t looks = 0;
+      for (std::size_t i = first; i < end; ++i)
+        if (kDistances || !surely_matches(raws[i])) looked_at[looks++] = right[i];
+      plan_.exact_raws(position, looked_at, looks, exact);
+      looks = 0;
+      for (std::size_t i = first; i < end; ++i) {
+        const bool certain = surely_matches(raws[i]);
+        progress_.rechecked += !certain;
+        const double raw = kDistances || !certain ? exact[looks++] : raws[i];
+        if (!certain && !(raw <= plan_.threshold.raw)) continue;
+        right[kept] = right[i];
+        raws[kept++] = raw;
+      }
     }
     return kept;
   }
+  bool surely_matches(double sum) const { return sum <= plan_.screen.accept; }
 
   const JoinPlan& plan_;
   WorkerPool& pool_;
@@ -138,6 +205,8 @@ class Walker {
 
  private:
   PointWindows windows_;
+  const bool takes_blocks_;
+  const bool collects_;  ///< pairs are looked at one by one, even where their number is wanted
   std::vector<double> query_;
   Scan scan_;
   Buffer<std::uint32_t> scratch_positions_;  ///< where the sink has no room for them

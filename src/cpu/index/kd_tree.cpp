@@ -1,0 +1,229 @@
+#include "cpu/index/kd_tree.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "cpu/index/large_buffer.h"
+#include "cpu/index/row_blocks.h"
+
+namespace gpujoin::cpu {
+namespace {
+
+constexpr std::uint32_t kLeafTiles = kMostLeafPoints / kTilePoints - 1;
+
+/// A row by the coordinate that a node is split by.
+struct SplitItem {
+  double value;
+  std::uint32_t row;
+};
+
+/// Moves the items with smaller values to the front, without a branch that would be guessed wrong
+/// every other time. Returns where the others begin.
+template <class IsFirst>
+SplitItem* partition(SplitItem* begin, SplitItem* end, const IsFirst& is_first) {
+  SplitItem* others = begin;
+  for (SplitItem* at = begin; at != end; ++at) {
+    const SplitItem item = *at;
+    *at = *others;
+    *others = item;
+    others += is_first(item.value) ? 1 : 0;
+  }
+  return others;
+}
+
+/// As std::nth_element: no item before `middle` is larger than one from there on. Pivots are
+/// quantiles of samples, so that two or three passes do.
+void select(SplitItem* begin, SplitItem* middle, SplitItem* end) {
+  constexpr int kMostPasses = 32;
+  constexpr std::ptrdiff_t kFew = 128, kSample = 32;
+  for (int pass = 0; pass < kMostPasses && end - begin > kFew; ++pass) {
+    double sample[kSample];
+    for (std::ptrdiff_t i = 0; i < kSample; ++i)
+      sample[i] = begin[(end - begin) * i / kSample].value;
+    double* const at = sample + (middle - begin) * kSample / (end - begin);
+    std::nth_element(sample, at, sample + kSample);
+    const double pivot = *at;
+    SplitItem* const others = partition(begin, end, [=](double x) { return x < pivot; });
+    if (others > middle) {
+      end = others;
+    } else {
+      SplitItem* const beyond = partition(others, end, [=](double x) { return x <= pivot; });
+      if (beyond > middle) return;  // it is a pivot
+      begin = beyond;
+    }
+  }
+  std::nth_element(begin, middle, end,
+                   [](const SplitItem& a, const SplitItem& b) { return a.value < b.value; });
+}
+
+/// The first tile of node number `at` of a level, counted from 0: all nodes of a level have equally
+/// many tiles, up to one.
+std::uint32_t first_tile(std::uint32_t tiles, std::uint32_t level, std::uint64_t at) {
+  return static_cast<std::uint32_t>((tiles * at) >> level);
+}
+
+std::uint32_t tile_count(std::uint32_t points) { return (points + kTilePoints - 1) / kTilePoints; }
+
+/// The finite rows, then the others, each in their order.
+std::uint32_t list_rows(WorkerPool& pool, MemoryBudget& budget, const Dataset& data,
+                        Buffer<std::uint32_t>& rows) {
+  Buffer<std::uint8_t> finite(budget, data.rows);
+  for_row_blocks(pool, data, [&](std::uint64_t first, std::uint64_t end) {
+    for (std::uint64_t row = first; row < end; ++row) finite[row] = is_finite_row(data, row);
+  });
+  std::uint32_t points = 0;
+  for (std::uint64_t row = 0; row < data.rows; ++row)
+    if (finite[row]) rows[points++] = static_cast<std::uint32_t>(row);
+  std::uint64_t at = points;
+  for (std::uint64_t row = 0; row < data.rows; ++row)
+    if (!finite[row]) rows[at++] = static_cast<std::uint32_t>(row);
+  return points;
+}
+
+class Splitter {
+ public:
+  Splitter(const Dataset& data, Buffer<std::uint32_t>& rows, Buffer<SplitItem>& items,
+           std::uint32_t points)
+      : data_(data), rows_(rows), items_(items), points_(points), tiles_(tile_count(points)) {}
+
+  /// Splits a node in two halves along the column in which a sample of its points spreads most.
+  void split(std::uint32_t level, std::uint64_t at) const {
+    const std::uint32_t begin = first_tile(tiles_, level, at) * kTilePoints;
+    const std::uint32_t middle = first_tile(tiles_, level + 1, 2 * at + 1) * kTilePoints;
+    const std::uint32_t end = std::min(points_, first_tile(tiles_, level, at + 1) * kTilePoints);
+    if (middle <= begin || middle >= end) return;
+    const std::uint32_t column = widest_column(begin, end);
+    for (std::uint32_t i = begin; i < end; ++i)
+      items_[i] = {coordinate(data_, rows_[i], column), rows_[i]};
+    select(items_.data() + begin, items_.data() + middle, items_.data() + end);
+    for (std::uint32_t i = begin; i < end; ++i) rows_[i] = items_[i].row;
+  }
+
+  /// A node and all below it.
+  void split_below(std::uint32_t level, std::uint64_t at, std::uint32_t levels) const {
+    for (std::uint32_t below = level; below < levels; ++below)
+      for (std::uint64_t node = at << (below - level); node < (at + 1) << (below - level); ++node)
+        split(below, node);
+  }
+
+ private:
+  std::uint32_t widest_column(std::uint32_t begin, std::uint32_t end) const {
+    constexpr std::uint32_t kSample = 64;
+    const std::uint32_t step = std::max(1u, (end - begin) / kSample);
+    std::uint32_t widest = 0;
+    double most = -1;
+    for (std::uint32_t column = 0; column < data_.dims; ++column) {
+      double low = std::numeric_limits<double>::infinity(), high = -low;
+      for (std::uint32_t i = begin; i < end; i += step) {
+        const double x = coordinate(data_, rows_[i], column);
+        low = std::min(low, x);
+        high = std::max(high, x);
+      }
+      if (high / 2 - low / 2 <= most) continue;
+      most = high / 2 - low / 2;
+      widest = column;
+    }
+    return widest;
+  }
+
+  const Dataset& data_;
+  Buffer<std::uint32_t>& rows_;
+  Buffer<SplitItem>& items_;
+  std::uint32_t points_, tiles_;
+};
+
+/// Level by level until there is a node for each worker and more, then subtree by subtree.
+void split_all(WorkerPool& pool, const Splitter& splitter, std::uint32_t levels) {
+  constexpr std::uint32_t kSubtreesPerWorker = 8;
+  std::uint32_t level = 0;
+  for (; level < levels && (1u << level) < kSubtreesPerWorker * pool.size(); ++level)
+    pool.parallel_for(std::size_t{1} << level,
+                      [&](std::size_t at, unsigned) { splitter.split(level, at); });
+  if (level == levels) return;
+  pool.parallel_for(std::size_t{1} << level,
+                    [&](std::size_t at, unsigned) { splitter.split_below(level, at, levels); });
+}
+
+/// The tiles of a leaf, and its box.
+template <class T>
+void fill_leaf(const Dataset& data, std::uint32_t number, KdTree& tree) {
+  const Window leaf = tree.leaf(number);
+  const std::uint32_t dims = data.dims;
+  double* const low = tree.boxes.data() + std::size_t{2} * dims * (tree.leaves() + number);
+  double* const high = low + dims;
+  std::fill_n(low, dims, std::numeric_limits<double>::infinity());
+  std::fill_n(high, dims, -std::numeric_limits<double>::infinity());
+  const std::uint32_t end = (leaf.end + kTilePoints - 1) / kTilePoints * kTilePoints;
+  for (std::uint32_t position = leaf.begin; position < end; ++position) {
+    T* const place = reinterpret_cast<T*>(tree.tiles.data()) +
+                     std::size_t{position / kTilePoints} * kTilePoints * dims +
+                     position % kTilePoints;
+    const T* const values = position < leaf.end ? point<T>(data, tree.rows[position]) : nullptr;
+    for (std::uint32_t d = 0; d < dims; ++d) {
+      const T x = values != nullptr ? values[d] : std::numeric_limits<T>::quiet_NaN();
+      place[std::size_t{d} * kTilePoints] = x;
+      if (values == nullptr) continue;
+      low[d] = std::min(low[d], static_cast<double>(x));
+      high[d] = std::max(high[d], static_cast<double>(x));
+    }
+  }
+}
+
+void join_boxes(KdTree& tree) {
+  const std::uint32_t dims = tree.dims;
+  for (std::uint32_t node = tree.leaves() - 1; node >= 1; --node) {
+    double* const low = tree.boxes.data() + std::size_t{2} * dims * node;
+    for (std::uint32_t d = 0; d < dims; ++d) {
+      low[d] = std::min(tree.low(2 * node)[d], tree.low(2 * node + 1)[d]);
+      low[dims + d] = std::max(tree.high(2 * node)[d], tree.high(2 * node + 1)[d]);
+    }
+  }
+}
+
+void fill_leaves(WorkerPool& pool, MemoryBudget& budget, const Dataset& data, KdTree& tree) {
+  tree.tiles = large_buffer<std::byte>(
+      budget, std::size_t{tile_count(tree.points)} * kTilePoints * point_bytes(data));
+  tree.boxes = Buffer<double>(budget, std::size_t{4} * data.dims * tree.leaves());
+  constexpr std::uint32_t kTaskLeaves = 64;
+  pool.parallel_for((tree.leaves() + kTaskLeaves - 1) / kTaskLeaves,
+                    [&](std::size_t task, unsigned) {
+                      const auto first = static_cast<std::uint32_t>(task) * kTaskLeaves;
+                      const std::uint32_t end = std::min(tree.leaves(), first + kTaskLeaves);
+                      for (std::uint32_t leaf = first; leaf < end; ++leaf)
+                        if (data.scalar == ScalarType::kFloat32)
+                          fill_leaf<float>(data, leaf, tree);
+                        else
+                          fill_leaf<double>(data, leaf, tree);
+                    });
+  join_boxes(tree);
+}
+
+}  // namespace
+
+Window KdTree::leaf(std::uint32_t number) const {
+  const std::uint32_t tiles = tile_count(points);
+  return {std::min(points, first_tile(tiles, levels, number) * kTilePoints),
+          std::min(points, first_tile(tiles, levels, number + 1) * kTilePoints)};
+}
+
+KdTree build_kd_tree(WorkerPool& pool, MemoryBudget& budget, const Dataset& data, bool order_only) {
+  KdTree tree;
+  tree.dims = data.dims;
+  tree.scalar = data.scalar;
+  tree.rows = large_buffer<std::uint32_t>(budget, data.rows);
+  tree.ids = large_buffer<std::int64_t>(budget, data.rows);
+  tree.points = list_rows(pool, budget, data, tree.rows);
+  while (tile_count(tree.points) >> tree.levels > kLeafTiles) ++tree.levels;
+  {
+    Buffer<SplitItem> items = large_buffer<SplitItem>(budget, tree.points);
+    split_all(pool, Splitter(data, tree.rows, items, tree.points), tree.levels);
+  }
+  for_row_blocks(pool, data, [&](std::uint64_t first, std::uint64_t end) {
+    for (std::uint64_t i = first; i < end; ++i) tree.ids[i] = id_of(data, tree.rows[i]);
+  });
+  if (!order_only) fill_leaves(pool, budget, data, tree);
+  return tree;
+}
+
+}  // namespace gpujoin::cpu

@@ -1,0 +1,170 @@
+#include "cpu/nearest_join.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <deque>
+#include <type_traits>
+
+#include "core/threshold.h"
+#include "engine/stopwatch.h"
+#include "engine/strategy/choose_strategy.h"
+
+namespace gpujoin::cpu {
+
+NearestJoin::NearestJoin(const JoinRequest& request) : ThreadedJoin(request) { start(); }
+
+NearestJoin::~NearestJoin() { stop(); }
+
+void NearestJoin::run() {
+  add_buffers();
+  if (!request_.sides.has_pairs()) return;
+  const Stopwatch watch;
+  find_directions();
+  by_tiles_ = wants_tiles();
+  if (by_tiles_) {
+    index_tiles();
+    note_index(IndexMethod::kTiles, watch.milliseconds());
+    if (right_tiles_.points == 0) return;
+    const NearestTilePlan plan = plan_tiles();
+    join<NearestTileWalker>(plan, plan.left->tiles(), [](NearestTileWalker& walker, auto item) {
+      walker.walk(static_cast<std::uint32_t>(item));
+    });
+    return;
+  }
+  index_trees();
+  note_index(IndexMethod::kKdTree, watch.milliseconds());
+  if (right_tree_.points == 0) return;
+  const NearestPlan plan = plan_tree();
+  const std::uint64_t points = plan.left->points, stretch = tools().stretch_of(points);
+  join<NearestWalker>(
+      plan, (points + stretch - 1) / stretch, [=](NearestWalker& walker, auto item) {
+        walker.walk(static_cast<std::uint32_t>(item * stretch),
+                    static_cast<std::uint32_t>(std::min(points, (item + 1) * stretch)));
+      });
+}
+
+/// By cosine distance directions are indexed in the place of points.
+void NearestJoin::find_directions() {
+  if (request_.metric() != Metric::kCosine) return;
+  const auto index_of = [&](const Dataset& points, Directions& directions) {
+    directions = cpu::find_directions(pool_, budget_, points);
+    return directions.view(points);
+  };
+  right_indexed_ = index_of(request_.right(), right_directions_);
+  left_indexed_ =
+      request_.self_join() ? right_indexed_ : index_of(request_.left(), left_directions_);
+}
+
+/// Where a tree leaves most points to be looked at. Screens are of squared distances.
+bool NearestJoin::wants_tiles() const {
+  constexpr std::uint32_t kTileDims = 12;
+  const Metric metric = request_.metric();
+  if (metric != Metric::kL2 && metric != Metric::kCosine) return false;
+  if (left_directions_.extreme || right_directions_.extreme) return false;
+  const IndexMethod asked = request_.knobs.index;
+  return asked == IndexMethod::kTiles ||
+         (asked == IndexMethod::kAuto && request_.left().dims >= kTileDims);
+}
+
+bool NearestJoin::screened() const {
+  return by_tiles_ || request_.left().dims > kMaxDirectDimensions;
+}
+
+void NearestJoin::index_tiles() {
+  const Sides indexed = request_.sides.with_rows(left_indexed_, right_indexed_);
+  frame_ = choose_nearest_frame(pool_, budget_, request_, indexed);
+  right_tiles_ = build_nearest_tiles(pool_, budget_, frame_, right_indexed_);
+  if (!request_.self_join())
+    left_tiles_ = build_nearest_tiles(pool_, budget_, frame_, left_indexed_);
+}
+
+/// Left points are looked for leaf by leaf, too: neighbours of neighbours are in the cache.
+void NearestJoin::index_trees() {
+  right_tree_ = build_kd_tree(pool_, budget_, right_indexed_, false);
+  if (!request_.self_join()) left_tree_ = build_kd_tree(pool_, budget_, left_indexed_, true);
+}
+
+void NearestJoin::note_index(IndexMethod method, double index_ms) {
+  note([&](JoinStats& stats) {
+    stats.strategy.index = method;
+    stats.strategy.sort_column = kNoColumn;
+    stats.strategy.screened = screened();
+    if (by_tiles_)
+      std::snprintf(stats.strategy.reason, sizeof stats.strategy.reason, "%u of %u columns%s",
+                    frame_.columns, frame_.dims, frame_.directions > 0 ? ", turned" : "");
+    else
+      std::snprintf(stats.strategy.reason, sizeof stats.strategy.reason, "%u leaves",
+                    right_tree_.leaves());
+    stats.index_ms = index_ms;
+    stats.indexed_sides = 1;
+  });
+}
+
+NearestTilePlan NearestJoin::plan_tiles() const {
+  const double most_raw = make_threshold(request_.metric(), request_.eps()).raw;
+  return {.frame = &frame_,
+          .left = request_.self_join() ? &right_tiles_ : &left_tiles_,
+          .right = &right_tiles_,
+          .left_points = &request_.left(),
+          .right_points = &request_.right(),
+          .left_indexed = &left_indexed_,
+          .right_indexed = &right_indexed_,
+          .metric = request_.metric(),
+          .bounds = NearestBounds(request_.metric(), frame_.dims, most_raw, frame_.screen.scale),
+          .without_itself = without_itself(),
+          .most_raw = most_raw,
+          .k = request_.neighbors(),
+          .screen = choose_group_screen()};
+}
+
+NearestPlan NearestJoin::plan_tree() const {
+  NearestPlan plan{};
+  plan.left = request_.self_join() ? &right_tree_ : &left_tree_;
+  plan.right = &right_tree_;
+  plan.left_points = &request_.left();
+  plan.right_points = &request_.right();
+  plan.left_indexed = &left_indexed_;
+  plan.metric = request_.metric();
+  plan.directions = request_.metric() == Metric::kCosine;
+  plan.any_direction = left_directions_.extreme || right_directions_.extreme;
+  plan.indexed_metric = plan.directions ? Metric::kL2 : plan.metric;
+  plan.screened = screened();
+  plan.without_itself = without_itself();
+  plan.most_raw = make_threshold(plan.metric, request_.eps()).raw;
+  plan.k = request_.neighbors();
+  plan.kernel = choose_scan_kernel(plan.indexed_metric, right_tree_.scalar, request_.left().dims,
+                                   plan.screened);
+  return plan;
+}
+
+/// Walks so many items on all workers, each with a walker of its own: walk(walker, item).
+template <class Walker, class Plan, class Walk>
+void NearestJoin::join(const Plan& plan, std::uint64_t items, const Walk& walk) {
+  std::deque<WalkProgress> progress;
+  std::deque<Walker> walkers;
+  for (unsigned worker = 0; worker < pool_.size(); ++worker) {
+    progress.emplace_back(tally_);
+    const BatchWriter writer(queue_, progress.back(), batch_entries());
+    if constexpr (std::is_same_v<Walker, NearestTileWalker>)
+      walkers.emplace_back(plan, budget_, pool_, writer, progress.back());
+    else
+      walkers.emplace_back(plan, budget_, writer, progress.back());
+  }
+  pool_.parallel_for(items,
+                     [&](std::size_t item, unsigned worker) { walk(walkers[worker], item); });
+  for (Walker& walker : walkers) walker.finish();
+}
+
+ResultBatch NearestJoin::view(const BatchBuffer& buffer) const {
+  const auto set_ids = [](ResultBatch& batch, const auto& left, const auto& right) {
+    batch.set_ids(left.ids.data(), left.ids.size(), right.ids.data(), right.ids.size());
+  };
+  ResultBatch batch = batch_of(buffer);
+  if (by_tiles_)
+    set_ids(batch, request_.self_join() ? right_tiles_ : left_tiles_, right_tiles_);
+  else
+    set_ids(batch, request_.self_join() ? right_tree_ : left_tree_, right_tree_);
+  return batch;
+}
+
+}  // namespace gpujoin::cpu

@@ -1,0 +1,52 @@
+// The nearest-neighbour join of the CPU engine: its phases and its state. In few dimensions a tree
+// is searched, kd_tree's by nearest_walker; in many, tiles are screened, nearest_tiles' by
+// nearest_tile_walker.
+#pragma once
+
+#include "cpu/index/directions.h"
+#include "cpu/index/kd_tree.h"
+#include "cpu/index/nearest_tiles.h"
+#include "cpu/threaded_join.h"
+#include "cpu/walk/nearest_tile_walker.h"
+#include "cpu/walk/nearest_walker.h"
+
+namespace gpujoin::cpu {
+
+class NearestJoin final : public ThreadedJoin {
+ public:
+  /// Starts the threads. The request is a valid one for Output::kNearest. Throws std::system_error
+  /// or std::bad_alloc.
+  explicit NearestJoin(const JoinRequest& request);
+  /// Stops the threads wherever they are and waits for them.
+  ~NearestJoin() override;
+
+ private:
+  void run() override;
+  ResultBatch view(const BatchBuffer& buffer) const override;
+
+  bool wants_tiles() const;
+  void find_directions();
+  void index_tiles();
+  void index_trees();
+  void note_index(IndexMethod method, double index_ms);
+  NearestTilePlan plan_tiles() const;
+  NearestPlan plan_tree() const;
+  template <class Walker, class Plan, class Walk>
+  void join(const Plan& plan, std::uint64_t items, const Walk& walk);
+  bool screened() const;
+  bool without_itself() const {
+    return request_.self_join() && request_.pairs() == PairSelection::kDistinct;
+  }
+
+  Directions left_directions_, right_directions_;  // by cosine distance
+  Dataset left_indexed_ = request_.left();         // or for cosine the directions
+  Dataset right_indexed_ = request_.right();
+  bool by_tiles_ = false;
+  KdTree left_tree_;  // rows and ids alone; of a self-join none
+  KdTree right_tree_;
+  NearestFrame frame_;
+  NearestTiles left_tiles_;  // of a self-join none
+  NearestTiles right_tiles_;
+};
+
+}  // namespace gpujoin::cpu

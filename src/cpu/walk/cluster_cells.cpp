@@ -1,0 +1,469 @@
+#include "cpu/walk/cluster_cells.h"
+
+#include <algorithm>
+#include <deque>
+#include <vector>
+
+#include "cpu/walk/cluster_table.h"
+#include "engine/request/buffer.h"
+
+namespace gpujoin::cpu {
+namespace {
+
+constexpr std::uint32_t kPiece = 256;      // candidates that are compared at a time
+constexpr std::uint32_t kManyPoints = 32;  // of a cell: its box is looked at for each point
+constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+/// Calls visit(piece) for pieces of a window, kPiece points at most, until it returns false.
+template <class Visit>
+void for_pieces(Window window, const Visit& visit) {
+  while (window.begin < window.end) {
+    const std::uint32_t points = std::min(kPiece, window.end - window.begin);
+    if (!visit(Window{window.begin, window.begin + points})) return;
+    window.begin += points;
+  }
+}
+
+/// What boxes tell of the cells of an index.
+struct CellBoxes {
+  CellBoxes(MemoryBudget& budget, std::size_t cells, std::uint32_t grid_dims)
+      : columns(grid_dims),
+        ends(budget, cells * 2 * grid_dims),
+        whole(budget, cells),
+        first_core(budget, cells) {}
+
+  double* at(std::size_t cell) { return ends.data() + cell * 2 * columns; }
+  const double* at(std::size_t cell) const { return ends.data() + cell * 2 * columns; }
+
+  std::uint32_t columns;             ///< of the grid
+  Buffer<double> ends;               ///< [cells][2 * columns]: low, high of each, columns ascending
+  Buffer<std::uint8_t> whole;        ///< all points of the cell are neighbours
+  Buffer<std::uint32_t> first_core;  ///< kNone: there is none
+};
+
+/// What all workers know.
+struct CellWalk {
+  const JoinPlan& plan;
+  WorkerPool& pool;
+  std::uint32_t radius;                ///< of neighbouring cells
+  std::vector<std::uint32_t> columns;  ///< of the grid, ascending
+  bool proves;                         ///< the grid has all columns, and boxes prove pairs
+  CellBoxes& boxes;
+  ClusterTable& table;
+};
+
+/// One worker. Boxes of the grid's columns bound raw distances: rounded differences, their squares
+/// and sums of some of the terms in their order are monotone.
+template <Metric M>
+class CellWalker {
+ public:
+  CellWalker(const CellWalk& walk, const WalkTools& tools)
+      : walk_(walk),
+        plan_(walk.plan),
+        index_(*walk.plan.left),
+        progress_(tools.tally),
+        query_(index_.dims),
+        low_(index_.dims),
+        high_(index_.dims),
+        cursors_(row_count()) {
+    scan_ = {index_.tiles.data(), query_.data(), index_.dims,
+             plan_.strategy.screened ? plan_.screen.reject : plan_.threshold.raw,
+             plan_.strategy.short_circuit};
+    const std::vector<std::uint32_t>& order = plan_.layout->frame.order;
+    for (const std::uint32_t column : walk.columns)
+      places_.push_back(
+          static_cast<std::size_t>(std::find(order.begin(), order.end(), column) - order.begin()));
+  }
+
+  void measure(std::size_t first, std::size_t end) {
+    for (std::size_t cell = first; cell < end; ++cell) measure_cell(cell);
+  }
+  void mark_cores(std::size_t first, std::size_t end) {
+    progress_.begin();
+    for (std::size_t cell = first; cell < end; ++cell) mark_cores_of(cell);
+    progress_.report();
+  }
+  void unite(std::size_t first, std::size_t end) {
+    progress_.begin();
+    for (std::size_t cell = first; cell < end; ++cell) unite_cell(cell);
+    progress_.report();
+  }
+
+ private:
+  /// Neighbouring cells that follow one another.
+  struct Row {
+    std::size_t begin, end;
+  };
+
+  Window points_of(std::size_t cell) const {
+    return {index_.cell_starts[cell], index_.cell_starts[cell + 1]};
+  }
+  std::uint32_t size_of(std::size_t cell) const {
+    return index_.cell_starts[cell + 1] - index_.cell_starts[cell];
+  }
+  std::size_t row_count() const {
+    std::size_t rows = 1;
+    for (std::uint32_t d = 1; d < grid().dims; ++d) rows *= 2 * walk_.radius + 1;
+    return rows;
+  }
+  const GridGeometry& grid() const { return plan_.layout->order.grid; }
+
+  void measure_cell(std::size_t cell) {
+    const std::vector<std::uint32_t>& order = plan_.layout->frame.order;
+    const std::uint32_t dims = index_.dims;
+    const Window points = points_of(cell);
+    for (std::uint32_t point = points.begin; point < points.end; ++point) {
+      index_.load_point(point, query_.data());
+      for (std::uint32_t place = 0; place < dims; ++place) {
+        const double x = query_[place];
+        double &low = low_[order[place]], &high = high_[order[place]];
+        low = point == points.begin || x < low ? x : low;
+        high = point == points.begin || x > high ? x : high;
+      }
+    }
+    double* const box = walk_.boxes.at(cell);
+    for (std::size_t c = 0; c < walk_.columns.size(); ++c) {
+      box[2 * c] = low_[walk_.columns[c]];
+      box[2 * c + 1] = high_[walk_.columns[c]];
+    }
+    walk_.boxes.whole[cell] =
+        plan_.metric != Metric::kCosine &&
+        raw_distance<M>(low_.data(), high_.data(), dims) <= plan_.threshold.raw;
+    walk_.boxes.first_core[cell] = kNone;
+  }
+
+  /// Finds the rows of cells around one that may have neighbours of its points, its own first.
+  void find_rows(std::size_t cell) {
+    const std::uint32_t dims = grid().dims, bits = grid().bits, span = 2 * walk_.radius + 1;
+    rows_.clear();
+    if (dims == 0) {
+      rows_.push_back({0, index_.cells()});
+      return;
+    }
+    const std::uint64_t key = index_.cell_keys[cell], mask = (std::uint64_t{1} << bits) - 1;
+    const auto here = static_cast<std::int64_t>(key & mask);
+    const auto last = static_cast<std::int64_t>(grid().cells[dims - 1]) - 1;
+    const auto radius = static_cast<std::int64_t>(walk_.radius);
+    const auto low = static_cast<std::uint64_t>(std::max<std::int64_t>(0, here - radius));
+    const auto high = static_cast<std::uint64_t>(std::min(last, here + radius));
+    const std::size_t count = cursors_.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t number = (count / 2 + i) % count;
+      std::uint64_t base = 0;
+      if (!find_base(key, number, span, &base)) continue;
+      const std::size_t begin = index_.find_cell(cursors_[number], base | low);
+      std::size_t end = begin;
+      while (end < index_.cells() && index_.cell_keys[end] <= (base | high)) ++end;
+      cursors_[number] = begin;
+      if (begin < end) rows_.push_back({begin, end});
+    }
+  }
+
+  /// The key of a neighbouring row's first place; false: it lies outside the grid.
+  bool find_base(std::uint64_t key, std::size_t number, std::uint32_t span,
+                 std::uint64_t* base) const {
+    const std::uint32_t bits = grid().bits;
+    for (std::uint32_t d = grid().dims - 1; d-- > 0; number /= span) {
+      const std::uint32_t shift = bits * (grid().dims - 1 - d);
+      const std::uint64_t there =
+          (key >> shift & ((std::uint64_t{1} << bits) - 1)) + number % span - walk_.radius;
+      if (there >= grid().cells[d]) return false;  // below 0 it wraps
+      *base |= there << shift;
+    }
+    return true;
+  }
+
+  void load(std::uint32_t point) {
+    point_ = point;
+    index_.load_point(point, query_.data());
+  }
+
+  /// The points of a window, kPiece at most, within eps of the loaded one: in found_, with raw
+  /// distances in raws_, which are the definition's where `exact`.
+  std::size_t collect(Window window, bool exact) {
+    walk_.pool.throw_if_stopped();
+    progress_.candidates += window.end - window.begin;
+    const std::size_t passed = plan_.kernel.collect(scan_, &window, 1, found_, raws_);
+    if (!plan_.strategy.screened) return passed;
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < passed; ++i) {
+      const bool sure = raws_[i] <= plan_.screen.accept;
+      if (!sure || exact) plan_.exact_raws(point_, &found_[i], 1, &raws_[i]);
+      progress_.rechecked += sure ? 0 : 1;
+      if (!sure && !(raws_[i] <= plan_.threshold.raw)) continue;
+      found_[kept] = found_[i];
+      raws_[kept++] = raws_[i];
+    }
+    return kept;
+  }
+
+  /// How many points of a window are within eps of the loaded one; it may stop at `enough`.
+  std::uint64_t count(Window window, std::uint64_t enough) {
+    std::uint64_t found = 0;
+    for_pieces(window, [&](Window piece) {
+      if (plan_.strategy.screened) {
+        found += collect(piece, false);
+      } else {
+        walk_.pool.throw_if_stopped();
+        progress_.candidates += piece.end - piece.begin;
+        found += plan_.kernel.count(scan_, &piece, 1);
+      }
+      return found < enough;
+    });
+    return found;
+  }
+
+  /// A lower bound on raw distances of the loaded point and points of a cell.
+  double raw_gap(std::size_t cell) const {
+    const double* box = walk_.boxes.at(cell);
+    double raw = 0;
+    for (std::size_t c = 0; c < places_.size(); ++c, box += 2) {
+      const double x = query_[places_[c]];
+      raw = add_coordinate<M>(raw, x, x < box[0] ? box[0] : std::min(x, box[1]));
+    }
+    return raw;
+  }
+  /// The same of the points of two cells.
+  double raw_gap(std::size_t a, std::size_t b) const {
+    const double *x = walk_.boxes.at(a), *y = walk_.boxes.at(b);
+    double raw = 0;
+    for (std::size_t c = 0; c < walk_.columns.size(); ++c, x += 2, y += 2) {
+      if (x[0] > y[1])
+        raw = add_coordinate<M>(raw, x[0], y[1]);
+      else if (y[0] > x[1])
+        raw = add_coordinate<M>(raw, y[0], x[1]);
+    }
+    return raw;
+  }
+  /// An upper bound, where the grid has all columns.
+  double raw_span(std::size_t a, std::size_t b) const {
+    const double *x = walk_.boxes.at(a), *y = walk_.boxes.at(b);
+    double raw = 0;
+    for (std::size_t c = 0; c < walk_.columns.size(); ++c, x += 2, y += 2) {
+      const double up = x[1] - y[0], down = y[1] - x[0];
+      raw = up > down ? add_coordinate<M>(raw, x[1], y[0]) : add_coordinate<M>(raw, y[1], x[0]);
+    }
+    return raw;
+  }
+  /// Whether the loaded point may have neighbours in a cell. The cell's own points tell in less
+  /// time where they are few.
+  bool may_reach(std::size_t cell) const {
+    return size_of(cell) < kManyPoints || !(raw_gap(cell) > scan_.threshold);
+  }
+
+  void mark(std::size_t cell, std::uint32_t point) {
+    walk_.table.mark_core(point);
+    std::uint32_t& first = walk_.boxes.first_core[cell];
+    if (first == kNone) first = point;
+  }
+
+  void mark_cores_of(std::size_t cell) {
+    const Window points = points_of(cell);
+    const bool whole = walk_.boxes.whole[cell] != 0;
+    if (plan_.min_points <= (whole ? points.end - points.begin : 1u)) {
+      for (std::uint32_t point = points.begin; point < points.end; ++point) mark(cell, point);
+      return;
+    }
+    find_rows(cell);
+    for (std::uint32_t point = points.begin; point < points.end; ++point)
+      if (is_core(cell, point)) mark(cell, point);
+  }
+
+  bool is_core(std::size_t cell, std::uint32_t point) {
+    const std::uint64_t enough = plan_.min_points;
+    load(point);
+    std::uint64_t neighbors = walk_.boxes.whole[cell] != 0 ? size_of(cell) : 1;
+    for (const Row& row : rows_) {
+      for (std::size_t there = row.begin; there < row.end && neighbors < enough;) {
+        // Cells with few points are compared together.
+        std::size_t end = there;
+        std::uint32_t points = 0;
+        while (end < row.end && end != cell && points + size_of(end) <= kPiece)
+          points += size_of(end++);
+        if (end > there) {
+          neighbors +=
+              count({index_.cell_starts[there], index_.cell_starts[end]}, enough - neighbors);
+          there = end;
+          continue;
+        }
+        if (there != cell)
+          neighbors += may_reach(there) ? count(points_of(there), enough - neighbors) : 0;
+        else if (walk_.boxes.whole[cell] == 0)
+          neighbors += count({index_.cell_starts[cell], point}, enough - neighbors) +
+                       count({point + 1, index_.cell_starts[cell + 1]}, enough - neighbors);
+        ++there;
+      }
+      if (neighbors >= enough) return true;
+    }
+    return neighbors >= enough;
+  }
+
+  void unite_cell(std::size_t cell) {
+    const Window points = points_of(cell);
+    const std::uint32_t first = walk_.boxes.first_core[cell];
+    if (first != kNone) unite_within(cell, first);
+    bool has_rows = false;
+    const auto rows = [&] {
+      if (!has_rows) find_rows(cell);
+      has_rows = true;
+    };
+    if (first != kNone) {
+      rows();
+      for (const Row& row : rows_)
+        for (std::size_t there = std::max(row.begin, cell + 1); there < row.end; ++there)
+          if (walk_.boxes.first_core[there] != kNone) unite_cells(cell, there);
+    }
+    for (std::uint32_t point = points.begin; point < points.end; ++point) {
+      if (walk_.table.is_core(point)) continue;
+      rows();
+      find_core_of(point);
+    }
+  }
+
+  void unite_within(std::size_t cell, std::uint32_t first) {
+    const Window points = points_of(cell);
+    for (std::uint32_t point = first; point < points.end; ++point) {
+      if (!walk_.table.is_core(point)) continue;
+      if (walk_.boxes.whole[cell] != 0)
+        walk_.table.unite(first, point);
+      else
+        unite_point(point, {point + 1, points.end}, false);
+    }
+  }
+
+  /// Unites a core point with those in a window; whether it met any. `one`: they are one already.
+  bool unite_point(std::uint32_t point, Window window, bool one) {
+    if (window.begin >= window.end) return false;
+    load(point);
+    bool met = false;
+    for_pieces(window, [&](Window piece) {
+      const std::size_t found = collect(piece, false);
+      for (std::size_t i = 0; i < found && !(met && one); ++i) {
+        if (!walk_.table.is_core(found_[i])) continue;
+        walk_.table.unite(point, found_[i]);
+        met = true;
+      }
+      return !(met && one);
+    });
+    return met;
+  }
+
+  void unite_cells(std::size_t a, std::size_t b) {
+    const CellBoxes& boxes = walk_.boxes;
+    ClusterTable& table = walk_.table;
+    const bool whole = boxes.whole[a] != 0 && boxes.whole[b] != 0;
+    if (whole && table.root(boxes.first_core[a]) == table.root(boxes.first_core[b])) return;
+    if (raw_gap(a, b) > scan_.threshold) return;
+    if (whole && walk_.proves && raw_span(a, b) <= plan_.threshold.raw)
+      return table.unite(boxes.first_core[a], boxes.first_core[b]);
+    if (whole && size_of(b) < size_of(a)) std::swap(a, b);
+    const Window points = points_of(a);
+    for (std::uint32_t point = boxes.first_core[a]; point < points.end; ++point) {
+      if (!table.is_core(point)) continue;
+      if (size_of(b) >= kManyPoints) {
+        load(point);
+        if (!may_reach(b)) continue;
+      }
+      if (unite_point(point, points_of(b), boxes.whole[b] != 0) && whole) return;
+    }
+  }
+
+  /// Finds the cluster of a point that is no core point: that of its nearest core point.
+  void find_core_of(std::uint32_t point) {
+    load(point);
+    Neighbor best{0, kNone};
+    for (const Row& row : rows_) {
+      for (std::size_t there = row.begin; there < row.end;) {
+        std::size_t end = there;
+        std::uint32_t points = 0;
+        while (end < row.end && points + size_of(end) <= kPiece) points += size_of(end++);
+        if (end > there) {
+          find_nearer({index_.cell_starts[there], index_.cell_starts[end]}, &best);
+          there = end;
+          continue;
+        }
+        if (walk_.boxes.first_core[there] != kNone && may_reach(there))
+          find_nearer(points_of(there), &best);
+        ++there;
+      }
+    }
+    if (best.position != kNone) walk_.table.follow(point, best.position);
+  }
+
+  void find_nearer(Window window, Neighbor* best) {
+    for_pieces(window, [&](Window piece) {
+      const std::size_t found = collect(piece, true);
+      for (std::size_t i = 0; i < found; ++i) {
+        if (!walk_.table.is_core(found_[i])) continue;
+        const Neighbor candidate{raws_[i], found_[i]};
+        if (best->position == kNone || is_nearer(plan_, candidate, *best)) *best = candidate;
+      }
+      return true;
+    });
+  }
+
+  const CellWalk& walk_;
+  const JoinPlan& plan_;
+  const GridIndex& index_;
+  WalkProgress progress_;
+  std::vector<double> query_;  ///< the loaded point, columns as in tiles
+  std::vector<double> low_, high_;
+  std::vector<std::size_t> places_;   ///< of the grid's columns in it
+  std::vector<std::size_t> cursors_;  ///< where a row was last found
+  std::vector<Row> rows_;
+  Scan scan_{};
+  std::uint32_t point_ = 0;
+  std::uint32_t found_[kPiece + kCollectPadding];
+  double raws_[kPiece + kCollectPadding];
+};
+
+template <Metric M>
+void walk_cells_of(const CellWalk& walk, const WalkTools& tools) {
+  std::deque<CellWalker<M>> walkers;
+  for (unsigned worker = 0; worker < tools.pool.size(); ++worker) walkers.emplace_back(walk, tools);
+  const std::uint64_t cells = walk.plan.left->cells(), stretch = tools.stretch_of(cells);
+  const auto run = [&](auto step) {
+    tools.pool.parallel_for(
+        (cells + stretch - 1) / stretch, [&](std::size_t item, unsigned worker) {
+          (walkers[worker].*step)(item * stretch, std::min(cells, (item + 1) * stretch));
+        });
+  };
+  run(&CellWalker<M>::measure);
+  run(&CellWalker<M>::mark_cores);
+  run(&CellWalker<M>::unite);
+}
+
+}  // namespace
+
+void find_clusters(const JoinPlan& plan, const WalkTools& tools) {
+  const GridIndex& index = *plan.left;
+  const GridGeometry& grid = plan.layout->order.grid;
+  const Metric indexed = plan.metric == Metric::kCosine ? Metric::kL2 : plan.metric;
+  ClusterTable table(tools.budget, index.rows.size());
+  CellBoxes boxes(tools.budget, index.cells(), grid.dims);
+  std::vector<std::uint32_t> columns(grid.column, grid.column + grid.dims);
+  std::sort(columns.begin(), columns.end());
+  const CellWalk walk{plan,
+                      tools.pool,
+                      make_cluster_cells(indexed, grid.dims, plan.reach).radius,
+                      columns,
+                      grid.dims == index.dims && plan.metric != Metric::kCosine,
+                      boxes,
+                      table};
+  switch (indexed) {
+    case Metric::kL1:
+      walk_cells_of<Metric::kL1>(walk, tools);
+      break;
+    case Metric::kLInf:
+      walk_cells_of<Metric::kLInf>(walk, tools);
+      break;
+    default:
+      walk_cells_of<Metric::kL2>(walk, tools);
+  }
+  if (plan.min_points == 1)
+    for (std::uint64_t point = index.points; point < index.rows.size(); ++point)
+      table.mark_core(static_cast<std::uint32_t>(point));  // not finite: each its own
+  table.write(plan, tools);
+}
+
+}  // namespace gpujoin::cpu

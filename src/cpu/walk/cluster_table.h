@@ -1,0 +1,60 @@
+// The clusters of a join in the making (Output::kClusters): which points are core points, which
+// clusters have become one, which core point a border point follows. Workers share it, and no pair
+// is kept. What the pairs are is for the walks: cluster_cells and cluster_tiles.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "core/cluster.h"
+#include "core/nearest.h"
+#include "cpu/walk/join_plan.h"
+#include "cpu/walk/walk_tools.h"
+#include "engine/request/buffer.h"
+
+namespace gpujoin::cpu {
+
+/// Whether a core point comes before another one as the one that a border point follows.
+inline bool is_nearer(const JoinPlan& plan, const Neighbor& a, const Neighbor& b) {
+  const std::int64_t* const ids = plan.left->ids.data();
+  return plan.metric == Metric::kL2 ? comes_before<Metric::kL2>(a, b, ids)
+                                    : comes_before<Metric::kL1>(a, b, ids);
+}
+
+/// By position, finite points or not. A forest of links to earlier positions, as in union-find with
+/// links by index; links are shortened on the way, without locks.
+class ClusterTable {
+ public:
+  /// No core points, each point its own root. Throws MemoryLimitExceeded or std::bad_alloc.
+  ClusterTable(MemoryBudget& budget, std::uint64_t points);
+
+  // First core points are marked; each point by one worker.
+
+  void mark_core(std::uint32_t point) { roles_[point] = ClusterRole::kCore; }
+  bool is_core(std::uint32_t point) const { return roles_[point] == ClusterRole::kCore; }
+
+  // Then core points are united, by all workers.
+
+  /// The root of a core point, the same for all of a cluster once all pairs are united.
+  std::uint32_t root(std::uint32_t point);
+  void unite(std::uint32_t a, std::uint32_t b);
+  /// Makes a point that is no core point follow one, for good.
+  void follow(std::uint32_t point, std::uint32_t core) {
+    roles_[point] = ClusterRole::kBorder;
+    links_[point] = core;
+  }
+
+  /// Numbers the clusters and puts a row for each point into the queue. Throws what Buffer throws,
+  /// and Stopped.
+  void write(const JoinPlan& plan, const WalkTools& tools);
+
+ private:
+  std::atomic_ref<std::uint32_t> link(std::uint32_t point) {
+    return std::atomic_ref(links_[point]);
+  }
+
+  Buffer<std::uint32_t> links_;
+  Buffer<ClusterRole> roles_;
+};
+
+}  // namespace gpujoin::cpu

@@ -1,0 +1,228 @@
+#include "cpu/walk/nearest_tile_walker.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/nearest_screen.h"
+#include "cpu/scan/several_distances.h"
+#include "cpu/walk/neighbor_order.h"
+
+namespace gpujoin::cpu {
+namespace {
+
+template <class T>
+void find_raws(const NearestTilePlan& plan, std::uint32_t left, const Selected* rights,
+               std::uint64_t count, double* raws) {
+  const T* const a = point<T>(*plan.left_points, plan.left->rows[left]);
+  for (std::uint64_t first = 0; first < count; first += kPairsAtOnce) {
+    const T* b[kPairsAtOnce];
+    double found[kPairsAtOnce];
+    for (std::uint64_t i = 0; i < kPairsAtOnce; ++i) {
+      const Selected& right = rights[std::min(first + i, count - 1)];
+      b[i] = point<T>(*plan.right_points, plan.right->rows[right.position]);
+    }
+    raw_distances(plan.metric, a, b, plan.frame->dims, found);
+    std::copy_n(found, std::min<std::uint64_t>(kPairsAtOnce, count - first), raws + first);
+  }
+}
+
+/// The raw distances of a left point and some right ones, by the definition.
+void find_raws(const NearestTilePlan& plan, std::uint32_t left, const Selected* rights,
+               std::uint64_t count, double* raws) {
+  if (plan.left_points->scalar == ScalarType::kFloat32)
+    find_raws<float>(plan, left, rights, count, raws);
+  else
+    find_raws<double>(plan, left, rights, count, raws);
+}
+
+}  // namespace
+
+NearestTileWalker::NearestTileWalker(const NearestTilePlan& plan, MemoryBudget& budget,
+                                     const WorkerPool& pool, BatchWriter writer,
+                                     WalkProgress& progress)
+    : plan_(plan),
+      pool_(pool),
+      writer_(writer),
+      progress_(progress),
+      most_(std::min<std::uint64_t>(plan.k, plan.right->points)),
+      scan_(choose_row_scan(plan.left_indexed->scalar)),
+      selected_(budget, kTilePlaces * NearestList::room_for(most_)),
+      thresholds_(budget, std::size_t{kTilePlaces} * (plan.frame->looks.count + 1)),
+      decided_(budget, NearestList::room_for(most_)),
+      neighbors_(budget, NearestList::room_for(most_)) {
+  for (std::uint32_t place = 0; place < kTilePlaces; ++place)
+    lists_.emplace_back(selected_.data() + place * NearestList::room_for(most_), most_);
+  visits_.reserve(plan.right->tiles());
+}
+
+void NearestTileWalker::walk(std::uint32_t tile) {
+  progress_.begin();
+  start(tile);
+  order_visits();
+  for (const Visit& visit : visits_) {
+    if (visit.gap > most_reach()) break;
+    look_at(visit.tile);
+  }
+  for (std::uint32_t place = 0; place < places_; ++place) write(place);
+  progress_.report();
+  writer_.serve_caller();
+}
+
+void NearestTileWalker::start(std::uint32_t tile) {
+  tile_ = tile;
+  places_ = std::min(kTilePlaces, plan_.left->points - tile * kTilePlaces);
+  std::fill(thresholds_.begin(), thresholds_.end(), HUGE_VALF);
+  std::fill(std::begin(reach_), std::end(reach_), 0.0);
+  const NearestBound first = plan_.bounds.first();
+  for (std::uint32_t place = 0; place < places_; ++place) {
+    lists_[place].clear();
+    set_bound(place, first);
+  }
+}
+
+/// Balls hold their points but for the rounding of centers and radii.
+void NearestTileWalker::order_visits() {
+  constexpr double kSlack = 0x1p-30;
+  const NearestTiles &left = *plan_.left, &right = *plan_.right;
+  const double* const center = left.centers.data() + std::size_t{tile_} * left.columns;
+  visits_.clear();
+  for (std::uint32_t tile = 0; tile < right.tiles(); ++tile) {
+    const double* const other = right.centers.data() + std::size_t{tile} * right.columns;
+    double squares = 0;
+    for (std::uint32_t c = 0; c < right.columns; ++c)
+      squares += (center[c] - other[c]) * (center[c] - other[c]);
+    const double distance = std::sqrt(squares);
+    const double balls = left.radii[tile_] + right.radii[tile];
+    const double gap = distance * (1 - kSlack) - balls * (1 + kSlack);
+    visits_.push_back({std::max(0.0, gap), distance, tile});
+  }
+  std::sort(visits_.begin(), visits_.end(), [](const Visit& a, const Visit& b) {
+    return a.gap != b.gap ? a.gap < b.gap : a.distance < b.distance;
+  });
+}
+
+double NearestTileWalker::most_reach() const { return *std::max_element(reach_, reach_ + places_); }
+
+void NearestTileWalker::look_at(std::uint32_t tile) {
+  const NearestTiles &left = *plan_.left, &right = *plan_.right;
+  const std::uint32_t first = tile * NearestTiles::kTileGroups;
+  const std::uint32_t end = std::min(right.groups(), first + NearestTiles::kTileGroups);
+  const std::uint32_t row_groups = (places_ + kGroupPoints - 1) / kGroupPoints;
+  const std::size_t stride = std::size_t{plan_.frame->looks.count + 1} * kGroupPoints;
+  GroupPairs pairs;
+  // A group of columns stays in the cache while all rows pass it.
+  for (std::uint32_t group = first; group < end; ++group) {
+    pool_.throw_if_stopped();
+    for (std::uint32_t row_group = 0; row_group < row_groups; ++row_group) {
+      PackedGroup rows = left.group(std::size_t{tile_} * NearestTiles::kTileGroups + row_group);
+      rows.thresholds = thresholds_.data() + row_group * stride;
+      if (!plan_.screen(plan_.frame->looks, rows, right.group(group), &pairs)) continue;
+      for (std::uint32_t i = 0; i < kGroupPoints; ++i)
+        if (pairs.possible[i] != 0) select(row_group * kGroupPoints + i, group, pairs.possible[i]);
+    }
+    progress_.candidates += std::uint64_t{places_} * right.group_size(group);
+  }
+}
+
+/// Takes the points of a right group that the screen lets pass and that the sums do, too.
+void NearestTileWalker::select(std::uint32_t place, std::uint32_t group, std::uint32_t possible) {
+  const NearestTiles &left = *plan_.left, &right = *plan_.right;
+  const std::uint32_t position = tile_ * kTilePlaces + place;
+  std::uint32_t positions[kGroupPoints], count = 0;
+  const void* rows[kGroupPoints];
+  for_bits(possible, [&](std::uint32_t j) {
+    const std::uint32_t other = group * kGroupPoints + j;
+    if (plan_.without_itself && other == position) return;
+    positions[count] = other;
+    rows[count++] = point(*plan_.right_indexed, right.rows[other]);
+  });
+  double sums[kGroupPoints];
+  scan_.squares(point(*plan_.left_indexed, left.rows[position]), rows, count, plan_.frame->dims,
+                sums);
+  NearestList& list = lists_[place];
+  bool narrows = false;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (sums[i] > near_[place]) continue;
+    if (list.is_full()) make_room(place);
+    narrows |= list.add({sums[i], positions[i]});
+  }
+  if (narrows) set_bound(place, plan_.bounds.of_sum(list.kth()));
+}
+
+void NearestTileWalker::set_bound(std::uint32_t place, NearestBound bound) {
+  const NearestTiles& left = *plan_.left;
+  const std::uint32_t group = place / kGroupPoints, looks = plan_.frame->looks.count;
+  const std::size_t row_group = std::size_t{tile_} * NearestTiles::kTileGroups + group;
+  near_[place] = bound.near;
+  lists_[place].drop_beyond(bound.near);
+  const double error =
+      static_cast<double>(left.errors[row_group * kGroupPoints + place % kGroupPoints]);
+  reach_[place] = bound.reach + error + static_cast<double>(plan_.right->most_error);
+  const float* norms = left.norms.data() + row_group * looks * kGroupPoints + place % kGroupPoints;
+  float* threshold =
+      thresholds_.data() + group * std::size_t{looks + 1} * kGroupPoints + place % kGroupPoints;
+  for (std::uint32_t look = 0; look < looks; ++look) {
+    *threshold = nearest_left_threshold(static_cast<double>(*norms), reach_[place],
+                                        single_accumulation(plan_.frame->looks.end[look]));
+    norms += kGroupPoints;
+    threshold += kGroupPoints;
+  }
+}
+
+/// Room for one more. Where too many lie within the bound, for they are equally far away, their ids
+/// decide.
+void NearestTileWalker::make_room(std::uint32_t place) {
+  NearestList& list = lists_[place];
+  if (list.size() >= most_) set_bound(place, plan_.bounds.of_sum(list.kth()));
+  if (!list.is_full()) return;
+  const std::uint64_t size = std::min(decide(place), most_);
+  const std::int64_t* const ids = plan_.right->ids.data();
+  std::sort(decided_.begin(), decided_.begin() + list.size(),
+            [&](const Decided& a, const Decided& b) {
+              return plan_.metric == Metric::kL2
+                         ? comes_before<Metric::kL2>(a.neighbor, b.neighbor, ids)
+                         : comes_before<Metric::kCosine>(a.neighbor, b.neighbor, ids);
+            });
+  for (std::uint64_t i = 0; i < size; ++i)
+    list.begin()[i] = {decided_[i].sum, decided_[i].neighbor.position};
+  list.keep(size);
+  if (size == most_) set_bound(place, plan_.bounds.of_raw(decided_[most_ - 1].neighbor.raw));
+}
+
+/// The raw distances of what is in a list, by the definition. Returns how many are wanted; the
+/// others have an infinite one.
+std::uint64_t NearestTileWalker::decide(std::uint32_t place) {
+  constexpr std::uint64_t kAtOnce = 64;
+  NearestList& list = lists_[place];
+  double raws[kAtOnce];
+  std::uint64_t wanted = 0;
+  for (std::uint64_t first = 0; first < list.size(); first += kAtOnce) {
+    const std::uint64_t count = std::min(kAtOnce, list.size() - first);
+    find_raws(plan_, tile_ * kTilePlaces + place, list.begin() + first, count, raws);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const bool is_wanted = raws[i] <= plan_.most_raw;
+      const Selected& selected = list.begin()[first + i];
+      decided_[first + i] = {{is_wanted ? raws[i] : HUGE_VAL, selected.position}, selected.sum};
+      wanted += is_wanted;
+    }
+  }
+  progress_.rechecked += list.size();
+  return wanted;
+}
+
+void NearestTileWalker::write(std::uint32_t place) {
+  NearestList& list = lists_[place];
+  if (list.size() > most_) set_bound(place, plan_.bounds.of_sum(list.kth()));
+  const std::uint64_t size = std::min(decide(place), most_);
+  if (size == 0) return;
+  for (std::uint64_t i = 0; i < list.size(); ++i) neighbors_[i] = decided_[i].neighbor;
+  sort_neighbors(plan_.metric, neighbors_.data(), list.size(), plan_.right->ids.data());
+  BatchBuffer& batch = writer_.make_room(size);
+  for (std::uint64_t i = 0; i < size; ++i) {
+    batch.neighbors[batch.entry_count + i] = neighbors_[i].position;
+    batch.distances[batch.entry_count + i] = distance_from_raw(plan_.metric, neighbors_[i].raw);
+  }
+  writer_.add_row(batch, tile_ * kTilePlaces + place, size, size);
+}
+
+}  // namespace gpujoin::cpu

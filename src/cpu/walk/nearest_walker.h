@@ -1,0 +1,83 @@
+// One worker's search for the nearest neighbours of points, one after another, in a k-d tree.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/nearest.h"
+#include "cpu/index/kd_tree.h"
+#include "cpu/walk/batch_writer.h"
+#include "engine/request/request.h"
+
+namespace gpujoin::cpu {
+
+/// What all workers of a join know. The tree is of right points, or for cosine of their directions.
+struct NearestPlan {
+  const KdTree* left;
+  const KdTree* right;
+  const Dataset* left_points;
+  const Dataset* right_points;
+  const Dataset* left_indexed;  ///< the points, or their directions
+  Metric metric;
+  Metric indexed_metric;  ///< of the tree: L2 for cosine
+  bool directions;
+  bool any_direction;   ///< a vector is extreme, see core/cosine.h: all are looked at
+  bool screened;        ///< the kernel's sums are in another order
+  bool without_itself;  ///< the row itself is no neighbour
+  double most_raw;      ///< Threshold::raw of eps, of the metric
+  std::uint64_t k;
+  ScanKernel kernel;
+};
+
+/// A branch-and-bound search [KD-Tree]: nodes are visited the nearer child first, and left out
+/// when no point of their box can come before the k-th neighbour so far. What is found is gathered,
+/// and cut to the first k now and then.
+class NearestWalker {
+ public:
+  /// Memory is taken here. Throws MemoryLimitExceeded or std::bad_alloc.
+  NearestWalker(const NearestPlan& plan, MemoryBudget& budget, BatchWriter writer,
+                WalkProgress& progress);
+
+  /// Writes the neighbours of the left points at some positions.
+  void walk(std::uint32_t begin, std::uint32_t end);
+  void finish() { writer_.flush(); }
+
+ private:
+  struct Visit {
+    std::uint32_t node;
+    double raw;  ///< a lower bound
+  };
+
+  void find(std::uint32_t position);
+  void load_query(std::uint32_t position);
+  template <Metric M>
+  void descend();
+  void look_at(Window leaf);
+  void add(std::uint32_t position, double raw);
+  void narrow();
+  void set_bound(double raw);
+  void drop_beyond();
+  void select();
+  void make_room();
+  void write(std::uint32_t position);
+
+  const NearestPlan& plan_;
+  BatchWriter writer_;
+  WalkProgress& progress_;
+  std::uint64_t most_;      ///< neighbours that there can be: k, or all points
+  Buffer<Neighbor> found_;  ///< so far; none of those left out is among the first k
+  std::uint64_t size_ = 0;
+  Buffer<double> smallest_;  ///< the smallest raw distances so far, up to k and some more
+  std::uint64_t smallest_count_ = 0;
+  bool bounded_ = false;        ///< there are k
+  Buffer<double> query_;        ///< [dims] the point at hand, as the tree has it
+  std::uint32_t position_ = 0;  ///< its own
+  double most_raw_ = 0;         ///< of the join's metric: beyond it nothing is a neighbour
+  double most_tree_raw_ = 0;    ///< the same, of the tree's metric
+  Scan scan_{};
+  std::vector<Visit> visits_;
+  Buffer<std::uint32_t> positions_;  ///< of a leaf's points that pass
+  Buffer<double> raws_;
+};
+
+}  // namespace gpujoin::cpu
