@@ -18,15 +18,20 @@ constexpr std::uint64_t kFewestRows = 64;
 
 /// The most that a join of `rows` points in all holds on the device besides its batches: the points
 /// as they came and in order, both with their distances to reference points, codes and order three
-/// times while sorting, ids twice, scores twice, counts and offsets; and the reference points
-/// themselves.
+/// times while sorting, ids twice, scores twice, columns and sums, counts and offsets; and the
+/// reference points themselves.
 std::uint64_t device_bytes(const JoinRequest& request, std::uint64_t rows) {
   const std::uint64_t references = most_reference_points(request);
   const std::uint64_t columns = request.left().dims + references;
   const std::uint64_t directions =
       request.metric() == Metric::kCosine ? request.left().dims * sizeof(float) : 0;
   const std::uint64_t scores = request.output() == Output::kTopPairs ? 2 * sizeof(double) : 0;
-  return rows * (2 * columns * scalar_bytes(request.left().scalar) + directions + scores +
+  const std::uint64_t sums =
+      request.output() == Output::kSums
+          ? 8 * (request.sums()->left_columns + request.sums()->right_columns +
+                 request.sums()->integer_columns + 1 + row_words(*request.sums()))
+          : 0;
+  return rows * (2 * columns * scalar_bytes(request.left().scalar) + directions + scores + sums +
                  3 * (8 + 4) + 2 * 8 + 4 + 8) +
          references * request.left().dims * sizeof(double) + (std::uint64_t{1} << 20);
 }

@@ -159,8 +159,11 @@ cuda::RangeShares shares_of(const JoinRequest& request, cuda::JoinResources& res
 std::unique_ptr<Join> open_range_join(const JoinRequest& request, cuda::DeviceContext& context) {
   auto resources = std::make_shared<cuda::JoinResources>(context, request);
   cuda::RangeShares shares = shares_of(request, *resources);
-  if (!shares.are_prepared() && cuda::needs_parts(request, context))
+  if (!shares.are_prepared() && cuda::needs_parts(request, context)) {
+    if (request.output() == Output::kSums)  // parts do not carry columns
+      throw MemoryLimitExceeded{~std::uint64_t{0}, request.resources.memory_limit};
     return cuda::open_in_parts(request, std::move(resources));
+  }
   return std::make_unique<cuda::RangeJoin>(request, std::move(resources), std::move(shares));
 }
 
@@ -226,6 +229,18 @@ Status check_device(int device) {
 Status open(const JoinRequest* request, Join** join) {
   *join = nullptr;
   if (Status status = check_request(*request); !status.ok()) return status;
+  if (request->output() == Output::kNearest)
+    return make_status(StatusCode::kUnavailable,
+                       "Set gpujoin.engine to \"auto\" or \"cpu\" to use the CPU.",
+                       "the CUDA engine has no nearest-neighbour joins");
+  if (request->keys.count > 0)
+    return make_status(StatusCode::kUnavailable,
+                       "Set gpujoin.engine to \"auto\" or \"cpu\" to use the CPU.",
+                       "the CUDA engine has no joins with keys");
+  if (request->output() == Output::kClusters)
+    return make_status(StatusCode::kUnavailable,
+                       "Set gpujoin.engine to \"auto\" or \"cpu\" to use the CPU.",
+                       "the CUDA engine finds no clusters");
   const int number = request->resources.device;
   if (Status status = check_device(number); !status.ok()) return status;
   return on_device(number, [&]() -> Status {

@@ -21,11 +21,13 @@ TileWalkSide tile_side(const PreparedSide& side) {
   return {&side.points(), &side.originals(), &side.index(), side.ids()};
 }
 
-/// Directions only screen, and the walk of a grid has no screen; tiles know no scores.
+/// Directions only screen, and the walk of a grid has no screen; tiles know no scores, and add
+/// nothing up.
 IndexMethod index_of(const JoinRequest& request) {
   const IndexMethod asked = request.knobs.index;
   if (request.metric() == Metric::kCosine) return IndexMethod::kTiles;
-  if (request.output() != Output::kTopPairs || asked == IndexMethod::kReferencePoints) return asked;
+  const bool by_grid = request.output() == Output::kTopPairs || request.output() == Output::kSums;
+  if (!by_grid || asked == IndexMethod::kReferencePoints) return asked;
   return IndexMethod::kGrid;
 }
 
@@ -33,6 +35,8 @@ IndexMethod index_of(const JoinRequest& request) {
 
 std::shared_ptr<const RangePlan> plan_range_join(const JoinRequest& asked,
                                                  JoinResources& resources) {
+  if (asked.output() == Output::kSums && asked.metric() == Metric::kCosine)
+    throw Unable{"the device adds up no pairs by cosine distance"};
   JoinRequest request = asked;
   request.knobs.index = index_of(asked);
   Strategy strategy = choose_strategy(request, kWalkCosts);
@@ -68,8 +72,7 @@ RangeJoin::RangeJoin(const JoinRequest& request, std::shared_ptr<JoinResources> 
     stats_.topk_rounds = 1;
   }
   if (stats_.left_rows == 0 || stats_.right_rows == 0) {
-    if (request.output() == Output::kCountPerRow)
-      left_ids_ = ids_of_rows(request.left(), left_numbers_);
+    if (wants_counts(request.output())) left_ids_ = ids_of_rows(request.left(), left_numbers_);
     start_without_pairs();
     return;
   }
@@ -140,17 +143,17 @@ void RangeJoin::finish_sides() {
   if (shares_.right) shares_.right->put(right_);
 }
 
-/// The L2 distance, of what tiles are made of, that no pair within eps exceeds. Nothing else
-/// depends on faint directions: tiles are sorted alike for every radius.
-double RangeJoin::tile_radius() const {
-  return left_->faint() || right_->faint() ? kAnyDirection : plan_->index.eps;
+/// Nothing else depends on extreme directions: tiles are sorted alike for every radius.
+TileRadii RangeJoin::tile_radii() const {
+  if (left_->extreme() || right_->extreme()) return {kAnyDirection, -1};
+  return {plan_->index.eps, plan_->index.sure_eps};
 }
 
 std::unique_ptr<SliceSource> RangeJoin::make_source() {
   const unsigned* const stop = stop_->get();
   const DeviceContext& device = resources_->context;
   if (plan_->index.strategy.index == IndexMethod::kTiles)
-    return std::make_unique<TileWalk>(request_, *plan_, tile_radius(), tile_side(*left_),
+    return std::make_unique<TileWalk>(request_, *plan_, tile_radii(), tile_side(*left_),
                                       tile_side(*right_), resources_->device, resources_->host,
                                       device.properties().multiProcessorCount, stop, stream_);
   const WalkSide left = walk_side(*left_), right = walk_side(*right_);
@@ -158,9 +161,13 @@ std::unique_ptr<SliceSource> RangeJoin::make_source() {
     return std::make_unique<TopWalk>(request_, *plan_,
                                      make_join_view(request_, plan_->index, left, right, stop),
                                      left_->scores(), right_->scores(), *resources_, stream_);
+  std::unique_ptr<DeviceSums> sums;
+  if (request_.output() == Output::kSums)
+    sums = std::make_unique<DeviceSums>(*request_.sums(), *left.index, *right.index,
+                                        resources_->device, uploader_, stream_);
   return std::make_unique<GridWalk>(request_, *plan_, left, right, resources_->device,
                                     resources_->host, device.resident_blocks(), stop, queue_.data(),
-                                    stream_);
+                                    stream_, std::move(sums));
 }
 
 /// Counts of all left points, by position; 0 each where one side is empty.
@@ -175,8 +182,22 @@ void RangeJoin::collect_counts() {
   std::iota(rows_.as<std::uint32_t>(), rows_.as<std::uint32_t>() + row_counts_.size(), 0u);
 }
 
+/// Likewise the sums.
+void RangeJoin::collect_sums() {
+  const PairSums& sums = *request_.sums();
+  const std::uint32_t width = row_words(sums);
+  row_sums_ = Buffer<FoldWord>(resources_->host, request_.left().rows * width);
+  Buffer<FoldWord> found;
+  if (source() != nullptr) found = source()->sums();
+  FoldWord* const rest = std::copy(found.begin(), found.end(), row_sums_.begin());
+  for (FoldWord* row = rest; row < row_sums_.end(); row += width) clear_row(sums, row);
+}
+
 bool RangeJoin::next_counts(ResultBatch* batch) {
-  if (row_counts_.size() == 0) collect_counts();
+  if (row_counts_.size() == 0) {
+    collect_counts();
+    if (request_.output() == Output::kSums) collect_sums();
+  }
   if (delivered_ == row_counts_.size()) return false;
   const std::uint64_t most =
       request_.knobs.batch_pairs > 0 ? request_.knobs.batch_pairs : kMostBatchPairs;
@@ -184,6 +205,8 @@ bool RangeJoin::next_counts(ResultBatch* batch) {
   batch->row_count = std::min(most, row_counts_.size() - delivered_);
   batch->rows = rows_.as<std::uint32_t>() + delivered_;
   batch->counts = row_counts_.data() + delivered_;
+  if (request_.output() == Output::kSums)
+    batch->sums = row_sums_.data() + delivered_ * row_words(*request_.sums());
   for (std::uint64_t i = 0; i < batch->row_count; ++i) batch->pair_count += batch->counts[i];
   delivered_ += batch->row_count;
   return true;

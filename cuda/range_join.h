@@ -8,6 +8,7 @@
 #include "cuda/device/sliced_join.h"
 #include "cuda/device/upload.h"
 #include "cuda/grid/prepared_side.h"
+#include "cuda/tiles/tile_points.h"
 #include "engine/request/buffer.h"
 #include "engine/stopwatch.h"
 
@@ -48,9 +49,10 @@ class RangeJoin final : public SlicedJoin {
   void upload_piece();
   void name(PreparedSide& side, const Dataset& data);
   void finish_sides();
-  double tile_radius() const;
+  TileRadii tile_radii() const;
   std::unique_ptr<SliceSource> make_source();
   void collect_counts();
+  void collect_sums();
 
   Uploader uploader_;
   const RangeShares shares_;
@@ -66,6 +68,7 @@ class RangeJoin final : public SlicedJoin {
   DeviceBuffer<unsigned> queue_;       ///< for the grid's launches
   PinnedBlock rows_;                   ///< [rows] 0, 1, ..., where counts are wanted
   Buffer<std::uint64_t> row_counts_;   ///< likewise
+  Buffer<FoldWord> row_sums_;          ///< where sums are wanted: [rows][row_words()]
   std::uint64_t delivered_ = 0;        ///< rows of them
   Buffer<std::int64_t> left_numbers_;  ///< of a side that meets no rows and has no ids
   Stopwatch since_open_;

@@ -78,6 +78,8 @@ class SliceSource {
 
   /// Where counts are wanted, after the last slice: by position. Waits for the device.
   virtual Buffer<std::uint32_t> counts() = 0;
+  /// Where sums are wanted, likewise: [points][row_words()].
+  virtual Buffer<FoldWord> sums() { return {}; }
   /// Pairs found so far, in both orders where both are wanted.
   virtual std::uint64_t pairs() const = 0;
   /// Sets what concerns the search for pairs.

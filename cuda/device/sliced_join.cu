@@ -64,7 +64,7 @@ bool SlicedJoin::move_on(ResultBatch* batch) {
 /// done yet.
 bool SlicedJoin::next_result(ResultBatch* batch) {
   if (wants_pairs(request_.output())) return next_pairs(batch);
-  if (request_.output() == Output::kCountPerRow && next_counts(batch)) return true;
+  if (wants_counts(request_.output()) && next_counts(batch)) return true;
   phase_ = Phase::kEnd;
   if (request_.output() != Output::kTotal) return false;
   *batch = {};

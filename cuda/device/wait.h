@@ -3,6 +3,7 @@
 
 #include "cuda/device/memory.h"
 #include "cuda/device/signals.h"
+#include "engine/request/request.h"
 #include "engine/stopwatch.h"
 
 namespace gpujoin::cuda {
@@ -22,7 +23,7 @@ inline bool wait(const Event& event) {
 /// raised the flag, which may be null.
 inline bool interrupted(const volatile int* interrupt) {
   SignalsBlocked::let_in(0);
-  return interrupt != nullptr && *interrupt != 0;
+  return is_raised(interrupt);
 }
 
 }  // namespace gpujoin::cuda

@@ -8,16 +8,16 @@ namespace {
 /// One thread a row: the norm is a sum in column order.
 template <class T>
 __global__ void directions_kernel(const T* coordinates, std::uint64_t rows, std::uint32_t dims,
-                                  float* directions, unsigned* faint) {
+                                  float* directions, unsigned* extreme) {
   const std::uint64_t row = global_thread();
   if (row < rows && write_direction(coordinates + row * dims, dims, directions + row * dims))
-    *faint = 1;
+    *extreme = 1;
 }
 
 }  // namespace
 
-DevicePoints directions_of(MemoryBudget& budget, const DevicePoints& points, unsigned* device_faint,
-                           cudaStream_t stream) {
+DevicePoints directions_of(MemoryBudget& budget, const DevicePoints& points,
+                           unsigned* device_extreme, cudaStream_t stream) {
   DevicePoints directions;
   directions.rows = points.rows;
   directions.dims = points.dims;
@@ -28,10 +28,10 @@ DevicePoints directions_of(MemoryBudget& budget, const DevicePoints& points, uns
   const unsigned blocks = blocks_for(points.rows);
   if (points.scalar == ScalarType::kFloat32)
     directions_kernel<<<blocks, kBlockThreads, 0, stream>>>(
-        static_cast<const float*>(points.data()), points.rows, points.dims, out, device_faint);
+        static_cast<const float*>(points.data()), points.rows, points.dims, out, device_extreme);
   else
     directions_kernel<<<blocks, kBlockThreads, 0, stream>>>(
-        static_cast<const double*>(points.data()), points.rows, points.dims, out, device_faint);
+        static_cast<const double*>(points.data()), points.rows, points.dims, out, device_extreme);
   check_launch("finding directions");
   return directions;
 }

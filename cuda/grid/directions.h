@@ -6,9 +6,9 @@
 
 namespace gpujoin::cuda {
 
-/// The directions of all rows, in single precision; rows that have none are NaN. Sets *device_faint
-/// to 1 where a row is faint. Asynchronous.
-DevicePoints directions_of(MemoryBudget& budget, const DevicePoints& points, unsigned* device_faint,
-                           cudaStream_t stream);
+/// The directions of all rows, in single precision; rows that have none are NaN. Sets
+/// *device_extreme to 1 where a row is extreme. Asynchronous.
+DevicePoints directions_of(MemoryBudget& budget, const DevicePoints& points,
+                           unsigned* device_extreme, cudaStream_t stream);
 
 }  // namespace gpujoin::cuda

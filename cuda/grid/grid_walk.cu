@@ -33,7 +33,7 @@ JoinView make_join_view(const JoinRequest& request, const IndexPlan& plan, const
   view.pairs = request.pairs();
   view.self_join = request.self_join();
   view.smaller_id_first =
-      request.output() == Output::kCountPerRow && request.pairs() == PairSelection::kUnordered;
+      wants_counts(request.output()) && request.pairs() == PairSelection::kUnordered;
   view.short_circuit = plan.strategy.short_circuit;
   view.dims = request.left().dims;
   view.threshold = plan.threshold.raw;
@@ -45,11 +45,12 @@ JoinView make_join_view(const JoinRequest& request, const IndexPlan& plan, const
 GridWalk::GridWalk(const JoinRequest& request, const RangePlan& plan, const WalkSide& left,
                    const WalkSide& right, MemoryBudget& device_budget, HostBudget& host_budget,
                    unsigned resident_blocks, const unsigned* stop, unsigned* queue,
-                   cudaStream_t stream)
+                   cudaStream_t stream, std::unique_ptr<DeviceSums> sums)
     : request_(request),
       plan_(plan),
       device_budget_(device_budget),
       host_budget_(host_budget),
+      sums_(std::move(sums)),
       queue_(queue),
       stream_(stream) {
   view_ = make_join_view(request, plan.index, left, right, stop);
@@ -109,7 +110,7 @@ void GridWalk::make_room(unsigned resident_blocks) {
   host_totals_ = PinnedBlock(host_budget_, totals_.bytes());
   std::fill_n(host_totals_.as<unsigned long long>(), 2, 0);
   check(cudaMemsetAsync(totals_.data(), 0, totals_.bytes(), stream_), "clearing totals");
-  if (request_.output() == Output::kCountPerRow)
+  if (wants_counts(request_.output()))
     counts_ = DeviceBuffer<std::uint32_t>(device_budget_, view_.left.stride, stream_);
   if (!wants_pairs(request_.output())) return;
   counts_ = DeviceBuffer<std::uint32_t>(device_budget_, slice_points_ + std::size_t{1}, stream_);
@@ -132,7 +133,10 @@ void GridWalk::start_slice() {
     check(cudaMemsetAsync(counts_.data() + items - 1, 0, sizeof(std::uint32_t), stream_),
           "clearing counts");
   const std::uint32_t base = wants_pairs(request_.output()) ? first_ : 0;
-  if (end_ > first_)
+  if (end_ > first_ && sums_)
+    launch_sums(count_kernel_, view_, {first_, end_, base, queue_}, sums_->view(), counts_.data(),
+                totals_.data(), totals_.data() + 1, stream_);
+  else if (end_ > first_)
     launch_count(count_kernel_, view_, {first_, end_, base, queue_}, counts_.data(), totals_.data(),
                  totals_.data() + 1, stream_);
   copy_to_host(host_totals_.as<unsigned long long>(), totals_.data(), 2, stream_);
@@ -169,17 +173,28 @@ void GridWalk::fill(const Stretch& stretch, const FillRange& range, cudaStream_t
   launch_fill(kernel, view_, stretch, range, stream);
 }
 
+/// Rows of so many elements, which are in the order of work, by position. Waits for the device.
+template <class T>
+Buffer<T> GridWalk::by_position(Buffer<T> by_place, std::uint32_t width) {
+  Buffer<std::uint32_t> sequence(host_budget_, sequence_.size());
+  copy_to_host(sequence.data(), sequence_.data(), sequence.size(), stream_);
+  check(cudaStreamSynchronize(stream_), "copying the order of work");
+  if (sequence.size() == 0) return by_place;
+  Buffer<T> ordered(host_budget_, by_place.size());
+  for (std::uint64_t place = 0; place < view_.left.points; ++place)
+    std::copy_n(by_place.data() + place * width, width,
+                ordered.data() + std::uint64_t{sequence[place]} * width);
+  return ordered;
+}
+
 Buffer<std::uint32_t> GridWalk::counts() {
   Buffer<std::uint32_t> by_place(host_budget_, view_.left.points);
-  Buffer<std::uint32_t> sequence(host_budget_, sequence_.size());
   copy_to_host(by_place.data(), counts_.data(), by_place.size(), stream_);
-  copy_to_host(sequence.data(), sequence_.data(), sequence.size(), stream_);
-  check(cudaStreamSynchronize(stream_), "copying counts");
-  if (sequence.size() == 0) return by_place;
-  Buffer<std::uint32_t> by_position(host_budget_, by_place.size());
-  for (std::size_t place = 0; place < by_place.size(); ++place)
-    by_position[sequence[place]] = by_place[place];
-  return by_position;
+  return by_position(std::move(by_place), 1);
+}
+
+Buffer<FoldWord> GridWalk::sums() {
+  return by_position(sums_->words(host_budget_), row_words(*request_.sums()));
 }
 
 std::uint64_t GridWalk::pairs() const {

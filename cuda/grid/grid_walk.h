@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "cuda/device/slice_source.h"
+#include "cuda/grid/device_sums.h"
 #include "cuda/grid/range_kernels.h"
 #include "cuda/grid/range_plan.h"
 
@@ -24,10 +26,11 @@ JoinView make_join_view(const JoinRequest& request, const IndexPlan& plan, const
 class GridWalk final : public SliceSource {
  public:
   /// Chooses kernels and makes room. `stop` is as in make_join_view(), `queue` a word on the device
-  /// for launches on the join's stream.
+  /// for launches on the join's stream. `sums` is null unless pairs are to be added up.
   GridWalk(const JoinRequest& request, const RangePlan& plan, const WalkSide& left,
            const WalkSide& right, MemoryBudget& device_budget, HostBudget& host_budget,
-           unsigned resident_blocks, const unsigned* stop, unsigned* queue, cudaStream_t stream);
+           unsigned resident_blocks, const unsigned* stop, unsigned* queue, cudaStream_t stream,
+           std::unique_ptr<DeviceSums> sums);
 
   void start_slice() override;
   bool finish_slice() override;
@@ -36,6 +39,7 @@ class GridWalk final : public SliceSource {
   const std::uint32_t* sequence() const override { return host_sequence_.as<std::uint32_t>(); }
   void fill(const Stretch& stretch, const FillRange& range, cudaStream_t stream) override;
   Buffer<std::uint32_t> counts() override;
+  Buffer<FoldWord> sums() override;
   std::uint64_t pairs() const override;
   void describe(JoinStats* stats) const override;
 
@@ -43,11 +47,14 @@ class GridWalk final : public SliceSource {
   void choose_kernels(unsigned resident_blocks);
   void order_by_workload();
   void make_room(unsigned resident_blocks);
+  template <class T>
+  Buffer<T> by_position(Buffer<T> by_place, std::uint32_t width);
 
   const JoinRequest& request_;
   const RangePlan& plan_;
   MemoryBudget& device_budget_;
   HostBudget& host_budget_;
+  const std::unique_ptr<DeviceSums> sums_;
   unsigned* queue_;
   cudaStream_t stream_;
   JoinView view_{};

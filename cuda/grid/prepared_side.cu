@@ -67,7 +67,7 @@ void PreparedSide::index_points() {
   const IndexPlan& plan = plan_->index;
   if (plan.directions) {
     originals_ = std::move(points_);
-    points_ = directions_of(resources_.device, originals_, &report_.data()->faint, stream_);
+    points_ = directions_of(resources_.device, originals_, &report_.data()->extreme, stream_);
   }
   add_reference_distances(resources_.device, points_, plan.references, stream_);
   index_ =

@@ -77,7 +77,7 @@ class PreparedSide final : public gpujoin::PreparedSide {
   /// Counts the finite points, on which everything else depends.
   void finish_index();
   /// Whether directions of points are less exact than others (core/cosine.h).
-  bool faint() const { return report()->faint != 0; }
+  bool extreme() const { return report()->extreme != 0; }
   /// Puts the ids in index order, unless they are. Also later, where a join is the first that wants
   /// them.
   void name(const Dataset& data, Uploader& uploader);
@@ -106,7 +106,7 @@ class PreparedSide final : public gpujoin::PreparedSide {
   /// What the device finds out.
   struct Report {
     unsigned finite_points;
-    unsigned faint;
+    unsigned extreme;
   };
   const Report* report() const { return host_report_.as<Report>(); }
   bool needs_points() const { return plan_->index.strategy.index == IndexMethod::kTiles; }

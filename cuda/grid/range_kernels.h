@@ -6,6 +6,7 @@
 #include "core/reach.h"
 #include "core/threshold.h"
 #include "cuda/device/slice_source.h"
+#include "cuda/grid/device_sums.h"
 #include "cuda/grid/grid_index.h"
 #include "engine/request/request.h"
 
@@ -52,6 +53,11 @@ struct KernelChoice {
 void launch_count(const KernelChoice& choice, const JoinView& join, const Stretch& stretch,
                   std::uint32_t* counts, unsigned long long* total, unsigned long long* candidates,
                   cudaStream_t stream);
+
+/// As launch_count(), and writes the sums of each point.
+void launch_sums(const KernelChoice& choice, const JoinView& join, const Stretch& stretch,
+                 const SumsView* sums, std::uint32_t* counts, unsigned long long* total,
+                 unsigned long long* candidates, cudaStream_t stream);
 
 /// Writes candidates[place - base] = how many points the point at that place will be compared with
 /// (the workload of [load-imbalance, section III-C]).

@@ -281,19 +281,29 @@ __global__ void __launch_bounds__(kBlockThreads,
   walk_stretch<M, T, D, G>(join, stretch, queue, sink);
 }
 
-/// Walks a stretch. `what` names the launch in errors.
-template <PairSink Sink>
+/// Walks a stretch by the kernel that dispatched(launch) launches. `what` names the launch in
+/// errors.
+template <PairSink Sink, class Dispatched>
 void launch_walk(const KernelChoice& choice, const JoinView& join, const Stretch& stretch,
-                 const Sink& sink, const char* what, cudaStream_t stream) {
+                 const Sink& sink, const char* what, cudaStream_t stream,
+                 const Dispatched& dispatched) {
   if (choice.queue)
     check(cudaMemcpyAsync(stretch.next, &stretch.first, sizeof stretch.first,
                           cudaMemcpyHostToDevice, stream),
           "starting the work queue");
-  dispatch(choice, [&]<Metric M, class T, std::uint32_t D, std::uint32_t G>() {
+  dispatched([&]<Metric M, class T, std::uint32_t D, std::uint32_t G>() {
     walk_kernel<M, T, D, G><<<blocks_for_stretch(choice, stretch), kBlockThreads, 0, stream>>>(
         join, stretch, choice.queue, sink);
   });
   check_launch(what);
+}
+
+/// Walks a stretch by the kernel of the choice.
+template <PairSink Sink>
+void launch_walk(const KernelChoice& choice, const JoinView& join, const Stretch& stretch,
+                 const Sink& sink, const char* what, cudaStream_t stream) {
+  launch_walk(choice, join, stretch, sink, what, stream,
+              [&](const auto& launch) { dispatch(choice, launch); });
 }
 
 }  // namespace gpujoin::cuda

@@ -3,6 +3,7 @@
 #include "core/pair_sink.h"
 #include "cuda/device/kernel_helpers.cuh"
 #include "cuda/device/tuning.h"
+#include "cuda/tiles/tile_counting.cuh"
 #include "cuda/tiles/tile_kernels.h"
 #include "cuda/tiles/tile_screen.cuh"
 
@@ -32,20 +33,31 @@ __device__ bool tiles_may_meet(const BoxView& left, const BoxView& right, std::u
   return boxes_may_meet(squares, reach);
 }
 
+__device__ bool tiles_surely_match(const BoxView& left, const BoxView& right, std::uint32_t i,
+                                   std::uint32_t j, double accept) {
+  double squares = 0;
+  for (std::uint32_t c = 0; c < left.columns; ++c) {
+    const double span =
+        interval_span(left.low(i, c), left.high(i, c), right.low(j, c), right.high(j, c));
+    squares += span * span;
+  }
+  return boxes_surely_match(squares, accept);
+}
+
 /// Tiles are listed in bands of kBandRows rows, each band column by column, so that the tiles
 /// compared at the same time are few on both sides.
 constexpr std::uint32_t kBandRows = 16;
 
 __global__ void __launch_bounds__(kBlockThreads)
-    list_kernel(BoxView left, BoxView right, bool half, double reach, TileRectangle rectangle,
-                std::uint32_t left_points, std::uint32_t right_points, TileList list,
-                unsigned long long* candidates) {
+    list_kernel(BoxView left, BoxView right, bool half, double reach, WholeTiles whole,
+                TileRectangle rectangle, std::uint32_t left_points, std::uint32_t right_points,
+                TileList list, unsigned long long* candidates) {
   const std::uint32_t rows = rectangle.end_row - rectangle.first_row;
   const std::uint32_t columns = rectangle.end_column - rectangle.first_column;
   const std::uint64_t index = global_thread();
   const auto band = static_cast<std::uint32_t>(index / (std::uint64_t{kBandRows} * columns));
   const auto within = static_cast<std::uint32_t>(index % (std::uint64_t{kBandRows} * columns));
-  unsigned long long pairs = 0;
+  unsigned long long pairs = 0, counted = 0;
   bool listed = false;
   uint2 tile{};
   if (std::uint64_t{band} * kBandRows < rows) {
@@ -60,6 +72,15 @@ __global__ void __launch_bounds__(kBlockThreads)
     const std::uint64_t a = min(kScreenTile, left_points - tile.x * kScreenTile);
     const std::uint64_t b = min(kScreenTile, right_points - tile.y * kScreenTile);
     pairs = half && tile.x == tile.y ? a * (a - 1) / 2 : a * b;
+    if (whole.accept >= 0 && !(whole.self_join && tile.x == tile.y) &&
+        tiles_surely_match(left, right, tile.x, tile.y, whole.accept)) {
+      listed = false;
+      counted = pairs;
+      if (whole.rows != nullptr) {
+        atomicAdd(&whole.rows[tile.x], static_cast<unsigned>(b));
+        if (whole.both_ends) atomicAdd(&whole.rows[tile.y], static_cast<unsigned>(a));
+      }
+    }
   }
   const unsigned members = __ballot_sync(~0u, listed);
   if (members != 0) {
@@ -70,31 +91,20 @@ __global__ void __launch_bounds__(kBlockThreads)
     if (listed) list.tiles[place] = tile;
   }
   add_over_block(pairs, candidates);
+  if (whole.accept >= 0) add_over_block(counted, whole.total);
 }
 
-/// The number of candidates to go through: 0 where not all fitted.
-__device__ unsigned long long listed_candidates(const CandidateList& list) {
+__global__ void add_rows_kernel(const std::uint32_t* rows, std::uint32_t points,
+                                std::uint32_t* counts) {
+  const std::uint64_t p = global_thread();
+  if (p < points) counts[p] += rows[p / kScreenTile];
+}
+
+/// The number of candidates to go through: 0 where all are wanted and not all fitted.
+__device__ unsigned long long listed_candidates(const CandidateList& list, bool all) {
   const unsigned long long found = *list.found;
-  return found <= list.capacity ? found : 0;
+  return found <= list.capacity ? found : all ? 0 : list.capacity;
 }
-
-/// Counts pairs, and nothing else, as the walk itself does.
-struct TotalSink {
-  static constexpr PairNeed kNeed = PairNeed::kNumber;
-};
-
-/// Counts the pairs of points.
-struct CountSink {
-  static constexpr PairNeed kNeed = PairNeed::kPosition;
-  TileCounts to;
-
-  __device__ void take(std::uint32_t i, std::uint32_t j, double) const {
-    using Ends = TileCounts::Ends;
-    const bool right_end = to.ends == Ends::kSmallerEnd && !counts_at_left(to.ids, i, j);
-    atomicAdd(&to.counts[right_end ? j : i], 1u);
-    if (to.ends == Ends::kBoth && i != j) atomicAdd(&to.counts[j], 1u);
-  }
-};
 
 /// Ranks the pairs of points, and keeps their distances, for a second pass to write them.
 template <PairNeed Need>
@@ -114,14 +124,15 @@ struct RankSink {
 ///   void take_candidate(unsigned long long candidate, bool found, std::uint32_t left,
 ///                       std::uint32_t right, double distance);
 ///
-/// for every candidate, whose number it is given, pair or not.
+/// for every candidate, whose number it is given, pair or not; such a sink gets all or none.
 template <class T, PairSink Sink>
 __global__ void __launch_bounds__(kBlockThreads)
     decide_kernel(Decision decision, CandidateList candidates, Sink sink) {
   constexpr bool kDistances = Sink::kNeed == PairNeed::kDistance;
-  const unsigned long long size = listed_candidates(candidates);
-  const T* const left = static_cast<const T*>(decision.left_coordinates);
-  const T* const right = static_cast<const T*>(decision.right_coordinates);
+  constexpr bool kEveryCandidate = requires {
+    sink.take_candidate(0ull, true, std::uint32_t{}, std::uint32_t{}, 0.0);
+  };
+  const unsigned long long size = listed_candidates(candidates, kEveryCandidate);
   unsigned long long found = 0, rechecked = 0, themselves = 0;
   for (unsigned long long c = global_thread(); c < size; c += global_threads()) {
     const uint2 pair = candidates.pairs[c];
@@ -130,16 +141,14 @@ __global__ void __launch_bounds__(kBlockThreads)
     bool within = surely;
     double distance = 0;
     if (!surely || kDistances) {
-      const double raw = raw_distance(
-          decision.metric, left + std::uint64_t{decision.left_order[i]} * decision.dims,
-          right + std::uint64_t{decision.right_order[j]} * decision.dims, decision.dims);
+      const double raw = raw_of_pair<T>(decision, i, j);
       rechecked += !surely;
       within = raw <= decision.threshold;
       if (kDistances) distance = distance_from_raw(decision.metric, raw);
     }
     found += within;
     themselves += within && decision.self_join && i == j;
-    if constexpr (requires { sink.take_candidate(c, within, i, j, distance); })
+    if constexpr (kEveryCandidate)
       sink.take_candidate(c, within, i, j, distance);
     else if constexpr (Sink::kNeed != PairNeed::kNumber)
       if (within) sink.take(i, j, distance);
@@ -155,7 +164,7 @@ __global__ void __launch_bounds__(kBlockThreads)
                    double* distances) {
   const std::uint64_t first = global_thread();
   const std::uint64_t step = global_threads();
-  const unsigned long long size = listed_candidates(candidates);
+  const unsigned long long size = listed_candidates(candidates, true);
   for (std::uint64_t c = first; c < size; c += step) {
     const std::uint32_t rank = ranks.ranks[c];
     if (rank == TileRanks::kNoRank) continue;
@@ -180,6 +189,17 @@ unsigned resident_blocks(int multiprocessors) {
   return static_cast<unsigned>(multiprocessors) * kBlocksPerMultiprocessor;
 }
 
+template <class Taker>
+void screen(const ScreenView& view, const TileList& list, const Taker& taker, int multiprocessors,
+            cudaStream_t stream) {
+  check(cudaFuncSetAttribute(screen_kernel<Taker>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(sizeof(ScreenStorage))),
+        "setting up the screen");
+  screen_kernel<<<static_cast<unsigned>(multiprocessors) * kScreenBlocksPerMultiprocessor,
+                  kScreenThreads, sizeof(ScreenStorage), stream>>>(view, list, taker);
+  check_launch("screening tiles");
+}
+
 template <PairSink Sink>
 void decide(const Decision& decision, const CandidateList& candidates, const Sink& sink,
             int multiprocessors, cudaStream_t stream) {
@@ -194,35 +214,41 @@ void decide(const Decision& decision, const CandidateList& candidates, const Sin
 }  // namespace
 
 void launch_list(const TilePoints& left, const TilePoints& right, bool half,
-                 std::uint32_t box_columns, double reach, const TileRectangle& rectangle,
-                 const TileList& list, unsigned long long* candidates, cudaStream_t stream) {
+                 std::uint32_t box_columns, double reach, const WholeTiles& whole,
+                 const TileRectangle& rectangle, const TileList& list,
+                 unsigned long long* candidates, cudaStream_t stream) {
   const std::uint64_t rows = rectangle.end_row - rectangle.first_row;
   const std::uint64_t bands = (rows + kBandRows - 1) / kBandRows;
   const std::uint64_t columns = rectangle.end_column - rectangle.first_column;
   list_kernel<<<blocks_for(bands * kBandRows * columns), kBlockThreads, 0, stream>>>(
-      {left.boxes.data(), box_columns}, {right.boxes.data(), box_columns}, half, reach, rectangle,
-      left.points, right.points, list, candidates);
+      {left.boxes.data(), box_columns}, {right.boxes.data(), box_columns}, half, reach, whole,
+      rectangle, left.points, right.points, list, candidates);
   check_launch("listing tiles");
+}
+
+void launch_add_rows(const WholeTiles& whole, std::uint32_t points, std::uint32_t* counts,
+                     cudaStream_t stream) {
+  if (whole.rows == nullptr || points == 0) return;
+  add_rows_kernel<<<blocks_for(points), kBlockThreads, 0, stream>>>(whole.rows, points, counts);
+  check_launch("adding counts");
 }
 
 void launch_screen(const ScreenView& view, const TileList& list, const CandidateList& candidates,
                    int multiprocessors, cudaStream_t stream) {
-  check(cudaFuncSetAttribute(screen_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             static_cast<int>(sizeof(ScreenStorage))),
-        "setting up the screen");
-  screen_kernel<<<static_cast<unsigned>(multiprocessors) * kScreenBlocksPerMultiprocessor,
-                  kScreenThreads, sizeof(ScreenStorage), stream>>>(view, list, candidates);
-  check_launch("screening tiles");
+  screen(view, list, PairLister{candidates}, multiprocessors, stream);
 }
 
-void launch_decide(const Decision& decision, const CandidateList& candidates, int multiprocessors,
-                   cudaStream_t stream) {
-  decide(decision, candidates, TotalSink{}, multiprocessors, stream);
-}
-
-void launch_decide(const Decision& decision, const TileCounts& counts,
-                   const CandidateList& candidates, int multiprocessors, cudaStream_t stream) {
-  decide(decision, candidates, CountSink{counts}, multiprocessors, stream);
+void launch_count(const ScreenView& view, const TileList& list, const Decision& decision,
+                  const TileCounts& counts, const CandidateList& open, int multiprocessors,
+                  cudaStream_t stream) {
+  const auto count = [&](const auto& sink) {
+    screen(view, list, PairCounter{decision, open, sink}, multiprocessors, stream);
+    decide(decision, open, sink, multiprocessors, stream);
+  };
+  if (counts.counts != nullptr)
+    count(CountSink{counts});
+  else
+    count(TotalSink{});
 }
 
 void launch_decide(const Decision& decision, const TileRanks& ranks,

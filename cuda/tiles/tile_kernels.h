@@ -93,7 +93,17 @@ struct TileCounts {
     kSmallerEnd,  ///< at the one with the smaller id
   } ends;
   const std::int64_t* ids;  ///< for kSmallerEnd
+  std::uint32_t points;     ///< of the left side
   std::uint32_t* counts;    ///< by position
+};
+
+/// Counts pairs of tiles by their sizes where their boxes, of all columns, prove all their pairs.
+struct WholeTiles {
+  double accept;  ///< as in boxes_surely_match(); negative: boxes prove nothing
+  bool self_join;
+  bool both_ends;             ///< a pair counts at both its points
+  unsigned long long* total;  ///< pairs
+  std::uint32_t* rows;        ///< [left tiles] pairs of each point of a tile; null: not wanted
 };
 
 /// Where pairs have their places: those of a point one after another, in any order.
@@ -106,22 +116,29 @@ struct TileRanks {
 };
 
 /// Lists the pairs of tiles in the rectangle whose boxes may hold pairs within `reach`, in an order
-/// that uses caches well. Adds the pairs of points in them to *candidates.
+/// that uses caches well, and counts the whole ones instead. Adds the pairs of points in them to
+/// *candidates.
 void launch_list(const TilePoints& left, const TilePoints& right, bool half,
-                 std::uint32_t box_columns, double reach, const TileRectangle& rectangle,
-                 const TileList& list, unsigned long long* candidates, cudaStream_t stream);
+                 std::uint32_t box_columns, double reach, const WholeTiles& whole,
+                 const TileRectangle& rectangle, const TileList& list,
+                 unsigned long long* candidates, cudaStream_t stream);
+
+/// Adds to the count of each point that of its tile.
+void launch_add_rows(const WholeTiles& whole, std::uint32_t points, std::uint32_t* counts,
+                     cudaStream_t stream);
 
 /// Appends candidates from the listed tiles. Throws CudaError.
 void launch_screen(const ScreenView& view, const TileList& list, const CandidateList& candidates,
                    int multiprocessors, cudaStream_t stream);
 
-/// Decides candidates, unless they did not fit: adds to the totals.
-void launch_decide(const Decision& decision, const CandidateList& candidates, int multiprocessors,
-                   cudaStream_t stream);
-/// And adds to counts.
-void launch_decide(const Decision& decision, const TileCounts& counts,
-                   const CandidateList& candidates, int multiprocessors, cudaStream_t stream);
-/// And adds to counts, and ranks pairs.
+/// Counts the pairs of the listed tiles: adds to the totals, and to counts unless counts.counts is
+/// null. `open` is room for the pairs that the screen does not decide; those beyond its capacity
+/// cost more. Throws CudaError.
+void launch_count(const ScreenView& view, const TileList& list, const Decision& decision,
+                  const TileCounts& counts, const CandidateList& open, int multiprocessors,
+                  cudaStream_t stream);
+
+/// Decides candidates, unless they did not fit: adds to the totals and to counts, and ranks pairs.
 void launch_decide(const Decision& decision, const TileRanks& ranks,
                    const CandidateList& candidates, int multiprocessors, cudaStream_t stream);
 

@@ -109,14 +109,13 @@ void quantize_as(const OrderedPoints& side, const Quantization& how, const BoxCo
 
 }  // namespace
 
-Quantization make_quantization(MemoryBudget& budget, const ScreenFrame& frame, double radius,
-                               bool decides, cudaStream_t stream) {
+Quantization make_quantization(MemoryBudget& budget, const ScreenFrame& frame,
+                               const TileRadii& radii, cudaStream_t stream) {
   Quantization how{};
   how.dims = static_cast<std::uint32_t>(frame.order.size());
   how.padded_dims = (how.dims + 15) / 16 * 16;
   how.scale = frame.scale;
-  how.radius = make_screen_radius(radius, how.dims, how.scale);
-  if (!decides) how.radius.accept = -1;
+  how.radius = make_screen_radius(radii.eps, radii.sure_eps, how.dims, how.scale);
   std::vector<double> center(how.dims);
   for (std::uint32_t k = 0; k < how.dims; ++k) center[k] = frame.center[frame.order[k]];
   how.order = DeviceBuffer<std::uint32_t>(budget, how.dims, stream);

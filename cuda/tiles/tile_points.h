@@ -39,11 +39,16 @@ struct OrderedPoints {
   const DeviceIndex* index;
 };
 
-/// How to round points in a frame that the host has chosen. Pairs beyond `radius` are out; pairs
-/// within it are in only where it `decides`. Waits for the device. Throws CudaError,
+/// L2 distances, of the indexed data, that decide pairs.
+struct TileRadii {
+  double eps;       ///< no pair beyond it is wanted
+  double sure_eps;  ///< every pair within it is; negative: none surely is
+};
+
+/// How to round points in a frame that the host has chosen. Waits for the device. Throws CudaError,
 /// MemoryLimitExceeded or std::bad_alloc.
-Quantization make_quantization(MemoryBudget& budget, const ScreenFrame& frame, double radius,
-                               bool decides, cudaStream_t stream);
+Quantization make_quantization(MemoryBudget& budget, const ScreenFrame& frame,
+                               const TileRadii& radii, cudaStream_t stream);
 
 /// Rounds the points of a side. Asynchronous.
 TilePoints quantize(MemoryBudget& budget, const OrderedPoints& side, const Quantization& how,

@@ -1,6 +1,6 @@
 // The screen: dot products of all points of two tiles on tensor cores, in half precision with
-// single-precision sums, and the pairs that pass. core/tile_screen.h has the thresholds and the
-// proof.
+// single-precision sums, and the pairs that pass, which a taker gets. core/tile_screen.h has the
+// thresholds and the proof.
 //
 // A thread block of 8 warps holds 128 x 128 dot products in registers, 64 x 32 for each warp, and
 // streams both tiles through shared memory, kChunkDims columns at a time, kStages chunks ahead.
@@ -109,26 +109,49 @@ class ScreenWarp {
     return __any_sync(~0u, static_cast<int>(negative) >= 0);
   }
 
-  /// Appends what passes. After any_passes().
-  __device__ void append(const ScreenView& view, uint2 tile, const CandidateList& list) const {
-    unsigned long long passed = 0, sure = 0;
+  /// Which of the lane's sums pass, and which of these pairs surely are within eps: bit 16 m + 4 n
+  /// + e is element e of matrix (m, n).
+  struct Passed {
+    unsigned long long all = 0, sure = 0;
+  };
+
+  /// What passes, of the pairs that are looked at. After any_passes().
+  __device__ Passed passed(const ScreenView& view, uint2 tile) const {
+    Passed passed;
+    for_sums([&](unsigned m, unsigned n, unsigned e, unsigned long long bit) {
+      const std::uint32_t i = row(tile, m, e), j = column(tile, n, e);
+      const float excess = sums_[m][n][e];
+      if (!(excess >= 0) || !is_looked_at(view.half, i, j)) return;
+      passed.all |= bit;
+      if (excess >= view.left.accept[i] + view.right.accept[j]) passed.sure |= bit;
+    });
+    return passed;
+  }
+
+  /// The same in tiles that are full of pairs within eps: both points of each pair are read once.
+  __device__ Passed many_passed(const ScreenView& view, uint2 tile) const {
+    float left[2 * kRowBlocks], right[2 * kColumnBlocks];
 #pragma unroll
-    for (unsigned m = 0; m < kRowBlocks; ++m) {
+    for (unsigned r = 0; r < 2 * kRowBlocks; ++r)
+      left[r] = view.left.accept[row(tile, r / 2, r % 2 * 2)];
 #pragma unroll
-      for (unsigned n = 0; n < kColumnBlocks; ++n) {
-#pragma unroll
-        for (unsigned e = 0; e < 4; ++e) {
-          const std::uint32_t i = tile.x * kScreenTile + row_of(m, e);
-          const std::uint32_t j = tile.y * kScreenTile + column_of(n, e);
-          const float excess = sums_[m][n][e];
-          if (!(excess >= 0) || !is_looked_at(view.half, i, j)) continue;
-          const unsigned long long bit = 1ull << (m * 16 + n * 4 + e);
-          passed |= bit;
-          if (excess >= view.left.accept[i] + view.right.accept[j]) sure |= bit;
-        }
-      }
-    }
-    unsigned before = static_cast<unsigned>(__popcll(passed));
+    for (unsigned c = 0; c < 2 * kColumnBlocks; ++c)
+      right[c] = view.right.accept[column(tile, c / 2, c % 2)];
+    Passed passed;
+    for_sums([&](unsigned m, unsigned n, unsigned e, unsigned long long bit) {
+      const float excess = sums_[m][n][e];
+      if (!(excess >= 0)) return;
+      passed.all |= bit;
+      if (excess >= left[2 * m + e / 2] + right[2 * n + e % 2]) passed.sure |= bit;
+    });
+    return passed;
+  }
+
+  /// Appends pairs to the list; calls left_over(i, j) for those that it has no room for.
+  template <class LeftOver>
+  __device__ void append(Passed passed, uint2 tile, const CandidateList& list,
+                         const LeftOver& left_over) const {
+    unsigned before = static_cast<unsigned>(__popcll(passed.all));
     const unsigned mine = before;
     for (unsigned offset = 1; offset < 32; offset *= 2) {
       const unsigned other = __shfl_up_sync(~0u, before, offset);
@@ -137,23 +160,38 @@ class ScreenWarp {
     unsigned long long place = 0;
     if (lane_ == 31 && before > 0) place = atomicAdd(list.found, before);
     place = __shfl_sync(~0u, place, 31) + before - mine;
-    for (; passed != 0; passed &= passed - 1, ++place) {
-      const unsigned at = static_cast<unsigned>(__ffsll(static_cast<long long>(passed))) - 1;
-      if (place >= list.capacity) continue;
-      const std::uint32_t i = tile.x * kScreenTile + row_of(at / 16, at % 4);
-      list.pairs[place] = {sure >> at & 1 ? i | CandidateList::kSurely : i,
-                           tile.y * kScreenTile + column_of(at / 4 % 4, at % 4)};
+    for (; passed.all != 0; passed.all &= passed.all - 1, ++place) {
+      const unsigned at = static_cast<unsigned>(__ffsll(static_cast<long long>(passed.all))) - 1;
+      const std::uint32_t i = row(tile, at / 16, at % 4), j = column(tile, at / 4 % 4, at % 4);
+      if (place < list.capacity)
+        list.pairs[place] = {passed.sure >> at & 1 ? i | CandidateList::kSurely : i, j};
+      else
+        left_over(i, j);
     }
   }
 
- private:
-  __device__ unsigned row_of(unsigned m, unsigned e) const {
-    return row_ + 16 * m + lane_ / 4 + e / 2 * 8;
-  }
-  __device__ unsigned column_of(unsigned n, unsigned e) const {
-    return column_ + 8 * n + lane_ % 4 * 2 + e % 2;
+  /// Calls visit(m, n, e, bit) for each of the lane's sums.
+  template <class Visit>
+  __device__ static void for_sums(const Visit& visit) {
+#pragma unroll
+    for (unsigned m = 0; m < kRowBlocks; ++m) {
+#pragma unroll
+      for (unsigned n = 0; n < kColumnBlocks; ++n) {
+#pragma unroll
+        for (unsigned e = 0; e < 4; ++e) visit(m, n, e, 1ull << (m * 16 + n * 4 + e));
+      }
+    }
   }
 
+  /// The points of one of the lane's sums.
+  __device__ std::uint32_t row(uint2 tile, unsigned m, unsigned e) const {
+    return tile.x * kScreenTile + row_ + 16 * m + lane_ / 4 + e / 2 * 8;
+  }
+  __device__ std::uint32_t column(uint2 tile, unsigned n, unsigned e) const {
+    return tile.y * kScreenTile + column_ + 8 * n + lane_ % 4 * 2 + e % 2;
+  }
+
+ private:
   unsigned lane_;
   unsigned row_, column_;  ///< of its part within the tiles
   float sums_[kRowBlocks][kColumnBlocks][4];
@@ -217,8 +255,21 @@ class ChunkLoader {
   uint2 tile_{}, next_tile_{};
 };
 
+/// Lists every pair that passes.
+struct PairLister {
+  CandidateList candidates;
+
+  __device__ void take(const ScreenWarp& warp, const ScreenView& view, uint2 tile) const {
+    warp.append(warp.passed(view, tile), tile, candidates, [](std::uint32_t, std::uint32_t) {});
+  }
+  __device__ void finish() const {}
+};
+
+/// A taker is given the sums of a warp that hold one that passes: take(), on all its lanes; and at
+/// last, on all threads of the block, finish(). Each thread has a copy of its own.
+template <class Taker>
 __global__ void __launch_bounds__(kScreenThreads, kScreenBlocksPerMultiprocessor)
-    screen_kernel(ScreenView view, TileList list, CandidateList candidates) {
+    screen_kernel(ScreenView view, TileList list, Taker taker) {
   extern __shared__ __align__(16) unsigned char shared[];
   ScreenStorage& storage = *reinterpret_cast<ScreenStorage*>(shared);
   const unsigned size = *list.size;
@@ -241,12 +292,13 @@ __global__ void __launch_bounds__(kScreenThreads, kScreenBlocksPerMultiprocessor
       if (chunk + 16 < view.padded_dims) warp.step<false>(stage, 16);
     }
     const ScreenStage& last = storage.stages[(turn - 1) % kStages];
-    if (warp.any_passes(last)) warp.append(view, list.tiles[item], candidates);
+    if (warp.any_passes(last)) taker.take(warp, view, list.tiles[item]);
     // All threads read this word after the next barrier, when it is not written again.
     if (threadIdx.x == 0)
       storage.stopped[parity] = *static_cast<const volatile unsigned*>(view.stop);
     if (storage.stopped[parity ^ 1] != 0) return;
   }
+  taker.finish();
 }
 
 }  // namespace gpujoin::cuda

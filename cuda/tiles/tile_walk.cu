@@ -9,7 +9,7 @@
 
 namespace gpujoin::cuda {
 
-TileWalk::TileWalk(const JoinRequest& request, const RangePlan& plan, double radius,
+TileWalk::TileWalk(const JoinRequest& request, const RangePlan& plan, const TileRadii& radii,
                    const TileWalkSide& left, const TileWalkSide& right, MemoryBudget& device_budget,
                    HostBudget& host_budget, int multiprocessors, const unsigned* stop,
                    cudaStream_t stream)
@@ -20,13 +20,14 @@ TileWalk::TileWalk(const JoinRequest& request, const RangePlan& plan, double rad
       host_budget_(host_budget),
       multiprocessors_(multiprocessors),
       stream_(stream),
-      radius_(radius) {
+      radii_(radii) {
   const TileWalkSide sides[] = {left, request.self_join() ? left : right};
   quantize_sides(sides);
   screen_.half = choose_half();
   screen_.stop = stop;
   make_room();
   describe_decision(sides);
+  count_whole_tiles();
 }
 
 Half TileWalk::choose_half() const {
@@ -40,8 +41,7 @@ Half TileWalk::choose_half() const {
 void TileWalk::quantize_sides(const TileWalkSide* sides) {
   const OrderedPoints ordered[] = {{sides[0].data, sides[0].index},
                                    {sides[1].data, sides[1].index}};
-  const Quantization how = make_quantization(device_budget_, plan_.frame, radius_,
-                                             request_.metric() != Metric::kCosine, stream_);
+  const Quantization how = make_quantization(device_budget_, plan_.frame, radii_, stream_);
   screen_.padded_dims = how.padded_dims;
   left_ = quantize(device_budget_, ordered[0], how, plan_.index.strategy, stream_);
   if (!request_.self_join())
@@ -116,10 +116,30 @@ void TileWalk::describe_decision(const TileWalkSide* sides) {
                 : request_.pairs() == PairSelection::kUnordered ? Ends::kSmallerEnd
                                                                 : Ends::kBoth;
   count_.ids = sides[0].ids;
-  count_.counts = counts_.data();
+  count_.points = left_.points;
+  count_.counts = request_.output() == Output::kCountPerRow ? counts_.data() : nullptr;
   rank_.counts = counts_.data();
   rank_.ranks = ranks_.data();
   rank_.distances = candidate_distances_.data();
+}
+
+/// Where each pair counts once, it counts at either point, and no tile is counted whole.
+void TileWalk::count_whole_tiles() {
+  const std::uint32_t dims = request_.left().dims;
+  const bool rows = request_.output() == Output::kCountPerRow;
+  whole_.accept = -1;
+  if (wants_pairs(request_.output()) || plan_.index.strategy.grid_dims != dims ||
+      radii_.sure_eps < 0 || (rows && count_.ends == TileCounts::Ends::kSmallerEnd))
+    return;
+  const double raw = make_threshold(Metric::kL2, radii_.sure_eps).raw;
+  whole_.accept = make_screen_bounds(Metric::kL2, raw, dims).accept;
+  whole_.self_join = request_.self_join();
+  whole_.both_ends = count_.ends == TileCounts::Ends::kBoth;
+  whole_.total = decision_.totals;
+  if (!rows) return;
+  whole_rows_ = DeviceBuffer<std::uint32_t>(device_budget_, left_.tiles, stream_);
+  fill_counts(whole_rows_.data(), left_.tiles, 0, stream_);
+  whole_.rows = whole_rows_.data();
 }
 
 bool TileWalk::finished() const { return next_row_ >= left_.tiles || right().tiles == 0; }
@@ -165,18 +185,17 @@ void TileWalk::start_slice() {
   const TileList list{tiles_.data(), &report->listed};
   const CandidateList candidates{candidates_.data(), candidates_.size(), &report->candidates};
   launch_list(left_, right(), is_half(screen_.half), plan_.index.strategy.grid_dims,
-              true_reach(radius_, request_.left().dims), rectangle_, list, &report->screened,
-              stream_);
-  launch_screen(screen_, list, candidates, multiprocessors_, stream_);
-  decide(candidates);
+              true_reach(radii_.eps, request_.left().dims), whole_, rectangle_, list,
+              &report->screened, stream_);
+  if (wants_pairs(request_.output()))
+    find_pairs(list, candidates);
+  else
+    launch_count(screen_, list, decision_, count_, candidates, multiprocessors_, stream_);
   copy_to_host(host_report_.as<Report>(), report, 1, stream_);
 }
 
-void TileWalk::decide(const CandidateList& candidates) {
-  if (request_.output() == Output::kTotal)
-    return launch_decide(decision_, candidates, multiprocessors_, stream_);
-  if (request_.output() == Output::kCountPerRow)
-    return launch_decide(decision_, count_, candidates, multiprocessors_, stream_);
+void TileWalk::find_pairs(const TileList& list, const CandidateList& candidates) {
+  launch_screen(screen_, list, candidates, multiprocessors_, stream_);
   rank_.base = first_point();
   fill_counts(counts_.data(), slice_points(), themselves() == Themselves::kAll ? 1 : 0, stream_);
   launch_decide(decision_, rank_, candidates, multiprocessors_, stream_);
@@ -194,14 +213,15 @@ void TileWalk::place_pairs(const CandidateList& candidates) {
   copy_to_host(host_offsets_.as<std::uint64_t>(), offsets_.data(), items, stream_);
 }
 
-/// Slices grow or shrink towards half the room for candidates.
+/// Slices grow or shrink towards half the room for candidates. Counts of a slice are right whether
+/// they fitted or not.
 bool TileWalk::finish_slice() {
   if (finished()) return true;
   const Report& report = *host_report_.as<Report>();
   const std::uint64_t tiles = std::max<std::uint64_t>(1, rectangle_.size());
   const double fitting = static_cast<double>(tiles) * static_cast<double>(candidates_.size()) / 2 /
                          std::max(1.0, static_cast<double>(report.candidates));
-  if (report.candidates > candidates_.size()) {
+  if (wants_pairs(request_.output()) && report.candidates > candidates_.size()) {
     // One pair of tiles always fits.
     most_tiles_ = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(fitting), 1, tiles / 2);
     return false;
@@ -237,6 +257,7 @@ std::uint64_t TileWalk::pairs() const {
 void TileWalk::fill(const Stretch&, const FillRange&, cudaStream_t) {}
 
 Buffer<std::uint32_t> TileWalk::counts() {
+  launch_add_rows(whole_, left_.points, counts_.data(), stream_);
   Buffer<std::uint32_t> by_position(host_budget_, left_.points);
   copy_to_host(by_position.data(), counts_.data(), by_position.size(), stream_);
   check(cudaStreamSynchronize(stream_), "copying counts");

@@ -21,10 +21,9 @@ struct TileWalkSide {
 
 class TileWalk final : public SliceSource {
  public:
-  /// Rounds the points, for which it waits. `right` is ignored by a self-join. `radius` is the L2
-  /// distance, of the indexed data, that no pair within eps exceeds. `stop` is a word on the device
-  /// that makes kernels leave when it is not 0.
-  TileWalk(const JoinRequest& request, const RangePlan& plan, double radius,
+  /// Rounds the points, for which it waits. `right` is ignored by a self-join. `stop` is a word on
+  /// the device that makes kernels leave when it is not 0.
+  TileWalk(const JoinRequest& request, const RangePlan& plan, const TileRadii& radii,
            const TileWalkSide& left, const TileWalkSide& right, MemoryBudget& device_budget,
            HostBudget& host_budget, int multiprocessors, const unsigned* stop, cudaStream_t stream);
 
@@ -42,7 +41,7 @@ class TileWalk final : public SliceSource {
   /// What a slice reports, on the device and in pinned memory.
   struct Report {
     unsigned long long screened;    ///< pairs of points in the tiles compared
-    unsigned long long candidates;  ///< that passed the screen
+    unsigned long long candidates;  ///< that passed the screen; of counts, that it left open
     unsigned long long pairs;       ///< that are within eps
     unsigned long long rechecked;   ///< that the definition had to decide
     unsigned long long themselves;  ///< self-pairs among the pairs
@@ -54,8 +53,9 @@ class TileWalk final : public SliceSource {
   void quantize_sides(const TileWalkSide* sides);
   void make_room();
   void describe_decision(const TileWalkSide* sides);
+  void count_whole_tiles();
   void choose_rectangle();
-  void decide(const CandidateList& candidates);
+  void find_pairs(const TileList& list, const CandidateList& candidates);
   void place_pairs(const CandidateList& candidates);
   bool counts_themselves() const;
   Themselves themselves() const;
@@ -74,7 +74,8 @@ class TileWalk final : public SliceSource {
   Decision decision_{};
   TileCounts count_{};  ///< where counts are wanted
   TileRanks rank_{};    ///< where pairs are
-  double radius_;
+  WholeTiles whole_{};
+  TileRadii radii_;
 
   TileRectangle rectangle_{};        ///< of the slice
   std::uint32_t next_row_ = 0;       ///< where the next slice begins
@@ -91,6 +92,7 @@ class TileWalk final : public SliceSource {
   DeviceBuffer<std::uint32_t> ranks_;
   DeviceBuffer<double> candidate_distances_;
   DeviceBuffer<std::uint32_t> counts_;
+  DeviceBuffer<std::uint32_t> whole_rows_;
   DeviceBuffer<std::uint64_t> offsets_;
   DeviceBuffer<std::uint32_t> neighbors_;
   DeviceBuffer<double> distances_;
