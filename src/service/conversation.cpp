@@ -184,12 +184,20 @@ void Conversation::run_join(const OpenJoin& message) {
   require(wanted == WantedEngine::kAuto || wanted == WantedEngine::kCuda ||
               wanted == WantedEngine::kCpu,
           "there is no such engine");
-  const bool packed = request.output() == Output::kCountPerRow;
+  const bool packed =
+      request.output() == Output::kCountPerRow || request.output() == Output::kClusters;
   Dataset rows[kSides] = {};
   for (int side = 0; side < (request.self_join() ? 1 : kSides); ++side)
     rows[side] = rows_of(side, message.sides[side], packed);
   if (request.self_join()) sides_[1].count = sides_[0].count;
   request.sides = request.sides.with_rows(rows[0], rows[1]);
+  ClientSums sums;
+  if (request.output() == Output::kSums) {
+    // The rows of a table are the service's own, and nobody else knows their order.
+    require(!message.sides[0].of_table && !message.sides[1].of_table, "a table has no columns");
+    take_sums(message, request.left().rows, request.right().rows, &descriptors_, &sums);
+    request = request.asking(Output::sums(&sums.sums));
+  }
   require(check_request(request));
   RunningJoin join({service_.engines, service_.admission}, interrupt_, request, wanted);
   ResultSender results(request);
@@ -205,7 +213,7 @@ Dataset Conversation::rows_of(int number, const SideMessage& message, bool packe
     side.count = message.rows;
     return side.rows.view();
   }
-  require(side.is_found && !message.has_scores, "a side is of no table");
+  require(side.is_found, "a side is of no table");
   TablePatch patch = read_patch(message, std::move(rows));
   service_.tables.patch(side.table, patch, packed);
   side.count = side.table.live_rows();

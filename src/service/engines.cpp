@@ -95,8 +95,8 @@ void Engines::on_device(const Call& call) {
 void Engines::set_limits() {
   const bool has_device = state_ == DeviceState::kReady;
   const std::uint64_t of_device = has_device ? host_bytes_ / 2 : 0;
-  if (cpu().keep != nullptr) cpu().keep(host_bytes_ - of_device, 0);
-  if (has_device && device_->keep != nullptr) device_->keep(of_device, device_bytes_);
+  cpu().keep(host_bytes_ - of_device, 0);
+  if (has_device) device_->keep(of_device, device_bytes_);
 }
 
 void Engines::keep(std::uint64_t host_bytes, std::uint64_t device_bytes) {
@@ -113,17 +113,14 @@ void Engines::keep(std::uint64_t host_bytes, std::uint64_t device_bytes) {
 }
 
 void Engines::forget(std::uint64_t identity) {
-  if (cpu().forget != nullptr) cpu().forget(identity);
-  on_device([&] {
-    if (device().forget != nullptr) device().forget(identity);
-  });
+  cpu().forget(identity);
+  on_device([&] { device().forget(identity); });
 }
 
 void Engines::kept(std::uint64_t identity, std::uint64_t* host_bytes, std::uint64_t* device_bytes) {
-  if (cpu().kept != nullptr) cpu().kept(identity, host_bytes, device_bytes);
+  cpu().kept(identity, host_bytes, device_bytes);
   // The one function that may be called while others are.
-  if (device_state() == DeviceState::kReady && device().kept != nullptr)
-    device().kept(identity, host_bytes, device_bytes);
+  if (device_state() == DeviceState::kReady) device().kept(identity, host_bytes, device_bytes);
 }
 
 }  // namespace gpujoin::service

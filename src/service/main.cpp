@@ -86,12 +86,12 @@ void take_limits(Server& server) {
     return load_engine(cuda_engine.c_str(), "cuda", engine);
   });
   for (;;) {
-    constexpr int kLookMs = 1000;
+    constexpr int kLookMs = 1000, kEndMs = 20;
     pollfd files[] = {{server.listener(), POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
-    if (poll(files, 2, kLookMs) < 0 && errno != EINTR) end(1);
+    if (poll(files, 2, files[0].fd < 0 ? kEndMs : kLookMs) < 0 && errno != EINTR) end(1);
     if (files[1].revents != 0) take_limits(server);
-    if (files[0].revents != 0) server.accept_clients();
     if (server.is_to_be_replaced()) end(kReplaceMe);
+    if (files[0].revents != 0 && server.listener() >= 0) server.accept_clients();
   }
 }
 

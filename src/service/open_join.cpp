@@ -31,19 +31,76 @@ bool are_known(const Knobs& knobs) {
 
 bool is_known(const JoinRequest& request) {
   return is_up_to(Shape::kBoxes, request.shape()) && is_up_to(Metric::kCosine, request.metric()) &&
-         is_up_to(Output::kTopPairs, request.output()) &&
+         is_up_to(Output::kClusters, request.output()) &&
          is_up_to(PairSelection::kUnordered, request.sides.pairs()) &&
          is_up_to(ScoreFunction::kDistance, request.top().scoring.function) &&
+         is_bool(request.top().parts_of_one) && is_bool(request.resources.soft_limits) &&
          are_known(request.knobs);
 }
 
+bool are_known(const PairSums& sums) {
+  if (sums.programs > kMostPrograms || sums.measures > kMostMeasures) return false;
+  for (std::uint32_t i = 0; i < sums.measures; ++i)
+    if (!is_up_to(Fold::kCountOf, sums.measure[i].fold)) return false;
+  for (std::uint32_t p = 0; p < sums.programs; ++p)
+    for (const ValueStep step : sums.program[p].steps)
+      if (!is_up_to(ValueStep::kExponential, step)) return false;
+  return true;
+}
+
+/// Where so many columns of a side lie; moves on to what comes after them.
+template <class T>
+std::vector<const T*> place_columns(const unsigned char** at, std::uint32_t columns,
+                                    std::uint64_t rows) {
+  std::vector<const T*> placed(columns);
+  for (const T*& column : placed) {
+    column = reinterpret_cast<const T*>(*at);
+    *at += rows * sizeof(T);
+  }
+  return placed;
+}
+
 }  // namespace
+
+bool is_bool(const bool& value) {
+  unsigned char byte;
+  std::memcpy(&byte, &value, 1);
+  return byte <= 1;
+}
+
+void take_sums(const OpenJoin& message, std::uint64_t left_rows, std::uint64_t right_rows,
+               Descriptors* descriptors, ClientSums* taken) {
+  constexpr std::uint32_t kMostColumns = kMostValueSteps * kMostPrograms + 4 * kMostMeasures;
+  require(message.sums_bytes >= sizeof(PairSums), "a join has no such sums");
+  taken->columns = Region(descriptors->take(), message.sums_bytes, false);
+  PairSums& sums = taken->sums;
+  std::memcpy(static_cast<void*>(&sums), taken->columns.data(), sizeof sums);
+  require(are_known(sums) && sums.left_columns <= kMostColumns &&
+              sums.right_columns <= kMostColumns && sums.integer_columns <= kMostColumns,
+          "a join has no such sums");
+  static_assert(sizeof(double) == sizeof(std::int64_t));
+  const std::uint64_t numbers =
+      sums.left_columns * left_rows +
+      (std::uint64_t{sums.right_columns} + sums.integer_columns) * right_rows;
+  require(message.sums_bytes == sizeof(PairSums) + numbers * sizeof(double),
+          "the columns of sums have another size");
+  const unsigned char* at = taken->columns.data() + sizeof(PairSums);
+  taken->left = place_columns<double>(&at, sums.left_columns, left_rows);
+  taken->right = place_columns<double>(&at, sums.right_columns, right_rows);
+  taken->integers = place_columns<std::int64_t>(&at, sums.integer_columns, right_rows);
+  sums.left = taken->left.data();
+  sums.right = taken->right.data();
+  sums.integers = taken->integers.data();
+}
 
 Dataset ClientRows::view() const {
   return {coordinates.data(), ids.as<std::int64_t>(), rows, dims, scalar, scores.as<double>()};
 }
 
 ClientRows take_rows(const SideMessage& side, Descriptors* descriptors) {
+  require(is_bool(side.of_table) && is_bool(side.has_rows) && is_bool(side.has_scores) &&
+              is_bool(side.has_patches),
+          "a side of a join is neither of a table nor of its own");
   require(is_up_to(ScalarType::kFloat64, side.scalar) && side.dims <= kMaxDimensions &&
               side.rows <= kMaxRows && (side.rows == 0 || (side.has_rows && side.dims > 0)),
           "a side of a join has no such rows");
@@ -58,7 +115,7 @@ ClientRows take_rows(const SideMessage& side, Descriptors* descriptors) {
     taken.ids = Region(descriptors->take(), side.rows * sizeof(std::int64_t), stays);
   }
   if (side.has_scores)
-    taken.scores = Region(descriptors->take(), side.rows * sizeof(double), false);
+    taken.scores = Region(descriptors->take(), side.rows * sizeof(double), stays);
   if (side.has_patches) {
     require(side.patches <= kMaxRows && side.map_pages <= kMaxRows, "a table has no such blocks");
     taken.patches =

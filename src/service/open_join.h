@@ -1,6 +1,8 @@
 // What an OpenJoin asks for, checked, so that nothing of it can harm the service.
 #pragma once
 
+#include <vector>
+
 #include "engine/engine.h"
 #include "service/protocol/channel.h"
 #include "service/protocol/messages.h"
@@ -8,15 +10,38 @@
 
 namespace gpujoin::service {
 
+/// What rows lie in, an entry for each in every array.
+struct RowArrays {
+  Region coordinates, ids;
+  Region scores;  ///< none where rows have no scores
+};
+
 /// The rows that came with a side, in memory of the client.
-struct ClientRows {
-  Region coordinates, ids, scores, patches;
+struct ClientRows : RowArrays {
+  Region patches;
   std::uint64_t rows = 0;
   std::uint32_t dims = 0;
   ScalarType scalar = ScalarType::kFloat64;
 
+  bool scored() const { return scores.data() != nullptr; }
   Dataset view() const;
 };
+
+/// Whether bytes that another process calls a bool are one.
+bool is_bool(const bool& value);
+
+/// What Output::kSums asks for, with columns in memory of the client.
+struct ClientSums {
+  PairSums sums{};
+  Region columns;
+  std::vector<const double*> left, right;
+  std::vector<const std::int64_t*> integers;
+};
+
+/// Takes the descriptor of sums over sides of so many rows; `sums` stays where it is as long as the
+/// request. Throws Failure.
+void take_sums(const OpenJoin& message, std::uint64_t left_rows, std::uint64_t right_rows,
+               Descriptors* descriptors, ClientSums* taken);
 
 /// Takes the descriptors of a side, maps their memory and checks that it is as large as the message
 /// says. Throws Failure.

@@ -34,7 +34,8 @@ Region copy_ids(const std::int64_t* ids, std::uint64_t count) {
 }  // namespace
 
 ResultSender::ResultSender(const JoinRequest& request)
-    : has_entries_(wants_pairs(request.output())) {}
+    : has_entries_(wants_pairs(request.output())),
+      sum_words_(request.output() == Output::kSums ? row_words(*request.sums()) : 0) {}
 
 void ResultSender::begin(const ResultBatch& batch) {
   batch_ = batch;
@@ -42,9 +43,13 @@ void ResultSender::begin(const ResultBatch& batch) {
   done_ = false;
 }
 
+std::uint64_t ResultSender::row_bytes() const {
+  return sizeof(std::uint32_t) + sizeof(std::uint64_t) + sum_words_ * sizeof(FoldWord);
+}
+
 /// As many rows as a slot has room for, or as many entries of one row.
 ResultSender::Part ResultSender::next_part() const {
-  const std::uint64_t row_bytes = sizeof(std::uint32_t) + sizeof(std::uint64_t);
+  const std::uint64_t row_bytes = this->row_bytes();
   const std::uint64_t entry_bytes =
       sizeof(std::uint32_t) + (batch_.distances != nullptr ? sizeof(double) : 0);
   const std::uint64_t room = kSlotBytes - (kMostArrays + 1) * kLine;
@@ -65,7 +70,7 @@ ResultSender::Part ResultSender::next_part() const {
 
 /// With what arrays lose to alignment, and offsets have one more.
 std::uint64_t ResultSender::bytes_of(const Part& part) const {
-  const std::uint64_t rows = part.rows * (sizeof(std::uint32_t) + sizeof(std::uint64_t));
+  const std::uint64_t rows = part.rows * row_bytes();
   const std::uint64_t entries =
       part.entries * (sizeof(std::uint32_t) + (batch_.distances != nullptr ? sizeof(double) : 0));
   return whole_lines(rows + entries + kMostArrays * kLine + sizeof(std::uint64_t));
@@ -124,6 +129,7 @@ void ResultSender::copy_next(Packet* packet) {
   copy.offsets = copy.counts = nullptr;
   copy.neighbors = nullptr;
   copy.distances = nullptr;
+  copy.sums = nullptr;
   copy.left_ids = copy.right_ids = nullptr;
   done_ = batch_.row_count == 0;
   if (done_) return;
@@ -146,7 +152,10 @@ void ResultSender::copy_next(Packet* packet) {
     copy.pair_count = pairs_of(part);
   } else {
     put(results, &end, batch_.counts + part.first_row, part.rows, &copy.counts);
-    if (part.rows < batch_.row_count) {
+    if (sum_words_ > 0)
+      put(results, &end, batch_.sums + part.first_row * sum_words_, part.rows * sum_words_,
+          &copy.sums);
+    if (part.rows < batch_.row_count && batch_.pair_count > 0) {
       copy.pair_count = 0;
       for (std::uint64_t i = 0; i < part.rows; ++i)
         copy.pair_count += batch_.counts[part.first_row + i];

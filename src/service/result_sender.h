@@ -36,13 +36,15 @@ class ResultSender {
     std::uint64_t first_row, rows;
     std::uint64_t first_entry, entries;
   };
+  std::uint64_t row_bytes() const;
   Part next_part() const;
   std::uint64_t bytes_of(const Part& part) const;
   std::uint64_t pairs_of(const Part& part) const;
   void find_slot(std::uint64_t bytes, Packet* packet);
   void send_ids(Packet* packet);
 
-  const bool has_entries_;  ///< rows have neighbours, not numbers of them
+  const bool has_entries_;         ///< rows have neighbours, not numbers of them
+  const std::uint64_t sum_words_;  ///< of each row
   ResultBatch batch_{};
   bool done_ = true;
   std::uint64_t row_ = 0, entry_ = 0;  ///< where the next part begins

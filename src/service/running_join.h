@@ -17,8 +17,8 @@ struct Machine {
 /// For one thread, which starts no other join: the threads of a large join yield to others.
 class RunningJoin {
  public:
-  /// Of a request that was checked; its interrupt is set here. The datasets and `interrupt` outlive
-  /// the join. Throws Failure where the engine that is wanted cannot be used.
+  /// The request was checked; its interrupt is set here. The datasets and `interrupt` outlive the
+  /// join. Throws Failure where the engine that is wanted cannot be used.
   RunningJoin(const Machine& machine, Interrupt& interrupt, const JoinRequest& request,
               WantedEngine wanted);
   /// Stops the engine's work.

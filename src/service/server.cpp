@@ -23,12 +23,6 @@ void check(bool holds, const char* what) {
                               std::strerror(errno))};
 }
 
-bool is_our_user(int socket) {
-  ucred peer = {};
-  socklen_t size = sizeof peer;
-  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
-}
-
 }  // namespace
 
 Descriptor listen_at(const char* path) {
@@ -61,7 +55,7 @@ void Server::accept_clients() {
   for (;;) {
     Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (socket.get() < 0) return;
-    if (!is_our_user(socket.get())) {
+    if (!is_same_user(socket.get())) {
       log_line("refused a client of another user");
       continue;
     }
@@ -112,8 +106,10 @@ void Server::configure(const Configure& limits) {
 }
 
 bool Server::is_to_be_replaced() {
+  if (!service_.engines.is_spent()) return false;
+  listener_ = Descriptor(-1);
   const std::lock_guard lock(mutex_);
-  return threads_ == 0 && service_.engines.is_spent();
+  return threads_ == 0;
 }
 
 }  // namespace gpujoin::service

@@ -20,18 +20,20 @@ class Server {
   ~Server();
   Server(const Server&) = delete;
 
+  /// -1: new clients are turned away.
   int listener() const { return listener_.get(); }
   /// Begins a conversation with each client that waits on the listener, where the user is ours.
   void accept_clients();
   void configure(const Configure& limits);
-  /// Whether nobody is served and a new process could serve better.
+  /// Where a new process could serve better: turns new clients away, whose joins run in their
+  /// sessions until it is there. True once nobody is served any more.
   bool is_to_be_replaced();
 
  private:
   void converse(int socket);
 
   Service service_;
-  const Descriptor listener_;
+  Descriptor listener_;
   std::mutex mutex_;
   std::condition_variable ended_;
   std::list<Conversation*> conversations_;

@@ -6,11 +6,12 @@
 
 #include <cerrno>
 
+#include "pg/store/context_end.h"
+
 extern "C" {
 #include "miscadmin.h"
 #include "storage/fd.h"
 #include "storage/latch.h"
-#include "utils/memutils.h"
 #include "utils/timestamp.h"
 }
 
@@ -21,13 +22,6 @@ using service::Descriptors;
 
 constexpr long kConnectMs = 1000;
 constexpr long kAnswerMs = 30000;
-
-/// Whether the process at the other end runs as the same user.
-bool is_ours(int socket) {
-  ucred peer = {};
-  socklen_t size = sizeof peer;
-  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
-}
 
 Status refused(const char* why) {
   return make_status(StatusCode::kUnavailable, nullptr, "%s", why);
@@ -75,38 +69,49 @@ Arrival await_calmly(const Connection* connection, void* buffer, Descriptors* de
   }
 }
 
-/// What the service's answer to Hello comes to.
-Status greet(Connection* connection) {
+/// Greets the service. One that is just ending is none.
+Connected greet(Connection* connection, Status* why) {
   static const std::uint32_t wait_event = new_wait_event("GpujoinServiceConnect");
   service::Hello hello;
   service::fill_hello(&hello, MyDatabaseId, MyProcPid);
-  if (send_message(connection->socket, hello) != service::ChannelState::kDone)
-    return refused("the gpujoin service is busy");
   alignas(8) unsigned char buffer[service::kMostMessageBytes];
   Descriptors descriptors;
-  const Arrival arrival = await_calmly(connection, buffer, &descriptors, kConnectMs, wait_event);
-  if (arrival == Arrival::kLate) return refused("the gpujoin service is busy");
-  if (arrival == Arrival::kClosed) return refused("the gpujoin service ended");
+  const service::ChannelState sent = send_message(connection->socket, hello);
+  const Arrival arrival =
+      sent == service::ChannelState::kWait ? Arrival::kLate
+      : sent != service::ChannelState::kDone
+          ? Arrival::kClosed
+          : await_calmly(connection, buffer, &descriptors, kConnectMs, wait_event);
+  if (arrival == Arrival::kClosed) {
+    *why = refused("the gpujoin service ended");
+    return Connected::kAbsent;
+  }
   close_descriptors(&descriptors);
-  const auto* const welcome = service::message_as<service::Welcome>(buffer);
-  if (welcome == nullptr)
-    return refused("the gpujoin service was built with another version of gpujoin");
-  connection->device = welcome->device;
-  strlcpy(connection->device_reason, welcome->device_reason, sizeof connection->device_reason);
-  return welcome->status;
+  const auto* const welcome =
+      arrival == Arrival::kMessage ? service::message_as<service::Welcome>(buffer) : nullptr;
+  if (arrival == Arrival::kLate)
+    *why = refused("the gpujoin service is busy");
+  else if (welcome == nullptr)
+    *why = refused("the gpujoin service was built with another version of gpujoin");
+  else
+    *why = welcome->status;
+  return why->ok() ? Connected::kYes : Connected::kRefused;
 }
 
 }  // namespace
 
 Connected connect_service(Connection* connection, Status* why) {
   close_connection(connection);
-  const Connected connected = open_socket(connection, why);
+  Connected connected = open_socket(connection, why);
   if (connected != Connected::kYes) return connected;
-  *why = is_ours(connection->socket) ? greet(connection)
-                                     : refused("the gpujoin service runs as another user");
-  if (why->ok()) return Connected::kYes;
-  close_connection(connection);
-  return Connected::kRefused;
+  if (service::is_same_user(connection->socket)) {
+    connected = greet(connection, why);
+  } else {
+    *why = refused("the gpujoin service runs as another user");
+    connected = Connected::kRefused;
+  }
+  if (connected != Connected::kYes) close_connection(connection);
+  return connected;
 }
 
 void close_connection(Connection* connection) {
@@ -117,11 +122,8 @@ void close_connection(Connection* connection) {
 }
 
 void close_connection_with(Connection* connection, MemoryContext context) {
-  MemoryContextCallback* const callback = static_cast<MemoryContextCallback*>(
-      MemoryContextAllocZero(context, sizeof(MemoryContextCallback)));
-  callback->func = [](void* ended) { close_connection(static_cast<Connection*>(ended)); };
-  callback->arg = connection;
-  MemoryContextRegisterResetCallback(context, callback);
+  call_at_end(
+      context, [](void* ended) { close_connection(static_cast<Connection*>(ended)); }, connection);
 }
 
 Arrival await_message(const Connection* connection, void* buffer, Descriptors* descriptors,

@@ -10,8 +10,6 @@ namespace gpujoin {
 
 struct Connection {
   int socket = -1;  ///< -1: there is no conversation
-  service::DeviceState device = {};
-  char device_reason[sizeof(Status::message)] = "";  ///< why there is none, where that is so
 };
 
 enum class Connected {

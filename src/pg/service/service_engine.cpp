@@ -22,16 +22,18 @@ struct ServiceJoin {
   const Connection* connection;
   SharedRegion results, left_ids, right_ids;
   bool ids_are_one;
-  bool batch_out;  ///< the caller has a batch that the service was not yet given back
+  std::uint64_t sum_words;  ///< of each row
+  bool batch_out;           ///< the caller has a batch that the service was not yet given back
   ServingEngine engine;
   JoinStats stats;
 };
 
 ServiceJoin* from_join(Join* join) { return reinterpret_cast<ServiceJoin*>(join); }
 
+constexpr const char* kLost = "the gpujoin service ended while it ran the join";
+
 Status lost() {
-  return make_status(StatusCode::kDeviceFailure, "Run the query again.",
-                     "the gpujoin service ended while it ran the join");
+  return make_status(StatusCode::kDeviceFailure, "Run the query again.", "%s", kLost);
 }
 
 Status nonsense() {
@@ -61,7 +63,8 @@ bool place_batch(const ServiceJoin* join, ResultBatch* batch) {
   const std::uint64_t rows = batch->row_count;
   if (!place(join->results, &batch->rows, rows) ||
       !place(join->results, &batch->offsets, rows + 1) ||
-      !place(join->results, &batch->counts, rows))
+      !place(join->results, &batch->counts, rows) ||
+      !place(join->results, &batch->sums, rows * join->sum_words))
     return false;
   const std::uint64_t entries = batch->offsets != nullptr && rows > 0 ? batch->entry(rows) : 0;
   if (!place(join->results, &batch->neighbors, entries) ||
@@ -182,14 +185,18 @@ Status send_join(const Connection* connection, service::WantedEngine engine,
   message.engine = engine;
   std::memcpy(message.request, &request, sizeof request);
   SentSide copies[service::kSides];
+  SharedRegion sums;
   int files[service::kMostDescriptors], count = 0;
   Status status = send_side(request.left(), sides[0], &copies[0], &message.sides[0], files, &count);
   if (status.ok() && !request.self_join())
     status = send_side(request.right(), sides[1], &copies[1], &message.sides[1], files, &count);
+  if (status.ok() && request.output() == Output::kSums)
+    status = send_sums(request, &sums, &message.sums_bytes, files, &count);
   if (status.ok() &&
       send_message(connection->socket, message, files, count) != service::ChannelState::kDone)
     status = lost();
   for (SentSide& side : copies) close_side(&side);
+  service::close_region(&sums);
   return status;
 }
 
@@ -208,9 +215,14 @@ Status open_service_join(const Connection* connection, service::WantedEngine eng
   ServiceJoin* const join = new (memory) ServiceJoin{};
   join->connection = connection;
   join->engine.name = "service";
+  if (request.output() == Output::kSums) join->sum_words = row_words(*request.sums());
   for (int region = 0; region < 3; ++region) ReserveExternalFD();
   *opened = reinterpret_cast<Join*>(join);
   return status;
+}
+
+bool says_service_ended(const Status& status) {
+  return status.code == StatusCode::kDeviceFailure && strcmp(status.message, kLost) == 0;
 }
 
 const ServingEngine* engine_of_service_join(const Join* join) {

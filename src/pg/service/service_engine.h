@@ -3,7 +3,7 @@
 #pragma once
 
 #include "pg/service/connection.h"
-#include "service/protocol/shared_region.h"
+#include "pg/store/shared_points.h"
 
 namespace gpujoin {
 
@@ -19,13 +19,10 @@ struct TablePatches {
   service::TableTraits traits;
 };
 
-/// Where the rows of a side lie in shared memory, as far as they do: coordinates row after row,
-/// ids, scores. Not owned.
+/// Where the rows of a side lie. Not owned.
 struct SharedSide {
-  const service::SharedRegion* coordinates = nullptr;
-  const service::SharedRegion* ids = nullptr;
-  const service::SharedRegion* scores = nullptr;
-  const TablePatches* table = nullptr;  ///< the rows are these, and the service's
+  const SharedPoints* points = nullptr;  ///< in shared memory, as far as they do
+  const TablePatches* table = nullptr;   ///< the rows are these, and the service's
 };
 
 /// The table of joins that open_service_join() has opened. Its own open() opens none: a join needs
@@ -38,6 +35,9 @@ const EngineTable* service_engine();
 /// further use. Raises nothing.
 Status open_service_join(const Connection* connection, service::WantedEngine engine,
                          const JoinRequest& request, const SharedSide* sides, Join** join);
+
+/// Whether a join failed because the service ended.
+bool says_service_ended(const Status& status);
 
 /// The engine at work for a join.
 struct ServingEngine {

@@ -6,8 +6,8 @@ namespace {
 using service::SharedRegion;
 
 /// Whether the region begins with an array that is elsewhere known by this address.
-bool holds(const SharedRegion* region, const void* array, std::uint64_t bytes) {
-  return region != nullptr && region->file >= 0 && region->base == array && region->bytes >= bytes;
+bool holds(const SharedRegion& region, const void* array, std::uint64_t bytes) {
+  return region.file >= 0 && region.base == array && region.bytes >= bytes;
 }
 
 bool is_contiguous(const Dataset& data) {
@@ -58,7 +58,7 @@ Status copy_patches(const TablePatches& table, SharedRegion* region) {
   return status;
 }
 
-Status send_rows(const Dataset& data, const SharedSide& shared, SentSide* copies,
+Status send_rows(const Dataset& data, const SharedPoints& shared, SharedPoints* copies,
                  service::SideMessage* message, int* files, int* count) {
   message->rows = data.rows;
   if (data.rows == 0) return {};
@@ -75,9 +75,9 @@ Status send_rows(const Dataset& data, const SharedSide& shared, SentSide* copies
   if (status.ok() && !named) status = copy_ids(data, &copies->ids);
   if (status.ok() && message->has_scores && !scored) status = copy_scores(data, &copies->scores);
   if (!status.ok()) return status;
-  files[(*count)++] = whole ? shared.coordinates->file : copies->coordinates.file;
-  files[(*count)++] = named ? shared.ids->file : copies->ids.file;
-  if (message->has_scores) files[(*count)++] = scored ? shared.scores->file : copies->scores.file;
+  files[(*count)++] = (whole ? shared : *copies).coordinates.file;
+  files[(*count)++] = (named ? shared : *copies).ids.file;
+  if (message->has_scores) files[(*count)++] = (scored ? shared : *copies).scores.file;
   return status;
 }
 
@@ -85,24 +85,49 @@ Status send_rows(const Dataset& data, const SharedSide& shared, SentSide* copies
 
 Status send_side(const Dataset& data, const SharedSide& shared, SentSide* copies,
                  service::SideMessage* message, int* files, int* count) {
+  const SharedPoints points = shared.points != nullptr ? *shared.points : SharedPoints{};
   const TablePatches* const table = shared.table;
-  if (table == nullptr) return send_rows(data, shared, copies, message, files, count);
+  if (table == nullptr) return send_rows(data, points, &copies->points, message, files, count);
   message->of_table = true;
   message->traits = table->traits;
   message->blocks = table->blocks;
   message->map_pages = table->map_pages;
   message->patches = table->count;
   message->has_patches = true;
-  Status status = send_rows(table->rows, shared, copies, message, files, count);
+  Status status = send_rows(table->rows, points, &copies->points, message, files, count);
   if (status.ok()) status = copy_patches(*table, &copies->patches);
   if (status.ok()) files[(*count)++] = copies->patches.file;
   return status;
 }
 
+Status send_sums(const JoinRequest& request, SharedRegion* region, std::uint64_t* bytes, int* files,
+                 int* count) {
+  const PairSums& sums = *request.sums();
+  const std::uint64_t left_rows = request.left().rows, right_rows = request.right().rows;
+  *bytes = sizeof sums + (sums.left_columns * left_rows +
+                          (std::uint64_t{sums.right_columns} + sums.integer_columns) * right_rows) *
+                             sizeof(double);
+  const Status status = make_region("gpujoin sums", *bytes, region);
+  if (!status.ok()) return status;
+  unsigned char* to = region->base;
+  const auto put = [&](const void* from, std::uint64_t size) {
+    std::memcpy(to, from, size);
+    to += size;
+  };
+  put(&sums, sizeof sums);
+  for (std::uint32_t c = 0; c < sums.left_columns; ++c)
+    put(sums.left[c], left_rows * sizeof(double));
+  for (std::uint32_t c = 0; c < sums.right_columns; ++c)
+    put(sums.right[c], right_rows * sizeof(double));
+  for (std::uint32_t c = 0; c < sums.integer_columns; ++c)
+    put(sums.integers[c], right_rows * sizeof(std::int64_t));
+  files[(*count)++] = region->file;
+  return status;
+}
+
 void close_side(SentSide* copies) {
-  for (SharedRegion* const region :
-       {&copies->coordinates, &copies->ids, &copies->scores, &copies->patches})
-    service::close_region(region);
+  close_shared_points(&copies->points);
+  service::close_region(&copies->patches);
 }
 
 }  // namespace gpujoin

@@ -7,7 +7,8 @@ namespace gpujoin {
 
 /// What a side's message names. Regions with a descriptor are copies, of this struct.
 struct SentSide {
-  service::SharedRegion coordinates, ids, scores, patches;
+  SharedPoints points;
+  service::SharedRegion patches;
 };
 
 /// Fills the message of a side and appends its descriptors, which stay `shared`'s or `copies`'.
@@ -16,5 +17,10 @@ Status send_side(const Dataset& data, const SharedSide& shared, SentSide* copies
                  service::SideMessage* message, int* files, int* count);
 
 void close_side(SentSide* copies);
+
+/// Copies what Output::kSums asks for, with its columns, and appends the descriptor. kOutOfMemory
+/// where there is none.
+Status send_sums(const JoinRequest& request, service::SharedRegion* region, std::uint64_t* bytes,
+                 int* files, int* count);
 
 }  // namespace gpujoin

@@ -1,5 +1,5 @@
-// One supervisor is at work in a server, whoever started it: it holds the lock of a file. Of those
-// that find the lock taken a dynamic one ends, and the preloaded one waits.
+// One supervisor is at work in a server, whoever started it: it holds the lock of a file. Where
+// the lock is taken a dynamic supervisor ends, and the preloaded one waits.
 #include "pg/service/supervisor.h"
 
 #include <fcntl.h>

@@ -81,6 +81,12 @@ ChannelState receive_message(int socket, void* buffer, std::size_t room, Descrip
   return ChannelState::kClosed;
 }
 
+bool is_same_user(int socket) {
+  ucred peer = {};
+  socklen_t size = sizeof peer;
+  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
+}
+
 void fill_hello(Hello* hello, std::uint32_t database, std::int32_t pid) {
   start_message(hello);
   hello->magic = kMagic;

@@ -63,6 +63,10 @@ inline constexpr std::size_t kMostMessageBytes = 4096;
 static_assert(sizeof(OpenJoin) <= kMostMessageBytes && sizeof(Batch) <= kMostMessageBytes &&
               sizeof(FindTable) <= kMostMessageBytes);
 
+/// Whether the process at the other end has connected, or listens, as the user that this one runs
+/// as.
+bool is_same_user(int socket);
+
 /// The room of this build's structs, for Hello; and whether another's are the same.
 void fill_hello(Hello* hello, std::uint32_t database, std::int32_t pid);
 bool is_same_build(const Hello& hello);

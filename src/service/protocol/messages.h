@@ -156,7 +156,7 @@ struct SideMessage {
   bool of_table;
   bool has_rows;    ///< a descriptor of coordinates, [rows][dims], and one of ids, [rows]
   bool has_scores;  ///< a descriptor of scores, [rows]
-  // Of a table. A descriptor: [map_pages] LSNs, then [patches] BlockPatch.
+  // Where it is of a table. A descriptor: [map_pages] LSNs, then [patches] BlockPatch.
   bool has_patches;
   std::uint64_t blocks, map_pages, patches;
   TableTraits traits;
@@ -172,6 +172,9 @@ struct OpenJoin {
   /// without meaning. A self-join has one side.
   alignas(JoinRequest) unsigned char request[sizeof(JoinRequest)];
   SideMessage sides[kSides];
+  /// Output::kSums has one more descriptor, the last one: a PairSums, whose pointers are without
+  /// meaning, and its columns: left, right, integers.
+  std::uint64_t sums_bytes;
 };
 
 struct Next {

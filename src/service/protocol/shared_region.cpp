@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 namespace gpujoin::service {
@@ -87,6 +88,24 @@ Status map_region(int file, std::uint64_t bytes, bool writable, SharedRegion* re
   region->file = file;
   region->bytes = static_cast<std::uint64_t>(state.st_size);
   return map(region, region->bytes, writable);
+}
+
+Status open_region(int pid, int file, std::uint64_t reserved, bool writable, SharedRegion* region) {
+  *region = {};
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, file);
+  struct stat state;
+  region->file = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+  if (region->file < 0 || fstat(region->file, &state) != 0) {
+    const Status status =
+        make_status(StatusCode::kUnavailable, nullptr,
+                    "could not open the memory of process %d: %s", pid, std::strerror(errno));
+    if (region->file >= 0) close(region->file);
+    *region = {};
+    return status;
+  }
+  region->bytes = static_cast<std::uint64_t>(state.st_size);
+  return map(region, reserved, writable);
 }
 
 void close_region(SharedRegion* region) {

@@ -28,6 +28,10 @@ Status grow_region(SharedRegion* region, std::uint64_t bytes);
 /// now. kInvalidArgument where it has fewer than `bytes`, or might shrink while it is used.
 Status map_region(int file, std::uint64_t bytes, bool writable, SharedRegion* region);
 
+/// Maps the region that another process of this user has by that descriptor, with address space for
+/// `reserved`. kUnavailable where the system does not allow it.
+Status open_region(int pid, int file, std::uint64_t reserved, bool writable, SharedRegion* region);
+
 /// Gives memory and descriptor back. A region that is none is left alone.
 void close_region(SharedRegion* region);
 

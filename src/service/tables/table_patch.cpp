@@ -25,7 +25,8 @@ TablePatch read_patch(const SideMessage& side, ClientRows rows) {
       require(block.block < side.blocks &&
                   (patch.blocks.empty() || patch.blocks.back().block < block.block) &&
                   static_cast<std::uint32_t>(block.proof.state) <=
-                      static_cast<std::uint32_t>(BlockState::kCommitted),
+                      static_cast<std::uint32_t>(BlockState::kCommitted) &&
+                  is_bool(block.lasts),
               "the blocks of a table are not in order");
       patch.blocks.push_back({block, next_row});
       next_row += block.proof.rows;

@@ -11,31 +11,50 @@ namespace {
 
 constexpr const char* kName = "gpujoin table";
 
-Region copy_of(const Region& region, std::uint64_t bytes) {
-  Region copy(kName, bytes);
-  if (bytes > 0) std::memcpy(copy.data(), region.data(), bytes);
-  return copy;
-}
+constexpr Region RowArrays::*kArrays[] = {&RowArrays::coordinates, &RowArrays::ids,
+                                          &RowArrays::scores};
 
 }  // namespace
 
 TableRows::TableRows(const TableRows& other)
-    : coordinates_(copy_of(other.coordinates_, other.end_ * other.row_bytes())),
-      ids_(copy_of(other.ids_, other.end_ * sizeof(std::int64_t))),
-      dims_(other.dims_),
+    : dims_(other.dims_),
       scalar_(other.scalar_),
+      scored_(other.scored_),
       end_(other.end_),
       live_(other.live_),
-      blocks_(other.blocks_) {}
+      blocks_(other.blocks_) {
+  for (const auto array : kArrays) {
+    const std::uint64_t bytes = bytes_in(array);
+    if (bytes == 0) continue;
+    arrays_.*array = Region(kName, end_ * bytes);
+    if (end_ > 0) std::memcpy((arrays_.*array).data(), (other.arrays_.*array).data(), end_ * bytes);
+  }
+}
+
+/// What a row takes in an array; 0: there is no such array.
+std::uint64_t TableRows::bytes_in(Region RowArrays::*array) const {
+  if (dims_ == 0) return 0;
+  if (array == &RowArrays::coordinates) return dims_ * scalar_bytes(scalar_);
+  if (array == &RowArrays::ids) return sizeof(std::int64_t);
+  return scored_ ? sizeof(double) : 0;
+}
 
 std::uint64_t TableRows::bytes() const {
-  return coordinates_.bytes() + ids_.bytes() + blocks_.size() * sizeof(Slots);
+  std::uint64_t bytes = blocks_.size() * sizeof(Slots);
+  for (const auto array : kArrays) bytes += (arrays_.*array).bytes();
+  return bytes;
 }
 
 Dataset TableRows::view(const DatasetKey& key) const {
-  Dataset data = {coordinates_.data(), ids_.as<std::int64_t>(), end_, dims_, scalar_};
+  Dataset data = {arrays_.coordinates.data(), arrays_.ids.as<std::int64_t>(), end_, dims_, scalar_,
+                  arrays_.scores.as<double>()};
   data.key = key;
   return data;
+}
+
+/// Whether rows that came can lie beside those there.
+bool TableRows::has_form_of(const ClientRows& rows) const {
+  return rows.dims == dims_ && rows.scalar == scalar_ && rows.scored() == scored_;
 }
 
 bool TableRows::lacks_blocks(const TablePatch& patch) const {
@@ -52,13 +71,13 @@ bool TableRows::has_same_rows(const TablePatch& patch, const TablePatch::Block& 
   const ClientRows& rows = patch.rows;
   if (slots.rows != block.proof.rows) return false;
   if (slots.rows == 0) return true;
-  if (rows.dims != dims_ || rows.scalar != scalar_) return false;
-  return std::memcmp(ids_.as<std::int64_t>() + slots.first,
-                     rows.ids.as<std::int64_t>() + block.first_row,
-                     slots.rows * sizeof(std::int64_t)) == 0 &&
-         std::memcmp(coordinates_.data() + slots.first * row_bytes(),
-                     rows.coordinates.data() + block.first_row * row_bytes(),
-                     slots.rows * row_bytes()) == 0;
+  if (!has_form_of(rows)) return false;
+  return std::all_of(std::begin(kArrays), std::end(kArrays), [&](const auto array) {
+    const std::uint64_t bytes = bytes_in(array);
+    return bytes == 0 ||
+           std::memcmp((arrays_.*array).data() + slots.first * bytes,
+                       (rows.*array).data() + block.first_row * bytes, slots.rows * bytes) == 0;
+  });
 }
 
 bool TableRows::is_changed_by(const TablePatch& patch, bool lasting) const {
@@ -90,26 +109,27 @@ void TableRows::adopt(TablePatch& patch, bool lasting) {
   blocks_ = std::move(blocks);
   live_ = live;
   end_ = patch.rows.rows;
-  coordinates_ = std::move(patch.rows.coordinates);
-  ids_ = std::move(patch.rows.ids);
   dims_ = patch.rows.dims;
   scalar_ = patch.rows.scalar;
+  scored_ = patch.rows.scored();
+  arrays_ = std::move(static_cast<RowArrays&>(patch.rows));
 }
 
 void TableRows::clear(std::uint64_t first, std::uint64_t count) {
   const std::uint64_t numbers = count * dims_;
   if (scalar_ == ScalarType::kFloat32)
-    std::fill_n(coordinates_.as<float>() + first * dims_, numbers,
+    std::fill_n(arrays_.coordinates.as<float>() + first * dims_, numbers,
                 std::numeric_limits<float>::quiet_NaN());
   else
-    std::fill_n(coordinates_.as<double>() + first * dims_, numbers,
+    std::fill_n(arrays_.coordinates.as<double>() + first * dims_, numbers,
                 std::numeric_limits<double>::quiet_NaN());
-  std::fill_n(ids_.as<std::int64_t>() + first, count, 0);
+  std::fill_n(arrays_.ids.as<std::int64_t>() + first, count, 0);
 }
 
 void TableRows::reserve(std::uint64_t slots) {
-  coordinates_.grow(slots * row_bytes());
-  ids_.grow(slots * sizeof(std::int64_t));
+  for (const auto array : kArrays)
+    if (const std::uint64_t bytes = bytes_in(array); bytes > 0)
+      (arrays_.*array).grow(slots * bytes);
 }
 
 /// Where the block's slots do not suffice it gets others at the end; those there become longer.
@@ -125,12 +145,10 @@ void TableRows::put(const TablePatch& patch, const TablePatch::Block& block) {
     end_ = slots.first + rows;
     slots.count = rows;
   }
-  if (rows > 0) {
-    std::memcpy(coordinates_.data() + slots.first * row_bytes(),
-                patch.rows.coordinates.data() + block.first_row * row_bytes(), rows * row_bytes());
-    std::memcpy(ids_.as<std::int64_t>() + slots.first,
-                patch.rows.ids.as<std::int64_t>() + block.first_row, rows * sizeof(std::int64_t));
-  }
+  for (const auto array : kArrays)
+    if (const std::uint64_t bytes = bytes_in(array); rows > 0 && bytes > 0)
+      std::memcpy((arrays_.*array).data() + slots.first * bytes,
+                  (patch.rows.*array).data() + block.first_row * bytes, rows * bytes);
   clear(slots.first + rows, slots.count - rows);
   live_ = live_ - slots.rows + rows;
   slots.rows = rows;
@@ -144,8 +162,8 @@ void TableRows::apply(TablePatch& patch, bool lasting) {
     if (changed.size() == patch.blocks.size()) return adopt(patch, lasting);
     start_anew(patch.rows);
   }
-  require(patch.rows.rows == 0 || (patch.rows.dims == dims_ && patch.rows.scalar == scalar_),
-          "the vectors of a table have different numbers of dimensions");
+  require(patch.rows.rows == 0 || has_form_of(patch.rows),
+          "the rows of a table have different numbers of dimensions, or some have no score");
   std::uint64_t more_slots = 0;
   for (const auto* const block : changed)
     if (block->block >= blocks_.size() || block->proof.rows > blocks_[block->block].count)
@@ -161,32 +179,34 @@ void TableRows::apply(TablePatch& patch, bool lasting) {
 
 /// Forgets all slots, for rows that may have other dimensions.
 void TableRows::start_anew(const ClientRows& rows) {
-  coordinates_ = Region(kName, 0);
-  ids_ = Region(kName, 0);
-  std::fill(blocks_.begin(), blocks_.end(), Slots{});
-  end_ = live_ = 0;
   dims_ = rows.dims;
   scalar_ = rows.scalar;
+  scored_ = rows.scored();
+  for (const auto array : kArrays)
+    arrays_.*array = bytes_in(array) > 0 ? Region(kName, 0) : Region();
+  std::fill(blocks_.begin(), blocks_.end(), Slots{});
+  end_ = live_ = 0;
 }
 
 void TableRows::pack() {
-  Region coordinates(kName, live_ * row_bytes()), ids(kName, live_ * sizeof(std::int64_t));
-  std::vector<Slots> blocks = blocks_;
-  std::uint64_t end = 0;
-  for (Slots& slots : blocks) {
-    if (slots.rows > 0) {
-      std::memcpy(coordinates.data() + end * row_bytes(),
-                  coordinates_.data() + slots.first * row_bytes(), slots.rows * row_bytes());
-      std::memcpy(ids.as<std::int64_t>() + end, ids_.as<std::int64_t>() + slots.first,
-                  slots.rows * sizeof(std::int64_t));
+  RowArrays packed;
+  for (const auto array : kArrays) {
+    const std::uint64_t bytes = bytes_in(array);
+    if (bytes == 0) continue;
+    packed.*array = Region(kName, live_ * bytes);
+    unsigned char* to = (packed.*array).data();
+    for (const Slots& slots : blocks_) {
+      if (slots.rows == 0) continue;
+      std::memcpy(to, (arrays_.*array).data() + slots.first * bytes, slots.rows * bytes);
+      to += slots.rows * bytes;
     }
-    slots = {end, slots.rows, slots.rows};
-    end += slots.rows;
   }
-  coordinates_ = std::move(coordinates);
-  ids_ = std::move(ids);
-  blocks_ = std::move(blocks);
-  end_ = end;
+  arrays_ = std::move(packed);
+  end_ = 0;
+  for (Slots& slots : blocks_) {
+    slots = {end_, slots.rows, slots.rows};
+    end_ += slots.rows;
+  }
 }
 
 }  // namespace gpujoin::service

@@ -1,5 +1,5 @@
-// The rows of a version of a table. A block has slots in arrays; slots without a row have NaN for
-// coordinates, so that they match nothing.
+// The rows of a version of a table, points or boxes. A block has slots in arrays; slots without a
+// row have NaN for coordinates, so that they match nothing, and the score of a row that was there.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,8 @@ class TableRows {
   bool regards(const TablePatch::Block& block, bool lasting) const {
     return !lasting || block.lasts || block.block >= blocks_.size();
   }
-  std::uint64_t row_bytes() const { return dims_ * scalar_bytes(scalar_); }
+  std::uint64_t bytes_in(Region RowArrays::*array) const;
+  bool has_form_of(const ClientRows& rows) const;
   bool has_same_rows(const TablePatch& patch, const TablePatch::Block& block) const;
   std::uint64_t rows_left_by(const TablePatch& patch, bool lasting) const;
   void adopt(TablePatch& patch, bool lasting);
@@ -61,9 +62,10 @@ class TableRows {
   void put(const TablePatch& patch, const TablePatch::Block& block);
   void reserve(std::uint64_t slots);
 
-  Region coordinates_, ids_;
+  RowArrays arrays_;
   std::uint32_t dims_ = 0;
   ScalarType scalar_ = ScalarType::kFloat64;
+  bool scored_ = false;
   std::uint64_t end_ = 0;   ///< slots in use by blocks, or left by them
   std::uint64_t live_ = 0;  ///< rows
   std::vector<Slots> blocks_;
