@@ -1,6 +1,9 @@
 // SQL values -> JoinArguments. What the names mean in a table is found in relation.cpp.
 #include "pg/reading/arguments.h"
 
+#include <cfloat>
+#include <cmath>
+
 #include "engine/request/request.h"
 
 extern "C" {
@@ -28,8 +31,16 @@ char* copy_name(const NullableDatum& value) {
   return value.isnull ? nullptr : pstrdup(NameStr(*DatumGetName(value.value)));
 }
 
-double read_eps(const NullableDatum& value, Shape shape) {
-  const double eps = value.isnull ? 0 : DatumGetFloat8(value.value);
+double read_eps(const NullableDatum& value, const JoinFunction& function) {
+  const Shape shape = function.shape;
+  const bool any = function.default_eps == DefaultEps::kAny;
+  if (value.isnull) return any ? DBL_MAX : 0;
+  const double eps = DatumGetFloat8(value.value);
+  if (any && !(eps >= 0))
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("max_distance must not be negative: %g", eps),
+                    errhint("Leave it out to have the nearest rows at any distance.")));
+  if (any) return fmin(eps, DBL_MAX);
   if (!(eps >= 0) || std::isinf(eps))
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                     errmsg("eps must be a finite number that is not negative, not %g", eps),
@@ -38,15 +49,26 @@ double read_eps(const NullableDatum& value, Shape shape) {
   return eps;
 }
 
-std::uint64_t read_k(const NullableDatum& value) {
-  constexpr auto kMost = static_cast<std::int64_t>(kMostTopPairs);
+std::uint64_t read_k(const NullableDatum& value, Output::Kind output) {
+  const auto most =
+      static_cast<std::int64_t>(output == Output::kNearest ? kMostNeighbors : kMostTopPairs);
   const std::int64_t k = DatumGetInt64(value.value);
-  if (k < 1 || k > kMost)
+  if (k < 1 || k > most)
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("k must be from 1 to %lld, not %lld", static_cast<long long>(kMost),
+                    errmsg("k must be from 1 to %lld, not %lld", static_cast<long long>(most),
                            static_cast<long long>(k)),
                     errhint("gpu_join_distance() returns all pairs.")));
   return static_cast<std::uint64_t>(k);
+}
+
+std::uint64_t read_min_points(const NullableDatum& value) {
+  const std::int64_t min_points = DatumGetInt64(value.value);
+  if (min_points < 1)
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+             errmsg("min_points must be at least 1, not %lld", static_cast<long long>(min_points)),
+             errhint("A row counts itself: with 1 each row is in a cluster.")));
+  return static_cast<std::uint64_t>(min_points);
 }
 
 /// The one of `choices` that has this name; `otherwise` for NULL. The error for another name says
@@ -71,9 +93,9 @@ Metric read_metric(const NullableDatum& value, Shape shape) {
                      "metric", "", "Known metrics are \"l2\", \"l1\", \"linf\" and \"cosine\".");
 }
 
-PairSelection read_pairs(const NullableDatum& value) {
+PairSelection read_pairs(const NullableDatum& value, Output::Kind output) {
   return read_choice(
-      value, PairSelection::kAll,
+      value, output == Output::kNearest ? PairSelection::kDistinct : PairSelection::kAll,
       {PairSelection::kAll, PairSelection::kDistinct, PairSelection::kUnordered}, "value",
       " of pairs",
       "Known values are \"all\" (both orders, and each row with itself), \"distinct\" (no row "
@@ -217,18 +239,20 @@ bool same_name(const char* a, const char* b) {
 JoinArguments read_arguments(const JoinFunction* function, Node* call,
                              const NullableDatum* values) {
   const ArgumentPositions& at = function->at;
-  const bool two_tables = !function->takes_one_table(), top = at.k >= 0;
+  const bool two_tables = !function->takes_one_table(), has_k = at.k >= 0;
   JoinArguments result = {};
   result.function = function;
   result.no_rows = values[at.relation[0]].isnull || (two_tables && values[at.relation[1]].isnull) ||
-                   (values[at.eps].isnull && !function->default_eps) ||
-                   (top && values[at.k].isnull);
+                   (values[at.eps].isnull && function->default_eps == DefaultEps::kNone) ||
+                   (has_k && values[at.k].isnull) ||
+                   (at.min_points >= 0 && values[at.min_points].isnull);
   result.metric = read_metric(values[at.metric], function->shape);
-  result.pairs = read_pairs(value_at(values, at.pairs));
+  result.pairs = read_pairs(value_at(values, at.pairs), function->output);
   result.top.scoring = read_scoring(at, values);
   if (result.no_rows) return result;
-  result.eps = read_eps(values[at.eps], function->shape);
-  if (top) result.top.k = read_k(values[at.k]);
+  result.eps = read_eps(values[at.eps], *function);
+  result.min_points = at.min_points >= 0 ? read_min_points(values[at.min_points]) : 1;
+  if (has_k) result.top.k = read_k(values[at.k], function->output);
   result.left = read_side(result, call, values, 0);
   if (two_tables) result.right = read_side(result, call, values, 1);
   return result;

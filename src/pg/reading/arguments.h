@@ -10,7 +10,7 @@ namespace gpujoin {
 /// Positions of a function's arguments; -1: it has no such argument.
 struct ArgumentPositions {
   int relation[2] = {-1, -1};
-  int eps = -1, k = -1;
+  int eps = -1, k = -1, min_points = -1;
   int id_column[2] = {-1, -1};
   int columns[2] = {-1, -1};  ///< of vectors, or of boxes
   int score_column[2] = {-1, -1};
@@ -20,12 +20,19 @@ struct ArgumentPositions {
 
 inline constexpr int kMaxJoinArguments = 14;
 
+/// What a call that leaves the distance out asks for.
+enum class DefaultEps {
+  kNone,  ///< nothing: it has to be given
+  kZero,
+  kAny,  ///< rows at any finite distance
+};
+
 /// One of the set-returning functions of the SQL surface.
 struct JoinFunction {
   const char* name;
   Shape shape;
   Output::Kind output;  ///< what its rows are made of
-  bool default_eps;     ///< eps may be left out, and is 0 then
+  DefaultEps default_eps;
   ArgumentPositions at;
   PGFunction address;  ///< what identifies it, whatever its name, schema and OID are
 
@@ -39,6 +46,7 @@ struct SideArguments {
   Shape shape;
   const char* prefix;  ///< of the side's argument names: "", "left_" or "right_"
   const char* id_column;
+  bool by_ctid;          ///< rows are known by their ctids, as to plain SQL
   int column_count;      ///< -1: the default is wanted
   const char** columns;  ///< of vectors, or of boxes
   bool scored;           ///< rows have scores
@@ -53,7 +61,8 @@ struct JoinArguments {
   double eps;
   Metric metric;
   PairSelection pairs;
-  Top top;  ///< of Output::kTopPairs
+  Top top;                   ///< of Output::kTopPairs; its k is Output::kNearest's, too
+  std::uint64_t min_points;  ///< of Output::kClusters
 };
 
 /// Reads and checks the values of all arguments of a call, in order. Raises an error for what is

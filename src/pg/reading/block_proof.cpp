@@ -54,8 +54,9 @@ MapReading read_map(const HeapBlocks& heap, const KeptBlocks& kept) {
   map.known = std::min<std::uint64_t>(heap.count, kept.count);
   map.lsns = static_cast<std::uint64_t*>(palloc0(sizeof(std::uint64_t) * (map.pages + 1)));
   const std::uint64_t words = (map.known + kWordBlocks - 1) / kWordBlocks;
+  map.word_count = words + 1;
   map.words = static_cast<std::uint64_t*>(
-      MemoryContextAllocExtended(CurrentMemoryContext, sizeof(std::uint64_t) * (words + 1),
+      MemoryContextAllocExtended(CurrentMemoryContext, sizeof(std::uint64_t) * map.word_count,
                                  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
   Buffer buffer = InvalidBuffer;
   for (std::uint64_t page = 0; page < map.pages; ++page) {

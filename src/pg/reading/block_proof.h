@@ -11,20 +11,28 @@ struct KeptBlocks {
   std::uint64_t map_pages;
   const service::BlockProof* blocks;  ///< [count]
   std::uint64_t count;
+  int file;  ///< a descriptor of the memory that begins with map_lsns
 };
 
 /// The visibility map as it was read: to be kept with the blocks that are visited after that.
 struct MapReading {
   std::uint64_t* lsns;  ///< [pages], 0: never a proof
   std::uint64_t pages;
-  std::uint64_t* words;  ///< of the map, 0 where it proves nothing
-  std::uint64_t known;   ///< blocks that are kept and that the words tell of
+  std::uint64_t* words;  ///< [word_count] of the map, 0 where it proves nothing
+  std::uint64_t word_count;
+  std::uint64_t known;  ///< blocks that are kept and that the words tell of
 };
 
 /// The shape of FoundTable's memory.
-inline KeptBlocks kept_blocks(const void* proof, std::uint64_t map_pages, std::uint64_t blocks) {
+inline KeptBlocks kept_blocks(const void* proof, std::uint64_t map_pages, std::uint64_t blocks,
+                              int file = -1) {
   const auto* const lsns = static_cast<const std::uint64_t*>(proof);
-  return {lsns, map_pages, reinterpret_cast<const service::BlockProof*>(lsns + map_pages), blocks};
+  return {lsns, map_pages, reinterpret_cast<const service::BlockProof*>(lsns + map_pages), blocks,
+          file};
+}
+
+inline std::uint64_t proof_bytes(std::uint64_t map_pages, std::uint64_t blocks) {
+  return map_pages * sizeof(std::uint64_t) + blocks * sizeof(service::BlockProof);
 }
 
 /// Reads the map of a table in the current memory context: bytes for every four blocks, and no

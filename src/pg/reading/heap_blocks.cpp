@@ -59,6 +59,7 @@
 
 extern "C" {
 #include "access/heapam.h"
+#include "access/table.h"
 #include "access/tableam.h"
 #include "access/transam.h"
 #include "access/xlog.h"
@@ -75,7 +76,7 @@ using service::BlockProof;
 using service::BlockState;
 
 /// The transaction with its epoch. Transactions of tuples are less than 2^31 from the next one.
-std::uint64_t with_epoch(const HeapBlocks& heap, TransactionId xid) {
+std::uint64_t with_epoch(const HeapExtent& heap, TransactionId xid) {
   const auto distance = static_cast<std::int32_t>(xid - XidFromFullTransactionId(heap.next));
   return U64FromFullTransactionId(heap.next) + static_cast<std::uint64_t>(std::int64_t{distance});
 }
@@ -150,22 +151,39 @@ bool has_provable_blocks(Relation relation) {
          !RecoveryInProgress() && !snapshots_expire();
 }
 
+std::uint64_t table_bytes(Relation relation) {
+  std::uint64_t blocks = RelationGetNumberOfBlocks(relation);
+  if (OidIsValid(relation->rd_rel->reltoastrelid)) {
+    const Relation toast = table_open(relation->rd_rel->reltoastrelid, AccessShareLock);
+    blocks += RelationGetNumberOfBlocks(toast);
+    table_close(toast, NoLock);
+  }
+  return blocks * BLCKSZ;
+}
+
 HeapBlocks begin_blocks(Relation relation, AttrNumber last_column) {
+  HeapExtent extent = {};
+  const Snapshot snapshot = GetActiveSnapshot();
+  // The lock comes before the number of blocks, so that whoever adds a block finds the lock.
+  PredicateLockRelation(relation, snapshot);
+  // The snapshot sees nothing in blocks that are added from here on.
+  extent.count = RelationGetNumberOfBlocks(relation);
+  extent.next = ReadNextFullTransactionId();
+  extent.horizon = with_epoch(extent, snapshot->xmin);
+  pgstat_count_heap_scan(relation);
+  return join_blocks(relation, last_column, extent);
+}
+
+HeapBlocks join_blocks(Relation relation, AttrNumber last_column, const HeapExtent& extent) {
   HeapBlocks heap = {};
+  static_cast<HeapExtent&>(heap) = extent;
   heap.relation = relation;
   heap.snapshot = GetActiveSnapshot();
-  // The lock comes before the number of blocks, so that whoever adds a block finds the lock.
-  PredicateLockRelation(relation, heap.snapshot);
   heap.checks_conflicts = CheckForSerializableConflictOutNeeded(relation, heap.snapshot);
-  // The snapshot sees nothing in blocks that are added from here on.
-  heap.count = RelationGetNumberOfBlocks(relation);
-  heap.next = ReadNextFullTransactionId();
-  heap.horizon = with_epoch(heap, heap.snapshot->xmin);
   heap.last_column = last_column;
   heap.slot = MakeSingleTupleTableSlot(RelationGetDescr(relation), &TTSOpsHeapTuple);
   if (heap.count > static_cast<BlockNumber>(NBuffers) / 4)
     heap.strategy = GetAccessStrategy(BAS_BULKREAD);
-  pgstat_count_heap_scan(relation);
   return heap;
 }
 

@@ -16,13 +16,17 @@ extern "C" {
 
 namespace gpujoin {
 
-/// A table that is read under a snapshot. Plain data: an error may drop it.
-struct HeapBlocks {
-  Relation relation;
-  Snapshot snapshot;
+/// What a table looked like when reading began: the same for all processes that read it together.
+struct HeapExtent {
   BlockNumber count;       ///< blocks with rows that the snapshot may see
   std::uint64_t horizon;   ///< transactions before it, with epochs, are over for the snapshot
   FullTransactionId next;  ///< close to all transactions of unfrozen tuples
+};
+
+/// A table that is read under a snapshot. Plain data: an error may drop it.
+struct HeapBlocks : HeapExtent {
+  Relation relation;
+  Snapshot snapshot;
   AttrNumber last_column;  ///< columns up to it are deformed
   TupleTableSlot* slot;
   BufferAccessStrategy strategy;
@@ -42,9 +46,15 @@ struct SeenTuples {
 /// relations of their own.
 bool has_provable_blocks(Relation relation);
 
+/// About what its rows take, values out of line included.
+std::uint64_t table_bytes(Relation relation);
+
 /// Begins to read a relation that has_provable_blocks() under the active snapshot. It counts as a
 /// scan, and under SERIALIZABLE as one that has read all rows, whichever blocks follow.
 HeapBlocks begin_blocks(Relation relation, AttrNumber last_column);
+
+/// The same in a parallel worker, whose leader has begun.
+HeapBlocks join_blocks(Relation relation, AttrNumber last_column, const HeapExtent& extent);
 
 void end_blocks(HeapBlocks* heap);
 
@@ -66,14 +76,15 @@ bool visit_block(const HeapBlocks& heap, BlockNumber block, const service::Block
 template <class Row>
 void read_tuples(const HeapBlocks& heap, const SeenTuples& seen, const Row& row) {
   const Page page = BufferGetPage(seen.buffer);
-  const BlockNumber block = BufferGetBlockNumber(seen.buffer);
   HeapTupleData tuple;
   tuple.t_tableOid = RelationGetRelid(heap.relation);
+  // Once for all tuples: what was stored in parts a moment ago is slow to be copied as a whole.
+  ItemPointerSet(&tuple.t_self, BufferGetBlockNumber(seen.buffer), InvalidOffsetNumber);
   for (int i = 0; i < seen.count; ++i) {
     const ItemId item = PageGetItemId(page, seen.offsets[i]);
     tuple.t_data = reinterpret_cast<HeapTupleHeader>(PageGetItem(page, item));
     tuple.t_len = ItemIdGetLength(item);
-    ItemPointerSet(&tuple.t_self, block, seen.offsets[i]);
+    ItemPointerSetOffsetNumber(&tuple.t_self, seen.offsets[i]);
     ExecStoreHeapTuple(&tuple, heap.slot, false);
     slot_getsomeattrs(heap.slot, heap.last_column);
     pgstat_count_heap_getnext(heap.relation);

@@ -1,11 +1,13 @@
 #include "pg/reading/kept_side.h"
 
-#include "pg/reading/row_values.h"
+#include <cmath>
+
+#include "pg/reading/block_rows.h"
+#include "pg/store/context_end.h"
 
 extern "C" {
 #include "access/table.h"
 #include "storage/bufmgr.h"
-#include "utils/memutils.h"
 }
 
 namespace gpujoin {
@@ -20,26 +22,17 @@ static_assert(sizeof(ValueShape) <= sizeof(service::TableTraits));
 
 /// What the service has of a table, mapped until the memory context ends.
 struct FoundSide {
-  bool may_stay;
   service::FoundTable table;
   service::SharedRegion proof;
 };
 
-void close_proof(void* found) { service::close_region(&static_cast<FoundSide*>(found)->proof); }
-
 FoundSide* make_found() {
   FoundSide* const found = static_cast<FoundSide*>(palloc0(sizeof(FoundSide)));
   found->proof = {};
-  MemoryContextCallback* const callback =
-      static_cast<MemoryContextCallback*>(palloc0(sizeof(MemoryContextCallback)));
-  callback->func = close_proof;
-  callback->arg = found;
-  MemoryContextRegisterResetCallback(CurrentMemoryContext, callback);
+  call_at_end(
+      CurrentMemoryContext,
+      [](void* ended) { service::close_region(&static_cast<FoundSide*>(ended)->proof); }, found);
   return found;
-}
-
-std::uint64_t proof_bytes(const service::FoundTable& table) {
-  return table.map_pages * sizeof(std::uint64_t) + table.blocks * sizeof(service::BlockProof);
 }
 
 /// Takes the answer over. False: it is none, and the conversation of no further use.
@@ -47,31 +40,21 @@ bool take_answer(const void* buffer, service::Descriptors* descriptors, FoundSid
   const auto* const table = service::message_as<service::FoundTable>(buffer);
   if (table == nullptr) return false;
   found->table = *table;
-  found->may_stay = table->may_stay;
   if (table->version == 0) return true;
   const int file = descriptors->take();
-  return file >= 0 && service::map_region(file, proof_bytes(*table), false, &found->proof).ok();
-}
-
-/// About what the rows take, values out of line included.
-std::uint64_t table_bytes(Relation relation) {
-  std::uint64_t blocks = RelationGetNumberOfBlocks(relation);
-  if (OidIsValid(relation->rd_rel->reltoastrelid)) {
-    const Relation toast = table_open(relation->rd_rel->reltoastrelid, AccessShareLock);
-    blocks += RelationGetNumberOfBlocks(toast);
-    table_close(toast, NoLock);
-  }
-  return blocks * BLCKSZ;
+  return file >= 0 && service::map_region(file, proof_bytes(table->map_pages, table->blocks), false,
+                                          &found->proof)
+                          .ok();
 }
 
 /// Asks the service for the table; null where the conversation is over.
-FoundSide* find_table(Connection* connection, std::uint32_t side, Relation relation,
-                      const service::TableKey& key) {
+FoundSide* find_table(Connection* connection, std::uint32_t side, const service::TableKey& key,
+                      std::uint64_t bytes) {
   service::FindTable question;
   service::start_message(&question);
   question.side = side;
   question.key = key;
-  question.expected_bytes = table_bytes(relation);
+  question.expected_bytes = bytes;
   alignas(8) unsigned char buffer[service::kMostMessageBytes];
   service::Descriptors descriptors;
   if (ask_service(connection, &question, sizeof question, buffer, &descriptors) !=
@@ -103,7 +86,7 @@ bool fit_together(const ValueShape& a, const ValueShape& b) {
 double expected_rows(const SideColumns& columns) {
   constexpr double kFewRowsOfBlock = 20;  // of a table that was never analyzed
   const Relation relation = table_open(columns.relation, NoLock);  // it is locked
-  double rows = -1;
+  double rows = INFINITY;
   if (relation->rd_rel->relkind == RELKIND_RELATION) {
     rows = relation->rd_rel->reltuples;
     if (rows < 0) rows = kFewRowsOfBlock * RelationGetNumberOfBlocks(relation);
@@ -118,21 +101,24 @@ bool read_kept_side(Connection* connection, std::uint32_t side, const SideColumn
   const Relation relation = table_open(columns.relation, NoLock);  // it is locked
   service::TableKey key;
   FoundSide* found = nullptr;
-  points->source = psprintf("relation \"%s\"", get_rel_name(columns.relation));
-  if (can_read_blocks(relation, columns) && name_table(relation, columns, points->scalar, &key) &&
-      table_bytes(relation) <= points->limit)
-    found = find_table(connection, side, relation, key);
-  if (found == nullptr || !found->may_stay) {
+  if (can_read_blocks(relation, columns) && name_table(relation, columns, points->scalar, &key)) {
+    const std::uint64_t bytes = table_bytes(relation);
+    if (bytes <= points->limit) found = find_table(connection, side, key, bytes);
+  }
+  if (found == nullptr || !found->table.may_stay) {
     table_close(relation, NoLock);
     return false;
   }
   const service::FoundTable& table = found->table;
-  const KeptBlocks blocks = table.version == 0
-                                ? KeptBlocks{}
-                                : kept_blocks(found->proof.base, table.map_pages, table.blocks);
+  const KeptBlocks blocks = table.version == 0 ? KeptBlocks{}
+                                               : kept_blocks(found->proof.base, table.map_pages,
+                                                             table.blocks, found->proof.file);
   bool has_odd = false;
-  RowCollector rows = {&columns, points, {}, reader == TableReader::kNode ? &has_odd : nullptr};
-  rows.shape.as_stored = true;
+  RowCollector rows = start_collecting(&columns, points);
+  if (reader == TableReader::kNode) {
+    rows.has_odd = &has_odd;
+    rows.shape.as_stored = false;
+  }
   if (reader == TableReader::kFunction) check_block_columns(columns);
   const BlocksRead read = read_blocks(relation, &rows, blocks);
   table_close(relation, NoLock);
@@ -145,7 +131,7 @@ bool read_kept_side(Connection* connection, std::uint32_t side, const SideColumn
   *shape = traits.shape;
   kept->kept = true;
   kept->rows = proven + points->rows;
-  kept->dims = shape->dims;
+  kept->dims = columns.shape == Shape::kBoxes ? 2 * shape->dims : shape->dims;
   kept->table = {finish_points(points), read.map.lsns, read.map.pages, read.patches, read.count,
                  read.blocks,           traits.bytes};
   service::close_region(&found->proof);

@@ -12,7 +12,7 @@ struct KeptSide {
   bool kept;           ///< false: the rows are all with the backend
   TablePatches table;  ///< for the service
   std::uint64_t rows;  ///< of the table, as the snapshot has it
-  std::uint32_t dims;  ///< of all of them
+  std::uint32_t dims;  ///< numbers of each, as Dataset has it
 };
 
 /// Who reads a table. To a function it was named: the current user has to have the privilege, and a
@@ -21,7 +21,7 @@ struct KeptSide {
 /// stay.
 enum class TableReader { kFunction, kNode };
 
-/// About how many rows a relation has; -1: not known.
+/// About how many rows a relation has; INFINITY: not known.
 double expected_rows(const SideColumns& columns);
 
 /// Reads a table for side 0 or 1 of the join that `connection` is for. False where the table cannot

@@ -1,21 +1,26 @@
-// Reads a table's own blocks where that gives the same rows; else runs a query over the relation
-// with a receiver of its own, so that rows go straight from the executor into the dataset: no
-// tuplestore, no copy of a tuple.
+// Reads a table's own blocks, or those of its partitions, where that gives the same rows; else runs
+// a query over the relation with a receiver of its own, so that rows go straight from the executor
+// into the dataset: no tuplestore, no copy of a tuple.
 #include "pg/reading/reader.h"
 
+#include "pg/reading/block_rows.h"
 #include "pg/reading/resident_table.h"
 #include "pg/reading/row_values.h"
 #include "pg/types/vector_datum.h"
 
 extern "C" {
+#include "access/sysattr.h"
 #include "access/table.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "lib/stringinfo.h"
+#include "optimizer/cost.h"
+#include "partitioning/partdesc.h"
 #include "tcop/dest.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/rls.h"
 }
 
 namespace gpujoin {
@@ -108,17 +113,64 @@ void read_by_query(RowCollector* rows) {
   *rows = reader.rows;
 }
 
+// ---- By blocks
+
+/// Whether a partition has the columns where its parent has them.
+bool has_columns_of(Relation partition, Relation parent, const SideColumns& columns) {
+  bool same = columns.id != SelfItemPointerAttributeNumber;
+  for_each_column(columns, [&](AttrNumber attribute, Oid) {
+    if (!same || attribute > RelationGetNumberOfAttributes(partition)) {
+      same = false;
+      return;
+    }
+    const FormData_pg_attribute* const its =
+        TupleDescAttr(RelationGetDescr(partition), attribute - 1);
+    const FormData_pg_attribute* const theirs =
+        TupleDescAttr(RelationGetDescr(parent), attribute - 1);
+    same = std::strcmp(NameStr(its->attname), NameStr(theirs->attname)) == 0;
+  });
+  return same;
+}
+
+/// Adds the tables that hold a relation's rows, in the order of a query, to the list, and locks
+/// partitions as a query does. False where some of them cannot be read by blocks.
+bool find_tables(Relation relation, const SideColumns& columns, List** tables) {
+  if (relation->rd_rel->relkind != RELKIND_PARTITIONED_TABLE) {
+    *tables = lappend_oid(*tables, RelationGetRelid(relation));
+    return can_read_blocks(relation, columns);
+  }
+  if (check_enable_rls(RelationGetRelid(relation), InvalidOid, true) == RLS_ENABLED) return false;
+  const PartitionDesc partitions = RelationGetPartitionDesc(relation, true);
+  bool can = true;
+  for (int i = 0; can && i < partitions->nparts; ++i) {
+    const Relation partition = table_open(partitions->oids[i], AccessShareLock);
+    can = has_columns_of(partition, relation, columns) && find_tables(partition, columns, tables);
+    table_close(partition, NoLock);
+  }
+  return can;
+}
+
+/// Reads tables one after the other; `rows` may be those of several.
+void read_tables(const List* tables, RowCollector* rows) {
+  // What workers write is shared, and so what comes before it.
+  if (list_length(tables) > 1 && max_parallel_workers_per_gather > 0) rows->points->shares = true;
+  ListCell* cell;
+  foreach (cell, tables) {
+    const Relation table = table_open(lfirst_oid(cell), NoLock);
+    read_blocks(table, rows, {});
+    table_close(table, NoLock);
+  }
+}
+
 }  // namespace
 
 Dataset read_points(const SideColumns& columns, PointBuffer* points, ValueShape* shape) {
-  RowCollector rows = {&columns, points, {}};
-  rows.shape.as_stored = true;
-  points->source = psprintf("relation \"%s\"", get_rel_name(columns.relation));
-  points->scored = columns.score != InvalidAttrNumber;
+  RowCollector rows = start_collecting(&columns, points);
   const Relation relation = table_open(columns.relation, NoLock);  // held by find_columns()
-  if (can_read_blocks(relation, columns)) {
+  List* tables = NIL;
+  if (find_tables(relation, columns, &tables)) {
     check_block_columns(columns);
-    read_blocks(relation, &rows, {});
+    read_tables(tables, &rows);
   } else {
     read_by_query(&rows);
   }

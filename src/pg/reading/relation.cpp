@@ -1,6 +1,8 @@
 // Finds a side's columns in the catalogs. The errors are worded in relation_errors.cpp.
 #include "pg/reading/relation.h"
 
+#include "pg/types/value_types.h"
+
 extern "C" {
 #include "access/genam.h"
 #include "access/htup_details.h"
@@ -85,6 +87,10 @@ ColumnFinding find_named_columns(Relation relation, const SideArguments& side,
 }
 
 ColumnFinding find_id(Relation relation, const SideArguments& side, SideColumns* columns) {
+  if (side.by_ctid) {
+    name_by_ctid(columns);
+    return kFound;
+  }
   if (side.id_column == nullptr) {
     columns->id = primary_key(relation);
     if (columns->id == InvalidAttrNumber) return {ColumnProblem::kNoId, nullptr};
@@ -177,6 +183,12 @@ bool is_number_type(Oid type) {
   }
 }
 
+void name_by_ctid(SideColumns* columns) {
+  columns->id = SelfItemPointerAttributeNumber;
+  columns->id_type = INT8OID;
+  columns->unique_id = true;
+}
+
 AttrNumber primary_key(Relation relation) {
   Oid constraint;
   const Bitmapset* const key =
@@ -238,6 +250,7 @@ bool is_score_candidate(Relation relation, const SideColumns& columns, AttrNumbe
 }
 
 ScalarType scalar_of(const SideColumns& columns) {
+  if (reads_as_box(columns)) return scalar_of(kBoxType, ValueForm::kBox);
   if (columns.value_type != nullptr) return scalar_of(*columns.value_type, form_of(columns.shape));
   for (int i = 0; i < columns.count; ++i)
     if (columns.types[i] != FLOAT4OID && columns.types[i] != FLOAT4ARRAYOID)

@@ -16,7 +16,8 @@ namespace gpujoin {
 struct SideColumns {
   Oid relation;
   Shape shape;
-  AttrNumber id;
+  AttrNumber id;                ///< SelfItemPointerAttributeNumber: of plain SQL, as
+                                ///< itemptr_encode() makes an int8 of it
   Oid id_type;                  ///< int2, int4 or int8
   bool unique_id;               ///< an index says that no two rows have the same
   const ValueType* value_type;  ///< of the one column that is a vector or box; null: it is made of
@@ -61,6 +62,14 @@ ColumnFinding find_value_columns(Relation relation, const SideArguments& side,
 /// relation and keeps it until the end of the transaction.
 SideColumns find_columns(const SideArguments& side);
 
+/// call(attribute, type read from it) for the id, the vector's columns and the score.
+template <class Call>
+void for_each_column(const SideColumns& columns, const Call& call) {
+  call(columns.id, columns.id_type);
+  for (int i = 0; i < columns.count; ++i) call(columns.attributes[i], columns.types[i]);
+  if (columns.score != InvalidAttrNumber) call(columns.score, columns.score_type);
+}
+
 /// What values of a side's one column become.
 inline ValueForm form_of(Shape shape) {
   return shape == Shape::kBoxes ? ValueForm::kBox : ValueForm::kPoint;
@@ -86,6 +95,9 @@ bool may_select(const SideColumns& columns);
 Oid column_type(Relation relation, AttrNumber attribute);
 
 bool is_id_type(Oid type);
+
+/// Has rows known by their ctids, as integers.
+void name_by_ctid(SideColumns* columns);
 
 /// The single-column primary key of an integer type, or InvalidAttrNumber.
 AttrNumber primary_key(Relation relation);

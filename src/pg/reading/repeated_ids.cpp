@@ -1,11 +1,11 @@
 #include "pg/reading/repeated_ids.h"
 
 #include <algorithm>
-#include <bit>
+
+#include "pg/store/rows_by_id.h"
 
 extern "C" {
 #include "miscadmin.h"
-#include "utils/memutils.h"
 }
 
 namespace gpujoin {
@@ -21,24 +21,17 @@ bool ascend(const Dataset& points) {
 
 bool find_repeated_id(const Dataset& points, std::uint64_t memory, std::int64_t* id) {
   if (ascend(points)) return false;
-  // Rows, counted from 1, where the hash of their id or what lies before has led them.
-  const std::uint64_t places = std::bit_ceil(2 * points.rows);
-  const Size bytes = places * sizeof(std::uint32_t);
-  if (bytes > memory) return false;
-  std::uint32_t* const rows = static_cast<std::uint32_t*>(
-      MemoryContextAllocExtended(CurrentMemoryContext, bytes, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
+  if (rows_by_id_bytes(points.rows) > memory) return false;
+  const RowsById table = make_rows_by_id(CurrentMemoryContext, points.ids, points.rows);
   bool found = false;
   for (std::uint64_t row = 0; row < points.rows && !found; ++row) {
     if (row % 4096 == 0) CHECK_FOR_INTERRUPTS();
-    const std::uint64_t hash = static_cast<std::uint64_t>(points.ids[row]) * 0x9e3779b97f4a7c15u;
-    std::uint64_t place = hash >> (64 - std::countr_zero(places));
-    while (rows[place] != 0 && points.ids[rows[place] - 1] != points.ids[row])
-      place = (place + 1) & (places - 1);
-    found = rows[place] != 0;
-    rows[place] = static_cast<std::uint32_t>(row + 1);
+    std::uint32_t* const place = place_of_id(table, points.ids[row]);
+    found = *place != 0;
+    *place = static_cast<std::uint32_t>(row + 1);
     *id = points.ids[row];
   }
-  pfree(rows);
+  pfree(table.rows);
   return found;
 }
 

@@ -1,10 +1,11 @@
 #include "pg/reading/resident_table.h"
 
-#include "pg/types/vector_datum.h"
+#include "pg/reading/heap_blocks.h"
+#include "pg/reading/row_values.h"
 
 extern "C" {
 #include "access/sysattr.h"
-#include "catalog/pg_inherits.h"
+#include "catalog/heap.h"
 #include "catalog/pg_type.h"
 #include "nodes/bitmapset.h"
 #include "utils/array.h"
@@ -16,14 +17,15 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-/// Of TableKey::columns, to be changed with what follows from the bytes.
-constexpr std::uint32_t kLayout = 1;
+/// The version of TableKey::columns, to be changed with what follows from the bytes.
+constexpr std::uint32_t kLayout = 2;
 
 /// What TableKey::columns begins with. No padding: keys are compared by their bytes.
 struct KeyHead {
   std::uint32_t layout;
   std::int32_t shape, scalar;
-  std::uint32_t columns;  ///< that follow: id, vector or box, score if there is one
+  std::uint32_t columns;  ///< that follow: id, vector or box, score
+  std::uint32_t scored;   ///< 0: there is no score
 };
 
 struct KeyColumn {
@@ -32,64 +34,18 @@ struct KeyColumn {
   std::int32_t attribute;
 };
 
-static_assert(sizeof(KeyHead) == 16 && sizeof(KeyColumn) == 12);
-
-/// call(attribute, type read from it) for the id, the vector's columns and the score.
-template <class Call>
-void for_each_column(const SideColumns& columns, const Call& call) {
-  call(columns.id, columns.id_type);
-  for (int i = 0; i < columns.count; ++i) call(columns.attributes[i], columns.types[i]);
-  if (columns.score != InvalidAttrNumber) call(columns.score, columns.score_type);
-}
+static_assert(sizeof(KeyHead) == 20 && sizeof(KeyColumn) == 12);
 
 const FormData_pg_attribute* column_of(Relation relation, AttrNumber attribute) {
-  return TupleDescAttr(RelationGetDescr(relation), attribute - 1);
-}
-
-/// Values as add_row() takes them. A numeric becomes the float8 of its cast.
-struct BlockColumns {
-  RowCollector* rows;
-  int count;
-  AttrNumber* attributes;  ///< [count]
-  Oid* types;              ///< likewise
-  Datum* values;           ///< likewise, of the row at hand
-  bool* nulls;
-};
-
-BlockColumns make_columns(RowCollector* rows) {
-  const SideColumns& side = *rows->columns;
-  const int most = side.count + 2;
-  BlockColumns columns = {rows,
-                          0,
-                          static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * most)),
-                          static_cast<Oid*>(palloc(sizeof(Oid) * most)),
-                          static_cast<Datum*>(palloc(sizeof(Datum) * most)),
-                          static_cast<bool*>(palloc(sizeof(bool) * most))};
-  for_each_column(side, [&](AttrNumber attribute, Oid type) {
-    columns.attributes[columns.count] = attribute;
-    columns.types[columns.count++] = type;
-  });
-  return columns;
-}
-
-void collect_slot(const BlockColumns& columns, const TupleTableSlot* slot) {
-  for (int i = 0; i < columns.count; ++i) {
-    const int at = columns.attributes[i] - 1;
-    columns.nulls[i] = slot->tts_isnull[at];
-    columns.values[i] = slot->tts_values[at];
-    if (columns.types[i] == NUMERICOID && !columns.nulls[i])
-      columns.values[i] = DirectFunctionCall1(numeric_float8, columns.values[i]);
-  }
-  collect_row(columns.rows, columns.values, columns.nulls);
+  return attribute < 0 ? SystemAttributeDefinition(attribute)
+                       : TupleDescAttr(RelationGetDescr(relation), attribute - 1);
 }
 
 }  // namespace
 
 bool can_read_blocks(Relation relation, const SideColumns& columns) {
-  const Oid table = RelationGetRelid(relation);
-  if (!has_provable_blocks(relation)) return false;
-  if (relation->rd_rel->relhassubclass && has_subclass(table)) return false;
-  if (check_enable_rls(table, InvalidOid, true) == RLS_ENABLED) return false;
+  if (!has_provable_blocks(relation) || relation->rd_rel->relhassubclass) return false;
+  if (check_enable_rls(RelationGetRelid(relation), InvalidOid, true) == RLS_ENABLED) return false;
   bool can = true;
   for_each_column(columns, [&](AttrNumber attribute, Oid type) {
     const bool plain =
@@ -115,7 +71,7 @@ bool name_table(Relation relation, const SideColumns& columns, ScalarType scalar
   key->tablespace = file.tablespace;
   key->file = file.number;
   KeyHead head = {kLayout, static_cast<std::int32_t>(columns.shape),
-                  static_cast<std::int32_t>(scalar), 0};
+                  static_cast<std::int32_t>(scalar), 0, columns.score != InvalidAttrNumber};
   key->columns_bytes = sizeof head;
   bool fits = true;
   for_each_column(columns, [&](AttrNumber attribute, Oid) {
@@ -149,15 +105,6 @@ Datum named_columns(const service::TableKey& key) {
     names = accumArrayResult(names, value, false, NAMEOID, CurrentMemoryContext);
   }
   return makeArrayResult(names, CurrentMemoryContext);
-}
-
-BlocksRead read_blocks(Relation relation, RowCollector* rows, const KeptBlocks& kept) {
-  const BlockColumns columns = make_columns(rows);
-  AttrNumber last = 0;
-  for (int i = 0; i < columns.count; ++i) last = std::max(last, columns.attributes[i]);
-  return read_unproven_blocks(
-      relation, last, kept, *rows->points,
-      [&columns](const TupleTableSlot* slot) { collect_slot(columns, slot); });
 }
 
 }  // namespace gpujoin

@@ -78,23 +78,30 @@ const char* noun(const RowCollector* rows) { return noun(rows->columns->shape); 
   pg_unreachable();
 }
 
+/// Before an error for a row that cannot take part: whether the row is passed over instead.
+bool passes_over(const RowCollector* rows) {
+  if (rows->has_odd != nullptr) *rows->has_odd = true;
+  return rows->has_odd != nullptr;
+}
+
 /// Whether a value takes part in the join: one with a NULL in it matches nothing, as NULL does.
 bool takes_part(const RowCollector* rows, std::int64_t id, ValueFinding found) {
   if (found.problem == ValueProblem::kNullElement) return false;
   if (found.problem == ValueProblem::kNone) return true;
-  if (rows->has_odd == nullptr) raise_problem(rows, id, found);
-  *rows->has_odd = true;
+  if (!passes_over(rows)) raise_problem(rows, id, found);
   return false;
 }
 
-void add_numbers(RowCollector* rows, std::int64_t id, const Datum* values) {
+bool add_numbers(RowCollector* rows, std::int64_t id, const Datum* values) {
   const SideColumns& columns = *rows->columns;
-  takes_part(rows, id,
-             fit_point(rows->points, &rows->shape, static_cast<std::uint32_t>(columns.count)));
+  if (!takes_part(rows, id,
+                  fit_point(rows->points, &rows->shape, static_cast<std::uint32_t>(columns.count))))
+    return false;
   char* const target = add_point(rows->points, id);
   for (int d = 0; d < columns.count; ++d)
     set_number(rows->points, target, static_cast<std::uint32_t>(d),
                machine_number(columns.types[d], values[d]));
+  return true;
 }
 
 [[noreturn]] void raise_uneven_corners(const RowCollector* rows, std::int64_t id, int low,
@@ -133,19 +140,25 @@ struct varlena* detoast(Datum value) {
 }
 
 /// The box between a low corner and a high one, both without NULLs.
-void add_box(RowCollector* rows, std::int64_t id, const VectorView* corners) {
+bool add_box(RowCollector* rows, std::int64_t id, const VectorView* corners) {
   const Oid* const types = rows->columns->types;
   const int dims = corners[0].dims;
-  if (corners[1].dims != dims) raise_uneven_corners(rows, id, dims, corners[1].dims);
+  if (corners[1].dims != dims) {
+    if (passes_over(rows)) return false;
+    raise_uneven_corners(rows, id, dims, corners[1].dims);
+  }
   double bounds[2][kMaxBoxDimensions];
   for (int d = 0; d < std::min(dims, static_cast<int>(kMaxBoxDimensions)); ++d) {
     for (int corner = 0; corner < 2; ++corner)
       bounds[corner][d] = element(corners[corner], types[corner], d);
-    if (bounds[0][d] > bounds[1][d]) raise_upside_down(rows, id, d, bounds[0][d], bounds[1][d]);
+    if (bounds[0][d] > bounds[1][d]) {
+      if (passes_over(rows)) return false;
+      raise_upside_down(rows, id, d, bounds[0][d], bounds[1][d]);
+    }
   }
-  takes_part(rows, id,
-             add_corners(rows->points, &rows->shape, id, bounds[0], bounds[1],
-                         static_cast<std::uint32_t>(dims)));
+  return takes_part(rows, id,
+                    add_corners(rows->points, &rows->shape, id, bounds[0], bounds[1],
+                                static_cast<std::uint32_t>(dims)));
 }
 
 /// The low corner and the high one, each an array.
@@ -156,7 +169,7 @@ bool add_arrays(RowCollector* rows, std::int64_t id, const Datum* values) {
   for (const VectorView& corner : corners)
     known =
         known && takes_part(rows, id, {corner.problem, static_cast<std::uint32_t>(corner.dims)});
-  if (known) add_box(rows, id, corners);
+  if (known) known = add_box(rows, id, corners);
   for (int corner = 0; corner < 2; ++corner)
     if (PointerGetDatum(arrays[corner]) != values[corner]) pfree(arrays[corner]);
   return known;
@@ -168,22 +181,28 @@ Oid asked_type(const SideColumns& columns, Oid type) {
   return reads_as_box(columns) ? BOXOID : type_read(type);
 }
 
+RowCollector start_collecting(const SideColumns* columns, PointBuffer* points) {
+  RowCollector rows = {columns, points, {}, form_of(columns->shape)};
+  rows.shape.as_stored = true;
+  points->source = psprintf("relation \"%s\"", relation_name(&rows));
+  points->scored = columns->score != InvalidAttrNumber;
+  return rows;
+}
+
 bool add_row(RowCollector* rows, std::int64_t id, const Datum* values) {
   const SideColumns& columns = *rows->columns;
-  if (columns.value_type == nullptr) {
-    if (columns.shape == Shape::kBoxes) return add_arrays(rows, id, values);
-    add_numbers(rows, id, values);
-    return true;
-  }
+  if (columns.value_type == nullptr)
+    return columns.shape == Shape::kBoxes ? add_arrays(rows, id, values)
+                                          : add_numbers(rows, id, values);
   const ValueType& type = reads_as_box(columns) ? kBoxType : *columns.value_type;
-  return takes_part(
-      rows, id, add_value(type, form_of(columns.shape), rows->points, &rows->shape, id, values[0]));
+  return takes_part(rows, id,
+                    add_value(type, rows->form, rows->points, &rows->shape, id, values[0]));
 }
 
 void add_scored_row(RowCollector* rows, std::int64_t id, const Datum* values, Datum score) {
   if (!add_row(rows, id, values)) return;
   const double number = machine_number(rows->columns->score_type, score);
-  if (!std::isfinite(number))
+  if (!std::isfinite(number) && !passes_over(rows))
     ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION),
                     errmsg("the score of row %lld of relation \"%s\" is %g",
                            static_cast<long long>(id), relation_name(rows), number),
@@ -193,6 +212,7 @@ void add_scored_row(RowCollector* rows, std::int64_t id, const Datum* values, Da
 
 void collect_row(RowCollector* rows, const Datum* values, const bool* nulls) {
   const SideColumns& columns = *rows->columns;
+  if (nulls[0] && passes_over(rows)) return;
   if (nulls[0])
     ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
                     errmsg("a row of relation \"%s\" has a NULL id", relation_name(rows)),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pg/reading/relation.h"
+#include "pg/reading/row_filter.h"
 #include "pg/store/point_buffer.h"
 
 namespace gpujoin {
@@ -11,12 +12,18 @@ struct RowCollector {
   const SideColumns* columns;
   PointBuffer* points;
   ValueShape shape;
-  bool* has_odd = nullptr;  ///< set where a value cannot take part; null: that is an error
+  ValueForm form;           ///< what becomes of values of one column
+  bool* has_odd = nullptr;  ///< set where a row cannot take part, so that what is collected is of
+                            ///< no use; null: that is an error
+  ScanFilter filter = {};   ///< which rows are collected, where blocks are read
 };
 
 /// The type of the values from which add_row() makes numbers, points or boxes of a column of this
 /// type: that of a cast, or the same.
 Oid asked_type(const SideColumns& columns, Oid type);
+
+/// Begins to collect rows of a relation, of values as they are stored.
+RowCollector start_collecting(const SideColumns* columns, PointBuffer* points);
 
 /// Adds a row without NULLs. `values` are those of columns->attributes, numbers of type numeric as
 /// float8 and boxes that reads_as_box() as PostgreSQL's. Raises errors for what cannot take part.

@@ -30,10 +30,6 @@ std::uint64_t chunks_in_memory(const PointBuffer& buffer) {
   return (buffer.room - buffer.first + chunk_size(buffer) - 1) >> buffer.chunk_bits;
 }
 
-std::uint64_t affordable_rows(const PointBuffer& buffer) {
-  return std::min(buffer.limit / row_bytes(buffer), kMaxRows);
-}
-
 void choose_chunk_size(PointBuffer* buffer) {
   const std::uint64_t bytes = std::min(kMostChunkBytes, buffer->limit / kChunkShare);
   buffer->chunk_bits = kFewestChunkBits;
@@ -135,18 +131,19 @@ void sample_rows(PointBuffer* buffer, std::uint64_t first, std::uint64_t rows, c
   }
 }
 
-/// Writes ids and coordinates and returns where.
+/// Writes ids, coordinates and scores and returns where.
 std::uint64_t write_chunk(PointBuffer* buffer, std::uint64_t rows, const std::int64_t* ids,
-                          const char* coordinates) {
+                          const char* coordinates, const double* scores) {
   const std::uint64_t place = write_spill(buffer->spill, ids, rows * sizeof(std::int64_t));
   write_spill(buffer->spill, coordinates, rows * coordinate_bytes(*buffer));
+  if (buffer->scored) write_spill(buffer->spill, scores, rows * sizeof(double));
   return place;
 }
 
 /// Moves the first rows in memory to the file, as one more chunk.
 void spill_chunk(PointBuffer* buffer, std::uint64_t rows, const std::int64_t* ids,
-                 const char* coordinates) {
-  const std::uint64_t place = write_chunk(buffer, rows, ids, coordinates);
+                 const char* coordinates, const double* scores) {
+  const std::uint64_t place = write_chunk(buffer, rows, ids, coordinates, scores);
   reserve_next(buffer->context, &buffer->written, buffer->written_count, &buffer->written_room);
   buffer->written[buffer->written_count++] = {place, ids[0], buffer->dims};
   sample_rows(buffer, buffer->first, rows, coordinates);
@@ -159,14 +156,16 @@ void spill(PointBuffer* buffer) {
   const std::uint64_t chunks = chunks_in_memory(*buffer), size = chunk_size(*buffer);
   const std::uint64_t full = (buffer->rows - buffer->first) >> buffer->chunk_bits;
   for (std::uint64_t i = 0; i < full; ++i)
-    spill_chunk(buffer, size, buffer->ids + i * size, buffer->chunks[i]);
-  std::copy(buffer->ids + full * size, buffer->ids + full * size + (buffer->rows - buffer->first),
-            buffer->ids);
+    spill_chunk(buffer, size, buffer->ids + i * size, buffer->chunks[i],
+                buffer->scored ? buffer->scores + i * size : nullptr);
+  const std::uint64_t done = full * size, left = buffer->rows - buffer->first;
+  std::copy(buffer->ids + done, buffer->ids + done + left, buffer->ids);
+  if (buffer->scored)
+    std::copy(buffer->scores + done, buffer->scores + done + left, buffer->scores);
   if (full < chunks) std::swap(buffer->chunks[0], buffer->chunks[full]);
   for (std::uint64_t i = 1; i < chunks; ++i) pfree(buffer->chunks[i]);
   buffer->room = buffer->first + size;
   resize_chunk(buffer, 0, size);
-  buffer->scored = false;
   name_rows(buffer, size);
 }
 
@@ -195,7 +194,8 @@ void grow(PointBuffer* buffer) {
     if (buffer->shares && buffer->shared == nullptr)
       buffer->shared = create_shared_points(buffer->context, buffer->limit, buffer->scored);
   }
-  const std::uint64_t affordable = affordable_rows(*buffer), size = chunk_size(*buffer);
+  const std::uint64_t affordable = affordable_rows(*buffer, buffer->limit),
+                      size = chunk_size(*buffer);
   const bool fits = affordable > buffer->rows;
   if (is_spilled(*buffer) || (!fits && buffer->spill != nullptr && buffer->rows >= size))
     return spill(buffer);
@@ -206,7 +206,7 @@ void grow(PointBuffer* buffer) {
   if (buffer->room < size)
     wanted = std::min(wanted, size);
   else
-    wanted = buffer->room + size;
+    wanted = (buffer->room / size + 1) * size;
   wanted = std::min(wanted, most);
   const std::uint64_t number = (wanted - 1) >> buffer->chunk_bits;
   resize_chunk(buffer, number, wanted - number * size);
@@ -237,12 +237,17 @@ void load_chunk(PointBuffer* buffer, std::uint64_t number) {
   const WrittenChunk& chunk = buffer->written[number];
   const std::uint64_t rows =
       std::min(chunk_size(*buffer), buffer->rows - (number << buffer->chunk_bits));
-  const std::uint64_t id_bytes = rows * sizeof(std::int64_t);
+  std::uint64_t place = chunk.place;
+  const auto read = [&](void* to, std::uint64_t bytes) {
+    read_spill(buffer->spill, place, to, bytes);
+    place += bytes;
+  };
   buffer->loaded = {};
-  read_spill(buffer->spill, chunk.place, buffer->ids, id_bytes);
-  read_spill(buffer->spill, chunk.place + id_bytes, buffer->chunks[0],
-             rows * chunk.dims * scalar_bytes(buffer->scalar));
-  buffer->loaded = {buffer->chunks[0], buffer->ids, rows, chunk.dims, buffer->scalar};
+  read(buffer->ids, rows * sizeof(std::int64_t));
+  read(buffer->chunks[0], rows * chunk.dims * scalar_bytes(buffer->scalar));
+  if (buffer->scored) read(buffer->scores, rows * sizeof(double));
+  buffer->loaded = {buffer->chunks[0], buffer->ids,    rows,
+                    chunk.dims,        buffer->scalar, buffer->scored ? buffer->scores : nullptr};
   buffer->loaded_number = number;
 }
 
@@ -255,7 +260,7 @@ void widen_written(PointBuffer* buffer) {
     load_chunk(buffer, number);
     char* const wide = widened(buffer->context, buffer->chunks[0], buffer->loaded.rows,
                                buffer->loaded.rows, chunk.dims / 2, dims);
-    chunk.place = write_chunk(buffer, buffer->loaded.rows, buffer->ids, wide);
+    chunk.place = write_chunk(buffer, buffer->loaded.rows, buffer->ids, wide, nullptr);
     chunk.dims = buffer->dims;
     pfree(wide);
   }
@@ -263,7 +268,8 @@ void widen_written(PointBuffer* buffer) {
 
 Dataset finish_in_file(PointBuffer* buffer) {
   if (buffer->rows > buffer->first)
-    spill_chunk(buffer, buffer->rows - buffer->first, buffer->ids, buffer->chunks[0]);
+    spill_chunk(buffer, buffer->rows - buffer->first, buffer->ids, buffer->chunks[0],
+                buffer->scores);
   widen_written(buffer);
   resize_array(buffer->context, &buffer->places, buffer->written_count);
   for (std::uint64_t i = 0; i < buffer->written_count; ++i)
@@ -272,6 +278,7 @@ Dataset finish_in_file(PointBuffer* buffer) {
   points.chunk_bits = buffer->chunk_bits;
   points.file = &buffer->spill->functions;
   points.places = buffer->places;
+  points.scores_in_file = buffer->scored;
   buffer->sample_view = {buffer->sample.coordinates, nullptr, buffer->sample.rows, buffer->dims,
                          buffer->scalar};
   points.sample = &buffer->sample_view;
@@ -298,7 +305,7 @@ char* add_point(PointBuffer* buffer, std::int64_t id) {
 }
 
 void set_score(PointBuffer* buffer, double score) {
-  if (buffer->scored) buffer->scores[buffer->rows - 1] = score;  // none goes to a file
+  if (buffer->scored) buffer->scores[buffer->rows - 1 - buffer->first] = score;
 }
 
 void widen_boxes(PointBuffer* buffer, std::uint32_t dims) {
@@ -321,6 +328,29 @@ void widen_boxes(PointBuffer* buffer, std::uint32_t dims) {
     pfree(narrow);
   }
   buffer->dims = 2 * dims;
+}
+
+void copy_rows(const PointBuffer& buffer, unsigned char* coordinates, std::int64_t* ids,
+               double* scores) {
+  const std::uint64_t size = chunk_size(buffer), bytes = coordinate_bytes(buffer);
+  for (std::uint64_t row = 0; row < buffer.rows; row += size)
+    std::memcpy(coordinates + row * bytes, buffer.chunks[row >> buffer.chunk_bits],
+                std::min(size, buffer.rows - row) * bytes);
+  std::copy_n(buffer.ids, buffer.rows, ids);
+  if (buffer.scored) std::copy_n(buffer.scores, buffer.rows, scores);
+}
+
+void take_rows(PointBuffer* buffer, SharedPoints* shared, std::uint32_t dims, std::uint64_t rows) {
+  if (rows == 0) return close_shared_points(shared);
+  buffer->shared = shared;
+  buffer->dims = dims;
+  buffer->rows = buffer->room = rows;
+  choose_chunk_size(buffer);
+  const std::uint64_t last = (rows - 1) >> buffer->chunk_bits;
+  for (std::uint64_t number = 0; number <= last; ++number)
+    resize_chunk(buffer, number,
+                 std::min(chunk_size(*buffer), rows - (number << buffer->chunk_bits)));
+  name_rows(buffer, rows);
 }
 
 Dataset finish_points(PointBuffer* buffer) {
@@ -350,8 +380,12 @@ const Dataset* find_point(PointBuffer* buffer, const Dataset& points, std::int64
       begin, end, id, [](std::int64_t a, const WrittenChunk& b) { return a < b.first_id; });
   if (after == begin) return nullptr;
   const auto number = static_cast<std::uint64_t>(after - begin) - 1;
-  if (buffer->loaded.rows == 0 || buffer->loaded_number != number) load_chunk(buffer, number);
-  return find_among(buffer->loaded, id, position);
+  return find_among(load_points(buffer, number), id, position);
+}
+
+const Dataset& load_points(PointBuffer* buffer, std::uint64_t chunk) {
+  if (buffer->loaded.rows == 0 || buffer->loaded_number != chunk) load_chunk(buffer, chunk);
+  return buffer->loaded;
 }
 
 void forget_points(PointBuffer* buffer) {
@@ -369,6 +403,10 @@ void forget_points(PointBuffer* buffer) {
         static_cast<void*>(buffer->sample.coordinates), static_cast<void*>(buffer->places)})
     if (array != nullptr) pfree(array);
   *buffer = {};
+}
+
+std::uint64_t affordable_rows(const PointBuffer& buffer, std::uint64_t limit) {
+  return std::min(limit / row_bytes(buffer), kMaxRows);
 }
 
 std::uint64_t held_bytes(const PointBuffer& buffer) {

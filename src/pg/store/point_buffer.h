@@ -29,7 +29,7 @@ struct PointBuffer {
   std::uint64_t limit;    ///< bytes they may take
   ScalarType scalar;
   bool scored;       ///< each row has a score
-  SpillFile* spill;  ///< where rows beyond the limit go, but for scores; null: there is an error
+  SpillFile* spill;  ///< where rows beyond the limit go; null: there is an error
   bool shares;       ///< the points are to lie in memory that gpujoin_service can map
 
   std::uint32_t dims;  ///< set before the first row
@@ -42,7 +42,8 @@ struct PointBuffer {
   std::int64_t* ids;  ///< [named] of the rows in memory
   double* scores;     ///< likewise
   std::uint64_t named;
-  SharedPoints* shared;  ///< where the three arrays are; null: in the context
+  SharedPoints* shared;   ///< where the three arrays are; null: in the context
+  std::uint32_t workers;  ///< parallel workers that helped to fill it
 
   WrittenChunk* written;  ///< [written_count]
   std::uint64_t written_count, written_room;
@@ -62,6 +63,18 @@ void set_score(PointBuffer* buffer, double score);
 /// Makes boxes of fewer dimensions ones of `dims`, at 0 in those they lacked.
 void widen_boxes(PointBuffer* buffer, std::uint32_t dims);
 
+/// Forgets the rows, none of which went to a file, and keeps their memory for others of as many
+/// numbers.
+inline void clear_points(PointBuffer* buffer) { buffer->rows = 0; }
+
+/// Copies the rows, none of which went to a file, one after the other to these places.
+void copy_rows(const PointBuffer& buffer, unsigned char* coordinates, std::int64_t* ids,
+               double* scores);
+
+/// Takes rows of `dims` numbers that lie in memory of its own, from its beginning, as if they had
+/// been added to the empty buffer, or to the first of them in the same memory. More can be added.
+void take_rows(PointBuffer* buffer, SharedPoints* shared, std::uint32_t dims, std::uint64_t rows);
+
 /// Ends the points and returns them; room that is left over is given back. The result refers to the
 /// buffer.
 Dataset finish_points(PointBuffer* buffer);
@@ -74,8 +87,15 @@ inline bool is_spilled(const PointBuffer& buffer) { return buffer.written_count 
 const Dataset* find_point(PointBuffer* buffer, const Dataset& points, std::int64_t id,
                           std::uint64_t* position);
 
+/// A chunk of finished points that went to the file. It holds until the next call, or until
+/// find_point() looks for a point of another chunk.
+const Dataset& load_points(PointBuffer* buffer, std::uint64_t chunk);
+
 /// Forgets the points. What the file has of them stays there, unused.
 void forget_points(PointBuffer* buffer);
+
+/// How many rows like those of the buffer this limit allows.
+std::uint64_t affordable_rows(const PointBuffer& buffer, std::uint64_t limit);
 
 /// Bytes of memory that the points take.
 std::uint64_t held_bytes(const PointBuffer& buffer);

@@ -91,6 +91,14 @@ inline const Datum* fetch_row(RowStore* store, std::uint64_t row, const bool** n
   return store->values + row * natts;
 }
 
+/// Has the processor fetch a row that will be wanted soon.
+inline void expect_row(const RowStore* store, std::uint64_t row) {
+  const std::uint64_t natts = static_cast<std::uint64_t>(store->columns->natts);
+  if (store->file != nullptr || natts == 0) return;
+  __builtin_prefetch(store->values + row * natts);
+  __builtin_prefetch(store->nulls + row * natts);
+}
+
 /// Forgets all rows.
 void clear_row_store(RowStore* store);
 

@@ -1,8 +1,6 @@
 #include "pg/store/shared_points.h"
 
-extern "C" {
-#include "utils/memutils.h"
-}
+#include "pg/store/context_end.h"
 
 namespace gpujoin {
 namespace {
@@ -11,20 +9,14 @@ bool create(const char* name, std::uint64_t most, service::SharedRegion* region)
   return service::create_region(name, most, region).ok();
 }
 
-/// What the memory context calls at its end, so it raises no error.
-void close_at_end(void* points) { close_shared_points(static_cast<SharedPoints*>(points)); }
-
 }  // namespace
 
 SharedPoints* create_shared_points(MemoryContext context, std::uint64_t most, bool scored) {
   SharedPoints* const points =
       static_cast<SharedPoints*>(MemoryContextAlloc(context, sizeof(SharedPoints)));
   *points = {};
-  MemoryContextCallback* const callback = static_cast<MemoryContextCallback*>(
-      MemoryContextAllocZero(context, sizeof(MemoryContextCallback)));
-  callback->func = close_at_end;
-  callback->arg = points;
-  MemoryContextRegisterResetCallback(context, callback);
+  call_last_at_end(
+      context, [](void* ended) { close_shared_points(static_cast<SharedPoints*>(ended)); }, points);
   if (create("gpujoin points", most, &points->coordinates) &&
       create("gpujoin ids", most, &points->ids) &&
       (!scored || create("gpujoin scores", most, &points->scores)))

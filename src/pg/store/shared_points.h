@@ -1,4 +1,5 @@
-// Points in memory that gpujoin_service can map, so that nothing is copied on their way to it.
+// Points in memory that gpujoin_service can map, so that nothing is copied on their way to it, and
+// that parallel workers map to write them.
 #pragma once
 
 #include "pg/compat.h"

@@ -5,6 +5,7 @@
 extern "C" {
 #include "commands/tablespace.h"
 #include "miscadmin.h"
+#include "utils/guc.h"
 }
 
 namespace gpujoin {
@@ -88,9 +89,12 @@ void close_spill_file(SpillFile* spill) {
   spill->file = nullptr;
   spill->end = spill->at = 0;
   if (file == nullptr) return;
-  // What was not written yet is not wanted any more, so a full disk does not matter. An error lets
-  // in the interrupts that the end of a transaction, which closes files, holds off.
+  // What was not written yet is not wanted any more, so a full disk does not matter, and a file
+  // that temp_file_limit has stopped goes, too: closing writes its last block. An error lets in the
+  // interrupts that the end of a transaction, which closes files, holds off.
   const MemoryContext caller = CurrentMemoryContext;
+  const int file_limit = temp_file_limit;
+  temp_file_limit = -1;
   const uint32 interrupts_held = InterruptHoldoffCount, cancels_held = QueryCancelHoldoffCount;
   PG_TRY();
   { BufFileClose(file); }
@@ -102,6 +106,7 @@ void close_spill_file(SpillFile* spill) {
     QueryCancelHoldoffCount = cancels_held;
   }
   PG_END_TRY();
+  temp_file_limit = file_limit;
 }
 
 }  // namespace gpujoin

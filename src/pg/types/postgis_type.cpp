@@ -1,6 +1,8 @@
 // The extension PostGIS: geometry, as a point, or as the bounding box that it is stored with.
 // PostGIS promises the layout of its values to files on disk, so it does not change; it stands here
 // in our own words.
+#include <bit>
+
 #include "pg/types/value_reading.h"
 #include "pg/types/value_types.h"
 
@@ -63,11 +65,16 @@ ValueFinding add_geometry_point(PointBuffer* buffer, ValueShape* shape, std::int
   });
 }
 
-/// The bound, further out than the one in single precision that PostGIS makes of it where a
-/// geometry has no box of its own.
-double rounded_outwards(double bound, float out) {
+/// The finite bound, further out than the one in single precision that PostGIS makes of it where a
+/// geometry has no box of its own. In line: every point of a table comes here.
+double rounded_outwards(double bound, bool up) {
   constexpr double kMost = std::numeric_limits<float>::max();
-  return std::nextafter(static_cast<float>(std::fmax(-kMost, std::fmin(bound, kMost))), out);
+  const auto rounded = static_cast<float>(bound > kMost ? kMost : bound < -kMost ? -kMost : bound);
+  if (rounded == 0)
+    return up ? std::numeric_limits<float>::denorm_min()
+              : -std::numeric_limits<float>::denorm_min();
+  const std::int32_t step = (rounded > 0) == up ? 1 : -1;
+  return std::bit_cast<float>(std::bit_cast<std::int32_t>(rounded) + step);
 }
 
 /// The box of one point, or of a line between two.
@@ -78,13 +85,13 @@ ValueFinding add_tuples_box(PointBuffer* buffer, ValueShape* shape, std::int64_t
     for (std::uint32_t d = 0; d < 2; ++d) {
       const double x = load<double>(tuples + (std::size_t{i} * dims + d) * sizeof(double));
       if (!std::isfinite(x)) return finding(ValueProblem::kIncomparable, 2);
-      low[d] = i == 0 ? x : std::fmin(low[d], x);
-      high[d] = i == 0 ? x : std::fmax(high[d], x);
+      low[d] = i == 0 || x < low[d] ? x : low[d];
+      high[d] = i == 0 || x > high[d] ? x : high[d];
     }
   }
   for (std::uint32_t d = 0; d < 2; ++d) {
-    low[d] = rounded_outwards(low[d], -INFINITY);
-    high[d] = rounded_outwards(high[d], INFINITY);
+    low[d] = rounded_outwards(low[d], false);
+    high[d] = rounded_outwards(high[d], true);
   }
   shape->has_approximate = true;
   return add_corners(buffer, shape, id, low, high, 2);
@@ -120,10 +127,12 @@ ValueFinding add_head_box(PointBuffer* buffer, ValueShape* shape, std::int64_t i
 ValueFinding add_geometry_box(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
                               Datum value) {
   constexpr std::int32_t kHeadBytes = 1024;  // the box, or all that has none
-  struct varlena* const head = PG_DETOAST_DATUM_SLICE(value, 0, kHeadBytes);
+  struct varlena* const stored = reinterpret_cast<struct varlena*>(DatumGetPointer(value));
+  struct varlena* const head =
+      is_plain(stored) ? stored : PG_DETOAST_DATUM_SLICE(value, 0, kHeadBytes);
   const char* const data = VARDATA_ANY(head);
   const ValueFinding found = add_head_box(buffer, shape, id, data, data + VARSIZE_ANY_EXHDR(head));
-  pfree(head);
+  if (head != stored) pfree(head);
   return found;
 }
 
@@ -140,6 +149,7 @@ const ValueType kGeometryType = {.extension = "postgis",
                                  .name = "geometry",
                                  .type = InvalidOid,
                                  .scalar = ScalarType::kFloat64,
+                                 .box_scalar = ScalarType::kFloat32,
                                  .add = {add_geometry_point, nullptr, add_geometry_box},
                                  .rebuild = nullptr,
                                  .fixed_numbers = 4,

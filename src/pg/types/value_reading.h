@@ -68,11 +68,16 @@ inline ValueFinding add_corners(PointBuffer* buffer, ValueShape* shape, std::int
   return finding(ValueProblem::kNone, dims);
 }
 
+/// Whether a value lies where it is, as it is.
+inline bool is_plain(const struct varlena* value) {
+  return !VARATT_IS_COMPRESSED(value) && !VARATT_IS_EXTERNAL(value);
+}
+
 /// add(what the value holds), which is freed if it is a copy.
 template <class Add>
 ValueFinding with_detoasted(Datum value, const Add& add) {
   struct varlena* const stored = reinterpret_cast<struct varlena*>(DatumGetPointer(value));
-  struct varlena* const detoasted = pg_detoast_datum_packed(stored);
+  struct varlena* const detoasted = is_plain(stored) ? stored : pg_detoast_datum_packed(stored);
   const ValueFinding found = add(detoasted);
   if (detoasted != stored) pfree(detoasted);
   return found;

@@ -85,8 +85,9 @@ struct ValueType {
   const char* extension;  ///< null: PostgreSQL's own, known by its OID
   const char* name;       ///< as SQL has it; of an extension's type as pg_type does
   Oid type;
-  ScalarType scalar;              ///< of its points: float32 where no coordinate needs more
-  AddValue add[kValueFormCount];  ///< null: values have no such form
+  ScalarType scalar;  ///< of its points: float32 where no coordinate needs more
+  ScalarType box_scalar = ScalarType::kFloat64;  ///< and of its boxes, as operators see them
+  AddValue add[kValueFormCount];                 ///< null: values have no such form
   /// The value that a point was made from, bit for bit, in the current memory context; or null.
   Datum (*rebuild)(const Dataset& points, std::uint64_t position);
   std::uint32_t fixed_numbers;  ///< that a value becomes; 0: it depends on its length
@@ -119,6 +120,7 @@ inline ValueFinding add_value(const ValueType& type, ValueForm form, PointBuffer
 
 /// float32 where no coordinate of such values needs more.
 inline ScalarType scalar_of(const ValueType& type, ValueForm form) {
+  if (form == ValueForm::kBox) return type.box_scalar;
   return form == ValueForm::kPoint ? type.scalar : ScalarType::kFloat64;
 }
 

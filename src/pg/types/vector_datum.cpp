@@ -12,4 +12,20 @@ void add_vector(PointBuffer* buffer, std::int64_t id, const VectorView& view, bo
   }
 }
 
+void check_form(ValueProblem problem, int dims) {
+  switch (problem) {
+    case ValueProblem::kEmpty:
+      ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION), errmsg("a vector has no dimensions"),
+                      errhint("A vector is an array of at least one element.")));
+      break;
+    case ValueProblem::kMultidimensional:
+      ereport(ERROR, (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
+                      errmsg("a vector is an array of %d dimensions", dims),
+                      errhint("A vector is a one-dimensional array.")));
+      break;
+    default:
+      break;
+  }
+}
+
 }  // namespace gpujoin

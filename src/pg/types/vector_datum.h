@@ -1,5 +1,5 @@
-// A float4[] or float8[] datum seen as a vector, without copying or aligning it. Detoasting and
-// errors are the callers'.
+// A float4[] or float8[] datum seen as a vector, without copying or aligning it. Detoasting is the
+// callers', and so is what comes of an array that is no vector.
 #pragma once
 
 #include "pg/types/value_type.h"
@@ -89,5 +89,8 @@ inline VectorView view_vector(const struct varlena* array) {
 /// Adds what `view` shows, which has no problem and as many dimensions as the buffer. float4
 /// elements are widened where the buffer is of float8.
 void add_vector(PointBuffer* buffer, std::int64_t id, const VectorView& view, bool float4);
+
+/// Raises an error where an array, of so many dimensions, is no vector by its form.
+void check_form(ValueProblem problem, int dims);
 
 }  // namespace gpujoin
