@@ -41,6 +41,7 @@ extern "C" {
 #include "utils/syscache.h"
 #endif
 #if PG_VERSION_NUM >= 160000
+#include "rewrite/rewriteManip.h"
 #include "varatt.h"
 #endif
 #if PG_VERSION_NUM >= 180000
@@ -136,6 +137,22 @@ inline bool compares_in_order(Oid operation) {
 #endif
 }
 
+/// How an operator orders two values: its strategy number of B-trees if that is not equality, or 0.
+/// The numbers of PostgreSQL 18's comparisons are the same from less to greater.
+inline int order_strategy(Oid operation) {
+  ListCell* cell;
+#if PG_VERSION_NUM >= 180000
+  foreach (cell, get_op_index_interpretation(operation)) {
+    const int strategy = static_cast<OpIndexInterpretation*>(lfirst(cell))->cmptype;
+#else
+  foreach (cell, get_op_btree_interpretation(operation)) {
+    const int strategy = static_cast<OpBtreeInterpretation*>(lfirst(cell))->strategy;
+#endif
+    if (strategy != BTEqualStrategyNumber && strategy <= BTMaxStrategyNumber) return strategy;
+  }
+  return 0;
+}
+
 inline bool is_ascending(const PathKey* key) {
 #if PG_VERSION_NUM >= 180000
   return key->pk_cmptype == COMPARE_LT;
@@ -185,6 +202,50 @@ inline MinimalTuple form_minimal_tuple(TupleDesc columns, const Datum* values, c
   return heap_form_minimal_tuple(columns, values, nulls, 0);
 #else
   return heap_form_minimal_tuple(columns, const_cast<Datum*>(values), const_cast<bool*>(nulls));
+#endif
+}
+
+/// A hash table of rows in slots like this one, which lies in `context`.
+inline TupleHashTable build_group_table(PlanState* parent, const TupleTableSlot* slot, int columns,
+                                        AttrNumber* numbers, const Oid* equality, FmgrInfo* hashing,
+                                        Oid* collations, long buckets, MemoryContext context,
+                                        MemoryContext scratch) {
+  constexpr Size kRoom = sizeof(std::uint64_t);
+#if PG_VERSION_NUM >= 180000
+  return BuildTupleHashTable(parent, slot->tts_tupleDescriptor, slot->tts_ops, columns, numbers,
+                             equality, hashing, collations, buckets, kRoom, context, context,
+                             scratch, false);
+#else
+  return BuildTupleHashTableExt(parent, slot->tts_tupleDescriptor, columns, numbers, equality,
+                                hashing, collations, buckets, kRoom, context, context, scratch,
+                                false);
+#endif
+}
+
+/// The number that an entry of such a table has room for, until another entry is made.
+inline std::uint64_t* number_of_entry([[maybe_unused]] TupleHashTable table, TupleHashEntry entry) {
+#if PG_VERSION_NUM >= 180000
+  return static_cast<std::uint64_t*>(TupleHashEntryGetAdditional(table, entry));
+#else
+  return reinterpret_cast<std::uint64_t*>(&entry->additional);
+#endif
+}
+
+/// An expression as it is below outer joins, which may set its columns to NULL.
+inline Node* below_outer_joins([[maybe_unused]] const PlannerInfo* root, Node* expression) {
+#if PG_VERSION_NUM >= 160000
+  return remove_nulling_relids(expression, root->outer_join_rels, nullptr);
+#else
+  return expression;
+#endif
+}
+
+/// The clauses that groups are made by; PostgreSQL 16 leaves out those that split no group.
+inline List* group_clauses(const PlannerInfo* root) {
+#if PG_VERSION_NUM >= 160000
+  return root->processed_groupClause;
+#else
+  return root->parse->groupClause;
 #endif
 }
 
@@ -274,6 +335,17 @@ inline bool is_virtual([[maybe_unused]] const FormData_pg_attribute* column) {
   return column->attgenerated == ATTRIBUTE_GENERATED_VIRTUAL;
 #else
   return false;
+#endif
+}
+
+/// Whether no row has a NULL in the column. Since PostgreSQL 18 a constraint may not have been
+/// checked for the rows that there were.
+inline bool is_never_null(Relation relation, AttrNumber column) {
+#if PG_VERSION_NUM >= 180000
+  return TupleDescCompactAttr(RelationGetDescr(relation), column - 1)->attnullability ==
+         ATTNULLABLE_VALID;
+#else
+  return TupleDescAttr(RelationGetDescr(relation), column - 1)->attnotnull;
 #endif
 }
 

@@ -1,6 +1,6 @@
-// Finds gpujoin_cuda.so and opens it as PostgreSQL opens its JIT provider [PostgreSQL, jit.c], but
-// not by PostgreSQL's load_external_function(): the object has no magic block, since it does not
-// know PostgreSQL.
+// Finds gpujoin_cpu.so and gpujoin_cuda.so and opens them as PostgreSQL opens its JIT provider
+// [PostgreSQL, jit.c], but not by PostgreSQL's load_external_function(): they have no magic block,
+// since they do not know PostgreSQL.
 #include "pg/engine_loader.h"
 
 #include <dlfcn.h>
@@ -19,6 +19,17 @@ namespace gpujoin {
 namespace {
 
 enum class LoadState { kUntried, kLoaded, kFailed };
+
+const EngineTable* cpu = nullptr;  // once loaded
+
+Status load_cpu() {
+  if (cpu != nullptr) return {};
+  char path[MAXPGPATH];
+  find_beside("gpujoin_cpu.so", path, sizeof path);
+  Status status = load_engine(path, "cpu", &cpu);
+  if (!status.ok()) strlcpy(status.hint, "Install all files of gpujoin.", sizeof status.hint);
+  return status;
+}
 
 LoadState cuda_state = LoadState::kUntried;
 const EngineTable* cuda_engine = nullptr;
@@ -71,26 +82,37 @@ void find_beside(const char* name, char* path, std::size_t size) {
   snprintf(path, size, "%s/%s", folder[0] == '/' ? folder : pkglib_path, name);
 }
 
+void preload_engines() { load_cpu(); }
+
+const EngineTable* session_cpu() {
+  if (const Status status = load_cpu(); !status.ok()) raise_status(status);
+  return cpu;
+}
+
+bool is_session_cpu(const EngineTable* engine) { return engine == cpu; }
+
 EngineChoice choose_engine(const JoinRequest& request) {
-  EngineChoice choice = {cpu_engine(), ""};
-  if (engine_preference() == EnginePreference::kCpu) return choice;
-  if (engine_preference() == EnginePreference::kAuto && !is_worth_a_device(request)) return choice;
-  if (const EngineTable* const cuda = get_cuda()) {
-    choice.engine = cuda;
-  } else if (engine_preference() == EnginePreference::kCuda) {
-    raise_status(cuda_failure);
-  } else {
-    strlcpy(choice.fallback, cuda_failure.message, sizeof choice.fallback);
-  }
+  const EnginePreference preference = engine_preference();
+  const bool on_cpu = preference == EnginePreference::kCpu ||
+                      (preference == EnginePreference::kAuto &&
+                       (request.keys.count > 0 || !is_worth_a_device(request)));
+  if (on_cpu) return {session_cpu(), ""};
+  if (const EngineTable* const cuda = get_cuda()) return {cuda, ""};
+  if (preference == EnginePreference::kCuda) raise_status(cuda_failure);
+  EngineChoice choice = {session_cpu(), ""};
+  strlcpy(choice.fallback, cuda_failure.message, sizeof choice.fallback);
   return choice;
 }
 
 void note_join(const EngineTable* engine, const JoinStats& stats) {
-  if (engine == cpu_engine()) cpu_ms += stats.index_ms + stats.join_ms;
+  if (is_session_cpu(engine)) cpu_ms += stats.index_ms + stats.join_ms;
 }
 
 EngineListing list_engine(int number) {
-  if (number == 0) return {"cpu", cpu_engine(), Status{}};
+  if (number == 0) {
+    const Status status = load_cpu();
+    return {"cpu", cpu, status};
+  }
   return {"cuda", get_cuda(), cuda_failure};
 }
 

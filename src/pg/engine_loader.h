@@ -1,5 +1,6 @@
-// Which engines this backend has. An engine is loaded when it is first asked for, never in the
-// postmaster, and a failure is remembered for the life of the backend.
+// Which engines this backend has. An engine is loaded when it is first asked for: a session whose
+// joins run in the service needs none. No device's is loaded in the postmaster, and its failure is
+// remembered for the life of the backend.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +11,16 @@ namespace gpujoin {
 
 /// Writes the path of a file beside this library, wherever PostgreSQL found that.
 void find_beside(const char* name, char* path, std::size_t size);
+
+/// In the postmaster, under shared_preload_libraries: loads what backends may inherit. No thread
+/// and no device is touched.
+void preload_engines();
+
+/// The CPU engine. Raises an error where it is not installed.
+const EngineTable* session_cpu();
+
+/// Whether the engine is the CPU's, loaded.
+bool is_session_cpu(const EngineTable* engine);
 
 /// The engine that a join runs on, and, when a device would have been worth it but there is none,
 /// why.

@@ -1,4 +1,4 @@
-// The one map from StatusCode to SQLSTATE.
+// The one map from StatusCode to SQLSTATE, and what kinds of SQLSTATEs mean.
 #include "pg/errors.h"
 
 #include "pg/compat.h"
@@ -29,6 +29,11 @@ void raise_status(const Status& status) {
   ereport(ERROR, (errcode(sqlstate_of(status.code)), errmsg("%s", status.message),
                   status.hint[0] != '\0' ? errhint("%s", status.hint) : 0));
   pg_unreachable();
+}
+
+bool is_about_value(int code) {
+  const int category = ERRCODE_TO_CATEGORY(code);
+  return category == ERRCODE_DATA_EXCEPTION || category == ERRCODE_PROGRAM_LIMIT_EXCEEDED;
 }
 
 }  // namespace gpujoin

@@ -1,4 +1,4 @@
-// How an engine's Status becomes a PostgreSQL error.
+// How an engine's Status becomes a PostgreSQL error, and which errors of PostgreSQL can be dropped.
 #pragma once
 
 #include "engine/request/status.h"
@@ -8,5 +8,8 @@ namespace gpujoin {
 /// Raises `status`, which is none of kOk, kEnd and kInterrupted. It longjmps: no frame with
 /// destructors may be left below, so it is called in src/pg only, after the engine has returned.
 [[noreturn]] void raise_status(const Status& status);
+
+/// Whether an error is about the data, or about the size of a value.
+bool is_about_value(int code);
 
 }  // namespace gpujoin

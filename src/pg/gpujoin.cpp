@@ -1,6 +1,8 @@
 // The module: its magic block, and what happens when a backend loads it.
 #include "pg/compat.h"
+#include "pg/engine_loader.h"
 #include "pg/executor/custom_scan.h"
+#include "pg/executor/table_receiver.h"
 #include "pg/service/supervisor.h"
 #include "pg/settings.h"
 
@@ -12,10 +14,13 @@ PG_MODULE_MAGIC;
 PGDLLEXPORT void _PG_init(void);
 }
 
-/// Runs once a backend, or once in the postmaster under shared_preload_libraries: no thread, no
-/// device and no engine is touched here.
+/// Runs once a backend, or once in the postmaster under shared_preload_libraries: no thread and no
+/// device is touched here.
 void _PG_init(void) {
   gpujoin::define_settings();
   gpujoin::install_custom_scan();
-  if (process_shared_preload_libraries_in_progress) gpujoin::register_supervisor();
+  gpujoin::install_table_receiver();
+  if (!process_shared_preload_libraries_in_progress) return;
+  gpujoin::preload_engines();
+  gpujoin::register_supervisor();
 }

@@ -3,6 +3,7 @@
 #include "pg/errors.h"
 #include "pg/service/reach_service.h"
 #include "pg/settings.h"
+#include "pg/store/context_end.h"
 
 extern "C" {
 #include "miscadmin.h"
@@ -25,14 +26,6 @@ void end_run(void* ended) {
   EngineRun** link = &runs;
   while (*link != run) link = &(*link)->next;
   *link = run->next;
-}
-
-void call_at_end(MemoryContext context, MemoryContextCallbackFunction function, EngineRun* run) {
-  MemoryContextCallback* const callback = static_cast<MemoryContextCallback*>(
-      MemoryContextAllocZero(context, sizeof(MemoryContextCallback)));
-  callback->func = function;
-  callback->arg = run;
-  MemoryContextRegisterResetCallback(context, callback);
 }
 
 std::uint64_t held_by(const EngineRun* run) {
@@ -94,7 +87,7 @@ bool is_worth_service(double rows) {
 bool wants_service(const EngineRun* run) {
   const Sides& sides = run->request.sides;
   if (run->read_whole != nullptr) return true;
-  return !sides.in_file() && sides.has_pairs() &&
+  return !sides.in_file() && sides.has_pairs() && run->request.keys.count == 0 &&
          is_worth_service(static_cast<double>(sides.rows()));
 }
 
@@ -149,24 +142,42 @@ Status with_hint(Status failure) {
   return failure;
 }
 
+/// Opens the join anew, with rows that the backend has, in the service or the session.
+template <class Open>
+Status open_anew(EngineRun* run, const Status& failure, const Open& open) {
+  close_engine(run);
+  if (run->read_whole != nullptr && !run->read_whole(run))
+    return make_status(StatusCode::kMemoryLimit, nullptr, "%s", failure.message);
+  return open(run);
+}
+
+Status open_where_wanted(EngineRun* run) {
+  return wants_service(run) ? open_in_service(run) : open_in_session(run);
+}
+
+/// Under `on` the next service serves where one has ended.
+Status try_again(EngineRun* run, const Status& failure) {
+  if (run->tried_again || !says_service_ended(failure)) return with_hint(failure);
+  run->tried_again = true;
+  const Status status = open_anew(run, failure, open_where_wanted);
+  return is_of_service(status.code) ? with_hint(status) : status;
+}
+
 /// Under `auto` the session serves where the service cannot, and the CPU where the device cannot,
 /// until one of them has emitted pairs. Returns the failure where that does not help.
 Status fall_back(EngineRun* run, const Status& failure) {
   if (run->delivered) return failure;
   if (run->engine == service_engine()) {
     if (!is_of_service(failure.code)) return failure;
-    if (service_preference() == ServicePreference::kOn) return with_hint(failure);
-    close_engine(run);
+    if (service_preference() == ServicePreference::kOn) return try_again(run, failure);
     strlcpy(run->report.place_reason, failure.message, sizeof run->report.place_reason);
     note_fallback(run, Fallback::kService, failure.message);
-    if (run->read_whole != nullptr && !run->read_whole(run))
-      return make_status(StatusCode::kMemoryLimit, nullptr, "%s", failure.message);
-    const Status status = open_in_session(run);
-    return status.ok() ? status : fall_back(run, status);
+    const Status status = open_anew(run, failure, open_in_session);
+    return status.ok() || run->engine == service_engine() ? status : fall_back(run, status);
   }
-  if (run->engine == cpu_engine() || engine_preference() != EnginePreference::kAuto) return failure;
+  if (is_session_cpu(run->engine) || engine_preference() != EnginePreference::kAuto) return failure;
   close_engine(run);
-  return open_engine(run, cpu_engine(), failure.message);
+  return open_engine(run, session_cpu(), failure.message);
 }
 
 /// Takes over which engine the service runs the join on.
@@ -233,9 +244,7 @@ void set_request(EngineRun* run, const JoinRequest& request) {
 
 bool begin_service_join(EngineRun* run, double rows, bool waits) {
   run->unreached = {};
-  if (rows >= 0 && !is_worth_service(rows)) return false;
-  if (rows < 0 && (!IsUnderPostmaster || service_preference() == ServicePreference::kOff))
-    return false;
+  if (!is_worth_service(rows)) return false;
   if (reach(run, waits, &run->unreached)) return true;
   strlcpy(run->report.place_reason, run->unreached.message, sizeof run->report.place_reason);
   return false;
@@ -249,11 +258,8 @@ void forget_sides(EngineRun* run) {
 
 void share_side(EngineRun* run, int side, const SharedPoints* shared, const KeptSide& kept,
                 bool (*read_whole)(EngineRun* run)) {
-  SharedSide& known = run->shared[side];
-  known = {};
-  if (shared != nullptr) known = {&shared->coordinates, &shared->ids, &shared->scores};
+  run->shared[side] = {shared, kept.kept ? &kept.table : nullptr};
   if (!kept.kept) return;
-  known.table = &kept.table;
   run->read_whole = read_whole;
   run->report.table_blocks += kept.table.blocks;
   run->report.blocks_read += kept.table.count;
@@ -288,16 +294,17 @@ void start_engine(EngineRun* run, const EngineTable* engine) {
   report.metric = request.metric();
   report.pairs = request.pairs();
   report.eps = request.eps();
+  report.keys = request.keys.count;
   report.complete = false;
   report.stats = {};
   run->exhausted = false;
-  run->delivered = false;
+  run->delivered = run->tried_again = false;
   report.place_reason[0] = '\0';
   Status status;
   if (engine != nullptr && engine != service_engine())
     status = open_engine(run, engine, pstrdup(report.fallback));
   else
-    status = wants_service(run) ? open_in_service(run) : open_in_session(run);
+    status = open_where_wanted(run);
   if (!status.ok()) status = fall_back(run, status);
   if (!status.ok()) fail(run, status);
 }

@@ -24,8 +24,10 @@ struct JoinReport {
   PairSelection pairs;
   double eps;
   std::uint32_t dims;
+  std::uint32_t keys;  ///< of pairs, that the engine compares
   std::uint64_t dataset_bytes;
   double read_ms;
+  std::uint32_t read_workers;  ///< parallel workers that read with the session
   std::uint64_t table_blocks;  ///< of tables whose rows stay in the service
   std::uint64_t blocks_read;   ///< of these
   bool complete;
@@ -52,6 +54,7 @@ struct EngineRun {
   const EngineTable* engine;
   Join* join;         ///< null when no engine is at work
   bool delivered;     ///< the engine has emitted a batch
+  bool tried_again;   ///< the service ended before, and the join was begun once more
   ResultBatch batch;  ///< the last one
   JoinReport report;
   Connection service;    ///< with the service, where the join runs there
@@ -90,9 +93,9 @@ void set_request(EngineRun* run, const JoinRequest& request);
 void stop_engine_with(EngineRun* run, MemoryContext context);
 
 /// Begins the conversation of a join that is to run in the service, so that its tables can be
-/// looked for there; `rows` are about those of both sides, or -1 where that is not known. False: it
-/// is to run in the session. `waits`: for a service that has to be started, as it does under `on`.
-/// Raises interrupts.
+/// looked for there; `rows` are about those of both sides, INFINITY where that is not known. False:
+/// it is to run in the session. `waits`: for a service that has to be started, as it does under
+/// `on`. Raises interrupts.
 bool begin_service_join(EngineRun* run, double rows, bool waits = false);
 
 /// Before sides are read: forgets where the rows of those before were.

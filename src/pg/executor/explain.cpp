@@ -93,13 +93,26 @@ void explain_call(const FuncExpr* call, const Operation* operation, ExplainState
   const Const* const k = constant_argument(call, at.k);
   if (k != nullptr)
     explain_count("K", static_cast<std::uint64_t>(DatumGetInt64(k->constvalue)), es);
+  const Const* const min_points = constant_argument(call, at.min_points);
+  if (min_points != nullptr)
+    explain_count("Minimum Points",
+                  static_cast<std::uint64_t>(DatumGetInt64(min_points->constvalue)), es);
   explain_text_argument("Score Function", call, at.score, "sum", es);
   explain_text_argument("Best", call, at.best, nullptr, es);
 }
 
-/// The name of an index column: counted from 1 as SQL does, or of a reference point's distances.
-char* column_name(std::uint32_t column, std::uint32_t dims) {
-  return column < dims ? psprintf("%u", column + 1) : psprintf("r%u", column - dims + 1);
+/// What the columns of an index are.
+struct ColumnCounts {
+  std::uint32_t dims, keys;
+};
+
+/// The name of an index column: counted from 1 as SQL does, a key's, or of a reference point's
+/// distances.
+char* column_name(std::uint32_t column, const ColumnCounts& counts) {
+  if (column < counts.dims) return psprintf("%u", column + 1);
+  column -= counts.dims;
+  return column < counts.keys ? psprintf("k%u", column + 1)
+                              : psprintf("r%u", column - counts.keys + 1);
 }
 
 /// What each index method that was considered is expected to cost.
@@ -116,20 +129,20 @@ void explain_costs(const Strategy& strategy, ExplainState* es) {
 }
 
 /// The index of a join of points.
-void explain_index(const Strategy& strategy, std::uint32_t dims, ExplainState* es) {
+void explain_index(const Strategy& strategy, const ColumnCounts& counts, ExplainState* es) {
   ExplainPropertyText("Index", to_string(strategy.index), es);
   if (!is_detailed(es)) return;
   explain_count("Indexed Dimensions", strategy.grid_dims, es);
   List* columns = NIL;
   for (std::uint32_t d = 0; d < strategy.grid_dims; ++d)
-    columns = lappend(columns, column_name(strategy.grid_columns[d], dims));
+    columns = lappend(columns, column_name(strategy.grid_columns[d], counts));
   if (columns != NIL) ExplainPropertyList("Indexed Columns", columns, es);
   if (strategy.sort_column != kNoColumn) {
     const auto sorted = static_cast<std::uint32_t>(strategy.sort_column);
-    if (sorted < dims)
+    if (sorted < counts.dims)
       explain_count("Sort Column", sorted + 1, es);
     else
-      ExplainPropertyText("Sort Column", column_name(sorted, dims), es);
+      ExplainPropertyText("Sort Column", column_name(sorted, counts), es);
   }
   if (strategy.reference_points > 0) {
     explain_count("Reference Points", strategy.reference_points, es);
@@ -140,14 +153,14 @@ void explain_index(const Strategy& strategy, std::uint32_t dims, ExplainState* e
 }
 
 /// How pairs were found.
-void explain_strategy(const JoinStats& stats, std::uint32_t dims, ExplainState* es) {
+void explain_strategy(const JoinStats& stats, const ColumnCounts& counts, ExplainState* es) {
   const bool ranks = stats.topk_method != TopkMethod::kAuto;
   if (ranks) ExplainPropertyText("Top-k Method", to_string(stats.topk_method), es);
   if (ranks && is_detailed(es)) explain_count("Top-k Rounds", stats.topk_rounds, es);
   if (stats.box_method != BoxMethod::kAuto)
     ExplainPropertyText("Box Method", to_string(stats.box_method), es);
   else if (!ranks || is_detailed(es))
-    explain_index(stats.strategy, dims, es);
+    explain_index(stats.strategy, counts, es);
   if (!is_detailed(es)) return;
   ExplainPropertyText("Strategy Reason", stats.strategy.reason, es);
   if (es->costs) explain_costs(stats.strategy, es);
@@ -208,8 +221,9 @@ void explain_report(const JoinReport& report, ExplainState* es) {
     explain_count("Resident Blocks", report.table_blocks - report.blocks_read, es);
     explain_count("Blocks Read", report.blocks_read, es);
   }
+  if (report.read_workers > 0) explain_count("Read Workers", report.read_workers, es);
   if (is_detailed(es)) explain_machine(report.stats, es);
-  explain_strategy(report.stats, report.dims, es);
+  explain_strategy(report.stats, {report.dims, report.keys}, es);
   explain_pairs(report.stats, es);
   if (is_detailed(es)) explain_memory(report, es);
   if (es->timing) explain_times(report, es);

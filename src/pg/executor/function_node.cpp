@@ -103,10 +103,13 @@ bool next_made_row(FunctionNode* node, TupleTableSlot* slot) {
   MemoryContextReset(node->row);
   const MemoryContext caller = MemoryContextSwitchTo(node->row);
   Datum values[kMaxResultColumns];
-  const bool found = next_join_row(node->scan, values);
+  bool nulls[kMaxResultColumns];
+  const bool found = next_join_row(node->scan, values, nulls);
   MemoryContextSwitchTo(caller);
-  for (int i = 0; found && i < node->column_count; ++i)
+  for (int i = 0; found && i < node->column_count; ++i) {
     slot->tts_values[i] = values[node->columns[i]];
+    slot->tts_isnull[i] = nulls[node->columns[i]];
+  }
   return found;
 }
 

@@ -1,6 +1,8 @@
 // Life of a JoinScan: arguments, columns, data, engine, batches, end.
 #include "pg/executor/function_scan.h"
 
+#include <cmath>
+
 #include "pg/executor/operation.h"
 #include "pg/reading/reader.h"
 #include "pg/reading/relation.h"
@@ -8,7 +10,6 @@
 #include "pg/settings.h"
 
 extern "C" {
-#include "access/table.h"
 #include "portability/instr_time.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -75,24 +76,43 @@ void check_ids(const JoinScan* scan, const SideColumns& columns, const Dataset& 
            errhint("Name a column of unique values, or join in plain SQL, which needs no id.")));
 }
 
-/// Prepares a side's buffer for rows, forgetting those that it has. Rows may go to a file where
-/// nothing but pairs comes of them.
-void prepare_buffer(JoinScan* scan, PointBuffer* points, ScalarType scalar, std::uint64_t limit) {
+/// Whether each left row is emitted, and not pairs.
+bool emits_rows(const JoinScan* scan) {
+  const RowKind row = scan->operation->row;
+  return row == RowKind::kLeftRow || row == RowKind::kGathered;
+}
+
+/// Whether all rows have to be in memory.
+bool needs_memory(const JoinScan* scan) {
   const Output::Kind output = scan->arguments.function->output;
+  return output == Output::kNearest || output == Output::kClusters;
+}
+
+/// Prepares a side's buffer for rows, forgetting those that it has.
+void prepare_buffer(JoinScan* scan, PointBuffer* points, ScalarType scalar, std::uint64_t limit) {
   forget_points(points);
   points->context = scan->context;
   points->scalar = scalar;
   points->limit = limit;
   points->shares = scan->run.service.socket >= 0;
-  if (output == Output::kPairs || output == Output::kPairsWithDistances)
-    points->spill = &scan->run.spill;
+  points->spill = needs_memory(scan) ? nullptr : &scan->run.spill;
 }
 
-/// Where a side's rows are known by ids alone, the service may keep them.
-bool may_keep(const JoinScan* scan) {
-  const JoinFunction& function = *scan->arguments.function;
-  return scan->run.service.socket >= 0 && !scan->reads_whole && function.shape == Shape::kPoints &&
-         (function.output == Output::kPairs || function.output == Output::kPairsWithDistances);
+/// The service may keep rows that are known by their ids: each of them where each is emitted.
+bool may_keep(const JoinScan* scan, const SideColumns& columns) {
+  return scan->run.service.socket >= 0 && !scan->reads_whole &&
+         (!emits_rows(scan) || columns.unique_id);
+}
+
+/// Checks columns whose rows are known by their ctids: plain SQL compares the values of one column.
+void check_ctids(const JoinScan* scan, const SideColumns& columns) {
+  if (columns.value_type == nullptr || columns.shape == Shape::kBoxes || columns.score != 0)
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("rows of relation \"%s\" cannot be known by their ctids",
+                           get_rel_name(scan->arguments.left.relation)),
+                    errdetail("Plain SQL joins by the distance of points of one column."),
+                    errhint("Name that column with vector_columns, or a column of ids.")));
+  check_block_columns(columns);
 }
 
 /// Reads side 0 or 1, or what of it the service does not have.
@@ -103,10 +123,15 @@ void read_side(JoinScan* scan, int side, const SideColumns& columns, ScalarType 
   KeptSide* const kept = &scan->kept[side];
   *kept = {};
   prepare_buffer(scan, points, scalar, limit);
-  if (may_keep(scan) && read_kept_side(&scan->run.service, static_cast<std::uint32_t>(side),
-                                       columns, TableReader::kFunction, points, shape, kept)) {
+  const bool by_ctid = columns.id == SelfItemPointerAttributeNumber;
+  if (by_ctid) check_ctids(scan, columns);
+  if (may_keep(scan, columns) &&
+      read_kept_side(&scan->run.service, static_cast<std::uint32_t>(side), columns,
+                     by_ctid ? TableReader::kNode : TableReader::kFunction, points, shape, kept)) {
     *data = {nullptr, nullptr, kept->rows, kept->dims, scalar};
-    check_ids(scan, columns, kept->table.rows);
+    if (!by_ctid) check_ids(scan, columns, kept->table.rows);
+  } else if (by_ctid) {
+    *data = {};
   } else {
     if (points->rows > 0) prepare_buffer(scan, points, scalar, limit);
     *data = read_points(columns, points, shape);
@@ -115,39 +140,30 @@ void read_side(JoinScan* scan, int side, const SideColumns& columns, ScalarType 
   share_side(&scan->run, side, points->shared, *kept, read_whole);
 }
 
-/// Rows of both sides; -1: not known.
-double expected_rows(const JoinScan* scan, const SideColumns& left, const SideColumns& right) {
-  const double left_rows = expected_rows(left);
-  const double right_rows = scan->self_join ? 0 : expected_rows(right);
-  return left_rows < 0 || right_rows < 0 ? -1 : left_rows + right_rows;
-}
-
-/// To gpu_topk_join() and gpu_box_join() one table given twice is one dataset, whichever of its
-/// columns were named and which are defaults.
+/// To gpu_topk_join(), gpu_knn_join() and gpu_box_join() one table given twice is one dataset,
+/// whichever of its columns were named and which are defaults.
 void read_sides(JoinScan* scan) {
   const JoinArguments& arguments = scan->arguments;
   const bool one_table = arguments.function->takes_one_table();
   const SideColumns left = find_columns(arguments.left);
   const SideColumns right = one_table ? left : find_columns(arguments.right);
-  const bool knows_self_join =
-      arguments.function->output == Output::kTopPairs || arguments.function->shape == Shape::kBoxes;
+  const Output::Kind output = arguments.function->output;
+  const bool knows_self_join = output == Output::kTopPairs || output == Output::kNearest ||
+                               arguments.function->shape == Shape::kBoxes;
   scan->self_join = one_table || (knows_self_join && same_columns(left, right));
   const bool narrow =
       scalar_of(left) == ScalarType::kFloat32 && scalar_of(right) == ScalarType::kFloat32;
   const ScalarType scalar = narrow ? ScalarType::kFloat32 : ScalarType::kFloat64;
-  if (!scan->reads_whole)
-    begin_service_join(&scan->run, scan->prewarms ? -1 : expected_rows(scan, left, right),
-                       scan->prewarms);
+  if (!scan->reads_whole) {
+    const double rows = expected_rows(left) + (scan->self_join ? 0 : expected_rows(right));
+    begin_service_join(&scan->run, scan->prewarms ? INFINITY : rows, scan->prewarms);
+  }
   forget_sides(&scan->run);
   scan->run.reader = scan;
   ValueShape left_shape, right_shape;
-  const bool may_spill = arguments.function->output == Output::kPairs ||
-                         arguments.function->output == Output::kPairsWithDistances;
-  std::uint64_t limit =
-      may_spill ? dataset_share(&scan->run, scan->self_join ? 1 : 2) : available_memory(&scan->run);
+  const std::uint64_t limit = dataset_share(&scan->run, scan->self_join ? 1 : 2);
   read_side(scan, 0, left, scalar, limit, &left_shape);
   if (scan->self_join) return;
-  if (!may_spill) limit -= std::min(limit, held_bytes(scan->left_points));
   read_side(scan, 1, right, scalar, limit, &right_shape);
   if (scan->run.read_whole != nullptr &&
       (scan->left.dims != scan->right.dims || left_shape.srid != right_shape.srid))
@@ -165,6 +181,7 @@ void read_data(JoinScan* scan) {
   INSTR_TIME_SUBTRACT(end, start);
   MemoryContextSwitchTo(caller);
   scan->run.report.read_ms = INSTR_TIME_GET_MILLISEC(end);
+  scan->run.report.read_workers = scan->left_points.workers + scan->right_points.workers;
   scan->run.report.dims =
       dimensions(scan->arguments.function->shape, scan->left.rows > 0 ? scan->left : scan->right);
   scan->run.report.dataset_bytes = held_bytes(scan->left_points) + held_bytes(scan->right_points);
@@ -179,7 +196,9 @@ void read_whole_sides(JoinScan* scan) {
 Sides wanted_sides(const JoinScan* scan) {
   const PairSelection pairs = scan->arguments.pairs;
   if (scan->self_join) return Sides::one(scan->left, pairs);
-  if (pairs != PairSelection::kAll)
+  const bool nearest = scan->arguments.function->output == Output::kNearest;
+  if (pairs != (nearest ? PairSelection::kDistinct : PairSelection::kAll) &&
+      pairs != PairSelection::kAll)
     ereport(ERROR,
             (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
              errmsg("cannot specify pairs => '%s' when two tables are joined", to_string(pairs)),
@@ -190,9 +209,17 @@ Sides wanted_sides(const JoinScan* scan) {
 Output wanted_output(const JoinScan* scan) {
   switch (scan->arguments.function->output) {
     case Output::kTopPairs:
-      return Output::top_pairs(scan->arguments.top);
+      return scan->prewarms ? Output::total() : Output::top_pairs(scan->arguments.top);
     case Output::kPairsWithDistances:
       return scan->counted ? Output::total() : Output::pairs_with_distances();
+    case Output::kNearest:
+      return Output::nearest(scan->arguments.top.k);
+    case Output::kClusters:
+      return Output::clusters(scan->arguments.min_points);
+    case Output::kCountPerRow:
+      if (scan->operation->row != RowKind::kGathered) return Output::count_per_row();
+      return scan->rows_counted || scan->left.file != nullptr ? Output::pairs_with_distances()
+                                                              : Output::count_per_row();
     default:
       return scan->counted ? Output::total() : Output::pairs();
   }
@@ -207,17 +234,26 @@ JoinRequest wanted_request(const JoinScan* scan) {
   return {sides, PointsWithin{arguments.metric, arguments.eps}, wanted_output(scan)};
 }
 
+/// Where rows are emitted a point's neighbours are its own, and rows have names that are no
+/// other's; the same ones in both joins.
+void ask_for_rows(JoinScan* scan) {
+  JoinRequest* const request = &scan->run.request;
+  request->knobs.access_pattern = AccessPattern::kFull;
+  if (!scan->rows_counted) scan->by_id = scan->kept[0].kept;
+  if (!scan->by_id) request->sides = Sides::one(unnamed(request->left()), request->pairs());
+}
+
 /// Makes the request from the arguments, unless these ask for no rows.
 void prepare_request(JoinScan* scan) {
   scan->cursor = {};
   scan->run.report.engine = nullptr;
-  if (!scan->arguments.no_rows) set_request(&scan->run, wanted_request(scan));
+  if (scan->arguments.no_rows) return;
+  set_request(&scan->run, wanted_request(scan));
+  if (scan->operation->row == RowKind::kGathered && scan->left.file == nullptr) ask_for_rows(scan);
 }
 
 /// Whether the number of rows follows from what was read.
-bool is_counted_by_rows(const JoinScan* scan) {
-  return scan->counted && scan->operation->row == RowKind::kLeftRow;
-}
+bool is_counted_by_rows(const JoinScan* scan) { return scan->counted && emits_rows(scan); }
 
 /// EngineRun::read_whole
 bool read_whole(EngineRun* run) {
@@ -228,11 +264,9 @@ bool read_whole(EngineRun* run) {
   return true;
 }
 
-/// What the service found, it found for one join.
 void start(JoinScan* scan) {
-  if (scan->started && scan->run.read_whole != nullptr) read_data(scan);
-  scan->started = true;
-  prepare_request(scan);
+  scan->rows_counted = false;
+  prepare_join(scan);
   if (scan->arguments.no_rows || is_counted_by_rows(scan)) return;
   begin_join(&scan->run);
   if (scan->counted)
@@ -260,6 +294,9 @@ void open_scan(JoinScan* scan, Node* call, const NullableDatum* arguments) {
   const Operation* const operation = scan->operation;
   const MemoryContext caller = MemoryContextSwitchTo(scan->context);
   scan->arguments = read_arguments(&operation->function, call, arguments);
+  SideArguments* const left = &scan->arguments.left;
+  left->by_ctid =
+      scan->prewarms && left->id_column != nullptr && strcmp(left->id_column, "ctid") == 0;
   if (!scan->arguments.no_rows) read_data(scan);
   start(scan);
   MemoryContextSwitchTo(caller);
@@ -297,6 +334,7 @@ JoinScan* reopen_join_scan(JoinScan* scan, Node* call, const NullableDatum* valu
   scan->arguments.metric = wanted.metric;
   scan->arguments.pairs = wanted.pairs;
   scan->arguments.top = wanted.top;
+  scan->arguments.min_points = wanted.min_points;
   start(scan);
   return scan;
 }
@@ -304,6 +342,12 @@ JoinScan* reopen_join_scan(JoinScan* scan, Node* call, const NullableDatum* valu
 void rewind_join_scan(JoinScan* scan) {
   stop_engine(&scan->run);
   start(scan);
+}
+
+void prepare_join(JoinScan* scan) {
+  if (scan->started && scan->run.read_whole != nullptr) read_data(scan);
+  scan->started = true;
+  prepare_request(scan);
 }
 
 bool next_join_batch(JoinScan* scan) {
@@ -316,8 +360,9 @@ bool next_join_batch(JoinScan* scan) {
   return true;
 }
 
-bool next_join_row(JoinScan* scan, Datum* values) {
-  return !scan->arguments.no_rows && scan->operation->next(scan, values);
+bool next_join_row(JoinScan* scan, Datum* values, bool* nulls) {
+  std::fill_n(nulls, scan->operation->columns, false);
+  return !scan->arguments.no_rows && scan->operation->next(scan, values, nulls);
 }
 
 std::uint64_t count_join_rows(JoinScan* scan) {

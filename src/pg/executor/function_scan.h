@@ -26,6 +26,9 @@ struct JoinScan {
   bool reads_whole;  ///< all rows are to be read
   bool started;      ///< since they were read
   bool self_join;    ///< the left data alone, with itself
+  // gpu_neighbors() asks twice.
+  bool rows_counted;  ///< the engine has counted each row's pairs, and is asked for them
+  bool by_id;         ///< it names rows by their ids, not by their places: the service has them
   EngineRun run;
   PairCursor cursor;
   IdPair pair;
@@ -49,6 +52,10 @@ JoinScan* reopen_join_scan(JoinScan* scan, Node* call, const NullableDatum* argu
 /// Starts over with the same arguments, without reading again.
 void rewind_join_scan(JoinScan* scan);
 
+/// Prepares the run for the first join of the rows, or for another one: what the service has of
+/// them, it has found for one join, and is asked for again.
+void prepare_join(JoinScan* scan);
+
 /// Moves the cursor to the next batch; false at the end of the result. Raises engine errors and
 /// interrupts.
 bool next_join_batch(JoinScan* scan);
@@ -60,8 +67,8 @@ inline bool next_join_pair(JoinScan* scan) {
   return true;
 }
 
-/// Sets values to the next row of the operation; false at the end of the result.
-bool next_join_row(JoinScan* scan, Datum* values);
+/// Sets values and nulls to the next row of the operation; false at the end of the result.
+bool next_join_row(JoinScan* scan, Datum* values, bool* nulls);
 
 /// The number of rows, of a scan that is counted.
 std::uint64_t count_join_rows(JoinScan* scan);

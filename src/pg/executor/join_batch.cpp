@@ -13,14 +13,26 @@ namespace {
 /// Whether the condition will be evaluated for the pair that came last. Pairs that were kept have
 /// been decided.
 bool needs_tested(const JoinNode* node) {
-  return node->looping || (!node->draining && is_open(node));
+  if (node->nearest != nullptr) return measures_pairs(node);
+  return node->looping || node->sums != nullptr || (!node->draining && is_open(node));
 }
 
 /// Asks for the rows that a pair needs and returns how much memory they take.
 Size want_rows(const JoinNode* node, std::uint64_t left, std::uint64_t right) {
-  Size bytes = want_row(node->left.shown.rows, left) + want_row(node->right.shown.rows, right);
+  Size bytes = want_row(node->left.shown.rows, left);
+  if (right == kNoRow) return bytes;
+  bytes += want_row(node->right.shown.rows, right);
   if (needs_tested(node))
     bytes += want_row(node->left.tested.rows, left) + want_row(node->right.tested.rows, right);
+  return bytes;
+}
+
+/// About how much memory the rows of a pair take.
+Size mean_bytes(const JoinNode* node) {
+  Size bytes = 0;
+  for (const Side* const side : {&node->left, &node->right})
+    for (const RowStore* const store : {side->shown.rows, side->tested.rows})
+      bytes += store->rows > 0 ? store->end / store->rows : 0;
   return bytes;
 }
 
@@ -41,8 +53,14 @@ bool fill(JoinNode* node, PairSource source) {
     if (is_settled(node, left)) continue;
     reserve_next(node->rows, &batch.pairs, batch.count, &batch.room);
     batch.pairs[batch.count++] = {node->pair.distance, left, right};
-    bytes += sizeof(BatchedPair) + want_rows(node, left, right);
+    // The search for nearest rows looks at rows itself, and finds none that is only asked for.
+    bytes += sizeof(BatchedPair) +
+             (node->nearest != nullptr ? mean_bytes(node) : want_rows(node, left, right));
   }
+  if (node->nearest != nullptr)
+    for (std::uint64_t i = 0; i < batch.count; ++i)
+      want_rows(node, batch.pairs[i].left, batch.pairs[i].right);
+  node->left_shown = kNoRow;
   batch.came += batch.count;
   for (RowStore* store = node->budget.stores; store != nullptr; store = store->next)
     read_wanted_rows(store);

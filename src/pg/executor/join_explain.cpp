@@ -1,9 +1,10 @@
 // What EXPLAIN prints for the node over two inputs.
 #include "pg/executor/explain.h"
-#include "pg/executor/join_node.h"
+#include "pg/executor/join_keys.h"
 
 extern "C" {
 #include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 #include "utils/ruleutils.h"
 }
 
@@ -14,6 +15,7 @@ namespace {
 const char* method_of(const JoinNode* node) {
   if (tests_boxes(node->data.test) || (node->run != nullptr && node->form == ValueForm::kBox))
     return "Box Join";
+  if (node->nearest != nullptr) return "Nearest-Neighbor Join";
   return node->data.top.k > 0 ? "Top-k Join" : "Range Join";
 }
 
@@ -54,9 +56,83 @@ void explain_top(const JoinNode* node, const Words& words, ExplainState* es) {
   ExplainPropertyText("Score Function", to_string(top.function), es);
 }
 
+/// A column of a plan as its table has it; null: it is not known.
+Node* column_of(const Plan* plan, AttrNumber attribute) {
+  const TargetEntry* const entry = list_nth_node(TargetEntry, plan->targetlist, attribute - 1);
+  Node* const value = reinterpret_cast<Node*>(entry->expr);
+  if (!IsA(value, Var)) return value;
+  const Var* const column = reinterpret_cast<const Var*>(value);
+  if (column->varno == OUTER_VAR)
+    return outerPlan(plan) != nullptr ? column_of(outerPlan(plan), column->varattno) : nullptr;
+  if (column->varno != INDEX_VAR) return value;
+  if (!IsA(plan, IndexOnlyScan)) return nullptr;
+  const List* const columns = reinterpret_cast<const IndexOnlyScan*>(plan)->indextlist;
+  return reinterpret_cast<Node*>(list_nth_node(TargetEntry, columns, column->varattno - 1)->expr);
+}
+
+/// The plan with names for the columns of a LATERAL subquery's table, which the subquery may not
+/// have.
+const Plan* with_names(const JoinNode* node) {
+  const CustomScan* const plan = castNode(CustomScan, node->css.ss.ps.plan);
+  if (node->nearest == nullptr) return &plan->scan.plan;
+  CustomScan* const named = makeNode(CustomScan);
+  *named = *plan;
+  named->custom_scan_tlist = NIL;
+  ListCell* cell;
+  foreach (cell, plan->custom_scan_tlist) {
+    TargetEntry* entry = lfirst_node(TargetEntry, cell);
+    const int i = foreach_current_index(cell);
+    if (!node->data.from_left[i] && node->data.attributes[i] > 0) {
+      Node* const column = column_of(node->right.plan->plan, node->data.attributes[i]);
+      entry = flatCopyTargetEntry(entry);
+      entry->expr = column != nullptr
+                        ? reinterpret_cast<Expr*>(column)
+                        : reinterpret_cast<Expr*>(makeNullConst(
+                              exprType(reinterpret_cast<Node*>(entry->expr)), -1, InvalidOid));
+    }
+    named->custom_scan_tlist = lappend(named->custom_scan_tlist, entry);
+  }
+  return &named->scan.plan;
+}
+
+/// The order of nearest rows, and how many there are.
+void explain_nearest(const JoinNode* node, const Words& words, ExplainState* es) {
+  ExplainPropertyText("Order", words(node->expressions.distance), es);
+  ExplainPropertyText("K", words(node->expressions.limit), es);
+}
+
+/// The aggregates whose pairs are added up.
+void explain_sums(const JoinNode* node, const Words& words, ExplainState* es) {
+  const CustomScan* const plan = castNode(CustomScan, node->css.ss.ps.plan);
+  List* sums = NIL;
+  for (int i = 0; i < node->data.column_count; ++i)
+    if (node->data.attributes[i] == 0)
+      sums = lappend(sums, words(list_nth_node(TargetEntry, plan->custom_scan_tlist, i)->expr));
+  ExplainPropertyList("Added Up", sums, es);
+}
+
+/// Why pairs are made all the same, as far as that is known; null: there is no reason.
+const char* sums_fallback(const JoinNode* node) {
+  switch (node->data.sums_refusal) {
+    case SumsRefusal::kGroupingSets:
+      return "there are grouping sets";
+    case SumsRefusal::kConditions:
+      return "other conditions decide about pairs";
+    case SumsRefusal::kMemory:
+      return "the points are not expected to fit in memory";
+    case SumsRefusal::kGroups:
+      return "the groups are not of one side's rows";
+    case SumsRefusal::kAggregates:
+      return "an aggregate cannot be added up";
+    default:
+      return sums_problem(node);
+  }
+}
+
 /// What was done besides the engine's work.
 void explain_work(const JoinNode* node, ExplainState* es) {
   explain_kept_rows(node->budget.spilled, es);
+  if (fetched_rows(node) > 0) explain_count("Rows Fetched", fetched_rows(node), es);
   if (node->odd_rows > 0) explain_count("Odd Rows", node->odd_rows, es);
   if (node->top_asked > 0 && is_detailed(es))
     explain_count("Top-k Pairs Asked", node->top_asked, es);
@@ -69,22 +145,31 @@ void explain_join_node(CustomScanState* state, List* ancestors, ExplainState* es
   const JoinNode* const node = reinterpret_cast<const JoinNode*>(state);
   const PlanState* const own = &state->ss.ps;
   const JoinPlanExpressions& expressions = node->expressions;
-  const Words words = {set_deparse_context_plan(es->deparse_cxt, own->plan, ancestors)};
+  Plan* const named = const_cast<Plan*>(with_names(node));
+  const Words words = {set_deparse_context_plan(es->deparse_cxt, named, ancestors)};
   List* const filter = list_concat(list_concat_copy(expressions.order, expressions.early),
                                    list_copy(expressions.late));
   const bool ran = es->analyze && node->run != nullptr && own->instrument != nullptr;
   ExplainPropertyText("Join Method", method_of(node), es);
   ExplainPropertyText("Join Type", name_of(node->data.join_type), es);
-  ExplainPropertyText("Join Cond", words(expressions.condition), es);
+  if (expressions.condition != nullptr)
+    ExplainPropertyText("Join Cond", words(expressions.condition), es);
   if (ran && (node->evaluated > 0 || es->format != EXPLAIN_FORMAT_TEXT))
     explain_count("Evaluated Pairs", node->evaluated, es);
   if (ran) explain_removed("Rows Removed by Recheck", static_cast<double>(node->rejected), own, es);
   if (node->data.counts)
     ExplainPropertyText("Counts", node->data.grouped ? "pairs per row" : "pairs", es);
+  if (node->data.sum_count > 0) explain_sums(node, words, es);
+  if (const char* const reason = sums_fallback(node))
+    ExplainPropertyText("Sums Fallback", reason, es);
   if (node->data.top.k > 0) explain_top(node, words, es);
+  if (node->nearest != nullptr) explain_nearest(node, words, es);
   explain_conditions("Join Filter", filter, words, es);
   if (ran && filter != NIL)
     explain_removed("Rows Removed by Join Filter", own->instrument->nfiltered2, own, es);
+  if (node->keys != nullptr) explain_conditions("Index Keys", node->keys->conditions, words, es);
+  if (ran && node->keys != nullptr && node->keys->problem != nullptr)
+    ExplainPropertyText("Index Keys Fallback", node->keys->problem, es);
   explain_conditions("Filter", expressions.where, words, es);
   if (ran && expressions.where != NIL)
     explain_removed("Rows Removed by Filter", own->instrument->nfiltered1, own, es);

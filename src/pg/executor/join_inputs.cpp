@@ -1,6 +1,6 @@
 // Reading the inputs of a join, once: rows into row stores, compared values into datasets, and the
 // few values that are no points or boxes like the others into OddRows.
-#include "pg/executor/join_node.h"
+#include "pg/executor/join_keys.h"
 #include "pg/settings.h"
 #include "pg/store/huge_array.h"
 
@@ -35,7 +35,8 @@ Size memory_for_rows() { return static_cast<Size>(hash_mem_multiplier * work_mem
 Columns prepare_columns(JoinNode* node, const Side* side, const Bitmapset* used) {
   const int most = node->data.column_count;
   const bool left = side == &node->left;
-  Columns columns = {0, static_cast<int*>(palloc(sizeof(int) * (most + 1))), nullptr};
+  Columns columns = {0, static_cast<int*>(palloc(sizeof(int) * (most + 1))), nullptr, nullptr,
+                     nullptr};
   AttrNumber* const attributes = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (most + 1)));
   for (int i = 0; i < most; ++i) {
     if (node->data.attributes[i] == 0 || node->data.from_left[i] != left ||
@@ -57,10 +58,11 @@ int value_column(const JoinNode* node, const Side* side) {
   return -1;
 }
 
-/// A compared value that its point gives back need not be kept for the few pairs that ask.
+/// A compared value that its point gives back, if that is here, need not be kept for the few pairs
+/// that ask.
 void prepare_side(JoinNode* node, Side* side, const Bitmapset* shown, Bitmapset* tested) {
   const int column = value_column(node, side);
-  const bool rebuilds = column >= 0 && node->data.test.type->rebuild != nullptr &&
+  const bool rebuilds = !node->keeps && column >= 0 && node->data.test.type->rebuild != nullptr &&
                         bms_is_member(member_of(column), tested);
   side->rebuilt = rebuilds ? column : -1;
   side->odd = {};
@@ -76,18 +78,22 @@ void prepare_side(JoinNode* node, Side* side, const Bitmapset* shown, Bitmapset*
   side->scores = {0, INFINITY};
   side->row_scores = nullptr;
   side->score_room = 0;
+  side->late = nullptr;
+  side->places = {};
 }
 
 void prepare_sides(JoinNode* node) {
   const Plan* const plan = node->css.ss.ps.plan;
   const JoinPlanExpressions& expressions = node->expressions;
-  Bitmapset* const shown = used_columns({plan->targetlist, expressions.where, expressions.order,
-                                         expressions.early, expressions.late});
-  Bitmapset* const tested =
-      bms_difference(used_columns({expressions.condition, expressions.left_operand,
-                                   expressions.right_operand, expressions.guard}),
-                     shown);
-  node->left.keep_unmatched = emits_unmatched(node);
+  Bitmapset* const shown =
+      used_columns({plan->targetlist, expressions.where, expressions.order, expressions.early,
+                    expressions.late, expressions.groups, expressions.outputs});
+  Bitmapset* const tested = bms_difference(
+      used_columns({expressions.condition, expressions.left_operand, expressions.right_operand,
+                    expressions.guard, expressions.sums, expressions.distance}),
+      shown);
+  node->left.keep_unmatched = emits_unmatched(node) || node->nearest != nullptr;
+  node->right.keep_unmatched = node->nearest != nullptr;
   node->budget = {memory_for_rows(), 0, nullptr, false};
   node->batch = {};
   for (Side* const side : {&node->left, &node->right})
@@ -185,12 +191,13 @@ void start_buffer(JoinNode* node, Side* side, std::uint64_t limit) {
   buffer.scalar = scalar_of(*node->data.test.type, node->form);
   buffer.scored = side->score > 0 && node->form != ValueForm::kBox;
   buffer.spill = &node->run->spill;
+  buffer.shares = node->run->service.socket >= 0;
 }
 
 // ---- Inputs
 
 /// Reads an input to its end: its rows, and its values where it has them.
-void read_side(JoinNode* node, Side* side, ValueShape* shape) {
+void read_plan(JoinNode* node, Side* side, ValueShape* shape) {
   ExprContext* const scratch = node->css.ss.ps.ps_ExprContext;
   for (;;) {
     CHECK_FOR_INTERRUPTS();
@@ -209,6 +216,15 @@ void read_side(JoinNode* node, Side* side, ValueShape* shape) {
   }
   trim_row_store(side->shown.rows);
   trim_row_store(side->tested.rows);
+}
+
+/// Reads a side in the quickest way.
+void read_side(JoinNode* node, Side* side, ValueShape* shape) {
+  const std::uint64_t limit = dataset_share(node->run, 2);
+  start_buffer(node, side, limit);
+  if (read_side_blocks(node, side, shape)) return;
+  start_buffer(node, side, limit);
+  read_plan(node, side, shape);
 }
 
 /// Goes through the rows that were read and makes points, boxes or odd rows of their values: of the
@@ -244,55 +260,63 @@ void convert_rows(JoinNode* node, Side* side, ValueShape* shape) {
   compute_operands(node, side, shape, convert_all);
 }
 
-/// Reads both inputs, and makes values of the rows where the inputs do not have them. An outer side
-/// without rows makes no join.
-void read_sides(JoinNode* node, ValueShape* shape) {
-  const std::uint64_t limit = dataset_share(node->run, 2);
-  start_buffer(node, &node->left, limit);
-  read_side(node, &node->left, shape);
-  if (row_count(node->left) == 0) return;
-  start_buffer(node, &node->right, limit);
-  read_side(node, &node->right, shape);
-  if (row_count(node->right) == 0) return;
-  for (Side* const side : {&node->left, &node->right})
-    if (side->operand != nullptr) convert_rows(node, side, shape);
-}
-
-/// Pairs of rows for which the condition has to be asked.
-double odd_pairs(const JoinNode* node) {
-  return static_cast<double>(node->left.odd.count) * row_count(node->right) +
-         static_cast<double>(node->right.odd.count) * row_count(node->left);
-}
-
 void forget_values(Side* side) {
   forget_points(&side->buffer);
   side->odd.count = 0;
 }
 
-/// Values that are no points, but have boxes: lines among points.
-void read_boxes(JoinNode* node, ValueShape* shape) {
-  node->form = ValueForm::kBox;
-  *shape = {};
-  const std::uint64_t limit = dataset_share(node->run, 2);
-  for (Side* const side : {&node->left, &node->right}) forget_values(side);
-  start_buffer(node, &node->left, limit);
-  convert_rows(node, &node->left, shape);
-  start_buffer(node, &node->right, limit);
-  convert_rows(node, &node->right, shape);
+/// Makes boxes of the values of a side that was read. Those whose rows are not here are read again.
+void convert_to_boxes(JoinNode* node, Side* side, ValueShape* shape) {
+  if (side->late != nullptr) {
+    close_late(node, side);
+    return read_side(node, side, shape);
+  }
+  start_buffer(node, side, dataset_share(node->run, 2));
+  convert_rows(node, side, shape);
 }
 
-/// Whether boxes would leave fewer pairs to the condition.
-bool wants_boxes(const JoinNode* node) {
+/// Values that are no points, but have boxes: lines among points.
+void read_boxes(JoinNode* node, std::initializer_list<Side*> sides, ValueShape* shape) {
+  node->form = ValueForm::kBox;
+  *shape = {};
+  for (Side* const side : sides) forget_values(side);
+  for (Side* const side : sides) convert_to_boxes(node, side, shape);
+}
+
+/// Whether boxes would leave fewer pairs to the condition, where the sides have so many rows.
+bool wants_boxes(const JoinNode* node, double left_rows, double right_rows) {
   constexpr double kFewPairs = 1000, kFewPerRow = 4;
+  if (node->nearest != nullptr) return false;
+  const double odd_pairs = static_cast<double>(node->left.odd.count) * right_rows +
+                           static_cast<double>(node->right.odd.count) * left_rows;
   return node->form != ValueForm::kBox && has_form(*node->data.test.type, ValueForm::kBox) &&
-         odd_pairs(node) > kFewPairs + kFewPerRow * (static_cast<double>(row_count(node->left)) +
-                                                     static_cast<double>(row_count(node->right)));
+         odd_pairs > kFewPairs + kFewPerRow * (left_rows + right_rows);
+}
+
+/// Reads both inputs, and makes values of the rows where the inputs do not have them. An outer side
+/// without rows makes no join. Where many of its values are boxes the other side's become boxes at
+/// once.
+void read_sides(JoinNode* node, ValueShape* shape) {
+  Side &left = node->left, &right = node->right;
+  if (node->keys == nullptr)  // which are of an index of the session
+    begin_service_join(node->run, left.plan->plan->plan_rows + right.plan->plan->plan_rows);
+  read_side(node, &left, shape);
+  const auto left_rows = static_cast<double>(row_count(left));
+  if (left_rows == 0) return;
+  if (wants_boxes(node, left_rows, right.plan->plan->plan_rows)) read_boxes(node, {&left}, shape);
+  read_side(node, &right, shape);
+  const auto right_rows = static_cast<double>(row_count(right));
+  if (right_rows == 0) return;
+  for (Side* const side : {&left, &right})
+    if (side->operand != nullptr) convert_rows(node, side, shape);
+  if (wants_boxes(node, left_rows, right_rows)) read_boxes(node, {&left, &right}, shape);
 }
 
 /// Ends the reading of a side.
 void finish_side(JoinNode* node, Side* side, const ValueShape& shape) {
   if (node->form == ValueForm::kBox) widen_boxes(&side->buffer, shape.dims);
   side->points = finish_points(&side->buffer);
+  share_side(node->run, side == &node->left ? 0 : 1, side->buffer.shared, {}, nullptr);
   const OddRows& odd = side->odd;
   std::sort(odd.rows, odd.rows + odd.count,
             [](const OddRow& a, const OddRow& b) { return a.row < b.row; });
@@ -304,6 +328,8 @@ void finish_side(JoinNode* node, Side* side, const ValueShape& shape) {
 /// the file.
 Datum rebuild_value(const JoinNode* node, Side* side, std::uint64_t number, bool* is_null) {
   *is_null = false;
+  if (side->places.rows > 0)  // rows are points, in the same order
+    return node->data.test.type->rebuild(side->points, number);
   if (const OddRow* const odd = find_odd(side->odd, number)) {
     const bool* nulls;
     return fetch_row(side->odd.values, odd->value, &nulls)[0];
@@ -315,8 +341,10 @@ Datum rebuild_value(const JoinNode* node, Side* side, std::uint64_t number, bool
   return *is_null ? 0 : node->data.test.type->rebuild(*points, position);
 }
 
-void close_files(JoinNode* node) {
+/// Closes what a memory context does not end.
+void close_sides(JoinNode* node) {
   for (Side* const side : {&node->left, &node->right}) {
+    close_late(node, side);
     for (RowStore** const store : {&side->shown.rows, &side->tested.rows, &side->odd.values}) {
       if (*store != nullptr) clear_row_store(*store);
       *store = nullptr;
@@ -328,7 +356,7 @@ void close_files(JoinNode* node) {
 
 }  // namespace
 
-void begin_run(JoinNode* node) {
+void begin_run(JoinNode* node, bool keeps) {
   forget_rows(node);
   MemoryContextReset(node->context);
   const MemoryContext caller = MemoryContextSwitchTo(node->context);
@@ -338,13 +366,10 @@ void begin_run(JoinNode* node) {
   node->rows = AllocSetContextCreate(node->context, "gpujoin rows", ALLOCSET_DEFAULT_SIZES);
   stop_engine_with(node->run, node->rows);
   node->asked = AllocSetContextCreate(node->rows, "gpujoin pair", ALLOCSET_SMALL_SIZES);
-  node->finished = node->in_service = false;
-  MemoryContextSwitchTo(caller);
-}
-
-void read_inputs(JoinNode* node) {
-  begin_run(node);
-  const MemoryContext caller = MemoryContextSwitchTo(node->rows);
+  MemoryContextSwitchTo(node->rows);
+  node->finished = false;
+  node->keeps = keeps;
+  node->fetched_rows = 0;
   node->form = node->data.test.by->compared;
   node->matches = nullptr;
   node->top_problem = nullptr;
@@ -352,18 +377,22 @@ void read_inputs(JoinNode* node) {
   node->ranks = node->by_rank = nullptr;
   node->ranked = node->compared = false;
   prepare_sides(node);
-  MemoryContextSwitchTo(caller);  // plans keep things of their own in the query's
+  MemoryContextSwitchTo(caller);
+}
+
+void read_inputs(JoinNode* node) {
+  begin_run(node, false);
   ValueShape shape = {};
   shape.only_exact = is_exact(node->data.test);
   instr_time start, end;
   INSTR_TIME_SET_CURRENT(start);
   read_sides(node, &shape);
-  if (wants_boxes(node)) read_boxes(node, &shape);
   for (Side* const side : {&node->left, &node->right}) finish_side(node, side, shape);
   INSTR_TIME_SET_CURRENT(end);
   INSTR_TIME_SUBTRACT(end, start);
   JoinReport& report = node->run->report;
   report.read_ms = INSTR_TIME_GET_MILLISEC(end);
+  report.read_workers = node->left.buffer.workers + node->right.buffer.workers;
   report.dims = shape.dims;
   node->approximate = shape.has_approximate;
   node->odd_rows = node->left.odd.count + node->right.odd.count;
@@ -372,15 +401,32 @@ void read_inputs(JoinNode* node) {
     report.dataset_bytes += held_bytes(side->buffer);
 }
 
+void close_late(JoinNode* node, Side* side) {
+  if (side->late == nullptr) return;
+  node->fetched_rows += side->late->fetched;
+  close_late_rows(side->late);
+  side->late = side->shown.late = side->tested.late = nullptr;
+}
+
+std::uint64_t fetched_rows(const JoinNode* node) {
+  std::uint64_t rows = node->fetched_rows;
+  for (const Side* const side : {&node->left, &node->right})
+    if (side->late != nullptr) rows += side->late->fetched;
+  return rows;
+}
+
 void forget_rows(JoinNode* node) {
   if (node->rows == nullptr) return;
   stop_engine(node->run);
+  if (node->keys != nullptr) forget_keys(node);
   node->run->report.dataset_bytes = 0;
-  close_files(node);
+  close_sides(node);
   MemoryContextDelete(node->rows);
   node->rows = nullptr;
   node->left.points = node->right.points = {};
   node->matches = nullptr;
+  if (node->sums != nullptr) forget_sums(node);
+  if (node->nearest != nullptr) forget_nearest(node);
   node->mode = Mode::kUnread;
 }
 

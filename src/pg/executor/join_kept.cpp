@@ -1,15 +1,14 @@
-// A join whose matches are counted, of tables that are read as they are: their rows may be in the
-// service already. Whatever stands in the way, the join goes the ordinary way.
+// A join of tables that are read as they are: their points may be in the service already. What the
+// result needs besides is fetched row by row when pairs are found, or read by a scan when there are
+// many. Whatever stands in the way, the join goes the ordinary way.
+#include "pg/executor/input_scan.h"
 #include "pg/executor/join_node.h"
 #include "pg/reading/kept_side.h"
 
 extern "C" {
-#include "access/relscan.h"
-#include "access/xact.h"
-#include "catalog/pg_type.h"
 #include "executor/executor.h"
+#include "miscadmin.h"
 #include "nodes/execnodes.h"
-#include "optimizer/optimizer.h"
 #include "portability/instr_time.h"
 #include "utils/snapmgr.h"
 }
@@ -17,109 +16,86 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-/// The scan of a whole table that an input is, in parallel or not; null: it is something else.
+/// The scan of a whole table that an input is; null: it is something else.
 const SeqScanState* bare_scan(const PlanState* input) {
-  if (IsA(input, GatherState)) input = outerPlanState(input);
-  if (!IsA(input, SeqScanState) || input->qual != nullptr) return nullptr;
-  return reinterpret_cast<const SeqScanState*>(input);
+  const SeqScanState* const scan = table_scan(input);
+  return scan != nullptr && scan->ss.ps.qual == nullptr ? scan : nullptr;
 }
 
-/// The table's column that an input's rows have; InvalidAttrNumber: a value of another kind.
-AttrNumber table_column(const PlanState* input, AttrNumber column) {
-  const SeqScanState* const scan = bare_scan(input);
-  if (scan == nullptr || column <= 0) return InvalidAttrNumber;
-  const Plan* const plan = scan->ss.ps.plan;
-  const List* const columns = IsA(input, GatherState) ? input->plan->targetlist : plan->targetlist;
-  const Node* value =
-      reinterpret_cast<const Node*>(list_nth_node(TargetEntry, columns, column - 1)->expr);
-  if (!IsA(value, Var)) return InvalidAttrNumber;
-  const Var* var = reinterpret_cast<const Var*>(value);
-  if (var->varno == OUTER_VAR) {  // a Gather's, of the scan below it
-    value = reinterpret_cast<const Node*>(
-        list_nth_node(TargetEntry, plan->targetlist, var->varattno - 1)->expr);
-    if (!IsA(value, Var)) return InvalidAttrNumber;
-    var = reinterpret_cast<const Var*>(value);
-  }
-  return var->varattno > 0 ? var->varattno : InvalidAttrNumber;
-}
-
-/// The value's column and the key of a side's table. False: it is not one that can be kept.
+/// The columns that the service is to keep of a side's table. False: the input is no whole table,
+/// or its rows have other values.
 bool find_side(const JoinNode* node, const Side& side, SideColumns* columns) {
-  const AttrNumber value = table_column(side.plan, side.value);
-  if (value == InvalidAttrNumber) return false;
-  const Relation table = bare_scan(side.plan)->ss.ss_currentRelation;
-  const Oid type = column_type(table, value);
-  if (type != FLOAT4ARRAYOID && type != FLOAT8ARRAYOID) return false;
-  const AttrNumber key = primary_key(table);
-  if (key == InvalidAttrNumber) return false;
-  *columns = {};
-  columns->relation = RelationGetRelid(table);
-  columns->shape = Shape::kPoints;
-  columns->id = key;
-  columns->id_type = column_type(table, key);
-  columns->unique_id = is_unique(table, key);
-  columns->value_type = node->data.test.type;
-  columns->count = 1;
-  columns->attributes = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber)));
-  columns->attributes[0] = value;
-  columns->types = static_cast<Oid*>(palloc(sizeof(Oid)));
-  columns->types[0] = type;
-  return true;
+  return bare_scan(side.plan) != nullptr &&
+         find_table_side(side.plan, side.value, *node->data.test.type, columns);
 }
 
-/// The selection of pairs that the condition on the keys' order makes, in *pairs. False: it
-/// compares other columns than one table's primary key with itself.
-bool find_pairs(const JoinNode* node, const SideColumns& left, const SideColumns& right,
-                PairSelection* pairs) {
-  *pairs = PairSelection::kAll;
-  if (node->order == nullptr) return true;
+/// Whether the condition on the keys' order compares a unique column of one table with itself, so
+/// that it wants one of each pair of rows and its reverse, or both. Rows with NULL for a key would
+/// be in no pair.
+bool orders_rows(const JoinNode* node, const SideColumns& left, const SideColumns& right) {
   const OrderPlan& order = node->data.order;
   const AttrNumber* const attributes = node->data.attributes;
-  *pairs =
-      order.order == KeyOrder::kDifferent ? PairSelection::kDistinct : PairSelection::kUnordered;
-  return left.unique_id && left.relation == right.relation &&
-         left.attributes[0] == right.attributes[0] &&
-         table_column(node->left.plan, attributes[order.left_column]) == left.id &&
-         table_column(node->right.plan, attributes[order.right_column]) == right.id;
+  const AttrNumber key = table_column(node->left.plan, attributes[order.left_column]);
+  const Relation table = bare_scan(node->left.plan)->ss.ss_currentRelation;
+  return same_columns(left, right) && key > 0 &&
+         table_column(node->right.plan, attributes[order.right_column]) == key &&
+         is_never_null(table, key) && is_unique(table, key);
 }
 
-/// Whether nothing but the distance and the order of keys decides, and pairs are only counted.
-bool is_plain_count(const JoinNode* node) {
+/// The selection of pairs by their ctids that has all that the condition on the keys' order wants,
+/// or their reverses.
+PairSelection selected_pairs(const JoinNode* node, const SideColumns& left,
+                             const SideColumns& right) {
+  if (node->order == nullptr || !orders_rows(node, left, right)) return PairSelection::kAll;
+  return node->data.order.order == KeyOrder::kDifferent ? PairSelection::kDistinct
+                                                        : PairSelection::kUnordered;
+}
+
+/// Whether all left rows are needed by number: they are counted, or added up.
+bool numbers_left(const JoinNode* node) { return node->data.grouped || node->sums != nullptr; }
+
+/// Whether rows are counted in the order of their keys. The engine knows that of ctids alone, and
+/// would make pairs.
+bool counts_by_keys(const JoinNode* node) {
+  const bool counts = numbers_left(node) || !(shows_right(node) || node->data.names_matches);
+  return counts && node->kept_pairs == PairSelection::kUnordered &&
+         node->data.order.order == KeyOrder::kLess;
+}
+
+/// Whether pairs are only counted, and nothing but the distance and the selection decides.
+bool counts_all(const JoinNode* node) {
+  return node->data.counts && !node->data.grouped && node->early == nullptr &&
+         node->late == nullptr &&
+         (node->order == nullptr || node->kept_pairs != PairSelection::kAll) &&
+         is_exact(node->data.test);
+}
+
+/// Whether the join is one that needs no row before its pairs are known.
+bool needs_pairs_alone(const JoinNode* node) {
   const JoinPlanExpressions& expressions = node->expressions;
-  return node->early == nullptr && node->late == nullptr && node->where == nullptr &&
-         expressions.left_operand == nullptr && expressions.right_operand == nullptr &&
-         node->data.test.by->compared == ValueForm::kPoint && is_exact(node->data.test) &&
-         !node->data.eps_may_raise;
-}
-
-/// The radius up to which the engine decides as the condition does; -1: there is none.
-double plain_radius(JoinNode* node, std::uint32_t dims) {
-  ExprContext* const expressions = node->css.ss.ps.ps_ExprContext;
-  ResetExprContext(expressions);
-  bool is_null;
-  const Datum value = ExecEvalExprSwitchContext(node->eps, expressions, &is_null);
-  if (is_null) return -1;
-  const EpsBand band = eps_band(node->data.test, DatumGetFloat8(value), dims);
-  ResetExprContext(expressions);
-  const bool plain = band.engine_serves && !band.none && band.accept == band.select;
-  return plain ? band.select : -1;
+  const TopPlan& top = node->data.top;
+  return (node->sums == nullptr || !needs_measures(node)) && node->keys == nullptr &&
+         !node->data.eps_may_raise && expressions.left_operand == nullptr &&
+         expressions.right_operand == nullptr &&
+         node->data.test.by->compared == ValueForm::kPoint &&
+         (top.k == 0 || top.function == ScoreFunction::kDistance);
 }
 
 /// EngineRun::read_whole: the join goes the ordinary way.
 bool give_up(EngineRun*) { return false; }
 
-/// Tables whose rows are read by a node may not hold any that functions refuse.
-bool read_side(JoinNode* node, std::uint32_t number, const SideColumns& columns, KeptSide* kept) {
+/// Reads the blocks of a side's table that the service does not have. Values that no engine takes
+/// cannot be kept.
+bool read_side(JoinNode* node, std::uint32_t number, const SideColumns& columns, KeptSide* kept,
+               ValueShape* shape) {
   Side& side = number == 0 ? node->left : node->right;
-  side.buffer = {};
   side.buffer.context = node->rows;
   side.buffer.limit = dataset_share(node->run, 2);
   side.buffer.spill = &node->run->spill;
   side.buffer.scalar = scalar_of(columns);
   side.buffer.shares = true;
-  ValueShape shape = {};
-  if (!read_kept_side(&node->run->service, number, columns, TableReader::kNode, &side.buffer,
-                      &shape, kept))
+  if (!read_kept_side(&node->run->service, number, columns, TableReader::kNode, &side.buffer, shape,
+                      kept))
     return false;
   side.points = {nullptr, nullptr, kept->rows, kept->dims, side.buffer.scalar};
   share_side(node->run, static_cast<int>(number), side.buffer.shared, *kept, give_up);
@@ -127,59 +103,137 @@ bool read_side(JoinNode* node, std::uint32_t number, const SideColumns& columns,
 }
 
 /// Reads both sides. False where one of them cannot be kept.
-bool read_sides(JoinNode* node, const SideColumns& left, const SideColumns& right, bool self_join,
-                KeptSide* kept) {
-  forget_sides(node->run);
-  if (!read_side(node, 0, left, &kept[0])) return false;
-  if (self_join) return true;
-  return read_side(node, 1, right, &kept[1]) && node->left.points.dims == node->right.points.dims;
-}
-
-/// Joins what was read. False: the service could not.
-bool count_pairs(JoinNode* node, const Sides& sides, double eps) {
-  begin_join(node->run);
-  set_request(node->run, {sides, PointsWithin{node->data.test.by->metric, eps}, Output::total()});
-  start_engine(node->run);
-  while (next_engine_batch(node->run)) node->total += node->run->batch.pair_count;
-  return !node->run->exhausted;
-}
-
-bool count_tables(JoinNode* node, const SideColumns& left, const SideColumns& right,
-                  PairSelection pairs) {
+bool read_sides(JoinNode* node, const SideColumns& left, const SideColumns& right) {
+  KeptSide* const kept = static_cast<KeptSide*>(palloc0(2 * sizeof(KeptSide)));
+  ValueShape shapes[2] = {};
   const bool self_join = same_columns(left, right);
-  if (!self_join && scalar_of(left) != scalar_of(right)) return false;
-  const double rows = expected_rows(left) + (self_join ? 0 : expected_rows(right));
-  if (!begin_service_join(node->run, rows)) return false;
-  instr_time start, end;
-  INSTR_TIME_SET_CURRENT(start);
-  KeptSide kept[2] = {};
-  if (!read_sides(node, left, right, self_join, kept)) return false;
-  INSTR_TIME_SET_CURRENT(end);
-  INSTR_TIME_SUBTRACT(end, start);
-  node->run->report.read_ms = INSTR_TIME_GET_MILLISEC(end);
-  node->run->report.dims = node->left.points.dims;
-  const Dataset &a = node->left.points, &b = node->right.points;
-  if (a.rows == 0 || (!self_join && b.rows == 0)) return true;
-  const double eps = plain_radius(node, a.dims);
-  if (eps < 0) return false;
-  return count_pairs(node, self_join ? Sides::one(a, pairs) : Sides::two(a, b), eps);
+  // Rows with themselves have no pairs to the engine that emits the first ones.
+  if (self_join && node->data.top.k > 0 && node->kept_pairs == PairSelection::kAll) return false;
+  node->compared = node->ranked = true;
+  node->same_points = self_join;
+  node->has_ranks = self_join && (counts_all(node) || node->kept_pairs == PairSelection::kDistinct);
+  forget_sides(node->run);
+  if (!read_side(node, 0, left, &kept[0], &shapes[0])) return false;
+  node->run->report.dims = kept[0].dims;
+  node->right.points = node->left.points;
+  if (self_join) return true;
+  if (!read_side(node, 1, right, &kept[1], &shapes[1])) return false;
+  return kept[0].rows == 0 || kept[1].rows == 0 ||
+         (kept[0].dims == kept[1].dims && shapes[0].srid == shapes[1].srid);
+}
+
+/// Has the columns of an input's rows fetched from its table. False where one is no column of it.
+bool fetch_late(const PlanState* input, LateRows* late, Columns* columns) {
+  columns->late = late;
+  columns->attributes = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (columns->count + 1)));
+  for (int i = 0; i < columns->count; ++i) {
+    columns->attributes[i] = table_column(input, columns->rows->attributes[i]);
+    if (columns->attributes[i] == InvalidAttrNumber) return false;
+    late->last_column = std::max(late->last_column, columns->attributes[i]);
+  }
+  return true;
 }
 
 }  // namespace
 
-bool count_in_service(JoinNode* node) {
+bool open_late(JoinNode* node, Side* side) {
+  const Relation table = table_scan(side->plan)->ss.ss_currentRelation;
+  side->late = open_late_rows(table, node->css.ss.ps.state->es_snapshot);
+  side->places.context = node->rows;
+  return fetch_late(side->plan, side->late, &side->shown) &&
+         fetch_late(side->plan, side->late, &side->tested);
+}
+
+namespace {
+
+/// A late row as the input would have it, as far as the columns are wanted.
+void copy_columns(TupleTableSlot* slot, const Columns& columns, Datum* values, bool* nulls) {
+  for (int i = 0; i < columns.count; ++i) {
+    const int at = columns.rows->attributes[i] - 1;
+    values[at] = late_value(slot, columns.attributes[i], &nulls[at]);
+  }
+}
+
+/// Notes the matches of rows that are marked, whose places are known by now.
+void take_marks(JoinNode* node, const Side& side) {
+  clear_matches(node);
+  for (std::int64_t row = -1; next_marked(*side.late, &row);)
+    node->matches[find_row_place(side.places, row)] = 1;
+}
+
+/// Whether a row is among the points that were read of the table, of which `seen` come before it.
+bool is_wanted(const Dataset& points, std::uint64_t seen, std::int64_t number) {
+  return points.ids == nullptr || (seen < points.rows && points.ids[seen] == number);
+}
+
+}  // namespace
+
+void store_late(JoinNode* node, Side* side) {
+  const int count = ExecGetResultType(side->plan)->natts;
+  Datum* const values = static_cast<Datum*>(palloc0(sizeof(Datum) * (count + 1)));
+  bool* const nulls = static_cast<bool*>(palloc0(sizeof(bool) * (count + 1)));
+  while (TupleTableSlot* const slot = next_late_row(side->late)) {
+    CHECK_FOR_INTERRUPTS();
+    if (!is_wanted(side->points, side->places.rows, side->late->held)) continue;
+    copy_columns(slot, side->shown, values, nulls);
+    copy_columns(slot, side->tested, values, nulls);
+    store_row(side->shown.rows, values, nulls);
+    store_row(side->tested.rows, values, nulls);
+    add_row_place(&side->places, side->late->held);
+  }
+  trim_row_store(side->shown.rows);
+  trim_row_store(side->tested.rows);
+  pfree(values);
+  pfree(nulls);
+  if (side == &node->left && notes_matches(node)) take_marks(node, *side);
+  close_late(node, side);
+}
+
+namespace {
+
+bool read_tables(JoinNode* node, const SideColumns& left, const SideColumns& right) {
+  const double rows = expected_rows(left) + expected_rows(right);
+  if (!begin_service_join(node->run, same_columns(left, right) ? rows / 2 : rows)) return false;
+  instr_time start, end;
+  INSTR_TIME_SET_CURRENT(start);
+  if (!read_sides(node, left, right)) return false;
+  INSTR_TIME_SET_CURRENT(end);
+  INSTR_TIME_SUBTRACT(end, start);
+  node->run->report.read_ms = INSTR_TIME_GET_MILLISEC(end);
+  node->run->report.read_workers = node->left.buffer.workers + node->right.buffer.workers;
+  if (counts_all(node)) return true;
+  if (!open_late(node, &node->left) || !open_late(node, &node->right)) return false;
+  if (numbers_left(node)) store_late(node, &node->left);
+  return true;
+}
+
+}  // namespace
+
+bool read_kept_inputs(JoinNode* node) {
   SideColumns left, right;
-  PairSelection pairs;
-  if (!is_plain_count(node) || node->css.ss.ps.state->es_snapshot != GetActiveSnapshot())
+  if (node->nearest != nullptr || !needs_pairs_alone(node) ||
+      node->css.ss.ps.state->es_snapshot != GetActiveSnapshot())
     return false;
+  begin_run(node, true);
   const MemoryContext caller = MemoryContextSwitchTo(node->rows);
-  const bool counted = find_side(node, node->left, &left) && find_side(node, node->right, &right) &&
-                       find_pairs(node, left, right, &pairs) &&
-                       count_tables(node, left, right, pairs);
+  node->keeps = find_side(node, node->left, &left) && find_side(node, node->right, &right);
+  if (node->keeps) {
+    node->kept_pairs = selected_pairs(node, left, right);
+    node->keeps = !counts_by_keys(node) && read_tables(node, left, right);
+  }
   MemoryContextSwitchTo(caller);
-  node->step = Step::kDone;
-  node->looping = false;
-  return counted;
+  return node->keeps;
+}
+
+void read_late_rows(JoinNode* node) {
+  if (node->mode != Mode::kPairs || node->batch.count > 0) return;
+  std::uint64_t rows = 0, fetched = 0;
+  for (const Side* const side : {&node->left, &node->right}) {
+    if (side->late == nullptr) continue;
+    rows += side->points.rows;
+    fetched += side->late->fetched;
+  }
+  if (fetched > few_rows(rows)) store_late_rows(node);
 }
 
 }  // namespace gpujoin

@@ -1,5 +1,5 @@
 // Life of the node: how it begins, its rows, its end.
-#include "pg/executor/join_node.h"
+#include "pg/executor/join_keys.h"
 
 extern "C" {
 #include "executor/executor.h"
@@ -37,29 +37,37 @@ bool find_band(JoinNode* node) {
   return !is_null;
 }
 
-/// Counts matches without reading the inputs, where that is possible.
-bool count(JoinNode* node) {
-  const bool may = node->data.counts && !node->data.grouped && node->data.join_type == JOIN_INNER;
-  if (!may) return false;
-  begin_run(node);
+/// Starts with what was read.
+void start(JoinNode* node) {
   start_rows(node);
-  node->in_service = count_in_service(node);
-  if (node->in_service) node->mode = Mode::kTotal;
-  return node->in_service;
-}
-
-/// Reads what is not read yet and starts.
-void open(JoinNode* node) {
-  if (node->mode == Mode::kUnread && count(node)) return;
-  if (node->mode == Mode::kUnread) read_inputs(node);
-  begin_join(node->run);
-  start_rows(node);
+  if (node->nearest != nullptr) return start_nearest(node);
   node->band = {true, true, false, 0, 0};
   const bool may_match = find_band(node);
+  if (node->keeps && may_match && !node->band.engine_serves) {
+    node->run->exhausted = true;
+    return;
+  }
+  if (node->sums != nullptr) start_sums(node);
   start_pairs(node);
   if (!may_match) node->step = Step::kDone;
   start_work(node);
   node->pairs_are_rows = are_pairs_rows(node);
+}
+
+/// Reads the inputs where the service could not join what it keeps. False: it could.
+bool start_without_kept(JoinNode* node) {
+  if (!lost_kept(node)) return false;
+  read_inputs(node);
+  start(node);
+  return true;
+}
+
+/// Reads what is not read yet and starts.
+void open(JoinNode* node) {
+  if (node->mode == Mode::kUnread && !read_kept_inputs(node)) read_inputs(node);
+  begin_join(node->run);
+  start(node);
+  start_without_kept(node);
 }
 
 TupleTableSlot* project(JoinNode* node) {
@@ -84,15 +92,16 @@ TupleTableSlot* next(CustomScanState* state) {
   JoinNode* const node = from_state(state);
   if (node->finished) return nullptr;
   if (node->mode == Mode::kUnread) open(node);
-  if (node->pairs_are_rows) {
-    CHECK_FOR_INTERRUPTS();
-    ExecClearTuple(node->direct);
-    if (next_pair_row(node, node->direct)) return ExecStoreVirtualTuple(node->direct);
-    node->pairs_are_rows = false;
-  }
   for (;;) {
     CHECK_FOR_INTERRUPTS();
-    if (!next_row(node)) break;
+    if (node->pairs_are_rows) {
+      ExecClearTuple(node->direct);
+      if (next_pair_row(node, node->direct)) return ExecStoreVirtualTuple(node->direct);
+      node->pairs_are_rows = false;
+    }
+    const bool found = next_row(node);
+    if (start_without_kept(node)) continue;
+    if (!found) break;
     if (holds(node, node->where)) return project(node);
     InstrCountFiltered1(state, 1);
   }
@@ -149,12 +158,17 @@ void begin(CustomScanState* state, EState* estate, int flags) {
   node->where = ExecInitQual(expressions.where, parent);
   node->order = ExecInitQual(expressions.order, parent);
   node->early = ExecInitQual(expressions.early, parent);
-  node->condition = ExecInitQual(list_make1(expressions.condition), parent);
+  node->condition = expressions.condition == nullptr
+                        ? nullptr
+                        : ExecInitQual(list_make1(expressions.condition), parent);
   node->late = ExecInitQual(expressions.late, parent);
   node->eps = ExecInitExpr(expressions.eps, parent);
   node->context =
       AllocSetContextCreate(estate->es_query_cxt, "gpujoin join", ALLOCSET_DEFAULT_SIZES);
   find_direct_columns(node);
+  if (node->data.sum_count > 0) begin_sums(node);
+  if (node->data.nearest.wanted) begin_nearest(node);
+  if (node->data.key_count > 0) begin_keys(node);
 }
 
 /// CustomExecMethods::ReScanCustomScan. Inputs that stay the same are not read again.
@@ -169,7 +183,7 @@ void rescan(CustomScanState* state) {
   ExecScanReScan(&state->ss);
   if (node->run == nullptr) return;
   node->finished = false;
-  if (!changed && node->mode != Mode::kUnread && !node->in_service) {
+  if (!changed && node->mode != Mode::kUnread && !node->keeps) {
     open(node);
     return;
   }

@@ -6,13 +6,16 @@
 // the pairs that the engine cannot decide: pairs of odd rows with all rows of the other side, and
 // pairs within the rounding of the type's own arithmetic (join_work.cpp). Each pair that passes
 // becomes a row (join_rows.cpp). Where the columns lie in a file, pairs go through a batch first
-// (join_batch.cpp).
+// (join_batch.cpp). Whole tables need not be read where gpujoin_service keeps their points
+// (join_kept.cpp), nor all columns of large tables (join_blocks.cpp): then rows are fetched when
+// their pairs are found. Further conditions may be keys, which the engine compares (join_keys.cpp).
 #pragma once
 
 #include "engine/request/pair_cursor.h"
 #include "pg/executor/custom_scan.h"
 #include "pg/executor/engine_run.h"
 #include "pg/executor/join_plan.h"
+#include "pg/reading/late_rows.h"
 #include "pg/store/row_store.h"
 
 extern "C" {
@@ -24,8 +27,10 @@ namespace gpujoin {
 /// Columns of the scan tuple that one input fills.
 struct Columns {
   int count;
-  int* targets;    ///< [count] their places in the scan tuple
-  RowStore* rows;  ///< in the same order
+  int* targets;            ///< [count] their places in the scan tuple
+  RowStore* rows;          ///< in the same order
+  LateRows* late;          ///< rows come from here, not from `rows`; or null
+  AttrNumber* attributes;  ///< [count] of late rows, in the same order
 };
 
 /// What is known of one side's scores.
@@ -66,8 +71,10 @@ struct Side {
   Columns tested;       ///< needed besides, for pairs that the condition decides
   int rebuilt;          ///< column of the scan tuple that ValueType::rebuild fills; -1: none
   PointBuffer buffer;   ///< its points or boxes; ids are numbers of rows
-  Dataset points;       ///< finished
+  Dataset points;       ///< finished; where the service keeps them, without coordinates and ids
   OddRows odd;
+  LateRows* late;    ///< the table, where the service keeps its points and pairs are wanted
+  RowPlaces places;  ///< of its rows in the stores, once all were read
 };
 
 /// A pair of rows that may be among the first of the query's order.
@@ -88,6 +95,7 @@ enum class Mode {
   kPairs,   ///< the engine emits pairs
   kCounts,  ///< the engine counts the matches of each left row
   kTotal,   ///< the engine counts all matches
+  kSums,    ///< the engine adds up the matches of each left row
   kTop,     ///< the engine emits the first pairs by their scores
   kLoop,    ///< a nested loop: the condition is evaluated for every pair
 };
@@ -117,6 +125,9 @@ struct PairBatch {
 };
 
 struct JoinNode;
+struct KeyWork;
+struct SumWork;
+struct NearestWork;
 
 /// Makes the next pair of rows; false when there are no more for now.
 using PairSource = bool (*)(JoinNode* node, std::uint64_t* left, std::uint64_t* right);
@@ -145,10 +156,11 @@ struct JoinNode {
   ResourceOwner operand_resources;  ///< of the operands' subtransaction; null: none is open
   RowBudget budget;                 ///< of the rows kept of both sides
   Side left, right;
-  ValueForm form;    ///< what becomes of the compared values
-  bool approximate;  ///< some boxes are larger than what operators compare
-  bool in_service;   ///< count_in_service() has counted the matches
-  bool finished;     ///< the last row was emitted, and what was read is forgotten
+  ValueForm form;            ///< what becomes of the compared values
+  bool approximate;          ///< some boxes are larger than what operators compare
+  bool keeps;                ///< read_kept_inputs() has read the inputs, as far as they were
+  PairSelection kept_pairs;  ///< of a table with itself, where `keeps`
+  bool finished;             ///< the last row was emitted, and what was read is forgotten
   Mode mode;
   EpsBand band;
   Step step;
@@ -167,8 +179,10 @@ struct JoinNode {
   std::uint64_t empty_rows;  ///< rows still to be emitted of a batch without columns
   std::uint64_t evaluated;   ///< pairs for which the condition was evaluated
   std::uint64_t rejected;    ///< pairs that failed it, in all runs of the node
-  std::uint64_t* matches;    ///< [left rows] unless the join is an inner one and counts nothing
-  std::uint64_t total;       ///< matches, where they are counted
+  /// [left rows] where notes_matches(). Of a side that is fetched late the rows that have some are
+  /// marked instead.
+  std::uint64_t* matches;
+  std::uint64_t total;                  ///< matches, where they are counted
   std::uint64_t last_left, last_right;  ///< rows of the last match
   const char* top_problem;              ///< why all pairs are emitted, where the first were wanted
   Top top;                              ///< what the engine is asked for
@@ -177,13 +191,18 @@ struct JoinNode {
   ScoredPairs own;                      ///< self-pairs, where the engine leaves them out
   bool reverse_due;           ///< the reverse of the last pair comes next; the engine leaves it out
   std::uint64_t handed_over;  ///< pairs that the engine emitted
+  SumWork* sums;              ///< null: pairs are not added up
+  NearestWork* nearest;       ///< null: not the nearest rows are wanted
+  KeyWork* keys;              ///< null: no further condition is a key
   bool draining;              ///< pairs are done, left rows follow
   std::uint64_t drained;      ///< left rows done
+  std::int64_t late_drained;  ///< the last marked row done; -1: none
 
   // For EXPLAIN: the data behind these figures may be forgotten by then.
-  const char* loop_reason;  ///< why no engine joined the points; null: one did
-  std::uint64_t odd_rows;   ///< of both sides
-  std::uint64_t top_asked;  ///< pairs that the engine was asked for
+  std::uint64_t fetched_rows;  ///< late rows that were fetched one by one, but for open ones
+  const char* loop_reason;     ///< why no engine joined the points; null: one did
+  std::uint64_t odd_rows;      ///< of both sides
+  std::uint64_t top_asked;     ///< pairs that the engine was asked for
 };
 
 inline bool emits_unmatched(const JoinNode* node) {
@@ -201,18 +220,34 @@ inline bool is_open(const JoinNode* node) {
                                   node->pair.distance > node->band.accept);
 }
 
-/// Whether the left row has the one match that the join asks for.
-inline bool is_settled(const JoinNode* node, std::uint64_t left) {
-  return !shows_right(node) && node->matches[left] > 0;
+/// Whether it matters how many matches a left row has, or whether it has some.
+inline bool notes_matches(const JoinNode* node) {
+  return node->data.join_type != JOIN_INNER || node->data.grouped;
+}
+inline bool has_match(const JoinNode* node, std::uint64_t left) {
+  const LateRows* const late = node->left.late;
+  return late != nullptr ? is_marked(*late, static_cast<std::int64_t>(left))
+                         : node->matches[left] > 0;
 }
 
-inline std::uint64_t row_count(const Side& side) { return side.shown.rows->rows; }
+/// Whether the left row has the one match that the join asks for.
+inline bool is_settled(const JoinNode* node, std::uint64_t left) {
+  return !shows_right(node) && has_match(node, left);
+}
+
+inline std::uint64_t row_count(const Side& side) {
+  const bool stored = side.late == nullptr || side.places.rows > 0;
+  return stored ? side.shown.rows->rows : side.points.rows;
+}
 
 /// Whether the engine names rows by their positions in the left side.
 inline bool names_positions(const JoinNode* node) {
   const JoinRequest& request = node->run->request;
-  return request.self_join() && !request.sides.in_file();
+  return request.self_join() && !request.sides.in_file() && !node->keeps;
 }
+
+/// Whether the service could not join what it keeps: the inputs have to be read.
+inline bool lost_kept(const JoinNode* node) { return node->keeps && node->run->exhausted; }
 
 // ---- join_inputs.cpp
 
@@ -222,21 +257,99 @@ void read_inputs(JoinNode* node);
 /// Forgets all that was read, but not what the last run did.
 void forget_rows(JoinNode* node);
 
+/// Ends the fetching of a side's rows, if it was begun.
+void close_late(JoinNode* node, Side* side);
+
+/// Late rows that were fetched one by one.
+std::uint64_t fetched_rows(const JoinNode* node);
+
 /// Puts the columns that the condition needs, and that are not shown, into the scan tuple.
 void show_tested(JoinNode* node, Side* side, std::uint64_t row);
 
 /// A row's entry among the odd rows; null where it is not odd.
 const OddRow* find_odd(const OddRows& odd, std::uint64_t row);
 
-/// Begins a run in a context of its own, forgetting what was read before.
-void begin_run(JoinNode* node);
+/// Begins a run in a context of its own, forgetting what was read before, and prepares the sides;
+/// the service `keeps` their points, or is to.
+void begin_run(JoinNode* node, bool keeps);
+
+// ---- join_blocks.cpp
+
+/// The same as reading a side by its plan, where that is a scan of a large table: its values are
+/// in side->buffer and its rows fetched late. False, with nothing read: the plan has to be asked.
+bool read_side_blocks(JoinNode* node, Side* side, ValueShape* shape);
+
+/// Reads the rows of those sides that are fetched late into their stores.
+void store_late_rows(JoinNode* node);
 
 // ---- join_kept.cpp
 
-/// Counts the matches into node->total where both inputs are whole tables whose rows the service
-/// has, or can have, and nothing but the distance decides; in a run that has begun. False: the
-/// inputs have to be read.
-bool count_in_service(JoinNode* node);
+/// The same as read_inputs() where both inputs are whole tables whose points the service has, or
+/// can have: of these only the blocks are read that have changed. False: the inputs have to be
+/// read.
+bool read_kept_inputs(JoinNode* node);
+
+/// Before a pair is shown: reads all rows that are fetched late where fetching them one by one
+/// takes longer.
+void read_late_rows(JoinNode* node);
+
+/// Has a side's rows fetched from the table that its input is a scan of. False where they have
+/// values that are no columns of it.
+bool open_late(JoinNode* node, Side* side);
+
+/// Reads all rows of such a side that its points name, or all of the table, into its stores.
+void store_late(JoinNode* node, Side* side);
+
+// ---- join_sums.cpp
+
+/// Prepares what is to be added up; reads nothing.
+void begin_sums(JoinNode* node);
+
+/// Forgets what was added up, before pairs are found.
+void start_sums(JoinNode* node);
+
+/// After the rows are forgotten, and with them all that was added up.
+void forget_sums(JoinNode* node);
+
+/// Whether the engine is to find more than how many pairs each left row has.
+bool needs_measures(const JoinNode* node);
+
+/// Whether the engine can add up the points' pairs. Else pairs are made, and added up here.
+bool can_engine_sum(const JoinNode* node);
+
+/// Computes what the engine is to know of the points' rows. False: it cannot be told.
+bool prepare_sums(JoinNode* node);
+
+/// What the engine is to do, once that is prepared.
+Output wanted_sums(JoinNode* node);
+
+/// Takes over what the engine has added up. False: it had no memory, or met a value that only
+/// pairs can be asked for; nothing is taken.
+bool take_sums(JoinNode* node);
+
+/// Why the engine has not added the pairs up; null: it has, or pairs are not added up.
+const char* sums_problem(const JoinNode* node);
+
+/// The next group in the scan tuple, after all pairs were added up.
+bool next_group(JoinNode* node);
+
+// ---- join_nearest.cpp
+
+/// Prepares the search for nearest rows; reads nothing.
+void begin_nearest(JoinNode* node);
+
+/// From the first left row, with the inputs that were read.
+void start_nearest(JoinNode* node);
+
+/// After the rows are forgotten, and with them all that was found.
+void forget_nearest(JoinNode* node);
+
+/// The next row of the join in the scan tuple.
+bool next_nearest_row(JoinNode* node);
+
+/// Whether the distance has to be computed for a pair, if it is shown.
+bool measures_pairs(const JoinNode* node);
+
 // ---- join_operands.cpp
 
 /// Prepares an operand that the node computes; null: the input has the value.
@@ -254,6 +367,9 @@ void compute_operands(JoinNode* node, Side* side, ValueShape* shape, RowConversi
 bool compute_operand(JoinNode* node, Side* side, Datum* value, bool* is_null);
 
 // ---- join_work.cpp
+
+/// The row that the engine names: by its number, or in a self-join by the point's position or rank.
+std::uint64_t row_of(const JoinNode* node, const Side& side, std::int64_t id);
 
 /// Whether conditions other than the engine's have to be evaluated for its pairs.
 bool has_filter(const JoinNode* node);
@@ -308,11 +424,21 @@ bool find_ranks(JoinNode* node);
 /// From the first row of the join, with the inputs that were read.
 void start_rows(JoinNode* node);
 
+/// Sets the matches of all left rows, which are in their store, to 0.
+void clear_matches(JoinNode* node);
+
 /// Whether each pair that the engine emits is a row as it is.
 bool are_pairs_rows(const JoinNode* node);
 
-/// The next row of the join in the scan tuple.
+/// Puts NULLs in the place of columns.
+void show_nothing(TupleTableSlot* slot, const Columns& columns);
+
+/// The next row of the node in the scan tuple.
 bool next_row(JoinNode* node);
+
+/// The next row of the join, whatever becomes of it: of its first pairs all, and no groups. Sets
+/// `last_left`.
+bool next_joined_row(JoinNode* node);
 
 /// The same where pairs_are_rows, in the result slot, whose columns are a beginning of the scan
 /// tuple's. False when the short way ends; next_row() goes on.
@@ -323,6 +449,9 @@ void show(TupleTableSlot* slot, const Columns& columns, std::uint64_t row);
 
 /// Puts a pair of rows into the scan tuple.
 void show_pair(JoinNode* node, std::uint64_t left, std::uint64_t right);
+
+/// Puts a left row without a match into the scan tuple.
+void show_left_alone(JoinNode* node, std::uint64_t row);
 
 /// Whether conditions hold for the scan tuple; null: there are none.
 bool holds(JoinNode* node, ExprState* conditions);

@@ -1,4 +1,5 @@
 // Operands that the node computes itself, and what becomes of the errors that they raise.
+#include "pg/errors.h"
 #include "pg/executor/join_node.h"
 
 extern "C" {
@@ -8,12 +9,6 @@ extern "C" {
 
 namespace gpujoin {
 namespace {
-
-/// Whether an error is about the data, or about the size of a value.
-bool is_about_value(int code) {
-  const int category = ERRCODE_TO_CATEGORY(code);
-  return category == ERRCODE_DATA_EXCEPTION || category == ERRCODE_PROGRAM_LIMIT_EXCEEDED;
-}
 
 /// Whether an error is about the server or the session, whatever is computed: it was cancelled or
 /// ran out of something, a file or another session is in the way.

@@ -21,10 +21,12 @@ bool same_in_memory(const Dataset& a, const Dataset& b) {
   return true;
 }
 
+/// Likewise; their scores are compared, too.
 bool same_in_file(JoinNode* node, const Dataset& a, const Dataset& b) {
-  if (a.chunk_bits != b.chunk_bits) return false;
+  if (a.chunk_bits != b.chunk_bits || has_scores(a) != has_scores(b)) return false;
   SpillFile* const spill = &node->run->spill;
-  const std::uint64_t row_bytes = sizeof(std::int64_t) + point_bytes(a);
+  const std::uint64_t row_bytes =
+      sizeof(std::int64_t) + point_bytes(a) + (has_scores(a) ? sizeof(double) : 0);
   char* chunks[2];
   for (char*& chunk : chunks)
     chunk = static_cast<char*>(MemoryContextAllocHuge(node->rows, rows_of_chunk(a, 0) * row_bytes));

@@ -36,6 +36,8 @@ void code(Data& data, Coder& coder) {
   coder(data.right_value);
   coder(data.left_trap);
   coder(data.right_trap);
+  coder(data.left_filter);
+  coder(data.right_filter);
   coder(data.eps_may_raise);
   coder(data.counts);
   coder(data.names_matches);
@@ -56,7 +58,58 @@ void code(Data& data, Coder& coder) {
   coder(top.right_type);
   coder(top.left_score);
   coder(top.right_score);
+  coder(data.sum_count);
+  coder(data.groups_may_raise);
+  coder(data.sums_refusal);
+  coder(data.finishes_sums);
+  coder(data.group_columns);
+  coder(data.key_count);
   coder(data.column_count);
+}
+
+/// Likewise those of an aggregate.
+template <class Sum, class Coder>
+void code_sum(Sum& sum, Coder& coder) {
+  coder(sum.state);
+  coder(sum.of);
+  coder(sum.filter);
+  coder(sum.type);
+  coder(sum.scale);
+  coder(sum.step_count);
+  coder(sum.leaf_count);
+  for (int i = 0; i < sum.step_count; ++i) {
+    coder(sum.steps[i]);
+    coder(sum.leaves[i]);
+  }
+  for (int i = 0; i < sum.leaf_count; ++i) coder(sum.leaf_is_left[i]);
+  coder(sum.combination);
+  for (int i = 0; i < 2; ++i) {
+    coder(sum.leaf_types[i]);
+    coder(sum.leaf_scales[i]);
+  }
+}
+
+/// Likewise those of a key.
+template <class Key, class Coder>
+void code_key(Key& key, Coder& coder) {
+  coder(key.numbers);
+  coder(key.types[0]);
+  coder(key.types[1]);
+  coder(key.equality);
+  coder(key.collation);
+  coder(key.bound_count);
+  for (int i = 0; i < key.bound_count; ++i) {
+    coder(key.bounds[i].form);
+    coder(key.bounds[i].strict);
+    coder(key.bounds[i].negated);
+    coder(key.bounds[i].summed);
+    coder(key.bounds[i].type);
+  }
+}
+
+template <class T>
+T* allocate(int count) {
+  return static_cast<T*>(palloc0(sizeof(T) * (count + 1)));
 }
 
 }  // namespace
@@ -65,11 +118,22 @@ List* encode_join_plan(const JoinPlanData& data) {
   Encoder encoder = {NIL};
   encoder(test_number(data.test));
   encoder(data.test.strict);
+  const NearestPlan& nearest = data.nearest;
+  encoder(nearest.wanted);
+  encoder(nearest.has_radius);
+  encoder(nearest.has_radius ? test_number(nearest.radius) : 0);
+  encoder(nearest.radius.strict);
   code(data, encoder);
   for (int i = 0; i < data.column_count; ++i) {
     encoder(data.from_left[i]);
     encoder(data.attributes[i]);
   }
+  for (int i = 0; i < data.sum_count; ++i) code_sum(data.sums[i], encoder);
+  for (int i = 0; i < data.group_columns; ++i) {
+    encoder(data.group_operators[i]);
+    encoder(data.group_collations[i]);
+  }
+  for (int i = 0; i < data.key_count; ++i) code_key(data.keys[i], encoder);
   return encoder.numbers;
 }
 
@@ -81,13 +145,28 @@ JoinPlanData decode_join_plan(const List* encoded) {
   decoder(test);
   decoder(strict);
   data.test = numbered_test(test, strict);
+  decoder(data.nearest.wanted);
+  decoder(data.nearest.has_radius);
+  decoder(test);
+  decoder(strict);
+  data.nearest.radius = numbered_test(test, strict);
   code(data, decoder);
-  data.from_left = static_cast<bool*>(palloc(data.column_count + 1));
-  data.attributes = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (data.column_count + 1)));
+  data.from_left = allocate<bool>(data.column_count);
+  data.attributes = allocate<AttrNumber>(data.column_count);
   for (int i = 0; i < data.column_count; ++i) {
     decoder(data.from_left[i]);
     decoder(data.attributes[i]);
   }
+  data.sums = allocate<SumPlan>(data.sum_count);
+  for (int i = 0; i < data.sum_count; ++i) code_sum(data.sums[i], decoder);
+  data.group_operators = allocate<Oid>(data.group_columns);
+  data.group_collations = allocate<Oid>(data.group_columns);
+  for (int i = 0; i < data.group_columns; ++i) {
+    decoder(data.group_operators[i]);
+    decoder(data.group_collations[i]);
+  }
+  data.keys = allocate<KeyPlan>(data.key_count);
+  for (int i = 0; i < data.key_count; ++i) code_key(data.keys[i], decoder);
   return data;
 }
 
@@ -98,7 +177,10 @@ List* encode_join_expressions(const JoinPlanExpressions& parts) {
         static_cast<const void*>(parts.condition), static_cast<const void*>(parts.late),
         static_cast<const void*>(parts.where), static_cast<const void*>(parts.guard),
         static_cast<const void*>(parts.eps), static_cast<const void*>(parts.left_operand),
-        static_cast<const void*>(parts.right_operand), static_cast<const void*>(parts.score)})
+        static_cast<const void*>(parts.right_operand), static_cast<const void*>(parts.score),
+        static_cast<const void*>(parts.groups), static_cast<const void*>(parts.sums),
+        static_cast<const void*>(parts.distance), static_cast<const void*>(parts.limit),
+        static_cast<const void*>(parts.outputs), static_cast<const void*>(parts.keys)})
     encoded = lappend(encoded, const_cast<void*>(part));
   return encoded;
 }
@@ -117,7 +199,32 @@ JoinPlanExpressions decode_join_expressions(const List* encoded) {
   parts.left_operand = static_cast<Expr*>(take());
   parts.right_operand = static_cast<Expr*>(take());
   parts.score = static_cast<Expr*>(take());
+  parts.groups = static_cast<List*>(take());
+  parts.sums = static_cast<List*>(take());
+  parts.distance = static_cast<Expr*>(take());
+  parts.limit = static_cast<Expr*>(take());
+  parts.outputs = static_cast<List*>(take());
+  parts.keys = static_cast<List*>(take());
   return parts;
+}
+
+List* encode_key(const KeyExpressions& key) {
+  return list_make4(key.values[0], key.values[1], key.offsets, key.conditions);
+}
+
+KeyExpressions decode_key(const List* encoded) {
+  return {{static_cast<Expr*>(linitial(encoded)), static_cast<Expr*>(lsecond(encoded))},
+          static_cast<List*>(lthird(encoded)),
+          static_cast<List*>(lfourth(encoded))};
+}
+
+List* encode_sum(const SumExpressions& sum) {
+  return list_concat(list_make2(sum.argument, sum.filter), sum.leaves);
+}
+
+SumExpressions decode_sum(const List* encoded) {
+  return {static_cast<Expr*>(linitial(encoded)), static_cast<Expr*>(lsecond(encoded)),
+          list_copy_tail(encoded, 2)};
 }
 
 }  // namespace gpujoin

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "core/score.h"
+#include "pg/executor/key_plan.h"
+#include "pg/executor/sum_plan.h"
 #include "pg/types/similarity_test.h"
 
 namespace gpujoin {
@@ -34,6 +36,13 @@ struct OrderPlan {
   int right_column;
 };
 
+/// The first k right rows of each left row, by their distance.
+struct NearestPlan {
+  bool wanted;
+  bool has_radius;  ///< JoinPlanExpressions::condition leaves out what is farther
+  SimilarityTest radius;
+};
+
 /// What becomes of errors of an operand that the node computes. One that is dropped comes again,
 /// and is raised, if a pair asks for the value.
 enum class ErrorTrap {
@@ -52,7 +61,9 @@ struct JoinPlanData {
   AttrNumber right_value;  ///< and of the inner one
   ErrorTrap left_trap;     ///< for errors of that computation
   ErrorTrap right_trap;
-  bool eps_may_raise;  ///< computing the radius may raise an error
+  ErrorTrap left_filter;   ///< for errors of the conditions of the outer input, where it is a scan
+  ErrorTrap right_filter;  ///< and of the inner one
+  bool eps_may_raise;      ///< computing the radius may raise an error
   int column_count;
   bool* from_left;         ///< [column_count] which input a column of the scan tuple comes from
   AttrNumber* attributes;  ///< [column_count] and its attribute there; 0: the number of matches
@@ -61,6 +72,19 @@ struct JoinPlanData {
   bool grouped;            ///< one row for each outer row with matches; false: a single total
   OrderPlan order;
   TopPlan top;
+  NearestPlan nearest;  ///< columns whose attribute is 0 are JoinPlanExpressions::outputs then
+  /// Where pairs are added up, rows are groups of outer rows, with the states of these aggregates
+  /// in the order of the columns whose attribute is 0.
+  int sum_count;             ///< 0: pairs are not added up
+  SumPlan* sums;             ///< [sum_count]
+  SumsRefusal sums_refusal;  ///< kNone, too, where nobody asked
+  bool finishes_sums;        ///< rows have the aggregates' results, and not their states
+  bool groups_may_raise;     ///< computing a row's group may raise an error
+  int group_columns;         ///< 0: all rows are one group
+  Oid* group_operators;      ///< [group_columns] equality, hashable
+  Oid* group_collations;
+  int key_count;  ///< conditions that engines can decide besides the distance
+  KeyPlan* keys;  ///< [key_count]
 };
 
 List* encode_join_plan(const JoinPlanData& data);
@@ -79,7 +103,23 @@ struct JoinPlanExpressions {
   Expr* left_operand;   ///< null: the outer input has the value
   Expr* right_operand;  ///< likewise
   Expr* score;          ///< that the first pairs are wanted by, for EXPLAIN; or null
+  List* groups;         ///< expressions over the outer row: [group_columns]
+  List* sums;           ///< of each aggregate, by encode_sum()
+  // Of nearest rows: `early` and `condition` decide which rows there are to choose from, `late`
+  // and `where` about those that were chosen.
+  Expr* distance;  ///< by which they are
+  Expr* limit;     ///< how many
+  List* outputs;   ///< columns of the scan tuple that the node computes, in their order
+  List* keys;      ///< of each key, by encode_key(): [key_count]
 };
+
+/// The expressions of an aggregate as a list in JoinPlanExpressions::sums, and back.
+List* encode_sum(const SumExpressions& sum);
+SumExpressions decode_sum(const List* encoded);
+
+/// Likewise those of a key.
+List* encode_key(const KeyExpressions& key);
+KeyExpressions decode_key(const List* encoded);
 
 List* encode_join_expressions(const JoinPlanExpressions& parts);
 JoinPlanExpressions decode_join_expressions(const List* encoded);

@@ -1,5 +1,5 @@
 // From pairs to rows. A row is in the scan tuple of the node when a function here returns true.
-#include "pg/executor/join_node.h"
+#include "pg/executor/join_keys.h"
 
 extern "C" {
 #include "executor/executor.h"
@@ -9,10 +9,6 @@ extern "C" {
 
 namespace gpujoin {
 namespace {
-
-void show_nothing(TupleTableSlot* slot, const Columns& columns) {
-  for (int i = 0; i < columns.count; ++i) slot->tts_isnull[columns.targets[i]] = true;
-}
 
 /// Puts a number of matches into the scan tuple, where a column needs it.
 void show_count(JoinNode* node, std::uint64_t count) {
@@ -32,19 +28,50 @@ bool drains(const JoinNode* node, bool with_match) {
   return emits_unmatched(node);
 }
 
+/// The next row of a left side that is fetched late, of those with a match, or without one.
+bool next_late_left(JoinNode* node, bool with_match, std::uint64_t* row) {
+  LateRows* const late = node->left.late;
+  const bool scans = node->left.shown.count > 0 && late->marked > few_rows(node->left.points.rows);
+  if (with_match && !scans) {
+    if (!next_marked(*late, &node->late_drained)) return false;
+    *row = static_cast<std::uint64_t>(node->late_drained);
+    return true;
+  }
+  while (next_late_row(late) != nullptr) {
+    CHECK_FOR_INTERRUPTS();
+    *row = static_cast<std::uint64_t>(late->held);
+    if (is_marked(*late, late->held) == with_match) return true;
+  }
+  return false;
+}
+
 /// The next left row that comes after all pairs, in the scan tuple, with nothing on the right.
 bool next_left_row(JoinNode* node) {
+  if (node->left.late != nullptr) {
+    const bool with_match = drains(node, true);
+    std::uint64_t row;
+    if (!(with_match || drains(node, false)) || !next_late_left(node, with_match, &row))
+      return false;
+    show_left_alone(node, row);
+    return true;
+  }
   while (node->drained < row_count(node->left)) {
     const std::uint64_t row = node->drained++;
     if (!drains(node, node->matches[row] > 0)) continue;
-    TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
-    show(slot, node->left.shown, row);
-    show_nothing(slot, node->right.shown);
+    show_left_alone(node, row);
     show_count(node, node->matches[row]);
-    node->left_shown = kNoRow;
+    node->last_left = row;
     return true;
   }
   return false;
+}
+
+/// Puts columns of a row that is fetched into a slot.
+void show_late(TupleTableSlot* slot, const Columns& columns, std::uint64_t row) {
+  TupleTableSlot* const found = fetch_late_row(columns.late, static_cast<std::int64_t>(row));
+  for (int i = 0; i < columns.count; ++i)
+    slot->tts_values[columns.targets[i]] =
+        late_value(found, columns.attributes[i], &slot->tts_isnull[columns.targets[i]]);
 }
 
 /// Finds all matches, before any row is emitted.
@@ -73,6 +100,7 @@ bool count_off(JoinNode* node) {
 
 void show(TupleTableSlot* slot, const Columns& columns, std::uint64_t row) {
   if (columns.count == 0) return;
+  if (columns.late != nullptr) return show_late(slot, columns, row);
   const bool* nulls;
   const Datum* const values = fetch_row(columns.rows, row, &nulls);
   for (int i = 0; i < columns.count; ++i) {
@@ -81,27 +109,43 @@ void show(TupleTableSlot* slot, const Columns& columns, std::uint64_t row) {
   }
 }
 
+void show_nothing(TupleTableSlot* slot, const Columns& columns) {
+  for (int i = 0; i < columns.count; ++i) slot->tts_isnull[columns.targets[i]] = true;
+}
+
+void show_left_alone(JoinNode* node, std::uint64_t row) {
+  TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
+  show(slot, node->left.shown, row);
+  show_nothing(slot, node->right.shown);
+  node->left_shown = kNoRow;
+}
+
 void start_rows(JoinNode* node) {
   forget_pairs(node);
   node->left_shown = kNoRow;
   node->empty_rows = 0;
   node->draining = false;
   node->drained = node->evaluated = node->handed_over = 0;
+  node->late_drained = -1;
   node->kept.count = node->kept.emitted = 0;
   node->own.count = node->own.emitted = 0;
   node->total = node->top_asked = 0;
   node->loop_reason = nullptr;
-  if (node->data.join_type != JOIN_INNER || node->data.grouped) {
-    const Size bytes = (row_count(node->left) + 1) * sizeof(std::uint64_t);
-    if (node->matches == nullptr)
-      node->matches = static_cast<std::uint64_t*>(MemoryContextAllocHuge(node->rows, bytes));
-    std::memset(node->matches, 0, bytes);
-  }
+  if (notes_matches(node) && node->nearest == nullptr && node->left.late == nullptr)
+    clear_matches(node);
+}
+
+void clear_matches(JoinNode* node) {
+  const Size bytes = (row_count(node->left) + 1) * sizeof(std::uint64_t);
+  if (node->matches == nullptr)
+    node->matches = static_cast<std::uint64_t*>(MemoryContextAllocHuge(node->rows, bytes));
+  std::memset(node->matches, 0, bytes);
 }
 
 bool are_pairs_rows(const JoinNode* node) {
-  return node->data.join_type == JOIN_INNER && !node->data.counts && node->mode == Mode::kPairs &&
-         node->run->join != nullptr && node->early == nullptr && node->late == nullptr &&
+  return node->data.join_type == JOIN_INNER && !node->data.counts && node->sums == nullptr &&
+         node->mode == Mode::kPairs && node->run->join != nullptr &&
+         early_conditions(node) == nullptr && late_conditions(node) == nullptr &&
          (node->order == nullptr || (node->order_by_engine && node->run->request.self_join())) &&
          !has_open_pairs(node) && node->where == nullptr && node->direct != nullptr &&
          shows_all(node, node->left) && shows_all(node, node->right);
@@ -124,14 +168,20 @@ bool holds(JoinNode* node, ExprState* conditions) {
 }
 
 bool next_row(JoinNode* node) {
+  if (node->sums != nullptr) return next_group(node);
+  if (node->nearest != nullptr) return next_nearest_row(node);
   if (node->mode == Mode::kTop) {
     if (next_top(node)) return true;
-    if (node->top_problem == nullptr) return false;
+    if (node->top_problem == nullptr || lost_kept(node)) return false;
     restart_run(node->run);
     start_rows(node);
     start_pairs(node);
     start_work(node);
   }
+  return next_joined_row(node);
+}
+
+bool next_joined_row(JoinNode* node) {
   const bool streams = shows_right(node)
                            ? !node->data.counts
                            : node->data.join_type == JOIN_SEMI && node->mode != Mode::kCounts;
@@ -144,7 +194,7 @@ bool next_row(JoinNode* node) {
       return true;
     }
   }
-  return node->matches != nullptr && next_left_row(node);
+  return notes_matches(node) && next_left_row(node);
 }
 
 bool next_pair_row(JoinNode* node, TupleTableSlot* slot) {

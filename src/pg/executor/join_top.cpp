@@ -114,9 +114,10 @@ double own_distance(const Dataset& points, std::uint64_t row, Metric metric) {
   return raw_distance<Metric::kCosine>(vector, vector, points.dims);
 }
 
-/// Finds the self-pairs that match, best first.
-void find_own(JoinNode* node) {
-  const Dataset &left = node->left.points, &right = node->right.points;
+bool has_file(const Dataset& points) { return points.file != nullptr; }
+
+/// Adds the self-pairs of these rows that match.
+void find_own_of(JoinNode* node, const Dataset& left, const Dataset& right) {
   const Scoring& scoring = node->run->request.top().scoring;
   const bool distance = scoring.function == ScoreFunction::kDistance;
   for (std::uint64_t i = 0; i < left.rows; ++i) {
@@ -131,6 +132,16 @@ void find_own(JoinNode* node) {
     const double score =
         distance ? node->pair.distance : pair_score(scoring, left.scores[i], right.scores[i]);
     add(node, &node->own, {score, row, other});
+  }
+}
+
+/// Finds the self-pairs that match, best first.
+void find_own(JoinNode* node) {
+  const Dataset& points = node->left.points;
+  if (!has_file(points)) find_own_of(node, points, node->right.points);
+  for (std::uint64_t i = 0; has_file(points) && i < chunk_count(points); ++i) {
+    const Dataset& chunk = load_points(&node->left.buffer, i);
+    find_own_of(node, chunk, chunk);  // in a file the same points have the same numbers
   }
   const auto before = [&](const ScoredPair& a, const ScoredPair& b) {
     return is_better(node, a.score, b.score);
@@ -171,8 +182,12 @@ std::uint64_t most_pairs(std::uint64_t memory_limit) {
 bool find_first(JoinNode* node) {
   if (node->run->join == nullptr) return true;  // there are no pairs
   JoinRequest& request = node->run->request;
-  if (request.self_join()) find_own(node);
+  if (request.self_join() && !node->keeps) find_own(node);
   while (!keep_first(node)) {
+    if (node->keeps) {  // a conversation with the service is about one join
+      node->run->exhausted = true;
+      return false;
+    }
     if (node->top_problem != nullptr) return false;
     const std::uint64_t most = most_pairs(request.resources.memory_limit);
     if (node->top.k >= most) return false;
@@ -215,9 +230,11 @@ double read_score(JoinNode* node, Side* side, TupleTableSlot* slot) {
 bool may_halve_top(const JoinNode* node) {
   const TopPlan& top = node->data.top;
   const Dataset &left = node->left.points, &right = node->right.points;
-  if (!has_filter(node) || left.rows != right.rows) return false;
-  return top.function == ScoreFunction::kDistance ||
-         (top.signs[0] == top.signs[1] &&
+  if (!has_filter(node) || left.rows != right.rows || has_file(left) != has_file(right))
+    return false;
+  if (top.function == ScoreFunction::kDistance) return true;
+  return top.signs[0] == top.signs[1] &&
+         (has_file(left) ||  // are_same_points() compares them there
           std::memcmp(left.scores, right.scores, left.rows * sizeof(double)) == 0);
 }
 
@@ -226,8 +243,6 @@ Top first_top(JoinNode* node, std::uint64_t memory_limit) {
   const bool scored = plan.function != ScoreFunction::kDistance;
   if (node->form == ValueForm::kBox)
     node->top_problem = "values are no points";
-  else if (is_spilled(node->left.buffer) || is_spilled(node->right.buffer))
-    node->top_problem = "the rows do not fit in gpujoin.host_memory_limit";
   else if (scored && node->top_problem == nullptr && may_leave_range(node))
     node->top_problem = "a score may be out of range";
   const auto k = static_cast<std::uint64_t>(plan.k);

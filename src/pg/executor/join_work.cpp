@@ -1,7 +1,8 @@
 // Who decides which pairs. The engine joins the points of both sides. Then the condition itself is
 // evaluated for the pairs of odd rows. Each pair of rows comes once: by the engine if neither row
 // is odd, with the odd left rows if the left row is odd, and else with the odd right rows.
-#include "pg/executor/join_node.h"
+#include "engine/strategy/choose_strategy.h"
+#include "pg/executor/join_keys.h"
 
 extern "C" {
 #include "executor/executor.h"
@@ -16,6 +17,8 @@ namespace {
 Mode engine_mode(const JoinNode* node) {
   if (node->data.top.k > 0 && node->top_problem == nullptr) return Mode::kTop;
   if (has_open_pairs(node) || has_filter(node)) return Mode::kPairs;
+  if (node->sums != nullptr && shows_right(node))
+    return can_engine_sum(node) ? Mode::kSums : Mode::kPairs;
   if (node->data.counts && !node->data.grouped) return Mode::kTotal;
   // A row's count is of the unordered pairs where it comes first.
   const bool counts = (node->data.grouped || !(shows_right(node) || node->data.names_matches)) &&
@@ -23,23 +26,29 @@ Mode engine_mode(const JoinNode* node) {
   return counts && node->form != ValueForm::kBox ? Mode::kCounts : Mode::kPairs;
 }
 
-Output wanted_output(const JoinNode* node) {
-  if (node->mode == Mode::kCounts) return Output::count_per_row();
+Output wanted_output(JoinNode* node) {
+  if (node->mode == Mode::kSums) return wanted_sums(node);
+  if (node->mode == Mode::kCounts)
+    return shows_right(node) ? Output::count_per_row() : Output::matched_rows();
   if (node->mode == Mode::kTotal) return Output::total();
   if (node->mode == Mode::kTop) return Output::top_pairs(node->top);
   return has_open_pairs(node) ? Output::pairs_with_distances() : Output::pairs();
 }
 
 PairSelection wanted_pairs(const JoinNode* node) {
+  if (node->keeps && node->mode != Mode::kTop) return node->kept_pairs;
   if (!node->order_by_engine) return PairSelection::kAll;
   return node->data.order.order == KeyOrder::kDifferent ? PairSelection::kDistinct
                                                         : PairSelection::kUnordered;
 }
 
 Sides wanted_sides(JoinNode* node) {
-  const bool self_join = (node->mode != Mode::kTop || may_halve_top(node)) && are_same_points(node);
-  if (!self_join) return Sides::two(node->left.points, node->right.points);
-  Dataset points = node->left.points;
+  const bool self_join = (node->mode != Mode::kTop || may_halve_top(node)) &&
+                         are_same_points(node) && (!has_keys(node) || node->keys->same);
+  if (!self_join)
+    return Sides::two(with_keys(node, true, node->left.points),
+                      with_keys(node, false, node->right.points));
+  Dataset points = with_keys(node, true, node->left.points);
   // In memory rows are named by position, which the right side counts its own way.
   if (points.file == nullptr) points.ids = node->order_by_engine ? node->ranks : nullptr;
   return Sides::one(points, wanted_pairs(node));
@@ -51,27 +60,39 @@ JoinRequest wanted_request(JoinNode* node) {
   if (node->form == ValueForm::kBox)
     return {sides, BoxesWithin{metric, node->band.select},
             node->mode == Mode::kTotal ? BoxOutput::kTotal : BoxOutput::kPairs};
-  return {sides, PointsWithin{metric, node->band.select}, wanted_output(node)};
+  JoinRequest request(sides, PointsWithin{metric, node->band.select}, wanted_output(node));
+  if (has_keys(node)) request.keys = node->keys->asked;
+  return request;
+}
+
+/// Asks without keys where these leave the engine more work than the conditions would be.
+void weigh_keys(JoinNode* node) {
+  constexpr double kPairNs = 80;  // measured: a condition of two columns
+  if (!has_keys(node) || are_keys_worth(node->run->request, kPairNs)) return;
+  drop_keys(node, "another index without keys is quicker");
+  node->mode = engine_mode(node);
+  set_request(node->run, wanted_request(node));
 }
 
 /// Starts the engine on the points of both sides.
 void start_points(JoinNode* node) {
   forget_pairs(node);
   set_request(node->run, wanted_request(node));
+  weigh_keys(node);
   start_engine(node->run);
   node->top_asked = node->mode == Mode::kTop ? node->top.k : 0;
-}
-
-/// The row that the engine names: by its number, or in a self-join by the point's position or rank.
-std::uint64_t row_of(const JoinNode* node, const Side& side, std::int64_t id) {
-  if (!names_positions(node)) return static_cast<std::uint64_t>(id);
-  if (node->order_by_engine && node->by_rank != nullptr) id = node->by_rank[id];
-  return static_cast<std::uint64_t>(side.points.ids[id]);
 }
 
 void start_loop(JoinNode* node, const PairLoop& loop) {
   node->loop = loop;
   node->looping = true;
+}
+
+void add_matches(JoinNode* node, std::uint64_t left, std::uint64_t count) {
+  if (node->matches != nullptr)
+    node->matches[left] += count;
+  else if (notes_matches(node) && count > 0)
+    mark_late_row(node->left.late, static_cast<std::int64_t>(left));
 }
 
 /// Takes over what the engine counts. False when it had no memory for it.
@@ -80,7 +101,7 @@ bool take_counts(JoinNode* node) {
     const ResultBatch& batch = node->run->batch;
     node->total += batch.pair_count;
     for (std::uint64_t i = 0; i < batch.row_count; ++i)
-      node->matches[row_of(node, node->left, batch.left_ids[batch.rows[i]])] += batch.counts[i];
+      add_matches(node, row_of(node, node->left, batch.left_ids[batch.rows[i]]), batch.counts[i]);
   }
   return !node->run->exhausted;
 }
@@ -88,11 +109,21 @@ bool take_counts(JoinNode* node) {
 /// The engine had no memory, and has emitted nothing yet: it makes pairs instead, which takes the
 /// least, or else the condition is evaluated for all pairs.
 void do_without(JoinNode* node) {
+  if (node->keeps) return;
   if (node->mode == Mode::kTop)
     node->top_problem = "the join does not fit in gpujoin.host_memory_limit";
-  const bool other_way = node->mode == Mode::kTop || node->order_by_engine;
+  if (has_keys(node) && node->mode != Mode::kSums) {
+    drop_keys(node, "the index does not fit in gpujoin.host_memory_limit");
+    node->mode = engine_mode(node);
+    node->step = Step::kPoints;
+    return;
+  }
+  const bool other_way =
+      node->mode == Mode::kTop || node->mode == Mode::kSums || node->order_by_engine;
   node->order_by_engine = false;
-  node->mode = other_way ? engine_mode(node) : Mode::kLoop;
+  node->mode = node->mode == Mode::kSums ? Mode::kPairs
+               : other_way               ? engine_mode(node)
+                                         : Mode::kLoop;
   node->step = Step::kPoints;
 }
 
@@ -119,6 +150,7 @@ void join_points(JoinNode* node) {
   if (node->mode == Mode::kLoop) {
     node->step = Step::kDone;
     note_loop(node);
+    store_late_rows(node);
     PairLoop loop = {};
     loop.left_rows = row_count(node->left);
     loop.right_rows = row_count(node->right);
@@ -127,20 +159,25 @@ void join_points(JoinNode* node) {
   }
   node->step = Step::kOddLeft;
   if (node->left.points.rows == 0 || node->right.points.rows == 0) return;
+  if (node->mode == Mode::kSums && !prepare_sums(node)) node->mode = Mode::kPairs;
   start_points(node);
   const bool counts = node->mode == Mode::kCounts || node->mode == Mode::kTotal;
-  if (node->run->exhausted || (counts && !take_counts(node))) do_without(node);
+  if (node->run->exhausted || (counts && !take_counts(node)) ||
+      (node->mode == Mode::kSums && !take_sums(node)))
+    do_without(node);
 }
 
 void start_odd_loop(JoinNode* node, bool left) {
   const Side& side = left ? node->left : node->right;
+  if (side.odd.count == 0) return;
+  store_late_rows(node);
   PairLoop loop = {};
   loop.left_rows = left ? side.odd.count : row_count(node->left);
   loop.right_rows = left ? row_count(node->right) : side.odd.count;
   (left ? loop.odd_left : loop.odd_right) = side.odd.rows;
   loop.right_outer = left;
   loop.skip_odd_left = !left;
-  if (side.odd.count > 0) start_loop(node, loop);
+  start_loop(node, loop);
 }
 
 std::uint64_t row_at(const OddRow* odd, std::uint64_t at) {
@@ -173,7 +210,7 @@ bool next_in_loop(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
 
 /// Whether the row is known to be a point without NaN and infinities.
 bool is_finite_point(const Side& side, std::uint64_t row) {
-  return are_points(side) && is_finite_row(side.points, row);
+  return are_points(side) && side.late == nullptr && is_finite_row(side.points, row);
 }
 
 /// Evaluates the condition, where its answer is not known, for a pair that the scan tuple shows.
@@ -189,33 +226,46 @@ bool asks(JoinNode* node, std::uint64_t left, std::uint64_t right) {
   return matches;
 }
 
+/// Conditions before and after the engine's own.
+struct Others {
+  ExprState *early, *late;
+};
+
 /// Whether all conditions hold for a pair that the scan tuple shows, in PostgreSQL's order: the one
 /// on the keys' order unless the engine `ordered` the pairs, and its own where it left it `open`.
 /// Counts those for which they do not.
-bool fulfils(JoinNode* node, std::uint64_t left, std::uint64_t right, bool ordered, bool open) {
-  const bool may = (ordered || holds(node, node->order)) && holds(node, node->early);
+bool fulfils(JoinNode* node, std::uint64_t left, std::uint64_t right, bool ordered, bool open,
+             const Others& others) {
+  const bool may = (ordered || holds(node, node->order)) && holds(node, others.early);
   if (may && open && !asks(node, left, right)) return false;
-  if (may && holds(node, node->late)) return true;
+  if (may && holds(node, others.late)) return true;
   InstrCountFiltered2(&node->css, 1);
   return false;
 }
 
 void note_match(JoinNode* node, std::uint64_t left, std::uint64_t right) {
-  if (node->matches != nullptr) ++node->matches[left];
+  add_matches(node, left, 1);
   node->last_left = left;
   node->last_right = right;
+}
+
+/// Whether of a pair and its reverse the engine emits one, and the order of keys is not known to
+/// it.
+bool emits_halves(const JoinNode* node) {
+  return node->mode == Mode::kTop || (node->keeps && node->kept_pairs == PairSelection::kUnordered);
 }
 
 /// The next pair that the engine found.
 bool next_of_engine(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
   const JoinRequest& request = node->run->request;
+  read_late_rows(node);
   if (node->reverse_due) {
     std::swap(node->pair.id1, node->pair.id2);
     node->reverse_due = false;
   } else {
     while (!node->cursor.next(&node->pair))
       if (!next_batch(node)) return false;
-    node->reverse_due = request.self_join() && node->mode == Mode::kTop;
+    node->reverse_due = request.self_join() && emits_halves(node);
   }
   const bool reversed =
       request.self_join() && node->order_by_engine && node->data.order.order == KeyOrder::kGreater;
@@ -229,7 +279,7 @@ bool next_loop_match(JoinNode* node) {
   while (next_pair(node, next_in_loop, &left, &right)) {
     if (is_settled(node, left)) continue;  // since the pair was made
     show_pair(node, left, right);
-    if (fulfils(node, left, right, false, true)) {
+    if (fulfils(node, left, right, false, true, {node->early, node->late})) {
       note_match(node, left, right);
       return true;
     }
@@ -240,15 +290,25 @@ bool next_loop_match(JoinNode* node) {
 
 }  // namespace
 
+std::uint64_t row_of(const JoinNode* node, const Side& side, std::int64_t id) {
+  const bool stored = side.places.rows > 0;  // late rows, in the order of the points
+  if (!names_positions(node))
+    return stored ? find_row_place(side.places, id) : static_cast<std::uint64_t>(id);
+  if (node->order_by_engine && node->by_rank != nullptr) id = node->by_rank[id];
+  return static_cast<std::uint64_t>(stored ? id : side.points.ids[id]);
+}
+
 bool has_filter(const JoinNode* node) {
-  return node->early != nullptr || node->late != nullptr ||
+  return early_conditions(node) != nullptr || late_conditions(node) != nullptr ||
          (node->order != nullptr && !node->order_by_engine);
 }
 
 void start_pairs(JoinNode* node) {
   if (node->data.top.k > 0) node->top = first_top(node, engine_resources(node->run).memory_limit);
+  if (node->keys != nullptr) find_keys(node);
   node->order_by_engine = node->order != nullptr && node->data.top.k == 0 &&
-                          node->band.engine_serves && find_ranks(node);
+                          node->band.engine_serves && find_ranks(node) &&
+                          (!has_keys(node) || node->keys->same);
   node->mode = node->band.engine_serves ? engine_mode(node) : Mode::kLoop;
   const bool none = node->band.none && node->band.engine_serves;
   node->step = none ? Step::kOddLeft : Step::kPoints;
@@ -296,7 +356,8 @@ bool next_found(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
 
 bool passes(JoinNode* node, std::uint64_t left, std::uint64_t right) {
   const bool ordered = node->order_by_engine && node->run->request.self_join();
-  return fulfils(node, left, right, ordered, is_open(node));
+  return fulfils(node, left, right, ordered, is_open(node),
+                 {early_conditions(node), late_conditions(node)});
 }
 
 bool next_engine_match(JoinNode* node) {

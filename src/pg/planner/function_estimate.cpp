@@ -101,7 +101,10 @@ JoinEstimate estimate_join(RowKind row, const JoinArguments& arguments, bool eps
   const SideEstimate right = self_join ? left : estimate_side(arguments.right);
   if (!eps_known) left.samples = nullptr;
   double rows = left.rows;
-  if (row == RowKind::kPair) {
+  if (arguments.function->output == Output::kNearest) {
+    const bool itself = self_join && arguments.pairs == PairSelection::kDistinct;
+    rows *= fmin(static_cast<double>(arguments.top.k), fmax(right.rows - itself, 0));
+  } else if (row == RowKind::kPair) {
     rows = estimate_pairs(arguments, left, right);
     if (self_join && (top || arguments.pairs == PairSelection::kUnordered)) rows /= 2;
     if (self_join && !top && arguments.pairs == PairSelection::kAll) rows += left.rows;

@@ -74,10 +74,9 @@ bool may_come_first(PlannerInfo* root, const RestrictInfo* info, Cost cost) {
          (cost < 10 * cpu_operator_cost && cannot_raise(root, info->clause));
 }
 
-/// The conditions in the order of order_qual_clauses() [PostgreSQL, createplan.c], which is not
-/// exported: by security level, then by cost, else as they stand. A cheap leakproof condition may
-/// go first.
-List* cheapest_first(PlannerInfo* root, const List* conditions) {
+}  // namespace
+
+List* cheapest_first(PlannerInfo* root, const List* conditions, bool of_join) {
   const int count = list_length(conditions);
   Candidate* const candidates = static_cast<Candidate*>(palloc(sizeof(Candidate) * (count + 1)));
   for (int i = 0; i < count; ++i) {
@@ -86,7 +85,7 @@ List* cheapest_first(PlannerInfo* root, const List* conditions) {
     cost_qual_eval_node(&cost, reinterpret_cast<Node*>(info), root);
     const bool harmless = info->leakproof && cost.per_tuple < 10 * cpu_operator_cost;
     candidates[i] = {info, harmless ? 0 : info->security_level,
-                     may_come_first(root, info, cost.per_tuple) ? 0 : cost.per_tuple};
+                     of_join && may_come_first(root, info, cost.per_tuple) ? 0 : cost.per_tuple};
   }
   std::stable_sort(candidates, candidates + count, [](const Candidate& a, const Candidate& b) {
     return a.security_level != b.security_level ? a.security_level < b.security_level
@@ -97,12 +96,10 @@ List* cheapest_first(PlannerInfo* root, const List* conditions) {
   return ordered;
 }
 
-}  // namespace
-
 Conditions sort_conditions(PlannerInfo* root, const SimilarityClause& clause, JoinType type,
                            List* conditions, Relids joined, Relids left, Relids right) {
   Conditions found = {};
-  List* const ordered = cheapest_first(root, conditions);
+  List* const ordered = cheapest_first(root, conditions, true);
   if (IS_OUTER_JOIN(type))
     extract_actual_join_clauses(ordered, joined, &found.all, &found.parts.where);
   else
@@ -131,16 +128,16 @@ Conditions sort_conditions(PlannerInfo* root, const SimilarityClause& clause, Jo
   return found;
 }
 
-bool can_be_counted(const SimilarityClause& clause, const List* conditions, Relids left,
-                    Relids right) {
+bool can_be_counted(const SimilarityClause& clause, const List* conditions, const List* keys,
+                    Relids left, Relids right) {
   bool ordered = false;
   ListCell* cell;
   foreach (cell, conditions) {
     Expr* const condition = lfirst_node(RestrictInfo, cell)->clause;
-    Var* keys[2];
-    if (equal(condition, clause.condition)) continue;
-    if (ordered ||
-        match_order(reinterpret_cast<Node*>(condition), left, right, keys) == KeyOrder::kNone)
+    Var* ordered_keys[2];
+    if (equal(condition, clause.condition) || is_of_key(keys, condition)) continue;
+    if (ordered || match_order(reinterpret_cast<Node*>(condition), left, right, ordered_keys) ==
+                       KeyOrder::kNone)
       return false;
     ordered = true;
   }

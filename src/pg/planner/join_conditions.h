@@ -3,6 +3,7 @@
 #pragma once
 
 #include "pg/executor/join_plan.h"
+#include "pg/planner/key_clause.h"
 #include "pg/planner/similarity_clause.h"
 
 namespace gpujoin {
@@ -15,15 +16,20 @@ struct Conditions {
   Var* keys[2];  ///< of the outer and the inner side
 };
 
+/// The conditions in the order of order_qual_clauses() [PostgreSQL, createplan.c], which is not
+/// exported: by security level, then by cost, else as they stand. A cheap leakproof condition may
+/// go first, and of a join's conditions any that may come first there.
+List* cheapest_first(PlannerInfo* root, const List* conditions, bool of_join);
+
 /// Sorts `conditions`, of RestrictInfo, of a join of two sides with these relations: cheapest
 /// first, as PostgreSQL evaluates them.
 Conditions sort_conditions(PlannerInfo* root, const SimilarityClause& clause, JoinType type,
                            List* conditions, Relids joined, Relids left, Relids right);
 
 /// Whether the engine can count the pairs for which all conditions hold, where both sides are the
-/// same rows: there is none besides the clause but an order of keys.
-bool can_be_counted(const SimilarityClause& clause, const List* conditions, Relids left,
-                    Relids right);
+/// same rows: there is none besides the clause but an order of keys, and those of `keys`.
+bool can_be_counted(const SimilarityClause& clause, const List* conditions, const List* keys,
+                    Relids left, Relids right);
 
 /// Whether PostgreSQL's own plan computes both operands for each pair of rows: no other condition
 /// comes first, and no pair is left out because others were found.

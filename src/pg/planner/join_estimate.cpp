@@ -21,6 +21,7 @@ namespace {
 constexpr double kRowOperators = 10;          // taking a row in, and its share of the index
 constexpr double kCandidateOperators = 0.04;  // for each pair within the radius, with those in vain
 constexpr double kPairOperators = 0.8;        // handing over a row
+constexpr double kUntilFirst = 64;            // pairs of a row of which the first suffices, at most
 
 /// Bytes that a table holds out of line for each of its rows.
 double toasted_width(const RelOptInfo* rel, Oid table) {
@@ -63,6 +64,12 @@ double bytes_of(PlannerInfo* root, const Path* input, const Expr* value,
                         sizeof(std::int64_t));
 }
 
+/// Whether a side of so many bytes has room in its share of memory.
+bool fits_in_share(double bytes) {
+  constexpr double kShares = 6;  // as dataset_share() has it for two sides
+  return kShares * bytes <= static_cast<double>(host_memory_limit_bytes());
+}
+
 /// What computing a value costs for each row of an input.
 Cost cost_of_value(PlannerInfo* root, const Path* input, Expr* value) {
   QualCost cost;
@@ -85,20 +92,55 @@ bool has_memory(PlannerInfo* root, const Path* left, const Path* right,
   return fits || limit >= kLeastMemory;
 }
 
+bool stays_in_memory(PlannerInfo* root, const Path* left, const Path* right,
+                     const SimilarityClause& clause) {
+  return fits_in_share(fmax(bytes_of(root, left, clause.left, clause.test),
+                            bytes_of(root, right, clause.right, clause.test)));
+}
+
 void set_join_cost(PlannerInfo* root, Path* path, const Path* left, const Path* right,
                    Selectivity share, JoinType type, List* conditions, bool asked, Cost of_values) {
   const double pairs = clamp_row_est(left->rows * right->rows * share);
   QualCost filter;
   cost_qual_eval(&filter, conditions, root);
   const bool pairs_wanted = type == JOIN_INNER || type == JOIN_LEFT || asked;
+  const double found = pairs_wanted ? pairs : fmin(pairs, kUntilFirst * left->rows);
   const double of_rows = kStartOperators + kRowOperators * (left->rows + right->rows);
-  const double of_pairs = (kCandidateOperators + (pairs_wanted ? kPairOperators : 0)) * pairs;
+  const double of_pairs = (kCandidateOperators + (pairs_wanted ? kPairOperators : 0)) * found;
   path->rows = path->parent->rows;
   path->startup_cost = left->total_cost + right->total_cost + cpu_operator_cost * of_rows +
                        of_values + filter.startup + path->pathtarget->cost.startup;
   path->total_cost = path->startup_cost + cpu_operator_cost * of_pairs +
                      (asked ? filter.per_tuple * pairs : 0) +
                      path->pathtarget->cost.per_tuple * path->rows;
+}
+
+bool set_nearest_cost(PlannerInfo* root, PlannerInfo* subroot, const SimilarityClause& distance,
+                      Expr* value, const NearestCost& cost, Path* path) {
+  constexpr double kSearchOperators = 20, kLeafRows = 32;
+  const Path *left = cost.left, *right = cost.right;
+  if (!fits_in_share(bytes_of(subroot, right, value, distance.test))) return false;
+  const double dims = coordinates_of(subroot, value, *distance.test.type);
+  const double found = fmin(cost.k / fmax(cost.share, 1e-9), right->rows);
+  // In many dimensions all points are compared.
+  const double compared = fmin(right->rows, pow(3, fmin(dims, 64)) * (kLeafRows + found));
+  QualCost filter, measuring;
+  cost_qual_eval(&filter, cost.conditions, root);
+  cost_qual_eval_node(&measuring, reinterpret_cast<Node*>(distance.condition), root);
+  const bool measures = !is_exact(distance.test) || cost.conditions != NIL;
+  const double of_rows = kStartOperators + kRowOperators * (left->rows + right->rows);
+  const double of_search = kSearchOperators + kPairOperators * found +
+                           kCandidateOperators * compared * fmax(1, dims / 8);
+  path->rows = path->parent->rows;
+  path->startup_cost = left->total_cost + right->total_cost + cpu_operator_cost * of_rows +
+                       cost_of_value(root, left, distance.left) +
+                       cost_of_value(subroot, right, value) + filter.startup +
+                       path->pathtarget->cost.startup;
+  path->total_cost = path->startup_cost + left->rows * cpu_operator_cost * of_search +
+                     left->rows * found * filter.per_tuple +
+                     (measures ? left->rows * measuring.per_tuple : 0) +
+                     path->pathtarget->cost.per_tuple * path->rows;
+  return true;
 }
 
 void set_counting_cost(Path* path, const Path* input) {

@@ -14,11 +14,29 @@ inline constexpr double kStartOperators = 16000;
 bool has_memory(PlannerInfo* root, const Path* left, const Path* right,
                 const SimilarityClause& clause, Cost* of_values);
 
+/// Whether the points or boxes of both inputs are expected to stay in memory while they are joined.
+bool stays_in_memory(PlannerInfo* root, const Path* left, const Path* right,
+                     const SimilarityClause& clause);
+
 /// Sets rows and costs of a path that joins `left` and `right` by conditions of which one is the
 /// engine's and leaves a share of all pairs; `asked`: conditions are evaluated for each pair of
 /// that share.
 void set_join_cost(PlannerInfo* root, Path* path, const Path* left, const Path* right,
                    Selectivity share, JoinType type, List* conditions, bool asked, Cost of_values);
+
+/// A search for nearest rows.
+struct NearestCost {
+  const Path* left;
+  const Path* right;
+  double k;           ///< rows wanted of each left row
+  Selectivity share;  ///< of right rows that other conditions leave
+  List* conditions;   ///< evaluated for what is found
+};
+
+/// Sets rows and costs of a path that finds the nearest right rows of each left row. False where
+/// their points are not expected to stay in memory. `value` is the right one as `subroot` knows it.
+bool set_nearest_cost(PlannerInfo* root, PlannerInfo* subroot, const SimilarityClause& distance,
+                      Expr* value, const NearestCost& cost, Path* path);
 
 /// Sets the cost of a path that counts the rows of `input` without making them.
 void set_counting_cost(Path* path, const Path* input);

@@ -4,10 +4,12 @@
 #include "pg/planner/join_conditions.h"
 #include "pg/planner/join_estimate.h"
 #include "pg/planner/join_selectivity.h"
+#include "pg/planner/nearest_path.h"
 #include "pg/planner/nested_loops.h"
 #include "pg/planner/safe_expression.h"
 #include "pg/planner/scan_columns.h"
 #include "pg/planner/score_clause.h"
+#include "pg/planner/sum_clause.h"
 #include "pg/settings.h"
 
 extern "C" {
@@ -46,6 +48,16 @@ bool names_matches(PlannerInfo* root, const RelOptInfo* join, const RelOptInfo* 
   foreach (cell, join->reltarget->exprs)
     if (bms_overlap(pull_varnos(root, static_cast<Node*>(lfirst(cell))), inner->relids))
       return true;
+  return false;
+}
+
+/// Whether the foreign server that has both inputs does the join: its wrapper was asked before the
+/// hook is, knows which conditions it can send, and has a path that PostgreSQL's others do not
+/// beat.
+bool is_shipped(const RelOptInfo* join) {
+  ListCell* cell;
+  foreach (cell, join->pathlist)
+    if (IsA(lfirst(cell), ForeignPath)) return true;
   return false;
 }
 
@@ -107,14 +119,18 @@ struct JoinPath {
   CustomPath custom;  // first: PostgreSQL knows no more than this
   SimilarityClause clause;
   JoinType type;
+  Relids joined;       ///< relations of the join
   List* conditions;    ///< of RestrictInfo
+  bool has_keys;       ///< some of them are keys of the index
   bool names_matches;  ///< as in JoinPlanData
   bool counts;         ///< as in JoinPlanData
   bool grouped;
   List* having;
-  TopPlan top;        ///< as in JoinPlanData, but for the attributes
-  ScoreClause score;  ///< of its pairs
-  Expr* order;        ///< the score as the query has it
+  TopPlan top;               ///< as in JoinPlanData, but for the attributes
+  ScoreClause score;         ///< of its pairs
+  Expr* order;               ///< the score as the query has it
+  SumsOfJoin sums;           ///< sums.sums is NIL where pairs are not added up
+  SumsRefusal sums_refusal;  ///< and why
 };
 
 const JoinPath* as_join_path(const CustomPath* path) {
@@ -129,6 +145,13 @@ JoinPath* copy_path(const CustomPath* join) {
   JoinPath* const copy = new_join_path();
   *copy = *as_join_path(join);
   return copy;
+}
+
+/// The right input becomes the left one.
+void swap_inputs(JoinPath* path) {
+  List* const inputs = path->custom.custom_paths;
+  path->custom.custom_paths = list_make2(lsecond(inputs), linitial(inputs));
+  std::swap(path->clause.left, path->clause.right);
 }
 
 Relids relids_of(const void* path) { return static_cast<const Path*>(path)->parent->relids; }
@@ -150,27 +173,98 @@ bool becomes_known(JoinType type, Expr* right_operand) {
   return IS_OUTER_JOIN(type) && contain_nonstrict_functions(reinterpret_cast<Node*>(right_operand));
 }
 
-void describe_columns(const ScanColumns& scan, JoinPlanData* data) {
-  data->column_count = list_length(scan.columns);
-  data->from_left = static_cast<bool*>(palloc(data->column_count + 1));
-  data->attributes =
-      static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (data->column_count + 1)));
-  for (int i = 0; i < data->column_count; ++i) {
-    data->from_left[i] = list_nth_int(scan.from_left, i) != 0;
-    data->attributes[i] = static_cast<AttrNumber>(list_nth_int(scan.attributes, i));
+/// The columns that groups and aggregates are computed of.
+void add_sum_columns(ScanColumns* scan, const SumsOfJoin& wanted) {
+  if (wanted.sums == NIL) return;
+  add_columns(scan, wanted.groups);
+  ListCell* cell;
+  foreach (cell, wanted.sums) {
+    const SumExpressions& expressions = static_cast<SumClause*>(lfirst(cell))->expressions;
+    add_columns(scan, expressions.argument);
+    add_columns(scan, expressions.filter);
+    add_columns(scan, expressions.leaves);
   }
 }
 
+/// The aggregate whose state the column is.
+const SumClause& sum_of_column(const SumsOfJoin& wanted, const Expr* column) {
+  ListCell* cell;
+  foreach (cell, wanted.sums) {
+    const SumClause* const sum = static_cast<SumClause*>(lfirst(cell));
+    const Aggref* const shown = wanted.finishes ? sum->aggregate : partial_of(sum->aggregate);
+    if (equal(shown, column)) return *sum;
+  }
+  elog(ERROR, "an aggregate of a similarity join is missing");
+}
+
+/// What is to be added up, in the order of the columns.
+void describe_sums(PlannerInfo* root, const SumsOfJoin& wanted, const ScanColumns& scan,
+                   JoinPlanData* data, JoinPlanExpressions* parts) {
+  if (wanted.sums == NIL) return;
+  data->finishes_sums = wanted.finishes;
+  data->sums = static_cast<SumPlan*>(palloc0(sizeof(SumPlan) * list_length(scan.columns)));
+  for (int i = 0; i < data->column_count; ++i) {
+    if (data->attributes[i] != 0) continue;
+    const SumClause& sum = sum_of_column(wanted, list_nth_node(TargetEntry, scan.columns, i)->expr);
+    data->sums[data->sum_count++] = sum.plan;
+    parts->sums = lappend(parts->sums, encode_sum(sum.expressions));
+  }
+  const List* const clauses = root->parse->groupClause;
+  data->group_columns = list_length(wanted.groups);
+  data->group_operators = static_cast<Oid*>(palloc(sizeof(Oid) * (data->group_columns + 1)));
+  data->group_collations = static_cast<Oid*>(palloc(sizeof(Oid) * (data->group_columns + 1)));
+  for (int i = 0; i < data->group_columns; ++i) {
+    data->groups_may_raise = data->groups_may_raise ||
+                             !cannot_raise(root, static_cast<Expr*>(list_nth(wanted.groups, i)));
+    data->group_operators[i] = list_nth_node(SortGroupClause, clauses, i)->eqop;
+    data->group_collations[i] = exprCollation(static_cast<Node*>(list_nth(wanted.groups, i)));
+  }
+  parts->groups = wanted.groups;
+}
+
+/// The keys of the join's index, of KeyClause.
+List* keys_of(PlannerInfo* root, const JoinPath& path) {
+  if (!path.has_keys) return NIL;
+  List* conditions = NIL;
+  ListCell* cell;
+  foreach (cell, path.conditions)
+    if (!IS_OUTER_JOIN(path.type) ||
+        !RINFO_IS_PUSHED_DOWN(lfirst_node(RestrictInfo, cell), path.joined))
+      conditions = lappend(conditions, lfirst(cell));
+  return match_keys(root, path.clause, conditions, relids_of(linitial(path.custom.custom_paths)),
+                    relids_of(lsecond(path.custom.custom_paths)));
+}
+
+void describe_keys(const List* keys, JoinPlanData* data, JoinPlanExpressions* parts) {
+  data->keys = static_cast<KeyPlan*>(palloc0(sizeof(KeyPlan) * (list_length(keys) + 1)));
+  ListCell* cell;
+  foreach (cell, keys) {
+    const KeyClause* const key = static_cast<KeyClause*>(lfirst(cell));
+    data->keys[data->key_count++] = key->plan;
+    parts->keys = lappend(parts->keys, encode_key(key->expressions));
+  }
+}
+
+/// What can be done about errors of the conditions of an input that is a scan of a table. Whoever
+/// reads the table may evaluate them for rows in any order.
+ErrorTrap filter_trap(const PlannerInfo* root, const Plan* input) {
+  if (IsA(input, Gather)) input = outerPlan(input);
+  Expr* const conditions = reinterpret_cast<Expr*>(input->qual);
+  if (cannot_raise(root, conditions)) return ErrorTrap::kNone;
+  return can_drop_errors(root, conditions) ? ErrorTrap::kCatch : ErrorTrap::kSubtransaction;
+}
+
 /// CustomPathMethods::PlanCustomPath.
-Plan* plan_path(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* tlist, List*,
+Plan* plan_path(PlannerInfo* root, RelOptInfo*, CustomPath* path, List* tlist, List*,
                 List* inputs) {
   const JoinPath& planned = *as_join_path(path);
   const SimilarityClause& clause = planned.clause;
   Conditions conditions = sort_conditions(root, clause, planned.type, planned.conditions,
-                                          rel->relids, relids_of(linitial(path->custom_paths)),
+                                          planned.joined, relids_of(linitial(path->custom_paths)),
                                           relids_of(lsecond(path->custom_paths)));
   JoinPlanExpressions& parts = conditions.parts;
   if (planned.counts) parts.where = planned.having;
+  if (planned.sums.finishes) parts.where = planned.sums.having;
   Plan *left = static_cast<Plan*>(linitial(inputs)), *right = static_cast<Plan*>(lsecond(inputs));
   JoinPlanData data = {};
   data.join_type = planned.type;
@@ -179,27 +273,33 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* tlis
   data.counts = planned.counts;
   data.grouped = planned.grouped;
   data.top = planned.top;
+  data.sums_refusal = planned.sums_refusal;
   data.eps_may_raise = !cannot_raise(root, clause.eps);
   const bool for_all_rows = computes_all_operands(root, planned.type, planned.conditions);
   data.left_value =
       place_operand(root, &left, clause.left, for_all_rows, &parts.left_operand, &data.left_trap);
   data.right_value = place_operand(root, &right, clause.right, for_all_rows, &parts.right_operand,
                                    &data.right_trap);
+  data.left_filter = filter_trap(root, left);
+  data.right_filter = filter_trap(root, right);
   if (planned.score.left != nullptr) {
     data.top.left_score = place_value(&left, planned.score.left);
     data.top.right_score = place_value(&right, planned.score.right);
   }
-  ScanColumns scan = {NIL, NIL, NIL, left->targetlist, right->targetlist};
+  ScanColumns scan = {NIL, NIL, NIL, left->targetlist, right->targetlist, NIL};
   // First the columns of the target list, in its order, so that rows need no projection.
   add_columns(&scan, tlist);
   add_columns(&scan, path->path.pathtarget->exprs);
   add_columns(&scan, parts.where);
   add_columns(&scan, conditions.all);
   add_columns(&scan, planned.order);
+  add_sum_columns(&scan, planned.sums);
   if (data.left_value > 0) add_operand(&scan, clause.left, true, data.left_value);
   if (data.right_value > 0 && !becomes_known(planned.type, clause.right))
     add_operand(&scan, clause.right, false, data.right_value);
   describe_columns(scan, &data);
+  describe_sums(root, planned.sums, scan, &data, &parts);
+  describe_keys(keys_of(root, planned), &data, &parts);
   if (conditions.order != KeyOrder::kNone)
     data.order = {conditions.order, conditions.keys[0]->vartype,
                   column_of(scan.columns, conditions.keys[0]),
@@ -207,25 +307,51 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* tlis
   parts.eps = clause.eps;
   parts.score = planned.order;
 
-  CustomScan* const plan = makeNode(CustomScan);
-  plan->scan.plan.targetlist = tlist;
-  plan->flags = path->flags;
-  plan->methods = &kCustomScanMethods;
-  plan->custom_plans = list_make2(left, right);
-  plan->custom_scan_tlist = scan.columns;
-  plan->custom_exprs =
-      static_cast<List*>(with_columns_of(scan.columns, encode_join_expressions(parts)));
-  plan->custom_private = encode_join_plan(data);
-  return &plan->scan.plan;
+  return make_join_scan(path->flags, tlist, left, right, scan, data, parts);
 }
 
 const CustomPathMethods kPathMethods = {kCustomScanName, plan_path, nullptr};
+
+/// What the keys of a join's index leave.
+struct KeysLeft {
+  int conditions;     ///< that they stand for
+  Selectivity share;  ///< of the pairs within the radius
+  Cost cost;
+};
+
+/// Decides whether the path has keys: where the distance alone leaves so many pairs that asking
+/// them takes longer than reading the keys of all rows.
+KeysLeft weigh_keys(PlannerInfo* root, JoinPath* path, Selectivity share, SpecialJoinInfo* join) {
+  constexpr double kPairsPerRow = 2;
+  constexpr double kKeyOperators = 20;  // for each row
+  KeysLeft left = {0, 1, 0};
+  const Path* const outer = static_cast<Path*>(linitial(path->custom.custom_paths));
+  const Path* const inner = static_cast<Path*>(lsecond(path->custom.custom_paths));
+  const double rows = outer->rows + inner->rows;
+  path->has_keys =
+      !tests_boxes(path->clause.test) && path->clause.test.by->compared == ValueForm::kPoint &&
+      list_length(path->conditions) > 1 && outer->rows * inner->rows * share > kPairsPerRow * rows;
+  const List* const keys = keys_of(root, *path);
+  path->has_keys = keys != NIL;
+  if (keys == NIL) return left;
+  left.cost = cpu_operator_cost * kKeyOperators * rows * list_length(keys);
+  ListCell* cell;
+  foreach (cell, path->conditions) {
+    RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
+    if (!is_of_key(keys, info->clause)) continue;
+    ++left.conditions;
+    left.share *= clause_selectivity(root, reinterpret_cast<Node*>(info), 0, JOIN_INNER, join);
+  }
+  return left;
+}
 
 /// set_join_pathlist_hook: offers the node beside PostgreSQL's own ways to join.
 void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOptInfo* inner,
                    JoinType type, JoinPathExtraData* extra) {
   if (previous_join_hook != nullptr) previous_join_hook(root, join, outer, inner, type, extra);
   if (!customscan_enabled() || !is_join_kind_served(type) || names_partitions(join)) return;
+  if (!bms_is_empty(inner->lateral_relids))
+    return add_nearest_path(root, join, outer, inner, type, extra);
   Path *left = outer->cheapest_total_path, *right = inner->cheapest_total_path;
   if (!bms_is_empty(join->lateral_relids) || left == nullptr || right == nullptr ||
       PATH_REQ_OUTER(left) != nullptr || PATH_REQ_OUTER(right) != nullptr)
@@ -234,10 +360,12 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   Cost of_values;
   const RestrictInfo* const info =
       choose_clause(root, extra->restrictlist, type, join, outer, inner, &clause);
-  if (info == nullptr || !has_memory(root, left, right, clause, &of_values)) return;
+  if (info == nullptr || is_shipped(join) || !has_memory(root, left, right, clause, &of_values))
+    return;
   JoinPath* const join_path = new_join_path();
   join_path->clause = clause;
   join_path->type = type;
+  join_path->joined = join->relids;
   join_path->conditions = extra->restrictlist;
   join_path->names_matches = type == JOIN_SEMI && names_matches(root, join, inner);
   CustomPath* const path = &join_path->custom;
@@ -248,9 +376,11 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   path->custom_paths = list_make2(left, right);
   path->methods = &kPathMethods;
   const Selectivity share = share_of_pairs(root, info, clause);
-  const bool asked =
-      list_length(extra->restrictlist) > 1 || (tests_boxes(clause.test) && !is_exact(clause.test));
-  set_join_cost(root, &path->path, left, right, share, type, extra->restrictlist, asked, of_values);
+  const KeysLeft keys = weigh_keys(root, join_path, share, extra->sjinfo);
+  const bool asked = list_length(extra->restrictlist) > 1 + keys.conditions ||
+                     (tests_boxes(clause.test) && !is_exact(clause.test));
+  set_join_cost(root, &path->path, left, right, share * keys.share, type, extra->restrictlist,
+                asked, of_values + keys.cost);
   add_disabled_nodes(&path->path, {left, right});
   if (are_lookups_cheaper(root, &path->path, outer, inner, info, share) ||
       (type == JOIN_INNER && are_lookups_cheaper(root, &path->path, inner, outer, info, share)))
@@ -278,7 +408,9 @@ void estimate_conditions(PlannerInfo* root, RelOptInfo* rel, Index rti, RangeTbl
 
 }  // namespace
 
-CustomPath* find_inner_join(const RelOptInfo* relation) {
+namespace {
+
+CustomPath* find_join(const RelOptInfo* relation, bool inner_only) {
   CustomPath* found = nullptr;
   ListCell* cell;
   foreach (cell, relation->pathlist) {
@@ -288,16 +420,39 @@ CustomPath* find_inner_join(const RelOptInfo* relation) {
     CustomPath* const path = reinterpret_cast<CustomPath*>(candidate);
     if (!IsA(path, CustomPath) || path->methods != &kPathMethods) continue;
     const JoinPath& join = *as_join_path(path);
-    if (join.type != JOIN_INNER || join.counts) continue;
+    if ((inner_only && join.type != JOIN_INNER) || join.counts || join.names_matches) continue;
     if (found == nullptr || path->path.total_cost < found->path.total_cost) found = path;
   }
   return found;
 }
 
-bool can_count(const CustomPath* join) {
+}  // namespace
+
+CustomPath* find_inner_join(const RelOptInfo* relation) { return find_join(relation, true); }
+
+CustomPath* find_any_join(const RelOptInfo* relation) { return find_join(relation, false); }
+
+Relids left_relids(const CustomPath* join) { return relids_of(linitial(join->custom_paths)); }
+Relids right_relids(const CustomPath* join) { return relids_of(lsecond(join->custom_paths)); }
+const SimilarityClause& clause_of(const CustomPath* join) { return as_join_path(join)->clause; }
+JoinType type_of(const CustomPath* join) { return as_join_path(join)->type; }
+
+bool can_count(PlannerInfo* root, const CustomPath* join) {
   const JoinPath& path = *as_join_path(join);
-  return can_be_counted(path.clause, path.conditions, relids_of(linitial(join->custom_paths)),
+  return can_be_counted(path.clause, path.conditions, keys_of(root, path),
+                        relids_of(linitial(join->custom_paths)),
                         relids_of(lsecond(join->custom_paths)));
+}
+
+bool can_add_up(PlannerInfo* root, const CustomPath* join) {
+  const JoinPath& path = *as_join_path(join);
+  if (path.type == JOIN_INNER || path.type == JOIN_LEFT) return can_count(root, join);
+  ListCell* cell;
+  foreach (cell, path.conditions)
+    if (IS_OUTER_JOIN(path.type) &&
+        RINFO_IS_PUSHED_DOWN(lfirst_node(RestrictInfo, cell), path.joined))
+      return false;  // it is about rows of the join
+  return true;
 }
 
 CustomPath* make_counting_path(const CustomPath* join, bool grouped, const RelOptInfo* group,
@@ -306,13 +461,20 @@ CustomPath* make_counting_path(const CustomPath* join, bool grouped, const RelOp
   path->counts = true;
   path->grouped = grouped;
   path->having = having;
-  Path *left = static_cast<Path*>(linitial(join->custom_paths)),
-       *right = static_cast<Path*>(lsecond(join->custom_paths));
-  if (grouped && right->parent == group) {
-    path->custom.custom_paths = list_make2(right, left);
-    std::swap(path->clause.left, path->clause.right);
-  }
+  const Path* const right = static_cast<Path*>(lsecond(join->custom_paths));
+  if (grouped && right->parent == group) swap_inputs(path);
   return &path->custom;
+}
+
+CustomPath* make_sum_path(PlannerInfo*, const CustomPath* join, const SumsOfJoin& sums) {
+  JoinPath* const path = copy_path(join);
+  path->sums = sums;
+  if (sums.swapped) swap_inputs(path);
+  return &path->custom;
+}
+
+void refuse_sums(CustomPath* join, SumsRefusal reason) {
+  reinterpret_cast<JoinPath*>(join)->sums_refusal = reason;
 }
 
 CustomPath* make_top_path(PlannerInfo* root, const CustomPath* join, Expr* score,
@@ -325,6 +487,7 @@ CustomPath* make_top_path(PlannerInfo* root, const CustomPath* join, Expr* score
       (found.function == ScoreFunction::kDistance && !top.lowest_first))
     return nullptr;
   JoinPath* const path = copy_path(join);
+  path->has_keys = false;  // of joins whose pairs are all wanted
   path->top = top;
   path->score = found;
   path->order = score;

@@ -10,14 +10,43 @@ namespace gpujoin {
 /// The cheapest path of the relation that is the node's inner join; null when there is none.
 CustomPath* find_inner_join(const RelOptInfo* relation);
 
+/// The same of all joins, whose rows have no columns of what only has to exist.
+CustomPath* find_any_join(const RelOptInfo* relation);
+
+/// The relations of its inputs, and its condition.
+Relids left_relids(const CustomPath* join);
+Relids right_relids(const CustomPath* join);
+const SimilarityClause& clause_of(const CustomPath* join);
+
+JoinType type_of(const CustomPath* join);
+
 /// Whether the engine may count the join's pairs: it has no condition besides the distance, but
-/// for the order of two keys.
-bool can_count(const CustomPath* join);
+/// for the order of two keys, and those that are keys of its index.
+bool can_count(PlannerInfo* root, const CustomPath* join);
+
+/// Whether the node may add up the join's pairs, or the rows of a join that has one for each left
+/// row at most.
+bool can_add_up(PlannerInfo* root, const CustomPath* join);
 
 /// The path that counts the pairs of `join`, or for `grouped` the pairs of each row of the input
 /// whose relation is `group`. `having` filters its rows.
 CustomPath* make_counting_path(const CustomPath* join, bool grouped, const RelOptInfo* group,
                                List* having);
+
+/// How the pairs of a join are to be added up.
+struct SumsOfJoin {
+  List* groups;   ///< expressions of left rows, in the order of the query's GROUP BY
+  List* sums;     ///< of SumClause
+  bool swapped;   ///< the join's right rows are the left ones
+  bool finishes;  ///< as in JoinPlanData
+  List* having;   ///< of the results
+};
+
+/// The path that adds up the pairs of `join`.
+CustomPath* make_sum_path(PlannerInfo* root, const CustomPath* join, const SumsOfJoin& sums);
+
+/// Notes for EXPLAIN why the pairs of `join` are made, though they are aggregated.
+void refuse_sums(CustomPath* join, SumsRefusal reason);
 
 /// The path that emits what may be among the first top.k pairs by a score; null where engines do
 /// not know the score. `top` comes with its order: k, lowest_first, ties.

@@ -73,6 +73,10 @@ void add_columns(ScanColumns* scan, void* expression) {
       continue;
     }
     if (find_entry(scan->columns, column) != nullptr) continue;
+    if (find_entry(scan->computed, column) != nullptr) {
+      add_column(scan, column, false, 0);
+      continue;
+    }
     const AttrNumber left = find_column(scan->left, column);
     const AttrNumber right = left > 0 ? 0 : find_column(scan->right, column);
     if (left > 0 || right > 0) {
@@ -101,6 +105,31 @@ AttrNumber place_value(Plan** plan, Expr* value) {
   append_column(&columns, value);
   *plan = change_plan_targetlist(*plan, columns, (*plan)->parallel_safe);
   return static_cast<AttrNumber>(list_length(columns));
+}
+
+void describe_columns(const ScanColumns& scan, JoinPlanData* data) {
+  data->column_count = list_length(scan.columns);
+  data->from_left = static_cast<bool*>(palloc(data->column_count + 1));
+  data->attributes =
+      static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (data->column_count + 1)));
+  for (int i = 0; i < data->column_count; ++i) {
+    data->from_left[i] = list_nth_int(scan.from_left, i) != 0;
+    data->attributes[i] = static_cast<AttrNumber>(list_nth_int(scan.attributes, i));
+  }
+}
+
+Plan* make_join_scan(uint32 flags, List* columns, Plan* left, Plan* right, const ScanColumns& scan,
+                     const JoinPlanData& data, const JoinPlanExpressions& parts) {
+  CustomScan* const plan = makeNode(CustomScan);
+  plan->scan.plan.targetlist = columns;
+  plan->flags = flags;
+  plan->methods = &kCustomScanMethods;
+  plan->custom_plans = list_make2(left, right);
+  plan->custom_scan_tlist = scan.columns;
+  plan->custom_exprs =
+      static_cast<List*>(with_columns_of(scan.columns, encode_join_expressions(parts)));
+  plan->custom_private = encode_join_plan(data);
+  return &plan->scan.plan;
 }
 
 }  // namespace gpujoin

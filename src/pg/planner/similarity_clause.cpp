@@ -78,12 +78,12 @@ Expr* zero() {
       makeConst(FLOAT8OID, -1, InvalidOid, sizeof(double), Float8GetDatum(0), false, true));
 }
 
+}  // namespace
+
 bool is_the_same_for_all_rows(Expr* value) {
   Node* const node = reinterpret_cast<Node*>(value);
   return !contain_var_clause(node) && !contain_volatile_functions(node) && !contain_subplans(node);
 }
-
-}  // namespace
 
 bool comes_from(PlannerInfo* root, Expr* value, Relids relations) {
   Node* const node = reinterpret_cast<Node*>(value);
@@ -119,28 +119,63 @@ bool match_similarity(Expr* condition, SimilarityClause* clause) {
   return clause->eps != nullptr && is_the_same_for_all_rows(clause->eps);
 }
 
-bool match_similarity(PlannerInfo* root, Expr* condition, Relids left, Relids right,
-                      SimilarityClause* clause) {
-  if (!match_similarity(condition, clause)) return false;
-  if (comes_from(root, clause->left, right)) {
-    Expr* const other = clause->left;
-    clause->left = clause->right;
-    clause->right = other;
-  }
+namespace {
+
+/// Puts the value of the left relations first; false where the values are others.
+bool put_in_order(PlannerInfo* root, Relids left, Relids right, SimilarityClause* clause,
+                  bool* swapped) {
+  *swapped = comes_from(root, clause->left, right);
+  if (*swapped) std::swap(clause->left, clause->right);
   return comes_from(root, clause->left, left) && comes_from(root, clause->right, right);
 }
 
-bool is_distance_of(Expr* expression, const SimilarityClause& clause) {
+}  // namespace
+
+bool match_similarity(PlannerInfo* root, Expr* condition, Relids left, Relids right,
+                      SimilarityClause* clause) {
+  bool swapped;
+  return match_similarity(condition, clause) && put_in_order(root, left, right, clause, &swapped);
+}
+
+bool match_distance(PlannerInfo* root, Expr* expression, Relids left, Relids right,
+                    SimilarityClause* clause, bool* swapped) {
+  Oid function;
+  List* arguments;
+  *clause = {expression, nullptr, nullptr, nullptr, {}};
+  if (!as_call(expression, &function, &arguments) ||
+      !find_test(function, arguments, true, &clause->test))
+    return false;
+  clause->left = argument(arguments, 0);
+  clause->right = argument(arguments, 1);
+  return put_in_order(root, left, right, clause, swapped);
+}
+
+namespace {
+
+/// Whether the expression is the clause's distance, as `test` measures it.
+bool is_distance_of(Expr* expression, const SimilarityClause& clause, SimilarityTest* measures) {
   Oid function;
   List* arguments;
   if (!as_call(expression, &function, &arguments)) return false;
-  SimilarityTest test;
+  SimilarityTest& test = *measures;
   if (!find_test(function, arguments, true, &test) || test.type != clause.test.type ||
       test.by->compared != clause.test.by->compared || test.by->metric != clause.test.by->metric)
     return false;
   const Expr *one = argument(arguments, 0), *other = argument(arguments, 1);
   return (equal(one, clause.left) && equal(other, clause.right)) ||
          (equal(one, clause.right) && equal(other, clause.left));
+}
+
+}  // namespace
+
+bool is_distance_of(Expr* expression, const SimilarityClause& clause) {
+  SimilarityTest test;
+  return is_distance_of(expression, clause, &test);
+}
+
+bool measures_exactly(Expr* expression, const SimilarityClause& clause) {
+  SimilarityTest test;
+  return is_distance_of(expression, clause, &test) && is_exact(test);
 }
 
 }  // namespace gpujoin

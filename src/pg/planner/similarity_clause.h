@@ -30,10 +30,21 @@ bool match_similarity(Expr* condition, SimilarityClause* clause);
 bool match_similarity(PlannerInfo* root, Expr* condition, Relids left, Relids right,
                       SimilarityClause* clause);
 
+/// Sets clause's values and test if the expression is the distance of a value of `left` and a value
+/// of `right`; *swapped: the latter is its first argument.
+bool match_distance(PlannerInfo* root, Expr* expression, Relids left, Relids right,
+                    SimilarityClause* clause, bool* swapped);
+
+/// Whether the value is neither a row's nor another one at each evaluation.
+bool is_the_same_for_all_rows(Expr* value);
+
 /// Whether the value comes from the relations alone and is the same at each evaluation.
 bool comes_from(PlannerInfo* root, Expr* value, Relids relations);
 
 /// Whether the expression is the distance that the clause tests.
 bool is_distance_of(Expr* expression, const SimilarityClause& clause);
+
+/// Whether it is, in the engine's own arithmetic.
+bool measures_exactly(Expr* expression, const SimilarityClause& clause);
 
 }  // namespace gpujoin

@@ -4,6 +4,8 @@
 #include "pg/planner/function_path.h"
 #include "pg/planner/join_estimate.h"
 #include "pg/planner/join_path.h"
+#include "pg/planner/sum_path.h"
+#include "pg/planner/unique_rows.h"
 #include "pg/reading/relation.h"
 #include "pg/settings.h"
 
@@ -52,26 +54,6 @@ bool asks_for_counts(List* expressions, const RelOptInfo* group) {
   return counts;
 }
 
-/// Whether each row of the relation is a group of its own. Further columns do not split groups, as
-/// long as they are the same for one row.
-bool is_grouped_by_key(PlannerInfo* root, RelOptInfo* relation, List* clauses) {
-  if (relation->reloptkind != RELOPT_BASEREL || relation->rtekind != RTE_RELATION) return false;
-  List *columns = NIL, *operators = NIL;
-  ListCell* cell;
-  foreach (cell, clauses) {
-    SortGroupClause* const clause = lfirst_node(SortGroupClause, cell);
-    Node* const column = get_sortgroupclause_expr(clause, root->processed_tlist);
-    if (!IsA(column, Var)) continue;
-    const Var* const var = reinterpret_cast<const Var*>(column);
-    if (!bms_is_member(var->varno, relation->relids) ||
-        !is_never_null(root, relation, var->varattno))
-      continue;
-    columns = lappend(columns, column);
-    operators = lappend_oid(operators, clause->eqop);
-  }
-  return columns != NIL && relation_has_unique_index_for(root, relation, NIL, columns, operators);
-}
-
 /// Whether one pair may fall into another group at each evaluation.
 bool has_volatile_groups(PlannerInfo* root) {
   Node* const columns = reinterpret_cast<Node*>(
@@ -101,22 +83,27 @@ void finish_path(CustomPath* path, RelOptInfo* output, const Path* input) {
   add_path(output, &path->path);
 }
 
-/// count(*) over a join.
-void add_counting_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output,
+/// count(*) over a join. False: it is not that.
+bool add_counting_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output,
                        const GroupPathExtraData* extra) {
   const Query* const query = root->parse;
-  if (!query->hasAggs || query->groupingSets != NIL) return;
+  if (!query->hasAggs || query->groupingSets != NIL) return false;
   List* const having = reinterpret_cast<List*>(extra->havingQual);
   List* const asked = list_concat_copy(output->reltarget->exprs, having);
   const bool grouped = query->groupClause != NIL;
   if (CustomPath* const join = find_inner_join(input)) {
     RelOptInfo* const group = grouped ? find_group(root, join) : nullptr;
-    if (!can_count(join) || (grouped && group == nullptr) || !asks_for_counts(asked, group)) return;
+    if (!can_count(root, join) || (grouped && group == nullptr) || !asks_for_counts(asked, group))
+      return false;
     finish_path(make_counting_path(join, grouped, group, having), output, &join->path);
-  } else if (CustomPath* const call = find_plain_call(input)) {
-    if (grouped || having != NIL || !asks_for_counts(asked, nullptr)) return;
-    finish_path(make_counting_call(call), output, &call->path);
+    return true;
   }
+  if (CustomPath* const call = find_plain_call(input)) {
+    if (grouped || having != NIL || !asks_for_counts(asked, nullptr)) return false;
+    finish_path(make_counting_call(call), output, &call->path);
+    return true;
+  }
+  return false;
 }
 
 /// Whether the key orders numbers as their type does by itself.
@@ -171,8 +158,10 @@ void add_upper_paths(PlannerInfo* root, UpperRelationKind stage, RelOptInfo* inp
                      RelOptInfo* output, void* extra) {
   if (previous_hook != nullptr) previous_hook(root, stage, input, output, extra);
   if (!customscan_enabled() || root->parse->hasTargetSRFs) return;
-  if (stage == UPPERREL_GROUP_AGG)
-    add_counting_path(root, input, output, static_cast<const GroupPathExtraData*>(extra));
+  if (stage == UPPERREL_GROUP_AGG) {
+    const auto* const group = static_cast<const GroupPathExtraData*>(extra);
+    if (!add_counting_path(root, input, output, group)) add_sum_path(root, input, output, group);
+  }
   if (stage == UPPERREL_ORDERED) add_top_path(root, input, output);
 }
 

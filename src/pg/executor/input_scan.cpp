@@ -1,0 +1,47 @@
+#include "pg/executor/input_scan.h"
+
+namespace gpujoin {
+namespace {
+
+/// The column that an entry of a target list is; null: it is something else.
+const Var* column_at(const List* targets, AttrNumber number) {
+  const Node* const value =
+      reinterpret_cast<const Node*>(list_nth_node(TargetEntry, targets, number - 1)->expr);
+  return IsA(value, Var) ? reinterpret_cast<const Var*>(value) : nullptr;
+}
+
+}  // namespace
+
+const SeqScanState* table_scan(const PlanState* input) {
+  if (IsA(input, GatherState)) input = outerPlanState(input);
+  return IsA(input, SeqScanState) ? reinterpret_cast<const SeqScanState*>(input) : nullptr;
+}
+
+AttrNumber table_column(const PlanState* input, AttrNumber column) {
+  const SeqScanState* const scan = table_scan(input);
+  if (scan == nullptr || column <= 0) return InvalidAttrNumber;
+  const Var* var = column_at(input->plan->targetlist, column);
+  if (var != nullptr && var->varno == OUTER_VAR)  // a Gather's, of the scan below it
+    var = column_at(scan->ss.ps.plan->targetlist, var->varattno);
+  return var != nullptr ? var->varattno : InvalidAttrNumber;
+}
+
+bool find_table_side(const PlanState* input, AttrNumber value, const ValueType& type,
+                     SideColumns* columns) {
+  const AttrNumber attribute = table_column(input, value);
+  if (attribute <= 0) return false;
+  const Relation table = table_scan(input)->ss.ss_currentRelation;
+  *columns = {};
+  columns->relation = RelationGetRelid(table);
+  columns->shape = Shape::kPoints;
+  name_by_ctid(columns);
+  columns->value_type = &type;
+  columns->count = 1;
+  columns->attributes = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber)));
+  columns->attributes[0] = attribute;
+  columns->types = static_cast<Oid*>(palloc(sizeof(Oid)));
+  columns->types[0] = column_type(table, attribute);
+  return is_type(type, columns->types[0]);
+}
+
+}  // namespace gpujoin

@@ -1,0 +1,57 @@
+// The keys of a join at work: which conditions the engine decides besides the distance, and what it
+// is told of them.
+#pragma once
+
+#include "pg/executor/join_node.h"
+
+namespace gpujoin {
+
+struct JoinKey {
+  KeyPlan plan;
+  ExprState* values[2];             ///< of the left row and of the right one
+  int columns[2];                   ///< the columns of the scan tuple that they are; -1: none
+  ExprState* offsets[kMostBounds];  ///< null: 0
+};
+
+struct KeyWork {
+  int count;
+  JoinKey* keys;            ///< [count]
+  List* conditions;         ///< those that the keys stand for
+  ExprState *early, *late;  ///< the other ones
+  // What belongs to one run:
+  MemoryContext context;  ///< null: there are no columns
+  Size bytes;
+  const char* problem;  ///< why the engine is told of no keys; null: it is, or nobody asked
+  bool found;           ///< the engine is told of them
+  bool decides;         ///< and so the conditions need not be asked
+  bool same;            ///< both sides have the same keys
+  PairKeys asked;
+  double* columns[2];  ///< [count][points]
+};
+
+/// Prepares the keys; reads nothing.
+void begin_keys(JoinNode* node);
+
+/// Computes the keys of both sides' points, where engines know them.
+void find_keys(JoinNode* node);
+
+/// Forgets them, for a reason: the conditions are asked of each pair.
+void drop_keys(JoinNode* node, const char* problem);
+void forget_keys(JoinNode* node);
+
+/// Whether the engine is told of keys, and whether it decides their conditions.
+inline bool has_keys(const JoinNode* node) { return node->keys != nullptr && node->keys->found; }
+inline bool decides_keys(const JoinNode* node) { return has_keys(node) && node->keys->decides; }
+
+/// The conditions to be evaluated for the engine's pairs, before and after its own.
+inline ExprState* early_conditions(const JoinNode* node) {
+  return decides_keys(node) ? node->keys->early : node->early;
+}
+inline ExprState* late_conditions(const JoinNode* node) {
+  return decides_keys(node) ? node->keys->late : node->late;
+}
+
+/// The points with their keys.
+Dataset with_keys(const JoinNode* node, bool left, Dataset points);
+
+}  // namespace gpujoin

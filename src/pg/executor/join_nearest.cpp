@@ -1,0 +1,672 @@
+// The nearest rows: of each left row the first k right rows by their distance, as a LATERAL
+// subquery with ORDER BY and LIMIT has them. The engine finds neighbours of all points. The
+// distance itself is evaluated where the engine's arithmetic is not its own and leaves the order
+// open, and for rows that are no points; right rows without a distance come last. Where other
+// conditions leave too few of a row's neighbours the engine is asked for more of that row's, and in
+// the end all right rows are looked at. Right rows come in the order of the query's further keys,
+// so the number of a row decides among equal distances.
+#include "pg/executor/join_node.h"
+#include "pg/store/huge_array.h"
+
+extern "C" {
+#include "catalog/pg_type_d.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+}
+
+namespace gpujoin {
+
+/// A right row that may be among the first of a left row.
+struct NearestRow {
+  double distance;  ///< the engine's, or the operator's, or one of those below
+  std::uint64_t right;
+};
+
+/// Where the points of left rows are looked for that the engine is asked about.
+enum class NearestStep {
+  kPoints,  ///< all points of the left side
+  kOpen,    ///< points whose first neighbours were too few
+  kRest,    ///< left rows that the engine cannot help with
+  kDone,
+};
+
+struct NearestWork {
+  ExprState* distance;
+  ExprState* limit;
+  ExprState** outputs;       ///< [output_count]
+  int* output_columns;       ///< [output_count] of the scan tuple
+  bool* output_is_distance;  ///< [output_count] it is what rows are ranked by
+  int output_count;
+  bool measures;         ///< an output is the distance
+  bool exact;            ///< the engine's distances are the operator's
+  MemoryContext values;  ///< of the outputs of one row
+
+  // The rest belongs to a run.
+  MemoryContext context;
+  std::uint64_t k;
+  bool by_radius;        ///< the engine leaves out what is beyond the radius
+  std::uint64_t points;  ///< right ones that the engine compares
+  std::uint64_t* odd;    ///< [odd_count] right rows whose distance only the operator knows
+  std::uint64_t odd_count;
+  std::uint64_t* unknown;  ///< [unknown_count] right rows that have no distance
+  std::uint64_t unknown_count;
+  NearestStep step;
+  bool searching;           ///< the engine is at work
+  std::uint64_t asked;      ///< neighbours that it is asked for
+  std::uint64_t chunk;      ///< of left points in a file, the next one
+  PointBuffer piece;        ///< points that the engine is asked about, if not all
+  std::uint64_t batch_row;  ///< of the engine's batch, the next one
+  std::uint8_t* done;       ///< [left rows] whether their neighbours were found
+  std::uint8_t* open;       ///< [left rows] whether they were too few
+  std::uint64_t open_count;
+  std::uint64_t rest;  ///< left rows before it are done
+  std::uint64_t left;  ///< the row whose neighbours come now
+  NearestRow* ranked;  ///< [room] the nearest first
+  std::uint64_t count, room, next;
+  bool none_due;        ///< it has none, and still comes once
+  std::uint64_t shown;  ///< the left row that came last; kNoRow: none did
+  bool matched;         ///< and has been emitted
+  bool pair_due;        ///< the pair after it is waiting
+  std::uint64_t due_left, due_right;
+  double due_distance;
+};
+
+namespace {
+
+constexpr double kUnknown = -INFINITY;    // NearestRow::distance: NULL
+constexpr double kUnmeasured = -DBL_MAX;  // and: not computed yet
+constexpr std::uint64_t kMostAsked = kMostNeighbors;
+
+// ---- The order of right rows
+
+/// As PostgreSQL orders the results of the operator: numbers, NaN, NULL.
+int order_class(double distance) { return distance == kUnknown ? 2 : std::isnan(distance) ? 1 : 0; }
+
+bool comes_first(const NearestRow& a, const NearestRow& b) {
+  const int p = order_class(a.distance), q = order_class(b.distance);
+  if (p != q) return p < q;
+  if (p == 0 && a.distance != b.distance) return a.distance < b.distance;
+  return a.right < b.right;
+}
+
+/// The distance of the engine beyond which the operator's are larger than that of a pair at this
+/// one.
+double surely_beyond(const JoinNode* node, double distance) {
+  const SimilarityTest& test = node->data.test;
+  const std::uint32_t dims = node->run->report.dims;
+  double above = distance;
+  // The least radius that is known to accept such a pair, or a little more.
+  for (int i = 0; i < 64; ++i) {
+    const EpsBand band = eps_band(test, above, dims);
+    if (!band.engine_serves) return INFINITY;
+    if (!band.none && band.accept >= distance) return band.select;
+    const double step = band.none ? 0 : band.select - above;
+    above = std::nextafter(above + 2 * std::max(step, distance - band.accept), INFINITY);
+  }
+  return INFINITY;
+}
+
+// ---- One pair
+
+/// The operator's distance of two rows.
+double measure(JoinNode* node, std::uint64_t left, std::uint64_t right) {
+  ++node->evaluated;
+  show_pair(node, left, right);
+  MemoryContextReset(node->asked);
+  show_tested(node, &node->left, left);
+  show_tested(node, &node->right, right);
+  ExprContext* const expressions = node->css.ss.ps.ps_ExprContext;
+  TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
+  ResetExprContext(expressions);
+  expressions->ecxt_scantuple = ExecStoreVirtualTuple(ExecClearTuple(slot));
+  bool is_null;
+  const Datum value = ExecEvalExprSwitchContext(node->nearest->distance, expressions, &is_null);
+  return is_null ? kUnknown : DatumGetFloat8(value);
+}
+
+/// Whether the subquery has the pair at all; `within`: it is known to be within the radius.
+bool is_candidate(JoinNode* node, std::uint64_t left, std::uint64_t right, bool within) {
+  const bool asks = node->condition != nullptr && !within;
+  if (node->early == nullptr && !asks) return true;
+  show_pair(node, left, right);
+  bool passes = holds(node, node->early);
+  if (passes && asks) {
+    ++node->evaluated;
+    MemoryContextReset(node->asked);
+    show_tested(node, &node->left, left);
+    show_tested(node, &node->right, right);
+    passes = holds(node, node->condition);
+  }
+  if (!passes) ++node->rejected;
+  return passes;
+}
+
+void add_ranked(NearestWork* work, double distance, std::uint64_t right) {
+  reserve_next(work->context, &work->ranked, work->count, &work->room);
+  work->ranked[work->count++] = {distance, right};
+}
+
+// ---- The rows of one left row
+
+void begin_ranks(NearestWork* work, std::uint64_t left) {
+  work->left = left;
+  work->count = work->next = 0;
+}
+
+/// Its rows are known, and come next.
+void end_ranks(NearestWork* work) {
+  work->done[work->left] = 1;
+  work->none_due = work->count == 0;
+}
+
+/// Adds rows without a distance where there is room: all distances may be NULL. A radius leaves
+/// them out.
+void add_unknown(JoinNode* node) {
+  NearestWork* const work = node->nearest;
+  if (node->condition != nullptr) return;
+  for (std::uint64_t i = 0; i < work->unknown_count && work->count < work->k; ++i) {
+    CHECK_FOR_INTERRUPTS();
+    if (is_candidate(node, work->left, work->unknown[i], true))
+      add_ranked(work, kUnknown, work->unknown[i]);
+  }
+}
+
+/// The rows of a left row that has no distance to any.
+void rank_unknown(JoinNode* node) {
+  NearestWork* const work = node->nearest;
+  if (node->condition != nullptr) return;
+  const std::uint64_t rows = row_count(node->right);
+  for (std::uint64_t right = 0; right < rows && work->count < work->k; ++right) {
+    CHECK_FOR_INTERRUPTS();
+    if (is_candidate(node, work->left, right, true)) add_ranked(work, kUnknown, right);
+  }
+}
+
+/// Looks at all right rows. The first k so far are a heap.
+void rank_all(JoinNode* node) {
+  NearestWork* const work = node->nearest;
+  begin_ranks(work, work->left);
+  const std::uint64_t rows = row_count(node->right);
+  for (std::uint64_t right = 0; right < rows; ++right) {
+    CHECK_FOR_INTERRUPTS();
+    if (!is_candidate(node, work->left, right, false)) continue;
+    const NearestRow found = {measure(node, work->left, right), right};
+    if (work->count < work->k) {
+      add_ranked(work, found.distance, right);
+      std::push_heap(work->ranked, work->ranked + work->count, comes_first);
+    } else if (comes_first(found, work->ranked[0])) {
+      std::pop_heap(work->ranked, work->ranked + work->count, comes_first);
+      work->ranked[work->count - 1] = found;
+      std::push_heap(work->ranked, work->ranked + work->count, comes_first);
+    }
+  }
+  std::sort_heap(work->ranked, work->ranked + work->count, comes_first);
+}
+
+/// Sorts neighbours whose order the engine's distances leave open by the operator's.
+void sort_open(JoinNode* node) {
+  NearestWork* const work = node->nearest;
+  NearestRow* const ranked = work->ranked;
+  for (std::uint64_t begin = 0, end; begin < std::min(work->count, work->k); begin = end) {
+    double beyond = surely_beyond(node, ranked[begin].distance);
+    for (end = begin + 1; end < work->count && ranked[end].distance <= beyond; ++end)
+      if (ranked[end].distance > ranked[end - 1].distance)
+        beyond = surely_beyond(node, ranked[end].distance);
+    for (std::uint64_t i = begin; i < end; ++i)
+      ranked[i].distance =
+          end - begin > 1 ? measure(node, work->left, ranked[i].right) : kUnmeasured;
+    std::sort(ranked + begin, ranked + end, comes_first);
+  }
+}
+
+/// Among the neighbours that the engine found come rows that it does not know. False where some
+/// have no distance, so that their place is among others that have none.
+bool add_odd(JoinNode* node) {
+  NearestWork* const work = node->nearest;
+  if (!work->exact)
+    for (std::uint64_t i = 0; i < work->count; ++i)
+      work->ranked[i].distance = measure(node, work->left, work->ranked[i].right);
+  for (std::uint64_t i = 0; i < work->odd_count; ++i) {
+    CHECK_FOR_INTERRUPTS();
+    const std::uint64_t right = work->odd[i];
+    if (!is_candidate(node, work->left, right, false)) continue;
+    const double distance = measure(node, work->left, right);
+    if (distance == kUnknown) return false;
+    add_ranked(work, distance, right);
+  }
+  std::sort(work->ranked, work->ranked + work->count, comes_first);
+  return true;
+}
+
+/// Ranks neighbours that the engine found of the left row, nearest first; `all`: there are no more.
+/// False where more of them have to be known.
+bool rank(JoinNode* node, const std::uint32_t* neighbors, const double* distances,
+          std::uint64_t count, bool all) {
+  NearestWork* const work = node->nearest;
+  const ResultBatch& batch = node->run->batch;
+  double beyond = INFINITY;  // of the k-th neighbour and of those that may come before it
+  bool certain = all;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    if (work->count >= work->k && (work->exact || distances[i] > beyond)) {
+      certain = true;
+      break;
+    }
+    const auto right = static_cast<std::uint64_t>(batch.right_ids[neighbors[i]]);
+    const bool within = work->by_radius && distances[i] <= node->band.accept;
+    if (!is_candidate(node, work->left, right, within)) continue;
+    add_ranked(work, distances[i], right);
+    if (!work->exact && work->count >= work->k) beyond = surely_beyond(node, distances[i]);
+  }
+  if (!certain && !(work->exact && work->count >= work->k)) return false;
+  if (work->odd_count > 0) {
+    if (!add_odd(node)) rank_all(node);
+  } else if (!work->exact) {
+    sort_open(node);
+  }
+  work->count = std::min(work->count, work->k);
+  add_unknown(node);
+  return true;
+}
+
+// ---- The engine
+
+std::uint64_t most_asked(const NearestWork* work) {
+  return std::min<std::uint64_t>(kMostAsked, work->points);
+}
+
+/// A few neighbours more than k tell whether the order of the first k is certain.
+std::uint64_t first_asked(const JoinNode* node) {
+  constexpr std::uint64_t kSpare = 2, kSpareShare = 8;
+  const NearestWork* const work = node->nearest;
+  const bool more =
+      !work->exact || node->early != nullptr || (node->condition != nullptr && !work->by_radius);
+  return std::min(work->k + (more ? kSpare + work->k / kSpareShare : 0), most_asked(work));
+}
+
+void add_to_piece(NearestWork* work, const Dataset& points, std::uint64_t position) {
+  work->piece.dims = points.dims;
+  std::memcpy(add_point(&work->piece, points.ids[position]), point(points, position),
+              point_bytes(points));
+}
+
+/// Makes a piece of the points of one chunk, or of those left rows that are open.
+Dataset make_piece(JoinNode* node) {
+  NearestWork* const work = node->nearest;
+  PointBuffer* const buffer = &node->left.buffer;
+  forget_points(&work->piece);
+  work->piece = {};
+  work->piece.context = work->context;
+  work->piece.source = buffer->source;
+  work->piece.limit = std::numeric_limits<std::uint64_t>::max() / 2;
+  work->piece.scalar = node->left.points.scalar;
+  if (work->step == NearestStep::kPoints) {
+    const Dataset& chunk = load_points(buffer, work->chunk);
+    for (std::uint64_t i = 0; i < chunk.rows; ++i) add_to_piece(work, chunk, i);
+    return finish_points(&work->piece);
+  }
+  for (std::uint64_t left = 0; left < row_count(node->left); ++left) {
+    if (!work->open[left]) continue;
+    work->open[left] = 0;
+    std::uint64_t position;
+    const Dataset* const points =
+        find_point(buffer, node->left.points, static_cast<std::int64_t>(left), &position);
+    add_to_piece(work, *points, position);
+  }
+  work->open_count = 0;
+  return finish_points(&work->piece);
+}
+
+/// Begins a search for neighbours of these points.
+void search(JoinNode* node, const Dataset& left) {
+  NearestWork* const work = node->nearest;
+  EngineRun* const run = node->run;
+  restart_run(run);
+  const double radius = work->by_radius ? node->band.select : DBL_MAX;
+  set_request(
+      run, {Sides::two(left, node->right.points), PointsWithin{node->data.test.by->metric, radius},
+            Output::nearest(work->asked)});
+  start_engine(run);
+  work->searching = true;
+  work->batch_row = 0;
+}
+
+/// Begins the next search; false where the engine has done what it can.
+bool search_more(JoinNode* node) {
+  NearestWork* const work = node->nearest;
+  const Dataset& points = node->left.points;
+  const MemoryContext caller = MemoryContextSwitchTo(work->context);
+  bool begun = false;
+  if (work->step == NearestStep::kPoints &&
+      work->chunk < (points.rows > 0 ? chunk_count(points) : 0)) {
+    if (points.file == nullptr) {
+      work->chunk = chunk_count(points);
+      search(node, points);
+    } else {
+      node->run->shared[0] = {};
+      search(node, make_piece(node));
+      ++work->chunk;
+    }
+    begun = true;
+  } else if (work->open_count > 0 && work->asked < most_asked(work)) {
+    constexpr std::uint64_t kTimesMore = 8;
+    work->step = NearestStep::kOpen;
+    work->asked = std::min(kTimesMore * work->asked, most_asked(work));
+    node->run->shared[0] = {};
+    search(node, make_piece(node));
+    begun = true;
+  }
+  MemoryContextSwitchTo(caller);
+  return begun;
+}
+
+/// Ranks the neighbours of the next left row that the engine names. False where it names no more.
+bool next_searched(JoinNode* node) {
+  NearestWork* const work = node->nearest;
+  EngineRun* const run = node->run;
+  while (work->searching) {
+    CHECK_FOR_INTERRUPTS();
+    if (run->join == nullptr || work->batch_row >= run->batch.row_count) {
+      work->batch_row = 0;
+      work->searching = next_engine_batch(run);
+      if (!work->searching && run->exhausted) work->open_count = 0;
+      continue;
+    }
+    const ResultBatch& batch = run->batch;
+    const std::uint64_t row = work->batch_row++, begin = batch.entry(row);
+    const std::uint64_t count = batch.entry(row + 1) - begin;
+    node->handed_over += count;
+    begin_ranks(work, static_cast<std::uint64_t>(batch.left_ids[batch.rows[row]]));
+    // Without a radius the engine leaves out what is too far for its arithmetic.
+    if (count < work->asked && !work->by_radius) continue;
+    const bool all = count < work->asked || work->asked >= work->points;
+    if (rank(node, batch.neighbors + begin, batch.distances + begin, count, all)) {
+      end_ranks(work);
+      return true;
+    }
+    work->open[work->left] = 1;
+    ++work->open_count;
+  }
+  return false;
+}
+
+/// Whether the left row is a point that the engine has compared with all others, and found nothing.
+bool has_no_neighbor(JoinNode* node, std::uint64_t left, bool* is_point) {
+  const NearestWork* const work = node->nearest;
+  std::uint64_t position;
+  const Dataset* const points =
+      find_point(&node->left.buffer, node->left.points, static_cast<std::int64_t>(left), &position);
+  *is_point = points != nullptr;
+  return *is_point && is_finite_row(*points, position) && !work->open[left] &&
+         (work->by_radius || work->points == 0) && !node->run->exhausted;
+}
+
+/// Ranks the rows of a left row that the engine has not.
+void rank_rest(JoinNode* node, std::uint64_t left) {
+  NearestWork* const work = node->nearest;
+  begin_ranks(work, left);
+  bool is_point = false;
+  if (work->k > 0 && has_no_neighbor(node, left, &is_point))
+    rank(node, nullptr, nullptr, 0, true);
+  else if (work->k > 0 && !is_point && find_odd(node->left.odd, left) == nullptr)
+    rank_unknown(node);
+  else if (work->k > 0)
+    rank_all(node);
+  end_ranks(work);
+}
+
+/// The next left row, ranked.
+bool next_left(JoinNode* node) {
+  NearestWork* const work = node->nearest;
+  while (work->step != NearestStep::kRest) {
+    if (work->searching && next_searched(node)) return true;
+    if (!node->run->exhausted && search_more(node)) continue;
+    if (node->run->exhausted) {
+      node->loop_reason = "the join does not fit in gpujoin.host_memory_limit";
+      note_fallback(node->run, Fallback::kLoop, node->loop_reason);
+    }
+    work->step = NearestStep::kRest;
+  }
+  while (work->rest < row_count(node->left)) {
+    CHECK_FOR_INTERRUPTS();
+    const std::uint64_t left = work->rest++;
+    if (work->done[left]) continue;
+    rank_rest(node, left);
+    return true;
+  }
+  return false;
+}
+
+/// PairSource: the next pair. A left row without any comes once with kNoRow, and what distances
+/// are is in node->pair.
+bool next_ranked(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
+  NearestWork* const work = node->nearest;
+  do {
+    *left = work->left;
+    if (work->next < work->count) {
+      const NearestRow& found = work->ranked[work->next++];
+      *right = found.right;
+      node->pair.distance = found.distance;
+      return true;
+    }
+    if (work->none_due && emits_unmatched(node)) {
+      work->none_due = false;
+      *right = kNoRow;
+      return true;
+    }
+  } while (next_left(node));
+  return false;
+}
+
+// ---- Rows
+
+/// Computes the columns that no input has, of a pair that the scan tuple shows.
+void show_outputs(JoinNode* node, std::uint64_t left, std::uint64_t right, double distance) {
+  NearestWork* const work = node->nearest;
+  if (work->output_count == 0) return;
+  TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
+  ExprContext* const expressions = node->css.ss.ps.ps_ExprContext;
+  if (work->measures && distance == kUnmeasured) distance = measure(node, left, right);
+  MemoryContextReset(work->values);
+  ResetExprContext(expressions);
+  expressions->ecxt_scantuple = ExecStoreVirtualTuple(ExecClearTuple(slot));
+  const MemoryContext caller = MemoryContextSwitchTo(work->values);
+  for (int i = 0; i < work->output_count; ++i) {
+    const int column = work->output_columns[i];
+    if (work->output_is_distance[i]) {
+      slot->tts_isnull[column] = distance == kUnknown;
+      slot->tts_values[column] = Float8GetDatum(distance);
+    } else {
+      slot->tts_values[column] =
+          ExecEvalExpr(work->outputs[i], expressions, &slot->tts_isnull[column]);
+    }
+  }
+  MemoryContextSwitchTo(caller);
+}
+
+void show_unmatched(JoinNode* node, std::uint64_t left) {
+  show_left_alone(node, left);
+  for (int i = 0; i < node->nearest->output_count; ++i)
+    node->css.ss.ss_ScanTupleSlot->tts_isnull[node->nearest->output_columns[i]] = true;
+}
+
+// ---- What a run begins with
+
+/// PostgreSQL's own LIMIT: NULL is none.
+std::uint64_t read_limit(JoinNode* node) {
+  ExprContext* const expressions = node->css.ss.ps.ps_ExprContext;
+  ResetExprContext(expressions);
+  bool is_null;
+  const Datum value = ExecEvalExprSwitchContext(node->nearest->limit, expressions, &is_null);
+  if (is_null) return row_count(node->right);
+  const std::int64_t limit = DatumGetInt64(value);
+  if (limit < 0)
+    ereport(ERROR, (errcode(ERRCODE_INVALID_ROW_COUNT_IN_LIMIT_CLAUSE),
+                    errmsg("LIMIT must not be negative")));
+  return std::min(static_cast<std::uint64_t>(limit), row_count(node->right));
+}
+
+/// Sets the band of distances that the radius leaves to the engine.
+void read_radius(JoinNode* node) {
+  NearestWork* const work = node->nearest;
+  const NearestPlan& plan = node->data.nearest;
+  work->by_radius = plan.has_radius;
+  node->band = {true, plan.has_radius, false, 0, 0};
+  if (!plan.has_radius) return;
+  ExprContext* const expressions = node->css.ss.ps.ps_ExprContext;
+  ResetExprContext(expressions);
+  bool is_null;
+  const Datum value = ExecEvalExprSwitchContext(node->eps, expressions, &is_null);
+  if (is_null) return;  // no pair is within
+  node->band = eps_band(plan.radius, DatumGetFloat8(value), node->run->report.dims);
+  work->by_radius = node->band.engine_serves;
+}
+
+/// Sorts the right rows: those that only the operator knows, those without a distance, the others.
+void sort_right_rows(JoinNode* node) {
+  NearestWork* const work = node->nearest;
+  const Dataset& points = node->right.points;
+  const OddRows& odd = node->right.odd;
+  std::uint64_t odd_room = 0, unknown_room = 0, position = 0, next_odd = 0;
+  for (std::uint64_t row = 0; row < row_count(node->right); ++row) {
+    const bool is_point =
+        position < points.rows && static_cast<std::uint64_t>(points.ids[position]) == row;
+    const bool is_odd =
+        next_odd < odd.count && static_cast<std::uint64_t>(odd.rows[next_odd].row) == row;
+    next_odd += is_odd;
+    if (is_odd || (is_point && !is_finite_row(points, position))) {
+      reserve_next(work->context, &work->odd, work->odd_count, &odd_room);
+      work->odd[work->odd_count++] = row;
+    } else if (is_point) {
+      ++work->points;
+    } else {
+      reserve_next(work->context, &work->unknown, work->unknown_count, &unknown_room);
+      work->unknown[work->unknown_count++] = row;
+    }
+    position += is_point;
+  }
+}
+
+/// Whether expressions give the same number.
+bool is_distance(const JoinNode* node, const Node* output) {
+  return exprType(output) == FLOAT8OID && equal(output, node->expressions.distance);
+}
+
+}  // namespace
+
+void begin_nearest(JoinNode* node) {
+  const JoinPlanExpressions& expressions = node->expressions;
+  PlanState* const parent = &node->css.ss.ps;
+  NearestWork* const work = static_cast<NearestWork*>(palloc0(sizeof(NearestWork)));
+  const int outputs = list_length(expressions.outputs);
+  node->nearest = work;
+  work->exact = is_exact(node->data.test);
+  work->distance = ExecInitExpr(expressions.distance, parent);
+  work->limit = ExecInitExpr(expressions.limit, parent);
+  work->outputs = static_cast<ExprState**>(palloc(sizeof(ExprState*) * (outputs + 1)));
+  work->output_columns = static_cast<int*>(palloc(sizeof(int) * (outputs + 1)));
+  work->output_is_distance = static_cast<bool*>(palloc(outputs + 1));
+  for (int i = 0; i < node->data.column_count; ++i) {
+    if (node->data.attributes[i] != 0) continue;
+    Expr* const output = static_cast<Expr*>(list_nth(expressions.outputs, work->output_count));
+    const bool measured = is_distance(node, reinterpret_cast<Node*>(output));
+    work->outputs[work->output_count] = ExecInitExpr(output, parent);
+    work->output_is_distance[work->output_count] = measured;
+    work->output_columns[work->output_count++] = i;
+    work->measures = work->measures || measured;
+  }
+  work->values = AllocSetContextCreate(parent->state->es_query_cxt, "gpujoin nearest row",
+                                       ALLOCSET_SMALL_SIZES);
+}
+
+bool measures_pairs(const JoinNode* node) {
+  return node->nearest->measures && !node->nearest->exact;
+}
+
+void start_nearest(JoinNode* node) {
+  NearestWork* const work = node->nearest;
+  if (work->context != nullptr) MemoryContextDelete(work->context);
+  NearestWork fresh = {};
+  fresh.distance = work->distance;
+  fresh.limit = work->limit;
+  fresh.outputs = work->outputs;
+  fresh.output_columns = work->output_columns;
+  fresh.output_is_distance = work->output_is_distance;
+  fresh.output_count = work->output_count;
+  fresh.measures = work->measures;
+  fresh.exact = work->exact;
+  fresh.values = work->values;
+  fresh.context = AllocSetContextCreate(node->rows, "gpujoin nearest", ALLOCSET_DEFAULT_SIZES);
+  stop_engine_with(node->run, fresh.context);
+  node->run->exhausted = false;
+  fresh.shown = kNoRow;
+  *work = fresh;
+  node->mode = Mode::kPairs;
+  const std::uint64_t rows = row_count(node->left);
+  if (rows == 0) {
+    work->step = NearestStep::kRest;
+    return;
+  }
+  work->k = read_limit(node);
+  read_radius(node);
+  work->done = static_cast<std::uint8_t*>(
+      MemoryContextAllocExtended(work->context, rows, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
+  work->open = static_cast<std::uint8_t*>(
+      MemoryContextAllocExtended(work->context, rows, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
+  const bool in_memory = node->right.points.file == nullptr;
+  if (in_memory) sort_right_rows(node);
+  work->asked = first_asked(node);
+  const bool searches =
+      in_memory && work->k > 0 && work->points > 0 && work->k <= kMostAsked && !node->band.none;
+  if (!searches) {
+    work->step = NearestStep::kRest;
+    if (in_memory) return;
+    work->by_radius = false;
+    work->points = row_count(node->right);  // the engine compares none of them
+    node->loop_reason = "the join does not fit in gpujoin.host_memory_limit";
+    note_fallback(node->run, Fallback::kLoop, node->loop_reason);
+  }
+}
+
+void forget_nearest(JoinNode* node) { node->nearest->context = nullptr; }
+
+bool next_nearest_row(JoinNode* node) {
+  NearestWork* const work = node->nearest;
+  for (;;) {
+    CHECK_FOR_INTERRUPTS();
+    std::uint64_t left = work->due_left, right = work->due_right;
+    double distance = work->due_distance;
+    bool more = true;
+    if (!work->pair_due) {
+      more = next_pair(node, next_ranked, &left, &right);
+      distance = node->pair.distance;
+    }
+    const bool is_next = !more || left != work->shown;
+    if (is_next && work->shown != kNoRow && !work->matched && emits_unmatched(node)) {
+      work->pair_due = more;
+      work->due_left = left;
+      work->due_right = right;
+      work->due_distance = distance;
+      work->matched = true;
+      show_unmatched(node, work->shown);
+      return true;
+    }
+    if (!more) return false;
+    work->pair_due = false;
+    if (is_next) {
+      work->shown = left;
+      work->matched = false;
+    }
+    if (right == kNoRow) continue;
+    show_pair(node, left, right);
+    show_outputs(node, left, right, distance);
+    if (!holds(node, node->late)) {
+      InstrCountFiltered2(&node->css, 1);
+      continue;
+    }
+    work->matched = true;
+    return true;
+  }
+}
+
+}  // namespace gpujoin

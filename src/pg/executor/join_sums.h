@@ -1,0 +1,122 @@
+// The state of a node that adds pairs up, and what its parts share: join_sums.cpp, which adds;
+// sum_request.cpp, which tells the engine what to add; and sum_words.cpp, which takes over what the
+// engine found of a row.
+#pragma once
+
+#include "pg/executor/join_node.h"
+#include "pg/executor/row_groups.h"
+#include "pg/executor/sum_state.h"
+#include "pg/store/huge_array.h"
+
+namespace gpujoin {
+
+/// Where the engine's words of a left row hold what belongs to an aggregate.
+struct SumPlaces {
+  int values;  ///< how many values there are; 0: as many as pairs
+  int sum, squares;
+  int sum_words, square_words;
+  int least, most;  ///< of numbers that are combined with the left row's
+};
+
+/// An aggregate of the plan.
+struct Sum {
+  SumPlan plan;
+  SumExpressions expressions;
+  ExprState *argument, *filter;  ///< null: none
+  ExprState** leaves;            ///< [plan.leaf_count]
+  SumPlaces places;
+  FmgrInfo* finish;  ///< makes the result of the state; null: the state is it
+  bool* met;         ///< [left rows] of SumState::kRows: the row is counted
+};
+
+/// What the node has of its aggregates, from its beginning, and then of a run.
+struct SumWork {
+  int count;
+  Sum* sums;             ///< [count]
+  RowGroups* groups;     ///< null: all left rows are one
+  bool needs_left;       ///< some aggregate or filter is of left rows
+  bool shows_values[2];  ///< some expression is of the compared value, which has to be rebuilt
+  bool shows_values_to_engine[2];  ///< and so is one of what the engine is told
+  // What belongs to one run:
+  MemoryContext context;
+  const char* problem;          ///< why the engine does not add up the pairs; null: it may
+  std::uint32_t* group_of_row;  ///< [left rows] kUnknown until it is asked for; null: no groups
+  std::uint64_t* first_rows;    ///< [groups] a row of each
+  std::uint64_t* pairs;         ///< [groups]
+  Tally* tallies;               ///< [groups][count]
+  std::uint64_t group_count, first_room, pair_room, tally_room;
+  std::uint64_t emitted;  ///< groups
+  PairSums asked;
+  Size told_bytes;  ///< of its columns, with what else is in the context
+  const double** columns[2];
+  std::int64_t** integers;
+  bool* left_fails;    ///< [left points] some value is not to be had; null: all are
+  int failures_place;  ///< word that counts pairs with such right rows; 0: there are none
+};
+
+/// An array of zeros.
+template <class T>
+T* allocate_rows(SumWork* work, std::uint64_t rows) {
+  T* values = nullptr;
+  resize_array(work->context, &values, rows);
+  std::fill_n(values, rows, T{});
+  return values;
+}
+
+/// Puts all columns that expressions need of a side's row into the scan tuple, the compared value
+/// if it is needed.
+void show_row(JoinNode* node, bool left, std::uint64_t row, bool value);
+
+/// The context of expressions over the scan tuple as it is now.
+ExprContext* over_scan_tuple(JoinNode* node);
+
+/// Whether the filter lets the scan tuple pass.
+bool passes_filter(const Sum& sum, ExprContext* expressions);
+
+/// The argument over the scan tuple; false: it is NULL.
+bool has_argument(const Sum& sum, ExprContext* expressions, Datum* value);
+
+/// Whether the aggregate is of numbers of right rows.
+inline bool is_of_right(const Sum& sum) {
+  return sum.plan.of == SumOf::kRight ||
+         (sum.plan.of == SumOf::kNothing && sum.plan.filter == SumOf::kRight);
+}
+
+/// Counts a left row, once.
+inline void count_row(const Sum& sum, Tally* tally, std::uint64_t row) {
+  tally->count += !std::exchange(sum.met[row], true);
+}
+
+inline bool combines(const Sum& sum) { return sum.plan.combination != Combination::kNone; }
+
+/// The leaf of a combination that is of left rows, or of right ones.
+inline int leaf_of(const Sum& sum, bool left) { return sum.plan.leaf_is_left[0] == left ? 0 : 1; }
+
+/// Leaves that are columns of a program.
+inline int program_leaves(const Sum& sum) { return combines(sum) ? 0 : sum.plan.leaf_count; }
+
+/// A leaf of a combination over the scan tuple. False: it is NaN. Sets *is_null.
+bool take_leaf(const Sum& sum, int leaf, ExprContext* expressions, std::int64_t* number,
+               bool* is_null);
+
+// ---- sum_words.cpp
+
+/// Adds the words of a left row with so many pairs, and whose expressions the scan tuple shows.
+/// False: they are not right.
+bool add_words(const Sum& sum, Tally* tally, std::uint64_t row, std::int64_t pairs,
+               const FoldWord* words, ExprContext* expressions);
+
+/// Whether the words of a left row, if it has some, are what PostgreSQL would find. `fails`: the
+/// row has no values.
+bool are_right(const SumWork* work, const FoldWord* words, bool fails);
+
+// ---- sum_request.cpp
+
+/// Computes the columns of both sides' points, and describes to the engine what it is to add up.
+/// Sets work->problem where it cannot be told.
+void make_sum_request(JoinNode* node);
+
+/// Forgets what the engine was told.
+void forget_sum_request(JoinNode* node);
+
+}  // namespace gpujoin

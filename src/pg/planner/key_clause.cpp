@@ -1,0 +1,345 @@
+#include "pg/planner/key_clause.h"
+
+#include "engine/request/request.h"
+#include "pg/planner/safe_expression.h"
+
+extern "C" {
+#include "access/stratnum.h"
+#include "catalog/pg_type.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+}
+
+namespace gpujoin {
+namespace {
+
+/// The relations of both sides, and where expressions are planned.
+struct Place {
+  PlannerInfo* root;
+  Relids left, right;
+};
+
+const Node* as_node(const void* expression) { return static_cast<const Node*>(expression); }
+
+Expr* stripped(const void* expression) {
+  Expr* value = static_cast<Expr*>(const_cast<void*>(expression));
+  while (IsA(value, RelabelType)) value = reinterpret_cast<RelabelType*>(value)->arg;
+  return value;
+}
+
+/// The function behind a call of one or two arguments, by an operator or not; InvalidOid.
+Oid called(const Expr* expression, List** arguments) {
+  if (IsA(expression, OpExpr)) {
+    OpExpr* const operation = reinterpret_cast<OpExpr*>(const_cast<Expr*>(expression));
+    set_opfuncid(operation);
+    *arguments = operation->args;
+    return operation->opfuncid;
+  }
+  if (!IsA(expression, FuncExpr)) return InvalidOid;
+  *arguments = reinterpret_cast<const FuncExpr*>(expression)->args;
+  return reinterpret_cast<const FuncExpr*>(expression)->funcid;
+}
+
+bool adds(Oid function) {
+  switch (function) {
+    case F_INT2PL:
+    case F_INT4PL:
+    case F_INT8PL:
+    case F_INT24PL:
+    case F_INT42PL:
+    case F_INT28PL:
+    case F_INT82PL:
+    case F_INT48PL:
+    case F_INT84PL:
+    case F_FLOAT4PL:
+    case F_FLOAT8PL:
+    case F_FLOAT48PL:
+    case F_FLOAT84PL:
+    case F_NUMERIC_ADD:
+    case F_DATE_PLI:
+    case F_TIMESTAMP_PL_INTERVAL:
+    case F_TIMESTAMPTZ_PL_INTERVAL:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// A value less an offset, or with `differ` one value less another.
+bool subtracts(Oid function, bool differ) {
+  switch (function) {
+    case F_INT2MI:
+    case F_INT4MI:
+    case F_INT8MI:
+    case F_INT24MI:
+    case F_INT42MI:
+    case F_INT28MI:
+    case F_INT82MI:
+    case F_INT48MI:
+    case F_INT84MI:
+    case F_FLOAT4MI:
+    case F_FLOAT8MI:
+    case F_FLOAT48MI:
+    case F_FLOAT84MI:
+    case F_NUMERIC_SUB:
+      return true;
+    case F_DATE_MI:
+    case F_TIMESTAMP_MI:
+    case F_TIMESTAMPTZ_MI:
+      return differ;
+    case F_DATE_MII:
+    case F_TIMESTAMP_MI_INTERVAL:
+    case F_TIMESTAMPTZ_MI_INTERVAL:
+      return !differ;
+    default:
+      return false;
+  }
+}
+
+bool takes_magnitude(Oid function) {
+  switch (function) {
+    case F_INT2ABS:
+    case F_INT4ABS:
+    case F_INT8ABS:
+    case F_FLOAT4ABS:
+    case F_FLOAT8ABS:
+    case F_NUMERIC_ABS:
+    case F_ABS_INT2:
+    case F_ABS_INT4:
+    case F_ABS_INT8:
+    case F_ABS_FLOAT4:
+    case F_ABS_FLOAT8:
+    case F_ABS_NUMERIC:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Types whose values are compared with each other's. 0: bands of it are not known.
+int family_of(Oid type) {
+  switch (type) {
+    case INT2OID:
+    case INT4OID:
+    case INT8OID:
+      return 1;
+    case DATEOID:
+      return 2;
+    case TIMESTAMPOID:
+      return 3;
+    case TIMESTAMPTZOID:
+      return 4;
+    case FLOAT4OID:
+    case FLOAT8OID:
+      return 5;
+    case NUMERICOID:
+      return 6;
+    default:
+      return 0;
+  }
+}
+
+/// Whether values of this type are offsets of values of the family.
+bool is_offset_of(int family, Oid type) {
+  switch (family) {
+    case 1:
+    case 2:
+      return family_of(type) == 1;
+    case 3:
+    case 4:
+      return type == INTERVALOID;
+    default:
+      return family_of(type) == family;
+  }
+}
+
+bool is_bound(const Place& place, Expr* value) {
+  return is_the_same_for_all_rows(value) && cannot_raise(place.root, value);
+}
+
+/// A value of one side's rows that raises no error.
+bool is_value_of(const Place& place, Expr* value, Relids side) {
+  return comes_from(place.root, value, side) && cannot_raise(place.root, value);
+}
+
+/// `value + sign * offset`.
+struct Term {
+  Expr* value;
+  Expr* offset;  ///< null: none
+  bool negated;
+};
+
+/// Takes a side of a comparison apart.
+Term term_of(const Place& place, Expr* side) {
+  List* arguments = NIL;
+  const Oid function = called(side, &arguments);
+  const bool negated = subtracts(function, false);
+  if (!negated && !adds(function)) return {side, nullptr, false};
+  Expr *one = static_cast<Expr*>(linitial(arguments)),
+       *other = static_cast<Expr*>(lsecond(arguments));
+  if (!negated && is_bound(place, one)) std::swap(one, other);
+  if (!is_bound(place, other)) return {side, nullptr, false};
+  return {one, other, negated};
+}
+
+/// Adds a bound of the difference of both values, a left row's and a right one's, to the key of
+/// these values.
+void add_bound(List** keys, Expr* left, Expr* right, const KeyBound& bound, Expr* offset,
+               Expr* condition) {
+  KeyClause* key = nullptr;
+  ListCell* cell;
+  foreach (cell, *keys) {
+    KeyClause* const known = static_cast<KeyClause*>(lfirst(cell));
+    if (known->plan.numbers != KeyNumbers::kRanks && equal(known->expressions.values[0], left) &&
+        equal(known->expressions.values[1], right))
+      key = known;
+  }
+  if (key == nullptr) {
+    key = static_cast<KeyClause*>(palloc0(sizeof(KeyClause)));
+    const Oid types[2] = {exprType(as_node(left)), exprType(as_node(right))};
+    key->plan.numbers = family_of(types[0]) >= 5 ? KeyNumbers::kReals : KeyNumbers::kIntegers;
+    std::copy_n(types, 2, key->plan.types);
+    key->expressions = {{left, right}, NIL, NIL};
+    *keys = lappend(*keys, key);
+  }
+  if (key->plan.bound_count == kMostBounds) return;  // it stays a condition
+  key->plan.bounds[key->plan.bound_count++] = bound;
+  key->expressions.offsets = lappend(key->expressions.offsets, offset);
+  key->expressions.conditions = lappend(key->expressions.conditions, condition);
+}
+
+/// `x OP y`, where either may have an offset: a bound of x - y.
+bool match_sum(const Place& place, Expr* condition, Expr* one, Expr* other, bool less, bool strict,
+               List** keys) {
+  Term x = term_of(place, one), y = term_of(place, other);
+  if (is_value_of(place, x.value, place.right)) {
+    std::swap(x, y);
+    less = !less;
+  }
+  if (!is_value_of(place, x.value, place.left) || !is_value_of(place, y.value, place.right) ||
+      (x.offset != nullptr && y.offset != nullptr))
+    return false;
+  // x OP y + c is x - y OP c, and x + c OP y is x - y OP -c.
+  Expr* const offset = x.offset != nullptr ? x.offset : y.offset;
+  const bool negated = x.offset != nullptr ? !x.negated : y.negated;
+  const int family = family_of(exprType(as_node(x.value)));
+  const Oid type = offset != nullptr ? exprType(as_node(offset)) : InvalidOid;
+  if (family == 0 || family_of(exprType(as_node(y.value))) != family ||
+      (offset != nullptr && !is_offset_of(family, type)))
+    return false;
+  const KeyBound bound = {less ? BoundForm::kMost : BoundForm::kLeast, strict, negated, true, type};
+  add_bound(keys, x.value, y.value, bound, offset, condition);
+  return true;
+}
+
+/// `x - y OP c`, or `abs(x - y) OP c`.
+bool match_difference(const Place& place, Expr* condition, Expr* difference, Expr* limit, bool less,
+                      bool strict, List** keys) {
+  if (!is_bound(place, limit)) return false;
+  List* arguments = NIL;
+  Oid function = called(difference, &arguments);
+  const bool apart = takes_magnitude(function) && list_length(arguments) == 1;
+  if (apart) {
+    difference = stripped(linitial(arguments));
+    function = called(difference, &arguments);
+  }
+  if (!subtracts(function, true) || (apart && !less)) return false;
+  Expr *x = stripped(linitial(arguments)), *y = stripped(lsecond(arguments));
+  const bool turned = is_value_of(place, x, place.right);
+  if (turned) std::swap(x, y);  // x - y OP c is y - x OP' -c
+  if (!is_value_of(place, x, place.left) || !is_value_of(place, y, place.right)) return false;
+  const int family = family_of(exprType(as_node(x)));
+  const Oid type = exprType(as_node(limit));
+  if (family == 0 || family_of(exprType(as_node(y))) != family || !is_offset_of(family, type))
+    return false;
+  const BoundForm form = apart            ? BoundForm::kApart
+                         : less != turned ? BoundForm::kMost
+                                          : BoundForm::kLeast;
+  add_bound(keys, x, y, {form, strict, turned && !apart, false, type}, limit, condition);
+  return true;
+}
+
+bool match_bound(const Place& place, Expr* condition, List** keys) {
+  const OpExpr* const operation = reinterpret_cast<const OpExpr*>(condition);
+  if (!IsA(condition, OpExpr) || list_length(operation->args) != 2) return false;
+  const int strategy = order_strategy(operation->opno);
+  if (strategy == 0) return false;
+  const bool less = strategy == BTLessStrategyNumber || strategy == BTLessEqualStrategyNumber,
+             strict = strategy == BTLessStrategyNumber || strategy == BTGreaterStrategyNumber;
+  Expr *const one = stripped(linitial(operation->args)), *const other =
+                                                             stripped(lsecond(operation->args));
+  return match_sum(place, condition, one, other, less, strict, keys) ||
+         match_difference(place, condition, one, other, less, strict, keys) ||
+         match_difference(place, condition, other, one, !less, strict, keys);
+}
+
+/// An equality that PostgreSQL could join by.
+bool match_equality(const Place& place, const RestrictInfo* info, List** keys) {
+  if (!OidIsValid(info->hashjoinoperator)) return false;
+  const OpExpr* const operation = castNode(OpExpr, info->clause);
+  Expr *x = static_cast<Expr*>(linitial(operation->args)),
+       *y = static_cast<Expr*>(lsecond(operation->args));
+  Oid equality = operation->opno;
+  if (comes_from(place.root, x, place.right)) {
+    std::swap(x, y);
+    equality = get_commutator(equality);
+  }
+  Oid hashes[2];
+  if (!is_value_of(place, x, place.left) || !is_value_of(place, y, place.right) ||
+      !OidIsValid(equality) || !get_op_hash_functions(equality, &hashes[0], &hashes[1]))
+    return false;
+  KeyClause* const key = static_cast<KeyClause*>(palloc0(sizeof(KeyClause)));
+  key->plan.numbers = KeyNumbers::kRanks;
+  key->plan.types[0] = exprType(as_node(x));
+  key->plan.types[1] = exprType(as_node(y));
+  key->plan.equality = equality;
+  key->plan.collation = operation->inputcollid;
+  key->expressions = {{x, y}, NIL, list_make1(info->clause)};
+  *keys = lappend(*keys, key);
+  return true;
+}
+
+/// Whether an equality, or bounds on both sides.
+bool is_bounded(const KeyClause& key) {
+  bool most = false, least = false;
+  for (int i = 0; i < key.plan.bound_count; ++i) {
+    const BoundForm form = key.plan.bounds[i].form;
+    most = most || form != BoundForm::kLeast;
+    least = least || form != BoundForm::kMost;
+  }
+  return key.plan.numbers == KeyNumbers::kRanks || (most && least);
+}
+
+}  // namespace
+
+List* match_keys(PlannerInfo* root, const SimilarityClause& clause, const List* conditions,
+                 Relids left, Relids right) {
+  const Place place = {root, left, right};
+  List* found = NIL;
+  ListCell* cell;
+  foreach (cell, conditions) {
+    const RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
+    const bool comes_later = info->security_level > 0 && !info->leakproof;
+    if (equal(info->clause, clause.condition) || comes_later || info->pseudoconstant) continue;
+    if (!match_equality(place, info, &found)) match_bound(place, info->clause, &found);
+  }
+  List* keys = NIL;
+  foreach (cell, found)
+    if (list_length(keys) < static_cast<int>(kMostKeys) &&
+        is_bounded(*static_cast<KeyClause*>(lfirst(cell))))
+      keys = lappend(keys, lfirst(cell));
+  return keys;
+}
+
+bool is_of_key(const List* keys, const Expr* condition) {
+  ListCell* cell;
+  foreach (cell, keys)
+    if (list_member(static_cast<KeyClause*>(lfirst(cell))->expressions.conditions, condition))
+      return true;
+  return false;
+}
+
+}  // namespace gpujoin

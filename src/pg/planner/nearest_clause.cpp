@@ -1,0 +1,249 @@
+#include "pg/planner/nearest_clause.h"
+
+#include "engine/request/request.h"
+#include "pg/planner/join_conditions.h"
+#include "pg/planner/safe_expression.h"
+
+extern "C" {
+#include "catalog/pg_operator_d.h"
+#include "catalog/pg_type_d.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/tlist.h"
+#include "parser/parsetree.h"
+}
+
+namespace gpujoin {
+namespace {
+
+constexpr std::int64_t kMostRows = 1000;  // beyond, neighbours take more memory than pairs may
+
+/// What an expression of the subquery becomes in the join.
+struct Translation {
+  PlannerInfo* root;
+  const RelOptInfo* outer;
+  const RelOptInfo* inner;
+  List* columns;  ///< NearestClause::columns
+  bool fails;     ///< it has something that the join does not know
+};
+
+/// The value of the outer row that a parameter of the subquery is; null: it is none.
+Node* outer_value(const RelOptInfo* inner, const Param* param) {
+  if (param->paramkind != PARAM_EXEC) return nullptr;
+  ListCell* cell;
+  foreach (cell, inner->subplan_params) {
+    const PlannerParamItem* const item = static_cast<PlannerParamItem*>(lfirst(cell));
+    if (item->paramId == param->paramid) return item->item;
+  }
+  return nullptr;
+}
+
+/// Walker: whether the expression has a value of the outer row.
+bool uses_outer_row(Node* node, void* inner) {
+  if (node == nullptr) return false;
+  if (IsA(node, Param))
+    return outer_value(static_cast<const RelOptInfo*>(inner), reinterpret_cast<Param*>(node)) !=
+           nullptr;
+  return walk_expression(node, uses_outer_row, inner);
+}
+
+bool is_about_outer_row(const RelOptInfo* inner, Expr* expression) {
+  return uses_outer_row(reinterpret_cast<Node*>(expression), const_cast<RelOptInfo*>(inner));
+}
+
+/// The column of the subquery that stands for a column of its table.
+Node* column_beyond(Translation* translation, const Var* column) {
+  int number = 0;
+  ListCell* cell;
+  foreach (cell, translation->columns) {
+    if (equal(lfirst(cell), column)) break;
+    ++number;
+  }
+  if (number == list_length(translation->columns))
+    translation->columns = lappend(translation->columns, copyObjectImpl(column));
+  const RelOptInfo* const inner = translation->inner;
+  return reinterpret_cast<Node*>(makeVar(static_cast<int>(inner->relid),
+                                         attribute_of(translation->root, inner, number),
+                                         column->vartype, column->vartypmod, column->varcollid, 0));
+}
+
+Node* translate(Node* node, void* context) {
+  Translation* const translation = static_cast<Translation*>(context);
+  if (node == nullptr) return nullptr;
+  if (IsA(node, Param)) {
+    Node* const value = outer_value(translation->inner, reinterpret_cast<Param*>(node));
+    if (value == nullptr) return static_cast<Node*>(copyObjectImpl(node));
+    const Var* const column = reinterpret_cast<const Var*>(value);
+    if (IsA(value, Var) &&
+        bms_is_member(static_cast<int>(column->varno), translation->outer->relids))
+      return static_cast<Node*>(copyObjectImpl(value));
+    translation->fails = true;
+    return node;
+  }
+  if (IsA(node, Var)) {
+    const Var* const column = reinterpret_cast<const Var*>(node);
+    if (column->varlevelsup == 0) return column_beyond(translation, column);
+    translation->fails = true;
+    return node;
+  }
+  if (IsA(node, PlaceHolderVar) || IsA(node, SubPlan) || IsA(node, AlternativeSubPlan)) {
+    translation->fails = true;
+    return node;
+  }
+  return mutate_expression(node, translate, context);
+}
+
+/// The translated expression, the same at each evaluation; null: there is none.
+Expr* translated(Translation* translation, Expr* expression) {
+  Node* const node = reinterpret_cast<Node*>(expression);
+  if (contain_volatile_functions(node)) return nullptr;
+  Node* const found = translate(node, translation);
+  return translation->fails ? nullptr : reinterpret_cast<Expr*>(found);
+}
+
+/// Whether the subquery consists of rows of a table, an order and a limit.
+bool is_sorted_scan(const PlannerInfo* subroot) {
+  const Query* const query = subroot->parse;
+  return query->commandType == CMD_SELECT && query->setOperations == nullptr &&
+         query->groupClause == NIL && query->groupingSets == NIL && query->havingQual == nullptr &&
+         query->distinctClause == NIL && query->windowClause == NIL && !query->hasAggs &&
+         !query->hasWindowFuncs && !query->hasTargetSRFs && query->rowMarks == NIL &&
+         query->cteList == NIL && query->sortClause != NIL && query->limitCount != nullptr &&
+         query->limitOffset == nullptr && query->limitOption == LIMIT_OPTION_COUNT &&
+         subroot->init_plans == NIL && list_length(query->jointree->fromlist) == 1;
+}
+
+/// The one table of the subquery; null: it has others, or none that can be scanned as it is.
+RelOptInfo* find_table(PlannerInfo* subroot) {
+  const Node* const from = static_cast<const Node*>(linitial(subroot->parse->jointree->fromlist));
+  if (!IsA(from, RangeTblRef)) return nullptr;
+  const int number = reinterpret_cast<const RangeTblRef*>(from)->rtindex;
+  RelOptInfo* const table = find_base_rel(subroot, number);
+  const RangeTblEntry* const entry = planner_rt_fetch(number, subroot);
+  const bool scans = entry->rtekind == RTE_RELATION && !entry->inh &&
+                     entry->tablesample == nullptr && table->fdwroutine == nullptr &&
+                     bms_equal(subroot->all_baserels, table->relids);
+  return scans ? table : nullptr;
+}
+
+/// The limit, if it is the same for all outer rows.
+bool match_limit(const RelOptInfo* inner, NearestClause* clause) {
+  constexpr double kUsual = 10;  // of a parameter
+  Expr* const limit = reinterpret_cast<Expr*>(inner->subroot->parse->limitCount);
+  Node* const node = reinterpret_cast<Node*>(limit);
+  clause->limit = limit;
+  clause->rows = kUsual;
+  if (IsA(node, Const)) {
+    const Const* const constant = reinterpret_cast<const Const*>(node);
+    const std::int64_t rows = DatumGetInt64(constant->constvalue);
+    clause->rows = static_cast<double>(rows);
+    return !constant->constisnull && rows >= 1 && rows <= kMostRows;
+  }
+  return !is_about_outer_row(inner, limit) && is_the_same_for_all_rows(limit) &&
+         exprType(node) == INT8OID;
+}
+
+/// The distance that the subquery sorts by, nearest first, and the keys after it.
+bool match_order(Translation* translation, NearestClause* clause) {
+  const PlannerInfo* const subroot = translation->inner->subroot;
+  const Query* const query = subroot->parse;
+  const SortGroupClause* const first = linitial_node(SortGroupClause, query->sortClause);
+  if (first->sortop != Float8LessOperator || first->nulls_first) return false;
+  Expr* const order = reinterpret_cast<Expr*>(
+      get_sortgroupclause_expr(const_cast<SortGroupClause*>(first), query->targetList));
+  Expr* const distance = translated(translation, order);
+  bool swapped;
+  if (distance == nullptr ||
+      !match_distance(translation->root, distance, translation->outer->relids,
+                      translation->inner->relids, &clause->distance, &swapped))
+    return false;
+  List* const values = IsA(order, OpExpr) ? reinterpret_cast<OpExpr*>(order)->args
+                                          : reinterpret_cast<FuncExpr*>(order)->args;
+  clause->value = static_cast<Expr*>(list_nth(values, swapped ? 0 : 1));
+  clause->keys = list_copy_tail(query->sortClause, 1);
+  ListCell* cell;
+  foreach (cell, clause->keys) {
+    const Node* const key =
+        get_sortgroupclause_expr(lfirst_node(SortGroupClause, cell), query->targetList);
+    if (!IsA(key, Var)) return false;
+    column_beyond(translation, reinterpret_cast<const Var*>(key));
+  }
+  return true;
+}
+
+/// Whether the radius is one of the distance that rows are sorted by.
+bool bounds_distance(const SimilarityClause& radius, const SimilarityClause& distance) {
+  return radius.test.type == distance.test.type &&
+         radius.test.by->compared == distance.test.by->compared &&
+         radius.test.by->metric == distance.test.by->metric && !tests_boxes(radius.test) &&
+         equal(radius.left, distance.left) && equal(radius.right, distance.right);
+}
+
+/// The conditions: about the table's rows alone, a radius, and others.
+bool match_conditions(Translation* translation, NearestClause* clause) {
+  List* const conditions =
+      cheapest_first(translation->inner->subroot, clause->table->baserestrictinfo, false);
+  ListCell* cell;
+  foreach (cell, conditions) {
+    RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
+    if (contain_volatile_functions(reinterpret_cast<Node*>(info->clause))) return false;
+    if (!is_about_outer_row(translation->inner, info->clause)) {
+      clause->scan_conditions = lappend(clause->scan_conditions, info);
+      continue;
+    }
+    Expr* const condition = translated(translation, info->clause);
+    if (condition == nullptr) return false;
+    SimilarityClause radius;
+    if (clause->radius.condition == nullptr &&
+        match_similarity(translation->root, condition, translation->outer->relids,
+                         translation->inner->relids, &radius) &&
+        bounds_distance(radius, clause->distance))
+      clause->radius = radius;
+    else
+      clause->conditions = lappend(clause->conditions, condition);
+  }
+  return true;
+}
+
+bool match_outputs(Translation* translation, NearestClause* clause) {
+  ListCell* cell;
+  foreach (cell, translation->inner->subroot->parse->targetList) {
+    const TargetEntry* const entry = lfirst_node(TargetEntry, cell);
+    if (entry->resjunk) continue;
+    Expr* const output = translated(translation, entry->expr);
+    if (output == nullptr) return false;
+    clause->outputs = lappend(clause->outputs, output);
+  }
+  return true;
+}
+
+}  // namespace
+
+AttrNumber attribute_of(const PlannerInfo* root, const RelOptInfo* inner, int column) {
+  const RangeTblEntry* const entry = planner_rt_fetch(inner->relid, const_cast<PlannerInfo*>(root));
+  return static_cast<AttrNumber>(list_length(entry->eref->colnames) + column + 1);
+}
+
+bool match_nearest(PlannerInfo* root, const RelOptInfo* outer, const RelOptInfo* inner,
+                   NearestClause* clause) {
+  *clause = {};
+  if (inner->rtekind != RTE_SUBQUERY || inner->reloptkind != RELOPT_BASEREL ||
+      inner->subroot == nullptr || !bms_is_empty(inner->attr_needed[0 - inner->min_attr]) ||
+      !bms_is_subset(inner->lateral_relids, outer->relids) || !is_sorted_scan(inner->subroot) ||
+      !match_limit(inner, clause))
+    return false;
+  clause->table = find_table(inner->subroot);
+  if (clause->table == nullptr) return false;
+  Translation translation = {root, outer, inner, NIL, false};
+  if (!match_order(&translation, clause) || !match_conditions(&translation, clause) ||
+      !match_outputs(&translation, clause))
+    return false;
+  clause->columns = translation.columns;
+  return cannot_raise(root, clause->distance.left) && cannot_raise(inner->subroot, clause->value);
+}
+
+}  // namespace gpujoin

@@ -1,0 +1,34 @@
+// Which joins look for nearest rows: the inner input is a LATERAL subquery that sorts rows of one
+// table by their distance to a value of the outer row and keeps the first few.
+#pragma once
+
+#include "pg/planner/similarity_clause.h"
+
+namespace gpujoin {
+
+/// What such a subquery asks for. Expressions are about columns of the join: those of the outer
+/// row, and those of the table as columns of the subquery that it does not have, numbered on from
+/// its last one.
+struct NearestClause {
+  SimilarityClause distance;  ///< its condition is the distance, without a radius
+  SimilarityClause radius;    ///< a condition; null: there is none
+  List* conditions;           ///< others about both rows
+  Expr* limit;                ///< int8
+  double rows;                ///< that the limit is expected to be
+  List* outputs;              ///< what the subquery's columns are, in their order
+  // In the subquery's own terms.
+  RelOptInfo* table;
+  List* columns;          ///< of Var: the table's columns that are used
+  Expr* value;            ///< that is compared
+  List* scan_conditions;  ///< of RestrictInfo: about the table's rows alone
+  List* keys;             ///< of SortGroupClause: what decides among equal distances
+};
+
+/// Sets *clause if `inner` is such a subquery of rows of `outer`.
+bool match_nearest(PlannerInfo* root, const RelOptInfo* outer, const RelOptInfo* inner,
+                   NearestClause* clause);
+
+/// The number of the subquery's column that stands for the table's column, from 1.
+AttrNumber attribute_of(const PlannerInfo* root, const RelOptInfo* inner, int column);
+
+}  // namespace gpujoin

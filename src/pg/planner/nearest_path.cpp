@@ -1,0 +1,301 @@
+// The subquery's plan has its sort and its limit, so the node's second input is another plan of the
+// same subquery: a scan of its table with the conditions on its rows alone, in the order of the
+// keys that decide among equal distances.
+#include "pg/planner/nearest_path.h"
+
+#include "pg/executor/custom_scan.h"
+#include "pg/executor/join_plan.h"
+#include "pg/planner/join_estimate.h"
+#include "pg/planner/nearest_clause.h"
+#include "pg/planner/scan_columns.h"
+
+extern "C" {
+#include "nodes/makefuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/planmain.h"
+#include "optimizer/restrictinfo.h"
+#include "optimizer/tlist.h"
+}
+
+namespace gpujoin {
+namespace {
+
+/// A path with the description of its join.
+struct NearestPath {
+  CustomPath custom;  // first: PostgreSQL knows no more than this
+  NearestClause clause;
+  JoinType type;
+  Relids joined;
+  RelOptInfo* inner;
+  Path* scan;          ///< of the subquery
+  List* conditions;    ///< of RestrictInfo: on the subquery's rows
+  List* join_clauses;  ///< of RestrictInfo: of the join
+};
+
+// ---- The scan
+
+/// The indexes with the conditions that are left. One of some rows may have been known to have all
+/// that the other conditions want.
+List* remaining_indexes(RelOptInfo* table, const NearestClause& clause) {
+  const bool fewer = clause.conditions != NIL || clause.radius.condition != nullptr;
+  List* indexes = NIL;
+  ListCell* cell;
+  foreach (cell, clause.table->indexlist) {
+    const IndexOptInfo* const known = lfirst_node(IndexOptInfo, cell);
+    if (fewer && known->indpred != NIL) continue;
+    IndexOptInfo* const index = makeNode(IndexOptInfo);
+    *index = *known;
+    index->rel = table;
+    index->indrestrictinfo = NIL;
+    ListCell* condition;
+    foreach (condition, known->indrestrictinfo)
+      if (list_member_ptr(clause.scan_conditions, lfirst(condition)))
+        index->indrestrictinfo = lappend(index->indrestrictinfo, lfirst(condition));
+    indexes = lappend(indexes, index);
+  }
+  return indexes;
+}
+
+/// What the scan emits: the table's columns, and the compared value unless it is one of them.
+PathTarget* scan_target(PlannerInfo* subroot, const NearestClause& clause) {
+  PathTarget* const target = create_empty_pathtarget();
+  ListCell* cell;
+  foreach (cell, clause.columns)
+    add_column_to_pathtarget(target, static_cast<Expr*>(lfirst(cell)), 0);
+  if (!list_member(clause.columns, clause.value)) add_column_to_pathtarget(target, clause.value, 0);
+  return set_pathtarget_cost_width(subroot, target);
+}
+
+/// The cheapest scan of the table, in the order of the keys.
+Path* make_scan(PlannerInfo* subroot, const NearestClause& clause) {
+  RelOptInfo* const table = makeNode(RelOptInfo);
+  *table = *clause.table;
+  table->reltarget = scan_target(subroot, clause);
+  table->pathlist = table->partial_pathlist = table->ppilist = NIL;
+  table->cheapest_startup_path = table->cheapest_total_path = nullptr;
+  table->cheapest_parameterized_paths = NIL;
+  table->consider_parallel = false;
+  table->baserestrictinfo = clause.scan_conditions;
+  table->indexlist = remaining_indexes(table, clause);
+  set_baserel_size_estimates(subroot, table);
+  List* const wanted = subroot->query_pathkeys;
+  subroot->query_pathkeys = NIL;  // no scan in the order of distances
+  add_path(table, create_seqscan_path(subroot, table, nullptr, 0));
+  create_index_paths(subroot, table);
+  subroot->query_pathkeys = wanted;
+  set_cheapest(table);
+  Path* const scan = table->cheapest_total_path;
+  if (clause.keys == NIL) return scan;
+  List* const order =
+      make_pathkeys_for_sortclauses(subroot, clause.keys, subroot->parse->targetList);
+  if (pathkeys_contained_in(order, scan->pathkeys)) return scan;
+  return reinterpret_cast<Path*>(create_sort_path(subroot, table, scan, order, -1));
+}
+
+/// The subquery's columns from 1 to `count`, which those beyond its own stand for in the join.
+List* numbered_columns(const PlannerInfo* root, const RelOptInfo* inner, const List* targets,
+                       bool beyond) {
+  List* columns = NIL;
+  ListCell* cell;
+  foreach (cell, targets) {
+    const int number = foreach_current_index(cell);
+    const Node* const value = static_cast<const Node*>(lfirst(cell));
+    append_column(&columns, makeVar(static_cast<int>(inner->relid),
+                                    beyond ? attribute_of(root, inner, number)
+                                           : static_cast<AttrNumber>(number + 1),
+                                    exprType(value), exprTypmod(value), exprCollation(value), 0));
+  }
+  return columns;
+}
+
+/// The plan of the scan. PostgreSQL reaches the plan of a subquery by a node of its own, which goes
+/// when it has nothing to do.
+Plan* plan_scan(const NearestPath& path) {
+  PlannerInfo* const subroot = path.inner->subroot;
+  List* columns = NIL;
+  ListCell* cell;
+  foreach (cell, path.scan->pathtarget->exprs) append_column(&columns, lfirst(cell));
+  List* const wanted = subroot->processed_tlist;
+  subroot->processed_tlist = columns;  // whose names the plan's columns get
+  Plan* const plan = create_plan(subroot, path.scan);
+  subroot->processed_tlist = wanted;
+  SubqueryScan* const scan = makeNode(SubqueryScan);
+  scan->scan.scanrelid = path.inner->relid;
+  scan->scan.plan.targetlist =
+      numbered_columns(subroot, path.inner, path.scan->pathtarget->exprs, false);
+  scan->scan.plan.startup_cost = plan->startup_cost;
+  scan->scan.plan.total_cost = plan->total_cost;
+  scan->scan.plan.plan_rows = plan->plan_rows;
+  scan->scan.plan.plan_width = plan->plan_width;
+  scan->subplan = plan;
+  return &scan->scan.plan;
+}
+
+// ---- Columns
+
+/// Where the subquery's columns are: in the scan's rows, as they are, or computed by the node.
+void find_outputs(const PlannerInfo* root, const NearestPath& path, ScanColumns* scan) {
+  const List* const targets = path.scan->pathtarget->exprs;
+  List* const beyond = numbered_columns(root, path.inner, targets, true);
+  List *right = beyond, *computed = NIL;
+  ListCell* cell;
+  foreach (cell, path.clause.outputs) {
+    Node* const output = static_cast<Node*>(lfirst(cell));
+    const auto number = static_cast<AttrNumber>(foreach_current_index(cell) + 1);
+    Var* const column = makeVar(static_cast<int>(path.inner->relid), number, exprType(output),
+                                exprTypmod(output), exprCollation(output), 0);
+    AttrNumber attribute = 0;
+    ListCell* other;
+    foreach (other, beyond)
+      if (equal(lfirst_node(TargetEntry, other)->expr, output))
+        attribute = lfirst_node(TargetEntry, other)->resno;
+    TargetEntry* const entry =
+        makeTargetEntry(reinterpret_cast<Expr*>(column), attribute, nullptr, false);
+    (attribute > 0 ? right : computed) =
+        lappend(attribute > 0 ? list_copy(right) : computed, entry);
+  }
+  scan->right = right;
+  scan->computed = computed;
+}
+
+/// What the computed columns of the scan tuple are, in their order; adds the columns that they are
+/// computed of.
+List* computed_outputs(const NearestClause& clause, ScanColumns* scan) {
+  List* outputs = NIL;
+  for (int i = 0; i < list_length(scan->columns); ++i) {
+    if (list_nth_int(scan->attributes, i) != 0) continue;
+    const Var* const column =
+        reinterpret_cast<const Var*>(list_nth_node(TargetEntry, scan->columns, i)->expr);
+    outputs = lappend(outputs, list_nth(clause.outputs, column->varattno - 1));
+  }
+  add_columns(scan, outputs);
+  return outputs;
+}
+
+AttrNumber value_attribute(const NearestPath& path) {
+  int number = 0;
+  ListCell* cell;
+  foreach (cell, path.scan->pathtarget->exprs) {
+    ++number;
+    if (equal(lfirst(cell), path.clause.value)) break;
+  }
+  return static_cast<AttrNumber>(number);
+}
+
+JoinPlanExpressions expressions_of(const NearestPath& path) {
+  const NearestClause& clause = path.clause;
+  JoinPlanExpressions parts = {};
+  parts.early = clause.conditions;
+  parts.condition = clause.radius.condition;
+  parts.eps = clause.radius.eps;
+  parts.distance = clause.distance.condition;
+  parts.limit = clause.limit;
+  List *joined = NIL, *pushed = NIL;
+  if (IS_OUTER_JOIN(path.type))
+    extract_actual_join_clauses(path.join_clauses, path.joined, &joined, &pushed);
+  else
+    joined = extract_actual_clauses(path.join_clauses, false);
+  parts.late = list_concat(extract_actual_clauses(path.conditions, false), joined);
+  parts.where = pushed;
+  return parts;
+}
+
+/// CustomPathMethods::PlanCustomPath.
+Plan* plan_path(PlannerInfo* root, RelOptInfo*, CustomPath* custom, List* tlist, List*,
+                List* inputs) {
+  const NearestPath& path = *reinterpret_cast<const NearestPath*>(custom);
+  JoinPlanExpressions parts = expressions_of(path);
+  Plan* left = static_cast<Plan*>(linitial(inputs));
+  Plan* const right = plan_scan(path);
+  JoinPlanData data = {};
+  data.join_type = path.type;
+  data.test = path.clause.distance.test;
+  data.nearest = {true, parts.condition != nullptr, path.clause.radius.test};
+  if (parts.condition == nullptr) data.nearest.radius = data.test;
+  data.left_value = place_value(&left, path.clause.distance.left);
+  data.right_value = value_attribute(path);
+  ScanColumns scan = {NIL, NIL, NIL, left->targetlist, NIL, NIL};
+  find_outputs(root, path, &scan);
+  add_columns(&scan, tlist);
+  add_columns(&scan, custom->path.pathtarget->exprs);
+  for (void* const used : {static_cast<void*>(parts.where), static_cast<void*>(parts.late),
+                           static_cast<void*>(parts.early), static_cast<void*>(parts.condition),
+                           static_cast<void*>(parts.distance)})
+    add_columns(&scan, used);
+  parts.outputs = computed_outputs(path.clause, &scan);
+  describe_columns(scan, &data);
+
+  return make_join_scan(custom->flags, tlist, left, right, scan, data, parts);
+}
+
+const CustomPathMethods kPathMethods = {kCustomScanName, plan_path, nullptr};
+
+// ---- The path
+
+/// Whether the conditions on the subquery's rows can be the node's.
+bool can_have_conditions(const List* conditions) {
+  ListCell* cell;
+  foreach (cell, conditions) {
+    const RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
+    if (info->pseudoconstant || info->security_level > 0) return false;
+  }
+  return true;
+}
+
+/// The share of the table's rows that conditions about both rows leave to an outer row.
+Selectivity share_of_conditions(const NearestPath& path) {
+  PlannerInfo* const subroot = path.inner->subroot;
+  ListCell* cell;
+  Selectivity share = 1;
+  foreach (cell, path.clause.table->baserestrictinfo) {
+    RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
+    SimilarityClause radius;
+    if (list_member_ptr(path.clause.scan_conditions, info) ||
+        match_similarity(info->clause, &radius))
+      continue;
+    share *= clause_selectivity(subroot, reinterpret_cast<Node*>(info), 0, JOIN_INNER, nullptr);
+  }
+  return share;
+}
+
+}  // namespace
+
+void add_nearest_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOptInfo* inner,
+                      JoinType type, const JoinPathExtraData* extra) {
+  const Path* const left = outer->cheapest_total_path;
+  if ((type != JOIN_INNER && type != JOIN_LEFT) || bms_is_empty(inner->lateral_relids) ||
+      !bms_is_empty(join->lateral_relids) || left == nullptr || PATH_REQ_OUTER(left) != nullptr ||
+      root->rowMarks != NIL ||
+      (root->parse->commandType != CMD_SELECT && root->parse->commandType != CMD_INSERT) ||
+      !can_have_conditions(inner->baserestrictinfo) || !can_have_conditions(extra->restrictlist))
+    return;
+  NearestClause clause;
+  if (!match_nearest(root, outer, inner, &clause)) return;
+  NearestPath* const path =
+      reinterpret_cast<NearestPath*>(newNode(sizeof(NearestPath), T_CustomPath));
+  path->clause = clause;
+  path->type = type;
+  path->joined = join->relids;
+  path->inner = inner;
+  path->scan = make_scan(inner->subroot, clause);
+  path->conditions = inner->baserestrictinfo;
+  path->join_clauses = extra->restrictlist;
+  CustomPath* const custom = &path->custom;
+  custom->path.pathtype = T_CustomScan;
+  custom->path.parent = join;
+  custom->path.pathtarget = join->reltarget;
+  custom->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+  custom->custom_paths = list_make1(const_cast<Path*>(left));
+  custom->methods = &kPathMethods;
+  const NearestCost cost = {left, path->scan, clause.rows, share_of_conditions(*path),
+                            list_length(clause.conditions) > 0 ? clause.conditions : NIL};
+  if (!set_nearest_cost(root, inner->subroot, clause.distance, clause.value, cost, &custom->path))
+    return;
+  add_disabled_nodes(&custom->path, {left, path->scan});
+  add_path(join, &custom->path);
+}
+
+}  // namespace gpujoin
