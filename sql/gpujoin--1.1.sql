@@ -69,6 +69,46 @@ CREATE FUNCTION gpu_topk_join(
 COMMENT ON FUNCTION gpu_topk_join IS
     'the k pairs of rows of two tables with the best scores among those whose vectors are within eps, best first';
 
+-- The nearest rows of another table, or of the same one, for each row.
+
+CREATE FUNCTION gpu_knn_join(
+    left_tbl regclass, right_tbl regclass, k bigint, max_distance float8 DEFAULT NULL,
+    left_id_column name DEFAULT NULL, right_id_column name DEFAULT NULL,
+    left_vector_columns anycompatible DEFAULT NULL, right_vector_columns anycompatible DEFAULT NULL,
+    metric text DEFAULT 'l2', pairs text DEFAULT 'distinct')
+    RETURNS TABLE (id1 bigint, id2 bigint, distance float8, rank bigint)
+    AS 'MODULE_PATHNAME', 'gpujoin_knn_join'
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 100000 SUPPORT gpujoin_support;
+COMMENT ON FUNCTION gpu_knn_join IS
+    'rows of a table, each with the k rows of another one whose vectors are nearest to its own, nearest first';
+
+-- Clusters of rows: groups that chains of neighbours connect, and groups by density.
+
+CREATE FUNCTION gpu_components(
+    tbl regclass, eps float8, id_column name DEFAULT NULL, vector_columns anycompatible DEFAULT NULL,
+    metric text DEFAULT 'l2')
+    RETURNS TABLE (id bigint, component bigint)
+    AS 'MODULE_PATHNAME', 'gpujoin_components'
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000 SUPPORT gpujoin_support;
+CREATE FUNCTION gpu_dbscan(
+    tbl regclass, eps float8, min_points bigint, id_column name DEFAULT NULL,
+    vector_columns anycompatible DEFAULT NULL, metric text DEFAULT 'l2')
+    RETURNS TABLE (id bigint, cluster bigint, kind text)
+    AS 'MODULE_PATHNAME', 'gpujoin_dbscan'
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000 SUPPORT gpujoin_support;
+CREATE FUNCTION gpu_density(
+    tbl regclass, eps float8, id_column name DEFAULT NULL, vector_columns anycompatible DEFAULT NULL,
+    metric text DEFAULT 'l2', pairs text DEFAULT 'all')
+    RETURNS TABLE (id bigint, neighbors bigint)
+    AS 'MODULE_PATHNAME', 'gpujoin_density'
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000 SUPPORT gpujoin_support;
+COMMENT ON FUNCTION gpu_density IS
+    'rows of a table, each with the number of rows whose vectors are within eps of its own, itself included';
+COMMENT ON FUNCTION gpu_components IS
+    'rows of a table, each with the group of rows that chains of steps of at most eps connect it with';
+COMMENT ON FUNCTION gpu_dbscan IS
+    'rows of a table, each with its cluster by DBSCAN, and whether it is a core row, a border row or noise';
+
 -- Axis-aligned boxes that intersect, or are within eps.
 
 CREATE FUNCTION gpu_box_join(
@@ -285,6 +325,17 @@ COMMENT ON FUNCTION gpu_vector(text) IS 'the vector that is written as a list of
 COMMENT ON FUNCTION gpu_vector(json) IS 'the vector that is an array of numbers';
 COMMENT ON FUNCTION gpu_vector(jsonb) IS 'the vector that is an array of numbers';
 
+-- Cells to partition and distribute points by: a.cell = b.cell AND a.v <-> b.v <= eps finds each pair once, with each row
+-- of a in its gpu_cell() and each row of b in all cells of its gpu_halo().
+
+CREATE FUNCTION gpu_cell(v anyelement, width float8, dimensions int DEFAULT 2) RETURNS bigint
+    AS 'MODULE_PATHNAME', 'gpujoin_cell' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION gpu_halo(v anyelement, width float8, eps float8, dimensions int DEFAULT 2) RETURNS bigint[]
+    AS 'MODULE_PATHNAME', 'gpujoin_halo' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION gpu_cell(anyelement, float8, int) IS 'key of the cell of a width that a point lies in';
+COMMENT ON FUNCTION gpu_halo(anyelement, float8, float8, int) IS
+    'keys of the cells of a width in which points within eps of a point may lie';
+
 -- What the machine has, and what the last join of this session did.
 
 CREATE FUNCTION gpu_devices(
@@ -336,10 +387,10 @@ GRANT SELECT ON gpu_resident TO pg_monitor;
 
 CREATE FUNCTION gpu_prewarm(
     tbl regclass, eps float8 DEFAULT 0, id_column name DEFAULT NULL, vector_columns anycompatible DEFAULT NULL,
-    metric text DEFAULT 'l2') RETURNS bigint
+    metric text DEFAULT 'l2', score_column name DEFAULT NULL, box_columns anycompatible DEFAULT NULL) RETURNS bigint
     AS 'MODULE_PATHNAME', 'gpujoin_prewarm' LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION gpu_prewarm IS
-    'makes the gpujoin service keep the vectors of a table, with an index for a radius; returns the number of rows';
+    'makes the gpujoin service keep the vectors of a table, with an index for a radius, or its boxes; returns the number of rows';
 
 CREATE FUNCTION gpu_evict(tbl regclass) RETURNS bigint
     AS 'MODULE_PATHNAME', 'gpujoin_evict' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;

@@ -12,7 +12,11 @@ PG_FUNCTION_INFO_V1(gpujoin_join);
 PG_FUNCTION_INFO_V1(gpujoin_join_distance);
 PG_FUNCTION_INFO_V1(gpujoin_neighbors);
 PG_FUNCTION_INFO_V1(gpujoin_topk_join);
+PG_FUNCTION_INFO_V1(gpujoin_knn_join);
 PG_FUNCTION_INFO_V1(gpujoin_box_join);
+PG_FUNCTION_INFO_V1(gpujoin_components);
+PG_FUNCTION_INFO_V1(gpujoin_dbscan);
+PG_FUNCTION_INFO_V1(gpujoin_density);
 }
 
 namespace gpujoin {
@@ -38,8 +42,8 @@ Datum next_row(FunctionCallInfo fcinfo) {
   FuncCallContext* const calls = SRF_PERCALL_SETUP();
   JoinScan* const scan = static_cast<JoinScan*>(calls->user_fctx);
   Datum values[kMaxResultColumns];
-  bool nulls[kMaxResultColumns] = {};
-  if (!next_join_row(scan, values)) {
+  bool nulls[kMaxResultColumns];
+  if (!next_join_row(scan, values, nulls)) {
     close_join_scan(scan);
     SRF_RETURN_DONE(calls);
   }
@@ -64,5 +68,13 @@ PGDLLEXPORT Datum gpujoin_neighbors(PG_FUNCTION_ARGS) { return gpujoin::next_row
 
 PGDLLEXPORT Datum gpujoin_topk_join(PG_FUNCTION_ARGS) { return gpujoin::next_row(fcinfo); }
 
+PGDLLEXPORT Datum gpujoin_knn_join(PG_FUNCTION_ARGS) { return gpujoin::next_row(fcinfo); }
+
 PGDLLEXPORT Datum gpujoin_box_join(PG_FUNCTION_ARGS) { return gpujoin::next_row(fcinfo); }
+
+PGDLLEXPORT Datum gpujoin_components(PG_FUNCTION_ARGS) { return gpujoin::next_row(fcinfo); }
+
+PGDLLEXPORT Datum gpujoin_dbscan(PG_FUNCTION_ARGS) { return gpujoin::next_row(fcinfo); }
+
+PGDLLEXPORT Datum gpujoin_density(PG_FUNCTION_ARGS) { return gpujoin::next_row(fcinfo); }
 }

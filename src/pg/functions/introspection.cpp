@@ -4,44 +4,16 @@
 #include "engine/strategy/box_strategy.h"
 #include "pg/engine_loader.h"
 #include "pg/executor/function_scan.h"
+#include "pg/functions/result_row.h"
 
 extern "C" {
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
-#include "funcapi.h"
 #include "utils/array.h"
-#include "utils/builtins.h"
 }
 
 namespace gpujoin {
 namespace {
-
-/// A row of a result in the making: values in the order of the columns.
-struct Row {
-  static constexpr int kMaxColumns = 40;
-  Datum values[kMaxColumns];
-  bool nulls[kMaxColumns];
-  int count;
-};
-
-void add(Row* row, Datum value) {
-  row->values[row->count] = value;
-  row->nulls[row->count++] = false;
-}
-
-void add_null(Row* row) { row->nulls[row->count++] = true; }
-
-/// "" stands for NULL.
-void add_text(Row* row, const char* text) {
-  if (text[0] == '\0')
-    add_null(row);
-  else
-    add(row, CStringGetTextDatum(text));
-}
-
-void add_count(Row* row, std::uint64_t number) {
-  add(row, Int64GetDatum(static_cast<std::int64_t>(number)));
-}
 
 /// 0 stands for NULL: there was none.
 void add_small_count(Row* row, std::uint32_t number) {
@@ -52,27 +24,6 @@ void add_small_count(Row* row, std::uint32_t number) {
 }
 
 void add_number(Row* row, double number) { add(row, Float8GetDatum(number)); }
-
-/// An extension that was not updated yet has fewer columns.
-Datum make_tuple(TupleDesc description, Row* row) {
-  Assert(row->count >= description->natts);
-  return HeapTupleGetDatum(heap_form_tuple(description, row->values, row->nulls));
-}
-
-TupleDesc row_type(FunctionCallInfo fcinfo) {
-  TupleDesc description;
-  if (get_call_result_type(fcinfo, nullptr, &description) != TYPEFUNC_COMPOSITE)
-    elog(ERROR, "return type must be a row type");
-  return BlessTupleDesc(description);
-}
-
-FuncCallContext* start(FunctionCallInfo fcinfo) {
-  FuncCallContext* const calls = SRF_FIRSTCALL_INIT();
-  const MemoryContext caller = MemoryContextSwitchTo(calls->multi_call_memory_ctx);
-  calls->tuple_desc = row_type(fcinfo);
-  MemoryContextSwitchTo(caller);
-  return calls;
-}
 
 constexpr std::uint32_t kMostDevices = 16;
 
@@ -212,7 +163,7 @@ PG_FUNCTION_INFO_V1(gpujoin_session_joins);
 PGDLLEXPORT Datum gpujoin_devices(PG_FUNCTION_ARGS) {
   using gpujoin::DeviceList;
   if (SRF_IS_FIRSTCALL()) {
-    FuncCallContext* const first = gpujoin::start(fcinfo);
+    FuncCallContext* const first = gpujoin::start_rows(fcinfo);
     DeviceList* const list = static_cast<DeviceList*>(
         MemoryContextAlloc(first->multi_call_memory_ctx, sizeof(DeviceList)));
     gpujoin::list_devices(list);
@@ -228,7 +179,7 @@ PGDLLEXPORT Datum gpujoin_devices(PG_FUNCTION_ARGS) {
 }
 
 PGDLLEXPORT Datum gpujoin_last_join(PG_FUNCTION_ARGS) {
-  if (SRF_IS_FIRSTCALL()) gpujoin::start(fcinfo);
+  if (SRF_IS_FIRSTCALL()) gpujoin::start_rows(fcinfo);
   FuncCallContext* const calls = SRF_PERCALL_SETUP();
   const gpujoin::JoinReport* const report = gpujoin::last_join_report();
   if (calls->call_cntr > 0 || report == nullptr) SRF_RETURN_DONE(calls);

@@ -15,22 +15,6 @@ struct varlena* vector_argument(FunctionCallInfo fcinfo, int number) {
   return PG_GETARG_VARLENA_PP(number);
 }
 
-void check(const VectorView& view) {
-  switch (view.problem) {
-    case ValueProblem::kEmpty:
-      ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION), errmsg("a vector has no dimensions"),
-                      errhint("A vector is an array of at least one element.")));
-      break;
-    case ValueProblem::kMultidimensional:
-      ereport(ERROR, (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
-                      errmsg("a vector is an array of %d dimensions", view.dims),
-                      errhint("A vector is a one-dimensional array.")));
-      break;
-    default:
-      break;
-  }
-}
-
 /// Whether all coordinates are known.
 bool is_known(const VectorView& view) { return view.problem != ValueProblem::kNullElement; }
 
@@ -42,8 +26,8 @@ bool find_raw(FunctionCallInfo fcinfo, Metric metric, double* raw) {
   const VectorView left = view_vector(a), right = view_vector(b);
   const bool known = is_known(left) && is_known(right);
   if (known) {
-    check(left);
-    check(right);
+    check_form(left.problem, left.dims);
+    check_form(right.problem, right.dims);
     if (left.dims != right.dims)
       ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION),
                       errmsg("vectors have different numbers of dimensions: %d and %d", left.dims,

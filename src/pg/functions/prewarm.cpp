@@ -4,15 +4,48 @@
 
 extern "C" {
 #include "fmgr.h"
-#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
 PG_FUNCTION_INFO_V1(gpujoin_prewarm);
-Datum gpujoin_selfjoin(PG_FUNCTION_ARGS);
 }
 
 namespace gpujoin {
 namespace {
+
+/// Arguments that say what is to stay.
+constexpr int kVectorColumns = 3, kScoreColumn = 5, kBoxColumns = 6;
+
+/// A join of a table with itself, by the arguments of gpu_prewarm(), whose pairs are counted.
+constexpr Operation prewarming(Shape shape, Output::Kind output, int columns, int score_column) {
+  const ArgumentPositions at = {.relation = {0, -1},
+                                .eps = 1,
+                                .id_column = {2, -1},
+                                .columns = {columns, -1},
+                                .score_column = {score_column, -1},
+                                .metric = 4,
+                                .count = 7};
+  return {{"gpu_prewarm", shape, output, DefaultEps::kNone, at, nullptr},
+          nullptr,
+          RowKind::kPair,
+          0,
+          nullptr,
+          nullptr};
+}
+
+constexpr Operation kVectors = prewarming(Shape::kPoints, Output::kPairs, kVectorColumns, -1);
+constexpr Operation kScoredVectors =
+    prewarming(Shape::kPoints, Output::kTopPairs, kVectorColumns, kScoreColumn);
+constexpr Operation kBoxes = prewarming(Shape::kBoxes, Output::kPairs, kBoxColumns, -1);
+
+const Operation* choose_operation(FunctionCallInfo fcinfo) {
+  const bool scored = !PG_ARGISNULL(kScoreColumn);
+  if (PG_ARGISNULL(kBoxColumns)) return scored ? &kScoredVectors : &kVectors;
+  if (scored || !PG_ARGISNULL(kVectorColumns))
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("cannot specify box_columns beside vector_columns or score_column"),
+                    errhint("Call gpu_prewarm() for boxes and for vectors, one after the other.")));
+  return &kBoxes;
+}
 
 /// Why the rows do not stay.
 const char* reason_of(const JoinReport& report) {
@@ -21,15 +54,10 @@ const char* reason_of(const JoinReport& report) {
                                                          : "They are of a kind that cannot stay";
 }
 
-/// Joins as gpu_selfjoin() does where its pairs are only counted. The arguments of both have the
-/// same order; there is no `pairs` here. Returns the rows that stay.
+/// Returns the rows that stay.
 std::uint64_t prewarm(FunctionCallInfo fcinfo) {
-  const Operation* const operation = find_operation(gpujoin_selfjoin);
-  NullableDatum arguments[FUNC_MAX_ARGS];
-  std::copy_n(fcinfo->args, fcinfo->nargs, arguments);
-  arguments[operation->function.at.pairs] = {CStringGetTextDatum("all"), false};
-  JoinScan* const scan =
-      prewarm_join_scan(CurrentMemoryContext, operation, fcinfo->flinfo->fn_expr, arguments);
+  JoinScan* const scan = prewarm_join_scan(CurrentMemoryContext, choose_operation(fcinfo),
+                                           fcinfo->flinfo->fn_expr, fcinfo->args);
   count_join_rows(scan);
   const bool stays = scan->kept[0].kept && scan->run.engine == service_engine();
   const std::uint64_t rows = scan->left.rows;

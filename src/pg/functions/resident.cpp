@@ -1,12 +1,12 @@
 // gpu_resident and gpu_evict(): the tables whose rows stay in the service.
 #include "pg/errors.h"
+#include "pg/functions/result_row.h"
 #include "pg/reading/resident_table.h"
 #include "pg/service/connection.h"
 #include "service/protocol/shared_region.h"
 
 extern "C" {
 #include "catalog/objectaddress.h"
-#include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -78,19 +78,14 @@ Listing list_tables() {
   return listing;
 }
 
-HeapTuple make_row(TupleDesc description, const service::ListedTable& table) {
-  const auto count = [](std::uint64_t number) {
-    return Int64GetDatum(static_cast<std::int64_t>(number));
-  };
-  Datum values[] = {ObjectIdGetDatum(table.key.relation),
-                    named_columns(table.key),
-                    count(table.rows),
-                    count(table.host_bytes),
-                    count(table.device_bytes),
-                    count(table.hits),
-                    count(table.blocks_read)};
-  bool nulls[lengthof(values)] = {};
-  return heap_form_tuple(description, values, nulls);
+Datum make_row(TupleDesc description, const service::ListedTable& table) {
+  Row row = {};
+  add(&row, ObjectIdGetDatum(table.key.relation));
+  add(&row, named_columns(table.key));
+  for (const std::uint64_t number :
+       {table.rows, table.host_bytes, table.device_bytes, table.hits, table.blocks_read})
+    add_count(&row, number);
+  return make_tuple(description, &row);
 }
 
 void check_owner(Oid relation) {
@@ -128,11 +123,8 @@ PG_FUNCTION_INFO_V1(gpujoin_evict);
 PGDLLEXPORT Datum gpujoin_resident_tables(PG_FUNCTION_ARGS) {
   using gpujoin::Listing;
   if (SRF_IS_FIRSTCALL()) {
-    FuncCallContext* const first = SRF_FIRSTCALL_INIT();
+    FuncCallContext* const first = gpujoin::start_rows(fcinfo);
     const MemoryContext caller = MemoryContextSwitchTo(first->multi_call_memory_ctx);
-    if (get_call_result_type(fcinfo, nullptr, &first->tuple_desc) != TYPEFUNC_COMPOSITE)
-      elog(ERROR, "return type must be a row type");
-    BlessTupleDesc(first->tuple_desc);
     Listing* const listing = static_cast<Listing*>(palloc(sizeof(Listing)));
     *listing = gpujoin::list_tables();
     first->user_fctx = listing;
@@ -143,8 +135,8 @@ PGDLLEXPORT Datum gpujoin_resident_tables(PG_FUNCTION_ARGS) {
   if (calls->call_cntr == calls->max_calls) SRF_RETURN_DONE(calls);
   const Listing* const listing = static_cast<Listing*>(calls->user_fctx);
   // The macro counts the call before it looks at the row.
-  const HeapTuple row = gpujoin::make_row(calls->tuple_desc, listing->tables[calls->call_cntr]);
-  SRF_RETURN_NEXT(calls, HeapTupleGetDatum(row));
+  const Datum row = gpujoin::make_row(calls->tuple_desc, listing->tables[calls->call_cntr]);
+  SRF_RETURN_NEXT(calls, row);
 }
 
 PGDLLEXPORT Datum gpujoin_evict(PG_FUNCTION_ARGS) {
