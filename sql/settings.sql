@@ -110,7 +110,7 @@ SELECT count(*) FROM gpu_selfjoin('points', 0.3);
 RESET gpujoin.index;
 RESET ROLE;
 
--- A table that does not fit is an error, and the next join works. Where the service is running, it keeps the table.
+-- A table that does not fit goes to a temporary file. Where the service is running, it keeps the table.
 SET gpujoin.service = off;
 CREATE TABLE large (id int PRIMARY KEY, v float8[]);
 INSERT INTO large SELECT i, ARRAY[i, 0] FROM generate_series(1, 20000) i;

@@ -1,6 +1,7 @@
 """Calls of gpujoin's functions, compared with what Python computes of the same rows, pair by pair: IEEE double
 precision in column order, as the definition has it."""
 import math
+import sys
 from collections import Counter
 
 from compare import TIMEOUT, Difference, is_slow_by_settings
@@ -9,6 +10,7 @@ from query import Query
 from tree import Part
 
 NO_NUMBER = float('nan')
+NUMBERS = ('gpu_dbscan', 'gpu_components', 'gpu_density')  # a number for each row
 
 
 def distance(metric, a, b):
@@ -75,31 +77,39 @@ class PointCall(Call):
         self.kind = rng.choice(kinds) if kinds else None
         self.left, self.right = (rng.choice(small(schema)).name for _ in range(2))
         self.function = rng.choice(['gpu_selfjoin', 'gpu_selfjoin_distance', 'gpu_join', 'gpu_join_distance', 'gpu_neighbors',
-                                    'gpu_topk_join'])
-        if self.function in ('gpu_selfjoin', 'gpu_selfjoin_distance', 'gpu_neighbors'):
+                                    'gpu_topk_join', 'gpu_knn_join', 'gpu_dbscan', 'gpu_components', 'gpu_density'])
+        if self.function in ('gpu_selfjoin', 'gpu_selfjoin_distance', 'gpu_neighbors') + NUMBERS:
             self.right = self.left
         self.metric = rng.choice(['l2', 'l2', 'l1', 'linf', 'cosine'])
         self.eps = rng.choice([schema.numbers.radius(), schema.numbers.radius(), 0.0, 1e-15, 0.5])
-        self.pairs = rng.choice(['all', 'distinct'] + ['unordered'] * (self.function != 'gpu_neighbors'))
+        self.pairs = rng.choice(['all', 'distinct'] + ['unordered'] * (self.function not in ('gpu_neighbors', 'gpu_knn_join') + NUMBERS))
         self.number = rng.choice(['s', 'id', 'id', 'grp'])
         self.score, self.best = rng.choice(['sum', 'product', 'min', 'max', 'distance']), rng.choice(['highest', 'lowest'])
         self.count = rng.choice([1, 2, 5, 50])
         self.columns = self.kind.columns[0].split()[0] if self.kind else rng.choice(['x,y', 'x', 'z,x,y'])
+        self.anywhere = rng.random() < 0.5
+        self.min_points = rng.choice([1, 2, 3, 5]) if self.function == 'gpu_dbscan' else 1
         super().__init__(self.call())
 
     def call(self):
         sides = [f"'{self.left}'"]
         named = [f"metric => '{self.metric}'"]
-        two = self.function in ('gpu_join', 'gpu_join_distance', 'gpu_topk_join')
+        two = self.function in ('gpu_join', 'gpu_join_distance', 'gpu_topk_join', 'gpu_knn_join')
         if two:
             sides.append(f"'{self.right}'")
         for prefix in ('left_', 'right_') if two else ('',):
             named += [f"{prefix}vector_columns => '{{{self.columns}}}'", f"{prefix}id_column => 'id'"]
+        if self.function == 'gpu_knn_join':
+            sides += [str(self.count), 'NULL' if self.anywhere else f"'{self.eps!r}'"]
+            named.append(f"pairs => '{self.pairs}'")
+            return f"SELECT * FROM gpu_knn_join({', '.join(sides + named)})"
         sides.append(f"'{self.eps!r}'")
         if self.function == 'gpu_topk_join':
             sides.append(str(self.count))
             named += [f"left_score_column => '{self.number}'", f"right_score_column => '{self.number}'", f"score => '{self.score}'", f"best => '{self.best}'"]
-        elif not two:
+        elif self.function == 'gpu_dbscan':
+            sides.append(str(self.min_points))
+        elif not two and self.function != 'gpu_components':
             named.append(f"pairs => '{self.pairs}'")
         return f"SELECT * FROM {self.function}({', '.join(sides + named)})"
 
@@ -140,13 +150,28 @@ class PointCall(Call):
         for number, (id1, a, s1) in enumerate(left):
             for other, (id2, b, s2) in enumerate(right):
                 gap = distance(self.metric, a, b)
-                if gap <= self.eps:
+                if gap <= (sys.float_info.max if self.is_anywhere() else self.eps):
                     pairs.append((number, other, int(id1), int(id2), gap, s1, s2))
         return self.rows(pairs, left, right)
 
+    def is_anywhere(self):
+        return self.function == 'gpu_knn_join' and self.anywhere
+
+    def nearest_rows(self, pairs):
+        found = {}
+        for number, other, id1, id2, gap, _, _ in pairs:
+            if self.pairs == 'all' or self.left != self.right or number != other:
+                found.setdefault(number, []).append((gap, id2, id1))
+        return [(id1, id2, gap, rank) for near in found.values()
+                for rank, (gap, id2, id1) in enumerate(sorted(near)[:self.count], 1)]
+
     def rows(self, pairs, left, right):
+        if self.function == 'gpu_knn_join':
+            return self.nearest_rows(pairs)
         if self.function == 'gpu_topk_join':
             return self.best_rows(pairs, left, right)
+        if self.function in ('gpu_dbscan', 'gpu_components'):
+            return self.cluster_rows(pairs, left)
         if self.function in ('gpu_join', 'gpu_join_distance'):
             chosen = pairs
         elif self.pairs == 'all':
@@ -160,8 +185,44 @@ class PointCall(Call):
             for pair in chosen:
                 found[pair[0]].append((pair[4], pair[3]))
             return [(int(left[number][0]), tuple(sorted(near))) for number, near in found.items()]
+        if self.function == 'gpu_density':
+            counts = Counter(pair[0] for pair in chosen)
+            return [(int(row[0]), counts[number]) for number, row in enumerate(left)]
         width = 5 if self.function.endswith('distance') else 4
         return [pair[2:width] for pair in chosen]
+
+    def cluster_rows(self, pairs, left):
+        near = {number: [] for number in range(len(left))}
+        for number, other, _, id2, gap, _, _ in pairs:
+            if number != other:
+                near[number].append((gap, id2, other))
+        core = {number for number, found in near.items() if len(found) + 1 >= self.min_points}
+        group = {}
+        for start in core:
+            todo = [] if start in group else [start]
+            while todo:
+                number = todo.pop()
+                if number not in group:
+                    group[number] = start
+                    todo += [other for _, _, other in near[number] if other in core]
+        for number in set(near) - core:
+            cores = [neighbor for neighbor in near[number] if neighbor[2] in core]
+            if cores:
+                group[number] = group[min(cores)[2]]
+        first = {}
+        for number, root in group.items():
+            first[root] = min(first.get(root, math.inf), int(left[number][0]))
+        clusters = {root: place for place, root in enumerate(sorted(first, key=first.get))}
+        return self.without_choices(
+            [(int(row[0]), clusters.get(group.get(number), -1), 'core' if number in core else 'border' if number in group else 'noise')
+             for number, row in enumerate(left)])
+
+    def without_choices(self, rows):
+        """Clusters as the function returns them; where ids repeat, what does not depend on them."""
+        repeat = len({row[0] for row in rows}) < len(rows)
+        if self.function == 'gpu_components':
+            return [row[:1] if repeat else row[:2] for row in rows]
+        return [(row[0], row[2]) if repeat else row for row in rows]
 
     def best_rows(self, pairs, left, right):
         combine = {'sum': lambda x, y: x + y, 'product': lambda x, y: x * y, 'min': min, 'max': max}.get(self.score)
@@ -179,6 +240,8 @@ class PointCall(Call):
 
     def parse(self, rows):
         """Rows of the server as expected() has them."""
+        if self.function in ('gpu_dbscan', 'gpu_components'):
+            return self.without_choices([(int(row[0]), -1 if row[1] is None else int(row[1])) + tuple(row[2:]) for row in rows])
         if self.function != 'gpu_neighbors':
             return [(int(row[0]), int(row[1])) + tuple(float(value) for value in row[2:]) for row in rows]
         return [(int(row[0]), tuple(sorted(zip(numbers_of(row[2]), map(int, numbers_of(row[1])))))) for row in rows]
@@ -232,6 +295,30 @@ class BoxCall(Call):
         return [(int(row[0]), int(row[1])) for row in rows]
 
 
+class CellCall(Call):
+    """Pairs of points within a distance, by a join on equal cells: each row in its own with rows in all cells of their halos."""
+
+    def __init__(self, rng, schema):
+        self.left, self.right = (rng.choice(small(schema)).name for _ in range(2))
+        self.metric, self.eps = rng.choice(['l2', 'l1', 'linf']), min(schema.numbers.radius(), 1e300)
+        width = max(self.eps, 1e-150) * rng.choice([0.3, 1.0, 3.0, 1e3])
+        dimensions = rng.choice([1, 2])
+        a, b = (f"(SELECT id, v, {cells} AS cell FROM (SELECT id, ARRAY[x, y]::float8[] AS v FROM {table} WHERE id IS NOT NULL) t)"
+                for table, cells in ((self.left, f"gpu_cell(v, '{width!r}', {dimensions})"),
+                                     (self.right, f"unnest(gpu_halo(v, '{width!r}', '{self.eps!r}', {dimensions}))")))
+        super().__init__(f"SELECT a.id, b.id FROM {a} a JOIN {b} b ON a.cell = b.cell AND gpu_within(a.v, b.v, '{self.eps!r}', '{self.metric}')")
+
+    def expected(self, connection):
+        sides = self.read(connection, [self.left, self.right], 'ARRAY[x, y]::float8[]')
+        if isinstance(sides, str):
+            return sides
+        points = [[(int(identity), numbers_of(v)) for identity, v in side if identity is not None and 'NULL' not in v] for side in sides]
+        return [(id1, id2) for id1, a in points[0] for id2, b in points[1] if distance(self.metric, a, b) <= self.eps]
+
+    def parse(self, rows):
+        return [(int(row[0]), int(row[1])) for row in rows]
+
+
 def small(schema):
     """Tables whose pairs Python can look at."""
     return [table for table in schema.tables if len(table.rows.pieces) <= 80]
@@ -241,6 +328,8 @@ def random_call(rng, schema):
     """A call, or another query where all tables are too large."""
     if not small(schema):
         return Query(rng, schema)
+    if rng.random() < 0.2:
+        return CellCall(rng, schema)
     columns = [kind.columns[0].split()[0] for kind in schema.kinds]
     boxes = [column for column in columns if column in CORNERS]
     return BoxCall(rng, schema, rng.choice(boxes)) if boxes and rng.random() < 0.6 else PointCall(rng, schema)

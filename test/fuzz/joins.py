@@ -49,12 +49,31 @@ class Joins(Part):
                            f'{t}.grp = (SELECT min(grp) FROM {self.outer_table})'])
 
     def on_both(self, a, b):
+        if self.rng.random() < 0.3:
+            return self.key(a, b)
         if self.schema.wide and self.rng.random() < 0.2:
             return self.rng.choice([f'right({a}.w, 1) < right({b}.w, 1)', f'left({b}.w, 1) IS DISTINCT FROM left({a}.w, 1)'])
         return self.rng.choice([f'{a}.id < {b}.id'] * 4 + [
             f'{a}.id <> {b}.id', f'{b}.id > {a}.id', f'{a}.id <= {b}.id', f'{a}.x < {b}.x', f'{a}.grp = {b}.grp', f'{a}.grp IS DISTINCT FROM {b}.grp',
             f'({a}.grp = 1 OR {b}.grp = 2)', f'{a}.id + {b}.id > 20', f'{a}.t = {b}.t', f'{a}.s < {b}.s',
             f'CASE WHEN {b}.grp = 0 THEN true ELSE {a}.grp / {b}.grp < 2 END', f'coalesce({a}.grp, 0) >= coalesce({b}.grp, 1)'])
+
+    def key(self, a, b):
+        """An equality or a band, which may be a key of the index."""
+        rng = self.rng
+        if rng.random() < 0.5:
+            a, b = b, a
+        if rng.random() < 0.3:
+            return rng.choice([f'{a}.grp = {b}.grp', f'{a}.t = {b}.t', f'{a}.n = {b}.n', f'{a}.x = {b}.x', f'{a}.s = {b}.x', f'{a}.n = {b}.grp'])
+        column, width = rng.choice([('id', '3'), ('id', '10'), ('grp', '1'), ('x', '2::float8'), ('s', '1.5::float8'), ('n', '2.5'), ('grp', '0')])
+        x, y = f'{a}.{column}', f'{b}.{column}'
+        if rng.random() < 0.15:
+            day = "date '2026-03-01'"
+            x, y, width = f'({day} + {x}::int)', f'({day} + {y}::int)', '4'
+        less = rng.choice(['<', '<='])
+        return rng.choice([f'abs({x} - {y}) {less} {width}', f'{width} > abs({x} - {y})', f'{x} BETWEEN {y} - {width} AND {y} + {width}',
+                           f'{x} - {y} <= {width} AND {x} - {y} >= -({width})', f'{x} {less} {y} + {width} AND {y} {less} {x} + {width}',
+                           f'{x} {less} {y} AND {x} > {y} - {width}', f'{x} + {width} >= {y}'])
 
     def conditions(self, a, b, kind='inner'):
         rng = self.rng
@@ -65,6 +84,13 @@ class Joins(Part):
             extra = self.on_both(a, b) if rng.random() < 0.6 else self.on_one(rng.choice([a, b]))
             found.insert(rng.choice([0, len(found)]), extra)
         return found
+
+    def nearest(self, conditions):
+        """The first rows by the distance of the similarity, and the conditions on them, mostly without it."""
+        rng, (kind, a, b) = self.rng, self.last
+        if rng.random() < 0.7:
+            conditions = [self.on_both('a', 'b') if rng.random() < 0.4 else self.on_one('b') for _ in range(rng.choice([0, 0, 0, 1, 2]))]
+        return conditions, f' ORDER BY {kind.distance(a, b)}, b.id, b.grp, b.s, b.t LIMIT {rng.choice([1, 1, 2, 5, 5, 30, 1000])}'
 
     # ---- FROM
 
@@ -82,6 +108,8 @@ class Joins(Part):
         conditions = self.similarity('a', 'b')
         if rng.random() < 0.3:
             conditions.append(rng.choice(['a.id < b.id', 'a.id < b.id', 'b.id < a.id', 'a.id <= b.id', 'a.id <> b.id', 'a.grp < b.grp']))
+        if rng.random() < 0.3:
+            conditions.append(self.key('a', 'b'))
         where = [self.on_one(rng.choice('ab'))] if rng.random() < 0.3 else []
         return Part(f'{first.name} a JOIN {second.name} b', Items(conditions, ' AND ', ' ON ', empty=' ON true')), where, 'ab'
 
@@ -89,7 +117,7 @@ class Joins(Part):
         """FROM and the conditions of WHERE; the aliases that may be selected."""
         rng = self.rng
         kind = rng.choice(['inner'] * 12 + ['comma', 'left', 'exists', 'not exists'] * 4 +
-                          ['left', 'right', 'right', 'three', 'three', 'three', 'in', 'lateral', 'left lateral', 'full'])
+                          ['left', 'right', 'right', 'three', 'three', 'three', 'in', 'lateral', 'lateral', 'lateral', 'left lateral', 'left lateral', 'full'])
         a, b = self.relation('a'), self.relation('b')
         where = [self.on_one('a')] if rng.random() < 0.25 else []
         if kind == 'comma':
@@ -102,8 +130,11 @@ class Joins(Part):
             column = rng.choice(['id', 'grp'])
             return Part(a), [Part(f'a.{column} IN (SELECT b.{column} FROM ', b, inner, ')')] + where, 'a'
         if kind in ('lateral', 'left lateral'):
-            inner = Items(self.conditions('a', 'b'), ' AND ', ' WHERE ')
+            conditions = self.conditions('a', 'b')
             tail = rng.choice(['', '', '', '', ' OFFSET 0', ' ORDER BY b.grp, b.id, b.s, b.t LIMIT 3'])
+            if rng.random() < 0.7 and self.last[0].distance:
+                conditions, tail = self.nearest(conditions)
+            inner = Items(conditions, ' AND ', ' WHERE ')
             wide = ', b.w' if self.schema.wide else ''
             below = Part(f'(SELECT b.id, b.grp, b.s, b.t, b.n, b.x, b.y{wide} FROM ', b, inner, tail, ') b')
             self.last = None

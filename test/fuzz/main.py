@@ -78,7 +78,7 @@ def note_plan(counts, lines):
     if 'GpuSimilarityJoin' not in text:
         return
     counts['node'] += 1
-    for name, sign in [('counting', 'Counts:'), ('top-k', 'Top-k Join'), ('boxes', 'Box Join')]:
+    for name, sign in [('counting', 'Counts:'), ('sums', 'Added Up:'), ('top-k', 'Top-k Join'), ('boxes', 'Box Join')]:
         counts[name] += sign in text
 
 

@@ -11,6 +11,7 @@ class Query(Joins):
     def __init__(self, rng, schema):
         self.rng, self.schema, self.numbers = rng, schema, schema.numbers
         self.mode, self.keys = 'bag', 0
+        self.rough = False  # sums of floats, whose last digits are open
         self.guards = 0.12
         self.wrapper = rng.choice(WRAPPERS)
         self.outer = {'lateral': 'o.r', 'correlated': 'o.s', 'prepared': '$1'}.get(self.wrapper)
@@ -31,11 +32,11 @@ class Query(Joins):
         elif self.wrapper == 'correlated':
             ask = self.count
         elif self.wrapper in ('plain', 'prepared'):
-            ask = rng.choice([self.rows] * 5 + [self.count] * 3 + [self.by_key] * 3 + [self.by_groups] + [self.distinct] +
+            ask = rng.choice([self.rows] * 5 + [self.count] * 3 + [self.by_key] * 3 + [self.by_groups] + [self.sums] * 3 + [self.distinct] +
                              [self.window] + [self.best] * 5 + [self.some])
         else:
             ask = rng.choice([self.rows] * 4 + [self.count] * 2 + [self.by_key] * 2 + [self.by_groups, self.distinct])
-        simple = ask in (self.count, self.by_key, self.best) and rng.random() < 0.5
+        simple = ask in (self.count, self.by_key, self.best, self.sums) and rng.random() < 0.5
         source, where, aliases = self.pair() if simple else self.joined()
         return ask(source, Items(where, ' AND ', ' WHERE '), aliases)
 
@@ -79,6 +80,46 @@ class Query(Joins):
         grouping = rng.choice([' GROUP BY ', ' GROUP BY ', ' GROUP BY ROLLUP (', ' GROUP BY CUBE ('])
         after = ')' if '(' in grouping else ''
         return Part('SELECT ', self.named(keys + [aggregate]), ' FROM ', source, where, Items(keys, before=grouping, after=after))
+
+    def sums(self, source, where, aliases):
+        """Aggregates that the node may add up."""
+        rng, self.rough = self.rng, True
+        t = rng.choice(aliases)
+        keys = rng.choice([[], [f'{t}.grp'], [f'{t}.id'], [f'{t}.grp', f'{t}.t'], [f'{t}.id % 3'], [f'{t}.s > 0'], [f'coalesce({t}.grp, 1)']])
+        found = [self.aggregate(aliases) for _ in range(rng.choice([1, 1, 2, 3]))]
+        having = Items([f'count(*) > {rng.randint(0, 3)}'] if rng.random() < 0.15 else [], before=' HAVING ')
+        return Part('SELECT ', self.named(keys + found), ' FROM ', source, where, Items(keys, before=' GROUP BY ' if keys else ''), having)
+
+    def aggregate(self, aliases):
+        rng, t = self.rng, self.rng.choice(aliases)
+        distance = self.distance() if len(aliases) == 2 else None
+        whole = [f'{t}.id', f'{t}.grp', f'{t}.id::bigint * 4611686018427', f'{t}.grp::smallint', f'{t}.id * 100000000',
+                 f'({t}.n)::numeric(12, 2)', f'10 / {t}.grp']
+        # Numbers so large that sums in another order are others are NULL.
+        s, x = f'nullif({t}.s, 1e200)', f'least(greatest({aliases[-1]}.x, -1e3), 1e3)'
+        real = [s, x, f'({s})::real', f'nullif({aliases[0]}.s, 1e200) * {x}', f'{s} / {aliases[0]}.grp']
+        real += [distance, f'exp(-({distance}))', f'{s} * ({distance})', f'1 - ({distance}) / 2', f'sqrt({distance})'] if distance else []
+        kind = rng.random()
+        if kind < 0.4:
+            call = f"{rng.choice(['sum', 'avg', 'count'])}({rng.choice(whole)})"
+        elif kind < 0.5:
+            call = f"{rng.choice(['variance', 'stddev_pop'])}({t}.{rng.choice(['grp', 'id'])})"
+        elif kind < 0.6:
+            call = f"{rng.choice(['min', 'max'])}({rng.choice(whole[:5] + real[:2])})"
+        elif kind < 0.7 and len(aliases) > 1:
+            u = rng.choice(aliases)
+            both = [f'{t}.id * {u}.id', f'{t}.grp - {u}.id', f'{t}.id * 100000000 + {u}.id * 10000000', f'{t}.id * ({u}.id::bigint * 1000000)',
+                    f'{t}.id::smallint * {u}.grp::smallint', f'{t}.grp::smallint * ({u}.n)::numeric(8, 2)', f'{t}.id * (10 / {u}.grp)']
+            call = f"{rng.choice(['sum', 'sum', 'avg', 'min', 'max', 'count'])}({rng.choice(both)})"
+        elif kind < 0.75:
+            call = rng.choice([f'bool_and({t}.grp > 0)', f'bool_or({t}.s > 1)', 'count(*)', f'count({t}.t)'])
+        else:
+            call = f"{rng.choice(['sum', 'avg', 'sum', 'stddev'])}({rng.choice(real)})"
+        if rng.random() < 0.1:
+            call = f'count(DISTINCT {t}.id)'
+        if rng.random() < 0.25:
+            call += f' FILTER (WHERE {rng.choice(aliases)}.{rng.choice(["grp > 1", "s > 0", "t IS NOT NULL", "id < 30"])})'
+        return call
 
     def distinct(self, source, where, aliases):
         columns = [f'{self.rng.choice(aliases)}.{name}' for name in self.rng.sample(['id', 'grp', 't'], 2)]

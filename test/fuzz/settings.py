@@ -16,6 +16,7 @@ PLANNER = ["work_mem = '64kB'", 'enable_seqscan = off', 'enable_hashagg = off', 
            'enable_material = off', 'enable_memoize = off', 'enable_indexscan = off', 'cursor_tuple_fraction = 1']
 PARALLEL = ['parallel_setup_cost = 0', 'parallel_tuple_cost = 0', 'min_parallel_table_scan_size = 0',
             'max_parallel_workers_per_gather = 2']
+READING = ['min_parallel_table_scan_size = 0', 'parallel_setup_cost = 0']  # tables are read by blocks, with workers or alone
 
 
 def random_settings(rng, forms):
@@ -26,12 +27,18 @@ def random_settings(rng, forms):
         settings += [f'enable_{join} = off' for join in ('hashjoin', 'mergejoin') if rng.random() < 0.8]
     if rng.random() < 0.4:
         settings += [f'gpujoin.{knob} = {rng.choice(KNOBS[knob])}' for knob in rng.sample(sorted(KNOBS), rng.randint(1, 3))]
+    if rng.random() < 0.06:  # points go to a file, and are joined in parts
+        settings.append(f"gpujoin.host_memory_limit = '{rng.choice([12, 12, 20, 30])}kB'")
     if rng.random() < 0.25:
         settings += rng.sample(PLANNER, rng.randint(1, 2))
     if rng.random() < 0.3:
         settings += ["work_mem = '64kB'", f'hash_mem_multiplier = {rng.choice([1, 1, 2])}']
     if rng.random() < 0.06:
         settings += PARALLEL
+    if rng.random() < 0.25:
+        settings += [*READING, f'max_parallel_workers_per_gather = {rng.choice([0, 1, 2, 3])}']
+        if rng.random() < 0.2:
+            settings.append(rng.choice(['parallel_leader_participation = off', 'max_parallel_workers = 1']))
     if rng.random() < 0.01:
         settings += ['jit = on', 'jit_above_cost = 0']
     settings = [f'SET {setting};\n' for setting in settings]

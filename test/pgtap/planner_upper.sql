@@ -149,7 +149,7 @@ INSERT INTO nearest VALUES
   ('SELECT a.v <-> b.v AS d FROM a JOIN b ON a.v <-> b.v <= 3 ORDER BY d LIMIT 10 OFFSET 7', '17'),
   ('SELECT b.v <-> a.v AS d FROM a JOIN b ON gpu_within(a.v, b.v, 3) ORDER BY d LIMIT 1', '1'),
   ('SELECT l.v <-> r.v AS d FROM a l JOIN a r ON l.v <-> r.v < 4 AND l.id < r.id ORDER BY d LIMIT 300', '300'),
-  ('SELECT l.v <-> r.v AS d FROM a l JOIN a r ON l.v <-> r.v < 4 AND l.grp = r.grp ORDER BY d LIMIT 100000', '100000'),
+  ('SELECT l.v <-> r.v AS d FROM a l JOIN a r ON l.v <-> r.v < 4 AND (l.grp = r.grp) IS TRUE ORDER BY d LIMIT 100000', '100000'),
   ('SELECT a.v <-> b.v AS d FROM a JOIN b ON a.v <-> b.v <= ''NaN'' ORDER BY d LIMIT 50', '50'),
   ('SELECT a.v <-> b.v AS d FROM nothing a JOIN b ON a.v <-> b.v <= 3 ORDER BY d LIMIT 10', 'all pairs'),
   ('SELECT a.v <-> b.v AS d FROM a JOIN b ON a.v <-> b.v <= 3 ORDER BY d LIMIT (SELECT 3)', 'all pairs'),

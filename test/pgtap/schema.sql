@@ -20,8 +20,8 @@ SELECT set_eq(
   'it consists of functions, operators and a view');
 SELECT set_eq(
   $$ SELECT proname::text FROM functions $$,
-  '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_box_join,gpu_distance,gpu_cosine_distance,
-    gpu_l1_distance,gpu_within,gpu_vector,gpu_devices,gpu_last_join,gpu_session_joins,gpu_resident_tables,gpu_prewarm,gpu_evict,gpujoin_support}'::text[],
+  '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_knn_join,gpu_box_join,gpu_components,gpu_dbscan,gpu_density,gpu_distance,gpu_cosine_distance,
+    gpu_l1_distance,gpu_within,gpu_vector,gpu_cell,gpu_halo,gpu_devices,gpu_last_join,gpu_session_joins,gpu_resident_tables,gpu_prewarm,gpu_evict,gpujoin_support}'::text[],
   'these are the functions');
 
 -- Signatures: names and defaults of arguments, columns of results.
@@ -53,6 +53,13 @@ SELECT bag_eq(
              'weights double precision[] DEFAULT NULL::double precision[], best text DEFAULT NULL::text') $$,
   'top-k joins take both tables, eps and k');
 SELECT bag_eq(
+  $$ SELECT pg_get_function_arguments(oid) FROM functions WHERE proname = 'gpu_knn_join' $$,
+  $$ VALUES ('left_tbl regclass, right_tbl regclass, k bigint, max_distance double precision DEFAULT NULL::double precision, '
+             'left_id_column name DEFAULT NULL::name, right_id_column name DEFAULT NULL::name, '
+             'left_vector_columns anycompatible DEFAULT NULL::unknown, right_vector_columns anycompatible DEFAULT NULL::unknown, '
+             'metric text DEFAULT ''l2''::text, pairs text DEFAULT ''distinct''::text') $$,
+  'nearest-neighbor joins take both tables and k');
+SELECT bag_eq(
   $$ SELECT pg_get_function_arguments(oid) FROM functions WHERE proname = 'gpu_box_join' $$,
   $$ VALUES ('left_tbl regclass, right_tbl regclass, eps double precision DEFAULT 0, '
              'left_id_column name DEFAULT NULL::name, right_id_column name DEFAULT NULL::name, '
@@ -66,9 +73,13 @@ SELECT bag_eq(
             ('gpu_selfjoin', 'TABLE(id1 bigint, id2 bigint)'),
             ('gpu_selfjoin_distance', 'TABLE(id1 bigint, id2 bigint, distance double precision)'),
             ('gpu_topk_join', 'TABLE(id1 bigint, id2 bigint, score double precision)'),
+            ('gpu_knn_join', 'TABLE(id1 bigint, id2 bigint, distance double precision, rank bigint)'),
             ('gpu_box_join', 'TABLE(id1 bigint, id2 bigint)'),
+            ('gpu_components', 'TABLE(id bigint, component bigint)'),
+            ('gpu_dbscan', 'TABLE(id bigint, cluster bigint, kind text)'),
+            ('gpu_density', 'TABLE(id bigint, neighbors bigint)'),
             ('gpu_neighbors', 'TABLE(id bigint, neighbors bigint[], distances double precision[])') $$,
-  'joins return pairs of ids, and the distance where their name says so; or neighbors');
+  'joins return pairs of ids, and the distance where their name says so; or neighbors, or clusters');
 CREATE TEMP TABLE arrays AS SELECT unnest('{real[],double precision[],smallint[],integer[],bigint[],numeric[]}'::text[]) AS t;
 SELECT bag_eq(
   $$ SELECT oid::regprocedure::text, prorettype::regtype::text FROM functions
@@ -99,8 +110,8 @@ SELECT bag_eq(
 SELECT set_eq(
   $$ SELECT proname::text, provolatile, proparallel, proisstrict, proretset FROM functions $$,
   $$ SELECT unnest(names), volatility::"char", parallel::"char", strict, returns_set FROM (VALUES
-       ('{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_box_join}'::text[], 's', 'r', false, true),
-       ('{gpu_distance,gpu_cosine_distance,gpu_l1_distance,gpu_within,gpu_vector}', 'i', 's', true, false),
+       ('{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_knn_join,gpu_box_join,gpu_components,gpu_dbscan,gpu_density}'::text[], 's', 'r', false, true),
+       ('{gpu_distance,gpu_cosine_distance,gpu_l1_distance,gpu_within,gpu_vector,gpu_cell,gpu_halo}', 'i', 's', true, false),
        ('{gpu_devices,gpu_last_join,gpu_resident_tables}', 'v', 'r', true, true), ('{gpu_session_joins,gpu_evict}', 'v', 'r', true, false), ('{gpu_prewarm}', 'v', 'r', false, false),
        ('{gpujoin_support}', 'v', 'u', true, false))
        v(names, volatility, parallel, strict, returns_set) $$,
@@ -108,7 +119,7 @@ SELECT set_eq(
 SELECT set_eq(
   $$ SELECT oid FROM functions WHERE prosupport = 'gpujoin_support(internal)'::regprocedure $$,
   $$ SELECT f.oid FROM functions f JOIN pg_language l ON l.oid = prolang WHERE lanname = 'c'
-     AND proname NOT IN ('gpu_devices', 'gpu_last_join', 'gpu_session_joins', 'gpu_resident_tables', 'gpu_prewarm', 'gpu_evict', 'gpujoin_support') $$,
+     AND proname NOT IN ('gpu_cell', 'gpu_halo', 'gpu_devices', 'gpu_last_join', 'gpu_session_joins', 'gpu_resident_tables', 'gpu_prewarm', 'gpu_evict', 'gpujoin_support') $$,
   'the planner is told more about the joins and the distances');
 SELECT is_empty(
   $$ SELECT oid::regprocedure FROM functions WHERE prosecdef OR proleakproof $$,

@@ -16,7 +16,10 @@ ALTER TABLE many ADD PRIMARY KEY (id);
 -- The same values under other ids, one that is no point like the others, and one that is missing.
 CREATE TABLE others AS SELECT id + 50000 AS id, CASE id WHEN 5 THEN '{1,2,3}'::float8[] WHEN 6 THEN NULL ELSE v END AS v FROM many;
 CREATE TABLE endless AS SELECT id, CASE id % 1000 WHEN 0 THEN '(-Infinity,0),(1,1)' ELSE b END AS b FROM many WHERE id % 4 = 0;
-ANALYZE many, others, endless;
+CREATE TABLE scored AS SELECT id, v, -grp AS grp FROM many WHERE id % 3 <> 0;
+ALTER TABLE scored ADD PRIMARY KEY (id);
+CREATE TABLE twice AS SELECT id, v FROM many UNION ALL SELECT id, v FROM many WHERE id = 17;
+ANALYZE many, others, endless, scored;
 
 CREATE FUNCTION rows_under(query text, memory text) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
@@ -40,6 +43,16 @@ FROM unnest(ARRAY[
     'SELECT * FROM gpu_selfjoin_distance(''many'', 8, vector_columns => ''{v}'', pairs => ''distinct'')',
     'SELECT count(*) FROM gpu_selfjoin(''many'', 8, vector_columns => ''{v}'')',
     'SELECT * FROM gpu_join(''many'', ''many'', 8, left_vector_columns => ''{v}'', right_vector_columns => ''{v}'')',
+    'SELECT * FROM gpu_neighbors(''many'', 8, vector_columns => ''{v}'')',
+    'SELECT * FROM gpu_neighbors(''many'', 8, vector_columns => ''{v}'', pairs => ''distinct'')',
+    'SELECT count(*) FROM gpu_neighbors(''many'', 8, vector_columns => ''{v}'')',
+    'SELECT * FROM gpu_topk_join(''many'', ''others'', 9, 100, score => ''distance'', left_vector_columns => ''{v}'')',
+    'SELECT * FROM gpu_topk_join(''many'', ''many'', 9, 100, score => ''distance'', best => ''highest'', left_vector_columns => ''{v}'',
+      right_vector_columns => ''{v}'')',
+    'SELECT * FROM gpu_topk_join(''many'', ''many'', 9, 3000, left_score_column => ''grp'', right_score_column => ''grp'',
+      left_vector_columns => ''{v}'', right_vector_columns => ''{v}'')',
+    'SELECT * FROM gpu_topk_join(''many'', ''scored'', 9, 300, score => ''product'', best => ''lowest'', weights => ''{2,-1}'', left_score_column => ''grp'',
+      right_score_column => ''id'', left_vector_columns => ''{v}'', right_vector_columns => ''{v}'')',
     'SELECT * FROM gpu_selfjoin(''many'', 1e-7, metric => ''cosine'', vector_columns => ''{v}'') WHERE id1 % 100 = 0',
     'SELECT * FROM gpu_box_join(''many'', ''many'', 0, left_box_columns => ''{b}'', right_box_columns => ''{b}'') WHERE id1 < 200']) query,
   unnest('{3MB,1MB}'::text[]) memory;
@@ -50,6 +63,16 @@ FROM unnest(ARRAY[
     'SELECT l.id, r.id FROM many l JOIN many r ON l.v <-> r.v <= 8',
     'SELECT l.id, r.id FROM many l JOIN others r ON l.v <-> r.v <= 6',
     'SELECT l.id, r.id FROM others l LEFT JOIN many r ON l.v <-> r.v <= 0 AND l.id % 7 = r.grp',
+    'SELECT l.id, r.id FROM many l JOIN others r ON l.v <-> r.v <= 6 ORDER BY l.v <-> r.v, l.id, r.id LIMIT 500',
+    'SELECT l.id, r.id FROM many l JOIN many r ON l.v <-> r.v <= 6 AND l.id < r.id ORDER BY l.v <-> r.v, l.id, r.id LIMIT 500',
+    'SELECT l.id, r.id FROM many l JOIN many r ON l.v <-> r.v <= 6 AND l.grp <> 3 ORDER BY l.v <-> r.v, l.id, r.id LIMIT 50',
+    'SELECT l.id, r.id FROM many l JOIN many r ON l.v <-> r.v <= 6 AND l.id <> r.id ORDER BY l.grp + r.grp DESC, l.id, r.id LIMIT 3000',
+    'SELECT l.id, r.id FROM many l JOIN scored r ON l.v <-> r.v <= 6 ORDER BY l.grp - r.id, l.id, r.id LIMIT 70',
+    'SELECT l.id, r.id FROM scored l JOIN scored r ON l.v <-> r.v <= 6 AND l.id > 30 ORDER BY l.id - r.grp, l.id, r.id LIMIT 70',
+    'SELECT l.id, count(*), sum(r.id), max(l.v <-> r.v) FROM many l JOIN many r ON l.v <-> r.v <= 8 GROUP BY l.id',
+    'SELECT l.grp, count(*), sum(r.id), min(r.grp) FROM many l JOIN scored r ON l.v <-> r.v <= 8 GROUP BY l.grp',
+    'SELECT l.id FROM many l WHERE EXISTS (SELECT FROM others r WHERE l.v <-> r.v <= 6 AND l.id + 50000 <> r.id)',
+    'SELECT l.id FROM many l WHERE NOT EXISTS (SELECT FROM others r WHERE l.v <-> r.v <= 6)',
     'SELECT count(*) FROM others l JOIN others r ON l.v <-> r.v <= 8',
     'SELECT l.id, r.id FROM many l JOIN many r ON l.b && r.b AND r.id < 60',
     'SELECT l.id, r.id FROM endless l JOIN many r ON l.b && r.b']) query;
@@ -86,8 +109,23 @@ SELECT matches(under_limit('SELECT count(*) FROM generate_series(1, 20) n, LATER
   (SELECT count(*) FROM many l JOIN many r ON l.v <-> r.v <= n OFFSET 0) s', '2MB')::text, '^{\(20\)}$', 'each scan uses the file anew');
 RESET temp_file_limit;
 SET LOCAL gpujoin.host_memory_limit = '512kB';
-SELECT throws_like('SELECT count(*) FROM gpu_neighbors(''many'', 8, vector_columns => ''{v}'')', '%do not fit in gpujoin.host_memory_limit',
-  'neighbours as arrays stay in memory');
+SELECT throws_like('SELECT count(id) FROM gpu_neighbors(''twice'', 8, ''id'')', 'several rows of relation "twice" have the id 17',
+  'neighbours of rows in a file are known by ids that do not repeat');
+RESET gpujoin.host_memory_limit;
+SELECT is((SELECT count(id) FROM gpu_neighbors('twice', 8, 'id')), 40001::bigint, 'in memory they may repeat');
+-- Each cursor ends in its own way: read to the end, begun, and after an error.
+SET LOCAL gpujoin.host_memory_limit = '2MB';
+DECLARE near CURSOR FOR SELECT * FROM gpu_neighbors('many', 8, vector_columns => '{v}');
+SELECT lives_ok('MOVE 10 FROM near', 'rows of a sort come one by one');
+SELECT lives_ok('CLOSE near', 'and need not all come');
+SELECT throws_ok('SELECT 1 / (id - 500) FROM gpu_neighbors(''many'', 8, vector_columns => ''{v}'')', '22012', NULL, 'an error ends a sort');
+SET LOCAL work_mem = '64kB';
+SET LOCAL temp_file_limit = '4MB';
+SELECT throws_ok('SELECT * FROM gpu_neighbors(''many'', 8, vector_columns => ''{v}'')', '53400', NULL, 'temp_file_limit counts what is sorted');
+RESET temp_file_limit;
+RESET work_mem;
+SELECT is((SELECT count(*) FROM (SELECT FROM gpu_neighbors('many', 8, vector_columns => '{v}') LIMIT 7) s), 7::bigint, 'the next one works');
+SELECT is((SELECT count(*) FROM pg_ls_tmpdir()), 0::bigint, 'and no temporary file is left');
 RESET gpujoin.host_memory_limit;
 
 -- Columns that the result needs wait in a file where they exceed work_mem * hash_mem_multiplier, and pairs come in batches.

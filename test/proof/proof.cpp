@@ -2,7 +2,7 @@
 // does, and compares what the proofs make of them with a scan under the same snapshot. Sessions
 // share what they keep through a file, so that rows serve snapshots older and newer than the one
 // under which they were read.
-#include "pg/reading/resident_table.h"
+#include "pg/reading/block_rows.h"
 
 extern "C" {
 #include "access/table.h"

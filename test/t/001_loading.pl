@@ -142,7 +142,7 @@ $session->quit;
 my $elsewhere = rel2abs("$PostgreSQL::Test::Utils::tmp_check/elsewhere");
 mkdir $elsewhere;
 chomp(my $pkglibdir = `pg_config --pkglibdir`);
-copy("$pkglibdir/gpujoin.so", "$elsewhere/gpujoin.so") or die "gpujoin.so: $!";
+copy("$pkglibdir/$_", "$elsewhere/$_") or die "$_: $!" for 'gpujoin.so', 'gpujoin_cpu.so';
 append_to_file("$elsewhere/gpujoin_cuda.so", 'no library');
 $node->safe_psql('postgres', 'CREATE DATABASE beside');
 like($node->safe_psql('beside', <<"SQL"), qr/could not load the cuda engine: \Q$elsewhere\E\/gpujoin_cuda.so/, 'an engine beside the library is the one');

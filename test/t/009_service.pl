@@ -149,6 +149,140 @@ my $session = Session->new($node);
   $session->value('RESET ROLE');
 }
 
+# Top-k joins, joins of boxes and neighbours find their tables, too: what they answer is what they answer without the
+# service, whatever becomes of the rows. Scores have ties, which ids decide.
+{
+  $node->safe_psql('postgres', <<'SQL');
+CREATE TABLE ranked (id int PRIMARY KEY, v float8[], s int, t numeric, b box) WITH (fillfactor = 80);
+INSERT INTO ranked SELECT i, ARRAY[i % 100, i / 100], i % 40, i % 60, box(point(i % 100, i / 100), point(i % 100 + 0.7, i / 100 + 0.3))
+  FROM generate_series(0, 11999) i;
+CREATE TABLE corners (id int PRIMARY KEY, low float8[], high float8[]);
+INSERT INTO corners SELECT i, ARRAY[i % 100, i / 100], ARRAY[i % 100 + 1, i / 100] FROM generate_series(0, 11999) i;
+CREATE TABLE deep (id int PRIMARY KEY, low float8[], high float8[]);
+INSERT INTO deep SELECT i, ARRAY[i, 0, 0], ARRAY[i, 1, 1] FROM generate_series(1, 12000) i;
+CREATE TABLE again (id int, v float8[]);
+INSERT INTO again SELECT i / 2, ARRAY[i, 0] FROM generate_series(1, 12000) i;
+VACUUM ANALYZE ranked, corners, deep, again;
+SQL
+  my $top = "'id', 'id', 'v', 'v'";
+  my %calls = (
+    'top-k self-join' => "gpu_topk_join('ranked', 'ranked', 1, 500, $top, 's', 's')",
+    'top-k self-join of unlike weights' => "gpu_topk_join('ranked', 'ranked', 1, 500, $top, 's', 's', weights => '{1,0.5}', best => 'lowest')",
+    'top-k join of one table by two scores' => "gpu_topk_join('ranked', 'ranked', 1, 500, $top, 's', 't')",
+    'top-k join of two tables' => "gpu_topk_join('ranked', 'others', 2, 500, $top, 't', 'id')",
+    'top-k join by distance' => "gpu_topk_join('ranked', 'others', 2, 500, $top, score => 'distance')",
+    'join of boxes' => "gpu_box_join('ranked', 'ranked', 0.3)",
+    'join of boxes with others' => "gpu_box_join('ranked', 'corners', 0.1, right_box_columns => 'low,high')",
+    'neighbors' => "gpu_neighbors('ranked', 1, vector_columns => 'v')",
+    'neighbors but itself' => "gpu_neighbors('ranked', 0.5, vector_columns => 'v', pairs => 'distinct')",
+  );
+  my $hits = "SELECT coalesce(sum(hits), 0) FROM gpu_resident WHERE relation = 'ranked'::regclass";
+  my $answer_of = sub {
+    my ($asker, $name, $service) = @_;
+    # The best pairs have an order.
+    my $order = $name =~ /top-k/ ? '' : ' ORDER BY r::text';
+    return $asker->value("SET gpujoin.service = $service; SELECT count(*), md5(string_agg(r::text, ' '$order)) FROM $calls{$name} r");
+  };
+  my $compare = sub {
+    my ($asker, $what) = @_;
+    my $wrong = '';
+    for my $name (sort keys %calls) {
+      my $before = $asker->value($hits);
+      my $there = $answer_of->($asker, $name, 'on');
+      $wrong .= "$name: no hit\n" if $asker->value($hits) == $before;
+      my $here = $answer_of->($asker, $name, 'off');
+      $wrong .= "$name: $there, not $here\n" if $there ne $here || $there =~ /^0\|/;
+    }
+    is($wrong, '', "joins of every kind find the rows: $what");
+  };
+  $answer_of->($session, $_, 'on') for sort keys %calls;
+  my $other = Session->new($node);
+  my $late = Session->new($node);
+  $late->value('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM ranked');
+  $compare->($other, 'in another session');
+  my @changes = (
+    [ 'vectors and boxes move', "UPDATE ranked SET v = ARRAY[id % 90, 3], b = box(point(id % 90, 3), point(id % 90 + 1, 3)) WHERE id % 37 = 5" ],
+    [ 'scores alone change', 'UPDATE ranked SET s = 39 - s, t = t + 0.5 WHERE id % 11 = 0' ],
+    [ 'rows go', 'DELETE FROM ranked WHERE id BETWEEN 3000 AND 3900' ],
+    [ 'rows come', "INSERT INTO ranked SELECT i, ARRAY[i % 90, i % 7], i % 40, 7, box(point(i % 90, i % 7), point(i % 90 + 1, 9))
+      FROM generate_series(20000, 20300) i" ],
+    [ 'a change is rolled back', 'BEGIN; UPDATE ranked SET s = 100, v = ARRAY[0, 0], b = NULL WHERE id < 2000; ROLLBACK' ],
+    [ 'values are NULL or NaN', 'UPDATE ranked SET s = NULL WHERE id % 91 = 1; UPDATE ranked SET v = NULL, b = NULL WHERE id % 89 = 1; '
+      . "UPDATE ranked SET v = '{NaN,1}' WHERE id % 83 = 2" ],
+    [ 'the table is vacuumed', 'VACUUM ranked' ],
+  );
+  for my $change (@changes) {
+    my ($what, $sql) = @$change;
+    $session->value($_) for split /; /, $sql;
+    $compare->($other, $what);
+  }
+  $session->value('BEGIN');
+  $session->value("UPDATE ranked SET s = 0, v = ARRAY[1, 1], b = box(point(1, 1), point(2, 2)) WHERE id % 100 = 3");
+  $compare->($session, 'as the transaction that changes them sees them');
+  $compare->($other, 'as another one sees them meanwhile');
+  $session->value('ROLLBACK');
+  $compare->($late, 'as a snapshot from before all this sees them');
+  $late->value('COMMIT');
+  $late->quit;
+
+  is($other->value("SELECT columns FROM gpu_resident WHERE relation = 'ranked'::regclass ORDER BY columns"),
+    join("\n", '{id,b}', '{id,v}', '{id,v,s}', '{id,v,t}'), 'gpu_resident shows their columns');
+  $other->value('VACUUM ranked');
+  for my $name ('top-k self-join', 'join of boxes', 'neighbors') {
+    $answer_of->($other, $name, 'on');
+    $other->value('SET gpujoin.service = on');
+    like($other->value("EXPLAIN (ANALYZE, TIMING OFF) SELECT * FROM $calls{$name}"),
+      qr/Joined In: service.*Resident Blocks: [1-9]\d*\s*\|?\s*Blocks Read: 0$/ms, "EXPLAIN says what was read: $name");
+  }
+
+  # gpu_prewarm() for each of them.
+  my $rows = $other->value("SELECT count(v) FILTER (WHERE s IS NOT NULL) || ' ' || count(b) FROM ranked");
+  $other->value("SELECT gpu_evict('ranked')");
+  is($other->value("SELECT gpu_prewarm('ranked', 1, 'id', 'v', score_column => 's') || ' ' || gpu_prewarm('ranked', 0.3, box_columns => 'b')"),
+    $rows, 'gpu_prewarm brings scores and boxes there');
+  is($other->value("SELECT hits FROM gpu_resident WHERE relation = 'ranked'::regclass"), "0\n0", 'as two sets of columns');
+  $answer_of->($other, $_, 'on') for 'top-k self-join', 'join of boxes';
+  is($other->value("SELECT hits FROM gpu_resident WHERE relation = 'ranked'::regclass"), "1\n1", 'which joins find');
+  is($other->query("SELECT gpu_prewarm('ranked', 1, 'id', 'v', box_columns => 'b')")->{state}, '22023', 'one of both at a time');
+
+  # What cannot stay, and errors.
+  my @whole = (
+    [ 'rows whose ids may repeat have each its neighbors', 'again', "gpu_neighbors('again', 1, 'id')" ],
+    [ 'a view', 'seen', "gpu_topk_join('seen', 'seen', 1, 500, $top, 's', 's')" ],
+    [ 'a view of boxes', 'seen', "gpu_box_join('seen', 'seen', 0, 'id', 'id')" ],
+  );
+  $other->value('CREATE VIEW seen AS SELECT * FROM ranked');
+  for my $case (@whole) {
+    my ($what, $relation, $call) = @$case;
+    my @answers = map { $other->value("SET gpujoin.service = $_; SELECT count(*), md5(string_agg(r::text, ' ' ORDER BY r::text)) FROM $call r") }
+      'on', 'on', 'off';
+    is_deeply([ @answers[ 0, 1 ] ], [ @answers[ 2, 2 ] ], "$what");
+    is($other->value("SELECT count(*) FROM gpu_resident WHERE relation = '$relation'::regclass"), 0, "$what: does not stay");
+  }
+  $other->value('CREATE ROLE reader; GRANT SELECT ON ranked TO reader; ALTER TABLE ranked ENABLE ROW LEVEL SECURITY;
+    CREATE POLICY few ON ranked USING (id < 5000)');
+  for my $name ('top-k self-join', 'join of boxes', 'neighbors') {
+    my ($there, $here) = map { $other->value('SET ROLE reader') . $answer_of->($other, $name, $_) } 'on', 'off';
+    $other->value('RESET ROLE');
+    is($there, $here, "a policy hides rows: $name");
+    isnt($there, $answer_of->($other, $name, 'on'), "which its owner sees: $name");
+  }
+  $other->value('ALTER TABLE ranked DISABLE ROW LEVEL SECURITY');
+  my $uneven = "SELECT count(*) FROM gpu_box_join('corners', 'deep', 0, 'id', 'id', 'low,high', 'low,high')";
+  my $mixed = "SELECT count(*) FROM gpu_box_join('deep', 'deep', 0, 'id', 'id', 'low,high', 'low,high')";
+  $other->value("SET gpujoin.service = on; $mixed");
+  my $compare_errors = sub {
+    my ($query, $what) = @_;
+    my @results = map { $other->value("SET gpujoin.service = $_"); $other->query($query) } 'on', 'on', 'off';
+    is_deeply([ map { $_->{message} } @results[ 0, 1 ] ], [ map { $_->{message} } @results[ 2, 2 ] ], "$what: as without the service");
+    like($results[1]{error}, qr/DETAIL:  Row \d+ .*has \d, row \d+ .*has \d/, "$what: rows are named");
+  };
+  $compare_errors->($uneven, 'boxes of two tables that have different dimensions');
+  $other->value('INSERT INTO deep VALUES (0, ARRAY[1, 1], ARRAY[2, 2])');
+  $compare_errors->($mixed, 'boxes of one table that have different dimensions');
+  $other->quit;
+}
+
 # What a session waits for, and how soon it stops.
 {
   my $pid = $session->pid;
@@ -202,6 +336,7 @@ my $session = Session->new($node);
 # An orderly end, in each of the server's ways, and how the supervisor is ended.
 {
   my ($service) = service_pids($node);
+  $session->value('RESET gpujoin.service');
   kill 'TERM', supervisor();
   ok(wait_until($Session::DEADLINE, sub { !service_pids($node) }), 'the service ends with its supervisor');
   is($session->value($count), $answer, 'then joins run in the session');
@@ -230,10 +365,45 @@ my $session = Session->new($node);
   ok(wait_until($Session::DEADLINE, sub { service_pids($node) == 1 }), 'a preloaded library starts it with the server');
   $session = Session->new($node);
   ok(wait_until($Session::DEADLINE, sub { $session->value("$count; $where") eq "$answer\nservice" }), 'and joins use it');
-  $node->append_conf('postgresql.conf', 'gpujoin.service_threads = 1');
+}
+
+# Settings that are changed reach the program that runs: how many threads joins have there, and which tables stay.
+sub set_for_all {
+  my ($name, $value) = @_;
+  $session->value("ALTER SYSTEM SET $name = $value");
   $node->reload;
-  ok(wait_until($Session::DEADLINE, sub { $session->value('SHOW gpujoin.service_threads') eq '1' }), 'settings change');
-  is($session->value("$count; $where"), "$answer\nservice", 'and the same service goes on');
+  return;
+}
+
+{
+  my ($service) = service_pids($node);
+  for my $threads (1, 2) {
+    set_for_all('gpujoin.service_threads', $threads);
+    ok(wait_until($Session::DEADLINE, sub { $session->value("$count; SELECT threads FROM gpu_last_join()") eq "$answer\n$threads" }),
+      "gpujoin.service_threads = $threads is what joins have");
+  }
+
+  # Rows and ids of each take 768 kB, and have half of the setting.
+  $session->value('SELECT gpu_evict(relation) FROM gpu_resident');
+  $session->value(<<~SQL) for qw(first second third);
+    CREATE TABLE $_ (id int PRIMARY KEY, v float8[]);
+    INSERT INTO $_ TABLE points;
+    SELECT gpu_prewarm('$_')
+    SQL
+  $session->value("SELECT gpu_prewarm('first')");
+  my $stay = "SELECT coalesce(string_agg(relation::text, ' ' ORDER BY relation::text), 'none') FROM gpu_resident";
+  is($session->value($stay), 'first second third', 'three tables stay');
+  for ([ '6MB', 'first second third' ], [ '4MB', 'first third' ], [ '2MB', 'first' ], [ '0', 'none' ]) {
+    my ($memory, $names) = @$_;
+    set_for_all('gpujoin.table_memory', "'$memory'");
+    wait_until($Session::DEADLINE, sub { $session->value($stay) eq $names });
+    is($session->value($stay), $names, "gpujoin.table_memory = $memory: those used last stay");
+  }
+  is($session->value("$count; $where"), "$answer\nservice", 'where none may stay joins run there all the same');
+  set_for_all('gpujoin.table_memory', "'4MB'");
+  ok(wait_until($Session::DEADLINE, sub { $session->query("SELECT gpu_prewarm('second'); $stay")->{rows} =~ /^second$/m }),
+    'with more memory tables stay again');
+  is(join(' ', service_pids($node)), $service, 'all by the same program');
   is(scalar(supervisors()), 1, 'with one supervisor');
   $session->quit;
 }

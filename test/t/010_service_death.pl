@@ -21,7 +21,7 @@ $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE points (id int PRIMARY KEY, v float8[]);
 INSERT INTO points SELECT i, ARRAY[i % 200, i / 200] FROM generate_series(0, 19999) i;
 CREATE TABLE dense (id int PRIMARY KEY, v float8[]);
-INSERT INTO dense SELECT i, ARRAY[sin(i), cos(i * 7)] FROM generate_series(1, 60000) i;
+INSERT INTO dense SELECT i, ARRAY[sin(i), cos(i * 7)] FROM generate_series(1, 200000) i;
 ANALYZE;
 SQL
 my $count = "SELECT count(*) FROM gpu_selfjoin('points', 1)";
@@ -67,6 +67,22 @@ $session->value("SET gpujoin.service = on; $count; RESET gpujoin.service");
   kill_service();
   is($session->result->{rows}, $all, 'killed during a join that returned nothing yet: the session finds the answer');
   is($session->value("$where; $why"), "session\n$lost", 'and says so');
+
+  # Under on the next service finds the answer: of a function, of plain SQL over tables that stay, and of a join of other rows.
+  for my $query ($long, $long =~ s/gpu_selfjoin.*/dense a JOIN dense b ON a.v <-> b.v <= 0.7/r,
+    'SELECT count(*) FROM (TABLE dense UNION ALL TABLE dense) a JOIN dense b ON a.v <-> b.v <= 0.7') {
+    my ($first) = (service($session));
+    $session->value('SET gpujoin.service = on');
+    $before = cpu_seconds($first);
+    $session->start("$query; $where");
+    ok(wait_until($Session::DEADLINE, sub { cpu_seconds($first) > $before + 0.1 }), 'a join is at work in the service');
+    kill_service();
+    my $expected = $query =~ /UNION/ ? 2 * $all : $all;
+    my $result = $session->result;
+    is($result->{rows}, "$expected\nservice", "killed during it under on: the next service finds the answer of $query")
+      or diag($result->{error});
+    $session->value('RESET gpujoin.service');
+  }
 
   service($session);
   $session->value("SET gpujoin.service = on; BEGIN; DECLARE c CURSOR FOR $pairs; FETCH 10 FROM c");

@@ -1,5 +1,6 @@
 // What src/core/cosine.h proves: stored directions of two vectors within eps lie within
-// direction_radius(), whatever is rounded on the way.
+// direction_radius(), and those within sure_direction_radius() are of vectors within eps, whatever
+// is rounded on the way.
 
 #include "core/cosine.h"
 
@@ -32,6 +33,23 @@ double expect_found(const std::vector<double>& a, const std::vector<double>& b) 
   const double between = distance_of_directions(a, b), radius = direction_radius(eps, dims);
   EXPECT_LE(between, radius) << "dims " << dims << ", eps " << eps;
   return between / radius;
+}
+
+/// Where their directions surely match, a and b do, at every eps.
+void expect_sure(const std::vector<double>& a, const std::vector<double>& b, double eps) {
+  const auto dims = static_cast<std::uint32_t>(a.size());
+  if (distance_of_directions(a, b) > sure_direction_radius(eps, dims)) return;
+  EXPECT_LE(definition_of_cosine_distance(a.data(), b.data(), dims), eps) << "dims " << dims;
+}
+
+/// The least eps at which directions at a distance surely match.
+double least_sure_eps(double between, std::uint32_t dims) {
+  double low = 0, high = 2;
+  while (above(low) < high) {
+    const double middle = low + (high - low) / 2;
+    (sure_direction_radius(middle, dims) >= between ? high : low) = middle;
+  }
+  return high;
 }
 
 std::vector<double> random_vector(Random& random, std::uint32_t dims, double scale) {
@@ -96,6 +114,40 @@ TEST(Cosine, the_radius_is_no_wider_than_need_be) {
   }
 }
 
+TEST(Cosine, directions_that_are_surely_near_are_of_near_vectors) {
+  Random random(24);
+  for (int i = 0; i < 20000; ++i) {
+    const std::uint32_t dims =
+        i % 500 == 0 ? 16000 : 1 + static_cast<std::uint32_t>(random.index(30));
+    const double tilt = std::pow(10, random.between(-17, 1));
+    const std::vector<double> a =
+        random_vector(random, dims, std::pow(10, random.between(-100, 100)));
+    std::vector<double> b = a;
+    for (double& x : b) x += a[random.index(dims)] * random.between(-tilt, tilt);
+    const double between = distance_of_directions(a, b);
+    if (between > 1.99) continue;  // no eps is large enough
+    const double eps = least_sure_eps(between, dims);
+    ASSERT_GT(eps, between * between / 2);
+    expect_sure(a, b, eps);
+    expect_sure(a, a, least_sure_eps(0, dims));
+    expect_sure(a, b, definition_of_cosine_distance(a.data(), b.data(), dims));
+  }
+  EXPECT_LT(sure_direction_radius(0, 3), 0);
+  EXPECT_LT(sure_direction_radius(1e-16, 3), 0);
+}
+
+TEST(Cosine, most_of_a_radius_is_sure) {
+  for (const double eps : {1e-8, 1e-4, 0.1, 1.0, 1.9})
+    EXPECT_GT(sure_direction_radius(eps, 64), 0.998 * direction_radius(eps, 64)) << eps;
+}
+
+TEST(Cosine, vectors_whose_dot_product_may_overflow_are_told) {
+  float direction[1];
+  for (const double x : {0x1p511, 1.3e154, -0x1.1p510})
+    EXPECT_TRUE(write_direction(&x, 1, direction));
+  for (const double x : {0x1p510, 1e100, -1e-100}) EXPECT_FALSE(write_direction(&x, 1, direction));
+}
+
 TEST(Cosine, no_radius_leaves_out_opposite_vectors_at_two) {
   const std::vector<double> a = {0.3, -0.7, 0.1}, b = {-0.3, 0.7, -0.1};
   for (const double eps : {2.0, 3.0, 1e300, kMax})
@@ -116,7 +168,7 @@ TEST(Cosine, vectors_without_a_direction_become_nan) {
   EXPECT_TRUE(std::isnan(direction[0]) && std::isnan(direction[1]));
 }
 
-TEST(Cosine, faint_vectors_are_told_and_lie_within_any_direction) {
+TEST(Cosine, short_vectors_are_told_and_lie_within_any_direction) {
   Random random(23);
   for (int i = 0; i < 2000; ++i) {
     const std::uint32_t dims =

@@ -2,6 +2,10 @@
 // refused, and are never wrong.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
 #include "boxes.h"
 #include "engine_harness.h"
 #include "points.h"
@@ -64,6 +68,33 @@ TEST_P(DeviceMemory, candidates_that_do_not_fit_are_found_again) {
       request.knobs.index = IndexMethod::kTiles;
       request.resources.device_memory_limit = 6 * kMegabyte;
       EXPECT_TRUE(every_output_matches(engine(), request, Oracle(left, other, Metric::kL2, eps)));
+    }
+  }
+}
+
+TEST_P(DeviceMemory, more_pairs_at_the_radius_itself_than_there_is_room_for) {
+  // Whole numbers: a screen leaves every twentieth pair open, and counts decide where they find
+  // them what their list has no room for.
+  Random random(407);
+  std::vector<std::int64_t> ids;
+  for (int i = 0; i < 3000; ++i) ids.push_back(static_cast<std::int64_t>(random.index(2000)));
+  const Points left =
+      Points(12, make_values(Shape::kLattice, random, 3000, 12), ScalarType::kFloat32)
+          .with_ids(ids);
+  const Points right(12, make_values(Shape::kLattice, random, 1500, 12), ScalarType::kFloat32);
+  const double eps = std::sqrt(30.0);
+  for (const Points* other : {static_cast<const Points*>(nullptr), &right}) {
+    const Oracle oracle(left, other, Metric::kL2, eps);
+    JoinRequest request = make_request(left, other, Metric::kL2, eps);
+    request.knobs.index = IndexMethod::kTiles;
+    request.resources.device_memory_limit = 6 * kMegabyte;
+    for (const AccessPattern pattern : {AccessPattern::kAuto, AccessPattern::kFull}) {
+      request.knobs.access_pattern = pattern;
+      EXPECT_TRUE(every_output_matches(engine(), request, oracle));
+      ask(request, Output::kTotal);
+      const RunResult total = run_join(engine(), request);
+      EXPECT_GT(total.stats.rechecked, request.resources.device_memory_limit / 64)
+          << "the list is longer";
     }
   }
 }

@@ -29,6 +29,10 @@ const char* name_of(Output::Kind output) {
       return "counts";
     case Output::kTopPairs:
       return "top pairs";
+    case Output::kNearest:
+      return "nearest";
+    case Output::kClusters:
+      return "clusters";
     default:
       return "total";
   }
@@ -99,6 +103,17 @@ void check_ids(const ResultBatch& batch, IdsSeen* before) {
   *before = std::move(ids);
 }
 
+/// That a row's neighbours come by (distance, id).
+void check_order(const ResultBatch& batch) {
+  for (std::uint64_t i = 0; i < batch.row_count; ++i)
+    for (std::uint64_t at = batch.entry(i) + 1; at < batch.entry(i + 1); ++at) {
+      const auto rank = [&](std::uint64_t entry) {
+        return std::pair(batch.distances[entry], batch.right_ids[batch.neighbors[entry]]);
+      };
+      ASSERT_LE(rank(at - 1), rank(at));
+    }
+}
+
 void collect_pairs(const JoinRequest& request, const ResultBatch& batch, RunResult* result) {
   const bool top = request.output() == Output::kTopPairs;
   for (std::uint64_t i = 0; i < batch.row_count; ++i)
@@ -108,6 +123,10 @@ void collect_pairs(const JoinRequest& request, const ResultBatch& batch, RunResu
   if (top) {
     ASSERT_EQ(batch.row_count, batch.pair_count);
     ASSERT_FALSE(batch.mirrored);
+  }
+  if (request.output() == Output::kNearest) {
+    ASSERT_FALSE(batch.mirrored || batch.transposed);
+    check_order(batch);
   }
   PairCursor cursor;
   cursor.start(batch, request.orders_pairs());
@@ -202,16 +221,19 @@ void collect(const JoinRequest& request, const ResultBatch& batch, RunResult* re
   if (request.output() == Output::kTotal) return;
   check_ids(batch, &result->ids);  // ASSERT_NO_FATAL_FAILURE would keep memory of its own
   if (testing::Test::HasFatalFailure()) return;
-  if (request.output() != Output::kCountPerRow) {
+  if (!wants_counts(request.output())) {
     collect_pairs(request, batch, result);
     return;
   }
   std::uint64_t sum = 0;
+  const std::uint32_t width = request.sums() != nullptr ? row_words(*request.sums()) : 0;
   for (std::uint64_t i = 0; i < batch.row_count; ++i) {
+    std::vector<std::uint64_t>& words = result->sums[batch.left_ids[batch.rows[i]]];
+    for (std::uint32_t w = 0; w < width; ++w) words.push_back(batch.sums[i * width + w].number);
     result->counts.push_back({batch.left_ids[batch.rows[i]], batch.counts[i]});
     sum += batch.counts[i];
   }
-  ASSERT_EQ(sum, batch.pair_count);
+  ASSERT_EQ(request.output() == Output::kClusters ? 0 : sum, batch.pair_count);
 }
 
 RunResult run_join(const EngineTable& engine, const JoinRequest& request, volatile int* interrupt) {
@@ -251,14 +273,31 @@ testing::AssertionResult matches_oracle(const RunResult& result, const JoinReque
     return testing::AssertionFailure() << "status " << static_cast<int>(result.status.code) << ": "
                                        << result.status.message << "\n  " << describe(request);
   testing::AssertionResult same = testing::AssertionSuccess();
+  if (request.one_suffices()) {
+    const auto matched = [](const std::vector<RowCount>& counts) {
+      auto sums = by_id(counts);
+      for (auto& [id, count] : sums) count = std::min<std::uint64_t>(count, 1);
+      return sums;
+    };
+    if (matched(result.counts) == matched(oracle.counts(request.pairs()))) return same;
+    return testing::AssertionFailure() << "other rows have pairs\n  " << describe(request);
+  }
+  if (request.output() == Output::kClusters) {
+    if (result.counts == oracle.clusters(request.min_points())) return same;
+    return testing::AssertionFailure() << "other clusters\n  " << describe(request);
+  }
   const bool top = request.output() == Output::kTopPairs;
-  const std::vector<FoundPair> best = top ? oracle.top(request.top()) : std::vector<FoundPair>{};
-  const std::uint64_t total = top ? best.size() : oracle.total(request.pairs());
+  const bool nearest = request.output() == Output::kNearest;
+  const std::vector<FoundPair> best = top ? oracle.top(request.top())
+                                      : nearest
+                                          ? oracle.nearest(request.neighbors(), request.pairs())
+                                          : std::vector<FoundPair>{};
+  const std::uint64_t total = top || nearest ? best.size() : oracle.total(request.pairs());
   if (result.total != total) {
     same = testing::AssertionFailure()
            << "total " << result.total << ", the oracle has " << total << "; ";
   }
-  if (top) {
+  if (top || nearest) {
     const testing::AssertionResult pairs = same_pairs(result.pairs, best);
     if (!pairs) same = testing::AssertionFailure() << pairs.message();
   }
@@ -293,8 +332,11 @@ testing::AssertionResult every_output_matches(const EngineTable& engine, JoinReq
       if (third && (*third + place) % 3 != 0) continue;
       ask(request, output);
       select(request, pairs);
-      const testing::AssertionResult same =
-          matches_oracle(run_join(engine, request), request, oracle);
+      testing::AssertionResult same = matches_oracle(run_join(engine, request), request, oracle);
+      if (same && output == Output::kCountPerRow) {
+        request = request.asking(Output::matched_rows());
+        same = matches_oracle(run_join(engine, request), request, oracle);
+      }
       if (!same) return same;
     }
   }

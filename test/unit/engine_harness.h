@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -101,7 +102,8 @@ struct RunResult {
   Status status;  ///< kEnd if it ran to its end
   std::vector<FoundPair> pairs;
   std::vector<RowCount> counts;
-  std::uint64_t total = 0;  ///< sum of the batches' pair_count
+  std::map<std::int64_t, std::vector<std::uint64_t>> sums;  ///< of Output::kSums: words by left id
+  std::uint64_t total = 0;                                  ///< sum of the batches' pair_count
   std::uint64_t batches = 0;
   std::uint64_t largest_batch = 0;  ///< most pairs in a batch
   std::uint64_t interruptions = 0;

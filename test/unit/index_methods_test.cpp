@@ -121,6 +121,34 @@ TEST_P(IndexMethods, duplicates_all_within_and_none_within) {
   }
 }
 
+TEST_P(IndexMethods, tiles_whose_boxes_prove_all_pairs) {
+  // Clusters of tiles, most of them wholly within eps of each other, some only in part, and
+  // duplicates.
+  Random random(136);
+  for (const std::uint32_t dims : {1u, 2u, 3u, 5u}) {
+    for (const double eps : {1.0, 2.9, 3.1, 8.0}) {
+      std::vector<double> values;
+      for (int row = 0; row < 700; ++row)
+        for (std::uint32_t d = 0; d < dims; ++d)
+          values.push_back(3.0 * (row % 3) + (row % 7 == 0 ? 0 : 0.01 * random.unit()));
+      const Points points(dims, values),
+          others(dims, {values.begin(), values.begin() + 300 * dims});
+      for (const Points* right : {static_cast<const Points*>(nullptr), &others}) {
+        for (const Metric metric : {Metric::kL2, Metric::kCosine}) {
+          const double radius = metric == Metric::kL2 ? eps : 1e-3 * eps;
+          const Oracle oracle(points, right, metric, radius);
+          JoinRequest request = make_request(points, right, metric, radius);
+          request.knobs.index = IndexMethod::kTiles;
+          for (const AccessPattern pattern : {AccessPattern::kAuto, AccessPattern::kFull}) {
+            request.knobs.access_pattern = pattern;
+            ASSERT_TRUE(every_output_matches(engine(), request, oracle));
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_P(IndexMethods, distances_next_to_eps) {
   Random random(135);
   for (const std::uint32_t dims : kDims) {

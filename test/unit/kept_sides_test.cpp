@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -168,7 +169,7 @@ TEST_P(KeptSides, other_questions_are_answered_anew) {
   const Points points = some_points(7, 500);
   JoinRequest request = keyed_request(points, nullptr, 10);
   EXPECT_FALSE(reuses(request, Oracle(points, nullptr, Metric::kL2, 10)));
-  for (const double eps : {5.0, 30.0})
+  for (const double eps : {4.0, 30.0})
     EXPECT_FALSE(
         reuses(keyed_request(points, nullptr, eps), Oracle(points, nullptr, Metric::kL2, eps)));
   EXPECT_FALSE(reuses(keyed_request(points, nullptr, 10, Metric::kL1),
@@ -176,6 +177,59 @@ TEST_P(KeptSides, other_questions_are_answered_anew) {
   EXPECT_TRUE(reuses(request, Oracle(points, nullptr, Metric::kL2, 10)));
   request.knobs.cell_order = CellOrder::kHilbert;
   EXPECT_FALSE(reuses(request, Oracle(points, nullptr, Metric::kL2, 10)));
+}
+
+TEST_P(KeptSides, an_index_of_the_cpu_serves_smaller_radii) {
+  if (is_device(engine())) GTEST_SKIP() << "on a device a radius has its own";
+  for (const std::uint32_t dims : {1u, 2u}) {
+    // Whole numbers: many points are exactly 12 or 8 apart.
+    Random random(dims + 20);
+    std::vector<double> values = make_values(Shape::kUniform, random, 150, dims);
+    for (double& value : values) value = std::round(value);
+    const Points left(dims, values), right = some_points(21, 100, dims);
+    for (const Metric metric : {Metric::kL2, Metric::kL1, Metric::kLInf}) {
+      for (const Points* other : {static_cast<const Points*>(nullptr), &right}) {
+        for (const IndexMethod index :
+             {IndexMethod::kAuto, IndexMethod::kGrid, IndexMethod::kReferencePoints}) {
+          const auto asks = [&](double eps) {
+            JoinRequest request = keyed_request(left, other, eps, metric);
+            request.knobs.index = index;
+            const Oracle oracle(left, other, metric, eps);
+            const bool reused = reuses(request, oracle);
+            EXPECT_TRUE(every_output_matches(engine(), request, oracle)) << describe(request);
+            return !reused;
+          };
+          EXPECT_TRUE(asks(std::nextafter(12.0, 0)));
+          for (const double eps : {12.0, 11.99, 8.0, std::nextafter(8.0, 0), 6.0, 12.0})
+            EXPECT_FALSE(asks(eps)) << eps;
+          EXPECT_TRUE(asks(5.9)) << "the cells of 12 are too wide";
+          EXPECT_FALSE(asks(5.905)) << "has the nearest";
+          EXPECT_TRUE(asks(12.1));
+          EXPECT_TRUE(asks(0));
+          EXPECT_FALSE(asks(0));
+          engine().forget(1);
+          engine().forget(2);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(KeptSides, tiles_and_directions_are_for_one_radius) {
+  const Points plane = some_points(22, 400), space = some_points(23, 400, 3);
+  const auto asks = [&](const Points& points, Metric metric, IndexMethod index, double eps) {
+    JoinRequest request = keyed_request(points, nullptr, eps, metric);
+    request.knobs.index = index;
+    return !reuses(request, Oracle(points, nullptr, metric, eps));
+  };
+  for (const double eps : {10.0, 9.0}) {
+    EXPECT_TRUE(asks(plane, Metric::kL2, IndexMethod::kTiles, eps));
+    EXPECT_TRUE(asks(plane, Metric::kCosine, IndexMethod::kAuto, eps / 500));
+    engine().forget(1);
+    EXPECT_TRUE(asks(space, Metric::kL2, IndexMethod::kAuto, eps + 10));
+    EXPECT_TRUE(asks(space, Metric::kL2, IndexMethod::kAuto, eps + 9.5));
+    engine().forget(1);
+  }
 }
 
 TEST_P(KeptSides, another_version_has_its_own_pairs) {

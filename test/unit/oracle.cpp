@@ -1,5 +1,7 @@
 #include "oracle.h"
 
+#include <map>
+
 namespace gpujoin::test {
 
 std::vector<FoundPair> Oracle::pairs(PairSelection selection, bool with_distances) const {
@@ -36,6 +38,25 @@ std::vector<FoundPair> Oracle::top(const Top& top) const {
   return rows;
 }
 
+std::vector<FoundPair> Oracle::nearest(std::uint64_t k, PairSelection selection) const {
+  std::vector<FoundPair> rows;
+  for (auto begin = matches_.begin(); begin != matches_.end();) {
+    const auto end = std::find_if(begin, matches_.end(),
+                                  [&](const Match& match) { return match.p != begin->p; });
+    std::vector<FoundPair> of_row;
+    for (; begin != end; ++begin)
+      if (wanted(*begin, selection))
+        of_row.push_back({left_.id(begin->p), right_.id(begin->q), begin->distance});
+    std::sort(of_row.begin(), of_row.end(), [](const FoundPair& a, const FoundPair& b) {
+      return std::pair(a.distance, a.id2) < std::pair(b.distance, b.id2);
+    });
+    of_row.resize(std::min<std::uint64_t>(of_row.size(), k));
+    rows.insert(rows.end(), of_row.begin(), of_row.end());
+  }
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
 std::vector<RowCount> Oracle::counts(PairSelection selection) const {
   std::vector<RowCount> counts;
   for (std::uint64_t p = 0; p < left_.rows(); ++p) counts.push_back({left_.id(p), 0});
@@ -53,6 +74,55 @@ std::uint64_t Oracle::total(PairSelection selection) const {
   return static_cast<std::uint64_t>(
       std::count_if(matches_.begin(), matches_.end(),
                     [&](const Match& match) { return wanted(match, selection); }));
+}
+
+std::vector<RowCount> Oracle::clusters(std::uint64_t min_points) const {
+  constexpr std::uint64_t kNobody = ~std::uint64_t{0};
+  const std::uint64_t rows = left_.rows();
+  std::vector<std::vector<Match>> neighbors(rows);
+  for (const Match& match : matches_)
+    if (match.p != match.q) neighbors[match.p].push_back(match);
+  const auto is_core = [&](std::uint64_t row) { return neighbors[row].size() + 1 >= min_points; };
+  std::vector<std::uint64_t> group(rows, kNobody);
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    if (!is_core(row) || group[row] != kNobody) continue;
+    std::vector<std::uint64_t> found{row};
+    group[row] = row;
+    for (std::size_t at = 0; at < found.size(); ++at)
+      for (const Match& match : neighbors[found[at]]) {
+        if (!is_core(match.q) || group[match.q] != kNobody) continue;
+        group[match.q] = row;
+        found.push_back(match.q);
+      }
+  }
+  std::vector<std::uint64_t> role(rows);
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    role[row] = is_core(row) ? 2 : 0;
+    const Match* nearest = nullptr;
+    for (const Match& match : neighbors[row])
+      if (role[row] == 0 && is_core(match.q) &&
+          (nearest == nullptr || std::pair(match.distance, left_.id(match.q)) <
+                                     std::pair(nearest->distance, left_.id(nearest->q))))
+        nearest = &match;
+    if (nearest == nullptr) continue;
+    role[row] = 1;
+    group[row] = group[nearest->q];
+  }
+  std::map<std::uint64_t, std::int64_t> first;
+  for (std::uint64_t row = 0; row < rows; ++row)
+    if (group[row] != kNobody)
+      first[group[row]] =
+          std::min(first.try_emplace(group[row], left_.id(row)).first->second, left_.id(row));
+  std::map<std::int64_t, std::uint64_t> number;
+  for (const auto& [root, id] : first) number[id] = 0;
+  std::uint64_t next = 0;
+  for (auto& [id, cluster] : number) cluster = next++;
+  std::vector<RowCount> result;
+  for (std::uint64_t row = 0; row < rows; ++row)
+    result.push_back(
+        {left_.id(row), role[row] == 0 ? 0 : number[first[group[row]]] * 4 + role[row]});
+  std::sort(result.begin(), result.end());
+  return result;
 }
 
 }  // namespace gpujoin::test

@@ -144,11 +144,18 @@ class Oracle {
   /// smaller id first; of two equal ids the point with the lower score is the first.
   std::vector<FoundPair> top(const Top& top) const;
 
+  /// For each left row the first k of its pairs by (distance, id), sorted as pairs are.
+  std::vector<FoundPair> nearest(std::uint64_t k, PairSelection selection) const;
+
   /// One entry for each left row, sorted. Under kUnordered a pair counts where the smaller id is,
   /// and of two equal ids at either one.
   std::vector<RowCount> counts(PairSelection selection) const;
 
   std::uint64_t total(PairSelection selection) const;
+
+  /// For each row what pack_cluster() makes of its cluster, sorted; of a self-join, with ids that
+  /// are no two rows'.
+  std::vector<RowCount> clusters(std::uint64_t min_points) const;
 
  private:
   struct Match {

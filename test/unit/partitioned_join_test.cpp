@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -29,6 +30,13 @@ Points random_points(std::uint32_t dims, std::uint64_t rows, std::uint64_t seed,
   for (std::uint64_t row = 0; row < rows; ++row)
     ids[row] = static_cast<std::int64_t>(row * 7919 % (rows + 13)) - 5;
   return Points(dims, values, scalar).with_ids(ids);
+}
+
+Points scored_points(std::uint32_t dims, std::uint64_t rows, std::uint64_t seed) {
+  Random random(seed + 100);
+  std::vector<double> scores(rows);
+  for (double& score : scores) score = std::floor(random.unit() * 50);
+  return random_points(dims, rows, seed).with_scores(scores);
 }
 
 class PartitionedJoins : public EngineTest {};
@@ -125,6 +133,65 @@ TEST_P(PartitionedJoins, data_in_a_file_is_joined_as_data_in_memory) {
       EXPECT_TRUE(every_output_matches(engine(), two, oracle));
       set_sides(two, two.left(), right.view());  // one side in memory
       EXPECT_TRUE(every_output_matches(engine(), two, oracle));
+    }
+  }
+}
+
+TEST_P(PartitionedJoins, the_best_pairs_of_a_file_are_those_of_memory) {
+  const Points left = scored_points(2, 400, 3), right = scored_points(2, 250, 4);
+  for (const ScoreFunction function :
+       {ScoreFunction::kDistance, ScoreFunction::kSum, ScoreFunction::kProduct}) {
+    for (const std::uint64_t k : {1, 50, 100000}) {
+      for (const Points* other : {static_cast<const Points*>(nullptr), &right}) {
+        const Top top{{function, function == ScoreFunction::kDistance, {1, 0.5}}, k};
+        MemoryFile file;
+        StoredPoints stored_left(left, 6), stored_right(right, 7);
+        JoinRequest join =
+            make_request(left, other, Metric::kL2, 0.1).asking(Output::top_pairs(top));
+        set_sides(join, stored_left.in_file(file), stored_right.in_file(file));
+        join.resources.scratch = file.functions();
+        const Oracle oracle(left, other, Metric::kL2, 0.1);
+        EXPECT_TRUE(matches_oracle(run_join(engine(), join), join, oracle));
+        if (is_device(engine())) continue;
+        join.resources.memory_limit = 5'000'000;
+        EXPECT_TRUE(matches_oracle(run_join(engine(), join), join, oracle));
+      }
+    }
+  }
+}
+
+TEST_P(PartitionedJoins, the_best_pairs_of_scores_take_parts_where_their_index_does_not_fit) {
+  if (is_device(engine())) GTEST_SKIP() << "the index is on the device";
+  const Points points = scored_points(2, 4000, 7);
+  const Top top{{ScoreFunction::kSum, false, {1, 1}}, 20};
+  JoinRequest join =
+      make_request(points, nullptr, Metric::kL2, 0.01).asking(Output::top_pairs(top));
+  join.resources.memory_limit = 450'000;
+  for (const TopkMethod method : {TopkMethod::kThreshold, TopkMethod::kHeap}) {
+    join.knobs.topk_method = method;
+    const RunResult result = run_join(engine(), join);
+    EXPECT_TRUE(matches_oracle(result, join, Oracle(points, nullptr, Metric::kL2, 0.01)));
+  }
+}
+
+/// Once to divide the rows, and once each part.
+TEST_P(PartitionedJoins, parts_in_a_row_are_read_once) {
+  if (is_device(engine())) GTEST_SKIP() << "how large parts are depends on the device";
+  const std::uint64_t rows = 6000;
+  const Points left = random_points(1, rows, 4), right = random_points(1, rows, 5);
+  for (const Output::Kind output : {Output::kPairs, Output::kCountPerRow, Output::kTotal}) {
+    for (const Points* other : {static_cast<const Points*>(nullptr), &right}) {
+      MemoryFile file;
+      StoredPoints stored_left(left, 6), stored_right(right, 6);
+      JoinRequest join = make_request(left, other, Metric::kL2, 0.0005);
+      ask(join, output);
+      set_sides(join, stored_left.in_file(file), stored_right.in_file(file));
+      join.resources.scratch = file.functions();
+      join.resources.memory_limit = 300'000;
+      const RunResult result = run_join(engine(), join);
+      EXPECT_TRUE(matches_oracle(result, join, Oracle(left, other, Metric::kL2, 0.0005)));
+      EXPECT_GT(result.stats.parts, 8u);
+      EXPECT_EQ(file.bytes_read(), 2 * 16 * rows * (other == nullptr ? 1 : 2));
     }
   }
 }

@@ -171,8 +171,9 @@ TEST_P(RangeJoinCosine, plans_and_reports_as_of_directions) {
   ask(request, Output::kPairsWithDistances);
   const RunResult result = run_join(engine(), request);
   EXPECT_TRUE(matches_oracle(result, request, Oracle(points, nullptr, Metric::kCosine, 1e-6)));
-  EXPECT_GE(result.stats.rechecked, result.total / 2);
-  if (is_device(engine())) return;  // which compares tiles, whatever they hold
+  // A device compares tiles, whatever they hold, in numbers that are too short for such a radius.
+  if (is_device(engine())) return;
+  EXPECT_LT(result.stats.rechecked, result.total / 10) << "directions prove most pairs";
   EXPECT_LT(result.stats.candidates, 4000u * 100);
   EXPECT_LT(result.stats.strategy.estimate().candidates, 4000.0 * 100);
 }

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <functional>
@@ -26,8 +29,11 @@ class TestServer {
   ~TestServer();
 
   const std::string& path() const { return path_; }
-  service::Server& server() { return *server_; }
-  /// Descriptors that this process has open.
+  /// Whether it takes no new clients, and whether it has none left and would end.
+  bool is_closed() const { return closed_; }
+  bool is_replaced() const { return replaced_; }
+  /// Descriptors that this process has open, but for those that a thread's start takes for a
+  /// moment.
   static int open_descriptors();
 
  private:
@@ -35,9 +41,21 @@ class TestServer {
 
   std::string path_;
   std::unique_ptr<service::Server> server_;
-  std::atomic<bool> ending_{false};
+  std::atomic<bool> ending_{false}, closed_{false}, replaced_{false};
   std::thread accepting_;
 };
+
+/// Runs work() in a thread that has another effective user, as only root can: credentials are the
+/// thread's own for the kernel, which glibc hides.
+template <class Work>
+void as_another_user(const Work& work) {
+  constexpr uid_t kNobody = 65534;
+  std::thread([&] {
+    ASSERT_EQ(syscall(SYS_setresuid, -1, kNobody, -1), 0);
+    work();
+  }).join();
+  prctl(PR_SET_DUMPABLE, 1);  // which that took from the process
+}
 
 /// Shared memory of the test.
 class TestRegion {

@@ -2,6 +2,7 @@
 // clients that end early, vanish or talk nonsense, and a device that fails.
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <cstring>
@@ -47,6 +48,81 @@ TEST(ServiceConversation, pairs_are_the_oracles) {
   }
 }
 
+/// A column of each kind, for programs and measures of them and of the distance.
+struct SumsOf {
+  std::vector<double> left, right;
+  std::vector<std::int64_t> integers;
+  const double *left_columns[1], *right_columns[1];
+  const std::int64_t* integer_columns[1];
+  PairSums sums{};
+
+  SumsOf(const Points& left_points, const Points& right_points) {
+    Random random(5);
+    for (std::uint64_t i = 0; i < left_points.rows(); ++i) left.push_back(random.unit());
+    for (std::uint64_t i = 0; i < right_points.rows(); ++i) {
+      right.push_back(random.unit());
+      integers.push_back(static_cast<std::int64_t>(random.index(1000)));
+    }
+    left_columns[0] = left.data();
+    right_columns[0] = right.data();
+    integer_columns[0] = integers.data();
+    sums.left_columns = sums.right_columns = sums.integer_columns = 1;
+    sums.left = left_columns;
+    sums.right = right_columns;
+    sums.integers = integer_columns;
+    sums.programs = 1;
+    sums.program[0] = {.count = 5,
+                       .steps = {ValueStep::kLeft, ValueStep::kRight, ValueStep::kMultiply,
+                                 ValueStep::kDistance, ValueStep::kMultiply},
+                       .columns = {}};
+    sums.measures = 3;
+    sums.measure[0] = {Fold::kSum, 0};
+    sums.measure[1] = {Fold::kMost, 0};
+    sums.measure[2] = {Fold::kMostOf, 0};
+  }
+};
+
+/// More rows than a slot has room for.
+TEST(ServiceConversation, sums_are_those_of_the_engine) {
+  TestServer server;
+  const Points left = random_points(1, 60000), right = random_points(2, 500);
+  for (const Points* other : {static_cast<const Points*>(nullptr), &right}) {
+    const SumsOf asked(left, other != nullptr ? *other : left);
+    const JoinRequest request =
+        make_request(left, other, Metric::kL2, 1).asking(Output::sums(&asked.sums));
+    const RunResult expected = run_join(*cpu_engine(), request);
+    const RunResult result = Client(server.path()).run(request);
+    EXPECT_EQ(result.status.code, StatusCode::kEnd);
+    EXPECT_GT(result.total, 0u);
+    EXPECT_EQ(result.counts, expected.counts);
+    EXPECT_EQ(result.sums, expected.sums);
+  }
+}
+
+TEST(ServiceConversation, sums_that_no_client_sends_are_refused) {
+  TestServer server;
+  const Points points = random_points(1, 100);
+  const JoinRequest good = make_request(points, nullptr, Metric::kL2, 1);
+  for (int wrong = 0; wrong < 5; ++wrong) {
+    SumsOf asked(points, points);
+    const JoinRequest request = good.asking(Output::sums(&asked.sums));
+    if (wrong == 0) asked.sums.measures = 4000000000;
+    if (wrong == 1) asked.sums.measure[0].fold = static_cast<Fold>(77);
+    if (wrong == 2) asked.sums.measure[0].number = 1;
+    if (wrong == 3) asked.sums.program[0].steps[2] = static_cast<ValueStep>(-1);
+    if (wrong == 4) asked.sums.program[0].columns[0] = 1;
+    EXPECT_EQ(Client(server.path()).run(request).status.code, StatusCode::kInvalidArgument)
+        << wrong;
+  }
+  OpenJoin message = message_of(good.asking(Output::sums(nullptr)), WantedEngine::kAuto);
+  std::vector<TestRegion> regions;
+  add_rows(points.view(), &message.sides[0], &regions);
+  message.sums_bytes = 1 << 20;  // without the memory
+  Client client(server.path());
+  ASSERT_TRUE(client.greet() && client.say(message, files_of(regions)));
+  EXPECT_EQ(client.collect_batches(good).status.code, StatusCode::kInvalidArgument);
+}
+
 TEST(ServiceConversation, top_pairs_and_boxes_are_the_oracles) {
   TestServer server;
   Points points = random_points(3, 400);
@@ -54,7 +130,7 @@ TEST(ServiceConversation, top_pairs_and_boxes_are_the_oracles) {
   Random random(4);
   for (double& score : scores) score = random.unit();
   points.with_scores(scores);
-  const Top top = {{}, 50};
+  const Top top = {{ScoreFunction::kSum, false, {1, 0.5}}, 50};
   const JoinRequest best =
       make_request(points, nullptr, Metric::kL2, 5).asking(Output::top_pairs(top));
   EXPECT_TRUE(matches_oracle(Client(server.path()).run(best), best,
@@ -167,6 +243,18 @@ TEST(ServiceConversation, another_build_is_answered_and_left) {
   EXPECT_FALSE(client.hear_anything());
 }
 
+TEST(ServiceConversation, clients_of_other_users_are_refused) {
+  if (geteuid() != 0) GTEST_SKIP() << "not root";
+  TestServer server;
+  ASSERT_EQ(chmod(server.path().c_str(), 0777), 0);  // as if the socket's mode kept nobody away
+  EXPECT_TRUE(Client(server.path()).greet());
+  as_another_user([&] {
+    Client client(server.path());
+    EXPECT_FALSE(client.greet());
+  });
+  EXPECT_TRUE(Client(server.path()).greet());
+}
+
 /// Messages of random kinds in random order, with random bytes and descriptors.
 TEST(ServiceConversation, nonsense_ends_one_conversation_alone) {
   TestServer server;
@@ -266,7 +354,8 @@ RunResult join_table(Client& client, JoinRequest request, const std::vector<Bloc
   }
   EXPECT_TRUE(client.say(message, files_of(regions)));
   // Positions go up to the slots of the table, which the test's request does not have.
-  request.sides = request.sides.with_rows({nullptr, nullptr, 1 << 20, 2, ScalarType::kFloat64}, {});
+  request.sides = request.sides.with_rows(
+      {nullptr, nullptr, 1 << 20, request.left().dims, ScalarType::kFloat64}, {});
   return client.collect_batches(request);
 }
 
@@ -365,6 +454,57 @@ TEST(ServiceConversation, a_table_is_read_once_and_patched) {
   EXPECT_EQ(client.hear<EvictedTables>()->tables, 3u);
 }
 
+/// Points with scores, or boxes, with the ids of these ranges, which say what they are.
+Points rows_with_ids(bool boxes, const std::vector<std::pair<std::int64_t, std::int64_t>>& ranges) {
+  std::vector<double> numbers, scores;
+  std::vector<std::int64_t> ids;
+  for (const auto& [first, end] : ranges)
+    for (std::int64_t id = first; id < end; ++id) {
+      Random random(static_cast<std::uint64_t>(id) + 1);
+      const double x = random.between(0, 20), y = random.between(0, 20);
+      numbers.insert(numbers.end(), {x, y});
+      if (boxes) numbers.insert(numbers.end(), {x + random.unit(), y + random.unit()});
+      scores.push_back(random.unit());
+      ids.push_back(id);
+    }
+  Points rows(boxes ? 4 : 2, numbers);
+  rows.with_ids(ids);
+  if (!boxes) rows.with_scores(scores);
+  return rows;
+}
+
+/// After a patch the rows lie in another order than their blocks, and slots without a row between
+/// them.
+TEST(ServiceConversation, tables_with_scores_and_tables_of_boxes_are_patched) {
+  TestServer server;
+  for (const bool boxes : {false, true}) {
+    const auto request_of = [&](const Points& rows) {
+      return boxes
+                 ? JoinRequest(sides_of(rows, nullptr), BoxesWithin{Metric::kL2, 0.1},
+                               BoxOutput::kPairs)
+                 : make_request(rows, nullptr, Metric::kL2, 2)
+                       .asking(Output::top_pairs(Top{{ScoreFunction::kSum, false, {1, 0.5}}, 50}));
+    };
+    const auto expect = [&](const Points& sent, const std::vector<BlockPatch>& patches,
+                            const Points& rows) {
+      Client client(server.path());
+      ASSERT_TRUE(client.greet());
+      ASSERT_NE(find(client, key_of(boxes ? 2 : 1)), nullptr);
+      const RunResult result = join_table(client, request_of(sent), patches, 3);
+      const Oracle oracle = boxes ? Oracle::of_boxes(rows, nullptr, Metric::kL2, 0.1)
+                                  : Oracle(rows, nullptr, Metric::kL2, 2);
+      EXPECT_TRUE(matches_oracle(result, request_of(rows), oracle));
+    };
+    const Points all = rows_with_ids(boxes, {{0, 600}}), none = rows_with_ids(boxes, {});
+    expect(all, {patch_of(0, 200), patch_of(1, 200), patch_of(2, 200)}, all);
+    expect(none, {}, all);
+    const Points changed = rows_with_ids(boxes, {{1000, 1250}, {2000, 2150}});
+    const Points after = rows_with_ids(boxes, {{0, 200}, {1000, 1250}, {2000, 2150}});
+    expect(changed, {patch_of(1, 250, 2), patch_of(2, 150, 2)}, after);
+    expect(none, {}, after);
+  }
+}
+
 // ---- Devices: the CPU's engine in their place
 
 EngineTable device;         // a copy of the CPU's table, changed
@@ -412,12 +552,16 @@ TEST(ServiceConversation, the_cpu_serves_where_the_device_fails_first) {
             StatusCode::kOutOfMemory);
   fails = 0;
   runs_on("cuda", "");
-  EXPECT_FALSE(server.server().is_to_be_replaced());
+  EXPECT_FALSE(server.is_closed());
+  Client other(server.path());
+  ASSERT_TRUE(other.greet());
   fails = 2;  // even a join of a few points: this process has lost the device
   runs_on("cpu", "the device broke");
   fails = 0;
-  runs_on("cpu", "the device broke");
-  EXPECT_TRUE(comes_true([&] { return server.server().is_to_be_replaced(); }));
+  EXPECT_TRUE(comes_true([&] { return server.is_closed(); }));
+  EXPECT_FALSE(server.is_replaced()) << "while somebody is there";
+  other.hang_up();
+  EXPECT_TRUE(comes_true([&] { return server.is_replaced(); }));
 }
 
 TEST(ServiceConversation, joins_on_a_device_take_turns) {

@@ -13,6 +13,7 @@
 #include "service/failure.h"
 #include "service/protocol/channel.h"
 #include "service/region.h"
+#include "service_client.h"
 
 namespace gpujoin::test {
 namespace {
@@ -80,6 +81,24 @@ TEST_F(ServiceChannel, an_end_that_is_gone_closes_it) {
   EXPECT_EQ(receive(), ChannelState::kClosed);
   EXPECT_EQ(send_message(ends[1], message), ChannelState::kClosed);
   ends[0] = dup(ends[1]);
+}
+
+TEST_F(ServiceChannel, the_user_at_the_other_end_is_known) {
+  EXPECT_TRUE(is_same_user(ends[0]) && is_same_user(ends[1]));
+  close(ends[0]);
+  EXPECT_TRUE(is_same_user(ends[1])) << "who has connected, though he is gone";
+  ends[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  EXPECT_FALSE(is_same_user(ends[0])) << "no socket";
+}
+
+TEST(ServiceChannelUser, another_one_at_the_other_end_is_noticed) {
+  if (geteuid() != 0) GTEST_SKIP() << "not root";
+  int others[2];
+  as_another_user([&] { ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, others), 0); });
+  for (const int end : others) {
+    EXPECT_FALSE(is_same_user(end));
+    close(end);
+  }
 }
 
 TEST_F(ServiceChannel, more_messages_than_the_socket_has_room_for_wait) {

@@ -47,11 +47,18 @@ std::vector<Row> rows_of(const Blocks& blocks) {
   return rows;
 }
 
+/// The score of the row with this id, where rows have one.
+double score_of(std::int64_t id) { return static_cast<double>(id % 1000) / 8; }
+
 std::vector<Row> rows_of(const Dataset& data) {
   std::vector<Row> rows;
-  for (std::uint64_t row = 0; row < data.rows; ++row)
-    if (is_finite_row(data, row))
-      rows.push_back({data.ids[row], coordinate(data, row, 0), coordinate(data, row, 1)});
+  for (std::uint64_t row = 0; row < data.rows; ++row) {
+    const bool is_row = is_finite_row(data, row);
+    if (is_row) rows.push_back({data.ids[row], coordinate(data, row, 0), coordinate(data, row, 1)});
+    if (is_row && data.scores != nullptr) {
+      EXPECT_EQ(data.scores[row], score_of(data.ids[row]));
+    }
+  }
   std::sort(rows.begin(), rows.end());
   return rows;
 }
@@ -68,10 +75,12 @@ int shared_copy(const void* bytes, std::uint64_t count) {
   return dup(TestRegion(bytes, count).region.file);
 }
 
+using ScoreOf = double (*)(std::int64_t id);  ///< null: rows have no score
+
 /// What a backend sends of these blocks. Coordinates of `dims` numbers begin with x and y.
 TablePatch patch_of(const std::vector<Read>& reads, std::uint64_t table_blocks,
-                    std::uint32_t dims = 2) {
-  std::vector<double> coordinates;
+                    std::uint32_t dims = 2, ScoreOf score = score_of) {
+  std::vector<double> coordinates, scores;
   std::vector<std::int64_t> ids;
   std::vector<BlockPatch> patches;
   for (const Read& read : reads) {
@@ -81,6 +90,7 @@ TablePatch patch_of(const std::vector<Read>& reads, std::uint64_t table_blocks,
          {read.number + 1, 0, static_cast<std::uint32_t>(read.rows.size()), read.state}});
     for (const Row& row : read.rows) {
       ids.push_back(row.id);
+      if (score != nullptr) scores.push_back(score(row.id));
       for (std::uint32_t d = 0; d < dims; ++d) coordinates.push_back(d == 0 ? row.x : row.y);
     }
   }
@@ -95,6 +105,8 @@ TablePatch patch_of(const std::vector<Read>& reads, std::uint64_t table_blocks,
     side.has_rows = true;
     files.files[files.count++] = shared_copy(coordinates.data(), coordinates.size() * 8);
     files.files[files.count++] = shared_copy(ids.data(), ids.size() * 8);
+    side.has_scores = score != nullptr;
+    if (side.has_scores) files.files[files.count++] = shared_copy(scores.data(), scores.size() * 8);
   }
   if (!patches.empty()) {
     side.has_patches = true;
@@ -137,7 +149,7 @@ class ServiceTables : public testing::Test {
   }
   void patch(TableHold& hold, const std::vector<Read>& reads, std::uint64_t blocks,
              bool packed = false) {
-    TablePatch patch = patch_of(reads, blocks);
+    TablePatch patch = patch_of(reads, blocks, 2, score);
     tables.patch(hold, patch, packed);
   }
   /// Reads all of a table that nobody has read.
@@ -149,6 +161,7 @@ class ServiceTables : public testing::Test {
 
   Engines engines;
   TableStore tables;
+  ScoreOf score = score_of;
 };
 
 TEST_F(ServiceTables, first_rows_keep_their_memory_and_are_found_by_others) {
@@ -273,6 +286,47 @@ TEST_F(ServiceTables, rows_of_other_dimensions_beside_those_there_are_refused) {
   EXPECT_EQ(find().version(), nullptr) << "nobody knows what a patch that failed has left";
 }
 
+TEST_F(ServiceTables, rows_with_a_score_and_rows_without_one_are_not_of_one_table) {
+  Random random(14);
+  for (const ScoreOf scored : {score_of, ScoreOf{nullptr}}) {
+    const std::uint32_t relation = scored != nullptr ? 1 : 2;
+    score = scored;
+    EXPECT_EQ(load({{random_row(random)}, {random_row(random)}}, relation).rows().scores != nullptr,
+              scored != nullptr);
+    score = scored != nullptr ? nullptr : score_of;
+    TableHold hold = find(relation);
+    EXPECT_THROW(patch(hold, {{1, {random_row(random)}}}, 2), Failure);
+    hold = find(relation);
+    EXPECT_NO_THROW(patch(hold, {{0, {random_row(random)}}, {1, {random_row(random)}}}, 2));
+    EXPECT_EQ(hold.rows().scores != nullptr, scored == nullptr) << "where none of the old is left";
+  }
+}
+
+TEST_F(ServiceTables, another_score_alone_makes_another_version) {
+  Random random(15);
+  const Block block = {random_row(random), random_row(random)};
+  TableHold hold = load({block, {random_row(random)}});
+  const DatasetKey key = hold.rows().key;
+  patch(hold, {{0, block}}, 2);
+  EXPECT_EQ(hold.rows().key, key);
+  score = [](std::int64_t id) { return score_of(id) + 1; };
+  patch(hold, {{0, block}}, 2);
+  EXPECT_EQ(hold.rows().key.identity, key.identity);
+  EXPECT_NE(hold.rows().key.version, key.version);
+  EXPECT_EQ(hold.rows().scores[0], score_of(block[0].id) + 1);
+}
+
+TEST_F(ServiceTables, empty_slots_have_finite_scores) {
+  Random random(16);
+  load(random_blocks(random, 40, 9));
+  TableHold hold = find();
+  patch(hold, {{3, {}}, {7, random_blocks(random, 1, 30)[0]}, {9, {random_row(random)}}}, 39);
+  const Dataset rows = hold.rows();
+  EXPECT_GT(rows.rows, hold.live_rows());
+  for (std::uint64_t row = 0; row < rows.rows; ++row)
+    EXPECT_TRUE(std::isfinite(rows.scores[row])) << row;
+}
+
 TEST_F(ServiceTables, patches_that_do_not_fit_are_refused) {
   Random random(9);
   const Row row = random_row(random);
@@ -351,6 +405,7 @@ TEST_F(ServiceTables, a_rewritten_relation_takes_the_place_of_the_old_one) {
 TEST_F(ServiceTables, random_patches_leave_what_plain_blocks_have) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     Random random(seed + 100);
+    score = seed % 3 == 0 ? nullptr : score_of;
     Blocks stored = random_blocks(random, random.index(12)), shared = stored;
     load(stored, static_cast<std::uint32_t>(seed));
     struct Held {

@@ -18,6 +18,7 @@ class MemoryFile {
 
   const RowFile* functions() const { return &functions_; }
   void fail_after(std::uint64_t calls) { calls_ = calls; }
+  std::uint64_t bytes_read() const { return bytes_read_; }
 
   std::uint64_t append(const void* bytes, std::uint64_t count) {
     const std::uint64_t place = bytes_.size();
@@ -37,11 +38,13 @@ class MemoryFile {
     MemoryFile* const file = static_cast<MemoryFile*>(context);
     EXPECT_LE(place + count, file->bytes_.size());
     std::memcpy(bytes, file->bytes_.data() + place, count);
+    file->bytes_read_ += count;
     return file->call();
   }
 
   std::vector<unsigned char> bytes_;
   std::uint64_t calls_ = ~std::uint64_t{0};
+  std::uint64_t bytes_read_ = 0;
   RowFile functions_{this, write, read};
 };
 
@@ -76,10 +79,15 @@ class StoredPoints {
         ids.push_back(id_of(data, (number << data.chunk_bits) + i));
       places_.push_back(file.append(ids.data(), ids.size() * sizeof(std::int64_t)));
       file.append(chunks_[number].data(), chunks_[number].size());
+      if (data.scores != nullptr)
+        file.append(data.scores + (number << data.chunk_bits), ids.size() * sizeof(double));
     }
     sample_ = in_memory_;
     sample_.rows = (data.rows + 1) / 2;
     sample_.ids = nullptr;
+    sample_.scores = nullptr;
+    data.scores_in_file = data.scores != nullptr;
+    data.scores = nullptr;
     data.first_chunk = nullptr;
     data.more_chunks = nullptr;
     data.ids = nullptr;

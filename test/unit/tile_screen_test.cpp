@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/threshold.h"
 #include "oracle.h"
 #include "points.h"
 
@@ -316,12 +317,60 @@ TEST(TileBoxes, points_within_eps_are_never_in_boxes_too_far_apart) {
   }
 }
 
+TEST(TileBoxes, that_surely_match_hold_no_pair_beyond_eps) {
+  Random random(129);
+  int proven = 0;
+  for (int round = 0; round < 20000; ++round) {
+    const auto dims = static_cast<std::uint32_t>(1 + random.index(8));
+    const double scale = random.pick<double>({1, 1e-200, 1e-161, 1e150, 1e-310, 1e306});
+    const double offset = random.pick<double>({0, 0, 1e8});
+    // Corners of boxes, some of which are flat.
+    std::vector<double> a(2 * dims), b(2 * dims), x(dims), y(dims);
+    double squares = 0;
+    for (std::uint32_t d = 0; d < dims; ++d) {
+      for (double* const box : {a.data(), b.data()}) {
+        box[2 * d] = scale * (offset + random.between(-1, 1));
+        box[2 * d + 1] =
+            random.index(4) == 0 ? box[2 * d] : scale * (offset + random.between(-1, 1));
+        if (box[2 * d + 1] < box[2 * d]) std::swap(box[2 * d], box[2 * d + 1]);
+      }
+      const double span = interval_span(a[2 * d], a[2 * d + 1], b[2 * d], b[2 * d + 1]);
+      squares += span * span;
+      const bool up = b[2 * d + 1] - a[2 * d] > a[2 * d + 1] - b[2 * d];
+      x[d] = up ? a[2 * d] : a[2 * d + 1];
+      y[d] = up ? b[2 * d + 1] : b[2 * d];
+    }
+    const double farthest = definition_of_distance(Metric::kL2, x.data(), y.data(), dims);
+    const double eps =
+        farthest * random.pick<double>({1, 1 - 1e-15, 1 - 1e-16, 1 + 1e-14, 0.9, 1.1});
+    if (!std::isfinite(eps)) continue;
+    const ScreenBounds bounds =
+        make_screen_bounds(Metric::kL2, make_threshold(Metric::kL2, eps).raw, dims);
+    if (!boxes_surely_match(squares, bounds.accept)) continue;
+    ++proven;
+    ASSERT_LE(farthest, eps);
+    for (int pair = 0; pair < 4; ++pair) {
+      for (std::uint32_t d = 0; d < dims; ++d) {
+        x[d] = std::clamp(a[2 * d] + random.unit() * (a[2 * d + 1] - a[2 * d]), a[2 * d],
+                          a[2 * d + 1]);
+        y[d] = std::clamp(b[2 * d] + random.unit() * (b[2 * d + 1] - b[2 * d]), b[2 * d],
+                          b[2 * d + 1]);
+      }
+      ASSERT_LE(definition_of_distance(Metric::kL2, x.data(), y.data(), dims), eps);
+    }
+  }
+  EXPECT_GT(proven, 2000);
+}
+
 TEST(TileBoxes, gaps_are_between_the_nearer_ends) {
   EXPECT_EQ(interval_gap(0, 1, 3, 4), 2);
   EXPECT_EQ(interval_gap(3, 4, 0, 1), 2);
   EXPECT_EQ(interval_gap(0, 2, 1, 3), 0);
   EXPECT_EQ(interval_gap(0, 5, 1, 2), 0);
   EXPECT_EQ(interval_gap(0, 1, 1, 2), 0);
+  EXPECT_EQ(interval_span(0, 1, 3, 4), 4);
+  EXPECT_EQ(interval_span(3, 4, 0, 1), 4);
+  EXPECT_EQ(interval_span(0, 5, 1, 2), 4);
   EXPECT_FALSE(boxes_may_meet(4.1, 2));
   EXPECT_TRUE(boxes_may_meet(4, 2));
   EXPECT_TRUE(boxes_may_meet(kInf, 1e200)) << "squares that overflow decide nothing";

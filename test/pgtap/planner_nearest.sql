@@ -1,0 +1,143 @@
+-- LATERAL subqueries that sort by distance and keep the first few: with the node GpuSimilarityJoin and without it the same
+-- rows, whatever the type, the limit, a radius, further keys, conditions, ties, NULLs and infinities. The seed is fixed.
+BEGIN;
+SELECT * FROM no_plan();
+CREATE SCHEMA planner_nearest;
+SET search_path = planner_nearest, public;
+SET jit = off;
+SET extra_float_digits = 1;
+
+\ir same_rows.psql
+
+CREATE FUNCTION few(i int, n int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT (i::bigint * 7919 % 1009 % n)::int';
+CREATE TABLE a AS
+  SELECT i AS id, i % 7 AS grp, CASE WHEN i % 17 <> 0 THEN ARRAY[few(i, 23) / 2.0, few(i, 19)]::float8[] END AS v,
+    ARRAY[few(i, 23) / 3.0, few(i, 19)]::float4[] AS f, point(few(i, 23) / 3.0, few(i, 19)) AS p, i % 5 / 2.0::float8 AS r,
+    point(few(i, 211), few(i, 17) / 7.0) AS q
+  FROM generate_series(1, 150) i;
+CREATE TABLE b AS SELECT id, grp, CASE WHEN id % 13 <> 0 THEN ARRAY[v[2], v[1]] END AS v, f, p, r, q FROM a WHERE id % 3 <> 0;
+CREATE TABLE hollow AS SELECT * FROM a LIMIT 0;
+CREATE TABLE odd AS SELECT id, grp, CASE id % 10 WHEN 1 THEN '{NaN,1}' WHEN 2 THEN '{Infinity,0}' WHEN 3 THEN '{1e200,-1e200}'
+  WHEN 4 THEN '{NULL,1}' WHEN 5 THEN '{0,0}' ELSE v END AS v, f, CASE id % 10 WHEN 1 THEN point 'NaN,1' WHEN 2 THEN point 'Infinity,0'
+  ELSE p END AS p, r, q FROM a WHERE id < 60;
+CREATE TABLE unknown AS SELECT id, grp, CASE WHEN id % 20 = 1 THEN v END AS v, f, CASE WHEN id % 20 = 1 THEN p END AS p, r, q FROM a;
+ALTER TABLE b ADD PRIMARY KEY (id);
+SELECT bool_or(name = 'cube') AS has_cube, bool_or(name = 'postgis') AS has_postgis, bool_or(name = 'vector') AS has_vector
+FROM pg_available_extensions \gset
+\if :has_cube
+CREATE EXTENSION IF NOT EXISTS cube;
+\endif
+\if :has_postgis
+CREATE EXTENSION IF NOT EXISTS postgis;
+\endif
+CREATE FUNCTION add_columns(type text, value text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE name text;
+BEGIN
+  FOREACH name IN ARRAY '{a,b,odd,unknown,hollow}'::text[] LOOP
+    EXECUTE format('ALTER TABLE %s ADD %s %s', name, left(type, 1), type);
+    EXECUTE format('UPDATE %s SET %s = %s', name, left(type, 1), value);
+  END LOOP;
+END $$;
+ANALYZE a, b, odd, unknown, hollow;
+CREATE TABLE distances (distance text);
+INSERT INTO distances VALUES ('l.v <-> r.v'), ('r.v <-> l.v'), ('l.f <-> r.f'), ('l.p <-> r.p'), ('r.p <-> l.p'), ('l.q <-> r.q'),
+  ('l.v <=> r.v'), ('gpu_distance(l.f, r.f, ''l1'')'), ('gpu_distance(l.v, r.v, ''linf'')'), ('point(l.r, l.id) <-> point(r.r, r.grp)');
+\if :has_cube
+SELECT add_columns('cube', 'cube(CASE WHEN array_position(v, NULL) IS NULL THEN v END)');
+INSERT INTO distances VALUES ('l.c <-> r.c'), ('r.c <#> l.c'), ('l.c <=> r.c');
+\endif
+\if :has_postgis
+SELECT add_columns('geometry', 'CASE id % 29 WHEN 4 THEN ''POINT EMPTY'' WHEN 5 THEN ST_Buffer(q::geometry, 2) ELSE q::geometry END');
+INSERT INTO distances VALUES ('l.g <-> r.g'), ('ST_Distance(l.g, r.g)'), ('r.g <-> l.g');
+\endif
+\if :has_vector
+CREATE EXTENSION IF NOT EXISTS vector;
+INSERT INTO distances VALUES ('l.f::vector <-> r.f::vector'), ('l.f::vector <=> r.f::vector');
+\endif
+
+-- The forms.
+SELECT same_rows(query, uses_node, query) FROM (VALUES
+  ('SELECT a.id, s.id, s.d FROM a CROSS JOIN LATERAL (SELECT b.id, a.v <-> b.v AS d FROM b ORDER BY a.v <-> b.v, b.id LIMIT 3) s', true),
+  ('SELECT a.id, s.* FROM a, LATERAL (SELECT * FROM b ORDER BY b.p <-> a.p, id DESC LIMIT 4) s WHERE a.id < 90 AND s.grp <> 2', true),
+  ('SELECT a.id, s.id, s.d, s.x FROM a LEFT JOIN LATERAL (SELECT b.id, a.v <-> b.v AS d, a.grp + b.grp AS x FROM b WHERE b.grp <> 3 AND a.v <-> b.v < 2
+    ORDER BY a.v <-> b.v, b.id LIMIT 3) s ON true', true),
+  ('SELECT a.id, s.id FROM a LEFT JOIN LATERAL (SELECT b.id, a.p <-> b.p AS d FROM b ORDER BY a.p <-> b.p, b.id LIMIT 3) s ON s.d < 1 AND s.id <> a.id', true),
+  ('SELECT a.id, s.id FROM a LEFT JOIN LATERAL (SELECT b.id, a.p <-> b.p AS d FROM b ORDER BY d, b.id LIMIT 3) s ON true WHERE s.id IS NULL OR s.d > 1', true),
+  ('SELECT a.id, s.id FROM a JOIN LATERAL (SELECT b.id FROM b WHERE b.id <> a.id ORDER BY a.v <-> b.v, b.id LIMIT 2) s ON true', true),
+  ('SELECT a.id, s.id FROM a JOIN LATERAL (SELECT b.id FROM b WHERE b.grp = a.grp ORDER BY a.v <-> b.v, b.id LIMIT 2) s ON true', true),
+  ('SELECT a.id, s.id FROM a JOIN LATERAL (SELECT b.id FROM b WHERE b.grp = a.grp AND a.v <-> b.v <= 4 ORDER BY a.v <-> b.v, b.id LIMIT 2) s ON true', true),
+  ('SELECT a.id, s.id FROM a JOIN LATERAL (SELECT b.id FROM b WHERE a.v <-> b.v <= a.r ORDER BY a.v <-> b.v, b.id LIMIT 2) s ON true', true),
+  ('SELECT count(*), sum(s.id) FROM a, LATERAL (SELECT b.id FROM b WHERE b.id IN (2, 4, 7, 11) ORDER BY a.v <-> b.v, b.id LIMIT 10) s', true),
+  ('SELECT x.id, s.id FROM (SELECT a.id, a.p FROM a JOIN b USING (id)) x, LATERAL (SELECT b.id FROM b ORDER BY x.p <-> b.p, b.id LIMIT 1) s', true),
+  ('SELECT a.id, s.id, t.id FROM a, LATERAL (SELECT id FROM b ORDER BY a.p <-> b.p, id LIMIT 2) s, LATERAL (SELECT id FROM b ORDER BY a.q <-> b.q, id LIMIT 2) t', true),
+  ('SELECT o.r, (SELECT sum(s.id) FROM a, LATERAL (SELECT b.id FROM b WHERE a.v <-> b.v <= o.r ORDER BY a.v <-> b.v, b.id LIMIT 2) s) FROM (VALUES (1.0::float8), (3)) o(r)', true),
+  ('SELECT a.id, s.x FROM a, LATERAL (SELECT a.id || ''-'' || b.id AS x FROM b ORDER BY a.p <-> b.p, b.id LIMIT 2) s', true),
+  ('SELECT a.id, s FROM a, LATERAL (SELECT b FROM b ORDER BY a.p <-> b.p, b.id LIMIT 2) s', false),
+  ('SELECT a.id, s.id FROM a, LATERAL (SELECT b.id, 1 / (b.id - 1000) FROM b WHERE false ORDER BY a.p <-> b.p, b.id LIMIT 2) s', NULL),
+  ('SELECT a.id, s.id FROM a, LATERAL (SELECT b.id FROM b ORDER BY a.p <-> b.p DESC, b.id LIMIT 2) s', false),
+  ('SELECT a.id, s.id FROM a, LATERAL (SELECT b.id FROM b ORDER BY a.v <-> b.v NULLS FIRST, b.id LIMIT 2) s', false),
+  ('SELECT a.id, s.id FROM a, LATERAL (SELECT b.id FROM b ORDER BY a.p <-> b.p, b.id LIMIT 2 OFFSET 1) s', false),
+  ('SELECT a.id, s.id FROM a, LATERAL (SELECT b.id FROM b ORDER BY a.p <-> b.p, b.id LIMIT a.grp) s', false),
+  ('SELECT a.id, s.id FROM a, LATERAL (SELECT b.id FROM b ORDER BY a.p <-> b.p, b.id LIMIT 1001) s', false),
+  ('SELECT a.id, s.id FROM a, LATERAL (SELECT b.id FROM b ORDER BY a.p <-> b.p, b.id FETCH FIRST 2 ROWS WITH TIES) s', false),
+  ('SELECT a.id, s.id FROM a, LATERAL (SELECT b.id FROM b ORDER BY a.p <-> b.p, b.id LIMIT 2 FOR UPDATE) s', false),
+  ('SELECT a.id, s.id FROM a, LATERAL (SELECT b.id FROM b ORDER BY a.p <-> b.p, b.id LIMIT 2) s FOR UPDATE OF a', false),
+  ('SELECT a.id, s.id FROM a, LATERAL (SELECT b.id FROM b WHERE random() >= 0 ORDER BY a.p <-> b.p, b.id LIMIT 2) s', false),
+  ('SELECT a.id, s.n FROM a, LATERAL (SELECT count(*) AS n FROM b ORDER BY min(a.p <-> b.p) LIMIT 2) s', false),
+  ('SELECT a.id, s.id FROM a, LATERAL (SELECT b.id FROM b JOIN b c USING (id) ORDER BY a.p <-> b.p, b.id LIMIT 2) s', NULL)) v(query, uses_node);
+
+-- Limits of a parameter: any number, none, too small.
+PREPARE nearest(int) AS SELECT a.id, s.id FROM a, LATERAL (SELECT b.id FROM b ORDER BY a.v <-> b.v, b.id LIMIT $1) s;
+SET plan_cache_mode = force_generic_plan;
+SELECT same_rows(format('EXECUTE nearest(%s)', k), NULL, 'k = ' || k) FROM unnest('{0,1,7,99,100,101,5000,"NULL"}'::text[]) k;
+SELECT force_node(true) \gset
+SELECT throws_ok('EXECUTE nearest(-1)', '2201W', 'LIMIT must not be negative', 'a negative limit is PostgreSQL''s error');
+SELECT force_node(false) \gset
+
+-- Random ones, all rows in one order.
+CREATE FUNCTION pick(VARIADIC choices text[]) RETURNS text LANGUAGE sql VOLATILE AS
+$$ SELECT choices[1 + floor(random() * cardinality(choices))::int] $$;
+CREATE FUNCTION random_query() RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  distance text;
+  filter text := 'true';
+BEGIN
+  SELECT d.distance INTO distance FROM distances d ORDER BY random() LIMIT 1;
+  WHILE random() < 0.35 LOOP
+    filter := filter || ' AND ' || pick('l.id <> r.id', 'l.grp = r.grp', 'r.id < 80', 'l.grp + r.grp > 4', 'l.r <= r.r', 'l.id < 70',
+      distance || ' < 3', distance || ' <= 1.5', '1 >= ' || distance, distance || ' <= l.r', distance || ' < 0', distance || ' <= 0',
+      distance || ' <= ''NaN''', distance || ' < ''Infinity''', 'r.grp IS NOT NULL');
+  END LOOP;
+  RETURN format('SELECT l.id, s.* FROM %s l %s JOIN LATERAL (SELECT r.id, %s FROM %s r WHERE %s ORDER BY %s, %s LIMIT %s) s ON %s%s',
+    pick('a', 'b', 'odd', 'unknown', 'hollow'), pick('', 'LEFT'), pick(distance || ' AS x', 'r.grp + l.id AS x', 'r.r AS x', 'l.v AS x'),
+    pick('b', 'a', 'a', 'odd', 'unknown', '(SELECT * FROM a WHERE id % 5 <> 0)'), filter, distance, pick('r.id', 'r.id', 'r.id DESC', 'r.grp DESC, r.id'),
+    pick('1', '2', '5', '20', '100', '1000'), pick('true', 'true', 's.id > 20', 's.id <> l.id'), pick('', '', ' WHERE l.id % 2 = 0'));
+END $$;
+SELECT setseed(0.4) \gset
+CREATE TABLE queries AS SELECT n, random_query() AS query FROM generate_series(1, 300) n;
+SELECT same_rows(query, NULL, format('random query %s', n)) FROM queries ORDER BY n;
+SELECT force_node(true) \gset
+SELECT cmp_ok(count(*) FILTER (WHERE has_node(query)), '>=', 150::bigint, 'most of them are the node''s') FROM queries;
+SELECT force_node(false) \gset
+SELECT cmp_ok(count(*) FILTER (WHERE has_rows(query)), '>=', 150::bigint, 'and most find rows') FROM queries;
+
+-- Rows that do not fit in work_mem.
+SET LOCAL work_mem = 64;
+SELECT same_rows('SELECT a.id, a.f, s.* FROM a LEFT JOIN LATERAL (SELECT b.*, repeat(b.id::text, 30) || a.id AS t, a.p <-> b.p AS d FROM b WHERE b.id <> a.id
+  ORDER BY a.p <-> b.p, b.id LIMIT 40) s ON s.id % 9 <> 0', true, 'rows in a file');
+CREATE TABLE wide AS SELECT i AS id, ARRAY[i * 7 % 5, i * 3 % 4]::float8[] AS v, repeat(md5(i::text), 40) AS w FROM generate_series(1, 40) i;
+ANALYZE wide;
+SELECT same_rows('SELECT l.id, s.id, md5(l.w), md5(s.w) FROM wide l, LATERAL (SELECT r.* FROM wide r WHERE l.id < r.id ORDER BY l.v <-> r.v, r.id LIMIT 2) s',
+  true, 'rows in a file that conditions ask for');
+RESET work_mem;
+
+-- One look-up in an index stays PostgreSQL's.
+CREATE TABLE many AS SELECT i AS id, point(few(i, 1000), i % 997) AS p FROM generate_series(1, 20000) i;
+CREATE INDEX ON many USING gist (p);
+ANALYZE many;
+SET gpujoin.enable_customscan = on;
+SELECT ok(NOT has_node('SELECT a.id, s.id FROM a, LATERAL (SELECT m.id FROM many m ORDER BY a.p <-> m.p LIMIT 3) s WHERE a.id = 7'), 'one row uses the index');
+SELECT ok(has_node('SELECT a.id, s.id FROM many a, LATERAL (SELECT m.id FROM many m ORDER BY a.p <-> m.p LIMIT 3) s'), 'many rows use the node');
+
+SELECT * FROM finish();
+ROLLBACK;

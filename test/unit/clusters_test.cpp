@@ -1,0 +1,203 @@
+// Clusters of rows against brute force: every metric, few and many dimensions, places so dense that
+// pairs are not looked at, border rows between clusters, ties, points that are no numbers.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "allocation_hooks.h"
+#include "core/cluster.h"
+#include "engine_harness.h"
+#include "points.h"
+
+namespace gpujoin::test {
+namespace {
+
+JoinRequest make_clusters_request(const Points& points, Metric metric, double eps,
+                                  std::uint64_t min_points) {
+  return make_request(points, nullptr, metric, eps).asking(Output::clusters(min_points));
+}
+
+void expect_exact(const Points& points, Metric metric, double eps) {
+  const Oracle oracle(points, nullptr, metric, eps);
+  for (const std::uint64_t min_points : {1u, 2u, 3u, 5u, 20u, 100000u})
+    EXPECT_TRUE(matches_oracle(
+        run_join(*cpu_engine(), make_clusters_request(points, metric, eps, min_points)),
+        make_clusters_request(points, metric, eps, min_points), oracle))
+        << "min_points " << min_points << " dims " << points.dims();
+}
+
+std::vector<std::int64_t> shuffled_ids(std::uint64_t rows) {
+  std::vector<std::int64_t> ids(rows);
+  std::uint64_t step = 77;
+  while (std::gcd(step, rows) != 1) ++step;
+  for (std::uint64_t i = 0; i < rows; ++i)
+    ids[i] = static_cast<std::int64_t>(i * step % rows) - static_cast<std::int64_t>(rows / 2);
+  return ids;
+}
+
+TEST(Clusters, match_brute_force_in_every_shape_and_metric) {
+  Random random(901);
+  constexpr std::uint64_t kRows = 300;
+  for (const Shape shape : kShapes)
+    for (const std::uint32_t dims : {1u, 2u, 3u, 4u, 9u, 20u}) {
+      const ScalarType scalar = dims % 2 == 0 ? ScalarType::kFloat32 : ScalarType::kFloat64;
+      const Points points = Points(dims, make_values(shape, random, kRows, dims), scalar)
+                                .with_ids(shuffled_ids(kRows));
+      for (const Metric metric : kMetrics) {
+        // Radii with some neighbours: of some row to its 2nd, 6th and 40th nearest.
+        const std::vector<FoundPair> nearest =
+            Oracle(points, nullptr, metric, DBL_MAX).nearest(40, PairSelection::kDistinct);
+        if (nearest.size() < 40) continue;
+        for (const std::size_t at : {1u, 5u, 39u}) {
+          std::vector<double> distances;
+          for (const FoundPair& pair : nearest)
+            if (pair.id1 == nearest[0].id1) distances.push_back(pair.distance);
+          std::sort(distances.begin(), distances.end());
+          expect_exact(points, metric, distances[std::min(at, distances.size() - 1)]);
+        }
+      }
+    }
+}
+
+TEST(Clusters, points_exactly_eps_apart_are_neighbors) {
+  for (const std::uint32_t dims : {1u, 2u, 3u, 5u}) {
+    std::vector<double> values;
+    for (int i = 0; i < 200; ++i)
+      for (std::uint32_t d = 0; d < dims; ++d) values.push_back(d == 0 ? 0.1 * i : 0.3);
+    for (const double eps : {0.1, below(0.1), above(0.1), 0.2, 0.1 * 3})
+      for (const Metric metric : {Metric::kL2, Metric::kL1, Metric::kLInf})
+        expect_exact(Points(dims, values), metric, eps);
+  }
+}
+
+TEST(Clusters, border_rows_follow_the_nearest_core_row_and_of_ties_the_smaller_id) {
+  // Two groups of four at distance 2, and rows between them.
+  for (const std::uint32_t dims : {1u, 2u, 4u}) {
+    std::vector<double> values;
+    const auto add = [&](double x) {
+      for (std::uint32_t d = 0; d < dims; ++d) values.push_back(d == 0 ? x : 0);
+    };
+    for (const double x : {0.0, 0.0, 0.0, 2.0, 2.0, 2.0, 1.0, -1.0, 3.0, 1.0}) add(x);
+    for (int turn = 0; turn < 2; ++turn) {
+      std::vector<std::int64_t> ids = shuffled_ids(10);
+      if (turn == 1) std::reverse(ids.begin(), ids.end());
+      const Points points = Points(dims, values).with_ids(ids);
+      for (const std::uint64_t min_points : {4u, 5u, 6u, 7u}) {
+        const JoinRequest request = make_clusters_request(points, Metric::kL2, 1, min_points);
+        EXPECT_TRUE(matches_oracle(run_join(*cpu_engine(), request), request,
+                                   Oracle(points, nullptr, Metric::kL2, 1)));
+      }
+    }
+  }
+}
+
+TEST(Clusters, duplicates_and_dense_places) {
+  Random random(902);
+  for (const std::uint32_t dims : {1u, 2u, 3u, 4u, 12u}) {
+    std::vector<double> values;
+    const auto add = [&](int rows, double center, double spread) {
+      for (int i = 0; i < rows; ++i)
+        for (std::uint32_t d = 0; d < dims; ++d)
+          values.push_back(center + spread * random.between(-1, 1));
+    };
+    add(300, 0, 0);     // equal
+    add(300, 3, 0.01);  // all of them neighbours
+    add(300, 6, 1);
+    add(100, 0.99, 0);  // equal, and near the first
+    add(60, 4, 8);
+    const Points points = Points(dims, values).with_ids(shuffled_ids(1060));
+    for (const Metric metric : kMetrics)
+      for (const double eps : {0.0, 0.02, 1.0, 2.5}) expect_exact(points, metric, eps);
+  }
+}
+
+TEST(Clusters, numbers_that_are_none_or_huge_or_tiny) {
+  const double inf = INFINITY, nan = NAN;
+  const std::vector<double> odd = {
+      0,       0,      nan, 1,     inf,   1,     -inf,   inf, 1e308, 1e308, -1e308, 1e308, 1e-310,
+      -1e-310, 5e-324, 0,   1e154, 1e154, 2e154, -1e154, 1,   1,     -0.0,  0.0,    3,     4};
+  for (const std::uint32_t dims : {1u, 2u, 13u}) {
+    const Points points(dims, odd);
+    for (const Metric metric : kMetrics)
+      for (const double eps : {0.0, 1e-300, 1.0, 1e200, DBL_MAX}) expect_exact(points, metric, eps);
+  }
+  expect_exact(Points(2, {}), Metric::kL2, 1);
+  expect_exact(Points(2, {1, 2}), Metric::kCosine, 1);
+  expect_exact(Points(2, {0, 0, 0, 0}), Metric::kCosine, 0);
+}
+
+TEST(Clusters, outliers_leave_the_rest_in_cells) {
+  Random random(903);
+  std::vector<double> values = make_values(Shape::kUniform, random, 400, 2);
+  for (const double x : {1e300, -1e300, 1e15, 1e5}) {
+    values.push_back(x);
+    values.push_back(-x / 3);
+  }
+  expect_exact(Points(2, values), Metric::kL2, 4);
+}
+
+TEST(Clusters, many_equal_rows_take_no_quadratic_time) {
+  constexpr std::uint64_t kRows = kSanitized ? 5000 : 60000;
+  for (const std::uint32_t dims : {2u, 6u})
+    for (const Metric metric : kMetrics) {
+      const Points points(dims, std::vector<double>(kRows * dims, 2.5));
+      const JoinRequest request = make_clusters_request(points, metric, 0.5, 7);
+      const RunResult result = run_join(*cpu_engine(), request);
+      ASSERT_EQ(result.counts.size(), kRows);
+      for (const RowCount& row : result.counts)
+        ASSERT_EQ(row.count, pack_cluster({ClusterRole::kCore, 0}));
+      EXPECT_LT(result.stats.candidates, kRows * 2000) << "dims " << dims;
+    }
+}
+
+TEST(Clusters, several_threads_find_the_clusters_of_many_points) {
+  Random random(904);
+  const std::uint64_t rows = kSanitized ? 800 : 3000;
+  for (const std::uint32_t dims : {2u, 5u}) {
+    const Points points(dims, make_values(Shape::kUniform, random, rows, dims));
+    for (const double eps : {dims == 2 ? 1.5 : 12.0, dims == 2 ? 4.0 : 20.0}) {
+      JoinRequest request = make_clusters_request(points, Metric::kL2, eps, 5);
+      request.resources.threads = 4;
+      EXPECT_TRUE(matches_oracle(run_join(*cpu_engine(), request), request,
+                                 Oracle(points, nullptr, Metric::kL2, eps)));
+    }
+  }
+}
+
+TEST(Clusters, memory_arguments_and_sides_are_checked) {
+  Random random(905);
+  const Points points(2, make_values(Shape::kUniform, random, 5000, 2));
+  JoinRequest request = make_clusters_request(points, Metric::kL2, 1, 3);
+  request.resources.memory_limit = 1000;
+  EXPECT_EQ(run_join(*cpu_engine(), request).status.code, StatusCode::kMemoryLimit);
+  request.resources.memory_limit = 0;
+  EXPECT_EQ(run_join(*cpu_engine(), request.asking(Output::clusters(0))).status.code,
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(run_join(*cpu_engine(),
+                     make_request(points, &points, Metric::kL2, 1).asking(Output::clusters(3)))
+                .status.code,
+            StatusCode::kInvalidArgument);
+}
+
+TEST(Clusters, can_be_left_at_any_time) {
+  Random random(906);
+  const Points points(2, make_values(Shape::kUniform, random, 20000, 2));
+  const std::int64_t before = live_allocations();
+  JoinRequest request = make_clusters_request(points, Metric::kL2, 5, 10);
+  for (int batches = 0; batches < 3; ++batches) {
+    request.knobs.batch_pairs = 100;
+    Join* join = nullptr;
+    ASSERT_TRUE(cpu_engine()->open(&request, &join).ok());
+    ResultBatch batch{};
+    for (int i = 0; i < batches; ++i) ASSERT_TRUE(cpu_engine()->next_batch(join, &batch).ok());
+    cpu_engine()->close(join);
+  }
+  EXPECT_EQ(live_allocations(), before);
+}
+
+}  // namespace
+}  // namespace gpujoin::test

@@ -1,0 +1,239 @@
+// Nearest-neighbour joins against brute force: every metric, few and many dimensions, k from one to
+// all, points that make ties, lie far away, are the same or are no numbers.
+
+#include <gtest/gtest.h>
+
+#include <cfloat>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "allocation_hooks.h"
+#include "engine_harness.h"
+#include "points.h"
+
+namespace gpujoin::test {
+namespace {
+
+JoinRequest make_nearest_request(const Points& left, const Points* right, Metric metric,
+                                 std::uint64_t k, double eps = DBL_MAX) {
+  return make_request(left, right, metric, eps).asking(Output::nearest(k));
+}
+
+void expect_exact(const Points& left, const Points* right, Metric metric, std::uint64_t k,
+                  double eps = DBL_MAX) {
+  const Oracle oracle(left, right, metric, eps);
+  JoinRequest request = make_nearest_request(left, right, metric, k, eps);
+  for (const PairSelection pairs : {PairSelection::kAll, PairSelection::kDistinct}) {
+    if (right != nullptr && pairs != PairSelection::kAll) continue;
+    select(request, pairs);
+    for (const IndexMethod index : {IndexMethod::kTiles, IndexMethod::kNone})
+      for (const std::uint64_t batch_pairs : {0u, 3u}) {
+        request.knobs.index = index;
+        request.knobs.batch_pairs = batch_pairs;
+        EXPECT_TRUE(matches_oracle(run_join(*cpu_engine(), request), request, oracle))
+            << "k " << k << " dims " << left.dims() << " index " << to_string(index);
+      }
+  }
+}
+
+TEST(NearestJoins, match_brute_force_in_every_shape_and_metric) {
+  Random random(801);
+  for (const Shape shape : kShapes)
+    for (const std::uint32_t dims : {1u, 2u, 5u, 8u, 9u, 20u}) {
+      const ScalarType scalar = dims % 2 == 0 ? ScalarType::kFloat32 : ScalarType::kFloat64;
+      const Points left(dims, make_values(shape, random, 90, dims), scalar);
+      const Points right(dims, make_values(shape, random, 160, dims), scalar);
+      for (const Metric metric : kMetrics) {
+        for (const std::uint64_t k : {1u, 8u, 70u}) expect_exact(left, &right, metric, k);
+        expect_exact(right, nullptr, metric, 5);
+      }
+    }
+}
+
+/// Rows that differ along few directions, a few lie far away, and some come twice.
+std::vector<double> make_flat_values(Random& random, std::uint64_t rows, std::uint32_t dims) {
+  constexpr std::uint32_t kDirections = 6;
+  std::vector<double> directions(std::size_t{kDirections} * dims), values;
+  for (double& x : directions) x = random.between(-1, 1);
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    double parts[kDirections];
+    for (double& part : parts) part = random.between(-1, 1) * (row % 97 == 5 ? 1e4 : 1);
+    for (std::uint32_t d = 0; d < dims; ++d) {
+      double x = 1e-3 * random.unit();
+      for (std::uint32_t i = 0; i < kDirections; ++i) x += parts[i] * directions[i * dims + d];
+      values.push_back(row % 10 == 7 ? values[values.size() - dims] : x);
+    }
+  }
+  return values;
+}
+
+TEST(NearestJoins, turned_columns_lose_no_neighbor) {
+  Random random(809);
+  for (const std::uint32_t dims : {100u, 170u})
+    for (const ScalarType scalar : {ScalarType::kFloat32, ScalarType::kFloat64}) {
+      const std::vector<double> all = make_flat_values(random, 500, dims);
+      const std::vector<double> some(all.begin(), all.begin() + 150 * dims);
+      std::vector<double> odd = all;
+      odd[5 * dims + 3] = NAN;
+      odd[6 * dims] = INFINITY;
+      if (scalar == ScalarType::kFloat64) odd[8 * dims + 1] = 1e300;
+      const Points points(dims, all, scalar), left(dims, some, scalar), right(dims, odd, scalar);
+      for (const Metric metric : {Metric::kL2, Metric::kCosine})
+        for (const std::uint64_t k : {1u, 10u, 40u}) {
+          expect_exact(left, &right, metric, k);
+          if (k == 10) expect_exact(right, nullptr, metric, k);
+        }
+      const JoinRequest request = make_nearest_request(points, nullptr, Metric::kL2, 10);
+      const RunResult result = run_join(*cpu_engine(), request);
+      EXPECT_EQ(result.stats.strategy.index, IndexMethod::kTiles);
+      EXPECT_NE(std::string(result.stats.strategy.reason).find("turned"), std::string::npos);
+    }
+}
+
+TEST(NearestJoins, tiles_that_lie_apart_are_left_out) {
+  Random random(810);
+  constexpr std::uint32_t kDims = 20;
+  const std::uint64_t rows = 1024;
+  std::vector<double> values;
+  for (std::uint64_t row = 0; row < rows; ++row)
+    for (std::uint32_t d = 0; d < kDims; ++d)
+      values.push_back((row % 2 == 0 ? 100 : 0) + random.unit());
+  const Points points(kDims, values);
+  expect_exact(points, nullptr, Metric::kL2, 7);
+  const JoinRequest request = make_nearest_request(points, nullptr, Metric::kL2, 7);
+  EXPECT_LT(run_join(*cpu_engine(), request).stats.candidates, rows * rows * 3 / 4);
+}
+
+TEST(NearestJoins, equal_rows_of_many_dimensions_are_told_by_their_ids) {
+  std::vector<std::int64_t> ids(300);
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    ids[i] = static_cast<std::int64_t>(i * 77 % ids.size()) - 150;
+  const Points same = Points(30, std::vector<double>(30 * ids.size(), 0.1)).with_ids(ids);
+  for (const Metric metric : {Metric::kL2, Metric::kCosine})
+    for (const std::uint64_t k : {1u, 32u, 33u, 299u}) expect_exact(same, nullptr, metric, k);
+}
+
+TEST(NearestJoins, give_all_rows_where_there_are_no_more) {
+  Random random(802);
+  const Points few(2, make_values(Shape::kUniform, random, 7, 2));
+  const Points many(2, make_values(Shape::kUniform, random, 100, 2));
+  for (const std::uint64_t k : {6u, 7u, 8u, 10000u}) {
+    expect_exact(many, &few, Metric::kL2, k);
+    expect_exact(few, nullptr, Metric::kL2, k);
+  }
+  const Points none(2, {});
+  expect_exact(none, &few, Metric::kL2, 3);
+  expect_exact(few, &none, Metric::kL2, 3);
+}
+
+TEST(NearestJoins, stay_within_eps) {
+  Random random(803);
+  for (const std::uint32_t dims : {2u, 12u}) {
+    const Points points(dims, make_values(Shape::kLattice, random, 400, dims));
+    for (const double eps : {0.0, 1.0, 3.0})
+      for (const Metric metric : kMetrics)
+        expect_exact(points, nullptr, metric, 4, metric == Metric::kCosine ? eps / 10 : eps);
+  }
+}
+
+TEST(NearestJoins, ties_go_to_the_smaller_id) {
+  Random random(804);
+  std::vector<std::int64_t> ids(500);
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    ids[i] = static_cast<std::int64_t>(i * 77 % 500) - 250;
+  for (const std::uint32_t dims : {1u, 2u, 10u}) {
+    const Points points =
+        Points(dims, make_values(Shape::kLattice, random, 500, dims)).with_ids(ids);
+    for (const Metric metric : kMetrics)
+      for (const std::uint64_t k : {1u, 40u}) expect_exact(points, nullptr, metric, k);
+  }
+  const Points same = Points(2, std::vector<double>(1000, 2.5)).with_ids(ids);
+  for (const std::uint64_t k : {1u, 10u, 499u, 500u}) expect_exact(same, nullptr, Metric::kL2, k);
+}
+
+TEST(NearestJoins, roots_that_round_to_one_distance_are_ties) {
+  // Squares that differ in the last bits and have the same root.
+  std::vector<double> values;
+  std::vector<std::int64_t> ids;
+  for (int i = 0; i < 64; ++i) {
+    values.push_back(1);
+    values.push_back(std::ldexp(1.0, -26) * std::sqrt(i / 16.0));
+    ids.push_back(63 - i);
+  }
+  const Points right = Points(2, values).with_ids(ids);
+  const Points left(2, {0, 0});
+  for (const std::uint64_t k : {1u, 5u, 33u, 63u}) expect_exact(left, &right, Metric::kL2, k);
+}
+
+TEST(NearestJoins, numbers_that_are_none_or_huge_or_tiny) {
+  const double inf = INFINITY, nan = NAN;
+  const std::vector<double> odd = {
+      0,       0,      nan, 1,     inf,   1,     -inf,   inf, 1e308, 1e308, -1e308, 1e308, 1e-310,
+      -1e-310, 5e-324, 0,   1e154, 1e154, 2e154, -1e154, 1,   1,     -0.0,  0.0,    3,     4};
+  const Points points(2, odd);
+  for (const Metric metric : kMetrics)
+    for (const std::uint64_t k : {1u, 4u, 13u}) {
+      expect_exact(points, nullptr, metric, k);
+      expect_exact(points, &points, metric, k);
+    }
+  const Points none(2, {nan, nan, inf, 0});
+  expect_exact(points, &none, Metric::kL2, 2);
+}
+
+TEST(NearestJoins, cosine_of_extreme_and_of_zero_vectors) {
+  Random random(805);
+  std::vector<double> values = make_values(Shape::kUniform, random, 60, 3);
+  for (const double scale : {0.0, 1e-200, 1e-300, 1e200}) {
+    for (int i = 0; i < 20; ++i)
+      for (int d = 0; d < 3; ++d) values.push_back(scale * random.between(-1, 1));
+    const Points points(3, values);
+    expect_exact(points, nullptr, Metric::kCosine, 6);
+  }
+}
+
+TEST(NearestJoins, several_threads_find_the_neighbors_of_many_points) {
+  Random random(806);
+  const std::uint64_t rows = kSanitized ? 800 : 2500;
+  const Points points(2, make_values(Shape::kClustered, random, rows, 2), ScalarType::kFloat32);
+  JoinRequest request = make_nearest_request(points, nullptr, Metric::kL2, 9);
+  select(request, PairSelection::kDistinct);
+  request.resources.threads = 4;
+  const RunResult result = run_join(*cpu_engine(), request);
+  EXPECT_TRUE(matches_oracle(result, request, Oracle(points, nullptr, Metric::kL2, DBL_MAX)));
+  EXPECT_EQ(result.stats.strategy.index, IndexMethod::kKdTree);
+  EXPECT_LT(result.stats.candidates, rows * rows / 4);  // the tree leaves most pairs out
+}
+
+TEST(NearestJoins, memory_and_arguments_are_checked) {
+  Random random(807);
+  const Points points(2, make_values(Shape::kUniform, random, 5000, 2));
+  JoinRequest request = make_nearest_request(points, nullptr, Metric::kL2, 3);
+  request.resources.memory_limit = 1000;
+  EXPECT_EQ(run_join(*cpu_engine(), request).status.code, StatusCode::kMemoryLimit);
+  request.resources.memory_limit = 0;
+  for (const std::uint64_t k : {std::uint64_t{0}, kMostNeighbors + 1})
+    EXPECT_EQ(run_join(*cpu_engine(), request.asking(Output::nearest(k))).status.code,
+              StatusCode::kInvalidArgument);
+  select(request, PairSelection::kUnordered);
+  EXPECT_EQ(run_join(*cpu_engine(), request).status.code, StatusCode::kInvalidArgument);
+}
+
+TEST(NearestJoins, an_early_end_leaves_nothing_behind) {
+  Random random(808);
+  const Points points(2, make_values(Shape::kUniform, random, 20000, 2));
+  JoinRequest request = make_nearest_request(points, nullptr, Metric::kL2, 8);
+  request.knobs.batch_pairs = 50;
+  const std::int64_t before = live_allocations();
+  for (const int batches : {0, 1, 3}) {
+    Join* join = nullptr;
+    ASSERT_TRUE(cpu_engine()->open(&request, &join).ok());
+    ResultBatch batch;
+    for (int i = 0; i < batches; ++i) ASSERT_TRUE(cpu_engine()->next_batch(join, &batch).ok());
+    cpu_engine()->close(join);
+  }
+  expect_no_leak(*cpu_engine(), before);
+}
+
+}  // namespace
+}  // namespace gpujoin::test

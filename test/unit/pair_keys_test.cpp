@@ -1,0 +1,161 @@
+// Joins whose pairs have keys near each other, too: every output and plan of the CPU engine against
+// brute force over points that carry their keys as further coordinates.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "engine_harness.h"
+#include "points.h"
+
+namespace gpujoin::test {
+namespace {
+
+/// Points, their keys, and both in rows of one.
+struct KeyedPoints {
+  Points points, whole;
+  std::vector<double> keys;  ///< [count][rows]
+  std::uint32_t count;
+
+  Dataset view() const {
+    Dataset data = points.view();
+    data.keys = keys.data();
+    data.key_columns = count;
+    return data;
+  }
+};
+
+/// Whole numbers below `groups` for reaches of 0, times of a day for others; some are NaN.
+KeyedPoints make_points(Random& random, Shape shape, std::uint64_t rows, std::uint32_t dims,
+                        const PairKeys& keys, ScalarType scalar) {
+  const std::vector<double> values = make_values(shape, random, rows, dims);
+  std::vector<double> columns(keys.count * rows), all;
+  for (std::uint32_t k = 0; k < keys.count; ++k)
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      double& key = columns[k * rows + row];
+      if (random.index(20) == 0)
+        key = kNan;
+      else if (keys.reach[k] == 0)
+        key = static_cast<double>(random.index(static_cast<std::uint64_t>(keys.most[k]) + 1));
+      else
+        key = std::floor(random.between(0, 1440));
+    }
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    for (std::uint32_t d = 0; d < dims; ++d) {
+      const double x = values[row * dims + d];
+      all.push_back(scalar == ScalarType::kFloat32 ? static_cast<float>(x) : x);
+    }
+    for (std::uint32_t k = 0; k < keys.count; ++k) all.push_back(columns[k * rows + row]);
+  }
+  return {Points(dims, values, scalar), Points(dims + keys.count, all), columns, keys.count};
+}
+
+PairKeys make_keys(Random& random) {
+  PairKeys keys;
+  keys.count = 1 + static_cast<std::uint32_t>(random.index(3));
+  for (std::uint32_t k = 0; k < keys.count; ++k) {
+    const bool equal = random.index(2) == 0;
+    keys.reach[k] = equal ? 0 : random.pick<double>({1, 10, 500, 1e6});
+    keys.most[k] = equal ? random.pick<double>({0, 1, 6, 1e7}) : 0;
+  }
+  return keys;
+}
+
+Oracle oracle_of(const KeyedPoints& left, const KeyedPoints* right, Metric metric, double eps,
+                 const PairKeys& keys) {
+  return Oracle(left.whole, right == nullptr ? nullptr : &right->whole, eps,
+                [=](const double* a, const double* b, std::uint32_t numbers) {
+                  const std::uint32_t dims = numbers - keys.count;
+                  for (std::uint32_t k = 0; k < keys.count; ++k)
+                    if (!(std::abs(a[dims + k] - b[dims + k]) <= keys.reach[k])) return kNan;
+                  return definition_of_distance(metric, a, b, dims);
+                });
+}
+
+std::vector<Knobs> plans() {
+  std::vector<Knobs> made(8);
+  for (std::size_t i = 1; i < made.size(); ++i) made[i].batch_pairs = 100;
+  made[1].index = IndexMethod::kNone;
+  made[2].index = IndexMethod::kGrid;
+  made[2].indexed_dimensions = 1;
+  made[3].index = IndexMethod::kGrid;
+  made[3].indexed_dimensions = kMaxGridDimensions;
+  made[3].cell_order = CellOrder::kHilbert;
+  made[4].index = IndexMethod::kGrid;
+  made[4].indexed_dimensions = 2;
+  made[4].sort_unindexed = Switch::kOff;
+  made[4].access_pattern = AccessPattern::kFull;
+  made[5].index = IndexMethod::kReferencePoints;
+  made[6].index = IndexMethod::kTiles;  // which know no keys
+  made[6].short_circuit = Switch::kOn;
+  made[7].reorder_dimensions = Switch::kOff;
+  made[7].access_pattern = AccessPattern::kUnicomp;
+  return made;
+}
+
+TEST(PairKeys, joins_with_keys_match_brute_force) {
+  Random random(20261123);
+  for (int round = 0; round < (kSanitized ? 20 : 80); ++round) {
+    const PairKeys keys = make_keys(random);
+    const auto dims = random.pick<std::uint32_t>({1, 2, 2, 3, 5, 12});
+    const Metric metric = random.pick(kMetrics);
+    const double eps = metric == Metric::kCosine ? random.pick<double>({0.01, 0.3})
+                                                 : random.pick<double>({0, 1, 7, 40});
+    const ScalarType scalar = random.index(2) == 0 ? ScalarType::kFloat32 : ScalarType::kFloat64;
+    const Shape shape = random.pick(kShapes);
+    const bool self_join = random.index(2) == 0;
+    const KeyedPoints left = make_points(random, shape, 150, dims, keys, scalar);
+    const KeyedPoints right = make_points(random, shape, 170, dims, keys, scalar);
+    const Oracle oracle = oracle_of(left, self_join ? nullptr : &right, metric, eps, keys);
+    JoinRequest request(self_join ? Sides::one(left.view(), PairSelection::kAll)
+                                  : Sides::two(left.view(), right.view()),
+                        PointsWithin{metric, eps}, Output::pairs());
+    request.keys = keys;
+    request.resources.threads = 2;
+    for (const Knobs& knobs : plans()) {
+      request.knobs = knobs;
+      ASSERT_TRUE(every_output_matches(*cpu_engine(), request, oracle))
+          << "round " << round << ", keys " << keys.count << ", reaches " << keys.reach[0] << " "
+          << keys.reach[1] << " " << keys.reach[2];
+    }
+  }
+}
+
+TEST(PairKeys, an_equality_of_many_groups_is_the_index) {
+  Random random(7);
+  PairKeys keys{1, {0}, {999}};
+  const KeyedPoints points =
+      make_points(random, Shape::kUniform, 20000, 2, keys, ScalarType::kFloat64);
+  JoinRequest request(Sides::one(points.view(), PairSelection::kAll), {Metric::kL2, 20},
+                      Output::total());
+  request.keys = keys;
+  const RunResult run = run_join(*cpu_engine(), request);
+  ASSERT_EQ(run.status.code, StatusCode::kEnd);
+  const Strategy& strategy = run.stats.strategy;
+  bool indexed = strategy.sort_column == 2;
+  for (std::uint32_t d = 0; d < strategy.grid_dims; ++d)
+    indexed = indexed || strategy.grid_columns[d] == 2;
+  EXPECT_TRUE(indexed);
+  EXPECT_LT(run.stats.candidates, 20000u * 20 * 2);
+}
+
+TEST(PairKeys, requests_that_no_engine_serves_are_refused) {
+  Random random(8);
+  PairKeys keys{1, {0}, {3}};
+  const KeyedPoints points =
+      make_points(random, Shape::kUniform, 10, 2, keys, ScalarType::kFloat64);
+  JoinRequest request(Sides::one(points.view(), PairSelection::kAll), {Metric::kL2, 1},
+                      Output::nearest(3));
+  request.keys = keys;
+  EXPECT_EQ(check_request(request).code, StatusCode::kInvalidArgument);
+  request = request.asking(Output::total());
+  EXPECT_TRUE(check_request(request).ok());
+  request.keys.reach[0] = kNan;
+  EXPECT_EQ(check_request(request).code, StatusCode::kInvalidArgument);
+  request.keys.count = 0;
+  EXPECT_EQ(check_request(request).code, StatusCode::kInvalidArgument) << "keys without a test";
+}
+
+}  // namespace
+}  // namespace gpujoin::test
