@@ -36,8 +36,9 @@ sanitize:
 	  cmake --build build/sanitize -j $(shell nproc) --target gpujoin_unit
 	$(CTEST) build/sanitize
 
-# What threads share: tests of joins, sorts, interrupts and early ends with several workers; twenty times slower.
-THREADED = ParallelSort|EngineContract|EngineInterrupts|JoinBatches|several_workers|several_threads|come_together|SideSlots|TopkJoins.can_be
+# What threads share: tests of joins, sorts, interrupts and early ends with several workers, and of the service; twenty
+# times slower.
+THREADED = ^Service|ParallelSort|EngineContract|EngineInterrupts|JoinBatches|several_workers|several_threads|come_together|SideSlots|TopkJoins.can_be
 tsan:
 	@$(CMAKE_UNIT) -B build/tsan -DGPUJOIN_SANITIZE=thread >/dev/null && \
 	  cmake --build build/tsan -j $(shell nproc) --target gpujoin_unit
@@ -50,7 +51,7 @@ format-check:
 	  if clang-format --dry-run -Werror $$f; then echo "ok $$f"; else echo "not ok $$f"; fi; done
 
 help:
-	@echo 'make              build gpujoin.so and gpujoin_service, and gpujoin_cuda.so where there is nvcc'
+	@echo 'make              build gpujoin.so, gpujoin_cpu.so and gpujoin_service, and gpujoin_cuda.so where there is nvcc'
 	@echo '                  (for the architectures CUDA_ARCH="80 86 89 90"; NVCC=... names the compiler)'
 	@echo 'make install      install into the PostgreSQL of PG_CONFIG=$(PG_CONFIG)'
 	@echo 'make demo         build what this machine can run, start a private cluster, join a table, compare'
@@ -82,18 +83,19 @@ override DATA = $(wildcard sql/gpujoin--*.sql)
 REGRESS = $(patsubst sql/%.sql,%,$(filter-out $(DATA),$(wildcard sql/*.sql)))
 REGRESS_OPTS = --load-extension=gpujoin
 
-ENGINE_OBJS = $(patsubst %.cpp,%.o,$(wildcard src/engine/*.cpp src/engine/*/*.cpp src/cpu/*.cpp src/cpu/*/*.cpp))
+ENGINE_OBJS = $(patsubst %.cpp,%.o,$(wildcard src/engine/*.cpp src/engine/*/*.cpp))
+CPU_OBJS = $(patsubst %.cpp,%.o,$(wildcard src/cpu/*.cpp src/cpu/*/*.cpp))
 # What gpujoin.so has of the service, to talk to it; and all that is the program's.
 PROTOCOL_OBJS = $(patsubst %.cpp,%.o,$(wildcard src/service/protocol/*.cpp))
 SERVICE_OBJS = $(patsubst %.cpp,%.o,$(wildcard src/service/*.cpp src/service/*/*.cpp))
 PG_OBJS = $(patsubst %.cpp,%.o,$(wildcard src/pg/*.cpp src/pg/*/*.cpp))
 OBJS = $(ENGINE_OBJS) $(PROTOCOL_OBJS) $(PG_OBJS)
-ALL_OBJS = $(sort $(OBJS) $(SERVICE_OBJS))
-EXTRA_CLEAN = build $(SERVICE_OBJS) $(ALL_OBJS:.o=.d) gpujoin_service gpujoin_cuda.so
+ALL_OBJS = $(sort $(OBJS) $(CPU_OBJS) $(SERVICE_OBJS))
+EXTRA_CLEAN = build $(ALL_OBJS) $(ALL_OBJS:.o=.d) gpujoin_service gpujoin_cpu.so gpujoin_cuda.so
 # PostgreSQL loads libraries so that each sees the symbols of all: only what it calls itself is exported. Everything is
 # compiled hidden but what is marked PGDLLEXPORT; the list hides the rest, templates of the standard library, which
 # declares itself visible.
-SHLIB_LINK = -lhwy -lstdc++ -lpthread -ldl -Wl,--version-script=src/pg/exports.map
+SHLIB_LINK = -lstdc++ -lpthread -ldl -Wl,--version-script=src/pg/exports.map
 # No bitcode: none of the functions is worth inlining into an expression.
 override with_llvm = no
 
@@ -114,7 +116,7 @@ endif
 # new ones.
 OUR_CXXFLAGS = -std=c++20 -Wall -Wextra $(if $(WERROR),-Werror) -ffp-contract=off -fno-math-errno -fvisibility=hidden \
   -Isrc -MMD -MP
-$(ENGINE_OBJS) $(SERVICE_OBJS): ROOM_FLAGS = -O3 -DNDEBUG $(filter-out -I%,$(CPPFLAGS))
+$(ENGINE_OBJS) $(CPU_OBJS) $(SERVICE_OBJS): ROOM_FLAGS = -O3 -DNDEBUG $(filter-out -I%,$(CPPFLAGS))
 $(PG_OBJS): ROOM_FLAGS = $(patsubst -I/%,-isystem/%,$(CPPFLAGS))
 
 $(ALL_OBJS): %.o: %.cpp Makefile
@@ -122,10 +124,14 @@ $(ALL_OBJS): %.o: %.cpp Makefile
 
 -include $(ALL_OBJS:.o=.d)
 
+# The CPU engine, which gpujoin.so opens with a session's first join of its own: Highway takes milliseconds to load.
+gpujoin_cpu.so: $(CPU_OBJS) $(ENGINE_OBJS)
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) -shared -Wl,--version-script=src/engine/exports.map -o $@ $^ -lhwy_contrib -lhwy -lpthread -ldl
+
 # The program that runs joins for all sessions. It lies beside gpujoin.so.
-gpujoin_service: $(SERVICE_OBJS) $(ENGINE_OBJS)
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) -o $@ $^ -lhwy -lpthread -ldl
-all: gpujoin_service
+gpujoin_service: $(SERVICE_OBJS) $(CPU_OBJS) $(ENGINE_OBJS)
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) -o $@ $^ -lhwy_contrib -lhwy -lpthread -ldl
+all: gpujoin_cpu.so gpujoin_service
 
 # The CUDA engine, an object of its own that gpujoin.so opens at run time: machine code for the
 # architectures of CUDA_ARCH that nvcc knows, and PTX of the last one for those that come later.
@@ -154,19 +160,17 @@ $(CUDA_OBJS): build/cuda/%.o: cuda/%.cu build/cuda/flags
 	$(NVCC) $(CUDA_FLAGS) $(CUDA_WERROR) $(ARCH_FLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
 # nvcc links the CUDA runtime statically; the entry is all that the object shows of itself.
-gpujoin_cuda.so: $(CUDA_OBJS) $(filter src/engine/%,$(ENGINE_OBJS)) build/cuda/exports
-	$(NVCC) $(ARCH_FLAGS) --shared -Xlinker --version-script=build/cuda/exports -o $@ $(filter %.o,$^)
+gpujoin_cuda.so: $(CUDA_OBJS) $(ENGINE_OBJS)
+	$(NVCC) $(ARCH_FLAGS) --shared -Xlinker --version-script=src/engine/exports.map -o $@ $(filter %.o,$^)
 
 # An engine whose calls of CUDA can be made to fail, for the tests (see test/device/faults.cu).
 FALLIBLE = cudaMallocAsync cudaFreeAsync cudaHostAlloc cudaStreamCreateWithFlags cudaStreamDestroy \
   cudaEventCreateWithFlags cudaEventDestroy cudaEventRecord cudaEventQuery cudaEventSynchronize cudaMemcpyAsync \
   cudaMemsetAsync cudaStreamSynchronize
-build/cuda/gpujoin_cuda_faults.so: test/device/faults.cu $(CUDA_OBJS) $(filter src/engine/%,$(ENGINE_OBJS))
+build/cuda/gpujoin_cuda_faults.so: test/device/faults.cu $(CUDA_OBJS) $(ENGINE_OBJS)
 	$(NVCC) $(filter-out -Xcompiler=%,$(CUDA_FLAGS)) -Xcompiler=-fPIC $(ARCH_FLAGS) --shared \
 	  $(addprefix -Xlinker --wrap=,$(FALLIBLE)) -o $@ $^
 
-build/cuda/exports:
-	@mkdir -p $(@D); echo '{ global: gpujoin_engine; local: *; };' >$@
 build/cuda/flags: FORCE
 	@mkdir -p $(@D); echo '$(NVCC) $(CUDA_FLAGS) $(ARCH_FLAGS)' | cmp -s - $@ || \
 	  echo '$(NVCC) $(CUDA_FLAGS) $(ARCH_FLAGS)' >$@
@@ -179,9 +183,11 @@ endif
 install: install-beside
 install-beside: all installdirs
 	$(INSTALL_PROGRAM) gpujoin_service '$(DESTDIR)$(pkglibdir)/'
+	$(INSTALL_SHLIB) gpujoin_cpu.so '$(DESTDIR)$(pkglibdir)/'
 	if [ -f gpujoin_cuda.so ]; then $(INSTALL_SHLIB) gpujoin_cuda.so '$(DESTDIR)$(pkglibdir)/'; fi
 uninstall: uninstall-beside
-uninstall-beside: ; rm -f '$(DESTDIR)$(pkglibdir)/gpujoin_service' '$(DESTDIR)$(pkglibdir)/gpujoin_cuda.so'
+uninstall-beside:
+	rm -f $(foreach file,gpujoin_service gpujoin_cpu.so gpujoin_cuda.so,'$(DESTDIR)$(pkglibdir)/$(file)')
 .PHONY: install-beside uninstall-beside
 
 endif

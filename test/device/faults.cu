@@ -4,14 +4,26 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <cstdlib>
+
+extern "C" void gpujoin_break_device();
 
 namespace {
 
+/// GPUJOIN_BREAK_DEVICE=N: the device breaks with call number N of the process, for programs that
+/// nobody can call.
+std::int64_t calls_to_break() {
+  const char* const calls = std::getenv("GPUJOIN_BREAK_DEVICE");
+  return calls != nullptr ? std::atoll(calls) : -1;
+}
+
 std::int64_t until_failure = -1;
+std::int64_t until_broken = calls_to_break();
 bool has_failed = false;
 std::int64_t live = 0;
 
 bool fails_now() {
+  if (until_broken >= 0 && until_broken-- == 0) gpujoin_break_device();
   if (until_failure < 0 || until_failure-- > 0) return false;
   has_failed = true;
   return true;

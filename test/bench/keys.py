@@ -1,0 +1,39 @@
+"""The keys part of make bench: equality and bands beside the distance, as keys of the index and asked of each pair."""
+from common import cluster, median_ms, number, ratio, say, table, take_turns, versions
+from spatial import by_node, the_result
+
+MAKE = """
+CREATE EXTENSION gpujoin;
+SELECT setseed(0.5) \\g /dev/null
+CREATE TABLE a AS SELECT i AS id, ARRAY[random() * 20000, random() * 20000] AS v, timestamp '2026-01-01' + random() * interval '1 day' AS t,
+  (random() * 999)::int AS city, (random() * 1)::int AS side FROM generate_series(1, 1000000) i;
+CREATE TABLE b AS SELECT i AS id, ARRAY[random() * 20000, random() * 20000] AS v, timestamp '2026-01-01' + random() * interval '1 day' AS t,
+  (random() * 999)::int AS city, (random() * 1)::int AS side FROM generate_series(1, 1000000) i;
+VACUUM ANALYZE;
+"""
+
+CONDITIONS = {'within 5 minutes': "a.t BETWEEN b.t - interval '5 min' AND b.t + interval '5 min'",
+              'of one of 1,000 groups': 'a.city = b.city', 'of one of two groups': 'a.side = b.side'}
+QUERIES = {'counted': 'SELECT count(*) FROM a JOIN b ON {}',
+           'summed by group': 'SELECT md5(string_agg(s::text, \' \' ORDER BY s.side)) FROM (SELECT a.side, count(*), sum(b.id) FROM a JOIN b ON {} GROUP BY 1) s',
+           '`EXISTS`, counted': 'SELECT count(*) FROM a WHERE EXISTS (SELECT FROM b WHERE {})'}
+
+
+def tables(rounds):
+    """The table, as Markdown."""
+    rows = []
+    with cluster() as psql:
+        psql(MAKE)
+        for what, query in QUERIES.items():
+            for name, condition in CONDITIONS.items():
+                say(f'Keys: {what}, {name}')
+                near = 'a.v <-> b.v <= 50 AND '
+                turns = take_turns(psql, rounds, {'keys': by_node(psql, query.format(near + condition)),
+                                                  'asked': by_node(psql, query.format(f'{near}({condition}) IS TRUE'))})
+                the_result(turns)
+                keys, asked = median_ms(turns['keys']), median_ms(turns['asked'])
+                rows.append([f'{name}, {what}', number(keys), number(asked), ratio(asked / keys)])
+        return (f'{versions(psql, False)}, as configured out of the box. 1,000,000 x 1,000,000 uniform positions in a square of 20 km over a day, '
+                'within 50 m of each other and one more condition. Asked of each pair: the same as `(condition) IS TRUE`, which is no key. '
+                'Both read the tables in each query.\n\n' +
+                table(['pairs', 'keys of the index, ms', 'asked of each pair, ms', 'ratio'], rows))
