@@ -109,7 +109,7 @@ my @queries = (
   ["SELECT r, n FROM generate_series(0, 2) r, LATERAL (SELECT count(b.tag) + count(a.name) AS n $near * r AND a.id % 3 = r) s", undef, 1]);
 for my $case (@queries) {
   my ($query, $fetches, $reads) = @$case;
-  $query = "SELECT * FROM ($query OFFSET 0) q ORDER BY q" unless $query =~ /ORDER BY|count\(\*\) (FROM|\$near)/;
+  $query = "SELECT * FROM ($query OFFSET 0) q ORDER BY q" unless $query =~ /ORDER BY|^SELECT count\(\*\) FROM/;
   my ($same, $fetched, $kept) = compare($query);
   ok($same && (!defined $fetches || $fetches == ($fetched > 0)) && $kept != ($reads // 0), $query)
     or diag("same: $same, fetched: $fetched, kept: $kept");
