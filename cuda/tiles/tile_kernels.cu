@@ -22,26 +22,34 @@ struct BoxView {
   }
 };
 
-__device__ bool tiles_may_meet(const BoxView& left, const BoxView& right, std::uint32_t i,
-                               std::uint32_t j, double reach) {
+/// The sum of squares of what `measure` makes of the intervals of two tiles' boxes, in column
+/// order.
+template <typename Measure>
+__device__ double sum_of_squares(const BoxView& left, const BoxView& right, uint2 tile,
+                                 Measure measure) {
   double squares = 0;
   for (std::uint32_t c = 0; c < left.columns; ++c) {
-    const double gap =
-        interval_gap(left.low(i, c), left.high(i, c), right.low(j, c), right.high(j, c));
-    squares += gap * gap;
+    const double length = measure(left.low(tile.x, c), left.high(tile.x, c), right.low(tile.y, c),
+                                  right.high(tile.y, c));
+    squares += length * length;
   }
-  return boxes_may_meet(squares, reach);
+  return squares;
 }
 
-__device__ bool tiles_surely_match(const BoxView& left, const BoxView& right, std::uint32_t i,
-                                   std::uint32_t j, double accept) {
-  double squares = 0;
-  for (std::uint32_t c = 0; c < left.columns; ++c) {
-    const double span =
-        interval_span(left.low(i, c), left.high(i, c), right.low(j, c), right.high(j, c));
-    squares += span * span;
-  }
-  return boxes_surely_match(squares, accept);
+__device__ bool tiles_may_meet(const BoxView& left, const BoxView& right, uint2 tile,
+                               double reach) {
+  const auto gap = [](double a_low, double a_high, double b_low, double b_high) {
+    return interval_gap(a_low, a_high, b_low, b_high);
+  };
+  return boxes_may_meet(sum_of_squares(left, right, tile, gap), reach);
+}
+
+__device__ bool tiles_surely_match(const BoxView& left, const BoxView& right, uint2 tile,
+                                   double accept) {
+  const auto span = [](double a_low, double a_high, double b_low, double b_high) {
+    return interval_span(a_low, a_high, b_low, b_high);
+  };
+  return boxes_surely_match(sum_of_squares(left, right, tile, span), accept);
 }
 
 /// Tiles are listed in bands of kBandRows rows, each band column by column, so that the tiles
@@ -65,7 +73,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     if (within < band_rows * columns) {
       tile.x = rectangle.first_row + band * kBandRows + within % band_rows;
       tile.y = rectangle.first_column + within / band_rows;
-      listed = (!half || tile.x <= tile.y) && tiles_may_meet(left, right, tile.x, tile.y, reach);
+      listed = (!half || tile.x <= tile.y) && tiles_may_meet(left, right, tile, reach);
     }
   }
   if (listed) {
@@ -73,7 +81,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     const std::uint64_t b = min(kScreenTile, right_points - tile.y * kScreenTile);
     pairs = half && tile.x == tile.y ? a * (a - 1) / 2 : a * b;
     if (whole.accept >= 0 && !(whole.self_join && tile.x == tile.y) &&
-        tiles_surely_match(left, right, tile.x, tile.y, whole.accept)) {
+        tiles_surely_match(left, right, tile, whole.accept)) {
       listed = false;
       counted = pairs;
       if (whole.rows != nullptr) {

@@ -179,7 +179,7 @@ def main():
     parser.add_argument('--engine', default='', help='cpu or cuda')
     parser.add_argument('--reduce', type=float, default=20, help='seconds spent on making a difference small')
     parser.add_argument('--shown', type=int, default=SHOWN_PER_KIND, help='differences of a kind that are reduced and shown')
-    parser.add_argument('--extensions', default='gpujoin,cube,postgis,vector', help='those of them that the server has are used')
+    parser.add_argument('--extensions', default='gpujoin,cube,postgis,vector,earthdistance', help='those of them that the server has are used')
     parser.add_argument('--jobs', type=int, default=1, help='processes at once')
     arguments = parser.parse_args()
     if arguments.seed is None:

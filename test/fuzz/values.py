@@ -206,6 +206,29 @@ class Point(Kind):
         return Kind.test(self, left, right, eps)
 
 
+class Degrees(Kind):
+    columns, distances, needs = ('dg point',), (), 'earthdistance'
+
+    def values(self):
+        x, y = (c if math.isfinite(c) else 0 for c in self.point(2, odd=False))
+        x, y = math.remainder(x, 40) * 0.01, math.remainder(y, 40) * 0.01
+        return ['point({!r}, {!r})'.format(*self.rng.choice([(10 + x, 50 + y)] * 5 + [(180 + x, y), (x * 900, 90 - abs(y))]))]
+
+    def odd_values(self):
+        return [self.rng.choice(["point(400, 10)", "point(10, 95)", "point('NaN', 1)", "point('Infinity', 1)"])]
+
+    def operand(self, t):
+        return self.rng.choice([f'{t}.dg'] * 5 + [f'({t}.dg + point(0.5, 0))'])
+
+    def guarded(self, t):
+        return f'{t}.grp <> 0', f'point(10 + 0.1 / {t}.grp, 50)'
+
+    def test(self, left, right, eps):
+        return f'{left} <@> {right} {self.rng.choice(["<", "<="])} {self.rng.choice([0, 3, 10, 10, 200, 12000])}'
+
+    distance = None
+
+
 class Box(Kind):
     columns = ('bx box',)
 
@@ -294,6 +317,44 @@ class Geometry(Kind):
     distance = None
 
 
+class Geography(Kind):
+    columns, distances, needs = ('gg geography',), (), 'postgis'
+
+    def near(self):
+        x, y = (math.remainder(c, 40) * 0.001 if math.isfinite(c) else 0 for c in self.point(2, odd=False))
+        return x, y
+
+    def place(self, x, y):
+        return f'ST_SetSRID(ST_MakePoint({x!r}, {y!r}), 4326)'
+
+    def values(self):
+        x, y = self.near()
+        town = self.place(10 + x, 50 + y)
+        elsewhere = self.place(*self.rng.choice([(math.remainder(180 + x, 360), y), (x * 9000, 90 - abs(y)), (x * 9000, y * 4000)]))
+        # Shapes in one region: PostGIS finds that some touch at antipodes, unless it has an index.
+        return [self.rng.choice([f'{town}::geography'] * 5 + [f'{elsewhere}::geography'] * 2 + [
+            f'ST_Buffer({town}::geography, {self.rng.choice([10, 300, 2000])})',
+            f'ST_MakeLine({town}, ST_Translate({town}, 0.01, {self.rng.choice([-0.005, 0, 0.01])}))::geography'])]
+
+    def odd_values(self):
+        return [self.rng.choice(["'POINT EMPTY'", "'POINT Z (10 50 9)'", 'ST_SetSRID(ST_MakePoint(10, 50), 4267)::geography',
+                                 "'POLYGON EMPTY'", "'MULTIPOINT(10 50, 10.01 50)'", "'LINESTRING(-90 80, 90 80)'"])]
+
+    def operand(self, t):
+        return self.rng.choice([f'{t}.gg'] * 5 + [f'{t}.gg::geometry::geography'])
+
+    def guarded(self, t):
+        return f'{t}.grp <> 0', f'ST_SetSRID(ST_MakePoint(10 + 0.01 / {t}.grp, 50), 4326)::geography'
+
+    def test(self, left, right, eps):
+        metres = self.rng.choice([0, 0.001, 100, 1500, 1500, 50000, 3e6])
+        sphere = self.rng.choice(['', '', ', false', ', true'])
+        return self.rng.choice([f'ST_DWithin({left}, {right}, {metres}{sphere})'] * 2 +
+                               [f'ST_Distance({left}, {right}{sphere}) <= {metres}', f'{left} <-> {right} < {metres}'])
+
+    distance = None
+
+
 class Vector(Kind):
     needs, distances = 'vector', ('<->', '<+>', '<=>')
 
@@ -338,4 +399,4 @@ class Halfvec(Vector):
         return f"{t}.t <> 'no'", f"ARRAY[{', '.join([f'{t}.t::real'] * self.dimensions)}]::vector::halfvec"
 
 
-KINDS = [Float8Array, Float8Array, Float4Array, IntegerArray, NumericArray, Columns, Point, Point, Box, Cube, Cube, Geometry, Geometry, Vector, Halfvec]
+KINDS = [Float8Array, Float8Array, Float4Array, IntegerArray, NumericArray, Columns, Point, Point, Degrees, Box, Cube, Cube, Geometry, Geometry, Geography, Vector, Halfvec]

@@ -62,7 +62,9 @@ int value_column(const JoinNode* node, const Side* side) {
 /// that ask.
 void prepare_side(JoinNode* node, Side* side, const Bitmapset* shown, Bitmapset* tested) {
   const int column = value_column(node, side);
-  const bool rebuilds = !node->keeps && column >= 0 && node->data.test.type->rebuild != nullptr &&
+  const SimilarityTest& test = node->data.test;
+  const bool rebuilds = !node->keeps && column >= 0 && test.type->rebuild != nullptr &&
+                        test.by->compared == ValueForm::kPoint &&
                         bms_is_member(member_of(column), tested);
   side->rebuilt = rebuilds ? column : -1;
   side->odd = {};

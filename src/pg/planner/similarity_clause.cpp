@@ -28,13 +28,13 @@ constexpr Comparison kComparisons[] = {{F_FLOAT8LE, true, false},   {F_FLOAT8LT,
                                        {F_FLOAT84LE, true, false},  {F_FLOAT84LT, true, true},
                                        {F_FLOAT48GE, false, false}, {F_FLOAT48GT, false, true}};
 
-/// A constant text, or null.
-const char* text_of(const Node* node) {
+/// A constant text or boolean in SQL's words, or null.
+const char* words_of(const Node* node) {
   if (!IsA(node, Const)) return nullptr;
   const Const* const constant = reinterpret_cast<const Const*>(node);
-  return constant->consttype == TEXTOID && !constant->constisnull
-             ? TextDatumGetCString(constant->constvalue)
-             : nullptr;
+  if (constant->constisnull) return nullptr;
+  if (constant->consttype == BOOLOID) return DatumGetBool(constant->constvalue) ? "true" : "false";
+  return constant->consttype == TEXTOID ? TextDatumGetCString(constant->constvalue) : nullptr;
 }
 
 /// What a call tests, or with `distance` measures; false when it is none that is known.
@@ -43,7 +43,7 @@ bool find_test(Oid function, List* arguments, bool distance, SimilarityTest* tes
   const Oid type = exprType(static_cast<const Node*>(linitial(arguments)));
   return type == exprType(static_cast<const Node*>(lsecond(arguments))) &&
          find_test(function, type, list_length(arguments) - 2,
-                   text_of(static_cast<const Node*>(llast(arguments))), distance, test);
+                   words_of(static_cast<const Node*>(llast(arguments))), distance, test);
 }
 
 /// A function call or an operator, which is one too.

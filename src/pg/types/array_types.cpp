@@ -37,23 +37,23 @@ Datum rebuild_array(const Dataset& points, std::uint64_t position) {
 }
 
 constexpr TestFunction own_test(const char* name, TestForm form, Metric metric,
-                                bool takes_metric = false) {
-  return {"gpujoin", name, InvalidOid, form, ValueForm::kPoint, metric, nullptr, takes_metric};
+                                const char* metric_argument = nullptr) {
+  return {"gpujoin", name, InvalidOid, form, ValueForm::kPoint, metric, nullptr, metric_argument};
 }
 
 constexpr TestFunction kTests[] = {
     own_test("gpu_distance", TestForm::kDistance, Metric::kL2),
     own_test("gpu_l1_distance", TestForm::kDistance, Metric::kL1),
     own_test("gpu_cosine_distance", TestForm::kDistance, Metric::kCosine),
-    own_test("gpu_distance", TestForm::kDistance, Metric::kL2, true),
-    own_test("gpu_distance", TestForm::kDistance, Metric::kL1, true),
-    own_test("gpu_distance", TestForm::kDistance, Metric::kLInf, true),
-    own_test("gpu_distance", TestForm::kDistance, Metric::kCosine, true),
+    own_test("gpu_distance", TestForm::kDistance, Metric::kL2, "l2"),
+    own_test("gpu_distance", TestForm::kDistance, Metric::kL1, "l1"),
+    own_test("gpu_distance", TestForm::kDistance, Metric::kLInf, "linf"),
+    own_test("gpu_distance", TestForm::kDistance, Metric::kCosine, "cosine"),
     own_test("gpu_within", TestForm::kWithin, Metric::kL2),
-    own_test("gpu_within", TestForm::kWithin, Metric::kL2, true),
-    own_test("gpu_within", TestForm::kWithin, Metric::kL1, true),
-    own_test("gpu_within", TestForm::kWithin, Metric::kLInf, true),
-    own_test("gpu_within", TestForm::kWithin, Metric::kCosine, true)};
+    own_test("gpu_within", TestForm::kWithin, Metric::kL2, "l2"),
+    own_test("gpu_within", TestForm::kWithin, Metric::kL1, "l1"),
+    own_test("gpu_within", TestForm::kWithin, Metric::kLInf, "linf"),
+    own_test("gpu_within", TestForm::kWithin, Metric::kCosine, "cosine")};
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// PostgreSQL's own point and box.
+// PostgreSQL's own point and box. To earthdistance a point is a longitude and a latitude.
+#include "pg/types/sphere.h"
 #include "pg/types/value_reading.h"
 #include "pg/types/value_types.h"
 
@@ -26,6 +27,18 @@ ValueFinding add_geometric_point(PointBuffer* buffer, ValueShape* shape, std::in
   return add_doubles(buffer, shape, id, reinterpret_cast<const char*>(coordinates), 2);
 }
 
+ValueFinding add_place(PointBuffer* buffer, ValueShape* shape, std::int64_t id, Datum value) {
+  const Point* const degrees = DatumGetPointP(value);
+  double place[3];
+  if (!to_sphere(degrees->x, degrees->y, place)) return finding(ValueProblem::kIncomparable, 3);
+  return add_doubles(buffer, shape, id, reinterpret_cast<const char*>(place), 3);
+}
+
+/// Statute miles on a sphere of 3958.747716 of them.
+void widen_miles(double eps, std::uint32_t, EpsBand* band) {
+  widen_by_radii(eps * (kMeanRadius / 3958.747716), kMeanRadius, kMeanRadius, band);
+}
+
 Datum rebuild_point(const Dataset& points, std::uint64_t position) {
   Point* const value = static_cast<Point*>(palloc(sizeof(Point)));
   std::memcpy(value, point(points, position), sizeof(Point));
@@ -48,7 +61,9 @@ constexpr TestFunction kPointTests[] = {
     {nullptr, "point_distance", F_POINT_DISTANCE, TestForm::kDistance, ValueForm::kPoint,
      Metric::kL2, widen_double},
     {"gpujoin", "gpu_within", InvalidOid, TestForm::kWithin, ValueForm::kPoint, Metric::kL2,
-     nullptr}};
+     nullptr},
+    {"earthdistance", "geo_distance", InvalidOid, TestForm::kDistance, ValueForm::kDirection,
+     Metric::kL2, widen_miles}};
 
 constexpr TestFunction kBoxTests[] = {{nullptr, "box_overlap", F_BOX_OVERLAP, TestForm::kOverlap,
                                        ValueForm::kBox, Metric::kLInf, nullptr}};
@@ -59,7 +74,7 @@ const ValueType kPointType = {.extension = nullptr,
                               .name = "point",
                               .type = POINTOID,
                               .scalar = ScalarType::kFloat64,
-                              .add = {add_geometric_point},
+                              .add = {add_geometric_point, add_place},
                               .rebuild = rebuild_point,
                               .fixed_numbers = 2,
                               .head_bytes = 0,

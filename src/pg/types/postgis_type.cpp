@@ -1,8 +1,10 @@
-// The extension PostGIS: geometry, as a point, or as the bounding box that it is stored with.
+// The extension PostGIS: geometry, as a point, or as the bounding box that it is stored with; and
+// geography, the same on a sphere.
 // PostGIS promises the layout of its values to files on disk, so it does not change; it stands here
 // in our own words.
 #include <bit>
 
+#include "pg/types/sphere.h"
 #include "pg/types/value_reading.h"
 #include "pg/types/value_types.h"
 
@@ -27,8 +29,8 @@ enum GeometryKind : std::uint32_t {
 };
 
 GeometryView view_geometry(const char* data) {
-  constexpr std::uint8_t kHasZ = 0x01, kHasM = 0x02, kHasBox = 0x04, kExtended = 0x10,
-                         kSecondVersion = 0x40;
+  constexpr std::uint8_t kHasZ = 0x01, kHasM = 0x02, kHasBox = 0x04, kGeodetic = 0x08,
+                         kExtended = 0x10, kSecondVersion = 0x40;
   const auto* const bytes = reinterpret_cast<const unsigned char*>(data);
   const std::uint8_t flags = bytes[3];
   GeometryView view = {};
@@ -38,7 +40,7 @@ GeometryView view_geometry(const char* data) {
   if ((flags & kSecondVersion) != 0 && (flags & kExtended) != 0) view.body += 8;
   if ((flags & kHasBox) != 0) {
     view.box = view.body;
-    view.body += 2 * view.dims * sizeof(float);
+    view.body += 2 * ((flags & kGeodetic) != 0 ? 3 : view.dims) * sizeof(float);
   }
   return view;
 }
@@ -97,44 +99,158 @@ ValueFinding add_tuples_box(PointBuffer* buffer, ValueShape* shape, std::int64_t
   return add_corners(buffer, shape, id, low, high, 2);
 }
 
-/// `data` are the first bytes, up to `end`, of a geometry.
-ValueFinding add_head_box(PointBuffer* buffer, ValueShape* shape, std::int64_t id, const char* data,
-                          const char* end) {
-  const GeometryView view = view_geometry(data);
-  if (!has_same_srid(shape, view)) return finding(ValueProblem::kOtherSrid);
-  if (view.box != nullptr) {
-    const auto bound = [&](int i) -> double { return load<float>(view.box + i * sizeof(float)); };
-    const double low[2] = {bound(0), bound(2)}, high[2] = {bound(1), bound(3)};
-    for (int d = 0; d < 2; ++d)
-      if (!std::isfinite(low[d]) || !std::isfinite(high[d]))
-        return finding(ValueProblem::kIncomparable, 2);
-    return add_corners(buffer, shape, id, low, high, 2);
+/// The box that a value is stored with, scaled.
+void load_box(const char* box, std::uint32_t dims, double scale, double* low, double* high) {
+  for (std::uint32_t d = 0; d < dims; ++d) {
+    low[d] = scale * load<float>(box + 2 * d * sizeof(float));
+    high[d] = scale * load<float>(box + (2 * d + 1) * sizeof(float));
   }
-  // Points, lines of two points, what is made of one of these, and what is empty have no box.
+}
+
+/// The tuples of coordinates of a value that is stored without a box: of a point, of a line of two
+/// points, of what is made of one of these; none of what is empty. False where it is another value,
+/// or does not end before `end`.
+struct BoxlessTuples {
+  const char* first;
+  std::uint32_t count;
+};
+
+bool find_boxless(const GeometryView& view, const char* end, BoxlessTuples* tuples) {
   const char* body = view.body;
   const auto kind = [&] { return load<std::uint32_t>(body); };
   const auto count = [&] { return load<std::uint32_t>(body + 4); };
   while (kind() >= kFirstMultiKind && kind() <= kLastMultiKind && count() == 1 && end - body >= 16)
     body += 8;
-  if (count() == 0) return add_corners(buffer, shape, id, kNowhere, kNowhere, 2);
+  *tuples = {body + 8, count()};
   const std::uint64_t bytes = std::uint64_t{count()} * view.dims * sizeof(double);
-  if ((kind() != kPointKind && kind() != kLineKind) ||
-      bytes > static_cast<std::uint64_t>(end - body - 8))
-    return finding(ValueProblem::kIncomparable, 2);
-  return add_tuples_box(buffer, shape, id, body + 8, count(), view.dims);
+  return count() == 0 || ((kind() == kPointKind || kind() == kLineKind) &&
+                          bytes <= static_cast<std::uint64_t>(end - body - 8));
 }
 
+/// `data` are the first bytes, up to `end`, of a geometry.
 ValueFinding add_geometry_box(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
-                              Datum value) {
+                              const char* data, const char* end) {
+  const GeometryView view = view_geometry(data);
+  if (!has_same_srid(shape, view)) return finding(ValueProblem::kOtherSrid);
+  if (view.box != nullptr) {
+    double low[2], high[2];
+    load_box(view.box, 2, 1, low, high);
+    for (int d = 0; d < 2; ++d)
+      if (!std::isfinite(low[d]) || !std::isfinite(high[d]))
+        return finding(ValueProblem::kIncomparable, 2);
+    return add_corners(buffer, shape, id, low, high, 2);
+  }
+  BoxlessTuples tuples;
+  if (!find_boxless(view, end, &tuples)) return finding(ValueProblem::kIncomparable, 2);
+  if (tuples.count == 0) return add_corners(buffer, shape, id, kNowhere, kNowhere, 2);
+  return add_tuples_box(buffer, shape, id, tuples.first, tuples.count, view.dims);
+}
+
+/// Adds the box of a value by its first bytes.
+template <ValueFinding (*kAddBox)(PointBuffer*, ValueShape*, std::int64_t, const char*,
+                                  const char*)>
+ValueFinding add_head_box(PointBuffer* buffer, ValueShape* shape, std::int64_t id, Datum value) {
   constexpr std::int32_t kHeadBytes = 1024;  // the box, or all that has none
   struct varlena* const stored = reinterpret_cast<struct varlena*>(DatumGetPointer(value));
   struct varlena* const head =
       is_plain(stored) ? stored : PG_DETOAST_DATUM_SLICE(value, 0, kHeadBytes);
   const char* const data = VARDATA_ANY(head);
-  const ValueFinding found = add_head_box(buffer, shape, id, data, data + VARSIZE_ANY_EXHDR(head));
+  const ValueFinding found = kAddBox(buffer, shape, id, data, data + VARSIZE_ANY_EXHDR(head));
   if (head != stored) pfree(head);
   return found;
 }
+
+// ---- Geography
+
+void widen_spheroid(double eps, std::uint32_t, EpsBand* band) {
+  widen_by_radii(eps, kLeastRadius, kLargestRadius, band);
+}
+
+void widen_sphere(double eps, std::uint32_t, EpsBand* band) {
+  widen_by_radii(eps, kMeanRadius, kMeanRadius, band);
+}
+
+/// Coordinate systems whose spheroid is that of WGS 84, or GRS 80, which differs by 0.1 mm.
+bool is_on_known_spheroid(const GeometryView& view) {
+  return view.srid == 4326 || view.srid == 4258 || view.srid == 4269;
+}
+
+/// The point on the sphere of a tuple of degrees. False where they are none.
+bool tuple_to_sphere(const char* tuple, double* point) {
+  return to_sphere(load<double>(tuple), load<double>(tuple + sizeof(double)), point);
+}
+
+constexpr double kNowhereOnSphere[3] = {NAN, NAN, NAN};
+
+ValueFinding add_geography_point(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
+                                 Datum value) {
+  return with_detoasted(value, [&](const struct varlena* detoasted) {
+    const GeometryView view = view_geometry(VARDATA_ANY(detoasted));
+    if (load<std::uint32_t>(view.body) != kPointKind) return finding(ValueProblem::kNotAPoint);
+    if (!is_on_known_spheroid(view) || !has_same_srid(shape, view))
+      return finding(ValueProblem::kOtherSrid);
+    double point[3];
+    const bool empty = load<std::uint32_t>(view.body + 4) == 0;
+    if (!empty && !tuple_to_sphere(view.body + 8, point))
+      return finding(ValueProblem::kIncomparable, 3);
+    return add_doubles(buffer, shape, id,
+                       reinterpret_cast<const char*>(empty ? kNowhereOnSphere : point), 3);
+  });
+}
+
+/// Adds a box of metres. One that is longer than an arc of 29 degrees is refused: PostGIS may find
+/// that such a line or polygon touches what lies outside of its box.
+ValueFinding add_surface_box(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
+                             const double* low, const double* high) {
+  for (int d = 0; d < 3; ++d)
+    if (!(high[d] - low[d] <= kMeanRadius / 2)) return finding(ValueProblem::kIncomparable, 3);
+  return add_corners(buffer, shape, id, low, high, 3);
+}
+
+/// `data` are the first bytes, up to `end`, of a geography. PostGIS stores a box in space, on a
+/// sphere of radius 1.
+ValueFinding add_geography_box(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
+                               const char* data, const char* end) {
+  const GeometryView view = view_geometry(data);
+  if (!is_on_known_spheroid(view) || !has_same_srid(shape, view))
+    return finding(ValueProblem::kOtherSrid);
+  double low[3], high[3];
+  if (view.box != nullptr) {
+    load_box(view.box, 3, kMeanRadius, low, high);
+    return add_surface_box(buffer, shape, id, low, high);
+  }
+  BoxlessTuples tuples;
+  if (!find_boxless(view, end, &tuples) || tuples.count > 2)
+    return finding(ValueProblem::kIncomparable, 3);
+  if (tuples.count == 0)
+    return add_corners(buffer, shape, id, kNowhereOnSphere, kNowhereOnSphere, 3);
+  double one[3], other[3], squares = 0;
+  const char* const last = tuples.first + (tuples.count - 1) * view.dims * sizeof(double);
+  if (!tuple_to_sphere(tuples.first, one) || !tuple_to_sphere(last, other))
+    return finding(ValueProblem::kIncomparable, 3);
+  for (int d = 0; d < 3; ++d) squares += (one[d] - other[d]) * (one[d] - other[d]);
+  // The arc rises above its chord c by r - sqrt(r^2 - c^2 / 4), at most c^2 / 4 r.
+  const double margin = squares / (4 * kMeanRadius) + 1;  // metre, for what was rounded
+  for (int d = 0; d < 3; ++d) {
+    low[d] = std::fmin(one[d], other[d]) - margin;
+    high[d] = std::fmax(one[d], other[d]) + margin;
+  }
+  shape->has_approximate = true;
+  return add_surface_box(buffer, shape, id, low, high);
+}
+
+constexpr TestFunction kGeographyTests[] = {
+    {"postgis", "st_dwithin", InvalidOid, TestForm::kWithin, ValueForm::kDirection, Metric::kL2,
+     widen_spheroid, "true"},
+    {"postgis", "st_dwithin", InvalidOid, TestForm::kWithin, ValueForm::kDirection, Metric::kL2,
+     widen_sphere, "false"},
+    {"postgis", "st_distance", InvalidOid, TestForm::kDistance, ValueForm::kDirection, Metric::kL2,
+     widen_spheroid, "true"},
+    {"postgis", "st_distance", InvalidOid, TestForm::kDistance, ValueForm::kDirection, Metric::kL2,
+     widen_sphere, "false"},
+    // on the sphere or the spheroid, by PostGIS's release
+    {"postgis", "geography_distance_knn", InvalidOid, TestForm::kDistance, ValueForm::kDirection,
+     Metric::kL2, widen_spheroid}};
 
 constexpr TestFunction kTests[] = {{"postgis", "st_dwithin", InvalidOid, TestForm::kWithin,
                                     ValueForm::kPoint, Metric::kL2, widen_double},
@@ -145,19 +261,35 @@ constexpr TestFunction kTests[] = {{"postgis", "st_dwithin", InvalidOid, TestFor
 
 }  // namespace
 
-const ValueType kGeometryType = {.extension = "postgis",
-                                 .name = "geometry",
-                                 .type = InvalidOid,
-                                 .scalar = ScalarType::kFloat64,
-                                 .box_scalar = ScalarType::kFloat32,
-                                 .add = {add_geometry_point, nullptr, add_geometry_box},
-                                 .rebuild = nullptr,
-                                 .fixed_numbers = 4,
-                                 .head_bytes = 0,
-                                 .coordinate_bytes = 0,
-                                 .is_in_statistics = false,
-                                 .casts_to_box = true,
-                                 .tests = kTests,
-                                 .test_count = lengthof(kTests)};
+const ValueType kGeometryType = {
+    .extension = "postgis",
+    .name = "geometry",
+    .type = InvalidOid,
+    .scalar = ScalarType::kFloat64,
+    .box_scalar = ScalarType::kFloat32,
+    .add = {add_geometry_point, nullptr, add_head_box<add_geometry_box>},
+    .rebuild = nullptr,
+    .fixed_numbers = 4,
+    .head_bytes = 0,
+    .coordinate_bytes = 0,
+    .is_in_statistics = false,
+    .casts_to_box = true,
+    .tests = kTests,
+    .test_count = lengthof(kTests)};
+
+const ValueType kGeographyType = {
+    .extension = "postgis",
+    .name = "geography",
+    .type = InvalidOid,
+    .scalar = ScalarType::kFloat64,
+    .add = {nullptr, add_geography_point, add_head_box<add_geography_box>},
+    .rebuild = nullptr,
+    .fixed_numbers = 6,
+    .head_bytes = 0,
+    .coordinate_bytes = 0,
+    .is_in_statistics = false,
+    .casts_to_box = false,
+    .tests = kGeographyTests,
+    .test_count = lengthof(kGeographyTests)};
 
 }  // namespace gpujoin

@@ -15,16 +15,21 @@ bool may_be(const TestFunction& known, Oid function, const char* name) {
   return known.extension == nullptr ? function == known.function : strcmp(known.name, name) == 0;
 }
 
+bool is_same(const char* one, const char* other) {
+  return one == nullptr || other == nullptr ? one == other : strcmp(one, other) == 0;
+}
+
 /// Whether it takes such arguments after the two values: a radius where it compares with one, and
-/// the name of its metric where it serves several.
-bool takes(const TestFunction& known, int extra, const char* metric) {
-  if (extra != (known.form == TestForm::kWithin) + known.takes_metric) return false;
-  return !known.takes_metric || (metric != nullptr && strcmp(metric, to_string(known.metric)) == 0);
+/// the constant that it ends with.
+bool takes(const TestFunction& known, int extra, const char* last) {
+  const bool ends = known.last_argument != nullptr;
+  return extra == (known.form == TestForm::kWithin) + ends &&
+         (!ends || is_same(known.last_argument, last));
 }
 
 }  // namespace
 
-bool find_test(Oid function, Oid type, int extra, const char* metric, bool distance,
+bool find_test(Oid function, Oid type, int extra, const char* last, bool distance,
                SimilarityTest* test) {
   const char* const name = get_func_name(function);
   if (name == nullptr) return false;
@@ -32,7 +37,7 @@ bool find_test(Oid function, Oid type, int extra, const char* metric, bool dista
     const ValueType& known = *value_types()[i];
     for (int j = 0; j < known.test_count; ++j) {
       const TestFunction& by = known.tests[j];
-      if ((by.form == TestForm::kDistance) != distance || !takes(by, extra, metric) ||
+      if ((by.form == TestForm::kDistance) != distance || !takes(by, extra, last) ||
           !may_be(by, function, name) || !is_type(known, type) ||
           (by.extension != nullptr && !is_compiled_function_of(function, by.extension)))
         continue;
@@ -60,7 +65,7 @@ SimilarityTest distance_test(const SimilarityTest& test) {
   for (int i = 0; i < test.type->test_count; ++i) {
     const TestFunction& by = test.type->tests[i];
     if (by.form == TestForm::kDistance && by.compared == test.by->compared &&
-        by.metric == test.by->metric)
+        by.metric == test.by->metric && by.widen == test.by->widen)
       return {test.type, &by, false};
   }
   return {test.type, test.by, false};

@@ -20,9 +20,9 @@ inline bool tests_boxes(const SimilarityTest& test) {
 inline bool is_exact(const SimilarityTest& test) { return test.by->widen == nullptr; }
 
 /// What a call of the function tests, or with `distance` measures, with two values of the type, and
-/// `extra` arguments after them, of which the last may name a metric (null: it is no constant
-/// text). False when it is none that is known.
-bool find_test(Oid function, Oid type, int extra, const char* metric, bool distance,
+/// `extra` arguments after them, of which the last may be a constant text or boolean (null: it is
+/// neither). False when it is none that is known.
+bool find_test(Oid function, Oid type, int extra, const char* last, bool distance,
                SimilarityTest* test);
 
 /// The test's place in the table of types, for plans, and back.

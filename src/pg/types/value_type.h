@@ -10,7 +10,7 @@ namespace gpujoin {
 /// What a value becomes in a dataset.
 enum class ValueForm {
   kPoint,
-  kDirection,  ///< a point at distance 1 from the origin
+  kDirection,  ///< a point on a sphere about the origin
   kBox,        ///< a low corner and a high one
 };
 inline constexpr int kValueFormCount = 3;
@@ -76,9 +76,10 @@ struct TestFunction {
   Oid function;
   TestForm form;
   ValueForm compared;
-  Metric metric;              ///< over what values become
-  WidenBand widen;            ///< null: the engine's arithmetic is the function's
-  bool takes_metric = false;  ///< the last argument names it
+  Metric metric;    ///< over what values become
+  WidenBand widen;  ///< null: the engine's arithmetic is the function's
+  /// The constant that a call ends with, in SQL's words: a metric, true or false; null: none.
+  const char* last_argument = nullptr;
 };
 
 struct ValueType {
@@ -88,7 +89,8 @@ struct ValueType {
   ScalarType scalar;  ///< of its points: float32 where no coordinate needs more
   ScalarType box_scalar = ScalarType::kFloat64;  ///< and of its boxes, as operators see them
   AddValue add[kValueFormCount];                 ///< null: values have no such form
-  /// The value that a point was made from, bit for bit, in the current memory context; or null.
+  /// The value that a point of form kPoint was made from, bit for bit, in the current memory
+  /// context; or null.
   Datum (*rebuild)(const Dataset& points, std::uint64_t position);
   std::uint32_t fixed_numbers;  ///< that a value becomes; 0: it depends on its length
   std::uint32_t head_bytes;     ///< of a value, before its coordinates

@@ -9,6 +9,6 @@ extern const ValueType kFloat4ArrayType, kFloat8ArrayType;  // array_types.cpp
 extern const ValueType kPointType, kBoxType;                // geometric_types.cpp
 extern const ValueType kCubeType;                           // cube_type.cpp
 extern const ValueType kVectorType, kHalfvecType;           // pgvector_types.cpp
-extern const ValueType kGeometryType;                       // postgis_type.cpp
+extern const ValueType kGeometryType, kGeographyType;       // postgis_type.cpp
 
 }  // namespace gpujoin
