@@ -175,14 +175,6 @@ bool match_order(Translation* translation, NearestClause* clause) {
   return true;
 }
 
-/// Whether the radius is one of the distance that rows are sorted by.
-bool bounds_distance(const SimilarityClause& radius, const SimilarityClause& distance) {
-  return radius.test.type == distance.test.type &&
-         radius.test.by->compared == distance.test.by->compared &&
-         radius.test.by->metric == distance.test.by->metric && !tests_boxes(radius.test) &&
-         equal(radius.left, distance.left) && equal(radius.right, distance.right);
-}
-
 /// The conditions: about the table's rows alone, a radius, and others.
 bool match_conditions(Translation* translation, NearestClause* clause) {
   List* const conditions =
