@@ -88,6 +88,11 @@ SELECT same_rows(query, uses_node, query) FROM (VALUES
   ('SELECT a.id, s.id, t.id FROM a, LATERAL (SELECT id FROM b ORDER BY a.p <-> b.p, id LIMIT 2) s, LATERAL (SELECT id FROM b ORDER BY a.q <-> b.q, id LIMIT 2) t', true),
   ('SELECT o.r, (SELECT sum(s.id) FROM a, LATERAL (SELECT b.id FROM b WHERE a.v <-> b.v <= o.r ORDER BY a.v <-> b.v, b.id LIMIT 2) s) FROM (VALUES (1.0::float8), (3)) o(r)', true),
   ('SELECT a.id, s.x FROM a, LATERAL (SELECT a.id || ''-'' || b.id AS x FROM b ORDER BY a.p <-> b.p, b.id LIMIT 2) s', true),
+  -- Errors of conditions for rows beyond the radius.
+  ('SELECT a.id, s.id FROM a, LATERAL (SELECT b.id FROM b WHERE a.p <-> b.p < 0 AND 1 / (b.id - 20) < 5 ORDER BY a.p <-> b.p, b.id LIMIT 2) s', false),
+  ('SELECT a.id, s.id FROM a, LATERAL (SELECT b.id FROM b WHERE a.p <-> b.p < 0 AND a.id / (b.id - 20) < 500 ORDER BY a.p <-> b.p, b.id LIMIT 2) s', true),
+  ('SELECT a.id, s.id FROM a, LATERAL (SELECT b.id FROM b WHERE a.p <-> b.p < 1 AND a.id / (b.id - 20 + a.id - b.id) < 500 ORDER BY a.p <-> b.p, b.id LIMIT 2) s', NULL),
+  ('SELECT a.id, s.id FROM a, LATERAL (SELECT b.id FROM b WHERE b.id <> a.id AND 1 / (b.id - a.id) < 5 ORDER BY a.p <-> b.p, b.id LIMIT 2) s', true),
   ('SELECT a.id, s FROM a, LATERAL (SELECT b FROM b ORDER BY a.p <-> b.p, b.id LIMIT 2) s', false),
   ('SELECT a.id, s.id FROM a, LATERAL (SELECT b.id, 1 / (b.id - 1000) FROM b WHERE false ORDER BY a.p <-> b.p, b.id LIMIT 2) s', NULL),
   ('SELECT a.id, s.id FROM a, LATERAL (SELECT b.id FROM b ORDER BY a.p <-> b.p DESC, b.id LIMIT 2) s', false),

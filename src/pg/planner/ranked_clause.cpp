@@ -153,10 +153,10 @@ bool match_order(PlannerInfo* root, List* order, const RelOptInfo* outer, const 
   return true;
 }
 
-/// The radius and the other conditions. PostgreSQL evaluates a condition for pairs that those
-/// before it leave; here the radius comes last, so what comes after it there must raise no errors.
+/// The radius and the other conditions.
 bool match_conditions(PlannerInfo* root, const List* conditions, const RelOptInfo* outer,
                       const RelOptInfo* inner, RankedClause* clause) {
+  int before_radius = 0;
   ListCell* cell;
   foreach (cell, cheapest_first(root, conditions, true)) {
     const RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
@@ -168,11 +168,13 @@ bool match_conditions(PlannerInfo* root, const List* conditions, const RelOptInf
         match_similarity(root, info->clause, outer->relids, inner->relids, &radius) &&
         bounds_distance(radius, clause->distance)) {
       clause->radius = radius;
+      before_radius = list_length(clause->conditions);
       continue;
     }
-    if (clause->radius.condition != nullptr && !cannot_raise(root, info->clause)) return false;
     clause->conditions = lappend(clause->conditions, info->clause);
   }
+  clause->conditions =
+      in_order(root, clause->conditions, before_radius, clause->radius.condition);
   return true;
 }
 
