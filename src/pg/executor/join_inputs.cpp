@@ -373,8 +373,8 @@ void begin_run(JoinNode* node, bool keeps) {
   node->finished = false;
   node->keeps = keeps;
   node->fetched_rows = 0;
-  const bool middles = node->nearest != nullptr &&
-                       has_form(*node->data.test.type, ValueForm::kMiddle);
+  const bool middles =
+      node->nearest != nullptr && has_form(*node->data.test.type, ValueForm::kMiddle);
   node->form = middles ? ValueForm::kMiddle : node->data.test.by->compared;
   node->matches = nullptr;
   node->top_problem = nullptr;

@@ -6,6 +6,7 @@
 // the end all right rows are looked at. Right rows come in the order of the query's further keys,
 // so the number of a row decides among equal distances.
 #include "pg/executor/join_nearest.h"
+
 #include "pg/store/huge_array.h"
 
 extern "C" {
@@ -178,7 +179,7 @@ bool add_odd(JoinNode* node) {
 
 /// rank() where values have extents.
 bool rank_by_boxes(JoinNode* node, const std::uint32_t* neighbors, const double* distances,
-                std::uint64_t count, bool all) {
+                   std::uint64_t count, bool all) {
   bool complete = true;
   if (!rank_boxes(node, neighbors, distances, count, all, &complete)) rank_all(node);
   if (complete) add_unknown(node);
@@ -309,6 +310,25 @@ bool search_more(JoinNode* node) {
   return begun;
 }
 
+/// Has the processor fetch what the engine's next left rows need: it names them in an order of its
+/// own.
+void expect_left(const JoinNode* node, std::uint64_t batch_row) {
+  constexpr std::uint64_t kRowsAhead = 16, kValuesAhead = 8;
+  const ResultBatch& batch = node->run->batch;
+  const Side& side = node->left;
+  if (batch_row + kRowsAhead >= batch.row_count) return;
+  const auto left_of = [&](std::uint64_t at) {
+    return static_cast<std::uint64_t>(batch.left_ids[batch.rows[batch_row + at]]);
+  };
+  const std::uint64_t later = left_of(kRowsAhead), sooner = left_of(kValuesAhead);
+  for (const RowStore* const store : {side.shown.rows, side.tested.rows}) {
+    expect_row(store, later);
+    expect_values(store, sooner);
+  }
+  if (side.points.file == nullptr && side.points.rows == row_count(side))
+    __builtin_prefetch(point(side.points, later));
+}
+
 /// Ranks the neighbours of the next left row that the engine names. False where it names no more.
 bool next_searched(JoinNode* node) {
   NearestWork* const work = node->nearest;
@@ -325,6 +345,7 @@ bool next_searched(JoinNode* node) {
     const std::uint64_t row = work->batch_row++, begin = batch.entry(row);
     const std::uint64_t count = batch.entry(row + 1) - begin;
     node->handed_over += count;
+    expect_left(node, row);
     begin_ranks(node, static_cast<std::uint64_t>(batch.left_ids[batch.rows[row]]));
     // Without a radius the engine leaves out what is too far for its arithmetic.
     if (count < work->asked && !work->by_radius) continue;

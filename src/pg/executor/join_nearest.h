@@ -62,11 +62,11 @@ struct NearestWork {
 
   // Where values have extents.
   bool has_boxes;
-  double reach;          ///< of right rows but the wide ones, at most
-  std::uint64_t* wide;   ///< [wide_count] right rows that reach further
+  double reach;         ///< of right rows but the wide ones, at most
+  std::uint64_t* wide;  ///< [wide_count] right rows that reach further
   std::uint64_t wide_count;
-  double farthest;       ///< no row beyond this distance is a candidate
-  bool left_spans;       ///< the row `left` is a point or has an extent
+  double farthest;  ///< no row beyond this distance is a candidate
+  bool left_spans;  ///< the row `left` is a point or has an extent
   Span left_span;
   double left_reach;
 };
@@ -76,7 +76,9 @@ inline constexpr double kUnmeasured = -DBL_MAX;  // and: not computed yet
 inline constexpr std::uint64_t kMostAsked = kMostNeighbors;
 
 /// As PostgreSQL orders the results of the operator: numbers, NaN, NULL.
-inline int order_class(double distance) { return distance == kUnknown ? 2 : std::isnan(distance) ? 1 : 0; }
+inline int order_class(double distance) {
+  return distance == kUnknown ? 2 : std::isnan(distance) ? 1 : 0;
+}
 
 inline bool is_nearer(const NearestRow& a, const NearestRow& b) {
   const int p = order_class(a.distance), q = order_class(b.distance);
@@ -119,6 +121,6 @@ double least_of(JoinNode* node, std::uint64_t right);
 /// *complete to false where more of them have to be known. False: all right rows have to be looked
 /// at.
 bool rank_boxes(JoinNode* node, const std::uint32_t* neighbors, const double* distances,
-                  std::uint64_t count, bool all, bool* complete);
+                std::uint64_t count, bool all, bool* complete);
 
 }  // namespace gpujoin

@@ -61,9 +61,8 @@ void find_wide(JoinNode* node) {
   for (std::uint64_t row = 0; row < side.count; ++row)
     if (is_box(side.boxes[row])) reaches[count++] = reach_of(side.boxes[row]);
   std::sort(reaches, reaches + count, std::greater<double>());
-  const std::uint64_t wide =
-      count_wide(reaches, count, static_cast<double>(work->points), static_cast<double>(work->k),
-                 area_of(node->right.points));
+  const std::uint64_t wide = count_wide(reaches, count, static_cast<double>(work->points),
+                                        static_cast<double>(work->k), area_of(node->right.points));
   work->reach = wide < count ? reaches[wide] : 0;
   pfree(reaches);
   std::uint64_t room = 0;
@@ -98,9 +97,11 @@ void prepare_boxes(JoinNode* node) {
 
 void span_left(JoinNode* node) {
   NearestWork* const work = node->nearest;
-  std::uint64_t position;
-  const Dataset* const points = find_point(&node->left.buffer, node->left.points,
-                                           static_cast<std::int64_t>(work->left), &position);
+  const Dataset* points = &node->left.points;
+  std::uint64_t position = work->left;
+  if (points->file != nullptr || points->rows != row_count(node->left))  // some rows are no points
+    points =
+        find_point(&node->left.buffer, *points, static_cast<std::int64_t>(work->left), &position);
   work->left_spans = points != nullptr && is_finite_row(*points, position);
   if (!work->left_spans) return;
   const PlaneBox box = box_of(node->left.plane_boxes, work->left);
@@ -115,7 +116,7 @@ double least_of(JoinNode* node, std::uint64_t right) {
 }
 
 bool rank_boxes(JoinNode* node, const std::uint32_t* neighbors, const double* distances,
-                  std::uint64_t count, bool all, bool* complete) {
+                std::uint64_t count, bool all, bool* complete) {
   NearestWork* const work = node->nearest;
   *complete = all;
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -128,9 +129,9 @@ bool rank_boxes(JoinNode* node, const std::uint32_t* neighbors, const double* di
     const auto right = static_cast<std::uint64_t>(node->run->batch.right_ids[neighbors[i]]);
     const PlaneBox box = box_of(node->right.plane_boxes, right);
     if (is_box(box) && reach_of(box) > work->reach) continue;
-    const double least = is_box(box) ? least_distance(work->left_span, span_of(box, nullptr))
-                                         : distances[i] - work->left_reach -
-                                               kSlack * (distances[i] + work->left_reach);
+    const double least =
+        is_box(box) ? least_distance(work->left_span, span_of(box, nullptr))
+                    : distances[i] - work->left_reach - kSlack * (distances[i] + work->left_reach);
     if (!weigh(node, right, least)) return false;
   }
   if (!*complete) return true;

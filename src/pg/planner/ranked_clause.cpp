@@ -33,10 +33,10 @@ struct RankComparison {
 };
 
 constexpr RankComparison kRankComparisons[] = {
-    {F_INT8LE, true, false},    {F_INT8LT, true, true},   {F_INT84LE, true, false},
-    {F_INT84LT, true, true},    {F_INT82LE, true, false}, {F_INT82LT, true, true},
-    {F_INT8GE, false, false},   {F_INT8GT, false, true},  {F_INT48GE, false, false},
-    {F_INT48GT, false, true},   {F_INT28GE, false, false}, {F_INT28GT, false, true}};
+    {F_INT8LE, true, false},  {F_INT8LT, true, true},    {F_INT84LE, true, false},
+    {F_INT84LT, true, true},  {F_INT82LE, true, false},  {F_INT82LT, true, true},
+    {F_INT8GE, false, false}, {F_INT8GT, false, true},   {F_INT48GE, false, false},
+    {F_INT48GT, false, true}, {F_INT28GE, false, false}, {F_INT28GT, false, true}};
 
 /// An integer constant; false: it is none.
 bool integer_of(const Node* node, std::int64_t* number) {
@@ -74,8 +74,7 @@ std::int64_t highest_rank(const RunCondition& condition) {
 bool match_window(PlannerInfo* root, Ranking* ranking) {
   const Query* const query = root->parse;
   if (!query->hasWindowFuncs || list_length(query->windowClause) != 1 ||
-      query->distinctClause != NIL || query->limitCount != nullptr ||
-      query->limitOffset != nullptr)
+      query->distinctClause != NIL || query->limitCount != nullptr || query->limitOffset != nullptr)
     return false;
   const WindowClause* const window = linitial_node(WindowClause, query->windowClause);
   List* const used = pull_var_clause(reinterpret_cast<Node*>(root->processed_tlist),
@@ -173,8 +172,7 @@ bool match_conditions(PlannerInfo* root, const List* conditions, const RelOptInf
     }
     clause->conditions = lappend(clause->conditions, info->clause);
   }
-  clause->conditions =
-      in_order(root, clause->conditions, before_radius, clause->radius.condition);
+  clause->conditions = in_order(root, clause->conditions, before_radius, clause->radius.condition);
   return true;
 }
 

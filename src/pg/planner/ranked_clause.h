@@ -11,8 +11,8 @@ struct RankedClause {
   SimilarityClause distance;  ///< its condition is the distance, without a radius
   SimilarityClause radius;    ///< a condition of the join; null: there is none
   List* conditions;           ///< the others, in PostgreSQL's order
-  List* keys;                 ///< of SortGroupClause: inner columns that decide among equal distances
-  std::int64_t rows;          ///< of an outer row that are wanted
+  List* keys;         ///< of SortGroupClause: inner columns that decide among equal distances
+  std::int64_t rows;  ///< of an outer row that are wanted
 };
 
 /// Sets *clause if nothing is wanted of the join, all of the query's, but the first rows of each

@@ -1,6 +1,6 @@
-// PlaneBoxes: the boxes of values that have more than one point. Where the nearest of them are looked
-// for a value becomes the middle of its box (ValueForm::kMiddle). From the distance of two middles,
-// or of two boxes, follows what the values' own distance is at least.
+// PlaneBoxes: the boxes of values that have more than one point. Where the nearest of them are
+// looked for a value becomes the middle of its box (ValueForm::kMiddle). From the distance of two
+// middles, or of two boxes, follows what the values' own distance is at least.
 #pragma once
 
 #include <cmath>
@@ -18,7 +18,7 @@ struct PlaneBox {
 /// zeroes the rest.
 struct PlaneBoxes {
   MemoryContext context;
-  PlaneBox* boxes;  ///< [room]
+  PlaneBox* boxes;            ///< [room]
   std::uint64_t count, room;  ///< rows from `count` on are points
 };
 

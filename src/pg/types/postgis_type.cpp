@@ -147,8 +147,8 @@ ValueFinding add_geometry_box(PointBuffer* buffer, ValueShape* shape, std::int64
   return found;
 }
 
-/// The extent of a value that consists of straight lines and the areas between them, or kNoPlaneBox:
-/// what is computed of arcs may lie outside their box.
+/// The extent of a value that consists of straight lines and the areas between them, or
+/// kNoPlaneBox: what is computed of arcs may lie outside their box.
 PlaneBox straight_box(const GeometryView& view, std::uint32_t kind) {
   if (kind > kLastStraightKind || view.box == nullptr) return kNoPlaneBox;
   const auto bound = [&](int i) { return load<float>(view.box + i * sizeof(float)); };
@@ -187,8 +187,8 @@ ValueFinding add_head_middle(PointBuffer* buffer, ValueShape* shape, std::int64_
     return is_too_far(view.body + 8) ? finding(ValueProblem::kIncomparable, 2)
                                      : add_doubles(buffer, shape, id, view.body + 8, 2);
   const PlaneBox box = kind == kLineKind && count == 2 && view.box == nullptr
-                         ? line_box(view, end)
-                         : straight_box(view, kind);
+                           ? line_box(view, end)
+                           : straight_box(view, kind);
   if (!is_box(box)) return finding(ValueProblem::kIncomparable, 2);
   const double middle[2] = {middle_of(box, 0), middle_of(box, 1)};
   const ValueFinding found =
@@ -211,33 +211,34 @@ ValueFinding add_geometry_middle(PointBuffer* buffer, ValueShape* shape, std::in
   return found;
 }
 
-constexpr TestFunction kTests[] = {{"postgis", "st_distance", InvalidOid, TestForm::kDistance,
-                                    ValueForm::kPoint, Metric::kL2, widen_double},
-                                   {"postgis", "geometry_distance_centroid", InvalidOid,
-                                    TestForm::kDistance, ValueForm::kPoint, Metric::kL2,
-                                    widen_double},
-                                   {"postgis", "st_dwithin", InvalidOid, TestForm::kWithin,
-                                    ValueForm::kPoint, Metric::kL2, widen_double},
-                                   {"postgis", "geometry_overlaps", InvalidOid, TestForm::kOverlap,
-                                    ValueForm::kBox, Metric::kLInf, widen_double},
-                                   {"postgis", "st_intersects", InvalidOid, TestForm::kTouch,
-                                    ValueForm::kBox, Metric::kLInf, widen_double}};
+constexpr TestFunction kTests[] = {
+    {"postgis", "st_distance", InvalidOid, TestForm::kDistance, ValueForm::kPoint, Metric::kL2,
+     widen_double},
+    {"postgis", "geometry_distance_centroid", InvalidOid, TestForm::kDistance, ValueForm::kPoint,
+     Metric::kL2, widen_double},
+    {"postgis", "st_dwithin", InvalidOid, TestForm::kWithin, ValueForm::kPoint, Metric::kL2,
+     widen_double},
+    {"postgis", "geometry_overlaps", InvalidOid, TestForm::kOverlap, ValueForm::kBox, Metric::kLInf,
+     widen_double},
+    {"postgis", "st_intersects", InvalidOid, TestForm::kTouch, ValueForm::kBox, Metric::kLInf,
+     widen_double}};
 
 }  // namespace
 
-const ValueType kGeometryType = {.extension = "postgis",
-                                 .name = "geometry",
-                                 .type = InvalidOid,
-                                 .scalar = ScalarType::kFloat64,
-                                 .box_scalar = ScalarType::kFloat32,
-                                 .add = {add_geometry_point, nullptr, add_geometry_box, add_geometry_middle},
-                                 .rebuild = nullptr,
-                                 .fixed_numbers = 4,
-                                 .head_bytes = 0,
-                                 .coordinate_bytes = 0,
-                                 .is_in_statistics = false,
-                                 .casts_to_box = true,
-                                 .tests = kTests,
-                                 .test_count = lengthof(kTests)};
+const ValueType kGeometryType = {
+    .extension = "postgis",
+    .name = "geometry",
+    .type = InvalidOid,
+    .scalar = ScalarType::kFloat64,
+    .box_scalar = ScalarType::kFloat32,
+    .add = {add_geometry_point, nullptr, add_geometry_box, add_geometry_middle},
+    .rebuild = nullptr,
+    .fixed_numbers = 4,
+    .head_bytes = 0,
+    .coordinate_bytes = 0,
+    .is_in_statistics = false,
+    .casts_to_box = true,
+    .tests = kTests,
+    .test_count = lengthof(kTests)};
 
 }  // namespace gpujoin
