@@ -373,4 +373,47 @@ inline void check_select(Oid table, Bitmapset* columns) {
 #endif
 }
 
+/// A condition that a query above a window has on one of its functions, and that the window stops
+/// by: `function(window function, value)`, or the other way round.
+struct RunCondition {
+  Oid function;
+  bool window_first;
+  const Node* value;
+};
+
+/// Such conditions on the window function, of PostgreSQL's own form; PostgreSQL 14 passes none on.
+inline const List* run_conditions(const WindowClause* window, const WindowFunc* function) {
+#if PG_VERSION_NUM >= 170000
+  static_cast<void>(window);
+  return function->runCondition;
+#elif PG_VERSION_NUM >= 150000
+  static_cast<void>(function);
+  return window->runCondition;
+#else
+  static_cast<void>(window);
+  static_cast<void>(function);
+  return NIL;
+#endif
+}
+
+/// Sets *condition to one of them; false where it is about another window function.
+inline bool read_run_condition(const Node* node, const WindowFunc* function,
+                               RunCondition* condition) {
+#if PG_VERSION_NUM >= 170000
+  static_cast<void>(function);
+  if (!IsA(node, WindowFuncRunCondition)) return false;
+  const auto* const found = reinterpret_cast<const WindowFuncRunCondition*>(node);
+  *condition = {get_opcode(found->opno), found->wfunc_left,
+                reinterpret_cast<const Node*>(found->arg)};
+  return true;
+#else
+  if (!IsA(node, OpExpr)) return false;
+  const auto* const found = reinterpret_cast<const OpExpr*>(node);
+  const Node* const one = static_cast<const Node*>(linitial(found->args));
+  const Node* const other = static_cast<const Node*>(lsecond(found->args));
+  *condition = {get_opcode(found->opno), IsA(one, WindowFunc), IsA(one, WindowFunc) ? other : one};
+  return equal(IsA(one, WindowFunc) ? one : other, function);
+#endif
+}
+
 }  // namespace gpujoin

@@ -113,6 +113,14 @@ class Joins(Part):
         where = [self.on_one(rng.choice('ab'))] if rng.random() < 0.3 else []
         return Part(f'{first.name} a JOIN {second.name} b', Items(conditions, ' AND ', ' ON ', empty=' ON true')), where, 'ab'
 
+    def ranked_pair(self):
+        """What is ranked: mostly all pairs."""
+        rng, a, b = self.rng, self.relation('a'), self.relation('b')
+        conditions = self.conditions('a', 'b')
+        if rng.random() < 0.7:
+            conditions = [self.on_both('a', 'b') if rng.random() < 0.4 else self.on_one('b') for _ in range(rng.choice([0, 0, 0, 1, 2]))]
+        return Part(a, rng.choice([' JOIN '] * 5 + [' LEFT JOIN ']), b, Items(conditions, ' AND ', ' ON ', empty=' ON true')), [], 'ab'
+
     def joined(self):
         """FROM and the conditions of WHERE; the aliases that may be selected."""
         rng = self.rng

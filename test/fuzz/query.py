@@ -33,11 +33,11 @@ class Query(Joins):
             ask = self.count
         elif self.wrapper in ('plain', 'prepared'):
             ask = rng.choice([self.rows] * 5 + [self.count] * 3 + [self.by_key] * 3 + [self.by_groups] + [self.sums] * 3 + [self.distinct] +
-                             [self.window] + [self.best] * 5 + [self.some])
+                             [self.window] + [self.ranked] * 3 + [self.best] * 5 + [self.some])
         else:
             ask = rng.choice([self.rows] * 4 + [self.count] * 2 + [self.by_key] * 2 + [self.by_groups, self.distinct])
         simple = ask in (self.count, self.by_key, self.best, self.sums) and rng.random() < 0.5
-        source, where, aliases = self.pair() if simple else self.joined()
+        source, where, aliases = self.ranked_pair() if ask == self.ranked else self.pair() if simple else self.joined()
         return ask(source, Items(where, ' AND ', ' WHERE '), aliases)
 
     @staticmethod
@@ -128,6 +128,18 @@ class Query(Joins):
     def window(self, source, where, aliases):
         return Part('SELECT ', self.named([f'{t}.id' for t in aliases] + [f'count(*) OVER (PARTITION BY {aliases[0]}.id)']),
                     ' FROM ', source, where)
+
+    def ranked(self, source, where, aliases):
+        """The first rows of each row of a by their distance."""
+        rng, distance = self.rng, self.distance() or 'a.s'
+        key = rng.choice(['a.id'] * 6 + ['a.id, a.grp', 'a.grp', 'a.id, b.grp'])
+        order = f'{distance}, b.id, b.grp, b.s, b.t'
+        if rng.random() < 0.3:
+            return Part(f'SELECT DISTINCT ON ({key}) ', self.named(['a.id', 'b.id', distance]), ' FROM ', source, where, f' ORDER BY {key}, {order}')
+        rank = rng.choice(['row_number()'] * 6 + ['rank()', 'count(*)'])
+        limit = rng.choice([f'rn <= {k}' for k in (1, 1, 2, 5, 30, 1000)] + ['rn < 3', '4 > rn', 'rn = 1', 'rn BETWEEN 2 AND 4', 'rn <= 2::smallint', 'rn <= $2'])
+        return Part('SELECT * FROM (SELECT ', self.named(['a.id', 'b.id', distance]), f', {rank} OVER (PARTITION BY {key} ORDER BY {order}) AS rn FROM ',
+                    source, where, f') s WHERE {limit}')
 
     def limit(self):
         if self.wrapper == 'prepared':

@@ -279,7 +279,7 @@ class Cube(Kind):
 
 
 class Geometry(Kind):
-    columns, distances, needs = ('g geometry',), (), 'postgis'
+    columns, distances, needs = ('g geometry',), ('<->',), 'postgis'
 
     def values(self):
         start, end = self.point(2, odd=False), self.point(2, odd=False)
@@ -311,10 +311,13 @@ class Geometry(Kind):
             (f'ST_SRID({t}.g) <> 0', f'ST_SetSRID(ST_Transform({t}.g, 3857), 0)')])
 
     def test(self, left, right, eps):
+        if self.rng.random() < 0.15:
+            return super().test(left, right, eps)
         return self.rng.choice([f'ST_DWithin({left}, {right}, {eps})'] * 3 + [f'{left} && {right}'] * 2 +
                                [f'ST_Intersects({left}, {right})'] * 2)
 
-    distance = None
+    def distance(self, left, right):
+        return self.rng.choice([f'({left} <-> {right})', f'ST_Distance({left}, {right})'])
 
 
 class Geography(Kind):

@@ -132,6 +132,7 @@ PointBuffer fresh_buffer(const PointBuffer& like) {
   buffer.scored = like.scored;
   buffer.spill = like.spill;
   buffer.shares = like.shares;
+  buffer.plane_boxes = like.plane_boxes;
   return buffer;
 }
 
@@ -194,6 +195,8 @@ void start_buffer(JoinNode* node, Side* side, std::uint64_t limit) {
   buffer.scored = side->score > 0 && node->form != ValueForm::kBox;
   buffer.spill = &node->run->spill;
   buffer.shares = node->run->service.socket >= 0;
+  side->plane_boxes = {node->rows, nullptr, 0, 0};
+  buffer.plane_boxes = &side->plane_boxes;
 }
 
 // ---- Inputs
@@ -372,7 +375,9 @@ void begin_run(JoinNode* node, bool keeps) {
   node->finished = false;
   node->keeps = keeps;
   node->fetched_rows = 0;
-  node->form = node->data.test.by->compared;
+  const bool middles =
+      node->nearest != nullptr && has_form(*node->data.test.type, ValueForm::kMiddle);
+  node->form = middles ? ValueForm::kMiddle : node->data.test.by->compared;
   node->matches = nullptr;
   node->top_problem = nullptr;
   node->kept = node->own = {};

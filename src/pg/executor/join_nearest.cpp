@@ -5,7 +5,8 @@
 // conditions leave too few of a row's neighbours the engine is asked for more of that row's, and in
 // the end all right rows are looked at. Right rows come in the order of the query's further keys,
 // so the number of a row decides among equal distances.
-#include "pg/executor/join_node.h"
+#include "pg/executor/join_nearest.h"
+
 #include "pg/store/huge_array.h"
 
 extern "C" {
@@ -17,78 +18,7 @@ extern "C" {
 
 namespace gpujoin {
 
-/// A right row that may be among the first of a left row.
-struct NearestRow {
-  double distance;  ///< the engine's, or the operator's, or one of those below
-  std::uint64_t right;
-};
-
-/// Where the points of left rows are looked for that the engine is asked about.
-enum class NearestStep {
-  kPoints,  ///< all points of the left side
-  kOpen,    ///< points whose first neighbours were too few
-  kRest,    ///< left rows that the engine cannot help with
-  kDone,
-};
-
-struct NearestWork {
-  ExprState* distance;
-  ExprState* limit;
-  ExprState** outputs;       ///< [output_count]
-  int* output_columns;       ///< [output_count] of the scan tuple
-  bool* output_is_distance;  ///< [output_count] it is what rows are ranked by
-  int output_count;
-  bool measures;         ///< an output is the distance
-  bool exact;            ///< the engine's distances are the operator's
-  MemoryContext values;  ///< of the outputs of one row
-
-  // The rest belongs to a run.
-  MemoryContext context;
-  std::uint64_t k;
-  bool by_radius;        ///< the engine leaves out what is beyond the radius
-  std::uint64_t points;  ///< right ones that the engine compares
-  std::uint64_t* odd;    ///< [odd_count] right rows whose distance only the operator knows
-  std::uint64_t odd_count;
-  std::uint64_t* unknown;  ///< [unknown_count] right rows that have no distance
-  std::uint64_t unknown_count;
-  NearestStep step;
-  bool searching;           ///< the engine is at work
-  std::uint64_t asked;      ///< neighbours that it is asked for
-  std::uint64_t chunk;      ///< of left points in a file, the next one
-  PointBuffer piece;        ///< points that the engine is asked about, if not all
-  std::uint64_t batch_row;  ///< of the engine's batch, the next one
-  std::uint8_t* done;       ///< [left rows] whether their neighbours were found
-  std::uint8_t* open;       ///< [left rows] whether they were too few
-  std::uint64_t open_count;
-  std::uint64_t rest;  ///< left rows before it are done
-  std::uint64_t left;  ///< the row whose neighbours come now
-  NearestRow* ranked;  ///< [room] the nearest first
-  std::uint64_t count, room, next;
-  bool none_due;        ///< it has none, and still comes once
-  std::uint64_t shown;  ///< the left row that came last; kNoRow: none did
-  bool matched;         ///< and has been emitted
-  bool pair_due;        ///< the pair after it is waiting
-  std::uint64_t due_left, due_right;
-  double due_distance;
-};
-
 namespace {
-
-constexpr double kUnknown = -INFINITY;    // NearestRow::distance: NULL
-constexpr double kUnmeasured = -DBL_MAX;  // and: not computed yet
-constexpr std::uint64_t kMostAsked = kMostNeighbors;
-
-// ---- The order of right rows
-
-/// As PostgreSQL orders the results of the operator: numbers, NaN, NULL.
-int order_class(double distance) { return distance == kUnknown ? 2 : std::isnan(distance) ? 1 : 0; }
-
-bool comes_first(const NearestRow& a, const NearestRow& b) {
-  const int p = order_class(a.distance), q = order_class(b.distance);
-  if (p != q) return p < q;
-  if (p == 0 && a.distance != b.distance) return a.distance < b.distance;
-  return a.right < b.right;
-}
 
 /// The distance of the engine beyond which the operator's are larger than that of a pair at this
 /// one.
@@ -107,9 +37,10 @@ double surely_beyond(const JoinNode* node, double distance) {
   return INFINITY;
 }
 
+}  // namespace
+
 // ---- One pair
 
-/// The operator's distance of two rows.
 double measure(JoinNode* node, std::uint64_t left, std::uint64_t right) {
   ++node->evaluated;
   show_pair(node, left, right);
@@ -125,7 +56,6 @@ double measure(JoinNode* node, std::uint64_t left, std::uint64_t right) {
   return is_null ? kUnknown : DatumGetFloat8(value);
 }
 
-/// Whether the subquery has the pair at all; `within`: it is known to be within the radius.
 bool is_candidate(JoinNode* node, std::uint64_t left, std::uint64_t right, bool within) {
   const bool asks = node->condition != nullptr && !within;
   if (node->early == nullptr && !asks) return true;
@@ -147,11 +77,26 @@ void add_ranked(NearestWork* work, double distance, std::uint64_t right) {
   work->ranked[work->count++] = {distance, right};
 }
 
+void add_to_heap(NearestWork* work, const NearestRow& found) {
+  if (work->count < work->k) {
+    add_ranked(work, found.distance, found.right);
+    std::push_heap(work->ranked, work->ranked + work->count, is_nearer);
+  } else if (is_nearer(found, work->ranked[0])) {
+    std::pop_heap(work->ranked, work->ranked + work->count, is_nearer);
+    work->ranked[work->count - 1] = found;
+    std::push_heap(work->ranked, work->ranked + work->count, is_nearer);
+  }
+}
+
+namespace {
+
 // ---- The rows of one left row
 
-void begin_ranks(NearestWork* work, std::uint64_t left) {
+void begin_ranks(JoinNode* node, std::uint64_t left) {
+  NearestWork* const work = node->nearest;
   work->left = left;
   work->count = work->next = 0;
+  if (work->has_boxes) span_left(node);
 }
 
 /// Its rows are known, and come next.
@@ -186,22 +131,15 @@ void rank_unknown(JoinNode* node) {
 /// Looks at all right rows. The first k so far are a heap.
 void rank_all(JoinNode* node) {
   NearestWork* const work = node->nearest;
-  begin_ranks(work, work->left);
+  work->count = work->next = 0;
   const std::uint64_t rows = row_count(node->right);
   for (std::uint64_t right = 0; right < rows; ++right) {
     CHECK_FOR_INTERRUPTS();
+    if (work->has_boxes && cannot_come(work, least_of(node, right))) continue;
     if (!is_candidate(node, work->left, right, false)) continue;
-    const NearestRow found = {measure(node, work->left, right), right};
-    if (work->count < work->k) {
-      add_ranked(work, found.distance, right);
-      std::push_heap(work->ranked, work->ranked + work->count, comes_first);
-    } else if (comes_first(found, work->ranked[0])) {
-      std::pop_heap(work->ranked, work->ranked + work->count, comes_first);
-      work->ranked[work->count - 1] = found;
-      std::push_heap(work->ranked, work->ranked + work->count, comes_first);
-    }
+    add_to_heap(work, {measure(node, work->left, right), right});
   }
-  std::sort_heap(work->ranked, work->ranked + work->count, comes_first);
+  std::sort_heap(work->ranked, work->ranked + work->count, is_nearer);
 }
 
 /// Sorts neighbours whose order the engine's distances leave open by the operator's.
@@ -216,7 +154,7 @@ void sort_open(JoinNode* node) {
     for (std::uint64_t i = begin; i < end; ++i)
       ranked[i].distance =
           end - begin > 1 ? measure(node, work->left, ranked[i].right) : kUnmeasured;
-    std::sort(ranked + begin, ranked + end, comes_first);
+    std::sort(ranked + begin, ranked + end, is_nearer);
   }
 }
 
@@ -235,8 +173,17 @@ bool add_odd(JoinNode* node) {
     if (distance == kUnknown) return false;
     add_ranked(work, distance, right);
   }
-  std::sort(work->ranked, work->ranked + work->count, comes_first);
+  std::sort(work->ranked, work->ranked + work->count, is_nearer);
   return true;
+}
+
+/// rank() where values have extents.
+bool rank_by_boxes(JoinNode* node, const std::uint32_t* neighbors, const double* distances,
+                   std::uint64_t count, bool all) {
+  bool complete = true;
+  if (!rank_boxes(node, neighbors, distances, count, all, &complete)) rank_all(node);
+  if (complete) add_unknown(node);
+  return complete;
 }
 
 /// Ranks neighbours that the engine found of the left row, nearest first; `all`: there are no more.
@@ -244,6 +191,7 @@ bool add_odd(JoinNode* node) {
 bool rank(JoinNode* node, const std::uint32_t* neighbors, const double* distances,
           std::uint64_t count, bool all) {
   NearestWork* const work = node->nearest;
+  if (work->has_boxes) return rank_by_boxes(node, neighbors, distances, count, all);
   const ResultBatch& batch = node->run->batch;
   double beyond = INFINITY;  // of the k-th neighbour and of those that may come before it
   bool certain = all;
@@ -277,10 +225,12 @@ std::uint64_t most_asked(const NearestWork* work) {
 
 /// A few neighbours more than k tell whether the order of the first k is certain.
 std::uint64_t first_asked(const JoinNode* node) {
-  constexpr std::uint64_t kSpare = 2, kSpareShare = 8;
+  constexpr std::uint64_t kSpare = 2, kSpareShare = 8, kMoreBoxes = 4, kMoreBoxesShare = 4;
   const NearestWork* const work = node->nearest;
   const bool more =
       !work->exact || node->early != nullptr || (node->condition != nullptr && !work->by_radius);
+  if (work->has_boxes)
+    return std::min(work->k + kMoreBoxes + work->k / kMoreBoxesShare, most_asked(work));
   return std::min(work->k + (more ? kSpare + work->k / kSpareShare : 0), most_asked(work));
 }
 
@@ -360,6 +310,25 @@ bool search_more(JoinNode* node) {
   return begun;
 }
 
+/// Has the processor fetch what the engine's next left rows need: it names them in an order of its
+/// own.
+void expect_left(const JoinNode* node, std::uint64_t batch_row) {
+  constexpr std::uint64_t kRowsAhead = 16, kValuesAhead = 8;
+  const ResultBatch& batch = node->run->batch;
+  const Side& side = node->left;
+  if (batch_row + kRowsAhead >= batch.row_count) return;
+  const auto left_of = [&](std::uint64_t at) {
+    return static_cast<std::uint64_t>(batch.left_ids[batch.rows[batch_row + at]]);
+  };
+  const std::uint64_t later = left_of(kRowsAhead), sooner = left_of(kValuesAhead);
+  for (const RowStore* const store : {side.shown.rows, side.tested.rows}) {
+    expect_row(store, later);
+    expect_values(store, sooner);
+  }
+  if (side.points.file == nullptr && side.points.rows == row_count(side))
+    __builtin_prefetch(point(side.points, later));
+}
+
 /// Ranks the neighbours of the next left row that the engine names. False where it names no more.
 bool next_searched(JoinNode* node) {
   NearestWork* const work = node->nearest;
@@ -376,7 +345,8 @@ bool next_searched(JoinNode* node) {
     const std::uint64_t row = work->batch_row++, begin = batch.entry(row);
     const std::uint64_t count = batch.entry(row + 1) - begin;
     node->handed_over += count;
-    begin_ranks(work, static_cast<std::uint64_t>(batch.left_ids[batch.rows[row]]));
+    expect_left(node, row);
+    begin_ranks(node, static_cast<std::uint64_t>(batch.left_ids[batch.rows[row]]));
     // Without a radius the engine leaves out what is too far for its arithmetic.
     if (count < work->asked && !work->by_radius) continue;
     const bool all = count < work->asked || work->asked >= work->points;
@@ -404,7 +374,7 @@ bool has_no_neighbor(JoinNode* node, std::uint64_t left, bool* is_point) {
 /// Ranks the rows of a left row that the engine has not.
 void rank_rest(JoinNode* node, std::uint64_t left) {
   NearestWork* const work = node->nearest;
-  begin_ranks(work, left);
+  begin_ranks(node, left);
   bool is_point = false;
   if (work->k > 0 && has_no_neighbor(node, left, &is_point))
     rank(node, nullptr, nullptr, 0, true);
@@ -614,7 +584,10 @@ void start_nearest(JoinNode* node) {
   work->open = static_cast<std::uint8_t*>(
       MemoryContextAllocExtended(work->context, rows, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
   const bool in_memory = node->right.points.file == nullptr;
-  if (in_memory) sort_right_rows(node);
+  if (in_memory) {
+    sort_right_rows(node);
+    prepare_boxes(node);
+  }
   work->asked = first_asked(node);
   const bool searches =
       in_memory && work->k > 0 && work->points > 0 && work->k <= kMostAsked && !node->band.none;

@@ -17,6 +17,7 @@
 #include "pg/executor/join_plan.h"
 #include "pg/reading/late_rows.h"
 #include "pg/store/row_store.h"
+#include "pg/types/plane_box.h"
 
 extern "C" {
 #include "utils/resowner.h"
@@ -66,12 +67,13 @@ struct Side {
   ScoreRange scores;
   double* row_scores;  ///< [score_room] by row, where the node computes the values
   std::uint64_t score_room;
-  bool keep_unmatched;  ///< rows that can match nothing are kept as well
-  Columns shown;        ///< needed for every pair
-  Columns tested;       ///< needed besides, for pairs that the condition decides
-  int rebuilt;          ///< column of the scan tuple that ValueType::rebuild fills; -1: none
-  PointBuffer buffer;   ///< its points or boxes; ids are numbers of rows
-  Dataset points;       ///< finished; where the service keeps them, without coordinates and ids
+  bool keep_unmatched;     ///< rows that can match nothing are kept as well
+  Columns shown;           ///< needed for every pair
+  Columns tested;          ///< needed besides, for pairs that the condition decides
+  int rebuilt;             ///< column of the scan tuple that ValueType::rebuild fills; -1: none
+  PointBuffer buffer;      ///< its points or boxes; ids are numbers of rows
+  PlaneBoxes plane_boxes;  ///< of ValueForm::kMiddle
+  Dataset points;          ///< finished; where the service keeps them, without coordinates and ids
   OddRows odd;
   LateRows* late;    ///< the table, where the service keeps its points and pairs are wanted
   RowPlaces places;  ///< of its rows in the stores, once all were read

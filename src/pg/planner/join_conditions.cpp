@@ -96,6 +96,13 @@ List* cheapest_first(PlannerInfo* root, const List* conditions, bool of_join) {
   return ordered;
 }
 
+List* in_order(PlannerInfo* root, List* conditions, int before, Expr* radius) {
+  for (int i = before; radius != nullptr && i < list_length(conditions); ++i)
+    if (!cannot_raise(root, static_cast<Expr*>(list_nth(conditions, i))))
+      return list_insert_nth(conditions, before, radius);
+  return conditions;
+}
+
 Conditions sort_conditions(PlannerInfo* root, const SimilarityClause& clause, JoinType type,
                            List* conditions, Relids joined, Relids left, Relids right) {
   Conditions found = {};

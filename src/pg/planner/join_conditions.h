@@ -21,6 +21,10 @@ struct Conditions {
 /// go first, and of a join's conditions any that may come first there.
 List* cheapest_first(PlannerInfo* root, const List* conditions, bool of_join);
 
+/// The conditions, of Expr, that are evaluated before the radius (null: there is none). Where some
+/// after the first `before` may raise errors for pairs beyond the radius it is put among them, too.
+List* in_order(PlannerInfo* root, List* conditions, int before, Expr* radius);
+
 /// Sorts `conditions`, of RestrictInfo, of a join of two sides with these relations: cheapest
 /// first, as PostgreSQL evaluates them.
 Conditions sort_conditions(PlannerInfo* root, const SimilarityClause& clause, JoinType type,

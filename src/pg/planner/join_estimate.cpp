@@ -117,17 +117,22 @@ void set_join_cost(PlannerInfo* root, Path* path, const Path* left, const Path* 
 
 bool set_nearest_cost(PlannerInfo* root, PlannerInfo* subroot, const SimilarityClause& distance,
                       Expr* value, const NearestCost& cost, Path* path) {
-  constexpr double kSearchOperators = 20, kLeafRows = 32;
+  constexpr double kSearchOperators = 20, kLeafRows = 32, kDistanceOperators = 10;
   const Path *left = cost.left, *right = cost.right;
   if (!fits_in_share(bytes_of(subroot, right, value, distance.test))) return false;
-  const double dims = coordinates_of(subroot, value, *distance.test.type);
+  const bool plane = has_form(*distance.test.type, ValueForm::kMiddle);
+  const double dims = plane ? 2 : coordinates_of(subroot, value, *distance.test.type);
   const double found = fmin(cost.k / fmax(cost.share, 1e-9), right->rows);
   // In many dimensions all points are compared.
   const double compared = fmin(right->rows, pow(3, fmin(dims, 64)) * (kLeafRows + found));
   QualCost filter, measuring;
   cost_qual_eval(&filter, cost.conditions, root);
   cost_qual_eval_node(&measuring, reinterpret_cast<Node*>(distance.condition), root);
+  // Extensions price distances so that indexes are preferred; PostgreSQL prices none that an index
+  // orders by.
+  const Cost of_distance = fmin(measuring.per_tuple, kDistanceOperators * cpu_operator_cost);
   const bool measures = !is_exact(distance.test) || cost.conditions != NIL;
+  const double measured = plane ? found + 2 : 1;
   const double of_rows = kStartOperators + kRowOperators * (left->rows + right->rows);
   const double of_search = kSearchOperators + kPairOperators * found +
                            kCandidateOperators * compared * fmax(1, dims / 8);
@@ -138,7 +143,7 @@ bool set_nearest_cost(PlannerInfo* root, PlannerInfo* subroot, const SimilarityC
                        path->pathtarget->cost.startup;
   path->total_cost = path->startup_cost + left->rows * cpu_operator_cost * of_search +
                      left->rows * found * filter.per_tuple +
-                     (measures ? left->rows * measuring.per_tuple : 0) +
+                     (measures ? left->rows * measured * of_distance : 0) +
                      path->pathtarget->cost.per_tuple * path->rows;
   return true;
 }

@@ -6,6 +6,7 @@
 #include "pg/planner/join_selectivity.h"
 #include "pg/planner/nearest_path.h"
 #include "pg/planner/nested_loops.h"
+#include "pg/planner/ranked_path.h"
 #include "pg/planner/safe_expression.h"
 #include "pg/planner/scan_columns.h"
 #include "pg/planner/score_clause.h"
@@ -352,6 +353,7 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   if (!customscan_enabled() || !is_join_kind_served(type) || names_partitions(join)) return;
   if (!bms_is_empty(inner->lateral_relids))
     return add_nearest_path(root, join, outer, inner, type, extra);
+  add_ranked_path(root, join, outer, inner, type, extra);
   Path *left = outer->cheapest_total_path, *right = inner->cheapest_total_path;
   if (!bms_is_empty(join->lateral_relids) || left == nullptr || right == nullptr ||
       PATH_REQ_OUTER(left) != nullptr || PATH_REQ_OUTER(right) != nullptr)

@@ -175,37 +175,39 @@ bool match_order(Translation* translation, NearestClause* clause) {
   return true;
 }
 
-/// Whether the radius is one of the distance that rows are sorted by.
-bool bounds_distance(const SimilarityClause& radius, const SimilarityClause& distance) {
-  return radius.test.type == distance.test.type &&
-         radius.test.by->compared == distance.test.by->compared &&
-         radius.test.by->metric == distance.test.by->metric && !tests_boxes(radius.test) &&
-         equal(radius.left, distance.left) && equal(radius.right, distance.right);
-}
-
-/// The conditions: about the table's rows alone, a radius, and others.
+/// The conditions: about the table's rows alone, a radius, and others. PostgreSQL evaluates one for
+/// the rows that those before it leave. Here those about the table's rows come first, so of these
+/// none may raise errors that comes after one about both rows.
 bool match_conditions(Translation* translation, NearestClause* clause) {
   List* const conditions =
       cheapest_first(translation->inner->subroot, clause->table->baserestrictinfo, false);
   ListCell* cell;
+  int before_radius = 0;
+  bool about_both = false;
   foreach (cell, conditions) {
     RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
     if (contain_volatile_functions(reinterpret_cast<Node*>(info->clause))) return false;
     if (!is_about_outer_row(translation->inner, info->clause)) {
+      if (about_both && !cannot_raise(translation->inner->subroot, info->clause)) return false;
       clause->scan_conditions = lappend(clause->scan_conditions, info);
       continue;
     }
+    about_both = true;
     Expr* const condition = translated(translation, info->clause);
     if (condition == nullptr) return false;
     SimilarityClause radius;
     if (clause->radius.condition == nullptr &&
         match_similarity(translation->root, condition, translation->outer->relids,
                          translation->inner->relids, &radius) &&
-        bounds_distance(radius, clause->distance))
+        bounds_distance(radius, clause->distance)) {
       clause->radius = radius;
-    else
+      before_radius = list_length(clause->conditions);
+    } else {
       clause->conditions = lappend(clause->conditions, condition);
+    }
   }
+  clause->conditions =
+      in_order(translation->root, clause->conditions, before_radius, clause->radius.condition);
   return true;
 }
 

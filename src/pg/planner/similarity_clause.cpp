@@ -173,6 +173,13 @@ bool is_distance_of(Expr* expression, const SimilarityClause& clause) {
   return is_distance_of(expression, clause, &test);
 }
 
+bool bounds_distance(const SimilarityClause& radius, const SimilarityClause& distance) {
+  return radius.test.type == distance.test.type &&
+         radius.test.by->compared == distance.test.by->compared &&
+         radius.test.by->metric == distance.test.by->metric && !tests_boxes(radius.test) &&
+         equal(radius.left, distance.left) && equal(radius.right, distance.right);
+}
+
 bool measures_exactly(Expr* expression, const SimilarityClause& clause) {
   SimilarityTest test;
   return is_distance_of(expression, clause, &test) && is_exact(test);

@@ -41,6 +41,9 @@ bool is_the_same_for_all_rows(Expr* value);
 /// Whether the value comes from the relations alone and is the same at each evaluation.
 bool comes_from(PlannerInfo* root, Expr* value, Relids relations);
 
+/// Whether the radius is one of the distance that rows are sorted by.
+bool bounds_distance(const SimilarityClause& radius, const SimilarityClause& distance);
+
 /// Whether the expression is the distance that the clause tests.
 bool is_distance_of(Expr* expression, const SimilarityClause& clause);
 

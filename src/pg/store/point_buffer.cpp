@@ -287,6 +287,13 @@ Dataset finish_in_file(PointBuffer* buffer) {
 }
 
 const Dataset* find_among(const Dataset& points, std::int64_t id, std::uint64_t* position) {
+  // Ascending ids are at most as far on as they are above the first one, and just there where all
+  // rows are points.
+  const auto guess = static_cast<std::uint64_t>(id - points.ids[0]);
+  if (id >= points.ids[0] && guess < points.rows && points.ids[guess] == id) {
+    *position = guess;
+    return &points;
+  }
   const std::int64_t* const end = points.ids + points.rows;
   const std::int64_t* const found = std::lower_bound(points.ids, end, id);
   if (found == end || *found != id) return nullptr;

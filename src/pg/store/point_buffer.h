@@ -22,7 +22,9 @@ struct RowSample {
   std::uint64_t room, rows, step;
 };
 
-/// The creator sets the first seven members and zeroes the rest.
+struct PlaneBoxes;
+
+/// The creator sets the first eight members and zeroes the rest.
 struct PointBuffer {
   MemoryContext context;  ///< where the points lie
   const char* source;     ///< whose rows they are, for messages: relation "t"
@@ -31,6 +33,8 @@ struct PointBuffer {
   bool scored;       ///< each row has a score
   SpillFile* spill;  ///< where rows beyond the limit go; null: there is an error
   bool shares;       ///< the points are to lie in memory that gpujoin_service can map
+  PlaneBoxes*
+      plane_boxes;  ///< where the boxes go that points are the middles of; null: there are none
 
   std::uint32_t dims;  ///< set before the first row
   std::uint64_t rows;

@@ -99,6 +99,16 @@ inline void expect_row(const RowStore* store, std::uint64_t row) {
   __builtin_prefetch(store->nulls + row * natts);
 }
 
+/// The same of what its values point to, after the row itself.
+inline void expect_values(const RowStore* store, std::uint64_t row) {
+  const int natts = store->columns->natts;
+  if (store->file != nullptr) return;
+  const std::uint64_t first = row * static_cast<std::uint64_t>(natts);
+  for (int i = 0; i < natts; ++i)
+    if (!TupleDescAttr(store->columns, i)->attbyval && !store->nulls[first + i])
+      __builtin_prefetch(DatumGetPointer(store->values[first + i]));
+}
+
 /// Forgets all rows.
 void clear_row_store(RowStore* store);
 

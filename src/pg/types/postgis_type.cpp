@@ -4,6 +4,7 @@
 // in our own words.
 #include <bit>
 
+#include "pg/types/plane_box.h"
 #include "pg/types/sphere.h"
 #include "pg/types/value_reading.h"
 #include "pg/types/value_types.h"
@@ -25,6 +26,7 @@ enum GeometryKind : std::uint32_t {
   kPointKind = 1,
   kLineKind = 2,
   kFirstMultiKind = 4,
+  kLastStraightKind = 6,
   kLastMultiKind = 7,
 };
 
@@ -55,6 +57,13 @@ bool has_same_srid(ValueShape* shape, const GeometryView& view) {
 /// Where a point is empty no distance is within anything.
 constexpr double kNowhere[2] = {NAN, NAN};
 
+/// Beyond the range of single precision distances are NULL.
+bool is_too_far(const char* tuple) {
+  constexpr double kMost = 1e30;
+  return std::fabs(load<double>(tuple)) > kMost ||
+         std::fabs(load<double>(tuple + sizeof(double))) > kMost;
+}
+
 ValueFinding add_geometry_point(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
                                 Datum value) {
   return with_detoasted(value, [&](const struct varlena* detoasted) {
@@ -62,6 +71,8 @@ ValueFinding add_geometry_point(PointBuffer* buffer, ValueShape* shape, std::int
     if (load<std::uint32_t>(view.body) != kPointKind) return finding(ValueProblem::kNotAPoint);
     if (!has_same_srid(shape, view)) return finding(ValueProblem::kOtherSrid);
     const bool empty = load<std::uint32_t>(view.body + 4) == 0;
+    if (!empty && !shape->as_stored && is_too_far(view.body + 8))
+      return finding(ValueProblem::kIncomparable, 2);
     return add_doubles(buffer, shape, id,
                        empty ? reinterpret_cast<const char*>(kNowhere) : view.body + 8, 2);
   });
@@ -146,19 +157,82 @@ ValueFinding add_geometry_box(PointBuffer* buffer, ValueShape* shape, std::int64
   return add_tuples_box(buffer, shape, id, tuples.first, tuples.count, view.dims);
 }
 
-/// Adds the box of a value by its first bytes.
-template <ValueFinding (*kAddBox)(PointBuffer*, ValueShape*, std::int64_t, const char*,
-                                  const char*)>
-ValueFinding add_head_box(PointBuffer* buffer, ValueShape* shape, std::int64_t id, Datum value) {
-  constexpr std::int32_t kHeadBytes = 1024;  // the box, or all that has none
+/// add(the first bytes of a value).
+template <auto kAdd, std::int32_t kBytes>
+ValueFinding add_head(PointBuffer* buffer, ValueShape* shape, std::int64_t id, Datum value) {
   struct varlena* const stored = reinterpret_cast<struct varlena*>(DatumGetPointer(value));
-  struct varlena* const head =
-      is_plain(stored) ? stored : PG_DETOAST_DATUM_SLICE(value, 0, kHeadBytes);
+  struct varlena* const head = is_plain(stored) ? stored : PG_DETOAST_DATUM_SLICE(value, 0, kBytes);
   const char* const data = VARDATA_ANY(head);
-  const ValueFinding found = kAddBox(buffer, shape, id, data, data + VARSIZE_ANY_EXHDR(head));
+  const ValueFinding found = kAdd(buffer, shape, id, data, data + VARSIZE_ANY_EXHDR(head));
   if (head != stored) pfree(head);
   return found;
 }
+
+constexpr std::int32_t kBoxBytes = 1024;    // the box, or all that has none
+constexpr std::int32_t kMiddleBytes = 256;  // the box, or a point, or a line between two
+
+/// The extent of a value that consists of straight lines and the areas between them, or
+/// kNoPlaneBox: what is computed of arcs may lie outside their box.
+PlaneBox straight_box(const GeometryView& view, std::uint32_t kind) {
+  if (kind > kLastStraightKind || view.box == nullptr) return kNoPlaneBox;
+  const auto bound = [&](int i) { return load<float>(view.box + i * sizeof(float)); };
+  const PlaneBox box = {{bound(0), bound(2)}, {bound(1), bound(3)}};
+  constexpr float kMost = 1e30F;
+  for (int d = 0; d < 2; ++d)
+    if (!(box.low[d] >= -kMost && box.high[d] <= kMost && box.low[d] <= box.high[d]))
+      return kNoPlaneBox;
+  return box;
+}
+
+/// The extent of a line of two points, which is stored without its box.
+PlaneBox line_box(const GeometryView& view, const char* end) {
+  PlaneBox box = kNoPlaneBox;
+  const std::size_t tuple = view.dims * sizeof(double);
+  if (end - view.body < static_cast<std::ptrdiff_t>(8 + 2 * tuple)) return kNoPlaneBox;
+  for (std::size_t d = 0; d < 2; ++d) {
+    const auto one = load<double>(view.body + 8 + d * sizeof(double));
+    const auto other = load<double>(view.body + 8 + tuple + d * sizeof(double));
+    if (!(std::fabs(one) <= 1e30 && std::fabs(other) <= 1e30)) return kNoPlaneBox;
+    box.low[d] = static_cast<float>(rounded_outwards(std::fmin(one, other), false));
+    box.high[d] = static_cast<float>(rounded_outwards(std::fmax(one, other), true));
+  }
+  return box;
+}
+
+/// The middle of what is no point, whose extent goes to the buffer. What is empty has no distance
+/// to anything, as NULL.
+ValueFinding add_geometry_middle(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
+                                 const char* data, const char* end) {
+  const GeometryView view = view_geometry(data);
+  const auto kind = load<std::uint32_t>(view.body), count = load<std::uint32_t>(view.body + 4);
+  if (count == 0) return finding(ValueProblem::kNullElement);
+  if (!has_same_srid(shape, view)) return finding(ValueProblem::kOtherSrid);
+  if (kind == kPointKind)
+    return is_too_far(view.body + 8) ? finding(ValueProblem::kIncomparable, 2)
+                                     : add_doubles(buffer, shape, id, view.body + 8, 2);
+  const PlaneBox box = kind == kLineKind && count == 2 && view.box == nullptr
+                           ? line_box(view, end)
+                           : straight_box(view, kind);
+  if (!is_box(box)) return finding(ValueProblem::kIncomparable, 2);
+  const double middle[2] = {middle_of(box, 0), middle_of(box, 1)};
+  const ValueFinding found =
+      add_doubles(buffer, shape, id, reinterpret_cast<const char*>(middle), 2);
+  if (found.problem == ValueProblem::kNone)
+    note_box(buffer->plane_boxes, static_cast<std::uint64_t>(id), box);
+  return found;
+}
+
+constexpr TestFunction kTests[] = {
+    {"postgis", "st_distance", InvalidOid, TestForm::kDistance, ValueForm::kPoint, Metric::kL2,
+     widen_double},
+    {"postgis", "geometry_distance_centroid", InvalidOid, TestForm::kDistance, ValueForm::kPoint,
+     Metric::kL2, widen_double},
+    {"postgis", "st_dwithin", InvalidOid, TestForm::kWithin, ValueForm::kPoint, Metric::kL2,
+     widen_double},
+    {"postgis", "geometry_overlaps", InvalidOid, TestForm::kOverlap, ValueForm::kBox, Metric::kLInf,
+     widen_double},
+    {"postgis", "st_intersects", InvalidOid, TestForm::kTouch, ValueForm::kBox, Metric::kLInf,
+     widen_double}};
 
 // ---- Geography
 
@@ -252,13 +326,6 @@ constexpr TestFunction kGeographyTests[] = {
     {"postgis", "geography_distance_knn", InvalidOid, TestForm::kDistance, ValueForm::kDirection,
      Metric::kL2, widen_spheroid}};
 
-constexpr TestFunction kTests[] = {{"postgis", "st_dwithin", InvalidOid, TestForm::kWithin,
-                                    ValueForm::kPoint, Metric::kL2, widen_double},
-                                   {"postgis", "geometry_overlaps", InvalidOid, TestForm::kOverlap,
-                                    ValueForm::kBox, Metric::kLInf, widen_double},
-                                   {"postgis", "st_intersects", InvalidOid, TestForm::kTouch,
-                                    ValueForm::kBox, Metric::kLInf, widen_double}};
-
 }  // namespace
 
 const ValueType kGeometryType = {
@@ -267,7 +334,8 @@ const ValueType kGeometryType = {
     .type = InvalidOid,
     .scalar = ScalarType::kFloat64,
     .box_scalar = ScalarType::kFloat32,
-    .add = {add_geometry_point, nullptr, add_head_box<add_geometry_box>},
+    .add = {add_geometry_point, nullptr, add_head<add_geometry_box, kBoxBytes>,
+            add_head<add_geometry_middle, kMiddleBytes>},
     .rebuild = nullptr,
     .fixed_numbers = 4,
     .head_bytes = 0,
@@ -282,7 +350,7 @@ const ValueType kGeographyType = {
     .name = "geography",
     .type = InvalidOid,
     .scalar = ScalarType::kFloat64,
-    .add = {nullptr, add_geography_point, add_head_box<add_geography_box>},
+    .add = {nullptr, add_geography_point, add_head<add_geography_box, kBoxBytes>},
     .rebuild = nullptr,
     .fixed_numbers = 6,
     .head_bytes = 0,

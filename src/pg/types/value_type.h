@@ -12,8 +12,9 @@ enum class ValueForm {
   kPoint,
   kDirection,  ///< a point on a sphere about the origin
   kBox,        ///< a low corner and a high one
+  kMiddle,     ///< a point, or the middle of its box, which goes to PointBuffer::plane_boxes
 };
-inline constexpr int kValueFormCount = 3;
+inline constexpr int kValueFormCount = 4;
 
 /// Why a value becomes nothing of the kind.
 enum class ValueProblem {
@@ -123,7 +124,7 @@ inline ValueFinding add_value(const ValueType& type, ValueForm form, PointBuffer
 /// float32 where no coordinate of such values needs more.
 inline ScalarType scalar_of(const ValueType& type, ValueForm form) {
   if (form == ValueForm::kBox) return type.box_scalar;
-  return form == ValueForm::kPoint ? type.scalar : ScalarType::kFloat64;
+  return form == ValueForm::kDirection ? ScalarType::kFloat64 : type.scalar;
 }
 
 }  // namespace gpujoin

@@ -1,0 +1,201 @@
+#include "pg/planner/ranked_clause.h"
+
+#include "pg/planner/join_conditions.h"
+#include "pg/planner/safe_expression.h"
+#include "pg/planner/unique_rows.h"
+
+extern "C" {
+#include "catalog/pg_operator_d.h"
+#include "catalog/pg_type_d.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/tlist.h"
+#include "utils/fmgroids.h"
+}
+
+namespace gpujoin {
+namespace {
+
+constexpr std::int64_t kMostRows = 1000;  // as of a LATERAL subquery's limit
+
+/// What is ranked: the rows of each group by an order.
+struct Ranking {
+  List* groups;  ///< of SortGroupClause
+  List* order;   ///< likewise
+  std::int64_t rows;
+};
+
+/// How a comparison of a rank with a number reads, by its function.
+struct RankComparison {
+  Oid function;
+  bool rank_first;
+  bool strict;
+};
+
+constexpr RankComparison kRankComparisons[] = {
+    {F_INT8LE, true, false},  {F_INT8LT, true, true},    {F_INT84LE, true, false},
+    {F_INT84LT, true, true},  {F_INT82LE, true, false},  {F_INT82LT, true, true},
+    {F_INT8GE, false, false}, {F_INT8GT, false, true},   {F_INT48GE, false, false},
+    {F_INT48GT, false, true}, {F_INT28GE, false, false}, {F_INT28GT, false, true}};
+
+/// An integer constant; false: it is none.
+bool integer_of(const Node* node, std::int64_t* number) {
+  if (!IsA(node, Const)) return false;
+  const Const* const constant = reinterpret_cast<const Const*>(node);
+  if (constant->constisnull) return false;
+  switch (constant->consttype) {
+    case INT2OID:
+      *number = DatumGetInt16(constant->constvalue);
+      return true;
+    case INT4OID:
+      *number = DatumGetInt32(constant->constvalue);
+      return true;
+    case INT8OID:
+      *number = DatumGetInt64(constant->constvalue);
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// The highest rank that a condition of PostgreSQL's on the rows of a window leaves; 0: unknown.
+std::int64_t highest_rank(const RunCondition& condition) {
+  for (const RankComparison& known : kRankComparisons) {
+    std::int64_t number;
+    if (known.function != condition.function || known.rank_first != condition.window_first ||
+        !integer_of(condition.value, &number))
+      continue;
+    return number - known.strict;
+  }
+  return 0;
+}
+
+/// The query ranks by one window, and nothing else, and drops the ranks beyond some.
+bool match_window(PlannerInfo* root, Ranking* ranking) {
+  const Query* const query = root->parse;
+  if (!query->hasWindowFuncs || list_length(query->windowClause) != 1 ||
+      query->distinctClause != NIL || query->limitCount != nullptr || query->limitOffset != nullptr)
+    return false;
+  const WindowClause* const window = linitial_node(WindowClause, query->windowClause);
+  List* const used = pull_var_clause(reinterpret_cast<Node*>(root->processed_tlist),
+                                     PVC_INCLUDE_WINDOWFUNCS | PVC_RECURSE_PLACEHOLDERS);
+  ListCell* cell;
+  std::int64_t least = 0;
+  foreach (cell, used) {
+    if (!IsA(lfirst(cell), WindowFunc)) continue;
+    const WindowFunc* const function = lfirst_node(WindowFunc, cell);
+    if (function->winfnoid != F_ROW_NUMBER) return false;
+    ListCell* other;
+    foreach (other, run_conditions(window, function)) {
+      RunCondition condition;
+      if (!read_run_condition(static_cast<Node*>(lfirst(other)), function, &condition)) continue;
+      const std::int64_t rank = highest_rank(condition);
+      if (rank > 0 && (least == 0 || rank < least)) least = rank;
+    }
+  }
+  *ranking = {window->partitionClause, window->orderClause, least};
+  return least > 0;
+}
+
+/// DISTINCT ON: the first row of each group by the keys of ORDER BY after those of the groups.
+bool match_distinct(PlannerInfo* root, Ranking* ranking) {
+  const Query* const query = root->parse;
+  const int groups = list_length(query->distinctClause);
+  if (!query->hasDistinctOn || query->hasWindowFuncs || groups == 0 ||
+      list_length(query->sortClause) <= groups)
+    return false;
+  for (int i = 0; i < groups; ++i) {
+    const auto* const key = list_nth_node(SortGroupClause, query->sortClause, i);
+    if (get_sortgroupref_clause_noerr(key->tleSortGroupRef, query->distinctClause) == nullptr)
+      return false;
+  }
+  *ranking = {query->distinctClause, list_copy_tail(query->sortClause, groups), 1};
+  return true;
+}
+
+/// Whether the groups are the rows of the relation: its key is among their columns, and no column
+/// of another one.
+bool are_rows_of(PlannerInfo* root, RelOptInfo* relation, List* groups) {
+  ListCell* cell;
+  foreach (cell, groups) {
+    const Node* const column =
+        get_sortgroupclause_expr(lfirst_node(SortGroupClause, cell), root->processed_tlist);
+    if (!IsA(column, Var) ||
+        !bms_is_member(static_cast<int>(reinterpret_cast<const Var*>(column)->varno),
+                       relation->relids))
+      return false;
+  }
+  return is_grouped_by_key(root, relation, groups);
+}
+
+/// The distance, nearest first, and inner columns after it. A column of the outer row decides
+/// nothing among its rows.
+bool match_order(PlannerInfo* root, List* order, const RelOptInfo* outer, const RelOptInfo* inner,
+                 RankedClause* clause) {
+  if (order == NIL) return false;
+  const auto* const first = linitial_node(SortGroupClause, order);
+  if (first->sortop != Float8LessOperator || first->nulls_first) return false;
+  Expr* const distance = reinterpret_cast<Expr*>(
+      get_sortgroupclause_expr(const_cast<SortGroupClause*>(first), root->processed_tlist));
+  bool swapped;
+  if (!match_distance(root, distance, outer->relids, inner->relids, &clause->distance, &swapped))
+    return false;
+  for (int i = 1; i < list_length(order); ++i) {
+    auto* const key = list_nth_node(SortGroupClause, order, i);
+    const Node* const column = get_sortgroupclause_expr(key, root->processed_tlist);
+    if (!IsA(column, Var)) return false;
+    const int relation = static_cast<int>(reinterpret_cast<const Var*>(column)->varno);
+    if (bms_is_member(relation, outer->relids)) continue;
+    if (!bms_is_member(relation, inner->relids)) return false;
+    clause->keys = lappend(clause->keys, key);
+  }
+  return true;
+}
+
+/// The radius and the other conditions.
+bool match_conditions(PlannerInfo* root, const List* conditions, const RelOptInfo* outer,
+                      const RelOptInfo* inner, RankedClause* clause) {
+  int before_radius = 0;
+  ListCell* cell;
+  foreach (cell, cheapest_first(root, conditions, true)) {
+    const RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
+    if (info->pseudoconstant || info->security_level > 0 ||
+        contain_volatile_functions(reinterpret_cast<Node*>(info->clause)))
+      return false;
+    SimilarityClause radius;
+    if (clause->radius.condition == nullptr &&
+        match_similarity(root, info->clause, outer->relids, inner->relids, &radius) &&
+        bounds_distance(radius, clause->distance)) {
+      clause->radius = radius;
+      before_radius = list_length(clause->conditions);
+      continue;
+    }
+    clause->conditions = lappend(clause->conditions, info->clause);
+  }
+  clause->conditions = in_order(root, clause->conditions, before_radius, clause->radius.condition);
+  return true;
+}
+
+}  // namespace
+
+bool match_ranks(PlannerInfo* root, const RelOptInfo* join, RelOptInfo* outer,
+                 const RelOptInfo* inner, const List* conditions, RankedClause* clause) {
+  const Query* const query = root->parse;
+  *clause = {};
+  Ranking ranking;
+  if (query->commandType != CMD_SELECT || query->hasAggs || query->groupClause != NIL ||
+      query->groupingSets != NIL || query->havingQual != nullptr || query->hasTargetSRFs ||
+      query->setOperations != nullptr || root->rowMarks != NIL || root->join_info_list != NIL ||
+      !bms_equal(join->relids, root->all_baserels) ||
+      (!match_window(root, &ranking) && !match_distinct(root, &ranking)))
+    return false;
+  clause->rows = ranking.rows;
+  return clause->rows <= kMostRows &&
+         !contain_volatile_functions(reinterpret_cast<Node*>(root->processed_tlist)) &&
+         match_order(root, ranking.order, outer, inner, clause) &&
+         are_rows_of(root, outer, ranking.groups) &&
+         match_conditions(root, conditions, outer, inner, clause) &&
+         cannot_raise(root, clause->distance.left) && cannot_raise(root, clause->distance.right);
+}
+
+}  // namespace gpujoin
