@@ -245,7 +245,7 @@ TEST_P(NearestJoins, an_early_end_leaves_nothing_behind) {
 /// So many that there are several rounds of the screen, several slices of left points, or both.
 TEST_P(NearestJoins, many_points_in_many_dimensions) {
   Random random(811);
-  const std::uint64_t rows = kSanitized ? 700 : 3000;
+  const std::uint64_t rows = kSanitized ? 500 : 1100;
   constexpr std::uint32_t kDims = 40;
   std::vector<double> values = make_values(Shape::kClustered, random, rows, kDims);
   for (std::uint64_t row = 0; row < rows; row += 9)  // the same as the row after
@@ -268,7 +268,7 @@ TEST_P(NearestJoins, many_points_in_many_dimensions) {
 /// Dense and empty places, and rows far away from all others.
 TEST_P(NearestJoins, points_far_from_all_data) {
   Random random(812);
-  const std::uint64_t rows = kSanitized ? 500 : 4000;
+  const std::uint64_t rows = kSanitized ? 300 : 900;
   for (const std::uint32_t dims : {1u, 2u, 3u, 6u}) {
     std::vector<double> values = make_values(Shape::kExponential, random, rows, dims);
     for (std::uint64_t row = 0; row < rows; row += 50)
