@@ -49,8 +49,8 @@ class NearestJoin final : public Join {
     const Dataset* data;
     std::shared_ptr<SideSlot> slot;
     std::shared_ptr<UploadedRows> rows;
-    bool there;            ///< the rows were there
-    DevicePoints points;   ///< the same
+    bool there;               ///< the rows were there
+    DevicePoints points;      ///< the same
     DevicePoints directions;  ///< by cosine distance
     CurvePoints ordered;      ///< where a tree is searched
   };
@@ -113,10 +113,10 @@ class NearestJoin final : public Join {
   std::unique_ptr<NeighborSearch> search_;
   std::deque<Slot> slots_;
   std::uint32_t slice_points_ = 0;
-  std::uint32_t next_ = 0;        ///< left position of the next slice
-  bool searching_ = false;        ///< a slice is in progress, in the slot of number `launched_`
-  std::uint64_t launched_ = 0;    ///< slices whose results are on their way
-  std::uint64_t delivered_ = 0;   ///< of them
+  std::uint32_t next_ = 0;       ///< left position of the next slice
+  bool searching_ = false;       ///< a slice is in progress, in the slot of number `launched_`
+  std::uint64_t launched_ = 0;   ///< slices whose results are on their way
+  std::uint64_t delivered_ = 0;  ///< of them
   Buffer<std::int64_t> left_numbers_, right_numbers_;
   const std::int64_t *left_ids_ = nullptr, *right_ids_ = nullptr;
   SearchReport counted_{};

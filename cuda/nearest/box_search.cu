@@ -116,8 +116,8 @@ class Taker {
 
 /// One left point a thread. K: the room of its list; 0: a heap in the place of the result.
 template <Metric M, std::uint32_t D, std::uint32_t K>
-__global__ void __launch_bounds__(kSearchThreads) search_kernel(SearchView view,
-                                                               NeighborSlice slice) {
+__global__ void __launch_bounds__(kSearchThreads)
+    search_kernel(SearchView view, NeighborSlice slice) {
   constexpr Metric kIndexed = M == Metric::kCosine ? Metric::kL2 : M;
   const std::uint64_t place = global_thread();
   const std::uint32_t k = view.question.k;

@@ -74,7 +74,8 @@ __global__ void leaves_kernel(BoxTree tree, float* boxes) {
 /// One node of a level and column a thread.
 __global__ void nodes_kernel(std::uint32_t first, std::uint32_t stride, float* boxes) {
   const std::uint64_t i = global_thread();
-  if (i >= std::uint64_t{first} * stride) return;  // a level has as many nodes as its first's number
+  if (i >= std::uint64_t{first} * stride)
+    return;  // a level has as many nodes as its first's number
   const std::uint64_t node = first + i / stride;
   const auto d = static_cast<std::uint32_t>(i % stride);
   float* const box = boxes + node * 2 * stride;

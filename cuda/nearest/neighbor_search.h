@@ -49,9 +49,9 @@ class NeighborSearch {
 struct NeighborQuestion {
   Metric metric;
   std::uint32_t dims;
-  std::uint32_t k;             ///< neighbours of a point at most, no more than there are rows
-  double most_raw;             ///< Threshold::raw of eps
-  bool without_itself;         ///< the point itself is no neighbour: both sides are one
+  std::uint32_t k;                ///< neighbours of a point at most, no more than there are rows
+  double most_raw;                ///< Threshold::raw of eps
+  bool without_itself;            ///< the point itself is no neighbour: both sides are one
   const std::int64_t* right_ids;  ///< by row, on the device; null: rows are ids
   const unsigned* stop;           ///< nonzero on the device: leave
 };

@@ -27,11 +27,10 @@ __global__ void round_kernel(const T* coordinates, SpreadRows spread, std::uint3
   __half* const out = values + std::uint64_t{p} * how.padded_dims;
   double norm_sq = 0, squares = 0;
   for (std::uint32_t k = lane; k < how.padded_dims; k += kWarp) {
-    const double y =
-        finite && k < how.dims
-            ? cut_to_screen(
-                  centred(static_cast<double>(point[how.order[k]]), how.center[k], how.scale))
-            : 0;
+    const double y = finite && k < how.dims
+                         ? cut_to_screen(centred(static_cast<double>(point[how.order[k]]),
+                                                 how.center[k], how.scale))
+                         : 0;
     const __half rounded = __double2half(y);
     const auto value = static_cast<double>(__half2float(rounded));
     out[k] = rounded;
@@ -44,8 +43,8 @@ __global__ void round_kernel(const T* coordinates, SpreadRows spread, std::uint3
   }
   if (lane != 0) return;
   const float error = finite ? __double2float_ru(quantization_error(squares, norm_sq)) : 0;
-  reject[p] = finite ? nearest_right_threshold(norm_sq, tensor_accumulation(how.padded_dims))
-                     : HUGE_VALF;
+  reject[p] =
+      finite ? nearest_right_threshold(norm_sq, tensor_accumulation(how.padded_dims)) : HUGE_VALF;
   norms[p] = finite ? static_cast<float>(norm_sq) : NAN;
   errors[p] = error;
   atomicMax(most_error, __float_as_uint(error));  // bits of positive numbers are in their order
@@ -104,13 +103,86 @@ __device__ double raw_of_rows<Metric::kL2, float>(const float* a, const float* b
   return raw;
 }
 
-/// The neighbours of a left point, which a warp keeps in order in the place of the result.
+/// The order of right points by position.
+template <Metric M>
+struct SpreadOrder {
+  SpreadRows rows;
+  const std::int64_t* ids;
+
+  __device__ bool operator()(double a, std::uint32_t p, double b, std::uint32_t q) const {
+    return neighbor_comes_before<M>(Neighbor{a, p}, Neighbor{b, q}, [this](std::uint32_t position) {
+      const std::uint32_t row = rows.row(position);
+      return ids != nullptr ? ids[row] : static_cast<std::int64_t>(row);
+    });
+  }
+};
+
+/// The neighbours of a left point, up to 32, of which each lane of a warp has one, in order.
+template <Metric M>
+class LaneList {
+ public:
+  static constexpr std::uint32_t kMost = kWarp;
+
+  __device__ LaneList(const Merge& merge, std::uint64_t place)
+      : order_{merge.right_rows, merge.question.right_ids},
+        k_(merge.question.k),
+        size_(merge.slice.counts[place]),
+        lane_(threadIdx.x % kWarp),
+        raws_(merge.slice.distances + place * k_),
+        positions_(merge.slice.neighbors + place * k_) {
+    if (lane_ < size_) {
+      raw_ = raws_[lane_];
+      position_ = positions_[lane_];
+    }
+    read_last();
+  }
+
+  __device__ std::uint32_t size() const { return size_; }
+  __device__ bool wants(double raw, std::uint32_t position) const {
+    return size_ < k_ || order_(raw, position, last_raw_, last_position_);
+  }
+
+  /// On all lanes, of one that is wanted.
+  __device__ void insert(double raw, std::uint32_t position) {
+    const bool before = lane_ >= size_ || order_(raw, position, raw_, position_);
+    const unsigned place = __ffs(static_cast<int>(__ballot_sync(kAllLanes, before))) - 1;
+    const double moved_raw = __shfl_up_sync(kAllLanes, raw_, 1);
+    const std::uint32_t moved_position = __shfl_up_sync(kAllLanes, position_, 1);
+    if (lane_ >= place) {
+      raw_ = lane_ == place ? raw : moved_raw;
+      position_ = lane_ == place ? position : moved_position;
+    }
+    if (size_ < k_) ++size_;
+    read_last();
+  }
+
+  __device__ void finish() const {
+    if (lane_ >= size_) return;
+    raws_[lane_] = raw_;
+    positions_[lane_] = position_;
+  }
+
+ private:
+  __device__ void read_last() {
+    last_raw_ = __shfl_sync(kAllLanes, raw_, static_cast<int>(k_ - 1));
+    last_position_ = __shfl_sync(kAllLanes, position_, static_cast<int>(k_ - 1));
+  }
+
+  SpreadOrder<M> order_;
+  std::uint32_t k_, size_;
+  unsigned lane_;
+  double* raws_;
+  std::uint32_t* positions_;
+  double raw_ = 0, last_raw_ = 0;
+  std::uint32_t position_ = 0, last_position_ = 0;
+};
+
+/// Any number of them, which a warp keeps in order in the place of the result.
 template <Metric M>
 class WarpList {
  public:
   __device__ WarpList(const Merge& merge, std::uint64_t place)
-      : rows_(merge.right_rows),
-        ids_(merge.question.right_ids),
+      : order_{merge.right_rows, merge.question.right_ids},
         raws_(merge.slice.distances + place * merge.question.k),
         positions_(merge.slice.neighbors + place * merge.question.k),
         k_(merge.question.k),
@@ -121,7 +193,7 @@ class WarpList {
 
   __device__ std::uint32_t size() const { return size_; }
   __device__ bool wants(double raw, std::uint32_t position) const {
-    return size_ < k_ || comes_before(raw, position, last_raw_, last_position_);
+    return size_ < k_ || order_(raw, position, last_raw_, last_position_);
   }
 
   /// On all lanes, of one that is wanted.
@@ -129,7 +201,7 @@ class WarpList {
     std::uint32_t low = 0, high = size_;
     while (low < high) {
       const std::uint32_t middle = (low + high) / 2;
-      if (comes_before(raw, position, raws_[middle], positions_[middle]))
+      if (order_(raw, position, raws_[middle], positions_[middle]))
         high = middle;
       else
         low = middle + 1;
@@ -161,22 +233,16 @@ class WarpList {
     read_last();
   }
 
- private:
-  __device__ bool comes_before(double a, std::uint32_t p, double b, std::uint32_t q) const {
-    return neighbor_comes_before<M>(Neighbor{a, p}, Neighbor{b, q}, [this](std::uint32_t position) {
-      const std::uint32_t row = rows_.row(position);
-      return ids_ != nullptr ? ids_[row] : static_cast<std::int64_t>(row);
-    });
-  }
+  __device__ void finish() const {}
 
+ private:
   __device__ void read_last() {
     if (size_ < k_) return;
     last_raw_ = raws_[k_ - 1];
     last_position_ = positions_[k_ - 1];
   }
 
-  SpreadRows rows_;
-  const std::int64_t* ids_;
+  SpreadOrder<M> order_;
   double* raws_;
   std::uint32_t* positions_;
   std::uint32_t k_, size_;
@@ -186,7 +252,7 @@ class WarpList {
 };
 
 /// One warp for each left point.
-template <Metric M, class T>
+template <Metric M, class T, template <Metric> class List>
 __global__ void __launch_bounds__(kBlockThreads) merge_kernel(Merge merge) {
   const std::uint64_t place = global_thread() / kWarp;
   const unsigned lane = threadIdx.x % kWarp;
@@ -201,7 +267,7 @@ __global__ void __launch_bounds__(kBlockThreads) merge_kernel(Merge merge) {
     const bool listed = merge.candidates != nullptr;
     const std::uint32_t begin = listed ? merge.begins[place] : 0;
     const std::uint32_t end = listed ? merge.ends[place] : merge.candidates_end;
-    WarpList<M> list(merge, place);
+    List<M> list(merge, place);
     for (std::uint32_t first = begin; first < end; first += kWarp) {
       const std::uint32_t c = first + lane;
       std::uint32_t right = 0;
@@ -212,7 +278,8 @@ __global__ void __launch_bounds__(kBlockThreads) merge_kernel(Merge merge) {
       }
       double raw = 0;
       if (wanted) {
-        raw = raw_of_rows<M, T>(a, rights + std::uint64_t{merge.right_rows.row(right)} * dims, dims);
+        raw =
+            raw_of_rows<M, T>(a, rights + std::uint64_t{merge.right_rows.row(right)} * dims, dims);
         ++rechecked;
         wanted = raw <= merge.question.most_raw && list.wants(raw, right);
       }
@@ -223,6 +290,7 @@ __global__ void __launch_bounds__(kBlockThreads) merge_kernel(Merge merge) {
         if (list.wants(offered, position)) list.insert(offered, position);
       }
     }
+    list.finish();
     if (lane == 0) merge.slice.counts[place] = list.size();
   }
   add_over_block(rechecked, &merge.report->rechecked);
@@ -244,8 +312,7 @@ __global__ void thresholds_kernel(LeftThresholds to) {
   const double reach = nearest_reach(question.metric, raw, question.dims, to.scale) +
                        static_cast<double>(to.errors[left]) +
                        static_cast<double>(__uint_as_float(*to.right_most_error));
-  to.reject[left] =
-      nearest_started_threshold(static_cast<double>(norm), reach, to.accumulation);
+  to.reject[left] = nearest_started_threshold(static_cast<double>(norm), reach, to.accumulation);
 }
 
 __global__ void finish_kernel(Merge merge) {
@@ -271,13 +338,21 @@ __global__ void finish_kernel(Merge merge) {
   add_over_block(is_short, &merge.report->short_rows);
 }
 
-template <Metric M>
-void merge_as(const Merge& merge, cudaStream_t stream) {
+template <Metric M, template <Metric> class List>
+void merge_with(const Merge& merge, cudaStream_t stream) {
   const unsigned blocks = blocks_for(std::uint64_t{merge.slice.count} * kWarp);
   if (merge.scalar == ScalarType::kFloat32)
-    merge_kernel<M, float><<<blocks, kBlockThreads, 0, stream>>>(merge);
+    merge_kernel<M, float, List><<<blocks, kBlockThreads, 0, stream>>>(merge);
   else
-    merge_kernel<M, double><<<blocks, kBlockThreads, 0, stream>>>(merge);
+    merge_kernel<M, double, List><<<blocks, kBlockThreads, 0, stream>>>(merge);
+}
+
+template <Metric M>
+void merge_as(const Merge& merge, cudaStream_t stream) {
+  if (merge.question.k <= LaneList<M>::kMost)
+    merge_with<M, LaneList>(merge, stream);
+  else
+    merge_with<M, WarpList>(merge, stream);
 }
 
 }  // namespace

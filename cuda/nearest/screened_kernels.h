@@ -42,6 +42,13 @@ RoundedPoints round_points(MemoryBudget& budget, const DevicePoints& data, const
 /// Lists all pairs of some left and some right tiles, in bands.
 void launch_list_all(const TileRectangle& rectangle, const TileList& list, cudaStream_t stream);
 
+/// Appends the pairs of the listed tiles that pass to the candidates; accept thresholds are not
+/// read. For lists that get some pairs of nearly every pair of tiles, as launch_screen() is not.
+/// Throws CudaError.
+void launch_neighbor_screen(const ScreenView& view, const TileList& list,
+                            const CandidateList& candidates, int multiprocessors,
+                            cudaStream_t stream);
+
 /// Sets begins[i], ends[i] to where candidates of left point first + i stand among the sorted ones.
 void launch_segments(const std::uint64_t* candidates, std::uint64_t size, std::uint32_t first,
                      std::uint32_t* begins, std::uint32_t* ends, cudaStream_t stream);
@@ -67,7 +74,7 @@ void launch_merge(const Merge& merge, cudaStream_t stream);
 struct LeftThresholds {
   NeighborQuestion question;
   NeighborSlice slice;
-  const float *norms, *errors;       ///< of the left side
+  const float *norms, *errors;  ///< of the left side
   const unsigned* right_most_error;
   double scale;
   double accumulation;

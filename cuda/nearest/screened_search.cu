@@ -14,9 +14,9 @@
 namespace gpujoin::cuda {
 namespace {
 
-constexpr std::uint32_t kMostSlicePoints = 1u << 16;
-constexpr std::uint32_t kFirstTiles = 2;   ///< right tiles that are compared without a screen
-constexpr std::uint32_t kGrowth = 3;       ///< of the right points seen, from round to round
+constexpr std::uint32_t kMostSliceTiles = 1u << 9;
+constexpr std::uint32_t kFirstTiles = 1;  ///< right tiles that are compared without a screen
+constexpr std::uint32_t kGrowth = 3;      ///< of the right points seen, from round to round
 constexpr std::uint64_t kMostRoundCandidates = std::uint64_t{1} << 24;
 
 /// A slice goes through rounds, each against as many right points as there is room for what passes:
@@ -26,7 +26,8 @@ class ScreenedSearch final : public NeighborSearch {
  public:
   ScreenedSearch(const NeighborQuestion& question, const ScreenFrame& frame,
                  const ScreenedSide& left, const ScreenedSide& right, MemoryBudget& budget,
-                 HostBudget& host, int multiprocessors, cudaStream_t stream)
+                 HostBudget& host, std::uint64_t round_bytes, int multiprocessors,
+                 cudaStream_t stream)
       : question_(question),
         budget_(budget),
         multiprocessors_(multiprocessors),
@@ -51,8 +52,7 @@ class ScreenedSearch final : public NeighborSearch {
     if (!same) left_own_ = round_points(budget, *left.screened, how_, stream);
     left_ = same ? &right_ : &left_own_;
     left_reject_ = infinities(left_->tiles);
-    accept_ = infinities(std::max(left_->tiles, right_.tiles));
-    allocate_round();
+    allocate_round(round_bytes);
   }
 
   std::uint32_t points() const override { return left_->points; }
@@ -65,7 +65,7 @@ class ScreenedSearch final : public NeighborSearch {
     first.candidates_end = points_before(seen_);
     launch_merge(first, stream_);
     candidates_ += std::uint64_t{slice.count} * first.candidates_end;
-    width_ = ~0u;
+    width_ = right_.tiles;
     return start_round();
   }
 
@@ -79,7 +79,7 @@ class ScreenedSearch final : public NeighborSearch {
     if (found > 0) merge_candidates(found);
     candidates_ += std::uint64_t{slice_.count} * (points_before(end_) - points_before(seen_));
     seen_ = end_;
-    width_ = width > ~0u / 2 ? ~0u : 2 * width;
+    if (width_ < right_.tiles) width_ *= 2;
     return start_round();
   }
 
@@ -119,11 +119,16 @@ class ScreenedSearch final : public NeighborSearch {
   }
 
   /// Candidates of a round: those of one right tile at least, and as many as should come.
-  void allocate_round() {
-    most_slice_points_ = std::min(kMostSlicePoints, left_->tiles * kScreenTile);
+  void allocate_round(std::uint64_t bytes) {
+    constexpr std::uint64_t kCandidateBytes = 2 * sizeof(std::uint64_t);
+    constexpr std::uint64_t kPointBytes = kScreenTile * kCandidateBytes + 8;
+    const std::uint64_t tiles = std::clamp<std::uint64_t>(bytes / kPointBytes / kScreenTile, 1,
+                                                          std::min(kMostSliceTiles, left_->tiles));
+    most_slice_points_ = static_cast<std::uint32_t>(tiles * kScreenTile);
     const std::uint64_t expected = std::uint64_t{most_slice_points_} * 4 * question_.k;
     const std::uint64_t capacity = std::max<std::uint64_t>(
-        std::uint64_t{most_slice_points_} * kScreenTile, std::min(expected, kMostRoundCandidates));
+        std::uint64_t{most_slice_points_} * kScreenTile,
+        std::min({expected, kMostRoundCandidates, bytes / kCandidateBytes}));
     list_ = DeviceBuffer<std::uint64_t>(budget_, capacity, stream_);
     sorted_ = DeviceBuffer<std::uint64_t>(budget_, capacity, stream_);
     begins_ = DeviceBuffer<std::uint32_t>(budget_, most_slice_points_, stream_);
@@ -154,28 +159,28 @@ class ScreenedSearch final : public NeighborSearch {
       launch_finish(merge(), stream_);
       return true;
     }
-    launch_thresholds({question_, slice_, left_->norms.data(), left_->errors.data(),
-                       right_.most_error.data(), how_.scale, tensor_accumulation(how_.padded_dims),
-                       left_reject_.data()},
-                      stream_);
+    launch_thresholds(
+        {question_, slice_, left_->norms.data(), left_->errors.data(), right_.most_error.data(),
+         how_.scale, tensor_accumulation(how_.padded_dims), left_reject_.data()},
+        stream_);
     const std::uint32_t first_row = slice_.first / kScreenTile;
     const std::uint32_t end_row = tiles_of(std::uint64_t{slice_.first} + slice_.count);
-    const auto most =
-        static_cast<std::uint32_t>(std::max<std::uint64_t>(1, kMostTilePairs / (end_row - first_row)));
+    const auto most = static_cast<std::uint32_t>(
+        std::max<std::uint64_t>(1, kMostTilePairs / (end_row - first_row)));
     const std::uint64_t width =
         std::min<std::uint64_t>({width_, most, std::uint64_t{seen_} * (kGrowth - 1)});
     end_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(right_.tiles, seen_ + width));
     const TileList tiles{tile_pairs_.data(), tile_count_.data()};
     launch_list_all({first_row, end_row, seen_, end_}, tiles, stream_);
     check(cudaMemsetAsync(found_.data(), 0, found_.bytes(), stream_), "clearing counts");
-    const ScreenView view{{left_->values.data(), left_reject_.data(), accept_.data()},
-                          {right_.values.data(), right_.reject.data(), accept_.data()},
+    const ScreenView view{{left_->values.data(), left_reject_.data(), nullptr},
+                          {right_.values.data(), right_.reject.data(), nullptr},
                           how_.padded_dims,
                           question_.without_itself ? Half::kButItself : Half::kNo,
                           question_.stop};
-    launch_screen(view, tiles,
-                  {reinterpret_cast<uint2*>(list_.data()), list_.size(), found_.data()},
-                  multiprocessors_, stream_);
+    launch_neighbor_screen(view, tiles,
+                           {reinterpret_cast<uint2*>(list_.data()), list_.size(), found_.data()},
+                           multiprocessors_, stream_);
     copy_to_host(host_found_.as<unsigned long long>(), found_.data(), 1, stream_);
     return false;
   }
@@ -214,7 +219,6 @@ class ScreenedSearch final : public NeighborSearch {
   RoundedPoints right_, left_own_;
   const RoundedPoints* left_;
   DeviceBuffer<float> left_reject_;
-  DeviceBuffer<float> accept_;  ///< infinite: no pair is surely wanted
   DeviceBuffer<std::uint64_t> list_, sorted_;
   DeviceBuffer<std::uint32_t> begins_, ends_;
   DeviceBuffer<uint2> tile_pairs_;
@@ -229,13 +233,11 @@ class ScreenedSearch final : public NeighborSearch {
 
 }  // namespace
 
-std::unique_ptr<NeighborSearch> make_screened_search(const NeighborQuestion& question,
-                                                     const ScreenFrame& frame,
-                                                     const ScreenedSide& left,
-                                                     const ScreenedSide& right,
-                                                     MemoryBudget& budget, HostBudget& host,
-                                                     int multiprocessors, cudaStream_t stream) {
-  return std::make_unique<ScreenedSearch>(question, frame, left, right, budget, host,
+std::unique_ptr<NeighborSearch> make_screened_search(
+    const NeighborQuestion& question, const ScreenFrame& frame, const ScreenedSide& left,
+    const ScreenedSide& right, MemoryBudget& budget, HostBudget& host, std::uint64_t round_bytes,
+    int multiprocessors, cudaStream_t stream) {
+  return std::make_unique<ScreenedSearch>(question, frame, left, right, budget, host, round_bytes,
                                           multiprocessors, stream);
 }
 

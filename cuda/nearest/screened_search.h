@@ -19,13 +19,12 @@ struct ScreenedSide {
   const DevicePoints* screened;
 };
 
-/// Sides stay until the search has gone; `left` and `right` may be the same. Waits for the device.
-/// Throws CudaError, MemoryLimitExceeded or std::bad_alloc.
-std::unique_ptr<NeighborSearch> make_screened_search(const NeighborQuestion& question,
-                                                     const ScreenFrame& frame,
-                                                     const ScreenedSide& left,
-                                                     const ScreenedSide& right,
-                                                     MemoryBudget& budget, HostBudget& host,
-                                                     int multiprocessors, cudaStream_t stream);
+/// Sides stay until the search has gone; `left` and `right` may be the same. Lists of candidates
+/// take `round_bytes` of the device, and of fewer than a tile needs what it needs. Waits for the
+/// device. Throws CudaError, MemoryLimitExceeded or std::bad_alloc.
+std::unique_ptr<NeighborSearch> make_screened_search(
+    const NeighborQuestion& question, const ScreenFrame& frame, const ScreenedSide& left,
+    const ScreenedSide& right, MemoryBudget& budget, HostBudget& host, std::uint64_t round_bytes,
+    int multiprocessors, cudaStream_t stream);
 
 }  // namespace gpujoin::cuda

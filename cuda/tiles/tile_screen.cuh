@@ -128,6 +128,16 @@ class ScreenWarp {
     return passed;
   }
 
+  /// The same where no pair is surely within eps: nothing is read.
+  __device__ Passed passed_unsurely(const ScreenView& view, uint2 tile) const {
+    Passed passed;
+    for_sums([&](unsigned m, unsigned n, unsigned e, unsigned long long bit) {
+      if (sums_[m][n][e] >= 0 && is_looked_at(view.half, row(tile, m, e), column(tile, n, e)))
+        passed.all |= bit;
+    });
+    return passed;
+  }
+
   /// The same in tiles that are full of pairs within eps: both points of each pair are read once.
   __device__ Passed many_passed(const ScreenView& view, uint2 tile) const {
     float left[2 * kRowBlocks], right[2 * kColumnBlocks];

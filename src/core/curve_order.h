@@ -58,7 +58,8 @@ GPUJOIN_HD inline std::uint32_t curve_cell(const CurveFrame& frame, std::uint32_
   return static_cast<std::uint32_t>(at > 0 ? (at < top ? at : top) : 0);
 }
 
-/// The place of a cell on the Hilbert curve [Skilling], of frame.columns numbers, which are changed.
+/// The place of a cell on the Hilbert curve [Skilling], of frame.columns numbers, which are
+/// changed.
 GPUJOIN_HD inline CurveKey curve_key(const CurveFrame& frame, std::uint32_t* x) {
   const std::uint32_t columns = frame.columns, top = 1u << (frame.bits - 1);
   for (std::uint32_t q = top; q > 1; q >>= 1) {  // undo the excess work of each subcube

@@ -2,8 +2,8 @@
 // to right: NAME=VALUE holds for the cases after it, SET,DIMENSIONS,LEFT,RIGHT,K is a case; where
 // RIGHT is 0 a table meets itself, but no row itself. SET is unif (uniform in the unit cube), expo
 // (exponential, lambda 40) or mix (1,000 clusters of 8 intrinsic dimensions). Names: scalar
-// (float32, float64), metric (l2, cosine), rounds, threads, check (left rows whose neighbours are
-// compared with the CPU engine's; 0: none).
+// (float32, float64), metric (l2, cosine), index (auto, tiles, none: a tree), rounds, threads,
+// check (left rows whose neighbours are compared with the CPU engine's; 0: none).
 //
 //   gpujoin_measure_nearest unif,2,2000000,2000000,8 scalar=float32 mix,384,100000,100000,10
 //
@@ -34,6 +34,7 @@ struct Options {
   std::uint32_t rounds = 5;
   std::uint32_t threads = std::max(1u, std::thread::hardware_concurrency());
   std::uint64_t check = 200;
+  IndexMethod index = IndexMethod::kAuto;
 };
 
 void set_option(Options* options, const std::string& name, const std::string& value) {
@@ -41,6 +42,10 @@ void set_option(Options* options, const std::string& name, const std::string& va
     options->scalar = value == "float32" ? ScalarType::kFloat32 : ScalarType::kFloat64;
   else if (name == "metric" && (value == "l2" || value == "cosine"))
     options->metric = value == "l2" ? Metric::kL2 : Metric::kCosine;
+  else if (name == "index" && (value == "auto" || value == "tiles" || value == "none"))
+    options->index = value == "auto"    ? IndexMethod::kAuto
+                     : value == "tiles" ? IndexMethod::kTiles
+                                        : IndexMethod::kNone;
   else if (name == "rounds")
     options->rounds = std::max(1u, static_cast<std::uint32_t>(std::stoul(value)));
   else if (name == "threads")
@@ -165,28 +170,28 @@ void measure(const EngineTable& engine, const Options& options, const std::strin
                                       : Sides::two(left_points, right_points);
   JoinRequest request(sides, PointsWithin{options.metric, DBL_MAX}, Output::nearest(k));
   request.resources.threads = options.threads;
+  request.knobs.index = options.index;
   const Run run = median_run(engine, request, options.rounds);
   const char* const check = check_neighbors(engine, request, options);
   const JoinStats& stats = run.stats;
-  std::printf("| %s %u-D %s %s | %llu x %llu | %llu | %.4f | %.4f | %.1f | %.1f | %.4g | %.4g | "
-              "%llu | %llu | %s | %s |\n",
-              set.c_str(), dims, sizeof(T) == sizeof(float) ? "float32" : "float64",
-              to_string(options.metric), static_cast<unsigned long long>(left_rows),
-              static_cast<unsigned long long>(request.right().rows),
-              static_cast<unsigned long long>(k), run.seconds, run.first_seconds, stats.index_ms,
-              run.close_seconds * 1e3,
-              static_cast<double>(stats.candidates) / static_cast<double>(left_rows),
-              static_cast<double>(stats.rechecked) / static_cast<double>(left_rows),
-              static_cast<unsigned long long>(stats.memory_peak >> 20),
-              static_cast<unsigned long long>(stats.device_memory_peak >> 20),
-              to_string(stats.strategy.index), check);
+  std::printf(
+      "| %s %u-D %s %s | %llu x %llu | %llu | %.4f | %.4f | %.1f | %.1f | %.4g | %.4g | "
+      "%llu | %llu | %s | %s |\n",
+      set.c_str(), dims, sizeof(T) == sizeof(float) ? "float32" : "float64",
+      to_string(options.metric), static_cast<unsigned long long>(left_rows),
+      static_cast<unsigned long long>(request.right().rows), static_cast<unsigned long long>(k),
+      run.seconds, run.first_seconds, stats.index_ms, run.close_seconds * 1e3,
+      static_cast<double>(stats.candidates) / static_cast<double>(left_rows),
+      static_cast<double>(stats.rechecked) / static_cast<double>(left_rows),
+      static_cast<unsigned long long>(stats.memory_peak >> 20),
+      static_cast<unsigned long long>(stats.device_memory_peak >> 20),
+      to_string(stats.strategy.index), check);
   std::fflush(stdout);
 }
 
 void run_case(const EngineTable& engine, const Options& options, const std::string& argument) {
   const std::vector<std::string> parts = split(argument);
-  if (parts.size() != 5)
-    throw std::runtime_error("not SET,DIMENSIONS,LEFT,RIGHT,K: " + argument);
+  if (parts.size() != 5) throw std::runtime_error("not SET,DIMENSIONS,LEFT,RIGHT,K: " + argument);
   const auto dims = static_cast<std::uint32_t>(std::stoul(parts[1]));
   const auto run = options.scalar == ScalarType::kFloat32 ? measure<float> : measure<double>;
   run(engine, options, parts[0], dims, std::stoull(parts[2]), std::stoull(parts[3]),

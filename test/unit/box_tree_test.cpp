@@ -1,6 +1,8 @@
 // The tree of boxes along a space-filling curve, its search and the lists of neighbours, as the
 // device has them, against brute force.
 
+#include "core/box_tree.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +13,6 @@
 #include <set>
 #include <vector>
 
-#include "core/box_tree.h"
 #include "core/curve_order.h"
 #include "core/nearest_screen.h"
 #include "core/neighbor_lists.h"
@@ -106,8 +107,7 @@ struct Found {
 };
 
 template <Metric M, std::uint32_t D, std::uint32_t K>
-Found search(const HostTree& host, const double* query, std::uint32_t k,
-             const std::int64_t* ids) {
+Found search(const HostTree& host, const double* query, std::uint32_t k, const std::int64_t* ids) {
   const NeighborOrder<M> order{host.order.data(), ids};
   Found found;
   if constexpr (K > 0) {
@@ -150,9 +150,8 @@ std::size_t expect_nearest(const std::vector<double>& values, std::uint32_t dims
     for (const std::uint32_t q : all)
       raws.push_back(raw_distance<M>(query, host.tree.point(q), stride));
     std::erase_if(all, [&](std::uint32_t q) { return !(raws[q] <= DBL_MAX); });
-    std::sort(all.begin(), all.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return order(raws[a], a, raws[b], b);
-    });
+    std::sort(all.begin(), all.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return order(raws[a], a, raws[b], b); });
     for (const std::uint32_t k : ks) {
       const Found found = search<M, D, K>(host, query, k, ids.data());
       looked_at += found.looked_at;
@@ -270,8 +269,8 @@ TEST(NearestScreens, started_sums_lose_no_neighbor) {
     }
     const double reach = std::sqrt(squares) * (1 + 0x1p-40);
     const double accumulation = tensor_accumulation(kDims);
-    const float left = nearest_started_threshold(static_cast<double>(static_cast<float>(na)), reach,
-                                                 accumulation);
+    const float left =
+        nearest_started_threshold(static_cast<double>(static_cast<float>(na)), reach, accumulation);
     const float right = nearest_right_threshold(nb, accumulation);
     double sum = -static_cast<double>(left), largest = std::fabs(sum);
     for (std::uint32_t d = 0; d < kDims; ++d) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "allocation_hooks.h"
+#include "engine/stopwatch.h"
 #include "engine_harness.h"
 #include "points.h"
 
@@ -220,8 +221,7 @@ TEST_P(NearestJoins, memory_and_arguments_are_checked) {
   EXPECT_EQ(run(request).status.code, StatusCode::kMemoryLimit);
   request.resources.memory_limit = 0;
   for (const std::uint64_t k : {std::uint64_t{0}, kMostNeighbors + 1})
-    EXPECT_EQ(run(request.asking(Output::nearest(k))).status.code,
-              StatusCode::kInvalidArgument);
+    EXPECT_EQ(run(request.asking(Output::nearest(k))).status.code, StatusCode::kInvalidArgument);
   select(request, PairSelection::kUnordered);
   EXPECT_EQ(run(request).status.code, StatusCode::kInvalidArgument);
 }
@@ -289,6 +289,60 @@ TEST_P(NearestJoins, points_far_from_all_data) {
 }
 
 GPUJOIN_ON_EVERY_ENGINE(NearestJoins);
+
+class NearestJoinsOnDevices : public NearestJoins {
+ protected:
+  static constexpr std::uint64_t kMegabyte = 1 << 20;
+};
+GPUJOIN_ON_DEVICES(NearestJoinsOnDevices);
+
+TEST_P(NearestJoinsOnDevices, little_memory_makes_small_slices) {
+  Random random(813);
+  for (const std::uint32_t dims : {2u, 24u}) {
+    const Points points(dims, make_values(Shape::kClustered, random, 1200, dims));
+    const Oracle oracle(points, nullptr, Metric::kL2, DBL_MAX);
+    JoinRequest request = make_nearest_request(points, nullptr, Metric::kL2, 60);
+    request.resources.device_memory_limit = 4 * kMegabyte;
+    const RunResult result = run(request);
+    EXPECT_TRUE(matches_oracle(result, request, oracle));
+    EXPECT_GT(result.batches, 1u) << dims;
+    EXPECT_LE(result.stats.device_memory_peak, 4 * kMegabyte);
+    request.resources.device_memory_limit = kMegabyte / 64;
+    EXPECT_EQ(run(request).status.code, StatusCode::kMemoryLimit);
+  }
+}
+
+TEST_P(NearestJoinsOnDevices, can_be_interrupted_and_go_on) {
+  Random random(814);
+  for (const std::uint32_t dims : {2u, 24u}) {
+    const Points points(dims, make_values(Shape::kUniform, random, 900, dims));
+    JoinRequest request = make_nearest_request(points, nullptr, Metric::kL2, 5);
+    volatile int interrupt = 1;
+    request.resources.interrupt = &interrupt;
+    const RunResult result = run_join(engine(), request, &interrupt);
+    EXPECT_TRUE(matches_oracle(result, request, Oracle(points, nullptr, Metric::kL2, DBL_MAX)));
+    EXPECT_EQ(result.interruptions, 1u);
+  }
+}
+
+/// A thread may look at every point for each of many others: kernels leave when they are told to.
+TEST_P(NearestJoinsOnDevices, end_early_while_all_points_are_looked_at) {
+  Random random(815);
+  const std::uint64_t rows = 200000;
+  const Points points(16, make_values(Shape::kUniform, random, rows, 16), ScalarType::kFloat32);
+  JoinRequest request = make_nearest_request(points, nullptr, Metric::kL1, 3);
+  volatile int interrupt = 0;
+  request.resources.interrupt = &interrupt;
+  Join* join = nullptr;
+  ASSERT_TRUE(engine().open(&request, &join).ok());
+  ResultBatch batch;
+  interrupt = 1;
+  for (int call = 0; call < 20; ++call)
+    ASSERT_NE(engine().next_batch(join, &batch).code, StatusCode::kEnd);
+  const Stopwatch watch;
+  engine().close(join);
+  EXPECT_LT(watch.milliseconds(), 1000);
+}
 
 }  // namespace
 }  // namespace gpujoin::test
