@@ -47,9 +47,9 @@ std::uint64_t entries_within(const MemoryBudget& budget, std::uint64_t limit) {
 
 /// What lists of candidates may take on the device.
 std::uint64_t round_bytes(JoinResources& resources, std::uint64_t limit) {
-  const std::uint64_t used = resources.device.used();
+  const std::uint64_t used = resources.device.used(), there = resources.context.available_bytes(0);
   const std::uint64_t left = limit > used ? limit - used : 0;
-  return (limit == 0 ? resources.context.available_bytes(0) : left) / 4;
+  return (limit == 0 ? there : std::min(left, there)) / 4;
 }
 
 }  // namespace

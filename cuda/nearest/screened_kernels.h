@@ -42,12 +42,11 @@ RoundedPoints round_points(MemoryBudget& budget, const DevicePoints& data, const
 /// Lists all pairs of some left and some right tiles, in bands.
 void launch_list_all(const TileRectangle& rectangle, const TileList& list, cudaStream_t stream);
 
-/// Appends the pairs of the listed tiles that pass to the candidates; accept thresholds are not
-/// read. For lists that get some pairs of nearly every pair of tiles, as launch_screen() is not.
-/// Throws CudaError.
-void launch_neighbor_screen(const ScreenView& view, const TileList& list,
-                            const CandidateList& candidates, int multiprocessors,
-                            cudaStream_t stream);
+/// Appends the pairs of points of all these pairs of tiles that pass to the candidates; accept
+/// thresholds are not read. `list` has room for the pairs of tiles.
+void launch_neighbor_screen(const ScreenView& view, const TileRectangle& rectangle,
+                            const TileList& list, const CandidateList& candidates,
+                            int multiprocessors, cudaStream_t stream);
 
 /// Sets begins[i], ends[i] to where candidates of left point first + i stand among the sorted ones.
 void launch_segments(const std::uint64_t* candidates, std::uint64_t size, std::uint32_t first,

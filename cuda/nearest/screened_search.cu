@@ -171,14 +171,13 @@ class ScreenedSearch final : public NeighborSearch {
         std::min<std::uint64_t>({width_, most, std::uint64_t{seen_} * (kGrowth - 1)});
     end_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(right_.tiles, seen_ + width));
     const TileList tiles{tile_pairs_.data(), tile_count_.data()};
-    launch_list_all({first_row, end_row, seen_, end_}, tiles, stream_);
     check(cudaMemsetAsync(found_.data(), 0, found_.bytes(), stream_), "clearing counts");
     const ScreenView view{{left_->values.data(), left_reject_.data(), nullptr},
                           {right_.values.data(), right_.reject.data(), nullptr},
                           how_.padded_dims,
                           question_.without_itself ? Half::kButItself : Half::kNo,
                           question_.stop};
-    launch_neighbor_screen(view, tiles,
+    launch_neighbor_screen(view, {first_row, end_row, seen_, end_}, tiles,
                            {reinterpret_cast<uint2*>(list_.data()), list_.size(), found_.data()},
                            multiprocessors_, stream_);
     copy_to_host(host_found_.as<unsigned long long>(), found_.data(), 1, stream_);
