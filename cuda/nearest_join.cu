@@ -25,9 +25,16 @@ bool has_many_columns(const JoinRequest& request) {
   return dims >= kTileDims || (dims >= kFewestTileDims && request.right().rows <= kFewRightPoints);
 }
 
-/// Neighbours of a slice at most, where a point has no more, and slices on their way.
-constexpr std::uint64_t kSliceEntries = std::uint64_t{1} << 22;
-constexpr std::size_t kSlots = 3;
+/// Neighbours of a slice at most, where a point has no more, and slices on their way. A slice of
+/// few points leaves much of the device idle.
+struct SliceSizes {
+  std::uint64_t entries;
+  std::uint64_t slots;
+};
+constexpr SliceSizes kFewNeighbors{std::uint64_t{1} << 22, 3},
+    kManyNeighbors{std::uint64_t{1} << 24, 2};
+
+SliceSizes slice_sizes(std::uint32_t k) { return k <= 32 ? kFewNeighbors : kManyNeighbors; }
 
 /// Left points of a slice that is no smaller than a tile.
 constexpr std::uint32_t kFewestSlicePoints = kScreenTile;
@@ -38,11 +45,12 @@ std::uint32_t most_neighbors(const JoinRequest& request) {
 }
 
 /// Within half of what a limit leaves, 0 = no limit, where an entry takes so many bytes.
-std::uint64_t entries_within(const MemoryBudget& budget, std::uint64_t limit) {
+std::uint64_t entries_within(const SliceSizes& sizes, const MemoryBudget& budget,
+                             std::uint64_t limit) {
   constexpr std::uint64_t kEntryBytes = 2 * (sizeof(std::uint32_t) + sizeof(double));
-  if (limit == 0) return kSliceEntries;
+  if (limit == 0) return sizes.entries;
   const std::uint64_t left = limit > budget.used() ? limit - budget.used() : 0;
-  return left / 2 / (kSlots * kEntryBytes);
+  return left / 2 / (sizes.slots * kEntryBytes);
 }
 
 /// What lists of candidates may take on the device.
@@ -251,9 +259,10 @@ void NearestJoin::start_search() {
                               {&right().points, &indexed(right()), &right().ordered, right_finite},
                               found.extreme != 0, resources_->device, stream_);
   }
-  const std::uint64_t entries =
-      std::min({kSliceEntries, entries_within(resources_->host, request_.resources.memory_limit),
-                entries_within(resources_->device, request_.resources.device_memory_limit)});
+  const SliceSizes sizes = slice_sizes(k_);
+  const std::uint64_t entries = std::min(
+      {sizes.entries, entries_within(sizes, resources_->host, request_.resources.memory_limit),
+       entries_within(sizes, resources_->device, request_.resources.device_memory_limit)});
   const std::uint64_t most = std::max<std::uint64_t>(
       kFewestSlicePoints, entries / k_ / kFewestSlicePoints * kFewestSlicePoints);
   slice_points_ = static_cast<std::uint32_t>(
@@ -262,7 +271,7 @@ void NearestJoin::start_search() {
                                    kFewestSlicePoints * kFewestSlicePoints}));
   const std::uint64_t slices =
       (search_->points() + std::uint64_t{slice_points_} - 1) / slice_points_;
-  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(kSlots, slices); ++i)
+  for (std::uint64_t i = 0; i < std::min(sizes.slots, slices); ++i)
     slots_.emplace_back(request_, *resources_, slice_points_, k_);
   stats_.streams = static_cast<std::uint32_t>(slots_.size());
   stats_.batch_pairs = std::uint64_t{slice_points_} * k_;
