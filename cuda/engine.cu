@@ -15,6 +15,7 @@
 #include "cuda/device/signals.h"
 #include "cuda/device/tuning.h"
 #include "cuda/device_parts.h"
+#include "cuda/nearest_join.h"
 #include "cuda/range_join.h"
 #include "engine/engine.h"
 #include "engine/joins/topk_join.h"
@@ -167,6 +168,24 @@ std::unique_ptr<Join> open_range_join(const JoinRequest& request, cuda::DeviceCo
   return std::make_unique<cuda::RangeJoin>(request, std::move(resources), std::move(shares));
 }
 
+/// Opens a join for nearest neighbours, whose rows are on the device as a whole. What is kept for
+/// other joins goes where that makes room. Throws what caught() catches.
+std::unique_ptr<Join> open_nearest_join(const JoinRequest& request, cuda::DeviceContext& context) {
+  if (request.sides.in_file())
+    throw cuda::Unable{"the device looks for nearest rows in memory alone"};
+  const std::uint64_t bytes = cuda::nearest_device_bytes(request);
+  while (bytes > context.available_bytes(request.resources.device_memory_limit) &&
+         context.kept.drop_one()) {
+  }
+  auto resources = std::make_shared<cuda::JoinResources>(context, request);
+  cuda::NearestShares shares;
+  if (context.kept.keeps() && request.sides.has_pairs()) {
+    shares.left_rows = slot_of_rows(request.left(), context);
+    shares.right_rows = slot_of_rows(request.right(), context);
+  }
+  return std::make_unique<cuda::NearestJoin>(request, std::move(resources), shares);
+}
+
 /// A top-k join may consist of several joins, one after the other. Throws what caught() catches.
 std::unique_ptr<Join> open_join(const JoinRequest& request, cuda::DeviceContext& context) {
   const OpenJoin range_join = [&context](const JoinRequest& part) {
@@ -175,6 +194,7 @@ std::unique_ptr<Join> open_join(const JoinRequest& request, cuda::DeviceContext&
   if (request.shape() == Shape::kBoxes && !request.sides.in_file())
     return std::make_unique<cuda::BoxJoin>(request,
                                            std::make_shared<cuda::JoinResources>(context, request));
+  if (request.output() == Output::kNearest) return open_nearest_join(request, context);
   if (request.output() != Output::kTopPairs || request.sides.in_file()) return range_join(request);
   // Joins by directions need tiles, and tiles do not know scores.
   const OpenJoin scan = [range_join](const JoinRequest& part) {
@@ -229,10 +249,6 @@ Status check_device(int device) {
 Status open(const JoinRequest* request, Join** join) {
   *join = nullptr;
   if (Status status = check_request(*request); !status.ok()) return status;
-  if (request->output() == Output::kNearest)
-    return make_status(StatusCode::kUnavailable,
-                       "Set gpujoin.engine to \"auto\" or \"cpu\" to use the CPU.",
-                       "the CUDA engine has no nearest-neighbour joins");
   if (request->keys.count > 0)
     return make_status(StatusCode::kUnavailable,
                        "Set gpujoin.engine to \"auto\" or \"cpu\" to use the CPU.",

@@ -62,20 +62,29 @@ class ScreenWarp {
   /// Adds 16 columns of the points; the first ones start at -tA.
   template <bool First>
   __device__ void step(const ScreenStage& stage, unsigned k) {
+    step<First>(&stage.left[0][k], kChunkStride, &stage.right[0][k], stage.left_reject);
+  }
+
+  /// The same of rows so many halves apart, on the right kChunkStride.
+  template <bool First>
+  __device__ void step(const __half* left, unsigned left_stride, const __half* right,
+                       const float* left_reject) {
     unsigned a[kRowBlocks][4], b[kColumnBlocks / 2][4];
     const unsigned matrix = lane_ / 8, r = lane_ % 8;
 #pragma unroll
     for (unsigned m = 0; m < kRowBlocks; ++m)
-      load_matrices(a[m], &stage.left[row_ + 16 * m + matrix % 2 * 8 + r][k + matrix / 2 * 8]);
+      load_matrices(a[m],
+                    left + (row_ + 16 * m + matrix % 2 * 8 + r) * left_stride + matrix / 2 * 8);
 #pragma unroll
     for (unsigned n = 0; n < kColumnBlocks / 2; ++n)
-      load_matrices(b[n], &stage.right[column_ + 16 * n + matrix / 2 * 8 + r][k + matrix % 2 * 8]);
+      load_matrices(
+          b[n], right + (column_ + 16 * n + matrix / 2 * 8 + r) * kChunkStride + matrix % 2 * 8);
 #pragma unroll
     for (unsigned m = 0; m < kRowBlocks; ++m) {
       float start[4];
       if constexpr (First) {
-        start[0] = start[1] = -stage.left_reject[row_ + 16 * m + lane_ / 4];
-        start[2] = start[3] = -stage.left_reject[row_ + 16 * m + lane_ / 4 + 8];
+        start[0] = start[1] = -left_reject[row_ + 16 * m + lane_ / 4];
+        start[2] = start[3] = -left_reject[row_ + 16 * m + lane_ / 4 + 8];
       }
 #pragma unroll
       for (unsigned n = 0; n < kColumnBlocks; ++n) {
@@ -90,12 +99,12 @@ class ScreenWarp {
 
   /// Replaces sums by their excess over the thresholds, and returns whether any lane has a sum that
   /// reaches its threshold.
-  __device__ bool any_passes(const ScreenStage& stage) {
+  __device__ bool any_passes(const float* right_reject) {
     unsigned negative = ~0u;
 #pragma unroll
     for (unsigned n = 0; n < kColumnBlocks; ++n) {
       const float2 reject =
-          *reinterpret_cast<const float2*>(&stage.right_reject[column_ + 8 * n + lane_ % 4 * 2]);
+          *reinterpret_cast<const float2*>(&right_reject[column_ + 8 * n + lane_ % 4 * 2]);
 #pragma unroll
       for (unsigned m = 0; m < kRowBlocks; ++m) {
         sums_[m][n][0] -= reject.x;
@@ -124,6 +133,16 @@ class ScreenWarp {
       if (!(excess >= 0) || !is_looked_at(view.half, i, j)) return;
       passed.all |= bit;
       if (excess >= view.left.accept[i] + view.right.accept[j]) passed.sure |= bit;
+    });
+    return passed;
+  }
+
+  /// The same where no pair is surely within eps: nothing is read.
+  __device__ Passed passed_unsurely(const ScreenView& view, uint2 tile) const {
+    Passed passed;
+    for_sums([&](unsigned m, unsigned n, unsigned e, unsigned long long bit) {
+      if (sums_[m][n][e] >= 0 && is_looked_at(view.half, row(tile, m, e), column(tile, n, e)))
+        passed.all |= bit;
     });
     return passed;
   }
@@ -292,7 +311,7 @@ __global__ void __launch_bounds__(kScreenThreads, kScreenBlocksPerMultiprocessor
       if (chunk + 16 < view.padded_dims) warp.step<false>(stage, 16);
     }
     const ScreenStage& last = storage.stages[(turn - 1) % kStages];
-    if (warp.any_passes(last)) taker.take(warp, view, list.tiles[item]);
+    if (warp.any_passes(last.right_reject)) taker.take(warp, view, list.tiles[item]);
     // All threads read this word after the next barrier, when it is not written again.
     if (threadIdx.x == 0)
       storage.stopped[parity] = *static_cast<const volatile unsigned*>(view.stop);

@@ -17,22 +17,38 @@ struct Neighbor {
   std::uint32_t position;  ///< where an index has it
 };
 
+/// What raw distances alone tell about which of two comes first. By L2, those that differ in their
+/// last bits may have one root.
+enum class RawOrder { kFirst, kSecond, kUnclear };
+
+template <Metric M>
+GPUJOIN_HD inline RawOrder order_of_raws(double a, double b) {
+  constexpr double kSurely = M == Metric::kL2 ? 1 - 0x1p-50 : 1;
+  if (a < b * kSurely) return RawOrder::kFirst;
+  return b < a * kSurely ? RawOrder::kSecond : RawOrder::kUnclear;
+}
+
 /// The nearer one comes first, of two at one distance the one with the smaller id, and of equal ids
 /// the one at the earlier position: one answer, however the points were found. Of raw distances
 /// that differ in their last bits only the roots, which are rounded, tell whether the distances
-/// differ. `ids` are by position.
-template <Metric M>
-GPUJOIN_HD inline bool comes_before(const Neighbor& a, const Neighbor& b, const std::int64_t* ids) {
-  constexpr double kSurely = 1 - 0x1p-50;
-  if (M != Metric::kL2 && a.raw != b.raw) return a.raw < b.raw;
+/// differ. `id_of` gives the id at a position.
+template <Metric M, class IdOf>
+GPUJOIN_HD inline bool neighbor_comes_before(const Neighbor& a, const Neighbor& b,
+                                             const IdOf& id_of) {
+  const RawOrder order = order_of_raws<M>(a.raw, b.raw);
+  if (order != RawOrder::kUnclear) return order == RawOrder::kFirst;
   if (M == Metric::kL2) {
-    if (a.raw < b.raw * kSurely) return true;
-    if (b.raw < a.raw * kSurely) return false;
     const double x = sqrt(a.raw), y = sqrt(b.raw);
     if (x != y) return x < y;
   }
-  const std::int64_t p = ids[a.position], q = ids[b.position];
+  const std::int64_t p = id_of(a.position), q = id_of(b.position);
   return p != q ? p < q : a.position < b.position;
+}
+
+/// The same, `ids` by position.
+template <Metric M>
+GPUJOIN_HD inline bool comes_before(const Neighbor& a, const Neighbor& b, const std::int64_t* ids) {
+  return neighbor_comes_before<M>(a, b, [ids](std::uint32_t position) { return ids[position]; });
 }
 
 /// The raw distance of a point and the nearest place of the box [low, high], summed as the

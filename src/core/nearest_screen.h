@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "core/nearest.h"
 #include "core/portability.h"
 #include "core/tile_screen.h"
 
@@ -24,6 +25,25 @@ GPUJOIN_HD inline float nearest_right_threshold(double norm_sq, double accumulat
 GPUJOIN_HD inline float nearest_left_threshold(double norm_sq, double reach, double accumulation) {
   const double r = (norm_sq - reach * reach) / 2;
   return static_cast<float>(r - accumulation * norm_sq - kNearestSingle * fabs(r) - kNearestLeast);
+}
+
+/// The same where sums start at the negative threshold, as those of tensor cores do: they err by a
+/// part of its magnitude, too (core/tile_screen.h).
+GPUJOIN_HD inline float nearest_started_threshold(double norm_sq, double reach,
+                                                  double accumulation) {
+  const double r = (norm_sq - reach * reach) / 2;
+  return static_cast<float>(r - accumulation * (norm_sq + 2 * fabs(r)) - kNearestSingle * fabs(r) -
+                            kNearestLeast);
+}
+
+/// In scaled units, an upper bound on the true distance of the points, or for cosine of the
+/// directions of vectors that are not extreme, of every pair whose raw distance is at most `raw`.
+GPUJOIN_HD inline double nearest_reach(Metric metric, double raw, std::uint32_t dims,
+                                       double scale) {
+  constexpr double kMostReach = 0x1p60;
+  const double squares = metric == Metric::kCosine ? most_direction_raw(raw, dims) : raw;
+  const double reach = true_reach(sqrt(squares) * (1 + 0x1p-50), dims) * scale;
+  return reach < kMostReach ? reach : kMostReach;
 }
 
 }  // namespace gpujoin

@@ -90,6 +90,16 @@ class DeviceFailures : public EngineTest {
 INSTANTIATE_TEST_SUITE_P(Engine, DeviceFailures, testing::ValuesIn(engines_with_faults()),
                          engine_name);
 
+TEST_P(DeviceFailures, nearest_neighbors) {
+  Random random(190);
+  for (const std::uint32_t dims : {2u, 20u}) {
+    const Points points(dims, make_values(Shape::kUniform, random, 300, dims));
+    const Oracle oracle(points, nullptr, Metric::kL2, 1e300);
+    expect_survival(make_request(points, nullptr, Metric::kL2, 1e300).asking(Output::nearest(4)),
+                    oracle);
+  }
+}
+
 TEST_P(DeviceFailures, distances_of_a_self_join) {
   Random random(501);
   const Points points(3, make_values(Shape::kClustered, random, 900, 3));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "allocation_hooks.h"
+#include "engine/stopwatch.h"
 #include "engine_harness.h"
 #include "points.h"
 
@@ -20,24 +21,29 @@ JoinRequest make_nearest_request(const Points& left, const Points* right, Metric
   return make_request(left, right, metric, eps).asking(Output::nearest(k));
 }
 
-void expect_exact(const Points& left, const Points* right, Metric metric, std::uint64_t k,
-                  double eps = DBL_MAX) {
-  const Oracle oracle(left, right, metric, eps);
-  JoinRequest request = make_nearest_request(left, right, metric, k, eps);
-  for (const PairSelection pairs : {PairSelection::kAll, PairSelection::kDistinct}) {
-    if (right != nullptr && pairs != PairSelection::kAll) continue;
-    select(request, pairs);
-    for (const IndexMethod index : {IndexMethod::kTiles, IndexMethod::kNone})
-      for (const std::uint64_t batch_pairs : {0u, 3u}) {
-        request.knobs.index = index;
-        request.knobs.batch_pairs = batch_pairs;
-        EXPECT_TRUE(matches_oracle(run_join(*cpu_engine(), request), request, oracle))
-            << "k " << k << " dims " << left.dims() << " index " << to_string(index);
-      }
+class NearestJoins : public EngineTest {
+ protected:
+  void expect_exact(const Points& left, const Points* right, Metric metric, std::uint64_t k,
+                    double eps = DBL_MAX) const {
+    const Oracle oracle(left, right, metric, eps);
+    JoinRequest request = make_nearest_request(left, right, metric, k, eps);
+    for (const PairSelection pairs : {PairSelection::kAll, PairSelection::kDistinct}) {
+      if (right != nullptr && pairs != PairSelection::kAll) continue;
+      select(request, pairs);
+      for (const IndexMethod index : {IndexMethod::kTiles, IndexMethod::kNone})
+        for (const std::uint64_t batch_pairs : {0u, 3u}) {
+          request.knobs.index = index;
+          request.knobs.batch_pairs = batch_pairs;
+          EXPECT_TRUE(matches_oracle(run(request), request, oracle))
+              << "k " << k << " dims " << left.dims() << " index " << to_string(index);
+        }
+    }
   }
-}
 
-TEST(NearestJoins, match_brute_force_in_every_shape_and_metric) {
+  RunResult run(const JoinRequest& request) const { return run_join(engine(), request); }
+};
+
+TEST_P(NearestJoins, match_brute_force_in_every_shape_and_metric) {
   Random random(801);
   for (const Shape shape : kShapes)
     for (const std::uint32_t dims : {1u, 2u, 5u, 8u, 9u, 20u}) {
@@ -68,7 +74,7 @@ std::vector<double> make_flat_values(Random& random, std::uint64_t rows, std::ui
   return values;
 }
 
-TEST(NearestJoins, turned_columns_lose_no_neighbor) {
+TEST_P(NearestJoins, turned_columns_lose_no_neighbor) {
   Random random(809);
   for (const std::uint32_t dims : {100u, 170u})
     for (const ScalarType scalar : {ScalarType::kFloat32, ScalarType::kFloat64}) {
@@ -85,13 +91,14 @@ TEST(NearestJoins, turned_columns_lose_no_neighbor) {
           if (k == 10) expect_exact(right, nullptr, metric, k);
         }
       const JoinRequest request = make_nearest_request(points, nullptr, Metric::kL2, 10);
-      const RunResult result = run_join(*cpu_engine(), request);
+      const RunResult result = run(request);
       EXPECT_EQ(result.stats.strategy.index, IndexMethod::kTiles);
+      if (is_device(engine())) continue;
       EXPECT_NE(std::string(result.stats.strategy.reason).find("turned"), std::string::npos);
     }
 }
 
-TEST(NearestJoins, tiles_that_lie_apart_are_left_out) {
+TEST_P(NearestJoins, tiles_that_lie_apart_are_left_out) {
   Random random(810);
   constexpr std::uint32_t kDims = 20;
   const std::uint64_t rows = 1024;
@@ -101,11 +108,12 @@ TEST(NearestJoins, tiles_that_lie_apart_are_left_out) {
       values.push_back((row % 2 == 0 ? 100 : 0) + random.unit());
   const Points points(kDims, values);
   expect_exact(points, nullptr, Metric::kL2, 7);
+  if (is_device(engine())) return;  // a device screens all tiles
   const JoinRequest request = make_nearest_request(points, nullptr, Metric::kL2, 7);
-  EXPECT_LT(run_join(*cpu_engine(), request).stats.candidates, rows * rows * 3 / 4);
+  EXPECT_LT(run(request).stats.candidates, rows * rows * 3 / 4);
 }
 
-TEST(NearestJoins, equal_rows_of_many_dimensions_are_told_by_their_ids) {
+TEST_P(NearestJoins, equal_rows_of_many_dimensions_are_told_by_their_ids) {
   std::vector<std::int64_t> ids(300);
   for (std::size_t i = 0; i < ids.size(); ++i)
     ids[i] = static_cast<std::int64_t>(i * 77 % ids.size()) - 150;
@@ -114,7 +122,7 @@ TEST(NearestJoins, equal_rows_of_many_dimensions_are_told_by_their_ids) {
     for (const std::uint64_t k : {1u, 32u, 33u, 299u}) expect_exact(same, nullptr, metric, k);
 }
 
-TEST(NearestJoins, give_all_rows_where_there_are_no_more) {
+TEST_P(NearestJoins, give_all_rows_where_there_are_no_more) {
   Random random(802);
   const Points few(2, make_values(Shape::kUniform, random, 7, 2));
   const Points many(2, make_values(Shape::kUniform, random, 100, 2));
@@ -127,7 +135,7 @@ TEST(NearestJoins, give_all_rows_where_there_are_no_more) {
   expect_exact(few, &none, Metric::kL2, 3);
 }
 
-TEST(NearestJoins, stay_within_eps) {
+TEST_P(NearestJoins, stay_within_eps) {
   Random random(803);
   for (const std::uint32_t dims : {2u, 12u}) {
     const Points points(dims, make_values(Shape::kLattice, random, 400, dims));
@@ -137,7 +145,7 @@ TEST(NearestJoins, stay_within_eps) {
   }
 }
 
-TEST(NearestJoins, ties_go_to_the_smaller_id) {
+TEST_P(NearestJoins, ties_go_to_the_smaller_id) {
   Random random(804);
   std::vector<std::int64_t> ids(500);
   for (std::size_t i = 0; i < ids.size(); ++i)
@@ -152,7 +160,7 @@ TEST(NearestJoins, ties_go_to_the_smaller_id) {
   for (const std::uint64_t k : {1u, 10u, 499u, 500u}) expect_exact(same, nullptr, Metric::kL2, k);
 }
 
-TEST(NearestJoins, roots_that_round_to_one_distance_are_ties) {
+TEST_P(NearestJoins, roots_that_round_to_one_distance_are_ties) {
   // Squares that differ in the last bits and have the same root.
   std::vector<double> values;
   std::vector<std::int64_t> ids;
@@ -166,7 +174,7 @@ TEST(NearestJoins, roots_that_round_to_one_distance_are_ties) {
   for (const std::uint64_t k : {1u, 5u, 33u, 63u}) expect_exact(left, &right, Metric::kL2, k);
 }
 
-TEST(NearestJoins, numbers_that_are_none_or_huge_or_tiny) {
+TEST_P(NearestJoins, numbers_that_are_none_or_huge_or_tiny) {
   const double inf = INFINITY, nan = NAN;
   const std::vector<double> odd = {
       0,       0,      nan, 1,     inf,   1,     -inf,   inf, 1e308, 1e308, -1e308, 1e308, 1e-310,
@@ -181,7 +189,7 @@ TEST(NearestJoins, numbers_that_are_none_or_huge_or_tiny) {
   expect_exact(points, &none, Metric::kL2, 2);
 }
 
-TEST(NearestJoins, cosine_of_extreme_and_of_zero_vectors) {
+TEST_P(NearestJoins, cosine_of_extreme_and_of_zero_vectors) {
   Random random(805);
   std::vector<double> values = make_values(Shape::kUniform, random, 60, 3);
   for (const double scale : {0.0, 1e-200, 1e-300, 1e200}) {
@@ -192,34 +200,33 @@ TEST(NearestJoins, cosine_of_extreme_and_of_zero_vectors) {
   }
 }
 
-TEST(NearestJoins, several_threads_find_the_neighbors_of_many_points) {
+TEST_P(NearestJoins, several_threads_find_the_neighbors_of_many_points) {
   Random random(806);
   const std::uint64_t rows = kSanitized ? 800 : 2500;
   const Points points(2, make_values(Shape::kClustered, random, rows, 2), ScalarType::kFloat32);
   JoinRequest request = make_nearest_request(points, nullptr, Metric::kL2, 9);
   select(request, PairSelection::kDistinct);
   request.resources.threads = 4;
-  const RunResult result = run_join(*cpu_engine(), request);
+  const RunResult result = run(request);
   EXPECT_TRUE(matches_oracle(result, request, Oracle(points, nullptr, Metric::kL2, DBL_MAX)));
   EXPECT_EQ(result.stats.strategy.index, IndexMethod::kKdTree);
   EXPECT_LT(result.stats.candidates, rows * rows / 4);  // the tree leaves most pairs out
 }
 
-TEST(NearestJoins, memory_and_arguments_are_checked) {
+TEST_P(NearestJoins, memory_and_arguments_are_checked) {
   Random random(807);
   const Points points(2, make_values(Shape::kUniform, random, 5000, 2));
   JoinRequest request = make_nearest_request(points, nullptr, Metric::kL2, 3);
   request.resources.memory_limit = 1000;
-  EXPECT_EQ(run_join(*cpu_engine(), request).status.code, StatusCode::kMemoryLimit);
+  EXPECT_EQ(run(request).status.code, StatusCode::kMemoryLimit);
   request.resources.memory_limit = 0;
   for (const std::uint64_t k : {std::uint64_t{0}, kMostNeighbors + 1})
-    EXPECT_EQ(run_join(*cpu_engine(), request.asking(Output::nearest(k))).status.code,
-              StatusCode::kInvalidArgument);
+    EXPECT_EQ(run(request.asking(Output::nearest(k))).status.code, StatusCode::kInvalidArgument);
   select(request, PairSelection::kUnordered);
-  EXPECT_EQ(run_join(*cpu_engine(), request).status.code, StatusCode::kInvalidArgument);
+  EXPECT_EQ(run(request).status.code, StatusCode::kInvalidArgument);
 }
 
-TEST(NearestJoins, an_early_end_leaves_nothing_behind) {
+TEST_P(NearestJoins, an_early_end_leaves_nothing_behind) {
   Random random(808);
   const Points points(2, make_values(Shape::kUniform, random, 20000, 2));
   JoinRequest request = make_nearest_request(points, nullptr, Metric::kL2, 8);
@@ -227,12 +234,114 @@ TEST(NearestJoins, an_early_end_leaves_nothing_behind) {
   const std::int64_t before = live_allocations();
   for (const int batches : {0, 1, 3}) {
     Join* join = nullptr;
-    ASSERT_TRUE(cpu_engine()->open(&request, &join).ok());
+    ASSERT_TRUE(engine().open(&request, &join).ok());
     ResultBatch batch;
-    for (int i = 0; i < batches; ++i) ASSERT_TRUE(cpu_engine()->next_batch(join, &batch).ok());
-    cpu_engine()->close(join);
+    for (int i = 0; i < batches; ++i) ASSERT_TRUE(engine().next_batch(join, &batch).ok());
+    engine().close(join);
   }
-  expect_no_leak(*cpu_engine(), before);
+  expect_no_leak(engine(), before);
+}
+
+/// So many that there are several rounds of the screen, several slices of left points, or both.
+TEST_P(NearestJoins, many_points_in_many_dimensions) {
+  Random random(811);
+  const std::uint64_t rows = kSanitized ? 500 : 1100;
+  constexpr std::uint32_t kDims = 40;
+  std::vector<double> values = make_values(Shape::kClustered, random, rows, kDims);
+  for (std::uint64_t row = 0; row < rows; row += 9)  // the same as the row after
+    for (std::uint32_t d = 0; d < kDims; ++d)
+      values[row * kDims + d] = values[std::min(row + 1, rows - 1) * kDims + d];
+  values[17 * kDims] = NAN;
+  values[18 * kDims + 1] = INFINITY;
+  std::vector<std::int64_t> ids(rows);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int64_t>(i * 7919 % rows);
+  const Points points = Points(kDims, values, ScalarType::kFloat32).with_ids(ids);
+  const Points some(kDims, make_values(Shape::kClustered, random, 200, kDims),
+                    ScalarType::kFloat32);
+  for (const Metric metric : {Metric::kL2, Metric::kCosine}) {
+    expect_exact(points, nullptr, metric, 10);
+    expect_exact(some, &points, metric, 200);
+    expect_exact(points, &some, metric, 3);
+  }
+}
+
+/// Dense and empty places, and rows far away from all others.
+TEST_P(NearestJoins, points_far_from_all_data) {
+  Random random(812);
+  const std::uint64_t rows = kSanitized ? 300 : 900;
+  for (const std::uint32_t dims : {1u, 2u, 3u, 6u}) {
+    std::vector<double> values = make_values(Shape::kExponential, random, rows, dims);
+    for (std::uint64_t row = 0; row < rows; row += 50)
+      for (std::uint32_t d = 0; d < dims; ++d) values[row * dims + d] = 1e6 * random.unit();
+    for (std::uint64_t row = 1; row < rows; row += 3)
+      for (std::uint32_t d = 0; d < dims; ++d) values[row * dims + d] = 3 + 1e-9 * random.unit();
+    values[2 * dims] = 1e300;
+    const Points points(dims, values);
+    std::vector<double> other = make_values(Shape::kUniform, random, 100, dims);
+    other[0] = -1e250;
+    for (std::uint32_t d = 0; d < dims; ++d) other[5 * dims + d] = 1e12;
+    const Points far(dims, other);
+    for (const std::uint64_t k : {1u, 8u, 20u, 300u}) {
+      expect_exact(far, &points, Metric::kL2, k);
+      if (k == 8) expect_exact(points, nullptr, Metric::kL2, k);
+    }
+  }
+}
+
+GPUJOIN_ON_EVERY_ENGINE(NearestJoins);
+
+class NearestJoinsOnDevices : public NearestJoins {
+ protected:
+  static constexpr std::uint64_t kMegabyte = 1 << 20;
+};
+GPUJOIN_ON_DEVICES(NearestJoinsOnDevices);
+
+TEST_P(NearestJoinsOnDevices, little_memory_makes_small_slices) {
+  Random random(813);
+  for (const std::uint32_t dims : {2u, 24u}) {
+    const Points points(dims, make_values(Shape::kClustered, random, 1200, dims));
+    const Oracle oracle(points, nullptr, Metric::kL2, DBL_MAX);
+    JoinRequest request = make_nearest_request(points, nullptr, Metric::kL2, 60);
+    request.resources.device_memory_limit = 4 * kMegabyte;
+    const RunResult result = run(request);
+    EXPECT_TRUE(matches_oracle(result, request, oracle));
+    EXPECT_GT(result.batches, 1u) << dims;
+    EXPECT_LE(result.stats.device_memory_peak, 4 * kMegabyte);
+    request.resources.device_memory_limit = kMegabyte / 64;
+    EXPECT_EQ(run(request).status.code, StatusCode::kMemoryLimit);
+  }
+}
+
+TEST_P(NearestJoinsOnDevices, can_be_interrupted_and_go_on) {
+  Random random(814);
+  for (const std::uint32_t dims : {2u, 24u}) {
+    const Points points(dims, make_values(Shape::kUniform, random, 900, dims));
+    JoinRequest request = make_nearest_request(points, nullptr, Metric::kL2, 5);
+    volatile int interrupt = 1;
+    request.resources.interrupt = &interrupt;
+    const RunResult result = run_join(engine(), request, &interrupt);
+    EXPECT_TRUE(matches_oracle(result, request, Oracle(points, nullptr, Metric::kL2, DBL_MAX)));
+    EXPECT_EQ(result.interruptions, 1u);
+  }
+}
+
+/// A thread may look at every point for each of many others: kernels leave when they are told to.
+TEST_P(NearestJoinsOnDevices, end_early_while_all_points_are_looked_at) {
+  Random random(815);
+  const std::uint64_t rows = 200000;
+  const Points points(16, make_values(Shape::kUniform, random, rows, 16), ScalarType::kFloat32);
+  JoinRequest request = make_nearest_request(points, nullptr, Metric::kL1, 3);
+  volatile int interrupt = 0;
+  request.resources.interrupt = &interrupt;
+  Join* join = nullptr;
+  ASSERT_TRUE(engine().open(&request, &join).ok());
+  ResultBatch batch;
+  interrupt = 1;
+  for (int call = 0; call < 20; ++call)
+    ASSERT_NE(engine().next_batch(join, &batch).code, StatusCode::kEnd);
+  const Stopwatch watch;
+  engine().close(join);
+  EXPECT_LT(watch.milliseconds(), 1000);
 }
 
 }  // namespace

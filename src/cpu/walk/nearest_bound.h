@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "core/nearest.h"
+#include "core/nearest_screen.h"
 #include "core/threshold.h"
-#include "core/tile_screen.h"
 
 namespace gpujoin::cpu {
 
@@ -39,10 +39,9 @@ class NearestBounds {
 
  private:
   NearestBound bound_of(double raw) const {
-    constexpr double kMostReach = 0x1p60;
     const double squares = metric_ == Metric::kCosine ? most_direction_raw(raw, dims_) : raw;
-    const double reach = true_reach(std::sqrt(squares) * (1 + 0x1p-50), dims_) * scale_;
-    return {make_screen_bounds(Metric::kL2, squares, dims_).reject, std::min(reach, kMostReach)};
+    return {make_screen_bounds(Metric::kL2, squares, dims_).reject,
+            nearest_reach(metric_, raw, dims_, scale_)};
   }
 
   Metric metric_;

@@ -1,0 +1,243 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cub/cub.cuh>
+#include <vector>
+
+#include "core/tile_screen.h"
+#include "cuda/device/kernel_helpers.cuh"
+#include "cuda/device/tuning.h"
+#include "cuda/nearest/screened_kernels.h"
+#include "cuda/nearest/screened_search.h"
+#include "cuda/tiles/tile_kernels.h"
+
+namespace gpujoin::cuda {
+namespace {
+
+constexpr std::uint32_t kMostSliceTiles = 1u << 9;
+constexpr std::uint32_t kFirstTiles = 1;  ///< right tiles that are compared without a screen
+constexpr std::uint32_t kGrowth = 3;      ///< of the right points seen, from round to round
+constexpr std::uint64_t kMostRoundCandidates = std::uint64_t{1} << 24;
+
+/// A slice goes through rounds, each against as many right points as there is room for what passes:
+/// of right points in random order, about k pass for each doubling of those seen. The first ones
+/// give each left point a threshold; each round's candidates narrow it.
+class ScreenedSearch final : public NeighborSearch {
+ public:
+  ScreenedSearch(const NeighborQuestion& question, const ScreenFrame& frame,
+                 const ScreenedSide& left, const ScreenedSide& right, MemoryBudget& budget,
+                 HostBudget& host, std::uint64_t round_bytes, int multiprocessors,
+                 cudaStream_t stream)
+      : question_(question),
+        budget_(budget),
+        multiprocessors_(multiprocessors),
+        stream_(stream),
+        left_originals_(*left.originals),
+        right_originals_(*right.originals),
+        report_(budget, 1, stream),
+        found_(budget, 1, stream),
+        host_found_(host, sizeof(unsigned long long)) {
+    check(cudaMemsetAsync(report_.data(), 0, report_.bytes(), stream), "clearing counts");
+    const std::uint32_t dims = question.dims;
+    order_ = DeviceBuffer<std::uint32_t>(budget, dims, stream);
+    center_ = DeviceBuffer<double>(budget, dims, stream);
+    std::vector<double> center(dims);
+    for (std::uint32_t d = 0; d < dims; ++d) center[d] = frame.center[frame.order[d]];
+    copy(order_, frame.order.data());
+    copy(center_, center.data());
+    check(cudaStreamSynchronize(stream), "copying the centre");
+    how_ = {dims, (dims + 15) / 16 * 16, frame.scale, order_.data(), center_.data()};
+    const bool same = left.originals == right.originals;
+    right_ = round_points(budget, *right.screened, how_, stream);
+    if (!same) left_own_ = round_points(budget, *left.screened, how_, stream);
+    left_ = same ? &right_ : &left_own_;
+    left_reject_ = infinities(left_->tiles);
+    allocate_round(round_bytes);
+  }
+
+  std::uint32_t points() const override { return left_->points; }
+  std::uint32_t most_slice_points() const override { return most_slice_points_; }
+
+  bool start(const NeighborSlice& slice) override {
+    slice_ = slice;
+    Merge first = merge();
+    seen_ = std::min(right_.tiles, std::max(kFirstTiles, tiles_of(2 * std::uint64_t{question_.k})));
+    first.candidates_end = points_before(seen_);
+    launch_merge(first, stream_);
+    candidates_ += std::uint64_t{slice.count} * first.candidates_end;
+    width_ = right_.tiles;
+    return start_round();
+  }
+
+  bool proceed() override {
+    const unsigned long long found = *host_found_.as<unsigned long long>();
+    const std::uint32_t width = end_ - seen_;
+    if (found > list_.size()) {
+      width_ = std::max(1u, width / 2);  // the candidates of one tile always fit
+      return start_round();
+    }
+    if (found > 0) merge_candidates(found);
+    candidates_ += std::uint64_t{slice_.count} * (points_before(end_) - points_before(seen_));
+    seen_ = end_;
+    if (width_ < right_.tiles) width_ *= 2;
+    return start_round();
+  }
+
+  const SearchReport* report() const override { return report_.data(); }
+
+  void describe(JoinStats* stats) const override {
+    stats->strategy.index = IndexMethod::kTiles;
+    stats->strategy.screened = true;
+    stats->candidates += candidates_;
+    std::snprintf(stats->strategy.reason, sizeof stats->strategy.reason, "%u columns",
+                  question_.dims);
+  }
+
+ private:
+  static std::uint32_t tiles_of(std::uint64_t points) {
+    return static_cast<std::uint32_t>((points + kScreenTile - 1) / kScreenTile);
+  }
+
+  /// Right points of the first tiles.
+  std::uint32_t points_before(std::uint32_t tiles) const {
+    return static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(right_.points, std::uint64_t{tiles} * kScreenTile));
+  }
+
+  template <class T>
+  void copy(const DeviceBuffer<T>& to, const T* from) {
+    check(cudaMemcpyAsync(to.data(), from, to.bytes(), cudaMemcpyHostToDevice, stream_),
+          "copying the centre");
+  }
+
+  DeviceBuffer<float> infinities(std::uint32_t tiles) {
+    DeviceBuffer<float> numbers(budget_, std::size_t{tiles} * kScreenTile, stream_);
+    constexpr std::uint32_t kInfinity = 0x7f800000;  // its bits
+    fill_counts(reinterpret_cast<std::uint32_t*>(numbers.data()), numbers.size(), kInfinity,
+                stream_);
+    return numbers;
+  }
+
+  /// Candidates of a round: those of one right tile at least, and as many as should come.
+  void allocate_round(std::uint64_t bytes) {
+    constexpr std::uint64_t kCandidateBytes = 2 * sizeof(std::uint64_t);
+    constexpr std::uint64_t kPointBytes = kScreenTile * kCandidateBytes + 8;
+    const std::uint64_t tiles = std::clamp<std::uint64_t>(bytes / kPointBytes / kScreenTile, 1,
+                                                          std::min(kMostSliceTiles, left_->tiles));
+    most_slice_points_ = static_cast<std::uint32_t>(tiles * kScreenTile);
+    const std::uint64_t expected = std::uint64_t{most_slice_points_} * 4 * question_.k;
+    const std::uint64_t capacity = std::max<std::uint64_t>(
+        std::uint64_t{most_slice_points_} * kScreenTile,
+        std::min({expected, kMostRoundCandidates, bytes / kCandidateBytes}));
+    list_ = DeviceBuffer<std::uint64_t>(budget_, capacity, stream_);
+    sorted_ = DeviceBuffer<std::uint64_t>(budget_, capacity, stream_);
+    begins_ = DeviceBuffer<std::uint32_t>(budget_, most_slice_points_, stream_);
+    ends_ = DeviceBuffer<std::uint32_t>(budget_, most_slice_points_, stream_);
+    const std::uint64_t pairs = std::uint64_t{tiles_of(most_slice_points_)} * right_.tiles;
+    tile_pairs_ = DeviceBuffer<uint2>(budget_, std::min(pairs, kMostTilePairs), stream_);
+    tile_count_ = DeviceBuffer<unsigned>(budget_, 1, stream_);
+  }
+
+  Merge merge() const {
+    return {question_,
+            left_originals_.data(),
+            right_originals_.data(),
+            right_originals_.scalar,
+            left_->spread,
+            right_.spread,
+            slice_,
+            nullptr,
+            0,
+            begins_.data(),
+            ends_.data(),
+            report_.data()};
+  }
+
+  /// True: there is no other, and the slice is finished.
+  bool start_round() {
+    if (seen_ >= right_.tiles) {
+      launch_finish(merge(), stream_);
+      return true;
+    }
+    launch_thresholds(
+        {question_, slice_, left_->norms.data(), left_->errors.data(), right_.most_error.data(),
+         how_.scale, tensor_accumulation(how_.padded_dims), left_reject_.data()},
+        stream_);
+    const std::uint32_t first_row = slice_.first / kScreenTile;
+    const std::uint32_t end_row = tiles_of(std::uint64_t{slice_.first} + slice_.count);
+    const auto most = static_cast<std::uint32_t>(
+        std::max<std::uint64_t>(1, kMostTilePairs / (end_row - first_row)));
+    const std::uint64_t width =
+        std::min<std::uint64_t>({width_, most, std::uint64_t{seen_} * (kGrowth - 1)});
+    end_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(right_.tiles, seen_ + width));
+    const TileList tiles{tile_pairs_.data(), tile_count_.data()};
+    check(cudaMemsetAsync(found_.data(), 0, found_.bytes(), stream_), "clearing counts");
+    const ScreenView view{{left_->values.data(), left_reject_.data(), nullptr},
+                          {right_.values.data(), right_.reject.data(), nullptr},
+                          how_.padded_dims,
+                          question_.without_itself ? Half::kButItself : Half::kNo,
+                          question_.stop};
+    launch_neighbor_screen(view, {first_row, end_row, seen_, end_}, tiles,
+                           {reinterpret_cast<uint2*>(list_.data()), list_.size(), found_.data()},
+                           multiprocessors_, stream_);
+    copy_to_host(host_found_.as<unsigned long long>(), found_.data(), 1, stream_);
+    return false;
+  }
+
+  void merge_candidates(std::uint64_t found) {
+    int bits = 1;
+    while (bits < 32 && left_->points >> bits != 0) ++bits;
+    std::size_t bytes = 0;
+    const auto sort = [&](void* scratch) {
+      check(cub::DeviceRadixSort::SortKeys(scratch, bytes, list_.data(), sorted_.data(), found, 0,
+                                           bits, stream_),
+            "ordering candidates");
+    };
+    sort(nullptr);
+    const DeviceBuffer<unsigned char> scratch(budget_, bytes, stream_);
+    sort(scratch.data());
+    for (const auto* places : {&begins_, &ends_})
+      check(cudaMemsetAsync(places->data(), 0, places->bytes(), stream_), "ordering candidates");
+    launch_segments(sorted_.data(), found, slice_.first, begins_.data(), ends_.data(), stream_);
+    Merge more = merge();
+    more.candidates = sorted_.data();
+    launch_merge(more, stream_);
+  }
+
+  const NeighborQuestion question_;
+  MemoryBudget& budget_;
+  const int multiprocessors_;
+  const cudaStream_t stream_;
+  const DevicePoints &left_originals_, &right_originals_;
+  DeviceBuffer<SearchReport> report_;
+  DeviceBuffer<unsigned long long> found_;
+  PinnedBlock host_found_;
+  DeviceBuffer<std::uint32_t> order_;
+  DeviceBuffer<double> center_;
+  Rounding how_{};
+  RoundedPoints right_, left_own_;
+  const RoundedPoints* left_;
+  DeviceBuffer<float> left_reject_;
+  DeviceBuffer<std::uint64_t> list_, sorted_;
+  DeviceBuffer<std::uint32_t> begins_, ends_;
+  DeviceBuffer<uint2> tile_pairs_;
+  DeviceBuffer<unsigned> tile_count_;
+  std::uint32_t most_slice_points_ = 0;
+  NeighborSlice slice_{};
+  std::uint32_t seen_ = 0;   ///< right tiles whose points are merged
+  std::uint32_t end_ = 0;    ///< of the round
+  std::uint32_t width_ = 0;  ///< right tiles of a round at most
+  std::uint64_t candidates_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<NeighborSearch> make_screened_search(
+    const NeighborQuestion& question, const ScreenFrame& frame, const ScreenedSide& left,
+    const ScreenedSide& right, MemoryBudget& budget, HostBudget& host, std::uint64_t round_bytes,
+    int multiprocessors, cudaStream_t stream) {
+  return std::make_unique<ScreenedSearch>(question, frame, left, right, budget, host, round_bytes,
+                                          multiprocessors, stream);
+}
+
+}  // namespace gpujoin::cuda

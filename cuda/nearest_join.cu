@@ -1,0 +1,415 @@
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+#include <utility>
+
+#include "core/threshold.h"
+#include "cuda/device/wait.h"
+#include "cuda/grid/directions.h"
+#include "cuda/nearest_join.h"
+#include "cuda/tiles/tensor_check.h"
+#include "engine/strategy/screen_frame.h"
+
+namespace gpujoin::cuda {
+namespace {
+
+/// Columns from which on tiles are faster than a tree, where they serve the metric: of any number
+/// of right points, or of up to so many. Measured on an H200, uniform, k = 8: of 8 columns and
+/// 1 million rows the tree takes 0.29 s and tiles 0.47, of 10 and 500,000 0.38 and 0.14, of 12 and
+/// 300,000 0.53 and 0.06.
+constexpr std::uint32_t kTileDims = 12, kFewestTileDims = 9;
+constexpr std::uint64_t kFewRightPoints = 1000000;
+
+bool has_many_columns(const JoinRequest& request) {
+  const std::uint32_t dims = request.left().dims;
+  return dims >= kTileDims || (dims >= kFewestTileDims && request.right().rows <= kFewRightPoints);
+}
+
+/// Neighbours of a slice at most, where a point has no more, and slices on their way. A slice of
+/// few points leaves much of the device idle.
+struct SliceSizes {
+  std::uint64_t entries;
+  std::uint64_t slots;
+};
+constexpr SliceSizes kFewNeighbors{std::uint64_t{1} << 22, 3},
+    kManyNeighbors{std::uint64_t{1} << 24, 2};
+
+SliceSizes slice_sizes(std::uint32_t k) { return k <= 32 ? kFewNeighbors : kManyNeighbors; }
+
+/// Left points of a slice that is no smaller than a tile.
+constexpr std::uint32_t kFewestSlicePoints = kScreenTile;
+
+std::uint32_t most_neighbors(const JoinRequest& request) {
+  return static_cast<std::uint32_t>(
+      std::max<std::uint64_t>(1, std::min(request.neighbors(), request.right().rows)));
+}
+
+/// Within half of what a limit leaves, 0 = no limit, where an entry takes so many bytes.
+std::uint64_t entries_within(const SliceSizes& sizes, const MemoryBudget& budget,
+                             std::uint64_t limit) {
+  constexpr std::uint64_t kEntryBytes = 2 * (sizeof(std::uint32_t) + sizeof(double));
+  if (limit == 0) return sizes.entries;
+  const std::uint64_t left = limit > budget.used() ? limit - budget.used() : 0;
+  return left / 2 / (sizes.slots * kEntryBytes);
+}
+
+/// What lists of candidates may take on the device.
+std::uint64_t round_bytes(JoinResources& resources, std::uint64_t limit) {
+  const std::uint64_t used = resources.device.used(), there = resources.context.available_bytes(0);
+  const std::uint64_t left = limit > used ? limit - used : 0;
+  return (limit == 0 ? there : std::min(left, there)) / 4;
+}
+
+}  // namespace
+
+/// Rows as they came, in single precision as directions, in double precision and in order with two
+/// keys while sorting, or half as many bits for a screen.
+std::uint64_t nearest_device_bytes(const JoinRequest& request) {
+  const std::uint64_t dims = request.left().dims;
+  const std::uint64_t directions = request.metric() == Metric::kCosine ? dims * sizeof(float) : 0;
+  const std::uint64_t ordered = has_many_columns(request)
+                                    ? (dims + 15) / 16 * 16 * sizeof(float) / 2
+                                    : 2 * dims * sizeof(double);
+  constexpr std::uint64_t kKeys = 6 * 8;
+  return request.sides.rows() * (point_bytes(request.left()) + directions + ordered + kKeys);
+}
+
+NearestJoin::Slot::Slot(const JoinRequest& request, JoinResources& resources, std::uint32_t most,
+                        std::uint32_t k)
+    : rows(resources.device, most, resources.stream),
+      counts(resources.device, most, resources.stream),
+      neighbors(resources.device, std::size_t{most} * k, resources.stream),
+      distances(resources.device, std::size_t{most} * k, resources.stream),
+      host_rows(resources.host, rows.bytes()),
+      host_counts(resources.host, counts.bytes()),
+      host_neighbors(resources.host, neighbors.bytes()),
+      host_distances(resources.host, distances.bytes()),
+      host_report(resources.host, sizeof(SearchReport)),
+      offsets(resources.host, std::size_t{most} + 1) {
+  static_cast<void>(request);
+}
+
+NearestJoin::NearestJoin(const JoinRequest& request, std::shared_ptr<JoinResources> resources,
+                         const NearestShares& shares)
+    : request_(request),
+      resources_(std::move(resources)),
+      stream_(resources_->stream),
+      uploader_(resources_->host, request.resources.threads),
+      k_(most_neighbors(request)) {
+  stats_.left_rows = request.left().rows;
+  stats_.right_rows = request.right().rows;
+  stats_.strategy.sort_column = kNoColumn;
+  const cudaDeviceProp& device = resources_->context.properties();
+  std::snprintf(stats_.instruction_set, sizeof stats_.instruction_set, "sm_%d%d", device.major,
+                device.minor);
+  if (!request.sides.has_pairs()) {
+    phase_ = Phase::kEnd;
+    return;
+  }
+  if (wants_tiles() && !tensor_sums_are_close(resources_->context, stream_))
+    throw Unable{"the tensor cores of the device are less exact than nearest-neighbor joins need"};
+  stop_.emplace(*resources_, stream_);
+  findings_ = DeviceBuffer<Findings>(resources_->device, 1, stream_);
+  host_findings_ = PinnedBlock(resources_->host, sizeof(Findings));
+  check(cudaMemsetAsync(findings_.data(), 0, findings_.bytes(), stream_), "clearing flags");
+  open_side(left_, request_.left(), shares.left_rows);
+  if (!request_.self_join()) open_side(right_, request_.right(), shares.right_rows);
+}
+
+NearestJoin::~NearestJoin() {
+  if (stop_) stop_->raise();
+  cudaStreamSynchronize(stream_);
+  for (Slot& slot : slots_) cudaStreamSynchronize(slot.stream);
+  search_.reset();
+}
+
+void NearestJoin::open_side(Side& side, const Dataset& data, std::shared_ptr<SideSlot> slot) {
+  side.data = &data;
+  side.slot = std::move(slot);
+  if (side.slot) side.rows = std::static_pointer_cast<UploadedRows>(side.slot->find(nullptr));
+  side.there = side.rows != nullptr;
+  if (!side.there) side.rows = std::make_shared<UploadedRows>(data, resources_);
+  side.points.coordinates =
+      std::shared_ptr<const DeviceBuffer<unsigned char>>(side.rows, &side.rows->coordinates());
+  side.points.rows = data.rows;
+  side.points.dims = data.dims;
+  side.points.scalar = data.scalar;
+  ++(side.there ? stats_.reused_sides : stats_.indexed_sides);
+}
+
+/// Screens are of squared distances.
+bool NearestJoin::wants_tiles() const {
+  const Metric metric = request_.metric();
+  if (metric != Metric::kL2 && metric != Metric::kCosine) return false;
+  const IndexMethod asked = request_.knobs.index;
+  return asked == IndexMethod::kTiles ||
+         (asked == IndexMethod::kAuto && has_many_columns(request_));
+}
+
+Status NearestJoin::next_batch(ResultBatch* batch) {
+  const Stopwatch watch;
+  bool ready = false;
+  while (!ready && phase_ != Phase::kEnd) {
+    ready = move_on(batch);
+    if (!ready && interrupted(request_.resources.interrupt)) return {StatusCode::kInterrupted};
+  }
+  spent_ms_ += watch.milliseconds();
+  if (!ready) return {StatusCode::kEnd};
+  ++stats_.batches;
+  stats_.pairs += batch->pair_count;
+  return {};
+}
+
+/// Sets *batch and returns true; or goes from one phase to the next if the device is done with it.
+bool NearestJoin::move_on(ResultBatch* batch) {
+  switch (phase_) {
+    case Phase::kUpload:
+      if (upload()) request_.metric() == Metric::kCosine ? find_directions() : prepare_search();
+      return false;
+    case Phase::kDirections:
+      if (wait(step_)) prepare_search();
+      return false;
+    case Phase::kSort:
+      if (wait(step_)) start_search();
+      return false;
+    default:
+      return search(batch);
+  }
+}
+
+/// Copies rows for some milliseconds. True: all are there.
+bool NearestJoin::upload() {
+  Side& side = left_uploaded_ ? right_ : left_;
+  if (side.there)
+    side.rows->hold(stream_);
+  else if (!side.rows->upload_piece(*side.data, uploader_))
+    return false;
+  else if (side.slot)
+    side.slot->put(side.rows);
+  if (!left_uploaded_ && !request_.self_join()) {
+    left_uploaded_ = true;
+    return false;
+  }
+  if (request_.right().ids != nullptr) {
+    ids_ = DeviceBuffer<std::int64_t>(resources_->device, request_.right().rows, stream_);
+    uploader_.copy(ids_.data(), request_.right().ids, ids_.bytes(), stream_);
+  }
+  return true;
+}
+
+void NearestJoin::find_directions() {
+  const auto find = [this](Side& side) {
+    side.directions =
+        directions_of(resources_->device, side.points, &findings_.data()->extreme, stream_);
+  };
+  find(left_);
+  if (!request_.self_join()) find(right_);
+  copy_to_host(host_findings_.as<Findings>(), findings_.data(), 1, stream_);
+  step_.record(stream_);
+  phase_ = Phase::kDirections;
+}
+
+NeighborQuestion NearestJoin::question() {
+  return {.metric = request_.metric(),
+          .dims = request_.left().dims,
+          .k = k_,
+          .most_raw = make_threshold(request_.metric(), request_.eps()).raw,
+          .without_itself = request_.self_join() && request_.pairs() == PairSelection::kDistinct,
+          .right_ids = ids_.data(),
+          .stop = stop_->get()};
+}
+
+/// Of extreme vectors directions prove nothing: then all are looked at.
+void NearestJoin::prepare_search() {
+  const bool extreme =
+      request_.metric() == Metric::kCosine && host_findings_.as<Findings>()->extreme != 0;
+  if (!wants_tiles() || extreme) return sort_sides();
+  search_ = make_screened_search(
+      question(), choose_screen_frame(request_, false), {&left_.points, &indexed(left_)},
+      {&right().points, &indexed(right())}, resources_->device, resources_->host,
+      round_bytes(*resources_, request_.resources.device_memory_limit),
+      resources_->context.properties().multiProcessorCount, stream_);
+  start_search();
+}
+
+void NearestJoin::sort_sides() {
+  const CurveFrame frame = choose_curve_frame(request_);
+  left_.ordered = sort_by_curve(resources_->device, indexed(left_), frame,
+                                &findings_.data()->left_finite, stream_);
+  if (!request_.self_join())
+    right_.ordered = sort_by_curve(resources_->device, indexed(right_), frame,
+                                   &findings_.data()->right_finite, stream_);
+  copy_to_host(host_findings_.as<Findings>(), findings_.data(), 1, stream_);
+  step_.record(stream_);
+  phase_ = Phase::kSort;
+}
+
+void NearestJoin::start_search() {
+  phase_ = Phase::kSearch;
+  if (!search_) {
+    const Findings& found = *host_findings_.as<Findings>();
+    const unsigned right_finite = request_.self_join() ? found.left_finite : found.right_finite;
+    if (found.left_finite == 0 || right_finite == 0) {
+      phase_ = Phase::kEnd;
+      stats_.strategy.index = IndexMethod::kKdTree;
+      return;
+    }
+    search_ = make_box_search(question(),
+                              {&left_.points, &indexed(left_), &left_.ordered, found.left_finite},
+                              {&right().points, &indexed(right()), &right().ordered, right_finite},
+                              found.extreme != 0, resources_->device, stream_);
+  }
+  const SliceSizes sizes = slice_sizes(k_);
+  const std::uint64_t entries = std::min(
+      {sizes.entries, entries_within(sizes, resources_->host, request_.resources.memory_limit),
+       entries_within(sizes, resources_->device, request_.resources.device_memory_limit)});
+  const std::uint64_t most = std::max<std::uint64_t>(
+      kFewestSlicePoints, entries / k_ / kFewestSlicePoints * kFewestSlicePoints);
+  slice_points_ = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>({most, search_->most_slice_points(),
+                               (std::uint64_t{search_->points()} + kFewestSlicePoints - 1) /
+                                   kFewestSlicePoints * kFewestSlicePoints}));
+  const std::uint64_t slices =
+      (search_->points() + std::uint64_t{slice_points_} - 1) / slice_points_;
+  for (std::uint64_t i = 0; i < std::min(sizes.slots, slices); ++i)
+    slots_.emplace_back(request_, *resources_, slice_points_, k_);
+  stats_.streams = static_cast<std::uint32_t>(slots_.size());
+  stats_.batch_pairs = std::uint64_t{slice_points_} * k_;
+  start_slice();
+  stats_.index_ms = since_open_.milliseconds();
+  left_ids_ = ids_of_rows(request_.left(), left_numbers_);
+  right_ids_ = request_.self_join() ? left_ids_ : ids_of_rows(request_.right(), right_numbers_);
+}
+
+/// The ids of a side's rows; its numbers 0, 1, .. where it has none.
+const std::int64_t* NearestJoin::ids_of_rows(const Dataset& data, Buffer<std::int64_t>& numbers) {
+  if (data.ids != nullptr) return data.ids;
+  numbers = Buffer<std::int64_t>(resources_->host, data.rows);
+  std::iota(numbers.begin(), numbers.end(), std::int64_t{0});
+  return numbers.data();
+}
+
+/// Phase kSearch: sets *batch and returns true; or does what can be done.
+bool NearestJoin::search(ResultBatch* batch) {
+  if (delivered_ < launched_ && oldest().arrived.done()) return deliver(batch);
+  if (searching_) {
+    if (!wait(step_)) return false;
+    if (search_->proceed())
+      finish_slice();
+    else
+      step_.record(stream_);
+    return false;
+  }
+  if (next_ < search_->points() && launched_ - delivered_ < slots_.size()) {
+    start_slice();
+    return false;
+  }
+  if (delivered_ == launched_)
+    phase_ = Phase::kEnd;
+  else
+    wait(oldest().arrived);
+  return false;
+}
+
+void NearestJoin::start_slice() {
+  Slot& slot = slots_[launched_ % slots_.size()];
+  slot.points = std::min(slice_points_, search_->points() - next_);
+  slot.is_packed = false;
+  const NeighborSlice slice{next_,
+                            slot.points,
+                            slot.rows.data(),
+                            slot.counts.data(),
+                            slot.neighbors.data(),
+                            slot.distances.data()};
+  next_ += slot.points;
+  searching_ = true;
+  if (search_->start(slice))
+    finish_slice();
+  else
+    step_.record(stream_);
+}
+
+/// Sends the slice in progress on its way.
+void NearestJoin::finish_slice() {
+  Slot& slot = slots_[launched_++ % slots_.size()];
+  searching_ = false;
+  slot.searched.record(stream_);
+  slot.searched.hold(slot.stream);
+  copy_to_host(slot.host_report.as<SearchReport>(), search_->report(), 1, slot.stream);
+  copy_to_host(slot.host_rows.as<std::uint32_t>(), slot.rows.data(), slot.points, slot.stream);
+  copy_to_host(slot.host_counts.as<std::uint32_t>(), slot.counts.data(), slot.points, slot.stream);
+  const std::size_t entries = std::size_t{slot.points} * k_;
+  copy_to_host(slot.host_neighbors.as<std::uint32_t>(), slot.neighbors.data(), entries,
+               slot.stream);
+  copy_to_host(slot.host_distances.as<double>(), slot.distances.data(), entries, slot.stream);
+  slot.arrived.record(slot.stream);
+}
+
+/// Rows one after another, without those that have no neighbours and without gaps between them.
+void NearestJoin::pack(Slot& slot) {
+  counted_ = *slot.host_report.as<SearchReport>();
+  const bool has_gaps = counted_.short_rows > 0;
+  auto* const rows = slot.host_rows.as<std::uint32_t>();
+  auto* const neighbors = slot.host_neighbors.as<std::uint32_t>();
+  auto* const distances = slot.host_distances.as<double>();
+  const auto* const counts = slot.host_counts.as<std::uint32_t>();
+  std::uint64_t entries = 0;
+  slot.row_count = 0;
+  for (std::uint32_t i = 0; i < slot.points; ++i) {
+    const std::uint32_t count = has_gaps ? counts[i] : k_;
+    if (count == 0) continue;
+    if (has_gaps) {
+      const std::uint64_t from = std::uint64_t{i} * k_;
+      std::copy_n(neighbors + from, count, neighbors + entries);
+      std::copy_n(distances + from, count, distances + entries);
+      rows[slot.row_count] = rows[i];
+    }
+    slot.offsets[slot.row_count++] = entries;
+    entries += count;
+  }
+  slot.offsets[slot.row_count] = entries;
+  slot.delivered = 0;
+  slot.is_packed = true;
+}
+
+/// The next rows of the oldest slice, which has arrived. False: it has no more, and its slot serves
+/// the next one.
+bool NearestJoin::deliver(ResultBatch* batch) {
+  Slot& slot = oldest();
+  if (!slot.is_packed) pack(slot);
+  if (slot.delivered == slot.row_count) {
+    ++delivered_;
+    return false;
+  }
+  const std::uint64_t* const offsets = slot.offsets.data() + slot.delivered;
+  const std::uint64_t most =
+      request_.knobs.batch_pairs > 0 ? request_.knobs.batch_pairs : ~std::uint64_t{0};
+  std::uint32_t rows = slot.row_count - slot.delivered;
+  if (offsets[rows] - offsets[0] > most)
+    rows = std::max<std::uint32_t>(
+        1, static_cast<std::uint32_t>(
+               std::upper_bound(offsets, offsets + rows + 1, offsets[0] + most) - offsets - 1));
+  *batch = {};
+  batch->row_count = rows;
+  batch->pair_count = offsets[rows] - offsets[0];
+  batch->rows = slot.host_rows.as<std::uint32_t>() + slot.delivered;
+  batch->offsets = offsets;
+  batch->neighbors = slot.host_neighbors.as<std::uint32_t>() + offsets[0];
+  batch->distances = slot.host_distances.as<double>() + offsets[0];
+  batch->set_ids(left_ids_, request_.left().rows, right_ids_, request_.right().rows);
+  slot.delivered += rows;
+  return true;
+}
+
+void NearestJoin::stats(JoinStats* stats) const {
+  *stats = stats_;
+  stats->candidates = counted_.candidates;
+  stats->rechecked = counted_.rechecked;
+  if (search_) search_->describe(stats);
+  stats->threads = uploader_.threads();
+  stats->join_ms = std::max(0.0, spent_ms_ - stats->index_ms);
+  stats->memory_peak = resources_->host.peak();
+  stats->device_memory_peak = resources_->device.peak();
+}
+
+}  // namespace gpujoin::cuda

@@ -1,0 +1,128 @@
+// The nearest-neighbour join of the CUDA engine: how its sides come to the device, which search
+// finds its neighbours, and their way to the caller, a slice of left points at a time.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+
+#include "cuda/device/device_context.h"
+#include "cuda/device/stop_word.h"
+#include "cuda/device/upload.h"
+#include "cuda/grid/prepared_side.h"
+#include "cuda/nearest/box_search.h"
+#include "cuda/nearest/screened_search.h"
+#include "engine/joins/join.h"
+#include "engine/request/buffer.h"
+#include "engine/stopwatch.h"
+
+namespace gpujoin::cuda {
+
+/// Rows that joins share, as they came. Any of it may be null.
+struct NearestShares {
+  std::shared_ptr<SideSlot> left_rows, right_rows;
+};
+
+/// Bytes of the device that a join holds at most besides its slices.
+std::uint64_t nearest_device_bytes(const JoinRequest& request);
+
+/// `request` is a valid one for Output::kNearest whose rows lie in memory, which outlive the join.
+/// The device is current. Methods but stats() throw Unable, CudaError, MemoryLimitExceeded or
+/// std::bad_alloc.
+class NearestJoin final : public Join {
+ public:
+  /// Makes room for the rows, so that a lack of memory shows at once.
+  NearestJoin(const JoinRequest& request, std::shared_ptr<JoinResources> resources,
+              const NearestShares& shares);
+  /// Makes running kernels leave, and waits for them.
+  ~NearestJoin() override;
+
+  Status next_batch(ResultBatch* batch) override;
+  void stats(JoinStats* stats) const override;
+
+ private:
+  enum class Phase { kUpload, kDirections, kSort, kSearch, kEnd };
+
+  /// Rows of a dataset on the device.
+  struct Side {
+    const Dataset* data;
+    std::shared_ptr<SideSlot> slot;
+    std::shared_ptr<UploadedRows> rows;
+    bool there;               ///< the rows were there
+    DevicePoints points;      ///< the same
+    DevicePoints directions;  ///< by cosine distance
+    CurvePoints ordered;      ///< where a tree is searched
+  };
+  /// What the device finds out while sides are prepared.
+  struct Findings {
+    unsigned left_finite, right_finite;
+    unsigned extreme;
+  };
+  /// The result of a slice, on its way.
+  struct Slot {
+    Slot(const JoinRequest& request, JoinResources& resources, std::uint32_t points,
+         std::uint32_t k);
+
+    Stream stream;
+    Event searched, arrived;
+    DeviceBuffer<std::uint32_t> rows, counts, neighbors;
+    DeviceBuffer<double> distances;
+    PinnedBlock host_rows, host_counts, host_neighbors, host_distances, host_report;
+    Buffer<std::uint64_t> offsets;
+    std::uint32_t points = 0;     ///< of the slice
+    bool is_packed = false;       ///< what follows is known
+    std::uint32_t row_count = 0;  ///< rows that have neighbours
+    std::uint32_t delivered = 0;  ///< of them
+  };
+
+  bool move_on(ResultBatch* batch);
+  bool upload();
+  void find_directions();
+  void sort_sides();
+  void open_side(Side& side, const Dataset& data, std::shared_ptr<SideSlot> slot);
+  bool wants_tiles() const;
+  void prepare_search();
+  NeighborQuestion question();
+  void start_search();
+  bool search(ResultBatch* batch);
+  void start_slice();
+  void finish_slice();
+  void pack(Slot& slot);
+  bool deliver(ResultBatch* batch);
+  Side& right() { return request_.self_join() ? left_ : right_; }
+  Slot& oldest() { return slots_[delivered_ % slots_.size()]; }
+  const DevicePoints& indexed(const Side& side) const {
+    return request_.metric() == Metric::kCosine ? side.directions : side.points;
+  }
+  const std::int64_t* ids_of_rows(const Dataset& data, Buffer<std::int64_t>& numbers);
+
+  const JoinRequest request_;
+  const std::shared_ptr<JoinResources> resources_;
+  const cudaStream_t stream_;
+  Uploader uploader_;
+  const std::uint32_t k_;  ///< neighbours of a point at most
+  Phase phase_ = Phase::kUpload;
+  std::optional<StopWord> stop_;
+  Event step_;  ///< what the current phase waits for
+  Side left_{}, right_{};
+  bool left_uploaded_ = false;
+  DeviceBuffer<std::int64_t> ids_;  ///< of the right side, where it has some
+  DeviceBuffer<Findings> findings_;
+  PinnedBlock host_findings_;
+  std::unique_ptr<NeighborSearch> search_;
+  std::deque<Slot> slots_;
+  std::uint32_t slice_points_ = 0;
+  std::uint32_t next_ = 0;       ///< left position of the next slice
+  bool searching_ = false;       ///< a slice is in progress, in the slot of number `launched_`
+  std::uint64_t launched_ = 0;   ///< slices whose results are on their way
+  std::uint64_t delivered_ = 0;  ///< of them
+  Buffer<std::int64_t> left_numbers_, right_numbers_;
+  const std::int64_t *left_ids_ = nullptr, *right_ids_ = nullptr;
+  SearchReport counted_{};
+  JoinStats stats_{};
+  double spent_ms_ = 0;  ///< inside next_batch
+  Stopwatch since_open_;
+};
+
+}  // namespace gpujoin::cuda
