@@ -1,20 +1,13 @@
-// PlaneBoxes: the boxes of values that have more than one point. Where the nearest of them are
-// looked for a value becomes the middle of its box (ValueForm::kMiddle). From the distance of two
-// middles, or of two boxes, follows what the values' own distance is at least.
+// The boxes of the values of a side that are more than points. Where the nearest of them are looked
+// for a value becomes the middle of its box (ValueForm::kMiddle).
 #pragma once
 
-#include <cmath>
-
+#include "core/plane_box.h"
 #include "pg/store/huge_array.h"
 
 namespace gpujoin {
 
-/// A box in the plane, rounded outwards.
-struct PlaneBox {
-  float low[2], high[2];
-};
-
-/// The extents of the rows of one side, by the number of the row. The creator sets the context and
+/// The boxes of the rows of one side, by the number of the row. The creator sets the context and
 /// zeroes the rest.
 struct PlaneBoxes {
   MemoryContext context;
@@ -22,55 +15,11 @@ struct PlaneBoxes {
   std::uint64_t count, room;  ///< rows from `count` on are points
 };
 
-/// Of a row that is a point, or nothing: its low bounds are above the high ones.
-inline constexpr PlaneBox kNoPlaneBox = {{1, 1}, {0, 0}};
-
-inline bool is_box(const PlaneBox& box) { return box.low[0] <= box.high[0]; }
-
-/// Sets the extent of a row; rows come in any order.
+/// Sets the box of a row; rows come in any order.
 void note_box(PlaneBoxes* side, std::uint64_t row, const PlaneBox& box);
 
 inline PlaneBox box_of(const PlaneBoxes& side, std::uint64_t row) {
   return row < side.count ? side.boxes[row] : kNoPlaneBox;
-}
-
-/// The middle of the box in one dimension. A sum of two floats is exact enough in double precision
-/// that the middle lies within.
-inline double middle_of(const PlaneBox& box, int d) {
-  return (static_cast<double>(box.low[d]) + static_cast<double>(box.high[d])) / 2;
-}
-
-/// How far a point of the box can be from its middle, at most; 0 for a point.
-double reach_of(const PlaneBox& box);
-
-/// A box in double precision, which may be a point.
-struct Span {
-  double low[2], high[2];
-};
-
-inline Span span_of(const PlaneBox& box, const double* middle) {
-  Span span;
-  for (int d = 0; d < 2; ++d) {
-    span.low[d] = is_box(box) ? static_cast<double>(box.low[d]) : middle[d];
-    span.high[d] = is_box(box) ? static_cast<double>(box.high[d]) : middle[d];
-  }
-  return span;
-}
-
-/// What the values in two boxes are apart at least, as the type computes it. Distances of points
-/// and segments are computed from differences of coordinates, each rounded once, and products of
-/// two of these. So the error is a few roundings of the greatest difference, which is at most the
-/// distance and both diagonals; the slack is some hundred of them.
-inline double least_distance(const Span& a, const Span& b) {
-  constexpr double kSlack = 3e-14;
-  double gap[2], size = 0;
-  for (int d = 0; d < 2; ++d) {
-    const double over = a.low[d] - b.high[d], under = b.low[d] - a.high[d];
-    gap[d] = over > under ? over : under;
-    gap[d] = gap[d] > 0 ? gap[d] : 0;
-    size += gap[d] + (a.high[d] - a.low[d]) + (b.high[d] - b.low[d]);
-  }
-  return std::sqrt(gap[0] * gap[0] + gap[1] * gap[1]) - kSlack * size;
 }
 
 }  // namespace gpujoin

@@ -57,13 +57,6 @@ bool has_same_srid(ValueShape* shape, const GeometryView& view) {
 /// Where a point is empty no distance is within anything.
 constexpr double kNowhere[2] = {NAN, NAN};
 
-/// Beyond the range of single precision distances are NULL.
-bool is_too_far(const char* tuple) {
-  constexpr double kMost = 1e30;
-  return std::fabs(load<double>(tuple)) > kMost ||
-         std::fabs(load<double>(tuple + sizeof(double))) > kMost;
-}
-
 ValueFinding add_geometry_point(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
                                 Datum value) {
   return with_detoasted(value, [&](const struct varlena* detoasted) {
@@ -71,8 +64,6 @@ ValueFinding add_geometry_point(PointBuffer* buffer, ValueShape* shape, std::int
     if (load<std::uint32_t>(view.body) != kPointKind) return finding(ValueProblem::kNotAPoint);
     if (!has_same_srid(shape, view)) return finding(ValueProblem::kOtherSrid);
     const bool empty = load<std::uint32_t>(view.body + 4) == 0;
-    if (!empty && !shape->as_stored && is_too_far(view.body + 8))
-      return finding(ValueProblem::kIncomparable, 2);
     return add_doubles(buffer, shape, id,
                        empty ? reinterpret_cast<const char*>(kNowhere) : view.body + 8, 2);
   });
@@ -199,6 +190,13 @@ PlaneBox line_box(const GeometryView& view, const char* end) {
   return box;
 }
 
+/// Beyond the range of single precision distances are NULL.
+bool is_too_far(const char* tuple) {
+  constexpr double kMost = 1e30;
+  return std::fabs(load<double>(tuple)) > kMost ||
+         std::fabs(load<double>(tuple + sizeof(double))) > kMost;
+}
+
 /// The middle of what is no point, whose extent goes to the buffer. What is empty has no distance
 /// to anything, as NULL.
 ValueFinding add_geometry_middle(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
@@ -222,11 +220,17 @@ ValueFinding add_geometry_middle(PointBuffer* buffer, ValueShape* shape, std::in
   return found;
 }
 
+/// A distance beyond the range of single precision is NULL.
+void widen_distance(double eps, std::uint32_t dims, EpsBand* band) {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  widen_double(std::fmin(eps, kMost), dims, band);
+}
+
 constexpr TestFunction kTests[] = {
     {"postgis", "st_distance", InvalidOid, TestForm::kDistance, ValueForm::kPoint, Metric::kL2,
-     widen_double},
+     widen_distance},
     {"postgis", "geometry_distance_centroid", InvalidOid, TestForm::kDistance, ValueForm::kPoint,
-     Metric::kL2, widen_double},
+     Metric::kL2, widen_distance},
     {"postgis", "st_dwithin", InvalidOid, TestForm::kWithin, ValueForm::kPoint, Metric::kL2,
      widen_double},
     {"postgis", "geometry_overlaps", InvalidOid, TestForm::kOverlap, ValueForm::kBox, Metric::kLInf,
