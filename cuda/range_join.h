@@ -52,6 +52,7 @@ class RangeJoin final : public SlicedJoin {
   TileRadii tile_radii() const;
   std::unique_ptr<SliceSource> make_source();
   void collect_counts();
+  void collect_clusters();
   void collect_sums();
 
   Uploader uploader_;
