@@ -30,6 +30,20 @@ __global__ void cells_kernel(const std::uint64_t* codes, std::uint32_t value_bit
   cell_keys[cell] = codes[position] >> value_bits;
 }
 
+__global__ void directory_kernel(const std::uint64_t* cell_keys, std::uint32_t cells,
+                                 std::uint32_t shift, std::uint32_t elements,
+                                 std::uint32_t* directory) {
+  const std::uint64_t element = global_thread();
+  if (element < elements)
+    directory[element] = first_not_below(cell_keys, 0, cells, element << shift);
+}
+
+/// The first cell whose key is not below this one.
+__device__ std::uint32_t find_cell(const ClusterView& view, std::uint64_t key) {
+  const std::uint32_t* const place = view.directory + (key >> view.directory_shift);
+  return first_not_below(view.cell_keys, place[0], place[1], key);
+}
+
 __device__ PositionRange points_of(const ClusterView& view, std::uint32_t cell) {
   return {view.cell_starts[cell], view.cell_starts[cell + 1]};
 }
@@ -137,9 +151,7 @@ __device__ void for_cells(const ClusterView& view, std::uint32_t cell, bool late
         for (at = cell; at > 0 && view.cell_keys[at - 1] >= (base | low);) --at;
       }
     } else {
-      const bool after = base > key;
-      at = first_not_below(view.cell_keys, after ? cell + 1 : 0, after ? view.cells : cell,
-                           base | low);
+      at = find_cell(view, base | low);
     }
     for (; at < view.cells && view.cell_keys[at] <= (base | high); ++at)
       if (!visit(at)) return;
@@ -432,6 +444,13 @@ void launch_cells(const std::uint64_t* codes, std::uint32_t value_bits, std::uin
                   std::uint64_t* cell_keys, cudaStream_t stream) {
   cells_kernel<<<blocks_for(points), kBlockThreads, 0, stream>>>(codes, value_bits, points, cell_of,
                                                                  cells, cell_starts, cell_keys);
+  check_launch("listing cells");
+}
+
+void launch_directory(const std::uint64_t* cell_keys, std::uint32_t cells, std::uint32_t shift,
+                      std::uint32_t elements, std::uint32_t* directory, cudaStream_t stream) {
+  directory_kernel<<<blocks_for(elements), kBlockThreads, 0, stream>>>(cell_keys, cells, shift,
+                                                                       elements, directory);
   check_launch("listing cells");
 }
 

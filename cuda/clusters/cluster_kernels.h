@@ -26,6 +26,10 @@ struct ClusterView {
   const std::uint32_t* cell_of;      ///< [points]
   const std::uint32_t* cell_starts;  ///< [cells + 1]
   const std::uint64_t* cell_keys;    ///< [cells] ascending
+  /// Where cells are searched: [..] the number of cells whose keys, without so many low bits, are
+  /// smaller than the element's number.
+  const std::uint32_t* directory;
+  std::uint32_t directory_shift;
   /// [points / kBoxedPoints + 1][2 * dims] low, high of each column, as ordered bits: of the cell
   /// with many points that begins among the kBoxedPoints of that number.
   std::uint64_t* boxes;
@@ -46,6 +50,10 @@ void launch_cell_flags(const std::uint64_t* codes, std::uint32_t points, std::ui
 void launch_cells(const std::uint64_t* codes, std::uint32_t value_bits, std::uint32_t points,
                   const std::uint32_t* cell_of, std::uint32_t cells, std::uint32_t* cell_starts,
                   std::uint64_t* cell_keys, cudaStream_t stream);
+
+/// So many elements of a directory, of keys without `shift` low bits.
+void launch_directory(const std::uint64_t* cell_keys, std::uint32_t cells, std::uint32_t shift,
+                      std::uint32_t elements, std::uint32_t* directory, cudaStream_t stream);
 
 // In this order; the last three for the points first .. end - 1 at a time.
 

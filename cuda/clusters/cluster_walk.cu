@@ -82,7 +82,22 @@ void ClusterWalk::measure_cells() {
   view_.boxes = boxes_.data();
   view_.whole = whole_.data();
   view_.first_core = first_core_.data();
+  make_directory();
   launch_measure(choice_, view_, stream_);
+}
+
+/// An element for each two cells or fewer, if they were spread over the grid.
+void ClusterWalk::make_directory() {
+  const GridGeometry& grid = view_.join.layout.grid;
+  std::uint32_t bits = 8;
+  while ((view_.cells >> bits) > 2) ++bits;
+  const std::uint32_t key_bits = grid.dims * grid.bits;
+  view_.directory_shift = key_bits > bits ? key_bits - bits : 0;
+  const std::uint32_t elements = (1u << std::min(bits, key_bits)) + 1;
+  directory_ = DeviceBuffer<std::uint32_t>(device_budget_, elements, stream_);
+  launch_directory(view_.cell_keys, view_.cells, view_.directory_shift, elements, directory_.data(),
+                   stream_);
+  view_.directory = directory_.data();
 }
 
 template <class Launch>
@@ -139,7 +154,7 @@ void ClusterWalk::order_rows(DeviceBuffer<std::uint32_t>& positions) {
 }
 
 void ClusterWalk::number_clusters() {
-  for (auto* const buffer : {&cell_of_, &cell_starts_, &first_core_}) *buffer = {};
+  for (auto* const buffer : {&cell_of_, &cell_starts_, &directory_, &first_core_}) *buffer = {};
   for (auto* const buffer : {&cell_keys_, &boxes_}) *buffer = {};
   whole_ = {};
   const std::uint32_t rows = view_.rows;

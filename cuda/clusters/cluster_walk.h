@@ -38,6 +38,7 @@ class ClusterWalk final : public SliceSource {
 
   void find_cells();
   void measure_cells();
+  void make_directory();
   template <class Launch>
   void launch_slice(const Launch& launch);
   void order_rows(DeviceBuffer<std::uint32_t>& positions);
@@ -55,7 +56,7 @@ class ClusterWalk final : public SliceSource {
   Phase phase_ = Phase::kCells;
   std::uint32_t end_ = 0;  ///< of the phase's slice
 
-  DeviceBuffer<std::uint32_t> cell_of_, cell_starts_, first_core_, links_;
+  DeviceBuffer<std::uint32_t> cell_of_, cell_starts_, directory_, first_core_, links_;
   DeviceBuffer<std::uint64_t> cell_keys_, boxes_, words_;
   DeviceBuffer<std::uint8_t> whole_;
   DeviceBuffer<ClusterRole> roles_;

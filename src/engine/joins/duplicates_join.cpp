@@ -78,9 +78,9 @@ void DuplicatesJoin::open_part(const Sides& sides, const Output& output, std::ui
   JoinRequest part = request_.asking(output);
   part.sides = sides;
   part.knobs.batch_pairs = 0;
-  held_ = budget_.used() + held_back;
+  held_ = budget_.used();
   std::uint64_t& limit = part.resources.memory_limit;
-  if (limit > 0) limit = limit > held_ ? limit - held_ : 1;
+  if (limit > 0) limit = limit > held_ + held_back ? limit - held_ - held_back : 1;
   part_ = plain_join_(part);
 }
 
