@@ -181,6 +181,12 @@ std::unique_ptr<SliceSource> RangeJoin::make_source() {
                                     stream_, std::move(sums));
 }
 
+/// The positions of what comes for each left row, on the host alone.
+void RangeJoin::number_rows() {
+  rows_ = Buffer<std::uint32_t>(resources_->host, row_counts_.size());
+  std::iota(rows_.begin(), rows_.end(), 0u);
+}
+
 /// Counts of all left points, by position; 0 each where one side is empty.
 void RangeJoin::collect_counts() {
   row_counts_ = Buffer<std::uint64_t>(resources_->host, request_.left().rows);
@@ -189,15 +195,13 @@ void RangeJoin::collect_counts() {
     const Buffer<std::uint32_t> counts = source()->counts();
     std::copy(counts.begin(), counts.end(), row_counts_.begin());
   }
-  rows_ = PinnedBlock(resources_->host, row_counts_.size() * sizeof(std::uint32_t));
-  std::iota(rows_.as<std::uint32_t>(), rows_.as<std::uint32_t>() + row_counts_.size(), 0u);
+  number_rows();
 }
 
 /// What pack_cluster() makes of each row, likewise.
 void RangeJoin::collect_clusters() {
   if (source() != nullptr) row_counts_ = source()->clusters();
-  rows_ = PinnedBlock(resources_->host, row_counts_.size() * sizeof(std::uint32_t));
-  std::iota(rows_.as<std::uint32_t>(), rows_.as<std::uint32_t>() + row_counts_.size(), 0u);
+  number_rows();
 }
 
 /// Likewise the sums.
@@ -222,7 +226,7 @@ bool RangeJoin::next_counts(ResultBatch* batch) {
       request_.knobs.batch_pairs > 0 ? request_.knobs.batch_pairs : kMostBatchPairs;
   *batch = {};
   batch->row_count = std::min(most, row_counts_.size() - delivered_);
-  batch->rows = rows_.as<std::uint32_t>() + delivered_;
+  batch->rows = rows_.data() + delivered_;
   batch->counts = row_counts_.data() + delivered_;
   if (request_.output() == Output::kSums)
     batch->sums = row_sums_.data() + delivered_ * row_words(*request_.sums());
