@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "cuda/boxes/box_join.h"
+#include "cuda/clusters/cluster_walk.h"
 #include "cuda/device/signals.h"
 #include "cuda/device/tuning.h"
 #include "cuda/device_parts.h"
@@ -31,8 +32,9 @@ std::uint64_t device_bytes(const JoinRequest& request, std::uint64_t rows) {
           ? 8 * (request.sums()->left_columns + request.sums()->right_columns +
                  request.sums()->integer_columns + 1 + row_words(*request.sums()))
           : 0;
+  const std::uint64_t clusters = request.output() == Output::kClusters ? kClusterRowBytes : 0;
   return rows * (2 * columns * scalar_bytes(request.left().scalar) + directions + scores + sums +
-                 3 * (8 + 4) + 2 * 8 + 4 + 8) +
+                 clusters + 3 * (8 + 4) + 2 * 8 + 4 + 8) +
          references * request.left().dims * sizeof(double) + (std::uint64_t{1} << 20);
 }
 

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "cuda/boxes/box_join.h"
+#include "cuda/clusters/cluster_kernels.h"
 #include "cuda/device/cuda_error.h"
 #include "cuda/device/device_context.h"
 #include "cuda/device/device_guard.h"
@@ -18,8 +19,10 @@
 #include "cuda/nearest_join.h"
 #include "cuda/range_join.h"
 #include "engine/engine.h"
+#include "engine/joins/duplicates_join.h"
 #include "engine/joins/topk_join.h"
 #include "engine/joins/topk_scan.h"
+#include "engine/strategy/cluster_requests.h"
 
 namespace gpujoin {
 namespace {
@@ -161,7 +164,7 @@ std::unique_ptr<Join> open_range_join(const JoinRequest& request, cuda::DeviceCo
   auto resources = std::make_shared<cuda::JoinResources>(context, request);
   cuda::RangeShares shares = shares_of(request, *resources);
   if (!shares.are_prepared() && cuda::needs_parts(request, context)) {
-    if (request.output() == Output::kSums)  // parts do not carry columns
+    if (request.output() == Output::kSums || request.output() == Output::kClusters)  // no parts
       throw MemoryLimitExceeded{~std::uint64_t{0}, request.resources.memory_limit};
     return cuda::open_in_parts(request, std::move(resources));
   }
@@ -186,6 +189,15 @@ std::unique_ptr<Join> open_nearest_join(const JoinRequest& request, cuda::Device
   return std::make_unique<cuda::NearestJoin>(request, std::move(resources), shares);
 }
 
+/// Clusters by small cells: of few columns, and of no directions.
+std::unique_ptr<Join> open_clusters_join(const JoinRequest& request, cuda::DeviceContext& context) {
+  if (request.metric() == Metric::kCosine)
+    throw cuda::Unable{"the device finds no clusters by cosine distance"};
+  if (request.left().rows > 0 && request.left().dims > cuda::kMostClusterDimensions)
+    throw cuda::Unable{"the device finds no clusters of points with more than 8 dimensions"};
+  return open_range_join(cluster_cells_request(request), context);
+}
+
 /// A top-k join may consist of several joins, one after the other. Throws what caught() catches.
 std::unique_ptr<Join> open_join(const JoinRequest& request, cuda::DeviceContext& context) {
   const OpenJoin range_join = [&context](const JoinRequest& part) {
@@ -195,6 +207,9 @@ std::unique_ptr<Join> open_join(const JoinRequest& request, cuda::DeviceContext&
     return std::make_unique<cuda::BoxJoin>(request,
                                            std::make_shared<cuda::JoinResources>(context, request));
   if (request.output() == Output::kNearest) return open_nearest_join(request, context);
+  if (request.output() == Output::kClusters) return open_clusters_join(request, context);
+  if (request.output() == Output::kDuplicates)
+    return std::make_unique<DuplicatesJoin>(request, range_join);
   if (request.output() != Output::kTopPairs || request.sides.in_file()) return range_join(request);
   // Joins by directions need tiles, and tiles do not know scores.
   const OpenJoin scan = [range_join](const JoinRequest& part) {
@@ -253,10 +268,6 @@ Status open(const JoinRequest* request, Join** join) {
     return make_status(StatusCode::kUnavailable,
                        "Set gpujoin.engine to \"auto\" or \"cpu\" to use the CPU.",
                        "the CUDA engine has no joins with keys");
-  if (request->output() == Output::kClusters)
-    return make_status(StatusCode::kUnavailable,
-                       "Set gpujoin.engine to \"auto\" or \"cpu\" to use the CPU.",
-                       "the CUDA engine finds no clusters");
   const int number = request->resources.device;
   if (Status status = check_device(number); !status.ok()) return status;
   return on_device(number, [&]() -> Status {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/cosine.h"
+#include "cuda/clusters/cluster_walk.h"
 #include "cuda/device/tuning.h"
 #include "cuda/grid/grid_walk.h"
 #include "cuda/range_join.h"
@@ -19,6 +20,13 @@ WalkSide walk_side(const PreparedSide& side) { return {&side.index(), side.ids()
 
 TileWalkSide tile_side(const PreparedSide& side) {
   return {&side.points(), &side.originals(), &side.index(), side.ids()};
+}
+
+/// Clusters have cells of unsorted points: fewer bits are sorted.
+IndexForm form_of(const JoinRequest& request) {
+  IndexForm form = kForm;
+  if (request.output() == Output::kClusters) form.value_bits = 0;
+  return form;
 }
 
 /// Directions only screen, and the walk of a grid has no screen; tiles know no scores, and add
@@ -52,7 +60,7 @@ std::shared_ptr<const RangePlan> plan_range_join(const JoinRequest& asked,
     throw Unable{unsafe ? "the tensor cores of the device are less exact than cosine joins need"
                         : "the device cannot join so many rows by cosine distance"};
   const auto rows = static_cast<double>(request.left().rows);
-  RangePlan plan{.index = plan_index(request, strategy, kForm),
+  RangePlan plan{.index = plan_index(request, strategy, form_of(request)),
                  .frame = {},
                  .candidates = std::max(1.0, strategy.estimate().candidates / rows),
                  .pairs = strategy.estimated_pairs / rows};
@@ -157,6 +165,9 @@ std::unique_ptr<SliceSource> RangeJoin::make_source() {
                                       tile_side(*right_), resources_->device, resources_->host,
                                       device.properties().multiProcessorCount, stop, stream_);
   const WalkSide left = walk_side(*left_), right = walk_side(*right_);
+  if (request_.output() == Output::kClusters)
+    return std::make_unique<ClusterWalk>(request_, *plan_, left, left.index->order.data(),
+                                         resources_->device, resources_->host, stop, stream_);
   if (request_.output() == Output::kTopPairs)
     return std::make_unique<TopWalk>(request_, *plan_,
                                      make_join_view(request_, plan_->index, left, right, stop),
@@ -170,6 +181,12 @@ std::unique_ptr<SliceSource> RangeJoin::make_source() {
                                     stream_, std::move(sums));
 }
 
+/// The positions of what comes for each left row, on the host alone.
+void RangeJoin::number_rows() {
+  rows_ = Buffer<std::uint32_t>(resources_->host, row_counts_.size());
+  std::iota(rows_.begin(), rows_.end(), 0u);
+}
+
 /// Counts of all left points, by position; 0 each where one side is empty.
 void RangeJoin::collect_counts() {
   row_counts_ = Buffer<std::uint64_t>(resources_->host, request_.left().rows);
@@ -178,8 +195,13 @@ void RangeJoin::collect_counts() {
     const Buffer<std::uint32_t> counts = source()->counts();
     std::copy(counts.begin(), counts.end(), row_counts_.begin());
   }
-  rows_ = PinnedBlock(resources_->host, row_counts_.size() * sizeof(std::uint32_t));
-  std::iota(rows_.as<std::uint32_t>(), rows_.as<std::uint32_t>() + row_counts_.size(), 0u);
+  number_rows();
+}
+
+/// What pack_cluster() makes of each row, likewise.
+void RangeJoin::collect_clusters() {
+  if (source() != nullptr) row_counts_ = source()->clusters();
+  number_rows();
 }
 
 /// Likewise the sums.
@@ -194,8 +216,9 @@ void RangeJoin::collect_sums() {
 }
 
 bool RangeJoin::next_counts(ResultBatch* batch) {
+  const bool clusters = request_.output() == Output::kClusters;
   if (row_counts_.size() == 0) {
-    collect_counts();
+    clusters ? collect_clusters() : collect_counts();
     if (request_.output() == Output::kSums) collect_sums();
   }
   if (delivered_ == row_counts_.size()) return false;
@@ -203,11 +226,12 @@ bool RangeJoin::next_counts(ResultBatch* batch) {
       request_.knobs.batch_pairs > 0 ? request_.knobs.batch_pairs : kMostBatchPairs;
   *batch = {};
   batch->row_count = std::min(most, row_counts_.size() - delivered_);
-  batch->rows = rows_.as<std::uint32_t>() + delivered_;
+  batch->rows = rows_.data() + delivered_;
   batch->counts = row_counts_.data() + delivered_;
   if (request_.output() == Output::kSums)
     batch->sums = row_sums_.data() + delivered_ * row_words(*request_.sums());
-  for (std::uint64_t i = 0; i < batch->row_count; ++i) batch->pair_count += batch->counts[i];
+  for (std::uint64_t i = 0; !clusters && i < batch->row_count; ++i)
+    batch->pair_count += batch->counts[i];
   delivered_ += batch->row_count;
   return true;
 }

@@ -51,7 +51,9 @@ class RangeJoin final : public SlicedJoin {
   void finish_sides();
   TileRadii tile_radii() const;
   std::unique_ptr<SliceSource> make_source();
+  void number_rows();
   void collect_counts();
+  void collect_clusters();
   void collect_sums();
 
   Uploader uploader_;
@@ -66,7 +68,7 @@ class RangeJoin final : public SlicedJoin {
   std::vector<OwnSide> own_sides_;
   std::size_t indexed_ = 0;            ///< of them
   DeviceBuffer<unsigned> queue_;       ///< for the grid's launches
-  PinnedBlock rows_;                   ///< [rows] 0, 1, ..., where counts are wanted
+  Buffer<std::uint32_t> rows_;         ///< [rows] 0, 1, ..., where counts are wanted
   Buffer<std::uint64_t> row_counts_;   ///< likewise
   Buffer<FoldWord> row_sums_;          ///< where sums are wanted: [rows][row_words()]
   std::uint64_t delivered_ = 0;        ///< rows of them

@@ -95,6 +95,14 @@ CREATE FUNCTION gpu_density(
     RETURNS TABLE (id bigint, neighbors bigint)
     AS 'MODULE_PATHNAME', 'gpujoin_density'
     LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000 SUPPORT gpujoin_support;
+CREATE FUNCTION gpu_dedup(
+    tbl regclass, eps float8, keep_column name DEFAULT NULL, keep text DEFAULT 'highest',
+    id_column name DEFAULT NULL, vector_columns anycompatible DEFAULT NULL, metric text DEFAULT 'l2')
+    RETURNS TABLE (id bigint, kept_id bigint, distance float8)
+    AS 'MODULE_PATHNAME', 'gpujoin_dedup'
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000 SUPPORT gpujoin_support;
+COMMENT ON FUNCTION gpu_dedup IS
+    'rows of a table that a better row within eps makes superfluous, each with the nearest such row that stays';
 COMMENT ON FUNCTION gpu_density IS
     'rows of a table, each with the number of rows whose vectors are within eps of its own, itself included';
 COMMENT ON FUNCTION gpu_components IS

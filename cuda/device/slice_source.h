@@ -80,6 +80,8 @@ class SliceSource {
   virtual Buffer<std::uint32_t> counts() = 0;
   /// Where sums are wanted, likewise: [points][row_words()].
   virtual Buffer<FoldWord> sums() { return {}; }
+  /// Where clusters are wanted, likewise, of all rows: what pack_cluster() makes of each.
+  virtual Buffer<std::uint64_t> clusters() { return {}; }
   /// Pairs found so far, in both orders where both are wanted.
   virtual std::uint64_t pairs() const = 0;
   /// Sets what concerns the search for pairs.

@@ -31,7 +31,8 @@ GPUJOIN_HD inline RowCluster unpack_cluster(std::uint64_t word) {
   return {static_cast<ClusterRole>(word & 3), word >> 2};
 }
 
-/// The most dimensions of a grid for clusters: a cell has up to (2 * radius + 1)^dims neighbours.
+/// The most dimensions of a grid for clusters: a cell has up to (2 * radius + 1)^dims neighbours,
+/// itself included.
 inline constexpr std::uint32_t kMaxClusterGrid = 3;
 
 /// Cells that are so small that points of one are neighbours, but for a rounding error or columns
@@ -53,6 +54,24 @@ inline ClusterCells make_cluster_cells(Metric metric, std::uint32_t grid_dims, d
   const double share = 1 / std::sqrt(static_cast<double>(grid_dims));
   const auto radius = static_cast<std::uint32_t>(std::ceil(1 / share * kMargin));
   return {std::fmax(share * kMargin * reach, reach / radius), radius};
+}
+
+/// Boxes bound raw distances, column by column in their order: rounded differences, their squares
+/// and sums are monotone. Adds a column to a lower bound on those of points of two boxes.
+template <Metric M>
+GPUJOIN_HD inline double add_gap(double raw, double low, double high, double other_low,
+                                 double other_high) {
+  if (low > other_high) return add_coordinate<M>(raw, low, other_high);
+  if (other_low > high) return add_coordinate<M>(raw, other_low, high);
+  return raw;
+}
+
+/// The same to an upper bound.
+template <Metric M>
+GPUJOIN_HD inline double add_span(double raw, double low, double high, double other_low,
+                                  double other_high) {
+  return high - other_low > other_high - low ? add_coordinate<M>(raw, high, other_low)
+                                             : add_coordinate<M>(raw, other_high, low);
 }
 
 }  // namespace gpujoin

@@ -19,10 +19,12 @@
 #include "cpu/nearest_join.h"
 #include "cpu/range_join.h"
 #include "cpu/scan/scan.h"
+#include "engine/joins/duplicates_join.h"
 #include "engine/joins/partitioned_join.h"
 #include "engine/joins/side_cache.h"
 #include "engine/joins/topk_join.h"
 #include "engine/joins/topk_scan.h"
+#include "engine/strategy/cluster_requests.h"
 
 namespace gpujoin {
 namespace {
@@ -230,18 +232,19 @@ std::unique_ptr<Join> open_nearest_join(const JoinRequest& request) {
   return std::make_unique<cpu::NearestJoin>(request);
 }
 
+std::unique_ptr<Join> open_duplicates_join(const JoinRequest& request) {
+  if (request.sides.in_file())
+    throw MemoryLimitExceeded{request.sides.rows() * point_bytes(request.left()),
+                              request.resources.memory_limit};
+  return std::make_unique<DuplicatesJoin>(request, open_points_join);
+}
+
 /// Small cells where there are few columns, or screens that are none of L2; else tiles.
-std::unique_ptr<Join> open_clusters_join(JoinRequest request) {
-  const std::uint32_t dims = request.left().dims;
+std::unique_ptr<Join> open_clusters_join(const JoinRequest& request) {
   const bool by_tiles = request.metric() == Metric::kCosine ||
-                        (request.metric() == Metric::kL2 && dims > kMaxClusterGrid);
-  Knobs& knobs = request.knobs;
-  knobs.index = by_tiles ? IndexMethod::kTiles : IndexMethod::kGrid;
-  knobs.indexed_dimensions = by_tiles ? 0 : std::min(dims, kMaxClusterGrid);
-  knobs.sort_unindexed = Switch::kOff;
-  knobs.cell_order = by_tiles ? CellOrder::kAuto : CellOrder::kLinear;
-  request.sides = Sides::one(request.left(), PairSelection::kDistinct);
-  return open_points_join(request);
+                        (request.metric() == Metric::kL2 && request.left().dims > kMaxClusterGrid);
+  return open_points_join(by_tiles ? cluster_tiles_request(request)
+                                   : cluster_cells_request(request));
 }
 
 /// Throws what guarded() catches.
@@ -249,6 +252,7 @@ std::unique_ptr<Join> open_join(const JoinRequest& request) {
   if (request.shape() == Shape::kBoxes) return open_box_join(request);
   if (request.output() == Output::kNearest) return open_nearest_join(request);
   if (request.output() == Output::kClusters) return open_clusters_join(request);
+  if (request.output() == Output::kDuplicates) return open_duplicates_join(request);
   if (request.output() == Output::kTopPairs) return open_best_pairs_join(request);
   return open_points_join(request);
 }

@@ -77,8 +77,8 @@ class PointCall(Call):
         self.kind = rng.choice(kinds) if kinds else None
         self.left, self.right = (rng.choice(small(schema)).name for _ in range(2))
         self.function = rng.choice(['gpu_selfjoin', 'gpu_selfjoin_distance', 'gpu_join', 'gpu_join_distance', 'gpu_neighbors',
-                                    'gpu_topk_join', 'gpu_knn_join', 'gpu_dbscan', 'gpu_components', 'gpu_density'])
-        if self.function in ('gpu_selfjoin', 'gpu_selfjoin_distance', 'gpu_neighbors') + NUMBERS:
+                                    'gpu_topk_join', 'gpu_knn_join', 'gpu_dbscan', 'gpu_components', 'gpu_density', 'gpu_dedup', 'gpu_dedup'])
+        if self.function in ('gpu_selfjoin', 'gpu_selfjoin_distance', 'gpu_neighbors', 'gpu_dedup') + NUMBERS:
             self.right = self.left
         self.metric = rng.choice(['l2', 'l2', 'l1', 'linf', 'cosine'])
         self.eps = rng.choice([schema.numbers.radius(), schema.numbers.radius(), 0.0, 1e-15, 0.5])
@@ -88,6 +88,7 @@ class PointCall(Call):
         self.count = rng.choice([1, 2, 5, 50])
         self.columns = self.kind.columns[0].split()[0] if self.kind else rng.choice(['x,y', 'x', 'z,x,y'])
         self.anywhere = rng.random() < 0.5
+        self.ranked, self.ties = rng.random() < 0.7, False
         self.min_points = rng.choice([1, 2, 3, 5]) if self.function == 'gpu_dbscan' else 1
         super().__init__(self.call())
 
@@ -109,6 +110,8 @@ class PointCall(Call):
             named += [f"left_score_column => '{self.number}'", f"right_score_column => '{self.number}'", f"score => '{self.score}'", f"best => '{self.best}'"]
         elif self.function == 'gpu_dbscan':
             sides.append(str(self.min_points))
+        elif self.function == 'gpu_dedup':
+            named += [f"keep_column => '{self.number}'"] * self.ranked + [f"keep => '{self.best}'"]
         elif not two and self.function != 'gpu_components':
             named.append(f"pairs => '{self.pairs}'")
         return f"SELECT * FROM {self.function}({', '.join(sides + named)})"
@@ -128,7 +131,7 @@ class PointCall(Call):
         for identity, vector, score in sides[0]:
             if identity is None:
                 return 'NULL id'
-            if vector is None or (score is None and self.function == 'gpu_topk_join' and self.score != 'distance'):
+            if vector is None or (score is None and self.needs_number()):
                 continue
             if 'NULL' in vector:
                 continue
@@ -136,6 +139,9 @@ class PointCall(Call):
                 return 'odd array'
             found.append((identity, numbers_of(vector), None if score is None else float(score)))
         return found
+
+    def needs_number(self):
+        return self.function == 'gpu_topk_join' and self.score != 'distance' or self.function == 'gpu_dedup' and self.ranked
 
     def expected(self, connection):
         """The rows as text, or a message why the call is refused."""
@@ -172,6 +178,8 @@ class PointCall(Call):
             return self.best_rows(pairs, left, right)
         if self.function in ('gpu_dbscan', 'gpu_components'):
             return self.cluster_rows(pairs, left)
+        if self.function == 'gpu_dedup':
+            return self.duplicate_rows(pairs, left)
         if self.function in ('gpu_join', 'gpu_join_distance'):
             chosen = pairs
         elif self.pairs == 'all':
@@ -190,6 +198,26 @@ class PointCall(Call):
             return [(int(row[0]), counts[number]) for number, row in enumerate(left)]
         width = 5 if self.function.endswith('distance') else 4
         return [pair[2:width] for pair in chosen]
+
+    def duplicate_rows(self, pairs, left):
+        if self.ranked and any(math.isnan(score) or math.isinf(score) for _, _, score in left):
+            return 'score'
+        sign = -1 if self.best == 'highest' else 1
+        ranks = {number: (sign * row[2] if self.ranked else 0, int(row[0]), number) for number, row in enumerate(left)}
+        self.ties = len({rank[:2] for rank in ranks.values()}) < len(ranks)
+        near = {number: [] for number in ranks}
+        for number, other, _, id2, gap, _, _ in pairs:
+            if ranks[other] < ranks[number]:
+                near[number].append((gap, id2, other))
+        stays, found = set(), []
+        for number in sorted(ranks, key=ranks.get):
+            kept = min((pair for pair in near[number] if pair[2] in stays), default=None)
+            if kept:
+                found.append((int(left[number][0]), kept[1], kept[0]))
+            else:
+                stays.add(number)
+        # rows of one rank and id come in the order in which they are read
+        return [] if self.ties else found
 
     def cluster_rows(self, pairs, left):
         near = {number: [] for number in range(len(left))}
@@ -242,6 +270,8 @@ class PointCall(Call):
         """Rows of the server as expected() has them."""
         if self.function in ('gpu_dbscan', 'gpu_components'):
             return self.without_choices([(int(row[0]), -1 if row[1] is None else int(row[1])) + tuple(row[2:]) for row in rows])
+        if self.function == 'gpu_dedup' and self.ties:
+            return []
         if self.function != 'gpu_neighbors':
             return [(int(row[0]), int(row[1])) + tuple(float(value) for value in row[2:]) for row in rows]
         return [(int(row[0]), tuple(sorted(zip(numbers_of(row[2]), map(int, numbers_of(row[1])))))) for row in rows]

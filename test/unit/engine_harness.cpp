@@ -33,6 +33,8 @@ const char* name_of(Output::Kind output) {
       return "nearest";
     case Output::kClusters:
       return "clusters";
+    case Output::kDuplicates:
+      return "duplicates";
     default:
       return "total";
   }

@@ -4,6 +4,7 @@
 #include <deque>
 #include <vector>
 
+#include "core/cluster.h"
 #include "cpu/walk/cluster_table.h"
 #include "engine/request/buffer.h"
 
@@ -227,22 +228,16 @@ class CellWalker {
   double raw_gap(std::size_t a, std::size_t b) const {
     const double *x = walk_.boxes.at(a), *y = walk_.boxes.at(b);
     double raw = 0;
-    for (std::size_t c = 0; c < walk_.columns.size(); ++c, x += 2, y += 2) {
-      if (x[0] > y[1])
-        raw = add_coordinate<M>(raw, x[0], y[1]);
-      else if (y[0] > x[1])
-        raw = add_coordinate<M>(raw, y[0], x[1]);
-    }
+    for (std::size_t c = 0; c < walk_.columns.size(); ++c, x += 2, y += 2)
+      raw = add_gap<M>(raw, x[0], x[1], y[0], y[1]);
     return raw;
   }
   /// An upper bound, where the grid has all columns.
   double raw_span(std::size_t a, std::size_t b) const {
     const double *x = walk_.boxes.at(a), *y = walk_.boxes.at(b);
     double raw = 0;
-    for (std::size_t c = 0; c < walk_.columns.size(); ++c, x += 2, y += 2) {
-      const double up = x[1] - y[0], down = y[1] - x[0];
-      raw = up > down ? add_coordinate<M>(raw, x[1], y[0]) : add_coordinate<M>(raw, y[1], x[0]);
-    }
+    for (std::size_t c = 0; c < walk_.columns.size(); ++c, x += 2, y += 2)
+      raw = add_span<M>(raw, x[0], x[1], y[0], y[1]);
     return raw;
   }
   /// Whether the loaded point may have neighbours in a cell. The cell's own points tell in less

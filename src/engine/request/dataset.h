@@ -32,8 +32,8 @@ struct Dataset {
   std::uint32_t dims;       ///< numbers a row: 1 .. kMaxDimensions, or of boxes 2 .. 2 *
                             ///< kMaxBoxDimensions; ignored when rows is 0
   ScalarType scalar;
-  const double* scores = nullptr;            ///< [rows] finite; for Output::kTopPairs
-  std::uint32_t chunk_bits = kOneChunk;      ///< chunks have 2^chunk_bits rows, the last one fewer
+  const double* scores = nullptr;        ///< [rows] finite; for the best pairs and for duplicates
+  std::uint32_t chunk_bits = kOneChunk;  ///< chunks have 2^chunk_bits rows, the last one fewer
   const void* const* more_chunks = nullptr;  ///< the chunks after the first
 
   // Of data that does not fit in the caller's memory: its chunks lie in a file.

@@ -63,6 +63,11 @@ Status check_clusters(const JoinRequest& request) {
   return {};
 }
 
+Status check_duplicates(const JoinRequest& request) {
+  if (request.self_join() && request.pairs() != PairSelection::kUnordered) return {};
+  return make_status(StatusCode::kInvalidArgument, nullptr, "duplicates are of one dataset");
+}
+
 Status check_boxes(const JoinRequest& request) {
   if (request.metric() == Metric::kCosine)
     return make_status(StatusCode::kInvalidArgument, "Use l2, l1 or linf.",
@@ -99,7 +104,8 @@ Status check_keys(const JoinRequest& request) {
   for (const Dataset* data : {&request.left(), &request.right()})
     known = known && data->key_columns == count && (count == 0 || data->file == nullptr);
   const bool served = request.shape() == Shape::kPoints && request.output() != Output::kTopPairs &&
-                      request.output() != Output::kNearest;
+                      request.output() != Output::kNearest &&
+                      request.output() != Output::kDuplicates;
   if (known && (count == 0 || served)) return {};
   return make_status(StatusCode::kInvalidArgument, nullptr, "no such join has keys");
 }
@@ -116,6 +122,7 @@ Status check_request(const JoinRequest& request) {
   if (request.output() == Output::kTopPairs) return check_top(request);
   if (request.output() == Output::kNearest) return check_neighbors(request);
   if (request.output() == Output::kClusters) return check_clusters(request);
+  if (request.output() == Output::kDuplicates) return check_duplicates(request);
   if (request.output() == Output::kSums && !is_well_formed(*request.sums()))
     return make_status(StatusCode::kInvalidArgument, nullptr, "malformed sums");
   return {};

@@ -174,6 +174,7 @@ class Output {
     kSums,
     kNearest,
     kClusters,
+    kDuplicates,
   };
 
   static Output pairs() { return {kPairs, {}}; }
@@ -214,12 +215,24 @@ class Output {
     return output;
   }
 
+  /// For each row of a self-join that a better one makes superfluous: the pair of it, on the left,
+  /// and the row that stays for it, with their distance. Rows are looked at by their scores, the
+  /// highest first or the lowest, where datasets have scores; then by id, the smallest first; then
+  /// by their places. A row stays unless a better row that stays is within eps; else the nearest of
+  /// these stays for it, of several at one distance the one with the smallest id.
+  static Output duplicates(bool lowest_first) {
+    Output output{kDuplicates, {}};
+    output.top_.scoring.lowest_first = lowest_first;
+    return output;
+  }
+
   Kind kind() const { return kind_; }
   const Top& top() const { return top_; }                   ///< of kTopPairs
   const PairSums* sums() const { return sums_; }            ///< of kSums
   std::uint64_t neighbors() const { return neighbors_; }    ///< of kNearest
   std::uint64_t min_points() const { return min_points_; }  ///< of kClusters, >= 1
   bool one_suffices() const { return one_suffices_ != 0; }  ///< of kCountPerRow: matched_rows()
+  bool lowest_first() const { return top_.scoring.lowest_first; }  ///< of kDuplicates
 
  private:
   Output(Kind kind, const Top& top) : kind_(kind), top_(top) {}
@@ -245,7 +258,7 @@ inline bool wants_counts(Output::Kind output) {
 /// Whether each pair comes with a number: its distance, or its score.
 inline bool wants_distances(Output::Kind output) {
   return output == Output::kPairsWithDistances || output == Output::kTopPairs ||
-         output == Output::kNearest;
+         output == Output::kNearest || output == Output::kDuplicates;
 }
 
 /// What a join of boxes emits.
@@ -309,6 +322,7 @@ class JoinRequest {
   std::uint64_t neighbors() const { return output_.neighbors(); }    ///< of kNearest
   std::uint64_t min_points() const { return output_.min_points(); }  ///< of kClusters
   bool one_suffices() const { return output_.one_suffices(); }
+  bool lowest_first() const { return output_.lowest_first(); }  ///< of kDuplicates
 
   const Dataset& left() const { return sides.left(); }
   const Dataset& right() const { return sides.right(); }

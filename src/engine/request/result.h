@@ -20,6 +20,8 @@ namespace gpujoin {
 /// Nearest (Output::kNearest): a left point comes once at most, with all its neighbours, the
 /// nearest first.
 ///
+/// Duplicates (Output::kDuplicates): one neighbour a row.
+///
 /// Counts (Output::kCountPerRow): row i has counts[i] pairs; every left row appears once.
 /// Sums (Output::kSums): likewise, and sums + i * row_words() are the row's.
 /// Clusters (Output::kClusters): row i is unpack_cluster(counts[i]); every row appears once.

@@ -98,7 +98,12 @@ void explain_call(const FuncExpr* call, const Operation* operation, ExplainState
     explain_count("Minimum Points",
                   static_cast<std::uint64_t>(DatumGetInt64(min_points->constvalue)), es);
   explain_text_argument("Score Function", call, at.score, "sum", es);
-  explain_text_argument("Best", call, at.best, nullptr, es);
+  if (operation->function.output != Output::kDuplicates)
+    return explain_text_argument("Best", call, at.best, nullptr, es);
+  const Const* const ranks = constant_argument(call, at.score_column[0]);
+  if (ranks == nullptr) return;
+  ExplainPropertyText("Keep Column", NameStr(*DatumGetName(ranks->constvalue)), es);
+  explain_text_argument("Keep", call, at.best, nullptr, es);
 }
 
 /// What the columns of an index are.

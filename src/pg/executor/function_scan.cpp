@@ -85,7 +85,7 @@ bool emits_rows(const JoinScan* scan) {
 /// Whether all rows have to be in memory.
 bool needs_memory(const JoinScan* scan) {
   const Output::Kind output = scan->arguments.function->output;
-  return output == Output::kNearest || output == Output::kClusters;
+  return output == Output::kNearest || output == Output::kClusters || output == Output::kDuplicates;
 }
 
 /// Prepares a side's buffer for rows, forgetting those that it has.
@@ -216,6 +216,8 @@ Output wanted_output(const JoinScan* scan) {
       return Output::nearest(scan->arguments.top.k);
     case Output::kClusters:
       return Output::clusters(scan->arguments.min_points);
+    case Output::kDuplicates:
+      return Output::duplicates(scan->arguments.top.scoring.lowest_first);
     case Output::kCountPerRow:
       if (scan->operation->row != RowKind::kGathered) return Output::count_per_row();
       return scan->rows_counted || scan->left.file != nullptr ? Output::pairs_with_distances()

@@ -13,6 +13,7 @@ Datum gpujoin_box_join(PG_FUNCTION_ARGS);
 Datum gpujoin_components(PG_FUNCTION_ARGS);
 Datum gpujoin_dbscan(PG_FUNCTION_ARGS);
 Datum gpujoin_density(PG_FUNCTION_ARGS);
+Datum gpujoin_dedup(PG_FUNCTION_ARGS);
 }
 
 namespace gpujoin {
@@ -38,6 +39,14 @@ constexpr ArgumentPositions kOneTableAndMinPoints = {.relation = {0, -1},
                                                      .columns = {4, -1},
                                                      .metric = 5,
                                                      .count = 6};
+constexpr ArgumentPositions kOneTableAndRanks = {.relation = {0, -1},
+                                                 .eps = 1,
+                                                 .id_column = {4, -1},
+                                                 .columns = {5, -1},
+                                                 .score_column = {2, -1},
+                                                 .metric = 6,
+                                                 .best = 3,
+                                                 .count = 7};
 constexpr ArgumentPositions kTwoTables = {
     .relation = {0, 1}, .eps = 2, .id_column = {3, 4}, .columns = {5, 6}, .metric = 7, .count = 8};
 constexpr ArgumentPositions kTwoTablesAndK = {.relation = {0, 1},
@@ -179,7 +188,14 @@ constexpr Operation kOperations[] = {
      RowKind::kLeftRow,
      2,
      start_density,
-     next_density}};
+     next_density},
+    {{"gpu_dedup", Shape::kPoints, Output::kDuplicates, DefaultEps::kNone, kOneTableAndRanks,
+      gpujoin_dedup},
+     "Deduplication",
+     RowKind::kPair,
+     3,
+     start_pairs,
+     next_pair}};
 
 }  // namespace
 

@@ -17,6 +17,7 @@ PG_FUNCTION_INFO_V1(gpujoin_box_join);
 PG_FUNCTION_INFO_V1(gpujoin_components);
 PG_FUNCTION_INFO_V1(gpujoin_dbscan);
 PG_FUNCTION_INFO_V1(gpujoin_density);
+PG_FUNCTION_INFO_V1(gpujoin_dedup);
 }
 
 namespace gpujoin {
@@ -77,4 +78,6 @@ PGDLLEXPORT Datum gpujoin_components(PG_FUNCTION_ARGS) { return gpujoin::next_ro
 PGDLLEXPORT Datum gpujoin_dbscan(PG_FUNCTION_ARGS) { return gpujoin::next_row(fcinfo); }
 
 PGDLLEXPORT Datum gpujoin_density(PG_FUNCTION_ARGS) { return gpujoin::next_row(fcinfo); }
+
+PGDLLEXPORT Datum gpujoin_dedup(PG_FUNCTION_ARGS) { return gpujoin::next_row(fcinfo); }
 }

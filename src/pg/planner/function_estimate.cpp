@@ -109,6 +109,7 @@ JoinEstimate estimate_join(RowKind row, const JoinArguments& arguments, bool eps
     if (self_join && (top || arguments.pairs == PairSelection::kUnordered)) rows /= 2;
     if (self_join && !top && arguments.pairs == PairSelection::kAll) rows += left.rows;
     if (top) rows = fmin(rows, static_cast<double>(arguments.top.k));
+    if (arguments.function->output == Output::kDuplicates) rows = fmin(rows - left.rows, left.rows);
   }
   const Cost cost = kStartOperators * cpu_operator_cost + reading_cost(left) +
                     (self_join ? 0 : reading_cost(right));

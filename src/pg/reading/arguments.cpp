@@ -111,9 +111,10 @@ ScoreFunction read_score_function(const NullableDatum& value) {
                      "scores, and \"distance\".");
 }
 
-bool read_lowest_first(const NullableDatum& value, ScoreFunction function) {
+bool read_lowest_first(const NullableDatum& value, ScoreFunction function, Output::Kind output) {
   const Best otherwise = function == ScoreFunction::kDistance ? Best::kLowest : Best::kHighest;
-  return read_choice(value, otherwise, {Best::kHighest, Best::kLowest}, "value", " of best",
+  const char* const suffix = output == Output::kDuplicates ? " of keep" : " of best";
+  return read_choice(value, otherwise, {Best::kHighest, Best::kLowest}, "value", suffix,
                      "Known values are \"highest\" and \"lowest\".") == Best::kLowest;
 }
 
@@ -142,10 +143,12 @@ void read_weights(const NullableDatum& value, Scoring* scoring) {
              errhint("Pass one for the scores of each side, for example weights => '{1,0.5}'.")));
 }
 
-Scoring read_scoring(const ArgumentPositions& at, const NullableDatum* values) {
+Scoring read_scoring(const JoinFunction& function, const NullableDatum* values) {
+  const ArgumentPositions& at = function.at;
   Scoring scoring = {};
   scoring.function = read_score_function(value_at(values, at.score));
-  scoring.lowest_first = read_lowest_first(value_at(values, at.best), scoring.function);
+  scoring.lowest_first =
+      read_lowest_first(value_at(values, at.best), scoring.function, function.output);
   read_weights(value_at(values, at.weights), &scoring);
   return scoring;
 }
@@ -224,9 +227,12 @@ SideArguments read_side(const JoinArguments& arguments, Node* call, const Nullab
   result.id_column = copy_name(values[function.at.id_column[side]]);
   const int columns = function.at.columns[side];
   read_columns(get_call_expr_argtype(call, columns), values[columns], &result);
-  result.scored = function.output == Output::kTopPairs &&
-                  arguments.top.scoring.function != ScoreFunction::kDistance;
-  if (result.scored) result.score_column = copy_name(values[function.at.score_column[side]]);
+  const NullableDatum score = value_at(values, function.at.score_column[side]);
+  result.ranks = function.output == Output::kDuplicates;
+  result.scored = result.ranks ? !score.isnull
+                               : function.output == Output::kTopPairs &&
+                                     arguments.top.scoring.function != ScoreFunction::kDistance;
+  if (result.scored) result.score_column = copy_name(score);
   return result;
 }
 
@@ -248,7 +254,7 @@ JoinArguments read_arguments(const JoinFunction* function, Node* call,
                    (at.min_points >= 0 && values[at.min_points].isnull);
   result.metric = read_metric(values[at.metric], function->shape);
   result.pairs = read_pairs(value_at(values, at.pairs), function->output);
-  result.top.scoring = read_scoring(at, values);
+  result.top.scoring = read_scoring(*function, values);
   if (result.no_rows) return result;
   result.eps = read_eps(values[at.eps], *function);
   result.min_points = at.min_points >= 0 ? read_min_points(values[at.min_points]) : 1;

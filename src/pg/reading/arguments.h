@@ -50,6 +50,7 @@ struct SideArguments {
   int column_count;      ///< -1: the default is wanted
   const char** columns;  ///< of vectors, or of boxes
   bool scored;           ///< rows have scores
+  bool ranks;            ///< these are ranks, of Output::kDuplicates
   const char* score_column;
 };
 

@@ -121,7 +121,9 @@ Role role_of(const Obstacle& o) {
             nullptr};
     role.candidates = list_ids(o, &role.first);
   } else if (o.column == o.side->score_column) {
-    role = {"score_column", "a score", "A score is of a numeric type.", nullptr, nullptr};
+    role = {o.side->ranks ? "keep_column" : "score_column", o.side->ranks ? "a rank" : "a score",
+            o.side->ranks ? "A rank is of a numeric type." : "A score is of a numeric type.",
+            nullptr, nullptr};
     role.candidates = list_scores(o, &role.first);
   } else {
     role = {columns_argument(o.shape()), o.shape() == Shape::kBoxes ? "a box" : "a vector",

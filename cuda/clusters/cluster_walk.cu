@@ -1,0 +1,189 @@
+#include <algorithm>
+#include <cub/cub.cuh>
+
+#include "cuda/clusters/cluster_walk.h"
+#include "cuda/device/kernel_helpers.cuh"
+#include "cuda/device/tuning.h"
+
+namespace gpujoin::cuda {
+namespace {
+
+/// A launch takes so many: an interrupt need not wait for long.
+constexpr std::uint32_t kSlicePoints = 1 << 23;
+
+}  // namespace
+
+ClusterWalk::ClusterWalk(const JoinRequest& request, const RangePlan& plan, const WalkSide& side,
+                         const std::uint32_t* order, MemoryBudget& device_budget,
+                         HostBudget& host_budget, const unsigned* stop, cudaStream_t stream)
+    : device_budget_(device_budget),
+      host_budget_(host_budget),
+      stream_(stream),
+      order_(order),
+      has_ids_(request.left().ids != nullptr) {
+  view_.join = make_join_view(request, plan.index, side, side, stop);
+  view_.rows = side.index->rows;
+  view_.min_points = request.min_points();
+  view_.radius =
+      make_cluster_cells(plan.index.metric, view_.join.layout.grid.dims, plan.index.reach).radius;
+  choice_.metric = request.metric();
+  choice_.scalar = request.left().scalar;
+  choice_.dims = request.left().dims;
+  links_ = DeviceBuffer<std::uint32_t>(device_budget, view_.rows, stream);
+  roles_ = DeviceBuffer<ClusterRole>(device_budget, view_.rows, stream);
+  candidates_ = DeviceBuffer<unsigned long long>(device_budget, 1, stream);
+  host_last_ = PinnedBlock(host_budget, sizeof(std::uint32_t));
+  host_candidates_ = PinnedBlock(host_budget, candidates_.bytes());
+  *host_candidates_.as<unsigned long long>() = 0;
+  check(cudaMemsetAsync(candidates_.data(), 0, candidates_.bytes(), stream), "clearing totals");
+  view_.links = links_.data();
+  view_.roles = roles_.data();
+  view_.candidates = candidates_.data();
+  if (view_.join.left.points == 0) phase_ = Phase::kLinks;
+}
+
+/// Calls call(scratch, &bytes) of CUB, first for the size.
+template <class Call>
+void ClusterWalk::with_scratch(const Call& call) {
+  std::size_t bytes = 0;
+  check(call(nullptr, bytes), "working on clusters");
+  DeviceBuffer<unsigned char> scratch(device_budget_, bytes, stream_);
+  check(call(scratch.data(), bytes), "working on clusters");
+}
+
+/// Numbers the cells; how many they are is known when the device is done.
+void ClusterWalk::find_cells() {
+  const PointsView& points = view_.join.left;
+  cell_of_ = DeviceBuffer<std::uint32_t>(device_budget_, points.points, stream_);
+  launch_cell_flags(points.codes, points.points, cell_of_.data(), stream_);
+  with_scratch([&](void* scratch, std::size_t& bytes) {
+    return cub::DeviceScan::InclusiveSum(scratch, bytes, cell_of_.data(), cell_of_.data(),
+                                         points.points, stream_);
+  });
+  copy_to_host(host_last_.as<std::uint32_t>(), cell_of_.data() + points.points - 1, 1, stream_);
+}
+
+void ClusterWalk::measure_cells() {
+  const PointsView& points = view_.join.left;
+  const std::uint32_t cells = *host_last_.as<std::uint32_t>() + 1;
+  cell_starts_ = DeviceBuffer<std::uint32_t>(device_budget_, cells + std::size_t{1}, stream_);
+  cell_keys_ = DeviceBuffer<std::uint64_t>(device_budget_, cells, stream_);
+  whole_ = DeviceBuffer<std::uint8_t>(device_budget_, cells, stream_);
+  first_core_ = DeviceBuffer<std::uint32_t>(device_budget_, cells, stream_);
+  boxes_ = DeviceBuffer<std::uint64_t>(
+      device_budget_, (points.points / kBoxedPoints + std::size_t{1}) * 2 * view_.join.dims,
+      stream_);
+  launch_cells(points.codes, view_.join.layout.value_bits, points.points, cell_of_.data(), cells,
+               cell_starts_.data(), cell_keys_.data(), stream_);
+  view_.cells = cells;
+  view_.cell_of = cell_of_.data();
+  view_.cell_starts = cell_starts_.data();
+  view_.cell_keys = cell_keys_.data();
+  view_.boxes = boxes_.data();
+  view_.whole = whole_.data();
+  view_.first_core = first_core_.data();
+  make_directory();
+  launch_measure(choice_, view_, stream_);
+}
+
+/// An element for each two cells or fewer, if they were spread over the grid.
+void ClusterWalk::make_directory() {
+  const GridGeometry& grid = view_.join.layout.grid;
+  std::uint32_t bits = 8;
+  while ((view_.cells >> bits) > 2) ++bits;
+  const std::uint32_t key_bits = grid.dims * grid.bits;
+  view_.directory_shift = key_bits > bits ? key_bits - bits : 0;
+  const std::uint32_t elements = (1u << std::min(bits, key_bits)) + 1;
+  directory_ = DeviceBuffer<std::uint32_t>(device_budget_, elements, stream_);
+  launch_directory(view_.cell_keys, view_.cells, view_.directory_shift, elements, directory_.data(),
+                   stream_);
+  view_.directory = directory_.data();
+}
+
+template <class Launch>
+void ClusterWalk::launch_slice(const Launch& launch) {
+  const std::uint32_t first = end_;
+  end_ = first + std::min(kSlicePoints, view_.join.left.points - first);
+  launch(choice_, view_, first, end_, stream_);
+}
+
+void ClusterWalk::start_slice() {
+  switch (phase_) {
+    case Phase::kCells:
+      return find_cells();
+    case Phase::kMeasure:
+      return measure_cells();
+    case Phase::kCores:
+      return launch_slice(launch_cores);
+    case Phase::kLinks:
+      return launch_links(view_, stream_);
+    case Phase::kUnite:
+      return launch_slice(launch_unite);
+    case Phase::kBorders:
+      return launch_slice(launch_borders);
+    default:
+      return number_clusters();
+  }
+}
+
+bool ClusterWalk::finish_slice() {
+  const bool sliced =
+      phase_ == Phase::kCores || phase_ == Phase::kUnite || phase_ == Phase::kBorders;
+  if (sliced && end_ < view_.join.left.points) return true;
+  end_ = 0;
+  phase_ = static_cast<Phase>(static_cast<int>(phase_) + 1);
+  // Without finite points there are no cells.
+  if (phase_ == Phase::kUnite && view_.join.left.points == 0) phase_ = Phase::kNumber;
+  return true;
+}
+
+/// positions[place] = the position of the row that comes at that place by id, and of equal ids by
+/// its number.
+void ClusterWalk::order_rows(DeviceBuffer<std::uint32_t>& positions) {
+  const std::uint32_t rows = view_.rows;
+  positions = DeviceBuffer<std::uint32_t>(device_budget_, rows, stream_);
+  if (!has_ids_) return launch_places(nullptr, order_, rows, nullptr, positions.data(), stream_);
+  DeviceBuffer<std::uint64_t> keys(device_budget_, rows, stream_),
+      sorted_keys(device_budget_, rows, stream_);
+  DeviceBuffer<std::uint32_t> by_row(device_budget_, rows, stream_);
+  launch_places(view_.join.left.ids, order_, rows, keys.data(), by_row.data(), stream_);
+  with_scratch([&](void* scratch, std::size_t& bytes) {
+    return cub::DeviceRadixSort::SortPairs(scratch, bytes, keys.data(), sorted_keys.data(),
+                                           by_row.data(), positions.data(), rows, 0, 64, stream_);
+  });
+}
+
+void ClusterWalk::number_clusters() {
+  for (auto* const buffer : {&cell_of_, &cell_starts_, &directory_, &first_core_}) *buffer = {};
+  for (auto* const buffer : {&cell_keys_, &boxes_}) *buffer = {};
+  whole_ = {};
+  const std::uint32_t rows = view_.rows;
+  DeviceBuffer<std::uint32_t> positions;
+  order_rows(positions);
+  DeviceBuffer<std::uint32_t> first(device_budget_, rows, stream_),
+      numbers(device_budget_, rows, stream_);
+  check(cudaMemsetAsync(first.data(), 0xff, first.bytes(), stream_), "numbering clusters");
+  launch_first(view_, positions.data(), first.data(), stream_);
+  launch_heads(view_, positions.data(), first.data(), numbers.data(), stream_);
+  with_scratch([&](void* scratch, std::size_t& bytes) {
+    return cub::DeviceScan::ExclusiveSum(scratch, bytes, numbers.data(), numbers.data(), rows,
+                                         stream_);
+  });
+  words_ = DeviceBuffer<std::uint64_t>(device_budget_, rows, stream_);
+  launch_words(view_, first.data(), numbers.data(), words_.data(), stream_);
+  copy_to_host(host_candidates_.as<unsigned long long>(), candidates_.data(), 1, stream_);
+}
+
+Buffer<std::uint64_t> ClusterWalk::clusters() {
+  Buffer<std::uint64_t> words(host_budget_, words_.size());
+  copy_to_host(words.data(), words_.data(), words.size(), stream_);
+  check(cudaStreamSynchronize(stream_), "copying clusters");
+  return words;
+}
+
+void ClusterWalk::describe(JoinStats* stats) const {
+  stats->candidates = *host_candidates_.as<unsigned long long>();
+  stats->threads_per_point = 1;
+}
+
+}  // namespace gpujoin::cuda

@@ -1,0 +1,34 @@
+// How clusters are asked for: by which index, which Output::kClusters leaves to the engine.
+#pragma once
+
+#include <algorithm>
+
+#include "core/cluster.h"
+#include "engine/request/request.h"
+
+namespace gpujoin {
+
+/// The same clusters, by an index whose points lie in the small cells of make_cluster_cells(), a
+/// cell's points unsorted and cells in linear order.
+inline JoinRequest cluster_cells_request(JoinRequest request) {
+  Knobs& knobs = request.knobs;
+  knobs.index = IndexMethod::kGrid;
+  knobs.indexed_dimensions = std::min(request.left().dims, kMaxClusterGrid);
+  knobs.sort_unindexed = Switch::kOff;
+  knobs.cell_order = CellOrder::kLinear;
+  request.sides = Sides::one(request.left(), PairSelection::kDistinct);
+  return request;
+}
+
+/// The same clusters, by tiles.
+inline JoinRequest cluster_tiles_request(JoinRequest request) {
+  Knobs& knobs = request.knobs;
+  knobs.index = IndexMethod::kTiles;
+  knobs.indexed_dimensions = 0;
+  knobs.sort_unindexed = Switch::kOff;
+  knobs.cell_order = CellOrder::kAuto;
+  request.sides = Sides::one(request.left(), PairSelection::kDistinct);
+  return request;
+}
+
+}  // namespace gpujoin

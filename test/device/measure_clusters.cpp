@@ -1,0 +1,166 @@
+// Times clusters and duplicates, and prints rows of a Markdown table. Arguments are read from left
+// to right: scalar=float32|float64, rounds=N and threads=N hold for the cases after them;
+// SET,DIMENSIONS,ROWS,EPS,MIN_POINTS is a case of DBSCAN, SET,DIMENSIONS,ROWS,EPS,duplicates one of
+// duplicates by cosine distance. SET is unif (uniform in the unit cube), blobs (half of the rows
+// likewise, half around 1,000 centres, at up to 0.004 of them in each column), equal, twins
+// (uniform around 0; a tenth are other rows, changed by up to a tenth in each column), or the path
+// of a CSV file of numbers.
+//
+//   gpujoin_measure_clusters unif,2,1000000,0.002,5 twins,384,20000,0.05,duplicates
+//
+// The engine is the one that GPUJOIN_CUDA_ENGINE names, or the CPU engine. A time begins with the
+// coordinates in host memory and ends with the last batch in host memory; the join's is what
+// remains of it after uploading and indexing, as far as the engine tells. The first run of a case
+// is not counted, the median of the others is reported.
+
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "../unit/points.h"
+#include "core/cluster.h"
+#include "measuring.h"
+
+namespace gpujoin {
+namespace {
+
+struct Options {
+  std::uint32_t rounds = 3;
+  std::uint32_t threads = std::max(1u, std::thread::hardware_concurrency());
+  ScalarType scalar = ScalarType::kFloat64;
+};
+
+struct Case {
+  std::string set;
+  std::uint32_t dims;
+  std::uint64_t rows;
+  double eps;
+  std::uint64_t min_points;  ///< 0: duplicates
+};
+
+template <class T>
+std::vector<T> read_csv(const Case& wanted) {
+  std::ifstream file(wanted.set);
+  if (!file) throw std::runtime_error("no such set: " + wanted.set);
+  std::vector<T> values;
+  std::string line;
+  while (std::getline(file, line)) {
+    const std::vector<std::string> parts = split(line);
+    for (std::uint32_t d = 0; d < wanted.dims; ++d)
+      values.push_back(static_cast<T>(std::stod(parts.at(d))));
+  }
+  return values;
+}
+
+template <class T>
+std::vector<T> make_values(const Case& wanted) {
+  const std::uint64_t rows = wanted.rows;
+  const std::uint32_t dims = wanted.dims;
+  if (wanted.set != "unif" && wanted.set != "blobs" && wanted.set != "equal" &&
+      wanted.set != "twins")
+    return read_csv<T>(wanted);
+  test::Random random(dims);
+  std::vector<T> values(rows * dims, 0.5);
+  if (wanted.set == "equal") return values;
+  const bool twins = wanted.set == "twins";
+  for (T& x : values) x = static_cast<T>(twins ? random.between(-1, 1) : random.unit());
+  if (twins)
+    for (std::uint64_t row = 9; row < rows; row += 10) {
+      const std::uint64_t other = random.index(rows / 10) * 10;
+      for (std::uint32_t d = 0; d < dims; ++d)
+        values[row * dims + d] =
+            values[other * dims + d] + static_cast<T>(random.between(-0.1, 0.1));
+    }
+  if (wanted.set == "blobs") {
+    std::vector<double> centers(std::size_t{1000} * dims);
+    for (double& x : centers) x = random.unit();
+    for (std::uint64_t row = 1; row < rows; row += 2) {
+      const double* const center = &centers[random.index(1000) * dims];
+      for (std::uint32_t d = 0; d < dims; ++d)
+        values[row * dims + d] =
+            static_cast<T>(center[d] + 0.004 * random.between(-1, 1) * random.unit());
+    }
+  }
+  return values;
+}
+
+/// What a result says, in words: the same for all engines.
+std::string describe(const EngineTable& engine, const JoinRequest& request) {
+  std::uint64_t roles[3] = {}, clusters = 0, pairs = 0;
+  Join* join = nullptr;
+  Status status = engine.open(&request, &join);
+  if (!status.ok()) throw std::runtime_error(status.message);
+  ResultBatch batch{};
+  while ((status = engine.next_batch(join, &batch)).ok()) {
+    pairs += batch.pair_count;
+    for (std::uint64_t i = 0; batch.counts != nullptr && i < batch.row_count; ++i) {
+      const RowCluster row = unpack_cluster(batch.counts[i]);
+      ++roles[static_cast<int>(row.role)];
+      if (row.role != ClusterRole::kNoise) clusters = std::max(clusters, row.cluster + 1);
+    }
+  }
+  engine.close(join);
+  if (status.code != StatusCode::kEnd) throw std::runtime_error(status.message);
+  if (request.output() == Output::kDuplicates) return std::to_string(pairs) + " duplicates";
+  return std::to_string(clusters) + " clusters, " + std::to_string(roles[2]) + " core, " +
+         std::to_string(roles[1]) + " border";
+}
+
+template <class T>
+void measure(const EngineTable& engine, const Options& options, const Case& wanted) {
+  const std::vector<T> values = make_values<T>(wanted);
+  const Dataset points = {values.data(), nullptr, values.size() / wanted.dims, wanted.dims,
+                          options.scalar};
+  const bool duplicates = wanted.min_points == 0;
+  JoinRequest request(Sides::one(points, PairSelection::kAll),
+                      PointsWithin{duplicates ? Metric::kCosine : Metric::kL2, wanted.eps},
+                      duplicates ? Output::duplicates(false) : Output::clusters(wanted.min_points));
+  request.resources.threads = options.threads;
+  const std::string found = describe(engine, request);
+  const Run run = median_run(engine, request, options.rounds);
+  std::printf(
+      "| %s %u-D, %llu | %g | %llu | %.4f | %.4f | %.1f | %.1f | %.4g | %llu | %llu | %s |\n",
+      wanted.set.substr(wanted.set.rfind('/') + 1).c_str(), wanted.dims,
+      static_cast<unsigned long long>(points.rows), wanted.eps,
+      static_cast<unsigned long long>(wanted.min_points), run.seconds, run.first_seconds,
+      run.stats.index_ms, run.stats.join_ms, static_cast<double>(run.stats.candidates),
+      static_cast<unsigned long long>(run.stats.memory_peak >> 20),
+      static_cast<unsigned long long>(run.stats.device_memory_peak >> 20), found.c_str());
+  std::fflush(stdout);
+}
+
+void set_option(Options* options, const std::string& name, const std::string& value) {
+  if (name == "scalar")
+    options->scalar = value == "float32" ? ScalarType::kFloat32 : ScalarType::kFloat64;
+  else if (name == "rounds")
+    options->rounds = static_cast<std::uint32_t>(std::max(1ul, std::stoul(value)));
+  else if (name == "threads")
+    options->threads = static_cast<std::uint32_t>(std::stoul(value));
+  else
+    throw std::runtime_error("no such option: " + name);
+}
+
+void run_case(const EngineTable& engine, const Options& options, const std::string& argument) {
+  const std::vector<std::string> parts = split(argument);
+  if (parts.size() != 5)
+    throw std::runtime_error("not SET,DIMENSIONS,ROWS,EPS,MIN_POINTS: " + argument);
+  const Case wanted{parts[0], static_cast<std::uint32_t>(std::stoul(parts[1])),
+                    std::stoull(parts[2]), std::stod(parts[3]),
+                    parts[4] == "duplicates" ? 0 : std::stoull(parts[4])};
+  if (options.scalar == ScalarType::kFloat32)
+    measure<float>(engine, options, wanted);
+  else
+    measure<double>(engine, options, wanted);
+}
+
+constexpr char kHead[] =
+    "| data | eps | points | s | first s | index ms | join ms | candidates | host MB | device MB | "
+    "found |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n";
+
+}  // namespace
+}  // namespace gpujoin
+
+int main(int count, char** arguments) {
+  return gpujoin::run_cases<gpujoin::Options>(count, arguments, gpujoin::kHead, gpujoin::set_option,
+                                              gpujoin::run_case);
+}
