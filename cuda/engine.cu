@@ -159,11 +159,8 @@ cuda::RangeShares shares_of(const JoinRequest& request, cuda::JoinResources& res
 std::unique_ptr<Join> open_range_join(const JoinRequest& request, cuda::DeviceContext& context) {
   auto resources = std::make_shared<cuda::JoinResources>(context, request);
   cuda::RangeShares shares = shares_of(request, *resources);
-  if (!shares.are_prepared() && cuda::needs_parts(request, context)) {
-    if (request.output() == Output::kSums)  // parts do not carry columns
-      throw MemoryLimitExceeded{~std::uint64_t{0}, request.resources.memory_limit};
+  if (!shares.are_prepared() && cuda::needs_parts(request, context))
     return cuda::open_in_parts(request, std::move(resources));
-  }
   return std::make_unique<cuda::RangeJoin>(request, std::move(resources), std::move(shares));
 }
 

@@ -287,7 +287,7 @@ class JoinRequest {
   Sides sides;
   Resources resources;
   Knobs knobs;
-  PairKeys keys = {};  ///< of joins of points in memory, but for the best and the nearest pairs
+  PairKeys keys = {};  ///< of joins of points, but for the best and the nearest pairs
 
   // Another question about the same points.
   JoinRequest asking(const PointsWithin& predicate, const Output& output) const {
@@ -334,6 +334,7 @@ class JoinRequest {
 inline JoinRequest without_keys(JoinRequest request) {
   const auto bare = [](Dataset data) {
     data.keys = nullptr;
+    data.key_places = nullptr;
     data.key_columns = 0;
     return data;
   };

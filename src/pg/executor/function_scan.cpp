@@ -84,8 +84,7 @@ bool emits_rows(const JoinScan* scan) {
 
 /// Whether all rows have to be in memory.
 bool needs_memory(const JoinScan* scan) {
-  const Output::Kind output = scan->arguments.function->output;
-  return output == Output::kNearest || output == Output::kClusters;
+  return scan->arguments.function->output == Output::kClusters;
 }
 
 /// Prepares a side's buffer for rows, forgetting those that it has.
