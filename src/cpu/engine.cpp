@@ -142,13 +142,12 @@ class CpuParts final : public PartJoins {
   std::uint64_t part_rows() override {
     if (request_.resources.memory_limit == 0) return kMaxRows;
     const std::uint64_t index_bytes =
-        request_.shape() == Shape::kBoxes
-            ? cpu::box_index_row_bytes(request_)
+        request_.shape() == Shape::kBoxes ? cpu::box_index_row_bytes(request_)
         : request_.output() == Output::kNearest
             ? cpu::nearest_row_bytes(request_)
             : cpu::prepared_row_bytes(request_, *plans_->plan(request_));
-    const std::uint64_t copied = point_bytes(request_.left()) + sizeof(std::int64_t) +
-                                 sizeof(double) * request_.keys.count;
+    const std::uint64_t copied =
+        point_bytes(request_.left()) + sizeof(std::int64_t) + sizeof(double) * request_.keys.count;
     const std::uint64_t row_bytes = 2 * (copied + index_bytes) + sum_row_bytes(request_);
     const std::uint64_t held = budget_->used();
     const std::uint64_t left =
@@ -187,8 +186,8 @@ bool needs_parts(const JoinRequest& request, cpu::RangePlans& plans) {
     return rows > affordable / cpu::box_index_row_bytes(request);
   if (request.output() == Output::kNearest)
     return rows > affordable / cpu::nearest_row_bytes(request);
-  const std::uint64_t sums = sum_row_bytes(request) * std::max(request.left().rows,
-                                                               request.right().rows);
+  const std::uint64_t sums =
+      sum_row_bytes(request) * std::max(request.left().rows, request.right().rows);
   if (sums > affordable) return true;
   const std::uint64_t left = affordable - sums;
   if (rows <= left / cpu::most_prepared_row_bytes(request)) return false;

@@ -133,16 +133,14 @@ TEST(PairKeys, joins_in_parts_match_brute_force) {
     const double eps = metric == Metric::kCosine ? 0.1 : random.pick<double>({0, 7, 40});
     const Shape shape = random.pick(kShapes);
     const bool self_join = random.index(2) == 0;
-    const KeyedPoints left =
-        make_points(random, shape, 350, dims, keys, ScalarType::kFloat64);
-    const KeyedPoints right =
-        make_points(random, shape, 270, dims, keys, ScalarType::kFloat64);
+    const KeyedPoints left = make_points(random, shape, 350, dims, keys, ScalarType::kFloat64);
+    const KeyedPoints right = make_points(random, shape, 270, dims, keys, ScalarType::kFloat64);
     const Oracle oracle = oracle_of(left, self_join ? nullptr : &right, metric, eps, keys);
     JoinRequest request(self_join ? Sides::one(left.view(), PairSelection::kAll)
                                   : Sides::two(left.view(), right.view()),
                         PointsWithin{metric, eps}, Output::pairs());
     request.keys = keys;
-    for (const std::uint64_t fitting : {SmallParts::kAll, std::uint64_t{90}}) {
+    for (const std::uint64_t fitting : {SmallParts::kAll, std::uint64_t{130}}) {
       SmallParts::rows_that_fit = fitting;
       ASSERT_TRUE(every_output_matches(engine_of_parts(), request, oracle)) << "round " << round;
     }

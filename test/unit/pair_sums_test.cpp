@@ -300,7 +300,7 @@ TEST_P(PairSumsTest, in_parts) {
   Random random(14);
   const Points points(2, make_values(Shape::kClustered, random, 350, 2)),
       others(2, make_values(Shape::kUniform, random, 210, 2));
-  for (const std::uint64_t fitting : {SmallParts::kAll, std::uint64_t{90}}) {
+  for (const std::uint64_t fitting : {SmallParts::kAll, std::uint64_t{130}}) {
     for (const bool in_file : {false, true}) {
       SmallParts::rows_that_fit = fitting;
       for (const PairSelection selection :

@@ -116,9 +116,9 @@ class StoredPoints {
     sum_places_.clear();
     for (const void* const column : columns)
       for (std::uint64_t number = 0; number < chunks_.size(); ++number)
-        sum_places_.push_back(file.append(
-            static_cast<const std::uint64_t*>(column) + (number << data->chunk_bits),
-            rows_of_chunk(*data, number) * sizeof(std::uint64_t)));
+        sum_places_.push_back(
+            file.append(static_cast<const std::uint64_t*>(column) + (number << data->chunk_bits),
+                        rows_of_chunk(*data, number) * sizeof(std::uint64_t)));
     data->sum_places = sum_places_.data();
   }
 

@@ -102,8 +102,8 @@ void DividedSide::choose_bounds(std::uint64_t buckets) {
 /// The values of a row in the column, NaN as infinity: such rows match nothing, in whichever part.
 Extent DividedSide::bounds_of(const Dataset& data, std::uint64_t row) const {
   const auto bound = [&](std::uint32_t column) {
-    const double value = column < data.dims ? coordinate(data, row, column)
-                                            : key_of(data, row, column - data.dims);
+    const double value =
+        column < data.dims ? coordinate(data, row, column) : key_of(data, row, column - data.dims);
     return std::isnan(value) ? INFINITY : value;
   };
   return {bound(column_.low), bound(column_.high)};
@@ -248,8 +248,9 @@ void DividedSide::sort_parts() {
 RowCopy DividedSide::load(std::size_t number) const {
   const Part& part = parts_[number];
   if (data_.file == nullptr)
-    return copy_rows(budget_, data_, rows_.data() + part.runs.front().place, part.rows, [] {},
-                     sums_.count, sums_.columns.data());
+    return copy_rows(
+        budget_, data_, rows_.data() + part.runs.front().place, part.rows, [] {}, sums_.count,
+        sums_.columns.data());
   RowCopy copy = make_room_for_rows(budget_, data_, part.rows, sums_.count);
   std::uint64_t row = 0;
   for (const Run& run : part.runs) {

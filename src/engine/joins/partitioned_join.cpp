@@ -36,8 +36,8 @@ void move_to_back(std::vector<std::size_t>& numbers, std::size_t number) {
   if (at != numbers.end()) std::rotate(at, at + 1, numbers.end());
 }
 
-/// The columns of the request's sums that a side has, in the order in which its parts carry them: of
-/// a self-join its one side has all of them.
+/// The columns of the request's sums that a side has, in the order in which its parts carry them:
+/// of a self-join its one side has all of them.
 SumColumnsOfSide carried(const JoinRequest& request, bool left) {
   SumColumnsOfSide carried;
   if (request.output() != Output::kSums) return carried;
@@ -271,14 +271,13 @@ void PartitionedJoin::ask_sums(const Step& step, JoinRequest* part) {
     return columns->data();
   };
   const std::uint32_t first = request_.self_join() ? step_sums_.left_columns : 0;
-  step_sums_.left =
-      place(left_.rows, step.left_range, 0, step_sums_.left_columns, &left_columns_);
+  step_sums_.left = place(left_.rows, step.left_range, 0, step_sums_.left_columns, &left_columns_);
   step_sums_.right =
       place(right, step.right_range, first, step_sums_.right_columns, &right_columns_);
   step_sums_.integers = place(right, step.right_range, first + step_sums_.right_columns,
                               step_sums_.integer_columns, &integer_columns_);
   const bool ordered = request_.pairs() == PairSelection::kUnordered;
-  *part = part->asking(!ordered                      ? Output::sums(&step_sums_)
+  *part = part->asking(!ordered                     ? Output::sums(&step_sums_)
                        : wants_distance(step_sums_) ? Output::pairs_with_distances()
                                                     : Output::pairs());
 }

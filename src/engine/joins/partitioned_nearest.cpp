@@ -78,9 +78,8 @@ bool PartitionedNearest::interrupted() {
 }
 
 void PartitionedNearest::begin() {
-  const std::uint64_t limit = request_.resources.memory_limit == 0
-                                  ? kUnlimited
-                                  : request_.resources.memory_limit;
+  const std::uint64_t limit =
+      request_.resources.memory_limit == 0 ? kUnlimited : request_.resources.memory_limit;
   const auto lists = static_cast<std::uint64_t>(kListShare * static_cast<double>(limit));
   std::uint64_t rows = kMaxRows;
   if (request_.sides.has_pairs()) {
@@ -89,8 +88,7 @@ void PartitionedNearest::begin() {
   }
   const std::uint64_t left_rows =
       std::min(rows, std::max<std::uint64_t>(1, lists / list_bytes(k_)));
-  const auto memory =
-      static_cast<std::uint64_t>(kDividingShare * static_cast<double>(limit)) / 2;
+  const auto memory = static_cast<std::uint64_t>(kDividingShare * static_cast<double>(limit)) / 2;
   left_side_.emplace(*budget_, request_.left(), cut_.column, left_rows, memory,
                      request_.resources.scratch);
   right_side_.emplace(*budget_, request_.right(), cut_.column, rows, memory,
@@ -138,16 +136,16 @@ void PartitionedNearest::begin_left() {
   pieces_.clear();
   for (std::size_t part = 0; part < right_side_->parts(); ++part)
     pieces_.push_back(
-        {part, 0, right_side_->rows(part), least_distance(left_number_, part)});
+        {part, {0, rows}, {0, right_side_->rows(part)}, least_distance(left_number_, part)});
   std::stable_sort(pieces_.begin(), pieces_.end(),
                    [](const Piece& a, const Piece& b) { return a.least > b.least; });
   searching_ = true;
 }
 
-/// The distance beyond which nothing is a neighbour of any row of the left part any more.
-double PartitionedNearest::farthest() const {
+/// The distance beyond which nothing is a neighbour of any of these left rows any more.
+double PartitionedNearest::farthest(const Range& rows) const {
   double farthest = 0;
-  for (std::uint64_t row = 0; row < left_.view.rows; ++row) {
+  for (std::uint64_t row = rows.first; row < rows.first + rows.rows; ++row) {
     if (lists_.states[row] == kMatchesNothing) continue;
     if (lists_.counts[row] < k_) return request_.eps();
     farthest = std::max(farthest, lists_.distances[row * k_ + k_ - 1]);
@@ -166,9 +164,10 @@ void PartitionedNearest::open_piece() {
     right_number_ = piece.part;
   }
   const std::uint64_t most = k_ + (without_itself_ ? 1 : 0);
-  JoinRequest part = request_.asking({request_.metric(), farthest()},
-                                     Output::nearest(std::min(most, piece.rows)));
-  part.sides = Sides::two(unnamed(left_.view), piece_of(right_.view, piece.first, piece.rows));
+  JoinRequest part = request_.asking({request_.metric(), farthest(piece.left)},
+                                     Output::nearest(std::min(most, piece.right.rows)));
+  part.sides = Sides::two(unnamed(piece_of(left_.view, piece.left.first, piece.left.rows)),
+                          piece_of(right_.view, piece.right.first, piece.right.rows));
   part.resources.scratch = nullptr;
   piece_delivered_ = false;
   join_ = parts_->open(part, nullptr, nullptr);
@@ -184,12 +183,17 @@ void PartitionedNearest::close_piece() {
   parts_->enforce_limits(true);
 }
 
+/// Puts two pieces in the place of the next one: halves of the side that has more rows.
 void PartitionedNearest::split_piece() {
-  const Piece piece = pieces_.back();
+  Piece first = pieces_.back(), second = first;
   pieces_.pop_back();
-  const std::uint64_t half = piece.rows / 2;
-  pieces_.push_back({piece.part, piece.first + half, piece.rows - half, piece.least});
-  pieces_.push_back({piece.part, piece.first, half, piece.least});
+  const bool halves_left = first.left.rows > first.right.rows;
+  Range &lower = halves_left ? first.left : first.right,
+        &upper = halves_left ? second.left : second.right;
+  lower.rows /= 2;
+  upper = {upper.first + lower.rows, upper.rows - lower.rows};
+  pieces_.push_back(second);
+  pieces_.push_back(first);
 }
 
 bool PartitionedNearest::is_itself(std::uint64_t row, std::int64_t id, double distance) const {
@@ -215,9 +219,8 @@ void PartitionedNearest::merge(std::uint64_t row, const ResultBatch& batch, std:
       ++begin;
       continue;
     }
-    const bool takes_kept =
-        kept < count && (begin == end || distances[kept] < distance ||
-                         (distances[kept] == distance && ids[kept] <= id));
+    const bool takes_kept = kept < count && (begin == end || distances[kept] < distance ||
+                                             (distances[kept] == distance && ids[kept] <= id));
     merged_distances_.push_back(takes_kept ? distances[kept] : distance);
     merged_ids_.push_back(takes_kept ? ids[kept] : id);
     ++(takes_kept ? kept : begin);
@@ -228,15 +231,16 @@ void PartitionedNearest::merge(std::uint64_t row, const ResultBatch& batch, std:
 }
 
 void PartitionedNearest::take(const ResultBatch& batch) {
+  const std::uint64_t first = pieces_.back().left.first;
   for (std::uint64_t i = 0; i < batch.row_count; ++i)
-    merge(static_cast<std::uint64_t>(batch.left_ids[batch.rows[i]]), batch, batch.entry(i),
+    merge(first + static_cast<std::uint64_t>(batch.left_ids[batch.rows[i]]), batch, batch.entry(i),
           batch.entry(i + 1));
 }
 
 /// Lets the left part meet the next piece; kEnd when it has met all that may matter.
 Status PartitionedNearest::search() {
   if (!join_) {
-    if (!pieces_.empty() && pieces_.back().least > farthest()) pieces_.clear();
+    if (!pieces_.empty() && pieces_.back().least > farthest({0, left_.view.rows})) pieces_.clear();
     if (pieces_.empty()) return {StatusCode::kEnd};
   }
   try {
@@ -249,7 +253,8 @@ Status PartitionedNearest::search() {
     if (status.code == StatusCode::kEnd) return {};
     return status;
   } catch (const MemoryLimitExceeded&) {
-    const bool few = pieces_.back().rows < kFewestRows;
+    const Piece& piece = pieces_.back();
+    const bool few = std::max(piece.left.rows, piece.right.rows) < kFewestRows;
     if (piece_delivered_ || (few && !(delivered_ && request_.resources.soft_limits))) throw;
     join_.reset();
     if (few)

@@ -27,19 +27,22 @@ class PartitionedNearest final : public Join {
   void stats(JoinStats* stats) const override;
 
  private:
-  /// Some rows of a right part.
+  struct Range {
+    std::uint64_t first, rows;
+  };
+  /// Some rows of a right part, and those of the left one that are to meet them.
   struct Piece {
     std::size_t part;
-    std::uint64_t first, rows;
-    double least;  ///< no row of it is nearer to one of the left part
+    Range left, right;
+    double least;  ///< no rows of the two parts are nearer to each other
   };
   /// The nearest rows of the left rows so far.
   struct Lists {
-    Buffer<double> distances;      ///< [rows][k] ascending, equal ones by id
-    Buffer<std::int64_t> ids;      ///< likewise
-    Buffer<std::uint64_t> counts;  ///< [rows + 1]; once done where entries of listed rows begin
-    Buffer<std::uint32_t> listed;  ///< [rows] once done: those that have neighbours
-    Buffer<std::uint8_t> states;   ///< [rows] of RowState
+    Buffer<double> distances;         ///< [rows][k] ascending, equal ones by id
+    Buffer<std::int64_t> ids;         ///< likewise
+    Buffer<std::uint64_t> counts;     ///< [rows + 1]; once done where entries of listed rows begin
+    Buffer<std::uint32_t> listed;     ///< [rows] once done: those that have neighbours
+    Buffer<std::uint8_t> states;      ///< [rows] of RowState
     Buffer<std::uint32_t> positions;  ///< 0, 1, ...
   };
   enum RowState : std::uint8_t { kSearches, kMetItself, kMatchesNothing };
@@ -49,7 +52,7 @@ class PartitionedNearest final : public Join {
   bool divide();
   void begin_left();
   double least_distance(std::size_t left, std::size_t right) const;
-  double farthest() const;
+  double farthest(const Range& rows) const;
   void open_piece();
   void close_piece();
   void split_piece();

@@ -97,8 +97,9 @@ Status check_keys(const JoinRequest& request) {
   for (std::uint32_t k = 0; known && k < count; ++k)
     known = std::isfinite(request.keys.reach[k]) && request.keys.reach[k] >= 0;
   for (const Dataset* data : {&request.left(), &request.right()})
-    known = known && data->key_columns == count &&
-            (count == 0 || data->file == nullptr || data->key_places != nullptr);
+    known = known && (data->rows == 0 ||
+                      (data->key_columns == count &&
+                       (count == 0 || data->file == nullptr || data->key_places != nullptr)));
   const bool served = request.shape() == Shape::kPoints && request.output() != Output::kTopPairs &&
                       request.output() != Output::kNearest;
   if (known && (count == 0 || served)) return {};

@@ -33,8 +33,8 @@ inline Dataset piece_of(const Dataset& part, std::uint64_t first, std::uint64_t 
   return piece;
 }
 
-/// Room for so many rows like those of the dataset, and for columns of theirs; `view` is of the rows.
-/// Throws what Buffer throws.
+/// Room for so many rows like those of the dataset, and for columns of theirs; `view` is of the
+/// rows. Throws what Buffer throws.
 inline RowCopy make_room_for_rows(MemoryBudget& budget, const Dataset& like, std::uint64_t rows,
                                   std::uint32_t columns = 0) {
   RowCopy room;
@@ -54,8 +54,8 @@ inline RowCopy make_room_for_rows(MemoryBudget& budget, const Dataset& like, std
 }
 
 /// Copies the rows listed. They keep their ids; where the dataset has none, their positions in it
-/// become their ids. Calls look() now and then. `columns` are further ones of the dataset's rows, of
-/// 8 bytes a row. Throws what Buffer and look() throw.
+/// become their ids. Calls look() now and then. `columns` are further ones of the dataset's rows,
+/// of 8 bytes a row. Throws what Buffer and look() throw.
 template <class Look>
 RowCopy copy_rows(MemoryBudget& budget, const Dataset& data, const std::uint32_t* rows,
                   std::uint64_t count, const Look& look, std::uint32_t column_count = 0,

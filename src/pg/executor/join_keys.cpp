@@ -484,9 +484,8 @@ const char* compute_key(JoinNode* node, const JoinKey& key, std::uint32_t number
   if (key.plan.numbers == KeyNumbers::kRanks) return rank_values(node, key, number);
   const Band band = find_band(node, key);
   if (!band.known) return "a band has no fixed width";
-  return key.plan.numbers == KeyNumbers::kIntegers
-             ? number_values(node, key, band, number)
-             : convert_values(node, key, band, number);
+  return key.plan.numbers == KeyNumbers::kIntegers ? number_values(node, key, band, number)
+                                                   : convert_values(node, key, band, number);
 }
 
 /// Whether the points are some that engines know keys of.

@@ -529,7 +529,8 @@ void sort_right_rows(JoinNode* node) {
   const OddRows& odd = node->right.odd;
   std::uint64_t odd_room = 0, unknown_room = 0, position = 0, next_odd = 0, chunk = 0;
   const bool in_file = points.file != nullptr;
-  const Dataset* loaded = in_file && points.rows > 0 ? &load_points(&node->right.buffer, 0) : &points;
+  const Dataset* loaded =
+      in_file && points.rows > 0 ? &load_points(&node->right.buffer, 0) : &points;
   for (std::uint64_t row = 0; row < row_count(node->right); ++row) {
     CHECK_FOR_INTERRUPTS();
     if (in_file && position == loaded->rows && ++chunk < chunk_count(points)) {

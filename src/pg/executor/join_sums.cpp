@@ -147,8 +147,7 @@ void clear_groups(JoinNode* node) {
 
 /// Adds some rows of a batch to the groups; false where one of them is not right. They lie all over
 /// the left side, so that their columns are fetched before they are read.
-bool take_rows(JoinNode* node, const ResultBatch& batch, std::uint64_t first,
-               std::uint64_t count) {
+bool take_rows(JoinNode* node, const ResultBatch& batch, std::uint64_t first, std::uint64_t count) {
   SumWork* const work = node->sums;
   const std::uint32_t width = row_words(work->asked);
   std::uint64_t rows[kRowsAtOnce];

@@ -69,12 +69,12 @@ struct SumWork {
   std::uint64_t group_count, first_room, pair_room, tally_room;
   std::uint64_t emitted;  ///< groups
   PairSums asked;
-  Size told_bytes;  ///< of its columns, with what else is in the context
-  ToldColumn* told[3];        ///< by ToldKind
-  FoldWord** columns[2];      ///< [columns][points] of the right side, of the left one; in memory
-  std::uint64_t* places[2];   ///< [columns][chunks] likewise, in the file
-  bool* left_fails;    ///< [left rows] some value is not to be had; null: all are
-  int failures_place;  ///< word that counts pairs with such right rows; 0: there are none
+  Size told_bytes;           ///< of its columns, with what else is in the context
+  ToldColumn* told[3];       ///< by ToldKind
+  FoldWord** columns[2];     ///< [columns][points] of the right side, of the left one; in memory
+  std::uint64_t* places[2];  ///< [columns][chunks] likewise, in the file
+  bool* left_fails;          ///< [left rows] some value is not to be had; null: all are
+  int failures_place;        ///< word that counts pairs with such right rows; 0: there are none
 };
 
 /// An array of zeros.

@@ -39,8 +39,8 @@ int ask(SumWork* work, Fold fold, std::uint32_t number) {
   return static_cast<int>(place);
 }
 
-/// Asks for the sum of integers, or of their squares, which may be large, in parts: the lower 32 bits
-/// and the rest, as less than 2^32 of them may be added up. The place of the first word.
+/// Asks for the sum of integers, or of their squares, which may be large, in parts: the lower 32
+/// bits and the rest, as less than 2^32 of them may be added up. The place of the first word.
 int ask_sum(SumWork* work, int sum, bool squares, bool small, int* words) {
   *words = small ? 1 : 2;
   const auto column = [&](ColumnOf of) { return add_integers_column(work, {of, squares, sum, 0}); };
@@ -478,8 +478,8 @@ void tell_side(JoinNode* node, bool left, ReadValues* values) {
 void free_values(const SumWork* work, const ReadValues& values) {
   for (int s = 0; s < work->count; ++s) {
     const RightValues& of = values.of_sums[s];
-    for (void* const array :
-         {static_cast<void*>(of.there), static_cast<void*>(of.values), static_cast<void*>(of.reals)})
+    for (void* const array : {static_cast<void*>(of.there), static_cast<void*>(of.values),
+                              static_cast<void*>(of.reals)})
       if (array != nullptr) pfree(array);
     for (int l = 0; l < program_leaves(work->sums[s]); ++l) pfree(values.leaves[s][l]);
   }

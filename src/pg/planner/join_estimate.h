@@ -30,7 +30,8 @@ struct NearestCost {
 };
 
 /// Sets rows and costs of a path that finds the nearest right rows of each left row. False where
-/// there is no memory for their points, or for parts of them. `value` is the right one as `subroot` knows it.
+/// there is no memory for their points, or for parts of them. `value` is the right one as `subroot`
+/// knows it.
 bool set_nearest_cost(PlannerInfo* root, PlannerInfo* subroot, const SimilarityClause& distance,
                       Expr* value, const NearestCost& cost, Path* path);
 
