@@ -167,7 +167,7 @@ class PairSumsTest : public EngineTest {
     request = request.asking(Output::sums(&sums));
     Status status;
     const auto rows = run_sums(by, request, &status);
-    if (is_device(by) && metric == Metric::kCosine) {
+    if (is_device(engine()) && metric == Metric::kCosine) {
       EXPECT_EQ(status.code, StatusCode::kUnavailable);
       return;
     }
@@ -323,13 +323,13 @@ TEST_P(PairSumsTest, in_parts) {
 
 TEST_P(PairSumsTest, of_rows_that_do_not_fit_in_memory) {
   Random random(15);
-  const Points points(2, make_values(Shape::kUniform, random, 1500, 2)),
-      others(2, make_values(Shape::kUniform, random, 1000, 2));
+  const Points points(2, make_values(Shape::kUniform, random, 3500, 2)),
+      others(2, make_values(Shape::kUniform, random, 2000, 2));
   for (const bool in_file : {false, true})
     for (const Points* const right : {static_cast<const Points*>(nullptr), &others}) {
       MemoryFile file;
       expect_sums(engine(), points, right, PairSelection::kAll, Metric::kL2, 5, {},
-                  in_file ? &file : nullptr, is_device(engine()) ? 0 : 700'000);
+                  in_file ? &file : nullptr, is_device(engine()) ? 0 : 2'500'000);
       if (HasFatalFailure()) return;
     }
 }

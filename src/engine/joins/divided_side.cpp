@@ -66,7 +66,7 @@ DividedSide::DividedSide(MemoryBudget& budget, const Dataset& data, CutColumn co
       sums_(std::move(sums)) {
   // A little less than a part each, since a bucket is only about as large as the sample has it.
   const std::uint64_t expected = std::max<std::uint64_t>(1, part_rows - part_rows / 8);
-  std::uint64_t buckets = (data.rows + expected - 1) / expected;
+  std::uint64_t buckets = std::max<std::uint64_t>(1, (data.rows + expected - 1) / expected);
   if (data.file == nullptr) {
     rows_ = Buffer<std::uint32_t>(budget, data.rows);
   } else {
