@@ -445,7 +445,7 @@ const char* convert_values(JoinNode* node, const JoinKey& key, const Band& band,
   KeyWork* const work = node->keys;
   const KeyPlan& plan = key.plan;
   if (!(band.real_least <= band.real_most)) return "a band is empty";
-  bool special = false;
+  bool special = false, beyond = false;
   double largest = std::max(std::fabs(band.real_least), std::fabs(band.real_most));
   const bool symmetric = band.real_least == -band.real_most;
   const double middle = symmetric ? 0 : (band.real_least + band.real_most) / 2;
@@ -453,12 +453,13 @@ const char* convert_values(JoinNode* node, const JoinKey& key, const Band& band,
     fill_column(node, key, side, number, [&](Datum value, bool is_null) -> double {
       const double real = is_null ? NAN : real_of_key(plan.types[side], value);
       special = special || (!is_null && !std::isfinite(real));
+      beyond = beyond || (plan.types[side] == NUMERICOID && std::isinf(real));  // of double alone
       if (!std::isfinite(real)) return NAN;  // no difference from it is within a band
       largest = std::max(largest, std::fabs(real));
       return side == 0 || symmetric ? real : real + middle;
     });
   if (special && band.summed) return "keys are infinite or NaN";
-  if (largest > 1e300) return "keys are too far from each other";
+  if (beyond || largest > 1e300) return "keys are too far from each other";
   bool exact = symmetric && !band.summed;
   double rounding = 0;
   for (const Oid type : plan.types) {
