@@ -90,11 +90,10 @@ Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
   } else {
     plans.push_back(planner.plan_grid());
     if (asked == IndexMethod::kAuto) {
-      if (planner.wants_tiles()) plans.push_back(planner.plan_tiles());
-      double least_ms = plans.front().estimate().ms;
-      for (const Strategy& plan : plans) least_ms = std::min(least_ms, plan.estimate().ms);
-      if (most_reference_points(request) > 0 && least_ms > kWorthReferencePointsMs)
+      if (most_reference_points(request) > 0 &&
+          plans.front().estimate().ms > kWorthReferencePointsMs)
         plans.push_back(planner.plan_reference_points());
+      if (planner.wants_tiles()) plans.push_back(planner.plan_tiles());
       const Strategy& grid = plans.front();
       // An index that leaves most pairs is not worth its building.
       if (grid.grid_dims == 0 && grid.estimate().candidates > 0.9 * left_rows * right_rows)
