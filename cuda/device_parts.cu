@@ -42,7 +42,7 @@ std::uint64_t device_bytes(const JoinRequest& request, std::uint64_t rows) {
 /// pinned memory, of which up to half is not used, and its place, count and offset.
 std::uint64_t host_row_bytes(const JoinRequest& request) {
   constexpr std::uint64_t kRow = 8 + 8, kPinned = 2 * (8 + 4 + 8), kCount = 8;
-  return point_bytes(request.left()) + kRow + kPinned + kCount;
+  return point_bytes(request.left()) + kRow + kPinned + kCount + sum_row_bytes(request);
 }
 
 /// Half of the memory is for batches and for what a walk needs.

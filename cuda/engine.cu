@@ -164,7 +164,7 @@ std::unique_ptr<Join> open_range_join(const JoinRequest& request, cuda::DeviceCo
   auto resources = std::make_shared<cuda::JoinResources>(context, request);
   cuda::RangeShares shares = shares_of(request, *resources);
   if (!shares.are_prepared() && cuda::needs_parts(request, context)) {
-    if (request.output() == Output::kSums || request.output() == Output::kClusters)  // no parts
+    if (request.output() == Output::kClusters)  // no parts
       throw MemoryLimitExceeded{~std::uint64_t{0}, request.resources.memory_limit};
     return cuda::open_in_parts(request, std::move(resources));
   }

@@ -21,6 +21,7 @@
 #include "cpu/scan/scan.h"
 #include "engine/joins/duplicates_join.h"
 #include "engine/joins/partitioned_join.h"
+#include "engine/joins/partitioned_nearest.h"
 #include "engine/joins/side_cache.h"
 #include "engine/joins/topk_join.h"
 #include "engine/joins/topk_scan.h"
@@ -136,17 +137,20 @@ class CpuParts final : public PartJoins {
       : request_(request), budget_(std::move(budget)), plans_(std::move(plans)) {}
 
   Cut cut() override {
+    if (request_.output() == Output::kNearest) return choose_nearest_cut(request_);
     return choose_cut(request_, plans_->plan(request_)->index.strategy, kCoreWalkCosts);
   }
 
   std::uint64_t part_rows() override {
     if (request_.resources.memory_limit == 0) return kMaxRows;
     const std::uint64_t index_bytes =
-        request_.shape() == Shape::kBoxes
-            ? cpu::box_index_row_bytes(request_)
+        request_.shape() == Shape::kBoxes ? cpu::box_index_row_bytes(request_)
+        : request_.output() == Output::kNearest
+            ? cpu::nearest_row_bytes(request_)
             : cpu::prepared_row_bytes(request_, *plans_->plan(request_));
-    const std::uint64_t row_bytes =
-        2 * (point_bytes(request_.left()) + sizeof(std::int64_t) + index_bytes);
+    const std::uint64_t copied =
+        point_bytes(request_.left()) + sizeof(std::int64_t) + sizeof(double) * request_.keys.count;
+    const std::uint64_t row_bytes = 2 * (copied + index_bytes) + sum_row_bytes(request_);
     const std::uint64_t held = budget_->used();
     const std::uint64_t left =
         request_.resources.memory_limit > held ? request_.resources.memory_limit - held : 0;
@@ -156,6 +160,7 @@ class CpuParts final : public PartJoins {
   std::unique_ptr<Join> open(const JoinRequest& part, std::shared_ptr<SideSlot> left,
                              std::shared_ptr<SideSlot> right) override {
     if (part.shape() == Shape::kBoxes) return std::make_unique<cpu::BoxJoin>(part, budget_);
+    if (part.output() == Output::kNearest) return std::make_unique<cpu::NearestJoin>(part, budget_);
     const OpenJoin range_join = [=, this](const JoinRequest& join) {
       return std::make_unique<cpu::RangeJoin>(join, plans_, budget_, left, right);
     };
@@ -181,8 +186,14 @@ bool needs_parts(const JoinRequest& request, cpu::RangePlans& plans) {
       request.resources.memory_limit - request.resources.memory_limit / 4;
   if (request.shape() == Shape::kBoxes)
     return rows > affordable / cpu::box_index_row_bytes(request);
-  if (rows <= affordable / cpu::most_prepared_row_bytes(request)) return false;
-  return rows > affordable / cpu::prepared_row_bytes(request, *plans.plan(request));
+  if (request.output() == Output::kNearest)
+    return rows > affordable / cpu::nearest_row_bytes(request);
+  const std::uint64_t sums =
+      sum_row_bytes(request) * std::max(request.left().rows, request.right().rows);
+  if (sums > affordable) return true;
+  const std::uint64_t left = affordable - sums;
+  if (rows <= left / cpu::most_prepared_row_bytes(request)) return false;
+  return rows > left / cpu::prepared_row_bytes(request, *plans.plan(request));
 }
 
 std::unique_ptr<Join> open_in_parts(const JoinRequest& request,
@@ -197,8 +208,7 @@ std::unique_ptr<Join> open_points_join(const JoinRequest& request) {
   const Shares shares(request);
   if (shares.are_prepared() || !needs_parts(request, *shares.plans))
     return open_range_join(request, shares);
-  if (request.output() == Output::kSums || request.output() == Output::kClusters ||
-      request.keys.count > 0)  // parts carry no columns
+  if (request.output() == Output::kClusters)
     throw MemoryLimitExceeded{request.sides.rows() * cpu::most_prepared_row_bytes(request),
                               request.resources.memory_limit};
   return open_in_parts(request, shares.plans);
@@ -226,10 +236,11 @@ std::unique_ptr<Join> open_box_join(const JoinRequest& request) {
 }
 
 std::unique_ptr<Join> open_nearest_join(const JoinRequest& request) {
-  if (request.sides.in_file())
-    throw MemoryLimitExceeded{request.sides.rows() * point_bytes(request.left()),
-                              request.resources.memory_limit};
-  return std::make_unique<cpu::NearestJoin>(request);
+  auto no_plans = std::make_shared<cpu::RangePlans>();
+  if (!needs_parts(request, *no_plans)) return std::make_unique<cpu::NearestJoin>(request);
+  auto budget = std::make_shared<MemoryBudget>(request.resources.memory_limit);
+  auto parts = std::make_unique<CpuParts>(request, std::move(no_plans), budget);
+  return std::make_unique<PartitionedNearest>(request, std::move(budget), std::move(parts));
 }
 
 std::unique_ptr<Join> open_duplicates_join(const JoinRequest& request) {

@@ -11,7 +11,22 @@
 
 namespace gpujoin::cpu {
 
+std::uint64_t nearest_row_bytes(const JoinRequest& request) {
+  constexpr std::uint64_t kNamed = 4 + 8, kSorting = 2 * 16, kThresholds = 40, kLeafPoints = 32;
+  const std::uint64_t dims = request.left().dims;
+  const std::uint64_t directions = request.metric() == Metric::kCosine ? sizeof(float) * dims : 0;
+  const std::uint64_t tree =
+      point_bytes(request.left()) + 2 * 2 * 2 * sizeof(double) * dims / kLeafPoints;
+  const std::uint64_t tiles = sizeof(float) * (dims + kThresholds) + 2 * sizeof(double);
+  return kNamed + kSorting + directions + std::max(tree, tiles);
+}
+
 NearestJoin::NearestJoin(const JoinRequest& request) : ThreadedJoin(request) { start(); }
+
+NearestJoin::NearestJoin(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget)
+    : ThreadedJoin(request, std::move(budget)) {
+  start();
+}
 
 NearestJoin::~NearestJoin() { stop(); }
 

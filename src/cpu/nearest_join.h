@@ -12,11 +12,16 @@
 
 namespace gpujoin::cpu {
 
+/// Bytes that a point of either side takes in an index, at most, and while that is built.
+std::uint64_t nearest_row_bytes(const JoinRequest& request);
+
 class NearestJoin final : public ThreadedJoin {
  public:
   /// Starts the threads. The request is a valid one for Output::kNearest. Throws std::system_error
   /// or std::bad_alloc.
   explicit NearestJoin(const JoinRequest& request);
+  /// The same with memory that other joins share.
+  NearestJoin(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget);
   /// Stops the threads wherever they are and waits for them.
   ~NearestJoin() override;
 

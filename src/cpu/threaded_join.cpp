@@ -21,9 +21,10 @@ std::uint64_t entries_of_batches(const JoinRequest& request, unsigned buffers) {
   entries = std::min(entries, kMaxBatchEntries);
   // A row's neighbours come together.
   const std::uint64_t fewest = std::min(request.neighbors(), request.right().rows);
+  const std::uint64_t words = request.output() == Output::kSums ? row_words(*request.sums()) : 0;
+  const std::uint64_t bytes = BatchBuffer::kBytesPerEntry + words * sizeof(FoldWord);
   if (request.resources.memory_limit > 0)
-    entries = std::min(entries,
-                       request.resources.memory_limit / 8 / buffers / BatchBuffer::kBytesPerEntry);
+    entries = std::min(entries, request.resources.memory_limit / 8 / buffers / bytes);
   return std::max({std::uint64_t{1}, entries, fewest});
 }
 

@@ -27,7 +27,7 @@ def random_settings(rng, forms):
         settings += [f'enable_{join} = off' for join in ('hashjoin', 'mergejoin') if rng.random() < 0.8]
     if rng.random() < 0.4:
         settings += [f'gpujoin.{knob} = {rng.choice(KNOBS[knob])}' for knob in rng.sample(sorted(KNOBS), rng.randint(1, 3))]
-    if rng.random() < 0.06:  # points go to a file, and are joined in parts
+    if rng.random() < 0.1:  # points go to a file, and are joined in parts
         settings.append(f"gpujoin.host_memory_limit = '{rng.choice([12, 12, 20, 30])}kB'")
     if rng.random() < 0.25:
         settings += rng.sample(PLANNER, rng.randint(1, 2))

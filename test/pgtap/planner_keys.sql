@@ -51,6 +51,13 @@ SELECT is(property('Index Keys', format('SELECT count(*) FROM a JOIN b ON a.v <-
 FROM (VALUES (6, 'a.id <= b.id + 3'), (6, 'a.city IS NOT DISTINCT FROM b.city'), (6, 'a.id / 2 = b.id'), (6, 'abs(a.id - b.id) >= 3'),
   (0.5, 'a.city = b.city')) AS t(eps, condition);
 
+-- Numerics beyond float8 differ from each other by a finite number.
+CREATE TABLE huge AS SELECT i AS id, ARRAY[i % 5, i / 5]::float8[] AS v, (i % 3 + CASE WHEN i % 2 = 0 THEN 1e400 ELSE 0 END)::numeric AS n
+FROM generate_series(1, 60) i;
+ANALYZE huge;
+SELECT same_rows('SELECT a.id, b.id FROM huge a JOIN huge b ON a.v <-> b.v <= 9 AND b.n - a.n <= 1 AND b.n - a.n >= -1', NULL, 'huge numerics');
+SELECT same_rows('SELECT count(*) FROM huge a JOIN huge b ON a.v <-> b.v <= 9 AND abs(b.n - a.n) <= 1', true, 'counted');
+
 -- Errors of rows that PostgreSQL would not ask, and prepared statements whose band changes.
 PREPARE band(int) AS SELECT count(*) FROM a JOIN b ON a.v <-> b.v <= 6 AND abs(a.id - b.id) <= $1;
 SET LOCAL plan_cache_mode = force_generic_plan;

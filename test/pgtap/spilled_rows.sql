@@ -54,6 +54,8 @@ FROM unnest(ARRAY[
     'SELECT * FROM gpu_topk_join(''many'', ''scored'', 9, 300, score => ''product'', best => ''lowest'', weights => ''{2,-1}'', left_score_column => ''grp'',
       right_score_column => ''id'', left_vector_columns => ''{v}'', right_vector_columns => ''{v}'')',
     'SELECT * FROM gpu_selfjoin(''many'', 1e-7, metric => ''cosine'', vector_columns => ''{v}'') WHERE id1 % 100 = 0',
+    'SELECT * FROM gpu_knn_join(''many'', ''scored'', 4, left_vector_columns => ''{v}'', right_vector_columns => ''{v}'') WHERE id1 % 5 = 0',
+    'SELECT * FROM gpu_knn_join(''many'', ''many'', 3, 20, left_vector_columns => ''{v}'', right_vector_columns => ''{v}'') WHERE id1 % 5 = 0',
     'SELECT * FROM gpu_box_join(''many'', ''many'', 0, left_box_columns => ''{b}'', right_box_columns => ''{b}'') WHERE id1 < 200']) query,
   unnest('{3MB,1MB}'::text[]) memory;
 
@@ -71,11 +73,33 @@ FROM unnest(ARRAY[
     'SELECT l.id, r.id FROM scored l JOIN scored r ON l.v <-> r.v <= 6 AND l.id > 30 ORDER BY l.id - r.grp, l.id, r.id LIMIT 70',
     'SELECT l.id, count(*), sum(r.id), max(l.v <-> r.v) FROM many l JOIN many r ON l.v <-> r.v <= 8 GROUP BY l.id',
     'SELECT l.grp, count(*), sum(r.id), min(r.grp) FROM many l JOIN scored r ON l.v <-> r.v <= 8 GROUP BY l.grp',
+    'SELECT l.grp % 3, count(*), sum(r.id * 1000003::bigint), avg(r.id::numeric(9, 2)), sum(l.id::bigint * r.id), max(l.v <-> r.v), variance(r.id),
+      count(*) FILTER (WHERE r.id % 7 = 1) FROM many l LEFT JOIN others r ON l.v <-> r.v <= 8 GROUP BY 1',
+    'SELECT count(*), sum(r.grp), round(sum(exp(-(l.v <-> r.v)))::numeric, 8) FROM many l JOIN many r ON l.v <-> r.v <= 8',
+    'SELECT l.grp, sum(r.grp) FROM many l JOIN many r ON l.v <-> r.v <= 8 AND l.id < r.id GROUP BY l.grp',
+    'SELECT l.grp, sum(r.id), sum(1 / (r.id - 77) + r.grp) FROM many l JOIN scored r ON l.v <-> r.v <= 8 WHERE r.id <> 77 GROUP BY l.grp',
+    'SELECT l.id, r.id FROM many l JOIN many r ON l.v <-> r.v <= 40 AND l.grp = r.grp',
+    'SELECT l.id, r.id FROM many l JOIN scored r ON l.v <-> r.v <= 40 AND abs(l.id - r.id) <= 300',
+    'SELECT count(*) FROM many l JOIN others r ON l.v <-> r.v <= 200 AND r.id - 50000 BETWEEN l.id - 20 AND l.id + 90',
+    'SELECT l.grp, count(*), sum(r.id) FROM many l JOIN scored r ON l.v <-> r.v <= 40 AND l.id % 50 = r.id % 50 GROUP BY l.grp',
+    'SELECT l.id, n.id FROM many l, LATERAL (SELECT r.id FROM others r ORDER BY l.v <-> r.v, r.id LIMIT 3) n WHERE l.id % 3 = 0',
+    'SELECT l.id, n.id FROM scored l LEFT JOIN LATERAL (SELECT r.id FROM many r WHERE r.grp <> 4 AND l.v <-> r.v <= 90
+      ORDER BY l.v <-> r.v, r.id LIMIT 2) n ON true',
     'SELECT l.id FROM many l WHERE EXISTS (SELECT FROM others r WHERE l.v <-> r.v <= 6 AND l.id + 50000 <> r.id)',
     'SELECT l.id FROM many l WHERE NOT EXISTS (SELECT FROM others r WHERE l.v <-> r.v <= 6)',
     'SELECT count(*) FROM others l JOIN others r ON l.v <-> r.v <= 8',
     'SELECT l.id, r.id FROM many l JOIN many r ON l.b && r.b AND r.id < 60',
     'SELECT l.id, r.id FROM endless l JOIN many r ON l.b && r.b']) query;
+
+-- What is added up, and keys, go through parts with the points.
+SET LOCAL gpujoin.host_memory_limit = '4MB';
+SELECT ok(property('Parts', query)::int > 0 AND property('Sums Fallback', query) IS NULL AND property('Index Keys Fallback', query) IS NULL, query)
+FROM unnest(ARRAY[
+    'SELECT l.grp, count(*), sum(r.id), sum(l.id::bigint * r.id), max(l.v <-> r.v) FROM many l JOIN many r ON l.v <-> r.v <= 8 GROUP BY l.grp',
+    'SELECT l.grp, sum(r.id), stddev(l.v <-> r.v) FROM many l JOIN many r ON l.v <-> r.v <= 200 AND l.grp = r.grp GROUP BY l.grp',
+    'SELECT l.id, r.id FROM many l JOIN many r ON l.v <-> r.v <= 300 AND abs(l.id - r.id) <= 300',
+    'SELECT l.id, n.id FROM many l, LATERAL (SELECT r.id FROM scored r ORDER BY l.v <-> r.v, r.id LIMIT 3) n']) query;
+RESET gpujoin.host_memory_limit;
 
 -- Boxes of more dimensions than those that went to the file before them.
 SELECT bool_or(name = 'cube') AS has_cube FROM pg_available_extensions \gset

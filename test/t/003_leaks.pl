@@ -46,7 +46,7 @@ my %unfinished = (
   'that fail in reading the second table' => [
     "SELECT * FROM gpu_join('dense', 'mixed', 1, right_id_column => 'id')", '22000' ],
   'that fail for want of memory to read' => [ "SET gpujoin.host_memory_limit = '100kB';
-    SELECT * FROM gpu_knn_join('dense', 'dense', 3); RESET gpujoin.host_memory_limit", '53400' ],
+    SELECT * FROM gpu_dbscan('dense', 0.1, 4); RESET gpujoin.host_memory_limit", '53400' ],
   'that fail for want of memory to join' => [ "SET gpujoin.host_memory_limit = '300kB';
     SELECT * FROM gpu_selfjoin('dense', 0.5, metric => 'cosine'); RESET gpujoin.host_memory_limit", '53400' ],
   'caught by an exception handler' => [ "DO 'BEGIN PERFORM 1 / (id1 - id2) FROM gpu_selfjoin(''dense'', 9);

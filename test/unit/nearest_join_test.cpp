@@ -12,6 +12,8 @@
 #include "engine/stopwatch.h"
 #include "engine_harness.h"
 #include "points.h"
+#include "small_parts.h"
+#include "stored_points.h"
 
 namespace gpujoin::test {
 namespace {
@@ -19,6 +21,27 @@ namespace {
 JoinRequest make_nearest_request(const Points& left, const Points* right, Metric metric,
                                  std::uint64_t k, double eps = DBL_MAX) {
   return make_request(left, right, metric, eps).asking(Output::nearest(k));
+}
+
+/// In parts of a few rows, of memory and of a file.
+void expect_exact_in_parts(const Points& left, const Points* right, JoinRequest request,
+                           const Oracle& oracle) {
+  request.knobs = {};
+  SmallParts::rows = std::max<std::uint64_t>(7, left.rows() / 4);
+  for (const std::uint64_t fitting : {SmallParts::kAll, std::uint64_t{150}}) {
+    SmallParts::rows_that_fit = fitting;
+    EXPECT_TRUE(matches_oracle(run_join(engine_of_parts(), request), request, oracle))
+        << "parts in memory, k " << request.neighbors() << " dims " << left.dims();
+  }
+  SmallParts::rows_that_fit = SmallParts::kAll;
+  MemoryFile file;
+  StoredPoints left_chunks(left, 5), right_chunks(right == nullptr ? left : *right, 6);
+  set_sides(request, left_chunks.in_file(file), right_chunks.in_file(file));
+  request.resources.scratch = file.functions();
+  for (const EngineTable* const engine : {&engine_of_parts(), cpu_engine()})
+    EXPECT_TRUE(matches_oracle(run_join(*engine, request), request, oracle))
+        << "in a file, k " << request.neighbors() << " dims " << left.dims();
+  SmallParts::rows = 100;
 }
 
 class NearestJoins : public EngineTest {
@@ -37,6 +60,10 @@ class NearestJoins : public EngineTest {
           EXPECT_TRUE(matches_oracle(run(request), request, oracle))
               << "k " << k << " dims " << left.dims() << " index " << to_string(index);
         }
+      // Joins of many parts take their time.
+      static unsigned calls = 0;
+      if (!is_device(engine()) && calls++ % 7 == 0)
+        expect_exact_in_parts(left, right, request, oracle);
     }
   }
 
@@ -143,6 +170,32 @@ TEST_P(NearestJoins, stay_within_eps) {
       for (const Metric metric : kMetrics)
         expect_exact(points, nullptr, metric, 4, metric == Metric::kCosine ? eps / 10 : eps);
   }
+}
+
+TEST(NearestJoinsInParts, indexes_that_do_not_fit_take_parts) {
+  Random random(811);
+  const Points points(2, make_values(Shape::kClustered, random, 3000, 2)),
+      others(2, make_values(Shape::kUniform, random, 2000, 2));
+  for (const Points* const right : {static_cast<const Points*>(nullptr), &others}) {
+    JoinRequest request = make_nearest_request(points, right, Metric::kL2, 5);
+    if (right == nullptr) select(request, PairSelection::kDistinct);
+    request.resources.memory_limit = 250'000;
+    const RunResult result = run_join(*cpu_engine(), request);
+    EXPECT_TRUE(matches_oracle(result, request, Oracle(points, right, Metric::kL2, DBL_MAX)));
+    EXPECT_GT(result.stats.parts, 4u);
+    EXPECT_LE(result.stats.memory_peak, request.resources.memory_limit);
+  }
+}
+
+TEST(NearestJoinsInParts, parts_that_lie_apart_do_not_meet) {
+  std::vector<double> values(2000);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i * 37 % 2000);
+  const Points points(1, values);
+  const JoinRequest request = make_nearest_request(points, nullptr, Metric::kL2, 3);
+  const RunResult result = run_join(engine_of_parts(), request);
+  EXPECT_EQ(result.status.code, StatusCode::kEnd);
+  // Each part meets itself and those beside it.
+  EXPECT_LE(result.stats.parts, 4 * (2000 / SmallParts::rows + 3));
 }
 
 TEST_P(NearestJoins, ties_go_to_the_smaller_id) {

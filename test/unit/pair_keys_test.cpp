@@ -8,6 +8,8 @@
 
 #include "engine_harness.h"
 #include "points.h"
+#include "small_parts.h"
+#include "stored_points.h"
 
 namespace gpujoin::test {
 namespace {
@@ -15,7 +17,7 @@ namespace {
 /// Points, their keys, and both in rows of one.
 struct KeyedPoints {
   Points points, whole;
-  std::vector<double> keys;  ///< [count][rows]
+  std::vector<double> keys;  ///< [rows][count]
   std::uint32_t count;
 
   Dataset view() const {
@@ -33,7 +35,7 @@ KeyedPoints make_points(Random& random, Shape shape, std::uint64_t rows, std::ui
   std::vector<double> columns(keys.count * rows), all;
   for (std::uint32_t k = 0; k < keys.count; ++k)
     for (std::uint64_t row = 0; row < rows; ++row) {
-      double& key = columns[k * rows + row];
+      double& key = columns[row * keys.count + k];
       if (random.index(20) == 0)
         key = kNan;
       else if (keys.reach[k] == 0)
@@ -46,7 +48,7 @@ KeyedPoints make_points(Random& random, Shape shape, std::uint64_t rows, std::ui
       const double x = values[row * dims + d];
       all.push_back(scalar == ScalarType::kFloat32 ? static_cast<float>(x) : x);
     }
-    for (std::uint32_t k = 0; k < keys.count; ++k) all.push_back(columns[k * rows + row]);
+    for (std::uint32_t k = 0; k < keys.count; ++k) all.push_back(columns[row * keys.count + k]);
   }
   return {Points(dims, values, scalar), Points(dims + keys.count, all), columns, keys.count};
 }
@@ -120,6 +122,52 @@ TEST(PairKeys, joins_with_keys_match_brute_force) {
           << keys.reach[1] << " " << keys.reach[2];
     }
   }
+}
+
+TEST(PairKeys, joins_in_parts_match_brute_force) {
+  Random random(20261124);
+  for (int round = 0; round < (kSanitized ? 15 : 60); ++round) {
+    const PairKeys keys = make_keys(random);
+    const auto dims = random.pick<std::uint32_t>({1, 2, 3, 12});
+    const Metric metric = random.pick(kMetrics);
+    const double eps = metric == Metric::kCosine ? 0.1 : random.pick<double>({0, 7, 40});
+    const Shape shape = random.pick(kShapes);
+    const bool self_join = random.index(2) == 0;
+    const KeyedPoints left = make_points(random, shape, 350, dims, keys, ScalarType::kFloat64);
+    const KeyedPoints right = make_points(random, shape, 270, dims, keys, ScalarType::kFloat64);
+    const Oracle oracle = oracle_of(left, self_join ? nullptr : &right, metric, eps, keys);
+    JoinRequest request(self_join ? Sides::one(left.view(), PairSelection::kAll)
+                                  : Sides::two(left.view(), right.view()),
+                        PointsWithin{metric, eps}, Output::pairs());
+    request.keys = keys;
+    for (const std::uint64_t fitting : {SmallParts::kAll, std::uint64_t{130}}) {
+      SmallParts::rows_that_fit = fitting;
+      ASSERT_TRUE(every_output_matches(engine_of_parts(), request, oracle)) << "round " << round;
+    }
+    SmallParts::rows_that_fit = SmallParts::kAll;
+    MemoryFile file;
+    StoredPoints left_file(left.view(), 6), right_file(right.view(), 5);
+    set_sides(request, left_file.in_file(file), right_file.in_file(file));
+    request.resources.scratch = file.functions();
+    request.resources.memory_limit = 1 << 21;
+    ASSERT_TRUE(every_output_matches(*cpu_engine(), request, oracle)) << "round " << round;
+    ASSERT_TRUE(every_output_matches(engine_of_parts(), request, oracle)) << "round " << round;
+  }
+}
+
+TEST(PairKeys, parts_are_cut_along_the_key_that_separates_best) {
+  Random random(9);
+  const PairKeys keys{1, {0}, {999}};
+  const KeyedPoints points =
+      make_points(random, Shape::kUniform, 4000, 2, keys, ScalarType::kFloat64);
+  JoinRequest request(Sides::one(points.view(), PairSelection::kAll), {Metric::kL2, 1000},
+                      Output::total());
+  request.keys = keys;
+  EXPECT_EQ(choose_cut(request, choose_strategy(request), kCoreWalkCosts).column.low, 2u);
+  const RunResult run = run_join(engine_of_parts(), request);
+  EXPECT_EQ(run.status.code, StatusCode::kEnd);
+  // Each part with itself, and with the next one where they share a key.
+  EXPECT_LE(run.stats.parts, 2 * 4000 / SmallParts::rows * 2);
 }
 
 TEST(PairKeys, an_equality_of_many_groups_is_the_index) {

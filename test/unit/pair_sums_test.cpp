@@ -12,6 +12,8 @@
 #include "core/pair_value.h"
 #include "engine_harness.h"
 #include "points.h"
+#include "small_parts.h"
+#include "stored_points.h"
 
 namespace gpujoin::test {
 namespace {
@@ -132,16 +134,39 @@ class PairSumsTest : public EngineTest {
  protected:
   void expect_sums(const Points& left_points, const Points* right_points, PairSelection selection,
                    Metric metric, double eps, const Knobs& knobs) {
+    expect_sums(engine(), left_points, right_points, selection, metric, eps, knobs, nullptr);
+  }
+
+  /// By an engine; with a file the points and their columns lie there.
+  void expect_sums(const EngineTable& by, const Points& left_points, const Points* right_points,
+                   PairSelection selection, Metric metric, double eps, const Knobs& knobs,
+                   MemoryFile* file, std::uint64_t memory_limit = 0) {
     const Points& right_side = right_points == nullptr ? left_points : *right_points;
     Random random(7);
     const Columns left(random, left_points.rows(), 1, 0), right(random, right_side.rows(), 2, 2);
-    const PairSums sums = every_fold(left, right);
+    PairSums sums = every_fold(left, right);
     JoinRequest request = make_request(left_points, right_points, metric, eps);
+    request.resources.memory_limit = memory_limit;
+    StoredPoints left_stored(left_points, 6), right_stored(right_side, 5);
+    if (file != nullptr) {
+      Dataset left_file = left_stored.in_file(*file), right_file = right_stored.in_file(*file);
+      std::vector<const void*> of_left, of_right;
+      for (const double* const column : left.real_pointers) of_left.push_back(column);
+      for (const double* const column : right.real_pointers) of_right.push_back(column);
+      for (const std::int64_t* const column : right.integer_pointers) of_right.push_back(column);
+      if (right_points == nullptr) of_left.insert(of_left.end(), of_right.begin(), of_right.end());
+      left_stored.add_columns(*file, of_left, &left_file);
+      right_stored.add_columns(*file, of_right, &right_file);
+      set_sides(request, left_file, right_file);
+      request.resources.scratch = file->functions();
+      sums.left = sums.right = nullptr;
+      sums.integers = nullptr;
+    }
     request.knobs = knobs;
     if (right_points == nullptr) select(request, selection);
     request = request.asking(Output::sums(&sums));
     Status status;
-    const auto rows = run_sums(engine(), request, &status);
+    const auto rows = run_sums(by, request, &status);
     if (is_device(engine()) && metric == Metric::kCosine) {
       EXPECT_EQ(status.code, StatusCode::kUnavailable);
       return;
@@ -265,6 +290,46 @@ TEST_P(PairSumsTest, in_every_order_of_work) {
       knobs.work_order = order;
       knobs.batch_pairs = 37;
       expect_sums(points, nullptr, PairSelection::kAll, Metric::kL2, 5, knobs);
+      if (HasFatalFailure()) return;
+    }
+}
+
+/// Of one dataset and of two, as large as they are.
+TEST_P(PairSumsTest, in_parts) {
+  if (is_device(engine())) GTEST_SKIP() << "parts of a few rows are joined by the CPU engine";
+  Random random(14);
+  const Points points(2, make_values(Shape::kClustered, random, 350, 2)),
+      others(2, make_values(Shape::kUniform, random, 210, 2));
+  for (const std::uint64_t fitting : {SmallParts::kAll, std::uint64_t{130}}) {
+    for (const bool in_file : {false, true}) {
+      SmallParts::rows_that_fit = fitting;
+      for (const PairSelection selection :
+           {PairSelection::kAll, PairSelection::kDistinct, PairSelection::kUnordered}) {
+        MemoryFile file;
+        expect_sums(engine_of_parts(), points, nullptr, selection, Metric::kL2, 5, {},
+                    in_file ? &file : nullptr);
+        if (HasFatalFailure()) return;
+      }
+      for (const Metric metric : {Metric::kL2, Metric::kCosine}) {
+        MemoryFile file;
+        expect_sums(engine_of_parts(), points, &others, PairSelection::kAll, metric,
+                    metric == Metric::kCosine ? 0.01 : 20, {}, in_file ? &file : nullptr);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+  SmallParts::rows_that_fit = SmallParts::kAll;
+}
+
+TEST_P(PairSumsTest, of_rows_that_do_not_fit_in_memory) {
+  Random random(15);
+  const Points points(2, make_values(Shape::kUniform, random, 3500, 2)),
+      others(2, make_values(Shape::kUniform, random, 2000, 2));
+  for (const bool in_file : {false, true})
+    for (const Points* const right : {static_cast<const Points*>(nullptr), &others}) {
+      MemoryFile file;
+      expect_sums(engine(), points, right, PairSelection::kAll, Metric::kL2, 5, {},
+                  in_file ? &file : nullptr, is_device(engine()) ? 0 : 2'500'000);
       if (HasFatalFailure()) return;
     }
 }

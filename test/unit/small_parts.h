@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "engine/engine.h"
-#include "engine/joins/partitioned_join.h"
+#include "engine/joins/partitioned_nearest.h"
 
 namespace gpujoin::test {
 
@@ -35,7 +35,10 @@ class SmallParts final : public PartJoins {
 
   explicit SmallParts(const JoinRequest& request) : request_(request) {}
 
-  Cut cut() override { return choose_cut(request_, choose_strategy(request_), kCoreWalkCosts); }
+  Cut cut() override {
+    if (request_.output() == Output::kNearest) return choose_nearest_cut(request_);
+    return choose_cut(request_, choose_strategy(request_), kCoreWalkCosts);
+  }
   std::uint64_t part_rows() override { return rows; }
   std::unique_ptr<Join> open(const JoinRequest& part, std::shared_ptr<SideSlot>,
                              std::shared_ptr<SideSlot>) override {
@@ -57,8 +60,12 @@ class SmallParts final : public PartJoins {
 inline const EngineTable& engine_of_parts() {
   static EngineTable table = *cpu_engine();
   table.open = [](const JoinRequest* request, Join** join) -> Status {
-    *join = new PartitionedJoin(*request, std::make_shared<MemoryBudget>(0),
-                                std::make_unique<SmallParts>(*request));
+    auto budget = std::make_shared<MemoryBudget>(0);
+    auto parts = std::make_unique<SmallParts>(*request);
+    if (request->output() == Output::kNearest)
+      *join = new PartitionedNearest(*request, std::move(budget), std::move(parts));
+    else
+      *join = new PartitionedJoin(*request, std::move(budget), std::move(parts));
     return {};
   };
   table.next_batch = [](Join* join, ResultBatch* batch) -> Status {

@@ -52,7 +52,10 @@ class MemoryFile {
 /// sanitizer sees any read beyond it.
 class StoredPoints {
  public:
-  StoredPoints(const Points& points, std::uint32_t chunk_bits) : in_memory_(points.view()) {
+  StoredPoints(const Points& points, std::uint32_t chunk_bits)
+      : StoredPoints(points.view(), chunk_bits) {}
+  /// Of one chunk.
+  StoredPoints(const Dataset& points, std::uint32_t chunk_bits) : in_memory_(points) {
     const Dataset whole = in_memory_;
     in_memory_.chunk_bits = chunk_bits;
     for (std::uint64_t number = 0; number < chunk_count(in_memory_); ++number) {
@@ -82,6 +85,14 @@ class StoredPoints {
       if (data.scores != nullptr)
         file.append(data.scores + (number << data.chunk_bits), ids.size() * sizeof(double));
     }
+    key_places_.clear();
+    for (std::uint32_t k = 0; k < data.key_columns; ++k)
+      for (std::uint64_t number = 0; number < chunks_.size(); ++number) {
+        std::vector<double> keys;
+        for (std::uint64_t i = 0; i < rows_of_chunk(data, number); ++i)
+          keys.push_back(key_of(data, (number << data.chunk_bits) + i, k));
+        key_places_.push_back(file.append(keys.data(), keys.size() * sizeof(double)));
+      }
     sample_ = in_memory_;
     sample_.rows = (data.rows + 1) / 2;
     sample_.ids = nullptr;
@@ -91,17 +102,31 @@ class StoredPoints {
     data.first_chunk = nullptr;
     data.more_chunks = nullptr;
     data.ids = nullptr;
+    data.keys = nullptr;
+    data.key_places = key_places_.data();
+    data.sum_places = nullptr;
     data.file = file.functions();
     data.places = places_.data();
     data.sample = &sample_;
     return data;
   }
 
+  /// Puts columns of 8 bytes a row beside the points in the file.
+  void add_columns(MemoryFile& file, const std::vector<const void*>& columns, Dataset* data) {
+    sum_places_.clear();
+    for (const void* const column : columns)
+      for (std::uint64_t number = 0; number < chunks_.size(); ++number)
+        sum_places_.push_back(
+            file.append(static_cast<const std::uint64_t*>(column) + (number << data->chunk_bits),
+                        rows_of_chunk(*data, number) * sizeof(std::uint64_t)));
+    data->sum_places = sum_places_.data();
+  }
+
  private:
   Dataset in_memory_, sample_{};
   std::vector<std::vector<unsigned char>> chunks_;
   std::vector<const void*> pointers_;
-  std::vector<std::uint64_t> places_;
+  std::vector<std::uint64_t> places_, key_places_, sum_places_;
 };
 
 }  // namespace gpujoin::test

@@ -14,6 +14,12 @@ void check(const Status& status) {
   if (!status.ok()) throw RowFileFailed{status};
 }
 
+/// Bytes of a row in them.
+std::uint64_t row_bytes(const Dataset& data, std::uint32_t columns) {
+  return point_bytes(data) + sizeof(std::int64_t) + (has_scores(data) ? sizeof(double) : 0) +
+         (data.key_columns + columns) * sizeof(double);
+}
+
 /// Calls move(bytes, count) for the arrays of so many rows from `first` on, in the file's order.
 template <class Move>
 void for_each_array(RowCopy& copy, std::uint64_t first, std::uint64_t rows, const Move& move) {
@@ -21,6 +27,10 @@ void for_each_array(RowCopy& copy, std::uint64_t first, std::uint64_t rows, cons
   move(copy.ids.data() + first, rows * sizeof(std::int64_t));
   move(copy.coordinates.data() + first * bytes, rows * bytes);
   if (copy.scores.size() > 0) move(copy.scores.data() + first, rows * sizeof(double));
+  if (const std::uint64_t keys = copy.view.key_columns; keys > 0)
+    move(copy.keys.data() + first * keys, rows * keys * sizeof(double));
+  for (std::uint64_t c = 0; c < copy.column_count; ++c)
+    move(copy.columns.data() + c * copy.view.rows + first, rows * sizeof(std::uint64_t));
 }
 
 void read_rows(const RowFile& file, std::uint64_t place, RowCopy& copy, std::uint64_t first,
@@ -46,25 +56,29 @@ std::uint64_t write_rows(const RowFile& file, RowCopy& copy, std::uint64_t first
 }  // namespace
 
 DividedSide::DividedSide(MemoryBudget& budget, const Dataset& data, CutColumn column,
-                         std::uint64_t part_rows, std::uint64_t memory, const RowFile* scratch)
-    : budget_(budget), data_(data), column_(column), part_rows_(part_rows), scratch_(scratch) {
+                         std::uint64_t part_rows, std::uint64_t memory, const RowFile* scratch,
+                         SumColumnsOfSide sums)
+    : budget_(budget),
+      data_(data),
+      column_(column),
+      part_rows_(part_rows),
+      scratch_(scratch),
+      sums_(std::move(sums)) {
   // A little less than a part each, since a bucket is only about as large as the sample has it.
   const std::uint64_t expected = std::max<std::uint64_t>(1, part_rows - part_rows / 8);
-  std::uint64_t buckets = (data.rows + expected - 1) / expected;
+  std::uint64_t buckets = std::max<std::uint64_t>(1, (data.rows + expected - 1) / expected);
   if (data.file == nullptr) {
     rows_ = Buffer<std::uint32_t>(budget, data.rows);
   } else {
     constexpr std::uint64_t kFewestRunRows = 16;
-    const std::uint64_t row_bytes =
-        point_bytes(data) + sizeof(std::int64_t) + (has_scores(data) ? sizeof(double) : 0);
+    const std::uint64_t bytes = row_bytes(data, sums_.count);
     const std::uint64_t chunk_rows = rows_of_chunk(data, 0);
-    chunk_ = make_room_for_rows(budget, data, chunk_rows);
-    const std::uint64_t left =
-        memory > chunk_rows * row_bytes ? memory - chunk_rows * row_bytes : 0;
-    buckets = std::clamp<std::uint64_t>(left / row_bytes / kFewestRunRows, 1, buckets);
+    chunk_ = make_room_for_rows(budget, data, chunk_rows, sums_.count);
+    const std::uint64_t left = memory > chunk_rows * bytes ? memory - chunk_rows * bytes : 0;
+    buckets = std::clamp<std::uint64_t>(left / bytes / kFewestRunRows, 1, buckets);
     run_rows_ =
-        std::clamp(left / row_bytes / buckets, kFewestRunRows, std::max(part_rows, kFewestRunRows));
-    runs_ = make_room_for_rows(budget, data, buckets * run_rows_);
+        std::clamp(left / bytes / buckets, kFewestRunRows, std::max(part_rows, kFewestRunRows));
+    runs_ = make_room_for_rows(budget, data, buckets * run_rows_, sums_.count);
   }
   choose_bounds(buckets);
 }
@@ -88,7 +102,8 @@ void DividedSide::choose_bounds(std::uint64_t buckets) {
 /// The values of a row in the column, NaN as infinity: such rows match nothing, in whichever part.
 Extent DividedSide::bounds_of(const Dataset& data, std::uint64_t row) const {
   const auto bound = [&](std::uint32_t column) {
-    const double value = coordinate(data, row, column);
+    const double value =
+        column < data.dims ? coordinate(data, row, column) : key_of(data, row, column - data.dims);
     return std::isnan(value) ? INFINITY : value;
   };
   return {bound(column_.low), bound(column_.high)};
@@ -157,9 +172,34 @@ void DividedSide::cut_lists() {
 
 // ---- In a file
 
+/// Reads a chunk, with the columns that lie elsewhere.
+void DividedSide::load_chunk(std::uint64_t number, std::uint64_t rows) {
+  const RowFile& file = *data_.file;
+  const std::uint32_t keys = data_.key_columns;
+  std::uint64_t place = data_.places[number];
+  const auto read = [&](void* to, std::uint64_t bytes) {
+    check(file.read(file.context, place, to, bytes));
+    place += bytes;
+  };
+  read(chunk_.ids.data(), rows * sizeof(std::int64_t));
+  read(chunk_.coordinates.data(), rows * point_bytes(data_));
+  if (has_scores(data_)) read(chunk_.scores.data(), rows * sizeof(double));
+  std::vector<double> column(keys > 0 ? rows : 0);
+  for (std::uint32_t k = 0; k < keys; ++k) {
+    place = data_.key_places[k * chunk_count(data_) + number];
+    read(column.data(), rows * sizeof(double));
+    for (std::uint64_t row = 0; row < rows; ++row) chunk_.keys[row * keys + k] = column[row];
+  }
+  for (std::uint32_t c = 0; c < sums_.count; ++c) {
+    place = data_.sum_places[c * chunk_count(data_) + number];
+    read(chunk_.columns.data() + c * chunk_.view.rows, rows * sizeof(std::uint64_t));
+  }
+}
+
 void DividedSide::move_chunk(std::uint64_t number) {
   const std::uint64_t rows = rows_of_chunk(data_, number), bytes = point_bytes(data_);
-  read_rows(*data_.file, data_.places[number], chunk_, 0, rows);
+  const std::uint32_t keys = data_.key_columns;
+  load_chunk(number, rows);
   for (std::uint64_t row = 0; row < rows; ++row) {
     const Extent bounds = bounds_of(chunk_.view, row);
     Bucket& bucket = bucket_of(bounds);
@@ -167,6 +207,10 @@ void DividedSide::move_chunk(std::uint64_t number) {
     runs_.ids[place] = chunk_.ids[row];
     std::memcpy(runs_.coordinates.data() + place * bytes, point(chunk_.view, row), bytes);
     if (has_scores(data_)) runs_.scores[place] = chunk_.scores[row];
+    if (keys > 0)
+      std::copy_n(chunk_.keys.data() + row * keys, keys, runs_.keys.data() + place * keys);
+    for (std::uint32_t c = 0; c < sums_.count; ++c)
+      runs_.columns[c * runs_.view.rows + place] = chunk_.columns[c * chunk_.view.rows + row];
     include(bucket.extent, bounds);
     if (bucket.rows == run_rows_) flush(bucket);
   }
@@ -204,8 +248,10 @@ void DividedSide::sort_parts() {
 RowCopy DividedSide::load(std::size_t number) const {
   const Part& part = parts_[number];
   if (data_.file == nullptr)
-    return copy_rows(budget_, data_, rows_.data() + part.runs.front().place, part.rows, [] {});
-  RowCopy copy = make_room_for_rows(budget_, data_, part.rows);
+    return copy_rows(
+        budget_, data_, rows_.data() + part.runs.front().place, part.rows, [] {}, sums_.count,
+        sums_.columns.data());
+  RowCopy copy = make_room_for_rows(budget_, data_, part.rows, sums_.count);
   std::uint64_t row = 0;
   for (const Run& run : part.runs) {
     read_rows(*scratch_, run.place, copy, row, run.rows);

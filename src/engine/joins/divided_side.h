@@ -17,10 +17,17 @@ struct RowFileFailed {
   Status status;
 };
 
-/// A column of points, or a dimension of boxes: its low bounds sort, its high bounds end.
+/// A column of points, or one of their keys, numbered after them; or a dimension of boxes: its low
+/// bounds sort, its high bounds end.
 struct CutColumn {
   std::uint32_t low;
   std::uint32_t high;  ///< of points the same
+};
+
+/// Columns of a side's rows, of 8 bytes a row, that parts carry with them for Output::kSums.
+struct SumColumnsOfSide {
+  std::uint32_t count = 0;
+  std::vector<const void*> columns;  ///< [count], of data in memory
 };
 
 /// Rows of a dataset that is in memory are only listed, rows of one in a file are copied, part by
@@ -30,7 +37,7 @@ class DividedSide {
   /// `memory` is what dividing may take. `scratch` is for data in a file. Everything outlives this.
   /// Throws what Buffer throws.
   DividedSide(MemoryBudget& budget, const Dataset& data, CutColumn column, std::uint64_t part_rows,
-              std::uint64_t memory, const RowFile* scratch);
+              std::uint64_t memory, const RowFile* scratch, SumColumnsOfSide sums = {});
 
   /// Divides some more rows, in some milliseconds. False when all are divided. Throws what Buffer
   /// throws, and RowFileFailed.
@@ -73,6 +80,7 @@ class DividedSide {
   void count_rows(std::uint64_t first, std::uint64_t end);
   void list_rows(std::uint64_t first, std::uint64_t end);
   void cut_lists();
+  void load_chunk(std::uint64_t number, std::uint64_t rows);
   void move_chunk(std::uint64_t number);
   void flush(Bucket& bucket);
   void sort_parts();
@@ -83,6 +91,7 @@ class DividedSide {
   CutColumn column_;
   std::uint64_t part_rows_;
   const RowFile* scratch_;
+  SumColumnsOfSide sums_;
   std::vector<double> bounds_;  ///< ascending; the values from which the next bucket begins
   std::vector<Bucket> buckets_;
   std::vector<Part> parts_;

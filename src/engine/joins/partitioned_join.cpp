@@ -1,7 +1,9 @@
 #include "engine/joins/partitioned_join.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 
 #include "core/box.h"
@@ -19,17 +21,6 @@ constexpr std::size_t kNoPart = ~std::size_t{0};
 /// Below so many rows a piece is not halved again.
 constexpr std::uint64_t kFewestRows = 64;
 
-/// Some rows of a part that is in memory.
-Dataset piece_of(const Dataset& part, std::uint64_t first, std::uint64_t rows) {
-  Dataset piece = part;
-  piece.rows = rows;
-  if (rows == 0) return piece;
-  piece.first_chunk = point(part, first);
-  piece.ids += first;
-  if (piece.scores != nullptr) piece.scores += first;
-  return piece;
-}
-
 bool are_within_reach(const Extent& a, const Extent& b, double reach) {
   return !(a.low - b.high > reach) && !(b.low - a.high > reach);
 }
@@ -43,6 +34,65 @@ void move_to_front(std::vector<std::size_t>& numbers, std::size_t number) {
 void move_to_back(std::vector<std::size_t>& numbers, std::size_t number) {
   const auto at = std::find(numbers.begin(), numbers.end(), number);
   if (at != numbers.end()) std::rotate(at, at + 1, numbers.end());
+}
+
+/// The columns of the request's sums that a side has, in the order in which its parts carry them:
+/// of a self-join its one side has all of them.
+SumColumnsOfSide carried(const JoinRequest& request, bool left) {
+  SumColumnsOfSide carried;
+  if (request.output() != Output::kSums) return carried;
+  const PairSums& sums = *request.sums();
+  const bool right = !left || request.self_join();
+  carried.count =
+      (left ? sums.left_columns : 0) + (right ? sums.right_columns + sums.integer_columns : 0);
+  if ((left ? request.left() : request.right()).file != nullptr) return carried;
+  const auto add = [&](const auto* columns, std::uint32_t count) {
+    carried.columns.insert(carried.columns.end(), columns, columns + count);
+  };
+  if (left) add(sums.left, sums.left_columns);
+  if (right) add(sums.right, sums.right_columns);
+  if (right) add(sums.integers, sums.integer_columns);
+  return carried;
+}
+
+/// The value of a program for a pair, NaN where it is NULL or out of range; counts the latter.
+double value_of(const ValueProgram& program, const PairSums& sums, std::uint64_t left,
+                std::uint64_t right, double distance, FoldWord* out_of_range) {
+  double stack[kMostValueDepth];
+  std::uint32_t depth = 0;
+  for (std::uint32_t i = 0; i < program.count; ++i) {
+    const ValueStep step = program.steps[i];
+    if (puts_number(step)) {
+      stack[depth++] = step == ValueStep::kDistance ? distance
+                       : step == ValueStep::kLeft   ? sums.left[program.columns[i]][left]
+                                                    : sums.right[program.columns[i]][right];
+      continue;
+    }
+    if (takes_two(step)) --depth;
+    bool leaves;
+    double& a = stack[depth - 1];
+    a = operate(step, a, takes_two(step) ? stack[depth] : a, &leaves);
+    if (!leaves) continue;
+    ++out_of_range->number;
+    a = NAN;
+  }
+  return stack[0];
+}
+
+/// Adds a pair to the words of its left row.
+void fold_pair(const PairSums& sums, std::uint64_t left, std::uint64_t right, double distance,
+               FoldWord* words) {
+  double values[kMostPrograms];
+  for (std::uint32_t p = 0; p < sums.programs; ++p)
+    values[p] = value_of(sums.program[p], sums, left, right, distance, words);
+  ++words;
+  for (std::uint32_t m = 0; m < sums.measures; words += words_of(sums.measure[m++].fold)) {
+    const auto [fold, number] = sums.measure[m];
+    if (!computes(fold))
+      fold_integer(fold, words, sums.integers[number][right]);
+    else if (!std::isnan(values[number]))
+      fold_value(fold, words, values[number]);
+  }
 }
 
 /// The dimension that separates boxes best.
@@ -62,12 +112,23 @@ Cut choose_cut(const JoinRequest& request, const Strategy& strategy, const WalkC
   const std::uint32_t column = strategy.sort_column != kNoColumn
                                    ? static_cast<std::uint32_t>(strategy.sort_column)
                                    : strategy.grid_columns[0];
+  const std::uint32_t key = column - request.left().dims;
+  if (column >= request.left().dims) return {{column, column}, request.keys.reach[key]};
   return {{column, column}, make_threshold(request.metric(), request.eps()).reach};
+}
+
+std::uint64_t sum_row_bytes(const JoinRequest& request) {
+  if (request.output() != Output::kSums) return 0;
+  const PairSums& sums = *request.sums();
+  const std::uint64_t columns = sums.left_columns + sums.right_columns + sums.integer_columns,
+                      found = 1 + row_words(sums);
+  return sizeof(FoldWord) * (2 * (request.self_join() ? 2 : 1) * columns + 2 * found);
 }
 
 PartitionedJoin::PartitionedJoin(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget,
                                  std::unique_ptr<PartJoins> parts)
     : request_(request), budget_(std::move(budget)), parts_(std::move(parts)) {
+  if (request.output() == Output::kSums) sum_width_ = row_words(*request.sums());
   done_.left_rows = request.left().rows;
   done_.right_rows = request.right().rows;
 }
@@ -92,10 +153,10 @@ void PartitionedJoin::begin() {
                                        static_cast<double>(request_.resources.memory_limit)) /
                 (request_.self_join() ? 1 : 2);
   left_side_.emplace(*budget_, request_.left(), cut_.column, rows, memory,
-                     request_.resources.scratch);
+                     request_.resources.scratch, carried(request_, true));
   if (!request_.self_join())
     right_side_.emplace(*budget_, request_.right(), cut_.column, rows, memory,
-                        request_.resources.scratch);
+                        request_.resources.scratch, carried(request_, false));
 }
 
 /// Divides some more rows; true when all are divided.
@@ -109,7 +170,9 @@ bool PartitionedJoin::divide() {
 
 /// Whether each order of a pair of parts of a self-join is a step of its own, since counts belong
 /// to the left row.
-bool PartitionedJoin::both_orders() const { return request_.output() == Output::kCountPerRow; }
+bool PartitionedJoin::both_orders() const {
+  return request_.output() == Output::kCountPerRow || request_.output() == Output::kSums;
+}
 
 /// The pairs of parts that may hold pairs of rows: the cut values of such two rows differ by at
 /// most `reach`, and so do some values of their parts. Every pair of rows lies in just one pair of
@@ -168,7 +231,7 @@ void PartitionedJoin::load_parts(const Step& step) {
   if (!is_one_part(step) && step.right_range.rows > 0) load(right_, right_side(), step.right);
 }
 
-JoinRequest PartitionedJoin::part_request(const Step& step) const {
+JoinRequest PartitionedJoin::part_request(const Step& step) {
   JoinRequest part = request_;
   const LoadedPart& right_part = is_one_part(step) ? left_ : right_;
   Dataset left = piece_of(left_.rows.view, step.left_range.first, step.left_range.rows);
@@ -176,7 +239,11 @@ JoinRequest PartitionedJoin::part_request(const Step& step) const {
   if (both_orders()) {  // rows go by their places in the piece
     left = unnamed(left);
     right = unnamed(right);
-    if (request_.pairs() == PairSelection::kUnordered) part = part.asking(Output::pairs());
+    if (request_.output() == Output::kSums) {
+      ask_sums(step, &part);
+    } else if (request_.pairs() == PairSelection::kUnordered) {
+      part = part.asking(Output::pairs());
+    }
   } else if (top_) {
     Top top = request_.top();
     top.least_key = top_->least_key();
@@ -186,6 +253,33 @@ JoinRequest PartitionedJoin::part_request(const Step& step) const {
   part.sides = step.self ? Sides::one(left, request_.pairs()) : Sides::two(left, right);
   part.resources.scratch = nullptr;
   return part;
+}
+
+/// Points the sums at the columns of the step's pieces. Which of two rows of different parts comes
+/// first no engine knows: there pairs are asked for, and added up here.
+void PartitionedJoin::ask_sums(const Step& step, JoinRequest* part) {
+  const RowCopy& right = is_one_part(step) ? left_.rows : right_.rows;
+  step_sums_ = *request_.sums();
+  const auto place = [](const RowCopy& rows, const Range& range, std::uint32_t from,
+                        std::uint32_t count, auto* columns) {
+    using Column = typename std::decay_t<decltype(*columns)>::value_type;
+    columns->clear();
+    for (std::uint32_t c = 0; c < count; ++c)
+      columns->push_back(rows.column_count == 0
+                             ? nullptr
+                             : static_cast<Column>(rows.column(from + c)) + range.first);
+    return columns->data();
+  };
+  const std::uint32_t first = request_.self_join() ? step_sums_.left_columns : 0;
+  step_sums_.left = place(left_.rows, step.left_range, 0, step_sums_.left_columns, &left_columns_);
+  step_sums_.right =
+      place(right, step.right_range, first, step_sums_.right_columns, &right_columns_);
+  step_sums_.integers = place(right, step.right_range, first + step_sums_.right_columns,
+                              step_sums_.integer_columns, &integer_columns_);
+  const bool ordered = request_.pairs() == PairSelection::kUnordered;
+  *part = part->asking(!ordered                     ? Output::sums(&step_sums_)
+                       : wants_distance(step_sums_) ? Output::pairs_with_distances()
+                                                    : Output::pairs());
 }
 
 void PartitionedJoin::open_step() {
@@ -285,6 +379,8 @@ void PartitionedJoin::take_counts(const ResultBatch& batch) {
     const std::uint64_t a = place(step.left_range, batch.left_ids[batch.rows[i]]);
     if (batch.counts != nullptr) {
       counts_[a] += batch.counts[i];
+      if (sum_width_ > 0)
+        merge_rows(*request_.sums(), sums_.data() + a * sum_width_, batch.sums + i * sum_width_);
       continue;
     }
     for (std::uint64_t at = batch.entry(i); at < batch.entry(i + 1); ++at) {
@@ -292,10 +388,14 @@ void PartitionedJoin::take_counts(const ResultBatch& batch) {
       const bool ties = left_.rows.ids[a] == right.ids[b];
       const bool is_first = ties ? std::pair(step.left, a) < std::pair(step.right, b)
                                  : left_.rows.ids[a] < right.ids[b];
-      if (is_first)
-        ++counts_[a];
-      else if (step.self)
-        ++counts_[b];
+      if (!is_first && !step.self) continue;
+      const std::uint64_t row = is_first ? a : b;
+      ++counts_[row];
+      if (sum_width_ == 0) continue;
+      const std::uint64_t p = a - step.left_range.first, q = b - step.right_range.first;
+      fold_pair(step_sums_, is_first ? p : q, is_first ? q : p,
+                batch.distances != nullptr ? batch.distances[at] : NAN,
+                sums_.data() + row * sum_width_);
     }
   }
 }
@@ -307,6 +407,7 @@ void PartitionedJoin::make_room_for_counts() {
     most = std::max<std::uint64_t>(most, left_side_->rows(i));
   counts_ = Buffer<std::uint64_t>(*budget_, most);
   positions_ = Buffer<std::uint32_t>(*budget_, most);
+  sums_ = Buffer<FoldWord>(*budget_, most * sum_width_);
   std::iota(positions_.begin(), positions_.end(), 0u);
 }
 
@@ -315,6 +416,8 @@ void PartitionedJoin::start_counts() {
   counting_ = true;
   counted_rows_ = left_side_->rows(steps_.back().left);
   std::fill_n(counts_.begin(), counted_rows_, 0);
+  for (std::uint64_t row = 0; sum_width_ > 0 && row < counted_rows_; ++row)
+    clear_row(*request_.sums(), sums_.data() + row * sum_width_);
 }
 
 /// After the steps of the left part that is in memory.
@@ -326,6 +429,7 @@ ResultBatch PartitionedJoin::end_counts() {
   batch.row_count = counted_rows_;
   batch.rows = positions_.data();
   batch.counts = counts_.data();
+  if (sum_width_ > 0) batch.sums = sums_.data();
   batch.set_ids(left_.rows.ids.data(), counted_rows_, left_.rows.ids.data(), counted_rows_);
   batch.ids_generation = ++ids_generation_;
   return batch;

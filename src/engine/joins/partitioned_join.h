@@ -22,9 +22,13 @@ struct Cut {
   double reach;
 };
 
-/// The column of the data that separates points best, so that a part meets few others; a strategy
-/// by reference points has none, and another one is chosen. Throws std::bad_alloc.
+/// The column of the data, or the key, that separates points best, so that a part meets few others;
+/// a strategy by reference points has none, and another one is chosen. Throws std::bad_alloc.
 Cut choose_cut(const JoinRequest& request, const Strategy& strategy, const WalkCosts& costs);
+
+/// Bytes that a row of both sides takes in the sums of their parts: what is carried along, the same
+/// in the order of an index, and what is added up, by the join of two parts and over all of them.
+std::uint64_t sum_row_bytes(const JoinRequest& request);
 
 /// An engine's joins of the parts of one join.
 class PartJoins {
@@ -88,7 +92,7 @@ class PartitionedJoin final : public Join {
   const DividedSide& right_side() const;
   void load(LoadedPart& part, const DividedSide& side, std::size_t number);
   void load_parts(const Step& step);
-  JoinRequest part_request(const Step& step) const;
+  JoinRequest part_request(const Step& step);
   void open_step();
   void end_step();
   void split_step();
@@ -99,6 +103,7 @@ class PartitionedJoin final : public Join {
   void take_counts(const ResultBatch& batch);
   void make_room_for_counts();
   void start_counts();
+  void ask_sums(const Step& step, JoinRequest* part);
   ResultBatch end_counts();
   Status finish(ResultBatch* batch);
   Status next_of_steps(ResultBatch* batch);
@@ -124,6 +129,11 @@ class PartitionedJoin final : public Join {
   std::uint64_t counted_rows_ = 0;   ///< how many they are
   Buffer<std::uint64_t> counts_;     ///< theirs so far
   Buffer<std::uint32_t> positions_;  ///< 0, 1, ...
+  std::uint32_t sum_width_ = 0;      ///< row_words() of Output::kSums
+  Buffer<FoldWord> sums_;            ///< [rows of the left part][sum_width_]
+  PairSums step_sums_{};             ///< of the current step: its columns are of its pieces
+  std::vector<const double*> left_columns_, right_columns_;
+  std::vector<const std::int64_t*> integer_columns_;
   std::optional<TopPairs> top_;
   std::optional<TopBatches> top_batches_;
 };

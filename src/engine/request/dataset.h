@@ -44,8 +44,14 @@ struct Dataset {
 
   DatasetKey key = {};
 
-  const double* keys = nullptr;  ///< [key_columns][rows] of JoinRequest::keys; of data in memory
+  const double* keys = nullptr;  ///< [rows][key_columns] of JoinRequest::keys; of data in memory
   std::uint32_t key_columns = 0;
+
+  // Further columns of data in a file.
+  const std::uint64_t* key_places = nullptr;  ///< [key_columns][chunks] where a chunk's keys of a
+                                              ///< column lie
+  const std::uint64_t* sum_places = nullptr;  ///< [columns][chunks] likewise of the columns that
+                                              ///< PairSums has of the side: left, right, integers
 };
 
 inline constexpr std::uint64_t kMaxRows = (std::uint64_t{1} << 32) - 64;
@@ -115,7 +121,7 @@ inline std::int64_t id_of(const Dataset& data, std::uint64_t row) {
 
 /// A row's key of a column.
 inline double key_of(const Dataset& data, std::uint64_t row, std::uint32_t column) {
-  return data.keys[column * data.rows + row];
+  return data.keys[row * data.key_columns + column];
 }
 
 /// Rows with a NaN or infinite coordinate match nothing, nor do those with such a key.

@@ -102,7 +102,9 @@ Status check_keys(const JoinRequest& request) {
   for (std::uint32_t k = 0; known && k < count; ++k)
     known = std::isfinite(request.keys.reach[k]) && request.keys.reach[k] >= 0;
   for (const Dataset* data : {&request.left(), &request.right()})
-    known = known && data->key_columns == count && (count == 0 || data->file == nullptr);
+    known = known && (data->rows == 0 ||
+                      (data->key_columns == count &&
+                       (count == 0 || data->file == nullptr || data->key_places != nullptr)));
   const bool served = request.shape() == Shape::kPoints && request.output() != Output::kTopPairs &&
                       request.output() != Output::kNearest &&
                       request.output() != Output::kDuplicates;

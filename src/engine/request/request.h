@@ -300,7 +300,7 @@ class JoinRequest {
   Sides sides;
   Resources resources;
   Knobs knobs;
-  PairKeys keys = {};  ///< of joins of points in memory, but for the best and the nearest pairs
+  PairKeys keys = {};  ///< of joins of points, but for the best and the nearest pairs
 
   // Another question about the same points.
   JoinRequest asking(const PointsWithin& predicate, const Output& output) const {
@@ -348,6 +348,7 @@ class JoinRequest {
 inline JoinRequest without_keys(JoinRequest request) {
   const auto bare = [](Dataset data) {
     data.keys = nullptr;
+    data.key_places = nullptr;
     data.key_columns = 0;
     return data;
   };

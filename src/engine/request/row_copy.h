@@ -13,34 +13,70 @@ struct RowCopy {
   Buffer<unsigned char> coordinates;
   Buffer<std::int64_t> ids;
   Buffer<double> scores;
+  Buffer<double> keys;
+  std::uint32_t column_count = 0;
+  Buffer<std::uint64_t> columns;  ///< [column_count][rows] numbers of any kind, of Output::kSums
   Dataset view{};
+
+  const void* column(std::uint32_t number) const { return columns.data() + number * view.rows; }
 };
 
-/// Room for so many rows like those of the dataset; `view` is theirs. Throws what Buffer throws.
-inline RowCopy make_room_for_rows(MemoryBudget& budget, const Dataset& like, std::uint64_t rows) {
+/// Some rows of a copy's view, as a view.
+inline Dataset piece_of(const Dataset& part, std::uint64_t first, std::uint64_t rows) {
+  Dataset piece = part;
+  piece.rows = rows;
+  if (rows == 0) return piece;
+  piece.first_chunk = point(part, first);
+  piece.ids += first;
+  if (piece.scores != nullptr) piece.scores += first;
+  if (piece.keys != nullptr) piece.keys += first * piece.key_columns;
+  return piece;
+}
+
+/// Room for so many rows like those of the dataset, and for columns of theirs; `view` is of the
+/// rows. Throws what Buffer throws.
+inline RowCopy make_room_for_rows(MemoryBudget& budget, const Dataset& like, std::uint64_t rows,
+                                  std::uint32_t columns = 0) {
   RowCopy room;
   room.coordinates = Buffer<unsigned char>(budget, rows * point_bytes(like));
   room.ids = Buffer<std::int64_t>(budget, rows);
   if (has_scores(like)) room.scores = Buffer<double>(budget, rows);
   room.view = {room.coordinates.data(), room.ids.data(), rows, like.dims, like.scalar,
                room.scores.data()};
+  if (like.key_columns > 0) {
+    room.keys = Buffer<double>(budget, rows * like.key_columns);
+    room.view.keys = room.keys.data();
+    room.view.key_columns = like.key_columns;
+  }
+  room.column_count = columns;
+  room.columns = Buffer<std::uint64_t>(budget, rows * columns);
   return room;
 }
 
 /// Copies the rows listed. They keep their ids; where the dataset has none, their positions in it
-/// become their ids. Calls look() now and then. Throws what Buffer and look() throw.
+/// become their ids. Calls look() now and then. `columns` are further ones of the dataset's rows,
+/// of 8 bytes a row. Throws what Buffer and look() throw.
 template <class Look>
 RowCopy copy_rows(MemoryBudget& budget, const Dataset& data, const std::uint32_t* rows,
-                  std::uint64_t count, const Look& look) {
+                  std::uint64_t count, const Look& look, std::uint32_t column_count = 0,
+                  const void* const* columns = nullptr) {
   constexpr std::uint64_t kRowsBetweenLooks = 65536;
   const std::uint64_t bytes = point_bytes(data);
-  RowCopy copy = make_room_for_rows(budget, data, count);
+  RowCopy copy = make_room_for_rows(budget, data, count, column_count);
   for (std::uint64_t i = 0; i < count; ++i) {
     if (i % kRowsBetweenLooks == 0) look();
     const std::uint64_t row = rows[i];
     std::memcpy(copy.coordinates.data() + i * bytes, point(data, row), bytes);
     copy.ids[i] = id_of(data, row);
     if (data.scores != nullptr) copy.scores[i] = data.scores[row];
+    for (std::uint32_t k = 0; k < data.key_columns; ++k)
+      copy.keys[i * data.key_columns + k] = key_of(data, row, k);
+  }
+  for (std::uint32_t c = 0; c < column_count; ++c) {
+    look();
+    std::uint64_t* const to = copy.columns.data() + c * count;
+    const auto* const from = static_cast<const std::uint64_t*>(columns[c]);
+    for (std::uint64_t i = 0; i < count; ++i) to[i] = from[rows[i]];
   }
   return copy;
 }

@@ -67,7 +67,7 @@ Planner::Planner(const JoinRequest& request, const WalkCosts& costs)
       right_rows_(static_cast<double>(request.right().rows)),
       all_pairs_(std::max<double>(1, static_cast<double>(sample_.pairs.size()))),
       matches_(static_cast<double>(count_matches(in_memory(request), sample_))) {
-  key_columns_ = sampled_keys(request_, sample_);
+  key_columns_ = sampled_keys(in_memory(request_), sample_);
   sample_.left = rows_.left;
   sample_.right = rows_.right;
   reach_ = make_threshold(indexed_.metric(), indexed_.eps()).reach;

@@ -17,11 +17,48 @@ std::uint64_t scramble(std::uint64_t x) {
   return x ^ x >> 33;
 }
 
-template <class T>
+/// Sampled rows one after the other, widened.
+std::vector<double> coordinates_of(const Dataset& data, const std::vector<std::uint64_t>& rows) {
+  std::vector<double> values;
+  values.reserve(rows.size() * data.dims);
+  for (const std::uint64_t row : rows)
+    for (std::uint32_t d = 0; d < data.dims; ++d) values.push_back(coordinate(data, row, d));
+  return values;
+}
+
+/// How many of kAtOnce pairs are within the threshold. Sums of one pair wait for each other, those
+/// of several do not. A sum never becomes smaller, and a NaN stays one, so that a pair beyond the
+/// threshold stays beyond it.
+constexpr std::uint32_t kAtOnce = 4;
+
+template <Metric M>
+std::uint32_t count_within(const double* const (&left)[kAtOnce],
+                           const double* const (&right)[kAtOnce], std::uint32_t dims,
+                           double threshold) {
+  constexpr std::uint32_t kBetweenLooks = 4;
+  double raw[kAtOnce] = {};
+  for (std::uint32_t d = 0; d < dims;) {
+    const std::uint32_t end = std::min(dims, d + kBetweenLooks);
+    for (; d < end; ++d)
+      for (std::uint32_t i = 0; i < kAtOnce; ++i)
+        raw[i] = add_coordinate<M>(raw[i], left[i][d], right[i][d]);
+    if (raw[0] > threshold && raw[1] > threshold && raw[2] > threshold && raw[3] > threshold)
+      return 0;
+  }
+  std::uint32_t count = 0;
+  for (const double x : raw) count += x <= threshold;
+  return count;
+}
+
+template <Metric M>
 std::uint64_t count_matches(const JoinRequest& request, const Sample& sample) {
   const Dataset& right = request.right();
   const std::uint32_t dims = request.left().dims;
-  const double threshold = make_threshold(request.metric(), request.eps()).raw;
+  const double threshold = make_threshold(M, request.eps()).raw;
+  const std::vector<double> left_rows = coordinates_of(request.left(), sample.left),
+                            other_rows = request.self_join() ? std::vector<double>()
+                                                             : coordinates_of(right, sample.right);
+  const std::vector<double>& right_rows = request.self_join() ? left_rows : other_rows;
   // In many dimensions a distance is long: compare every n-th pair.
   const std::size_t step = 1 + sample.pairs.size() * std::uint64_t{dims} / kComparedCoordinates;
   const auto are_near = [&](SamplePair pair) {
@@ -31,13 +68,28 @@ std::uint64_t count_matches(const JoinRequest& request, const Sample& sample) {
         return false;
     return true;
   };
+  constexpr std::uint32_t kShort = 8;
+  const bool alone = M == Metric::kCosine || dims <= kShort;
   std::uint64_t matches = 0;
+  const double *lefts[kAtOnce], *rights[kAtOnce];
+  std::uint32_t waiting = 0;
   for (std::size_t i = 0; i < sample.pairs.size(); i += step) {
     const SamplePair pair = sample.pairs[i];
-    matches += are_near(pair) &&
-               raw_distance(request.metric(), point<T>(request.left(), sample.left[pair.left]),
-                            point<T>(right, sample.right[pair.right]), dims) <= threshold;
+    if (!are_near(pair)) continue;
+    lefts[waiting] = left_rows.data() + std::size_t{pair.left} * dims;
+    rights[waiting] = right_rows.data() + std::size_t{pair.right} * dims;
+    if (alone) {
+      matches += raw_distance<M>(lefts[0], rights[0], dims) <= threshold;
+      continue;
+    }
+    if constexpr (M != Metric::kCosine) {
+      if (++waiting < kAtOnce) continue;
+      matches += count_within<M>(lefts, rights, dims, threshold);
+      waiting = 0;
+    }
   }
+  for (std::uint32_t i = 0; i < waiting; ++i)
+    matches += raw_distance<M>(lefts[i], rights[i], dims) <= threshold;
   return matches * step;
 }
 
@@ -66,8 +118,16 @@ Sample take_sample(const JoinRequest& request) {
 }
 
 std::uint64_t count_matches(const JoinRequest& request, const Sample& sample) {
-  return request.left().scalar == ScalarType::kFloat32 ? count_matches<float>(request, sample)
-                                                       : count_matches<double>(request, sample);
+  switch (request.metric()) {
+    case Metric::kL1:
+      return count_matches<Metric::kL1>(request, sample);
+    case Metric::kLInf:
+      return count_matches<Metric::kLInf>(request, sample);
+    case Metric::kCosine:
+      return count_matches<Metric::kCosine>(request, sample);
+    default:
+      return count_matches<Metric::kL2>(request, sample);
+  }
 }
 
 }  // namespace gpujoin

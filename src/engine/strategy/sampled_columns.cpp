@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 namespace gpujoin {
 namespace {
@@ -17,11 +16,18 @@ std::vector<double> sampled_values(const Dataset& data, const std::vector<std::u
   return values;
 }
 
-double count_within(const SampledColumn& column, const std::vector<SamplePair>& pairs,
-                    double distance) {
-  return static_cast<double>(std::count_if(pairs.begin(), pairs.end(), [&](SamplePair pair) {
-    return column.difference(pair) <= distance;
-  }));
+/// Counts up to `enough`, or somewhat beyond.
+std::size_t count_within(const SampledColumn& column, const std::vector<SamplePair>& pairs,
+                         double distance, std::size_t enough) {
+  constexpr std::size_t kBetweenLooks = 1024;
+  const double *const left = column.left.data(), *const right = column.right.data();
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < pairs.size() && count < enough;) {
+    const std::size_t end = std::min(pairs.size(), i + kBetweenLooks);
+    for (; i < end; ++i)
+      count += std::fabs(left[pairs[i].left] - right[pairs[i].right]) <= distance;
+  }
+  return count;
 }
 
 /// The extent of the finite values of both sides within a range; {0, 0} where there are none.
@@ -108,11 +114,25 @@ std::vector<SampledColumn> sampled_distances(const JoinRequest& request, const S
 
 void PairsLeft::keep_within(const SampledColumn& column, double reaches) {
   const double distance = reaches * column.reach;
-  const auto stays = [&](SamplePair pair) { return column.difference(pair) <= distance; };
-  if (chosen_)
-    std::erase_if(left_, [&](SamplePair pair) { return !stays(pair); });
-  else
-    std::copy_if(all_.begin(), all_.end(), std::back_inserter(left_), stays);
+  constexpr std::size_t kAtOnce = 1024;
+  SamplePair kept[kAtOnce];
+  const double *const left = column.left.data(), *const right = column.right.data();
+  const SamplePair* const from = pairs().data();
+  const std::size_t count = pairs().size();
+  std::size_t stay = 0;
+  for (std::size_t i = 0; i < count;) {
+    const std::size_t end = std::min(count, i + kAtOnce);
+    std::size_t here = 0;
+    for (; i < end; ++i) {  // without a branch: nobody could foretell it
+      const SamplePair pair = from[i];
+      kept[here] = pair;
+      here += std::fabs(left[pair.left] - right[pair.right]) <= distance;
+    }
+    if (!chosen_) left_.resize(stay + here);
+    std::copy_n(kept, here, left_.begin() + static_cast<std::ptrdiff_t>(stay));
+    stay += here;
+  }
+  left_.resize(stay);
   chosen_ = true;
 }
 
@@ -121,9 +141,9 @@ SampledColumn take_most_selective(std::vector<SampledColumn>& columns,
                                   bool reorder) {
   auto best = columns.begin();
   if (reorder && columns.size() > 1) {
-    double fewest = INFINITY;
+    std::size_t fewest = ~std::size_t{0};
     for (auto column = columns.begin(); column != columns.end(); ++column) {
-      const double left = count_within(*column, pairs, reaches * column->reach);
+      const std::size_t left = count_within(*column, pairs, reaches * column->reach, fewest);
       if (left < fewest) {
         fewest = left;
         best = column;

@@ -85,7 +85,7 @@ bool emits_rows(const JoinScan* scan) {
 /// Whether all rows have to be in memory.
 bool needs_memory(const JoinScan* scan) {
   const Output::Kind output = scan->arguments.function->output;
-  return output == Output::kNearest || output == Output::kClusters || output == Output::kDuplicates;
+  return output == Output::kClusters || output == Output::kDuplicates;
 }
 
 /// Prepares a side's buffer for rows, forgetting those that it has.

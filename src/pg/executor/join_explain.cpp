@@ -118,8 +118,6 @@ const char* sums_fallback(const JoinNode* node) {
       return "there are grouping sets";
     case SumsRefusal::kConditions:
       return "other conditions decide about pairs";
-    case SumsRefusal::kMemory:
-      return "the points are not expected to fit in memory";
     case SumsRefusal::kGroups:
       return "the groups are not of one side's rows";
     case SumsRefusal::kAggregates:

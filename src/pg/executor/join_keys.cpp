@@ -49,9 +49,8 @@ class Values {
         }
   }
 
-  /// The value of a point's row, which is there until the next call.
-  Datum of(std::uint64_t point, bool* is_null) const {
-    const auto row = static_cast<std::uint64_t>(side_.points.ids[point]);
+  /// The value of a row, which is there until the next call.
+  Datum of(std::uint64_t row, bool* is_null) const {
     if (columns_ != nullptr) {
       const bool* nulls;
       const Datum* const values = fetch_row(columns_->rows, row, &nulls);
@@ -75,24 +74,79 @@ class Values {
   int at_ = 0;
 };
 
-/// Calls visit(i, value, is_null) for each point of a side until it returns false. Whether it never
-/// did.
-template <class Visit>
-bool for_values(JoinNode* node, const JoinKey& key, int number, const Visit& visit) {
-  const Side& side = number == 0 ? node->left : node->right;
-  const Values values(node, side, key.columns[number], key.values[number]);
-  for (std::uint64_t i = 0; i < side.points.rows; ++i) {
-    CHECK_FOR_INTERRUPTS();
-    MemoryContextReset(node->asked);  // types' functions leave copies of values there
-    bool is_null;
-    const Datum value = values.of(i, &is_null);
-    const MemoryContext caller = MemoryContextSwitchTo(node->asked);
-    const bool more = visit(i, value, is_null);
-    MemoryContextSwitchTo(caller);
-    if (!more) return false;
+/// A key of one side's points, on its way to where the engine finds it.
+class Column {
+ public:
+  Column(JoinNode* node, int side, std::uint32_t number)
+      : node_(node), work_(*node->keys), side_(side), number_(number) {
+    Side& of = side == 0 ? node->left : node->right;
+    points_ = &of.points;
+    buffer_ = &of.buffer;
   }
+
+  /// Sets the key of each point to key_of(value, is_null).
+  template <class KeyOf>
+  void fill(const Values& values, const KeyOf& key_of) {
+    if (points_->file == nullptr) {
+      double* const to = work_.columns[side_] + number_;
+      const std::uint32_t step = static_cast<std::uint32_t>(work_.count);
+      for (std::uint64_t i = 0; i < points_->rows; ++i)
+        to[i * step] = take(values, points_->ids[i], key_of);
+      return;
+    }
+    const std::uint64_t chunks = chunk_count(*points_);
+    double* keys = nullptr;
+    resize_array(work_.context, &keys, rows_of_chunk(*points_, 0));
+    for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {
+      const Dataset& loaded = load_points(buffer_, chunk);
+      const std::uint64_t first = chunk << points_->chunk_bits;
+      for (std::uint64_t i = 0; i < loaded.rows; ++i) {
+        keys[i] = take(values, loaded.ids[i], key_of);
+        sample(first + i, keys[i]);
+      }
+      work_.places[side_][number_ * chunks + chunk] =
+          write_spill(&node_->run->spill, keys, loaded.rows * sizeof(double));
+    }
+    pfree(keys);
+  }
+
+ private:
+  template <class KeyOf>
+  double take(const Values& values, std::int64_t row, const KeyOf& key_of) {
+    CHECK_FOR_INTERRUPTS();
+    MemoryContextReset(node_->asked);  // types' functions leave copies of values there
+    bool is_null;
+    const Datum value = values.of(static_cast<std::uint64_t>(row), &is_null);
+    const MemoryContext caller = MemoryContextSwitchTo(node_->asked);
+    const double key = key_of(value, is_null);
+    MemoryContextSwitchTo(caller);
+    return key;
+  }
+
+  /// The sample of a file has every so many a point.
+  void sample(std::uint64_t point, double key) {
+    const Dataset& sample = work_.samples[side_];
+    const std::uint64_t step = buffer_->sample.step, at = point / step;
+    if (point % step == 0 && at < sample.rows)
+      const_cast<double*>(sample.keys)[at * sample.key_columns + number_] = key;
+  }
+
+  JoinNode* node_;
+  KeyWork& work_;
+  int side_;
+  std::uint32_t number_;
+  const Dataset* points_;
+  PointBuffer* buffer_;
+};
+
+/// Sets a key of one side's points to key_of(value, is_null).
+template <class KeyOf>
+void fill_column(JoinNode* node, const JoinKey& key, int side, std::uint32_t number,
+                 const KeyOf& key_of) {
+  const Side& of = side == 0 ? node->left : node->right;
+  const Values values(node, of, key.columns[side], key.values[side]);
+  Column(node, side, number).fill(values, key_of);
   node->left_shown = kNoRow;
-  return true;
 }
 
 // ---- Equality
@@ -100,7 +154,7 @@ bool for_values(JoinNode* node, const JoinKey& key, int number, const Visit& vis
 /// The distinct values of the left side, by their hashes.
 class Ranks {
  public:
-  Ranks(MemoryContext context, const KeyPlan& plan, std::uint64_t rows)
+  Ranks(MemoryContext context, const KeyPlan& plan)
       : context_(context), collation_(plan.collation) {
     Oid hashes[2];
     if (!get_op_hash_functions(plan.equality, &hashes[0], &hashes[1]))
@@ -112,9 +166,7 @@ class Ranks {
     if (plan.types[0] != plan.types[1]) same = same_type_equality(plan);
     fmgr_info_cxt(get_opcode(same), &same_, context);
     get_typlenbyval(plan.types[0], &length_, &by_value_);
-    while (places_ < 2 * rows) places_ *= 2;
-    resize_array(context_, &table_, places_);
-    std::fill_n(table_, places_, Place{0, kFree});
+    clear_table();
   }
 
   /// The rank of a left value, a new one where it is met for the first time.
@@ -129,6 +181,7 @@ class Ranks {
       values_[count_] = datumCopy(value, by_value_, length_);
       MemoryContextSwitchTo(caller);
       table_[at] = {hash, static_cast<std::uint32_t>(count_++)};
+      if (2 * count_ > places_) return grow(table_[at].rank);
     }
     return table_[at].rank;
   }
@@ -143,8 +196,13 @@ class Ranks {
   }
 
   std::uint64_t count() const { return count_; }
+  std::uint64_t bytes() const {
+    if (count_ % kBetweenLooks == 0) bytes_ = MemoryContextMemAllocated(context_, true);
+    return bytes_;
+  }
 
  private:
+  static constexpr std::uint64_t kBetweenLooks = 1024;
   static constexpr std::uint32_t kFree = ~std::uint32_t{0};
   struct Place {
     std::uint32_t hash, rank;
@@ -158,9 +216,35 @@ class Ranks {
     return left;
   }
 
+  void clear_table() {
+    resize_array(context_, &table_, places_);
+    std::fill_n(table_, places_, Place{0, kFree});
+  }
+
+  static std::uint64_t first_place(std::uint32_t hash, std::uint64_t places) {
+    return hash * std::uint64_t{0x9e3779b97f4a7c15} >> 20 & (places - 1);
+  }
+
+  /// Makes the table twice as large; returns the rank.
+  std::uint32_t grow(std::uint32_t rank) {
+    Place* const before = table_;
+    const std::uint64_t count = places_;
+    table_ = nullptr;
+    places_ *= 2;
+    clear_table();
+    for (std::uint64_t i = 0; i < count; ++i) {
+      if (before[i].rank == kFree) continue;
+      std::uint64_t at = first_place(before[i].hash, places_);
+      while (table_[at].rank != kFree) at = (at + 1) & (places_ - 1);
+      table_[at] = before[i];
+    }
+    pfree(before);
+    return rank;
+  }
+
   template <class IsEqual>
   std::uint64_t find(std::uint32_t hash, const IsEqual& is_equal) const {
-    std::uint64_t at = hash * std::uint64_t{0x9e3779b97f4a7c15} >> 20 & (places_ - 1);
+    std::uint64_t at = first_place(hash, places_);
     while (table_[at].rank != kFree &&
            !(table_[at].hash == hash && is_equal(values_[table_[at].rank])))
       at = (at + 1) & (places_ - 1);
@@ -176,24 +260,27 @@ class Ranks {
   Place* table_ = nullptr;
   Datum* values_ = nullptr;
   std::uint64_t count_ = 0, room_ = 0;
+  mutable std::uint64_t bytes_ = 0;
 };
 
-void rank_values(JoinNode* node, const JoinKey& key, double* (&columns)[2], std::uint32_t number) {
+/// Null, or why the key is none.
+const char* rank_values(JoinNode* node, const JoinKey& key, std::uint32_t number) {
   KeyWork* const work = node->keys;
   const MemoryContext table =
       AllocSetContextCreate(work->context, "gpujoin ranks", ALLOCSET_DEFAULT_SIZES);
-  Ranks ranks(table, key.plan, node->left.points.rows);
-  for_values(node, key, 0, [&](std::uint64_t i, Datum value, bool is_null) {
-    columns[0][i] = is_null ? NAN : ranks.rank_of_left(value);
-    return true;
+  const std::uint64_t limit = engine_resources(node->run).memory_limit / 4;
+  Ranks ranks(table, key.plan);
+  fill_column(node, key, 0, number, [&](Datum value, bool is_null) {
+    return is_null || ranks.bytes() > limit ? NAN : ranks.rank_of_left(value);
   });
-  for_values(node, key, 1, [&](std::uint64_t i, Datum value, bool is_null) {
-    columns[1][i] = is_null ? NAN : ranks.rank_of_right(value);
-    return true;
+  if (ranks.bytes() > limit) return "the keys do not fit in memory";
+  fill_column(node, key, 1, number, [&](Datum value, bool is_null) {
+    return is_null ? NAN : ranks.rank_of_right(value);
   });
   work->asked.reach[number] = 0;
   work->asked.most[number] = static_cast<double>(std::max<std::uint64_t>(ranks.count(), 1) - 1);
   MemoryContextDelete(table);
+  return nullptr;
 }
 
 // ---- Bands
@@ -316,7 +403,7 @@ Band find_band(JoinNode* node, const JoinKey& key) {
 /// Whole numbers: x and y less a value of the left side. Where the band is not symmetric both are
 /// doubled, so that its middle is a whole number as well. Null, or why the key is none.
 const char* number_values(JoinNode* node, const JoinKey& key, const Band& band,
-                          double* (&columns)[2], std::uint32_t number) {
+                          std::uint32_t number) {
   KeyWork* const work = node->keys;
   if (band.least > band.most) return "a band is empty";
   const bool symmetric = band.least == -band.most;
@@ -325,29 +412,24 @@ const char* number_values(JoinNode* node, const JoinKey& key, const Band& band,
   if (reach > static_cast<__int128>(kLargestExact)) return "a band is too wide";
   bool based = false, ends = false, far = false;
   std::int64_t base = 0;
-  const auto take = [&](int side, std::uint64_t i, Datum value, bool is_null) {
-    double& column = columns[side][i];
-    column = NAN;
-    if (is_null) return true;
+  const auto take = [&](int side, Datum value, bool is_null) -> double {
+    if (is_null) return NAN;
     const Oid type = key.plan.types[side];
     if (const int end = end_of_time(type, value); end != 0) {
       ends = true;
-      column = end * kEndless;
-      return true;
+      return end * kEndless;
     }
     const std::int64_t whole = integer_of_key(type, value);
     if (!based) base = whole;
     based = true;
     const __int128 at = factor * (static_cast<__int128>(whole) - base) + (side == 1 ? middle : 0);
-    column = static_cast<double>(at);
     far = far || at > static_cast<__int128>(kLargestExact) ||
           at < -static_cast<__int128>(kLargestExact);
-    return true;
+    return static_cast<double>(at);
   };
   for (int side = 0; side < 2; ++side)
-    for_values(node, key, side, [&](std::uint64_t i, Datum value, bool is_null) {
-      return take(side, i, value, is_null);
-    });
+    fill_column(node, key, side, number,
+                [&](Datum value, bool is_null) { return take(side, value, is_null); });
   if (far) return "keys are too far from each other";
   // An infinite time plus an interval is itself.
   if (ends && (!band.summed || band.strict)) return "keys are infinite";
@@ -359,27 +441,25 @@ const char* number_values(JoinNode* node, const JoinKey& key, const Band& band,
 }
 
 const char* convert_values(JoinNode* node, const JoinKey& key, const Band& band,
-                           double* (&columns)[2], std::uint32_t number) {
+                           std::uint32_t number) {
   KeyWork* const work = node->keys;
   const KeyPlan& plan = key.plan;
   if (!(band.real_least <= band.real_most)) return "a band is empty";
-  bool special = false;
+  bool special = false, beyond = false;
   double largest = std::max(std::fabs(band.real_least), std::fabs(band.real_most));
+  const bool symmetric = band.real_least == -band.real_most;
+  const double middle = symmetric ? 0 : (band.real_least + band.real_most) / 2;
   for (int side = 0; side < 2; ++side)
-    for_values(node, key, side, [&](std::uint64_t i, Datum value, bool is_null) {
-      double& column = columns[side][i];
-      column = is_null ? NAN : real_of_key(plan.types[side], value);
-      if (!is_null && !std::isfinite(column)) {
-        special = true;
-        column = NAN;  // no difference from it is within a band
-      } else if (!is_null) {
-        largest = std::max(largest, std::fabs(column));
-      }
-      return true;
+    fill_column(node, key, side, number, [&](Datum value, bool is_null) -> double {
+      const double real = is_null ? NAN : real_of_key(plan.types[side], value);
+      special = special || (!is_null && !std::isfinite(real));
+      beyond = beyond || (plan.types[side] == NUMERICOID && std::isinf(real));  // of double alone
+      if (!std::isfinite(real)) return NAN;  // no difference from it is within a band
+      largest = std::max(largest, std::fabs(real));
+      return side == 0 || symmetric ? real : real + middle;
     });
   if (special && band.summed) return "keys are infinite or NaN";
-  if (largest > 1e300) return "keys are too far from each other";
-  const bool symmetric = band.real_least == -band.real_most;
+  if (beyond || largest > 1e300) return "keys are too far from each other";
   bool exact = symmetric && !band.summed;
   double rounding = 0;
   for (const Oid type : plan.types) {
@@ -390,8 +470,6 @@ const char* convert_values(JoinNode* node, const JoinKey& key, const Band& band,
     exact = exact && plan.bounds[i].type == FLOAT8OID;
     rounding = std::max(rounding, rounding_of(plan.bounds[i].type));
   }
-  const double middle = symmetric ? 0 : (band.real_least + band.real_most) / 2;
-  for (std::uint64_t i = 0; !symmetric && i < node->right.points.rows; ++i) columns[1][i] += middle;
   const double reach = symmetric ? band.real_most : band.real_most - band.real_least;
   work->asked.reach[number] = std::max(DBL_MIN, exact       ? reach
                                                 : symmetric ? reach + 16 * rounding * largest
@@ -404,18 +482,11 @@ const char* convert_values(JoinNode* node, const JoinKey& key, const Band& band,
 
 /// Computes both sides' column of a key. Null, or why the key is none.
 const char* compute_key(JoinNode* node, const JoinKey& key, std::uint32_t number) {
-  KeyWork* const work = node->keys;
-  double* columns[2] = {work->columns[0] + number * node->left.points.rows,
-                        work->columns[1] + number * node->right.points.rows};
-  if (key.plan.numbers == KeyNumbers::kRanks) {
-    rank_values(node, key, columns, number);
-    return nullptr;
-  }
+  if (key.plan.numbers == KeyNumbers::kRanks) return rank_values(node, key, number);
   const Band band = find_band(node, key);
   if (!band.known) return "a band has no fixed width";
-  return key.plan.numbers == KeyNumbers::kIntegers
-             ? number_values(node, key, band, columns, number)
-             : convert_values(node, key, band, columns, number);
+  return key.plan.numbers == KeyNumbers::kIntegers ? number_values(node, key, band, number)
+                                                   : convert_values(node, key, band, number);
 }
 
 /// Whether the points are some that engines know keys of.
@@ -424,8 +495,10 @@ const char* problem_of_points(const JoinNode* node) {
   if (node->form == ValueForm::kBox) return "values are boxes";
   if (node->data.top.k > 0) return "the first pairs are wanted";
   if (engine_preference() == EnginePreference::kCuda) return "keys are the CPU engine's";
-  if (left.file != nullptr || right.file != nullptr) return "the points do not fit in memory";
-  const std::uint64_t bytes = (left.rows + right.rows) * sizeof(double) * node->keys->count;
+  std::uint64_t rows = 0;  // in memory
+  for (const Dataset* const points : {&left, &right})
+    if (points->file == nullptr) rows += points->rows;
+  const std::uint64_t bytes = rows * sizeof(double) * node->keys->count;
   if (4 * bytes > engine_resources(node->run).memory_limit) return "the keys do not fit in memory";
   return nullptr;
 }
@@ -433,6 +506,48 @@ const char* problem_of_points(const JoinNode* node) {
 /// The column of the scan tuple that the expression is; -1: it is another one.
 int column_of(const Expr* expression) {
   return IsA(expression, Var) ? reinterpret_cast<const Var*>(expression)->varattno - 1 : -1;
+}
+
+/// Room for the keys of a side's points, or for those of their sample and the places of the others.
+void make_room(JoinNode* node, int side) {
+  KeyWork* const work = node->keys;
+  const Dataset& points = side == 0 ? node->left.points : node->right.points;
+  const auto count = static_cast<std::uint32_t>(work->count);
+  work->columns[side] = nullptr;
+  work->places[side] = nullptr;
+  if (points.file == nullptr)
+    return resize_array(work->context, &work->columns[side], points.rows * count);
+  resize_array(work->context, &work->places[side], chunk_count(points) * count);
+  Dataset& sample = work->samples[side];
+  sample = *points.sample;
+  double* keys = nullptr;
+  resize_array(work->context, &keys, sample.rows * count);
+  sample.keys = keys;
+  sample.key_columns = count;
+}
+
+/// Whether both sides, which have as many points, have the same keys.
+bool have_same_keys(JoinNode* node) {
+  const KeyWork& work = *node->keys;
+  const Dataset &left = node->left.points, &right = node->right.points;
+  if ((left.file == nullptr) != (right.file == nullptr)) return false;
+  const auto count = static_cast<std::uint64_t>(work.count);
+  if (left.file == nullptr)
+    return std::memcmp(work.columns[0], work.columns[1], left.rows * count * sizeof(double)) == 0;
+  if (left.chunk_bits != right.chunk_bits) return false;
+  double* keys[2] = {};
+  for (double*& column : keys) resize_array(work.context, &column, rows_of_chunk(left, 0));
+  bool same = true;
+  const std::uint64_t chunks = chunk_count(left);
+  for (std::uint64_t i = 0; same && i < count * chunks; ++i) {
+    CHECK_FOR_INTERRUPTS();
+    const std::uint64_t bytes = rows_of_chunk(left, i % chunks) * sizeof(double);
+    for (int side = 0; side < 2; ++side)
+      read_spill(&node->run->spill, work.places[side][i], keys[side], bytes);
+    same = std::memcmp(keys[0], keys[1], bytes) == 0;
+  }
+  for (double* const column : keys) pfree(column);
+  return same;
 }
 
 List* without_conditions(const List* conditions, const List* dropped) {
@@ -477,10 +592,7 @@ void find_keys(JoinNode* node) {
   work->context = AllocSetContextCreate(node->rows, "gpujoin keys", ALLOCSET_DEFAULT_SIZES);
   const auto count = static_cast<std::uint32_t>(work->count);
   const std::uint64_t rows[2] = {node->left.points.rows, node->right.points.rows};
-  for (int i = 0; i < 2; ++i) {
-    work->columns[i] = nullptr;
-    resize_array(work->context, &work->columns[i], rows[i] * count);
-  }
+  for (int i = 0; i < 2; ++i) make_room(node, i);
   work->decides = true;
   for (std::uint32_t k = 0; k < count; ++k) {
     work->problem = compute_key(node, work->keys[k], k);
@@ -488,8 +600,7 @@ void find_keys(JoinNode* node) {
   }
   work->asked.count = count;
   work->found = true;
-  work->same = rows[0] == rows[1] && std::memcmp(work->columns[0], work->columns[1],
-                                                 rows[0] * count * sizeof(double)) == 0;
+  work->same = rows[0] == rows[1] && have_same_keys(node);
   work->bytes = MemoryContextMemAllocated(work->context, true);
   node->run->report.dataset_bytes += work->bytes;
 }
@@ -513,8 +624,15 @@ void forget_keys(JoinNode* node) {
 
 Dataset with_keys(const JoinNode* node, bool left, Dataset points) {
   if (!has_keys(node)) return points;
-  points.keys = node->keys->columns[left ? 0 : 1];
-  points.key_columns = node->keys->asked.count;
+  const KeyWork& work = *node->keys;
+  const int side = left ? 0 : 1;
+  points.key_columns = work.asked.count;
+  if (points.file == nullptr) {
+    points.keys = work.columns[side];
+  } else {
+    points.key_places = work.places[side];
+    points.sample = &work.samples[side];
+  }
   return points;
 }
 

@@ -26,7 +26,9 @@ struct KeyWork {
   bool decides;         ///< and so the conditions need not be asked
   bool same;            ///< both sides have the same keys
   PairKeys asked;
-  double* columns[2];  ///< [count][points]
+  double* columns[2];        ///< [points][count], of points in memory
+  std::uint64_t* places[2];  ///< [count][chunks] where a chunk's keys lie, of points in the file
+  Dataset samples[2];        ///< likewise the points' sample with its keys
 };
 
 /// Prepares the keys; reads nothing.

@@ -289,7 +289,7 @@ bool search_more(JoinNode* node) {
   bool begun = false;
   if (work->step == NearestStep::kPoints &&
       work->chunk < (points.rows > 0 ? chunk_count(points) : 0)) {
-    if (points.file == nullptr) {
+    if (points.file == nullptr || node->right.points.file != nullptr) {
       work->chunk = chunk_count(points);
       search(node, points);
     } else {
@@ -497,14 +497,22 @@ void sort_right_rows(JoinNode* node) {
   NearestWork* const work = node->nearest;
   const Dataset& points = node->right.points;
   const OddRows& odd = node->right.odd;
-  std::uint64_t odd_room = 0, unknown_room = 0, position = 0, next_odd = 0;
+  std::uint64_t odd_room = 0, unknown_room = 0, position = 0, next_odd = 0, chunk = 0;
+  const bool in_file = points.file != nullptr;
+  const Dataset* loaded =
+      in_file && points.rows > 0 ? &load_points(&node->right.buffer, 0) : &points;
   for (std::uint64_t row = 0; row < row_count(node->right); ++row) {
+    CHECK_FOR_INTERRUPTS();
+    if (in_file && position == loaded->rows && ++chunk < chunk_count(points)) {
+      loaded = &load_points(&node->right.buffer, chunk);
+      position = 0;
+    }
     const bool is_point =
-        position < points.rows && static_cast<std::uint64_t>(points.ids[position]) == row;
+        position < loaded->rows && static_cast<std::uint64_t>(loaded->ids[position]) == row;
     const bool is_odd =
         next_odd < odd.count && static_cast<std::uint64_t>(odd.rows[next_odd].row) == row;
     next_odd += is_odd;
-    if (is_odd || (is_point && !is_finite_row(points, position))) {
+    if (is_odd || (is_point && !is_finite_row(*loaded, position))) {
       reserve_next(work->context, &work->odd, work->odd_count, &odd_room);
       work->odd[work->odd_count++] = row;
     } else if (is_point) {
@@ -583,22 +591,20 @@ void start_nearest(JoinNode* node) {
       MemoryContextAllocExtended(work->context, rows, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
   work->open = static_cast<std::uint8_t*>(
       MemoryContextAllocExtended(work->context, rows, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
+  sort_right_rows(node);
   const bool in_memory = node->right.points.file == nullptr;
-  if (in_memory) {
-    sort_right_rows(node);
-    prepare_boxes(node);
-  }
+  const bool has_boxes = node->left.plane_boxes.count > 0 || node->right.plane_boxes.count > 0;
+  if (in_memory) prepare_boxes(node);
   work->asked = first_asked(node);
+  const bool served = in_memory || !has_boxes;
   const bool searches =
-      in_memory && work->k > 0 && work->points > 0 && work->k <= kMostAsked && !node->band.none;
-  if (!searches) {
-    work->step = NearestStep::kRest;
-    if (in_memory) return;
-    work->by_radius = false;
-    work->points = row_count(node->right);  // the engine compares none of them
-    node->loop_reason = "the join does not fit in gpujoin.host_memory_limit";
-    note_fallback(node->run, Fallback::kLoop, node->loop_reason);
-  }
+      served && work->k > 0 && work->points > 0 && work->k <= kMostAsked && !node->band.none;
+  if (!searches) work->step = NearestStep::kRest;
+  if (served) return;
+  work->by_radius = false;
+  work->points = row_count(node->right);  // the engine compares none of them
+  node->loop_reason = "the join does not fit in gpujoin.host_memory_limit";
+  note_fallback(node->run, Fallback::kLoop, node->loop_reason);
 }
 
 void forget_nearest(JoinNode* node) { node->nearest->context = nullptr; }

@@ -322,6 +322,9 @@ bool can_engine_sum(const JoinNode* node);
 /// Computes what the engine is to know of the points' rows. False: it cannot be told.
 bool prepare_sums(JoinNode* node);
 
+/// The points of a side, or of `both`, which are the same, with what is known of their rows.
+Dataset with_sums(JoinNode* node, bool left, bool both, Dataset points);
+
 /// What the engine is to do, once that is prepared.
 Output wanted_sums(JoinNode* node);
 

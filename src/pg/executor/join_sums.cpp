@@ -147,8 +147,7 @@ void clear_groups(JoinNode* node) {
 
 /// Adds some rows of a batch to the groups; false where one of them is not right. They lie all over
 /// the left side, so that their columns are fetched before they are read.
-bool take_rows(JoinNode* node, const ResultBatch& batch, std::uint64_t first, std::uint64_t count,
-               const std::uint32_t* point_of_row) {
+bool take_rows(JoinNode* node, const ResultBatch& batch, std::uint64_t first, std::uint64_t count) {
   SumWork* const work = node->sums;
   const std::uint32_t width = row_words(work->asked);
   std::uint64_t rows[kRowsAtOnce];
@@ -165,8 +164,7 @@ bool take_rows(JoinNode* node, const ResultBatch& batch, std::uint64_t first, st
     if (pairs == 0) continue;
     const FoldWord* const words =
         batch.sums != nullptr ? batch.sums + (first + i) * width : nullptr;
-    if (!are_right(work, words, point_of_row != nullptr && work->left_fails[point_of_row[row]]))
-      return false;
+    if (!are_right(work, words, work->left_fails != nullptr && work->left_fails[row])) return false;
     if (work->needs_left || !is_group_known(work, row)) {
       MemoryContextReset(node->asked);
       show_row(node, true, row, work->shows_values_to_engine[true]);
@@ -183,23 +181,13 @@ bool take_rows(JoinNode* node, const ResultBatch& batch, std::uint64_t first, st
   return true;
 }
 
-bool take_batch(JoinNode* node, const ResultBatch& batch, const std::uint32_t* point_of_row) {
+bool take_batch(JoinNode* node, const ResultBatch& batch) {
   for (std::uint64_t first = 0; first < batch.row_count; first += kRowsAtOnce) {
     CHECK_FOR_INTERRUPTS();
     const std::uint64_t count = std::min(kRowsAtOnce, batch.row_count - first);
-    if (!take_rows(node, batch, first, count, point_of_row)) return false;
+    if (!take_rows(node, batch, first, count)) return false;
   }
   return true;
-}
-
-/// The left points by their rows, where some of them fail.
-const std::uint32_t* points_by_row(JoinNode* node) {
-  SumWork* const work = node->sums;
-  if (work->left_fails == nullptr) return nullptr;
-  std::uint32_t* const points = allocate_rows<std::uint32_t>(work, row_count(node->left));
-  for (std::uint64_t i = 0; i < node->left.points.rows; ++i)
-    points[node->left.points.ids[i]] = static_cast<std::uint32_t>(i);
-  return points;
 }
 
 // ---- States
@@ -363,7 +351,6 @@ bool can_engine_sum(const JoinNode* node) {
   const bool on_device_only = engine_preference() == EnginePreference::kCuda &&
                               node->data.test.by->metric == Metric::kCosine;
   return node->sums->problem == nullptr && node->form != ValueForm::kBox && !on_device_only &&
-         node->left.points.file == nullptr && node->right.points.file == nullptr &&
          !(node->order_by_engine && node->data.order.order == KeyOrder::kGreater);
 }
 
@@ -381,10 +368,9 @@ bool prepare_sums(JoinNode* node) {
 bool take_sums(JoinNode* node) {
   SumWork* const work = node->sums;
   if (work->groups != nullptr && !node->data.groups_may_raise) find_groups(node);
-  const std::uint32_t* const points = points_by_row(node);
   bool right = true;
   while (right && next_engine_batch(node->run)) {
-    right = take_batch(node, node->run->batch, points);
+    right = take_batch(node, node->run->batch);
     if (right) node->total += node->run->batch.pair_count;
   }
   if (right && !node->run->exhausted) {

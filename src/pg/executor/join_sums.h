@@ -18,6 +18,28 @@ struct SumPlaces {
   int least, most;  ///< of numbers that are combined with the left row's
 };
 
+/// What a column that the engine is told of holds of an aggregate's values.
+enum class ColumnOf {
+  kThere,  ///< 1 where there is a value, else 0
+  kWhole,
+  kLower,  ///< the lower 32 bits of it
+  kUpper,  ///< the other ones
+  kLeast,  ///< it, or what is greater than any
+  kMost,
+  kReal,     ///< it, or NaN
+  kLeaf,     ///< a leaf of its program
+  kFailure,  ///< 1 where some aggregate has no values of the row, else 0
+};
+
+struct ToldColumn {
+  ColumnOf of;
+  bool squared;
+  int sum, leaf;
+};
+
+/// Where PairSums has a column.
+enum class ToldKind { kLeft, kRight, kIntegers };
+
 /// An aggregate of the plan.
 struct Sum {
   SumPlan plan;
@@ -47,11 +69,12 @@ struct SumWork {
   std::uint64_t group_count, first_room, pair_room, tally_room;
   std::uint64_t emitted;  ///< groups
   PairSums asked;
-  Size told_bytes;  ///< of its columns, with what else is in the context
-  const double** columns[2];
-  std::int64_t** integers;
-  bool* left_fails;    ///< [left points] some value is not to be had; null: all are
-  int failures_place;  ///< word that counts pairs with such right rows; 0: there are none
+  Size told_bytes;           ///< of its columns, with what else is in the context
+  ToldColumn* told[3];       ///< by ToldKind
+  FoldWord** columns[2];     ///< [columns][points] of the right side, of the left one; in memory
+  std::uint64_t* places[2];  ///< [columns][chunks] likewise, in the file
+  bool* left_fails;          ///< [left rows] some value is not to be had; null: all are
+  int failures_place;        ///< word that counts pairs with such right rows; 0: there are none
 };
 
 /// An array of zeros.

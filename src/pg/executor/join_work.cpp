@@ -45,10 +45,12 @@ PairSelection wanted_pairs(const JoinNode* node) {
 Sides wanted_sides(JoinNode* node) {
   const bool self_join = (node->mode != Mode::kTop || may_halve_top(node)) &&
                          are_same_points(node) && (!has_keys(node) || node->keys->same);
-  if (!self_join)
-    return Sides::two(with_keys(node, true, node->left.points),
-                      with_keys(node, false, node->right.points));
-  Dataset points = with_keys(node, true, node->left.points);
+  const auto dataset = [&](bool left) {
+    const Dataset points = with_keys(node, left, left ? node->left.points : node->right.points);
+    return node->sums != nullptr ? with_sums(node, left, self_join, points) : points;
+  };
+  if (!self_join) return Sides::two(dataset(true), dataset(false));
+  Dataset points = dataset(true);
   // In memory rows are named by position, which the right side counts its own way.
   if (points.file == nullptr) points.ids = node->order_by_engine ? node->ranks : nullptr;
   return Sides::one(points, wanted_pairs(node));

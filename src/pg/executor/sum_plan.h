@@ -27,7 +27,7 @@ enum class SumState {
 };
 
 /// Why aggregates over a join get its pairs.
-enum class SumsRefusal { kNone, kGroupingSets, kConditions, kMemory, kGroups, kAggregates };
+enum class SumsRefusal { kNone, kGroupingSets, kConditions, kGroups, kAggregates };
 
 /// What the argument of an aggregate, or its filter, depends on.
 enum class SumOf {

@@ -12,11 +12,19 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-/// A new column of integers, 0 so far, of so many right points; its number.
-std::uint32_t add_integers_column(SumWork* work, std::uint64_t rows) {
-  resize_array(work->context, &work->integers, work->asked.integer_columns + 1);
-  work->integers[work->asked.integer_columns] = allocate_rows<std::int64_t>(work, rows);
-  return work->asked.integer_columns++;
+/// A new column for the engine; its number.
+std::uint32_t add_column(SumWork* work, ToldKind kind, const ToldColumn& column) {
+  std::uint32_t& count = kind == ToldKind::kLeft    ? work->asked.left_columns
+                         : kind == ToldKind::kRight ? work->asked.right_columns
+                                                    : work->asked.integer_columns;
+  ToldColumn*& columns = work->told[static_cast<int>(kind)];
+  resize_array(work->context, &columns, count + 1);
+  columns[count] = column;
+  return count++;
+}
+
+std::uint32_t add_integers_column(SumWork* work, const ToldColumn& column) {
+  return add_column(work, ToldKind::kIntegers, column);
 }
 
 /// Asks for a measure; the place of its first word, or 0 where there is no room.
@@ -31,30 +39,22 @@ int ask(SumWork* work, Fold fold, std::uint32_t number) {
   return static_cast<int>(place);
 }
 
-/// Asks for the sum of integers, which may be large, in parts: the lower 32 bits and the rest, as
-/// less than 2^32 of them may be added up. The place of the first word.
-int ask_sum(SumWork* work, std::uint64_t rows, const __int128* values, int* words) {
-  constexpr std::int64_t kSmall = std::int64_t{1} << 31;
-  const bool small = std::all_of(values, values + rows,
-                                 [](__int128 value) { return value >= -kSmall && value < kSmall; });
+/// Asks for the sum of integers, or of their squares, which may be large, in parts: the lower 32
+/// bits and the rest, as less than 2^32 of them may be added up. The place of the first word.
+int ask_sum(SumWork* work, int sum, bool squares, bool small, int* words) {
   *words = small ? 1 : 2;
-  const std::uint32_t first = add_integers_column(work, rows),
-                      second = small ? 0 : add_integers_column(work, rows);
-  for (std::uint64_t i = 0; i < rows; ++i) {
-    const auto value = static_cast<std::int64_t>(values[i]);
-    work->integers[first][i] = small ? value : value & 0xffffffff;
-    if (!small) work->integers[second][i] = value >> 32;
-  }
-  const int place = ask(work, Fold::kSum, first);
-  if (!small) ask(work, Fold::kSum, second);
+  const auto column = [&](ColumnOf of) { return add_integers_column(work, {of, squares, sum, 0}); };
+  const int place = ask(work, Fold::kSum, column(small ? ColumnOf::kWhole : ColumnOf::kLower));
+  if (!small) ask(work, Fold::kSum, column(ColumnOf::kUpper));
   return place;
 }
 
-/// The values of an aggregate of the right side, by point.
+/// The values of an aggregate of the right side, by point, and what is known of all of them.
 struct RightValues {
   bool* there;       ///< false: NULL, filtered out, or not to be had
   __int128* values;  ///< integers, or orders
-  double* reals;     ///< NaN where they are not there
+  double* reals;
+  bool some_missing, some_large, some_large_squares;
 };
 
 /// Reads the right number of a combination likewise.
@@ -126,61 +126,104 @@ bool try_to_read(const Read& read) {
   return taken;
 }
 
-/// A column of doubles of a side; its number.
-std::uint32_t add_column(SumWork* work, bool left, const double* values) {
-  std::uint32_t& count = left ? work->asked.left_columns : work->asked.right_columns;
-  const double**& columns = work->columns[left];
-  resize_array(work->context, &columns, count + 1);
-  columns[count] = values;
-  return count++;
+/// Some consecutive points of a side: all, or those of a chunk in a file.
+struct Window {
+  std::uint64_t number;  ///< of the chunk
+  std::uint64_t rows;
+  const std::int64_t* ids;
+};
+
+std::uint64_t most_window_rows(const Dataset& points) {
+  return points.file == nullptr ? points.rows : rows_of_chunk(points, 0);
 }
 
-/// Goes through the points of a side, whose rows are in the scan tuple when visit(i) is called.
 template <class Visit>
-void for_points(JoinNode* node, bool left, const Visit& visit) {
-  const Dataset& points = left ? node->left.points : node->right.points;
-  for (std::uint64_t i = 0; i < points.rows; ++i) {
-    CHECK_FOR_INTERRUPTS();
-    MemoryContextReset(node->asked);
-    show_row(node, left, static_cast<std::uint64_t>(points.ids[i]),
-             node->sums->shows_values_to_engine[left]);
-    visit(i, over_scan_tuple(node));
+void for_windows(Side* side, const Visit& visit) {
+  const Dataset& points = side->points;
+  if (points.file == nullptr) return visit(Window{0, points.rows, points.ids});
+  for (std::uint64_t number = 0; number < chunk_count(points); ++number) {
+    const Dataset& chunk = load_points(&side->buffer, number);
+    visit(Window{number, chunk.rows, chunk.ids});
   }
 }
 
-/// What is read of both sides' points.
+/// What is read of the points of a window of each side.
 struct ReadValues {
   RightValues* of_sums;            ///< [count]
   double*** leaves;                ///< [count][leaf]
-  bool *left_fails, *right_fails;  ///< by point
-  bool any_left, any_right;
+  bool** leaf_has_nulls;           ///< [count][leaf] of all windows
+  bool *left_fails, *right_fails;  ///< by point of the window
+  bool any_left, any_right;        ///< of all windows
 };
 
 /// Whether the aggregate is told of by a column of right rows.
 bool wants_right(const Sum& sum) { return is_of_right(sum) || combines(sum); }
 
-/// Reads everything that the engine wants to know of one side's rows.
-void read_side(JoinNode* node, bool left, ReadValues* values) {
+/// Reads everything that the engine wants to know of one point, whose row show_row() has shown.
+/// False: it is special.
+bool read_point(JoinNode* node, bool left, ReadValues* values, std::uint64_t i,
+                ExprContext* expressions) {
+  SumWork* const work = node->sums;
+  bool all = true;
+  for (int s = 0; s < work->count; ++s) {
+    const Sum& sum = work->sums[s];
+    if (!left && wants_right(sum))
+      all = read_value(sum, expressions, &values->of_sums[s], i) && all;
+    for (int l = 0; l < program_leaves(sum); ++l)
+      if (sum.plan.leaf_is_left[l] == left)
+        all = read_leaf(sum, l, expressions, &values->leaves[s][l][i]) && all;
+  }
+  return all;
+}
+
+/// Forgets what was read of the window before.
+void clear_window(const SumWork* work, bool left, std::uint64_t rows, ReadValues* values) {
+  for (int s = 0; s < work->count; ++s) {
+    const RightValues& right = values->of_sums[s];
+    if (!left && right.there != nullptr) std::fill_n(right.there, rows, false);
+    if (!left && right.values != nullptr) std::fill_n(right.values, rows, 0);
+    if (!left && right.reals != nullptr) std::fill_n(right.reals, rows, 0.0);
+    for (int l = 0; l < program_leaves(work->sums[s]); ++l)
+      if (work->sums[s].plan.leaf_is_left[l] == left)
+        std::fill_n(values->leaves[s][l], rows, std::numeric_limits<double>::quiet_NaN());
+  }
+}
+
+/// Reads everything that the engine wants to know of the points of a window.
+void read_window(JoinNode* node, bool left, const Window& window, ReadValues* values) {
   SumWork* const work = node->sums;
   bool* const fails = left ? values->left_fails : values->right_fails;
-  bool any = false;
-  for_points(node, left, [&](std::uint64_t i, ExprContext* expressions) {
-    const bool taken = try_to_read([&] {
-      bool all = true;
-      for (int s = 0; s < work->count; ++s) {
-        const Sum& sum = work->sums[s];
-        if (!left && wants_right(sum))
-          all = read_value(sum, expressions, &values->of_sums[s], i) && all;
-        for (int l = 0; l < program_leaves(sum); ++l)
-          if (sum.plan.leaf_is_left[l] == left)
-            all = read_leaf(sum, l, expressions, &values->leaves[s][l][i]) && all;
-      }
-      return all;
-    });
-    fails[i] = !taken;
-    any = any || !taken;
-  });
-  (left ? values->any_left : values->any_right) = any;
+  clear_window(work, left, window.rows, values);
+  for (std::uint64_t i = 0; i < window.rows; ++i) {
+    CHECK_FOR_INTERRUPTS();
+    MemoryContextReset(node->asked);
+    const auto row = static_cast<std::uint64_t>(window.ids[i]);
+    show_row(node, left, row, work->shows_values_to_engine[left]);
+    ExprContext* const expressions = over_scan_tuple(node);
+    fails[i] = !try_to_read([&] { return read_point(node, left, values, i, expressions); });
+    if (fails[i] && left) work->left_fails[row] = true;
+    (left ? values->any_left : values->any_right) |= fails[i];
+  }
+}
+
+/// Takes notice of what decides how a window's values are told.
+void note_window(const SumWork* work, bool left, std::uint64_t rows, ReadValues* values) {
+  constexpr std::int64_t kSmall = std::int64_t{1} << 31;
+  for (int s = 0; s < work->count; ++s) {
+    RightValues& right = values->of_sums[s];
+    for (std::uint64_t i = 0; !left && right.there != nullptr && i < rows; ++i)
+      right.some_missing |= !right.there[i];
+    for (std::uint64_t i = 0; !left && right.values != nullptr && i < rows; ++i) {
+      const __int128 value = right.values[i];
+      right.some_large |= value < -kSmall || value >= kSmall;
+      right.some_large_squares |= value * value >= kSmall;
+    }
+    for (int l = 0; l < program_leaves(work->sums[s]); ++l)
+      if (work->sums[s].plan.leaf_is_left[l] == left)
+        values->leaf_has_nulls[s][l] |=
+            std::any_of(values->leaves[s][l], values->leaves[s][l] + rows,
+                        [](double x) { return std::isnan(x); });
+  }
 }
 
 bool needs_side(const SumWork* work, bool left) {
@@ -193,12 +236,16 @@ bool needs_side(const SumWork* work, bool left) {
   return false;
 }
 
-ReadValues read_values(JoinNode* node) {
+/// Room for the values of a window of each side.
+ReadValues make_room(JoinNode* node) {
   SumWork* const work = node->sums;
-  const std::uint64_t left = node->left.points.rows, right = node->right.points.rows;
+  const std::uint64_t left = most_window_rows(node->left.points),
+                      right = most_window_rows(node->right.points);
+  const auto count = static_cast<std::uint64_t>(work->count);
   ReadValues values = {};
-  values.of_sums = allocate_rows<RightValues>(work, static_cast<std::uint64_t>(work->count));
-  values.leaves = allocate_rows<double**>(work, static_cast<std::uint64_t>(work->count));
+  values.of_sums = allocate_rows<RightValues>(work, count);
+  values.leaves = allocate_rows<double**>(work, count);
+  values.leaf_has_nulls = allocate_rows<bool*>(work, count);
   values.left_fails = allocate_rows<bool>(work, left);
   values.right_fails = allocate_rows<bool>(work, right);
   for (int s = 0; s < work->count; ++s) {
@@ -213,22 +260,36 @@ ReadValues read_values(JoinNode* node) {
       else if (arithmetic != SumArithmetic::kNone)
         values.of_sums[s].values = allocate_rows<__int128>(work, right);
     }
-    values.leaves[s] =
-        allocate_rows<double*>(work, static_cast<std::uint64_t>(sum.plan.leaf_count));
+    const auto leaves = static_cast<std::uint64_t>(sum.plan.leaf_count);
+    values.leaves[s] = allocate_rows<double*>(work, leaves);
+    values.leaf_has_nulls[s] = allocate_rows<bool>(work, leaves);
     for (int l = 0; l < program_leaves(sum); ++l)
       values.leaves[s][l] = allocate_rows<double>(work, sum.plan.leaf_is_left[l] ? left : right);
   }
-  for (const bool side : {true, false})
-    if (needs_side(work, side)) read_side(node, side, &values);
   return values;
 }
 
+/// Reads both sides; of points in memory the values stay.
+ReadValues read_values(JoinNode* node) {
+  SumWork* const work = node->sums;
+  ReadValues values = make_room(node);
+  work->left_fails = allocate_rows<bool>(work, row_count(node->left));
+  for (const bool left : {true, false})
+    if (needs_side(work, left))
+      for_windows(left ? &node->left : &node->right, [&](const Window& window) {
+        read_window(node, left, window, &values);
+        note_window(work, left, window.rows, &values);
+      });
+  return values;
+}
+
+// ---- What is asked for
+
 /// Asks for how many right rows with a value there are, unless all have one.
-void ask_values(SumWork* work, Sum* sum, std::uint64_t rows, const bool* there) {
-  if (std::all_of(there, there + rows, [](bool is) { return is; })) return;
-  const std::uint32_t column = add_integers_column(work, rows);
-  std::copy_n(there, rows, work->integers[column]);
-  sum->places.values = ask(work, Fold::kSum, column);
+void ask_values(SumWork* work, int s, const RightValues& values) {
+  if (!values.some_missing) return;
+  work->sums[s].places.values =
+      ask(work, Fold::kSum, add_integers_column(work, {ColumnOf::kThere, false, s, 0}));
 }
 
 /// A program that is to be asked for; its number.
@@ -255,60 +316,52 @@ void ask_program(SumWork* work, Sum* sum, const ValueProgram& program, bool has_
 }
 
 /// Asks for the least or the greatest of integers; the place of the word.
-int ask_extreme(SumWork* work, std::uint64_t rows, const RightValues& values, bool least) {
-  const std::uint32_t column = add_integers_column(work, rows);
-  for (std::uint64_t i = 0; i < rows; ++i)
-    work->integers[column][i] = values.there[i] ? static_cast<std::int64_t>(values.values[i])
-                                : least         ? INT64_MAX
-                                                : INT64_MIN;
-  return ask(work, least ? Fold::kLeast : Fold::kMost, column);
+int ask_extreme(SumWork* work, int s, bool least) {
+  const ColumnOf of = least ? ColumnOf::kLeast : ColumnOf::kMost;
+  return ask(work, least ? Fold::kLeast : Fold::kMost,
+             add_integers_column(work, {of, false, s, 0}));
 }
 
-void ask_right(SumWork* work, Sum* sum, std::uint64_t rows, const RightValues& values) {
+void ask_right(SumWork* work, int s, const RightValues& values) {
+  Sum* const sum = &work->sums[s];
   const SumArithmetic arithmetic = arithmetic_of(sum->plan.state);
   if (arithmetic == SumArithmetic::kFloats) {
-    bool has_nulls = false;
-    for (std::uint64_t i = 0; i < rows; ++i) {
-      if (values.there[i]) continue;
-      values.reals[i] = std::numeric_limits<double>::quiet_NaN();
-      has_nulls = true;
-    }
     ValueProgram program = {};
     program.count = 1;
     program.steps[0] = ValueStep::kRight;
-    program.columns[0] = add_column(work, false, values.reals);
-    ask_program(work, sum, program, has_nulls);
+    program.columns[0] = add_column(work, ToldKind::kRight, {ColumnOf::kReal, false, s, 0});
+    ask_program(work, sum, program, values.some_missing);
     return;
   }
-  ask_values(work, sum, rows, values.there);
+  ask_values(work, s, values);
+  SumPlaces& places = sum->places;
   if (adds_integers(arithmetic))
-    sum->places.sum = ask_sum(work, rows, values.values, &sum->places.sum_words);
-  if (arithmetic == SumArithmetic::kSquaredIntegers) {
-    for (std::uint64_t i = 0; i < rows; ++i) values.values[i] *= values.values[i];
-    sum->places.squares = ask_sum(work, rows, values.values, &sum->places.square_words);
-  }
+    places.sum = ask_sum(work, s, false, !values.some_large, &places.sum_words);
+  if (arithmetic == SumArithmetic::kSquaredIntegers)
+    places.squares = ask_sum(work, s, true, !values.some_large_squares, &places.square_words);
   if (is_extreme(arithmetic))
-    sum->places.sum = ask_extreme(work, rows, values, arithmetic == SumArithmetic::kLeast);
+    places.sum = ask_extreme(work, s, arithmetic == SumArithmetic::kLeast);
 }
 
 /// Asks for what the left row's number is combined with.
-void ask_combined(SumWork* work, Sum* sum, std::uint64_t rows, const RightValues& values) {
-  ask_values(work, sum, rows, values.there);
-  sum->places.sum = ask_sum(work, rows, values.values, &sum->places.sum_words);
-  sum->places.least = ask_extreme(work, rows, values, true);
-  sum->places.most = ask_extreme(work, rows, values, false);
+void ask_combined(SumWork* work, int s, const RightValues& values) {
+  SumPlaces& places = work->sums[s].places;
+  ask_values(work, s, values);
+  places.sum = ask_sum(work, s, false, !values.some_large, &places.sum_words);
+  places.least = ask_extreme(work, s, true);
+  places.most = ask_extreme(work, s, false);
 }
 
-void ask_pair(SumWork* work, Sum* sum, const ReadValues& values, double** leaves,
-              const std::uint64_t (&rows)[2]) {
+void ask_pair(SumWork* work, int s, const ReadValues& values) {
+  Sum* const sum = &work->sums[s];
   const SumPlan& plan = sum->plan;
   ValueProgram program = {};
-  bool has_nulls = false;
+  bool has_nulls = values.any_left || values.any_right;
   std::uint32_t columns[kMostValueSteps];
   for (int l = 0; l < plan.leaf_count; ++l) {
-    columns[l] = add_column(work, plan.leaf_is_left[l], leaves[l]);
-    has_nulls = has_nulls || std::any_of(leaves[l], leaves[l] + rows[plan.leaf_is_left[l]],
-                                         [](double x) { return std::isnan(x); });
+    columns[l] = add_column(work, plan.leaf_is_left[l] ? ToldKind::kLeft : ToldKind::kRight,
+                            {ColumnOf::kLeaf, false, s, l});
+    has_nulls = has_nulls || values.leaf_has_nulls[s][l];
   }
   program.count = static_cast<std::uint32_t>(plan.step_count);
   for (int i = 0; i < plan.step_count; ++i) {
@@ -316,7 +369,120 @@ void ask_pair(SumWork* work, Sum* sum, const ReadValues& values, double** leaves
     const bool leaf = plan.steps[i] == ValueStep::kLeft || plan.steps[i] == ValueStep::kRight;
     program.columns[i] = leaf ? columns[plan.leaves[i]] : 0;
   }
-  ask_program(work, sum, program, has_nulls || values.any_left || values.any_right);
+  ask_program(work, sum, program, has_nulls);
+}
+
+void ask_all(SumWork* work, const ReadValues& values) {
+  if (values.any_right)
+    work->failures_place =
+        ask(work, Fold::kSum, add_integers_column(work, {ColumnOf::kFailure, false, 0, 0}));
+  for (int s = 0; s < work->count; ++s) {
+    const Sum& sum = work->sums[s];
+    if (is_of_right(sum)) ask_right(work, s, values.of_sums[s]);
+    if (combines(sum))
+      ask_combined(work, s, values.of_sums[s]);
+    else if (sum.plan.of == SumOf::kPair)
+      ask_pair(work, s, values);
+  }
+}
+
+// ---- What is told
+
+/// A point's number in a column.
+FoldWord told_number(const ToldColumn& column, const ReadValues& values, std::uint64_t i) {
+  FoldWord word = {};
+  if (column.of == ColumnOf::kFailure) {
+    word.integer = values.right_fails[i];
+    return word;
+  }
+  if (column.of == ColumnOf::kLeaf) {
+    word.real = values.leaves[column.sum][column.leaf][i];
+    return word;
+  }
+  const RightValues& of = values.of_sums[column.sum];
+  if (column.of == ColumnOf::kThere) {
+    word.integer = of.there[i];
+    return word;
+  }
+  if (column.of == ColumnOf::kReal) {
+    word.real = of.there[i] ? of.reals[i] : std::numeric_limits<double>::quiet_NaN();
+    return word;
+  }
+  const auto value =
+      static_cast<std::int64_t>(column.squared ? of.values[i] * of.values[i] : of.values[i]);
+  switch (column.of) {
+    case ColumnOf::kLower:
+      word.integer = value & 0xffffffff;
+      break;
+    case ColumnOf::kUpper:
+      word.integer = value >> 32;
+      break;
+    case ColumnOf::kLeast:
+      word.integer = of.there[i] ? value : INT64_MAX;
+      break;
+    case ColumnOf::kMost:
+      word.integer = of.there[i] ? value : INT64_MIN;
+      break;
+    default:
+      word.integer = value;
+      break;
+  }
+  return word;
+}
+
+/// The columns of a side, in the order in which they are told.
+std::uint32_t list_columns(const SumWork* work, bool left, ToldColumn* columns) {
+  const PairSums& asked = work->asked;
+  if (left) {
+    std::copy_n(work->told[0], asked.left_columns, columns);
+    return asked.left_columns;
+  }
+  std::copy_n(work->told[1], asked.right_columns, columns);
+  std::copy_n(work->told[2], asked.integer_columns, columns + asked.right_columns);
+  return asked.right_columns + asked.integer_columns;
+}
+
+/// Makes the columns of a side: in memory, or chunk by chunk in the file where its points are.
+void tell_side(JoinNode* node, bool left, ReadValues* values) {
+  SumWork* const work = node->sums;
+  Side* const side = left ? &node->left : &node->right;
+  const Dataset& points = side->points;
+  ToldColumn* const columns = allocate_rows<ToldColumn>(
+      work, work->asked.left_columns + work->asked.right_columns + work->asked.integer_columns);
+  const std::uint32_t count = list_columns(work, left, columns);
+  if (points.file == nullptr) {
+    work->columns[left] = allocate_rows<FoldWord*>(work, count);
+    for (std::uint32_t c = 0; c < count; ++c) {
+      work->columns[left][c] = allocate_rows<FoldWord>(work, points.rows);
+      for (std::uint64_t i = 0; i < points.rows; ++i)
+        work->columns[left][c][i] = told_number(columns[c], *values, i);
+    }
+    return;
+  }
+  const std::uint64_t chunks = chunk_count(points);
+  work->places[left] = allocate_rows<std::uint64_t>(work, count * chunks);
+  FoldWord* const numbers = allocate_rows<FoldWord>(work, most_window_rows(points));
+  for_windows(side, [&](const Window& window) {
+    if (count > 0) read_window(node, left, window, values);
+    for (std::uint32_t c = 0; c < count; ++c) {
+      for (std::uint64_t i = 0; i < window.rows; ++i)
+        numbers[i] = told_number(columns[c], *values, i);
+      work->places[left][c * chunks + window.number] =
+          write_spill(&node->run->spill, numbers, window.rows * sizeof(FoldWord));
+    }
+  });
+  pfree(numbers);
+}
+
+/// Gives back what was read.
+void free_values(const SumWork* work, const ReadValues& values) {
+  for (int s = 0; s < work->count; ++s) {
+    const RightValues& of = values.of_sums[s];
+    for (void* const array : {static_cast<void*>(of.there), static_cast<void*>(of.values),
+                              static_cast<void*>(of.reals)})
+      if (array != nullptr) pfree(array);
+    for (int l = 0; l < program_leaves(work->sums[s]); ++l) pfree(values.leaves[s][l]);
+  }
 }
 
 }  // namespace
@@ -330,27 +496,34 @@ bool needs_measures(const JoinNode* node) {
 
 void make_sum_request(JoinNode* node) {
   SumWork* const work = node->sums;
-  const ReadValues values = read_values(node);
-  const std::uint64_t rows[2] = {node->right.points.rows, node->left.points.rows};
-  if (values.any_left) work->left_fails = values.left_fails;
-  if (values.any_right) {
-    const std::uint32_t column = add_integers_column(work, rows[0]);
-    std::copy_n(values.right_fails, rows[0], work->integers[column]);
-    work->failures_place = ask(work, Fold::kSum, column);
-  }
-  for (int s = 0; s < work->count; ++s) {
-    Sum& sum = work->sums[s];
-    if (is_of_right(sum)) ask_right(work, &sum, rows[0], values.of_sums[s]);
-    if (combines(sum))
-      ask_combined(work, &sum, rows[0], values.of_sums[s]);
-    else if (sum.plan.of == SumOf::kPair)
-      ask_pair(work, &sum, values, values.leaves[s], rows);
-  }
-  work->asked.left = work->columns[true];
-  work->asked.right = work->columns[false];
-  work->asked.integers = work->integers;
+  ReadValues values = read_values(node);
+  if (!values.any_left) work->left_fails = nullptr;
+  ask_all(work, values);
+  for (const bool left : {true, false}) tell_side(node, left, &values);
+  free_values(work, values);
+  PairSums& asked = work->asked;
+  const FoldWord* const* const right = work->columns[false];
+  asked.left = reinterpret_cast<const double* const*>(work->columns[true]);
+  asked.right = reinterpret_cast<const double* const*>(right);
+  if (right != nullptr)
+    asked.integers = reinterpret_cast<const std::int64_t* const*>(right + asked.right_columns);
   work->told_bytes = MemoryContextMemAllocated(work->context, true);
   node->run->report.dataset_bytes += work->told_bytes;
+}
+
+Dataset with_sums(JoinNode* node, bool left, bool both, Dataset points) {
+  SumWork* const work = node->sums;
+  if (points.file == nullptr || node->mode != Mode::kSums || work->asked.measures == 0)
+    return points;
+  points.sum_places = work->places[left];
+  if (!both) return points;
+  const std::uint64_t chunks = chunk_count(points), lefts = work->asked.left_columns * chunks,
+                      rights = (work->asked.right_columns + work->asked.integer_columns) * chunks;
+  std::uint64_t* const all = allocate_rows<std::uint64_t>(work, lefts + rights);
+  std::copy_n(work->places[true], lefts, all);
+  std::copy_n(work->places[false], rights, all + lefts);
+  points.sum_places = all;
+  return points;
 }
 
 void forget_sum_request(JoinNode* node) {
@@ -359,7 +532,8 @@ void forget_sum_request(JoinNode* node) {
   work->told_bytes = 0;
   work->asked = {};
   work->columns[0] = work->columns[1] = nullptr;
-  work->integers = nullptr;
+  work->places[0] = work->places[1] = nullptr;
+  work->told[0] = work->told[1] = work->told[2] = nullptr;
   work->left_fails = nullptr;
   work->failures_place = 0;
   for (int s = 0; s < work->count; ++s) work->sums[s].places = {};

@@ -64,11 +64,11 @@ double bytes_of(PlannerInfo* root, const Path* input, const Expr* value,
                         sizeof(std::int64_t));
 }
 
-/// Whether a side of so many bytes has room in its share of memory.
-bool fits_in_share(double bytes) {
-  constexpr double kShares = 6;  // as dataset_share() has it for two sides
-  return kShares * bytes <= static_cast<double>(host_memory_limit_bytes());
-}
+constexpr double kLeastMemory = 16 << 20;  // parts of less are not worth their joins
+constexpr double kPasses = 5;  // chunks and parts are written and read, parts more than once
+
+/// What reading or writing so many bytes of a file costs.
+Cost cost_of_file(double bytes) { return seq_page_cost * bytes / BLCKSZ; }
 
 /// What computing a value costs for each row of an input.
 Cost cost_of_value(PlannerInfo* root, const Path* input, Expr* value) {
@@ -81,21 +81,13 @@ Cost cost_of_value(PlannerInfo* root, const Path* input, Expr* value) {
 
 bool has_memory(PlannerInfo* root, const Path* left, const Path* right,
                 const SimilarityClause& clause, Cost* of_values) {
-  constexpr double kLeastMemory = 16 << 20;  // parts of less are not worth their joins
-  constexpr double kPasses = 5;  // chunks and parts are written and read, parts more than once
   const auto limit = static_cast<double>(host_memory_limit_bytes());
   const double bytes = bytes_of(root, left, clause.left, clause.test) +
                        bytes_of(root, right, clause.right, clause.test);
   const bool fits = 2 * bytes <= limit;
   *of_values = cost_of_value(root, left, clause.left) + cost_of_value(root, right, clause.right) +
-               (fits ? 0 : kPasses * seq_page_cost * bytes / BLCKSZ);
+               (fits ? 0 : cost_of_file(kPasses * bytes));
   return fits || limit >= kLeastMemory;
-}
-
-bool stays_in_memory(PlannerInfo* root, const Path* left, const Path* right,
-                     const SimilarityClause& clause) {
-  return fits_in_share(fmax(bytes_of(root, left, clause.left, clause.test),
-                            bytes_of(root, right, clause.right, clause.test)));
 }
 
 void set_join_cost(PlannerInfo* root, Path* path, const Path* left, const Path* right,
@@ -115,12 +107,34 @@ void set_join_cost(PlannerInfo* root, Path* path, const Path* left, const Path* 
                      path->pathtarget->cost.per_tuple * path->rows;
 }
 
+namespace {
+
+/// What it costs that right rows do not fit in memory, so that each part of the left side meets
+/// parts of the right one. False where there is too little memory.
+bool add_parts_cost(double left_bytes, double right_bytes, const NearestCost& cost, Path* path) {
+  constexpr double kShares = 6;  // as dataset_share() has it for two sides
+  constexpr double kListShare = 4, kNeighborBytes = 16;
+  const auto limit = static_cast<double>(host_memory_limit_bytes());
+  if (kShares * right_bytes <= limit) return true;
+  const double lists = cost.left->rows * cost.k * kNeighborBytes;
+  const double parts = 1 + 2 * left_bytes / limit + kListShare * lists / limit;
+  path->startup_cost = cost_of_file(kPasses * (left_bytes + right_bytes) + parts * right_bytes) +
+                       cpu_operator_cost * kRowOperators * cost.right->rows * (parts - 1);
+  return 2 * (left_bytes + right_bytes) <= limit || limit >= kLeastMemory;
+}
+
+}  // namespace
+
 bool set_nearest_cost(PlannerInfo* root, PlannerInfo* subroot, const SimilarityClause& distance,
                       Expr* value, const NearestCost& cost, Path* path) {
   constexpr double kSearchOperators = 20, kLeafRows = 32, kDistanceOperators = 10;
   const Path *left = cost.left, *right = cost.right;
-  if (!fits_in_share(bytes_of(subroot, right, value, distance.test))) return false;
   const bool plane = has_form(*distance.test.type, ValueForm::kMiddle);
+  path->startup_cost = 0;
+  if (!add_parts_cost(bytes_of(root, left, distance.left, distance.test),
+                      bytes_of(subroot, right, value, distance.test), cost, path) ||
+      (plane && path->startup_cost > 0))  // values with extents are not looked for in parts
+    return false;
   const double dims = plane ? 2 : coordinates_of(subroot, value, *distance.test.type);
   const double found = fmin(cost.k / fmax(cost.share, 1e-9), right->rows);
   // In many dimensions all points are compared.
@@ -137,10 +151,10 @@ bool set_nearest_cost(PlannerInfo* root, PlannerInfo* subroot, const SimilarityC
   const double of_search = kSearchOperators + kPairOperators * found +
                            kCandidateOperators * compared * fmax(1, dims / 8);
   path->rows = path->parent->rows;
-  path->startup_cost = left->total_cost + right->total_cost + cpu_operator_cost * of_rows +
-                       cost_of_value(root, left, distance.left) +
-                       cost_of_value(subroot, right, value) + filter.startup +
-                       path->pathtarget->cost.startup;
+  path->startup_cost += left->total_cost + right->total_cost + cpu_operator_cost * of_rows +
+                        cost_of_value(root, left, distance.left) +
+                        cost_of_value(subroot, right, value) + filter.startup +
+                        path->pathtarget->cost.startup;
   path->total_cost = path->startup_cost + left->rows * cpu_operator_cost * of_search +
                      left->rows * found * filter.per_tuple +
                      (measures ? left->rows * measured * of_distance : 0) +

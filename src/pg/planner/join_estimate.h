@@ -14,10 +14,6 @@ inline constexpr double kStartOperators = 16000;
 bool has_memory(PlannerInfo* root, const Path* left, const Path* right,
                 const SimilarityClause& clause, Cost* of_values);
 
-/// Whether the points or boxes of both inputs are expected to stay in memory while they are joined.
-bool stays_in_memory(PlannerInfo* root, const Path* left, const Path* right,
-                     const SimilarityClause& clause);
-
 /// Sets rows and costs of a path that joins `left` and `right` by conditions of which one is the
 /// engine's and leaves a share of all pairs; `asked`: conditions are evaluated for each pair of
 /// that share.
@@ -34,7 +30,8 @@ struct NearestCost {
 };
 
 /// Sets rows and costs of a path that finds the nearest right rows of each left row. False where
-/// their points are not expected to stay in memory. `value` is the right one as `subroot` knows it.
+/// there is no memory for their points, or for parts of them. `value` is the right one as `subroot`
+/// knows it.
 bool set_nearest_cost(PlannerInfo* root, PlannerInfo* subroot, const SimilarityClause& distance,
                       Expr* value, const NearestCost& cost, Path* path);
 

@@ -145,10 +145,6 @@ SumsRefusal find_refusal(PlannerInfo* root, const Asked& asked, const CustomPath
   if (query->groupingSets != NIL) return SumsRefusal::kGroupingSets;
   if (!grouping_is_hashable(query->groupClause)) return SumsRefusal::kGroups;
   if (!can_add_up(root, join)) return SumsRefusal::kConditions;
-  // Engines add up what is in memory.
-  if (!stays_in_memory(root, static_cast<Path*>(linitial(join->custom_paths)),
-                       static_cast<Path*>(lsecond(join->custom_paths)), clause_of(join)))
-    return SumsRefusal::kMemory;
   return match_join(root, asked, join, wanted);
 }
 
