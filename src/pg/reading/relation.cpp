@@ -236,7 +236,7 @@ Oid type_read(Oid type) {
 
 bool is_whole_type(Shape shape, Oid type) {
   const ValueType* const known = find_value_type(type_read(type));
-  return known != nullptr && has_form(*known, form_of(shape));
+  return known != nullptr && is_argument(*known, form_of(shape));
 }
 
 bool is_part_type(Shape shape, Oid type) {

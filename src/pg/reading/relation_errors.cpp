@@ -88,7 +88,7 @@ char* list_types(Shape shape) {
   const char* last = nullptr;
   for (int i = 0; i < value_type_count(); ++i) {
     const ValueType& type = *value_types()[i];
-    if (!has_form(type, form_of(shape))) continue;
+    if (!is_argument(type, form_of(shape))) continue;
     if (last != nullptr) appendStringInfo(&list, "%s%s", list.len > 0 ? ", " : "", last);
     last = type.name;
   }

@@ -362,6 +362,7 @@ const ValueType kGeographyType = {
     .is_in_statistics = false,
     .casts_to_box = false,
     .tests = kGeographyTests,
-    .test_count = lengthof(kGeographyTests)};
+    .test_count = lengthof(kGeographyTests),
+    .only_in_conditions = true};
 
 }  // namespace gpujoin

@@ -100,6 +100,8 @@ struct ValueType {
   bool casts_to_box;      ///< as stored its boxes are those of a cast to PostgreSQL's box
   const TestFunction* tests;
   int test_count;
+  /// What its values become is no distance of anybody's: functions do not take them.
+  bool only_in_conditions = false;
 };
 
 /// All of them; positions do not change while the server runs.
@@ -114,6 +116,11 @@ bool is_type(const ValueType& known, Oid type);
 
 inline bool has_form(const ValueType& type, ValueForm form) {
   return type.add[static_cast<int>(form)] != nullptr;
+}
+
+/// Whether columns of the type can be an argument of functions.
+inline bool is_argument(const ValueType& type, ValueForm form) {
+  return has_form(type, form) && !type.only_in_conditions;
 }
 
 inline ValueFinding add_value(const ValueType& type, ValueForm form, PointBuffer* buffer,
