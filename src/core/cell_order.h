@@ -19,13 +19,9 @@ GPUJOIN_HD inline std::uint64_t interleave_bits(const std::uint32_t* cell, std::
   return key;
 }
 
-/// The position of a cell on the Hilbert curve of 2^bits cells a side. The transform of [Skilling]
-/// turns the coordinates into the transposed curve index, whose bits are then interleaved.
-GPUJOIN_HD inline std::uint64_t hilbert_key(const std::uint32_t* cell, std::uint32_t dims,
-                                            std::uint32_t bits) {
-  if (dims == 0 || bits == 0) return 0;
-  std::uint32_t x[kMaxGridDimensions];
-  for (std::uint32_t d = 0; d < dims; ++d) x[d] = cell[d];
+/// Turns the coordinates of a cell, of `bits` bits each and at least one, into the transposed index
+/// of its place on the Hilbert curve: its bits, interleaved [Skilling].
+GPUJOIN_HD inline void transpose_hilbert(std::uint32_t* x, std::uint32_t dims, std::uint32_t bits) {
   const std::uint32_t top = 1u << (bits - 1);
   for (std::uint32_t q = top; q > 1; q >>= 1) {  // undo the excess work of each subcube
     const std::uint32_t low_bits = q - 1;
@@ -44,6 +40,15 @@ GPUJOIN_HD inline std::uint64_t hilbert_key(const std::uint32_t* cell, std::uint
   for (std::uint32_t q = top; q > 1; q >>= 1)
     if (x[dims - 1] & q) flip ^= q - 1;
   for (std::uint32_t d = 0; d < dims; ++d) x[d] ^= flip;
+}
+
+/// The position of a cell on the Hilbert curve of 2^bits cells a side.
+GPUJOIN_HD inline std::uint64_t hilbert_key(const std::uint32_t* cell, std::uint32_t dims,
+                                            std::uint32_t bits) {
+  if (dims == 0 || bits == 0) return 0;
+  std::uint32_t x[kMaxGridDimensions];
+  for (std::uint32_t d = 0; d < dims; ++d) x[d] = cell[d];
+  transpose_hilbert(x, dims, bits);
   return interleave_bits(x, dims, bits);
 }
 

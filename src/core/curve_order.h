@@ -5,7 +5,7 @@
 #include <cfloat>
 #include <cstdint>
 
-#include "core/portability.h"
+#include "core/cell_order.h"
 
 namespace gpujoin {
 
@@ -58,30 +58,12 @@ GPUJOIN_HD inline std::uint32_t curve_cell(const CurveFrame& frame, std::uint32_
   return static_cast<std::uint32_t>(at > 0 ? (at < top ? at : top) : 0);
 }
 
-/// The place of a cell on the Hilbert curve [Skilling], of frame.columns numbers, which are
-/// changed.
+/// The place of a cell on the Hilbert curve, of frame.columns numbers, which are changed.
 GPUJOIN_HD inline CurveKey curve_key(const CurveFrame& frame, std::uint32_t* x) {
-  const std::uint32_t columns = frame.columns, top = 1u << (frame.bits - 1);
-  for (std::uint32_t q = top; q > 1; q >>= 1) {  // undo the excess work of each subcube
-    const std::uint32_t low_bits = q - 1;
-    for (std::uint32_t d = 0; d < columns; ++d) {
-      if (x[d] & q) {
-        x[0] ^= low_bits;
-      } else {
-        const std::uint32_t swapped = (x[0] ^ x[d]) & low_bits;
-        x[0] ^= swapped;
-        x[d] ^= swapped;
-      }
-    }
-  }
-  for (std::uint32_t d = 1; d < columns; ++d) x[d] ^= x[d - 1];  // Gray encode
-  std::uint32_t flip = 0;
-  for (std::uint32_t q = top; q > 1; q >>= 1)
-    if (x[columns - 1] & q) flip ^= q - 1;
-  for (std::uint32_t d = 0; d < columns; ++d) x[d] ^= flip;
+  transpose_hilbert(x, frame.columns, frame.bits);
   CurveKey key{0, 0};
   for (std::uint32_t bit = frame.bits; bit-- > 0;)
-    for (std::uint32_t d = 0; d < columns; ++d) {
+    for (std::uint32_t d = 0; d < frame.columns; ++d) {
       key.high = key.high << 1 | key.low >> 63;
       key.low = key.low << 1 | (x[d] >> bit & 1);
     }
