@@ -276,7 +276,9 @@ __device__ std::uint32_t load_link(const ClusterView& view, std::uint32_t point)
   return *static_cast<volatile std::uint32_t*>(view.links + point);
 }
 
-/// Links are shortened on the way; a root's alone is changed by compare-and-swap.
+/// Links are shortened on the way, to some earlier point of the way: other threads may do so at the
+/// same time, and the last one to write need not have seen the root. A root's link alone is changed
+/// by compare-and-swap.
 __device__ std::uint32_t find_root(const ClusterView& view, std::uint32_t point) {
   std::uint32_t next = load_link(view, point);
   while (next != point) {
@@ -401,7 +403,6 @@ __global__ void first_kernel(ClusterView view, const std::uint32_t* positions,
   const std::uint32_t position = positions[place];
   if (view.roles[position] == ClusterRole::kNoise) return;
   const std::uint32_t root = find_root(view, position);
-  view.links[position] = root;
   if (place < *static_cast<volatile std::uint32_t*>(first + root))
     atomicMin(first + root, static_cast<std::uint32_t>(place));
 }
@@ -412,7 +413,7 @@ __global__ void heads_kernel(ClusterView view, const std::uint32_t* positions,
   if (place >= view.rows) return;
   const std::uint32_t position = positions[place];
   flags[place] = view.roles[position] != ClusterRole::kNoise &&
-                 first[view.links[position]] == static_cast<std::uint32_t>(place);
+                 first[find_root(view, position)] == static_cast<std::uint32_t>(place);
 }
 
 __global__ void words_kernel(ClusterView view, const std::uint32_t* first,
@@ -421,7 +422,7 @@ __global__ void words_kernel(ClusterView view, const std::uint32_t* first,
   if (position >= view.rows) return;
   const ClusterRole role = view.roles[position];
   const std::uint64_t cluster =
-      role == ClusterRole::kNoise ? 0 : numbers[first[view.links[position]]];
+      role == ClusterRole::kNoise ? 0 : numbers[first[find_root(view, position)]];
   words[position] = pack_cluster({role, cluster});
 }
 

@@ -73,8 +73,8 @@ void launch_borders(const KernelChoice& choice, const ClusterView& view, std::ui
 /// By row: its id as an unsigned integer in the same order, and its position.
 void launch_places(const std::int64_t* ids, const std::uint32_t* order, std::uint32_t rows,
                    std::uint64_t* keys, std::uint32_t* positions, cudaStream_t stream);
-/// links[i] becomes the root of the point; first[root] the least place, in the order `positions`,
-/// of a point of the cluster. `first` has kNoPoint everywhere.
+/// first[root] becomes the least place, in the order `positions`, of a point of the root's cluster.
+/// `first` has kNoPoint everywhere.
 void launch_first(const ClusterView& view, const std::uint32_t* positions, std::uint32_t* first,
                   cudaStream_t stream);
 /// flags[place] = 1 where a cluster has its first point, else 0.
