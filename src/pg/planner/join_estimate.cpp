@@ -125,6 +125,35 @@ bool add_parts_cost(double left_bytes, double right_bytes, const NearestCost& co
 
 }  // namespace
 
+namespace {
+
+/// The expression over parameters instead of columns.
+Node* hide_columns(Node* node, void* context) {
+  if (node == nullptr) return nullptr;
+  if (IsA(node, RestrictInfo))
+    return hide_columns(reinterpret_cast<Node*>(reinterpret_cast<RestrictInfo*>(node)->clause),
+                        context);
+  if (!IsA(node, Var)) return mutate_expression(node, hide_columns, context);
+  const Var* const column = reinterpret_cast<const Var*>(node);
+  Param* const parameter = makeNode(Param);
+  parameter->paramkind = PARAM_EXEC;
+  parameter->paramtype = column->vartype;
+  parameter->paramtypmod = column->vartypmod;
+  parameter->paramcollid = column->varcollid;
+  parameter->location = -1;
+  return reinterpret_cast<Node*>(parameter);
+}
+
+/// What an expression costs that may be of columns beyond a subquery's own: PostgreSQL must not
+/// look for statistics of these, as it does for the lengths of arrays.
+QualCost cost_of_columns(PlannerInfo* root, Node* expression) {
+  QualCost cost;
+  cost_qual_eval_node(&cost, hide_columns(expression, nullptr), root);
+  return cost;
+}
+
+}  // namespace
+
 bool set_nearest_cost(PlannerInfo* root, PlannerInfo* subroot, const SimilarityClause& distance,
                       Expr* value, const NearestCost& cost, Path* path) {
   constexpr double kSearchOperators = 20, kLeafRows = 32, kDistanceOperators = 10;
@@ -139,9 +168,9 @@ bool set_nearest_cost(PlannerInfo* root, PlannerInfo* subroot, const SimilarityC
   const double found = fmin(cost.k / fmax(cost.share, 1e-9), right->rows);
   // In many dimensions all points are compared.
   const double compared = fmin(right->rows, pow(3, fmin(dims, 64)) * (kLeafRows + found));
-  QualCost filter, measuring;
-  cost_qual_eval(&filter, cost.conditions, root);
-  cost_qual_eval_node(&measuring, reinterpret_cast<Node*>(distance.condition), root);
+  const QualCost filter =
+      cost_of_columns(root, reinterpret_cast<Node*>(const_cast<List*>(cost.conditions)));
+  const QualCost measuring = cost_of_columns(root, reinterpret_cast<Node*>(distance.condition));
   // Extensions price distances so that indexes are preferred; PostgreSQL prices none that an index
   // orders by.
   const Cost of_distance = fmin(measuring.per_tuple, kDistanceOperators * cpu_operator_cost);
