@@ -140,6 +140,10 @@ SELECT same_rows(query, uses_node AND (:'has_run_conditions'::boolean OR query N
   ('SELECT DISTINCT ON (b.id, a.grp) b.id, a.id AS other FROM a, b ORDER BY b.id, a.grp, b.p <-> a.p, a.id', false),
   ('SELECT DISTINCT ON (b.id) b.id, a.id AS other FROM a, b ORDER BY b.id, a.grp, b.p <-> a.p, a.id', false)) v(query, uses_node);
 
+-- Rows without a distance come once, where there are fewer rows than the limit.
+SELECT same_rows(format('SELECT l.id, s.* FROM b l LEFT JOIN LATERAL (SELECT r.id, r.grp + l.id AS x FROM b r WHERE l.grp = r.grp ORDER BY %s, r.id LIMIT 20) s ON true',
+  distance), NULL, 'a group whole: ' || distance) FROM distances;
+
 -- Limits of a parameter: any number, none, too small.
 PREPARE nearest(int) AS SELECT a.id, s.id FROM a, LATERAL (SELECT b.id FROM b ORDER BY a.v <-> b.v, b.id LIMIT $1) s;
 SET plan_cache_mode = force_generic_plan;

@@ -181,7 +181,10 @@ bool add_odd(JoinNode* node) {
 bool rank_by_boxes(JoinNode* node, const std::uint32_t* neighbors, const double* distances,
                    std::uint64_t count, bool all) {
   bool complete = true;
-  if (!rank_boxes(node, neighbors, distances, count, all, &complete)) rank_all(node);
+  if (!rank_boxes(node, neighbors, distances, count, all, &complete)) {
+    rank_all(node);
+    return true;
+  }
   if (complete) add_unknown(node);
   return complete;
 }
@@ -207,11 +210,11 @@ bool rank(JoinNode* node, const std::uint32_t* neighbors, const double* distance
     if (!work->exact && work->count >= work->k) beyond = surely_beyond(node, distances[i]);
   }
   if (!certain && !(work->exact && work->count >= work->k)) return false;
-  if (work->odd_count > 0) {
-    if (!add_odd(node)) rank_all(node);
-  } else if (!work->exact) {
-    sort_open(node);
+  if (work->odd_count > 0 && !add_odd(node)) {
+    rank_all(node);
+    return true;
   }
+  if (work->odd_count == 0 && !work->exact) sort_open(node);
   work->count = std::min(work->count, work->k);
   add_unknown(node);
   return true;
