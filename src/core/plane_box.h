@@ -11,7 +11,7 @@ struct PlaneBox {
   float low[2], high[2];
 };
 
-/// Of a row that is a point, or nothing: its low bounds are above the high ones.
+/// What a row has that is a point, or nothing: its low bounds are above the high ones.
 inline constexpr PlaneBox kNoPlaneBox = {{1, 1}, {0, 0}};
 
 inline bool is_box(const PlaneBox& box) { return box.low[0] <= box.high[0]; }

@@ -224,7 +224,7 @@ void DuplicatesJoin::shrink_block() {
 }
 
 void DuplicatesJoin::end_part() {
-  done_ = stats_with_part();
+  done_ = stats_with(done_, part_.get(), held_);
   part_.reset();
   left_ = {};
   right_ = {};
@@ -290,18 +290,8 @@ bool DuplicatesJoin::next_result(ResultBatch* batch) {
   return true;
 }
 
-JoinStats DuplicatesJoin::stats_with_part() const {
-  JoinStats sum = done_;
-  if (part_ == nullptr) return sum;
-  JoinStats part{};
-  part_->stats(&part);
-  part.memory_peak += held_;
-  add_stats(sum, part);
-  return sum;
-}
-
 void DuplicatesJoin::stats(JoinStats* stats) const {
-  *stats = stats_with_part();
+  *stats = stats_with(done_, part_.get(), held_);
   stats->pairs = pairs_;
   stats->batches = batches_;
   stats->memory_peak = std::max(stats->memory_peak, budget_.peak());

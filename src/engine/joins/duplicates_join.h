@@ -59,7 +59,6 @@ class DuplicatesJoin final : public Join {
 
   std::uint64_t most_edges() const;
   Edge& edge(std::uint32_t number);
-  JoinStats stats_with_part() const;
 
   JoinRequest request_;
   OpenJoin plain_join_;

@@ -44,4 +44,16 @@ inline void add_stats(JoinStats& sum, const JoinStats& part) {
   sum.device_memory_peak = std::max(sum.device_memory_peak, before.device_memory_peak);
 }
 
+/// The statistics of joins that have ended, `done`, and of the one at hand, if there is one, beside
+/// which so many bytes are held on the host.
+inline JoinStats stats_with(const JoinStats& done, const Join* join, std::uint64_t held = 0) {
+  JoinStats sum = done;
+  if (join == nullptr) return sum;
+  JoinStats current{};
+  join->stats(&current);
+  current.memory_peak += held;
+  add_stats(sum, current);
+  return sum;
+}
+
 }  // namespace gpujoin

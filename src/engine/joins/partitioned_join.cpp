@@ -296,7 +296,7 @@ void PartitionedJoin::open_step() {
 }
 
 void PartitionedJoin::end_step() {
-  done_ = stats_with_step();
+  done_ = stats_with(done_, join_.get());
   ++done_.parts;
   join_.reset();
   steps_.pop_back();
@@ -491,15 +491,6 @@ Status PartitionedJoin::next_batch(ResultBatch* batch) {
   }
 }
 
-/// The figures of the finished steps and of the current one.
-JoinStats PartitionedJoin::stats_with_step() const {
-  if (!join_) return done_;
-  JoinStats sum = done_, step;
-  join_->stats(&step);
-  add_stats(sum, step);
-  return sum;
-}
-
-void PartitionedJoin::stats(JoinStats* stats) const { *stats = stats_with_step(); }
+void PartitionedJoin::stats(JoinStats* stats) const { *stats = stats_with(done_, join_.get()); }
 
 }  // namespace gpujoin

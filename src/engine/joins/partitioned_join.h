@@ -107,7 +107,6 @@ class PartitionedJoin final : public Join {
   ResultBatch end_counts();
   Status finish(ResultBatch* batch);
   Status next_of_steps(ResultBatch* batch);
-  JoinStats stats_with_step() const;
 
   const JoinRequest request_;
   Cut cut_{};

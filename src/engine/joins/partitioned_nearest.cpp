@@ -174,9 +174,7 @@ void PartitionedNearest::open_piece() {
 }
 
 void PartitionedNearest::close_piece() {
-  JoinStats step;
-  join_->stats(&step);
-  add_stats(done_, step);
+  done_ = stats_with(done_, join_.get());
   ++done_.parts;
   join_.reset();
   pieces_.pop_back();
@@ -344,12 +342,6 @@ Status PartitionedNearest::next_batch(ResultBatch* batch) {
   }
 }
 
-void PartitionedNearest::stats(JoinStats* stats) const {
-  *stats = done_;
-  if (!join_) return;
-  JoinStats step;
-  join_->stats(&step);
-  add_stats(*stats, step);
-}
+void PartitionedNearest::stats(JoinStats* stats) const { *stats = stats_with(done_, join_.get()); }
 
 }  // namespace gpujoin

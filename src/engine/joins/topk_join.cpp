@@ -97,7 +97,7 @@ Status TopkJoin::next_batch(ResultBatch* batch) {
 
 /// Drops all parts and pairs and leaves everything to the plain join.
 void TopkJoin::join_whole() {
-  done_ = stats_with_part();
+  done_ = stats_with(done_, part_.get(), held_);
   part_.reset();
   left_ = {};
   right_ = {};
@@ -241,7 +241,7 @@ Status TopkJoin::collect_part() {
     if (!status.ok()) return status;
     top_->add(request_, batch);
   }
-  done_ = stats_with_part();
+  done_ = stats_with(done_, part_.get(), held_);
   part_.reset();
   top_->select();
   end_step();
@@ -254,18 +254,8 @@ void TopkJoin::end_step() {
   ++step_;
 }
 
-JoinStats TopkJoin::stats_with_part() const {
-  JoinStats sum = done_;
-  if (part_ == nullptr) return sum;
-  JoinStats part{};
-  part_->stats(&part);
-  part.memory_peak += held_;
-  add_stats(sum, part);
-  return sum;
-}
-
 void TopkJoin::stats(JoinStats* stats) const {
-  *stats = stats_with_part();
+  *stats = stats_with(done_, part_.get(), held_);
   if (whole_) {
     JoinStats whole{};
     part_->stats(&whole);

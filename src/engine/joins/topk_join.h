@@ -57,7 +57,6 @@ class TopkJoin final : public Join {
                       bool more_allowed, const CanMatter& can_matter, RowCopy* copy);
   Status collect_part();
   void end_step();
-  JoinStats stats_with_part() const;
 
   JoinRequest request_;
   OpenJoin plain_join_;

@@ -162,13 +162,15 @@ ValueFinding add_head(PointBuffer* buffer, ValueShape* shape, std::int64_t id, D
 constexpr std::int32_t kBoxBytes = 1024;    // the box, or all that has none
 constexpr std::int32_t kMiddleBytes = 256;  // the box, or a point, or a line between two
 
+constexpr double kFarthest = 1e30;  ///< of coordinates whose distances single precision holds
+
 /// The extent of a value that consists of straight lines and the areas between them, or
 /// kNoPlaneBox: what is computed of arcs may lie outside their box.
 PlaneBox straight_box(const GeometryView& view, std::uint32_t kind) {
   if (kind > kLastStraightKind || view.box == nullptr) return kNoPlaneBox;
   const auto bound = [&](int i) { return load<float>(view.box + i * sizeof(float)); };
   const PlaneBox box = {{bound(0), bound(2)}, {bound(1), bound(3)}};
-  constexpr float kMost = 1e30F;
+  constexpr auto kMost = static_cast<float>(kFarthest);
   for (int d = 0; d < 2; ++d)
     if (!(box.low[d] >= -kMost && box.high[d] <= kMost && box.low[d] <= box.high[d]))
       return kNoPlaneBox;
@@ -183,7 +185,7 @@ PlaneBox line_box(const GeometryView& view, const char* end) {
   for (std::size_t d = 0; d < 2; ++d) {
     const auto one = load<double>(view.body + 8 + d * sizeof(double));
     const auto other = load<double>(view.body + 8 + tuple + d * sizeof(double));
-    if (!(std::fabs(one) <= 1e30 && std::fabs(other) <= 1e30)) return kNoPlaneBox;
+    if (!(std::fabs(one) <= kFarthest && std::fabs(other) <= kFarthest)) return kNoPlaneBox;
     box.low[d] = static_cast<float>(rounded_outwards(std::fmin(one, other), false));
     box.high[d] = static_cast<float>(rounded_outwards(std::fmax(one, other), true));
   }
@@ -192,9 +194,8 @@ PlaneBox line_box(const GeometryView& view, const char* end) {
 
 /// Beyond the range of single precision distances are NULL.
 bool is_too_far(const char* tuple) {
-  constexpr double kMost = 1e30;
-  return std::fabs(load<double>(tuple)) > kMost ||
-         std::fabs(load<double>(tuple + sizeof(double))) > kMost;
+  return std::fabs(load<double>(tuple)) > kFarthest ||
+         std::fabs(load<double>(tuple + sizeof(double))) > kFarthest;
 }
 
 /// The middle of what is no point, whose extent goes to the buffer. What is empty has no distance
