@@ -96,8 +96,8 @@ SET LOCAL gpujoin.host_memory_limit = '4MB';
 SELECT ok(property('Parts', query)::int > 0 AND property('Sums Fallback', query) IS NULL AND property('Index Keys Fallback', query) IS NULL, query)
 FROM unnest(ARRAY[
     'SELECT l.grp, count(*), sum(r.id), sum(l.id::bigint * r.id), max(l.v <-> r.v) FROM many l JOIN many r ON l.v <-> r.v <= 8 GROUP BY l.grp',
-    'SELECT l.grp, sum(r.id), stddev(l.v <-> r.v) FROM many l JOIN many r ON l.v <-> r.v <= 200 AND l.grp = r.grp GROUP BY l.grp',
-    'SELECT l.id, r.id FROM many l JOIN many r ON l.v <-> r.v <= 300 AND abs(l.id - r.id) <= 300',
+    'SELECT l.grp, sum(r.id), stddev(l.v <-> r.v) FROM many l JOIN many r ON l.v <-> r.v <= 800 AND l.grp = r.grp GROUP BY l.grp',
+    'SELECT l.id, r.id FROM many l JOIN many r ON l.v <-> r.v <= 800 AND abs(l.id - r.id) <= 300',
     'SELECT l.id, n.id FROM many l, LATERAL (SELECT r.id FROM scored r ORDER BY l.v <-> r.v, r.id LIMIT 3) n']) query;
 RESET gpujoin.host_memory_limit;
 

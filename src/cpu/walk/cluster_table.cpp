@@ -56,10 +56,10 @@ void number_clusters(const WalkTools& tools, const GridIndex& index, Buffer<std:
 }  // namespace
 
 ClusterTable::ClusterTable(MemoryBudget& budget, std::uint64_t points)
-    : links_(large_buffer<std::uint32_t>(budget, points)), roles_(budget, points) {
+    : links_(large_buffer<std::uint32_t>(budget, points)), cores_(budget, points) {
   for (std::uint64_t point = 0; point < points; ++point)
     links_[point] = static_cast<std::uint32_t>(point);
-  std::fill(roles_.begin(), roles_.end(), ClusterRole::kNoise);
+  std::fill(cores_.begin(), cores_.end(), false);
 }
 
 std::uint32_t ClusterTable::root(std::uint32_t point) {
@@ -90,13 +90,13 @@ void ClusterTable::write(const JoinPlan& plan, const WalkTools& tools) {
   Buffer<std::uint32_t> first = large_buffer<std::uint32_t>(tools.budget, rows);
   std::fill(first.begin(), first.end(), kNone);
   for_positions(tools, rows, [&](std::uint32_t point) {
-    if (roles_[point] != ClusterRole::kNoise) take_first(index, first[root(point)], point);
+    if (role_of(point) != ClusterRole::kNoise) take_first(index, first[root(point)], point);
   });
   number_clusters(tools, index, first);
   WalkProgress progress(tools.tally);
   BatchWriter writer(tools.queue, progress, plan.batch_entries);
   for (std::uint32_t point = 0; point < rows; ++point) {
-    const ClusterRole role = roles_[point];
+    const ClusterRole role = role_of(point);
     const std::uint64_t cluster = role == ClusterRole::kNoise ? 0 : first[root(point)];
     writer.add_number(point, pack_cluster({role, cluster}));
   }

@@ -30,19 +30,16 @@ class ClusterTable {
 
   // First core points are marked; each point by one worker.
 
-  void mark_core(std::uint32_t point) { roles_[point] = ClusterRole::kCore; }
-  bool is_core(std::uint32_t point) const { return roles_[point] == ClusterRole::kCore; }
+  void mark_core(std::uint32_t point) { cores_[point] = true; }
+  bool is_core(std::uint32_t point) const { return cores_[point]; }
 
-  // Then core points are united, by all workers.
+  // Then core points are united, by all workers, and marks are only read.
 
   /// The root of a core point, the same for all of a cluster once all pairs are united.
   std::uint32_t root(std::uint32_t point);
   void unite(std::uint32_t a, std::uint32_t b);
-  /// Makes a point that is no core point follow one, for good.
-  void follow(std::uint32_t point, std::uint32_t core) {
-    roles_[point] = ClusterRole::kBorder;
-    links_[point] = core;
-  }
+  /// Makes a point that is no core point follow one, for good: a border point.
+  void follow(std::uint32_t point, std::uint32_t core) { links_[point] = core; }
 
   /// Numbers the clusters and puts a row for each point into the queue. Throws what Buffer throws,
   /// and Stopped.
@@ -52,9 +49,14 @@ class ClusterTable {
   std::atomic_ref<std::uint32_t> link(std::uint32_t point) {
     return std::atomic_ref(links_[point]);
   }
+  /// After all points are united and follow: what each is.
+  ClusterRole role_of(std::uint32_t point) const {
+    if (cores_[point]) return ClusterRole::kCore;
+    return links_[point] == point ? ClusterRole::kNoise : ClusterRole::kBorder;
+  }
 
   Buffer<std::uint32_t> links_;
-  Buffer<ClusterRole> roles_;
+  Buffer<bool> cores_;
 };
 
 }  // namespace gpujoin::cpu
