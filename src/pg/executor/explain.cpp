@@ -97,6 +97,9 @@ void explain_call(const FuncExpr* call, const Operation* operation, ExplainState
   if (min_points != nullptr)
     explain_count("Minimum Points",
                   static_cast<std::uint64_t>(DatumGetInt64(min_points->constvalue)), es);
+  const Const* const partition = constant_argument(call, at.partition_column);
+  if (partition != nullptr)
+    ExplainPropertyText("Partition Column", NameStr(*DatumGetName(partition->constvalue)), es);
   explain_text_argument("Score Function", call, at.score, "sum", es);
   if (operation->function.output != Output::kDuplicates)
     return explain_text_argument("Best", call, at.best, nullptr, es);
