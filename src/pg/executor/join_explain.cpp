@@ -152,6 +152,8 @@ void explain_join_node(CustomScanState* state, List* ancestors, ExplainState* es
   ExplainPropertyText("Join Type", name_of(node->data.join_type), es);
   if (expressions.condition != nullptr)
     ExplainPropertyText("Join Cond", words(expressions.condition), es);
+  if (ran && has_row_radii(node) && std::isfinite(node->largest_radius))
+    explain_number("Largest Radius", node->largest_radius, es);
   if (ran && (node->evaluated > 0 || es->format != EXPLAIN_FORMAT_TEXT))
     explain_count("Evaluated Pairs", node->evaluated, es);
   if (ran) explain_removed("Rows Removed by Recheck", static_cast<double>(node->rejected), own, es);

@@ -215,6 +215,13 @@ bool is_finite_point(const Side& side, std::uint64_t row) {
   return are_points(side) && side.late == nullptr && is_finite_row(side.points, row);
 }
 
+/// What is known of the pair that the engine emitted last. Boxes may be nearer than their values.
+Verdict judge(const JoinNode* node, std::uint64_t left, std::uint64_t right) {
+  if (has_row_radii(node) && node->run->request.output() == Output::kPairsWithDistances)
+    return compare_radii(node, left, right, node->pair.distance);
+  return is_open(node) ? Verdict::kOpen : Verdict::kWithin;
+}
+
 /// Evaluates the condition, where its answer is not known, for a pair that the scan tuple shows.
 bool asks(JoinNode* node, std::uint64_t left, std::uint64_t right) {
   if (node->band.all && is_finite_point(node->left, left) && is_finite_point(node->right, right))
@@ -357,8 +364,10 @@ bool next_found(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
 }
 
 bool passes(JoinNode* node, std::uint64_t left, std::uint64_t right) {
+  const Verdict verdict = judge(node, left, right);
+  if (verdict == Verdict::kBeyond) return false;
   const bool ordered = node->order_by_engine && node->run->request.self_join();
-  return fulfils(node, left, right, ordered, is_open(node),
+  return fulfils(node, left, right, ordered, verdict == Verdict::kOpen,
                  {early_conditions(node), late_conditions(node)});
 }
 

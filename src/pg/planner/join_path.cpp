@@ -100,7 +100,7 @@ const RestrictInfo* choose_clause(PlannerInfo* root, List* conditions, JoinType 
     const RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
     SimilarityClause clause;
     if (!is_join_condition(info, type, join->relids, conditions) ||
-        !match_similarity(root, info->clause, outer->relids, inner->relids, &clause) ||
+        !match_join(root, info->clause, outer->relids, inner->relids, &clause) ||
         !can_have_operands(root, clause, type, conditions))
       continue;
     if (found != nullptr) {
@@ -153,6 +153,7 @@ void swap_inputs(JoinPath* path) {
   List* const inputs = path->custom.custom_paths;
   path->custom.custom_paths = list_make2(lsecond(inputs), linitial(inputs));
   std::swap(path->clause.left, path->clause.right);
+  std::swap(path->clause.radii[0], path->clause.radii[1]);
 }
 
 Relids relids_of(const void* path) { return static_cast<const Path*>(path)->parent->relids; }
@@ -283,6 +284,9 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo*, CustomPath* path, List* tlist, L
                                    &data.right_trap);
   data.left_filter = filter_trap(root, left);
   data.right_filter = filter_trap(root, right);
+  if (clause.radii[0] != nullptr) data.left_radius = place_value(&left, clause.radii[0]);
+  if (clause.radii[1] != nullptr) data.right_radius = place_value(&right, clause.radii[1]);
+  data.rounds_radii = clause.rounds_radii;
   if (planned.score.left != nullptr) {
     data.top.left_score = place_value(&left, planned.score.left);
     data.top.right_score = place_value(&right, planned.score.right);
@@ -378,11 +382,13 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   path->custom_paths = list_make2(left, right);
   path->methods = &kPathMethods;
   const Selectivity share = share_of_pairs(root, info, clause);
-  const KeysLeft keys = weigh_keys(root, join_path, share, extra->sjinfo);
+  const Selectivity found = share_of_candidates(root, clause, share);
+  if (found < 0 && (has_lookups(outer, inner, info) || has_lookups(inner, outer, info))) return;
+  const KeysLeft keys = weigh_keys(root, join_path, fmax(found, share), extra->sjinfo);
   const bool asked = list_length(extra->restrictlist) > 1 + keys.conditions ||
                      (tests_boxes(clause.test) && !is_exact(clause.test));
-  set_join_cost(root, &path->path, left, right, share * keys.share, type, extra->restrictlist,
-                asked, of_values + keys.cost);
+  set_join_cost(root, &path->path, left, right, fmax(found, share) * keys.share, type,
+                extra->restrictlist, asked, of_values + keys.cost);
   add_disabled_nodes(&path->path, {left, right});
   if (are_lookups_cheaper(root, &path->path, outer, inner, info, share) ||
       (type == JOIN_INNER && are_lookups_cheaper(root, &path->path, inner, outer, info, share)))
@@ -402,8 +408,8 @@ void estimate_conditions(PlannerInfo* root, RelOptInfo* rel, Index rti, RangeTbl
     RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
     SimilarityClause clause;
     if (info->norm_selec < 0 &&
-        match_similarity(root, info->clause, rel->relids,
-                         bms_difference(info->clause_relids, rel->relids), &clause))
+        match_join(root, info->clause, rel->relids,
+                   bms_difference(info->clause_relids, rel->relids), &clause))
       set_selectivities(root, info, clause);
   }
 }
@@ -483,7 +489,7 @@ CustomPath* make_top_path(PlannerInfo* root, const CustomPath* join, Expr* score
                           const TopPlan& top) {
   const SimilarityClause& clause = as_join_path(join)->clause;
   ScoreClause found;
-  if (tests_boxes(clause.test) ||
+  if (tests_boxes(clause.test) || has_row_radii(clause) ||
       !match_score(root, score, clause, relids_of(linitial(join->custom_paths)),
                    relids_of(lsecond(join->custom_paths)), &found) ||
       (found.function == ScoreFunction::kDistance && !top.lowest_first))

@@ -78,13 +78,35 @@ double rows_of(PlannerInfo* root, Relids relids) {
   return rows;
 }
 
+/// Of radii that differ from row to row: one that leaves about as many pairs as all of them do, or
+/// one that no row exceeds.
+enum class RadiusOf { kTypicalRow, kAnyRow };
+
+/// The radius of one side's rows as statistics have it, or NaN.
+double radius_of_rows(PlannerInfo* root, Expr* radius, RadiusOf rows) {
+  const ColumnSample sample = sample_of(root, reinterpret_cast<Node*>(radius));
+  double squares = 0, weights = 0, largest = 0;
+  for (int i = 0; i < sample.count; ++i) {
+    if (!std::isfinite(sample.values[i])) continue;
+    const double value = fmax(sample.values[i], 0);
+    largest = fmax(largest, value);
+    squares += sample.weights[i] * value * value;
+    weights += sample.weights[i];
+  }
+  if (!(weights > 0)) return NAN;
+  return rows == RadiusOf::kAnyRow ? largest : sqrt(squares / weights);
+}
+
 /// The value of eps if evaluating it calls immutable functions only, or else NaN.
-double known_eps(PlannerInfo* root, const SimilarityClause& clause) {
+double known_eps(PlannerInfo* root, const SimilarityClause& clause, RadiusOf rows) {
   Node* const eps = reinterpret_cast<Node*>(clause.eps);
   if (contain_mutable_functions(eps)) return NAN;
   Node* const value = estimate_expression_value(root, eps);
   if (!IsA(value, Const) || reinterpret_cast<Const*>(value)->constisnull) return NAN;
-  return DatumGetFloat8(reinterpret_cast<Const*>(value)->constvalue);
+  double radius = DatumGetFloat8(reinterpret_cast<Const*>(value)->constvalue);
+  for (Expr* const of_rows : clause.radii)
+    if (of_rows != nullptr) radius += radius_of_rows(root, of_rows, rows);
+  return radius;
 }
 
 /// Whether both are one column of one table, so that their samples are of the same rows.
@@ -209,11 +231,13 @@ Oid table_of(PlannerInfo* root, const Node* value) {
   return entry->rtekind == RTE_RELATION ? entry->relid : InvalidOid;
 }
 
-JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause& clause) {
+namespace {
+
+/// The share of pairs within the radius.
+double share_within(PlannerInfo* root, const SimilarityClause& clause, double eps) {
   const Relids left = pull_varnos(root, reinterpret_cast<Node*>(clause.left));
   const Relids right = pull_varnos(root, reinterpret_cast<Node*>(clause.right));
   const double left_rows = rows_of(root, left), right_rows = rows_of(root, right);
-  const double eps = known_eps(root, clause);
   const double unseen = kDefaultNeighbors / fmax(fmax(left_rows, right_rows), kDefaultNeighbors);
   double share = -1;
   if (eps >= 0 && std::isfinite(eps)) {
@@ -227,7 +251,15 @@ JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause
     MemoryContextSwitchTo(planner);
     MemoryContextDelete(samples);
   }
-  if (share < 0) share = unseen;
+  return share < 0 ? unseen : share;
+}
+
+}  // namespace
+
+JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause& clause) {
+  const Relids left = pull_varnos(root, reinterpret_cast<Node*>(clause.left));
+  const Relids right = pull_varnos(root, reinterpret_cast<Node*>(clause.right));
+  const double share = share_within(root, clause, known_eps(root, clause, RadiusOf::kTypicalRow));
   Relids tested;
   JoinSelectivities result = {share, share};
   if (asks_for_existence(root, bms_union(left, right), &tested))
@@ -242,6 +274,13 @@ Selectivity share_of_pairs(PlannerInfo* root, const RestrictInfo* info,
   Selectivity* const share = &const_cast<RestrictInfo*>(info)->left_bucketsize;
   if (*share < 0) *share = estimate_selectivity(root, clause).pairs;
   return *share;
+}
+
+Selectivity share_of_candidates(PlannerInfo* root, const SimilarityClause& clause,
+                                Selectivity share) {
+  if (!has_row_radii(clause)) return share;
+  const double eps = known_eps(root, clause, RadiusOf::kAnyRow);
+  return std::isnan(eps) ? -1 : share_within(root, clause, eps);
 }
 
 double share_of_nulls(PlannerInfo* root, Expr* value) {

@@ -19,6 +19,11 @@ JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause
 Selectivity share_of_pairs(PlannerInfo* root, const RestrictInfo* info,
                            const SimilarityClause& clause);
 
+/// The share of pairs that an engine finds within the largest radius of any row, `share` where all
+/// have the same; negative where the radii of rows are not known.
+Selectivity share_of_candidates(PlannerInfo* root, const SimilarityClause& clause,
+                                Selectivity share);
+
 /// The share of rows in which a column of the value is NULL, as far as statistics know, and no
 /// condition on its table rejects it.
 double share_of_nulls(PlannerInfo* root, Expr* value);

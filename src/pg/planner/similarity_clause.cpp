@@ -1,5 +1,7 @@
 #include "pg/planner/similarity_clause.h"
 
+#include "pg/planner/safe_expression.h"
+
 extern "C" {
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
@@ -92,11 +94,14 @@ bool comes_from(PlannerInfo* root, Expr* value, Relids relations) {
   return !bms_is_empty(used) && bms_is_subset(used, relations);
 }
 
-bool match_similarity(Expr* condition, SimilarityClause* clause) {
+namespace {
+
+/// Sets *clause if the condition is a similarity, whatever its radius comes from.
+bool match_any_radius(Expr* condition, SimilarityClause* clause) {
   Oid function;
   List* arguments;
   if (!as_call(condition, &function, &arguments)) return false;
-  *clause = {condition, nullptr, nullptr, nullptr, {}};
+  *clause = {condition, nullptr, nullptr, nullptr, {}, {}, false};
   bool known = false, strict = false;
   for (const Comparison& comparison : kComparisons) {
     if (comparison.function != function) continue;
@@ -116,10 +121,8 @@ bool match_similarity(Expr* condition, SimilarityClause* clause) {
   clause->eps = as_float8(clause->eps);
   clause->left = argument(arguments, 0);
   clause->right = argument(arguments, 1);
-  return clause->eps != nullptr && is_the_same_for_all_rows(clause->eps);
+  return clause->eps != nullptr;
 }
-
-namespace {
 
 /// Puts the value of the left relations first; false where the values are others.
 bool put_in_order(PlannerInfo* root, Relids left, Relids right, SimilarityClause* clause,
@@ -131,17 +134,92 @@ bool put_in_order(PlannerInfo* root, Relids left, Relids right, SimilarityClause
 
 }  // namespace
 
+bool match_similarity(Expr* condition, SimilarityClause* clause) {
+  return match_any_radius(condition, clause) && is_the_same_for_all_rows(clause->eps);
+}
+
 bool match_similarity(PlannerInfo* root, Expr* condition, Relids left, Relids right,
                       SimilarityClause* clause) {
   bool swapped;
   return match_similarity(condition, clause) && put_in_order(root, left, right, clause, &swapped);
 }
 
+namespace {
+
+/// What a radius consists of.
+struct RadiusTerms {
+  PlannerInfo* root;
+  Relids sides[2];
+  Expr* of_rows[2];
+  Expr* of_all;
+  bool rounds;
+};
+
+/// Whether the cast to float8 is one of a sum of values of its own type.
+bool casts_sum(Oid cast, Oid function) {
+  return (cast == F_FLOAT8_FLOAT4 && function == F_FLOAT4PL) ||
+         (cast == F_FLOAT8_INT2 && function == F_INT2PL) ||
+         (cast == F_FLOAT8_INT4 && function == F_INT4PL) ||
+         (cast == F_FLOAT8_INT8 && function == F_INT8PL);
+}
+
+Expr* cast_by(Oid cast, Expr* value) {
+  return reinterpret_cast<Expr*>(makeFuncExpr(cast, FLOAT8OID, list_make1(value), InvalidOid,
+                                              InvalidOid, COERCE_IMPLICIT_CAST));
+}
+
+/// Takes the radius apart: at most one term of either side's rows, and one that is the same for
+/// all. A term of rows raises no error; their sum may, but only where the condition would.
+bool add_radius(RadiusTerms* terms, Expr* radius) {
+  Oid function;
+  List* arguments;
+  if (is_the_same_for_all_rows(radius)) {
+    if (terms->of_all != nullptr) return false;
+    terms->of_all = radius;
+    return true;
+  }
+  for (int i = 0; i < 2; ++i) {
+    if (terms->of_rows[i] != nullptr || !comes_from(terms->root, radius, terms->sides[i]) ||
+        !cannot_raise(terms->root, radius))
+      continue;
+    terms->of_rows[i] = radius;
+    return true;
+  }
+  if (!as_call(radius, &function, &arguments)) return false;
+  if (function == F_FLOAT8PL)
+    return add_radius(terms, argument(arguments, 0)) && add_radius(terms, argument(arguments, 1));
+  if (list_length(arguments) != 1) return false;
+  const Oid cast = function;
+  List* added;
+  if (!as_call(argument(arguments, 0), &function, &added)) return false;
+  if (!casts_sum(cast, function)) return false;
+  // Large integers are rounded, too, when they become float8.
+  terms->rounds = terms->rounds || function == F_FLOAT4PL || function == F_INT8PL;
+  return add_radius(terms, cast_by(cast, argument(added, 0))) &&
+         add_radius(terms, cast_by(cast, argument(added, 1)));
+}
+
+}  // namespace
+
+bool match_join(PlannerInfo* root, Expr* condition, Relids left, Relids right,
+                SimilarityClause* clause) {
+  bool swapped;
+  if (!match_any_radius(condition, clause) || !put_in_order(root, left, right, clause, &swapped))
+    return false;
+  if (is_the_same_for_all_rows(clause->eps)) return true;
+  RadiusTerms terms = {root, {left, right}, {nullptr, nullptr}, nullptr, false};
+  if (tests_boxes(clause->test) || !add_radius(&terms, clause->eps)) return false;
+  std::copy_n(terms.of_rows, 2, clause->radii);
+  clause->rounds_radii = terms.rounds;
+  clause->eps = terms.of_all != nullptr ? terms.of_all : zero();
+  return true;
+}
+
 bool match_distance(PlannerInfo* root, Expr* expression, Relids left, Relids right,
                     SimilarityClause* clause, bool* swapped) {
   Oid function;
   List* arguments;
-  *clause = {expression, nullptr, nullptr, nullptr, {}};
+  *clause = {expression, nullptr, nullptr, nullptr, {}, {}, false};
   if (!as_call(expression, &function, &arguments) ||
       !find_test(function, arguments, true, &clause->test))
     return false;

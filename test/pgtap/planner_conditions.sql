@@ -1,0 +1,87 @@
+-- Conditions as people write them: a radius in each row. The rows are those that PostgreSQL itself finds, and what the
+-- engine leaves open its own expressions decide.
+BEGIN;
+CREATE SCHEMA planner_conditions;
+SET search_path = planner_conditions, public;
+SET jit = off;
+SET extra_float_digits = 1;
+\ir same_rows.psql
+SELECT * FROM no_plan();
+
+CREATE TABLE kinds (name text, query text);
+INSERT INTO kinds VALUES
+  ('inner', 'SELECT l.id, r.id FROM %2$s l JOIN %3$s r ON %1$s'),
+  ('left', 'SELECT l.id, r.id FROM %2$s l LEFT JOIN %3$s r ON %1$s'),
+  ('right', 'SELECT l.id, r.id FROM %2$s l RIGHT JOIN %3$s r ON %1$s'),
+  ('exists', 'SELECT l.id FROM %2$s l WHERE EXISTS (SELECT FROM %3$s r WHERE %1$s)'),
+  ('anti', 'SELECT l.id FROM %2$s l WHERE NOT EXISTS (SELECT FROM %3$s r WHERE %1$s)'),
+  ('count', 'SELECT count(*) FROM %2$s l JOIN %3$s r ON %1$s'),
+  ('groups', 'SELECT l.id, count(*) FROM %2$s l JOIN %3$s r ON %1$s GROUP BY l.id'),
+  ('sums', 'SELECT l.grp, count(*), sum(r.id), max(r.i) FROM %2$s l JOIN %3$s r ON %1$s GROUP BY l.grp'),
+  ('order', 'SELECT l.id, r.id FROM %2$s l JOIN %3$s r ON %1$s AND l.id < r.id'),
+  ('others', 'SELECT l.id, r.id FROM %2$s l JOIN %3$s r ON l.grp <> r.grp AND %1$s AND l.i + r.i > 20');
+
+-- ---- A radius in each row
+-- Radii of all kinds: NULL, below 0, 0, and such that many pairs lie on the border.
+CREATE TABLE a AS
+  SELECT i AS id, i % 7 AS grp, i % 13 AS i, (i % 4)::smallint AS s, i % 13 + 0.5::float8 AS x, (i * 5 % 11)::float8 AS y, (i % 9 / 2.0)::float4 AS f,
+    CASE WHEN i % 19 <> 0 THEN ARRAY[i * 7 % 13, i * 5 % 11]::float8[] END AS v, ARRAY[i * 7 % 13, i * 5 % 11]::float4[] AS f4,
+    point(i * 7 % 13, i * 5 % 11) AS p, CASE WHEN i % 17 <> 0 THEN (i % 6 - 1)::float8 END AS r, (i % 3)::float8 AS more
+  FROM generate_series(1, 150) i;
+CREATE TABLE b AS SELECT * FROM a WHERE id % 3 <> 0;
+CREATE TABLE odd AS SELECT * FROM a;
+INSERT INTO odd SELECT 1000 + row_number() OVER (), 3, 1, 1, 0, 0, 1, ARRAY[5, 5], ARRAY[5, 5], point(5, 5), r, 1
+  FROM unnest('{NaN,Infinity,-Infinity,1e200,1e149,-1e200,-0,5e-324,40}'::float8[]) r;
+INSERT INTO odd SELECT 2000, 1, 1, 1, 0, 0, 1, ARRAY['NaN'::float8, 0], ARRAY[0, 0], point(0, 'Infinity'), 2, 1;
+CREATE TABLE none AS SELECT * FROM a LIMIT 0;
+CREATE TABLE nulls AS SELECT * FROM a;
+UPDATE nulls SET r = NULL;
+ANALYZE a, b, odd, none, nulls;
+
+CREATE TABLE radii (clause text);
+INSERT INTO radii VALUES
+  ('l.v <-> r.v <= r.r'), ('l.v <-> r.v < l.r'), ('r.r >= r.v <-> l.v'), ('l.v <-> r.v <= l.r + r.r'), ('l.v <-> r.v <= r.more + 1 + l.more'),
+  ('l.v <-> r.v <= 0.5 + r.r'), ('gpu_within(l.v, r.v, r.more)'), ('gpu_within(r.v, l.v, l.more + r.more)'), ('l.p <-> r.p <= r.r'),
+  ('l.p <-> r.p < l.r + r.r'), ('l.f4 <-> r.f4 <= r.f'), ('l.f4 <-> r.f4 <= r.f + l.f'), ('l.v <-> r.v <= r.s'), ('l.v <-> r.v <= r.s + l.s'),
+  ('NOT l.v <-> r.v > r.r'), ('l.v <-> r.v BETWEEN 0 AND l.r'), ('gpu_distance(l.v, r.v, ''l1'') <= r.r'), ('gpu_distance(l.v, r.v, ''linf'') < l.more + r.more'),
+  ('l.v <=> r.v <= r.r / 1::float8'), ('l.v <-> r.v <= CASE WHEN r.grp > 2 THEN r.r ELSE 1 END');
+SELECT same_rows(format(query, clause, 'a', 'b'), NULL, format('%s: %s', name, clause)) FROM kinds, radii;
+SELECT same_rows(format(query, clause, t, t), NULL, format('%s of %s: %s', name, t, clause))
+FROM kinds, radii, unnest('{odd,nulls}'::text[]) t WHERE clause NOT LIKE '%<=>%' AND name <> 'sums';
+SELECT same_rows(format(query, 'l.v <-> r.v <= r.r', one, other), NULL, format('%s: %s and %s', name, one, other))
+FROM kinds, unnest('{a,none}'::text[]) one, unnest('{none,nulls}'::text[]) other;
+SELECT ok(has_node(format('SELECT l.id, r.id FROM a l JOIN b r ON %s', clause)), 'by the node: ' || clause)
+FROM radii, force_node(true) WHERE clause NOT LIKE '%1::float8';
+SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON ' || clause, false, 'not by the node: ' || clause) FROM unnest(ARRAY[
+  'l.v <-> r.v <= r.r * l.r', 'l.v <-> r.v <= r.r * 2', 'l.v <-> r.v <= l.r - r.r', 'l.v <-> r.v <= random() * 0 + r.r']) clause;
+-- Radii decide about the engine's pairs. The condition is asked where arithmetic rounds, and of odd rows.
+SELECT is(property('Rechecked Pairs', 'SELECT l.id, r.id FROM a l JOIN b r ON ' || clause), '0', clause || ' asks nothing')
+FROM unnest('{l.v <-> r.v <= r.r,l.v <-> r.v <= l.r + r.r,"gpu_within(l.v, r.v, r.more)"}'::text[]) clause;
+SELECT cmp_ok(property('Rechecked Pairs', 'SELECT l.id, r.id FROM a l JOIN b r ON l.p <-> r.p <= r.r')::int, '<', 3000, 'points are asked near the border');
+SELECT is(property('Largest Radius', 'SELECT l.id, r.id FROM a l JOIN b r ON l.v <-> r.v <= l.more + r.r + 0.5')::float8, 6.5::float8, 'the engine has the largest radius');
+-- A radius below 0 is an error of gpu_within, if a pair gets there.
+SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON gpu_within(l.v, r.v, r.r)', true, 'an error');
+SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON r.r >= 0 AND gpu_within(l.v, r.v, r.r)', true, 'no error');
+SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON l.v <-> r.v <= r.r ORDER BY l.v <-> r.v, 1, 2 LIMIT 10', true, 'the nearest');
+SELECT same_rows('SELECT l.id, s.id FROM a l, LATERAL (SELECT id FROM b r WHERE l.v <-> r.v <= r.r ORDER BY l.v <-> r.v, id LIMIT 2) s', NULL, 'LATERAL');
+SELECT same_rows('SELECT l.id, r.id, t.id FROM a l JOIN b r ON l.v <-> r.v <= r.more JOIN b t ON l.v <-> t.v <= r.more + t.more AND t.grp = r.grp', NULL, 'three tables');
+SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON l.v <-> r.v <= r.r AND l.grp = r.grp AND abs(l.i - r.i) <= 4', NULL, 'with keys');
+SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON ARRAY[l.x, l.y / (r.id - r.id + 1)] <-> r.v <= r.r', NULL, 'an operand of both');
+SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON ARRAY[l.x * 2, l.y] <-> r.v <= l.r', true, 'an operand that is computed');
+SELECT is(under_limit('SELECT l.id, r.id FROM a l JOIN b r ON l.v <-> r.v <= l.r + r.more', '64kB'),
+  bag('SELECT l.id, r.id FROM a l JOIN b r ON l.v <-> r.v <= l.r + r.more'), 'little memory');
+-- Few rows of a much larger radius do not widen the search of all.
+CREATE TABLE wide AS SELECT i AS id, 1 AS grp, i % 13 AS i, ARRAY[i % 50, i / 50]::float8[] AS v, point(i % 50, i / 50) AS p, CASE WHEN i % 500 = 7 THEN 1000 + i ELSE 1 END::float8 AS r
+  FROM generate_series(1, 2000) i;
+ANALYZE wide;
+SELECT same_rows(format(query, 'l.' || t || ' <-> r.' || t || ' <= r.r', 'wide', 'wide'), true, format('wide rows, %s, %s', name, t)) FROM kinds, unnest('{v,p}'::text[]) t;
+SELECT is(property('Odd Rows', query) || ' ' || property('Largest Radius', query), '4 1', 'odd rows, and the largest radius of the others: ' || query)
+FROM unnest('{SELECT l.id FROM wide l JOIN wide r ON l.v <-> r.v <= r.r,SELECT l.id FROM wide l JOIN wide r ON l.p <-> r.p <= l.r}'::text[]) query;
+SELECT is(property('Odd Rows', 'SELECT l.id FROM wide l JOIN wide r ON l.v <-> r.v <= r.r + l.r')::int, 8, 'of both sides');
+SELECT same_rows('SELECT l.id, r.id FROM wide l JOIN wide r ON l.v <-> r.v <= r.r + l.r', true, 'wide rows of both sides');
+SET work_mem = '64kB';
+SELECT same_rows('SELECT l.id, r.id, repeat(l.id::text, 300) FROM a l JOIN b r ON l.v <-> r.v <= r.r', true, 'rows in a file');
+RESET work_mem;
+
+SELECT * FROM finish();
+ROLLBACK;
