@@ -1,5 +1,5 @@
--- Conditions as people write them: a radius in each row. The rows are those that PostgreSQL itself finds, and what the
--- engine leaves open its own expressions decide.
+-- Conditions as people write them: a radius in each row, distances that are written out over columns, boxes of columns. The rows
+-- are those that PostgreSQL itself finds, and what the engine leaves open its own expressions decide.
 BEGIN;
 CREATE SCHEMA planner_conditions;
 SET search_path = planner_conditions, public;
@@ -82,6 +82,55 @@ SELECT same_rows('SELECT l.id, r.id FROM wide l JOIN wide r ON l.v <-> r.v <= r.
 SET work_mem = '64kB';
 SELECT same_rows('SELECT l.id, r.id, repeat(l.id::text, 300) FROM a l JOIN b r ON l.v <-> r.v <= r.r', true, 'rows in a file');
 RESET work_mem;
+
+-- ---- Columns
+CREATE TABLE points AS
+  SELECT i AS id, i % 7 AS grp, i * 7 % 13 AS i, (i * 5 % 11)::smallint AS s, (i * 7 % 13)::float8 AS x, CASE WHEN i % 23 <> 0 THEN (i * 5 % 11)::float8 END AS y,
+    (i * 3 % 7)::float8 + 0.1 AS z, ((i * 7 % 13) / 3.0)::float4 AS f, ((i * 5 % 11) / 7.0)::float4 AS g, i::bigint AS far, (i % 13)::numeric AS n FROM generate_series(1, 200) i;
+INSERT INTO points SELECT 1000 + row_number() OVER (), 3, 5, 5, x, y, 0, 0, 0, 1, 1 FROM (VALUES ('NaN'::float8, 0::float8), ('NaN', 'NaN'), ('Infinity', 0),
+  ('-Infinity', 'Infinity'), ('-0', '-0'), (0.1, 0.2), (0.3, 0.1), (0.30000000000000004, 0.1), (5.000000000000001, 0), (4.999999999999999, 0),
+  (3.0000000000000004, 4), (1e16, 1), (1e16, 3), (1e150, 0), (16777217, 0), (16777216, 0)) odd(x, y);
+CREATE TABLE others AS SELECT * FROM points WHERE id % 3 <> 0;
+ANALYZE points, others;
+CREATE TABLE distances (clause text, exact boolean);
+INSERT INTO distances VALUES
+  ('sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= 5', false), ('sqrt((l.x - r.x)*(l.x - r.x) + (r.y - l.y)*(r.y - l.y)) <= 5', true),
+  ('sqrt(power(l.x - r.x, 2) + pow(l.y - r.y, 2.0)) < 5', false), ('|/ ((l.x - r.x)^2 + (l.y - r.y)^2) <= 5', false),
+  ('(l.x - r.x)^2 + (l.y - r.y)^2 <= 25', false), ('25 > (l.x - r.x)^2 + (r.y - l.y)^2', false),
+  ('5 >= sqrt((l.x - r.x)^2 + (l.y - r.y)^2 + (l.z - r.z)^2)', false),
+  ('sqrt((l.x - r.x)*(l.x - r.x) + ((l.y - r.y)*(l.y - r.y) + (l.z - r.z)*(l.z - r.z))) <= 5', false),
+  ('sqrt((l.i - r.i)^2 + (l.s - r.s)^2) <= 5', false), ('(l.i - r.i)*(l.i - r.i) + (l.s - r.s)*(l.s - r.s) <= 25', false),
+  ('sqrt((l.i - r.i)*(l.i - r.i) + (l.s - r.s)*(l.s - r.s)) < 5', true), ('sqrt((l.f - r.f)^2 + (l.g - r.g)^2) <= 1', false),
+  ('(l.f - r.f)*(l.f - r.f) + (l.g - r.g)*(l.g - r.g) <= 1::float4', false), ('sqrt((l.f - r.x)^2 + (l.i - r.y)^2) <= 3', false),
+  ('NOT sqrt((l.x - r.x)^2 + (l.y - r.y)^2) > 5', false), ('sqrt((l.x - r.x)^2 + (l.y - r.y)^2) BETWEEN 0 AND 5', false),
+  ('sqrt((l.x - r.x)^2) <= 1', false), ('(l.x - r.x)^2 < 0.5', false), ('sqrt((l.x * 2 - r.x)^2 + (l.y - r.y - 0)^2) <= 5', NULL),
+  ('sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= 0', false), ('(l.x - r.x)^2 + (l.y - r.y)^2 <= 0', false), ('sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= -1', false),
+  ('sqrt((l.x - r.x)^2 + (l.y - r.y)^2) < 0', false), ('sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= ''NaN''', false), ('(l.x - r.x)^2 + (l.y - r.y)^2 < ''Infinity''', false),
+  ('(l.x - r.x)^2 + (l.y - r.y)^2 <= ''Infinity''', false), ('sqrt((l.x - r.x)*(l.x - r.x) + (l.y - r.y)*(l.y - r.y)) <= ''NaN''', true),
+  ('sqrt((l.x - r.x)*(l.x - r.x) + (l.y - r.y)*(l.y - r.y)) <= ''Infinity''', true), ('sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= (SELECT 5.0::float8)', false),
+  ('sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= 1.4142135623730951', false), ('sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= 1.414213562373095', false),
+  ('(l.x - r.x)^2 + (l.y - r.y)^2 <= 2', false), ('(l.x - r.x)^2 + (l.y - r.y)^2 < 2', false),
+  ('abs(l.x - r.x) <= 2 AND abs(l.y - r.y) <= 3', NULL), ('abs(r.x - l.x) < 2 AND 2 > abs(l.y - r.y) AND abs(l.z - r.z) <= 1', NULL),
+  ('abs(l.i - r.i) <= 2 AND abs(l.s - r.s) < 3', NULL), ('abs(l.f - r.f) <= 1 AND abs(l.g - r.g) <= 0.25', NULL),
+  ('abs(l.x - r.x) <= 0 AND abs(l.y - r.y) <= ''Infinity''', NULL), ('abs(l.x - r.x) <= ''NaN'' AND abs(l.y - r.y) <= 3', NULL);
+SELECT same_rows(format(query, clause, 'points', 'others'), true, format('%s: %s', name, clause)) FROM kinds, distances WHERE exact IS NOT NULL AND name <> 'others';
+SELECT same_rows(format(query, clause, 'points', 'others'), NULL, format('%s: %s', name, clause)) FROM kinds, distances WHERE exact IS NULL OR name = 'others';
+SELECT same_rows('SELECT l.id, r.id FROM points l JOIN points r ON ' || clause, NULL, 'of one table: ' || clause) FROM distances;
+SELECT is(property('Counts', 'SELECT count(*) FROM points l JOIN others r ON ' || clause), 'pairs', 'counted: ' || clause) FROM distances WHERE exact;
+SELECT is(property('Rechecked Pairs', 'SELECT l.id, r.id FROM points l JOIN others r ON ' || clause), '0', 'the engine''s arithmetic: ' || clause)
+FROM distances WHERE exact AND clause NOT LIKE '%Inf%' AND clause NOT LIKE '%NaN%';
+SELECT cmp_ok(property('Rechecked Pairs', 'SELECT l.id, r.id FROM points l JOIN others r ON sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= 5')::int, '<', 3000, 'asked near the border');
+SELECT is(property('Join Method', 'SELECT l.id, r.id FROM points l JOIN others r ON (l.x - r.x)^2 + (l.y - r.y)^2 <= 25'), 'Range Join', 'a range join');
+SELECT ok(has_node('SELECT l.id, r.id FROM points l JOIN others r ON ' || clause), 'a box by the node: ' || clause)
+FROM distances, force_node(true) WHERE clause LIKE 'abs%';
+-- What differs from a distance.
+SELECT same_rows('SELECT l.id, r.id FROM points l JOIN others r ON ' || clause, false, 'not by the node: ' || clause) FROM unnest(ARRAY[
+  'sqrt((l.x - r.x)^2 - (l.y - r.y)^2 + 1e7) <= 3163', '(l.x - r.x)*(r.x - l.x) + (l.y - r.y)^2 <= 4', '(l.x - r.x)^3 + (l.y - r.y)^2 <= 4', 'abs(l.x - r.x) <= 3',
+  '(l.x - r.x)^2 + (l.y - l.z)^2 <= 4', '(l.far - r.far)^2 + (l.i - r.i)^2 <= 4', '(l.n - r.n)^2 + (l.i - r.i)^2 <= 4', '(l.x - r.x)^2 + (l.y - r.y)^2 > 400',
+  'sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= r.z', 'abs(l.x - r.x) <= r.z AND abs(l.y - r.y) <= 1', '(l.x - r.x)^2 + 1 <= 4', 'sqrt((l.x + r.x)^2 + (l.y - r.y)^2) <= 3']) clause;
+-- An error of squares that are out of range is PostgreSQL's; the node finds the pairs that are near.
+CREATE TABLE far AS SELECT i AS id, 1e200 * i AS x, i::float8 AS y FROM generate_series(1, 5) i;
+SELECT same_rows('SELECT l.id, r.id FROM far l JOIN far r ON l.id = r.id AND sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= 5', NULL, 'none overflows');
 
 SELECT * FROM finish();
 ROLLBACK;

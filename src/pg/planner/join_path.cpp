@@ -1,6 +1,7 @@
 // Planning of the node over two inputs: which joins it can do, at what cost, and the plan of one.
 #include "pg/planner/join_path.h"
 
+#include "pg/planner/column_distance.h"
 #include "pg/planner/join_conditions.h"
 #include "pg/planner/join_estimate.h"
 #include "pg/planner/join_selectivity.h"
@@ -88,21 +89,28 @@ double share_left(PlannerInfo* root, const RestrictInfo* info, const SimilarityC
   return share;
 }
 
-/// The condition that the engine is to decide: the one that leaves the fewest pairs, or among
+/// Whether a condition is a similarity.
+using MatchClause = bool (*)(PlannerInfo* root, Expr* condition, Relids left, Relids right,
+                             SimilarityClause* clause);
+
+/// The similarity that the engine is to decide: the one that leaves the fewest pairs, or among
 /// equals one that it decides alone. The others are evaluated for these pairs. Null when no
-/// condition will do.
-const RestrictInfo* choose_clause(PlannerInfo* root, List* conditions, JoinType type,
-                                  const RelOptInfo* join, const RelOptInfo* outer,
-                                  const RelOptInfo* inner, SimilarityClause* chosen) {
+/// condition will do; *count is how many would.
+const RestrictInfo* choose_among(PlannerInfo* root, List* conditions, JoinType type,
+                                 const RelOptInfo* join, const RelOptInfo* outer,
+                                 const RelOptInfo* inner, MatchClause match,
+                                 SimilarityClause* chosen, int* count) {
   const RestrictInfo* found = nullptr;
+  *count = 0;
   ListCell* cell;
   foreach (cell, conditions) {
     const RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
     SimilarityClause clause;
     if (!is_join_condition(info, type, join->relids, conditions) ||
-        !match_join(root, info->clause, outer->relids, inner->relids, &clause) ||
+        !match(root, info->clause, outer->relids, inner->relids, &clause) ||
         !can_have_operands(root, clause, type, conditions))
       continue;
+    ++*count;
     if (found != nullptr) {
       const double least = share_left(root, found, *chosen), share = share_left(root, info, clause);
       const bool decides_more = is_exact(clause.test) && !is_exact(chosen->test);
@@ -112,6 +120,20 @@ const RestrictInfo* choose_clause(PlannerInfo* root, List* conditions, JoinType 
     found = info;
   }
   return found;
+}
+
+/// The condition that the engine is to decide: a similarity, or where there is none one of several
+/// bands of columns, of which the others are keys.
+const RestrictInfo* choose_clause(PlannerInfo* root, List* conditions, JoinType type,
+                                  const RelOptInfo* join, const RelOptInfo* outer,
+                                  const RelOptInfo* inner, SimilarityClause* chosen) {
+  int count;
+  const RestrictInfo* const similarity =
+      choose_among(root, conditions, type, join, outer, inner, match_join, chosen, &count);
+  if (similarity != nullptr || list_length(conditions) < 2) return similarity;
+  const RestrictInfo* const band =
+      choose_among(root, conditions, type, join, outer, inner, match_column_band, chosen, &count);
+  return count > 1 ? band : nullptr;
 }
 
 /// A path with the description of its join. The planner never copies paths, so one may be larger
@@ -407,9 +429,11 @@ void estimate_conditions(PlannerInfo* root, RelOptInfo* rel, Index rti, RangeTbl
   foreach (cell, rel->joininfo) {
     RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
     SimilarityClause clause;
+    const Relids others = bms_difference(info->clause_relids, rel->relids);
     if (info->norm_selec < 0 &&
-        match_join(root, info->clause, rel->relids,
-                   bms_difference(info->clause_relids, rel->relids), &clause))
+        (match_join(root, info->clause, rel->relids, others, &clause) ||
+         (match_column_band(root, info->clause, rel->relids, others, &clause) &&
+          has_statistics(root, clause))))
       set_selectivities(root, info, clause);
   }
 }

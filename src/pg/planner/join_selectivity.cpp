@@ -245,7 +245,9 @@ double share_within(PlannerInfo* root, const SimilarityClause& clause, double ep
     const MemoryContext samples =
         AllocSetContextCreate(CurrentMemoryContext, "gpujoin samples", ALLOCSET_DEFAULT_SIZES);
     const MemoryContext planner = MemoryContextSwitchTo(samples);
-    share = kept_share(root, clause, eps, unseen);
+    const EpsBand band = eps_band(clause.test, eps, 1);
+    const bool compares_otherwise = band.engine_serves && !band.none && !is_exact(clause.test);
+    share = kept_share(root, clause, compares_otherwise ? band.select : eps, unseen);
     if (share < 0 && left_rows * right_rows > kFewPairs)
       share = looked_up_share(root, clause, eps, unseen);
     MemoryContextSwitchTo(planner);
@@ -296,6 +298,13 @@ double share_of_nulls(PlannerInfo* root, Expr* value) {
     ReleaseVariableStats(data);
   }
   return share;
+}
+
+bool has_statistics(PlannerInfo* root, const SimilarityClause& clause) {
+  ListCell* cell;
+  foreach (cell, list_concat_copy(parts_of(clause.left), parts_of(clause.right)))
+    if (sample_of(root, static_cast<Node*>(lfirst(cell))).count == 0) return false;
+  return true;
 }
 
 void set_selectivities(PlannerInfo* root, RestrictInfo* info, const SimilarityClause& clause) {

@@ -28,6 +28,9 @@ Selectivity share_of_candidates(PlannerInfo* root, const SimilarityClause& claus
 /// condition on its table rejects it.
 double share_of_nulls(PlannerInfo* root, Expr* value);
 
+/// Whether statistics keep values of all that the condition compares.
+bool has_statistics(PlannerInfo* root, const SimilarityClause& clause);
+
 /// Sets the condition's selectivities for all plans, unless another extension estimates it.
 /// PostgreSQL itself has only constants for these operators and functions.
 void set_selectivities(PlannerInfo* root, RestrictInfo* info, const SimilarityClause& clause);

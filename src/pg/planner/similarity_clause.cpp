@@ -1,5 +1,6 @@
 #include "pg/planner/similarity_clause.h"
 
+#include "pg/planner/column_distance.h"
 #include "pg/planner/safe_expression.h"
 
 extern "C" {
@@ -205,7 +206,7 @@ bool match_join(PlannerInfo* root, Expr* condition, Relids left, Relids right,
                 SimilarityClause* clause) {
   bool swapped;
   if (!match_any_radius(condition, clause) || !put_in_order(root, left, right, clause, &swapped))
-    return false;
+    return match_column_distance(root, condition, left, right, clause);
   if (is_the_same_for_all_rows(clause->eps)) return true;
   RadiusTerms terms = {root, {left, right}, {nullptr, nullptr}, nullptr, false};
   if (tests_boxes(clause->test) || !add_radius(&terms, clause->eps)) return false;
