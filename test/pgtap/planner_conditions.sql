@@ -79,6 +79,25 @@ SELECT is(property('Odd Rows', query) || ' ' || property('Largest Radius', query
 FROM unnest('{SELECT l.id FROM wide l JOIN wide r ON l.v <-> r.v <= r.r,SELECT l.id FROM wide l JOIN wide r ON l.p <-> r.p <= l.r}'::text[]) query;
 SELECT is(property('Odd Rows', 'SELECT l.id FROM wide l JOIN wide r ON l.v <-> r.v <= r.r + l.r')::int, 8, 'of both sides');
 SELECT same_rows('SELECT l.id, r.id FROM wide l JOIN wide r ON l.v <-> r.v <= r.r + l.r', true, 'wide rows of both sides');
+-- Nor do many: rows are joined in classes by their radii.
+CREATE TABLE classes AS SELECT i AS id, i % 7 AS grp, i % 13 AS i, ARRAY[i * 37 % 211, i * 61 % 199]::float8[] AS v, point(i * 37 % 211, i * 61 % 199) AS p,
+    CASE WHEN i % 20 = 3 THEN 30 + i % 7 WHEN i % 5 = 1 THEN 5 WHEN i % 31 = 0 THEN 0 WHEN i % 37 = 0 THEN -1 WHEN i % 41 = 0 THEN NULL ELSE 1 END::float8 AS r
+  FROM generate_series(1, 1500) i;
+ANALYZE classes;
+SELECT same_rows(format(query, clause, 'classes', 'classes'), true, format('classes, %s, %s', name, clause)) FROM kinds, unnest(ARRAY['l.v <-> r.v <= r.r',
+  'l.v <-> r.v < l.r', 'l.p <-> r.p <= r.r', 'l.v <-> r.v <= l.r + r.r']) clause;
+SELECT is(property('Radius Classes', 'SELECT l.id FROM classes l JOIN classes r ON l.v <-> r.v <= r.r')::int, 3, 'classes');
+SELECT is(property('Radius Classes', 'SELECT l.id FROM wide l JOIN wide r ON l.v <-> r.v <= r.r'), NULL, 'no classes');
+SELECT cmp_ok(property('Pairs', query)::bigint, '>=', property('Actual Rows', query)::float8::bigint, 'pairs of all classes are counted')
+FROM (VALUES ('SELECT l.id FROM classes l JOIN classes r ON l.v <-> r.v <= r.r')) q(query);
+SELECT is(under_limit('SELECT l.id, r.id FROM classes l JOIN classes r ON l.v <-> r.v <= l.r', limits),
+  bag('SELECT l.id, r.id FROM classes l JOIN classes r ON l.v <-> r.v <= l.r'), 'classes under ' || limits) FROM unnest('{64kB,128kB,256kB,512kB,1MB}'::text[]) limits;
+SELECT same_rows('SELECT g.i, s.n FROM generate_series(0, 2) g(i), LATERAL (SELECT count(*) AS n FROM classes l JOIN classes r ON l.v <-> r.v <= r.r + g.i OFFSET 0) s', NULL,
+  'classes again and again');
+SELECT same_rows('SELECT l.id, r.id FROM classes l JOIN classes r ON l.v <-> r.v <= r.r LIMIT 0', NULL, 'classes and a limit');
+SET work_mem = '64kB';
+SELECT same_rows('SELECT l.id, r.id, repeat(l.id::text, 300) FROM classes l JOIN classes r ON l.v <-> r.v <= r.r', true, 'classes, rows in a file');
+RESET work_mem;
 SET work_mem = '64kB';
 SELECT same_rows('SELECT l.id, r.id, repeat(l.id::text, 300) FROM a l JOIN b r ON l.v <-> r.v <= r.r', true, 'rows in a file');
 RESET work_mem;

@@ -321,9 +321,7 @@ void finish_side(JoinNode* node, Side* side, const ValueShape& shape) {
   side->points = finish_points(&side->buffer);
   share_side(node->run, side == &node->left ? 0 : 1, side->buffer.shared, {}, nullptr);
   set_wide_rows_aside(node, side);
-  const OddRows& odd = side->odd;
-  std::sort(odd.rows, odd.rows + odd.count,
-            [](const OddRow& a, const OddRow& b) { return a.row < b.row; });
+  sort_odd(side);
 }
 
 // ---- Looking rows up
@@ -371,6 +369,12 @@ void add_odd(JoinNode* node, Side* side, std::int64_t row, Datum value) {
   bool* const nulls = static_cast<bool*>(palloc0(sizeof(bool) * side->value));
   values[side->value - 1] = value;
   store_row(odd.values, values, nulls);
+}
+
+void sort_odd(Side* side) {
+  const OddRows& odd = side->odd;
+  std::sort(odd.rows, odd.rows + odd.count,
+            [](const OddRow& a, const OddRow& b) { return a.row < b.row; });
 }
 
 void begin_run(JoinNode* node, bool keeps) {

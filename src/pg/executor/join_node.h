@@ -133,6 +133,17 @@ struct PairBatch {
   std::uint64_t came;  ///< pairs of all batches so far
 };
 
+/// Rows of one side in classes by their radii, each of which is joined by itself.
+struct RadiusClasses {
+  Side* side;  ///< null: all rows are joined at once
+  int count;
+  int next;            ///< the class that comes next
+  double most[8];      ///< [count] the largest radius of each class, largest first
+  PointBuffer buffer;  ///< the points of the class that is joined
+  Dataset points;
+  JoinStats before;  ///< sums of the classes before it
+};
+
 struct JoinNode;
 struct KeyWork;
 struct SumWork;
@@ -173,6 +184,7 @@ struct JoinNode {
   Mode mode;
   EpsBand band;
   double eps_of_all;  ///< what the radii of rows are added to
+  RadiusClasses classes;
   Step step;
   bool compared, same_points;  ///< are_same_points() was called, and what it found
   bool order_by_engine;        ///< the engine leaves out what `order` would
@@ -285,6 +297,9 @@ void show_tested(JoinNode* node, Side* side, std::uint64_t row);
 /// Leaves the row's pairs to the condition.
 void add_odd(JoinNode* node, Side* side, std::int64_t row, Datum value);
 
+/// Puts the odd rows in order, after some were added.
+void sort_odd(Side* side);
+
 /// A row's entry among the odd rows; null where it is not odd.
 const OddRow* find_odd(const OddRows& odd, std::uint64_t row);
 
@@ -304,12 +319,24 @@ bool has_odd_radius(const JoinNode* node, const Side& side, std::uint64_t row);
 /// Notes that a row with this radius is among those that the engine joins.
 void note_radius(Side* side, std::uint64_t row);
 
-/// Makes those rows odd whose radius is much larger than others', as far as they are few: each would
-/// widen the search of all. After the side's points are finished.
+/// Makes those rows odd whose radius is much larger than others', as far as they are few: each
+/// would widen the search of all. After the side's points are finished.
 void set_wide_rows_aside(JoinNode* node, Side* side);
 
 /// The band of distances that the largest radii of both sides leave.
 EpsBand widest_band(JoinNode* node, double eps);
+
+/// Where many rows have much smaller radii than others, decides on classes of them.
+void find_radius_classes(JoinNode* node);
+
+/// Prepares the join of the next class. False: there is none.
+bool next_radius_class(JoinNode* node);
+
+/// Adds what a join did to what others did before it.
+void add_work(const JoinStats& of, JoinStats* to);
+
+/// Leaves the pairs of this class and of those after it to the condition.
+void set_classes_aside(JoinNode* node);
 
 /// What the radii of both rows say about a pair that the engine found at this distance.
 enum class Verdict { kWithin, kBeyond, kOpen };

@@ -53,6 +53,11 @@ void remove_point(const Dataset& points, std::uint64_t position) {
     std::fill_n(const_cast<double*>(point<double>(points, position)), points.dims, NAN);
 }
 
+/// Whether the point is near nothing, as a removed one is.
+bool is_nowhere(const Dataset& points, std::uint64_t position) {
+  return std::isnan(coordinate(points, position, 0));
+}
+
 }  // namespace
 
 void set_wide_rows_aside(JoinNode* node, Side* side) {
@@ -102,6 +107,124 @@ bool has_odd_radius(const JoinNode* node, const Side& side, std::uint64_t row) {
 
 void note_radius(Side* side, std::uint64_t row) {
   if (side->radius > 0) side->most_radius = std::fmax(side->most_radius, side->row_radii[row]);
+}
+
+namespace {
+
+constexpr int kMostClasses = lengthof(RadiusClasses{}.most);
+constexpr double kClassRatio = 4;
+
+/// Rows by how often their radius can be multiplied with kClassRatio to reach the largest.
+struct RadiusCounts {
+  std::uint64_t rows[kMostClasses];
+  double most[kMostClasses];
+};
+
+RadiusCounts count_radii(const Side& side) {
+  RadiusCounts counts = {};
+  for (std::uint64_t i = 0; i < side.points.rows; ++i) {
+    if (is_nowhere(side.points, i)) continue;
+    const double radius = side.row_radii[side.points.ids[i]];
+    int number = 0;
+    for (double bound = side.most_radius / kClassRatio;
+         number < kMostClasses - 1 && radius <= bound; bound /= kClassRatio)
+      ++number;
+    counts.most[number] =
+        counts.rows[number] == 0 ? radius : std::fmax(counts.most[number], radius);
+    ++counts.rows[number];
+  }
+  return counts;
+}
+
+/// Ends a class where no fewer rows than it has are left, whose radii are much smaller.
+int divide(const RadiusCounts& counts, std::uint64_t rows, double* most) {
+  int classes = 0;
+  std::uint64_t in_class = 0;
+  for (int i = 0; i < kMostClasses; ++i) {
+    if (counts.rows[i] == 0) continue;
+    if (in_class == 0) most[classes++] = counts.most[i];
+    in_class += counts.rows[i];
+    rows -= counts.rows[i];
+    if (rows >= in_class) in_class = 0;
+  }
+  return classes;
+}
+
+/// The class of a row.
+int class_of(const RadiusClasses& classes, double radius) {
+  int number = 0;
+  while (number + 1 < classes.count && radius <= classes.most[number + 1]) ++number;
+  return number;
+}
+
+}  // namespace
+
+void find_radius_classes(JoinNode* node) {
+  constexpr std::uint64_t kFewRows = 100;
+  RadiusClasses& classes = node->classes;
+  classes = {};
+  const bool may_raise = node->data.test.by->form == TestForm::kWithin && node->eps_of_all < 0;
+  if (!has_row_radii(node) || may_raise || !node->band.engine_serves || node->keys != nullptr)
+    return;
+  Side* const side = node->left.most_radius > node->right.most_radius ? &node->left : &node->right;
+  if (side->radius == 0 || side->points.file != nullptr || side->points.rows < kFewRows ||
+      !(side->most_radius > 0) || 2 * held_bytes(side->buffer) > dataset_share(node->run, 2))
+    return;
+  classes.count = divide(count_radii(*side), side->points.rows, classes.most);
+  if (classes.count > 1) classes.side = side;
+}
+
+bool next_radius_class(JoinNode* node) {
+  RadiusClasses& classes = node->classes;
+  Side& side = *classes.side;
+  forget_points(&classes.buffer);
+  if (classes.next == classes.count) return false;
+  if (classes.next > 0) add_work(node->run->report.stats, &classes.before);
+  const int number = classes.next++;
+  classes.buffer = {};
+  classes.buffer.context = node->rows;
+  classes.buffer.source = side.buffer.source;
+  classes.buffer.limit = dataset_share(node->run, 2);
+  classes.buffer.scalar = side.points.scalar;
+  classes.buffer.dims = side.points.dims;
+  for (std::uint64_t i = 0; i < side.points.rows; ++i) {
+    const std::int64_t row = side.points.ids[i];
+    if (!is_nowhere(side.points, i) && class_of(classes, side.row_radii[row]) == number)
+      std::memcpy(add_point(&classes.buffer, row), point(side.points, i), point_bytes(side.points));
+  }
+  classes.points = finish_points(&classes.buffer);
+  const double largest = side.most_radius;
+  side.most_radius = classes.most[number];
+  const double shown = node->largest_radius;
+  node->band = widest_band(node, node->eps_of_all);
+  node->largest_radius = shown;
+  side.most_radius = largest;
+  return true;
+}
+
+void add_work(const JoinStats& of, JoinStats* to) {
+  to->candidates += of.candidates;
+  to->pairs += of.pairs;
+  to->rechecked += of.rechecked;
+  to->batches += of.batches;
+  to->parts += of.parts;
+  to->index_ms += of.index_ms;
+  to->join_ms += of.join_ms;
+}
+
+void set_classes_aside(JoinNode* node) {
+  RadiusClasses& classes = node->classes;
+  Side& side = *classes.side;
+  const int first = classes.next - 1;
+  for (std::uint64_t i = 0; i < side.points.rows; ++i) {
+    const std::int64_t row = side.points.ids[i];
+    if (is_nowhere(side.points, i) || class_of(classes, side.row_radii[row]) < first) continue;
+    add_odd(node, &side, row,
+            side.odd.values != nullptr ? node->data.test.type->rebuild(side.points, i) : 0);
+    remove_point(side.points, i);
+  }
+  sort_odd(&side);
+  classes.next = classes.count;
 }
 
 EpsBand widest_band(JoinNode* node, double eps) {

@@ -43,10 +43,13 @@ PairSelection wanted_pairs(const JoinNode* node) {
 }
 
 Sides wanted_sides(JoinNode* node) {
-  const bool self_join = (node->mode != Mode::kTop || may_halve_top(node)) &&
+  const Side* const classed = node->classes.side;
+  const bool self_join = (node->mode != Mode::kTop || may_halve_top(node)) && classed == nullptr &&
                          are_same_points(node) && (!has_keys(node) || node->keys->same);
   const auto dataset = [&](bool left) {
-    const Dataset points = with_keys(node, left, left ? node->left.points : node->right.points);
+    const Side& side = left ? node->left : node->right;
+    const Dataset points =
+        with_keys(node, left, &side == classed ? node->classes.points : side.points);
     return node->sums != nullptr ? with_sums(node, left, self_join, points) : points;
   };
   if (!self_join) return Sides::two(dataset(true), dataset(false));
@@ -112,6 +115,11 @@ bool take_counts(JoinNode* node) {
 /// least, or else the condition is evaluated for all pairs.
 void do_without(JoinNode* node) {
   if (node->keeps) return;
+  if (node->classes.side != nullptr) {
+    set_classes_aside(node);
+    node->step = Step::kOddLeft;
+    return;
+  }
   if (node->mode == Mode::kTop)
     node->top_problem = "the join does not fit in gpujoin.host_memory_limit";
   if (has_keys(node) && node->mode != Mode::kSums) {
@@ -161,6 +169,10 @@ void join_points(JoinNode* node) {
   }
   node->step = Step::kOddLeft;
   if (node->left.points.rows == 0 || node->right.points.rows == 0) return;
+  if (node->classes.side != nullptr) {
+    if (!next_radius_class(node)) return;
+    node->step = Step::kPoints;
+  }
   if (node->mode == Mode::kSums && !prepare_sums(node)) node->mode = Mode::kPairs;
   start_points(node);
   const bool counts = node->mode == Mode::kCounts || node->mode == Mode::kTotal;
@@ -315,9 +327,10 @@ bool has_filter(const JoinNode* node) {
 void start_pairs(JoinNode* node) {
   if (node->data.top.k > 0) node->top = first_top(node, engine_resources(node->run).memory_limit);
   if (node->keys != nullptr) find_keys(node);
+  find_radius_classes(node);
   node->order_by_engine = node->order != nullptr && node->data.top.k == 0 &&
-                          node->band.engine_serves && find_ranks(node) &&
-                          (!has_keys(node) || node->keys->same);
+                          node->classes.side == nullptr && node->band.engine_serves &&
+                          find_ranks(node) && (!has_keys(node) || node->keys->same);
   node->mode = node->band.engine_serves ? engine_mode(node) : Mode::kLoop;
   const bool none = node->band.none && node->band.engine_serves;
   node->step = none ? Step::kOddLeft : Step::kPoints;

@@ -78,9 +78,9 @@ double rows_of(PlannerInfo* root, Relids relids) {
   return rows;
 }
 
-/// Of radii that differ from row to row: one that leaves about as many pairs as all of them do, or
-/// one that no row exceeds.
-enum class RadiusOf { kTypicalRow, kAnyRow };
+/// Of radii that differ from row to row: one that leaves about as many pairs as all of them do, one
+/// that no row exceeds, or one that leaves about as many where rows are joined in classes by them.
+enum class RadiusOf { kTypicalRow, kAnyRow, kClass };
 
 /// The radius of one side's rows as statistics have it, or NaN.
 double radius_of_rows(PlannerInfo* root, Expr* radius, RadiusOf rows) {
@@ -94,18 +94,35 @@ double radius_of_rows(PlannerInfo* root, Expr* radius, RadiusOf rows) {
     weights += sample.weights[i];
   }
   if (!(weights > 0)) return NAN;
-  return rows == RadiusOf::kAnyRow ? largest : sqrt(squares / weights);
+  const double typical = sqrt(squares / weights);
+  return rows == RadiusOf::kAnyRow  ? largest
+         : rows == RadiusOf::kClass ? fmin(largest, 2 * typical)
+                                    : typical;
 }
 
-/// The value of eps if evaluating it calls immutable functions only, or else NaN.
-double known_eps(PlannerInfo* root, const SimilarityClause& clause, RadiusOf rows) {
+/// The radius that an engine joins with, on average. One side's rows may be joined in classes.
+double radius_of_search(PlannerInfo* root, const SimilarityClause& clause) {
+  double any = 0, saved = 0;
+  for (Expr* const radius : clause.radii) {
+    if (radius == nullptr) continue;
+    const double largest = radius_of_rows(root, radius, RadiusOf::kAnyRow);
+    any += largest;
+    saved = fmax(saved, largest - radius_of_rows(root, radius, RadiusOf::kClass));
+  }
+  return any - saved;
+}
+
+/// The value of eps if evaluating it calls immutable functions only, or else NaN; `of_search`: not
+/// of a typical pair, but as far as an engine has to look.
+double known_eps(PlannerInfo* root, const SimilarityClause& clause, bool of_search) {
   Node* const eps = reinterpret_cast<Node*>(clause.eps);
   if (contain_mutable_functions(eps)) return NAN;
   Node* const value = estimate_expression_value(root, eps);
   if (!IsA(value, Const) || reinterpret_cast<Const*>(value)->constisnull) return NAN;
   double radius = DatumGetFloat8(reinterpret_cast<Const*>(value)->constvalue);
+  if (of_search) return radius + radius_of_search(root, clause);
   for (Expr* const of_rows : clause.radii)
-    if (of_rows != nullptr) radius += radius_of_rows(root, of_rows, rows);
+    if (of_rows != nullptr) radius += radius_of_rows(root, of_rows, RadiusOf::kTypicalRow);
   return radius;
 }
 
@@ -261,7 +278,7 @@ double share_within(PlannerInfo* root, const SimilarityClause& clause, double ep
 JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause& clause) {
   const Relids left = pull_varnos(root, reinterpret_cast<Node*>(clause.left));
   const Relids right = pull_varnos(root, reinterpret_cast<Node*>(clause.right));
-  const double share = share_within(root, clause, known_eps(root, clause, RadiusOf::kTypicalRow));
+  const double share = share_within(root, clause, known_eps(root, clause, false));
   Relids tested;
   JoinSelectivities result = {share, share};
   if (asks_for_existence(root, bms_union(left, right), &tested))
@@ -281,7 +298,7 @@ Selectivity share_of_pairs(PlannerInfo* root, const RestrictInfo* info,
 Selectivity share_of_candidates(PlannerInfo* root, const SimilarityClause& clause,
                                 Selectivity share) {
   if (!has_row_radii(clause)) return share;
-  const double eps = known_eps(root, clause, RadiusOf::kAnyRow);
+  const double eps = known_eps(root, clause, true);
   return std::isnan(eps) ? -1 : share_within(root, clause, eps);
 }
 

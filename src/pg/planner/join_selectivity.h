@@ -19,7 +19,7 @@ JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause
 Selectivity share_of_pairs(PlannerInfo* root, const RestrictInfo* info,
                            const SimilarityClause& clause);
 
-/// The share of pairs that an engine finds within the largest radius of any row, `share` where all
+/// The share of pairs that an engine finds where rows have radii of their own, `share` where all
 /// have the same; negative where the radii of rows are not known.
 Selectivity share_of_candidates(PlannerInfo* root, const SimilarityClause& clause,
                                 Selectivity share);
