@@ -72,7 +72,8 @@ class Kind:
         distance, swapped = self.distance(left, right), self.distance(right, left)
         return self.rng.choice([f'{distance} <= {eps}'] * 4 + [
             f'{distance} < {eps}', f'{eps} >= {swapped}', f'{eps} > {distance}', f'NOT {distance} > {eps}',
-            f'{distance} BETWEEN 0 AND {eps}', f'{distance} <= ({eps})::real'])
+            f'{distance} BETWEEN 0 AND {eps}', f'{distance} <= ({eps})::real',
+            f'({distance} <= {eps} OR {distance} <= {self.numbers.radius()!r}::float8)'])
 
     def distance(self, left, right):
         return f'({left} {self.rng.choice(self.distances)} {right})'

@@ -102,6 +102,19 @@ SET work_mem = '64kB';
 SELECT same_rows('SELECT l.id, r.id, repeat(l.id::text, 300) FROM a l JOIN b r ON l.v <-> r.v <= r.r', true, 'rows in a file');
 RESET work_mem;
 
+-- ---- One of several radii
+SELECT same_rows(format(query, clause, 'a', 'b'), true, format('%s: %s', name, clause)) FROM kinds, unnest(ARRAY['(l.v <-> r.v <= 1 OR l.v <-> r.v <= 3)',
+  '(l.v <-> r.v < 3 OR 2 > l.v <-> r.v OR l.v <-> r.v < 0)', '(l.p <-> r.p <= 1 OR l.p <-> r.p <= 2.5)']) clause;
+SELECT same_rows('SELECT l.id, r.id FROM odd l JOIN odd r ON ' || clause, true, clause) FROM unnest(ARRAY['(l.v <-> r.v <= 1 OR l.v <-> r.v <= ''NaN'')',
+  '(l.p <-> r.p <= 1 OR l.p <-> r.p <= ''Infinity'')', '(l.p <-> r.p < -1 OR l.p <-> r.p < 0)']) clause;
+PREPARE alternatives(float8, float8) AS SELECT l.id, r.id FROM a l JOIN b r ON l.v <-> r.v <= $1 OR l.v <-> r.v <= $2;
+SET plan_cache_mode = force_generic_plan;
+SELECT same_rows(format('EXECUTE alternatives(%s, %s)', one, other), true, format('radii %s and %s', one, other))
+FROM unnest('{NULL,1,NaN}'::text[]) x, unnest('{NULL,3,-1}'::text[]) y, quote_nullable(nullif(x, 'NULL')) one, quote_nullable(nullif(y, 'NULL')) other;
+RESET plan_cache_mode;
+SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON ' || clause, false, 'not by the node: ' || clause) FROM unnest(ARRAY['(l.v <-> r.v <= 1 OR l.v <-> r.v < 3)',
+  '(l.v <-> r.v <= 1 OR l.p <-> r.p <= 3)', '(l.v <-> r.v <= 1 OR l.grp = 3)', '(l.v <-> r.v <= 1 OR l.v <-> r.v <= r.r)']) clause;
+
 -- ---- Columns
 CREATE TABLE points AS
   SELECT i AS id, i % 7 AS grp, i * 7 % 13 AS i, (i * 5 % 11)::smallint AS s, (i * 7 % 13)::float8 AS x, CASE WHEN i % 23 <> 0 THEN (i * 5 % 11)::float8 END AS y,

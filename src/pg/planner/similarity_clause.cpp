@@ -97,8 +97,41 @@ bool comes_from(PlannerInfo* root, Expr* value, Relids relations) {
 
 namespace {
 
+bool match_any_radius(Expr* condition, SimilarityClause* clause);
+
+Expr* greatest_of(List* numbers) {
+  MinMaxExpr* const greatest = makeNode(MinMaxExpr);
+  greatest->minmaxtype = FLOAT8OID;
+  greatest->op = IS_GREATEST;
+  greatest->args = numbers;
+  greatest->location = -1;
+  return reinterpret_cast<Expr*>(greatest);
+}
+
+/// The same distance within one of several radii is within the largest that is not NULL. The radii
+/// are there already, for an expression might raise an error that a nearer pair would not meet.
+bool match_alternatives(Expr* condition, SimilarityClause* clause) {
+  List* radii = NIL;
+  ListCell* cell;
+  foreach (cell, reinterpret_cast<BoolExpr*>(condition)->args) {
+    SimilarityClause one;
+    if (!match_any_radius(static_cast<Expr*>(lfirst(cell)), &one) ||
+        one.test.by->form != TestForm::kDistance || !(IsA(one.eps, Const) || IsA(one.eps, Param)))
+      return false;
+    if (radii == NIL) *clause = one;
+    if (one.test.by != clause->test.by || one.test.strict != clause->test.strict ||
+        !equal(one.left, clause->left) || !equal(one.right, clause->right))
+      return false;
+    radii = lappend(radii, one.eps);
+  }
+  clause->condition = condition;
+  clause->eps = greatest_of(radii);
+  return true;
+}
+
 /// Sets *clause if the condition is a similarity, whatever its radius comes from.
 bool match_any_radius(Expr* condition, SimilarityClause* clause) {
+  if (is_orclause(condition)) return match_alternatives(condition, clause);
   Oid function;
   List* arguments;
   if (!as_call(condition, &function, &arguments)) return false;
