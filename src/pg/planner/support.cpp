@@ -66,7 +66,7 @@ bool estimate_call(PlannerInfo* root, Node* node, JoinEstimate* estimate) {
   const ArgumentPositions& at = operation->function.at;
   if (known_values(root, call, values, known) != at.count) return false;
   if (!known[at.relation[0]] || (at.relation[1] >= 0 && !known[at.relation[1]])) return false;
-  const bool eps_known = known[at.eps];
+  const bool eps_known = at.eps < 0 || known[at.eps];
   if (!eps_known) values[at.eps] = {Float8GetDatum(0), false};
   if (at.k >= 0 && !known[at.k]) values[at.k] = {Int64GetDatum(kMostTopPairs), false};
   JoinArguments arguments;
