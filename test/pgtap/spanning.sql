@@ -54,7 +54,7 @@ SELECT throws_ok($$ SELECT * FROM gpu_spanning_tree('a', 3, metric => 'l3', vect
 CREATE TABLE groups (id int PRIMARY KEY, x float8, y float8);
 INSERT INTO groups SELECT i, i % 5, i / 5 FROM generate_series(0, 24) i;
 INSERT INTO groups SELECT 100 - i, 100 + i % 5 * 0.5, i / 5 FROM generate_series(0, 24) i;
-INSERT INTO groups VALUES (200, 50, 2), (201, 1e6, 0), (202, 'NaN', 0), (203, NULL, 0);
+INSERT INTO groups VALUES (200, 50, 1000), (201, 1e6, 0), (202, 'NaN', 0), (203, NULL, 0);
 SELECT bag_eq($$ SELECT id, cluster, probability > 0 FROM gpu_hdbscan('groups', vector_columns => 'x,y') $$,
   $$ SELECT id::bigint, CASE WHEN id < 25 THEN 0 WHEN id <= 100 THEN 1 END::bigint, id <= 100 FROM groups WHERE x IS NOT NULL $$,
   'clusters are numbered by their smallest ids, what is far from them is noise, a row without a vector is left out');

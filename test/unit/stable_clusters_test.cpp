@@ -58,14 +58,12 @@ std::vector<FoundPair> make_forest(Random& random, std::uint64_t points, std::ui
   for (std::uint64_t point = 1; point < points; ++point) {
     if (random.unit() < gaps) continue;
     const std::uint64_t other = random.unit() < 0.7 ? point - 1 : random.index(point);
-    const double distance = kinds > 0 ? static_cast<double>(random.index(kinds))
-                                      : std::exp(random.between(-3, 3));
-    edges.push_back(
-        {static_cast<std::int64_t>(other), static_cast<std::int64_t>(point), distance});
+    const double distance =
+        kinds > 0 ? static_cast<double>(random.index(kinds)) : std::exp(random.between(-3, 3));
+    edges.push_back({static_cast<std::int64_t>(other), static_cast<std::int64_t>(point), distance});
   }
-  std::sort(edges.begin(), edges.end(), [](const FoundPair& a, const FoundPair& b) {
-    return a.distance < b.distance;
-  });
+  std::sort(edges.begin(), edges.end(),
+            [](const FoundPair& a, const FoundPair& b) { return a.distance < b.distance; });
   return edges;
 }
 

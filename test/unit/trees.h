@@ -182,8 +182,7 @@ class ClusterDefinition {
           numbers.emplace(chosen, static_cast<std::int64_t>(numbers.size())).first->second;
       result_.clusters.push_back(number);
       const double densest = nodes_[chosen].densest;
-      result_.probabilities.push_back(
-          density_[point] >= densest ? 1 : density_[point] / densest);
+      result_.probabilities.push_back(density_[point] >= densest ? 1 : density_[point] / densest);
     }
   }
 

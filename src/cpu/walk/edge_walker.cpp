@@ -196,10 +196,9 @@ void EdgeWalker::look_at(Window leaf) {
   for (std::size_t i = 0; i < within; ++i) {
     const std::uint32_t other = scan_.position(i);
     if (table_.component(other) == component_) continue;
-    const TreeEdge edge = {
-        mutual_reachability(core_, table_.core(other),
-                            distance_from_raw(points_.metric, scan_.raw(i))),
-        edge_ends(rank_, table_.rank(other))};
+    const TreeEdge edge = {mutual_reachability(core_, table_.core(other),
+                                               distance_from_raw(points_.metric, scan_.raw(i))),
+                           edge_ends(rank_, table_.rank(other))};
     if (edge < best) best = edge;
   }
   if (!(best < bound_)) return;
@@ -214,8 +213,7 @@ void EdgeWalker::set_bound(const TreeEdge& bound) {
 
 /// Takes over what other workers have found for the component.
 void EdgeWalker::follow_others() {
-  if (table_.first_distance(component_) < bound_.distance)
-    set_bound(table_.first_edge(component_));
+  if (table_.first_distance(component_) < bound_.distance) set_bound(table_.first_edge(component_));
 }
 
 }  // namespace gpujoin::cpu

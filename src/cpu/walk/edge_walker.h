@@ -15,15 +15,16 @@ struct PointEdges {
   PointEdges(MemoryBudget& budget, std::uint64_t points)
       : least(budget, points), settled(budget, points) {}
 
-  Buffer<double> least;  ///< no edge that leads out of its component is shorter
+  Buffer<double> least;          ///< no edge that leads out of its component is shorter
   Buffer<std::uint8_t> settled;  ///< this round: the first edge is offered
 };
 
-/// Each round [dual-tree-EMST] asks the lists of all points first, then the tree for those points whose lists do not
-/// tell. In the tree a node is left out where all its points are in the component, or where no edge
-/// to one of them comes before the first that is known to lead out: by the distance of its box, its
-/// smallest core distance, and of edges of one distance by its smallest rank. So points of one
-/// place, all of whose edges have one distance, take no more time than others.
+/// Each round [dual-tree-EMST] asks the lists of all points first, then the tree for those points
+/// whose lists do not tell. In the tree a node is left out where all its points are in the
+/// component, or where no edge to one of them comes before the first that is known to lead out: by
+/// the distance of its box, its smallest core distance, and of edges of one distance by its
+/// smallest rank. So points of one place, all of whose edges have one distance, take no more time
+/// than others.
 class EdgeWalker {
  public:
   /// Throws MemoryLimitExceeded or std::bad_alloc.

@@ -1,5 +1,5 @@
-// One point against the leaves of a k-d tree, whatever the metric: which bound a search goes by, and
-// the raw distances that the definition gives.
+// One point against the leaves of a k-d tree, whatever the metric: which bound a search goes by,
+// and the raw distances that the definition gives.
 #pragma once
 
 #include <cstdint>

@@ -65,9 +65,8 @@ void TreeTable::begin_round() {
 }
 
 void TreeTable::find_facts() {
-  for_all(tools_.pool, tree_.leaves(), [this](std::uint32_t leaf) {
-    facts_[tree_.leaves() + leaf] = facts_of_leaf(leaf);
-  });
+  for_all(tools_.pool, tree_.leaves(),
+          [this](std::uint32_t leaf) { facts_[tree_.leaves() + leaf] = facts_of_leaf(leaf); });
   for (std::uint32_t node = tree_.leaves() - 1; node >= 1; --node)
     facts_[node] = together(facts_[2 * node], facts_[2 * node + 1]);
 }

@@ -19,9 +19,9 @@ struct NodeFacts {
   static constexpr std::uint32_t kSeveral = ~std::uint32_t{0};  ///< components
   static constexpr std::uint32_t kNone = kSeveral - 1;
 
-  double core;             ///< the smallest core distance
-  std::uint32_t rank;      ///< the smallest rank
-  std::uint32_t component; ///< the one of all of them; of the round at hand
+  double core;              ///< the smallest core distance
+  std::uint32_t rank;       ///< the smallest rank
+  std::uint32_t component;  ///< the one of all of them; of the round at hand
 };
 
 /// Points are named by position in the tree. A point without a core distance, infinite here, is in

@@ -6,8 +6,8 @@
 
 namespace gpujoin {
 
-/// There are `points` / `min_size` clusters with none within them at most, and fewer others, each of
-/// which has two or more.
+/// There are `points` / `min_size` clusters with none within them at most, and fewer others, each
+/// of which has two or more.
 StableClusters::StableClusters(MemoryBudget& budget, std::uint64_t points, std::uint64_t min_size)
     : min_size_(min_size),
       links_(budget, points),
@@ -43,8 +43,10 @@ void StableClusters::add(std::uint32_t a, std::uint32_t b, double distance) {
   if (sizes_[a] < sizes_[b]) std::swap(a, b);
   links_[b] = a;
   sizes_[a] += sizes_[b];
-  append(loose_[a], loose_[b], [this](std::uint32_t at) -> auto& { return next_[at]; });
-  append(met_[a], met_[b], [this](std::uint32_t at) -> auto& { return clusters_[at].next; });
+  append(
+      loose_[a], loose_[b], [this](std::uint32_t at) -> auto& { return next_[at]; });
+  append(
+      met_[a], met_[b], [this](std::uint32_t at) -> auto& { return clusters_[at].next; });
   touched_[touched_count_++] = a;
 }
 

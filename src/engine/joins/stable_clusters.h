@@ -8,12 +8,12 @@
 
 namespace gpujoin {
 
-/// Points are 0 .. points - 1, in the order of their names: clusters are numbered by it. A cluster's
-/// density is the reciprocal of a distance. As the distance grows, components of edges up to it
-/// grow. One that reaches `min_size` points is a cluster; points that join it later belong to it
-/// from that density on. Where several such components meet, their clusters end, and a larger one
-/// begins [HDBSCAN] [accelerated-HDBSCAN]. All edges of one distance count at
-/// once, so that the answer does not depend on their order.
+/// Points are 0 .. points - 1, in the order of their names: clusters are numbered by it. A
+/// cluster's density is the reciprocal of a distance. As the distance grows, components of edges up
+/// to it grow. One that reaches `min_size` points is a cluster; points that join it later belong to
+/// it from that density on. Where several such components meet, their clusters end, and a larger
+/// one begins [HDBSCAN] [accelerated-HDBSCAN]. All edges of one distance count at once, so that the
+/// answer does not depend on their order.
 ///
 /// The stability of a cluster is the sum over its points of the density from which on each is no
 /// longer in it, less the density with which the cluster begins as seen from below: its excess of
@@ -43,10 +43,10 @@ class StableClusters {
 
  private:
   struct Cluster {
-    double created = 0;     ///< the distance at which it is complete enough to be one
-    double mass = 0;        ///< the sum over its points of densities from which on they are in it
+    double created = 0;  ///< the distance at which it is complete enough to be one
+    double mass = 0;     ///< the sum over its points of densities from which on they are in it
     double stability = 0;
-    double within = 0;      ///< the best sum of stabilities of clusters within it
+    double within = 0;  ///< the best sum of stabilities of clusters within it
     std::uint64_t size = 0;
     std::uint32_t parent = kNone;
     std::uint32_t next = kNone;    ///< in the list of a component

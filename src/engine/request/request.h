@@ -259,7 +259,9 @@ class Output {
   const PairSums* sums() const { return sums_; }            ///< of kSums
   std::uint64_t neighbors() const { return neighbors_; }    ///< of kNearest
   std::uint64_t min_points() const { return min_points_; }  ///< of clusters and trees, >= 1
-  std::uint64_t min_cluster_size() const { return min_cluster_size_; }  ///< of kStableClusters, >= 2
+  std::uint64_t min_cluster_size() const {
+    return min_cluster_size_;
+  }                                                         ///< of kStableClusters, >= 2
   bool one_suffices() const { return one_suffices_ != 0; }  ///< of kCountPerRow: matched_rows()
   bool lowest_first() const { return top_.scoring.lowest_first; }  ///< of kDuplicates
 
@@ -293,8 +295,7 @@ inline bool wants_counts(Output::Kind output) {
 /// Whether each pair comes with a number: its distance, or its score.
 inline bool wants_distances(Output::Kind output) {
   return output == Output::kPairsWithDistances || output == Output::kTopPairs ||
-         output == Output::kNearest || output == Output::kDuplicates ||
-         is_of_spanning_tree(output);
+         output == Output::kNearest || output == Output::kDuplicates || is_of_spanning_tree(output);
 }
 
 /// What a join of boxes emits.

@@ -69,6 +69,8 @@ bool estimate_call(PlannerInfo* root, Node* node, JoinEstimate* estimate) {
   const bool eps_known = at.eps < 0 || known[at.eps];
   if (!eps_known) values[at.eps] = {Float8GetDatum(0), false};
   if (at.k >= 0 && !known[at.k]) values[at.k] = {Int64GetDatum(kMostTopPairs), false};
+  for (const int size : {at.min_points, at.min_cluster_size})
+    if (size >= 0 && !known[size]) values[size] = {Int64GetDatum(2), false};
   JoinArguments arguments;
   if (!try_arguments(&operation->function, node, values, &arguments)) return false;
   if (arguments.no_rows)

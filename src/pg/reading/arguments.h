@@ -62,8 +62,8 @@ struct JoinArguments {
   double eps;
   Metric metric;
   PairSelection pairs;
-  Top top;                   ///< of Output::kTopPairs; its k is Output::kNearest's, too
-  std::uint64_t min_points;  ///< of clusters and spanning trees
+  Top top;                         ///< of Output::kTopPairs; its k is Output::kNearest's, too
+  std::uint64_t min_points;        ///< of clusters and spanning trees
   std::uint64_t min_cluster_size;  ///< of Output::kStableClusters
 };
 
