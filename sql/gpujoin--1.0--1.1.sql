@@ -299,6 +299,12 @@ COMMENT ON FUNCTION gpu_vector(text) IS 'the vector that is written as a list of
 COMMENT ON FUNCTION gpu_vector(json) IS 'the vector that is an array of numbers';
 COMMENT ON FUNCTION gpu_vector(jsonb) IS 'the vector that is an array of numbers';
 
+-- Rows of tables without an integer key: functions name them by their ctids with id_column => 'ctid'.
+
+CREATE FUNCTION gpu_ctid(id bigint) RETURNS tid
+    AS 'MODULE_PATHNAME', 'gpujoin_ctid' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION gpu_ctid IS 'the ctid of a row that a function named by it, with id_column => ''ctid''';
+
 -- Cells to partition and distribute points by: a.cell = b.cell AND a.v <-> b.v <= eps finds each pair once, with each row
 -- of a in its gpu_cell() and each row of b in all cells of its gpu_halo().
 

@@ -37,10 +37,9 @@ inline constexpr std::uint32_t kMaxClusterGrid = 3;
 
 /// Cells that are so small that points of one are neighbours, but for a rounding error or columns
 /// that the grid does not have: boxes of points prove it. Points within eps lie in cells whose
-/// coordinates differ by `radius` at most, by the lemma of cell_coordinate(): with a width of reach
-/// / radius * (1 + 2^-20) at least, quotients differ by less than radius * (1 + 2^-52) / (1 +
-/// 2^-20)
-/// + 2^-20.9, which is below radius.
+/// coordinates differ by `radius` at most, by the lemma of cell_coordinate(): cells at least
+/// reach / radius * (1 + 2^-20) wide make quotients that differ by less than
+/// radius * (1 + 2^-52) / (1 + 2^-20) + 2^-20.9, which is below radius.
 struct ClusterCells {
   double reach;  ///< for make_grid()
   std::uint32_t radius;

@@ -54,7 +54,7 @@ template <int Dims>
 Outcome run(const Dataset& data, double eps, unsigned threads) {
   using Distance = nanoflann::L2_Simple_Adaptor<double, Points<Dims>, double, std::uint32_t>;
   using Tree = nanoflann::KDTreeSingleIndexAdaptor<Distance, Points<Dims>, Dims, std::uint32_t>;
-  const Points<Dims> points{static_cast<const double*>(data.coordinates), data.rows};
+  const Points<Dims> points{static_cast<const double*>(data.first_chunk), data.rows};
   // sum <= raw is sum < the next double.
   const double limit =
       std::nextafter(make_threshold(Metric::kL2, eps).raw, std::numeric_limits<double>::infinity());

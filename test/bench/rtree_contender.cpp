@@ -60,7 +60,7 @@ double sum_of_squares(const Point<Dims>& a, const Point<Dims>& b) {
 template <int Dims>
 std::vector<Point<Dims>> read_points(const Dataset& data) {
   std::vector<Point<Dims>> points(data.rows);
-  const double* x = static_cast<const double*>(data.coordinates);
+  const double* x = static_cast<const double*>(data.first_chunk);
   for (Point<Dims>& point : points) for_each_column<Dims>([&](auto d) { bg::set<d>(point, *x++); });
   return points;
 }

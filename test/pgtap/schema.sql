@@ -21,7 +21,7 @@ SELECT set_eq(
 SELECT set_eq(
   $$ SELECT proname::text FROM functions $$,
   '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_knn_join,gpu_box_join,gpu_components,gpu_dbscan,gpu_density,gpu_dedup,gpu_spanning_tree,gpu_hdbscan,gpu_distance,gpu_cosine_distance,
-    gpu_l1_distance,gpu_within,gpu_vector,gpu_cell,gpu_halo,gpu_devices,gpu_last_join,gpu_session_joins,gpu_resident_tables,gpu_prewarm,gpu_evict,gpujoin_support}'::text[],
+    gpu_l1_distance,gpu_within,gpu_vector,gpu_ctid,gpu_cell,gpu_halo,gpu_devices,gpu_last_join,gpu_session_joins,gpu_resident_tables,gpu_prewarm,gpu_evict,gpujoin_support}'::text[],
   'these are the functions');
 
 -- Signatures: names and defaults of arguments, columns of results.
@@ -114,7 +114,7 @@ SELECT set_eq(
   $$ SELECT proname::text, provolatile, proparallel, proisstrict, proretset FROM functions $$,
   $$ SELECT unnest(names), volatility::"char", parallel::"char", strict, returns_set FROM (VALUES
        ('{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_knn_join,gpu_box_join,gpu_components,gpu_dbscan,gpu_density,gpu_dedup,gpu_spanning_tree,gpu_hdbscan}'::text[], 's', 'r', false, true),
-       ('{gpu_distance,gpu_cosine_distance,gpu_l1_distance,gpu_within,gpu_vector,gpu_cell,gpu_halo}', 'i', 's', true, false),
+       ('{gpu_distance,gpu_cosine_distance,gpu_l1_distance,gpu_within,gpu_vector,gpu_ctid,gpu_cell,gpu_halo}', 'i', 's', true, false),
        ('{gpu_devices,gpu_last_join,gpu_resident_tables}', 'v', 'r', true, true), ('{gpu_session_joins,gpu_evict}', 'v', 'r', true, false), ('{gpu_prewarm}', 'v', 'r', false, false),
        ('{gpujoin_support}', 'v', 'u', true, false))
        v(names, volatility, parallel, strict, returns_set) $$,

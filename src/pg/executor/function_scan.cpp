@@ -99,13 +99,17 @@ void prepare_buffer(JoinScan* scan, PointBuffer* points, ScalarType scalar, std:
   points->spill = needs_memory(scan) ? nullptr : &scan->run.spill;
 }
 
-/// The service may keep rows that are known by their ids: each of them where each is emitted.
+bool has_ctids(const SideColumns& columns) { return columns.id == SelfItemPointerAttributeNumber; }
+
+/// The service may keep rows that are known by their ids: each of them where each is emitted. Rows
+/// that are known by their ctids it keeps as plain SQL sees them.
 bool may_keep(const JoinScan* scan, const SideColumns& columns) {
   return scan->run.service.socket >= 0 && !scan->reads_whole &&
-         (!emits_rows(scan) || columns.unique_id);
+         (!emits_rows(scan) || columns.unique_id) && (scan->prewarms || !has_ctids(columns));
 }
 
-/// Checks columns whose rows are known by their ctids: plain SQL compares the values of one column.
+/// Checks columns of gpu_prewarm() whose rows are known by their ctids: plain SQL compares the
+/// values of one column.
 void check_ctids(const JoinScan* scan, const SideColumns& columns) {
   if (columns.value_type == nullptr || columns.shape == Shape::kBoxes || columns.score != 0)
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -124,7 +128,7 @@ void read_side(JoinScan* scan, int side, const SideColumns& columns, ScalarType 
   KeptSide* const kept = &scan->kept[side];
   *kept = {};
   prepare_buffer(scan, points, scalar, limit);
-  const bool by_ctid = columns.id == SelfItemPointerAttributeNumber;
+  const bool by_ctid = scan->prewarms && has_ctids(columns);
   if (by_ctid) check_ctids(scan, columns);
   if (may_keep(scan, columns) &&
       read_kept_side(&scan->run.service, static_cast<std::uint32_t>(side), columns,
@@ -301,9 +305,6 @@ void open_scan(JoinScan* scan, Node* call, const NullableDatum* arguments) {
   const Operation* const operation = scan->operation;
   const MemoryContext caller = MemoryContextSwitchTo(scan->context);
   scan->arguments = read_arguments(&operation->function, call, arguments);
-  SideArguments* const left = &scan->arguments.left;
-  left->by_ctid =
-      scan->prewarms && left->id_column != nullptr && strcmp(left->id_column, "ctid") == 0;
   if (!scan->arguments.no_rows) read_data(scan);
   start(scan);
   MemoryContextSwitchTo(caller);

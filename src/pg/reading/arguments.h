@@ -46,7 +46,6 @@ struct SideArguments {
   Shape shape;
   const char* prefix;  ///< of the side's argument names: "", "left_" or "right_"
   const char* id_column;
-  bool by_ctid;          ///< rows are known by their ctids, as to plain SQL
   int column_count;      ///< -1: the default is wanted
   const char** columns;  ///< of vectors, or of boxes
   bool scored;           ///< rows have scores

@@ -11,6 +11,7 @@
 extern "C" {
 #include "access/sysattr.h"
 #include "access/table.h"
+#include "catalog/index.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "lib/stringinfo.h"
@@ -34,8 +35,12 @@ struct Reader {
 
 /// DestReceiver::receiveSlot. Column 1 is the id, the vector or box follows, then the score.
 bool receive_row(TupleTableSlot* slot, DestReceiver* receiver) {
+  RowCollector* const rows = &reinterpret_cast<Reader*>(receiver)->rows;
   slot_getallattrs(slot);
-  collect_row(&reinterpret_cast<Reader*>(receiver)->rows, slot->tts_values, slot->tts_isnull);
+  if (rows->columns->id == SelfItemPointerAttributeNumber)
+    slot->tts_values[0] = Int64GetDatum(
+        itemptr_encode(reinterpret_cast<ItemPointer>(DatumGetPointer(slot->tts_values[0]))));
+  collect_row(rows, slot->tts_values, slot->tts_isnull);
   return true;
 }
 
@@ -48,7 +53,7 @@ void check_types(DestReceiver* receiver, int, TupleDesc row) {
   const auto has = [&](int column, Oid type) {
     return column < row->natts && getBaseType(TupleDescAttr(row, column)->atttypid) == type;
   };
-  bool same = has(0, columns.id_type);
+  bool same = has(0, columns.id == SelfItemPointerAttributeNumber ? TIDOID : columns.id_type);
   for (int i = 0; i < columns.count; ++i)
     same = same && has(i + 1, asked_type(columns, columns.types[i]));
   if (rows.points->scored)

@@ -86,16 +86,23 @@ ColumnFinding find_named_columns(Relation relation, const SideArguments& side,
   return kFound;
 }
 
+/// Has rows named by their ctids, where these are of one table.
+ColumnFinding find_ctid(Relation relation, SideColumns* columns) {
+  const char kind = relation->rd_rel->relkind;
+  if ((kind != RELKIND_RELATION && kind != RELKIND_MATVIEW) || relation->rd_rel->relhassubclass)
+    return {ColumnProblem::kNoCtid, "ctid"};
+  name_by_ctid(columns);
+  return kFound;
+}
+
 ColumnFinding find_id(Relation relation, const SideArguments& side, SideColumns* columns) {
-  if (side.by_ctid) {
-    name_by_ctid(columns);
-    return kFound;
-  }
   if (side.id_column == nullptr) {
     columns->id = primary_key(relation);
     if (columns->id == InvalidAttrNumber) return {ColumnProblem::kNoId, nullptr};
   } else {
     columns->id = find_attribute(relation, side.id_column);
+    if (columns->id == InvalidAttrNumber && strcmp(side.id_column, "ctid") == 0)
+      return find_ctid(relation, columns);
     if (columns->id == InvalidAttrNumber) return {ColumnProblem::kMissingColumn, side.id_column};
   }
   columns->id_type = column_type(relation, columns->id);

@@ -16,8 +16,8 @@ namespace gpujoin {
 struct SideColumns {
   Oid relation;
   Shape shape;
-  AttrNumber id;                ///< SelfItemPointerAttributeNumber: of plain SQL, as
-                                ///< itemptr_encode() makes an int8 of it
+  AttrNumber id;                ///< SelfItemPointerAttributeNumber: the ctid, as itemptr_encode()
+                                ///< makes an int8 of it
   Oid id_type;                  ///< int2, int4 or int8
   bool unique_id;               ///< an index says that no two rows have the same
   const ValueType* value_type;  ///< of the one column that is a vector or box; null: it is made of
@@ -42,6 +42,7 @@ enum class ColumnProblem {
   kRepeatedColumn,
   kNoColumnsNamed,
   kNoId,
+  kNoCtid,
   kIdType,
   kNoScore,
   kSeveralScores,

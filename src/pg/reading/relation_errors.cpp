@@ -201,6 +201,15 @@ char* plain_join(const Obstacle& o) {
                              : psprintf("%s <-> %s <= 1", a, b));
 }
 
+/// What names rows without an integer key.
+const char* other_id(const Obstacle& o) {
+  const char kind = o.relation->rd_rel->relkind;
+  if (kind != RELKIND_RELATION && kind != RELKIND_MATVIEW)
+    return "Give it a column of unique integers.";
+  return psprintf("Pass %sid_column => 'ctid', and gpu_ctid() of an id is the ctid of its row.",
+                  o.side->prefix);
+}
+
 [[noreturn]] void raise_no_id(const Obstacle& o) {
   const char* first;
   const char* const candidates = list_unique_ids(o, &first);
@@ -214,10 +223,8 @@ char* plain_join(const Obstacle& o) {
        first != nullptr
            ? errhint("Name the column that identifies its rows, for example %sid_column => %s.",
                      o.side->prefix, quote_literal_cstr(first))
-       : corners
-           ? errhint("Give it a unique integer column, for example GENERATED ALWAYS AS IDENTITY.")
-           : errhint("Plain SQL takes any key: %s. Or give it a unique integer column.",
-                     plain_join(o))));
+       : corners ? errhint("%s", other_id(o))
+                 : errhint("%s Plain SQL takes any key: %s.", other_id(o), plain_join(o))));
   pg_unreachable();
 }
 
@@ -316,6 +323,13 @@ void raise_finding(Relation relation, const SideArguments& side, const SideColum
       raise_several_scores(o);
     case ColumnProblem::kNoId:
       raise_no_id(o);
+    case ColumnProblem::kNoCtid:
+      ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+                      errmsg("rows of relation \"%s\" cannot be named by their ctids", o.name()),
+                      errdetail("A ctid is the place of a row in one table, and this relation is a "
+                                "view, a foreign table, or has partitions or children."),
+                      errhint("Name a column of unique integers for %sid_column.", side.prefix)));
+      break;
     case ColumnProblem::kMissingColumn:
       raise_missing_column(o);
     case ColumnProblem::kIdType:
