@@ -122,7 +122,7 @@ SELECT set_eq(
 SELECT set_eq(
   $$ SELECT oid FROM functions WHERE prosupport = 'gpujoin_support(internal)'::regprocedure $$,
   $$ SELECT f.oid FROM functions f JOIN pg_language l ON l.oid = prolang WHERE lanname = 'c'
-     AND proname NOT IN ('gpu_cell', 'gpu_halo', 'gpu_devices', 'gpu_last_join', 'gpu_session_joins', 'gpu_resident_tables', 'gpu_prewarm', 'gpu_evict', 'gpujoin_support') $$,
+     AND proname NOT IN ('gpu_ctid', 'gpu_cell', 'gpu_halo', 'gpu_devices', 'gpu_last_join', 'gpu_session_joins', 'gpu_resident_tables', 'gpu_prewarm', 'gpu_evict', 'gpujoin_support') $$,
   'the planner is told more about the joins and the distances');
 SELECT is_empty(
   $$ SELECT oid::regprocedure FROM functions WHERE prosecdef OR proleakproof $$,
