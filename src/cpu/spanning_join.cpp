@@ -96,7 +96,7 @@ void SpanningJoin::find_cores(const TreePoints& points) {
   std::deque<WalkProgress> progress;
   std::deque<CoreWalker> walkers;
   for (unsigned worker = 0; worker < pool_.size(); ++worker)
-    walkers.emplace_back(points, request_.min_points() - 1, *table_, lists_, budget_,
+    walkers.emplace_back(points, request_.min_points() - 1, *table_, lists_, tools(),
                          progress.emplace_back(tally_));
   walk_stretches(tools(), walkers, tree_.points,
                  [](CoreWalker& walker, auto begin, auto end) { walker.walk(begin, end); });
@@ -108,7 +108,7 @@ void SpanningJoin::find_edges(const TreePoints& points) {
   std::deque<WalkProgress> progress;
   std::deque<EdgeWalker> walkers;
   for (unsigned worker = 0; worker < pool_.size(); ++worker)
-    walkers.emplace_back(points, lists_, *table_, edges, budget_, progress.emplace_back(tally_));
+    walkers.emplace_back(points, lists_, *table_, edges, tools(), progress.emplace_back(tally_));
   do {
     table_->begin_round();
     walk_stretches(tools(), walkers, tree_.points,

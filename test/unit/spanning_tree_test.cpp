@@ -114,7 +114,7 @@ TEST_P(SpanningTree, of_few_rows_is_small) {
   }
 }
 
-TEST_P(SpanningTree, is_the_same_with_any_threads_and_any_memory) {
+TEST_P(SpanningTree, is_the_same_by_several_threads_and_in_little_memory) {
   Random random(2304);
   const std::uint64_t rows = 20000;
   std::vector<double> values = make_values(Shape::kClustered, random, rows, 2);

@@ -14,15 +14,15 @@ bool is_nearer(const Neighbor& a, const Neighbor& b) { return a.raw < b.raw; }
 }  // namespace
 
 CoreWalker::CoreWalker(const TreePoints& points, std::uint64_t neighbors, TreeTable& table,
-                       NearLists& lists, MemoryBudget& budget, WalkProgress& progress)
+                       NearLists& lists, const WalkTools& tools, WalkProgress& progress)
     : points_(points),
       neighbors_(neighbors),
       table_(table),
       lists_(lists),
       progress_(progress),
-      scan_(points, budget),
-      found_(budget, std::min<std::uint64_t>(std::max<std::uint64_t>(neighbors, lists.length),
-                                             points.tree->points)) {
+      scan_(points, tools),
+      found_(tools.budget, std::min<std::uint64_t>(std::max<std::uint64_t>(neighbors, lists.length),
+                                                   points.tree->points)) {
   visits_.reserve(points.tree->levels + 1);
 }
 

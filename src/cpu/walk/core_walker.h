@@ -30,7 +30,7 @@ class CoreWalker {
   /// `neighbors`: the core distance is that of so many-th nearest other point; of 0 it is 0. Memory
   /// is taken here. Throws MemoryLimitExceeded or std::bad_alloc.
   CoreWalker(const TreePoints& points, std::uint64_t neighbors, TreeTable& table, NearLists& lists,
-             MemoryBudget& budget, WalkProgress& progress);
+             const WalkTools& tools, WalkProgress& progress);
 
   /// The points at some positions.
   void walk(std::uint32_t begin, std::uint32_t end);

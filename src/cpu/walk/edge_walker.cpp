@@ -26,13 +26,14 @@ double gap_of_nodes(const KdTree& tree, std::uint32_t a, std::uint32_t b) {
 }  // namespace
 
 EdgeWalker::EdgeWalker(const TreePoints& points, const NearLists& lists, TreeTable& table,
-                       PointEdges& edges, MemoryBudget& budget, WalkProgress& progress)
+                       PointEdges& edges, const WalkTools& tools, WalkProgress& progress)
     : points_(points),
+      pool_(tools.pool),
       lists_(lists),
       table_(table),
       edges_(edges),
       progress_(progress),
-      scan_(points, budget) {
+      scan_(points, tools) {
   visits_.reserve(points.tree->levels + 1);
   nodes_.reserve(points.tree->levels + 1);
 }
@@ -112,6 +113,7 @@ bool EdgeWalker::may_leave(std::uint32_t leaf) {
   const double most = points_.most_tree_raw(most_raw(points_.metric, bound));
   nodes_.assign(1, 1);
   while (!nodes_.empty()) {
+    pool_.throw_if_stopped();
     const std::uint32_t node = nodes_.back();
     nodes_.pop_back();
     const NodeFacts& other = table_.facts(node);

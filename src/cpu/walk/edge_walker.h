@@ -29,7 +29,7 @@ class EdgeWalker {
  public:
   /// Throws MemoryLimitExceeded or std::bad_alloc.
   EdgeWalker(const TreePoints& points, const NearLists& lists, TreeTable& table, PointEdges& edges,
-             MemoryBudget& budget, WalkProgress& progress);
+             const WalkTools& tools, WalkProgress& progress);
 
   /// Looks at the lists of the points at some positions.
   void walk_lists(std::uint32_t begin, std::uint32_t end);
@@ -58,6 +58,7 @@ class EdgeWalker {
   void follow_others();
 
   const TreePoints& points_;
+  const WorkerPool& pool_;
   const NearLists& lists_;
   TreeTable& table_;
   PointEdges& edges_;

@@ -9,11 +9,12 @@ double TreePoints::most_tree_raw(double raw) const {
   return any_direction ? kAnyDirection * kAnyDirection : most_direction_raw(raw, tree->dims);
 }
 
-LeafScan::LeafScan(const TreePoints& points, MemoryBudget& budget)
+LeafScan::LeafScan(const TreePoints& points, const WalkTools& tools)
     : points_(points),
-      query_(budget, points.tree->dims),
-      positions_(budget, kMostLeafPoints + kCollectPadding),
-      raws_(budget, kMostLeafPoints + kCollectPadding) {}
+      pool_(tools.pool),
+      query_(tools.budget, points.tree->dims),
+      positions_(tools.budget, kMostLeafPoints + kCollectPadding),
+      raws_(tools.budget, kMostLeafPoints + kCollectPadding) {}
 
 void LeafScan::load(std::uint32_t position) {
   const KdTree& tree = *points_.tree;
@@ -35,6 +36,7 @@ void LeafScan::set_bound(double raw) {
 /// The definition decides: the raw distances of a screen, or of directions, only select.
 std::size_t LeafScan::look_at(Window leaf) {
   if (leaf.begin == leaf.end) return 0;
+  pool_.throw_if_stopped();
   const std::size_t passed =
       points_.kernel.collect(scan_, &leaf, 1, positions_.data(), raws_.data());
   if (!points_.screened && !points_.by_directions()) return passed;

@@ -6,6 +6,7 @@
 
 #include "core/nearest.h"
 #include "cpu/index/kd_tree.h"
+#include "cpu/walk/walk_tools.h"
 #include "engine/request/request.h"
 
 namespace gpujoin::cpu {
@@ -33,7 +34,7 @@ struct TreePoints {
 class LeafScan {
  public:
   /// Throws MemoryLimitExceeded or std::bad_alloc.
-  LeafScan(const TreePoints& points, MemoryBudget& budget);
+  LeafScan(const TreePoints& points, const WalkTools& tools);
 
   /// Takes the point at a position.
   void load(std::uint32_t position);
@@ -41,6 +42,7 @@ class LeafScan {
   void set_bound(double raw);
   double most_tree_raw() const { return most_tree_raw_; }
   /// Compares the point with those of a leaf: how many are within the bound, itself among them.
+  /// Throws Stopped.
   std::size_t look_at(Window leaf);
   std::uint32_t position(std::size_t i) const { return positions_[i]; }
   double raw(std::size_t i) const { return raws_[i]; }
@@ -56,6 +58,7 @@ class LeafScan {
   double raw_of(std::uint32_t other) const;
 
   const TreePoints& points_;
+  const WorkerPool& pool_;
   Buffer<double> query_;  ///< [dims] as the tree has it
   std::uint32_t position_ = 0;
   double most_raw_ = 0, most_tree_raw_ = 0;
