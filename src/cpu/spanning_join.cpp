@@ -66,7 +66,6 @@ TreePoints SpanningJoin::tree_points() const {
   TreePoints points{};
   points.tree = &tree_;
   points.points = &request_.left();
-  points.indexed = &indexed_;
   points.metric = request_.metric();
   points.indexed_metric = points.by_directions() ? Metric::kL2 : points.metric;
   points.any_direction = directions_.extreme;

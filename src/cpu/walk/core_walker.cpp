@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-bool is_nearer(const Neighbor& a, const Neighbor& b) { return a.raw < b.raw; }
+constexpr auto is_nearer = [](const Neighbor& a, const Neighbor& b) { return a.raw < b.raw; };
 
 }  // namespace
 

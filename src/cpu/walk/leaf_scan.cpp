@@ -19,9 +19,22 @@ LeafScan::LeafScan(const TreePoints& points, const WalkTools& tools)
 void LeafScan::load(std::uint32_t position) {
   const KdTree& tree = *points_.tree;
   position_ = position;
-  for (std::uint32_t d = 0; d < tree.dims; ++d)
-    query_[d] = coordinate(*points_.indexed, tree.rows[position], d);
+  if (tree.scalar == ScalarType::kFloat32)
+    load_from_tile<float>();
+  else
+    load_from_tile<double>();
   scan_ = {tree.tiles.data(), query_.data(), tree.dims, 0, true};
+}
+
+/// Rows lie anywhere, tiles in the order of positions.
+template <class T>
+void LeafScan::load_from_tile() {
+  const std::uint32_t dims = points_.tree->dims;
+  const T* const place = reinterpret_cast<const T*>(points_.tree->tiles.data()) +
+                         std::size_t{position_ / kTilePoints} * kTilePoints * dims +
+                         position_ % kTilePoints;
+  for (std::uint32_t d = 0; d < dims; ++d)
+    query_[d] = static_cast<double>(place[std::size_t{d} * kTilePoints]);
 }
 
 void LeafScan::set_bound(double raw) {

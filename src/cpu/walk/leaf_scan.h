@@ -15,7 +15,6 @@ namespace gpujoin::cpu {
 struct TreePoints {
   const KdTree* tree;
   const Dataset* points;
-  const Dataset* indexed;  ///< the points, or their directions
   Metric metric;
   Metric indexed_metric;  ///< of the tree: L2 for cosine
   bool any_direction;     ///< a vector is extreme, see core/cosine.h: all are looked at
@@ -55,6 +54,8 @@ class LeafScan {
   }
 
  private:
+  template <class T>
+  void load_from_tile();
   double raw_of(std::uint32_t other) const;
 
   const TreePoints& points_;
