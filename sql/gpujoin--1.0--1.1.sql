@@ -101,6 +101,22 @@ CREATE FUNCTION gpu_dedup(
     RETURNS TABLE (id bigint, kept_id bigint, distance float8)
     AS 'MODULE_PATHNAME', 'gpujoin_dedup'
     LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000 SUPPORT gpujoin_support;
+CREATE FUNCTION gpu_spanning_tree(
+    tbl regclass, min_points bigint DEFAULT 5, id_column name DEFAULT NULL,
+    vector_columns anycompatible DEFAULT NULL, metric text DEFAULT 'l2')
+    RETURNS TABLE (id1 bigint, id2 bigint, distance float8)
+    AS 'MODULE_PATHNAME', 'gpujoin_spanning_tree'
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000 SUPPORT gpujoin_support;
+CREATE FUNCTION gpu_hdbscan(
+    tbl regclass, min_cluster_size bigint DEFAULT 5, min_points bigint DEFAULT NULL,
+    id_column name DEFAULT NULL, vector_columns anycompatible DEFAULT NULL, metric text DEFAULT 'l2')
+    RETURNS TABLE (id bigint, cluster bigint, probability float8)
+    AS 'MODULE_PATHNAME', 'gpujoin_hdbscan'
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000 SUPPORT gpujoin_support;
+COMMENT ON FUNCTION gpu_spanning_tree IS
+    'the edges of the smallest spanning tree of the rows of a table by mutual reachability distance, shortest first';
+COMMENT ON FUNCTION gpu_hdbscan IS
+    'rows of a table, each with its cluster by HDBSCAN, and how surely it belongs to it';
 COMMENT ON FUNCTION gpu_dedup IS
     'rows of a table that a better row within eps makes superfluous, each with the nearest such row that stays';
 COMMENT ON FUNCTION gpu_density IS

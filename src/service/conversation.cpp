@@ -213,8 +213,9 @@ void Conversation::run_join(const OpenJoin& message) {
   require(wanted == WantedEngine::kAuto || wanted == WantedEngine::kCuda ||
               wanted == WantedEngine::kCpu,
           "there is no such engine");
-  const bool packed =
-      request.output() == Output::kCountPerRow || request.output() == Output::kClusters;
+  const bool packed = request.output() == Output::kCountPerRow ||
+                      request.output() == Output::kClusters ||
+                      request.output() == Output::kStableClusters;
   Dataset rows[kSides] = {};
   for (int side = 0; side < (request.self_join() ? 1 : kSides); ++side)
     rows[side] = rows_of(side, message.sides[side], packed);

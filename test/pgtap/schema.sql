@@ -20,7 +20,7 @@ SELECT set_eq(
   'it consists of functions, operators and views');
 SELECT set_eq(
   $$ SELECT proname::text FROM functions $$,
-  '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_knn_join,gpu_box_join,gpu_components,gpu_dbscan,gpu_density,gpu_dedup,gpu_distance,gpu_cosine_distance,
+  '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_knn_join,gpu_box_join,gpu_components,gpu_dbscan,gpu_density,gpu_dedup,gpu_spanning_tree,gpu_hdbscan,gpu_distance,gpu_cosine_distance,
     gpu_l1_distance,gpu_within,gpu_vector,gpu_ctid,gpu_cell,gpu_halo,gpu_devices,gpu_last_join,gpu_session_joins,gpu_join_counts,gpu_reset_join_counts,gpu_running_joins,
     gpu_resident_tables,gpu_prewarm,gpu_evict,gpujoin_support}'::text[],
   'these are the functions');
@@ -80,6 +80,8 @@ SELECT bag_eq(
             ('gpu_dbscan', 'TABLE(id bigint, cluster bigint, kind text)'),
             ('gpu_density', 'TABLE(id bigint, neighbors bigint)'),
             ('gpu_dedup', 'TABLE(id bigint, kept_id bigint, distance double precision)'),
+            ('gpu_spanning_tree', 'TABLE(id1 bigint, id2 bigint, distance double precision)'),
+            ('gpu_hdbscan', 'TABLE(id bigint, cluster bigint, probability double precision)'),
             ('gpu_neighbors', 'TABLE(id bigint, neighbors bigint[], distances double precision[])') $$,
   'joins return pairs of ids, and the distance where their name says so; or neighbors, clusters, duplicates');
 CREATE TEMP TABLE arrays AS SELECT unnest('{real[],double precision[],smallint[],integer[],bigint[],numeric[]}'::text[]) AS t;
@@ -112,7 +114,7 @@ SELECT bag_eq(
 SELECT set_eq(
   $$ SELECT proname::text, provolatile, proparallel, proisstrict, proretset FROM functions $$,
   $$ SELECT unnest(names), volatility::"char", parallel::"char", strict, returns_set FROM (VALUES
-       ('{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_knn_join,gpu_box_join,gpu_components,gpu_dbscan,gpu_density,gpu_dedup}'::text[], 's', 'r', false, true),
+       ('{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_knn_join,gpu_box_join,gpu_components,gpu_dbscan,gpu_density,gpu_dedup,gpu_spanning_tree,gpu_hdbscan}'::text[], 's', 'r', false, true),
        ('{gpu_distance,gpu_cosine_distance,gpu_l1_distance,gpu_within,gpu_vector,gpu_ctid,gpu_cell,gpu_halo}', 'i', 's', true, false),
        ('{gpu_devices,gpu_last_join,gpu_resident_tables,gpu_join_counts,gpu_running_joins}', 'v', 'r', true, true),
        ('{gpu_session_joins,gpu_evict,gpu_reset_join_counts}', 'v', 'r', true, false), ('{gpu_prewarm}', 'v', 'r', false, false),

@@ -22,6 +22,9 @@ namespace gpujoin {
 ///
 /// Duplicates (Output::kDuplicates): one neighbour a row.
 ///
+/// Spanning trees (Output::kSpanningTree): edges in the order of the result. Stable clusters
+/// (Output::kStableClusters): one neighbour a row, its cluster; every row appears once.
+///
 /// Counts (Output::kCountPerRow): row i has counts[i] pairs; every left row appears once.
 /// Sums (Output::kSums): likewise, and sums + i * row_words() are the row's.
 /// Clusters (Output::kClusters): row i is unpack_cluster(counts[i]); every row appears once.

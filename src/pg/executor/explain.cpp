@@ -86,6 +86,10 @@ void explain_call(const FuncExpr* call, const Operation* operation, ExplainState
   if (min_points != nullptr)
     explain_count("Minimum Points",
                   static_cast<std::uint64_t>(DatumGetInt64(min_points->constvalue)), es);
+  const Const* const size = constant_argument(call, at.min_cluster_size);
+  if (size != nullptr)
+    explain_count("Minimum Cluster Size",
+                  static_cast<std::uint64_t>(DatumGetInt64(size->constvalue)), es);
   explain_text_argument("Score Function", call, at.score, "sum", es);
   if (operation->function.output != Output::kDuplicates)
     return explain_text_argument("Best", call, at.best, nullptr, es);
