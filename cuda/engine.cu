@@ -213,6 +213,8 @@ std::unique_ptr<Join> open_join(const JoinRequest& request, cuda::DeviceContext&
                                            std::make_shared<cuda::JoinResources>(context, request));
   if (request.output() == Output::kNearest) return open_nearest_join(request, context);
   if (request.output() == Output::kClusters) return open_clusters_join(request, context);
+  if (is_of_spanning_tree(request.output()))
+    throw cuda::Unable{"the device finds no spanning trees"};
   if (request.output() == Output::kDuplicates)
     return std::make_unique<DuplicatesJoin>(request, range_join);
   if (request.output() != Output::kTopPairs || request.sides.in_file()) return range_join(request);

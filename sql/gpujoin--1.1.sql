@@ -115,6 +115,22 @@ CREATE FUNCTION gpu_dedup(
     RETURNS TABLE (id bigint, kept_id bigint, distance float8)
     AS 'MODULE_PATHNAME', 'gpujoin_dedup'
     LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000 SUPPORT gpujoin_support;
+CREATE FUNCTION gpu_spanning_tree(
+    tbl regclass, min_points bigint DEFAULT 5, id_column name DEFAULT NULL,
+    vector_columns anycompatible DEFAULT NULL, metric text DEFAULT 'l2')
+    RETURNS TABLE (id1 bigint, id2 bigint, distance float8)
+    AS 'MODULE_PATHNAME', 'gpujoin_spanning_tree'
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000 SUPPORT gpujoin_support;
+CREATE FUNCTION gpu_hdbscan(
+    tbl regclass, min_cluster_size bigint DEFAULT 5, min_points bigint DEFAULT NULL,
+    id_column name DEFAULT NULL, vector_columns anycompatible DEFAULT NULL, metric text DEFAULT 'l2')
+    RETURNS TABLE (id bigint, cluster bigint, probability float8)
+    AS 'MODULE_PATHNAME', 'gpujoin_hdbscan'
+    LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000 SUPPORT gpujoin_support;
+COMMENT ON FUNCTION gpu_spanning_tree IS
+    'the edges of the smallest spanning tree of the rows of a table by mutual reachability distance, shortest first';
+COMMENT ON FUNCTION gpu_hdbscan IS
+    'rows of a table, each with its cluster by HDBSCAN, and how surely it belongs to it';
 COMMENT ON FUNCTION gpu_dedup IS
     'rows of a table that a better row within eps makes superfluous, each with the nearest such row that stays';
 COMMENT ON FUNCTION gpu_density IS
@@ -395,6 +411,37 @@ CREATE FUNCTION gpu_session_joins(
 COMMENT ON FUNCTION gpu_session_joins() IS
     'how many joins this session has run, and of these on the CPU for want of a device, over all pairs for want of the first, '
     'with the condition evaluated for every pair, and in the session where the service was to run them';
+
+-- What the joins of all sessions did, and what those in the service are at: for monitoring.
+
+CREATE FUNCTION gpu_join_counts(
+    OUT datid oid, OUT joins bigint, OUT service_joins bigint, OUT device_joins bigint, OUT cancels bigint, OUT rows bigint,
+    OUT pairs bigint, OUT candidates bigint, OUT table_blocks bigint, OUT blocks_read bigint, OUT engine_fallbacks bigint,
+    OUT topk_fallbacks bigint, OUT nested_loops bigint, OUT service_fallbacks bigint, OUT read_ms float8, OUT index_ms float8,
+    OUT join_ms float8, OUT stats_reset timestamptz)
+    RETURNS SETOF record
+    AS 'MODULE_PATHNAME', 'gpujoin_join_counts' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 10;
+COMMENT ON FUNCTION gpu_join_counts() IS 'what the joins of each database did';
+CREATE VIEW pg_stat_gpujoin AS SELECT d.datname, c.* FROM gpu_join_counts() c LEFT JOIN pg_database d ON d.oid = c.datid;
+COMMENT ON VIEW pg_stat_gpujoin IS 'what the joins of each database did';
+GRANT SELECT ON pg_stat_gpujoin TO PUBLIC;
+
+CREATE FUNCTION gpu_reset_join_counts() RETURNS boolean
+    AS 'MODULE_PATHNAME', 'gpujoin_reset_join_counts' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION gpu_reset_join_counts() IS 'begin pg_stat_gpujoin anew for this database';
+REVOKE ALL ON FUNCTION gpu_reset_join_counts() FROM PUBLIC;
+
+CREATE FUNCTION gpu_running_joins(
+    OUT pid int, OUT datid oid, OUT phase text, OUT engine text, OUT since timestamptz, OUT left_rows bigint, OUT right_rows bigint,
+    OUT candidates bigint, OUT pairs bigint, OUT tasks bigint, OUT tasks_done bigint)
+    RETURNS SETOF record
+    AS 'MODULE_PATHNAME', 'gpujoin_running_joins' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 10;
+COMMENT ON FUNCTION gpu_running_joins() IS 'joins at work in the gpujoin service';
+CREATE VIEW pg_stat_progress_gpujoin AS
+    SELECT r.pid, r.datid, d.datname, r.phase, r.engine, r.since, r.left_rows, r.right_rows, r.candidates, r.pairs, r.tasks, r.tasks_done
+    FROM gpu_running_joins() r LEFT JOIN pg_database d ON d.oid = r.datid;
+COMMENT ON VIEW pg_stat_progress_gpujoin IS 'joins at work in the gpujoin service';
+GRANT SELECT ON pg_stat_progress_gpujoin TO PUBLIC;
 
 -- Tables whose rows stay in the service, for monitoring; and how to be rid of one.
 

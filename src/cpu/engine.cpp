@@ -20,6 +20,7 @@
 #include "cpu/range_join.h"
 #include "cpu/scan/scan.h"
 #include "cpu/small_clusters.h"
+#include "cpu/spanning_join.h"
 #include "engine/joins/duplicates_join.h"
 #include "engine/joins/keyed_clusters.h"
 #include "engine/joins/partitioned_join.h"
@@ -245,6 +246,13 @@ std::unique_ptr<Join> open_nearest_join(const JoinRequest& request) {
   return std::make_unique<PartitionedNearest>(request, std::move(budget), std::move(parts));
 }
 
+std::unique_ptr<Join> open_spanning_join(const JoinRequest& request) {
+  if (request.sides.in_file())
+    throw MemoryLimitExceeded{request.sides.rows() * point_bytes(request.left()),
+                              request.resources.memory_limit};
+  return std::make_unique<cpu::SpanningJoin>(request);
+}
+
 std::unique_ptr<Join> open_duplicates_join(const JoinRequest& request) {
   if (request.sides.in_file())
     throw MemoryLimitExceeded{request.sides.rows() * point_bytes(request.left()),
@@ -272,6 +280,7 @@ std::unique_ptr<Join> open_join(const JoinRequest& request) {
   if (request.output() == Output::kNearest) return open_nearest_join(request);
   if (request.output() == Output::kClusters) return open_clusters_join(request);
   if (request.output() == Output::kDuplicates) return open_duplicates_join(request);
+  if (is_of_spanning_tree(request.output())) return open_spanning_join(request);
   if (request.output() == Output::kTopPairs) return open_best_pairs_join(request);
   return open_points_join(request);
 }

@@ -109,6 +109,9 @@ void ThreadedJoin::stats(JoinStats* stats) const {
   stats->rechecked = tally_.rechecked;
   stats->join_ms = static_cast<double>(tally_.busy_ns) / 1e6 / pool_.size();
   stats->memory_peak = budget_.peak();
+  const WorkerPool::Progress progress = pool_.progress();
+  stats->tasks = progress.tasks;
+  stats->tasks_done = progress.begun;
 }
 
 }  // namespace gpujoin::cpu

@@ -79,7 +79,7 @@ void WorkerPool::take_tasks(unsigned worker) {
   try {
     while (!failed_.load(std::memory_order_relaxed) && !stopped()) {
       const std::size_t index = next_.fetch_add(1, std::memory_order_relaxed);
-      if (index >= count_) return;
+      if (index >= count_.load(std::memory_order_relaxed)) return;
       (*task_)(index, worker);
     }
   } catch (...) {

@@ -1,6 +1,7 @@
 // Worker threads that see no signals and never touch PostgreSQL, and a loop that they share.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -35,6 +36,16 @@ class WorkerPool {
   /// time, not nested.
   void parallel_for(std::size_t count, const Task& task);
 
+  /// The indexes of the loop at work, or of the last one, and how many of these were begun. From
+  /// any thread.
+  struct Progress {
+    std::size_t tasks, begun;
+  };
+  Progress progress() const {
+    const std::size_t tasks = count_.load(std::memory_order_relaxed);
+    return {tasks, std::min(tasks, next_.load(std::memory_order_relaxed))};
+  }
+
   /// Makes parallel_for leave after the tasks that are running. From any thread, any number of
   /// times.
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
@@ -51,7 +62,7 @@ class WorkerPool {
   std::condition_variable start_;
   std::condition_variable done_;
   const Task* task_ = nullptr;
-  std::size_t count_ = 0;
+  std::atomic<std::size_t> count_{0};
   std::atomic<std::size_t> next_{0};
   unsigned round_ = 0;
   unsigned busy_ = 0;

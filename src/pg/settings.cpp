@@ -23,7 +23,8 @@ int host_memory_limit = 0;    // kB
 int device_memory_limit = 0;  // kB
 int service = static_cast<int>(ServicePreference::kAuto);
 int service_thread_count = 0;
-int service_join_memory = 0;                // kB
+int service_join_memory = 0;  // kB
+int log_min_duration_ms = -1;
 int table_memory = -1;                      // kB
 int device_table_memory = 4 * 1024 * 1024;  // kB
 int index_method = static_cast<int>(IndexMethod::kAuto);
@@ -105,6 +106,7 @@ constexpr Kind kMemory{RESOURCES_MEM, PGC_SUSET, GUC_EXPLAIN | GUC_UNIT_KB};
 constexpr Kind kWorkers{kWorkersGroup, PGC_SUSET, GUC_EXPLAIN};
 // What the service may use is the server's: its configuration file says so.
 constexpr Kind kServiceMemory{RESOURCES_MEM, PGC_SIGHUP, GUC_UNIT_KB};
+constexpr Kind kLogging{LOGGING_WHEN, PGC_SUSET, GUC_UNIT_MS};
 constexpr Kind kServiceWorkers{kWorkersGroup, PGC_SIGHUP, 0};
 constexpr Kind kKnob{DEVELOPER_OPTIONS, PGC_USERSET, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE};
 
@@ -154,6 +156,16 @@ void define_user_settings() {
              &host_memory_limit, MAX_KILOBYTES);
   define_int(kMemory, "gpujoin.device_memory_limit", "Device memory that a join may hold.",
              "0 sets no limit.", &device_memory_limit, MAX_KILOBYTES);
+}
+
+/// What administrators are told.
+void define_logging_settings() {
+  define_int(
+      kLogging, "gpujoin.log_min_duration",
+      "Least time of a similarity join that is logged, with what it did.",
+      "Reading its tables counts, waiting for who takes its rows does not. 0 logs all joins, "
+      "-1 none.",
+      &log_min_duration_ms, INT_MAX, nullptr, -1);
 }
 
 /// The process that serves all sessions.
@@ -218,6 +230,7 @@ void define_knobs() {
 
 void define_settings() {
   define_user_settings();
+  define_logging_settings();
   define_service_settings();
   define_knobs();
   reserve_settings_prefix("gpujoin");
@@ -264,6 +277,10 @@ std::uint64_t host_memory_limit_bytes() {
 
 std::uint64_t device_memory_limit_bytes() {
   return static_cast<std::uint64_t>(device_memory_limit) * 1024;
+}
+
+double log_min_duration() {
+  return log_min_duration_ms < 0 ? INFINITY : static_cast<double>(log_min_duration_ms);
 }
 
 std::uint32_t service_threads() {

@@ -32,6 +32,7 @@ std::uint64_t host_memory_limit_bytes();
 std::uint64_t device_memory_limit_bytes();
 
 // What the service may use, all sessions' joins together.
+double log_min_duration();                  ///< milliseconds; INFINITY: none
 std::uint32_t service_threads();            ///< at least 1
 std::uint64_t service_join_memory_bytes();  ///< of the host, for joins at work
 std::uint64_t table_memory_bytes();         ///< of the host, for tables; 0: none stays

@@ -42,7 +42,12 @@ void Conversation::shut_down() {
 }
 
 void Conversation::talk() {
-  if (!receive() || !greet()) return;
+  if (!receive()) return;
+  if (const ReportJoins* const report = message_as<ReportJoins>(message_)) {
+    if (is_same_build(report->sender)) service_.counts.add(report->sender.database, report->counts);
+    return;
+  }
+  if (!greet()) return;
   while (receive()) answer();
 }
 
@@ -57,6 +62,7 @@ bool Conversation::greet() {
   welcome.pid = getpid();
   if (same) {
     database_ = hello->database;
+    pid_ = hello->pid;
     Status reason;
     welcome.device = service_.engines.device_state(&reason);
     std::memcpy(welcome.device_reason, reason.message, sizeof welcome.device_reason);
@@ -80,6 +86,12 @@ void Conversation::answer() {
     list_tables();
   else if (const EvictTables* const evict = message_as<EvictTables>(message_))
     evict_tables(*evict);
+  else if (message_as<ListCounts>(message_) != nullptr)
+    list_counts();
+  else if (message_as<ResetCounts>(message_) != nullptr)
+    reset_counts();
+  else if (message_as<ListJoins>(message_) != nullptr)
+    list_joins();
   else
     require(false, "a client sent a message that it must not send");
 }
@@ -120,6 +132,7 @@ void Conversation::send(const Message& message, const int* files, int count) {
 void Conversation::find_table(const FindTable& message) {
   require(message.side < kSides && !joined_ && !sides_[message.side].is_found,
           "a client looks for a table in the wrong place");
+  shown_.show(pid_, database_);
   Side& side = sides_[message.side];
   side.table = service_.tables.find(database_, message.key);
   side.is_found = true;
@@ -144,17 +157,32 @@ void Conversation::find_table(const FindTable& message) {
   send(answer, &file, 1);
 }
 
-void Conversation::list_tables() {
-  const std::vector<ListedTable> tables = service_.tables.list(database_);
-  ListedTables answer;
+template <class Answer, class Item>
+void Conversation::send_list(const char* name, const std::vector<Item>& items) {
+  Answer answer;
   start_message(&answer);
-  answer.tables = tables.size();
-  if (tables.empty()) return send(answer);
-  Region region("gpujoin tables", tables.size() * sizeof tables[0]);
-  std::memcpy(region.data(), tables.data(), tables.size() * sizeof tables[0]);
+  answer.count = items.size();
+  if (items.empty()) return send(answer);
+  Region region(name, items.size() * sizeof items[0]);
+  std::memcpy(region.data(), items.data(), items.size() * sizeof items[0]);
   const int file = region.file();
   send(answer, &file, 1);
 }
+
+void Conversation::list_tables() {
+  send_list<ListedTables>("gpujoin tables", service_.tables.list(database_));
+}
+
+void Conversation::list_counts() {
+  send_list<ListedCounts>("gpujoin counts", service_.counts.list());
+}
+
+void Conversation::reset_counts() {
+  service_.counts.reset(database_);
+  list_counts();
+}
+
+void Conversation::list_joins() { send_list<ListedJoins>("gpujoin joins", service_.board.list()); }
 
 void Conversation::evict_tables(const EvictTables& message) {
   EvictedTables answer;
@@ -166,6 +194,7 @@ void Conversation::evict_tables(const EvictTables& message) {
 void Conversation::open_join(const OpenJoin& message) {
   require(!joined_, "a client has more than one join");
   joined_ = true;
+  shown_.show(pid_, database_);
   const Status status = guarded([&]() -> Status {
     try {
       run_join(message);
@@ -184,8 +213,9 @@ void Conversation::run_join(const OpenJoin& message) {
   require(wanted == WantedEngine::kAuto || wanted == WantedEngine::kCuda ||
               wanted == WantedEngine::kCpu,
           "there is no such engine");
-  const bool packed =
-      request.output() == Output::kCountPerRow || request.output() == Output::kClusters;
+  const bool packed = request.output() == Output::kCountPerRow ||
+                      request.output() == Output::kClusters ||
+                      request.output() == Output::kStableClusters;
   Dataset rows[kSides] = {};
   for (int side = 0; side < (request.self_join() ? 1 : kSides); ++side)
     rows[side] = rows_of(side, message.sides[side], packed);
@@ -201,6 +231,12 @@ void Conversation::run_join(const OpenJoin& message) {
   require(check_request(request));
   RunningJoin join({service_.engines, service_.admission}, interrupt_, request, wanted);
   ResultSender results(request);
+  // The board forgets the join before it ends.
+  const struct Shown {
+    JoinBoard::Entry& entry;
+    ~Shown() { entry.show(nullptr); }
+  } shown{shown_};
+  shown_.show(&join);
   send_batches(join, results);
 }
 

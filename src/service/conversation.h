@@ -6,6 +6,8 @@
 
 #include "service/descriptor.h"
 #include "service/hangups.h"
+#include "service/join_board.h"
+#include "service/join_counts.h"
 #include "service/protocol/channel.h"
 #include "service/result_sender.h"
 #include "service/running_join.h"
@@ -21,6 +23,8 @@ struct Service {
   TableStore tables{engines};
   Admission admission;
   Hangups hangups;
+  CountStore counts;
+  JoinBoard board;
   std::atomic<std::uint32_t> threads{1};  ///< of the host, that a join may have
 };
 
@@ -49,6 +53,11 @@ class Conversation {
   void find_table(const FindTable& message);
   void list_tables();
   void evict_tables(const EvictTables& message);
+  void list_counts();
+  void reset_counts();
+  void list_joins();
+  template <class Answer, class Item>
+  void send_list(const char* name, const std::vector<Item>& items);
 
   void open_join(const OpenJoin& message);
   void run_join(const OpenJoin& message);
@@ -64,6 +73,8 @@ class Conversation {
   Interrupt interrupt_;
   Descriptors descriptors_;  ///< that came with the last message
   std::uint32_t database_ = 0;
+  std::int32_t pid_ = 0;
+  JoinBoard::Entry shown_{service_.board};
   struct Side {
     TableHold table;
     bool is_found = false;  ///< FindTable was answered

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/strategy/choose_strategy.h"
 #include "service/failure.h"
@@ -66,6 +67,13 @@ RunningJoin::~RunningJoin() {
 
 /// Waits until this join may work. False: cancelled.
 bool RunningJoin::work() {
+  waiting_ = true;
+  const bool may = take_turn();
+  waiting_ = false;
+  return may;
+}
+
+bool RunningJoin::take_turn() {
   Admission& admission = machine_.admission;
   if (interrupt_.cancelled()) return false;
   if (!admitted_) {
@@ -81,6 +89,7 @@ bool RunningJoin::work() {
 }
 
 void RunningJoin::rest() {
+  waiting_ = true;
   machine_.engines.turns().give_back(use_);
   if (has_place_) machine_.admission.give_place(size_);
   if (has_memory_) machine_.admission.give_memory(size_);
@@ -92,7 +101,10 @@ Status RunningJoin::step(ResultBatch* batch) {
   if (join_ != nullptr) return engine_->next_batch(join_, batch);
   // The engine's threads inherit it from this one.
   if (!is_on_device()) setpriority(PRIO_PROCESS, 0, niceness_of(size_.size_class));
-  const Status status = engine_->open(&request_, &join_);
+  Join* opened = nullptr;
+  const Status status = engine_->open(&request_, &opened);
+  const std::lock_guard lock(watched_);
+  join_ = opened;
   return status.ok() ? Status{StatusCode::kInterrupted} : status;
 }
 
@@ -100,6 +112,7 @@ Status RunningJoin::next(ResultBatch* batch) {
   for (;;) {
     if (!work()) return {StatusCode::kInterrupted};
     const Status status = step(batch);
+    if (is_on_device()) remember();
     const bool failed =
         !status.ok() && status.code != StatusCode::kEnd && status.code != StatusCode::kInterrupted;
     if (failed && !fall_back(status)) return status;
@@ -122,6 +135,7 @@ bool RunningJoin::fall_back(const Status& failure) {
   machine_.engines.turns().give_back(use_);
   if (!may_fall_back_ || delivered_) return false;
   fallback_ = failure;
+  const std::lock_guard lock(watched_);
   engine_ = &machine_.engines.cpu();
   return true;
 }
@@ -129,13 +143,35 @@ bool RunningJoin::fall_back(const Status& failure) {
 void RunningJoin::close() {
   if (join_ == nullptr) return;
   if (is_on_device()) machine_.engines.turns().take_to_close(use_);
-  engine_->close(join_);
-  join_ = nullptr;
+  Join* closed;
+  {
+    const std::lock_guard lock(watched_);
+    closed = std::exchange(join_, nullptr);
+  }
+  engine_->close(closed);
 }
 
 void RunningJoin::stats(JoinStats* stats) const {
   *stats = {};
   if (join_ != nullptr) engine_->stats(join_, stats);
+}
+
+/// Keeps what the device's engine, which one thread at a time may ask, says now.
+void RunningJoin::remember() {
+  JoinStats now;
+  stats(&now);
+  const std::lock_guard lock(watched_);
+  last_ = now;
+}
+
+JoinPhase RunningJoin::watch(JoinStats* stats, const char** engine) const {
+  const std::lock_guard lock(watched_);
+  *stats = last_;
+  if (!is_on_device() && join_ != nullptr) engine_->stats(join_, stats);
+  *engine = engine_->name;
+  if (waiting_) return JoinPhase::kWaiting;
+  const bool joins = stats->index_ms > 0 || stats->candidates > 0 || stats->pairs > 0;
+  return joins ? JoinPhase::kJoining : JoinPhase::kIndexing;
 }
 
 }  // namespace gpujoin::service

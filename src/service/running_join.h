@@ -2,9 +2,13 @@
 // and the CPU in the place of a device that fails.
 #pragma once
 
+#include <atomic>
+#include <mutex>
+
 #include "engine/engine.h"
 #include "service/admission.h"
 #include "service/engines.h"
+#include "service/protocol/messages.h"
 
 namespace gpujoin::service {
 
@@ -31,6 +35,8 @@ class RunningJoin {
   void rest();
 
   void stats(JoinStats* stats) const;
+  /// The same and what the join is at, from any thread: on the device as of the last step.
+  JoinPhase watch(JoinStats* stats, const char** engine) const;
   const char* engine() const { return engine_->name; }
   const char* fallback() const { return fallback_.message; }  ///< why the CPU serves; or ""
 
@@ -38,8 +44,10 @@ class RunningJoin {
   const EngineTable* choose(WantedEngine wanted, double ms);
   bool is_on_device() const { return engine_ != &machine_.engines.cpu(); }
   bool work();
+  bool take_turn();
   Status step(ResultBatch* batch);
   bool fall_back(const Status& failure);
+  void remember();
   void close();
 
   const Machine machine_;
@@ -50,7 +58,10 @@ class RunningJoin {
   DeviceUse use_;
   Status fallback_;
   const EngineTable* engine_;
-  Join* join_ = nullptr;  ///< null: not opened yet
+  Join* join_ = nullptr;        ///< null: not opened yet
+  mutable std::mutex watched_;  ///< guards engine_, join_ and last_ from those who watch
+  JoinStats last_{};            ///< of the device
+  std::atomic<bool> waiting_{true};
   bool delivered_ = false;
   bool admitted_ = false;
   bool has_memory_ = false;

@@ -1,7 +1,8 @@
-// Times clusters and duplicates, and prints rows of a Markdown table. Arguments are read from left
-// to right: scalar=float32|float64, rounds=N and threads=N hold for the cases after them;
-// SET,DIMENSIONS,ROWS,EPS,MIN_POINTS is a case of DBSCAN, SET,DIMENSIONS,ROWS,EPS,duplicates one of
-// duplicates by cosine distance. SET is unif (uniform in the unit cube), blobs (half of the rows
+// Times clusters, spanning trees and duplicates, and prints rows of a Markdown table. Arguments are
+// read from left to right: scalar=float32|float64, rounds=N and threads=N hold for the cases after
+// them; SET,DIMENSIONS,ROWS,EPS,MIN_POINTS is a case of DBSCAN, SET,DIMENSIONS,ROWS,EPS,duplicates
+// one of duplicates by cosine distance, SET,DIMENSIONS,ROWS,tree,MIN_POINTS one of spanning trees,
+// which the CPU engine finds. SET is unif (uniform in the unit cube), blobs (half of the rows
 // likewise, half around 1,000 centres, at up to 0.004 of them in each column), equal, twins
 // (uniform around 0; a tenth are other rows, changed by up to a tenth in each column), or the path
 // of a CSV file of numbers.
@@ -36,6 +37,7 @@ struct Case {
   std::uint64_t rows;
   double eps;
   std::uint64_t min_points;  ///< 0: duplicates
+  bool tree;
 };
 
 template <class T>
@@ -84,15 +86,23 @@ std::vector<T> make_values(const Case& wanted) {
   return values;
 }
 
+Output output_of(const Case& wanted) {
+  if (wanted.tree) return Output::spanning_tree(wanted.min_points);
+  return wanted.min_points == 0 ? Output::duplicates(false) : Output::clusters(wanted.min_points);
+}
+
 /// What a result says, in words: the same for all engines.
 std::string describe(const EngineTable& engine, const JoinRequest& request) {
   std::uint64_t roles[3] = {}, clusters = 0, pairs = 0;
+  double weight = 0;
   Join* join = nullptr;
   Status status = engine.open(&request, &join);
   if (!status.ok()) throw std::runtime_error(status.message);
   ResultBatch batch{};
   while ((status = engine.next_batch(join, &batch)).ok()) {
     pairs += batch.pair_count;
+    for (std::uint64_t i = 0; batch.distances != nullptr && i < batch.pair_count; ++i)
+      weight += batch.distances[i];
     for (std::uint64_t i = 0; batch.counts != nullptr && i < batch.row_count; ++i) {
       const RowCluster row = unpack_cluster(batch.counts[i]);
       ++roles[static_cast<int>(row.role)];
@@ -102,6 +112,8 @@ std::string describe(const EngineTable& engine, const JoinRequest& request) {
   engine.close(join);
   if (status.code != StatusCode::kEnd) throw std::runtime_error(status.message);
   if (request.output() == Output::kDuplicates) return std::to_string(pairs) + " duplicates";
+  if (request.output() == Output::kSpanningTree)
+    return std::to_string(pairs) + " edges, " + std::to_string(weight) + " together";
   return std::to_string(clusters) + " clusters, " + std::to_string(roles[2]) + " core, " +
          std::to_string(roles[1]) + " border";
 }
@@ -114,7 +126,7 @@ void measure(const EngineTable& engine, const Options& options, const Case& want
   const bool duplicates = wanted.min_points == 0;
   JoinRequest request(Sides::one(points, PairSelection::kAll),
                       PointsWithin{duplicates ? Metric::kCosine : Metric::kL2, wanted.eps},
-                      duplicates ? Output::duplicates(false) : Output::clusters(wanted.min_points));
+                      output_of(wanted));
   request.resources.threads = options.threads;
   const std::string found = describe(engine, request);
   const Run run = median_run(engine, request, options.rounds);
@@ -144,9 +156,12 @@ void run_case(const EngineTable& engine, const Options& options, const std::stri
   const std::vector<std::string> parts = split(argument);
   if (parts.size() != 5)
     throw std::runtime_error("not SET,DIMENSIONS,ROWS,EPS,MIN_POINTS: " + argument);
-  const Case wanted{parts[0], static_cast<std::uint32_t>(std::stoul(parts[1])),
-                    std::stoull(parts[2]), std::stod(parts[3]),
-                    parts[4] == "duplicates" ? 0 : std::stoull(parts[4])};
+  const Case wanted{parts[0],
+                    static_cast<std::uint32_t>(std::stoul(parts[1])),
+                    std::stoull(parts[2]),
+                    parts[3] == "tree" ? 0 : std::stod(parts[3]),
+                    parts[4] == "duplicates" ? 0 : std::stoull(parts[4]),
+                    parts[3] == "tree"};
   if (options.scalar == ScalarType::kFloat32)
     measure<float>(engine, options, wanted);
   else

@@ -4,6 +4,7 @@ import math
 import sys
 from collections import Counter
 
+import spanning
 from compare import TIMEOUT, Difference, is_slow_by_settings
 from pq import CONNECTION_LOST, HANGS
 from query import Query
@@ -13,6 +14,7 @@ NO_NUMBER = float('nan')
 CLUSTERS = ('gpu_dbscan', 'gpu_components', 'gpu_cluster_dbscan')
 NUMBERS = CLUSTERS + ('gpu_density',)  # a number for each row
 PARTITIONS = {'grp': 'grp', 't': 't', 'n': 'trim_scale(n)', 's': 's + 0'}  # by the column: a text that equal values share
+TREES = ('gpu_spanning_tree', 'gpu_hdbscan')
 
 
 def distance(metric, a, b):
@@ -79,8 +81,9 @@ class PointCall(Call):
         self.kind = rng.choice(kinds) if kinds else None
         self.left, self.right = (rng.choice(small(schema)).name for _ in range(2))
         self.function = rng.choice(['gpu_selfjoin', 'gpu_selfjoin_distance', 'gpu_join', 'gpu_join_distance', 'gpu_neighbors',
-                                    'gpu_topk_join', 'gpu_knn_join', 'gpu_dbscan', 'gpu_components', 'gpu_cluster_dbscan', 'gpu_density', 'gpu_dedup', 'gpu_dedup'])
-        if self.function in ('gpu_selfjoin', 'gpu_selfjoin_distance', 'gpu_neighbors', 'gpu_dedup') + NUMBERS:
+                                    'gpu_topk_join', 'gpu_knn_join', 'gpu_dbscan', 'gpu_components', 'gpu_cluster_dbscan', 'gpu_density', 'gpu_dedup', 'gpu_dedup',
+                                    'gpu_spanning_tree', 'gpu_hdbscan'])
+        if self.function in ('gpu_selfjoin', 'gpu_selfjoin_distance', 'gpu_neighbors', 'gpu_dedup') + TREES + NUMBERS:
             self.right = self.left
         self.metric = rng.choice(['l2', 'l2', 'l1', 'linf', 'cosine'])
         self.eps = rng.choice([schema.numbers.radius(), schema.numbers.radius(), 0.0, 1e-15, 0.5])
@@ -91,7 +94,8 @@ class PointCall(Call):
         self.columns = self.kind.columns[0].split()[0] if self.kind else rng.choice(['x,y', 'x', 'z,x,y'])
         self.anywhere = rng.random() < 0.5
         self.ranked, self.ties = rng.random() < 0.7, False
-        self.min_points = rng.choice([1, 2, 3, 5]) if self.function in ('gpu_dbscan', 'gpu_cluster_dbscan') else 1
+        self.min_points = rng.choice([1, 2, 3, 5]) if self.function in ('gpu_dbscan', 'gpu_cluster_dbscan') + TREES else 1
+        self.min_size = rng.choice([2, 3, 5])
         self.partition = rng.choice([None, None, *PARTITIONS]) if self.function in CLUSTERS else None
         self.parts, self.skipped = [], []
         super().__init__(self.call())
@@ -116,6 +120,9 @@ class PointCall(Call):
             sides += [str(self.count), 'NULL' if self.anywhere else f"'{self.eps!r}'"]
             named.append(f"pairs => '{self.pairs}'")
             return f"SELECT * FROM gpu_knn_join({', '.join(sides + named)})"
+        if self.function in TREES:
+            named += [f'min_points => {self.min_points}'] + [f'min_cluster_size => {self.min_size}'] * (self.function == 'gpu_hdbscan')
+            return f"SELECT * FROM {self.function}({', '.join(sides + named)})"
         sides.append(f"'{self.eps!r}'")
         if self.function == 'gpu_topk_join':
             sides.append(str(self.count))
@@ -182,7 +189,7 @@ class PointCall(Call):
         return self.rows(pairs, left, right)
 
     def is_anywhere(self):
-        return self.function == 'gpu_knn_join' and self.anywhere
+        return self.function == 'gpu_knn_join' and self.anywhere or self.function in TREES
 
     def nearest_rows(self, pairs):
         found = {}
@@ -201,6 +208,8 @@ class PointCall(Call):
             return self.cluster_rows(pairs, left)
         if self.function == 'gpu_dedup':
             return self.duplicate_rows(pairs, left)
+        if self.function in TREES:
+            return self.tree_rows(pairs, left)
         if self.function in ('gpu_join', 'gpu_join_distance'):
             chosen = pairs
         elif self.pairs == 'all':
@@ -239,6 +248,21 @@ class PointCall(Call):
                 stays.add(number)
         # rows of one rank and id come in the order in which they are read
         return [] if self.ties else found
+
+    def tree_rows(self, pairs, left):
+        ids = [int(row[0]) for row in left]
+        self.repeat = len(set(ids)) < len(ids)
+        tree = spanning.tree_of({pair[:2]: pair[4] for pair in pairs}, ids, self.min_points)
+        if self.function == 'gpu_spanning_tree':
+            return [(gap,) if self.repeat else (id1, id2, gap) for gap, id1, id2, _, _ in tree]
+        clusters = spanning.Clusters(len(ids), ids, tree, self.min_size).of_rows
+        self.repeat = self.repeat or clusters is None
+        return [(number,) if self.repeat else (number, clusters[row]) for row, number in enumerate(ids)]
+
+    def parsed_tree_rows(self, rows):
+        if self.function == 'gpu_spanning_tree':
+            return [(float(row[2]),) if self.repeat else (int(row[0]), int(row[1]), float(row[2])) for row in rows]
+        return [(int(row[0]),) if self.repeat else (int(row[0]), -1 if row[1] is None else int(row[1])) for row in rows]
 
     def cluster_rows(self, pairs, left):
         near = {number: [] for number in range(len(left))}
@@ -298,6 +322,8 @@ class PointCall(Call):
             return self.without_choices([(int(row[0]), -1 if row[1] is None else int(row[1])) + tuple(row[2:]) for row in rows])
         if self.function == 'gpu_dedup' and self.ties:
             return []
+        if self.function in TREES:
+            return self.parsed_tree_rows(rows)
         if self.function != 'gpu_neighbors':
             return [(int(row[0]), int(row[1])) + tuple(float(value) for value in row[2:]) for row in rows]
         return [(int(row[0]), tuple(sorted(zip(numbers_of(row[2]), map(int, numbers_of(row[1])))))) for row in rows]

@@ -22,6 +22,14 @@ class Joins(Part):
             f'{value}::float8 * 1.5', f'abs({value}::float8)', f'{value}::real::float8',
             '1 / (SELECT 0.0::float8)', f'(SELECT s FROM {table})', f"(SELECT 'x' || t FROM {table} LIMIT 1)::float8"])
 
+    def row_radius(self, a, b):
+        """A radius that comes from rows."""
+        if self.rng.random() < 0.5:
+            a, b = b, a
+        return self.rng.choice([f'{b}.s'] * 4 + [f'({a}.s + {b}.s)', f'{b}.grp', f'({a}.grp + {b}.grp)', f'abs({b}.s)', f'{b}.s::real', f'({a}.s::real + {b}.s::real)',
+                                f'({b}.s + 1)', f'({a}.s + {b}.s + 0.5)', f'(1 + {a}.s)', f'{b}.n::float8', f'nullif({b}.s, 1e200)',
+                                f'CASE WHEN {b}.grp > 1 THEN {b}.s ELSE 2 END', f'({a}.s * {b}.grp)', f'({a}.grp * 0.5)'])
+
     def similarity(self, left, right, outer_join=False):
         """Conditions that end with a similarity; sometimes a guard and an operand that needs it."""
         rng = self.rng
@@ -39,7 +47,8 @@ class Joins(Part):
         self.last = kind, a, b
         if rng.random() < 0.3:
             a, b = b, a
-        return guards + [kind.test(a, b, self.radius())]
+        radius = self.row_radius(left, right) if rng.random() < 0.15 else self.radius()
+        return guards + [kind.test(a, b, radius)]
 
     def on_one(self, t):
         rng = self.rng

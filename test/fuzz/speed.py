@@ -77,7 +77,7 @@ class LargeQuery(Part):
     def __init__(self, rng, tables):
         a, b = rng.choice(tables), rng.choice(tables)
         e = rng.choice([0, 0.1, 1, 1, 5])
-        radius = rng.choice([f"'{e}'::float8"] * 5 + [f'(SELECT {e}::float8)'])
+        radius = rng.choice([f"'{e}'::float8"] * 5 + [f'(SELECT {e}::float8)', 'b.s', 'a.s + b.s', 'CASE WHEN b.grp = 3 THEN 5 ELSE b.s END'])
         test = rng.choice(a.kind.tests).format('a.v', 'b.v', e=radius)
         conditions = Items([test] + rng.choice([[], [], ['a.id < b.id'], ['a.id <> b.id'], ['a.grp = b.grp'], ['a.id = 7'], ['a.grp = 3'],
                                                 ['a.id % 100 = 0'], ['a.id < 50', 'b.id < 50'], ['a.s < b.s'], ['a.id + 1 = b.id']]), ' AND ')

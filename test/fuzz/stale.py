@@ -51,6 +51,7 @@ JOINED = {'function': "SELECT count(*), sum(id1), sum(id2) FROM gpu_selfjoin('pl
           'boxes': "SELECT count(*), sum(id1), sum(id2) FROM gpu_box_join('places', 'places', {eps}, 'id', 'id', 'b', 'b', "
                    "pairs => 'unordered')",
           'duplicates': "SELECT count(*), sum(id), sum(kept_id) FROM gpu_dedup('places', {eps}, 'score', 'highest', 'id', 'v')",
+          'tree': "SELECT count(*), sum(id1), sum(id2) FROM gpu_spanning_tree('places', 1, 'id', 'v') WHERE distance <= {eps}",
           'neighbors': "SELECT count(*), sum(id), sum((SELECT sum(n) FROM unnest(neighbors) n)) FROM gpu_neighbors('places', {eps}, 'id', "
                        "'v', pairs => 'distinct')"}
 SCANNED = {'function': 'SELECT count(*), sum(a.id), sum(b.id) FROM places a JOIN places b ON a.cell = b.cell AND a.id < b.id'}
@@ -69,6 +70,8 @@ SCANNED['best pairs'] = ('SELECT count(*), sum(id1), sum(id2), sum(score)::float
                          'ORDER BY 3 DESC, 1, 2 LIMIT 300) s')
 SCANNED['duplicates'] = ('SELECT count(*), sum(id), sum(best) FROM (SELECT id, first_value(id) OVER (PARTITION BY cell ORDER BY score DESC, id) AS best '
                          'FROM places WHERE v IS NOT NULL AND score IS NOT NULL) s WHERE id <> best')
+SCANNED['tree'] = ('SELECT count(*), sum(first), sum(id) FROM (SELECT id, min(id) OVER (PARTITION BY cell) AS first '
+                   'FROM places WHERE v IS NOT NULL) s WHERE id <> first')
 SCANNED['neighbors'] = ('SELECT (SELECT count(*) FROM places WHERE v IS NOT NULL), (SELECT sum(id) FROM places WHERE v IS NOT NULL), sum(b.id) '
                         'FROM places a JOIN places b ON a.cell = b.cell AND a.id <> b.id')
 

@@ -118,9 +118,12 @@ FROM kinds, unnest('{shapes,places}'::text[]) t, unnest(ARRAY['l.g && r.g', 'r.g
 SELECT same_rows(format('SELECT l.id, r.id FROM systems l JOIN systems r ON ' || clause), NULL, 'two systems: ' || clause)
 FROM unnest('{"l.g && r.g","ST_Intersects(l.g, r.g)","ST_DWithin(l.g, r.g, 1)"}'::text[]) clause;
 SELECT same_rows('SELECT l.id, r.id FROM shapes l JOIN shapes r ON ' || clause, uses_node, clause)
-FROM (VALUES ('l.g && r.g AND ST_Contains(l.g, r.g)', true), ('ST_Contains(l.g, r.g)', false), ('l.g &&& r.g', false),
+FROM (VALUES ('l.g && r.g AND ST_Contains(l.g, r.g)', true), ('ST_Contains(l.g, r.g)', true), ('ST_Equals(l.g, r.g)', false), ('ST_Disjoint(l.g, r.g)', false), ('l.g &&& r.g', false),
   ('l.g ~ r.g', false), ('ST_Expand(l.g, 1) && r.g', true), ('NOT ST_Intersects(l.g, r.g)', false),
   ('ST_Intersects(ST_Buffer(l.g, 0.5), ST_Centroid(r.g)) AND l.id < 150 AND r.id < 150', NULL)) c(clause, uses_node);
+SELECT same_rows(format(query, format('ST_%s(%s)', relation, operands), t), true, format('%s, %s: %s of %s', t, name, relation, operands))
+FROM kinds, unnest('{shapes,places}'::text[]) t, unnest('{"l.g, r.g","r.g, l.g"}'::text[]) operands,
+  unnest('{Contains,ContainsProperly,Within,Covers,CoveredBy,Crosses,Overlaps,Touches}'::text[]) relation;
 SELECT is(property('Join Method', 'SELECT l.id, r.id FROM shapes l JOIN shapes r ON ' || clause), 'Box Join', clause || ' by boxes')
 FROM unnest('{"l.g && r.g","ST_Intersects(l.g, r.g)","ST_DWithin(l.g, r.g, 0.5)"}'::text[]) clause;
 CREATE TABLE areas AS SELECT id, g FROM shapes WHERE ST_Area(g) > 0;

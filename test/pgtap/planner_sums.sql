@@ -130,6 +130,7 @@ INSERT INTO queries VALUES
   ('SELECT a.grp, count(*) FROM a WHERE NOT EXISTS (SELECT FROM b WHERE a.v <-> b.v <= 2 AND a.grp < b.s) GROUP BY a.grp', true),
   ('SELECT count(*), max(x.id) FROM a x WHERE EXISTS (SELECT FROM a y WHERE x.v <-> y.v <= 1 AND x.id < y.id)', true),
   ('SELECT count(*), max(x.id) FROM a x WHERE NOT EXISTS (SELECT FROM a y WHERE x.v <-> y.v <= 1 AND x.id > y.id)', true),
+  ('SELECT count(*), count(b.s), count(b.id) FROM a LEFT JOIN b ON a.v <-> b.v <= 0.5 WHERE b.id IS NULL', false),
   ('SELECT count(*), max(x.id) FROM a x WHERE NOT EXISTS (SELECT FROM a y WHERE x.v <-> y.v < 1 AND x.id <> y.id)', true),
   ('SELECT a.grp, count(*) FROM a WHERE EXISTS (SELECT FROM b WHERE a.p <-> b.p <= 0.5) GROUP BY a.grp', true),
   ('SELECT sum(a.id), count(*) FROM a LEFT JOIN b ON a.v <-> b.v <= 0.5 WHERE b.id IS NULL', NULL),

@@ -17,11 +17,12 @@ CREATE TEMP VIEW functions AS
   SELECT p.* FROM pg_proc p JOIN members ON classid = 'pg_proc'::regclass AND objid = p.oid;
 SELECT set_eq(
   $$ SELECT classid::regclass::text FROM members $$, '{pg_proc,pg_operator,pg_class}'::text[],
-  'it consists of functions, operators and a view');
+  'it consists of functions, operators and views');
 SELECT set_eq(
   $$ SELECT proname::text FROM functions $$,
-  '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_knn_join,gpu_box_join,gpu_components,gpu_dbscan,gpu_cluster_dbscan,gpu_density,gpu_dedup,gpu_distance,gpu_cosine_distance,
-    gpu_l1_distance,gpu_within,gpu_vector,gpu_ctid,gpu_cell,gpu_halo,gpu_devices,gpu_last_join,gpu_session_joins,gpu_resident_tables,gpu_prewarm,gpu_evict,gpujoin_support}'::text[],
+  '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_knn_join,gpu_box_join,gpu_components,gpu_dbscan,gpu_cluster_dbscan,gpu_density,gpu_dedup,gpu_spanning_tree,gpu_hdbscan,gpu_distance,gpu_cosine_distance,
+    gpu_l1_distance,gpu_within,gpu_vector,gpu_ctid,gpu_cell,gpu_halo,gpu_devices,gpu_last_join,gpu_session_joins,gpu_join_counts,gpu_reset_join_counts,gpu_running_joins,
+    gpu_resident_tables,gpu_prewarm,gpu_evict,gpujoin_support}'::text[],
   'these are the functions');
 
 -- Signatures: names and defaults of arguments, columns of results.
@@ -88,6 +89,8 @@ SELECT bag_eq(
             ('gpu_dbscan', 'TABLE(id bigint, cluster bigint, kind text)'),
             ('gpu_density', 'TABLE(id bigint, neighbors bigint)'),
             ('gpu_dedup', 'TABLE(id bigint, kept_id bigint, distance double precision)'),
+            ('gpu_spanning_tree', 'TABLE(id1 bigint, id2 bigint, distance double precision)'),
+            ('gpu_hdbscan', 'TABLE(id bigint, cluster bigint, probability double precision)'),
             ('gpu_neighbors', 'TABLE(id bigint, neighbors bigint[], distances double precision[])') $$,
   'joins return pairs of ids, and the distance where their name says so; or neighbors, clusters, duplicates');
 CREATE TEMP TABLE arrays AS SELECT unnest('{real[],double precision[],smallint[],integer[],bigint[],numeric[]}'::text[]) AS t;
@@ -120,10 +123,11 @@ SELECT bag_eq(
 SELECT set_eq(
   $$ SELECT proname::text, provolatile, proparallel, proisstrict, proretset FROM functions $$,
   $$ SELECT unnest(names), volatility::"char", parallel::"char", strict, returns_set FROM (VALUES
-       ('{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_knn_join,gpu_box_join,gpu_components,gpu_dbscan,gpu_density,gpu_dedup}'::text[], 's', 'r', false, true),
+       ('{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_knn_join,gpu_box_join,gpu_components,gpu_dbscan,gpu_density,gpu_dedup,gpu_spanning_tree,gpu_hdbscan}'::text[], 's', 'r', false, true),
        ('{gpu_cluster_dbscan}', 's', 'r', false, false), ('{gpu_components}', 'i', 's', true, true),
        ('{gpu_distance,gpu_cosine_distance,gpu_l1_distance,gpu_within,gpu_vector,gpu_ctid,gpu_cell,gpu_halo}', 'i', 's', true, false),
-       ('{gpu_devices,gpu_last_join,gpu_resident_tables}', 'v', 'r', true, true), ('{gpu_session_joins,gpu_evict}', 'v', 'r', true, false), ('{gpu_prewarm}', 'v', 'r', false, false),
+       ('{gpu_devices,gpu_last_join,gpu_resident_tables,gpu_join_counts,gpu_running_joins}', 'v', 'r', true, true),
+       ('{gpu_session_joins,gpu_evict,gpu_reset_join_counts}', 'v', 'r', true, false), ('{gpu_prewarm}', 'v', 'r', false, false),
        ('{gpujoin_support}', 'v', 'u', true, false))
        v(names, volatility, parallel, strict, returns_set) $$,
   'joins are stable and stay in the leader, distances are immutable and may go to workers');
@@ -131,7 +135,7 @@ SELECT set_eq(
   $$ SELECT oid FROM functions WHERE prosupport = 'gpujoin_support(internal)'::regprocedure $$,
   $$ SELECT f.oid FROM functions f JOIN pg_language l ON l.oid = prolang WHERE lanname = 'c'
      AND prokind = 'f' AND f.oid <> 'gpu_components(bigint[],bigint[])'::regprocedure
-     AND proname NOT IN ('gpu_ctid', 'gpu_cell', 'gpu_halo', 'gpu_devices', 'gpu_last_join', 'gpu_session_joins', 'gpu_resident_tables', 'gpu_prewarm', 'gpu_evict', 'gpujoin_support') $$,
+     AND proname NOT IN ('gpu_ctid', 'gpu_cell', 'gpu_halo', 'gpu_devices', 'gpu_last_join', 'gpu_session_joins', 'gpu_join_counts', 'gpu_reset_join_counts', 'gpu_running_joins', 'gpu_resident_tables', 'gpu_prewarm', 'gpu_evict', 'gpujoin_support') $$,
   'the planner is told more about the joins and the distances');
 SELECT is_empty(
   $$ SELECT oid::regprocedure FROM functions WHERE prosecdef OR proleakproof $$,
@@ -145,13 +149,15 @@ SELECT is_empty(
 CREATE ROLE gpujoin_nobody;
 SELECT is_empty(
   $$ SELECT oid::regprocedure FROM functions WHERE NOT has_function_privilege('gpujoin_nobody', oid, 'EXECUTE')
-     AND proname <> 'gpu_resident_tables' $$,
-  'everybody may call every function, but the one that shows what the service keeps');
+     AND proname NOT IN ('gpu_resident_tables', 'gpu_reset_join_counts') $$,
+  'everybody may call every function, but those that show what the service keeps, and reset what it counts');
 SELECT is(has_function_privilege('gpujoin_nobody', 'gpu_resident_tables()', 'EXECUTE')
     OR has_table_privilege('gpujoin_nobody', 'gpu_resident', 'SELECT'), false, 'which not everybody may see');
 GRANT pg_monitor TO gpujoin_nobody;
 SELECT is(has_function_privilege('gpujoin_nobody', 'gpu_resident_tables()', 'EXECUTE')
     AND has_table_privilege('gpujoin_nobody', 'gpu_resident', 'SELECT'), true, 'but members of pg_monitor');
+SELECT is(has_table_privilege('gpujoin_nobody', 'pg_stat_gpujoin', 'SELECT') AND has_table_privilege('gpujoin_nobody', 'pg_stat_progress_gpujoin', 'SELECT'), true,
+  'everybody may see what is counted');
 REVOKE pg_monitor FROM gpujoin_nobody;
 
 -- The operators.
@@ -198,6 +204,7 @@ SELECT bag_eq(
             ('gpujoin.streams', 'integer', 'user', NULL, '0'), ('gpujoin.topk_method', 'enum', 'user', NULL, 'auto'),
             ('gpujoin.box_method', 'enum', 'user', NULL, 'auto'), ('gpujoin.service', 'enum', 'user', NULL, 'auto'),
             ('gpujoin.service_threads', 'integer', 'sighup', NULL, '0'),
+            ('gpujoin.log_min_duration', 'integer', 'superuser', 'ms', '-1'),
             ('gpujoin.service_join_memory', 'integer', 'sighup', 'kB', '0'),
             ('gpujoin.table_memory', 'integer', 'sighup', 'kB', '-1'),
             ('gpujoin.device_table_memory', 'integer', 'sighup', 'kB', '4194304') $$,

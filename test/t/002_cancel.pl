@@ -43,6 +43,8 @@ my %endless = (
   'while it computes operands' => "SELECT count(*) FROM dense a JOIN dense b ON slowly(a.v) <-> b.v <= 1e-9 AND a.id < b.id",
   'while it builds indexes' => "SELECT count(*) FROM generate_series(1, 100000) i,
     gpu_selfjoin('large', i * 1e-15, 'id', '{x,y}')",
+  'while it builds spanning trees' => "SELECT count(*) FROM generate_series(1, 100000) i,
+    gpu_spanning_tree('large', 1 + i % 20, 'id', '{x,y}')",
   'while it compares all with all' => "SET gpujoin.index = 'none';
     SELECT count(*) FROM gpu_selfjoin('large', 1e-9, 'id', '{x,y}')",
   'while it finds no pair' => "SET gpujoin.index = 'none';

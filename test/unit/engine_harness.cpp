@@ -35,6 +35,10 @@ const char* name_of(Output::Kind output) {
       return "clusters";
     case Output::kDuplicates:
       return "duplicates";
+    case Output::kSpanningTree:
+      return "spanning tree";
+    case Output::kStableClusters:
+      return "stable clusters";
     default:
       return "total";
   }
@@ -265,7 +269,8 @@ RunResult run_join(const EngineTable& engine, const JoinRequest& request, volati
 }
 
 void sort_result(const JoinRequest& request, RunResult* result) {
-  if (request.output() != Output::kTopPairs) std::sort(result->pairs.begin(), result->pairs.end());
+  if (request.output() != Output::kTopPairs && request.output() != Output::kSpanningTree)
+    std::sort(result->pairs.begin(), result->pairs.end());
   std::sort(result->counts.begin(), result->counts.end());
 }
 

@@ -97,7 +97,7 @@ struct IdsSeen {
   std::vector<std::int64_t> some;
 };
 
-/// What a join delivered, in sorted order; top pairs in the order of their coming.
+/// What a join delivered, in sorted order; top pairs and trees in the order of their coming.
 struct RunResult {
   Status status;  ///< kEnd if it ran to its end
   std::vector<FoundPair> pairs;

@@ -436,7 +436,7 @@ TEST(ServiceConversation, a_table_is_read_once_and_patched) {
   ASSERT_TRUE(client.say(list));
   const ListedTables* const listed = client.hear<ListedTables>();
   ASSERT_NE(listed, nullptr);
-  EXPECT_EQ(listed->tables, 4u);
+  EXPECT_EQ(listed->count, 4u);
   SharedRegion region;
   ASSERT_TRUE(map_region(client.take_file(), 4 * sizeof(ListedTable), false, &region).ok());
   const auto* const tables = reinterpret_cast<const ListedTable*>(region.base);
@@ -528,6 +528,94 @@ Status find_device(const EngineTable** engine) {
   device.next_batch = next_or_fail;
   *engine = &device;
   return {};
+}
+
+/// The items that a question's answer brings.
+template <class Item, class Question, class Answer>
+std::vector<Item> ask_for(Client& client) {
+  Question question;
+  start_message(&question);
+  EXPECT_TRUE(client.say(question));
+  const Answer* const answer = client.hear<Answer>();
+  EXPECT_NE(answer, nullptr);
+  if (answer == nullptr || answer->count == 0) return {};
+  SharedRegion region;
+  EXPECT_TRUE(map_region(client.take_file(), answer->count * sizeof(Item), false, &region).ok());
+  const auto* const items = reinterpret_cast<const Item*>(region.base);
+  std::vector<Item> listed(items, items + answer->count);
+  close_region(&region);
+  return listed;
+}
+
+TEST(ServiceConversation, reports_add_up_by_database) {
+  TestServer server;
+  const auto report = [&](std::uint32_t database, std::uint64_t joins, bool same_build = true) {
+    Client client(server.path());
+    ReportJoins message;
+    start_message(&message);
+    fill_hello(&message.sender, database, 1);
+    if (!same_build) ++message.sender.protocol_version;
+    message.counts.joins = joins;
+    message.counts.fallbacks[3] = 2;
+    message.counts.join_ms = 0.5;
+    EXPECT_TRUE(client.say(message));
+    EXPECT_FALSE(client.hear_anything());  // it is taken, and not answered
+  };
+  report(7, 3);
+  report(8, 10);
+  report(7, 4);
+  report(7, 100, false);
+  Client client(server.path());
+  ASSERT_TRUE(client.greet(7));
+  const auto listed = ask_for<DatabaseCounts, ListCounts, ListedCounts>(client);
+  ASSERT_EQ(listed.size(), 2u);
+  EXPECT_EQ(listed[0].database, 7u);
+  EXPECT_EQ(listed[0].counts.joins, 7u);
+  EXPECT_EQ(listed[0].counts.fallbacks[3], 4u);
+  EXPECT_EQ(listed[0].counts.join_ms, 1.0);
+  EXPECT_EQ(listed[1].counts.joins, 10u);
+  const auto others = ask_for<DatabaseCounts, ResetCounts, ListedCounts>(client);
+  ASSERT_EQ(others.size(), 2u);
+  EXPECT_EQ(others[0].counts.joins, 0u);
+  EXPECT_GT(others[0].since_us, listed[0].since_us);
+  EXPECT_EQ(others[1].counts.joins, 10u);
+}
+
+TEST(ServiceConversation, joins_at_work_are_seen_by_others) {
+  Random random(77);
+  const Points points(2, make_values(Shape::kUniform, random, 20000, 2));
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 5);
+  request.knobs.batch_pairs = 1000;
+  TestServer server;
+  Client watcher(server.path());
+  ASSERT_TRUE(watcher.greet(7));
+  const auto joins = [&] { return ask_for<ListedJoin, ListJoins, ListedJoins>(watcher); };
+  EXPECT_TRUE(joins().empty());
+  {
+    Client client(server.path());
+    ASSERT_TRUE(client.greet(7));
+    EXPECT_TRUE(joins().empty());  // nobody knows yet what it wants
+    ASSERT_TRUE(client.open(request));
+    ASSERT_NE(client.hear<Batch>(), nullptr);
+    // With batches ahead the join waits for its client.
+    std::vector<ListedJoin> seen;
+    for (int i = 0; i < 2000; ++i) {
+      seen = joins();
+      if (seen.size() == 1 && seen[0].phase == JoinPhase::kWaiting && seen[0].pairs > 0) break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    ASSERT_EQ(seen.size(), 1u);
+    EXPECT_EQ(seen[0].phase, JoinPhase::kWaiting);
+    EXPECT_EQ(seen[0].database, 7u);
+    EXPECT_STREQ(seen[0].engine, "cpu");
+    EXPECT_EQ(seen[0].left_rows, 20000u);
+    EXPECT_GE(seen[0].pairs, 1000u);
+    EXPECT_GT(seen[0].tasks, 0u);
+    EXPECT_LE(seen[0].tasks_done, seen[0].tasks);
+  }
+  for (int i = 0; i < 2000 && !joins().empty(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_TRUE(joins().empty());
 }
 
 TEST(ServiceConversation, the_cpu_serves_where_the_device_fails_first) {

@@ -55,6 +55,9 @@ Status check_neighbors(const JoinRequest& request) {
 }
 
 Status check_clusters(const JoinRequest& request) {
+  if (request.output() == Output::kStableClusters && request.min_cluster_size() < 2)
+    return make_status(StatusCode::kInvalidArgument, "Ask for 2 points or more.",
+                       "min_cluster_size must be at least 2");
   if (request.min_points() == 0)
     return make_status(StatusCode::kInvalidArgument, "Ask for 1 point or more.",
                        "min_points must be at least 1");
@@ -112,7 +115,8 @@ Status check_keys(const JoinRequest& request) {
                        (count == 0 || data->file == nullptr || data->key_places != nullptr)));
   const bool served = request.shape() == Shape::kPoints && request.output() != Output::kTopPairs &&
                       request.output() != Output::kNearest &&
-                      request.output() != Output::kDuplicates;
+                      request.output() != Output::kDuplicates &&
+                      !is_of_spanning_tree(request.output());
   if (known && (count == 0 || served)) return {};
   return make_status(StatusCode::kInvalidArgument, nullptr, "no such join has keys");
 }
@@ -128,7 +132,8 @@ Status check_request(const JoinRequest& request) {
   if (request.shape() == Shape::kBoxes) return check_boxes(request);
   if (request.output() == Output::kTopPairs) return check_top(request);
   if (request.output() == Output::kNearest) return check_neighbors(request);
-  if (request.output() == Output::kClusters) return check_clusters(request);
+  if (request.output() == Output::kClusters || is_of_spanning_tree(request.output()))
+    return check_clusters(request);
   if (request.output() == Output::kDuplicates) return check_duplicates(request);
   if (request.output() == Output::kSums && !is_well_formed(*request.sums()))
     return make_status(StatusCode::kInvalidArgument, nullptr, "malformed sums");

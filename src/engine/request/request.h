@@ -162,6 +162,9 @@ struct Top {
 
 inline constexpr std::uint64_t kMostNeighbors = 10000;
 
+/// What Output::kStableClusters names the cluster of rows that are noise.
+inline constexpr std::int64_t kNoCluster = -1;
+
 /// What a join of points emits.
 class Output {
  public:
@@ -175,6 +178,8 @@ class Output {
     kNearest,
     kClusters,
     kDuplicates,
+    kSpanningTree,
+    kStableClusters,
   };
 
   static Output pairs() { return {kPairs, {}}; }
@@ -227,11 +232,37 @@ class Output {
     return output;
   }
 
+  /// The edges of the smallest spanning tree of a self-join by mutual reachability distance: of a
+  /// pair that, its distance, or the core distance of one of its rows, whichever is the largest
+  /// [HDBSCAN]. A row's core distance is that of the nearest other row but min_points -
+  /// 2, so that it is within reach of min_points rows, itself counted; of 1 it is 0. Edges have the
+  /// smaller id on the left, and come in the order by which they are preferred to each other: by
+  /// distance, by the smaller id, by the larger one; rows of one id are in the order of the
+  /// dataset. Rows without a finite distance to so many others are in no edge, and there may be
+  /// several trees. eps is ignored.
+  static Output spanning_tree(std::uint64_t min_points) {
+    Output output{kSpanningTree, {}};
+    output.min_points_ = min_points;
+    return output;
+  }
+  /// For each row of a self-join the cluster of that tree that it is in, StableClusters of at least
+  /// so many rows: a pair of the row and, on the right, the cluster, whose id is its number, from 0
+  /// by the smallest id in it, or kNoCluster; the distance is the row's probability.
+  static Output stable_clusters(std::uint64_t min_points, std::uint64_t min_cluster_size) {
+    Output output{kStableClusters, {}};
+    output.min_points_ = min_points;
+    output.min_cluster_size_ = min_cluster_size;
+    return output;
+  }
+
   Kind kind() const { return kind_; }
   const Top& top() const { return top_; }                   ///< of kTopPairs
   const PairSums* sums() const { return sums_; }            ///< of kSums
   std::uint64_t neighbors() const { return neighbors_; }    ///< of kNearest
-  std::uint64_t min_points() const { return min_points_; }  ///< of kClusters, >= 1
+  std::uint64_t min_points() const { return min_points_; }  ///< of clusters and trees, >= 1
+  std::uint64_t min_cluster_size() const {
+    return min_cluster_size_;
+  }                                                         ///< of kStableClusters, >= 2
   bool one_suffices() const { return one_suffices_ != 0; }  ///< of kCountPerRow: matched_rows()
   bool lowest_first() const { return top_.scoring.lowest_first; }  ///< of kDuplicates
 
@@ -243,8 +274,14 @@ class Output {
   const PairSums* sums_ = nullptr;
   std::uint64_t neighbors_ = 0;
   std::uint64_t min_points_ = 0;
+  std::uint64_t min_cluster_size_ = 0;
   std::uint8_t one_suffices_ = 0;  ///< no bool, as Sides::self_join_
 };
+
+/// Whether the output follows from a spanning tree.
+inline bool is_of_spanning_tree(Output::Kind output) {
+  return output == Output::kSpanningTree || output == Output::kStableClusters;
+}
 
 inline bool wants_pairs(Output::Kind output) {
   return output != Output::kCountPerRow && output != Output::kTotal && output != Output::kSums &&
@@ -259,7 +296,7 @@ inline bool wants_counts(Output::Kind output) {
 /// Whether each pair comes with a number: its distance, or its score.
 inline bool wants_distances(Output::Kind output) {
   return output == Output::kPairsWithDistances || output == Output::kTopPairs ||
-         output == Output::kNearest || output == Output::kDuplicates;
+         output == Output::kNearest || output == Output::kDuplicates || is_of_spanning_tree(output);
 }
 
 /// What a join of boxes emits.
@@ -321,7 +358,8 @@ class JoinRequest {
   const Top& top() const { return output_.top(); }                   ///< of kTopPairs
   const PairSums* sums() const { return output_.sums(); }            ///< of kSums
   std::uint64_t neighbors() const { return output_.neighbors(); }    ///< of kNearest
-  std::uint64_t min_points() const { return output_.min_points(); }  ///< of kClusters
+  std::uint64_t min_points() const { return output_.min_points(); }  ///< of clusters and trees
+  std::uint64_t min_cluster_size() const { return output_.min_cluster_size(); }
   bool one_suffices() const { return output_.one_suffices(); }
   bool lowest_first() const { return output_.lowest_first(); }  ///< of kDuplicates
 

@@ -22,6 +22,9 @@ namespace gpujoin {
 ///
 /// Duplicates (Output::kDuplicates): one neighbour a row.
 ///
+/// Spanning trees (Output::kSpanningTree): edges in the order of the result. Stable clusters
+/// (Output::kStableClusters): one neighbour a row, its cluster; every row appears once.
+///
 /// Counts (Output::kCountPerRow): row i has counts[i] pairs; every left row appears once.
 /// Sums (Output::kSums): likewise, and sums + i * row_words() are the row's.
 /// Clusters (Output::kClusters): row i is unpack_cluster(counts[i]); every row appears once.
@@ -93,6 +96,8 @@ struct JoinStats {
   std::uint64_t parts;              ///< joins of parts that lack of memory took; 0: none
   BoxMethod box_method;             ///< the one that ran; kAuto: not of boxes
   double join_ms;  ///< work on the join itself: time spent waiting for the caller is left out
+  std::uint64_t tasks;       ///< of the loop that the host's threads share at the time; 0: unknown
+  std::uint64_t tasks_done;  ///< of these
   char instruction_set[24];  ///< which SIMD target or device ran
 };
 

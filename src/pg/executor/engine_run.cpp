@@ -1,11 +1,13 @@
 #include "pg/executor/engine_run.h"
 
 #include "pg/errors.h"
+#include "pg/service/join_reports.h"
 #include "pg/service/reach_service.h"
 #include "pg/settings.h"
 #include "pg/store/context_end.h"
 
 extern "C" {
+#include "access/xact.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 }
@@ -188,11 +190,54 @@ void note_serving_engine(EngineRun* run) {
   if (serving->fallback[0] != '\0') note_fallback(run, Fallback::kEngine, serving->fallback);
 }
 
+/// What the run, whose engine is about to stop, adds to the counts of joins. What was read, and why
+/// a join fell back, counts once for a join, which may have several runs.
+service::JoinCounts counts_of(EngineRun* run) {
+  const JoinReport& report = run->report;
+  service::JoinCounts more = {};
+  more.rows = report.stats.left_rows + report.stats.right_rows;
+  more.pairs = report.stats.pairs;
+  more.candidates = report.stats.candidates;
+  more.index_ms = report.stats.index_ms;
+  more.join_ms = report.stats.join_ms;
+  more.cancels = run->cancelled ? 1 : 0;
+  if (!run->is_new) return more;
+  run->is_new = false;
+  more.joins = 1;
+  more.service_joins = run->engine == service_engine() ? 1 : 0;
+  more.device_joins = strcmp(report.engine, "cuda") == 0 ? 1 : 0;
+  more.table_blocks = report.table_blocks;
+  more.blocks_read = report.blocks_read;
+  more.read_ms = report.read_ms;
+  for (int i = 0; i < kFallbackCount; ++i) more.fallbacks[i] = run->noted[i] ? 1 : 0;
+  return more;
+}
+
+/// Logs what a run did that took long. Says nothing at the end of a transaction that failed, which
+/// is reported otherwise.
+void log_if_slow(const EngineRun* run) {
+  const JoinReport& report = run->report;
+  const JoinStats& stats = report.stats;
+  const double ms = report.read_ms + stats.index_ms + stats.join_ms;
+  if (!(ms >= log_min_duration()) || !IsTransactionState()) return;
+  ereport(LOG,
+          (errmsg("gpujoin duration: %.3f ms  %s: %llu and %llu rows, %llu candidates, %llu pairs",
+                  ms, report.name, static_cast<unsigned long long>(stats.left_rows),
+                  static_cast<unsigned long long>(stats.right_rows),
+                  static_cast<unsigned long long>(stats.candidates),
+                  static_cast<unsigned long long>(stats.pairs)),
+           errdetail("Reading %.3f ms, index %.3f ms, join %.3f ms, on %s in the %s%s.",
+                     report.read_ms, stats.index_ms, stats.join_ms, report.engine, report.place,
+                     report.complete ? "" : ", not to its end")));
+}
+
 /// Waits for the next batch; interrupts are raised.
 Status pull(EngineRun* run) {
   Status status = run->engine->next_batch(run->join, &run->batch);
   while (status.code == StatusCode::kInterrupted) {
+    run->cancelled = true;
     CHECK_FOR_INTERRUPTS();
+    run->cancelled = false;
     status = run->engine->next_batch(run->join, &run->batch);
   }
   return status;
@@ -269,6 +314,7 @@ void begin_join(EngineRun* run) {
   restart_run(run);
   std::memset(run->noted, 0, sizeof run->noted);
   ++counts.joins;
+  run->is_new = true;
 }
 
 void note_fallback(EngineRun* run, Fallback fallback, const char* reason) {
@@ -334,6 +380,8 @@ void stop_engine(EngineRun* run) {
   if (run->join == nullptr) return;
   last_report = report_run(run);
   note_join(run->engine, run->report.stats);
+  report_join(counts_of(run));
+  log_if_slow(run);
   close_engine(run);
   run->batch = {};
 }

@@ -9,6 +9,7 @@
 #include "pg/reading/kept_side.h"
 #include "pg/service/service_engine.h"
 #include "pg/store/spill_file.h"
+#include "service/protocol/messages.h"
 
 namespace gpujoin {
 
@@ -41,7 +42,7 @@ enum class Fallback {
   kLoop,     ///< the condition is evaluated for every pair
   kService,  ///< the session serves where the service was to
 };
-inline constexpr int kFallbackCount = 4;
+inline constexpr int kFallbackCount = service::kCountedFallbacks;
 
 /// What the session has done, for gpu_session_joins().
 struct SessionCounts {
@@ -67,6 +68,8 @@ struct EngineRun {
   SpillFile spill;          ///< for rows that do not fit in memory
   std::uint64_t input_end;  ///< in the file; what the engine writes lies beyond
   bool may_exhaust;         ///< too little memory is no error, as long as nothing was emitted, but
+  bool cancelled;           ///< an interrupt is raised while the engine works
+  bool is_new;              ///< a join that was not counted yet
   bool exhausted;           ///< ends the engine's work and is recorded here
   bool noted[kFallbackCount];  ///< fallbacks of this join
   EngineRun* next;             ///< in the session's list

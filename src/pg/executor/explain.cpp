@@ -23,17 +23,6 @@ const Const* constant_argument(const FuncExpr* call, int position) {
   return constant->constisnull ? nullptr : constant;
 }
 
-/// A number in its shortest form, in every format: 0.5, not 0.500000.
-void explain_number(const char* label, double number, ExplainState* es) {
-  for (int digits = 0; digits <= 20; ++digits) {
-    char* const text = psprintf("%.*f", digits, number);
-    if (strtod(text, nullptr) != number) continue;
-    ExplainPropertyFloat(label, nullptr, number, digits, es);
-    return;
-  }
-  ExplainPropertyText(label, float8out_internal(number), es);
-}
-
 /// Prints a text argument; where it is a constant NULL, `otherwise`, unless that is null.
 void explain_text_argument(const char* label, const FuncExpr* call, int position,
                            const char* otherwise, ExplainState* es) {
@@ -97,6 +86,10 @@ void explain_call(const FuncExpr* call, const Operation* operation, ExplainState
   if (min_points != nullptr)
     explain_count("Minimum Points",
                   static_cast<std::uint64_t>(DatumGetInt64(min_points->constvalue)), es);
+  const Const* const size = constant_argument(call, at.min_cluster_size);
+  if (size != nullptr)
+    explain_count("Minimum Cluster Size",
+                  static_cast<std::uint64_t>(DatumGetInt64(size->constvalue)), es);
   const Const* const partition = constant_argument(call, at.partition_column);
   if (partition != nullptr)
     ExplainPropertyText("Partition Column", NameStr(*DatumGetName(partition->constvalue)), es);
@@ -206,6 +199,16 @@ void explain_times(const JoinReport& report, ExplainState* es) {
 }
 
 }  // namespace
+
+void explain_number(const char* label, double number, ExplainState* es) {
+  for (int digits = 0; digits <= 20; ++digits) {
+    char* const text = psprintf("%.*f", digits, number);
+    if (strtod(text, nullptr) != number) continue;
+    ExplainPropertyFloat(label, nullptr, number, digits, es);
+    return;
+  }
+  ExplainPropertyText(label, float8out_internal(number), es);
+}
 
 void explain_count(const char* label, std::uint64_t count, ExplainState* es) {
   ExplainPropertyInteger(label, nullptr, static_cast<std::int64_t>(count), es);

@@ -10,6 +10,9 @@ inline bool is_detailed(const ExplainState* es) {
   return es->verbose || es->format != EXPLAIN_FORMAT_TEXT;
 }
 
+/// A number in its shortest form, in every format: 0.5, not 0.500000.
+void explain_number(const char* label, double number, ExplainState* es);
+
 void explain_count(const char* label, std::uint64_t count, ExplainState* es);
 
 /// Rows that a condition removed in all loops of a node, as PostgreSQL prints them: the mean of the

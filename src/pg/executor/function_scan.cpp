@@ -85,7 +85,8 @@ bool emits_rows(const JoinScan* scan) {
 /// Whether all rows have to be in memory.
 bool needs_memory(const JoinScan* scan) {
   const Output::Kind output = scan->arguments.function->output;
-  return output == Output::kClusters || output == Output::kDuplicates;
+  return output == Output::kClusters || output == Output::kDuplicates ||
+         is_of_spanning_tree(output);
 }
 
 /// Prepares a side's buffer for rows, forgetting those that it has.
@@ -236,6 +237,10 @@ Output wanted_output(const JoinScan* scan) {
       return Output::clusters(scan->arguments.min_points);
     case Output::kDuplicates:
       return Output::duplicates(scan->arguments.top.scoring.lowest_first);
+    case Output::kSpanningTree:
+      return Output::spanning_tree(scan->arguments.min_points);
+    case Output::kStableClusters:
+      return Output::stable_clusters(scan->arguments.min_points, scan->arguments.min_cluster_size);
     case Output::kCountPerRow:
       if (scan->operation->row != RowKind::kGathered) return Output::count_per_row();
       return scan->rows_counted || scan->left.file != nullptr ? Output::pairs_with_distances()
@@ -354,6 +359,7 @@ JoinScan* reopen_join_scan(JoinScan* scan, Node* call, const NullableDatum* valu
   scan->arguments.pairs = wanted.pairs;
   scan->arguments.top = wanted.top;
   scan->arguments.min_points = wanted.min_points;
+  scan->arguments.min_cluster_size = wanted.min_cluster_size;
   start(scan);
   return scan;
 }

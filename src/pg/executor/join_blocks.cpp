@@ -30,7 +30,7 @@ bool serves_pairs_alone(const JoinNode* node, const Side& side) {
            : node->sums != nullptr && !has_value_alone(side);
   return !numbers_rows && node->nearest == nullptr && node->keys == nullptr &&
          node->data.top.k == 0 && node->order == nullptr && !node->data.eps_may_raise &&
-         side.operand == nullptr && side.score == 0;
+         side.operand == nullptr && side.score == 0 && side.radius == 0;
 }
 
 /// Whether whoever reads blocks can evaluate the scan's conditions.

@@ -152,6 +152,10 @@ void explain_join_node(CustomScanState* state, List* ancestors, ExplainState* es
   ExplainPropertyText("Join Type", name_of(node->data.join_type), es);
   if (expressions.condition != nullptr)
     ExplainPropertyText("Join Cond", words(expressions.condition), es);
+  if (ran && has_row_radii(node) && std::isfinite(node->largest_radius))
+    explain_number("Largest Radius", node->largest_radius, es);
+  if (ran && node->classes.side != nullptr)
+    explain_count("Radius Classes", static_cast<std::uint64_t>(node->classes.count), es);
   if (ran && (node->evaluated > 0 || es->format != EXPLAIN_FORMAT_TEXT))
     explain_count("Evaluated Pairs", node->evaluated, es);
   if (ran) explain_removed("Rows Removed by Recheck", static_cast<double>(node->rejected), own, es);
@@ -174,6 +178,7 @@ void explain_join_node(CustomScanState* state, List* ancestors, ExplainState* es
   if (!ran) return;
   explain_work(node, es);
   JoinReport report = report_run(node->run);
+  if (node->classes.side != nullptr) add_work(node->classes.before, &report.stats);
   report.stats.rechecked += node->evaluated;
   if (node->loop_reason != nullptr)
     strlcpy(report.fallback, node->loop_reason, sizeof report.fallback);

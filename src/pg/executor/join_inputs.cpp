@@ -80,6 +80,9 @@ void prepare_side(JoinNode* node, Side* side, const Bitmapset* shown, Bitmapset*
   side->scores = {0, INFINITY};
   side->row_scores = nullptr;
   side->score_room = 0;
+  side->row_radii = nullptr;
+  side->radius_room = 0;
+  side->most_radius = kNoRadius;
   side->late = nullptr;
   side->places = {};
 }
@@ -103,19 +106,6 @@ void prepare_sides(JoinNode* node) {
 }
 
 // ---- Values
-
-void add_odd(JoinNode* node, Side* side, std::int64_t row, Datum value) {
-  OddRows& odd = side->odd;
-  reserve_next(node->rows, &odd.rows, odd.count, &odd.room);
-  odd.rows[odd.count] = {row, odd.count};
-  ++odd.count;
-  if (odd.values == nullptr) return;
-  // The store looks for the value where the input's rows have it.
-  Datum* const values = static_cast<Datum*>(palloc0(sizeof(Datum) * side->value));
-  bool* const nulls = static_cast<bool*>(palloc0(sizeof(bool) * side->value));
-  values[side->value - 1] = value;
-  store_row(odd.values, values, nulls);
-}
 
 ValueProblem add_compared(JoinNode* node, Side* side, ValueShape* shape, std::int64_t row,
                           Datum value) {
@@ -161,19 +151,26 @@ bool change_shape(JoinNode* node, Side* side, ValueShape* shape, std::int64_t ro
   return true;
 }
 
+/// Whether the row's radius is NULL.
+bool lacks_radius(const Side& side, std::uint64_t row) {
+  return side.radius > 0 && side.row_radii[row] == kNoRadius;
+}
+
 /// Makes the compared value of a row, which is kept with this number, a point, a box, or odd; or
 /// nothing where it holds a NULL and so matches nothing.
 void add_row_value(JoinNode* node, Side* side, ValueShape* shape, std::int64_t row, Datum value,
                    TupleTableSlot* slot) {
+  if (has_odd_radius(node, *side, static_cast<std::uint64_t>(row)))
+    return add_odd(node, side, row, value);
   ExprContext* const scratch = node->css.ss.ps.ps_ExprContext;
   const MemoryContext caller = MemoryContextSwitchTo(scratch->ecxt_per_tuple_memory);
   const ValueProblem problem = add_compared(node, side, shape, row, value);
   const bool added =
       problem == ValueProblem::kNone ||
       (problem != ValueProblem::kNullElement && change_shape(node, side, shape, row, value));
-  if (!added && problem != ValueProblem::kNullElement)
-    add_odd(node, side, row, value);
-  else if (added && side->buffer.scored)
+  if (!added && problem != ValueProblem::kNullElement) add_odd(node, side, row, value);
+  if (added) note_radius(side, static_cast<std::uint64_t>(row));
+  if (added && side->buffer.scored)
     set_score(&side->buffer,
               side->operand != nullptr ? side->row_scores[row] : read_score(node, side, slot));
   MemoryContextSwitchTo(caller);
@@ -209,7 +206,8 @@ void read_plan(JoinNode* node, Side* side, ValueShape* shape) {
     TupleTableSlot* const slot = ExecProcNode(side->plan);
     if (TupIsNull(slot)) break;
     slot_getallattrs(slot);
-    const bool has_value = side->value > 0 && !slot->tts_isnull[side->value - 1];
+    const bool has_radius = keep_radius(node, side, slot);
+    const bool has_value = has_radius && side->value > 0 && !slot->tts_isnull[side->value - 1];
     if (side->value > 0 && !has_value && !side->keep_unmatched) continue;
     if (has_value)
       add_row_value(node, side, shape, static_cast<std::int64_t>(row_count(*side)),
@@ -249,7 +247,7 @@ void convert_all(JoinNode* node, Side* side, ValueShape* shape) {
       ResetExprContext(scratch);
       continue;
     }
-    if (!holds(node, side->guard)) continue;
+    if (!holds(node, side->guard) || lacks_radius(*side, row)) continue;
     scratch->ecxt_scantuple = ExecStoreVirtualTuple(ExecClearTuple(slot));
     bool is_null = false;
     Datum value = 0;
@@ -303,7 +301,7 @@ bool wants_boxes(const JoinNode* node, double left_rows, double right_rows) {
 /// once.
 void read_sides(JoinNode* node, ValueShape* shape) {
   Side &left = node->left, &right = node->right;
-  if (node->keys == nullptr)  // which are of an index of the session
+  if (node->keys == nullptr && !has_row_radii(node))  // keys are of an index of the session
     begin_service_join(node->run, left.plan->plan->plan_rows + right.plan->plan->plan_rows);
   read_side(node, &left, shape);
   const auto left_rows = static_cast<double>(row_count(left));
@@ -322,9 +320,8 @@ void finish_side(JoinNode* node, Side* side, const ValueShape& shape) {
   if (node->form == ValueForm::kBox) widen_boxes(&side->buffer, shape.dims);
   side->points = finish_points(&side->buffer);
   share_side(node->run, side == &node->left ? 0 : 1, side->buffer.shared, {}, nullptr);
-  const OddRows& odd = side->odd;
-  std::sort(odd.rows, odd.rows + odd.count,
-            [](const OddRow& a, const OddRow& b) { return a.row < b.row; });
+  set_wide_rows_aside(node, side);
+  sort_odd(side);
 }
 
 // ---- Looking rows up
@@ -360,6 +357,25 @@ void close_sides(JoinNode* node) {
 }
 
 }  // namespace
+
+void add_odd(JoinNode* node, Side* side, std::int64_t row, Datum value) {
+  OddRows& odd = side->odd;
+  reserve_next(node->rows, &odd.rows, odd.count, &odd.room);
+  odd.rows[odd.count] = {row, odd.count};
+  ++odd.count;
+  if (odd.values == nullptr) return;
+  // The store looks for the value where the input's rows have it.
+  Datum* const values = static_cast<Datum*>(palloc0(sizeof(Datum) * side->value));
+  bool* const nulls = static_cast<bool*>(palloc0(sizeof(bool) * side->value));
+  values[side->value - 1] = value;
+  store_row(odd.values, values, nulls);
+}
+
+void sort_odd(Side* side) {
+  const OddRows& odd = side->odd;
+  std::sort(odd.rows, odd.rows + odd.count,
+            [](const OddRow& a, const OddRow& b) { return a.row < b.row; });
+}
 
 void begin_run(JoinNode* node, bool keeps) {
   forget_rows(node);

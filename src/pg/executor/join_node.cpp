@@ -30,7 +30,9 @@ bool find_band(JoinNode* node) {
   const Datum value = ExecEvalExprSwitchContext(node->eps, expressions, &is_null);
   const double eps = is_null ? 0 : DatumGetFloat8(value);
   ResetExprContext(expressions);
-  node->band = eps_band(node->data.test, eps, node->run->report.dims);
+  node->eps_of_all = eps;
+  node->band = has_row_radii(node) ? widest_band(node, eps)
+                                   : eps_band(node->data.test, eps, node->run->report.dims);
   // Values are no nearer than their boxes, but may be farther apart.
   const bool decided = node->data.test.by->form == TestForm::kOverlap && !node->approximate;
   if (node->form == ValueForm::kBox && !decided) node->band.accept = -1;
@@ -153,6 +155,8 @@ void begin(CustomScanState* state, EState* estate, int flags) {
              top.left_score, top.left_type, parent);
   begin_side(&node->right, node->data.right_value, expressions.right_operand, node->data.right_trap,
              top.right_score, top.right_type, parent);
+  node->left.radius = node->data.left_radius;
+  node->right.radius = node->data.right_radius;
   node->left.guard = ExecInitQual(expressions.guard, parent);
   state->custom_ps = list_make2(node->left.plan, node->right.plan);
   node->where = ExecInitQual(expressions.where, parent);

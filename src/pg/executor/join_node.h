@@ -53,6 +53,9 @@ struct OddRows {
   RowStore* values;  ///< the compared values; null where other columns give them
 };
 
+/// The radius of a row that is within no distance of anything.
+inline constexpr double kNoRadius = -HUGE_VAL;
+
 /// One input.
 struct Side {
   PlanState* plan;
@@ -67,6 +70,10 @@ struct Side {
   ScoreRange scores;
   double* row_scores;  ///< [score_room] by row, where the node computes the values
   std::uint64_t score_room;
+  AttrNumber radius;  ///< what its rows add to the radius, in them; 0: nothing
+  double* row_radii;  ///< [radius_room] by row; kNoRadius where it is NULL
+  std::uint64_t radius_room;
+  double most_radius;      ///< of rows that are not odd
   bool keep_unmatched;     ///< rows that can match nothing are kept as well
   Columns shown;           ///< needed for every pair
   Columns tested;          ///< needed besides, for pairs that the condition decides
@@ -126,6 +133,17 @@ struct PairBatch {
   std::uint64_t came;  ///< pairs of all batches so far
 };
 
+/// Rows of one side in classes by their radii, each of which is joined by itself.
+struct RadiusClasses {
+  Side* side;  ///< null: all rows are joined at once
+  int count;
+  int next;            ///< the class that comes next
+  double most[8];      ///< [count] the largest radius of each class, largest first
+  PointBuffer buffer;  ///< the points of the class that is joined
+  Dataset points;
+  JoinStats before;  ///< sums of the classes before it
+};
+
 struct JoinNode;
 struct KeyWork;
 struct SumWork;
@@ -165,6 +183,8 @@ struct JoinNode {
   bool finished;             ///< the last row was emitted, and what was read is forgotten
   Mode mode;
   EpsBand band;
+  double eps_of_all;  ///< what the radii of rows are added to
+  RadiusClasses classes;
   Step step;
   bool compared, same_points;  ///< are_same_points() was called, and what it found
   bool order_by_engine;        ///< the engine leaves out what `order` would
@@ -204,6 +224,7 @@ struct JoinNode {
   std::uint64_t fetched_rows;  ///< late rows that were fetched one by one, but for open ones
   const char* loop_reason;     ///< why no engine joined the points; null: one did
   std::uint64_t odd_rows;      ///< of both sides
+  double largest_radius;       ///< of any two rows that are not odd
   std::uint64_t top_asked;     ///< pairs that the engine was asked for
 };
 
@@ -220,6 +241,11 @@ inline bool has_open_pairs(const JoinNode* node) { return node->band.accept < no
 inline bool is_open(const JoinNode* node) {
   return has_open_pairs(node) && (node->run->request.output() != Output::kPairsWithDistances ||
                                   node->pair.distance > node->band.accept);
+}
+
+/// Whether pairs have radii of their own.
+inline bool has_row_radii(const JoinNode* node) {
+  return node->left.radius > 0 || node->right.radius > 0;
 }
 
 /// Whether it matters how many matches a left row has, or whether it has some.
@@ -268,12 +294,54 @@ std::uint64_t fetched_rows(const JoinNode* node);
 /// Puts the columns that the condition needs, and that are not shown, into the scan tuple.
 void show_tested(JoinNode* node, Side* side, std::uint64_t row);
 
+/// Leaves the row's pairs to the condition.
+void add_odd(JoinNode* node, Side* side, std::int64_t row, Datum value);
+
+/// Puts the odd rows in order, after some were added.
+void sort_odd(Side* side);
+
 /// A row's entry among the odd rows; null where it is not odd.
 const OddRow* find_odd(const OddRows& odd, std::uint64_t row);
 
 /// Begins a run in a context of its own, forgetting what was read before, and prepares the sides;
 /// the service `keeps` their points, or is to.
 void begin_run(JoinNode* node, bool keeps);
+
+// ---- join_radii.cpp
+
+/// Takes in what the next row of the side adds to the radius. False: it is NULL, and the row's
+/// value of no use.
+bool keep_radius(JoinNode* node, Side* side, TupleTableSlot* slot);
+
+/// Whether the row's radius is one that only the condition can compare with.
+bool has_odd_radius(const JoinNode* node, const Side& side, std::uint64_t row);
+
+/// Notes that a row with this radius is among those that the engine joins.
+void note_radius(Side* side, std::uint64_t row);
+
+/// Makes those rows odd whose radius is much larger than others', as far as they are few: each
+/// would widen the search of all. After the side's points are finished.
+void set_wide_rows_aside(JoinNode* node, Side* side);
+
+/// The band of distances that the largest radii of both sides leave.
+EpsBand widest_band(JoinNode* node, double eps);
+
+/// Where many rows have much smaller radii than others, decides on classes of them.
+void find_radius_classes(JoinNode* node);
+
+/// Prepares the join of the next class. False: there is none.
+bool next_radius_class(JoinNode* node);
+
+/// Adds what a join did to what others did before it.
+void add_work(const JoinStats& of, JoinStats* to);
+
+/// Leaves the pairs of this class and of those after it to the condition.
+void set_classes_aside(JoinNode* node);
+
+/// What the radii of both rows say about a pair that the engine found at this distance.
+enum class Verdict { kWithin, kBeyond, kOpen };
+Verdict compare_radii(const JoinNode* node, std::uint64_t left, std::uint64_t right,
+                      double distance);
 
 // ---- join_blocks.cpp
 

@@ -39,6 +39,9 @@ void code(Data& data, Coder& coder) {
   coder(data.left_filter);
   coder(data.right_filter);
   coder(data.eps_may_raise);
+  coder(data.left_radius);
+  coder(data.right_radius);
+  coder(data.rounds_radii);
   coder(data.counts);
   coder(data.names_matches);
   coder(data.grouped);

@@ -61,9 +61,12 @@ struct JoinPlanData {
   AttrNumber right_value;  ///< and of the inner one
   ErrorTrap left_trap;     ///< for errors of that computation
   ErrorTrap right_trap;
-  ErrorTrap left_filter;   ///< for errors of the conditions of the outer input, where it is a scan
-  ErrorTrap right_filter;  ///< and of the inner one
-  bool eps_may_raise;      ///< computing the radius may raise an error
+  ErrorTrap left_filter;    ///< for errors of the conditions of the outer input, where it is a scan
+  ErrorTrap right_filter;   ///< and of the inner one
+  bool eps_may_raise;       ///< computing the radius may raise an error
+  AttrNumber left_radius;   ///< what the outer row adds to the radius, in its rows; 0: nothing
+  AttrNumber right_radius;  ///< and the inner one
+  bool rounds_radii;        ///< the condition adds them in single precision
   int column_count;
   bool* from_left;         ///< [column_count] which input a column of the scan tuple comes from
   AttrNumber* attributes;  ///< [column_count] and its attribute there; 0: the number of matches

@@ -43,10 +43,13 @@ PairSelection wanted_pairs(const JoinNode* node) {
 }
 
 Sides wanted_sides(JoinNode* node) {
-  const bool self_join = (node->mode != Mode::kTop || may_halve_top(node)) &&
+  const Side* const classed = node->classes.side;
+  const bool self_join = (node->mode != Mode::kTop || may_halve_top(node)) && classed == nullptr &&
                          are_same_points(node) && (!has_keys(node) || node->keys->same);
   const auto dataset = [&](bool left) {
-    const Dataset points = with_keys(node, left, left ? node->left.points : node->right.points);
+    const Side& side = left ? node->left : node->right;
+    const Dataset points =
+        with_keys(node, left, &side == classed ? node->classes.points : side.points);
     return node->sums != nullptr ? with_sums(node, left, self_join, points) : points;
   };
   if (!self_join) return Sides::two(dataset(true), dataset(false));
@@ -112,6 +115,11 @@ bool take_counts(JoinNode* node) {
 /// least, or else the condition is evaluated for all pairs.
 void do_without(JoinNode* node) {
   if (node->keeps) return;
+  if (node->classes.side != nullptr) {
+    set_classes_aside(node);
+    node->step = Step::kOddLeft;
+    return;
+  }
   if (node->mode == Mode::kTop)
     node->top_problem = "the join does not fit in gpujoin.host_memory_limit";
   if (has_keys(node) && node->mode != Mode::kSums) {
@@ -161,6 +169,10 @@ void join_points(JoinNode* node) {
   }
   node->step = Step::kOddLeft;
   if (node->left.points.rows == 0 || node->right.points.rows == 0) return;
+  if (node->classes.side != nullptr) {
+    if (!next_radius_class(node)) return;
+    node->step = Step::kPoints;
+  }
   if (node->mode == Mode::kSums && !prepare_sums(node)) node->mode = Mode::kPairs;
   start_points(node);
   const bool counts = node->mode == Mode::kCounts || node->mode == Mode::kTotal;
@@ -213,6 +225,13 @@ bool next_in_loop(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
 /// Whether the row is known to be a point without NaN and infinities.
 bool is_finite_point(const Side& side, std::uint64_t row) {
   return are_points(side) && side.late == nullptr && is_finite_row(side.points, row);
+}
+
+/// What is known of the pair that the engine emitted last. Boxes may be nearer than their values.
+Verdict judge(const JoinNode* node, std::uint64_t left, std::uint64_t right) {
+  if (has_row_radii(node) && node->run->request.output() == Output::kPairsWithDistances)
+    return compare_radii(node, left, right, node->pair.distance);
+  return is_open(node) ? Verdict::kOpen : Verdict::kWithin;
 }
 
 /// Evaluates the condition, where its answer is not known, for a pair that the scan tuple shows.
@@ -308,9 +327,10 @@ bool has_filter(const JoinNode* node) {
 void start_pairs(JoinNode* node) {
   if (node->data.top.k > 0) node->top = first_top(node, engine_resources(node->run).memory_limit);
   if (node->keys != nullptr) find_keys(node);
+  find_radius_classes(node);
   node->order_by_engine = node->order != nullptr && node->data.top.k == 0 &&
-                          node->band.engine_serves && find_ranks(node) &&
-                          (!has_keys(node) || node->keys->same);
+                          node->classes.side == nullptr && node->band.engine_serves &&
+                          find_ranks(node) && (!has_keys(node) || node->keys->same);
   node->mode = node->band.engine_serves ? engine_mode(node) : Mode::kLoop;
   const bool none = node->band.none && node->band.engine_serves;
   node->step = none ? Step::kOddLeft : Step::kPoints;
@@ -357,8 +377,10 @@ bool next_found(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
 }
 
 bool passes(JoinNode* node, std::uint64_t left, std::uint64_t right) {
+  const Verdict verdict = judge(node, left, right);
+  if (verdict == Verdict::kBeyond) return false;
   const bool ordered = node->order_by_engine && node->run->request.self_join();
-  return fulfils(node, left, right, ordered, is_open(node),
+  return fulfils(node, left, right, ordered, verdict == Verdict::kOpen,
                  {early_conditions(node), late_conditions(node)});
 }
 

@@ -14,6 +14,8 @@ Datum gpujoin_components(PG_FUNCTION_ARGS);
 Datum gpujoin_dbscan(PG_FUNCTION_ARGS);
 Datum gpujoin_density(PG_FUNCTION_ARGS);
 Datum gpujoin_dedup(PG_FUNCTION_ARGS);
+Datum gpujoin_spanning_tree(PG_FUNCTION_ARGS);
+Datum gpujoin_hdbscan(PG_FUNCTION_ARGS);
 }
 
 namespace gpujoin {
@@ -41,6 +43,19 @@ constexpr ArgumentPositions kOneTableAndMinPoints = {.relation = {0, -1},
                                                      .partition_column = 6,
                                                      .metric = 5,
                                                      .count = 7};
+constexpr ArgumentPositions kOneTableOfTree = {.relation = {0, -1},
+                                               .min_points = 1,
+                                               .id_column = {2, -1},
+                                               .columns = {3, -1},
+                                               .metric = 4,
+                                               .count = 5};
+constexpr ArgumentPositions kOneTableAndSize = {.relation = {0, -1},
+                                                .min_points = 2,
+                                                .min_cluster_size = 1,
+                                                .id_column = {3, -1},
+                                                .columns = {4, -1},
+                                                .metric = 5,
+                                                .count = 6};
 constexpr ArgumentPositions kOneTableAndRanks = {.relation = {0, -1},
                                                  .eps = 1,
                                                  .id_column = {4, -1},
@@ -104,6 +119,13 @@ void start_nearest(JoinScan* scan) {
                     errmsg("gpu_knn_join() does not support pairs => 'unordered'"),
                     errhint("Use \"distinct\", or \"all\" to have each row among its neighbors.")));
   start_pairs(scan);
+}
+
+/// (id, cluster, probability)
+bool next_stable_cluster(JoinScan* scan, Datum* values, bool* nulls) {
+  if (!next_pair(scan, values, nulls)) return false;
+  nulls[1] = scan->pair.id2 == kNoCluster;
+  return true;
 }
 
 void start_density(JoinScan* scan) {
@@ -197,7 +219,21 @@ constexpr Operation kOperations[] = {
      RowKind::kPair,
      3,
      start_pairs,
-     next_pair}};
+     next_pair},
+    {{"gpu_spanning_tree", Shape::kPoints, Output::kSpanningTree, DefaultEps::kAny, kOneTableOfTree,
+      gpujoin_spanning_tree},
+     "Spanning Tree",
+     RowKind::kPair,
+     3,
+     start_pairs,
+     next_pair},
+    {{"gpu_hdbscan", Shape::kPoints, Output::kStableClusters, DefaultEps::kAny, kOneTableAndSize,
+      gpujoin_hdbscan},
+     "HDBSCAN",
+     RowKind::kLeftRow,
+     3,
+     start_pairs,
+     next_stable_cluster}};
 
 }  // namespace
 

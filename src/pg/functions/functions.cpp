@@ -18,6 +18,8 @@ PG_FUNCTION_INFO_V1(gpujoin_components);
 PG_FUNCTION_INFO_V1(gpujoin_dbscan);
 PG_FUNCTION_INFO_V1(gpujoin_density);
 PG_FUNCTION_INFO_V1(gpujoin_dedup);
+PG_FUNCTION_INFO_V1(gpujoin_spanning_tree);
+PG_FUNCTION_INFO_V1(gpujoin_hdbscan);
 }
 
 namespace gpujoin {
@@ -80,4 +82,8 @@ PGDLLEXPORT Datum gpujoin_dbscan(PG_FUNCTION_ARGS) { return gpujoin::next_row(fc
 PGDLLEXPORT Datum gpujoin_density(PG_FUNCTION_ARGS) { return gpujoin::next_row(fcinfo); }
 
 PGDLLEXPORT Datum gpujoin_dedup(PG_FUNCTION_ARGS) { return gpujoin::next_row(fcinfo); }
+
+PGDLLEXPORT Datum gpujoin_spanning_tree(PG_FUNCTION_ARGS) { return gpujoin::next_row(fcinfo); }
+
+PGDLLEXPORT Datum gpujoin_hdbscan(PG_FUNCTION_ARGS) { return gpujoin::next_row(fcinfo); }
 }

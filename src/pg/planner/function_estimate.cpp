@@ -104,6 +104,8 @@ JoinEstimate estimate_join(RowKind row, const JoinArguments& arguments, bool eps
   if (arguments.function->output == Output::kNearest) {
     const bool itself = self_join && arguments.pairs == PairSelection::kDistinct;
     rows *= fmin(static_cast<double>(arguments.top.k), fmax(right.rows - itself, 0));
+  } else if (arguments.function->output == Output::kSpanningTree) {
+    rows -= 1;
   } else if (row == RowKind::kPair) {
     rows = estimate_pairs(arguments, left, right);
     if (self_join && (top || arguments.pairs == PairSelection::kUnordered)) rows /= 2;

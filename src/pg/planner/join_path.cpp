@@ -1,6 +1,7 @@
 // Planning of the node over two inputs: which joins it can do, at what cost, and the plan of one.
 #include "pg/planner/join_path.h"
 
+#include "pg/planner/column_distance.h"
 #include "pg/planner/join_conditions.h"
 #include "pg/planner/join_estimate.h"
 #include "pg/planner/join_selectivity.h"
@@ -88,21 +89,28 @@ double share_left(PlannerInfo* root, const RestrictInfo* info, const SimilarityC
   return share;
 }
 
-/// The condition that the engine is to decide: the one that leaves the fewest pairs, or among
+/// Whether a condition is a similarity.
+using MatchClause = bool (*)(PlannerInfo* root, Expr* condition, Relids left, Relids right,
+                             SimilarityClause* clause);
+
+/// The similarity that the engine is to decide: the one that leaves the fewest pairs, or among
 /// equals one that it decides alone. The others are evaluated for these pairs. Null when no
-/// condition will do.
-const RestrictInfo* choose_clause(PlannerInfo* root, List* conditions, JoinType type,
-                                  const RelOptInfo* join, const RelOptInfo* outer,
-                                  const RelOptInfo* inner, SimilarityClause* chosen) {
+/// condition will do; *count is how many would.
+const RestrictInfo* choose_among(PlannerInfo* root, List* conditions, JoinType type,
+                                 const RelOptInfo* join, const RelOptInfo* outer,
+                                 const RelOptInfo* inner, MatchClause match,
+                                 SimilarityClause* chosen, int* count) {
   const RestrictInfo* found = nullptr;
+  *count = 0;
   ListCell* cell;
   foreach (cell, conditions) {
     const RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
     SimilarityClause clause;
     if (!is_join_condition(info, type, join->relids, conditions) ||
-        !match_similarity(root, info->clause, outer->relids, inner->relids, &clause) ||
+        !match(root, info->clause, outer->relids, inner->relids, &clause) ||
         !can_have_operands(root, clause, type, conditions))
       continue;
+    ++*count;
     if (found != nullptr) {
       const double least = share_left(root, found, *chosen), share = share_left(root, info, clause);
       const bool decides_more = is_exact(clause.test) && !is_exact(chosen->test);
@@ -112,6 +120,20 @@ const RestrictInfo* choose_clause(PlannerInfo* root, List* conditions, JoinType 
     found = info;
   }
   return found;
+}
+
+/// The condition that the engine is to decide: a similarity, or where there is none one of several
+/// bands of columns, of which the others are keys.
+const RestrictInfo* choose_clause(PlannerInfo* root, List* conditions, JoinType type,
+                                  const RelOptInfo* join, const RelOptInfo* outer,
+                                  const RelOptInfo* inner, SimilarityClause* chosen) {
+  int count;
+  const RestrictInfo* const similarity =
+      choose_among(root, conditions, type, join, outer, inner, match_join, chosen, &count);
+  if (similarity != nullptr || list_length(conditions) < 2) return similarity;
+  const RestrictInfo* const band =
+      choose_among(root, conditions, type, join, outer, inner, match_column_band, chosen, &count);
+  return count > 1 ? band : nullptr;
 }
 
 /// A path with the description of its join. The planner never copies paths, so one may be larger
@@ -153,6 +175,7 @@ void swap_inputs(JoinPath* path) {
   List* const inputs = path->custom.custom_paths;
   path->custom.custom_paths = list_make2(lsecond(inputs), linitial(inputs));
   std::swap(path->clause.left, path->clause.right);
+  std::swap(path->clause.radii[0], path->clause.radii[1]);
 }
 
 Relids relids_of(const void* path) { return static_cast<const Path*>(path)->parent->relids; }
@@ -283,6 +306,9 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo*, CustomPath* path, List* tlist, L
                                    &data.right_trap);
   data.left_filter = filter_trap(root, left);
   data.right_filter = filter_trap(root, right);
+  if (clause.radii[0] != nullptr) data.left_radius = place_value(&left, clause.radii[0]);
+  if (clause.radii[1] != nullptr) data.right_radius = place_value(&right, clause.radii[1]);
+  data.rounds_radii = clause.rounds_radii;
   if (planned.score.left != nullptr) {
     data.top.left_score = place_value(&left, planned.score.left);
     data.top.right_score = place_value(&right, planned.score.right);
@@ -378,11 +404,13 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   path->custom_paths = list_make2(left, right);
   path->methods = &kPathMethods;
   const Selectivity share = share_of_pairs(root, info, clause);
-  const KeysLeft keys = weigh_keys(root, join_path, share, extra->sjinfo);
+  const Selectivity found = share_of_candidates(root, clause, share);
+  if (found < 0 && (has_lookups(outer, inner, info) || has_lookups(inner, outer, info))) return;
+  const KeysLeft keys = weigh_keys(root, join_path, fmax(found, share), extra->sjinfo);
   const bool asked = list_length(extra->restrictlist) > 1 + keys.conditions ||
                      (tests_boxes(clause.test) && !is_exact(clause.test));
-  set_join_cost(root, &path->path, left, right, share * keys.share, type, extra->restrictlist,
-                asked, of_values + keys.cost);
+  set_join_cost(root, &path->path, left, right, fmax(found, share) * keys.share, type,
+                extra->restrictlist, asked, of_values + keys.cost);
   add_disabled_nodes(&path->path, {left, right});
   if (are_lookups_cheaper(root, &path->path, outer, inner, info, share) ||
       (type == JOIN_INNER && are_lookups_cheaper(root, &path->path, inner, outer, info, share)))
@@ -401,9 +429,11 @@ void estimate_conditions(PlannerInfo* root, RelOptInfo* rel, Index rti, RangeTbl
   foreach (cell, rel->joininfo) {
     RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
     SimilarityClause clause;
+    const Relids others = bms_difference(info->clause_relids, rel->relids);
     if (info->norm_selec < 0 &&
-        match_similarity(root, info->clause, rel->relids,
-                         bms_difference(info->clause_relids, rel->relids), &clause))
+        (match_join(root, info->clause, rel->relids, others, &clause) ||
+         (match_column_band(root, info->clause, rel->relids, others, &clause) &&
+          has_statistics(root, clause))))
       set_selectivities(root, info, clause);
   }
 }
@@ -483,7 +513,7 @@ CustomPath* make_top_path(PlannerInfo* root, const CustomPath* join, Expr* score
                           const TopPlan& top) {
   const SimilarityClause& clause = as_join_path(join)->clause;
   ScoreClause found;
-  if (tests_boxes(clause.test) ||
+  if (tests_boxes(clause.test) || has_row_radii(clause) ||
       !match_score(root, score, clause, relids_of(linitial(join->custom_paths)),
                    relids_of(lsecond(join->custom_paths)), &found) ||
       (found.function == ScoreFunction::kDistance && !top.lowest_first))

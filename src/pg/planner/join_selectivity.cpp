@@ -78,13 +78,52 @@ double rows_of(PlannerInfo* root, Relids relids) {
   return rows;
 }
 
-/// The value of eps if evaluating it calls immutable functions only, or else NaN.
-double known_eps(PlannerInfo* root, const SimilarityClause& clause) {
+/// Of radii that differ from row to row: one that leaves about as many pairs as all of them do, one
+/// that no row exceeds, or one that leaves about as many where rows are joined in classes by them.
+enum class RadiusOf { kTypicalRow, kAnyRow, kClass };
+
+/// The radius of one side's rows as statistics have it, or NaN.
+double radius_of_rows(PlannerInfo* root, Expr* radius, RadiusOf rows) {
+  const ColumnSample sample = sample_of(root, reinterpret_cast<Node*>(radius));
+  double squares = 0, weights = 0, largest = 0;
+  for (int i = 0; i < sample.count; ++i) {
+    if (!std::isfinite(sample.values[i])) continue;
+    const double value = fmax(sample.values[i], 0);
+    largest = fmax(largest, value);
+    squares += sample.weights[i] * value * value;
+    weights += sample.weights[i];
+  }
+  if (!(weights > 0)) return NAN;
+  const double typical = sqrt(squares / weights);
+  return rows == RadiusOf::kAnyRow  ? largest
+         : rows == RadiusOf::kClass ? fmin(largest, 2 * typical)
+                                    : typical;
+}
+
+/// The radius that an engine joins with, on average. One side's rows may be joined in classes.
+double radius_of_search(PlannerInfo* root, const SimilarityClause& clause) {
+  double any = 0, saved = 0;
+  for (Expr* const radius : clause.radii) {
+    if (radius == nullptr) continue;
+    const double largest = radius_of_rows(root, radius, RadiusOf::kAnyRow);
+    any += largest;
+    saved = fmax(saved, largest - radius_of_rows(root, radius, RadiusOf::kClass));
+  }
+  return any - saved;
+}
+
+/// The value of eps if evaluating it calls immutable functions only, or else NaN; `of_search`: not
+/// of a typical pair, but as far as an engine has to look.
+double known_eps(PlannerInfo* root, const SimilarityClause& clause, bool of_search) {
   Node* const eps = reinterpret_cast<Node*>(clause.eps);
   if (contain_mutable_functions(eps)) return NAN;
   Node* const value = estimate_expression_value(root, eps);
   if (!IsA(value, Const) || reinterpret_cast<Const*>(value)->constisnull) return NAN;
-  return DatumGetFloat8(reinterpret_cast<Const*>(value)->constvalue);
+  double radius = DatumGetFloat8(reinterpret_cast<Const*>(value)->constvalue);
+  if (of_search) return radius + radius_of_search(root, clause);
+  for (Expr* const of_rows : clause.radii)
+    if (of_rows != nullptr) radius += radius_of_rows(root, of_rows, RadiusOf::kTypicalRow);
+  return radius;
 }
 
 /// Whether both are one column of one table, so that their samples are of the same rows.
@@ -209,11 +248,13 @@ Oid table_of(PlannerInfo* root, const Node* value) {
   return entry->rtekind == RTE_RELATION ? entry->relid : InvalidOid;
 }
 
-JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause& clause) {
+namespace {
+
+/// The share of pairs within the radius.
+double share_within(PlannerInfo* root, const SimilarityClause& clause, double eps) {
   const Relids left = pull_varnos(root, reinterpret_cast<Node*>(clause.left));
   const Relids right = pull_varnos(root, reinterpret_cast<Node*>(clause.right));
   const double left_rows = rows_of(root, left), right_rows = rows_of(root, right);
-  const double eps = known_eps(root, clause);
   const double unseen = kDefaultNeighbors / fmax(fmax(left_rows, right_rows), kDefaultNeighbors);
   double share = -1;
   if (eps >= 0 && std::isfinite(eps)) {
@@ -221,13 +262,23 @@ JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause
     const MemoryContext samples =
         AllocSetContextCreate(CurrentMemoryContext, "gpujoin samples", ALLOCSET_DEFAULT_SIZES);
     const MemoryContext planner = MemoryContextSwitchTo(samples);
-    share = kept_share(root, clause, eps, unseen);
+    const EpsBand band = eps_band(clause.test, eps, 1);
+    const bool compares_otherwise = band.engine_serves && !band.none && !is_exact(clause.test);
+    share = kept_share(root, clause, compares_otherwise ? band.select : eps, unseen);
     if (share < 0 && left_rows * right_rows > kFewPairs)
       share = looked_up_share(root, clause, eps, unseen);
     MemoryContextSwitchTo(planner);
     MemoryContextDelete(samples);
   }
-  if (share < 0) share = unseen;
+  return share < 0 ? unseen : share;
+}
+
+}  // namespace
+
+JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause& clause) {
+  const Relids left = pull_varnos(root, reinterpret_cast<Node*>(clause.left));
+  const Relids right = pull_varnos(root, reinterpret_cast<Node*>(clause.right));
+  const double share = share_within(root, clause, known_eps(root, clause, false));
   Relids tested;
   JoinSelectivities result = {share, share};
   if (asks_for_existence(root, bms_union(left, right), &tested))
@@ -244,6 +295,13 @@ Selectivity share_of_pairs(PlannerInfo* root, const RestrictInfo* info,
   return *share;
 }
 
+Selectivity share_of_candidates(PlannerInfo* root, const SimilarityClause& clause,
+                                Selectivity share) {
+  if (!has_row_radii(clause)) return share;
+  const double eps = known_eps(root, clause, true);
+  return std::isnan(eps) ? -1 : share_within(root, clause, eps);
+}
+
 double share_of_nulls(PlannerInfo* root, Expr* value) {
   double share = 0;
   ListCell* cell;
@@ -257,6 +315,13 @@ double share_of_nulls(PlannerInfo* root, Expr* value) {
     ReleaseVariableStats(data);
   }
   return share;
+}
+
+bool has_statistics(PlannerInfo* root, const SimilarityClause& clause) {
+  ListCell* cell;
+  foreach (cell, list_concat_copy(parts_of(clause.left), parts_of(clause.right)))
+    if (sample_of(root, static_cast<Node*>(lfirst(cell))).count == 0) return false;
+  return true;
 }
 
 void set_selectivities(PlannerInfo* root, RestrictInfo* info, const SimilarityClause& clause) {

@@ -19,9 +19,17 @@ JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause
 Selectivity share_of_pairs(PlannerInfo* root, const RestrictInfo* info,
                            const SimilarityClause& clause);
 
+/// The share of pairs that an engine finds where rows have radii of their own, `share` where all
+/// have the same; negative where the radii of rows are not known.
+Selectivity share_of_candidates(PlannerInfo* root, const SimilarityClause& clause,
+                                Selectivity share);
+
 /// The share of rows in which a column of the value is NULL, as far as statistics know, and no
 /// condition on its table rejects it.
 double share_of_nulls(PlannerInfo* root, Expr* value);
+
+/// Whether statistics keep values of all that the condition compares.
+bool has_statistics(PlannerInfo* root, const SimilarityClause& clause);
 
 /// Sets the condition's selectivities for all plans, unless another extension estimates it.
 /// PostgreSQL itself has only constants for these operators and functions.

@@ -177,7 +177,8 @@ bool match_order(Translation* translation, NearestClause* clause) {
 
 /// The conditions: about the table's rows alone, a radius, and others. PostgreSQL evaluates one for
 /// the rows that those before it leave. Here those about the table's rows come first, so of these
-/// none may raise errors that comes after one about both rows.
+/// none may raise errors that comes after one about both rows. A radius in each inner row bounds no
+/// search.
 bool match_conditions(Translation* translation, NearestClause* clause) {
   List* const conditions =
       cheapest_first(translation->inner->subroot, clause->table->baserestrictinfo, false);
@@ -202,9 +203,13 @@ bool match_conditions(Translation* translation, NearestClause* clause) {
         bounds_distance(radius, clause->distance)) {
       clause->radius = radius;
       before_radius = list_length(clause->conditions);
-    } else {
-      clause->conditions = lappend(clause->conditions, condition);
+      continue;
     }
+    if (match_join(translation->root, condition, translation->outer->relids,
+                   translation->inner->relids, &radius) &&
+        radius.radii[1] != nullptr && bounds_distance(radius, clause->distance))
+      return false;
+    clause->conditions = lappend(clause->conditions, condition);
   }
   clause->conditions =
       in_order(translation->root, clause->conditions, before_radius, clause->radius.condition);

@@ -147,15 +147,30 @@ Cost lookup_cost(const Path* lookup, double rows) {
 
 }  // namespace
 
+namespace {
+
+/// Whether the path looks the condition up for each outer row.
+bool is_lookup(const Path* path, const RelOptInfo* outer, const RestrictInfo* info) {
+  return !is_disabled(path) && bms_is_subset(PATH_REQ_OUTER(path), outer->relids) &&
+         looks_up(path, info);
+}
+
+}  // namespace
+
+bool has_lookups(const RelOptInfo* outer, const RelOptInfo* inner, const RestrictInfo* info) {
+  ListCell* cell;
+  foreach (cell, enable_nestloop ? inner->cheapest_parameterized_paths : NIL)
+    if (is_lookup(static_cast<const Path*>(lfirst(cell)), outer, info)) return true;
+  return false;
+}
+
 bool are_lookups_cheaper(PlannerInfo* root, const Path* node, const RelOptInfo* outer,
                          const RelOptInfo* inner, const RestrictInfo* info, Selectivity share) {
   if (!enable_nestloop) return false;
   ListCell* cell;
   foreach (cell, inner->cheapest_parameterized_paths) {
     const Path* const path = static_cast<const Path*>(lfirst(cell));
-    if (is_disabled(path) || !bms_is_subset(PATH_REQ_OUTER(path), outer->relids) ||
-        !looks_up(path, info))
-      continue;
+    if (!is_lookup(path, outer, info)) continue;
     const double lookups = outer->rows * doubt_of(root, outer->relids);
     const Cost loop =
         outer->cheapest_total_path->total_cost + lookups * lookup_cost(path, share * inner->rows);

@@ -16,4 +16,7 @@ void drop_risky_loops(PlannerInfo* root, const Path* node);
 bool are_lookups_cheaper(PlannerInfo* root, const Path* node, const RelOptInfo* outer,
                          const RelOptInfo* inner, const RestrictInfo* info, Selectivity share);
 
+/// Whether the condition can be looked up in an index of the inner rows.
+bool has_lookups(const RelOptInfo* outer, const RelOptInfo* inner, const RestrictInfo* info);
+
 }  // namespace gpujoin

@@ -1,5 +1,8 @@
 #include "pg/planner/similarity_clause.h"
 
+#include "pg/planner/column_distance.h"
+#include "pg/planner/safe_expression.h"
+
 extern "C" {
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
@@ -92,11 +95,47 @@ bool comes_from(PlannerInfo* root, Expr* value, Relids relations) {
   return !bms_is_empty(used) && bms_is_subset(used, relations);
 }
 
-bool match_similarity(Expr* condition, SimilarityClause* clause) {
+namespace {
+
+bool match_any_radius(Expr* condition, SimilarityClause* clause);
+
+Expr* greatest_of(List* numbers) {
+  MinMaxExpr* const greatest = makeNode(MinMaxExpr);
+  greatest->minmaxtype = FLOAT8OID;
+  greatest->op = IS_GREATEST;
+  greatest->args = numbers;
+  greatest->location = -1;
+  return reinterpret_cast<Expr*>(greatest);
+}
+
+/// The same distance within one of several radii is within the largest that is not NULL. The radii
+/// are there already, for an expression might raise an error that a nearer pair would not meet.
+bool match_alternatives(Expr* condition, SimilarityClause* clause) {
+  List* radii = NIL;
+  ListCell* cell;
+  foreach (cell, reinterpret_cast<BoolExpr*>(condition)->args) {
+    SimilarityClause one;
+    if (!match_any_radius(static_cast<Expr*>(lfirst(cell)), &one) ||
+        one.test.by->form != TestForm::kDistance || !(IsA(one.eps, Const) || IsA(one.eps, Param)))
+      return false;
+    if (radii == NIL) *clause = one;
+    if (one.test.by != clause->test.by || one.test.strict != clause->test.strict ||
+        !equal(one.left, clause->left) || !equal(one.right, clause->right))
+      return false;
+    radii = lappend(radii, one.eps);
+  }
+  clause->condition = condition;
+  clause->eps = greatest_of(radii);
+  return true;
+}
+
+/// Sets *clause if the condition is a similarity, whatever its radius comes from.
+bool match_any_radius(Expr* condition, SimilarityClause* clause) {
+  if (is_orclause(condition)) return match_alternatives(condition, clause);
   Oid function;
   List* arguments;
   if (!as_call(condition, &function, &arguments)) return false;
-  *clause = {condition, nullptr, nullptr, nullptr, {}};
+  *clause = {condition, nullptr, nullptr, nullptr, {}, {}, false};
   bool known = false, strict = false;
   for (const Comparison& comparison : kComparisons) {
     if (comparison.function != function) continue;
@@ -116,10 +155,8 @@ bool match_similarity(Expr* condition, SimilarityClause* clause) {
   clause->eps = as_float8(clause->eps);
   clause->left = argument(arguments, 0);
   clause->right = argument(arguments, 1);
-  return clause->eps != nullptr && is_the_same_for_all_rows(clause->eps);
+  return clause->eps != nullptr;
 }
-
-namespace {
 
 /// Puts the value of the left relations first; false where the values are others.
 bool put_in_order(PlannerInfo* root, Relids left, Relids right, SimilarityClause* clause,
@@ -131,17 +168,92 @@ bool put_in_order(PlannerInfo* root, Relids left, Relids right, SimilarityClause
 
 }  // namespace
 
+bool match_similarity(Expr* condition, SimilarityClause* clause) {
+  return match_any_radius(condition, clause) && is_the_same_for_all_rows(clause->eps);
+}
+
 bool match_similarity(PlannerInfo* root, Expr* condition, Relids left, Relids right,
                       SimilarityClause* clause) {
   bool swapped;
   return match_similarity(condition, clause) && put_in_order(root, left, right, clause, &swapped);
 }
 
+namespace {
+
+/// What a radius consists of.
+struct RadiusTerms {
+  PlannerInfo* root;
+  Relids sides[2];
+  Expr* of_rows[2];
+  Expr* of_all;
+  bool rounds;
+};
+
+/// Whether the cast to float8 is one of a sum of values of its own type.
+bool casts_sum(Oid cast, Oid function) {
+  return (cast == F_FLOAT8_FLOAT4 && function == F_FLOAT4PL) ||
+         (cast == F_FLOAT8_INT2 && function == F_INT2PL) ||
+         (cast == F_FLOAT8_INT4 && function == F_INT4PL) ||
+         (cast == F_FLOAT8_INT8 && function == F_INT8PL);
+}
+
+Expr* cast_by(Oid cast, Expr* value) {
+  return reinterpret_cast<Expr*>(makeFuncExpr(cast, FLOAT8OID, list_make1(value), InvalidOid,
+                                              InvalidOid, COERCE_IMPLICIT_CAST));
+}
+
+/// Takes the radius apart: at most one term of either side's rows, and one that is the same for
+/// all. A term of rows raises no error; their sum may, but only where the condition would.
+bool add_radius(RadiusTerms* terms, Expr* radius) {
+  Oid function;
+  List* arguments;
+  if (is_the_same_for_all_rows(radius)) {
+    if (terms->of_all != nullptr) return false;
+    terms->of_all = radius;
+    return true;
+  }
+  for (int i = 0; i < 2; ++i) {
+    if (terms->of_rows[i] != nullptr || !comes_from(terms->root, radius, terms->sides[i]) ||
+        !cannot_raise(terms->root, radius))
+      continue;
+    terms->of_rows[i] = radius;
+    return true;
+  }
+  if (!as_call(radius, &function, &arguments)) return false;
+  if (function == F_FLOAT8PL)
+    return add_radius(terms, argument(arguments, 0)) && add_radius(terms, argument(arguments, 1));
+  if (list_length(arguments) != 1) return false;
+  const Oid cast = function;
+  List* added;
+  if (!as_call(argument(arguments, 0), &function, &added)) return false;
+  if (!casts_sum(cast, function)) return false;
+  // Large integers are rounded, too, when they become float8.
+  terms->rounds = terms->rounds || function == F_FLOAT4PL || function == F_INT8PL;
+  return add_radius(terms, cast_by(cast, argument(added, 0))) &&
+         add_radius(terms, cast_by(cast, argument(added, 1)));
+}
+
+}  // namespace
+
+bool match_join(PlannerInfo* root, Expr* condition, Relids left, Relids right,
+                SimilarityClause* clause) {
+  bool swapped;
+  if (!match_any_radius(condition, clause) || !put_in_order(root, left, right, clause, &swapped))
+    return match_column_distance(root, condition, left, right, clause);
+  if (is_the_same_for_all_rows(clause->eps)) return true;
+  RadiusTerms terms = {root, {left, right}, {nullptr, nullptr}, nullptr, false};
+  if (tests_boxes(clause->test) || !add_radius(&terms, clause->eps)) return false;
+  std::copy_n(terms.of_rows, 2, clause->radii);
+  clause->rounds_radii = terms.rounds;
+  clause->eps = terms.of_all != nullptr ? terms.of_all : zero();
+  return true;
+}
+
 bool match_distance(PlannerInfo* root, Expr* expression, Relids left, Relids right,
                     SimilarityClause* clause, bool* swapped) {
   Oid function;
   List* arguments;
-  *clause = {expression, nullptr, nullptr, nullptr, {}};
+  *clause = {expression, nullptr, nullptr, nullptr, {}, {}, false};
   if (!as_call(expression, &function, &arguments) ||
       !find_test(function, arguments, true, &clause->test))
     return false;

@@ -21,7 +21,15 @@ struct SimilarityClause {
   Expr* right;      ///< value of the inner side
   Expr* eps;        ///< float8, the same for all pairs
   SimilarityTest test;
+  /// What is added to eps: float8 of the outer row and of the inner one; null: nothing.
+  Expr* radii[2];
+  bool rounds_radii;  ///< the condition adds them in single precision
 };
+
+/// Whether pairs have radii of their own, as in `a.v <-> b.v <= a.r + b.r`.
+inline bool has_row_radii(const SimilarityClause& clause) {
+  return clause.radii[0] != nullptr || clause.radii[1] != nullptr;
+}
 
 /// Sets *clause if the condition is one, whatever its values come from.
 bool match_similarity(Expr* condition, SimilarityClause* clause);
@@ -29,6 +37,10 @@ bool match_similarity(Expr* condition, SimilarityClause* clause);
 /// Sets *clause if the condition is one between columns of `left` and columns of `right`.
 bool match_similarity(PlannerInfo* root, Expr* condition, Relids left, Relids right,
                       SimilarityClause* clause);
+
+/// The same, where the radius may also be made of columns of either side that raise no error.
+bool match_join(PlannerInfo* root, Expr* condition, Relids left, Relids right,
+                SimilarityClause* clause);
 
 /// Sets clause's values and test if the expression is the distance of a value of `left` and a value
 /// of `right`; *swapped: the latter is its first argument.

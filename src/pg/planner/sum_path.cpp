@@ -90,11 +90,19 @@ bool can_finish(SumState state) {
          state != SumState::kIntSquares;
 }
 
+/// Whether aggregates are of columns that an anti join has only NULLs for.
+bool are_of_missing_rows(PlannerInfo* root, const Asked& asked, const CustomPath* join) {
+  return type_of(join) == JOIN_ANTI &&
+         bms_overlap(pull_varnos(root, reinterpret_cast<Node*>(asked.aggregates)),
+                     right_relids(join));
+}
+
 /// Finds out how the node may add the join's pairs up: for the rows of one side or of the other.
 SumsRefusal match_join(PlannerInfo* root, const Asked& asked, const CustomPath* join,
                        SumsOfJoin* wanted) {
   *wanted = {};
   wanted->groups = asked.groups;
+  if (are_of_missing_rows(root, asked, join)) return SumsRefusal::kAggregates;
   SumsRefusal refusal = SumsRefusal::kGroups;
   for (const bool swapped : {false, true}) {
     if (swapped && type_of(join) != JOIN_INNER) break;

@@ -66,9 +66,11 @@ bool estimate_call(PlannerInfo* root, Node* node, JoinEstimate* estimate) {
   const ArgumentPositions& at = operation->function.at;
   if (known_values(root, call, values, known) != at.count) return false;
   if (!known[at.relation[0]] || (at.relation[1] >= 0 && !known[at.relation[1]])) return false;
-  const bool eps_known = known[at.eps];
+  const bool eps_known = at.eps < 0 || known[at.eps];
   if (!eps_known) values[at.eps] = {Float8GetDatum(0), false};
   if (at.k >= 0 && !known[at.k]) values[at.k] = {Int64GetDatum(kMostTopPairs), false};
+  for (const int size : {at.min_points, at.min_cluster_size})
+    if (size >= 0 && !known[size]) values[size] = {Int64GetDatum(2), false};
   JoinArguments arguments;
   if (!try_arguments(&operation->function, node, values, &arguments)) return false;
   if (arguments.no_rows)

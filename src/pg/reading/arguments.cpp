@@ -54,6 +54,16 @@ std::uint64_t read_k(const NullableDatum& value, Output::Kind output) {
   return static_cast<std::uint64_t>(k);
 }
 
+std::uint64_t read_min_cluster_size(const NullableDatum& value) {
+  const std::int64_t size = DatumGetInt64(value.value);
+  if (size < 2)
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+             errmsg("min_cluster_size must be at least 2, not %lld", static_cast<long long>(size)),
+             errhint("Smaller groups of rows are noise.")));
+  return static_cast<std::uint64_t>(size);
+}
+
 /// The one of `choices` that has this name; `otherwise` for NULL. The error for another name says
 /// `unknown NOUN "name"SUFFIX`.
 template <class E>
@@ -237,17 +247,23 @@ JoinArguments read_arguments(const JoinFunction* function, Node* call,
   const bool two_tables = !function->takes_one_table(), has_k = at.k >= 0;
   JoinArguments result = {};
   result.function = function;
-  result.no_rows = values[at.relation[0]].isnull || (two_tables && values[at.relation[1]].isnull) ||
-                   (values[at.eps].isnull && function->default_eps == DefaultEps::kNone) ||
-                   (has_k && values[at.k].isnull) ||
-                   (at.min_points >= 0 && values[at.min_points].isnull);
+  result.no_rows =
+      values[at.relation[0]].isnull || (two_tables && values[at.relation[1]].isnull) ||
+      (value_at(values, at.eps).isnull && function->default_eps == DefaultEps::kNone) ||
+      (has_k && values[at.k].isnull) ||
+      (at.min_cluster_size >= 0 && values[at.min_cluster_size].isnull) ||
+      (at.min_points >= 0 && at.min_cluster_size < 0 && values[at.min_points].isnull);
   result.metric = read_metric(values[at.metric], function->shape);
   result.pairs = read_pairs(value_at(values, at.pairs), function->output);
   result.top.scoring = read_scoring(*function, values);
   if (result.no_rows) return result;
-  result.eps = read_eps(values[at.eps], *function);
-  result.min_points =
-      at.min_points >= 0 ? check_min_points(DatumGetInt64(values[at.min_points].value)) : 1;
+  result.eps = read_eps(value_at(values, at.eps), *function);
+  if (at.min_cluster_size >= 0)
+    result.min_cluster_size = read_min_cluster_size(values[at.min_cluster_size]);
+  const NullableDatum min_points = value_at(values, at.min_points);
+  result.min_points = !min_points.isnull         ? check_min_points(DatumGetInt64(min_points.value))
+                      : at.min_cluster_size >= 0 ? result.min_cluster_size
+                                                 : 1;
   if (has_k) result.top.k = read_k(values[at.k], function->output);
   result.left = read_side(result, call, values, 0);
   if (two_tables) result.right = read_side(result, call, values, 1);

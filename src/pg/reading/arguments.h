@@ -10,7 +10,7 @@ namespace gpujoin {
 /// Positions of a function's arguments; -1: it has no such argument.
 struct ArgumentPositions {
   int relation[2] = {-1, -1};
-  int eps = -1, k = -1, min_points = -1;
+  int eps = -1, k = -1, min_points = -1, min_cluster_size = -1;
   int id_column[2] = {-1, -1};
   int columns[2] = {-1, -1};  ///< of vectors, or of boxes
   int score_column[2] = {-1, -1};
@@ -63,8 +63,9 @@ struct JoinArguments {
   double eps;
   Metric metric;
   PairSelection pairs;
-  Top top;                   ///< of Output::kTopPairs; its k is Output::kNearest's, too
-  std::uint64_t min_points;  ///< of Output::kClusters
+  Top top;                         ///< of Output::kTopPairs; its k is Output::kNearest's, too
+  std::uint64_t min_points;        ///< of clusters and spanning trees
+  std::uint64_t min_cluster_size;  ///< of Output::kStableClusters
 };
 
 /// Reads and checks the values of all arguments of a call, in order. Raises an error for what is

@@ -1,4 +1,6 @@
-// real[] and double precision[], whose distances are gpujoin's own.
+// real[] and double precision[], whose distances are gpujoin's own, and columns that a query
+// subtracts itself.
+#include "pg/types/column_tests.h"
 #include "pg/types/value_reading.h"
 #include "pg/types/value_types.h"
 #include "pg/types/vector_datum.h"
@@ -55,6 +57,36 @@ constexpr TestFunction kTests[] = {
     own_test("gpu_within", TestForm::kWithin, Metric::kLInf, "linf"),
     own_test("gpu_within", TestForm::kWithin, Metric::kCosine, "cosine")};
 
+/// Roundings in single precision: of differences, squares and sums.
+void widen_single(double eps, std::uint32_t dims, EpsBand* band) {
+  const double relative = 4 * (dims + 4) * 0x1p-24;
+  const double absolute = std::sqrt(static_cast<double>(dims)) * 1e-22;  // of denormal squares
+  band->accept = eps * (1 - relative) - absolute;
+  band->select = eps * (1 + relative) + absolute;
+}
+
+template <WidenBand widen>
+void widen_root(double square, std::uint32_t dims, EpsBand* band) {
+  widen(std::sqrt(square), dims, band);
+}
+
+/// No function's, so that no call is taken for one of them.
+constexpr TestFunction of_columns(Metric metric, WidenBand widen) {
+  return {nullptr, "", InvalidOid, TestForm::kDistance, ValueForm::kPoint, metric, widen};
+}
+
+// In the order in which column_test() finds them.
+constexpr TestFunction kColumnTests[] = {
+    of_columns(Metric::kL2, nullptr),
+    of_columns(Metric::kL2, widen_double),
+    of_columns(Metric::kL2, widen_single),
+    of_columns(Metric::kL2, widen_root<widen_double>),  // in the engine's arithmetic, too
+    of_columns(Metric::kL2, widen_root<widen_double>),
+    of_columns(Metric::kL2, widen_root<widen_single>),
+    of_columns(Metric::kLInf, nullptr),
+    of_columns(Metric::kLInf, widen_double),
+    of_columns(Metric::kLInf, widen_single)};
+
 }  // namespace
 
 const ValueType kFloat4ArrayType = {.extension = nullptr,
@@ -84,5 +116,25 @@ const ValueType kFloat8ArrayType = {.extension = nullptr,
                                     .casts_to_box = false,
                                     .tests = kTests,
                                     .test_count = lengthof(kTests)};
+
+const ValueType kColumnsType = {.extension = nullptr,
+                                .name = "columns",
+                                .type = InvalidOid,
+                                .scalar = ScalarType::kFloat64,
+                                .add = {add_array<false>},
+                                .rebuild = nullptr,
+                                .fixed_numbers = 0,
+                                .head_bytes = ARR_OVERHEAD_NONULLS(1),
+                                .coordinate_bytes = sizeof(double),
+                                .is_in_statistics = false,
+                                .casts_to_box = false,
+                                .tests = kColumnTests,
+                                .test_count = lengthof(kColumnTests),
+                                .only_in_conditions = true};
+
+SimilarityTest column_test(ColumnArithmetic arithmetic, ColumnForm form) {
+  const int number = 3 * static_cast<int>(form) + static_cast<int>(arithmetic);
+  return {&kColumnsType, &kColumnTests[number], false};
+}
 
 }  // namespace gpujoin

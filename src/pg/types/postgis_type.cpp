@@ -227,6 +227,12 @@ void widen_distance(double eps, std::uint32_t dims, EpsBand* band) {
   widen_double(std::fmin(eps, kMost), dims, band);
 }
 
+/// A relation that is false where one value is empty, or where they have no point in common.
+constexpr TestFunction touches(const char* name) {
+  return {"postgis",       name,          InvalidOid,  TestForm::kTouch,
+          ValueForm::kBox, Metric::kLInf, widen_double};
+}
+
 constexpr TestFunction kTests[] = {
     {"postgis", "st_distance", InvalidOid, TestForm::kDistance, ValueForm::kPoint, Metric::kL2,
      widen_distance},
@@ -236,8 +242,15 @@ constexpr TestFunction kTests[] = {
      widen_double},
     {"postgis", "geometry_overlaps", InvalidOid, TestForm::kOverlap, ValueForm::kBox, Metric::kLInf,
      widen_double},
-    {"postgis", "st_intersects", InvalidOid, TestForm::kTouch, ValueForm::kBox, Metric::kLInf,
-     widen_double}};
+    touches("st_intersects"),
+    touches("st_contains"),
+    touches("st_containsproperly"),
+    touches("st_within"),
+    touches("st_covers"),
+    touches("st_coveredby"),
+    touches("st_crosses"),
+    touches("st_overlaps"),
+    touches("st_touches")};
 
 // ---- Geography
 

@@ -7,9 +7,9 @@ namespace gpujoin {
 namespace {
 
 // A new type: a file with its entry, a line in value_types.h and one here, at the end.
-constexpr const ValueType* kValueTypes[] = {&kFloat4ArrayType, &kFloat8ArrayType, &kPointType,
-                                            &kBoxType,         &kCubeType,        &kVectorType,
-                                            &kHalfvecType,     &kGeometryType,    &kGeographyType};
+constexpr const ValueType* kValueTypes[] = {
+    &kFloat4ArrayType, &kFloat8ArrayType, &kPointType,    &kBoxType,       &kCubeType,
+    &kVectorType,      &kHalfvecType,     &kGeometryType, &kGeographyType, &kColumnsType};
 
 }  // namespace
 

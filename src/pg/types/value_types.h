@@ -5,10 +5,10 @@
 
 namespace gpujoin {
 
-extern const ValueType kFloat4ArrayType, kFloat8ArrayType;  // array_types.cpp
-extern const ValueType kPointType, kBoxType;                // geometric_types.cpp
-extern const ValueType kCubeType;                           // cube_type.cpp
-extern const ValueType kVectorType, kHalfvecType;           // pgvector_types.cpp
-extern const ValueType kGeometryType, kGeographyType;       // postgis_type.cpp
+extern const ValueType kFloat4ArrayType, kFloat8ArrayType, kColumnsType;  // array_types.cpp
+extern const ValueType kPointType, kBoxType;                              // geometric_types.cpp
+extern const ValueType kCubeType;                                         // cube_type.cpp
+extern const ValueType kVectorType, kHalfvecType;                         // pgvector_types.cpp
+extern const ValueType kGeometryType, kGeographyType;                     // postgis_type.cpp
 
 }  // namespace gpujoin

@@ -15,7 +15,8 @@
 //                                <-  Batch ...; the last one has a status that is not kOk
 //
 // Either ends it by closing the socket; a backend that does so in the middle stops the join. In the
-// place of FindTable and OpenJoin there may be ListTables or EvictTables, each with its answer.
+// place of FindTable and OpenJoin there may be ListTables, EvictTables, ListCounts, ResetCounts or
+// ListJoins, each with its answer. ReportJoins is a conversation by itself, without an answer.
 // Both ends are programs of one build on one machine: Hello says so, and structs go as they are.
 #pragma once
 
@@ -48,6 +49,12 @@ enum class MessageKind : std::uint32_t {
   kListedTables,
   kEvictTables,
   kEvictedTables,
+  kReportJoins,
+  kListCounts,
+  kResetCounts,
+  kListedCounts,
+  kListJoins,
+  kListedJoins,
   kConfigure,
 };
 
@@ -217,11 +224,11 @@ struct ListedTable {
   std::uint64_t blocks_read;  ///< since it is there, the first time included
 };
 
-/// With a descriptor, where there are tables: [tables] ListedTable.
+/// With a descriptor, where there are any: [count] ListedTable.
 struct ListedTables {
   static constexpr MessageKind kKind = MessageKind::kListedTables;
   Header header;
-  std::uint64_t tables;
+  std::uint64_t count;
 };
 
 struct EvictTables {
@@ -234,6 +241,104 @@ struct EvictedTables {
   static constexpr MessageKind kKind = MessageKind::kEvictedTables;
   Header header;
   std::uint64_t tables;
+};
+
+// ---- Statistics
+
+inline constexpr int kCountedFallbacks = 4;
+
+/// What joins did, wherever they ran. All of it adds up.
+struct JoinCounts {
+  std::uint64_t joins;          ///< begun
+  std::uint64_t service_joins;  ///< that the service ran
+  std::uint64_t device_joins;   ///< that a device ran
+  std::uint64_t cancels;
+  std::uint64_t rows;  ///< of both sides
+  std::uint64_t pairs;
+  std::uint64_t candidates;
+  std::uint64_t table_blocks;  ///< of tables that stay
+  std::uint64_t blocks_read;   ///< of these
+  std::uint64_t fallbacks[kCountedFallbacks];
+  double read_ms, index_ms, join_ms;
+};
+
+inline void add_counts(const JoinCounts& more, JoinCounts* sum) {
+  sum->joins += more.joins;
+  sum->service_joins += more.service_joins;
+  sum->device_joins += more.device_joins;
+  sum->cancels += more.cancels;
+  sum->rows += more.rows;
+  sum->pairs += more.pairs;
+  sum->candidates += more.candidates;
+  sum->table_blocks += more.table_blocks;
+  sum->blocks_read += more.blocks_read;
+  for (int i = 0; i < kCountedFallbacks; ++i) sum->fallbacks[i] += more.fallbacks[i];
+  sum->read_ms += more.read_ms;
+  sum->index_ms += more.index_ms;
+  sum->join_ms += more.join_ms;
+}
+
+/// In the place of Hello: adds to the counts of the sender's database. The sender hangs up.
+struct ReportJoins {
+  static constexpr MessageKind kKind = MessageKind::kReportJoins;
+  Header header;
+  Hello sender;
+  JoinCounts counts;
+};
+
+/// Of all databases.
+struct ListCounts {
+  static constexpr MessageKind kKind = MessageKind::kListCounts;
+  Header header;
+};
+
+/// Forgets the counts of the conversation's database. The answer has those of the others.
+struct ResetCounts {
+  static constexpr MessageKind kKind = MessageKind::kResetCounts;
+  Header header;
+};
+
+struct DatabaseCounts {
+  std::uint32_t database;
+  std::int64_t since_us;  ///< microseconds since 1970
+  JoinCounts counts;
+};
+
+/// With a descriptor, where there are any: [count] DatabaseCounts.
+struct ListedCounts {
+  static constexpr MessageKind kKind = MessageKind::kListedCounts;
+  Header header;
+  std::uint64_t count;
+};
+
+/// The joins that are at work in the service, of all databases.
+struct ListJoins {
+  static constexpr MessageKind kKind = MessageKind::kListJoins;
+  Header header;
+};
+
+enum class JoinPhase : std::int32_t {
+  kReading,  ///< the backend reads what the service does not have
+  kWaiting,  ///< for memory, threads or the device, or for the backend to take results
+  kIndexing,
+  kJoining,
+};
+
+struct ListedJoin {
+  std::int32_t pid;
+  std::uint32_t database;
+  JoinPhase phase;
+  char engine[8];
+  std::int64_t since_us;  ///< microseconds since 1970
+  std::uint64_t left_rows, right_rows, candidates, pairs;
+  std::uint64_t tasks, tasks_done;  ///< JoinStats
+};
+
+/// With a descriptor, where there are any: [count] ListedJoin.
+struct ListedJoins {
+  static constexpr MessageKind kKind = MessageKind::kListedJoins;
+  Header header;
+  std::uint64_t count;
 };
 
 /// From the supervisor alone, on the socket that the service has as its standard input. When that

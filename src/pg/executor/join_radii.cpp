@@ -1,0 +1,254 @@
+// Pairs with radii of their own: `a.v <-> b.v <= a.r + b.r`. The engine finds the pairs within the
+// largest radius of any row of either side, and those of both rows decide about each of these. A
+// row whose radius is no finite number of moderate size is odd: the condition decides about its
+// pairs.
+#include "pg/executor/join_node.h"
+#include "pg/store/huge_array.h"
+
+namespace gpujoin {
+namespace {
+
+/// Beyond it squares overflow, and every arithmetic goes its own way.
+constexpr double kMostRadius = 1e149;
+
+double radius_of(const Side& side, std::uint64_t row) {
+  return side.radius > 0 ? side.row_radii[row] : 0;
+}
+
+/// How far a sum of radii may be from the one that the condition computes. Two numbers have one
+/// sum in double precision.
+double rounding_of(const JoinNode* node, double left, double right) {
+  const double all = std::fabs(left) + std::fabs(right) + std::fabs(node->eps_of_all);
+  if (node->data.rounds_radii) return 0x1p-21 * all;
+  return left != 0 && right != 0 && node->eps_of_all != 0 ? 0x1p-50 * all : 0;
+}
+
+/// A row that the engine joins.
+struct WideRow {
+  double radius;
+  std::int64_t row;
+};
+
+/// The rows of the largest radii, largest first, at most so many.
+std::uint64_t find_widest(const Side& side, WideRow* widest, std::uint64_t most) {
+  const auto wider = [](const WideRow& a, const WideRow& b) { return a.radius > b.radius; };
+  std::uint64_t count = 0;
+  for (std::uint64_t i = 0; i < side.points.rows; ++i) {
+    const std::int64_t row = side.points.ids[i];
+    const WideRow candidate = {side.row_radii[row], row};
+    if (count == most && !wider(candidate, widest[0])) continue;
+    if (count == most) std::pop_heap(widest, widest + count--, wider);
+    widest[count++] = candidate;
+    std::push_heap(widest, widest + count, wider);
+  }
+  std::sort_heap(widest, widest + count, wider);
+  return count;
+}
+
+/// Puts a point where it is near nothing.
+void remove_point(const Dataset& points, std::uint64_t position) {
+  if (points.scalar == ScalarType::kFloat32)
+    std::fill_n(const_cast<float*>(point<float>(points, position)), points.dims, NAN);
+  else
+    std::fill_n(const_cast<double*>(point<double>(points, position)), points.dims, NAN);
+}
+
+/// Whether the point is near nothing, as a removed one is.
+bool is_nowhere(const Dataset& points, std::uint64_t position) {
+  return std::isnan(coordinate(points, position, 0));
+}
+
+}  // namespace
+
+void set_wide_rows_aside(JoinNode* node, Side* side) {
+  constexpr std::uint64_t kFewPairs = 1000, kFewPerRow = 4;
+  constexpr double kMuchLarger = 1.5, kAboutAsLarge = 1.1;
+  const Side& other = side == &node->left ? node->right : node->left;
+  if (side->radius == 0 || side->points.file != nullptr ||
+      (side->odd.values != nullptr && node->form == ValueForm::kBox))
+    return;
+  const std::uint64_t pairs = kFewPairs + kFewPerRow * (row_count(*side) + row_count(other));
+  const std::uint64_t most =
+      std::min(pairs / std::max<std::uint64_t>(row_count(other), 1), side->points.rows / 2);
+  if (most == 0) return;
+  WideRow* const widest = static_cast<WideRow*>(palloc(sizeof(WideRow) * (most + 1)));
+  const std::uint64_t found = find_widest(*side, widest, most + 1);
+  // The first of these that stays has the largest radius then.
+  const double least = std::fmax(widest[found - 1].radius, 0);
+  const bool differ = widest[0].radius > kMuchLarger * least;
+  for (std::uint64_t i = 0; differ && widest[i].radius > kAboutAsLarge * least; ++i) {
+    std::uint64_t position;
+    const Dataset& points = *find_point(&side->buffer, side->points, widest[i].row, &position);
+    add_odd(node, side, widest[i].row,
+            side->odd.values != nullptr ? node->data.test.type->rebuild(points, position) : 0);
+    remove_point(points, position);
+    side->most_radius = widest[i + 1].radius;
+  }
+  pfree(widest);
+}
+
+bool keep_radius(JoinNode* node, Side* side, TupleTableSlot* slot) {
+  if (side->radius == 0) return true;
+  const std::uint64_t row = row_count(*side);
+  reserve_next(node->rows, &side->row_radii, row, &side->radius_room);
+  const bool is_null = slot->tts_isnull[side->radius - 1];
+  const double radius = is_null ? kNoRadius : DatumGetFloat8(slot->tts_values[side->radius - 1]);
+  // A radius of -infinity is odd, as NaN is: the other row's may be infinity.
+  side->row_radii[row] = !is_null && radius == kNoRadius ? NAN : radius;
+  return !is_null;
+}
+
+bool has_odd_radius(const JoinNode* node, const Side& side, std::uint64_t row) {
+  if (side.radius == 0) return false;
+  const double radius = side.row_radii[row];
+  const bool raises = node->data.test.by->form == TestForm::kWithin && radius < 0;
+  return !(std::fabs(radius) <= kMostRadius) || raises;
+}
+
+void note_radius(Side* side, std::uint64_t row) {
+  if (side->radius > 0) side->most_radius = std::fmax(side->most_radius, side->row_radii[row]);
+}
+
+namespace {
+
+constexpr int kMostClasses = lengthof(RadiusClasses{}.most);
+constexpr double kClassRatio = 4;
+
+/// Rows by how often their radius can be multiplied with kClassRatio to reach the largest.
+struct RadiusCounts {
+  std::uint64_t rows[kMostClasses];
+  double most[kMostClasses];
+};
+
+RadiusCounts count_radii(const Side& side) {
+  RadiusCounts counts = {};
+  for (std::uint64_t i = 0; i < side.points.rows; ++i) {
+    if (is_nowhere(side.points, i)) continue;
+    const double radius = side.row_radii[side.points.ids[i]];
+    int number = 0;
+    for (double bound = side.most_radius / kClassRatio;
+         number < kMostClasses - 1 && radius <= bound; bound /= kClassRatio)
+      ++number;
+    counts.most[number] =
+        counts.rows[number] == 0 ? radius : std::fmax(counts.most[number], radius);
+    ++counts.rows[number];
+  }
+  return counts;
+}
+
+/// Ends a class where no fewer rows than it has are left, whose radii are much smaller.
+int divide(const RadiusCounts& counts, std::uint64_t rows, double* most) {
+  int classes = 0;
+  std::uint64_t in_class = 0;
+  for (int i = 0; i < kMostClasses; ++i) {
+    if (counts.rows[i] == 0) continue;
+    if (in_class == 0) most[classes++] = counts.most[i];
+    in_class += counts.rows[i];
+    rows -= counts.rows[i];
+    if (rows >= in_class) in_class = 0;
+  }
+  return classes;
+}
+
+/// The class of a row.
+int class_of(const RadiusClasses& classes, double radius) {
+  int number = 0;
+  while (number + 1 < classes.count && radius <= classes.most[number + 1]) ++number;
+  return number;
+}
+
+}  // namespace
+
+void find_radius_classes(JoinNode* node) {
+  constexpr std::uint64_t kFewRows = 100;
+  RadiusClasses& classes = node->classes;
+  classes = {};
+  const bool may_raise = node->data.test.by->form == TestForm::kWithin && node->eps_of_all < 0;
+  if (!has_row_radii(node) || may_raise || !node->band.engine_serves || node->keys != nullptr)
+    return;
+  Side* const side = node->left.most_radius > node->right.most_radius ? &node->left : &node->right;
+  if (side->radius == 0 || side->points.file != nullptr || side->points.rows < kFewRows ||
+      !(side->most_radius > 0) || 2 * held_bytes(side->buffer) > dataset_share(node->run, 2))
+    return;
+  classes.count = divide(count_radii(*side), side->points.rows, classes.most);
+  if (classes.count > 1) classes.side = side;
+}
+
+bool next_radius_class(JoinNode* node) {
+  RadiusClasses& classes = node->classes;
+  Side& side = *classes.side;
+  forget_points(&classes.buffer);
+  if (classes.next == classes.count) return false;
+  if (classes.next > 0) add_work(node->run->report.stats, &classes.before);
+  const int number = classes.next++;
+  classes.buffer = {};
+  classes.buffer.context = node->rows;
+  classes.buffer.source = side.buffer.source;
+  classes.buffer.limit = dataset_share(node->run, 2);
+  classes.buffer.scalar = side.points.scalar;
+  classes.buffer.dims = side.points.dims;
+  for (std::uint64_t i = 0; i < side.points.rows; ++i) {
+    const std::int64_t row = side.points.ids[i];
+    if (!is_nowhere(side.points, i) && class_of(classes, side.row_radii[row]) == number)
+      std::memcpy(add_point(&classes.buffer, row), point(side.points, i), point_bytes(side.points));
+  }
+  classes.points = finish_points(&classes.buffer);
+  const double largest = side.most_radius;
+  side.most_radius = classes.most[number];
+  const double shown = node->largest_radius;
+  node->band = widest_band(node, node->eps_of_all);
+  node->largest_radius = shown;
+  side.most_radius = largest;
+  return true;
+}
+
+void add_work(const JoinStats& of, JoinStats* to) {
+  to->candidates += of.candidates;
+  to->pairs += of.pairs;
+  to->rechecked += of.rechecked;
+  to->batches += of.batches;
+  to->parts += of.parts;
+  to->index_ms += of.index_ms;
+  to->join_ms += of.join_ms;
+}
+
+void set_classes_aside(JoinNode* node) {
+  RadiusClasses& classes = node->classes;
+  Side& side = *classes.side;
+  const int first = classes.next - 1;
+  for (std::uint64_t i = 0; i < side.points.rows; ++i) {
+    const std::int64_t row = side.points.ids[i];
+    if (is_nowhere(side.points, i) || class_of(classes, side.row_radii[row]) < first) continue;
+    add_odd(node, &side, row,
+            side.odd.values != nullptr ? node->data.test.type->rebuild(side.points, i) : 0);
+    remove_point(side.points, i);
+  }
+  sort_odd(&side);
+  classes.next = classes.count;
+}
+
+EpsBand widest_band(JoinNode* node, double eps) {
+  const double left = node->left.radius > 0 ? node->left.most_radius : 0;
+  const double right = node->right.radius > 0 ? node->right.most_radius : 0;
+  node->largest_radius = eps + left + right;
+  EpsBand band = eps_band(node->data.test, node->largest_radius + rounding_of(node, left, right),
+                          node->run->report.dims);
+  band.all = false;
+  band.accept = -1;
+  return band;
+}
+
+Verdict compare_radii(const JoinNode* node, std::uint64_t left, std::uint64_t right,
+                      double distance) {
+  const double of_left = radius_of(node->left, left), of_right = radius_of(node->right, right);
+  const double eps = of_left + of_right + node->eps_of_all;
+  const double rounding = rounding_of(node, of_left, of_right);
+  const std::uint32_t dims = node->run->report.dims;
+  const EpsBand least = eps_band(node->data.test, eps - rounding, dims);
+  const EpsBand most = rounding > 0 ? eps_band(node->data.test, eps + rounding, dims) : least;
+  if (!least.engine_serves || !most.engine_serves) return Verdict::kOpen;
+  if (most.none || distance > most.select) return Verdict::kBeyond;
+  return !least.none && distance <= least.accept ? Verdict::kWithin : Verdict::kOpen;
+}
+
+}  // namespace gpujoin

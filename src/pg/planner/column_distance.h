@@ -1,0 +1,20 @@
+// Distances that a query writes out over columns: `sqrt((a.x - b.x)^2 + (a.y - b.y)^2) <= r`, or
+// the squares alone; and bands of single columns.
+#pragma once
+
+#include "pg/planner/similarity_clause.h"
+
+namespace gpujoin {
+
+/// Sets the clause's values, arrays of what the condition subtracts, its radius and its test, if
+/// the condition compares the distance of columns of `left` and columns of `right` with a radius
+/// that is the same for all pairs. Numbers that float8 does not hold, of 64 bits and numeric, are
+/// no columns of such a distance.
+bool match_column_distance(PlannerInfo* root, Expr* condition, Relids left, Relids right,
+                           SimilarityClause* clause);
+
+/// Likewise of the difference of one column, `abs(a.x - b.x) <= r`.
+bool match_column_band(PlannerInfo* root, Expr* condition, Relids left, Relids right,
+                       SimilarityClause* clause);
+
+}  // namespace gpujoin

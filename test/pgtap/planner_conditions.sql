@@ -1,0 +1,168 @@
+-- Conditions as people write them: a radius in each row, distances that are written out over columns, boxes of columns. The rows
+-- are those that PostgreSQL itself finds, and what the engine leaves open its own expressions decide.
+BEGIN;
+CREATE SCHEMA planner_conditions;
+SET search_path = planner_conditions, public;
+SET jit = off;
+SET extra_float_digits = 1;
+\ir same_rows.psql
+SELECT * FROM no_plan();
+
+CREATE TABLE kinds (name text, query text);
+INSERT INTO kinds VALUES
+  ('inner', 'SELECT l.id, r.id FROM %2$s l JOIN %3$s r ON %1$s'),
+  ('left', 'SELECT l.id, r.id FROM %2$s l LEFT JOIN %3$s r ON %1$s'),
+  ('right', 'SELECT l.id, r.id FROM %2$s l RIGHT JOIN %3$s r ON %1$s'),
+  ('exists', 'SELECT l.id FROM %2$s l WHERE EXISTS (SELECT FROM %3$s r WHERE %1$s)'),
+  ('anti', 'SELECT l.id FROM %2$s l WHERE NOT EXISTS (SELECT FROM %3$s r WHERE %1$s)'),
+  ('count', 'SELECT count(*) FROM %2$s l JOIN %3$s r ON %1$s'),
+  ('groups', 'SELECT l.id, count(*) FROM %2$s l JOIN %3$s r ON %1$s GROUP BY l.id'),
+  ('sums', 'SELECT l.grp, count(*), sum(r.id), max(r.i) FROM %2$s l JOIN %3$s r ON %1$s GROUP BY l.grp'),
+  ('order', 'SELECT l.id, r.id FROM %2$s l JOIN %3$s r ON %1$s AND l.id < r.id'),
+  ('others', 'SELECT l.id, r.id FROM %2$s l JOIN %3$s r ON l.grp <> r.grp AND %1$s AND l.i + r.i > 20');
+
+-- ---- A radius in each row
+-- Radii of all kinds: NULL, below 0, 0, and such that many pairs lie on the border.
+CREATE TABLE a AS
+  SELECT i AS id, i % 7 AS grp, i % 13 AS i, (i % 4)::smallint AS s, i % 13 + 0.5::float8 AS x, (i * 5 % 11)::float8 AS y, (i % 9 / 2.0)::float4 AS f,
+    CASE WHEN i % 19 <> 0 THEN ARRAY[i * 7 % 13, i * 5 % 11]::float8[] END AS v, ARRAY[i * 7 % 13, i * 5 % 11]::float4[] AS f4,
+    point(i * 7 % 13, i * 5 % 11) AS p, CASE WHEN i % 17 <> 0 THEN (i % 6 - 1)::float8 END AS r, (i % 3)::float8 AS more
+  FROM generate_series(1, 150) i;
+CREATE TABLE b AS SELECT * FROM a WHERE id % 3 <> 0;
+CREATE TABLE odd AS SELECT * FROM a;
+INSERT INTO odd SELECT 1000 + row_number() OVER (), 3, 1, 1, 0, 0, 1, ARRAY[5, 5], ARRAY[5, 5], point(5, 5), r, 1
+  FROM unnest('{NaN,Infinity,-Infinity,1e200,1e149,-1e200,-0,5e-324,40}'::float8[]) r;
+INSERT INTO odd SELECT 2000, 1, 1, 1, 0, 0, 1, ARRAY['NaN'::float8, 0], ARRAY[0, 0], point(0, 'Infinity'), 2, 1;
+CREATE TABLE none AS SELECT * FROM a LIMIT 0;
+CREATE TABLE nulls AS SELECT * FROM a;
+UPDATE nulls SET r = NULL;
+ANALYZE a, b, odd, none, nulls;
+
+CREATE TABLE radii (clause text);
+INSERT INTO radii VALUES
+  ('l.v <-> r.v <= r.r'), ('l.v <-> r.v < l.r'), ('r.r >= r.v <-> l.v'), ('l.v <-> r.v <= l.r + r.r'), ('l.v <-> r.v <= r.more + 1 + l.more'),
+  ('l.v <-> r.v <= 0.5 + r.r'), ('gpu_within(l.v, r.v, r.more)'), ('gpu_within(r.v, l.v, l.more + r.more)'), ('l.p <-> r.p <= r.r'),
+  ('l.p <-> r.p < l.r + r.r'), ('l.f4 <-> r.f4 <= r.f'), ('l.f4 <-> r.f4 <= r.f + l.f'), ('l.v <-> r.v <= r.s'), ('l.v <-> r.v <= r.s + l.s'),
+  ('NOT l.v <-> r.v > r.r'), ('l.v <-> r.v BETWEEN 0 AND l.r'), ('gpu_distance(l.v, r.v, ''l1'') <= r.r'), ('gpu_distance(l.v, r.v, ''linf'') < l.more + r.more'),
+  ('l.v <=> r.v <= r.r / 1::float8'), ('l.v <-> r.v <= CASE WHEN r.grp > 2 THEN r.r ELSE 1 END');
+SELECT same_rows(format(query, clause, 'a', 'b'), NULL, format('%s: %s', name, clause)) FROM kinds, radii;
+SELECT same_rows(format(query, clause, t, t), NULL, format('%s of %s: %s', name, t, clause))
+FROM kinds, radii, unnest('{odd,nulls}'::text[]) t WHERE clause NOT LIKE '%<=>%' AND name <> 'sums';
+SELECT same_rows(format(query, 'l.v <-> r.v <= r.r', one, other), NULL, format('%s: %s and %s', name, one, other))
+FROM kinds, unnest('{a,none}'::text[]) one, unnest('{none,nulls}'::text[]) other;
+SELECT ok(has_node(format('SELECT l.id, r.id FROM a l JOIN b r ON %s', clause)), 'by the node: ' || clause)
+FROM radii, force_node(true) WHERE clause NOT LIKE '%1::float8';
+SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON ' || clause, false, 'not by the node: ' || clause) FROM unnest(ARRAY[
+  'l.v <-> r.v <= r.r * l.r', 'l.v <-> r.v <= r.r * 2', 'l.v <-> r.v <= l.r - r.r', 'l.v <-> r.v <= random() * 0 + r.r']) clause;
+-- Radii decide about the engine's pairs. The condition is asked where arithmetic rounds, and of odd rows.
+SELECT is(property('Rechecked Pairs', 'SELECT l.id, r.id FROM a l JOIN b r ON ' || clause), '0', clause || ' asks nothing')
+FROM unnest('{l.v <-> r.v <= r.r,l.v <-> r.v <= l.r + r.r,"gpu_within(l.v, r.v, r.more)"}'::text[]) clause;
+SELECT cmp_ok(property('Rechecked Pairs', 'SELECT l.id, r.id FROM a l JOIN b r ON l.p <-> r.p <= r.r')::int, '<', 3000, 'points are asked near the border');
+SELECT is(property('Largest Radius', 'SELECT l.id, r.id FROM a l JOIN b r ON l.v <-> r.v <= l.more + r.r + 0.5')::float8, 6.5::float8, 'the engine has the largest radius');
+-- A radius below 0 is an error of gpu_within, if a pair gets there.
+SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON gpu_within(l.v, r.v, r.r)', true, 'an error');
+SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON r.r >= 0 AND gpu_within(l.v, r.v, r.r)', true, 'no error');
+SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON l.v <-> r.v <= r.r ORDER BY l.v <-> r.v, 1, 2 LIMIT 10', true, 'the nearest');
+SELECT same_rows('SELECT l.id, s.id FROM a l, LATERAL (SELECT id FROM b r WHERE l.v <-> r.v <= r.r ORDER BY l.v <-> r.v, id LIMIT 2) s', NULL, 'LATERAL');
+SELECT same_rows('SELECT l.id, r.id, t.id FROM a l JOIN b r ON l.v <-> r.v <= r.more JOIN b t ON l.v <-> t.v <= r.more + t.more AND t.grp = r.grp', NULL, 'three tables');
+SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON l.v <-> r.v <= r.r AND l.grp = r.grp AND abs(l.i - r.i) <= 4', NULL, 'with keys');
+SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON ARRAY[l.x, l.y / (r.id - r.id + 1)] <-> r.v <= r.r', NULL, 'an operand of both');
+SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON ARRAY[l.x * 2, l.y] <-> r.v <= l.r', true, 'an operand that is computed');
+SELECT is(under_limit('SELECT l.id, r.id FROM a l JOIN b r ON l.v <-> r.v <= l.r + r.more', '64kB'),
+  bag('SELECT l.id, r.id FROM a l JOIN b r ON l.v <-> r.v <= l.r + r.more'), 'little memory');
+-- Few rows of a much larger radius do not widen the search of all.
+CREATE TABLE wide AS SELECT i AS id, 1 AS grp, i % 13 AS i, ARRAY[i % 50, i / 50]::float8[] AS v, point(i % 50, i / 50) AS p, CASE WHEN i % 500 = 7 THEN 1000 + i ELSE 1 END::float8 AS r
+  FROM generate_series(1, 2000) i;
+ANALYZE wide;
+SELECT same_rows(format(query, 'l.' || t || ' <-> r.' || t || ' <= r.r', 'wide', 'wide'), true, format('wide rows, %s, %s', name, t)) FROM kinds, unnest('{v,p}'::text[]) t;
+SELECT is(property('Odd Rows', query) || ' ' || property('Largest Radius', query), '4 1', 'odd rows, and the largest radius of the others: ' || query)
+FROM unnest('{SELECT l.id FROM wide l JOIN wide r ON l.v <-> r.v <= r.r,SELECT l.id FROM wide l JOIN wide r ON l.p <-> r.p <= l.r}'::text[]) query;
+SELECT is(property('Odd Rows', 'SELECT l.id FROM wide l JOIN wide r ON l.v <-> r.v <= r.r + l.r')::int, 8, 'of both sides');
+SELECT same_rows('SELECT l.id, r.id FROM wide l JOIN wide r ON l.v <-> r.v <= r.r + l.r', true, 'wide rows of both sides');
+-- Nor do many: rows are joined in classes by their radii.
+CREATE TABLE classes AS SELECT i AS id, i % 7 AS grp, i % 13 AS i, ARRAY[i * 37 % 211, i * 61 % 199]::float8[] AS v, point(i * 37 % 211, i * 61 % 199) AS p,
+    CASE WHEN i % 20 = 3 THEN 30 + i % 7 WHEN i % 5 = 1 THEN 5 WHEN i % 31 = 0 THEN 0 WHEN i % 37 = 0 THEN -1 WHEN i % 41 = 0 THEN NULL ELSE 1 END::float8 AS r
+  FROM generate_series(1, 1500) i;
+ANALYZE classes;
+SELECT same_rows(format(query, clause, 'classes', 'classes'), true, format('classes, %s, %s', name, clause)) FROM kinds, unnest(ARRAY['l.v <-> r.v <= r.r',
+  'l.v <-> r.v < l.r', 'l.p <-> r.p <= r.r', 'l.v <-> r.v <= l.r + r.r']) clause;
+SELECT is(property('Radius Classes', 'SELECT l.id FROM classes l JOIN classes r ON l.v <-> r.v <= r.r')::int, 3, 'classes');
+SELECT is(property('Radius Classes', 'SELECT l.id FROM wide l JOIN wide r ON l.v <-> r.v <= r.r'), NULL, 'no classes');
+SELECT cmp_ok(property('Pairs', query)::bigint, '>=', property('Actual Rows', query)::float8::bigint, 'pairs of all classes are counted')
+FROM (VALUES ('SELECT l.id FROM classes l JOIN classes r ON l.v <-> r.v <= r.r')) q(query);
+SELECT is(under_limit('SELECT l.id, r.id FROM classes l JOIN classes r ON l.v <-> r.v <= l.r', limits),
+  bag('SELECT l.id, r.id FROM classes l JOIN classes r ON l.v <-> r.v <= l.r'), 'classes under ' || limits) FROM unnest('{64kB,128kB,256kB,512kB,1MB}'::text[]) limits;
+SELECT same_rows('SELECT g.i, s.n FROM generate_series(0, 2) g(i), LATERAL (SELECT count(*) AS n FROM classes l JOIN classes r ON l.v <-> r.v <= r.r + g.i OFFSET 0) s', NULL,
+  'classes again and again');
+SELECT same_rows('SELECT l.id, r.id FROM classes l JOIN classes r ON l.v <-> r.v <= r.r LIMIT 0', NULL, 'classes and a limit');
+SET work_mem = '64kB';
+SELECT same_rows('SELECT l.id, r.id, repeat(l.id::text, 300) FROM classes l JOIN classes r ON l.v <-> r.v <= r.r', true, 'classes, rows in a file');
+RESET work_mem;
+SET work_mem = '64kB';
+SELECT same_rows('SELECT l.id, r.id, repeat(l.id::text, 300) FROM a l JOIN b r ON l.v <-> r.v <= r.r', true, 'rows in a file');
+RESET work_mem;
+
+-- ---- One of several radii
+SELECT same_rows(format(query, clause, 'a', 'b'), true, format('%s: %s', name, clause)) FROM kinds, unnest(ARRAY['(l.v <-> r.v <= 1 OR l.v <-> r.v <= 3)',
+  '(l.v <-> r.v < 3 OR 2 > l.v <-> r.v OR l.v <-> r.v < 0)', '(l.p <-> r.p <= 1 OR l.p <-> r.p <= 2.5)']) clause;
+SELECT same_rows('SELECT l.id, r.id FROM odd l JOIN odd r ON ' || clause, true, clause) FROM unnest(ARRAY['(l.v <-> r.v <= 1 OR l.v <-> r.v <= ''NaN'')',
+  '(l.p <-> r.p <= 1 OR l.p <-> r.p <= ''Infinity'')', '(l.p <-> r.p < -1 OR l.p <-> r.p < 0)']) clause;
+PREPARE alternatives(float8, float8) AS SELECT l.id, r.id FROM a l JOIN b r ON l.v <-> r.v <= $1 OR l.v <-> r.v <= $2;
+SET plan_cache_mode = force_generic_plan;
+SELECT same_rows(format('EXECUTE alternatives(%s, %s)', one, other), true, format('radii %s and %s', one, other))
+FROM unnest('{NULL,1,NaN}'::text[]) x, unnest('{NULL,3,-1}'::text[]) y, quote_nullable(nullif(x, 'NULL')) one, quote_nullable(nullif(y, 'NULL')) other;
+RESET plan_cache_mode;
+SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON ' || clause, false, 'not by the node: ' || clause) FROM unnest(ARRAY['(l.v <-> r.v <= 1 OR l.v <-> r.v < 3)',
+  '(l.v <-> r.v <= 1 OR l.p <-> r.p <= 3)', '(l.v <-> r.v <= 1 OR l.grp = 3)', '(l.v <-> r.v <= 1 OR l.v <-> r.v <= r.r)']) clause;
+
+-- ---- Columns
+CREATE TABLE points AS
+  SELECT i AS id, i % 7 AS grp, i * 7 % 13 AS i, (i * 5 % 11)::smallint AS s, (i * 7 % 13)::float8 AS x, CASE WHEN i % 23 <> 0 THEN (i * 5 % 11)::float8 END AS y,
+    (i * 3 % 7)::float8 + 0.1 AS z, ((i * 7 % 13) / 3.0)::float4 AS f, ((i * 5 % 11) / 7.0)::float4 AS g, i::bigint AS far, (i % 13)::numeric AS n FROM generate_series(1, 200) i;
+INSERT INTO points SELECT 1000 + row_number() OVER (), 3, 5, 5, x, y, 0, 0, 0, 1, 1 FROM (VALUES ('NaN'::float8, 0::float8), ('NaN', 'NaN'), ('Infinity', 0),
+  ('-Infinity', 'Infinity'), ('-0', '-0'), (0.1, 0.2), (0.3, 0.1), (0.30000000000000004, 0.1), (5.000000000000001, 0), (4.999999999999999, 0),
+  (3.0000000000000004, 4), (1e16, 1), (1e16, 3), (1e150, 0), (16777217, 0), (16777216, 0)) odd(x, y);
+CREATE TABLE others AS SELECT * FROM points WHERE id % 3 <> 0;
+ANALYZE points, others;
+CREATE TABLE distances (clause text, exact boolean);
+INSERT INTO distances VALUES
+  ('sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= 5', false), ('sqrt((l.x - r.x)*(l.x - r.x) + (r.y - l.y)*(r.y - l.y)) <= 5', true),
+  ('sqrt(power(l.x - r.x, 2) + pow(l.y - r.y, 2.0)) < 5', false), ('|/ ((l.x - r.x)^2 + (l.y - r.y)^2) <= 5', false),
+  ('(l.x - r.x)^2 + (l.y - r.y)^2 <= 25', false), ('25 > (l.x - r.x)^2 + (r.y - l.y)^2', false),
+  ('5 >= sqrt((l.x - r.x)^2 + (l.y - r.y)^2 + (l.z - r.z)^2)', false),
+  ('sqrt((l.x - r.x)*(l.x - r.x) + ((l.y - r.y)*(l.y - r.y) + (l.z - r.z)*(l.z - r.z))) <= 5', false),
+  ('sqrt((l.i - r.i)^2 + (l.s - r.s)^2) <= 5', false), ('(l.i - r.i)*(l.i - r.i) + (l.s - r.s)*(l.s - r.s) <= 25', false),
+  ('sqrt((l.i - r.i)*(l.i - r.i) + (l.s - r.s)*(l.s - r.s)) < 5', true), ('sqrt((l.f - r.f)^2 + (l.g - r.g)^2) <= 1', false),
+  ('(l.f - r.f)*(l.f - r.f) + (l.g - r.g)*(l.g - r.g) <= 1::float4', false), ('sqrt((l.f - r.x)^2 + (l.i - r.y)^2) <= 3', false),
+  ('NOT sqrt((l.x - r.x)^2 + (l.y - r.y)^2) > 5', false), ('sqrt((l.x - r.x)^2 + (l.y - r.y)^2) BETWEEN 0 AND 5', false),
+  ('sqrt((l.x - r.x)^2) <= 1', false), ('(l.x - r.x)^2 < 0.5', false), ('sqrt((l.x * 2 - r.x)^2 + (l.y - r.y - 0)^2) <= 5', NULL),
+  ('sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= 0', false), ('(l.x - r.x)^2 + (l.y - r.y)^2 <= 0', false), ('sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= -1', false),
+  ('sqrt((l.x - r.x)^2 + (l.y - r.y)^2) < 0', false), ('sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= ''NaN''', false), ('(l.x - r.x)^2 + (l.y - r.y)^2 < ''Infinity''', false),
+  ('(l.x - r.x)^2 + (l.y - r.y)^2 <= ''Infinity''', false), ('sqrt((l.x - r.x)*(l.x - r.x) + (l.y - r.y)*(l.y - r.y)) <= ''NaN''', true),
+  ('sqrt((l.x - r.x)*(l.x - r.x) + (l.y - r.y)*(l.y - r.y)) <= ''Infinity''', true), ('sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= (SELECT 5.0::float8)', false),
+  ('sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= 1.4142135623730951', false), ('sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= 1.414213562373095', false),
+  ('(l.x - r.x)^2 + (l.y - r.y)^2 <= 2', false), ('(l.x - r.x)^2 + (l.y - r.y)^2 < 2', false),
+  ('abs(l.x - r.x) <= 2 AND abs(l.y - r.y) <= 3', NULL), ('abs(r.x - l.x) < 2 AND 2 > abs(l.y - r.y) AND abs(l.z - r.z) <= 1', NULL),
+  ('abs(l.i - r.i) <= 2 AND abs(l.s - r.s) < 3', NULL), ('abs(l.f - r.f) <= 1 AND abs(l.g - r.g) <= 0.25', NULL),
+  ('abs(l.x - r.x) <= 0 AND abs(l.y - r.y) <= ''Infinity''', NULL), ('abs(l.x - r.x) <= ''NaN'' AND abs(l.y - r.y) <= 3', NULL);
+SELECT same_rows(format(query, clause, 'points', 'others'), true, format('%s: %s', name, clause)) FROM kinds, distances WHERE exact IS NOT NULL AND name <> 'others';
+SELECT same_rows(format(query, clause, 'points', 'others'), NULL, format('%s: %s', name, clause)) FROM kinds, distances WHERE exact IS NULL OR name = 'others';
+SELECT same_rows('SELECT l.id, r.id FROM points l JOIN points r ON ' || clause, NULL, 'of one table: ' || clause) FROM distances;
+SELECT is(property('Counts', 'SELECT count(*) FROM points l JOIN others r ON ' || clause), 'pairs', 'counted: ' || clause) FROM distances WHERE exact;
+SELECT is(property('Rechecked Pairs', 'SELECT l.id, r.id FROM points l JOIN others r ON ' || clause), '0', 'the engine''s arithmetic: ' || clause)
+FROM distances WHERE exact AND clause NOT LIKE '%Inf%' AND clause NOT LIKE '%NaN%';
+SELECT cmp_ok(property('Rechecked Pairs', 'SELECT l.id, r.id FROM points l JOIN others r ON sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= 5')::int, '<', 3000, 'asked near the border');
+SELECT is(property('Join Method', 'SELECT l.id, r.id FROM points l JOIN others r ON (l.x - r.x)^2 + (l.y - r.y)^2 <= 25'), 'Range Join', 'a range join');
+SELECT ok(has_node('SELECT l.id, r.id FROM points l JOIN others r ON ' || clause), 'a box by the node: ' || clause)
+FROM distances, force_node(true) WHERE clause LIKE 'abs%';
+-- What differs from a distance.
+SELECT same_rows('SELECT l.id, r.id FROM points l JOIN others r ON ' || clause, false, 'not by the node: ' || clause) FROM unnest(ARRAY[
+  'sqrt((l.x - r.x)^2 - (l.y - r.y)^2 + 1e7) <= 3163', '(l.x - r.x)*(r.x - l.x) + (l.y - r.y)^2 <= 4', '(l.x - r.x)^3 + (l.y - r.y)^2 <= 4', 'abs(l.x - r.x) <= 3',
+  '(l.x - r.x)^2 + (l.y - l.z)^2 <= 4', '(l.far - r.far)^2 + (l.i - r.i)^2 <= 4', '(l.n - r.n)^2 + (l.i - r.i)^2 <= 4', '(l.x - r.x)^2 + (l.y - r.y)^2 > 400',
+  'sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= r.z', 'abs(l.x - r.x) <= r.z AND abs(l.y - r.y) <= 1', '(l.x - r.x)^2 + 1 <= 4', 'sqrt((l.x + r.x)^2 + (l.y - r.y)^2) <= 3']) clause;
+-- An error of squares that are out of range is PostgreSQL's; the node finds the pairs that are near.
+CREATE TABLE far AS SELECT i AS id, 1e200 * i AS x, i::float8 AS y FROM generate_series(1, 5) i;
+SELECT same_rows('SELECT l.id, r.id FROM far l JOIN far r ON l.id = r.id AND sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= 5', NULL, 'none overflows');
+
+SELECT * FROM finish();
+ROLLBACK;

@@ -1,0 +1,118 @@
+# What administrators watch: the counts of all sessions' joins, the joins at work, and the log of slow ones.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Utils;
+use Session;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $node = start_server('statistics', 'gpujoin.service = auto', 'gpujoin.cpu_threads = 2');
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE points (id int PRIMARY KEY, v float8[]);
+INSERT INTO points SELECT i, ARRAY[i % 200, i / 200] FROM generate_series(0, 19999) i;
+CREATE TABLE few (id int PRIMARY KEY, v float8[]);
+INSERT INTO few SELECT i, ARRAY[i] FROM generate_series(0, 99) i;
+CREATE TABLE dense (id int PRIMARY KEY, v float8[]);
+INSERT INTO dense SELECT i, ARRAY[sin(i), cos(i * 7), sin(i * 3), cos(i * 5), sin(i * 11), cos(i * 13)] FROM generate_series(1, 300000) i;
+ANALYZE;
+CREATE ROLE reader LOGIN;
+GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader;
+SQL
+$node->safe_psql('postgres', 'CREATE DATABASE other');
+$node->safe_psql('other', 'CREATE EXTENSION gpujoin; CREATE TABLE few (id int PRIMARY KEY, v float8[]);'
+    . 'INSERT INTO few SELECT i, ARRAY[i] FROM generate_series(0, 99) i');
+my $count = "SELECT count(*) FROM gpu_selfjoin('points', 1)";
+my $pairs = 20000 + 2 * (199 * 100 + 200 * 99);
+
+sub counts {
+  my ($columns, $database) = @_;
+  return $node->safe_psql('postgres', "SELECT $columns FROM pg_stat_gpujoin WHERE datname = '" . ($database // 'postgres') . "'");
+}
+
+is(counts('joins'), '', 'without a service there are no counts');
+is($node->safe_psql('postgres', 'SELECT gpu_reset_join_counts()'), 'f', 'and nothing to reset');
+is($node->safe_psql('postgres', $count), $pairs, 'the first join starts the service');
+ok(wait_until($Session::DEADLINE, sub { service_pids($node) == 1 && -S $node->data_dir . '/pgsql_tmp_gpujoin_service' }), 'which is there');
+is($node->safe_psql('postgres', 'SELECT gpu_reset_join_counts()'), 't', 'counts begin anew');
+
+# Joins in the service and in sessions, of functions and nodes.
+$node->safe_psql('postgres', $count) for 1 .. 3;
+$node->safe_psql('postgres', "SELECT count(*) FROM gpu_selfjoin('few', 1); SELECT count(*) FROM few a JOIN few b ON a.v <-> b.v <= 1");
+ok(wait_until($Session::DEADLINE, sub { counts('joins') eq '5' }), 'all joins are counted once their sessions have ended');
+is(counts('service_joins, device_joins, cancels, pairs, rows'), join('|', 3, 0, 0, 3 * $pairs + 2 * 298, 3 * 2 * 20000 + 2 * 2 * 100),
+  'with where they ran, and what they did');
+is(counts('joins', 'other'), '', 'of this database');
+is(counts("candidates >= pairs AND read_ms > 0 AND index_ms > 0 AND join_ms > 0 AND stats_reset < now()"), 't', 'and the time they took');
+
+# A session that stays sends what it did a tenth of a second later, with its next join, and shows its own at once.
+{
+  my $session = Session->new($node);
+  my $before = counts('joins');
+  $session->value("SELECT count(*) FROM gpu_selfjoin('few', 1)") for 1 .. 20;
+  is($session->value("SELECT joins FROM pg_stat_gpujoin WHERE datname = 'postgres'"), $before + 20, 'a session sees its own joins');
+  sleep 0.2;
+  $session->value("SELECT count(*) FROM gpu_selfjoin('few', 1)");
+  is(counts('joins'), $before + 21, 'and others do');
+  $session->quit;
+}
+
+# Other databases have their own.
+$node->safe_psql('other', "SELECT count(*) FROM gpu_selfjoin('few', 1)");
+ok(wait_until($Session::DEADLINE, sub { counts('joins', 'other') eq '1' }), 'another database has its own counts');
+is($node->safe_psql('postgres', 'SELECT gpu_reset_join_counts()'), 't', 'one is reset');
+is(counts('joins') . counts('joins', 'other'), '01', 'alone');
+isnt($node->psql('postgres', 'SET ROLE reader; SELECT gpu_reset_join_counts()'), 0, 'not by everybody');
+is($node->safe_psql('postgres', "SET ROLE reader; SELECT count(*) FROM pg_stat_gpujoin WHERE datname = 'postgres'"), 1, 'who may see them');
+
+# A join at work, and its cancel.
+{
+  my $session = Session->new($node);
+  my $pid = $session->pid;
+  my $progress = sub {
+    my ($columns, $role) = @_;
+    return $node->safe_psql('postgres', ($role ? "SET ROLE $role; " : '') . "SELECT $columns FROM pg_stat_progress_gpujoin WHERE pid = $pid");
+  };
+  is($progress->('phase'), '', 'no join is at work');
+  $session->start("SELECT count(*) FROM gpu_selfjoin('dense', 1.5)");
+  ok(wait_until($Session::DEADLINE, sub { $progress->('phase, tasks_done > 0 AND tasks_done <= tasks') =~ /^joining\|t$/m }),
+    'a join is seen at work, with the part that is done');
+  like($progress->("datname, engine, left_rows, right_rows, since <= now()"), qr/^postgres\|cpu\|300000\|300000\|t$/, 'and what it joins');
+  is($progress->('phase', 'reader'), '', 'but not by those who may not see what its session does');
+  like($progress->('phase', 'pg_read_all_stats'), qr/^\w+$/, 'as members of pg_read_all_stats may');
+  $node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
+  $session->result;
+  is($progress->('phase'), '', 'cancelled, it is gone');
+  $session->value("SELECT count(*) FROM gpu_selfjoin('few', 1)");
+  $session->quit;
+  ok(wait_until($Session::DEADLINE, sub { counts('cancels') eq '1' }), 'and its cancel is counted');
+}
+
+# The log of joins that take long.
+{
+  my $offset = -s $node->logfile;
+  $node->safe_psql('postgres', "SET gpujoin.log_min_duration = 0; SELECT count(*) FROM gpu_selfjoin('few', 1); SET gpujoin.log_min_duration = '1h'; $count");
+  my $log = slurp_file($node->logfile, $offset);
+  like($log, qr/LOG:  gpujoin duration: [\d.]+ ms  gpu_selfjoin: 100 and 100 rows, \d+ candidates, 298 pairs\n.*DETAIL:  Reading [\d.]+ ms, index [\d.]+ ms, join [\d.]+ ms, on cpu in the session\./,
+    'a slow join is logged');
+  unlike($log, qr/20000 rows/, 'a fast one is not');
+  isnt($node->psql('postgres', "SELECT count(*) FROM gpu_selfjoin('few', 1); SET ROLE reader; SET gpujoin.log_min_duration = 0"), 0, 'superusers say so');
+}
+
+# Joins go on without a service, and so does a session that has something to report.
+{
+  my $session = Session->new($node);
+  my ($service) = service_pids($node);
+  kill 'KILL', $service;
+  is($session->value("SELECT count(*) FROM gpu_selfjoin('few', 1)"), 298, 'a join without a service') for 1 .. 3;
+  ok(wait_until($Session::DEADLINE, sub { my @now = service_pids($node); @now == 1 && $now[0] != $service }), 'the next service comes');
+  $session->value("SELECT count(*) FROM gpu_selfjoin('few', 1)");
+  ok(wait_until($Session::DEADLINE, sub { sleep 0.1; $session->value("SELECT count(*) FROM gpu_selfjoin('few', 1)"); (counts('joins') || 0) >= 2 }),
+    'and counts anew');
+  $session->quit;
+}
+
+done_testing();
