@@ -97,7 +97,7 @@ class PointCall(Call):
         self.min_points = rng.choice([1, 2, 3, 5]) if self.function in ('gpu_dbscan', 'gpu_cluster_dbscan') + TREES else 1
         self.min_size = rng.choice([2, 3, 5])
         self.partition = rng.choice([None, None, *PARTITIONS]) if self.function in CLUSTERS else None
-        self.parts, self.skipped = [], []
+        self.partitions, self.skipped = [], []
         super().__init__(self.call())
 
     def window(self):
@@ -148,7 +148,7 @@ class PointCall(Call):
         sides = self.read(connection, [table], f"{value}, {self.number}, {PARTITIONS.get(self.partition, 'NULL')}")
         if isinstance(sides, str):
             return sides
-        found, self.parts, self.skipped = [], [], []
+        found, self.partitions, self.skipped = [], [], []
         for identity, vector, score, part in sides[0]:
             if identity is None and self.function == 'gpu_cluster_dbscan':
                 continue
@@ -159,7 +159,7 @@ class PointCall(Call):
                 continue
             if vector == '{}':
                 return 'odd array'
-            self.parts.append(part)
+            self.partitions.append(part)
             found.append((identity, numbers_of(vector), None if score is None else float(score)))
         return found
 
@@ -173,7 +173,7 @@ class PointCall(Call):
         for side in (left, right):
             if isinstance(side, str):
                 return side
-        parts = self.parts if self.function in CLUSTERS else [None] * len(left)
+        parts = self.partitions if self.function in CLUSTERS else [None] * len(left)
         for part in set(parts) if self.function == 'gpu_cluster_dbscan' else (None,):
             some = [row for row, its in zip(left, parts) if its == part or self.function != 'gpu_cluster_dbscan']
             if len({len(vector) for _, vector, _ in some + (right if self.left != self.right else [])}) > 1:
@@ -287,8 +287,8 @@ class PointCall(Call):
             first[root] = min(first.get(root, math.inf), int(left[number][0]))
         clusters, sizes = {}, Counter()
         for root in sorted(first, key=first.get):
-            clusters[root] = sizes[self.parts[root]]
-            sizes[self.parts[root]] += 1
+            clusters[root] = sizes[self.partitions[root]]
+            sizes[self.partitions[root]] += 1
         rows = [(int(row[0]), clusters.get(group.get(number), -1), 'core' if number in core else 'border' if number in group else 'noise')
                 for number, row in enumerate(left)]
         if self.function == 'gpu_cluster_dbscan':
