@@ -20,6 +20,7 @@
 #include "cuda/range_join.h"
 #include "engine/engine.h"
 #include "engine/joins/duplicates_join.h"
+#include "engine/joins/keyed_clusters.h"
 #include "engine/joins/topk_join.h"
 #include "engine/joins/topk_scan.h"
 #include "engine/strategy/cluster_requests.h"
@@ -195,6 +196,10 @@ std::unique_ptr<Join> open_clusters_join(const JoinRequest& request, cuda::Devic
     throw cuda::Unable{"the device finds no clusters by cosine distance"};
   if (request.left().rows > 0 && request.left().dims > cuda::kMostClusterDimensions)
     throw cuda::Unable{"the device finds no clusters of points with more than 8 dimensions"};
+  if (request.keys.count > 0 && !request.sides.in_file())
+    return std::make_unique<KeyedClusters>(request, [&context](const JoinRequest& group) {
+      return open_clusters_join(group, context);
+    });
   return open_range_join(cluster_cells_request(request), context);
 }
 
@@ -266,7 +271,7 @@ Status check_device(int device) {
 Status open(const JoinRequest* request, Join** join) {
   *join = nullptr;
   if (Status status = check_request(*request); !status.ok()) return status;
-  if (request->keys.count > 0)
+  if (request->keys.count > 0 && request->output() != Output::kClusters)
     return make_status(StatusCode::kUnavailable,
                        "Set gpujoin.engine to \"auto\" or \"cpu\" to use the CPU.",
                        "the CUDA engine has no joins with keys");

@@ -86,16 +86,23 @@ COMMENT ON FUNCTION gpu_knn_join IS
 
 CREATE FUNCTION gpu_components(
     tbl regclass, eps float8, id_column name DEFAULT NULL, vector_columns anycompatible DEFAULT NULL,
-    metric text DEFAULT 'l2')
+    metric text DEFAULT 'l2', partition_column name DEFAULT NULL)
     RETURNS TABLE (id bigint, component bigint)
     AS 'MODULE_PATHNAME', 'gpujoin_components'
     LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000 SUPPORT gpujoin_support;
 CREATE FUNCTION gpu_dbscan(
     tbl regclass, eps float8, min_points bigint, id_column name DEFAULT NULL,
-    vector_columns anycompatible DEFAULT NULL, metric text DEFAULT 'l2')
+    vector_columns anycompatible DEFAULT NULL, metric text DEFAULT 'l2', partition_column name DEFAULT NULL)
     RETURNS TABLE (id bigint, cluster bigint, kind text)
     AS 'MODULE_PATHNAME', 'gpujoin_dbscan'
     LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000 SUPPORT gpujoin_support;
+CREATE FUNCTION gpu_cluster_dbscan(v anyelement, eps float8, min_points bigint, metric text DEFAULT 'l2')
+    RETURNS bigint AS 'MODULE_PATHNAME', 'gpujoin_cluster_dbscan'
+    LANGUAGE C WINDOW STABLE PARALLEL RESTRICTED COST 100;
+CREATE FUNCTION gpu_components(id1 bigint[], id2 bigint[])
+    RETURNS TABLE (id bigint, component bigint)
+    AS 'MODULE_PATHNAME', 'gpujoin_pair_components'
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10000 ROWS 10000;
 CREATE FUNCTION gpu_density(
     tbl regclass, eps float8, id_column name DEFAULT NULL, vector_columns anycompatible DEFAULT NULL,
     metric text DEFAULT 'l2', pairs text DEFAULT 'all')
@@ -128,7 +135,11 @@ COMMENT ON FUNCTION gpu_dedup IS
     'rows of a table that a better row within eps makes superfluous, each with the nearest such row that stays';
 COMMENT ON FUNCTION gpu_density IS
     'rows of a table, each with the number of rows whose vectors are within eps of its own, itself included';
-COMMENT ON FUNCTION gpu_components IS
+COMMENT ON FUNCTION gpu_components(bigint[], bigint[]) IS
+    'ids of pairs, each with the group of ids that chains of pairs connect it with';
+COMMENT ON FUNCTION gpu_cluster_dbscan IS
+    'the cluster, by DBSCAN, of a row among those of its partition; NULL of noise';
+COMMENT ON FUNCTION gpu_components(regclass, float8, name, anycompatible, text, name) IS
     'rows of a table, each with the group of rows that chains of steps of at most eps connect it with';
 COMMENT ON FUNCTION gpu_dbscan IS
     'rows of a table, each with its cluster by DBSCAN, and whether it is a core row, a border row or noise';

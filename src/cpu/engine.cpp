@@ -19,8 +19,10 @@
 #include "cpu/nearest_join.h"
 #include "cpu/range_join.h"
 #include "cpu/scan/scan.h"
+#include "cpu/small_clusters.h"
 #include "cpu/spanning_join.h"
 #include "engine/joins/duplicates_join.h"
+#include "engine/joins/keyed_clusters.h"
 #include "engine/joins/partitioned_join.h"
 #include "engine/joins/partitioned_nearest.h"
 #include "engine/joins/side_cache.h"
@@ -258,12 +260,18 @@ std::unique_ptr<Join> open_duplicates_join(const JoinRequest& request) {
   return std::make_unique<DuplicatesJoin>(request, open_points_join);
 }
 
-/// Small cells where there are few columns, or screens that are none of L2; else tiles.
+/// Small cells where there are few columns, or screens that are none of L2; else tiles. Few rows
+/// take less time than further threads to start.
 std::unique_ptr<Join> open_clusters_join(const JoinRequest& request) {
+  if (request.keys.count > 0 && !request.sides.in_file())
+    return std::make_unique<KeyedClusters>(request, open_clusters_join);
+  if (cpu::are_small_clusters(request)) return std::make_unique<cpu::SmallClusters>(request);
+  constexpr std::uint64_t kFewRows = 4096;
   const bool by_tiles = request.metric() == Metric::kCosine ||
                         (request.metric() == Metric::kL2 && request.left().dims > kMaxClusterGrid);
-  return open_points_join(by_tiles ? cluster_tiles_request(request)
-                                   : cluster_cells_request(request));
+  JoinRequest made = by_tiles ? cluster_tiles_request(request) : cluster_cells_request(request);
+  if (made.left().rows * made.left().dims < kFewRows) made.resources.threads = 1;
+  return open_points_join(made);
 }
 
 /// Throws what guarded() catches.

@@ -11,8 +11,10 @@ from query import Query
 from tree import Part
 
 NO_NUMBER = float('nan')
-NUMBERS = ('gpu_dbscan', 'gpu_components', 'gpu_density')  # a number for each row
+CLUSTERS = ('gpu_dbscan', 'gpu_components', 'gpu_cluster_dbscan')
+NUMBERS = CLUSTERS + ('gpu_density',)  # a number for each row
 TREES = ('gpu_spanning_tree', 'gpu_hdbscan')
+PARTITIONS = {'grp': 'grp', 't': 't', 'n': 'trim_scale(n)', 's': 's + 0'}  # by the column: a text that equal values share
 
 
 def distance(metric, a, b):
@@ -79,8 +81,8 @@ class PointCall(Call):
         self.kind = rng.choice(kinds) if kinds else None
         self.left, self.right = (rng.choice(small(schema)).name for _ in range(2))
         self.function = rng.choice(['gpu_selfjoin', 'gpu_selfjoin_distance', 'gpu_join', 'gpu_join_distance', 'gpu_neighbors',
-                                    'gpu_topk_join', 'gpu_knn_join', 'gpu_dbscan', 'gpu_components', 'gpu_density', 'gpu_dedup', 'gpu_dedup', 'gpu_spanning_tree',
-                                    'gpu_hdbscan'])
+                                    'gpu_topk_join', 'gpu_knn_join', 'gpu_dbscan', 'gpu_components', 'gpu_cluster_dbscan', 'gpu_density', 'gpu_dedup', 'gpu_dedup',
+                                    'gpu_spanning_tree', 'gpu_hdbscan'])
         if self.function in ('gpu_selfjoin', 'gpu_selfjoin_distance', 'gpu_neighbors', 'gpu_dedup') + TREES + NUMBERS:
             self.right = self.left
         self.metric = rng.choice(['l2', 'l2', 'l1', 'linf', 'cosine'])
@@ -92,11 +94,21 @@ class PointCall(Call):
         self.columns = self.kind.columns[0].split()[0] if self.kind else rng.choice(['x,y', 'x', 'z,x,y'])
         self.anywhere = rng.random() < 0.5
         self.ranked, self.ties = rng.random() < 0.7, False
-        self.min_points = rng.choice([1, 2, 3, 5]) if self.function in ('gpu_dbscan',) + TREES else 1
+        self.min_points = rng.choice([1, 2, 3, 5]) if self.function in ('gpu_dbscan', 'gpu_cluster_dbscan') + TREES else 1
         self.min_size = rng.choice([2, 3, 5])
+        self.partition = rng.choice([None, None, *PARTITIONS]) if self.function in CLUSTERS else None
+        self.parts, self.skipped = [], []
         super().__init__(self.call())
 
+    def window(self):
+        value = f"ARRAY[{self.columns}]" if ',' in self.columns or self.columns == 'x' else self.columns
+        over = f"PARTITION BY {self.partition} ORDER BY id" if self.partition else 'ORDER BY id'
+        return (f"SELECT id, gpu_cluster_dbscan({value}, '{self.eps!r}', {self.min_points}, '{self.metric}') OVER ({over}) "
+                f"FROM {self.left} WHERE id IS NOT NULL")
+
     def call(self):
+        if self.function == 'gpu_cluster_dbscan':
+            return self.window()
         sides = [f"'{self.left}'"]
         named = [f"metric => '{self.metric}'"]
         two = self.function in ('gpu_join', 'gpu_join_distance', 'gpu_topk_join', 'gpu_knn_join')
@@ -119,7 +131,9 @@ class PointCall(Call):
             sides.append(str(self.min_points))
         elif self.function == 'gpu_dedup':
             named += [f"keep_column => '{self.number}'"] * self.ranked + [f"keep => '{self.best}'"]
-        elif not two and self.function != 'gpu_components':
+        if self.partition:
+            named.append(f"partition_column => '{self.partition}'")
+        if not two and self.function not in CLUSTERS + ('gpu_dedup',):
             named.append(f"pairs => '{self.pairs}'")
         return f"SELECT * FROM {self.function}({', '.join(sides + named)})"
 
@@ -131,19 +145,21 @@ class PointCall(Call):
             value = f"CASE WHEN {' OR '.join(c + ' IS NULL' for c in self.columns.split(','))} THEN NULL ELSE ARRAY[{self.columns}] END"
         else:
             value = {'p': 'CASE WHEN p IS NOT NULL THEN ARRAY[p[0], p[1]] END'}.get(self.columns, self.columns + '::float8[]')
-        sides = self.read(connection, [table], f'{value}, {self.number}')
+        sides = self.read(connection, [table], f"{value}, {self.number}, {PARTITIONS.get(self.partition, 'NULL')}")
         if isinstance(sides, str):
             return sides
-        found = []
-        for identity, vector, score in sides[0]:
+        found, self.parts, self.skipped = [], [], []
+        for identity, vector, score, part in sides[0]:
+            if identity is None and self.function == 'gpu_cluster_dbscan':
+                continue
             if identity is None:
                 return 'NULL id'
-            if vector is None or (score is None and self.needs_number()):
-                continue
-            if 'NULL' in vector:
+            if vector is None or (score is None and self.needs_number()) or 'NULL' in vector:
+                self.skipped.append(int(identity))
                 continue
             if vector == '{}':
                 return 'odd array'
+            self.parts.append(part)
             found.append((identity, numbers_of(vector), None if score is None else float(score)))
         return found
 
@@ -157,11 +173,16 @@ class PointCall(Call):
         for side in (left, right):
             if isinstance(side, str):
                 return side
-        if len({len(vector) for _, vector, _ in left + right}) > 1:
-            return 'dimensions'
+        parts = self.parts if self.function in CLUSTERS else [None] * len(left)
+        for part in set(parts) if self.function == 'gpu_cluster_dbscan' else (None,):
+            some = [row for row, its in zip(left, parts) if its == part or self.function != 'gpu_cluster_dbscan']
+            if len({len(vector) for _, vector, _ in some + (right if self.left != self.right else [])}) > 1:
+                return 'dimensions'
         pairs = []
         for number, (id1, a, s1) in enumerate(left):
             for other, (id2, b, s2) in enumerate(right):
+                if self.function in CLUSTERS and parts[number] != parts[other]:
+                    continue
                 gap = distance(self.metric, a, b)
                 if gap <= (sys.float_info.max if self.is_anywhere() else self.eps):
                     pairs.append((number, other, int(id1), int(id2), gap, s1, s2))
@@ -183,7 +204,7 @@ class PointCall(Call):
             return self.nearest_rows(pairs)
         if self.function == 'gpu_topk_join':
             return self.best_rows(pairs, left, right)
-        if self.function in ('gpu_dbscan', 'gpu_components'):
+        if self.function in CLUSTERS:
             return self.cluster_rows(pairs, left)
         if self.function == 'gpu_dedup':
             return self.duplicate_rows(pairs, left)
@@ -264,15 +285,20 @@ class PointCall(Call):
         first = {}
         for number, root in group.items():
             first[root] = min(first.get(root, math.inf), int(left[number][0]))
-        clusters = {root: place for place, root in enumerate(sorted(first, key=first.get))}
-        return self.without_choices(
-            [(int(row[0]), clusters.get(group.get(number), -1), 'core' if number in core else 'border' if number in group else 'noise')
-             for number, row in enumerate(left)])
+        clusters, sizes = {}, Counter()
+        for root in sorted(first, key=first.get):
+            clusters[root] = sizes[self.parts[root]]
+            sizes[self.parts[root]] += 1
+        rows = [(int(row[0]), clusters.get(group.get(number), -1), 'core' if number in core else 'border' if number in group else 'noise')
+                for number, row in enumerate(left)]
+        if self.function == 'gpu_cluster_dbscan':
+            rows = [row[:2] for row in rows] + [(number, -1) for number in self.skipped]
+        return self.without_choices(rows)
 
     def without_choices(self, rows):
         """Clusters as the function returns them; where ids repeat, what does not depend on them."""
         repeat = len({row[0] for row in rows}) < len(rows)
-        if self.function == 'gpu_components':
+        if self.function in ('gpu_components', 'gpu_cluster_dbscan'):
             return [row[:1] if repeat else row[:2] for row in rows]
         return [(row[0], row[2]) if repeat else row for row in rows]
 
@@ -292,7 +318,7 @@ class PointCall(Call):
 
     def parse(self, rows):
         """Rows of the server as expected() has them."""
-        if self.function in ('gpu_dbscan', 'gpu_components'):
+        if self.function in CLUSTERS:
             return self.without_choices([(int(row[0]), -1 if row[1] is None else int(row[1])) + tuple(row[2:]) for row in rows])
         if self.function == 'gpu_dedup' and self.ties:
             return []
@@ -375,6 +401,34 @@ class CellCall(Call):
         return [(int(row[0]), int(row[1])) for row in rows]
 
 
+class PairGroupsCall(Call):
+    """The groups that pairs of ids connect."""
+
+    def __init__(self, rng, schema):
+        left, right = (rng.choice(small(schema)).name for _ in range(2))
+        self.pairs = (f"SELECT a.id::bigint AS id1, b.id::bigint AS id2 FROM {left} a, {right} b "
+                      f"WHERE abs(a.x - b.y) <= '{schema.numbers.radius()!r}'{rng.choice(['', ' AND a.id IS NOT NULL AND b.id IS NOT NULL'])}")
+        super().__init__(f"SELECT c.* FROM (SELECT array_agg(id1) AS a, array_agg(id2) AS b FROM ({self.pairs}) p) s, gpu_components(s.a, s.b) c")
+
+    def expected(self, connection):
+        result = connection.run(self.pairs)
+        if result.state:
+            return result.state
+        if any(identity is None for row in result.rows for identity in row):
+            return 'NULL id'
+        group = {}
+        for a, b in ((int(a), int(b)) for a, b in result.rows):
+            one, other = group.setdefault(a, {a}), group.setdefault(b, {b})
+            if one is not other:
+                one |= other
+                group.update({member: one for member in other})
+        numbers = {least: number for number, least in enumerate(sorted({min(members) for members in group.values()}))}
+        return [(member, numbers[min(members)]) for member, members in group.items()]
+
+    def parse(self, rows):
+        return [(int(row[0]), int(row[1])) for row in rows]
+
+
 def small(schema):
     """Tables whose pairs Python can look at."""
     return [table for table in schema.tables if len(table.rows.pieces) <= 80]
@@ -386,6 +440,8 @@ def random_call(rng, schema):
         return Query(rng, schema)
     if rng.random() < 0.2:
         return CellCall(rng, schema)
+    if rng.random() < 0.1:
+        return PairGroupsCall(rng, schema)
     columns = [kind.columns[0].split()[0] for kind in schema.kinds]
     boxes = [column for column in columns if column in CORNERS]
     return BoxCall(rng, schema, rng.choice(boxes)) if boxes and rng.random() < 0.6 else PointCall(rng, schema)

@@ -1,4 +1,5 @@
--- gpu_dbscan(), gpu_components() and gpu_density(): what plain SQL finds from all pairs.
+-- gpu_dbscan(), gpu_components() and gpu_density(): what plain SQL finds from all pairs; the same in partitions, as a window function, and
+-- groups of pairs.
 BEGIN;
 SELECT * FROM no_plan();
 CREATE SCHEMA clusters;
@@ -56,6 +57,139 @@ SELECT bag_eq($$ SELECT (gpu_dbscan('a', 1, 3, vector_columns => 'v')).* $$, $$ 
 SELECT is((SELECT count(*) FROM gpu_dbscan('a', 1, 3, vector_columns => 'v')), 203::bigint, 'rows are counted');
 SELECT is((SELECT count(*) FROM (SELECT FROM gpu_components('a', 1, vector_columns => 'v') LIMIT 5) s), 5::bigint, 'a part of the rows can be taken');
 SELECT is((SELECT function FROM gpu_last_join()), 'gpu_components', 'gpu_last_join() knows it');
+
+-- Partitions: the clusters of each value's rows by themselves. Equal values are one, however they are written.
+CREATE TABLE d (id int PRIMARY KEY, v float8[], t text, n numeric, b boolean, i bigint, j jsonb, a int[], bits bit(3), day date, o json);
+INSERT INTO d SELECT id, v, (ARRAY['one', 'two', NULL, '', repeat('wide ', 3000)])[id % 5 + 1],
+    (ARRAY['1', '1.00', 'NaN', NULL, '9007199254740992', '9007199254740993']::numeric[])[abs(id) % 6 + 1], (ARRAY[true, false, NULL])[abs(id) % 3 + 1],
+    (ARRAY[9007199254740992, 9007199254740993, NULL])[abs(id) % 3 + 1], (ARRAY['{"x": 1, "y": 2}', '{"y":2,"x":1.0}', '[]']::jsonb[])[abs(id) % 3 + 1],
+    CASE abs(id) % 3 WHEN 0 THEN '{1,2}'::int[] WHEN 1 THEN '{1,NULL}' END, (abs(id) % 4)::bit(3), '2026-01-01'::date + id % 60, '{}'
+  FROM a;
+CREATE VIEW d_view WITH (security_barrier) AS SELECT * FROM d WHERE id % 7 <> 0;
+CREATE TABLE d_parts (LIKE d) PARTITION BY HASH (id);
+CREATE TABLE d_part0 PARTITION OF d_parts FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+CREATE TABLE d_part1 PARTITION OF d_parts FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+INSERT INTO d_parts SELECT * FROM d;
+
+CREATE FUNCTION by_parts(tbl regclass, part text, eps float8, min_points bigint) RETURNS TABLE (id bigint, cluster bigint, kind text)
+LANGUAGE plpgsql SET client_min_messages = warning AS $$
+DECLARE value text;
+BEGIN
+  FOR value IN EXECUTE format('SELECT DISTINCT ON (s.%1$I) s.%1$I::text FROM %2$s s', part, tbl) LOOP
+    EXECUTE format('CREATE OR REPLACE TEMP VIEW one_part AS SELECT id, v FROM %s WHERE %I IS NOT DISTINCT FROM %L', tbl, part, value);
+    RETURN QUERY SELECT * FROM gpu_dbscan('one_part', eps, min_points, id_column => 'id', vector_columns => 'v');
+  END LOOP;
+END $$;
+SELECT bag_eq(
+    format($$ SELECT * FROM gpu_dbscan(%L, 1.2, %s, id_column => 'id', vector_columns => 'v', partition_column => %L) $$, tbl, min_points, part),
+    format($$ SELECT * FROM by_parts(%L, %L, 1.2, %s) $$, tbl, part, min_points), format('%s by %s, %s points', tbl, part, min_points))
+  FROM unnest('{t,n,b,i,j,a,bits,day,id}'::text[]) part, unnest('{d,d_view,d_parts}'::text[]) tbl, unnest('{1,3}'::int[]) min_points
+  WHERE tbl = 'd' OR (part IN ('t', 'n') AND min_points = 3);
+SELECT bag_eq($$ SELECT * FROM gpu_components('d', 1.2, vector_columns => 'v', partition_column => 'n') $$,
+  $$ SELECT id, cluster FROM by_parts('d', 'n', 1.2, 1) $$, 'components of partitions');
+SELECT bag_eq($$ SELECT * FROM gpu_dbscan('d', 0.001, 3, vector_columns => 'v', partition_column => 'b', metric => 'cosine') $$,
+  $$ SELECT id, gpu_cluster_dbscan(v, 0.001, 3, 'cosine') OVER w, kind
+     FROM d JOIN gpu_dbscan('d', 0.001, 3, vector_columns => 'v', partition_column => 'b', metric => 'cosine') USING (id)
+     WINDOW w AS (PARTITION BY b ORDER BY id) $$, 'by cosine distance');
+CREATE COLLATION same_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+CREATE TABLE collated (id int PRIMARY KEY, v float8[], t text COLLATE same_case);
+INSERT INTO collated VALUES (1, '{0}', 'a'), (2, '{0}', 'A'), (3, '{0}', 'b');
+SELECT results_eq($$ SELECT id, component FROM gpu_components('collated', 1, partition_column => 't') ORDER BY id $$,
+  $$ VALUES (1::bigint, 0::bigint), (2, 0), (3, 0) $$, 'numbers begin anew in each partition');
+SELECT is((SELECT count(*) FROM gpu_dbscan('collated', 1, 2, partition_column => 't') WHERE kind = 'core'), 2::bigint,
+  'values are equal by the collation of their column');
+SELECT throws_ok($$ SELECT * FROM gpu_dbscan('d', 1, 3, vector_columns => 'v', partition_column => 'q') $$, '42703',
+  'column "q" of relation "d" does not exist', 'no such partition column');
+SELECT throws_ok($$ SELECT * FROM gpu_dbscan('d', 1, 3, vector_columns => 'v', partition_column => 'o') $$, '42804',
+  'column "o" of relation "d" has type json, which cannot be a partition', 'a partition column without an equality');
+SELECT is((SELECT count(*) FROM gpu_dbscan('d', NULL, 3, vector_columns => 'v', partition_column => 't')), 0::bigint, 'NULL arguments beside a partition column');
+
+-- The window function: the same clusters, in any query.
+SELECT bag_eq(
+    format($$ SELECT id::bigint, gpu_cluster_dbscan(%4$s, %1$s, %2$s, %3$L) OVER (ORDER BY id) FROM a WHERE v IS NOT NULL $$, eps, min_points, metric, value),
+    format($$ SELECT id, cluster FROM gpu_dbscan('a', %s, %s, metric => %L, vector_columns => 'v') $$, eps, min_points, metric), format('window: %s by %s, eps %s, %s points', value, metric, eps, min_points))
+  FROM (VALUES ('l2', 0.5), ('l2', 1.2), ('l1', 1), ('linf', 0.5), ('cosine', 0.001), ('l2', 0)) m(metric, eps),
+    unnest('{1,3,6}'::int[]) min_points, unnest('{v,"array[x,y,z]"}'::text[]) value;
+SELECT bag_eq($$ SELECT id, gpu_cluster_dbscan(w, 0.5, 3) OVER (ORDER BY id) FROM a WHERE w IS NOT NULL $$,
+  $$ SELECT id, cluster FROM gpu_dbscan('a', 0.5, 3, vector_columns => 'w') $$, 'real[]');
+SELECT bag_eq($$ SELECT id, gpu_cluster_dbscan(p, 0.6, 4) OVER (ORDER BY id) FROM a WHERE p IS NOT NULL $$,
+  $$ SELECT id, cluster FROM gpu_dbscan('a', 0.6, 4, vector_columns => 'p') $$, 'points');
+SELECT bag_eq(format($$ SELECT id, gpu_cluster_dbscan(v, 1.2, 3) OVER (PARTITION BY %I ORDER BY id) FROM d WHERE v IS NOT NULL $$, part),
+    format($$ SELECT id, cluster FROM gpu_dbscan('d', 1.2, 3, vector_columns => 'v', partition_column => %L) $$, part), 'partitions of a window by ' || part)
+  FROM unnest('{t,n,b,i,j,a,bits,day,id}'::text[]) part;
+SELECT results_eq($$ SELECT id, gpu_cluster_dbscan(v, 1, 1) OVER (ORDER BY id) FROM
+    (VALUES (1, NULL::float8[]), (2, '{1,NULL}'), (3, '{1,2}'), (4, NULL), (5, '{1,2}'), (6, '{NaN,0}'), (7, '{5,5}')) s(id, v) $$,
+  $$ VALUES (1, NULL::bigint), (2, NULL), (3, 0), (4, NULL), (5, 0), (6, 1), (7, 2) $$, 'rows without a vector are in no cluster');
+SELECT results_eq($$ SELECT id, gpu_cluster_dbscan(v, 1, 1) OVER (ORDER BY id DESC) FROM (VALUES (1, '{1}'::float8[]), (2, '{5}'), (3, '{1}')) s(id, v) ORDER BY id $$,
+  $$ VALUES (1, 0::bigint), (2, 1), (3, 0) $$, 'clusters are numbered in the order of the window');
+SELECT results_eq($$ SELECT id, gpu_cluster_dbscan(v, 1, 4) OVER (ORDER BY id DESC) FROM
+    (VALUES (1, '{0}'::float8[]), (2, '{-0.5}'), (3, '{-0.6}'), (4, '{2}'), (5, '{2.5}'), (6, '{2.6}'), (7, '{1}')) s(id, v) ORDER BY id $$,
+  $$ VALUES (1, 1::bigint), (2, 1), (3, 1), (4, 0), (5, 0), (6, 0), (7, 0) $$, 'ties of a border row go to the earlier row');
+SELECT results_eq($$ SELECT gpu_cluster_dbscan(v, e, m) OVER () FROM (VALUES ('{1}'::float8[], NULL::float8, 1), ('{1}', 1, 1)) s(v, e, m) $$,
+  $$ VALUES (NULL::bigint), (NULL) $$, 'NULL arguments, no clusters');
+SELECT results_eq($$ SELECT gpu_cluster_dbscan(v, 1, 1, NULL) OVER w, row_number() OVER w, gpu_cluster_dbscan(v, 9, 1) OVER w
+    FROM (VALUES (1, '{1}'::float8[]), (2, '{5}')) s(id, v) WINDOW w AS (ORDER BY id) $$,
+  $$ VALUES (0::bigint, 1::bigint, 0::bigint), (1, 2, 0) $$, 'several functions of one window, and a metric of NULL');
+SELECT results_eq($$ SELECT count(*), count(c) FROM (SELECT gpu_cluster_dbscan(v, 1, 1) OVER () AS c FROM a WHERE false) s $$, $$ VALUES (0::bigint, 0::bigint) $$, 'no rows');
+SELECT results_eq($$ SELECT g, (SELECT max(c) FROM (SELECT gpu_cluster_dbscan(v, g, 1) OVER () AS c FROM (VALUES ('{1}'::float8[]), ('{2}'), ('{5}')) s(v)) t)
+    FROM generate_series(0, 4, 2) g $$, $$ VALUES (0, 2::bigint), (2, 1), (4, 0) $$, 'a window that is run again');
+SELECT throws_ok($$ SELECT gpu_cluster_dbscan(v, 1, 0) OVER () FROM a $$, '22023', 'min_points must be at least 1, not 0', 'min_points of 0 in a window');
+SELECT throws_ok($$ SELECT gpu_cluster_dbscan(v, -1, 1) OVER () FROM a $$, '22023', NULL, 'a negative radius in a window');
+SELECT throws_ok($$ SELECT gpu_cluster_dbscan(v, 1, 1, 'l3') OVER () FROM a $$, '22023', NULL, 'another metric in a window');
+SELECT throws_ok($$ SELECT gpu_cluster_dbscan(id, 1, 1) OVER () FROM a $$, '42804', 'gpu_cluster_dbscan() cannot take values of type integer', 'no vector');
+SELECT throws_ok($$ SELECT gpu_cluster_dbscan(v, 1, 1) OVER () FROM (VALUES ('{1}'::float8[]), ('{1,2}')) s(v) $$, '22000',
+  'vectors of a window''s partition have different numbers of dimensions: 1 and 2', 'vectors of different lengths');
+SELECT throws_ok($$ SELECT gpu_cluster_dbscan('{}'::float8[], 1, 1) OVER () $$, '22000', NULL, 'an empty array');
+SELECT throws_ok($$ SELECT gpu_cluster_dbscan(v, 1, 1) FROM a $$, '42809', NULL, 'it is a window function');
+SELECT is((SELECT function FROM gpu_last_join()), 'gpu_cluster_dbscan', 'gpu_last_join() knows the window function');
+
+SELECT bool_or(name = 'cube') AS has_cube, bool_or(name = 'postgis') AS has_postgis
+FROM pg_available_extensions WHERE name IN ('cube', 'postgis') \gset
+\if :has_cube
+CREATE EXTENSION IF NOT EXISTS cube;
+SELECT bag_eq($$ SELECT id, gpu_cluster_dbscan(cube(ARRAY[x, y, z]), 1.2, 3) OVER (ORDER BY id) FROM a WHERE v IS NOT NULL AND x <> 'NaN' $$,
+  $$ SELECT id, cluster FROM gpu_dbscan('a', 1.2, 3, vector_columns => 'v') WHERE id <> 1002 $$, 'cubes');
+SELECT throws_ok($$ SELECT gpu_cluster_dbscan('(1),(2)'::cube, 1, 1) OVER () $$, '22023', 'gpu_cluster_dbscan() takes points, and a value is none', 'a cube with an extent');
+\endif
+\if :has_postgis
+CREATE EXTENSION IF NOT EXISTS postgis;
+CREATE TABLE g AS SELECT id, t, ST_MakePoint(v[1], v[2], v[3]) AS g FROM d WHERE v IS NOT NULL AND v[1] <> 'NaN';
+INSERT INTO g VALUES (2000, 'one', NULL);
+-- The same noise; the same core rows together. A border row may be in the cluster of another core row.
+CREATE FUNCTION compared(eps float8, min_points int) RETURNS TABLE (noise bigint, apart bigint, together bigint) LANGUAGE sql AS $$
+  WITH both_ways AS MATERIALIZED (
+    SELECT g.id, t, gpu_cluster_dbscan(g, eps, min_points) OVER (PARTITION BY t ORDER BY g.id) AS ours,
+      ST_ClusterDBSCAN(g, eps, min_points) OVER (PARTITION BY t ORDER BY g.id) AS theirs FROM g),
+  core AS (SELECT b.* FROM both_ways b WHERE min_points <=
+    (SELECT count(*) FROM g s, g r WHERE s.id = b.id AND s.t IS NOT DISTINCT FROM r.t AND ST_DWithin(s.g, r.g, eps)))
+  SELECT (SELECT count(*) FROM both_ways WHERE (ours IS NULL) <> (theirs IS NULL)),
+    (SELECT count(*) FROM core a JOIN core b ON a.t IS NOT DISTINCT FROM b.t WHERE (a.ours = b.ours) <> (a.theirs = b.theirs)),
+    (SELECT count(*) FROM core a JOIN core b ON a.t IS NOT DISTINCT FROM b.t WHERE a.ours = b.ours) $$;
+SELECT results_eq(format('SELECT noise, apart, together > 100 FROM compared(%s, %s)', eps, min_points), 'VALUES (0::bigint, 0::bigint, true)',
+    format('as ST_ClusterDBSCAN, eps %s, %s points', eps, min_points))
+  FROM unnest('{0.5,1.2}'::float8[]) eps, unnest('{1,3,4}'::int[]) min_points;
+SELECT throws_ok($$ SELECT gpu_cluster_dbscan(ST_MakeLine(ST_Point(0, 0), ST_Point(1, 1)), 1, 1) OVER () $$, '22023', NULL, 'a line');
+SELECT throws_ok($$ SELECT gpu_cluster_dbscan(ST_SetSRID(ST_Point(0, 0), s), 1, 1) OVER () FROM unnest('{4326,3857}'::int[]) s $$, '22023', NULL, 'several SRIDs');
+SELECT throws_ok($$ SELECT gpu_cluster_dbscan(ST_Point(0, 0)::geography, 1, 1) OVER () $$, '42804', NULL, 'geography');
+\endif
+
+-- Groups of pairs.
+CREATE TABLE pairs AS SELECT s.id AS id1, t.id AS id2 FROM a s, a t WHERE s.v <-> t.v <= 0.8;
+SELECT bag_eq($$ SELECT * FROM gpu_components(ARRAY(SELECT id1 FROM pairs ORDER BY id1 * 7 % 251, id2), ARRAY(SELECT id2 FROM pairs ORDER BY id1 * 7 % 251, id2)) $$,
+  $$ SELECT * FROM gpu_components('a', 0.8, vector_columns => 'v') WHERE id IN (SELECT id1 FROM pairs) $$, 'groups of pairs are those of rows');
+SELECT bag_eq($$ SELECT c.* FROM (SELECT array_agg(id1) AS a, array_agg(id2) AS b FROM gpu_selfjoin('d', 1.2, vector_columns => 'v')) s, gpu_components(a, b) c $$,
+  $$ SELECT * FROM gpu_components('d', 1.2, vector_columns => 'v') WHERE id <> 1002 $$, 'in one pass over a join');
+SELECT bag_eq($$ SELECT * FROM gpu_components('{7,-9223372036854775808,5,9223372036854775807,3}', '{9,9,5,3,3}'::bigint[]) $$,
+  $$ VALUES (7::bigint, 0::bigint), (-9223372036854775808, 0), (9, 0), (5, 2), (9223372036854775807, 1), (3, 1) $$, 'groups are numbered by their smallest ids');
+SELECT results_eq($$ SELECT count(*), count(DISTINCT component), sum(component) FROM gpu_components(
+    ARRAY(SELECT i::bigint * 7919 % 1000003 FROM generate_series(0, 599999) i), ARRAY(SELECT i::bigint * 7919 % 1000003 FROM generate_series(0, 599999) i)) $$,
+  $$ VALUES (600000::bigint, 600000::bigint, 600000::numeric * 599999 / 2) $$, 'many groups of one');
+SELECT results_eq($$ SELECT count(*), max(component) FROM gpu_components(ARRAY(SELECT i FROM generate_series(0, 300000) i), ARRAY(SELECT (i + 1) % 300001 FROM generate_series(0, 300000) i)) $$,
+  $$ VALUES (300001::bigint, 0::bigint) $$, 'a long chain');
+SELECT is_empty($$ SELECT * FROM gpu_components('{}'::bigint[], '{}'::bigint[]) UNION ALL SELECT * FROM gpu_components(NULL::bigint[], '{1}') $$, 'no pairs, no groups');
+SELECT throws_ok($$ SELECT * FROM gpu_components('{1,2}'::bigint[], '{1}'::bigint[]) $$, '2202E', 'id1 has 2 ids and id2 has 1', 'arrays of different lengths');
+SELECT throws_ok($$ SELECT * FROM gpu_components('{1,2}'::bigint[], '{1,NULL}'::bigint[]) $$, '22004', 'id2 holds a NULL', 'a NULL id of a pair');
+SELECT is((SELECT count(*) FROM (SELECT (gpu_components('{1,2}'::bigint[], '{2,3}'::bigint[])).*) s), 3::bigint, 'groups of pairs in a select list');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -20,7 +20,7 @@ SELECT set_eq(
   'it consists of functions, operators and views');
 SELECT set_eq(
   $$ SELECT proname::text FROM functions $$,
-  '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_knn_join,gpu_box_join,gpu_components,gpu_dbscan,gpu_density,gpu_dedup,gpu_spanning_tree,gpu_hdbscan,gpu_distance,gpu_cosine_distance,
+  '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_knn_join,gpu_box_join,gpu_components,gpu_dbscan,gpu_cluster_dbscan,gpu_density,gpu_dedup,gpu_spanning_tree,gpu_hdbscan,gpu_distance,gpu_cosine_distance,
     gpu_l1_distance,gpu_within,gpu_vector,gpu_ctid,gpu_cell,gpu_halo,gpu_devices,gpu_last_join,gpu_session_joins,gpu_join_counts,gpu_reset_join_counts,gpu_running_joins,
     gpu_resident_tables,gpu_prewarm,gpu_evict,gpujoin_support}'::text[],
   'these are the functions');
@@ -67,6 +67,15 @@ SELECT bag_eq(
              'left_box_columns anycompatible DEFAULT NULL::unknown, right_box_columns anycompatible DEFAULT NULL::unknown, '
              'metric text DEFAULT ''l2''::text, pairs text DEFAULT ''all''::text') $$,
   'joins of boxes take both tables');
+SELECT bag_eq(
+  $$ SELECT pg_get_function_arguments(oid), prokind FROM functions WHERE proname IN ('gpu_dbscan', 'gpu_cluster_dbscan', 'gpu_components') $$,
+  $$ VALUES ('tbl regclass, eps double precision, min_points bigint, id_column name DEFAULT NULL::name, '
+             'vector_columns anycompatible DEFAULT NULL::unknown, metric text DEFAULT ''l2''::text, partition_column name DEFAULT NULL::name', 'f'::"char"),
+            ('tbl regclass, eps double precision, id_column name DEFAULT NULL::name, '
+             'vector_columns anycompatible DEFAULT NULL::unknown, metric text DEFAULT ''l2''::text, partition_column name DEFAULT NULL::name', 'f'),
+            ('v anyelement, eps double precision, min_points bigint, metric text DEFAULT ''l2''::text', 'w'),
+            ('id1 bigint[], id2 bigint[]', 'f') $$,
+  'clusters take a table, a window''s values or pairs');
 SELECT bag_eq(
   $$ SELECT proname::text, pg_get_function_result(oid) FROM functions WHERE proretset AND provolatile = 's' $$,
   $$ VALUES ('gpu_join', 'TABLE(id1 bigint, id2 bigint)'),
@@ -115,6 +124,7 @@ SELECT set_eq(
   $$ SELECT proname::text, provolatile, proparallel, proisstrict, proretset FROM functions $$,
   $$ SELECT unnest(names), volatility::"char", parallel::"char", strict, returns_set FROM (VALUES
        ('{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_knn_join,gpu_box_join,gpu_components,gpu_dbscan,gpu_density,gpu_dedup,gpu_spanning_tree,gpu_hdbscan}'::text[], 's', 'r', false, true),
+       ('{gpu_cluster_dbscan}', 's', 'r', false, false), ('{gpu_components}', 'i', 's', true, true),
        ('{gpu_distance,gpu_cosine_distance,gpu_l1_distance,gpu_within,gpu_vector,gpu_ctid,gpu_cell,gpu_halo}', 'i', 's', true, false),
        ('{gpu_devices,gpu_last_join,gpu_resident_tables,gpu_join_counts,gpu_running_joins}', 'v', 'r', true, true),
        ('{gpu_session_joins,gpu_evict,gpu_reset_join_counts}', 'v', 'r', true, false), ('{gpu_prewarm}', 'v', 'r', false, false),
@@ -124,6 +134,7 @@ SELECT set_eq(
 SELECT set_eq(
   $$ SELECT oid FROM functions WHERE prosupport = 'gpujoin_support(internal)'::regprocedure $$,
   $$ SELECT f.oid FROM functions f JOIN pg_language l ON l.oid = prolang WHERE lanname = 'c'
+     AND prokind = 'f' AND f.oid <> 'gpu_components(bigint[],bigint[])'::regprocedure
      AND proname NOT IN ('gpu_ctid', 'gpu_cell', 'gpu_halo', 'gpu_devices', 'gpu_last_join', 'gpu_session_joins', 'gpu_join_counts', 'gpu_reset_join_counts', 'gpu_running_joins', 'gpu_resident_tables', 'gpu_prewarm', 'gpu_evict', 'gpujoin_support') $$,
   'the planner is told more about the joins and the distances');
 SELECT is_empty(

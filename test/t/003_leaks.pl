@@ -16,6 +16,7 @@ CREATE TABLE mixed AS SELECT * FROM dense;
 CREATE TABLE other AS SELECT * FROM dense;
 INSERT INTO mixed VALUES (10001, '{1,2,3}');
 CREATE TABLE scored AS SELECT id, v, id::float8 AS score FROM dense;
+CREATE VIEW parts AS SELECT *, id % 40 AS part FROM dense;
 CREATE VIEW misfit AS SELECT id, v, CASE id WHEN 9999 THEN 'NaN' ELSE score END AS score FROM scored;
 CREATE VIEW boxes AS SELECT id, box(point(v[1], v[2]), point(v[1] + 1, v[2] + 1)) AS b FROM dense;
 CREATE VIEW endless AS SELECT generate_series(1, 2000000000) AS id, 0.5::float8 AS x;
@@ -47,6 +48,15 @@ my %unfinished = (
     "SELECT * FROM gpu_join('dense', 'mixed', 1, right_id_column => 'id')", '22000' ],
   'that fail for want of memory to read' => [ "SET gpujoin.host_memory_limit = '100kB';
     SELECT * FROM gpu_dbscan('dense', 0.1, 4); RESET gpujoin.host_memory_limit", '53400' ],
+  'of partitions ended by LIMIT' => [ "SELECT * FROM gpu_dbscan('parts', 0.1, 4, 'id', 'v', partition_column => 'part') LIMIT 10", '' ],
+  'of partitions of a window' => [ "SELECT count(gpu_cluster_dbscan) FROM (SELECT gpu_cluster_dbscan(v, 0.1, 4) OVER (PARTITION BY part) FROM parts) s", '' ],
+  'of a window that is cancelled' => [ "SET statement_timeout = '9ms';
+    SELECT count(gpu_cluster_dbscan) FROM (SELECT gpu_cluster_dbscan(v, 9, 100000) OVER () FROM dense) s; RESET statement_timeout", '57014' ],
+  'of a window that fail for want of memory' => [ "SET gpujoin.host_memory_limit = '100kB';
+    SELECT gpu_cluster_dbscan(v, 0.1, 4) OVER () FROM dense; RESET gpujoin.host_memory_limit", '53400' ],
+  'of a window that fail in reading' => [ "SELECT gpu_cluster_dbscan(v, 0.1, 4) OVER () FROM mixed", '22000' ],
+  'of pairs beyond their memory' => [ "SET gpujoin.host_memory_limit = '100kB';
+    SELECT * FROM gpu_components(ARRAY(SELECT id FROM dense), ARRAY(SELECT id FROM dense)); RESET gpujoin.host_memory_limit", '53400' ],
   'that fail for want of memory to join' => [ "SET gpujoin.host_memory_limit = '300kB';
     SELECT * FROM gpu_selfjoin('dense', 0.5, metric => 'cosine'); RESET gpujoin.host_memory_limit", '53400' ],
   'caught by an exception handler' => [ "DO 'BEGIN PERFORM 1 / (id1 - id2) FROM gpu_selfjoin(''dense'', 9);

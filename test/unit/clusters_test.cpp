@@ -29,7 +29,24 @@ JoinRequest make_clusters_request(const Points& points, Metric metric, double ep
   return make_request(points, nullptr, metric, eps).asking(Output::clusters(min_points));
 }
 
+/// The points and so many more that their number needs an index.
+Points with_more_points(const Points& points) {
+  constexpr std::uint64_t kMore = 300;
+  const Dataset data = points.view();
+  std::vector<double> values;
+  std::vector<std::int64_t> ids;
+  for (std::uint64_t row = 0; row < points.rows() + kMore; ++row) {
+    const bool more = row >= points.rows();
+    for (std::uint32_t d = 0; d < points.dims(); ++d)
+      values.push_back(more ? 1e4 * static_cast<double>(row) + d : coordinate(data, row, d));
+    ids.push_back(more ? static_cast<std::int64_t>(1000000 + row) : points.id(row));
+  }
+  return Points(points.dims(), values, points.scalar()).with_ids(ids);
+}
+
 void expect_exact(const EngineTable& engine, const Points& points, Metric metric, double eps) {
+  if (points.rows() > 0 && points.rows() < 200)
+    expect_exact(engine, with_more_points(points), metric, eps);
   if (points.rows() > 0 && !is_served(engine, metric, points.dims())) {
     const JoinRequest request = make_clusters_request(points, metric, eps, 2);
     EXPECT_EQ(run_join(engine, request).status.code, StatusCode::kUnavailable);
@@ -100,9 +117,11 @@ TEST_P(Clusters, border_rows_follow_the_nearest_core_row_and_of_ties_the_smaller
       if (turn == 1) std::reverse(ids.begin(), ids.end());
       const Points points = Points(dims, values).with_ids(ids);
       for (const std::uint64_t min_points : {4u, 5u, 6u, 7u}) {
-        const JoinRequest request = make_clusters_request(points, Metric::kL2, 1, min_points);
-        EXPECT_TRUE(matches_oracle(run_join(engine(), request), request,
-                                   Oracle(points, nullptr, Metric::kL2, 1)));
+        for (const Points& some : {points, with_more_points(points)}) {
+          const JoinRequest request = make_clusters_request(some, Metric::kL2, 1, min_points);
+          EXPECT_TRUE(matches_oracle(run_join(engine(), request), request,
+                                     Oracle(some, nullptr, Metric::kL2, 1)));
+        }
       }
     }
   }
@@ -171,7 +190,7 @@ TEST_P(Clusters, many_equal_rows_take_no_quadratic_time) {
 
 TEST_P(Clusters, several_threads_find_the_clusters_of_many_points) {
   Random random(904);
-  const std::uint64_t rows = kSanitized ? 800 : 3000;
+  const std::uint64_t rows = kSanitized ? 2100 : 3000;  // more than one thread serves
   const std::map<std::uint32_t, std::vector<double>> radii = {
       {2, {1.5, 4}}, {3, {4, 8}}, {5, {12, 20}}};
   for (const auto& [dims, all_eps] : radii) {
@@ -199,6 +218,96 @@ TEST_P(Clusters, memory_arguments_and_sides_are_checked) {
       run_join(engine(), make_request(points, &points, Metric::kL2, 1).asking(Output::clusters(3)))
           .status.code,
       StatusCode::kInvalidArgument);
+}
+
+/// Points whose keys divide them.
+struct DividedPoints {
+  Points points;
+  std::vector<double> keys;
+
+  Dataset view() const {
+    Dataset data = points.view();
+    data.keys = keys.data();
+    data.key_columns = 1;
+    return data;
+  }
+};
+
+JoinRequest make_divided_request(const DividedPoints& divided, Metric metric, double eps,
+                                 std::uint64_t min_points, double most) {
+  JoinRequest request = make_clusters_request(divided.points, metric, eps, min_points);
+  request.sides = Sides::one(divided.view(), PairSelection::kAll);
+  request.keys = {1, {0}, {most}};
+  return request;
+}
+
+/// The clusters of each key's rows by themselves; rows whose key is NaN are alone.
+std::vector<RowCount> clusters_by_key(const DividedPoints& divided,
+                                      const std::vector<double>& values, Metric metric, double eps,
+                                      std::uint64_t min_points) {
+  const Points& points = divided.points;
+  std::map<std::pair<double, std::uint64_t>, std::vector<std::uint64_t>> groups;
+  for (std::uint64_t row = 0; row < points.rows(); ++row) {
+    const double key = divided.keys[row];
+    groups[std::isnan(key) ? std::pair(-1.0, row) : std::pair(key, std::uint64_t{0})].push_back(
+        row);
+  }
+  std::vector<RowCount> found;
+  for (const auto& [key, rows] : groups) {
+    std::vector<double> some;
+    std::vector<std::int64_t> ids;
+    for (const std::uint64_t row : rows) {
+      some.insert(some.end(), values.begin() + static_cast<std::ptrdiff_t>(row * points.dims()),
+                  values.begin() + static_cast<std::ptrdiff_t>((row + 1) * points.dims()));
+      ids.push_back(points.id(row));
+    }
+    const Points part = Points(points.dims(), some, points.scalar()).with_ids(ids);
+    const std::vector<RowCount> clusters = Oracle(part, nullptr, metric, eps).clusters(min_points);
+    found.insert(found.end(), clusters.begin(), clusters.end());
+  }
+  std::sort(found.begin(), found.end(),
+            [](const RowCount& a, const RowCount& b) { return a.id < b.id; });
+  return found;
+}
+
+TEST_P(Clusters, rows_of_different_keys_are_never_neighbors) {
+  Random random(907);
+  constexpr std::uint64_t kRows = 240;
+  for (const std::uint32_t dims : {1u, 2u, 5u, 12u})
+    for (const double most : {0.0, 2.0, 400.0}) {
+      const std::vector<double> values = make_values(Shape::kClustered, random, kRows, dims);
+      const ScalarType scalar = dims == 2 ? ScalarType::kFloat32 : ScalarType::kFloat64;
+      DividedPoints divided{Points(dims, values, scalar).with_ids(shuffled_ids(kRows)), {}};
+      for (std::uint64_t row = 0; row < kRows; ++row)
+        divided.keys.push_back(row % 50 == 7 ? kNan
+                                             : static_cast<double>(random.index(
+                                                   static_cast<std::uint64_t>(most) + 1)));
+      for (const Metric metric : kMetrics) {
+        if (!is_served(engine(), metric, dims)) continue;
+        const double eps = metric == Metric::kCosine ? 0.001 : 3;
+        for (const std::uint64_t min_points : {1u, 4u}) {
+          const RunResult result =
+              run_join(engine(), make_divided_request(divided, metric, eps, min_points, most));
+          ASSERT_EQ(result.status.code, StatusCode::kEnd) << result.status.message;
+          EXPECT_EQ(result.counts, clusters_by_key(divided, values, metric, eps, min_points))
+              << "dims " << dims << ", keys up to " << most;
+          EXPECT_EQ(result.stats.left_rows, kRows);
+        }
+      }
+    }
+}
+
+TEST_P(Clusters, keys_are_one_equality) {
+  DividedPoints divided{Points(1, {1, 2, 3}), {0, 1, 1}};
+  JoinRequest request = make_divided_request(divided, Metric::kL2, 1, 2, 1);
+  EXPECT_EQ(run_join(engine(), request).status.code, StatusCode::kEnd);
+  request.resources.memory_limit = 10;
+  EXPECT_EQ(run_join(engine(), request).status.code, StatusCode::kMemoryLimit);
+  request.resources.memory_limit = 0;
+  request.keys.reach[0] = 1;
+  EXPECT_EQ(run_join(engine(), request).status.code, StatusCode::kInvalidArgument);
+  request.keys = {1, {0}, {1e300}};
+  EXPECT_EQ(run_join(engine(), request).status.code, StatusCode::kInvalidArgument);
 }
 
 TEST_P(Clusters, can_be_left_at_any_time) {

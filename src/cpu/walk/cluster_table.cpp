@@ -1,6 +1,7 @@
 #include "cpu/walk/cluster_table.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "core/ordered_bits.h"
 #include "cpu/index/large_buffer.h"
@@ -56,32 +57,12 @@ void number_clusters(const WalkTools& tools, const GridIndex& index, Buffer<std:
 }  // namespace
 
 ClusterTable::ClusterTable(MemoryBudget& budget, std::uint64_t points)
-    : links_(large_buffer<std::uint32_t>(budget, points)), cores_(budget, points) {
+    : links_(large_buffer<std::uint32_t>(budget, points)),
+      sets_(links_.data()),
+      cores_(budget, points) {
   for (std::uint64_t point = 0; point < points; ++point)
     links_[point] = static_cast<std::uint32_t>(point);
   std::fill(cores_.begin(), cores_.end(), false);
-}
-
-std::uint32_t ClusterTable::root(std::uint32_t point) {
-  std::uint32_t next = link(point).load(kRelaxed);
-  while (next != point) {
-    const std::uint32_t beyond = link(next).load(kRelaxed);
-    if (beyond != next) link(point).store(beyond, kRelaxed);  // links lead to earlier points
-    point = next;
-    next = beyond;
-  }
-  return point;
-}
-
-void ClusterTable::unite(std::uint32_t a, std::uint32_t b) {
-  for (;;) {
-    a = root(a);
-    b = root(b);
-    if (a == b) return;
-    if (a < b) std::swap(a, b);
-    std::uint32_t expected = a;  // still a root
-    if (link(a).compare_exchange_strong(expected, b, kRelaxed)) return;
-  }
 }
 
 void ClusterTable::write(const JoinPlan& plan, const WalkTools& tools) {

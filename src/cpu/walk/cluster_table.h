@@ -3,10 +3,10 @@
 // is kept. What the pairs are is for the walks: cluster_cells and cluster_tiles.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 #include "core/cluster.h"
+#include "core/disjoint_sets.h"
 #include "core/nearest.h"
 #include "cpu/walk/join_plan.h"
 #include "cpu/walk/walk_tools.h"
@@ -21,8 +21,7 @@ inline bool is_nearer(const JoinPlan& plan, const Neighbor& a, const Neighbor& b
                                     : comes_before<Metric::kL1>(a, b, ids);
 }
 
-/// By position, finite points or not. A forest of links to earlier positions, as in union-find with
-/// links by index; links are shortened on the way, without locks.
+/// By position, finite points or not.
 class ClusterTable {
  public:
   /// No core points, each point its own root. Throws MemoryLimitExceeded or std::bad_alloc.
@@ -36,8 +35,8 @@ class ClusterTable {
   // Then core points are united, by all workers, and marks are only read.
 
   /// The root of a core point, the same for all of a cluster once all pairs are united.
-  std::uint32_t root(std::uint32_t point);
-  void unite(std::uint32_t a, std::uint32_t b);
+  std::uint32_t root(std::uint32_t point) const { return sets_.root(point); }
+  void unite(std::uint32_t a, std::uint32_t b) { sets_.unite(a, b); }
   /// Makes a point that is no core point follow one, for good: a border point.
   void follow(std::uint32_t point, std::uint32_t core) { links_[point] = core; }
 
@@ -46,9 +45,6 @@ class ClusterTable {
   void write(const JoinPlan& plan, const WalkTools& tools);
 
  private:
-  std::atomic_ref<std::uint32_t> link(std::uint32_t point) {
-    return std::atomic_ref(links_[point]);
-  }
   /// After all points are united and follow: what each is.
   ClusterRole role_of(std::uint32_t point) const {
     if (cores_[point]) return ClusterRole::kCore;
@@ -56,6 +52,7 @@ class ClusterTable {
   }
 
   Buffer<std::uint32_t> links_;
+  DisjointSets sets_;
   Buffer<bool> cores_;
 };
 

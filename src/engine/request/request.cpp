@@ -63,6 +63,11 @@ Status check_clusters(const JoinRequest& request) {
                        "min_points must be at least 1");
   if (!request.self_join())
     return make_status(StatusCode::kInvalidArgument, nullptr, "clusters are of one dataset");
+  const PairKeys& keys = request.keys;
+  if (keys.count > 1 || (keys.count == 1 && (keys.reach[0] != 0 || !(keys.most[0] >= 0) ||
+                                             !(keys.most[0] < static_cast<double>(kMaxRows)))))
+    return make_status(StatusCode::kInvalidArgument, nullptr,
+                       "clusters have one key, an equality, or none");
   return {};
 }
 

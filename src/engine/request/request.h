@@ -213,7 +213,8 @@ class Output {
   /// For each row of a self-join its cluster among rows within eps (core/cluster.h), each row with
   /// itself whatever its distance. Clusters are numbered from 0, by the smallest id in them; a
   /// border row is in the cluster of its nearest core row, of two at one distance that of the
-  /// smaller id.
+  /// smaller id. With a key, an equality, all this holds among rows of each key, whose clusters are
+  /// numbered from 0; a row whose key is NaN is alone.
   static Output clusters(std::uint64_t min_points) {
     Output output{kClusters, {}};
     output.min_points_ = min_points;

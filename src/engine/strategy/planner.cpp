@@ -13,6 +13,11 @@ namespace {
 // So many of the sampled pairs choose between columns; all of them estimate the result.
 constexpr std::size_t kDecidingPairs = std::size_t{1} << 15;
 
+// Clusters are asked for with their index: its columns alone are to be chosen, which few rows are
+// not worth many pairs.
+constexpr double kFewClusterRows = 1 << 16;
+constexpr std::size_t kClusterPairs = 1 << 13;
+
 // Columns that tiles are cut along, unless a knob asks for more or fewer: measured to be best, or
 // close to it, from 6 to 90 dimensions.
 constexpr std::uint32_t kTileColumns = 5;
@@ -42,6 +47,20 @@ struct GridEstimate {
   double cost_per_point;
 };
 
+/// The rows' sample, with as many pairs as the choice is worth.
+Sample sample_for(const JoinRequest& request) {
+  Sample sample = take_sample(request);
+  const bool few = static_cast<double>(request.left().rows) < kFewClusterRows;
+  if (request.output() != Output::kClusters || !few || sample.pairs.size() <= kClusterPairs)
+    return sample;
+  const std::size_t step = sample.pairs.size() / kClusterPairs + 1;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < sample.pairs.size(); i += step)
+    sample.pairs[kept++] = sample.pairs[i];
+  sample.pairs.resize(kept);
+  return sample;
+}
+
 GridEstimate estimate_grid(const WalkCosts& costs, double right_rows, std::uint32_t dims,
                            std::uint32_t grid_dims, double adjacent, double same_cell,
                            double candidates, double all_pairs) {
@@ -62,7 +81,7 @@ Planner::Planner(const JoinRequest& request, const WalkCosts& costs)
       rows_(request),
       indexed_(rows_.request),
       costs_(costs),
-      sample_(take_sample(in_memory(request))),
+      sample_(sample_for(in_memory(request))),
       left_rows_(static_cast<double>(request.left().rows)),
       right_rows_(static_cast<double>(request.right().rows)),
       all_pairs_(std::max<double>(1, static_cast<double>(sample_.pairs.size()))),

@@ -90,6 +90,9 @@ void explain_call(const FuncExpr* call, const Operation* operation, ExplainState
   if (size != nullptr)
     explain_count("Minimum Cluster Size",
                   static_cast<std::uint64_t>(DatumGetInt64(size->constvalue)), es);
+  const Const* const partition = constant_argument(call, at.partition_column);
+  if (partition != nullptr)
+    ExplainPropertyText("Partition Column", NameStr(*DatumGetName(partition->constvalue)), es);
   explain_text_argument("Score Function", call, at.score, "sum", es);
   if (operation->function.output != Output::kDuplicates)
     return explain_text_argument("Best", call, at.best, nullptr, es);

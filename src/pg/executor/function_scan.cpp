@@ -104,7 +104,7 @@ bool has_ctids(const SideColumns& columns) { return columns.id == SelfItemPointe
 /// The service may keep rows that are known by their ids: each of them where each is emitted. Rows
 /// that are known by their ctids it keeps as plain SQL sees them.
 bool may_keep(const JoinScan* scan, const SideColumns& columns) {
-  return scan->run.service.socket >= 0 && !scan->reads_whole &&
+  return scan->run.service.socket >= 0 && !scan->reads_whole && !columns.divides &&
          (!emits_rows(scan) || columns.unique_id) && (scan->prewarms || !has_ctids(columns));
 }
 
@@ -118,6 +118,19 @@ void check_ctids(const JoinScan* scan, const SideColumns& columns) {
                     errdetail("Plain SQL joins by the distance of points of one column."),
                     errhint("Name that column with vector_columns, or a column of ids.")));
   check_block_columns(columns);
+}
+
+/// Makes keys of the numbers of rows' partitions.
+void divide_rows(Dataset* data) {
+  data->keys = data->scores;
+  data->key_columns = 1;
+  data->scores = nullptr;
+}
+
+/// The key that rows of a partition have in common.
+PairKeys key_of_partitions(const Dataset& data) {
+  if (data.key_columns == 0 || data.rows == 0) return {};
+  return {1, {0}, {*std::max_element(data.keys, data.keys + data.rows)}};
 }
 
 /// Reads side 0 or 1, or what of it the service does not have.
@@ -141,6 +154,7 @@ void read_side(JoinScan* scan, int side, const SideColumns& columns, ScalarType 
     if (points->rows > 0) prepare_buffer(scan, points, scalar, limit);
     *data = read_points(columns, points, shape);
     check_ids(scan, columns, *data);
+    if (columns.divides) divide_rows(data);
   }
   share_side(&scan->run, side, points->shared, *kept, read_whole);
 }
@@ -159,7 +173,7 @@ void read_sides(JoinScan* scan) {
   const bool narrow =
       scalar_of(left) == ScalarType::kFloat32 && scalar_of(right) == ScalarType::kFloat32;
   const ScalarType scalar = narrow ? ScalarType::kFloat32 : ScalarType::kFloat64;
-  if (!scan->reads_whole) {
+  if (!scan->reads_whole && !left.divides) {
     const double rows = expected_rows(left) + (scan->self_join ? 0 : expected_rows(right));
     begin_service_join(&scan->run, scan->prewarms ? INFINITY : rows, scan->prewarms);
   }
@@ -242,7 +256,9 @@ JoinRequest wanted_request(const JoinScan* scan) {
   if (arguments.function->shape == Shape::kBoxes)
     return {sides, BoxesWithin{arguments.metric, arguments.eps},
             scan->counted ? BoxOutput::kTotal : BoxOutput::kPairs};
-  return {sides, PointsWithin{arguments.metric, arguments.eps}, wanted_output(scan)};
+  JoinRequest request(sides, PointsWithin{arguments.metric, arguments.eps}, wanted_output(scan));
+  request.keys = key_of_partitions(scan->left);
+  return request;
 }
 
 /// Where rows are emitted a point's neighbours are its own, and rows have names that are no

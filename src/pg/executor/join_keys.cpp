@@ -4,6 +4,7 @@
 // otherwise than the engine's the band is a little wider, and the conditions decide.
 #include "pg/executor/join_keys.h"
 
+#include "pg/reading/value_ranks.h"
 #include "pg/settings.h"
 #include "pg/store/huge_array.h"
 
@@ -151,117 +152,22 @@ void fill_column(JoinNode* node, const JoinKey& key, int side, std::uint32_t num
 
 // ---- Equality
 
-/// The distinct values of the left side, by their hashes.
-class Ranks {
- public:
-  Ranks(MemoryContext context, const KeyPlan& plan)
-      : context_(context), collation_(plan.collation) {
-    Oid hashes[2];
-    if (!get_op_hash_functions(plan.equality, &hashes[0], &hashes[1]))
-      elog(ERROR, "an equality of a similarity join cannot be hashed");
-    for (int i = 0; i < 2; ++i) fmgr_info_cxt(hashes[i], &hash_[i], context);
-    fmgr_info_cxt(get_opcode(plan.equality), &equality_, context);
-    // Left values are compared with left ones, too.
-    Oid same = plan.equality;
-    if (plan.types[0] != plan.types[1]) same = same_type_equality(plan);
-    fmgr_info_cxt(get_opcode(same), &same_, context);
-    get_typlenbyval(plan.types[0], &length_, &by_value_);
-    clear_table();
-  }
-
-  /// The rank of a left value, a new one where it is met for the first time.
-  double rank_of_left(Datum value) {
-    const std::uint32_t hash = DatumGetUInt32(FunctionCall1Coll(&hash_[0], collation_, value));
-    std::uint64_t at = find(hash, [&](Datum known) {
-      return DatumGetBool(FunctionCall2Coll(&same_, collation_, known, value));
-    });
-    if (table_[at].rank == kFree) {
-      reserve_next(context_, &values_, count_, &room_);
-      const MemoryContext caller = MemoryContextSwitchTo(context_);
-      values_[count_] = datumCopy(value, by_value_, length_);
-      MemoryContextSwitchTo(caller);
-      table_[at] = {hash, static_cast<std::uint32_t>(count_++)};
-      if (2 * count_ > places_) return grow(table_[at].rank);
-    }
-    return table_[at].rank;
-  }
-
-  /// The rank of the left value that a right one is equal to; NaN: there is none.
-  double rank_of_right(Datum value) {
-    const std::uint32_t hash = DatumGetUInt32(FunctionCall1Coll(&hash_[1], collation_, value));
-    const std::uint64_t at = find(hash, [&](Datum known) {
-      return DatumGetBool(FunctionCall2Coll(&equality_, collation_, known, value));
-    });
-    return table_[at].rank == kFree ? NAN : table_[at].rank;
-  }
-
-  std::uint64_t count() const { return count_; }
-  std::uint64_t bytes() const {
-    if (count_ % kBetweenLooks == 0) bytes_ = MemoryContextMemAllocated(context_, true);
-    return bytes_;
-  }
-
- private:
-  static constexpr std::uint64_t kBetweenLooks = 1024;
-  static constexpr std::uint32_t kFree = ~std::uint32_t{0};
-  struct Place {
-    std::uint32_t hash, rank;
-  };
-
-  /// The equality of two left values, by whose hashes they are equal, too.
-  static Oid same_type_equality(const KeyPlan& plan) {
-    Oid left = InvalidOid, right = InvalidOid;
-    if (!get_compatible_hash_operators(plan.equality, &left, &right))
-      elog(ERROR, "an equality of a similarity join cannot be hashed");
-    return left;
-  }
-
-  void clear_table() {
-    resize_array(context_, &table_, places_);
-    std::fill_n(table_, places_, Place{0, kFree});
-  }
-
-  static std::uint64_t first_place(std::uint32_t hash, std::uint64_t places) {
-    return hash * std::uint64_t{0x9e3779b97f4a7c15} >> 20 & (places - 1);
-  }
-
-  /// Makes the table twice as large; returns the rank.
-  std::uint32_t grow(std::uint32_t rank) {
-    Place* const before = table_;
-    const std::uint64_t count = places_;
-    table_ = nullptr;
-    places_ *= 2;
-    clear_table();
-    for (std::uint64_t i = 0; i < count; ++i) {
-      if (before[i].rank == kFree) continue;
-      std::uint64_t at = first_place(before[i].hash, places_);
-      while (table_[at].rank != kFree) at = (at + 1) & (places_ - 1);
-      table_[at] = before[i];
-    }
-    pfree(before);
-    return rank;
-  }
-
-  template <class IsEqual>
-  std::uint64_t find(std::uint32_t hash, const IsEqual& is_equal) const {
-    std::uint64_t at = first_place(hash, places_);
-    while (table_[at].rank != kFree &&
-           !(table_[at].hash == hash && is_equal(values_[table_[at].rank])))
-      at = (at + 1) & (places_ - 1);
-    return at;
-  }
-
-  MemoryContext context_;
-  Oid collation_;
-  FmgrInfo hash_[2], equality_, same_;
-  std::int16_t length_;
-  bool by_value_;
-  std::uint64_t places_ = 64;
-  Place* table_ = nullptr;
-  Datum* values_ = nullptr;
-  std::uint64_t count_ = 0, room_ = 0;
-  mutable std::uint64_t bytes_ = 0;
-};
+/// What numbers left values, and finds the right ones among them.
+RankFunctions rank_functions(const KeyPlan& plan) {
+  RankFunctions found = {};
+  found.type = plan.types[0];
+  found.collation = plan.collation;
+  if (!get_op_hash_functions(plan.equality, &found.hash, &found.other_hash))
+    elog(ERROR, "an equality of a similarity join cannot be hashed");
+  found.other_equality = get_opcode(plan.equality);
+  // Left values are compared with left ones, too.
+  Oid same = plan.equality, other = InvalidOid;
+  if (plan.types[0] != plan.types[1] &&
+      !get_compatible_hash_operators(plan.equality, &same, &other))
+    elog(ERROR, "an equality of a similarity join cannot be hashed");
+  found.equality = get_opcode(same);
+  return found;
+}
 
 /// Null, or why the key is none.
 const char* rank_values(JoinNode* node, const JoinKey& key, std::uint32_t number) {
@@ -269,14 +175,13 @@ const char* rank_values(JoinNode* node, const JoinKey& key, std::uint32_t number
   const MemoryContext table =
       AllocSetContextCreate(work->context, "gpujoin ranks", ALLOCSET_DEFAULT_SIZES);
   const std::uint64_t limit = engine_resources(node->run).memory_limit / 4;
-  Ranks ranks(table, key.plan);
+  ValueRanks ranks(table, rank_functions(key.plan));
   fill_column(node, key, 0, number, [&](Datum value, bool is_null) {
-    return is_null || ranks.bytes() > limit ? NAN : ranks.rank_of_left(value);
+    return is_null || ranks.bytes() > limit ? NAN : ranks.rank_of(value);
   });
   if (ranks.bytes() > limit) return "the keys do not fit in memory";
-  fill_column(node, key, 1, number, [&](Datum value, bool is_null) {
-    return is_null ? NAN : ranks.rank_of_right(value);
-  });
+  fill_column(node, key, 1, number,
+              [&](Datum value, bool is_null) { return is_null ? NAN : ranks.find_other(value); });
   work->asked.reach[number] = 0;
   work->asked.most[number] = static_cast<double>(std::max<std::uint64_t>(ranks.count(), 1) - 1);
   MemoryContextDelete(table);

@@ -32,7 +32,6 @@ char* copy_name(const NullableDatum& value) {
 }
 
 double read_eps(const NullableDatum& value, const JoinFunction& function) {
-  const Shape shape = function.shape;
   const bool any = function.default_eps == DefaultEps::kAny;
   if (value.isnull) return any ? DBL_MAX : 0;
   const double eps = DatumGetFloat8(value.value);
@@ -40,13 +39,7 @@ double read_eps(const NullableDatum& value, const JoinFunction& function) {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                     errmsg("max_distance must not be negative: %g", eps),
                     errhint("Leave it out to have the nearest rows at any distance.")));
-  if (any) return fmin(eps, DBL_MAX);
-  if (!(eps >= 0) || std::isinf(eps))
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("eps must be a finite number that is not negative, not %g", eps),
-                    errhint("Pass the largest distance that two rows may have; 0 finds %s.",
-                            shape == Shape::kBoxes ? "boxes that intersect" : "duplicates")));
-  return eps;
+  return any ? fmin(eps, DBL_MAX) : check_eps(eps, function.shape);
 }
 
 std::uint64_t read_k(const NullableDatum& value, Output::Kind output) {
@@ -59,16 +52,6 @@ std::uint64_t read_k(const NullableDatum& value, Output::Kind output) {
                            static_cast<long long>(k)),
                     errhint("gpu_join_distance() returns all pairs.")));
   return static_cast<std::uint64_t>(k);
-}
-
-std::uint64_t read_min_points(const NullableDatum& value) {
-  const std::int64_t min_points = DatumGetInt64(value.value);
-  if (min_points < 1)
-    ereport(ERROR,
-            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-             errmsg("min_points must be at least 1, not %lld", static_cast<long long>(min_points)),
-             errhint("A row counts itself: with 1 each row is in a cluster.")));
-  return static_cast<std::uint64_t>(min_points);
 }
 
 std::uint64_t read_min_cluster_size(const NullableDatum& value) {
@@ -243,6 +226,12 @@ SideArguments read_side(const JoinArguments& arguments, Node* call, const Nullab
                                : function.output == Output::kTopPairs &&
                                      arguments.top.scoring.function != ScoreFunction::kDistance;
   if (result.scored) result.score_column = copy_name(score);
+  const NullableDatum partition = value_at(values, function.at.partition_column);
+  result.divides = !partition.isnull;
+  if (result.divides) {
+    result.scored = true;
+    result.score_column = copy_name(partition);
+  }
   return result;
 }
 
@@ -272,13 +261,31 @@ JoinArguments read_arguments(const JoinFunction* function, Node* call,
   if (at.min_cluster_size >= 0)
     result.min_cluster_size = read_min_cluster_size(values[at.min_cluster_size]);
   const NullableDatum min_points = value_at(values, at.min_points);
-  result.min_points = !min_points.isnull         ? read_min_points(min_points)
+  result.min_points = !min_points.isnull         ? check_min_points(DatumGetInt64(min_points.value))
                       : at.min_cluster_size >= 0 ? result.min_cluster_size
                                                  : 1;
   if (has_k) result.top.k = read_k(values[at.k], function->output);
   result.left = read_side(result, call, values, 0);
   if (two_tables) result.right = read_side(result, call, values, 1);
   return result;
+}
+
+double check_eps(double eps, Shape shape) {
+  if (!(eps >= 0) || std::isinf(eps))
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("eps must be a finite number that is not negative, not %g", eps),
+                    errhint("Pass the largest distance that two rows may have; 0 finds %s.",
+                            shape == Shape::kBoxes ? "boxes that intersect" : "duplicates")));
+  return eps;
+}
+
+std::uint64_t check_min_points(std::int64_t min_points) {
+  if (min_points < 1)
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+             errmsg("min_points must be at least 1, not %lld", static_cast<long long>(min_points)),
+             errhint("A row counts itself: with 1 each row is in a cluster.")));
+  return static_cast<std::uint64_t>(min_points);
 }
 
 Metric read_metric(Datum name) { return read_metric({name, false}, Shape::kPoints); }

@@ -14,6 +14,7 @@ struct ArgumentPositions {
   int id_column[2] = {-1, -1};
   int columns[2] = {-1, -1};  ///< of vectors, or of boxes
   int score_column[2] = {-1, -1};
+  int partition_column = -1;
   int metric = -1, pairs = -1, score = -1, weights = -1, best = -1;
   int count;
 };
@@ -50,6 +51,7 @@ struct SideArguments {
   const char** columns;  ///< of vectors, or of boxes
   bool scored;           ///< rows have scores
   bool ranks;            ///< these are ranks, of Output::kDuplicates
+  bool divides;          ///< these are the numbers of values that divide rows into partitions
   const char* score_column;
 };
 
@@ -69,6 +71,10 @@ struct JoinArguments {
 /// Reads and checks the values of all arguments of a call, in order. Raises an error for what is
 /// wrong whatever the tables hold. Strings are copied to the current memory context.
 JoinArguments read_arguments(const JoinFunction* function, Node* call, const NullableDatum* values);
+
+/// The argument itself, or an error where it is none.
+double check_eps(double eps, Shape shape);
+std::uint64_t check_min_points(std::int64_t min_points);
 
 /// The metric of points that a text names; an error where it names none.
 Metric read_metric(Datum name);

@@ -57,7 +57,9 @@ void check_types(DestReceiver* receiver, int, TupleDesc row) {
   for (int i = 0; i < columns.count; ++i)
     same = same && has(i + 1, asked_type(columns, columns.types[i]));
   if (rows.points->scored)
-    same = same && has(columns.count + 1, asked_type(columns, columns.score_type));
+    same =
+        same && has(columns.count + 1,
+                    columns.divides ? columns.score_type : asked_type(columns, columns.score_type));
   if (!same)
     ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE),
                     errmsg("relation \"%s\" was replaced while it was read",
@@ -86,7 +88,7 @@ char* make_query(const SideColumns& columns) {
   for (int i = 0; i < columns.count; ++i)
     append_column(&query, columns, columns.attributes[i], columns.types[i]);
   if (columns.score != InvalidAttrNumber)
-    append_column(&query, columns, columns.score, columns.score_type);
+    append_column(&query, columns, columns.score, score_read(columns));
   const char* const schema = get_namespace_name(get_rel_namespace(columns.relation));
   appendStringInfo(&query, " FROM %s",
                    quote_qualified_identifier(schema, get_rel_name(columns.relation)));
@@ -181,6 +183,7 @@ Dataset read_points(const SideColumns& columns, PointBuffer* points, ValueShape*
   }
   table_close(relation, NoLock);
   *shape = rows.shape;
+  end_dividing(&rows);
   return finish_points(points);
 }
 

@@ -1,6 +1,7 @@
 // Finds a side's columns in the catalogs. The errors are worded in relation_errors.cpp.
 #include "pg/reading/relation.h"
 
+#include "pg/reading/value_ranks.h"
 #include "pg/types/value_types.h"
 
 extern "C" {
@@ -113,6 +114,7 @@ ColumnFinding find_id(Relation relation, const SideArguments& side, SideColumns*
 
 ColumnFinding find_score(Relation relation, const SideArguments& side, SideColumns* columns) {
   columns->score = InvalidAttrNumber;
+  columns->divides = side.divides;
   if (!side.scored) return kFound;
   if (side.score_column != nullptr) {
     columns->score = find_attribute(relation, side.score_column);
@@ -127,6 +129,13 @@ ColumnFinding find_score(Relation relation, const SideArguments& side, SideColum
     if (columns->score == InvalidAttrNumber) return {ColumnProblem::kNoScore, nullptr};
   }
   columns->score_type = column_type(relation, columns->score);
+  if (side.divides) {
+    RankFunctions functions;
+    columns->score_collation =
+        TupleDescAttr(RelationGetDescr(relation), columns->score - 1)->attcollation;
+    const bool equal = find_rank_functions(columns->score_type, InvalidOid, &functions);
+    return equal ? kFound : ColumnFinding{ColumnProblem::kNoEquality, side.score_column};
+  }
   if (!is_number_type(columns->score_type)) return {ColumnProblem::kScoreType, side.score_column};
   return kFound;
 }

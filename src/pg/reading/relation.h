@@ -27,6 +27,8 @@ struct SideColumns {
   Oid* types;                   ///< [count], domains resolved
   AttrNumber score;             ///< InvalidAttrNumber: rows have no scores
   Oid score_type;
+  bool divides = false;  ///< the score is the number of the column's value, of any type
+  Oid score_collation;   ///< likewise: by which values are equal
 };
 
 /// What stands in the way of finding the columns.
@@ -47,6 +49,7 @@ enum class ColumnProblem {
   kNoScore,
   kSeveralScores,
   kScoreType,
+  kNoEquality,
 };
 
 struct ColumnFinding {
@@ -63,12 +66,17 @@ ColumnFinding find_value_columns(Relation relation, const SideArguments& side,
 /// relation and keeps it until the end of the transaction.
 SideColumns find_columns(const SideArguments& side);
 
+/// The type of the values that scores are read from; InvalidOid: as they are stored.
+inline Oid score_read(const SideColumns& columns) {
+  return columns.divides ? InvalidOid : columns.score_type;
+}
+
 /// call(attribute, type read from it) for the id, the vector's columns and the score.
 template <class Call>
 void for_each_column(const SideColumns& columns, const Call& call) {
   call(columns.id, columns.id_type);
   for (int i = 0; i < columns.count; ++i) call(columns.attributes[i], columns.types[i]);
-  if (columns.score != InvalidAttrNumber) call(columns.score, columns.score_type);
+  if (columns.score != InvalidAttrNumber) call(columns.score, score_read(columns));
 }
 
 /// What values of a side's one column become.

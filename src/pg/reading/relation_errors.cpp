@@ -1,6 +1,7 @@
 // The errors of find_columns(): each states what is wrong and shows the argument that
 // mends it.
 #include "pg/reading/relation.h"
+#include "pg/reading/value_ranks.h"
 
 extern "C" {
 #include "catalog/pg_class.h"
@@ -64,6 +65,14 @@ char* list_scores(const Obstacle& o, const char** first) {
                       [&](AttrNumber a) { return is_score_candidate(o.relation, *o.columns, a); });
 }
 
+char* list_partitions(const Obstacle& o, const char** first) {
+  return list_columns(o.relation, first, [&](AttrNumber a) {
+    RankFunctions functions;
+    const Oid type = column_type(o.relation, a);
+    return OidIsValid(type) && find_rank_functions(type, InvalidOid, &functions);
+  });
+}
+
 /// Vectors, or boxes.
 char* list_values(const Obstacle& o, const char** first) {
   return list_columns(o.relation, first, [&](AttrNumber a) {
@@ -120,6 +129,13 @@ Role role_of(const Obstacle& o) {
     role = {"id_column", "an id", "An id is of type smallint, integer or bigint.", nullptr,
             nullptr};
     role.candidates = list_ids(o, &role.first);
+  } else if (o.column == o.side->score_column && o.side->divides) {
+    role = {
+        "partition_column", "a partition",
+        "Rows whose values are equal are a partition: name a column whose type has an equality, "
+        "as jsonb has and json has not.",
+        nullptr, nullptr};
+    role.candidates = list_partitions(o, &role.first);
   } else if (o.column == o.side->score_column) {
     role = {o.side->ranks ? "keep_column" : "score_column", o.side->ranks ? "a rank" : "a score",
             o.side->ranks ? "A rank is of a numeric type." : "A score is of a numeric type.",
@@ -334,6 +350,7 @@ void raise_finding(Relation relation, const SideArguments& side, const SideColum
       raise_missing_column(o);
     case ColumnProblem::kIdType:
     case ColumnProblem::kScoreType:
+    case ColumnProblem::kNoEquality:
     case ColumnProblem::kColumnType:
       raise_wrong_type(o);
     case ColumnProblem::kRelationKind:

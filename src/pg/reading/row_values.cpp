@@ -135,6 +135,35 @@ double element(const VectorView& view, Oid type, int d) {
   return reinterpret_cast<const Unaligned<double>*>(view.data)[d];
 }
 
+void start_dividing(RowCollector* rows) {
+  const SideColumns& columns = *rows->columns;
+  const MemoryContext context =
+      AllocSetContextCreate(rows->points->context, "gpujoin partitions", ALLOCSET_DEFAULT_SIZES);
+  RankFunctions functions;
+  if (!find_rank_functions(columns.score_type, columns.score_collation, &functions))
+    elog(ERROR, "the type of a partition has no equality");
+  rows->ranks =
+      new (MemoryContextAlloc(context, sizeof(ValueRanks))) ValueRanks(context, functions);
+  rows->scratch =
+      AllocSetContextCreate(context, "gpujoin values of partitions", ALLOCSET_DEFAULT_SIZES);
+}
+
+/// Adds a row with the number of the value that its partition is known by.
+void add_divided_row(RowCollector* rows, std::int64_t id, const Datum* values,
+                     NullableDatum partition) {
+  if (!add_row(rows, id, values)) return;
+  const MemoryContext caller = MemoryContextSwitchTo(rows->scratch);
+  set_score(rows->points,
+            partition.isnull ? rows->ranks->rank_of_null() : rows->ranks->rank_of(partition.value));
+  MemoryContextSwitchTo(caller);
+  MemoryContextReset(rows->scratch);
+  if (rows->ranks->bytes() > rows->points->limit)
+    ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+                    errmsg("the values of the partitions of relation \"%s\" do not fit in memory",
+                           relation_name(rows)),
+                    errhint("Raise gpujoin.host_memory_limit.")));
+}
+
 struct varlena* detoast(Datum value) {
   return pg_detoast_datum_packed(reinterpret_cast<struct varlena*>(DatumGetPointer(value)));
 }
@@ -186,7 +215,13 @@ RowCollector start_collecting(const SideColumns* columns, PointBuffer* points) {
   rows.shape.as_stored = true;
   points->source = psprintf("relation \"%s\"", relation_name(&rows));
   points->scored = columns->score != InvalidAttrNumber;
+  if (columns->divides) start_dividing(&rows);
   return rows;
+}
+
+void end_dividing(RowCollector* rows) {
+  if (rows->ranks != nullptr) MemoryContextDelete(MemoryContextGetParent(rows->scratch));
+  rows->ranks = nullptr;
 }
 
 bool add_row(RowCollector* rows, std::int64_t id, const Datum* values) {
@@ -219,10 +254,12 @@ void collect_row(RowCollector* rows, const Datum* values, const bool* nulls) {
                     errhint("Name an id column without NULLs, or leave such rows out, for example "
                             "through a view.")));
   const int last = columns.count + (rows->points->scored ? 1 : 0);
-  for (int i = 1; i <= last; ++i)
+  for (int i = 1; i <= last - (rows->ranks != nullptr ? 1 : 0); ++i)
     if (nulls[i]) return;
   const std::int64_t id = integer_of(columns.id_type, values[0]);
-  if (rows->points->scored)
+  if (rows->ranks != nullptr)
+    add_divided_row(rows, id, values + 1, {values[last], nulls[last]});
+  else if (rows->points->scored)
     add_scored_row(rows, id, values + 1, values[last]);
   else
     add_row(rows, id, values + 1);

@@ -3,6 +3,7 @@
 
 #include "pg/reading/relation.h"
 #include "pg/reading/row_filter.h"
+#include "pg/reading/value_ranks.h"
 #include "pg/store/point_buffer.h"
 
 namespace gpujoin {
@@ -16,6 +17,8 @@ struct RowCollector {
   bool* has_odd = nullptr;  ///< set where a row cannot take part, so that what is collected is of
                             ///< no use; null: that is an error
   ScanFilter filter = {};   ///< which rows are collected, where blocks are read
+  ValueRanks* ranks = nullptr;      ///< numbers of the values that divide rows; null: none do
+  MemoryContext scratch = nullptr;  ///< for them
 };
 
 /// The type of the values from which add_row() makes numbers, points or boxes of a column of this
@@ -24,6 +27,9 @@ Oid asked_type(const SideColumns& columns, Oid type);
 
 /// Begins to collect rows of a relation, of values as they are stored.
 RowCollector start_collecting(const SideColumns* columns, PointBuffer* points);
+
+/// Forgets the values that divide rows.
+void end_dividing(RowCollector* rows);
 
 /// Adds a row without NULLs. `values` are those of columns->attributes, numbers of type numeric as
 /// float8 and boxes that reads_as_box() as PostgreSQL's. Raises errors for what cannot take part.
@@ -34,7 +40,8 @@ bool add_row(RowCollector* rows, std::int64_t id, const Datum* values);
 void add_scored_row(RowCollector* rows, std::int64_t id, const Datum* values, Datum score);
 
 /// Adds a row as a query returns it: `values` are those of id, vector or box, and, where rows are
-/// scored, score. Leaves it out where one is NULL, but raises an error for the id.
+/// scored, score. Leaves it out where one is NULL, but raises an error for the id; where the score
+/// divides rows, NULL is a value.
 void collect_row(RowCollector* rows, const Datum* values, const bool* nulls);
 
 }  // namespace gpujoin
