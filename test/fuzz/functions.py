@@ -13,8 +13,8 @@ from tree import Part
 NO_NUMBER = float('nan')
 CLUSTERS = ('gpu_dbscan', 'gpu_components', 'gpu_cluster_dbscan')
 NUMBERS = CLUSTERS + ('gpu_density',)  # a number for each row
-TREES = ('gpu_spanning_tree', 'gpu_hdbscan')
 PARTITIONS = {'grp': 'grp', 't': 't', 'n': 'trim_scale(n)', 's': 's + 0'}  # by the column: a text that equal values share
+TREES = ('gpu_spanning_tree', 'gpu_hdbscan')
 
 
 def distance(metric, a, b):

@@ -19,12 +19,12 @@ namespace gpujoin {
 namespace {
 
 constexpr const char* kName = "gpu_cluster_dbscan";
-constexpr std::uint32_t kInNone = ~std::uint32_t{0};
+constexpr std::uint32_t kNoNumber = ~std::uint32_t{0};
 
 /// What a partition's first row finds for all; zero before.
 struct PartitionClusters {
   bool found;
-  std::uint32_t* numbers;  ///< [rows] or kInNone; null: an argument is NULL
+  std::uint32_t* numbers;  ///< [rows] or kNoNumber; null: an argument is NULL
 };
 
 std::uint64_t number_bytes(std::int64_t rows) {
@@ -199,7 +199,7 @@ void cluster_partition(FunctionCallInfo fcinfo, WindowObject window, PartitionCl
                     errhint("Raise gpujoin.host_memory_limit, or cluster fewer rows at a time by "
                             "PARTITION BY.")));
   resize_array(partition, &clusters->numbers, static_cast<std::uint64_t>(rows));
-  std::fill_n(clusters->numbers, rows, kInNone);
+  std::fill_n(clusters->numbers, rows, kNoNumber);
   instr_time start, end;
   INSTR_TIME_SET_CURRENT(start);
   gather_values(window, type, rows, work);
@@ -225,8 +225,8 @@ PGDLLEXPORT Datum gpujoin_cluster_dbscan(PG_FUNCTION_ARGS) {
       WinGetPartitionLocalMemory(window, sizeof(PartitionClusters)));
   if (!clusters->found) cluster_partition(fcinfo, window, clusters);
   const std::uint32_t number =
-      clusters->numbers == nullptr ? kInNone : clusters->numbers[WinGetCurrentPosition(window)];
-  if (number == kInNone) PG_RETURN_NULL();
+      clusters->numbers == nullptr ? kNoNumber : clusters->numbers[WinGetCurrentPosition(window)];
+  if (number == kNoNumber) PG_RETURN_NULL();
   PG_RETURN_INT64(number);
 }
 }
