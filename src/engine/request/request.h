@@ -260,9 +260,8 @@ class Output {
   const PairSums* sums() const { return sums_; }            ///< of kSums
   std::uint64_t neighbors() const { return neighbors_; }    ///< of kNearest
   std::uint64_t min_points() const { return min_points_; }  ///< of clusters and trees, >= 1
-  std::uint64_t min_cluster_size() const {
-    return min_cluster_size_;
-  }                                                         ///< of kStableClusters, >= 2
+  /// Of kStableClusters, >= 2.
+  std::uint64_t min_cluster_size() const { return min_cluster_size_; }
   bool one_suffices() const { return one_suffices_ != 0; }  ///< of kCountPerRow: matched_rows()
   bool lowest_first() const { return top_.scoring.lowest_first; }  ///< of kDuplicates
 

@@ -95,8 +95,8 @@ struct JoinStats {
   std::uint32_t topk_rounds;        ///< joins of parts that it took
   std::uint64_t parts;              ///< joins of parts that lack of memory took; 0: none
   BoxMethod box_method;             ///< the one that ran; kAuto: not of boxes
-  double join_ms;  ///< work on the join itself: time spent waiting for the caller is left out
-  std::uint64_t tasks;       ///< of the loop that the host's threads share at the time; 0: unknown
+  double join_ms;       ///< work on the join itself: time spent waiting for the caller is left out
+  std::uint64_t tasks;  ///< of the loop that the host's threads share at the time; 0: unknown
   std::uint64_t tasks_done;  ///< of these
   char instruction_set[24];  ///< which SIMD target or device ran
 };

@@ -320,7 +320,6 @@ void finish_side(JoinNode* node, Side* side, const ValueShape& shape) {
   if (node->form == ValueForm::kBox) widen_boxes(&side->buffer, shape.dims);
   side->points = finish_points(&side->buffer);
   share_side(node->run, side == &node->left ? 0 : 1, side->buffer.shared, {}, nullptr);
-  set_wide_rows_aside(node, side);
   sort_odd(side);
 }
 

@@ -319,10 +319,6 @@ bool has_odd_radius(const JoinNode* node, const Side& side, std::uint64_t row);
 /// Notes that a row with this radius is among those that the engine joins.
 void note_radius(Side* side, std::uint64_t row);
 
-/// Makes those rows odd whose radius is much larger than others', as far as they are few: each
-/// would widen the search of all. After the side's points are finished.
-void set_wide_rows_aside(JoinNode* node, Side* side);
-
 /// The band of distances that the largest radii of both sides leave.
 EpsBand widest_band(JoinNode* node, double eps);
 

@@ -23,28 +23,6 @@ double rounding_of(const JoinNode* node, double left, double right) {
   return left != 0 && right != 0 && node->eps_of_all != 0 ? 0x1p-50 * all : 0;
 }
 
-/// A row that the engine joins.
-struct WideRow {
-  double radius;
-  std::int64_t row;
-};
-
-/// The rows of the largest radii, largest first, at most so many.
-std::uint64_t find_widest(const Side& side, WideRow* widest, std::uint64_t most) {
-  const auto wider = [](const WideRow& a, const WideRow& b) { return a.radius > b.radius; };
-  std::uint64_t count = 0;
-  for (std::uint64_t i = 0; i < side.points.rows; ++i) {
-    const std::int64_t row = side.points.ids[i];
-    const WideRow candidate = {side.row_radii[row], row};
-    if (count == most && !wider(candidate, widest[0])) continue;
-    if (count == most) std::pop_heap(widest, widest + count--, wider);
-    widest[count++] = candidate;
-    std::push_heap(widest, widest + count, wider);
-  }
-  std::sort_heap(widest, widest + count, wider);
-  return count;
-}
-
 /// Puts a point where it is near nothing.
 void remove_point(const Dataset& points, std::uint64_t position) {
   if (points.scalar == ScalarType::kFloat32)
@@ -59,33 +37,6 @@ bool is_nowhere(const Dataset& points, std::uint64_t position) {
 }
 
 }  // namespace
-
-void set_wide_rows_aside(JoinNode* node, Side* side) {
-  constexpr std::uint64_t kFewPairs = 1000, kFewPerRow = 4;
-  constexpr double kMuchLarger = 1.5, kAboutAsLarge = 1.1;
-  const Side& other = side == &node->left ? node->right : node->left;
-  if (side->radius == 0 || side->points.file != nullptr ||
-      (side->odd.values != nullptr && node->form == ValueForm::kBox))
-    return;
-  const std::uint64_t pairs = kFewPairs + kFewPerRow * (row_count(*side) + row_count(other));
-  const std::uint64_t most =
-      std::min(pairs / std::max<std::uint64_t>(row_count(other), 1), side->points.rows / 2);
-  if (most == 0) return;
-  WideRow* const widest = static_cast<WideRow*>(palloc(sizeof(WideRow) * (most + 1)));
-  const std::uint64_t found = find_widest(*side, widest, most + 1);
-  // The first of these that stays has the largest radius then.
-  const double least = std::fmax(widest[found - 1].radius, 0);
-  const bool differ = widest[0].radius > kMuchLarger * least;
-  for (std::uint64_t i = 0; differ && widest[i].radius > kAboutAsLarge * least; ++i) {
-    std::uint64_t position;
-    const Dataset& points = *find_point(&side->buffer, side->points, widest[i].row, &position);
-    add_odd(node, side, widest[i].row,
-            side->odd.values != nullptr ? node->data.test.type->rebuild(points, position) : 0);
-    remove_point(points, position);
-    side->most_radius = widest[i + 1].radius;
-  }
-  pfree(widest);
-}
 
 bool keep_radius(JoinNode* node, Side* side, TupleTableSlot* slot) {
   if (side->radius == 0) return true;
