@@ -130,12 +130,12 @@ SELECT is(hint_of(call), hint, call) FROM (VALUES
   ($$ gpu_selfjoin('raw_json', 1) $$, 'Where "Body" is an array of numbers, gpu_vector("Body") is one, for example in a view or a generated column.'),
   ($$ gpu_selfjoin('raw_text', 1, vector_columns => '{body}') $$,
     'Where "body" is a list of numbers, as in [1, 2.5], gpu_vector(body) is one, for example in a view or a generated column.'),
-  ($$ gpu_selfjoin('composite', 1) $$, 'Plain SQL takes any key: SELECT a.tenant, a.doc, b.tenant, b.doc FROM value_types.composite a '
-    'JOIN value_types.composite b ON a.v <-> b.v <= 1. Or give it a unique integer column.'),
-  ($$ gpu_selfjoin('uuids', 1, vector_columns => '{X,y}') $$, 'Plain SQL takes any key: SELECT a.key, b.key FROM value_types.uuids a '
-    'JOIN value_types.uuids b ON ARRAY[a."X", a.y]::float8[] <-> ARRAY[b."X", b.y]::float8[] <= 1. Or give it a unique integer column.'),
+  ($$ gpu_selfjoin('composite', 1) $$, 'Pass id_column => ''ctid'', and gpu_ctid() of an id is the ctid of its row. Plain SQL takes any key: SELECT a.tenant, a.doc, b.tenant, b.doc FROM value_types.composite a '
+    'JOIN value_types.composite b ON a.v <-> b.v <= 1.'),
+  ($$ gpu_selfjoin('uuids', 1, vector_columns => '{X,y}') $$, 'Pass id_column => ''ctid'', and gpu_ctid() of an id is the ctid of its row. Plain SQL takes any key: SELECT a.key, b.key FROM value_types.uuids a '
+    'JOIN value_types.uuids b ON ARRAY[a."X", a.y]::float8[] <-> ARRAY[b."X", b.y]::float8[] <= 1.'),
   ($$ gpu_selfjoin('second_key', 1) $$, $$Name the column that identifies its rows, for example id_column => 'number'.$$)) calls(call, hint);
-SELECT lives_ok(substring(hint_of(call) from 'key: (.*)\. Or give'), 'the hint can be followed: ' || call)
+SELECT lives_ok(substring(hint_of(call) from 'key: (.*)\.$'), 'the hint can be followed: ' || call)
 FROM unnest(ARRAY[$$ gpu_selfjoin('composite', 1) $$, $$ gpu_selfjoin('uuids', 1, vector_columns => '{X,y}') $$]) call;
 
 SELECT bool_or(name = 'cube') AS has_cube, bool_or(name = 'postgis') AS has_postgis
