@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/disjoint_sets.h"
+
 namespace gpujoin {
 
 /// There are `points` / `min_size` clusters with none within them at most, and fewer others, each
@@ -37,11 +39,12 @@ void StableClusters::add(std::uint32_t a, std::uint32_t b, double distance) {
     distance_ = distance;
     if (unit_ == 0) unit_ = distance;
   }
-  a = root(a);
-  b = root(b);
+  const DisjointSets components(links_.data());
+  a = components.root(a);
+  b = components.root(b);
   if (a == b) return;
-  if (sizes_[a] < sizes_[b]) std::swap(a, b);
-  links_[b] = a;
+  components.unite(a, b);
+  if (components.root(a) != a) std::swap(a, b);
   sizes_[a] += sizes_[b];
   append(
       loose_[a], loose_[b], [this](std::uint32_t at) -> auto& { return next_[at]; });
@@ -67,14 +70,6 @@ double StableClusters::probability_of(std::uint32_t point) const {
   if (cluster_of(point) == kNone) return 0;
   const double densest = clusters_[clusters_[cluster_[point]].choice].created;
   return joined_[point] <= densest ? 1 : densest / joined_[point];
-}
-
-std::uint32_t StableClusters::root(std::uint32_t point) {
-  while (links_[point] != point) {
-    links_[point] = links_[links_[point]];
-    point = links_[point];
-  }
-  return point;
 }
 
 template <class Next>

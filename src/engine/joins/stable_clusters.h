@@ -58,7 +58,6 @@ class StableClusters {
     std::uint32_t first = kNone, last = kNone;
   };
 
-  std::uint32_t root(std::uint32_t point);
   template <class Next>
   static void append(List& list, const List& other, const Next& next);
   void settle(std::uint32_t component);
