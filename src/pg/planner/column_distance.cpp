@@ -1,5 +1,6 @@
 #include "pg/planner/column_distance.h"
 
+#include "pg/planner/comparison.h"
 #include "pg/types/column_tests.h"
 
 extern "C" {
@@ -12,24 +13,11 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-/// How `distance OP limit` reads, by the function behind the operator.
-struct Comparison {
+/// The function behind a call, by an operator or not; InvalidOid.
+Oid called(Expr* expression, List** arguments) {
   Oid function;
-  bool distance_first;
-  bool strict;
-};
-
-constexpr Comparison kComparisons[] = {
-    {F_FLOAT8LE, true, false},   {F_FLOAT8LT, true, true},    {F_FLOAT8GE, false, false},
-    {F_FLOAT8GT, false, true},   {F_FLOAT84LE, true, false},  {F_FLOAT84LT, true, true},
-    {F_FLOAT84GE, false, false}, {F_FLOAT84GT, false, true},  {F_FLOAT48LE, true, false},
-    {F_FLOAT48LT, true, true},   {F_FLOAT48GE, false, false}, {F_FLOAT48GT, false, true},
-    {F_FLOAT4LE, true, false},   {F_FLOAT4LT, true, true},    {F_FLOAT4GE, false, false},
-    {F_FLOAT4GT, false, true},   {F_INT4LE, true, false},     {F_INT4LT, true, true},
-    {F_INT4GE, false, false},    {F_INT4GT, false, true},     {F_INT2LE, true, false},
-    {F_INT2LT, true, true},      {F_INT2GE, false, false},    {F_INT2GT, false, true},
-    {F_INT24LE, true, false},    {F_INT24LT, true, true},     {F_INT42GE, false, false},
-    {F_INT42GT, false, true}};
+  return as_call(expression, &function, arguments) ? function : InvalidOid;
+}
 
 /// A distance on its way from the expression.
 struct Distance {
@@ -40,23 +28,6 @@ struct Distance {
   bool single;  ///< some of its arithmetic is in single precision
   bool exact;   ///< its arithmetic is the engine's, up to the root
 };
-
-/// The function behind a call, by an operator or not; InvalidOid.
-Oid called(Expr* expression, List** arguments) {
-  if (IsA(expression, OpExpr)) {
-    OpExpr* const operation = reinterpret_cast<OpExpr*>(expression);
-    set_opfuncid(operation);
-    *arguments = operation->args;
-    return operation->opfuncid;
-  }
-  if (!IsA(expression, FuncExpr)) return InvalidOid;
-  *arguments = reinterpret_cast<FuncExpr*>(expression)->args;
-  return reinterpret_cast<FuncExpr*>(expression)->funcid;
-}
-
-Expr* argument(List* arguments, int number) {
-  return static_cast<Expr*>(list_nth(arguments, number));
-}
 
 /// Whether a cast keeps a number, but for what *single says.
 bool keeps_number(Oid cast, bool* single) {
@@ -145,28 +116,6 @@ Arithmetic arithmetic_of(Oid function, bool* single) {
     default:
       return Arithmetic::kNone;
   }
-}
-
-/// A number that float8 holds, as float8; null: it is none.
-Expr* as_float8(Expr* value) {
-  Oid cast;
-  switch (exprType(reinterpret_cast<Node*>(value))) {
-    case FLOAT8OID:
-      return value;
-    case FLOAT4OID:
-      cast = F_FLOAT8_FLOAT4;
-      break;
-    case INT2OID:
-      cast = F_FLOAT8_INT2;
-      break;
-    case INT4OID:
-      cast = F_FLOAT8_INT4;
-      break;
-    default:
-      return nullptr;
-  }
-  return reinterpret_cast<Expr*>(makeFuncExpr(cast, FLOAT8OID, list_make1(value), InvalidOid,
-                                              InvalidOid, COERCE_IMPLICIT_CAST));
 }
 
 /// One value of either side less the other.
@@ -266,18 +215,16 @@ bool match_comparison(PlannerInfo* root, Expr* condition, Relids left, Relids ri
   List* arguments = NIL;
   if (!IsA(condition, OpExpr)) return false;
   const Oid function = called(condition, &arguments);
-  for (const Comparison& comparison : kComparisons) {
-    if (comparison.function != function) continue;
-    *clause = {condition, nullptr, nullptr, nullptr, {}, {}, false};
-    clause->eps = as_float8(argument(arguments, comparison.distance_first ? 1 : 0));
-    Distance distance = {root, left, right, NIL, NIL, false, true};
-    if (clause->eps == nullptr || !is_the_same_for_all_rows(clause->eps) ||
-        !match(&distance, argument(arguments, comparison.distance_first ? 0 : 1), clause))
-      return false;
-    clause->test.strict = comparison.strict;
-    return true;
-  }
-  return false;
+  const Comparison* const comparison = find_comparison(function);
+  if (comparison == nullptr) return false;
+  *clause = {condition, nullptr, nullptr, nullptr, {}, {}, false};
+  clause->eps = as_float8(argument(arguments, comparison->distance_first ? 1 : 0));
+  Distance distance = {root, left, right, NIL, NIL, false, true};
+  if (clause->eps == nullptr || !is_the_same_for_all_rows(clause->eps) ||
+      !match(&distance, argument(arguments, comparison->distance_first ? 0 : 1), clause))
+    return false;
+  clause->test.strict = comparison->strict;
+  return true;
 }
 
 }  // namespace

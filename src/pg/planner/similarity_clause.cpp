@@ -1,6 +1,7 @@
 #include "pg/planner/similarity_clause.h"
 
 #include "pg/planner/column_distance.h"
+#include "pg/planner/comparison.h"
 #include "pg/planner/safe_expression.h"
 
 extern "C" {
@@ -19,18 +20,6 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-/// How `distance OP eps` reads, by the function behind the operator.
-struct Comparison {
-  Oid function;
-  bool distance_first;
-  bool strict;
-};
-
-constexpr Comparison kComparisons[] = {{F_FLOAT8LE, true, false},   {F_FLOAT8LT, true, true},
-                                       {F_FLOAT8GE, false, false},  {F_FLOAT8GT, false, true},
-                                       {F_FLOAT84LE, true, false},  {F_FLOAT84LT, true, true},
-                                       {F_FLOAT48GE, false, false}, {F_FLOAT48GT, false, true}};
-
 /// A constant text or boolean in SQL's words, or null.
 const char* words_of(const Node* node) {
   if (!IsA(node, Const)) return nullptr;
@@ -47,33 +36,6 @@ bool find_test(Oid function, List* arguments, bool distance, SimilarityTest* tes
   return type == exprType(static_cast<const Node*>(lsecond(arguments))) &&
          find_test(function, type, list_length(arguments) - 2,
                    words_of(static_cast<const Node*>(llast(arguments))), distance, test);
-}
-
-/// A function call or an operator, which is one too.
-bool as_call(Expr* expression, Oid* function, List** arguments) {
-  if (IsA(expression, OpExpr)) {
-    OpExpr* const operation = reinterpret_cast<OpExpr*>(expression);
-    set_opfuncid(operation);
-    *function = operation->opfuncid;
-    *arguments = operation->args;
-    return true;
-  }
-  if (!IsA(expression, FuncExpr)) return false;
-  *function = reinterpret_cast<FuncExpr*>(expression)->funcid;
-  *arguments = reinterpret_cast<FuncExpr*>(expression)->args;
-  return true;
-}
-
-Expr* argument(List* arguments, int number) {
-  return static_cast<Expr*>(list_nth(arguments, number));
-}
-
-Expr* as_float8(Expr* eps) {
-  const Oid type = exprType(reinterpret_cast<Node*>(eps));
-  if (type == FLOAT8OID) return eps;
-  if (type != FLOAT4OID) return nullptr;
-  return reinterpret_cast<Expr*>(makeFuncExpr(F_FLOAT8_FLOAT4, FLOAT8OID, list_make1(eps),
-                                              InvalidOid, InvalidOid, COERCE_IMPLICIT_CAST));
 }
 
 Expr* zero() {
@@ -137,14 +99,12 @@ bool match_any_radius(Expr* condition, SimilarityClause* clause) {
   if (!as_call(condition, &function, &arguments)) return false;
   *clause = {condition, nullptr, nullptr, nullptr, {}, {}, false};
   bool known = false, strict = false;
-  for (const Comparison& comparison : kComparisons) {
-    if (comparison.function != function) continue;
-    Expr* const distance = argument(arguments, comparison.distance_first ? 0 : 1);
-    clause->eps = argument(arguments, comparison.distance_first ? 1 : 0);
-    strict = comparison.strict;
+  if (const Comparison* const comparison = find_comparison(function)) {
+    Expr* const distance = argument(arguments, comparison->distance_first ? 0 : 1);
+    clause->eps = argument(arguments, comparison->distance_first ? 1 : 0);
+    strict = comparison->strict;
     if (!as_call(distance, &function, &arguments)) return false;
     known = find_test(function, arguments, true, &clause->test);
-    break;
   }
   if (clause->eps == nullptr) {
     known = find_test(function, arguments, false, &clause->test);
@@ -195,11 +155,6 @@ bool casts_sum(Oid cast, Oid function) {
          (cast == F_FLOAT8_INT2 && function == F_INT2PL) ||
          (cast == F_FLOAT8_INT4 && function == F_INT4PL) ||
          (cast == F_FLOAT8_INT8 && function == F_INT8PL);
-}
-
-Expr* cast_by(Oid cast, Expr* value) {
-  return reinterpret_cast<Expr*>(makeFuncExpr(cast, FLOAT8OID, list_make1(value), InvalidOid,
-                                              InvalidOid, COERCE_IMPLICIT_CAST));
 }
 
 /// Takes the radius apart: at most one term of either side's rows, and one that is the same for

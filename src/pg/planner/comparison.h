@@ -1,0 +1,33 @@
+// What conditions on numbers are made of: comparisons, calls and casts to double precision.
+#pragma once
+
+#include "pg/compat.h"
+
+extern "C" {
+#include "nodes/primnodes.h"
+}
+
+namespace gpujoin {
+
+/// How `distance OP limit` reads, by the function behind the operator.
+struct Comparison {
+  Oid function;
+  bool distance_first;
+  bool strict;
+};
+
+/// Null: the function compares no numbers that float8 holds, or not in one of these ways.
+const Comparison* find_comparison(Oid function);
+
+/// A function call or an operator, which is one too.
+bool as_call(Expr* expression, Oid* function, List** arguments);
+
+Expr* argument(List* arguments, int number);
+
+/// The call of a function that makes a float8 of a value.
+Expr* cast_by(Oid cast, Expr* value);
+
+/// A number that float8 holds, as float8; null: it is none.
+Expr* as_float8(Expr* value);
+
+}  // namespace gpujoin
