@@ -100,16 +100,19 @@ Connected greet(Connection* connection, Status* why) {
 
 }  // namespace
 
+Connected open_connection(Connection* connection, Status* why) {
+  const Connected connected = open_socket(connection, why);
+  if (connected != Connected::kYes || service::is_same_user(connection->socket)) return connected;
+  *why = refused("the gpujoin service runs as another user");
+  close_connection(connection);
+  return Connected::kRefused;
+}
+
 Connected connect_service(Connection* connection, Status* why) {
   close_connection(connection);
-  Connected connected = open_socket(connection, why);
+  Connected connected = open_connection(connection, why);
   if (connected != Connected::kYes) return connected;
-  if (service::is_same_user(connection->socket)) {
-    connected = greet(connection, why);
-  } else {
-    *why = refused("the gpujoin service runs as another user");
-    connected = Connected::kRefused;
-  }
+  connected = greet(connection, why);
   if (connected != Connected::kYes) close_connection(connection);
   return connected;
 }

@@ -18,6 +18,10 @@ enum class Connected {
   kRefused,  ///< it has no time, or is of another build
 };
 
+/// Connects to a service of the same user, without a word. Waits for nothing and raises nothing.
+/// Sets *why where there is none.
+Connected open_connection(Connection* connection, Status* why);
+
 /// Begins a conversation, after ending the one before, if any. Waits a second at most; interrupts
 /// are raised. Sets *why where there is none.
 Connected connect_service(Connection* connection, Status* why);

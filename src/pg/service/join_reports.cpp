@@ -1,15 +1,9 @@
 #include "pg/service/join_reports.h"
 
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
-
-#include "pg/compat.h"
-#include "service/protocol/channel.h"
+#include "pg/service/connection.h"
 
 extern "C" {
 #include "miscadmin.h"
-#include "storage/fd.h"
 #include "storage/ipc.h"
 #include "utils/timestamp.h"
 }
@@ -25,15 +19,11 @@ TimestampTz sent_at = 0;
 
 /// Sends a message to the service without waiting. False: there is none, or it has no time.
 bool send_once(const service::ReportJoins& report) {
-  const int file = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (file < 0) return false;
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  strlcpy(address.sun_path, service::kSocketName, sizeof address.sun_path);
-  const bool sent = connect(file, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
-                    service::is_same_user(file) &&
-                    send_message(file, report) == service::ChannelState::kDone;
-  close(file);
+  Connection connection;
+  Status why;
+  if (open_connection(&connection, &why) != Connected::kYes) return false;
+  const bool sent = send_message(connection.socket, report) == service::ChannelState::kDone;
+  close_connection(&connection);
   return sent;
 }
 
@@ -42,7 +32,7 @@ void send_at_end(int, Datum) { send_reports(); }
 }  // namespace
 
 void send_reports() {
-  if (!has_pending || !IsUnderPostmaster || !AcquireExternalFD()) return;
+  if (!has_pending || !IsUnderPostmaster) return;
   service::ReportJoins report;
   service::start_message(&report);
   service::fill_hello(&report.sender, MyDatabaseId, MyProcPid);
@@ -52,7 +42,6 @@ void send_reports() {
     pending = {};
     has_pending = false;
   }
-  ReleaseExternalFD();
 }
 
 void report_join(const service::JoinCounts& more) {
