@@ -76,6 +76,20 @@ GPUJOIN_HD inline double raw_distance(Metric metric, const A* a, const B* b, std
   }
 }
 
+/// Calls call.operator()<M>() for the metric of an index, which has none of directions: their
+/// points are indexed by L2.
+template <class Call>
+inline auto by_indexed_metric(Metric metric, const Call& call) {
+  switch (metric) {
+    case Metric::kL1:
+      return call.template operator()<Metric::kL1>();
+    case Metric::kLInf:
+      return call.template operator()<Metric::kLInf>();
+    default:
+      return call.template operator()<Metric::kL2>();
+  }
+}
+
 /// The distance that a raw distance stands for; `sqrt` is correctly rounded.
 GPUJOIN_HD inline double distance_from_raw(Metric metric, double raw) {
   return metric == Metric::kL2 ? sqrt(raw) : raw;

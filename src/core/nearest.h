@@ -51,6 +51,13 @@ GPUJOIN_HD inline bool comes_before(const Neighbor& a, const Neighbor& b, const 
   return neighbor_comes_before<M>(a, b, [ids](std::uint32_t position) { return ids[position]; });
 }
 
+/// The same by a metric that only the caller's data tells. Raw distances are distances but by L2.
+inline bool comes_before(Metric metric, const Neighbor& a, const Neighbor& b,
+                         const std::int64_t* ids) {
+  return metric == Metric::kL2 ? comes_before<Metric::kL2>(a, b, ids)
+                               : comes_before<Metric::kL1>(a, b, ids);
+}
+
 /// The raw distance of a point and the nearest place of the box [low, high], summed as the
 /// definition sums it: no point of the box has a smaller one. Subtraction rounds monotonically, so
 /// a coordinate beyond the box's side differs by no less, rounded; squares and sums are monotonic,

@@ -83,9 +83,7 @@ std::uint32_t SmallClusters::nearest_core(std::uint32_t row) const {
   for (std::uint32_t core = 0; core < rows_; ++core) {
     if (!cores_[core] || !near_[row][core]) continue;
     const Neighbor found{raw(row, core), core};
-    if (nearest.position == kNone ||
-        (request_.metric() == Metric::kL2 ? comes_before<Metric::kL2>(found, nearest, ids_.data())
-                                          : comes_before<Metric::kL1>(found, nearest, ids_.data())))
+    if (nearest.position == kNone || comes_before(request_.metric(), found, nearest, ids_.data()))
       nearest = found;
   }
   return nearest.position;

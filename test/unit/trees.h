@@ -194,7 +194,7 @@ class ClusterDefinition {
   DefinedClusters result_;
 };
 
-/// Of a forest over points 0 .. points - 1.
+/// The clusters of a forest over points 0 .. points - 1.
 inline DefinedClusters define_stable_clusters(std::uint64_t points,
                                               const std::vector<FoundPair>& edges,
                                               std::uint64_t min_size) {

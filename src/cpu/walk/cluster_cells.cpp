@@ -445,16 +445,7 @@ void find_clusters(const JoinPlan& plan, const WalkTools& tools) {
                       grid.dims == index.dims && plan.metric != Metric::kCosine,
                       boxes,
                       table};
-  switch (indexed) {
-    case Metric::kL1:
-      walk_cells_of<Metric::kL1>(walk, tools);
-      break;
-    case Metric::kLInf:
-      walk_cells_of<Metric::kLInf>(walk, tools);
-      break;
-    default:
-      walk_cells_of<Metric::kL2>(walk, tools);
-  }
+  by_indexed_metric(indexed, [&]<Metric M>() { walk_cells_of<M>(walk, tools); });
   if (plan.min_points == 1)
     for (std::uint64_t point = index.points; point < index.rows.size(); ++point)
       table.mark_core(static_cast<std::uint32_t>(point));  // not finite: each its own

@@ -16,9 +16,7 @@ namespace gpujoin::cpu {
 
 /// Whether a core point comes before another one as the one that a border point follows.
 inline bool is_nearer(const JoinPlan& plan, const Neighbor& a, const Neighbor& b) {
-  const std::int64_t* const ids = plan.left->ids.data();
-  return plan.metric == Metric::kL2 ? comes_before<Metric::kL2>(a, b, ids)
-                                    : comes_before<Metric::kL1>(a, b, ids);
+  return comes_before(plan.metric, a, b, plan.left->ids.data());
 }
 
 /// By position, finite points or not.

@@ -37,16 +37,7 @@ void CoreWalker::find(std::uint32_t position) {
   if (found_.size() > 0) {
     scan_.load(position);
     scan_.set_bound(DBL_MAX);
-    switch (points_.indexed_metric) {
-      case Metric::kL1:
-        descend<Metric::kL1>(position);
-        break;
-      case Metric::kLInf:
-        descend<Metric::kLInf>(position);
-        break;
-      default:
-        descend<Metric::kL2>(position);
-    }
+    by_indexed_metric(points_.indexed_metric, [&]<Metric M>() { descend<M>(position); });
   }
   write(position);
 }

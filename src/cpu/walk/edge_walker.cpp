@@ -92,14 +92,7 @@ void EdgeWalker::walk_leaf(std::uint32_t leaf) {
 bool EdgeWalker::may_leave(std::uint32_t leaf) {
   const NodeFacts& facts = table_.facts(points_.tree->leaves() + leaf);
   if (facts.component == NodeFacts::kSeveral) return true;
-  switch (points_.indexed_metric) {
-    case Metric::kL1:
-      return may_leave<Metric::kL1>(leaf);
-    case Metric::kLInf:
-      return may_leave<Metric::kLInf>(leaf);
-    default:
-      return may_leave<Metric::kL2>(leaf);
-  }
+  return by_indexed_metric(points_.indexed_metric, [&]<Metric M>() { return may_leave<M>(leaf); });
 }
 
 /// Whether an edge may lead from a leaf, all of one component, to another component. If none is
@@ -136,16 +129,7 @@ void EdgeWalker::find(std::uint32_t point) {
   core_ = table_.core(point);
   scan_.load(point);
   set_bound(table_.first_edge(component_));
-  switch (points_.indexed_metric) {
-    case Metric::kL1:
-      descend<Metric::kL1>();
-      break;
-    case Metric::kLInf:
-      descend<Metric::kLInf>();
-      break;
-    default:
-      descend<Metric::kL2>();
-  }
+  by_indexed_metric(points_.indexed_metric, [&]<Metric M>() { descend<M>(); });
   edges_.least[point] = std::max(edges_.least[point], bound_.distance);
 }
 

@@ -47,16 +47,7 @@ void NearestWalker::find(std::uint32_t position) {
   size_ = smallest_count_ = 0;
   bounded_ = false;
   set_bound(plan_.most_raw);
-  switch (plan_.indexed_metric) {
-    case Metric::kL1:
-      descend<Metric::kL1>();
-      break;
-    case Metric::kLInf:
-      descend<Metric::kLInf>();
-      break;
-    default:
-      descend<Metric::kL2>();
-  }
+  by_indexed_metric(plan_.indexed_metric, [&]<Metric M>() { descend<M>(); });
   if (size_ > 0) write(position);
 }
 
