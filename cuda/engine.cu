@@ -7,7 +7,9 @@
 #include <mutex>
 #include <new>
 #include <system_error>
+#include <vector>
 
+#include "cuda/bit_join.h"
 #include "cuda/boxes/box_join.h"
 #include "cuda/clusters/cluster_kernels.h"
 #include "cuda/device/cuda_error.h"
@@ -18,6 +20,7 @@
 #include "cuda/device_parts.h"
 #include "cuda/nearest_join.h"
 #include "cuda/range_join.h"
+#include "cuda/shared_join.h"
 #include "engine/engine.h"
 #include "engine/joins/duplicates_join.h"
 #include "engine/joins/keyed_clusters.h"
@@ -138,30 +141,63 @@ std::shared_ptr<SideSlot> slot_of_rows(const Dataset& data, cuda::DeviceContext&
   return kept ? kept->left : nullptr;
 }
 
-/// What joins of the request's points share; nothing where nothing is kept.
-cuda::RangeShares shares_of(const JoinRequest& request, cuda::JoinResources& resources) {
+/// What joins of the request's points share on a device; but for the plan nothing where nothing is
+/// kept. `plan` is that of another device that shares the join, or null: then one is chosen where
+/// something is kept.
+cuda::RangeShares shares_of(const JoinRequest& request, cuda::JoinResources& resources,
+                            std::shared_ptr<const cuda::RangePlan> plan = nullptr) {
   cuda::DeviceContext& context = resources.context;
-  if (!context.kept.keeps() || !may_be_kept(request)) return {};
+  cuda::RangeShares alone;
+  alone.plan = plan;
+  if (!context.kept.keeps() || !may_be_kept(request)) return alone;
   const auto find = [&] {
     return std::static_pointer_cast<SharedPlan>(
         context.kept.find(key_of_join(request), [] { return std::make_shared<SharedPlan>(); }));
   };
+  const auto serves = [&](const SharedPlan* kept) {
+    return kept != nullptr && (!plan || !kept->plan || kept->plan == plan);
+  };
   std::shared_ptr<SharedPlan> kept = find();
-  if (!kept) return {};
-  cuda::RangeShares shares{kept->plan, kept->left, kept->right, nullptr, nullptr};
+  if (!serves(kept.get())) return alone;
+  cuda::RangeShares shares;
+  shares.plan = kept->plan;
+  shares.left = kept->left;
+  shares.right = kept->right;
   if (shares.are_prepared()) return shares;
   // Rows go before sides: they are found first.
   shares.left_rows = slot_of_rows(request.left(), context);
   shares.right_rows = slot_of_rows(request.right(), context);
   kept = find();
-  if (!kept) return {};
-  if (!kept->plan) kept->plan = cuda::plan_range_join(request, resources);
+  if (!serves(kept.get())) return alone;
+  if (!kept->plan) kept->plan = plan ? plan : cuda::plan_range_join(request, resources);
   shares.plan = kept->plan;
   return shares;
 }
 
+/// The devices that a join may use. There is one at least, which is current, and serves what
+/// several cannot share.
+using Devices = std::vector<cuda::DeviceContext*>;
+
+/// The estimate has decided.
+constexpr Sharing kAlways{.always = true};
+
+/// Opens a join of points by one plan on all devices, or as many as it turns out to be worth.
+std::unique_ptr<Join> open_shared_range_join(const JoinRequest& request,
+                                             const std::shared_ptr<const cuda::RangePlan>& plan,
+                                             const Devices& devices) {
+  const Sharing sharing{request.knobs.share_devices == Switch::kOn, cuda::kSharingMs};
+  return std::make_unique<cuda::SharedJoin>(
+      request, devices, sharing,
+      [request, plan](std::shared_ptr<cuda::JoinResources> own, const WorkShare& work) {
+        cuda::RangeShares shares = shares_of(request, *own, plan);
+        shares.work = work;
+        return std::make_unique<cuda::RangeJoin>(request, std::move(own), std::move(shares));
+      });
+}
+
 /// Opens a join of points, whole or in parts. Throws what caught() catches.
-std::unique_ptr<Join> open_range_join(const JoinRequest& request, cuda::DeviceContext& context) {
+std::unique_ptr<Join> open_range_join(const JoinRequest& request, const Devices& devices) {
+  cuda::DeviceContext& context = *devices.front();
   auto resources = std::make_shared<cuda::JoinResources>(context, request);
   cuda::RangeShares shares = shares_of(request, *resources);
   if (!shares.are_prepared() && cuda::needs_parts(request, context)) {
@@ -169,20 +205,26 @@ std::unique_ptr<Join> open_range_join(const JoinRequest& request, cuda::DeviceCo
       throw MemoryLimitExceeded{~std::uint64_t{0}, request.resources.memory_limit};
     return cuda::open_in_parts(request, std::move(resources));
   }
+  if (devices.size() > 1 && request.sides.has_pairs() && request.output() != Output::kClusters) {
+    if (!shares.plan) shares.plan = cuda::plan_range_join(request, *resources);
+    if (cuda::may_be_worth_sharing(request, *shares.plan))
+      return open_shared_range_join(request, shares.plan, devices);
+  }
   return std::make_unique<cuda::RangeJoin>(request, std::move(resources), std::move(shares));
 }
 
-/// Opens a join for nearest neighbours, whose rows are on the device as a whole. What is kept for
-/// other joins goes where that makes room. Throws what caught() catches.
-std::unique_ptr<Join> open_nearest_join(const JoinRequest& request, cuda::DeviceContext& context) {
-  if (request.sides.in_file())
-    throw cuda::Unable{"the device looks for nearest rows in memory alone"};
+/// Opens a device's join for nearest neighbours, whose rows are on the device as a whole. What is
+/// kept for other joins goes where that makes room.
+std::unique_ptr<cuda::NearestJoin> open_nearest_share(
+    const JoinRequest& request, std::shared_ptr<cuda::JoinResources> resources,
+    const WorkShare& work) {
+  cuda::DeviceContext& context = resources->context;
   const std::uint64_t bytes = cuda::nearest_device_bytes(request);
   while (bytes > context.available_bytes(request.resources.device_memory_limit) &&
          context.kept.drop_one()) {
   }
-  auto resources = std::make_shared<cuda::JoinResources>(context, request);
   cuda::NearestShares shares;
+  shares.work = work;
   if (context.kept.keeps() && request.sides.has_pairs()) {
     shares.left_rows = slot_of_rows(request.left(), context);
     shares.right_rows = slot_of_rows(request.right(), context);
@@ -190,29 +232,76 @@ std::unique_ptr<Join> open_nearest_join(const JoinRequest& request, cuda::Device
   return std::make_unique<cuda::NearestJoin>(request, std::move(resources), shares);
 }
 
+/// Throws what caught() catches.
+std::unique_ptr<Join> open_nearest_join(const JoinRequest& request, const Devices& devices) {
+  if (request.sides.in_file())
+    throw cuda::Unable{"the device looks for nearest rows in memory alone"};
+  if (devices.size() > 1 && cuda::is_worth_sharing(request))
+    return std::make_unique<cuda::SharedJoin>(
+        request, devices, kAlways,
+        [request](std::shared_ptr<cuda::JoinResources> own, const WorkShare& work) {
+          return open_nearest_share(request, std::move(own), work);
+        });
+  return open_nearest_share(request,
+                            std::make_shared<cuda::JoinResources>(*devices.front(), request), {});
+}
+
 /// Clusters by small cells: of few columns, and of no directions.
-std::unique_ptr<Join> open_clusters_join(const JoinRequest& request, cuda::DeviceContext& context) {
+std::unique_ptr<Join> open_clusters_join(const JoinRequest& request, const Devices& devices) {
   if (request.metric() == Metric::kCosine)
     throw cuda::Unable{"the device finds no clusters by cosine distance"};
   if (request.left().rows > 0 && request.left().dims > cuda::kMostClusterDimensions)
     throw cuda::Unable{"the device finds no clusters of points with more than 8 dimensions"};
   if (request.keys.count > 0 && !request.sides.in_file())
-    return std::make_unique<KeyedClusters>(request, [&context](const JoinRequest& group) {
-      return open_clusters_join(group, context);
+    return std::make_unique<KeyedClusters>(request, [devices](const JoinRequest& group) {
+      return open_clusters_join(group, devices);
     });
-  return open_range_join(cluster_cells_request(request), context);
+  return open_range_join(cluster_cells_request(request), devices);
+}
+
+/// Throws what caught() catches.
+std::unique_ptr<Join> open_box_join(const JoinRequest& request, const Devices& devices) {
+  if (devices.size() > 1 && cuda::is_worth_sharing(request))
+    return std::make_unique<cuda::SharedJoin>(
+        request, devices, kAlways,
+        [request](std::shared_ptr<cuda::JoinResources> own, const WorkShare& work) {
+          return std::make_unique<cuda::BoxJoin>(request, std::move(own), work);
+        });
+  return std::make_unique<cuda::BoxJoin>(
+      request, std::make_shared<cuda::JoinResources>(*devices.front(), request));
+}
+
+/// Opens a join of bits for pairs or counts. Throws what caught() catches.
+std::unique_ptr<Join> open_bit_join(const JoinRequest& request, cuda::DeviceContext& context) {
+  if (request.sides.in_file()) throw cuda::Unable{"the device compares bits in memory alone"};
+  return std::make_unique<cuda::BitJoin>(request,
+                                         std::make_shared<cuda::JoinResources>(context, request));
+}
+
+std::unique_ptr<Join> open_join_of_bits(const JoinRequest& request, cuda::DeviceContext& context) {
+  const OpenJoin bit_join = [&context](const JoinRequest& part) {
+    return open_bit_join(part, context);
+  };
+  if (request.output() == Output::kClusters)
+    throw cuda::Unable{"the device finds no clusters of bits"};
+  if (request.output() == Output::kSums) throw cuda::Unable{"the device adds up no pairs of bits"};
+  if (request.output() == Output::kDuplicates && !request.sides.in_file())
+    return std::make_unique<DuplicatesJoin>(request, bit_join);
+  if (request.output() == Output::kTopPairs && !request.sides.in_file())
+    return std::make_unique<TopkScan>(request, bit_join);
+  return bit_join(request);
 }
 
 /// A top-k join may consist of several joins, one after the other. Throws what caught() catches.
-std::unique_ptr<Join> open_join(const JoinRequest& request, cuda::DeviceContext& context) {
-  const OpenJoin range_join = [&context](const JoinRequest& part) {
-    return open_range_join(part, context);
+std::unique_ptr<Join> open_join(const JoinRequest& request, const Devices& devices) {
+  if (request.metric() == Metric::kHamming) return open_join_of_bits(request, *devices.front());
+  const OpenJoin range_join = [devices](const JoinRequest& part) {
+    return open_range_join(part, devices);
   };
   if (request.shape() == Shape::kBoxes && !request.sides.in_file())
-    return std::make_unique<cuda::BoxJoin>(request,
-                                           std::make_shared<cuda::JoinResources>(context, request));
-  if (request.output() == Output::kNearest) return open_nearest_join(request, context);
-  if (request.output() == Output::kClusters) return open_clusters_join(request, context);
+    return open_box_join(request, devices);
+  if (request.output() == Output::kNearest) return open_nearest_join(request, devices);
+  if (request.output() == Output::kClusters) return open_clusters_join(request, devices);
   if (is_of_spanning_tree(request.output()))
     throw cuda::Unable{"the device finds no spanning trees"};
   if (request.output() == Output::kDuplicates)
@@ -226,14 +315,15 @@ std::unique_ptr<Join> open_join(const JoinRequest& request, cuda::DeviceContext&
   return open_topk_join(request, cosine ? scan : range_join, cuda::kPlainTopkCosts);
 }
 
-/// What the table calls a Join: a join and the device that it is on.
-struct DeviceJoin final : Join {
-  DeviceJoin(const JoinRequest& request, cuda::DeviceContext& on)
-      : device(on), join(open_join(request, on)) {}
+/// What the table calls a Join: a join and the devices that it is on, of which the first is current
+/// during its calls.
+struct OpenedJoin final : Join {
+  OpenedJoin(const JoinRequest& request, Devices on)
+      : devices(std::move(on)), join(open_join(request, devices)) {}
   Status next_batch(ResultBatch* batch) override { return join->next_batch(batch); }
   void stats(JoinStats* stats) const override { join->stats(stats); }
 
-  cuda::DeviceContext& device;
+  const Devices devices;
   std::unique_ptr<Join> join;
 };
 
@@ -259,13 +349,38 @@ cuda::DeviceContext& context_of(int device) {
   return context->second;
 }
 
-Status check_device(int device) {
+/// Sets *numbers to the request's devices, all of which there are.
+Status find_devices(const DeviceNumbers& asked, std::vector<int>* numbers) {
   const cuda::SignalsBlocked blocked;
   return caught([&]() -> Status {
-    if (device >= 0 && device < count_devices()) return {};
-    return make_status(StatusCode::kUnavailable, "gpu_devices() lists the devices.",
-                       "there is no device %d", device);
+    const int there = count_devices();
+    for (std::uint32_t i = 0; i < asked.count; ++i) {
+      if (asked.number[i] < 0 || asked.number[i] >= there)
+        return make_status(StatusCode::kUnavailable, "gpu_devices() lists the devices.",
+                           "there is no device %d", asked.number[i]);
+      numbers->push_back(asked.number[i]);
+    }
+    if (there == 0)
+      return make_status(StatusCode::kUnavailable, "gpu_devices() lists the devices.",
+                         "there is no device");
+    const int most = std::min(there, static_cast<int>(kMostDevices));
+    for (int device = 0; asked.count == 0 && device < most; ++device) numbers->push_back(device);
+    return {};
   });
+}
+
+/// The contexts of devices; of several without those that cannot be used.
+Devices contexts_of(const std::vector<int>& numbers) {
+  Devices devices;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    try {
+      const cuda::DeviceGuard guard(numbers[i]);
+      devices.push_back(&context_of(numbers[i]));
+    } catch (const cuda::CudaError&) {
+      if (devices.empty() && i + 1 == numbers.size()) throw;
+    }
+  }
+  return devices;
 }
 
 Status open(const JoinRequest* request, Join** join) {
@@ -275,16 +390,29 @@ Status open(const JoinRequest* request, Join** join) {
     return make_status(StatusCode::kUnavailable,
                        "Set gpujoin.engine to \"auto\" or \"cpu\" to use the CPU.",
                        "the CUDA engine has no joins with keys");
-  const int number = request->resources.device;
-  if (Status status = check_device(number); !status.ok()) return status;
-  return on_device(number, [&]() -> Status {
-    *join = new DeviceJoin(*request, context_of(number));
+  std::vector<int> numbers;
+  if (Status status = find_devices(request->resources.devices, &numbers); !status.ok())
+    return status;
+  Devices devices;
+  Status status = on_device(numbers.front(), [&]() -> Status {
+    devices = contexts_of(numbers);
     return {};
   });
+  while (!devices.empty()) {
+    status = on_device(devices.front()->number(), [&]() -> Status {
+      *join = new OpenedJoin(*request, devices);
+      return {};
+    });
+    const bool is_of_device =
+        status.code == StatusCode::kDeviceFailure || status.code == StatusCode::kOutOfMemory;
+    if (!is_of_device || devices.size() == 1) break;
+    devices.erase(devices.begin());  // it leaves the join to the others
+  }
+  return status;
 }
 
 Status next_batch(Join* join, ResultBatch* batch) {
-  return on_device(static_cast<DeviceJoin*>(join)->device.number(),
+  return on_device(static_cast<OpenedJoin*>(join)->devices.front()->number(),
                    [&] { return join->next_batch(batch); });
 }
 
@@ -298,14 +426,14 @@ void stats(const Join* join, JoinStats* stats) {
 
 void close(Join* join) {
   // Freed also where the device cannot be reached any more.
-  std::unique_ptr<DeviceJoin> closed(static_cast<DeviceJoin*>(join));
-  cuda::DeviceContext& device = closed->device;
-  on_device(device.number(), [&]() -> Status {
-    closed->join.reset();
-    device.kept.trim();
-    device.give_back_unused();
-    return {};
-  });
+  std::unique_ptr<OpenedJoin> closed(static_cast<OpenedJoin*>(join));
+  for (cuda::DeviceContext* const device : closed->devices)
+    on_device(device->number(), [&]() -> Status {
+      closed->join.reset();
+      device->kept.trim();
+      device->give_back_unused();
+      return {};
+    });
 }
 
 /// Calls change(context) for each device that was used, with the device current.

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "core/threshold.h"
-#include "cuda/device/wait.h"
 #include "cuda/grid/directions.h"
 #include "cuda/nearest_join.h"
 #include "cuda/tiles/tensor_check.h"
@@ -62,6 +61,13 @@ std::uint64_t round_bytes(JoinResources& resources, std::uint64_t limit) {
 
 }  // namespace
 
+double nearest_ms(const JoinRequest& request) {
+  const auto left = static_cast<double>(request.left().rows);
+  if (!has_many_columns(request)) return left * most_neighbors(request) * kNeighborNs / 1e6;
+  return left * static_cast<double>(request.right().rows) * request.left().dims * kTileNumberNs /
+         1e6;
+}
+
 /// Rows as they came, in single precision as directions, in double precision and in order with two
 /// keys while sorting, or half as many bits for a screen.
 std::uint64_t nearest_device_bytes(const JoinRequest& request) {
@@ -91,17 +97,11 @@ NearestJoin::Slot::Slot(const JoinRequest& request, JoinResources& resources, st
 
 NearestJoin::NearestJoin(const JoinRequest& request, std::shared_ptr<JoinResources> resources,
                          const NearestShares& shares)
-    : request_(request),
-      resources_(std::move(resources)),
-      stream_(resources_->stream),
+    : DeviceJoin(request, std::move(resources)),
       uploader_(resources_->host, request.resources.threads),
+      share_(shares.work),
       k_(most_neighbors(request)) {
-  stats_.left_rows = request.left().rows;
-  stats_.right_rows = request.right().rows;
   stats_.strategy.sort_column = kNoColumn;
-  const cudaDeviceProp& device = resources_->context.properties();
-  std::snprintf(stats_.instruction_set, sizeof stats_.instruction_set, "sm_%d%d", device.major,
-                device.minor);
   if (!request.sides.has_pairs()) {
     phase_ = Phase::kEnd;
     return;
@@ -146,35 +146,17 @@ bool NearestJoin::wants_tiles() const {
          (asked == IndexMethod::kAuto && has_many_columns(request_));
 }
 
-Status NearestJoin::next_batch(ResultBatch* batch) {
-  const Stopwatch watch;
-  bool ready = false;
-  while (!ready && phase_ != Phase::kEnd) {
-    ready = move_on(batch);
-    if (!ready && interrupted(request_.resources.interrupt)) return {StatusCode::kInterrupted};
+/// Sets *batch; or goes from one phase to the next if the device is done with it.
+Progress NearestJoin::move_on(ResultBatch* batch) {
+  if (phase_ == Phase::kSearch) return search(batch);
+  if (phase_ == Phase::kEnd) return Progress::kEnd;
+  if (phase_ == Phase::kUpload) {
+    if (upload()) request_.metric() == Metric::kCosine ? find_directions() : prepare_search();
+    return Progress::kSome;
   }
-  spent_ms_ += watch.milliseconds();
-  if (!ready) return {StatusCode::kEnd};
-  ++stats_.batches;
-  stats_.pairs += batch->pair_count;
-  return {};
-}
-
-/// Sets *batch and returns true; or goes from one phase to the next if the device is done with it.
-bool NearestJoin::move_on(ResultBatch* batch) {
-  switch (phase_) {
-    case Phase::kUpload:
-      if (upload()) request_.metric() == Metric::kCosine ? find_directions() : prepare_search();
-      return false;
-    case Phase::kDirections:
-      if (wait(step_)) prepare_search();
-      return false;
-    case Phase::kSort:
-      if (wait(step_)) start_search();
-      return false;
-    default:
-      return search(batch);
-  }
+  if (!step_.done()) return Progress::kNone;
+  phase_ == Phase::kDirections ? prepare_search() : start_search();
+  return Progress::kSome;
 }
 
 /// Copies rows for some milliseconds. True: all are there.
@@ -275,53 +257,40 @@ void NearestJoin::start_search() {
     slots_.emplace_back(request_, *resources_, slice_points_, k_);
   stats_.streams = static_cast<std::uint32_t>(slots_.size());
   stats_.batch_pairs = std::uint64_t{slice_points_} * k_;
-  start_slice();
   stats_.index_ms = since_open_.milliseconds();
   left_ids_ = ids_of_rows(request_.left(), left_numbers_);
   right_ids_ = request_.self_join() ? left_ids_ : ids_of_rows(request_.right(), right_numbers_);
 }
 
-/// The ids of a side's rows; its numbers 0, 1, .. where it has none.
-const std::int64_t* NearestJoin::ids_of_rows(const Dataset& data, Buffer<std::int64_t>& numbers) {
-  if (data.ids != nullptr) return data.ids;
-  numbers = Buffer<std::int64_t>(resources_->host, data.rows);
-  std::iota(numbers.begin(), numbers.end(), std::int64_t{0});
-  return numbers.data();
-}
-
-/// Phase kSearch: sets *batch and returns true; or does what can be done.
-bool NearestJoin::search(ResultBatch* batch) {
-  if (delivered_ < launched_ && oldest().arrived.done()) return deliver(batch);
+/// Phase kSearch: sets *batch, or does what can be done.
+Progress NearestJoin::search(ResultBatch* batch) {
+  const bool waits_for_slice = delivered_ < launched_;
+  if (waits_for_slice && oldest().arrived.done())
+    return deliver(batch) ? Progress::kBatch : Progress::kSome;
   if (searching_) {
-    if (!wait(step_)) return false;
+    if (!step_.done()) return Progress::kNone;
     if (search_->proceed())
       finish_slice();
     else
       step_.record(stream_);
-    return false;
+    return Progress::kSome;
   }
-  if (next_ < search_->points() && launched_ - delivered_ < slots_.size()) {
+  if (!share_.is_taken(search_->points()) && launched_ - delivered_ < slots_.size()) {
     start_slice();
-    return false;
+    return Progress::kSome;
   }
-  if (delivered_ == launched_)
-    phase_ = Phase::kEnd;
-  else
-    wait(oldest().arrived);
-  return false;
+  if (waits_for_slice) return Progress::kNone;
+  phase_ = Phase::kEnd;
+  return Progress::kEnd;
 }
 
 void NearestJoin::start_slice() {
   Slot& slot = slots_[launched_ % slots_.size()];
-  slot.points = std::min(slice_points_, search_->points() - next_);
+  const Places places = share_.take(search_->points(), slice_points_, kFewestSlicePoints);
+  slot.points = places.count();
   slot.is_packed = false;
-  const NeighborSlice slice{next_,
-                            slot.points,
-                            slot.rows.data(),
-                            slot.counts.data(),
-                            slot.neighbors.data(),
-                            slot.distances.data()};
-  next_ += slot.points;
+  const NeighborSlice slice{places.first,       slot.points,           slot.rows.data(),
+                            slot.counts.data(), slot.neighbors.data(), slot.distances.data()};
   searching_ = true;
   if (search_->start(slice))
     finish_slice();
@@ -396,7 +365,6 @@ bool NearestJoin::deliver(ResultBatch* batch) {
   batch->offsets = offsets;
   batch->neighbors = slot.host_neighbors.as<std::uint32_t>() + offsets[0];
   batch->distances = slot.host_distances.as<double>() + offsets[0];
-  batch->set_ids(left_ids_, request_.left().rows, right_ids_, request_.right().rows);
   slot.delivered += rows;
   return true;
 }
@@ -407,9 +375,7 @@ void NearestJoin::stats(JoinStats* stats) const {
   stats->rechecked = counted_.rechecked;
   if (search_) search_->describe(stats);
   stats->threads = uploader_.threads();
-  stats->join_ms = std::max(0.0, spent_ms_ - stats->index_ms);
-  stats->memory_peak = resources_->host.peak();
-  stats->device_memory_peak = resources_->device.peak();
+  DeviceJoin::stats(stats);
 }
 
 }  // namespace gpujoin::cuda

@@ -7,30 +7,31 @@
 #include <memory>
 #include <optional>
 
-#include "cuda/device/device_context.h"
-#include "cuda/device/stop_word.h"
+#include "cuda/device/device_join.h"
 #include "cuda/device/upload.h"
 #include "cuda/grid/prepared_side.h"
 #include "cuda/nearest/box_search.h"
 #include "cuda/nearest/screened_search.h"
-#include "engine/joins/join.h"
+#include "engine/joins/work_share.h"
 #include "engine/request/buffer.h"
 #include "engine/stopwatch.h"
 
 namespace gpujoin::cuda {
 
-/// Rows that joins share, as they came. Any of it may be null.
+/// What a join shares with others.
 struct NearestShares {
-  std::shared_ptr<SideSlot> left_rows, right_rows;
+  std::shared_ptr<SideSlot> left_rows, right_rows;  ///< rows as they came; may be null
+  WorkShare work;                                   ///< left points, in the order of the search
 };
+
+/// What the search of such a join is expected to take on a device, in milliseconds.
+double nearest_ms(const JoinRequest& request);
 
 /// Bytes of the device that a join holds at most besides its slices.
 std::uint64_t nearest_device_bytes(const JoinRequest& request);
 
-/// `request` is a valid one for Output::kNearest whose rows lie in memory, which outlive the join.
-/// The device is current. Methods but stats() throw Unable, CudaError, MemoryLimitExceeded or
-/// std::bad_alloc.
-class NearestJoin final : public Join {
+/// `request` is one for Output::kNearest whose rows lie in memory; else as DeviceJoin.
+class NearestJoin final : public DeviceJoin {
  public:
   /// Makes room for the rows, so that a lack of memory shows at once.
   NearestJoin(const JoinRequest& request, std::shared_ptr<JoinResources> resources,
@@ -38,7 +39,6 @@ class NearestJoin final : public Join {
   /// Makes running kernels leave, and waits for them.
   ~NearestJoin() override;
 
-  Status next_batch(ResultBatch* batch) override;
   void stats(JoinStats* stats) const override;
 
  private:
@@ -76,7 +76,7 @@ class NearestJoin final : public Join {
     std::uint32_t delivered = 0;  ///< of them
   };
 
-  bool move_on(ResultBatch* batch);
+  Progress move_on(ResultBatch* batch) override;
   bool upload();
   void find_directions();
   void sort_sides();
@@ -85,7 +85,7 @@ class NearestJoin final : public Join {
   void prepare_search();
   NeighborQuestion question();
   void start_search();
-  bool search(ResultBatch* batch);
+  Progress search(ResultBatch* batch);
   void start_slice();
   void finish_slice();
   void pack(Slot& slot);
@@ -95,16 +95,11 @@ class NearestJoin final : public Join {
   const DevicePoints& indexed(const Side& side) const {
     return request_.metric() == Metric::kCosine ? side.directions : side.points;
   }
-  const std::int64_t* ids_of_rows(const Dataset& data, Buffer<std::int64_t>& numbers);
 
-  const JoinRequest request_;
-  const std::shared_ptr<JoinResources> resources_;
-  const cudaStream_t stream_;
   Uploader uploader_;
+  WorkShare share_;        ///< left points
   const std::uint32_t k_;  ///< neighbours of a point at most
   Phase phase_ = Phase::kUpload;
-  std::optional<StopWord> stop_;
-  Event step_;  ///< what the current phase waits for
   Side left_{}, right_{};
   bool left_uploaded_ = false;
   DeviceBuffer<std::int64_t> ids_;  ///< of the right side, where it has some
@@ -113,15 +108,11 @@ class NearestJoin final : public Join {
   std::unique_ptr<NeighborSearch> search_;
   std::deque<Slot> slots_;
   std::uint32_t slice_points_ = 0;
-  std::uint32_t next_ = 0;       ///< left position of the next slice
   bool searching_ = false;       ///< a slice is in progress, in the slot of number `launched_`
   std::uint64_t launched_ = 0;   ///< slices whose results are on their way
   std::uint64_t delivered_ = 0;  ///< of them
   Buffer<std::int64_t> left_numbers_, right_numbers_;
-  const std::int64_t *left_ids_ = nullptr, *right_ids_ = nullptr;
   SearchReport counted_{};
-  JoinStats stats_{};
-  double spent_ms_ = 0;  ///< inside next_batch
   Stopwatch since_open_;
 };
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "core/cosine.h"
@@ -127,10 +126,12 @@ void RangeJoin::upload_piece() {
   if (++indexed_ == own_sides_.size()) step_.record(stream_);
 }
 
-/// Puts the ids of a side in order where they are wanted and are not.
-void RangeJoin::name(PreparedSide& side, const Dataset& data) {
-  if (request_.output() == Output::kTotal || side.ids() != nullptr) return;
-  side.name(data, uploader_);
+/// Puts the ids of a side in order where they are wanted and are not; on the host, too, where they
+/// name the batches.
+void RangeJoin::name_points(PreparedSide& side, const Dataset& data) {
+  const bool on_host = shares_.work.is_first();
+  if (request_.output() == Output::kTotal || side.is_named(on_host)) return;
+  side.name(data, uploader_, on_host);
   side.finish();
 }
 
@@ -141,8 +142,8 @@ void RangeJoin::finish_sides() {
     own.side->finish_index();
     own.side->finish();
   }
-  name(*left_, request_.left());
-  if (right_ != left_) name(*right_, request_.right());
+  name_points(*left_, request_.left());
+  if (right_ != left_) name_points(*right_, request_.right());
   left_->hold(stream_);
   right_->hold(stream_);
   left_ids_ = left_->host_ids();
@@ -162,78 +163,24 @@ std::unique_ptr<SliceSource> RangeJoin::make_source() {
   const DeviceContext& device = resources_->context;
   if (plan_->index.strategy.index == IndexMethod::kTiles)
     return std::make_unique<TileWalk>(request_, *plan_, tile_radii(), tile_side(*left_),
-                                      tile_side(*right_), resources_->device, resources_->host,
-                                      device.properties().multiProcessorCount, stop, stream_);
+                                      tile_side(*right_), shares_.work, resources_->device,
+                                      resources_->host, device.properties().multiProcessorCount,
+                                      stop, stream_);
   const WalkSide left = walk_side(*left_), right = walk_side(*right_);
   if (request_.output() == Output::kClusters)
     return std::make_unique<ClusterWalk>(request_, *plan_, left, left.index->order.data(),
                                          resources_->device, resources_->host, stop, stream_);
   if (request_.output() == Output::kTopPairs)
-    return std::make_unique<TopWalk>(request_, *plan_,
-                                     make_join_view(request_, plan_->index, left, right, stop),
-                                     left_->scores(), right_->scores(), *resources_, stream_);
+    return std::make_unique<TopWalk>(
+        request_, *plan_, make_join_view(request_, plan_->index, left, right, stop),
+        left_->scores(), right_->scores(), shares_.work, *resources_, stream_);
   std::unique_ptr<DeviceSums> sums;
   if (request_.output() == Output::kSums)
     sums = std::make_unique<DeviceSums>(*request_.sums(), *left.index, *right.index,
                                         resources_->device, uploader_, stream_);
-  return std::make_unique<GridWalk>(request_, *plan_, left, right, resources_->device,
+  return std::make_unique<GridWalk>(request_, *plan_, left, right, shares_.work, resources_->device,
                                     resources_->host, device.resident_blocks(), stop, queue_.data(),
                                     stream_, std::move(sums));
-}
-
-/// The positions of what comes for each left row, on the host alone.
-void RangeJoin::number_rows() {
-  rows_ = Buffer<std::uint32_t>(resources_->host, row_counts_.size());
-  std::iota(rows_.begin(), rows_.end(), 0u);
-}
-
-/// Counts of all left points, by position; 0 each where one side is empty.
-void RangeJoin::collect_counts() {
-  row_counts_ = Buffer<std::uint64_t>(resources_->host, request_.left().rows);
-  std::fill(row_counts_.begin(), row_counts_.end(), 0);
-  if (source() != nullptr) {
-    const Buffer<std::uint32_t> counts = source()->counts();
-    std::copy(counts.begin(), counts.end(), row_counts_.begin());
-  }
-  number_rows();
-}
-
-/// What pack_cluster() makes of each row, likewise.
-void RangeJoin::collect_clusters() {
-  if (source() != nullptr) row_counts_ = source()->clusters();
-  number_rows();
-}
-
-/// Likewise the sums.
-void RangeJoin::collect_sums() {
-  const PairSums& sums = *request_.sums();
-  const std::uint32_t width = row_words(sums);
-  row_sums_ = Buffer<FoldWord>(resources_->host, request_.left().rows * width);
-  Buffer<FoldWord> found;
-  if (source() != nullptr) found = source()->sums();
-  FoldWord* const rest = std::copy(found.begin(), found.end(), row_sums_.begin());
-  for (FoldWord* row = rest; row < row_sums_.end(); row += width) clear_row(sums, row);
-}
-
-bool RangeJoin::next_counts(ResultBatch* batch) {
-  const bool clusters = request_.output() == Output::kClusters;
-  if (row_counts_.size() == 0) {
-    clusters ? collect_clusters() : collect_counts();
-    if (request_.output() == Output::kSums) collect_sums();
-  }
-  if (delivered_ == row_counts_.size()) return false;
-  const std::uint64_t most =
-      request_.knobs.batch_pairs > 0 ? request_.knobs.batch_pairs : kMostBatchPairs;
-  *batch = {};
-  batch->row_count = std::min(most, row_counts_.size() - delivered_);
-  batch->rows = rows_.data() + delivered_;
-  batch->counts = row_counts_.data() + delivered_;
-  if (request_.output() == Output::kSums)
-    batch->sums = row_sums_.data() + delivered_ * row_words(*request_.sums());
-  for (std::uint64_t i = 0; !clusters && i < batch->row_count; ++i)
-    batch->pair_count += batch->counts[i];
-  delivered_ += batch->row_count;
-  return true;
 }
 
 void RangeJoin::stats(JoinStats* stats) const {

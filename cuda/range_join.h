@@ -9,6 +9,7 @@
 #include "cuda/device/upload.h"
 #include "cuda/grid/prepared_side.h"
 #include "cuda/tiles/tile_points.h"
+#include "engine/joins/work_share.h"
 #include "engine/request/buffer.h"
 #include "engine/stopwatch.h"
 
@@ -20,7 +21,7 @@ namespace gpujoin::cuda {
 std::shared_ptr<const RangePlan> plan_range_join(const JoinRequest& request,
                                                  JoinResources& resources);
 
-/// What a join shares with others. Any of it may be null.
+/// What a join shares with others. Any pointer may be null.
 struct RangeShares {
   /// Whether both sides are there.
   bool are_prepared() const {
@@ -30,6 +31,7 @@ struct RangeShares {
   std::shared_ptr<const RangePlan> plan;
   std::shared_ptr<SideSlot> left, right;            ///< sides by the plan; one of one dataset
   std::shared_ptr<SideSlot> left_rows, right_rows;  ///< rows as they came
+  WorkShare work;                                   ///< left points, in the order of the walk
 };
 
 /// As SlicedJoin. Rows lie in memory.
@@ -43,18 +45,13 @@ class RangeJoin final : public SlicedJoin {
 
  private:
   void prepare() override;
-  bool next_counts(ResultBatch* batch) override;
   std::shared_ptr<PreparedSide> take(const Dataset& data, SideSlot* slot,
                                      std::shared_ptr<SideSlot> rows);
   void upload_piece();
-  void name(PreparedSide& side, const Dataset& data);
+  void name_points(PreparedSide& side, const Dataset& data);
   void finish_sides();
   TileRadii tile_radii() const;
   std::unique_ptr<SliceSource> make_source();
-  void number_rows();
-  void collect_counts();
-  void collect_clusters();
-  void collect_sums();
 
   Uploader uploader_;
   const RangeShares shares_;
@@ -68,10 +65,6 @@ class RangeJoin final : public SlicedJoin {
   std::vector<OwnSide> own_sides_;
   std::size_t indexed_ = 0;            ///< of them
   DeviceBuffer<unsigned> queue_;       ///< for the grid's launches
-  Buffer<std::uint32_t> rows_;         ///< [rows] 0, 1, ..., where counts are wanted
-  Buffer<std::uint64_t> row_counts_;   ///< likewise
-  Buffer<FoldWord> row_sums_;          ///< where sums are wanted: [rows][row_words()]
-  std::uint64_t delivered_ = 0;        ///< rows of them
   Buffer<std::int64_t> left_numbers_;  ///< of a side that meets no rows and has no ids
   Stopwatch since_open_;
 };

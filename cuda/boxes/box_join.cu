@@ -8,8 +8,9 @@
 
 namespace gpujoin::cuda {
 
-BoxJoin::BoxJoin(const JoinRequest& request, std::shared_ptr<JoinResources> resources)
-    : SlicedJoin(request, std::move(resources)) {
+BoxJoin::BoxJoin(const JoinRequest& request, std::shared_ptr<JoinResources> resources,
+                 const WorkShare& work)
+    : SlicedJoin(request, std::move(resources)), work_(work) {
   stats_.threads = 1;  // until rows are copied
 }
 
@@ -21,7 +22,8 @@ void BoxJoin::prepare() {
   stats_.strategy.estimated_pairs = strategy_.pairs;
   std::copy_n(strategy_.reason, sizeof strategy_.reason, stats_.strategy.reason);
   stop_.emplace(*resources_, stream_);
-  auto walk = std::make_unique<BoxWalk>(request_, strategy_, *resources_, stop_->get(), stream_);
+  auto walk =
+      std::make_unique<BoxWalk>(request_, strategy_, work_, *resources_, stop_->get(), stream_);
   if (wants_pairs(request_.output())) {
     left_ids_ = ids_of_rows(request_.left(), left_numbers_);
     right_ids_ = request_.self_join() ? left_ids_ : ids_of_rows(request_.right(), right_numbers_);

@@ -34,10 +34,11 @@ std::uint64_t quotient_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1)
 
 }  // namespace
 
-BoxWalk::BoxWalk(const JoinRequest& request, const BoxStrategy& strategy, JoinResources& resources,
-                 const unsigned* stop, cudaStream_t stream)
+BoxWalk::BoxWalk(const JoinRequest& request, const BoxStrategy& strategy, const WorkShare& share,
+                 JoinResources& resources, const unsigned* stop, cudaStream_t stream)
     : request_(request),
       strategy_(strategy),
+      share_(share),
       indexed_data_(strategy.indexed(request)),
       probing_data_(strategy.left_indexed ? request.right() : request.left()),
       resources_(resources),
@@ -56,6 +57,7 @@ BoxWalk::BoxWalk(const JoinRequest& request, const BoxStrategy& strategy, JoinRe
   if (strategy.method == BoxMethod::kSortSweep && !request.self_join()) walks_ = 2;
   plan_memory();
   make_room();
+  next_ = next_meeting();
 }
 
 BoxWalk::~BoxWalk() { cudaStreamSynchronize(upload_stream_); }
@@ -88,6 +90,9 @@ void BoxWalk::plan_memory() {
       std::clamp(kBoxCandidatesPerSlice / candidates_per_box(),
                  static_cast<double>(kFewestSliceBoxes), static_cast<double>(kMostSliceBoxes)));
   most_slice_rows_ = std::min(most_slice_rows_, wanted);
+  if (!share_.is_all())
+    share_memory(
+        std::min(wanted, std::max(probing_data_.rows / kSharedBoxSlices, kFewestSliceBoxes)));
   slices_ = quotient_up(probing_data_.rows, most_slice_rows_);
   most_slice_rows_ = quotient_up(probing_data_.rows, slices_);
 
@@ -98,6 +103,16 @@ void BoxWalk::plan_memory() {
       most_chunk_rows_, view_.dims, strategy_.spreads, view_.test.reach,
       std::min(kMostTableWords, available / 16 / sizeof(unsigned long long)), kPartBoxes);
   view_.grid = order_.grid;
+}
+
+/// Devices that share the slices have the same ones, and all of the indexed side, whatever memory
+/// they have.
+void BoxWalk::share_memory(std::uint64_t slice_rows) {
+  const std::uint64_t wanted = std::min(slice_rows, probing_data_.rows);
+  if (chunks_ > 1 || most_slice_rows_ < wanted)
+    throw MemoryLimitExceeded{indexed_data_.rows * ordering_bytes(row_bytes_),
+                              most_chunk_rows_ * ordering_bytes(row_bytes_)};
+  most_slice_rows_ = wanted;
 }
 
 void BoxWalk::make_room() {
@@ -115,6 +130,7 @@ void BoxWalk::make_room() {
   offsets_ = DeviceBuffer<std::uint64_t>(resources_.device, most_slice_rows_ + 1, stream_);
   host_rows_ = PinnedBlock(resources_.host, chosen_rows_.bytes());
   host_offsets_ = PinnedBlock(resources_.host, offsets_.bytes());
+  host_offsets_.as<std::uint64_t>()[0] = 0;
 }
 
 std::uint32_t BoxWalk::chunk_rows(std::uint64_t chunk) const {
@@ -132,17 +148,20 @@ std::uint32_t BoxWalk::places_of(const Turn& turn) const {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(most_slice_rows_, rows - turn.first));
 }
 
-/// The turn after one; its chunk is number chunks_ after the last.
-BoxWalk::Turn BoxWalk::after(Turn turn) const {
+/// The first turn of a chunk and a slice; number chunks_ after the last.
+BoxWalk::Turn BoxWalk::next_meeting() {
+  const auto meetings = static_cast<std::uint32_t>(chunks_ * slices_);
+  const Places taken = share_.take(meetings, 1);
+  return {taken.first / slices_, taken.first % slices_, 0, 0};
+}
+
+/// The turn after one.
+BoxWalk::Turn BoxWalk::after(Turn turn) {
   turn.first += places_of(turn);
   if (turn.first < (turn.walk == 0 ? slice_rows(turn.slice) : chunk_rows(turn.chunk))) return turn;
   turn.first = 0;
   if (++turn.walk < walks_) return turn;
-  turn.walk = 0;
-  if (++turn.slice < slices_) return turn;
-  turn.slice = 0;
-  ++turn.chunk;
-  return turn;
+  return next_meeting();
 }
 
 /// Returns when the rows have left pageable memory. Nothing reads the staging any more.
@@ -194,12 +213,13 @@ void BoxWalk::order_slice() {
 /// Uploads the next slice while kernels are at work on this one. The other staging belongs to the
 /// turn before, which has ended.
 void BoxWalk::upload_ahead() {
-  const bool ends = turn_.chunk + 1 == chunks_ && turn_.slice + 1 == slices_;
-  const std::uint64_t slice = (turn_.slice + 1) % slices_;
-  if (slices_ > 1 && !ends && staging_[staged_].slice != slice) upload(staging_[staged_], slice);
+  if (!finished() && next_.slice != ordered_slice_ && staging_[staged_].slice != next_.slice)
+    upload(staging_[staged_], next_.slice);
 }
 
+/// Where other devices have taken all there is, nothing is counted.
 void BoxWalk::start_slice() {
+  if (finished()) return;
   turn_ = next_;
   next_ = after(turn_);
   if (turn_.chunk != indexed_chunk_) index_chunk();
@@ -255,7 +275,7 @@ bool BoxWalk::finish_slice() {
     index_ms_ += ms;
     indexes_ = false;
   }
-  if (!wants_pairs(request_.output())) return true;
+  if (!wants_pairs(request_.output()) || ordered_slice_ == kNone) return true;
   const std::uint32_t chosen = host_report_.as<Report>()->chosen;
   copy_to_host(host_rows_.as<std::uint32_t>(), chosen_rows_.data(), chosen, stream_);
   copy_to_host(host_offsets_.as<std::uint64_t>(), offsets_.data(), chosen + std::size_t{1},

@@ -13,6 +13,7 @@
 #include "cuda/device/device_context.h"
 #include "cuda/device/slice_source.h"
 #include "cuda/device/upload.h"
+#include "engine/joins/work_share.h"
 #include "engine/strategy/box_strategy.h"
 
 namespace gpujoin::cuda {
@@ -21,8 +22,8 @@ class BoxWalk final : public SliceSource {
  public:
   /// Makes room. Both sides have rows. `stop` is a word on the device that makes kernels leave when
   /// it is not 0.
-  BoxWalk(const JoinRequest& request, const BoxStrategy& strategy, JoinResources& resources,
-          const unsigned* stop, cudaStream_t stream);
+  BoxWalk(const JoinRequest& request, const BoxStrategy& strategy, const WorkShare& share,
+          JoinResources& resources, const unsigned* stop, cudaStream_t stream);
   /// Waits for rows that are on their way. Kernels have ended.
   ~BoxWalk() override;
 
@@ -38,6 +39,8 @@ class BoxWalk final : public SliceSource {
   void describe(JoinStats* stats) const override;
 
  private:
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+
   /// One launch: a chunk of the indexed side with a slice of the probing one. In a sweep they meet
   /// twice: in the second walk the boxes of the chunk search the slice for boxes with larger low
   /// bounds. Places begin at a position of the side that searches.
@@ -51,16 +54,18 @@ class BoxWalk final : public SliceSource {
   struct Staging {
     DeviceBuffer<unsigned char> numbers;
     Event arrived;
-    std::uint64_t slice = ~std::uint64_t{0};
+    std::uint64_t slice = kNone;
   };
 
   double candidates_per_box() const;
   void plan_memory();
+  void share_memory(std::uint64_t slice_rows);
   void make_room();
   std::uint32_t chunk_rows(std::uint64_t chunk) const;
   std::uint32_t slice_rows(std::uint64_t slice) const;
   std::uint32_t places_of(const Turn& turn) const;
-  Turn after(Turn turn) const;
+  Turn next_meeting();
+  Turn after(Turn turn);
   void upload(Staging& staging, std::uint64_t slice);
   void index_chunk();
   void order_slice();
@@ -70,6 +75,7 @@ class BoxWalk final : public SliceSource {
 
   const JoinRequest& request_;
   const BoxStrategy& strategy_;
+  WorkShare share_;  ///< meetings of a chunk with a slice, by chunk
   const Dataset& indexed_data_;
   const Dataset& probing_data_;
   JoinResources& resources_;
@@ -86,9 +92,9 @@ class BoxWalk final : public SliceSource {
 
   Stream upload_stream_;
   Staging staging_[2];
-  unsigned staged_ = 0;                              ///< the one to be put in order next
-  std::uint64_t indexed_chunk_ = ~std::uint64_t{0};  ///< the one on the device
-  std::uint64_t ordered_slice_ = ~std::uint64_t{0};  ///< likewise
+  unsigned staged_ = 0;                  ///< the one to be put in order next
+  std::uint64_t indexed_chunk_ = kNone;  ///< the one on the device
+  std::uint64_t ordered_slice_ = kNone;  ///< likewise
   DeviceBoxes indexed_, probing_;
   LayeredTable table_;
   Event index_begins_{cudaEventDefault}, index_ends_{cudaEventDefault};

@@ -66,6 +66,10 @@ struct JoinResources {
       : context(on),
         host(request.resources.memory_limit, on.pinned_pool()),
         device(request.resources.device_memory_limit) {}
+  /// With a share of the host's memory.
+  JoinResources(DeviceContext& on, const JoinRequest& request,
+                const std::shared_ptr<HostBudget>& whole)
+      : context(on), host(whole), device(request.resources.device_memory_limit) {}
 
   DeviceContext& context;
   HostBudget host;

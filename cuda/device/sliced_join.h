@@ -7,31 +7,23 @@
 #include <memory>
 #include <optional>
 
-#include "cuda/device/device_context.h"
+#include "cuda/device/device_join.h"
 #include "cuda/device/pair_batches.h"
 #include "cuda/device/slice_source.h"
-#include "cuda/device/stop_word.h"
-#include "engine/joins/join.h"
-#include "engine/request/buffer.h"
+#include "engine/joins/row_batches.h"
 
 namespace gpujoin::cuda {
 
-/// Throws CudaError, MemoryLimitExceeded or std::bad_alloc from every method but stats().
-class SlicedJoin : public Join {
+class SlicedJoin : public DeviceJoin {
  public:
-  Status next_batch(ResultBatch* batch) final;
   void stats(JoinStats* stats) const override;
 
  protected:
-  /// `request` is a valid one. Its datasets outlive the join. The device is current.
-  SlicedJoin(const JoinRequest& request, std::shared_ptr<JoinResources> resources);
+  using DeviceJoin::DeviceJoin;
 
   /// Does a part of what comes before the first slice, some milliseconds of work or a launch, and
   /// at last calls start(). Called again when the device has reached step_.
   virtual void prepare() = 0;
-  /// Where counts are wanted, after the last slice: sets *batch to the counts of the next rows.
-  /// False: there are no more.
-  virtual bool next_counts(ResultBatch*) { return false; }
 
   /// Ends the preparation: a side has no rows.
   void start_without_pairs() { phase_ = Phase::kStream; }
@@ -39,34 +31,24 @@ class SlicedJoin : public Join {
   void start(std::unique_ptr<SliceSource> source, bool mirrored);
   /// Null where there are no pairs.
   SliceSource* source() const { return source_.get(); }
-  /// The ids of a side's rows; its numbers 0, 1, .. where it has none.
-  const std::int64_t* ids_of_rows(const Dataset& data, Buffer<std::int64_t>& numbers);
   /// Makes running kernels leave, and waits for them. Every destructor of a derived class calls it:
   /// kernels and copies use what the class has.
   void halt();
 
-  JoinRequest request_;
-  const std::shared_ptr<JoinResources> resources_;
-  const cudaStream_t stream_;               ///< the resources'
-  std::optional<StopWord> stop_;            ///< made by prepare(), for the source's kernels
-  Event step_;                              ///< what the current phase waits for
-  const std::int64_t* left_ids_ = nullptr;  ///< of all batches, as in ResultBatch
-  const std::int64_t* right_ids_ = nullptr;
-  JoinStats stats_{};
-
  private:
   enum class Phase { kPrepare, kCount, kStream, kEnd };
 
-  bool move_on(ResultBatch* batch);
+  Progress move_on(ResultBatch* batch) final;
   void start_slice();
   void finish_slice();
-  bool next_result(ResultBatch* batch);
-  bool next_pairs(ResultBatch* batch);
+  Progress next_result(ResultBatch* batch);
+  Progress next_pairs(ResultBatch* batch);
+  RowBatches collect_rows();
 
   Phase phase_ = Phase::kPrepare;
   std::unique_ptr<SliceSource> source_;
   std::optional<PairBatches> batches_;  ///< of a slice, all delivered before the next one is begun
-  double spent_ms_ = 0;                 ///< inside next_batch
+  std::optional<RowBatches> rows_;      ///< after all slices, where counts are wanted
 };
 
 }  // namespace gpujoin::cuda

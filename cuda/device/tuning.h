@@ -56,6 +56,15 @@ inline constexpr std::uint32_t kMostStreams = 16;
 /// waits.
 inline constexpr double kCandidatesPerSlice = 2e10;
 
+/// Several devices share a join of which there is so much left to do, beyond what it takes to
+/// prepare its sides on one more; of nearest neighbours a left point takes so long for each
+/// neighbour, or for each number of a right point in tiles.
+inline constexpr double kSharingMs = 10;
+inline constexpr double kPreparedBytesPerMs = 2e7;
+inline constexpr double kWalkedCandidatesPerMs = 5e8;
+inline constexpr double kNeighborNs = 0.5;
+inline constexpr double kTileNumberNs = 1e-5;
+
 /// Room for the pairs that a top-k join admits before it sorts them, where k asks for less; and the
 /// points that have heaps at once, where there is room.
 inline constexpr std::uint64_t kFewestAdmittedPairs = 1 << 20;
@@ -83,6 +92,8 @@ inline constexpr std::uint32_t kTileBoxes = 128;
 inline constexpr std::uint64_t kMostSliceBoxes = 1 << 21;
 inline constexpr std::uint64_t kFewestSliceBoxes = 1 << 14;
 inline constexpr double kBoxCandidatesPerSlice = 8e9;
+/// Slices of a large probing side where several devices share it.
+inline constexpr std::uint64_t kSharedBoxSlices = 32;
 
 /// Costs on the whole device, fitted to an H200.
 inline constexpr BoxCosts kBoxCosts{

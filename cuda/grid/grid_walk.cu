@@ -43,11 +43,12 @@ JoinView make_join_view(const JoinRequest& request, const IndexPlan& plan, const
 }
 
 GridWalk::GridWalk(const JoinRequest& request, const RangePlan& plan, const WalkSide& left,
-                   const WalkSide& right, MemoryBudget& device_budget, HostBudget& host_budget,
-                   unsigned resident_blocks, const unsigned* stop, unsigned* queue,
-                   cudaStream_t stream, std::unique_ptr<DeviceSums> sums)
+                   const WalkSide& right, const WorkShare& share, MemoryBudget& device_budget,
+                   HostBudget& host_budget, unsigned resident_blocks, const unsigned* stop,
+                   unsigned* queue, cudaStream_t stream, std::unique_ptr<DeviceSums> sums)
     : request_(request),
       plan_(plan),
+      share_(share),
       device_budget_(device_budget),
       host_budget_(host_budget),
       sums_(std::move(sums)),
@@ -101,8 +102,8 @@ void GridWalk::order_by_workload() {
 /// Cuts the sequence into slices, short enough that an interrupt need not wait for long, and makes
 /// room for their counts.
 void GridWalk::make_room(unsigned resident_blocks) {
-  const double busy_points =
-      static_cast<double>(resident_blocks) * kBlockThreads / count_kernel_.threads_per_point;
+  busy_points_ = resident_blocks * kBlockThreads / count_kernel_.threads_per_point;
+  const double busy_points = busy_points_;
   slice_points_ = static_cast<std::uint32_t>(
       std::clamp<double>(std::max(kCandidatesPerSlice / plan_.candidates, busy_points), 1,
                          std::max(1u, view_.left.points)));
@@ -126,8 +127,10 @@ void GridWalk::make_room(unsigned resident_blocks) {
 
 /// Counts the neighbours of the next slice's points, which is all that totals and counts need.
 void GridWalk::start_slice() {
-  first_ = end_;
-  end_ = first_ + std::min(slice_points_, view_.left.points - first_);
+  const Places slice = share_.take(view_.left.points, slice_points_, 1, busy_points_);
+  first_ = slice.first;
+  end_ = slice.end;
+  walked_.push_back(slice);
   const std::uint64_t items = std::uint64_t{end_} - first_ + 1;
   if (wants_pairs(request_.output()))
     check(cudaMemsetAsync(counts_.data() + items - 1, 0, sizeof(std::uint32_t), stream_),
@@ -190,17 +193,37 @@ Buffer<T> GridWalk::by_position(Buffer<T> by_place, std::uint32_t width) {
 Buffer<std::uint32_t> GridWalk::counts() {
   Buffer<std::uint32_t> by_place(host_budget_, view_.left.points);
   copy_to_host(by_place.data(), counts_.data(), by_place.size(), stream_);
+  clear_others([&](std::uint32_t place) { by_place[place] = 0; });
   return by_position(std::move(by_place), 1);
 }
 
 Buffer<FoldWord> GridWalk::sums() {
-  return by_position(sums_->words(host_budget_), row_words(*request_.sums()));
+  const PairSums& asked = *request_.sums();
+  const std::uint32_t width = row_words(asked);
+  Buffer<FoldWord> by_place = sums_->words(host_budget_);
+  clear_others([&](std::uint32_t place) {
+    clear_row(asked, by_place.data() + std::uint64_t{place} * width);
+  });
+  return by_position(std::move(by_place), width);
+}
+
+/// Calls clear(place) for the places of walks that share the work.
+template <class Clear>
+void GridWalk::clear_others(const Clear& clear) const {
+  std::uint32_t place = 0;
+  for (const Places& slice : walked_) {
+    for (; place < slice.first; ++place) clear(place);
+    place = slice.end;
+  }
+  for (; place < view_.left.points; ++place) clear(place);
 }
 
 std::uint64_t GridWalk::pairs() const {
   const std::uint64_t entries = host_totals_.as<unsigned long long>()[0];
-  return pairs_of_entries(is_mirrored(view_.pattern, request_.pairs()), entries,
-                          request_.pairs() == PairSelection::kAll ? view_.left.points : 0);
+  std::uint64_t themselves = 0;
+  for (const Places& slice : walked_)
+    themselves += request_.pairs() == PairSelection::kAll ? slice.count() : 0;
+  return pairs_of_entries(is_mirrored(view_.pattern, request_.pairs()), entries, themselves);
 }
 
 void GridWalk::describe(JoinStats* stats) const {

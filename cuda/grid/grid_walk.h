@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "cuda/device/slice_source.h"
 #include "cuda/grid/device_sums.h"
 #include "cuda/grid/range_kernels.h"
 #include "cuda/grid/range_plan.h"
+#include "engine/joins/work_share.h"
 
 namespace gpujoin::cuda {
 
@@ -28,13 +30,13 @@ class GridWalk final : public SliceSource {
   /// Chooses kernels and makes room. `stop` is as in make_join_view(), `queue` a word on the device
   /// for launches on the join's stream. `sums` is null unless pairs are to be added up.
   GridWalk(const JoinRequest& request, const RangePlan& plan, const WalkSide& left,
-           const WalkSide& right, MemoryBudget& device_budget, HostBudget& host_budget,
-           unsigned resident_blocks, const unsigned* stop, unsigned* queue, cudaStream_t stream,
-           std::unique_ptr<DeviceSums> sums);
+           const WalkSide& right, const WorkShare& share, MemoryBudget& device_budget,
+           HostBudget& host_budget, unsigned resident_blocks, const unsigned* stop, unsigned* queue,
+           cudaStream_t stream, std::unique_ptr<DeviceSums> sums);
 
   void start_slice() override;
   bool finish_slice() override;
-  bool finished() const override { return end_ == view_.left.points; }
+  bool finished() const override { return share_.is_taken(view_.left.points); }
   CountedSlice slice() const override;
   const std::uint32_t* sequence() const override { return host_sequence_.as<std::uint32_t>(); }
   void fill(const Stretch& stretch, const FillRange& range, cudaStream_t stream) override;
@@ -49,9 +51,12 @@ class GridWalk final : public SliceSource {
   void make_room(unsigned resident_blocks);
   template <class T>
   Buffer<T> by_position(Buffer<T> by_place, std::uint32_t width);
+  template <class Clear>
+  void clear_others(const Clear& clear) const;
 
   const JoinRequest& request_;
   const RangePlan& plan_;
+  WorkShare share_;
   MemoryBudget& device_budget_;
   HostBudget& host_budget_;
   const std::unique_ptr<DeviceSums> sums_;
@@ -60,9 +65,10 @@ class GridWalk final : public SliceSource {
   JoinView view_{};
   KernelChoice count_kernel_{}, fill_kernel_{};
 
-  std::uint32_t slice_points_ = 0;
+  std::uint32_t slice_points_ = 0, busy_points_ = 0;
   std::uint32_t first_ = 0;  ///< of the slice
   std::uint32_t end_ = 0;
+  std::vector<Places> walked_;          ///< slices begun, in their order
   std::uint64_t candidates_ = 0;        ///< of all finished slices
   std::uint64_t slice_candidates_ = 0;  ///< of the slice finished last
   std::uint32_t most_fill_threads_ = 0;

@@ -93,18 +93,20 @@ void PreparedSide::finish_index() {
   rows_slot_.reset();
 }
 
-void PreparedSide::name(const Dataset& data, Uploader& uploader) {
-  if (ids_.size() > 0) return;
-  DeviceBuffer<std::int64_t> source;
-  if (data.ids != nullptr) {
-    source = DeviceBuffer<std::int64_t>(resources_.device, data.rows, stream_);
-    uploader.copy(source.data(), data.ids, source.bytes(), stream_);
+void PreparedSide::name(const Dataset& data, Uploader& uploader, bool on_host) {
+  if (ids_.size() == 0) {
+    DeviceBuffer<std::int64_t> source;
+    if (data.ids != nullptr) {
+      source = DeviceBuffer<std::int64_t>(resources_.device, data.rows, stream_);
+      uploader.copy(source.data(), data.ids, source.bytes(), stream_);
+    }
+    DeviceBuffer<std::int64_t> ids(resources_.device, data.rows, stream_);
+    gather_ids(index_, source.data(), ids.data(), stream_);
+    ids_ = std::move(ids);
   }
-  DeviceBuffer<std::int64_t> ids(resources_.device, data.rows, stream_);
-  gather_ids(index_, source.data(), ids.data(), stream_);
-  PinnedBlock host_ids(resources_.host, ids.bytes());
-  copy_to_host(host_ids.as<std::int64_t>(), ids.data(), data.rows, stream_);
-  ids_ = std::move(ids);
+  if (!on_host) return;
+  PinnedBlock host_ids(resources_.host, ids_.bytes());
+  copy_to_host(host_ids.as<std::int64_t>(), ids_.data(), data.rows, stream_);
   host_ids_ = std::move(host_ids);
 }
 

@@ -78,9 +78,12 @@ class PreparedSide final : public gpujoin::PreparedSide {
   void finish_index();
   /// Whether directions of points are less exact than others (core/cosine.h).
   bool extreme() const { return report()->extreme != 0; }
-  /// Puts the ids in index order, unless they are. Also later, where a join is the first that wants
-  /// them.
-  void name(const Dataset& data, Uploader& uploader);
+  /// Whether the ids are in index order, on the host, too, or on the device at least.
+  bool is_named(bool on_host) const {
+    return ids_.size() > 0 && (!on_host || host_ids_.as<void>() != nullptr);
+  }
+  /// Puts them there. Also later, where a join is the first that wants them.
+  void name(const Dataset& data, Uploader& uploader, bool on_host);
   /// Ends what is put into the side's stream.
   void finish() { ready_.record(stream_); }
   /// What is put into another stream from now on finds the side ready.
@@ -97,7 +100,7 @@ class PreparedSide final : public gpujoin::PreparedSide {
   const DeviceIndex& index() const { return index_; }
   /// In index order on the device, null unless named.
   const std::int64_t* ids() const { return ids_.data(); }
-  /// The same on the host, where they are when the stream is done.
+  /// The same on the host, where they are when the stream is done; null unless named there.
   const std::int64_t* host_ids() const { return host_ids_.as<std::int64_t>(); }
   /// In index order, null where none were ordered.
   const double* scores() const { return scores_.data(); }

@@ -10,12 +10,13 @@
 namespace gpujoin::cuda {
 
 TileWalk::TileWalk(const JoinRequest& request, const RangePlan& plan, const TileRadii& radii,
-                   const TileWalkSide& left, const TileWalkSide& right, MemoryBudget& device_budget,
-                   HostBudget& host_budget, int multiprocessors, const unsigned* stop,
-                   cudaStream_t stream)
+                   const TileWalkSide& left, const TileWalkSide& right, const WorkShare& share,
+                   MemoryBudget& device_budget, HostBudget& host_budget, int multiprocessors,
+                   const unsigned* stop, cudaStream_t stream)
     : request_(request),
       plan_(plan),
       pattern_(pattern_of(request, plan.index.strategy.index)),
+      share_(share),
       device_budget_(device_budget),
       host_budget_(host_budget),
       multiprocessors_(multiprocessors),
@@ -82,7 +83,9 @@ void TileWalk::make_room() {
   candidates_ = DeviceBuffer<uint2>(device_budget_, candidates, stream_);
   if (request_.output() == Output::kCountPerRow) {
     counts_ = DeviceBuffer<std::uint32_t>(device_budget_, left_.points, stream_);
-    fill_counts(counts_.data(), left_.points, counts_themselves() ? 1 : 0, stream_);
+    // Where devices share the rows, one counts the points themselves.
+    fill_counts(counts_.data(), left_.points, counts_themselves() && share_.is_first() ? 1 : 0,
+                stream_);
   }
   if (!pairs) return;
   ranks_ = DeviceBuffer<std::uint32_t>(device_budget_, candidates, stream_);
@@ -142,20 +145,23 @@ void TileWalk::count_whole_tiles() {
   whole_.rows = whole_rows_.data();
 }
 
-bool TileWalk::finished() const { return next_row_ >= left_.tiles || right().tiles == 0; }
+bool TileWalk::finished() const {
+  return (rows_.count() == 0 && share_.is_taken(left_.tiles)) || right().tiles == 0;
+}
 
 /// The next tiles: as many whole rows as a slice may compare, or a part of one row.
 void TileWalk::choose_rectangle() {
+  if (rows_.count() == 0) rows_ = share_.take(left_.tiles, left_.tiles);
   const std::uint32_t columns = right().tiles;
   TileRectangle& next = rectangle_;
-  next.first_row = next_row_;
+  next.first_row = rows_.first;
   next.first_column = next_column_;
-  if (next_column_ == 0 && is_half(screen_.half)) next.first_column = next_row_;
+  if (next_column_ == 0 && is_half(screen_.half)) next.first_column = rows_.first;
   const bool begun = next_column_ > 0;
   const std::uint64_t width = columns - next.first_column;
   const std::uint64_t rows =
       begun ? 1 : std::clamp<std::uint64_t>(most_tiles_ / width, 1, kMostSliceRows);
-  next.end_row = static_cast<std::uint32_t>(std::min<std::uint64_t>(left_.tiles, next_row_ + rows));
+  next.end_row = static_cast<std::uint32_t>(std::min<std::uint64_t>(rows_.end, rows_.first + rows));
   next.end_column = static_cast<std::uint32_t>(next.first_column +
                                                (rows > 1 ? width : std::min(width, most_tiles_)));
 }
@@ -232,9 +238,10 @@ bool TileWalk::finish_slice() {
   themselves_ += report.themselves;
   screened_ += report.screened;
   rechecked_ += report.rechecked;
+  if (themselves() == Themselves::kAll) diagonal_points_ += slice_points();
   const bool row_is_done = rectangle_.end_column == right().tiles;
   next_column_ = row_is_done ? 0 : rectangle_.end_column;
-  if (row_is_done) next_row_ = rectangle_.end_row;
+  if (row_is_done) rows_.first = rectangle_.end_row;
   return true;
 }
 
@@ -251,7 +258,7 @@ CountedSlice TileWalk::slice() const {
 
 std::uint64_t TileWalk::pairs() const {
   return pairs_of_entries(is_mirrored(pattern_, request_.pairs()), found_, themselves_) +
-         (counts_themselves() ? left_.points : 0);
+         diagonal_points_;
 }
 
 void TileWalk::fill(const Stretch&, const FillRange&, cudaStream_t) {}

@@ -8,6 +8,7 @@
 #include "cuda/device/slice_source.h"
 #include "cuda/grid/range_plan.h"
 #include "cuda/tiles/tile_kernels.h"
+#include "engine/joins/work_share.h"
 
 namespace gpujoin::cuda {
 
@@ -24,8 +25,9 @@ class TileWalk final : public SliceSource {
   /// Rounds the points, for which it waits. `right` is ignored by a self-join. `stop` is a word on
   /// the device that makes kernels leave when it is not 0.
   TileWalk(const JoinRequest& request, const RangePlan& plan, const TileRadii& radii,
-           const TileWalkSide& left, const TileWalkSide& right, MemoryBudget& device_budget,
-           HostBudget& host_budget, int multiprocessors, const unsigned* stop, cudaStream_t stream);
+           const TileWalkSide& left, const TileWalkSide& right, const WorkShare& share,
+           MemoryBudget& device_budget, HostBudget& host_budget, int multiprocessors,
+           const unsigned* stop, cudaStream_t stream);
 
   void start_slice() override;
   bool finish_slice() override;
@@ -65,6 +67,7 @@ class TileWalk final : public SliceSource {
   const JoinRequest& request_;
   const RangePlan& plan_;
   const AccessPattern pattern_;
+  WorkShare share_;  ///< rows of tiles
   MemoryBudget& device_budget_;
   HostBudget& host_budget_;
   int multiprocessors_;
@@ -78,11 +81,12 @@ class TileWalk final : public SliceSource {
   TileRadii radii_;
 
   TileRectangle rectangle_{};        ///< of the slice
-  std::uint32_t next_row_ = 0;       ///< where the next slice begins
+  Places rows_;                      ///< rows taken last, of which the first are done
   std::uint32_t next_column_ = 0;    ///< above the diagonal if the row was begun
   std::uint64_t most_tiles_ = 0;     ///< of a slice, by room and what was found so far
   std::uint64_t tile_capacity_ = 0;  ///< pairs of tiles there is room for
   std::uint64_t found_ = 0, themselves_ = 0;
+  std::uint64_t diagonal_points_ = 0;  ///< of slices that had them with themselves
   std::uint64_t screened_ = 0, rechecked_ = 0;
 
   DeviceBuffer<Report> report_;

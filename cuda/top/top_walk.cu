@@ -19,14 +19,15 @@ __global__ void result_kernel(const TopEntry* entries, std::uint64_t count, bool
 }  // namespace
 
 TopWalk::TopWalk(const JoinRequest& request, const RangePlan& plan, const JoinView& view,
-                 const double* left_scores, const double* right_scores, JoinResources& resources,
-                 cudaStream_t stream)
+                 const double* left_scores, const double* right_scores, const WorkShare& share,
+                 JoinResources& resources, cudaStream_t stream)
     : request_(request),
       plan_(plan),
       view_(view),
       resources_(resources),
       stream_(stream),
       method_(method_of(request.knobs.topk_method)),
+      share_(share),
       candidates_(resources.device, 1, stream),
       host_candidates_(resources.host, sizeof(unsigned long long)) {
   top_.scoring = request.top().scoring;
@@ -97,17 +98,20 @@ void TopWalk::choose_slice() {
 }
 
 void TopWalk::start_slice() {
-  end_ = first_ + std::min(slice_points_, view_.left.points - first_);
+  if (rest_.count() == 0)
+    rest_ = share_.take(view_.left.points, view_.left.points, 1,
+                        resources_.context.resident_blocks() * kBlockThreads);
+  end_ = rest_.first + std::min(slice_points_, rest_.count());
   selection_->start();
   check(cudaMemsetAsync(candidates_.data(), 0, candidates_.bytes(), stream_), "clearing a counter");
-  const Stretch stretch{first_, end_, first_, nullptr};
-  if (end_ > first_ && method_ == TopkMethod::kHeap) {
+  const Stretch stretch{rest_.first, end_, rest_.first, nullptr};
+  if (end_ > rest_.first && method_ == TopkMethod::kHeap) {
     if (heaps_.size() == 0)
       heaps_ = DeviceBuffer<unsigned char>(
           resources_.device, heap_scratch_bytes(request_.top().k, most_slice_points_), stream_);
     launch_heaps(kernel_, view_, top_, stretch, request_.top().k, heaps_.data(), candidates_.data(),
                  stream_);
-  } else if (end_ > first_) {
+  } else if (end_ > rest_.first) {
     launch_admit(kernel_, view_, top_, stretch, candidates_.data(), stream_);
   }
   selection_->report();
@@ -117,11 +121,11 @@ void TopWalk::start_slice() {
 /// A slice that did not fit runs again. A threshold has risen by then, so that this ends even where
 /// one point has more pairs than there is room for.
 void TopWalk::shrink_slice() {
-  if (method_ == TopkMethod::kThreshold || end_ - first_ == 1) {
+  if (method_ == TopkMethod::kThreshold || end_ - rest_.first == 1) {
     selection_->raise();
     top_.least = selection_->least();
   }
-  slice_points_ = std::max(1u, (end_ - first_) / 4);
+  slice_points_ = std::max(1u, (end_ - rest_.first) / 4);
 }
 
 bool TopWalk::finish_slice() {
@@ -131,11 +135,11 @@ bool TopWalk::finish_slice() {
     return false;
   }
   selection_->keep_best();
-  first_ = end_;
+  rest_.first = end_;
   if (method_ == TopkMethod::kThreshold)
     slice_points_ = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(std::uint64_t{slice_points_} * 8, most_slice_points_));
-  if (first_ < view_.left.points) return false;
+  if (!finished()) return false;
   deliver_best();
   return true;
 }

@@ -17,12 +17,14 @@ class TopWalk final : public SliceSource {
  public:
   /// `view` has the ids of both sides.
   TopWalk(const JoinRequest& request, const RangePlan& plan, const JoinView& view,
-          const double* left_scores, const double* right_scores, JoinResources& resources,
-          cudaStream_t stream);
+          const double* left_scores, const double* right_scores, const WorkShare& share,
+          JoinResources& resources, cudaStream_t stream);
 
   void start_slice() override;
   bool finish_slice() override;
-  bool finished() const override { return first_ == view_.left.points; }
+  bool finished() const override {
+    return rest_.count() == 0 && share_.is_taken(view_.left.points);
+  }
   CountedSlice slice() const override;
   const std::uint32_t* sequence() const override { return host_lefts_.as<std::uint32_t>(); }
   /// The slice has its neighbours from the start.
@@ -45,6 +47,7 @@ class TopWalk final : public SliceSource {
   JoinResources& resources_;
   cudaStream_t stream_;
   TopkMethod method_;
+  WorkShare share_;
   KernelChoice kernel_{};
   TopView top_{};
   DeviceBuffer<Interval> right_blocks_;
@@ -52,7 +55,8 @@ class TopWalk final : public SliceSource {
   DeviceBuffer<unsigned char> heaps_;
   std::uint32_t slice_points_ = 0;
   std::uint32_t most_slice_points_ = 0;
-  std::uint32_t first_ = 0, end_ = 0;  ///< of the slice
+  Places rest_;            ///< points taken, without those of slices that are done
+  std::uint32_t end_ = 0;  ///< of the slice, which begins with them
   DeviceBuffer<unsigned long long> candidates_;
   PinnedBlock host_candidates_;
   std::uint64_t looked_at_ = 0;

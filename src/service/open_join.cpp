@@ -17,7 +17,7 @@ bool is_up_to(Enum last, Enum value) {
 }
 
 bool are_known(const Knobs& knobs) {
-  return is_up_to(IndexMethod::kNone, knobs.index) &&
+  return is_up_to(IndexMethod::kPigeonhole, knobs.index) &&
          is_up_to(ReferencePlacement::kInner, knobs.reference_placement) &&
          is_up_to(Switch::kOff, knobs.reorder_dimensions) &&
          is_up_to(Switch::kOff, knobs.sort_unindexed) &&
@@ -30,7 +30,7 @@ bool are_known(const Knobs& knobs) {
 }
 
 bool is_known(const JoinRequest& request) {
-  return is_up_to(Shape::kBoxes, request.shape()) && is_up_to(Metric::kCosine, request.metric()) &&
+  return is_up_to(Shape::kBoxes, request.shape()) && is_up_to(Metric::kHamming, request.metric()) &&
          is_up_to(Output::kStableClusters, request.output()) &&
          is_up_to(PairSelection::kUnordered, request.sides.pairs()) &&
          is_up_to(ScoreFunction::kDistance, request.top().scoring.function) &&
@@ -101,7 +101,7 @@ ClientRows take_rows(const SideMessage& side, Descriptors* descriptors) {
   require(is_bool(side.of_table) && is_bool(side.has_rows) && is_bool(side.has_scores) &&
               is_bool(side.has_patches),
           "a side of a join is neither of a table nor of its own");
-  require(is_up_to(ScalarType::kFloat64, side.scalar) && side.dims <= kMaxDimensions &&
+  require(is_up_to(ScalarType::kBits, side.scalar) && side.dims <= kMaxDimensions &&
               side.rows <= kMaxRows && (side.rows == 0 || (side.has_rows && side.dims > 0)),
           "a side of a join has no such rows");
   ClientRows taken;

@@ -19,12 +19,14 @@ double estimate_ms(const JoinRequest& request) {
   return estimate_core_ms(request, kDeviceJoinMs * threads) / threads;
 }
 
-/// Bytes that the engine is expected to hold: the points in its order, and their index.
+/// Bytes that the engine is expected to hold: the points in its order, and their index; of bits two
+/// passes over them, too.
 std::uint64_t estimate_memory(const JoinRequest& request) {
-  constexpr std::uint64_t kRowBytes = 24;
-  std::uint64_t bytes = request.left().rows * (2 * point_bytes(request.left()) + kRowBytes);
+  const std::uint64_t copies = request.metric() == Metric::kHamming ? 4 : 2,
+                      row_bytes = 12 * copies;
+  std::uint64_t bytes = request.left().rows * (copies * point_bytes(request.left()) + row_bytes);
   if (!request.self_join())
-    bytes += request.right().rows * (2 * point_bytes(request.right()) + kRowBytes);
+    bytes += request.right().rows * (copies * point_bytes(request.right()) + row_bytes);
   const std::uint64_t limit = request.resources.memory_limit;
   return limit == 0 ? bytes : std::min(bytes, limit);
 }
@@ -48,7 +50,7 @@ const EngineTable* RunningJoin::choose(WantedEngine wanted, double ms) {
   Engines& engines = machine_.engines;
   const EngineTable* const cpu = &engines.cpu();
   if (wanted == WantedEngine::kCpu) return cpu;
-  if (may_fall_back_ && ms <= kDeviceJoinMs) return cpu;
+  if (may_fall_back_ && (ms <= kDeviceJoinMs || is_for_cores(request_))) return cpu;
   if (engines.device_state() == DeviceState::kStarting) {
     if (may_fall_back_ && ms <= kDeviceStartMs) return cpu;
     if (!engines.wait_for_start(interrupt_)) return cpu;  // cancelled

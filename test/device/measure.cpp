@@ -33,7 +33,6 @@ struct Options {
   Knobs knobs;
   std::uint32_t threads = std::max(1u, std::thread::hardware_concurrency());
   std::uint64_t device_memory_limit = 0;
-  std::int32_t device = 0;
   std::uint32_t rounds = 5;
   Output output = Output::pairs();  ///< what is timed besides the total
   ScalarType scalar = ScalarType::kFloat64;
@@ -159,7 +158,6 @@ void measure(const EngineTable& engine, const Options& options, const Case& want
                       PointsWithin{Metric::kL2, wanted.eps}, options.output);
   request.resources.threads = options.threads;
   request.resources.device_memory_limit = options.device_memory_limit;
-  request.resources.device = options.device;
   request.knobs = options.knobs;
   const Run total = median_run(engine, request.asking(Output::total()), options.rounds);
   const Run pairs = median_run(engine, request, options.rounds);
@@ -239,7 +237,6 @@ void set_option(Options* options, const std::string& name, const std::string& va
          options->scalar = choice<ScalarType>(value, {"float32", "float64"});
        }},
       {"threads", [&] { options->threads = small(); }},
-      {"device", [&] { options->device = static_cast<std::int32_t>(number()); }},
       {"device_memory_mb", [&] { options->device_memory_limit = number() << 20; }},
       {"rounds", [&] { options->rounds = std::max(1u, small()); }}};
   const auto setter = setters.find(name);

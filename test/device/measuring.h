@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "../unit/chosen_devices.h"
 #include "engine/load_engine.h"
 
 namespace gpujoin {
@@ -37,7 +38,8 @@ inline double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-inline Run run_once(const EngineTable& engine, const JoinRequest& request) {
+inline Run run_once(const EngineTable& engine, const JoinRequest& asked) {
+  const JoinRequest request = on_chosen_devices(asked);
   Run run{};
   const auto start = std::chrono::steady_clock::now();
   Join* join = nullptr;

@@ -158,6 +158,38 @@ TEST_P(DeviceFailures, pairs_of_a_join_in_parts) {
   expect_survival(request, Oracle(points, nullptr, Metric::kL2, 3));
 }
 
+/// What one share cannot do, the other does, as long as nothing was delivered.
+TEST_P(DeviceFailures, a_share_of_a_join_is_left_to_the_other) {
+  Random random(511);
+  const Points points(2, make_values(Shape::kUniform, random, 2000, 2));
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 3);
+  ask(request, Output::kCountPerRow);
+  request.knobs.share_devices = Switch::kOn;
+  request.resources.devices.count = 2;  // both are number 0
+  const Oracle oracle(points, nullptr, Metric::kL2, 3);
+  const RunResult whole = run_join(engine(), request);
+  ASSERT_TRUE(matches_oracle(whole, request, oracle));
+  ASSERT_EQ(whole.stats.devices, 2u);
+  const std::int64_t live = faults().live_objects();
+  std::uint64_t left_out = 0, errors = 0;
+  for (std::int64_t nth = 0;; ++nth) {
+    faults().fail_call(nth);
+    const RunResult result = run_join(engine(), request);
+    const bool failed = faults().call_failed();
+    faults().fail_call(-1);
+    ASSERT_EQ(faults().live_objects(), live) << "left behind when call " << nth << " failed";
+    if (!failed) break;
+    if (result.status.code != StatusCode::kEnd) {
+      ++errors;
+      continue;
+    }
+    ASSERT_TRUE(matches_oracle(result, request, oracle)) << "call " << nth;
+    if (result.stats.devices < 2) ++left_out;
+  }
+  EXPECT_GT(left_out, 50u);
+  EXPECT_LT(errors, 10u) << "none but those of looking for devices";
+}
+
 TEST_P(DeviceFailures, boxes_of_two_sides_by_every_method) {
   Random random(508);
   const Points left(4, make_boxes(Shape::kUniform, random, 500, 2, 2));
@@ -207,7 +239,7 @@ TEST_P(DeviceFailures, the_current_context_stays_what_it_was) {
   EXPECT_EQ(faults().current_context(), before);
   engine().close(join);
   EXPECT_EQ(faults().current_context(), before);
-  request.resources.device = 1000;
+  request.resources.devices.number[0] = 1000;
   EXPECT_EQ(engine().open(&request, &join).code, StatusCode::kUnavailable);
   EXPECT_EQ(faults().current_context(), before);
 }

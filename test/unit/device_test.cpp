@@ -89,7 +89,7 @@ TEST_P(TwoDevices, a_join_stays_where_it_was_opened) {
     RunResult results[2];
     Join* joins[2] = {};
     for (int i = 0; i < 2; ++i) {
-      requests[i].resources.device = i ^ swapped;
+      requests[i].resources.devices.number[0] = i ^ swapped;
       requests[i].knobs.batch_pairs = 100;
       ASSERT_TRUE(engine().open(&requests[i], &joins[i]).ok());
     }
@@ -115,13 +115,118 @@ TEST_P(TwoDevices, a_join_can_be_closed_while_another_device_works) {
   Join* joins[2] = {};
   ResultBatch batch{};
   for (int i = 0; i < 2; ++i) {
-    request.resources.device = i;
+    request.resources.devices.number[0] = i;
     ASSERT_TRUE(engine().open(&request, &joins[i]).ok());
     ASSERT_TRUE(engine().next_batch(joins[i], &batch).ok());
   }
   engine().close(joins[0]);
   EXPECT_TRUE(engine().next_batch(joins[1], &batch).ok());
   engine().close(joins[1]);
+}
+
+/// Joins that two devices share; where there is one, it has two shares.
+class SharedDevices : public EngineTest {
+ protected:
+  void SetUp() override {
+    EngineTest::SetUp();
+    if (IsSkipped()) return;
+    DeviceInfo found[2];
+    ASSERT_TRUE(engine().probe(found, 2, &there_).ok());
+  }
+
+  JoinRequest share(JoinRequest request) const {
+    request.knobs.share_devices = Switch::kOn;
+    request.resources.devices.count = 2;
+    request.resources.devices.number[1] = there_ > 1 ? 1 : 0;
+    return request;
+  }
+
+  void expect_shared(const RunResult& result) const {
+    ASSERT_EQ(result.stats.devices, 2u);
+    EXPECT_EQ(result.stats.shares[1].device, there_ > 1 ? 1 : 0);
+    EXPECT_EQ(result.stats.shares[0].candidates + result.stats.shares[1].candidates,
+              result.stats.candidates);
+    EXPECT_GT(result.stats.shares[0].candidates, 0u);
+    EXPECT_GT(result.stats.shares[1].candidates, 0u);
+  }
+
+ private:
+  std::uint32_t there_ = 0;
+};
+GPUJOIN_ON_DEVICES(SharedDevices);
+
+TEST_P(SharedDevices, every_output_is_that_of_one_device) {
+  Random random(611);
+  for (const std::uint32_t dims : {2u, 20u})
+    for (const Shape shape : {Shape::kUniform, Shape::kExponential, Shape::kClustered}) {
+      const std::uint64_t rows = dims == 2 ? 6000 : 1500;
+      const Points left(dims, make_values(shape, random, rows, dims));
+      const Points right(dims, make_values(shape, random, rows / 2, dims));
+      for (const IndexMethod index : {IndexMethod::kAuto, IndexMethod::kTiles, IndexMethod::kNone})
+        for (const Points* const other : {static_cast<const Points*>(nullptr), &right}) {
+          JoinRequest request = share(make_request(left, other, Metric::kL2, dims));
+          request.knobs.index = index;
+          const Oracle oracle(left, other, Metric::kL2, dims);
+          EXPECT_TRUE(every_output_matches(engine(), request, oracle));
+          ask(request, Output::kTotal);
+          expect_shared(run_join(engine(), request));
+        }
+    }
+}
+
+TEST_P(SharedDevices, the_best_and_the_nearest_pairs_are_those_of_one_device) {
+  Random random(612);
+  const Points left(3, make_values(Shape::kClustered, random, 5000, 3));
+  const Points right(3, make_values(Shape::kClustered, random, 4000, 3));
+  const JoinRequest range = make_request(left, &right, Metric::kL2, 30);
+  const Top top = {{ScoreFunction::kDistance, true, {1, 1}}, 500};
+  for (const Output& output : {Output::top_pairs(top), Output::nearest(7)}) {
+    const JoinRequest one = range.asking(output);
+    RunResult expected = run_join(engine(), one), result = run_join(engine(), share(one));
+    sort_result(one, &expected);
+    sort_result(one, &result);
+    ASSERT_EQ(result.status.code, StatusCode::kEnd);
+    EXPECT_GT(result.pairs.size(), 0u);
+    EXPECT_EQ(result.pairs, expected.pairs);
+    if (output.kind() == Output::kNearest) expect_shared(result);
+  }
+}
+
+TEST_P(SharedDevices, boxes_are_found_by_one_of_them) {
+  Random random(613);
+  const Points left(4, make_boxes(Shape::kUniform, random, 40000, 2, 2));
+  const Points right(4, make_boxes(Shape::kUniform, random, 30000, 2, 2));
+  for (const Points* const other : {static_cast<const Points*>(nullptr), &right})
+    for (const BoxMethod method : {BoxMethod::kLayeredGrid, BoxMethod::kSortSweep}) {
+      JoinRequest one = make_box_request(left, other, Metric::kL2, 0);
+      one.knobs.box_method = method;
+      RunResult expected = run_join(engine(), one), result = run_join(engine(), share(one));
+      sort_result(one, &expected);
+      sort_result(one, &result);
+      ASSERT_EQ(result.status.code, StatusCode::kEnd);
+      EXPECT_EQ(result.pairs, expected.pairs);
+      expect_shared(result);
+    }
+}
+
+TEST_P(SharedDevices, the_list_says_which_there_are) {
+  const Points points(1, std::vector<double>(100, 1.0));
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 0);
+  ask(request, Output::kTotal);
+  request.resources.devices.count = 0;  // all
+  EXPECT_EQ(run_join(engine(), request).total, 10000u);
+  request = share(request);
+  request.resources.devices.number[1] = 1000;
+  Join* join = nullptr;
+  EXPECT_EQ(engine().open(&request, &join).code, StatusCode::kUnavailable);
+}
+
+/// A join that is not worth it stays on one device.
+TEST_P(SharedDevices, few_rows_are_not_shared) {
+  const Points points(1, std::vector<double>(1000, 1.0));
+  JoinRequest request = share(make_request(points, nullptr, Metric::kL2, 0));
+  request.knobs.share_devices = Switch::kAuto;
+  EXPECT_EQ(run_join(engine(), request).stats.devices, 0u);
 }
 
 /// Sizes for which a device of 80 GB or more is there, asked for by name.

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "allocation_hooks.h"
+#include "chosen_devices.h"
 #include "engine/load_engine.h"
 #include "engine/strategy/box_strategy.h"
 
@@ -145,6 +146,17 @@ void collect_pairs(const JoinRequest& request, const ResultBatch& batch, RunResu
   ASSERT_EQ(result->pairs.size() - before, batch.pair_count);
 }
 
+/// The same engine, whose joins are on the devices of the environment.
+const EngineTable* with_chosen_devices(const EngineTable* engine) {
+  static const EngineTable* const on = engine;
+  static EngineTable table = *engine;
+  table.open = [](const JoinRequest* request, Join** join) {
+    const JoinRequest chosen = on_chosen_devices(*request);
+    return on->open(&chosen, join);
+  };
+  return &table;
+}
+
 const EngineTable* cuda_engine() {
   const char* const path = std::getenv("GPUJOIN_CUDA_ENGINE");
   if (path == nullptr) return nullptr;
@@ -155,7 +167,7 @@ const EngineTable* cuda_engine() {
   std::uint32_t devices = 0;
   status = engine->probe(&device, 1, &devices);
   if (!status.ok()) throw std::runtime_error(status.message);
-  return engine;
+  return with_chosen_devices(engine);
 }
 
 Output output_of(Output::Kind kind) {
@@ -290,7 +302,7 @@ testing::AssertionResult matches_oracle(const RunResult& result, const JoinReque
     return testing::AssertionFailure() << "other rows have pairs\n  " << describe(request);
   }
   if (request.output() == Output::kClusters) {
-    if (result.counts == oracle.clusters(request.min_points())) return same;
+    if (result.counts == oracle.clusters(request.min_points(), request.borders())) return same;
     return testing::AssertionFailure() << "other clusters\n  " << describe(request);
   }
   const bool top = request.output() == Output::kTopPairs;

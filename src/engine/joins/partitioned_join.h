@@ -23,7 +23,8 @@ struct Cut {
 };
 
 /// The column of the data, or the key, that separates points best, so that a part meets few others;
-/// a strategy by reference points has none, and another one is chosen. Throws std::bad_alloc.
+/// a strategy by reference points has none, and another one is chosen. A part of bits meets all
+/// others, whatever the strategy. Throws std::bad_alloc.
 Cut choose_cut(const JoinRequest& request, const Strategy& strategy, const WalkCosts& costs);
 
 /// Bytes that a row of both sides takes in the sums of their parts: what is carried along, the same

@@ -1,0 +1,259 @@
+#include <algorithm>
+#include <utility>
+
+#include "cuda/device/device_guard.h"
+#include "cuda/device/tuning.h"
+#include "cuda/nearest_join.h"
+#include "cuda/shared_join.h"
+
+namespace gpujoin::cuda {
+namespace {
+
+bool is_worth(const JoinRequest& request, double join_ms) {
+  const Switch asked = request.knobs.share_devices;
+  return asked == Switch::kAuto ? join_ms > kSharingMs : asked == Switch::kOn;
+}
+
+/// Beyond what it takes to prepare the sides once more, which the host does for one device after
+/// the other.
+double preparing_ms(const JoinRequest& request) {
+  const double bytes = static_cast<double>(request.sides.rows()) * point_bytes(request.left());
+  return bytes / kPreparedBytesPerMs;
+}
+
+}  // namespace
+
+bool may_be_worth_sharing(const JoinRequest& request, const RangePlan& plan) {
+  const double candidates = plan.candidates * static_cast<double>(request.left().rows);
+  return is_worth(request, candidates / kWalkedCandidatesPerMs);
+}
+
+bool is_worth_sharing(const JoinRequest& request) {
+  if (!request.sides.has_pairs()) return false;
+  const double ms = request.shape() == Shape::kBoxes ? choose_box_strategy(request, kBoxCosts).ms
+                                                     : nearest_ms(request);
+  return is_worth(request, ms - preparing_ms(request));
+}
+
+SharedJoin::SharedJoin(const JoinRequest& request, std::vector<DeviceContext*> devices,
+                       const Sharing& sharing, OpenShare open)
+    : request_(request),
+      devices_(std::move(devices)),
+      sharing_(sharing),
+      open_(std::move(open)),
+      host_(std::make_shared<HostBudget>(request.resources.memory_limit,
+                                         devices_.front()->pinned_pool())) {
+  if (wants_counts(request.output())) counts_ = Buffer<std::uint64_t>(*host_, request.left().rows);
+  if (request.output() == Output::kSums)
+    sums_ = Buffer<FoldWord>(*host_, request.left().rows * row_words(*request.sums()));
+  open_first_share();
+}
+
+SharedJoin::~SharedJoin() { close_shares(); }
+
+/// With the device current. False: the device is left out, and shares_ has changed.
+template <class Call>
+bool SharedJoin::call(DeviceContext& device, const Call& made) {
+  try {
+    const DeviceGuard guard(device.number());
+    made();
+    return true;
+  } catch (const CudaError&) {
+    leave_out_or_throw(device);
+  } catch (const Unable&) {
+    leave_out_or_throw(device);
+  } catch (const MemoryLimitExceeded&) {
+    leave_out_or_throw(device);
+  } catch (const std::bad_alloc&) {
+    leave_out_or_throw(device);
+  }
+  return false;
+}
+
+/// Called while an exception is handled, which goes on where nobody can take the part over. What a
+/// device has taken is begun again by the others, from the first place on.
+void SharedJoin::leave_out_or_throw(DeviceContext& device) {
+  const auto share = std::find_if(shares_.begin(), shares_.end(),
+                                  [&](const Share& one) { return one.device == &device; });
+  const bool has_begun = share != shares_.end() && share->work.has_begun();
+  if (devices_.size() == 1 || (delivered_ && has_begun)) throw;
+  devices_.erase(std::find(devices_.begin(), devices_.end(), &device));
+  if (has_begun || shares_.size() <= 1) return close_shares();
+  if (share == shares_.end()) return;
+  close(*share);
+  shares_.erase(share);
+}
+
+void SharedJoin::open_first_share() {
+  while (shares_.empty()) {
+    forget_results();
+    work_ = WorkShare::among(static_cast<std::uint32_t>(devices_.size()), sharing_);
+    open_share(0);
+  }
+}
+
+bool SharedJoin::open_share(std::size_t number) {
+  DeviceContext& device = *devices_[number];
+  return call(device, [&] {
+    auto resources = std::make_shared<JoinResources>(device, request_, host_);
+    const WorkShare& work = work_[number];
+    shares_.push_back({&device, work, open_(std::move(resources), work), false});
+  });
+}
+
+/// Also where a device cannot be reached any more.
+void SharedJoin::close(Share& share) {
+  try {
+    const DeviceGuard guard(share.device->number());
+    share.join.reset();
+  } catch (const CudaError&) {
+    share.join.reset();
+  }
+}
+
+void SharedJoin::close_shares() {
+  for (Share& share : shares_) close(share);
+  shares_.clear();
+}
+
+/// Before any share is opened: nothing was found.
+void SharedJoin::forget_results() {
+  total_ = 0;
+  next_ = 0;
+  std::fill(counts_.begin(), counts_.end(), 0);
+  if (request_.output() == Output::kSums) {
+    const std::uint32_t width = row_words(*request_.sums());
+    for (FoldWord* row = sums_.begin(); row < sums_.end(); row += width)
+      clear_row(*request_.sums(), row);
+  }
+  if (request_.output() == Output::kTopPairs)
+    top_ = std::make_unique<TopPairs>(*host_, request_, TopkMethod::kThreshold);
+}
+
+/// Whether the answers of the shares are put together before they are delivered.
+bool SharedJoin::gathers() const {
+  return wants_counts(request_.output()) || request_.output() == Output::kTotal ||
+         request_.output() == Output::kTopPairs;
+}
+
+void SharedJoin::gather(const ResultBatch& batch) {
+  if (request_.output() == Output::kTotal) {
+    total_ += batch.pair_count;
+  } else if (top_) {
+    top_->add(request_, batch);
+  } else {
+    const std::uint32_t width = sums_.size() > 0 ? row_words(*request_.sums()) : 0;
+    for (std::uint64_t i = 0; i < batch.row_count; ++i) {
+      const std::uint64_t row = batch.rows[i];
+      counts_[row] += batch.counts[i];
+      if (width > 0)
+        merge_rows(*request_.sums(), sums_.data() + row * width, batch.sums + i * width);
+    }
+  }
+}
+
+/// After all shares have ended: the next part of what they add up to.
+bool SharedJoin::deliver(ResultBatch* batch) {
+  if (top_) {
+    if (!top_batches_) {
+      top_->finish();
+      top_batches_ = std::make_unique<TopBatches>(*host_, request_, *top_);
+    }
+    return top_batches_->next(batch);
+  }
+  if (request_.output() == Output::kTotal) {
+    *batch = {};
+    batch->pair_count = total_;
+    return !delivered_;
+  }
+  if (!gathers()) return false;
+  if (!rows_)
+    rows_.emplace(*host_, request_, kMostBatchPairs, std::move(counts_), std::move(sums_));
+  if (!rows_->next(batch)) return false;
+  shares_.front().join->name(batch);
+  return true;
+}
+
+/// Whether there is work for one more share, and memory of the host: the first one has most of what
+/// a share needs once it has found something.
+bool SharedJoin::may_open() const {
+  if (shares_.front().has_ended || shares_.size() == devices_.size()) return false;
+  const bool is_asked = sharing_.always && work_[0].has_begun() && (delivered_ || gathers());
+  const std::uint64_t limit = request_.resources.memory_limit;
+  const std::uint64_t needed = host_->used() + host_->used() / shares_.size();
+  return (work_[0].is_open() || is_asked) && (limit == 0 || needed <= limit);
+}
+
+/// Where the work is shared in any case, nobody goes on before all of them have begun.
+bool SharedJoin::has_turn(const Share& share) const {
+  if (share.has_ended) return false;
+  if (!sharing_.always || !share.work.has_begun()) return true;
+  return std::all_of(shares_.begin(), shares_.end(),
+                     [](const Share& other) { return other.has_ended || other.work.has_begun(); });
+}
+
+/// Looks after the shares in turn, once each. kBatch: *batch is to be delivered.
+Progress SharedJoin::advance(ResultBatch* batch) {
+  if (shares_.empty()) open_first_share();
+  if (may_open()) open_share(shares_.size());
+  if (shares_.empty()) return Progress::kSome;
+  Progress all = Progress::kEnd;
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
+    Share& share = shares_[next_++ % shares_.size()];
+    if (!has_turn(share)) continue;
+    Progress progress = Progress::kSome;
+    if (!call(*share.device, [&] { progress = share.join->advance(batch); }))
+      return Progress::kSome;
+    share.has_ended = progress == Progress::kEnd;
+    if (progress == Progress::kBatch) {
+      shares_.front().join->name(batch);
+      if (!gathers()) return progress;
+      gather(*batch);
+    }
+    if (progress == Progress::kNone && all == Progress::kEnd)
+      all = Progress::kNone;
+    else if (progress != Progress::kNone)
+      all = Progress::kSome;
+  }
+  if (all == Progress::kEnd && deliver(batch)) return Progress::kBatch;
+  return all;
+}
+
+Status SharedJoin::next_batch(ResultBatch* batch) {
+  const Stopwatch watch;
+  const Status status =
+      wait_for_batch(request_.resources.interrupt, [&] { return advance(batch); });
+  if (status.code != StatusCode::kInterrupted) spent_ms_ += watch.milliseconds();
+  if (!status.ok()) return status;
+  delivered_ = true;
+  ++batches_;
+  pairs_ += batch->pair_count;
+  return status;
+}
+
+/// What all devices did, which work at the same time.
+void SharedJoin::stats(JoinStats* stats) const {
+  JoinStats sum{};
+  for (const Share& share : shares_) {
+    JoinStats one;
+    share.join->stats(&one);
+    if (sum.devices == 0) {
+      sum = one;
+    } else {
+      sum.candidates += one.candidates;
+      sum.rechecked += one.rechecked;
+      sum.index_ms = std::max(sum.index_ms, one.index_ms);
+      sum.device_memory_peak = std::max(sum.device_memory_peak, one.device_memory_peak);
+    }
+    if (sum.devices < kMostDevices)
+      sum.shares[sum.devices++] = {share.device->number(), one.candidates};
+  }
+  sum.batches = batches_;
+  sum.pairs = pairs_;
+  sum.join_ms = std::max(0.0, spent_ms_ - sum.index_ms);
+  sum.memory_peak = host_->peak();
+  if (sum.devices == 1) sum.devices = 0;  // nobody shared it
+  *stats = sum;
+}
+
+}  // namespace gpujoin::cuda

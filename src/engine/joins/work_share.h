@@ -1,0 +1,117 @@
+// Which part of a join's work a device does: walks of one join on several devices take the places
+// of its left side in turn, so that all of them end at about the same time. Whether several are
+// worth it shows in the first walk's first places.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "engine/stopwatch.h"
+
+namespace gpujoin {
+
+/// Places first .. end - 1 of a sequence.
+struct Places {
+  std::uint32_t first = 0;
+  std::uint32_t end = 0;
+
+  std::uint32_t count() const { return end - first; }
+};
+
+/// Whether walks share their work: always, or where the rest of it is expected to take one walk so
+/// many milliseconds more than preparing it took.
+struct Sharing {
+  bool always = false;
+  double least_ms = 0;
+};
+
+/// A walk's share of a sequence, which is the same for all walks that share it. Calls come from one
+/// thread.
+class WorkShare {
+ public:
+  /// All of the work.
+  WorkShare() : WorkShare(std::make_shared<Work>(Work{{}, {false}}), 0) { settle(true); }
+  /// So many shares of one work. The first walk begins with a few places; then it takes all the
+  /// others, or the other walks may begin.
+  static std::vector<WorkShare> among(std::uint32_t walks, const Sharing& sharing) {
+    const auto work = std::make_shared<Work>(Work{sharing, std::vector<bool>(walks, false)});
+    std::vector<WorkShare> shares;
+    for (std::uint32_t i = 0; i < walks; ++i) shares.push_back(WorkShare(work, i));
+    return shares;
+  }
+
+  bool is_first() const { return number_ == 0; }
+  bool is_all() const { return work_->begun.size() == 1; }
+  /// Whether the walk has taken places.
+  bool has_begun() const { return work_->begun[number_]; }
+  /// Whether the work is there for other walks than the first.
+  bool is_open() const { return work_->decided && !work_->by_one; }
+
+  /// The next places of a sequence of `all`, `most` of them at most, as multiples of `unit` but for
+  /// the last. The walk is done with those that it took before. Where several walks share the work,
+  /// a walk gets a part of the rest that leaves the others enough to do until it is done [guided
+  /// self-scheduling]; no fewer places than keep a device busy, unless it is shared always.
+  Places take(std::uint32_t all, std::uint32_t most, std::uint32_t unit = 1,
+              std::uint32_t busy = 1) {
+    if (!work_->decided && has_begun()) decide(all);
+    if (!has_begun()) {
+      work_->begun[number_] = true;
+      if (is_first()) work_->begun_ms = work_->since_open.milliseconds();
+    }
+    const std::uint32_t rest = all - work_->next;
+    std::uint32_t wanted = rest;
+    if (!work_->by_one) {
+      const auto walks = static_cast<std::uint32_t>(work_->begun.size());
+      wanted = std::max(work_->decided ? rest / (kParts * walks) : 0, all / (kPieces * walks));
+      if (!work_->sharing.always) wanted = std::max(wanted, busy);
+    }
+    wanted = std::min(std::max(wanted, unit), std::max(most, unit));
+    const std::uint32_t count = std::min(rest, wanted - wanted % unit);
+    const Places taken{work_->next, work_->next + count};
+    work_->next = taken.end;
+    return taken;
+  }
+
+  /// Whether all places of the sequence are taken.
+  bool is_taken(std::uint32_t all) const { return work_->next >= all; }
+
+ private:
+  /// A walk takes such a part of its share of the rest, but no smaller pieces than so many of all:
+  /// they would leave a device idle.
+  static constexpr std::uint32_t kParts = 8, kPieces = 64;
+
+  struct Work {
+    Sharing sharing;
+    std::vector<bool> begun;  ///< by walk
+    std::uint32_t next = 0;
+    bool decided = false;  ///< whether walks share it
+    bool by_one = false;   ///< they do not
+    Stopwatch since_open = {};
+    double begun_ms = 0;  ///< when the first walk began
+  };
+
+  WorkShare(std::shared_ptr<Work> work, std::uint32_t number)
+      : work_(std::move(work)), number_(number) {}
+
+  void settle(bool by_one) {
+    work_->decided = true;
+    work_->by_one = by_one;
+  }
+
+  /// After the first walk's first places.
+  void decide(std::uint32_t all) {
+    const Sharing& sharing = work_->sharing;
+    const double walked_ms = work_->since_open.milliseconds() - work_->begun_ms;
+    const double done = std::max(1u, work_->next);
+    const double rest_ms = walked_ms * (all - done) / done;
+    settle(!sharing.always && rest_ms < sharing.least_ms + work_->begun_ms);
+  }
+
+  std::shared_ptr<Work> work_;
+  std::uint32_t number_;
+};
+
+}  // namespace gpujoin
