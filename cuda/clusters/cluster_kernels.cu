@@ -1,4 +1,4 @@
-#include "core/nearest.h"
+#include "core/border_rule.h"
 #include "core/ordered_bits.h"
 #include "cuda/clusters/cluster_kernels.h"
 #include "cuda/device/kernel_helpers.cuh"
@@ -356,7 +356,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   });
 }
 
-/// Links a point that is no core point with the nearest one.
+/// Links a point that is no core point with a core point near it.
 template <Metric M, class T, std::uint32_t D>
 __global__ void __launch_bounds__(kBlockThreads)
     borders_kernel(ClusterView view, std::uint32_t first, std::uint32_t end) {
@@ -374,7 +374,8 @@ __global__ void __launch_bounds__(kBlockThreads)
           [&](std::uint32_t candidate, double raw) {
             if (view.roles[candidate] != ClusterRole::kCore) return true;
             const Neighbor found{raw, candidate};
-            if (best.position == kNoPoint || comes_before<kOrder>(found, best, view.join.left.ids))
+            if (best.position == kNoPoint ||
+                is_followed_before<kOrder>(view.borders, found, best, view.join.left.ids))
               best = found;
             return true;
           },

@@ -20,6 +20,7 @@ struct ClusterView {
   JoinView join;
   std::uint32_t radius;  ///< of neighbouring cells
   std::uint64_t min_points;
+  BorderRule borders;
   std::uint32_t rows;  ///< points, and rows that are not finite
 
   std::uint32_t cells;

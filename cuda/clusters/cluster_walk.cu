@@ -24,6 +24,7 @@ ClusterWalk::ClusterWalk(const JoinRequest& request, const RangePlan& plan, cons
   view_.join = make_join_view(request, plan.index, side, side, stop);
   view_.rows = side.index->rows;
   view_.min_points = request.min_points();
+  view_.borders = request.borders();
   view_.radius =
       make_cluster_cells(plan.index.metric, view_.join.layout.grid.dims, plan.index.reach).radius;
   choice_.metric = request.metric();

@@ -1,6 +1,6 @@
 // Clusters in an index of small cells (core/cluster.h): core points are counted, those near each
-// other become one cluster by union-find in device memory, border points follow the nearest core
-// point. A slice is a part of that work; there are no pairs to deliver.
+// other become one cluster by union-find in device memory, border points follow a core point. A
+// slice is a part of that work; there are no pairs to deliver.
 #pragma once
 
 #include <cstdint>

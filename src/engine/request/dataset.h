@@ -9,7 +9,8 @@
 
 namespace gpujoin {
 
-enum class ScalarType : std::int32_t { kFloat32, kFloat64 };
+/// What the numbers of a row are. kBits: words of 64 bits, whatever bits a row has fewer are 0.
+enum class ScalarType : std::int32_t { kFloat32, kFloat64, kBits };
 
 inline constexpr std::uint32_t kOneChunk = 63;  ///< Dataset::chunk_bits where there is one chunk
 
@@ -29,7 +30,7 @@ struct Dataset {
   const void* first_chunk;  ///< [rows of the chunk][dims] of type `scalar`; null: in a file
   const std::int64_t* ids;  ///< [rows], what results name rows by; null: their positions
   std::uint64_t rows;       ///< at most 2^32 - 64
-  std::uint32_t dims;       ///< numbers a row: 1 .. kMaxDimensions, or of boxes 2 .. 2 *
+  std::uint32_t dims;       ///< numbers or words a row: 1 .. kMaxDimensions, or of boxes 2 .. 2 *
                             ///< kMaxBoxDimensions; ignored when rows is 0
   ScalarType scalar;
   const double* scores = nullptr;        ///< [rows] finite; for the best pairs and for duplicates
@@ -108,8 +109,10 @@ const T* point(const Dataset& data, std::uint64_t row) {
   return reinterpret_cast<const T*>(chunk(data, row >> data.chunk_bits)) + place * data.dims;
 }
 
-/// One coordinate, widened exactly.
+/// One coordinate, widened exactly; a word of bits as a number, rounded.
 inline double coordinate(const Dataset& data, std::uint64_t row, std::uint32_t column) {
+  if (data.scalar == ScalarType::kBits)
+    return static_cast<double>(point<std::uint64_t>(data, row)[column]);
   return data.scalar == ScalarType::kFloat32 ? static_cast<double>(point<float>(data, row)[column])
                                              : point<double>(data, row)[column];
 }

@@ -104,6 +104,29 @@ Status check_sides(const Sides& sides) {
   return {};
 }
 
+/// Bits are compared by how many differ, points by nothing of the kind.
+Status check_bits(const JoinRequest& request) {
+  const bool hamming = request.metric() == Metric::kHamming;
+  for (const Dataset* data : {&request.left(), &request.right()})
+    if (data->rows > 0 && (data->scalar == ScalarType::kBits) != hamming)
+      return make_status(StatusCode::kInvalidArgument, "Join bits by the metric \"hamming\".",
+                         hamming ? "points have no Hamming distance"
+                                 : "bits have no distance but the Hamming distance");
+  if (!hamming) return {};
+  if (request.shape() == Shape::kBoxes)
+    return make_status(StatusCode::kInvalidArgument, "Use l2, l1 or linf.",
+                       "boxes have no Hamming distance");
+  if (request.output() == Output::kNearest)
+    return make_status(StatusCode::kInvalidArgument,
+                       "Join within a distance, and order the pairs of a row by it.",
+                       "the nearest rows are not found by Hamming distance");
+  if (is_of_spanning_tree(request.output()))
+    return make_status(StatusCode::kInvalidArgument,
+                       "gpu_dbscan() and gpu_components() find clusters by Hamming distance.",
+                       "spanning trees are not found by Hamming distance");
+  return {};
+}
+
 Status check_keys(const JoinRequest& request) {
   const std::uint32_t count = request.keys.count;
   bool known = count <= kMostKeys;
@@ -115,7 +138,6 @@ Status check_keys(const JoinRequest& request) {
                        (count == 0 || data->file == nullptr || data->key_places != nullptr)));
   const bool served = request.shape() == Shape::kPoints && request.output() != Output::kTopPairs &&
                       request.output() != Output::kNearest &&
-                      request.output() != Output::kDuplicates &&
                       !is_of_spanning_tree(request.output());
   if (known && (count == 0 || served)) return {};
   return make_status(StatusCode::kInvalidArgument, nullptr, "no such join has keys");
@@ -128,6 +150,7 @@ Status check_request(const JoinRequest& request) {
     return make_status(StatusCode::kInvalidArgument, "Pass a finite distance of 0 or more.",
                        "eps must be finite and not negative: %g", request.eps());
   if (Status status = check_sides(request.sides); !status.ok()) return status;
+  if (Status status = check_bits(request); !status.ok()) return status;
   if (Status status = check_keys(request); !status.ok()) return status;
   if (request.shape() == Shape::kBoxes) return check_boxes(request);
   if (request.output() == Output::kTopPairs) return check_top(request);
@@ -152,6 +175,8 @@ const char* to_string(IndexMethod method) {
       return "none";
     case IndexMethod::kKdTree:
       return "kd_tree";
+    case IndexMethod::kPigeonhole:
+      return "pigeonhole";
     default:
       return "auto";
   }
@@ -202,6 +227,8 @@ const char* to_string(Metric metric) {
       return "linf";
     case Metric::kCosine:
       return "cosine";
+    case Metric::kHamming:
+      return "hamming";
     default:
       return "l2";
   }

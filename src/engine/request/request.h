@@ -6,6 +6,7 @@
 
 #include "core/cell_order.h"
 #include "core/cell_walk.h"
+#include "core/cluster.h"
 #include "core/distance.h"
 #include "core/score.h"
 #include "engine/request/dataset.h"
@@ -20,16 +21,18 @@ enum class WorkOrder : std::int32_t { kAuto, kNone, kSorted, kQueue };
 /// kGrid: an epsilon grid over columns of the data [GPU-SJ, section 3] [GPU-Join, section 4.1].
 /// kReferencePoints: the same over distances to reference points [COSS, section 4]. kTiles: tiles
 /// of neighbouring points, compared by matrix arithmetic where their boxes come near each other.
-/// kNone: the nested loop.
+/// kNone: the nested loop. For bits, kTiles compares every pair, kPigeonhole those that agree in
+/// segments of them.
 enum class IndexMethod : std::int32_t {
   kAuto,
   kGrid,
   kReferencePoints,
   kTiles,
   kNone,
-  kKdTree,  ///< of nearest neighbours alone: no knob's value
+  kKdTree,      ///< of nearest neighbours alone: no knob's value
+  kPigeonhole,  ///< of bits alone
 };
-inline constexpr int kIndexMethodCount = 5;  ///< methods that a range join chooses among
+inline constexpr int kIndexMethodCount = 7;
 
 /// Where reference points lie [COSS, section 4.4]: RP-OUTER at the edges of the data, RP-INNER
 /// around its centre.
@@ -67,6 +70,7 @@ struct Knobs {
   WorkOrder work_order = WorkOrder::kAuto;  ///< SORTBYWL, WORKQUEUE; devices only
   std::uint32_t threads_per_point = 0;      ///< a power of two up to 32, 0 = auto; devices only
   std::uint32_t streams = 0;                ///< batches in flight, 0 = auto; devices only
+  Switch share_devices = Switch::kAuto;     ///< a join runs on several devices [GPU-Join]
   std::uint64_t batch_pairs = 0;  ///< pairs a batch at most, 0 = auto; lowered to fit in memory
   TopkMethod topk_method = TopkMethod::kAuto;
   BoxMethod box_method = BoxMethod::kAuto;
@@ -118,7 +122,8 @@ class Sides {
 /// the high one.
 enum class Shape : std::int32_t { kPoints, kBoxes };
 
-/// Points whose distance is at most eps, which is finite and >= 0.
+/// Points whose distance is at most eps, which is finite and >= 0. Bits have kHamming, and nothing
+/// else has it.
 struct PointsWithin {
   Metric metric;
   double eps;
@@ -212,12 +217,13 @@ class Output {
   }
   /// For each row of a self-join its cluster among rows within eps (core/cluster.h), each row with
   /// itself whatever its distance. Clusters are numbered from 0, by the smallest id in them; a
-  /// border row is in the cluster of its nearest core row, of two at one distance that of the
-  /// smaller id. With a key, an equality, all this holds among rows of each key, whose clusters are
-  /// numbered from 0; a row whose key is NaN is alone.
-  static Output clusters(std::uint64_t min_points) {
+  /// border row is in the cluster of a core row that the rule chooses. With a key, an equality, all
+  /// this holds among rows of each key, whose clusters are numbered from 0; a row whose key is NaN
+  /// is alone.
+  static Output clusters(std::uint64_t min_points, BorderRule borders = BorderRule::kNearest) {
     Output output{kClusters, {}};
     output.min_points_ = min_points;
+    output.borders_ = borders;
     return output;
   }
 
@@ -262,6 +268,7 @@ class Output {
   std::uint64_t min_points() const { return min_points_; }  ///< of clusters and trees, >= 1
   /// Of kStableClusters, >= 2.
   std::uint64_t min_cluster_size() const { return min_cluster_size_; }
+  BorderRule borders() const { return borders_; }           ///< of kClusters
   bool one_suffices() const { return one_suffices_ != 0; }  ///< of kCountPerRow: matched_rows()
   bool lowest_first() const { return top_.scoring.lowest_first; }  ///< of kDuplicates
 
@@ -275,6 +282,7 @@ class Output {
   std::uint64_t min_points_ = 0;
   std::uint64_t min_cluster_size_ = 0;
   std::uint8_t one_suffices_ = 0;  ///< no bool, as Sides::self_join_
+  BorderRule borders_ = BorderRule::kNearest;
 };
 
 /// Whether the output follows from a spanning tree.
@@ -307,13 +315,21 @@ inline bool is_raised(const volatile int* flag) {
   return flag != nullptr && __atomic_load_n(flag, __ATOMIC_RELAXED) != 0;
 }
 
+inline constexpr std::uint32_t kMostDevices = 16;
+
+/// Devices by number, from 0 on, each named once; none: all that there are.
+struct DeviceNumbers {
+  std::uint32_t count = 1;
+  std::int32_t number[kMostDevices] = {};  ///< [count]
+};
+
 /// What a join may use, and what stops it.
 struct Resources {
   std::uint32_t threads = 1;       ///< of the host, >= 1
   std::uint64_t memory_limit = 0;  ///< bytes of host memory the engine may hold, 0 = no limit
   std::uint64_t device_memory_limit = 0;  ///< bytes of device memory, 0 = no limit
   bool soft_limits = false;  ///< a join in parts exceeds them rather than fail after a first batch
-  std::int32_t device = 0;   ///< which device, from 0; devices only
+  DeviceNumbers devices;     ///< of which a join uses one or more; devices only
   /// Nonzero: next_batch returns kInterrupted soon; may be null.
   const volatile int* interrupt = nullptr;
   const RowFile* scratch = nullptr;  ///< for rows that do not fit in memory; null: there is none
@@ -359,6 +375,7 @@ class JoinRequest {
   std::uint64_t neighbors() const { return output_.neighbors(); }    ///< of kNearest
   std::uint64_t min_points() const { return output_.min_points(); }  ///< of clusters and trees
   std::uint64_t min_cluster_size() const { return output_.min_cluster_size(); }
+  BorderRule borders() const { return output_.borders(); }  ///< of kClusters
   bool one_suffices() const { return output_.one_suffices(); }
   bool lowest_first() const { return output_.lowest_first(); }  ///< of kDuplicates
 

@@ -71,6 +71,12 @@ inline bool is_mirrored(AccessPattern pattern, PairSelection pairs) {
   return pattern != AccessPattern::kFull && pairs != PairSelection::kUnordered;
 }
 
+/// What one of several devices did for a join.
+struct DeviceShare {
+  std::int32_t device;       ///< its number
+  std::uint64_t candidates;  ///< distances that it began
+};
+
 /// What a join has done so far. Complete after kEnd.
 struct JoinStats {
   Strategy strategy;
@@ -97,8 +103,10 @@ struct JoinStats {
   BoxMethod box_method;             ///< the one that ran; kAuto: not of boxes
   double join_ms;       ///< work on the join itself: time spent waiting for the caller is left out
   std::uint64_t tasks;  ///< of the loop that the host's threads share at the time; 0: unknown
-  std::uint64_t tasks_done;  ///< of these
-  char instruction_set[24];  ///< which SIMD target or device ran
+  std::uint64_t tasks_done;          ///< of these
+  std::uint32_t devices;             ///< that shared the join; 0: it was not shared
+  DeviceShare shares[kMostDevices];  ///< [devices]
+  char instruction_set[24];          ///< which SIMD target or device ran
 };
 
 }  // namespace gpujoin

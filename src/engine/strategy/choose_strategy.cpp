@@ -6,6 +6,7 @@
 #include <new>
 #include <vector>
 
+#include "engine/strategy/bit_strategy.h"
 #include "engine/strategy/box_strategy.h"
 #include "engine/strategy/planner.h"
 #include "engine/strategy/reference_points.h"
@@ -65,8 +66,8 @@ AccessPattern pattern_of(const JoinRequest& request, IndexMethod index) {
   if (request.output() == Output::kSums) return AccessPattern::kFull;
   // Clusters are symmetric.
   if (request.output() == Output::kClusters) return AccessPattern::kLinearId;
-  // Half of a matrix of tiles serves counts as well.
-  if (index == IndexMethod::kTiles)
+  // Half of a matrix of tiles serves counts as well, and so do passes over bits.
+  if (index == IndexMethod::kTiles || index == IndexMethod::kPigeonhole)
     return asked == AccessPattern::kFull && may_be_full ? asked : AccessPattern::kLinearId;
   // Counts per row belong to the left point.
   if (request.output() == Output::kCountPerRow) return AccessPattern::kFull;
@@ -75,6 +76,7 @@ AccessPattern pattern_of(const JoinRequest& request, IndexMethod index) {
 }
 
 Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
+  if (request.metric() == Metric::kHamming) return choose_bit_strategy(request).strategy;
   Planner planner(request, costs);
   const auto left_rows = static_cast<double>(request.left().rows);
   const auto right_rows = static_cast<double>(request.right().rows);
@@ -120,6 +122,15 @@ bool are_keys_worth(const JoinRequest& request, double pair_ns) {
            bare.estimate().ms / threads + bare.estimated_pairs * pair_ns / 1e6;
   } catch (const std::bad_alloc&) {
     return true;
+  }
+}
+
+bool is_for_cores(const JoinRequest& request) {
+  if (request.metric() != Metric::kHamming || !check_request(request).ok()) return false;
+  try {
+    return choose_strategy(request).index == IndexMethod::kPigeonhole;
+  } catch (const std::bad_alloc&) {
+    return false;
   }
 }
 

@@ -54,6 +54,10 @@ Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs = kC
 /// within eps is looked at for so long. Throws nothing.
 bool are_keys_worth(const JoinRequest& request, double pair_ns);
 
+/// Whether cores leave out most pairs, which a device would compare: of bits, where segments do.
+/// Throws nothing.
+bool is_for_cores(const JoinRequest& request);
+
 /// About how long one core takes to build the index and walk it, in milliseconds; 0 for a request
 /// that check_request() refuses. Where even brute force takes less than `enough_ms` that bound is
 /// returned, and the data is not read. The best pairs by threshold are taken to cost an index of

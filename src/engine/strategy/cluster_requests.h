@@ -31,4 +31,10 @@ inline JoinRequest cluster_tiles_request(JoinRequest request) {
   return request;
 }
 
+/// The same clusters, of bits, by whichever index.
+inline JoinRequest cluster_bits_request(JoinRequest request) {
+  request.sides = Sides::one(request.left(), PairSelection::kDistinct);
+  return request;
+}
+
 }  // namespace gpujoin

@@ -1,0 +1,91 @@
+#include "cpu/index/bit_index.h"
+
+#include <algorithm>
+
+#include "core/hamming.h"
+#include "cpu/index/large_buffer.h"
+
+namespace gpujoin::cpu {
+namespace {
+
+constexpr std::uint32_t kBetweenChecks = 1 << 16;
+
+/// Calls take(row, bucket) for the chosen rows, in order.
+template <class Take>
+void for_chosen(const WorkerPool& pool, const BitIndex& index, const BucketChoice& choice,
+                const Take& take) {
+  const std::uint32_t shift = kBitsPerWord - choice.bucket_bits;
+  for (std::uint32_t row = 0; row < index.rows(); ++row) {
+    if (row % kBetweenChecks == 0) pool.throw_if_stopped();
+    const std::uint64_t hash = hash_of_bits(index.row(row), kGroupPoints, choice.mask, index.words);
+    // High bits choose the bucket, others the slice.
+    if (choice.slices > 1 && (hash & 0xffff) * choice.slices >> 16 != choice.slice) continue;
+    take(row, choice.bucket_bits == 0 ? 0 : static_cast<std::uint32_t>(hash >> shift));
+  }
+}
+
+template <class T>
+void make_room(MemoryBudget& budget, Buffer<T>& buffer, std::uint64_t size) {
+  if (buffer.size() >= size) return;
+  buffer = {};
+  buffer = large_buffer<T>(budget, size);
+}
+
+}  // namespace
+
+BitIndex build_bit_index(WorkerPool& pool, MemoryBudget& budget, const Dataset& data) {
+  BitIndex index;
+  const auto rows = static_cast<std::uint32_t>(data.rows);
+  const std::size_t groups = (std::size_t{rows} + kGroupPoints - 1) / kGroupPoints;
+  index.words = data.dims;
+  index.names.dims = data.dims;
+  index.names.scalar = ScalarType::kBits;
+  index.names.points = rows;
+  index.names.rows = large_buffer<std::uint32_t>(budget, rows);
+  index.names.ids = large_buffer<std::int64_t>(budget, rows);
+  index.values = large_buffer<std::uint64_t>(budget, groups * data.dims * kGroupPoints);
+  pool.parallel_for(groups, [&](std::size_t number, unsigned) {
+    std::uint64_t* const group = index.values.data() + number * data.dims * kGroupPoints;
+    for (std::uint32_t i = 0; i < kGroupPoints; ++i) {
+      const std::size_t row = number * kGroupPoints + i;
+      const std::uint64_t* const words = row < rows ? point<std::uint64_t>(data, row) : nullptr;
+      for (std::uint32_t w = 0; w < data.dims; ++w)
+        group[w * kGroupPoints + i] = words == nullptr ? 0 : words[w];
+      if (row >= rows) continue;
+      index.names.rows[row] = static_cast<std::uint32_t>(row);
+      index.names.ids[row] = id_of(data, row);
+    }
+  });
+  return index;
+}
+
+std::uint64_t bit_index_row_bytes(const Dataset& data) {
+  return point_bytes(data) + sizeof(std::uint32_t) + sizeof(std::int64_t);
+}
+
+void BitBuckets::fill(const WorkerPool& pool, const BitIndex& index, const BucketChoice& choice) {
+  const std::size_t buckets = std::size_t{1} << choice.bucket_bits;
+  make_room(*budget_, starts_, buckets + 1);
+  std::fill(starts_.begin(), starts_.end(), 0);
+  for_chosen(pool, index, choice, [&](std::uint32_t, std::uint32_t bucket) { ++starts_[bucket]; });
+  std::uint32_t rows = 0;
+  for (std::size_t bucket = 0; bucket <= buckets; ++bucket) {
+    rows += bucket < buckets ? starts_[bucket] : 0;
+    starts_[bucket] = rows;  // the end of it, from which its rows go down
+  }
+  make_room(*budget_, rows_, rows);
+  if (stride_ < rows + std::uint64_t{kBitPadding}) {
+    stride_ = 0;
+    make_room(*budget_, words_, (rows + std::uint64_t{kBitPadding}) * index.words);
+    stride_ = words_.size() / index.words;
+  }
+  for_chosen(pool, index, choice, [&](std::uint32_t row, std::uint32_t bucket) {
+    const std::uint32_t place = --starts_[bucket];
+    rows_[place] = row;
+    const std::uint64_t* const words = index.row(row);
+    for (std::uint32_t w = 0; w < index.words; ++w)
+      words_[w * stride_ + place] = words[w * kGroupPoints];
+  });
+}
+
+}  // namespace gpujoin::cpu

@@ -1,0 +1,77 @@
+#include "cpu/walk/bit_plan.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace gpujoin::cpu {
+namespace {
+
+/// Leaves out what fills the last groups up.
+void leave_rows(std::uint32_t left_rows, std::uint32_t right_rows, GroupPairs* pairs) {
+  const std::uint32_t rights = ~std::uint32_t{0} >> (kGroupPoints - right_rows);
+  for (std::uint32_t i = 0; i < kGroupPoints; ++i) pairs->possible[i] &= i < left_rows ? rights : 0;
+}
+
+std::uint32_t rows_of_group(const BitIndex& index, std::uint32_t group) {
+  return std::min(kGroupPoints, index.rows() - group * kGroupPoints);
+}
+
+}  // namespace
+
+bool are_keys_near(const JoinPlan& join, std::uint32_t left, std::uint32_t right) {
+  for (std::uint32_t k = 0; k < join.keys.count; ++k)
+    if (!join.keys.are_near(k, key_of(*join.left_points, left, k),
+                            key_of(*join.right_points, right, k)))
+      return false;
+  return true;
+}
+
+bool screen_bit_groups(const JoinPlan& join, const BitPlan& plan, std::uint32_t left_group,
+                       std::uint32_t right_group, GroupPairs* pairs) {
+  if (!plan.scan.groups(plan.left->group(left_group), plan.right->group(right_group), plan.words(),
+                        plan.most, pairs))
+    return false;
+  leave_rows(rows_of_group(*plan.left, left_group), rows_of_group(*plan.right, right_group), pairs);
+  for (std::uint32_t i = 0; i < kGroupPoints; ++i) {
+    std::uint32_t near = pairs->possible[i];
+    if (join.keys.count > 0)
+      for_bits(pairs->possible[i], [&](std::uint32_t j) {
+        if (!are_keys_near(join, left_group * kGroupPoints + i, right_group * kGroupPoints + j))
+          near &= ~(1u << j);
+      });
+    pairs->possible[i] = pairs->sure[i] = near;
+  }
+  return true;
+}
+
+void plan_passes(BitPlan* plan, unsigned workers, std::uint64_t memory) {
+  constexpr std::uint32_t kRowsOfBucket = 8, kMostSlices = 16, kMostBucketBits = 24;
+  BitSegments& segments = plan->segments;
+  plan->walkers = workers;
+  if (segments.count == 0) return;
+  const std::uint64_t rows = std::max(plan->left->rows(), plan->right->rows());
+  const std::uint64_t all =
+      plan->left == plan->right ? rows : std::uint64_t{plan->left->rows()} + plan->right->rows();
+  // Workers have slices of passes, whose rows together are about those of two passes.
+  plan->slices = std::clamp((workers + 1) / 2, 1u, kMostSlices);
+  const std::uint64_t bytes = all * bucket_row_bytes(plan->words());
+  if (memory > 0) {
+    // Rows that agree lie in one slice, which then is larger: as large as all of them, at worst.
+    if (bytes > memory) {
+      segments = {};
+      return;
+    }
+    plan->walkers = static_cast<unsigned>(
+        std::min<std::uint64_t>(workers, memory / std::max<std::uint64_t>(bytes, 1)));
+  }
+  const std::uint64_t of_slice = rows / plan->slices / kRowsOfBucket;
+  plan->bucket_bits = std::min<std::uint32_t>(kMostBucketBits,
+                                              static_cast<std::uint32_t>(std::bit_width(of_slice)));
+  const std::uint64_t passes = segments.passes();
+  plan->passes.reserve(passes);
+  std::uint64_t set = (std::uint64_t{1} << segments.equal) - 1;
+  for (std::uint64_t pass = 0; pass < passes; ++pass, set = next_set(set))
+    plan->passes.push_back(set);
+}
+
+}  // namespace gpujoin::cpu
