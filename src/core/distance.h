@@ -10,7 +10,8 @@
 
 namespace gpujoin {
 
-enum class Metric : std::int32_t { kL2, kL1, kLInf, kCosine };
+/// kHamming is of bits, whose distance stands in core/hamming.h; all that follows is of points.
+enum class Metric : std::int32_t { kL2, kL1, kLInf, kCosine, kHamming };
 
 inline constexpr std::uint32_t kMaxDimensions = 16000;
 

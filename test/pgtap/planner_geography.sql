@@ -79,6 +79,11 @@ SELECT same_rows('SELECT l.id, s.* FROM places l CROSS JOIN LATERAL (SELECT r.id
   ORDER BY l.g <-> r.g, r.id LIMIT 5) s WHERE l.kind = ' || quote_literal(kind), NULL, 'nearest: ' || kind)
 FROM unnest('{earth,town,pole}'::text[]) kind;
 
+-- The metric haversine measures on the same sphere.
+SELECT cmp_ok(max(abs(gpu_distance(ARRAY[ST_X(l.p), ST_Y(l.p)], ARRAY[ST_X(r.p), ST_Y(r.p)], 'haversine') - ST_DistanceSphere(l.p, r.p))), '<', 0.0001::float8,
+  'as ST_DistanceSphere') FROM (SELECT g::geometry AS p FROM places WHERE id BETWEEN 1 AND 499) l, (SELECT g::geometry AS p FROM places WHERE id BETWEEN 1 AND 499) r
+WHERE ST_DistanceSphere(l.p, r.p) < 1.9e7;
+
 -- Miles of earthdistance between points of degrees; what are none are odd rows.
 CREATE EXTENSION IF NOT EXISTS earthdistance CASCADE;
 CREATE TABLE degrees AS SELECT id, point(ST_X(g::geometry), ST_Y(g::geometry)) AS p FROM places WHERE id BETWEEN 1 AND 499;

@@ -2,6 +2,7 @@
 // All go by the definition of core/distance.h, as the joins do.
 #include "core/threshold.h"
 #include "pg/reading/arguments.h"
+#include "pg/types/sphere.h"
 #include "pg/types/vector_datum.h"
 
 extern "C" {
@@ -18,9 +19,40 @@ struct varlena* vector_argument(FunctionCallInfo fcinfo, int number) {
 /// Whether all coordinates are known.
 bool is_known(const VectorView& view) { return view.problem != ValueProblem::kNullElement; }
 
+/// Sets the place of a longitude and a latitude, or raises an error where they are none.
+template <class T>
+void find_place(const VectorView& view, double* place) {
+  const auto* const degrees = reinterpret_cast<const Unaligned<T>*>(view.data);
+  if (view.dims != 2)
+    ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION),
+                    errmsg("a vector of %d dimensions is no longitude and latitude", view.dims),
+                    errhint("The metric haversine takes two numbers, in degrees.")));
+  const double longitude = degrees[0], latitude = degrees[1];
+  if (!are_degrees(longitude, latitude))
+    ereport(ERROR,
+            (errcode(ERRCODE_DATA_EXCEPTION),
+             errmsg("no place on the Earth has longitude %g and latitude %g", longitude, latitude),
+             errhint("%s", kDegreesHint)));
+  set_place(longitude, latitude, place);
+}
+
+/// The raw distance of the points that an engine compares in the place of two vectors.
+template <class T>
+double raw_distance_of(const VectorView& left, const VectorView& right, PointMetric metric) {
+  if (metric.on_earth) {
+    double a[3], b[3];
+    find_place<T>(left, a);
+    find_place<T>(right, b);
+    return raw_distance(metric.metric, a, b, 3);
+  }
+  return raw_distance(metric.metric, reinterpret_cast<const Unaligned<T>*>(left.data),
+                      reinterpret_cast<const Unaligned<T>*>(right.data),
+                      static_cast<std::uint32_t>(left.dims));
+}
+
 /// The raw distance of two vectors; false where a coordinate of either is NULL.
 template <class T>
-bool find_raw(FunctionCallInfo fcinfo, Metric metric, double* raw) {
+bool find_raw(FunctionCallInfo fcinfo, PointMetric metric, double* raw) {
   struct varlena* const a = vector_argument(fcinfo, 0);
   struct varlena* const b = vector_argument(fcinfo, 1);
   const VectorView left = view_vector(a), right = view_vector(b);
@@ -33,9 +65,7 @@ bool find_raw(FunctionCallInfo fcinfo, Metric metric, double* raw) {
                       errmsg("vectors have different numbers of dimensions: %d and %d", left.dims,
                              right.dims),
                       errhint("Distances are between vectors of the same number of dimensions.")));
-    *raw = raw_distance(metric, reinterpret_cast<const Unaligned<T>*>(left.data),
-                        reinterpret_cast<const Unaligned<T>*>(right.data),
-                        static_cast<std::uint32_t>(left.dims));
+    *raw = raw_distance_of<T>(left, right, metric);
   }
   PG_FREE_IF_COPY(a, 0);
   PG_FREE_IF_COPY(b, 1);
@@ -43,30 +73,34 @@ bool find_raw(FunctionCallInfo fcinfo, Metric metric, double* raw) {
 }
 
 template <class T>
-Datum distance(FunctionCallInfo fcinfo, Metric metric) {
+Datum distance(FunctionCallInfo fcinfo, PointMetric metric) {
   double raw;
   if (!find_raw<T>(fcinfo, metric, &raw)) PG_RETURN_NULL();
-  PG_RETURN_FLOAT8(distance_from_raw(metric, raw));
+  const double found = distance_from_raw(metric.metric, raw);
+  PG_RETURN_FLOAT8(metric.on_earth ? arc_of_chord(found) : found);
 }
 
 /// The metric that an argument names; L2 for calls without it.
-Metric metric_argument(FunctionCallInfo fcinfo, int number) {
-  return PG_NARGS() > number ? read_metric(PG_GETARG_DATUM(number)) : Metric::kL2;
+PointMetric metric_argument(FunctionCallInfo fcinfo, int number) {
+  return PG_NARGS() > number ? read_metric(PG_GETARG_DATUM(number))
+                             : PointMetric{Metric::kL2, false};
 }
 
 /// The threshold of the eps and metric that the function was last called with.
 struct CachedThreshold {
   double eps;
-  Metric metric;
+  PointMetric metric;
   double raw;
 };
 
 /// Threshold::raw of argument 2, found once as long as it stays the same.
-double threshold_argument(FunctionCallInfo fcinfo, Metric metric) {
+double threshold_argument(FunctionCallInfo fcinfo, PointMetric metric) {
   const double eps = PG_GETARG_FLOAT8(2);
   FmgrInfo* const function = fcinfo->flinfo;
   CachedThreshold* cached = static_cast<CachedThreshold*>(function->fn_extra);
-  if (cached != nullptr && cached->eps == eps && cached->metric == metric) return cached->raw;
+  if (cached != nullptr && cached->eps == eps && cached->metric.metric == metric.metric &&
+      cached->metric.on_earth == metric.on_earth)
+    return cached->raw;
   if (!(eps >= 0) || std::isinf(eps))
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                     errmsg("eps must be a finite number that is not negative, not %g", eps),
@@ -76,13 +110,13 @@ double threshold_argument(FunctionCallInfo fcinfo, Metric metric) {
         MemoryContextAlloc(function->fn_mcxt, sizeof(CachedThreshold)));
     function->fn_extra = cached;
   }
-  *cached = {eps, metric, make_threshold(metric, eps).raw};
+  *cached = {eps, metric, make_threshold(metric.metric, engine_radius(metric, eps)).raw};
   return cached->raw;
 }
 
 template <class T>
 Datum within(FunctionCallInfo fcinfo) {
-  const Metric metric = metric_argument(fcinfo, 3);
+  const PointMetric metric = metric_argument(fcinfo, 3);
   const double threshold = threshold_argument(fcinfo, metric);
   double raw;
   if (!find_raw<T>(fcinfo, metric, &raw)) PG_RETURN_NULL();
@@ -120,19 +154,19 @@ PGDLLEXPORT Datum gpujoin_distance_float8(PG_FUNCTION_ARGS) {
 }
 
 PGDLLEXPORT Datum gpujoin_cosine_distance_float4(PG_FUNCTION_ARGS) {
-  return gpujoin::distance<float>(fcinfo, gpujoin::Metric::kCosine);
+  return gpujoin::distance<float>(fcinfo, {gpujoin::Metric::kCosine, false});
 }
 
 PGDLLEXPORT Datum gpujoin_cosine_distance_float8(PG_FUNCTION_ARGS) {
-  return gpujoin::distance<double>(fcinfo, gpujoin::Metric::kCosine);
+  return gpujoin::distance<double>(fcinfo, {gpujoin::Metric::kCosine, false});
 }
 
 PGDLLEXPORT Datum gpujoin_l1_distance_float4(PG_FUNCTION_ARGS) {
-  return gpujoin::distance<float>(fcinfo, gpujoin::Metric::kL1);
+  return gpujoin::distance<float>(fcinfo, {gpujoin::Metric::kL1, false});
 }
 
 PGDLLEXPORT Datum gpujoin_l1_distance_float8(PG_FUNCTION_ARGS) {
-  return gpujoin::distance<double>(fcinfo, gpujoin::Metric::kL1);
+  return gpujoin::distance<double>(fcinfo, {gpujoin::Metric::kL1, false});
 }
 
 PGDLLEXPORT Datum gpujoin_within_float4(PG_FUNCTION_ARGS) { return gpujoin::within<float>(fcinfo); }
@@ -142,7 +176,7 @@ PGDLLEXPORT Datum gpujoin_within_float8(PG_FUNCTION_ARGS) {
 }
 
 PGDLLEXPORT Datum gpujoin_within_point(PG_FUNCTION_ARGS) {
-  const double threshold = gpujoin::threshold_argument(fcinfo, gpujoin::Metric::kL2);
+  const double threshold = gpujoin::threshold_argument(fcinfo, {gpujoin::Metric::kL2, false});
   PG_RETURN_BOOL(gpujoin::raw_l2_points(fcinfo) <= threshold);
 }
 }

@@ -4,6 +4,7 @@
 #include <cfloat>
 #include <cmath>
 
+#include "core/great_circle.h"
 #include "engine/request/request.h"
 
 extern "C" {
@@ -78,12 +79,28 @@ E read_choice(const NullableDatum& value, E otherwise, std::initializer_list<E> 
   pg_unreachable();
 }
 
-Metric read_metric(const NullableDatum& value, Shape shape) {
+/// Bits have a metric where tables are joined, and no others have it: arrays are no bits.
+PointMetric read_metric(const NullableDatum& value, Shape shape, bool bits) {
+  constexpr PointMetric kL2 = {Metric::kL2, false}, kL1 = {Metric::kL1, false},
+                        kLInf = {Metric::kLInf, false}, kCosine = {Metric::kCosine, false},
+                        kHaversine = {Metric::kL2, true}, kHamming = {Metric::kHamming, false};
   if (shape == Shape::kBoxes)
-    return read_choice(value, Metric::kL2, {Metric::kL2, Metric::kL1, Metric::kLInf}, "metric",
-                       " of boxes", "Known metrics of boxes are \"l2\", \"l1\" and \"linf\".");
-  return read_choice(value, Metric::kL2, {Metric::kL2, Metric::kL1, Metric::kLInf, Metric::kCosine},
-                     "metric", "", "Known metrics are \"l2\", \"l1\", \"linf\" and \"cosine\".");
+    return read_choice(value, kL2, {kL2, kL1, kLInf}, "metric", " of boxes",
+                       "Known metrics of boxes are \"l2\", \"l1\" and \"linf\".");
+  if (bits)
+    return read_choice(value, kL2, {kL2, kL1, kLInf, kCosine, kHaversine, kHamming}, "metric", "",
+                       "Known metrics are \"l2\", \"l1\", \"linf\", \"cosine\" and "
+                       "\"haversine\", and of bits \"hamming\".");
+  return read_choice(value, kL2, {kL2, kL1, kLInf, kCosine, kHaversine}, "metric", "",
+                     "Known metrics are \"l2\", \"l1\", \"linf\", \"cosine\" and \"haversine\".");
+}
+
+/// The stability of clusters adds up lengths, and an engine knows those of straight lines.
+void check_output(PointMetric metric, const JoinFunction& function) {
+  if (metric.on_earth && function.output == Output::kStableClusters)
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("%s() does not support metric => 'haversine'", function.name),
+                    errhint("gpu_dbscan() does.")));
 }
 
 PairSelection read_pairs(const NullableDatum& value, Output::Kind output) {
@@ -216,6 +233,8 @@ SideArguments read_side(const JoinArguments& arguments, Node* call, const Nullab
   SideArguments result = {};
   result.relation = DatumGetObjectId(values[function.at.relation[side]].value);
   result.shape = function.shape;
+  result.on_earth = arguments.metric.on_earth;
+  result.bits = arguments.metric.metric == Metric::kHamming;
   result.prefix = function.takes_one_table() ? "" : side == 0 ? "left_" : "right_";
   result.id_column = copy_name(values[function.at.id_column[side]]);
   const int columns = function.at.columns[side];
@@ -227,11 +246,7 @@ SideArguments read_side(const JoinArguments& arguments, Node* call, const Nullab
                                      arguments.top.scoring.function != ScoreFunction::kDistance;
   if (result.scored) result.score_column = copy_name(score);
   const NullableDatum partition = value_at(values, function.at.partition_column);
-  result.divides = !partition.isnull;
-  if (result.divides) {
-    result.scored = true;
-    result.score_column = copy_name(partition);
-  }
+  if (!partition.isnull) result.partition_column = copy_name(partition);
   return result;
 }
 
@@ -253,11 +268,13 @@ JoinArguments read_arguments(const JoinFunction* function, Node* call,
       (has_k && values[at.k].isnull) ||
       (at.min_cluster_size >= 0 && values[at.min_cluster_size].isnull) ||
       (at.min_points >= 0 && at.min_cluster_size < 0 && values[at.min_points].isnull);
-  result.metric = read_metric(values[at.metric], function->shape);
+  result.metric = read_metric(values[at.metric], function->shape, true);
+  check_output(result.metric, *function);
   result.pairs = read_pairs(value_at(values, at.pairs), function->output);
   result.top.scoring = read_scoring(*function, values);
   if (result.no_rows) return result;
-  result.eps = read_eps(value_at(values, at.eps), *function);
+  result.radius = read_eps(value_at(values, at.eps), *function);
+  result.eps = engine_radius(result.metric, result.radius);
   if (at.min_cluster_size >= 0)
     result.min_cluster_size = read_min_cluster_size(values[at.min_cluster_size]);
   const NullableDatum min_points = value_at(values, at.min_points);
@@ -288,11 +305,21 @@ std::uint64_t check_min_points(std::int64_t min_points) {
   return static_cast<std::uint64_t>(min_points);
 }
 
-Metric read_metric(Datum name) { return read_metric({name, false}, Shape::kPoints); }
+PointMetric read_metric(Datum name) { return read_metric({name, false}, Shape::kPoints, false); }
+
+const char* to_string(PointMetric metric) {
+  return metric.on_earth ? "haversine" : to_string(metric.metric);
+}
+
+double engine_radius(PointMetric metric, double radius) {
+  return metric.on_earth ? chord_within(radius) : radius;
+}
 
 bool same_side(const SideArguments& a, const SideArguments& b) {
   if (a.relation != b.relation || a.column_count != b.column_count || a.scored != b.scored ||
-      !same_name(a.id_column, b.id_column) || !same_name(a.score_column, b.score_column))
+      a.on_earth != b.on_earth || a.bits != b.bits || !same_name(a.id_column, b.id_column) ||
+      !same_name(a.score_column, b.score_column) ||
+      !same_name(a.partition_column, b.partition_column))
     return false;
   for (int i = 0; i < a.column_count; ++i)
     if (!same_name(a.columns[i], b.columns[i])) return false;

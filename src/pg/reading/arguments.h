@@ -41,18 +41,26 @@ struct JoinFunction {
   constexpr bool takes_one_table() const { return at.relation[1] < 0; }
 };
 
+/// The metric of a join of points, as it is named.
+struct PointMetric {
+  Metric metric;  ///< of the engine's points
+  bool on_earth;  ///< "haversine": these are places, and distances arcs between them
+};
+
 /// One side as the caller names it. Strings are null where the default is wanted.
 struct SideArguments {
   Oid relation;
   Shape shape;
+  bool bits;           ///< rows are bits, whose metric is kHamming
   const char* prefix;  ///< of the side's argument names: "", "left_" or "right_"
   const char* id_column;
   int column_count;      ///< -1: the default is wanted
   const char** columns;  ///< of vectors, or of boxes
   bool scored;           ///< rows have scores
   bool ranks;            ///< these are ranks, of Output::kDuplicates
-  bool divides;          ///< these are the numbers of values that divide rows into partitions
+  bool on_earth;         ///< vectors are longitudes and latitudes
   const char* score_column;
+  const char* partition_column;  ///< whose values divide rows; null: none do
 };
 
 struct JoinArguments {
@@ -60,8 +68,9 @@ struct JoinArguments {
   bool no_rows;  ///< a required argument is NULL
   SideArguments left;
   SideArguments right;  ///< unset where there is one table
-  double eps;
-  Metric metric;
+  double eps;           ///< between the engine's points
+  double radius;        ///< as the caller gave it: metres where points are places on the Earth
+  PointMetric metric;
   PairSelection pairs;
   Top top;                         ///< of Output::kTopPairs; its k is Output::kNearest's, too
   std::uint64_t min_points;        ///< of clusters and spanning trees
@@ -76,8 +85,13 @@ JoinArguments read_arguments(const JoinFunction* function, Node* call, const Nul
 double check_eps(double eps, Shape shape);
 std::uint64_t check_min_points(std::int64_t min_points);
 
-/// The metric of points that a text names; an error where it names none.
-Metric read_metric(Datum name);
+/// The metric of arrays that a text names; an error where it names none.
+PointMetric read_metric(Datum name);
+
+const char* to_string(PointMetric metric);
+
+/// The radius of an engine's points: the straight line below an arc where these are places.
+double engine_radius(PointMetric metric, double radius);
 
 /// Whether both name the same columns of the same relation.
 bool same_side(const SideArguments& a, const SideArguments& b);

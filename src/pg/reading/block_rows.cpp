@@ -18,7 +18,7 @@ constexpr BlockNumber kBlocksAtOnce = 64;
 }  // namespace
 
 BlockColumns make_block_columns(const SideColumns& side) {
-  const int most = side.count + 2;
+  const int most = side.count + 3;
   BlockColumns columns = {0,
                           0,
                           static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * most)),

@@ -1,7 +1,10 @@
 #include "pg/reading/column_sample.h"
 
+#include <bit>
 #include <numeric>
 
+#include "core/great_circle.h"
+#include "core/hamming.h"
 #include "pg/reading/relation.h"
 #include "pg/types/vector_datum.h"
 
@@ -55,12 +58,24 @@ ColumnSample sample_numbers(Oid type, int count, const ValueAt& value_at) {
   return sample;
 }
 
+/// The bits in which two values of so many words differ, which a sample keeps as numbers.
+std::uint32_t differing_bits(const double* a, const double* b, std::uint32_t words) {
+  std::uint32_t bits = 0;
+  for (std::uint32_t w = 0; w < words; ++w)
+    bits += count_bits(std::bit_cast<std::uint64_t>(a[w]) ^ std::bit_cast<std::uint64_t>(b[w]));
+  return bits;
+}
+
 /// Whether two values are near. A raw distance only grows with every coordinate, so that of most
 /// pairs few are read.
 bool are_near(const NearTest& near, const double* a, const double* b, std::uint32_t dims,
               std::uint64_t* work) {
   const BoxTest& test = near.test;
   *work += kPairWork;
+  if (test.metric == Metric::kHamming) {
+    *work += dims;
+    return differing_bits(a, b, dims) <= test.threshold;
+  }
   if (near.boxes || test.metric == Metric::kCosine) {
     *work += dims;
     if (!near.boxes) return raw_distance(test.metric, a, b, dims) <= test.threshold;
@@ -120,7 +135,10 @@ ColumnSample make_sample(const Dataset& points) {
   ColumnSample sample = new_sample(static_cast<int>(points.rows), points.dims);
   double* value = sample.values;
   for (std::uint64_t row = 0; row < points.rows; ++row)
-    for (std::uint32_t d = 0; d < points.dims; ++d) *value++ = coordinate(points, row, d);
+    for (std::uint32_t d = 0; d < points.dims; ++d)
+      *value++ = points.scalar == ScalarType::kBits
+                     ? std::bit_cast<double>(point<std::uint64_t>(points, row)[d])
+                     : coordinate(points, row, d);
   std::fill_n(sample.weights, sample.count, 1.0);
   std::copy_n(points.ids, sample.count, sample.places);
   return sample;
@@ -148,6 +166,48 @@ double matching_share(const ColumnSample& a, const ColumnSample& b, const NearTe
   }
   if (!(all > 0)) return unseen;
   return near > 0 ? near / all : fmin(0.5 / static_cast<double>(pairs), unseen);
+}
+
+namespace {
+
+/// How much shorter a degree of longitude is than one of latitude, on average.
+double shortening(const ColumnSample& latitudes) {
+  double sum = 0, all = 0;
+  for (int i = 0; i < latitudes.count; ++i) {
+    if (!std::isfinite(latitudes.values[i])) continue;
+    sum += latitudes.weights[i] * turn_of(fmin(fabs(latitudes.values[i]), 90)).cosine;
+    all += latitudes.weights[i];
+  }
+  return all > 0 ? fmax(sum / all, 0.01) : 1;
+}
+
+}  // namespace
+
+double matching_places(const ColumnSample* left, const ColumnSample* right, double chord,
+                       bool same_rows) {
+  const double degrees = arc_of_chord(chord) / kEarthRadius * (180 / M_PI);
+  const double reaches[2] = {degrees / shortening(left[1]), degrees};
+  double share = 1;
+  for (int i = 0; i < 2; ++i)
+    share *= matching_share(left[i], right[i], {false, make_box_test(Metric::kL2, reaches[i])},
+                            same_rows, 1);
+  return share;
+}
+
+ColumnSample places_of(const ColumnSample& degrees) {
+  if (degrees.count == 0 || degrees.dims != 2) return {};
+  ColumnSample places = new_sample(degrees.count, 3);
+  for (int i = 0; i < degrees.count; ++i) {
+    const double longitude = degrees.values[2 * i], latitude = degrees.values[2 * i + 1];
+    double* const place = places.values + 3 * i;
+    if (are_degrees(longitude, latitude))
+      set_place(longitude, latitude, place);
+    else
+      std::fill_n(place, 3, NAN);
+  }
+  std::copy_n(degrees.weights, degrees.count, places.weights);
+  std::copy_n(degrees.places, degrees.count, places.places);
+  return places;
 }
 
 }  // namespace gpujoin

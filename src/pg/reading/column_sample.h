@@ -43,4 +43,12 @@ struct NearTest {
 double matching_share(const ColumnSample& a, const ColumnSample& b, const NearTest& test,
                       bool same_rows, double unseen);
 
+/// The share of pairs of places within a straight line of each other, by samples of longitudes and
+/// of latitudes. These are taken for independent.
+double matching_places(const ColumnSample* left, const ColumnSample* right, double chord,
+                       bool same_rows);
+
+/// The places of a sample of longitudes and latitudes that are one value.
+ColumnSample places_of(const ColumnSample& degrees);
+
 }  // namespace gpujoin

@@ -551,7 +551,7 @@ void help(ParallelRead* shared, shm_toc* toc) {
 BlockNumber read_in_parallel(const HeapBlocks& heap, const KeptBlocks& kept, RowCollector* rows,
                              BlocksRead* read) {
   const SideColumns& columns = *rows->columns;
-  if (columns.divides) return 0;  // values are numbered in the order of a scan
+  if (divides(columns)) return 0;  // values are numbered in the order of a scan
   const std::uint64_t bytes = table_bytes(heap.relation);
   const int workers = wanted_workers(heap, bytes, count_unread(heap, kept, read->map));
   if (workers == 0 || bytes > rows->points->limit) return 0;

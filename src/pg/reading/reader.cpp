@@ -33,7 +33,8 @@ struct Reader {
   RowCollector rows;
 };
 
-/// DestReceiver::receiveSlot. Column 1 is the id, the vector or box follows, then the score.
+/// DestReceiver::receiveSlot. Column 1 is the id, the vector or box follows, then the score, then
+/// the partition.
 bool receive_row(TupleTableSlot* slot, DestReceiver* receiver) {
   RowCollector* const rows = &reinterpret_cast<Reader*>(receiver)->rows;
   slot_getallattrs(slot);
@@ -56,10 +57,9 @@ void check_types(DestReceiver* receiver, int, TupleDesc row) {
   bool same = has(0, columns.id == SelfItemPointerAttributeNumber ? TIDOID : columns.id_type);
   for (int i = 0; i < columns.count; ++i)
     same = same && has(i + 1, asked_type(columns, columns.types[i]));
-  if (rows.points->scored)
-    same =
-        same && has(columns.count + 1,
-                    columns.divides ? columns.score_type : asked_type(columns, columns.score_type));
+  const int last = columns.count + (rows.points->scored ? 1 : 0);
+  if (rows.points->scored) same = same && has(last, asked_type(columns, columns.score_type));
+  if (divides(columns)) same = same && has(last + 1, columns.partition_type);
   if (!same)
     ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE),
                     errmsg("relation \"%s\" was replaced while it was read",
@@ -79,7 +79,7 @@ void append_column(StringInfo query, const SideColumns& columns, AttrNumber attr
     appendStringInfo(query, "::%s", format_type_extended(asked, -1, FORMAT_TYPE_FORCE_QUALIFY));
 }
 
-/// `SELECT id, vector, score FROM schema.relation`, independent of search_path.
+/// `SELECT id, vector, score, partition FROM schema.relation`, independent of search_path.
 char* make_query(const SideColumns& columns) {
   StringInfoData query;
   initStringInfo(&query);
@@ -88,7 +88,8 @@ char* make_query(const SideColumns& columns) {
   for (int i = 0; i < columns.count; ++i)
     append_column(&query, columns, columns.attributes[i], columns.types[i]);
   if (columns.score != InvalidAttrNumber)
-    append_column(&query, columns, columns.score, score_read(columns));
+    append_column(&query, columns, columns.score, columns.score_type);
+  if (divides(columns)) append_column(&query, columns, columns.partition, InvalidOid);
   const char* const schema = get_namespace_name(get_rel_namespace(columns.relation));
   appendStringInfo(&query, " FROM %s",
                    quote_qualified_identifier(schema, get_rel_name(columns.relation)));
@@ -184,7 +185,12 @@ Dataset read_points(const SideColumns& columns, PointBuffer* points, ValueShape*
   table_close(relation, NoLock);
   *shape = rows.shape;
   end_dividing(&rows);
-  return finish_points(points);
+  Dataset data = finish_points(points);
+  if (divides(columns)) {
+    data.keys = rows.partitions;
+    data.key_columns = 1;
+  }
+  return data;
 }
 
 }  // namespace gpujoin

@@ -44,20 +44,25 @@ AttrNumber find_attribute(Relation relation, const char* name) {
 
 bool is_array_of_floats(Oid type) { return type == FLOAT4ARRAYOID || type == FLOAT8ARRAYOID; }
 
-/// How likely a column of the type is meant where none is named, 0 first.
+/// How likely a column of the type is meant where none is named, 0 first. An integer may be many
+/// things but bits.
 int precedence(Oid type) {
+  constexpr int kNever = 3;
   const ValueType* const known = find_value_type(type);
+  if (known != nullptr && is_of_bits(*known))
+    return is_number_type(type) ? kNever : type == BYTEAOID ? 1 : 0;
   return known == nullptr ? 2 : known->extension != nullptr ? 1 : 0;
 }
 
 /// The only column that is a vector or box: one of PostgreSQL's own types, or else of another
 /// extension, or else an array of numbers that are no floats.
-ColumnFinding find_default_columns(Relation relation, Shape shape, SideColumns* columns) {
+ColumnFinding find_default_columns(Relation relation, const SideArguments& side,
+                                   SideColumns* columns) {
   for (const int latest : {0, 1, 2}) {
     columns->count = 0;
     for (AttrNumber a = 1; a <= RelationGetNumberOfAttributes(relation); ++a) {
       const Oid type = column_type(relation, a);
-      if (!is_whole_type(shape, type) || precedence(type) > latest) continue;
+      if (!is_whole_type(side, type) || precedence(type) > latest) continue;
       if (columns->count++ > 0) return {ColumnProblem::kSeveralColumns, nullptr};
       columns->attributes[0] = a;
     }
@@ -77,7 +82,7 @@ ColumnFinding find_named_columns(Relation relation, const SideArguments& side,
     for (int j = 0; j < i; ++j)
       if (columns->attributes[j] == attribute) return {ColumnProblem::kRepeatedColumn, name};
     const Oid type = column_type(relation, attribute);
-    const bool whole = is_whole_type(side.shape, type), part = is_part_type(side.shape, type);
+    const bool whole = is_whole_type(side, type), part = is_part_type(side, type);
     if (!whole && !part) return {ColumnProblem::kColumnType, name};
     if (whole && columns->count > 1) return {ColumnProblem::kMixedColumns, name};
     if (part && side.shape == Shape::kBoxes && columns->count != 2)
@@ -114,7 +119,6 @@ ColumnFinding find_id(Relation relation, const SideArguments& side, SideColumns*
 
 ColumnFinding find_score(Relation relation, const SideArguments& side, SideColumns* columns) {
   columns->score = InvalidAttrNumber;
-  columns->divides = side.divides;
   if (!side.scored) return kFound;
   if (side.score_column != nullptr) {
     columns->score = find_attribute(relation, side.score_column);
@@ -129,15 +133,22 @@ ColumnFinding find_score(Relation relation, const SideArguments& side, SideColum
     if (columns->score == InvalidAttrNumber) return {ColumnProblem::kNoScore, nullptr};
   }
   columns->score_type = column_type(relation, columns->score);
-  if (side.divides) {
-    RankFunctions functions;
-    columns->score_collation =
-        TupleDescAttr(RelationGetDescr(relation), columns->score - 1)->attcollation;
-    const bool equal = find_rank_functions(columns->score_type, InvalidOid, &functions);
-    return equal ? kFound : ColumnFinding{ColumnProblem::kNoEquality, side.score_column};
-  }
   if (!is_number_type(columns->score_type)) return {ColumnProblem::kScoreType, side.score_column};
   return kFound;
+}
+
+ColumnFinding find_partition(Relation relation, const SideArguments& side, SideColumns* columns) {
+  columns->partition = InvalidAttrNumber;
+  if (side.partition_column == nullptr) return kFound;
+  columns->partition = find_attribute(relation, side.partition_column);
+  if (columns->partition == InvalidAttrNumber)
+    return {ColumnProblem::kMissingColumn, side.partition_column};
+  RankFunctions functions;
+  columns->partition_type = column_type(relation, columns->partition);
+  columns->partition_collation =
+      TupleDescAttr(RelationGetDescr(relation), columns->partition - 1)->attcollation;
+  const bool equal = find_rank_functions(columns->partition_type, InvalidOid, &functions);
+  return equal ? kFound : ColumnFinding{ColumnProblem::kNoEquality, side.partition_column};
 }
 
 bool may_select(const SideColumns& columns, AttrNumber attribute) {
@@ -250,13 +261,14 @@ Oid type_read(Oid type) {
   }
 }
 
-bool is_whole_type(Shape shape, Oid type) {
+bool is_whole_type(const SideArguments& side, Oid type) {
   const ValueType* const known = find_value_type(type_read(type));
-  return known != nullptr && is_argument(*known, form_of(shape));
+  return known != nullptr && is_argument(*known, form_of(side.shape), side.bits);
 }
 
-bool is_part_type(Shape shape, Oid type) {
-  return shape == Shape::kBoxes ? is_array_of_floats(type) : is_number_type(type);
+bool is_part_type(const SideArguments& side, Oid type) {
+  if (side.bits) return false;
+  return side.shape == Shape::kBoxes ? is_array_of_floats(type) : is_number_type(type);
 }
 
 bool is_score_candidate(Relation relation, const SideColumns& columns, AttrNumber attribute) {
@@ -267,7 +279,8 @@ bool is_score_candidate(Relation relation, const SideColumns& columns, AttrNumbe
 
 ScalarType scalar_of(const SideColumns& columns) {
   if (reads_as_box(columns)) return scalar_of(kBoxType, ValueForm::kBox);
-  if (columns.value_type != nullptr) return scalar_of(*columns.value_type, form_of(columns.shape));
+  if (columns.on_earth) return ScalarType::kFloat64;
+  if (columns.value_type != nullptr) return scalar_of(*columns.value_type, form_of(columns));
   for (int i = 0; i < columns.count; ++i)
     if (columns.types[i] != FLOAT4OID && columns.types[i] != FLOAT4ARRAYOID)
       return ScalarType::kFloat64;
@@ -291,7 +304,8 @@ bool may_select(const SideColumns& columns) {
   if (pg_class_aclcheck(columns.relation, GetUserId(), ACL_SELECT) == ACLCHECK_OK) return true;
   for (int i = 0; i < columns.count; ++i)
     if (!may_select(columns, columns.attributes[i])) return false;
-  return may_select(columns, columns.id) && may_select(columns, columns.score);
+  return may_select(columns, columns.id) && may_select(columns, columns.score) &&
+         may_select(columns, columns.partition);
 }
 
 ColumnFinding find_value_columns(Relation relation, const SideArguments& side,
@@ -304,13 +318,18 @@ ColumnFinding find_value_columns(Relation relation, const SideArguments& side,
   columns->attributes = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * most));
   columns->types = static_cast<Oid*>(palloc(sizeof(Oid) * most));
   const ColumnFinding finding = side.column_count < 0
-                                    ? find_default_columns(relation, side.shape, columns)
+                                    ? find_default_columns(relation, side, columns)
                                     : find_named_columns(relation, side, columns);
   if (finding.problem != ColumnProblem::kNone) return finding;
   for (int i = 0; i < columns->count; ++i)
     columns->types[i] = column_type(relation, columns->attributes[i]);
-  if (is_whole_type(side.shape, columns->types[0]))
+  if (is_whole_type(side, columns->types[0]))
     columns->value_type = find_value_type(type_read(columns->types[0]));
+  columns->on_earth = side.on_earth;
+  const bool has_place = columns->value_type != nullptr
+                             ? has_form(*columns->value_type, ValueForm::kPlace)
+                             : columns->count == 2;
+  if (side.on_earth && !has_place) return {ColumnProblem::kNoDegrees, nullptr};
   return kFound;
 }
 
@@ -324,6 +343,7 @@ SideColumns find_columns(const SideArguments& side) {
   ColumnFinding finding = find_value_columns(relation, side, &columns);
   if (finding.problem == ColumnProblem::kNone) finding = find_id(relation, side, &columns);
   if (finding.problem == ColumnProblem::kNone) finding = find_score(relation, side, &columns);
+  if (finding.problem == ColumnProblem::kNone) finding = find_partition(relation, side, &columns);
   if (finding.problem != ColumnProblem::kNone) raise_finding(relation, side, columns, finding);
   if (!may_select(columns)) raise_no_privilege(side.relation);
   relation_close(relation, NoLock);

@@ -27,8 +27,10 @@ struct SideColumns {
   Oid* types;                   ///< [count], domains resolved
   AttrNumber score;             ///< InvalidAttrNumber: rows have no scores
   Oid score_type;
-  bool divides = false;  ///< the score is the number of the column's value, of any type
-  Oid score_collation;   ///< likewise: by which values are equal
+  AttrNumber partition;  ///< of any type, whose values divide the rows; InvalidAttrNumber: none do
+  Oid partition_type;
+  Oid partition_collation;  ///< by which values are equal
+  bool on_earth = false;    ///< the vector is a longitude and a latitude, and becomes a place
 };
 
 /// What stands in the way of finding the columns.
@@ -41,6 +43,7 @@ enum class ColumnProblem {
   kColumnType,
   kMixedColumns,
   kCornerCount,
+  kNoDegrees,  ///< the vector is not of two numbers
   kRepeatedColumn,
   kNoColumnsNamed,
   kNoId,
@@ -66,22 +69,27 @@ ColumnFinding find_value_columns(Relation relation, const SideArguments& side,
 /// relation and keeps it until the end of the transaction.
 SideColumns find_columns(const SideArguments& side);
 
-/// The type of the values that scores are read from; InvalidOid: as they are stored.
-inline Oid score_read(const SideColumns& columns) {
-  return columns.divides ? InvalidOid : columns.score_type;
-}
+/// Whether rows of different values never meet.
+inline bool divides(const SideColumns& columns) { return columns.partition != InvalidAttrNumber; }
 
-/// call(attribute, type read from it) for the id, the vector's columns and the score.
+/// call(attribute, type read from it) for the id, the vector's columns, the score and the
+/// partition, which is read as it is stored: InvalidOid.
 template <class Call>
 void for_each_column(const SideColumns& columns, const Call& call) {
   call(columns.id, columns.id_type);
   for (int i = 0; i < columns.count; ++i) call(columns.attributes[i], columns.types[i]);
-  if (columns.score != InvalidAttrNumber) call(columns.score, score_read(columns));
+  if (columns.score != InvalidAttrNumber) call(columns.score, columns.score_type);
+  if (divides(columns)) call(columns.partition, InvalidOid);
 }
 
-/// What values of a side's one column become.
+/// What values of a side's one column become, as far as their shape says.
 inline ValueForm form_of(Shape shape) {
   return shape == Shape::kBoxes ? ValueForm::kBox : ValueForm::kPoint;
+}
+
+/// What they become.
+inline ValueForm form_of(const SideColumns& columns) {
+  return columns.on_earth ? ValueForm::kPlace : form_of(columns.shape);
 }
 
 /// Whether the column is read as PostgreSQL's box, to which its type casts.
@@ -120,11 +128,11 @@ bool is_number_type(Oid type);
 /// no floats as float8[].
 Oid type_read(Oid type);
 
-/// Whether a column of this type is a vector, or a box, by itself.
-bool is_whole_type(Shape shape, Oid type);
+/// Whether a column of this type is by itself what the side is made of: a vector, a box, or bits.
+bool is_whole_type(const SideArguments& side, Oid type);
 
 /// Whether several columns of this type can make up a vector, or two of them a box.
-bool is_part_type(Shape shape, Oid type);
+bool is_part_type(const SideArguments& side, Oid type);
 
 /// Whether the column can be the score where none is named: a number that is neither the id nor of
 /// the vector.

@@ -76,28 +76,28 @@ char* list_partitions(const Obstacle& o, const char** first) {
 /// Vectors, or boxes.
 char* list_values(const Obstacle& o, const char** first) {
   return list_columns(o.relation, first, [&](AttrNumber a) {
-    return is_whole_type(o.shape(), column_type(o.relation, a));
+    return is_whole_type(*o.side, column_type(o.relation, a));
   });
 }
 
 /// What vectors, or boxes, can be made of.
 char* list_parts(const Obstacle& o, const char** first) {
   return list_columns(o.relation, first, [&](AttrNumber a) {
-    return is_part_type(o.shape(), column_type(o.relation, a));
+    return is_part_type(*o.side, column_type(o.relation, a));
   });
 }
 
 /// `'name'`: a list of one column, quoted for SQL.
 char* list_literal(const char* name) { return quote_literal_cstr(quote_identifier(name)); }
 
-/// The types of which one column is a vector, or a box: `real[], point or cube`.
-char* list_types(Shape shape) {
+/// The types of which one column is a vector, a box, or bits: `real[], point or cube`.
+char* list_types(const SideArguments& side) {
   StringInfoData list;
   initStringInfo(&list);
   const char* last = nullptr;
   for (int i = 0; i < value_type_count(); ++i) {
     const ValueType& type = *value_types()[i];
-    if (!is_argument(type, form_of(shape))) continue;
+    if (!is_argument(type, form_of(side.shape), side.bits)) continue;
     if (last != nullptr) appendStringInfo(&list, "%s%s", list.len > 0 ? ", " : "", last);
     last = type.name;
   }
@@ -105,12 +105,13 @@ char* list_types(Shape shape) {
   return list.data;
 }
 
-const char* types_of(Shape shape) {
-  return psprintf(shape == Shape::kBoxes
+const char* types_of(const SideArguments& side) {
+  return psprintf(side.bits ? "Bits are one column of type %s."
+                  : side.shape == Shape::kBoxes
                       ? "A box is one column of type %s, or two columns of type real[] or double "
                         "precision[], its low corner and its high one."
                       : "A vector is one column of type %s, or several numeric columns.",
-                  list_types(shape));
+                  list_types(side));
 }
 
 /// An argument that names columns.
@@ -129,7 +130,7 @@ Role role_of(const Obstacle& o) {
     role = {"id_column", "an id", "An id is of type smallint, integer or bigint.", nullptr,
             nullptr};
     role.candidates = list_ids(o, &role.first);
-  } else if (o.column == o.side->score_column && o.side->divides) {
+  } else if (o.column == o.side->partition_column) {
     role = {
         "partition_column", "a partition",
         "Rows whose values are equal are a partition: name a column whose type has an equality, "
@@ -143,7 +144,7 @@ Role role_of(const Obstacle& o) {
     role.candidates = list_scores(o, &role.first);
   } else {
     role = {columns_argument(o.shape()), o.shape() == Shape::kBoxes ? "a box" : "a vector",
-            types_of(o.shape()), nullptr, nullptr};
+            types_of(*o.side), nullptr, nullptr};
     role.candidates = list_values(o, &role.first);
     if (role.first == nullptr) role.candidates = list_parts(o, &role.first);
   }
@@ -201,6 +202,13 @@ char* compared_value(const Obstacle& o, const char* row) {
   return columns.value_type != nullptr ? value.data : psprintf("ARRAY[%s]::float8[]", value.data);
 }
 
+/// The condition that two rows' bits differ in one at most.
+char* bits_condition(const SideColumns& columns, const char* a, const char* b) {
+  const Oid type = columns.types[0];
+  if (!is_number_type(type)) return psprintf("bit_count(%s # %s) <= 1", a, b);
+  return psprintf("bit_count((%s # %s)::bit(%d)) <= 1", a, b, type == INT8OID ? 64 : 32);
+}
+
 /// The plain SQL that joins the relation with itself, by whatever key it has.
 char* plain_join(const Obstacle& o) {
   const char* const name =
@@ -212,9 +220,10 @@ char* plain_join(const Obstacle& o) {
   const char *const a = compared_value(o, "a"), *const b = compared_value(o, "b");
   return psprintf("SELECT %s, %s FROM %s a JOIN %s b ON %s", key_columns(o.relation, "a"),
                   key_columns(o.relation, "b"), name, name,
-                  boxes      ? psprintf("%s && %s", a, b)
-                  : geometry ? psprintf("ST_DWithin(%s, %s, 1)", a, b)
-                             : psprintf("%s <-> %s <= 1", a, b));
+                  o.side->bits ? bits_condition(columns, a, b)
+                  : boxes      ? psprintf("%s && %s", a, b)
+                  : geometry   ? psprintf("ST_DWithin(%s, %s, 1)", a, b)
+                               : psprintf("%s <-> %s <= 1", a, b));
 }
 
 /// What names rows without an integer key.
@@ -229,6 +238,7 @@ const char* other_id(const Obstacle& o) {
 [[noreturn]] void raise_no_id(const Obstacle& o) {
   const char* first;
   const char* const candidates = list_unique_ids(o, &first);
+  const bool bytes = o.columns->value_type != nullptr && o.columns->types[0] == BYTEAOID;
   const bool corners = o.shape() == Shape::kBoxes && o.columns->value_type == nullptr;
   ereport(
       ERROR,
@@ -239,8 +249,9 @@ const char* other_id(const Obstacle& o) {
        first != nullptr
            ? errhint("Name the column that identifies its rows, for example %sid_column => %s.",
                      o.side->prefix, quote_literal_cstr(first))
-       : corners ? errhint("%s", other_id(o))
-                 : errhint("%s Plain SQL takes any key: %s.", other_id(o), plain_join(o))));
+       : corners || bytes
+           ? errhint("%s", other_id(o))  // no condition in plain SQL is such a join
+           : errhint("%s Plain SQL takes any key: %s.", other_id(o), plain_join(o))));
   pg_unreachable();
 }
 
@@ -256,7 +267,9 @@ const char* other_id(const Obstacle& o) {
 
 /// How a column that holds vectors as text becomes one; null: it cannot.
 const char* conversion_hint(const Obstacle& o, Oid type, const char* column) {
-  if (o.shape() != Shape::kPoints) return nullptr;
+  if (o.shape() != Shape::kPoints || o.side->bits) return nullptr;
+  if (type == BITOID || type == VARBITOID || type == BYTEAOID)
+    return "Pass metric => 'hamming' to join bits.";
   const bool json = type == JSONOID || type == JSONBOID;
   if (!json && type != TEXTOID && type != VARCHAROID) return nullptr;
   return psprintf("%s, gpu_vector(%s) is one, for example in a view or a generated column.",
@@ -315,14 +328,14 @@ const char* conversion_hint(const Obstacle& o) {
       ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                       errmsg("%s%s must name two columns of corners, not %d", prefix, argument,
                              o.side->column_count),
-                      errhint("%s", types_of(o.shape()))));
+                      errhint("%s", types_of(*o.side))));
       break;
     default:
       ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                       errmsg("column \"%s\" of relation \"%s\" is a %s by itself and cannot be "
                              "combined with other columns",
                              o.column, o.name(), noun(o.shape())),
-                      errhint("%s", types_of(o.shape()))));
+                      errhint("%s", types_of(*o.side))));
   }
   pg_unreachable();
 }
@@ -361,13 +374,14 @@ void raise_finding(Relation relation, const SideArguments& side, const SideColum
       break;
     case ColumnProblem::kNoColumn: {
       const char* const hint = conversion_hint(o);
-      ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
-                      errmsg("relation \"%s\" has no %s column", o.name(), noun(side.shape)),
-                      errdetail("%s", types_of(side.shape)),
-                      hint != nullptr
-                          ? errhint("%s", hint)
-                          : errhint("Name the columns, for example %s%s => %s.", side.prefix,
-                                    columns_argument(side.shape), columns_example(side.shape))));
+      ereport(ERROR,
+              (errcode(ERRCODE_UNDEFINED_COLUMN),
+               errmsg("relation \"%s\" has no %s column", o.name(), noun(side.shape)),
+               errdetail("%s", types_of(side)),
+               hint != nullptr ? errhint("%s", hint)
+                               : errhint("Name the columns, for example %s%s => %s.", side.prefix,
+                                         columns_argument(side.shape),
+                                         side.bits ? "'hash'" : columns_example(side.shape))));
       break;
     }
     case ColumnProblem::kNoScore:
@@ -378,6 +392,15 @@ void raise_finding(Relation relation, const SideArguments& side, const SideColum
                       errhint("Name it, for example %sscore_column => 'price', or pass "
                               "score => 'distance'.",
                               side.prefix)));
+      break;
+    case ColumnProblem::kNoDegrees:
+      ereport(ERROR,
+              (errcode(ERRCODE_DATATYPE_MISMATCH),
+               errmsg("the vector of relation \"%s\" is no longitude and latitude", o.name()),
+               errhint("The metric haversine takes two numeric columns of degrees, for example "
+                       "%svector_columns => 'lon,lat', or one of type real[], double precision[] "
+                       "or point.",
+                       side.prefix)));
       break;
     case ColumnProblem::kNone:
       elog(ERROR, "no problem with the columns of relation \"%s\"", o.name());

@@ -65,6 +65,7 @@ void check_block_columns(const SideColumns& columns) {
 
 bool name_table(Relation relation, const SideColumns& columns, ScalarType scalar,
                 service::TableKey* key) {
+  if (scalar == ScalarType::kBits) return false;  // no bits are those of an empty slot
   const StoredFile file = stored_file(relation);
   std::memset(static_cast<void*>(key), 0, sizeof *key);
   key->relation = RelationGetRelid(relation);

@@ -1,5 +1,7 @@
 #include "pg/reading/row_values.h"
 
+#include "core/hamming.h"
+#include "pg/types/sphere.h"
 #include "pg/types/value_reading.h"
 #include "pg/types/value_types.h"
 #include "pg/types/vector_datum.h"
@@ -20,8 +22,10 @@ const char* noun(const RowCollector* rows) { return noun(rows->columns->shape); 
 
 [[noreturn]] void raise_too_many_dims(const RowCollector* rows, std::int64_t id,
                                       std::uint32_t dims) {
-  const std::uint32_t most =
-      rows->columns->shape == Shape::kBoxes ? kMaxBoxDimensions : kMaxDimensions;
+  const ValueType* const type = rows->columns->value_type;
+  const std::uint32_t most = rows->columns->shape == Shape::kBoxes  ? kMaxBoxDimensions
+                             : type != nullptr && is_of_bits(*type) ? kMaxDimensions * kBitsPerWord
+                                                                    : kMaxDimensions;
   ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
                   errmsg("the %s of row %lld of relation \"%s\" has %u dimensions", noun(rows),
                          static_cast<long long>(id), relation_name(rows), dims),
@@ -40,10 +44,28 @@ const char* noun(const RowCollector* rows) { return noun(rows->columns->shape); 
   pg_unreachable();
 }
 
+/// Raises the error for a value that is no longitude and latitude, of so many dimensions.
+[[noreturn]] void raise_no_place(const RowCollector* rows, std::int64_t id, std::uint32_t dims) {
+  const char* const name = relation_name(rows);
+  if (dims != 2)
+    ereport(ERROR,
+            (errcode(ERRCODE_DATA_EXCEPTION),
+             errmsg("the vector of row %lld of relation \"%s\" has %u dimensions",
+                    static_cast<long long>(id), name, dims),
+             errhint("By the metric haversine it is a longitude and a latitude, in degrees.")));
+  ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION),
+                  errmsg("the vector of row %lld of relation \"%s\" is no place on the Earth",
+                         static_cast<long long>(id), name),
+                  errhint("%s", kDegreesHint)));
+  pg_unreachable();
+}
+
 /// Raises the error for a value that is no vector or box, or does not fit the values before it.
 [[noreturn]] void raise_problem(const RowCollector* rows, std::int64_t id, ValueFinding found) {
   const char *const name = relation_name(rows), *const what = noun(rows);
   const long long row = id;
+  if (rows->columns->on_earth && found.problem == ValueProblem::kIncomparable)
+    raise_no_place(rows, id, found.dims);
   switch (found.problem) {
     case ValueProblem::kTooManyDimensions:
       raise_too_many_dims(rows, id, found.dims);
@@ -94,6 +116,11 @@ bool takes_part(const RowCollector* rows, std::int64_t id, ValueFinding found) {
 
 bool add_numbers(RowCollector* rows, std::int64_t id, const Datum* values) {
   const SideColumns& columns = *rows->columns;
+  if (columns.on_earth)
+    return takes_part(
+        rows, id,
+        add_degrees(rows->points, &rows->shape, id, machine_number(columns.types[0], values[0]),
+                    machine_number(columns.types[1], values[1]), true));
   if (!takes_part(rows, id,
                   fit_point(rows->points, &rows->shape, static_cast<std::uint32_t>(columns.count))))
     return false;
@@ -140,7 +167,7 @@ void start_dividing(RowCollector* rows) {
   const MemoryContext context =
       AllocSetContextCreate(rows->points->context, "gpujoin partitions", ALLOCSET_DEFAULT_SIZES);
   RankFunctions functions;
-  if (!find_rank_functions(columns.score_type, columns.score_collation, &functions))
+  if (!find_rank_functions(columns.partition_type, columns.partition_collation, &functions))
     elog(ERROR, "the type of a partition has no equality");
   rows->ranks =
       new (MemoryContextAlloc(context, sizeof(ValueRanks))) ValueRanks(context, functions);
@@ -148,16 +175,16 @@ void start_dividing(RowCollector* rows) {
       AllocSetContextCreate(context, "gpujoin values of partitions", ALLOCSET_DEFAULT_SIZES);
 }
 
-/// Adds a row with the number of the value that its partition is known by.
-void add_divided_row(RowCollector* rows, std::int64_t id, const Datum* values,
-                     NullableDatum partition) {
-  if (!add_row(rows, id, values)) return;
+/// Notes the number of the value that the partition of the row that was added last is known by.
+void note_partition(RowCollector* rows, NullableDatum partition) {
+  const std::uint64_t row = rows->points->rows - 1;
+  reserve_next(rows->points->context, &rows->partitions, row, &rows->partition_room);
   const MemoryContext caller = MemoryContextSwitchTo(rows->scratch);
-  set_score(rows->points,
-            partition.isnull ? rows->ranks->rank_of_null() : rows->ranks->rank_of(partition.value));
+  rows->partitions[row] =
+      partition.isnull ? rows->ranks->rank_of_null() : rows->ranks->rank_of(partition.value);
   MemoryContextSwitchTo(caller);
   MemoryContextReset(rows->scratch);
-  if (rows->ranks->bytes() > rows->points->limit)
+  if (rows->ranks->bytes() + rows->partition_room * sizeof(double) > rows->points->limit)
     ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
                     errmsg("the values of the partitions of relation \"%s\" do not fit in memory",
                            relation_name(rows)),
@@ -211,11 +238,11 @@ Oid asked_type(const SideColumns& columns, Oid type) {
 }
 
 RowCollector start_collecting(const SideColumns* columns, PointBuffer* points) {
-  RowCollector rows = {columns, points, {}, form_of(columns->shape)};
+  RowCollector rows = {columns, points, {}, form_of(*columns)};
   rows.shape.as_stored = true;
   points->source = psprintf("relation \"%s\"", relation_name(&rows));
   points->scored = columns->score != InvalidAttrNumber;
-  if (columns->divides) start_dividing(&rows);
+  if (divides(*columns)) start_dividing(&rows);
   return rows;
 }
 
@@ -234,8 +261,8 @@ bool add_row(RowCollector* rows, std::int64_t id, const Datum* values) {
                     add_value(type, rows->form, rows->points, &rows->shape, id, values[0]));
 }
 
-void add_scored_row(RowCollector* rows, std::int64_t id, const Datum* values, Datum score) {
-  if (!add_row(rows, id, values)) return;
+bool add_scored_row(RowCollector* rows, std::int64_t id, const Datum* values, Datum score) {
+  if (!add_row(rows, id, values)) return false;
   const double number = machine_number(rows->columns->score_type, score);
   if (!std::isfinite(number) && !passes_over(rows))
     ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION),
@@ -243,6 +270,7 @@ void add_scored_row(RowCollector* rows, std::int64_t id, const Datum* values, Da
                            static_cast<long long>(id), relation_name(rows), number),
                     errhint("Scores are finite numbers. Rows with a NULL score are left out.")));
   set_score(rows->points, number);
+  return true;
 }
 
 void collect_row(RowCollector* rows, const Datum* values, const bool* nulls) {
@@ -254,15 +282,12 @@ void collect_row(RowCollector* rows, const Datum* values, const bool* nulls) {
                     errhint("Name an id column without NULLs, or leave such rows out, for example "
                             "through a view.")));
   const int last = columns.count + (rows->points->scored ? 1 : 0);
-  for (int i = 1; i <= last - (rows->ranks != nullptr ? 1 : 0); ++i)
+  for (int i = 1; i <= last; ++i)
     if (nulls[i]) return;
   const std::int64_t id = integer_of(columns.id_type, values[0]);
-  if (rows->ranks != nullptr)
-    add_divided_row(rows, id, values + 1, {values[last], nulls[last]});
-  else if (rows->points->scored)
-    add_scored_row(rows, id, values + 1, values[last]);
-  else
-    add_row(rows, id, values + 1);
+  const bool added = rows->points->scored ? add_scored_row(rows, id, values + 1, values[last])
+                                          : add_row(rows, id, values + 1);
+  if (added && rows->ranks != nullptr) note_partition(rows, {values[last + 1], nulls[last + 1]});
 }
 
 }  // namespace gpujoin

@@ -19,6 +19,8 @@ struct RowCollector {
   ScanFilter filter = {};   ///< which rows are collected, where blocks are read
   ValueRanks* ranks = nullptr;      ///< numbers of the values that divide rows; null: none do
   MemoryContext scratch = nullptr;  ///< for them
+  double* partitions = nullptr;  ///< [partition_room] where values divide them: each row's number
+  std::uint64_t partition_room = 0;
 };
 
 /// The type of the values from which add_row() makes numbers, points or boxes of a column of this
@@ -36,8 +38,8 @@ void end_dividing(RowCollector* rows);
 /// False where a value matches nothing, because it holds a NULL.
 bool add_row(RowCollector* rows, std::int64_t id, const Datum* values);
 
-/// Adds a row with its score, of columns->score_type or, for numeric, float8.
-void add_scored_row(RowCollector* rows, std::int64_t id, const Datum* values, Datum score);
+/// Adds a row with its score, of columns->score_type or, for numeric, float8. False as add_row().
+bool add_scored_row(RowCollector* rows, std::int64_t id, const Datum* values, Datum score);
 
 /// Adds a row as a query returns it: `values` are those of id, vector or box, and, where rows are
 /// scored, score. Leaves it out where one is NULL, but raises an error for the id; where the score

@@ -1,6 +1,7 @@
 // real[] and double precision[], whose distances are gpujoin's own, and columns that a query
 // subtracts itself.
 #include "pg/types/column_tests.h"
+#include "pg/types/sphere.h"
 #include "pg/types/value_reading.h"
 #include "pg/types/value_types.h"
 #include "pg/types/vector_datum.h"
@@ -24,6 +25,19 @@ ValueFinding add_array(PointBuffer* buffer, ValueShape* shape, std::int64_t id, 
   });
 }
 
+/// A longitude and a latitude.
+template <class T>
+ValueFinding add_place(PointBuffer* buffer, ValueShape* shape, std::int64_t id, Datum value) {
+  return with_detoasted(value, [&](const struct varlena* array) {
+    const VectorView view = view_vector(array);
+    const auto dims = static_cast<std::uint32_t>(view.dims);
+    if (view.problem != ValueProblem::kNone) return finding(view.problem, dims);
+    if (dims != 2) return finding(ValueProblem::kIncomparable, dims);
+    const auto* const degrees = reinterpret_cast<const Unaligned<T>*>(view.data);
+    return add_degrees(buffer, shape, id, degrees[0], degrees[1], true);
+  });
+}
+
 template <Oid element>
 Datum rebuild_array(const Dataset& points, std::uint64_t position) {
   const Size bytes = points.dims * scalar_bytes(points.scalar);
@@ -43,6 +57,12 @@ constexpr TestFunction own_test(const char* name, TestForm form, Metric metric,
   return {"gpujoin", name, InvalidOid, form, ValueForm::kPoint, metric, nullptr, metric_argument};
 }
 
+/// The metric "haversine", of places.
+constexpr TestFunction on_earth(const char* name, TestForm form) {
+  return {"gpujoin",         name,        InvalidOid,      form,
+          ValueForm::kPlace, Metric::kL2, widen_haversine, "haversine"};
+}
+
 constexpr TestFunction kTests[] = {
     own_test("gpu_distance", TestForm::kDistance, Metric::kL2),
     own_test("gpu_l1_distance", TestForm::kDistance, Metric::kL1),
@@ -55,7 +75,9 @@ constexpr TestFunction kTests[] = {
     own_test("gpu_within", TestForm::kWithin, Metric::kL2, "l2"),
     own_test("gpu_within", TestForm::kWithin, Metric::kL1, "l1"),
     own_test("gpu_within", TestForm::kWithin, Metric::kLInf, "linf"),
-    own_test("gpu_within", TestForm::kWithin, Metric::kCosine, "cosine")};
+    own_test("gpu_within", TestForm::kWithin, Metric::kCosine, "cosine"),
+    on_earth("gpu_distance", TestForm::kDistance),
+    on_earth("gpu_within", TestForm::kWithin)};
 
 /// Roundings in single precision: of differences, squares and sums.
 void widen_single(double eps, std::uint32_t dims, EpsBand* band) {
@@ -89,33 +111,35 @@ constexpr TestFunction kColumnTests[] = {
 
 }  // namespace
 
-const ValueType kFloat4ArrayType = {.extension = nullptr,
-                                    .name = "real[]",
-                                    .type = FLOAT4ARRAYOID,
-                                    .scalar = ScalarType::kFloat32,
-                                    .add = {add_array<true>},
-                                    .rebuild = rebuild_array<FLOAT4OID>,
-                                    .fixed_numbers = 0,
-                                    .head_bytes = ARR_OVERHEAD_NONULLS(1),
-                                    .coordinate_bytes = sizeof(float),
-                                    .is_in_statistics = true,
-                                    .casts_to_box = false,
-                                    .tests = kTests,
-                                    .test_count = lengthof(kTests)};
+const ValueType kFloat4ArrayType = {
+    .extension = nullptr,
+    .name = "real[]",
+    .type = FLOAT4ARRAYOID,
+    .scalar = ScalarType::kFloat32,
+    .add = {add_array<true>, nullptr, nullptr, nullptr, add_place<float>},
+    .rebuild = rebuild_array<FLOAT4OID>,
+    .fixed_numbers = 0,
+    .head_bytes = ARR_OVERHEAD_NONULLS(1),
+    .coordinate_bytes = sizeof(float),
+    .is_in_statistics = true,
+    .casts_to_box = false,
+    .tests = kTests,
+    .test_count = lengthof(kTests)};
 
-const ValueType kFloat8ArrayType = {.extension = nullptr,
-                                    .name = "double precision[]",
-                                    .type = FLOAT8ARRAYOID,
-                                    .scalar = ScalarType::kFloat64,
-                                    .add = {add_array<false>},
-                                    .rebuild = rebuild_array<FLOAT8OID>,
-                                    .fixed_numbers = 0,
-                                    .head_bytes = ARR_OVERHEAD_NONULLS(1),
-                                    .coordinate_bytes = sizeof(double),
-                                    .is_in_statistics = true,
-                                    .casts_to_box = false,
-                                    .tests = kTests,
-                                    .test_count = lengthof(kTests)};
+const ValueType kFloat8ArrayType = {
+    .extension = nullptr,
+    .name = "double precision[]",
+    .type = FLOAT8ARRAYOID,
+    .scalar = ScalarType::kFloat64,
+    .add = {add_array<false>, nullptr, nullptr, nullptr, add_place<double>},
+    .rebuild = rebuild_array<FLOAT8OID>,
+    .fixed_numbers = 0,
+    .head_bytes = ARR_OVERHEAD_NONULLS(1),
+    .coordinate_bytes = sizeof(double),
+    .is_in_statistics = true,
+    .casts_to_box = false,
+    .tests = kTests,
+    .test_count = lengthof(kTests)};
 
 const ValueType kColumnsType = {.extension = nullptr,
                                 .name = "columns",

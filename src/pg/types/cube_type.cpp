@@ -1,5 +1,6 @@
 // The extension cube: points and boxes of up to a hundred dimensions. Cube promises the layout of
 // its values to files on disk, so it does not change; it stands here in our own words.
+#include "pg/types/sphere_tests.h"
 #include "pg/types/value_reading.h"
 #include "pg/types/value_types.h"
 
@@ -67,14 +68,27 @@ ValueFinding add_cube_box(PointBuffer* buffer, ValueShape* shape, std::int64_t i
   });
 }
 
-constexpr TestFunction kTests[] = {{"cube", "cube_distance", InvalidOid, TestForm::kDistance,
-                                    ValueForm::kPoint, Metric::kL2, widen_double},
-                                   {"cube", "distance_taxicab", InvalidOid, TestForm::kDistance,
-                                    ValueForm::kPoint, Metric::kL1, widen_double},
-                                   {"cube", "distance_chebyshev", InvalidOid, TestForm::kDistance,
-                                    ValueForm::kPoint, Metric::kLInf, widen_double},
-                                   {"cube", "cube_overlap", InvalidOid, TestForm::kOverlap,
-                                    ValueForm::kBox, Metric::kLInf, nullptr}};
+/// A chord that was computed from an arc, by some ten roundings: less than 2^-48 of it, also where
+/// the arc is half the circle, for there the sine changes little. Arcs that underflow on the way
+/// are shorter than 1e-99.
+void widen_chord(double eps, std::uint32_t, EpsBand* band) {
+  constexpr double kRelative = 1e-12, kAbsolute = 1e-99;
+  band->accept = eps * (1 - kRelative) - kAbsolute;
+  band->select = eps * (1 + kRelative) + kAbsolute;
+}
+
+constexpr TestFunction kTests[] = {
+    {"cube", "cube_distance", InvalidOid, TestForm::kDistance, ValueForm::kPoint, Metric::kL2,
+     widen_double},
+    {"cube", "distance_taxicab", InvalidOid, TestForm::kDistance, ValueForm::kPoint, Metric::kL1,
+     widen_double},
+    {"cube", "distance_chebyshev", InvalidOid, TestForm::kDistance, ValueForm::kPoint,
+     Metric::kLInf, widen_double},
+    {"cube", "cube_overlap", InvalidOid, TestForm::kOverlap, ValueForm::kBox, Metric::kLInf,
+     nullptr},
+    // no function's, so that no call is taken for it
+    {nullptr, "", InvalidOid, TestForm::kDistance, ValueForm::kPoint, Metric::kL2, widen_chord}};
+constexpr int kChordTest = 4;
 
 }  // namespace
 
@@ -91,5 +105,7 @@ const ValueType kCubeType = {.extension = "cube",
                              .casts_to_box = false,
                              .tests = kTests,
                              .test_count = lengthof(kTests)};
+
+SimilarityTest earth_chord_test() { return {&kCubeType, &kTests[kChordTest], false}; }
 
 }  // namespace gpujoin

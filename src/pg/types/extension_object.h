@@ -7,12 +7,17 @@
 
 namespace gpujoin {
 
-/// Whether the type is the extension's of that name, and a base type: its values have the layout
-/// that the extension's library gives them. Domains, enums, composites and arrays are none.
-bool is_base_type_of(Oid type, const char* extension, const char* name);
+/// Whether the type is the extension's of that name, and a base type whose values have this length,
+/// or -1: its values have the layout that the extension's library gives them. Domains, enums,
+/// composites and arrays are none.
+bool is_base_type_of(Oid type, const char* extension, const char* name, std::int16_t length = -1);
 
 /// Whether the function is the extension's and compiled: it runs code of the extension's library,
 /// or of the server.
 bool is_compiled_function_of(Oid function, const char* extension);
+
+/// Whether the function is the extension's, written in SQL, and a superuser's, as those are that
+/// its script makes.
+bool is_sql_function_of(Oid function, const char* extension);
 
 }  // namespace gpujoin

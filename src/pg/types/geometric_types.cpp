@@ -29,14 +29,12 @@ ValueFinding add_geometric_point(PointBuffer* buffer, ValueShape* shape, std::in
 
 ValueFinding add_place(PointBuffer* buffer, ValueShape* shape, std::int64_t id, Datum value) {
   const Point* const degrees = DatumGetPointP(value);
-  double place[3];
-  if (!to_sphere(degrees->x, degrees->y, place)) return finding(ValueProblem::kIncomparable, 3);
-  return add_doubles(buffer, shape, id, reinterpret_cast<const char*>(place), 3);
+  return add_degrees(buffer, shape, id, degrees->x, degrees->y, shape->as_stored);
 }
 
 /// Statute miles on a sphere of 3958.747716 of them.
 void widen_miles(double eps, std::uint32_t, EpsBand* band) {
-  widen_by_radii(eps * (kMeanRadius / 3958.747716), kMeanRadius, kMeanRadius, band);
+  widen_by_radii(eps * (kMeanRadius / 3958.747716), kMeanRadius, kMeanRadius, kUsualSlack, band);
 }
 
 Datum rebuild_point(const Dataset& points, std::uint64_t position) {
@@ -62,7 +60,7 @@ constexpr TestFunction kPointTests[] = {
      Metric::kL2, widen_double},
     {"gpujoin", "gpu_within", InvalidOid, TestForm::kWithin, ValueForm::kPoint, Metric::kL2,
      nullptr},
-    {"earthdistance", "geo_distance", InvalidOid, TestForm::kDistance, ValueForm::kDirection,
+    {"earthdistance", "geo_distance", InvalidOid, TestForm::kDistance, ValueForm::kPlace,
      Metric::kL2, widen_miles}};
 
 constexpr TestFunction kBoxTests[] = {{nullptr, "box_overlap", F_BOX_OVERLAP, TestForm::kOverlap,
@@ -74,7 +72,7 @@ const ValueType kPointType = {.extension = nullptr,
                               .name = "point",
                               .type = POINTOID,
                               .scalar = ScalarType::kFloat64,
-                              .add = {add_geometric_point, add_place},
+                              .add = {add_geometric_point, nullptr, nullptr, nullptr, add_place},
                               .rebuild = rebuild_point,
                               .fixed_numbers = 2,
                               .head_bytes = 0,

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "pg/types/plane_box.h"
+#include "pg/types/plane_point.h"
 #include "pg/types/sphere.h"
 #include "pg/types/value_reading.h"
 #include "pg/types/value_types.h"
@@ -162,8 +163,6 @@ ValueFinding add_head(PointBuffer* buffer, ValueShape* shape, std::int64_t id, D
 constexpr std::int32_t kBoxBytes = 1024;    // the box, or all that has none
 constexpr std::int32_t kMiddleBytes = 256;  // the box, or a point, or a line between two
 
-constexpr double kFarthest = 1e30;  ///< of coordinates whose distances single precision holds
-
 /// The extent of a value that consists of straight lines and the areas between them, or
 /// kNoPlaneBox: what is computed of arcs may lie outside their box.
 PlaneBox straight_box(const GeometryView& view, std::uint32_t kind) {
@@ -255,11 +254,11 @@ constexpr TestFunction kTests[] = {
 // ---- Geography
 
 void widen_spheroid(double eps, std::uint32_t, EpsBand* band) {
-  widen_by_radii(eps, kLeastRadius, kLargestRadius, band);
+  widen_by_radii(eps, kLeastRadius, kLargestRadius, kUsualSlack, band);
 }
 
 void widen_sphere(double eps, std::uint32_t, EpsBand* band) {
-  widen_by_radii(eps, kMeanRadius, kMeanRadius, band);
+  widen_by_radii(eps, kMeanRadius, kMeanRadius, kUsualSlack, band);
 }
 
 /// Coordinate systems whose spheroid is that of WGS 84, or GRS 80, which differs by 0.1 mm.
@@ -332,19 +331,35 @@ ValueFinding add_geography_box(PointBuffer* buffer, ValueShape* shape, std::int6
 }
 
 constexpr TestFunction kGeographyTests[] = {
-    {"postgis", "st_dwithin", InvalidOid, TestForm::kWithin, ValueForm::kDirection, Metric::kL2,
+    {"postgis", "st_dwithin", InvalidOid, TestForm::kWithin, ValueForm::kPlace, Metric::kL2,
      widen_spheroid, "true"},
-    {"postgis", "st_dwithin", InvalidOid, TestForm::kWithin, ValueForm::kDirection, Metric::kL2,
+    {"postgis", "st_dwithin", InvalidOid, TestForm::kWithin, ValueForm::kPlace, Metric::kL2,
      widen_sphere, "false"},
-    {"postgis", "st_distance", InvalidOid, TestForm::kDistance, ValueForm::kDirection, Metric::kL2,
+    {"postgis", "st_distance", InvalidOid, TestForm::kDistance, ValueForm::kPlace, Metric::kL2,
      widen_spheroid, "true"},
-    {"postgis", "st_distance", InvalidOid, TestForm::kDistance, ValueForm::kDirection, Metric::kL2,
+    {"postgis", "st_distance", InvalidOid, TestForm::kDistance, ValueForm::kPlace, Metric::kL2,
      widen_sphere, "false"},
     // on the sphere or the spheroid, by PostGIS's release
-    {"postgis", "geography_distance_knn", InvalidOid, TestForm::kDistance, ValueForm::kDirection,
+    {"postgis", "geography_distance_knn", InvalidOid, TestForm::kDistance, ValueForm::kPlace,
      Metric::kL2, widen_spheroid}};
 
 }  // namespace
+
+PlanePoint read_plane_point(Datum geometry) {
+  PlanePoint found = {PlaneKind::kOther, {0, 0}};
+  with_detoasted(geometry, [&](const struct varlena* detoasted) {
+    const GeometryView view = view_geometry(VARDATA_ANY(detoasted));
+    if (load<std::uint32_t>(view.body + 4) == 0) {
+      found.kind = PlaneKind::kEmpty;
+    } else if (load<std::uint32_t>(view.body) == kPointKind) {
+      for (std::size_t d = 0; d < 2; ++d) found.x[d] = load<double>(view.body + 8 + 8 * d);
+      if (std::fabs(found.x[0]) <= kFarthest && std::fabs(found.x[1]) <= kFarthest)
+        found.kind = PlaneKind::kPoint;
+    }
+    return finding(ValueProblem::kNone);
+  });
+  return found;
+}
 
 const ValueType kGeometryType = {
     .extension = "postgis",
@@ -368,7 +383,7 @@ const ValueType kGeographyType = {
     .name = "geography",
     .type = InvalidOid,
     .scalar = ScalarType::kFloat64,
-    .add = {nullptr, add_geography_point, add_head<add_geography_box, kBoxBytes>},
+    .add = {nullptr, nullptr, add_head<add_geography_box, kBoxBytes>, nullptr, add_geography_point},
     .rebuild = nullptr,
     .fixed_numbers = 6,
     .head_bytes = 0,

@@ -4,7 +4,8 @@
 
 #include <cmath>
 
-#include "pg/types/value_type.h"
+#include "core/great_circle.h"
+#include "pg/types/value_reading.h"
 
 namespace gpujoin {
 
@@ -13,17 +14,14 @@ namespace gpujoin {
 // step along the surface by at least the least radius of curvature times the angle, and at most the
 // largest one times it; so are geodesics as wholes, for either surface has the other's shortest
 // path.
-inline constexpr double kMeanRadius = 6371008.7714;  ///< metres, (2 a + b) / 3
+inline constexpr double kMeanRadius = kEarthRadius;  ///< metres, (2 a + b) / 3
 inline constexpr double kLeastRadius = 6335439.0;    ///< of curvature, b^2 / a, rounded down
 inline constexpr double kLargestRadius = 6399594.0;  ///< a^2 / b, rounded up
 
-/// The point of degrees. False where they are none.
-inline bool to_sphere(double longitude, double latitude, double* point) {
+/// The place of degrees. False where they are none, or not finite.
+inline bool to_sphere(double longitude, double latitude, double* place) {
   if (!(std::fabs(longitude) <= 360 && std::fabs(latitude) <= 90)) return false;
-  const double x = longitude * (M_PI / 180), y = latitude * (M_PI / 180);
-  point[0] = kMeanRadius * std::cos(y) * std::cos(x);
-  point[1] = kMeanRadius * std::cos(y) * std::sin(x);
-  point[2] = kMeanRadius * std::sin(y);
+  set_place(longitude, latitude, place);
   return true;
 }
 
@@ -32,15 +30,52 @@ inline double chord_of(double angle) {
   return 2 * kMeanRadius * std::sin(std::fmin(angle, M_PI) / 2);
 }
 
-/// The chords of places that are `eps` metres apart on a surface with such radii of curvature.
-inline void widen_by_radii(double eps, double least, double largest, EpsBand* band) {
-  constexpr double kSlack = 1e-3;     // metres: formulas differ by less, and PostGIS rounds to 1e-8
+/// The chords of places that are `eps` metres apart on a surface with such radii of curvature, by a
+/// formula that errs by less than `slack` metres.
+inline void widen_by_radii(double eps, double least, double largest, double slack, EpsBand* band) {
   constexpr double kFarthest = 15e6;  // metres: antipodes are any formula's weak spot
   constexpr double kRelative = 1e-9;
-  const double inner = (std::fmin(eps, kFarthest) * (1 - kRelative) - kSlack) / largest;
-  const double outer = (eps * (1 + kRelative) + kSlack) / least;
+  const double inner = (std::fmin(eps, kFarthest) * (1 - kRelative) - slack) / largest;
+  const double outer = (eps * (1 + kRelative) + slack) / least;
   band->accept = inner > 0 ? chord_of(inner) * (1 - 1e-12) : -1;
-  band->select = eps > kFarthest ? 3 * kMeanRadius : chord_of(outer) * (1 + 1e-12);
+  band->select = eps > kFarthest ? kAnyChord : chord_of(outer) * (1 + 1e-12);
+}
+
+/// Likewise of PostGIS and earthdistance's points, which round to 1e-8 and less.
+inline constexpr double kUsualSlack = 1e-3;
+
+/// Likewise on a sphere of the mean radius, where the formula's error is that of a few roundings of
+/// an angle of up to four right ones, or of coordinates: less than 2^-46 of the radius, 0.1
+/// micrometres, as is that of a place. So the shell that the condition decides is four micrometres
+/// and two billionths of eps thick: of places spread evenly within 500 m one in fifty million lies
+/// there.
+inline void widen_by_angle(double eps, EpsBand* band) {
+  widen_by_radii(eps, kMeanRadius, kMeanRadius, 2e-6, band);
+}
+
+/// The metric "haversine": the engine decides all but those at the radius to the last bit, which
+/// `<` and `<=` tell apart. Arcs never fall where chords grow (core/great_circle.h), so that a
+/// chord is in or out by its length alone.
+inline void widen_haversine(double eps, std::uint32_t, EpsBand* band) {
+  band->accept = eps > 0 ? chord_within(std::nextafter(eps, 0.0)) : -1;
+  band->select = chord_within(eps);
+}
+
+/// For errors about degrees that are none.
+inline constexpr char kDegreesHint[] =
+    "Longitudes are from -360 to 360 degrees, latitudes from -90 to 90, and the longitude comes "
+    "first: 'lon,lat'.";
+
+/// What a value of one column or array becomes as a longitude and a latitude. To a join function,
+/// and to gpujoin's own distance, what is not finite is near nothing; to others it is an odd value.
+inline ValueFinding add_degrees(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
+                                double longitude, double latitude, bool takes_unknown) {
+  double place[3];
+  if (takes_unknown && are_degrees(longitude, latitude))
+    set_place(longitude, latitude, place);
+  else if (!to_sphere(longitude, latitude, place))
+    return finding(ValueProblem::kIncomparable, 2);
+  return add_doubles(buffer, shape, id, reinterpret_cast<const char*>(place), 3);
 }
 
 }  // namespace gpujoin

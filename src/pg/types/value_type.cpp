@@ -9,7 +9,9 @@ namespace {
 // A new type: a file with its entry, a line in value_types.h and one here, at the end.
 constexpr const ValueType* kValueTypes[] = {
     &kFloat4ArrayType, &kFloat8ArrayType, &kPointType,    &kBoxType,       &kCubeType,
-    &kVectorType,      &kHalfvecType,     &kGeometryType, &kGeographyType, &kColumnsType};
+    &kVectorType,      &kHalfvecType,     &kGeometryType, &kGeographyType, &kColumnsType,
+    &kDegreesType,     &kSpointType,      &kBitType,      &kVarbitType,    &kByteaType,
+    &kInt8BitsType,    &kInt4BitsType};
 
 }  // namespace
 
@@ -18,8 +20,9 @@ const ValueType* const* value_types() { return kValueTypes; }
 int value_type_count() { return lengthof(kValueTypes); }
 
 bool is_type(const ValueType& known, Oid type) {
-  return known.extension == nullptr ? type == known.type
-                                    : is_base_type_of(type, known.extension, known.name);
+  return known.extension == nullptr
+             ? type == known.type
+             : is_base_type_of(type, known.extension, known.name, known.length);
 }
 
 const ValueType* find_value_type(Oid type) {

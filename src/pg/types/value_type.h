@@ -13,8 +13,9 @@ enum class ValueForm {
   kDirection,  ///< a point on a sphere about the origin
   kBox,        ///< a low corner and a high one
   kMiddle,     ///< a point, or the middle of its box, which goes to PointBuffer::plane_boxes
+  kPlace,      ///< of a longitude and a latitude: a point on the Earth as a sphere, in metres
 };
-inline constexpr int kValueFormCount = 4;
+inline constexpr int kValueFormCount = 5;
 
 /// Why a value becomes nothing of the kind.
 enum class ValueProblem {
@@ -87,7 +88,7 @@ struct ValueType {
   const char* extension;  ///< null: PostgreSQL's own, known by its OID
   const char* name;       ///< as SQL has it; of an extension's type as pg_type does
   Oid type;
-  ScalarType scalar;  ///< of its points: float32 where no coordinate needs more
+  ScalarType scalar;  ///< of its points: float32 where no coordinate needs more, or bits
   ScalarType box_scalar = ScalarType::kFloat64;  ///< and of its boxes, as operators see them
   AddValue add[kValueFormCount];                 ///< null: values have no such form
   /// The value that a point of form kPoint was made from, bit for bit, in the current memory
@@ -102,6 +103,7 @@ struct ValueType {
   int test_count;
   /// What its values become is no distance of anybody's: functions do not take them.
   bool only_in_conditions = false;
+  std::int16_t length = -1;  ///< of an extension's values, as pg_type has it; -1: it differs
 };
 
 /// All of them; positions do not change while the server runs.
@@ -118,9 +120,12 @@ inline bool has_form(const ValueType& type, ValueForm form) {
   return type.add[static_cast<int>(form)] != nullptr;
 }
 
-/// Whether columns of the type can be an argument of functions.
-inline bool is_argument(const ValueType& type, ValueForm form) {
-  return has_form(type, form) && !type.only_in_conditions;
+/// Whether its values are bits, which have a Hamming distance and no other.
+inline bool is_of_bits(const ValueType& type) { return type.scalar == ScalarType::kBits; }
+
+/// Whether columns of the type can be an argument of functions, of bits or of all others.
+inline bool is_argument(const ValueType& type, ValueForm form, bool bits = false) {
+  return has_form(type, form) && !type.only_in_conditions && is_of_bits(type) == bits;
 }
 
 inline ValueFinding add_value(const ValueType& type, ValueForm form, PointBuffer* buffer,
@@ -131,7 +136,8 @@ inline ValueFinding add_value(const ValueType& type, ValueForm form, PointBuffer
 /// float32 where no coordinate of such values needs more.
 inline ScalarType scalar_of(const ValueType& type, ValueForm form) {
   if (form == ValueForm::kBox) return type.box_scalar;
-  return form == ValueForm::kDirection ? ScalarType::kFloat64 : type.scalar;
+  const bool computed = form == ValueForm::kDirection || form == ValueForm::kPlace;
+  return computed ? ScalarType::kFloat64 : type.scalar;
 }
 
 }  // namespace gpujoin
