@@ -18,6 +18,13 @@ enum class ClusterRole : std::uint8_t {
   kCore,
 };
 
+/// Which of its core neighbours a border row follows. The order of rows, by id and then by place,
+/// decides among several.
+enum class BorderRule : std::uint8_t {
+  kNearest,  ///< the nearest
+  kFirst,    ///< the first in the order of rows, however near it is
+};
+
 struct RowCluster {
   ClusterRole role;
   std::uint64_t cluster;  ///< 0 of noise

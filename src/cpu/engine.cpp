@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "core/cluster.h"
+#include "cpu/bit_join.h"
 #include "cpu/box_join.h"
 #include "cpu/nearest_join.h"
 #include "cpu/range_join.h"
@@ -141,15 +142,17 @@ class CpuParts final : public PartJoins {
 
   Cut cut() override {
     if (request_.output() == Output::kNearest) return choose_nearest_cut(request_);
+    if (request_.metric() == Metric::kHamming) return choose_cut(request_, {}, kCoreWalkCosts);
     return choose_cut(request_, plans_->plan(request_)->index.strategy, kCoreWalkCosts);
   }
 
   std::uint64_t part_rows() override {
     if (request_.resources.memory_limit == 0) return kMaxRows;
     const std::uint64_t index_bytes =
-        request_.shape() == Shape::kBoxes ? cpu::box_index_row_bytes(request_)
-        : request_.output() == Output::kNearest
-            ? cpu::nearest_row_bytes(request_)
+        request_.shape() == Shape::kBoxes       ? cpu::box_index_row_bytes(request_)
+        : request_.output() == Output::kNearest ? cpu::nearest_row_bytes(request_)
+        : request_.metric() == Metric::kHamming
+            ? cpu::bit_row_bytes(request_)
             : cpu::prepared_row_bytes(request_, *plans_->plan(request_));
     const std::uint64_t copied =
         point_bytes(request_.left()) + sizeof(std::int64_t) + sizeof(double) * request_.keys.count;
@@ -164,7 +167,8 @@ class CpuParts final : public PartJoins {
                              std::shared_ptr<SideSlot> right) override {
     if (part.shape() == Shape::kBoxes) return std::make_unique<cpu::BoxJoin>(part, budget_);
     if (part.output() == Output::kNearest) return std::make_unique<cpu::NearestJoin>(part, budget_);
-    const OpenJoin range_join = [=, this](const JoinRequest& join) {
+    const OpenJoin range_join = [=, this](const JoinRequest& join) -> std::unique_ptr<Join> {
+      if (join.metric() == Metric::kHamming) return std::make_unique<cpu::BitJoin>(join, budget_);
       return std::make_unique<cpu::RangeJoin>(join, plans_, budget_, left, right);
     };
     if (part.output() == Output::kTopPairs) return std::make_unique<TopkScan>(part, range_join);
@@ -195,6 +199,7 @@ bool needs_parts(const JoinRequest& request, cpu::RangePlans& plans) {
       sum_row_bytes(request) * std::max(request.left().rows, request.right().rows);
   if (sums > affordable) return true;
   const std::uint64_t left = affordable - sums;
+  if (request.metric() == Metric::kHamming) return rows > left / cpu::bit_row_bytes(request);
   if (rows <= left / cpu::most_prepared_row_bytes(request)) return false;
   return rows > left / cpu::prepared_row_bytes(request, *plans.plan(request));
 }
@@ -206,15 +211,31 @@ std::unique_ptr<Join> open_in_parts(const JoinRequest& request,
   return std::make_unique<PartitionedJoin>(request, std::move(budget), std::move(parts));
 }
 
-/// A join of points, whole or in parts.
+/// A join in parts, but of clusters, which are of all rows.
+std::unique_ptr<Join> open_divided_join(const JoinRequest& request,
+                                        std::shared_ptr<cpu::RangePlans> plans,
+                                        std::uint64_t row_bytes) {
+  if (request.output() == Output::kClusters)
+    throw MemoryLimitExceeded{request.sides.rows() * row_bytes, request.resources.memory_limit};
+  return open_in_parts(request, std::move(plans));
+}
+
+/// A join of bits, whole or in parts.
+std::unique_ptr<Join> open_bit_join(const JoinRequest& request) {
+  auto no_plans = std::make_shared<cpu::RangePlans>();
+  if (needs_parts(request, *no_plans))
+    return open_divided_join(request, std::move(no_plans), cpu::bit_row_bytes(request));
+  return std::make_unique<cpu::BitJoin>(
+      request, std::make_shared<MemoryBudget>(request.resources.memory_limit));
+}
+
+/// A join of points or bits, whole or in parts.
 std::unique_ptr<Join> open_points_join(const JoinRequest& request) {
+  if (request.metric() == Metric::kHamming) return open_bit_join(request);
   const Shares shares(request);
   if (shares.are_prepared() || !needs_parts(request, *shares.plans))
     return open_range_join(request, shares);
-  if (request.output() == Output::kClusters)
-    throw MemoryLimitExceeded{request.sides.rows() * cpu::most_prepared_row_bytes(request),
-                              request.resources.memory_limit};
-  return open_in_parts(request, shares.plans);
+  return open_divided_join(request, shares.plans, cpu::most_prepared_row_bytes(request));
 }
 
 /// Finds all pairs. Scores that lie in a file come with their parts.
@@ -225,7 +246,8 @@ std::unique_ptr<Join> open_plain_topk_join(const JoinRequest& request) {
 
 std::unique_ptr<Join> open_best_pairs_join(const JoinRequest& request) {
   const bool by_distance = request.top().scoring.function == ScoreFunction::kDistance;
-  if (request.sides.in_file() && !by_distance)  // no strata
+  const bool of_bits = request.metric() == Metric::kHamming;  // whose passes take no smaller radii
+  if (of_bits || (request.sides.in_file() && !by_distance))   // no strata
     return open_plain_topk_join(request);
   return open_topk_join(request, open_plain_topk_join,
                         {kCoreWalkCosts, static_cast<double>(request.resources.threads), 100e3,
@@ -265,7 +287,8 @@ std::unique_ptr<Join> open_duplicates_join(const JoinRequest& request) {
 std::unique_ptr<Join> open_clusters_join(const JoinRequest& request) {
   if (request.keys.count > 0 && !request.sides.in_file())
     return std::make_unique<KeyedClusters>(request, open_clusters_join);
-  if (cpu::are_small_clusters(request)) return std::make_unique<cpu::SmallClusters>(request);
+  if (request.metric() == Metric::kHamming) return open_bit_join(cluster_bits_request(request));
+  if (std::unique_ptr<Join> join = cpu::open_small_clusters(request)) return join;
   constexpr std::uint64_t kFewRows = 4096;
   const bool by_tiles = request.metric() == Metric::kCosine ||
                         (request.metric() == Metric::kL2 && request.left().dims > kMaxClusterGrid);

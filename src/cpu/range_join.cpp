@@ -78,6 +78,7 @@ JoinPlan RangeJoin::plan_walk() {
   plan.batch_entries = batch_entries();
   plan.sums = request_.sums();
   plan.min_points = request_.min_points();
+  plan.borders = request_.borders();
   if (!left_) return plan;
   const IndexPlan& index = plan_->index;
   const std::uint32_t dims = request_.left().dims;

@@ -156,7 +156,7 @@ CREATE EXTENSION IF NOT EXISTS postgis;
 CREATE TABLE g AS SELECT id, t, ST_MakePoint(v[1], v[2], v[3]) AS g FROM d WHERE v IS NOT NULL AND v[1] <> 'NaN';
 INSERT INTO g VALUES (2000, 'one', NULL);
 -- The same noise; the same core rows together. A border row may be in the cluster of another core row.
-CREATE FUNCTION compared(eps float8, min_points int) RETURNS TABLE (noise bigint, apart bigint, together bigint) LANGUAGE sql AS $$
+CREATE FUNCTION compared(eps float8, min_points int) RETURNS TABLE (noise bigint, apart bigint, together bigint) LANGUAGE sql SET gpujoin.enable_customscan = off AS $$
   WITH both_ways AS MATERIALIZED (
     SELECT g.id, t, gpu_cluster_dbscan(g, eps, min_points) OVER (PARTITION BY t ORDER BY g.id) AS ours,
       ST_ClusterDBSCAN(g, eps, min_points) OVER (PARTITION BY t ORDER BY g.id) AS theirs FROM g),

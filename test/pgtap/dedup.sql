@@ -12,17 +12,17 @@ INSERT INTO a VALUES (1000, '{500,500,500}', '{0.1,0.2,0.3}', '(1e9,1e9)', 500, 
   (1002, '{NaN,0,0}', '{NaN,0,0}', '(NaN,0)', 'NaN', 0, 0, 2, 2), (1003, '{0,0,0}', '{0,0,0}', '(0,0)', 0, 0, 0, NULL, NULL);
 
 -- The definition. Rows whose rank is NULL take no part.
-CREATE FUNCTION expected(eps float8, keep_column text, keep text, metric text)
+CREATE FUNCTION expected(eps float8, keep_column text, keep text, metric text, part text DEFAULT '1')
 RETURNS TABLE (id bigint, kept_id bigint, distance float8) LANGUAGE plpgsql SET gpujoin.enable_customscan = off AS $$
 DECLARE
   r record;
 BEGIN
-  CREATE TEMP TABLE staying (id int, v float8[]);
-  FOR r IN EXECUTE format('SELECT id, v FROM dedup.a WHERE v IS NOT NULL AND %1$s IS NOT NULL ORDER BY %1$s %2$s, id',
-                          coalesce(keep_column, '(0 * id)'), CASE keep WHEN 'lowest' THEN 'ASC' ELSE 'DESC' END) LOOP
+  CREATE TEMP TABLE staying (id int, v float8[], part text);
+  FOR r IN EXECUTE format('SELECT id, v, (%3$s)::text AS part FROM dedup.a WHERE v IS NOT NULL AND %1$s IS NOT NULL ORDER BY %1$s %2$s, id',
+                          coalesce(keep_column, '(0 * id)'), CASE keep WHEN 'lowest' THEN 'ASC' ELSE 'DESC' END, part) LOOP
     SELECT r.id, s.id, gpu_distance(r.v, s.v, metric) INTO id, kept_id, distance FROM staying s
-      WHERE gpu_distance(r.v, s.v, metric) <= eps ORDER BY 3, 2 LIMIT 1;
-    IF FOUND THEN RETURN NEXT; ELSE INSERT INTO staying VALUES (r.id, r.v); END IF;
+      WHERE gpu_distance(r.v, s.v, metric) <= eps AND s.part IS NOT DISTINCT FROM r.part ORDER BY 3, 2 LIMIT 1;
+    IF FOUND THEN RETURN NEXT; ELSE INSERT INTO staying VALUES (r.id, r.v, r.part); END IF;
   END LOOP;
   DROP TABLE staying;
 END $$;
@@ -33,6 +33,16 @@ SELECT bag_eq(
   FROM (VALUES ('l2', 0.5), ('l2', 1.2), ('l1', 1), ('linf', 0.5), ('cosine', 0.001), ('l2', 0)) m(metric, eps),
     (VALUES (NULL, 'highest'), ('quality', 'highest'), ('quality', 'lowest'), ('grade', 'lowest')) q(k, keep),
     unnest('{v,"x,y,z"}'::text[]) c;
+-- In partitions: of few values, of NULLs, of one row each; of the column that ranks the rows, too.
+SELECT bag_eq(
+    format($$ SELECT * FROM gpu_dedup('a', %s, %L, %L, metric => %L, vector_columns => %L, partition_column => %L) $$, eps, k, keep, metric, c, part),
+    format($$ SELECT * FROM expected(%s, %L, %L, %L, %L) $$, eps, k, keep, metric, part), format('%s by %s, eps %s, %s %s, in partitions by %s', c, metric, eps, keep, k, part))
+  FROM (VALUES ('l2', 0.5), ('l2', 1.2), ('cosine', 0.001), ('linf', 0)) m(metric, eps), (VALUES (NULL, 'highest'), ('quality', 'highest'), ('grade', 'lowest')) q(k, keep),
+    unnest('{v,"x,y,z"}'::text[]) c, unnest('{grade,quality,z,id}'::text[]) part;
+SELECT throws_ok($$ SELECT * FROM gpu_dedup('a', 1, 'quality', vector_columns => 'v', partition_column => 'q') $$, '42703', 'column "q" of relation "a" does not exist', 'no such partition');
+SELECT throws_ok($$ SELECT * FROM gpu_dedup('a', 1, 'quality', vector_columns => 'v', partition_column => 'p') $$, '42804', NULL, 'a partition has an equality');
+SELECT is((SELECT count(*) FROM gpu_dedup('a', NULL, vector_columns => 'v', partition_column => 'grade')), 0::bigint, 'NULL arguments beside a partition');
+
 SELECT bag_eq($$ SELECT * FROM gpu_dedup('a', 0.6, vector_columns => 'p') WHERE id < 1000 $$,
   $$ SELECT * FROM gpu_dedup('a', 0.6, vector_columns => 'x,y') WHERE id < 1000 $$, 'points are their coordinates');
 SELECT is_empty($$ SELECT FROM gpu_dedup('a', 1.2, 'quality', vector_columns => 'v') s JOIN gpu_dedup('a', 1.2, 'quality', vector_columns => 'v') t

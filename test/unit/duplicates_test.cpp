@@ -70,15 +70,6 @@ void expect_exact(const EngineTable& engine, const Points& points, Metric metric
   }
 }
 
-std::vector<std::int64_t> shuffled_ids(std::uint64_t rows) {
-  std::vector<std::int64_t> ids(rows);
-  std::uint64_t step = 77;
-  while (std::gcd(step, rows) != 1) ++step;
-  for (std::uint64_t i = 0; i < rows; ++i)
-    ids[i] = static_cast<std::int64_t>(i * step % rows) - static_cast<std::int64_t>(rows / 2);
-  return ids;
-}
-
 /// Few values, so that ranks are decided by ids as well.
 std::vector<double> random_scores(Random& random, std::uint64_t rows) {
   std::vector<double> scores(rows);

@@ -76,7 +76,7 @@ std::uint64_t Oracle::total(PairSelection selection) const {
                     [&](const Match& match) { return wanted(match, selection); }));
 }
 
-std::vector<RowCount> Oracle::clusters(std::uint64_t min_points) const {
+std::vector<RowCount> Oracle::clusters(std::uint64_t min_points, BorderRule borders) const {
   constexpr std::uint64_t kNobody = ~std::uint64_t{0};
   const std::uint64_t rows = left_.rows();
   std::vector<std::vector<Match>> neighbors(rows);
@@ -98,15 +98,17 @@ std::vector<RowCount> Oracle::clusters(std::uint64_t min_points) const {
   std::vector<std::uint64_t> role(rows);
   for (std::uint64_t row = 0; row < rows; ++row) {
     role[row] = is_core(row) ? 2 : 0;
-    const Match* nearest = nullptr;
+    const Match* followed = nullptr;
+    const auto rank = [&](const Match& match) {
+      return std::pair(borders == BorderRule::kNearest ? match.distance : 0, left_.id(match.q));
+    };
     for (const Match& match : neighbors[row])
       if (role[row] == 0 && is_core(match.q) &&
-          (nearest == nullptr || std::pair(match.distance, left_.id(match.q)) <
-                                     std::pair(nearest->distance, left_.id(nearest->q))))
-        nearest = &match;
-    if (nearest == nullptr) continue;
+          (followed == nullptr || rank(match) < rank(*followed)))
+        followed = &match;
+    if (followed == nullptr) continue;
     role[row] = 1;
-    group[row] = group[nearest->q];
+    group[row] = group[followed->q];
   }
   std::map<std::uint64_t, std::int64_t> first;
   for (std::uint64_t row = 0; row < rows; ++row)

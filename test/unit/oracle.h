@@ -155,7 +155,8 @@ class Oracle {
 
   /// For each row what pack_cluster() makes of its cluster, sorted; of a self-join, with ids that
   /// are no two rows'.
-  std::vector<RowCount> clusters(std::uint64_t min_points) const;
+  std::vector<RowCount> clusters(std::uint64_t min_points,
+                                 BorderRule borders = BorderRule::kNearest) const;
 
  private:
   struct Match {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -114,6 +115,16 @@ class Points {
   std::vector<std::int64_t> ids_;
   std::vector<double> scores_;
 };
+
+/// Different ids in no order, about half of them negative.
+inline std::vector<std::int64_t> shuffled_ids(std::uint64_t rows) {
+  std::vector<std::int64_t> ids(rows);
+  std::uint64_t step = 77;
+  while (std::gcd(step, rows) != 1) ++step;
+  for (std::uint64_t i = 0; i < rows; ++i)
+    ids[i] = static_cast<std::int64_t>(i * step % rows) - static_cast<std::int64_t>(rows / 2);
+  return ids;
+}
 
 enum class Shape { kUniform, kExponential, kClustered, kLattice, kOffset };
 

@@ -363,7 +363,7 @@ class CellWalker {
     }
   }
 
-  /// Finds the cluster of a point that is no core point: that of its nearest core point.
+  /// Finds the cluster of a point that is no core point: that of a core point near it.
   void find_core_of(std::uint32_t point) {
     load(point);
     Neighbor best{0, kNone};
@@ -373,25 +373,25 @@ class CellWalker {
         std::uint32_t points = 0;
         while (end < row.end && points + size_of(end) <= kPiece) points += size_of(end++);
         if (end > there) {
-          find_nearer({index_.cell_starts[there], index_.cell_starts[end]}, &best);
+          find_better({index_.cell_starts[there], index_.cell_starts[end]}, &best);
           there = end;
           continue;
         }
         if (walk_.boxes.first_core[there] != kNone && may_reach(there))
-          find_nearer(points_of(there), &best);
+          find_better(points_of(there), &best);
         ++there;
       }
     }
     if (best.position != kNone) walk_.table.follow(point, best.position);
   }
 
-  void find_nearer(Window window, Neighbor* best) {
+  void find_better(Window window, Neighbor* best) {
     for_pieces(window, [&](Window piece) {
       const std::size_t found = collect(piece, true);
       for (std::size_t i = 0; i < found; ++i) {
         if (!walk_.table.is_core(found_[i])) continue;
         const Neighbor candidate{raws_[i], found_[i]};
-        if (best->position == kNone || is_nearer(plan_, candidate, *best)) *best = candidate;
+        if (best->position == kNone || is_better_core(plan_, candidate, *best)) *best = candidate;
       }
       return true;
     });

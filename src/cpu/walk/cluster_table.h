@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "core/border_rule.h"
 #include "core/cluster.h"
 #include "core/disjoint_sets.h"
 #include "core/nearest.h"
@@ -15,8 +16,8 @@
 namespace gpujoin::cpu {
 
 /// Whether a core point comes before another one as the one that a border point follows.
-inline bool is_nearer(const JoinPlan& plan, const Neighbor& a, const Neighbor& b) {
-  return comes_before(plan.metric, a, b, plan.left->ids.data());
+inline bool is_better_core(const JoinPlan& plan, const Neighbor& a, const Neighbor& b) {
+  return is_followed_before(plan.borders, plan.metric, a, b, plan.left->ids.data());
 }
 
 /// By position, finite points or not.

@@ -57,6 +57,10 @@ class NeighborCountSink {
 
   explicit NeighborCountSink(NeighborCounts& shared) : shared_(shared) {}
 
+  void take(std::uint32_t left, std::uint32_t right, double) {
+    add(left, 1);
+    add(right, 1);
+  }
   void take_block(std::uint32_t first_left, std::uint32_t first_right,
                   const std::uint32_t (&rights)[kGroupPoints]) {
     std::uint32_t right_counts[kGroupPoints] = {};
@@ -93,9 +97,9 @@ struct Unions {
       : join(*plan.join),
         table(clusters),
         cores(budget, plan.left->groups()),
-        nearest(budget, std::uint64_t{plan.left->groups()} * kGroupPoints),
+        followed(budget, std::uint64_t{plan.left->groups()} * kGroupPoints),
         one(budget, plan.left->groups()) {
-    std::fill(nearest.begin(), nearest.end(), Neighbor{0, kNone});
+    std::fill(followed.begin(), followed.end(), Neighbor{0, kNone});
     for (std::uint32_t group = 0; group < plan.left->groups(); ++group) {
       cores[group] = 0;
       for (std::uint32_t i = 0; i < plan.left->group_size(group); ++i)
@@ -106,10 +110,10 @@ struct Unions {
   const JoinPlan& join;
   ClusterTable& table;
   Buffer<std::uint32_t> cores;  ///< by group: which of its points are core points
-  Buffer<Neighbor> nearest;     ///< core point of each point that is none, so far; kNone
+  Buffer<Neighbor> followed;    ///< core point of each point that is none, so far; kNone
   GroupMarks one;               ///< all points of the group are core points of one cluster
   static constexpr std::uint32_t kLocks = 256;
-  std::atomic_flag locks[kLocks] = {};  ///< of `nearest`
+  std::atomic_flag locks[kLocks] = {};  ///< of `followed`
 };
 
 /// Unites core points, and offers them to their neighbours that are none.
@@ -119,6 +123,15 @@ class UnionSink {
 
   explicit UnionSink(Unions& shared) : shared_(shared) {}
 
+  void take(std::uint32_t left, std::uint32_t right, double) {
+    const bool left_core = shared_.table.is_core(left), right_core = shared_.table.is_core(right);
+    if (left_core && right_core)
+      shared_.table.unite(left, right);
+    else if (right_core)
+      offer(left, left, right, right);
+    else if (left_core)
+      offer(right, left, right, left);
+  }
   void take_block(std::uint32_t first_left, std::uint32_t first_right,
                   const std::uint32_t (&rights)[kGroupPoints]) {
     const std::uint32_t left_cores = shared_.cores[first_left / kGroupPoints];
@@ -168,9 +181,8 @@ class UnionSink {
     std::atomic_flag& lock = shared_.locks[point % Unions::kLocks];
     while (lock.test_and_set(std::memory_order_acquire)) {
     }
-    Neighbor& nearest = shared_.nearest[point];
-    if (nearest.position == kNone || is_nearer(shared_.join, candidate, nearest))
-      nearest = candidate;
+    Neighbor& best = shared_.followed[point];
+    if (best.position == kNone || is_better_core(shared_.join, candidate, best)) best = candidate;
     lock.clear(std::memory_order_release);
   }
 
@@ -198,8 +210,8 @@ void find_clusters(const TilePlan& plan, const WalkTools& tools) {
     Unions shared(tools.budget, plan, table);
     walk_tiles(plan, tools, [&](WalkProgress&) { return UnionSink(shared); });
     for (std::uint32_t point = 0; point < plan.left->points; ++point)
-      if (shared.nearest[point].position != kNone)
-        table.follow(point, shared.nearest[point].position);
+      if (shared.followed[point].position != kNone)
+        table.follow(point, shared.followed[point].position);
   }
   table.write(*plan.join, tools);
 }

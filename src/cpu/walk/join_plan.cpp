@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/hamming.h"
 #include "cpu/scan/several_distances.h"
 
 namespace gpujoin::cpu {
@@ -28,11 +29,23 @@ void find_raws(const JoinPlan& plan, std::uint32_t position, const std::uint32_t
   }
 }
 
+/// The differing bits of a row and others.
+void find_counts(const JoinPlan& plan, std::uint32_t position, const std::uint32_t* neighbors,
+                 std::size_t count, double* raws) {
+  const auto* const a = point<std::uint64_t>(*plan.left_points, plan.left->rows[position]);
+  for (std::size_t i = 0; i < count; ++i)
+    raws[i] = hamming_distance(
+        a, point<std::uint64_t>(*plan.right_points, plan.right->rows[neighbors[i]]),
+        plan.right_points->dims);
+}
+
 }  // namespace
 
 void JoinPlan::exact_raws(std::uint32_t position, const std::uint32_t* neighbors, std::size_t count,
                           double* raws) const {
-  if (left_points->scalar == ScalarType::kFloat32)
+  if (left_points->scalar == ScalarType::kBits)
+    find_counts(*this, position, neighbors, count, raws);
+  else if (left_points->scalar == ScalarType::kFloat32)
     find_raws<float>(*this, position, neighbors, count, raws);
   else
     find_raws<double>(*this, position, neighbors, count, raws);

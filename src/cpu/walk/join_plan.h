@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/cluster.h"
 #include "core/threshold.h"
 #include "cpu/index/grid_index.h"
 #include "cpu/scan/scan.h"
@@ -34,6 +35,7 @@ struct JoinPlan {
   std::uint32_t open_keys;   ///< those to be compared, a bit each
   bool sorts_key;            ///< the sorted column is a key, which windows of one point decide
   std::uint64_t min_points;  ///< of Output::kClusters
+  BorderRule borders;        ///< likewise
 
   bool self_join() const { return is_self_join; }
   /// Half a walk meets each unordered pair of points once; see core/cell_walk.h.

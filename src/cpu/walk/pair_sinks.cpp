@@ -11,6 +11,12 @@ void add_to(std::uint64_t& count, std::uint64_t pairs) {
 
 }  // namespace
 
+void SharedCountSink::take(std::uint32_t left, std::uint32_t right, double) {
+  const bool at_left = !half_ || !once_ || counts_at_left(ids_, left, right);
+  if (at_left) add_to(counts_[left], 1);
+  if (half_ && (once_ ? !at_left : left != right)) add_to(counts_[right], 1);
+}
+
 void SharedCountSink::take_block(std::uint32_t first_left, std::uint32_t first_right,
                                  const std::uint32_t (&rights)[kGroupPoints]) {
   std::uint32_t right_counts[kGroupPoints] = {};

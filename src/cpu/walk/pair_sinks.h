@@ -187,6 +187,7 @@ class SharedCountSink {
         once_(plan.pairs == PairSelection::kUnordered),
         one_suffices_(plan.one_suffices) {}
 
+  void take(std::uint32_t left, std::uint32_t right, double);
   /// See cpu/walk/tile_walker.h.
   void take_block(std::uint32_t first_left, std::uint32_t first_right,
                   const std::uint32_t (&rights)[kGroupPoints]);

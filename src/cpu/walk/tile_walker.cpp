@@ -60,11 +60,14 @@ std::uint64_t candidates_of_groups(const TilePlan& plan, std::uint32_t row_group
 bool screen_groups(const TilePlan& plan, std::uint32_t row_group, std::uint32_t column_group,
                    GroupPairs* pairs) {
   const Boxes &left = plan.left->group_boxes, &right = plan.right->group_boxes;
-  if (surely_match(left.columns, left.at(row_group), right.at(column_group), plan.accept))
+  if (plan.bits != nullptr) {
+    if (!screen_bit_groups(*plan.join, *plan.bits, row_group, column_group, pairs)) return false;
+  } else if (surely_match(left.columns, left.at(row_group), right.at(column_group), plan.accept)) {
     set_all(plan, row_group, column_group, pairs);
-  else if (!plan.screen(plan.looks, plan.left->group(row_group), plan.right->group(column_group),
-                        pairs))
+  } else if (!plan.screen(plan.looks, plan.left->group(row_group), plan.right->group(column_group),
+                          pairs)) {
     return false;
+  }
   if (!plan.join->self_join() || row_group != column_group) return true;
   if (plan.half())
     leave_upper_half(*plan.join, pairs);

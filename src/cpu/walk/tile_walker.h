@@ -13,6 +13,9 @@
 //   bool can_skip(Window left, Window right);
 //
 // whether it needs none of their pairs.
+//
+// Rows of bits are compared in the same way, but exactly; or, where their plan has passes, by
+// cpu/walk/bit_walker.h.
 #pragma once
 
 #include <algorithm>
@@ -22,6 +25,7 @@
 
 #include "cpu/index/tile_index.h"
 #include "cpu/scan/tile_scan.h"
+#include "cpu/walk/bit_walker.h"
 #include "cpu/walk/join_plan.h"
 #include "cpu/walk/pair_sinks.h"
 #include "engine/request/buffer.h"
@@ -37,6 +41,7 @@ struct TilePlan {
   GroupScreen screen;
   double reach;        ///< true_reach()
   double accept = -1;  ///< ScreenBounds::accept where boxes are of all columns; else negative
+  const BitPlan* bits = nullptr;  ///< of bits, whose tiles have neither values nor boxes
 
   /// Whether half of the matrix of tiles is enough: in a self-join, unless it has to be walked in
   /// full.
@@ -243,6 +248,8 @@ class TileWalker {
 template <class MakeSink>
 void walk_tiles(const TilePlan& plan, const WalkTools& tools, const MakeSink& make_sink) {
   using Sink = std::invoke_result_t<const MakeSink&, WalkProgress&>;
+  if (plan.bits != nullptr && !plan.bits->passes.empty())
+    return walk_passes(*plan.join, *plan.bits, tools, make_sink);
   std::deque<TileWalker<Sink>> walkers;
   for (unsigned worker = 0; worker < tools.pool.size(); ++worker)
     walkers.emplace_back(plan, tools, make_sink);

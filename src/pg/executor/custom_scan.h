@@ -1,8 +1,10 @@
-// The plan node GpuSimilarityJoin, in two forms under one name. In FROM it stands for one of the
+// The plan node GpuSimilarityJoin, in three forms under one name. In FROM it stands for one of the
 // set-returning functions and streams what they return: function_path.cpp plans that form,
 // function_node.cpp runs it. Over two inputs it is their join on a condition that tests a distance:
 // join_path.cpp plans that form, join_node.cpp runs it. upper_path.cpp plans counts and first rows
-// of either form. explain.cpp and join_explain.cpp describe them.
+// of either form. explain.cpp and join_explain.cpp describe them. Over a window it stands for the
+// clusters of PostGIS's window functions: window_path.cpp plans that form, cluster_node.cpp runs
+// it.
 #pragma once
 
 #include "pg/compat.h"
@@ -48,8 +50,16 @@ constexpr CustomExecMethods make_exec_methods(
 /// Appends a copy of the expression as one more column of a scan tuple.
 void append_column(List** columns, const void* expression);
 
-/// The states of the two forms.
+/// What an executor checks before it calls a function.
+void check_execute_privilege(Oid function);
+
+/// The states of the three forms.
 Node* create_function_node();
 Node* create_join_node();
+Node* create_cluster_node();
+
+/// Has EXPLAIN show window functions in the scan tuple of the plan of the last form as calls, for
+/// it finds no window there.
+void name_clusters(CustomScan* plan);
 
 }  // namespace gpujoin

@@ -252,6 +252,7 @@ void init_engine_run(EngineRun* run, MemoryContext context, const char* name) {
   run->next = runs;
   runs = run;
   call_at_end(context, end_run, run);
+  run->report.metric = to_string(Metric::kL2);
 }
 
 void stop_engine_with(EngineRun* run, MemoryContext context) {
@@ -276,15 +277,21 @@ Resources engine_resources(const EngineRun* run) {
           .memory_limit = limit > held ? limit - held : 1,
           .device_memory_limit = device_memory_limit_bytes(),
           .soft_limits = run->may_exhaust,
-          .device = device_number(),
+          .devices = device_numbers(),
           .interrupt = &InterruptPending,
           .scratch = &run->spill.functions};
 }
 
 void set_request(EngineRun* run, const JoinRequest& request) {
   run->request = request;
+  name_radius(run, to_string(request.metric()), request.eps());
   run->request.resources = engine_resources(run);
   run->request.knobs = knob_settings();
+}
+
+void name_radius(EngineRun* run, const char* metric, double radius) {
+  run->metric = metric;
+  run->radius = radius;
 }
 
 bool begin_service_join(EngineRun* run, double rows, bool waits) {
@@ -337,9 +344,9 @@ void start_engine(EngineRun* run, const EngineTable* engine) {
   const JoinRequest& request = run->request;
   JoinReport& report = run->report;
   report.role = GetUserId();
-  report.metric = request.metric();
+  report.metric = run->metric;
   report.pairs = request.pairs();
-  report.eps = request.eps();
+  report.eps = run->radius;
   report.keys = request.keys.count;
   report.complete = false;
   report.stats = {};

@@ -21,9 +21,9 @@ struct JoinReport {
   char fallback[sizeof(EngineChoice::fallback)];
   const char* place;                           ///< "service" or "session"
   char place_reason[sizeof(Status::message)];  ///< why the service was not to be had; or ""
-  Metric metric;
+  const char* metric;                          ///< a constant
   PairSelection pairs;
-  double eps;
+  double eps;  ///< in the metric's units
   std::uint32_t dims;
   std::uint32_t keys;  ///< of pairs, that the engine compares
   std::uint64_t dataset_bytes;
@@ -52,6 +52,8 @@ struct SessionCounts {
 
 struct EngineRun {
   JoinRequest request;
+  const char* metric;  ///< of the request, as reports name it; a constant
+  double radius;       ///< likewise
   const EngineTable* engine;
   Join* join;         ///< null when no engine is at work
   bool delivered;     ///< the engine has emitted a batch
@@ -91,6 +93,9 @@ Resources engine_resources(const EngineRun* run);
 
 /// Sets run->request, with these resources and the knobs of the settings.
 void set_request(EngineRun* run, const JoinRequest& request);
+
+/// Has reports show the request's metric and radius as the caller knows them.
+void name_radius(EngineRun* run, const char* metric, double radius);
 
 /// Stops the engine at the end of this context, too, which holds the data.
 void stop_engine_with(EngineRun* run, MemoryContext context);

@@ -172,6 +172,7 @@ void explain_machine(const JoinStats& stats, ExplainState* es) {
   ExplainPropertyText("Instruction Set", stats.instruction_set, es);
   if (stats.threads_per_point > 0) explain_count("Threads per Point", stats.threads_per_point, es);
   if (stats.streams > 0) explain_count("Streams", stats.streams, es);
+  if (stats.devices > 0) ExplainPropertyText("Devices", shares_of_devices(stats), es);
 }
 
 void explain_pairs(const JoinStats& stats, ExplainState* es) {
@@ -218,6 +219,18 @@ void explain_removed(const char* label, double rows, const PlanState* state, Exp
   if (state->instrument == nullptr) return;
   if (rows > 0 || es->format != EXPLAIN_FORMAT_TEXT)
     ExplainPropertyFloat(label, nullptr, rows / std::fmax(state->instrument->nloops, 1), 0, es);
+}
+
+const char* shares_of_devices(const JoinStats& stats) {
+  double all = 0;
+  for (std::uint32_t i = 0; i < stats.devices; ++i)
+    all += static_cast<double>(stats.shares[i].candidates);
+  StringInfoData text;
+  initStringInfo(&text);
+  for (std::uint32_t i = 0; i < stats.devices; ++i)
+    appendStringInfo(&text, "%s%d: %.0f %%", i > 0 ? ", " : "", stats.shares[i].device,
+                     all > 0 ? 100 * static_cast<double>(stats.shares[i].candidates) / all : 0.0);
+  return text.data;
 }
 
 void explain_report(const JoinReport& report, ExplainState* es) {

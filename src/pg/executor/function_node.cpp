@@ -4,7 +4,6 @@
 #include "pg/executor/function_node.h"
 
 extern "C" {
-#include "catalog/objectaccess.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
@@ -20,13 +19,6 @@ constexpr int kColumnOffsets[] = {offsetof(IdPair, id1), offsetof(IdPair, id2),
                                   offsetof(IdPair, distance)};
 
 FunctionNode* from_state(CustomScanState* state) { return reinterpret_cast<FunctionNode*>(state); }
-
-/// What FunctionScan checks before it calls a function.
-void check_execute_privilege(Oid function) {
-  const AclResult result = function_aclcheck(function, GetUserId());
-  if (result != ACLCHECK_OK) aclcheck_error(result, OBJECT_FUNCTION, get_func_name(function));
-  InvokeFunctionExecuteHook(function);
-}
 
 /// CustomExecMethods::BeginCustomScan. Reads no table: EXPLAIN comes here too.
 void begin(CustomScanState* state, EState* estate, int) {

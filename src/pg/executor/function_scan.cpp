@@ -34,20 +34,28 @@ long long first_id(JoinScan* scan, const Dataset& data) {
   return id;
 }
 
-void check_same_dims(JoinScan* scan) {
+/// The dimensions of the side's values: of bits these, and not their words.
+std::uint32_t value_dims(const JoinScan* scan, const Dataset& data, const ValueShape& shape) {
+  return data.scalar == ScalarType::kBits ? shape.dims
+                                          : dimensions(scan->arguments.function->shape, data);
+}
+
+void check_same_dims(JoinScan* scan, const ValueShape& left_shape, const ValueShape& right_shape) {
   const Dataset &left = scan->left, &right = scan->right;
-  if (left.rows == 0 || right.rows == 0 || left.dims == right.dims) return;
+  const std::uint32_t left_dims = value_dims(scan, left, left_shape),
+                      right_dims = value_dims(scan, right, right_shape);
+  if (left.rows == 0 || right.rows == 0 || left_dims == right_dims) return;
   const Shape shape = scan->arguments.function->shape;
   const char* const left_name = get_rel_name(scan->arguments.left.relation);
   const char* const right_name = get_rel_name(scan->arguments.right.relation);
-  ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION),
-                  errmsg("%s of relations \"%s\" and \"%s\" have different numbers of dimensions",
-                         plural(shape), left_name, right_name),
-                  errdetail("Row %lld of \"%s\" has %u, row %lld of \"%s\" has %u.",
-                            first_id(scan, left), left_name, dimensions(shape, left),
-                            first_id(scan, right), right_name, dimensions(shape, right)),
-                  errhint("Name columns of the same kind with left_%s and right_%s.",
-                          columns_argument(shape), columns_argument(shape))));
+  ereport(ERROR,
+          (errcode(ERRCODE_DATA_EXCEPTION),
+           errmsg("%s of relations \"%s\" and \"%s\" have different numbers of dimensions",
+                  plural(shape), left_name, right_name),
+           errdetail("Row %lld of \"%s\" has %u, row %lld of \"%s\" has %u.", first_id(scan, left),
+                     left_name, left_dims, first_id(scan, right), right_name, right_dims),
+           errhint("Name columns of the same kind with left_%s and right_%s.",
+                   columns_argument(shape), columns_argument(shape))));
 }
 
 void check_same_srid(const JoinScan* scan, std::int32_t left, std::int32_t right) {
@@ -102,9 +110,11 @@ void prepare_buffer(JoinScan* scan, PointBuffer* points, ScalarType scalar, std:
 bool has_ctids(const SideColumns& columns) { return columns.id == SelfItemPointerAttributeNumber; }
 
 /// The service may keep rows that are known by their ids: each of them where each is emitted. Rows
-/// that are known by their ctids it keeps as plain SQL sees them.
+/// that are known by their ctids it keeps as plain SQL sees them. Places it does not keep, as its
+/// tables are known by the columns that they are made of.
 bool may_keep(const JoinScan* scan, const SideColumns& columns) {
-  return scan->run.service.socket >= 0 && !scan->reads_whole && !columns.divides &&
+  return scan->run.service.socket >= 0 && !scan->reads_whole && !divides(columns) &&
+         !columns.on_earth && !scan->arguments.left.bits &&
          (!emits_rows(scan) || columns.unique_id) && (scan->prewarms || !has_ctids(columns));
 }
 
@@ -118,13 +128,6 @@ void check_ctids(const JoinScan* scan, const SideColumns& columns) {
                     errdetail("Plain SQL joins by the distance of points of one column."),
                     errhint("Name that column with vector_columns, or a column of ids.")));
   check_block_columns(columns);
-}
-
-/// Makes keys of the numbers of rows' partitions.
-void divide_rows(Dataset* data) {
-  data->keys = data->scores;
-  data->key_columns = 1;
-  data->scores = nullptr;
 }
 
 /// The key that rows of a partition have in common.
@@ -154,7 +157,6 @@ void read_side(JoinScan* scan, int side, const SideColumns& columns, ScalarType 
     if (points->rows > 0) prepare_buffer(scan, points, scalar, limit);
     *data = read_points(columns, points, shape);
     check_ids(scan, columns, *data);
-    if (columns.divides) divide_rows(data);
   }
   share_side(&scan->run, side, points->shared, *kept, read_whole);
 }
@@ -172,22 +174,26 @@ void read_sides(JoinScan* scan) {
   scan->self_join = one_table || (knows_self_join && same_columns(left, right));
   const bool narrow =
       scalar_of(left) == ScalarType::kFloat32 && scalar_of(right) == ScalarType::kFloat32;
-  const ScalarType scalar = narrow ? ScalarType::kFloat32 : ScalarType::kFloat64;
-  if (!scan->reads_whole && !left.divides) {
+  const ScalarType scalar = arguments.left.bits ? ScalarType::kBits
+                            : narrow            ? ScalarType::kFloat32
+                                                : ScalarType::kFloat64;
+  if (!scan->reads_whole && !divides(left)) {
     const double rows = expected_rows(left) + (scan->self_join ? 0 : expected_rows(right));
     begin_service_join(&scan->run, scan->prewarms ? INFINITY : rows, scan->prewarms);
   }
   forget_sides(&scan->run);
   scan->run.reader = scan;
-  ValueShape left_shape, right_shape;
+  ValueShape left_shape = {}, right_shape = {};
   const std::uint64_t limit = dataset_share(&scan->run, scan->self_join ? 1 : 2);
   read_side(scan, 0, left, scalar, limit, &left_shape);
+  scan->dims = value_dims(scan, scan->left, left_shape);
   if (scan->self_join) return;
   read_side(scan, 1, right, scalar, limit, &right_shape);
   if (scan->run.read_whole != nullptr &&
       (scan->left.dims != scan->right.dims || left_shape.srid != right_shape.srid))
     return read_whole_sides(scan);  // an error names rows of both
-  check_same_dims(scan);
+  check_same_dims(scan, left_shape, right_shape);
+  if (scan->left.rows == 0) scan->dims = value_dims(scan, scan->right, right_shape);
   check_same_srid(scan, left_shape.srid, right_shape.srid);
 }
 
@@ -201,8 +207,7 @@ void read_data(JoinScan* scan) {
   MemoryContextSwitchTo(caller);
   scan->run.report.read_ms = INSTR_TIME_GET_MILLISEC(end);
   scan->run.report.read_workers = scan->left_points.workers + scan->right_points.workers;
-  scan->run.report.dims =
-      dimensions(scan->arguments.function->shape, scan->left.rows > 0 ? scan->left : scan->right);
+  scan->run.report.dims = scan->dims;
   scan->run.report.dataset_bytes = held_bytes(scan->left_points) + held_bytes(scan->right_points);
   scan->started = false;
 }
@@ -254,9 +259,10 @@ JoinRequest wanted_request(const JoinScan* scan) {
   const JoinArguments& arguments = scan->arguments;
   const Sides sides = wanted_sides(scan);
   if (arguments.function->shape == Shape::kBoxes)
-    return {sides, BoxesWithin{arguments.metric, arguments.eps},
+    return {sides, BoxesWithin{arguments.metric.metric, arguments.eps},
             scan->counted ? BoxOutput::kTotal : BoxOutput::kPairs};
-  JoinRequest request(sides, PointsWithin{arguments.metric, arguments.eps}, wanted_output(scan));
+  JoinRequest request(sides, PointsWithin{arguments.metric.metric, arguments.eps},
+                      wanted_output(scan));
   request.keys = key_of_partitions(scan->left);
   return request;
 }
@@ -270,12 +276,28 @@ void ask_for_rows(JoinScan* scan) {
   if (!scan->by_id) request->sides = Sides::one(unnamed(request->left()), request->pairs());
 }
 
+/// Whether what the engine returns with a pair is the distance of places on the Earth.
+bool has_chords(const JoinArguments& arguments) {
+  switch (arguments.function->output) {
+    case Output::kPairs:
+    case Output::kClusters:
+      return false;
+    case Output::kTopPairs:
+      return arguments.metric.on_earth &&
+             arguments.top.scoring.function == ScoreFunction::kDistance;
+    default:
+      return arguments.metric.on_earth;
+  }
+}
+
 /// Makes the request from the arguments, unless these ask for no rows.
 void prepare_request(JoinScan* scan) {
   scan->cursor = {};
   scan->run.report.engine = nullptr;
+  scan->has_chords = has_chords(scan->arguments);
   if (scan->arguments.no_rows) return;
   set_request(&scan->run, wanted_request(scan));
+  name_radius(&scan->run, to_string(scan->arguments.metric), scan->arguments.radius);
   if (scan->operation->row == RowKind::kGathered && scan->left.file == nullptr) ask_for_rows(scan);
 }
 
@@ -355,6 +377,7 @@ JoinScan* reopen_join_scan(JoinScan* scan, Node* call, const NullableDatum* valu
   }
   stop_engine(&scan->run);
   scan->arguments.eps = wanted.eps;
+  scan->arguments.radius = wanted.radius;
   scan->arguments.metric = wanted.metric;
   scan->arguments.pairs = wanted.pairs;
   scan->arguments.top = wanted.top;

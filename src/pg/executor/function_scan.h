@@ -2,6 +2,7 @@
 // engine and emits pairs. It has a memory context of its own.
 #pragma once
 
+#include "core/great_circle.h"
 #include "engine/request/pair_cursor.h"
 #include "pg/executor/engine_run.h"
 #include "pg/reading/arguments.h"
@@ -15,7 +16,8 @@ struct Operation;
 struct JoinScan {
   MemoryContext context;  ///< holds this struct, the arguments and the data
   const Operation* operation;
-  bool counted;  ///< the number of rows is wanted, not the rows
+  bool counted;        ///< the number of rows is wanted, not the rows
+  std::uint32_t dims;  ///< of the values
   JoinArguments arguments;
   PointBuffer left_points;
   PointBuffer right_points;
@@ -26,13 +28,15 @@ struct JoinScan {
   bool reads_whole;  ///< all rows are to be read
   bool started;      ///< since they were read
   bool self_join;    ///< the left data alone, with itself
+  bool has_chords;   ///< distances of pairs are straight lines, and arcs are shown
   // gpu_neighbors() asks twice.
   bool rows_counted;  ///< the engine has counted each row's pairs, and is asked for them
   bool by_id;         ///< it names rows by their ids, not by their places: the service has them
   EngineRun run;
   PairCursor cursor;
   IdPair pair;
-  void* rows;  ///< what the operation makes rows of, its own; in a context below `context`
+  double chord;  ///< of the pair, where it has_chords
+  void* rows;    ///< what the operation makes rows of, its own; in a context below `context`
 };
 
 /// Starts a join in a child of `parent`. `arguments` are those of the call. Reads both tables;
@@ -60,10 +64,20 @@ void prepare_join(JoinScan* scan);
 /// interrupts.
 bool next_join_batch(JoinScan* scan);
 
+/// A distance or score of the engine's as the caller is to see it.
+inline double shown_distance(const JoinScan* scan, double distance) {
+  return scan->has_chords ? arc_of_chord(distance) : distance;
+}
+
 /// Sets scan->pair to the next pair; false at the end of the result.
 inline bool next_join_pair(JoinScan* scan) {
+  if (scan->has_chords) scan->pair.distance = scan->chord;  // which a mirrored pair keeps
   while (!scan->cursor.next(&scan->pair))
     if (!next_join_batch(scan)) return false;
+  if (scan->has_chords) {
+    scan->chord = scan->pair.distance;
+    scan->pair.distance = arc_of_chord(scan->chord);
+  }
   return true;
 }
 

@@ -162,7 +162,7 @@ Part* take_row(NeighborScan* scan) {
   check(end - begin <= scan->counts[row] - part->count);
   for (std::uint64_t entry = begin; entry < end; ++entry) {
     const std::int64_t name = batch.right_ids[batch.neighbors[entry]];
-    part->neighbors[part->count++] = {batch.distances[entry],
+    part->neighbors[part->count++] = {shown_distance(scan->join, batch.distances[entry]),
                                       scan->join->by_id ? name : scan->join->left.ids[name]};
   }
   if (part->count < scan->counts[row]) return nullptr;

@@ -61,9 +61,10 @@ constexpr ArgumentPositions kOneTableAndRanks = {.relation = {0, -1},
                                                  .id_column = {4, -1},
                                                  .columns = {5, -1},
                                                  .score_column = {2, -1},
+                                                 .partition_column = 7,
                                                  .metric = 6,
                                                  .best = 3,
-                                                 .count = 7};
+                                                 .count = 8};
 constexpr ArgumentPositions kTwoTables = {
     .relation = {0, 1}, .eps = 2, .id_column = {3, 4}, .columns = {5, 6}, .metric = 7, .count = 8};
 constexpr ArgumentPositions kTwoTablesAndK = {.relation = {0, 1},

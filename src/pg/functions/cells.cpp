@@ -42,7 +42,9 @@ PointReader* new_reader(FunctionCallInfo fcinfo) {
   const Oid type = getBaseType(get_fn_expr_argtype(fcinfo->flinfo, 0));
   const ValueType* const known = find_value_type(type);
   const Oid element = get_element_type(type);
-  if (known != nullptr ? !has_form(*known, ValueForm::kPoint) : !is_number(element))
+  const bool points = known != nullptr ? has_form(*known, ValueForm::kPoint) && !is_of_bits(*known)
+                                       : is_number(element);
+  if (!points)
     ereport(ERROR,
             (errcode(ERRCODE_DATATYPE_MISMATCH),
              errmsg("values of type %s are no points", format_type_be(type)),

@@ -3,6 +3,7 @@
 #include "engine/request/request.h"
 #include "engine/strategy/box_strategy.h"
 #include "pg/engine_loader.h"
+#include "pg/executor/explain.h"
 #include "pg/executor/function_scan.h"
 #include "pg/functions/result_row.h"
 
@@ -24,8 +25,6 @@ void add_small_count(Row* row, std::uint32_t number) {
 }
 
 void add_number(Row* row, double number) { add(row, Float8GetDatum(number)); }
-
-constexpr std::uint32_t kMostDevices = 16;
 
 /// The devices of all engines, one after the other; an engine that cannot be used has one entry.
 struct DeviceList {
@@ -124,7 +123,7 @@ void add_report(Row* row, const JoinReport& report) {
   add_text(row, report.name);
   add_text(row, report.engine);
   add_text(row, report.fallback);
-  add_text(row, to_string(report.metric));
+  add_text(row, report.metric);
   add_text(row, to_string(report.pairs));
   add_number(row, report.eps);
   add_count(row, stats.left_rows);
@@ -149,6 +148,7 @@ void add_report(Row* row, const JoinReport& report) {
   add(row, BoolGetDatum(report.complete));
   add_text(row, report.place);
   add_text(row, report.place_reason);
+  add_text(row, shares_of_devices(stats));
 }
 
 }  // namespace

@@ -1,0 +1,105 @@
+#include "pg/executor/cluster_work.h"
+
+#include "core/cluster.h"
+#include "pg/settings.h"
+#include "pg/store/huge_array.h"
+
+extern "C" {
+#include "utils/memutils.h"
+}
+
+namespace gpujoin {
+namespace {
+
+/// Partitions of so many rows are looked at on the spot, and one after the other without a new
+/// beginning.
+constexpr std::int64_t kFewRows = 4096;
+
+bool is_on_the_spot(std::int64_t rows) {
+  return rows <= kFewRows && service_preference() != ServicePreference::kOn;
+}
+
+ClusterWork* make_work(const ClusterSite& site, std::int64_t rows) {
+  const MemoryContext context =
+      AllocSetContextCreate(site.context, "gpujoin window", ALLOCSET_DEFAULT_SIZES);
+  auto* const work =
+      static_cast<ClusterWork*>(MemoryContextAllocZero(context, sizeof(ClusterWork)));
+  work->context = context;
+  work->scratch = AllocSetContextCreate(context, "gpujoin window value", ALLOCSET_DEFAULT_SIZES);
+  init_engine_run(&work->run, context, site.name);
+  begin_service_join(&work->run, static_cast<double>(rows));
+  return work;
+}
+
+void end_work(ClusterSite* site) {
+  if (site->work == nullptr) return;
+  const MemoryContext context = site->work->context;
+  site->work = nullptr;
+  MemoryContextDelete(context);
+}
+
+/// Takes over a batch of the engine's. An engine is another library: what it names is checked
+/// before memory is written there.
+void take_clusters(const ResultBatch& batch, std::int64_t rows, std::uint32_t* numbers) {
+  for (std::uint64_t i = 0; i < batch.row_count; ++i) {
+    const RowCluster found = unpack_cluster(batch.counts[i]);
+    const std::int64_t row = batch.left_ids[batch.rows[i]];
+    if (row < 0 || row >= rows) elog(ERROR, "the engine returned other rows than it was given");
+    if (found.role != ClusterRole::kNoise) numbers[row] = static_cast<std::uint32_t>(found.cluster);
+  }
+}
+
+}  // namespace
+
+bool begin_partition(ClusterSite* site, std::int64_t rows, ScalarType scalar) {
+  if (!is_on_the_spot(rows)) end_work(site);
+  if (site->work == nullptr) site->work = make_work(*site, rows);
+  ClusterWork* const work = site->work;
+  work->points = {};
+  work->points.context = work->context;
+  work->points.source = "a window's partition";
+  work->points.scalar = scalar;
+  work->points.limit = dataset_share(&work->run, 1);
+  work->points.shares = work->run.service.socket >= 0;
+  work->shape = {};
+  work->shape.as_stored = true;
+  const auto count = static_cast<std::uint64_t>(rows);
+  if (count * sizeof(std::uint32_t) > work->points.limit || rows > PG_INT32_MAX) return false;
+  if (count > site->room) {
+    resize_array(site->context, &site->numbers, count);
+    site->room = count;
+  }
+  std::fill_n(site->numbers, count, kInNoCluster);
+  return true;
+}
+
+bool find_clusters(ClusterSite* site, std::int64_t rows, const Dataset& points, PointMetric metric,
+                   double eps, const Output& output, bool may_exhaust) {
+  ClusterWork* const work = site->work;
+  EngineRun* const run = &work->run;
+  run->may_exhaust = may_exhaust;
+  run->report.dims = points.dims;
+  run->report.dataset_bytes =
+      held_bytes(work->points) + static_cast<std::uint64_t>(rows) * sizeof(std::uint32_t);
+  forget_sides(run);
+  share_side(run, 0, work->points.shared, {}, nullptr);
+  const PointsWithin predicate{metric.metric, engine_radius(metric, eps)};
+  set_request(run, JoinRequest(Sides::one(points, PairSelection::kAll), predicate, output));
+  name_radius(run, to_string(metric), eps);
+  begin_join(run);
+  const bool spot = is_on_the_spot(rows) && engine_preference() == EnginePreference::kAuto;
+  start_engine(run, spot ? session_cpu() : nullptr);
+  while (next_engine_batch(run)) take_clusters(run->batch, rows, site->numbers);
+  return !run->exhausted;
+}
+
+void end_partition(ClusterSite* site, std::int64_t rows) {
+  if (!is_on_the_spot(rows)) return end_work(site);
+  ClusterWork* const work = site->work;
+  stop_engine(&work->run);
+  forget_points(&work->points);
+  work->run.report.dataset_bytes = 0;
+  MemoryContextReset(work->scratch);
+}
+
+}  // namespace gpujoin
