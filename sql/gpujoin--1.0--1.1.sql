@@ -92,6 +92,9 @@ CREATE FUNCTION gpu_dbscan(
 CREATE FUNCTION gpu_cluster_dbscan(v anyelement, eps float8, min_points bigint, metric text DEFAULT 'l2')
     RETURNS bigint AS 'MODULE_PATHNAME', 'gpujoin_cluster_dbscan'
     LANGUAGE C WINDOW STABLE PARALLEL RESTRICTED COST 100;
+CREATE FUNCTION gpu_postgis_clusters(v anyelement, eps float8, min_points integer, instead_of regprocedure)
+    RETURNS integer AS 'MODULE_PATHNAME', 'gpujoin_postgis_clusters'
+    LANGUAGE C WINDOW STABLE PARALLEL RESTRICTED COST 100;
 CREATE FUNCTION gpu_components(id1 bigint[], id2 bigint[])
     RETURNS TABLE (id bigint, component bigint)
     AS 'MODULE_PATHNAME', 'gpujoin_pair_components'
@@ -104,7 +107,7 @@ CREATE FUNCTION gpu_density(
     LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000 SUPPORT gpujoin_support;
 CREATE FUNCTION gpu_dedup(
     tbl regclass, eps float8, keep_column name DEFAULT NULL, keep text DEFAULT 'highest',
-    id_column name DEFAULT NULL, vector_columns anycompatible DEFAULT NULL, metric text DEFAULT 'l2')
+    id_column name DEFAULT NULL, vector_columns anycompatible DEFAULT NULL, metric text DEFAULT 'l2', partition_column name DEFAULT NULL)
     RETURNS TABLE (id bigint, kept_id bigint, distance float8)
     AS 'MODULE_PATHNAME', 'gpujoin_dedup'
     LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000 SUPPORT gpujoin_support;
@@ -132,6 +135,8 @@ COMMENT ON FUNCTION gpu_components(bigint[], bigint[]) IS
     'ids of pairs, each with the group of ids that chains of pairs connect it with';
 COMMENT ON FUNCTION gpu_cluster_dbscan IS
     'the cluster, by DBSCAN, of a row among those of its partition; NULL of noise';
+COMMENT ON FUNCTION gpu_postgis_clusters IS
+    'what the planner calls in the place of a window function of PostGIS';
 COMMENT ON FUNCTION gpu_components(regclass, float8, name, anycompatible, text, name) IS
     'rows of a table, each with the group of rows that chains of steps of at most eps connect it with';
 COMMENT ON FUNCTION gpu_dbscan IS
@@ -282,17 +287,17 @@ COMMENT ON FUNCTION gpu_l1_distance(int8[], int8[]) IS 'implementation of <+> op
 COMMENT ON OPERATOR <+> (int8[], int8[]) IS 'L1 distance';
 COMMENT ON FUNCTION gpu_l1_distance(numeric[], numeric[]) IS 'implementation of <+> operator';
 COMMENT ON OPERATOR <+> (numeric[], numeric[]) IS 'L1 distance';
-COMMENT ON FUNCTION gpu_distance(float4[], float4[], text) IS 'distance by a metric: l2, l1, linf or cosine';
+COMMENT ON FUNCTION gpu_distance(float4[], float4[], text) IS 'distance by a metric: l2, l1, linf, cosine or haversine';
 COMMENT ON FUNCTION gpu_within(float4[], float4[], float8, text) IS 'distance by a metric is at most eps';
-COMMENT ON FUNCTION gpu_distance(float8[], float8[], text) IS 'distance by a metric: l2, l1, linf or cosine';
+COMMENT ON FUNCTION gpu_distance(float8[], float8[], text) IS 'distance by a metric: l2, l1, linf, cosine or haversine';
 COMMENT ON FUNCTION gpu_within(float8[], float8[], float8, text) IS 'distance by a metric is at most eps';
-COMMENT ON FUNCTION gpu_distance(int2[], int2[], text) IS 'distance by a metric: l2, l1, linf or cosine';
+COMMENT ON FUNCTION gpu_distance(int2[], int2[], text) IS 'distance by a metric: l2, l1, linf, cosine or haversine';
 COMMENT ON FUNCTION gpu_within(int2[], int2[], float8, text) IS 'distance by a metric is at most eps';
-COMMENT ON FUNCTION gpu_distance(int4[], int4[], text) IS 'distance by a metric: l2, l1, linf or cosine';
+COMMENT ON FUNCTION gpu_distance(int4[], int4[], text) IS 'distance by a metric: l2, l1, linf, cosine or haversine';
 COMMENT ON FUNCTION gpu_within(int4[], int4[], float8, text) IS 'distance by a metric is at most eps';
-COMMENT ON FUNCTION gpu_distance(int8[], int8[], text) IS 'distance by a metric: l2, l1, linf or cosine';
+COMMENT ON FUNCTION gpu_distance(int8[], int8[], text) IS 'distance by a metric: l2, l1, linf, cosine or haversine';
 COMMENT ON FUNCTION gpu_within(int8[], int8[], float8, text) IS 'distance by a metric is at most eps';
-COMMENT ON FUNCTION gpu_distance(numeric[], numeric[], text) IS 'distance by a metric: l2, l1, linf or cosine';
+COMMENT ON FUNCTION gpu_distance(numeric[], numeric[], text) IS 'distance by a metric: l2, l1, linf, cosine or haversine';
 COMMENT ON FUNCTION gpu_within(numeric[], numeric[], float8, text) IS 'distance by a metric is at most eps';
 
 -- Vectors that are stored as text or JSON: '[1, 2.5]' or '{1,2.5}'; null is NULL.
@@ -327,12 +332,12 @@ COMMENT ON FUNCTION gpu_cell(anyelement, float8, int) IS 'key of the cell of a w
 COMMENT ON FUNCTION gpu_halo(anyelement, float8, float8, int) IS
     'keys of the cells of a width in which points within eps of a point may lie';
 
--- Where a join ran. The function changes in place, too: its new columns are the last ones.
+-- Where a join ran, and on which devices. The function changes in place, too: its new columns are the last ones.
 
 UPDATE pg_catalog.pg_proc SET
-    proallargtypes = proallargtypes OPERATOR(pg_catalog.||) '{text,text}'::pg_catalog.regtype[]::pg_catalog.oid[],
-    proargmodes = proargmodes OPERATOR(pg_catalog.||) '{o,o}'::pg_catalog."char"[],
-    proargnames = proargnames OPERATOR(pg_catalog.||) '{joined_in,service_fallback}'::pg_catalog.text[]
+    proallargtypes = proallargtypes OPERATOR(pg_catalog.||) '{text,text,text}'::pg_catalog.regtype[]::pg_catalog.oid[],
+    proargmodes = proargmodes OPERATOR(pg_catalog.||) '{o,o,o}'::pg_catalog."char"[],
+    proargnames = proargnames OPERATOR(pg_catalog.||) '{joined_in,service_fallback,devices}'::pg_catalog.text[]
 WHERE proname OPERATOR(pg_catalog.=) 'gpu_last_join'
     AND oid IN (SELECT objid FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_extension e ON d.refobjid = e.oid
     WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.deptype = 'e'

@@ -99,6 +99,9 @@ CREATE FUNCTION gpu_dbscan(
 CREATE FUNCTION gpu_cluster_dbscan(v anyelement, eps float8, min_points bigint, metric text DEFAULT 'l2')
     RETURNS bigint AS 'MODULE_PATHNAME', 'gpujoin_cluster_dbscan'
     LANGUAGE C WINDOW STABLE PARALLEL RESTRICTED COST 100;
+CREATE FUNCTION gpu_postgis_clusters(v anyelement, eps float8, min_points integer, instead_of regprocedure)
+    RETURNS integer AS 'MODULE_PATHNAME', 'gpujoin_postgis_clusters'
+    LANGUAGE C WINDOW STABLE PARALLEL RESTRICTED COST 100;
 CREATE FUNCTION gpu_components(id1 bigint[], id2 bigint[])
     RETURNS TABLE (id bigint, component bigint)
     AS 'MODULE_PATHNAME', 'gpujoin_pair_components'
@@ -111,7 +114,7 @@ CREATE FUNCTION gpu_density(
     LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000 SUPPORT gpujoin_support;
 CREATE FUNCTION gpu_dedup(
     tbl regclass, eps float8, keep_column name DEFAULT NULL, keep text DEFAULT 'highest',
-    id_column name DEFAULT NULL, vector_columns anycompatible DEFAULT NULL, metric text DEFAULT 'l2')
+    id_column name DEFAULT NULL, vector_columns anycompatible DEFAULT NULL, metric text DEFAULT 'l2', partition_column name DEFAULT NULL)
     RETURNS TABLE (id bigint, kept_id bigint, distance float8)
     AS 'MODULE_PATHNAME', 'gpujoin_dedup'
     LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000 SUPPORT gpujoin_support;
@@ -139,6 +142,8 @@ COMMENT ON FUNCTION gpu_components(bigint[], bigint[]) IS
     'ids of pairs, each with the group of ids that chains of pairs connect it with';
 COMMENT ON FUNCTION gpu_cluster_dbscan IS
     'the cluster, by DBSCAN, of a row among those of its partition; NULL of noise';
+COMMENT ON FUNCTION gpu_postgis_clusters IS
+    'what the planner calls in the place of a window function of PostGIS';
 COMMENT ON FUNCTION gpu_components(regclass, float8, name, anycompatible, text, name) IS
     'rows of a table, each with the group of rows that chains of steps of at most eps connect it with';
 COMMENT ON FUNCTION gpu_dbscan IS
@@ -332,17 +337,17 @@ COMMENT ON FUNCTION gpu_l1_distance(int8[], int8[]) IS 'implementation of <+> op
 COMMENT ON OPERATOR <+> (int8[], int8[]) IS 'L1 distance';
 COMMENT ON FUNCTION gpu_l1_distance(numeric[], numeric[]) IS 'implementation of <+> operator';
 COMMENT ON OPERATOR <+> (numeric[], numeric[]) IS 'L1 distance';
-COMMENT ON FUNCTION gpu_distance(float4[], float4[], text) IS 'distance by a metric: l2, l1, linf or cosine';
+COMMENT ON FUNCTION gpu_distance(float4[], float4[], text) IS 'distance by a metric: l2, l1, linf, cosine or haversine';
 COMMENT ON FUNCTION gpu_within(float4[], float4[], float8, text) IS 'distance by a metric is at most eps';
-COMMENT ON FUNCTION gpu_distance(float8[], float8[], text) IS 'distance by a metric: l2, l1, linf or cosine';
+COMMENT ON FUNCTION gpu_distance(float8[], float8[], text) IS 'distance by a metric: l2, l1, linf, cosine or haversine';
 COMMENT ON FUNCTION gpu_within(float8[], float8[], float8, text) IS 'distance by a metric is at most eps';
-COMMENT ON FUNCTION gpu_distance(int2[], int2[], text) IS 'distance by a metric: l2, l1, linf or cosine';
+COMMENT ON FUNCTION gpu_distance(int2[], int2[], text) IS 'distance by a metric: l2, l1, linf, cosine or haversine';
 COMMENT ON FUNCTION gpu_within(int2[], int2[], float8, text) IS 'distance by a metric is at most eps';
-COMMENT ON FUNCTION gpu_distance(int4[], int4[], text) IS 'distance by a metric: l2, l1, linf or cosine';
+COMMENT ON FUNCTION gpu_distance(int4[], int4[], text) IS 'distance by a metric: l2, l1, linf, cosine or haversine';
 COMMENT ON FUNCTION gpu_within(int4[], int4[], float8, text) IS 'distance by a metric is at most eps';
-COMMENT ON FUNCTION gpu_distance(int8[], int8[], text) IS 'distance by a metric: l2, l1, linf or cosine';
+COMMENT ON FUNCTION gpu_distance(int8[], int8[], text) IS 'distance by a metric: l2, l1, linf, cosine or haversine';
 COMMENT ON FUNCTION gpu_within(int8[], int8[], float8, text) IS 'distance by a metric is at most eps';
-COMMENT ON FUNCTION gpu_distance(numeric[], numeric[], text) IS 'distance by a metric: l2, l1, linf or cosine';
+COMMENT ON FUNCTION gpu_distance(numeric[], numeric[], text) IS 'distance by a metric: l2, l1, linf, cosine or haversine';
 COMMENT ON FUNCTION gpu_within(numeric[], numeric[], float8, text) IS 'distance by a metric is at most eps';
 
 -- Vectors that are stored as text or JSON: '[1, 2.5]' or '{1,2.5}'; null is NULL.
@@ -398,7 +403,8 @@ CREATE FUNCTION gpu_last_join(
     OUT candidate_pairs bigint, OUT rechecked_pairs bigint, OUT pairs bigint,
     OUT memory_bytes bigint, OUT device_memory_bytes bigint,
     OUT read_ms float8, OUT index_ms float8, OUT join_ms float8,
-    OUT complete boolean, OUT joined_in text, OUT service_fallback text)
+    OUT complete boolean, OUT joined_in text, OUT service_fallback text,
+    OUT devices text)
     RETURNS SETOF record
     AS 'MODULE_PATHNAME', 'gpujoin_last_join' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 1;
 COMMENT ON FUNCTION gpu_last_join() IS 'what the last join of this session did';

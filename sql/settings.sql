@@ -50,7 +50,7 @@ FROM (VALUES
   ('sort_unindexed', '{auto,on,off}'), ('short_circuit', '{auto,on,off}'),
   ('access_pattern', '{auto,full,linear_id,unicomp}'), ('cell_order', '{auto,linear,zorder,hilbert}'),
   ('work_order', '{auto,none,sorted,queue}'), ('threads_per_point', '{0,1,2,4,8,16,32}'), ('streams', '{0,1,2,16}'),
-  ('device', '{0}'), ('batch_pairs', '{0,1,7,1000,2147483647}'), ('host_memory_limit', '{0,256MB}'),
+  ('device', '{0,all}'), ('share_devices', '{auto,on,off}'), ('batch_pairs', '{0,1,7,1000,2147483647}'), ('host_memory_limit', '{0,256MB}'),
   ('device_memory_limit', '{0,1GB}')) s(setting, choices), unnest(choices) value
 ORDER BY 1, 2;
 SET gpujoin.index = 'reference_points';
@@ -96,6 +96,9 @@ SET gpujoin.threads_per_point = 33;
 SET gpujoin.threads_per_point = 6;
 SET gpujoin.streams = 17;
 SET gpujoin.device = -1;
+SET gpujoin.device = '0,0';
+SET gpujoin.device = 'all,1';
+SET gpujoin.device = '';
 
 -- The bounds on threads and memory are the administrator's.
 CREATE ROLE gpujoin_user;

@@ -416,4 +416,13 @@ inline bool read_run_condition(const Node* node, const WindowFunc* function,
 #endif
 }
 
+/// Memory for what a check hook passes on to its assign hook; null: there is none.
+inline void* setting_memory(std::size_t bytes) {
+#if PG_VERSION_NUM >= 160000
+  return guc_malloc(LOG, bytes);
+#else
+  return malloc(bytes);
+#endif
+}
+
 }  // namespace gpujoin

@@ -66,9 +66,9 @@ bool is_worth_a_device(const JoinRequest& request) {
   constexpr double kStartMs = 350;  // measured on an H200: 345
   constexpr double kJoinMs = 2;     // what the smallest join takes on a running device
   const double enough_ms = cuda_engine != nullptr ? kJoinMs : kStartMs - cpu_ms;
-  if (enough_ms <= 0) return true;
-  return estimate_core_ms(request, enough_ms * request.resources.threads) >
-         enough_ms * request.resources.threads;
+  const double enough_core_ms = enough_ms * request.resources.threads;
+  if (enough_ms > 0 && estimate_core_ms(request, enough_core_ms) <= enough_core_ms) return false;
+  return !is_for_cores(request);
 }
 
 }  // namespace

@@ -6,6 +6,10 @@
 #include "pg/compat.h"
 #include "pg/machine.h"
 
+extern "C" {
+#include "utils/varlena.h"
+}
+
 namespace gpujoin {
 namespace {
 
@@ -16,7 +20,8 @@ constexpr int kMaxThreadsPerPoint = 32;
 constexpr int kMaxStreams = 16;
 
 int engine = static_cast<int>(EnginePreference::kAuto);
-int device = 0;
+char* devices = nullptr;
+DeviceNumbers device_list;
 bool enable_customscan = true;
 int cpu_threads = 0;
 int host_memory_limit = 0;    // kB
@@ -39,6 +44,7 @@ int cell_order = static_cast<int>(CellOrder::kAuto);
 int work_order = static_cast<int>(WorkOrder::kAuto);
 int threads_per_point = 0;
 int streams = 0;
+int share_devices = static_cast<int>(Switch::kAuto);
 int batch_pairs = 0;
 int topk_method = static_cast<int>(TopkMethod::kAuto);
 int box_method = static_cast<int>(BoxMethod::kAuto);
@@ -63,6 +69,7 @@ const config_enum_entry kIndexMethods[] = {entry("auto", IndexMethod::kAuto),
                                            entry("reference_points", IndexMethod::kReferencePoints),
                                            entry("tiles", IndexMethod::kTiles),
                                            entry("none", IndexMethod::kNone),
+                                           entry("pigeonhole", IndexMethod::kPigeonhole),
                                            kEnd};
 const config_enum_entry kReferencePlacements[] = {entry("auto", ReferencePlacement::kAuto),
                                                   entry("outer", ReferencePlacement::kOuter),
@@ -91,6 +98,48 @@ bool check_threads_per_point(int* value, void**, GucSource) {
   GUC_check_errdetail("%d is not a power of two.", *value);
   return false;
 }
+
+/// Reads "all" or numbers between commas.
+bool parse_devices(const char* text, DeviceNumbers* numbers) {
+  *numbers = {};
+  numbers->count = 0;
+  char* const copy = pstrdup(text);
+  List* names = NIL;
+  bool good = SplitGUCList(copy, ',', &names) && names != NIL;
+  const bool all = good && list_length(names) == 1 &&
+                   pg_strcasecmp(static_cast<char*>(linitial(names)), "all") == 0;
+  for (int i = 0; good && !all && i < list_length(names); ++i) {
+    const auto* const name = static_cast<const char*>(list_nth(names, i));
+    char* end = nullptr;
+    errno = 0;
+    const long number = strtol(name, &end, 10);
+    good = end != name && *end == '\0' && errno == 0 && number >= 0 && number < kMaxDevices &&
+           numbers->count < kMostDevices;
+    for (std::uint32_t other = 0; good && other < numbers->count; ++other)
+      good = numbers->number[other] != number;
+    if (good) numbers->number[numbers->count++] = static_cast<std::int32_t>(number);
+  }
+  list_free(names);
+  pfree(copy);
+  return good;
+}
+
+/// GucStringCheckHook; *extra becomes what the text means.
+bool check_devices(char** value, void** extra, GucSource) {
+  DeviceNumbers numbers;
+  if (!parse_devices(*value, &numbers)) {
+    GUC_check_errdetail("It is not \"all\", nor a list of up to %u different numbers below %d.",
+                        kMostDevices, kMaxDevices);
+    GUC_check_errhint("gpu_devices() lists the devices.");
+    return false;
+  }
+  *extra = setting_memory(sizeof numbers);
+  if (*extra == nullptr) return false;
+  memcpy(*extra, &numbers, sizeof numbers);
+  return true;
+}
+
+void assign_devices(const char*, void* extra) { memcpy(&device_list, extra, sizeof device_list); }
 
 /// What settings have in common: where pg_settings lists them, who may set them, and their flags.
 struct Kind {
@@ -142,11 +191,16 @@ void define_user_settings() {
   define_bool(
       kMethod, "gpujoin.enable_customscan", "Enables the planner's use of gpujoin's plan node.",
       "It streams gpujoin's functions in FROM, runs joins on a distance or of boxes, counts their "
-      "pairs and finds the best of them; with it come estimates of how many pairs there are.",
+      "pairs and finds the best of them, and finds the clusters of PostGIS's window functions; "
+      "with "
+      "it come estimates of how many pairs there are.",
       &enable_customscan);
   define_enum(kPlanning, "gpujoin.engine", "Engine that runs similarity joins.", &engine, kEngines);
-  define_int(kPlanning, "gpujoin.device", "Device that joins run on, counted from 0.",
-             "gpu_devices() lists them.", &device, kMaxDevices - 1);
+  DefineCustomStringVariable("gpujoin.device", "Devices that joins run on, counted from 0.",
+                             "A list of numbers, or \"all\"; gpu_devices() lists them.", &devices,
+                             "0", kPlanning.who, kPlanning.flags | GUC_LIST_INPUT, check_devices,
+                             assign_devices, nullptr);
+  set_group("gpujoin.device", kPlanning);
   define_int(kWorkers, "gpujoin.cpu_threads", "Worker threads of a join.",
              "0 uses as many as the machine or its control group gives.", &cpu_threads,
              kMaxThreads);
@@ -219,6 +273,8 @@ void define_knobs() {
              check_threads_per_point);
   define_int(kKnob, "gpujoin.streams", "Batches that a device works on at a time.", "0 chooses.",
              &streams, kMaxStreams);
+  define_enum(kKnob, "gpujoin.share_devices", "Joins are shared by all of their devices.",
+              &share_devices, kSwitches);
   define_int(kKnob, "gpujoin.batch_pairs", "Pairs that an engine hands over at a time.",
              "0 chooses.", &batch_pairs, PG_INT32_MAX);
   define_enum(kKnob, "gpujoin.topk_method", "How a top-k join finds the best pairs.", &topk_method,
@@ -238,7 +294,7 @@ void define_settings() {
 
 EnginePreference engine_preference() { return static_cast<EnginePreference>(engine); }
 
-std::int32_t device_number() { return device; }
+DeviceNumbers device_numbers() { return device_list; }
 
 bool customscan_enabled() { return enable_customscan; }
 
@@ -258,6 +314,7 @@ Knobs knob_settings() {
   knobs.work_order = static_cast<WorkOrder>(work_order);
   knobs.threads_per_point = static_cast<std::uint32_t>(threads_per_point);
   knobs.streams = static_cast<std::uint32_t>(streams);
+  knobs.share_devices = static_cast<Switch>(share_devices);
   knobs.batch_pairs = static_cast<std::uint64_t>(batch_pairs);
   knobs.topk_method = static_cast<TopkMethod>(topk_method);
   knobs.box_method = static_cast<BoxMethod>(box_method);

@@ -16,8 +16,8 @@ EnginePreference engine_preference();
 bool customscan_enabled();
 ServicePreference service_preference();
 
-/// The device a join runs on where an engine has several, from 0.
-std::int32_t device_number();
+/// The devices that a join may use.
+DeviceNumbers device_numbers();
 
 /// The techniques of the papers (docs/sources.md) as the session wants them.
 Knobs knob_settings();

@@ -22,6 +22,10 @@ CREATE TABLE odd_points AS SELECT * FROM points UNION ALL SELECT -1, '(1e200,0)'
 CREATE TABLE endless AS SELECT * FROM vectors UNION ALL SELECT -1, '{Infinity,NaN}';
 ANALYZE endless, vectors, points, first_odd, last_odd, odd_elements, odd_points;
 
+-- Their other conditions are evaluated in PostgreSQL's order: an equality of one expression over both sides joins nothing by itself.
+SELECT same_rows('SELECT l.id, r.id FROM odd_points l JOIN odd_points r ON ln(l.id + r.id - 1000) = 1 AND l.p <-> r.p <= 0 AND l.id > 0 AND r.id < 0', true,
+  'a condition that raises comes after the distance');
+
 CREATE TABLE cases (tbl text, clause text, odd int);
 INSERT INTO cases VALUES
   ('first_odd', 'cardinality(l.v) = cardinality(r.v) AND l.v <-> r.v <= 3', 3),

@@ -20,7 +20,7 @@ SELECT set_eq(
   'it consists of functions, operators and views');
 SELECT set_eq(
   $$ SELECT proname::text FROM functions $$,
-  '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_knn_join,gpu_box_join,gpu_components,gpu_dbscan,gpu_cluster_dbscan,gpu_density,gpu_dedup,gpu_spanning_tree,gpu_hdbscan,gpu_distance,gpu_cosine_distance,
+  '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_knn_join,gpu_box_join,gpu_components,gpu_dbscan,gpu_cluster_dbscan,gpu_postgis_clusters,gpu_density,gpu_dedup,gpu_spanning_tree,gpu_hdbscan,gpu_distance,gpu_cosine_distance,
     gpu_l1_distance,gpu_within,gpu_vector,gpu_ctid,gpu_cell,gpu_halo,gpu_devices,gpu_last_join,gpu_session_joins,gpu_join_counts,gpu_reset_join_counts,gpu_running_joins,
     gpu_resident_tables,gpu_prewarm,gpu_evict,gpujoin_support}'::text[],
   'these are the functions');
@@ -68,12 +68,13 @@ SELECT bag_eq(
              'metric text DEFAULT ''l2''::text, pairs text DEFAULT ''all''::text') $$,
   'joins of boxes take both tables');
 SELECT bag_eq(
-  $$ SELECT pg_get_function_arguments(oid), prokind FROM functions WHERE proname IN ('gpu_dbscan', 'gpu_cluster_dbscan', 'gpu_components') $$,
+  $$ SELECT pg_get_function_arguments(oid), prokind FROM functions WHERE proname IN ('gpu_dbscan', 'gpu_cluster_dbscan', 'gpu_postgis_clusters', 'gpu_components') $$,
   $$ VALUES ('tbl regclass, eps double precision, min_points bigint, id_column name DEFAULT NULL::name, '
              'vector_columns anycompatible DEFAULT NULL::unknown, metric text DEFAULT ''l2''::text, partition_column name DEFAULT NULL::name', 'f'::"char"),
             ('tbl regclass, eps double precision, id_column name DEFAULT NULL::name, '
              'vector_columns anycompatible DEFAULT NULL::unknown, metric text DEFAULT ''l2''::text, partition_column name DEFAULT NULL::name', 'f'),
             ('v anyelement, eps double precision, min_points bigint, metric text DEFAULT ''l2''::text', 'w'),
+            ('v anyelement, eps double precision, min_points integer, instead_of regprocedure', 'w'),
             ('id1 bigint[], id2 bigint[]', 'f') $$,
   'clusters take a table, a window''s values or pairs');
 SELECT bag_eq(
@@ -112,7 +113,7 @@ SELECT bag_eq(
   $$ VALUES ('{function,engine,fallback,metric,pair_selection,eps,left_rows,right_rows,dimensions,index,indexed_columns,
      sort_column,access_pattern,cell_order,estimated_candidates,estimated_pairs,strategy_reason,topk_method,topk_rounds,box_method,threads,instruction_set,
      threads_per_point,streams,batch_pairs,pin_ms_per_mb,batch_ms,batches,candidate_pairs,rechecked_pairs,pairs,memory_bytes,device_memory_bytes,read_ms,index_ms,join_ms,
-     complete,joined_in,service_fallback}'::text[]) $$,
+     complete,joined_in,service_fallback,devices}'::text[]) $$,
   'gpu_last_join() has these columns');
 SELECT bag_eq(
   $$ SELECT proargnames FROM functions WHERE proname = 'gpu_session_joins' $$,
@@ -124,7 +125,7 @@ SELECT set_eq(
   $$ SELECT proname::text, provolatile, proparallel, proisstrict, proretset FROM functions $$,
   $$ SELECT unnest(names), volatility::"char", parallel::"char", strict, returns_set FROM (VALUES
        ('{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_knn_join,gpu_box_join,gpu_components,gpu_dbscan,gpu_density,gpu_dedup,gpu_spanning_tree,gpu_hdbscan}'::text[], 's', 'r', false, true),
-       ('{gpu_cluster_dbscan}', 's', 'r', false, false), ('{gpu_components}', 'i', 's', true, true),
+       ('{gpu_cluster_dbscan,gpu_postgis_clusters}', 's', 'r', false, false), ('{gpu_components}', 'i', 's', true, true),
        ('{gpu_distance,gpu_cosine_distance,gpu_l1_distance,gpu_within,gpu_vector,gpu_ctid,gpu_cell,gpu_halo}', 'i', 's', true, false),
        ('{gpu_devices,gpu_last_join,gpu_resident_tables,gpu_join_counts,gpu_running_joins}', 'v', 'r', true, true),
        ('{gpu_session_joins,gpu_evict,gpu_reset_join_counts}', 'v', 'r', true, false), ('{gpu_prewarm}', 'v', 'r', false, false),
@@ -198,7 +199,8 @@ SELECT bag_eq(
             ('gpujoin.short_circuit', 'enum', 'user', NULL, 'auto'),
             ('gpujoin.access_pattern', 'enum', 'user', NULL, 'auto'),
             ('gpujoin.cell_order', 'enum', 'user', NULL, 'auto'),
-            ('gpujoin.batch_pairs', 'integer', 'user', NULL, '0'), ('gpujoin.device', 'integer', 'user', NULL, '0'),
+            ('gpujoin.batch_pairs', 'integer', 'user', NULL, '0'), ('gpujoin.device', 'string', 'user', NULL, '0'),
+            ('gpujoin.share_devices', 'enum', 'user', NULL, 'auto'),
             ('gpujoin.work_order', 'enum', 'user', NULL, 'auto'),
             ('gpujoin.threads_per_point', 'integer', 'user', NULL, '0'),
             ('gpujoin.streams', 'integer', 'user', NULL, '0'), ('gpujoin.topk_method', 'enum', 'user', NULL, 'auto'),

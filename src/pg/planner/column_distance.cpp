@@ -163,15 +163,6 @@ bool add_squares(Distance* distance, Expr* expression, bool leftmost) {
   }
 }
 
-Expr* as_array(List* values) {
-  ArrayExpr* const array = makeNode(ArrayExpr);
-  array->array_typeid = FLOAT8ARRAYOID;
-  array->element_typeid = FLOAT8OID;
-  array->elements = values;
-  array->location = -1;
-  return reinterpret_cast<Expr*>(array);
-}
-
 void set_clause(const Distance& distance, ColumnForm form, SimilarityClause* clause) {
   clause->left = as_array(distance.left_values);
   clause->right = as_array(distance.right_values);

@@ -20,7 +20,11 @@ constexpr Comparison kComparisons[] = {
     {F_INT4GE, false, false},    {F_INT4GT, false, true},     {F_INT2LE, true, false},
     {F_INT2LT, true, true},      {F_INT2GE, false, false},    {F_INT2GT, false, true},
     {F_INT24LE, true, false},    {F_INT24LT, true, true},     {F_INT42GE, false, false},
-    {F_INT42GT, false, true}};
+    {F_INT42GT, false, true},    {F_INT8LE, true, false},     {F_INT8LT, true, true},
+    {F_INT8GE, false, false},    {F_INT8GT, false, true},     {F_INT84LE, true, false},
+    {F_INT84LT, true, true},     {F_INT48GE, false, false},   {F_INT48GT, false, true},
+    {F_INT82LE, true, false},    {F_INT82LT, true, true},     {F_INT28GE, false, false},
+    {F_INT28GT, false, true}};
 
 }  // namespace
 
@@ -71,6 +75,15 @@ Expr* as_float8(Expr* value) {
       return nullptr;
   }
   return cast_by(cast, value);
+}
+
+Expr* as_array(List* values) {
+  ArrayExpr* const array = makeNode(ArrayExpr);
+  array->array_typeid = FLOAT8ARRAYOID;
+  array->element_typeid = FLOAT8OID;
+  array->elements = values;
+  array->location = -1;
+  return reinterpret_cast<Expr*>(array);
 }
 
 }  // namespace gpujoin

@@ -1,4 +1,4 @@
-// What conditions on numbers are made of: comparisons, calls and casts to double precision.
+// What conditions on numbers are made of: comparisons, calls, casts to double precision, arrays.
 #pragma once
 
 #include "pg/compat.h"
@@ -16,7 +16,7 @@ struct Comparison {
   bool strict;
 };
 
-/// Null: the function compares no numbers that float8 holds, or not in one of these ways.
+/// Null: the function compares no numbers of the machine, or not in one of these ways.
 const Comparison* find_comparison(Oid function);
 
 /// A function call or an operator, which is one too.
@@ -29,5 +29,8 @@ Expr* cast_by(Oid cast, Expr* value);
 
 /// A number that float8 holds, as float8; null: it is none.
 Expr* as_float8(Expr* value);
+
+/// The array of values of float8.
+Expr* as_array(List* values);
 
 }  // namespace gpujoin

@@ -44,6 +44,7 @@ ColumnSample* load_samples(const SideColumns& columns, bool inherited) {
     if (!HeapTupleIsValid(statistics)) return nullptr;
     samples[c] = load_sample(columns.types[c], statistics);
     ReleaseSysCache(statistics);
+    if (columns.on_earth && columns.value_type != nullptr) samples[c] = places_of(samples[c]);
     if (samples[c].count == 0) return nullptr;
   }
   return samples;
@@ -73,15 +74,17 @@ double estimate_pairs(const JoinArguments& arguments, const SideEstimate& left,
                       const SideEstimate& right) {
   // Statistics of single columns do not give the angle between rows.
   const bool angle_of_columns =
-      arguments.metric == Metric::kCosine &&
+      arguments.metric.metric == Metric::kCosine &&
       (left.columns.value_type == nullptr || right.columns.value_type == nullptr);
-  if (left.samples == nullptr || right.samples == nullptr ||
+  if (left.samples == nullptr || right.samples == nullptr || arguments.left.bits ||
       left.columns.count != right.columns.count || angle_of_columns)
     return left.rows * fmin(right.rows, kDefaultNeighbors);
-  const NearTest test = {false, make_box_test(arguments.metric, arguments.eps)};
+  const NearTest test = {false, make_box_test(arguments.metric.metric, arguments.eps)};
   const bool same = left.samples == right.samples;
   const double unseen = left.columns.count == 1 ? kDefaultNeighbors / right.rows : 1;
   double pairs = left.rows * right.rows;
+  if (arguments.metric.on_earth && left.columns.count == 2)
+    return pairs * matching_places(left.samples, right.samples, arguments.eps, same);
   for (int c = 0; c < left.columns.count; ++c)
     pairs *= matching_share(left.samples[c], right.samples[c], test, same, fmin(unseen, 1));
   return pairs;

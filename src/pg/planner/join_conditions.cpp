@@ -67,11 +67,13 @@ struct Candidate {
   Cost cost;
 };
 
-/// Whether the condition may come first whatever it costs: PostgreSQL may join by an equality
-/// before it evaluates anything else, and a cheap condition that raises no error harms nobody.
+/// Whether the condition may come first whatever it costs: PostgreSQL may join by an equality of
+/// one side's value with the other's before it evaluates anything else, and a cheap condition that
+/// raises no error harms nobody.
 bool may_come_first(PlannerInfo* root, const RestrictInfo* info, Cost cost) {
-  return info->mergeopfamilies != NIL || OidIsValid(info->hashjoinoperator) ||
-         (cost < 10 * cpu_operator_cost && cannot_raise(root, info->clause));
+  const bool joins =
+      info->can_join && (info->mergeopfamilies != NIL || OidIsValid(info->hashjoinoperator));
+  return joins || (cost < 10 * cpu_operator_cost && cannot_raise(root, info->clause));
 }
 
 }  // namespace

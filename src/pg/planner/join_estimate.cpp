@@ -1,5 +1,6 @@
 #include "pg/planner/join_estimate.h"
 
+#include "core/hamming.h"
 #include "pg/planner/join_selectivity.h"
 #include "pg/settings.h"
 
@@ -53,6 +54,7 @@ double coordinates_of(PlannerInfo* root, const Expr* value, const ValueType& typ
   if (IsA(value, ArrayExpr))
     return list_length(reinterpret_cast<const ArrayExpr*>(value)->elements);
   const std::int32_t dims = exprTypmod(node);
+  if (dims > 0 && is_of_bits(type)) return (dims + kBitsPerWord - 1) / kBitsPerWord;
   return dims > 0 ? dims
                   : fmax(1, (stored_width(root, node) - type.head_bytes) / type.coordinate_bytes);
 }

@@ -4,6 +4,7 @@
 #include "pg/reading/relation.h"
 #include "pg/reading/table_sample.h"
 #include "pg/types/extension_object.h"
+#include "pg/types/sphere_tests.h"
 
 extern "C" {
 #include "access/transam.h"
@@ -133,23 +134,46 @@ bool are_same_column(PlannerInfo* root, const Node* a, const Node* b) {
          reinterpret_cast<const Var*>(a)->varattno == reinterpret_cast<const Var*>(b)->varattno;
 }
 
+/// The share of pairs of places, of columns of longitudes and of latitudes, within a straight line
+/// of each other; negative where statistics lack one of the columns.
+double share_of_places(PlannerInfo* root, const List* left, const List* right, double chord) {
+  ColumnSample samples[2][2];
+  bool same = true;
+  for (int i = 0; i < 2; ++i) {
+    Node *const one = static_cast<Node*>(list_nth(left, i)), *const other = static_cast<Node*>(
+                                                                 list_nth(right, i));
+    same = same && are_same_column(root, one, other);
+    samples[0][i] = sample_of(root, one);
+    samples[1][i] = sample_of(root, other);
+    if (samples[0][i].count == 0 || samples[1][i].count == 0) return -1;
+  }
+  return matching_places(samples[0], samples[1], chord, same);
+}
+
 /// The share of pairs within eps by what statistics keep of the parts; negative where they keep
 /// nothing of any. What they do not keep leaves as many pairs as PostgreSQL expects of a
 /// comparison, and no more are left than `unseen`, which is also assumed where no pair is within.
 double kept_share(PlannerInfo* root, const SimilarityClause& clause, double eps, double unseen) {
+  if (clause.test.by->metric == Metric::kHamming) return -1;  // statistics keep no bits
   const List *left = parts_of(clause.left), *right = parts_of(clause.right);
   const int parts = list_length(left);
   if (parts != list_length(right)) return -1;
   if (parts > 1 && clause.test.by->metric == Metric::kCosine) return -1;
   const NearTest test = {false, make_box_test(clause.test.by->metric, eps)};
+  if (clause.test.by->compared == ValueForm::kPlace && parts == 2)
+    return share_of_places(root, left, right, eps);
   double share = 1;
   int known = 0;
   ListCell *a, *b;
   forboth(a, left, b, right) {
     Node *const one = static_cast<Node*>(lfirst(a)), *const other = static_cast<Node*>(lfirst(b));
     const bool same = are_same_column(root, one, other);
-    const ColumnSample left_sample = sample_of(root, one);
-    const ColumnSample right_sample = same ? left_sample : sample_of(root, other);
+    const auto sample = [&](Node* value) {
+      const ColumnSample found = sample_of(root, value);
+      return clause.test.by->compared == ValueForm::kPlace ? places_of(found) : found;
+    };
+    const ColumnSample left_sample = sample(one);
+    const ColumnSample right_sample = same ? left_sample : sample(other);
     if (left_sample.count == 0 || right_sample.count == 0) {
       share *= DEFAULT_INEQ_SEL;
       continue;
@@ -325,7 +349,8 @@ bool has_statistics(PlannerInfo* root, const SimilarityClause& clause) {
 }
 
 void set_selectivities(PlannerInfo* root, RestrictInfo* info, const SimilarityClause& clause) {
-  if (is_estimated_by_others(info->clause)) return;
+  // Beside its haversine q3c_join() has an operator that is there for the estimate.
+  if (is_estimated_by_others(info->clause) || tests_haversines(clause.test)) return;
   const JoinSelectivities estimate = estimate_selectivity(root, clause);
   info->norm_selec = info->left_bucketsize = estimate.pairs;
   info->outer_selec = estimate.outer;

@@ -161,9 +161,7 @@ bool match_order(Translation* translation, NearestClause* clause) {
       !match_distance(translation->root, distance, translation->outer->relids,
                       translation->inner->relids, &clause->distance, &swapped))
     return false;
-  List* const values = IsA(order, OpExpr) ? reinterpret_cast<OpExpr*>(order)->args
-                                          : reinterpret_cast<FuncExpr*>(order)->args;
-  clause->value = static_cast<Expr*>(list_nth(values, swapped ? 0 : 1));
+  clause->value = compared_value(order, !swapped);
   clause->keys = list_copy_tail(query->sortClause, 1);
   ListCell* cell;
   foreach (cell, clause->keys) {

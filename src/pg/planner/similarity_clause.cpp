@@ -2,7 +2,9 @@
 
 #include "pg/planner/column_distance.h"
 #include "pg/planner/comparison.h"
+#include "pg/planner/earth_clause.h"
 #include "pg/planner/safe_expression.h"
+#include "pg/planner/sky_clause.h"
 
 extern "C" {
 #include "catalog/pg_proc.h"
@@ -29,13 +31,64 @@ const char* words_of(const Node* node) {
   return constant->consttype == TEXTOID ? TextDatumGetCString(constant->constvalue) : nullptr;
 }
 
-/// What a call tests, or with `distance` measures; false when it is none that is known.
-bool find_test(Oid function, List* arguments, bool distance, SimilarityTest* test) {
-  if (list_length(arguments) < 2) return false;
-  const Oid type = exprType(static_cast<const Node*>(linitial(arguments)));
-  return type == exprType(static_cast<const Node*>(lsecond(arguments))) &&
-         find_test(function, type, list_length(arguments) - 2,
-                   words_of(static_cast<const Node*>(llast(arguments))), distance, test);
+/// The values that a call compares, its first two arguments; columns of degrees come as numbers,
+/// two for each value.
+void take_values(List* arguments, SimilarityClause* clause) {
+  clause->left = argument(arguments, 0);
+  clause->right = argument(arguments, 1);
+  if (exprType(reinterpret_cast<Node*>(clause->left)) != FLOAT8OID) return;
+  clause->left = as_array(list_make2(clause->left, clause->right));
+  clause->right = as_array(list_copy_tail(arguments, 2));
+}
+
+/// Sets the clause's test and values where a call tests, or with `distance` measures, something
+/// that is known.
+bool find_test(Oid function, List* arguments, bool distance, SimilarityClause* clause) {
+  const int count = list_length(arguments);
+  if (count < 2) return false;
+  const auto type_of = [&](int i) { return exprType(static_cast<Node*>(list_nth(arguments, i))); };
+  const bool columns = type_of(0) == FLOAT8OID;
+  const bool known =
+      columns ? count == 4 && find_test(function, InvalidOid, 0, nullptr, distance, &clause->test)
+              : type_of(0) == type_of(1) &&
+                    find_test(function, type_of(0), count - 2,
+                              words_of(static_cast<const Node*>(llast(arguments))), distance,
+                              &clause->test);
+  if (known) take_values(arguments, clause);
+  return known;
+}
+
+bool is_integer(const Expr* value, int integer) {
+  const Const* const constant = reinterpret_cast<const Const*>(value);
+  return IsA(value, Const) && constant->consttype == INT4OID && !constant->constisnull &&
+         DatumGetInt32(constant->constvalue) == integer;
+}
+
+/// The operands of `a # b`, or of `(a # b)::bit(n)` where that has all bits of integers.
+bool find_operands(Expr* difference, List** operands) {
+  Oid function;
+  if (!as_call(difference, &function, operands)) return false;
+  if (function == F_BITXOR) return true;
+  const bool wide = function == F_BIT_INT8_INT4;
+  if (!wide && function != F_BIT_INT4_INT4) return false;
+  return list_length(*operands) == 2 && is_integer(argument(*operands, 1), wide ? 64 : 32) &&
+         as_call(argument(*operands, 0), &function, operands) &&
+         function == (wide ? F_INT8XOR : F_INT4XOR);
+}
+
+/// A call that may measure a distance; `bit_count(a # b)` is seen as one of a and b.
+bool as_measure(Expr* expression, Oid* function, List** arguments) {
+  if (!as_call(expression, function, arguments)) return false;
+  return *function != F_BIT_COUNT_BIT || find_operands(argument(*arguments, 0), arguments);
+}
+
+/// The radius as float8; numbers of bits are integers, and constants stay such. What float8 rounds
+/// of an int8 is beyond any number of bits.
+Expr* as_radius(Expr* radius, Metric metric) {
+  if (metric != Metric::kHamming) return as_float8(radius);
+  const bool wide = exprType(reinterpret_cast<Node*>(radius)) == INT8OID;
+  Expr* const number = wide ? cast_by(F_FLOAT8_INT8, radius) : as_float8(radius);
+  return reinterpret_cast<Expr*>(eval_const_expressions(nullptr, reinterpret_cast<Node*>(number)));
 }
 
 Expr* zero() {
@@ -98,24 +151,26 @@ bool match_any_radius(Expr* condition, SimilarityClause* clause) {
   List* arguments;
   if (!as_call(condition, &function, &arguments)) return false;
   *clause = {condition, nullptr, nullptr, nullptr, {}, {}, false};
-  bool known = false, strict = false;
+  bool known = false;
   if (const Comparison* const comparison = find_comparison(function)) {
     Expr* const distance = argument(arguments, comparison->distance_first ? 0 : 1);
-    clause->eps = argument(arguments, comparison->distance_first ? 1 : 0);
-    strict = comparison->strict;
-    if (!as_call(distance, &function, &arguments)) return false;
-    known = find_test(function, arguments, true, &clause->test);
+    Expr* const radius = argument(arguments, comparison->distance_first ? 1 : 0);
+    if (!as_measure(distance, &function, &arguments)) return false;
+    known = find_test(function, arguments, true, clause);
+    clause->test.strict = comparison->strict;
+    clause->eps = known ? as_radius(radius, clause->test.by->metric) : as_float8(radius);
+    if (clause->eps == nullptr) return false;
+    if (!known) known = match_earth_distance(function, arguments, clause);
+    if (known) take_angle(clause);
+  } else {
+    known = find_test(function, arguments, false, clause);
+    if (known)
+      clause->eps = as_radius(list_length(arguments) > 2 ? argument(arguments, 2) : zero(),
+                              clause->test.by->metric);
+    else
+      known = match_circle(function, arguments, clause);
   }
-  if (clause->eps == nullptr) {
-    known = find_test(function, arguments, false, &clause->test);
-    clause->eps = list_length(arguments) > 2 ? argument(arguments, 2) : zero();
-  }
-  if (!known) return false;
-  clause->test.strict = strict;
-  clause->eps = as_float8(clause->eps);
-  clause->left = argument(arguments, 0);
-  clause->right = argument(arguments, 1);
-  return clause->eps != nullptr;
+  return known && clause->eps != nullptr;
 }
 
 /// Puts the value of the left relations first; false where the values are others.
@@ -196,6 +251,7 @@ bool match_join(PlannerInfo* root, Expr* condition, Relids left, Relids right,
   if (!match_any_radius(condition, clause) || !put_in_order(root, left, right, clause, &swapped))
     return match_column_distance(root, condition, left, right, clause);
   if (is_the_same_for_all_rows(clause->eps)) return true;
+  if (clause->test.by->metric == Metric::kHamming) return false;
   RadiusTerms terms = {root, {left, right}, {nullptr, nullptr}, nullptr, false};
   if (tests_boxes(clause->test) || !add_radius(&terms, clause->eps)) return false;
   std::copy_n(terms.of_rows, 2, clause->radii);
@@ -209,12 +265,18 @@ bool match_distance(PlannerInfo* root, Expr* expression, Relids left, Relids rig
   Oid function;
   List* arguments;
   *clause = {expression, nullptr, nullptr, nullptr, {}, {}, false};
-  if (!as_call(expression, &function, &arguments) ||
-      !find_test(function, arguments, true, &clause->test))
-    return false;
-  clause->left = argument(arguments, 0);
-  clause->right = argument(arguments, 1);
-  return put_in_order(root, left, right, clause, swapped);
+  return as_call(expression, &function, &arguments) &&
+         find_test(function, arguments, true, clause) &&
+         clause->test.by->metric != Metric::kHamming &&  // engines do not sort by it
+         put_in_order(root, left, right, clause, swapped);
+}
+
+Expr* compared_value(Expr* distance, bool second) {
+  Oid function;
+  List* arguments;
+  SimilarityClause clause = {};
+  if (as_call(distance, &function, &arguments)) take_values(arguments, &clause);
+  return second ? clause.right : clause.left;
 }
 
 namespace {
@@ -223,14 +285,16 @@ namespace {
 bool is_distance_of(Expr* expression, const SimilarityClause& clause, SimilarityTest* measures) {
   Oid function;
   List* arguments;
-  if (!as_call(expression, &function, &arguments)) return false;
-  SimilarityTest& test = *measures;
-  if (!find_test(function, arguments, true, &test) || test.type != clause.test.type ||
-      test.by->compared != clause.test.by->compared || test.by->metric != clause.test.by->metric)
+  SimilarityClause found = {};
+  if (!as_call(expression, &function, &arguments) ||
+      !find_test(function, arguments, true, &found) || found.test.type != clause.test.type ||
+      found.test.by->metric == Metric::kHamming ||  // whose functions return integers
+      found.test.by->compared != clause.test.by->compared ||
+      found.test.by->metric != clause.test.by->metric)
     return false;
-  const Expr *one = argument(arguments, 0), *other = argument(arguments, 1);
-  return (equal(one, clause.left) && equal(other, clause.right)) ||
-         (equal(one, clause.right) && equal(other, clause.left));
+  *measures = found.test;
+  return (equal(found.left, clause.left) && equal(found.right, clause.right)) ||
+         (equal(found.left, clause.right) && equal(found.right, clause.left));
 }
 
 }  // namespace

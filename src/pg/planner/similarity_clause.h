@@ -47,6 +47,9 @@ bool match_join(PlannerInfo* root, Expr* condition, Relids left, Relids right,
 bool match_distance(PlannerInfo* root, Expr* expression, Relids left, Relids right,
                     SimilarityClause* clause, bool* swapped);
 
+/// The first or the second value of a distance that was matched.
+Expr* compared_value(Expr* distance, bool second);
+
 /// Whether the value is neither a row's nor another one at each evaluation.
 bool is_the_same_for_all_rows(Expr* value);
 

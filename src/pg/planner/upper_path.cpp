@@ -6,6 +6,7 @@
 #include "pg/planner/join_path.h"
 #include "pg/planner/sum_path.h"
 #include "pg/planner/unique_rows.h"
+#include "pg/planner/window_path.h"
 #include "pg/reading/relation.h"
 #include "pg/settings.h"
 
@@ -162,6 +163,7 @@ void add_upper_paths(PlannerInfo* root, UpperRelationKind stage, RelOptInfo* inp
     const auto* const group = static_cast<const GroupPathExtraData*>(extra);
     if (!add_counting_path(root, input, output, group)) add_sum_path(root, input, output, group);
   }
+  if (stage == UPPERREL_WINDOW) add_window_paths(root, output);
   if (stage == UPPERREL_ORDERED) add_top_path(root, input, output);
 }
 
