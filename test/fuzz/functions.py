@@ -12,18 +12,61 @@ from tree import Part
 
 NO_NUMBER = float('nan')
 CLUSTERS = ('gpu_dbscan', 'gpu_components', 'gpu_cluster_dbscan')
+DIVIDED = CLUSTERS + ('gpu_dedup',)  # have partitions
 NUMBERS = CLUSTERS + ('gpu_density',)  # a number for each row
 PARTITIONS = {'grp': 'grp', 't': 't', 'n': 'trim_scale(n)', 's': 's + 0'}  # by the column: a text that equal values share
 TREES = ('gpu_spanning_tree', 'gpu_hdbscan')
+BITS = {'bs': 'bs', 'bv': 'bv', 'bi': 'bi::bit(64)', 'bc': 'bc::bit(32)'}  # as bit strings, by the column
+
+
+RADIUS = 6371008.771415059
+
+
+def turn(degrees):
+    """Sine and cosine."""
+    quarters = round(degrees / 90)
+    rest = (degrees - 90 * quarters) * (math.pi / 180)
+    sine, cosine = math.sin(rest), math.cos(rest)
+    return [(sine, cosine), (cosine, -sine), (-sine, -cosine), (-cosine, sine)][quarters % 4]
+
+
+def place(longitude, latitude):
+    if not (math.isfinite(longitude) and math.isfinite(latitude)):
+        return [NO_NUMBER] * 3
+    (east, along), (north, out) = turn(longitude), turn(latitude)
+    return [RADIUS * (out * along), RADIUS * (out * east), RADIUS * north]
+
+
+def are_degrees(numbers):
+    return len(numbers) == 2 and all(not math.isfinite(x) or abs(x) <= most for x, most in zip(numbers, (360, 90)))
+
+
+def arcsine(x):
+    total = 1.0
+    for n in range(26, 0, -1):
+        total = 1 + ((2.0 * n - 1) * (2.0 * n - 1)) / (2.0 * n * (2.0 * n + 1)) * (x * x) * total
+    return x * total
+
+
+def arc(chord):
+    half = chord / (2 * RADIUS)
+    if not half > 0.5:
+        return 2 * RADIUS * arcsine(half)
+    rest = math.sqrt((1 - half) / 2) if half < 1 else 0.0
+    return 2 * RADIUS * max(math.pi / 2 - 2 * arcsine(rest), arcsine(0.5))
 
 
 def distance(metric, a, b):
+    if metric == 'haversine':
+        return arc(distance('l2', place(*a), place(*b)))
     if metric == 'cosine':
         dot, aa, bb = sum_up(x * y for x, y in zip(a, b)), sum_up(x * x for x in a), sum_up(y * y for y in b)
         if not (0 < aa < math.inf and 0 < bb < math.inf):
             return NO_NUMBER
         cosine = dot / (math.sqrt(aa) * math.sqrt(bb))
         return 1 - (cosine if math.isnan(cosine) else max(-1.0, min(1.0, cosine)))
+    if metric == 'hamming':
+        return float(sum(x != y for x, y in zip(a, b)))
     gaps = [abs(x - y) for x, y in zip(a, b)]
     if metric == 'l2':
         return math.sqrt(sum_up(gap * gap for gap in gaps))
@@ -77,16 +120,23 @@ class PointCall(Call):
 
     def __init__(self, rng, schema):
         self.rng = rng
-        kinds = [kind for kind in schema.kinds if kind.columns[0].split()[0] in ('f8', 'f4', 'p')]
+        kinds = [kind for kind in schema.kinds if kind.columns[0].split()[0] in ('f8', 'f4', 'p', *BITS)]
         self.kind = rng.choice(kinds) if kinds else None
         self.left, self.right = (rng.choice(small(schema)).name for _ in range(2))
         self.function = rng.choice(['gpu_selfjoin', 'gpu_selfjoin_distance', 'gpu_join', 'gpu_join_distance', 'gpu_neighbors',
                                     'gpu_topk_join', 'gpu_knn_join', 'gpu_dbscan', 'gpu_components', 'gpu_cluster_dbscan', 'gpu_density', 'gpu_dedup', 'gpu_dedup',
                                     'gpu_spanning_tree', 'gpu_hdbscan'])
+        bits = self.kind is not None and self.kind.columns[0].split()[0] in BITS
+        if bits and self.function in ('gpu_knn_join', 'gpu_cluster_dbscan') + TREES:
+            self.function = 'gpu_selfjoin_distance'  # these have no Hamming distance
         if self.function in ('gpu_selfjoin', 'gpu_selfjoin_distance', 'gpu_neighbors', 'gpu_dedup') + TREES + NUMBERS:
             self.right = self.left
-        self.metric = rng.choice(['l2', 'l2', 'l1', 'linf', 'cosine'])
+        self.metric = rng.choice(['l2', 'l2', 'l1', 'linf', 'cosine', 'haversine'])
         self.eps = rng.choice([schema.numbers.radius(), schema.numbers.radius(), 0.0, 1e-15, 0.5])
+        if self.metric == 'haversine':
+            self.eps = min(self.eps * 100000, 1e300)
+        if bits:
+            self.metric, self.eps = 'hamming', rng.choice([0.0, 1.0, 3.0, 6.0, 10.5, 30.0, 64.0])
         self.pairs = rng.choice(['all', 'distinct'] + ['unordered'] * (self.function not in ('gpu_neighbors', 'gpu_knn_join') + NUMBERS))
         self.number = rng.choice(['s', 'id', 'id', 'grp'])
         self.score, self.best = rng.choice(['sum', 'product', 'min', 'max', 'distance']), rng.choice(['highest', 'lowest'])
@@ -96,7 +146,7 @@ class PointCall(Call):
         self.ranked, self.ties = rng.random() < 0.7, False
         self.min_points = rng.choice([1, 2, 3, 5]) if self.function in ('gpu_dbscan', 'gpu_cluster_dbscan') + TREES else 1
         self.min_size = rng.choice([2, 3, 5])
-        self.partition = rng.choice([None, None, *PARTITIONS]) if self.function in CLUSTERS else None
+        self.partition = rng.choice([None, None, *PARTITIONS]) if self.function in DIVIDED else None
         self.partitions, self.skipped = [], []
         super().__init__(self.call())
 
@@ -133,7 +183,7 @@ class PointCall(Call):
             named += [f"keep_column => '{self.number}'"] * self.ranked + [f"keep => '{self.best}'"]
         if self.partition:
             named.append(f"partition_column => '{self.partition}'")
-        if not two and self.function not in CLUSTERS + ('gpu_dedup',):
+        if not two and self.function not in DIVIDED:
             named.append(f"pairs => '{self.pairs}'")
         return f"SELECT * FROM {self.function}({', '.join(sides + named)})"
 
@@ -141,10 +191,14 @@ class PointCall(Call):
 
     def points(self, connection, table):
         """(id, coordinates, score) of the rows that have a vector, or a message why such rows are refused."""
+        if self.metric == 'haversine' and self.columns in ('x', 'z,x,y') and self.function != 'gpu_cluster_dbscan':
+            return 'no degrees'
+        if self.metric == 'haversine' and self.function == 'gpu_hdbscan':
+            return 'lengths of lines'
         if ',' in self.columns or self.columns == 'x':
             value = f"CASE WHEN {' OR '.join(c + ' IS NULL' for c in self.columns.split(','))} THEN NULL ELSE ARRAY[{self.columns}] END"
         else:
-            value = {'p': 'CASE WHEN p IS NOT NULL THEN ARRAY[p[0], p[1]] END'}.get(self.columns, self.columns + '::float8[]')
+            value = f'string_to_array({BITS[self.columns]}::text, NULL)::float8[]' if self.columns in BITS else {'p': 'CASE WHEN p IS NOT NULL THEN ARRAY[p[0], p[1]] END'}.get(self.columns, self.columns + '::float8[]')
         sides = self.read(connection, [table], f"{value}, {self.number}, {PARTITIONS.get(self.partition, 'NULL')}")
         if isinstance(sides, str):
             return sides
@@ -159,6 +213,8 @@ class PointCall(Call):
                 continue
             if vector == '{}':
                 return 'odd array'
+            if self.metric == 'haversine' and not are_degrees(numbers_of(vector)):
+                return 'no degrees'
             self.partitions.append(part)
             found.append((identity, numbers_of(vector), None if score is None else float(score)))
         return found
@@ -173,7 +229,7 @@ class PointCall(Call):
         for side in (left, right):
             if isinstance(side, str):
                 return side
-        parts = self.partitions if self.function in CLUSTERS else [None] * len(left)
+        parts = self.partitions if self.function in DIVIDED else [None] * len(left)
         for part in set(parts) if self.function == 'gpu_cluster_dbscan' else (None,):
             some = [row for row, its in zip(left, parts) if its == part or self.function != 'gpu_cluster_dbscan']
             if len({len(vector) for _, vector, _ in some + (right if self.left != self.right else [])}) > 1:
@@ -181,7 +237,7 @@ class PointCall(Call):
         pairs = []
         for number, (id1, a, s1) in enumerate(left):
             for other, (id2, b, s2) in enumerate(right):
-                if self.function in CLUSTERS and parts[number] != parts[other]:
+                if self.function in DIVIDED and parts[number] != parts[other]:
                     continue
                 gap = distance(self.metric, a, b)
                 if gap <= (sys.float_info.max if self.is_anywhere() else self.eps):

@@ -40,8 +40,12 @@ class Session:
         self.connection = Connection(dbname=database, options=OPTIONS + engine)
         self.extensions = []
         for name in arguments.extensions.split(','):
-            if self.connection.must(f"SELECT FROM pg_available_extensions WHERE name = '{name}'"):
-                self.connection.must(f'CREATE EXTENSION {name}')
+            if not self.connection.must(f"SELECT FROM pg_available_extensions WHERE name = '{name}'"):
+                continue
+            # Some releases of PostgreSQL refuse the operators of some releases of pg_sphere.
+            create = self.connection.run if name == 'pg_sphere' else self.connection.must
+            create(f'CREATE EXTENSION {name}')
+            if self.connection.must(f"SELECT FROM pg_extension WHERE extname = '{name}'"):
                 self.extensions.append(name)
 
     def close(self):
@@ -179,7 +183,7 @@ def main():
     parser.add_argument('--engine', default='', help='cpu or cuda')
     parser.add_argument('--reduce', type=float, default=20, help='seconds spent on making a difference small')
     parser.add_argument('--shown', type=int, default=SHOWN_PER_KIND, help='differences of a kind that are reduced and shown')
-    parser.add_argument('--extensions', default='gpujoin,cube,postgis,vector,earthdistance', help='those of them that the server has are used')
+    parser.add_argument('--extensions', default='gpujoin,cube,postgis,vector,earthdistance,q3c,pg_sphere', help='those of them that the server has are used')
     parser.add_argument('--jobs', type=int, default=1, help='processes at once')
     arguments = parser.parse_args()
     if arguments.seed is None:

@@ -33,7 +33,7 @@ class Query(Joins):
             ask = self.count
         elif self.wrapper in ('plain', 'prepared'):
             ask = rng.choice([self.rows] * 5 + [self.count] * 3 + [self.by_key] * 3 + [self.by_groups] + [self.sums] * 3 + [self.distinct] +
-                             [self.window] + [self.ranked] * 3 + [self.best] * 5 + [self.some])
+                             [self.window] + [self.ranked] * 3 + [self.best] * 5 + [self.some] + [self.clusters] * 4 * bool(self.geometry()))
         else:
             ask = rng.choice([self.rows] * 4 + [self.count] * 2 + [self.by_key] * 2 + [self.by_groups, self.distinct])
         simple = ask in (self.count, self.by_key, self.best, self.sums) and rng.random() < 0.5
@@ -129,11 +129,29 @@ class Query(Joins):
         return Part('SELECT ', self.named([f'{t}.id' for t in aliases] + [f'count(*) OVER (PARTITION BY {aliases[0]}.id)']),
                     ' FROM ', source, where)
 
+    def geometry(self):
+        return next((kind for kind in self.schema.kinds if type(kind).__name__ == 'Geometry'), None)
+
+    def clusters(self, source, where, aliases):
+        """PostGIS's clusters of the rows of one table, each row with the first row of its own: their numbers are open. The
+        order of rows is not, for border points follow it."""
+        rng, value = self.rng, self.geometry().operand('a')
+        source, where = self.relation('a'), Items([self.on_one('a')] if rng.random() < 0.25 else [], before=' WHERE ')
+        part = rng.choice(['a.grp', 'a.grp', 'a.t', 'a.id % 3', 'true', 'true'])
+        eps = rng.choice([self.literal_radius()] * 3 + [self.outer or "'1'", 'a.s', 'a.grp * 0.5'])
+        points = rng.choice(['0', '1', '2', '2', '3', '5', '9', 'NULL', '-1', 'a.grp'])
+        more = rng.choice(['', '', ', lag(a.id) OVER w AS l', f', ST_ClusterDBSCAN({value}, 1, 2) OVER (ORDER BY a.id) IS NULL AS l'])
+        return Part('SELECT id AS c0, CASE WHEN c IS NOT NULL THEN min(rn) OVER (PARTITION BY p, c) END AS c1 FROM (SELECT a.id, ', part,
+                    f' AS p, row_number() OVER w AS rn, ST_ClusterDBSCAN({value}, {eps}::float8, {points}) OVER w AS c', Part(more, simpler=[['']]), ' FROM ', source, where,
+                    f' WINDOW w AS (PARTITION BY {part} ORDER BY a.id, a.s, a.x, a.y, a.g::text)) s')
+
     def ranked(self, source, where, aliases):
         """The first rows of each row of a by their distance."""
         rng, distance = self.rng, self.distance() or 'a.s'
         key = rng.choice(['a.id'] * 6 + ['a.id, a.grp', 'a.grp', 'a.id, b.grp'])
         order = f'{distance}, b.id, b.grp, b.s, b.t'
+        if key == 'a.grp':  # rows of a group may be equally far from one
+            order += ', a.id, a.s, a.t'
         if rng.random() < 0.3:
             return Part(f'SELECT DISTINCT ON ({key}) ', self.named(['a.id', 'b.id', distance]), ' FROM ', source, where, f' ORDER BY {key}, {order}')
         rank = rng.choice(['row_number()'] * 6 + ['rank()', 'count(*)'])

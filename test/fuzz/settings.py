@@ -3,7 +3,7 @@ from schema import READER
 from tree import Items
 
 KNOBS = {
-    'index': ['grid', 'reference_points', 'tiles', 'none'], 'indexed_dimensions': ['1', '2', '4', '6'],
+    'index': ['grid', 'reference_points', 'tiles', 'none', 'pigeonhole'], 'indexed_dimensions': ['1', '2', '4', '6'],
     'reference_points': ['1', '3', '16'], 'reference_placement': ['outer', 'inner'],
     'reorder_dimensions': ['on', 'off'], 'sort_unindexed': ['on', 'off'], 'short_circuit': ['on', 'off'],
     'access_pattern': ['full', 'linear_id', 'unicomp'], 'cell_order': ['linear', 'zorder', 'hilbert'],

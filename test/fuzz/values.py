@@ -275,6 +275,116 @@ class Degrees(Kind):
     distance = None
 
 
+class Places(Degrees):
+    """Longitudes and latitudes in columns of their own, compared as arrays by the metric haversine."""
+    columns, needs, longest = ('lo float8', 'la float8'), None, 180
+
+    def values(self):
+        x, y = (math.remainder(c, 40) * 0.01 if math.isfinite(c) else 0 for c in self.point(2, odd=False))
+        return [repr(c) for c in self.rng.choice([(10 + x, 50 + y)] * 5 + [(self.longest + x, y), (x * 900, 90 - abs(y))])]
+
+    def odd_values(self):
+        return list(self.rng.choice([('400', '10'), ('10', '95'), ("'NaN'", '1'), ('1', "'Infinity'"), ("'-Infinity'", "'NaN'")]))
+
+    def operand(self, t):
+        return self.rng.choice([f'ARRAY[{t}.lo, {t}.la]'] * 5 + [f'ARRAY[{t}.lo + 0.5, {t}.la]'])
+
+    def guarded(self, t):
+        return f'{t}.grp <> 0', f'ARRAY[10 + 0.1 / {t}.grp, 50]'
+
+    def test(self, left, right, eps):
+        metres = self.rng.choice([0, 1e-9, 1000, 5000, 5000, 200000, 19999999, 20100000])
+        if self.rng.random() < 0.25:
+            return f"gpu_within({left}, {right}, {metres}, 'haversine')"
+        return Kind.test(self, left, right, metres)
+
+    def distance(self, left, right):
+        return f"gpu_distance({left}, {right}, 'haversine')"
+
+
+class EarthColumns(Places):
+    """What earthdistance computes of columns, and its own values. An operand is a table."""
+    columns, needs = ('el float8', 'ea float8', 'ee earth'), 'earthdistance'
+
+    def values(self):
+        longitude, latitude = Places.values(self)
+        return [longitude, latitude, f'll_to_earth({latitude}, {longitude})']
+
+    def odd_values(self):
+        return [*self.rng.choice([('400', '10'), ('10', '95'), ("'NaN'", '1'), ('1', "'Infinity'")]), "cube(ARRAY[6378168.0::float8, 0, 0])"]
+
+    def operand(self, t):
+        return t
+
+    def guarded(self, t):
+        return f'{t}.grp <> 0', t
+
+    def earth(self, t):
+        return self.rng.choice([f'll_to_earth({t}.ea, {t}.el)'] * 3 + [f'{t}.ee'])
+
+    def test(self, left, right, eps):
+        metres = self.rng.choice([-1, 0, 1e-9, 1000, 5000, 5000, 200000, 20030000, 20040000])
+        left, right = self.rng.choice([(self.earth(left), self.earth(right)), (f'll_to_earth({left}.ea, {left}.el)', f'll_to_earth({right}.ea, {right}.el)')])
+        condition = f'earth_distance({left}, {right}) {self.rng.choice(["<", "<="])} {metres}'
+        return self.rng.choice([condition] * 3 + [f'{condition} AND earth_box({left}, {metres}) @> {right}', f'NOT earth_distance({left}, {right}) > {metres}'])
+
+    distance = None
+
+
+class Sky(Places):
+    """Catalogues that q3c compares, with a radius in each row, too. An operand is a table."""
+    columns, needs, longest = ('ra float8', 'de float8', 'er float8'), 'q3c', 360
+
+    def values(self):
+        return Places.values(self) + [self.rng.choice(['0', '0.01', '0.05', '0.05', '0.2'])]
+
+    def odd_values(self):
+        return [*self.rng.choice([('400', '10'), ('10', '95'), ('-30', '5')]), self.rng.choice(['-0.05', "'NaN'", '1'])]
+
+    def operand(self, t):
+        return t
+
+    def guarded(self, t):
+        return f'{t}.grp <> 0', t
+
+    def test(self, left, right, eps):
+        rng = self.rng
+        radius = rng.choice(['0', '1e-9', '0.01', '0.05', '0.2', '2', f'{left}.er', f'{right}.er', f'{left}.er + {right}.er'])
+        distance = self.distance(left, right)
+        return rng.choice([f'q3c_join({left}.ra, {left}.de, {right}.ra, {right}.de, {radius})'] * 2 + [f'{distance} < {radius}', f'{radius} >= {distance}'])
+
+    def distance(self, left, right):
+        return f'q3c_dist({left}.ra, {left}.de, {right}.ra, {right}.de)'
+
+
+class Spoint(Places):
+    """Points of pgsphere, and circles around them, whose radius may be the row's."""
+    columns, distances, needs, longest = ('sp spoint', 'sr float8'), ('<->',), 'pg_sphere', 360
+
+    def values(self):
+        longitude, latitude = Places.values(self)
+        return [f'spoint(radians({longitude}), radians({latitude}))', self.rng.choice(['0', '1e-9', '0.0002', '0.001', '0.001', '0.004'])]
+
+    def odd_values(self):
+        # Radii below 0 and beyond a right angle raise internal errors of pgsphere.
+        return [self.rng.choice(["spoint('NaN'::float8, 1)", "spoint(1, 'Infinity'::float8)", 'spoint(1, 2)']), self.rng.choice(["'NaN'", '1.5', '0'])]
+
+    def operand(self, t):
+        return t
+
+    def guarded(self, t):
+        return f'{t}.grp <> 0', t
+
+    def test(self, left, right, eps):
+        rng = self.rng
+        radius = rng.choice(['0', '1e-9', '0.0002', '0.001', '0.004', '1.5', f'{left}.sr', f'{right}.sr'])
+        distance = self.distance(left, right)
+        return rng.choice([f'{distance} <= {radius}', f'{distance} < {left}.sr + {right}.sr', f'{left}.sp <@ scircle({right}.sp, {radius})', f'scircle({right}.sp, {radius}) @> {left}.sp'])
+
+    def distance(self, left, right):
+        return f'({left}.sp <-> {right}.sp)'
+
+
 class Box(Kind):
     columns = ('bx box',)
 
@@ -450,4 +560,88 @@ class Halfvec(Vector):
         return f"{t}.t <> 'no'", f"ARRAY[{', '.join([f'{t}.t::real'] * self.dimensions)}]::vector::halfvec"
 
 
-KINDS = [Float8Array, Float8Array, Float4Array, IntegerArray, NumericArray, Columns, WrittenOut, WrittenOut, Point, Point, Degrees, Box, Cube, Cube, Geometry, Geometry, Geography, Vector, Halfvec]
+class BitString(Kind):
+    """Bits that differ in a few places from one of some rows, or anywhere."""
+    columns, bits, difference = ('bs bit(64)',), 64, '{} # {}'
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.bases = [self.rng.getrandbits(self.bits) for _ in range(4)]
+
+    def word(self):
+        word = self.rng.choice(self.bases + [self.rng.getrandbits(self.bits)])
+        for _ in range(self.rng.choice([0, 0, 1, 2, 3, 6, 9])):
+            word ^= 1 << self.rng.randrange(self.bits)
+        return word
+
+    def values(self):
+        return [f"B'{self.word():0{self.bits}b}'"]
+
+    def odd_values(self):
+        return [self.rng.choice([f"B'{'0' * self.bits}'", f"B'{'1' * self.bits}'"])]
+
+    def operand(self, t):
+        return self.rng.choice([f'{t}.bs'] * 5 + [f'(~ {t}.bs)', f'{t}.id::bit(64)'])
+
+    def guarded(self, t):
+        return f'{t}.grp <> 0', f'(10 / {t}.grp)::bit(64)'
+
+    def test(self, left, right, eps):
+        count, limit = self.distance(left, right), self.rng.choice([0, 1, 3, 6, 10, 40, 64, -1])
+        return self.rng.choice([f'{count} <= {limit}'] * 5 + [
+            f'{count} < {limit}', f'{limit} >= {count}', f'{limit}::bigint > {count}', f'{count} <= {limit}::smallint',
+            f'NOT {count} > {limit}', f'{count} BETWEEN 0 AND {limit}', f'{count} <= {limit}.5', f'{count} <= ({eps})::bigint',
+            f'({count} <= {limit} OR {count} <= 2)', f'{count} = {limit}'])
+
+    def distance(self, left, right):
+        return f'bit_count({self.difference.format(left, right)})'
+
+
+class VaryingBits(BitString):
+    """Some are of another length, which cannot be compared."""
+    columns, bits = ('bv bit varying',), 70
+
+    def odd_values(self):
+        return [self.rng.choice(["B''", "B'1'", f"B'{self.word():070b}1'", f"B'{'0' * 128}'"])]
+
+    def operand(self, t):
+        return f'{t}.bv'
+
+    def guarded(self, t):
+        return f'length({t}.bv) = 70', f'{t}.bv'
+
+
+class Int8Bits(BitString):
+    columns, difference = ('bi int8',), '({} # {})::bit(64)'
+
+    def values(self):
+        return [str(self.word() - 2 ** 63)]
+
+    def odd_values(self):
+        return [self.rng.choice(['0', '-1', str(-2 ** 63)])]
+
+    def operand(self, t):
+        return self.rng.choice([f'{t}.bi'] * 5 + [f'(- {t}.bi)', f'({t}.bi # 1)'])
+
+    def guarded(self, t):
+        return f'{t}.grp <> 0', f'({t}.bi / {t}.grp)'
+
+
+class Int4Bits(Int8Bits):
+    columns, bits, difference = ('bc int4',), 32, '({} # {})::bit(32)'
+
+    def values(self):
+        return [str(self.word() - 2 ** 31)]
+
+    def odd_values(self):
+        return [self.rng.choice(['0', '-1', '2147483647'])]
+
+    def operand(self, t):
+        return f'{t}.bc'
+
+    def guarded(self, t):
+        return f'{t}.grp <> 0', f'({t}.bc / {t}.grp)'
+
+
+KINDS = [Float8Array, Float8Array, Float4Array, IntegerArray, NumericArray, Columns, WrittenOut, WrittenOut, Point, Point, Degrees, Places, Places, EarthColumns, Sky, Spoint, Box, Cube, Cube, Geometry, Geometry, Geography, Vector, Halfvec,
+         BitString, VaryingBits, Int8Bits, Int4Bits]
