@@ -100,11 +100,12 @@ class Splitter {
     for (std::uint32_t i = begin; i < end; ++i) rows_[i] = items_[i].row;
   }
 
-  /// A node and all below it.
+  /// A node and all below it, one child after the other: the points of a small one are in the cache.
   void split_below(std::uint32_t level, std::uint64_t at, std::uint32_t levels) const {
-    for (std::uint32_t below = level; below < levels; ++below)
-      for (std::uint64_t node = at << (below - level); node < (at + 1) << (below - level); ++node)
-        split(below, node);
+    if (level == levels) return;
+    split(level, at);
+    split_below(level + 1, 2 * at, levels);
+    split_below(level + 1, 2 * at + 1, levels);
   }
 
  private:

@@ -11,14 +11,14 @@ namespace gpujoin::cpu {
 namespace {
 
 template <class T>
-void find_raws(const NearestTilePlan& plan, std::uint32_t left, const Selected* rights,
+void find_raws(const NearestTilePlan& plan, std::uint32_t left, const Neighbor* rights,
                std::uint64_t count, double* raws) {
   const T* const a = point<T>(*plan.left_points, plan.left->rows[left]);
   for (std::uint64_t first = 0; first < count; first += kPairsAtOnce) {
     const T* b[kPairsAtOnce];
     double found[kPairsAtOnce];
     for (std::uint64_t i = 0; i < kPairsAtOnce; ++i) {
-      const Selected& right = rights[std::min(first + i, count - 1)];
+      const Neighbor& right = rights[std::min(first + i, count - 1)];
       b[i] = point<T>(*plan.right_points, plan.right->rows[right.position]);
     }
     raw_distances(plan.metric, a, b, plan.frame->dims, found);
@@ -27,7 +27,7 @@ void find_raws(const NearestTilePlan& plan, std::uint32_t left, const Selected* 
 }
 
 /// The raw distances of a left point and some right ones, by the definition.
-void find_raws(const NearestTilePlan& plan, std::uint32_t left, const Selected* rights,
+void find_raws(const NearestTilePlan& plan, std::uint32_t left, const Neighbor* rights,
                std::uint64_t count, double* raws) {
   if (plan.left_points->scalar == ScalarType::kFloat32)
     find_raws<float>(plan, left, rights, count, raws);
@@ -201,8 +201,8 @@ std::uint64_t NearestTileWalker::decide(std::uint32_t place) {
     find_raws(plan_, tile_ * kTilePlaces + place, list.begin() + first, count, raws);
     for (std::uint64_t i = 0; i < count; ++i) {
       const bool is_wanted = raws[i] <= plan_.most_raw;
-      const Selected& selected = list.begin()[first + i];
-      decided_[first + i] = {{is_wanted ? raws[i] : HUGE_VAL, selected.position}, selected.sum};
+      const Neighbor& selected = list.begin()[first + i];
+      decided_[first + i] = {{is_wanted ? raws[i] : HUGE_VAL, selected.position}, selected.raw};
       wanted += is_wanted;
     }
   }

@@ -9,8 +9,6 @@
 namespace gpujoin::cpu {
 namespace {
 
-constexpr std::uint64_t kSpareShare = 8;  // of k: so many more are found before the bound narrows
-
 double distance_of_rows(const NearestPlan& plan, std::uint64_t left, std::uint64_t right) {
   const auto raw = [&]<class T>(T) {
     return raw_distance(plan.metric, point<T>(*plan.left_points, left),
@@ -27,8 +25,8 @@ NearestWalker::NearestWalker(const NearestPlan& plan, MemoryBudget& budget, Batc
       writer_(writer),
       progress_(progress),
       most_(std::min<std::uint64_t>(plan.k, plan.right->points)),
-      found_(budget, 2 * most_ + 2 * kMostLeafPoints),
-      smallest_(budget, most_ + most_ / kSpareShare + kMostLeafPoints),
+      found_(budget, NearestList::room_for(most_)),
+      list_(found_.data(), most_),
       query_(budget, plan.right->dims),
       positions_(budget, kMostLeafPoints + kCollectPadding),
       raws_(budget, kMostLeafPoints + kCollectPadding) {
@@ -44,11 +42,10 @@ void NearestWalker::walk(std::uint32_t begin, std::uint32_t end) {
 
 void NearestWalker::find(std::uint32_t position) {
   load_query(position);
-  size_ = smallest_count_ = 0;
-  bounded_ = false;
+  list_.clear();
   set_bound(plan_.most_raw);
   by_indexed_metric(plan_.indexed_metric, [&]<Metric M>() { descend<M>(); });
-  if (size_ > 0) write(position);
+  write(position);
 }
 
 void NearestWalker::load_query(std::uint32_t position) {
@@ -86,12 +83,9 @@ void NearestWalker::descend() {
 
 void NearestWalker::look_at(Window leaf) {
   if (leaf.begin == leaf.end) return;
-  if (size_ + kMostLeafPoints > found_.size()) make_room();
   const std::size_t passed = plan_.kernel.collect(scan_, &leaf, 1, positions_.data(), raws_.data());
   progress_.candidates += leaf.end - leaf.begin;
   for (std::size_t i = 0; i < passed; ++i) add(positions_[i], raws_[i]);
-  const std::uint64_t spare = most_ / kSpareShare;
-  if (smallest_count_ > most_ + spare || (smallest_count_ >= most_ && !bounded_)) narrow();
 }
 
 /// The definition decides: the raw distances of a screen, or of directions, only select.
@@ -102,17 +96,14 @@ void NearestWalker::add(std::uint32_t position, double raw) {
     ++progress_.rechecked;
   }
   if (!(raw <= most_raw_)) return;
-  found_[size_++] = {raw, position};
-  smallest_[smallest_count_++] = raw;
+  if (list_.is_full()) make_room();
+  if (list_.add({raw, position})) narrow();
 }
 
 /// The k-th smallest raw distance so far is the bound that the search goes by.
 void NearestWalker::narrow() {
-  double* const last = smallest_.data() + (most_ - 1);
-  std::nth_element(smallest_.data(), last, smallest_.data() + smallest_count_);
-  smallest_count_ = most_;
-  bounded_ = true;
-  set_bound(std::min(plan_.most_raw, most_raw_beside(plan_.metric, *last)));
+  set_bound(std::min(plan_.most_raw, most_raw_beside(plan_.metric, list_.kth())));
+  list_.drop_beyond(most_raw_);
 }
 
 void NearestWalker::set_bound(double raw) {
@@ -126,39 +117,29 @@ void NearestWalker::set_bound(double raw) {
           : most_tree_raw_;
 }
 
-/// Leaves out what the bound has left behind.
-void NearestWalker::drop_beyond() {
-  std::uint64_t left = 0;
-  for (std::uint64_t i = 0; i < size_; ++i)
-    if (found_[i].raw <= most_raw_) found_[left++] = found_[i];
-  size_ = left;
-}
-
-/// Room for the points of a leaf. Where too many lie within the bound, for they are equally far
-/// away, their ids decide.
+/// Room for one more. Where too many lie within the bound, for they are equally far away, their ids
+/// decide.
 void NearestWalker::make_room() {
-  if (smallest_count_ > most_) narrow();
-  drop_beyond();
-  if (size_ + kMostLeafPoints <= found_.size()) return;
-  select();
+  if (list_.size() >= most_) narrow();
+  if (list_.is_full()) list_.keep(sort_first());
 }
 
-/// Sorts what was found and leaves the first k.
-void NearestWalker::select() {
-  sort_neighbors(plan_.metric, found_.data(), size_, plan_.right->ids.data());
-  size_ = std::min(size_, most_);
+/// Puts the first k in front, in their order. Returns their number.
+std::uint64_t NearestWalker::sort_first() {
+  sort_neighbors(plan_.metric, list_.begin(), list_.size(), plan_.right->ids.data());
+  return std::min(list_.size(), most_);
 }
 
 void NearestWalker::write(std::uint32_t position) {
-  if (smallest_count_ > most_) narrow();
-  drop_beyond();
-  select();
-  BatchBuffer& batch = writer_.make_room(size_);
-  for (std::uint64_t i = 0; i < size_; ++i) {
-    batch.neighbors[batch.entry_count + i] = found_[i].position;
-    batch.distances[batch.entry_count + i] = distance_from_raw(plan_.metric, found_[i].raw);
+  if (list_.size() > most_) narrow();
+  const std::uint64_t size = sort_first();
+  if (size == 0) return;
+  BatchBuffer& batch = writer_.make_room(size);
+  for (std::uint64_t i = 0; i < size; ++i) {
+    batch.neighbors[batch.entry_count + i] = list_.begin()[i].position;
+    batch.distances[batch.entry_count + i] = distance_from_raw(plan_.metric, list_.begin()[i].raw);
   }
-  writer_.add_row(batch, position, size_, size_);
+  writer_.add_row(batch, position, size, size);
 }
 
 }  // namespace gpujoin::cpu

@@ -7,6 +7,7 @@
 #include "core/nearest.h"
 #include "cpu/index/kd_tree.h"
 #include "cpu/walk/batch_writer.h"
+#include "cpu/walk/nearest_list.h"
 #include "engine/request/request.h"
 
 namespace gpujoin::cpu {
@@ -30,8 +31,7 @@ struct NearestPlan {
 };
 
 /// A branch-and-bound search [KD-Tree]: nodes are visited the nearer child first, and left out
-/// when no point of their box can come before the k-th neighbour so far. What is found is gathered,
-/// and cut to the first k now and then.
+/// when no point of their box can come before the k-th neighbour so far.
 class NearestWalker {
  public:
   /// Memory is taken here. Throws MemoryLimitExceeded or std::bad_alloc.
@@ -56,20 +56,16 @@ class NearestWalker {
   void add(std::uint32_t position, double raw);
   void narrow();
   void set_bound(double raw);
-  void drop_beyond();
-  void select();
   void make_room();
+  std::uint64_t sort_first();
   void write(std::uint32_t position);
 
   const NearestPlan& plan_;
   BatchWriter writer_;
   WalkProgress& progress_;
   std::uint64_t most_;      ///< neighbours that there can be: k, or all points
-  Buffer<Neighbor> found_;  ///< so far; none of those left out is among the first k
-  std::uint64_t size_ = 0;
-  Buffer<double> smallest_;  ///< the smallest raw distances so far, up to k and some more
-  std::uint64_t smallest_count_ = 0;
-  bool bounded_ = false;        ///< there are k
+  Buffer<Neighbor> found_;
+  NearestList list_;            ///< in found_; none of those left out is among the first k
   Buffer<double> query_;        ///< [dims] the point at hand, as the tree has it
   std::uint32_t position_ = 0;  ///< its own
   double most_raw_ = 0;         ///< of the join's metric: beyond it nothing is a neighbour
