@@ -95,8 +95,9 @@ void NearestJoin::index_tiles() {
 
 /// Left points are looked for leaf by leaf, too: neighbours of neighbours are in the cache.
 void NearestJoin::index_trees() {
-  right_tree_ = build_kd_tree(pool_, budget_, right_indexed_, false);
-  if (!request_.self_join()) left_tree_ = build_kd_tree(pool_, budget_, left_indexed_, true);
+  right_tree_ = build_kd_tree(pool_, budget_, right_indexed_);
+  if (!request_.self_join())
+    left_order_ = order_by_leaves(pool_, budget_, left_indexed_, right_tree_);
 }
 
 void NearestJoin::note_index(IndexMethod method, double index_ms) {
@@ -134,7 +135,7 @@ NearestTilePlan NearestJoin::plan_tiles() const {
 
 NearestPlan NearestJoin::plan_tree() const {
   NearestPlan plan{};
-  plan.left = request_.self_join() ? &right_tree_ : &left_tree_;
+  plan.left = request_.self_join() ? &right_tree_ : &left_order_;
   plan.right = &right_tree_;
   plan.left_points = &request_.left();
   plan.right_points = &request_.right();
@@ -178,7 +179,7 @@ ResultBatch NearestJoin::view(const BatchBuffer& buffer) const {
   if (by_tiles_)
     set_ids(batch, request_.self_join() ? right_tiles_ : left_tiles_, right_tiles_);
   else
-    set_ids(batch, request_.self_join() ? right_tree_ : left_tree_, right_tree_);
+    set_ids(batch, request_.self_join() ? right_tree_ : left_order_, right_tree_);
   return batch;
 }
 

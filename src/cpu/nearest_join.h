@@ -47,8 +47,8 @@ class NearestJoin final : public ThreadedJoin {
   Dataset left_indexed_ = request_.left();         // or for cosine the directions
   Dataset right_indexed_ = request_.right();
   bool by_tiles_ = false;
-  KdTree left_tree_;  // rows and ids alone; of a self-join none
   KdTree right_tree_;
+  RowOrder left_order_;  // of a self-join none
   NearestFrame frame_;
   NearestTiles left_tiles_;  // of a self-join none
   NearestTiles right_tiles_;

@@ -59,7 +59,7 @@ void SpanningJoin::index_points() {
     directions_ = find_directions(pool_, budget_, request_.left());
     indexed_ = directions_.view(request_.left());
   }
-  tree_ = build_kd_tree(pool_, budget_, indexed_, false);
+  tree_ = build_kd_tree(pool_, budget_, indexed_);
 }
 
 TreePoints SpanningJoin::tree_points() const {

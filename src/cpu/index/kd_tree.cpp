@@ -1,10 +1,12 @@
 #include "cpu/index/kd_tree.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <vector>
 
 #include "cpu/index/large_buffer.h"
+#include "cpu/index/parallel_sort.h"
 #include "cpu/index/row_blocks.h"
 
 namespace gpujoin::cpu {
@@ -81,31 +83,42 @@ std::uint32_t list_rows(WorkerPool& pool, MemoryBudget& budget, const Dataset& d
   return points;
 }
 
+void set_ids(WorkerPool& pool, const Dataset& data, RowOrder& order) {
+  for_row_blocks(pool, data, [&](std::uint64_t first, std::uint64_t end) {
+    for (std::uint64_t i = first; i < end; ++i) order.ids[i] = id_of(data, order.rows[i]);
+  });
+}
+
 class Splitter {
  public:
-  Splitter(const Dataset& data, Buffer<std::uint32_t>& rows, Buffer<SplitItem>& items,
-           std::uint32_t points)
-      : data_(data), rows_(rows), items_(items), points_(points), tiles_(tile_count(points)) {}
+  Splitter(const Dataset& data, KdTree& tree, Buffer<SplitItem>& items)
+      : data_(data), tree_(tree), items_(items), tiles_(tile_count(tree.points)) {}
 
   /// Splits a node in two halves along the column in which a sample of its points spreads most.
   void split(std::uint32_t level, std::uint64_t at) const {
+    KdTree::Split& split = tree_.splits[(std::uint64_t{1} << level) + at];
+    split = {std::numeric_limits<double>::infinity(), 0};
     const std::uint32_t begin = first_tile(tiles_, level, at) * kTilePoints;
     const std::uint32_t middle = first_tile(tiles_, level + 1, 2 * at + 1) * kTilePoints;
-    const std::uint32_t end = std::min(points_, first_tile(tiles_, level, at + 1) * kTilePoints);
+    const std::uint32_t end =
+        std::min(tree_.points, first_tile(tiles_, level, at + 1) * kTilePoints);
     if (middle <= begin || middle >= end) return;
     const std::uint32_t column = widest_column(begin, end);
+    Buffer<std::uint32_t>& rows = tree_.rows;
     for (std::uint32_t i = begin; i < end; ++i)
-      items_[i] = {coordinate(data_, rows_[i], column), rows_[i]};
+      items_[i] = {coordinate(data_, rows[i], column), rows[i]};
     select(items_.data() + begin, items_.data() + middle, items_.data() + end);
-    for (std::uint32_t i = begin; i < end; ++i) rows_[i] = items_[i].row;
+    for (std::uint32_t i = begin; i < end; ++i) rows[i] = items_[i].row;
+    split = {items_[middle].value, column};
   }
 
-  /// A node and all below it, one child after the other: the points of a small one are in the cache.
-  void split_below(std::uint32_t level, std::uint64_t at, std::uint32_t levels) const {
-    if (level == levels) return;
+  /// A node and all below it, one child after the other: the points of a small one are in the
+  /// cache.
+  void split_below(std::uint32_t level, std::uint64_t at) const {
+    if (level == tree_.levels) return;
     split(level, at);
-    split_below(level + 1, 2 * at, levels);
-    split_below(level + 1, 2 * at + 1, levels);
+    split_below(level + 1, 2 * at);
+    split_below(level + 1, 2 * at + 1);
   }
 
  private:
@@ -117,7 +130,7 @@ class Splitter {
     for (std::uint32_t column = 0; column < data_.dims; ++column) {
       double low = std::numeric_limits<double>::infinity(), high = -low;
       for (std::uint32_t i = begin; i < end; i += step) {
-        const double x = coordinate(data_, rows_[i], column);
+        const double x = coordinate(data_, tree_.rows[i], column);
         low = std::min(low, x);
         high = std::max(high, x);
       }
@@ -129,21 +142,33 @@ class Splitter {
   }
 
   const Dataset& data_;
-  Buffer<std::uint32_t>& rows_;
+  KdTree& tree_;
   Buffer<SplitItem>& items_;
-  std::uint32_t points_, tiles_;
+  std::uint32_t tiles_;
 };
 
-/// Level by level until there is a node for each worker and more, then subtree by subtree.
-void split_all(WorkerPool& pool, const Splitter& splitter, std::uint32_t levels) {
+/// Orders rows and sets ids and splits. Level by level until there is a node for each worker and
+/// more, then subtree by subtree.
+void split_all(WorkerPool& pool, MemoryBudget& budget, const Dataset& data, KdTree& tree) {
   constexpr std::uint32_t kSubtreesPerWorker = 8;
-  std::uint32_t level = 0;
-  for (; level < levels && (1u << level) < kSubtreesPerWorker * pool.size(); ++level)
+  tree.dims = data.dims;
+  tree.scalar = data.scalar;
+  tree.rows = large_buffer<std::uint32_t>(budget, data.rows);
+  tree.ids = large_buffer<std::int64_t>(budget, data.rows);
+  tree.points = list_rows(pool, budget, data, tree.rows);
+  while (tile_count(tree.points) >> tree.levels > kLeafTiles) ++tree.levels;
+  tree.splits = Buffer<KdTree::Split>(budget, tree.leaves());
+  {
+    Buffer<SplitItem> items = large_buffer<SplitItem>(budget, tree.points);
+    const Splitter splitter(data, tree, items);
+    std::uint32_t level = 0;
+    for (; level < tree.levels && (1u << level) < kSubtreesPerWorker * pool.size(); ++level)
+      pool.parallel_for(std::size_t{1} << level,
+                        [&](std::size_t at, unsigned) { splitter.split(level, at); });
     pool.parallel_for(std::size_t{1} << level,
-                      [&](std::size_t at, unsigned) { splitter.split(level, at); });
-  if (level == levels) return;
-  pool.parallel_for(std::size_t{1} << level,
-                    [&](std::size_t at, unsigned) { splitter.split_below(level, at, levels); });
+                      [&](std::size_t at, unsigned) { splitter.split_below(level, at); });
+  }
+  set_ids(pool, data, tree);
 }
 
 /// The tiles of a leaf, and its box.
@@ -200,6 +225,15 @@ void fill_leaves(WorkerPool& pool, MemoryBudget& budget, const Dataset& data, Kd
   join_boxes(tree);
 }
 
+std::uint64_t leaf_of(const KdTree& tree, const Dataset& data, std::uint64_t row) {
+  std::uint64_t node = 1;
+  while (node < tree.leaves()) {
+    const KdTree::Split& split = tree.splits[node];
+    node = 2 * node + (coordinate(data, row, split.column) >= split.value ? 1 : 0);
+  }
+  return node;
+}
+
 }  // namespace
 
 Window KdTree::leaf(std::uint32_t number) const {
@@ -208,23 +242,42 @@ Window KdTree::leaf(std::uint32_t number) const {
           std::min(points, first_tile(tiles, levels, number + 1) * kTilePoints)};
 }
 
-KdTree build_kd_tree(WorkerPool& pool, MemoryBudget& budget, const Dataset& data, bool order_only) {
+KdTree build_kd_tree(WorkerPool& pool, MemoryBudget& budget, const Dataset& data) {
   KdTree tree;
-  tree.dims = data.dims;
-  tree.scalar = data.scalar;
-  tree.rows = large_buffer<std::uint32_t>(budget, data.rows);
-  tree.ids = large_buffer<std::int64_t>(budget, data.rows);
-  tree.points = list_rows(pool, budget, data, tree.rows);
-  while (tile_count(tree.points) >> tree.levels > kLeafTiles) ++tree.levels;
-  {
-    Buffer<SplitItem> items = large_buffer<SplitItem>(budget, tree.points);
-    split_all(pool, Splitter(data, tree.rows, items, tree.points), tree.levels);
-  }
-  for_row_blocks(pool, data, [&](std::uint64_t first, std::uint64_t end) {
-    for (std::uint64_t i = first; i < end; ++i) tree.ids[i] = id_of(data, tree.rows[i]);
-  });
-  if (!order_only) fill_leaves(pool, budget, data, tree);
+  split_all(pool, budget, data, tree);
+  fill_leaves(pool, budget, data, tree);
   return tree;
+}
+
+RowOrder order_by_splits(WorkerPool& pool, MemoryBudget& budget, const Dataset& data) {
+  KdTree tree;
+  split_all(pool, budget, data, tree);
+  return tree;
+}
+
+RowOrder order_by_leaves(WorkerPool& pool, MemoryBudget& budget, const Dataset& data,
+                         const KdTree& tree) {
+  constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
+  Buffer<SortItem> items = large_buffer<SortItem>(budget, data.rows);
+  std::atomic<std::uint32_t> points{0};
+  for_row_blocks(pool, data, [&](std::uint64_t first, std::uint64_t end) {
+    std::uint32_t finite = 0;
+    for (std::uint64_t row = first; row < end; ++row) {
+      const bool is_finite = is_finite_row(data, row);
+      finite += is_finite ? 1 : 0;
+      items[row] = {row, is_finite ? leaf_of(tree, data, row) : kNowhere};
+    }
+    points += finite;
+  });
+  parallel_sort(pool, budget, items);
+  RowOrder order;
+  order.points = points;
+  order.rows = large_buffer<std::uint32_t>(budget, data.rows);
+  order.ids = large_buffer<std::int64_t>(budget, data.rows);
+  for (std::uint64_t i = 0; i < data.rows; ++i)
+    order.rows[i] = static_cast<std::uint32_t>(items[i].lo);
+  set_ids(pool, data, order);
+  return order;
 }
 
 }  // namespace gpujoin::cpu

@@ -16,18 +16,29 @@ namespace gpujoin::cpu {
 /// Points of a leaf at most: four tiles, and one where they do not divide evenly.
 inline constexpr std::uint32_t kMostLeafPoints = 5 * kTilePoints;
 
-/// Points are named by position: finite ones first, leaf by leaf, then the points with a NaN or
-/// infinite coordinate, which are nobody's neighbours. Node 1 is the root, 2 n and 2 n + 1 are the
-/// children of n, the leaves are the last 2^levels nodes.
-struct KdTree {
-  std::uint32_t dims = 0;
-  ScalarType scalar = ScalarType::kFloat64;
+/// The rows of a dataset by position: finite ones first, then those with a NaN or infinite
+/// coordinate, which are nobody's neighbours.
+struct RowOrder {
   std::uint32_t points = 0;    ///< finite ones
-  std::uint32_t levels = 0;    ///< of inner nodes
   Buffer<std::uint32_t> rows;  ///< [rows of the dataset], position -> row
   Buffer<std::int64_t> ids;    ///< likewise, position -> id
-  Buffer<std::byte> tiles;     ///< see cpu/scan/scan.h, columns in their order
-  Buffer<double> boxes;        ///< [2^(levels + 1)][2][dims] low and high corners, by node
+};
+
+/// Points are in the order of leaves. Node 1 is the root, 2 n and 2 n + 1 are the children of n,
+/// the leaves are the last 2^levels nodes.
+struct KdTree : RowOrder {
+  /// Points of the first child have no larger coordinate, those of the second no smaller one.
+  struct Split {
+    double value;
+    std::uint32_t column;
+  };
+
+  std::uint32_t dims = 0;
+  ScalarType scalar = ScalarType::kFloat64;
+  std::uint32_t levels = 0;  ///< of inner nodes
+  Buffer<Split> splits;      ///< [2^levels] by inner node
+  Buffer<std::byte> tiles;   ///< see cpu/scan/scan.h, columns in their order
+  Buffer<double> boxes;      ///< [2^(levels + 1)][2][dims] low and high corners, by node
 
   std::uint32_t leaves() const { return 1u << levels; }
   /// The positions of a leaf, of leaves counted from 0.
@@ -38,8 +49,15 @@ struct KdTree {
   const double* high(std::uint32_t node) const { return low(node) + dims; }
 };
 
-/// `order_only`: rows and ids in the order of leaves, without tiles and boxes. In O(n log n) time
-/// and O(n) memory. Throws MemoryLimitExceeded, std::bad_alloc, Stopped.
-KdTree build_kd_tree(WorkerPool& pool, MemoryBudget& budget, const Dataset& data, bool order_only);
+/// In O(n log n) time and O(n) memory. Throws MemoryLimitExceeded, std::bad_alloc, Stopped.
+KdTree build_kd_tree(WorkerPool& pool, MemoryBudget& budget, const Dataset& data);
+
+/// The order that the points of a tree would have. As build_kd_tree().
+RowOrder order_by_splits(WorkerPool& pool, MemoryBudget& budget, const Dataset& data);
+
+/// Other points of the same dimensions in the order of the leaves that they fall into, which takes
+/// a fraction of the time. As build_kd_tree().
+RowOrder order_by_leaves(WorkerPool& pool, MemoryBudget& budget, const Dataset& data,
+                         const KdTree& tree);
 
 }  // namespace gpujoin::cpu

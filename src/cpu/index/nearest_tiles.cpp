@@ -114,10 +114,10 @@ NearestTiles build_nearest_tiles(WorkerPool& pool, MemoryBudget& budget, const N
   tiles.looks = frame.looks.count;
   const auto [values, errors] = write_rows(pool, budget, frame, data);
   const Dataset view{values.data(), data.ids, data.rows, frame.columns, ScalarType::kFloat32};
-  KdTree tree = build_kd_tree(pool, budget, view, true);
-  tiles.points = tree.points;
-  tiles.rows = std::move(tree.rows);
-  tiles.ids = std::move(tree.ids);
+  RowOrder order = order_by_splits(pool, budget, view);
+  tiles.points = order.points;
+  tiles.rows = std::move(order.rows);
+  tiles.ids = std::move(order.ids);
   const std::size_t places = std::size_t{tiles.groups()} * kGroupPoints;
   tiles.values = large_buffer<float>(budget, places * tiles.columns);
   tiles.norms = Buffer<float>(budget, places * tiles.looks);

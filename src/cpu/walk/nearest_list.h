@@ -9,11 +9,11 @@
 
 namespace gpujoin::cpu {
 
-/// Of neighbours whose raw distances are the definition's or sums in another order, as the caller
-/// has it.
+/// A neighbour's raw distance is the definition's or a sum in another order, as the caller has it.
 class NearestList {
  public:
-  /// So many are kept sorted; of more, the first k are found now and then.
+  /// So many are kept sorted; of more, some that are not among the first k are left out now and
+  /// then.
   static constexpr std::uint64_t kSorted = 32;
   /// Room for so many there must be for a k.
   static std::uint64_t room_for(std::uint64_t k) { return k + std::max(kSorted, k / 4); }
@@ -25,7 +25,7 @@ class NearestList {
   std::uint64_t size() const { return size_; }
   Neighbor* begin() { return found_; }
 
-  /// Puts one more in, where there is room. Returns whether it is time to take the k-th.
+  /// Puts one more in, where there is room. Returns whether it is time to take the bound.
   bool add(Neighbor one) {
     if (k_ > kSorted) {
       found_[size_++] = one;
@@ -37,22 +37,25 @@ class NearestList {
     return size_ >= k_ && at < k_;
   }
 
-  /// The k-th smallest sum, where there are so many.
-  double kth() {
-    if (k_ > kSorted) {
-      std::nth_element(found_, found_ + (k_ - 1), found_ + size_, comes_first);
-      full_at_ = k_ + (room_ - k_) / 2;
-    }
-    return found_[k_ - 1].raw;
+  /// A raw distance that k neighbours do not exceed, of those in the list, and few others: of a
+  /// sorted list the k-th, the smallest such. There are k.
+  double bound() {
+    if (k_ <= kSorted) return found_[k_ - 1].raw;
+    full_at_ = k_ + (room_ - k_) / 2;
+    return bound_of_many();
   }
 
   void drop_beyond(double bound) {
     if (k_ <= kSorted) {
       while (size_ > 0 && found_[size_ - 1].raw > bound) --size_;
     } else {
-      size_ = static_cast<std::uint64_t>(
-          std::remove_if(found_, found_ + size_, [=](Neighbor s) { return s.raw > bound; }) -
-          found_);
+      std::uint64_t left = 0;  // without a branch that would be guessed wrong
+      for (std::uint64_t i = 0; i < size_; ++i) {
+        const Neighbor one = found_[i];
+        found_[left] = one;
+        left += one.raw <= bound ? 1 : 0;
+      }
+      size_ = left;
     }
   }
 
@@ -63,6 +66,28 @@ class NearestList {
   }
 
  private:
+  /// By interpolation, for so many distances are mostly spread evenly.
+  double bound_of_many() {
+    constexpr int kMostPasses = 8;
+    const std::uint64_t most = k_ + (room_ - k_) / 4;
+    const double wanted = static_cast<double>(k_ + most) / 2;
+    double low = 0, high = 0;
+    std::uint64_t below_low = 0, below_high = size_;
+    for (std::uint64_t i = 0; i < size_; ++i) high = std::max(high, found_[i].raw);
+    for (int pass = 0; pass < kMostPasses && below_high > most; ++pass) {
+      const double share =
+          (wanted - static_cast<double>(below_low)) / static_cast<double>(below_high - below_low);
+      const double at = low + (high - low) * std::clamp(share, 0.125, 0.875);
+      std::uint64_t below = 0;
+      for (std::uint64_t i = 0; i < size_; ++i) below += found_[i].raw <= at ? 1 : 0;
+      (below < k_ ? low : high) = at;
+      (below < k_ ? below_low : below_high) = below;
+    }
+    if (below_high <= most) return high;
+    std::nth_element(found_, found_ + (k_ - 1), found_ + size_, comes_first);
+    return found_[k_ - 1].raw;
+  }
+
   static bool comes_first(const Neighbor& a, const Neighbor& b) { return a.raw < b.raw; }
 
   Neighbor* found_;

@@ -146,7 +146,7 @@ void NearestTileWalker::select(std::uint32_t place, std::uint32_t group, std::ui
     if (list.is_full()) make_room(place);
     narrows |= list.add({sums[i], positions[i]});
   }
-  if (narrows) set_bound(place, plan_.bounds.of_sum(list.kth()));
+  if (narrows) set_bound(place, plan_.bounds.of_sum(list.bound()));
 }
 
 void NearestTileWalker::set_bound(std::uint32_t place, NearestBound bound) {
@@ -173,7 +173,7 @@ void NearestTileWalker::set_bound(std::uint32_t place, NearestBound bound) {
 /// decide.
 void NearestTileWalker::make_room(std::uint32_t place) {
   NearestList& list = lists_[place];
-  if (list.size() >= most_) set_bound(place, plan_.bounds.of_sum(list.kth()));
+  if (list.size() >= most_) set_bound(place, plan_.bounds.of_sum(list.bound()));
   if (!list.is_full()) return;
   const std::uint64_t size = std::min(decide(place), most_);
   const std::int64_t* const ids = plan_.right->ids.data();
@@ -212,7 +212,7 @@ std::uint64_t NearestTileWalker::decide(std::uint32_t place) {
 
 void NearestTileWalker::write(std::uint32_t place) {
   NearestList& list = lists_[place];
-  if (list.size() > most_) set_bound(place, plan_.bounds.of_sum(list.kth()));
+  if (list.size() > most_) set_bound(place, plan_.bounds.of_sum(list.bound()));
   const std::uint64_t size = std::min(decide(place), most_);
   if (size == 0) return;
   for (std::uint64_t i = 0; i < list.size(); ++i) neighbors_[i] = decided_[i].neighbor;

@@ -50,7 +50,8 @@ void NearestWalker::find(std::uint32_t position) {
 
 void NearestWalker::load_query(std::uint32_t position) {
   constexpr std::uint32_t kAhead = 8;  // rows on their way to the cache
-  const KdTree &left = *plan_.left, &right = *plan_.right;
+  const RowOrder& left = *plan_.left;
+  const KdTree& right = *plan_.right;
   position_ = position;
   const std::uint64_t row = left.rows[position];
   if (position + kAhead < left.points)
@@ -102,7 +103,7 @@ void NearestWalker::add(std::uint32_t position, double raw) {
 
 /// The k-th smallest raw distance so far is the bound that the search goes by.
 void NearestWalker::narrow() {
-  set_bound(std::min(plan_.most_raw, most_raw_beside(plan_.metric, list_.kth())));
+  set_bound(std::min(plan_.most_raw, most_raw_beside(plan_.metric, list_.bound())));
   list_.drop_beyond(most_raw_);
 }
 

@@ -14,7 +14,7 @@ namespace gpujoin::cpu {
 
 /// What all workers of a join know. The tree is of right points, or for cosine of their directions.
 struct NearestPlan {
-  const KdTree* left;
+  const RowOrder* left;
   const KdTree* right;
   const Dataset* left_points;
   const Dataset* right_points;
