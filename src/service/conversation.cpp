@@ -229,6 +229,7 @@ void Conversation::run_join(const OpenJoin& message) {
     request = request.asking(Output::sums(&sums.sums));
   }
   require(check_request(request));
+  require(are_known_keys(request), "a key of a join is not as the request has it");
   RunningJoin join({service_.engines, service_.admission}, interrupt_, request, wanted);
   ResultSender results(request);
   // The board forgets the join before it ends.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "service/failure.h"
@@ -94,7 +95,10 @@ void take_sums(const OpenJoin& message, std::uint64_t left_rows, std::uint64_t r
 }
 
 Dataset ClientRows::view() const {
-  return {coordinates.data(), ids.as<std::int64_t>(), rows, dims, scalar, scores.as<double>()};
+  Dataset data{coordinates.data(), ids.as<std::int64_t>(), rows, dims, scalar, scores.as<double>()};
+  data.keys = keys.as<double>();
+  data.key_columns = key_columns;
+  return data;
 }
 
 ClientRows take_rows(const SideMessage& side, Descriptors* descriptors) {
@@ -104,10 +108,14 @@ ClientRows take_rows(const SideMessage& side, Descriptors* descriptors) {
   require(is_up_to(ScalarType::kBits, side.scalar) && side.dims <= kMaxDimensions &&
               side.rows <= kMaxRows && (side.rows == 0 || (side.has_rows && side.dims > 0)),
           "a side of a join has no such rows");
+  require(
+      side.key_columns == 0 || (side.key_columns <= kMostKeys && side.has_rows && !side.of_table),
+      "a side of a join has no such keys");
   ClientRows taken;
   taken.rows = side.rows;
   taken.dims = side.dims;
   taken.scalar = side.scalar;
+  taken.key_columns = side.key_columns;
   const bool stays = side.of_table;  // in the service, which will change it
   if (side.has_rows) {
     taken.coordinates =
@@ -116,6 +124,8 @@ ClientRows take_rows(const SideMessage& side, Descriptors* descriptors) {
   }
   if (side.has_scores)
     taken.scores = Region(descriptors->take(), side.rows * sizeof(double), stays);
+  if (side.key_columns > 0)
+    taken.keys = Region(descriptors->take(), side.rows * side.key_columns * sizeof(double), false);
   if (side.has_patches) {
     require(side.patches <= kMaxRows && side.map_pages <= kMaxRows, "a table has no such blocks");
     taken.patches =
@@ -123,6 +133,22 @@ ClientRows take_rows(const SideMessage& side, Descriptors* descriptors) {
                side.map_pages * sizeof(std::uint64_t) + side.patches * sizeof(BlockPatch), false);
   }
   return taken;
+}
+
+bool are_known_keys(const JoinRequest& request) {
+  const auto are_known = [&](const Dataset& data, std::uint32_t k) {
+    const double most = request.keys.most[k];
+    for (std::uint64_t row = 0; row < data.rows; ++row) {
+      const double key = key_of(data, row, k);
+      if (!std::isnan(key) && !(key >= 0 && key <= most && key == std::floor(key))) return false;
+    }
+    return true;
+  };
+  for (std::uint32_t k = 0; k < request.keys.count; ++k)
+    if (request.keys.reach[k] == 0 &&
+        !(are_known(request.left(), k) && are_known(request.right(), k)))
+      return false;
+  return true;
 }
 
 JoinRequest read_request(const OpenJoin& message, std::uint32_t threads) {

@@ -19,9 +19,11 @@ struct RowArrays {
 /// The rows that came with a side, in memory of the client.
 struct ClientRows : RowArrays {
   Region patches;
+  Region keys;  ///< none where rows have no keys
   std::uint64_t rows = 0;
   std::uint32_t dims = 0;
   ScalarType scalar = ScalarType::kFloat64;
+  std::uint32_t key_columns = 0;
 
   bool scored() const { return scores.data() != nullptr; }
   Dataset view() const;
@@ -46,6 +48,9 @@ void take_sums(const OpenJoin& message, std::uint64_t left_rows, std::uint64_t r
 /// Takes the descriptors of a side, maps their memory and checks that it is as large as the message
 /// says. Throws Failure.
 ClientRows take_rows(const SideMessage& side, Descriptors* descriptors);
+
+/// Whether the keys that are whole numbers are those that the request tells of, or NaN.
+bool are_known_keys(const JoinRequest& request);
 
 /// The request, with sides that have no rows yet; `threads` are all that it may use. Throws Failure
 /// where a member has a value that its type does not know.

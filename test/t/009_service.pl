@@ -13,8 +13,8 @@ use Time::HiRes qw(sleep time);
 my $node = start_server('service', 'gpujoin.service = auto', 'gpujoin.cpu_threads = 2');
 my $data = $node->data_dir;
 my $tables = <<'SQL';
-CREATE TABLE points (id int PRIMARY KEY, v float8[]);
-INSERT INTO points SELECT i, ARRAY[i % 200, i / 200] FROM generate_series(0, 19999) i;
+CREATE TABLE points (id int PRIMARY KEY, v float8[], g int);
+INSERT INTO points SELECT i, ARRAY[i % 200, i / 200], i % 3 FROM generate_series(0, 19999) i;
 CREATE TABLE others (id int PRIMARY KEY, v float8[]);
 INSERT INTO others SELECT i, ARRAY[sin(i) * 100, cos(i * 7) * 100] FROM generate_series(1, 10000) i;
 CREATE TABLE boxes (id int PRIMARY KEY, b box);
@@ -80,6 +80,8 @@ my $session = Session->new($node);
     "SELECT sum(a.id * 7 + b.id) FROM points a JOIN points b ON a.v <-> b.v <= 1 AND a.id < b.id",
     "SELECT count(*) FROM points a JOIN others b ON a.v <-> b.v <= 1.5",
     "SELECT sum(a.id) FROM points a WHERE NOT EXISTS (SELECT FROM others b WHERE a.v <-> b.v <= 1)",
+    "SELECT sum(a.id * 7 + b.id) FROM points a JOIN points b ON a.v <-> b.v <= 2 AND a.g = b.g AND b.id BETWEEN a.id - 300 AND a.id + 300",
+    "SELECT kind, count(*), sum(cluster) FROM gpu_dbscan('points', 1, 4, partition_column => 'g') GROUP BY 1 ORDER BY 1",
     "SELECT a.id, b.id FROM points a JOIN others b ON a.v <-> b.v <= 1.5 ORDER BY a.id + b.id DESC, 1, 2 LIMIT 20");
   my $wrong = '';
   for my $query (@queries) {

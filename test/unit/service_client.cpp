@@ -127,9 +127,11 @@ void add_rows(const Dataset& data, SideMessage* side, std::vector<TestRegion>* r
   for (std::uint64_t row = 0; row < data.rows; ++row) ids[row] = id_of(data, row);
   regions->emplace_back(data.first_chunk, data.rows * point_bytes(data));
   regions->emplace_back(ids.data(), ids.size() * sizeof ids[0]);
-  if (data.scores == nullptr) return;
-  side->has_scores = true;
-  regions->emplace_back(data.scores, data.rows * sizeof(double));
+  side->has_scores = data.scores != nullptr;
+  if (side->has_scores) regions->emplace_back(data.scores, data.rows * sizeof(double));
+  side->key_columns = data.key_columns;
+  if (data.key_columns > 0)
+    regions->emplace_back(data.keys, data.rows * data.key_columns * sizeof(double));
 }
 
 std::vector<int> files_of(const std::vector<TestRegion>& regions) {

@@ -123,6 +123,71 @@ TEST(ServiceConversation, sums_that_no_client_sends_are_refused) {
   EXPECT_EQ(client.collect_batches(good).status.code, StatusCode::kInvalidArgument);
 }
 
+/// Points with two keys: a group, where there is one, and a time of day.
+struct PointsWithKeys {
+  Points points;
+  std::vector<double> keys;
+
+  PointsWithKeys(std::uint64_t seed, std::uint64_t rows) : points(random_points(seed, rows)) {
+    Random random(seed + 1);
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      keys.push_back(random.index(9) == 0 ? kNan : static_cast<double>(random.index(5)));
+      keys.push_back(random.between(0, 1440));
+    }
+  }
+  Dataset view() const {
+    Dataset data = points.view();
+    data.keys = keys.data();
+    data.key_columns = 2;
+    return data;
+  }
+};
+
+TEST(ServiceConversation, joins_with_keys_are_those_of_the_engine) {
+  TestServer server;
+  const PointsWithKeys left(1, 3000), right(5, 2000);
+  for (const bool self_join : {true, false})
+    for (const Output::Kind output :
+         {Output::kPairs, Output::kPairsWithDistances, Output::kCountPerRow, Output::kTotal}) {
+      JoinRequest request = make_request(left.points, nullptr, Metric::kL2, 8);
+      request.sides = self_join ? Sides::one(left.view(), PairSelection::kUnordered)
+                                : Sides::two(left.view(), right.view());
+      request.keys = {.count = 2, .reach = {0, 60}, .most = {4, 0}};
+      ask(request, output);
+      const RunResult expected = run_join(*cpu_engine(), request);
+      const RunResult result = Client(server.path()).run(request);
+      EXPECT_EQ(result.status.code, StatusCode::kEnd);
+      EXPECT_GT(result.total, 0u);
+      EXPECT_EQ(result.total, expected.total);
+      EXPECT_TRUE(result.pairs == expected.pairs);
+      EXPECT_EQ(result.counts, expected.counts);
+    }
+}
+
+TEST(ServiceConversation, keys_that_no_client_sends_are_refused) {
+  TestServer server;
+  PointsWithKeys points(1, 100);
+  JoinRequest good = make_request(points.points, nullptr, Metric::kL2, 1);
+  good.sides = Sides::one(points.view(), PairSelection::kUnordered);
+  good.keys = {.count = 2, .reach = {0, 60}, .most = {4, 0}};
+  EXPECT_EQ(Client(server.path()).run(good).status.code, StatusCode::kEnd);
+  for (const double wrong : {-1.0, 5.0, 0.5, HUGE_VAL}) {
+    points.keys[20] = wrong;
+    EXPECT_EQ(Client(server.path()).run(good).status.code, StatusCode::kInvalidArgument) << wrong;
+  }
+  points.keys[20] = 0;
+  JoinRequest request = good;
+  request.keys.count = 1;  // of two columns
+  EXPECT_EQ(Client(server.path()).run(request).status.code, StatusCode::kInvalidArgument);
+  OpenJoin message = message_of(good, WantedEngine::kAuto);
+  std::vector<TestRegion> regions;
+  add_rows(points.view(), &message.sides[0], &regions);
+  message.sides[0].key_columns = kMostKeys + 1;
+  Client client(server.path());
+  ASSERT_TRUE(client.greet() && client.say(message, files_of(regions)));
+  EXPECT_EQ(client.collect_batches(good).status.code, StatusCode::kInvalidArgument);
+}
+
 TEST(ServiceConversation, top_pairs_and_boxes_are_the_oracles) {
   TestServer server;
   Points points = random_points(3, 400);
@@ -281,6 +346,7 @@ TEST(ServiceConversation, nonsense_ends_one_conversation_alone) {
         message.sides[0].of_table = random.index(2) == 0;
         message.sides[0].has_patches = random.index(2) == 0;
         message.sides[0].patches = random.index(2);
+        message.sides[0].key_columns = static_cast<std::uint32_t>(random.index(3));
         message.sides[0].blocks = random.index(3);
         std::memcpy(bytes, &message, sizeof message);
         size = sizeof message;

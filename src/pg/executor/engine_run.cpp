@@ -89,7 +89,7 @@ bool is_worth_service(double rows) {
 bool wants_service(const EngineRun* run) {
   const Sides& sides = run->request.sides;
   if (run->read_whole != nullptr) return true;
-  return !sides.in_file() && sides.has_pairs() && run->request.keys.count == 0 &&
+  return !sides.in_file() && sides.has_pairs() &&
          is_worth_service(static_cast<double>(sides.rows()));
 }
 

@@ -48,6 +48,13 @@ Status copy_scores(const Dataset& data, SharedRegion* region) {
   return status;
 }
 
+Status copy_keys(const Dataset& data, SharedRegion* region) {
+  const std::uint64_t bytes = data.rows * data.key_columns * sizeof(double);
+  const Status status = make_region("gpujoin keys", bytes, region);
+  if (status.ok()) std::memcpy(region->base, data.keys, bytes);
+  return status;
+}
+
 Status copy_patches(const TablePatches& table, SharedRegion* region) {
   const std::uint64_t map_bytes = table.map_pages * sizeof(std::uint64_t);
   const std::uint64_t bytes = table.count * sizeof(service::BlockPatch);
@@ -58,14 +65,16 @@ Status copy_patches(const TablePatches& table, SharedRegion* region) {
   return status;
 }
 
-Status send_rows(const Dataset& data, const SharedPoints& shared, SharedPoints* copies,
+Status send_rows(const Dataset& data, const SharedPoints& shared, SentSide* copied,
                  service::SideMessage* message, int* files, int* count) {
+  SharedPoints* const copies = &copied->points;
   message->rows = data.rows;
   if (data.rows == 0) return {};
   message->dims = data.dims;
   message->scalar = data.scalar;
   message->has_rows = true;
   message->has_scores = data.scores != nullptr;
+  message->key_columns = data.key_columns;
   const bool whole = is_contiguous(data) &&
                      holds(shared.coordinates, data.first_chunk, data.rows * point_bytes(data));
   const bool named = holds(shared.ids, data.ids, data.rows * sizeof(std::int64_t));
@@ -74,10 +83,12 @@ Status send_rows(const Dataset& data, const SharedPoints& shared, SharedPoints* 
   if (!whole) status = copy_coordinates(data, &copies->coordinates);
   if (status.ok() && !named) status = copy_ids(data, &copies->ids);
   if (status.ok() && message->has_scores && !scored) status = copy_scores(data, &copies->scores);
+  if (status.ok() && data.key_columns > 0) status = copy_keys(data, &copied->keys);
   if (!status.ok()) return status;
   files[(*count)++] = (whole ? shared : *copies).coordinates.file;
   files[(*count)++] = (named ? shared : *copies).ids.file;
   if (message->has_scores) files[(*count)++] = (scored ? shared : *copies).scores.file;
+  if (data.key_columns > 0) files[(*count)++] = copied->keys.file;
   return status;
 }
 
@@ -87,14 +98,14 @@ Status send_side(const Dataset& data, const SharedSide& shared, SentSide* copies
                  service::SideMessage* message, int* files, int* count) {
   const SharedPoints points = shared.points != nullptr ? *shared.points : SharedPoints{};
   const TablePatches* const table = shared.table;
-  if (table == nullptr) return send_rows(data, points, &copies->points, message, files, count);
+  if (table == nullptr) return send_rows(data, points, copies, message, files, count);
   message->of_table = true;
   message->traits = table->traits;
   message->blocks = table->blocks;
   message->map_pages = table->map_pages;
   message->patches = table->count;
   message->has_patches = true;
-  Status status = send_rows(table->rows, points, &copies->points, message, files, count);
+  Status status = send_rows(table->rows, points, copies, message, files, count);
   if (status.ok()) status = copy_patches(*table, &copies->patches);
   if (status.ok()) files[(*count)++] = copies->patches.file;
   return status;
@@ -127,6 +138,7 @@ Status send_sums(const JoinRequest& request, SharedRegion* region, std::uint64_t
 
 void close_side(SentSide* copies) {
   close_shared_points(&copies->points);
+  service::close_region(&copies->keys);
   service::close_region(&copies->patches);
 }
 

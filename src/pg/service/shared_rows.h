@@ -8,6 +8,7 @@ namespace gpujoin {
 /// What a side's message names. Regions with a descriptor are copies, of this struct.
 struct SentSide {
   SharedPoints points;
+  service::SharedRegion keys;
   service::SharedRegion patches;
 };
 

@@ -153,16 +153,17 @@ struct BlockPatch {
 
 /// The rows of one side. Descriptors come in the order of the members that need one.
 ///
-/// A side of its own: `rows` rows. A side of a table: what the backend found, with `rows` rows in
-/// the place of what is not proven, sorted by their blocks as `patches` are. Blocks from `blocks`
-/// on are gone. The memory of a table's rows is the service's from then on.
+/// A side of its own: `rows` rows. A side of a table, which has no keys: what the backend found,
+/// with `rows` rows in the place of what is not proven, sorted by their blocks as `patches` are.
+/// Blocks from `blocks` on are gone. The memory of a table's rows is the service's from then on.
 struct SideMessage {
   std::uint64_t rows;
   std::uint32_t dims;
   ScalarType scalar;
   bool of_table;
-  bool has_rows;    ///< a descriptor of coordinates, [rows][dims], and one of ids, [rows]
-  bool has_scores;  ///< a descriptor of scores, [rows]
+  bool has_rows;              ///< a descriptor of coordinates, [rows][dims], and one of ids, [rows]
+  bool has_scores;            ///< a descriptor of scores, [rows]
+  std::uint32_t key_columns;  ///< where there are any a descriptor of keys, [rows][key_columns]
   // Where it is of a table. A descriptor: [map_pages] LSNs, then [patches] BlockPatch.
   bool has_patches;
   std::uint64_t blocks, map_pages, patches;
