@@ -2,7 +2,7 @@
 
 SUPERSET is the program (`superset` if it is not set). Superset comes from PyPI alone, so that this is run by hand:
 
-    python3 -m venv /tmp/superset && /tmp/superset/bin/pip install apache-superset psycopg2-binary rich 'flask-caching<2.4'
+    python3 -m venv /tmp/superset && /tmp/superset/bin/pip install apache-superset psycopg2-binary rich cachetools 'flask-caching<2.4'
     SUPERSET=/tmp/superset/bin/superset test/clients/run superset
 
 PICTURE=FILE keeps the picture of the page."""
@@ -26,6 +26,7 @@ from dbapi import COLUMNS, claim
 PROGRAM = os.path.abspath(shutil.which(os.environ.get('SUPERSET', 'superset')))
 SIZE = (1000, 700)
 ADMINISTRATOR = '--username tester --firstname a --lastname b --email a@example.org --password tester'
+ASKED = 'POST /api/v1/chart/data'  # in Superset's log
 # Every request is an administrator's: it listens on this machine alone, and ends with the test.
 CONFIG = """from flask_login import login_user
 
@@ -117,5 +118,7 @@ with tempfile.TemporaryDirectory() as folder, superset(folder) as address:
     chart = call(address, 'chart/', {'slice_name': 'Pairs within 6 by region', 'viz_type': form['viz_type'], 'datasource_id': dataset,
                                     'datasource_type': 'table', 'params': json.dumps(form)})['id']
     file = os.environ.get('PICTURE') or f'{folder}/page.png'
+    asked = pathlib.Path(folder, 'log').read_text().count(ASKED)
     png = picture_of(f'{address}/explore/?slice_id={chart}&standalone=1', file)
-    claim('the page of the chart is drawn', struct.unpack('>II', png[16:24]) == SIZE and len(png) > 10000, len(png))
+    claim('its page asks for the pairs', pathlib.Path(folder, 'log').read_text().count(ASKED) > asked)
+    claim('and is drawn', struct.unpack('>II', png[16:24]) == SIZE and len(png) > 10000, len(png))
