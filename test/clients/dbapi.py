@@ -91,8 +91,8 @@ def check_refusal(error, execute, told):
         claim('and its hint', 'Pass the largest distance that two rows may have' in (hint or ''), hint)
 
 
-def check_cancel(error, cursor, cancel, state, go_on):
-    """cancel() from another thread ends a statement soon, and go_on() lets the session go on."""
+def check_cancel(error, cursor, cancel, state):
+    """cancel() from another thread ends a statement soon, by an error whose SQLSTATE is state(error), and the session goes on."""
     for kind, query in ENDLESS.items():
         cancelled = []
 
@@ -111,6 +111,5 @@ def check_cancel(error, cursor, cancel, state, go_on):
             claim(f'{kind}: a cancel ends it', cancelled and state(refusal) == '57014', refusal)
             claim(f'{kind}: within {MOST_SECONDS} s', seconds <= MOST_SECONDS, f'{seconds:.2f} s')
         thread.join()
-        go_on()
         found = summed(ask(cursor, QUERIES[kind].format(6)))
         claim(f'{kind}: and the session goes on', found == expected(cursor, 6), found)

@@ -35,7 +35,7 @@ with psycopg.connect(autocommit=True, prepare_threshold=0) as session:
     def told(error):
         return error.sqlstate, error.diag.message_hint
     check_refusal(psycopg.Error, cursor.execute, told)
-    check_cancel(psycopg.Error, cursor, session.cancel, lambda error: error.sqlstate, lambda: None)
+    check_cancel(psycopg.Error, cursor, session.cancel, lambda error: error.sqlstate)
 
     with session.pipeline():
         several = [session.execute(QUERIES['plain SQL'].format('%s'), [radius]) for radius in RADII]

@@ -19,7 +19,7 @@ with engine.connect() as session:
     def told(error):
         return error.pgcode, error.diag.message_hint
     check_refusal(psycopg2.Error, cursor.execute, told)
-    check_cancel(psycopg2.Error, cursor, driver.cancel, lambda error: error.pgcode, lambda: None)
+    check_cancel(psycopg2.Error, cursor, driver.cancel, lambda error: error.pgcode)
     driver.autocommit = False
 
     view = sqlalchemy.Table('pairs', sqlalchemy.MetaData(), autoload_with=session)
