@@ -64,7 +64,7 @@ help:
 	@echo 'make unit         unit tests of the engines (no PostgreSQL needed); make sanitize: under ASan, UBSan;'
 	@echo '                  make tsan: under ThreadSanitizer'
 	@echo 'make bench        compare with PostgreSQL, PostGIS, nanoflann and Boost; writes docs/benchmarks.md'
-	@echo 'make pictures     draw docs/pictures from the figures that make bench and test/device/run rows wrote there'
+	@echo 'make pictures     draw docs/pictures from the figures that make bench, test/device/run rows and test/bench/maps.sql wrote there'
 	@echo 'make format       clang-format all sources'
 	@echo 'make deps         install what building, testing and measuring need (Debian, Ubuntu)'
 	@echo 'make clean        remove what was built'
