@@ -388,7 +388,7 @@ sub set_for_all {
   # Rows and ids of each take 768 kB, and have half of the setting.
   $session->value('SELECT gpu_evict(relation) FROM gpu_resident');
   $session->value(<<~SQL) for qw(first second third);
-    CREATE TABLE $_ (id int PRIMARY KEY, v float8[]);
+    CREATE TABLE $_ (id int PRIMARY KEY, v float8[], g int);
     INSERT INTO $_ TABLE points;
     SELECT gpu_prewarm('$_')
     SQL
