@@ -439,12 +439,12 @@ REVOKE ALL ON FUNCTION gpu_reset_join_counts() FROM PUBLIC;
 
 CREATE FUNCTION gpu_running_joins(
     OUT pid int, OUT datid oid, OUT phase text, OUT engine text, OUT since timestamptz, OUT left_rows bigint, OUT right_rows bigint,
-    OUT candidates bigint, OUT pairs bigint, OUT tasks bigint, OUT tasks_done bigint)
+    OUT candidates bigint, OUT pairs bigint, OUT work bigint, OUT work_done bigint)
     RETURNS SETOF record
     AS 'MODULE_PATHNAME', 'gpujoin_running_joins' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 10;
 COMMENT ON FUNCTION gpu_running_joins() IS 'joins at work in the gpujoin service';
 CREATE VIEW pg_stat_progress_gpujoin AS
-    SELECT r.pid, r.datid, d.datname, r.phase, r.engine, r.since, r.left_rows, r.right_rows, r.candidates, r.pairs, r.tasks, r.tasks_done
+    SELECT r.pid, r.datid, d.datname, r.phase, r.engine, r.since, r.left_rows, r.right_rows, r.candidates, r.pairs, r.work, r.work_done
     FROM gpu_running_joins() r LEFT JOIN pg_database d ON d.oid = r.datid;
 COMMENT ON VIEW pg_stat_progress_gpujoin IS 'joins at work in the gpujoin service';
 GRANT SELECT ON pg_stat_progress_gpujoin TO PUBLIC;

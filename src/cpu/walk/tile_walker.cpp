@@ -49,6 +49,31 @@ void count_rows(const TilePlan& plan, const WalkTools& tools) {
 
 }  // namespace
 
+/// A tile costs a look at each right one, and more where their boxes come near each other: some of
+/// the right ones tell for all. Half a walk leaves out those before it.
+TileWork::TileWork(const TilePlan& plan)
+    : plan_(plan), profile_(plan.left->tiles(), [&](std::uint64_t tile) {
+        constexpr std::uint32_t kLooks = 256;
+        const Boxes &left = plan.left->tile_boxes, &right = plan.right->tile_boxes;
+        const std::uint32_t end = plan.right->tiles();
+        const std::uint32_t first = plan.half() ? static_cast<std::uint32_t>(tile) : 0;
+        const std::uint32_t step = std::max(1u, (end - first) / kLooks);
+        std::uint64_t looks = 0, near = 0;
+        for (std::uint32_t column = first; column < end; column += step, ++looks)
+          near += may_meet(left.columns, left.at(static_cast<std::uint32_t>(tile)),
+                           right.at(column), plan.reach)
+                      ? 1
+                      : 0;
+        return (end - first) * (looks + near * kTilePairWork) / std::max<std::uint64_t>(looks, 1);
+      }) {}
+
+std::uint64_t TileWork::of(std::uint32_t tile, std::uint32_t first, std::uint32_t end) const {
+  const std::uint32_t all = plan_.right->tiles(), from = plan_.half() ? tile : 0;
+  first = std::max(first, from);
+  if (end <= first) return 0;
+  return profile_.of(tile, tile + 1) * (end - first) / (all - from);
+}
+
 std::uint64_t candidates_of_groups(const TilePlan& plan, std::uint32_t row_group,
                                    std::uint32_t column_group) {
   const std::uint64_t rows = plan.left->group_size(row_group);

@@ -28,6 +28,7 @@
 #include "cpu/walk/bit_walker.h"
 #include "cpu/walk/join_plan.h"
 #include "cpu/walk/pair_sinks.h"
+#include "cpu/walk/work_profile.h"
 #include "engine/request/buffer.h"
 
 namespace gpujoin::cpu {
@@ -61,6 +62,20 @@ std::uint64_t candidates_of_groups(const TilePlan& plan, std::uint32_t row_group
 std::uint64_t settle_groups(const TilePlan& plan, std::uint32_t row_group,
                             std::uint32_t column_group, GroupPairs* pairs);
 
+/// What two tiles whose boxes come near each other cost where not even a look at them does.
+inline constexpr std::uint64_t kTilePairWork = 256;
+
+/// What a task of a walk of tiles costs: a left tile and right tiles first .. end - 1.
+class TileWork {
+ public:
+  explicit TileWork(const TilePlan& plan);
+  std::uint64_t of(std::uint32_t tile, std::uint32_t first, std::uint32_t end) const;
+
+ private:
+  const TilePlan& plan_;
+  const WorkProfile profile_;  ///< of left tiles with all their right ones
+};
+
 template <class Sink>
 concept TakesBlocks = requires(Sink sink, const std::uint32_t (&rights)[kGroupPoints]) {
   sink.take_block(std::uint32_t{}, std::uint32_t{}, rights);
@@ -93,6 +108,7 @@ class TileWalker {
       if (can_skip(plan_.left->points_of_tile(tile), plan_.right->points_of_tile(column_tile)))
         continue;
       walk_tile(tile, column_tile);
+      progress_.work += kTilePairWork;
       gathered += kTileGroups;
       if (gathered < kStretch) continue;
       end_stretch(tile);
@@ -100,6 +116,8 @@ class TileWalker {
     }
     end_stretch(tile);
   }
+
+  WalkProgress& progress() { return progress_; }
 
  private:
   static constexpr std::uint32_t kStretch = 32;  ///< groups on the right that rows are gathered of
@@ -258,12 +276,21 @@ void walk_tiles(const TilePlan& plan, const WalkTools& tools, const MakeSink& ma
   const std::uint64_t rows = plan.left->tiles(), columns = plan.right->tiles();
   const std::uint64_t parts =
       rows == 0 ? 0 : std::min<std::uint64_t>(columns, (64 * tools.pool.size() + rows - 1) / rows);
-  tools.pool.parallel_for(rows * parts, [&](std::size_t item, unsigned worker) {
-    const std::uint64_t part = item % parts;
-    walkers[worker].walk(static_cast<std::uint32_t>(item / parts),
-                         static_cast<std::uint32_t>(columns * part / parts),
-                         static_cast<std::uint32_t>(columns * (part + 1) / parts));
-  });
+  const TileWork work(plan);
+  const auto with_tiles = [&](std::uint64_t task, const auto& visit) {
+    const std::uint64_t part = task % parts;
+    return visit(static_cast<std::uint32_t>(task / parts),
+                 static_cast<std::uint32_t>(columns * part / parts),
+                 static_cast<std::uint32_t>(columns * (part + 1) / parts));
+  };
+  walk_tasks(
+      tools, walkers, rows * parts,
+      [&](std::uint64_t task) {
+        return with_tiles(task, [&](auto... tiles) { return work.of(tiles...); });
+      },
+      [&](TileWalker<Sink>& walker, std::uint64_t task) {
+        with_tiles(task, [&](auto... tiles) { walker.walk(tiles...); });
+      });
   for (auto& walker : walkers) finish(walker.sink);
 }
 
