@@ -62,9 +62,6 @@ std::uint64_t candidates_of_groups(const TilePlan& plan, std::uint32_t row_group
 std::uint64_t settle_groups(const TilePlan& plan, std::uint32_t row_group,
                             std::uint32_t column_group, GroupPairs* pairs);
 
-/// What two tiles whose boxes come near each other cost where not even a look at them does.
-inline constexpr std::uint64_t kTilePairWork = 256;
-
 /// What a task of a walk of tiles costs: a left tile and right tiles first .. end - 1.
 class TileWork {
  public:
@@ -108,7 +105,6 @@ class TileWalker {
       if (can_skip(plan_.left->points_of_tile(tile), plan_.right->points_of_tile(column_tile)))
         continue;
       walk_tile(tile, column_tile);
-      progress_.work += kTilePairWork;
       gathered += kTileGroups;
       if (gathered < kStretch) continue;
       end_stretch(tile);
@@ -154,6 +150,7 @@ class TileWalker {
       return false;
     const std::uint32_t rows = left.tile_size(tile), columns = right.tile_size(column_tile);
     progress_.candidates += std::uint64_t{rows} * columns;
+    progress_.work += std::uint64_t{rows} * columns;
     for (std::uint32_t i = 0; i < rows; ++i)
       sink.take_number(tile * kScreenTile + i, columns, false);
     return true;
@@ -169,7 +166,9 @@ class TileWalker {
     if (can_skip(plan_.left->points_of_group(row_group),
                  plan_.right->points_of_group(column_group)))
       return;
-    progress_.candidates += candidates_of_groups(plan_, row_group, column_group);
+    const std::uint64_t candidates = candidates_of_groups(plan_, row_group, column_group);
+    progress_.candidates += candidates;
+    progress_.work += candidates;
     const std::uint32_t list = row_group % kTileGroups;
     GroupPairs& pairs = found_[kAtOnce ? 0 : list * kStretch + found_count_[list]];
     if (!screen_groups(plan_, row_group, column_group, &pairs)) return;

@@ -15,11 +15,12 @@ class WorkProfile {
   /// mentioning beside the walk itself. Throws std::bad_alloc.
   template <class Look>
   WorkProfile(std::uint64_t items, const Look& look) {
-    constexpr std::uint64_t kFirstLooks = 16, kMostLooks = 1 << 14;
-    constexpr std::uint64_t kLookShare = 1 << 21;  // a look is about a hundredth of so many
-    take(items, kFirstLooks, look);
+    constexpr std::uint64_t kMostLooks = 1 << 14;
+    constexpr std::uint64_t kLookShare = 1 << 18;  // a look takes about a fiftieth of so much
+    const std::uint64_t few = std::clamp<std::uint64_t>(items / 256, 16, 64);
+    take(items, few, look);
     const std::uint64_t worth = std::min(of(0, items) / kLookShare, kMostLooks);
-    if (worth > kFirstLooks) take(items, worth, look);
+    if (worth > few) take(items, worth, look);
   }
 
   /// What the items first .. end - 1 cost; 1 at least for each. Ranges beside each other cost
