@@ -133,7 +133,8 @@ void BoxJoin::walk(const BoxWalk& walk, const MakeSink& make_sink) {
       [&](std::uint64_t task) {
         return with_range(task, [&](std::uint64_t first, std::uint64_t end, Window within) {
           if (walk.method != BoxMethod::kNone) return end - first;
-          const std::uint64_t from = later ? std::max<std::uint64_t>(first, within.begin) : within.begin;
+          const std::uint64_t from =
+              later ? std::max<std::uint64_t>(first, within.begin) : within.begin;
           return 1 + (end - first) * (within.end - std::min<std::uint64_t>(from, within.end));
         });
       },

@@ -1,6 +1,6 @@
-// What the join of a session is at, for other sessions: it lies where PostgreSQL keeps the progress of a
-// session's command, so that it needs no memory of gpujoin and ends with the transaction at the latest.
-// While that place is in use, as by COPY, joins are not seen.
+// What the join of a session is at, for other sessions: it lies where PostgreSQL keeps the progress
+// of a session's command, so that it needs no memory of gpujoin and ends with the transaction at
+// the latest. While that place is in use, as by COPY, joins are not seen.
 #pragma once
 
 #include "pg/compat.h"
@@ -15,8 +15,8 @@ void show_join(const JoinStats& stats, const char* engine, service::JoinPhase ph
 /// There is none any more.
 void hide_join();
 
-/// How many backends there are to look at, and what the one with a number from 0 on is at. False: no
-/// join.
+/// How many backends there are to look at, and what the one with a number from 0 on is at. False:
+/// no join.
 int session_places();
 bool join_of_session(int place, service::ListedJoin* join);
 

@@ -1,6 +1,6 @@
-// What the joins of each database did since the first service began, or since somebody reset it. Joins
-// that ran in sessions are counted, too, when their sessions report them. A file carries the counts
-// from one service to the next, and over the server's restarts.
+// What the joins of each database did since the first service began, or since somebody reset it.
+// Joins that ran in sessions are counted, too, when their sessions report them. A file carries the
+// counts from one service to the next, and over the server's restarts.
 #pragma once
 
 #include <map>

@@ -100,7 +100,7 @@ is($node->safe_psql('postgres', "SET ROLE reader; SELECT count(*) FROM pg_stat_g
   my $pid = $session->pid;
   my $progress = sub { return $node->safe_psql('postgres', "SELECT $_[0] FROM pg_stat_progress_gpujoin WHERE pid = $pid") };
   $session->query('SET gpujoin.service = off');
-  $session->start("SELECT count(*) FROM gpu_selfjoin('slow', 1.5)");
+  $session->start("SELECT count(*) FROM gpu_selfjoin('slow', 1.5, id_column => 'id')");
   my %seen;
   ok(wait_until($Session::DEADLINE, sub { $seen{$progress->('phase')} = 1; $progress->('phase, work_done > 0 AND work_done < work') eq 'joining|t' }),
     'a join in a session is seen at work');

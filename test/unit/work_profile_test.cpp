@@ -81,31 +81,29 @@ Points skewed_points(std::uint32_t dims, std::size_t rows, std::uint64_t seed) {
   return Points(dims, values);
 }
 
-struct Kind {
-  const char* name;
+struct Method {
+  IndexMethod index;
   std::uint32_t dims;
   double eps;
-  IndexMethod index;
 };
-const Kind kKinds[] = {{"cells", 2, 0.5, IndexMethod::kGrid},
-                       {"nested loop", 3, 0.3, IndexMethod::kNone},
-                       {"tiles", 16, 3, IndexMethod::kTiles}};
 
 TEST(WorkOfJoins, is_done_as_candidates_are_compared) {
   constexpr double kShare = 0.1;
   const std::size_t rows = test::kSanitized ? 4000 : 12000;
-  for (const Kind& kind : kKinds) {
+  for (const Method& method :
+       {Method{IndexMethod::kGrid, 2, 0.5}, Method{IndexMethod::kNone, 3, 0.3},
+        Method{IndexMethod::kTiles, 16, 3}}) {
     for (const bool self_join : {true, false}) {
-      SCOPED_TRACE(testing::Message() << kind.name << (self_join ? ", self-join" : ""));
-      const Points left = skewed_points(kind.dims, rows, 1);
-      const Points right = skewed_points(kind.dims, rows, 2);
+      SCOPED_TRACE(testing::Message() << method.dims << "-D" << (self_join ? ", self-join" : ""));
+      const Points left = skewed_points(method.dims, rows, 1);
+      const Points right = skewed_points(method.dims, rows, 2);
       JoinRequest request =
-          test::make_request(left, self_join ? nullptr : &right, Metric::kL2, kind.eps);
+          test::make_request(left, self_join ? nullptr : &right, Metric::kL2, method.eps);
       request.resources.threads = 1;
-      request.knobs.index = kind.index;
+      request.knobs.index = method.index;
       request.knobs.batch_pairs = 1000;  // so that the walk waits for who watches
       const Watched watched = watch(request);
-      ASSERT_EQ(watched.end.strategy.index, kind.index);
+      ASSERT_EQ(watched.end.strategy.index, method.index);
       ASSERT_GT(watched.seen.size(), 50u);
       EXPECT_EQ(watched.end.work_done, watched.end.work);
       std::uint64_t before = 0;
@@ -114,8 +112,8 @@ TEST(WorkOfJoins, is_done_as_candidates_are_compared) {
         EXPECT_GE(stats.work_done, before);
         EXPECT_LE(stats.work_done, stats.work);
         before = stats.work_done;
-        const double compared = static_cast<double>(stats.candidates) /
-                                static_cast<double>(watched.end.candidates);
+        const double compared =
+            static_cast<double>(stats.candidates) / static_cast<double>(watched.end.candidates);
         EXPECT_NEAR(static_cast<double>(stats.work_done) / static_cast<double>(stats.work),
                     compared, kShare);
       }

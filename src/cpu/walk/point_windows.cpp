@@ -29,8 +29,8 @@ std::uint32_t skip(const double* values, std::uint32_t begin, std::uint32_t end,
 /// How many candidates of the plan take so long.
 std::uint64_t candidates_in(const JoinPlan& plan, double ns) {
   const double dims = std::min(plan.left->dims, 4 * kMaxDirectDimensions);
-  return static_cast<std::uint64_t>(
-      ns / (kCoreWalkCosts.candidate + kCoreWalkCosts.dimension * dims));
+  return static_cast<std::uint64_t>(ns /
+                                    (kCoreWalkCosts.candidate + kCoreWalkCosts.dimension * dims));
 }
 
 }  // namespace
@@ -38,8 +38,8 @@ std::uint64_t candidates_in(const JoinPlan& plan, double ns) {
 PointWindows::PointWindows(const JoinPlan& plan)
     : plan_(plan),
       window_work_(candidates_in(plan, kCoreWalkCosts.window)),
-      cell_work_(candidates_in(plan, kCoreWalkCosts.lookup *
-                                         neighbor_count(plan.layout->order.grid.dims))) {
+      cell_work_(candidates_in(
+          plan, kCoreWalkCosts.lookup * neighbor_count(plan.layout->order.grid.dims))) {
   const std::uint32_t neighbors = neighbor_count(plan.layout->order.grid.dims);
   neighbors_.reserve(neighbors);
   cursors_.resize(neighbors);

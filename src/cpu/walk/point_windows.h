@@ -95,7 +95,7 @@ class PointWindows {
 
   const JoinPlan& plan_;
   const std::uint64_t window_work_, cell_work_;  ///< in candidates
-  std::size_t cell_ = 0;  ///< that the current point lies in
+  std::size_t cell_ = 0;                         ///< that the current point lies in
   bool started_ = false;
   std::vector<NeighborCell> neighbors_;
   std::vector<std::size_t> cursors_;  ///< per neighbour number, where its cell was last found

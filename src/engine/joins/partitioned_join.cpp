@@ -500,8 +500,8 @@ Status PartitionedJoin::next_batch(ResultBatch* batch) {
   }
 }
 
-/// The work of all steps, in pairs of rows, and of these how many there are before the current one and
-/// in the part of it that is done.
+/// The work of all steps, in pairs of rows, and of these how many there are before the current one
+/// and in the part of it that is done.
 void PartitionedJoin::stats(JoinStats* stats) const {
   *stats = stats_with(done_, join_.get());
   if (steps_work_ == 0) return;

@@ -116,7 +116,7 @@ class PartitionedJoin final : public Join {
   std::unique_ptr<PartJoins> parts_;
   std::optional<DividedSide> left_side_, right_side_;  // of a self-join the left one alone
   bool divided_ = false;
-  std::vector<Step> steps_;  ///< to be done, the next one last
+  std::vector<Step> steps_;       ///< to be done, the next one last
   std::uint64_t steps_work_ = 0;  ///< of all steps, those that are done included
   LoadedPart left_, right_;
   std::unique_ptr<Join> join_;   ///< of the current step

@@ -25,8 +25,8 @@ Listing<Item> ask_for_list() {
   return {static_cast<Item*>(items), answer.count, 0};
 }
 
-/// The body of such a function. make_row(item, row) is false for items that are not shown; extend(listing)
-/// adds what the backend knows itself.
+/// The body of such a function. make_row(item, row) is false for items that are not shown;
+/// extend(listing) adds what the backend knows itself.
 template <class Question, class Answer, class Item>
 Datum list_rows(FunctionCallInfo fcinfo, bool (*make_row)(const Item& item, Row* row),
                 void (*extend)(Listing<Item>* listing) = nullptr) {

@@ -60,8 +60,8 @@ const char* name_of(service::JoinPhase phase) {
   }
 }
 
-/// Adds the joins that sessions run by themselves. What the service lists of a session stands, unless the
-/// session reads, of which the service knows no rows.
+/// Adds the joins that sessions run by themselves. What the service lists of a session stands,
+/// unless the session reads, of which the service knows no rows.
 void add_sessions(Listing<service::ListedJoin>* listing) {
   const int places = session_places();
   const std::uint64_t listed = listing->count;
