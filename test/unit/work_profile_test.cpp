@@ -148,5 +148,27 @@ TEST(WorkOfJoins, of_several_walks_is_that_of_all) {
   EXPECT_EQ(watched.end.work_done, watched.end.work);
 }
 
+/// Calls that end for want of patience lose nothing, of joins that are made of joins, too.
+TEST(WorkOfJoins, can_be_looked_at_by_who_waits) {
+  const Points points = skewed_points(3, test::kSanitized ? 5000 : 20000, 5);
+  for (const Output& output :
+       {Output::total(), Output::count_per_row(), Output::duplicates(true)}) {
+    SCOPED_TRACE(static_cast<int>(output.kind()));
+    JoinRequest request = test::make_request(points, nullptr, Metric::kL2, 0.5).asking(output);
+    request.resources.threads = 1;
+    request.knobs.index = IndexMethod::kNone;
+    const test::RunResult expected = test::run_join(*cpu_engine(), request);
+    ASSERT_EQ(expected.status.code, StatusCode::kEnd) << expected.status.message;
+    request.resources.patience_ms = 1;
+    volatile int never = 0;
+    const test::RunResult looked = test::run_join(*cpu_engine(), request, &never);
+    EXPECT_EQ(looked.status.code, StatusCode::kEnd);
+    EXPECT_GE(looked.interruptions, 1u);
+    EXPECT_EQ(looked.total, expected.total);
+    EXPECT_EQ(looked.pairs, expected.pairs);
+    EXPECT_EQ(looked.counts, expected.counts);
+  }
+}
+
 }  // namespace
 }  // namespace gpujoin::cpu
