@@ -4,7 +4,7 @@
 
 PG_CONFIG ?= pg_config
 # Goals that need no PostgreSQL. PGXS is read only when none of them is asked for: it has a `check` of its own.
-OURS = check check-sql check-debian fuzz unit sanitize tsan demo bench pictures format format-check deps help
+OURS = check check-sql check-debian fuzz unit sanitize tsan demo bench pictures format format-check deps sbom help
 
 .DEFAULT_GOAL = all
 
@@ -26,6 +26,8 @@ fuzz: ; @test/fuzz/run --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED)
 bench: ; @test/deps bench || echo 'going on without'; test/bench/run
 pictures: ; @test/deps pictures && test/bench/pictures
 deps: ; @test/deps sql check bench
+sbom: ; @$(MAKE) -s all && mkdir -p build/sbom && for f in gpujoin*.so gpujoin_service; do \
+	  test/packages sbom $$f >build/sbom/$$f.spdx.json && echo build/sbom/$$f.spdx.json; done
 
 unit:
 	@$(CMAKE_UNIT) -B build/unit >/dev/null && cmake --build build/unit -j $(shell nproc) --target gpujoin_unit
@@ -58,7 +60,7 @@ help:
 	@echo '                  (DATA=points.csv, and where its columns are not recognised COLUMNS=lon,lat ID=id; EPS=1)'
 	@echo 'make check        every test, in a private cluster; the last line counts them'
 	@echo 'make check-sql    of these, the ones that need PostgreSQL'
-	@echo 'make check-debian make demo and make check-sql as a newcomer to Debian would, in chroots (as root)'
+	@echo 'make check-debian make demo and make check-sql as a newcomer to Debian would, in chroots, and the packages (as root)'
 	@echo 'make fuzz         random joins, with the node and without it (SECONDS=60 SEED=N ROUNDS=N ENGINE=cpu|cuda MODE=joins|speed)'
 	@echo 'make installcheck the regression tests, in a running cluster that has gpujoin installed'
 	@echo 'make unit         unit tests of the engines (no PostgreSQL needed); make sanitize: under ASan, UBSan;'
@@ -67,6 +69,7 @@ help:
 	@echo 'make pictures     draw docs/pictures from the figures that make bench, test/device/run rows and test/bench/maps.sql wrote there'
 	@echo 'make format       clang-format all sources'
 	@echo 'make deps         install what building, testing and measuring need (Debian, Ubuntu)'
+	@echo 'make sbom         what is built, and the Debian packages that it is linked with, as SPDX in build/sbom'
 	@echo 'make clean        remove what was built'
 
 else
@@ -101,7 +104,7 @@ override with_llvm = no
 
 include $(PGXS)
 
-ifeq ($(filter clean uninstall,$(MAKECMDGOALS)),)
+ifeq ($(filter clean uninstall installcheck,$(MAKECMDGOALS)),)
   ifeq ($(shell command -v $(CXX) 2>/dev/null),)
     $(error the C++ compiler $(CXX) is missing: `make deps` installs what is needed)
   endif

@@ -354,7 +354,7 @@ COMMENT ON FUNCTION gpu_session_joins() IS
     'how many joins this session has run, and of these on the CPU for want of a device, over all pairs for want of the first, '
     'with the condition evaluated for every pair, and in the session where the service was to run them';
 
--- What the joins of all sessions did, and what those in the service are at: for monitoring.
+-- What the joins of all sessions did, and what those at work are at: for monitoring.
 
 CREATE FUNCTION gpu_join_counts(
     OUT datid oid, OUT joins bigint, OUT service_joins bigint, OUT device_joins bigint, OUT cancels bigint, OUT rows bigint,
@@ -375,14 +375,14 @@ REVOKE ALL ON FUNCTION gpu_reset_join_counts() FROM PUBLIC;
 
 CREATE FUNCTION gpu_running_joins(
     OUT pid int, OUT datid oid, OUT phase text, OUT engine text, OUT since timestamptz, OUT left_rows bigint, OUT right_rows bigint,
-    OUT candidates bigint, OUT pairs bigint, OUT tasks bigint, OUT tasks_done bigint)
+    OUT candidates bigint, OUT pairs bigint, OUT work bigint, OUT work_done bigint)
     RETURNS SETOF record
     AS 'MODULE_PATHNAME', 'gpujoin_running_joins' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 10;
-COMMENT ON FUNCTION gpu_running_joins() IS 'joins at work in the gpujoin service';
+COMMENT ON FUNCTION gpu_running_joins() IS 'joins at work';
 CREATE VIEW pg_stat_progress_gpujoin AS
-    SELECT r.pid, r.datid, d.datname, r.phase, r.engine, r.since, r.left_rows, r.right_rows, r.candidates, r.pairs, r.tasks, r.tasks_done
+    SELECT r.pid, r.datid, d.datname, r.phase, r.engine, r.since, r.left_rows, r.right_rows, r.candidates, r.pairs, r.work, r.work_done
     FROM gpu_running_joins() r LEFT JOIN pg_database d ON d.oid = r.datid;
-COMMENT ON VIEW pg_stat_progress_gpujoin IS 'joins at work in the gpujoin service';
+COMMENT ON VIEW pg_stat_progress_gpujoin IS 'joins at work';
 GRANT SELECT ON pg_stat_progress_gpujoin TO PUBLIC;
 
 -- Tables whose rows stay in the service, for monitoring; and how to be rid of one.

@@ -99,6 +99,7 @@ std::uint64_t BoxJoin::join() {
       });
   };
   const bool both = sweep && !request_.self_join();
+  tally_.work.expect_walks(both ? 2 : 1);
   run_walk(both || request_.self_join() || !strategy_.left_indexed);
   if (both) run_walk(false);
   return total;
@@ -118,13 +119,28 @@ void BoxJoin::walk(const BoxWalk& walk, const MakeSink& make_sink) {
   const std::uint64_t pieces = boxes == 0 ? 0 : (boxes + piece - 1) / piece;
   const std::uint64_t stretch = tools().stretch_of(positions);
   const std::uint64_t stretches = (positions + stretch - 1) / stretch;
-  pool_.parallel_for(stretches * pieces, [&](std::size_t item, unsigned worker) {
-    const std::uint64_t first = item / pieces * stretch, begin = item % pieces * piece;
-    walkers[worker].walk(static_cast<std::uint32_t>(first),
-                         static_cast<std::uint32_t>(std::min(positions, first + stretch)),
-                         {static_cast<std::uint32_t>(begin),
-                          static_cast<std::uint32_t>(std::min(boxes, begin + piece))});
-  });
+  const auto with_range = [&](std::uint64_t task, const auto& visit) {
+    const std::uint64_t first = task / pieces * stretch, begin = task % pieces * piece;
+    return visit(static_cast<std::uint32_t>(first),
+                 static_cast<std::uint32_t>(std::min(positions, first + stretch)),
+                 Window{static_cast<std::uint32_t>(begin),
+                        static_cast<std::uint32_t>(std::min(boxes, begin + piece))});
+  };
+  // In a nested loop of a self-join a box meets the later ones.
+  const bool later = walk.self_join && walk.method == BoxMethod::kNone;
+  walk_tasks(
+      tools(), walkers, stretches * pieces,
+      [&](std::uint64_t task) {
+        return with_range(task, [&](std::uint64_t first, std::uint64_t end, Window within) {
+          if (walk.method != BoxMethod::kNone) return end - first;
+          const std::uint64_t from =
+              later ? std::max<std::uint64_t>(first, within.begin) : within.begin;
+          return 1 + (end - first) * (within.end - std::min<std::uint64_t>(from, within.end));
+        });
+      },
+      [&](auto& walker, std::uint64_t task) {
+        with_range(task, [&](auto... range) { walker.walk(range...); });
+      });
   for (auto& walker : walkers) finish(walker.sink);
 }
 

@@ -166,8 +166,8 @@ void NearestJoin::join(const Plan& plan, std::uint64_t items, const Walk& walk) 
     else
       walkers.emplace_back(plan, budget_, writer, progress.back());
   }
-  pool_.parallel_for(items,
-                     [&](std::size_t item, unsigned worker) { walk(walkers[worker], item); });
+  walk_tasks(
+      tools(), walkers, items, [](std::uint64_t) { return std::uint64_t{1}; }, walk);
   for (Walker& walker : walkers) walker.finish();
 }
 

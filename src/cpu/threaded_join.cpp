@@ -1,6 +1,7 @@
 #include "cpu/threaded_join.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <utility>
 
@@ -86,6 +87,8 @@ void ThreadedJoin::put_total(std::uint64_t total) {
 
 Status ThreadedJoin::next_batch(ResultBatch* batch) {
   if (current_ != nullptr) queue_.put_empty(std::exchange(current_, nullptr));
+  const std::chrono::milliseconds patience(request_.resources.patience_ms);
+  const auto begun = std::chrono::steady_clock::now();
   for (;;) {
     bool finished = false;
     current_ = queue_.take_full(&finished);
@@ -98,7 +101,9 @@ Status ThreadedJoin::next_batch(ResultBatch* batch) {
     }
     if (finished && error_) std::rethrow_exception(error_);
     if (finished) return {StatusCode::kEnd};
-    if (is_raised(request_.resources.interrupt)) return {StatusCode::kInterrupted};
+    if (is_raised(request_.resources.interrupt) ||
+        (patience.count() > 0 && std::chrono::steady_clock::now() - begun >= patience))
+      return {StatusCode::kInterrupted};
   }
 }
 
@@ -109,9 +114,8 @@ void ThreadedJoin::stats(JoinStats* stats) const {
   stats->rechecked = tally_.rechecked;
   stats->join_ms = static_cast<double>(tally_.busy_ns) / 1e6 / pool_.size();
   stats->memory_peak = budget_.peak();
-  const WorkerPool::Progress progress = pool_.progress();
-  stats->tasks = progress.tasks;
-  stats->tasks_done = progress.begun;
+  stats->work_done = tally_.work.done();
+  stats->work = tally_.work.planned();
 }
 
 }  // namespace gpujoin::cpu

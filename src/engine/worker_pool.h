@@ -1,7 +1,6 @@
 // Worker threads that see no signals and never touch PostgreSQL, and a loop that they share.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -35,16 +34,6 @@ class WorkerPool {
   /// Rethrows the first exception of a task; throws Stopped when stop() was called. One call at a
   /// time, not nested.
   void parallel_for(std::size_t count, const Task& task);
-
-  /// The indexes of the loop at work, or of the last one, and how many of these were begun. From
-  /// any thread.
-  struct Progress {
-    std::size_t tasks, begun;
-  };
-  Progress progress() const {
-    const std::size_t tasks = count_.load(std::memory_order_relaxed);
-    return {tasks, std::min(tasks, next_.load(std::memory_order_relaxed))};
-  }
 
   /// Makes parallel_for leave after the tasks that are running. From any thread, any number of
   /// times.

@@ -30,6 +30,7 @@ extern "C" {
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
 #include "utils/acl.h"
+#include "utils/backend_status.h"
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
 #include "utils/lsyscache.h"
@@ -115,6 +116,15 @@ inline Node* mutate_expression(Node* node, Node* (*mutator)(Node*, void*), void*
 #else
   auto* const plain = reinterpret_cast<void (*)()>(mutator);  // by way of it, casts are no mistake
   return expression_tree_mutator(node, reinterpret_cast<Node* (*)()>(plain), context);
+#endif
+}
+
+/// What the backend with a number from 1 on is at; null: there is no such number.
+inline const LocalPgBackendStatus* status_of_backend(int number) {
+#if PG_VERSION_NUM >= 160000
+  return pgstat_get_local_beentry_by_index(number);
+#else
+  return pgstat_fetch_stat_local_beentry(number);
 #endif
 }
 

@@ -41,8 +41,8 @@ std::vector<ListedJoin> JoinBoard::list() const {
     join.right_rows = stats.right_rows;
     join.candidates = stats.candidates;
     join.pairs = stats.pairs;
-    join.tasks = stats.tasks;
-    join.tasks_done = stats.tasks_done;
+    join.work = stats.work;
+    join.work_done = stats.work_done;
   }
   return listed;
 }

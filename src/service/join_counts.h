@@ -1,9 +1,11 @@
-// What the joins of each database did since the service began, or since somebody reset it. Joins
-// that ran in sessions are counted, too, when their sessions report them.
+// What the joins of each database did since the first service began, or since somebody reset it.
+// Joins that ran in sessions are counted, too, when their sessions report them. A file carries the
+// counts from one service to the next, and over the server's restarts.
 #pragma once
 
 #include <map>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "service/protocol/messages.h"
@@ -14,13 +16,22 @@ class CountStore {
  public:
   CountStore();
 
+  /// Takes over what the file has, and keeps the counts there from now on. Before there are other
+  /// threads.
+  void keep_in(std::string path);
+  /// Writes what was counted since the last time, if anything. For one thread.
+  void save();
+
   void add(std::uint32_t database, const JoinCounts& counts);
   void reset(std::uint32_t database);
   std::vector<DatabaseCounts> list() const;
 
  private:
   const std::int64_t begun_us_;
+  std::string path_;
+  bool failed_ = false;  ///< to write, which the log has
   mutable std::mutex mutex_;
+  bool changed_ = false;  ///< since the file was written
   std::map<std::uint32_t, DatabaseCounts> databases_;
 };
 

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "engine/load_engine.h"
+#include "service/clock.h"
 #include "service/failure.h"
 #include "service/log.h"
 #include "service/server.h"
@@ -23,11 +24,21 @@ namespace gpujoin::service {
 namespace {
 
 constexpr int kReplaceMe = 3;  // exit status: the device is out of use for this process
+constexpr const char* kCountsFile = "pg_stat/gpujoin.stat";  // in the server's data directory
 
 /// All memory is the system's to free, and the socket the supervisor's: nothing is left to do.
 [[noreturn]] void end(int status) { _exit(status); }
 
 void end_on_signal(int) { end(0); }
+
+/// The same, but that the counts of joins are kept.
+[[noreturn]] void leave(Server& server, int status) {
+  server.save_counts();
+  end(status);
+}
+
+volatile sig_atomic_t is_to_leave = 0;
+void leave_on_signal(int) { is_to_leave = 1; }
 
 /// Signals as this program wants them, whatever the process had before. The server signals whole
 /// groups of processes: what is meant for queries is not for this one.
@@ -41,7 +52,9 @@ void set_signals() {
   for (const int number : {SIGCHLD, SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL})
     sigaction(number, &action, nullptr);
   action.sa_handler = end_on_signal;
-  for (const int number : {SIGTERM, SIGQUIT}) sigaction(number, &action, nullptr);
+  sigaction(SIGQUIT, &action, nullptr);
+  action.sa_handler = leave_on_signal;
+  sigaction(SIGTERM, &action, nullptr);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -75,7 +88,7 @@ void take_limits(Server& server) {
     if (state == ChannelState::kWait) return;
     const Configure* const limits =
         state == ChannelState::kDone ? message_as<Configure>(message) : nullptr;
-    if (limits == nullptr) end(0);  // the supervisor is gone
+    if (limits == nullptr) leave(server, 0);  // the supervisor is gone
     server.configure(*limits);
   }
 }
@@ -85,12 +98,23 @@ void take_limits(Server& server) {
   Server server(std::move(listener), [cuda_engine](const EngineTable** engine) {
     return load_engine(cuda_engine.c_str(), "cuda", engine);
   });
+  server.keep_counts(kCountsFile);
+  std::int64_t saved_us = now_us();
   for (;;) {
     constexpr int kLookMs = 1000, kEndMs = 20;
+    constexpr std::int64_t kSaveUs = 1000000;
     pollfd files[] = {{server.listener(), POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
-    if (poll(files, 2, files[0].fd < 0 ? kEndMs : kLookMs) < 0 && errno != EINTR) end(1);
+    if (poll(files, 2, files[0].fd < 0 ? kEndMs : kLookMs) < 0) {
+      if (errno != EINTR) leave(server, 1);
+      files[0].revents = files[1].revents = 0;
+    }
+    if (is_to_leave != 0) leave(server, 0);
+    if (now_us() - saved_us >= kSaveUs) {
+      server.save_counts();
+      saved_us = now_us();
+    }
     if (files[1].revents != 0) take_limits(server);
-    if (server.is_to_be_replaced()) end(kReplaceMe);
+    if (server.is_to_be_replaced()) leave(server, kReplaceMe);
     if (files[0].revents != 0 && server.listener() >= 0) server.accept_clients();
   }
 }

@@ -14,6 +14,8 @@ namespace {
 constexpr double kDeviceJoinMs = 2;     // what the smallest join takes on a running device
 constexpr double kDeviceStartMs = 350;  // starting one; measured on an H200: 345
 
+constexpr std::uint32_t kWatchedMs = 200;  // how old what watch() says may be
+
 double estimate_ms(const JoinRequest& request) {
   const double threads = std::max(request.resources.threads, 1u);
   return estimate_core_ms(request, kDeviceJoinMs * threads) / threads;
@@ -41,6 +43,7 @@ RunningJoin::RunningJoin(const Machine& machine, Interrupt& interrupt, const Joi
       may_fall_back_(wanted == WantedEngine::kAuto),
       use_(interrupt) {
   request_.resources.interrupt = interrupt.flag();
+  request_.resources.patience_ms = kWatchedMs;
   const double ms = estimate_ms(request_);
   size_ = {size_class_of(ms), estimate_memory(request_)};
   engine_ = choose(wanted, ms);
@@ -69,9 +72,9 @@ RunningJoin::~RunningJoin() {
 
 /// Waits until this join may work. False: cancelled.
 bool RunningJoin::work() {
-  waiting_ = true;
+  pause_ = JoinPhase::kWaiting;
   const bool may = take_turn();
-  waiting_ = false;
+  pause_ = JoinPhase::kJoining;
   return may;
 }
 
@@ -91,7 +94,7 @@ bool RunningJoin::take_turn() {
 }
 
 void RunningJoin::rest() {
-  waiting_ = true;
+  pause_ = JoinPhase::kReturning;
   machine_.engines.turns().give_back(use_);
   if (has_place_) machine_.admission.give_place(size_);
   if (has_memory_) machine_.admission.give_memory(size_);
@@ -103,10 +106,7 @@ Status RunningJoin::step(ResultBatch* batch) {
   if (join_ != nullptr) return engine_->next_batch(join_, batch);
   // The engine's threads inherit it from this one.
   if (!is_on_device()) setpriority(PRIO_PROCESS, 0, niceness_of(size_.size_class));
-  Join* opened = nullptr;
-  const Status status = engine_->open(&request_, &opened);
-  const std::lock_guard lock(watched_);
-  join_ = opened;
+  const Status status = engine_->open(&request_, &join_);
   return status.ok() ? Status{StatusCode::kInterrupted} : status;
 }
 
@@ -114,7 +114,7 @@ Status RunningJoin::next(ResultBatch* batch) {
   for (;;) {
     if (!work()) return {StatusCode::kInterrupted};
     const Status status = step(batch);
-    if (is_on_device()) remember();
+    remember();
     const bool failed =
         !status.ok() && status.code != StatusCode::kEnd && status.code != StatusCode::kInterrupted;
     if (failed && !fall_back(status)) return status;
@@ -145,12 +145,7 @@ bool RunningJoin::fall_back(const Status& failure) {
 void RunningJoin::close() {
   if (join_ == nullptr) return;
   if (is_on_device()) machine_.engines.turns().take_to_close(use_);
-  Join* closed;
-  {
-    const std::lock_guard lock(watched_);
-    closed = std::exchange(join_, nullptr);
-  }
-  engine_->close(closed);
+  engine_->close(std::exchange(join_, nullptr));
 }
 
 void RunningJoin::stats(JoinStats* stats) const {
@@ -158,7 +153,7 @@ void RunningJoin::stats(JoinStats* stats) const {
   if (join_ != nullptr) engine_->stats(join_, stats);
 }
 
-/// Keeps what the device's engine, which one thread at a time may ask, says now.
+/// Keeps what the engine, which one thread at a time may ask, says now.
 void RunningJoin::remember() {
   JoinStats now;
   stats(&now);
@@ -169,11 +164,9 @@ void RunningJoin::remember() {
 JoinPhase RunningJoin::watch(JoinStats* stats, const char** engine) const {
   const std::lock_guard lock(watched_);
   *stats = last_;
-  if (!is_on_device() && join_ != nullptr) engine_->stats(join_, stats);
   *engine = engine_->name;
-  if (waiting_) return JoinPhase::kWaiting;
-  const bool joins = stats->index_ms > 0 || stats->candidates > 0 || stats->pairs > 0;
-  return joins ? JoinPhase::kJoining : JoinPhase::kIndexing;
+  const JoinPhase pause = pause_;
+  return pause == JoinPhase::kJoining ? phase_of(*stats) : pause;
 }
 
 }  // namespace gpujoin::service

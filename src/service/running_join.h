@@ -35,7 +35,7 @@ class RunningJoin {
   void rest();
 
   void stats(JoinStats* stats) const;
-  /// The same and what the join is at, from any thread: on the device as of the last step.
+  /// The same as of the last step, and what the join is at, from any thread.
   JoinPhase watch(JoinStats* stats, const char** engine) const;
   const char* engine() const { return engine_->name; }
   const char* fallback() const { return fallback_.message; }  ///< why the CPU serves; or ""
@@ -59,9 +59,9 @@ class RunningJoin {
   Status fallback_;
   const EngineTable* engine_;
   Join* join_ = nullptr;        ///< null: not opened yet
-  mutable std::mutex watched_;  ///< guards engine_, join_ and last_ from those who watch
-  JoinStats last_{};            ///< of the device
-  std::atomic<bool> waiting_{true};
+  mutable std::mutex watched_;  ///< guards engine_ and last_ from those who watch
+  JoinStats last_{};            ///< after the last step
+  std::atomic<JoinPhase> pause_{JoinPhase::kWaiting};  ///< why it does not work; kJoining: it does
   bool delivered_ = false;
   bool admitted_ = false;
   bool has_memory_ = false;

@@ -25,6 +25,9 @@ class Server {
   /// Begins a conversation with each client that waits on the listener, where the user is ours.
   void accept_clients();
   void configure(const Configure& limits);
+  /// Carries the counts of joins on from the file, and keeps them there.
+  void keep_counts(const char* path) { service_.counts.keep_in(path); }
+  void save_counts() { service_.counts.save(); }
   /// Where a new process could serve better: turns new clients away, whose joins run in their
   /// sessions until it is there. True once nobody is served any more.
   bool is_to_be_replaced();

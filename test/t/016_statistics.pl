@@ -18,6 +18,8 @@ CREATE TABLE few (id int PRIMARY KEY, v float8[]);
 INSERT INTO few SELECT i, ARRAY[i] FROM generate_series(0, 99) i;
 CREATE TABLE dense (id int PRIMARY KEY, v float8[]);
 INSERT INTO dense SELECT i, ARRAY[sin(i), cos(i * 7), sin(i * 3), cos(i * 5), sin(i * 11), cos(i * 13)] FROM generate_series(1, 300000) i;
+-- Takes seconds to read.
+CREATE VIEW slow AS SELECT id, v FROM dense WHERE id % 10000 <> 0 OR pg_sleep(0.1) IS NOT NULL;
 ANALYZE;
 CREATE ROLE reader LOGIN;
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader;
@@ -79,7 +81,7 @@ is($node->safe_psql('postgres', "SET ROLE reader; SELECT count(*) FROM pg_stat_g
   };
   is($progress->('phase'), '', 'no join is at work');
   $session->start("SELECT count(*) FROM gpu_selfjoin('dense', 1.5)");
-  ok(wait_until($Session::DEADLINE, sub { $progress->('phase, tasks_done > 0 AND tasks_done <= tasks') =~ /^joining\|t$/m }),
+  ok(wait_until($Session::DEADLINE, sub { $progress->('phase, work_done > 0 AND work_done <= work') =~ /^joining\|t$/m }),
     'a join is seen at work, with the part that is done');
   like($progress->("datname, engine, left_rows, right_rows, since <= now()"), qr/^postgres\|cpu\|300000\|300000\|t$/, 'and what it joins');
   is($progress->('phase', 'reader'), '', 'but not by those who may not see what its session does');
@@ -90,6 +92,36 @@ is($node->safe_psql('postgres', "SET ROLE reader; SELECT count(*) FROM pg_stat_g
   $session->value("SELECT count(*) FROM gpu_selfjoin('few', 1)");
   $session->quit;
   ok(wait_until($Session::DEADLINE, sub { counts('cancels') eq '1' }), 'and its cancel is counted');
+}
+
+# The same of a join in the session, and of what it found, which nobody takes yet.
+{
+  my $session = Session->new($node);
+  my $pid = $session->pid;
+  my $progress = sub { return $node->safe_psql('postgres', "SELECT $_[0] FROM pg_stat_progress_gpujoin WHERE pid = $pid") };
+  $session->query('SET gpujoin.service = off');
+  $session->start("SELECT count(*) FROM gpu_selfjoin('slow', 1.5, id_column => 'id')");
+  my %seen;
+  ok(wait_until($Session::DEADLINE, sub { $seen{$progress->('phase')} = 1; $progress->('phase, work_done > 0 AND work_done < work') eq 'joining|t' }),
+    'a join in a session is seen at work');
+  ok($seen{reading}, 'after it was seen reading');
+  like($progress->('datname, engine, left_rows, right_rows, since <= now()'), qr/^postgres\|cpu\|300000\|300000\|t$/, 'and what it joins');
+  is($node->safe_psql('postgres', "SET ROLE reader; SELECT count(*) FROM pg_stat_progress_gpujoin WHERE pid = $pid"), 0, 'by those who may');
+  my $done = sub { return $progress->('work_done') };
+  my $before = $done->();
+  ok(wait_until($Session::DEADLINE, sub { $done->() > $before }), 'and more of it is done');
+  $node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
+  $session->result;
+  is($progress->('phase'), '', 'cancelled, it is gone');
+
+  $session->query('BEGIN');
+  $session->query("DECLARE pairs CURSOR FOR SELECT id1 FROM gpu_selfjoin('points', 3)");
+  $session->query('FETCH 1 FROM pairs');
+  is($progress->('phase, pairs > 0'), 'returning|t', 'what was found is being returned');
+  $session->query('CLOSE pairs');
+  is($progress->('phase'), '', 'until nobody wants more');
+  $session->query('COMMIT');
+  $session->quit;
 }
 
 # The log of joins that take long.
@@ -114,6 +146,23 @@ is($node->safe_psql('postgres', "SET ROLE reader; SELECT count(*) FROM pg_stat_g
   ok(wait_until($Session::DEADLINE, sub { sleep 0.1; $session->value("SELECT count(*) FROM gpu_selfjoin('few', 1)"); (counts('joins') || 0) >= 2 }),
     'and counts anew');
   $session->quit;
+}
+
+# Counts outlast the service, and the server.
+{
+  ok(wait_until($Session::DEADLINE, sub { counts('joins') >= 2 }), 'there are counts');
+  my $kept = counts('joins, pairs, rows, stats_reset');
+  my ($service) = service_pids($node);
+  kill 'TERM', $service;
+  ok(wait_until($Session::DEADLINE, sub { my @now = service_pids($node); @now == 1 && $now[0] != $service && counts('joins') ne '' }), 'the next service comes');
+  is(counts('joins, pairs, rows, stats_reset'), $kept, 'and goes on with the counts');
+  $node->restart;
+  $node->safe_psql('postgres', $count);
+  ok(wait_until($Session::DEADLINE, sub { counts('joins') ne '' }), 'so does the next server');
+  my ($joins, $pairs_before, $rows, $since) = split /\|/, $kept;
+  ok(wait_until($Session::DEADLINE, sub { counts('joins') eq $joins + 1 }), 'with one join more');
+  is(counts('pairs, stats_reset'), join('|', $pairs_before + $pairs, $since), 'and its pairs');
+  ok(-s $node->data_dir . '/pg_stat/gpujoin.stat', 'from a file');
 }
 
 done_testing();

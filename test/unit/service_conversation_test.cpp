@@ -667,17 +667,17 @@ TEST(ServiceConversation, joins_at_work_are_seen_by_others) {
     std::vector<ListedJoin> seen;
     for (int i = 0; i < 2000; ++i) {
       seen = joins();
-      if (seen.size() == 1 && seen[0].phase == JoinPhase::kWaiting && seen[0].pairs > 0) break;
+      if (seen.size() == 1 && seen[0].phase == JoinPhase::kReturning && seen[0].pairs > 0) break;
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     ASSERT_EQ(seen.size(), 1u);
-    EXPECT_EQ(seen[0].phase, JoinPhase::kWaiting);
+    EXPECT_EQ(seen[0].phase, JoinPhase::kReturning);
     EXPECT_EQ(seen[0].database, 7u);
     EXPECT_STREQ(seen[0].engine, "cpu");
     EXPECT_EQ(seen[0].left_rows, 20000u);
     EXPECT_GE(seen[0].pairs, 1000u);
-    EXPECT_GT(seen[0].tasks, 0u);
-    EXPECT_LE(seen[0].tasks_done, seen[0].tasks);
+    EXPECT_GT(seen[0].work, 0u);
+    EXPECT_LE(seen[0].work_done, seen[0].work);
   }
   for (int i = 0; i < 2000 && !joins().empty(); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));

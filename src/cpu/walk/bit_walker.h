@@ -59,6 +59,7 @@ class BitWalker {
       const Window lefts = left_.bucket(bucket), rights = right.bucket(bucket);
       if (lefts.begin == lefts.end || rights.begin == rights.end) continue;
       looks += lefts.end - lefts.begin;
+      progress_.work += lefts.end - lefts.begin;
       for (std::uint32_t place = lefts.begin; place < lefts.end; ++place)
         walk_row(place, half() ? Window{place, rights.end} : rights, right);
       if (looks < kLooksOfPiece) continue;
@@ -67,6 +68,8 @@ class BitWalker {
     }
     end_piece(progress_, sink);
   }
+
+  WalkProgress& progress() { return progress_; }
 
  private:
   static constexpr std::uint64_t kMostPiece = 4096, kLooksOfPiece = 1 << 12;
@@ -153,10 +156,14 @@ void walk_passes(const JoinPlan& join, const BitPlan& plan, const WalkTools& too
   for (std::size_t taker = 0; taker < takers; ++taker)
     walkers.emplace_back(join, plan, tools, make_sink);
   std::atomic<std::uint64_t> next{0};
+  const std::uint64_t rows = std::max<std::uint64_t>(1, join.left->rows.size() / plan.slices);
+  tools.tally.work.begin_walk(items * rows);
   tools.pool.parallel_for(takers, [&](std::size_t taker, unsigned) {
     for (std::uint64_t item; (item = next.fetch_add(1)) < items;) {
       tools.pool.throw_if_stopped();
+      walkers[taker].progress().begin_task(rows);
       walkers[taker].walk(item / plan.slices, static_cast<std::uint32_t>(item % plan.slices));
+      walkers[taker].progress().end_task();
     }
   });
   for (auto& walker : walkers) finish(walker.sink);

@@ -72,6 +72,7 @@ class BoxWalker {
 
   /// Joins the boxes at positions first .. end - 1 with the boxes in window `within` of the index.
   void walk(std::uint32_t first, std::uint32_t end, Window within);
+  WalkProgress& progress() { return progress_; }
 
  private:
   bool load(std::uint32_t position);

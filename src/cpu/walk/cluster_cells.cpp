@@ -76,6 +76,7 @@ class CellWalker {
           static_cast<std::size_t>(std::find(order.begin(), order.end(), column) - order.begin()));
   }
 
+  WalkProgress& progress() { return progress_; }
   void measure(std::size_t first, std::size_t end) {
     for (std::size_t cell = first; cell < end; ++cell) measure_cell(cell);
   }
@@ -416,13 +417,20 @@ template <Metric M>
 void walk_cells_of(const CellWalk& walk, const WalkTools& tools) {
   std::deque<CellWalker<M>> walkers;
   for (unsigned worker = 0; worker < tools.pool.size(); ++worker) walkers.emplace_back(walk, tools);
-  const std::uint64_t cells = walk.plan.left->cells(), stretch = tools.stretch_of(cells);
+  const GridIndex& index = *walk.plan.left;
+  const std::uint64_t cells = index.cells(), stretch = tools.stretch_of(cells);
   const auto run = [&](auto step) {
-    tools.pool.parallel_for(
-        (cells + stretch - 1) / stretch, [&](std::size_t item, unsigned worker) {
-          (walkers[worker].*step)(item * stretch, std::min(cells, (item + 1) * stretch));
+    walk_tasks(
+        tools, walkers, (cells + stretch - 1) / stretch,
+        [&](std::uint64_t task) {
+          const std::uint64_t end = std::min(cells, (task + 1) * stretch);
+          return std::uint64_t{index.cell_starts[end]} - index.cell_starts[task * stretch];
+        },
+        [&](CellWalker<M>& walker, std::uint64_t task) {
+          (walker.*step)(task * stretch, std::min(cells, (task + 1) * stretch));
         });
   };
+  tools.tally.work.expect_walks(3);
   run(&CellWalker<M>::measure);
   run(&CellWalker<M>::mark_cores);
   run(&CellWalker<M>::unite);

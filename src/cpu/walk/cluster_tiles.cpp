@@ -205,6 +205,7 @@ void mark_cores(const TilePlan& plan, const WalkTools& tools, ClusterTable* tabl
 
 void find_clusters(const TilePlan& plan, const WalkTools& tools) {
   ClusterTable table(tools.budget, plan.join->left->rows.size());
+  tools.tally.work.expect_walks(plan.join->min_points > 1 ? 2 : 1);
   mark_cores(plan, tools, &table);
   {
     Unions shared(tools.budget, plan, table);

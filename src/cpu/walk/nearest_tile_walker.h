@@ -42,6 +42,7 @@ class NearestTileWalker {
   /// Writes the neighbours of the points of a left tile.
   void walk(std::uint32_t tile);
   void finish() { writer_.flush(); }
+  WalkProgress& progress() { return progress_; }
 
  private:
   struct Visit {

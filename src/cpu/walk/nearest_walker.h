@@ -41,6 +41,7 @@ class NearestWalker {
   /// Writes the neighbours of the left points at some positions.
   void walk(std::uint32_t begin, std::uint32_t end);
   void finish() { writer_.flush(); }
+  WalkProgress& progress() { return progress_; }
 
  private:
   struct Visit {

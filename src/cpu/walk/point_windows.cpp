@@ -5,6 +5,7 @@
 
 #include "core/cell_order.h"
 #include "core/cell_walk.h"
+#include "engine/strategy/choose_strategy.h"
 
 namespace gpujoin::cpu {
 namespace {
@@ -25,9 +26,20 @@ std::uint32_t skip(const double* values, std::uint32_t begin, std::uint32_t end,
   return begin;
 }
 
+/// How many candidates of the plan take so long.
+std::uint64_t candidates_in(const JoinPlan& plan, double ns) {
+  const double dims = std::min(plan.left->dims, 4 * kMaxDirectDimensions);
+  return static_cast<std::uint64_t>(ns /
+                                    (kCoreWalkCosts.candidate + kCoreWalkCosts.dimension * dims));
+}
+
 }  // namespace
 
-PointWindows::PointWindows(const JoinPlan& plan) : plan_(plan) {
+PointWindows::PointWindows(const JoinPlan& plan)
+    : plan_(plan),
+      window_work_(candidates_in(plan, kCoreWalkCosts.window)),
+      cell_work_(candidates_in(
+          plan, kCoreWalkCosts.lookup * neighbor_count(plan.layout->order.grid.dims))) {
   const std::uint32_t neighbors = neighbor_count(plan.layout->order.grid.dims);
   neighbors_.reserve(neighbors);
   cursors_.resize(neighbors);
@@ -37,6 +49,13 @@ void PointWindows::start(std::uint32_t first) {
   const Buffer<std::uint32_t>& starts = plan_.left->cell_starts;
   cell_ = std::upper_bound(starts.begin(), starts.end(), first) - starts.begin() - 1;
   started_ = true;
+}
+
+std::uint64_t PointWindows::look(std::uint32_t position) {
+  start(position);
+  move_to(position);
+  const std::uint64_t points = plan_.left->cell_starts[cell_ + 1] - plan_.left->cell_starts[cell_];
+  return 1 + work() + cell_work_ / points;
 }
 
 /// Goes on to a point; whether its cell is another one than the last point's.

@@ -34,6 +34,11 @@ class PointWindows {
   const std::vector<Window>& windows() const { return windows_; }
   /// How many candidates the windows hold, of all points that have them.
   std::uint64_t candidates() const { return candidates_; }
+  /// What the windows of the last move cost, in candidates.
+  std::uint64_t work() const { return candidates_ + window_work_ * windows_.size(); }
+  /// What the windows of a point are expected to cost with its share of what its cell costs. The
+  /// windows are the point's then.
+  std::uint64_t look(std::uint32_t position);
   /// The most candidates of a piece: they fit in a batch.
   std::uint64_t max_piece() const { return std::min(plan_.batch_entries, kMaxPiece); }
   /// Calls visit(windows, count, candidates) for runs of windows with max_piece() candidates at
@@ -89,7 +94,8 @@ class PointWindows {
   void add_window(std::uint32_t begin, std::uint32_t end);
 
   const JoinPlan& plan_;
-  std::size_t cell_ = 0;  ///< that the current point lies in
+  const std::uint64_t window_work_, cell_work_;  ///< in candidates
+  std::size_t cell_ = 0;                         ///< that the current point lies in
   bool started_ = false;
   std::vector<NeighborCell> neighbors_;
   std::vector<std::size_t> cursors_;  ///< per neighbour number, where its cell was last found

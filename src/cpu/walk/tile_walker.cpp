@@ -35,6 +35,22 @@ void set_all(const TilePlan& plan, std::uint32_t row_group, std::uint32_t column
     pairs->possible[i] = pairs->sure[i] = i < rows ? rights : 0;
 }
 
+/// How many pairs a walk compares of two tiles.
+std::uint64_t candidates_of_tiles(const TilePlan& plan, std::uint32_t row, std::uint32_t column) {
+  const auto meet = [&](const Boxes& left, const Boxes& right, std::uint32_t i, std::uint32_t j) {
+    return may_meet(left.columns, left.at(i), right.at(j), plan.reach);
+  };
+  std::uint64_t candidates = 0;
+  if (!meet(plan.left->tile_boxes, plan.right->tile_boxes, row, column)) return candidates;
+  for (std::uint32_t i = row * kTileGroups;
+       i < std::min(plan.left->groups(), (row + 1) * kTileGroups); ++i)
+    for (std::uint32_t j = column * kTileGroups;
+         j < std::min(plan.right->groups(), (column + 1) * kTileGroups); ++j)
+      if ((!plan.half() || i <= j) && meet(plan.left->group_boxes, plan.right->group_boxes, i, j))
+        candidates += candidates_of_groups(plan, i, j);
+  return candidates;
+}
+
 void count_rows(const TilePlan& plan, const WalkTools& tools) {
   const JoinPlan& join = *plan.join;
   Buffer<std::uint64_t> counts(tools.budget, join.left->rows.size());
@@ -48,6 +64,27 @@ void count_rows(const TilePlan& plan, const WalkTools& tools) {
 }
 
 }  // namespace
+
+/// A tile costs a look at each right one, and the candidates of groups whose boxes come near each
+/// other: some of the right tiles tell for all. Half a walk leaves out those before it.
+TileWork::TileWork(const TilePlan& plan)
+    : plan_(plan), profile_(plan.left->tiles(), [&](std::uint64_t tile) {
+        constexpr std::uint32_t kLooks = 256, kLookWork = 32;
+        const std::uint32_t end = plan.right->tiles();
+        const std::uint32_t first = plan.half() ? static_cast<std::uint32_t>(tile) : 0;
+        const std::uint32_t step = std::max(1u, (end - first) / kLooks);
+        std::uint64_t looks = 0, work = 0;
+        for (std::uint32_t column = first; column < end; column += step, ++looks)
+          work += kLookWork + candidates_of_tiles(plan, static_cast<std::uint32_t>(tile), column);
+        return (end - first) * work / std::max<std::uint64_t>(looks, 1);
+      }) {}
+
+std::uint64_t TileWork::of(std::uint32_t tile, std::uint32_t first, std::uint32_t end) const {
+  const std::uint32_t all = plan_.right->tiles(), from = plan_.half() ? tile : 0;
+  first = std::max(first, from);
+  if (end <= first) return 0;
+  return profile_.of(tile, tile + 1) * (end - first) / (all - from);
+}
 
 std::uint64_t candidates_of_groups(const TilePlan& plan, std::uint32_t row_group,
                                    std::uint32_t column_group) {

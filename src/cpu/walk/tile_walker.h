@@ -28,6 +28,7 @@
 #include "cpu/walk/bit_walker.h"
 #include "cpu/walk/join_plan.h"
 #include "cpu/walk/pair_sinks.h"
+#include "cpu/walk/work_profile.h"
 #include "engine/request/buffer.h"
 
 namespace gpujoin::cpu {
@@ -60,6 +61,17 @@ std::uint64_t candidates_of_groups(const TilePlan& plan, std::uint32_t row_group
 /// it had to decide.
 std::uint64_t settle_groups(const TilePlan& plan, std::uint32_t row_group,
                             std::uint32_t column_group, GroupPairs* pairs);
+
+/// What a task of a walk of tiles costs: a left tile and right tiles first .. end - 1.
+class TileWork {
+ public:
+  explicit TileWork(const TilePlan& plan);
+  std::uint64_t of(std::uint32_t tile, std::uint32_t first, std::uint32_t end) const;
+
+ private:
+  const TilePlan& plan_;
+  const WorkProfile profile_;  ///< of left tiles with all their right ones
+};
 
 template <class Sink>
 concept TakesBlocks = requires(Sink sink, const std::uint32_t (&rights)[kGroupPoints]) {
@@ -101,6 +113,8 @@ class TileWalker {
     end_stretch(tile);
   }
 
+  WalkProgress& progress() { return progress_; }
+
  private:
   static constexpr std::uint32_t kStretch = 32;  ///< groups on the right that rows are gathered of
   static constexpr bool kDistances = Sink::kNeed == PairNeed::kDistance;
@@ -136,6 +150,7 @@ class TileWalker {
       return false;
     const std::uint32_t rows = left.tile_size(tile), columns = right.tile_size(column_tile);
     progress_.candidates += std::uint64_t{rows} * columns;
+    progress_.work += std::uint64_t{rows} * columns;
     for (std::uint32_t i = 0; i < rows; ++i)
       sink.take_number(tile * kScreenTile + i, columns, false);
     return true;
@@ -151,7 +166,9 @@ class TileWalker {
     if (can_skip(plan_.left->points_of_group(row_group),
                  plan_.right->points_of_group(column_group)))
       return;
-    progress_.candidates += candidates_of_groups(plan_, row_group, column_group);
+    const std::uint64_t candidates = candidates_of_groups(plan_, row_group, column_group);
+    progress_.candidates += candidates;
+    progress_.work += candidates;
     const std::uint32_t list = row_group % kTileGroups;
     GroupPairs& pairs = found_[kAtOnce ? 0 : list * kStretch + found_count_[list]];
     if (!screen_groups(plan_, row_group, column_group, &pairs)) return;
@@ -258,12 +275,21 @@ void walk_tiles(const TilePlan& plan, const WalkTools& tools, const MakeSink& ma
   const std::uint64_t rows = plan.left->tiles(), columns = plan.right->tiles();
   const std::uint64_t parts =
       rows == 0 ? 0 : std::min<std::uint64_t>(columns, (64 * tools.pool.size() + rows - 1) / rows);
-  tools.pool.parallel_for(rows * parts, [&](std::size_t item, unsigned worker) {
-    const std::uint64_t part = item % parts;
-    walkers[worker].walk(static_cast<std::uint32_t>(item / parts),
-                         static_cast<std::uint32_t>(columns * part / parts),
-                         static_cast<std::uint32_t>(columns * (part + 1) / parts));
-  });
+  const TileWork work(plan);
+  const auto with_tiles = [&](std::uint64_t task, const auto& visit) {
+    const std::uint64_t part = task % parts;
+    return visit(static_cast<std::uint32_t>(task / parts),
+                 static_cast<std::uint32_t>(columns * part / parts),
+                 static_cast<std::uint32_t>(columns * (part + 1) / parts));
+  };
+  walk_tasks(
+      tools, walkers, rows * parts,
+      [&](std::uint64_t task) {
+        return with_tiles(task, [&](auto... tiles) { return work.of(tiles...); });
+      },
+      [&](TileWalker<Sink>& walker, std::uint64_t task) {
+        with_tiles(task, [&](auto... tiles) { walker.walk(tiles...); });
+      });
   for (auto& walker : walkers) finish(walker.sink);
 }
 

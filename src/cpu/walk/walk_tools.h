@@ -14,8 +14,30 @@
 
 namespace gpujoin::cpu {
 
+/// How far a join's walks are, from any thread: work that is planned, and how much of it is done.
+class WorkAccount {
+ public:
+  /// So many walks follow, each about as much work as the first of them. It counts until the next
+  /// call.
+  void expect_walks(unsigned walks) { expected_ = walks; }
+  /// A walk begins that is so much work.
+  void begin_walk(std::uint64_t work) {
+    planned_ = done_ + work * std::max(1u, expected_);
+    if (expected_ > 0) --expected_;
+  }
+  void add(std::uint64_t work) { done_ += work; }
+
+  std::uint64_t done() const { return std::min<std::uint64_t>(done_, planned_); }
+  std::uint64_t planned() const { return planned_; }  ///< 0: no walk has begun
+
+ private:
+  std::atomic<std::uint64_t> planned_{0}, done_{0};
+  unsigned expected_ = 0;  ///< walks, the one that begins included
+};
+
 /// What all workers of a join did so far.
 struct WalkTally {
+  WorkAccount work;
   std::atomic<std::uint64_t> candidates{0};
   std::atomic<std::uint64_t> rechecked{0};
   std::atomic<std::uint64_t> busy_ns{
@@ -42,20 +64,45 @@ class WalkProgress {
 
   /// Starts the clock of a piece of work.
   void begin() { working_since_ = std::chrono::steady_clock::now(); }
-  /// Adds the work to the tally.
+  /// Starts a task that was planned as so much work.
+  void begin_task(std::uint64_t planned) { open_ = planned; }
+  /// What is left of the plan is done.
+  void end_task() { tally_.work.add(std::exchange(open_, 0)); }
+  /// Adds the work to the tally: no more than was planned.
   void report() {
     const auto now = std::chrono::steady_clock::now();
     tally_.busy_ns += std::chrono::nanoseconds(now - working_since_).count();
     tally_.candidates += std::exchange(candidates, 0);
     tally_.rechecked += std::exchange(rechecked, 0);
+    const std::uint64_t done = std::min(std::exchange(work, 0), open_);
+    open_ -= done;
+    tally_.work.add(done);
     working_since_ = now;
   }
 
   std::uint64_t candidates = 0, rechecked = 0;
+  std::uint64_t work = 0;  ///< in the unit of the task's plan
 
  private:
   WalkTally& tally_;
+  std::uint64_t open_ = 0;  ///< of the task's plan
   std::chrono::steady_clock::time_point working_since_ = std::chrono::steady_clock::now();
 };
+
+/// Runs walk(walker, task) for so many tasks on all workers, each with a walker of its own.
+/// plan(task) is what a task is expected to cost.
+template <class Walkers, class Plan, class Walk>
+void walk_tasks(const WalkTools& tools, Walkers& walkers, std::uint64_t tasks, const Plan& plan,
+                const Walk& walk) {
+  std::uint64_t work = 0;
+  for (std::uint64_t task = 0; task < tasks; ++task) work += plan(task);
+  tools.tally.work.begin_walk(work);
+  tools.pool.parallel_for(tasks, [&](std::size_t task, unsigned worker) {
+    WalkProgress& progress = walkers[worker].progress();
+    progress.begin_task(plan(task));
+    walk(walkers[worker], task);
+    progress.end_task();
+  });
+}
 
 }  // namespace gpujoin::cpu

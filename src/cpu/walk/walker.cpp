@@ -5,6 +5,13 @@
 
 namespace gpujoin::cpu {
 
+WorkProfile profile_cells(const JoinPlan& plan) {
+  PointWindows windows(plan);
+  return WorkProfile(plan.left->points, [&](std::uint64_t position) {
+    return windows.look(static_cast<std::uint32_t>(position));
+  });
+}
+
 std::uint64_t walk_cells(const JoinPlan& plan, const WalkTools& tools) {
   std::atomic<std::uint64_t> total{0};
   const auto walk = [&](const auto& make_sink) { walk_cells(plan, tools, make_sink); };

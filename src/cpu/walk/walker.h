@@ -15,6 +15,7 @@
 #include "cpu/walk/join_plan.h"
 #include "cpu/walk/pair_sinks.h"
 #include "cpu/walk/point_windows.h"
+#include "cpu/walk/work_profile.h"
 #include "engine/request/buffer.h"
 
 namespace gpujoin::cpu {
@@ -76,6 +77,8 @@ class Walker {
     end_piece(progress_, sink);
   }
 
+  WalkProgress& progress() { return progress_; }
+
  private:
   static constexpr bool kOnlyNumber = TakesNumbers<Sink>;
   static constexpr bool kDistances = Sink::kNeed == PairNeed::kDistance;
@@ -85,6 +88,7 @@ class Walker {
     windows_.find_part([&](const Window& part) {
       pool_.throw_if_stopped();
       progress_.candidates += part.end - part.begin;
+      progress_.work += part.end - part.begin;
       const std::uint64_t entries =
           collects_ ? collect(position, &part, 1, scratch_positions_.data(), nullptr)
                     : plan_.kernel.count(scan_, &part, 1);
@@ -94,7 +98,7 @@ class Walker {
   }
 
   void take_block(Window block) {
-    progress_.candidates += windows_.candidates();
+    note_windows();
     const auto& windows = windows_.windows();
     const std::uint64_t entries = plan_.kernel.count_block(
         scan_, plan_.left->tiles.data(), block, plan_.half(), windows.data(), windows.size());
@@ -103,8 +107,16 @@ class Walker {
     sink.take_total(entries + self_pairs, self_pairs);
   }
 
-  void take_number(std::uint32_t position) {
+  /// The windows' candidates are about to be compared.
+  void note_windows() {
+    constexpr std::uint64_t kReported = 1 << 26;  // candidates, about 20 ms of them
+    if (progress_.candidates >= kReported) progress_.report();
     progress_.candidates += windows_.candidates();
+    progress_.work += windows_.work();
+  }
+
+  void take_number(std::uint32_t position) {
+    note_windows();
     std::uint64_t entries = 0;
     bool itself = false;
     windows_.for_pieces([&](const Window* windows, std::size_t count, std::uint64_t) {
@@ -123,7 +135,7 @@ class Walker {
   }
 
   void take_runs(std::uint32_t position) {
-    progress_.candidates += windows_.candidates();
+    note_windows();
     windows_.for_pieces([&](const Window* windows, std::size_t count, std::uint64_t most) {
       PairRoom room{scratch_positions_.data(), scratch_raws_.data()};
       if constexpr (HasRoom<Sink>) room = sink.room(most);
@@ -213,6 +225,9 @@ class Walker {
   Buffer<double> scratch_raws_;              ///< or a screen's sums are not part of the result
 };
 
+/// What each left point costs a walk of cells.
+WorkProfile profile_cells(const JoinPlan& plan);
+
 /// Walks the left index on all workers, each with a sink of its own: make_sink(progress).
 template <class MakeSink>
 void walk_cells(const JoinPlan& plan, const WalkTools& tools, const MakeSink& make_sink) {
@@ -223,10 +238,16 @@ void walk_cells(const JoinPlan& plan, const WalkTools& tools, const MakeSink& ma
 
   const std::uint64_t points = plan.left->points;
   const std::uint64_t stretch = tools.stretch_of(points);
-  tools.pool.parallel_for((points + stretch - 1) / stretch, [&](std::size_t item, unsigned worker) {
-    walkers[worker].walk(static_cast<std::uint32_t>(item * stretch),
-                         static_cast<std::uint32_t>(std::min(points, (item + 1) * stretch)));
-  });
+  const WorkProfile profile = profile_cells(plan);
+  walk_tasks(
+      tools, walkers, (points + stretch - 1) / stretch,
+      [&](std::uint64_t task) {
+        return profile.of(task * stretch, std::min(points, (task + 1) * stretch));
+      },
+      [&](Walker<Sink>& walker, std::uint64_t task) {
+        walker.walk(static_cast<std::uint32_t>(task * stretch),
+                    static_cast<std::uint32_t>(std::min(points, (task + 1) * stretch)));
+      });
   if constexpr (EndsRows<Sink>)
     for (std::uint64_t position = points; position < plan.left->rows.size(); ++position)
       walkers[0].sink.end_row(static_cast<std::uint32_t>(position));  // no pairs: not finite

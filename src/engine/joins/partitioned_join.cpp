@@ -202,10 +202,17 @@ void PartitionedJoin::list_steps() {
       in_memory = partners.back();
   }
   std::reverse(steps_.begin(), steps_.end());
+  for (const Step& step : steps_) steps_work_ += work_of(step);
   if (both_orders()) make_room_for_counts();
 }
 
 // ---- Steps
+
+/// The pairs of rows that a step compares at most. Halves of it have as many together.
+std::uint64_t PartitionedJoin::work_of(const Step& step) const {
+  const std::uint64_t pairs = step.left_range.rows * step.right_range.rows;
+  return step.self && !both_orders() ? pairs / 2 : pairs;
+}
 
 /// Whether both sides of the step are pieces of one part.
 bool PartitionedJoin::is_one_part(const Step& step) const {
@@ -493,6 +500,19 @@ Status PartitionedJoin::next_batch(ResultBatch* batch) {
   }
 }
 
-void PartitionedJoin::stats(JoinStats* stats) const { *stats = stats_with(done_, join_.get()); }
+/// The work of all steps, in pairs of rows, and of these how many there are before the current one
+/// and in the part of it that is done.
+void PartitionedJoin::stats(JoinStats* stats) const {
+  *stats = stats_with(done_, join_.get());
+  if (steps_work_ == 0) return;
+  std::uint64_t left = 0;
+  for (const Step& step : steps_) left += work_of(step);
+  double done = static_cast<double>(steps_work_ - std::min(steps_work_, left));
+  if (!steps_.empty() && join_ && stats->work > 0)
+    done += static_cast<double>(work_of(steps_.back())) * static_cast<double>(stats->work_done) /
+            static_cast<double>(stats->work);
+  stats->work = steps_work_;
+  stats->work_done = std::min(steps_work_, static_cast<std::uint64_t>(done));
+}
 
 }  // namespace gpujoin

@@ -88,6 +88,7 @@ class PartitionedJoin final : public Join {
   void begin();
   bool divide();
   bool both_orders() const;
+  std::uint64_t work_of(const Step& step) const;
   void list_steps();
   bool is_one_part(const Step& step) const;
   const DividedSide& right_side() const;
@@ -115,7 +116,8 @@ class PartitionedJoin final : public Join {
   std::unique_ptr<PartJoins> parts_;
   std::optional<DividedSide> left_side_, right_side_;  // of a self-join the left one alone
   bool divided_ = false;
-  std::vector<Step> steps_;  ///< to be done, the next one last
+  std::vector<Step> steps_;       ///< to be done, the next one last
+  std::uint64_t steps_work_ = 0;  ///< of all steps, those that are done included
   LoadedPart left_, right_;
   std::unique_ptr<Join> join_;   ///< of the current step
   bool step_delivered_ = false;  ///< the step has a batch

@@ -330,6 +330,9 @@ struct Resources {
   std::uint64_t device_memory_limit = 0;  ///< bytes of device memory, 0 = no limit
   bool soft_limits = false;  ///< a join in parts exceeds them rather than fail after a first batch
   DeviceNumbers devices;     ///< of which a join uses one or more; devices only
+  /// After so long without a batch next_batch on the host returns kInterrupted, for who watches the
+  /// join by its statistics; 0: it waits.
+  std::uint32_t patience_ms = 0;
   /// Nonzero: next_batch returns kInterrupted soon; may be null.
   const volatile int* interrupt = nullptr;
   const RowFile* scratch = nullptr;  ///< for rows that do not fit in memory; null: there is none

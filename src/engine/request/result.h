@@ -101,9 +101,9 @@ struct JoinStats {
   std::uint32_t topk_rounds;        ///< joins of parts that it took
   std::uint64_t parts;              ///< joins of parts that lack of memory took; 0: none
   BoxMethod box_method;             ///< the one that ran; kAuto: not of boxes
-  double join_ms;       ///< work on the join itself: time spent waiting for the caller is left out
-  std::uint64_t tasks;  ///< of the loop that the host's threads share at the time; 0: unknown
-  std::uint64_t tasks_done;          ///< of these
+  double join_ms;      ///< work on the join itself: time spent waiting for the caller is left out
+  std::uint64_t work;  ///< of the walks at hand, as they are expected to cost; 0: none is planned
+  std::uint64_t work_done;           ///< of that
   std::uint32_t devices;             ///< that shared the join; 0: it was not shared
   DeviceShare shares[kMostDevices];  ///< [devices]
   char instruction_set[24];          ///< which SIMD target or device ran

@@ -8,7 +8,7 @@ namespace gpujoin {
 enum class StatusCode : std::int32_t {
   kOk,
   kEnd,              ///< next_batch: the result is complete
-  kInterrupted,      ///< next_batch: the interrupt flag is up; handle it and call again
+  kInterrupted,      ///< next_batch: the interrupt flag is up, or patience at an end; call again
   kInvalidArgument,  ///< the request cannot be served as it stands
   kMemoryLimit,      ///< the request's memory limit is too small
   kOutOfMemory,      ///< the machine has no memory or no thread left

@@ -3,6 +3,7 @@
 #include "pg/errors.h"
 #include "pg/service/join_reports.h"
 #include "pg/service/reach_service.h"
+#include "pg/session_progress.h"
 #include "pg/settings.h"
 #include "pg/store/context_end.h"
 
@@ -14,6 +15,8 @@ extern "C" {
 
 namespace gpujoin {
 namespace {
+
+constexpr std::uint32_t kShownMs = 200;  // how old what other sessions see of a join may be
 
 JoinReport last_report;
 SessionCounts counts = {};
@@ -28,6 +31,7 @@ void end_run(void* ended) {
   EngineRun** link = &runs;
   while (*link != run) link = &(*link)->next;
   *link = run->next;
+  hide_join();
 }
 
 std::uint64_t held_by(const EngineRun* run) {
@@ -231,13 +235,24 @@ void log_if_slow(const EngineRun* run) {
                      report.complete ? "" : ", not to its end")));
 }
 
+/// Shows what the engine of the session is at, or that its batch is being returned.
+void show_progress(const EngineRun* run, bool returns) {
+  if (run->engine == service_engine()) return hide_join();  // the service tells
+  JoinStats stats = {};
+  run->engine->stats(run->join, &stats);
+  show_join(stats, run->engine->name,
+            returns ? service::JoinPhase::kReturning : service::phase_of(stats));
+}
+
 /// Waits for the next batch; interrupts are raised.
 Status pull(EngineRun* run) {
+  show_progress(run, false);
   Status status = run->engine->next_batch(run->join, &run->batch);
   while (status.code == StatusCode::kInterrupted) {
     run->cancelled = true;
     CHECK_FOR_INTERRUPTS();
     run->cancelled = false;
+    show_progress(run, false);
     status = run->engine->next_batch(run->join, &run->batch);
   }
   return status;
@@ -278,6 +293,7 @@ Resources engine_resources(const EngineRun* run) {
           .device_memory_limit = device_memory_limit_bytes(),
           .soft_limits = run->may_exhaust,
           .devices = device_numbers(),
+          .patience_ms = kShownMs,
           .interrupt = &InterruptPending,
           .scratch = &run->spill.functions};
 }
@@ -380,6 +396,7 @@ bool next_engine_batch(EngineRun* run) {
     return false;
   }
   run->delivered = true;
+  show_progress(run, true);
   return true;
 }
 
@@ -390,6 +407,7 @@ void stop_engine(EngineRun* run) {
   report_join(counts_of(run));
   log_if_slow(run);
   close_engine(run);
+  hide_join();
   run->batch = {};
 }
 

@@ -25,14 +25,17 @@ Listing<Item> ask_for_list() {
   return {static_cast<Item*>(items), answer.count, 0};
 }
 
-/// The body of such a function. make_row(item, row) is false for items that are not shown.
+/// The body of such a function. make_row(item, row) is false for items that are not shown;
+/// extend(listing) adds what the backend knows itself.
 template <class Question, class Answer, class Item>
-Datum list_rows(FunctionCallInfo fcinfo, bool (*make_row)(const Item& item, Row* row)) {
+Datum list_rows(FunctionCallInfo fcinfo, bool (*make_row)(const Item& item, Row* row),
+                void (*extend)(Listing<Item>* listing) = nullptr) {
   if (SRF_IS_FIRSTCALL()) {
     FuncCallContext* const first = start_rows(fcinfo);
     const MemoryContext caller = MemoryContextSwitchTo(first->multi_call_memory_ctx);
     auto* const listing = static_cast<Listing<Item>*>(palloc(sizeof(Listing<Item>)));
     *listing = ask_for_list<Item, Question, Answer>();
+    if (extend != nullptr) extend(listing);
     first->user_fctx = listing;
     MemoryContextSwitchTo(caller);
   }

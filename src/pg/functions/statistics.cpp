@@ -2,6 +2,7 @@
 // the service are at.
 #include "pg/functions/service_lists.h"
 #include "pg/service/join_reports.h"
+#include "pg/session_progress.h"
 
 extern "C" {
 #include "catalog/pg_authid.h"
@@ -52,8 +53,31 @@ const char* name_of(service::JoinPhase phase) {
       return "waiting";
     case service::JoinPhase::kIndexing:
       return "indexing";
+    case service::JoinPhase::kReturning:
+      return "returning";
     default:
       return "joining";
+  }
+}
+
+/// Adds the joins that sessions run by themselves. What the service lists of a session stands,
+/// unless the session reads, of which the service knows no rows.
+void add_sessions(Listing<service::ListedJoin>* listing) {
+  const int places = session_places();
+  const std::uint64_t listed = listing->count;
+  auto* const joins = static_cast<service::ListedJoin*>(
+      palloc((listed + static_cast<std::uint64_t>(places)) * sizeof(service::ListedJoin)));
+  std::copy_n(listing->items, listed, joins);
+  listing->items = joins;
+  for (int place = 0; place < places; ++place) {
+    service::ListedJoin own;
+    if (!join_of_session(place, &own)) continue;
+    service::ListedJoin* const known =
+        std::find_if(joins, joins + listed, [&](const auto& join) { return join.pid == own.pid; });
+    if (known == joins + listed)
+      joins[listing->count++] = own;
+    else if (known->phase == service::JoinPhase::kReading)
+      *known = own;
   }
 }
 
@@ -66,7 +90,7 @@ bool make_join(const service::ListedJoin& join, Row* row) {
   add_text(row, join.engine);
   add(row, time_of(join.since_us));
   for (const std::uint64_t number :
-       {join.left_rows, join.right_rows, join.candidates, join.pairs, join.tasks, join.tasks_done})
+       {join.left_rows, join.right_rows, join.candidates, join.pairs, join.work, join.work_done})
     add_count(row, number);
   return true;
 }
@@ -96,6 +120,7 @@ PGDLLEXPORT Datum gpujoin_reset_join_counts(PG_FUNCTION_ARGS) {
 
 PGDLLEXPORT Datum gpujoin_running_joins(PG_FUNCTION_ARGS) {
   return gpujoin::list_rows<gpujoin::service::ListJoins, gpujoin::service::ListedJoins,
-                            gpujoin::service::ListedJoin>(fcinfo, gpujoin::make_join);
+                            gpujoin::service::ListedJoin>(fcinfo, gpujoin::make_join,
+                                                          gpujoin::add_sessions);
 }
 }

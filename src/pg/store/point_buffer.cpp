@@ -1,5 +1,6 @@
 #include "pg/store/point_buffer.h"
 
+#include "pg/session_progress.h"
 #include "pg/store/huge_array.h"
 
 namespace gpujoin {
@@ -189,6 +190,7 @@ void raise_too_large(const PointBuffer* buffer) {
 /// Makes room for one row more: the first chunk grows, the others are as large as they get.
 void grow(PointBuffer* buffer) {
   if (buffer->rows == kMaxRows) raise_too_many(buffer);
+  show_reading(buffer->rows);
   if (buffer->rows == 0) {
     choose_chunk_size(buffer);
     if (buffer->shares && buffer->shared == nullptr)

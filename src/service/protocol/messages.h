@@ -320,10 +320,19 @@ struct ListJoins {
 
 enum class JoinPhase : std::int32_t {
   kReading,  ///< the backend reads what the service does not have
-  kWaiting,  ///< for memory, threads or the device, or for the backend to take results
+  kWaiting,  ///< for memory, threads or the device
   kIndexing,
   kJoining,
+  kReturning,  ///< what was found, as fast as the backend takes it
 };
+
+/// What an engine that works is at.
+inline JoinPhase phase_of(const JoinStats& stats) {
+  if (stats.work > 0 && stats.work_done == stats.work) return JoinPhase::kReturning;
+  const bool joins =
+      stats.index_ms > 0 || stats.work > 0 || stats.candidates > 0 || stats.pairs > 0;
+  return joins ? JoinPhase::kJoining : JoinPhase::kIndexing;
+}
 
 struct ListedJoin {
   std::int32_t pid;
@@ -332,7 +341,7 @@ struct ListedJoin {
   char engine[8];
   std::int64_t since_us;  ///< microseconds since 1970
   std::uint64_t left_rows, right_rows, candidates, pairs;
-  std::uint64_t tasks, tasks_done;  ///< JoinStats
+  std::uint64_t work, work_done;  ///< JoinStats
 };
 
 /// With a descriptor, where there are any: [count] ListedJoin.

@@ -1,0 +1,55 @@
+// What the tasks of a walk are expected to cost, before it begins: from a look at some of its
+// items. The unit is the time that a walk takes for a candidate.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace gpujoin::cpu {
+
+/// The cost of each item of a walk, taken to be that of the one nearby that was looked at.
+class WorkProfile {
+ public:
+  /// look(item) is what an item costs. As many are looked at, at equal distances, as are not worth
+  /// mentioning beside the walk itself. Throws std::bad_alloc.
+  template <class Look>
+  WorkProfile(std::uint64_t items, const Look& look) {
+    constexpr std::uint64_t kMostLooks = 1 << 14;
+    constexpr std::uint64_t kLookShare = 1 << 18;  // a look takes about a fiftieth of so much
+    const std::uint64_t few = std::clamp<std::uint64_t>(items / 256, 16, 64);
+    take(items, few, look);
+    const std::uint64_t worth = std::min(of(0, items) / kLookShare, kMostLooks);
+    if (worth > few) take(items, worth, look);
+  }
+
+  /// What the items first .. end - 1 cost; 1 at least for each. Ranges beside each other cost
+  /// together what they cost alone.
+  std::uint64_t of(std::uint64_t first, std::uint64_t end) const {
+    return until(end) - until(first);
+  }
+
+ private:
+  template <class Look>
+  void take(std::uint64_t items, std::uint64_t looks, const Look& look) {
+    step_ = std::max<std::uint64_t>(1, items / looks);
+    costs_.clear();
+    sums_.assign(1, 0);
+    for (std::uint64_t first = 0; first < items; first += step_) {
+      const std::uint64_t size = std::min(step_, items - first);
+      const std::uint64_t cost = look(first + size / 2);
+      costs_.push_back(std::max<std::uint64_t>(1, cost));
+      sums_.push_back(sums_.back() + size * costs_.back());
+    }
+  }
+  std::uint64_t until(std::uint64_t item) const {
+    const std::uint64_t place = item / step_, rest = item % step_;
+    return place < costs_.size() ? sums_[place] + rest * costs_[place] : sums_.back();
+  }
+
+  std::uint64_t step_ = 1;
+  std::vector<std::uint64_t> costs_;  ///< of an item in each stretch of step_
+  std::vector<std::uint64_t> sums_;   ///< of the stretches before each, and of all
+};
+
+}  // namespace gpujoin::cpu

@@ -1,0 +1,23 @@
+// What the join of a session is at, for other sessions: it lies where PostgreSQL keeps the progress
+// of a session's command, so that it needs no memory of gpujoin and ends with the transaction at
+// the latest. While that place is in use, as by COPY, joins are not seen.
+#pragma once
+
+#include "pg/compat.h"
+#include "service/protocol/messages.h"
+
+namespace gpujoin {
+
+/// The session reads an input of a join, and has so many of its rows.
+void show_reading(std::uint64_t rows);
+/// The join works, or what it found is being returned. An engine is named by its table.
+void show_join(const JoinStats& stats, const char* engine, service::JoinPhase phase);
+/// There is none any more.
+void hide_join();
+
+/// How many backends there are to look at, and what the one with a number from 0 on is at. False:
+/// no join.
+int session_places();
+bool join_of_session(int place, service::ListedJoin* join);
+
+}  // namespace gpujoin
