@@ -294,6 +294,8 @@ std::unique_ptr<Join> open_join_of_bits(const JoinRequest& request, cuda::Device
 
 /// A top-k join may consist of several joins, one after the other. Throws what caught() catches.
 std::unique_ptr<Join> open_join(const JoinRequest& request, const Devices& devices) {
+  if (request.metric() == Metric::kJaccard)
+    throw cuda::Unable{"the device knows no Jaccard distance"};
   if (request.metric() == Metric::kHamming) return open_join_of_bits(request, *devices.front());
   const OpenJoin range_join = [devices](const JoinRequest& part) {
     return open_range_join(part, devices);

@@ -1,4 +1,4 @@
--- Joins of bits by Hamming distance: conditions as people write them, with the node and without it the same rows and
+-- Joins of bits by Hamming distance, and by Jaccard distance: conditions as people write them, with the node and without it the same rows and
 -- errors; functions on every type that bits come in, against the definition in SQL.
 BEGIN;
 SELECT * FROM no_plan();
@@ -129,6 +129,58 @@ SELECT is((SELECT count(*) FROM gone JOIN hashes a ON a.id = gone.id JOIN hashes
            WHERE distance = bit_count(a.h # b.h) AND distance <= 6 AND kept_id < gone.id AND kept_id NOT IN (SELECT id FROM gone)),
           (SELECT count(*) FROM gone), 'and each that goes is one of a row that stays');
 SELECT cmp_ok((SELECT count(*) FROM gone), '>', 100::bigint, 'many go');
+
+-- ---- Sets, whose members are the ones
+
+CREATE FUNCTION bits_of(a anyelement) RETURNS bit varying LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN CASE pg_typeof(a)::text WHEN 'bigint' THEN a::text::bigint::bit(64) WHEN 'integer' THEN a::text::int::bit(32)
+                                 WHEN 'bytea' THEN ('x' || encode(a::text::bytea, 'hex'))::bit(64) ELSE a::text::bit varying END;
+END $$;
+CREATE FUNCTION unlike(a bit varying, b bit varying) RETURNS float8 RETURN
+  CASE bit_count(a & b) WHEN 0 THEN 1 ELSE 1 - bit_count(a & b)::float8 / bit_count(a | b)::float8 END;
+INSERT INTO hashes SELECT 3000 + n, n, 0::bit(64), 0::bit(64), 0, 0, '\x0000000000000000', 0::bit(200) FROM generate_series(1, 3) n;
+CREATE TABLE sets AS SELECT id, name, value FROM hashes, LATERAL (VALUES ('h', bits_of(h)), ('v', v), ('i', bits_of(i)), ('c', bits_of(c)),
+                                                                         ('b', bits_of(b)), ('far', bits_of(far))) c (name, value);
+SELECT set_eq(format($$ SELECT * FROM gpu_selfjoin_distance('hashes', %s, vector_columns => %L, metric => 'jaccard', pairs => 'unordered') $$, eps, name),
+              format('SELECT a.id::bigint AS id1, b.id::bigint AS id2, unlike(a.value, b.value) FROM sets a JOIN sets b
+                      ON a.name = %1$L AND b.name = %1$L AND a.id < b.id AND unlike(a.value, b.value) <= %2$s', name, eps),
+              format('%s: sets within %s', name, eps))
+FROM unnest('{h,v,i,c,b,far}'::text[]) name, unnest('{0,0.2,0.55}'::text[]) eps;
+SELECT is((SELECT count(*) FROM gpu_selfjoin('hashes', 1, vector_columns => 'h', metric => 'jaccard')), (SELECT count(h) ^ 2 FROM hashes)::bigint,
+          'no two sets are further apart than 1');
+SELECT set_eq($$ SELECT * FROM gpu_join('hashes', 'others', 0.2, left_vector_columns => 'h', right_vector_columns => 'v', right_id_column => 'id',
+                                        metric => 'jaccard') $$,
+              'SELECT a.id::bigint AS id1, b.id::bigint AS id2 FROM hashes a JOIN others b ON unlike(a.h, b.v) <= 0.2', 'sets of two tables, of two types');
+SELECT set_eq($$ SELECT * FROM gpu_density('hashes', 0.2, vector_columns => 'h', metric => 'jaccard') $$,
+              'SELECT a.id::bigint, count(b.id) FROM hashes a LEFT JOIN hashes b ON unlike(a.h, b.h) <= 0.2 WHERE a.h IS NOT NULL GROUP BY a.id',
+              'density of sets');
+SELECT results_eq($$ SELECT * FROM gpu_topk_join('hashes', 'others', 1, 15, left_vector_columns => 'h', right_vector_columns => 'h',
+                                                 right_id_column => 'id', metric => 'jaccard', score => 'distance') $$,
+                  $$ SELECT a.id::bigint AS id1, b.id::bigint AS id2, unlike(a.h, b.h) AS score FROM hashes a, others b
+                     WHERE a.h IS NOT NULL AND b.h IS NOT NULL ORDER BY 3, 1, 2 LIMIT 15 $$, 'the best pairs of sets');
+SELECT is((SELECT count(*) FROM gpu_dbscan('hashes', 0.2, 3, vector_columns => 'h', metric => 'jaccard') WHERE kind = 'core'),
+          (SELECT count(*) FROM hashes a WHERE (SELECT count(*) FROM hashes b WHERE unlike(a.h, b.h) <= 0.2) >= 3), 'core sets of DBSCAN');
+SELECT throws_ok($$ SELECT * FROM gpu_knn_join('hashes', 'hashes', 2, left_vector_columns => 'h', right_vector_columns => 'h', metric => 'jaccard') $$,
+                 '22023', 'the nearest rows are not found by Jaccard distance', 'no nearest sets');
+DELETE FROM hashes WHERE id BETWEEN 3001 AND 3003;
+
+SELECT exists(SELECT FROM pg_available_extension_versions WHERE name = 'vector' AND version >= '0.7') AS has_vector \gset
+\if :has_vector
+CREATE EXTENSION IF NOT EXISTS vector SCHEMA public;
+SELECT same_rows(format('SELECT a.id, b.id FROM hashes a JOIN others b ON %s', condition), uses_node, 'pgvector: ' || condition)
+FROM (VALUES ('a.h <~> b.h <= 6', true), ('a.h <~> b.h < 4', true), ('hamming_distance(a.far, b.far) <= 12', true),
+             ('a.h <%> b.h <= 0.2', true), ('a.h <%> b.h < 0.25', true), ('0.2 >= a.h <%> b.h', true), ('jaccard_distance(a.far, b.far) <= 0.15', true),
+             ('a.h <%> b.h <= 0', true), ('a.h <%> b.h < 1', true), ('a.h <%> b.h <= 1', NULL), ('a.h <%> b.h <= 2', NULL),
+             ('a.h <%> b.h <= 0.2 AND a.grp = b.grp', true), ('(a.h <%> b.h <= 0.1 OR a.h <%> b.h < 0.2)', NULL), ('a.h <%> b.h >= 0.2', false),
+             ('a.h <%> b.h <= -1', NULL), ('a.h <%> b.h <= $$NaN$$', NULL)) c (condition, uses_node);
+SELECT same_rows(query, NULL, 'pgvector: by distance') FROM (VALUES
+  ('SELECT a.id, b.id, a.h <%> b.h FROM hashes a JOIN others b ON a.h <%> b.h <= 0.4 ORDER BY 3, 1, 2 LIMIT 20'),
+  ('SELECT a.id, count(*), avg(a.h <%> b.h) FROM hashes a JOIN others b ON a.h <%> b.h <= 0.4 GROUP BY a.id'),
+  ('SELECT a.id, s.id FROM hashes a CROSS JOIN LATERAL (SELECT id FROM others b ORDER BY a.h <%> b.h, b.id LIMIT 3) s')) q (query);
+\else
+SELECT skip('no pgvector with bits', 1);
+\endif
 
 -- ---- Which column, and errors
 

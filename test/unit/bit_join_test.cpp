@@ -1,5 +1,5 @@
-// Joins of bits by Hamming distance against brute force over zeros and ones: every output, both
-// ways to find pairs, words of which the last is not full, keys, parts, little memory.
+// Joins of bits by Hamming and by Jaccard distance against brute force over zeros and ones: every
+// output, both ways to find pairs, words of which the last is not full, keys, parts, little memory.
 
 #include <gtest/gtest.h>
 
@@ -99,6 +99,42 @@ TEST_P(BitJoin, every_pair_is_within_as_many_bits_as_there_are) {
     }
 }
 
+TEST_P(BitJoin, jaccard_matches_brute_force_in_every_output) {
+  if (is_device(engine())) GTEST_SKIP() << "the device knows no Jaccard distance";
+  Random random(2120);
+  for (const std::uint32_t bits : {1u, 6u, 64u, 65u, 300u})
+    for (const double eps : {0.0, 0.2, 1 / 3.0, 0.5, 0.9, 1.0, 7.0}) {
+      const Bits left = random_bits(random, bits, 200, 7).with_ids(shuffled_ids(200));
+      const Bits right = random_bits(random, bits, 90, 5);
+      const Bits none(bits, std::vector<std::uint64_t>((bits + 63) / 64 * 40, 0));
+      for (const Bits* other : {static_cast<const Bits*>(nullptr), &right, &none}) {
+        const Oracle oracle = jaccard_oracle_of(left, other, eps);
+        for (const AccessPattern pattern : {AccessPattern::kAuto, AccessPattern::kFull}) {
+          JoinRequest request = make_request(left, other, eps, Metric::kJaccard);
+          request.knobs.access_pattern = pattern;
+          request.knobs.batch_pairs = pattern == AccessPattern::kFull ? 3 : 0;
+          request.knobs.index = IndexMethod::kPigeonhole;
+          EXPECT_TRUE(every_output_matches(engine(), request, oracle)) << bits << " bits, " << eps;
+        }
+      }
+    }
+}
+
+TEST_P(BitJoin, jaccard_clusters_match_brute_force) {
+  if (is_device(engine())) GTEST_SKIP() << "the device knows no Jaccard distance";
+  Random random(2121);
+  const Bits rows = random_bits(random, 64, 400, 5).with_ids(shuffled_ids(400));
+  for (const double eps : {0.0, 0.1, 0.3, 0.7}) {
+    const Oracle oracle = jaccard_oracle_of(rows, nullptr, eps);
+    for (const std::uint64_t min_points : {1u, 2u, 8u})
+      for (const BorderRule borders : {BorderRule::kNearest, BorderRule::kFirst}) {
+        const JoinRequest request = make_request(rows, nullptr, eps, Metric::kJaccard)
+                                        .asking(Output::clusters(min_points, borders));
+        EXPECT_TRUE(matches_oracle(run_join(engine(), request), request, oracle)) << eps;
+      }
+  }
+}
+
 TEST_P(BitJoin, clusters_match_brute_force) {
   if (is_device(engine())) GTEST_SKIP() << "the device finds no clusters of bits";
   Random random(2104);
@@ -178,14 +214,16 @@ TEST(BitJoins, have_keys) {
     whole.insert(whole.end(), columns.end() - 2, columns.end());
   }
   const Points keyed(66, whole);
-  for (const double eps : {4.0, 9.0}) {
+  for (const auto& [metric, eps] :
+       {std::pair{Metric::kHamming, 4.0}, {Metric::kHamming, 9.0}, {Metric::kJaccard, 0.2}}) {
+    const DistanceOfRows distance = metric == Metric::kJaccard ? jaccard_of_ones : hamming_of_ones;
     const Oracle oracle(keyed, nullptr, eps, [&](const double* a, const double* b, std::uint32_t) {
       for (int k = 0; k < 2; ++k)
         if (!(std::abs(a[64 + k] - b[64 + k]) <= keys.reach[k])) return kNan;
-      return definition_of_distance(Metric::kL1, a, b, 64);
+      return distance(a, b, 64);
     });
     for (const IndexMethod index : kMethods) {
-      JoinRequest request = make_request(rows, nullptr, eps);
+      JoinRequest request = make_request(rows, nullptr, eps, metric);
       Dataset data = request.left();
       data.keys = columns.data();
       data.key_columns = 2;
@@ -205,6 +243,9 @@ TEST(BitJoins, are_joined_in_parts) {
                                    oracle_of(left, nullptr, eps)));
   EXPECT_TRUE(every_output_matches(engine_of_parts(), make_request(left, &right, eps),
                                    oracle_of(left, &right, eps)));
+  EXPECT_TRUE(every_output_matches(engine_of_parts(),
+                                   make_request(left, &right, 0.3, Metric::kJaccard),
+                                   jaccard_oracle_of(left, &right, 0.3)));
 }
 
 TEST(BitJoins, keep_to_the_memory_limit) {

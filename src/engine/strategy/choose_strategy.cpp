@@ -76,7 +76,7 @@ AccessPattern pattern_of(const JoinRequest& request, IndexMethod index) {
 }
 
 Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
-  if (request.metric() == Metric::kHamming) return choose_bit_strategy(request).strategy;
+  if (is_of_bits(request.metric())) return choose_bit_strategy(request).strategy;
   Planner planner(request, costs);
   const auto left_rows = static_cast<double>(request.left().rows);
   const auto right_rows = static_cast<double>(request.right().rows);
@@ -126,6 +126,7 @@ bool are_keys_worth(const JoinRequest& request, double pair_ns) {
 }
 
 bool is_for_cores(const JoinRequest& request) {
+  if (request.metric() == Metric::kJaccard) return true;
   if (request.metric() != Metric::kHamming || !check_request(request).ok()) return false;
   try {
     return choose_strategy(request).index == IndexMethod::kPigeonhole;

@@ -154,7 +154,7 @@ double share_of_places(PlannerInfo* root, const List* left, const List* right, d
 /// nothing of any. What they do not keep leaves as many pairs as PostgreSQL expects of a
 /// comparison, and no more are left than `unseen`, which is also assumed where no pair is within.
 double kept_share(PlannerInfo* root, const SimilarityClause& clause, double eps, double unseen) {
-  if (clause.test.by->metric == Metric::kHamming) return -1;  // statistics keep no bits
+  if (is_of_bits(clause.test.by->metric)) return -1;  // statistics keep no bits
   const List *left = parts_of(clause.left), *right = parts_of(clause.right);
   const int parts = list_length(left);
   if (parts != list_length(right)) return -1;

@@ -251,7 +251,7 @@ bool match_join(PlannerInfo* root, Expr* condition, Relids left, Relids right,
   if (!match_any_radius(condition, clause) || !put_in_order(root, left, right, clause, &swapped))
     return match_column_distance(root, condition, left, right, clause);
   if (is_the_same_for_all_rows(clause->eps)) return true;
-  if (clause->test.by->metric == Metric::kHamming) return false;
+  if (is_of_bits(clause->test.by->metric)) return false;
   RadiusTerms terms = {root, {left, right}, {nullptr, nullptr}, nullptr, false};
   if (tests_boxes(clause->test) || !add_radius(&terms, clause->eps)) return false;
   std::copy_n(terms.of_rows, 2, clause->radii);
@@ -267,7 +267,7 @@ bool match_distance(PlannerInfo* root, Expr* expression, Relids left, Relids rig
   *clause = {expression, nullptr, nullptr, nullptr, {}, {}, false};
   return as_call(expression, &function, &arguments) &&
          find_test(function, arguments, true, clause) &&
-         clause->test.by->metric != Metric::kHamming &&  // engines do not sort by it
+         !is_of_bits(clause->test.by->metric) &&  // engines do not sort by it
          put_in_order(root, left, right, clause, swapped);
 }
 
