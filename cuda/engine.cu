@@ -282,6 +282,8 @@ std::unique_ptr<Join> open_join_of_bits(const JoinRequest& request, cuda::Device
   const OpenJoin bit_join = [&context](const JoinRequest& part) {
     return open_bit_join(part, context);
   };
+  if (request.output() == Output::kNearest)
+    throw cuda::Unable{"the device finds no nearest rows of bits"};
   if (request.output() == Output::kClusters)
     throw cuda::Unable{"the device finds no clusters of bits"};
   if (request.output() == Output::kSums) throw cuda::Unable{"the device adds up no pairs of bits"};

@@ -141,8 +141,8 @@ class CpuParts final : public PartJoins {
       : request_(request), budget_(std::move(budget)), plans_(std::move(plans)) {}
 
   Cut cut() override {
-    if (request_.output() == Output::kNearest) return choose_nearest_cut(request_);
     if (is_of_bits(request_.metric())) return choose_cut(request_, {}, kCoreWalkCosts);
+    if (request_.output() == Output::kNearest) return choose_nearest_cut(request_);
     return choose_cut(request_, plans_->plan(request_)->index.strategy, kCoreWalkCosts);
   }
 

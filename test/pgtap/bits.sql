@@ -66,9 +66,25 @@ INSERT INTO no_cases VALUES
   ('bit_count(a.b) <= bit_count(b.b)'), ('length(a.h # b.h) <= 64'), ('(a.c # b.c) <= 6'), ('bit_count(a.h # b.h) = 3');
 SELECT same_rows(format('SELECT a.id, b.id FROM hashes a JOIN hashes b ON %s', condition), false, 'left to PostgreSQL: ' || condition) FROM no_cases;
 SELECT same_rows(query, NULL, 'ordered by bits')
-FROM (VALUES ('SELECT a.id, s.id FROM hashes a CROSS JOIN LATERAL (SELECT id FROM others b ORDER BY bit_count(a.h # b.h), b.id LIMIT 3) s'),
-             ('SELECT a.id, b.id FROM hashes a JOIN others b ON bit_count(a.h # b.h) <= 6 ORDER BY bit_count(a.h # b.h), a.id, b.id LIMIT 7'),
+FROM (VALUES ('SELECT a.id, b.id FROM hashes a JOIN others b ON bit_count(a.h # b.h) <= 6 ORDER BY bit_count(a.h # b.h), a.id, b.id LIMIT 7'),
              ('SELECT a.id, avg(bit_count(a.h # b.h)) FROM hashes a JOIN others b ON bit_count(a.h # b.h) <= 6 GROUP BY a.id')) q (query);
+
+-- The nearest rows.
+SELECT same_rows(query, true, 'nearest: ' || query) FROM (VALUES
+  ('SELECT a.id, s.id FROM hashes a CROSS JOIN LATERAL (SELECT id FROM others b ORDER BY bit_count(a.h # b.h), b.id LIMIT 3) s'),
+  ('SELECT a.id, s.id, s.d FROM hashes a CROSS JOIN LATERAL (SELECT id, bit_count(a.h # b.h) AS d FROM others b ORDER BY 2, b.id LIMIT 3) s'),
+  ('SELECT a.id, s.id, s.d / 2.0 FROM hashes a LEFT JOIN LATERAL (SELECT id, bit_count(b.far # a.far) AS d FROM others b ORDER BY 2, b.id DESC LIMIT 1) s ON true'),
+  ('SELECT a.id, s.id, s.d FROM hashes a LEFT JOIN LATERAL (SELECT id, bit_count((a.i # b.i)::bit(64)) AS d FROM others b
+    WHERE bit_count((a.i # b.i)::bit(64)) <= 4 ORDER BY 2, b.id LIMIT 2) s ON true'),
+  ('SELECT a.id, s.id, s.d FROM hashes a LEFT JOIN LATERAL (SELECT id, bit_count((a.c # b.c)::bit(32)) AS d FROM others b
+    WHERE b.grp <> 3 AND a.id <> b.id - 5000 ORDER BY 2, b.id LIMIT 5) s ON true'),
+  ('SELECT a.id, s.id FROM hashes a CROSS JOIN LATERAL (SELECT id FROM others b ORDER BY bit_count(a.v # b.h), b.id LIMIT 1000) s'),
+  ('SELECT DISTINCT ON (a.id) a.id, b.id, bit_count(a.h # b.h) FROM hashes a JOIN others b ON bit_count(a.h # b.h) <= 9
+    ORDER BY a.id, bit_count(a.h # b.h), b.id')) q (query);
+SELECT same_rows(query, false, 'left to PostgreSQL: ' || query) FROM (VALUES
+  ('SELECT a.id, s.d FROM hashes a CROSS JOIN LATERAL (SELECT bit_count(a.h # b.h) AS d FROM others b ORDER BY 1 DESC LIMIT 3) s'),
+  ('SELECT a.id, s.d FROM hashes a CROSS JOIN LATERAL (SELECT bit_count(a.h | b.h) AS d FROM others b ORDER BY 1 LIMIT 3) s'),
+  ('SELECT a.id, s.d FROM hashes a CROSS JOIN LATERAL (SELECT bit_count(a.h # b.h) AS d FROM others b ORDER BY 1 NULLS FIRST LIMIT 3) s')) q (query);
 
 -- ---- Lengths
 
@@ -78,6 +94,8 @@ ANALYZE lengths;
 SELECT force_node(true);
 SELECT is(bag('SELECT a.id, b.id FROM lengths a JOIN lengths b ON bit_count(a.v # b.v) <= 6'),
           ARRAY['ERROR 22026 cannot XOR bit strings of different sizes'], 'another length is PostgreSQL''s own error');
+SELECT same_rows('SELECT a.id, s.id FROM lengths a CROSS JOIN LATERAL (SELECT id FROM lengths b ORDER BY bit_count(a.v # b.v), b.id LIMIT 2) s', NULL,
+                 'another length among the nearest rows');
 SELECT same_rows('SELECT a.id, b.id FROM lengths a JOIN lengths b ON length(a.v) = length(b.v) AND bit_count(a.v # b.v) <= 6', NULL, 'lengths that are equal');
 SELECT same_rows('SELECT a.id, b.id FROM lengths a JOIN lengths b ON length(a.v) = 3 AND length(b.v) = 3 AND bit_count(a.v # b.v) <= 6', NULL, 'short ones');
 SELECT throws_ok($$ SELECT * FROM gpu_selfjoin('lengths', 1, id_column => 'id', metric => 'hamming') $$, '22000',
@@ -113,6 +131,13 @@ SELECT results_eq($$ SELECT * FROM gpu_topk_join('hashes', 'others', 20, 15, lef
                                                  right_id_column => 'id', metric => 'hamming', score => 'distance') $$,
                   $$ SELECT a.id::bigint AS id1, b.id::bigint AS id2, bit_count(a.h # b.h)::float8 AS score FROM hashes a, others b
                      WHERE a.h IS NOT NULL AND b.h IS NOT NULL ORDER BY 3, 1, 2 LIMIT 15 $$, 'the best pairs by distance');
+SELECT results_eq(format($$ SELECT id1, id2, distance FROM gpu_knn_join('hashes', 'others', 4, left_vector_columns => %1$L, right_vector_columns => %1$L, right_id_column => 'id',
+                                                       metric => 'hamming'%2$s) ORDER BY 1, 3, 2 $$, name, radius),
+                  format($$ SELECT a.id::bigint AS id1, s.id::bigint AS id2, s.d::float8 FROM hashes a, LATERAL (
+                              SELECT b.id, differing(a.%1$s, b.%1$s) AS d FROM others b WHERE b.%1$s IS NOT NULL ORDER BY 2, 1 LIMIT 4) s
+                            WHERE d <= coalesce(nullif(%2$L, '')::int, 1000) ORDER BY 1, 3, 2 $$, name, replace(radius, ', max_distance => ', '')),
+                  format('nearest rows, %s%s', name, radius))
+FROM unnest('{h,v,i,c,b,far}'::text[]) name, unnest('{"",", max_distance => 3"}'::text[]) radius;
 -- Groups by following pairs from row to row.
 SELECT set_eq($$ SELECT min(id) OVER (PARTITION BY component), id FROM gpu_components('hashes', 3, vector_columns => 'i', metric => 'hamming')
 $$,
@@ -197,8 +222,6 @@ SELECT is((SELECT count(*) FROM gpu_selfjoin('named', 1.5, vector_columns => 'n'
 SELECT throws_ok($$ SELECT * FROM gpu_selfjoin('hashes', 1, vector_columns => 'h') $$, '42804',
                  'column "h" of relation "hashes" has type bit, which cannot be a vector', 'bits have no other metric');
 SELECT throws_ok($$ SELECT * FROM gpu_selfjoin('hashes', 1, vector_columns => 'i,c', metric => 'hamming') $$, '42804', NULL, 'bits are of one column');
-SELECT throws_ok($$ SELECT * FROM gpu_knn_join('hashes', 'hashes', 2, left_vector_columns => 'h', right_vector_columns => 'h', metric => 'hamming') $$,
-                 '22023', 'the nearest rows are not found by Hamming distance', 'no nearest rows');
 SELECT throws_ok($$ SELECT * FROM gpu_hdbscan('hashes', 5, vector_columns => 'h', metric => 'hamming') $$,
                  '22023', 'spanning trees are not found by Hamming distance', 'no spanning trees');
 SELECT throws_ok($$ SELECT gpu_distance('{1,2}'::float8[], '{1,3}', 'hamming') $$, '22023', 'unknown metric "hamming"', 'arrays are no bits');

@@ -170,6 +170,30 @@ TEST_P(BitJoin, best_pairs_match_brute_force) {
       }
 }
 
+TEST_P(BitJoin, nearest_rows_match_brute_force) {
+  if (is_device(engine())) GTEST_SKIP() << "the device finds no nearest rows of bits";
+  Random random(2122);
+  for (const std::uint32_t bits : {3u, 64u, 65u, 300u}) {
+    const Bits left = random_bits(random, bits, 150, 7).with_ids(shuffled_ids(150));
+    const Bits right = random_bits(random, bits, 2500, 9);
+    for (const double eps : {0.0, 5.0, kMax})
+      for (const std::uint64_t k : {1u, 7u, 200u, 5000u})
+        for (const unsigned threads : {1u, 3u}) {
+          JoinRequest request = make_request(left, &right, eps).asking(Output::nearest(k));
+          request.resources.threads = threads;
+          EXPECT_TRUE(
+              matches_oracle(run_join(engine(), request), request, oracle_of(left, &right, eps)))
+              << bits << " bits, " << k << " within " << eps;
+          for (const PairSelection pairs : {PairSelection::kAll, PairSelection::kDistinct}) {
+            request = make_request(left, nullptr, eps).asking(Output::nearest(k));
+            request.sides = Sides::one(left.view(), pairs);
+            EXPECT_TRUE(matches_oracle(run_join(engine(), request), request,
+                                       oracle_of(left, nullptr, eps)));
+          }
+        }
+  }
+}
+
 TEST_P(BitJoin, duplicates_follow_the_greedy_walk) {
   Random random(2106);
   const Bits rows = random_bits(random, 64, 600, 8);
@@ -243,6 +267,9 @@ TEST(BitJoins, are_joined_in_parts) {
                                    oracle_of(left, nullptr, eps)));
   EXPECT_TRUE(every_output_matches(engine_of_parts(), make_request(left, &right, eps),
                                    oracle_of(left, &right, eps)));
+  const JoinRequest nearest = make_request(left, &right, kMax).asking(Output::nearest(5));
+  EXPECT_TRUE(
+      matches_oracle(run_join(engine_of_parts(), nearest), nearest, oracle_of(left, &right, kMax)));
   EXPECT_TRUE(every_output_matches(engine_of_parts(),
                                    make_request(left, &right, 0.3, Metric::kJaccard),
                                    jaccard_oracle_of(left, &right, 0.3)));
@@ -290,8 +317,9 @@ TEST(BitJoins, refuse_what_is_not_theirs) {
                       Output::pairs());
   EXPECT_EQ(refusal(request).code, StatusCode::kInvalidArgument);
   const JoinRequest bits = make_request(rows, nullptr, 2);
-  EXPECT_STREQ(refusal(bits.asking(Output::nearest(2))).message,
-               "the nearest rows are not found by Hamming distance");
+  EXPECT_STREQ(
+      refusal(make_request(rows, nullptr, 1, Metric::kJaccard).asking(Output::nearest(2))).message,
+      "the nearest rows are not found by Jaccard distance");
   EXPECT_STREQ(refusal(bits.asking(Output::spanning_tree(2))).message,
                "spanning trees are not found by Hamming distance");
   EXPECT_EQ(refusal(bits.asking(Output::stable_clusters(2, 2))).code, StatusCode::kInvalidArgument);

@@ -212,6 +212,8 @@ std::uint32_t most_differing_bits(const JoinRequest& request) {
   return static_cast<std::uint32_t>(std::min(std::floor(request.eps()), bits));
 }
 
+double estimate_bits_ms(const JoinRequest& request) { return BitPlanner(request).all_pairs().ms; }
+
 BitStrategy choose_bit_strategy(const JoinRequest& request) {
   const IndexMethod asked = request.knobs.index;
   const bool by_ones = request.metric() == Metric::kJaccard;  // which segments do not bound

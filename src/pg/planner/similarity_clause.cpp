@@ -7,6 +7,7 @@
 #include "pg/planner/sky_clause.h"
 
 extern "C" {
+#include "catalog/pg_operator_d.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
@@ -265,17 +266,23 @@ bool match_distance(PlannerInfo* root, Expr* expression, Relids left, Relids rig
   Oid function;
   List* arguments;
   *clause = {expression, nullptr, nullptr, nullptr, {}, {}, false};
-  return as_call(expression, &function, &arguments) &&
+  if (exprType(reinterpret_cast<Node*>(expression)) == INT8OID)
+    clause->condition = cast_by(F_FLOAT8_INT8, expression);  // numbers of bits
+  return as_measure(expression, &function, &arguments) &&
          find_test(function, arguments, true, clause) &&
-         !is_of_bits(clause->test.by->metric) &&  // engines do not sort by it
+         clause->test.by->metric != Metric::kJaccard &&  // engines do not sort by it
          put_in_order(root, left, right, clause, swapped);
+}
+
+bool is_nearest_first(const SortGroupClause& key) {
+  return (key.sortop == Float8LessOperator || key.sortop == Int8LessOperator) && !key.nulls_first;
 }
 
 Expr* compared_value(Expr* distance, bool second) {
   Oid function;
   List* arguments;
   SimilarityClause clause = {};
-  if (as_call(distance, &function, &arguments)) take_values(arguments, &clause);
+  if (as_measure(distance, &function, &arguments)) take_values(arguments, &clause);
   return second ? clause.right : clause.left;
 }
 

@@ -47,6 +47,9 @@ bool match_join(PlannerInfo* root, Expr* condition, Relids left, Relids right,
 bool match_distance(PlannerInfo* root, Expr* expression, Relids left, Relids right,
                     SimilarityClause* clause, bool* swapped);
 
+/// Whether rows are sorted by a distance, or a number of bits, the nearest first.
+bool is_nearest_first(const SortGroupClause& key);
+
 /// The first or the second value of a distance that was matched.
 Expr* compared_value(Expr* distance, bool second);
 
