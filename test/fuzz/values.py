@@ -1,6 +1,7 @@
 """Random numbers, and the kinds of values that joins compare: their columns, literals, operands, conditions and
 distances. A kind that gpujoin learns gets an entry here."""
 import math
+import re
 import struct
 
 ODD = ['NaN', 'Infinity', '-Infinity', '-0', '5e-324', '1e-160', '1e200', '-1e308', '1e9', '3.4e38', '1e160', '16777217']
@@ -588,6 +589,8 @@ class BitString(Kind):
 
     def test(self, left, right, eps):
         count, limit = self.distance(left, right), self.rng.choice([0, 1, 3, 6, 10, 40, 64, -1])
+        if '.grp' in eps and "'" not in eps and not re.search(r'[.]s|[.]x|0[.]5|CASE', eps):
+            return self.rng.choice([f'{count} <= {eps}', f'{count} < {eps}', f'{eps} + 2 >= {count}'])
         return self.rng.choice([f'{count} <= {limit}'] * 5 + [
             f'{count} < {limit}', f'{limit} >= {count}', f'{limit}::bigint > {count}', f'{count} <= {limit}::smallint',
             f'NOT {count} > {limit}', f'{count} BETWEEN 0 AND {limit}', f'{count} <= {limit}.5', f'{count} <= ({eps})::bigint',

@@ -31,6 +31,8 @@ INSERT INTO cases VALUES
   ('bit_count((a.i # b.i)::bit(64)) <= 6'), ('bit_count((a.c # b.c)::bit(32)) <= 2'), ('bit_count(a.i::bit(64) # b.i::bit(64)) <= 6'),
   ('(bit_count(a.h # b.h) <= 2 OR bit_count(a.h # b.h) <= 4)'), ('bit_count(a.h # b.h) <= 6 AND a.grp = b.grp'),
   ('bit_count(a.h # b.h) <= 6 AND abs(a.id - b.id) <= 80'), ('bit_count(a.h # b.h) <= 6 AND a.id < b.id'),
+  ('bit_count(a.h # b.h) <= b.grp'), ('bit_count(a.h # b.h) < a.grp + b.grp'), ('bit_count(a.h # b.h) <= 2 * b.grp - 1'), ('bit_count(a.v # b.v) <= a.i'),
+  ('bit_count((a.i # b.i)::bit(64)) <= a.grp::bigint + 1'), ('bit_count(a.h # b.h) <= a.grp AND a.id < b.id'),
   ('bit_count(a.h # (~ b.h)) >= 0 AND bit_count(a.h # b.h) <= 4');
 
 SELECT same_rows(format('SELECT a.id, b.id FROM hashes a JOIN hashes b ON %s', condition), true, condition) FROM cases;
@@ -62,7 +64,7 @@ SELECT set_config('gpujoin.index', 'auto', true);
 CREATE TABLE no_cases (condition text);
 INSERT INTO no_cases VALUES
   ('bit_count((a.i # b.i)::bit(32)) <= 6'), ('bit_count((a.c # b.c)::bit(64)) <= 6'), ('bit_count(a.h | b.h) <= 40'),
-  ('bit_count(a.h # b.h) >= 40'), ('bit_count(a.h # b.h) <= b.grp'), ('bit_count(a.h # a.h) <= b.grp'),
+  ('bit_count(a.h # b.h) >= 40'), ('bit_count(a.h # a.h) <= b.grp'), ('bit_count(a.h # b.h) <= b.grp * a.grp'),
   ('bit_count(a.b) <= bit_count(b.b)'), ('length(a.h # b.h) <= 64'), ('(a.c # b.c) <= 6'), ('bit_count(a.h # b.h) = 3');
 SELECT same_rows(format('SELECT a.id, b.id FROM hashes a JOIN hashes b ON %s', condition), false, 'left to PostgreSQL: ' || condition) FROM no_cases;
 SELECT same_rows(query, NULL, 'ordered by bits')
@@ -94,6 +96,7 @@ ANALYZE lengths;
 SELECT force_node(true);
 SELECT is(bag('SELECT a.id, b.id FROM lengths a JOIN lengths b ON bit_count(a.v # b.v) <= 6'),
           ARRAY['ERROR 22026 cannot XOR bit strings of different sizes'], 'another length is PostgreSQL''s own error');
+SELECT same_rows('SELECT a.id, b.id FROM lengths a JOIN hashes b ON bit_count(a.v # b.v) <= b.grp', NULL, 'another length, and radii of rows');
 SELECT same_rows('SELECT a.id, s.id FROM lengths a CROSS JOIN LATERAL (SELECT id FROM lengths b ORDER BY bit_count(a.v # b.v), b.id LIMIT 2) s', NULL,
                  'another length among the nearest rows');
 SELECT same_rows('SELECT a.id, b.id FROM lengths a JOIN lengths b ON length(a.v) = length(b.v) AND bit_count(a.v # b.v) <= 6', NULL, 'lengths that are equal');
@@ -196,7 +199,7 @@ CREATE EXTENSION IF NOT EXISTS vector SCHEMA public;
 SELECT same_rows(format('SELECT a.id, b.id FROM hashes a JOIN others b ON %s', condition), uses_node, 'pgvector: ' || condition)
 FROM (VALUES ('a.h <~> b.h <= 6', true), ('a.h <~> b.h < 4', true), ('hamming_distance(a.far, b.far) <= 12', true),
              ('a.h <%> b.h <= 0.2', true), ('a.h <%> b.h < 0.25', true), ('0.2 >= a.h <%> b.h', true), ('jaccard_distance(a.far, b.far) <= 0.15', true),
-             ('a.h <%> b.h <= 0', true), ('a.h <%> b.h < 1', true), ('a.h <%> b.h <= 1', NULL), ('a.h <%> b.h <= 2', NULL),
+             ('a.h <%> b.h <= 0', true), ('a.h <%> b.h <= b.grp * 0.1::float8', true), ('a.h <~> b.h <= a.grp + 1', true), ('a.h <%> b.h < 1', true), ('a.h <%> b.h <= 1', NULL), ('a.h <%> b.h <= 2', NULL),
              ('a.h <%> b.h <= 0.2 AND a.grp = b.grp', true), ('(a.h <%> b.h <= 0.1 OR a.h <%> b.h < 0.2)', NULL), ('a.h <%> b.h >= 0.2', false),
              ('a.h <%> b.h <= -1', NULL), ('a.h <%> b.h <= $$NaN$$', NULL)) c (condition, uses_node);
 SELECT same_rows(query, NULL, 'pgvector: by distance') FROM (VALUES

@@ -45,6 +45,10 @@ INSERT INTO radii VALUES
   ('l.p <-> r.p < l.r + r.r'), ('l.f4 <-> r.f4 <= r.f'), ('l.f4 <-> r.f4 <= r.f + l.f'), ('l.v <-> r.v <= r.s'), ('l.v <-> r.v <= r.s + l.s'),
   ('NOT l.v <-> r.v > r.r'), ('l.v <-> r.v BETWEEN 0 AND l.r'), ('gpu_distance(l.v, r.v, ''l1'') <= r.r'), ('gpu_distance(l.v, r.v, ''linf'') < l.more + r.more'),
   ('l.v <=> r.v <= r.r / 1::float8'), ('l.v <-> r.v <= CASE WHEN r.grp > 2 THEN r.r ELSE 1 END');
+INSERT INTO radii VALUES
+  ('l.v <-> r.v <= r.r * 2'), ('l.v <-> r.v < 0.5 * l.r + r.r'), ('l.v <-> r.v <= (l.r * 2 + l.more) / 3 - 1'), ('l.v <-> r.v <= r.s * 2'),
+  ('l.v <-> r.v <= (r.s + 1) / 2 + l.i'), ('l.v <-> r.v <= abs(r.r - r.more) + 0.5'), ('l.v <-> r.v <= -l.r'), ('l.f4 <-> r.f4 <= r.f * 2'),
+  ('gpu_within(l.v, r.v, r.more * 2)'), ('l.p <-> r.p <= l.r * 2 + r.more * 0.5'), ('l.v <-> r.v <= r.r * 0'), ('l.v <-> r.v <= r.i - r.grp');
 SELECT same_rows(format(query, clause, 'a', 'b'), NULL, format('%s: %s', name, clause)) FROM kinds, radii;
 SELECT same_rows(format(query, clause, t, t), NULL, format('%s of %s: %s', name, t, clause))
 FROM kinds, radii, unnest('{odd,nulls}'::text[]) t WHERE clause NOT LIKE '%<=>%' AND name <> 'sums';
@@ -53,12 +57,24 @@ FROM kinds, unnest('{a,none}'::text[]) one, unnest('{none,nulls}'::text[]) other
 SELECT ok(has_node(format('SELECT l.id, r.id FROM a l JOIN b r ON %s', clause)), 'by the node: ' || clause)
 FROM radii, force_node(true) WHERE clause NOT LIKE '%1::float8';
 SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON ' || clause, false, 'not by the node: ' || clause) FROM unnest(ARRAY[
-  'l.v <-> r.v <= r.r * l.r', 'l.v <-> r.v <= r.r * 2', 'l.v <-> r.v <= l.r - r.r', 'l.v <-> r.v <= random() * 0 + r.r']) clause;
+  'l.v <-> r.v <= r.r * l.r', 'l.v <-> r.v <= r.r ^ 2', 'l.v <-> r.v <= l.r - r.r', 'l.v <-> r.v <= 2 * (l.r + r.r)', 'l.v <-> r.v <= 6 / r.r', 'l.v <-> r.v <= random() * 0 + r.r']) clause;
 -- Radii decide about the engine's pairs. The condition is asked where arithmetic rounds, and of odd rows.
 SELECT is(property('Rechecked Pairs', 'SELECT l.id, r.id FROM a l JOIN b r ON ' || clause), '0', clause || ' asks nothing')
 FROM unnest('{l.v <-> r.v <= r.r,l.v <-> r.v <= l.r + r.r,"gpu_within(l.v, r.v, r.more)"}'::text[]) clause;
 SELECT cmp_ok(property('Rechecked Pairs', 'SELECT l.id, r.id FROM a l JOIN b r ON l.p <-> r.p <= r.r')::int, '<', 3000, 'points are asked near the border');
 SELECT is(property('Largest Radius', 'SELECT l.id, r.id FROM a l JOIN b r ON l.v <-> r.v <= l.more + r.r + 0.5')::float8, 6.5::float8, 'the engine has the largest radius');
+-- Arithmetic that raises errors does so where PostgreSQL's own plan does.
+CREATE TABLE extreme AS SELECT id, v, p, 2000000000 AS i, 1e300::float8 AS r, 1e-300::float8 AS tiny FROM a WHERE id <= 40;
+UPDATE extreme SET i = 1, r = 1, tiny = 1 WHERE id <> 7;
+CREATE TABLE minus AS SELECT id, v, CASE WHEN id = 7 THEN -2147483648 ELSE 1 END::int AS i, CASE WHEN id = 7 THEN -1e20 ELSE 1 END::float8 AS r FROM extreme;
+ANALYZE extreme, minus;
+SELECT same_rows(format('SELECT l.id, r.id FROM a l JOIN extreme r ON %s%s', before, clause), uses_node, format('extremes: %s%s', before, clause))
+FROM (VALUES ('l.v <-> r.v <= r.i * 2', true), ('l.v <-> r.v <= r.r * 1e100', false), ('l.v <-> r.v <= r.tiny * 1e-100', false), ('l.v <-> r.v <= r.i + 200000000', true),
+             ('l.v <-> r.v <= r.i + 2000000000', true), ('l.v <-> r.v <= r.i + l.i', true), ('gpu_within(l.v, r.v, r.i * 2)', true), ('l.v <-> r.v <= r.i - 1', true),
+             ('l.v <-> r.v <= r.r * 2', true), ('l.v <-> r.v <= r.r::real + l.f', NULL), ('l.v <-> r.v <= r.tiny * 1e-9', true)) c (clause, uses_node),
+  unnest('{"","r.id <> 7 AND "}'::text[]) before;
+SELECT same_rows('SELECT l.id, r.id FROM a l JOIN minus r ON ' || clause, NULL, 'extremes: ' || clause)
+FROM unnest('{l.v <-> r.v <= abs(r.i) * 2,gpu_within(l.v\, r.v\, r.r * 2),l.v <-> r.v <= r.r * 2}'::text[]) clause;
 -- A radius below 0 is an error of gpu_within, if a pair gets there.
 SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON gpu_within(l.v, r.v, r.r)', true, 'an error');
 SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON r.r >= 0 AND gpu_within(l.v, r.v, r.r)', true, 'no error');

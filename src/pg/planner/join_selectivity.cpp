@@ -1,5 +1,6 @@
 #include "pg/planner/join_selectivity.h"
 
+#include "pg/planner/safe_radius.h"
 #include "pg/reading/column_sample.h"
 #include "pg/reading/relation.h"
 #include "pg/reading/table_sample.h"
@@ -85,11 +86,15 @@ enum class RadiusOf { kTypicalRow, kAnyRow, kClass };
 
 /// The radius of one side's rows as statistics have it, or NaN.
 double radius_of_rows(PlannerInfo* root, Expr* radius, RadiusOf rows) {
-  const ColumnSample sample = sample_of(root, reinterpret_cast<Node*>(radius));
+  Expr* const number = number_of_safe_radius(radius);
+  const ColumnSample sample =
+      sample_of(root, reinterpret_cast<Node*>(number != nullptr ? number : radius));
   double squares = 0, weights = 0, largest = 0;
   for (int i = 0; i < sample.count; ++i) {
-    if (!std::isfinite(sample.values[i])) continue;
-    const double value = fmax(sample.values[i], 0);
+    const double of_row =
+        number != nullptr ? safe_radius_at(radius, sample.values[i]) : sample.values[i];
+    if (!std::isfinite(of_row)) continue;
+    const double value = fmax(of_row, 0);
     largest = fmax(largest, value);
     squares += sample.weights[i] * value * value;
     weights += sample.weights[i];
