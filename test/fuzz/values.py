@@ -327,6 +327,10 @@ class EarthColumns(Places):
         metres = self.rng.choice([-1, 0, 1e-9, 1000, 5000, 5000, 200000, 20030000, 20040000])
         left, right = self.rng.choice([(self.earth(left), self.earth(right)), (f'll_to_earth({left}.ea, {left}.el)', f'll_to_earth({right}.ea, {right}.el)')])
         condition = f'earth_distance({left}, {right}) {self.rng.choice(["<", "<="])} {metres}'
+        if self.rng.random() < 0.2:
+            t, u = re.sub(r'^.*?(\w+)[.].*$', r'\1', left), re.sub(r'^.*?(\w+)[.].*$', r'\1', right)
+            return self.rng.choice([f'earth_box({left}, {metres}) @> {right}', f'{right} <@ earth_box({left}, {metres})', f'earth_distance({left}, {right}) < {t}.s',
+                                    f'earth_distance({left}, {right}) <= {u}.id', f'{t}.grp >= earth_distance({left}, {right})'])
         return self.rng.choice([condition] * 3 + [f'{condition} AND earth_box({left}, {metres}) @> {right}', f'NOT earth_distance({left}, {right}) > {metres}'])
 
     distance = None

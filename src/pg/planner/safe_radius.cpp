@@ -278,8 +278,12 @@ Expr* as_safe_term(const PlannerInfo* root, Expr* term) {
 
 Expr* number_of_safe_radius(Expr* radius) {
   if (!IsA(radius, CaseExpr)) return nullptr;
-  const Expr* const nulls = linitial_node(CaseWhen, castNode(CaseExpr, radius)->args)->expr;
-  return IsA(nulls, NullTest) ? reinterpret_cast<const NullTest*>(nulls)->arg : nullptr;
+  const List* const columns =
+      pull_var_clause(reinterpret_cast<Node*>(radius), PVC_RECURSE_PLACEHOLDERS);
+  ListCell* cell;
+  foreach (cell, columns)
+    if (!equal(lfirst(cell), linitial(columns))) return nullptr;
+  return columns != NIL ? static_cast<Expr*>(linitial(columns)) : nullptr;
 }
 
 namespace {

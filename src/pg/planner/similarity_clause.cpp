@@ -170,7 +170,8 @@ bool match_any_radius(Expr* condition, SimilarityClause* clause) {
       clause->eps = as_radius(list_length(arguments) > 2 ? argument(arguments, 2) : zero(),
                               clause->test.by->metric);
     else
-      known = match_circle(function, arguments, clause);
+      known =
+          match_circle(function, arguments, clause) || match_earth_box(function, arguments, clause);
   }
   return known && clause->eps != nullptr;
 }
@@ -270,7 +271,10 @@ bool match_join(PlannerInfo* root, Expr* condition, Relids left, Relids right,
     return match_column_distance(root, condition, left, right, clause);
   if (is_the_same_for_all_rows(clause->eps)) return true;
   RadiusTerms terms = {root, {left, right}, {nullptr, nullptr}, nullptr, false};
-  if (tests_boxes(clause->test) || !add_radius(&terms, clause->eps)) return false;
+  const bool safe = clause->safe_over != nullptr && cannot_raise(root, clause->safe_over);
+  if (tests_boxes(clause->test) ||
+      !(safe ? add_term(&terms, clause->eps) : add_radius(&terms, clause->eps)))
+    return false;
   std::copy_n(terms.of_rows, 2, clause->radii);
   clause->rounds_radii = terms.rounds;
   clause->eps = terms.of_all != nullptr ? terms.of_all : zero();
