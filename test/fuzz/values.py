@@ -188,14 +188,16 @@ class Columns(Float8Array):
 
 class WrittenOut(Kind):
     """Columns whose distance the condition itself computes. An operand is a table."""
-    columns = ('wr real', 'wi int', 'ws smallint')
+    columns = ('wr real', 'wi int', 'ws smallint', 'wb bigint', 'wn numeric')
 
     def values(self):
         r, i, s = self.point(3, odd=False)
-        return [f"'{float4(r)}'", str(max(-2 ** 15, min(2 ** 15 - 1, int(i)))), str(max(-2 ** 7, min(2 ** 7 - 1, int(s))))]
+        return [f"'{float4(r)}'", str(max(-2 ** 15, min(2 ** 15 - 1, int(i)))), str(max(-2 ** 7, min(2 ** 7 - 1, int(s)))),
+                str(max(-2 ** 31, min(2 ** 31 - 1, int(s)))), float8(r)]
 
     def odd_values(self):
-        return [self.rng.choice(["'NaN'", "'Infinity'", "'1e-30'", "'3e38'"]), '2147483647', '-32768']
+        return [self.rng.choice(["'NaN'", "'Infinity'", "'1e-30'", "'3e38'"]), '2147483647', '-32768', self.rng.choice(['9007199254740993', '4503599627370497', '4611686018427387904', '-4503599627370496']),
+                self.rng.choice(["'NaN'", "'Infinity'", '1e30', '1e-150', '100000000000.0000000001', '1e-400'])]
 
     def operand(self, t):
         return t
@@ -205,7 +207,7 @@ class WrittenOut(Kind):
 
     def difference(self, left, right):
         rng = self.rng
-        columns = rng.choice([('x', 'x')] * 4 + [('y', 'y'), ('z', 'z'), ('wr', 'wr'), ('wi', 'wi'), ('ws', 'ws'), ('wr', 'x'), ('wi', 'y'), ('ws', 'wi')])
+        columns = rng.choice([('x', 'x')] * 4 + [('y', 'y'), ('z', 'z'), ('wr', 'wr'), ('wi', 'wi'), ('ws', 'ws'), ('wb', 'wb'), ('wb', 'wb'), ('wn', 'wn'), ('wn', 'wn'), ('wb', 'wi'), ('wn', 'ws'), ('wr', 'x'), ('wi', 'y'), ('ws', 'wi')])
         one, other = f'{left}.{columns[0]}', f'{right}.{columns[1]}'
         if rng.random() < 0.1:
             one = rng.choice([f'{left}.x * 0.5', f'{left}.x / {left}.grp', f'coalesce({left}.y, 1)'])
