@@ -102,9 +102,9 @@ TEST_P(BitJoin, every_pair_is_within_as_many_bits_as_there_are) {
 TEST_P(BitJoin, jaccard_matches_brute_force_in_every_output) {
   if (is_device(engine())) GTEST_SKIP() << "the device knows no Jaccard distance";
   Random random(2120);
-  for (const std::uint32_t bits : {1u, 6u, 64u, 65u, 300u})
-    for (const double eps : {0.0, 0.2, 1 / 3.0, 0.5, 0.9, 1.0, 7.0}) {
-      const Bits left = random_bits(random, bits, 200, 7).with_ids(shuffled_ids(200));
+  for (const std::uint32_t bits : {1u, 6u, 65u, 200u})
+    for (const double eps : {0.0, 0.2, 1 / 3.0, 0.9, 1.0}) {
+      const Bits left = random_bits(random, bits, 120, 7).with_ids(shuffled_ids(120));
       const Bits right = random_bits(random, bits, 90, 5);
       const Bits none(bits, std::vector<std::uint64_t>((bits + 63) / 64 * 40, 0));
       for (const Bits* other : {static_cast<const Bits*>(nullptr), &right, &none}) {
@@ -173,11 +173,11 @@ TEST_P(BitJoin, best_pairs_match_brute_force) {
 TEST_P(BitJoin, nearest_rows_match_brute_force) {
   if (is_device(engine())) GTEST_SKIP() << "the device finds no nearest rows of bits";
   Random random(2122);
-  for (const std::uint32_t bits : {3u, 64u, 65u, 300u}) {
-    const Bits left = random_bits(random, bits, 150, 7).with_ids(shuffled_ids(150));
-    const Bits right = random_bits(random, bits, 2500, 9);
-    for (const double eps : {0.0, 5.0, kMax})
-      for (const std::uint64_t k : {1u, 7u, 200u, 5000u})
+  for (const std::uint32_t bits : {3u, 64u, 130u}) {
+    const Bits left = random_bits(random, bits, 80, 7).with_ids(shuffled_ids(80));
+    const Bits right = random_bits(random, bits, 2100, 9);
+    for (const double eps : {5.0, kMax})
+      for (const std::uint64_t k : {1u, 7u, 3000u})
         for (const unsigned threads : {1u, 3u}) {
           JoinRequest request = make_request(left, &right, eps).asking(Output::nearest(k));
           request.resources.threads = threads;

@@ -24,8 +24,8 @@ enum class ColumnForm {
   kMagnitude,  ///< the difference of one column
 };
 
-/// The test of arrays of double precision, which these columns become; `held`: NaN stands for numbers
-/// that are none of double precision, so that the condition has to decide.
+/// The test of arrays of double precision, which these columns become; `held`: NaN stands for
+/// numbers that are none of double precision, so that the condition has to decide.
 SimilarityTest column_test(ColumnArithmetic arithmetic, ColumnForm form, bool held);
 
 }  // namespace gpujoin
