@@ -282,6 +282,8 @@ std::unique_ptr<Join> open_join_of_bits(const JoinRequest& request, cuda::Device
   const OpenJoin bit_join = [&context](const JoinRequest& part) {
     return open_bit_join(part, context);
   };
+  if (request.output() == Output::kNearest)
+    throw cuda::Unable{"the device finds no nearest rows of bits"};
   if (request.output() == Output::kClusters)
     throw cuda::Unable{"the device finds no clusters of bits"};
   if (request.output() == Output::kSums) throw cuda::Unable{"the device adds up no pairs of bits"};
@@ -294,6 +296,8 @@ std::unique_ptr<Join> open_join_of_bits(const JoinRequest& request, cuda::Device
 
 /// A top-k join may consist of several joins, one after the other. Throws what caught() catches.
 std::unique_ptr<Join> open_join(const JoinRequest& request, const Devices& devices) {
+  if (request.metric() == Metric::kJaccard)
+    throw cuda::Unable{"the device knows no Jaccard distance"};
   if (request.metric() == Metric::kHamming) return open_join_of_bits(request, *devices.front());
   const OpenJoin range_join = [devices](const JoinRequest& part) {
     return open_range_join(part, devices);

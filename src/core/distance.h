@@ -10,8 +10,11 @@
 
 namespace gpujoin {
 
-/// kHamming is of bits, whose distance stands in core/hamming.h; all that follows is of points.
-enum class Metric : std::int32_t { kL2, kL1, kLInf, kCosine, kHamming };
+/// kHamming and kJaccard are of bits, whose distances stand in core/hamming.h; all that follows is
+/// of points.
+enum class Metric : std::int32_t { kL2, kL1, kLInf, kCosine, kHamming, kJaccard };
+
+inline constexpr bool is_of_bits(Metric metric) { return metric >= Metric::kHamming; }
 
 inline constexpr std::uint32_t kMaxDimensions = 16000;
 

@@ -1,5 +1,6 @@
 // Rows of bits: how many differ, and segments of bits of which a pair that is near has some in
-// common. For host and device: no allocation, no state.
+// common; and the distance of sets, whose members the bits are. For host and device: no allocation,
+// no state.
 //
 // Pigeonhole: where the bits are cut into s segments, r differing bits touch at most r of them, so
 // that the other s - r are equal. Rows that agree in some s - r segments are found by sorting; each
@@ -39,6 +40,41 @@ GPUJOIN_HD inline std::uint32_t hamming_distance(const std::uint64_t* a, std::ui
 GPUJOIN_HD inline std::uint32_t hamming_distance(const std::uint64_t* a, const std::uint64_t* b,
                                                  std::uint32_t words) {
   return hamming_distance(a, 1, b, 1, words);
+}
+
+/// The definition of Metric::kJaccard, from how many bits two rows have in common, and how many
+/// ones both have together, the common ones twice: 1 - |a & b| / |a | b|, and 1 where no bit is
+/// common, rounded as pgvector does. Of rows with so many ones it falls with each bit that is
+/// common.
+GPUJOIN_HD inline double jaccard_distance(std::uint32_t common, std::uint32_t ones) {
+  if (common == 0) return 1;
+  return 1 - static_cast<double>(common) / static_cast<double>(ones - common);
+}
+
+/// The same of rows of so many words.
+inline double jaccard_distance(const std::uint64_t* a, const std::uint64_t* b,
+                               std::uint32_t words) {
+  std::uint32_t common = 0, ones = 0;
+  for (std::uint32_t w = 0; w < words; ++w) {
+    common += count_bits(a[w] & b[w]);
+    ones += count_bits(a[w]) + count_bits(b[w]);
+  }
+  return jaccard_distance(common, ones);
+}
+
+/// The bits in which rows that have so many ones together differ at most, where their Jaccard
+/// distance is within eps; negative where none is. They are as many as the ones, less the common
+/// ones on both sides, of which too few make the distance too large.
+inline std::int64_t most_differing(std::uint32_t ones, double eps) {
+  std::uint32_t low = 0, high = ones / 2 + 1;  // the fewest in common lie in low .. high
+  while (low < high) {
+    const std::uint32_t middle = low + (high - low) / 2;
+    if (jaccard_distance(middle, ones) <= eps)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return std::int64_t{ones} - 2 * std::int64_t{low};
 }
 
 /// The lowest `count` members of a set that has as many or more.

@@ -11,7 +11,7 @@ namespace gpujoin::cpu {
 
 std::uint64_t bit_row_bytes(const JoinRequest& request) {
   const Dataset& data = request.left().rows > 0 ? request.left() : request.right();
-  return bit_index_row_bytes(data);
+  return bit_index_row_bytes(data, request.metric() == Metric::kJaccard);
 }
 
 BitJoin::BitJoin(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget)
@@ -45,13 +45,15 @@ void BitJoin::prepare() {
   const Stopwatch watch;
   BitStrategy chosen = choose_bit_strategy(request_);
   strategy_ = chosen.strategy;
-  left_ = build_bit_index(pool_, budget_, request_.left());
-  if (!request_.self_join()) right_ = build_bit_index(pool_, budget_, request_.right());
+  const bool by_ones = request_.metric() == Metric::kJaccard;
+  left_ = build_bit_index(pool_, budget_, request_.left(), by_ones);
+  if (!request_.self_join()) right_ = build_bit_index(pool_, budget_, request_.right(), by_ones);
   left_tiles_.points = left_.rows();
   right_tiles_.points = right_.rows();
   plan_.left = &left_;
   plan_.right = request_.self_join() ? &left_ : &right_;
   plan_.most = most_differing_bits(request_);
+  if (by_ones) plan_.most_of_ones = most_of_all_ones(plan_, request_.eps());
   plan_.scan = choose_bit_scan();
   plan_.segments = std::move(chosen.segments);
   note([&](JoinStats& stats) {

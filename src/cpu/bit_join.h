@@ -15,7 +15,7 @@ std::uint64_t bit_row_bytes(const JoinRequest& request);
 
 class BitJoin final : public ThreadedJoin {
  public:
-  /// Starts the threads. The request is a valid one by Metric::kHamming. Other joins may share the
+  /// Starts the threads. The request is a valid one of bits. Other joins may share the
   /// memory. Throws std::system_error or std::bad_alloc.
   BitJoin(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget);
   /// Stops the threads wherever they are and waits for them.

@@ -141,8 +141,8 @@ class CpuParts final : public PartJoins {
       : request_(request), budget_(std::move(budget)), plans_(std::move(plans)) {}
 
   Cut cut() override {
+    if (is_of_bits(request_.metric())) return choose_cut(request_, {}, kCoreWalkCosts);
     if (request_.output() == Output::kNearest) return choose_nearest_cut(request_);
-    if (request_.metric() == Metric::kHamming) return choose_cut(request_, {}, kCoreWalkCosts);
     return choose_cut(request_, plans_->plan(request_)->index.strategy, kCoreWalkCosts);
   }
 
@@ -151,7 +151,7 @@ class CpuParts final : public PartJoins {
     const std::uint64_t index_bytes =
         request_.shape() == Shape::kBoxes       ? cpu::box_index_row_bytes(request_)
         : request_.output() == Output::kNearest ? cpu::nearest_row_bytes(request_)
-        : request_.metric() == Metric::kHamming
+        : is_of_bits(request_.metric())
             ? cpu::bit_row_bytes(request_)
             : cpu::prepared_row_bytes(request_, *plans_->plan(request_));
     const std::uint64_t copied =
@@ -168,7 +168,7 @@ class CpuParts final : public PartJoins {
     if (part.shape() == Shape::kBoxes) return std::make_unique<cpu::BoxJoin>(part, budget_);
     if (part.output() == Output::kNearest) return std::make_unique<cpu::NearestJoin>(part, budget_);
     const OpenJoin range_join = [=, this](const JoinRequest& join) -> std::unique_ptr<Join> {
-      if (join.metric() == Metric::kHamming) return std::make_unique<cpu::BitJoin>(join, budget_);
+      if (is_of_bits(join.metric())) return std::make_unique<cpu::BitJoin>(join, budget_);
       return std::make_unique<cpu::RangeJoin>(join, plans_, budget_, left, right);
     };
     if (part.output() == Output::kTopPairs) return std::make_unique<TopkScan>(part, range_join);
@@ -199,7 +199,7 @@ bool needs_parts(const JoinRequest& request, cpu::RangePlans& plans) {
       sum_row_bytes(request) * std::max(request.left().rows, request.right().rows);
   if (sums > affordable) return true;
   const std::uint64_t left = affordable - sums;
-  if (request.metric() == Metric::kHamming) return rows > left / cpu::bit_row_bytes(request);
+  if (is_of_bits(request.metric())) return rows > left / cpu::bit_row_bytes(request);
   if (rows <= left / cpu::most_prepared_row_bytes(request)) return false;
   return rows > left / cpu::prepared_row_bytes(request, *plans.plan(request));
 }
@@ -231,7 +231,7 @@ std::unique_ptr<Join> open_bit_join(const JoinRequest& request) {
 
 /// A join of points or bits, whole or in parts.
 std::unique_ptr<Join> open_points_join(const JoinRequest& request) {
-  if (request.metric() == Metric::kHamming) return open_bit_join(request);
+  if (is_of_bits(request.metric())) return open_bit_join(request);
   const Shares shares(request);
   if (shares.are_prepared() || !needs_parts(request, *shares.plans))
     return open_range_join(request, shares);
@@ -246,8 +246,8 @@ std::unique_ptr<Join> open_plain_topk_join(const JoinRequest& request) {
 
 std::unique_ptr<Join> open_best_pairs_join(const JoinRequest& request) {
   const bool by_distance = request.top().scoring.function == ScoreFunction::kDistance;
-  const bool of_bits = request.metric() == Metric::kHamming;  // whose passes take no smaller radii
-  if (of_bits || (request.sides.in_file() && !by_distance))   // no strata
+  const bool of_bits = is_of_bits(request.metric());         // whose passes take no smaller radii
+  if (of_bits || (request.sides.in_file() && !by_distance))  // no strata
     return open_plain_topk_join(request);
   return open_topk_join(request, open_plain_topk_join,
                         {kCoreWalkCosts, static_cast<double>(request.resources.threads), 100e3,
@@ -287,7 +287,7 @@ std::unique_ptr<Join> open_duplicates_join(const JoinRequest& request) {
 std::unique_ptr<Join> open_clusters_join(const JoinRequest& request) {
   if (request.keys.count > 0 && !request.sides.in_file())
     return std::make_unique<KeyedClusters>(request, open_clusters_join);
-  if (request.metric() == Metric::kHamming) return open_bit_join(cluster_bits_request(request));
+  if (is_of_bits(request.metric())) return open_bit_join(cluster_bits_request(request));
   if (std::unique_ptr<Join> join = cpu::open_small_clusters(request)) return join;
   constexpr std::uint64_t kFewRows = 4096;
   const bool by_tiles = request.metric() == Metric::kCosine ||

@@ -7,11 +7,13 @@
 
 #include "core/threshold.h"
 #include "engine/stopwatch.h"
+#include "engine/strategy/bit_strategy.h"
 #include "engine/strategy/choose_strategy.h"
 
 namespace gpujoin::cpu {
 
 std::uint64_t nearest_row_bytes(const JoinRequest& request) {
+  if (is_of_bits(request.metric())) return bit_index_row_bytes(request.left(), true);
   constexpr std::uint64_t kNamed = 4 + 8, kSorting = 2 * 16, kThresholds = 40, kLeafPoints = 32;
   const std::uint64_t dims = request.left().dims;
   const std::uint64_t directions = request.metric() == Metric::kCosine ? sizeof(float) * dims : 0;
@@ -33,6 +35,7 @@ NearestJoin::~NearestJoin() { stop(); }
 void NearestJoin::run() {
   add_buffers();
   if (!request_.sides.has_pairs()) return;
+  if (is_of_bits(request_.metric())) return run_bits();
   const Stopwatch watch;
   find_directions();
   by_tiles_ = wants_tiles();
@@ -56,6 +59,30 @@ void NearestJoin::run() {
         walker.walk(static_cast<std::uint32_t>(item * stretch),
                     static_cast<std::uint32_t>(std::min(points, (item + 1) * stretch)));
       });
+}
+
+void NearestJoin::run_bits() {
+  const Stopwatch watch;
+  right_bits_ = build_bit_index(pool_, budget_, request_.right(), true);
+  if (!request_.self_join()) left_bits_ = build_bit_index(pool_, budget_, request_.left(), true);
+  note([&](JoinStats& stats) {
+    stats.strategy.index = IndexMethod::kTiles;
+    stats.strategy.sort_column = kNoColumn;
+    std::snprintf(stats.strategy.reason, sizeof stats.strategy.reason,
+                  "rows with about as many ones first");
+    std::snprintf(stats.instruction_set, sizeof stats.instruction_set, "%s", bit_instruction_set());
+    stats.index_ms = watch.milliseconds();
+    stats.indexed_sides = request_.self_join() ? 1 : 2;
+  });
+  const BitNearestPlan plan = {.left = request_.self_join() ? &right_bits_ : &left_bits_,
+                               .right = &right_bits_,
+                               .scan = choose_bit_scan(),
+                               .most = most_differing_bits(request_),
+                               .without_itself = without_itself(),
+                               .k = request_.neighbors()};
+  join<BitNearestWalker>(
+      plan, (plan.left->rows() + kGroupPoints - 1) / kGroupPoints,
+      [](BitNearestWalker& walker, auto item) { walker.walk(static_cast<std::uint32_t>(item)); });
 }
 
 /// By cosine distance directions are indexed in the place of points.
@@ -161,10 +188,10 @@ void NearestJoin::join(const Plan& plan, std::uint64_t items, const Walk& walk) 
   for (unsigned worker = 0; worker < pool_.size(); ++worker) {
     progress.emplace_back(tally_);
     const BatchWriter writer(queue_, progress.back(), batch_entries());
-    if constexpr (std::is_same_v<Walker, NearestTileWalker>)
-      walkers.emplace_back(plan, budget_, pool_, writer, progress.back());
-    else
+    if constexpr (std::is_same_v<Walker, NearestWalker>)
       walkers.emplace_back(plan, budget_, writer, progress.back());
+    else
+      walkers.emplace_back(plan, budget_, pool_, writer, progress.back());
   }
   walk_tasks(
       tools(), walkers, items, [](std::uint64_t) { return std::uint64_t{1}; }, walk);
@@ -176,7 +203,9 @@ ResultBatch NearestJoin::view(const BatchBuffer& buffer) const {
     batch.set_ids(left.ids.data(), left.ids.size(), right.ids.data(), right.ids.size());
   };
   ResultBatch batch = batch_of(buffer);
-  if (by_tiles_)
+  if (is_of_bits(request_.metric()))
+    set_ids(batch, (request_.self_join() ? right_bits_ : left_bits_).names, right_bits_.names);
+  else if (by_tiles_)
     set_ids(batch, request_.self_join() ? right_tiles_ : left_tiles_, right_tiles_);
   else
     set_ids(batch, request_.self_join() ? right_tree_ : left_order_, right_tree_);

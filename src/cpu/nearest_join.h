@@ -1,12 +1,13 @@
 // The nearest-neighbour join of the CPU engine: its phases and its state. In few dimensions a tree
 // is searched, kd_tree's by nearest_walker; in many, tiles are screened, nearest_tiles' by
-// nearest_tile_walker.
+// nearest_tile_walker. Bits are compared in the order of their ones, by bit_nearest_walker.
 #pragma once
 
 #include "cpu/index/directions.h"
 #include "cpu/index/kd_tree.h"
 #include "cpu/index/nearest_tiles.h"
 #include "cpu/threaded_join.h"
+#include "cpu/walk/bit_nearest_walker.h"
 #include "cpu/walk/nearest_tile_walker.h"
 #include "cpu/walk/nearest_walker.h"
 
@@ -29,6 +30,7 @@ class NearestJoin final : public ThreadedJoin {
   void run() override;
   ResultBatch view(const BatchBuffer& buffer) const override;
 
+  void run_bits();
   bool wants_tiles() const;
   void find_directions();
   void index_tiles();
@@ -52,6 +54,8 @@ class NearestJoin final : public ThreadedJoin {
   NearestFrame frame_;
   NearestTiles left_tiles_;  // of a self-join none
   NearestTiles right_tiles_;
+  BitIndex left_bits_;  // of a self-join none
+  BitIndex right_bits_;
 };
 
 }  // namespace gpujoin::cpu

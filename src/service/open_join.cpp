@@ -31,7 +31,7 @@ bool are_known(const Knobs& knobs) {
 }
 
 bool is_known(const JoinRequest& request) {
-  return is_up_to(Shape::kBoxes, request.shape()) && is_up_to(Metric::kHamming, request.metric()) &&
+  return is_up_to(Shape::kBoxes, request.shape()) && is_up_to(Metric::kJaccard, request.metric()) &&
          is_up_to(Output::kStableClusters, request.output()) &&
          is_up_to(PairSelection::kUnordered, request.sides.pairs()) &&
          is_up_to(ScoreFunction::kDistance, request.top().scoring.function) &&

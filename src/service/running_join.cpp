@@ -24,8 +24,7 @@ double estimate_ms(const JoinRequest& request) {
 /// Bytes that the engine is expected to hold: the points in its order, and their index; of bits two
 /// passes over them, too.
 std::uint64_t estimate_memory(const JoinRequest& request) {
-  const std::uint64_t copies = request.metric() == Metric::kHamming ? 4 : 2,
-                      row_bytes = 12 * copies;
+  const std::uint64_t copies = is_of_bits(request.metric()) ? 4 : 2, row_bytes = 12 * copies;
   std::uint64_t bytes = request.left().rows * (copies * point_bytes(request.left()) + row_bytes);
   if (!request.self_join())
     bytes += request.right().rows * (copies * point_bytes(request.right()) + row_bytes);

@@ -67,6 +67,9 @@ def distance(metric, a, b):
         return 1 - (cosine if math.isnan(cosine) else max(-1.0, min(1.0, cosine)))
     if metric == 'hamming':
         return float(sum(x != y for x, y in zip(a, b)))
+    if metric == 'jaccard':
+        both = sum(x and y for x, y in zip(a, b))
+        return 1 - both / sum(x or y for x, y in zip(a, b)) if both else 1.0
     gaps = [abs(x - y) for x, y in zip(a, b)]
     if metric == 'l2':
         return math.sqrt(sum_up(gap * gap for gap in gaps))
@@ -127,8 +130,8 @@ class PointCall(Call):
                                     'gpu_topk_join', 'gpu_knn_join', 'gpu_dbscan', 'gpu_components', 'gpu_cluster_dbscan', 'gpu_density', 'gpu_dedup', 'gpu_dedup',
                                     'gpu_spanning_tree', 'gpu_hdbscan'])
         bits = self.kind is not None and self.kind.columns[0].split()[0] in BITS
-        if bits and self.function in ('gpu_knn_join', 'gpu_cluster_dbscan') + TREES:
-            self.function = 'gpu_selfjoin_distance'  # these have no Hamming distance
+        if bits and self.function in ('gpu_cluster_dbscan',) + TREES:
+            self.function = 'gpu_selfjoin_distance'  # these know no bits
         if self.function in ('gpu_selfjoin', 'gpu_selfjoin_distance', 'gpu_neighbors', 'gpu_dedup') + TREES + NUMBERS:
             self.right = self.left
         self.metric = rng.choice(['l2', 'l2', 'l1', 'linf', 'cosine', 'haversine'])
@@ -136,7 +139,10 @@ class PointCall(Call):
         if self.metric == 'haversine':
             self.eps = min(self.eps * 100000, 1e300)
         if bits:
-            self.metric, self.eps = 'hamming', rng.choice([0.0, 1.0, 3.0, 6.0, 10.5, 30.0, 64.0])
+            self.metric, self.eps = rng.choice([('hamming', rng.choice([0.0, 1.0, 3.0, 6.0, 10.5, 30.0, 64.0])),
+                                                ('jaccard', rng.choice([0.0, 0.1, 0.25, 1 / 3, 0.5, 0.8, 1.0, 3.0]))])
+            if self.function == 'gpu_knn_join' and self.metric == 'jaccard':
+                self.metric, self.eps = 'hamming', rng.choice([6.0, 1000.0])
         self.pairs = rng.choice(['all', 'distinct'] + ['unordered'] * (self.function not in ('gpu_neighbors', 'gpu_knn_join') + NUMBERS))
         self.number = rng.choice(['s', 'id', 'id', 'grp'])
         self.score, self.best = rng.choice(['sum', 'product', 'min', 'max', 'distance']), rng.choice(['highest', 'lowest'])

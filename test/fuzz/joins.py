@@ -28,7 +28,9 @@ class Joins(Part):
             a, b = b, a
         return self.rng.choice([f'{b}.s'] * 4 + [f'({a}.s + {b}.s)', f'{b}.grp', f'({a}.grp + {b}.grp)', f'abs({b}.s)', f'{b}.s::real', f'({a}.s::real + {b}.s::real)',
                                 f'({b}.s + 1)', f'({a}.s + {b}.s + 0.5)', f'(1 + {a}.s)', f'{b}.n::float8', f'nullif({b}.s, 1e200)',
-                                f'CASE WHEN {b}.grp > 1 THEN {b}.s ELSE 2 END', f'({a}.s * {b}.grp)', f'({a}.grp * 0.5)'])
+                                f'CASE WHEN {b}.grp > 1 THEN {b}.s ELSE 2 END', f'({a}.s * {b}.grp)', f'({a}.grp * 0.5)', f'({b}.s * 2)', f'({b}.s / 4 + {a}.s)',
+                                f'({b}.grp * 2)', f'({a}.grp + {b}.grp * 2)', f'({b}.grp + 3)', f'(0.5 * {b}.s - 1 + {a}.s)', f'abs({b}.s - {b}.x)', f'({b}.s * 1e9)',
+                                f'({b}.grp * 1000000000)', f'({b}.grp + 2147483645)'])
 
     def similarity(self, left, right, outer_join=False):
         """Conditions that end with a similarity; sometimes a guard and an operand that needs it."""

@@ -1,6 +1,7 @@
 """Random numbers, and the kinds of values that joins compare: their columns, literals, operands, conditions and
 distances. A kind that gpujoin learns gets an entry here."""
 import math
+import re
 import struct
 
 ODD = ['NaN', 'Infinity', '-Infinity', '-0', '5e-324', '1e-160', '1e200', '-1e308', '1e9', '3.4e38', '1e160', '16777217']
@@ -187,14 +188,16 @@ class Columns(Float8Array):
 
 class WrittenOut(Kind):
     """Columns whose distance the condition itself computes. An operand is a table."""
-    columns = ('wr real', 'wi int', 'ws smallint')
+    columns = ('wr real', 'wi int', 'ws smallint', 'wb bigint', 'wn numeric')
 
     def values(self):
         r, i, s = self.point(3, odd=False)
-        return [f"'{float4(r)}'", str(max(-2 ** 15, min(2 ** 15 - 1, int(i)))), str(max(-2 ** 7, min(2 ** 7 - 1, int(s))))]
+        return [f"'{float4(r)}'", str(max(-2 ** 15, min(2 ** 15 - 1, int(i)))), str(max(-2 ** 7, min(2 ** 7 - 1, int(s)))),
+                str(max(-2 ** 31, min(2 ** 31 - 1, int(s)))), float8(r)]
 
     def odd_values(self):
-        return [self.rng.choice(["'NaN'", "'Infinity'", "'1e-30'", "'3e38'"]), '2147483647', '-32768']
+        return [self.rng.choice(["'NaN'", "'Infinity'", "'1e-30'", "'3e38'"]), '2147483647', '-32768', self.rng.choice(['9007199254740993', '4503599627370497', '4611686018427387904', '-4503599627370496']),
+                self.rng.choice(["'NaN'", "'Infinity'", '1e30', '1e-150', '100000000000.0000000001', '1e-400'])]
 
     def operand(self, t):
         return t
@@ -204,7 +207,7 @@ class WrittenOut(Kind):
 
     def difference(self, left, right):
         rng = self.rng
-        columns = rng.choice([('x', 'x')] * 4 + [('y', 'y'), ('z', 'z'), ('wr', 'wr'), ('wi', 'wi'), ('ws', 'ws'), ('wr', 'x'), ('wi', 'y'), ('ws', 'wi')])
+        columns = rng.choice([('x', 'x')] * 4 + [('y', 'y'), ('z', 'z'), ('wr', 'wr'), ('wi', 'wi'), ('ws', 'ws'), ('wb', 'wb'), ('wb', 'wb'), ('wn', 'wn'), ('wn', 'wn'), ('wb', 'wi'), ('wn', 'ws'), ('wr', 'x'), ('wi', 'y'), ('ws', 'wi')])
         one, other = f'{left}.{columns[0]}', f'{right}.{columns[1]}'
         if rng.random() < 0.1:
             one = rng.choice([f'{left}.x * 0.5', f'{left}.x / {left}.grp', f'coalesce({left}.y, 1)'])
@@ -326,6 +329,10 @@ class EarthColumns(Places):
         metres = self.rng.choice([-1, 0, 1e-9, 1000, 5000, 5000, 200000, 20030000, 20040000])
         left, right = self.rng.choice([(self.earth(left), self.earth(right)), (f'll_to_earth({left}.ea, {left}.el)', f'll_to_earth({right}.ea, {right}.el)')])
         condition = f'earth_distance({left}, {right}) {self.rng.choice(["<", "<="])} {metres}'
+        if self.rng.random() < 0.2:
+            t, u = re.sub(r'^.*?(\w+)[.].*$', r'\1', left), re.sub(r'^.*?(\w+)[.].*$', r'\1', right)
+            return self.rng.choice([f'earth_box({left}, {metres}) @> {right}', f'{right} <@ earth_box({left}, {metres})', f'earth_distance({left}, {right}) < {t}.s',
+                                    f'earth_distance({left}, {right}) <= {u}.id', f'{t}.grp >= earth_distance({left}, {right})'])
         return self.rng.choice([condition] * 3 + [f'{condition} AND earth_box({left}, {metres}) @> {right}', f'NOT earth_distance({left}, {right}) > {metres}'])
 
     distance = None
@@ -588,6 +595,8 @@ class BitString(Kind):
 
     def test(self, left, right, eps):
         count, limit = self.distance(left, right), self.rng.choice([0, 1, 3, 6, 10, 40, 64, -1])
+        if '.grp' in eps and "'" not in eps and not re.search(r'[.]s|[.]x|0[.]5|CASE', eps):
+            return self.rng.choice([f'{count} <= {eps}', f'{count} < {eps}', f'{eps} + 2 >= {count}'])
         return self.rng.choice([f'{count} <= {limit}'] * 5 + [
             f'{count} < {limit}', f'{limit} >= {count}', f'{limit}::bigint > {count}', f'{count} <= {limit}::smallint',
             f'NOT {count} > {limit}', f'{count} BETWEEN 0 AND {limit}', f'{count} <= {limit}.5', f'{count} <= ({eps})::bigint',

@@ -45,6 +45,10 @@ INSERT INTO radii VALUES
   ('l.p <-> r.p < l.r + r.r'), ('l.f4 <-> r.f4 <= r.f'), ('l.f4 <-> r.f4 <= r.f + l.f'), ('l.v <-> r.v <= r.s'), ('l.v <-> r.v <= r.s + l.s'),
   ('NOT l.v <-> r.v > r.r'), ('l.v <-> r.v BETWEEN 0 AND l.r'), ('gpu_distance(l.v, r.v, ''l1'') <= r.r'), ('gpu_distance(l.v, r.v, ''linf'') < l.more + r.more'),
   ('l.v <=> r.v <= r.r / 1::float8'), ('l.v <-> r.v <= CASE WHEN r.grp > 2 THEN r.r ELSE 1 END');
+INSERT INTO radii VALUES
+  ('l.v <-> r.v <= r.r * 2'), ('l.v <-> r.v < 0.5 * l.r + r.r'), ('l.v <-> r.v <= (l.r * 2 + l.more) / 3 - 1'), ('l.v <-> r.v <= r.s * 2'),
+  ('l.v <-> r.v <= (r.s + 1) / 2 + l.i'), ('l.v <-> r.v <= abs(r.r - r.more) + 0.5'), ('l.v <-> r.v <= -l.r'), ('l.f4 <-> r.f4 <= r.f * 2'),
+  ('gpu_within(l.v, r.v, r.more * 2)'), ('l.p <-> r.p <= l.r * 2 + r.more * 0.5'), ('l.v <-> r.v <= r.r * 0'), ('l.v <-> r.v <= r.i - r.grp');
 SELECT same_rows(format(query, clause, 'a', 'b'), NULL, format('%s: %s', name, clause)) FROM kinds, radii;
 SELECT same_rows(format(query, clause, t, t), NULL, format('%s of %s: %s', name, t, clause))
 FROM kinds, radii, unnest('{odd,nulls}'::text[]) t WHERE clause NOT LIKE '%<=>%' AND name <> 'sums';
@@ -53,12 +57,24 @@ FROM kinds, unnest('{a,none}'::text[]) one, unnest('{none,nulls}'::text[]) other
 SELECT ok(has_node(format('SELECT l.id, r.id FROM a l JOIN b r ON %s', clause)), 'by the node: ' || clause)
 FROM radii, force_node(true) WHERE clause NOT LIKE '%1::float8';
 SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON ' || clause, false, 'not by the node: ' || clause) FROM unnest(ARRAY[
-  'l.v <-> r.v <= r.r * l.r', 'l.v <-> r.v <= r.r * 2', 'l.v <-> r.v <= l.r - r.r', 'l.v <-> r.v <= random() * 0 + r.r']) clause;
+  'l.v <-> r.v <= r.r * l.r', 'l.v <-> r.v <= r.r ^ 2', 'l.v <-> r.v <= l.r - r.r', 'l.v <-> r.v <= 2 * (l.r + r.r)', 'l.v <-> r.v <= 6 / r.r', 'l.v <-> r.v <= random() * 0 + r.r']) clause;
 -- Radii decide about the engine's pairs. The condition is asked where arithmetic rounds, and of odd rows.
 SELECT is(property('Rechecked Pairs', 'SELECT l.id, r.id FROM a l JOIN b r ON ' || clause), '0', clause || ' asks nothing')
 FROM unnest('{l.v <-> r.v <= r.r,l.v <-> r.v <= l.r + r.r,"gpu_within(l.v, r.v, r.more)"}'::text[]) clause;
 SELECT cmp_ok(property('Rechecked Pairs', 'SELECT l.id, r.id FROM a l JOIN b r ON l.p <-> r.p <= r.r')::int, '<', 3000, 'points are asked near the border');
 SELECT is(property('Largest Radius', 'SELECT l.id, r.id FROM a l JOIN b r ON l.v <-> r.v <= l.more + r.r + 0.5')::float8, 6.5::float8, 'the engine has the largest radius');
+-- Arithmetic that raises errors does so where PostgreSQL's own plan does.
+CREATE TABLE extreme AS SELECT id, v, p, 2000000000 AS i, 1e300::float8 AS r, 1e-300::float8 AS tiny FROM a WHERE id <= 40;
+UPDATE extreme SET i = 1, r = 1, tiny = 1 WHERE id <> 7;
+CREATE TABLE minus AS SELECT id, v, CASE WHEN id = 7 THEN -2147483648 ELSE 1 END::int AS i, CASE WHEN id = 7 THEN -1e20 ELSE 1 END::float8 AS r FROM extreme;
+ANALYZE extreme, minus;
+SELECT same_rows(format('SELECT l.id, r.id FROM a l JOIN extreme r ON %s%s', before, clause), uses_node, format('extremes: %s%s', before, clause))
+FROM (VALUES ('l.v <-> r.v <= r.i * 2', true), ('l.v <-> r.v <= r.r * 1e100', false), ('l.v <-> r.v <= r.tiny * 1e-100', false), ('l.v <-> r.v <= r.i + 200000000', true),
+             ('l.v <-> r.v <= r.i + 2000000000', true), ('l.v <-> r.v <= r.i + l.i', true), ('gpu_within(l.v, r.v, r.i * 2)', true), ('l.v <-> r.v <= r.i - 1', true),
+             ('l.v <-> r.v <= r.r * 2', true), ('l.v <-> r.v <= r.r::real + l.f', NULL), ('l.v <-> r.v <= r.tiny * 1e-9', true)) c (clause, uses_node),
+  unnest('{"","r.id <> 7 AND "}'::text[]) before;
+SELECT same_rows('SELECT l.id, r.id FROM a l JOIN minus r ON ' || clause, NULL, 'extremes: ' || clause)
+FROM unnest('{l.v <-> r.v <= abs(r.i) * 2,gpu_within(l.v\, r.v\, r.r * 2),l.v <-> r.v <= r.r * 2}'::text[]) clause;
 -- A radius below 0 is an error of gpu_within, if a pair gets there.
 SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON gpu_within(l.v, r.v, r.r)', true, 'an error');
 SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON r.r >= 0 AND gpu_within(l.v, r.v, r.r)', true, 'no error');
@@ -148,6 +164,29 @@ INSERT INTO distances VALUES
 SELECT same_rows(format(query, clause, 'points', 'others'), true, format('%s: %s', name, clause)) FROM kinds, distances WHERE exact IS NOT NULL AND name <> 'others';
 SELECT same_rows(format(query, clause, 'points', 'others'), NULL, format('%s: %s', name, clause)) FROM kinds, distances WHERE exact IS NULL OR name = 'others';
 SELECT same_rows('SELECT l.id, r.id FROM points l JOIN points r ON ' || clause, NULL, 'of one table: ' || clause) FROM distances;
+-- Columns of bigint and numeric, some of which float8 does not hold.
+CREATE TABLE whole AS SELECT i AS id, i % 7 AS grp, i % 13 AS i, CASE WHEN i % 19 <> 0 THEN (i * 7 % 13)::bigint END AS b, (i * 5 % 11)::bigint AS c, (i * 7 % 13) / 8.0 AS n,
+  (i * 5 % 11) / 7.0::numeric AS m FROM generate_series(1, 150) i;
+CREATE TABLE more AS SELECT * FROM whole WHERE id % 3 <> 0;
+CREATE TABLE large AS SELECT * FROM whole WHERE id <= 60;
+INSERT INTO large SELECT 1000 + row_number() OVER (), 3, 5, b, b - 3, n, n FROM (VALUES (9007199254740993, 1e20), (9007199254740992, 1e20 + 1e-10), (9007199254740994, 1e-150), (4503599627370497, 1e300),
+  (4503599627370496, 1e-400), (4611686018427387904, 'NaN'::numeric), (-4503599627370497, -1e20), (4611686018427387905, 100000000000.000000001), (0, 100000000000), (1, 'Infinity'), (3, '-Infinity'),
+  (NULL, 0), (7, NULL)) odd(b, n);
+ANALYZE whole, more, large;
+CREATE TABLE wide_distances (clause text, uses_node boolean);
+INSERT INTO wide_distances VALUES
+  ('sqrt((l.b - r.b)^2 + (l.c - r.c)^2) <= 5', true), ('(l.b - r.b)*(l.b - r.b) + (l.c - r.c)*(l.c - r.c) < 25', true), ('abs(l.b - r.b) <= 2 AND abs(l.c - r.c) < 3', NULL),
+  ('abs(l.b - r.b) <= 2::bigint AND abs(l.c - r.c) < 3', NULL), ('sqrt((l.b - r.i)^2 + (r.c - l.b)^2) <= 4', true), ('|/ ((l.b - r.b)^2 + (l.i - r.i)^2) < 3', true),
+  ('sqrt((l.n - r.n)^2 + (l.m - r.m)^2) <= 0.5', true), ('sqrt((l.n - r.n)*(l.n - r.n) + (l.m - r.m)*(l.m - r.m)) < 0.5', true), ('(l.n - r.n)^2 + (l.m - r.m)^2 <= 0.25', true),
+  ('(l.n - r.n)*(l.n - r.n) + power(l.m - r.m, 2) < 2', true), ('abs(l.n - r.n) < 0.25 AND abs(l.m - r.m) <= 0.5', NULL), ('0.5 >= sqrt((l.n - r.n)^2 + (l.i - r.n)^2)', true),
+  ('sqrt((l.n - r.n)^2 + (l.b - r.b)^2) BETWEEN 0 AND 3', false), ('sqrt((l.n - r.n)^2) <= 0', false), ('sqrt((l.n - r.n)^2) <= ''NaN''', false), ('sqrt((l.n - r.n)^2) <= -1', false),
+  ('sqrt((l.n - r.n)^2) <= 1e-20', true), ('sqrt((l.n - r.n)^2) <= 1e50', false), ('sqrt((l.n - r.n)^2 + (l.m - r.m)^2) <= r.m', false), ('(l.n - r.n)^3 <= 1', false),
+  ('sqrt((l.b - r.b)^2) <= 0', true), ('(l.b - r.b)*(l.b - r.b) <= 10000000000', true);
+SELECT same_rows(format(query, clause, 'whole', 'more'), CASE WHEN name <> 'others' THEN uses_node END, format('%s: %s', name, clause)) FROM kinds, wide_distances;
+SELECT same_rows('SELECT l.id, r.id FROM large l JOIN large r ON CASE WHEN abs(l.id - r.id) < 1000 OR l.c IS NOT NULL THEN ' || clause || ' END', NULL, 'wrapped: ' || clause) FROM wide_distances
+WHERE clause NOT LIKE '%*%' AND clause NOT LIKE '%.b%';
+SELECT same_rows(format(query, clause, 'large', 'large'), NULL, format('large, %s: %s', name, clause)) FROM kinds, wide_distances WHERE clause NOT LIKE '%*%';
+
 SELECT is(property('Counts', 'SELECT count(*) FROM points l JOIN others r ON ' || clause), 'pairs', 'counted: ' || clause) FROM distances WHERE exact;
 SELECT is(property('Rechecked Pairs', 'SELECT l.id, r.id FROM points l JOIN others r ON ' || clause), '0', 'the engine''s arithmetic: ' || clause)
 FROM distances WHERE exact AND clause NOT LIKE '%Inf%' AND clause NOT LIKE '%NaN%';
@@ -158,7 +197,7 @@ FROM distances, force_node(true) WHERE clause LIKE 'abs%';
 -- What differs from a distance.
 SELECT same_rows('SELECT l.id, r.id FROM points l JOIN others r ON ' || clause, false, 'not by the node: ' || clause) FROM unnest(ARRAY[
   'sqrt((l.x - r.x)^2 - (l.y - r.y)^2 + 1e7) <= 3163', '(l.x - r.x)*(r.x - l.x) + (l.y - r.y)^2 <= 4', '(l.x - r.x)^3 + (l.y - r.y)^2 <= 4', 'abs(l.x - r.x) <= 3',
-  '(l.x - r.x)^2 + (l.y - l.z)^2 <= 4', '(l.far - r.far)^2 + (l.i - r.i)^2 <= 4', '(l.n - r.n)^2 + (l.i - r.i)^2 <= 4', '(l.x - r.x)^2 + (l.y - r.y)^2 > 400',
+  '(l.x - r.x)^2 + (l.y - l.z)^2 <= 4', '(l.n - r.n)^2 + (l.i - r.i)^2 <= 4', '(l.x - r.x)^2 + (l.y - r.y)^2 > 400',
   'sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= r.z', 'abs(l.x - r.x) <= r.z AND abs(l.y - r.y) <= 1', '(l.x - r.x)^2 + 1 <= 4', 'sqrt((l.x + r.x)^2 + (l.y - r.y)^2) <= 3']) clause;
 -- An error of squares that are out of range is PostgreSQL's; the node finds the pairs that are near.
 CREATE TABLE far AS SELECT i AS id, 1e200 * i AS x, i::float8 AS y FROM generate_series(1, 5) i;

@@ -9,7 +9,7 @@ SET jit = off;
 \ir same_rows.psql
 
 -- Places all over the Earth, around the poles, on both sides of the date line, in a town, exactly 0.01 degrees apart, and some twice.
-CREATE TABLE places (id int PRIMARY KEY, kind text, lat float8, lon float8, r float8, e earth, v float8[], s float4[], p point);
+CREATE TABLE places (id int PRIMARY KEY, kind text, lat float8, lon float8, r float8, odd float8, e earth, v float8[], s float4[], p point);
 INSERT INTO places (id, kind, lon, lat) SELECT i, 'earth', i * 137.50776 - floor(i * 137.50776 / 360) * 360 - 180, degrees(asin(2 * (i - 0.5) / 40 - 1))
   FROM generate_series(1, 40) i;
 INSERT INTO places (id, kind, lon, lat) SELECT 100 + i, 'pole', i * 61 % 360 - 180, (90 - i * 0.002) * (i % 2 * 2 - 1) FROM generate_series(1, 14) i;
@@ -32,7 +32,15 @@ FROM radii, unnest(ARRAY['gpu_distance(ARRAY[l.lon, l.lat], ARRAY[r.lon, r.lat],
   'gpu_distance(l.v, r.v, ''haversine'') < %L::float8', '%L::float8 >= gpu_distance(r.s, l.s, ''haversine'')',
   'earth_distance(ll_to_earth(l.lat, l.lon), ll_to_earth(r.lat, r.lon)) <= %L::float8',
   'earth_distance(ll_to_earth(r.lat, r.lon), ll_to_earth(l.lat, l.lon)) < %L::float8',
-  'earth_distance(l.e, r.e) < %L::float8', '%L::float8 >= earth_distance(l.e, ll_to_earth(r.lat, r.lon))', 'sec_to_gc(l.e <-> r.e) <= %L::float8']) form;
+    'earth_distance(l.e, r.e) < %L::float8', '%L::float8 >= earth_distance(l.e, ll_to_earth(r.lat, r.lon))', 'sec_to_gc(l.e <-> r.e) <= %L::float8']) form;
+SELECT same_rows(format('SELECT l.id, r.id FROM places l JOIN places r ON ' || form, r), CASE WHEN r BETWEEN 100 AND 1e6 THEN true END, format(form, r))
+FROM radii, unnest(ARRAY['earth_box(ll_to_earth(l.lat, l.lon), %L::float8) @> ll_to_earth(r.lat, r.lon)', 'll_to_earth(r.lat, r.lon) <@ earth_box(ll_to_earth(l.lat, l.lon), %L::float8)',
+  'cube_enlarge(ll_to_earth(l.lat, l.lon), %L::float8, 3) @> ll_to_earth(r.lat, r.lon)', 'cube_enlarge(ll_to_earth(l.lat, l.lon), -1e12 * %L::float8, 3) @> ll_to_earth(r.lat, r.lon)']) form
+WHERE r <> '1e-320';
+UPDATE places SET odd = CASE kind WHEN 'town' THEN 'NaN' WHEN 'pole' THEN 'Infinity' WHEN 'line' THEN 1200 WHEN 'corner' THEN 3e7 ELSE 1e-200 END;
+SELECT same_rows('SELECT l.id, r.id FROM places l JOIN places r ON ' || condition, NULL, condition)
+FROM unnest(ARRAY['earth_distance(l.e, r.e) < l.odd', 'earth_distance(ll_to_earth(l.lat, l.lon), ll_to_earth(r.lat, r.lon)) <= r.odd',
+  'cube_enlarge(ll_to_earth(l.lat, l.lon), r.odd, 3) @> ll_to_earth(r.lat, r.lon)']) condition;
 SELECT same_rows(format('SELECT l.id, r.id FROM places l JOIN places r ON gpu_within(ARRAY[l.lon, l.lat], ARRAY[r.lon, r.lat], %L::float8, ''haversine'')', r), true,
   'within ' || r) FROM radii WHERE r >= 0 AND r < 'Infinity';
 SELECT same_rows('SELECT l.id, r.id FROM places l JOIN places r ON ' || condition, true, condition)
@@ -42,7 +50,13 @@ FROM unnest(ARRAY['earth_distance(ll_to_earth(l.lat, l.lon), ll_to_earth(r.lat, 
   'earth_distance(ll_to_earth(l.lat, l.lon), ll_to_earth(r.lat, r.lon)) <= 700 AND l.kind = r.kind',
   'earth_distance(ll_to_earth(l.lat, l.lon), ll_to_earth(r.lat, r.lon)) < 700::int', 'sec_to_gc(cube_distance(l.e, r.e)) < 700::real',
   'gpu_distance(ARRAY[l.lon, l.lat], ARRAY[r.lon, r.lat], ''haversine'') <= l.r + r.r', 'gpu_distance(l.v, r.v, ''haversine'') < l.r',
+  'earth_distance(ll_to_earth(l.lat, l.lon), ll_to_earth(r.lat, r.lon)) < l.r', 'earth_distance(ll_to_earth(l.lat, l.lon), ll_to_earth(r.lat, r.lon)) <= r.id',
+  'r.r >= earth_distance(l.e, r.e)',
+  'cube_enlarge(ll_to_earth(l.lat, l.lon), r.r, 3) @> ll_to_earth(r.lat, r.lon)',
   'gpu_distance(ARRAY[l.lon, l.lat], ARRAY[r.lon, r.lat], ''haversine'') <= 300 OR gpu_distance(ARRAY[l.lon, l.lat], ARRAY[r.lon, r.lat], ''haversine'') <= 600']) condition;
+SELECT same_rows('SELECT l.id, r.id FROM places l JOIN places r ON ' || condition, false, 'left to PostgreSQL: ' || condition)
+FROM unnest(ARRAY['earth_box(l.e, 500) @> r.e', 'cube_enlarge(ll_to_earth(l.lat, l.lon), 500, 2) @> ll_to_earth(r.lat, r.lon)',
+  'll_to_earth(r.lat, r.lon) @> cube_enlarge(ll_to_earth(l.lat, l.lon), 0, 3)', 'earth_distance(l.e, r.e) < l.r * r.r']) condition;
 SELECT same_rows('SELECT l.id, r.id FROM places l JOIN places r ON gpu_within(l.v, r.v, r.r, ''haversine'')', NULL, 'a negative radius is an error');
 SELECT same_rows(format(query, condition), true, format(query, condition))
 FROM unnest(ARRAY['gpu_distance(ARRAY[l.lon, l.lat], ARRAY[r.lon, r.lat], ''haversine'') <= 900',

@@ -1,5 +1,5 @@
-// Joins of bits by Hamming distance against brute force over zeros and ones: every output, both
-// ways to find pairs, words of which the last is not full, keys, parts, little memory.
+// Joins of bits by Hamming and by Jaccard distance against brute force over zeros and ones: every
+// output, both ways to find pairs, words of which the last is not full, keys, parts, little memory.
 
 #include <gtest/gtest.h>
 
@@ -99,6 +99,42 @@ TEST_P(BitJoin, every_pair_is_within_as_many_bits_as_there_are) {
     }
 }
 
+TEST_P(BitJoin, jaccard_matches_brute_force_in_every_output) {
+  if (is_device(engine())) GTEST_SKIP() << "the device knows no Jaccard distance";
+  Random random(2120);
+  for (const std::uint32_t bits : {1u, 6u, 65u, 200u})
+    for (const double eps : {0.0, 0.2, 1 / 3.0, 0.9, 1.0}) {
+      const Bits left = random_bits(random, bits, 120, 7).with_ids(shuffled_ids(120));
+      const Bits right = random_bits(random, bits, 90, 5);
+      const Bits none(bits, std::vector<std::uint64_t>((bits + 63) / 64 * 40, 0));
+      for (const Bits* other : {static_cast<const Bits*>(nullptr), &right, &none}) {
+        const Oracle oracle = jaccard_oracle_of(left, other, eps);
+        for (const AccessPattern pattern : {AccessPattern::kAuto, AccessPattern::kFull}) {
+          JoinRequest request = make_request(left, other, eps, Metric::kJaccard);
+          request.knobs.access_pattern = pattern;
+          request.knobs.batch_pairs = pattern == AccessPattern::kFull ? 3 : 0;
+          request.knobs.index = IndexMethod::kPigeonhole;
+          EXPECT_TRUE(every_output_matches(engine(), request, oracle)) << bits << " bits, " << eps;
+        }
+      }
+    }
+}
+
+TEST_P(BitJoin, jaccard_clusters_match_brute_force) {
+  if (is_device(engine())) GTEST_SKIP() << "the device knows no Jaccard distance";
+  Random random(2121);
+  const Bits rows = random_bits(random, 64, 400, 5).with_ids(shuffled_ids(400));
+  for (const double eps : {0.0, 0.1, 0.3, 0.7}) {
+    const Oracle oracle = jaccard_oracle_of(rows, nullptr, eps);
+    for (const std::uint64_t min_points : {1u, 2u, 8u})
+      for (const BorderRule borders : {BorderRule::kNearest, BorderRule::kFirst}) {
+        const JoinRequest request = make_request(rows, nullptr, eps, Metric::kJaccard)
+                                        .asking(Output::clusters(min_points, borders));
+        EXPECT_TRUE(matches_oracle(run_join(engine(), request), request, oracle)) << eps;
+      }
+  }
+}
+
 TEST_P(BitJoin, clusters_match_brute_force) {
   if (is_device(engine())) GTEST_SKIP() << "the device finds no clusters of bits";
   Random random(2104);
@@ -132,6 +168,30 @@ TEST_P(BitJoin, best_pairs_match_brute_force) {
         const JoinRequest request = make_request(rows, nullptr, 10).asking(Output::top_pairs(top));
         EXPECT_TRUE(matches_oracle(run_join(engine(), request), request, oracle));
       }
+}
+
+TEST_P(BitJoin, nearest_rows_match_brute_force) {
+  if (is_device(engine())) GTEST_SKIP() << "the device finds no nearest rows of bits";
+  Random random(2122);
+  for (const std::uint32_t bits : {3u, 64u, 130u}) {
+    const Bits left = random_bits(random, bits, 80, 7).with_ids(shuffled_ids(80));
+    const Bits right = random_bits(random, bits, 2100, 9);
+    for (const double eps : {5.0, kMax})
+      for (const std::uint64_t k : {1u, 7u, 3000u})
+        for (const unsigned threads : {1u, 3u}) {
+          JoinRequest request = make_request(left, &right, eps).asking(Output::nearest(k));
+          request.resources.threads = threads;
+          EXPECT_TRUE(
+              matches_oracle(run_join(engine(), request), request, oracle_of(left, &right, eps)))
+              << bits << " bits, " << k << " within " << eps;
+          for (const PairSelection pairs : {PairSelection::kAll, PairSelection::kDistinct}) {
+            request = make_request(left, nullptr, eps).asking(Output::nearest(k));
+            request.sides = Sides::one(left.view(), pairs);
+            EXPECT_TRUE(matches_oracle(run_join(engine(), request), request,
+                                       oracle_of(left, nullptr, eps)));
+          }
+        }
+  }
 }
 
 TEST_P(BitJoin, duplicates_follow_the_greedy_walk) {
@@ -178,14 +238,16 @@ TEST(BitJoins, have_keys) {
     whole.insert(whole.end(), columns.end() - 2, columns.end());
   }
   const Points keyed(66, whole);
-  for (const double eps : {4.0, 9.0}) {
+  for (const auto& [metric, eps] :
+       {std::pair{Metric::kHamming, 4.0}, {Metric::kHamming, 9.0}, {Metric::kJaccard, 0.2}}) {
+    const DistanceOfRows distance = metric == Metric::kJaccard ? jaccard_of_ones : hamming_of_ones;
     const Oracle oracle(keyed, nullptr, eps, [&](const double* a, const double* b, std::uint32_t) {
       for (int k = 0; k < 2; ++k)
         if (!(std::abs(a[64 + k] - b[64 + k]) <= keys.reach[k])) return kNan;
-      return definition_of_distance(Metric::kL1, a, b, 64);
+      return distance(a, b, 64);
     });
     for (const IndexMethod index : kMethods) {
-      JoinRequest request = make_request(rows, nullptr, eps);
+      JoinRequest request = make_request(rows, nullptr, eps, metric);
       Dataset data = request.left();
       data.keys = columns.data();
       data.key_columns = 2;
@@ -205,6 +267,12 @@ TEST(BitJoins, are_joined_in_parts) {
                                    oracle_of(left, nullptr, eps)));
   EXPECT_TRUE(every_output_matches(engine_of_parts(), make_request(left, &right, eps),
                                    oracle_of(left, &right, eps)));
+  const JoinRequest nearest = make_request(left, &right, kMax).asking(Output::nearest(5));
+  EXPECT_TRUE(
+      matches_oracle(run_join(engine_of_parts(), nearest), nearest, oracle_of(left, &right, kMax)));
+  EXPECT_TRUE(every_output_matches(engine_of_parts(),
+                                   make_request(left, &right, 0.3, Metric::kJaccard),
+                                   jaccard_oracle_of(left, &right, 0.3)));
 }
 
 TEST(BitJoins, keep_to_the_memory_limit) {
@@ -249,8 +317,9 @@ TEST(BitJoins, refuse_what_is_not_theirs) {
                       Output::pairs());
   EXPECT_EQ(refusal(request).code, StatusCode::kInvalidArgument);
   const JoinRequest bits = make_request(rows, nullptr, 2);
-  EXPECT_STREQ(refusal(bits.asking(Output::nearest(2))).message,
-               "the nearest rows are not found by Hamming distance");
+  EXPECT_STREQ(
+      refusal(make_request(rows, nullptr, 1, Metric::kJaccard).asking(Output::nearest(2))).message,
+      "the nearest rows are not found by Jaccard distance");
   EXPECT_STREQ(refusal(bits.asking(Output::spanning_tree(2))).message,
                "spanning trees are not found by Hamming distance");
   EXPECT_EQ(refusal(bits.asking(Output::stable_clusters(2, 2))).code, StatusCode::kInvalidArgument);

@@ -86,10 +86,31 @@ inline Oracle oracle_of(const Bits& left, const Bits* right, double eps) {
   return Oracle(left.points(), right == nullptr ? nullptr : &right->points(), Metric::kL1, eps);
 }
 
-inline JoinRequest make_request(const Bits& left, const Bits* right, double eps) {
+using DistanceOfRows = double (*)(const double* a, const double* b, std::uint32_t bits);
+
+inline double hamming_of_ones(const double* a, const double* b, std::uint32_t bits) {
+  return definition_of_distance(Metric::kL1, a, b, bits);
+}
+
+/// That of sets whose members are the ones.
+inline double jaccard_of_ones(const double* a, const double* b, std::uint32_t bits) {
+  double both = 0, any = 0;
+  for (std::uint32_t bit = 0; bit < bits; ++bit) {
+    both += a[bit] * b[bit];
+    any += a[bit] + b[bit] > 0;
+  }
+  return both == 0 ? 1 : 1 - both / any;
+}
+
+inline Oracle jaccard_oracle_of(const Bits& left, const Bits* right, double eps) {
+  return Oracle(left.points(), right == nullptr ? nullptr : &right->points(), eps, jaccard_of_ones);
+}
+
+inline JoinRequest make_request(const Bits& left, const Bits* right, double eps,
+                                Metric metric = Metric::kHamming) {
   const Sides sides = right == nullptr ? Sides::one(left.view(), PairSelection::kAll)
                                        : Sides::two(left.view(), right->view());
-  JoinRequest request(sides, PointsWithin{Metric::kHamming, eps}, Output::pairs());
+  JoinRequest request(sides, PointsWithin{metric, eps}, Output::pairs());
   request.resources.threads = 2;
   return request;
 }

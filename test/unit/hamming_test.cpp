@@ -22,6 +22,17 @@ TEST(Hamming, distance_counts_the_bits_that_differ) {
   EXPECT_EQ(hamming_distance(a, 1, apart, 2, 3), 1u + 64 + 2);
 }
 
+TEST(Hamming, jaccard_distance_bounds_the_bits_that_differ) {
+  for (const double eps : {0.0, 0.1, 0.25, 1 / 3.0, 0.5, 0.99, 1.0, 2.0})
+    for (std::uint32_t ones = 0; ones < 150; ++ones)
+      for (std::uint32_t common = 0; 2 * common <= ones; ++common) {
+        const double any = ones - common;
+        const double distance = common == 0 ? 1 : 1 - common / any;
+        EXPECT_EQ(distance <= eps, ones - 2 * common <= most_differing(ones, eps))
+            << ones << " ones, " << common << " in common, " << eps;
+      }
+}
+
 TEST(Hamming, sets_are_listed_once_each) {
   for (std::uint32_t count = 1; count <= 12; ++count)
     for (std::uint32_t chosen = 1; chosen <= count; ++chosen) {

@@ -1,6 +1,8 @@
 #include "cpu/index/bit_index.h"
 
 #include <algorithm>
+#include <numeric>
+#include <vector>
 
 #include "core/hamming.h"
 #include "cpu/index/large_buffer.h"
@@ -31,9 +33,36 @@ void make_room(MemoryBudget& budget, Buffer<T>& buffer, std::uint64_t size) {
   buffer = large_buffer<T>(budget, size);
 }
 
+std::uint32_t count_ones(const std::uint64_t* row, std::uint32_t words) {
+  std::uint32_t ones = 0;
+  for (std::uint32_t w = 0; w < words; ++w) ones += count_bits(row[w]);
+  return ones;
+}
+
+/// Puts the rows in the order of their ones, equal ones as they were.
+void sort_by_ones(WorkerPool& pool, MemoryBudget& budget, const Dataset& data, BitIndex* index) {
+  const std::uint32_t rows = index->rows();
+  Buffer<std::uint32_t> of_row = large_buffer<std::uint32_t>(budget, rows);
+  pool.parallel_for((rows + kBetweenChecks - 1) / kBetweenChecks, [&](std::size_t piece, unsigned) {
+    const std::size_t first = piece * kBetweenChecks;
+    for (std::size_t row = first; row < std::min<std::size_t>(rows, first + kBetweenChecks); ++row)
+      of_row[row] = count_ones(point<std::uint64_t>(data, row), data.dims);
+  });
+  std::vector<std::uint32_t> starts(data.dims * kBitsPerWord + 2, 0);
+  for (std::uint32_t row = 0; row < rows; ++row) ++starts[of_row[row] + 1];
+  std::partial_sum(starts.begin(), starts.end(), starts.begin());
+  index->ones = large_buffer<std::uint32_t>(budget, rows);
+  for (std::uint32_t row = 0; row < rows; ++row) {
+    const std::uint32_t place = starts[of_row[row]]++;
+    index->names.rows[place] = row;
+    index->ones[place] = of_row[row];
+  }
+}
+
 }  // namespace
 
-BitIndex build_bit_index(WorkerPool& pool, MemoryBudget& budget, const Dataset& data) {
+BitIndex build_bit_index(WorkerPool& pool, MemoryBudget& budget, const Dataset& data,
+                         bool by_ones) {
   BitIndex index;
   const auto rows = static_cast<std::uint32_t>(data.rows);
   const std::size_t groups = (std::size_t{rows} + kGroupPoints - 1) / kGroupPoints;
@@ -44,23 +73,24 @@ BitIndex build_bit_index(WorkerPool& pool, MemoryBudget& budget, const Dataset& 
   index.names.rows = large_buffer<std::uint32_t>(budget, rows);
   index.names.ids = large_buffer<std::int64_t>(budget, rows);
   index.values = large_buffer<std::uint64_t>(budget, groups * data.dims * kGroupPoints);
+  std::iota(index.names.rows.data(), index.names.rows.data() + rows, 0);
+  if (by_ones) sort_by_ones(pool, budget, data, &index);
   pool.parallel_for(groups, [&](std::size_t number, unsigned) {
     std::uint64_t* const group = index.values.data() + number * data.dims * kGroupPoints;
     for (std::uint32_t i = 0; i < kGroupPoints; ++i) {
-      const std::size_t row = number * kGroupPoints + i;
-      const std::uint64_t* const words = row < rows ? point<std::uint64_t>(data, row) : nullptr;
+      const std::size_t place = number * kGroupPoints + i;
+      const std::uint32_t row = place < rows ? index.names.rows[place] : 0;
+      const std::uint64_t* const words = place < rows ? point<std::uint64_t>(data, row) : nullptr;
       for (std::uint32_t w = 0; w < data.dims; ++w)
         group[w * kGroupPoints + i] = words == nullptr ? 0 : words[w];
-      if (row >= rows) continue;
-      index.names.rows[row] = static_cast<std::uint32_t>(row);
-      index.names.ids[row] = id_of(data, row);
+      if (place < rows) index.names.ids[place] = id_of(data, row);
     }
   });
   return index;
 }
 
-std::uint64_t bit_index_row_bytes(const Dataset& data) {
-  return point_bytes(data) + sizeof(std::uint32_t) + sizeof(std::int64_t);
+std::uint64_t bit_index_row_bytes(const Dataset& data, bool by_ones) {
+  return point_bytes(data) + (by_ones ? 3 : 1) * sizeof(std::uint32_t) + sizeof(std::int64_t);
 }
 
 void BitBuckets::fill(const WorkerPool& pool, const BitIndex& index, const BucketChoice& choice) {

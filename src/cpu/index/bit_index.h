@@ -11,10 +11,11 @@
 
 namespace gpujoin::cpu {
 
-/// Positions are rows.
+/// Positions are rows, or rows in the order of their ones.
 struct BitIndex {
   std::uint32_t words = 0;
   GridIndex names;               ///< rows and ids alone
+  Buffer<std::uint32_t> ones;    ///< by position, where they are the order
   Buffer<std::uint64_t> values;  ///< [groups][words][kGroupPoints], the last group filled up with 0
 
   std::uint32_t rows() const { return names.points; }
@@ -28,10 +29,10 @@ struct BitIndex {
 };
 
 /// Throws MemoryLimitExceeded, std::bad_alloc, Stopped.
-BitIndex build_bit_index(WorkerPool& pool, MemoryBudget& budget, const Dataset& data);
+BitIndex build_bit_index(WorkerPool& pool, MemoryBudget& budget, const Dataset& data, bool by_ones);
 
-/// Bytes of memory that an index takes a row, besides the bits themselves.
-std::uint64_t bit_index_row_bytes(const Dataset& data);
+/// Bytes of memory that an index takes a row.
+std::uint64_t bit_index_row_bytes(const Dataset& data, bool by_ones);
 
 /// Some of the rows that share a hash: one slice of several that take turns.
 struct BucketChoice {

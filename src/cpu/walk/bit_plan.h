@@ -12,8 +12,9 @@ namespace gpujoin::cpu {
 
 struct BitPlan {
   const BitIndex* left;
-  const BitIndex* right;  ///< the same as left in a self-join
-  std::uint32_t most;     ///< most_differing_bits()
+  const BitIndex* right;                   ///< the same as left in a self-join
+  std::uint32_t most;                      ///< most_differing_bits()
+  std::vector<std::int64_t> most_of_ones;  ///< of kJaccard most_differing(), by the ones of both
   BitScan scan;
   BitSegments segments;
   std::vector<std::uint64_t> passes;  ///< the segments that each compares, a bit each
@@ -23,6 +24,9 @@ struct BitPlan {
 
   std::uint32_t words() const { return left->words; }
 };
+
+/// By the ones of both, up to as many as two of the plan's rows have.
+std::vector<std::int64_t> most_of_all_ones(const BitPlan& plan, double eps);
 
 /// Whether the keys of two rows are near each other, as JoinPlan::keys ask.
 bool are_keys_near(const JoinPlan& join, std::uint32_t left, std::uint32_t right);

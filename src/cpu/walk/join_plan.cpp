@@ -29,14 +29,16 @@ void find_raws(const JoinPlan& plan, std::uint32_t position, const std::uint32_t
   }
 }
 
-/// The differing bits of a row and others.
-void find_counts(const JoinPlan& plan, std::uint32_t position, const std::uint32_t* neighbors,
-                 std::size_t count, double* raws) {
+/// The distances of a row of bits and others.
+void find_bits(const JoinPlan& plan, std::uint32_t position, const std::uint32_t* neighbors,
+               std::size_t count, double* raws) {
   const auto* const a = point<std::uint64_t>(*plan.left_points, plan.left->rows[position]);
-  for (std::size_t i = 0; i < count; ++i)
-    raws[i] = hamming_distance(
-        a, point<std::uint64_t>(*plan.right_points, plan.right->rows[neighbors[i]]),
-        plan.right_points->dims);
+  const std::uint32_t words = plan.right_points->dims;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto* const b = point<std::uint64_t>(*plan.right_points, plan.right->rows[neighbors[i]]);
+    raws[i] = plan.metric == Metric::kJaccard ? jaccard_distance(a, b, words)
+                                              : hamming_distance(a, b, words);
+  }
 }
 
 }  // namespace
@@ -44,7 +46,7 @@ void find_counts(const JoinPlan& plan, std::uint32_t position, const std::uint32
 void JoinPlan::exact_raws(std::uint32_t position, const std::uint32_t* neighbors, std::size_t count,
                           double* raws) const {
   if (left_points->scalar == ScalarType::kBits)
-    find_counts(*this, position, neighbors, count, raws);
+    find_bits(*this, position, neighbors, count, raws);
   else if (left_points->scalar == ScalarType::kFloat32)
     find_raws<float>(*this, position, neighbors, count, raws);
   else

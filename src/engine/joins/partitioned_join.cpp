@@ -105,7 +105,7 @@ Cut choose_box_cut(const JoinRequest& request) {
 }  // namespace
 
 Cut choose_cut(const JoinRequest& request, const Strategy& strategy, const WalkCosts& costs) {
-  if (request.metric() == Metric::kHamming) return {{0, 0}, std::numeric_limits<double>::max()};
+  if (is_of_bits(request.metric())) return {{0, 0}, std::numeric_limits<double>::max()};
   if (strategy.reference_points > 0) {
     JoinRequest by_columns = request;
     by_columns.knobs.index = IndexMethod::kGrid;

@@ -27,6 +27,7 @@ std::uint64_t list_bytes(std::uint64_t k) {
 
 /// The raw distance of a row and itself: by cosine it may be a little more than 0.
 double raw_distance_to_itself(Metric metric, const Dataset& data, std::uint64_t row) {
+  if (is_of_bits(metric)) return 0;
   if (data.scalar == ScalarType::kFloat32)
     return raw_distance(metric, point<float>(data, row), point<float>(data, row), data.dims);
   return raw_distance(metric, point<double>(data, row), point<double>(data, row), data.dims);
@@ -110,7 +111,7 @@ bool PartitionedNearest::divide() {
 /// A bound on the distance of two rows of the parts: subtraction, squares, sums and roots round
 /// monotonically, so that no pair is nearer than the nearest values of one column are.
 double PartitionedNearest::least_distance(std::size_t left, std::size_t right) const {
-  if (request_.metric() == Metric::kCosine) return 0;
+  if (request_.metric() == Metric::kCosine || is_of_bits(request_.metric())) return 0;
   const Extent &a = left_side_->extent(left), &b = right_side_->extent(right);
   const bool above = b.low > a.high, below = b.high < a.low;
   if (!above && !below) return 0;

@@ -104,26 +104,31 @@ Status check_sides(const Sides& sides) {
   return {};
 }
 
-/// Bits are compared by how many differ, points by nothing of the kind.
+/// Bits are compared by which of them differ, points by nothing of the kind.
 Status check_bits(const JoinRequest& request) {
+  const bool bits = is_of_bits(request.metric());
   const bool hamming = request.metric() == Metric::kHamming;
   for (const Dataset* data : {&request.left(), &request.right()})
-    if (data->rows > 0 && (data->scalar == ScalarType::kBits) != hamming)
-      return make_status(StatusCode::kInvalidArgument, "Join bits by the metric \"hamming\".",
+    if (data->rows > 0 && (data->scalar == ScalarType::kBits) != bits)
+      return make_status(StatusCode::kInvalidArgument,
+                         "Join bits by the metric \"hamming\" or \"jaccard\".",
                          hamming ? "points have no Hamming distance"
-                                 : "bits have no distance but the Hamming distance");
-  if (!hamming) return {};
+                         : bits  ? "points have no Jaccard distance"
+                                 : "bits have no distances but those of Hamming and Jaccard");
+  if (!bits) return {};
   if (request.shape() == Shape::kBoxes)
-    return make_status(StatusCode::kInvalidArgument, "Use l2, l1 or linf.",
-                       "boxes have no Hamming distance");
-  if (request.output() == Output::kNearest)
+    return make_status(
+        StatusCode::kInvalidArgument, "Use l2, l1 or linf.",
+        hamming ? "boxes have no Hamming distance" : "boxes have no Jaccard distance");
+  if (request.output() == Output::kNearest && !hamming)
     return make_status(StatusCode::kInvalidArgument,
                        "Join within a distance, and order the pairs of a row by it.",
-                       "the nearest rows are not found by Hamming distance");
+                       "the nearest rows are not found by Jaccard distance");
   if (is_of_spanning_tree(request.output()))
     return make_status(StatusCode::kInvalidArgument,
-                       "gpu_dbscan() and gpu_components() find clusters by Hamming distance.",
-                       "spanning trees are not found by Hamming distance");
+                       "gpu_dbscan() and gpu_components() find clusters of bits.",
+                       hamming ? "spanning trees are not found by Hamming distance"
+                               : "spanning trees are not found by Jaccard distance");
   return {};
 }
 
@@ -229,6 +234,8 @@ const char* to_string(Metric metric) {
       return "cosine";
     case Metric::kHamming:
       return "hamming";
+    case Metric::kJaccard:
+      return "jaccard";
     default:
       return "l2";
   }

@@ -122,8 +122,8 @@ class Sides {
 /// the high one.
 enum class Shape : std::int32_t { kPoints, kBoxes };
 
-/// Points whose distance is at most eps, which is finite and >= 0. Bits have kHamming, and nothing
-/// else has it.
+/// Points whose distance is at most eps, which is finite and >= 0. Bits have kHamming and kJaccard,
+/// and nothing else has them.
 struct PointsWithin {
   Metric metric;
   double eps;

@@ -59,8 +59,7 @@ class BitPlanner {
     right_ = there.self_join() ? left_ : words_of(there.right(), sample.right);
     count_shares(sample.left.size(), sample.right.size());
     std::uint64_t near = 0;
-    for (const SamplePair pair : pairs_)
-      near += hamming_distance(left_row(pair), right_row(pair), words_) <= most_;
+    for (const SamplePair pair : pairs_) near += is_near(left_row(pair), right_row(pair));
     share_near_ =
         pairs_.empty() ? 0 : static_cast<double>(near) / static_cast<double>(pairs_.size());
   }
@@ -88,6 +87,11 @@ class BitPlanner {
 
  private:
   double pair_ms() const { return kPairNs * words_ / 1e6; }
+  bool is_near(const std::uint64_t* a, const std::uint64_t* b) const {
+    if (request_.metric() == Metric::kJaccard)
+      return jaccard_distance(a, b, words_) <= request_.eps();
+    return hamming_distance(a, b, words_) <= most_;
+  }
   const std::uint64_t* left_row(SamplePair pair) const {
     return left_.data() + std::size_t{pair.left} * words_;
   }
@@ -195,8 +199,10 @@ void explain(BitStrategy& chosen, const JoinRequest& request, bool asked) {
         strategy.estimate().candidates / std::max(1.0, static_cast<double>(request.left().rows)));
   else
     std::snprintf(strategy.reason, sizeof strategy.reason,
-                  asked ? "every pair, as gpujoin.index asks"
-                        : "every pair: no segments leave enough of them out");
+                  request.metric() == Metric::kJaccard
+                      ? "every pair with about as many ones, which its distance bounds"
+                  : asked ? "every pair, as gpujoin.index asks"
+                          : "every pair: no segments leave enough of them out");
 }
 
 }  // namespace
@@ -206,9 +212,12 @@ std::uint32_t most_differing_bits(const JoinRequest& request) {
   return static_cast<std::uint32_t>(std::min(std::floor(request.eps()), bits));
 }
 
+double estimate_bits_ms(const JoinRequest& request) { return BitPlanner(request).all_pairs().ms; }
+
 BitStrategy choose_bit_strategy(const JoinRequest& request) {
   const IndexMethod asked = request.knobs.index;
-  const bool asks_for_all = asked == IndexMethod::kNone || asked == IndexMethod::kTiles;
+  const bool by_ones = request.metric() == Metric::kJaccard;  // which segments do not bound
+  const bool asks_for_all = by_ones || asked == IndexMethod::kNone || asked == IndexMethod::kTiles;
   BitPlanner planner(request);
   BitStrategy chosen;
   chosen.strategy = bare_strategy(request, IndexMethod::kTiles);

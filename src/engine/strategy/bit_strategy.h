@@ -25,6 +25,9 @@ struct BitSegments {
 /// The bits that two rows of a pair may differ in at most.
 std::uint32_t most_differing_bits(const JoinRequest& request);
 
+/// What comparing every pair takes.
+double estimate_bits_ms(const JoinRequest& request);
+
 struct BitStrategy {
   BitSegments segments;
   Strategy strategy;  ///< the same for EXPLAIN and for estimates

@@ -47,6 +47,7 @@ double estimate_boxes_ms(const JoinRequest& request) {
 double estimate_nearest_ms(const JoinRequest& request, const WalkCosts& costs) {
   constexpr double kLeafPoints = 32, kPointNs = 500, kNeighborNs = 30;
   const auto rows = static_cast<double>(request.right().rows);
+  if (is_of_bits(request.metric())) return estimate_bits_ms(request);
   const double leaves = std::pow(3.0, request.left().dims);
   const auto k = static_cast<double>(request.neighbors());
   const double looked_at = std::min(rows, leaves * (kLeafPoints + k));
@@ -76,7 +77,7 @@ AccessPattern pattern_of(const JoinRequest& request, IndexMethod index) {
 }
 
 Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
-  if (request.metric() == Metric::kHamming) return choose_bit_strategy(request).strategy;
+  if (is_of_bits(request.metric())) return choose_bit_strategy(request).strategy;
   Planner planner(request, costs);
   const auto left_rows = static_cast<double>(request.left().rows);
   const auto right_rows = static_cast<double>(request.right().rows);
@@ -126,6 +127,9 @@ bool are_keys_worth(const JoinRequest& request, double pair_ns) {
 }
 
 bool is_for_cores(const JoinRequest& request) {
+  if (request.metric() == Metric::kJaccard ||
+      (is_of_bits(request.metric()) && request.output() == Output::kNearest))
+    return true;
   if (request.metric() != Metric::kHamming || !check_request(request).ok()) return false;
   try {
     return choose_strategy(request).index == IndexMethod::kPigeonhole;

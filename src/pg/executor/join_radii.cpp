@@ -115,7 +115,9 @@ void find_radius_classes(JoinNode* node) {
   RadiusClasses& classes = node->classes;
   classes = {};
   const bool may_raise = node->data.test.by->form == TestForm::kWithin && node->eps_of_all < 0;
-  if (!has_row_radii(node) || may_raise || !node->band.engine_serves || node->keys != nullptr)
+  const bool of_bits = is_of_bits(node->data.test.by->metric);  // passes take no smaller radii
+  if (!has_row_radii(node) || of_bits || may_raise || !node->band.engine_serves ||
+      node->keys != nullptr)
     return;
   Side* const side = node->left.most_radius > node->right.most_radius ? &node->left : &node->right;
   if (side->radius == 0 || side->points.file != nullptr || side->points.rows < kFewRows ||

@@ -7,6 +7,9 @@ extern "C" {
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "utils/builtins.h"
+#include "utils/float.h"
 #include "utils/fmgroids.h"
 }
 
@@ -25,8 +28,11 @@ struct Distance {
   Relids left, right;
   List* left_values;  ///< what is subtracted, or subtracted from
   List* right_values;
-  bool single;  ///< some of its arithmetic is in single precision
-  bool exact;   ///< its arithmetic is the engine's, up to the root
+  bool single;          ///< some of its arithmetic is in single precision
+  bool exact;           ///< its arithmetic is the engine's, up to the root
+  bool numeric;         ///< some of it is of numerics
+  bool held;            ///< some numbers may be none of float8
+  double most_numeric;  ///< magnitude of numerics that become float8; 0: none does
 };
 
 /// Whether a cast keeps a number, but for what *single says.
@@ -35,7 +41,13 @@ bool keeps_number(Oid cast, bool* single) {
     case F_FLOAT8_FLOAT4:
     case F_FLOAT8_INT2:
     case F_FLOAT8_INT4:
+    case F_FLOAT8_INT8:
     case F_INT4_INT2:
+    case F_INT8_INT2:
+    case F_INT8_INT4:
+    case F_NUMERIC_INT2:
+    case F_NUMERIC_INT4:
+    case F_NUMERIC_INT8:
       return true;
     case F_FLOAT4_INT2:
     case F_FLOAT4_INT4:
@@ -74,6 +86,12 @@ Arithmetic arithmetic_of(Oid function, bool* single) {
     case F_INT4PL:
     case F_INT24PL:
     case F_INT42PL:
+    case F_INT8PL:
+    case F_INT84PL:
+    case F_INT48PL:
+    case F_INT82PL:
+    case F_INT28PL:
+    case F_NUMERIC_ADD:
       return Arithmetic::kSum;
     case F_FLOAT4MI:
       *single = true;
@@ -85,6 +103,12 @@ Arithmetic arithmetic_of(Oid function, bool* single) {
     case F_INT4MI:
     case F_INT24MI:
     case F_INT42MI:
+    case F_INT8MI:
+    case F_INT84MI:
+    case F_INT48MI:
+    case F_INT82MI:
+    case F_INT28MI:
+    case F_NUMERIC_SUB:
       return Arithmetic::kDifference;
     case F_FLOAT4MUL:
       *single = true;
@@ -96,25 +120,115 @@ Arithmetic arithmetic_of(Oid function, bool* single) {
     case F_INT4MUL:
     case F_INT24MUL:
     case F_INT42MUL:
+    case F_INT8MUL:
+    case F_INT84MUL:
+    case F_INT48MUL:
+    case F_INT82MUL:
+    case F_INT28MUL:
+    case F_NUMERIC_MUL:
       return Arithmetic::kProduct;
     case F_DPOW:
     case F_POW_FLOAT8_FLOAT8:
     case F_POWER_FLOAT8_FLOAT8:
+    case F_NUMERIC_POWER:
+    case F_POW_NUMERIC_NUMERIC:
+    case F_POWER_NUMERIC_NUMERIC:
       return Arithmetic::kPower;
     case F_DSQRT:
     case F_SQRT_FLOAT8:
+    case F_NUMERIC_SQRT:
+    case F_SQRT_NUMERIC:
       return Arithmetic::kRoot;
     case F_FLOAT4ABS:
     case F_FLOAT8ABS:
     case F_INT2ABS:
     case F_INT4ABS:
+    case F_INT8ABS:
+    case F_NUMERIC_ABS:
     case F_ABS_FLOAT4:
     case F_ABS_FLOAT8:
     case F_ABS_INT2:
     case F_ABS_INT4:
+    case F_ABS_INT8:
+    case F_ABS_NUMERIC:
       return Arithmetic::kMagnitude;
     default:
       return Arithmetic::kNone;
+  }
+}
+
+Expr* compare(Oid function, Expr* one, Expr* other) {
+  return reinterpret_cast<Expr*>(makeFuncExpr(function, BOOLOID, list_make2(one, other), InvalidOid,
+                                              InvalidOid, COERCE_EXPLICIT_CALL));
+}
+
+Expr* float8(double value) {
+  return reinterpret_cast<Expr*>(makeConst(FLOAT8OID, -1, InvalidOid, sizeof(double),
+                                           Float8GetDatum(value), false, FLOAT8PASSBYVAL));
+}
+
+CaseWhen* when(Expr* test, Expr* result) {
+  CaseWhen* const choice = makeNode(CaseWhen);
+  choice->expr = test;
+  choice->result = result;
+  choice->location = -1;
+  return choice;
+}
+
+/// The number as float8 where the test holds, else NaN, but NULL where it is NULL.
+Expr* held_if(Expr* test, Expr* number, Expr* value) {
+  NullTest* const null = makeNode(NullTest);
+  null->arg = number;
+  null->nulltesttype = IS_NULL;
+  null->location = -1;
+  Expr* const nothing = reinterpret_cast<Expr*>(makeNullConst(FLOAT8OID, -1, InvalidOid));
+  CaseExpr* const choice = makeNode(CaseExpr);
+  choice->casetype = FLOAT8OID;
+  choice->args = list_make2(when(reinterpret_cast<Expr*>(null), nothing), when(test, value));
+  choice->defresult = float8(get_float8_nan());
+  choice->location = -1;
+  return reinterpret_cast<Expr*>(choice);
+}
+
+/// An int8 that float8 holds.
+Expr* held_int8(Expr* value) {
+  Expr* const number = cast_by(F_FLOAT8_INT8, value);
+  return held_if(compare(F_FLOAT8LE, cast_by(F_FLOAT8ABS, number), float8(0x1p52)), value, number);
+}
+
+/// A numeric of moderate size and not too many digits, whose cast raises no error.
+Expr* held_numeric(Expr* value, double most) {
+  constexpr int kMostDigits = 100;  // after the point
+  const auto call = [](Oid function, Oid result, Expr* of) {
+    return reinterpret_cast<Expr*>(makeFuncExpr(function, result, list_make1(of), InvalidOid,
+                                                InvalidOid, COERCE_EXPLICIT_CALL));
+  };
+  const auto int4 = [](int number) {
+    return reinterpret_cast<Expr*>(makeConst(INT4OID, -1, InvalidOid, sizeof(std::int32_t),
+                                             Int32GetDatum(number), false, true));
+  };
+  Expr* const limit = call(F_NUMERIC_FLOAT8, NUMERICOID, float8(most));
+  Expr* const size = call(F_NUMERIC_ABS, NUMERICOID, value);
+  Expr* const digits = call(F_SCALE, INT4OID, value);
+  return held_if(makeBoolExpr(AND_EXPR,
+                              list_make2(compare(F_NUMERIC_LE, size, limit),
+                                         compare(F_INT4LE, digits, int4(kMostDigits))),
+                              -1),
+                 value, cast_by(F_FLOAT8_NUMERIC, value));
+}
+
+/// A value as float8, or null.
+Expr* as_coordinate(Distance* distance, Expr* value) {
+  switch (exprType(reinterpret_cast<Node*>(value))) {
+    case INT8OID:
+      distance->exact = false;
+      distance->held = true;
+      return held_int8(value);
+    case NUMERICOID:
+      distance->numeric = distance->held = true;
+      return distance->most_numeric > 0 ? held_numeric(value, distance->most_numeric) : nullptr;
+    default:
+      return as_float8(value);
   }
 }
 
@@ -128,8 +242,8 @@ bool add_difference(Distance* distance, Expr* difference) {
   if (!comes_from(distance->root, one, distance->left) ||
       !comes_from(distance->root, other, distance->right))
     return false;
-  one = as_float8(one);
-  other = as_float8(other);
+  one = as_coordinate(distance, one);
+  other = as_coordinate(distance, other);
   if (one == nullptr || other == nullptr) return false;
   distance->left_values = lappend(distance->left_values, one);
   distance->right_values = lappend(distance->right_values, other);
@@ -138,8 +252,11 @@ bool add_difference(Distance* distance, Expr* difference) {
 
 bool is_two(Expr* value) {
   const Const* const constant = reinterpret_cast<const Const*>(value);
-  return IsA(value, Const) && constant->consttype == FLOAT8OID && !constant->constisnull &&
-         DatumGetFloat8(constant->constvalue) == 2;
+  if (!IsA(value, Const) || constant->constisnull) return false;
+  if (constant->consttype == NUMERICOID)
+    return DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow, constant->constvalue)) ==
+           2;
+  return constant->consttype == FLOAT8OID && DatumGetFloat8(constant->constvalue) == 2;
 }
 
 /// The square of a difference, or a sum of squares. The engine adds from the left to the right.
@@ -166,10 +283,11 @@ bool add_squares(Distance* distance, Expr* expression, bool leftmost) {
 void set_clause(const Distance& distance, ColumnForm form, SimilarityClause* clause) {
   clause->left = as_array(distance.left_values);
   clause->right = as_array(distance.right_values);
-  const ColumnArithmetic arithmetic = distance.single  ? ColumnArithmetic::kSingle
-                                      : distance.exact ? ColumnArithmetic::kExact
-                                                       : ColumnArithmetic::kDouble;
-  clause->test = column_test(arithmetic, form);
+  const ColumnArithmetic arithmetic = distance.numeric  ? ColumnArithmetic::kNumeric
+                                      : distance.single ? ColumnArithmetic::kSingle
+                                      : distance.exact  ? ColumnArithmetic::kExact
+                                                        : ColumnArithmetic::kDouble;
+  clause->test = column_test(arithmetic, form, distance.held);
 }
 
 /// Sets the clause's values and test, if the expression is what its condition compares.
@@ -200,17 +318,43 @@ bool match_magnitude(Distance* distance, Expr* expression, SimilarityClause* cla
   return true;
 }
 
+Expr* fold(Expr* value) {
+  return reinterpret_cast<Expr*>(eval_const_expressions(nullptr, reinterpret_cast<Node*>(value)));
+}
+
+/// Distance::most_numeric for a radius, which may be one of squares.
+double most_numeric(const Expr* radius) {
+  if (radius == nullptr || !IsA(radius, Const)) return 0;
+  const double eps = DatumGetFloat8(reinterpret_cast<const Const*>(radius)->constvalue);
+  const bool moderate =
+      eps > 1e-30 && eps < 1e30 && !reinterpret_cast<const Const*>(radius)->constisnull;
+  return moderate ? kMostNumeric * std::fmin(eps, std::sqrt(eps)) : 0;
+}
+
+/// A radius as float8, or null; numerics are constants, for others might raise an error.
+Expr* radius_of(Expr* radius) {
+  const Const* const constant = reinterpret_cast<const Const*>(radius);
+  if (exprType(reinterpret_cast<Node*>(radius)) == INT8OID)
+    return IsA(radius, Const) ? fold(cast_by(F_FLOAT8_INT8, radius)) : nullptr;
+  if (exprType(reinterpret_cast<Node*>(radius)) != NUMERICOID) return as_float8(radius);
+  if (!IsA(radius, Const) || constant->constisnull) return nullptr;
+  return float8(
+      DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow, constant->constvalue)));
+}
+
 /// Sets *clause if the condition compares what `match` finds with a radius.
 bool match_comparison(PlannerInfo* root, Expr* condition, Relids left, Relids right,
                       MatchDistance match, SimilarityClause* clause) {
   List* arguments = NIL;
   if (!IsA(condition, OpExpr)) return false;
   const Oid function = called(condition, &arguments);
-  const Comparison* const comparison = find_comparison(function);
+  const Comparison* const comparison = find_comparison(function, true);
   if (comparison == nullptr) return false;
   *clause = {condition, nullptr, nullptr, nullptr, {}, {}, false};
-  clause->eps = as_float8(argument(arguments, comparison->distance_first ? 1 : 0));
-  Distance distance = {root, left, right, NIL, NIL, false, true};
+  Expr* const radius = argument(arguments, comparison->distance_first ? 1 : 0);
+  clause->eps = radius_of(radius);
+  Distance distance = {root, left, right, NIL, NIL, false, true, false, false, 0};
+  distance.most_numeric = most_numeric(clause->eps);
   if (clause->eps == nullptr || !is_the_same_for_all_rows(clause->eps) ||
       !match(&distance, argument(arguments, comparison->distance_first ? 0 : 1), clause))
     return false;

@@ -8,8 +8,8 @@ namespace gpujoin {
 
 /// Sets the clause's values, arrays of what the condition subtracts, its radius and its test, if
 /// the condition compares the distance of columns of `left` and columns of `right` with a radius
-/// that is the same for all pairs. Numbers that float8 does not hold, of 64 bits and numeric, are
-/// no columns of such a distance.
+/// that is the same for all pairs. Of columns of bigint and numeric the rows whose numbers
+/// float8 does not hold well enough are left to the condition; a radius of numerics is a constant.
 bool match_column_distance(PlannerInfo* root, Expr* condition, Relids left, Relids right,
                            SimilarityClause* clause);
 

@@ -26,11 +26,18 @@ constexpr Comparison kComparisons[] = {
     {F_INT82LE, true, false},    {F_INT82LT, true, true},     {F_INT28GE, false, false},
     {F_INT28GT, false, true}};
 
+constexpr Comparison kNumericComparisons[] = {{F_NUMERIC_LE, true, false},
+                                              {F_NUMERIC_LT, true, true},
+                                              {F_NUMERIC_GE, false, false},
+                                              {F_NUMERIC_GT, false, true}};
+
 }  // namespace
 
-const Comparison* find_comparison(Oid function) {
+const Comparison* find_comparison(Oid function, bool numeric) {
   for (const Comparison& comparison : kComparisons)
     if (comparison.function == function) return &comparison;
+  for (const Comparison& comparison : kNumericComparisons)
+    if (numeric && comparison.function == function) return &comparison;
   return nullptr;
 }
 

@@ -17,7 +17,7 @@ struct Comparison {
 };
 
 /// Null: the function compares no numbers of the machine, or not in one of these ways.
-const Comparison* find_comparison(Oid function);
+const Comparison* find_comparison(Oid function, bool numeric = false);
 
 /// A function call or an operator, which is one too.
 bool as_call(Expr* expression, Oid* function, List** arguments);

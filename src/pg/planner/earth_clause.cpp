@@ -10,6 +10,7 @@ extern "C" {
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "parser/parse_func.h"
 #include "utils/acl.h"
 #include "utils/float.h"
 #include "utils/fmgroids.h"
@@ -27,9 +28,21 @@ bool is_call_of(Oid function, const char* name) {
   return called != nullptr && strcmp(called, name) == 0 && is_sql_function_of(function, kEarth);
 }
 
+Expr* without_relabels(Expr* value) {
+  while (IsA(value, RelabelType)) value = reinterpret_cast<RelabelType*>(value)->arg;
+  return value;
+}
+
+/// The function of a call, or InvalidOid.
+Oid called(Expr* value) {
+  Oid function;
+  List* arguments;
+  return as_call(without_relabels(value), &function, &arguments) ? function : InvalidOid;
+}
+
 /// The arguments of such a call, or NIL.
 List* arguments_of(Expr* value, const char* name) {
-  while (IsA(value, RelabelType)) value = reinterpret_cast<RelabelType*>(value)->arg;
+  value = without_relabels(value);
   Oid function;
   List* arguments;
   return as_call(value, &function, &arguments) && is_call_of(function, name) ? arguments : NIL;
@@ -86,6 +99,32 @@ Expr* line_below(Expr* arc, double half_circumference) {
   return compute(F_FLOAT8MUL, list_make2(number(diameter), compute(F_SIN, list_make1(angle))));
 }
 
+/// The Earth's radius in the extension's units, of the extension that has the function
+/// ll_to_earth(); NaN where it is no constant.
+double earth_radius(Oid ll_to_earth) {
+  List* const name = list_make2(makeString(get_namespace_name(get_func_namespace(ll_to_earth))),
+                                makeString(pstrdup("earth")));
+  const Oid function = LookupFuncName(name, 0, nullptr, true);
+  if (!OidIsValid(function) || !is_call_of(function, "earth")) return NAN;
+  const Node* const radius =
+      eval_const_expressions(nullptr, reinterpret_cast<Node*>(compute(function, NIL)));
+  const Const* const found = reinterpret_cast<const Const*>(radius);
+  return IsA(radius, Const) && !found->constisnull ? DatumGetFloat8(found->constvalue) : NAN;
+}
+
+/// Whether it is cube's function of that name.
+bool is_of_cube(Oid function, const char* name) {
+  const char* const called = get_func_name(function);
+  return called != nullptr && strcmp(called, name) == 0 &&
+         is_compiled_function_of(function, "cube");
+}
+
+bool is_three(const Expr* number) {
+  const Const* const constant = reinterpret_cast<const Const*>(number);
+  return IsA(number, Const) && constant->consttype == INT4OID && !constant->constisnull &&
+         DatumGetInt32(constant->constvalue) == 3;
+}
+
 /// The array of a longitude and a latitude from the arguments of ll_to_earth(latitude, longitude).
 Expr* degrees_of(List* arguments) {
   return as_array(list_make2(lsecond(arguments), linitial(arguments)));
@@ -114,9 +153,42 @@ bool match_earth_distance(Oid function, List* arguments, SimilarityClause* claus
   clause->right = columns ? degrees_of(right) : argument(values, 1);
   clause->test = columns ? half_turns_test() : earth_chord_test();
   Expr* const arc = clause->eps;
+  clause->safe_over = arc;
   clause->eps = bounded_radius(
       arc, most,
       columns ? compute(F_FLOAT8DIV, list_make2(arc, number(most))) : line_below(arc, most));
+  return true;
+}
+
+bool match_earth_box(Oid function, List* arguments, SimilarityClause* clause) {
+  const bool box_first = is_of_cube(function, "cube_contains");
+  if (!box_first && !is_of_cube(function, "cube_contained")) return false;
+  Oid enlarge;
+  List* box;
+  if (!as_call(argument(arguments, box_first ? 0 : 1), &enlarge, &box) ||
+      !is_of_cube(enlarge, "cube_enlarge") || !is_three(argument(box, 2)))
+    return false;
+  Expr *const middle = argument(box, 0), *const other = argument(arguments, box_first ? 1 : 0);
+  List *const left = arguments_of(middle, "ll_to_earth"), *const right =
+                                                              arguments_of(other, "ll_to_earth");
+  if (left == NIL || right == NIL) return false;
+  const double radius = earth_radius(called(middle));
+  if (!(radius > 0 && std::isfinite(radius))) return false;
+  clause->left = degrees_of(left);
+  clause->right = degrees_of(right);
+  clause->test = earth_box_test();
+  // A box that would be smaller than nothing is its middle, rounded.
+  Expr* const size = argument(box, 1);
+  Expr* const reach = compute(F_FLOAT8ABS, list_make1(size));
+  MinMaxExpr* const wider = makeNode(MinMaxExpr);
+  wider->minmaxtype = FLOAT8OID;
+  wider->op = IS_GREATEST;
+  wider->args = list_make2(size, number(0));
+  wider->location = -1;
+  clause->safe_over = size;
+  clause->eps = bounded_radius(
+      reach, 2 * radius,
+      compute(F_FLOAT8DIV, list_make2(reinterpret_cast<Expr*>(wider), number(2 * radius))));
   return true;
 }
 

@@ -13,4 +13,8 @@ namespace gpujoin {
 /// which the function need not be called.
 bool match_earth_distance(Oid function, List* arguments, SimilarityClause* clause);
 
+/// Sets the clause's values, test and radius if `function` is cube's containment of one place by
+/// the box around another one, both of columns: `earth_box(ll_to_earth(..), r) @> ll_to_earth(..)`.
+bool match_earth_box(Oid function, List* arguments, SimilarityClause* clause);
+
 }  // namespace gpujoin

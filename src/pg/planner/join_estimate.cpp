@@ -168,8 +168,10 @@ bool set_nearest_cost(PlannerInfo* root, PlannerInfo* subroot, const SimilarityC
     return false;
   const double dims = plane ? 2 : coordinates_of(subroot, value, *distance.test.type);
   const double found = fmin(cost.k / fmax(cost.share, 1e-9), right->rows);
-  // In many dimensions all points are compared.
-  const double compared = fmin(right->rows, pow(3, fmin(dims, 64)) * (kLeafRows + found));
+  // In many dimensions all points are compared, and so are all rows of bits.
+  const double compared = is_of_bits(*distance.test.type)
+                              ? right->rows
+                              : fmin(right->rows, pow(3, fmin(dims, 64)) * (kLeafRows + found));
   const QualCost filter =
       cost_of_columns(root, reinterpret_cast<Node*>(const_cast<List*>(cost.conditions)));
   const QualCost measuring = cost_of_columns(root, reinterpret_cast<Node*>(distance.condition));

@@ -1,5 +1,6 @@
 #include "pg/planner/join_selectivity.h"
 
+#include "pg/planner/safe_radius.h"
 #include "pg/reading/column_sample.h"
 #include "pg/reading/relation.h"
 #include "pg/reading/table_sample.h"
@@ -85,11 +86,15 @@ enum class RadiusOf { kTypicalRow, kAnyRow, kClass };
 
 /// The radius of one side's rows as statistics have it, or NaN.
 double radius_of_rows(PlannerInfo* root, Expr* radius, RadiusOf rows) {
-  const ColumnSample sample = sample_of(root, reinterpret_cast<Node*>(radius));
+  Expr* const number = number_of_safe_radius(radius);
+  const ColumnSample sample =
+      sample_of(root, reinterpret_cast<Node*>(number != nullptr ? number : radius));
   double squares = 0, weights = 0, largest = 0;
   for (int i = 0; i < sample.count; ++i) {
-    if (!std::isfinite(sample.values[i])) continue;
-    const double value = fmax(sample.values[i], 0);
+    const double of_row =
+        number != nullptr ? safe_radius_at(radius, sample.values[i]) : sample.values[i];
+    if (!std::isfinite(of_row)) continue;
+    const double value = fmax(of_row, 0);
     largest = fmax(largest, value);
     squares += sample.weights[i] * value * value;
     weights += sample.weights[i];
@@ -154,7 +159,7 @@ double share_of_places(PlannerInfo* root, const List* left, const List* right, d
 /// nothing of any. What they do not keep leaves as many pairs as PostgreSQL expects of a
 /// comparison, and no more are left than `unseen`, which is also assumed where no pair is within.
 double kept_share(PlannerInfo* root, const SimilarityClause& clause, double eps, double unseen) {
-  if (clause.test.by->metric == Metric::kHamming) return -1;  // statistics keep no bits
+  if (is_of_bits(clause.test.by->metric)) return -1;  // statistics keep no bits
   const List *left = parts_of(clause.left), *right = parts_of(clause.right);
   const int parts = list_length(left);
   if (parts != list_length(right)) return -1;

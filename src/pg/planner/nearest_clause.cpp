@@ -5,7 +5,6 @@
 #include "pg/planner/safe_expression.h"
 
 extern "C" {
-#include "catalog/pg_operator_d.h"
 #include "catalog/pg_type_d.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -152,7 +151,7 @@ bool match_order(Translation* translation, NearestClause* clause) {
   const PlannerInfo* const subroot = translation->inner->subroot;
   const Query* const query = subroot->parse;
   const SortGroupClause* const first = linitial_node(SortGroupClause, query->sortClause);
-  if (first->sortop != Float8LessOperator || first->nulls_first) return false;
+  if (!is_nearest_first(*first)) return false;
   Expr* const order = reinterpret_cast<Expr*>(
       get_sortgroupclause_expr(const_cast<SortGroupClause*>(first), query->targetList));
   Expr* const distance = translated(translation, order);

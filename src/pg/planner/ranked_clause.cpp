@@ -5,7 +5,6 @@
 #include "pg/planner/unique_rows.h"
 
 extern "C" {
-#include "catalog/pg_operator_d.h"
 #include "catalog/pg_type_d.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
@@ -134,7 +133,7 @@ bool match_order(PlannerInfo* root, List* order, const RelOptInfo* outer, const 
                  RankedClause* clause) {
   if (order == NIL) return false;
   const auto* const first = linitial_node(SortGroupClause, order);
-  if (first->sortop != Float8LessOperator || first->nulls_first) return false;
+  if (!is_nearest_first(*first)) return false;
   Expr* const distance = reinterpret_cast<Expr*>(
       get_sortgroupclause_expr(const_cast<SortGroupClause*>(first), root->processed_tlist));
   bool swapped;

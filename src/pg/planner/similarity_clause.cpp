@@ -4,9 +4,11 @@
 #include "pg/planner/comparison.h"
 #include "pg/planner/earth_clause.h"
 #include "pg/planner/safe_expression.h"
+#include "pg/planner/safe_radius.h"
 #include "pg/planner/sky_clause.h"
 
 extern "C" {
+#include "catalog/pg_operator_d.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
@@ -168,7 +170,8 @@ bool match_any_radius(Expr* condition, SimilarityClause* clause) {
       clause->eps = as_radius(list_length(arguments) > 2 ? argument(arguments, 2) : zero(),
                               clause->test.by->metric);
     else
-      known = match_circle(function, arguments, clause);
+      known =
+          match_circle(function, arguments, clause) || match_earth_box(function, arguments, clause);
   }
   return known && clause->eps != nullptr;
 }
@@ -212,23 +215,23 @@ bool casts_sum(Oid cast, Oid function) {
          (cast == F_FLOAT8_INT8 && function == F_INT8PL);
 }
 
-/// Takes the radius apart: at most one term of either side's rows, and one that is the same for
-/// all. A term of rows raises no error; their sum may, but only where the condition would.
-bool add_radius(RadiusTerms* terms, Expr* radius) {
+bool add_radius(RadiusTerms* terms, Expr* radius);
+
+/// Takes a term that raises no error, of one side's rows or the same for all.
+bool add_term(RadiusTerms* terms, Expr* term) {
+  if (term == nullptr) return false;
+  Expr** place = is_the_same_for_all_rows(term) ? &terms->of_all : nullptr;
+  for (int i = 0; i < 2; ++i)
+    if (comes_from(terms->root, term, terms->sides[i])) place = &terms->of_rows[i];
+  if (place == nullptr || *place != nullptr) return false;
+  *place = term;
+  return true;
+}
+
+/// Takes both terms of a sum.
+bool add_sum(RadiusTerms* terms, Expr* radius) {
   Oid function;
   List* arguments;
-  if (is_the_same_for_all_rows(radius)) {
-    if (terms->of_all != nullptr) return false;
-    terms->of_all = radius;
-    return true;
-  }
-  for (int i = 0; i < 2; ++i) {
-    if (terms->of_rows[i] != nullptr || !comes_from(terms->root, radius, terms->sides[i]) ||
-        !cannot_raise(terms->root, radius))
-      continue;
-    terms->of_rows[i] = radius;
-    return true;
-  }
   if (!as_call(radius, &function, &arguments)) return false;
   if (function == F_FLOAT8PL)
     return add_radius(terms, argument(arguments, 0)) && add_radius(terms, argument(arguments, 1));
@@ -239,8 +242,24 @@ bool add_radius(RadiusTerms* terms, Expr* radius) {
   if (!casts_sum(cast, function)) return false;
   // Large integers are rounded, too, when they become float8.
   terms->rounds = terms->rounds || function == F_FLOAT4PL || function == F_INT8PL;
-  return add_radius(terms, cast_by(cast, argument(added, 0))) &&
-         add_radius(terms, cast_by(cast, argument(added, 1)));
+  for (int i = 0; i < 2; ++i) {
+    Expr* const term = cast_by(cast, argument(added, i));
+    if (!add_term(terms, as_safe_term(terms->root, term)) && !add_sum(terms, term)) return false;
+  }
+  return true;
+}
+
+/// Takes the radius apart: at most one term of either side's rows, and one that is the same for
+/// all. A term of rows raises no error; their sum may, but only where the condition would.
+bool add_radius(RadiusTerms* terms, Expr* radius) {
+  const bool whole = is_the_same_for_all_rows(radius) || cannot_raise(terms->root, radius);
+  if (whole && add_term(terms, radius)) return true;
+  RadiusTerms apart = *terms;
+  if (add_sum(&apart, radius)) {
+    *terms = apart;
+    return true;
+  }
+  return add_term(terms, as_safe_radius(terms->root, radius));
 }
 
 }  // namespace
@@ -251,9 +270,11 @@ bool match_join(PlannerInfo* root, Expr* condition, Relids left, Relids right,
   if (!match_any_radius(condition, clause) || !put_in_order(root, left, right, clause, &swapped))
     return match_column_distance(root, condition, left, right, clause);
   if (is_the_same_for_all_rows(clause->eps)) return true;
-  if (clause->test.by->metric == Metric::kHamming) return false;
   RadiusTerms terms = {root, {left, right}, {nullptr, nullptr}, nullptr, false};
-  if (tests_boxes(clause->test) || !add_radius(&terms, clause->eps)) return false;
+  const bool safe = clause->safe_over != nullptr && cannot_raise(root, clause->safe_over);
+  if (tests_boxes(clause->test) ||
+      !(safe ? add_term(&terms, clause->eps) : add_radius(&terms, clause->eps)))
+    return false;
   std::copy_n(terms.of_rows, 2, clause->radii);
   clause->rounds_radii = terms.rounds;
   clause->eps = terms.of_all != nullptr ? terms.of_all : zero();
@@ -265,17 +286,23 @@ bool match_distance(PlannerInfo* root, Expr* expression, Relids left, Relids rig
   Oid function;
   List* arguments;
   *clause = {expression, nullptr, nullptr, nullptr, {}, {}, false};
-  return as_call(expression, &function, &arguments) &&
+  if (exprType(reinterpret_cast<Node*>(expression)) == INT8OID)
+    clause->condition = cast_by(F_FLOAT8_INT8, expression);  // numbers of bits
+  return as_measure(expression, &function, &arguments) &&
          find_test(function, arguments, true, clause) &&
-         clause->test.by->metric != Metric::kHamming &&  // engines do not sort by it
+         clause->test.by->metric != Metric::kJaccard &&  // engines do not sort by it
          put_in_order(root, left, right, clause, swapped);
+}
+
+bool is_nearest_first(const SortGroupClause& key) {
+  return (key.sortop == Float8LessOperator || key.sortop == Int8LessOperator) && !key.nulls_first;
 }
 
 Expr* compared_value(Expr* distance, bool second) {
   Oid function;
   List* arguments;
   SimilarityClause clause = {};
-  if (as_call(distance, &function, &arguments)) take_values(arguments, &clause);
+  if (as_measure(distance, &function, &arguments)) take_values(arguments, &clause);
   return second ? clause.right : clause.left;
 }
 

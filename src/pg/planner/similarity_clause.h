@@ -24,6 +24,8 @@ struct SimilarityClause {
   /// What is added to eps: float8 of the outer row and of the inner one; null: nothing.
   Expr* radii[2];
   bool rounds_radii;  ///< the condition adds them in single precision
+  /// What the radius is computed of, without an error of its own; null: there is no such number.
+  Expr* safe_over = nullptr;
 };
 
 /// Whether pairs have radii of their own, as in `a.v <-> b.v <= a.r + b.r`.
@@ -46,6 +48,9 @@ bool match_join(PlannerInfo* root, Expr* condition, Relids left, Relids right,
 /// of `right`; *swapped: the latter is its first argument.
 bool match_distance(PlannerInfo* root, Expr* expression, Relids left, Relids right,
                     SimilarityClause* clause, bool* swapped);
+
+/// Whether rows are sorted by a distance, or a number of bits, the nearest first.
+bool is_nearest_first(const SortGroupClause& key);
 
 /// The first or the second value of a distance that was matched.
 Expr* compared_value(Expr* distance, bool second);

@@ -83,14 +83,16 @@ E read_choice(const NullableDatum& value, E otherwise, std::initializer_list<E> 
 PointMetric read_metric(const NullableDatum& value, Shape shape, bool bits) {
   constexpr PointMetric kL2 = {Metric::kL2, false}, kL1 = {Metric::kL1, false},
                         kLInf = {Metric::kLInf, false}, kCosine = {Metric::kCosine, false},
-                        kHaversine = {Metric::kL2, true}, kHamming = {Metric::kHamming, false};
+                        kHaversine = {Metric::kL2, true}, kHamming = {Metric::kHamming, false},
+                        kJaccard = {Metric::kJaccard, false};
   if (shape == Shape::kBoxes)
     return read_choice(value, kL2, {kL2, kL1, kLInf}, "metric", " of boxes",
                        "Known metrics of boxes are \"l2\", \"l1\" and \"linf\".");
   if (bits)
-    return read_choice(value, kL2, {kL2, kL1, kLInf, kCosine, kHaversine, kHamming}, "metric", "",
+    return read_choice(value, kL2, {kL2, kL1, kLInf, kCosine, kHaversine, kHamming, kJaccard},
+                       "metric", "",
                        "Known metrics are \"l2\", \"l1\", \"linf\", \"cosine\" and "
-                       "\"haversine\", and of bits \"hamming\".");
+                       "\"haversine\", and of bits \"hamming\" and \"jaccard\".");
   return read_choice(value, kL2, {kL2, kL1, kLInf, kCosine, kHaversine}, "metric", "",
                      "Known metrics are \"l2\", \"l1\", \"linf\", \"cosine\" and \"haversine\".");
 }
@@ -234,7 +236,7 @@ SideArguments read_side(const JoinArguments& arguments, Node* call, const Nullab
   result.relation = DatumGetObjectId(values[function.at.relation[side]].value);
   result.shape = function.shape;
   result.on_earth = arguments.metric.on_earth;
-  result.bits = arguments.metric.metric == Metric::kHamming;
+  result.bits = is_of_bits(arguments.metric.metric);
   result.prefix = function.takes_one_table() ? "" : side == 0 ? "left_" : "right_";
   result.id_column = copy_name(values[function.at.id_column[side]]);
   const int columns = function.at.columns[side];

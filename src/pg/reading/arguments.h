@@ -51,7 +51,7 @@ struct PointMetric {
 struct SideArguments {
   Oid relation;
   Shape shape;
-  bool bits;           ///< rows are bits, whose metric is kHamming
+  bool bits;           ///< rows are bits, by whose metrics they are joined
   const char* prefix;  ///< of the side's argument names: "", "left_" or "right_"
   const char* id_column;
   int column_count;      ///< -1: the default is wanted

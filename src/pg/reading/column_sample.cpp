@@ -58,12 +58,15 @@ ColumnSample sample_numbers(Oid type, int count, const ValueAt& value_at) {
   return sample;
 }
 
-/// The bits in which two values of so many words differ, which a sample keeps as numbers.
-std::uint32_t differing_bits(const double* a, const double* b, std::uint32_t words) {
-  std::uint32_t bits = 0;
-  for (std::uint32_t w = 0; w < words; ++w)
-    bits += count_bits(std::bit_cast<std::uint64_t>(a[w]) ^ std::bit_cast<std::uint64_t>(b[w]));
-  return bits;
+/// The distance of two values of so many words of bits, which a sample keeps as numbers.
+double distance_of_bits(Metric metric, const double* a, const double* b, std::uint32_t words) {
+  std::uint32_t common = 0, differing = 0;
+  for (std::uint32_t w = 0; w < words; ++w) {
+    const auto one = std::bit_cast<std::uint64_t>(a[w]), other = std::bit_cast<std::uint64_t>(b[w]);
+    common += count_bits(one & other);
+    differing += count_bits(one ^ other);
+  }
+  return metric == Metric::kJaccard ? jaccard_distance(common, differing + 2 * common) : differing;
 }
 
 /// Whether two values are near. A raw distance only grows with every coordinate, so that of most
@@ -72,9 +75,9 @@ bool are_near(const NearTest& near, const double* a, const double* b, std::uint3
               std::uint64_t* work) {
   const BoxTest& test = near.test;
   *work += kPairWork;
-  if (test.metric == Metric::kHamming) {
+  if (is_of_bits(test.metric)) {
     *work += dims;
-    return differing_bits(a, b, dims) <= test.threshold;
+    return distance_of_bits(test.metric, a, b, dims) <= test.threshold;
   }
   if (near.boxes || test.metric == Metric::kCosine) {
     *work += dims;

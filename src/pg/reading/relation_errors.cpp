@@ -269,7 +269,7 @@ const char* other_id(const Obstacle& o) {
 const char* conversion_hint(const Obstacle& o, Oid type, const char* column) {
   if (o.shape() != Shape::kPoints || o.side->bits) return nullptr;
   if (type == BITOID || type == VARBITOID || type == BYTEAOID)
-    return "Pass metric => 'hamming' to join bits.";
+    return "Pass metric => 'hamming' or 'jaccard' to join bits.";
   const bool json = type == JSONOID || type == JSONBOID;
   if (!json && type != TEXTOID && type != VARCHAROID) return nullptr;
   return psprintf("%s, gpu_vector(%s) is one, for example in a view or a generated column.",

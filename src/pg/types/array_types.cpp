@@ -1,5 +1,7 @@
 // real[] and double precision[], whose distances are gpujoin's own, and columns that a query
 // subtracts itself.
+#include <cmath>
+
 #include "pg/types/column_tests.h"
 #include "pg/types/sphere.h"
 #include "pg/types/value_reading.h"
@@ -13,12 +15,21 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-template <bool float4>
+bool has_nan(const VectorView& view) {
+  const auto* const numbers = reinterpret_cast<const Unaligned<double>*>(view.data);
+  for (int i = 0; i < view.dims; ++i)
+    if (std::isnan(static_cast<double>(numbers[i]))) return true;
+  return false;
+}
+
+/// `held`: NaN is a number that float8 does not hold, whose pairs are for the condition.
+template <bool float4, bool held = false>
 ValueFinding add_array(PointBuffer* buffer, ValueShape* shape, std::int64_t id, Datum value) {
   return with_detoasted(value, [&](const struct varlena* array) {
     const VectorView view = view_vector(array);
     const auto dims = static_cast<std::uint32_t>(view.dims);
     if (view.problem != ValueProblem::kNone) return finding(view.problem, dims);
+    if (held && has_nan(view)) return finding(ValueProblem::kIncomparable, dims);
     const ValueFinding found = fit_point(buffer, shape, dims);
     if (found.problem == ValueProblem::kNone) add_vector(buffer, id, view, float4);
     return found;
@@ -93,6 +104,11 @@ void widen_root(double square, std::uint32_t dims, EpsBand* band) {
 }
 
 /// No function's, so that no call is taken for one of them.
+void widen_numeric(double eps, std::uint32_t, EpsBand* band) {
+  band->accept = eps * (1 - kNumericError);
+  band->select = eps * (1 + kNumericError);
+}
+
 constexpr TestFunction of_columns(Metric metric, WidenBand widen) {
   return {nullptr, "", InvalidOid, TestForm::kDistance, ValueForm::kPoint, metric, widen};
 }
@@ -102,12 +118,32 @@ constexpr TestFunction kColumnTests[] = {
     of_columns(Metric::kL2, nullptr),
     of_columns(Metric::kL2, widen_double),
     of_columns(Metric::kL2, widen_single),
+    of_columns(Metric::kL2, widen_numeric),
     of_columns(Metric::kL2, widen_root<widen_double>),  // in the engine's arithmetic, too
     of_columns(Metric::kL2, widen_root<widen_double>),
     of_columns(Metric::kL2, widen_root<widen_single>),
+    of_columns(Metric::kL2, widen_root<widen_numeric>),
     of_columns(Metric::kLInf, nullptr),
     of_columns(Metric::kLInf, widen_double),
-    of_columns(Metric::kLInf, widen_single)};
+    of_columns(Metric::kLInf, widen_single),
+    of_columns(Metric::kLInf, widen_numeric)};
+
+constexpr ValueType columns_of(const char* name, AddValue add) {
+  return {.extension = nullptr,
+          .name = name,
+          .type = InvalidOid,
+          .scalar = ScalarType::kFloat64,
+          .add = {add},
+          .rebuild = nullptr,
+          .fixed_numbers = 0,
+          .head_bytes = ARR_OVERHEAD_NONULLS(1),
+          .coordinate_bytes = sizeof(double),
+          .is_in_statistics = false,
+          .casts_to_box = false,
+          .tests = kColumnTests,
+          .test_count = lengthof(kColumnTests),
+          .only_in_conditions = true};
+}
 
 }  // namespace
 
@@ -141,24 +177,14 @@ const ValueType kFloat8ArrayType = {
     .tests = kTests,
     .test_count = lengthof(kTests)};
 
-const ValueType kColumnsType = {.extension = nullptr,
-                                .name = "columns",
-                                .type = InvalidOid,
-                                .scalar = ScalarType::kFloat64,
-                                .add = {add_array<false>},
-                                .rebuild = nullptr,
-                                .fixed_numbers = 0,
-                                .head_bytes = ARR_OVERHEAD_NONULLS(1),
-                                .coordinate_bytes = sizeof(double),
-                                .is_in_statistics = false,
-                                .casts_to_box = false,
-                                .tests = kColumnTests,
-                                .test_count = lengthof(kColumnTests),
-                                .only_in_conditions = true};
+const ValueType kColumnsType = columns_of("columns", add_array<false>);
+const ValueType kHeldColumnsType =
+    columns_of("columns that float8 may not hold", add_array<false, true>);
 
-SimilarityTest column_test(ColumnArithmetic arithmetic, ColumnForm form) {
-  const int number = 3 * static_cast<int>(form) + static_cast<int>(arithmetic);
-  return {&kColumnsType, &kColumnTests[number], false};
+SimilarityTest column_test(ColumnArithmetic arithmetic, ColumnForm form, bool held) {
+  constexpr int kArithmetics = 4;
+  const int number = kArithmetics * static_cast<int>(form) + static_cast<int>(arithmetic);
+  return {held ? &kHeldColumnsType : &kColumnsType, &kColumnTests[number], false};
 }
 
 }  // namespace gpujoin

@@ -57,11 +57,13 @@ ValueFinding add_int4(PointBuffer* buffer, ValueShape* shape, std::int64_t id, D
 }
 
 /// `bit_count(a # b)`, of integers `bit_count((a # b)::bit(64))`: what the planner takes for a
-/// function of a and b. pgvector's function raises an error where lengths differ, as # does.
+/// function of a and b. pgvector's functions raise errors where lengths differ, as # does.
 constexpr TestFunction kTests[] = {{nullptr, "bit_count", F_BIT_COUNT_BIT, TestForm::kDistance,
                                     ValueForm::kPoint, Metric::kHamming, nullptr},
                                    {"vector", "hamming_distance", InvalidOid, TestForm::kDistance,
-                                    ValueForm::kPoint, Metric::kHamming, nullptr}};
+                                    ValueForm::kPoint, Metric::kHamming, nullptr},
+                                   {"vector", "jaccard_distance", InvalidOid, TestForm::kDistance,
+                                    ValueForm::kPoint, Metric::kJaccard, nullptr}};
 constexpr int kIntegerTests = 1;  // the first
 
 constexpr ValueType bits_of(const char* name, Oid type, AddValue add, std::uint32_t fixed_words,

@@ -7,10 +7,15 @@ namespace gpujoin {
 
 /// How exactly a query's expression computes a distance.
 enum class ColumnArithmetic {
-  kExact,   ///< as the engine does
-  kDouble,  ///< in double precision, in some order, with some power function
-  kSingle,  ///< some of it in single precision
+  kExact,    ///< as the engine does
+  kDouble,   ///< in double precision, in some order, with some power function
+  kSingle,   ///< some of it in single precision
+  kNumeric,  ///< of numerics, which become float8 with an error of kNumericError of the radius
 };
+
+/// Numerics up to kMostNumeric times the radius are rounded by a share 2^-53 of themselves, both of
+/// a difference, in up to 64 columns: by less than this share of the radius in all.
+inline constexpr double kMostNumeric = 0x1p30, kNumericError = 0x1p-16;
 
 /// What a query compares with a radius.
 enum class ColumnForm {
@@ -19,7 +24,8 @@ enum class ColumnForm {
   kMagnitude,  ///< the difference of one column
 };
 
-/// The test of arrays of double precision, which these columns become.
-SimilarityTest column_test(ColumnArithmetic arithmetic, ColumnForm form);
+/// The test of arrays of double precision, which these columns become; `held`: NaN stands for
+/// numbers that are none of double precision, so that the condition has to decide.
+SimilarityTest column_test(ColumnArithmetic arithmetic, ColumnForm form, bool held);
 
 }  // namespace gpujoin

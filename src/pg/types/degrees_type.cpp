@@ -43,6 +43,17 @@ void widen_radius(double eps, std::uint32_t dims, EpsBand* band) {
     widen_degrees(eps, dims, band);
 }
 
+/// A share of the diameter, by which a box around a place is larger than it on each side. No line
+/// from the place to one in the box is longer than half the box's diagonal; one that is no longer
+/// than half its side stays inside.
+void widen_earth_box(double eps, std::uint32_t, EpsBand* band) {
+  constexpr double kRelative = 1e-9, kSlack = 2e-6;  // metres, as widen_by_angle() has them
+  const double line = 2 * kMeanRadius * std::fmin(eps, 1);
+  const double inner = line * (1 - kRelative) - kSlack;
+  band->accept = inner > 0 ? inner : -1;
+  band->select = std::fmin(kAnyChord, std::sqrt(3) * (line * (1 + kRelative) + kSlack));
+}
+
 /// A function of q3c.
 constexpr TestFunction of_q3c(const char* name, WidenBand widen) {
   return {"q3c", name, InvalidOid, TestForm::kDistance, ValueForm::kPlace, Metric::kL2, widen};
@@ -56,8 +67,9 @@ constexpr TestFunction of_no_function(TestForm form, WidenBand widen) {
 constexpr TestFunction kTests[] = {of_q3c("q3c_dist", widen_degrees),
                                    of_q3c("q3c_sindist", widen_haversines),
                                    of_no_function(TestForm::kWithin, widen_radius),
-                                   of_no_function(TestForm::kDistance, widen_half_turns)};
-constexpr int kRadiusTest = 2, kHalfTurnsTest = 3;
+                                   of_no_function(TestForm::kDistance, widen_half_turns),
+                                   of_no_function(TestForm::kDistance, widen_earth_box)};
+constexpr int kRadiusTest = 2, kHalfTurnsTest = 3, kEarthBoxTest = 4;
 
 }  // namespace
 
@@ -81,6 +93,8 @@ bool tests_haversines(const SimilarityTest& test) {
 }
 
 SimilarityTest radius_test() { return {&kDegreesType, &kTests[kRadiusTest], false}; }
+
+SimilarityTest earth_box_test() { return {&kDegreesType, &kTests[kEarthBoxTest], false}; }
 
 SimilarityTest half_turns_test() { return {&kDegreesType, &kTests[kHalfTurnsTest], false}; }
 

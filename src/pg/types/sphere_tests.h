@@ -15,6 +15,10 @@ SimilarityTest radius_test();
 /// The angle between columns of degrees as a share of half the circle, never exactly.
 SimilarityTest half_turns_test();
 
+/// A place lies in the box around another one, which is larger by a share of the Earth's diameter,
+/// never exactly.
+SimilarityTest earth_box_test();
+
 /// One of pgsphere's points lies within a circle around the other one.
 SimilarityTest circle_test();
 

@@ -10,8 +10,8 @@ namespace {
 constexpr const ValueType* kValueTypes[] = {
     &kFloat4ArrayType, &kFloat8ArrayType, &kPointType,    &kBoxType,       &kCubeType,
     &kVectorType,      &kHalfvecType,     &kGeometryType, &kGeographyType, &kColumnsType,
-    &kDegreesType,     &kSpointType,      &kBitType,      &kVarbitType,    &kByteaType,
-    &kInt8BitsType,    &kInt4BitsType};
+    &kHeldColumnsType, &kDegreesType,     &kSpointType,   &kBitType,       &kVarbitType,
+    &kByteaType,       &kInt8BitsType,    &kInt4BitsType};
 
 }  // namespace
 

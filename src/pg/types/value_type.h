@@ -120,7 +120,7 @@ inline bool has_form(const ValueType& type, ValueForm form) {
   return type.add[static_cast<int>(form)] != nullptr;
 }
 
-/// Whether its values are bits, which have a Hamming distance and no other.
+/// Whether its values are bits, which have distances of their own and no others.
 inline bool is_of_bits(const ValueType& type) { return type.scalar == ScalarType::kBits; }
 
 /// Whether columns of the type can be an argument of functions, of bits or of all others.

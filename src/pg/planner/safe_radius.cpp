@@ -1,0 +1,345 @@
+#include "pg/planner/safe_radius.h"
+
+#include "pg/planner/comparison.h"
+#include "pg/planner/safe_expression.h"
+
+extern "C" {
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "utils/float.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+}
+
+namespace gpujoin {
+namespace {
+
+// Numbers that are not whole are 0 or between these in magnitude. Two products of them, with a
+// difference between that cancels all but the last bits, are far from the limits even of float4.
+constexpr double kLeast = 1e-9, kMost = 1e9;
+constexpr int kMostProducts = 2;
+
+enum class Step { kNone, kSum, kProduct, kQuotient, kSame };
+
+/// What a function of numbers computes.
+Step step_of(Oid function) {
+  switch (function) {
+    case F_FLOAT8PL:
+    case F_FLOAT4PL:
+    case F_FLOAT48PL:
+    case F_FLOAT84PL:
+    case F_INT2PL:
+    case F_INT4PL:
+    case F_INT8PL:
+    case F_INT24PL:
+    case F_INT42PL:
+    case F_INT84PL:
+    case F_INT82PL:
+    case F_INT48PL:
+    case F_INT28PL:
+    case F_FLOAT8MI:
+    case F_FLOAT4MI:
+    case F_FLOAT48MI:
+    case F_FLOAT84MI:
+    case F_INT2MI:
+    case F_INT4MI:
+    case F_INT8MI:
+    case F_INT24MI:
+    case F_INT42MI:
+    case F_INT84MI:
+    case F_INT82MI:
+    case F_INT48MI:
+    case F_INT28MI:
+      return Step::kSum;
+    case F_FLOAT8MUL:
+    case F_FLOAT4MUL:
+    case F_FLOAT48MUL:
+    case F_FLOAT84MUL:
+    case F_INT2MUL:
+    case F_INT4MUL:
+    case F_INT8MUL:
+    case F_INT24MUL:
+    case F_INT42MUL:
+    case F_INT84MUL:
+    case F_INT82MUL:
+    case F_INT48MUL:
+    case F_INT28MUL:
+      return Step::kProduct;
+    case F_FLOAT8DIV:
+    case F_FLOAT4DIV:
+    case F_FLOAT48DIV:
+    case F_FLOAT84DIV:
+    case F_INT2DIV:
+    case F_INT4DIV:
+    case F_INT8DIV:
+    case F_INT24DIV:
+    case F_INT42DIV:
+    case F_INT84DIV:
+    case F_INT82DIV:
+    case F_INT48DIV:
+    case F_INT28DIV:
+      return Step::kQuotient;
+    case F_FLOAT8UM:
+    case F_FLOAT4UM:
+    case F_INT2UM:
+    case F_INT4UM:
+    case F_INT8UM:
+    case F_FLOAT8ABS:
+    case F_FLOAT4ABS:
+    case F_INT2ABS:
+    case F_INT4ABS:
+    case F_INT8ABS:
+    case F_ABS_FLOAT8:
+    case F_ABS_FLOAT4:
+    case F_ABS_INT2:
+    case F_ABS_INT4:
+    case F_ABS_INT8:
+    case F_FLOAT8_FLOAT4:
+    case F_FLOAT8_INT2:
+    case F_FLOAT8_INT4:
+    case F_FLOAT8_INT8:
+    case F_FLOAT4_INT2:
+    case F_FLOAT4_INT4:
+    case F_FLOAT4_INT8:
+    case F_INT4_INT2:
+    case F_INT8_INT2:
+    case F_INT8_INT4:
+      return Step::kSame;
+    default:
+      return Step::kNone;
+  }
+}
+
+Expr* float8_of(Expr* number) {
+  const bool wide = exprType(reinterpret_cast<Node*>(number)) == INT8OID;
+  return wide ? cast_by(F_FLOAT8_INT8, number) : as_float8(number);
+}
+
+Expr* constant(double value) {
+  return reinterpret_cast<Expr*>(makeConst(FLOAT8OID, -1, InvalidOid, sizeof(double),
+                                           Float8GetDatum(value), false, FLOAT8PASSBYVAL));
+}
+
+/// The largest magnitude of a type's numbers that is safe.
+double most_of(Oid type) {
+  switch (type) {
+    case INT2OID:
+      return PG_INT16_MAX;
+    case INT4OID:
+      return PG_INT32_MAX;
+    case INT8OID:
+      return static_cast<double>(PG_INT64_MAX / 2);
+    default:
+      return kMost * kMost * kMost * kMost;
+  }
+}
+
+bool is_whole(Oid type) { return type == INT2OID || type == INT4OID || type == INT8OID; }
+
+/// A walk over a radius.
+struct Walk {
+  const PlannerInfo* root;
+  double most_whole;  ///< magnitude of whole numbers that rows have
+  List* numbers;      ///< what the radius is computed of, each once
+  int products;
+};
+
+/// A number that is there already, or is computed without an error.
+bool add_number(Walk* walk, Expr* number, double* most) {
+  Node* const node = reinterpret_cast<Node*>(number);
+  if (float8_of(number) == nullptr) return false;
+  if (IsA(node, Const)) {
+    const Const* const value = reinterpret_cast<const Const*>(node);
+    if (value->constisnull) return false;
+    const Node* const folded =
+        eval_const_expressions(nullptr, reinterpret_cast<Node*>(float8_of(number)));
+    if (!IsA(folded, Const)) return false;
+    *most = std::fabs(DatumGetFloat8(reinterpret_cast<const Const*>(folded)->constvalue));
+    return is_whole(exprType(node)) || *most == 0 || (*most >= kLeast && *most <= kMost);
+  }
+  if (!cannot_raise(walk->root, number)) return false;
+  *most = is_whole(exprType(node)) ? walk->most_whole : kMost;
+  walk->numbers = list_append_unique(walk->numbers, number);
+  return true;
+}
+
+/// Whether a radius is such arithmetic, without an error where its numbers are of moderate size.
+/// *most: its largest magnitude then.
+bool is_safe(Walk* walk, Expr* radius, double* most) {
+  Oid function;
+  List* arguments;
+  const Step step = as_call(radius, &function, &arguments) ? step_of(function) : Step::kNone;
+  if (step == Step::kNone) return add_number(walk, radius, most);
+  Expr *const one = argument(arguments, 0), *const other =
+                                                argument(arguments, list_length(arguments) - 1);
+  double of_other = 0;
+  if (!is_safe(walk, one, most) || (step != Step::kSame && !is_safe(walk, other, &of_other)))
+    return false;
+  const bool is_scaled = IsA(other, Const), is_scale = IsA(one, Const);
+  if (step == Step::kSum) *most += of_other;
+  if (step == Step::kProduct) {
+    if (!is_scaled && !is_scale) return false;
+    *most *= of_other;
+  }
+  if (step == Step::kQuotient) {
+    if (!is_scaled || of_other == 0) return false;
+    *most /= of_other;
+  }
+  const Oid type = exprType(reinterpret_cast<Node*>(radius));
+  walk->products += (step == Step::kProduct || step == Step::kQuotient) && !is_whole(type);
+  return walk->products <= kMostProducts && *most <= most_of(type);
+}
+
+Expr* test(Oid function, Expr* one, Expr* other) {
+  return reinterpret_cast<Expr*>(makeFuncExpr(function, BOOLOID, list_make2(one, other), InvalidOid,
+                                              InvalidOid, COERCE_EXPLICIT_CALL));
+}
+
+/// Whether a row's number is of moderate size.
+Expr* is_moderate(Expr* number, double most_whole) {
+  const bool whole = is_whole(exprType(reinterpret_cast<Node*>(number)));
+  Expr* const size = cast_by(F_FLOAT8ABS, float8_of(number));
+  Expr* const at_most = test(F_FLOAT8LE, size, constant(whole ? most_whole : kMost));
+  if (whole) return at_most;
+  Expr* const at_least = test(F_FLOAT8GE, size, constant(kLeast));
+  return makeBoolExpr(OR_EXPR,
+                      list_make2(test(F_FLOAT8EQ, size, constant(0)),
+                                 makeBoolExpr(AND_EXPR, list_make2(at_least, at_most), -1)),
+                      -1);
+}
+
+Expr* is_null(Expr* number) {
+  NullTest* const null = makeNode(NullTest);
+  null->arg = number;
+  null->nulltesttype = IS_NULL;
+  null->location = -1;
+  return reinterpret_cast<Expr*>(null);
+}
+
+CaseWhen* when(BoolExprType all, List* tests, Expr* result) {
+  CaseWhen* const choice = makeNode(CaseWhen);
+  choice->expr =
+      list_length(tests) == 1 ? static_cast<Expr*>(linitial(tests)) : makeBoolExpr(all, tests, -1);
+  choice->result = result;
+  choice->location = -1;
+  return choice;
+}
+
+}  // namespace
+
+namespace {
+
+/// So many times the radius is safe, too.
+Expr* as_safe(const PlannerInfo* root, Expr* radius, double times) {
+  Walk walk = {root, 0, NIL, 0};
+  bool safe = false;
+  Node* const node = reinterpret_cast<Node*>(radius);
+  const bool casts =
+      IsA(node, FuncExpr) && step_of(castNode(FuncExpr, node)->funcid) == Step::kSame;
+  const Oid type =
+      exprType(casts ? static_cast<Node*>(linitial(castNode(FuncExpr, node)->args)) : node);
+  for (double whole = 0x1p60; whole >= 1024 && !safe; whole /= 4) {
+    double most = 0;
+    walk = {root, whole, NIL, 0};
+    safe = is_safe(&walk, radius, &most) && times * most <= most_of(type);
+  }
+  if (!safe) return nullptr;
+  if (walk.numbers == NIL) return radius;
+  List *nulls = NIL, *sizes = NIL;
+  ListCell* cell;
+  foreach (cell, walk.numbers) {
+    Expr* const number = static_cast<Expr*>(lfirst(cell));
+    nulls = lappend(nulls, is_null(number));
+    sizes = lappend(sizes, is_moderate(number, walk.most_whole));
+  }
+  CaseExpr* const choice = makeNode(CaseExpr);
+  choice->casetype = FLOAT8OID;
+  choice->args = list_make2(
+      when(OR_EXPR, nulls, reinterpret_cast<Expr*>(makeNullConst(FLOAT8OID, -1, InvalidOid))),
+      when(AND_EXPR, sizes, radius));
+  choice->defresult = constant(get_float8_nan());
+  choice->location = -1;
+  return reinterpret_cast<Expr*>(choice);
+}
+
+}  // namespace
+
+Expr* as_safe_radius(const PlannerInfo* root, Expr* radius) {
+  Expr* const safe = as_safe(root, radius, 1);
+  return safe == radius ? nullptr : safe;
+}
+
+Expr* as_safe_term(const PlannerInfo* root, Expr* term) {
+  constexpr double kTerms = 4;
+  return as_safe(root, term, kTerms);
+}
+
+Expr* number_of_safe_radius(Expr* radius) {
+  if (!IsA(radius, CaseExpr)) return nullptr;
+  const List* const columns =
+      pull_var_clause(reinterpret_cast<Node*>(radius), PVC_RECURSE_PLACEHOLDERS);
+  ListCell* cell;
+  foreach (cell, columns)
+    if (!equal(lfirst(cell), linitial(columns))) return nullptr;
+  return columns != NIL ? static_cast<Expr*>(linitial(columns)) : nullptr;
+}
+
+namespace {
+
+struct Replacement {
+  const Expr* number;
+  Node* by;
+};
+
+Node* replace(Node* node, void* context) {
+  const auto* const replacement = static_cast<const Replacement*>(context);
+  if (node == nullptr) return nullptr;
+  if (equal(node, replacement->number)) return replacement->by;
+  return mutate_expression(node, replace, context);
+}
+
+/// A number of the type; null: it has none like it.
+Const* number_of(Oid type, double number) {
+  Datum value;
+  switch (type) {
+    case INT2OID:
+      value = Int16GetDatum(static_cast<std::int16_t>(number));
+      break;
+    case INT4OID:
+      value = Int32GetDatum(static_cast<std::int32_t>(number));
+      break;
+    case INT8OID:
+      value = Int64GetDatum(static_cast<std::int64_t>(number));
+      break;
+    case FLOAT4OID:
+      value = Float4GetDatum(static_cast<float>(number));
+      break;
+    case FLOAT8OID:
+      value = Float8GetDatum(number);
+      break;
+    default:
+      return nullptr;
+  }
+  std::int16_t length;
+  bool by_value;
+  get_typlenbyval(type, &length, &by_value);
+  return makeConst(type, -1, InvalidOid, length, value, false, by_value);
+}
+
+}  // namespace
+
+double safe_radius_at(Expr* radius, double number) {
+  const Expr* const replaced = number_of_safe_radius(radius);
+  if (replaced == nullptr || !(std::fabs(number) <= most_of(INT8OID))) return NAN;
+  Const* const constant = number_of(exprType(reinterpret_cast<const Node*>(replaced)), number);
+  if (constant == nullptr) return NAN;
+  Replacement replacement = {replaced, reinterpret_cast<Node*>(constant)};
+  const Node* const found =
+      eval_const_expressions(nullptr, replace(reinterpret_cast<Node*>(radius), &replacement));
+  const Const* const value = reinterpret_cast<const Const*>(found);
+  return IsA(found, Const) && !value->constisnull ? DatumGetFloat8(value->constvalue) : NAN;
+}
+
+}  // namespace gpujoin
