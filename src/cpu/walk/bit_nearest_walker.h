@@ -34,6 +34,7 @@ class BitNearestWalker {
   /// Writes the neighbours of the rows of a left group.
   void walk(std::uint32_t group);
   void finish() { writer_.flush(); }
+  WalkProgress& progress() { return progress_; }
 
  private:
   struct Visit {
