@@ -64,7 +64,7 @@ class NearestWalker {
   const NearestPlan& plan_;
   BatchWriter writer_;
   WalkProgress& progress_;
-  std::uint64_t most_;      ///< neighbours that there can be: k, or all points
+  std::uint64_t most_;  ///< neighbours that there can be: k, or all points
   Buffer<Neighbor> found_;
   NearestList list_;            ///< in found_; none of those left out is among the first k
   Buffer<double> query_;        ///< [dims] the point at hand, as the tree has it

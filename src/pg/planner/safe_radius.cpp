@@ -227,10 +227,6 @@ CaseWhen* when(BoolExprType all, List* tests, Expr* result) {
   return choice;
 }
 
-}  // namespace
-
-namespace {
-
 /// So many times the radius is safe, too.
 Expr* as_safe(const PlannerInfo* root, Expr* radius, double times) {
   Walk walk = {root, 0, NIL, 0};
@@ -263,30 +259,6 @@ Expr* as_safe(const PlannerInfo* root, Expr* radius, double times) {
   choice->location = -1;
   return reinterpret_cast<Expr*>(choice);
 }
-
-}  // namespace
-
-Expr* as_safe_radius(const PlannerInfo* root, Expr* radius) {
-  Expr* const safe = as_safe(root, radius, 1);
-  return safe == radius ? nullptr : safe;
-}
-
-Expr* as_safe_term(const PlannerInfo* root, Expr* term) {
-  constexpr double kTerms = 4;
-  return as_safe(root, term, kTerms);
-}
-
-Expr* number_of_safe_radius(Expr* radius) {
-  if (!IsA(radius, CaseExpr)) return nullptr;
-  const List* const columns =
-      pull_var_clause(reinterpret_cast<Node*>(radius), PVC_RECURSE_PLACEHOLDERS);
-  ListCell* cell;
-  foreach (cell, columns)
-    if (!equal(lfirst(cell), linitial(columns))) return nullptr;
-  return columns != NIL ? static_cast<Expr*>(linitial(columns)) : nullptr;
-}
-
-namespace {
 
 struct Replacement {
   const Expr* number;
@@ -329,6 +301,26 @@ Const* number_of(Oid type, double number) {
 }
 
 }  // namespace
+
+Expr* as_safe_radius(const PlannerInfo* root, Expr* radius) {
+  Expr* const safe = as_safe(root, radius, 1);
+  return safe == radius ? nullptr : safe;
+}
+
+Expr* as_safe_term(const PlannerInfo* root, Expr* term) {
+  constexpr double kTerms = 4;
+  return as_safe(root, term, kTerms);
+}
+
+Expr* number_of_safe_radius(Expr* radius) {
+  if (!IsA(radius, CaseExpr)) return nullptr;
+  const List* const columns =
+      pull_var_clause(reinterpret_cast<Node*>(radius), PVC_RECURSE_PLACEHOLDERS);
+  ListCell* cell;
+  foreach (cell, columns)
+    if (!equal(lfirst(cell), linitial(columns))) return nullptr;
+  return columns != NIL ? static_cast<Expr*>(linitial(columns)) : nullptr;
+}
 
 double safe_radius_at(Expr* radius, double number) {
   const Expr* const replaced = number_of_safe_radius(radius);
