@@ -73,7 +73,7 @@ class NearestTileWalker {
   WalkProgress& progress_;
   std::uint64_t most_;  ///< neighbours that there can be: k, or all points
   RowScan scan_;
-  Buffer<Neighbor> selected_;  ///< by their sums
+  Buffer<Neighbor> selected_;       ///< by their sums
   std::vector<NearestList> lists_;  ///< [kTilePlaces]
   std::vector<Visit> visits_;
   Buffer<float> thresholds_;  ///< [kTileGroups][looks + 1][kGroupPoints]
