@@ -20,11 +20,15 @@ INDEXES = {'trip': 'CREATE INDEX ON trip USING gist (t_pickuploc);\n',
 NEAREST = """SELECT t_tripkey, b_buildingkey, ST_Distance(t_pickuploc, b_boundary) AS distance FROM trip
 CROSS JOIN LATERAL (SELECT b_buildingkey, b_boundary FROM building ORDER BY {nearer} LIMIT 5) nearest"""
 
+ONCE = 'a.b_buildingkey < b.b_buildingkey'
+
+# DuckDB takes its spatial join only where no comparison stands beside the spatial condition: hence the difference of the keys.
 DIALECTS = {
-    'PostgreSQL': {'collect': 'ST_Collect(t_dropoffloc)', 'nearest': NEAREST.format(nearer='t_pickuploc <-> b_boundary')},
-    'DuckDB': {'collect': 'ST_Collect(list(t_dropoffloc))',
+    'PostgreSQL': {'once': ONCE, 'collect': 'ST_Collect(t_dropoffloc)',
+                   'nearest': NEAREST.format(nearer='t_pickuploc <-> b_boundary')},
+    'DuckDB': {'once': 'a.b_buildingkey - b.b_buildingkey < 0', 'collect': 'ST_Collect(list(t_dropoffloc))',
                'nearest': NEAREST.format(nearer='ST_Distance(t_pickuploc, b_boundary)')},
-    'SedonaDB': {'collect': 'ST_Collect_Agg(t_dropoffloc)',
+    'SedonaDB': {'once': ONCE, 'collect': 'ST_Collect_Agg(t_dropoffloc)',
                  'nearest': 'SELECT t_tripkey, b_buildingkey, ST_Distance(t_pickuploc, b_boundary) AS distance '
                             'FROM trip JOIN building ON ST_KNN(t_pickuploc, b_boundary, 5, false)'}}
 
@@ -76,7 +80,7 @@ JOIN building ON ST_DWithin(t_pickuploc, b_boundary, 0.0045) GROUP BY b_building
              """SELECT key1, key2, overlap / (area1 + area2 - overlap) AS iou FROM (SELECT a.b_buildingkey AS key1,
 b.b_buildingkey AS key2, ST_Area(a.b_boundary) AS area1, ST_Area(b.b_boundary) AS area2,
 ST_Area(ST_Intersection(a.b_boundary, b.b_boundary)) AS overlap
-FROM building a JOIN building b ON ST_Intersects(a.b_boundary, b.b_boundary) AND a.b_buildingkey < b.b_buildingkey) pairs""",
+FROM building a JOIN building b ON ST_Intersects(a.b_boundary, b.b_boundary) AND {once}) pairs""",
              ('building',)),
     10: Query('numbers of all trips in each zone', 'sum(trips * z_zonekey) + sum(distance) + sum(duration)',
               f"""SELECT {PER_ZONE} FROM trip JOIN zone ON ST_Within(t_pickuploc, z_boundary) GROUP BY z_zonekey, z_name""",
