@@ -172,11 +172,10 @@ def measure(entrants, rounds, limit):
 
 def cells(query, key, turns, node, limit):
     answers = [(count, checksum) for results in turns.values() for count, checksum, *_ in results]
-    count, checksum = answers[0] if answers else (0, 0)
+    count, checksum = answers[0] if answers else (None, 0)
     if any(n != count or abs(x - checksum) > 1e-9 * abs(checksum) for n, x in answers):
-        say(f'query {key}: the answers differ')
-        count = None
-    row = [f'{key}: {query.meaning}', '**differ**' if count is None else f'{count:,}']
+        sys.exit(f'query {key}: the answers differ')
+    row = [f'{key}: {query.meaning}', '' if count is None else f'{count:,}']
     for results in turns.values():
         seconds = number(median(result[2] for result in results)) if results else f'> {limit}'
         row.append(seconds + (' (once)' if len(results) == 1 else ''))
