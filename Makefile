@@ -4,7 +4,7 @@
 
 PG_CONFIG ?= pg_config
 # Goals that need no PostgreSQL. PGXS is read only when none of them is asked for: it has a `check` of its own.
-OURS = check check-sql check-debian fuzz unit sanitize tsan demo bench pictures format format-check deps sbom help
+OURS = check check-sql check-debian fuzz unit sanitize tsan demo bench bench-spatial pictures format format-check deps sbom help
 
 .DEFAULT_GOAL = all
 
@@ -24,6 +24,7 @@ demo: ; @test/demo
 fuzz: ; @test/fuzz/run --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
   $(if $(ENGINE),--engine $(ENGINE)) $(if $(MODE),--mode $(MODE)) $(FUZZ)
 bench: ; @test/deps bench || echo 'going on without'; test/bench/run
+bench-spatial: ; @$(or $(PYTHON),python3) test/bench/spatialbench.py $(SPATIALBENCH)
 pictures: ; @test/deps pictures && test/bench/pictures
 deps: ; @test/deps sql check bench
 sbom: ; @$(MAKE) -s all && mkdir -p build/sbom && for f in gpujoin*.so gpujoin_service; do \
@@ -66,6 +67,8 @@ help:
 	@echo 'make unit         unit tests of the engines (no PostgreSQL needed); make sanitize: under ASan, UBSan;'
 	@echo '                  make tsan: under ThreadSanitizer'
 	@echo 'make bench        compare with PostgreSQL, PostGIS, nanoflann and Boost; writes docs/benchmarks.md'
+	@echo 'make bench-spatial  the queries of SpatialBench, in turns with PostGIS, DuckDB and SedonaDB; writes docs/benchmarks.md'
+	@echo '                  (PYTHON=... that has them; SPATIALBENCH="folder --rounds N --limit SECONDS")'
 	@echo 'make pictures     draw docs/pictures from the figures that make bench, test/device/run rows and test/bench/maps.sql wrote there'
 	@echo 'make format       clang-format all sources'
 	@echo 'make deps         install what building, testing and measuring need (Debian, Ubuntu)'

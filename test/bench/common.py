@@ -8,8 +8,10 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from statistics import median
 
+PAGE = 'docs/benchmarks.md'
 THREADS = len(os.sched_getaffinity(0))
 WITHOUT_NODE = {'gpujoin.enable_customscan': 'off'}
 WITHOUT_OTHERS = {f'enable_{kind}': 'off' for kind in ('nestloop', 'hashjoin', 'mergejoin')}
@@ -122,3 +124,24 @@ def median_ms(turns):
 def ratio_to(own_ms, turns):
     ms = median_ms(turns)
     return '' if ms == own_ms else ratio(ms / own_ms)
+
+
+# ---- The page
+
+def machine(goal, figures):
+    memory_gib = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2 ** 30
+    compiler = output_of(os.environ.get('CXX', 'g++'), '-dumpfullversion').strip()
+    return (f'Measured by `make {goal}` on {time.strftime("%Y-%m-%d")}: '
+            f'{processor()}, {THREADS} processors, {memory_gib:.0f} GiB; g++ {compiler}; revision {revision()}; '
+            f'{figures}.\n\n')
+
+
+def write_page(goal, text):
+    """Replaces what stands between the goal's markers."""
+    begin, end = f'<!-- make {goal} writes from here -->\n', '<!-- to here -->\n'
+    with open(PAGE) as file:
+        before, _, rest = file.read().partition(begin)
+    after = rest.partition(end)[2]
+    with open(PAGE, 'w') as file:
+        file.write(before + begin + '\n' + text + end + after)
+    say(f'Wrote {PAGE}')

@@ -1,124 +1,238 @@
 #!/usr/bin/env python3
-"""Query 8 of SpatialBench at scale factor 1, by gpujoin, DuckDB and SedonaDB, in turns on this machine: trips that begin near a
-building, counted for each building. The others read their Parquet files; PostgreSQL has tables of the columns that the query needs.
+"""make bench-spatial: the queries of SpatialBench (spatialbench_queries.py) by gpujoin, by PostGIS without it, by DuckDB and by
+SedonaDB, in turns on this machine, and their answers. Writes the table of docs/benchmarks.md. The others read their Parquet
+files; PostgreSQL has tables of the columns that the queries need, with GiST indexes.
 
 Needs PostGIS, the Python packages pyarrow and spatialbench-cli, which makes the data, and of duckdb (with duckdb-extension-spatial)
 and sedonadb (with geoarrow-pyarrow) those that are to be measured: run it with the Python that has them. What is missing is left
-out by name. With PGHOST set it uses that server, and tables that it made there before; else a private cluster.
-
-usage: spatialbench.py [rounds] [folder for the data, kept]"""
+out by name. With PGHOST set it uses that server, and tables that it made there before; else a private cluster."""
+import argparse
 import contextlib
 import glob
 import importlib
+import json
+import multiprocessing
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
+from importlib.metadata import version
 from statistics import median
 
-from common import THREADS, cluster, has_postgis, number, psql_of, ratio, say, table
+from common import THREADS, WITHOUT_NODE, cluster, has_postgis, machine, number, psql_of, say, table, uses_node, versions, write_page
+from spatialbench_queries import INDEXES, QUERIES, TABLES, text
 
-QUERY = """SELECT b_buildingkey, b_name, count(*) AS pickups FROM {source}
-ON ST_DWithin({pickup}, {boundary}, 0.0045) GROUP BY b_buildingkey, b_name ORDER BY pickups DESC, b_buildingkey"""
-COLUMNS = {'building': 'b_buildingkey bigint PRIMARY KEY, b_name text, b_boundary geometry', 'trip': 't_tripkey bigint, t_pickuploc geometry'}
+os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), '../..'))
+ZONE_SECONDS, ZONE_BYTES = 300, 2 << 30
+SLOW = 10  # seconds; what takes longer has one turn
 
 
-def make_data(folder):
-    """The Parquet files; False where nothing makes them."""
-    if all(os.path.exists(f'{folder}/{name}.parquet') for name in COLUMNS):
-        return True
+# ---- The data
+
+def generate(name, folder, scale, seconds=None):
+    """Makes a table's file. Returns why it could not, or None."""
+    path = f'{folder}/{name}.parquet'
+    if os.path.exists(path):
+        return None
+    say(f'Making {name}')
     command = os.path.join(os.path.dirname(sys.executable), 'spatialbench-cli')
     if not os.path.exists(command):
-        return False
-    say('Making the data')
-    subprocess.run([command, '-s', '1', '--tables', ','.join(COLUMNS), '--format', 'parquet', '--output-dir', folder], check=True)
-    return True
+        return 'spatialbench-cli is not installed'
+    try:
+        made = subprocess.run([command, '-s', str(scale), '--tables', name, '--format', 'parquet', '--output-dir', folder],
+                              timeout=seconds, stderr=subprocess.PIPE, text=True)
+    except subprocess.TimeoutExpired:
+        return f'not made within {seconds} s'
+    if made.returncode:
+        error = re.search(r'Generic (\w+ error)', made.stderr)
+        return f'spatialbench-cli failed ({"it fetches the file, " + error[1] if error else made.returncode})'
+    return None if os.path.exists(path) else 'spatialbench-cli made no single file of it'
 
 
-def query_of_files(folder):
-    return QUERY.format(source=f"'{folder}/trip.parquet' JOIN '{folder}/building.parquet'", pickup='ST_GeomFromWKB(t_pickuploc)',
-                        boundary='ST_GeomFromWKB(b_boundary)')
+def make_data(folder, scale):
+    """Returns {table that is not to be had: why}."""
+    os.makedirs(folder, exist_ok=True)
+    missing = {}
+    for name in TABLES:
+        why = generate(name, folder, scale, ZONE_SECONDS if name == 'zone' else None)
+        if not why and name == 'zone' and os.path.getsize(f'{folder}/zone.parquet') > ZONE_BYTES:
+            why = f'it has more than {ZONE_BYTES >> 30} GiB'
+        if why:
+            missing[name] = why
+    return missing
 
 
-def open_duckdb(folder):
+def copy_table(psql, folder, name):
+    """Copies the columns of a file into a new table, with its indexes."""
+    parquet = importlib.import_module('pyarrow.parquet')
+    columns = TABLES[name]
+
+    def values(column, kind):
+        return map(bytes.hex, column.to_pylist()) if kind == 'geometry' else column.cast('string').to_pylist()
+
+    say(f'Loading {name}')
+    with tempfile.NamedTemporaryFile('w+') as file:
+        for batch in parquet.ParquetFile(f'{folder}/{name}.parquet').iter_batches(columns=list(columns)):
+            rows = zip(*(values(batch.column(column), kind) for column, kind in columns.items()))
+            file.writelines('\t'.join(row) + '\n' for row in rows)
+        file.seek(0)
+        psql(f'CREATE TABLE {name} ({", ".join(map(" ".join, columns.items()))});\n\\copy {name} FROM pstdin\n'
+             f"SET maintenance_work_mem = '1GB';\n{INDEXES[name]}VACUUM ANALYZE {name};\n", stdin=file)
+
+
+# ---- Those that are measured. Each runs SQL within a number of seconds and returns (count, sum, seconds, detail), or None when it
+# took longer.
+
+def run_postgresql(psql, sql, limit, settings):
+    """The session has loaded what it needs, as the others have. The detail is gpu_last_join(), if there was a join."""
+    script = "LOAD 'gpujoin';\nSELECT ST_MakePoint(1, 1) \\g /dev/null\n" + ''.join(
+        f'SET {key} = {value};\n' for key, value in {**settings, 'jit': 'off', 'statement_timeout': f"'{limit}s'"}.items())
+    start = time.monotonic()
+    try:
+        lines = psql(f'{script}\\timing on\n{sql};\n\\timing off\nSELECT to_json(j) FROM gpu_last_join() j;\n').splitlines()
+    except subprocess.CalledProcessError:
+        if time.monotonic() - start < limit:
+            raise
+        return None
+    count, checksum = lines[0].split('|')
+    return int(count), float(checksum or 0), float(lines[1].split()[1]) / 1e3, json.loads(lines[2]) if len(lines) > 2 else None
+
+
+def view(name, source):
+    """SELECT of the columns of a file, geometries as such."""
+    columns = (f'ST_GeomFromWKB({column}) AS {column}' if kind == 'geometry' else column for column, kind in TABLES[name].items())
+    return f'SELECT {", ".join(columns)} FROM {source}'
+
+
+def open_duckdb(folder, names):
     duckdb, extension = (importlib.import_module(name) for name in ('duckdb', 'duckdb_extension_spatial'))
     connection = duckdb.connect(config={'threads': THREADS, 'allow_unsigned_extensions': 'true'})
     found = glob.glob(os.path.dirname(extension.__file__) + '/**/*.duckdb_extension', recursive=True)
     connection.execute(f"LOAD '{found[0]}'" if found else 'LOAD spatial')
-    return lambda: connection.execute(query_of_files(folder)).fetchall()
+    for name in names:
+        connection.execute(f'CREATE VIEW {name} AS ' + view(name, f"'{folder}/{name}.parquet'"))
+    return lambda sql: connection.execute(sql).fetchone()
 
 
-def open_sedonadb(folder):
+def open_sedonadb(folder, names):
     sedonadb = importlib.import_module('sedonadb')
     importlib.import_module('geoarrow.pyarrow')
     connection = sedonadb.connect()
-    for name in COLUMNS:
-        connection.read_parquet(f'{folder}/{name}.parquet').to_view(name)
-    sql = query_of_files(folder).replace(f"'{folder}/", '').replace(".parquet'", '')
-    return lambda: [tuple(row.values()) for row in connection.sql(sql).to_arrow_table().to_pylist()]
+    for name in names:
+        connection.read_parquet(f'{folder}/{name}.parquet').to_view(f'{name}_file')
+        connection.sql(view(name, f'{name}_file')).to_view(name)
+    return lambda sql: tuple(connection.sql(sql).to_arrow_table().to_pylist()[0].values())
 
 
-def copy_table(psql, folder, name):
-    """Copies the columns of a file into a new table."""
-    parquet = importlib.import_module('pyarrow.parquet')
-    columns = [column.split()[0] for column in COLUMNS[name].split(', ')]
-    with tempfile.NamedTemporaryFile('w+') as file:
-        for batch in parquet.ParquetFile(f'{folder}/{name}.parquet').iter_batches(columns=columns):
-            for row in zip(*(batch.column(column).to_pylist() for column in columns)):
-                file.write('\t'.join(value.hex() if isinstance(value, bytes) else str(value) for value in row) + '\n')
-        file.seek(0)
-        psql(f'CREATE TABLE {name} ({COLUMNS[name]});\n\\copy {name} FROM pstdin\nVACUUM ANALYZE {name};\n', stdin=file)
-
-
-def timed(run):
+def answer(open_other, folder, names, sql, pipe):
+    run = open_other(folder, names)
     start = time.monotonic()
-    rows = run()
-    return [(int(row[0]), int(row[2])) for row in rows], time.monotonic() - start
+    count, checksum = run(sql)
+    pipe.send((int(count), float(checksum or 0), time.monotonic() - start, None))
 
 
-def run_gpujoin(psql):
-    """The session has loaded what it needs, as the others have. Returns the rows and the seconds."""
-    sql = QUERY.format(source='trip JOIN building', pickup='t_pickuploc', boundary='b_boundary')
-    lines = psql(f"LOAD 'gpujoin';\nSELECT ST_MakePoint(1, 1) \\g /dev/null\n\\timing on\n{sql};\n").splitlines()
-    return [(int(key), int(count)) for key, _, count in (line.split('|') for line in lines[:-1])], float(lines[-1].split()[1]) / 1e3
+def run_other(open_other, folder, names, sql, limit):
+    """A process of its own, for not each library can stop a query."""
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.Process(target=answer, args=(open_other, folder, names, sql, sender))
+    process.start()
+    sender.close()
+    try:
+        return receiver.recv() if receiver.poll(limit + 5) else None
+    except EOFError:
+        sys.exit(f'failed: {sql}')
+    finally:
+        process.kill()
+        process.join()
+
+
+def installed(package, *needed):
+    try:
+        return f'{package} {version(package)}' if all(version(name) for name in needed or [package]) else ''
+    except importlib.metadata.PackageNotFoundError as missing:
+        say(f'{missing.name} is not installed: without {package}')
+        return ''
+
+
+# ---- The table
+
+def measure(entrants, rounds, limit):
+    """{entrant: [(count, sum, seconds, detail), ...]}; none for what took too long."""
+    turns = {name: [] for name in entrants}
+    for turn in range(rounds):
+        for name, run in entrants.items():
+            if turn == 0 or (turns[name] and turns[name][0][2] <= SLOW):
+                result = run(limit)
+                say(f'  {name}: ' + (f'{result[2]:.2f} s, {result[0]:,} rows, {result[1]:.12g}' if result else f'more than {limit} s'))
+                turns[name] += [result] if result else []
+    return turns
+
+
+def cells(query, key, turns, node, limit):
+    answers = [(count, checksum) for results in turns.values() for count, checksum, *_ in results]
+    count, checksum = answers[0] if answers else (None, 0)
+    if any(n != count or abs(x - checksum) > 1e-9 * abs(checksum) for n, x in answers):
+        sys.exit(f'query {key}: the answers differ')
+    row = [f'{key}: {query.meaning}', '' if count is None else f'{count:,}']
+    for results in turns.values():
+        seconds = number(median(result[2] for result in results)) if results else f'> {limit}'
+        row.append(seconds + (' (once)' if len(results) == 1 else ''))
+    last = turns.get('gpujoin') and turns['gpujoin'][0][3]
+    return row + [number((last['read_ms'] + last['index_ms'] + last['join_ms']) / 1e3) if node and last else '']
 
 
 def main():
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    options.add_argument('folder', nargs='?', help='for the data, kept')
+    options.add_argument('--rounds', type=int, default=3)
+    options.add_argument('--scale', type=float, default=1)
+    options.add_argument('--limit', type=int, default=300, help='seconds for a query')
+    options.add_argument('--queries', type=int, nargs='*', default=list(QUERIES))
+    options = options.parse_args()
     with contextlib.ExitStack() as stack:
-        folder = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else stack.enter_context(tempfile.TemporaryDirectory())
-        if not make_data(folder):
-            sys.exit('spatialbench-cli is not installed: nothing is measured')
+        folder = os.path.abspath(options.folder or stack.enter_context(tempfile.TemporaryDirectory()))
+        missing = make_data(folder, options.scale)
+        names = [name for name in TABLES if name not in missing]
         psql = psql_of('') if 'PGHOST' in os.environ else stack.enter_context(cluster())
-        entrants = {}
-        if has_postgis(psql):
-            if psql("SELECT to_regclass('trip') IS NULL").strip() == 't':
-                say('Loading the tables')
-                psql('CREATE EXTENSION IF NOT EXISTS postgis;\nCREATE EXTENSION IF NOT EXISTS gpujoin;\n')
-                for name in COLUMNS:
-                    copy_table(psql, folder, name)
-            entrants['gpujoin'] = lambda: run_gpujoin(psql)
-        for name, open_other in ('DuckDB', open_duckdb), ('SedonaDB', open_sedonadb):
-            try:
-                entrants[name] = lambda run=open_other(folder): timed(run)
-            except ImportError as missing:
-                say(f'{missing.name} is not installed: without {name}')
-        turns = {name: [] for name in entrants}
-        for _ in range(rounds):
-            for name, run in entrants.items():
-                say(name)
-                turns[name].append(run())
-    answers = {str(rows) for results in turns.values() for rows, _ in results}
-    if len(answers) > 1:
-        sys.exit('the answers differ')
-    own = median(seconds for _, seconds in turns.get('gpujoin', next(iter(turns.values()))))
-    rows = []
-    for name, results in turns.items():
-        seconds = median(seconds for _, seconds in results)
-        rows.append([name, f'{sum(count for _, count in results[0][0]):,}', number(seconds), ratio(seconds / own)])
-    print(f'SpatialBench query 8, scale factor 1, {THREADS} threads, medians of {rounds}.\n\n' +
-          table(['', 'pairs', 's', 'to the first'], rows))
+        if not has_postgis(psql):
+            sys.exit('PostGIS is not installed: nothing is measured')
+        psql('CREATE EXTENSION IF NOT EXISTS postgis;\nCREATE EXTENSION IF NOT EXISTS gpujoin;\n')
+        for name in names:
+            if psql(f"SELECT to_regclass('{name}') IS NULL").strip() == 't':
+                copy_table(psql, folder, name)
+        others = {'DuckDB': (open_duckdb, installed('duckdb', 'duckdb', 'duckdb-extension-spatial')),
+                  'SedonaDB': (open_sedonadb, installed('sedonadb', 'sedonadb', 'geoarrow-pyarrow'))}
+        load = os.getloadavg()[0]
+        rows, left_out = [], []
+        for key, query in QUERIES.items():
+            if key not in options.queries:
+                continue
+            why = [f'{name}: {missing[name]}' for name in query.tables if name in missing]
+            if why:
+                left_out.append(f'{key} ({query.meaning})')
+                say(f'Query {key} is left out; {why[0]}')
+                continue
+            say(f'Query {key}: {query.meaning}')
+            own = text(query, 'PostgreSQL')
+            entrants = {'gpujoin': lambda limit: run_postgresql(psql, own, limit, {}),
+                        'PostGIS': lambda limit: run_postgresql(psql, own, limit, WITHOUT_NODE)}
+            for name, (open_other, found) in others.items():
+                if found:
+                    entrants[name] = lambda limit, name=name, open_other=open_other: run_other(
+                        open_other, folder, query.tables, text(query, name), limit)
+            rows.append(cells(query, key, measure(entrants, options.rounds, options.limit), uses_node(psql, own), options.limit))
+        packages = ', '.join([versions(psql, True)] + [found for _, found in others.values() if found])
+    page = (machine('bench-spatial', f'medians of {options.rounds} turns, of one where it took more than {SLOW} s') + f'{packages}. SpatialBench, scale factor {options.scale:g}; JIT of PostgreSQL off; seconds, '
+            f''
+            f'at most {options.limit} for a query; load {load:.1f} when it began, {os.getloadavg()[0]:.1f} in the end.\n\n' +
+            table(['query', 'rows', *entrants, 'of gpujoin: reading, index and join'], rows))
+    if left_out:
+        page += 'Left out: ' + ', '.join(left_out) + '; ' + '; '.join(f'{name}: {why}' for name, why in missing.items()) + '.\n\n'
+    print(page)
+    if options.scale == 1 and options.queries == list(QUERIES):
+        write_page('bench-spatial', page)
 
 
 if __name__ == '__main__':
