@@ -146,7 +146,7 @@ bool are_known_keys(const JoinRequest& request) {
   };
   for (std::uint32_t k = 0; k < request.keys.count; ++k)
     if (request.keys.reach[k] == 0 &&
-        !(are_known(request.left(), k) && are_known(request.right(), k)))
+        !(are_known(request.left(), k) && (request.self_join() || are_known(request.right(), k))))
       return false;
   return true;
 }

@@ -93,7 +93,7 @@ class NearestList {
   Neighbor* found_;
   std::uint64_t k_, room_;
   std::uint64_t size_ = 0;
-  std::uint64_t full_at_ = 0;  ///< the k-th is taken when there are so many
+  std::uint64_t full_at_ = 0;  ///< the bound is taken when there are so many
 };
 
 }  // namespace gpujoin::cpu
