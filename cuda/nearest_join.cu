@@ -302,6 +302,7 @@ void NearestJoin::start_slice() {
 void NearestJoin::finish_slice() {
   Slot& slot = slots_[launched_++ % slots_.size()];
   searching_ = false;
+  searched_points_ += slot.points;
   slot.searched.record(stream_);
   slot.searched.hold(slot.stream);
   copy_to_host(slot.host_report.as<SearchReport>(), search_->report(), 1, slot.stream);
@@ -373,7 +374,11 @@ void NearestJoin::stats(JoinStats* stats) const {
   *stats = stats_;
   stats->candidates = counted_.candidates;
   stats->rechecked = counted_.rechecked;
-  if (search_) search_->describe(stats);
+  if (search_) {
+    search_->describe(stats);
+    stats->work = search_->points();
+    stats->work_done = searched_points_;
+  }
   stats->threads = uploader_.threads();
   DeviceJoin::stats(stats);
 }

@@ -108,7 +108,8 @@ class NearestJoin final : public DeviceJoin {
   std::unique_ptr<NeighborSearch> search_;
   std::deque<Slot> slots_;
   std::uint32_t slice_points_ = 0;
-  bool searching_ = false;       ///< a slice is in progress, in the slot of number `launched_`
+  bool searching_ = false;  ///< a slice is in progress, in the slot of number `launched_`
+  std::uint64_t searched_points_ = 0;
   std::uint64_t launched_ = 0;   ///< slices whose results are on their way
   std::uint64_t delivered_ = 0;  ///< of them
   Buffer<std::int64_t> left_numbers_, right_numbers_;

@@ -242,6 +242,7 @@ void SharedJoin::stats(JoinStats* stats) const {
     } else {
       sum.candidates += one.candidates;
       sum.rechecked += one.rechecked;
+      sum.work_done += one.work_done;
       sum.index_ms = std::max(sum.index_ms, one.index_ms);
       sum.device_memory_peak = std::max(sum.device_memory_peak, one.device_memory_peak);
     }

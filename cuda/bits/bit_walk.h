@@ -29,7 +29,10 @@ class BitWalk final : public SliceSource {
   void fill(const Stretch&, const FillRange&, cudaStream_t) override {}
   Buffer<std::uint32_t> counts() override;
   std::uint64_t pairs() const override;
-  void describe(JoinStats* stats) const override { stats->candidates = compared_; }
+  void describe(JoinStats* stats) const override {
+    stats->candidates = stats->work_done = compared_;
+    stats->work = std::uint64_t{view_.left_rows} * view_.right_rows;
+  }
 
  private:
   void make_room();

@@ -275,6 +275,7 @@ bool BoxWalk::finish_slice() {
     index_ms_ += ms;
     indexes_ = false;
   }
+  compared_boxes_ += view_.places;
   if (!wants_pairs(request_.output()) || ordered_slice_ == kNone) return true;
   const std::uint32_t chosen = host_report_.as<Report>()->chosen;
   copy_to_host(host_rows_.as<std::uint32_t>(), chosen_rows_.data(), chosen, stream_);
@@ -310,6 +311,9 @@ void BoxWalk::describe(JoinStats* stats) const {
   stats->threads = uploader_.threads();
   stats->threads_per_point = threads_of_box(strategy_.method);
   stats->index_ms = index_ms_;
+  stats->work = chunks_ * probing_data_.rows;
+  if (walks_ > 1) stats->work += slices_ * indexed_data_.rows;
+  stats->work_done = compared_boxes_;
 }
 
 }  // namespace gpujoin::cuda

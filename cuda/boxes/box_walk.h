@@ -100,6 +100,7 @@ class BoxWalk final : public SliceSource {
   Event index_begins_{cudaEventDefault}, index_ends_{cudaEventDefault};
   bool indexes_ = false;  ///< in this turn
   double index_ms_ = 0;
+  std::uint64_t compared_boxes_ = 0;  ///< in all turns that ended
 
   /// What a turn reports to the host.
   struct Report {

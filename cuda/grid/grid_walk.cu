@@ -152,6 +152,7 @@ bool GridWalk::finish_slice() {
   const std::uint64_t candidates = host_totals_.as<unsigned long long>()[1];
   slice_candidates_ = candidates - candidates_;
   candidates_ = candidates;
+  walked_points_ += end_ - first_;
   return true;
 }
 
@@ -229,6 +230,8 @@ std::uint64_t GridWalk::pairs() const {
 void GridWalk::describe(JoinStats* stats) const {
   stats->candidates = host_totals_.as<unsigned long long>()[1];
   stats->threads_per_point = std::max(count_kernel_.threads_per_point, most_fill_threads_);
+  stats->work = view_.left.points;
+  stats->work_done = walked_points_;
 }
 
 }  // namespace gpujoin::cuda

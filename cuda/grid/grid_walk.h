@@ -71,6 +71,7 @@ class GridWalk final : public SliceSource {
   std::vector<Places> walked_;          ///< slices begun, in their order
   std::uint64_t candidates_ = 0;        ///< of all finished slices
   std::uint64_t slice_candidates_ = 0;  ///< of the slice finished last
+  std::uint64_t walked_points_ = 0;     ///< of all finished slices
   std::uint32_t most_fill_threads_ = 0;
   DeviceBuffer<unsigned long long> totals_;  ///< pairs found, candidates
   PinnedBlock host_totals_;

@@ -42,6 +42,11 @@ struct TileRectangle {
   std::uint64_t size() const {
     return std::uint64_t{end_row - first_row} * (end_column - first_column);
   }
+  /// Without the tiles below the diagonal, which begins in the first column.
+  std::uint64_t upper_half() const {
+    const std::uint64_t rows = end_row - first_row;
+    return size() - rows * (rows - 1) / 2;
+  }
 };
 
 /// Pairs of tiles: x on the left, y on the right. The size is on the device.

@@ -239,6 +239,7 @@ bool TileWalk::finish_slice() {
   screened_ += report.screened;
   rechecked_ += report.rechecked;
   if (themselves() == Themselves::kAll) diagonal_points_ += slice_points();
+  compared_tiles_ += is_half(screen_.half) ? rectangle_.upper_half() : rectangle_.size();
   const bool row_is_done = rectangle_.end_column == right().tiles;
   next_column_ = row_is_done ? 0 : rectangle_.end_column;
   if (row_is_done) rows_.first = rectangle_.end_row;
@@ -274,6 +275,9 @@ Buffer<std::uint32_t> TileWalk::counts() {
 void TileWalk::describe(JoinStats* stats) const {
   stats->candidates = screened_;
   stats->rechecked = rechecked_;
+  const TileRectangle all{0, left_.tiles, 0, right().tiles};
+  stats->work = is_half(screen_.half) ? all.upper_half() : all.size();
+  stats->work_done = compared_tiles_;
 }
 
 }  // namespace gpujoin::cuda

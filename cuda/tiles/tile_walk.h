@@ -88,6 +88,7 @@ class TileWalk final : public SliceSource {
   std::uint64_t found_ = 0, themselves_ = 0;
   std::uint64_t diagonal_points_ = 0;  ///< of slices that had them with themselves
   std::uint64_t screened_ = 0, rechecked_ = 0;
+  std::uint64_t compared_tiles_ = 0;  ///< pairs of tiles, or known to be apart
 
   DeviceBuffer<Report> report_;
   PinnedBlock host_report_;

@@ -135,6 +135,7 @@ bool TopWalk::finish_slice() {
     return false;
   }
   selection_->keep_best();
+  walked_points_ += end_ - rest_.first;
   rest_.first = end_;
   if (method_ == TopkMethod::kThreshold)
     slice_points_ = static_cast<std::uint32_t>(
@@ -175,6 +176,8 @@ CountedSlice TopWalk::slice() const {
 
 void TopWalk::describe(JoinStats* stats) const {
   stats->candidates = looked_at_;
+  stats->work = view_.left.points;
+  stats->work_done = walked_points_;
   stats->threads_per_point = method_ == TopkMethod::kHeap ? 1 : kernel_.threads_per_point;
 }
 

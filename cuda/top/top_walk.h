@@ -60,6 +60,7 @@ class TopWalk final : public SliceSource {
   DeviceBuffer<unsigned long long> candidates_;
   PinnedBlock host_candidates_;
   std::uint64_t looked_at_ = 0;
+  std::uint64_t walked_points_ = 0;
 
   // The result.
   DeviceBuffer<std::uint32_t> lefts_, rights_;

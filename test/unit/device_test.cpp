@@ -63,6 +63,60 @@ TEST_P(Device, rows_on_their_way_can_be_interrupted) {
   engine().close(join);
 }
 
+/// Runs a join in small batches, and expects its work to grow until all of it is done.
+void expect_progress(const EngineTable& engine, JoinRequest request) {
+  request.knobs.batch_pairs = 1 << 12;
+  Join* join = nullptr;
+  ASSERT_TRUE(engine.open(&request, &join).ok());
+  ResultBatch batch{};
+  JoinStats stats{};
+  std::uint64_t done = 0;
+  Status status;
+  while ((status = engine.next_batch(join, &batch)).ok()) {
+    engine.stats(join, &stats);
+    EXPECT_GE(stats.work_done, done);
+    EXPECT_LE(stats.work_done, stats.work);
+    done = stats.work_done;
+  }
+  EXPECT_EQ(status.code, StatusCode::kEnd);
+  engine.stats(join, &stats);
+  EXPECT_GT(stats.work, 0u);
+  EXPECT_EQ(stats.work_done, stats.work);
+  engine.close(join);
+}
+
+TEST_P(Device, work_is_done_when_a_join_ends) {
+  Random random(604);
+  const Points few(3, make_values(Shape::kUniform, random, 30000, 3));
+  const Points other(3, make_values(Shape::kUniform, random, 20000, 3));
+  const Points many(40, make_values(Shape::kUniform, random, 3000, 40));
+  for (const Points* right : {static_cast<const Points*>(nullptr), &other}) {
+    JoinRequest request = make_request(few, right, Metric::kL2, 0.05);
+    for (const Output::Kind output : {Output::kPairs, Output::kTotal, Output::kCountPerRow}) {
+      ask(request, output);
+      expect_progress(engine(), request);
+    }
+    expect_progress(engine(), request.asking(Output::nearest(5)));
+  }
+  JoinRequest tiles = make_request(many, nullptr, Metric::kL2, 2);
+  tiles.knobs.index = IndexMethod::kTiles;
+  for (const PairSelection pairs : {PairSelection::kAll, PairSelection::kUnordered}) {
+    select(tiles, pairs);
+    for (const Output::Kind output : {Output::kPairs, Output::kTotal, Output::kCountPerRow}) {
+      ask(tiles, output);
+      expect_progress(engine(), tiles);
+    }
+  }
+  const Points boxes(4, make_boxes(Shape::kUniform, random, 3000, 2, 1));
+  const Points other_boxes(4, make_boxes(Shape::kUniform, random, 2000, 2, 1));
+  for (const BoxMethod method : kBoxMethods)
+    for (const Points* right : {static_cast<const Points*>(nullptr), &other_boxes}) {
+      JoinRequest request = make_box_request(boxes, right, Metric::kL2, 0);
+      request.knobs.box_method = method;
+      expect_progress(engine(), request);
+    }
+}
+
 /// Needs two devices.
 class TwoDevices : public EngineTest {
  protected:
