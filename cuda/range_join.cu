@@ -168,8 +168,8 @@ std::unique_ptr<SliceSource> RangeJoin::make_source() {
                                       stop, stream_);
   const WalkSide left = walk_side(*left_), right = walk_side(*right_);
   if (request_.output() == Output::kClusters)
-    return std::make_unique<ClusterWalk>(request_, *plan_, left, left.index->order.data(),
-                                         resources_->device, resources_->host, stop, stream_);
+    return std::make_unique<ClusterWalk>(request_, *plan_, left, resources_->device,
+                                         resources_->host, stop, stream_);
   if (request_.output() == Output::kTopPairs)
     return std::make_unique<TopWalk>(
         request_, *plan_, make_join_view(request_, plan_->index, left, right, stop),
