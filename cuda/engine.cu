@@ -246,17 +246,22 @@ std::unique_ptr<Join> open_nearest_join(const JoinRequest& request, const Device
                             std::make_shared<cuda::JoinResources>(*devices.front(), request), {});
 }
 
-/// Clusters by small cells: of few columns, and of no directions.
+/// Small cells where there are few columns; else tiles, which screen L2 distances.
 std::unique_ptr<Join> open_clusters_join(const JoinRequest& request, const Devices& devices) {
-  if (request.metric() == Metric::kCosine)
-    throw cuda::Unable{"the device finds no clusters by cosine distance"};
-  if (request.left().rows > 0 && request.left().dims > cuda::kMostClusterDimensions)
-    throw cuda::Unable{"the device finds no clusters of points with more than 8 dimensions"};
+  const bool few_columns =
+      request.left().rows == 0 || request.left().dims <= cuda::kMostClusterDimensions;
+  const bool by_tiles =
+      request.metric() == Metric::kCosine || (request.metric() == Metric::kL2 && !few_columns);
+  if (!by_tiles && !few_columns)
+    throw cuda::Unable{
+        "the device finds no clusters of points with more than 8 dimensions by L1 or Linf "
+        "distance"};
   if (request.keys.count > 0 && !request.sides.in_file())
     return std::make_unique<KeyedClusters>(request, [devices](const JoinRequest& group) {
       return open_clusters_join(group, devices);
     });
-  return open_range_join(cluster_cells_request(request), devices);
+  return open_range_join(by_tiles ? cluster_tiles_request(request) : cluster_cells_request(request),
+                         devices);
 }
 
 /// Throws what caught() catches.

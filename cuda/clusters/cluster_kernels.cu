@@ -286,7 +286,8 @@ __device__ void unite_point(const ClusterView& view, std::uint32_t position,
     for_neighbors<M, T, D>(
         view, query, {position + 1, mine.end}, candidates,
         [&](std::uint32_t candidate, double) {
-          if (view.labels.roles[candidate] == ClusterRole::kCore) unite(view.labels, position, candidate);
+          if (view.labels.roles[candidate] == ClusterRole::kCore)
+            unite(view.labels, position, candidate);
           return true;
         },
         [&] { return !must_stop(view); });
@@ -295,7 +296,9 @@ __device__ void unite_point(const ClusterView& view, std::uint32_t position,
     if (other == kNoPoint) return true;
     const PositionRange points = points_of(view, cell);
     const bool one = view.whole[cell] != 0;  // its core points are one cluster
-    const auto united = [&] { return one && find_root(view.labels, position) == find_root(view.labels, other); };
+    const auto united = [&] {
+      return one && find_root(view.labels, position) == find_root(view.labels, other);
+    };
     if (united()) return true;
     const CellPair boxes = compare_cells<M>(view, mine, points);
     if (!boxes.near) return true;

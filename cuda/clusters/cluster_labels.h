@@ -1,5 +1,5 @@
-// Which cluster each row of a join is in (core/cluster.h), on the device: links of union-find, which
-// walks unite, and in the end the numbers of clusters. How to unite stands in labels.cuh.
+// Which cluster each row of a join is in (core/cluster.h), on the device: links of union-find,
+// which walks unite, and in the end the numbers of clusters. How to unite stands in labels.cuh.
 #pragma once
 
 #include <cstdint>

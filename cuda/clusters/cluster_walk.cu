@@ -14,13 +14,12 @@ constexpr std::uint32_t kSlicePoints = 1 << 23;
 }  // namespace
 
 ClusterWalk::ClusterWalk(const JoinRequest& request, const RangePlan& plan, const WalkSide& side,
-                         MemoryBudget& device_budget, HostBudget& host_budget,
-                         const unsigned* stop, cudaStream_t stream)
+                         MemoryBudget& device_budget, HostBudget& host_budget, const unsigned* stop,
+                         cudaStream_t stream)
     : device_budget_(device_budget),
       host_budget_(host_budget),
       stream_(stream),
-      labels_({side.index->rows, side.ids, side.index->order.data(),
-               request.left().ids != nullptr},
+      labels_({side.index->rows, side.ids, side.index->order.data(), request.left().ids != nullptr},
               device_budget, stream) {
   view_.join = make_join_view(request, plan.index, side, side, stop);
   view_.labels = labels_.labels();

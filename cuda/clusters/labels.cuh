@@ -23,17 +23,18 @@ __device__ inline std::uint32_t find_root(const Labels& labels, std::uint32_t po
   return point;
 }
 
-__device__ inline void unite(const Labels& labels, std::uint32_t a, std::uint32_t b) {
+/// Whether they were not one before.
+__device__ inline bool unite(const Labels& labels, std::uint32_t a, std::uint32_t b) {
   for (;;) {
     a = find_root(labels, a);
     b = find_root(labels, b);
-    if (a == b) return;
+    if (a == b) return false;
     if (a < b) {
       const std::uint32_t c = a;
       a = b;
       b = c;
     }
-    if (atomicCAS(labels.links + a, a, b) == a) return;  // still a root
+    if (atomicCAS(labels.links + a, a, b) == a) return true;  // still a root
   }
 }
 
