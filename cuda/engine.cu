@@ -21,6 +21,7 @@
 #include "cuda/nearest_join.h"
 #include "cuda/range_join.h"
 #include "cuda/shared_join.h"
+#include "cuda/spanning_join.h"
 #include "engine/engine.h"
 #include "engine/joins/duplicates_join.h"
 #include "engine/joins/keyed_clusters.h"
@@ -264,6 +265,23 @@ std::unique_ptr<Join> open_clusters_join(const JoinRequest& request, const Devic
                          devices);
 }
 
+/// Throws what caught() catches. What is kept for other joins goes where that makes room.
+std::unique_ptr<Join> open_spanning_join(const JoinRequest& request, cuda::DeviceContext& context) {
+  if (request.sides.in_file())
+    throw cuda::Unable{"the device finds spanning trees in memory alone"};
+  if (const char* const objection = cuda::objection_to_spanning(request))
+    throw cuda::Unable{objection};
+  const std::uint64_t bytes = cuda::spanning_device_bytes(request);
+  while (bytes > context.available_bytes(request.resources.device_memory_limit))
+    if (!context.kept.drop_one())
+      throw cuda::Unable{"the device has no room for spanning trees of so many rows"};
+  std::shared_ptr<SideSlot> rows;
+  if (context.kept.keeps() && request.sides.has_pairs())
+    rows = slot_of_rows(request.left(), context);
+  return std::make_unique<cuda::SpanningJoin>(
+      request, std::make_shared<cuda::JoinResources>(context, request), std::move(rows));
+}
+
 /// Throws what caught() catches.
 std::unique_ptr<Join> open_box_join(const JoinRequest& request, const Devices& devices) {
   if (devices.size() > 1 && cuda::is_worth_sharing(request))
@@ -311,8 +329,7 @@ std::unique_ptr<Join> open_join(const JoinRequest& request, const Devices& devic
     return open_box_join(request, devices);
   if (request.output() == Output::kNearest) return open_nearest_join(request, devices);
   if (request.output() == Output::kClusters) return open_clusters_join(request, devices);
-  if (is_of_spanning_tree(request.output()))
-    throw cuda::Unable{"the device finds no spanning trees"};
+  if (is_of_spanning_tree(request.output())) return open_spanning_join(request, *devices.front());
   if (request.output() == Output::kDuplicates)
     return std::make_unique<DuplicatesJoin>(request, range_join);
   if (request.output() != Output::kTopPairs || request.sides.in_file()) return range_join(request);
