@@ -21,6 +21,7 @@
 #include "cuda/nearest_join.h"
 #include "cuda/range_join.h"
 #include "cuda/shared_join.h"
+#include "cuda/spanning_join.h"
 #include "engine/engine.h"
 #include "engine/joins/duplicates_join.h"
 #include "engine/joins/keyed_clusters.h"
@@ -246,17 +247,39 @@ std::unique_ptr<Join> open_nearest_join(const JoinRequest& request, const Device
                             std::make_shared<cuda::JoinResources>(*devices.front(), request), {});
 }
 
-/// Clusters by small cells: of few columns, and of no directions.
+/// Small cells where there are few columns; else tiles, which screen L2 distances.
 std::unique_ptr<Join> open_clusters_join(const JoinRequest& request, const Devices& devices) {
-  if (request.metric() == Metric::kCosine)
-    throw cuda::Unable{"the device finds no clusters by cosine distance"};
-  if (request.left().rows > 0 && request.left().dims > cuda::kMostClusterDimensions)
-    throw cuda::Unable{"the device finds no clusters of points with more than 8 dimensions"};
+  const bool few_columns =
+      request.left().rows == 0 || request.left().dims <= cuda::kMostClusterDimensions;
+  const bool by_tiles =
+      request.metric() == Metric::kCosine || (request.metric() == Metric::kL2 && !few_columns);
+  if (!by_tiles && !few_columns)
+    throw cuda::Unable{
+        "the device finds no clusters of points with more than 8 dimensions by L1 or Linf "
+        "distance"};
   if (request.keys.count > 0 && !request.sides.in_file())
     return std::make_unique<KeyedClusters>(request, [devices](const JoinRequest& group) {
       return open_clusters_join(group, devices);
     });
-  return open_range_join(cluster_cells_request(request), devices);
+  return open_range_join(by_tiles ? cluster_tiles_request(request) : cluster_cells_request(request),
+                         devices);
+}
+
+/// Throws what caught() catches. What is kept for other joins goes where that makes room.
+std::unique_ptr<Join> open_spanning_join(const JoinRequest& request, cuda::DeviceContext& context) {
+  if (request.sides.in_file())
+    throw cuda::Unable{"the device finds spanning trees in memory alone"};
+  if (const char* const objection = cuda::objection_to_spanning(request))
+    throw cuda::Unable{objection};
+  const std::uint64_t bytes = cuda::spanning_device_bytes(request);
+  while (bytes > context.available_bytes(request.resources.device_memory_limit))
+    if (!context.kept.drop_one())
+      throw cuda::Unable{"the device has no room for spanning trees of so many rows"};
+  std::shared_ptr<SideSlot> rows;
+  if (context.kept.keeps() && request.sides.has_pairs())
+    rows = slot_of_rows(request.left(), context);
+  return std::make_unique<cuda::SpanningJoin>(
+      request, std::make_shared<cuda::JoinResources>(context, request), std::move(rows));
 }
 
 /// Throws what caught() catches.
@@ -306,8 +329,7 @@ std::unique_ptr<Join> open_join(const JoinRequest& request, const Devices& devic
     return open_box_join(request, devices);
   if (request.output() == Output::kNearest) return open_nearest_join(request, devices);
   if (request.output() == Output::kClusters) return open_clusters_join(request, devices);
-  if (is_of_spanning_tree(request.output()))
-    throw cuda::Unable{"the device finds no spanning trees"};
+  if (is_of_spanning_tree(request.output())) return open_spanning_join(request, *devices.front());
   if (request.output() == Output::kDuplicates)
     return std::make_unique<DuplicatesJoin>(request, range_join);
   if (request.output() != Output::kTopPairs || request.sides.in_file()) return range_join(request);

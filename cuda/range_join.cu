@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "core/cosine.h"
+#include "cuda/clusters/cluster_tiles.h"
 #include "cuda/clusters/cluster_walk.h"
 #include "cuda/device/tuning.h"
 #include "cuda/grid/grid_walk.h"
@@ -26,6 +27,11 @@ IndexForm form_of(const JoinRequest& request) {
   IndexForm form = kForm;
   if (request.output() == Output::kClusters) form.value_bits = 0;
   return form;
+}
+
+/// Clusters by cells, see cluster_cells_request(); else by tiles.
+bool has_cluster_cells(const JoinRequest& request) {
+  return request.knobs.index == IndexMethod::kGrid;
 }
 
 /// Directions only screen, and the walk of a grid has no screen; tiles know no scores, and add
@@ -55,9 +61,11 @@ std::shared_ptr<const RangePlan> plan_range_join(const JoinRequest& asked,
     strategy = choose_strategy(request, without_tiles);
   }
   const bool tiles = strategy.index == IndexMethod::kTiles;
-  if (request.metric() == Metric::kCosine && !tiles)
-    throw Unable{unsafe ? "the tensor cores of the device are less exact than cosine joins need"
-                        : "the device cannot join so many rows by cosine distance"};
+  const bool only_tiles = request.metric() == Metric::kCosine ||
+                          (request.output() == Output::kClusters && !has_cluster_cells(request));
+  if (only_tiles && !tiles)
+    throw Unable{unsafe ? "the tensor cores of the device are less exact than such joins need"
+                        : "the device cannot join so many rows by tiles"};
   const auto rows = static_cast<double>(request.left().rows);
   RangePlan plan{.index = plan_index(request, strategy, form_of(request)),
                  .frame = {},
@@ -161,15 +169,20 @@ TileRadii RangeJoin::tile_radii() const {
 std::unique_ptr<SliceSource> RangeJoin::make_source() {
   const unsigned* const stop = stop_->get();
   const DeviceContext& device = resources_->context;
-  if (plan_->index.strategy.index == IndexMethod::kTiles)
+  const bool tiles = plan_->index.strategy.index == IndexMethod::kTiles;
+  if (tiles && request_.output() == Output::kClusters)
+    return std::make_unique<ClusterTiles>(request_, *plan_, tile_radii(), tile_side(*left_),
+                                          resources_->device, resources_->host,
+                                          device.properties().multiProcessorCount, stop, stream_);
+  if (tiles)
     return std::make_unique<TileWalk>(request_, *plan_, tile_radii(), tile_side(*left_),
                                       tile_side(*right_), shares_.work, resources_->device,
                                       resources_->host, device.properties().multiProcessorCount,
                                       stop, stream_);
   const WalkSide left = walk_side(*left_), right = walk_side(*right_);
   if (request_.output() == Output::kClusters)
-    return std::make_unique<ClusterWalk>(request_, *plan_, left, left.index->order.data(),
-                                         resources_->device, resources_->host, stop, stream_);
+    return std::make_unique<ClusterWalk>(request_, *plan_, left, resources_->device,
+                                         resources_->host, stop, stream_);
   if (request_.output() == Output::kTopPairs)
     return std::make_unique<TopWalk>(
         request_, *plan_, make_join_view(request_, plan_->index, left, right, stop),

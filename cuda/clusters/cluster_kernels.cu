@@ -1,6 +1,7 @@
 #include "core/border_rule.h"
 #include "core/ordered_bits.h"
 #include "cuda/clusters/cluster_kernels.h"
+#include "cuda/clusters/labels.cuh"
 #include "cuda/device/kernel_helpers.cuh"
 #include "cuda/grid/range_dispatch.h"
 #include "cuda/grid/range_walk.cuh"
@@ -251,7 +252,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     cores_kernel(ClusterView view, std::uint32_t first, std::uint32_t end) {
   for_each_point(view, first, end, [&](std::uint32_t position, unsigned long long* candidates) {
     const bool core = is_core_point<M, T, D>(view, position, candidates);
-    view.roles[position] = core ? ClusterRole::kCore : ClusterRole::kNoise;
+    view.labels.roles[position] = core ? ClusterRole::kCore : ClusterRole::kNoise;
     if (!core) return;
     std::uint32_t* const known = view.first_core + view.cell_of[position];
     if (position < *static_cast<volatile std::uint32_t*>(known)) atomicMin(known, position);
@@ -261,46 +262,14 @@ __global__ void __launch_bounds__(kBlockThreads)
 /// Rows that are not finite have no neighbour but themselves.
 __global__ void links_kernel(ClusterView view) {
   const std::uint64_t at = global_thread();
-  if (at >= view.rows) return;
+  if (at >= view.labels.rows) return;
   const auto position = static_cast<std::uint32_t>(at);
-  view.links[position] = position;
+  view.labels.links[position] = position;
   if (position >= view.join.left.points) {
-    view.roles[position] = view.min_points == 1 ? ClusterRole::kCore : ClusterRole::kNoise;
-  } else if (view.roles[position] == ClusterRole::kCore) {
+    view.labels.roles[position] = view.min_points == 1 ? ClusterRole::kCore : ClusterRole::kNoise;
+  } else if (view.labels.roles[position] == ClusterRole::kCore) {
     const std::uint32_t cell = view.cell_of[position];
-    if (view.whole[cell] != 0) view.links[position] = view.first_core[cell];
-  }
-}
-
-__device__ std::uint32_t load_link(const ClusterView& view, std::uint32_t point) {
-  return *static_cast<volatile std::uint32_t*>(view.links + point);
-}
-
-/// Links are shortened on the way, to some earlier point of the way: other threads may do so at the
-/// same time, and the last one to write need not have seen the root. A root's link alone is changed
-/// by compare-and-swap.
-__device__ std::uint32_t find_root(const ClusterView& view, std::uint32_t point) {
-  std::uint32_t next = load_link(view, point);
-  while (next != point) {
-    const std::uint32_t beyond = load_link(view, next);
-    if (beyond != next) *static_cast<volatile std::uint32_t*>(view.links + point) = beyond;
-    point = next;
-    next = beyond;
-  }
-  return point;
-}
-
-__device__ void unite(const ClusterView& view, std::uint32_t a, std::uint32_t b) {
-  for (;;) {
-    a = find_root(view, a);
-    b = find_root(view, b);
-    if (a == b) return;
-    if (a < b) {
-      const std::uint32_t c = a;
-      a = b;
-      b = c;
-    }
-    if (atomicCAS(view.links + a, a, b) == a) return;  // still a root
+    if (view.whole[cell] != 0) view.labels.links[position] = view.first_core[cell];
   }
 }
 
@@ -317,7 +286,8 @@ __device__ void unite_point(const ClusterView& view, std::uint32_t position,
     for_neighbors<M, T, D>(
         view, query, {position + 1, mine.end}, candidates,
         [&](std::uint32_t candidate, double) {
-          if (view.roles[candidate] == ClusterRole::kCore) unite(view, position, candidate);
+          if (view.labels.roles[candidate] == ClusterRole::kCore)
+            unite(view.labels, position, candidate);
           return true;
         },
         [&] { return !must_stop(view); });
@@ -326,20 +296,22 @@ __device__ void unite_point(const ClusterView& view, std::uint32_t position,
     if (other == kNoPoint) return true;
     const PositionRange points = points_of(view, cell);
     const bool one = view.whole[cell] != 0;  // its core points are one cluster
-    const auto united = [&] { return one && find_root(view, position) == find_root(view, other); };
+    const auto united = [&] {
+      return one && find_root(view.labels, position) == find_root(view.labels, other);
+    };
     if (united()) return true;
     const CellPair boxes = compare_cells<M>(view, mine, points);
     if (!boxes.near) return true;
     if (boxes.all && one) {
-      unite(view, position, other);
+      unite(view.labels, position, other);
       return true;
     }
     if (!may_reach<M, T>(view, position, points)) return true;
     for_neighbors<M, T, D>(
         view, query, {other, points.end}, candidates,
         [&](std::uint32_t candidate, double) {
-          if (view.roles[candidate] != ClusterRole::kCore) return true;
-          unite(view, position, candidate);
+          if (view.labels.roles[candidate] != ClusterRole::kCore) return true;
+          unite(view.labels, position, candidate);
           return !one;
         },
         [&] { return !must_stop(view) && !united(); });
@@ -351,7 +323,7 @@ template <Metric M, class T, std::uint32_t D>
 __global__ void __launch_bounds__(kBlockThreads)
     unite_kernel(ClusterView view, std::uint32_t first, std::uint32_t end) {
   for_each_point(view, first, end, [&](std::uint32_t position, unsigned long long* candidates) {
-    if (view.roles[position] == ClusterRole::kCore)
+    if (view.labels.roles[position] == ClusterRole::kCore)
       unite_point<M, T, D>(view, position, candidates);
   });
 }
@@ -362,7 +334,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     borders_kernel(ClusterView view, std::uint32_t first, std::uint32_t end) {
   constexpr Metric kOrder = M == Metric::kL2 ? Metric::kL2 : Metric::kL1;
   for_each_point(view, first, end, [&](std::uint32_t position, unsigned long long* candidates) {
-    if (view.roles[position] == ClusterRole::kCore) return;
+    if (view.labels.roles[position] == ClusterRole::kCore) return;
     const Query<T, D> query(view.join.left, position, view.join.dims);
     Neighbor best{0, kNoPoint};
     for_cells(view, view.cell_of[position], false, [&](std::uint32_t cell) {
@@ -372,7 +344,7 @@ __global__ void __launch_bounds__(kBlockThreads)
       for_neighbors<M, T, D>(
           view, query, {view.first_core[cell], points.end}, candidates,
           [&](std::uint32_t candidate, double raw) {
-            if (view.roles[candidate] != ClusterRole::kCore) return true;
+            if (view.labels.roles[candidate] != ClusterRole::kCore) return true;
             const Neighbor found{raw, candidate};
             if (best.position == kNoPoint ||
                 is_followed_before<kOrder>(view.borders, found, best, view.join.left.ids))
@@ -383,48 +355,9 @@ __global__ void __launch_bounds__(kBlockThreads)
       return true;
     });
     if (best.position == kNoPoint) return;
-    view.links[position] = best.position;
-    view.roles[position] = ClusterRole::kBorder;
+    view.labels.links[position] = best.position;
+    view.labels.roles[position] = ClusterRole::kBorder;
   });
-}
-
-__global__ void places_kernel(const std::int64_t* ids, const std::uint32_t* order,
-                              std::uint32_t rows, std::uint64_t* keys, std::uint32_t* positions) {
-  const std::uint64_t position = global_thread();
-  if (position >= rows) return;
-  const std::uint32_t row = order[position];
-  if (keys != nullptr) keys[row] = static_cast<std::uint64_t>(ids[position]) ^ kSignBit;
-  positions[row] = static_cast<std::uint32_t>(position);
-}
-
-__global__ void first_kernel(ClusterView view, const std::uint32_t* positions,
-                             std::uint32_t* first) {
-  const std::uint64_t place = global_thread();
-  if (place >= view.rows) return;
-  const std::uint32_t position = positions[place];
-  if (view.roles[position] == ClusterRole::kNoise) return;
-  const std::uint32_t root = find_root(view, position);
-  if (place < *static_cast<volatile std::uint32_t*>(first + root))
-    atomicMin(first + root, static_cast<std::uint32_t>(place));
-}
-
-__global__ void heads_kernel(ClusterView view, const std::uint32_t* positions,
-                             const std::uint32_t* first, std::uint32_t* flags) {
-  const std::uint64_t place = global_thread();
-  if (place >= view.rows) return;
-  const std::uint32_t position = positions[place];
-  flags[place] = view.roles[position] != ClusterRole::kNoise &&
-                 first[find_root(view, position)] == static_cast<std::uint32_t>(place);
-}
-
-__global__ void words_kernel(ClusterView view, const std::uint32_t* first,
-                             const std::uint32_t* numbers, std::uint64_t* words) {
-  const std::uint64_t position = global_thread();
-  if (position >= view.rows) return;
-  const ClusterRole role = view.roles[position];
-  const std::uint64_t cluster =
-      role == ClusterRole::kNoise ? 0 : numbers[first[find_root(view, position)]];
-  words[position] = pack_cluster({role, cluster});
 }
 
 /// Calls launch.template operator()<M, T, D>().
@@ -476,7 +409,7 @@ void launch_cores(const KernelChoice& choice, const ClusterView& view, std::uint
 }
 
 void launch_links(const ClusterView& view, cudaStream_t stream) {
-  links_kernel<<<blocks_for(view.rows), kBlockThreads, 0, stream>>>(view);
+  links_kernel<<<blocks_for(view.labels.rows), kBlockThreads, 0, stream>>>(view);
   check_launch("linking cells");
 }
 
@@ -495,30 +428,6 @@ void launch_borders(const KernelChoice& choice, const ClusterView& view, std::ui
         <<<blocks_for(end - first), kBlockThreads, 0, stream>>>(view, first, end);
   });
   check_launch("looking for core points");
-}
-
-void launch_places(const std::int64_t* ids, const std::uint32_t* order, std::uint32_t rows,
-                   std::uint64_t* keys, std::uint32_t* positions, cudaStream_t stream) {
-  places_kernel<<<blocks_for(rows), kBlockThreads, 0, stream>>>(ids, order, rows, keys, positions);
-  check_launch("ordering rows");
-}
-
-void launch_first(const ClusterView& view, const std::uint32_t* positions, std::uint32_t* first,
-                  cudaStream_t stream) {
-  first_kernel<<<blocks_for(view.rows), kBlockThreads, 0, stream>>>(view, positions, first);
-  check_launch("numbering clusters");
-}
-
-void launch_heads(const ClusterView& view, const std::uint32_t* positions,
-                  const std::uint32_t* first, std::uint32_t* flags, cudaStream_t stream) {
-  heads_kernel<<<blocks_for(view.rows), kBlockThreads, 0, stream>>>(view, positions, first, flags);
-  check_launch("numbering clusters");
-}
-
-void launch_words(const ClusterView& view, const std::uint32_t* first, const std::uint32_t* numbers,
-                  std::uint64_t* words, cudaStream_t stream) {
-  words_kernel<<<blocks_for(view.rows), kBlockThreads, 0, stream>>>(view, first, numbers, words);
-  check_launch("numbering clusters");
 }
 
 }  // namespace gpujoin::cuda

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/cluster.h"
+#include "cuda/clusters/cluster_labels.h"
 #include "cuda/grid/range_kernels.h"
 
 namespace gpujoin::cuda {
@@ -21,7 +22,7 @@ struct ClusterView {
   std::uint32_t radius;  ///< of neighbouring cells
   std::uint64_t min_points;
   BorderRule borders;
-  std::uint32_t rows;  ///< points, and rows that are not finite
+  Labels labels;
 
   std::uint32_t cells;
   const std::uint32_t* cell_of;      ///< [points]
@@ -37,12 +38,8 @@ struct ClusterView {
   std::uint8_t* whole;        ///< [cells] all points of the cell are neighbours
   std::uint32_t* first_core;  ///< [cells] kNoPoint: there is none
 
-  std::uint32_t* links;  ///< [rows] union-find: links lead to earlier points
-  ClusterRole* roles;    ///< [rows]
   unsigned long long* candidates;
 };
-
-inline constexpr std::uint32_t kNoPoint = ~std::uint32_t{0};
 
 /// cell_of[i] = 1 where a cell begins at position i > 0, else 0.
 void launch_cell_flags(const std::uint64_t* codes, std::uint32_t points, std::uint32_t* cell_of,
@@ -68,21 +65,5 @@ void launch_unite(const KernelChoice& choice, const ClusterView& view, std::uint
                   std::uint32_t end, cudaStream_t stream);
 void launch_borders(const KernelChoice& choice, const ClusterView& view, std::uint32_t first,
                     std::uint32_t end, cudaStream_t stream);
-
-// Numbers of clusters, by the order in which their first points come.
-
-/// By row: its id as an unsigned integer in the same order, and its position.
-void launch_places(const std::int64_t* ids, const std::uint32_t* order, std::uint32_t rows,
-                   std::uint64_t* keys, std::uint32_t* positions, cudaStream_t stream);
-/// first[root] becomes the least place, in the order `positions`, of a point of the root's cluster.
-/// `first` has kNoPoint everywhere.
-void launch_first(const ClusterView& view, const std::uint32_t* positions, std::uint32_t* first,
-                  cudaStream_t stream);
-/// flags[place] = 1 where a cluster has its first point, else 0.
-void launch_heads(const ClusterView& view, const std::uint32_t* positions,
-                  const std::uint32_t* first, std::uint32_t* flags, cudaStream_t stream);
-/// words[i] = pack_cluster() of the point; numbers[place] = clusters before that place.
-void launch_words(const ClusterView& view, const std::uint32_t* first, const std::uint32_t* numbers,
-                  std::uint64_t* words, cudaStream_t stream);
 
 }  // namespace gpujoin::cuda

@@ -14,15 +14,15 @@ constexpr std::uint32_t kSlicePoints = 1 << 23;
 }  // namespace
 
 ClusterWalk::ClusterWalk(const JoinRequest& request, const RangePlan& plan, const WalkSide& side,
-                         const std::uint32_t* order, MemoryBudget& device_budget,
-                         HostBudget& host_budget, const unsigned* stop, cudaStream_t stream)
+                         MemoryBudget& device_budget, HostBudget& host_budget, const unsigned* stop,
+                         cudaStream_t stream)
     : device_budget_(device_budget),
       host_budget_(host_budget),
       stream_(stream),
-      order_(order),
-      has_ids_(request.left().ids != nullptr) {
+      labels_({side.index->rows, side.ids, side.index->order.data(), request.left().ids != nullptr},
+              device_budget, stream) {
   view_.join = make_join_view(request, plan.index, side, side, stop);
-  view_.rows = side.index->rows;
+  view_.labels = labels_.labels();
   view_.min_points = request.min_points();
   view_.borders = request.borders();
   view_.radius =
@@ -30,26 +30,13 @@ ClusterWalk::ClusterWalk(const JoinRequest& request, const RangePlan& plan, cons
   choice_.metric = request.metric();
   choice_.scalar = request.left().scalar;
   choice_.dims = request.left().dims;
-  links_ = DeviceBuffer<std::uint32_t>(device_budget, view_.rows, stream);
-  roles_ = DeviceBuffer<ClusterRole>(device_budget, view_.rows, stream);
   candidates_ = DeviceBuffer<unsigned long long>(device_budget, 1, stream);
   host_last_ = PinnedBlock(host_budget, sizeof(std::uint32_t));
   host_candidates_ = PinnedBlock(host_budget, candidates_.bytes());
   *host_candidates_.as<unsigned long long>() = 0;
   check(cudaMemsetAsync(candidates_.data(), 0, candidates_.bytes(), stream), "clearing totals");
-  view_.links = links_.data();
-  view_.roles = roles_.data();
   view_.candidates = candidates_.data();
   if (view_.join.left.points == 0) phase_ = Phase::kLinks;
-}
-
-/// Calls call(scratch, &bytes) of CUB, first for the size.
-template <class Call>
-void ClusterWalk::with_scratch(const Call& call) {
-  std::size_t bytes = 0;
-  check(call(nullptr, bytes), "working on clusters");
-  DeviceBuffer<unsigned char> scratch(device_budget_, bytes, stream_);
-  check(call(scratch.data(), bytes), "working on clusters");
 }
 
 /// Numbers the cells; how many they are is known when the device is done.
@@ -57,7 +44,7 @@ void ClusterWalk::find_cells() {
   const PointsView& points = view_.join.left;
   cell_of_ = DeviceBuffer<std::uint32_t>(device_budget_, points.points, stream_);
   launch_cell_flags(points.codes, points.points, cell_of_.data(), stream_);
-  with_scratch([&](void* scratch, std::size_t& bytes) {
+  with_scratch(device_budget_, stream_, [&](void* scratch, std::size_t& bytes) {
     return cub::DeviceScan::InclusiveSum(scratch, bytes, cell_of_.data(), cell_of_.data(),
                                          points.points, stream_);
   });
@@ -138,49 +125,15 @@ bool ClusterWalk::finish_slice() {
   return true;
 }
 
-/// positions[place] = the position of the row that comes at that place by id, and of equal ids by
-/// its number.
-void ClusterWalk::order_rows(DeviceBuffer<std::uint32_t>& positions) {
-  const std::uint32_t rows = view_.rows;
-  positions = DeviceBuffer<std::uint32_t>(device_budget_, rows, stream_);
-  if (!has_ids_) return launch_places(nullptr, order_, rows, nullptr, positions.data(), stream_);
-  DeviceBuffer<std::uint64_t> keys(device_budget_, rows, stream_),
-      sorted_keys(device_budget_, rows, stream_);
-  DeviceBuffer<std::uint32_t> by_row(device_budget_, rows, stream_);
-  launch_places(view_.join.left.ids, order_, rows, keys.data(), by_row.data(), stream_);
-  with_scratch([&](void* scratch, std::size_t& bytes) {
-    return cub::DeviceRadixSort::SortPairs(scratch, bytes, keys.data(), sorted_keys.data(),
-                                           by_row.data(), positions.data(), rows, 0, 64, stream_);
-  });
-}
-
 void ClusterWalk::number_clusters() {
   for (auto* const buffer : {&cell_of_, &cell_starts_, &directory_, &first_core_}) *buffer = {};
   for (auto* const buffer : {&cell_keys_, &boxes_}) *buffer = {};
   whole_ = {};
-  const std::uint32_t rows = view_.rows;
-  DeviceBuffer<std::uint32_t> positions;
-  order_rows(positions);
-  DeviceBuffer<std::uint32_t> first(device_budget_, rows, stream_),
-      numbers(device_budget_, rows, stream_);
-  check(cudaMemsetAsync(first.data(), 0xff, first.bytes(), stream_), "numbering clusters");
-  launch_first(view_, positions.data(), first.data(), stream_);
-  launch_heads(view_, positions.data(), first.data(), numbers.data(), stream_);
-  with_scratch([&](void* scratch, std::size_t& bytes) {
-    return cub::DeviceScan::ExclusiveSum(scratch, bytes, numbers.data(), numbers.data(), rows,
-                                         stream_);
-  });
-  words_ = DeviceBuffer<std::uint64_t>(device_budget_, rows, stream_);
-  launch_words(view_, first.data(), numbers.data(), words_.data(), stream_);
+  labels_.number();
   copy_to_host(host_candidates_.as<unsigned long long>(), candidates_.data(), 1, stream_);
 }
 
-Buffer<std::uint64_t> ClusterWalk::clusters() {
-  Buffer<std::uint64_t> words(host_budget_, words_.size());
-  copy_to_host(words.data(), words_.data(), words.size(), stream_);
-  check(cudaStreamSynchronize(stream_), "copying clusters");
-  return words;
-}
+Buffer<std::uint64_t> ClusterWalk::clusters() { return labels_.words(host_budget_); }
 
 void ClusterWalk::describe(JoinStats* stats) const {
   stats->candidates = *host_candidates_.as<unsigned long long>();

@@ -19,8 +19,8 @@ class ClusterWalk final : public SliceSource {
  public:
   /// `side` is named. `stop` is as in make_join_view(). Throws CudaError or MemoryLimitExceeded.
   ClusterWalk(const JoinRequest& request, const RangePlan& plan, const WalkSide& side,
-              const std::uint32_t* order, MemoryBudget& device_budget, HostBudget& host_budget,
-              const unsigned* stop, cudaStream_t stream);
+              MemoryBudget& device_budget, HostBudget& host_budget, const unsigned* stop,
+              cudaStream_t stream);
 
   void start_slice() override;
   bool finish_slice() override;
@@ -41,25 +41,20 @@ class ClusterWalk final : public SliceSource {
   void make_directory();
   template <class Launch>
   void launch_slice(const Launch& launch);
-  void order_rows(DeviceBuffer<std::uint32_t>& positions);
   void number_clusters();
-  template <class Call>
-  void with_scratch(const Call& call);
 
   MemoryBudget& device_budget_;
   HostBudget& host_budget_;
   const cudaStream_t stream_;
-  const std::uint32_t* order_;  ///< [rows] position -> row
-  const bool has_ids_;          ///< else rows are named by their numbers
+  ClusterLabels labels_;
   KernelChoice choice_{};
   ClusterView view_{};
   Phase phase_ = Phase::kCells;
   std::uint32_t end_ = 0;  ///< of the phase's slice
 
-  DeviceBuffer<std::uint32_t> cell_of_, cell_starts_, directory_, first_core_, links_;
-  DeviceBuffer<std::uint64_t> cell_keys_, boxes_, words_;
+  DeviceBuffer<std::uint32_t> cell_of_, cell_starts_, directory_, first_core_;
+  DeviceBuffer<std::uint64_t> cell_keys_, boxes_;
   DeviceBuffer<std::uint8_t> whole_;
-  DeviceBuffer<ClusterRole> roles_;
   DeviceBuffer<unsigned long long> candidates_;
   PinnedBlock host_last_, host_candidates_;
 };

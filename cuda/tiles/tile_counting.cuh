@@ -5,6 +5,7 @@
 
 #include "core/pair_sink.h"
 #include "cuda/device/kernel_helpers.cuh"
+#include "cuda/tiles/tile_decision.cuh"
 #include "cuda/tiles/tile_kernels.h"
 #include "cuda/tiles/tile_screen.cuh"
 
@@ -92,25 +93,15 @@ struct CountSink {
   }
 };
 
-/// The raw distance of two points by the definition.
-template <class T>
-__device__ double raw_of_pair(const Decision& decision, std::uint32_t i, std::uint32_t j) {
-  const T* const left = static_cast<const T*>(decision.left_coordinates);
-  const T* const right = static_cast<const T*>(decision.right_coordinates);
-  return raw_distance(decision.metric, left + std::uint64_t{decision.left_order[i]} * decision.dims,
-                      right + std::uint64_t{decision.right_order[j]} * decision.dims,
-                      decision.dims);
-}
-
-/// Not inline, for it is rarely called and would take registers from the screen.
-static __device__ __noinline__ bool is_within(const Decision& decision, std::uint32_t i,
-                                              std::uint32_t j) {
-  const double raw = decision.scalar == ScalarType::kFloat32 ? raw_of_pair<float>(decision, i, j)
-                                                             : raw_of_pair<double>(decision, i, j);
-  return raw <= decision.threshold;
-}
-
-/// Counts what the screen decides; the sink is TotalSink or CountSink.
+/// Gives a sink what the screen decides, and lists or decides the rest. The sink has, beside what
+/// decide_kernel asks for, unless numbers are all that it needs,
+///
+///   void take_many(const ScreenWarp& warp, uint2 tile, unsigned long long pairs,
+///                  unsigned long long itself);  on all lanes: pairs that surely are within eps
+///
+/// and may have, to choose what is listed,
+///
+///   unsigned long long open(const ScreenWarp& warp, uint2 tile, const ScreenWarp::Passed& passed);
 template <PairSink Sink>
 struct PairCounter {
   Decision decision;
@@ -135,7 +126,7 @@ struct PairCounter {
     found += static_cast<unsigned>(__popcll(passed.sure));
     themselves += static_cast<unsigned>(__popcll(passed.sure & itself));
     if constexpr (Sink::kNeed != PairNeed::kNumber) sink.take_many(warp, tile, passed.sure, itself);
-    passed.all &= ~passed.sure;
+    passed.all = open_pairs(warp, tile, passed);
     passed.sure = 0;
     if (__any_sync(~0u, passed.all != 0))
       warp.append(passed, tile, open, [&](std::uint32_t i, std::uint32_t j) { decide(i, j); });
@@ -148,12 +139,25 @@ struct PairCounter {
   }
 
  private:
+  __device__ unsigned long long open_pairs(const ScreenWarp& warp, uint2 tile,
+                                           const ScreenWarp::Passed& passed) const {
+    if constexpr (requires { sink.open(warp, tile, passed); })
+      return sink.open(warp, tile, passed);
+    else
+      return passed.all & ~passed.sure;
+  }
+
   __device__ void decide(std::uint32_t i, std::uint32_t j) {
+    if (!is_wanted(sink, i, j)) return;
     ++rechecked;
-    if (!is_within(decision, i, j)) return;
+    const double raw = raw_by_definition(decision, i, j);
+    if (!(raw <= decision.threshold)) return;
     ++found;
     themselves += decision.self_join && i == j;
-    if constexpr (Sink::kNeed != PairNeed::kNumber) sink.take(i, j, 0);
+    if constexpr (Sink::kNeed == PairNeed::kDistance)
+      sink.take(i, j, distance_from_raw(decision.metric, raw));
+    else if constexpr (Sink::kNeed != PairNeed::kNumber)
+      sink.take(i, j, 0);
   }
 };
 

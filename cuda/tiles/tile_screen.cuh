@@ -180,12 +180,12 @@ class ScreenWarp {
     if (lane_ == 31 && before > 0) place = atomicAdd(list.found, before);
     place = __shfl_sync(~0u, place, 31) + before - mine;
     for (; passed.all != 0; passed.all &= passed.all - 1, ++place) {
-      const unsigned at = static_cast<unsigned>(__ffsll(static_cast<long long>(passed.all))) - 1;
-      const std::uint32_t i = row(tile, at / 16, at % 4), j = column(tile, at / 4 % 4, at % 4);
+      const uint2 pair = first_pair(tile, passed.all);
+      const bool surely = (passed.sure & passed.all & -passed.all) != 0;
       if (place < list.capacity)
-        list.pairs[place] = {passed.sure >> at & 1 ? i | CandidateList::kSurely : i, j};
+        list.pairs[place] = {surely ? pair.x | CandidateList::kSurely : pair.x, pair.y};
       else
-        left_over(i, j);
+        left_over(pair.x, pair.y);
     }
   }
 
@@ -200,6 +200,30 @@ class ScreenWarp {
         for (unsigned e = 0; e < 4; ++e) visit(m, n, e, 1ull << (m * 16 + n * 4 + e));
       }
     }
+  }
+
+  /// The points of the first of some of the lane's sums, of which there is one.
+  __device__ uint2 first_pair(uint2 tile, unsigned long long sums) const {
+    const unsigned at = static_cast<unsigned>(__ffsll(static_cast<long long>(sums))) - 1;
+    return {row(tile, at / 16, at % 4), column(tile, at / 4 % 4, at % 4)};
+  }
+
+  /// The sums whose left point, or right point, is one that matters: matters(position).
+  template <class Matters>
+  __device__ unsigned long long sums_of_rows(uint2 tile, const Matters& matters) const {
+    unsigned long long sums = 0;
+#pragma unroll
+    for (unsigned r = 0; r < 2 * kRowBlocks; ++r)
+      if (matters(row(tile, r / 2, r % 2 * 2))) sums |= 0x3333ull << (r / 2 * 16 + r % 2 * 2);
+    return sums;
+  }
+  template <class Matters>
+  __device__ unsigned long long sums_of_columns(uint2 tile, const Matters& matters) const {
+    unsigned long long sums = 0;
+#pragma unroll
+    for (unsigned c = 0; c < 2 * kColumnBlocks; ++c)
+      if (matters(column(tile, c / 2, c % 2))) sums |= 0x0005000500050005ull << (c / 2 * 4 + c % 2);
+    return sums;
   }
 
   /// The points of one of the lane's sums.

@@ -9,6 +9,30 @@
 
 namespace gpujoin::cuda {
 
+Decision make_decision(const JoinRequest& request, const TileWalkSide& left,
+                       const TileWalkSide& right, TileReport* report) {
+  return {.left_coordinates = left.originals->data(),
+          .right_coordinates = right.originals->data(),
+          .left_order = left.index->order.data(),
+          .right_order = right.index->order.data(),
+          .dims = request.left().dims,
+          .metric = request.metric(),
+          .scalar = request.left().scalar,
+          .threshold = make_threshold(request.metric(), request.eps()).raw,
+          .totals = &report->pairs,
+          .self_join = request.self_join()};
+}
+
+TileSide screened_side(const TilePoints& points) {
+  return {points.values.data(), points.reject.data(), points.accept.data()};
+}
+
+double accepted_by_boxes(const RangePlan& plan, const TileRadii& radii, std::uint32_t dims) {
+  if (plan.index.strategy.grid_dims != dims || radii.sure_eps < 0) return -1;
+  const double raw = make_threshold(Metric::kL2, radii.sure_eps).raw;
+  return make_screen_bounds(Metric::kL2, raw, dims).accept;
+}
+
 TileWalk::TileWalk(const JoinRequest& request, const RangePlan& plan, const TileRadii& radii,
                    const TileWalkSide& left, const TileWalkSide& right, const WorkShare& share,
                    MemoryBudget& device_budget, HostBudget& host_budget, int multiprocessors,
@@ -47,11 +71,8 @@ void TileWalk::quantize_sides(const TileWalkSide* sides) {
   left_ = quantize(device_budget_, ordered[0], how, plan_.index.strategy, stream_);
   if (!request_.self_join())
     right_ = quantize(device_budget_, ordered[1], how, plan_.index.strategy, stream_);
-  const auto side_of = [](const TilePoints& points) {
-    return TileSide{points.values.data(), points.reject.data(), points.accept.data()};
-  };
-  screen_.left = side_of(left_);
-  screen_.right = side_of(right());
+  screen_.left = screened_side(left_);
+  screen_.right = screened_side(right());
 }
 
 /// A slice's buffers: as much as the join may need, within an eighth of the device memory limit.
@@ -77,8 +98,8 @@ void TileWalk::make_room() {
       left_.points,
       std::uint64_t{kScreenTile} * std::min<std::uint64_t>(kMostSliceRows, most_tiles_));
 
-  report_ = DeviceBuffer<Report>(device_budget_, 1, stream_);
-  host_report_ = PinnedBlock(host_budget_, sizeof(Report));
+  report_ = DeviceBuffer<TileReport>(device_budget_, 1, stream_);
+  host_report_ = PinnedBlock(host_budget_, sizeof(TileReport));
   tiles_ = DeviceBuffer<uint2>(device_budget_, tile_capacity_, stream_);
   candidates_ = DeviceBuffer<uint2>(device_budget_, candidates, stream_);
   if (request_.output() == Output::kCountPerRow) {
@@ -104,16 +125,7 @@ void TileWalk::make_room() {
 }
 
 void TileWalk::describe_decision(const TileWalkSide* sides) {
-  decision_.left_coordinates = sides[0].originals->data();
-  decision_.right_coordinates = sides[1].originals->data();
-  decision_.left_order = sides[0].index->order.data();
-  decision_.right_order = sides[1].index->order.data();
-  decision_.dims = request_.left().dims;
-  decision_.metric = request_.metric();
-  decision_.scalar = request_.left().scalar;
-  decision_.threshold = make_threshold(request_.metric(), request_.eps()).raw;
-  decision_.totals = &report_.data()->pairs;
-  decision_.self_join = request_.self_join();
+  decision_ = make_decision(request_, sides[0], sides[1], report_.data());
   using Ends = TileCounts::Ends;
   count_.ends = !is_half(screen_.half)                          ? Ends::kLeft
                 : request_.pairs() == PairSelection::kUnordered ? Ends::kSmallerEnd
@@ -128,14 +140,12 @@ void TileWalk::describe_decision(const TileWalkSide* sides) {
 
 /// Where each pair counts once, it counts at either point, and no tile is counted whole.
 void TileWalk::count_whole_tiles() {
-  const std::uint32_t dims = request_.left().dims;
   const bool rows = request_.output() == Output::kCountPerRow;
   whole_.accept = -1;
-  if (wants_pairs(request_.output()) || plan_.index.strategy.grid_dims != dims ||
-      radii_.sure_eps < 0 || (rows && count_.ends == TileCounts::Ends::kSmallerEnd))
+  if (wants_pairs(request_.output()) || (rows && count_.ends == TileCounts::Ends::kSmallerEnd))
     return;
-  const double raw = make_threshold(Metric::kL2, radii_.sure_eps).raw;
-  whole_.accept = make_screen_bounds(Metric::kL2, raw, dims).accept;
+  whole_.accept = accepted_by_boxes(plan_, radii_, request_.left().dims);
+  if (whole_.accept < 0) return;
   whole_.self_join = request_.self_join();
   whole_.both_ends = count_.ends == TileCounts::Ends::kBoth;
   whole_.total = decision_.totals;
@@ -186,8 +196,8 @@ Themselves TileWalk::themselves() const {
 void TileWalk::start_slice() {
   if (finished()) return;
   choose_rectangle();
-  Report* const report = report_.data();
-  check(cudaMemsetAsync(report, 0, sizeof(Report), stream_), "clearing a report");
+  TileReport* const report = report_.data();
+  check(cudaMemsetAsync(report, 0, sizeof(TileReport), stream_), "clearing a report");
   const TileList list{tiles_.data(), &report->listed};
   const CandidateList candidates{candidates_.data(), candidates_.size(), &report->candidates};
   launch_list(left_, right(), is_half(screen_.half), plan_.index.strategy.grid_dims,
@@ -197,7 +207,7 @@ void TileWalk::start_slice() {
     find_pairs(list, candidates);
   else
     launch_count(screen_, list, decision_, count_, candidates, multiprocessors_, stream_);
-  copy_to_host(host_report_.as<Report>(), report, 1, stream_);
+  copy_to_host(host_report_.as<TileReport>(), report, 1, stream_);
 }
 
 void TileWalk::find_pairs(const TileList& list, const CandidateList& candidates) {
@@ -223,7 +233,7 @@ void TileWalk::place_pairs(const CandidateList& candidates) {
 /// they fitted or not.
 bool TileWalk::finish_slice() {
   if (finished()) return true;
-  const Report& report = *host_report_.as<Report>();
+  const TileReport& report = *host_report_.as<TileReport>();
   const std::uint64_t tiles = std::max<std::uint64_t>(1, rectangle_.size());
   const double fitting = static_cast<double>(tiles) * static_cast<double>(candidates_.size()) / 2 /
                          std::max(1.0, static_cast<double>(report.candidates));

@@ -20,6 +20,26 @@ struct TileWalkSide {
   const std::int64_t* ids;  ///< in index order, where they are wanted
 };
 
+/// What a slice reports, on the device and in pinned memory.
+struct TileReport {
+  unsigned long long screened;    ///< pairs of points in the tiles compared
+  unsigned long long candidates;  ///< that passed the screen; of counts, that it left open
+  unsigned long long pairs;       ///< that are within eps
+  unsigned long long rechecked;   ///< that the definition had to decide
+  unsigned long long themselves;  ///< self-pairs among the pairs
+  unsigned listed;                ///< pairs of tiles
+};
+
+/// What decides the pairs of two sides, and adds to the report's totals.
+Decision make_decision(const JoinRequest& request, const TileWalkSide& left,
+                       const TileWalkSide& right, TileReport* report);
+
+/// What the screen sees of a side.
+TileSide screened_side(const TilePoints& points);
+
+/// WholeTiles::accept: boxes prove pairs where they have all columns.
+double accepted_by_boxes(const RangePlan& plan, const TileRadii& radii, std::uint32_t dims);
+
 class TileWalk final : public SliceSource {
  public:
   /// Rounds the points, for which it waits. `right` is ignored by a self-join. `stop` is a word on
@@ -40,16 +60,6 @@ class TileWalk final : public SliceSource {
   void describe(JoinStats* stats) const override;
 
  private:
-  /// What a slice reports, on the device and in pinned memory.
-  struct Report {
-    unsigned long long screened;    ///< pairs of points in the tiles compared
-    unsigned long long candidates;  ///< that passed the screen; of counts, that it left open
-    unsigned long long pairs;       ///< that are within eps
-    unsigned long long rechecked;   ///< that the definition had to decide
-    unsigned long long themselves;  ///< self-pairs among the pairs
-    unsigned listed;                ///< pairs of tiles
-  };
-
   Half choose_half() const;
   const TilePoints& right() const { return request_.self_join() ? left_ : right_; }
   void quantize_sides(const TileWalkSide* sides);
@@ -90,7 +100,7 @@ class TileWalk final : public SliceSource {
   std::uint64_t screened_ = 0, rechecked_ = 0;
   std::uint64_t compared_tiles_ = 0;  ///< pairs of tiles, or known to be apart
 
-  DeviceBuffer<Report> report_;
+  DeviceBuffer<TileReport> report_;
   PinnedBlock host_report_;
   DeviceBuffer<uint2> tiles_;
   DeviceBuffer<uint2> candidates_;

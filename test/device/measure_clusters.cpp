@@ -1,11 +1,11 @@
 // Times clusters, spanning trees and duplicates, and prints rows of a Markdown table. Arguments are
-// read from left to right: scalar=float32|float64, rounds=N and threads=N hold for the cases after
-// them; SET,DIMENSIONS,ROWS,EPS,MIN_POINTS is a case of DBSCAN, SET,DIMENSIONS,ROWS,EPS,duplicates
-// one of duplicates by cosine distance, SET,DIMENSIONS,ROWS,tree,MIN_POINTS one of spanning trees,
-// which the CPU engine finds. SET is unif (uniform in the unit cube), blobs (half of the rows
-// likewise, half around 1,000 centres, at up to 0.004 of them in each column), equal, twins
-// (uniform around 0; a tenth are other rows, changed by up to a tenth in each column), or the path
-// of a CSV file of numbers.
+// read from left to right: scalar=float32|float64, metric=l2|l1|linf|cosine, rounds=N and threads=N
+// hold for the cases after them; SET,DIMENSIONS,ROWS,EPS,MIN_POINTS is a case of DBSCAN,
+// SET,DIMENSIONS,ROWS,EPS,duplicates one of duplicates by cosine distance,
+// SET,DIMENSIONS,ROWS,tree,MIN_POINTS one of spanning trees. SET is unif (uniform in the unit
+// cube), blobs (half of the rows likewise, half around 1,000 centres, at up to 0.004 of them in
+// each column), equal, twins (uniform around 0; a tenth are other rows, changed by up to a tenth in
+// each column), or the path of a CSV file of numbers.
 //
 //   gpujoin_measure_clusters unif,2,1000000,0.002,5 twins,384,20000,0.05,duplicates
 //
@@ -29,6 +29,7 @@ struct Options {
   std::uint32_t rounds = 3;
   std::uint32_t threads = std::max(1u, std::thread::hardware_concurrency());
   ScalarType scalar = ScalarType::kFloat64;
+  Metric metric = Metric::kL2;  ///< of clusters and trees
 };
 
 struct Case {
@@ -125,7 +126,7 @@ void measure(const EngineTable& engine, const Options& options, const Case& want
                           options.scalar};
   const bool duplicates = wanted.min_points == 0;
   JoinRequest request(Sides::one(points, PairSelection::kAll),
-                      PointsWithin{duplicates ? Metric::kCosine : Metric::kL2, wanted.eps},
+                      PointsWithin{duplicates ? Metric::kCosine : options.metric, wanted.eps},
                       output_of(wanted));
   request.resources.threads = options.threads;
   const std::string found = describe(engine, request);
@@ -141,9 +142,17 @@ void measure(const EngineTable& engine, const Options& options, const Case& want
   std::fflush(stdout);
 }
 
+Metric metric_named(const std::string& name) {
+  for (const Metric metric : {Metric::kL2, Metric::kL1, Metric::kLInf, Metric::kCosine})
+    if (name == to_string(metric)) return metric;
+  throw std::runtime_error("no such metric: " + name);
+}
+
 void set_option(Options* options, const std::string& name, const std::string& value) {
   if (name == "scalar")
     options->scalar = value == "float32" ? ScalarType::kFloat32 : ScalarType::kFloat64;
+  else if (name == "metric")
+    options->metric = metric_named(value);
   else if (name == "rounds")
     options->rounds = static_cast<std::uint32_t>(std::max(1ul, std::stoul(value)));
   else if (name == "threads")

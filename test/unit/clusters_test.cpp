@@ -19,9 +19,9 @@ namespace {
 
 class Clusters : public EngineTest {};
 
-/// A device has cells of few columns, and no tiles.
+/// A device has cells of few columns, and tiles for distances that a screen of L2 knows.
 bool is_served(const EngineTable& engine, Metric metric, std::uint32_t dims) {
-  return !is_device(engine) || (metric != Metric::kCosine && dims <= 8);
+  return !is_device(engine) || metric == Metric::kL2 || metric == Metric::kCosine || dims <= 8;
 }
 
 JoinRequest make_clusters_request(const Points& points, Metric metric, double eps,
@@ -89,6 +89,74 @@ TEST_P(Clusters, match_brute_force_in_every_shape_and_metric) {
             if (pair.id1 == nearest[0].id1) distances.push_back(pair.distance);
           std::sort(distances.begin(), distances.end());
           expect_exact(engine(), points, metric, distances[std::min(at, distances.size() - 1)]);
+        }
+      }
+    }
+}
+
+/// Noise, groups, rows that are the same, a place where all are neighbours, and odd values.
+std::vector<double> mixed_values(Random& random, std::uint64_t rows, std::uint32_t dims) {
+  const std::vector<double> odd = {0, -0.0, kNan, kInf, -kInf, 1e-310, 1e160};
+  std::vector<double> centers(4 * std::size_t{dims}), values;
+  for (double& x : centers) x = random.between(-10, 10);
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    const std::uint64_t kind = random.index(10), group = random.index(3);
+    const std::uint64_t other = row > 0 ? random.index(row) : 0;
+    const double all = random.pick(odd);
+    for (std::uint32_t d = 0; d < dims; ++d) {
+      if (kind < 3 || (kind == 9 && random.index(20) != 0))
+        values.push_back(random.between(-12, 12));
+      else if (kind < 6)
+        values.push_back(centers[group * dims + d] + random.between(-1, 1) * random.unit());
+      else if (kind < 7)
+        values.push_back(row > 0 ? values[other * dims + d] : 0);
+      else if (kind < 9)
+        values.push_back(centers[3 * std::size_t{dims} + d] + 1e-3 * random.between(-1, 1));
+      else
+        values.push_back(row % 3 == 0 ? all : random.pick(odd));
+    }
+    if (row % 97 == 5) std::fill(values.end() - dims, values.end(), all);
+  }
+  return values;
+}
+
+/// Radii within which the first row that has a distance to all others has few rows, some, and most.
+std::vector<double> telling_radii(const Oracle& all, std::uint64_t rows) {
+  std::map<std::int64_t, std::vector<double>> of_row;
+  for (const FoundPair& pair : all.nearest(rows, PairSelection::kDistinct))
+    of_row[pair.id1].push_back(pair.distance);
+  const std::vector<double>* longest = nullptr;
+  for (auto& [id, distances] : of_row)
+    if (longest == nullptr || distances.size() > longest->size()) longest = &distances;
+  if (longest == nullptr) return {1};
+  std::vector<double> sorted = *longest, radii = {0};
+  std::sort(sorted.begin(), sorted.end());
+  for (const double share : {0.02, 0.15, 0.6})
+    radii.push_back(sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size()))]);
+  return radii;
+}
+
+TEST_P(Clusters, of_many_columns_and_of_directions_match_brute_force) {
+  Random random(908);
+  const std::map<std::uint32_t, std::vector<std::uint64_t>> sizes = {
+      {2, {129, 700}},   {9, {127, 128, 300}}, {16, {257, 700}},
+      {33, {1, 2, 384}}, {100, {500}},         {800, {140}}};
+  for (const auto& [dims, all_rows] : sizes)
+    for (const std::uint64_t rows : all_rows) {
+      const ScalarType scalar = random.index(2) ? ScalarType::kFloat32 : ScalarType::kFloat64;
+      const Points points =
+          Points(dims, mixed_values(random, rows, dims), scalar).with_ids(shuffled_ids(rows));
+      for (const Metric metric : {Metric::kL2, Metric::kCosine}) {
+        const Oracle all(points, nullptr, metric, DBL_MAX);
+        for (const double eps : telling_radii(all, rows)) {
+          const Oracle oracle(points, nullptr, metric, eps);
+          for (const std::uint64_t min_points : {1u, 2u, 4u, 10u, 40u, 1000u})
+            for (const BorderRule borders : {BorderRule::kNearest, BorderRule::kFirst}) {
+              const JoinRequest request =
+                  make_clusters_request(points, metric, eps, min_points, borders);
+              ASSERT_TRUE(matches_oracle(run_join(engine(), request), request, oracle))
+                  << "min_points " << min_points << " dims " << dims << " rows " << rows;
+            }
         }
       }
     }
@@ -190,6 +258,54 @@ TEST_P(Clusters, many_equal_rows_take_no_quadratic_time) {
         ASSERT_EQ(row.count, pack_cluster({ClusterRole::kCore, 0}));
       EXPECT_LT(result.stats.candidates, kRows * 2000) << "dims " << dims;
     }
+}
+
+/// Whatever rounding leaves open: with a radius of 0 a screen decides no pair.
+TEST_P(Clusters, many_equal_rows_of_many_columns_take_no_quadratic_time) {
+  constexpr std::uint64_t kRows = kSanitized ? 2000 : 12000;
+  for (const std::uint32_t dims : {12u, 96u})
+    for (const Metric metric : {Metric::kL2, Metric::kCosine})
+      for (const double eps : {0.0, 0.5}) {
+        std::vector<double> values(kRows * dims, 2.5);
+        for (std::uint64_t row = 1; row < kRows; row += 2) values[row * dims] = -4;
+        const Points points(dims, values);
+        // Of one direction rounding leaves no distance of 0 in all cases.
+        const bool exact = metric == Metric::kL2 || eps > 0;
+        const JoinRequest request = make_clusters_request(points, metric, eps, 7);
+        const RunResult result = run_join(engine(), request);
+        ASSERT_EQ(result.counts.size(), kRows) << result.status.message;
+        for (std::uint64_t row = 0; exact && row < kRows; ++row)
+          ASSERT_EQ(result.counts[row].count,
+                    pack_cluster({ClusterRole::kCore, metric == Metric::kL2 ? row % 2 : 0}));
+        if (exact) EXPECT_LT(result.stats.rechecked, kRows * 1000) << dims << " " << eps;
+      }
+}
+
+TEST_P(Clusters, of_devices_are_those_of_the_host_in_large_joins_and_in_little_memory) {
+  if (!is_device(engine())) GTEST_SKIP() << "the host is compared with brute force";
+  Random random(909);
+  constexpr std::uint64_t kRows = 24000;
+  for (const std::uint32_t dims : {2u, 12u, 24u}) {
+    std::vector<double> values = mixed_values(random, kRows, dims);
+    const Points points =
+        Points(dims, values, dims == 12 ? ScalarType::kFloat64 : ScalarType::kFloat32)
+            .with_ids(shuffled_ids(kRows));
+    for (const Metric metric : {Metric::kL2, Metric::kCosine})
+      for (const double eps : metric == Metric::kL2 ? std::vector<double>{0.002, 1, 2.2, 9}
+                                                    : std::vector<double>{1e-7, 0.002, 0.05})
+        for (const std::uint64_t min_points : {1u, 5u, 40u, 3000u}) {
+          JoinRequest request = make_clusters_request(points, metric, eps, min_points);
+          const RunResult expected = run_join(*cpu_engine(), request);
+          ASSERT_EQ(expected.status.code, StatusCode::kEnd);
+          for (const std::uint64_t limit : {0u, 32u << 20}) {
+            request.resources.device_memory_limit = limit;
+            const RunResult result = run_join(engine(), request);
+            ASSERT_EQ(result.status.code, StatusCode::kEnd) << result.status.message;
+            ASSERT_EQ(result.counts, expected.counts) << dims << " columns, eps " << eps << ", "
+                                                      << min_points << " points, limit " << limit;
+          }
+        }
+  }
 }
 
 TEST_P(Clusters, several_threads_find_the_clusters_of_many_points) {
@@ -316,18 +432,22 @@ TEST_P(Clusters, keys_are_one_equality) {
 
 TEST_P(Clusters, can_be_left_at_any_time) {
   Random random(906);
-  const Points points(2, make_values(Shape::kUniform, random, 20000, 2));
-  const std::int64_t before = live_allocations();
-  JoinRequest request = make_clusters_request(points, Metric::kL2, 5, 10);
-  for (int batches = 0; batches < 3; ++batches) {
-    request.knobs.batch_pairs = 100;
-    Join* join = nullptr;
-    ASSERT_TRUE(engine().open(&request, &join).ok());
-    ResultBatch batch{};
-    for (int i = 0; i < batches; ++i) ASSERT_TRUE(engine().next_batch(join, &batch).ok());
-    engine().close(join);
+  for (const std::uint32_t dims : {2u, 20u}) {
+    const Points points(dims, make_values(Shape::kUniform, random, 20000, dims));
+    const std::int64_t before = live_allocations();
+    for (const Metric metric : {Metric::kL2, Metric::kCosine}) {
+      JoinRequest request = make_clusters_request(points, metric, 5, 10);
+      for (int batches = 0; batches < 3; ++batches) {
+        request.knobs.batch_pairs = 100;
+        Join* join = nullptr;
+        ASSERT_TRUE(engine().open(&request, &join).ok());
+        ResultBatch batch{};
+        for (int i = 0; i < batches; ++i) ASSERT_TRUE(engine().next_batch(join, &batch).ok());
+        engine().close(join);
+      }
+    }
+    expect_no_leak(engine(), before);
   }
-  expect_no_leak(engine(), before);
 }
 
 GPUJOIN_ON_EVERY_ENGINE(Clusters);

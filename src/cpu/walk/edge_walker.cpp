@@ -57,7 +57,7 @@ void EdgeWalker::look_at_list(std::uint32_t point) {
   const std::uint32_t component = table_.component(point), rank = table_.rank(point);
   const double core = table_.core(point), beyond = lists_.beyond(point);
   const std::uint64_t first = std::uint64_t{point} * lists_.length;
-  TreeEdge best = TreeTable::kNoEdge;
+  TreeEdge best = kNoTreeEdge;
   for (std::uint32_t i = 0; i < lists_.length; ++i) {
     const std::uint32_t other = lists_.positions[first + i];
     if (other == NearLists::kNone) break;
@@ -67,7 +67,7 @@ void EdgeWalker::look_at_list(std::uint32_t point) {
         edge_ends(rank, table_.rank(other))};
     if (edge < best) best = edge;
   }
-  if (best < TreeTable::kNoEdge) table_.offer(component, best);
+  if (best < kNoTreeEdge) table_.offer(component, best);
   edges_.settled[point] = best.distance < beyond || beyond > DBL_MAX;
   double& least = edges_.least[point];
   least = std::max({least, core, std::min(beyond, best.distance)});

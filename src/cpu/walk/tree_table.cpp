@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 
 #include "core/ordered_bits.h"
 #include "cpu/index/large_buffer.h"
@@ -18,16 +17,6 @@ void for_all(WorkerPool& pool, std::uint64_t numbers, const Task& task) {
     const std::uint64_t end = std::min(numbers, (item + 1) * kStretch);
     for (std::uint64_t at = item * kStretch; at < end; ++at) task(static_cast<std::uint32_t>(at));
   });
-}
-
-/// What is known of the points of two nodes together.
-NodeFacts together(const NodeFacts& a, const NodeFacts& b) {
-  NodeFacts both = {std::min(a.core, b.core), std::min(a.rank, b.rank), NodeFacts::kSeveral};
-  if (a.component == b.component || b.component == NodeFacts::kNone)
-    both.component = a.component;
-  else if (a.component == NodeFacts::kNone)
-    both.component = b.component;
-  return both;
 }
 
 }  // namespace
@@ -60,7 +49,7 @@ TreeTable::TreeTable(const WalkTools& tools, const KdTree& tree)
 }
 
 void TreeTable::begin_round() {
-  for_all(tools_.pool, tree_.points, [this](std::uint32_t point) { first_[point] = kNoEdge; });
+  for_all(tools_.pool, tree_.points, [this](std::uint32_t point) { first_[point] = kNoTreeEdge; });
   find_facts();
 }
 
@@ -73,7 +62,7 @@ void TreeTable::find_facts() {
 
 /// Points without a core distance do not count.
 NodeFacts TreeTable::facts_of_leaf(std::uint32_t leaf) const {
-  NodeFacts all = {std::numeric_limits<double>::infinity(), ~std::uint32_t{0}, NodeFacts::kNone};
+  NodeFacts all = no_facts();
   const Window points = tree_.leaf(leaf);
   for (std::uint32_t point = points.begin; point < points.end; ++point)
     if (has_core(point)) all = together(all, {cores_[point], ranks_[point], components_[point]});
@@ -118,7 +107,7 @@ bool TreeTable::end_round() {
   for (std::uint32_t component = 0; component < tree_.points; ++component) {
     if (component % kPointsBetweenLooks == 0) tools_.pool.throw_if_stopped();
     const TreeEdge& edge = first_[component];
-    if (!(edge < kNoEdge)) continue;
+    if (!(edge < kNoTreeEdge)) continue;
     const std::uint32_t a = root(by_rank_[edge.first()]), b = root(by_rank_[edge.second()]);
     if (a == b) continue;
     components_[std::max(a, b)] = std::min(a, b);

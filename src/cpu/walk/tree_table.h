@@ -14,23 +14,10 @@
 
 namespace gpujoin::cpu {
 
-/// What is known of a node's points.
-struct NodeFacts {
-  static constexpr std::uint32_t kSeveral = ~std::uint32_t{0};  ///< components
-  static constexpr std::uint32_t kNone = kSeveral - 1;
-
-  double core;              ///< the smallest core distance
-  std::uint32_t rank;       ///< the smallest rank
-  std::uint32_t component;  ///< the one of all of them; of the round at hand
-};
-
 /// Points are named by position in the tree. A point without a core distance, infinite here, is in
 /// no edge.
 class TreeTable {
  public:
-  /// Edges beyond finite distances are none.
-  static constexpr TreeEdge kNoEdge = {DBL_MAX, ~std::uint64_t{0}};
-
   /// Each point is its own component, and has its rank by (id, row) among all rows of the tree,
   /// finite or not. Throws what Buffer throws, and Stopped.
   TreeTable(const WalkTools& tools, const KdTree& tree);
