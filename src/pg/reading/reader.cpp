@@ -15,12 +15,15 @@ extern "C" {
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "lib/stringinfo.h"
+#include "nodes/plannodes.h"
 #include "optimizer/cost.h"
+#include "optimizer/planner.h"
 #include "partitioning/partdesc.h"
 #include "tcop/dest.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/plancache.h"
 #include "utils/rls.h"
 }
 
@@ -96,11 +99,15 @@ char* make_query(const SideColumns& columns) {
   return query.data;
 }
 
+void connect_spi() {
+  if (SPI_connect() != SPI_OK_CONNECT) elog(ERROR, "SPI_connect failed");
+}
+
 void run_query(const char* query, DestReceiver* receiver) {
   SPIExecuteOptions options = {};
   options.read_only = true;  // under the snapshot of the query that joins
   options.dest = receiver;
-  if (SPI_connect() != SPI_OK_CONNECT) elog(ERROR, "SPI_connect failed");
+  connect_spi();
   const int result = SPI_execute_extended(query, &options);
   if (result != SPI_OK_SELECT)
     elog(ERROR, "could not read a relation: %s", SPI_result_code_string(result));
@@ -122,6 +129,26 @@ void read_by_query(RowCollector* rows) {
 }
 
 // ---- By blocks
+
+/// Whether a plan is a scan of a table, or of partitions.
+bool scans_tables(const Plan* plan) {
+  switch (nodeTag(plan)) {
+    case T_SeqScan:
+    case T_IndexOnlyScan:
+      return true;
+    case T_Gather:
+    case T_Result:
+      return outerPlan(plan) != nullptr && scans_tables(outerPlan(plan));
+    case T_Append: {
+      ListCell* cell;
+      foreach (cell, castNode(Append, const_cast<Plan*>(plan))->appendplans)
+        if (!scans_tables(static_cast<const Plan*>(lfirst(cell)))) return false;
+      return true;
+    }
+    default:
+      return false;
+  }
+}
 
 /// Whether a partition has the columns where its parent has them.
 bool has_columns_of(Relation partition, Relation parent, const SideColumns& columns) {
@@ -172,11 +199,26 @@ void read_tables(const List* tables, RowCollector* rows) {
 
 }  // namespace
 
+bool has_rows_here(const SideColumns& columns) {
+  if (planner_hook == nullptr) return true;
+  char* const query = make_query(columns);
+  connect_spi();
+  const SPIPlanPtr plan = SPI_prepare(query, 0, nullptr);
+  CachedPlan* const cached = plan == nullptr ? nullptr : SPI_plan_get_cached_plan(plan);
+  if (cached == nullptr)
+    elog(ERROR, "could not plan to read a relation: %s", SPI_result_code_string(SPI_result));
+  const bool here = scans_tables(linitial_node(PlannedStmt, cached->stmt_list)->planTree);
+  ReleaseCachedPlan(cached, nullptr);
+  SPI_finish();
+  pfree(query);
+  return here;
+}
+
 Dataset read_points(const SideColumns& columns, PointBuffer* points, ValueShape* shape) {
   RowCollector rows = start_collecting(&columns, points);
   const Relation relation = table_open(columns.relation, NoLock);  // held by find_columns()
   List* tables = NIL;
-  if (find_tables(relation, columns, &tables)) {
+  if (find_tables(relation, columns, &tables) && has_rows_here(columns)) {
     check_block_columns(columns);
     read_tables(tables, &rows);
   } else {
