@@ -18,6 +18,7 @@ extern "C" {
 #include "nodes/plannodes.h"
 #include "optimizer/cost.h"
 #include "optimizer/planner.h"
+#include "parser/parsetree.h"
 #include "partitioning/partdesc.h"
 #include "tcop/dest.h"
 #include "utils/builtins.h"
@@ -130,19 +131,21 @@ void read_by_query(RowCollector* rows) {
 
 // ---- By blocks
 
-/// Whether a plan is a scan of a table, or of partitions.
-bool scans_tables(const Plan* plan) {
+/// Whether a plan scans the tables, and nothing else.
+bool scans(const Plan* plan, const List* range_table, const List* tables) {
   switch (nodeTag(plan)) {
     case T_SeqScan:
-    case T_IndexOnlyScan:
-      return true;
+    case T_IndexOnlyScan: {
+      const Index number = reinterpret_cast<const Scan*>(plan)->scanrelid;
+      return list_member_oid(tables, rt_fetch(number, range_table)->relid);
+    }
     case T_Gather:
     case T_Result:
-      return outerPlan(plan) != nullptr && scans_tables(outerPlan(plan));
+      return outerPlan(plan) != nullptr && scans(outerPlan(plan), range_table, tables);
     case T_Append: {
       ListCell* cell;
-      foreach (cell, castNode(Append, const_cast<Plan*>(plan))->appendplans)
-        if (!scans_tables(static_cast<const Plan*>(lfirst(cell)))) return false;
+      foreach (cell, reinterpret_cast<const Append*>(plan)->appendplans)
+        if (!scans(static_cast<const Plan*>(lfirst(cell)), range_table, tables)) return false;
       return true;
     }
     default:
@@ -199,7 +202,7 @@ void read_tables(const List* tables, RowCollector* rows) {
 
 }  // namespace
 
-bool has_rows_here(const SideColumns& columns) {
+bool has_rows_here(const SideColumns& columns, const List* tables) {
   if (planner_hook == nullptr) return true;
   char* const query = make_query(columns);
   connect_spi();
@@ -207,7 +210,8 @@ bool has_rows_here(const SideColumns& columns) {
   CachedPlan* const cached = plan == nullptr ? nullptr : SPI_plan_get_cached_plan(plan);
   if (cached == nullptr)
     elog(ERROR, "could not plan to read a relation: %s", SPI_result_code_string(SPI_result));
-  const bool here = scans_tables(linitial_node(PlannedStmt, cached->stmt_list)->planTree);
+  const PlannedStmt* const planned = linitial_node(PlannedStmt, cached->stmt_list);
+  const bool here = scans(planned->planTree, planned->rtable, tables);
   ReleaseCachedPlan(cached, nullptr);
   SPI_finish();
   pfree(query);
@@ -218,7 +222,7 @@ Dataset read_points(const SideColumns& columns, PointBuffer* points, ValueShape*
   RowCollector rows = start_collecting(&columns, points);
   const Relation relation = table_open(columns.relation, NoLock);  // held by find_columns()
   List* tables = NIL;
-  if (find_tables(relation, columns, &tables) && has_rows_here(columns)) {
+  if (find_tables(relation, columns, &tables) && has_rows_here(columns, tables)) {
     check_block_columns(columns);
     read_tables(tables, &rows);
   } else {
