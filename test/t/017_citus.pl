@@ -1,6 +1,6 @@
-# Citus: points in shards by their cells, small tables on all nodes, gpujoin loaded after Citus on coordinator and workers. By hand,
-# where a build of Citus lies: test/cluster start DIR, in Citus's source make install-extension DESTDIR=DIR/stage (of a PostgreSQL
-# that is not the stage's: PG_CONFIG), test/cluster run DIR prove ... as test/check has it.
+# Citus: points in shards by their cells, small tables on all nodes, gpujoin loaded after Citus on coordinator and workers. It is
+# for a build of Citus that lies beside gpujoin in the stage of a cluster (test/cluster): make install-extension DESTDIR=DIR/stage
+# in its source. Citus 13.2.2 compiles with PostgreSQL 15.20 once its own have_createdb_privilege() is taken out.
 use strict;
 use warnings;
 
@@ -112,6 +112,11 @@ is(value("BEGIN; CREATE TABLE here AS SELECT a.id AS id1, b.id AS id2 FROM $join
   value("SELECT count(*), sum(a.id * b.id) FROM $alone"), 'a table here is made of pairs there');
 is(value("BEGIN; INSERT INTO points VALUES (7000, '{10,10}', true, gpu_cell('{10,10}'::float8[], $WIDTH)); UPDATE places SET v = '{10,10}' WHERE id = 1;
   SELECT count(*) FROM points p JOIN places r ON p.v <-> r.v = 0 AND r.id = 1 WHERE p.own; ROLLBACK"), 2, 'a transaction sees what it has changed');
+
+# The coordinator has all places, too.
+my $places = 'SELECT count(*), sum(a.id * b.id) FROM %1$s a JOIN %1$s b ON a.v <-> b.v <= 2';
+like(explained(sprintf $places, 'places'), qr/Task Count: 1\n.*GpuSimilarityJoin/s, 'a join of reference tables is the node\'s');
+is(value(sprintf $places, 'places'), value(sprintf $places, 'raw_places'), 'with the same rows');
 
 # ---- Functions: a distributed table has no rows of its own, they are in shards
 
