@@ -153,6 +153,18 @@ is(value("SELECT count(*) FROM $mixed"), $pairs, 'and is right');
 my $nearest = 'CROSS JOIN LATERAL (SELECT b.id FROM raw b ORDER BY a.v <-> b.v, b.id LIMIT 2) n';
 like(plan_of("SELECT a.id, n.id FROM points a $nearest WHERE a.own"), qr/Nearest-Neighbor Join.*Async Foreign Scan/s, 'the nearest rows here of rows there');
 is(value("SELECT sum(a.id * n.id) FROM points a $nearest WHERE a.own"), value("SELECT sum(a.id * n.id) FROM raw a $nearest"), 'are the same');
+for my $inner ('points', 'points_1') {
+  my $ordered = "CROSS JOIN LATERAL (SELECT b.id, b.id + a.id AS both FROM %s b WHERE b.own AND b.id <> a.id ORDER BY a.v <-> b.v, b.id LIMIT 2) n";
+  my $there = sprintf("SELECT sum(a.id * n.id) FROM raw a $ordered", $inner);
+  my $how = plan_of($there);
+  my $scans = $inner eq 'points' ? 3 : 1;
+  like($how, qr/Nearest-Neighbor Join.*Foreign Scan/s, "the nearest rows of $inner");
+  is(rows_shipped($how), value("SELECT count(*) FROM $inner WHERE own"), 'are found among rows that were shipped once');
+  is(() = $how =~ /Foreign Scan/g, $scans, 'by each server');
+  value("CREATE TABLE copied AS SELECT * FROM $inner; ANALYZE copied");
+  is(value($there), value(sprintf("SELECT sum(a.id * n.id) FROM raw a $ordered", 'copied')), 'and are the same');
+  value('DROP TABLE copied');
+}
 is(value("SELECT count(*), sum(id1 * id2) FROM gpu_join('own_points', 'raw', $EPS, left_id_column => 'id', right_id_column => 'id')"),
   value("SELECT count(*), sum(a.id * b.id) FROM $alone"), 'a function reads partitions there');
 like(plan_of("SELECT a.id, b.id FROM points_0 a JOIN points_1 b ON a.v <-> b.v <= $EPS"), qr/GpuSimilarityJoin/, 'and so are tables of two servers');
