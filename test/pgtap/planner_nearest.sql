@@ -107,6 +107,43 @@ SELECT same_rows(query, uses_node, query) FROM (VALUES
   ('SELECT a.id, s.n FROM a, LATERAL (SELECT count(*) AS n FROM b ORDER BY min(a.p <-> b.p) LIMIT 2) s', false),
   ('SELECT a.id, s.id FROM a, LATERAL (SELECT b.id FROM b JOIN b c USING (id) ORDER BY a.p <-> b.p, b.id LIMIT 2) s', NULL)) v(query, uses_node);
 
+-- Partitions, whose columns may be elsewhere, and children.
+CREATE TABLE parts (LIKE a) PARTITION BY LIST (grp);
+CREATE TABLE parts_some (junk int, LIKE a);
+ALTER TABLE parts_some DROP COLUMN junk;
+ALTER TABLE parts ATTACH PARTITION parts_some FOR VALUES IN (0, 1, 2);
+CREATE TABLE parts_more PARTITION OF parts FOR VALUES IN (3, 4, 5) PARTITION BY RANGE (id);
+CREATE TABLE parts_low PARTITION OF parts_more FOR VALUES FROM (0) TO (60);
+CREATE TABLE parts_high PARTITION OF parts_more FOR VALUES FROM (60) TO (1000);
+CREATE TABLE parts_rest PARTITION OF parts DEFAULT;
+INSERT INTO parts SELECT * FROM a;
+CREATE INDEX ON parts (id);
+CREATE INDEX ON parts_low (r) WHERE grp = 4;
+CREATE TABLE family (LIKE a);
+CREATE TABLE child (own text) INHERITS (family);
+INSERT INTO family SELECT * FROM a WHERE id % 3 = 0;
+INSERT INTO child SELECT * FROM a WHERE id % 3 = 1;
+ANALYZE parts, parts_some, parts_low, parts_high, parts_rest, family, child;
+SELECT same_rows(query, uses_node, query) FROM (VALUES
+  ('SELECT a.id, s.* FROM a, LATERAL (SELECT r.id, r.grp + a.grp AS x, r.v FROM parts r ORDER BY a.v <-> r.v, r.id LIMIT 3) s', true),
+  ('SELECT a.id, s.* FROM a LEFT JOIN LATERAL (SELECT * FROM parts r WHERE r.id <> a.id AND r.id > 9 AND r.v <-> a.v <= 2 ORDER BY a.v <-> r.v, r.id LIMIT 3) s ON true', true),
+  ('SELECT a.id, s.* FROM a, LATERAL (SELECT r.id FROM parts r WHERE grp IN (1, 4) ORDER BY a.p <-> r.p, r.id LIMIT 3) s', true),
+  ('SELECT a.id, s.* FROM a, LATERAL (SELECT r.id FROM parts r WHERE grp = 4 AND r = 1 AND r.id < 50 ORDER BY a.p <-> r.p, r.id LIMIT 3) s', true),
+  ('SELECT a.id, s.* FROM a, LATERAL (SELECT r.id FROM parts r WHERE grp = 99 ORDER BY a.p <-> r.p, r.id LIMIT 3) s', NULL),
+  ('SELECT a.id, s.* FROM a, LATERAL (SELECT r.id FROM parts r WHERE grp = 4 AND grp = 5 ORDER BY a.p <-> r.p, r.id LIMIT 3) s', NULL),
+  ('SELECT a.id, s.* FROM a, LATERAL (SELECT r.id, r.r FROM parts r WHERE r.grp = a.grp ORDER BY point(a.r, a.id) <-> point(r.r, r.grp), r.r, r.id LIMIT 3) s', true),
+  ('SELECT a.id, s.* FROM a, LATERAL (SELECT r.tableoid::regclass, r.id FROM parts r ORDER BY a.p <-> r.p, r.id LIMIT 2) s', NULL),
+  ('SELECT l.id, s.* FROM parts l, LATERAL (SELECT r.id FROM parts r WHERE r.id <> l.id ORDER BY l.v <-> r.v, r.id LIMIT 2) s', true),
+  ('SELECT a.id, s.* FROM a, LATERAL (SELECT r.id, r.f FROM family r WHERE r.id <> a.id ORDER BY a.v <-> r.v, r.id LIMIT 3) s', true),
+  ('SELECT a.id, s.* FROM a, LATERAL (SELECT r.id, r.f FROM ONLY family r ORDER BY a.v <-> r.v, r.id LIMIT 3) s', true)) v(query, uses_node);
+SET enable_seqscan = off;
+SELECT same_rows('SELECT a.id, s.* FROM a, LATERAL (SELECT r.id FROM parts r WHERE r.id < 20 AND r.id <> a.id ORDER BY a.v <-> r.v, r.id LIMIT 3) s', NULL, 'by an index of partitions');
+RESET enable_seqscan;
+PREPARE pruned(int) AS SELECT a.id, s.id FROM a, LATERAL (SELECT r.id FROM parts r WHERE r.grp = $1 ORDER BY a.v <-> r.v, r.id LIMIT 3) s;
+SET plan_cache_mode = force_generic_plan;
+SELECT same_rows(format('EXECUTE pruned(%s)', k), NULL, 'partition ' || k) FROM unnest('{0,4,6,"NULL"}'::text[]) k;
+RESET plan_cache_mode;
+
 -- Ranks, and DISTINCT ON.
 SELECT server_version_num >= 150000 AS has_run_conditions FROM (SELECT current_setting('server_version_num')::int AS server_version_num) v \gset
 SELECT same_rows(query, uses_node AND (:'has_run_conditions'::boolean OR query NOT LIKE '%row_number%'), query) FROM (VALUES
@@ -169,12 +206,12 @@ BEGIN
   IF random() < 0.3 THEN
     RETURN format(pick('SELECT * FROM (SELECT l.id, r.id AS other, %1$s AS d, row_number() OVER (PARTITION BY l.id ORDER BY %1$s, %2$s) AS n FROM %3$s l, %4$s r WHERE %5$s) s
       WHERE n <= %6$s', 'SELECT DISTINCT ON (l.id) l.id, r.id AS other, %1$s FROM %3$s l, %4$s r WHERE %5$s ORDER BY l.id, %1$s, %2$s'),
-      distance, pick('r.id', 'r.id DESC', 'r.grp DESC, r.id', 'l.grp, r.id'), pick('b', 'b', 'odd', 'unknown'), pick('b', 'a', 'odd', 'unknown'), filter,
+      distance, pick('r.id', 'r.id DESC', 'r.grp DESC, r.id', 'l.grp, r.id'), pick('b', 'b', 'odd', 'unknown'), pick('b', 'a', 'odd', 'unknown', 'parts'), filter,
       pick('1', '2', '5', '20', '1000'));
   END IF;
   RETURN format('SELECT l.id, s.* FROM %s l %s JOIN LATERAL (SELECT r.id, %s FROM %s r WHERE %s ORDER BY %s, %s LIMIT %s) s ON %s%s',
     pick('a', 'b', 'odd', 'unknown', 'hollow'), pick('', 'LEFT'), pick(distance || ' AS x', 'r.grp + l.id AS x', 'r.r AS x', 'l.v AS x'),
-    pick('b', 'a', 'a', 'odd', 'unknown', '(SELECT * FROM a WHERE id % 5 <> 0)'), filter, distance, pick('r.id', 'r.id', 'r.id DESC', 'r.grp DESC, r.id'),
+    pick('b', 'a', 'a', 'odd', 'unknown', 'parts', 'family', '(SELECT * FROM a WHERE id % 5 <> 0)'), filter, distance, pick('r.id', 'r.id', 'r.id DESC', 'r.grp DESC, r.id'),
     pick('1', '2', '5', '20', '100', '1000'), pick('true', 'true', 's.id > 20', 's.id <> l.id'), pick('', '', ' WHERE l.id % 2 = 0'));
 END $$;
 SELECT setseed(0.4) \gset

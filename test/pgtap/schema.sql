@@ -170,6 +170,14 @@ SELECT bag_eq(
      FROM arrays, (VALUES ('<->', 'gpu_distance'), ('<=>', 'gpu_cosine_distance'), ('<+>', 'gpu_l1_distance')) v(operator, function) $$,
   'operators are distances of arrays, and their own commutators');
 
+-- What another server that has the extension may be sent: all that conditions are made of, by its operators or functions.
+SELECT set_eq(
+  $$ SELECT oid::regprocedure::text FROM functions WHERE provolatile = 'i' AND proparallel = 's' AND NOT proretset $$,
+  $$ SELECT oprcode::oid::regprocedure::text FROM pg_operator WHERE oid IN (SELECT objid FROM members WHERE classid = 'pg_operator'::regclass)
+     UNION SELECT oid::regprocedure::text FROM functions
+     WHERE proname IN ('gpu_distance', 'gpu_cosine_distance', 'gpu_l1_distance', 'gpu_within', 'gpu_vector', 'gpu_ctid', 'gpu_cell', 'gpu_halo') $$,
+  'functions of conditions, and those behind operators, are immutable members of the extension');
+
 -- Words.
 SELECT is_empty(
   $$ SELECT oid::regprocedure FROM functions

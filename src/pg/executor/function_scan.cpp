@@ -146,7 +146,7 @@ void read_side(JoinScan* scan, int side, const SideColumns& columns, ScalarType 
   prepare_buffer(scan, points, scalar, limit);
   const bool by_ctid = scan->prewarms && has_ctids(columns);
   if (by_ctid) check_ctids(scan, columns);
-  if (may_keep(scan, columns) &&
+  if (may_keep(scan, columns) && has_rows_here(columns, list_make1_oid(columns.relation)) &&
       read_kept_side(&scan->run.service, static_cast<std::uint32_t>(side), columns,
                      by_ctid ? TableReader::kNode : TableReader::kFunction, points, shape, kept)) {
     *data = {nullptr, nullptr, kept->rows, kept->dims, scalar};

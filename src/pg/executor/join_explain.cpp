@@ -56,14 +56,19 @@ void explain_top(const JoinNode* node, const Words& words, ExplainState* es) {
   ExplainPropertyText("Score Function", to_string(top.function), es);
 }
 
-/// A column of a plan as its table has it; null: it is not known.
+/// A column of a plan as its table has it, or its first partition; null: it is not known.
 Node* column_of(const Plan* plan, AttrNumber attribute) {
   const TargetEntry* const entry = list_nth_node(TargetEntry, plan->targetlist, attribute - 1);
   Node* const value = reinterpret_cast<Node*>(entry->expr);
   if (!IsA(value, Var)) return value;
   const Var* const column = reinterpret_cast<const Var*>(value);
-  if (column->varno == OUTER_VAR)
-    return outerPlan(plan) != nullptr ? column_of(outerPlan(plan), column->varattno) : nullptr;
+  if (column->varno == OUTER_VAR) {
+    const Plan* input = outerPlan(plan);
+    if (IsA(plan, Append))
+      input =
+          static_cast<const Plan*>(linitial(reinterpret_cast<const Append*>(plan)->appendplans));
+    return input != nullptr ? column_of(input, column->varattno) : nullptr;
+  }
   if (column->varno != INDEX_VAR) return value;
   if (!IsA(plan, IndexOnlyScan)) return nullptr;
   const List* const columns = reinterpret_cast<const IndexOnlyScan*>(plan)->indextlist;

@@ -116,15 +116,14 @@ bool is_sorted_scan(const PlannerInfo* subroot) {
          subroot->init_plans == NIL && list_length(query->jointree->fromlist) == 1;
 }
 
-/// The one table of the subquery; null: it has others, or none that can be scanned as it is.
+/// The one table of the subquery; null: it has others, or none that can be scanned.
 RelOptInfo* find_table(PlannerInfo* subroot) {
   const Node* const from = static_cast<const Node*>(linitial(subroot->parse->jointree->fromlist));
   if (!IsA(from, RangeTblRef)) return nullptr;
   const int number = reinterpret_cast<const RangeTblRef*>(from)->rtindex;
   RelOptInfo* const table = find_base_rel(subroot, number);
   const RangeTblEntry* const entry = planner_rt_fetch(number, subroot);
-  const bool scans = entry->rtekind == RTE_RELATION && !entry->inh &&
-                     entry->tablesample == nullptr && table->fdwroutine == nullptr &&
+  const bool scans = entry->rtekind == RTE_RELATION && entry->tablesample == nullptr &&
                      bms_equal(subroot->all_baserels, table->relids);
   return scans ? table : nullptr;
 }

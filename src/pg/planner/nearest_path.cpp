@@ -10,7 +10,9 @@
 #include "pg/planner/scan_columns.h"
 
 extern "C" {
+#include "foreign/fdwapi.h"
 #include "nodes/makefuncs.h"
+#include "optimizer/appendinfo.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -18,6 +20,7 @@ extern "C" {
 #include "optimizer/planmain.h"
 #include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
+#include "parser/parsetree.h"
 }
 
 namespace gpujoin {
@@ -37,23 +40,18 @@ struct NearestPath {
 
 // ---- The scan
 
-/// The indexes with the conditions that are left. One of some rows may have been known to have all
-/// that the other conditions want.
-List* remaining_indexes(RelOptInfo* table, const NearestClause& clause) {
-  const bool fewer = clause.conditions != NIL || clause.radius.condition != nullptr;
+/// The indexes for the conditions that the table has. Where it had more, an index of some rows may
+/// have been known to have all that these want.
+List* remaining_indexes(RelOptInfo* table, bool had_more) {
   List* indexes = NIL;
   ListCell* cell;
-  foreach (cell, clause.table->indexlist) {
+  foreach (cell, table->indexlist) {
     const IndexOptInfo* const known = lfirst_node(IndexOptInfo, cell);
-    if (fewer && known->indpred != NIL) continue;
+    if (had_more && known->indpred != NIL) continue;
     IndexOptInfo* const index = makeNode(IndexOptInfo);
     *index = *known;
     index->rel = table;
-    index->indrestrictinfo = NIL;
-    ListCell* condition;
-    foreach (condition, known->indrestrictinfo)
-      if (list_member_ptr(clause.scan_conditions, lfirst(condition)))
-        index->indrestrictinfo = lappend(index->indrestrictinfo, lfirst(condition));
+    index->indrestrictinfo = table->baserestrictinfo;
     indexes = lappend(indexes, index);
   }
   return indexes;
@@ -69,25 +67,74 @@ PathTarget* scan_target(PlannerInfo* subroot, const NearestClause& clause) {
   return set_pathtarget_cost_width(subroot, target);
 }
 
-/// The cheapest scan of the table, in the order of the keys.
-Path* make_scan(PlannerInfo* subroot, const NearestClause& clause) {
+/// A copy of a table or of one of its partitions, for other scans with fewer conditions.
+RelOptInfo* copy_table(PlannerInfo* subroot, const RelOptInfo* original, PathTarget* target,
+                       List* conditions) {
   RelOptInfo* const table = makeNode(RelOptInfo);
-  *table = *clause.table;
-  table->reltarget = scan_target(subroot, clause);
+  *table = *original;
+  table->reltarget = target;
   table->pathlist = table->partial_pathlist = table->ppilist = NIL;
   table->cheapest_startup_path = table->cheapest_total_path = nullptr;
   table->cheapest_parameterized_paths = NIL;
   table->consider_parallel = false;
-  table->baserestrictinfo = clause.scan_conditions;
-  table->indexlist = remaining_indexes(table, clause);
+  table->baserestrictinfo = conditions;
+  table->indexlist =
+      remaining_indexes(table, list_length(conditions) < list_length(original->baserestrictinfo));
   set_baserel_size_estimates(subroot, table);
+  return table;
+}
+
+/// The cheapest scan of a table that has its rows, or whose server has them.
+Path* cheapest_scan(PlannerInfo* subroot, RelOptInfo* table) {
+  const Oid relation = planner_rt_fetch(table->relid, subroot)->relid;
+  if (table->fdwroutine != nullptr) {
+    table->fdw_private = nullptr;
+    table->fdwroutine->GetForeignRelSize(subroot, table, relation);
+    table->fdwroutine->GetForeignPaths(subroot, table, relation);
+  } else {
+    add_path(table, create_seqscan_path(subroot, table, nullptr, 0));
+    create_index_paths(subroot, table);
+  }
+  set_cheapest(table);
+  return table->cheapest_total_path;
+}
+
+/// The scans of a table, or of its partitions or children on all levels.
+List* scans_of(PlannerInfo* subroot, RelOptInfo* table) {
+  if (!planner_rt_fetch(table->relid, subroot)->inh)
+    return list_make1(cheapest_scan(subroot, table));
+  List* scans = NIL;
+  ListCell* cell;
+  foreach (cell, subroot->append_rel_list) {
+    AppendRelInfo* link = lfirst_node(AppendRelInfo, cell);
+    if (link->parent_relid != table->relid) continue;
+    RelOptInfo* const child = find_base_rel(subroot, static_cast<int>(link->child_relid));
+    if (IS_DUMMY_REL(child)) continue;
+    const auto in_its_columns = [&](List* expressions) {
+      Node* const node = reinterpret_cast<Node*>(expressions);
+      return reinterpret_cast<List*>(adjust_appendrel_attrs(subroot, node, 1, &link));
+    };
+    PathTarget* const target = copy_pathtarget(table->reltarget);
+    target->exprs = in_its_columns(target->exprs);
+    scans =
+        list_concat(scans, scans_of(subroot, copy_table(subroot, child, target,
+                                                        in_its_columns(table->baserestrictinfo))));
+  }
+  return scans;
+}
+
+/// The cheapest scan of the table, in the order of the keys.
+Path* make_scan(PlannerInfo* subroot, const NearestClause& clause) {
+  RelOptInfo* const table =
+      copy_table(subroot, clause.table, scan_target(subroot, clause), clause.scan_conditions);
   List* const wanted = subroot->query_pathkeys;
   subroot->query_pathkeys = NIL;  // no scan in the order of distances
-  add_path(table, create_seqscan_path(subroot, table, nullptr, 0));
-  create_index_paths(subroot, table);
+  List* const scans = scans_of(subroot, table);
   subroot->query_pathkeys = wanted;
-  set_cheapest(table);
-  Path* const scan = table->cheapest_total_path;
+  const bool divided = planner_rt_fetch(table->relid, subroot)->inh;
+  Path* const scan = !divided ? static_cast<Path*>(linitial(scans))
+                              : reinterpret_cast<Path*>(create_append_path(
+                                    subroot, table, scans, NIL, NIL, nullptr, 0, false, -1));
   if (clause.keys == NIL) return scan;
   List* const order =
       make_pathkeys_for_sortclauses(subroot, clause.keys, subroot->parse->targetList);

@@ -15,12 +15,16 @@ extern "C" {
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "lib/stringinfo.h"
+#include "nodes/plannodes.h"
 #include "optimizer/cost.h"
+#include "optimizer/planner.h"
+#include "parser/parsetree.h"
 #include "partitioning/partdesc.h"
 #include "tcop/dest.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/plancache.h"
 #include "utils/rls.h"
 }
 
@@ -96,11 +100,15 @@ char* make_query(const SideColumns& columns) {
   return query.data;
 }
 
+void connect_spi() {
+  if (SPI_connect() != SPI_OK_CONNECT) elog(ERROR, "SPI_connect failed");
+}
+
 void run_query(const char* query, DestReceiver* receiver) {
   SPIExecuteOptions options = {};
   options.read_only = true;  // under the snapshot of the query that joins
   options.dest = receiver;
-  if (SPI_connect() != SPI_OK_CONNECT) elog(ERROR, "SPI_connect failed");
+  connect_spi();
   const int result = SPI_execute_extended(query, &options);
   if (result != SPI_OK_SELECT)
     elog(ERROR, "could not read a relation: %s", SPI_result_code_string(result));
@@ -122,6 +130,28 @@ void read_by_query(RowCollector* rows) {
 }
 
 // ---- By blocks
+
+/// Whether a plan scans the tables, and nothing else.
+bool scans(const Plan* plan, const List* range_table, const List* tables) {
+  switch (nodeTag(plan)) {
+    case T_SeqScan:
+    case T_IndexOnlyScan: {
+      const Index number = reinterpret_cast<const Scan*>(plan)->scanrelid;
+      return list_member_oid(tables, rt_fetch(number, range_table)->relid);
+    }
+    case T_Gather:
+    case T_Result:
+      return outerPlan(plan) != nullptr && scans(outerPlan(plan), range_table, tables);
+    case T_Append: {
+      ListCell* cell;
+      foreach (cell, reinterpret_cast<const Append*>(plan)->appendplans)
+        if (!scans(static_cast<const Plan*>(lfirst(cell)), range_table, tables)) return false;
+      return true;
+    }
+    default:
+      return false;
+  }
+}
 
 /// Whether a partition has the columns where its parent has them.
 bool has_columns_of(Relation partition, Relation parent, const SideColumns& columns) {
@@ -172,11 +202,27 @@ void read_tables(const List* tables, RowCollector* rows) {
 
 }  // namespace
 
+bool has_rows_here(const SideColumns& columns, const List* tables) {
+  if (planner_hook == nullptr) return true;
+  char* const query = make_query(columns);
+  connect_spi();
+  const SPIPlanPtr plan = SPI_prepare(query, 0, nullptr);
+  CachedPlan* const cached = plan == nullptr ? nullptr : SPI_plan_get_cached_plan(plan);
+  if (cached == nullptr)
+    elog(ERROR, "could not plan to read a relation: %s", SPI_result_code_string(SPI_result));
+  const PlannedStmt* const planned = linitial_node(PlannedStmt, cached->stmt_list);
+  const bool here = scans(planned->planTree, planned->rtable, tables);
+  ReleaseCachedPlan(cached, nullptr);
+  SPI_finish();
+  pfree(query);
+  return here;
+}
+
 Dataset read_points(const SideColumns& columns, PointBuffer* points, ValueShape* shape) {
   RowCollector rows = start_collecting(&columns, points);
   const Relation relation = table_open(columns.relation, NoLock);  // held by find_columns()
   List* tables = NIL;
-  if (find_tables(relation, columns, &tables)) {
+  if (find_tables(relation, columns, &tables) && has_rows_here(columns, tables)) {
     check_block_columns(columns);
     read_tables(tables, &rows);
   } else {

@@ -6,6 +6,11 @@
 
 namespace gpujoin {
 
+/// Whether a query over the relation scans these tables: itself, or its partitions. Another
+/// extension that plans queries may have the rows elsewhere, as Citus has those of a distributed
+/// table: then only a query finds them.
+bool has_rows_here(const SideColumns& columns, const List* tables);
+
 /// Reads the columns of every row that the current user sees under the active snapshot, as a query
 /// of theirs would: privileges, row-level security, views, partitions and foreign tables included.
 /// Rows whose vector, box or score is NULL are left out. `points` comes with its context, its limit
