@@ -59,14 +59,15 @@ def revision():
 
 # ---- PostgreSQL
 
-def psql_of(exports):
-    """psql(script, *arguments), which returns what the script prints, with these variables of the shell set."""
+def psql_of(exports, **options):
+    """psql(script, *arguments), which returns what the script prints, with these variables of the shell set. Options are
+    subprocess's."""
     def psql(script, *arguments, stdin=subprocess.DEVNULL):
         with tempfile.NamedTemporaryFile('w', suffix='.sql') as file:
             file.write(script)
             file.flush()
             return output_of('bash', '-c', exports + 'exec psql "$@"', 'psql', '-XqAt', '-v',
-                             'ON_ERROR_STOP=1', '-f', file.name, *arguments, stdin=stdin)
+                             'ON_ERROR_STOP=1', '-f', file.name, *arguments, stdin=stdin, **options)
     return psql
 
 
@@ -101,19 +102,20 @@ def uses_node(psql, sql, settings=''):
     return 'GpuSimilarityJoin' in psql(f"LOAD 'gpujoin';\n{settings}EXPLAIN {sql};\n")
 
 
-def take_turns(psql, rounds, queries):
-    """queries: {name: (SQL, settings)}. Returns {name: [(result, ms, gpu_last_join() as dict), ...]}."""
+def take_turns(psql, rounds, queries, before=''):
+    """queries: {name: (SQL, settings)}; before each of them `before` is executed, which is not timed. Returns
+    {name: [(result, ms, gpu_last_join() as dict), ...]}."""
+    before = f'{before} \\g /dev/null\n' if before else ''
     script = ''
     for _ in range(rounds):
         for sql, settings in queries.values():
             script += "LOAD 'gpujoin';\n" + ''.join(f'SET {key} = {value};\n' for key, value in settings.items())
-            script += f'\\echo @turn\n\\timing on\n{sql};\n\\timing off\nRESET ALL;\n'
+            script += f'{before}\\echo @turn\n\\timing on\n{sql};\n\\timing off\nRESET ALL;\n'
             script += 'SELECT to_json(j) FROM gpu_last_join() j;\n'
     turns = {name: [] for name in queries}
-    for name, part in zip(itertools.cycle(queries), psql(script).split('@turn')[1:]):
-        result, timing, *last_join = part.strip().split('\n')
-        ms = float(re.match(r'Time: ([0-9.]+) ms', timing)[1])
-        turns[name].append((result, ms, json.loads(last_join[0]) if last_join else None))
+    for name, part in zip(itertools.cycle(queries), psql(script).split('@turn\n')[1:]):
+        result, ms, last_join = re.split(r'^Time: ([0-9.]+) ms.*\n?', part, maxsplit=1, flags=re.MULTILINE)
+        turns[name].append((result.strip(), float(ms), json.loads(last_join) if last_join.strip() else None))
     return turns
 
 

@@ -131,11 +131,11 @@ def idle_memory(mode):
     return used
 
 
-def wait_for_service():
-    """Until joins run in the service, or for ten seconds."""
+def wait_for_service(query=FUNCTION):
+    """Until the join runs in the service, or for ten seconds."""
     for _ in range(100):
-        run(f'{FUNCTION};\n')
-        if 'service' in run(f'{FUNCTION};\nSELECT to_json(j) FROM gpu_last_join() j;\n'):
+        run(f'{query};\n')
+        if 'service' in run(f'{query};\nSELECT to_json(j) FROM gpu_last_join() j;\n'):
             return
         time.sleep(0.1)
     say('no service: without it')
