@@ -11,7 +11,7 @@ import sys
 import time
 from statistics import median
 
-from common import output_of, ratio, say, table
+from common import cluster, output_of, ratio, say, table, versions
 
 ROWS = int(os.environ.get('ROWS', 2000000))
 EPS = os.environ.get('EPS') or f'{0.002 * math.sqrt(2000000 / ROWS):.3g}'
@@ -168,6 +168,13 @@ def tables():
     return (f'{ROWS} points of two dimensions, float4[], within {EPS}: '
             f'{next(iter(results.seen[FUNCTION]))} pairs.\n\n' +
             table(['query', 'each session for itself', 'with the service', 'ratio'], lines))
+
+
+def part(scale):
+    """The tables of a private cluster, as Markdown."""
+    with cluster() as psql:
+        return (f'{versions(psql, False)}, as configured out of the box. ' +
+                output_of(sys.executable, '-B', 'test/bench/sessions.py', env={**os.environ, 'ROWS': str(round(1000000 * scale))}))
 
 
 if __name__ == '__main__':

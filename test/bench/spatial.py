@@ -6,6 +6,7 @@ from statistics import median
 
 from common import (WITHOUT_NODE, cluster, has_postgis, median_ms, number, ratio, ratio_to, say, table, take_turns,
                     uses_node, versions)
+from figures import compare
 
 DATA = ['../shared/data/earthquakes-23k.csv.gz', '../shared/data/us-zipcodes.csv.gz']
 
@@ -26,6 +27,9 @@ def by_node(psql, sql):
 
 
 # ---- Top-k joins
+
+PEERS = {'plain SQL, an equality join of cells of 1 degree': 'PostgreSQL', 'the same without the node, GiST': 'PostGIS'}
+
 
 def topk_sql(quakes, zips, within, k):
     return (f'SELECT q.id, z.id, q.s + 0.1 * z.s AS score FROM {quakes} q JOIN {zips} z ON {within} '
@@ -73,6 +77,9 @@ def topk_table(psql, rounds, postgis):
     rows = [[name, *(cell for turns in (few, many) for cell in
                      (number(median_ms(turns[name])), ratio_to(median_ms(turns[own]), turns[name])))] for name in few]
     pairs = int(psql("SELECT count(*) FROM gpu_join('quakes', 'zips', 1)"))
+    for name, peer in PEERS.items():
+        if name in few:
+            compare('the 10 best pairs', peer, median_ms(few[own]), median_ms(few[name]))
     return (f'The best of {pairs:,} pairs of an earthquake and a ZIP code within 1 degree, by magnitude + 0.1 latitude, '
             '`ORDER BY score DESC, 1, 2 LIMIT k`. All return the same rows.\n\n' +
             table(['query', 'ms, k = 10', 'ratio', 'ms, k = 1,000', 'ratio'], rows))
@@ -116,6 +123,7 @@ def box_rows(psql, rounds, left, right, kinds):
     the_result(exact)
     for kind, turns in measured.items():
         ms = {name: median_ms(entrant) for name, entrant in turns.items()}
+        compare(f'{NAMES[left]} x {NAMES[right]}, boxes', 'PostGIS' if kind == 'geometry' else kind, ms['function'], ms['GiST'])
         pairs = {name: f'{int(entrant[0][0]):,}' for name, entrant in turns.items()}
         yield [f'{NAMES[left]} x {NAMES[right]}, `{kind}`', pairs['function'], number(ms['function']), pairs['node'], number(ms['node']),
                number(ms['GiST']), ratio(ms['GiST'] / ms['function'])]
