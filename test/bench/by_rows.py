@@ -117,7 +117,7 @@ def block(psql, measured, command):
     """A block of the file: a comment, and lines."""
     device = device_of(psql)
     names = {**NAMES, 'gpujoin': f'gpujoin, {device}' if device else f'gpujoin, {THREADS} cores'}
-    comment = '# ' + measured_by(command, f'least of {TURNS} turns or more, at a {load()}', *[device] * bool(device),
+    comment = '# ' + measured_by(command, f'least of {TURNS} turns or more, {load()}', *[device] * bool(device),
                                  f'{versions(psql, "PostGIS" in measured)}, shared_buffers {psql("SHOW shared_buffers").strip()}')
     return comment, [[names[name], *line] for name, values in measured.items() for line in values]
 

@@ -89,7 +89,7 @@ def compiler():
 
 def load():
     """Of the last quarter of an hour."""
-    return f'load {os.getloadavg()[2]:.1f}'
+    return f'at a load of {os.getloadavg()[2]:.1f}'
 
 
 # ---- PostgreSQL

@@ -52,7 +52,7 @@ def topk_queries(psql, k, postgis):
         '`ON q.v <-> z.v <= 1`, by the node':
             by_node(psql, topk_sql('quakes', 'zips', 'q.v <-> z.v <= 1', k)),
         'plain SQL, an equality join of cells of 1 degree':
-            (topk_sql(neighbors, f'(SELECT *, {cells} zips)', f'q.cx = z.cx AND q.cy = z.cy AND {ONE_BY_ONE}', k), {})}
+            (topk_sql(neighbors, f'(SELECT *, {cells} zips)', f'q.cx = z.cx AND q.cy = z.cy AND {ONE_BY_ONE}', k), WITHOUT_NODE)}
     if postgis:
         sql = topk_sql('quakes_point', 'zips_point', 'ST_DWithin(q.p, z.p, 1)', k)
         queries['PostGIS, `ON ST_DWithin(q.p, z.p, 1)`, by the node'] = by_node(psql, sql)
@@ -144,11 +144,11 @@ def box_table(psql, rounds, postgis):
 def nested_loop_table(psql, rounds):
     say('Plain SQL')
     topk = timed(psql, rounds, {'gpujoin': (topk_function('few_quakes', 1, 10), {}),
-                                'plain': (topk_sql('few_quakes', 'zips', ONE_BY_ONE, 10), {})})
+                                'plain': (topk_sql('few_quakes', 'zips', ONE_BY_ONE, 10), WITHOUT_NODE)})
     meet = 'q.x0 <= z.x1 AND z.x0 <= q.x1 AND q.y0 <= z.y1 AND z.y0 <= q.y1'
     boxes = take_turns(psql, rounds, {
         'gpujoin': (box_function('few_quakes_box', 'zips_box'), {}),
-        'plain': (f'SELECT count(*) FROM few_quakes_bounds q JOIN zips_bounds z ON {meet}', {})})
+        'plain': (f'SELECT count(*) FROM few_quakes_bounds q JOIN zips_bounds z ON {meet}', WITHOUT_NODE)})
     the_result(boxes)
     rows = [[name, number(median_ms(turns['gpujoin'])), number(median_ms(turns['plain'])),
              ratio_to(median_ms(turns['gpujoin']), turns['plain'])]
