@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The rows part of make bench: seconds of one self-join by the number of rows, written to docs/pictures/rows.csv, of which
 make pictures draws a picture. It counts the pairs of uniform points within a radius that leaves each some ten neighbours. And the
-eps part: the same of one set of points by the radius, written to eps.csv.
+eps part: the same of the ionosphere sample by the radius, written to eps.csv.
 
 Run by itself it measures the rows by gpujoin alone in the running server of PGHOST, and prints lines to append to that file: so on a
 machine with a GPU (test/device/run rows)."""
@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 from common import THREADS, WITHOUT_NODE, cluster, has_postgis, load, measured_by, median_ms, psql_of, say, table, take_turns, uses_node, versions
-from figures import by_line, replace_lines, text_of
+from figures import by_line, origins, replace_lines, text_of
 from sample import load_sample
 
 SIZES = [1000, 3000, 10000, 30000, 100000, 300000, 1000000, 3000000, 10000000]
@@ -113,12 +113,12 @@ def extensions(psql, contenders):
     return [name for name in contenders if name != 'PostGIS']
 
 
-def block(psql, measured, command):
+def block(psql, measured, command, *more):
     """A block of the file: a comment, and lines."""
     device = device_of(psql)
     names = {**NAMES, 'gpujoin': f'gpujoin, {device}' if device else f'gpujoin, {THREADS} cores'}
     comment = '# ' + measured_by(command, f'least of {TURNS} turns or more, {load()}', *[device] * bool(device),
-                                 f'{versions(psql, "PostGIS" in measured)}, shared_buffers {psql("SHOW shared_buffers").strip()}')
+                                 f'{versions(psql, "PostGIS" in measured)}, shared_buffers {psql("SHOW shared_buffers").strip()}', *more)
     return comment, [[names[name], *line] for name, values in measured.items() for line in values]
 
 
@@ -132,25 +132,31 @@ def run(psql, contenders, sizes, command):
     return block(psql, measure(psql, contenders, map(case, sizes)), command)
 
 
-def tables(scale, large):
-    """Measures, writes the file, and returns a table of all that it holds, as Markdown."""
-    sizes = [size for size in SIZES + LARGE_SIZES * large if size <= scale * 10000000 or size == FEW or large]
+def measure_rows(scale, large):
+    sizes = [size for size in SIZES + LARGE_SIZES * large if large or size <= max(FEW, scale * SIZES[-1])]
     with cluster() as psql:
         replace_lines('rows', *run(psql, ['PostgreSQL', 'PostGIS', 'gpujoin'], sizes, 'test/bench/run rows'))
+
+
+def rows_text():
+    """All that the file holds, as Markdown."""
     return ('Seconds of `SELECT count(*)` of the self-join of uniform points, within a radius that leaves each some '
-            f'{NEIGHBORS} neighbours. [rows.csv](pictures/rows.csv) says where each line was measured.\n\n' + table(*by_line('rows')))
+            f'{NEIGHBORS} neighbours ([rows.csv](pictures/rows.csv)).\n\n![Rows against seconds](pictures/rows.svg)\n\n' +
+            table(*by_line('rows')) + origins('rows'))
 
 
-def eps_tables(scale):
-    """The eps part: as tables()."""
+def measure_eps(scale):
     with cluster() as psql:
         postgis = has_postgis(psql)
         points = load_sample(psql, postgis, scale)
         contenders = ['PostGIS'] * postgis + ['cube', 'point', 'gpujoin']
         measured = measure(psql, contenders, [(eps, lambda _, eps=eps: f'{eps:g}') for eps in RADII])
-        replace_lines('eps', *block(psql, measured, 'test/bench/run eps'))
-    return (f'Seconds of `SELECT count(*)` of the self-join of {points}, by the radius. '
-            '[eps.csv](pictures/eps.csv) has the numbers of pairs.\n\n![Eps against seconds](pictures/eps.svg)\n\n' + table(*by_line('eps')))
+        replace_lines('eps', *block(psql, measured, 'test/bench/run eps', points))
+
+
+def eps_text():
+    return ('Seconds of `SELECT count(*)` of a self-join of the same points by the radius; [eps.csv](pictures/eps.csv) has the numbers of pairs.\n\n'
+            '![Eps against seconds](pictures/eps.svg)\n\n' + table(*by_line('eps')) + origins('eps'))
 
 
 if __name__ == '__main__':

@@ -18,7 +18,7 @@ CASES = {
     '8 nearest, 2-D': ('gpujoin_measure_nearest', ['check=0'], 'unif,2', 1000000, '0,8', 4),
     'DBSCAN, 2-D': ('gpujoin_measure_clusters', [], 'unif,2', 1000000, '0.005,5', 4),
 }
-MOST_ROWS = 16  # of the table; of more threads than that only each that is twice the one before
+MOST_ROWS = 8  # of the table; of more threads each number is twice the one before
 
 
 def numbers():
@@ -46,19 +46,22 @@ def run(rounds, scale, command):
                      for case in CASES for threads in numbers()]
 
 
-def tables(rounds, scale):
-    """Measures, writes the file, and returns tables of all that it holds, as Markdown."""
+def measure(rounds, scale):
     replace_lines('cores', *run(rounds, scale, 'test/bench/run cores'))
-    text = ('The CPU engine by the number of threads, from coordinates in memory to the answer there, milliseconds (of one thread\'s time: '
-            f'the ratio): {CASES["range join, 2-D, counted"][3]:,} uniform points of two dimensions within 0.003 of each other, their 8 nearest others, '
-            f'their clusters within 0.005, and {CASES["range join, 6-D, counted"][3]:,} of six within 0.2.\n\n'
-            '![Threads against the speed of one](pictures/cores.svg)\n\n')
+
+
+def text():
+    """All that the file holds, as Markdown."""
+    found = ('The CPU engine by the number of threads, from coordinates in memory to the answer there, milliseconds (and how many times as fast as '
+             f'one thread): {CASES["range join, 2-D, counted"][3]:,} uniform points of two dimensions within 0.003 of each other, their 8 nearest '
+             f'others, their clusters within 0.005, and {CASES["range join, 6-D, counted"][3]:,} of six within 0.2.\n\n'
+             '![Threads against the speed of one](pictures/cores.svg)\n\n')
     for comment, lines in read_blocks('cores'):
         seconds = {(case, int(threads)): float(value) for _, case, threads, value in lines}
         rows = [[str(threads)] + [f'{number(seconds[case, threads] * 1e3)} ({seconds[case, 1] / seconds[case, threads]:.1f})' for case in CASES]
                 for threads in dict.fromkeys(threads for _, threads in seconds)]
-        text += comment.removeprefix('# ') + '.\n\n' + table(['threads', *CASES], rows)
-    return text
+        found += comment.removeprefix('# ') + '.\n\n' + table(['threads', *CASES], rows)
+    return found
 
 
 if __name__ == '__main__':

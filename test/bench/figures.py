@@ -65,7 +65,12 @@ def by_line(name):
                                         for value in values]
 
 
+def origins(name):
+    """Which lines were measured where, as a list in Markdown."""
+    return ''.join(f'- {"; ".join(dict.fromkeys(line[0] for line in lines))}: {comment.removeprefix("# ")}.\n'
+                   for comment, lines in read_blocks(name)) + '\n'
+
+
 def peers_text():
     """The section that shows the picture of all parts."""
-    blocks = ''.join(f'- {", ".join(dict.fromkeys(line[0] for line in lines))}: {comment.removeprefix("# ")}.\n' for comment, lines in read_blocks('peers'))
-    return f'### All parts in one picture\n\n![How many times as long others take](pictures/peers.svg)\n\n{blocks}\n'
+    return '### All parts in one picture\n\n![How many times as long others take](pictures/peers.svg)\n\n' + origins('peers')

@@ -9,7 +9,7 @@ import os
 
 from by_rows import device_of
 from common import THREADS, cluster, load, measured_by, median_ms, number, psql_of, ratio, say, table, take_turns, versions
-from figures import by_line, replace_lines, text_of
+from figures import by_line, origins, replace_lines, text_of
 from sessions import wait_for_service
 from workloads import counts, load as load_table, uniform
 
@@ -41,14 +41,17 @@ def run(psql, sizes, command):
     return comment, [[f'{KINDS[kind]}, {device or f"{THREADS} cores"}', *line] for kind, lines in found.items() for line in lines]
 
 
-def tables(scale):
-    """Measures, writes the file, and returns a table of all that it holds, as Markdown."""
+def measure(scale):
     with cluster() as psql:
         replace_lines('first', *run(psql, [size for size in SIZES if size <= SIZES[-1] * scale], 'test/bench/run first'))
+
+
+def text():
+    """All that the file holds, as Markdown."""
     return ("Seconds of `SELECT count(*) FROM gpu_selfjoin('places', eps)`, `float4[]` of two dimensions, within a radius that leaves each row some "
             f'{NEIGHBORS} neighbours: the first query of a table (behind `gpu_evict`), later ones, whose rows and index stay in the service, and '
-            'each by its own session, with `gpujoin.service = off`. [first.csv](pictures/first.csv) says where each line was measured.\n\n'
-            '![Rows against seconds of first and later queries](pictures/first.svg)\n\n' + table(*by_line('first')))
+            'each by its own session, with `gpujoin.service = off` ([first.csv](pictures/first.csv)).\n\n'
+            '![Rows against seconds of first and later queries](pictures/first.svg)\n\n' + table(*by_line('first')) + origins('first'))
 
 
 if __name__ == '__main__':

@@ -165,8 +165,8 @@ def tables():
         say(name)
         without, with_it = step('off'), step('auto')
         lines.append([name, f'{without:.3g}', f'{with_it:.3g}', ratio(without / with_it)])
-    return (f'{ROWS} points of two dimensions, float4[], within {EPS}: '
-            f'{next(iter(results.seen[FUNCTION]))} pairs.\n\n' +
+    return (f'{ROWS:,} points of two dimensions, `float4[]`, within {EPS}: '
+            f'{int(next(iter(results.seen[FUNCTION]))):,} pairs.\n\n' +
             table(['query', 'each session for itself', 'with the service', 'ratio'], lines))
 
 
