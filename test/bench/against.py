@@ -39,11 +39,11 @@ def rows_of(case, turns, peers):
 
 
 def sampled_row(psql, rounds, case, name, peer, own_ms, sql, table_name, rows, sample):
-    """The row of what joins a sample of a table's rows: sql of the left table's name. gpujoin has to find the same in the sample."""
+    """The row of what joins a sample of a table's rows, which sql calls few. gpujoin has to find the same in the sample."""
     psql(f'DROP TABLE IF EXISTS few;\nCREATE TABLE few AS SELECT * FROM {table_name} WHERE id % {rows // sample} = 0;\nANALYZE few;')
     count = int(psql('SELECT count(*) FROM few'))
     say(f'{case}: {name}, {count:,} rows')
-    turns = take_turns(psql, rounds, {'own': (sql[0], WITHOUT_OTHERS), 'other': (sql[1], WITHOUT_NODE)})
+    turns = take_turns(psql, rounds, {'own': (sql, WITHOUT_OTHERS), 'other': (sql, WITHOUT_NODE)})
     results = {turn[0] for others in turns.values() for turn in others}
     if len(results) > 1:
         raise SystemExit(f'test/bench/run: {case}, sample: {", ".join(results)}')
@@ -120,8 +120,9 @@ def duplicates(rounds, scale):
         case = f'duplicates of {count:,}, {dims}-D'
         rows = rows_of(case, turns, {})
         near = 'SELECT count(*) FROM few a JOIN texts b ON a.v <=> b.v <= 0.05'
-        rows.append(sampled_row(psql, rounds, case, 'all pairs by a nested loop, which only counts them', 'PostgreSQL', median_ms(next(iter(turns.values()))),
-                                (near, near), 'texts', count, max(1, count // 1000)))
+        own_ms = median_ms(next(iter(turns.values())))
+        rows.append(sampled_row(psql, rounds, case, 'PostgreSQL, a nested loop that only counts the pairs', 'PostgreSQL', own_ms, near, 'texts', count,
+                                max(1, count // 1000)))
         return (f'{configured(psql, False)}. Duplicates of {count:,} vectors of {dims} dimensions, `float4[]`, within 0.05 by the cosine distance; '
                 f'{count // 10:,} are planted.\n\n' + table(HEADER, rows))
 
@@ -136,7 +137,7 @@ def bits(rounds, scale):
         case = f'{count:,} x {count:,} hashes'
         rows, few = rows_of(case, turns, {}), BITS_PLAIN.format('few', 'near_hashes')
         rows.append(sampled_row(psql, rounds, case, 'PostgreSQL, `bit_count` of each pair', 'PostgreSQL', median_ms(next(iter(turns.values()))),
-                                (few, few), 'hashes', count, 10))
+                                few, 'hashes', count, 10))
         return (f'{configured(psql, False)}. {count:,} x {count:,} hashes of 64 bits, `bigint`, within {BITS} bits; {count // 10:,} pairs are '
                 'planted.\n\n' + table(HEADER, rows))
 
@@ -152,13 +153,13 @@ def catalogue(rounds, scale, large):
         case = f'{count:,} x {count:,} stars'
         rows, own_ms = rows_of(case, turns, {}), median_ms(next(iter(turns.values())))
         few = CATALOGUE_PLAIN.format('few')
-        rows.append(sampled_row(psql, rounds, case, 'PostgreSQL, the distance of each pair', 'PostgreSQL', own_ms, (few, few), 'stars', count, 10))
+        rows.append(sampled_row(psql, rounds, case, 'PostgreSQL, the distance of each pair', 'PostgreSQL', own_ms, few, 'stars', count, 10))
         if q3c:
             psql(''.join(f'CREATE TABLE {name}_sky AS SELECT id, degrees(atan2(v[2], v[1])) + CASE WHEN v[2] < 0 THEN 360 ELSE 0 END AS ra, '
                          f'degrees(asin(v[3])) AS dec FROM {name};\n' for name in ('stars', 'observed')) +
                  'CREATE INDEX ON observed_sky (q3c_ang2ipix(ra, dec));\nVACUUM ANALYZE stars_sky, observed_sky;')
             near = 'SELECT count(*) FROM few a JOIN observed_sky b ON q3c_join(a.ra, a.dec, b.ra, b.dec, 1 / 3600.0::float8)'
-            rows.append(sampled_row(psql, rounds, case, 'q3c, `q3c_join`, index', 'q3c', own_ms, (near, near), 'stars_sky', count, count // 20))
+            rows.append(sampled_row(psql, rounds, case, 'q3c, `q3c_join`, index', 'q3c', own_ms, near, 'stars_sky', count, count // 20))
         return (f'{configured(psql, False, *["q3c " + psql("SELECT q3c_version()").split(",")[0].strip()] * q3c)}. {count:,} x {count:,} unit '
                 'vectors, `float8[]`, within a second of arc by the cosine distance; nine of ten are some 0.3 seconds from one of the other '
                 'table.\n\n' + table(HEADER, rows))
@@ -182,7 +183,7 @@ def geography(rounds, scale):
         turns = own_turns(psql, rounds, {'`ST_DWithin` by the node': near.format('shops')})
         case = f'{count:,} x {count:,} on the Earth'
         rows, few = rows_of(case, turns, {}), near.format('few')
-        rows.append(sampled_row(psql, rounds, case, 'PostGIS, GiST', 'PostGIS', median_ms(next(iter(turns.values()))), (few, few), 'shops', count,
+        rows.append(sampled_row(psql, rounds, case, 'PostGIS, GiST', 'PostGIS', median_ms(next(iter(turns.values()))), few, 'shops', count,
                                 min(count, 5000)))
         return (f'{configured(psql, True)}. {count:,} x {count:,} places, `geography`, uniform between 10 and 13 degrees east, 47 and 50 north, within '
                 f'{metres} m.\n\n' + table(HEADER, rows))

@@ -8,7 +8,7 @@ import math
 import os
 
 from by_rows import device_of
-from common import THREADS, cluster, load, measured_by, median_ms, number, psql_of, ratio, say, table, take_turns, versions
+from common import THREADS, cluster, load, measured_by, median_ms, psql_of, say, table, take_turns, versions
 from figures import by_line, origins, replace_lines, text_of
 from sessions import wait_for_service
 from workloads import counts, load as load_table, uniform

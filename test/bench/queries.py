@@ -14,8 +14,8 @@ from statistics import median
 
 from common import THREADS, median_ms, number, processor, psql_of, revision, say, table, take_turns, uses_node, versions
 from sessions import wait_for_service
-from workloads import (BITS, BITS_QUERIES, CATALOGUE_QUERIES, DEDUP, counts, drop, exponential, galaxies, load, load_bits, load_catalogues, load_texts,
-                       pairs_of, radius, random_of, scaled, sums_by_region, uniform)
+from workloads import (BITS, BITS_QUERIES, CATALOGUE_QUERIES, DEDUP, counts, drop, exponential, galaxies, load, load_bits,
+                       load_catalogues, load_texts, pairs_of, radius, random_of, scaled, sums_by_region, uniform)
 
 SCALE = float(os.environ.get('SCALE', 1))
 SECONDS = float(os.environ.get('SECONDS', 430))

@@ -1,7 +1,6 @@
 """Tables of random rows for whole queries, and the queries: made with numpy, loaded by binary COPY in several sessions. The parts of
 make bench and test/bench/queries.py measure them. Needs numpy."""
 import math
-import os
 import subprocess
 import zlib
 from concurrent.futures import ThreadPoolExecutor
