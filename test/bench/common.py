@@ -1,5 +1,7 @@
 """What the parts of the benchmark share: text and tables, a private PostgreSQL cluster, queries that take turns."""
 import contextlib
+import functools
+import importlib.util
 import itertools
 import json
 import os
@@ -12,6 +14,7 @@ import time
 from statistics import median
 
 PAGE = 'docs/benchmarks.md'
+BUILD = 'build/bench'
 THREADS = len(os.sched_getaffinity(0))
 WITHOUT_NODE = {'gpujoin.enable_customscan': 'off'}
 WITHOUT_OTHERS = {f'enable_{kind}': 'off' for kind in ('nestloop', 'hashjoin', 'mergejoin')}
@@ -19,6 +22,21 @@ WITHOUT_OTHERS = {f'enable_{kind}': 'off' for kind in ('nestloop', 'hashjoin', '
 
 def output_of(*command, **options):
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, **options).stdout
+
+
+@functools.cache
+def program(name):
+    """The path of a program of CMakeLists.txt, built where it is out of date; in a packed folder (test/device/pack) it is there."""
+    if os.path.exists('revision'):
+        return f'./{name}'
+    say(f'Building {name}')
+    output_of('cmake', '-S', '.', '-B', BUILD, '-DCMAKE_BUILD_TYPE=Release')
+    output_of('cmake', '--build', BUILD, '-j', str(THREADS), '--target', name)
+    return f'{BUILD}/{name}'
+
+
+def has_module(name):
+    return importlib.util.find_spec(name) is not None
 
 
 def say(text):
@@ -50,37 +68,62 @@ def processor():
 
 
 def revision():
-    """Of the sources; of a packed folder (test/device/pack) the one that was packed."""
+    """Of the sources, without what measuring writes; of a packed folder (test/device/pack) the one that was packed."""
     if os.path.exists('revision'):
         with open('revision') as file:
             return file.read().strip()
-    return output_of('sh', '-c', 'git describe --always --dirty 2>/dev/null || echo unknown').strip()
+    changed = "git diff --quiet HEAD -- . ':!docs' || echo -dirty"
+    return output_of('sh', '-c', f'(git describe --always && {changed}) 2>/dev/null || echo unknown').replace('\n', '')
+
+
+def measured_by(command, figures, *more):
+    """Where, when and of what, in a sentence without its full stop."""
+    memory_gib = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2 ** 30
+    return (f'Measured by `{command}` on {time.strftime("%Y-%m-%d")}: '
+            + '; '.join([f'{processor()}, {THREADS} processors, {memory_gib:.0f} GiB', *more, f'revision {revision()}', figures]))
+
+
+def compiler():
+    return 'g++ ' + output_of(os.environ.get('CXX', 'g++'), '-dumpfullversion').strip()
+
+
+def load():
+    """Of the last quarter of an hour."""
+    return f'at a load of {os.getloadavg()[2]:.1f}'
 
 
 # ---- PostgreSQL
 
-def psql_of(exports):
-    """psql(script, *arguments), which returns what the script prints, with these variables of the shell set."""
+def psql_of(exports, **options):
+    """psql(script, *arguments), which returns what the script prints, with these variables of the shell set. Options are
+    subprocess's."""
     def psql(script, *arguments, stdin=subprocess.DEVNULL):
         with tempfile.NamedTemporaryFile('w', suffix='.sql') as file:
             file.write(script)
             file.flush()
             return output_of('bash', '-c', exports + 'exec psql "$@"', 'psql', '-XqAt', '-v',
-                             'ON_ERROR_STOP=1', '-f', file.name, *arguments, stdin=stdin)
+                             'ON_ERROR_STOP=1', '-f', file.name, *arguments, stdin=stdin, **options)
     return psql
 
 
 @contextlib.contextmanager
 def cluster():
-    """A private cluster. Yields psql(script, *arguments), which returns what the script prints."""
-    directory = tempfile.mkdtemp(prefix='gpujoin-bench.')
+    """A private cluster, to which the environment leads meanwhile. Yields psql(script, *arguments), which returns what the script
+    prints."""
+    directory, outside = tempfile.mkdtemp(prefix='gpujoin-bench.'), dict(os.environ)
     try:
         say('Building gpujoin')
         output_of('make', '-s', '-j', str(THREADS), 'all')
         say('Starting a private PostgreSQL cluster')
         output_of('test/cluster', 'start', directory)
-        yield psql_of(output_of('test/cluster', 'env', directory))
+        exports = output_of('bash', '-c', output_of('test/cluster', 'env', directory) + 'env -0')
+        os.environ.clear()
+        os.environ.update(line.split('=', 1) for line in exports.split('\0') if line)
+        os.environ['PGOPTIONS'] = '-c client_min_messages=warning'
+        yield psql_of('')
     finally:
+        os.environ.clear()
+        os.environ.update(outside)
         output_of('test/cluster', 'stop', directory)
 
 
@@ -101,19 +144,20 @@ def uses_node(psql, sql, settings=''):
     return 'GpuSimilarityJoin' in psql(f"LOAD 'gpujoin';\n{settings}EXPLAIN {sql};\n")
 
 
-def take_turns(psql, rounds, queries):
-    """queries: {name: (SQL, settings)}. Returns {name: [(result, ms, gpu_last_join() as dict), ...]}."""
+def take_turns(psql, rounds, queries, before=''):
+    """queries: {name: (SQL, settings)}; before each of them `before` is executed, which is not timed. Returns
+    {name: [(result, ms, gpu_last_join() as dict), ...]}."""
+    before = f'{before} \\g /dev/null\n' if before else ''
     script = ''
     for _ in range(rounds):
         for sql, settings in queries.values():
             script += "LOAD 'gpujoin';\n" + ''.join(f'SET {key} = {value};\n' for key, value in settings.items())
-            script += f'\\echo @turn\n\\timing on\n{sql};\n\\timing off\nRESET ALL;\n'
+            script += f'{before}\\echo @turn\n\\timing on\n{sql};\n\\timing off\nRESET ALL;\n'
             script += 'SELECT to_json(j) FROM gpu_last_join() j;\n'
     turns = {name: [] for name in queries}
-    for name, part in zip(itertools.cycle(queries), psql(script).split('@turn')[1:]):
-        result, timing, *last_join = part.strip().split('\n')
-        ms = float(re.match(r'Time: ([0-9.]+) ms', timing)[1])
-        turns[name].append((result, ms, json.loads(last_join[0]) if last_join else None))
+    for name, part in zip(itertools.cycle(queries), psql(script).split('@turn\n')[1:]):
+        result, ms, last_join = re.split(r'^Time: ([0-9.]+) ms.*\n?', part, maxsplit=1, flags=re.MULTILINE)
+        turns[name].append((result.strip(), float(ms), json.loads(last_join) if last_join.strip() else None))
     return turns
 
 
@@ -128,19 +172,13 @@ def ratio_to(own_ms, turns):
 
 # ---- The page
 
-def machine(goal, figures):
-    memory_gib = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2 ** 30
-    compiler = output_of(os.environ.get('CXX', 'g++'), '-dumpfullversion').strip()
-    return (f'Measured by `make {goal}` on {time.strftime("%Y-%m-%d")}: '
-            f'{processor()}, {THREADS} processors, {memory_gib:.0f} GiB; g++ {compiler}; revision {revision()}; '
-            f'{figures}.\n\n')
-
-
-def write_page(goal, text):
-    """Replaces what stands between the goal's markers."""
-    begin, end = f'<!-- make {goal} writes from here -->\n', '<!-- to here -->\n'
+def write_page(command, text):
+    """Replaces what stands between the command's markers."""
+    begin, end = f'<!-- {command} writes from here -->\n', '<!-- to here -->\n'
     with open(PAGE) as file:
-        before, _, rest = file.read().partition(begin)
+        before, found, rest = file.read().partition(begin)
+    if not found:
+        sys.exit(f'{PAGE} has no place for what {command} writes: {begin}')
     after = rest.partition(end)[2]
     with open(PAGE, 'w') as file:
         file.write(before + begin + '\n' + text + end + after)

@@ -11,7 +11,7 @@ import sys
 import time
 from statistics import median
 
-from common import output_of, ratio, say, table
+from common import cluster, output_of, ratio, say, table, versions
 
 ROWS = int(os.environ.get('ROWS', 2000000))
 EPS = os.environ.get('EPS') or f'{0.002 * math.sqrt(2000000 / ROWS):.3g}'
@@ -131,11 +131,11 @@ def idle_memory(mode):
     return used
 
 
-def wait_for_service():
-    """Until joins run in the service, or for ten seconds."""
+def wait_for_service(query=FUNCTION):
+    """Until the join runs in the service, or for ten seconds."""
     for _ in range(100):
-        run(f'{FUNCTION};\n')
-        if 'service' in run(f'{FUNCTION};\nSELECT to_json(j) FROM gpu_last_join() j;\n'):
+        run(f'{query};\n')
+        if 'service' in run(f'{query};\nSELECT to_json(j) FROM gpu_last_join() j;\n'):
             return
         time.sleep(0.1)
     say('no service: without it')
@@ -165,9 +165,16 @@ def tables():
         say(name)
         without, with_it = step('off'), step('auto')
         lines.append([name, f'{without:.3g}', f'{with_it:.3g}', ratio(without / with_it)])
-    return (f'{ROWS} points of two dimensions, float4[], within {EPS}: '
-            f'{next(iter(results.seen[FUNCTION]))} pairs.\n\n' +
+    return (f'{ROWS:,} points of two dimensions, `float4[]`, within {EPS}: '
+            f'{int(next(iter(results.seen[FUNCTION]))):,} pairs.\n\n' +
             table(['query', 'each session for itself', 'with the service', 'ratio'], lines))
+
+
+def part(scale):
+    """The tables of a private cluster, as Markdown."""
+    with cluster() as psql:
+        return (f'{versions(psql, False)}, as configured out of the box. ' +
+                output_of(sys.executable, '-B', 'test/bench/sessions.py', env={**os.environ, 'ROWS': str(round(1000000 * scale))}))
 
 
 if __name__ == '__main__':

@@ -6,6 +6,7 @@ from statistics import median
 
 from common import (WITHOUT_NODE, cluster, has_postgis, median_ms, number, ratio, ratio_to, say, table, take_turns,
                     uses_node, versions)
+from figures import compare
 
 DATA = ['../shared/data/earthquakes-23k.csv.gz', '../shared/data/us-zipcodes.csv.gz']
 
@@ -26,6 +27,9 @@ def by_node(psql, sql):
 
 
 # ---- Top-k joins
+
+PEERS = {'plain SQL, an equality join of cells of 1 degree': 'PostgreSQL', 'the same without the node, GiST': 'PostGIS'}
+
 
 def topk_sql(quakes, zips, within, k):
     return (f'SELECT q.id, z.id, q.s + 0.1 * z.s AS score FROM {quakes} q JOIN {zips} z ON {within} '
@@ -48,7 +52,7 @@ def topk_queries(psql, k, postgis):
         '`ON q.v <-> z.v <= 1`, by the node':
             by_node(psql, topk_sql('quakes', 'zips', 'q.v <-> z.v <= 1', k)),
         'plain SQL, an equality join of cells of 1 degree':
-            (topk_sql(neighbors, f'(SELECT *, {cells} zips)', f'q.cx = z.cx AND q.cy = z.cy AND {ONE_BY_ONE}', k), {})}
+            (topk_sql(neighbors, f'(SELECT *, {cells} zips)', f'q.cx = z.cx AND q.cy = z.cy AND {ONE_BY_ONE}', k), WITHOUT_NODE)}
     if postgis:
         sql = topk_sql('quakes_point', 'zips_point', 'ST_DWithin(q.p, z.p, 1)', k)
         queries['PostGIS, `ON ST_DWithin(q.p, z.p, 1)`, by the node'] = by_node(psql, sql)
@@ -73,6 +77,9 @@ def topk_table(psql, rounds, postgis):
     rows = [[name, *(cell for turns in (few, many) for cell in
                      (number(median_ms(turns[name])), ratio_to(median_ms(turns[own]), turns[name])))] for name in few]
     pairs = int(psql("SELECT count(*) FROM gpu_join('quakes', 'zips', 1)"))
+    for name, peer in PEERS.items():
+        if name in few:
+            compare('the 10 best pairs', peer, median_ms(few[own]), median_ms(few[name]))
     return (f'The best of {pairs:,} pairs of an earthquake and a ZIP code within 1 degree, by magnitude + 0.1 latitude, '
             '`ORDER BY score DESC, 1, 2 LIMIT k`. All return the same rows.\n\n' +
             table(['query', 'ms, k = 10', 'ratio', 'ms, k = 1,000', 'ratio'], rows))
@@ -116,6 +123,7 @@ def box_rows(psql, rounds, left, right, kinds):
     the_result(exact)
     for kind, turns in measured.items():
         ms = {name: median_ms(entrant) for name, entrant in turns.items()}
+        compare(f'{NAMES[left]} x {NAMES[right]}, boxes', 'PostGIS' if kind == 'geometry' else kind, ms['function'], ms['GiST'])
         pairs = {name: f'{int(entrant[0][0]):,}' for name, entrant in turns.items()}
         yield [f'{NAMES[left]} x {NAMES[right]}, `{kind}`', pairs['function'], number(ms['function']), pairs['node'], number(ms['node']),
                number(ms['GiST']), ratio(ms['GiST'] / ms['function'])]
@@ -136,11 +144,11 @@ def box_table(psql, rounds, postgis):
 def nested_loop_table(psql, rounds):
     say('Plain SQL')
     topk = timed(psql, rounds, {'gpujoin': (topk_function('few_quakes', 1, 10), {}),
-                                'plain': (topk_sql('few_quakes', 'zips', ONE_BY_ONE, 10), {})})
+                                'plain': (topk_sql('few_quakes', 'zips', ONE_BY_ONE, 10), WITHOUT_NODE)})
     meet = 'q.x0 <= z.x1 AND z.x0 <= q.x1 AND q.y0 <= z.y1 AND z.y0 <= q.y1'
     boxes = take_turns(psql, rounds, {
         'gpujoin': (box_function('few_quakes_box', 'zips_box'), {}),
-        'plain': (f'SELECT count(*) FROM few_quakes_bounds q JOIN zips_bounds z ON {meet}', {})})
+        'plain': (f'SELECT count(*) FROM few_quakes_bounds q JOIN zips_bounds z ON {meet}', WITHOUT_NODE)})
     the_result(boxes)
     rows = [[name, number(median_ms(turns['gpujoin'])), number(median_ms(turns['plain'])),
              ratio_to(median_ms(turns['gpujoin']), turns['plain'])]

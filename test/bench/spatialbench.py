@@ -21,7 +21,7 @@ import time
 from importlib.metadata import version
 from statistics import median
 
-from common import THREADS, WITHOUT_NODE, cluster, has_postgis, machine, number, psql_of, say, table, uses_node, versions, write_page
+from common import THREADS, WITHOUT_NODE, cluster, has_postgis, measured_by, number, psql_of, say, table, uses_node, versions, write_page
 from spatialbench_queries import INDEXES, QUERIES, TABLES, text
 
 os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), '../..'))
@@ -204,7 +204,7 @@ def main():
                 copy_table(psql, folder, name)
         others = {'DuckDB': (open_duckdb, installed('duckdb', 'duckdb', 'duckdb-extension-spatial')),
                   'SedonaDB': (open_sedonadb, installed('sedonadb', 'sedonadb', 'geoarrow-pyarrow'))}
-        load = os.getloadavg()[0]
+        load_before = os.getloadavg()[0]
         rows, left_out = [], []
         for key, query in QUERIES.items():
             if key not in options.queries:
@@ -224,15 +224,15 @@ def main():
                         open_other, folder, query.tables, text(query, name), limit)
             rows.append(cells(query, key, measure(entrants, options.rounds, options.limit), uses_node(psql, own), options.limit))
         packages = ', '.join([versions(psql, True)] + [found for _, found in others.values() if found])
-    page = (machine('bench-spatial', f'medians of {options.rounds} turns, of one where it took more than {SLOW} s') + f'{packages}. SpatialBench, scale factor {options.scale:g}; JIT of PostgreSQL off; seconds, '
-            f''
-            f'at most {options.limit} for a query; load {load:.1f} when it began, {os.getloadavg()[0]:.1f} in the end.\n\n' +
+    page = (measured_by('make bench-spatial', f'medians of {options.rounds} turns, of one where it took more than {SLOW} s', packages) +
+            f'.\n\nSpatialBench, scale factor {options.scale:g}; JIT of PostgreSQL off; seconds, at most {options.limit} for a query; '
+            f'load {load_before:.1f} when it began, {os.getloadavg()[0]:.1f} in the end.\n\n' +
             table(['query', 'rows', *entrants, 'of gpujoin: reading, index and join'], rows))
     if left_out:
         page += 'Left out: ' + ', '.join(left_out) + '; ' + '; '.join(f'{name}: {why}' for name, why in missing.items()) + '.\n\n'
     print(page)
     if options.scale == 1 and options.queries == list(QUERIES):
-        write_page('bench-spatial', page)
+        write_page('make bench-spatial', page)
 
 
 if __name__ == '__main__':

@@ -1,0 +1,69 @@
+"""The clusters part of make bench: DBSCAN by gpujoin, by PostGIS, and by scikit-learn where it is installed."""
+import json
+import sys
+import tempfile
+
+from common import WITHOUT_NODE, cluster, has_module, has_postgis, median_ms, number, output_of, ratio, say, table, take_turns, versions
+from figures import compare
+from sample import load_sample
+
+MIN_POINTS = 5
+COUNTS = 'SELECT count(DISTINCT c), count(c) FROM ({}) s'
+OWN, POSTGIS, SKLEARN = '`gpu_dbscan`', '`ST_ClusterDBSCAN(...) OVER ()` by PostGIS', 'scikit-learn, `DBSCAN`'
+
+
+def queries(name, geometries, eps, postgis):
+    ways = {
+        OWN: (COUNTS.format(f"SELECT nullif(cluster, -1) AS c FROM gpu_dbscan('{name}', {eps}, {MIN_POINTS}, 'id', 'v')"), {}),
+        '`gpu_cluster_dbscan(...) OVER ()`': (COUNTS.format(f'SELECT gpu_cluster_dbscan(v, {eps}, {MIN_POINTS}) OVER () AS c FROM {name}'), {})}
+    if postgis:
+        window = COUNTS.format(f'SELECT ST_ClusterDBSCAN(g, {eps}, {MIN_POINTS}) OVER () AS c FROM {geometries}')
+        ways['`ST_ClusterDBSCAN(...) OVER ()` by gpujoin'] = (window, {})
+        ways[POSTGIS] = (window, WITHOUT_NODE)
+    return ways
+
+
+def sklearn_turn(path, eps):
+    """As take_turns() has them, from coordinates in memory."""
+    turn = json.loads(output_of(sys.executable, 'test/bench/sklearn_dbscan.py', path, str(eps), str(MIN_POINTS)))
+    return turn['result'], turn['ms'], turn['version']
+
+
+def rows_of(psql, rounds, points, name, geometries, eps, postgis):
+    count = int(psql(f'SELECT count(*) FROM {name}'))
+    say(f'Clusters of {count:,} {points}, eps {eps}')
+    turns = take_turns(psql, rounds, queries(name, geometries, eps, postgis))
+    if has_module('sklearn'):
+        with tempfile.NamedTemporaryFile('w', suffix='.csv') as file:
+            file.write(psql(f"COPY (SELECT v[1], v[2] FROM {name}) TO STDOUT (FORMAT csv)"))
+            file.flush()
+            turns[SKLEARN] = [sklearn_turn(file.name, eps) for _ in range(rounds)]
+    results = {turn[0] for others in turns.values() for turn in others}
+    if len(results) != 1:
+        raise SystemExit(f'test/bench/run: clusters differ: {", ".join(results)}')
+    own_ms, found = median_ms(turns[OWN]), [f'{int(value):,}' for value in results.pop().split('|')]
+    for way, peer in (POSTGIS, 'PostGIS'), (SKLEARN, 'scikit-learn'):
+        if way in turns:
+            compare(f'DBSCAN of {count:,} {points}, eps {eps}', peer, own_ms, median_ms(turns[way]))
+    return [[way, f'{count:,} {points}', f'{eps:g}', *found, number(median_ms(others)), '' if way == OWN else ratio(median_ms(others) / own_ms)]
+            for way, others in turns.items()]
+
+
+def tables(rounds, scale):
+    """The table, as Markdown."""
+    with cluster() as psql:
+        postgis = has_postgis(psql)
+        sample = load_sample(psql, postgis, scale)
+        psql('SELECT setseed(0.5) \\g /dev/null\nCREATE TABLE uniform AS SELECT i AS id, ARRAY[random(), random()] AS v '
+             f'FROM generate_series(1, {round(1000000 * scale)}) i;\n' +
+             ('CREATE TABLE uniform_geometries AS SELECT id, ST_MakePoint(v[1], v[2]) AS g FROM uniform;\n' if postgis else '') + 'VACUUM ANALYZE;')
+        rows = []
+        for eps in 0.002, 0.005:
+            rows += rows_of(psql, rounds, 'uniform', 'uniform', 'uniform_geometries', float(f'{eps / scale ** 0.5:.3g}'), postgis)
+        for eps in 0.05, 1:
+            rows += rows_of(psql, rounds, 'of the sample', 'points', 'geometries', eps, postgis)
+        library = output_of(sys.executable, '-c', 'import sklearn; print(sklearn.__version__)').strip() if has_module('sklearn') else 'is not installed'
+        return (f'{versions(psql, postgis)}, as configured out of the box; scikit-learn {library}, from coordinates in memory, with its defaults but '
+                f'for all processors. DBSCAN of two dimensions, min_points {MIN_POINTS}: uniform points in a unit square, and {sample}; the numbers of '
+                'clusters and of rows in them have to be the same.\n\n' +
+                table(['query', 'points', 'eps', 'clusters', 'rows in them', 'ms', 'to gpu_dbscan'], rows))
