@@ -332,13 +332,16 @@ COMMENT ON FUNCTION gpu_cell(anyelement, float8, int) IS 'key of the cell of a w
 COMMENT ON FUNCTION gpu_halo(anyelement, float8, float8, int) IS
     'keys of the cells of a width in which points within eps of a point may lie';
 
--- Where a join ran, and on which devices. The function changes in place, too: its new columns are the last ones.
+-- Where a join ran, and on which devices; how the memory of devices is used. These functions change in place, too: their
+-- new columns are the last ones.
 
 UPDATE pg_catalog.pg_proc SET
-    proallargtypes = proallargtypes OPERATOR(pg_catalog.||) '{text,text,text}'::pg_catalog.regtype[]::pg_catalog.oid[],
+    proallargtypes = proallargtypes OPERATOR(pg_catalog.||) types::pg_catalog.regtype[]::pg_catalog.oid[],
     proargmodes = proargmodes OPERATOR(pg_catalog.||) '{o,o,o}'::pg_catalog."char"[],
-    proargnames = proargnames OPERATOR(pg_catalog.||) '{joined_in,service_fallback,devices}'::pg_catalog.text[]
-WHERE proname OPERATOR(pg_catalog.=) 'gpu_last_join'
+    proargnames = proargnames OPERATOR(pg_catalog.||) names::pg_catalog.text[]
+FROM (VALUES ('gpu_last_join', '{text,text,text}', '{joined_in,service_fallback,devices}'),
+    ('gpu_devices', '{bigint,bigint,bigint}', '{used_bytes,table_bytes,join_bytes}')) AS added (function, types, names)
+WHERE proname OPERATOR(pg_catalog.=) function
     AND oid IN (SELECT objid FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_extension e ON d.refobjid = e.oid
     WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.deptype = 'e'
         AND d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND e.extname = 'gpujoin');

@@ -386,7 +386,8 @@ COMMENT ON FUNCTION gpu_halo(anyelement, float8, float8, int) IS
 
 CREATE FUNCTION gpu_devices(
     OUT engine text, OUT device int, OUT name text, OUT parallelism int, OUT memory_bytes bigint,
-    OUT detail text, OUT available boolean, OUT reason text)
+    OUT detail text, OUT available boolean, OUT reason text,
+    OUT used_bytes bigint, OUT table_bytes bigint, OUT join_bytes bigint)
     RETURNS SETOF record
     AS 'MODULE_PATHNAME', 'gpujoin_devices' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 2;
 COMMENT ON FUNCTION gpu_devices() IS 'engines and devices that joins can run on, and why not';
