@@ -1,5 +1,19 @@
 \echo Use "ALTER EXTENSION gpujoin UPDATE TO '1.1'" to load this file. \quit
 
+-- Rows of tables without an integer key: functions name them by their ctids with id_column => 'ctid'. The library of an
+-- earlier release, on the disk or in this session, has no such function.
+
+DO $$
+BEGIN
+    CREATE FUNCTION gpu_ctid(id bigint) RETURNS tid
+        AS 'MODULE_PATHNAME', 'gpujoin_ctid' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+EXCEPTION WHEN undefined_function THEN
+    RAISE EXCEPTION 'the library gpujoin.so is of an earlier release than version 1.1 of the extension'
+        USING HINT = 'Install gpujoin 1.1. Then restart the server if shared_preload_libraries names gpujoin, or else open a new session.';
+END
+$$;
+COMMENT ON FUNCTION gpu_ctid IS 'the ctid of a row that a function named by it, with id_column => ''ctid''';
+
 -- Columns may be named in a text: 'lon,lat'. The functions change in place, as views may use them, and every argument keeps
 -- its number and name.
 UPDATE pg_catalog.pg_proc SET pronargdefaults = 0, proargdefaults = NULL,
@@ -314,12 +328,6 @@ CREATE FUNCTION gpu_vector(jsonb) RETURNS float8[]
 COMMENT ON FUNCTION gpu_vector(text) IS 'the vector that is written as a list of numbers in brackets or braces';
 COMMENT ON FUNCTION gpu_vector(json) IS 'the vector that is an array of numbers';
 COMMENT ON FUNCTION gpu_vector(jsonb) IS 'the vector that is an array of numbers';
-
--- Rows of tables without an integer key: functions name them by their ctids with id_column => 'ctid'.
-
-CREATE FUNCTION gpu_ctid(id bigint) RETURNS tid
-    AS 'MODULE_PATHNAME', 'gpujoin_ctid' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION gpu_ctid IS 'the ctid of a row that a function named by it, with id_column => ''ctid''';
 
 -- Cells to partition and distribute points by: a.cell = b.cell AND a.v <-> b.v <= eps finds each pair once, with each row
 -- of a in its gpu_cell() and each row of b in all cells of its gpu_halo().
