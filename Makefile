@@ -4,7 +4,7 @@
 
 PG_CONFIG ?= pg_config
 # Goals that need no PostgreSQL. PGXS is read only when none of them is asked for: it has a `check` of its own.
-OURS = check check-sql check-debian fuzz unit sanitize tsan demo bench bench-spatial pictures format format-check deps sbom help
+OURS = check check-sql check-debian fuzz unit sanitize tsan demo bench bench-spatial pictures format format-check deps sbom dist help
 
 .DEFAULT_GOAL = all
 
@@ -29,6 +29,12 @@ pictures: ; @test/deps pictures && test/bench/pictures
 deps: ; @test/deps sql check bench
 sbom: ; @$(MAKE) -s all && mkdir -p build/sbom && for f in gpujoin*.so gpujoin_service; do \
 	  test/packages sbom $$f >build/sbom/$$f.spdx.json && echo build/sbom/$$f.spdx.json; done
+
+# The archive that PGXN takes: what is committed, but for what dotfiles there are.
+dist:
+	@mkdir -p build && version=$$(sed -n 's/^  "version": "\(.*\)",$$/\1/p' META.json) && \
+	  git -c safe.directory='*' archive --format=zip --prefix="gpujoin-$$version/" -o "build/gpujoin-$$version.zip" HEAD \
+	    $$(git -c safe.directory='*' ls-tree --name-only HEAD | grep -v '^\.') && echo "build/gpujoin-$$version.zip"
 
 unit:
 	@$(CMAKE_UNIT) -B build/unit >/dev/null && cmake --build build/unit -j $(shell nproc) --target gpujoin_unit
@@ -74,6 +80,8 @@ help:
 	@echo 'make format       clang-format all sources'
 	@echo 'make deps         install what building, testing and measuring need (Debian, Ubuntu)'
 	@echo 'make sbom         what is built, and the Debian packages that it is linked with, as SPDX in build/sbom'
+	@echo 'make dist         the archive for PGXN, of what is committed, in build'
+	@echo 'make volume       the files of an image for servers that load extensions from one, with Highway, in VOLUME=build/volume'
 	@echo 'make clean        remove what was built'
 
 else
@@ -196,5 +204,17 @@ uninstall: uninstall-beside
 uninstall-beside:
 	rm -f $(foreach file,gpujoin_service gpujoin_cpu.so gpujoin_cuda.so,'$(DESTDIR)$(pkglibdir)/$(file)')
 .PHONY: install-beside uninstall-beside
+
+# What an image holds for servers that load extensions from one, as CloudNativePG does with PostgreSQL 18 and later.
+VOLUME ?= build/volume
+volume: all
+	rm -rf '$(VOLUME)'
+	$(MAKE) --no-print-directory install DESTDIR='$(abspath $(VOLUME))/stage' >/dev/null
+	mkdir -p '$(VOLUME)/share'
+	mv '$(VOLUME)/stage$(datadir)/extension' '$(VOLUME)/share/'
+	mv '$(VOLUME)/stage$(pkglibdir)' '$(VOLUME)/lib'
+	cp -L $$(ldd gpujoin_cpu.so | awk '/libhwy/ { print $$3 }') '$(VOLUME)/lib/'
+	rm -r '$(VOLUME)/stage'
+.PHONY: volume
 
 endif

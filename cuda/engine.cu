@@ -357,7 +357,7 @@ struct OpenedJoin final : Join {
 /// then the driver may have gone. The engine keeps nothing else between joins, but for each
 /// thread's signal mask during a call (cuda/device/signals.h).
 struct Contexts {
-  std::mutex mutex;  ///< only kept() comes while another thread calls
+  std::mutex mutex;  ///< only kept() and memory() come while another thread calls
   std::map<int, cuda::DeviceContext> of_device;
   SideBytes limit;  ///< of what each keeps
 };
@@ -496,6 +496,19 @@ void kept(std::uint64_t identity, std::uint64_t* host_bytes, std::uint64_t* devi
   }
 }
 
+/// A device that cannot be reached has none in use.
+void memory(DeviceMemory* devices, std::uint32_t capacity) {
+  std::fill_n(devices, capacity, DeviceMemory{});
+  const std::lock_guard lock(contexts().mutex);
+  for (const auto& [number, context] : contexts().of_device) {
+    if (static_cast<std::uint32_t>(number) >= capacity) continue;
+    on_device(number, [&context = context, device = &devices[number]]() -> Status {
+      *device = context.memory();
+      return {};
+    });
+  }
+}
+
 constexpr EngineTable kTable{.name = "cuda",
                              .probe = probe,
                              .open = open,
@@ -504,7 +517,8 @@ constexpr EngineTable kTable{.name = "cuda",
                              .close = close,
                              .keep = keep,
                              .forget = forget,
-                             .kept = kept};
+                             .kept = kept,
+                             .memory = memory};
 
 }  // namespace
 }  // namespace gpujoin

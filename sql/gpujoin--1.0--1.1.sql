@@ -1,5 +1,19 @@
 \echo Use "ALTER EXTENSION gpujoin UPDATE TO '1.1'" to load this file. \quit
 
+-- Rows of tables without an integer key: functions name them by their ctids with id_column => 'ctid'. The library of an
+-- earlier release, on the disk or in this session, has no such function.
+
+DO $$
+BEGIN
+    CREATE FUNCTION gpu_ctid(id bigint) RETURNS tid
+        AS 'MODULE_PATHNAME', 'gpujoin_ctid' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+EXCEPTION WHEN undefined_function THEN
+    RAISE EXCEPTION 'the library gpujoin.so is of an earlier release than version 1.1 of the extension'
+        USING HINT = 'Install gpujoin 1.1. Then restart the server if shared_preload_libraries names gpujoin, or else open a new session.';
+END
+$$;
+COMMENT ON FUNCTION gpu_ctid IS 'the ctid of a row that a function named by it, with id_column => ''ctid''';
+
 -- Columns may be named in a text: 'lon,lat'. The functions change in place, as views may use them, and every argument keeps
 -- its number and name.
 UPDATE pg_catalog.pg_proc SET pronargdefaults = 0, proargdefaults = NULL,
@@ -315,12 +329,6 @@ COMMENT ON FUNCTION gpu_vector(text) IS 'the vector that is written as a list of
 COMMENT ON FUNCTION gpu_vector(json) IS 'the vector that is an array of numbers';
 COMMENT ON FUNCTION gpu_vector(jsonb) IS 'the vector that is an array of numbers';
 
--- Rows of tables without an integer key: functions name them by their ctids with id_column => 'ctid'.
-
-CREATE FUNCTION gpu_ctid(id bigint) RETURNS tid
-    AS 'MODULE_PATHNAME', 'gpujoin_ctid' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION gpu_ctid IS 'the ctid of a row that a function named by it, with id_column => ''ctid''';
-
 -- Cells to partition and distribute points by: a.cell = b.cell AND a.v <-> b.v <= eps finds each pair once, with each row
 -- of a in its gpu_cell() and each row of b in all cells of its gpu_halo().
 
@@ -332,13 +340,16 @@ COMMENT ON FUNCTION gpu_cell(anyelement, float8, int) IS 'key of the cell of a w
 COMMENT ON FUNCTION gpu_halo(anyelement, float8, float8, int) IS
     'keys of the cells of a width in which points within eps of a point may lie';
 
--- Where a join ran, and on which devices. The function changes in place, too: its new columns are the last ones.
+-- Where a join ran, and on which devices; how the memory of devices is used. These functions change in place, too: their
+-- new columns are the last ones.
 
 UPDATE pg_catalog.pg_proc SET
-    proallargtypes = proallargtypes OPERATOR(pg_catalog.||) '{text,text,text}'::pg_catalog.regtype[]::pg_catalog.oid[],
+    proallargtypes = proallargtypes OPERATOR(pg_catalog.||) types::pg_catalog.regtype[]::pg_catalog.oid[],
     proargmodes = proargmodes OPERATOR(pg_catalog.||) '{o,o,o}'::pg_catalog."char"[],
-    proargnames = proargnames OPERATOR(pg_catalog.||) '{joined_in,service_fallback,devices}'::pg_catalog.text[]
-WHERE proname OPERATOR(pg_catalog.=) 'gpu_last_join'
+    proargnames = proargnames OPERATOR(pg_catalog.||) names::pg_catalog.text[]
+FROM (VALUES ('gpu_last_join', '{text,text,text}', '{joined_in,service_fallback,devices}'),
+    ('gpu_devices', '{bigint,bigint,bigint}', '{used_bytes,table_bytes,join_bytes}')) AS added (function, types, names)
+WHERE proname OPERATOR(pg_catalog.=) function
     AND oid IN (SELECT objid FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_extension e ON d.refobjid = e.oid
     WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.deptype = 'e'
         AND d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND e.extname = 'gpujoin');

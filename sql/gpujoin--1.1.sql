@@ -1,5 +1,19 @@
 \echo Use "CREATE EXTENSION gpujoin" to load this file. \quit
 
+-- Rows of tables without an integer key: functions name them by their ctids with id_column => 'ctid'. The library of an
+-- earlier release, on the disk or in this session, has no such function.
+
+DO $$
+BEGIN
+    CREATE FUNCTION gpu_ctid(id bigint) RETURNS tid
+        AS 'MODULE_PATHNAME', 'gpujoin_ctid' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+EXCEPTION WHEN undefined_function THEN
+    RAISE EXCEPTION 'the library gpujoin.so is of an earlier release than version 1.1 of the extension'
+        USING HINT = 'Install gpujoin 1.1. Then restart the server if shared_preload_libraries names gpujoin, or else open a new session.';
+END
+$$;
+COMMENT ON FUNCTION gpu_ctid IS 'the ctid of a row that a function named by it, with id_column => ''ctid''';
+
 -- The planner's questions: how many rows a join returns and at what cost, how many pairs a distance leaves. Being
 -- asked is also what loads the library in time for a session's first plan.
 CREATE FUNCTION gpujoin_support(internal) RETURNS internal
@@ -365,12 +379,6 @@ COMMENT ON FUNCTION gpu_vector(text) IS 'the vector that is written as a list of
 COMMENT ON FUNCTION gpu_vector(json) IS 'the vector that is an array of numbers';
 COMMENT ON FUNCTION gpu_vector(jsonb) IS 'the vector that is an array of numbers';
 
--- Rows of tables without an integer key: functions name them by their ctids with id_column => 'ctid'.
-
-CREATE FUNCTION gpu_ctid(id bigint) RETURNS tid
-    AS 'MODULE_PATHNAME', 'gpujoin_ctid' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION gpu_ctid IS 'the ctid of a row that a function named by it, with id_column => ''ctid''';
-
 -- Cells to partition and distribute points by: a.cell = b.cell AND a.v <-> b.v <= eps finds each pair once, with each row
 -- of a in its gpu_cell() and each row of b in all cells of its gpu_halo().
 
@@ -386,7 +394,8 @@ COMMENT ON FUNCTION gpu_halo(anyelement, float8, float8, int) IS
 
 CREATE FUNCTION gpu_devices(
     OUT engine text, OUT device int, OUT name text, OUT parallelism int, OUT memory_bytes bigint,
-    OUT detail text, OUT available boolean, OUT reason text)
+    OUT detail text, OUT available boolean, OUT reason text,
+    OUT used_bytes bigint, OUT table_bytes bigint, OUT join_bytes bigint)
     RETURNS SETOF record
     AS 'MODULE_PATHNAME', 'gpujoin_devices' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 2;
 COMMENT ON FUNCTION gpu_devices() IS 'engines and devices that joins can run on, and why not';

@@ -13,14 +13,23 @@ DeviceContext::DeviceContext(int number) : number_(number) {
         "setting up device memory");
 }
 
-std::uint64_t DeviceContext::unused_bytes() const {
+DeviceContext::MemoryNow DeviceContext::memory_now() const {
   constexpr const char* kAction = "asking for free device memory";
+  MemoryNow now{};
   std::size_t free_bytes = 0, all_bytes = 0;
-  std::uint64_t reserved = 0, used = 0;
+  std::uint64_t reserved = 0;
   check(cudaMemGetInfo(&free_bytes, &all_bytes), kAction);
   check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &reserved), kAction);
-  check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemCurrent, &used), kAction);
-  return free_bytes + (reserved - std::min(used, reserved));
+  check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemCurrent, &now.pool_used), kAction);
+  now.all = all_bytes;
+  now.unused = free_bytes + (reserved - std::min(now.pool_used, reserved));
+  return now;
+}
+
+DeviceMemory DeviceContext::memory() const {
+  const MemoryNow now = memory_now();
+  const std::uint64_t kept_bytes = std::min(kept.kept().device, now.pool_used);
+  return {now.all - std::min(now.unused, now.all), kept_bytes, now.pool_used - kept_bytes};
 }
 
 std::uint64_t DeviceContext::available_bytes(std::uint64_t limit, std::uint64_t more_bytes) const {

@@ -33,11 +33,13 @@ class DeviceContext {
   PinnedPool& pinned_pool() { return pinned_pool_; }
   /// Bytes of the device's memory that nobody uses: free bytes, and bytes that the pool keeps for
   /// this process's next allocations. Throws CudaError.
-  std::uint64_t unused_bytes() const;
+  std::uint64_t unused_bytes() const { return memory_now().unused; }
   /// What a join may use of the device's memory: what is unused, but for a reserve, within the
   /// limit (0 = no limit); `more_bytes`: that are in use, and could be given back. Throws
   /// CudaError.
   std::uint64_t available_bytes(std::uint64_t limit, std::uint64_t more_bytes = 0) const;
+  /// Throws CudaError.
+  DeviceMemory memory() const;
   /// Gives device memory that joins have freed back, but for kKeptDeviceBytes.
   void give_back_unused() const;
 
@@ -51,6 +53,12 @@ class DeviceContext {
   std::optional<bool> tensor_sums_are_close;
 
  private:
+  struct MemoryNow {
+    std::uint64_t all, unused;
+    std::uint64_t pool_used;  ///< what buffers of this process have
+  };
+  MemoryNow memory_now() const;
+
   int number_;
   cudaDeviceProp properties_;
   cudaMemPool_t pool_;  ///< where the device's memory comes from

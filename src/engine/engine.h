@@ -11,7 +11,7 @@
 
 namespace gpujoin {
 
-inline constexpr std::uint32_t kEngineAbiVersion = 12;
+inline constexpr std::uint32_t kEngineAbiVersion = 13;
 #define GPUJOIN_ENGINE_SYMBOL "gpujoin_engine"
 
 /// One processor or device an engine can run on.
@@ -20,6 +20,13 @@ struct DeviceInfo {
   std::uint32_t parallelism;   ///< hardware threads, or multiprocessors
   std::uint64_t memory_bytes;  ///< host memory, or device memory
   char detail[64];             ///< instruction set, or compute capability
+};
+
+/// How a device's memory is used, in bytes; all 0 before a join of this process has used it.
+struct DeviceMemory {
+  std::uint64_t used;   ///< by all programs
+  std::uint64_t kept;   ///< of it by what this process keeps for further joins
+  std::uint64_t joins;  ///< and by its joins
 };
 
 /// Sizes of the structs that cross the table, and of the structs in them: where one differs, a
@@ -34,6 +41,7 @@ struct EngineSizes {
   std::uint32_t stats = sizeof(JoinStats);
   std::uint32_t strategy = sizeof(Strategy);
   std::uint32_t device = sizeof(DeviceInfo);
+  std::uint32_t memory = sizeof(DeviceMemory);
   std::uint32_t status = sizeof(Status);
 
   bool operator==(const EngineSizes&) const = default;
@@ -73,7 +81,7 @@ struct EngineTable {
 
   // What is kept of datasets with a key, for the joins that follow. In a process that has several
   // joins at a time. Joins of an engine on the host may be called by several threads at once; an
-  // engine on devices is called by one thread at a time, whichever, but for kept().
+  // engine on devices is called by one thread at a time, whichever, but for kept() and memory().
 
   /// Sets how many bytes may be kept, on each device and for it on the host; 0, as it is at first:
   /// none.
@@ -83,6 +91,8 @@ struct EngineTable {
   /// Adds the bytes kept of a dataset.
   void (*kept)(std::uint64_t identity, std::uint64_t* host_bytes,
                std::uint64_t* device_bytes) = nullptr;
+  /// Sets the memory of the first `capacity` devices.
+  void (*memory)(DeviceMemory* devices, std::uint32_t capacity) = nullptr;
 };
 
 using EngineEntry = const EngineTable* (*)();

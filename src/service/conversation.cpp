@@ -92,6 +92,8 @@ void Conversation::answer() {
     reset_counts();
   else if (message_as<ListJoins>(message_) != nullptr)
     list_joins();
+  else if (message_as<ListDevices>(message_) != nullptr)
+    list_devices();
   else
     require(false, "a client sent a message that it must not send");
 }
@@ -183,6 +185,13 @@ void Conversation::reset_counts() {
 }
 
 void Conversation::list_joins() { send_list<ListedJoins>("gpujoin joins", service_.board.list()); }
+
+void Conversation::list_devices() {
+  ListedDevices answer;
+  start_message(&answer);
+  service_.engines.memory(answer.devices, kMostDevices);
+  send(answer);
+}
 
 void Conversation::evict_tables(const EvictTables& message) {
   EvictedTables answer;

@@ -56,6 +56,7 @@ class Conversation {
   void list_counts();
   void reset_counts();
   void list_joins();
+  void list_devices();
   template <class Answer, class Item>
   void send_list(const char* name, const std::vector<Item>& items);
 

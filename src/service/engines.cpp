@@ -1,5 +1,6 @@
 #include "service/engines.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "engine/worker_pool.h"
@@ -119,8 +120,13 @@ void Engines::forget(std::uint64_t identity) {
 
 void Engines::kept(std::uint64_t identity, std::uint64_t* host_bytes, std::uint64_t* device_bytes) {
   cpu().kept(identity, host_bytes, device_bytes);
-  // The one function that may be called while others are.
+  // It may be called while others are.
   if (device_state() == DeviceState::kReady) device().kept(identity, host_bytes, device_bytes);
+}
+
+void Engines::memory(DeviceMemory* devices, std::uint32_t capacity) {
+  std::fill_n(devices, capacity, DeviceMemory{});
+  if (device_state() == DeviceState::kReady) device().memory(devices, capacity);
 }
 
 }  // namespace gpujoin::service

@@ -41,6 +41,7 @@ class Engines {
   void keep(std::uint64_t host_bytes, std::uint64_t device_bytes);
   void forget(std::uint64_t identity);
   void kept(std::uint64_t identity, std::uint64_t* host_bytes, std::uint64_t* device_bytes);
+  void memory(DeviceMemory* devices, std::uint32_t capacity);
 
  private:
   void start(const FindEngine& find_device);

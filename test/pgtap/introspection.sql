@@ -19,7 +19,12 @@ SELECT is_empty($$ SELECT * FROM gpu_devices()
 SELECT is_empty($$ SELECT * FROM gpu_devices() WHERE NOT available
     AND (reason IS NULL OR num_nonnulls(device, name, parallelism, memory_bytes, detail) > 0) $$,
   'what is not has a reason and nothing else');
-SELECT bag_eq('SELECT * FROM gpu_devices()', 'SELECT * FROM gpu_devices()', 'asking twice gives the same');
+SELECT is_empty($$ SELECT * FROM gpu_devices()
+  WHERE num_nulls(used_bytes, table_bytes, join_bytes) NOT IN (0, 3) OR used_bytes NOT BETWEEN table_bytes + join_bytes AND memory_bytes
+    OR (engine = 'cpu' AND used_bytes IS NOT NULL) $$,
+  'of the memory in use tables and joins have a part');
+SELECT bag_eq('SELECT engine, device, name, reason FROM gpu_devices()', 'SELECT engine, device, name, reason FROM gpu_devices()',
+  'asking twice gives the same');
 
 -- The last join.
 SELECT is_empty('SELECT * FROM gpu_last_join()', 'before the first join there is no last one');

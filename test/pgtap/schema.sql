@@ -106,7 +106,7 @@ SELECT bag_eq(
   'arrays of numbers have distances, and neighborhoods like points');
 SELECT bag_eq(
   $$ SELECT proargnames FROM functions WHERE proname = 'gpu_devices' $$,
-  $$ VALUES ('{engine,device,name,parallelism,memory_bytes,detail,available,reason}'::text[]) $$,
+  $$ VALUES ('{engine,device,name,parallelism,memory_bytes,detail,available,reason,used_bytes,table_bytes,join_bytes}'::text[]) $$,
   'gpu_devices() has these columns');
 SELECT bag_eq(
   $$ SELECT proargnames FROM functions WHERE proname = 'gpu_last_join' $$,

@@ -138,6 +138,38 @@ $session->value('ALTER EXTENSION gpujoin SET SCHEMA public');
 is($session->value('EXECUTE pairs'), 460, 'moved back to public, the prepared join runs again');
 $session->quit;
 
+# A database made by 1.0 goes on with this library, before it is updated and after, and comes back from a dump.
+$node->safe_psql('postgres', 'CREATE DATABASE before');
+$node->safe_psql('before', <<'SQL');
+CREATE EXTENSION gpujoin VERSION '1.0';
+CREATE TABLE points (id int PRIMARY KEY, v float8[]);
+INSERT INTO points SELECT i, ARRAY[i % 10, i / 10] FROM generate_series(0, 99) i;
+CREATE VIEW near AS SELECT * FROM gpu_selfjoin('points', 1, vector_columns => '{v}');
+SQL
+my $joins = 'SELECT (SELECT count(*) FROM near), (SELECT count(*) FROM points a JOIN points b ON a.v <-> b.v <= 1), '
+  . "(SELECT count(*) FROM gpu_devices() WHERE engine = 'cpu'), (SELECT engine FROM gpu_last_join())";
+is($node->safe_psql('before', $joins), '460|460|1|cpu', 'the objects of 1.0 work with this library');
+$node->command_ok([ 'pg_dump', '-f', $dump, $node->connstr('before') ], 'a database made by 1.0 is dumped');
+$node->safe_psql('postgres', 'CREATE DATABASE after');
+$node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, $node->connstr('after') ], 'and restored');
+for my $database ('before', 'after') {
+  $node->safe_psql($database, 'ALTER EXTENSION gpujoin UPDATE');
+  is($node->safe_psql($database, $joins), '460|460|1|cpu', "$database: what 1.0 made works after an update");
+  is($node->safe_psql($database, "SELECT extversion FROM pg_extension WHERE extname = 'gpujoin'"), '1.1', "$database: it is 1.1");
+}
+
+# The scripts of this release refuse the library of an earlier one, for which one of PostgreSQL's own stands in.
+$node->safe_psql('postgres', 'CREATE DATABASE older');
+$node->safe_psql('older', "CREATE EXTENSION gpujoin VERSION '1.0'");
+chomp(my $libraries = `pg_config --pkglibdir`);
+chomp(my $shared = `pg_config --sharedir`);
+for my $script ('gpujoin--1.1.sql', 'gpujoin--1.0--1.1.sql') {
+  my $sql = slurp_file("$shared/extension/$script") =~ s/^\\echo.*//r =~ s/MODULE_PATHNAME/$libraries\/plpgsql/gr;
+  my ($status, undef, $error) = $node->psql('older', $sql, on_error_stop => 1);
+  like($error, qr/ERROR:  the library gpujoin.so is of an earlier release than version 1.1 of the extension\nHINT:  Install gpujoin 1.1/,
+    "$script says that the library is older");
+}
+
 # The engine of a device is searched beside the library, wherever that was found.
 my $elsewhere = rel2abs("$PostgreSQL::Test::Utils::tmp_check/elsewhere");
 mkdir $elsewhere;

@@ -63,6 +63,29 @@ TEST_P(Device, rows_on_their_way_can_be_interrupted) {
   engine().close(join);
 }
 
+TEST_P(Device, says_how_its_memory_is_used) {
+  Random random(605);
+  const Points points(2, make_values(Shape::kUniform, random, 100000, 2));
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 0.01);
+  request.knobs.batch_pairs = 1 << 12;
+  Join* join = nullptr;
+  ASSERT_TRUE(engine().open(&request, &join).ok());
+  ResultBatch batch{};
+  ASSERT_TRUE(engine().next_batch(join, &batch).ok());
+  DeviceMemory at_work{}, after{};
+  engine().memory(&at_work, 1);
+  engine().close(join);
+  engine().memory(&after, 1);
+  EXPECT_GE(at_work.joins, 100000u * 2 * sizeof(double));
+  EXPECT_GE(at_work.used, at_work.joins + at_work.kept);
+  EXPECT_EQ(after.joins, 0u);
+  EXPECT_GT(after.used, 0u) << "the driver's";
+  DeviceInfo info{};
+  std::uint32_t count = 0;
+  ASSERT_TRUE(engine().probe(&info, 1, &count).ok());
+  EXPECT_LE(at_work.used, info.memory_bytes);
+}
+
 /// Runs a join in small batches, and expects its work to grow until all of it is done.
 void expect_progress(const EngineTable& engine, JoinRequest request) {
   request.knobs.batch_pairs = 1 << 12;

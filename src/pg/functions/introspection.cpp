@@ -6,6 +6,7 @@
 #include "pg/executor/explain.h"
 #include "pg/executor/function_scan.h"
 #include "pg/functions/result_row.h"
+#include "pg/service/questions.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -33,22 +34,39 @@ struct DeviceList {
     int device;
     DeviceInfo info;
     Status status;
+    DeviceMemory memory;  ///< all 0: not known
   };
   Entry entries[kEngineCount * kMostDevices];
   std::uint64_t count;
 };
+
+/// How the memory of devices is used, as the service knows that has joined on them; else as this
+/// session does.
+void find_memory(const EngineTable& engine, DeviceMemory (&devices)[kMostDevices]) {
+  engine.memory(devices, kMostDevices);
+  service::ListDevices question;
+  service::start_message(&question);
+  service::ListedDevices answer;
+  if (!ask_if_running(question, &answer)) return;
+  for (std::uint32_t d = 0; d < kMostDevices; ++d)
+    if (answer.devices[d].used > 0) devices[d] = answer.devices[d];
+}
 
 void list_devices(DeviceList* list) {
   list->count = 0;
   for (int number = 0; number < kEngineCount; ++number) {
     EngineListing listing = list_engine(number);
     DeviceInfo devices[kMostDevices];
+    DeviceMemory memory[kMostDevices] = {};
     std::uint32_t count = 0;
     if (listing.engine != nullptr)
       listing.status = listing.engine->probe(devices, kMostDevices, &count);
-    if (!listing.status.ok()) list->entries[list->count++] = {listing.name, -1, {}, listing.status};
+    if (!listing.status.ok())
+      list->entries[list->count++] = {listing.name, -1, {}, listing.status, {}};
+    else if (listing.engine->memory != nullptr)
+      find_memory(*listing.engine, memory);
     for (std::uint32_t d = 0; listing.status.ok() && d < count; ++d)
-      list->entries[list->count++] = {listing.name, static_cast<int>(d), devices[d], {}};
+      list->entries[list->count++] = {listing.name, static_cast<int>(d), devices[d], {}, memory[d]};
   }
 }
 
@@ -65,6 +83,13 @@ void add_device(Row* row, const DeviceList::Entry& entry) {
   }
   add(row, BoolGetDatum(entry.status.ok()));
   add_text(row, entry.status.message);
+  if (entry.memory.used > 0) {
+    add_count(row, entry.memory.used);
+    add_count(row, entry.memory.kept);
+    add_count(row, entry.memory.joins);
+  } else {
+    for (int column = 1; column <= 3; ++column) add_null(row);
+  }
 }
 
 Datum column_array(const std::uint32_t* columns, std::uint32_t count) {

@@ -61,7 +61,7 @@ const Message* message_as(const void* buffer) {
 /// Room for any message.
 inline constexpr std::size_t kMostMessageBytes = 4096;
 static_assert(sizeof(OpenJoin) <= kMostMessageBytes && sizeof(Batch) <= kMostMessageBytes &&
-              sizeof(FindTable) <= kMostMessageBytes);
+              sizeof(FindTable) <= kMostMessageBytes && sizeof(ListedDevices) <= kMostMessageBytes);
 
 /// Whether the process at the other end has connected, or listens, as the user that this one runs
 /// as.

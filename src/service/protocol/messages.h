@@ -15,9 +15,10 @@
 //                                <-  Batch ...; the last one has a status that is not kOk
 //
 // Either ends it by closing the socket; a backend that does so in the middle stops the join. In the
-// place of FindTable and OpenJoin there may be ListTables, EvictTables, ListCounts, ResetCounts or
-// ListJoins, each with its answer. ReportJoins is a conversation by itself, without an answer.
-// Both ends are programs of one build on one machine: Hello says so, and structs go as they are.
+// place of FindTable and OpenJoin there may be ListTables, EvictTables, ListCounts, ResetCounts,
+// ListJoins or ListDevices, each with its answer. ReportJoins is a conversation by itself, without
+// an answer. Both ends are programs of one build on one machine: Hello says so, and structs go as
+// they are.
 #pragma once
 
 #include <cstddef>
@@ -55,6 +56,8 @@ enum class MessageKind : std::uint32_t {
   kListedCounts,
   kListJoins,
   kListedJoins,
+  kListDevices,
+  kListedDevices,
   kConfigure,
 };
 
@@ -349,6 +352,18 @@ struct ListedJoins {
   static constexpr MessageKind kKind = MessageKind::kListedJoins;
   Header header;
   std::uint64_t count;
+};
+
+/// How the memory of devices is used.
+struct ListDevices {
+  static constexpr MessageKind kKind = MessageKind::kListDevices;
+  Header header;
+};
+
+struct ListedDevices {
+  static constexpr MessageKind kKind = MessageKind::kListedDevices;
+  Header header;
+  DeviceMemory devices[kMostDevices];  ///< all 0 of those that no join has used
 };
 
 /// From the supervisor alone, on the socket that the service has as its standard input. When that
