@@ -9,6 +9,7 @@
 #include "cuda/device/batch_model.h"
 #include "cuda/device/memory.h"
 #include "cuda/device/tuning.h"
+#include "engine/engine.h"
 #include "engine/joins/side_cache.h"
 #include "engine/request/request.h"
 

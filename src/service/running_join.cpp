@@ -32,6 +32,12 @@ std::uint64_t estimate_memory(const JoinRequest& request) {
   return limit == 0 ? bytes : std::min(bytes, limit);
 }
 
+/// Clusters of rows by their keys are a join for each key.
+double joins_of(const JoinRequest& request) {
+  const bool by_key = request.output() == Output::kClusters && request.keys.count > 0;
+  return by_key ? request.keys.most[0] + 1 : 1;
+}
+
 }  // namespace
 
 RunningJoin::RunningJoin(const Machine& machine, Interrupt& interrupt, const JoinRequest& request,
@@ -52,7 +58,8 @@ const EngineTable* RunningJoin::choose(WantedEngine wanted, double ms) {
   Engines& engines = machine_.engines;
   const EngineTable* const cpu = &engines.cpu();
   if (wanted == WantedEngine::kCpu) return cpu;
-  if (may_fall_back_ && (ms <= kDeviceJoinMs || is_for_cores(request_))) return cpu;
+  if (may_fall_back_ && (ms <= kDeviceJoinMs * joins_of(request_) || is_for_cores(request_)))
+    return cpu;
   if (engines.device_state() == DeviceState::kStarting) {
     if (may_fall_back_ && ms <= kDeviceStartMs) return cpu;
     if (!engines.wait_for_start(interrupt_)) return cpu;  // cancelled

@@ -43,13 +43,15 @@ double estimate_boxes_ms(const JoinRequest& request) {
   }
 }
 
-/// What finding neighbours in a tree takes: leaves around a left point, or in many dimensions all.
-double estimate_nearest_ms(const JoinRequest& request, const WalkCosts& costs) {
+/// What finding so many neighbours in a tree takes: leaves around a left point, or in many
+/// dimensions all.
+double estimate_nearest_ms(const JoinRequest& request, std::uint64_t neighbors,
+                           const WalkCosts& costs) {
   constexpr double kLeafPoints = 32, kPointNs = 500, kNeighborNs = 30;
   const auto rows = static_cast<double>(request.right().rows);
   if (is_of_bits(request.metric())) return estimate_bits_ms(request);
   const double leaves = std::pow(3.0, request.left().dims);
-  const auto k = static_cast<double>(request.neighbors());
+  const auto k = static_cast<double>(neighbors);
   const double looked_at = std::min(rows, leaves * (kLeafPoints + k));
   const double ns = kPointNs + kNeighborNs * k +
                     looked_at * (costs.candidate + costs.dimension * request.left().dims);
@@ -147,7 +149,10 @@ double estimate_core_ms(const JoinRequest& request, double enough_ms) {
     return index_ms;
   if (request.shape() == Shape::kBoxes) return estimate_boxes_ms(request);
   if (request.output() == Output::kNearest)
-    return index_ms + estimate_nearest_ms(request, kCoreWalkCosts);
+    return index_ms + estimate_nearest_ms(request, request.neighbors(), kCoreWalkCosts);
+  // Core distances, and rounds that together take about as long [Boruvka].
+  if (request.output() == Output::kSpanningTree || request.output() == Output::kStableClusters)
+    return index_ms + 2 * estimate_nearest_ms(request, request.min_points(), kCoreWalkCosts);
   const double brute_force_ms = most_brute_force_ms(request, kCoreWalkCosts);
   if (index_ms + brute_force_ms < enough_ms) return index_ms + brute_force_ms;
   try {
