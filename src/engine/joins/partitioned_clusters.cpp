@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint32_t kNobody = ~std::uint32_t{0};
 
 /// Fewer rows than that no part has.
-constexpr std::uint64_t kFewestRows = 64;
+constexpr std::uint64_t kFewestRows = 16;
 
 /// Rows of a batch, and clusters that are sorted between interrupts: a share of all of them, and so
 /// many at least.
