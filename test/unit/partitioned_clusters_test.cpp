@@ -208,11 +208,11 @@ TEST(PartitionedClusters, lack_of_memory_makes_parts_smaller) {
       Points(2, make_values(Shape::kClustered, random, 900, 2)).with_ids(shuffled_ids(900));
   ClusterParts::rows = 400;
   const Oracle oracle(points, nullptr, Metric::kL2, 2);
-  for (const std::uint64_t fitting : {700u, 390u, 230u, 60u}) {
+  for (const std::uint64_t fitting : {700u, 390u, 60u, 20u}) {
     ClusterParts::rows_that_fit = fitting;
     const JoinRequest request = make_clusters_request(points, Metric::kL2, 2, 4);
     const RunResult result = run_join(clusters_in_parts(), request);
-    if (fitting == 60)
+    if (fitting == 20)
       EXPECT_EQ(result.status.code, StatusCode::kMemoryLimit);
     else
       EXPECT_TRUE(matches_oracle(result, request, oracle)) << fitting;

@@ -115,9 +115,10 @@ bool PartitionedClusters::has(std::size_t part, const Wanted& wanted) const {
   return false;
 }
 
-/// The rows of a part that are wanted: wanted(slot, value in the cut column).
-template <class Wanted>
-PartitionedClusters::Loaded PartitionedClusters::load(std::size_t part, const Wanted& wanted) {
+/// The rows of a part that are wanted: wanted(slot) and is_in_reach(value in the cut column).
+template <class Wanted, class IsInReach>
+PartitionedClusters::Loaded PartitionedClusters::load(std::size_t part, const Wanted& wanted,
+                                                      const IsInReach& is_in_reach) {
   Loaded loaded{side_->load(part), {}};
   RowCopy& copy = loaded.copy;
   const std::uint64_t rows = copy.view.rows, bytes = point_bytes(copy.view);
@@ -126,7 +127,7 @@ PartitionedClusters::Loaded PartitionedClusters::load(std::size_t part, const Wa
   std::uint64_t kept = 0;
   for (std::uint64_t row = 0; row < rows; ++row) {
     const std::uint64_t slot = bases_[part] + row;
-    if (!wanted(slot, side_->bounds_of(copy.view, row))) continue;
+    if (!wanted(slot) || !is_in_reach(side_->bounds_of(copy.view, row))) continue;
     loaded.slots[kept] = static_cast<std::uint32_t>(slot);
     copy.ids[kept] = copy.ids[row];
     if (kept < row)
@@ -136,6 +137,13 @@ PartitionedClusters::Loaded PartitionedClusters::load(std::size_t part, const Wa
   }
   copy.view.rows = kept;
   return loaded;
+}
+
+template <class IsInReach>
+PartitionedClusters::Loaded PartitionedClusters::load_cores(std::size_t part,
+                                                            const IsInReach& is_in_reach) {
+  return load(
+      part, [this](std::uint64_t slot) { return is_core(slot); }, is_in_reach);
 }
 
 PartitionedClusters::Loaded PartitionedClusters::unite(const Loaded& a, const Loaded& b) {
@@ -234,24 +242,25 @@ void PartitionedClusters::begin_part() {
 }
 
 void PartitionedClusters::open_clusters() {
-  left_ = load(part_, [](std::uint64_t, const Extent&) { return true; });
+  const auto all = [](const auto&) { return true; };
+  left_ = load(part_, all, all);
   open(Sides::one(left_.view(), PairSelection::kAll), Output::clusters(request_.min_points()));
 }
 
 /// Only rows near other parts may have neighbours there.
 void PartitionedClusters::open_counts(std::size_t other) {
   if (parts() == 1) return;
-  const auto meets = [&](std::size_t part, const Extent& value, double reach) {
-    return other == part_ ? is_near(others_, value, reach)
-                          : are_within_reach(side_->extent(part), value, cut_.reach);
+  const auto near_part = [&](std::size_t part, double reach) {
+    return [this, other, part, reach](const Extent& value) {
+      return other == part_ ? is_near(others_, value, reach)
+                            : are_within_reach(side_->extent(part), value, cut_.reach);
+    };
   };
-  left_ = load(part_, [&](std::uint64_t slot, const Extent& value) {
-    return !is_core(slot) && meets(other, value, cut_.reach);
-  });
+  left_ = load(
+      part_, [&](std::uint64_t slot) { return !is_core(slot); }, near_part(other, cut_.reach));
   if (left_.rows() == 0) return;
-  right_ = load(other, [&](std::uint64_t, const Extent& value) {
-    return meets(part_, value, twice(cut_.reach));
-  });
+  right_ = load(
+      other, [](std::uint64_t) { return true; }, near_part(part_, twice(cut_.reach)));
   if (right_.rows() == 0) return;
   open(Sides::two(left_.view(), right_.view()), Output::count_per_row());
 }
@@ -259,20 +268,14 @@ void PartitionedClusters::open_counts(std::size_t other) {
 void PartitionedClusters::open_union(std::size_t other) {
   if (other == part_) {
     if (!has_new_cores_[part_]) return;
-    left_ = load(part_, [&](std::uint64_t slot, const Extent& value) {
-      return is_core(slot) && is_near(others_, value, twice(cut_.reach));
-    });
+    left_ = load_cores(
+        part_, [&](const Extent& value) { return is_near(others_, value, twice(cut_.reach)); });
   } else {
     const std::uint32_t root = common_root(part_);
     if (root != kNobody && root == common_root(other)) return;
-    const auto cores_near = [&](std::size_t part, const Extent& extent) {
-      return load(part, [&](std::uint64_t slot, const Extent& value) {
-        return is_core(slot) && are_within_reach(extent, value, cut_.reach);
-      });
-    };
-    left_ = cores_near(part_, side_->extent(other));
+    left_ = load_cores(part_, within_reach_of(other));
     if (left_.rows() == 0) return;
-    right_ = cores_near(other, side_->extent(part_));
+    right_ = load_cores(other, within_reach_of(part_));
     if (right_.rows() == 0) return;
     left_ = unite(left_, right_);
     right_ = {};
@@ -282,13 +285,10 @@ void PartitionedClusters::open_union(std::size_t other) {
 
 void PartitionedClusters::open_borders(std::size_t other) {
   if (!has(other, [&](std::uint64_t slot) { return is_core(slot); })) return;
-  left_ = load(part_, [&](std::uint64_t slot, const Extent& value) {
-    return !is_core(slot) && are_within_reach(side_->extent(other), value, cut_.reach);
-  });
+  left_ = load(
+      part_, [&](std::uint64_t slot) { return !is_core(slot); }, within_reach_of(other));
   if (left_.rows() == 0) return;
-  right_ = load(other, [&](std::uint64_t slot, const Extent& value) {
-    return is_core(slot) && are_within_reach(side_->extent(part_), value, cut_.reach);
-  });
+  right_ = load_cores(other, within_reach_of(part_));
   if (right_.rows() == 0) return;
   open(Sides::two(left_.view(), right_.view()), Output::pairs_with_distances());
 }

@@ -98,8 +98,16 @@ class PartitionedClusters final : public Join {
 
   template <class Wanted>
   bool has(std::size_t part, const Wanted& wanted) const;
-  template <class Wanted>
-  Loaded load(std::size_t part, const Wanted& wanted);
+  template <class Wanted, class IsInReach>
+  Loaded load(std::size_t part, const Wanted& wanted, const IsInReach& is_in_reach);
+  template <class IsInReach>
+  Loaded load_cores(std::size_t part, const IsInReach& is_in_reach);
+  /// Whether a value is near those of a part.
+  auto within_reach_of(std::size_t part) const {
+    return [this, part](const Extent& value) {
+      return are_within_reach(side_->extent(part), value, cut_.reach);
+    };
+  }
   Loaded unite(const Loaded& a, const Loaded& b);
   Extent others_of(std::size_t part) const;
   bool is_core(std::uint64_t slot) const { return states_[slot] == kCore; }
