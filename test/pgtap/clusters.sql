@@ -174,8 +174,8 @@ SELECT throws_ok($$ SELECT gpu_cluster_dbscan(ST_Point(0, 0)::geography, 1, 1) O
 \endif
 
 -- More rows than gpujoin.host_memory_limit holds: the same clusters, from parts of them.
-CREATE TABLE many (id int PRIMARY KEY, v float8[], w real[], h bit(64), part int);
-INSERT INTO many SELECT i * 7919 % 20011, u, u || ARRAY[i % 3, i % 7, i % 2, i % 5]::real[], (i * 2654435761 % 997 * 18446744073 % 9007199254740993)::bigint::bit(64), i % 5
+CREATE TABLE many (id int PRIMARY KEY, v float8[], w real[], h bit(64), part int, most boolean);
+INSERT INTO many SELECT i * 7919 % 20011, u, u || ARRAY[i % 3, i % 7, i % 2, i % 5]::real[], (i * 2654435761 % 997 * 18446744073 % 9007199254740993)::bigint::bit(64), i % 5, i % 10 > 0
   FROM (SELECT i, CASE WHEN i < 3000 THEN ARRAY[50, 50] WHEN i < 6000 THEN ARRAY[i * 0.02, 40] ELSE ARRAY[i * 0.6180339887 % 1 * 100, i * 0.4142135624 % 1 * 100] END::float8[] AS u
         FROM generate_series(1, 20000) i) s;
 ANALYZE many;
@@ -195,6 +195,9 @@ SELECT is(under_limit(query, '500kB'), under_limit(query, '1GB'), query) FROM un
     $$ SELECT * FROM gpu_dbscan('many', 0.5, 3500, vector_columns => 'v') $$,
     $$ SELECT * FROM gpu_density('many', 0.5, vector_columns => 'v') $$,
     $$ SELECT id, gpu_cluster_dbscan(v, 0.5, 4) OVER () FROM many $$]) query;
+SELECT is(under_limit(query, '1600kB'), under_limit(query, '1GB'), query) FROM unnest(ARRAY[
+    $$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v', partition_column => 'most') $$,
+    $$ SELECT id, gpu_cluster_dbscan(v, 0.5, 4) OVER (PARTITION BY most) FROM many $$]) query;
 SELECT is(under_limit(query, '2MB'), under_limit(query, '1GB'), query) FROM unnest(ARRAY[
     $$ SELECT * FROM gpu_dbscan('many', 2, 6, vector_columns => 'w') $$,
     $$ SELECT * FROM gpu_dbscan('many', 0.0001, 6, vector_columns => 'w', metric => 'cosine') $$,
@@ -210,6 +213,9 @@ BEGIN
   RETURN plan->0->'Plan'->'Parts';
 END $$;
 SELECT cmp_ok(parts_of($$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v') $$), '>', 4, 'joins of parts');
+SET LOCAL gpujoin.host_memory_limit = '1600kB';
+SELECT cmp_ok(parts_of($$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v', partition_column => 'most') $$), '>', 4, 'of a partition');
+SET LOCAL gpujoin.host_memory_limit = '500kB';
 SELECT throws_ok($$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v', partition_column => 'part') $$, '53400',
   'the rows of relation "many" do not fit in gpujoin.host_memory_limit', 'rows of partitions have to be in memory');
 SET LOCAL gpujoin.host_memory_limit = '80kB';

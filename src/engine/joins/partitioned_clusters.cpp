@@ -45,7 +45,6 @@ PartitionedClusters::PartitionedClusters(const JoinRequest& request, const Cut& 
                                          const PartSize& size, OpenJoin joins)
     : request_(request),
       cut_(cut),
-      size_(size),
       joins_(std::move(joins)),
       budget_(request.resources.memory_limit),
       links_(budget_, request.left().rows),

@@ -137,7 +137,6 @@ class PartitionedClusters final : public Join {
 
   const JoinRequest request_;
   const Cut cut_;
-  const PartSize size_;
   const OpenJoin joins_;
   MemoryBudget budget_;
   std::uint64_t part_rows_ = 0;
