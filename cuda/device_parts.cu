@@ -7,6 +7,7 @@
 #include "cuda/device/tuning.h"
 #include "cuda/device_parts.h"
 #include "cuda/range_join.h"
+#include "engine/joins/partitioned_clusters.h"
 #include "engine/joins/partitioned_join.h"
 #include "engine/joins/topk_scan.h"
 #include "engine/strategy/reference_points.h"
@@ -51,6 +52,17 @@ std::uint64_t memory_of_points(const JoinRequest& request, const DeviceContext& 
   return context.available_bytes(request.resources.device_memory_limit, more_bytes) / 2;
 }
 
+/// How many points a part may have, two of which are on the device. Throws MemoryLimitExceeded
+/// where that is too little for any.
+std::uint64_t rows_of_points(const JoinRequest& request, const DeviceContext& context) {
+  const std::uint64_t bytes = memory_of_points(request, context);
+  const std::uint64_t fixed = device_bytes(request, 0);
+  const std::uint64_t one_row = device_bytes(request, 1) - fixed;
+  if (bytes < fixed + kFewestRows * one_row)
+    throw MemoryLimitExceeded{2 * (fixed + kFewestRows * one_row), 2 * bytes};
+  return (bytes - fixed) / one_row / 2;
+}
+
 class DeviceParts final : public PartJoins {
  public:
   DeviceParts(const JoinRequest& request, std::shared_ptr<JoinResources> resources)
@@ -87,12 +99,7 @@ class DeviceParts final : public PartJoins {
   /// Joins of boxes have their own way with what does not fit on the device.
   std::uint64_t rows_on_device() const {
     if (request_.shape() == Shape::kBoxes) return kMaxRows;
-    const std::uint64_t bytes = memory_of_points(request_, resources_->context);
-    const std::uint64_t fixed = device_bytes(request_, 0);
-    const std::uint64_t one_row = device_bytes(request_, 1) - fixed;
-    if (bytes < fixed + kFewestRows * one_row)
-      throw MemoryLimitExceeded{2 * (fixed + kFewestRows * one_row), 2 * bytes};
-    return (bytes - fixed) / one_row / 2;  // two parts meet
+    return rows_of_points(request_, resources_->context);
   }
 
   std::uint64_t rows_on_host() const {
@@ -130,6 +137,13 @@ std::unique_ptr<Join> open_in_parts(const JoinRequest& request,
   auto parts = std::make_unique<DeviceParts>(request, resources);
   const std::shared_ptr<MemoryBudget> budget(resources, &resources->host);
   return std::make_unique<PartitionedJoin>(request, budget, std::move(parts));
+}
+
+std::unique_ptr<Join> open_clusters_in_parts(const JoinRequest& request,
+                                             const DeviceContext& context, OpenJoin joins) {
+  const PartSize size{host_row_bytes(request), rows_of_points(request, context)};
+  return std::make_unique<PartitionedClusters>(request, choose_cluster_cut(request, kWalkCosts),
+                                               size, std::move(joins));
 }
 
 }  // namespace gpujoin::cuda

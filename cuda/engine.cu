@@ -201,12 +201,9 @@ std::unique_ptr<Join> open_range_join(const JoinRequest& request, const Devices&
   cuda::DeviceContext& context = *devices.front();
   auto resources = std::make_shared<cuda::JoinResources>(context, request);
   cuda::RangeShares shares = shares_of(request, *resources);
-  if (!shares.are_prepared() && cuda::needs_parts(request, context)) {
-    if (request.output() == Output::kClusters)  // no parts
-      throw MemoryLimitExceeded{~std::uint64_t{0}, request.resources.memory_limit};
+  if (!shares.are_prepared() && cuda::needs_parts(request, context))
     return cuda::open_in_parts(request, std::move(resources));
-  }
-  if (devices.size() > 1 && request.sides.has_pairs() && request.output() != Output::kClusters) {
+  if (devices.size() > 1 && request.sides.has_pairs()) {
     if (!shares.plan) shares.plan = cuda::plan_range_join(request, *resources);
     if (cuda::may_be_worth_sharing(request, *shares.plan))
       return open_shared_range_join(request, shares.plan, devices);
@@ -247,8 +244,11 @@ std::unique_ptr<Join> open_nearest_join(const JoinRequest& request, const Device
                             std::make_shared<cuda::JoinResources>(*devices.front(), request), {});
 }
 
-/// Small cells where there are few columns; else tiles, which screen L2 distances.
-std::unique_ptr<Join> open_clusters_join(const JoinRequest& request, const Devices& devices) {
+std::unique_ptr<Join> open_join(const JoinRequest& request, const Devices& devices);
+
+/// Clusters of rows without keys, whole or in parts: by small cells where there are few columns;
+/// else by tiles, which screen L2 distances.
+std::unique_ptr<Join> open_plain_clusters(const JoinRequest& request, const Devices& devices) {
   const bool few_columns =
       request.left().rows == 0 || request.left().dims <= cuda::kMostClusterDimensions;
   const bool by_tiles =
@@ -257,12 +257,25 @@ std::unique_ptr<Join> open_clusters_join(const JoinRequest& request, const Devic
     throw cuda::Unable{
         "the device finds no clusters of points with more than 8 dimensions by L1 or Linf "
         "distance"};
-  if (request.keys.count > 0 && !request.sides.in_file())
-    return std::make_unique<KeyedClusters>(request, [devices](const JoinRequest& group) {
-      return open_clusters_join(group, devices);
-    });
-  return open_range_join(by_tiles ? cluster_tiles_request(request) : cluster_cells_request(request),
-                         devices);
+  cuda::DeviceContext& context = *devices.front();
+  const JoinRequest made =
+      by_tiles ? cluster_tiles_request(request) : cluster_cells_request(request);
+  auto resources = std::make_shared<cuda::JoinResources>(context, made);
+  cuda::RangeShares shares = shares_of(made, *resources);
+  if (shares.are_prepared() || !cuda::needs_parts(made, context))
+    return std::make_unique<cuda::RangeJoin>(made, std::move(resources), std::move(shares));
+  return cuda::open_clusters_in_parts(
+      request, context, [devices](const JoinRequest& part) { return open_join(part, devices); });
+}
+
+std::unique_ptr<Join> open_clusters_join(const JoinRequest& request, const Devices& devices) {
+  if (request.keys.count == 0) return open_plain_clusters(request, devices);
+  if (request.sides.in_file())
+    throw MemoryLimitExceeded{request.sides.rows() * point_bytes(request.left()),
+                              request.resources.memory_limit};
+  return std::make_unique<KeyedClusters>(request, [devices](const JoinRequest& group) {
+    return open_plain_clusters(group, devices);
+  });
 }
 
 /// Throws what caught() catches. What is kept for other joins goes where that makes room.

@@ -24,6 +24,7 @@
 #include "cpu/spanning_join.h"
 #include "engine/joins/duplicates_join.h"
 #include "engine/joins/keyed_clusters.h"
+#include "engine/joins/partitioned_clusters.h"
 #include "engine/joins/partitioned_join.h"
 #include "engine/joins/partitioned_nearest.h"
 #include "engine/joins/side_cache.h"
@@ -211,20 +212,25 @@ std::unique_ptr<Join> open_in_parts(const JoinRequest& request,
   return std::make_unique<PartitionedJoin>(request, std::move(budget), std::move(parts));
 }
 
-/// A join in parts, but of clusters, which are of all rows.
-std::unique_ptr<Join> open_divided_join(const JoinRequest& request,
-                                        std::shared_ptr<cpu::RangePlans> plans,
-                                        std::uint64_t row_bytes) {
-  if (request.output() == Output::kClusters)
-    throw MemoryLimitExceeded{request.sides.rows() * row_bytes, request.resources.memory_limit};
-  return open_in_parts(request, std::move(plans));
+std::unique_ptr<Join> open_join(const JoinRequest& request);
+
+/// Clusters in parts, whose rows take at most so many bytes of an index.
+std::unique_ptr<Join> open_clusters_in_parts(const JoinRequest& request,
+                                             std::uint64_t index_bytes) {
+  constexpr std::uint64_t kTableBytes = 16;
+  return std::make_unique<PartitionedClusters>(request, choose_cluster_cut(request, kCoreWalkCosts),
+                                               PartSize{index_bytes + kTableBytes, kMaxRows},
+                                               open_join);
 }
 
 /// A join of bits, whole or in parts.
 std::unique_ptr<Join> open_bit_join(const JoinRequest& request) {
   auto no_plans = std::make_shared<cpu::RangePlans>();
-  if (needs_parts(request, *no_plans))
-    return open_divided_join(request, std::move(no_plans), cpu::bit_row_bytes(request));
+  if (needs_parts(request, *no_plans)) {
+    if (request.output() == Output::kClusters)
+      return open_clusters_in_parts(request, cpu::bit_row_bytes(request));
+    return open_in_parts(request, std::move(no_plans));
+  }
   return std::make_unique<cpu::BitJoin>(
       request, std::make_shared<MemoryBudget>(request.resources.memory_limit));
 }
@@ -235,7 +241,7 @@ std::unique_ptr<Join> open_points_join(const JoinRequest& request) {
   const Shares shares(request);
   if (shares.are_prepared() || !needs_parts(request, *shares.plans))
     return open_range_join(request, shares);
-  return open_divided_join(request, shares.plans, cpu::most_prepared_row_bytes(request));
+  return open_in_parts(request, shares.plans);
 }
 
 /// Finds all pairs. Scores that lie in a file come with their parts.
@@ -282,11 +288,20 @@ std::unique_ptr<Join> open_duplicates_join(const JoinRequest& request) {
   return std::make_unique<DuplicatesJoin>(request, open_points_join);
 }
 
+std::unique_ptr<Join> open_clusters_join(const JoinRequest& request);
+
+/// Clusters of rows that a key divides: in memory, each of whose keys may need parts.
+std::unique_ptr<Join> open_keyed_clusters(const JoinRequest& request) {
+  if (request.sides.in_file())
+    throw MemoryLimitExceeded{request.sides.rows() * point_bytes(request.left()),
+                              request.resources.memory_limit};
+  return std::make_unique<KeyedClusters>(request, open_clusters_join);
+}
+
 /// Small cells where there are few columns, or screens that are none of L2; else tiles. Few rows
 /// take less time than further threads to start.
 std::unique_ptr<Join> open_clusters_join(const JoinRequest& request) {
-  if (request.keys.count > 0 && !request.sides.in_file())
-    return std::make_unique<KeyedClusters>(request, open_clusters_join);
+  if (request.keys.count > 0) return open_keyed_clusters(request);
   if (is_of_bits(request.metric())) return open_bit_join(cluster_bits_request(request));
   if (std::unique_ptr<Join> join = cpu::open_small_clusters(request)) return join;
   constexpr std::uint64_t kFewRows = 4096;
@@ -294,7 +309,10 @@ std::unique_ptr<Join> open_clusters_join(const JoinRequest& request) {
                         (request.metric() == Metric::kL2 && request.left().dims > kMaxClusterGrid);
   JoinRequest made = by_tiles ? cluster_tiles_request(request) : cluster_cells_request(request);
   if (made.left().rows * made.left().dims < kFewRows) made.resources.threads = 1;
-  return open_points_join(made);
+  const Shares shares(made);
+  if (shares.are_prepared() || !needs_parts(made, *shares.plans))
+    return open_range_join(made, shares);
+  return open_clusters_in_parts(request, cpu::most_prepared_row_bytes(made));
 }
 
 /// Throws what guarded() catches.

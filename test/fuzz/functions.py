@@ -133,6 +133,8 @@ class PointCall(Call):
         if bits and self.function in ('gpu_cluster_dbscan',) + TREES:
             self.function = 'gpu_selfjoin_distance'  # these know no bits
         if self.function in ('gpu_selfjoin', 'gpu_selfjoin_distance', 'gpu_neighbors', 'gpu_dedup') + TREES + NUMBERS:
+            if self.function in CLUSTERS and rng.random() < 0.5:  # rows that a low limit has join in parts
+                self.left = max(schema.tables, key=lambda table: len(table.rows.pieces)).name
             self.right = self.left
         self.metric = rng.choice(['l2', 'l2', 'l1', 'linf', 'cosine', 'haversine'])
         self.eps = rng.choice([schema.numbers.radius(), schema.numbers.radius(), 0.0, 1e-15, 0.5])

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 
 from compare import Case, compare, plan, run
-from functions import Call, compare_call, random_call
+from functions import CLUSTERS, Call, compare_call, random_call
 from pq import CONNECTION_LOST, HANGS, Connection
 from query import Query
 from schema import READER, Schema
@@ -64,7 +64,8 @@ def cases(seed, arguments, extensions):
     forms = [table.form for table in schema.tables]
     for _ in range(queries):
         ask = random_call if rng.random() < CALLS else Query
-        yield Case(tables, random_settings(rng, forms), ask(rng, schema))
+        query = ask(rng, schema)
+        yield Case(tables, random_settings(rng, forms, getattr(query, 'function', None) in CLUSTERS), query)
 
 
 def judge(connection, case, counts):

@@ -173,6 +173,65 @@ SELECT throws_ok($$ SELECT gpu_cluster_dbscan(ST_SetSRID(ST_Point(0, 0), s), 1, 
 SELECT throws_ok($$ SELECT gpu_cluster_dbscan(ST_Point(0, 0)::geography, 1, 1) OVER () $$, '42804', NULL, 'geography');
 \endif
 
+-- More rows than gpujoin.host_memory_limit holds: the same clusters, from parts of them.
+CREATE TABLE many (id int PRIMARY KEY, v float8[], w real[], h bit(64), part int, most boolean);
+INSERT INTO many SELECT i * 7919 % 20011, u, u || ARRAY[i % 3, i % 7, i % 2, i % 5]::real[], (i * 2654435761 % 997 * 18446744073 % 9007199254740993)::bigint::bit(64), i % 5, i % 10 > 0
+  FROM (SELECT i, CASE WHEN i < 3000 THEN ARRAY[50, 50] WHEN i < 6000 THEN ARRAY[i * 0.02, 40] ELSE ARRAY[i * 0.6180339887 % 1 * 100, i * 0.4142135624 % 1 * 100] END::float8[] AS u
+        FROM generate_series(1, 20000) i) s;
+ANALYZE many;
+CREATE FUNCTION under_limit(query text, memory text) RETURNS text LANGUAGE plpgsql SET gpujoin.service = off AS $$
+DECLARE result text;
+BEGIN
+  PERFORM set_config('gpujoin.host_memory_limit', memory, true);
+  EXECUTE format('SELECT format(''%%s rows, %%s'', count(*), sum(hashtextextended(t::text, 0))) FROM (%s) t', query) INTO result;
+  RETURN result;
+END $$;
+SELECT is(under_limit(query, '500kB'), under_limit(query, '1GB'), query) FROM unnest(ARRAY[
+    $$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v') $$,
+    $$ SELECT * FROM gpu_dbscan('many', 1, 5, vector_columns => 'v', metric => 'l1') $$,
+    $$ SELECT * FROM gpu_dbscan('many', 0.6, 6, vector_columns => 'v', metric => 'linf') $$,
+    $$ SELECT * FROM gpu_components('many', 0.4, vector_columns => 'v') $$,
+    $$ SELECT * FROM gpu_components('many', 0, vector_columns => 'v') $$,
+    $$ SELECT * FROM gpu_dbscan('many', 0.5, 3500, vector_columns => 'v') $$,
+    $$ SELECT * FROM gpu_density('many', 0.5, vector_columns => 'v') $$,
+    $$ SELECT id, gpu_cluster_dbscan(v, 0.5, 4) OVER () FROM many $$]) query;
+SELECT is(under_limit(query, '1600kB'), under_limit(query, '1GB'), query) FROM unnest(ARRAY[
+    $$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v', partition_column => 'most') $$,
+    $$ SELECT id, gpu_cluster_dbscan(v, 0.5, 4) OVER (PARTITION BY most) FROM many $$]) query;
+SELECT is(under_limit(query, '2MB'), under_limit(query, '1GB'), query) FROM unnest(ARRAY[
+    $$ SELECT * FROM gpu_dbscan('many', 2, 6, vector_columns => 'w') $$,
+    $$ SELECT * FROM gpu_dbscan('many', 0.0001, 6, vector_columns => 'w', metric => 'cosine') $$,
+    $$ SELECT * FROM gpu_dbscan('many', 3, 4, vector_columns => 'h', metric => 'hamming') $$,
+    $$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v', partition_column => 'part') $$,
+    $$ SELECT id, gpu_cluster_dbscan(v, 0.5, 4) OVER (PARTITION BY part) FROM many $$]) query;
+SET LOCAL gpujoin.service = off;
+SET LOCAL gpujoin.host_memory_limit = '500kB';
+CREATE FUNCTION parts_of(query text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE plan json;
+BEGIN
+  EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) ' || query INTO plan;
+  RETURN plan->0->'Plan'->'Parts';
+END $$;
+SELECT cmp_ok(parts_of($$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v') $$), '>', 4, 'joins of parts');
+SET LOCAL gpujoin.host_memory_limit = '1600kB';
+SELECT cmp_ok(parts_of($$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v', partition_column => 'most') $$), '>', 4, 'of a partition');
+SET LOCAL gpujoin.host_memory_limit = '500kB';
+SELECT throws_ok($$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v', partition_column => 'part') $$, '53400',
+  'the rows of relation "many" do not fit in gpujoin.host_memory_limit', 'rows of partitions have to be in memory');
+SET LOCAL gpujoin.host_memory_limit = '80kB';
+SELECT throws_ok($$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v') $$, '53400', NULL, 'some bytes for each row there have to be');
+SET LOCAL gpujoin.host_memory_limit = '500kB';
+SET LOCAL temp_file_limit = '100kB';
+SELECT throws_ok($$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v') $$, '53400', NULL, 'temp_file_limit counts the rows');
+SET LOCAL temp_file_limit = '600kB';
+SELECT throws_like($$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v') $$, 'temporary file size exceeds temp_file_limit%', 'and those of parts');
+SELECT throws_like($$ SELECT gpu_cluster_dbscan(v, 0.5, 4) OVER () FROM (SELECT v FROM many LIMIT 19000) s $$, 'temporary file size exceeds temp_file_limit%', 'of windows, too');
+RESET temp_file_limit;
+SELECT is((SELECT count(id) FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v')), 20000::bigint, 'the next one works');
+SELECT is((SELECT count(*) FROM pg_ls_tmpdir()), 0::bigint, 'and no temporary file is left');
+RESET gpujoin.host_memory_limit;
+RESET gpujoin.service;
+
 -- Groups of pairs.
 CREATE TABLE pairs AS SELECT s.id AS id1, t.id AS id2 FROM a s, a t WHERE s.v <-> t.v <= 0.8;
 SELECT bag_eq($$ SELECT * FROM gpu_components(ARRAY(SELECT id1 FROM pairs ORDER BY id1 * 7 % 251, id2), ARRAY(SELECT id2 FROM pairs ORDER BY id1 * 7 % 251, id2)) $$,

@@ -47,12 +47,18 @@ my %unfinished = (
   'that fail in reading the second table' => [
     "SELECT * FROM gpu_join('dense', 'mixed', 1, right_id_column => 'id')", '22000' ],
   'that fail for want of memory to read' => [ "SET gpujoin.host_memory_limit = '100kB';
+    SELECT * FROM gpu_dedup('dense', 0.1); RESET gpujoin.host_memory_limit", '53400' ],
+  'of clusters that fail for want of memory' => [ "SET gpujoin.host_memory_limit = '40kB';
     SELECT * FROM gpu_dbscan('dense', 0.1, 4); RESET gpujoin.host_memory_limit", '53400' ],
+  'of clusters in parts ended by LIMIT' => [ "SET gpujoin.host_memory_limit = '300kB';
+    SELECT * FROM gpu_dbscan('dense', 0.001, 4) LIMIT 10; RESET gpujoin.host_memory_limit", '' ],
+  'of clusters whose file is full' => [ "SET gpujoin.host_memory_limit = '300kB'; SET temp_file_limit = '300kB';
+    SELECT * FROM gpu_dbscan('dense', 0.001, 4); RESET gpujoin.host_memory_limit; RESET temp_file_limit", '53400' ],
   'of partitions ended by LIMIT' => [ "SELECT * FROM gpu_dbscan('parts', 0.1, 4, 'id', 'v', partition_column => 'part') LIMIT 10", '' ],
   'of partitions of a window' => [ "SELECT count(gpu_cluster_dbscan) FROM (SELECT gpu_cluster_dbscan(v, 0.1, 4) OVER (PARTITION BY part) FROM parts) s", '' ],
   'of a window that is cancelled' => [ "SET statement_timeout = '40ms';
     SELECT count(gpu_cluster_dbscan) FROM (SELECT gpu_cluster_dbscan(v, 0.6, 100000) OVER () FROM dense, generate_series(1, 8)) s; RESET statement_timeout", '57014' ],
-  'of a window that fail for want of memory' => [ "SET gpujoin.host_memory_limit = '100kB';
+  'of a window that fail for want of memory' => [ "SET gpujoin.host_memory_limit = '40kB';
     SELECT gpu_cluster_dbscan(v, 0.1, 4) OVER () FROM dense; RESET gpujoin.host_memory_limit", '53400' ],
   'of a window that fail in reading' => [ "SELECT gpu_cluster_dbscan(v, 0.1, 4) OVER () FROM mixed", '22000' ],
   'of pairs beyond their memory' => [ "SET gpujoin.host_memory_limit = '100kB';

@@ -148,6 +148,7 @@ my %spilled = (
   'the nearest pairs' => "SELECT sum(id1 # id2) FROM gpu_topk_join('crowd', 'crowd', 0.001, 500, score => 'distance', $points)",
   'the best pairs' => "SELECT sum(id1 # id2) FROM gpu_topk_join('crowd', 'crowd', 0.001, 500, left_score_column => 's',
     right_score_column => 's', $points)",
+  'clusters' => "SELECT sum(hashint8(id::bigint * 1000003 + coalesce(cluster, -1))) FROM gpu_dbscan('crowd', 0.001, 4, vector_columns => '{v}')",
   'boxes' => "SELECT sum(id1 # id2) FROM gpu_box_join('crowd', 'crowd', 0, left_box_columns => '{b}', right_box_columns => '{b}')",
 );
 for my $what (sort keys %spilled) {
@@ -169,6 +170,7 @@ for my $what (sort keys %spilled) {
   $session->value("SET gpujoin.host_memory_limit = '4MB'");
   for my $sql ("SELECT count(*) FROM gpu_selfjoin('crowd', 9, vector_columns => '{v}')",
     "SELECT count(id) FROM gpu_neighbors('crowd', 9, vector_columns => '{v}')",
+    "SELECT count(id) FROM gpu_dbscan('crowd', 0.0008, 3, vector_columns => '{v}')",
     "SELECT * FROM gpu_topk_join('crowd', 'crowd', 9, 500, best => 'highest', score => 'distance', $points)") {
     check_timeouts($session, $sql, "a cancelled join in parts ($sql)", 100, 400, 1500);
     check_session($session, 'after a cancelled join in parts');

@@ -99,7 +99,6 @@ void DividedSide::choose_bounds(std::uint64_t buckets) {
   for (std::size_t i = 0; i < buckets_.size(); ++i) buckets_[i].first = i * run_rows_;
 }
 
-/// The values of a row in the column, NaN as infinity: such rows match nothing, in whichever part.
 Extent DividedSide::bounds_of(const Dataset& data, std::uint64_t row) const {
   const auto bound = [&](std::uint32_t column) {
     const double value =
@@ -258,6 +257,22 @@ RowCopy DividedSide::load(std::size_t number) const {
     row += run.rows;
   }
   return copy;
+}
+
+Buffer<std::int64_t> DividedSide::load_ids(std::size_t number) const {
+  const Part& part = parts_[number];
+  Buffer<std::int64_t> ids(budget_, part.rows);
+  std::uint64_t row = 0;
+  for (const Run& run : part.runs) {
+    std::int64_t* const to = ids.data() + row;
+    row += run.rows;
+    if (data_.file != nullptr) {
+      check(scratch_->read(scratch_->context, run.place, to, run.rows * sizeof(std::int64_t)));
+      continue;
+    }
+    for (std::uint64_t i = 0; i < run.rows; ++i) to[i] = id_of(data_, rows_[run.place + i]);
+  }
+  return ids;
 }
 
 }  // namespace gpujoin

@@ -24,6 +24,11 @@ struct CutColumn {
   std::uint32_t high;  ///< of points the same
 };
 
+/// Whether values of two extents may differ by no more than `reach`.
+inline bool are_within_reach(const Extent& a, const Extent& b, double reach) {
+  return !(a.low - b.high > reach) && !(b.low - a.high > reach);
+}
+
 /// Columns of a side's rows, of 8 bytes a row, that parts carry with them for Output::kSums.
 struct SumColumnsOfSide {
   std::uint32_t count = 0;
@@ -54,6 +59,12 @@ class DividedSide {
   /// A copy of a part's rows; they keep their ids, or are named by row. Throws what Buffer throws,
   /// and RowFileFailed.
   RowCopy load(std::size_t part) const;
+  /// The ids alone, in the same order.
+  Buffer<std::int64_t> load_ids(std::size_t part) const;
+
+  /// The values of a row in the column, NaN as infinity: such rows match nothing, in whichever
+  /// part.
+  Extent bounds_of(const Dataset& data, std::uint64_t row) const;
 
  private:
   /// Rows that lie together: in rows_ from `place` on, or in the file, as a chunk does.
@@ -75,7 +86,6 @@ class DividedSide {
   };
 
   void choose_bounds(std::uint64_t buckets);
-  Extent bounds_of(const Dataset& data, std::uint64_t row) const;
   Bucket& bucket_of(const Extent& bounds);
   void count_rows(std::uint64_t first, std::uint64_t end);
   void list_rows(std::uint64_t first, std::uint64_t end);

@@ -64,7 +64,10 @@ bool KeyedClusters::open_group() {
 }
 
 void KeyedClusters::end_group() {
+  JoinStats group{};
+  part_->stats(&group);
   done_ = stats_with(done_, part_.get(), budget_.used());
+  done_.parts += group.parts;
   part_.reset();
   copy_ = {};
 }

@@ -22,10 +22,6 @@ constexpr std::size_t kNoPart = ~std::size_t{0};
 /// Below so many rows a piece is not halved again.
 constexpr std::uint64_t kFewestRows = 64;
 
-bool are_within_reach(const Extent& a, const Extent& b, double reach) {
-  return !(a.low - b.high > reach) && !(b.low - a.high > reach);
-}
-
 /// Moves a number, if it is there, before all others; the others keep their order.
 void move_to_front(std::vector<std::size_t>& numbers, std::size_t number) {
   const auto at = std::find(numbers.begin(), numbers.end(), number);

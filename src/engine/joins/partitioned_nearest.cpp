@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/distance.h"
+#include "engine/joins/distance_to_itself.h"
 
 namespace gpujoin {
 namespace {
@@ -23,14 +24,6 @@ constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 30;
 std::uint64_t list_bytes(std::uint64_t k) {
   return k * (sizeof(double) + sizeof(std::int64_t)) + sizeof(std::uint64_t) +
          sizeof(std::uint8_t) + 2 * sizeof(std::uint32_t);
-}
-
-/// The raw distance of a row and itself: by cosine it may be a little more than 0.
-double raw_distance_to_itself(Metric metric, const Dataset& data, std::uint64_t row) {
-  if (is_of_bits(metric)) return 0;
-  if (data.scalar == ScalarType::kFloat32)
-    return raw_distance(metric, point<float>(data, row), point<float>(data, row), data.dims);
-  return raw_distance(metric, point<double>(data, row), point<double>(data, row), data.dims);
 }
 
 }  // namespace
@@ -197,8 +190,7 @@ void PartitionedNearest::split_piece() {
 
 bool PartitionedNearest::is_itself(std::uint64_t row, std::int64_t id, double distance) const {
   if (!without_itself_ || lists_.states[row] == kMetItself || left_.ids[row] != id) return false;
-  const double raw = raw_distance_to_itself(request_.metric(), left_.view, row);
-  return distance == distance_from_raw(request_.metric(), raw);
+  return distance == distance_to_itself(request_.metric(), left_.view, row);
 }
 
 /// Puts the neighbours of a batch's row among those that the left row has.

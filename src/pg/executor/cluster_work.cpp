@@ -98,6 +98,7 @@ void end_partition(ClusterSite* site, std::int64_t rows) {
   ClusterWork* const work = site->work;
   stop_engine(&work->run);
   forget_points(&work->points);
+  close_spill_file(&work->run.spill);
   work->run.report.dataset_bytes = 0;
   MemoryContextReset(work->scratch);
 }

@@ -91,20 +91,20 @@ bool emits_rows(const JoinScan* scan) {
 }
 
 /// Whether all rows have to be in memory.
-bool needs_memory(const JoinScan* scan) {
+bool needs_memory(const JoinScan* scan, const SideColumns& columns) {
   const Output::Kind output = scan->arguments.function->output;
-  return output == Output::kClusters || output == Output::kDuplicates ||
-         is_of_spanning_tree(output);
+  return divides(columns) || output == Output::kDuplicates || is_of_spanning_tree(output);
 }
 
 /// Prepares a side's buffer for rows, forgetting those that it has.
-void prepare_buffer(JoinScan* scan, PointBuffer* points, ScalarType scalar, std::uint64_t limit) {
+void prepare_buffer(JoinScan* scan, const SideColumns& columns, PointBuffer* points,
+                    ScalarType scalar, std::uint64_t limit) {
   forget_points(points);
   points->context = scan->context;
   points->scalar = scalar;
   points->limit = limit;
   points->shares = scan->run.service.socket >= 0;
-  points->spill = needs_memory(scan) ? nullptr : &scan->run.spill;
+  points->spill = needs_memory(scan, columns) ? nullptr : &scan->run.spill;
 }
 
 bool has_ctids(const SideColumns& columns) { return columns.id == SelfItemPointerAttributeNumber; }
@@ -143,7 +143,7 @@ void read_side(JoinScan* scan, int side, const SideColumns& columns, ScalarType 
   Dataset* const data = side == 0 ? &scan->left : &scan->right;
   KeptSide* const kept = &scan->kept[side];
   *kept = {};
-  prepare_buffer(scan, points, scalar, limit);
+  prepare_buffer(scan, columns, points, scalar, limit);
   const bool by_ctid = scan->prewarms && has_ctids(columns);
   if (by_ctid) check_ctids(scan, columns);
   if (may_keep(scan, columns) && has_rows_here(columns, list_make1_oid(columns.relation)) &&
@@ -154,7 +154,7 @@ void read_side(JoinScan* scan, int side, const SideColumns& columns, ScalarType 
   } else if (by_ctid) {
     *data = {};
   } else {
-    if (points->rows > 0) prepare_buffer(scan, points, scalar, limit);
+    if (points->rows > 0) prepare_buffer(scan, columns, points, scalar, limit);
     *data = read_points(columns, points, shape);
     check_ids(scan, columns, *data);
   }

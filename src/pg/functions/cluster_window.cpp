@@ -168,6 +168,7 @@ bool cluster_partition(FunctionCallInfo fcinfo, WindowObject window) {
                     errhint("Raise gpujoin.host_memory_limit, or cluster fewer rows at a time by "
                             "PARTITION BY.")));
   ClusterWork* const work = site->clusters.work;
+  work->points.spill = &work->run.spill;
   instr_time start, end;
   INSTR_TIME_SET_CURRENT(start);
   gather_values(window, *site->type, form, rows, work);
