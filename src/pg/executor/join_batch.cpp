@@ -13,7 +13,7 @@ namespace {
 /// Whether the condition will be evaluated for the pair that came last. Pairs that were kept have
 /// been decided.
 bool needs_tested(const JoinNode* node) {
-  if (node->nearest != nullptr) return measures_pairs(node);
+  if (node->nearest != nullptr) return measures_pair(node);
   return node->looping || node->sums != nullptr || (!node->draining && is_open(node));
 }
 
@@ -58,8 +58,10 @@ bool fill(JoinNode* node, PairSource source) {
              (node->nearest != nullptr ? mean_bytes(node) : want_rows(node, left, right));
   }
   if (node->nearest != nullptr)
-    for (std::uint64_t i = 0; i < batch.count; ++i)
+    for (std::uint64_t i = 0; i < batch.count; ++i) {
+      node->pair.distance = batch.pairs[i].distance;
       want_rows(node, batch.pairs[i].left, batch.pairs[i].right);
+    }
   node->left_shown = kNoRow;
   batch.came += batch.count;
   for (RowStore* store = node->budget.stores; store != nullptr; store = store->next)

@@ -533,10 +533,19 @@ bool is_distance(const JoinNode* node, const Node* output) {
   return exprType(output) == FLOAT8OID && equal(output, node->expressions.distance);
 }
 
+/// Whoever may not call the function of a distance that the node emits in its place gets the error.
+void check_call(const Expr* emitted) {
+  if (IsA(emitted, FuncExpr))
+    check_execute_privilege(reinterpret_cast<const FuncExpr*>(emitted)->funcid);
+  if (IsA(emitted, OpExpr))
+    check_execute_privilege(reinterpret_cast<const OpExpr*>(emitted)->opfuncid);
+}
+
 }  // namespace
 
 void begin_nearest(JoinNode* node) {
   const JoinPlanExpressions& expressions = node->expressions;
+  const CustomScan* const plan = castNode(CustomScan, node->css.ss.ps.plan);
   PlanState* const parent = &node->css.ss.ps;
   NearestWork* const work = static_cast<NearestWork*>(palloc0(sizeof(NearestWork)));
   const int outputs = list_length(expressions.outputs);
@@ -549,8 +558,10 @@ void begin_nearest(JoinNode* node) {
   work->output_is_distance = static_cast<bool*>(palloc(outputs + 1));
   for (int i = 0; i < node->data.column_count; ++i) {
     if (node->data.attributes[i] != 0) continue;
+    check_call(list_nth_node(TargetEntry, plan->custom_scan_tlist, i)->expr);
     Expr* const output = static_cast<Expr*>(list_nth(expressions.outputs, work->output_count));
     const bool measured = is_distance(node, reinterpret_cast<Node*>(output));
+    if (!measured) work->computed = lappend(work->computed, output);
     work->outputs[work->output_count] = ExecInitExpr(output, parent);
     work->output_is_distance[work->output_count] = measured;
     work->output_columns[work->output_count++] = i;
@@ -560,8 +571,10 @@ void begin_nearest(JoinNode* node) {
                                        ALLOCSET_SMALL_SIZES);
 }
 
-bool measures_pairs(const JoinNode* node) {
-  return node->nearest->measures && !node->nearest->exact;
+List* computed_columns(const JoinNode* node) { return node->nearest->computed; }
+
+bool measures_pair(const JoinNode* node) {
+  return node->nearest->measures && node->pair.distance == kUnmeasured;
 }
 
 void start_nearest(JoinNode* node) {
@@ -574,6 +587,7 @@ void start_nearest(JoinNode* node) {
   fresh.output_columns = work->output_columns;
   fresh.output_is_distance = work->output_is_distance;
   fresh.output_count = work->output_count;
+  fresh.computed = work->computed;
   fresh.measures = work->measures;
   fresh.exact = work->exact;
   fresh.values = work->values;

@@ -25,10 +25,17 @@ extern "C" {
 
 namespace gpujoin {
 
+/// Columns of the scan tuple that are one column of the input, and kept once.
+struct TwinColumns {
+  int kept, twin;  ///< places in the scan tuple
+};
+
 /// Columns of the scan tuple that one input fills.
 struct Columns {
   int count;
-  int* targets;            ///< [count] their places in the scan tuple
+  int* targets;  ///< [count] their places in the scan tuple
+  int twin_count;
+  TwinColumns* twins;      ///< [twin_count]
   RowStore* rows;          ///< in the same order
   LateRows* late;          ///< rows come from here, not from `rows`; or null
   AttrNumber* attributes;  ///< [count] of late rows, in the same order
@@ -416,8 +423,11 @@ void forget_nearest(JoinNode* node);
 /// The next row of the join in the scan tuple.
 bool next_nearest_row(JoinNode* node);
 
-/// Whether the distance has to be computed for a pair, if it is shown.
-bool measures_pairs(const JoinNode* node);
+/// The columns that are computed for each row; the distance is known.
+List* computed_columns(const JoinNode* node);
+
+/// Whether the distance of the pair that came last has to be computed, since it is shown.
+bool measures_pair(const JoinNode* node);
 
 // ---- join_operands.cpp
 

@@ -107,6 +107,11 @@ void show(TupleTableSlot* slot, const Columns& columns, std::uint64_t row) {
     slot->tts_values[columns.targets[i]] = values[i];
     slot->tts_isnull[columns.targets[i]] = nulls[i];
   }
+  for (int i = 0; i < columns.twin_count; ++i) {
+    const auto [kept, twin] = columns.twins[i];
+    slot->tts_values[twin] = slot->tts_values[kept];
+    slot->tts_isnull[twin] = slot->tts_isnull[kept];
+  }
 }
 
 void show_nothing(TupleTableSlot* slot, const Columns& columns) {

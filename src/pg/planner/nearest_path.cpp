@@ -1,12 +1,13 @@
 // The subquery's plan has its sort and its limit, so the node's second input is another plan of the
 // same subquery: a scan of its table with the conditions on its rows alone, in the order of the
-// keys that decide among equal distances.
+// keys that decide among equal distances. Where the query computes the distance of its rows again,
+// the node emits it.
 #include "pg/planner/nearest_path.h"
 
 #include "pg/executor/custom_scan.h"
 #include "pg/executor/join_plan.h"
+#include "pg/planner/distances_above.h"
 #include "pg/planner/join_estimate.h"
-#include "pg/planner/nearest_clause.h"
 #include "pg/planner/scan_columns.h"
 
 extern "C" {
@@ -33,6 +34,7 @@ struct NearestPath {
   Path* scan;          ///< of the subquery
   List* conditions;    ///< of RestrictInfo: on the subquery's rows
   List* join_clauses;  ///< of RestrictInfo: of the join
+  List* distances;     ///< what distances_above() found
 };
 
 // ---- The scan
@@ -167,12 +169,28 @@ List* computed_outputs(const NearestClause& clause, ScanColumns* scan) {
   List* outputs = NIL;
   for (int i = 0; i < list_length(scan->columns); ++i) {
     if (list_nth_int(scan->attributes, i) != 0) continue;
-    const Var* const column =
-        reinterpret_cast<const Var*>(list_nth_node(TargetEntry, scan->columns, i)->expr);
-    outputs = lappend(outputs, list_nth(clause.outputs, column->varattno - 1));
+    const Expr* const column = list_nth_node(TargetEntry, scan->columns, i)->expr;
+    outputs = lappend(outputs, IsA(column, Var)
+                                   ? list_nth(clause.outputs,
+                                              reinterpret_cast<const Var*>(column)->varattno - 1)
+                                   : clause.distance.condition);
   }
   add_columns(scan, outputs);
   return outputs;
+}
+
+/// Adds the columns that what stands above uses: a target list, or expressions. A distance among
+/// them is a column of the node's own.
+void add_columns_above(ScanColumns* scan, const List* above, const List* distances) {
+  ListCell* cell;
+  foreach (cell, above) {
+    void* value = lfirst(cell);
+    if (IsA(value, TargetEntry)) value = static_cast<TargetEntry*>(value)->expr;
+    if (list_member(distances, value))
+      add_computed(scan, static_cast<Expr*>(value));
+    else
+      add_columns(scan, value);
+  }
 }
 
 AttrNumber value_attribute(const NearestPath& path) {
@@ -219,8 +237,9 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo*, CustomPath* custom, List* tlist,
   data.right_value = value_attribute(path);
   ScanColumns scan = {NIL, NIL, NIL, left->targetlist, NIL, NIL};
   find_outputs(root, path, &scan);
-  add_columns(&scan, tlist);
-  add_columns(&scan, custom->path.pathtarget->exprs);
+  add_columns_above(&scan, tlist, path.distances);
+  add_columns_above(&scan, custom->path.pathtarget->exprs, path.distances);
+  add_columns_above(&scan, path.distances, path.distances);
   for (void* const used : {static_cast<void*>(parts.where), static_cast<void*>(parts.late),
                            static_cast<void*>(parts.early), static_cast<void*>(parts.condition),
                            static_cast<void*>(parts.distance)})
@@ -283,6 +302,7 @@ void add_nearest_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, Re
   path->scan = make_scan(inner->subroot, clause);
   path->conditions = inner->baserestrictinfo;
   path->join_clauses = extra->restrictlist;
+  path->distances = distances_above(root, join, inner, clause);
   CustomPath* const custom = &path->custom;
   custom->path.pathtype = T_CustomScan;
   custom->path.parent = join;
@@ -296,6 +316,21 @@ void add_nearest_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, Re
     return;
   add_disabled_nodes(&custom->path, {left, path->scan});
   add_path(join, &custom->path);
+}
+
+void emit_distances(RelOptInfo* input) {
+  ListCell* cell;
+  foreach (cell, input->pathlist) {
+    Path* const path = static_cast<Path*>(lfirst(cell));
+    const Path* const join =
+        IsA(path, ProjectionPath) ? reinterpret_cast<ProjectionPath*>(path)->subpath : path;
+    if (!IsA(join, CustomPath) ||
+        reinterpret_cast<const CustomPath*>(join)->methods != &kPathMethods)
+      continue;
+    path->pathtarget = copy_pathtarget(path->pathtarget);
+    add_new_columns_to_pathtarget(path->pathtarget,
+                                  reinterpret_cast<const NearestPath*>(join)->distances);
+  }
 }
 
 }  // namespace gpujoin

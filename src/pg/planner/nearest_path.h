@@ -14,4 +14,8 @@ namespace gpujoin {
 void add_nearest_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOptInfo* inner,
                       JoinType type, const JoinPathExtraData* extra);
 
+/// Has the nodes among the paths of what is aggregated emit the distances that aggregates are of:
+/// PostgreSQL finds them in their rows.
+void emit_distances(RelOptInfo* input);
+
 }  // namespace gpujoin
