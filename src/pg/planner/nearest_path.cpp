@@ -19,6 +19,8 @@ extern "C" {
 #include "optimizer/planmain.h"
 #include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
+#include "parser/parsetree.h"
+#include "utils/lsyscache.h"
 }
 
 namespace gpujoin {
@@ -280,6 +282,69 @@ Selectivity share_of_conditions(const NearestPath& path) {
   return share;
 }
 
+/// A path over the outer input's; null where there is too little memory.
+CustomPath* make_path(PlannerInfo* root, RelOptInfo* join, const Path* left,
+                      const NearestPath& like) {
+  NearestPath* const path =
+      reinterpret_cast<NearestPath*>(newNode(sizeof(NearestPath), T_CustomPath));
+  *path = like;
+  CustomPath* const custom = &path->custom;
+  custom->path.type = T_CustomPath;
+  custom->path.pathtype = T_CustomScan;
+  custom->path.parent = join;
+  custom->path.pathtarget = join->reltarget;
+  custom->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+  custom->custom_paths = list_make1(const_cast<Path*>(left));
+  custom->methods = &kPathMethods;
+  const NearestCost cost = {left, path->scan, like.clause.rows, share_of_conditions(*path),
+                            list_length(like.clause.conditions) > 0 ? like.clause.conditions : NIL};
+  if (!set_nearest_cost(root, like.inner->subroot, like.clause.distance, like.clause.value, cost,
+                        &custom->path))
+    return nullptr;
+  add_disabled_nodes(&custom->path, {left, path->scan});
+  return custom;
+}
+
+/// Whether processes may share the outer rows, each with all right rows. PostgreSQL lets no subquery
+/// with a limit run in several processes, for its rows may differ; but here each outer row's are
+/// found by one process.
+bool can_be_shared(PlannerInfo* root, const RelOptInfo* join, const RelOptInfo* outer,
+                   const NearestPath& path) {
+  const NearestClause& clause = path.clause;
+  PlannerInfo* const subroot = path.inner->subroot;
+  const RangeTblEntry* const table = planner_rt_fetch(clause.table->relid, subroot);
+  if (!outer->consider_parallel || outer->partial_pathlist == NIL ||
+      get_rel_persistence(table->relid) == RELPERSISTENCE_TEMP)
+    return false;
+  const auto are_safe = [](PlannerInfo* planner, const void* expressions) {
+    return is_parallel_safe(planner, static_cast<Node*>(const_cast<void*>(expressions)));
+  };
+  for (const void* const expressions :
+       {static_cast<const void*>(clause.distance.condition),
+        static_cast<const void*>(clause.radius.condition), static_cast<const void*>(clause.limit),
+        static_cast<const void*>(clause.conditions), static_cast<const void*>(clause.outputs),
+        static_cast<const void*>(path.conditions), static_cast<const void*>(path.join_clauses),
+        static_cast<const void*>(join->reltarget->exprs)})
+    if (!are_safe(root, expressions)) return false;
+  return are_safe(subroot, clause.scan_conditions) && are_safe(subroot, clause.value);
+}
+
+/// Has the path emit the distances of the node below it; NIL: there is none.
+List* emit_distances(Path* path) {
+  List* distances = NIL;
+  if (IsA(path, ProjectionPath))
+    distances = emit_distances(reinterpret_cast<ProjectionPath*>(path)->subpath);
+  else if (IsA(path, GatherPath))
+    distances = emit_distances(reinterpret_cast<GatherPath*>(path)->subpath);
+  else if (IsA(path, CustomPath) &&
+           reinterpret_cast<CustomPath*>(path)->methods == &kPathMethods)
+    distances = reinterpret_cast<NearestPath*>(path)->distances;
+  if (distances == NIL) return NIL;
+  path->pathtarget = copy_pathtarget(path->pathtarget);
+  add_new_columns_to_pathtarget(path->pathtarget, distances);
+  return distances;
+}
+
 }  // namespace
 
 void add_nearest_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOptInfo* inner,
@@ -293,44 +358,31 @@ void add_nearest_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, Re
     return;
   NearestClause clause;
   if (!match_nearest(root, outer, inner, &clause)) return;
-  NearestPath* const path =
-      reinterpret_cast<NearestPath*>(newNode(sizeof(NearestPath), T_CustomPath));
-  path->clause = clause;
-  path->type = type;
-  path->joined = join->relids;
-  path->inner = inner;
-  path->scan = make_scan(inner->subroot, clause);
-  path->conditions = inner->baserestrictinfo;
-  path->join_clauses = extra->restrictlist;
-  path->distances = distances_above(root, join, inner, clause);
-  CustomPath* const custom = &path->custom;
-  custom->path.pathtype = T_CustomScan;
-  custom->path.parent = join;
-  custom->path.pathtarget = join->reltarget;
-  custom->flags = CUSTOMPATH_SUPPORT_PROJECTION;
-  custom->custom_paths = list_make1(const_cast<Path*>(left));
-  custom->methods = &kPathMethods;
-  const NearestCost cost = {left, path->scan, clause.rows, share_of_conditions(*path),
-                            list_length(clause.conditions) > 0 ? clause.conditions : NIL};
-  if (!set_nearest_cost(root, inner->subroot, clause.distance, clause.value, cost, &custom->path))
-    return;
-  add_disabled_nodes(&custom->path, {left, path->scan});
-  add_path(join, &custom->path);
+  NearestPath like = {};
+  like.clause = clause;
+  like.type = type;
+  like.joined = join->relids;
+  like.inner = inner;
+  like.scan = make_scan(inner->subroot, clause);
+  like.conditions = inner->baserestrictinfo;
+  like.join_clauses = extra->restrictlist;
+  like.distances = distances_above(root, join, inner, clause);
+  if (CustomPath* const path = make_path(root, join, left, like)) add_path(join, &path->path);
+  if (!can_be_shared(root, join, outer, like)) return;
+  const Path* const part = static_cast<Path*>(linitial(outer->partial_pathlist));
+  CustomPath* const path = make_path(root, join, part, like);
+  if (path == nullptr) return;
+  path->path.parallel_safe = true;
+  path->path.parallel_workers = part->parallel_workers;
+  path->path.rows = clamp_row_est(join->rows * part->rows / outer->rows);
+  join->consider_parallel = true;
+  add_partial_path(join, &path->path);
 }
 
 void emit_distances(RelOptInfo* input) {
   ListCell* cell;
-  foreach (cell, input->pathlist) {
-    Path* const path = static_cast<Path*>(lfirst(cell));
-    const Path* const join =
-        IsA(path, ProjectionPath) ? reinterpret_cast<ProjectionPath*>(path)->subpath : path;
-    if (!IsA(join, CustomPath) ||
-        reinterpret_cast<const CustomPath*>(join)->methods != &kPathMethods)
-      continue;
-    path->pathtarget = copy_pathtarget(path->pathtarget);
-    add_new_columns_to_pathtarget(path->pathtarget,
-                                  reinterpret_cast<const NearestPath*>(join)->distances);
-  }
+  for (List* const paths : {input->pathlist, input->partial_pathlist})
+    foreach (cell, paths) emit_distances(static_cast<Path*>(lfirst(cell)));
 }
 
 }  // namespace gpujoin
