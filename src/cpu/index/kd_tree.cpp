@@ -256,8 +256,9 @@ RowOrder order_by_splits(WorkerPool& pool, MemoryBudget& budget, const Dataset& 
 }
 
 RowOrder order_by_leaves(WorkerPool& pool, MemoryBudget& budget, const Dataset& data,
-                         const KdTree& tree) {
+                         const KdTree& tree, std::uint64_t block) {
   constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
+  constexpr int kLeafBits = 32;
   Buffer<SortItem> items = large_buffer<SortItem>(budget, data.rows);
   std::atomic<std::uint32_t> points{0};
   for_row_blocks(pool, data, [&](std::uint64_t first, std::uint64_t end) {
@@ -265,7 +266,8 @@ RowOrder order_by_leaves(WorkerPool& pool, MemoryBudget& budget, const Dataset& 
     for (std::uint64_t row = first; row < end; ++row) {
       const bool is_finite = is_finite_row(data, row);
       finite += is_finite ? 1 : 0;
-      items[row] = {row, is_finite ? leaf_of(tree, data, row) : kNowhere};
+      const std::uint64_t place = block > 0 ? row / block << kLeafBits : 0;
+      items[row] = {row, is_finite ? place | leaf_of(tree, data, row) : kNowhere};
     }
     points += finite;
   });

@@ -270,6 +270,16 @@ Dataset make_piece(JoinNode* node) {
   return finish_points(&work->piece);
 }
 
+/// How many left rows memory has room for, where they lie in a file; 0: they do not.
+std::uint64_t spilled_block(const JoinNode* node) {
+  constexpr std::uint64_t kLeast = 1 << 14, kMost = 1 << 20;  // what engines can make use of
+  Size bytes = 0;
+  for (const RowStore* const store : {node->left.shown.rows, node->left.tested.rows})
+    bytes += spilled_bytes(store);
+  if (bytes == 0) return 0;
+  return std::clamp(node->budget.limit / 2 / bytes, kLeast, kMost);
+}
+
 /// Begins a search for neighbours of these points.
 void search(JoinNode* node, const Dataset& left) {
   NearestWork* const work = node->nearest;
@@ -278,7 +288,7 @@ void search(JoinNode* node, const Dataset& left) {
   const double radius = work->by_radius ? node->band.select : DBL_MAX;
   set_request(
       run, {Sides::two(left, node->right.points), PointsWithin{node->data.test.by->metric, radius},
-            Output::nearest(work->asked)});
+            Output::nearest(work->asked, spilled_block(node))});
   start_engine(run);
   work->searching = true;
   work->batch_row = 0;
@@ -313,6 +323,14 @@ bool search_more(JoinNode* node) {
   return begun;
 }
 
+std::uint64_t left_id(const ResultBatch& batch, std::uint64_t row) {
+  return static_cast<std::uint64_t>(batch.left_ids[batch.rows[row]]);
+}
+
+std::uint64_t right_id(const ResultBatch& batch, std::uint64_t entry) {
+  return static_cast<std::uint64_t>(batch.right_ids[batch.neighbors[entry]]);
+}
+
 /// Has the processor fetch what the engine's next left rows need: it names them in an order of its
 /// own.
 void expect_left(const JoinNode* node, std::uint64_t batch_row) {
@@ -320,16 +338,35 @@ void expect_left(const JoinNode* node, std::uint64_t batch_row) {
   const ResultBatch& batch = node->run->batch;
   const Side& side = node->left;
   if (batch_row + kRowsAhead >= batch.row_count) return;
-  const auto left_of = [&](std::uint64_t at) {
-    return static_cast<std::uint64_t>(batch.left_ids[batch.rows[batch_row + at]]);
-  };
-  const std::uint64_t later = left_of(kRowsAhead), sooner = left_of(kValuesAhead);
+  const std::uint64_t later = left_id(batch, batch_row + kRowsAhead);
+  const std::uint64_t sooner = left_id(batch, batch_row + kValuesAhead);
   for (const RowStore* const store : {side.shown.rows, side.tested.rows}) {
     expect_row(store, later);
     expect_values(store, sooner);
   }
   if (side.points.file == nullptr && side.points.rows == row_count(side))
     __builtin_prefetch(point(side.points, later));
+}
+
+/// Reads what the engine's next left rows and their neighbours need from files, as many as memory
+/// allows, but at first no more than have come before.
+void read_block(JoinNode* node) {
+  NearestWork* const work = node->nearest;
+  const ResultBatch& batch = node->run->batch;
+  const bool tested = !work->exact || node->condition != nullptr;
+  const std::uint64_t begin = work->batch_row, most = work->came + 1;
+  const Size room = begin_wanting(node);
+  Size bytes = 0;
+  std::uint64_t row = begin;
+  for (; row < batch.row_count && row - begin < most && bytes < room; ++row) {
+    CHECK_FOR_INTERRUPTS();
+    bytes += want_rows(&node->left, left_id(batch, row), tested);
+    for (std::uint64_t i = batch.entry(row); i < batch.entry(row + 1); ++i)
+      bytes += want_rows(&node->right, right_id(batch, i), tested);
+  }
+  read_wanted(node);
+  work->came += row - begin;
+  work->read_row = row;
 }
 
 /// Ranks the neighbours of the next left row that the engine names. False where it names no more.
@@ -339,17 +376,18 @@ bool next_searched(JoinNode* node) {
   while (work->searching) {
     CHECK_FOR_INTERRUPTS();
     if (run->join == nullptr || work->batch_row >= run->batch.row_count) {
-      work->batch_row = 0;
+      work->batch_row = work->read_row = 0;
       work->searching = next_engine_batch(run);
       if (!work->searching && run->exhausted) work->open_count = 0;
       continue;
     }
+    if (node->budget.spilled && work->batch_row == work->read_row) read_block(node);
     const ResultBatch& batch = run->batch;
     const std::uint64_t row = work->batch_row++, begin = batch.entry(row);
     const std::uint64_t count = batch.entry(row + 1) - begin;
     node->handed_over += count;
     expect_left(node, row);
-    begin_ranks(node, static_cast<std::uint64_t>(batch.left_ids[batch.rows[row]]));
+    begin_ranks(node, left_id(batch, row));
     // Without a radius the engine leaves out what is too far for its arithmetic.
     if (count < work->asked && !work->by_radius) continue;
     const bool all = count < work->asked || work->asked >= work->points;
@@ -410,7 +448,7 @@ bool next_left(JoinNode* node) {
   return false;
 }
 
-/// PairSource: the next pair. A left row without any comes once with kNoRow, and what distances
+/// The next pair. A left row without any comes once with kNoRow, and what distances
 /// are is in node->pair.
 bool next_ranked(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
   NearestWork* const work = node->nearest;
@@ -573,10 +611,6 @@ void begin_nearest(JoinNode* node) {
 
 List* computed_columns(const JoinNode* node) { return node->nearest->computed; }
 
-bool measures_pair(const JoinNode* node) {
-  return node->nearest->measures && node->pair.distance == kUnmeasured;
-}
-
 void start_nearest(JoinNode* node) {
   NearestWork* const work = node->nearest;
   if (work->context != nullptr) MemoryContextDelete(work->context);
@@ -634,7 +668,7 @@ bool next_nearest_row(JoinNode* node) {
     double distance = work->due_distance;
     bool more = true;
     if (!work->pair_due) {
-      more = next_pair(node, next_ranked, &left, &right);
+      more = next_ranked(node, &left, &right);
       distance = node->pair.distance;
     }
     const bool is_next = !more || left != work->shown;

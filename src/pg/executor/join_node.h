@@ -426,9 +426,6 @@ bool next_nearest_row(JoinNode* node);
 /// The columns that are computed for each row; the distance is known.
 List* computed_columns(const JoinNode* node);
 
-/// Whether the distance of the pair that came last has to be computed, since it is shown.
-bool measures_pair(const JoinNode* node);
-
 // ---- join_operands.cpp
 
 /// Prepares an operand that the node computes; null: the input has the value.
@@ -479,6 +476,17 @@ bool passes(JoinNode* node, std::uint64_t left, std::uint64_t right);
 bool asks_for_condition(JoinNode* node);
 
 // ---- join_batch.cpp
+
+/// Forgets the rows that were read from files together. Returns how many bytes the next ones may
+/// take.
+Size begin_wanting(JoinNode* node);
+
+/// Asks for what is kept of a row, with `tested` for the condition too, and returns how much memory
+/// it will take; 0 where it is in memory.
+Size want_rows(const Side* side, std::uint64_t row, bool tested);
+
+/// Reads what was asked for, each row once and in the order of its file.
+void read_wanted(JoinNode* node);
 
 /// The next pair of the source, whose rows are in memory. Of one source all pairs are taken before
 /// another one's, or forget_pairs() is called.
