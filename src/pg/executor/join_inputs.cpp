@@ -105,10 +105,9 @@ void prepare_side(JoinNode* node, Side* side, const Bitmapset* shown, Bitmapset*
 void prepare_sides(JoinNode* node) {
   const Plan* const plan = node->css.ss.ps.plan;
   const JoinPlanExpressions& expressions = node->expressions;
-  Bitmapset* const shown =
-      used_columns({plan->targetlist, expressions.where, expressions.order, expressions.early,
-                    expressions.late, expressions.groups,
-                    node->nearest != nullptr ? computed_columns(node) : NIL});
+  Bitmapset* const shown = used_columns({plan->targetlist, expressions.where, expressions.order,
+                                         expressions.early, expressions.late, expressions.groups,
+                                         node->nearest != nullptr ? computed_columns(node) : NIL});
   Bitmapset* const tested = bms_difference(
       used_columns({expressions.condition, expressions.left_operand, expressions.right_operand,
                     expressions.guard, expressions.sums, expressions.distance}),

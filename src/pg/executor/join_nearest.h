@@ -27,7 +27,7 @@ struct NearestWork {
   int* output_columns;       ///< [output_count] of the scan tuple
   bool* output_is_distance;  ///< [output_count] it is what rows are ranked by
   int output_count;
-  List* computed;            ///< the outputs that are not
+  List* computed;        ///< the outputs that are not
   bool measures;         ///< an output is the distance
   bool exact;            ///< the engine's distances are the operator's
   MemoryContext values;  ///< of the outputs of one row

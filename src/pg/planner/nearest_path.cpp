@@ -172,10 +172,10 @@ List* computed_outputs(const NearestClause& clause, ScanColumns* scan) {
   for (int i = 0; i < list_length(scan->columns); ++i) {
     if (list_nth_int(scan->attributes, i) != 0) continue;
     const Expr* const column = list_nth_node(TargetEntry, scan->columns, i)->expr;
-    outputs = lappend(outputs, IsA(column, Var)
-                                   ? list_nth(clause.outputs,
-                                              reinterpret_cast<const Var*>(column)->varattno - 1)
-                                   : clause.distance.condition);
+    outputs = lappend(
+        outputs, IsA(column, Var)
+                     ? list_nth(clause.outputs, reinterpret_cast<const Var*>(column)->varattno - 1)
+                     : clause.distance.condition);
   }
   add_columns(scan, outputs);
   return outputs;
@@ -305,9 +305,9 @@ CustomPath* make_path(PlannerInfo* root, RelOptInfo* join, const Path* left,
   return custom;
 }
 
-/// Whether processes may share the outer rows, each with all right rows. PostgreSQL lets no subquery
-/// with a limit run in several processes, for its rows may differ; but here each outer row's are
-/// found by one process.
+/// Whether processes may share the outer rows, each with all right rows. PostgreSQL lets no
+/// subquery with a limit run in several processes, for its rows may differ; but here each outer
+/// row's are found by one process.
 bool can_be_shared(PlannerInfo* root, const RelOptInfo* join, const RelOptInfo* outer,
                    const NearestPath& path) {
   const NearestClause& clause = path.clause;
@@ -336,8 +336,7 @@ List* emit_distances(Path* path) {
     distances = emit_distances(reinterpret_cast<ProjectionPath*>(path)->subpath);
   else if (IsA(path, GatherPath))
     distances = emit_distances(reinterpret_cast<GatherPath*>(path)->subpath);
-  else if (IsA(path, CustomPath) &&
-           reinterpret_cast<CustomPath*>(path)->methods == &kPathMethods)
+  else if (IsA(path, CustomPath) && reinterpret_cast<CustomPath*>(path)->methods == &kPathMethods)
     distances = reinterpret_cast<NearestPath*>(path)->distances;
   if (distances == NIL) return NIL;
   path->pathtarget = copy_pathtarget(path->pathtarget);
