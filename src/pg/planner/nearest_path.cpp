@@ -9,6 +9,7 @@
 #include "pg/planner/distances_above.h"
 #include "pg/planner/join_estimate.h"
 #include "pg/planner/scan_columns.h"
+#include "pg/settings.h"
 
 extern "C" {
 #include "nodes/makefuncs.h"
@@ -305,15 +306,18 @@ CustomPath* make_path(PlannerInfo* root, RelOptInfo* join, const Path* left,
   return custom;
 }
 
-/// Whether processes may share the outer rows, each with all right rows. PostgreSQL lets no
-/// subquery with a limit run in several processes, for its rows may differ; but here each outer
-/// row's are found by one process.
+/// Whether processes may share the outer rows, each with all right rows. PostgreSQL lets no subquery
+/// with a limit run in several processes, for its rows may differ; but here each outer row's are
+/// found by one process. Where sessions use the device by themselves each process would have to set
+/// it up.
 bool can_be_shared(PlannerInfo* root, const RelOptInfo* join, const RelOptInfo* outer,
                    const NearestPath& path) {
   const NearestClause& clause = path.clause;
   PlannerInfo* const subroot = path.inner->subroot;
   const RangeTblEntry* const table = planner_rt_fetch(clause.table->relid, subroot);
+  const bool by_service = service_preference() != ServicePreference::kOff;
   if (!outer->consider_parallel || outer->partial_pathlist == NIL ||
+      !(by_service || engine_preference() == EnginePreference::kCpu) ||
       get_rel_persistence(table->relid) == RELPERSISTENCE_TEMP)
     return false;
   const auto are_safe = [](PlannerInfo* planner, const void* expressions) {
