@@ -306,10 +306,10 @@ CustomPath* make_path(PlannerInfo* root, RelOptInfo* join, const Path* left,
   return custom;
 }
 
-/// Whether processes may share the outer rows, each with all right rows. PostgreSQL lets no subquery
-/// with a limit run in several processes, for its rows may differ; but here each outer row's are
-/// found by one process. Where sessions use the device by themselves each process would have to set
-/// it up.
+/// Whether processes may share the outer rows, each with all right rows. PostgreSQL lets no
+/// subquery with a limit run in several processes, for its rows may differ; but here each outer
+/// row's are found by one process. Where sessions use the device by themselves each process would
+/// have to set it up.
 bool can_be_shared(PlannerInfo* root, const RelOptInfo* join, const RelOptInfo* outer,
                    const NearestPath& path) {
   const NearestClause& clause = path.clause;
