@@ -474,23 +474,24 @@ bool next_ranked(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
 /// Computes the columns that no input has, of a pair that the scan tuple shows.
 void show_outputs(JoinNode* node, std::uint64_t left, std::uint64_t right, double distance) {
   NearestWork* const work = node->nearest;
-  if (work->output_count == 0) return;
   TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
-  ExprContext* const expressions = node->css.ss.ps.ps_ExprContext;
   if (work->measures && distance == kUnmeasured) distance = measure(node, left, right);
+  for (int i = 0; i < work->output_count; ++i) {
+    if (!work->output_is_distance[i]) continue;
+    slot->tts_isnull[work->output_columns[i]] = distance == kUnknown;
+    slot->tts_values[work->output_columns[i]] = Float8GetDatum(distance);
+  }
+  if (work->computed == NIL) return;
+  ExprContext* const expressions = node->css.ss.ps.ps_ExprContext;
   MemoryContextReset(work->values);
   ResetExprContext(expressions);
   expressions->ecxt_scantuple = ExecStoreVirtualTuple(ExecClearTuple(slot));
   const MemoryContext caller = MemoryContextSwitchTo(work->values);
   for (int i = 0; i < work->output_count; ++i) {
     const int column = work->output_columns[i];
-    if (work->output_is_distance[i]) {
-      slot->tts_isnull[column] = distance == kUnknown;
-      slot->tts_values[column] = Float8GetDatum(distance);
-    } else {
+    if (!work->output_is_distance[i])
       slot->tts_values[column] =
           ExecEvalExpr(work->outputs[i], expressions, &slot->tts_isnull[column]);
-    }
   }
   MemoryContextSwitchTo(caller);
 }
