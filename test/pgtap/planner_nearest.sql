@@ -256,6 +256,8 @@ SELECT same_rows(above(format('s.id, count(%1$s), max(%1$s), min(l.id)', replace
 SELECT ok(is_shared(above('l.id, s.id, l.v <-> s.v', 'l.v <-> r.v')), 'rows are shared');
 SELECT ok(is_shared(above('count(*), max(l.v <-> s.v)', 'l.v <-> r.v')), 'and so are sums');
 SELECT matches(outputs(above('count(*), max(l.v <-> s.v)', 'l.v <-> r.v')), '"\(\(l.v <-> s.v\)\)"', 'where the node emits the distance, too');
+SELECT ok(is_shared(above('s.grp, count(DISTINCT l.v <-> s.v)', 'l.v <-> r.v', 'GROUP BY s.grp')), 'and rows that are sorted');
+SELECT same_rows(above('s.grp, count(DISTINCT l.v <-> s.v), max(1 + (l.v <-> s.v))', 'l.v <-> r.v', 'GROUP BY s.grp'), true, 'shared, sorted and added up');
 CREATE TEMP TABLE kept AS SELECT * FROM odd;
 ANALYZE kept;
 SELECT ok(NOT is_shared(replace(above('l.id, s.id', 'l.v <-> r.v'), 'odd', 'kept')), 'not with a temporary table, which workers cannot read');

@@ -333,13 +333,27 @@ bool can_be_shared(PlannerInfo* root, const RelOptInfo* join, const RelOptInfo* 
   return are_safe(subroot, clause.scan_conditions) && are_safe(subroot, clause.value);
 }
 
+/// The path below one that passes rows on; null: it is another one.
+Path* path_below(Path* path) {
+  switch (nodeTag(path)) {
+    case T_ProjectionPath:
+      return reinterpret_cast<ProjectionPath*>(path)->subpath;
+    case T_GatherPath:
+      return reinterpret_cast<GatherPath*>(path)->subpath;
+    case T_GatherMergePath:
+      return reinterpret_cast<GatherMergePath*>(path)->subpath;
+    case T_SortPath:
+      return reinterpret_cast<SortPath*>(path)->subpath;
+    default:
+      return nullptr;
+  }
+}
+
 /// Has the path emit the distances of the node below it; NIL: there is none.
 List* emit_distances(Path* path) {
   List* distances = NIL;
-  if (IsA(path, ProjectionPath))
-    distances = emit_distances(reinterpret_cast<ProjectionPath*>(path)->subpath);
-  else if (IsA(path, GatherPath))
-    distances = emit_distances(reinterpret_cast<GatherPath*>(path)->subpath);
+  if (Path* const below = path_below(path))
+    distances = emit_distances(below);
   else if (IsA(path, CustomPath) && reinterpret_cast<CustomPath*>(path)->methods == &kPathMethods)
     distances = reinterpret_cast<NearestPath*>(path)->distances;
   if (distances == NIL) return NIL;
