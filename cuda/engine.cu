@@ -273,9 +273,8 @@ std::unique_ptr<Join> open_clusters_join(const JoinRequest& request, const Devic
   if (request.sides.in_file())
     throw MemoryLimitExceeded{request.sides.rows() * point_bytes(request.left()),
                               request.resources.memory_limit};
-  return std::make_unique<KeyedClusters>(request, [devices](const JoinRequest& group) {
-    return open_plain_clusters(group, devices);
-  });
+  return std::make_unique<KeyedClusters>(
+      request, [devices](const JoinRequest& group) { return open_plain_clusters(group, devices); });
 }
 
 /// Throws what caught() catches. What is kept for other joins goes where that makes room.

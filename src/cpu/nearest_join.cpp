@@ -124,7 +124,8 @@ void NearestJoin::index_tiles() {
 void NearestJoin::index_trees() {
   right_tree_ = build_kd_tree(pool_, budget_, right_indexed_);
   if (!request_.self_join())
-    left_order_ = order_by_leaves(pool_, budget_, left_indexed_, right_tree_);
+    left_order_ =
+        order_by_leaves(pool_, budget_, left_indexed_, right_tree_, request_.left_block());
 }
 
 void NearestJoin::note_index(IndexMethod method, double index_ms) {

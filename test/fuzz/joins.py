@@ -151,12 +151,16 @@ class Joins(Part):
         if kind in ('lateral', 'left lateral'):
             conditions = self.conditions('a', 'b')
             tail = rng.choice(['', '', '', '', ' OFFSET 0', ' ORDER BY b.grp, b.id, b.s, b.t LIMIT 3'])
-            if rng.random() < 0.7 and self.last[0].distance:
+            columns = 'b.id, b.grp, b.s, b.t, b.n, b.x, b.y' + (', b.w' if self.schema.wide else '')
+            known = rng.random() < 0.7 and self.last[0].distance
+            if known:
                 conditions, tail = self.nearest(conditions)
+            if known and rng.random() < 0.5:
+                columns = 'b.*'  # so that the distance can be computed again
+            else:
+                self.last = None
             inner = Items(conditions, ' AND ', ' WHERE ')
-            wide = ', b.w' if self.schema.wide else ''
-            below = Part(f'(SELECT b.id, b.grp, b.s, b.t, b.n, b.x, b.y{wide} FROM ', b, inner, tail, ') b')
-            self.last = None
+            below = Part(f'(SELECT {columns} FROM ', b, inner, tail, ') b')
             if kind == 'lateral':
                 return Part(a, ', LATERAL ', below), where, 'ab'
             return Part(a, ' LEFT JOIN LATERAL ', below, ' ON true'), where, 'ab'

@@ -232,6 +232,81 @@ SELECT same_rows('SELECT l.id, s.id, md5(l.w), md5(s.w) FROM wide l, LATERAL (SE
   true, 'rows in a file that conditions ask for');
 RESET work_mem;
 
+-- The distance that the query computes again comes from the node, bit for bit.
+CREATE FUNCTION outputs(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  plan jsonb;
+BEGIN
+  PERFORM force_node(true);
+  EXECUTE 'EXPLAIN (VERBOSE, COSTS OFF, FORMAT JSON) ' || query INTO plan;
+  PERFORM force_node(false);
+  RETURN jsonb_path_query_first(plan, '$.** ? (@."Custom Plan Provider" == "GpuSimilarityJoin")') ->> 'Output';
+END $$;
+CREATE FUNCTION above(shown text, distance text, rest text DEFAULT '') RETURNS text LANGUAGE sql AS
+$$ SELECT format('SELECT %s FROM a l LEFT JOIN LATERAL (SELECT * FROM odd r ORDER BY %s, r.id LIMIT 3) s ON true %s', shown, distance, rest) $$;
+SELECT same_rows(above(format('l.id, s.id, %1$s, 1 + (%1$s), CASE WHEN l.id > 9 THEN %1$s END', replace(distance, 'r.', 's.')), distance), NULL,
+  'shown again: ' || distance) FROM distances;
+SELECT same_rows(above(format('s.id, count(%1$s), max(%1$s), min(l.id)', replace(distance, 'r.', 's.')), distance, 'GROUP BY s.id HAVING max('
+  || replace(distance, 'r.', 's.') || ') > 0'), NULL, 'added up: ' || distance) FROM distances;
+SELECT same_rows(above(format('l.id, s.id, max(%1$s) OVER (PARTITION BY l.id)', replace(distance, 'r.', 's.')), distance, 'ORDER BY '
+  || replace(distance, 'r.', 's.') || ', 1, 2'), NULL, 'sorted by: ' || distance) FROM distances;
+SELECT matches(outputs(above('l.id, l.v <-> s.v', 'l.v <-> r.v')), '"\(\(l.v <-> s.v\)\)"', 'an operator');
+SELECT matches(outputs(above('s.grp, avg(l.v <-> s.v)', 'l.v <-> r.v', 'GROUP BY s.grp')), '"\(\(l.v <-> s.v\)\)"', 'an operator that is added up');
+SELECT doesnt_match(outputs(above('s.v <-> l.v', 'l.v <-> r.v')), '"\(\(', 'not with the values the other way round');
+SELECT doesnt_match(outputs(above('l.v <-> l.v', 'l.v <-> r.v')), '"\(\(', 'not of other values');
+SELECT doesnt_match(outputs(above('l.v <+> s.v', 'l.v <-> r.v')), '"\(\(', 'not another distance');
+\if :has_postgis
+SELECT matches(outputs(above('ST_Distance(l.g, s.g)', 'l.g <-> r.g')), '"\(st_distance', 'a function that is the operator''s');
+SELECT matches(outputs(above('l.g <-> s.g', 'ST_Distance(l.g, r.g)')), '"\(\(l.g <-> s.g\)\)"', 'and the other way round');
+SELECT matches(outputs(above('count(*), sum(ST_Distance(l.g, s.g))', 'l.g <-> r.g')), '"\(st_distance', 'a function that is added up');
+SELECT doesnt_match(outputs(above('ST_Distance(s.g, l.g)', 'l.g <-> r.g')), '"\(st_distance', 'not a function the other way round');
+SELECT doesnt_match(outputs(above('ST_MaxDistance(l.g, s.g)', 'l.g <-> r.g')), '"\(', 'not another function');
+CREATE ROLE gpujoin_nearest_caller;
+GRANT USAGE ON SCHEMA planner_nearest TO gpujoin_nearest_caller;
+GRANT SELECT ON a, odd TO gpujoin_nearest_caller;
+REVOKE EXECUTE ON FUNCTION st_distance(geometry, geometry) FROM PUBLIC;
+SELECT force_node(true) \gset
+SET ROLE gpujoin_nearest_caller;
+SELECT throws_ok(above('count(*), sum(ST_Distance(l.g, s.g))', 'l.g <-> r.g'), '42501', 'permission denied for function st_distance', 'the right to call it is asked for');
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION st_distance(geometry, geometry) TO PUBLIC;
+SELECT force_node(false) \gset
+\endif
+
+-- Parallel workers share the outer rows.
+SET LOCAL min_parallel_table_scan_size = 0;
+SET LOCAL parallel_setup_cost = 0;
+SET LOCAL parallel_tuple_cost = 0;
+SET LOCAL max_parallel_workers_per_gather = 2;
+CREATE FUNCTION is_shared(query text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  plan text;
+BEGIN
+  PERFORM force_node(true);
+  EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan;
+  PERFORM force_node(false);
+  RETURN plan LIKE '%"Gather%"GpuSimilarityJoin"%"Parallel Aware": true%';
+END $$;
+SELECT same_rows(above(format('l.id, s.id, %s', replace(distance, 'r.', 's.')), distance), NULL, 'shared: ' || distance) FROM distances;
+SELECT same_rows(above(format('s.id, count(%1$s), max(%1$s), min(l.id)', replace(distance, 'r.', 's.')), distance, 'GROUP BY s.id'), NULL,
+  'shared and added up: ' || distance) FROM distances;
+SELECT ok(is_shared(above('l.id, s.id, l.v <-> s.v', 'l.v <-> r.v')), 'rows are shared');
+SELECT ok(is_shared(above('count(*), max(l.v <-> s.v)', 'l.v <-> r.v')), 'and so are sums');
+SELECT matches(outputs(above('count(*), max(l.v <-> s.v)', 'l.v <-> r.v')), '"\(\(l.v <-> s.v\)\)"', 'where the node emits the distance, too');
+SELECT ok(is_shared(above('s.grp, count(DISTINCT l.v <-> s.v)', 'l.v <-> r.v', 'GROUP BY s.grp')), 'and rows that are sorted');
+SELECT same_rows(above('s.grp, count(DISTINCT l.v <-> s.v), max(1 + (l.v <-> s.v))', 'l.v <-> r.v', 'GROUP BY s.grp'), true, 'shared, sorted and added up');
+CREATE TEMP TABLE kept AS SELECT * FROM odd;
+ANALYZE kept;
+SELECT ok(NOT is_shared(replace(above('l.id, s.id', 'l.v <-> r.v'), 'odd', 'kept')), 'not with a temporary table, which workers cannot read');
+CREATE FUNCTION alone(int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS 'BEGIN RETURN $1; END';
+SELECT ok(NOT is_shared(above('l.id, s.id', 'l.v <-> r.v', 'WHERE alone(s.id) > 5')), 'nor with what workers may not call');
+SELECT ok(NOT is_shared('SELECT l.id, s.id FROM a l, LATERAL (SELECT * FROM odd r WHERE alone(l.id + r.id) > 5 ORDER BY l.v <-> r.v, r.id LIMIT 3) s'), 'or choose rows by');
+SET LOCAL work_mem = 64;
+SELECT same_rows('SELECT l.id, s.id, md5(l.w), md5(s.w), l.v <-> s.v FROM wide l, LATERAL (SELECT * FROM wide r WHERE l.id < r.id ORDER BY l.v <-> r.v, r.id LIMIT 2) s',
+  true, 'rows in files of several processes');
+RESET work_mem;
+SET LOCAL max_parallel_workers_per_gather = 0;
+
 -- One look-up in an index stays PostgreSQL's.
 CREATE TABLE many AS SELECT i AS id, point(few(i, 1000), i % 997) AS p FROM generate_series(1, 20000) i;
 CREATE INDEX ON many USING gist (p);

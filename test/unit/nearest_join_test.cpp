@@ -341,6 +341,35 @@ TEST_P(NearestJoins, points_far_from_all_data) {
   }
 }
 
+TEST_P(NearestJoins, blocks_of_left_rows_come_one_after_the_other) {
+  constexpr std::uint64_t kBlock = 100;
+  Random random(811);
+  const Points left(2, make_values(Shape::kUniform, random, 1050, 2));
+  const Points right(2, make_values(Shape::kClustered, random, 700, 2));
+  const JoinRequest any = make_nearest_request(left, &right, Metric::kL2, 3);
+  JoinRequest request = any.asking(Output::nearest(3, kBlock));
+  request.resources.threads = 1;
+  EXPECT_TRUE(
+      matches_oracle(run(request), request, Oracle(left, &right, Metric::kL2, request.eps())));
+  if (is_device(engine())) return;  // which may take them in any order
+  for (const bool blocks : {false, true}) {
+    Join* join = nullptr;
+    ASSERT_TRUE(engine().open(blocks ? &request : &any, &join).ok());
+    ResultBatch batch{};
+    std::uint64_t last = 0, rows = 0;
+    bool in_order = true;
+    while (engine().next_batch(join, &batch).ok())
+      for (std::uint64_t i = 0; i < batch.row_count; ++i, ++rows) {
+        const auto block = static_cast<std::uint64_t>(batch.left_ids[batch.rows[i]]) / kBlock;
+        in_order = in_order && block >= last;
+        last = block;
+      }
+    engine().close(join);
+    EXPECT_EQ(rows, left.rows());
+    EXPECT_EQ(in_order, blocks);
+  }
+}
+
 GPUJOIN_ON_EVERY_ENGINE(NearestJoins);
 
 class NearestJoinsOnDevices : public NearestJoins {

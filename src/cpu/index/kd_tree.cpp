@@ -14,49 +14,58 @@ namespace {
 
 constexpr std::uint32_t kLeafTiles = kMostLeafPoints / kTilePoints - 1;
 
-/// A row by the coordinate that a node is split by.
+/// Up to so many columns a row is sorted with all its coordinates: looking them up for each level
+/// would take longer than moving them.
+constexpr std::uint32_t kMovedColumns = 3;
+
+/// A row with its coordinates; of more columns, with the one that its node is split by.
+template <std::uint32_t kColumns>
 struct SplitItem {
-  double value;
+  double values[kColumns];
   std::uint32_t row;
 };
 
 /// Moves the items with smaller values to the front, without a branch that would be guessed wrong
 /// every other time. Returns where the others begin.
-template <class IsFirst>
-SplitItem* partition(SplitItem* begin, SplitItem* end, const IsFirst& is_first) {
-  SplitItem* others = begin;
-  for (SplitItem* at = begin; at != end; ++at) {
-    const SplitItem item = *at;
+template <class Item, class IsFirst>
+Item* partition(Item* begin, Item* end, const IsFirst& is_first) {
+  Item* others = begin;
+  for (Item* at = begin; at != end; ++at) {
+    const Item item = *at;
     *at = *others;
     *others = item;
-    others += is_first(item.value) ? 1 : 0;
+    others += is_first(item) ? 1 : 0;
   }
   return others;
 }
 
-/// As std::nth_element: no item before `middle` is larger than one from there on. Pivots are
-/// quantiles of samples, so that two or three passes do.
-void select(SplitItem* begin, SplitItem* middle, SplitItem* end) {
+/// As std::nth_element by a column: no item before `middle` is larger than one from there on.
+/// Pivots are quantiles of samples, so that two or three passes do.
+template <class Item>
+void select(Item* begin, Item* middle, Item* end, std::uint32_t column) {
   constexpr int kMostPasses = 32;
   constexpr std::ptrdiff_t kFew = 128, kSample = 32;
   for (int pass = 0; pass < kMostPasses && end - begin > kFew; ++pass) {
     double sample[kSample];
     for (std::ptrdiff_t i = 0; i < kSample; ++i)
-      sample[i] = begin[(end - begin) * i / kSample].value;
+      sample[i] = begin[(end - begin) * i / kSample].values[column];
     double* const at = sample + (middle - begin) * kSample / (end - begin);
     std::nth_element(sample, at, sample + kSample);
     const double pivot = *at;
-    SplitItem* const others = partition(begin, end, [=](double x) { return x < pivot; });
+    Item* const others =
+        partition(begin, end, [=](const Item& item) { return item.values[column] < pivot; });
     if (others > middle) {
       end = others;
     } else {
-      SplitItem* const beyond = partition(others, end, [=](double x) { return x <= pivot; });
+      Item* const beyond =
+          partition(others, end, [=](const Item& item) { return item.values[column] <= pivot; });
       if (beyond > middle) return;  // it is a pivot
       begin = beyond;
     }
   }
-  std::nth_element(begin, middle, end,
-                   [](const SplitItem& a, const SplitItem& b) { return a.value < b.value; });
+  std::nth_element(begin, middle, end, [=](const Item& one, const Item& other) {
+    return one.values[column] < other.values[column];
+  });
 }
 
 /// The first tile of node number `at` of a level, counted from 0: all nodes of a level have equally
@@ -89,10 +98,18 @@ void set_ids(WorkerPool& pool, const Dataset& data, RowOrder& order) {
   });
 }
 
+template <std::uint32_t kColumns>
 class Splitter {
  public:
-  Splitter(const Dataset& data, KdTree& tree, Buffer<SplitItem>& items)
+  Splitter(const Dataset& data, KdTree& tree, Buffer<SplitItem<kColumns>>& items)
       : data_(data), tree_(tree), items_(items), tiles_(tile_count(tree.points)) {}
+
+  void load(std::uint32_t position) const {
+    SplitItem<kColumns>& item = items_[position];
+    item.row = tree_.rows[position];
+    for (std::uint32_t column = 0; moves() && column < kColumns; ++column)
+      item.values[column] = coordinate(data_, item.row, column);
+  }
 
   /// Splits a node in two halves along the column in which a sample of its points spreads most.
   void split(std::uint32_t level, std::uint64_t at) const {
@@ -104,12 +121,11 @@ class Splitter {
         std::min(tree_.points, first_tile(tiles_, level, at + 1) * kTilePoints);
     if (middle <= begin || middle >= end) return;
     const std::uint32_t column = widest_column(begin, end);
-    Buffer<std::uint32_t>& rows = tree_.rows;
-    for (std::uint32_t i = begin; i < end; ++i)
-      items_[i] = {coordinate(data_, rows[i], column), rows[i]};
-    select(items_.data() + begin, items_.data() + middle, items_.data() + end);
-    for (std::uint32_t i = begin; i < end; ++i) rows[i] = items_[i].row;
-    split = {items_[middle].value, column};
+    for (std::uint32_t i = begin; !moves() && i < end; ++i)
+      items_[i].values[0] = coordinate(data_, items_[i].row, column);
+    const std::uint32_t value = moves() ? column : 0;
+    select(items_.data() + begin, items_.data() + middle, items_.data() + end, value);
+    split = {items_[middle].values[value], column};
   }
 
   /// A node and all below it, one child after the other: the points of a small one are in the
@@ -122,6 +138,14 @@ class Splitter {
   }
 
  private:
+  /// Whether items have all coordinates.
+  bool moves() const { return data_.dims <= kColumns; }
+
+  double value_of(std::uint32_t position, std::uint32_t column) const {
+    const SplitItem<kColumns>& item = items_[position];
+    return moves() ? item.values[column] : coordinate(data_, item.row, column);
+  }
+
   std::uint32_t widest_column(std::uint32_t begin, std::uint32_t end) const {
     constexpr std::uint32_t kSample = 64;
     const std::uint32_t step = std::max(1u, (end - begin) / kSample);
@@ -130,7 +154,7 @@ class Splitter {
     for (std::uint32_t column = 0; column < data_.dims; ++column) {
       double low = std::numeric_limits<double>::infinity(), high = -low;
       for (std::uint32_t i = begin; i < end; i += step) {
-        const double x = coordinate(data_, tree_.rows[i], column);
+        const double x = value_of(i, column);
         low = std::min(low, x);
         high = std::max(high, x);
       }
@@ -143,14 +167,35 @@ class Splitter {
 
   const Dataset& data_;
   KdTree& tree_;
-  Buffer<SplitItem>& items_;
+  Buffer<SplitItem<kColumns>>& items_;
   std::uint32_t tiles_;
 };
 
-/// Orders rows and sets ids and splits. Level by level until there is a node for each worker and
+/// Orders the listed rows and sets splits. Level by level until there is a node for each worker and
 /// more, then subtree by subtree.
+template <std::uint32_t kColumns>
+void split_rows(WorkerPool& pool, MemoryBudget& budget, const Dataset& data, KdTree& tree) {
+  constexpr std::uint32_t kSubtreesPerWorker = 8, kTaskRows = 1 << 16;
+  Buffer<SplitItem<kColumns>> items = large_buffer<SplitItem<kColumns>>(budget, tree.points);
+  const Splitter<kColumns> splitter(data, tree, items);
+  const auto for_all = [&](const auto& body) {
+    pool.parallel_for((tree.points + kTaskRows - 1) / kTaskRows, [&](std::size_t task, unsigned) {
+      const auto first = static_cast<std::uint32_t>(task) * kTaskRows;
+      for (std::uint32_t i = first; i < std::min(tree.points, first + kTaskRows); ++i) body(i);
+    });
+  };
+  for_all([&](std::uint32_t i) { splitter.load(i); });
+  std::uint32_t level = 0;
+  for (; level < tree.levels && (1u << level) < kSubtreesPerWorker * pool.size(); ++level)
+    pool.parallel_for(std::size_t{1} << level,
+                      [&](std::size_t at, unsigned) { splitter.split(level, at); });
+  pool.parallel_for(std::size_t{1} << level,
+                    [&](std::size_t at, unsigned) { splitter.split_below(level, at); });
+  for_all([&](std::uint32_t i) { tree.rows[i] = items[i].row; });
+}
+
+/// Orders rows and sets ids and splits.
 void split_all(WorkerPool& pool, MemoryBudget& budget, const Dataset& data, KdTree& tree) {
-  constexpr std::uint32_t kSubtreesPerWorker = 8;
   tree.dims = data.dims;
   tree.scalar = data.scalar;
   tree.rows = large_buffer<std::uint32_t>(budget, data.rows);
@@ -158,16 +203,12 @@ void split_all(WorkerPool& pool, MemoryBudget& budget, const Dataset& data, KdTr
   tree.points = list_rows(pool, budget, data, tree.rows);
   while (tile_count(tree.points) >> tree.levels > kLeafTiles) ++tree.levels;
   tree.splits = Buffer<KdTree::Split>(budget, tree.leaves());
-  {
-    Buffer<SplitItem> items = large_buffer<SplitItem>(budget, tree.points);
-    const Splitter splitter(data, tree, items);
-    std::uint32_t level = 0;
-    for (; level < tree.levels && (1u << level) < kSubtreesPerWorker * pool.size(); ++level)
-      pool.parallel_for(std::size_t{1} << level,
-                        [&](std::size_t at, unsigned) { splitter.split(level, at); });
-    pool.parallel_for(std::size_t{1} << level,
-                      [&](std::size_t at, unsigned) { splitter.split_below(level, at); });
-  }
+  if (data.dims == 2)
+    split_rows<2>(pool, budget, data, tree);
+  else if (data.dims == kMovedColumns)
+    split_rows<kMovedColumns>(pool, budget, data, tree);
+  else
+    split_rows<1>(pool, budget, data, tree);
   set_ids(pool, data, tree);
 }
 
@@ -256,8 +297,9 @@ RowOrder order_by_splits(WorkerPool& pool, MemoryBudget& budget, const Dataset& 
 }
 
 RowOrder order_by_leaves(WorkerPool& pool, MemoryBudget& budget, const Dataset& data,
-                         const KdTree& tree) {
+                         const KdTree& tree, std::uint64_t block) {
   constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
+  constexpr int kLeafBits = 32;
   Buffer<SortItem> items = large_buffer<SortItem>(budget, data.rows);
   std::atomic<std::uint32_t> points{0};
   for_row_blocks(pool, data, [&](std::uint64_t first, std::uint64_t end) {
@@ -265,7 +307,8 @@ RowOrder order_by_leaves(WorkerPool& pool, MemoryBudget& budget, const Dataset& 
     for (std::uint64_t row = first; row < end; ++row) {
       const bool is_finite = is_finite_row(data, row);
       finite += is_finite ? 1 : 0;
-      items[row] = {row, is_finite ? leaf_of(tree, data, row) : kNowhere};
+      const std::uint64_t place = block > 0 ? row / block << kLeafBits : 0;
+      items[row] = {row, is_finite ? place | leaf_of(tree, data, row) : kNowhere};
     }
     points += finite;
   });

@@ -56,8 +56,9 @@ KdTree build_kd_tree(WorkerPool& pool, MemoryBudget& budget, const Dataset& data
 RowOrder order_by_splits(WorkerPool& pool, MemoryBudget& budget, const Dataset& data);
 
 /// Other points of the same dimensions in the order of the leaves that they fall into, which takes
-/// a fraction of the time. As build_kd_tree().
+/// a fraction of the time. With a `block`, so many consecutive rows come before the next ones. As
+/// build_kd_tree().
 RowOrder order_by_leaves(WorkerPool& pool, MemoryBudget& budget, const Dataset& data,
-                         const KdTree& tree);
+                         const KdTree& tree, std::uint64_t block = 0);
 
 }  // namespace gpujoin::cpu

@@ -209,10 +209,13 @@ class Output {
   }
   /// For each left row the `k` right rows, 1 .. kMostNeighbors, that come first by (distance, id),
   /// among those within eps, with their distances; fewer where there are no more. In a self-join
-  /// kDistinct leaves out the row itself, and there is no kUnordered.
-  static Output nearest(std::uint64_t k) {
+  /// kDistinct leaves out the row itself, and there is no kUnordered. With a `left_block` an engine
+  /// that can finds those of so many consecutive left rows before those of the next ones, but for
+  /// what threads do beside each other: the caller has them in a file. 0: in any order.
+  static Output nearest(std::uint64_t k, std::uint64_t left_block = 0) {
     Output output{kNearest, {}};
     output.neighbors_ = k;
+    output.left_block_ = left_block;
     return output;
   }
   /// For each row of a self-join its cluster among rows within eps (core/cluster.h), each row with
@@ -265,6 +268,7 @@ class Output {
   const Top& top() const { return top_; }                   ///< of kTopPairs
   const PairSums* sums() const { return sums_; }            ///< of kSums
   std::uint64_t neighbors() const { return neighbors_; }    ///< of kNearest
+  std::uint64_t left_block() const { return left_block_; }  ///< likewise
   std::uint64_t min_points() const { return min_points_; }  ///< of clusters and trees, >= 1
   /// Of kStableClusters, >= 2.
   std::uint64_t min_cluster_size() const { return min_cluster_size_; }
@@ -279,6 +283,7 @@ class Output {
   Top top_;
   const PairSums* sums_ = nullptr;
   std::uint64_t neighbors_ = 0;
+  std::uint64_t left_block_ = 0;
   std::uint64_t min_points_ = 0;
   std::uint64_t min_cluster_size_ = 0;
   std::uint8_t one_suffices_ = 0;  ///< no bool, as Sides::self_join_
@@ -376,6 +381,7 @@ class JoinRequest {
   const Top& top() const { return output_.top(); }                   ///< of kTopPairs
   const PairSums* sums() const { return output_.sums(); }            ///< of kSums
   std::uint64_t neighbors() const { return output_.neighbors(); }    ///< of kNearest
+  std::uint64_t left_block() const { return output_.left_block(); }  ///< likewise
   std::uint64_t min_points() const { return output_.min_points(); }  ///< of clusters and trees
   std::uint64_t min_cluster_size() const { return output_.min_cluster_size(); }
   BorderRule borders() const { return output_.borders(); }  ///< of kClusters

@@ -31,29 +31,44 @@ int member_of(int column) { return column + 1 - FirstLowInvalidHeapAttributeNumb
 /// them in memory costs as much: so both inputs together have what PostgreSQL gives to one.
 Size memory_for_rows() { return static_cast<Size>(hash_mem_multiplier * work_mem * 1024.0); }
 
-/// Room for the used columns that come from a side.
-Columns prepare_columns(JoinNode* node, const Side* side, const Bitmapset* used) {
+/// Room for the columns `used` that come from a side, and takes them out of `*others`: those that
+/// are the same column of the input are twins.
+Columns prepare_columns(JoinNode* node, const Side* side, const Bitmapset* used,
+                        Bitmapset** others) {
   const int most = node->data.column_count;
-  const bool left = side == &node->left;
-  Columns columns = {0, static_cast<int*>(palloc(sizeof(int) * (most + 1))), nullptr, nullptr,
-                     nullptr};
+  Columns columns = {};
+  columns.targets = static_cast<int*>(palloc(sizeof(int) * (most + 1)));
+  columns.twins = static_cast<TwinColumns*>(palloc(sizeof(TwinColumns) * (most + 1)));
   AttrNumber* const attributes = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (most + 1)));
-  for (int i = 0; i < most; ++i) {
-    if (node->data.attributes[i] == 0 || node->data.from_left[i] != left ||
-        !bms_is_member(member_of(i), used))
-      continue;
-    attributes[columns.count] = node->data.attributes[i];
-    columns.targets[columns.count++] = i;
+  for (const Bitmapset* const wanted : {used, static_cast<const Bitmapset*>(*others)}) {
+    for (int i = 0; i < most; ++i) {
+      const AttrNumber attribute = node->data.attributes[i];
+      if (attribute == 0 || node->data.from_left[i] != (side == &node->left) ||
+          !bms_is_member(member_of(i), wanted))
+        continue;
+      const auto kept = std::find(attributes, attributes + columns.count, attribute) - attributes;
+      if (kept < columns.count) {
+        columns.twins[columns.twin_count++] = {columns.targets[kept], i};
+      } else if (wanted == used) {
+        attributes[columns.count] = attribute;
+        columns.targets[columns.count++] = i;
+      }
+    }
   }
+  for (int i = 0; i < columns.twin_count; ++i)
+    *others = bms_del_member(*others, member_of(columns.twins[i].twin));
   columns.rows = create_row_store(node->rows, &node->budget, ExecGetResultType(side->plan),
                                   attributes, columns.count);
   return columns;
 }
 
-/// The column of the scan tuple that holds the compared value as it comes from the input; -1: none.
-int value_column(const JoinNode* node, const Side* side) {
+/// The column of the scan tuple that holds the compared value as it comes from the input, among
+/// these columns unless null; -1: none.
+int value_column(const JoinNode* node, const Side* side, const Bitmapset* among = nullptr) {
   for (int i = 0; side->value > 0 && i < node->data.column_count; ++i)
-    if (node->data.from_left[i] == (side == &node->left) && node->data.attributes[i] == side->value)
+    if (node->data.from_left[i] == (side == &node->left) &&
+        node->data.attributes[i] == side->value &&
+        (among == nullptr || bms_is_member(member_of(i), among)))
       return i;
   return -1;
 }
@@ -61,11 +76,10 @@ int value_column(const JoinNode* node, const Side* side) {
 /// A compared value that its point gives back, if that is here, need not be kept for the few pairs
 /// that ask.
 void prepare_side(JoinNode* node, Side* side, const Bitmapset* shown, Bitmapset* tested) {
-  const int column = value_column(node, side);
+  const int column = value_column(node, side, tested);
   const SimilarityTest& test = node->data.test;
   const bool rebuilds = !node->keeps && column >= 0 && test.type->rebuild != nullptr &&
-                        test.by->compared == ValueForm::kPoint &&
-                        bms_is_member(member_of(column), tested);
+                        test.by->compared == ValueForm::kPoint;
   side->rebuilt = rebuilds ? column : -1;
   side->odd = {};
   if (rebuilds) {
@@ -73,8 +87,9 @@ void prepare_side(JoinNode* node, Side* side, const Bitmapset* shown, Bitmapset*
     side->odd.values =
         create_row_store(node->rows, &node->budget, ExecGetResultType(side->plan), &side->value, 1);
   }
-  side->shown = prepare_columns(node, side, shown);
-  side->tested = prepare_columns(node, side, tested);
+  side->shown = prepare_columns(node, side, shown, &tested);
+  Bitmapset* none = nullptr;
+  side->tested = prepare_columns(node, side, tested, &none);
   side->buffer = {};
   side->points = {};
   side->scores = {0, INFINITY};
@@ -90,9 +105,9 @@ void prepare_side(JoinNode* node, Side* side, const Bitmapset* shown, Bitmapset*
 void prepare_sides(JoinNode* node) {
   const Plan* const plan = node->css.ss.ps.plan;
   const JoinPlanExpressions& expressions = node->expressions;
-  Bitmapset* const shown =
-      used_columns({plan->targetlist, expressions.where, expressions.order, expressions.early,
-                    expressions.late, expressions.groups, expressions.outputs});
+  Bitmapset* const shown = used_columns({plan->targetlist, expressions.where, expressions.order,
+                                         expressions.early, expressions.late, expressions.groups,
+                                         node->nearest != nullptr ? computed_columns(node) : NIL});
   Bitmapset* const tested = bms_difference(
       used_columns({expressions.condition, expressions.left_operand, expressions.right_operand,
                     expressions.guard, expressions.sums, expressions.distance}),

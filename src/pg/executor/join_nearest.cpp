@@ -270,6 +270,16 @@ Dataset make_piece(JoinNode* node) {
   return finish_points(&work->piece);
 }
 
+/// How many left rows memory has room for, where they lie in a file; 0: they do not.
+std::uint64_t spilled_block(const JoinNode* node) {
+  constexpr std::uint64_t kLeast = 1 << 14, kMost = 1 << 20;  // what engines can make use of
+  Size bytes = 0;
+  for (const RowStore* const store : {node->left.shown.rows, node->left.tested.rows})
+    bytes += spilled_bytes(store);
+  if (bytes == 0) return 0;
+  return std::clamp(node->budget.limit / 2 / bytes, kLeast, kMost);
+}
+
 /// Begins a search for neighbours of these points.
 void search(JoinNode* node, const Dataset& left) {
   NearestWork* const work = node->nearest;
@@ -278,7 +288,7 @@ void search(JoinNode* node, const Dataset& left) {
   const double radius = work->by_radius ? node->band.select : DBL_MAX;
   set_request(
       run, {Sides::two(left, node->right.points), PointsWithin{node->data.test.by->metric, radius},
-            Output::nearest(work->asked)});
+            Output::nearest(work->asked, spilled_block(node))});
   start_engine(run);
   work->searching = true;
   work->batch_row = 0;
@@ -313,6 +323,14 @@ bool search_more(JoinNode* node) {
   return begun;
 }
 
+std::uint64_t left_id(const ResultBatch& batch, std::uint64_t row) {
+  return static_cast<std::uint64_t>(batch.left_ids[batch.rows[row]]);
+}
+
+std::uint64_t right_id(const ResultBatch& batch, std::uint64_t entry) {
+  return static_cast<std::uint64_t>(batch.right_ids[batch.neighbors[entry]]);
+}
+
 /// Has the processor fetch what the engine's next left rows need: it names them in an order of its
 /// own.
 void expect_left(const JoinNode* node, std::uint64_t batch_row) {
@@ -320,16 +338,35 @@ void expect_left(const JoinNode* node, std::uint64_t batch_row) {
   const ResultBatch& batch = node->run->batch;
   const Side& side = node->left;
   if (batch_row + kRowsAhead >= batch.row_count) return;
-  const auto left_of = [&](std::uint64_t at) {
-    return static_cast<std::uint64_t>(batch.left_ids[batch.rows[batch_row + at]]);
-  };
-  const std::uint64_t later = left_of(kRowsAhead), sooner = left_of(kValuesAhead);
+  const std::uint64_t later = left_id(batch, batch_row + kRowsAhead);
+  const std::uint64_t sooner = left_id(batch, batch_row + kValuesAhead);
   for (const RowStore* const store : {side.shown.rows, side.tested.rows}) {
     expect_row(store, later);
     expect_values(store, sooner);
   }
   if (side.points.file == nullptr && side.points.rows == row_count(side))
     __builtin_prefetch(point(side.points, later));
+}
+
+/// Reads what the engine's next left rows and their neighbours need from files, as many as memory
+/// allows, but at first no more than have come before.
+void read_block(JoinNode* node) {
+  NearestWork* const work = node->nearest;
+  const ResultBatch& batch = node->run->batch;
+  const bool tested = !work->exact || node->condition != nullptr;
+  const std::uint64_t begin = work->batch_row, most = work->came + 1;
+  const Size room = begin_wanting(node);
+  Size bytes = 0;
+  std::uint64_t row = begin;
+  for (; row < batch.row_count && row - begin < most && bytes < room; ++row) {
+    CHECK_FOR_INTERRUPTS();
+    bytes += want_rows(&node->left, left_id(batch, row), tested);
+    for (std::uint64_t i = batch.entry(row); i < batch.entry(row + 1); ++i)
+      bytes += want_rows(&node->right, right_id(batch, i), tested);
+  }
+  read_wanted(node);
+  work->came += row - begin;
+  work->read_row = row;
 }
 
 /// Ranks the neighbours of the next left row that the engine names. False where it names no more.
@@ -339,17 +376,18 @@ bool next_searched(JoinNode* node) {
   while (work->searching) {
     CHECK_FOR_INTERRUPTS();
     if (run->join == nullptr || work->batch_row >= run->batch.row_count) {
-      work->batch_row = 0;
+      work->batch_row = work->read_row = 0;
       work->searching = next_engine_batch(run);
       if (!work->searching && run->exhausted) work->open_count = 0;
       continue;
     }
+    if (node->budget.spilled && work->batch_row == work->read_row) read_block(node);
     const ResultBatch& batch = run->batch;
     const std::uint64_t row = work->batch_row++, begin = batch.entry(row);
     const std::uint64_t count = batch.entry(row + 1) - begin;
     node->handed_over += count;
     expect_left(node, row);
-    begin_ranks(node, static_cast<std::uint64_t>(batch.left_ids[batch.rows[row]]));
+    begin_ranks(node, left_id(batch, row));
     // Without a radius the engine leaves out what is too far for its arithmetic.
     if (count < work->asked && !work->by_radius) continue;
     const bool all = count < work->asked || work->asked >= work->points;
@@ -410,7 +448,7 @@ bool next_left(JoinNode* node) {
   return false;
 }
 
-/// PairSource: the next pair. A left row without any comes once with kNoRow, and what distances
+/// The next pair. A left row without any comes once with kNoRow, and what distances
 /// are is in node->pair.
 bool next_ranked(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
   NearestWork* const work = node->nearest;
@@ -436,23 +474,24 @@ bool next_ranked(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
 /// Computes the columns that no input has, of a pair that the scan tuple shows.
 void show_outputs(JoinNode* node, std::uint64_t left, std::uint64_t right, double distance) {
   NearestWork* const work = node->nearest;
-  if (work->output_count == 0) return;
   TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
-  ExprContext* const expressions = node->css.ss.ps.ps_ExprContext;
   if (work->measures && distance == kUnmeasured) distance = measure(node, left, right);
+  for (int i = 0; i < work->output_count; ++i) {
+    if (!work->output_is_distance[i]) continue;
+    slot->tts_isnull[work->output_columns[i]] = distance == kUnknown;
+    slot->tts_values[work->output_columns[i]] = Float8GetDatum(distance);
+  }
+  if (work->computed == NIL) return;
+  ExprContext* const expressions = node->css.ss.ps.ps_ExprContext;
   MemoryContextReset(work->values);
   ResetExprContext(expressions);
   expressions->ecxt_scantuple = ExecStoreVirtualTuple(ExecClearTuple(slot));
   const MemoryContext caller = MemoryContextSwitchTo(work->values);
   for (int i = 0; i < work->output_count; ++i) {
     const int column = work->output_columns[i];
-    if (work->output_is_distance[i]) {
-      slot->tts_isnull[column] = distance == kUnknown;
-      slot->tts_values[column] = Float8GetDatum(distance);
-    } else {
+    if (!work->output_is_distance[i])
       slot->tts_values[column] =
           ExecEvalExpr(work->outputs[i], expressions, &slot->tts_isnull[column]);
-    }
   }
   MemoryContextSwitchTo(caller);
 }
@@ -533,10 +572,19 @@ bool is_distance(const JoinNode* node, const Node* output) {
   return exprType(output) == FLOAT8OID && equal(output, node->expressions.distance);
 }
 
+/// Whoever may not call the function of a distance that the node emits in its place gets the error.
+void check_call(const Expr* emitted) {
+  if (IsA(emitted, FuncExpr))
+    check_execute_privilege(reinterpret_cast<const FuncExpr*>(emitted)->funcid);
+  if (IsA(emitted, OpExpr))
+    check_execute_privilege(reinterpret_cast<const OpExpr*>(emitted)->opfuncid);
+}
+
 }  // namespace
 
 void begin_nearest(JoinNode* node) {
   const JoinPlanExpressions& expressions = node->expressions;
+  const CustomScan* const plan = castNode(CustomScan, node->css.ss.ps.plan);
   PlanState* const parent = &node->css.ss.ps;
   NearestWork* const work = static_cast<NearestWork*>(palloc0(sizeof(NearestWork)));
   const int outputs = list_length(expressions.outputs);
@@ -549,8 +597,10 @@ void begin_nearest(JoinNode* node) {
   work->output_is_distance = static_cast<bool*>(palloc(outputs + 1));
   for (int i = 0; i < node->data.column_count; ++i) {
     if (node->data.attributes[i] != 0) continue;
+    check_call(list_nth_node(TargetEntry, plan->custom_scan_tlist, i)->expr);
     Expr* const output = static_cast<Expr*>(list_nth(expressions.outputs, work->output_count));
     const bool measured = is_distance(node, reinterpret_cast<Node*>(output));
+    if (!measured) work->computed = lappend(work->computed, output);
     work->outputs[work->output_count] = ExecInitExpr(output, parent);
     work->output_is_distance[work->output_count] = measured;
     work->output_columns[work->output_count++] = i;
@@ -560,9 +610,7 @@ void begin_nearest(JoinNode* node) {
                                        ALLOCSET_SMALL_SIZES);
 }
 
-bool measures_pairs(const JoinNode* node) {
-  return node->nearest->measures && !node->nearest->exact;
-}
+List* computed_columns(const JoinNode* node) { return node->nearest->computed; }
 
 void start_nearest(JoinNode* node) {
   NearestWork* const work = node->nearest;
@@ -574,6 +622,7 @@ void start_nearest(JoinNode* node) {
   fresh.output_columns = work->output_columns;
   fresh.output_is_distance = work->output_is_distance;
   fresh.output_count = work->output_count;
+  fresh.computed = work->computed;
   fresh.measures = work->measures;
   fresh.exact = work->exact;
   fresh.values = work->values;
@@ -620,7 +669,7 @@ bool next_nearest_row(JoinNode* node) {
     double distance = work->due_distance;
     bool more = true;
     if (!work->pair_due) {
-      more = next_pair(node, next_ranked, &left, &right);
+      more = next_ranked(node, &left, &right);
       distance = node->pair.distance;
     }
     const bool is_next = !more || left != work->shown;

@@ -27,6 +27,7 @@ struct NearestWork {
   int* output_columns;       ///< [output_count] of the scan tuple
   bool* output_is_distance;  ///< [output_count] it is what rows are ranked by
   int output_count;
+  List* computed;        ///< the outputs that are not
   bool measures;         ///< an output is the distance
   bool exact;            ///< the engine's distances are the operator's
   MemoryContext values;  ///< of the outputs of one row
@@ -46,6 +47,8 @@ struct NearestWork {
   std::uint64_t chunk;      ///< of left points in a file, the next one
   PointBuffer piece;        ///< points that the engine is asked about, if not all
   std::uint64_t batch_row;  ///< of the engine's batch, the next one
+  std::uint64_t read_row;   ///< and the first one that read_block() has not read
+  std::uint64_t came;       ///< rows of all blocks so far
   std::uint8_t* done;       ///< [left rows] whether their neighbours were found
   std::uint8_t* open;       ///< [left rows] whether they were too few
   std::uint64_t open_count;

@@ -25,10 +25,17 @@ extern "C" {
 
 namespace gpujoin {
 
+/// Columns of the scan tuple that are one column of the input, and kept once.
+struct TwinColumns {
+  int kept, twin;  ///< places in the scan tuple
+};
+
 /// Columns of the scan tuple that one input fills.
 struct Columns {
   int count;
-  int* targets;            ///< [count] their places in the scan tuple
+  int* targets;  ///< [count] their places in the scan tuple
+  int twin_count;
+  TwinColumns* twins;      ///< [twin_count]
   RowStore* rows;          ///< in the same order
   LateRows* late;          ///< rows come from here, not from `rows`; or null
   AttrNumber* attributes;  ///< [count] of late rows, in the same order
@@ -416,8 +423,8 @@ void forget_nearest(JoinNode* node);
 /// The next row of the join in the scan tuple.
 bool next_nearest_row(JoinNode* node);
 
-/// Whether the distance has to be computed for a pair, if it is shown.
-bool measures_pairs(const JoinNode* node);
+/// The columns that are computed for each row; the distance is known.
+List* computed_columns(const JoinNode* node);
 
 // ---- join_operands.cpp
 
@@ -469,6 +476,17 @@ bool passes(JoinNode* node, std::uint64_t left, std::uint64_t right);
 bool asks_for_condition(JoinNode* node);
 
 // ---- join_batch.cpp
+
+/// Forgets the rows that were read from files together. Returns how many bytes the next ones may
+/// take.
+Size begin_wanting(JoinNode* node);
+
+/// Asks for what is kept of a row, with `tested` for the condition too, and returns how much memory
+/// it will take; 0 where it is in memory.
+Size want_rows(const Side* side, std::uint64_t row, bool tested);
+
+/// Reads what was asked for, each row once and in the order of its file.
+void read_wanted(JoinNode* node);
 
 /// The next pair of the source, whose rows are in memory. Of one source all pairs are taken before
 /// another one's, or forget_pairs() is called.

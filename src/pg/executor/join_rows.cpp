@@ -74,6 +74,16 @@ void show_late(TupleTableSlot* slot, const Columns& columns, std::uint64_t row) 
         late_value(found, columns.attributes[i], &slot->tts_isnull[columns.targets[i]]);
 }
 
+/// The same of a row that is kept.
+void show_kept(TupleTableSlot* slot, const Columns& columns, std::uint64_t row) {
+  const bool* nulls;
+  const Datum* const values = fetch_row(columns.rows, row, &nulls);
+  for (int i = 0; i < columns.count; ++i) {
+    slot->tts_values[columns.targets[i]] = values[i];
+    slot->tts_isnull[columns.targets[i]] = nulls[i];
+  }
+}
+
 /// Finds all matches, before any row is emitted.
 void find_all(JoinNode* node) {
   while (next_match(node)) ++node->total;
@@ -100,17 +110,20 @@ bool count_off(JoinNode* node) {
 
 void show(TupleTableSlot* slot, const Columns& columns, std::uint64_t row) {
   if (columns.count == 0) return;
-  if (columns.late != nullptr) return show_late(slot, columns, row);
-  const bool* nulls;
-  const Datum* const values = fetch_row(columns.rows, row, &nulls);
-  for (int i = 0; i < columns.count; ++i) {
-    slot->tts_values[columns.targets[i]] = values[i];
-    slot->tts_isnull[columns.targets[i]] = nulls[i];
+  if (columns.late != nullptr)
+    show_late(slot, columns, row);
+  else
+    show_kept(slot, columns, row);
+  for (int i = 0; i < columns.twin_count; ++i) {
+    const auto [kept, twin] = columns.twins[i];
+    slot->tts_values[twin] = slot->tts_values[kept];
+    slot->tts_isnull[twin] = slot->tts_isnull[kept];
   }
 }
 
 void show_nothing(TupleTableSlot* slot, const Columns& columns) {
   for (int i = 0; i < columns.count; ++i) slot->tts_isnull[columns.targets[i]] = true;
+  for (int i = 0; i < columns.twin_count; ++i) slot->tts_isnull[columns.twins[i].twin] = true;
 }
 
 void show_left_alone(JoinNode* node, std::uint64_t row) {

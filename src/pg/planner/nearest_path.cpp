@@ -1,13 +1,15 @@
 // The subquery's plan has its sort and its limit, so the node's second input is another plan of the
 // same subquery: a scan of its table with the conditions on its rows alone, in the order of the
-// keys that decide among equal distances.
+// keys that decide among equal distances. Where the query computes the distance of its rows again,
+// the node emits it.
 #include "pg/planner/nearest_path.h"
 
 #include "pg/executor/custom_scan.h"
 #include "pg/executor/join_plan.h"
+#include "pg/planner/distances_above.h"
 #include "pg/planner/join_estimate.h"
-#include "pg/planner/nearest_clause.h"
 #include "pg/planner/scan_columns.h"
+#include "pg/settings.h"
 
 extern "C" {
 #include "foreign/fdwapi.h"
@@ -21,6 +23,7 @@ extern "C" {
 #include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
 #include "parser/parsetree.h"
+#include "utils/lsyscache.h"
 }
 
 namespace gpujoin {
@@ -36,6 +39,7 @@ struct NearestPath {
   Path* scan;          ///< of the subquery
   List* conditions;    ///< of RestrictInfo: on the subquery's rows
   List* join_clauses;  ///< of RestrictInfo: of the join
+  List* distances;     ///< what distances_above() found
 };
 
 // ---- The scan
@@ -214,12 +218,28 @@ List* computed_outputs(const NearestClause& clause, ScanColumns* scan) {
   List* outputs = NIL;
   for (int i = 0; i < list_length(scan->columns); ++i) {
     if (list_nth_int(scan->attributes, i) != 0) continue;
-    const Var* const column =
-        reinterpret_cast<const Var*>(list_nth_node(TargetEntry, scan->columns, i)->expr);
-    outputs = lappend(outputs, list_nth(clause.outputs, column->varattno - 1));
+    const Expr* const column = list_nth_node(TargetEntry, scan->columns, i)->expr;
+    outputs = lappend(
+        outputs, IsA(column, Var)
+                     ? list_nth(clause.outputs, reinterpret_cast<const Var*>(column)->varattno - 1)
+                     : clause.distance.condition);
   }
   add_columns(scan, outputs);
   return outputs;
+}
+
+/// Adds the columns that what stands above uses: a target list, or expressions. A distance among
+/// them is a column of the node's own.
+void add_columns_above(ScanColumns* scan, const List* above, const List* distances) {
+  ListCell* cell;
+  foreach (cell, above) {
+    void* value = lfirst(cell);
+    if (IsA(value, TargetEntry)) value = static_cast<TargetEntry*>(value)->expr;
+    if (list_member(distances, value))
+      add_computed(scan, static_cast<Expr*>(value));
+    else
+      add_columns(scan, value);
+  }
 }
 
 AttrNumber value_attribute(const NearestPath& path) {
@@ -266,8 +286,9 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo*, CustomPath* custom, List* tlist,
   data.right_value = value_attribute(path);
   ScanColumns scan = {NIL, NIL, NIL, left->targetlist, NIL, NIL};
   find_outputs(root, path, &scan);
-  add_columns(&scan, tlist);
-  add_columns(&scan, custom->path.pathtarget->exprs);
+  add_columns_above(&scan, tlist, path.distances);
+  add_columns_above(&scan, custom->path.pathtarget->exprs, path.distances);
+  add_columns_above(&scan, path.distances, path.distances);
   for (void* const used : {static_cast<void*>(parts.where), static_cast<void*>(parts.late),
                            static_cast<void*>(parts.early), static_cast<void*>(parts.condition),
                            static_cast<void*>(parts.distance)})
@@ -308,6 +329,85 @@ Selectivity share_of_conditions(const NearestPath& path) {
   return share;
 }
 
+/// A path over the outer input's; null where there is too little memory.
+CustomPath* make_path(PlannerInfo* root, RelOptInfo* join, const Path* left,
+                      const NearestPath& like) {
+  NearestPath* const path =
+      reinterpret_cast<NearestPath*>(newNode(sizeof(NearestPath), T_CustomPath));
+  *path = like;
+  CustomPath* const custom = &path->custom;
+  custom->path.type = T_CustomPath;
+  custom->path.pathtype = T_CustomScan;
+  custom->path.parent = join;
+  custom->path.pathtarget = join->reltarget;
+  custom->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+  custom->custom_paths = list_make1(const_cast<Path*>(left));
+  custom->methods = &kPathMethods;
+  const NearestCost cost = {left, path->scan, like.clause.rows, share_of_conditions(*path),
+                            list_length(like.clause.conditions) > 0 ? like.clause.conditions : NIL};
+  if (!set_nearest_cost(root, like.inner->subroot, like.clause.distance, like.clause.value, cost,
+                        &custom->path))
+    return nullptr;
+  add_disabled_nodes(&custom->path, {left, path->scan});
+  return custom;
+}
+
+/// Whether processes may share the outer rows, each with all right rows. PostgreSQL lets no
+/// subquery with a limit run in several processes, for its rows may differ; but here each outer
+/// row's are found by one process. Where sessions use the device by themselves each process would
+/// have to set it up.
+bool can_be_shared(PlannerInfo* root, const RelOptInfo* join, const RelOptInfo* outer,
+                   const NearestPath& path) {
+  const NearestClause& clause = path.clause;
+  PlannerInfo* const subroot = path.inner->subroot;
+  const RangeTblEntry* const table = planner_rt_fetch(clause.table->relid, subroot);
+  const bool by_service = service_preference() != ServicePreference::kOff;
+  if (!outer->consider_parallel || outer->partial_pathlist == NIL ||
+      !(by_service || engine_preference() == EnginePreference::kCpu) ||
+      get_rel_persistence(table->relid) == RELPERSISTENCE_TEMP)
+    return false;
+  const auto are_safe = [](PlannerInfo* planner, const void* expressions) {
+    return is_parallel_safe(planner, static_cast<Node*>(const_cast<void*>(expressions)));
+  };
+  for (const void* const expressions :
+       {static_cast<const void*>(clause.distance.condition),
+        static_cast<const void*>(clause.radius.condition), static_cast<const void*>(clause.limit),
+        static_cast<const void*>(clause.conditions), static_cast<const void*>(clause.outputs),
+        static_cast<const void*>(path.conditions), static_cast<const void*>(path.join_clauses),
+        static_cast<const void*>(join->reltarget->exprs)})
+    if (!are_safe(root, expressions)) return false;
+  return are_safe(subroot, clause.scan_conditions) && are_safe(subroot, clause.value);
+}
+
+/// The path below one that passes rows on; null: it is another one.
+Path* path_below(Path* path) {
+  switch (nodeTag(path)) {
+    case T_ProjectionPath:
+      return reinterpret_cast<ProjectionPath*>(path)->subpath;
+    case T_GatherPath:
+      return reinterpret_cast<GatherPath*>(path)->subpath;
+    case T_GatherMergePath:
+      return reinterpret_cast<GatherMergePath*>(path)->subpath;
+    case T_SortPath:
+      return reinterpret_cast<SortPath*>(path)->subpath;
+    default:
+      return nullptr;
+  }
+}
+
+/// Has the path emit the distances of the node below it; NIL: there is none.
+List* emit_distances(Path* path) {
+  List* distances = NIL;
+  if (Path* const below = path_below(path))
+    distances = emit_distances(below);
+  else if (IsA(path, CustomPath) && reinterpret_cast<CustomPath*>(path)->methods == &kPathMethods)
+    distances = reinterpret_cast<NearestPath*>(path)->distances;
+  if (distances == NIL) return NIL;
+  path->pathtarget = copy_pathtarget(path->pathtarget);
+  add_new_columns_to_pathtarget(path->pathtarget, distances);
+  return distances;
+}
+
 }  // namespace
 
 void add_nearest_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOptInfo* inner,
@@ -321,28 +421,31 @@ void add_nearest_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, Re
     return;
   NearestClause clause;
   if (!match_nearest(root, outer, inner, &clause)) return;
-  NearestPath* const path =
-      reinterpret_cast<NearestPath*>(newNode(sizeof(NearestPath), T_CustomPath));
-  path->clause = clause;
-  path->type = type;
-  path->joined = join->relids;
-  path->inner = inner;
-  path->scan = make_scan(inner->subroot, clause);
-  path->conditions = inner->baserestrictinfo;
-  path->join_clauses = extra->restrictlist;
-  CustomPath* const custom = &path->custom;
-  custom->path.pathtype = T_CustomScan;
-  custom->path.parent = join;
-  custom->path.pathtarget = join->reltarget;
-  custom->flags = CUSTOMPATH_SUPPORT_PROJECTION;
-  custom->custom_paths = list_make1(const_cast<Path*>(left));
-  custom->methods = &kPathMethods;
-  const NearestCost cost = {left, path->scan, clause.rows, share_of_conditions(*path),
-                            list_length(clause.conditions) > 0 ? clause.conditions : NIL};
-  if (!set_nearest_cost(root, inner->subroot, clause.distance, clause.value, cost, &custom->path))
-    return;
-  add_disabled_nodes(&custom->path, {left, path->scan});
-  add_path(join, &custom->path);
+  NearestPath like = {};
+  like.clause = clause;
+  like.type = type;
+  like.joined = join->relids;
+  like.inner = inner;
+  like.scan = make_scan(inner->subroot, clause);
+  like.conditions = inner->baserestrictinfo;
+  like.join_clauses = extra->restrictlist;
+  like.distances = distances_above(root, join, inner, clause);
+  if (CustomPath* const path = make_path(root, join, left, like)) add_path(join, &path->path);
+  if (!can_be_shared(root, join, outer, like)) return;
+  const Path* const part = static_cast<Path*>(linitial(outer->partial_pathlist));
+  CustomPath* const path = make_path(root, join, part, like);
+  if (path == nullptr) return;
+  path->path.parallel_safe = true;
+  path->path.parallel_workers = part->parallel_workers;
+  path->path.rows = clamp_row_est(join->rows * part->rows / outer->rows);
+  join->consider_parallel = true;
+  add_partial_path(join, &path->path);
+}
+
+void emit_distances(RelOptInfo* input) {
+  ListCell* cell;
+  for (List* const paths : {input->pathlist, input->partial_pathlist})
+    foreach (cell, paths) emit_distances(static_cast<Path*>(lfirst(cell)));
 }
 
 }  // namespace gpujoin

@@ -65,11 +65,7 @@ void add_columns(ScanColumns* scan, void* expression) {
   foreach (cell, used) {
     Node* const column = static_cast<Node*>(lfirst(cell));
     if (IsA(column, Aggref)) {
-      ListCell* other;
-      bool known = false;
-      foreach (other, scan->columns)
-        known = known || equal(lfirst_node(TargetEntry, other)->expr, column);
-      if (!known) add_column(scan, column, false, 0);
+      add_computed(scan, reinterpret_cast<Expr*>(column));
       continue;
     }
     if (find_entry(scan->columns, column) != nullptr) continue;
@@ -86,6 +82,13 @@ void add_columns(ScanColumns* scan, void* expression) {
     if (!IsA(column, PlaceHolderVar)) elog(ERROR, "a column of a similarity join is missing");
     add_columns(scan, reinterpret_cast<PlaceHolderVar*>(column)->phexpr);
   }
+}
+
+void add_computed(ScanColumns* scan, const Expr* expression) {
+  ListCell* cell;
+  foreach (cell, scan->columns)
+    if (equal(lfirst_node(TargetEntry, cell)->expr, expression)) return;
+  add_column(scan, reinterpret_cast<const Node*>(expression), false, 0);
 }
 
 void add_operand(ScanColumns* scan, Expr* operand, bool from_left, AttrNumber attribute) {

@@ -29,6 +29,9 @@ void* with_columns_of(List* columns, void* expression);
 /// pairs.
 void add_columns(ScanColumns* scan, void* expression);
 
+/// Adds an expression that the node computes for what stands above it, if it is not there yet.
+void add_computed(ScanColumns* scan, const Expr* expression);
+
 /// Adds the column of an operand that an input computes, unless it is a column as it is. Comes
 /// last: by then the other expressions have added the operand's own columns.
 void add_operand(ScanColumns* scan, Expr* operand, bool from_left, AttrNumber attribute);

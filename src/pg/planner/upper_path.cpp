@@ -4,6 +4,7 @@
 #include "pg/planner/function_path.h"
 #include "pg/planner/join_estimate.h"
 #include "pg/planner/join_path.h"
+#include "pg/planner/nearest_path.h"
 #include "pg/planner/sum_path.h"
 #include "pg/planner/unique_rows.h"
 #include "pg/planner/window_path.h"
@@ -162,6 +163,7 @@ void add_upper_paths(PlannerInfo* root, UpperRelationKind stage, RelOptInfo* inp
   if (stage == UPPERREL_GROUP_AGG) {
     const auto* const group = static_cast<const GroupPathExtraData*>(extra);
     if (!add_counting_path(root, input, output, group)) add_sum_path(root, input, output, group);
+    emit_distances(input);
   }
   if (stage == UPPERREL_WINDOW) add_window_paths(root, output);
   if (stage == UPPERREL_ORDERED) add_top_path(root, input, output);

@@ -248,6 +248,11 @@ Size want_row(RowStore* store, std::uint64_t row) {
   return bytes + entry_bytes(store);
 }
 
+Size spilled_bytes(const RowStore* store) {
+  if (store->file == nullptr || store->rows == 0) return 0;
+  return MAXALIGN(store->end / store->rows) + entry_bytes(store);
+}
+
 void read_wanted_rows(RowStore* store) {
   WantedRows& wanted = store->wanted;
   if (wanted.rows == 0) return;

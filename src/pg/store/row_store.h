@@ -74,6 +74,9 @@ void trim_row_store(RowStore* store);
 /// Asks for a row of a store in a file, and returns how much more memory the rows will take for it.
 Size want_row(RowStore* store, std::uint64_t row);
 
+/// How much memory a row takes on average that is read from a file; 0: they are in memory.
+Size spilled_bytes(const RowStore* store);
+
 /// Reads the rows that were asked for: fetch_row() finds them in memory.
 void read_wanted_rows(RowStore* store);
 
