@@ -8,7 +8,7 @@
 namespace gpujoin::cuda {
 namespace {
 
-/// Of a point, by its position; false for what fills up the last tile.
+/// Whether the point at a position is a core point; what fills up the last tile is none.
 __device__ bool is_core(const ClusterTilesView& view, std::uint32_t point) {
   return (view.cores[point / 32] >> point % 32 & 1) != 0;
 }

@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(kBlockThreads) open_kernel(SpanningView view) 
   if (open) view.open[place] = point;
 }
 
-/// Of the edges of a component's first distance, the first.
+/// The first edge among those that have a component's first distance.
 __global__ void ends_kernel(SpanningView view) {
   const std::uint64_t at = global_thread();
   if (at >= view.tree().points) return;

@@ -49,10 +49,10 @@ struct NodeFacts {
   std::uint32_t component;  ///< the one of all of them; of the round at hand
 };
 
-/// Of no points.
+/// What holds for no points.
 GPUJOIN_HD inline NodeFacts no_facts() { return {HUGE_VAL, ~std::uint32_t{0}, NodeFacts::kNone}; }
 
-/// Of the points of two nodes together.
+/// What holds for the points of two nodes together.
 GPUJOIN_HD inline NodeFacts together(const NodeFacts& a, const NodeFacts& b) {
   NodeFacts both = {a.core < b.core ? a.core : b.core, a.rank < b.rank ? a.rank : b.rank,
                     NodeFacts::kSeveral};
