@@ -277,7 +277,9 @@ TEST_P(Clusters, many_equal_rows_of_many_columns_take_no_quadratic_time) {
         for (std::uint64_t row = 0; exact && row < kRows; ++row)
           ASSERT_EQ(result.counts[row].count,
                     pack_cluster({ClusterRole::kCore, metric == Metric::kL2 ? row % 2 : 0}));
-        if (exact) EXPECT_LT(result.stats.rechecked, kRows * 1000) << dims << " " << eps;
+        if (exact) {
+          EXPECT_LT(result.stats.rechecked, kRows * 1000) << dims << " " << eps;
+        }
       }
 }
 
