@@ -151,7 +151,7 @@ double estimate_core_ms(const JoinRequest& request, double enough_ms) {
   if (request.output() == Output::kNearest)
     return index_ms + estimate_nearest_ms(request, request.neighbors(), kCoreWalkCosts);
   // Core distances, and rounds that together take about as long [Boruvka].
-  if (request.output() == Output::kSpanningTree || request.output() == Output::kStableClusters)
+  if (is_of_spanning_tree(request.output()))
     return index_ms + 2 * estimate_nearest_ms(request, request.min_points(), kCoreWalkCosts);
   const double brute_force_ms = most_brute_force_ms(request, kCoreWalkCosts);
   if (index_ms + brute_force_ms < enough_ms) return index_ms + brute_force_ms;

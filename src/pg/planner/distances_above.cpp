@@ -18,7 +18,7 @@ namespace {
 struct Symbol {
   bool compiled, strict;
   const char* name;
-  const char* library;
+  const char* object;
 };
 
 const char* text_of(HeapTuple tuple, AttrNumber attribute) {
@@ -44,7 +44,7 @@ bool are_same_code(Oid function, Oid other) {
   if (function == other) return true;
   const Symbol two = symbol_of(other);
   return one.compiled && two.compiled && two.strict && strcmp(one.name, two.name) == 0 &&
-         strcmp(one.library, two.library) == 0;
+         strcmp(one.object, two.object) == 0;
 }
 
 struct Search {
