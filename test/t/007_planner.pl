@@ -360,6 +360,12 @@ static PlannedStmt *plan_elsewhere(Query *query, const char *text, int options, 
     entry->relid = (Oid) its_rows;
     LockRelationOid(entry->relid, AccessShareLock);
   }
+#if PG_VERSION_NUM >= 160000
+  foreach (cell, query->rteperminfos) {
+    RTEPermissionInfo *info = (RTEPermissionInfo *) lfirst(cell);
+    if (info->relid == (Oid) empty_table && empty_table != 0) info->relid = (Oid) its_rows;
+  }
+#endif
   return (previous_planner ? previous_planner : standard_planner)(query, text, options, parameters);
 }
 

@@ -88,7 +88,7 @@ is($node->safe_psql('postgres', "SET ROLE reader; SELECT count(*) FROM pg_stat_g
   like($progress->('phase', 'pg_read_all_stats'), qr/^\w+$/, 'as members of pg_read_all_stats may');
   $node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
   $session->result;
-  is($progress->('phase'), '', 'cancelled, it is gone');
+  ok(wait_until($Session::DEADLINE, sub { $progress->('phase') eq '' }), 'cancelled, it is gone');
   $session->value("SELECT count(*) FROM gpu_selfjoin('few', 1)");
   $session->quit;
   ok(wait_until($Session::DEADLINE, sub { counts('cancels') eq '1' }), 'and its cancel is counted');
@@ -150,15 +150,19 @@ is($node->safe_psql('postgres', "SET ROLE reader; SELECT count(*) FROM pg_stat_g
 
 # Counts outlast the service, and the server.
 {
-  ok(wait_until($Session::DEADLINE, sub { counts('joins') >= 2 }), 'there are counts');
+  my $sessions = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'";
+  ok(wait_until($Session::DEADLINE, sub { $node->safe_psql('postgres', $sessions) == 1 && counts('joins') >= 2 }),
+    'there are counts, of sessions that have ended');
   my $kept = counts('joins, pairs, rows, stats_reset');
   my ($service) = service_pids($node);
   kill 'TERM', $service;
   ok(wait_until($Session::DEADLINE, sub { my @now = service_pids($node); @now == 1 && $now[0] != $service && counts('joins') ne '' }), 'the next service comes');
   is(counts('joins, pairs, rows, stats_reset'), $kept, 'and goes on with the counts');
   $node->restart;
-  $node->safe_psql('postgres', $count);
+  my $session = Session->new($node);
+  $session->value($count);
   ok(wait_until($Session::DEADLINE, sub { counts('joins') ne '' }), 'so does the next server');
+  $session->quit;
   my ($joins, $pairs_before, $rows, $since) = split /\|/, $kept;
   ok(wait_until($Session::DEADLINE, sub { counts('joins') eq $joins + 1 }), 'with one join more');
   is(counts('pairs, stats_reset'), join('|', $pairs_before + $pairs, $since), 'and its pairs');

@@ -283,8 +283,10 @@ TEST_P(Clusters, many_equal_rows_of_many_columns_take_no_quadratic_time) {
       }
 }
 
-TEST_P(Clusters, of_devices_are_those_of_the_host_in_large_joins_and_in_little_memory) {
-  if (!is_device(engine())) GTEST_SKIP() << "the host is compared with brute force";
+class ClustersOnDevices : public Clusters {};
+GPUJOIN_ON_DEVICES(ClustersOnDevices);
+
+TEST_P(ClustersOnDevices, are_those_of_the_host_in_large_joins_and_in_little_memory) {
   Random random(909);
   constexpr std::uint64_t kRows = 24000;
   for (const std::uint32_t dims : {2u, 12u, 24u}) {

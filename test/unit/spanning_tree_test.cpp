@@ -145,8 +145,10 @@ TEST_P(SpanningTree, is_the_same_by_several_threads_and_in_little_memory) {
   }
 }
 
-TEST_P(SpanningTree, of_devices_is_that_of_the_host) {
-  if (!is_device(engine())) GTEST_SKIP() << "the host is compared with Prim's";
+class SpanningTreeOnDevices : public SpanningTree {};
+GPUJOIN_ON_DEVICES(SpanningTreeOnDevices);
+
+TEST_P(SpanningTreeOnDevices, is_that_of_the_host) {
   Random random(2308);
   for (const std::uint32_t dims : {1u, 2u, 3u, 8u, 11u}) {
     const std::uint64_t rows = dims > 8 ? 6000 : 60000;
