@@ -518,7 +518,12 @@ class Geography(Kind):
         metres = self.rng.choice([0, 0.001, 100, 1500, 1500, 50000, 3e6])
         sphere = self.rng.choice(['', '', ', false', ', true'])
         return self.rng.choice([f'ST_DWithin({left}, {right}, {metres}{sphere})'] * 2 +
-                               [f'ST_Distance({left}, {right}{sphere}) <= {metres}', f'{left} <-> {right} < {metres}'])
+                               [f'ST_Distance({left}, {right}{sphere}) <= {metres}', f'{left} <-> {right} < {metres}',
+                                f'ST_DistanceSpheroid({self.middle(left)}, {self.middle(right)}) <= {metres}'])
+
+    def middle(self, value):
+        """A point: that a line touches a polygon ST_DistanceSpheroid finds only sometimes."""
+        return f'ST_Centroid(({value})::geometry)'
 
     distance = None
 

@@ -29,7 +29,12 @@ CREATE TABLE conditions (name text, condition text);
 INSERT INTO conditions
 SELECT format(form, r), format(form, r)
 FROM unnest('{0,0.0005,0.02,500,111319.490793,2500000,15000001,20003930,Infinity}'::float8[]) r,
-  unnest(ARRAY['ST_DWithin(l.g, r.g, %L::float8)', 'ST_DWithin(l.g, r.g, %L, false)', 'ST_Distance(l.g, r.g) <= %L::float8']) form;
+  unnest(ARRAY['ST_DWithin(l.g, r.g, %L::float8)', 'ST_DWithin(l.g, r.g, %L, false)', 'ST_Distance(l.g, r.g) <= %L::float8',
+    'ST_DistanceSpheroid(l.g::geometry, r.g::geometry) <= %L::float8']) form;
+-- Radii that are the distances of two places, from millimetres to antipodes.
+INSERT INTO conditions
+SELECT format('%s of %s and %s', comparison, l.id, r.id), format('ST_Distance(l.g, r.g) %s %L::float8', comparison, ST_Distance(l.g, r.g))
+FROM generate_series(1, 60) i JOIN places l ON l.id = i * 53 % 411 JOIN places r ON r.id = (i * 97 + 1) % 411, unnest('{<,<=}'::text[]) comparison;
 INSERT INTO conditions VALUES ('<', 'ST_Distance(l.g, r.g) < 111319.49079327358'), ('<=', 'ST_Distance(l.g, r.g) <= 111319.49079327358'),
   ('turned round', '500 >= ST_Distance(r.g, l.g, false)'), ('<->', 'l.g <-> r.g < 5000'), ('sphere', 'ST_Distance(l.g, r.g, false) < 90000'),
   ('DistanceSphere', 'ST_DistanceSphere(l.g::geometry, r.g::geometry) < 3000'), ('negative', 'ST_Distance(l.g, r.g) < -1'),
@@ -49,8 +54,10 @@ SELECT same_rows('SELECT ST_Distance(l.g, r.g) AS d, l.id, r.id FROM places l JO
 -- The shell around the radius is thin.
 SELECT cmp_ok(property('Evaluated Pairs', query)::int, '<', property('Pairs', query)::int / 10, 'most pairs need no question')
 FROM (VALUES ('SELECT l.id, r.id FROM places l JOIN places r ON ST_DWithin(l.g, r.g, 1200)')) q(query);
-SELECT cmp_ok(property('Evaluated Pairs', query)::int, '<', 20, 'hardly any on the sphere')
-FROM (VALUES ('SELECT l.id, r.id FROM places l JOIN places r ON ST_DWithin(l.g, r.g, 1200.5, false)')) q(query);
+SELECT cmp_ok(property('Evaluated Pairs', query)::int, '<', 20, 'hardly any: ' || query)
+FROM unnest(ARRAY['SELECT l.id, r.id FROM places l JOIN places r ON ST_DWithin(l.g, r.g, 1200.5, false)',
+  'SELECT l.id, r.id FROM places l JOIN places r ON ST_DWithin(l.g, r.g, 1200.5)',
+  'SELECT l.id, r.id FROM places l JOIN places r ON ST_DistanceSpheroid(l.g::geometry, r.g::geometry) < 1200.5 AND l.id < 500 AND r.id < 500']) query;
 
 -- Lines, polygons and collections by the boxes that they are stored with; other coordinate systems are odd rows.
 CREATE TABLE shapes (id int, g geography);
@@ -78,6 +85,14 @@ SELECT same_rows('SELECT l.id, r.id FROM others l JOIN others r ON ST_DWithin(l.
 SELECT same_rows('SELECT l.id, s.* FROM places l CROSS JOIN LATERAL (SELECT r.id, l.g <-> r.g AS d FROM places r WHERE r.kind <> ''corner''
   ORDER BY l.g <-> r.g, r.id LIMIT 5) s WHERE l.kind = ' || quote_literal(kind), NULL, 'nearest: ' || kind)
 FROM unnest('{earth,town,pole}'::text[]) kind;
+SELECT same_rows('SELECT l.id, s.* FROM places l CROSS JOIN LATERAL (SELECT r.id, ST_Distance(l.g, r.g) AS d FROM places r WHERE r.kind <> ''corner''
+  ORDER BY ST_Distance(l.g, r.g), r.id LIMIT 5) s WHERE l.kind = ' || quote_literal(kind), NULL, 'nearest on the spheroid: ' || kind)
+FROM unnest('{earth,town,pole}'::text[]) kind;
+
+-- Geometries that are no places, for ST_DistanceSpheroid.
+CREATE TABLE flat AS SELECT id, g::geometry AS g FROM shapes WHERE id % 2 = 0 AND NOT g::geometry IS NULL AND ST_GeometryType(g::geometry) <> 'ST_GeometryCollection'
+  UNION ALL SELECT 1000 + id, ST_SetSRID(ST_Translate(g::geometry, 0, 41), 4326) FROM places WHERE kind = 'town' AND id % 9 = 0;
+SELECT same_rows('SELECT l.id, r.id FROM flat l JOIN flat r ON ST_DistanceSpheroid(l.g, r.g) <= 5000', true, 'geometries on the spheroid');
 
 -- The metric haversine measures on the same sphere.
 SELECT cmp_ok(max(abs(gpu_distance(ARRAY[ST_X(l.p), ST_Y(l.p)], ARRAY[ST_X(r.p), ST_Y(r.p)], 'haversine') - ST_DistanceSphere(l.p, r.p))), '<', 0.0001::float8,

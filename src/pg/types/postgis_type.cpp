@@ -253,7 +253,9 @@ constexpr TestFunction kTests[] = {
 
 // ---- Geography
 
-void widen_spheroid(double eps, std::uint32_t, EpsBand* band) {
+void widen_spheroid(double eps, std::uint32_t, EpsBand* band) { widen_by_geodesic(eps, band); }
+
+void widen_either(double eps, std::uint32_t, EpsBand* band) {
   widen_by_radii(eps, kLeastRadius, kLargestRadius, kUsualSlack, band);
 }
 
@@ -266,27 +268,38 @@ bool is_on_known_spheroid(const GeometryView& view) {
   return view.srid == 4326 || view.srid == 4258 || view.srid == 4269;
 }
 
-/// The point on the sphere of a tuple of degrees. False where they are none.
-bool tuple_to_sphere(const char* tuple, double* point) {
-  return to_sphere(load<double>(tuple), load<double>(tuple + sizeof(double)), point);
-}
+constexpr double kNowhereOnEarth[3] = {NAN, NAN, NAN};
 
-constexpr double kNowhereOnSphere[3] = {NAN, NAN, NAN};
+using ToPlace = bool (*)(double longitude, double latitude, double* place);
 
-ValueFinding add_geography_point(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
-                                 Datum value) {
+/// The place of a point in degrees. A geography that is empty has no distance to anything; a
+/// geometry has, to ST_DistanceSpheroid().
+template <ToPlace kToPlace, bool kGeography>
+ValueFinding add_place(PointBuffer* buffer, ValueShape* shape, std::int64_t id, Datum value) {
   return with_detoasted(value, [&](const struct varlena* detoasted) {
     const GeometryView view = view_geometry(VARDATA_ANY(detoasted));
     if (load<std::uint32_t>(view.body) != kPointKind) return finding(ValueProblem::kNotAPoint);
-    if (!is_on_known_spheroid(view) || !has_same_srid(shape, view))
+    if ((kGeography && !is_on_known_spheroid(view)) || !has_same_srid(shape, view))
       return finding(ValueProblem::kOtherSrid);
-    double point[3];
+    const char* const tuple = view.body + 8;
+    double place[3] = {NAN, NAN, NAN};
     const bool empty = load<std::uint32_t>(view.body + 4) == 0;
-    if (!empty && !tuple_to_sphere(view.body + 8, point))
-      return finding(ValueProblem::kIncomparable, 3);
-    return add_doubles(buffer, shape, id,
-                       reinterpret_cast<const char*>(empty ? kNowhereOnSphere : point), 3);
+    const bool there =
+        !empty && kToPlace(load<double>(tuple), load<double>(tuple + sizeof(double)), place);
+    if (!there && !(empty && kGeography)) return finding(ValueProblem::kIncomparable, 3);
+    return add_doubles(buffer, shape, id, reinterpret_cast<const char*>(place), 3);
   });
+}
+
+/// Boxes lie about the sphere of the least radius, where no chord exceeds a distance on sphere or
+/// spheroid.
+constexpr double kBoxRadius = kLeastRadius;
+
+/// The point on that sphere of a tuple of degrees. False where they are none.
+bool tuple_to_sphere(const char* tuple, double* point) {
+  if (!to_sphere(load<double>(tuple), load<double>(tuple + sizeof(double)), point)) return false;
+  for (int d = 0; d < 3; ++d) point[d] *= kBoxRadius / kMeanRadius;
+  return true;
 }
 
 /// Adds a box of metres. One that is longer than an arc of 29 degrees is refused: PostGIS may find
@@ -294,7 +307,7 @@ ValueFinding add_geography_point(PointBuffer* buffer, ValueShape* shape, std::in
 ValueFinding add_surface_box(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
                              const double* low, const double* high) {
   for (int d = 0; d < 3; ++d)
-    if (!(high[d] - low[d] <= kMeanRadius / 2)) return finding(ValueProblem::kIncomparable, 3);
+    if (!(high[d] - low[d] <= kBoxRadius / 2)) return finding(ValueProblem::kIncomparable, 3);
   return add_corners(buffer, shape, id, low, high, 3);
 }
 
@@ -307,21 +320,20 @@ ValueFinding add_geography_box(PointBuffer* buffer, ValueShape* shape, std::int6
     return finding(ValueProblem::kOtherSrid);
   double low[3], high[3];
   if (view.box != nullptr) {
-    load_box(view.box, 3, kMeanRadius, low, high);
+    load_box(view.box, 3, kBoxRadius, low, high);
     return add_surface_box(buffer, shape, id, low, high);
   }
   BoxlessTuples tuples;
   if (!find_boxless(view, end, &tuples) || tuples.count > 2)
     return finding(ValueProblem::kIncomparable, 3);
-  if (tuples.count == 0)
-    return add_corners(buffer, shape, id, kNowhereOnSphere, kNowhereOnSphere, 3);
+  if (tuples.count == 0) return add_corners(buffer, shape, id, kNowhereOnEarth, kNowhereOnEarth, 3);
   double one[3], other[3], squares = 0;
   const char* const last = tuples.first + (tuples.count - 1) * view.dims * sizeof(double);
   if (!tuple_to_sphere(tuples.first, one) || !tuple_to_sphere(last, other))
     return finding(ValueProblem::kIncomparable, 3);
   for (int d = 0; d < 3; ++d) squares += (one[d] - other[d]) * (one[d] - other[d]);
   // The arc rises above its chord c by r - sqrt(r^2 - c^2 / 4), at most c^2 / 4 r.
-  const double margin = squares / (4 * kMeanRadius) + 1;  // metre, for what was rounded
+  const double margin = squares / (4 * kBoxRadius) + 1;  // metre, for what was rounded
   for (int d = 0; d < 3; ++d) {
     low[d] = std::fmin(one[d], other[d]) - margin;
     high[d] = std::fmax(one[d], other[d]) + margin;
@@ -331,17 +343,21 @@ ValueFinding add_geography_box(PointBuffer* buffer, ValueShape* shape, std::int6
 }
 
 constexpr TestFunction kGeographyTests[] = {
-    {"postgis", "st_dwithin", InvalidOid, TestForm::kWithin, ValueForm::kPlace, Metric::kL2,
+    {"postgis", "st_dwithin", InvalidOid, TestForm::kWithin, ValueForm::kSpheroidPlace, Metric::kL2,
      widen_spheroid, "true"},
     {"postgis", "st_dwithin", InvalidOid, TestForm::kWithin, ValueForm::kPlace, Metric::kL2,
      widen_sphere, "false"},
-    {"postgis", "st_distance", InvalidOid, TestForm::kDistance, ValueForm::kPlace, Metric::kL2,
-     widen_spheroid, "true"},
+    {"postgis", "st_distance", InvalidOid, TestForm::kDistance, ValueForm::kSpheroidPlace,
+     Metric::kL2, widen_spheroid, "true"},
     {"postgis", "st_distance", InvalidOid, TestForm::kDistance, ValueForm::kPlace, Metric::kL2,
      widen_sphere, "false"},
     // on the sphere or the spheroid, by PostGIS's release
     {"postgis", "geography_distance_knn", InvalidOid, TestForm::kDistance, ValueForm::kPlace,
-     Metric::kL2, widen_spheroid}};
+     Metric::kL2, widen_either}};
+
+constexpr TestFunction kLonLatTests[] = {{"postgis", "st_distancespheroid", InvalidOid,
+                                          TestForm::kDistance, ValueForm::kSpheroidPlace,
+                                          Metric::kL2, widen_spheroid}};
 
 }  // namespace
 
@@ -383,7 +399,8 @@ const ValueType kGeographyType = {
     .name = "geography",
     .type = InvalidOid,
     .scalar = ScalarType::kFloat64,
-    .add = {nullptr, nullptr, add_head<add_geography_box, kBoxBytes>, nullptr, add_geography_point},
+    .add = {nullptr, nullptr, add_head<add_geography_box, kBoxBytes>, nullptr,
+            add_place<to_sphere, true>, add_place<to_spheroid, true>},
     .rebuild = nullptr,
     .fixed_numbers = 6,
     .head_bytes = 0,
@@ -392,6 +409,23 @@ const ValueType kGeographyType = {
     .casts_to_box = false,
     .tests = kGeographyTests,
     .test_count = lengthof(kGeographyTests),
+    .only_in_conditions = true};
+
+/// Geometry once more, as longitude and latitude: what functions take that measure on the spheroid.
+const ValueType kLonLatType = {
+    .extension = "postgis",
+    .name = "geometry",
+    .type = InvalidOid,
+    .scalar = ScalarType::kFloat64,
+    .add = {nullptr, nullptr, nullptr, nullptr, nullptr, add_place<to_spheroid, false>},
+    .rebuild = nullptr,
+    .fixed_numbers = 3,
+    .head_bytes = 0,
+    .coordinate_bytes = 0,
+    .is_in_statistics = false,
+    .casts_to_box = false,
+    .tests = kLonLatTests,
+    .test_count = lengthof(kLonLatTests),
     .only_in_conditions = true};
 
 }  // namespace gpujoin

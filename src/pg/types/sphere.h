@@ -17,11 +17,30 @@ namespace gpujoin {
 inline constexpr double kMeanRadius = kEarthRadius;  ///< metres, (2 a + b) / 3
 inline constexpr double kLeastRadius = 6335439.0;    ///< of curvature, b^2 / a, rounded down
 inline constexpr double kLargestRadius = 6399594.0;  ///< a^2 / b, rounded up
+inline constexpr double kEquatorRadius = 6378137.0;  ///< a
+inline constexpr double kSquaredEccentricity = 0.006694379990141317;  ///< 1 - (b / a)^2, WGS 84
+
+inline bool are_places(double longitude, double latitude) {
+  return std::fabs(longitude) <= 360 && std::fabs(latitude) <= 90;
+}
 
 /// The place of degrees. False where they are none, or not finite.
 inline bool to_sphere(double longitude, double latitude, double* place) {
-  if (!(std::fabs(longitude) <= 360 && std::fabs(latitude) <= 90)) return false;
+  if (!are_places(longitude, latitude)) return false;
   set_place(longitude, latitude, place);
+  return true;
+}
+
+/// Likewise on the spheroid of WGS 84, from which that of GRS 80 is a tenth of a millimetre away.
+inline bool to_spheroid(double longitude, double latitude, double* place) {
+  if (!are_places(longitude, latitude)) return false;
+  const Turn east = turn_of(longitude), north = turn_of(latitude);
+  // From the place along the vertical to the axis.
+  const double radius =
+      kEquatorRadius / std::sqrt(1 - kSquaredEccentricity * north.sine * north.sine);
+  place[0] = radius * (north.cosine * east.cosine);
+  place[1] = radius * (north.cosine * east.sine);
+  place[2] = radius * (1 - kSquaredEccentricity) * north.sine;
   return true;
 }
 
@@ -30,19 +49,34 @@ inline double chord_of(double angle) {
   return 2 * kMeanRadius * std::sin(std::fmin(angle, M_PI) / 2);
 }
 
-/// The chords of places that are `eps` metres apart on a surface with such radii of curvature, by a
-/// formula that errs by less than `slack` metres.
+inline constexpr double kFarthestArc = 15e6;  ///< metres: antipodes are any formula's weak spot
+
+/// The chords of places on a sphere that are `eps` metres apart on a surface with such radii of
+/// curvature, by a formula that errs by less than `slack` metres.
 inline void widen_by_radii(double eps, double least, double largest, double slack, EpsBand* band) {
-  constexpr double kFarthest = 15e6;  // metres: antipodes are any formula's weak spot
   constexpr double kRelative = 1e-9;
-  const double inner = (std::fmin(eps, kFarthest) * (1 - kRelative) - slack) / largest;
+  const double inner = (std::fmin(eps, kFarthestArc) * (1 - kRelative) - slack) / largest;
   const double outer = (eps * (1 + kRelative) + slack) / least;
   band->accept = inner > 0 ? chord_of(inner) * (1 - 1e-12) : -1;
-  band->select = eps > kFarthest ? kAnyChord : chord_of(outer) * (1 + 1e-12);
+  band->select = eps > kFarthestArc ? kAnyChord : chord_of(outer) * (1 + 1e-12);
 }
 
 /// Likewise of PostGIS and earthdistance's points, which round to 1e-8 and less.
 inline constexpr double kUsualSlack = 1e-3;
+
+/// The chords of places on the spheroid that are `eps` metres apart along it. No chord is longer
+/// than its geodesic, which bends nowhere more than a circle of the least radius of curvature: its
+/// chord is at least that of an arc of this circle as long as the geodesic (Schur's comparison of
+/// curves), up to half the circle. Places farther apart than that are nearly antipodes, whose chord
+/// is longer than any that is accepted here, for it is at least twice the least radius times the
+/// sine of half the angle between their verticals.
+inline void widen_by_geodesic(double eps, EpsBand* band) {
+  constexpr double kRelative = 1e-9;
+  const double inner = std::fmin(eps, kFarthestArc) * (1 - kRelative) - kUsualSlack;
+  const double circle = 2 * kLeastRadius;
+  band->accept = inner > 0 ? circle * std::sin(inner / circle) * (1 - 1e-12) : -1;
+  band->select = eps > kFarthestArc ? kAnyChord : eps * (1 + kRelative) + kUsualSlack;
+}
 
 /// Likewise on a sphere of the mean radius, where the formula's error is that of a few roundings of
 /// an angle of up to four right ones, or of coordinates: less than 2^-46 of the radius, 0.1

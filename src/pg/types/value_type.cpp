@@ -11,7 +11,7 @@ constexpr const ValueType* kValueTypes[] = {
     &kFloat4ArrayType, &kFloat8ArrayType, &kPointType,    &kBoxType,       &kCubeType,
     &kVectorType,      &kHalfvecType,     &kGeometryType, &kGeographyType, &kColumnsType,
     &kHeldColumnsType, &kDegreesType,     &kSpointType,   &kBitType,       &kVarbitType,
-    &kByteaType,       &kInt8BitsType,    &kInt4BitsType};
+    &kByteaType,       &kInt8BitsType,    &kInt4BitsType, &kLonLatType};
 
 }  // namespace
 

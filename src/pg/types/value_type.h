@@ -10,12 +10,17 @@ namespace gpujoin {
 /// What a value becomes in a dataset.
 enum class ValueForm {
   kPoint,
-  kDirection,  ///< a point on a sphere about the origin
-  kBox,        ///< a low corner and a high one
-  kMiddle,     ///< a point, or the middle of its box, which goes to PointBuffer::plane_boxes
-  kPlace,      ///< of a longitude and a latitude: a point on the Earth as a sphere, in metres
+  kDirection,      ///< a point on a sphere about the origin
+  kBox,            ///< a low corner and a high one
+  kMiddle,         ///< a point, or the middle of its box, which goes to PointBuffer::plane_boxes
+  kPlace,          ///< of a longitude and a latitude: a point on the Earth as a sphere, in metres
+  kSpheroidPlace,  ///< likewise as a spheroid
 };
-inline constexpr int kValueFormCount = 5;
+inline constexpr int kValueFormCount = 6;
+
+inline bool is_on_earth(ValueForm form) {
+  return form == ValueForm::kPlace || form == ValueForm::kSpheroidPlace;
+}
 
 /// Why a value becomes nothing of the kind.
 enum class ValueProblem {
@@ -136,7 +141,7 @@ inline ValueFinding add_value(const ValueType& type, ValueForm form, PointBuffer
 /// float32 where no coordinate of such values needs more.
 inline ScalarType scalar_of(const ValueType& type, ValueForm form) {
   if (form == ValueForm::kBox) return type.box_scalar;
-  const bool computed = form == ValueForm::kDirection || form == ValueForm::kPlace;
+  const bool computed = form == ValueForm::kDirection || is_on_earth(form);
   return computed ? ScalarType::kFloat64 : type.scalar;
 }
 
