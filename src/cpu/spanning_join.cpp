@@ -1,6 +1,7 @@
 #include "cpu/spanning_join.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <deque>
 #include <numeric>
@@ -15,15 +16,29 @@ namespace {
 
 constexpr std::uint64_t kRowsBetweenLooks = 1 << 16;
 
-/// Runs walk(walker, begin, end) on stretches of so many items, on all workers.
+/// Runs walk(walker, begin, end) on stretches of so many items, on all workers, each item as so
+/// much work.
 template <class Walkers, class Walk>
 void walk_stretches(const WalkTools& tools, Walkers& walkers, std::uint64_t items,
-                    const Walk& walk) {
+                    std::uint64_t work, const Walk& walk) {
   const std::uint64_t stretch = tools.stretch_of(items);
-  tools.pool.parallel_for((items + stretch - 1) / stretch, [&](std::size_t item, unsigned worker) {
-    walk(walkers[worker], static_cast<std::uint32_t>(item * stretch),
-         static_cast<std::uint32_t>(std::min(items, (item + 1) * stretch)));
-  });
+  const auto end = [&](std::uint64_t item) { return std::min(items, (item + 1) * stretch); };
+  walk_tasks(
+      tools, walkers, (items + stretch - 1) / stretch,
+      [&](std::uint64_t item) { return work * (end(item) - item * stretch); },
+      [&](auto& walker, std::uint64_t item) {
+        walk(walker, static_cast<std::uint32_t>(item * stretch),
+             static_cast<std::uint32_t>(end(item)));
+      });
+}
+
+/// What a search for the nearest points of a point costs, where a point in a round costs 1: the
+/// more dimensions there are, the more nodes it meets.
+std::uint64_t search_work(const KdTree& tree) { return 8 * std::uint64_t{tree.dims}; }
+
+/// How many rounds are left where there are so many components: most rounds leave a quarter.
+std::uint64_t rounds_of(std::uint64_t components) {
+  return std::max(1, static_cast<int>(std::bit_width(components)) / 2);
 }
 
 }  // namespace
@@ -92,12 +107,15 @@ void SpanningJoin::make_lists() {
 
 void SpanningJoin::find_cores(const TreePoints& points) {
   make_lists();
+  const std::uint64_t work = search_work(tree_);
+  tally_.work.expect_later((rounds_of(tree_.points) + (lists_.length > 0 ? 0 : work)) *
+                           tree_.points);
   std::deque<WalkProgress> progress;
   std::deque<CoreWalker> walkers;
   for (unsigned worker = 0; worker < pool_.size(); ++worker)
     walkers.emplace_back(points, request_.min_points() - 1, *table_, lists_, tools(),
                          progress.emplace_back(tally_));
-  walk_stretches(tools(), walkers, tree_.points,
+  walk_stretches(tools(), walkers, tree_.points, work,
                  [](CoreWalker& walker, auto begin, auto end) { walker.walk(begin, end); });
 }
 
@@ -108,14 +126,22 @@ void SpanningJoin::find_edges(const TreePoints& points) {
   std::deque<EdgeWalker> walkers;
   for (unsigned worker = 0; worker < pool_.size(); ++worker)
     walkers.emplace_back(points, lists_, *table_, edges, tools(), progress.emplace_back(tally_));
+  const std::uint64_t round = tree_.points;
   do {
+    const bool searches = table_->edges() == 0 && lists_.length == 0;
+    const std::uint64_t work = searches ? (1 + search_work(tree_)) * round : round;
+    const std::uint64_t later = (rounds_of(tree_.points - table_->edges()) - 1) * round;
     table_->begin_round();
-    walk_stretches(tools(), walkers, tree_.points,
+    tally_.work.expect_later(work + later);
+    walk_stretches(tools(), walkers, tree_.points, 0,
                    [](EdgeWalker& walker, auto begin, auto end) { walker.walk_lists(begin, end); });
-    walk_stretches(tools(), walkers, tree_.leaves(), [](EdgeWalker& walker, auto begin, auto end) {
-      walker.walk_leaves(begin, end);
-    });
+    tally_.work.expect_later(later);
+    walk_stretches(
+        tools(), walkers, tree_.leaves(), work / tree_.leaves(),
+        [](EdgeWalker& walker, auto begin, auto end) { walker.walk_leaves(begin, end); });
   } while (table_->end_round());
+  tally_.work.expect_later(0);
+  tally_.work.begin_walk(0);
 }
 
 void SpanningJoin::write_edges() {

@@ -35,6 +35,8 @@ class CoreWalker {
   /// The points at some positions.
   void walk(std::uint32_t begin, std::uint32_t end);
 
+  WalkProgress& progress() { return progress_; }
+
  private:
   struct Visit {
     std::uint32_t node;

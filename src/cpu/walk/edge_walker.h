@@ -36,6 +36,8 @@ class EdgeWalker {
   /// Looks for the points of some leaves, after all lists.
   void walk_leaves(std::uint32_t begin, std::uint32_t end);
 
+  WalkProgress& progress() { return progress_; }
+
  private:
   struct Visit {
     std::uint32_t node;

@@ -20,9 +20,11 @@ class WorkAccount {
   /// So many walks follow, each about as much work as the first of them. It counts until the next
   /// call.
   void expect_walks(unsigned walks) { expected_ = walks; }
+  /// About so much work follows the walks that begin from now on.
+  void expect_later(std::uint64_t work) { later_ = work; }
   /// A walk begins that is so much work.
   void begin_walk(std::uint64_t work) {
-    planned_ = done_ + work * std::max(1u, expected_);
+    planned_ = done_ + work * std::max(1u, expected_) + later_;
     if (expected_ > 0) --expected_;
   }
   void add(std::uint64_t work) { done_ += work; }
@@ -32,7 +34,8 @@ class WorkAccount {
 
  private:
   std::atomic<std::uint64_t> planned_{0}, done_{0};
-  unsigned expected_ = 0;  ///< walks, the one that begins included
+  unsigned expected_ = 0;    ///< walks, the one that begins included
+  std::uint64_t later_ = 0;  ///< work after them
 };
 
 /// What all workers of a join did so far.
