@@ -160,7 +160,9 @@ CREATE TABLE tall AS SELECT i AS id, ARRAY[i * 7919 % 131, i * 4729 % 137]::floa
 CREATE VIEW huge AS SELECT id, v, CASE WHEN id % 10 = 0 THEN repeat(body, 300) ELSE body END AS body FROM tall WHERE id <= 300 OFFSET 0;
 -- A few rows are odd: pairs of their values are the condition's to decide.
 CREATE TABLE lone AS SELECT id + 10000 AS id, CASE WHEN id % 700 = 0 THEN point(1e160, 1) ELSE p END AS p, grp, body FROM tall;
-ANALYZE tall, lone;
+-- Nothing but numbers and NULLs, which lie in the file as they are.
+CREATE TABLE lean AS SELECT id, v, nullif(grp, 3) AS grp, nullif(id, 17) * 0.25::float8 AS x, id % 3 = 0 AS third, id::int2 AS short FROM tall;
+ANALYZE tall, lone, lean;
 
 CREATE FUNCTION rows_in(query text, memory text) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
@@ -201,6 +203,9 @@ INSERT INTO spilling VALUES
   ('SELECT l.id, r.id, md5(l.body || r.body) FROM tall l JOIN tall r ON l.v <-> r.v <= 3 AND l.body < r.body
     ORDER BY l.grp + r.grp DESC, l.id, r.id LIMIT 100'),
   ('SELECT l.id, r.id, md5(l.body || r.body) FROM tall l JOIN tall r ON l.v <-> r.v <= 3 ORDER BY l.body, r.body LIMIT 10'),
+  ('SELECT l.id, r.id, l.grp, r.grp, l.x, r.x, r.third, l.short FROM lean l JOIN lean r ON l.v <-> r.v <= 3'),
+  ('SELECT l.id, r.id, l.x, r.grp, l.short, r.short, r.third FROM lean l LEFT JOIN lean r ON l.v <-> r.v <= 4 AND coalesce(l.grp, 7) > r.grp'),
+  ('SELECT l.grp, count(*), sum(r.x), min(r.short), bool_or(r.third) FROM lean l JOIN lean r ON l.v <-> r.v <= 3 GROUP BY 1'),
   ('SELECT n, s.* FROM generate_series(0, 3) n, LATERAL (SELECT count(*), min(l.body || r.body), max(l.id - r.id)
     FROM tall l JOIN tall r ON l.v <-> r.v <= n OFFSET 0) s'),
   ('SELECT n, s.* FROM generate_series(0, 30) n, LATERAL (SELECT count(*) FROM (SELECT md5(l.body || r.body)

@@ -19,6 +19,7 @@ namespace {
 constexpr std::uint64_t kFirstRows = 64;
 constexpr std::uint64_t kWordBits = 64;
 constexpr Size kBlockBytes = 8192;
+constexpr std::uint64_t kRecordsRead = 64;  // at once
 
 std::uint64_t width(const RowStore* store) {
   return static_cast<std::uint64_t>(store->columns->natts);
@@ -107,16 +108,85 @@ void keep_in_memory(RowStore* store, const Datum* row_values, const bool* row_nu
   ++store->rows;
 }
 
-// ---- In a file
+// ---- In a file, as PostgreSQL's tuples
 
 /// Appends to the file, which is written from its end on.
-void write_row(RowStore* store, const Datum* values, const bool* nulls) {
+void write_tuple(RowStore* store, const Datum* values, const bool* nulls) {
   reserve_next(store->context, &store->places, store->rows, &store->capacity);
   const MinimalTuple tuple = form_minimal_tuple(store->columns, values, nulls);
   store->places[store->rows++] = store->end;
   write_exactly(store->file, tuple, tuple->t_len);
   store->end += tuple->t_len;
   pfree(tuple);
+}
+
+std::uint64_t tuple_bytes(const RowStore* store, std::uint64_t row) {
+  return (row + 1 < store->rows ? store->places[row + 1] : store->end) - store->places[row];
+}
+
+/// Reads a row to a place that is aligned and has room for its tuple, to which values point.
+void read_tuple(RowStore* store, std::uint64_t row, char* to, Datum* values, bool* nulls) {
+  const std::uint64_t bytes = tuple_bytes(store, row);
+  seek_exactly(store->file, store->places[row]);
+  read_exactly(store->file, to, bytes);
+  HeapTupleData head = {};
+  head.t_len = static_cast<std::uint32_t>(bytes + MINIMAL_TUPLE_OFFSET);
+  head.t_data = reinterpret_cast<HeapTupleHeader>(to - MINIMAL_TUPLE_OFFSET);
+  heap_deform_tuple(&head, store->columns, values, nulls);
+}
+
+// ---- In a file, as records: the values of a row, and after them which are NULL
+
+Size record_bytes(const RowStore* store) {
+  return width(store) * sizeof(Datum) + MAXALIGN(width(store));
+}
+
+Datum* values_of(const RowStore* store, std::uint64_t record) {
+  return reinterpret_cast<Datum*>(store->records + record * record_bytes(store));
+}
+
+bool* nulls_of(const RowStore* store, std::uint64_t record) {
+  return reinterpret_cast<bool*>(values_of(store, record) + width(store));
+}
+
+void write_record(RowStore* store, const Datum* values, const bool* nulls) {
+  std::copy_n(values, width(store), values_of(store, 0));
+  std::copy_n(nulls, width(store), nulls_of(store, 0));
+  write_exactly(store->file, store->records, record_bytes(store));
+  ++store->rows;
+}
+
+/// Reads a row and some of those after it: most who want one row want the next one as well.
+void read_records(RowStore* store, std::uint64_t row) {
+  store->fetched_count = 0;
+  const std::uint64_t count = std::min(kRecordsRead, store->rows - row);
+  seek_exactly(store->file, row * record_bytes(store));
+  read_exactly(store->file, store->records, count * record_bytes(store));
+  store->fetched = row;
+  store->fetched_count = count;
+}
+
+bool has_fetched(const RowStore* store, std::uint64_t row) {
+  return row >= store->fetched && row - store->fetched < store->fetched_count;
+}
+
+// ---- In a file, either way
+
+void write_row(RowStore* store, const Datum* values, const bool* nulls) {
+  store->by_value ? write_record(store, values, nulls) : write_tuple(store, values, nulls);
+}
+
+/// What a row takes in memory besides its entries, once it was read.
+Size read_bytes(const RowStore* store, std::uint64_t row) {
+  return store->by_value ? 0 : MAXALIGN(tuple_bytes(store, row));
+}
+
+/// Reads a row, and its tuple to a place that has read_bytes().
+void read_row(RowStore* store, std::uint64_t row, char* to, Datum* values, bool* nulls) {
+  if (!store->by_value) return read_tuple(store, row, to, values, nulls);
+  if (!has_fetched(store, row)) read_records(store, row);
+  std::copy_n(values_of(store, row - store->fetched), width(store), values);
+  std::copy_n(nulls_of(store, row - store->fetched), width(store), nulls);
 }
 
 void spill(RowStore* store) {
@@ -133,6 +203,10 @@ void spill(RowStore* store) {
   PrepareTempTablespaces();
   store->file = BufFileCreateTemp(false);
   MemoryContextSwitchTo(caller);
+  if (store->by_value) {
+    resize_array(store->context, &store->records, kRecordsRead * record_bytes(store));
+    std::fill_n(store->records, record_bytes(store), 0);
+  }
   for (std::uint64_t row = 0; row < rows; ++row) {
     CHECK_FOR_INTERRUPTS();
     write_row(store, values + row * width(store), nulls + row * width(store));
@@ -156,21 +230,6 @@ void spill_over(RowBudget* budget) {
       if (store->bytes > largest->bytes) largest = store;
     spill(largest);
   }
-}
-
-std::uint64_t tuple_bytes(const RowStore* store, std::uint64_t row) {
-  return (row + 1 < store->rows ? store->places[row + 1] : store->end) - store->places[row];
-}
-
-/// Reads a row to a place that is aligned and has room for its tuple, to which values point.
-void read_row(RowStore* store, std::uint64_t row, char* to, Datum* values, bool* nulls) {
-  const std::uint64_t bytes = tuple_bytes(store, row);
-  seek_exactly(store->file, store->places[row]);
-  read_exactly(store->file, to, bytes);
-  HeapTupleData head = {};
-  head.t_len = static_cast<std::uint32_t>(bytes + MINIMAL_TUPLE_OFFSET);
-  head.t_data = reinterpret_cast<HeapTupleHeader>(to - MINIMAL_TUPLE_OFFSET);
-  heap_deform_tuple(&head, store->columns, values, nulls);
 }
 
 bool is_wanted(const RowStore* store, std::uint64_t row) {
@@ -199,15 +258,16 @@ RowStore* create_row_store(MemoryContext parent, RowBudget* budget, TupleDesc in
   RowStore* const store = static_cast<RowStore*>(palloc0(sizeof(RowStore)));
   store->columns = CreateTemplateTupleDesc(count);
   store->attributes = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (count + 1)));
+  store->by_value = true;
   for (int i = 0; i < count; ++i) {
     store->attributes[i] = attributes[i];
     TupleDescCopyEntry(store->columns, static_cast<AttrNumber>(i + 1), input, attributes[i]);
+    store->by_value = store->by_value && TupleDescAttr(store->columns, i)->attbyval;
   }
   store->budget = budget;
   store->next = budget->stores;
   budget->stores = store;
   store->context = AllocSetContextCreate(parent, "gpujoin rows", ALLOCSET_DEFAULT_SIZES);
-  store->fetched = kNoRow;
   MemoryContextSwitchTo(caller);
   return store;
 }
@@ -226,7 +286,7 @@ void store_row(RowStore* store, const Datum* values, const bool* nulls) {
     store->values[i] = values[store->attributes[i] - 1];
     store->nulls[i] = nulls[store->attributes[i] - 1];
   }
-  store->fetched = kNoRow;
+  store->fetched_count = 0;
   write_row(store, store->values, store->nulls);
 }
 
@@ -242,7 +302,7 @@ Size want_row(RowStore* store, std::uint64_t row) {
   wanted.bits[word] |= std::uint64_t{1} << row % kWordBits;
   wanted.first_word = std::min(wanted.first_word, word);
   wanted.end_word = std::max(wanted.end_word, word + 1);
-  const Size bytes = MAXALIGN(tuple_bytes(store, row));
+  const Size bytes = read_bytes(store, row);
   wanted.tuple_bytes += bytes;
   ++wanted.rows;
   return bytes + entry_bytes(store);
@@ -250,7 +310,8 @@ Size want_row(RowStore* store, std::uint64_t row) {
 
 Size spilled_bytes(const RowStore* store) {
   if (store->file == nullptr || store->rows == 0) return 0;
-  return MAXALIGN(store->end / store->rows) + entry_bytes(store);
+  const Size tuple = store->by_value ? 0 : MAXALIGN(store->end / store->rows);
+  return tuple + entry_bytes(store);
 }
 
 void read_wanted_rows(RowStore* store) {
@@ -268,7 +329,7 @@ void read_wanted_rows(RowStore* store) {
       const std::uint64_t row = word * kWordBits + std::countr_zero(bits);
       read_row(store, row, tuple, wanted.values + read * width(store),
                wanted.nulls + read * width(store));
-      tuple += MAXALIGN(tuple_bytes(store, row));
+      tuple += read_bytes(store, row);
     }
   }
 }
@@ -293,13 +354,19 @@ const Datum* fetch_spilled_row(RowStore* store, std::uint64_t row, const bool** 
     *nulls = wanted.nulls + place * width(store);
     return wanted.values + place * width(store);
   }
-  if (store->fetched != row) {
-    store->fetched = kNoRow;
+  if (store->by_value) {
+    if (!has_fetched(store, row)) read_records(store, row);
+    *nulls = nulls_of(store, row - store->fetched);
+    return values_of(store, row - store->fetched);
+  }
+  if (!has_fetched(store, row)) {
+    store->fetched_count = 0;
     MemoryContextReset(store->fetched_context);
     char* const tuple =
         static_cast<char*>(allocate(store->fetched_context, tuple_bytes(store, row)));
-    read_row(store, row, tuple, store->values, store->nulls);
+    read_tuple(store, row, tuple, store->values, store->nulls);
     store->fetched = row;
+    store->fetched_count = 1;
   }
   *nulls = store->nulls;
   return store->values;
@@ -313,10 +380,10 @@ void clear_row_store(RowStore* store) {
   store->values = nullptr;
   store->nulls = nullptr;
   store->places = nullptr;
+  store->records = nullptr;
   store->fetched_context = nullptr;
   store->wanted = {};
-  store->rows = store->capacity = store->block_left = store->end = 0;
-  store->fetched = kNoRow;
+  store->rows = store->capacity = store->block_left = store->end = store->fetched_count = 0;
 }
 
 }  // namespace gpujoin

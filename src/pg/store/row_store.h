@@ -43,6 +43,7 @@ struct RowStore {
   MemoryContext context;   ///< holds the values, and nothing else
   TupleDesc columns;       ///< of the values kept
   AttrNumber* attributes;  ///< [columns->natts] where they stand in the rows that come
+  bool by_value;           ///< no value points to anything: in a file rows are records
   RowBudget* budget;
   RowStore* next;  ///< in the budget's list
   std::uint64_t rows;
@@ -54,9 +55,11 @@ struct RowStore {
   Size block_left;        ///< bytes from there on
   BufFile* file;          ///< null while in memory
   std::uint64_t end;      ///< its size in bytes
-  std::uint64_t* places;  ///< [rows] where in the file
+  std::uint64_t* places;  ///< [rows] where in the file; null: rows are records
   WantedRows wanted;
-  std::uint64_t fetched;  ///< row that `values` and `nulls` hold one of, when in a file
+  std::uint64_t fetched;        ///< the first row that was fetched of the file
+  std::uint64_t fetched_count;  ///< rows that were: one, to `values` and `nulls`, or
+  char* records;                ///< records
   MemoryContext fetched_context;
 };
 
