@@ -1,4 +1,4 @@
--- Equality and bands beside the distance as keys of the index: the rows that PostgreSQL itself finds, which conditions are keys,
+-- Equality, bands and intervals beside the distance as keys of the index: the rows that PostgreSQL itself finds, which conditions are keys,
 -- and when they are asked of each pair all the same.
 BEGIN;
 CREATE SCHEMA planner_keys;
