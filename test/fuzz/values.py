@@ -93,12 +93,16 @@ class Intervals:
         rng = self.rng
         less, other, more = rng.choice(['<', '<=']), rng.choice(['<', '<=']), rng.choice(['>', '>='])
         found = [f'{a}.since {less} {b}.until AND {b}.since {other} {a}.until'] * 2 + [
-            f'{a}.since {less} {b}.until AND {a}.until {more} {b}.since', f'{b}.since BETWEEN {a}.since AND {a}.until', f'{a}.until {more} {b}.since AND {b}.until {more} {a}.since',
-            f'{a}.since {less} {b}.until + {self.offset} AND {b}.since - {self.offset} {other} {a}.until', f'{a}.since {less} {b}.since AND {a}.until {more} {b}.until',
+            f'{a}.since {less} {b}.until AND {a}.until {more} {b}.since', f'{a}.until {more} {b}.since AND {b}.until {more} {a}.since',
+            f'{b}.since BETWEEN {a}.since AND {a}.until', f'{a}.since {less} {b}.since AND {a}.until {more} {b}.until',
+            f'{a}.since {less} {b}.until + {self.offset} AND {b}.since - {self.offset} {other} {a}.until',
             f'{a}.since - {b}.until {less} {self.limit()} AND {b}.since - {a}.until {other} {self.limit()}']
         if self.range:
-            found += [f'{a}.during && {b}.during'] * 4 + [f'{a}.during @> {b}.since', f'{b}.until <@ {a}.during', f'{a}.during && {b}.during AND {a}.during @> {b}.since', f'{a}.during @> {b}.during',
-                                               f'{a}.during -|- {b}.during']
+            brackets = rng.choice(['', '', ", '[]'", ", '(]'"])
+            made = f'{self.range}({a}.since, {a}.until{brackets})'
+            found += [f'{a}.during && {b}.during'] * 4 + [
+                f'{made} && {b}.during', f'{b}.until <@ {made}', f'{made} && {self.range}({b}.since, {b}.until)', f'{a}.during @> {b}.since',
+                f'{b}.until <@ {a}.during', f'{a}.during && {b}.during AND {a}.during @> {b}.since', f'{a}.during @> {b}.during', f'{a}.during -|- {b}.during']
         return rng.choice(found)
 
     def limit(self):

@@ -59,6 +59,9 @@ INSERT INTO keys VALUES
   ('a.t_from <= b.t_to + interval ''1 hour'' AND b.t_from <= a.t_to + interval ''1 day''', NULL), ('a.d_from - 2 < b.d_to AND b.d_from + 1 <= a.d_to', NULL),
   ('a.f_from <= b.f_to + 0.1::float8 AND b.f_from - 0.3::float8 < a.f_to', NULL), ('a.n_from <= b.n_to + 0.1 AND b.n_from - 0.3 < a.n_to', NULL),
   ('a.r_from - 0.1::float4 <= b.r_to AND b.r_from <= a.r_to', NULL), ('b.tz BETWEEN a.t_from AND a.t_to', NULL), ('a.id BETWEEN b.i AND b.id + 1', NULL),
+  ('int4range(a.i, a.id) && b.span', NULL), ('b.span && int4range(a.i, a.id, ''(]'')', NULL), ('int4range(a.city, a.id) && int4range(b.i, NULL, ''()'')', NULL),
+  ('daterange(a.d_from, a.d_to) && daterange(b.d_from, b.d_to, ''[]'')', NULL), ('daterange(NULL, a.d_to, ''()'') && b.days', NULL),
+  ('int4range(a.id, a.id) && b.span', NULL), ('daterange(a.d_from, a.d_to) @> b.d', NULL), ('a.n <@ numrange(b.n_from, b.n_to, ''[]'')', NULL),
   ('a.snow <= b.snow + 3 AND b.id <= a.id + 3', NULL), ('a.id < b.id AND a.d_from <= b.d_to AND b.d_from <= a.d_to', NULL),
   ('a.city = b.city AND a.d BETWEEN b.d - 3 AND b.d + 2 AND a.stay && b.stay', NULL), ('a.span && b.span AND a.stay && b.stay', NULL),
   ('a.name = b.name AND a.t_from <= b.t_to AND b.t_from <= a.t_to AND a.f BETWEEN b.f - 9 AND b.f + 9', NULL);
@@ -84,7 +87,7 @@ SELECT is(property('Pairs', 'SELECT count(*) FROM a JOIN b ON a.v <-> b.v <= 6 A
   'nor of intervals');
 SELECT is(property('Index Keys', format('SELECT count(*) FROM a JOIN b ON a.v <-> b.v <= %s AND %s', eps, condition)), NULL, 'no key: ' || condition)
 FROM (VALUES (6, 'a.id <= b.id + 3'), (6, 'a.city IS NOT DISTINCT FROM b.city'), (6, 'a.id / 2 = b.id'), (6, 'abs(a.id - b.id) >= 3'), (6, 'a.spans && b.spans'), (6, 'a.span @> b.span'), (6, 'a.span -|- b.span'),
-  (6, 'int4range(a.i, a.id + 3) && b.span'), (6, 'a.d_from - b.d_to <= 3 AND b.d_from - a.d_to <= 3'),
+  (6, 'int4range(a.i, a.id + 3) && b.span'), (6, 'int4range(a.i, a.id, rpad(a.name, 0) || ''[]'') && b.span'), (6, 'a.d_from - b.d_to <= 3 AND b.d_from - a.d_to <= 3'),
   (0.5, 'a.city = b.city')) AS t(eps, condition);
 
 -- Numerics beyond float8 differ from each other by a finite number.

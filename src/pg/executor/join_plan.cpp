@@ -100,6 +100,9 @@ void code_key(Key& key, Coder& coder) {
   for (int i = 0; i < 2; ++i) {
     coder(key.types[i]);
     coder(key.high_types[i]);
+    coder(key.ranges[i].is_made);
+    coder(key.ranges[i].has_low);
+    coder(key.ranges[i].has_high);
   }
   coder(key.equality);
   coder(key.collation);

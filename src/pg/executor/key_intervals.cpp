@@ -42,6 +42,11 @@ End end_of(TypeCacheEntry* range, Datum value, bool is_null, bool high) {
   return {true, !bound.infinite ? 0 : high ? 1 : -1, bound.inclusive, bound.val};
 }
 
+End end_of(const MadeRange& range, Datum value, bool is_null, bool high) {
+  const int limit = !is_null ? 0 : high ? 1 : -1;
+  return {true, limit, high ? range.has_high : range.has_low, value};
+}
+
 /// The numbers of all ends of a key.
 class Numbers {
  public:
@@ -112,6 +117,7 @@ class Ends {
                 high ? key.high_columns[side] : key.columns[side],
                 high ? key.high_values[side] : key.values[side]),
         numbers_(numbers),
+        made_(key.plan.ranges[side]),
         side_(side),
         high_(high) {
     const Oid type = high ? key.plan.high_types[side] : key.plan.types[side],
@@ -122,13 +128,16 @@ class Ends {
 
   double number(std::uint64_t row) const {
     return values_.key(row, [&](Datum value, bool is_null) {
-      return numbers_->of(type_, end_of(range_, value, is_null, high_), side_, high_);
+      const End end = made_.is_made ? end_of(made_, value, is_null, high_)
+                                    : end_of(range_, value, is_null, high_);
+      return numbers_->of(type_, end, side_, high_);
     });
   }
 
  private:
   KeyValues values_;
   Numbers* numbers_;
+  MadeRange made_;
   int side_;
   bool high_;
   Oid type_;  ///< of the ends
@@ -147,8 +156,10 @@ void number_intervals(JoinNode* node, const JoinKey& key, const Band& band, std:
     const Ends low(node, key, &numbers, side, false), high(node, key, &numbers, side, true);
     KeyColumn(node, side, number).fill([&](std::uint64_t row) { return low.number(row); });
     KeyColumn(node, side, number + 1).fill([&](std::uint64_t row) {
-      const double end = high.number(row);
-      longest = std::fmax(longest, end - low.number(row));
+      const double end = high.number(row), length = end - low.number(row);
+      // A range of such ends is empty, or an error.
+      if (length < 0 && key.plan.ranges[side].is_made) return double{NAN};
+      longest = std::fmax(longest, length);
       return end;
     });
     node->left_shown = kNoRow;

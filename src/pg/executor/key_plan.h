@@ -53,6 +53,12 @@ inline Oid element_of_range(Oid type) {
   }
 }
 
+/// A range that the condition makes of two values, as tsrange(x, y) does. NULL makes no end.
+struct MadeRange {
+  bool is_made;
+  bool has_low, has_high;  ///< it contains its ends
+};
+
 /// An interval's values are its ends: of ranges, which have both, of one value that is both, or of
 /// two. Its bounds, none of ranges, are of the left row's low end less the right row's high one,
 /// kMost, and of the left row's high end less the right row's low one, kLeast.
@@ -61,8 +67,9 @@ struct KeyPlan {
   bool is_interval;
   Oid types[2];       ///< of the left value and of the right one; of an interval the low ends
   Oid high_types[2];  ///< of an interval
-  Oid equality;       ///< of kRanks: the operator, which PostgreSQL can hash
-  Oid collation;      ///< likewise
+  MadeRange ranges[2];
+  Oid equality;   ///< of kRanks: the operator, which PostgreSQL can hash
+  Oid collation;  ///< likewise
   int bound_count;
   KeyBound bounds[kMostBounds];  ///< of a band or of an interval
 };

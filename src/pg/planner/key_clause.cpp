@@ -10,6 +10,7 @@ extern "C" {
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
+#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 }
@@ -281,6 +282,57 @@ bool match_bound(const Place& place, Expr* condition, List** keys) {
          match_difference(place, condition, other, one, !less, strict, keys);
 }
 
+bool makes_range(Oid function) {
+  switch (function) {
+    case F_INT4RANGE_INT4_INT4:
+    case F_INT4RANGE_INT4_INT4_TEXT:
+    case F_INT8RANGE_INT8_INT8:
+    case F_INT8RANGE_INT8_INT8_TEXT:
+    case F_NUMRANGE_NUMERIC_NUMERIC:
+    case F_NUMRANGE_NUMERIC_NUMERIC_TEXT:
+    case F_DATERANGE_DATE_DATE:
+    case F_DATERANGE_DATE_DATE_TEXT:
+    case F_TSRANGE_TIMESTAMP_TIMESTAMP:
+    case F_TSRANGE_TIMESTAMP_TIMESTAMP_TEXT:
+    case F_TSTZRANGE_TIMESTAMPTZ_TIMESTAMPTZ:
+    case F_TSTZRANGE_TIMESTAMPTZ_TIMESTAMPTZ_TEXT:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Which of its ends a range contains, as the further argument of its function has it.
+bool read_brackets(const List* arguments, MadeRange* range) {
+  *range = {true, true, false};
+  if (list_length(arguments) == 2) return true;
+  const Const* const brackets = static_cast<const Const*>(lthird(arguments));
+  if (!IsA(brackets, Const) || brackets->constisnull) return false;
+  const char* const pair = TextDatumGetCString(brackets->constvalue);
+  if (strlen(pair) != 2 || strchr("[(", pair[0]) == nullptr || strchr("])", pair[1]) == nullptr)
+    return false;
+  range->has_low = pair[0] == '[';
+  range->has_high = pair[1] == ']';
+  return true;
+}
+
+/// Takes the range or the value of one side's rows, 0 for left, as the key's interval of that side.
+bool take_interval(const Place& place, Expr* value, int side, KeyClause* key) {
+  if (!comes_from(place.root, value, side == 0 ? place.left : place.right)) return false;
+  Expr *low = value, *high = value;
+  List* arguments = NIL;
+  if (makes_range(called(value, &arguments))) {
+    if (!read_brackets(arguments, &key->plan.ranges[side])) return false;
+    low = stripped(linitial(arguments));
+    high = stripped(lsecond(arguments));
+  }
+  key->plan.types[side] = exprType(as_node(low));
+  key->plan.high_types[side] = exprType(as_node(high));
+  key->expressions.values[side] = low;
+  key->expressions.high_values[side] = high;
+  return cannot_raise(place.root, low) && cannot_raise(place.root, high);
+}
+
 /// `x && y` of ranges, `x @> y` or `y <@ x` of a range and a value.
 bool match_ranges(const Place& place, Expr* condition, List** keys) {
   List* arguments = NIL;
@@ -289,20 +341,19 @@ bool match_ranges(const Place& place, Expr* condition, List** keys) {
       function != F_ELEM_CONTAINED_BY_RANGE)
     return false;
   Expr *x = stripped(linitial(arguments)), *y = stripped(lsecond(arguments));
-  if (is_value_of(place, x, place.right)) std::swap(x, y);
-  if (!is_value_of(place, x, place.left) || !is_value_of(place, y, place.right)) return false;
+  if (comes_from(place.root, x, place.right)) std::swap(x, y);
+  KeyClause* const key = static_cast<KeyClause*>(palloc0(sizeof(KeyClause)));
+  if (!take_interval(place, x, 0, key) || !take_interval(place, y, 1, key)) return false;
   const Oid types[2] = {exprType(as_node(x)), exprType(as_node(y))};
   const Oid range = OidIsValid(element_of_range(types[0])) ? types[0] : types[1],
             element = element_of_range(range);
   if (!OidIsValid(element)) return false;
-  for (const Oid type : types)
-    if (type != range && type != element) return false;
-  KeyClause* const key = static_cast<KeyClause*>(palloc0(sizeof(KeyClause)));
+  for (const Oid* const of : {key->plan.types, key->plan.high_types})
+    for (int side = 0; side < 2; ++side)
+      if (of[side] != range && of[side] != element) return false;
   key->plan.numbers = numbers_of(element);
   key->plan.is_interval = true;
-  std::copy_n(types, 2, key->plan.types);
-  std::copy_n(types, 2, key->plan.high_types);
-  key->expressions = {{x, y}, {x, y}, NIL, list_make1(condition)};
+  key->expressions.conditions = list_make1(condition);
   *keys = lappend(*keys, key);
   return true;
 }
