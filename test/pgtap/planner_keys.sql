@@ -29,6 +29,7 @@ INSERT INTO keys VALUES
   ('a.t < b.t + interval ''1 hour'' AND a.t > b.t - interval ''1 hour''', 'keys are infinite'),
   ('a.odd BETWEEN b.odd - 5 AND b.odd + 5', 'keys are infinite or NaN'),
   ('a.tz BETWEEN b.tz - interval ''1 month'' AND b.tz', 'a band has no fixed width'),
+  ('a.city = b.city AND a.tz BETWEEN b.tz - interval ''1 month'' AND b.tz', NULL),
   ('a.id BETWEEN b.id + 3 AND b.id + 2', 'a band is empty');
 
 -- Ranges and intervals of two columns: empty ones, without ends or with infinite ones, that contain their ends or not, NULL; columns that begin after they end.
@@ -64,6 +65,7 @@ INSERT INTO keys VALUES
   ('int4range(a.id, a.id) && b.span', NULL), ('daterange(a.d_from, a.d_to) @> b.d', NULL), ('a.n <@ numrange(b.n_from, b.n_to, ''[]'')', NULL),
   ('a.snow <= b.snow + 3 AND b.id <= a.id + 3', NULL), ('a.id < b.id AND a.d_from <= b.d_to AND b.d_from <= a.d_to', NULL),
   ('a.city = b.city AND a.d BETWEEN b.d - 3 AND b.d + 2 AND a.stay && b.stay', NULL), ('a.span && b.span AND a.stay && b.stay', NULL),
+  ('a.span && b.span AND a.stay && b.stay AND a.city = b.city', NULL), ('a.span && b.span AND a.t_from <= b.t_to + interval ''1 month'' AND b.t_from <= a.t_to', NULL),
   ('a.name = b.name AND a.t_from <= b.t_to AND b.t_from <= a.t_to AND a.f BETWEEN b.f - 9 AND b.f + 9', NULL);
 
 SELECT same_rows(format('SELECT a.id, b.id FROM a JOIN b ON a.v <-> b.v <= 6 AND %s', condition), NULL, condition) FROM keys;

@@ -144,11 +144,15 @@ const char* convert_values(JoinNode* node, const JoinKey& key, const Band& band,
 
 // ---- All keys
 
-/// Computes both sides' column of a key. Null, or why the key is none.
+/// Whether the bounds of the key are known: without them it is none, and others may be some.
+bool has_bounds(JoinNode* node, const JoinKey& key) {
+  return key.plan.numbers == KeyNumbers::kRanks || find_band(node, key).known;
+}
+
+/// Computes both sides' columns of a key. Null, or why there are no keys.
 const char* compute_key(JoinNode* node, const JoinKey& key, std::uint32_t number) {
   if (key.plan.numbers == KeyNumbers::kRanks) return rank_values(node, key, number);
   const Band band = find_band(node, key);
-  if (!band.known) return "a band has no fixed width";
   if (key.plan.is_interval) {
     number_intervals(node, key, band, number);
     return nullptr;
@@ -236,7 +240,6 @@ void begin_keys(JoinNode* node) {
     key.plan = node->data.keys[k];
     const KeyExpressions expressions = decode_key(list_nth_node(List, node->expressions.keys, k));
     conditions = list_concat(conditions, expressions.conditions);
-    work->column_count += columns_of(key.plan);
     for (int i = 0; i < 2; ++i) {
       key.values[i] = ExecInitExpr(expressions.values[i], parent);
       key.columns[i] = column_of(expressions.values[i]);
@@ -259,14 +262,22 @@ void find_keys(JoinNode* node) {
   work->problem = nullptr;
   forget_keys(node);
   if (node->left.points.rows == 0 || node->right.points.rows == 0) return;
-  work->problem = problem_of_points(node);
-  if (work->problem != nullptr) return;
+  work->column_count = 0;
+  work->decides = true;
+  for (int k = 0; k < work->count; ++k) {
+    JoinKey& key = work->keys[k];
+    key.is_used = has_bounds(node, key);
+    work->decides = work->decides && key.is_used;
+    work->column_count += key.is_used ? columns_of(key.plan) : 0;
+  }
+  work->problem = work->column_count == 0 ? "a band has no fixed width" : problem_of_points(node);
+  if (work->problem != nullptr) return drop_keys(node, work->problem);
   work->context = AllocSetContextCreate(node->rows, "gpujoin keys", ALLOCSET_DEFAULT_SIZES);
   const std::uint64_t rows[2] = {node->left.points.rows, node->right.points.rows};
   for (int i = 0; i < 2; ++i) make_room(node, i);
-  work->decides = true;
   std::uint32_t column = 0;
   for (int k = 0; k < work->count; ++k) {
+    if (!work->keys[k].is_used) continue;
     work->problem = compute_key(node, work->keys[k], column);
     if (work->problem != nullptr) return drop_keys(node, work->problem);
     column += columns_of(work->keys[k].plan);

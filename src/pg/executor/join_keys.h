@@ -8,6 +8,7 @@ namespace gpujoin {
 
 struct JoinKey {
   KeyPlan plan;
+  bool is_used;               ///< in this run
   ExprState* values[2];       ///< of the left row and of the right one
   int columns[2];             ///< the columns of the scan tuple that they are; -1: none
   ExprState* high_values[2];  ///< likewise of an interval's high ends
@@ -17,7 +18,7 @@ struct JoinKey {
 
 struct KeyWork {
   int count;
-  int column_count;         ///< of the engine, columns_of() each key
+  int column_count;         ///< of the engine, columns_of() each key that is used
   JoinKey* keys;            ///< [count]
   List* conditions;         ///< those that the keys stand for
   ExprState *early, *late;  ///< the other ones

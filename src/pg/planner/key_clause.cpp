@@ -474,12 +474,15 @@ List* match_keys(PlannerInfo* root, const SimilarityClause& clause, const List* 
   for (const bool mirrored : {true, false}) join_halves(root, found, mirrored);
   List* keys = NIL;
   int columns = 0;
-  foreach (cell, found) {
-    const KeyClause& key = *static_cast<KeyClause*>(lfirst(cell));
-    if (!is_bounded(key) || columns + columns_of(key.plan) > static_cast<int>(kMostKeys)) continue;
-    columns += columns_of(key.plan);
-    keys = lappend(keys, lfirst(cell));
-  }
+  for (const bool intervals : {false, true})
+    foreach (cell, found) {
+      const KeyClause& key = *static_cast<KeyClause*>(lfirst(cell));
+      if (key.plan.is_interval != intervals || !is_bounded(key) ||
+          columns + columns_of(key.plan) > static_cast<int>(kMostKeys))
+        continue;
+      columns += columns_of(key.plan);
+      keys = lappend(keys, lfirst(cell));
+    }
   return keys;
 }
 
