@@ -1,19 +1,21 @@
-"""The keys part of make bench: equality and bands beside the distance, as keys of the index and asked of each pair."""
+"""The keys part of make bench: equality, bands and intervals beside the distance, as keys of the index and asked of each pair."""
 from common import cluster, median_ms, number, ratio, say, table, take_turns, versions
 from spatial import by_node, the_result
 
 MAKE = """
 CREATE EXTENSION gpujoin;
 SELECT setseed(0.5) \\g /dev/null
-CREATE TABLE a AS SELECT i AS id, ARRAY[random() * 20000, random() * 20000] AS v, timestamp '2026-01-01' + random() * interval '1 day' AS t,
-  (random() * 999)::int AS city, (random() * 1)::int AS side FROM generate_series(1, {rows}) i;
-CREATE TABLE b AS SELECT i AS id, ARRAY[random() * 20000, random() * 20000] AS v, timestamp '2026-01-01' + random() * interval '1 day' AS t,
-  (random() * 999)::int AS city, (random() * 1)::int AS side FROM generate_series(1, {rows}) i;
+{tables}
 VACUUM ANALYZE;
 """
 
+TABLE = """CREATE TABLE {name} AS SELECT id, v, t, city, side, tsrange(t, t + stay) AS during FROM (
+  SELECT i AS id, ARRAY[random() * 20000, random() * 20000] AS v, timestamp '2026-01-01' + random() * interval '1 day' AS t, (random() * 999)::int AS city,
+    (random() * 1)::int AS side, random() * interval '10 min' AS stay FROM generate_series(1, {rows}) i) s;"""
+
 CONDITIONS = {'within 5 minutes': "a.t BETWEEN b.t - interval '5 min' AND b.t + interval '5 min'",
-              'of one of 1,000 groups': 'a.city = b.city', 'of one of two groups': 'a.side = b.side'}
+              'of one of 1,000 groups': 'a.city = b.city', 'of one of two groups': 'a.side = b.side',
+              'of overlapping stays': 'a.during && b.during'}
 QUERIES = {'counted': 'SELECT count(*) FROM a JOIN b ON {}',
            'summed by group': 'SELECT md5(string_agg(s::text, \' \' ORDER BY s.side)) FROM (SELECT a.side, count(*), sum(b.id) FROM a JOIN b ON {} GROUP BY 1) s',
            '`EXISTS`, counted': 'SELECT count(*) FROM a WHERE EXISTS (SELECT FROM b WHERE {})'}
@@ -23,7 +25,7 @@ def tables(rounds, scale):
     """The table, as Markdown."""
     rows, count = [], max(100000, round(1000000 * scale))
     with cluster() as psql:
-        psql(MAKE.format(rows=count))
+        psql(MAKE.format(tables='\n'.join(TABLE.format(name=name, rows=count) for name in 'ab')))
         for what, query in QUERIES.items():
             for name, condition in CONDITIONS.items():
                 say(f'Keys: {what}, {name}')
@@ -33,7 +35,7 @@ def tables(rounds, scale):
                 the_result(turns)
                 keys, asked = median_ms(turns['keys']), median_ms(turns['asked'])
                 rows.append([f'{name}, {what}', number(keys), number(asked), ratio(asked / keys)])
-        return (f'{versions(psql, False)}, as configured out of the box. {count:,} x {count:,} uniform positions in a square of 20 km over a day, '
+        return (f'{versions(psql, False)}, as configured out of the box. {count:,} x {count:,} uniform positions in a square of 20 km over a day, for up to 10 minutes each, '
                 'within 50 m of each other and one more condition. Asked of each pair: the same as `(condition) IS TRUE`, which is no key. '
                 'Both read the tables in each query.\n\n' +
                 table(['pairs', 'keys of the index, ms', 'asked of each pair, ms', 'ratio'], rows))

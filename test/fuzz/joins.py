@@ -60,7 +60,7 @@ class Joins(Part):
                            f'{t}.grp = (SELECT min(grp) FROM {self.outer_table})'])
 
     def on_both(self, a, b):
-        if self.rng.random() < 0.3:
+        if self.rng.random() < (0.6 if self.schema.intervals else 0.3):
             return self.key(a, b)
         if self.schema.wide and self.rng.random() < 0.2:
             return self.rng.choice([f'right({a}.w, 1) < right({b}.w, 1)', f'left({b}.w, 1) IS DISTINCT FROM left({a}.w, 1)'])
@@ -70,10 +70,12 @@ class Joins(Part):
             f'CASE WHEN {b}.grp = 0 THEN true ELSE {a}.grp / {b}.grp < 2 END', f'coalesce({a}.grp, 0) >= coalesce({b}.grp, 1)'])
 
     def key(self, a, b):
-        """An equality or a band, which may be a key of the index."""
+        """An equality, a band or an overlap, which may be a key of the index."""
         rng = self.rng
         if rng.random() < 0.5:
             a, b = b, a
+        if self.schema.intervals and rng.random() < 0.6:
+            return self.schema.intervals.condition(a, b)
         if rng.random() < 0.3:
             return rng.choice([f'{a}.grp = {b}.grp', f'{a}.t = {b}.t', f'{a}.n = {b}.n', f'{a}.x = {b}.x', f'{a}.s = {b}.x', f'{a}.n = {b}.grp'])
         column, width = rng.choice([('id', '3'), ('id', '10'), ('grp', '1'), ('x', '2::float8'), ('s', '1.5::float8'), ('n', '2.5'), ('grp', '0')])
@@ -119,7 +121,7 @@ class Joins(Part):
         conditions = self.similarity('a', 'b')
         if rng.random() < 0.3:
             conditions.append(rng.choice(['a.id < b.id', 'a.id < b.id', 'b.id < a.id', 'a.id <= b.id', 'a.id <> b.id', 'a.grp < b.grp']))
-        if rng.random() < 0.3:
+        for _ in range(rng.choice([0, 0, 1, 2]) if self.schema.intervals else rng.random() < 0.3):
             conditions.append(self.key('a', 'b'))
         where = [self.on_one(rng.choice('ab'))] if rng.random() < 0.3 else []
         return Part(f'{first.name} a JOIN {second.name} b', Items(conditions, ' AND ', ' ON ', empty=' ON true')), where, 'ab'

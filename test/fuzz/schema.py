@@ -1,7 +1,7 @@
 """Random tables: their rows, and the forms in which a query may meet them (partitions, views, row-level security,
 ...). A table is a tree of parts, so that rows, columns and forms can be reduced like the query."""
 from tree import Items, Part
-from values import KINDS, Numbers, float8
+from values import KINDS, Intervals, Numbers, float8
 
 READER = 'fuzz_reader'  # a role whom row-level security binds
 FORMS = ['plain'] * 8 + ['partitions', 'partitions', 'inheritance', 'rls', 'rls', 'barrier', 'matview', 'union', 'temp',
@@ -100,12 +100,14 @@ class Schema:
         self.kinds = [kind(rng, self.numbers, self.dimensions) for kind in chosen.values()]
         self.odd_share = rng.choice([0, 0, 0, 0.01, 0.05])
         self.null_share = rng.choice([0, 0.02, 0.2])
+        self.intervals = Intervals(rng) if rng.random() < 0.4 else None
         self.wide = rng.random() < 0.4  # a column so wide that a few rows exceed the least work_mem
         self.tables = [self.table(f't{number}') for number in range(1, rng.choice([2, 3, 3]) + 1)]
 
     def table(self, name):
         rng = self.rng
         columns = ['id int', 'grp int', 'x float8', 'y float8', 'z float8', 's float8', 'n numeric', 't text']
+        columns += self.intervals.columns if self.intervals else []
         columns += ['w text'] if self.wide else []
         columns += [column for kind in self.kinds for column in kind.columns]
         unique = rng.choice(['primary', 'primary', 'primary', 'unique', 'none'])
@@ -137,6 +139,8 @@ class Schema:
                                            ["'1e200'", "'NaN'", "'Infinity'", "'-0'"]), 0.2)
         row['n'] = self.or_null(rng.choice([str(rng.randint(0, 50) / 4)] * 20 + ["'1e400'", "'NaN'"]), 0.2)
         row['t'] = self.or_null(rng.choice([f"'{rng.randint(0, 9)}'"] * 5 + ["'no'"]))
+        if self.intervals:
+            row.update({name: self.or_null(value) for name, value in self.intervals.values().items()})
         if self.wide:
             row['w'] = self.or_null(rng.choice([f"(SELECT string_agg(md5((k * {number})::text), '') FROM generate_series(1, {n}) k)"
                                                 for n in (1, 40, 40, 40, 40, 58, 58, 400)]))

@@ -54,6 +54,61 @@ def float4(value):
         return float8(math.copysign(math.inf, value))
 
 
+class Intervals:
+    """Columns since and until, of one type, and during, a range of it."""
+    TYPES = {'int': ('int4range', '{}', ['2147483600'], '2'), 'bigint': ('int8range', '{}::bigint', ['(1::bigint << 60)', '(-1::bigint << 58)'], '3'),
+             'numeric': ('numrange', '{} / 4.0', ["'NaN'::numeric", "'Infinity'::numeric", '1e400'], '0.7'),
+             'date': ('daterange', "date '2026-03-01' + {}", ["date 'infinity'", "date '9999-12-31'"], '4'),
+             'timestamp': ('tsrange', "timestamp '2026-03-28' + {} * interval '30 min'", ["timestamp 'infinity'", "timestamp '9999-12-31'"], "interval '1 hour'"),
+             'timestamptz': ('tstzrange', "timestamptz '2026-03-28' + {} * interval '30 min'", ["timestamptz 'infinity'"], "interval '1 day'"),
+             'float8': (None, '{} / 7::float8', ["'NaN'::float8", "'Infinity'::float8", '1e305::float8'], '0.3::float8'),
+             'float4': (None, '({} / 7.0)::float4', ["'NaN'::float4", "'Infinity'::float4"], '0.3::float4')}
+
+    def __init__(self, rng):
+        self.rng = rng
+        self.type = rng.choice(list(self.TYPES))
+        self.range, self.literal, self.odd, self.offset = self.TYPES[self.type]
+        self.columns = [f'since {self.type}', f'until {self.type}'] + ([f'during {self.range}'] if self.range else [])
+        self.odd_share = rng.choice([0, 0, 0.02, 0.2])
+        self.longest = rng.choice([0, 3, 10, 60])
+
+    def values(self):
+        """Literals of columns."""
+        rng = self.rng
+        low, length = rng.randint(0, 60), rng.randint(0, self.longest)
+        ends = [self.literal.format(number) for number in (low, low + length)]
+        row = {'since': ends[0], 'until': ends[1]}
+        if rng.random() < self.odd_share:
+            row[rng.choice(['since', 'until'])] = rng.choice(self.odd + [self.literal.format(0)])
+        if self.range:
+            if rng.random() < self.odd_share:
+                ends[1] = rng.choice([self.odd[0], 'NULL'])
+            if rng.random() < self.odd_share:
+                ends[0] = 'NULL'
+            bounds = rng.choice(['[)'] * 5 + ['[]', '()', '(]'])
+            row['during'] = "'empty'" if rng.random() < self.odd_share / 2 else f"{self.range}({ends[0]}, {ends[1]}, '{bounds}')"
+        return row
+
+    def condition(self, a, b):
+        rng = self.rng
+        less, other, more = rng.choice(['<', '<=']), rng.choice(['<', '<=']), rng.choice(['>', '>='])
+        found = [f'{a}.since {less} {b}.until AND {b}.since {other} {a}.until'] * 2 + [
+            f'{a}.since {less} {b}.until AND {a}.until {more} {b}.since', f'{a}.until {more} {b}.since AND {b}.until {more} {a}.since',
+            f'{b}.since BETWEEN {a}.since AND {a}.until', f'{a}.since {less} {b}.since AND {a}.until {more} {b}.until',
+            f'{a}.since {less} {b}.until + {self.offset} AND {b}.since - {self.offset} {other} {a}.until',
+            f'{a}.since - {b}.until {less} {self.limit()} AND {b}.since - {a}.until {other} {self.limit()}']
+        if self.range:
+            brackets = rng.choice(['', '', ", '[]'", ", '(]'"])
+            made = f'{self.range}({a}.since, {a}.until{brackets})'
+            found += [f'{a}.during && {b}.during'] * 4 + [
+                f'{made} && {b}.during', f'{b}.until <@ {made}', f'{made} && {self.range}({b}.since, {b}.until)', f'{a}.during @> {b}.since',
+                f'{b}.until <@ {a}.during', f'{a}.during && {b}.during AND {a}.during @> {b}.since', f'{a}.during @> {b}.during', f'{a}.during -|- {b}.during']
+        return rng.choice(found)
+
+    def limit(self):
+        return '2' if self.type == 'date' else self.offset
+
+
 def array(numbers, text=float8):
     return "'{" + ','.join(text(number) for number in numbers) + "}'"
 

@@ -1,4 +1,4 @@
--- Equality and bands beside the distance as keys of the index: the rows that PostgreSQL itself finds, which conditions are keys,
+-- Equality, bands and intervals beside the distance as keys of the index: the rows that PostgreSQL itself finds, which conditions are keys,
 -- and when they are asked of each pair all the same.
 BEGIN;
 CREATE SCHEMA planner_keys;
@@ -29,7 +29,44 @@ INSERT INTO keys VALUES
   ('a.t < b.t + interval ''1 hour'' AND a.t > b.t - interval ''1 hour''', 'keys are infinite'),
   ('a.odd BETWEEN b.odd - 5 AND b.odd + 5', 'keys are infinite or NaN'),
   ('a.tz BETWEEN b.tz - interval ''1 month'' AND b.tz', 'a band has no fixed width'),
+  ('a.city = b.city AND a.tz BETWEEN b.tz - interval ''1 month'' AND b.tz', NULL),
   ('a.id BETWEEN b.id + 3 AND b.id + 2', 'a band is empty');
+
+-- Ranges and intervals of two columns: empty ones, without ends or with infinite ones, that contain their ends or not, NULL; columns that begin after they end.
+CREATE TABLE intervals AS SELECT i, CASE WHEN i % 7 > 0 THEN tstzrange(z, z + i % 5 * interval '20 minutes') END AS during,
+  CASE i % 9 WHEN 0 THEN 'empty' WHEN 1 THEN tsrange(NULL, w, '(]') WHEN 2 THEN tsrange(w, NULL, '()')
+    WHEN 3 THEN tsrange(w, 'infinity') WHEN 4 THEN tsrange('-infinity', w, '[]') WHEN 5 THEN tsrange(w, w, '[]')
+    ELSE tsrange(w, w + i % 5 * interval '1 hour', (array['[)', '[]', '()', '(]'])[1 + i % 4]) END AS stay,
+  daterange(date '2026-03-01' + i % 60, date '2026-03-01' + i % 60 + i % 3) AS days, int4range(i / 3, i / 3 + i % 12, '[]') AS span,
+  int8range((i::bigint << 40) - 5, (i::bigint << 40) + (i % 3::bigint << 41)) AS wide,
+  numrange(i / 4.0, i / 4.0 + i % 6, (array['[)', '[]', '()', '(]'])[1 + i % 4]) AS prices, z AS t_from,
+  CASE i % 10 WHEN 0 THEN 'infinity' WHEN 1 THEN NULL WHEN 2 THEN z - interval '3 hours' ELSE z + i % 4 * interval '1 hour' END AS t_to,
+  date '2026-03-01' + i % 90 AS d_from, CASE WHEN i % 8 = 0 THEN date '9999-12-31' ELSE date '2026-03-01' + i % 90 + i % 5 END AS d_to,
+  i / 8.0::float8 AS f_from, CASE i % 12 WHEN 0 THEN 'NaN' WHEN 1 THEN 'Infinity' ELSE i / 8.0::float8 + i % 4 END AS f_to,
+  (i / 7.0)::float4 AS r_from, (i / 7.0)::float4 + (i % 4)::float4 AS r_to, i / 9.0 AS n_from, CASE WHEN i % 11 = 0 THEN 'NaN' ELSE i / 9.0 + i % 4 END AS n_to,
+  1700000000000000000 + i AS snow, int4multirange(int4range(i, i + 3)) AS spans
+FROM (SELECT i, timestamp '2026-03-28' + i * interval '7 minutes' AS w, timestamptz '2026-03-28' + i * interval '7 minutes' AS z FROM generate_series(0, 400) i) t;
+ALTER TABLE a RENAME TO plain_a;
+ALTER TABLE b RENAME TO plain_b;
+CREATE TABLE a AS SELECT * FROM plain_a JOIN intervals ON i = id;
+CREATE TABLE b AS SELECT * FROM plain_b JOIN intervals ON i = id - 1;
+ANALYZE a, b;
+INSERT INTO keys VALUES
+  ('a.during && b.during', NULL), ('b.stay && a.stay', NULL), ('a.days && b.days', NULL), ('a.span && b.span', NULL), ('b.wide && a.wide', NULL), ('a.prices && b.prices', NULL),
+  ('a.during @> b.tz', NULL), ('b.tz <@ a.during', NULL), ('b.stay @> a.t', NULL), ('a.t <@ b.stay', NULL), ('a.days @> b.d', NULL), ('b.span @> a.id', NULL), ('a.prices @> b.n', NULL),
+  ('a.t_from <= b.t_to AND b.t_from <= a.t_to', NULL), ('a.t_from < b.t_to AND a.t_to > b.t_from', NULL), ('b.t_from < a.t_to AND b.t_to >= a.t_from', NULL),
+  ('a.d_from <= b.d_to AND b.d_from <= a.d_to', NULL), ('a.d_from < b.d_to AND b.d_from < a.d_to', NULL), ('a.f_from <= b.f_to AND b.f_from <= a.f_to', NULL),
+  ('a.f_from < b.f_to AND b.f_from < a.f_to', NULL), ('a.r_from <= b.r_to AND b.r_from < a.r_to', NULL), ('a.n_from <= b.n_to AND b.n_from <= a.n_to', NULL),
+  ('a.t_from <= b.t_to + interval ''1 hour'' AND b.t_from <= a.t_to + interval ''1 day''', NULL), ('a.d_from - 2 < b.d_to AND b.d_from + 1 <= a.d_to', NULL),
+  ('a.f_from <= b.f_to + 0.1::float8 AND b.f_from - 0.3::float8 < a.f_to', NULL), ('a.n_from <= b.n_to + 0.1 AND b.n_from - 0.3 < a.n_to', NULL),
+  ('a.r_from - 0.1::float4 <= b.r_to AND b.r_from <= a.r_to', NULL), ('b.tz BETWEEN a.t_from AND a.t_to', NULL), ('a.id BETWEEN b.i AND b.id + 1', NULL),
+  ('int4range(a.i, a.id) && b.span', NULL), ('b.span && int4range(a.i, a.id, ''(]'')', NULL), ('int4range(a.city, a.id) && int4range(b.i, NULL, ''()'')', NULL),
+  ('daterange(a.d_from, a.d_to) && daterange(b.d_from, b.d_to, ''[]'')', NULL), ('daterange(NULL, a.d_to, ''()'') && b.days', NULL),
+  ('int4range(a.id, a.id) && b.span', NULL), ('daterange(a.d_from, a.d_to) @> b.d', NULL), ('a.n <@ numrange(b.n_from, b.n_to, ''[]'')', NULL),
+  ('a.snow <= b.snow + 3 AND b.id <= a.id + 3', NULL), ('a.id < b.id AND a.d_from <= b.d_to AND b.d_from <= a.d_to', NULL),
+  ('a.city = b.city AND a.d BETWEEN b.d - 3 AND b.d + 2 AND a.stay && b.stay', NULL), ('a.span && b.span AND a.stay && b.stay', NULL),
+  ('a.span && b.span AND a.stay && b.stay AND a.city = b.city', NULL), ('a.span && b.span AND a.t_from <= b.t_to + interval ''1 month'' AND b.t_from <= a.t_to', NULL),
+  ('a.name = b.name AND a.t_from <= b.t_to AND b.t_from <= a.t_to AND a.f BETWEEN b.f - 9 AND b.f + 9', NULL);
 
 SELECT same_rows(format('SELECT a.id, b.id FROM a JOIN b ON a.v <-> b.v <= 6 AND %s', condition), NULL, condition) FROM keys;
 SELECT same_rows(format('SELECT count(*) FROM a JOIN b ON %s AND a.v <-> b.v <= 6', condition), true, 'count: ' || condition) FROM keys;
@@ -47,8 +84,12 @@ SELECT is(property('Index Keys Fallback', format('SELECT count(*) FROM a JOIN b 
 FROM keys;
 SELECT is(property('Pairs', 'SELECT count(*) FROM a JOIN b ON a.v <-> b.v <= 6 AND a.city = b.city')::int,
   (SELECT count(*)::int FROM a JOIN b ON sqrt((a.v[1] - b.v[1]) ^ 2 + (a.v[2] - b.v[2]) ^ 2) <= 6 AND a.city = b.city), 'no other pair is found');
+SELECT is(property('Pairs', 'SELECT count(*) FROM a JOIN b ON a.v <-> b.v <= 6 AND a.stay && b.stay AND a.d_from <= b.d_to AND b.d_from <= a.d_to')::int,
+  (SELECT count(*)::int FROM a JOIN b ON sqrt((a.v[1] - b.v[1]) ^ 2 + (a.v[2] - b.v[2]) ^ 2) <= 6 AND a.stay && b.stay AND a.d_from <= b.d_to AND b.d_from <= a.d_to),
+  'nor of intervals');
 SELECT is(property('Index Keys', format('SELECT count(*) FROM a JOIN b ON a.v <-> b.v <= %s AND %s', eps, condition)), NULL, 'no key: ' || condition)
-FROM (VALUES (6, 'a.id <= b.id + 3'), (6, 'a.city IS NOT DISTINCT FROM b.city'), (6, 'a.id / 2 = b.id'), (6, 'abs(a.id - b.id) >= 3'),
+FROM (VALUES (6, 'a.id <= b.id + 3'), (6, 'a.city IS NOT DISTINCT FROM b.city'), (6, 'a.id / 2 = b.id'), (6, 'abs(a.id - b.id) >= 3'), (6, 'a.spans && b.spans'), (6, 'a.span @> b.span'), (6, 'a.span -|- b.span'),
+  (6, 'int4range(a.i, a.id + 3) && b.span'), (6, 'int4range(a.i, a.id, rpad(a.name, 0) || ''[]'') && b.span'), (6, 'a.d_from - b.d_to <= 3 AND b.d_from - a.d_to <= 3'),
   (0.5, 'a.city = b.city')) AS t(eps, condition);
 
 -- Numerics beyond float8 differ from each other by a finite number.

@@ -28,7 +28,10 @@ struct KeyedPoints {
   }
 };
 
-/// Whole numbers below `groups` for reaches of 0, times of a day for others; some are NaN.
+constexpr double kLongest = 100;  ///< of intervals
+
+/// Whole numbers below `groups` for reaches of 0, times of a day for others, intervals of some
+/// length, some of which begin after their end; some are NaN.
 KeyedPoints make_points(Random& random, Shape shape, std::uint64_t rows, std::uint32_t dims,
                         const PairKeys& keys, ScalarType scalar) {
   const std::vector<double> values = make_values(shape, random, rows, dims);
@@ -38,6 +41,9 @@ KeyedPoints make_points(Random& random, Shape shape, std::uint64_t rows, std::ui
       double& key = columns[row * keys.count + k];
       if (random.index(20) == 0)
         key = kNan;
+      else if (keys.is_high_end(k))
+        key = columns[row * keys.count + k - 1] +
+              (random.index(10) == 0 ? -5.0 : std::floor(random.between(0, kLongest)));
       else if (keys.reach[k] == 0)
         key = static_cast<double>(random.index(static_cast<std::uint64_t>(keys.most[k]) + 1));
       else
@@ -60,6 +66,10 @@ PairKeys make_keys(Random& random) {
     const bool equal = random.index(2) == 0;
     keys.reach[k] = equal ? 0 : random.pick<double>({1, 10, 500, 1e6});
     keys.most[k] = equal ? random.pick<double>({0, 1, 6, 1e7}) : 0;
+    if (k + 1 == keys.count || random.index(2) == 0) continue;
+    keys.intervals |= 1u << k;
+    keys.reach[k] = keys.reach[k + 1] = kLongest;
+    ++k;
   }
   return keys;
 }
@@ -69,8 +79,16 @@ Oracle oracle_of(const KeyedPoints& left, const KeyedPoints* right, Metric metri
   return Oracle(left.whole, right == nullptr ? nullptr : &right->whole, eps,
                 [=](const double* a, const double* b, std::uint32_t numbers) {
                   const std::uint32_t dims = numbers - keys.count;
-                  for (std::uint32_t k = 0; k < keys.count; ++k)
-                    if (!(std::abs(a[dims + k] - b[dims + k]) <= keys.reach[k])) return kNan;
+                  for (std::uint32_t k = 0; k < keys.count; ++k) {
+                    const double *const x = a + dims + k, *const y = b + dims + k;
+                    if ((keys.intervals >> k & 1) != 0) {
+                      const bool none = std::isnan(x[0] + x[1] + y[0] + y[1]);
+                      if (none || x[0] > y[1] || y[0] > x[1]) return kNan;
+                      ++k;
+                    } else if (!(std::abs(x[0] - y[0]) <= keys.reach[k])) {
+                      return kNan;
+                    }
+                  }
                   return definition_of_distance(metric, a, b, dims);
                 });
 }
@@ -188,6 +206,20 @@ TEST(PairKeys, an_equality_of_many_groups_is_the_index) {
   EXPECT_LT(run.stats.candidates, 20000u * 20 * 2);
 }
 
+TEST(PairKeys, short_intervals_are_the_index) {
+  Random random(11);
+  PairKeys keys{2, {kLongest, kLongest}, {}, 1};
+  const KeyedPoints points =
+      make_points(random, Shape::kUniform, 20000, 2, keys, ScalarType::kFloat64);
+  JoinRequest request(Sides::one(points.view(), PairSelection::kAll), {Metric::kL2, 1000},
+                      Output::total());
+  request.keys = keys;
+  EXPECT_EQ(choose_cut(request, choose_strategy(request), kCoreWalkCosts).column.low, 2u);
+  const RunResult run = run_join(*cpu_engine(), request);
+  ASSERT_EQ(run.status.code, StatusCode::kEnd);
+  EXPECT_LT(run.stats.candidates, std::uint64_t{20000} * 20000 / 3);
+}
+
 TEST(PairKeys, requests_that_no_engine_serves_are_refused) {
   Random random(8);
   PairKeys keys{1, {0}, {3}};
@@ -199,6 +231,9 @@ TEST(PairKeys, requests_that_no_engine_serves_are_refused) {
   EXPECT_EQ(check_request(request).code, StatusCode::kInvalidArgument);
   request = request.asking(Output::total());
   EXPECT_TRUE(check_request(request).ok());
+  request.keys.intervals = 1;
+  EXPECT_EQ(check_request(request).code, StatusCode::kInvalidArgument) << "an interval of one end";
+  request.keys.intervals = 0;
   request.keys.reach[0] = kNan;
   EXPECT_EQ(check_request(request).code, StatusCode::kInvalidArgument);
   request.keys.count = 0;

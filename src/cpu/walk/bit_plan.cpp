@@ -63,11 +63,7 @@ std::vector<std::int64_t> most_of_all_ones(const BitPlan& plan, double eps) {
 }
 
 bool are_keys_near(const JoinPlan& join, std::uint32_t left, std::uint32_t right) {
-  for (std::uint32_t k = 0; k < join.keys.count; ++k)
-    if (!join.keys.are_near(k, key_of(*join.left_points, left, k),
-                            key_of(*join.right_points, right, k)))
-      return false;
-  return true;
+  return gpujoin::are_keys_near(join.keys, *join.left_points, left, *join.right_points, right);
 }
 
 bool screen_bit_groups(const JoinPlan& join, const BitPlan& plan, std::uint32_t left_group,

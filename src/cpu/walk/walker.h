@@ -171,13 +171,28 @@ class Walker {
   /// Keeps the pairs with keys near each other. No branch: half of the keys may be near.
   std::size_t keep_near(std::uint32_t key, std::uint32_t position, std::size_t count,
                         std::uint32_t* right, double* raws) const {
+    if (plan_.keys.is_high_end(key)) return count;
     const double* const keys = plan_.right->keys_of(key);
-    const double own = plan_.left->keys_of(key)[position];
+    const double own = plan_.left->keys_of(key)[position], reach = plan_.keys.reach[key];
+    if (!plan_.keys.is_interval(key))
+      return keep(count, right, raws, [&](std::uint32_t other) -> bool {
+        return std::fabs(own - keys[other]) <= reach;
+      });
+    const double* const ends = plan_.right->keys_of(key + 1);
+    const double end = plan_.left->keys_of(key + 1)[position];
+    return keep(count, right, raws, [&](std::uint32_t other) -> bool {
+      return (own <= ends[other]) & (keys[other] <= end);
+    });
+  }
+
+  template <class IsNear>
+  static std::size_t keep(std::size_t count, std::uint32_t* right, double* raws,
+                          const IsNear& is_near) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < count; ++i) {
-      right[kept] = right[i];
+      const std::uint32_t other = right[kept] = right[i];
       if (raws != nullptr) raws[kept] = raws[i];
-      kept += plan_.keys.are_near(key, own, keys[right[i]]) ? 1 : 0;
+      kept += is_near(other) ? 1 : 0;
     }
     return kept;
   }

@@ -64,8 +64,9 @@ Status check_clusters(const JoinRequest& request) {
   if (!request.self_join())
     return make_status(StatusCode::kInvalidArgument, nullptr, "clusters are of one dataset");
   const PairKeys& keys = request.keys;
-  if (keys.count > 1 || (keys.count == 1 && (keys.reach[0] != 0 || !(keys.most[0] >= 0) ||
-                                             !(keys.most[0] < static_cast<double>(kMaxRows)))))
+  if (keys.count > 1 || keys.intervals != 0 ||
+      (keys.count == 1 && (keys.reach[0] != 0 || !(keys.most[0] >= 0) ||
+                           !(keys.most[0] < static_cast<double>(kMaxRows)))))
     return make_status(StatusCode::kInvalidArgument, nullptr,
                        "clusters have one key, an equality, or none");
   return {};
@@ -133,10 +134,14 @@ Status check_bits(const JoinRequest& request) {
 }
 
 Status check_keys(const JoinRequest& request) {
-  const std::uint32_t count = request.keys.count;
-  bool known = count <= kMostKeys;
-  for (std::uint32_t k = 0; known && k < count; ++k)
-    known = std::isfinite(request.keys.reach[k]) && request.keys.reach[k] >= 0;
+  const PairKeys& keys = request.keys;
+  const std::uint32_t count = keys.count;
+  bool known = count <= kMostKeys && keys.intervals >> count == 0;
+  for (std::uint32_t k = 0; known && k < count; ++k) {
+    known = std::isfinite(keys.reach[k]) && keys.reach[k] >= 0;
+    if (keys.is_interval(k))
+      known = known && keys.reach[k] > 0 && k + 1 < count && !keys.is_high_end(k);
+  }
   for (const Dataset* data : {&request.left(), &request.right()})
     known = known && (data->rows == 0 ||
                       (data->key_columns == count &&

@@ -139,15 +139,40 @@ inline constexpr std::uint32_t kMostKeys = 4;
 
 /// A pair matches only if its rows' keys, Dataset::keys, are near each other, too: in each column
 /// fl(|left - right|) <= reach. NaN is near nothing.
+///
+/// Two columns may be one key, an interval: pairs match whose intervals have a number in common.
+/// The reach of such a key is how far the low ends of two intervals that do differ at most, which
+/// an index rests on: low ends differ by no more than one of both intervals is long.
 struct PairKeys {
-  std::uint32_t count = 0;
+  std::uint32_t count = 0;  ///< columns
   double reach[kMostKeys];  ///< finite, >= 0; 0: equality of whole numbers, 0 .. most
   double most[kMostKeys];
+  std::uint32_t intervals =
+      0;  ///< columns that are low ends, a bit each; the next one has high ends
 
-  bool are_near(std::uint32_t column, double left, double right) const {
-    return std::fabs(left - right) <= reach[column];
+  bool is_interval(std::uint32_t column) const { return (intervals >> column & 1) != 0; }
+  bool is_high_end(std::uint32_t column) const { return (intervals << 1 >> column & 1) != 0; }
+
+  /// Whether the key of this column is near, of left(column) and right(column). High ends are their
+  /// low ends' concern.
+  template <class Left, class Right>
+  bool are_near(std::uint32_t column, const Left& left, const Right& right) const {
+    if (is_interval(column))
+      return left(column) <= right(column + 1) && right(column) <= left(column + 1);
+    return is_high_end(column) || std::fabs(left(column) - right(column)) <= reach[column];
   }
 };
+
+/// Whether all keys of two rows are near each other.
+inline bool are_keys_near(const PairKeys& keys, const Dataset& left, std::uint64_t left_row,
+                          const Dataset& right, std::uint64_t right_row) {
+  for (std::uint32_t k = 0; k < keys.count; ++k)
+    if (!keys.are_near(
+            k, [&](std::uint32_t column) { return key_of(left, left_row, column); },
+            [&](std::uint32_t column) { return key_of(right, right_row, column); }))
+      return false;
+  return true;
+}
 
 inline constexpr std::uint64_t kMostTopPairs = 1000000;
 

@@ -66,7 +66,8 @@ IndexPlan plan_index(const JoinRequest& request, const Strategy& strategy, const
   plan.order = make_sort_layout(grid, strategy.cell_order, strategy.sort_column,
                                 strategy.sort_range, form.value_bits);
   for (std::uint32_t k = 0; k < request.keys.count; ++k)
-    if (!index_decides(plan.order, request.left().dims + k)) plan.open_keys |= 1u << k;
+    if (request.keys.is_interval(k) || !index_decides(plan.order, request.left().dims + k))
+      plan.open_keys |= 1u << k;
   return plan;
 }
 

@@ -62,11 +62,8 @@ std::uint64_t count_matches(const JoinRequest& request, const Sample& sample) {
   // In many dimensions a distance is long: compare every n-th pair.
   const std::size_t step = 1 + sample.pairs.size() * std::uint64_t{dims} / kComparedCoordinates;
   const auto are_near = [&](SamplePair pair) {
-    for (std::uint32_t k = 0; k < request.keys.count; ++k)
-      if (!request.keys.are_near(k, key_of(request.left(), sample.left[pair.left], k),
-                                 key_of(right, sample.right[pair.right], k)))
-        return false;
-    return true;
+    return are_keys_near(request.keys, request.left(), sample.left[pair.left], right,
+                         sample.right[pair.right]);
   };
   constexpr std::uint32_t kShort = 8;
   const bool alone = M == Metric::kCosine || dims <= kShort;

@@ -83,9 +83,10 @@ std::vector<SampledColumn> sampled_keys(const JoinRequest& request, const Sample
   };
   std::vector<SampledColumn> columns;
   for (std::uint32_t k = 0; k < request.keys.count; ++k)
-    columns.push_back({request.left().dims + k, request.keys.reach[k],
-                       keys(request.left(), sample.left, k),
-                       keys(request.right(), sample.right, k)});
+    if (!request.keys.is_high_end(k))
+      columns.push_back({request.left().dims + k, request.keys.reach[k],
+                         keys(request.left(), sample.left, k),
+                         keys(request.right(), sample.right, k)});
   return columns;
 }
 

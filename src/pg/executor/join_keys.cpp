@@ -1,21 +1,20 @@
 // Keys of a join: further conditions that the engine decides, or that leave it fewer pairs. Equal
 // values become equal ranks; integers and times become whole numbers, whose differences are exact,
 // so that the conditions need not be asked; reals become doubles, and where their arithmetic rounds
-// otherwise than the engine's the band is a little wider, and the conditions decide.
+// otherwise than the engine's the band is a little wider, and the conditions decide. Intervals are
+// in key_intervals.cpp.
 #include "pg/executor/join_keys.h"
 
+#include "pg/executor/key_columns.h"
+#include "pg/executor/key_intervals.h"
+#include "pg/executor/key_numbers.h"
 #include "pg/reading/value_ranks.h"
 #include "pg/settings.h"
 #include "pg/store/huge_array.h"
 
 extern "C" {
 #include "catalog/pg_type.h"
-#include "datatype/timestamp.h"
 #include "executor/executor.h"
-#include "miscadmin.h"
-#include "utils/builtins.h"
-#include "utils/date.h"
-#include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 }
@@ -23,132 +22,7 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-constexpr double kLargestExact = 0x1p53;
 constexpr double kEndless = 1e300;  ///< for infinite times, which are equal to themselves alone
-
-/// A bound of x - y as the conditions have it; for reals a little outside of it.
-struct Band {
-  bool known;           ///< false: the condition's offset is NULL, or of no known length
-  bool exact;           ///< the conditions hold if and only if the difference is within
-  bool summed, strict;  ///< some condition is
-  __int128 least, most;
-  double real_least, real_most;
-};
-
-// ---- Values
-
-/// Columns of the scan tuple that the expressions use are shown as far as they are kept.
-class Values {
- public:
-  Values(JoinNode* node, const Side& side, int column, ExprState* state)
-      : node_(node), side_(side), state_(state) {
-    for (const Columns* const columns : {&side.shown, &side.tested})
-      for (int i = 0; i < columns->count; ++i)
-        if (columns->targets[i] == column) {
-          columns_ = columns;
-          at_ = i;
-        }
-  }
-
-  /// The value of a row, which is there until the next call.
-  Datum of(std::uint64_t row, bool* is_null) const {
-    if (columns_ != nullptr) {
-      const bool* nulls;
-      const Datum* const values = fetch_row(columns_->rows, row, &nulls);
-      *is_null = nulls[at_];
-      return values[at_];
-    }
-    TupleTableSlot* const slot = node_->css.ss.ss_ScanTupleSlot;
-    show(slot, side_.shown, row);
-    show_tested(node_, const_cast<Side*>(&side_), row);
-    ExprContext* const expressions = node_->css.ss.ps.ps_ExprContext;
-    ResetExprContext(expressions);
-    expressions->ecxt_scantuple = ExecStoreVirtualTuple(ExecClearTuple(slot));
-    return ExecEvalExprSwitchContext(state_, expressions, is_null);
-  }
-
- private:
-  JoinNode* node_;
-  const Side& side_;
-  ExprState* state_;
-  const Columns* columns_ = nullptr;
-  int at_ = 0;
-};
-
-/// A key of one side's points, on its way to where the engine finds it.
-class Column {
- public:
-  Column(JoinNode* node, int side, std::uint32_t number)
-      : node_(node), work_(*node->keys), side_(side), number_(number) {
-    Side& of = side == 0 ? node->left : node->right;
-    points_ = &of.points;
-    buffer_ = &of.buffer;
-  }
-
-  /// Sets the key of each point to key_of(value, is_null).
-  template <class KeyOf>
-  void fill(const Values& values, const KeyOf& key_of) {
-    if (points_->file == nullptr) {
-      double* const to = work_.columns[side_] + number_;
-      const std::uint32_t step = static_cast<std::uint32_t>(work_.count);
-      for (std::uint64_t i = 0; i < points_->rows; ++i)
-        to[i * step] = take(values, points_->ids[i], key_of);
-      return;
-    }
-    const std::uint64_t chunks = chunk_count(*points_);
-    double* keys = nullptr;
-    resize_array(work_.context, &keys, rows_of_chunk(*points_, 0));
-    for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {
-      const Dataset& loaded = load_points(buffer_, chunk);
-      const std::uint64_t first = chunk << points_->chunk_bits;
-      for (std::uint64_t i = 0; i < loaded.rows; ++i) {
-        keys[i] = take(values, loaded.ids[i], key_of);
-        sample(first + i, keys[i]);
-      }
-      work_.places[side_][number_ * chunks + chunk] =
-          write_spill(&node_->run->spill, keys, loaded.rows * sizeof(double));
-    }
-    pfree(keys);
-  }
-
- private:
-  template <class KeyOf>
-  double take(const Values& values, std::int64_t row, const KeyOf& key_of) {
-    CHECK_FOR_INTERRUPTS();
-    MemoryContextReset(node_->asked);  // types' functions leave copies of values there
-    bool is_null;
-    const Datum value = values.of(static_cast<std::uint64_t>(row), &is_null);
-    const MemoryContext caller = MemoryContextSwitchTo(node_->asked);
-    const double key = key_of(value, is_null);
-    MemoryContextSwitchTo(caller);
-    return key;
-  }
-
-  /// The sample of a file has every so many a point.
-  void sample(std::uint64_t point, double key) {
-    const Dataset& sample = work_.samples[side_];
-    const std::uint64_t step = buffer_->sample.step, at = point / step;
-    if (point % step == 0 && at < sample.rows)
-      const_cast<double*>(sample.keys)[at * sample.key_columns + number_] = key;
-  }
-
-  JoinNode* node_;
-  KeyWork& work_;
-  int side_;
-  std::uint32_t number_;
-  const Dataset* points_;
-  PointBuffer* buffer_;
-};
-
-/// Sets a key of one side's points to key_of(value, is_null).
-template <class KeyOf>
-void fill_column(JoinNode* node, const JoinKey& key, int side, std::uint32_t number,
-                 const KeyOf& key_of) {
-  const Side& of = side == 0 ? node->left : node->right;
-  const Values values(node, of, key.columns[side], key.values[side]);
-  Column(node, side, number).fill(values, key_of);
-  node->left_shown = kNoRow;
-}
 
 // ---- Equality
 
@@ -189,121 +63,6 @@ const char* rank_values(JoinNode* node, const JoinKey& key, std::uint32_t number
 }
 
 // ---- Bands
-
-std::int64_t integer_of_key(Oid type, Datum value) {
-  switch (type) {
-    case INT2OID:
-      return DatumGetInt16(value);
-    case INT4OID:
-      return DatumGetInt32(value);
-    case DATEOID:
-      return DatumGetDateADT(value);
-    default:
-      return DatumGetInt64(value);
-  }
-}
-
-/// -1 or 1 for an infinite date or time, else 0.
-int end_of_time(Oid type, Datum value) {
-  if (type == DATEOID) {
-    const DateADT date = DatumGetDateADT(value);
-    return DATE_IS_NOBEGIN(date) ? -1 : DATE_IS_NOEND(date) ? 1 : 0;
-  }
-  if (type != TIMESTAMPOID && type != TIMESTAMPTZOID) return 0;
-  const Timestamp time = DatumGetTimestamp(value);
-  return TIMESTAMP_IS_NOBEGIN(time) ? -1 : TIMESTAMP_IS_NOEND(time) ? 1 : 0;
-}
-
-double real_of_key(Oid type, Datum value) {
-  switch (type) {
-    case FLOAT4OID:
-      return DatumGetFloat4(value);
-    case FLOAT8OID:
-      return DatumGetFloat8(value);
-    case NUMERICOID:
-      return DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow, value));
-    default:
-      return static_cast<double>(integer_of_key(type, value));
-  }
-}
-
-/// What rounding may add to a number of this type, relative to it.
-double rounding_of(Oid type) { return type == FLOAT4OID ? 0x1p-22 : 0x1p-50; }
-
-/// The length of an interval that is added to times, or that differences are compared with. False:
-/// it has months, which have no length, or days of a time zone, which may last longer or shorter;
-/// then *slack is how much.
-bool length_of(const ::Interval& interval, bool added, Oid of, __int128* length, __int128* slack) {
-  constexpr std::int64_t kMostZones = 32 * USECS_PER_HOUR;  // between the offsets of two time zones
-  if (added && interval.month != 0) return false;
-  *slack = added && of == TIMESTAMPTZOID && interval.day != 0 ? kMostZones : 0;
-  const __int128 days = static_cast<__int128>(interval.month) * DAYS_PER_MONTH + interval.day;
-  *length = days * USECS_PER_DAY + interval.time;
-  return true;
-}
-
-/// One bound of a band, with what the expression is now.
-bool take_offset(const KeyPlan& plan, const KeyBound& bound, ExprState* state,
-                 ExprContext* expressions, Band* band, __int128* whole, double* real) {
-  *whole = 0;
-  *real = 0;
-  if (state == nullptr) return true;
-  bool is_null;
-  const Datum value = ExecEvalExprSwitchContext(state, expressions, &is_null);
-  if (is_null) return false;
-  if (bound.type == INTERVALOID) {
-    __int128 slack = 0;
-    if (!length_of(*reinterpret_cast<const ::Interval*>(DatumGetPointer(value)), bound.summed,
-                   plan.types[0], whole, &slack))
-      return false;
-    if (slack > 0) band->exact = false;
-    if (bound.negated) *whole = -*whole;
-    *whole += bound.form == BoundForm::kLeast ? -slack : slack;
-    return true;
-  }
-  if (plan.numbers == KeyNumbers::kIntegers) {
-    *whole = integer_of_key(bound.type, value);
-    if (bound.negated) *whole = -*whole;
-    return true;
-  }
-  *real = real_of_key(bound.type, value);
-  if (bound.negated) *real = -*real;
-  return std::isfinite(*real);
-}
-
-Band find_band(JoinNode* node, const JoinKey& key) {
-  const KeyPlan& plan = key.plan;
-  Band band = {true,      true,    false, false, -(__int128{1} << 100), __int128{1} << 100,
-               -HUGE_VAL, HUGE_VAL};
-  ExprContext* const expressions = node->css.ss.ps.ps_ExprContext;
-  ResetExprContext(expressions);
-  for (int i = 0; i < plan.bound_count; ++i) {
-    const KeyBound& bound = plan.bounds[i];
-    __int128 whole;
-    double real;
-    if (!take_offset(plan, bound, key.offsets[i], expressions, &band, &whole, &real)) {
-      band.known = false;
-      return band;
-    }
-    band.summed = band.summed || bound.summed;
-    band.strict = band.strict || bound.strict;
-    const bool at_most = bound.form != BoundForm::kLeast, at_least = bound.form != BoundForm::kMost;
-    const bool apart = bound.form == BoundForm::kApart;
-    if (at_most) {
-      band.most = std::min<__int128>(band.most, whole - (bound.strict ? 1 : 0));
-      band.real_most =
-          std::min(band.real_most, bound.strict ? std::nextafter(real, -HUGE_VAL) : real);
-    }
-    if (at_least) {
-      const __int128 least = apart ? -whole : whole;
-      const double real_least = apart ? -real : real;
-      band.least = std::max<__int128>(band.least, least + (bound.strict ? 1 : 0));
-      band.real_least = std::max(band.real_least,
-                                 bound.strict ? std::nextafter(real_least, HUGE_VAL) : real_least);
-    }
-  }
-  return band;
-}
 
 /// Whole numbers: x and y less a value of the left side. Where the band is not symmetric both are
 /// doubled, so that its middle is a whole number as well. Null, or why the key is none.
@@ -385,11 +144,19 @@ const char* convert_values(JoinNode* node, const JoinKey& key, const Band& band,
 
 // ---- All keys
 
-/// Computes both sides' column of a key. Null, or why the key is none.
+/// Whether the bounds of the key are known: without them it is none, and others may be some.
+bool has_bounds(JoinNode* node, const JoinKey& key) {
+  return key.plan.numbers == KeyNumbers::kRanks || find_band(node, key).known;
+}
+
+/// Computes both sides' columns of a key. Null, or why there are no keys.
 const char* compute_key(JoinNode* node, const JoinKey& key, std::uint32_t number) {
   if (key.plan.numbers == KeyNumbers::kRanks) return rank_values(node, key, number);
   const Band band = find_band(node, key);
-  if (!band.known) return "a band has no fixed width";
+  if (key.plan.is_interval) {
+    number_intervals(node, key, band, number);
+    return nullptr;
+  }
   return key.plan.numbers == KeyNumbers::kIntegers ? number_values(node, key, band, number)
                                                    : convert_values(node, key, band, number);
 }
@@ -403,7 +170,7 @@ const char* problem_of_points(const JoinNode* node) {
   std::uint64_t rows = 0;  // in memory
   for (const Dataset* const points : {&left, &right})
     if (points->file == nullptr) rows += points->rows;
-  const std::uint64_t bytes = rows * sizeof(double) * node->keys->count;
+  const std::uint64_t bytes = rows * sizeof(double) * node->keys->column_count;
   if (4 * bytes > engine_resources(node->run).memory_limit) return "the keys do not fit in memory";
   return nullptr;
 }
@@ -417,7 +184,7 @@ int column_of(const Expr* expression) {
 void make_room(JoinNode* node, int side) {
   KeyWork* const work = node->keys;
   const Dataset& points = side == 0 ? node->left.points : node->right.points;
-  const auto count = static_cast<std::uint32_t>(work->count);
+  const auto count = static_cast<std::uint32_t>(work->column_count);
   work->columns[side] = nullptr;
   work->places[side] = nullptr;
   if (points.file == nullptr)
@@ -436,7 +203,7 @@ bool have_same_keys(JoinNode* node) {
   const KeyWork& work = *node->keys;
   const Dataset &left = node->left.points, &right = node->right.points;
   if ((left.file == nullptr) != (right.file == nullptr)) return false;
-  const auto count = static_cast<std::uint64_t>(work.count);
+  const auto count = static_cast<std::uint64_t>(work.column_count);
   if (left.file == nullptr)
     return std::memcmp(work.columns[0], work.columns[1], left.rows * count * sizeof(double)) == 0;
   if (left.chunk_bits != right.chunk_bits) return false;
@@ -476,6 +243,9 @@ void begin_keys(JoinNode* node) {
     for (int i = 0; i < 2; ++i) {
       key.values[i] = ExecInitExpr(expressions.values[i], parent);
       key.columns[i] = column_of(expressions.values[i]);
+      if (!key.plan.is_interval) continue;
+      key.high_values[i] = ExecInitExpr(expressions.high_values[i], parent);
+      key.high_columns[i] = column_of(expressions.high_values[i]);
     }
     for (int i = 0; i < key.plan.bound_count; ++i)
       key.offsets[i] = ExecInitExpr(static_cast<Expr*>(list_nth(expressions.offsets, i)), parent);
@@ -492,18 +262,27 @@ void find_keys(JoinNode* node) {
   work->problem = nullptr;
   forget_keys(node);
   if (node->left.points.rows == 0 || node->right.points.rows == 0) return;
-  work->problem = problem_of_points(node);
-  if (work->problem != nullptr) return;
+  work->column_count = 0;
+  work->decides = true;
+  for (int k = 0; k < work->count; ++k) {
+    JoinKey& key = work->keys[k];
+    key.is_used = has_bounds(node, key);
+    work->decides = work->decides && key.is_used;
+    work->column_count += key.is_used ? columns_of(key.plan) : 0;
+  }
+  work->problem = work->column_count == 0 ? "a band has no fixed width" : problem_of_points(node);
+  if (work->problem != nullptr) return drop_keys(node, work->problem);
   work->context = AllocSetContextCreate(node->rows, "gpujoin keys", ALLOCSET_DEFAULT_SIZES);
-  const auto count = static_cast<std::uint32_t>(work->count);
   const std::uint64_t rows[2] = {node->left.points.rows, node->right.points.rows};
   for (int i = 0; i < 2; ++i) make_room(node, i);
-  work->decides = true;
-  for (std::uint32_t k = 0; k < count; ++k) {
-    work->problem = compute_key(node, work->keys[k], k);
+  std::uint32_t column = 0;
+  for (int k = 0; k < work->count; ++k) {
+    if (!work->keys[k].is_used) continue;
+    work->problem = compute_key(node, work->keys[k], column);
     if (work->problem != nullptr) return drop_keys(node, work->problem);
+    column += columns_of(work->keys[k].plan);
   }
-  work->asked.count = count;
+  work->asked.count = column;
   work->found = true;
   work->same = rows[0] == rows[1] && have_same_keys(node);
   work->bytes = MemoryContextMemAllocated(work->context, true);

@@ -8,13 +8,17 @@ namespace gpujoin {
 
 struct JoinKey {
   KeyPlan plan;
-  ExprState* values[2];             ///< of the left row and of the right one
-  int columns[2];                   ///< the columns of the scan tuple that they are; -1: none
+  bool is_used;               ///< in this run
+  ExprState* values[2];       ///< of the left row and of the right one
+  int columns[2];             ///< the columns of the scan tuple that they are; -1: none
+  ExprState* high_values[2];  ///< likewise of an interval's high ends
+  int high_columns[2];
   ExprState* offsets[kMostBounds];  ///< null: 0
 };
 
 struct KeyWork {
   int count;
+  int column_count;         ///< of the engine, columns_of() each key that is used
   JoinKey* keys;            ///< [count]
   List* conditions;         ///< those that the keys stand for
   ExprState *early, *late;  ///< the other ones
@@ -26,9 +30,10 @@ struct KeyWork {
   bool decides;         ///< and so the conditions need not be asked
   bool same;            ///< both sides have the same keys
   PairKeys asked;
-  double* columns[2];        ///< [points][count], of points in memory
-  std::uint64_t* places[2];  ///< [count][chunks] where a chunk's keys lie, of points in the file
-  Dataset samples[2];        ///< likewise the points' sample with its keys
+  double* columns[2];  ///< [points][column_count], of points in memory
+  std::uint64_t*
+      places[2];       ///< [column_count][chunks] where a chunk's keys lie, of points in the file
+  Dataset samples[2];  ///< likewise the points' sample with its keys
 };
 
 /// Prepares the keys; reads nothing.

@@ -96,8 +96,14 @@ void code_sum(Sum& sum, Coder& coder) {
 template <class Key, class Coder>
 void code_key(Key& key, Coder& coder) {
   coder(key.numbers);
-  coder(key.types[0]);
-  coder(key.types[1]);
+  coder(key.is_interval);
+  for (int i = 0; i < 2; ++i) {
+    coder(key.types[i]);
+    coder(key.high_types[i]);
+    coder(key.ranges[i].is_made);
+    coder(key.ranges[i].has_low);
+    coder(key.ranges[i].has_high);
+  }
   coder(key.equality);
   coder(key.collation);
   coder(key.bound_count);
@@ -212,13 +218,16 @@ JoinPlanExpressions decode_join_expressions(const List* encoded) {
 }
 
 List* encode_key(const KeyExpressions& key) {
-  return list_make4(key.values[0], key.values[1], key.offsets, key.conditions);
+  return lappend(
+      list_make5(key.values[0], key.values[1], key.high_values[0], key.high_values[1], key.offsets),
+      key.conditions);
 }
 
 KeyExpressions decode_key(const List* encoded) {
   return {{static_cast<Expr*>(linitial(encoded)), static_cast<Expr*>(lsecond(encoded))},
-          static_cast<List*>(lthird(encoded)),
-          static_cast<List*>(lfourth(encoded))};
+          {static_cast<Expr*>(lthird(encoded)), static_cast<Expr*>(lfourth(encoded))},
+          static_cast<List*>(list_nth(encoded, 4)),
+          static_cast<List*>(list_nth(encoded, 5))};
 }
 
 List* encode_sum(const SumExpressions& sum) {

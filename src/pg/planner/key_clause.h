@@ -1,5 +1,6 @@
 // Which further conditions of a similarity join are keys of the engine's index: `a.city = b.city`,
-// `a.t BETWEEN b.t - interval '10 min' AND b.t + interval '10 min'`, `abs(a.x - b.x) <= 5`.
+// `a.t BETWEEN b.t - interval '10 min' AND b.t + interval '10 min'`, `abs(a.x - b.x) <= 5`,
+// `a.during && b.during`, `a.t_from <= b.t_to AND b.t_from <= a.t_to`.
 #pragma once
 
 #include "pg/executor/key_plan.h"
