@@ -33,6 +33,12 @@ bool compares(const Span& one, const Span& other, double eps) {
   return true;
 }
 
+bool are_apart(const Span& a, const Span& b) {
+  for (int d = 0; d < 2; ++d)
+    if (a.low[d] > b.high[d] || b.low[d] > a.high[d]) return true;
+  return false;
+}
+
 struct StoredShape {
   const struct varlena* value;
   bool has_holes;
@@ -69,8 +75,9 @@ double distance_slack(const Span& a, const Span& b) {
 /// Whether two geometries are neighbours, by their boxes, by their corners, and by PostGIS where
 /// these leave it open. It looks for the neighbours of each of them, in a box whose sides are
 /// rounded, and what it computes for a distance may depend on which comes first: it is asked from
-/// both sides, and where the answers differ it has to find the clusters. Of areas with holes that
-/// are not valid it may take the distance of the wrong rings.
+/// both sides, and where the answers differ it has to find the clusters. Of areas it takes the
+/// outer rings where the boxes are apart; else maybe that of a hole, even of one that reaches
+/// beyond its outer ring, and corners prove no neighbour.
 bool are_neighbors(ClusterShapes* shapes, const Dataset& boxes, std::uint32_t p, std::uint32_t q) {
   CHECK_FOR_INTERRUPTS();
   const Span a = span_at(boxes, p), b = span_at(boxes, q);
@@ -80,10 +87,10 @@ bool are_neighbors(ClusterShapes* shapes, const Dataset& boxes, std::uint32_t p,
   const StoredShape one = shape_at(shapes, p), other = shape_at(shapes, q);
   const Corner middle = {(b.low[0] + b.high[0]) / 2, (b.low[1] + b.high[1]) / 2};
   const double slack = distance_slack(a, b);
-  const DistanceBounds bounds = bound_distance(one.value, other.value, middle);
+  const bool apart = are_apart(a, b), has_holes = one.has_holes || other.has_holes;
+  const DistanceBounds bounds = bound_distance(one.value, other.value, !apart, middle);
   if (bounds.least - slack > eps) return false;
-  if (!one.has_holes && !other.has_holes && (bounds.touch || bounds.greatest + slack <= eps))
-    return true;
+  if ((apart || !has_holes) && (bounds.touch || bounds.greatest + slack <= eps)) return true;
   const bool near = is_within(shapes, one.value, other.value);
   if (is_within(shapes, other.value, one.value) != near ||
       (near && !(compares(a, b, eps) && compares(b, a, eps))))

@@ -66,8 +66,9 @@ bool widen_box(Span* box, const char* tuples, std::uint64_t count, std::uint32_t
 /// A shape's lines, for bound_distance().
 class ShapeLines {
  public:
-  explicit ShapeLines(const struct varlena* geometry)
-      : view_(view_geometry(VARDATA_ANY(geometry))),
+  ShapeLines(const struct varlena* geometry, bool with_holes)
+      : with_holes_(with_holes),
+        view_(view_geometry(VARDATA_ANY(geometry))),
         end_(VARDATA_ANY(geometry) + VARSIZE_ANY_EXHDR(geometry)) {}
 
   struct Line {
@@ -84,13 +85,15 @@ class ShapeLines {
   template <class Take>
   void walk(const Take& take) const {
     const char* body = view_.body;
-    walk_lines(&body, end_, view_.dims, [&](const char* tuples, std::uint64_t count, bool) {
-      take(Line{tuples, count, view_.dims * sizeof(double)});
+    walk_lines(&body, end_, view_.dims, [&](const char* tuples, std::uint64_t count, bool hole) {
+      if (count > 0 && (with_holes_ || !hole))
+        take(Line{tuples, count, view_.dims * sizeof(double)});
       return true;
     });
   }
 
  private:
+  bool with_holes_;
   GeometryView view_;
   const char* end_;
 };
@@ -118,8 +121,8 @@ PlaneShape read_plane_shape(const struct varlena* geometry) {
 }
 
 DistanceBounds bound_distance(const struct varlena* one, const struct varlena* other,
-                              const Corner& hint) {
-  return bound_distance(ShapeLines(one), ShapeLines(other), hint);
+                              bool with_holes, const Corner& hint) {
+  return bound_distance(ShapeLines(one, with_holes), ShapeLines(other, with_holes), hint);
 }
 
 }  // namespace gpujoin

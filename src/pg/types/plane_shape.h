@@ -25,8 +25,9 @@ struct PlaneShape {
 /// nested too deeply.
 PlaneShape read_plane_shape(const struct varlena* geometry);
 
-/// The bounds of the distance of two values, both of kStraight; core/shape_bounds.h.
+/// The bounds of the distance of two values, both of kStraight, as core/shape_bounds.h has them;
+/// without holes, of the lines around areas and of the rest.
 DistanceBounds bound_distance(const struct varlena* one, const struct varlena* other,
-                              const Corner& hint);
+                              bool with_holes, const Corner& hint);
 
 }  // namespace gpujoin
