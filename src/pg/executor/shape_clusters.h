@@ -20,7 +20,7 @@ struct ClusterShapes {
   bool some;         ///< there is one that has a place
   std::int32_t srid;
   double farthest;      ///< the greatest magnitude of a coordinate
-  std::uint64_t asked;  ///< calls of st_dwithin()
+  std::uint64_t asked;  ///< pairs that it was called for
   bool unsure;          ///< PostGIS may find one of two from the other, and not from either side
 };
 
