@@ -49,12 +49,15 @@ inline Span span_of(const PlaneBox& box, const double* middle) {
   return span;
 }
 
-/// What the values in two boxes are apart at least, as the type computes it. Distances of points
-/// and segments are computed from differences of coordinates, each rounded once, and products of
-/// two of these. So the error is a few roundings of the greatest difference, which is at most the
-/// distance and both diagonals; the slack is some hundred of them.
+/// Some hundred roundings. Distances of points and segments are computed from differences of
+/// coordinates, each rounded once, and products of two of these; places on segments are rounded,
+/// too, but do not leave the segment's box, as rounding is monotone. So the error of what follows
+/// from boxes is a few roundings of the greatest difference, which is at most the distance and both
+/// diagonals.
+inline constexpr double kBoxSlack = 3e-14;
+
+/// What the values in two boxes are apart at least, as the type computes it.
 inline double least_distance(const Span& a, const Span& b) {
-  constexpr double kSlack = 3e-14;
   double gap[2], size = 0;
   for (int d = 0; d < 2; ++d) {
     const double over = a.low[d] - b.high[d], under = b.low[d] - a.high[d];
@@ -62,7 +65,17 @@ inline double least_distance(const Span& a, const Span& b) {
     gap[d] = gap[d] > 0 ? gap[d] : 0;
     size += gap[d] + (a.high[d] - a.low[d]) + (b.high[d] - b.low[d]);
   }
-  return std::sqrt(gap[0] * gap[0] + gap[1] * gap[1]) - kSlack * size;
+  return std::sqrt(gap[0] * gap[0] + gap[1] * gap[1]) - kBoxSlack * size;
+}
+
+/// The same at most.
+inline double greatest_distance(const Span& a, const Span& b) {
+  double reach[2];
+  for (int d = 0; d < 2; ++d) {
+    const double over = a.high[d] - b.low[d], under = b.high[d] - a.low[d];
+    reach[d] = over > under ? over : under;
+  }
+  return std::sqrt(reach[0] * reach[0] + reach[1] * reach[1]) + kBoxSlack * (reach[0] + reach[1]);
 }
 
 }  // namespace gpujoin

@@ -136,6 +136,9 @@ class Query(Joins):
         """PostGIS's clusters of the rows of one table, each row with the first row of its own: their numbers are open. The
         order of rows is not, for border points follow it."""
         rng, value = self.rng, self.geometry().operand('a')
+        if rng.random() < 0.3:  # of shapes alone
+            value = rng.choice([f'ST_Envelope(ST_Buffer({value}, {rng.choice(["0.5", "1", "3"])}))', f'ST_Collect({value}, ST_Translate({value}, 1, 0.5))',
+                                f'ST_MakeLine(ST_Centroid({value}), ST_MakePoint(a.y, a.x))', f'ST_Difference(ST_Buffer({value}, 2, 2), ST_Buffer({value}, 1, 1))'])
         source, where = self.relation('a'), Items([self.on_one('a')] if rng.random() < 0.25 else [], before=' WHERE ')
         part = rng.choice(['a.grp', 'a.grp', 'a.t', 'a.id % 3', 'true', 'true'])
         eps = rng.choice([self.literal_radius()] * 3 + [self.outer or "'1'", 'a.s', 'a.grp * 0.5'])

@@ -174,11 +174,13 @@ SELECT throws_ok($$ SELECT gpu_cluster_dbscan(ST_Point(0, 0)::geography, 1, 1) O
 \endif
 
 -- More rows than gpujoin.host_memory_limit holds: the same clusters, from parts of them.
-CREATE TABLE many (id int PRIMARY KEY, v float8[], w real[], h bit(64), part int, most boolean);
-INSERT INTO many SELECT i * 7919 % 20011, u, u || ARRAY[i % 3, i % 7, i % 2, i % 5]::real[], (i * 2654435761 % 997 * 18446744073 % 9007199254740993)::bigint::bit(64), i % 5, i % 10 > 0
+CREATE TABLE many (id int PRIMARY KEY, v float8[], w real[], h bit(64), part int, most boolean, words text, xid xid);
+INSERT INTO many SELECT i * 7919 % 20011, u, u || ARRAY[i % 3, i % 7, i % 2, i % 5]::real[], (i * 2654435761 % 997 * 18446744073 % 9007199254740993)::bigint::bit(64), i % 5, i % 10 > 0,
+    CASE WHEN i % 11 > 0 THEN repeat('w' || i % 7, 1 + i % 3) END, (i % 5)::text::xid
   FROM (SELECT i, CASE WHEN i < 3000 THEN ARRAY[50, 50] WHEN i < 6000 THEN ARRAY[i * 0.02, 40] ELSE ARRAY[i * 0.6180339887 % 1 * 100, i * 0.4142135624 % 1 * 100] END::float8[] AS u
         FROM generate_series(1, 20000) i) s;
 ANALYZE many;
+CREATE VIEW many_viewed AS SELECT id, v, CASE WHEN words LIKE 'w1%' THEN 'other' ELSE words END AS words FROM many WHERE id % 3 > 0;
 CREATE FUNCTION under_limit(query text, memory text) RETURNS text LANGUAGE plpgsql SET gpujoin.service = off AS $$
 DECLARE result text;
 BEGIN
@@ -195,6 +197,16 @@ SELECT is(under_limit(query, '500kB'), under_limit(query, '1GB'), query) FROM un
     $$ SELECT * FROM gpu_dbscan('many', 0.5, 3500, vector_columns => 'v') $$,
     $$ SELECT * FROM gpu_density('many', 0.5, vector_columns => 'v') $$,
     $$ SELECT id, gpu_cluster_dbscan(v, 0.5, 4) OVER () FROM many $$]) query;
+SELECT is(under_limit(query, '500kB'), under_limit(query, '1GB'), query) FROM unnest(ARRAY[
+    $$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v', partition_column => 'part') $$,
+    $$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v', partition_column => 'most') $$,
+    $$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v', partition_column => 'words') $$,
+    $$ SELECT * FROM gpu_dbscan('many', 0.5, 1, vector_columns => 'v', partition_column => 'id') $$,
+    $$ SELECT * FROM gpu_dbscan('many_viewed', 0.5, 4, id_column => 'id', vector_columns => 'v', partition_column => 'words') $$,
+    $$ SELECT * FROM gpu_dbscan('many', 3, 4, vector_columns => 'h', metric => 'hamming', partition_column => 'part') $$,
+    $$ SELECT * FROM gpu_components('many', 0.4, vector_columns => 'v', partition_column => 'part') $$,
+    $$ SELECT n, d.* FROM generate_series(1, 2) n, LATERAL gpu_dbscan('many', 0.3 * n, 4, vector_columns => 'v', partition_column => 'words') d $$,
+    $$ SELECT count(*) FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v', partition_column => 'part') $$]) query;
 SELECT is(under_limit(query, '1600kB'), under_limit(query, '1GB'), query) FROM unnest(ARRAY[
     $$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v', partition_column => 'most') $$,
     $$ SELECT id, gpu_cluster_dbscan(v, 0.5, 4) OVER (PARTITION BY most) FROM many $$]) query;
@@ -216,13 +228,18 @@ SELECT cmp_ok(parts_of($$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_column
 SET LOCAL gpujoin.host_memory_limit = '1600kB';
 SELECT cmp_ok(parts_of($$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v', partition_column => 'most') $$), '>', 4, 'of a partition');
 SET LOCAL gpujoin.host_memory_limit = '500kB';
-SELECT throws_ok($$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v', partition_column => 'part') $$, '53400',
-  'the rows of relation "many" do not fit in gpujoin.host_memory_limit', 'rows of partitions have to be in memory');
+SELECT cmp_ok(parts_of($$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v', partition_column => 'most') $$), '>', 4, 'of one of those that come after each other');
+SELECT throws_ok($$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v', partition_column => 'xid') $$, '53400',
+  'the rows of relation "many" do not fit in gpujoin.host_memory_limit', 'partitions without an order have to be in memory');
+SELECT throws_ok($$ SELECT * FROM gpu_dedup('many', 0.5, vector_columns => 'v', partition_column => 'part') $$, '53400',
+  'the rows of relation "many" do not fit in gpujoin.host_memory_limit', 'and those of duplicates');
+SELECT is((SELECT count(*) FROM (SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v', partition_column => 'part') LIMIT 10) s), 10::bigint, 'LIMIT ends it early');
 SET LOCAL gpujoin.host_memory_limit = '80kB';
 SELECT throws_ok($$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v') $$, '53400', NULL, 'some bytes for each row there have to be');
 SET LOCAL gpujoin.host_memory_limit = '500kB';
 SET LOCAL temp_file_limit = '100kB';
 SELECT throws_ok($$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v') $$, '53400', NULL, 'temp_file_limit counts the rows');
+SELECT throws_like($$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v', partition_column => 'part') $$, 'temporary file size exceeds %temp_file_limit%', 'and those of partitions');
 SET LOCAL temp_file_limit = '600kB';
 SELECT throws_like($$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v') $$, 'temporary file size exceeds %temp_file_limit%', 'and those of parts');
 SELECT throws_like($$ SELECT gpu_cluster_dbscan(v, 0.5, 4) OVER () FROM (SELECT v FROM many LIMIT 19000) s $$, 'temporary file size exceeds %temp_file_limit%', 'of windows, too');

@@ -54,6 +54,28 @@ CREATE TABLE tiny AS SELECT i AS id, 0 AS part, ST_Point(x, -x) AS g
 ALTER TABLE tiny ALTER id TYPE int;
 CREATE TABLE shapes AS SELECT id, part, CASE id % 3 WHEN 0 THEN g WHEN 1 THEN ST_Buffer(g, 0.05, 1) ELSE ST_MakeLine(g, ST_Translate(g, 0.1, 0.1)) END AS g FROM uniform WHERE id <= 400;
 CREATE TABLE mixed AS SELECT id, part, CASE WHEN part = 1 AND id % 7 = 0 THEN ST_Buffer(g, 0.05, 1) ELSE g END AS g FROM uniform;
+-- Shapes of all kinds, convex and not, that touch, overlap and lie within each other.
+CREATE FUNCTION star(x float8, y float8, r float8) RETURNS geometry LANGUAGE sql AS $$
+  SELECT ST_MakePolygon(ST_MakeLine(array_agg(ST_Point(x + r * (1 - i % 2 * 0.7) * sin(i % 10 * pi() / 5), y + r * (1 - i % 2 * 0.7) * cos(i % 10 * pi() / 5)) ORDER BY i))) FROM generate_series(0, 10) i $$;
+CREATE TABLE kinds AS SELECT id, part, CASE id % 11
+    WHEN 0 THEN g WHEN 1 THEN ST_Buffer(g, 0.1 + id % 7 * 0.1, 2) WHEN 2 THEN star(ST_X(g), ST_Y(g), 0.3 + id % 5 * 0.2)
+    WHEN 3 THEN ST_MakeLine(ARRAY[g, ST_Translate(g, 1, id % 3 * 0.3), ST_Translate(g, 0.5, -0.7)]) WHEN 4 THEN ST_MakeLine(g, ST_Translate(g, sin(id) * 2, cos(id) * 2))
+    WHEN 5 THEN ST_Difference(ST_Buffer(g, 1.1, 3), ST_Buffer(g, 0.9, 3)) WHEN 6 THEN ST_Multi(ST_Union(ST_Buffer(g, 0.2, 1), ST_Buffer(ST_Translate(g, 1, 1), 0.2, 1)))
+    WHEN 7 THEN ST_Collect(ARRAY[g, ST_Translate(g, 0.3, 0)]) WHEN 8 THEN ST_ForceCollection(ST_Collect(ARRAY[star(ST_X(g), ST_Y(g), 0.2), ST_Translate(g, 0, 1), ST_MakeLine(g, ST_Translate(g, -0.4, 0))]))
+    WHEN 9 THEN ST_Force4D(ST_Envelope(ST_Buffer(g, 0.3, 1)), id, id) ELSE CASE id % 5 WHEN 0 THEN NULL WHEN 1 THEN 'POLYGON EMPTY' WHEN 2 THEN 'GEOMETRYCOLLECTION(POINT EMPTY,LINESTRING EMPTY)' ELSE ST_Multi(g) END END::geometry AS g FROM uniform WHERE id <= 500;
+CREATE TABLE squares AS SELECT row_number() OVER ()::int AS id, x % 2 AS part, ST_MakeEnvelope(x, y, x + 0.75, y + 0.75) AS g
+  FROM generate_series(0, 12) x, generate_series(0, 12) y WHERE (x * 7 + y * 5) % 4 > 0 ORDER BY x * 7919 % 11, y;
+CREATE TABLE far_squares AS SELECT id, part, ST_Translate(g, 500000, 5242880) AS g FROM squares;
+CREATE TABLE parcels AS SELECT row_number() OVER ()::int AS id, x % 2 AS part, ST_MakeEnvelope(x / 10.0, y / 7.0, (x + 1) / 10.0, (y + 1) / 7.0) AS g
+  FROM generate_series(0, 15) x, generate_series(0, 15) y WHERE (x * 5 + y * 3) % 7 > 1 ORDER BY x * 7919 % 11, y;
+-- Rings that cross themselves, and holes outside of their rings.
+CREATE TABLE invalid AS SELECT id, part, CASE id % 3 WHEN 0 THEN g WHEN 1 THEN ST_MakePolygon(ST_MakeLine(ARRAY[g, ST_Translate(g, 1, 1), ST_Translate(g, 1, 0), ST_Translate(g, 0, 1), g]))
+    ELSE ST_MakePolygon(ST_ExteriorRing(ST_Buffer(g, 0.4, 2)), ARRAY[ST_ExteriorRing(ST_Buffer(ST_Translate(g, 0.5, 0.5), 0.6, 2))]) END AS g FROM uniform WHERE id <= 300;
+CREATE TABLE arcs AS SELECT id, part, CASE WHEN part = 0 AND id % 7 = 0 THEN 'CIRCULARSTRING(0 0,1 1,2 0)' WHEN part = 1 AND id % 7 = 0 THEN 'TRIANGLE((0 0,1 1,2 0,0 0))' ELSE ST_Buffer(g, 0.1, 1) END::geometry AS g FROM uniform WHERE id <= 300;
+CREATE TABLE systems AS SELECT id, part, ST_SetSRID(g, CASE WHEN part = 1 THEN id % 2 ELSE 1 END * 4326) AS g FROM kinds;
+CREATE TABLE nowhere AS SELECT id, part, CASE id WHEN 8 THEN ST_MakeEnvelope(0, 0, 1e31, 1e31) ELSE g END AS g FROM kinds;
+CREATE TABLE tiny_lines AS SELECT i AS id, 0 AS part, ST_MakeLine(ST_Point(x, 0), ST_Point(x * 1.5, x)) AS g FROM unnest('{0,1e-200,-1e-200,1e-170,5e-324,1e-160,1e-154,2e-154,1e-131,3e-131,1,1}'::float8[]) WITH ORDINALITY t(x, i);
+ALTER TABLE tiny_lines ALTER id TYPE int;
 CREATE TABLE far AS SELECT i AS id, i % 2 AS part, ST_Point(x, x) AS g FROM unnest('{1e29,1e29,1e31,1e31,1e200,1e200,-1e200,0}'::float8[]) WITH ORDINALITY t(x, i);
 ALTER TABLE far ALTER id TYPE int;
 CREATE TABLE nothing AS SELECT * FROM uniform LIMIT 0;
@@ -62,24 +84,27 @@ CREATE TABLE one AS SELECT * FROM uniform LIMIT 1;
 SELECT bag_eq(format($$ SELECT * FROM clusters(%L, %s, %s, %L, %L, true) $$, tbl, eps, min_points, part, ordering),
     format($$ SELECT * FROM clusters(%L, %s, %s, %L, %L, false) $$, tbl, eps, min_points, part, ordering),
     format('%s, eps %s, %s points, by %s and %s', tbl, eps, min_points, part, ordering))
-  FROM unnest('{uniform,blobs,twins,dense,border,holes,high,shapes,mixed,nothing,one}'::text[]) tbl, unnest('{0,0.12,0.5,1}'::float8[]) eps,
+  FROM unnest('{uniform,blobs,twins,dense,border,holes,high,shapes,mixed,kinds,invalid,arcs,systems,nothing,one}'::text[]) tbl, unnest('{0,0.12,0.5,1}'::float8[]) eps,
     unnest('{0,1,2,4,9}'::int[]) min_points, (VALUES ('part', 'id'), ('1', 'id DESC')) w(part, ordering);
 SELECT bag_eq(format($$ SELECT * FROM clusters(%L, %s, %s, 'part', 'id', true) $$, tbl, eps, min_points),
     format($$ SELECT * FROM clusters(%L, %s, %s, 'part', 'id', false) $$, tbl, eps, min_points), format('%s, eps %s, %s points', tbl, eps, min_points))
-  FROM unnest('{lattice,far_lattice}'::text[]) tbl, unnest('{0.1,0.2,0.3,0.30000000000000004,0.5,0.6,0.7,0.8,0.9,1.2}'::float8[]) eps, unnest('{1,2,4,9}'::int[]) min_points;
+  FROM unnest('{lattice,far_lattice,squares,far_squares,parcels}'::text[]) tbl, unnest('{0,0.1,0.2,0.25,0.3,0.30000000000000004,0.5,0.6,0.7,0.8,0.9,1.2}'::float8[]) eps, unnest('{1,2,4,9}'::int[]) min_points;
 SELECT bag_eq(format($$ SELECT * FROM clusters(%L, %s, %s, 'part', 'id', true) $$, tbl, eps, min_points),
     format($$ SELECT * FROM clusters(%L, %s, %s, 'part', 'id', false) $$, tbl, eps, min_points), format('%s, eps %s, %s points', tbl, eps, min_points))
-  FROM unnest('{tiny,far}'::text[]) tbl, unnest('{0,5e-324,1e-200,1e-160,1e-154,1e-131,1e29,1e31}'::float8[]) eps, unnest('{1,2,3}'::int[]) min_points;
+  FROM unnest('{tiny,tiny_lines,far}'::text[]) tbl, unnest('{0,5e-324,1e-200,1e-160,1e-154,1e-131,1e29,1e31}'::float8[]) eps, unnest('{1,2,3}'::int[]) min_points;
 
 -- Who serves.
 SELECT is(partitions(format('SELECT ST_ClusterDBSCAN(g, %s, %s) OVER (PARTITION BY part ORDER BY id) FROM %s', eps, n, tbl)), served, format('%s: %s', tbl, served))
-  FROM (VALUES ('uniform', 0.12, 4, '3, 0'), ('dense', 0.5, 9, '1, 0'), ('holes', 0.5, 1, '3, 0'), ('high', 0.5, 2, '2, 0'), ('mixed', 0.5, 2, '2, 1'),
-    ('shapes', 0.5, 2, '1, 2'), ('one', 0.5, 2, '1, 0'), ('far_lattice', 0.9, 2, '2, 0'), ('lattice', 0.3, 2, '2, 0'), ('lattice', 0.9, 2, '0, 2'), ('far', 1, 1, '0, 2')) v(tbl, eps, n, served);
-SELECT is(fallback('SELECT ST_ClusterDBSCAN(g, 0.5, 2) OVER () FROM shapes'), 'a geometry is no point', 'the reason is shown');
+  FROM (VALUES ('uniform', 0.12, 4, '3, 0'), ('dense', 0.5, 9, '1, 0'), ('holes', 0.5, 1, '3, 0'), ('high', 0.5, 2, '2, 0'), ('mixed', 0.5, 2, '3, 0'),
+    ('shapes', 0.5, 2, '3, 0'), ('kinds', 0.5, 3, '3, 0'), ('squares', 0.25, 3, '2, 0'), ('far_squares', 0.25, 3, '2, 0'), ('parcels', 0, 3, '2, 0'), ('arcs', 0.5, 2, '1, 2'), ('systems', 0.5, 2, '2, 1'), ('one', 0.5, 2, '1, 0'), ('far_lattice', 0.9, 2, '2, 0'), ('lattice', 0.3, 2, '2, 0'), ('lattice', 0.9, 2, '0, 2'), ('far', 1, 1, '0, 2')) v(tbl, eps, n, served);
+SELECT is(fallback('SELECT ST_ClusterDBSCAN(g, 0.5, 2) OVER () FROM ' || tbl), reason, tbl || ': ' || reason)
+  FROM (VALUES ('arcs', 'a geometry has arcs or faces, or lies too far out'), ('systems', 'geometries have different SRIDs')) v(tbl, reason);
 SELECT is(fallback('SELECT ST_ClusterDBSCAN(g, 0.9, 2) OVER () FROM lattice'), 'two points are so nearly at the radius that rounding decides', 'so is another one');
 SET gpujoin.host_memory_limit = '64kB';
 SELECT is(fallback('SELECT ST_ClusterDBSCAN(g, 0.5, 2) OVER () FROM dense'), 'the rows do not fit in memory', 'too little memory is no error');
 SELECT bag_eq($$ SELECT * FROM clusters('dense', 0.5, 3, '1', 'id', true) $$, $$ SELECT * FROM clusters('dense', 0.5, 3, '1', 'id', false) $$, 'and the rows are the same');
+SELECT is(fallback('SELECT ST_ClusterDBSCAN(g, 0.5, 2) OVER () FROM kinds'), 'the rows do not fit in memory', 'neither is too little for geometries');
+SELECT bag_eq($$ SELECT * FROM clusters('kinds', 0.5, 3, '1', 'id', true) $$, $$ SELECT * FROM clusters('kinds', 0.5, 3, '1', 'id', false) $$, 'and the rows are the same');
 RESET gpujoin.host_memory_limit;
 
 -- Numbers.
@@ -99,7 +124,7 @@ $$;
 SELECT is(array_length(both_errors(query), 1), 1, query) FROM unnest(ARRAY['SELECT ST_ClusterDBSCAN(g, -1, 2) OVER () FROM one', 'SELECT ST_ClusterDBSCAN(g, NULL, 2) OVER () FROM one',
   'SELECT ST_ClusterDBSCAN(g, 1, -2) OVER () FROM one', 'SELECT ST_ClusterDBSCAN(g, 1, NULL) OVER () FROM one', 'SELECT ST_ClusterDBSCAN(g, ''NaN'', 2) OVER () FROM twins',
   'SELECT ST_ClusterDBSCAN(g, ''Infinity'', 2) OVER () FROM twins', 'SELECT ST_ClusterDBSCAN(g, 1, 1 / (id - id)) OVER () FROM one',
-  'SELECT ST_ClusterDBSCAN(g, -1, 2) OVER () FROM nothing']) query;
+  'SELECT ST_ClusterDBSCAN(g, -1, 2) OVER () FROM nothing', 'SELECT ST_ClusterDBSCAN(g, 1, 2) OVER () FROM nowhere', 'SELECT ST_ClusterDBSCAN(g, -1, 2) OVER () FROM kinds']) query;
 SELECT throws_like('SELECT ST_ClusterDBSCAN(g, -1, 2) OVER () FROM one', 'Tolerance must be a positive number%', 'this one, for example');
 
 -- Other shapes of queries.
@@ -169,12 +194,14 @@ SELECT to_regprocedure('st_clusterwithinwin(geometry,float8)') IS NULL AS has_no
 \if :has_no_within
 CREATE FUNCTION public.st_clusterwithinwin(geometry, float8) RETURNS int LANGUAGE internal WINDOW IMMUTABLE AS 'window_row_number';
 ALTER EXTENSION postgis ADD FUNCTION public.st_clusterwithinwin(geometry, float8);
-SELECT results_eq('SELECT ST_ClusterWithinWin(g, 0.5) OVER (PARTITION BY part ORDER BY id) FROM mixed WHERE part = 1', 'SELECT row_number() OVER (ORDER BY id)::int FROM mixed WHERE part = 1',
-  'polygons are left to PostGIS''s function');
+SELECT results_eq('SELECT ST_ClusterWithinWin(g, 0.5) OVER (PARTITION BY part ORDER BY id) FROM arcs WHERE part = 0', 'SELECT row_number() OVER (ORDER BY id)::int FROM arcs WHERE part = 0',
+  'arcs are left to PostGIS''s function');
+SELECT results_eq('SELECT id, ST_ClusterWithinWin(g, 0.5) OVER (PARTITION BY part ORDER BY id) FROM kinds ORDER BY id', 'SELECT id, ST_ClusterDBSCAN(g, 0.5, 1) OVER (PARTITION BY part ORDER BY id) FROM kinds ORDER BY id',
+  'polygons are not');
 \else
 SELECT bag_eq(format('SELECT id, min(id) OVER (PARTITION BY part, c) FROM (SELECT id, part, ST_ClusterWithinWin(g, 0.2) OVER (PARTITION BY part ORDER BY id) AS c FROM %s) s WHERE c IS NOT NULL', tbl),
     format($$ SELECT * FROM clusters(%L, 0.2, 1, 'part', 'id', false) WHERE first IS NOT NULL $$, tbl), 'ST_ClusterWithinWin(): ' || tbl)
-  FROM unnest('{uniform,blobs,holes,mixed,shapes}'::text[]) tbl;
+  FROM unnest('{uniform,blobs,holes,mixed,shapes,kinds}'::text[]) tbl;
 \endif
 SET LOCAL gpujoin.enable_customscan = on;
 SELECT is(partitions('SELECT ST_ClusterWithinWin(g, 0.2) OVER (PARTITION BY part ORDER BY id) FROM uniform'), '3, 0', 'ST_ClusterWithinWin() is found by gpujoin');

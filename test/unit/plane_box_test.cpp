@@ -48,7 +48,7 @@ class Segments {
   std::mt19937 random_{7};
 };
 
-TEST(PlaneBox, distances_are_at_least_those_of_boxes) {
+TEST(PlaneBox, distances_are_between_those_of_boxes) {
   Segments segments;
   for (int i = 0; i < 200000; ++i) {
     const Segment s = segments.next(), other = segments.next();
@@ -57,6 +57,8 @@ TEST(PlaneBox, distances_are_at_least_those_of_boxes) {
     const Span a = span_of(kNoPlaneBox, point), b = span_of(box_of(s), nullptr);
     ASSERT_LE(least_distance(a, b), distance);
     ASSERT_LE(least_distance(b, a), distance);
+    ASSERT_GE(greatest_distance(a, b), distance);
+    ASSERT_GE(greatest_distance(b, a), distance);
     ASSERT_LE(least_distance(span_of(box_of(other), nullptr), b), distance);
   }
 }
@@ -78,6 +80,8 @@ TEST(PlaneBox, a_box_without_a_gap_is_no_further_than_nothing) {
   const double inside[2] = {1, 1}, beside[2] = {7, 6};
   EXPECT_LE(least_distance(span_of(kNoPlaneBox, inside), span_of(box, nullptr)), 0);
   EXPECT_NEAR(least_distance(span_of(kNoPlaneBox, beside), span_of(box, nullptr)), 5, 1e-9);
+  EXPECT_NEAR(greatest_distance(span_of(kNoPlaneBox, beside), span_of(box, nullptr)), std::sqrt(85),
+              1e-9);
   EXPECT_NEAR(reach_of(box), std::sqrt(5), 1e-9);
   EXPECT_EQ(reach_of(kNoPlaneBox), 0);
   EXPECT_FALSE(is_box(kNoPlaneBox));

@@ -2,7 +2,6 @@
 
 #include "pg/executor/custom_scan.h"
 #include "pg/executor/explain.h"
-#include "pg/executor/join_node.h"
 #include "pg/store/context_end.h"
 #include "pg/types/extension_object.h"
 

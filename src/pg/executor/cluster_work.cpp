@@ -51,11 +51,8 @@ void take_clusters(const ResultBatch& batch, std::int64_t rows, std::uint32_t* n
 
 }  // namespace
 
-bool begin_partition(ClusterSite* site, std::int64_t rows, ScalarType scalar) {
-  if (!is_on_the_spot(rows)) end_work(site);
-  if (site->work == nullptr) site->work = make_work(*site, rows);
-  ClusterWork* const work = site->work;
-  work->points = {};
+void begin_points(ClusterWork* work, ScalarType scalar) {
+  forget_points(&work->points);
   work->points.context = work->context;
   work->points.source = "a window's partition";
   work->points.scalar = scalar;
@@ -63,6 +60,13 @@ bool begin_partition(ClusterSite* site, std::int64_t rows, ScalarType scalar) {
   work->points.shares = work->run.service.socket >= 0;
   work->shape = {};
   work->shape.as_stored = true;
+}
+
+bool begin_partition(ClusterSite* site, std::int64_t rows, ScalarType scalar) {
+  if (!is_on_the_spot(rows)) end_work(site);
+  if (site->work == nullptr) site->work = make_work(*site, rows);
+  ClusterWork* const work = site->work;
+  begin_points(work, scalar);
   const auto count = static_cast<std::uint64_t>(rows);
   if (count * sizeof(std::uint32_t) > work->points.limit || rows > PG_INT32_MAX) return false;
   if (count > site->room) {
@@ -73,22 +77,33 @@ bool begin_partition(ClusterSite* site, std::int64_t rows, ScalarType scalar) {
   return true;
 }
 
-bool find_clusters(ClusterSite* site, std::int64_t rows, const Dataset& points, PointMetric metric,
-                   double eps, const Output& output, bool may_exhaust) {
+void begin_clusters(ClusterSite* site, std::int64_t rows, const JoinRequest& request,
+                    std::uint64_t bytes, bool may_exhaust) {
   ClusterWork* const work = site->work;
   EngineRun* const run = &work->run;
   run->may_exhaust = may_exhaust;
-  run->report.dims = points.dims;
+  run->report.dims = request.left().dims / (request.shape() == Shape::kBoxes ? 2 : 1);
   run->report.dataset_bytes =
-      held_bytes(work->points) + static_cast<std::uint64_t>(rows) * sizeof(std::uint32_t);
+      held_bytes(work->points) + static_cast<std::uint64_t>(rows) * sizeof(std::uint32_t) + bytes;
   forget_sides(run);
   share_side(run, 0, work->points.shared, {}, nullptr);
-  const PointsWithin predicate{metric.metric, engine_radius(metric, eps)};
-  set_request(run, JoinRequest(Sides::one(points, PairSelection::kAll), predicate, output));
-  name_radius(run, to_string(metric), eps);
+  set_request(run, request);
   begin_join(run);
+}
+
+void start_clusters_engine(ClusterSite* site, std::int64_t rows) {
   const bool spot = is_on_the_spot(rows) && engine_preference() == EnginePreference::kAuto;
-  start_engine(run, spot ? session_cpu() : nullptr);
+  start_engine(&site->work->run, spot ? session_cpu() : nullptr);
+}
+
+bool find_clusters(ClusterSite* site, std::int64_t rows, const Dataset& points, PointMetric metric,
+                   double eps, const Output& output, bool may_exhaust) {
+  EngineRun* const run = &site->work->run;
+  const PointsWithin predicate{metric.metric, engine_radius(metric, eps)};
+  begin_clusters(site, rows, {Sides::one(points, PairSelection::kAll), predicate, output}, 0,
+                 may_exhaust);
+  name_radius(run, to_string(metric), eps);
+  start_clusters_engine(site, rows);
   while (next_engine_batch(run)) take_clusters(run->batch, rows, site->numbers);
   return !run->exhausted;
 }

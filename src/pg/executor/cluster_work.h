@@ -32,6 +32,17 @@ struct ClusterSite {
 /// their numbers do not fit in memory.
 bool begin_partition(ClusterSite* site, std::int64_t rows, ScalarType scalar);
 
+/// Forgets the partition's points; others of the scalar type can be added.
+void begin_points(ClusterWork* work, ScalarType scalar);
+
+/// Begins a join for the partition: its request, which may hold `bytes` besides its points and the
+/// numbers of rows.
+void begin_clusters(ClusterSite* site, std::int64_t rows, const JoinRequest& request,
+                    std::uint64_t bytes, bool may_exhaust);
+
+/// Starts an engine on the request: a session's own on few rows.
+void start_clusters_engine(ClusterSite* site, std::int64_t rows);
+
 /// Sets the numbers of the rows, whose points are in work->points and named by their places, and
 /// ends the work on them. False where `may_exhaust` and memory does not suffice. Raises errors of
 /// engines, and interrupts.

@@ -411,6 +411,16 @@ void stop_engine(EngineRun* run) {
   run->batch = {};
 }
 
+void add_work(const JoinStats& of, JoinStats* to) {
+  to->candidates += of.candidates;
+  to->pairs += of.pairs;
+  to->rechecked += of.rechecked;
+  to->batches += of.batches;
+  to->parts += of.parts;
+  to->index_ms += of.index_ms;
+  to->join_ms += of.join_ms;
+}
+
 JoinReport report_run(EngineRun* run) {
   if (run->join == nullptr) return run->report;
   run->engine->stats(run->join, &run->report.stats);

@@ -134,6 +134,9 @@ bool next_engine_batch(EngineRun* run);
 /// Stops the engine wherever it is, keeping its figures.
 void stop_engine(EngineRun* run);
 
+/// Adds what a join did to what others did before it.
+void add_work(const JoinStats& of, JoinStats* to);
+
 /// What the run has done so far.
 JoinReport report_run(EngineRun* run);
 

@@ -155,7 +155,12 @@ void read_side(JoinScan* scan, int side, const SideColumns& columns, ScalarType 
     *data = {};
   } else {
     if (points->rows > 0) prepare_buffer(scan, columns, points, scalar, limit);
-    *data = read_points(columns, points, shape);
+    const bool may_sort = divides(columns) && scan->arguments.function->output == Output::kClusters;
+    scan->divided = {};
+    *data = read_points(columns, points, shape, may_sort ? &scan->divided.groups : nullptr,
+                        &scan->run.spill);
+    scan->divided.all = *data;
+    scan->divided.end = scan->run.spill.end;
     check_ids(scan, columns, *data);
   }
   share_side(&scan->run, side, points->shared, *kept, read_whole);
@@ -313,11 +318,44 @@ bool read_whole(EngineRun* run) {
   return true;
 }
 
+/// Brings the next groups of divided rows to memory, and their request. False: there are none.
+bool prepare_groups(JoinScan* scan) {
+  EngineRun* const run = &scan->run;
+  DividedRows* const rows = &scan->divided;
+  const std::uint64_t held =
+      held_bytes(scan->left_points) + rows->groups.room * sizeof(std::uint32_t);
+  const std::uint64_t available = available_memory(run);
+  scan->left = next_groups(rows, &scan->left_points, (available - std::min(available, held)) / 3);
+  run->report.dataset_bytes = held_bytes(scan->left_points) + held_bytes(*rows);
+  if (scan->left.rows == 0) return false;
+  prepare_request(scan);
+  return true;
+}
+
+/// Starts the engine on the next groups of divided rows. False: there are none, and the report is
+/// of all.
+bool start_next_groups(JoinScan* scan) {
+  if (!are_in_groups(scan->divided)) return false;
+  EngineRun* const run = &scan->run;
+  add_work(scan->divided.before, &run->report.stats);
+  scan->divided.before = {};
+  if (!prepare_groups(scan)) return false;
+  scan->divided.before = run->report.stats;
+  restart_run(run);
+  start_engine(run);
+  return true;
+}
+
 void start(JoinScan* scan) {
   scan->rows_counted = false;
+  if (are_in_groups(scan->divided)) {
+    rewind_groups(&scan->divided);
+    scan->left = scan->divided.all;
+  }
   prepare_join(scan);
   if (scan->arguments.no_rows || is_counted_by_rows(scan)) return;
   begin_join(&scan->run);
+  if (are_in_groups(scan->divided)) prepare_groups(scan);
   if (scan->counted)
     start_engine(&scan->run);
   else
@@ -399,7 +437,8 @@ void prepare_join(JoinScan* scan) {
 }
 
 bool next_join_batch(JoinScan* scan) {
-  if (!next_engine_batch(&scan->run)) {
+  while (!next_engine_batch(&scan->run)) {
+    if (start_next_groups(scan)) continue;
     scan->cursor = {};
     return false;
   }

@@ -4,6 +4,7 @@
 
 #include "core/great_circle.h"
 #include "engine/request/pair_cursor.h"
+#include "pg/executor/divided_rows.h"
 #include "pg/executor/engine_run.h"
 #include "pg/reading/arguments.h"
 #include "pg/reading/kept_side.h"
@@ -23,12 +24,13 @@ struct JoinScan {
   PointBuffer right_points;
   Dataset left;
   Dataset right;
-  KeptSide kept[2];  ///< rows that the service has
-  bool prewarms;     ///< the service is to keep the rows, however few they are
-  bool reads_whole;  ///< all rows are to be read
-  bool started;      ///< since they were read
-  bool self_join;    ///< the left data alone, with itself
-  bool has_chords;   ///< distances of pairs are straight lines, and arcs are shown
+  DividedRows divided;  ///< where the left rows come in groups: `left` is those at hand
+  KeptSide kept[2];     ///< rows that the service has
+  bool prewarms;        ///< the service is to keep the rows, however few they are
+  bool reads_whole;     ///< all rows are to be read
+  bool started;         ///< since they were read
+  bool self_join;       ///< the left data alone, with itself
+  bool has_chords;      ///< distances of pairs are straight lines, and arcs are shown
   // gpu_neighbors() asks twice.
   bool rows_counted;  ///< the engine has counted each row's pairs, and is asked for them
   bool by_id;         ///< it names rows by their ids, not by their places: the service has them

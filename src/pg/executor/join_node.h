@@ -335,9 +335,6 @@ void find_radius_classes(JoinNode* node);
 /// Prepares the join of the next class. False: there is none.
 bool next_radius_class(JoinNode* node);
 
-/// Adds what a join did to what others did before it.
-void add_work(const JoinStats& of, JoinStats* to);
-
 /// Leaves the pairs of this class and of those after it to the condition.
 void set_classes_aside(JoinNode* node);
 

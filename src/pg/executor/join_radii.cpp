@@ -155,16 +155,6 @@ bool next_radius_class(JoinNode* node) {
   return true;
 }
 
-void add_work(const JoinStats& of, JoinStats* to) {
-  to->candidates += of.candidates;
-  to->pairs += of.pairs;
-  to->rechecked += of.rechecked;
-  to->batches += of.batches;
-  to->parts += of.parts;
-  to->index_ms += of.index_ms;
-  to->join_ms += of.join_ms;
-}
-
 void set_classes_aside(JoinNode* node) {
   RadiusClasses& classes = node->classes;
   Side& side = *classes.side;

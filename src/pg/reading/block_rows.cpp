@@ -57,7 +57,10 @@ BlocksRead read_blocks(Relation relation, RowCollector* rows, const KeptBlocks& 
   read.blocks = heap.count;
   read.map = read_map(heap, kept);
   RowFilter* const filter = start_filter(rows->filter, false);
-  const auto is_useless = [&] { return rows->has_odd != nullptr && *rows->has_odd; };
+  const auto is_useless = [&] {
+    return (rows->has_odd != nullptr && *rows->has_odd) ||
+           (rows->is_full != nullptr && *rows->is_full);
+  };
   for (BlockNumber at = read_in_parallel(heap, kept, rows, &read);
        at < heap.count && !is_useless();) {
     const BlockNumber end = at + std::min(kBlocksAtOnce, heap.count - at);

@@ -86,7 +86,7 @@ void collect_slot(const BlockColumns& columns, TupleTableSlot* slot, RowCollecto
 /// Reads the blocks of a relation that can_read_blocks() into `rows`, as read_points() would, but
 /// for those that `kept` proves; without it, all. Parallel workers help where PostgreSQL's settings
 /// have it so. Raises the same errors, but for privileges: those are the caller's to check. Ends
-/// early where *rows->has_odd is set.
+/// early where *rows->has_odd or *rows->is_full is set.
 BlocksRead read_blocks(Relation relation, RowCollector* rows, const KeptBlocks& kept);
 
 }  // namespace gpujoin

@@ -26,6 +26,7 @@ extern "C" {
 #include "utils/memutils.h"
 #include "utils/plancache.h"
 #include "utils/rls.h"
+#include "utils/typcache.h"
 }
 
 namespace gpujoin {
@@ -46,7 +47,7 @@ bool receive_row(TupleTableSlot* slot, DestReceiver* receiver) {
     slot->tts_values[0] = Int64GetDatum(
         itemptr_encode(reinterpret_cast<ItemPointer>(DatumGetPointer(slot->tts_values[0]))));
   collect_row(rows, slot->tts_values, slot->tts_isnull);
-  return true;
+  return rows->is_full == nullptr || !*rows->is_full;
 }
 
 /// DestReceiver::rStartup. The relation was found by its OID, but is read by its name, which a
@@ -83,8 +84,9 @@ void append_column(StringInfo query, const SideColumns& columns, AttrNumber attr
     appendStringInfo(query, "::%s", format_type_extended(asked, -1, FORMAT_TYPE_FORCE_QUALIFY));
 }
 
-/// `SELECT id, vector, score, partition FROM schema.relation`, independent of search_path.
-char* make_query(const SideColumns& columns) {
+/// `SELECT id, vector, score, partition FROM schema.relation`, independent of search_path, maybe
+/// `ORDER BY partition`.
+char* make_query(const SideColumns& columns, bool sorted = false) {
   StringInfoData query;
   initStringInfo(&query);
   appendStringInfo(&query, "SELECT %s",
@@ -97,6 +99,9 @@ char* make_query(const SideColumns& columns) {
   const char* const schema = get_namespace_name(get_rel_namespace(columns.relation));
   appendStringInfo(&query, " FROM %s",
                    quote_qualified_identifier(schema, get_rel_name(columns.relation)));
+  if (sorted)
+    appendStringInfo(&query, " ORDER BY %s",
+                     quote_identifier(get_attname(columns.relation, columns.partition, false)));
   return query.data;
 }
 
@@ -123,7 +128,7 @@ void read_by_query(RowCollector* rows) {
   reader.receiver.rDestroy = ignore_receiver;
   reader.receiver.mydest = DestTuplestore;  // to SPI: rows are wanted, but not by it
   reader.rows = *rows;
-  char* const query = make_query(*rows->columns);
+  char* const query = make_query(*rows->columns, rows->groups != nullptr);
   run_query(query, &reader.receiver);
   pfree(query);
   *rows = reader.rows;
@@ -218,8 +223,38 @@ bool has_rows_here(const SideColumns& columns, const List* tables) {
   return here;
 }
 
-Dataset read_points(const SideColumns& columns, PointBuffer* points, ValueShape* shape) {
+namespace {
+
+/// Whether rows can be sorted such that equal values of the column that divides them come together.
+bool can_sort(const SideColumns& columns) {
+  return OidIsValid(lookup_type_cache(columns.partition_type, TYPECACHE_LT_OPR)->lt_opr);
+}
+
+/// Forgets the rows and reads them anew, sorted by the value that divides them.
+Dataset read_sorted(const SideColumns& columns, PointBuffer* points, ValueShape* shape,
+                    RowGroups* groups, SpillFile* file) {
+  const MemoryContext context = points->context;
+  const std::uint64_t limit = points->limit;
+  const ScalarType scalar = points->scalar;
+  forget_points(points);
+  points->context = context;
+  points->limit = limit;
+  points->scalar = scalar;
+  points->spill = file;
+  RowCollector rows = start_collecting(&columns, points, groups);
+  read_by_query(&rows);
+  *shape = rows.shape;
+  end_dividing(&rows);
+  return finish_points(points);
+}
+
+}  // namespace
+
+Dataset read_points(const SideColumns& columns, PointBuffer* points, ValueShape* shape,
+                    RowGroups* groups, SpillFile* sorted) {
   RowCollector rows = start_collecting(&columns, points);
+  bool is_full = false;
+  if (groups != nullptr && can_sort(columns)) rows.is_full = &is_full;
   const Relation relation = table_open(columns.relation, NoLock);  // held by find_columns()
   List* tables = NIL;
   if (find_tables(relation, columns, &tables) && has_rows_here(columns, tables)) {
@@ -231,6 +266,10 @@ Dataset read_points(const SideColumns& columns, PointBuffer* points, ValueShape*
   table_close(relation, NoLock);
   *shape = rows.shape;
   end_dividing(&rows);
+  if (is_full) {
+    if (rows.partitions != nullptr) pfree(rows.partitions);
+    return read_sorted(columns, points, shape, groups, sorted);
+  }
   Dataset data = finish_points(points);
   if (divides(columns)) {
     data.keys = rows.partitions;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pg/reading/relation.h"
+#include "pg/reading/row_values.h"
 #include "pg/store/point_buffer.h"
 
 namespace gpujoin {
@@ -17,6 +18,10 @@ bool has_rows_here(const SideColumns& columns, const List* tables);
 /// and, where rows may go to a file, the file; coordinates are of its type `scalar`, which is
 /// scalar_of(columns) or wider. Raises errors for rows that cannot take part. Sets *shape to what
 /// the values have in common.
-Dataset read_points(const SideColumns& columns, PointBuffer* points, ValueShape* shape);
+/// Rows that values divide are in memory, their keys, too; but with `groups`, where these do not
+/// fit, all rows are read again, sorted by that value, without keys and with their groups: `points`
+/// may then have their file.
+Dataset read_points(const SideColumns& columns, PointBuffer* points, ValueShape* shape,
+                    RowGroups* groups = nullptr, SpillFile* sorted = nullptr);
 
 }  // namespace gpujoin

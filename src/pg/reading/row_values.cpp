@@ -169,22 +169,53 @@ void start_dividing(RowCollector* rows) {
   RankFunctions functions;
   if (!find_rank_functions(columns.partition_type, columns.partition_collation, &functions))
     elog(ERROR, "the type of a partition has no equality");
-  rows->ranks =
-      new (MemoryContextAlloc(context, sizeof(ValueRanks))) ValueRanks(context, functions);
+  if (rows->groups != nullptr)
+    rows->runs = new (MemoryContextAlloc(context, sizeof(ValueRuns))) ValueRuns(context, functions);
+  else
+    rows->ranks =
+        new (MemoryContextAlloc(context, sizeof(ValueRanks))) ValueRanks(context, functions);
   rows->scratch =
       AllocSetContextCreate(context, "gpujoin values of partitions", ALLOCSET_DEFAULT_SIZES);
+}
+
+void note_group(RowCollector* rows, NullableDatum partition) {
+  RowGroups* const groups = rows->groups;
+  if (rows->runs->begins(partition)) {
+    reserve_next(rows->points->context, &groups->ends, groups->count, &groups->room);
+    ++groups->count;
+  }
+  groups->ends[groups->count - 1] = static_cast<std::uint32_t>(rows->points->rows);
+}
+
+/// Whether one more row would not fit.
+bool is_full(const PointBuffer& points) {
+  return points.rows > 0 && affordable_rows(points, points.limit) <= points.rows;
 }
 
 /// Notes the number of the value that the partition of the row that was added last is known by.
 void note_partition(RowCollector* rows, NullableDatum partition) {
   const std::uint64_t row = rows->points->rows - 1;
   reserve_next(rows->points->context, &rows->partitions, row, &rows->partition_room);
-  const MemoryContext caller = MemoryContextSwitchTo(rows->scratch);
   rows->partitions[row] =
       partition.isnull ? rows->ranks->rank_of_null() : rows->ranks->rank_of(partition.value);
+}
+
+/// Notes what value the row that was added last has.
+void divide_row(RowCollector* rows, NullableDatum partition) {
+  const MemoryContext caller = MemoryContextSwitchTo(rows->scratch);
+  if (rows->runs != nullptr)
+    note_group(rows, partition);
+  else
+    note_partition(rows, partition);
   MemoryContextSwitchTo(caller);
   MemoryContextReset(rows->scratch);
-  if (rows->ranks->bytes() + rows->partition_room * sizeof(double) > rows->points->limit)
+  const std::uint64_t bytes = rows->runs != nullptr
+                                  ? rows->groups->room * sizeof(std::uint32_t)
+                                  : rows->ranks->bytes() + rows->partition_room * sizeof(double);
+  if (bytes <= rows->points->limit) return;
+  if (rows->is_full != nullptr)
+    *rows->is_full = true;
+  else
     ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
                     errmsg("the values of the partitions of relation \"%s\" do not fit in memory",
                            relation_name(rows)),
@@ -237,8 +268,9 @@ Oid asked_type(const SideColumns& columns, Oid type) {
   return reads_as_box(columns) ? BOXOID : type_read(type);
 }
 
-RowCollector start_collecting(const SideColumns* columns, PointBuffer* points) {
+RowCollector start_collecting(const SideColumns* columns, PointBuffer* points, RowGroups* groups) {
   RowCollector rows = {columns, points, {}, form_of(*columns)};
+  rows.groups = groups;
   rows.shape.as_stored = true;
   points->source = psprintf("relation \"%s\"", relation_name(&rows));
   points->scored = columns->score != InvalidAttrNumber;
@@ -247,8 +279,10 @@ RowCollector start_collecting(const SideColumns* columns, PointBuffer* points) {
 }
 
 void end_dividing(RowCollector* rows) {
-  if (rows->ranks != nullptr) MemoryContextDelete(MemoryContextGetParent(rows->scratch));
+  if (rows->scratch != nullptr) MemoryContextDelete(MemoryContextGetParent(rows->scratch));
+  rows->scratch = nullptr;
   rows->ranks = nullptr;
+  rows->runs = nullptr;
 }
 
 bool add_row(RowCollector* rows, std::int64_t id, const Datum* values) {
@@ -284,10 +318,12 @@ void collect_row(RowCollector* rows, const Datum* values, const bool* nulls) {
   const int last = columns.count + (rows->points->scored ? 1 : 0);
   for (int i = 1; i <= last; ++i)
     if (nulls[i]) return;
+  if (rows->is_full != nullptr && (*rows->is_full = *rows->is_full || is_full(*rows->points)))
+    return;
   const std::int64_t id = integer_of(columns.id_type, values[0]);
   const bool added = rows->points->scored ? add_scored_row(rows, id, values + 1, values[last])
                                           : add_row(rows, id, values + 1);
-  if (added && rows->ranks != nullptr) note_partition(rows, {values[last + 1], nulls[last + 1]});
+  if (added && divides(columns)) divide_row(rows, {values[last + 1], nulls[last + 1]});
 }
 
 }  // namespace gpujoin

@@ -8,6 +8,12 @@
 
 namespace gpujoin {
 
+/// Where rows that are sorted by the value that divides them have another one.
+struct RowGroups {
+  std::uint32_t* ends;  ///< [count] ascending: the row after each group's last
+  std::uint64_t count, room;
+};
+
 /// Rows of a relation on their way into a dataset.
 struct RowCollector {
   const SideColumns* columns;
@@ -17,7 +23,10 @@ struct RowCollector {
   bool* has_odd = nullptr;  ///< set where a row cannot take part, so that what is collected is of
                             ///< no use; null: that is an error
   ScanFilter filter = {};   ///< which rows are collected, where blocks are read
+  bool* is_full = nullptr;  ///< set where rows that values divide do not fit in memory; likewise
   ValueRanks* ranks = nullptr;      ///< numbers of the values that divide rows; null: none do
+  ValueRuns* runs = nullptr;        ///< or, of rows that are sorted by these,
+  RowGroups* groups = nullptr;      ///< their groups
   MemoryContext scratch = nullptr;  ///< for them
   double* partitions = nullptr;  ///< [partition_room] where values divide them: each row's number
   std::uint64_t partition_room = 0;
@@ -27,8 +36,10 @@ struct RowCollector {
 /// type: that of a cast, or the same.
 Oid asked_type(const SideColumns& columns, Oid type);
 
-/// Begins to collect rows of a relation, of values as they are stored.
-RowCollector start_collecting(const SideColumns* columns, PointBuffer* points);
+/// Begins to collect rows of a relation, of values as they are stored. `groups`: rows come sorted
+/// by the value that divides them, and these are noted; else null.
+RowCollector start_collecting(const SideColumns* columns, PointBuffer* points,
+                              RowGroups* groups = nullptr);
 
 /// Forgets the values that divide rows.
 void end_dividing(RowCollector* rows);

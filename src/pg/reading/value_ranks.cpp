@@ -112,4 +112,27 @@ std::uint64_t ValueRanks::find(FmgrInfo* equality, std::uint32_t hash, Datum val
   return at;
 }
 
+ValueRuns::ValueRuns(MemoryContext context, const RankFunctions& functions)
+    : kept_(AllocSetContextCreate(context, "gpujoin last value", ALLOCSET_SMALL_SIZES)),
+      collation_(functions.collation) {
+  fmgr_info_cxt(functions.equality, &equality_, context);
+  get_typlenbyval(functions.type, &length_, &by_value_);
+}
+
+bool ValueRuns::begins(NullableDatum value) {
+  const bool same = some_ && value.isnull == last_.isnull &&
+                    (value.isnull || DatumGetBool(FunctionCall2Coll(&equality_, collation_,
+                                                                    last_.value, value.value)));
+  if (same) return false;
+  some_ = true;
+  last_ = {0, value.isnull};
+  MemoryContextReset(kept_);
+  if (value.isnull) return true;
+  if (length_ == -1) value.value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value.value));
+  const MemoryContext caller = MemoryContextSwitchTo(kept_);
+  last_.value = datumCopy(value.value, by_value_, length_);
+  MemoryContextSwitchTo(caller);
+  return true;
+}
+
 }  // namespace gpujoin

@@ -69,4 +69,24 @@ class ValueRanks {
   mutable std::uint64_t bytes_ = 0;
 };
 
+/// Tells where values change that come one beside the other where they are equal.
+class ValueRuns {
+ public:
+  /// `functions` of find_rank_functions(). A value is kept in a child of the context.
+  ValueRuns(MemoryContext context, const RankFunctions& functions);
+
+  /// Whether the value is another one than the one before it; NULL is a value. Leaves what
+  /// functions leave in the current memory context.
+  bool begins(NullableDatum value);
+
+ private:
+  MemoryContext kept_;
+  Oid collation_;
+  FmgrInfo equality_ = {};
+  std::int16_t length_;
+  bool by_value_;
+  bool some_ = false;
+  NullableDatum last_ = {};
+};
+
 }  // namespace gpujoin
