@@ -181,7 +181,8 @@ bool match_score(PlannerInfo* root, Expr* expression, const SimilarityClause& cl
   if (is_distance_of(expression, clause)) {
     *score = {nullptr, nullptr, ScoreFunction::kDistance, {1, 1}};
     return clause.test.by->compared != ValueForm::kDirection &&
-           clause.test.by->compared != ValueForm::kPlace;
+           clause.test.by->compared != ValueForm::kPlace &&
+           clause.test.by->compared != ValueForm::kProduct;
   }
   if (!split(expression, score)) return false;
   if (comes_from(root, score->left, right)) {

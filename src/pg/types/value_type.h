@@ -14,8 +14,9 @@ enum class ValueForm {
   kBox,        ///< a low corner and a high one
   kMiddle,     ///< a point, or the middle of its box, which goes to PointBuffer::plane_boxes
   kPlace,      ///< of a longitude and a latitude: a point on the Earth as a sphere, in metres
+  kProduct,    ///< a point, with room for the dimensions that lifting adds (core/inner_product.h)
 };
-inline constexpr int kValueFormCount = 5;
+inline constexpr int kValueFormCount = 6;
 
 /// Why a value becomes nothing of the kind.
 enum class ValueProblem {
@@ -53,6 +54,7 @@ using AddValue = ValueFinding (*)(PointBuffer* buffer, ValueShape* shape, std::i
 /// How a condition by a function of the type reads.
 enum class TestForm {
   kDistance,  ///< the function's result is compared with a radius
+  kNegative,  ///< the negative of its result is
   kWithin,    ///< the function takes values and radius, and may refuse a radius
   kOverlap,   ///< it holds if and only if the values' boxes have a point in common
   kTouch,     ///< it holds for no values whose boxes have none
