@@ -114,14 +114,17 @@ CREATE TABLE mixed AS SELECT id, v FROM a UNION ALL SELECT 1000, '[1,2]';
 SELECT same_rows('SELECT l.id, r.id FROM mixed l JOIN b r ON l.v <#> r.v <= -7', true, 'two dimensions among four');
 SELECT same_rows('SELECT l.id, s.id FROM mixed l CROSS JOIN LATERAL (SELECT r.id FROM b r ORDER BY l.v <#> r.v, r.id LIMIT 2) s', true,
   'nearest to two dimensions among four');
-CREATE TABLE long AS SELECT i AS id, format('{%s:%s,%s:2}/20000', i, i % 5 + 1, 5000 + i % 3)::sparsevec AS s,
-  format('{%s:%s,%s:2}/15999', i, i % 5 + 1, 5000 + i % 3)::sparsevec AS t FROM generate_series(1, 30) i;
-SELECT same_rows(format('SELECT l.id, r.id FROM long l JOIN long r ON l.%s %s r.%1$s <= %3$s', c, operator, most), true,
+-- Sparse vectors of many dimensions, or of any number, are for pgvector alone.
+CREATE TABLE long AS SELECT i AS id, format('{%s:%s,%s:2}/1000', i, i % 5 + 1, 500 + i % 3)::sparsevec(1000) AS s,
+  format('{%s:%s,%s:2}/1001', i, i % 5 + 1, 500 + i % 3)::sparsevec(1001) AS t, format('{%s:%s,%s:2}/20000', i, i % 5 + 1, 5000 + i % 3)::sparsevec AS u
+  FROM generate_series(1, 60) i;
+SELECT same_rows(format('SELECT l.id, r.id FROM long l JOIN long r ON l.%s %s r.%1$s <= %3$s', c, operator, most), c = 's',
   format('%s of long sparse vectors %s', operator, c))
-FROM unnest('{s,t}'::text[]) c, (VALUES ('<#>', -7), ('<->', 2), ('<=>', 0.4), ('<+>', 3)) o(operator, most);
-SELECT same_rows(format('SELECT l.id, s.id FROM long l CROSS JOIN LATERAL (SELECT r.id FROM long r ORDER BY l.%s %s r.%1$s, r.id LIMIT 3) s', c, operator), NULL,
+FROM unnest('{s,t,u}'::text[]) c, (VALUES ('<#>', -7), ('<->', 2), ('<=>', 0.4), ('<+>', 3)) o(operator, most);
+SELECT same_rows(format('SELECT l.id, n.id FROM long l CROSS JOIN LATERAL (SELECT r.id FROM long r ORDER BY l.%s %s r.%1$s, r.id LIMIT 3) n', c, operator), c = 's',
   format('nearest by %s of long sparse vectors %s', operator, c))
-FROM unnest('{s,t}'::text[]) c, unnest('{<#>,<->,<=>,<+>}'::text[]) operator;
+FROM unnest('{s,t,u}'::text[]) c, unnest('{<#>,<->,<=>,<+>}'::text[]) operator;
+SELECT same_rows('SELECT l.id, r.id FROM long l JOIN long r ON l.s::sparsevec(1000) <-> r.s <= 2', true, 'sparse vectors that are declared where they are compared');
 
 -- Sparse vectors by their other distances, and by functions.
 SELECT same_rows(format('SELECT l.id, r.id FROM %s l JOIN %s r ON l.s %s r.s <= %s', l, r, operator, most), true,
@@ -136,7 +139,9 @@ SELECT bag_eq(format('SELECT * FROM gpu_join_distance(''a'', ''b'', %s, left_vec
 FROM (VALUES ('l2', 2.5), ('l1', 3.5), ('linf', 1), ('cosine', 0.0123)) m(metric, eps);
 SELECT bag_eq('SELECT * FROM gpu_neighbors(''units'', 0.3, vector_columns => ''{s}'')', 'SELECT * FROM gpu_neighbors(''units'', 0.3, vector_columns => ''{f}'')',
   'neighbours of sparse vectors');
-SELECT throws_like('SELECT * FROM gpu_selfjoin(''long'', 1, vector_columns => ''{s}'', id_column => ''id'')', '%20000 dimensions%', 'a function refuses more dimensions than it can');
+SELECT bag_eq('SELECT id1::int, id2::int FROM gpu_selfjoin(''long'', 2, vector_columns => ''{t}'', id_column => ''id'')', 'SELECT l.id AS id1, r.id AS id2 FROM long l, long r WHERE l.t <-> r.t <= 2',
+  'a function takes more dimensions than the planner does');
+SELECT throws_like('SELECT * FROM gpu_selfjoin(''long'', 1, vector_columns => ''{u}'', id_column => ''id'')', '%20000 dimensions%', 'a function refuses more dimensions than it can');
 \else
 SELECT skip('no pgvector', 1);
 \endif

@@ -44,6 +44,12 @@ void take_values(List* arguments, SimilarityClause* clause) {
   clause->right = as_array(list_copy_tail(arguments, 2));
 }
 
+/// Whether a value has no more dimensions than conditions compare, as far as its type limits them.
+bool may_compare(const ValueType& type, const Expr* value) {
+  const std::int32_t dims = exprTypmod(reinterpret_cast<const Node*>(value));
+  return type.most_declared == 0 || (dims > 0 && dims <= type.most_declared);
+}
+
 /// Sets the clause's test and values where a call tests, or with `distance` measures, something
 /// that is known.
 bool find_test(Oid function, List* arguments, bool distance, SimilarityClause* clause) {
@@ -57,8 +63,10 @@ bool find_test(Oid function, List* arguments, bool distance, SimilarityClause* c
                     find_test(function, type_of(0), count - 2,
                               words_of(static_cast<const Node*>(llast(arguments))), distance,
                               &clause->test);
-  if (known) take_values(arguments, clause);
-  return known;
+  if (!known) return false;
+  take_values(arguments, clause);
+  return may_compare(*clause->test.type, clause->left) &&
+         may_compare(*clause->test.type, clause->right);
 }
 
 bool is_integer(const Expr* value, int integer) {

@@ -106,6 +106,8 @@ struct ValueType {
   /// What its values become is no distance of anybody's: functions do not take them.
   bool only_in_conditions = false;
   std::int16_t length = -1;  ///< of an extension's values, as pg_type has it; -1: it differs
+  /// Conditions compare values that are declared to have so many dimensions or fewer; 0: all.
+  std::int32_t most_declared = 0;
 };
 
 /// All of them; positions do not change while the server runs.
