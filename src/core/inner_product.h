@@ -1,8 +1,9 @@
-// Joins by inner product as joins of distances: points of two sides are lifted into two dimensions
-// more, (s a, y, 0) and (b, 0, x), so that all points of a side have one norm, L and M. Then the
-// squared distance of two lifted points is L^2 + M^2 - 2 s a.b: the larger the inner product, the
-// nearer they are. Numbers are stored in single precision, and the inner product that decides is a
-// sum in single precision, too, in any order; how much all of it rounds is bounded here.
+// Joins by inner product as joins of distances [Xbox]: points of both sides are lifted into two
+// dimensions more, (s a, y, 0) and (b, 0, x), so that all points of a side have one norm, L and M.
+// Then the squared distance of two lifted points is L^2 + M^2 - 2 s a.b: the larger the inner
+// product, the nearer they are. Numbers are stored in single precision, and the inner product that
+// decides is a sum in single precision, too, in any order; how much all of it rounds is bounded
+// here.
 //
 // Where only the order of the right points of one left point counts, y is 0, and the power of two s
 // may be the left point's own: a constant is added to its squared distances.
