@@ -584,7 +584,7 @@ class Geography(Kind):
 
 
 class Vector(Kind):
-    needs, distances = 'vector', ('<->', '<+>', '<=>')
+    needs, distances = 'vector', ('<->', '<+>', '<=>', '<#>')
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
@@ -608,6 +608,15 @@ class Vector(Kind):
     def guarded(self, t):
         return f"{t}.t <> 'no'", f"ARRAY[{', '.join([f'{t}.t::real'] * self.dimensions)}]::vector"
 
+    def test(self, left, right, eps):
+        """Inner products that are large have operands and words of their own."""
+        if self.rng.random() < 0.7:
+            return Kind.test(self, left, right, eps)
+        least = self.rng.choice([eps, eps, f'4 * {eps}', '20', '100', '1e6', '-3', "'NaN'::float8"])
+        return self.rng.choice([f'{left} <#> {right} <= -({least})', f'{left} <#> {right} < -({least})', f'-({least}) > {right} <#> {left}',
+                                f'-({left} <#> {right}) >= {least}', f'{least} < -({right} <#> {left})',
+                                f'inner_product({left}, {right}) >= {least}', f'{least} < inner_product({left}, {right})'])
+
 
 class Halfvec(Vector):
     def __init__(self, *arguments):
@@ -625,6 +634,23 @@ class Halfvec(Vector):
 
     def guarded(self, t):
         return f"{t}.t <> 'no'", f"ARRAY[{', '.join([f'{t}.t::real'] * self.dimensions)}]::vector::halfvec"
+
+
+class Sparsevec(Vector):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.columns = (self.rng.choice(['sv sparsevec', f'sv sparsevec({self.dimensions})']),)
+
+    def text(self, most, odd=()):
+        numbers = Vector.text(self, most, odd)[0].strip("[']").split(',')
+        elements = [f'{d}:{number}' for d, number in enumerate(numbers, 1) if self.rng.random() < 0.6]
+        return ["'{" + ','.join(elements) + '}/' + str(self.dimensions) + "'"]
+
+    def operand(self, t):
+        return f'{t}.sv'
+
+    def guarded(self, t):
+        return f"{t}.t <> 'no'", f"ARRAY[{', '.join([f'{t}.t::real'] * self.dimensions)}]::vector::sparsevec"
 
 
 class BitString(Kind):
@@ -712,5 +738,5 @@ class Int4Bits(Int8Bits):
         return f'{t}.grp <> 0', f'({t}.bc / {t}.grp)'
 
 
-KINDS = [Float8Array, Float8Array, Float4Array, IntegerArray, NumericArray, Columns, WrittenOut, WrittenOut, Point, Point, Degrees, Places, Places, EarthColumns, Sky, Spoint, Box, Cube, Cube, Geometry, Geometry, Geography, Vector, Halfvec,
+KINDS = [Float8Array, Float8Array, Float4Array, IntegerArray, NumericArray, Columns, WrittenOut, WrittenOut, Point, Point, Degrees, Places, Places, EarthColumns, Sky, Spoint, Box, Cube, Cube, Geometry, Geometry, Geography, Vector, Halfvec, Sparsevec,
          BitString, VaryingBits, Int8Bits, Int4Bits]

@@ -26,6 +26,8 @@ INSERT INTO known VALUES
   ('vector', 'vector', 'l1_distance', 'float8', '', '%s <= 1', 'ARRAY[i]::vector'),
   ('vector', 'vector', 'cosine_distance', 'float8', '', '%s <= 1', 'ARRAY[i]::vector'),
   ('vector', 'halfvec', 'l2_distance', 'float8', '', '%s <= 1', 'ARRAY[i]::halfvec'),
+  ('vector', 'vector', 'vector_negative_inner_product', 'float8', '', '%s <= -1', 'ARRAY[i]::vector'),
+  ('vector', 'vector', 'inner_product', 'float8', '', '%s >= 1', 'ARRAY[i]::vector'),
   ('postgis', 'geometry', 'st_dwithin', 'boolean', ', float8', '%s', 'ST_MakePoint(i, i)'),
   ('postgis', 'geometry', 'geometry_overlaps', 'boolean', '', '%s', 'ST_MakePoint(i, i)'),
   ('postgis', 'geometry', 'st_intersects', 'boolean', '', '%s', 'ST_MakePoint(i, i)'),
@@ -100,7 +102,7 @@ SELECT count(forge(k, kind, NULL, NULL, cast_of, cast_of, made)) FROM known k, f
 SELECT count(forge(k, 'second argument', own_type(k), other, k.value, '16')) FROM known k, unnest('{int4,int8}'::text[]) other \gset
 SELECT count(forge(k, 'first argument', other, own_type(k), '16', k.value)) FROM known k, unnest('{int4,int8}'::text[]) other \gset
 SELECT count(forge(k, 'language', own_type(k), own_type(k), k.value, k.value)) FROM known k \gset
-SELECT cmp_ok(count(*), '=', 14 * 9::bigint, 'all forgeries were made') FROM cases;
+SELECT cmp_ok(count(*), '=', 16 * 9::bigint, 'all forgeries were made') FROM cases;
 SELECT same_rows(query, false, description) FROM cases ORDER BY id;
 
 -- Nor are columns of such types boxes to the functions.

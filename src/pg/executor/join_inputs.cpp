@@ -425,6 +425,7 @@ void read_inputs(JoinNode* node) {
   INSTR_TIME_SET_CURRENT(start);
   read_sides(node, &shape);
   for (Side* const side : {&node->left, &node->right}) finish_side(node, side, shape);
+  lift_sides(node);
   INSTR_TIME_SET_CURRENT(end);
   INSTR_TIME_SUBTRACT(end, start);
   JoinReport& report = node->run->report;

@@ -25,6 +25,7 @@ namespace {
 double surely_beyond(const JoinNode* node, double distance) {
   const SimilarityTest& test = node->data.test;
   const std::uint32_t dims = node->run->report.dims;
+  if (is_product(test)) return surely_less_beyond(node->lifted, distance, dims);
   double above = distance;
   // The least radius that is known to accept such a pair, or a little more.
   for (int i = 0; i < 64; ++i) {
@@ -58,6 +59,7 @@ double measure(JoinNode* node, std::uint64_t left, std::uint64_t right) {
 
 bool is_candidate(JoinNode* node, std::uint64_t left, std::uint64_t right, bool within) {
   const bool asks = node->condition != nullptr && !within;
+  node->nearest->beyond_radius = false;
   if (node->early == nullptr && !asks) return true;
   show_pair(node, left, right);
   bool passes = holds(node, node->early);
@@ -67,6 +69,7 @@ bool is_candidate(JoinNode* node, std::uint64_t left, std::uint64_t right, bool 
     show_tested(node, &node->left, left);
     show_tested(node, &node->right, right);
     passes = holds(node, node->condition);
+    node->nearest->beyond_radius = !passes;
   }
   if (!passes) ++node->rejected;
   return passes;
@@ -196,16 +199,22 @@ bool rank(JoinNode* node, const std::uint32_t* neighbors, const double* distance
   NearestWork* const work = node->nearest;
   if (work->has_boxes) return rank_by_boxes(node, neighbors, distances, count, all);
   const ResultBatch& batch = node->run->batch;
-  double beyond = INFINITY;  // of the k-th neighbour and of those that may come before it
+  double beyond = INFINITY;   // of the k-th neighbour and of those that may come before it
+  double outside = INFINITY;  // where the radius, of the same function, decides against all
   bool certain = all;
   for (std::uint64_t i = 0; i < count; ++i) {
-    if (work->count >= work->k && (work->exact || distances[i] > beyond)) {
+    if (distances[i] > outside ||
+        (work->count >= work->k && (work->exact || distances[i] > beyond))) {
       certain = true;
       break;
     }
     const auto right = static_cast<std::uint64_t>(batch.right_ids[neighbors[i]]);
     const bool within = work->by_radius && distances[i] <= node->band.accept;
-    if (!is_candidate(node, work->left, right, within)) continue;
+    if (!is_candidate(node, work->left, right, within)) {
+      if (work->beyond_radius && is_product(node->data.test) && outside == INFINITY)
+        outside = surely_beyond(node, distances[i]);
+      continue;
+    }
     add_ranked(work, distances[i], right);
     if (!work->exact && work->count >= work->k) beyond = surely_beyond(node, distances[i]);
   }
@@ -530,7 +539,7 @@ void read_radius(JoinNode* node) {
   bool is_null;
   const Datum value = ExecEvalExprSwitchContext(node->eps, expressions, &is_null);
   if (is_null) return;  // no pair is within
-  node->band = eps_band(plan.radius, DatumGetFloat8(value), node->run->report.dims);
+  node->band = band_within(node, plan.radius, DatumGetFloat8(value));
   work->by_radius = node->band.engine_serves;
 }
 

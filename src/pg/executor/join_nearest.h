@@ -36,6 +36,7 @@ struct NearestWork {
   MemoryContext context;
   std::uint64_t k;
   bool by_radius;        ///< the engine leaves out what is beyond the radius
+  bool beyond_radius;    ///< the radius has decided against the last pair that was no candidate
   std::uint64_t points;  ///< right ones that the engine compares
   std::uint64_t* odd;    ///< [odd_count] right rows whose distance only the operator knows
   std::uint64_t odd_count;
@@ -74,8 +75,9 @@ struct NearestWork {
   double left_reach;
 };
 
-inline constexpr double kUnknown = -INFINITY;    // NearestRow::distance: NULL
-inline constexpr double kUnmeasured = -DBL_MAX;  // and: not computed yet
+// What no operator gives: distances are not negative, and inner products of single precision.
+inline constexpr double kUnknown = -DBL_MAX;         // NearestRow::distance: NULL
+inline constexpr double kUnmeasured = -DBL_MAX / 2;  // and: not computed yet
 inline constexpr std::uint64_t kMostAsked = kMostNeighbors;
 
 /// As PostgreSQL orders the results of the operator: numbers, NaN, NULL.

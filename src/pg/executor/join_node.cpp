@@ -31,8 +31,8 @@ bool find_band(JoinNode* node) {
   const double eps = is_null ? 0 : DatumGetFloat8(value);
   ResetExprContext(expressions);
   node->eps_of_all = eps;
-  node->band = has_row_radii(node) ? widest_band(node, eps)
-                                   : eps_band(node->data.test, eps, node->run->report.dims);
+  node->band =
+      has_row_radii(node) ? widest_band(node, eps) : band_within(node, node->data.test, eps);
   // Values are no nearer than their boxes, but may be farther apart.
   const bool decided = node->data.test.by->form == TestForm::kOverlap && !node->approximate;
   if (node->form == ValueForm::kBox && !decided) node->band.accept = -1;

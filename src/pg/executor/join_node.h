@@ -18,6 +18,7 @@
 #include "pg/reading/late_rows.h"
 #include "pg/store/row_store.h"
 #include "pg/types/plane_box.h"
+#include "pg/types/product_test.h"
 
 extern "C" {
 #include "utils/resowner.h"
@@ -190,7 +191,8 @@ struct JoinNode {
   bool finished;             ///< the last row was emitted, and what was read is forgotten
   Mode mode;
   EpsBand band;
-  double eps_of_all;  ///< what the radii of rows are added to
+  LiftedSides lifted;  ///< where is_product()
+  double eps_of_all;   ///< what the radii of rows are added to
   RadiusClasses classes;
   Step step;
   bool compared, same_points;  ///< are_same_points() was called, and what it found
@@ -342,6 +344,14 @@ void set_classes_aside(JoinNode* node);
 enum class Verdict { kWithin, kBeyond, kOpen };
 Verdict compare_radii(const JoinNode* node, std::uint64_t left, std::uint64_t right,
                       double distance);
+
+// ---- join_products.cpp
+
+/// Lifts the points of both sides, which were read, where they are compared by inner products.
+void lift_sides(JoinNode* node);
+
+/// The band of the engine's distances for a radius of the test, of which both sides are known.
+EpsBand band_within(const JoinNode* node, const SimilarityTest& test, double eps);
 
 // ---- join_blocks.cpp
 

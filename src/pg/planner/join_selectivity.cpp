@@ -5,6 +5,7 @@
 #include "pg/reading/relation.h"
 #include "pg/reading/table_sample.h"
 #include "pg/types/extension_object.h"
+#include "pg/types/product_test.h"
 #include "pg/types/sphere_tests.h"
 
 extern "C" {
@@ -200,6 +201,14 @@ bool is_readable(PlannerInfo* root, const Node* column) {
          check_enable_rls(entry->relid, InvalidOid, true) != RLS_ENABLED;
 }
 
+/// Lifts the points of both sides, and returns the band of their distances.
+EpsBand lift_sample(const Dataset& left, const Dataset& right, double eps, std::uint32_t dims) {
+  LiftedSides sides = begin_lifting(largest_norm(left), largest_norm(right), false);
+  lift_points(left, true, &sides);
+  lift_points(right, false, &sides);
+  return product_band(sides, eps, dims);
+}
+
 /// The share of pairs within eps among values of both tables; negative when they cannot be read. In
 /// one table rows that lie next to each other are often near each other, so they are not compared.
 double looked_up_share(PlannerInfo* root, const SimilarityClause& clause, double eps,
@@ -216,13 +225,15 @@ double looked_up_share(PlannerInfo* root, const SimilarityClause& clause, double
                         type, form, &shape);
   };
   const bool same = are_same_column(root, left, right);
+  const bool product = is_product(clause.test);  // whose sides are lifted in different ways
   PointBuffer left_points = sample(left);
-  PointBuffer right_points = same ? PointBuffer{} : sample(right);
+  PointBuffer right_points = same && !product ? PointBuffer{} : sample(right);
   if (boxes) widen_boxes(&left_points, shape.dims);
   const Dataset one = finish_points(&left_points);
-  const Dataset other = same ? one : finish_points(&right_points);
+  const Dataset other = same && !product ? one : finish_points(&right_points);
   if (one.rows == 0 || other.rows == 0) return -1;
-  const EpsBand band = eps_band(clause.test, eps, shape.dims);
+  const EpsBand band =
+      product ? lift_sample(one, other, eps, shape.dims) : eps_band(clause.test, eps, shape.dims);
   if (!band.engine_serves || band.none) return -1;
   return matching_share(make_sample(one), make_sample(other),
                         {boxes, make_box_test(clause.test.by->metric, band.select)},
@@ -286,14 +297,15 @@ double share_within(PlannerInfo* root, const SimilarityClause& clause, double ep
   const double left_rows = rows_of(root, left), right_rows = rows_of(root, right);
   const double unseen = kDefaultNeighbors / fmax(fmax(left_rows, right_rows), kDefaultNeighbors);
   double share = -1;
-  if (eps >= 0 && std::isfinite(eps)) {
+  const bool product = is_product(clause.test);
+  if ((eps >= 0 || product) && std::isfinite(eps)) {
     // A statement may have thousands of conditions, and keeps what planning allocates to its end.
     const MemoryContext samples =
         AllocSetContextCreate(CurrentMemoryContext, "gpujoin samples", ALLOCSET_DEFAULT_SIZES);
     const MemoryContext planner = MemoryContextSwitchTo(samples);
     const EpsBand band = eps_band(clause.test, eps, 1);
     const bool compares_otherwise = band.engine_serves && !band.none && !is_exact(clause.test);
-    share = kept_share(root, clause, compares_otherwise ? band.select : eps, unseen);
+    if (!product) share = kept_share(root, clause, compares_otherwise ? band.select : eps, unseen);
     if (share < 0 && left_rows * right_rows > kFewPairs)
       share = looked_up_share(root, clause, eps, unseen);
     MemoryContextSwitchTo(planner);

@@ -181,6 +181,7 @@ bool match_score(PlannerInfo* root, Expr* expression, const SimilarityClause& cl
   if (is_distance_of(expression, clause)) {
     *score = {nullptr, nullptr, ScoreFunction::kDistance, {1, 1}};
     return clause.test.by->compared != ValueForm::kDirection &&
+           clause.test.by->compared != ValueForm::kProduct &&
            !is_on_earth(clause.test.by->compared);
   }
   if (!split(expression, score)) return false;

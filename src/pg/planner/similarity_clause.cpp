@@ -6,6 +6,7 @@
 #include "pg/planner/safe_expression.h"
 #include "pg/planner/safe_radius.h"
 #include "pg/planner/sky_clause.h"
+#include "pg/types/product_test.h"
 
 extern "C" {
 #include "catalog/pg_operator_d.h"
@@ -43,6 +44,12 @@ void take_values(List* arguments, SimilarityClause* clause) {
   clause->right = as_array(list_copy_tail(arguments, 2));
 }
 
+/// Whether a value has no more dimensions than conditions compare, as far as its type limits them.
+bool may_compare(const ValueType& type, const Expr* value) {
+  const std::int32_t dims = exprTypmod(reinterpret_cast<const Node*>(value));
+  return type.most_declared == 0 || (dims > 0 && dims <= type.most_declared);
+}
+
 /// Sets the clause's test and values where a call tests, or with `distance` measures, something
 /// that is known.
 bool find_test(Oid function, List* arguments, bool distance, SimilarityClause* clause) {
@@ -56,8 +63,10 @@ bool find_test(Oid function, List* arguments, bool distance, SimilarityClause* c
                     find_test(function, type_of(0), count - 2,
                               words_of(static_cast<const Node*>(llast(arguments))), distance,
                               &clause->test);
-  if (known) take_values(arguments, clause);
-  return known;
+  if (!known) return false;
+  take_values(arguments, clause);
+  return may_compare(*clause->test.type, clause->left) &&
+         may_compare(*clause->test.type, clause->right);
 }
 
 bool is_integer(const Expr* value, int integer) {
@@ -146,6 +155,25 @@ bool match_alternatives(Expr* condition, SimilarityClause* clause) {
   return true;
 }
 
+/// `-(a <#> b) >= s` and `inner_product(a, b) >= s`, as `a <#> b <= -s`.
+bool match_product(Expr* product, Expr* least, SimilarityClause* clause) {
+  Oid function;
+  List* arguments;
+  if (!as_call(product, &function, &arguments)) return false;
+  const bool negated = function == F_FLOAT8UM;
+  if (negated && !as_call(argument(arguments, 0), &function, &arguments)) return false;
+  Expr* const radius = as_float8(least);
+  if (radius == nullptr || !find_test(function, arguments, negated, clause) ||
+      !is_product(clause->test))
+    return false;
+  clause->test = distance_test(clause->test);
+  clause->eps = reinterpret_cast<Expr*>(eval_const_expressions(
+      nullptr,
+      reinterpret_cast<Node*>(makeFuncExpr(F_FLOAT8UM, FLOAT8OID, list_make1(radius), InvalidOid,
+                                           InvalidOid, COERCE_EXPLICIT_CALL))));
+  return true;
+}
+
 /// Sets *clause if the condition is a similarity, whatever its radius comes from.
 bool match_any_radius(Expr* condition, SimilarityClause* clause) {
   if (is_orclause(condition)) return match_alternatives(condition, clause);
@@ -157,6 +185,10 @@ bool match_any_radius(Expr* condition, SimilarityClause* clause) {
   if (const Comparison* const comparison = find_comparison(function)) {
     Expr* const distance = argument(arguments, comparison->distance_first ? 0 : 1);
     Expr* const radius = argument(arguments, comparison->distance_first ? 1 : 0);
+    if (match_product(radius, distance, clause)) {
+      clause->test.strict = comparison->strict;
+      return true;
+    }
     if (!as_measure(distance, &function, &arguments)) return false;
     known = find_test(function, arguments, true, clause);
     clause->test.strict = comparison->strict;
@@ -272,7 +304,7 @@ bool match_join(PlannerInfo* root, Expr* condition, Relids left, Relids right,
   if (is_the_same_for_all_rows(clause->eps)) return true;
   RadiusTerms terms = {root, {left, right}, {nullptr, nullptr}, nullptr, false};
   const bool safe = clause->safe_over != nullptr && cannot_raise(root, clause->safe_over);
-  if (tests_boxes(clause->test) ||
+  if (tests_boxes(clause->test) || is_product(clause->test) ||
       !(safe ? add_term(&terms, clause->eps) : add_radius(&terms, clause->eps)))
     return false;
   std::copy_n(terms.of_rows, 2, clause->radii);

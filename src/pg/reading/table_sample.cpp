@@ -74,6 +74,8 @@ void add_block(Sampler* sampler, BlockNumber block, std::uint64_t values, std::u
   }
   LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
   for (std::uint64_t i = 0; i < count && !sampler->too_wide; ++i) {
+    // Points of sparse vectors take any times the bytes of values.
+    if (affordable_rows(sampler->points, sampler->points.limit) <= sampler->points.rows) break;
     bool is_null;
     const Datum value = value_of(*sampler, &seen[i], &is_null);
     add_value(*sampler->type, sampler->form, &sampler->points, sampler->shape, block, value);
@@ -90,7 +92,7 @@ PointBuffer sample_table(Oid table, AttrNumber column, const ValueType& type, Va
   Sampler sampler = {relation, column, &type, form, shape, {}, 0, false};
   sampler.points.context = CurrentMemoryContext;
   sampler.points.source = "a sample";
-  sampler.points.limit = 8 * kMostBytes;  // points take at most four times the bytes of values
+  sampler.points.limit = 8 * kMostBytes;  // most points take at most four times those of values
   sampler.points.scalar = scalar_of(type, form);
   if (relation->rd_tableam == GetHeapamTableAmRoutine() && !RELATION_IS_OTHER_TEMP(relation)) {
     const BlockNumber all = RelationGetNumberOfBlocks(relation), blocks = std::min(all, kBlocks);

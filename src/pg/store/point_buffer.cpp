@@ -397,6 +397,21 @@ const Dataset& load_points(PointBuffer* buffer, std::uint64_t chunk) {
   return buffer->loaded;
 }
 
+void visit_points(PointBuffer* buffer, const Dataset& points, bool changes,
+                  void (*visit)(const Dataset& points, void* context), void* context) {
+  if (!is_spilled(*buffer)) {
+    if (points.rows > 0) visit(points, context);
+    return;
+  }
+  for (std::uint64_t number = 0; number < buffer->written_count; ++number) {
+    visit(load_points(buffer, number), context);
+    if (!changes) continue;
+    buffer->places[number] = buffer->written[number].place =
+        write_chunk(buffer, buffer->loaded.rows, buffer->ids, buffer->chunks[0], buffer->scores);
+  }
+  if (changes) visit(buffer->sample_view, context);
+}
+
 void forget_points(PointBuffer* buffer) {
   if (buffer->shared != nullptr) {
     close_shared_points(buffer->shared);

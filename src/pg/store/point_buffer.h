@@ -95,6 +95,12 @@ const Dataset* find_point(PointBuffer* buffer, const Dataset& points, std::int64
 /// find_point() looks for a point of another chunk.
 const Dataset& load_points(PointBuffer* buffer, std::uint64_t chunk);
 
+/// Calls visit() for the finished points: for all of them, or where they lie in a file for one
+/// chunk after the other. With `changes` it may change their coordinates, also those of the sample
+/// in memory; chunks are written anew.
+void visit_points(PointBuffer* buffer, const Dataset& points, bool changes,
+                  void (*visit)(const Dataset& points, void* context), void* context);
+
 /// Forgets the points. What the file has of them stays there, unused.
 void forget_points(PointBuffer* buffer);
 

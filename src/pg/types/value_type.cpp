@@ -8,10 +8,10 @@ namespace {
 
 // A new type: a file with its entry, a line in value_types.h and one here, at the end.
 constexpr const ValueType* kValueTypes[] = {
-    &kFloat4ArrayType, &kFloat8ArrayType, &kPointType,    &kBoxType,       &kCubeType,
-    &kVectorType,      &kHalfvecType,     &kGeometryType, &kGeographyType, &kColumnsType,
-    &kHeldColumnsType, &kDegreesType,     &kSpointType,   &kBitType,       &kVarbitType,
-    &kByteaType,       &kInt8BitsType,    &kInt4BitsType, &kLonLatType};
+    &kFloat4ArrayType, &kFloat8ArrayType, &kPointType,     &kBoxType,      &kCubeType,
+    &kVectorType,      &kHalfvecType,     &kSparsevecType, &kGeometryType, &kGeographyType,
+    &kColumnsType,     &kHeldColumnsType, &kDegreesType,   &kSpointType,   &kBitType,
+    &kVarbitType,      &kByteaType,       &kInt8BitsType,  &kInt4BitsType, &kLonLatType};
 
 }  // namespace
 

@@ -15,8 +15,9 @@ enum class ValueForm {
   kMiddle,         ///< a point, or the middle of its box, which goes to PointBuffer::plane_boxes
   kPlace,          ///< of a longitude and a latitude: a point on the Earth as a sphere, in metres
   kSpheroidPlace,  ///< likewise as a spheroid
+  kProduct,  ///< a point, with room for the dimensions that lifting adds (core/inner_product.h)
 };
-inline constexpr int kValueFormCount = 6;
+inline constexpr int kValueFormCount = 7;
 
 inline bool is_on_earth(ValueForm form) {
   return form == ValueForm::kPlace || form == ValueForm::kSpheroidPlace;
@@ -58,6 +59,7 @@ using AddValue = ValueFinding (*)(PointBuffer* buffer, ValueShape* shape, std::i
 /// How a condition by a function of the type reads.
 enum class TestForm {
   kDistance,  ///< the function's result is compared with a radius
+  kNegative,  ///< the negative of its result is
   kWithin,    ///< the function takes values and radius, and may refuse a radius
   kOverlap,   ///< it holds if and only if the values' boxes have a point in common
   kTouch,     ///< it holds for no values whose boxes have none
@@ -109,6 +111,8 @@ struct ValueType {
   /// What its values become is no distance of anybody's: functions do not take them.
   bool only_in_conditions = false;
   std::int16_t length = -1;  ///< of an extension's values, as pg_type has it; -1: it differs
+  /// Conditions compare values that are declared to have so many dimensions or fewer; 0: all.
+  std::int32_t most_declared = 0;
 };
 
 /// All of them; positions do not change while the server runs.
