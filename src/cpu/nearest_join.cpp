@@ -14,7 +14,7 @@ namespace gpujoin::cpu {
 
 std::uint64_t nearest_row_bytes(const JoinRequest& request) {
   if (is_of_bits(request.metric())) return bit_index_row_bytes(request.left(), true);
-  constexpr std::uint64_t kNamed = 4 + 8, kSorting = 2 * 16, kThresholds = 40, kLeafPoints = 32;
+  constexpr std::uint64_t kNamed = 4 + 8, kSorting = 2 * 16, kThresholds = 40, kLeafPoints = 16;
   const std::uint64_t dims = request.left().dims;
   const std::uint64_t directions = request.metric() == Metric::kCosine ? sizeof(float) * dims : 0;
   const std::uint64_t tree =
@@ -53,7 +53,8 @@ void NearestJoin::run() {
   note_index(IndexMethod::kKdTree, watch.milliseconds());
   if (right_tree_.points == 0) return;
   const NearestPlan plan = plan_tree();
-  const std::uint64_t points = plan.left->points, stretch = tools().stretch_of(points);
+  const std::uint64_t points = plan.left->points;
+  const std::uint64_t stretch = tools().stretch_of(points) & ~std::uint64_t{kMostLanes - 1};
   join<NearestWalker>(
       plan, (points + stretch - 1) / stretch, [=](NearestWalker& walker, auto item) {
         walker.walk(static_cast<std::uint32_t>(item * stretch),
@@ -112,6 +113,16 @@ bool NearestJoin::screened() const {
   return by_tiles_ || request_.left().dims > kMaxDirectDimensions;
 }
 
+/// Where left points of one time are so many that neighbours of theirs are the same.
+bool NearestJoin::wants_lanes() const {
+  constexpr std::uint64_t kRightPerLeft = 8;
+  std::uint64_t left = request_.left().rows;
+  if (request_.left_block() > 0) left = std::min(left, request_.left_block());
+  return !screened() && request_.metric() != Metric::kCosine &&
+         request_.neighbors() <= kMostLaneNeighbors &&
+         left >= request_.right().rows / kRightPerLeft;
+}
+
 void NearestJoin::index_tiles() {
   const Sides indexed = request_.sides.with_rows(left_indexed_, right_indexed_);
   frame_ = choose_nearest_frame(pool_, budget_, request_, indexed);
@@ -122,7 +133,9 @@ void NearestJoin::index_tiles() {
 
 /// Left points are looked for leaf by leaf, too: neighbours of neighbours are in the cache.
 void NearestJoin::index_trees() {
-  right_tree_ = build_kd_tree(pool_, budget_, right_indexed_);
+  const std::uint32_t leaf_tiles =
+      wants_lanes() ? lane_leaf_tiles(request_.right().dims) : kLeafTiles;
+  right_tree_ = build_kd_tree(pool_, budget_, right_indexed_, leaf_tiles);
   if (!request_.self_join())
     left_order_ =
         order_by_leaves(pool_, budget_, left_indexed_, right_tree_, request_.left_block());
@@ -178,6 +191,8 @@ NearestPlan NearestJoin::plan_tree() const {
   plan.k = request_.neighbors();
   plan.kernel = choose_scan_kernel(plan.indexed_metric, right_tree_.scalar, request_.left().dims,
                                    plan.screened);
+  if (wants_lanes())
+    plan.lanes = choose_lane_kernel(plan.indexed_metric, right_tree_.scalar, request_.left().dims);
   return plan;
 }
 

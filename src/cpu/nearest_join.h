@@ -41,6 +41,7 @@ class NearestJoin final : public ThreadedJoin {
   template <class Walker, class Plan, class Walk>
   void join(const Plan& plan, std::uint64_t items, const Walk& walk);
   bool screened() const;
+  bool wants_lanes() const;
   bool without_itself() const {
     return request_.self_join() && request_.pairs() == PairSelection::kDistinct;
   }

@@ -1,9 +1,10 @@
 // Times nearest-neighbour joins and prints rows of a Markdown table. Arguments are read from left
 // to right: NAME=VALUE holds for the cases after it, SET,DIMENSIONS,LEFT,RIGHT,K is a case; where
 // RIGHT is 0 a table meets itself, but no row itself. SET is unif (uniform in the unit cube), expo
-// (exponential, lambda 40) or mix (1,000 clusters of 8 intrinsic dimensions). Names: scalar
-// (float32, float64), metric (l2, cosine), index (auto, tiles, none: a tree), rounds, threads,
-// check (left rows whose neighbours are compared with the CPU engine's; 0: none).
+// (exponential, lambda 40), mix (1,000 clusters of 8 intrinsic dimensions) or grid (unif, rounded
+// to 1/512: many distances are equal, and in few dimensions many points). Names: scalar (float32,
+// float64), metric (l2, cosine), index (auto, tiles, none: a tree), rounds, threads, check (left
+// rows whose neighbours are compared with the CPU engine's; 0: none).
 //
 //   gpujoin_measure_nearest unif,2,2000000,2000000,8 scalar=float32 mix,384,100000,100000,10
 //
@@ -90,7 +91,7 @@ std::vector<T> make_rows(const std::string& set, std::uint32_t dims, std::uint64
     bases.resize(kClusters * kIntrinsic * dims);
     for (double& x : centers) x = random.between(0.2, 0.8);
     for (double& x : bases) x = normal(random) / std::sqrt(static_cast<double>(dims));
-  } else if (set != "unif" && set != "expo") {
+  } else if (set != "unif" && set != "expo" && set != "grid") {
     throw std::runtime_error("no such set: " + set);
   }
   std::vector<T> values(rows * dims);
@@ -98,7 +99,9 @@ std::vector<T> make_rows(const std::string& set, std::uint32_t dims, std::uint64
     T* const point = &values[row * dims];
     if (set != "mix") {
       for (std::uint32_t d = 0; d < dims; ++d)
-        point[d] = static_cast<T>(set == "unif" ? random.unit() : random.exponential() / 40);
+        point[d] = static_cast<T>(set == "unif"   ? random.unit()
+                                  : set == "grid" ? std::round(random.unit() * 512) / 512
+                                                  : random.exponential() / 40);
       return;
     }
     const std::size_t cluster = random.index(kClusters);

@@ -266,6 +266,23 @@ TEST_P(NearestJoins, several_threads_find_the_neighbors_of_many_points) {
   EXPECT_LT(result.stats.candidates, rows * rows / 4);  // the tree leaves most pairs out
 }
 
+/// Several left points at a time, where lanes need the same leaves and where they need others, and
+/// one at a time: beyond kMostLaneNeighbors, and with few left points.
+TEST_P(NearestJoins, points_are_looked_for_together_and_alone) {
+  Random random(817);
+  for (const std::uint32_t dims : {1u, 3u, 4u, 8u})
+    for (const Shape shape : {Shape::kUniform, Shape::kLattice}) {
+      const Points points(dims, make_values(shape, random, 603, dims));
+      const Points many(dims, make_values(shape, random, 85, dims));
+      const Points few(dims, make_values(shape, random, 70, dims));
+      for (const std::uint64_t k : {5u, 128u, 129u}) {
+        expect_exact(points, nullptr, Metric::kL2, k);
+        expect_exact(many, &points, Metric::kL1, k);
+        expect_exact(few, &points, Metric::kLInf, k);
+      }
+    }
+}
+
 TEST_P(NearestJoins, memory_and_arguments_are_checked) {
   Random random(807);
   const Points points(2, make_values(Shape::kUniform, random, 5000, 2));

@@ -12,8 +12,6 @@
 namespace gpujoin::cpu {
 namespace {
 
-constexpr std::uint32_t kLeafTiles = kMostLeafPoints / kTilePoints - 1;
-
 /// Up to so many columns a row is sorted with all its coordinates: looking them up for each level
 /// would take longer than moving them.
 constexpr std::uint32_t kMovedColumns = 3;
@@ -68,14 +66,6 @@ void select(Item* begin, Item* middle, Item* end, std::uint32_t column) {
   });
 }
 
-/// The first tile of node number `at` of a level, counted from 0: all nodes of a level have equally
-/// many tiles, up to one.
-std::uint32_t first_tile(std::uint32_t tiles, std::uint32_t level, std::uint64_t at) {
-  return static_cast<std::uint32_t>((tiles * at) >> level);
-}
-
-std::uint32_t tile_count(std::uint32_t points) { return (points + kTilePoints - 1) / kTilePoints; }
-
 /// The finite rows, then the others, each in their order.
 std::uint32_t list_rows(WorkerPool& pool, MemoryBudget& budget, const Dataset& data,
                         Buffer<std::uint32_t>& rows) {
@@ -102,7 +92,7 @@ template <std::uint32_t kColumns>
 class Splitter {
  public:
   Splitter(const Dataset& data, KdTree& tree, Buffer<SplitItem<kColumns>>& items)
-      : data_(data), tree_(tree), items_(items), tiles_(tile_count(tree.points)) {}
+      : data_(data), tree_(tree), items_(items) {}
 
   void load(std::uint32_t position) const {
     SplitItem<kColumns>& item = items_[position];
@@ -115,10 +105,9 @@ class Splitter {
   void split(std::uint32_t level, std::uint64_t at) const {
     KdTree::Split& split = tree_.splits[(std::uint64_t{1} << level) + at];
     split = {std::numeric_limits<double>::infinity(), 0};
-    const std::uint32_t begin = first_tile(tiles_, level, at) * kTilePoints;
-    const std::uint32_t middle = first_tile(tiles_, level + 1, 2 * at + 1) * kTilePoints;
-    const std::uint32_t end =
-        std::min(tree_.points, first_tile(tiles_, level, at + 1) * kTilePoints);
+    const std::uint32_t begin = tree_.first_tile(level, at) * kTilePoints;
+    const std::uint32_t middle = tree_.first_tile(level + 1, 2 * at + 1) * kTilePoints;
+    const std::uint32_t end = std::min(tree_.points, tree_.first_tile(level, at + 1) * kTilePoints);
     if (middle <= begin || middle >= end) return;
     const std::uint32_t column = widest_column(begin, end);
     for (std::uint32_t i = begin; !moves() && i < end; ++i)
@@ -168,7 +157,6 @@ class Splitter {
   const Dataset& data_;
   KdTree& tree_;
   Buffer<SplitItem<kColumns>>& items_;
-  std::uint32_t tiles_;
 };
 
 /// Orders the listed rows and sets splits. Level by level until there is a node for each worker and
@@ -195,13 +183,14 @@ void split_rows(WorkerPool& pool, MemoryBudget& budget, const Dataset& data, KdT
 }
 
 /// Orders rows and sets ids and splits.
-void split_all(WorkerPool& pool, MemoryBudget& budget, const Dataset& data, KdTree& tree) {
+void split_all(WorkerPool& pool, MemoryBudget& budget, const Dataset& data,
+               std::uint32_t leaf_tiles, KdTree& tree) {
   tree.dims = data.dims;
   tree.scalar = data.scalar;
   tree.rows = large_buffer<std::uint32_t>(budget, data.rows);
   tree.ids = large_buffer<std::int64_t>(budget, data.rows);
   tree.points = list_rows(pool, budget, data, tree.rows);
-  while (tile_count(tree.points) >> tree.levels > kLeafTiles) ++tree.levels;
+  while (tree.tile_count() >> tree.levels > leaf_tiles) ++tree.levels;
   tree.splits = Buffer<KdTree::Split>(budget, tree.leaves());
   if (data.dims == 2)
     split_rows<2>(pool, budget, data, tree);
@@ -250,7 +239,7 @@ void join_boxes(KdTree& tree) {
 
 void fill_leaves(WorkerPool& pool, MemoryBudget& budget, const Dataset& data, KdTree& tree) {
   tree.tiles = large_buffer<std::byte>(
-      budget, std::size_t{tile_count(tree.points)} * kTilePoints * point_bytes(data));
+      budget, std::size_t{tree.tile_count()} * kTilePoints * point_bytes(data));
   tree.boxes = Buffer<double>(budget, std::size_t{4} * data.dims * tree.leaves());
   constexpr std::uint32_t kTaskLeaves = 64;
   pool.parallel_for((tree.leaves() + kTaskLeaves - 1) / kTaskLeaves,
@@ -277,22 +266,17 @@ std::uint64_t leaf_of(const KdTree& tree, const Dataset& data, std::uint64_t row
 
 }  // namespace
 
-Window KdTree::leaf(std::uint32_t number) const {
-  const std::uint32_t tiles = tile_count(points);
-  return {std::min(points, first_tile(tiles, levels, number) * kTilePoints),
-          std::min(points, first_tile(tiles, levels, number + 1) * kTilePoints)};
-}
-
-KdTree build_kd_tree(WorkerPool& pool, MemoryBudget& budget, const Dataset& data) {
+KdTree build_kd_tree(WorkerPool& pool, MemoryBudget& budget, const Dataset& data,
+                     std::uint32_t leaf_tiles) {
   KdTree tree;
-  split_all(pool, budget, data, tree);
+  split_all(pool, budget, data, leaf_tiles, tree);
   fill_leaves(pool, budget, data, tree);
   return tree;
 }
 
 RowOrder order_by_splits(WorkerPool& pool, MemoryBudget& budget, const Dataset& data) {
   KdTree tree;
-  split_all(pool, budget, data, tree);
+  split_all(pool, budget, data, kLeafTiles, tree);
   return tree;
 }
 

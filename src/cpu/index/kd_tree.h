@@ -3,6 +3,7 @@
 // none. Building only; who looks for whom is nearest_join's.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -13,8 +14,9 @@
 
 namespace gpujoin::cpu {
 
-/// Points of a leaf at most: four tiles, and one where they do not divide evenly.
-inline constexpr std::uint32_t kMostLeafPoints = 5 * kTilePoints;
+/// Tiles of a leaf at most, and one more where they do not divide evenly.
+inline constexpr std::uint32_t kLeafTiles = 4;
+inline constexpr std::uint32_t kMostLeafPoints = (kLeafTiles + 1) * kTilePoints;
 
 /// The rows of a dataset by position: finite ones first, then those with a NaN or infinite
 /// coordinate, which are nobody's neighbours.
@@ -41,16 +43,27 @@ struct KdTree : RowOrder {
   Buffer<double> boxes;      ///< [2^(levels + 1)][2][dims] low and high corners, by node
 
   std::uint32_t leaves() const { return 1u << levels; }
+  std::uint32_t tile_count() const { return (points + kTilePoints - 1) / kTilePoints; }
+  /// The first tile of node number `at` of a level, counted from 0: all nodes of a level have
+  /// equally many tiles, up to one.
+  std::uint32_t first_tile(std::uint32_t level, std::uint64_t at) const {
+    return static_cast<std::uint32_t>((tile_count() * at) >> level);
+  }
   /// The positions of a leaf, of leaves counted from 0.
-  Window leaf(std::uint32_t number) const;
+  Window leaf(std::uint32_t number) const {
+    return {std::min(points, first_tile(levels, number) * kTilePoints),
+            std::min(points, first_tile(levels, number + 1) * kTilePoints)};
+  }
   const double* low(std::uint32_t node) const {
     return boxes.data() + std::size_t{2} * dims * node;
   }
   const double* high(std::uint32_t node) const { return low(node) + dims; }
 };
 
-/// In O(n log n) time and O(n) memory. Throws MemoryLimitExceeded, std::bad_alloc, Stopped.
-KdTree build_kd_tree(WorkerPool& pool, MemoryBudget& budget, const Dataset& data);
+/// Leaves have `leaf_tiles` tiles at most, of kLeafTiles, and one more where they do not divide
+/// evenly. In O(n log n) time and O(n) memory. Throws MemoryLimitExceeded, std::bad_alloc, Stopped.
+KdTree build_kd_tree(WorkerPool& pool, MemoryBudget& budget, const Dataset& data,
+                     std::uint32_t leaf_tiles = kLeafTiles);
 
 /// The order that the points of a tree would have. As build_kd_tree().
 RowOrder order_by_splits(WorkerPool& pool, MemoryBudget& budget, const Dataset& data);

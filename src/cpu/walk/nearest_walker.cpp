@@ -31,19 +31,90 @@ NearestWalker::NearestWalker(const NearestPlan& plan, MemoryBudget& budget, Batc
       positions_(budget, kMostLeafPoints + kCollectPadding),
       raws_(budget, kMostLeafPoints + kCollectPadding) {
   visits_.reserve(plan.right->levels + 1);
+  if (plan.lanes.search == nullptr) return;
+  const std::size_t lanes = plan.lanes.lanes;
+  lane_queries_ = Buffer<double>(budget, plan.right->dims * lanes);
+  lane_found_ = Buffer<double>(budget, (plan.k + 1) * lanes);
+  lane_passed_ = Buffer<double>(budget, LaneSearch::kPassedRoom * lanes);
+  lane_visits_.resize(plan.right->levels + 1);
+  lanes_ = {.tree = plan.right,
+            .k = static_cast<std::uint32_t>(plan.k),
+            .most_raw = plan.most_raw,
+            .queries = lane_queries_.data(),
+            .own = LaneSearch::kNowhere,
+            .found = lane_found_.data(),
+            .passed = lane_passed_.data(),
+            .visits = lane_visits_.data(),
+            .candidates = 0};
 }
 
 void NearestWalker::walk(std::uint32_t begin, std::uint32_t end) {
   progress_.begin();
-  for (std::uint32_t position = begin; position < end; ++position) find(position);
+  if (plan_.lanes.search != nullptr) {
+    for (std::uint32_t position = begin; position < end; position += plan_.lanes.lanes)
+      find_together(position, std::min(end, position + plan_.lanes.lanes));
+  } else {
+    for (std::uint32_t position = begin; position < end; ++position) find(position, plan_.most_raw);
+  }
   progress_.report();
   writer_.serve_caller();
 }
 
-void NearestWalker::find(std::uint32_t position) {
+/// As many points as there are lanes, or fewer: the last one takes the lanes that are left.
+void NearestWalker::find_together(std::uint32_t begin, std::uint32_t end) {
+  const std::uint32_t lanes = plan_.lanes.lanes;
+  for (std::uint32_t lane = 0; lane < lanes; ++lane) {
+    load_query(std::min(begin + lane, end - 1));
+    for (std::uint32_t d = 0; d < plan_.right->dims; ++d)
+      lanes_.queries[d * lanes + lane] = query_[d];
+  }
+  if (plan_.without_itself) lanes_.own = begin;
+  plan_.lanes.search(lanes_);
+  progress_.candidates += std::exchange(lanes_.candidates, 0);
+  for (std::uint32_t lane = 0; lane < end - begin; ++lane) write_lane(lane, begin + lane);
+}
+
+/// Where the first k are not sure to be the k nearest, they are a bound of the search for them.
+void NearestWalker::write_lane(std::uint32_t lane, std::uint32_t position) {
+  const auto key = [&](std::uint64_t rank) {
+    return NeighborKey(lanes_.found[rank * plan_.lanes.lanes + lane]);
+  };
+  const NeighborKey last = key(plan_.k - 1), next = key(plan_.k);
+  if (!next.is_none() && !next.surely_follows(last))
+    return find(position, std::min(plan_.most_raw, most_raw_beside(plan_.metric, last.most_raw())));
+  std::uint64_t size = 0;
+  for (; size < plan_.k && !key(size).is_none(); ++size) {
+    const std::uint32_t right = key(size).position();
+    found_[size] = {raw_of_lane(lane, right), right};
+  }
+  sort_neighbors(plan_.metric, found_.data(), size, plan_.right->ids.data());
+  while (size > 0 && !(found_[size - 1].raw <= plan_.most_raw)) --size;
+  write_found(position, size);
+}
+
+double NearestWalker::raw_of_lane(std::uint32_t lane, std::uint32_t position) const {
+  const KdTree& right = *plan_.right;
+  const auto raw = [&]<Metric M, class T>(T) {
+    const T* const column = reinterpret_cast<const T*>(right.tiles.data()) +
+                            std::size_t{position / kTilePoints} * (kTilePoints * right.dims) +
+                            position % kTilePoints;
+    double sum = 0;
+    for (std::uint32_t d = 0; d < right.dims; ++d)
+      sum = add_coordinate<M>(sum, lanes_.queries[d * plan_.lanes.lanes + lane],
+                              static_cast<double>(column[std::size_t{d} * kTilePoints]));
+    return sum;
+  };
+  return by_indexed_metric(plan_.metric, [&]<Metric M>() {
+    return right.scalar == ScalarType::kFloat32 ? raw.template operator()<M>(float{})
+                                                : raw.template operator()<M>(double{});
+  });
+}
+
+/// None beyond `most_raw` is looked for.
+void NearestWalker::find(std::uint32_t position, double most_raw) {
   load_query(position);
   list_.clear();
-  set_bound(plan_.most_raw);
+  set_bound(most_raw);
   by_indexed_metric(plan_.indexed_metric, [&]<Metric M>() { descend<M>(); });
   write(position);
 }
@@ -133,12 +204,15 @@ std::uint64_t NearestWalker::sort_first() {
 
 void NearestWalker::write(std::uint32_t position) {
   if (list_.size() > most_) narrow();
-  const std::uint64_t size = sort_first();
+  write_found(position, sort_first());
+}
+
+void NearestWalker::write_found(std::uint32_t position, std::uint64_t size) {
   if (size == 0) return;
   BatchBuffer& batch = writer_.make_room(size);
   for (std::uint64_t i = 0; i < size; ++i) {
-    batch.neighbors[batch.entry_count + i] = list_.begin()[i].position;
-    batch.distances[batch.entry_count + i] = distance_from_raw(plan_.metric, list_.begin()[i].raw);
+    batch.neighbors[batch.entry_count + i] = found_[i].position;
+    batch.distances[batch.entry_count + i] = distance_from_raw(plan_.metric, found_[i].raw);
   }
   writer_.add_row(batch, position, size, size);
 }

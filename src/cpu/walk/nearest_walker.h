@@ -7,6 +7,7 @@
 #include "core/nearest.h"
 #include "cpu/index/kd_tree.h"
 #include "cpu/walk/batch_writer.h"
+#include "cpu/walk/lane_search.h"
 #include "cpu/walk/nearest_list.h"
 #include "engine/request/request.h"
 
@@ -28,6 +29,7 @@ struct NearestPlan {
   double most_raw;      ///< Threshold::raw of eps, of the metric
   std::uint64_t k;
   ScanKernel kernel;
+  LaneKernel lanes;  ///< null: points are looked for one by one
 };
 
 /// A branch-and-bound search [KD-Tree]: nodes are visited the nearer child first, and left out
@@ -49,7 +51,10 @@ class NearestWalker {
     double raw;  ///< a lower bound
   };
 
-  void find(std::uint32_t position);
+  void find_together(std::uint32_t begin, std::uint32_t end);
+  void write_lane(std::uint32_t lane, std::uint32_t position);
+  double raw_of_lane(std::uint32_t lane, std::uint32_t position) const;
+  void find(std::uint32_t position, double most_raw);
   void load_query(std::uint32_t position);
   template <Metric M>
   void descend();
@@ -60,6 +65,7 @@ class NearestWalker {
   void make_room();
   std::uint64_t sort_first();
   void write(std::uint32_t position);
+  void write_found(std::uint32_t position, std::uint64_t size);
 
   const NearestPlan& plan_;
   BatchWriter writer_;
@@ -73,6 +79,9 @@ class NearestWalker {
   double most_tree_raw_ = 0;    ///< the same, of the tree's metric
   Scan scan_{};
   std::vector<Visit> visits_;
+  LaneSearch lanes_{};
+  Buffer<double> lane_queries_, lane_found_, lane_passed_;
+  std::vector<LaneVisit> lane_visits_;
   Buffer<std::uint32_t> positions_;  ///< of a leaf's points that pass
   Buffer<double> raws_;
 };

@@ -1,0 +1,283 @@
+#include "cpu/walk/lane_search.h"
+
+#include <cmath>
+
+#include "cpu/scan/instruction_sets.h"
+#include "engine/strategy/choose_strategy.h"
+
+// The rest of this file is compiled once per instruction set.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/walk/lane_search.cpp"
+#include "hwy/foreach_target.h"  // keep before highway.h
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace gpujoin::cpu {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Lanes = hn::CappedTag<double, kMostLanes>;
+using Words = hn::RebindToUnsigned<Lanes>;
+using Vector = hn::Vec<Lanes>;
+using Mask = hn::Mask<Lanes>;
+
+/// See core/distance.h.
+template <Metric M>
+HWY_INLINE Vector add_difference(Vector raw, Vector difference) {
+  if constexpr (M == Metric::kL2) {
+    return hn::Add(raw, hn::Mul(difference, difference));
+  } else if constexpr (M == Metric::kL1) {
+    return hn::Add(raw, hn::Abs(difference));
+  } else {
+    return hn::Max(raw, hn::Abs(difference));
+  }
+}
+
+template <class T>
+HWY_INLINE Vector load_column(const T* column) {
+  const Lanes lanes;
+  if constexpr (sizeof(T) == sizeof(double)) {
+    return hn::Load(lanes, column);
+  } else {
+    return hn::PromoteTo(lanes, hn::Load(hn::Rebind<float, Lanes>(), column));
+  }
+}
+
+HWY_INLINE std::uint32_t bits_of(Mask mask) {
+  std::uint8_t bytes[8] = {};
+  hn::StoreMaskBits(Lanes(), mask, bytes);
+  return bytes[0];
+}
+
+template <Metric M, class T, std::uint32_t D>
+class LaneSearcher {
+ public:
+  explicit HWY_INLINE LaneSearcher(LaneSearch& search)
+      : search_(search), tree_(*search.tree), step_(hn::Lanes(Lanes())) {
+    const Lanes lanes;
+    for (std::uint32_t d = 0; d < D; ++d) query_[d] = hn::Load(lanes, search.queries + d * step_);
+    const double none = NeighborKey::of(search.most_raw, NeighborKey::kNoPosition);
+    for (std::uint32_t i = 0; i <= search.k; ++i)
+      hn::Store(hn::Set(lanes, none), lanes, search.found + i * step_);
+    bound_ = hn::Set(lanes, search.most_raw);
+  }
+
+  /// From the leaf of the first lane's point upwards, so that all but the nearest nodes are met
+  /// with a bound.
+  HWY_INLINE void run() {
+    std::uint32_t node = leaf_node(), leaves = 1;
+    const std::uint32_t leaf_points = tree_.points >> tree_.levels;
+    for (; node > 1 && leaves * leaf_points <= search_.k; node /= 2) leaves *= 2;
+    const std::uint32_t first = node * leaves - tree_.leaves();
+    for (std::uint32_t leaf = first; leaf < first + leaves; ++leaf)
+      look_at(leaf, hn::Zero(Lanes()));
+    for (; node > 1; node /= 2) descend(node ^ 1);
+  }
+
+ private:
+  static constexpr std::size_t kTogether = 4;  ///< neighbours that go through the lists together
+
+  HWY_INLINE bool some_within(Vector raws) const {
+    return !hn::AllFalse(Lanes(), hn::Le(raws, bound_));
+  }
+
+  std::uint32_t leaf_node() const {
+    std::uint32_t node = 1;
+    while (node < tree_.leaves()) {
+      const KdTree::Split& split = tree_.splits[node];
+      node = 2 * node + (search_.queries[split.column * step_] >= split.value ? 1 : 0);
+    }
+    return node;
+  }
+
+  /// As raw_distance_of_box().
+  HWY_INLINE Vector raws_of_node(std::uint32_t node) const {
+    const Lanes lanes;
+    const double* const low = tree_.low(node);
+    Vector raws = hn::Zero(lanes);
+    for (std::uint32_t d = 0; d < D; ++d) {
+      const Vector below = hn::Sub(hn::Set(lanes, low[d]), query_[d]);
+      const Vector above = hn::Sub(query_[d], hn::Set(lanes, low[D + d]));
+      raws = add_difference<M>(raws, hn::Max(hn::Max(below, above), hn::Zero(lanes)));
+    }
+    return raws;
+  }
+
+  /// A node and all below it, of two children the one first that is nearer to most lanes.
+  HWY_INLINE void descend(std::uint32_t node) {
+    const Lanes lanes;
+    LaneVisit* top = search_.visits;
+    Vector raws = raws_of_node(node);
+    for (;;) {
+      bool within = some_within(raws);
+      while (within && node < tree_.leaves()) {
+        const Vector first = raws_of_node(2 * node), second = raws_of_node(2 * node + 1);
+        const bool by_first = some_within(first), by_second = some_within(second);
+        const bool swaps =
+            !by_first || (by_second && 2 * hn::CountTrue(lanes, hn::Lt(second, first)) > step_);
+        node = 2 * node + (swaps ? 1 : 0);
+        raws = swaps ? second : first;
+        within = by_first || by_second;
+        if (by_first && by_second) {
+          top->node = node ^ 1;
+          hn::Store(swaps ? first : second, lanes, top->raws);
+          ++top;
+        }
+      }
+      if (within) look_at(node - tree_.leaves(), raws);
+      if (top == search_.visits) return;
+      --top;
+      node = top->node;
+      raws = hn::Load(lanes, top->raws);
+    }
+  }
+
+  /// `raws` are lower bounds.
+  HWY_INLINE void look_at(std::uint32_t leaf, Vector raws) {
+    constexpr bool kByLane = D > 3;  // where most lanes need other leaves
+    const Window window = tree_.leaf(leaf);
+    const Mask needing = hn::Le(raws, bound_);
+    const std::size_t count = hn::CountTrue(Lanes(), needing);
+    const bool among = search_.own < window.end && search_.own + step_ > window.begin;
+    std::size_t passed;
+    if (kByLane && !among && 2 * count <= step_) {
+      search_.candidates += (window.end - window.begin) * count;
+      passed = compare_each(window, bits_of(needing));
+    } else {
+      search_.candidates += (window.end - window.begin) * step_;
+      passed = among ? compare_all<true>(window) : compare_all<false>(window);
+    }
+    if (passed > 0) insert(passed);
+  }
+
+  const T* column_of(std::size_t position) const {
+    return reinterpret_cast<const T*>(tree_.tiles.data()) +
+           position / kTilePoints * (D * kTilePoints) + position % kTilePoints;
+  }
+
+  /// One point after the other with all lanes. Puts the keys of those that some lane needs in
+  /// `passed`, infinite for other lanes, and returns their number.
+  template <bool kAmong>
+  HWY_INLINE std::size_t compare_all(Window window) const {
+    const Lanes lanes;
+    const Words words;
+    const Vector none = hn::Set(lanes, HUGE_VAL);
+    const auto upper = hn::Set(words, ~NeighborKey::kNoPosition);
+    double* place = search_.passed;
+    for (std::size_t position = window.begin; position < window.end; ++position) {
+      const T* const column = column_of(position);
+      Vector raws = hn::Zero(lanes);
+      for (std::uint32_t d = 0; d < D; ++d)
+        raws = add_difference<M>(
+            raws, hn::Sub(query_[d], hn::Set(lanes, static_cast<double>(column[d * kTilePoints]))));
+      Mask pass = hn::Le(raws, bound_);
+      const auto here = hn::Set(words, position);
+      if constexpr (kAmong)
+        pass = hn::AndNot(hn::RebindMask(lanes, hn::Eq(hn::Iota(words, search_.own), here)), pass);
+      const auto keys = hn::Or(hn::And(hn::BitCast(words, raws), upper), here);
+      hn::Store(hn::IfThenElse(pass, hn::BitCast(lanes, keys), none), lanes, place);
+      place += hn::AllFalse(lanes, pass) ? 0 : step_;
+    }
+    return static_cast<std::size_t>(place - search_.passed) / step_;
+  }
+
+  /// One lane after the other with vectors of points: the same.
+  HWY_INLINE std::size_t compare_each(Window window, std::uint32_t needing) const {
+    const Lanes lanes;
+    const Vector none = hn::Set(lanes, HUGE_VAL);
+    alignas(64) double bounds[kMostLanes], raws[kMostLanes];
+    hn::Store(bound_, lanes, bounds);
+    double* place = search_.passed;
+    for (; needing != 0; needing &= needing - 1) {
+      const int lane = std::countr_zero(needing);
+      for (std::size_t first = window.begin; first < window.end; first += step_) {
+        const T* const column = column_of(first);
+        Vector sums = hn::Zero(lanes);
+        for (std::uint32_t d = 0; d < D; ++d)
+          sums = add_difference<M>(sums, hn::Sub(hn::Set(lanes, search_.queries[d * step_ + lane]),
+                                                 load_column(column + d * kTilePoints)));
+        std::uint32_t pass = bits_of(hn::Le(sums, hn::Set(lanes, bounds[lane])));
+        if (pass == 0) continue;
+        hn::Store(sums, lanes, raws);
+        for (; pass != 0; pass &= pass - 1, place += step_) {
+          const int at = std::countr_zero(pass);
+          hn::Store(none, lanes, place);
+          place[lane] = NeighborKey::of(raws[at], first + at);
+        }
+      }
+    }
+    return static_cast<std::size_t>(place - search_.passed) / step_;
+  }
+
+  /// Puts what passed into the lists, each by a comparison with every place, and takes the bounds:
+  /// what lies beyond surely follows the k-th.
+  HWY_INLINE void insert(std::size_t count) {
+    const Lanes lanes;
+    const Vector none = hn::Set(lanes, HUGE_VAL);
+    for (std::size_t at = 0; at < count; at += kTogether) {
+      Vector keys[kTogether];
+      for (std::size_t i = 0; i < kTogether; ++i)
+        keys[i] = at + i < count ? hn::Load(lanes, search_.passed + (at + i) * step_) : none;
+      double* place = search_.found;
+      for (std::uint32_t rank = 0; rank <= search_.k; ++rank, place += step_) {
+        Vector least = hn::Load(lanes, place);
+        for (std::size_t i = 0; i < kTogether; ++i) {
+          const Vector larger = hn::Max(least, keys[i]);
+          least = hn::Min(least, keys[i]);
+          keys[i] = larger;
+        }
+        hn::Store(least, lanes, place);
+      }
+    }
+    const Vector last = hn::Load(lanes, search_.found + (search_.k - 1) * step_);
+    const Vector beyond = hn::Add(hn::Mul(last, hn::Set(lanes, 1 + 0x1p-18)),
+                                  hn::Set(lanes, 0x1p-1040));  // two steps of a key, and more
+    bound_ = hn::Min(hn::Set(lanes, search_.most_raw), beyond);
+  }
+
+  LaneSearch& search_;
+  const KdTree& tree_;
+  const std::size_t step_;
+  Vector query_[D];
+  Vector bound_;
+};
+
+template <Metric M, class T, std::uint32_t D>
+void search(LaneSearch& search) {
+  LaneSearcher<M, T, D>(search).run();
+}
+
+template <Metric M, class T>
+auto choose_for(std::uint32_t dims) {
+  static_assert(kMaxDirectDimensions == 8);
+  constexpr decltype(&search<M, T, 1>) kSearches[] = {
+      search<M, T, 1>, search<M, T, 2>, search<M, T, 3>, search<M, T, 4>,
+      search<M, T, 5>, search<M, T, 6>, search<M, T, 7>, search<M, T, 8>};
+  return kSearches[dims - 1];
+}
+
+LaneKernel choose(Metric metric, ScalarType scalar, std::uint32_t dims) {
+  LaneKernel kernel{static_cast<std::uint32_t>(hn::Lanes(Lanes())), nullptr};
+  by_indexed_metric(metric, [&]<Metric M>() {
+    kernel.search =
+        scalar == ScalarType::kFloat32 ? choose_for<M, float>(dims) : choose_for<M, double>(dims);
+  });
+  return kernel;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace gpujoin::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace gpujoin::cpu {
+
+HWY_EXPORT(choose);
+
+LaneKernel choose_lane_kernel(Metric metric, ScalarType scalar, std::uint32_t dims) {
+  return HWY_DYNAMIC_DISPATCH(choose)(metric, scalar, dims);
+}
+
+}  // namespace gpujoin::cpu
+#endif  // HWY_ONCE
