@@ -133,8 +133,8 @@ class LaneSearcher {
     }
   }
 
-  /// `raws` are lower bounds.
-  HWY_INLINE void look_at(std::uint32_t leaf, Vector raws) {
+  /// `raws` are lower bounds. Out of line: the compiler takes minutes otherwise.
+  HWY_NOINLINE void look_at(std::uint32_t leaf, Vector raws) {
     constexpr bool kByLane = D > 3;  // where most lanes need other leaves
     const Window window = tree_.leaf(leaf);
     const Mask needing = hn::Le(raws, bound_);
