@@ -9,18 +9,22 @@ from sample import load_sample
 
 MIN_POINTS = 5
 COUNTS = 'SELECT coalesce(max(c) + 1, 0), count(c) FROM ({}) s'  # all number their clusters from 0; count(DISTINCT c) would sort
-OWN, POSTGIS, SKLEARN = '`gpu_dbscan`', '`ST_ClusterDBSCAN(...) OVER ()` by PostGIS', 'scikit-learn, `DBSCAN`'
+OWN, NODE, POSTGIS, SKLEARN = ('`gpu_dbscan`', '`ST_ClusterDBSCAN(...) OVER ()` by gpujoin', '`ST_ClusterDBSCAN(...) OVER ()` by PostGIS',
+                               'scikit-learn, `DBSCAN`')
+HEADER = ['query', 'points', 'eps', 'clusters', 'rows in them', 'ms', 'to gpu_dbscan']
+AREA_HEADER = ['query', 'areas', 'eps', 'clusters', 'rows in them', 'ms', 'to gpujoin']
+
+
+def windows(geometries, eps):
+    window = COUNTS.format(f'SELECT ST_ClusterDBSCAN(g, {eps}, {MIN_POINTS}) OVER () AS c FROM {geometries}')
+    return {NODE: (window, {}), POSTGIS: (window, WITHOUT_NODE)}
 
 
 def queries(name, geometries, eps, postgis):
     ways = {
         OWN: (COUNTS.format(f"SELECT nullif(cluster, -1) AS c FROM gpu_dbscan('{name}', {eps}, {MIN_POINTS}, 'id', 'v')"), {}),
         '`gpu_cluster_dbscan(...) OVER ()`': (COUNTS.format(f'SELECT gpu_cluster_dbscan(v, {eps}, {MIN_POINTS}) OVER () AS c FROM {name}'), {})}
-    if postgis:
-        window = COUNTS.format(f'SELECT ST_ClusterDBSCAN(g, {eps}, {MIN_POINTS}) OVER () AS c FROM {geometries}')
-        ways['`ST_ClusterDBSCAN(...) OVER ()` by gpujoin'] = (window, {})
-        ways[POSTGIS] = (window, WITHOUT_NODE)
-    return ways
+    return {**ways, **(windows(geometries, eps) if postgis else {})}
 
 
 def sklearn_turn(path, eps):
@@ -38,15 +42,31 @@ def rows_of(psql, rounds, points, name, geometries, eps, postgis):
             file.write(psql(f"COPY (SELECT v[1], v[2] FROM {name}) TO STDOUT (FORMAT csv)"))
             file.flush()
             turns[SKLEARN] = [sklearn_turn(file.name, eps) for _ in range(rounds)]
+    return rows_of_turns(turns, OWN, f'{count:,} {points}', eps)
+
+
+def rows_of_turns(turns, own, what, eps):
+    """Rows of a table, of which all have the same answer."""
     results = {turn[0] for others in turns.values() for turn in others}
     if len(results) != 1:
         raise SystemExit(f'test/bench/run: clusters differ: {", ".join(results)}')
-    own_ms, found = median_ms(turns[OWN]), [f'{int(value):,}' for value in results.pop().split('|')]
+    own_ms, found = median_ms(turns[own]), [f'{int(value):,}' for value in results.pop().split('|')]
     for way, peer in (POSTGIS, 'PostGIS'), (SKLEARN, 'scikit-learn'):
         if way in turns:
-            compare(f'DBSCAN of {count:,} {points}, eps {eps}', peer, own_ms, median_ms(turns[way]))
-    return [[way, f'{count:,} {points}', f'{eps:g}', *found, number(median_ms(others)), '' if way == OWN else ratio(median_ms(others) / own_ms)]
+            compare(f'DBSCAN of {what}, eps {eps}', peer, own_ms, median_ms(turns[way]))
+    return [[way, what, f'{eps:g}', *found, number(median_ms(others)), '' if way == own else ratio(median_ms(others) / own_ms)]
             for way, others in turns.items()]
+
+
+def area_table(psql, rounds, scale):
+    """Circles of radius 1, of 17 corners, whose middles are uniform."""
+    count, rows = round(100000 * scale), []
+    psql(f'CREATE TABLE areas AS SELECT ST_Buffer(ST_MakePoint(v[1] * {scale ** 0.5} * 1000, v[2] * {scale ** 0.5} * 1000), 1, 4) AS g FROM uniform '
+         f'WHERE id <= {count};\nVACUUM ANALYZE areas;')
+    for eps in 1, 3:
+        say(f'Clusters of {count:,} areas, eps {eps}')
+        rows += rows_of_turns(take_turns(psql, rounds, windows('areas', eps)), NODE, f'{count:,} circles of 17 corners', eps)
+    return f'\n\nLikewise areas: circles of radius 1 in a square of {1000 * scale ** 0.5:.0f}, as polygons.\n\n' + table(AREA_HEADER, rows)
 
 
 def tables(rounds, scale):
@@ -66,4 +86,4 @@ def tables(rounds, scale):
         return (f'{versions(psql, postgis)}, as configured out of the box; scikit-learn {library}, from coordinates in memory, with its defaults but '
                 f'for all processors. DBSCAN of two dimensions, min_points {MIN_POINTS}: uniform points in a unit square, and {sample}; the numbers of '
                 'clusters and of rows in them have to be the same.\n\n' +
-                table(['query', 'points', 'eps', 'clusters', 'rows in them', 'ms', 'to gpu_dbscan'], rows))
+                table(HEADER, rows) + (area_table(psql, rounds, scale) if postgis else ''))
