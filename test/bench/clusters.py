@@ -66,7 +66,7 @@ def area_table(psql, rounds, scale):
     for eps in 1, 3:
         say(f'Clusters of {count:,} areas, eps {eps}')
         rows += rows_of_turns(take_turns(psql, rounds, windows('areas', eps)), NODE, f'{count:,} circles of 17 corners', eps)
-    return f'\n\nLikewise areas: circles of radius 1 in a square of {1000 * scale ** 0.5:.0f}, as polygons.\n\n' + table(AREA_HEADER, rows)
+    return f'\nLikewise areas: circles of radius 1 in a square of {1000 * scale ** 0.5:.0f}, as polygons.\n\n' + table(AREA_HEADER, rows)
 
 
 def tables(rounds, scale):
