@@ -47,7 +47,7 @@ double of_segments(const Corner& a, const Corner& b, const Corner& c, const Corn
       {to_segment(a, b, c), to_segment(a, b, d), to_segment(c, d, a), to_segment(c, d, b)});
 }
 
-/// Of the lines; of areas that lie in each other, 0, which is less, would be right.
+/// The distance of the lines. Areas that lie in each other have 0, which is less.
 double distance_of_lines(const Shape& one, const Shape& other) {
   double least = INFINITY;
   for (const Line& p : one.lines)

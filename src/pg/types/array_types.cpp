@@ -134,12 +134,9 @@ constexpr ValueType columns_of(const char* name, AddValue add) {
           .type = InvalidOid,
           .scalar = ScalarType::kFloat64,
           .add = {add},
-          .rebuild = nullptr,
           .fixed_numbers = 0,
           .head_bytes = ARR_OVERHEAD_NONULLS(1),
           .coordinate_bytes = sizeof(double),
-          .is_in_statistics = false,
-          .casts_to_box = false,
           .tests = kColumnTests,
           .test_count = lengthof(kColumnTests),
           .only_in_conditions = true};
@@ -158,7 +155,6 @@ const ValueType kFloat4ArrayType = {
     .head_bytes = ARR_OVERHEAD_NONULLS(1),
     .coordinate_bytes = sizeof(float),
     .is_in_statistics = true,
-    .casts_to_box = false,
     .tests = kTests,
     .test_count = lengthof(kTests)};
 
@@ -173,7 +169,6 @@ const ValueType kFloat8ArrayType = {
     .head_bytes = ARR_OVERHEAD_NONULLS(1),
     .coordinate_bytes = sizeof(double),
     .is_in_statistics = true,
-    .casts_to_box = false,
     .tests = kTests,
     .test_count = lengthof(kTests)};
 

@@ -73,12 +73,9 @@ constexpr ValueType bits_of(const char* name, Oid type, AddValue add, std::uint3
           .type = type,
           .scalar = ScalarType::kBits,
           .add = {add},
-          .rebuild = nullptr,
           .fixed_numbers = fixed_words,
           .head_bytes = head_bytes,
           .coordinate_bytes = sizeof(std::uint64_t),
-          .is_in_statistics = false,
-          .casts_to_box = false,
           .tests = kTests,
           .test_count = tests};
 }

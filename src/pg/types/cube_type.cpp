@@ -97,12 +97,9 @@ const ValueType kCubeType = {.extension = "cube",
                              .type = InvalidOid,
                              .scalar = ScalarType::kFloat64,
                              .add = {add_cube_point, nullptr, add_cube_box},
-                             .rebuild = nullptr,
                              .fixed_numbers = 0,
                              .head_bytes = 2 * sizeof(std::int32_t),
                              .coordinate_bytes = sizeof(double),
-                             .is_in_statistics = false,
-                             .casts_to_box = false,
                              .tests = kTests,
                              .test_count = lengthof(kTests)};
 

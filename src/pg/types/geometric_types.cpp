@@ -75,10 +75,6 @@ const ValueType kPointType = {.extension = nullptr,
                               .add = {add_geometric_point, nullptr, nullptr, nullptr, add_place},
                               .rebuild = rebuild_point,
                               .fixed_numbers = 2,
-                              .head_bytes = 0,
-                              .coordinate_bytes = 0,
-                              .is_in_statistics = false,
-                              .casts_to_box = false,
                               .tests = kPointTests,
                               .test_count = lengthof(kPointTests)};
 
@@ -87,12 +83,7 @@ const ValueType kBoxType = {.extension = nullptr,
                             .type = BOXOID,
                             .scalar = ScalarType::kFloat64,
                             .add = {nullptr, nullptr, add_geometric_box},
-                            .rebuild = nullptr,
                             .fixed_numbers = 4,
-                            .head_bytes = 0,
-                            .coordinate_bytes = 0,
-                            .is_in_statistics = false,
-                            .casts_to_box = false,
                             .tests = kBoxTests,
                             .test_count = lengthof(kBoxTests)};
 

@@ -100,12 +100,12 @@ struct ValueType {
   AddValue add[kValueFormCount];                 ///< null: values have no such form
   /// The value that a point of form kPoint was made from, bit for bit, in the current memory
   /// context; or null.
-  Datum (*rebuild)(const Dataset& points, std::uint64_t position);
-  std::uint32_t fixed_numbers;  ///< that a value becomes; 0: it depends on its length
-  std::uint32_t head_bytes;     ///< of a value, before its coordinates
-  std::uint32_t coordinate_bytes;
-  bool is_in_statistics;  ///< they keep values, as of a type with an order
-  bool casts_to_box;      ///< as stored its boxes are those of a cast to PostgreSQL's box
+  Datum (*rebuild)(const Dataset& points, std::uint64_t position) = nullptr;
+  std::uint32_t fixed_numbers;   ///< that a value becomes; 0: it depends on its length
+  std::uint32_t head_bytes = 0;  ///< of a value, before its coordinates
+  std::uint32_t coordinate_bytes = 0;
+  bool is_in_statistics = false;  ///< they keep values, as of a type with an order
+  bool casts_to_box = false;      ///< as stored its boxes are those of a cast to PostgreSQL's box
   const TestFunction* tests;
   int test_count;
   /// What its values become is no distance of anybody's: functions do not take them.
