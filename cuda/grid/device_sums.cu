@@ -1,7 +1,13 @@
+#include "cuda/device/kernel_helpers.cuh"
 #include "cuda/grid/device_sums.h"
 
 namespace gpujoin::cuda {
 namespace {
+
+__global__ void clear_rows_kernel(const SumsView* sums, std::uint32_t points) {
+  const std::uint64_t point = global_thread();
+  if (point < points) clear_row(sums->asked, sums->words + point * sums->width);
+}
 
 /// Uploads columns by row, and puts them in the order of the index by gather(from, to).
 template <class T, class Gather>
@@ -40,6 +46,31 @@ DeviceSums::DeviceSums(const PairSums& asked, const DeviceIndex& left, const Dev
   const SumsView view{asked,        width_,        left.rows,        right.rows,
                       left_.data(), right_.data(), integers_.data(), words_.data()};
   uploader.copy(view_.data(), &view, sizeof view, stream);
+  clear_rows_kernel<<<blocks_for(left.points), kBlockThreads, 0, stream>>>(view_.data(),
+                                                                           left.points);
+  check_launch("clearing sums");
+  few_ = few_sums(asked, right.rows);
+}
+
+FewSums DeviceSums::few_sums(const PairSums& asked, std::uint64_t right_rows) const {
+  FewSums few{};
+  if (asked.measures > FewSums::kMost) return few;
+  for (std::uint32_t m = 0; m < asked.measures; ++m) {
+    const auto [fold, number] = asked.measure[m];
+    if (fold == Fold::kSum) {
+      few.is_integer[m] = true;
+      few.integers[m] = integers_.data() + number * right_rows;
+      continue;
+    }
+    const bool of_one = fold == Fold::kSumOf && asked.program[number].count == 1;
+    const ValueStep step = of_one ? asked.program[number].steps[0] : ValueStep::kLeft;
+    if (step == ValueStep::kRight)
+      few.reals[m] = right_.data() + asked.program[number].columns[0] * right_rows;
+    else if (step != ValueStep::kDistance)
+      return few;
+  }
+  few.count = asked.measures;
+  return few;
 }
 
 Buffer<FoldWord> DeviceSums::words(MemoryBudget& host) const {

@@ -20,7 +20,17 @@ struct SumsView {
   const double* left;  ///< [left_columns][left_rows] in index order
   const double* right;
   const std::int64_t* integers;
-  FoldWord* words;  ///< [left points, in the order of work][width]
+  FoldWord* words;  ///< [left points, in index order][width]
+};
+
+/// The commonest sums, which kernels hold in registers: of distances, and of columns of right rows.
+struct FewSums {
+  static constexpr std::uint32_t kMost = 4;
+
+  std::uint32_t count;         ///< measures; 0: others are asked for, too
+  bool is_integer[kMost];      ///< Fold::kSum, else Fold::kSumOf
+  const double* reals[kMost];  ///< [right_rows] in index order; null: the distance
+  const std::int64_t* integers[kMost];
 };
 
 class DeviceSums {
@@ -32,11 +42,17 @@ class DeviceSums {
 
   /// On the device.
   const SumsView* view() const { return view_.data(); }
-  /// The words of all points in the order of work. Waits for the device.
+  const FewSums& few() const { return few_; }
+  std::uint32_t width() const { return width_; }
+  /// The words of all points in index order: those of no pairs where nobody wrote others. Waits for
+  /// the device.
   Buffer<FoldWord> words(MemoryBudget& host) const;
 
  private:
+  FewSums few_sums(const PairSums& asked, std::uint64_t right_rows) const;
+
   std::uint32_t width_;
+  FewSums few_{};
   cudaStream_t stream_;
   DeviceBuffer<double> left_, right_;
   DeviceBuffer<std::int64_t> integers_;

@@ -137,7 +137,7 @@ void GridWalk::start_slice() {
           "clearing counts");
   const std::uint32_t base = wants_pairs(request_.output()) ? first_ : 0;
   if (end_ > first_ && sums_)
-    launch_sums(count_kernel_, view_, {first_, end_, base, queue_}, sums_->view(), counts_.data(),
+    launch_sums(count_kernel_, view_, {first_, end_, base, queue_}, *sums_, counts_.data(),
                 totals_.data(), totals_.data() + 1, stream_);
   else if (end_ > first_)
     launch_count(count_kernel_, view_, {first_, end_, base, queue_}, counts_.data(), totals_.data(),
@@ -177,36 +177,21 @@ void GridWalk::fill(const Stretch& stretch, const FillRange& range, cudaStream_t
   launch_fill(kernel, view_, stretch, range, stream);
 }
 
-/// Rows of so many elements, which are in the order of work, by position. Waits for the device.
-template <class T>
-Buffer<T> GridWalk::by_position(Buffer<T> by_place, std::uint32_t width) {
+Buffer<std::uint32_t> GridWalk::counts() {
+  Buffer<std::uint32_t> by_place(host_budget_, view_.left.points);
   Buffer<std::uint32_t> sequence(host_budget_, sequence_.size());
+  copy_to_host(by_place.data(), counts_.data(), by_place.size(), stream_);
   copy_to_host(sequence.data(), sequence_.data(), sequence.size(), stream_);
-  check(cudaStreamSynchronize(stream_), "copying the order of work");
+  check(cudaStreamSynchronize(stream_), "copying counts");
+  clear_others([&](std::uint32_t place) { by_place[place] = 0; });
   if (sequence.size() == 0) return by_place;
-  Buffer<T> ordered(host_budget_, by_place.size());
+  Buffer<std::uint32_t> ordered(host_budget_, by_place.size());
   for (std::uint64_t place = 0; place < view_.left.points; ++place)
-    std::copy_n(by_place.data() + place * width, width,
-                ordered.data() + std::uint64_t{sequence[place]} * width);
+    ordered[sequence[place]] = by_place[place];
   return ordered;
 }
 
-Buffer<std::uint32_t> GridWalk::counts() {
-  Buffer<std::uint32_t> by_place(host_budget_, view_.left.points);
-  copy_to_host(by_place.data(), counts_.data(), by_place.size(), stream_);
-  clear_others([&](std::uint32_t place) { by_place[place] = 0; });
-  return by_position(std::move(by_place), 1);
-}
-
-Buffer<FoldWord> GridWalk::sums() {
-  const PairSums& asked = *request_.sums();
-  const std::uint32_t width = row_words(asked);
-  Buffer<FoldWord> by_place = sums_->words(host_budget_);
-  clear_others([&](std::uint32_t place) {
-    clear_row(asked, by_place.data() + std::uint64_t{place} * width);
-  });
-  return by_position(std::move(by_place), width);
-}
+Buffer<FoldWord> GridWalk::sums() { return sums_->words(host_budget_); }
 
 /// Calls clear(place) for the places of walks that share the work.
 template <class Clear>

@@ -49,8 +49,6 @@ class GridWalk final : public SliceSource {
   void choose_kernels(unsigned resident_blocks);
   void order_by_workload();
   void make_room(unsigned resident_blocks);
-  template <class T>
-  Buffer<T> by_position(Buffer<T> by_place, std::uint32_t width);
   template <class Clear>
   void clear_others(const Clear& clear) const;
 

@@ -56,7 +56,7 @@ void launch_count(const KernelChoice& choice, const JoinView& join, const Stretc
 
 /// As launch_count(), and writes the sums of each point.
 void launch_sums(const KernelChoice& choice, const JoinView& join, const Stretch& stretch,
-                 const SumsView* sums, std::uint32_t* counts, unsigned long long* total,
+                 const DeviceSums& sums, std::uint32_t* counts, unsigned long long* total,
                  unsigned long long* candidates, cudaStream_t stream);
 
 /// Writes candidates[place - base] = how many points the point at that place will be compared with

@@ -35,6 +35,7 @@ struct Options {
   std::uint64_t device_memory_limit = 0;
   std::uint32_t rounds = 5;
   Output output = Output::pairs();  ///< what is timed besides the total
+  bool adds = false;                ///< that is the sums of NeighborSums
   ScalarType scalar = ScalarType::kFloat64;
   std::string changed;  ///< the knobs that differ from auto, in words
 };
@@ -137,6 +138,24 @@ std::string describe(const JoinStats& stats) {
   return text;
 }
 
+/// For each row the sum of a column of its neighbours, and the sum of their distances.
+struct NeighborSums {
+  explicit NeighborSums(std::uint64_t rows) : amounts(rows) {
+    for (std::uint64_t row = 0; row < rows; ++row) amounts[row] = static_cast<double>(row % 1000);
+    asked.right_columns = 1;
+    asked.right = &column;
+    for (const ValueStep step : {ValueStep::kRight, ValueStep::kDistance}) {
+      asked.program[asked.programs].count = 1;
+      asked.program[asked.programs].steps[0] = step;
+      asked.measure[asked.measures++] = {Fold::kSumOf, asked.programs++};
+    }
+  }
+
+  std::vector<double> amounts;
+  const double* column = amounts.data();
+  PairSums asked{};
+};
+
 void print_header(const EngineTable& engine) {
   print_device(engine);
   std::printf(
@@ -154,8 +173,10 @@ void measure(const EngineTable& engine, const Options& options, const Case& want
       narrow.empty() ? static_cast<const void*>(values.data()) : narrow.data();
   const Dataset points = {coordinates, nullptr, values.size() / wanted.dims, wanted.dims,
                           options.scalar};
+  const NeighborSums sums(options.adds ? points.rows : 0);
   JoinRequest request(Sides::one(points, PairSelection::kAll),
-                      PointsWithin{Metric::kL2, wanted.eps}, options.output);
+                      PointsWithin{Metric::kL2, wanted.eps},
+                      options.adds ? Output::sums(&sums.asked) : options.output);
   request.resources.threads = options.threads;
   request.resources.device_memory_limit = options.device_memory_limit;
   request.knobs = options.knobs;
@@ -227,6 +248,8 @@ void set_option(Options* options, const std::string& name, const std::string& va
       {"batch_pairs", [&] { knobs.batch_pairs = number(); }},
       {"output",
        [&] {
+         options->adds = value == "sums";
+         if (options->adds) return;
          const Output outputs[] = {Output::pairs(), Output::pairs_with_distances(),
                                    Output::count_per_row(), Output::total()};
          options->output =

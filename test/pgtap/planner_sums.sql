@@ -232,5 +232,50 @@ SELECT is(under_limit('SELECT a.grp, sum(b.i), avg(b.n) FROM a JOIN b ON a.v <->
 SET LOCAL work_mem = '64kB';
 SELECT same_rows('SELECT a.region, sum(b.n), max(b.t) FROM a JOIN b ON a.v <-> b.v <= 3 GROUP BY a.region', true, 'rows in a file');
 
+-- Rows that need not be kept: what is added up of them is computed as they are read, of both inputs at once where these are
+-- one scan. Where a value is special the inputs are read again.
+SELECT force_node(true);
+CREATE FUNCTION unread(query text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  plan text;
+BEGIN
+  EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) ' || query INTO plan;
+  RETURN (SELECT count(*) FROM regexp_matches(plan, '"Actual Loops": 0\M', 'g'));
+END $$;
+CREATE VIEW halves AS SELECT id, v, grp, w FROM a WHERE id % 2 = 0;
+CREATE TEMP TABLE readings(query text, kept text, unread bigint);
+INSERT INTO readings VALUES
+  ('SELECT x.grp, sum(y.w), count(*) FROM a x JOIN a y ON x.v <-> y.v <= 2 GROUP BY x.grp', 'None', 1),
+  ('SELECT sum(y.w), avg(y.id), bool_and(y.region < ''r3'') FROM a x JOIN a y ON x.v <-> y.v <= 2', 'None', 1),
+  ('SELECT round(sum(x.v <-> y.v)::numeric, 6) FROM a x JOIN a y ON x.v <-> y.v <= 2', 'None', 1),
+  ('SELECT x.grp, max(y.v[1]) FROM a x JOIN a y ON x.v <-> y.v <= 2 WHERE x.id < 300 AND y.id < 300 GROUP BY x.grp', 'None', 1),
+  ('SELECT x.grp, sum(y.w) FROM a x JOIN a y ON x.v <-> y.v <= 2 WHERE x.id < 300 AND y.id < 301 GROUP BY x.grp', 'None', 0),
+  ('SELECT x.region, x.kind, sum(y.id) FROM a x JOIN a y ON x.v <-> y.v <= 2 WHERE y.kind > 1 GROUP BY 1, 2', 'None', 0),
+  ('SELECT x.grp, sum(y.w * x.w) FROM halves x JOIN halves y ON x.v <-> y.v <= 2 GROUP BY x.grp', 'None', 1),
+  ('SELECT x.grp % 2, sum(y.w) FROM a x JOIN a y ON x.v <-> y.v <= 2 GROUP BY 1', 'Memory', 0),
+  ('SELECT a.region, sum(b.i), avg(b.f) FROM a JOIN b ON a.v <-> b.v <= 2 GROUP BY a.region HAVING count(*) > 20', 'None', 0),
+  ('SELECT b.s, sum(a.w) FROM a JOIN b ON a.v <-> b.v <= 2 GROUP BY b.s', 'None', 0),
+  ('SELECT a.grp, sum(b.i) FROM a JOIN b ON a.v <-> b.v <= 2 WHERE a.grp > 99 GROUP BY a.grp', 'None', NULL),
+  ('SELECT a.grp, sum(b.i), sum(a.id) FROM a JOIN b ON a.v <-> b.v <= 2 GROUP BY a.grp', 'Memory', 0),
+  ('SELECT a.grp, sum(b.i) FROM a LEFT JOIN b ON a.v <-> b.v <= 1 GROUP BY a.grp', 'Memory', 0),
+  ('SELECT a.grp, count(DISTINCT a.id) FROM a JOIN b ON a.v <-> b.v <= 1 GROUP BY a.grp', 'Memory', 0),
+  ('SELECT s.grp, sum(b.i) FROM (SELECT * FROM a ORDER BY id OFFSET 3) s JOIN b ON s.v <-> b.v <= 2 GROUP BY s.grp', 'Memory', 0),
+  ('SELECT x.id % 3, sum(y.f) FROM odd x JOIN odd y ON x.v <-> y.v <= 1 WHERE x.id < 21 AND y.id < 21 GROUP BY 1', 'Memory', 0),
+  ('SELECT x.grp, sum(100 / (y.id - 30)) FROM a x JOIN a y ON x.v <-> y.v <= 2 WHERE x.id > 200 GROUP BY x.grp', 'Memory', 0);
+SELECT same_rows(query, NULL, query) FROM readings;
+SELECT is(property('Kept Rows', query), kept, 'kept: ' || query) FROM readings WHERE kept IS NOT NULL;
+SELECT force_node(true);
+SELECT is(unread(query), unread, 'not read: ' || query) FROM readings WHERE unread IS NOT NULL;
+SELECT same_rows('SELECT eps, s, n FROM unnest(''{1,0,3,NULL,-1,2,NaN}''::float8[]) eps, LATERAL (SELECT x.grp, sum(y.w) AS s, count(*) AS n
+  FROM a x JOIN a y ON x.v <-> y.v <= eps GROUP BY x.grp) q', true, 'sums for one radius after the other');
+SELECT same_rows('SELECT k, s FROM generate_series(1, 4) k, LATERAL (SELECT round(sum(10.0::float8 / (y.id - 3 * k))::numeric, 9) AS s FROM a x JOIN a y
+  ON x.v <-> y.v <= 1 WHERE x.id > 3 * k + 9 AND y.id <> 3 * k) q', NULL, 'sums for one condition after the other');
+
+-- However few pairs are expected, they are not made.
+CREATE TABLE many AS SELECT i AS id, i % 50 AS grp, ARRAY[i % 100, i / 100]::float8[] AS v FROM generate_series(1, 10000) i;
+ANALYZE many;
+SELECT is(adds_up('SELECT x.grp, sum(y.id) FROM many x JOIN many y ON x.v <-> y.v <= 2 WHERE x.id % 2 = 0 AND y.id % 2 = 0 GROUP BY x.grp'
+  || orders), true, 'filters that are taken for narrow ones' || orders) FROM unnest('{""," ORDER BY x.grp"," ORDER BY 2"}'::text[]) orders;
+
 SELECT * FROM finish();
 ROLLBACK;

@@ -1,5 +1,6 @@
 #include "cpu/scan/sum_scan.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "cpu/scan/instruction_sets.h"
@@ -39,34 +40,44 @@ struct LaneSums {
     low = hn::Add(low, hn::Add(hn::Sub(high, hn::Sub(sum, part)), hn::Sub(x, part)));
     high = sum;
   }
+  HWY_INLINE void add(const LaneSums& other) {
+    add(other.high);
+    low = hn::Add(low, other.low);
+  }
+  /// Lanes are added two by two, which waits less than one after the other.
   void add_to(DoubleSum* sum) const {
     const Lanes lanes;
     double highs[kMostLanes], lows[kMostLanes];
     hn::StoreU(high, lanes, highs);
     hn::StoreU(low, lanes, lows);
-    for (std::size_t lane = 0; lane < hn::Lanes(lanes); ++lane) sum->add(highs[lane], lows[lane]);
+    for (std::size_t half = hn::Lanes(lanes) / 2; half > 0; half /= 2)
+      for (std::size_t lane = 0; lane < half; ++lane) {
+        DoubleSum both{highs[lane], lows[lane]};
+        both.add(highs[lane + half], lows[lane + half]);
+        highs[lane] = both.high;
+        lows[lane] = both.low;
+      }
+    sum->add(highs[0], lows[0]);
   }
 };
 
 void sum_up(const double* values, std::size_t count, DoubleSum* sum) {
   const Lanes lanes;
   const std::size_t step = hn::Lanes(lanes);
-  const auto load = [&](std::size_t at) HWY_ATTR {
-    const Vector x = hn::LoadU(lanes, values + at);
-    return hn::IfThenElseZero(hn::Eq(x, x), x);
-  };
+  const auto numbers = [&](Vector x) HWY_ATTR { return hn::IfThenElseZero(hn::Eq(x, x), x); };
+  LaneSums even, odd;  // neither waits for the other
   std::size_t i = 0;
-  if (count >= 2 * step) {
-    LaneSums even, odd;  // neither waits for the other
-    for (; i + 2 * step <= count; i += 2 * step) {
-      even.add(load(i));
-      odd.add(load(i + step));
-    }
-    even.add_to(sum);
-    odd.add_to(sum);
+  for (; i + 2 * step <= count; i += 2 * step) {
+    even.add(numbers(hn::LoadU(lanes, values + i)));
+    odd.add(numbers(hn::LoadU(lanes, values + i + step)));
   }
-  for (; i < count; ++i)
-    if (values[i] == values[i]) sum->add(values[i]);
+  for (; i < count; i += step) {
+    double last[kMostLanes] = {};
+    std::copy_n(values + i, std::min(step, count - i), last);
+    even.add(numbers(hn::LoadU(lanes, last)));
+  }
+  even.add(odd);
+  even.add_to(sum);
 }
 
 }  // namespace HWY_NAMESPACE

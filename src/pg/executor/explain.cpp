@@ -253,8 +253,10 @@ void explain_report(const JoinReport& report, ExplainState* es) {
   if (es->timing) explain_times(report, es);
 }
 
-void explain_kept_rows(bool spilled, ExplainState* es) {
-  if (spilled || is_detailed(es)) ExplainPropertyText("Kept Rows", spilled ? "Disk" : "Memory", es);
+void explain_kept_rows(KeptRows kept, ExplainState* es) {
+  constexpr const char* kNames[] = {"None", "Memory", "Disk"};
+  if (kept == KeptRows::kDisk || is_detailed(es))
+    ExplainPropertyText("Kept Rows", kNames[static_cast<int>(kept)], es);
 }
 
 void explain_function_node(CustomScanState* state, List*, ExplainState* es) {

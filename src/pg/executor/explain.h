@@ -24,7 +24,8 @@ void explain_removed(const char* label, double rows, const PlanState* state, Exp
 void explain_report(const JoinReport& report, ExplainState* es);
 
 /// Where rows that wait for their pair are kept.
-void explain_kept_rows(bool spilled, ExplainState* es);
+enum class KeptRows { kNone, kMemory, kDisk };
+void explain_kept_rows(KeptRows kept, ExplainState* es);
 
 /// Which device did how much of a shared join, "0: 51 %, 1: 49 %"; of others an empty string.
 const char* shares_of_devices(const JoinStats& stats);

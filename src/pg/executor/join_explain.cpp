@@ -134,7 +134,10 @@ const char* sums_fallback(const JoinNode* node) {
 
 /// What was done besides the engine's work.
 void explain_work(const JoinNode* node, ExplainState* es) {
-  explain_kept_rows(node->budget.spilled, es);
+  explain_kept_rows(node->budget.spilled ? KeptRows::kDisk
+                    : node->left.unkept  ? KeptRows::kNone
+                                         : KeptRows::kMemory,
+                    es);
   if (fetched_rows(node) > 0) explain_count("Rows Fetched", fetched_rows(node), es);
   if (node->odd_rows > 0) explain_count("Odd Rows", node->odd_rows, es);
   if (node->top_asked > 0 && is_detailed(es))

@@ -100,6 +100,7 @@ void prepare_side(JoinNode* node, Side* side, const Bitmapset* shown, Bitmapset*
   side->most_radius = kNoRadius;
   side->late = nullptr;
   side->places = {};
+  side->unkept = false;
 }
 
 void prepare_sides(JoinNode* node) {
@@ -171,44 +172,11 @@ bool lacks_radius(const Side& side, std::uint64_t row) {
   return side.radius > 0 && side.row_radii[row] == kNoRadius;
 }
 
-/// Makes the compared value of a row, which is kept with this number, a point, a box, or odd; or
-/// nothing where it holds a NULL and so matches nothing.
-void add_row_value(JoinNode* node, Side* side, ValueShape* shape, std::int64_t row, Datum value,
-                   TupleTableSlot* slot) {
-  if (has_odd_radius(node, *side, static_cast<std::uint64_t>(row)))
-    return add_odd(node, side, row, value);
-  ExprContext* const scratch = node->css.ss.ps.ps_ExprContext;
-  const MemoryContext caller = MemoryContextSwitchTo(scratch->ecxt_per_tuple_memory);
-  const ValueProblem problem = add_compared(node, side, shape, row, value);
-  const bool added =
-      problem == ValueProblem::kNone ||
-      (problem != ValueProblem::kNullElement && change_shape(node, side, shape, row, value));
-  if (!added && problem != ValueProblem::kNullElement) add_odd(node, side, row, value);
-  if (added) note_radius(side, static_cast<std::uint64_t>(row));
-  if (added && side->buffer.scored)
-    set_score(&side->buffer,
-              side->operand != nullptr ? side->row_scores[row] : read_score(node, side, slot));
-  MemoryContextSwitchTo(caller);
-}
-
 /// Keeps the score of the next row, whose value is computed later.
 void keep_score(JoinNode* node, Side* side, TupleTableSlot* slot) {
   const std::uint64_t row = row_count(*side);
   reserve_next(node->rows, &side->row_scores, row, &side->score_room);
   side->row_scores[row] = read_score(node, side, slot);
-}
-
-void start_buffer(JoinNode* node, Side* side, std::uint64_t limit) {
-  PointBuffer& buffer = side->buffer;
-  buffer.context = node->rows;
-  buffer.source = "a side of a similarity join";
-  buffer.limit = limit;
-  buffer.scalar = scalar_of(*node->data.test.type, node->form);
-  buffer.scored = side->score > 0 && node->form != ValueForm::kBox;
-  buffer.spill = &node->run->spill;
-  buffer.shares = node->run->service.socket >= 0;
-  side->plane_boxes = {node->rows, nullptr, 0, 0};
-  buffer.plane_boxes = &side->plane_boxes;
 }
 
 // ---- Inputs
@@ -238,10 +206,9 @@ void read_plan(JoinNode* node, Side* side, ValueShape* shape) {
 
 /// Reads a side in the quickest way.
 void read_side(JoinNode* node, Side* side, ValueShape* shape) {
-  const std::uint64_t limit = dataset_share(node->run, 2);
-  start_buffer(node, side, limit);
+  start_side(node, side);
   if (read_side_blocks(node, side, shape)) return;
-  start_buffer(node, side, limit);
+  start_side(node, side);
   read_plan(node, side, shape);
 }
 
@@ -289,7 +256,7 @@ void convert_to_boxes(JoinNode* node, Side* side, ValueShape* shape) {
     close_late(node, side);
     return read_side(node, side, shape);
   }
-  start_buffer(node, side, dataset_share(node->run, 2));
+  start_side(node, side);
   convert_rows(node, side, shape);
 }
 
@@ -330,14 +297,6 @@ void read_sides(JoinNode* node, ValueShape* shape) {
   if (wants_boxes(node, left_rows, right_rows)) read_boxes(node, {&left, &right}, shape);
 }
 
-/// Ends the reading of a side.
-void finish_side(JoinNode* node, Side* side, const ValueShape& shape) {
-  if (node->form == ValueForm::kBox) widen_boxes(&side->buffer, shape.dims);
-  side->points = finish_points(&side->buffer);
-  share_side(node->run, side == &node->left ? 0 : 1, side->buffer.shared, {}, nullptr);
-  sort_odd(side);
-}
-
 // ---- Looking rows up
 
 /// The compared value of a row, which is 0 and *is_null where it was NULL. May load a chunk of
@@ -371,6 +330,44 @@ void close_sides(JoinNode* node) {
 }
 
 }  // namespace
+
+void start_side(JoinNode* node, Side* side) {
+  PointBuffer& buffer = side->buffer;
+  buffer.context = node->rows;
+  buffer.source = "a side of a similarity join";
+  buffer.limit = dataset_share(node->run, 2);
+  buffer.scalar = scalar_of(*node->data.test.type, node->form);
+  buffer.scored = side->score > 0 && node->form != ValueForm::kBox;
+  buffer.spill = &node->run->spill;
+  buffer.shares = node->run->service.socket >= 0;
+  side->plane_boxes = {node->rows, nullptr, 0, 0};
+  buffer.plane_boxes = &side->plane_boxes;
+}
+
+void add_row_value(JoinNode* node, Side* side, ValueShape* shape, std::int64_t row, Datum value,
+                   TupleTableSlot* slot) {
+  if (has_odd_radius(node, *side, static_cast<std::uint64_t>(row)))
+    return add_odd(node, side, row, value);
+  ExprContext* const scratch = node->css.ss.ps.ps_ExprContext;
+  const MemoryContext caller = MemoryContextSwitchTo(scratch->ecxt_per_tuple_memory);
+  const ValueProblem problem = add_compared(node, side, shape, row, value);
+  const bool added =
+      problem == ValueProblem::kNone ||
+      (problem != ValueProblem::kNullElement && change_shape(node, side, shape, row, value));
+  if (!added && problem != ValueProblem::kNullElement) add_odd(node, side, row, value);
+  if (added) note_radius(side, static_cast<std::uint64_t>(row));
+  if (added && side->buffer.scored)
+    set_score(&side->buffer,
+              side->operand != nullptr ? side->row_scores[row] : read_score(node, side, slot));
+  MemoryContextSwitchTo(caller);
+}
+
+void finish_side(JoinNode* node, Side* side, const ValueShape& shape) {
+  if (node->form == ValueForm::kBox) widen_boxes(&side->buffer, shape.dims);
+  side->points = finish_points(&side->buffer);
+  share_side(node->run, side == &node->left ? 0 : 1, side->buffer.shared, {}, nullptr);
+  sort_odd(side);
+}
 
 void add_odd(JoinNode* node, Side* side, std::int64_t row, Datum value) {
   OddRows& odd = side->odd;
@@ -421,11 +418,21 @@ void read_inputs(JoinNode* node) {
   begin_run(node, false);
   ValueShape shape = {};
   shape.only_exact = is_exact(node->data.test);
-  instr_time start, end;
+  instr_time start;
   INSTR_TIME_SET_CURRENT(start);
   read_sides(node, &shape);
   for (Side* const side : {&node->left, &node->right}) finish_side(node, side, shape);
   lift_sides(node);
+  report_reading(node, start, shape);
+}
+
+void rescan_inputs(JoinNode* node) {
+  ExecReScan(node->left.plan);
+  ExecReScan(node->right.plan);
+}
+
+void report_reading(JoinNode* node, instr_time start, const ValueShape& shape) {
+  instr_time end;
   INSTR_TIME_SET_CURRENT(end);
   INSTR_TIME_SUBTRACT(end, start);
   JoinReport& report = node->run->report;

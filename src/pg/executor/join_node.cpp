@@ -12,11 +12,6 @@ namespace {
 
 JoinNode* from_state(CustomScanState* state) { return reinterpret_cast<JoinNode*>(state); }
 
-void read_again(JoinNode* node) {
-  ExecReScan(node->left.plan);
-  ExecReScan(node->right.plan);
-}
-
 bool has_values(const Side& side) { return side.points.rows > 0 || side.odd.count > 0; }
 
 /// Sets the band of distances that the radius leaves to the engine and to the condition. False when
@@ -49,16 +44,21 @@ void start(JoinNode* node) {
     node->run->exhausted = true;
     return;
   }
-  if (node->sums != nullptr) start_sums(node);
+  if (node->sums != nullptr && !node->left.unkept) start_sums(node);
   start_pairs(node);
   if (!may_match) node->step = Step::kDone;
+  if (node->left.unkept && may_match && node->mode != Mode::kSums) {
+    node->run->exhausted = true;
+    return;
+  }
   start_work(node);
   node->pairs_are_rows = are_pairs_rows(node);
 }
 
-/// Reads the inputs where the service could not join what it keeps. False: it could.
-bool start_without_kept(JoinNode* node) {
-  if (!lost_kept(node)) return false;
+/// Reads the inputs where the join could not do without their rows. False: it could.
+bool start_with_rows(JoinNode* node) {
+  if (!misses_rows(node)) return false;
+  if (node->left.unkept) keep_summed_rows(node);
   read_inputs(node);
   start(node);
   return true;
@@ -66,10 +66,11 @@ bool start_without_kept(JoinNode* node) {
 
 /// Reads what is not read yet and starts.
 void open(JoinNode* node) {
-  if (node->mode == Mode::kUnread && !read_kept_inputs(node)) read_inputs(node);
+  if (node->mode == Mode::kUnread && !read_kept_inputs(node) && !read_summed_inputs(node))
+    read_inputs(node);
   begin_join(node->run);
   start(node);
-  start_without_kept(node);
+  start_with_rows(node);
 }
 
 TupleTableSlot* project(JoinNode* node) {
@@ -102,7 +103,7 @@ TupleTableSlot* next(CustomScanState* state) {
       node->pairs_are_rows = false;
     }
     const bool found = next_row(node);
-    if (start_without_kept(node)) continue;
+    if (start_with_rows(node)) continue;
     if (!found) break;
     if (holds(node, node->where)) return project(node);
     InstrCountFiltered1(state, 1);
@@ -187,12 +188,12 @@ void rescan(CustomScanState* state) {
   ExecScanReScan(&state->ss);
   if (node->run == nullptr) return;
   node->finished = false;
-  if (!changed && node->mode != Mode::kUnread && !node->keeps) {
+  if (!changed && node->mode != Mode::kUnread && !lacks_rows(node)) {
     open(node);
     return;
   }
   forget_rows(node);
-  read_again(node);
+  rescan_inputs(node);
 }
 
 /// CustomExecMethods::EndCustomScan.

@@ -21,6 +21,7 @@
 #include "pg/types/product_test.h"
 
 extern "C" {
+#include "portability/instr_time.h"
 #include "utils/resowner.h"
 }
 
@@ -92,6 +93,7 @@ struct Side {
   OddRows odd;
   LateRows* late;    ///< the table, where the service keeps its points and pairs are wanted
   RowPlaces places;  ///< of its rows in the stores, once all were read
+  bool unkept;       ///< each row is a point, and no longer there
 };
 
 /// A pair of rows that may be among the first of the query's order.
@@ -273,7 +275,7 @@ inline bool is_settled(const JoinNode* node, std::uint64_t left) {
 }
 
 inline std::uint64_t row_count(const Side& side) {
-  const bool stored = side.late == nullptr || side.places.rows > 0;
+  const bool stored = !side.unkept && (side.late == nullptr || side.places.rows > 0);
   return stored ? side.shown.rows->rows : side.points.rows;
 }
 
@@ -283,8 +285,12 @@ inline bool names_positions(const JoinNode* node) {
   return request.self_join() && !request.sides.in_file() && !node->keeps;
 }
 
-/// Whether the service could not join what it keeps: the inputs have to be read.
-inline bool lost_kept(const JoinNode* node) { return node->keeps && node->run->exhausted; }
+/// Whether the rows are not here: the service keeps their points, or read_summed_inputs() has kept
+/// nothing else.
+inline bool lacks_rows(const JoinNode* node) { return node->keeps || node->left.unkept; }
+
+/// Whether they are wanted after all: the inputs have to be read.
+inline bool misses_rows(const JoinNode* node) { return lacks_rows(node) && node->run->exhausted; }
 
 // ---- join_inputs.cpp
 
@@ -293,6 +299,23 @@ void read_inputs(JoinNode* node);
 
 /// Forgets all that was read, but not what the last run did.
 void forget_rows(JoinNode* node);
+
+/// Has both inputs begin again.
+void rescan_inputs(JoinNode* node);
+
+/// Before a side is read: it has no points.
+void start_side(JoinNode* node, Side* side);
+
+/// Makes the compared value of a row, which is kept with this number, a point, a box, or odd; or
+/// nothing where it holds a NULL and so matches nothing.
+void add_row_value(JoinNode* node, Side* side, ValueShape* shape, std::int64_t row, Datum value,
+                   TupleTableSlot* slot);
+
+/// Ends the reading of a side.
+void finish_side(JoinNode* node, Side* side, const ValueShape& shape);
+
+/// Notes what was read, since `start`.
+void report_reading(JoinNode* node, instr_time start, const ValueShape& shape);
 
 /// Ends the fetching of a side's rows, if it was begun.
 void close_late(JoinNode* node, Side* side);
@@ -379,6 +402,15 @@ bool open_late(JoinNode* node, Side* side);
 
 /// Reads all rows of such a side that its points name, or all of the table, into its stores.
 void store_late(JoinNode* node, Side* side);
+
+// ---- sum_reading.cpp
+
+/// The same as read_inputs() where the engine can add up the pairs of what is read, and of no row
+/// more is wanted than that. False: the inputs have to be read, from their beginnings.
+bool read_summed_inputs(JoinNode* node);
+
+/// From now on rows are kept, and the inputs begin again.
+void keep_summed_rows(JoinNode* node);
 
 // ---- join_sums.cpp
 

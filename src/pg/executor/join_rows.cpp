@@ -185,7 +185,7 @@ bool next_row(JoinNode* node) {
   if (node->nearest != nullptr) return next_nearest_row(node);
   if (node->mode == Mode::kTop) {
     if (next_top(node)) return true;
-    if (node->top_problem == nullptr || lost_kept(node)) return false;
+    if (node->top_problem == nullptr || misses_rows(node)) return false;
     restart_run(node->run);
     start_rows(node);
     start_pairs(node);

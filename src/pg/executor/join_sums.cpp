@@ -133,9 +133,10 @@ void clear_groups(JoinNode* node) {
   work->emitted = 0;
   forget_sum_request(node);
   const bool grouped = work->groups != nullptr;
+  work->row_room = row_count(node->left);
   if (grouped) {
-    resize_array(work->context, &work->group_of_row, row_count(node->left));
-    std::fill_n(work->group_of_row, row_count(node->left), kUnknown);
+    resize_array(work->context, &work->group_of_row, work->row_room);
+    std::fill_n(work->group_of_row, work->row_room, kUnknown);
   }
   if (grouped) start_groups(work->groups, work->context);
   if (!grouped) add_group(node, kNoRow);
@@ -295,6 +296,19 @@ bool has_argument(const Sum& sum, ExprContext* expressions, Datum* value) {
   return !is_null;
 }
 
+void note_group(JoinNode* node, std::uint64_t row, const TupleTableSlot* slot) {
+  SumWork* const work = node->sums;
+  if (work->groups == nullptr) return;
+  RowStore* const firsts = node->left.shown.rows;
+  const std::uint64_t group = group_of_row(work->groups, over_scan_tuple(node));
+  if (group == work->group_count) {
+    add_group(node, firsts->rows);
+    store_row(firsts, slot->tts_values, slot->tts_isnull);
+  }
+  reserve_next(work->context, &work->group_of_row, row, &work->row_room);
+  work->group_of_row[row] = static_cast<std::uint32_t>(group);
+}
+
 void begin_sums(JoinNode* node) {
   SumWork* const work = static_cast<SumWork*>(palloc0(sizeof(SumWork)));
   PlanState* const parent = &node->css.ss.ps;
@@ -360,6 +374,7 @@ Output wanted_sums(JoinNode* node) {
 }
 
 bool prepare_sums(JoinNode* node) {
+  if (node->left.unkept) return true;
   make_sum_request(node);
   if (node->sums->problem != nullptr) forget_sum_request(node);
   return node->sums->problem == nullptr;
@@ -367,7 +382,8 @@ bool prepare_sums(JoinNode* node) {
 
 bool take_sums(JoinNode* node) {
   SumWork* const work = node->sums;
-  if (work->groups != nullptr && !node->data.groups_may_raise) find_groups(node);
+  const bool knows_groups = work->groups == nullptr || node->left.unkept;
+  if (!knows_groups && !node->data.groups_may_raise) find_groups(node);
   bool right = true;
   while (right && next_engine_batch(node->run)) {
     right = take_batch(node, node->run->batch);
@@ -380,7 +396,10 @@ bool take_sums(JoinNode* node) {
   if (!right) restart_run(node->run);
   work->problem = right ? "the sums do not fit in gpujoin.host_memory_limit"
                         : "some values are special, out of range, or raise errors";
-  clear_groups(node);
+  if (node->left.unkept)
+    node->run->exhausted = true;
+  else
+    clear_groups(node);
   return false;
 }
 

@@ -1,6 +1,6 @@
 // The state of a node that adds pairs up, and what its parts share: join_sums.cpp, which adds;
-// sum_request.cpp, which tells the engine what to add; and sum_words.cpp, which takes over what the
-// engine found of a row.
+// sum_reading.cpp, which reads rows that need not be kept; sum_request.cpp, which tells the engine
+// what to add; and sum_words.cpp, which takes over what the engine found of a row.
 #pragma once
 
 #include "pg/executor/join_node.h"
@@ -59,14 +59,15 @@ struct SumWork {
   bool needs_left;       ///< some aggregate or filter is of left rows
   bool shows_values[2];  ///< some expression is of the compared value, which has to be rebuilt
   bool shows_values_to_engine[2];  ///< and so is one of what the engine is told
+  bool keeps_rows;                 ///< pairs had to be asked for once: rows are kept from then on
   // What belongs to one run:
   MemoryContext context;
   const char* problem;          ///< why the engine does not add up the pairs; null: it may
-  std::uint32_t* group_of_row;  ///< [left rows] kUnknown until it is asked for; null: no groups
+  std::uint32_t* group_of_row;  ///< [row_room] kUnknown until it is asked for; null: no groups
   std::uint64_t* first_rows;    ///< [groups] a row of each
   std::uint64_t* pairs;         ///< [groups]
   Tally* tallies;               ///< [groups][count]
-  std::uint64_t group_count, first_room, pair_room, tally_room;
+  std::uint64_t row_room, group_count, first_room, pair_room, tally_room;
   std::uint64_t emitted;  ///< groups
   PairSums asked;
   Size told_bytes;           ///< of its columns, with what else is in the context
@@ -122,6 +123,10 @@ inline int program_leaves(const Sum& sum) { return combines(sum) ? 0 : sum.plan.
 bool take_leaf(const Sum& sum, int leaf, ExprContext* expressions, std::int64_t* number,
                bool* is_null);
 
+/// Notes the group of the next left row, which the scan tuple shows as `slot` has it. Of the rows
+/// the first one of each group is kept.
+void note_group(JoinNode* node, std::uint64_t row, const TupleTableSlot* slot);
+
 // ---- sum_words.cpp
 
 /// Adds the words of a left row with so many pairs, and whose expressions the scan tuple shows.
@@ -141,5 +146,17 @@ void make_sum_request(JoinNode* node);
 
 /// Forgets what the engine was told.
 void forget_sum_request(JoinNode* node);
+
+/// What is read of the rows of both sides, before they are known to be points.
+struct SumValues;
+SumValues* begin_sum_values(JoinNode* node);
+
+/// Reads what the engine is to know of the next point of a side, which the scan tuple shows. False:
+/// it is special, or raises an error, so that pairs have to be asked for.
+bool read_sum_values(JoinNode* node, SumValues* values, bool left, std::uint64_t point,
+                     ExprContext* row);
+
+/// The same as make_sum_request() once the values of all points of both sides have been read.
+void tell_sum_values(JoinNode* node, SumValues* values);
 
 }  // namespace gpujoin

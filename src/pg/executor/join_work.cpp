@@ -114,7 +114,7 @@ bool take_counts(JoinNode* node) {
 /// The engine had no memory, and has emitted nothing yet: it makes pairs instead, which takes the
 /// least, or else the condition is evaluated for all pairs.
 void do_without(JoinNode* node) {
-  if (node->keeps) return;
+  if (lacks_rows(node)) return;
   if (node->classes.side != nullptr) {
     set_classes_aside(node);
     node->step = Step::kOddLeft;
@@ -312,6 +312,7 @@ bool next_loop_match(JoinNode* node) {
 }  // namespace
 
 std::uint64_t row_of(const JoinNode* node, const Side& side, std::int64_t id) {
+  if (side.unkept) return static_cast<std::uint64_t>(id);
   const bool stored = side.places.rows > 0;  // late rows, in the order of the points
   if (!names_positions(node))
     return stored ? find_row_place(side.places, id) : static_cast<std::uint64_t>(id);

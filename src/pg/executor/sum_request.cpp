@@ -10,6 +10,25 @@ extern "C" {
 }
 
 namespace gpujoin {
+
+/// The values of an aggregate of the right side, by point, and what is known of all of them.
+struct RightValues {
+  bool* there;       ///< false: NULL, filtered out, or not to be had
+  __int128* values;  ///< integers, or orders
+  double* reals;
+  bool some_missing, some_large, some_large_squares;
+};
+
+/// What is read of the points of each side, or of a window of it.
+struct SumValues {
+  RightValues* of_sums;            ///< [count]
+  double*** leaves;                ///< [count][leaf]
+  bool** leaf_has_nulls;           ///< [count][leaf] of all windows
+  bool *left_fails, *right_fails;  ///< by point of the window
+  bool any_left, any_right;        ///< of all windows
+  std::uint64_t room[2];           ///< of the arrays of the right side, of the left one
+};
+
 namespace {
 
 /// A new column for the engine; its number.
@@ -48,14 +67,6 @@ int ask_sum(SumWork* work, int sum, bool squares, bool small, int* words) {
   if (!small) ask(work, Fold::kSum, column(ColumnOf::kUpper));
   return place;
 }
-
-/// The values of an aggregate of the right side, by point, and what is known of all of them.
-struct RightValues {
-  bool* there;       ///< false: NULL, filtered out, or not to be had
-  __int128* values;  ///< integers, or orders
-  double* reals;
-  bool some_missing, some_large, some_large_squares;
-};
 
 /// Reads the right number of a combination likewise.
 bool read_number(const Sum& sum, ExprContext* expressions, RightValues* into, std::uint64_t i) {
@@ -147,21 +158,12 @@ void for_windows(Side* side, const Visit& visit) {
   }
 }
 
-/// What is read of the points of a window of each side.
-struct ReadValues {
-  RightValues* of_sums;            ///< [count]
-  double*** leaves;                ///< [count][leaf]
-  bool** leaf_has_nulls;           ///< [count][leaf] of all windows
-  bool *left_fails, *right_fails;  ///< by point of the window
-  bool any_left, any_right;        ///< of all windows
-};
-
 /// Whether the aggregate is told of by a column of right rows.
 bool wants_right(const Sum& sum) { return is_of_right(sum) || combines(sum); }
 
 /// Reads everything that the engine wants to know of one point, whose row show_row() has shown.
 /// False: it is special.
-bool read_point(JoinNode* node, bool left, ReadValues* values, std::uint64_t i,
+bool read_point(JoinNode* node, bool left, SumValues* values, std::uint64_t i,
                 ExprContext* expressions) {
   SumWork* const work = node->sums;
   bool all = true;
@@ -176,24 +178,44 @@ bool read_point(JoinNode* node, bool left, ReadValues* values, std::uint64_t i,
   return all;
 }
 
-/// Forgets what was read of the window before.
-void clear_window(const SumWork* work, bool left, std::uint64_t rows, ReadValues* values) {
+/// Calls visit(&array, nothing) for each array of a side, with the value that stands for none.
+template <class Visit>
+void for_arrays(const SumWork* work, bool left, const SumValues& values, const Visit& visit) {
   for (int s = 0; s < work->count; ++s) {
-    const RightValues& right = values->of_sums[s];
-    if (!left && right.there != nullptr) std::fill_n(right.there, rows, false);
-    if (!left && right.values != nullptr) std::fill_n(right.values, rows, 0);
-    if (!left && right.reals != nullptr) std::fill_n(right.reals, rows, 0.0);
-    for (int l = 0; l < program_leaves(work->sums[s]); ++l)
-      if (work->sums[s].plan.leaf_is_left[l] == left)
-        std::fill_n(values->leaves[s][l], rows, std::numeric_limits<double>::quiet_NaN());
+    const Sum& sum = work->sums[s];
+    if (!left && wants_right(sum)) {
+      RightValues& right = values.of_sums[s];
+      const SumArithmetic arithmetic = arithmetic_of(sum.plan.state);
+      visit(&right.there, false);
+      if (!combines(sum) && arithmetic == SumArithmetic::kFloats)
+        visit(&right.reals, 0.0);
+      else if (combines(sum) || arithmetic != SumArithmetic::kNone)
+        visit(&right.values, __int128{0});
+    }
+    for (int l = 0; l < program_leaves(sum); ++l)
+      if (sum.plan.leaf_is_left[l] == left)
+        visit(&values.leaves[s][l], std::numeric_limits<double>::quiet_NaN());
   }
 }
 
+/// Gives the arrays of a side room for so many points.
+void make_room(const SumWork* work, bool left, const SumValues& values, std::uint64_t points) {
+  for_arrays(work, left, values,
+             [&](auto* array, auto) { resize_array(work->context, array, points); });
+}
+
+/// Forgets what was read of points `first` .. `end` - 1.
+void clear_values(const SumWork* work, bool left, const SumValues& values, std::uint64_t first,
+                  std::uint64_t end) {
+  for_arrays(work, left, values,
+             [&](auto* array, auto nothing) { std::fill(*array + first, *array + end, nothing); });
+}
+
 /// Reads everything that the engine wants to know of the points of a window.
-void read_window(JoinNode* node, bool left, const Window& window, ReadValues* values) {
+void read_window(JoinNode* node, bool left, const Window& window, SumValues* values) {
   SumWork* const work = node->sums;
   bool* const fails = left ? values->left_fails : values->right_fails;
-  clear_window(work, left, window.rows, values);
+  clear_values(work, left, *values, 0, window.rows);
   for (std::uint64_t i = 0; i < window.rows; ++i) {
     CHECK_FOR_INTERRUPTS();
     MemoryContextReset(node->asked);
@@ -207,7 +229,7 @@ void read_window(JoinNode* node, bool left, const Window& window, ReadValues* va
 }
 
 /// Takes notice of what decides how a window's values are told.
-void note_window(const SumWork* work, bool left, std::uint64_t rows, ReadValues* values) {
+void note_window(const SumWork* work, bool left, std::uint64_t rows, SumValues* values) {
   constexpr std::int64_t kSmall = std::int64_t{1} << 31;
   for (int s = 0; s < work->count; ++s) {
     RightValues& right = values->of_sums[s];
@@ -236,43 +258,30 @@ bool needs_side(const SumWork* work, bool left) {
   return false;
 }
 
-/// Room for the values of a window of each side.
-ReadValues make_room(JoinNode* node) {
-  SumWork* const work = node->sums;
-  const std::uint64_t left = most_window_rows(node->left.points),
-                      right = most_window_rows(node->right.points);
+/// The arrays of values, without room.
+SumValues no_values(SumWork* work) {
   const auto count = static_cast<std::uint64_t>(work->count);
-  ReadValues values = {};
+  SumValues values = {};
   values.of_sums = allocate_rows<RightValues>(work, count);
   values.leaves = allocate_rows<double**>(work, count);
   values.leaf_has_nulls = allocate_rows<bool*>(work, count);
-  values.left_fails = allocate_rows<bool>(work, left);
-  values.right_fails = allocate_rows<bool>(work, right);
   for (int s = 0; s < work->count; ++s) {
-    const Sum& sum = work->sums[s];
-    const SumArithmetic arithmetic = arithmetic_of(sum.plan.state);
-    if (wants_right(sum)) {
-      values.of_sums[s].there = allocate_rows<bool>(work, right);
-      if (combines(sum))
-        values.of_sums[s].values = allocate_rows<__int128>(work, right);
-      else if (arithmetic == SumArithmetic::kFloats)
-        values.of_sums[s].reals = allocate_rows<double>(work, right);
-      else if (arithmetic != SumArithmetic::kNone)
-        values.of_sums[s].values = allocate_rows<__int128>(work, right);
-    }
-    const auto leaves = static_cast<std::uint64_t>(sum.plan.leaf_count);
+    const auto leaves = static_cast<std::uint64_t>(work->sums[s].plan.leaf_count);
     values.leaves[s] = allocate_rows<double*>(work, leaves);
     values.leaf_has_nulls[s] = allocate_rows<bool>(work, leaves);
-    for (int l = 0; l < program_leaves(sum); ++l)
-      values.leaves[s][l] = allocate_rows<double>(work, sum.plan.leaf_is_left[l] ? left : right);
   }
   return values;
 }
 
 /// Reads both sides; of points in memory the values stay.
-ReadValues read_values(JoinNode* node) {
+SumValues read_values(JoinNode* node) {
   SumWork* const work = node->sums;
-  ReadValues values = make_room(node);
+  SumValues values = no_values(work);
+  for (const bool left : {true, false}) {
+    const std::uint64_t points = most_window_rows(left ? node->left.points : node->right.points);
+    make_room(work, left, values, points);
+    (left ? values.left_fails : values.right_fails) = allocate_rows<bool>(work, points);
+  }
   work->left_fails = allocate_rows<bool>(work, row_count(node->left));
   for (const bool left : {true, false})
     if (needs_side(work, left))
@@ -352,7 +361,7 @@ void ask_combined(SumWork* work, int s, const RightValues& values) {
   places.most = ask_extreme(work, s, false);
 }
 
-void ask_pair(SumWork* work, int s, const ReadValues& values) {
+void ask_pair(SumWork* work, int s, const SumValues& values) {
   Sum* const sum = &work->sums[s];
   const SumPlan& plan = sum->plan;
   ValueProgram program = {};
@@ -372,7 +381,7 @@ void ask_pair(SumWork* work, int s, const ReadValues& values) {
   ask_program(work, sum, program, has_nulls);
 }
 
-void ask_all(SumWork* work, const ReadValues& values) {
+void ask_all(SumWork* work, const SumValues& values) {
   if (values.any_right)
     work->failures_place =
         ask(work, Fold::kSum, add_integers_column(work, {ColumnOf::kFailure, false, 0, 0}));
@@ -389,7 +398,7 @@ void ask_all(SumWork* work, const ReadValues& values) {
 // ---- What is told
 
 /// A point's number in a column.
-FoldWord told_number(const ToldColumn& column, const ReadValues& values, std::uint64_t i) {
+FoldWord told_number(const ToldColumn& column, const SumValues& values, std::uint64_t i) {
   FoldWord word = {};
   if (column.of == ColumnOf::kFailure) {
     word.integer = values.right_fails[i];
@@ -443,7 +452,7 @@ std::uint32_t list_columns(const SumWork* work, bool left, ToldColumn* columns) 
 }
 
 /// Makes the columns of a side: in memory, or chunk by chunk in the file where its points are.
-void tell_side(JoinNode* node, bool left, ReadValues* values) {
+void tell_side(JoinNode* node, bool left, SumValues* values) {
   SumWork* const work = node->sums;
   Side* const side = left ? &node->left : &node->right;
   const Dataset& points = side->points;
@@ -475,14 +484,27 @@ void tell_side(JoinNode* node, bool left, ReadValues* values) {
 }
 
 /// Gives back what was read.
-void free_values(const SumWork* work, const ReadValues& values) {
-  for (int s = 0; s < work->count; ++s) {
-    const RightValues& of = values.of_sums[s];
-    for (void* const array : {static_cast<void*>(of.there), static_cast<void*>(of.values),
-                              static_cast<void*>(of.reals)})
-      if (array != nullptr) pfree(array);
-    for (int l = 0; l < program_leaves(work->sums[s]); ++l) pfree(values.leaves[s][l]);
-  }
+void free_values(const SumWork* work, const SumValues& values) {
+  for (const bool left : {true, false})
+    for_arrays(work, left, values, [](auto* array, auto) {
+      if (*array != nullptr) pfree(*array);
+    });
+}
+
+/// Describes to the engine what was read.
+void tell(JoinNode* node, SumValues* values) {
+  SumWork* const work = node->sums;
+  ask_all(work, *values);
+  for (const bool left : {true, false}) tell_side(node, left, values);
+  free_values(work, *values);
+  PairSums& asked = work->asked;
+  const FoldWord* const* const right = work->columns[false];
+  asked.left = reinterpret_cast<const double* const*>(work->columns[true]);
+  asked.right = reinterpret_cast<const double* const*>(right);
+  if (right != nullptr)
+    asked.integers = reinterpret_cast<const std::int64_t* const*>(right + asked.right_columns);
+  work->told_bytes = MemoryContextMemAllocated(work->context, true);
+  node->run->report.dataset_bytes += work->told_bytes;
 }
 
 }  // namespace
@@ -496,19 +518,34 @@ bool needs_measures(const JoinNode* node) {
 
 void make_sum_request(JoinNode* node) {
   SumWork* const work = node->sums;
-  ReadValues values = read_values(node);
+  SumValues values = read_values(node);
   if (!values.any_left) work->left_fails = nullptr;
-  ask_all(work, values);
-  for (const bool left : {true, false}) tell_side(node, left, &values);
-  free_values(work, values);
-  PairSums& asked = work->asked;
-  const FoldWord* const* const right = work->columns[false];
-  asked.left = reinterpret_cast<const double* const*>(work->columns[true]);
-  asked.right = reinterpret_cast<const double* const*>(right);
-  if (right != nullptr)
-    asked.integers = reinterpret_cast<const std::int64_t* const*>(right + asked.right_columns);
-  work->told_bytes = MemoryContextMemAllocated(work->context, true);
-  node->run->report.dataset_bytes += work->told_bytes;
+  tell(node, &values);
+}
+
+SumValues* begin_sum_values(JoinNode* node) {
+  SumValues* const values = allocate_rows<SumValues>(node->sums, 1);
+  *values = no_values(node->sums);
+  return values;
+}
+
+bool read_sum_values(JoinNode* node, SumValues* values, bool left, std::uint64_t point,
+                     ExprContext* row) {
+  constexpr std::uint64_t kFirstRoom = 1024;
+  std::uint64_t& room = values->room[left];
+  if (point >= room) {
+    const std::uint64_t before = room;
+    room = std::max({2 * room, kFirstRoom, point + 1});
+    make_room(node->sums, left, *values, room);
+    clear_values(node->sums, left, *values, before, room);
+  }
+  return try_to_read([&] { return read_point(node, left, values, point, row); });
+}
+
+void tell_sum_values(JoinNode* node, SumValues* values) {
+  for (const bool left : {true, false})
+    note_window(node->sums, left, (left ? node->left : node->right).points.rows, values);
+  tell(node, values);
 }
 
 Dataset with_sums(JoinNode* node, bool left, bool both, Dataset points) {

@@ -505,6 +505,19 @@ CustomPath* make_sum_path(PlannerInfo*, const CustomPath* join, const SumsOfJoin
   return &path->custom;
 }
 
+void offer_without_pairs(const PlannerInfo* root, RelOptInfo* output, Path* path) {
+  const bool wants_order =
+      root->sort_pathkeys != NIL || root->distinct_pathkeys != NIL || root->window_pathkeys != NIL;
+  ListCell* cell;
+  foreach (cell, output->pathlist) {
+    const Path* const other = static_cast<Path*>(lfirst(cell));
+    const bool may_be_wanted = wants_order && other->pathkeys != NIL;
+    if (!may_be_wanted && path->total_cost <= other->total_cost && !is_disabled(path))
+      output->pathlist = foreach_delete_current(output->pathlist, cell);
+  }
+  output->pathlist = lappend(output->pathlist, path);
+}
+
 void refuse_sums(CustomPath* join, SumsRefusal reason) {
   reinterpret_cast<JoinPath*>(join)->sums_refusal = reason;
 }

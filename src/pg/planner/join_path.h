@@ -45,6 +45,12 @@ struct SumsOfJoin {
 /// The path that adds up the pairs of `join`.
 CustomPath* make_sum_path(PlannerInfo* root, const CustomPath* join, const SumsOfJoin& sums);
 
+/// Offers a path that makes of a join what other paths of `output` make of its pairs. It is worth
+/// its cost however few pairs are expected: costlier paths go, whereas add_path() prefers them
+/// where they are sorted and cost a hundredth more. They stay where a step above may want their
+/// order.
+void offer_without_pairs(const PlannerInfo* root, RelOptInfo* output, Path* path);
+
 /// Notes for EXPLAIN why the pairs of `join` are made, though they are aggregated.
 void refuse_sums(CustomPath* join, SumsRefusal reason);
 

@@ -184,16 +184,15 @@ void add_sum_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output,
   states->path.rows = group_count(output);
   set_counting_cost(&states->path, &join->path);
   add_disabled_nodes(&states->path, {&join->path});
-  if (wanted.finishes) return add_path(output, &states->path);
+  if (wanted.finishes) return offer_without_pairs(root, output, &states->path);
   AggClauseCosts costs = {};
   get_agg_clause_costs(root, AGGSPLIT_FINAL_DESERIAL, &costs);
   // Each group comes once, so that its rows need be neither sorted nor hashed.
-  add_path(output,
-           &create_agg_path(root, output, &states->path, output->reltarget,
-                            query->groupClause != NIL ? AGG_SORTED : AGG_PLAIN,
-                            AGGSPLIT_FINAL_DESERIAL, group_clauses(root),
-                            reinterpret_cast<List*>(extra->havingQual), &costs, states->path.rows)
-                ->path);
+  AggPath* const finished = create_agg_path(
+      root, output, &states->path, output->reltarget,
+      query->groupClause != NIL ? AGG_SORTED : AGG_PLAIN, AGGSPLIT_FINAL_DESERIAL,
+      group_clauses(root), reinterpret_cast<List*>(extra->havingQual), &costs, states->path.rows);
+  offer_without_pairs(root, output, &finished->path);
 }
 
 }  // namespace gpujoin

@@ -74,7 +74,7 @@ RelOptInfo* find_group(PlannerInfo* root, const CustomPath* join) {
   return nullptr;
 }
 
-void finish_path(CustomPath* path, RelOptInfo* output, const Path* input) {
+void finish_path(const PlannerInfo* root, CustomPath* path, RelOptInfo* output, const Path* input) {
   path->path.parent = output;
   path->path.pathtarget = output->reltarget;
   path->path.pathkeys = NIL;
@@ -82,7 +82,7 @@ void finish_path(CustomPath* path, RelOptInfo* output, const Path* input) {
       output->pathlist != NIL ? static_cast<Path*>(linitial(output->pathlist))->rows : 1;
   set_counting_cost(&path->path, input);
   add_disabled_nodes(&path->path, {input});
-  add_path(output, &path->path);
+  offer_without_pairs(root, output, &path->path);
 }
 
 /// count(*) over a join. False: it is not that.
@@ -97,12 +97,12 @@ bool add_counting_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output,
     RelOptInfo* const group = grouped ? find_group(root, join) : nullptr;
     if (!can_count(root, join) || (grouped && group == nullptr) || !asks_for_counts(asked, group))
       return false;
-    finish_path(make_counting_path(join, grouped, group, having), output, &join->path);
+    finish_path(root, make_counting_path(join, grouped, group, having), output, &join->path);
     return true;
   }
   if (CustomPath* const call = find_plain_call(input)) {
     if (grouped || having != NIL || !asks_for_counts(asked, nullptr)) return false;
-    finish_path(make_counting_call(call), output, &call->path);
+    finish_path(root, make_counting_call(call), output, &call->path);
     return true;
   }
   return false;
