@@ -167,8 +167,14 @@ bool SharedJoin::deliver(ResultBatch* batch) {
     return !delivered_;
   }
   if (!gathers()) return false;
-  if (!rows_)
-    rows_.emplace(*host_, request_, kMostBatchPairs, std::move(counts_), std::move(sums_));
+  if (!rows_) {
+    RowBatches::FindSums sums;
+    if (request_.output() == Output::kSums)
+      sums = [this, width = row_words(*request_.sums())](std::uint64_t first, std::uint64_t) {
+        return sums_.data() + first * width;
+      };
+    rows_.emplace(*host_, request_, kMostBatchPairs, std::move(counts_), std::move(sums));
+  }
   if (!rows_->next(batch)) return false;
   shares_.front().join->name(batch);
   return true;

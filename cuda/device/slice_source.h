@@ -78,8 +78,8 @@ class SliceSource {
 
   /// Where counts are wanted, after the last slice: by position. Waits for the device.
   virtual Buffer<std::uint32_t> counts() = 0;
-  /// Where sums are wanted, likewise: [points][row_words()].
-  virtual Buffer<FoldWord> sums() { return {}; }
+  /// Where sums are wanted, likewise: the words of so many rows, which stay until the next call.
+  virtual const FoldWord* sums(std::uint64_t, std::uint64_t) { return nullptr; }
   /// Where clusters are wanted, likewise, of all rows: what pack_cluster() makes of each.
   virtual Buffer<std::uint64_t> clusters() { return {}; }
   /// Pairs found so far, in both orders where both are wanted.

@@ -62,7 +62,6 @@ Progress SlicedJoin::next_result(ResultBatch* batch) {
 RowBatches SlicedJoin::collect_rows() {
   HostBudget& host = resources_->host;
   Buffer<std::uint64_t> counts;
-  Buffer<FoldWord> sums;
   if (request_.output() == Output::kClusters) {
     if (source_) counts = source_->clusters();
   } else {
@@ -71,16 +70,18 @@ RowBatches SlicedJoin::collect_rows() {
     if (source_) found = source_->counts();
     std::fill(std::copy(found.begin(), found.end(), counts.begin()), counts.end(), 0);
   }
-  if (request_.output() == Output::kSums) {
-    const PairSums& asked = *request_.sums();
-    const std::uint32_t width = row_words(asked);
-    sums = Buffer<FoldWord>(host, request_.left().rows * width);
-    Buffer<FoldWord> found;
-    if (source_) found = source_->sums();
-    FoldWord* const rest = std::copy(found.begin(), found.end(), sums.begin());
-    for (FoldWord* row = rest; row < sums.end(); row += width) clear_row(asked, row);
+  if (request_.output() != Output::kSums)
+    return {host, request_, kMostBatchPairs, std::move(counts), nullptr};
+  if (!source_) {
+    const std::uint32_t width = row_words(*request_.sums());
+    nothing_ = Buffer<FoldWord>(host, kSummedBatchRows * width);
+    for (FoldWord* row = nothing_.begin(); row < nothing_.end(); row += width)
+      clear_row(*request_.sums(), row);
   }
-  return {host, request_, kMostBatchPairs, std::move(counts), std::move(sums)};
+  return {host, request_, kSummedBatchRows, std::move(counts),
+          [this](std::uint64_t first, std::uint64_t rows) {
+            return source_ ? source_->sums(first, rows) : nothing_.data();
+          }};
 }
 
 Progress SlicedJoin::next_pairs(ResultBatch* batch) {

@@ -49,6 +49,7 @@ class SlicedJoin : public DeviceJoin {
   std::unique_ptr<SliceSource> source_;
   std::optional<PairBatches> batches_;  ///< of a slice, all delivered before the next one is begun
   std::optional<RowBatches> rows_;      ///< after all slices, where counts are wanted
+  Buffer<FoldWord> nothing_;            ///< sums of a batch of rows, where there are no pairs
 };
 
 }  // namespace gpujoin::cuda

@@ -49,6 +49,8 @@ inline constexpr std::uint32_t kSortValueBits = 24;
 /// batch leaves much of the device idle where few points have many neighbours.
 inline constexpr std::uint64_t kFewestBatchPairs = 1 << 22;
 inline constexpr std::uint64_t kMostBatchPairs = 1 << 24;
+/// Rows whose sums come to the host at a time, while the caller takes those before them.
+inline constexpr std::uint64_t kSummedBatchRows = 1 << 16;
 inline constexpr std::uint32_t kStreams = 3;  ///< batches in flight, unless a knob sets them
 inline constexpr std::uint32_t kMostStreams = 16;
 

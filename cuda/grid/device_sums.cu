@@ -1,12 +1,14 @@
+#include <algorithm>
+
 #include "cuda/device/kernel_helpers.cuh"
 #include "cuda/grid/device_sums.h"
 
 namespace gpujoin::cuda {
 namespace {
 
-__global__ void clear_rows_kernel(const SumsView* sums, std::uint32_t points) {
-  const std::uint64_t point = global_thread();
-  if (point < points) clear_row(sums->asked, sums->words + point * sums->width);
+__global__ void clear_rows_kernel(const SumsView* sums, std::uint64_t rows) {
+  const std::uint64_t row = global_thread();
+  if (row < rows) clear_row(sums->asked, sums->words + row * sums->width);
 }
 
 /// Uploads columns by row, and puts them in the order of the index by gather(from, to).
@@ -29,7 +31,7 @@ DeviceSums::DeviceSums(const PairSums& asked, const DeviceIndex& left, const Dev
                        MemoryBudget& device, Uploader& uploader, cudaStream_t stream)
     : width_(row_words(asked)),
       stream_(stream),
-      words_(device, std::uint64_t{left.points} * width_, stream),
+      words_(device, left.rows * width_, stream),
       view_(device, 1, stream) {
   const auto reals = [&](const DeviceIndex& index) {
     return [&index, stream](const double* from, double* to) {
@@ -46,8 +48,7 @@ DeviceSums::DeviceSums(const PairSums& asked, const DeviceIndex& left, const Dev
   const SumsView view{asked,        width_,        left.rows,        right.rows,
                       left_.data(), right_.data(), integers_.data(), words_.data()};
   uploader.copy(view_.data(), &view, sizeof view, stream);
-  clear_rows_kernel<<<blocks_for(left.points), kBlockThreads, 0, stream>>>(view_.data(),
-                                                                           left.points);
+  clear_rows_kernel<<<blocks_for(left.rows), kBlockThreads, 0, stream>>>(view_.data(), left.rows);
   check_launch("clearing sums");
   few_ = few_sums(asked, right.rows);
 }
@@ -73,11 +74,12 @@ FewSums DeviceSums::few_sums(const PairSums& asked, std::uint64_t right_rows) co
   return few;
 }
 
-Buffer<FoldWord> DeviceSums::words(MemoryBudget& host) const {
-  Buffer<FoldWord> copy(host, words_.size());
-  copy_to_host(copy.data(), words_.data(), copy.size(), stream_);
+const FoldWord* DeviceSums::words(std::uint64_t first, std::uint64_t rows, HostBudget& host) {
+  if (host_rows_ < rows) host_words_ = PinnedBlock(host, rows * width_ * sizeof(FoldWord));
+  host_rows_ = std::max(host_rows_, rows);
+  copy_to_host(host_words_.as<FoldWord>(), words_.data() + first * width_, rows * width_, stream_);
   check(cudaStreamSynchronize(stream_), "copying sums");
-  return copy;
+  return host_words_.as<FoldWord>();
 }
 
 }  // namespace gpujoin::cuda

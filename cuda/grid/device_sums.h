@@ -20,7 +20,7 @@ struct SumsView {
   const double* left;  ///< [left_columns][left_rows] in index order
   const double* right;
   const std::int64_t* integers;
-  FoldWord* words;  ///< [left points, in index order][width]
+  FoldWord* words;  ///< [left rows, in index order][width]
 };
 
 /// The commonest sums, which kernels hold in registers: of distances, and of columns of right rows.
@@ -43,10 +43,9 @@ class DeviceSums {
   /// On the device.
   const SumsView* view() const { return view_.data(); }
   const FewSums& few() const { return few_; }
-  std::uint32_t width() const { return width_; }
-  /// The words of all points in index order: those of no pairs where nobody wrote others. Waits for
-  /// the device.
-  Buffer<FoldWord> words(MemoryBudget& host) const;
+  /// The words of so many rows, in index order, points first; those of no pairs where nobody wrote
+  /// others. They stay until the next call. Waits for the device.
+  const FoldWord* words(std::uint64_t first, std::uint64_t rows, HostBudget& host);
 
  private:
   FewSums few_sums(const PairSums& asked, std::uint64_t right_rows) const;
@@ -56,7 +55,9 @@ class DeviceSums {
   cudaStream_t stream_;
   DeviceBuffer<double> left_, right_;
   DeviceBuffer<std::int64_t> integers_;
-  DeviceBuffer<FoldWord> words_;
+  DeviceBuffer<FoldWord> words_;  ///< of all rows
+  PinnedBlock host_words_;
+  std::uint64_t host_rows_ = 0;  ///< that there is room for
   DeviceBuffer<SumsView> view_;
 };
 

@@ -191,7 +191,9 @@ Buffer<std::uint32_t> GridWalk::counts() {
   return ordered;
 }
 
-Buffer<FoldWord> GridWalk::sums() { return sums_->words(host_budget_); }
+const FoldWord* GridWalk::sums(std::uint64_t first, std::uint64_t rows) {
+  return sums_->words(first, rows, host_budget_);
+}
 
 /// Calls clear(place) for the places of walks that share the work.
 template <class Clear>

@@ -41,7 +41,7 @@ class GridWalk final : public SliceSource {
   const std::uint32_t* sequence() const override { return host_sequence_.as<std::uint32_t>(); }
   void fill(const Stretch& stretch, const FillRange& range, cudaStream_t stream) override;
   Buffer<std::uint32_t> counts() override;
-  Buffer<FoldWord> sums() override;
+  const FoldWord* sums(std::uint64_t first, std::uint64_t rows) override;
   std::uint64_t pairs() const override;
   void describe(JoinStats* stats) const override;
 

@@ -27,7 +27,7 @@ TEST(RowBatches, hand_each_row_over_once_and_in_order) {
     for (const std::uint64_t rows : {0, 1, 7, 20}) {
       RowBatches batches(budget, request_of(Output::count_per_row(), batch_pairs), 4,
                          counts_of(budget, rows), {});
-      const std::uint64_t most = batch_pairs > 0 ? batch_pairs : 4;
+      const std::uint64_t most = batch_pairs > 0 ? std::min<std::uint64_t>(batch_pairs, 4) : 4;
       std::uint64_t next = 0;
       ResultBatch batch;
       while (batches.next(&batch)) {
@@ -59,14 +59,18 @@ TEST(RowBatches, clusters_are_no_numbers_of_pairs) {
 TEST(RowBatches, sums_are_those_of_their_rows) {
   MemoryBudget budget(0);
   PairSums asked{};
-  const std::uint32_t width = row_words(asked);
-  const JoinRequest request = request_of(Output::sums(&asked), 2);
-  Buffer<FoldWord> sums(budget, 5 * width);
-  const FoldWord* const first = sums.data();
-  RowBatches batches(budget, request, 100, counts_of(budget, 5), std::move(sums));
+  FoldWord words[5] = {};
+  std::uint64_t found = 0;
+  RowBatches batches(budget, request_of(Output::sums(&asked), 2), 100, counts_of(budget, 5),
+                     [&](std::uint64_t first, std::uint64_t rows) {
+                       EXPECT_EQ(first, found);
+                       found += rows;
+                       return words + first;
+                     });
   ResultBatch batch;
   for (std::uint64_t row = 0; batches.next(&batch); row += batch.row_count)
-    EXPECT_EQ(batch.sums, first + row * width);
+    EXPECT_EQ(batch.sums, words + row);
+  EXPECT_EQ(found, 5u);
 }
 
 }  // namespace

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 namespace gpujoin {
 namespace {
 
-constexpr std::uint64_t kTurnRows = std::uint64_t{1} << 20;
+constexpr std::uint64_t kTurnRows = std::uint64_t{1} << 20;    // of a worker
+constexpr std::uint64_t kCopiedRows = std::uint64_t{1} << 16;  // by a worker at a time
 constexpr std::uint64_t kSampledValues = std::uint64_t{1} << 16;
 
 void check(const Status& status) {
@@ -57,13 +59,14 @@ std::uint64_t write_rows(const RowFile& file, RowCopy& copy, std::uint64_t first
 
 DividedSide::DividedSide(MemoryBudget& budget, const Dataset& data, CutColumn column,
                          std::uint64_t part_rows, std::uint64_t memory, const RowFile* scratch,
-                         SumColumnsOfSide sums)
+                         WorkerPool& pool, SumColumnsOfSide sums)
     : budget_(budget),
       data_(data),
       column_(column),
       part_rows_(part_rows),
       scratch_(scratch),
-      sums_(std::move(sums)) {
+      sums_(std::move(sums)),
+      pool_(pool) {
   // A little less than a part each, since a bucket is only about as large as the sample has it.
   const std::uint64_t expected = std::max<std::uint64_t>(1, part_rows - part_rows / 8);
   std::uint64_t buckets = std::max<std::uint64_t>(1, (data.rows + expected - 1) / expected);
@@ -81,6 +84,17 @@ DividedSide::DividedSide(MemoryBudget& budget, const Dataset& data, CutColumn co
     runs_ = make_room_for_rows(budget, data, buckets * run_rows_, sums_.count);
   }
   choose_bounds(buckets);
+  if (data.file != nullptr) return;
+  constexpr std::uint64_t kRowsOfCount = 8;  // so that counts take little memory beside rows
+  shares_ = std::clamp<std::uint64_t>(data.rows / kRowsOfCount / buckets_.size(), 1, pool.size());
+  share_rows_ = (data.rows + shares_ - 1) / shares_;
+  next_.resize(shares_ * buckets_.size());
+}
+
+unsigned DividedSide::threads_for(const Dataset& data, std::uint32_t threads) {
+  constexpr std::uint64_t kRowsOfThread = std::uint64_t{1} << 17;
+  const std::uint64_t useful = data.file == nullptr ? data.rows / kRowsOfThread : 0;
+  return static_cast<unsigned>(std::clamp<std::uint64_t>(useful, 1, std::max(threads, 1u)));
 }
 
 /// Equal shares of a sample.
@@ -108,9 +122,9 @@ Extent DividedSide::bounds_of(const Dataset& data, std::uint64_t row) const {
   return {bound(column_.low), bound(column_.high)};
 }
 
-DividedSide::Bucket& DividedSide::bucket_of(const Extent& bounds) {
+std::size_t DividedSide::bucket_of(const Extent& bounds) const {
   const auto next = std::upper_bound(bounds_.begin(), bounds_.end(), bounds.low);
-  return buckets_[static_cast<std::size_t>(next - bounds_.begin())];
+  return static_cast<std::size_t>(next - bounds_.begin());
 }
 
 bool DividedSide::divide() {
@@ -124,49 +138,61 @@ bool DividedSide::divide() {
     chunk_ = {};
     return false;
   }
-  if (done_ == 2 * data_.rows) return false;
-  const bool counting = done_ < data_.rows;
-  const std::uint64_t first = counting ? done_ : done_ - data_.rows;
-  const std::uint64_t end = std::min(data_.rows, first + kTurnRows);
-  counting ? count_rows(first, end) : list_rows(first, end);
-  done_ += end - first;
-  if (done_ == data_.rows) {
-    std::uint64_t place = 0;
-    for (Bucket& bucket : buckets_) {
-      bucket.first = place;
-      place += std::exchange(bucket.rows, 0);
-    }
-  } else if (done_ == 2 * data_.rows) {
-    cut_lists();
+  if (done_ == 2 * share_rows_) return false;
+  if (done_ < share_rows_) {
+    visit_turn([](std::uint64_t& next, std::uint64_t) { ++next; });
+    if (done_ == share_rows_) place_lists();
+    return true;
   }
-  return done_ < 2 * data_.rows;
+  visit_turn([this](std::uint64_t& next, std::uint64_t row) {
+    rows_[next++] = static_cast<std::uint32_t>(row);
+  });
+  if (done_ < 2 * share_rows_) return true;
+  cut_lists();
+  next_ = {};
+  return false;
 }
 
 // ---- In memory
 
-void DividedSide::count_rows(std::uint64_t first, std::uint64_t end) {
-  for (std::uint64_t row = first; row < end; ++row) ++bucket_of(bounds_of(data_, row)).rows;
+/// Calls visit(next, row) for some more rows of each share, `next` that of the row's bucket.
+template <class Visit>
+void DividedSide::visit_turn(const Visit& visit) {
+  const std::uint64_t first = done_ % share_rows_, turn = std::min(kTurnRows, share_rows_ - first);
+  pool_.parallel_for(shares_, [&](std::size_t share, unsigned) {
+    const std::uint64_t begin = share * share_rows_ + first;
+    const std::uint64_t end = std::min({data_.rows, begin + turn, (share + 1) * share_rows_});
+    std::uint64_t* const next = next_.data() + share * buckets_.size();
+    for (std::uint64_t row = begin; row < end; ++row)
+      visit(next[bucket_of(bounds_of(data_, row))], row);
+  });
+  done_ += turn;
 }
 
-void DividedSide::list_rows(std::uint64_t first, std::uint64_t end) {
-  for (std::uint64_t row = first; row < end; ++row) {
-    Bucket& bucket = bucket_of(bounds_of(data_, row));
-    rows_[bucket.first + bucket.rows++] = static_cast<std::uint32_t>(row);
+/// Where the lists of buckets begin, and in each the rows of the shares, one after the other.
+void DividedSide::place_lists() {
+  std::uint64_t place = 0;
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    buckets_[b].first = place;
+    for (std::uint64_t share = 0; share < shares_; ++share)
+      place += std::exchange(next_[share * buckets_.size() + b], place);
+    buckets_[b].rows = place - buckets_[b].first;
   }
 }
 
 /// Makes parts of the lists.
 void DividedSide::cut_lists() {
-  for (Bucket& bucket : buckets_) {
-    for (std::uint64_t done = 0; done < bucket.rows;) {
-      const Run run{bucket.first + done, std::min(part_rows_, bucket.rows - done)};
-      Extent extent = kNoExtent;
-      for (std::uint64_t i = run.place; i < run.place + run.rows; ++i)
-        include(extent, bounds_of(data_, rows_[i]));
-      add_run(bucket, run, extent);
-      done += run.rows;
-    }
-  }
+  std::vector<std::pair<Bucket*, Run>> runs;
+  for (Bucket& bucket : buckets_)
+    for (std::uint64_t done = 0; done < bucket.rows; done += runs.back().second.rows)
+      runs.push_back({&bucket, {bucket.first + done, std::min(part_rows_, bucket.rows - done)}});
+  std::vector<Extent> extents(runs.size(), kNoExtent);
+  pool_.parallel_for(runs.size(), [&](std::size_t number, unsigned) {
+    const Run& run = runs[number].second;
+    for (std::uint64_t i = run.place; i < run.place + run.rows; ++i)
+      include(extents[number], bounds_of(data_, rows_[i]));
+  });
+  for (std::size_t i = 0; i < runs.size(); ++i) add_run(*runs[i].first, runs[i].second, extents[i]);
 }
 
 // ---- In a file
@@ -201,7 +227,7 @@ void DividedSide::move_chunk(std::uint64_t number) {
   load_chunk(number, rows);
   for (std::uint64_t row = 0; row < rows; ++row) {
     const Extent bounds = bounds_of(chunk_.view, row);
-    Bucket& bucket = bucket_of(bounds);
+    Bucket& bucket = buckets_[bucket_of(bounds)];
     const std::uint64_t place = bucket.first + bucket.rows++;
     runs_.ids[place] = chunk_.ids[row];
     std::memcpy(runs_.coordinates.data() + place * bytes, point(chunk_.view, row), bytes);
@@ -246,11 +272,17 @@ void DividedSide::sort_parts() {
 
 RowCopy DividedSide::load(std::size_t number) const {
   const Part& part = parts_[number];
-  if (data_.file == nullptr)
-    return copy_rows(
-        budget_, data_, rows_.data() + part.runs.front().place, part.rows, [] {}, sums_.count,
-        sums_.columns.data());
   RowCopy copy = make_room_for_rows(budget_, data_, part.rows, sums_.count);
+  if (data_.file == nullptr) {
+    const std::uint32_t* const rows = rows_.data() + part.runs.front().place;
+    pool_.parallel_for(
+        (part.rows + kCopiedRows - 1) / kCopiedRows, [&](std::size_t piece, unsigned) {
+          const std::uint64_t first = piece * kCopiedRows;
+          copy_listed_rows(data_, rows, first, std::min(part.rows, first + kCopiedRows),
+                           sums_.columns.data(), &copy);
+        });
+    return copy;
+  }
   std::uint64_t row = 0;
   for (const Run& run : part.runs) {
     read_rows(*scratch_, run.place, copy, row, run.rows);

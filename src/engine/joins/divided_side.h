@@ -9,6 +9,7 @@
 #include "engine/request/buffer.h"
 #include "engine/request/dataset.h"
 #include "engine/request/row_copy.h"
+#include "engine/worker_pool.h"
 
 namespace gpujoin {
 
@@ -39,10 +40,14 @@ struct SumColumnsOfSide {
 /// part, to another place of the file.
 class DividedSide {
  public:
-  /// `memory` is what dividing may take. `scratch` is for data in a file. Everything outlives this.
-  /// Throws what Buffer throws.
+  /// How many threads are worth it for a side, of so many that there are.
+  static unsigned threads_for(const Dataset& data, std::uint32_t threads);
+
+  /// `memory` is what dividing may take. `scratch` is for data in a file, `pool` for data in
+  /// memory. Everything outlives this. Throws what Buffer throws.
   DividedSide(MemoryBudget& budget, const Dataset& data, CutColumn column, std::uint64_t part_rows,
-              std::uint64_t memory, const RowFile* scratch, SumColumnsOfSide sums = {});
+              std::uint64_t memory, const RowFile* scratch, WorkerPool& pool,
+              SumColumnsOfSide sums = {});
 
   /// Divides some more rows, in some milliseconds. False when all are divided. Throws what Buffer
   /// throws, and RowFileFailed.
@@ -86,9 +91,10 @@ class DividedSide {
   };
 
   void choose_bounds(std::uint64_t buckets);
-  Bucket& bucket_of(const Extent& bounds);
-  void count_rows(std::uint64_t first, std::uint64_t end);
-  void list_rows(std::uint64_t first, std::uint64_t end);
+  std::size_t bucket_of(const Extent& bounds) const;
+  template <class Visit>
+  void visit_turn(const Visit& visit);
+  void place_lists();
   void cut_lists();
   void load_chunk(std::uint64_t number, std::uint64_t rows);
   void move_chunk(std::uint64_t number);
@@ -105,9 +111,14 @@ class DividedSide {
   std::vector<double> bounds_;  ///< ascending; the values from which the next bucket begins
   std::vector<Bucket> buckets_;
   std::vector<Part> parts_;
-  std::uint64_t done_ = 0;  ///< rows, or chunks; rows in memory pass twice
+  std::uint64_t done_ = 0;  ///< chunks; or rows of each share in memory, which pass twice
 
-  Buffer<std::uint32_t> rows_;  ///< in memory: by bucket
+  // In memory.
+  WorkerPool& pool_;
+  std::uint64_t shares_ = 1, share_rows_ = 0;  ///< a worker has consecutive rows
+  std::vector<std::uint64_t>
+      next_;                    ///< [shares][buckets] how many rows, then where the next one goes
+  Buffer<std::uint32_t> rows_;  ///< by bucket
 
   // In a file.
   std::uint64_t run_rows_ = 0;  ///< rows of a bucket that go to the file at a time

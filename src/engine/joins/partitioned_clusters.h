@@ -140,6 +140,7 @@ class PartitionedClusters final : public Join {
   const OpenJoin joins_;
   MemoryBudget budget_;
   std::uint64_t part_rows_ = 0;
+  std::optional<WorkerPool> dividers_;
   std::optional<DividedSide> side_;
   std::vector<std::uint64_t> bases_;  ///< [parts + 1] the first slot of each
   std::vector<bool> has_new_cores_;   ///< by part, since its own clusters

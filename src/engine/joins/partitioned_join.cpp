@@ -150,11 +150,14 @@ void PartitionedJoin::begin() {
           : static_cast<std::uint64_t>(kDividingShare *
                                        static_cast<double>(request_.resources.memory_limit)) /
                 (request_.self_join() ? 1 : 2);
+  dividers_.emplace(
+      std::max(DividedSide::threads_for(request_.left(), request_.resources.threads),
+               DividedSide::threads_for(request_.right(), request_.resources.threads)));
   left_side_.emplace(*budget_, request_.left(), cut_.column, rows, memory,
-                     request_.resources.scratch, carried(request_, true));
+                     request_.resources.scratch, *dividers_, carried(request_, true));
   if (!request_.self_join())
     right_side_.emplace(*budget_, request_.right(), cut_.column, rows, memory,
-                        request_.resources.scratch, carried(request_, false));
+                        request_.resources.scratch, *dividers_, carried(request_, false));
 }
 
 /// Divides some more rows; true when all are divided.

@@ -114,6 +114,7 @@ class PartitionedJoin final : public Join {
   Cut cut_{};
   std::shared_ptr<MemoryBudget> budget_;
   std::unique_ptr<PartJoins> parts_;
+  std::optional<WorkerPool> dividers_;
   std::optional<DividedSide> left_side_, right_side_;  // of a self-join the left one alone
   bool divided_ = false;
   std::vector<Step> steps_;       ///< to be done, the next one last

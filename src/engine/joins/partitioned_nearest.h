@@ -70,6 +70,7 @@ class PartitionedNearest final : public Join {
   Cut cut_{};
   std::shared_ptr<MemoryBudget> budget_;
   std::unique_ptr<PartJoins> parts_;
+  std::optional<WorkerPool> dividers_;
   std::optional<DividedSide> left_side_, right_side_;
   bool divided_ = false;
   std::size_t left_number_ = 0;  ///< the left part at hand, or the next one

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -15,16 +16,20 @@ namespace gpujoin {
 class RowBatches {
  public:
   RowBatches() = default;
-  /// `counts` and `sums`, [rows][row_words()] or empty, are by the position of the row. Batches
-  /// have as many rows as the request's batches have pairs, or `most_rows`. Throws what Buffer
-  /// throws.
+  /// Finds the words of so many rows from `first` on, [rows][row_words()], which stay until it is
+  /// called again.
+  using FindSums = std::function<const FoldWord*(std::uint64_t first, std::uint64_t rows)>;
+
+  /// `counts` are by the position of the row; no `sums`: none are wanted. Batches have as many rows
+  /// as the request's batches have pairs, `most_rows` at most. Throws what Buffer throws; next()
+  /// throws what `sums` throws.
   RowBatches(MemoryBudget& budget, const JoinRequest& request, std::uint64_t most_rows,
-             Buffer<std::uint64_t> counts, Buffer<FoldWord> sums)
+             Buffer<std::uint64_t> counts, FindSums sums)
       : counts_(std::move(counts)),
         sums_(std::move(sums)),
         rows_(budget, counts_.size()),
-        most_rows_(request.knobs.batch_pairs > 0 ? request.knobs.batch_pairs : most_rows),
-        width_(request.sums() != nullptr ? row_words(*request.sums()) : 0),
+        most_rows_(request.knobs.batch_pairs > 0 ? std::min(request.knobs.batch_pairs, most_rows)
+                                                 : most_rows),
         are_clusters_(request.output() == Output::kClusters) {
     std::iota(rows_.begin(), rows_.end(), 0u);
   }
@@ -36,7 +41,7 @@ class RowBatches {
     batch->row_count = std::min<std::uint64_t>(most_rows_, counts_.size() - next_);
     batch->rows = rows_.data() + next_;
     batch->counts = counts_.data() + next_;
-    if (sums_.size() > 0) batch->sums = sums_.data() + next_ * width_;
+    if (sums_) batch->sums = sums_(next_, batch->row_count);
     if (!are_clusters_)
       batch->pair_count =
           std::accumulate(batch->counts, batch->counts + batch->row_count, std::uint64_t{0});
@@ -46,10 +51,9 @@ class RowBatches {
 
  private:
   Buffer<std::uint64_t> counts_;
-  Buffer<FoldWord> sums_;
+  FindSums sums_;
   Buffer<std::uint32_t> rows_;  ///< 0, 1, ...
   std::uint64_t most_rows_ = 0;
-  std::uint32_t width_ = 0;
   bool are_clusters_ = false;
   std::uint64_t next_ = 0;
 };

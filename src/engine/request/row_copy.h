@@ -1,6 +1,7 @@
 // Some rows of a dataset as a dataset of their own.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -53,30 +54,36 @@ inline RowCopy make_room_for_rows(MemoryBudget& budget, const Dataset& like, std
   return room;
 }
 
-/// Copies the rows listed. They keep their ids; where the dataset has none, their positions in it
-/// become their ids. Calls look() now and then. `columns` are further ones of the dataset's rows,
-/// of 8 bytes a row. Throws what Buffer and look() throw.
+/// Copies rows number first .. end - 1 of a list to the same places of `copy`, which has room for
+/// all of them. They keep their ids; where the dataset has none, their positions in it become their
+/// ids. `columns` are further ones of the dataset's rows, of 8 bytes a row.
+inline void copy_listed_rows(const Dataset& data, const std::uint32_t* rows, std::uint64_t first,
+                             std::uint64_t end, const void* const* columns, RowCopy* copy) {
+  const std::uint64_t bytes = point_bytes(data);
+  for (std::uint64_t i = first; i < end; ++i) {
+    const std::uint64_t row = rows[i];
+    std::memcpy(copy->coordinates.data() + i * bytes, point(data, row), bytes);
+    copy->ids[i] = id_of(data, row);
+    if (data.scores != nullptr) copy->scores[i] = data.scores[row];
+    for (std::uint32_t k = 0; k < data.key_columns; ++k)
+      copy->keys[i * data.key_columns + k] = key_of(data, row, k);
+  }
+  for (std::uint32_t c = 0; c < copy->column_count; ++c) {
+    std::uint64_t* const to = copy->columns.data() + c * copy->view.rows;
+    const auto* const from = static_cast<const std::uint64_t*>(columns[c]);
+    for (std::uint64_t i = first; i < end; ++i) to[i] = from[rows[i]];
+  }
+}
+
+/// The rows listed. Calls look() now and then. Throws what Buffer and look() throw.
 template <class Look>
 RowCopy copy_rows(MemoryBudget& budget, const Dataset& data, const std::uint32_t* rows,
-                  std::uint64_t count, const Look& look, std::uint32_t column_count = 0,
-                  const void* const* columns = nullptr) {
+                  std::uint64_t count, const Look& look) {
   constexpr std::uint64_t kRowsBetweenLooks = 65536;
-  const std::uint64_t bytes = point_bytes(data);
-  RowCopy copy = make_room_for_rows(budget, data, count, column_count);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    if (i % kRowsBetweenLooks == 0) look();
-    const std::uint64_t row = rows[i];
-    std::memcpy(copy.coordinates.data() + i * bytes, point(data, row), bytes);
-    copy.ids[i] = id_of(data, row);
-    if (data.scores != nullptr) copy.scores[i] = data.scores[row];
-    for (std::uint32_t k = 0; k < data.key_columns; ++k)
-      copy.keys[i * data.key_columns + k] = key_of(data, row, k);
-  }
-  for (std::uint32_t c = 0; c < column_count; ++c) {
+  RowCopy copy = make_room_for_rows(budget, data, count);
+  for (std::uint64_t first = 0; first < count; first += kRowsBetweenLooks) {
     look();
-    std::uint64_t* const to = copy.columns.data() + c * count;
-    const auto* const from = static_cast<const std::uint64_t*>(columns[c]);
-    for (std::uint64_t i = 0; i < count; ++i) to[i] = from[rows[i]];
+    copy_listed_rows(data, rows, first, std::min(count, first + kRowsBetweenLooks), nullptr, &copy);
   }
   return copy;
 }
