@@ -65,8 +65,7 @@ class CellWalker {
         progress_(tools.tally),
         query_(index_.dims),
         low_(index_.dims),
-        high_(index_.dims),
-        cursors_(row_count()) {
+        high_(index_.dims) {
     scan_ = {index_.tiles.data(), query_.data(), index_.dims,
              plan_.strategy.screened ? plan_.screen.reject : plan_.threshold.raw,
              plan_.strategy.short_circuit};
@@ -95,6 +94,12 @@ class CellWalker {
   /// Neighbouring cells that follow one another.
   struct Row {
     std::size_t begin, end;
+  };
+  /// Places that differ in the last column of the grid alone.
+  struct Line {
+    std::uint64_t base;  ///< the key of the first one
+    bool exists;
+    Row row;  ///< the one found last
   };
 
   Window points_of(std::size_t cell) const {
@@ -136,32 +141,49 @@ class CellWalker {
 
   /// Finds the rows of cells around one that may have neighbours of its points, its own first.
   void find_rows(std::size_t cell) {
-    const std::uint32_t dims = grid().dims, bits = grid().bits, span = 2 * walk_.radius + 1;
+    const GridGeometry& grid = this->grid();
     rows_.clear();
-    if (dims == 0) {
+    if (grid.dims == 0) {
       rows_.push_back({0, index_.cells()});
       return;
     }
-    const std::uint64_t key = index_.cell_keys[cell], mask = (std::uint64_t{1} << bits) - 1;
+    const Buffer<std::uint64_t>& keys = index_.cell_keys;
+    const std::uint64_t key = keys[cell], mask = (std::uint64_t{1} << grid.bits) - 1;
+    if (lines_.empty() || (key & ~mask) != lines_of_) find_lines(key & ~mask);
     const auto here = static_cast<std::int64_t>(key & mask);
-    const auto last = static_cast<std::int64_t>(grid().cells[dims - 1]) - 1;
+    const auto last = static_cast<std::int64_t>(grid.cells[grid.dims - 1]) - 1;
     const auto radius = static_cast<std::int64_t>(walk_.radius);
     const auto low = static_cast<std::uint64_t>(std::max<std::int64_t>(0, here - radius));
     const auto high = static_cast<std::uint64_t>(std::min(last, here + radius));
-    const std::size_t count = cursors_.size();
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::size_t number = (count / 2 + i) % count;
-      std::uint64_t base = 0;
-      if (!find_base(key, number, span, &base)) continue;
-      const std::size_t begin = index_.find_cell(cursors_[number], base | low);
-      std::size_t end = begin;
-      while (end < index_.cells() && index_.cell_keys[end] <= (base | high)) ++end;
-      cursors_[number] = begin;
-      if (begin < end) rows_.push_back({begin, end});
+    for (Line& line : lines_) {
+      if (!line.exists) continue;
+      // Most cells come in the order of their keys: the row is not far beyond the last one.
+      const std::uint64_t first = line.base | low, most = line.base | high;
+      Row& row = line.row;
+      if (row.begin > 0 && keys[row.begin - 1] >= first)
+        row = {index_.find_cell(row.begin, first), 0};
+      while (row.begin < keys.size() && keys[row.begin] < first) ++row.begin;
+      if (row.end <= row.begin || keys[row.end - 1] > most) row.end = row.begin;
+      while (row.end < keys.size() && keys[row.end] <= most) ++row.end;
+      if (row.begin < row.end) rows_.push_back(row);
     }
   }
 
-  /// The key of a neighbouring row's first place; false: it lies outside the grid.
+  /// Looks around for the lines of places in which the rows lie of cells whose keys begin so.
+  void find_lines(std::uint64_t key) {
+    const std::uint32_t span = 2 * walk_.radius + 1;
+    const std::size_t count = row_count();
+    lines_.resize(count);
+    lines_of_ = key;
+    for (std::size_t i = 0; i < count; ++i) {
+      Line& line = lines_[i];
+      line.base = 0;
+      line.exists = find_base(key, (count / 2 + i) % count, span, &line.base);
+      if (line.exists) line.row = {index_.find_cell(line.row.begin, line.base), 0};
+    }
+  }
+
+  /// The key of a neighbouring line's first place; false: it lies outside the grid.
   bool find_base(std::uint64_t key, std::size_t number, std::uint32_t span,
                  std::uint64_t* base) const {
     const std::uint32_t bits = grid().bits;
@@ -404,8 +426,9 @@ class CellWalker {
   WalkProgress progress_;
   std::vector<double> query_;  ///< the loaded point, columns as in tiles
   std::vector<double> low_, high_;
-  std::vector<std::size_t> places_;   ///< of the grid's columns in it
-  std::vector<std::size_t> cursors_;  ///< where a row was last found
+  std::vector<std::size_t> places_;  ///< of the grid's columns in it
+  std::vector<Line> lines_;          ///< around the one of the cell at hand, its own first
+  std::uint64_t lines_of_ = 0;       ///< its base
   std::vector<Row> rows_;
   Scan scan_{};
   std::uint32_t point_ = 0;
