@@ -8,7 +8,9 @@
 // The rest of this file is compiled once per instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/walk/lane_search.cpp"
-#include "hwy/foreach_target.h"  // keep before highway.h
+#include "hwy/foreach_target.h"
+// Behind it, for each instruction set again:
+#include "cpu/scan/lanes-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -21,34 +23,6 @@ using Lanes = hn::CappedTag<double, kMostLanes>;
 using Words = hn::RebindToUnsigned<Lanes>;
 using Vector = hn::Vec<Lanes>;
 using Mask = hn::Mask<Lanes>;
-
-/// See core/distance.h.
-template <Metric M>
-HWY_INLINE Vector add_difference(Vector raw, Vector difference) {
-  if constexpr (M == Metric::kL2) {
-    return hn::Add(raw, hn::Mul(difference, difference));
-  } else if constexpr (M == Metric::kL1) {
-    return hn::Add(raw, hn::Abs(difference));
-  } else {
-    return hn::Max(raw, hn::Abs(difference));
-  }
-}
-
-template <class T>
-HWY_INLINE Vector load_column(const T* column) {
-  const Lanes lanes;
-  if constexpr (sizeof(T) == sizeof(double)) {
-    return hn::Load(lanes, column);
-  } else {
-    return hn::PromoteTo(lanes, hn::Load(hn::Rebind<float, Lanes>(), column));
-  }
-}
-
-HWY_INLINE std::uint32_t bits_of(Mask mask) {
-  std::uint8_t bytes[8] = {};
-  hn::StoreMaskBits(Lanes(), mask, bytes);
-  return bytes[0];
-}
 
 template <Metric M, class T, std::uint32_t D>
 class LaneSearcher {
@@ -143,7 +117,7 @@ class LaneSearcher {
     std::size_t passed;
     if (kByLane && !among && 2 * count <= step_) {
       search_.candidates += (window.end - window.begin) * count;
-      passed = compare_each(window, bits_of(needing));
+      passed = compare_each(window, bits_of(Lanes(), needing));
     } else {
       search_.candidates += (window.end - window.begin) * step_;
       passed = among ? compare_all<true>(window) : compare_all<false>(window);
@@ -152,8 +126,7 @@ class LaneSearcher {
   }
 
   const T* column_of(std::size_t position) const {
-    return reinterpret_cast<const T*>(tree_.tiles.data()) +
-           position / kTilePoints * (D * kTilePoints) + position % kTilePoints;
+    return tile_place(reinterpret_cast<const T*>(tree_.tiles.data()), position, D);
   }
 
   /// One point after the other with all lanes. Puts the keys of those that some lane needs in
@@ -169,8 +142,8 @@ class LaneSearcher {
       const T* const column = column_of(position);
       Vector raws = hn::Zero(lanes);
       for (std::uint32_t d = 0; d < D; ++d)
-        raws = add_difference<M>(
-            raws, hn::Sub(query_[d], hn::Set(lanes, static_cast<double>(column[d * kTilePoints]))));
+        raws = add_coordinate<M>(raws, query_[d],
+                                 hn::Set(lanes, static_cast<double>(column[d * kTilePoints])));
       Mask pass = hn::Le(raws, bound_);
       const auto here = hn::Set(words, position);
       if constexpr (kAmong)
@@ -195,9 +168,9 @@ class LaneSearcher {
         const T* const column = column_of(first);
         Vector sums = hn::Zero(lanes);
         for (std::uint32_t d = 0; d < D; ++d)
-          sums = add_difference<M>(sums, hn::Sub(hn::Set(lanes, search_.queries[d * step_ + lane]),
-                                                 load_column(column + d * kTilePoints)));
-        std::uint32_t pass = bits_of(hn::Le(sums, hn::Set(lanes, bounds[lane])));
+          sums = add_coordinate<M>(sums, hn::Set(lanes, search_.queries[d * step_ + lane]),
+                                   load_column(lanes, column + d * kTilePoints));
+        std::uint32_t pass = bits_of(lanes, hn::Le(sums, hn::Set(lanes, bounds[lane])));
         if (pass == 0) continue;
         hn::Store(sums, lanes, raws);
         for (; pass != 0; pass &= pass - 1, place += step_) {
