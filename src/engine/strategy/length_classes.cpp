@@ -13,8 +13,8 @@ constexpr std::size_t kMostClasses = 4;
 constexpr double kClassRatio = 4;
 constexpr double kShortShare = 0.5;  // of rows: fewer make no class that is worth its index
 constexpr int kNumbers = 256;        // of lengths, each a quarter as long as the one before
-constexpr double kCopied = 1.3;      // a row is copied, and then indexed
-constexpr double kWorthShare = 0.8;  // estimates are of samples
+constexpr double kCopyNs = 40;       // a row, into a class
+constexpr double kWorthShare = 0.9;  // of the time of one class: estimates are of samples
 
 double length_of(const Dataset& data, std::uint64_t row, std::uint32_t column) {
   return key_of(data, row, column + 1) - key_of(data, row, column);
@@ -103,6 +103,20 @@ double walk_ms(const JoinRequest& request, std::uint32_t column, const std::vect
   return ms;
 }
 
+/// What one core takes to index each class of one side for each of the other.
+double index_ms(const JoinRequest& request, double left_classes, double right_classes) {
+  const double rows = static_cast<double>(request.left().rows) * right_classes +
+                      static_cast<double>(request.right().rows) * left_classes;
+  return kCoreIndexNs / 1e6 * (request.self_join() ? rows / 2 : rows);
+}
+
+double index_ms(const JoinRequest& request, const std::vector<Class>& classes) {
+  double count[2] = {};
+  for (const Class& one : classes)
+    for (int side = 0; side < 2; ++side) count[side] += one.rows[side] > 0 ? 1 : 0;
+  return index_ms(request, count[0], count[1]);
+}
+
 }  // namespace
 
 PairKeys keys_of_class(PairKeys keys, std::uint32_t column, double longest) {
@@ -116,7 +130,7 @@ LengthClasses choose_length_classes(const JoinRequest& request, const WalkCosts&
   if (request.keys.intervals == 0 || request.sides.in_file() || left.rows == 0 || right.rows == 0)
     return best;
   const auto rows = static_cast<double>(left.rows + right.rows);
-  const double index_ms = kCoreIndexNs / 1e6 * rows;
+  const double copy_ms = kCopyNs / 1e6 * rows;
   double whole_ms = -1;
   for (std::uint32_t column = 0; column < request.keys.count; ++column) {
     if (!request.keys.is_interval(column)) continue;
@@ -131,8 +145,9 @@ LengthClasses choose_length_classes(const JoinRequest& request, const WalkCosts&
     if (classes.size() < 2) continue;
     if (whole_ms < 0) whole_ms = choose_strategy(request, costs).estimate().ms;
     const double ms = walk_ms(request, column, classes, costs);
-    const double more_ms = kCopied * index_ms * static_cast<double>(classes.size());
-    if (ms + more_ms > kWorthShare * (whole_ms + index_ms)) continue;
+    if (ms + index_ms(request, classes) + copy_ms >
+        kWorthShare * (whole_ms + index_ms(request, 1, 1)))
+      continue;
     if (!best.bounds.empty() && best.ms <= ms) continue;
     best = {column, {}, ms};
     for (auto one = classes.rbegin() + 1; one != classes.rend(); ++one)
