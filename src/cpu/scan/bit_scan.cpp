@@ -1,7 +1,5 @@
 #include "cpu/scan/bit_scan.h"
 
-#include <cstring>
-
 #define GPUJOIN_COUNTS_BITS
 #include "cpu/scan/instruction_sets.h"
 
