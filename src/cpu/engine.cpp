@@ -134,14 +134,19 @@ std::unique_ptr<Join> open_range_join(const JoinRequest& request, const Shares& 
       shares.left, shares.right);
 }
 
-/// Joins of parts, as many rows at a time as memory allows.
+/// Joins of parts, as many rows at a time as memory allows. By the lengths of intervals, parts have
+/// plans of their own.
 class CpuParts final : public PartJoins {
  public:
   CpuParts(const JoinRequest& request, std::shared_ptr<cpu::RangePlans> plans,
-           std::shared_ptr<MemoryBudget> budget)
-      : request_(request), budget_(std::move(budget)), plans_(std::move(plans)) {}
+           std::shared_ptr<MemoryBudget> budget, LengthClasses classes = {})
+      : request_(request),
+        budget_(std::move(budget)),
+        plans_(std::move(plans)),
+        classes_(std::move(classes)) {}
 
   Cut cut() override {
+    if (by_length()) return cut_by_length(request_, classes_);
     if (is_of_bits(request_.metric())) return choose_cut(request_, {}, kCoreWalkCosts);
     if (request_.output() == Output::kNearest) return choose_nearest_cut(request_);
     return choose_cut(request_, plans_->plan(request_)->index.strategy, kCoreWalkCosts);
@@ -152,9 +157,9 @@ class CpuParts final : public PartJoins {
     const std::uint64_t index_bytes =
         request_.shape() == Shape::kBoxes       ? cpu::box_index_row_bytes(request_)
         : request_.output() == Output::kNearest ? cpu::nearest_row_bytes(request_)
-        : is_of_bits(request_.metric())
-            ? cpu::bit_row_bytes(request_)
-            : cpu::prepared_row_bytes(request_, *plans_->plan(request_));
+        : is_of_bits(request_.metric())         ? cpu::bit_row_bytes(request_)
+        : by_length()                           ? cpu::most_prepared_row_bytes(request_)
+                      : cpu::prepared_row_bytes(request_, *plans_->plan(request_));
     const std::uint64_t copied =
         point_bytes(request_.left()) + sizeof(std::int64_t) + sizeof(double) * request_.keys.count;
     const std::uint64_t row_bytes = 2 * (copied + index_bytes) + sum_row_bytes(request_);
@@ -170,6 +175,9 @@ class CpuParts final : public PartJoins {
     if (part.output() == Output::kNearest) return std::make_unique<cpu::NearestJoin>(part, budget_);
     const OpenJoin range_join = [=, this](const JoinRequest& join) -> std::unique_ptr<Join> {
       if (is_of_bits(join.metric())) return std::make_unique<cpu::BitJoin>(join, budget_);
+      if (by_length())
+        return std::make_unique<cpu::RangeJoin>(join, std::make_shared<cpu::RangePlans>(), budget_,
+                                                nullptr, nullptr);
       return std::make_unique<cpu::RangeJoin>(join, plans_, budget_, left, right);
     };
     if (part.output() == Output::kTopPairs) return std::make_unique<TopkScan>(part, range_join);
@@ -179,9 +187,12 @@ class CpuParts final : public PartJoins {
   void enforce_limits(bool enforced) override { budget_->enforce(enforced); }
 
  private:
+  bool by_length() const { return !classes_.bounds.empty(); }
+
   const JoinRequest request_;
   std::shared_ptr<MemoryBudget> budget_;
   const std::shared_ptr<cpu::RangePlans> plans_;
+  const LengthClasses classes_;
 };
 
 /// Whether the data, or its indexes, are too large for memory.
@@ -235,13 +246,25 @@ std::unique_ptr<Join> open_bit_join(const JoinRequest& request) {
       request, std::make_shared<MemoryBudget>(request.resources.memory_limit));
 }
 
+/// By classes of intervals, whose rows are copied; null: memory has no room for that, or there is
+/// one class.
+std::unique_ptr<Join> open_by_length(const JoinRequest& request) {
+  LengthClasses classes = choose_length_classes(request, kCoreWalkCosts);
+  if (classes.bounds.empty()) return nullptr;
+  auto budget = std::make_shared<MemoryBudget>(request.resources.memory_limit);
+  auto parts = std::make_unique<CpuParts>(request, nullptr, budget, std::move(classes));
+  if (parts->part_rows() < std::max(request.left().rows, request.right().rows)) return nullptr;
+  return std::make_unique<PartitionedJoin>(request, std::move(budget), std::move(parts));
+}
+
 /// A join of points or bits, whole or in parts.
 std::unique_ptr<Join> open_points_join(const JoinRequest& request) {
   if (is_of_bits(request.metric())) return open_bit_join(request);
   const Shares shares(request);
-  if (shares.are_prepared() || !needs_parts(request, *shares.plans))
-    return open_range_join(request, shares);
-  return open_in_parts(request, shares.plans);
+  if (!shares.are_prepared() && needs_parts(request, *shares.plans))
+    return open_in_parts(request, shares.plans);
+  if (std::unique_ptr<Join> join = open_by_length(request)) return join;
+  return open_range_join(request, shares);
 }
 
 /// Finds all pairs. Scores that lie in a file come with their parts.

@@ -191,8 +191,7 @@ NearestPlan NearestJoin::plan_tree() const {
   plan.k = request_.neighbors();
   plan.kernel = choose_scan_kernel(plan.indexed_metric, right_tree_.scalar, request_.left().dims,
                                    plan.screened);
-  if (wants_lanes())
-    plan.lanes = choose_lane_kernel(plan.indexed_metric, right_tree_.scalar, request_.left().dims);
+  if (wants_lanes()) plan.lanes = choose_lane_kernel(plan.indexed_metric, request_.left().dims);
   return plan;
 }
 

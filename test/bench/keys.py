@@ -21,11 +21,26 @@ QUERIES = {'counted': 'SELECT count(*) FROM a JOIN b ON {}',
            '`EXISTS`, counted': 'SELECT count(*) FROM a WHERE EXISTS (SELECT FROM b WHERE {})'}
 
 
+LONG_STAYS = (1, 100)
+MAKE_LONG = 'CREATE TABLE b{0} AS SELECT id, v, CASE WHEN id <= {0} THEN tsrange(lower(during), NULL) ELSE during END AS during FROM b;'
+
+
+def long_stays(psql, rounds):
+    """The table of stays without an end among others, as Markdown."""
+    query = 'SELECT count(*) FROM a JOIN {} b ON a.v <-> b.v <= 300 AND a.during && b.during'
+    names = {'b': 'none'} | {f'b{few}': str(few) for few in LONG_STAYS}
+    say('Keys: stays without an end')
+    turns = take_turns(psql, rounds, {name: by_node(psql, query.format(name)) for name in names})
+    return ('Overlapping stays within 300 m of each other, counted, where some of the second table have no end:\n\n' +
+            table(['stays without an end', 'ms'], [[few, number(median_ms(turns[name]))] for name, few in names.items()]))
+
+
 def tables(rounds, scale):
-    """The table, as Markdown."""
+    """The tables, as Markdown."""
     rows, count = [], max(100000, round(1000000 * scale))
     with cluster() as psql:
-        psql(MAKE.format(tables='\n'.join(TABLE.format(name=name, rows=count) for name in 'ab')))
+        made = [TABLE.format(name=name, rows=count) for name in 'ab'] + [MAKE_LONG.format(few) for few in LONG_STAYS]
+        psql(MAKE.format(tables='\n'.join(made)))
         for what, query in QUERIES.items():
             for name, condition in CONDITIONS.items():
                 say(f'Keys: {what}, {name}')
@@ -38,4 +53,4 @@ def tables(rounds, scale):
         return (f'{versions(psql, False)}, as configured out of the box. {count:,} x {count:,} uniform positions in a square of 20 km over a day, for up to 10 minutes each, '
                 'within 50 m of each other and one more condition. Asked of each pair: the same as `(condition) IS TRUE`, which is no key. '
                 'Both read the tables in each query.\n\n' +
-                table(['pairs', 'keys of the index, ms', 'asked of each pair, ms', 'ratio'], rows))
+                table(['pairs', 'keys of the index, ms', 'asked of each pair, ms', 'ratio'], rows) + long_stays(psql, rounds))

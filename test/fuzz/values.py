@@ -71,17 +71,21 @@ class Intervals:
         self.columns = [f'since {self.type}', f'until {self.type}'] + ([f'during {self.range}'] if self.range else [])
         self.odd_share = rng.choice([0, 0, 0.02, 0.2])
         self.longest = rng.choice([0, 3, 10, 60])
+        self.long_share = rng.choice([0, 0.02, 0.1])  # of intervals far longer than the others, or without an end
 
     def values(self):
         """Literals of columns."""
         rng = self.rng
         low, length = rng.randint(0, 60), rng.randint(0, self.longest)
+        is_long = rng.random() < self.long_share
+        if is_long:
+            length = rng.choice([1000, 100000])
         ends = [self.literal.format(number) for number in (low, low + length)]
         row = {'since': ends[0], 'until': ends[1]}
         if rng.random() < self.odd_share:
             row[rng.choice(['since', 'until'])] = rng.choice(self.odd + [self.literal.format(0)])
         if self.range:
-            if rng.random() < self.odd_share:
+            if rng.random() < (0.5 if is_long else self.odd_share):
                 ends[1] = rng.choice([self.odd[0], 'NULL'])
             if rng.random() < self.odd_share:
                 ends[0] = 'NULL'

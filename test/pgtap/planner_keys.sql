@@ -92,6 +92,21 @@ FROM (VALUES (6, 'a.id <= b.id + 3'), (6, 'a.city IS NOT DISTINCT FROM b.city'),
   (6, 'int4range(a.i, a.id + 3) && b.span'), (6, 'int4range(a.i, a.id, rpad(a.name, 0) || ''[]'') && b.span'), (6, 'a.d_from - b.d_to <= 3 AND b.d_from - a.d_to <= 3'),
   (0.5, 'a.city = b.city')) AS t(eps, condition);
 
+-- A few intervals that are very long, or have no end, are a class of their own. PostgreSQL looks short ones up.
+CREATE TABLE stays AS SELECT i AS id, ARRAY[i * 7919 % 101, i * 104729 % 103]::float8[] AS v, i % 3 AS city, CASE WHEN i % 2000 = 7 THEN int4range(i, NULL)
+  WHEN i % 2000 = 9 THEN int4range(NULL, i) WHEN i % 1500 = 11 THEN int4range(i - 3000, i + 3000) ELSE int4range(i, i + i % 6) END AS span FROM generate_series(1, 6000) i;
+CREATE INDEX ON stays USING gist (span);
+CREATE TABLE short AS SELECT id, v, city, int4range(id, id + id % 6) AS span FROM stays;
+CREATE INDEX ON short USING gist (span);
+ANALYZE stays, short;
+SELECT same_rows('SELECT a.id, b.id FROM short a JOIN stays b ON a.v <-> b.v <= 60 AND a.span && b.span', NULL, 'long intervals of one side');
+SELECT same_rows('SELECT count(*) FROM stays a JOIN stays b ON a.v <-> b.v <= 60 AND a.span && b.span AND a.id < b.id', true, 'of both, each pair once, counted');
+SELECT same_rows('SELECT a.id, b.id FROM stays a LEFT JOIN short b ON a.v <-> b.v <= 60 AND a.span && b.span', NULL, 'of the outer side');
+SELECT same_rows('SELECT id FROM short a WHERE NOT EXISTS (SELECT FROM stays b WHERE a.v <-> b.v <= 2 AND a.span && b.span)', NULL, 'not exists');
+SELECT same_rows('SELECT a.city, count(*), sum(b.id), max(b.id) FROM stays a JOIN stays b ON a.v <-> b.v <= 60 AND a.span && b.span GROUP BY 1', NULL, 'summed');
+SELECT is(property('Parts', 'SELECT count(*) FROM short a JOIN stays b ON a.v <-> b.v <= 60 AND a.span && b.span'), '3', 'long intervals, and those without an end, are classes of their own');
+SELECT is(property('Parts', 'SELECT count(*) FROM short a JOIN short b ON a.v <-> b.v <= 60 AND a.span && b.span'), NULL, 'short ones are one');
+
 -- Numerics beyond float8 differ from each other by a finite number.
 CREATE TABLE huge AS SELECT i AS id, ARRAY[i % 5, i / 5]::float8[] AS v, (i % 3 + CASE WHEN i % 2 = 0 THEN 1e400 ELSE 0 END)::numeric AS n
 FROM generate_series(1, 60) i;

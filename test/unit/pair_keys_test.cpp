@@ -28,10 +28,23 @@ struct KeyedPoints {
   }
 };
 
-constexpr double kLongest = 100;  ///< of intervals
+constexpr double kLongest = 100;     ///< of most intervals
+constexpr double kAllTime = 0x1p53;  ///< before and after all others
+constexpr double kEndless = 0x1p54;  ///< of those without an end
+
+/// The high end of an interval, which may change its low one; of `longest` the rare ones are.
+double make_end(Random& random, double* low, double longest) {
+  if (random.index(10) == 0) return *low - 5;
+  if (longest > kLongest && random.index(25) == 0) {
+    if (random.index(2) == 0) *low = -kAllTime;
+    return random.index(2) == 0 ? kAllTime : std::fmax(*low, 0) + 5000;
+  }
+  return *low + std::floor(random.between(0, kLongest));
+}
 
 /// Whole numbers below `groups` for reaches of 0, times of a day for others, intervals of some
-/// length, some of which begin after their end; some are NaN.
+/// length, some of which begin after their end, and some, where the reach says so, are very long;
+/// some are NaN.
 KeyedPoints make_points(Random& random, Shape shape, std::uint64_t rows, std::uint32_t dims,
                         const PairKeys& keys, ScalarType scalar) {
   const std::vector<double> values = make_values(shape, random, rows, dims);
@@ -42,8 +55,7 @@ KeyedPoints make_points(Random& random, Shape shape, std::uint64_t rows, std::ui
       if (random.index(20) == 0)
         key = kNan;
       else if (keys.is_high_end(k))
-        key = columns[row * keys.count + k - 1] +
-              (random.index(10) == 0 ? -5.0 : std::floor(random.between(0, kLongest)));
+        key = make_end(random, &columns[row * keys.count + k - 1], keys.reach[k]);
       else if (keys.reach[k] == 0)
         key = static_cast<double>(random.index(static_cast<std::uint64_t>(keys.most[k]) + 1));
       else
@@ -68,7 +80,7 @@ PairKeys make_keys(Random& random) {
     keys.most[k] = equal ? random.pick<double>({0, 1, 6, 1e7}) : 0;
     if (k + 1 == keys.count || random.index(2) == 0) continue;
     keys.intervals |= 1u << k;
-    keys.reach[k] = keys.reach[k + 1] = kLongest;
+    keys.reach[k] = keys.reach[k + 1] = random.index(2) == 0 ? kLongest : kEndless;
     ++k;
   }
   return keys;
@@ -173,6 +185,34 @@ TEST(PairKeys, joins_in_parts_match_brute_force) {
   }
 }
 
+TEST(PairKeys, joins_by_classes_of_length_match_brute_force) {
+  Random random(20261125);
+  for (int round = 0; round < (kSanitized ? 15 : 60); ++round) {
+    PairKeys keys = make_keys(random);
+    while (keys.intervals == 0) keys = make_keys(random);
+    const auto dims = random.pick<std::uint32_t>({1, 2, 3, 12});
+    const Metric metric = random.pick(kMetrics);
+    const double eps = metric == Metric::kCosine ? 0.1 : random.pick<double>({0, 7, 40});
+    const Shape shape = random.pick(kShapes);
+    const bool self_join = random.index(2) == 0;
+    const KeyedPoints left = make_points(random, shape, 250, dims, keys, ScalarType::kFloat64);
+    const KeyedPoints right = make_points(random, shape, 210, dims, keys, ScalarType::kFloat64);
+    const Oracle oracle = oracle_of(left, self_join ? nullptr : &right, metric, eps, keys);
+    JoinRequest request(self_join ? Sides::one(left.view(), PairSelection::kAll)
+                                  : Sides::two(left.view(), right.view()),
+                        PointsWithin{metric, eps}, Output::pairs());
+    request.keys = keys;
+    SmallParts::lengths = random.pick<std::vector<double>>({{128}, {0.5}, {32, 1024}, {-3, 1e9}});
+    for (const std::uint64_t rows : {std::uint64_t{1000}, std::uint64_t{90}}) {
+      SmallParts::rows = rows;
+      EXPECT_TRUE(every_output_matches(engine_of_parts(), request, oracle)) << "round " << round;
+    }
+    SmallParts::rows = 100;
+    SmallParts::lengths.clear();
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
 TEST(PairKeys, parts_are_cut_along_the_key_that_separates_best) {
   Random random(9);
   const PairKeys keys{1, {0}, {999}};
@@ -218,6 +258,51 @@ TEST(PairKeys, short_intervals_are_the_index) {
   const RunResult run = run_join(*cpu_engine(), request);
   ASSERT_EQ(run.status.code, StatusCode::kEnd);
   EXPECT_LT(run.stats.candidates, std::uint64_t{20000} * 20000 / 3);
+}
+
+/// All points are within the radius: intervals alone tell pairs apart.
+TEST(PairKeys, a_few_long_intervals_leave_the_index_to_the_others) {
+  constexpr std::uint64_t kRows = 20000;
+  for (const std::uint64_t endless : {1, 100}) {
+    Random random(12);
+    PairKeys keys{2, {kLongest, kLongest}, {}, 1};
+    KeyedPoints left = make_points(random, Shape::kUniform, kRows, 2, keys, ScalarType::kFloat64);
+    const KeyedPoints right =
+        make_points(random, Shape::kUniform, kRows, 2, keys, ScalarType::kFloat64);
+    for (std::uint64_t row = 0; row < endless; ++row) {
+      left.keys[200 * 2 * row] = -kAllTime;
+      left.keys[200 * 2 * row + 1] = kAllTime;
+    }
+    keys.reach[0] = keys.reach[1] = kEndless;
+    for (const bool self_join : {true, false}) {
+      JoinRequest request(self_join ? Sides::one(left.view(), PairSelection::kAll)
+                                    : Sides::two(left.view(), right.view()),
+                          {Metric::kL2, 1000}, Output::total());
+      request.keys = keys;
+      const LengthClasses classes = choose_length_classes(request, kCoreWalkCosts);
+      EXPECT_EQ(classes.bounds.size(), 1u);
+      const RunResult by_classes = run_join(*cpu_engine(), request);
+      ASSERT_EQ(by_classes.status.code, StatusCode::kEnd);
+      // Of self-joins the classes with themselves and with each other once.
+      EXPECT_EQ(by_classes.stats.parts, self_join ? 3u : 2u);
+      EXPECT_LT(by_classes.stats.candidates, kRows * kRows / 3);
+      request.knobs.index = IndexMethod::kNone;
+      const RunResult by_all = run_join(*cpu_engine(), request);
+      EXPECT_EQ(by_all.stats.parts, 0u);
+      EXPECT_EQ(by_classes.stats.pairs, by_all.stats.pairs);
+    }
+  }
+}
+
+TEST(PairKeys, intervals_of_similar_lengths_are_one_class) {
+  Random random(13);
+  PairKeys keys{2, {kLongest, kLongest}, {}, 1};
+  const KeyedPoints points =
+      make_points(random, Shape::kUniform, 20000, 2, keys, ScalarType::kFloat64);
+  JoinRequest request(Sides::one(points.view(), PairSelection::kAll), {Metric::kL2, 1000},
+                      Output::total());
+  request.keys = keys;
+  EXPECT_TRUE(choose_length_classes(request, kCoreWalkCosts).bounds.empty());
 }
 
 TEST(PairKeys, requests_that_no_engine_serves_are_refused) {

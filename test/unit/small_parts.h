@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <memory>
+#include <vector>
 
 #include "engine/engine.h"
 #include "engine/joins/partitioned_nearest.h"
@@ -27,16 +29,22 @@ class TableJoin final : public Join {
 };
 
 /// Parts of a few rows each. Two pieces with more than `rows_that_fit` rows in all have no memory;
-/// after `steps_that_fit` joins of parts, none have.
+/// after `steps_that_fit` joins of parts, none have. With `lengths` parts are classes of them,
+/// where a key is an interval.
 class SmallParts final : public PartJoins {
  public:
   static constexpr std::uint64_t kAll = ~std::uint64_t{0};
   static inline std::uint64_t rows = 100, rows_that_fit = kAll, steps_that_fit = kAll;
+  static inline std::vector<double> lengths;
 
   explicit SmallParts(const JoinRequest& request) : request_(request) {}
 
   Cut cut() override {
     if (request_.output() == Output::kNearest) return choose_nearest_cut(request_);
+    const std::uint32_t intervals = request_.keys.intervals;
+    if (!lengths.empty() && intervals != 0)
+      return cut_by_length(request_,
+                           {static_cast<std::uint32_t>(std::countr_zero(intervals)), lengths, 0});
     return choose_cut(request_, choose_strategy(request_), kCoreWalkCosts);
   }
   std::uint64_t part_rows() override { return rows; }

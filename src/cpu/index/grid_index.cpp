@@ -109,7 +109,7 @@ void fill_tiles(WorkerPool& pool, const IndexLayout& layout, const IndexColumns&
     for (std::size_t tile = task * task_tiles; tile < end; ++tile) {
       for (std::uint32_t lane = 0; lane < kTilePoints; ++lane) {
         const std::size_t position = tile * kTilePoints + lane;
-        T* const place = tiles + tile * kTilePoints * dims + lane;
+        T* const place = tile_place(tiles, position, dims);
         if (position + kAhead < index.points)
           __builtin_prefetch(point<T>(data, index.rows[position + kAhead]));
         if (position >= index.points) {
@@ -167,11 +167,10 @@ void cell_of_row(const GridGeometry& grid, const Dataset& data, const Buffer<dou
 }
 
 void GridIndex::load_point(std::uint32_t position, double* coordinates) const {
-  const auto load = [&](const auto* places) {
-    const std::size_t tile = position / kTilePoints;
-    places += tile * kTilePoints * dims + position % kTilePoints;
+  const auto load = [&](const auto* points) {
+    const auto* const place = tile_place(points, position, dims);
     for (std::uint32_t d = 0; d < dims; ++d)
-      coordinates[d] = static_cast<double>(places[std::size_t{d} * kTilePoints]);
+      coordinates[d] = static_cast<double>(place[std::size_t{d} * kTilePoints]);
   };
   if (scalar == ScalarType::kFloat32)
     load(reinterpret_cast<const float*>(tiles.data()));

@@ -212,9 +212,7 @@ void fill_leaf(const Dataset& data, std::uint32_t number, KdTree& tree) {
   std::fill_n(high, dims, -std::numeric_limits<double>::infinity());
   const std::uint32_t end = (leaf.end + kTilePoints - 1) / kTilePoints * kTilePoints;
   for (std::uint32_t position = leaf.begin; position < end; ++position) {
-    T* const place = reinterpret_cast<T*>(tree.tiles.data()) +
-                     std::size_t{position / kTilePoints} * kTilePoints * dims +
-                     position % kTilePoints;
+    T* const place = tile_place(reinterpret_cast<T*>(tree.tiles.data()), position, dims);
     const T* const values = position < leaf.end ? point<T>(data, tree.rows[position]) : nullptr;
     for (std::uint32_t d = 0; d < dims; ++d) {
       const T x = values != nullptr ? values[d] : std::numeric_limits<T>::quiet_NaN();

@@ -1,14 +1,14 @@
 #include "cpu/scan/bit_scan.h"
 
-#include <cstring>
-
 #define GPUJOIN_COUNTS_BITS
 #include "cpu/scan/instruction_sets.h"
 
 // The rest of this file is compiled once per instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/scan/bit_scan.cpp"
-#include "hwy/foreach_target.h"  // keep before highway.h
+#include "hwy/foreach_target.h"
+// Behind it, for each instruction set again:
+#include "cpu/scan/lanes-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -29,12 +29,6 @@ static_assert(kLanes <= kBitPadding);
 
 HWY_INLINE Count count_differing(Vector a, Vector b) {
   return hn::BitCast(Signed(), hn::PopulationCount(hn::Xor(a, b)));
-}
-
-HWY_INLINE std::uint32_t bits_of(Mask mask) {
-  std::uint8_t bytes[8] = {};
-  hn::StoreMaskBits(Signed(), mask, bytes);
-  return bytes[0];
 }
 
 /// The bits in which a row differs from the rows of a group.
@@ -74,7 +68,7 @@ bool screen_groups(const std::uint64_t* a, const std::uint64_t* b, std::uint32_t
     compare_row(a + i, b, words, counts);
     std::uint32_t near = 0;
     for (std::uint32_t v = 0; v < kVectors; ++v)
-      near |= bits_of(hn::Lt(counts[v], limit)) << v * kLanes;
+      near |= bits_of(Signed(), hn::Lt(counts[v], limit)) << v * kLanes;
     pairs->possible[i] = pairs->sure[i] = near;
   }
   return true;
@@ -97,7 +91,8 @@ std::size_t collect(const std::uint64_t* query, const BitRows& rows, std::uint32
     if (HWY_LIKELY(hn::AllFalse(Signed(), near))) continue;
     const std::uint32_t left = window.end - first;
     const std::uint32_t wanted = left < kLanes ? (1u << left) - 1 : ~0u;
-    for_bits(bits_of(near) & wanted, [&](std::uint32_t lane) { found[count++] = first + lane; });
+    for_bits(bits_of(Signed(), near) & wanted,
+             [&](std::uint32_t lane) { found[count++] = first + lane; });
   }
   return count;
 }

@@ -7,7 +7,9 @@
 #define HWY_TARGET_INCLUDE "cpu/scan/box_scan.cpp"
 #include <bit>
 
-#include "hwy/foreach_target.h"  // keep before highway.h
+#include "hwy/foreach_target.h"
+// Behind it, for each instruction set again:
+#include "cpu/scan/lanes-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -69,31 +71,17 @@ struct Near {
       high[d] = hn::Set(Lanes(), static_cast<double>(query[dims + d]));
     }
   }
-  static HWY_INLINE Vector load(const T* bounds) {
-    const Lanes lanes;
-    if constexpr (sizeof(T) == sizeof(double)) {
-      return hn::Load(lanes, bounds);
-    } else {
-      return hn::PromoteTo(lanes, hn::Load(hn::Rebind<float, Lanes>(), bounds));
-    }
-  }
   HWY_INLINE hn::Mask<Lanes> passes(const BoxScan& scan, std::size_t position) const {
     const Lanes lanes;
     const std::uint32_t dims = D == 0 ? scan.dims : D;
     const T* const tile = tile_at<T>(scan, position);
     Vector raw = hn::Zero(lanes);
     for (std::uint32_t d = 0; d < dims; ++d) {
-      const Vector its_low = load(tile + d * kTileBoxes);
-      const Vector its_high = load(tile + (dims + d) * kTileBoxes);
+      const Vector its_low = load_column(lanes, tile + d * kTileBoxes);
+      const Vector its_high = load_column(lanes, tile + (dims + d) * kTileBoxes);
       const Vector after = hn::IfThenElseZero(hn::Gt(its_low, high[d]), hn::Sub(its_low, high[d]));
       const Vector gap = hn::IfThenElse(hn::Gt(low[d], its_high), hn::Sub(low[d], its_high), after);
-      if constexpr (M == Metric::kL2) {
-        raw = hn::Add(raw, hn::Mul(gap, gap));
-      } else if constexpr (M == Metric::kL1) {
-        raw = hn::Add(raw, gap);
-      } else {
-        raw = hn::Max(raw, gap);
-      }
+      raw = add_difference<M>(raw, gap);
     }
     return hn::Le(raw, threshold);
   }
@@ -109,9 +97,7 @@ HWY_INLINE void scan_window(const BoxScan& scan, const Test& test, Window window
   for (std::size_t position = window.begin & ~(step - 1); position < window.end; position += step) {
     const auto pass = test.passes(scan, position);
     if (hn::AllFalse(lanes, pass)) continue;
-    std::uint8_t bytes[8] = {};
-    hn::StoreMaskBits(lanes, pass, bytes);
-    std::uint32_t bits = bytes[0] | std::uint32_t{bytes[1]} << 8;
+    std::uint32_t bits = bits_of(lanes, pass);
     if (position < window.begin) bits &= ~0u << (window.begin - position);
     if (position + step > window.end) bits &= (1u << (window.end - position)) - 1;
     visit(position, bits);

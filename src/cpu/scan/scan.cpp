@@ -7,7 +7,9 @@
 // The rest of this file is compiled once per instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/scan/scan.cpp"
-#include "hwy/foreach_target.h"  // keep before highway.h
+#include "hwy/foreach_target.h"
+// Behind it, for each instruction set again:
+#include "cpu/scan/lanes-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -19,31 +21,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Lanes = hn::CappedTag<double, kTilePoints>;
 using Vector = hn::Vec<Lanes>;
 using Mask = hn::Mask<Lanes>;
-
-template <class T>
-HWY_INLINE Vector load_column(const T* column) {
-  const Lanes lanes;
-  if constexpr (sizeof(T) == sizeof(double)) {
-    return hn::Load(lanes, column);
-  } else {
-    return hn::PromoteTo(lanes, hn::Load(hn::Rebind<float, Lanes>(), column));
-  }
-}
-
-/// Law 1 for as many pairs as there are lanes; see add_coordinate() in core/distance.h. Coordinates
-/// are finite, or NaN in padding, so differences may overflow but their maximum never has to carry
-/// a NaN along.
-template <Metric M>
-HWY_INLINE Vector add_coordinate(Vector raw, Vector a, Vector b) {
-  const Vector difference = hn::Sub(a, b);
-  if constexpr (M == Metric::kL2) {
-    return hn::Add(raw, hn::Mul(difference, difference));
-  } else if constexpr (M == Metric::kL1) {
-    return hn::Add(raw, hn::Abs(difference));
-  } else {
-    return hn::Max(raw, hn::Abs(difference));
-  }
-}
 
 template <Metric M>
 HWY_INLINE Vector combine(Vector a, Vector b) {
@@ -59,11 +36,10 @@ struct Direct {
     for (std::uint32_t d = 0; d < D; ++d) query[d] = hn::Set(Lanes(), scan.query[d]);
   }
   HWY_INLINE Vector raw(const Scan& scan, std::size_t position) const {
-    const T* const column = static_cast<const T*>(scan.tiles) +
-                            position / kTilePoints * (D * kTilePoints) + position % kTilePoints;
+    const T* const column = tile_place(static_cast<const T*>(scan.tiles), position, D);
     Vector sum = hn::Zero(Lanes());
     for (std::uint32_t d = 0; d < D; ++d)
-      sum = add_coordinate<M>(sum, query[d], load_column(column + d * kTilePoints));
+      sum = add_coordinate<M>(sum, query[d], load_column(Lanes(), column + d * kTilePoints));
     return sum;
   }
 };
@@ -76,15 +52,13 @@ struct Screened {
   HWY_INLINE Vector raw(const Scan& scan, std::size_t position) const {
     constexpr std::uint32_t kStep = 16;
     const Lanes lanes;
-    const T* column = static_cast<const T*>(scan.tiles) +
-                      position / kTilePoints * (std::size_t{scan.dims} * kTilePoints) +
-                      position % kTilePoints;
+    const T* const column = tile_place(static_cast<const T*>(scan.tiles), position, scan.dims);
     const Vector threshold = hn::Set(lanes, scan.threshold);
     Vector part0 = hn::Zero(lanes), part1 = part0, part2 = part0, part3 = part0;
     Vector sum = part0;
     const auto add = [&](Vector part, std::uint32_t d) HWY_ATTR {
       return add_coordinate<M>(part, hn::Set(lanes, scan.query[d]),
-                               load_column(column + std::size_t{d} * kTilePoints));
+                               load_column(Lanes(), column + std::size_t{d} * kTilePoints));
     };
     std::uint32_t d = 0;
     for (; d + kStep <= scan.dims; d += kStep) {
@@ -164,8 +138,7 @@ std::size_t collect(const Scan& scan, const Window* windows, std::size_t window_
 /// A right point with as many left ones as there are lanes: the definition, as in Direct.
 template <Metric M, class T, std::uint32_t D>
 HWY_INLINE Vector raw_of(const Vector (&left)[D], const T* tiles, std::size_t position) {
-  const T* const column =
-      tiles + position / kTilePoints * (D * kTilePoints) + position % kTilePoints;
+  const T* const column = tile_place(tiles, position, D);
   Vector sum = hn::Zero(Lanes());
   for (std::uint32_t d = 0; d < D; ++d)
     sum = add_coordinate<M>(
@@ -180,13 +153,12 @@ std::uint64_t count_block(const Scan& scan, const void* left_tiles, Window block
   const std::size_t step = hn::Lanes(lanes);
   const Vector threshold = hn::Set(lanes, scan.threshold), one = hn::Set(lanes, 1.0);
   const T* const right = static_cast<const T*>(scan.tiles);
-  const T* const tile =
-      static_cast<const T*>(left_tiles) + block.begin / kTilePoints * (D * kTilePoints);
+  const T* const left_points = static_cast<const T*>(left_tiles);
   Vector total = hn::Zero(lanes);  // of whole numbers
   for (std::size_t first = block.begin & ~(step - 1); first < block.end; first += step) {
     Vector left[D];
     for (std::uint32_t d = 0; d < D; ++d)
-      left[d] = load_column(tile + d * kTilePoints + first % kTilePoints);
+      left[d] = load_column(lanes, tile_place(left_points, first, D) + d * kTilePoints);
     Vector passed = hn::Zero(lanes);
     for (std::size_t w = 0; w < window_count; ++w)
       for (std::size_t at = windows[w].begin; at < windows[w].end; ++at) {

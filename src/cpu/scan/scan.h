@@ -13,6 +13,14 @@ namespace gpujoin::cpu {
 /// so on. Unused places of the last tile hold NaN, which matches nothing.
 inline constexpr std::uint32_t kTilePoints = 8;
 
+/// The first coordinate of the point at a position; each further one lies kTilePoints behind the
+/// one before.
+template <class T>
+T* tile_place(T* tiles, std::size_t position, std::uint32_t dims) {
+  return tiles + position / kTilePoints * (std::size_t{dims} * kTilePoints) +
+         position % kTilePoints;
+}
+
 /// Room that collect() may overwrite past the last result.
 inline constexpr std::uint32_t kCollectPadding = 8;
 

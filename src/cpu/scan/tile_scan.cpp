@@ -1,13 +1,13 @@
 #include "cpu/scan/tile_scan.h"
 
-#include <cstring>
-
 #include "cpu/scan/instruction_sets.h"
 
 // The rest of this file is compiled once per instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/scan/tile_scan.cpp"
-#include "hwy/foreach_target.h"  // keep before highway.h
+#include "hwy/foreach_target.h"
+// Behind it, for each instruction set again:
+#include "cpu/scan/lanes-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -88,19 +88,10 @@ struct Block {
             hn::Add(hn::Set(lanes, accept_a[i]), hn::Load(lanes, accept_b + v * kLanes));
         const Mask reaches = hn::Ge(sum[i][v], threshold);
         const Mask exceeds = hn::Ge(hn::Sub(sum[i][v], threshold), margin);
-        possible[i] |= bits_of(reaches) << (bit + v * kLanes);
-        sure[i] |= bits_of(hn::And(reaches, exceeds)) << (bit + v * kLanes);
+        possible[i] |= bits_of(lanes, reaches) << (bit + v * kLanes);
+        sure[i] |= bits_of(lanes, hn::And(reaches, exceeds)) << (bit + v * kLanes);
       }
     }
-  }
-
- private:
-  static HWY_INLINE std::uint32_t bits_of(Mask mask) {
-    std::uint8_t bytes[8] = {};
-    hn::StoreMaskBits(Lanes(), mask, bytes);
-    std::uint32_t bits;
-    std::memcpy(&bits, bytes, sizeof bits);
-    return bits;
   }
 };
 

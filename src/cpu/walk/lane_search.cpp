@@ -8,7 +8,9 @@
 // The rest of this file is compiled once per instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/walk/lane_search.cpp"
-#include "hwy/foreach_target.h"  // keep before highway.h
+#include "hwy/foreach_target.h"
+// Behind it, for each instruction set again:
+#include "cpu/scan/lanes-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -22,35 +24,50 @@ using Words = hn::RebindToUnsigned<Lanes>;
 using Vector = hn::Vec<Lanes>;
 using Mask = hn::Mask<Lanes>;
 
-/// See core/distance.h.
-template <Metric M>
-HWY_INLINE Vector add_difference(Vector raw, Vector difference) {
-  if constexpr (M == Metric::kL2) {
-    return hn::Add(raw, hn::Mul(difference, difference));
-  } else if constexpr (M == Metric::kL1) {
-    return hn::Add(raw, hn::Abs(difference));
-  } else {
-    return hn::Max(raw, hn::Abs(difference));
-  }
-}
-
-template <class T>
-HWY_INLINE Vector load_column(const T* column) {
+/// Puts so many keys that passed into the lists, each by a comparison with every place. Returns the
+/// bounds of raw distances: what lies beyond surely follows the k-th. Out of line, for all
+/// searches.
+HWY_NOINLINE Vector insert_passed(const LaneSearch& search, std::size_t count) {
+  constexpr std::size_t kTogether = 4;  // that go through the lists together
   const Lanes lanes;
-  if constexpr (sizeof(T) == sizeof(double)) {
-    return hn::Load(lanes, column);
-  } else {
-    return hn::PromoteTo(lanes, hn::Load(hn::Rebind<float, Lanes>(), column));
+  const std::size_t step = hn::Lanes(lanes);
+  const Vector none = hn::Set(lanes, HUGE_VAL);
+  for (std::size_t at = 0; at < count; at += kTogether) {
+    Vector keys[kTogether];
+    for (std::size_t i = 0; i < kTogether; ++i)
+      keys[i] = at + i < count ? hn::Load(lanes, search.passed + (at + i) * step) : none;
+    double* place = search.found;
+    for (std::uint32_t rank = 0; rank <= search.k; ++rank, place += step) {
+      Vector least = hn::Load(lanes, place);
+      for (std::size_t i = 0; i < kTogether; ++i) {
+        const Vector larger = hn::Max(least, keys[i]);
+        least = hn::Min(least, keys[i]);
+        keys[i] = larger;
+      }
+      hn::Store(least, lanes, place);
+    }
+  }
+  const Vector last = hn::Load(lanes, search.found + (search.k - 1) * step);
+  const Vector beyond = hn::Add(hn::Mul(last, hn::Set(lanes, 1 + 0x1p-18)),
+                                hn::Set(lanes, 0x1p-1040));  // two steps of a key, and more
+  return hn::Min(hn::Set(lanes, search.most_raw), beyond);
+}
+
+/// Of so many keys that passed, those of the searched points themselves become none.
+HWY_NOINLINE void leave_out_own(const LaneSearch& search, std::size_t count) {
+  const Lanes lanes;
+  const Words words;
+  const auto own = hn::Iota(words, search.own), position = hn::Set(words, NeighborKey::kNoPosition);
+  double* place = search.passed;
+  for (std::size_t i = 0; i < count; ++i, place += hn::Lanes(lanes)) {
+    const Vector keys = hn::Load(lanes, place);
+    const auto is_own = hn::Eq(hn::And(hn::BitCast(words, keys), position), own);
+    hn::Store(hn::IfThenElse(hn::RebindMask(lanes, is_own), hn::Set(lanes, HUGE_VAL), keys), lanes,
+              place);
   }
 }
 
-HWY_INLINE std::uint32_t bits_of(Mask mask) {
-  std::uint8_t bytes[8] = {};
-  hn::StoreMaskBits(Lanes(), mask, bytes);
-  return bytes[0];
-}
-
-template <Metric M, class T, std::uint32_t D>
+template <Metric M, std::uint32_t D>
 class LaneSearcher {
  public:
   explicit HWY_INLINE LaneSearcher(LaneSearch& search)
@@ -76,8 +93,6 @@ class LaneSearcher {
   }
 
  private:
-  static constexpr std::size_t kTogether = 4;  ///< neighbours that go through the lists together
-
   HWY_INLINE bool some_within(Vector raws) const {
     return !hn::AllFalse(Lanes(), hn::Le(raws, bound_));
   }
@@ -140,41 +155,38 @@ class LaneSearcher {
     const Mask needing = hn::Le(raws, bound_);
     const std::size_t count = hn::CountTrue(Lanes(), needing);
     const bool among = search_.own < window.end && search_.own + step_ > window.begin;
-    std::size_t passed;
-    if (kByLane && !among && 2 * count <= step_) {
-      search_.candidates += (window.end - window.begin) * count;
-      passed = compare_each(window, bits_of(needing));
-    } else {
+    const auto compare = [&]<class T>(const T* tiles) HWY_ATTR {
+      if (kByLane && !among && 2 * count <= step_) {
+        search_.candidates += (window.end - window.begin) * count;
+        return compare_each(tiles, window, bits_of(Lanes(), needing));
+      }
       search_.candidates += (window.end - window.begin) * step_;
-      passed = among ? compare_all<true>(window) : compare_all<false>(window);
-    }
-    if (passed > 0) insert(passed);
-  }
-
-  const T* column_of(std::size_t position) const {
-    return reinterpret_cast<const T*>(tree_.tiles.data()) +
-           position / kTilePoints * (D * kTilePoints) + position % kTilePoints;
+      return compare_all(tiles, window);
+    };
+    const std::size_t passed = tree_.scalar == ScalarType::kFloat32
+                                   ? compare(reinterpret_cast<const float*>(tree_.tiles.data()))
+                                   : compare(reinterpret_cast<const double*>(tree_.tiles.data()));
+    if (among) leave_out_own(search_, passed);
+    if (passed > 0) bound_ = insert_passed(search_, passed);
   }
 
   /// One point after the other with all lanes. Puts the keys of those that some lane needs in
   /// `passed`, infinite for other lanes, and returns their number.
-  template <bool kAmong>
-  HWY_INLINE std::size_t compare_all(Window window) const {
+  template <class T>
+  HWY_INLINE std::size_t compare_all(const T* tiles, Window window) const {
     const Lanes lanes;
     const Words words;
     const Vector none = hn::Set(lanes, HUGE_VAL);
     const auto upper = hn::Set(words, ~NeighborKey::kNoPosition);
     double* place = search_.passed;
     for (std::size_t position = window.begin; position < window.end; ++position) {
-      const T* const column = column_of(position);
+      const T* const column = tile_place(tiles, position, D);
       Vector raws = hn::Zero(lanes);
       for (std::uint32_t d = 0; d < D; ++d)
-        raws = add_difference<M>(
-            raws, hn::Sub(query_[d], hn::Set(lanes, static_cast<double>(column[d * kTilePoints]))));
-      Mask pass = hn::Le(raws, bound_);
+        raws = add_coordinate<M>(raws, query_[d],
+                                 hn::Set(lanes, static_cast<double>(column[d * kTilePoints])));
+      const Mask pass = hn::Le(raws, bound_);
       const auto here = hn::Set(words, position);
-      if constexpr (kAmong)
-        pass = hn::AndNot(hn::RebindMask(lanes, hn::Eq(hn::Iota(words, search_.own), here)), pass);
       const auto keys = hn::Or(hn::And(hn::BitCast(words, raws), upper), here);
       hn::Store(hn::IfThenElse(pass, hn::BitCast(lanes, keys), none), lanes, place);
       place += hn::AllFalse(lanes, pass) ? 0 : step_;
@@ -183,7 +195,8 @@ class LaneSearcher {
   }
 
   /// One lane after the other with vectors of points: the same.
-  HWY_INLINE std::size_t compare_each(Window window, std::uint32_t needing) const {
+  template <class T>
+  HWY_INLINE std::size_t compare_each(const T* tiles, Window window, std::uint32_t needing) const {
     const Lanes lanes;
     const Vector none = hn::Set(lanes, HUGE_VAL);
     alignas(64) double bounds[kMostLanes], raws[kMostLanes];
@@ -192,12 +205,12 @@ class LaneSearcher {
     for (; needing != 0; needing &= needing - 1) {
       const int lane = std::countr_zero(needing);
       for (std::size_t first = window.begin; first < window.end; first += step_) {
-        const T* const column = column_of(first);
+        const T* const column = tile_place(tiles, first, D);
         Vector sums = hn::Zero(lanes);
         for (std::uint32_t d = 0; d < D; ++d)
-          sums = add_difference<M>(sums, hn::Sub(hn::Set(lanes, search_.queries[d * step_ + lane]),
-                                                 load_column(column + d * kTilePoints)));
-        std::uint32_t pass = bits_of(hn::Le(sums, hn::Set(lanes, bounds[lane])));
+          sums = add_coordinate<M>(sums, hn::Set(lanes, search_.queries[d * step_ + lane]),
+                                   load_column(lanes, column + d * kTilePoints));
+        std::uint32_t pass = bits_of(lanes, hn::Le(sums, hn::Set(lanes, bounds[lane])));
         if (pass == 0) continue;
         hn::Store(sums, lanes, raws);
         for (; pass != 0; pass &= pass - 1, place += step_) {
@@ -210,32 +223,6 @@ class LaneSearcher {
     return static_cast<std::size_t>(place - search_.passed) / step_;
   }
 
-  /// Puts what passed into the lists, each by a comparison with every place, and takes the bounds:
-  /// what lies beyond surely follows the k-th.
-  HWY_INLINE void insert(std::size_t count) {
-    const Lanes lanes;
-    const Vector none = hn::Set(lanes, HUGE_VAL);
-    for (std::size_t at = 0; at < count; at += kTogether) {
-      Vector keys[kTogether];
-      for (std::size_t i = 0; i < kTogether; ++i)
-        keys[i] = at + i < count ? hn::Load(lanes, search_.passed + (at + i) * step_) : none;
-      double* place = search_.found;
-      for (std::uint32_t rank = 0; rank <= search_.k; ++rank, place += step_) {
-        Vector least = hn::Load(lanes, place);
-        for (std::size_t i = 0; i < kTogether; ++i) {
-          const Vector larger = hn::Max(least, keys[i]);
-          least = hn::Min(least, keys[i]);
-          keys[i] = larger;
-        }
-        hn::Store(least, lanes, place);
-      }
-    }
-    const Vector last = hn::Load(lanes, search_.found + (search_.k - 1) * step_);
-    const Vector beyond = hn::Add(hn::Mul(last, hn::Set(lanes, 1 + 0x1p-18)),
-                                  hn::Set(lanes, 0x1p-1040));  // two steps of a key, and more
-    bound_ = hn::Min(hn::Set(lanes, search_.most_raw), beyond);
-  }
-
   LaneSearch& search_;
   const KdTree& tree_;
   const std::size_t step_;
@@ -243,25 +230,19 @@ class LaneSearcher {
   Vector bound_;
 };
 
-template <Metric M, class T, std::uint32_t D>
+template <Metric M, std::uint32_t D>
 void search(LaneSearch& search) {
-  LaneSearcher<M, T, D>(search).run();
+  LaneSearcher<M, D>(search).run();
 }
 
-template <Metric M, class T>
-auto choose_for(std::uint32_t dims) {
+LaneKernel choose(Metric metric, std::uint32_t dims) {
   static_assert(kMaxDirectDimensions == 8);
-  constexpr decltype(&search<M, T, 1>) kSearches[] = {
-      search<M, T, 1>, search<M, T, 2>, search<M, T, 3>, search<M, T, 4>,
-      search<M, T, 5>, search<M, T, 6>, search<M, T, 7>, search<M, T, 8>};
-  return kSearches[dims - 1];
-}
-
-LaneKernel choose(Metric metric, ScalarType scalar, std::uint32_t dims) {
   LaneKernel kernel{static_cast<std::uint32_t>(hn::Lanes(Lanes())), nullptr};
   by_indexed_metric(metric, [&]<Metric M>() {
-    kernel.search =
-        scalar == ScalarType::kFloat32 ? choose_for<M, float>(dims) : choose_for<M, double>(dims);
+    constexpr decltype(kernel.search) kSearches[] = {search<M, 1>, search<M, 2>, search<M, 3>,
+                                                     search<M, 4>, search<M, 5>, search<M, 6>,
+                                                     search<M, 7>, search<M, 8>};
+    kernel.search = kSearches[dims - 1];
   });
   return kernel;
 }
@@ -275,8 +256,8 @@ namespace gpujoin::cpu {
 
 HWY_EXPORT(choose);
 
-LaneKernel choose_lane_kernel(Metric metric, ScalarType scalar, std::uint32_t dims) {
-  return HWY_DYNAMIC_DISPATCH(choose)(metric, scalar, dims);
+LaneKernel choose_lane_kernel(Metric metric, std::uint32_t dims) {
+  return HWY_DYNAMIC_DISPATCH(choose)(metric, dims);
 }
 
 }  // namespace gpujoin::cpu

@@ -71,7 +71,7 @@ struct LaneKernel {
 };
 
 /// `dims` is at most kMaxDirectDimensions.
-LaneKernel choose_lane_kernel(Metric metric, ScalarType scalar, std::uint32_t dims);
+LaneKernel choose_lane_kernel(Metric metric, std::uint32_t dims);
 
 /// The tiles of a leaf at most that such searches take the least time with.
 inline std::uint32_t lane_leaf_tiles(std::uint32_t dims) { return dims <= 3 ? 1 : 3; }

@@ -30,9 +30,8 @@ void LeafScan::load(std::uint32_t position) {
 template <class T>
 void LeafScan::load_from_tile() {
   const std::uint32_t dims = points_.tree->dims;
-  const T* const place = reinterpret_cast<const T*>(points_.tree->tiles.data()) +
-                         std::size_t{position_ / kTilePoints} * kTilePoints * dims +
-                         position_ % kTilePoints;
+  const T* const place =
+      tile_place(reinterpret_cast<const T*>(points_.tree->tiles.data()), position_, dims);
   for (std::uint32_t d = 0; d < dims; ++d)
     query_[d] = static_cast<double>(place[std::size_t{d} * kTilePoints]);
 }

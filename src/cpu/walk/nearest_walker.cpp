@@ -95,9 +95,8 @@ void NearestWalker::write_lane(std::uint32_t lane, std::uint32_t position) {
 double NearestWalker::raw_of_lane(std::uint32_t lane, std::uint32_t position) const {
   const KdTree& right = *plan_.right;
   const auto raw = [&]<Metric M, class T>(T) {
-    const T* const column = reinterpret_cast<const T*>(right.tiles.data()) +
-                            std::size_t{position / kTilePoints} * (kTilePoints * right.dims) +
-                            position % kTilePoints;
+    const T* const column =
+        tile_place(reinterpret_cast<const T*>(right.tiles.data()), position, right.dims);
     double sum = 0;
     for (std::uint32_t d = 0; d < right.dims; ++d)
       sum = add_coordinate<M>(sum, lanes_.queries[d * plan_.lanes.lanes + lane],

@@ -83,7 +83,10 @@ DividedSide::DividedSide(MemoryBudget& budget, const Dataset& data, CutColumn co
         std::clamp(left / bytes / buckets, kFewestRunRows, std::max(part_rows, kFewestRunRows));
     runs_ = make_room_for_rows(budget, data, buckets * run_rows_, sums_.count);
   }
-  choose_bounds(buckets);
+  bounds_ = column_.lengths;
+  if (bounds_.empty()) choose_bounds(buckets);
+  buckets_.resize(bounds_.size() + 1);
+  for (std::size_t i = 0; i < buckets_.size(); ++i) buckets_[i].first = i * run_rows_;
   if (data.file != nullptr) return;
   constexpr std::uint64_t kRowsOfCount = 8;  // so that counts take little memory beside rows
   shares_ = std::clamp<std::uint64_t>(data.rows / kRowsOfCount / buckets_.size(), 1, pool.size());
@@ -109,11 +112,14 @@ void DividedSide::choose_bounds(std::uint64_t buckets) {
     const double bound = values[count * i / buckets];
     if (bounds_.empty() || bound > bounds_.back()) bounds_.push_back(bound);
   }
-  buckets_.resize(bounds_.size() + 1);
-  for (std::size_t i = 0; i < buckets_.size(); ++i) buckets_[i].first = i * run_rows_;
 }
 
 Extent DividedSide::bounds_of(const Dataset& data, std::uint64_t row) const {
+  if (!column_.lengths.empty()) {
+    const double length =
+        key_of(data, row, column_.high - data.dims) - key_of(data, row, column_.low - data.dims);
+    return std::isnan(length) ? Extent{-INFINITY, -INFINITY} : Extent{length, length};
+  }
   const auto bound = [&](std::uint32_t column) {
     const double value =
         column < data.dims ? coordinate(data, row, column) : key_of(data, row, column - data.dims);

@@ -23,6 +23,9 @@ struct RowFileFailed {
 struct CutColumn {
   std::uint32_t low;
   std::uint32_t high;  ///< of points the same
+  /// Not empty: low and high are an interval's ends, and rows are divided by how long it is, where
+  /// these lengths begin, ascending.
+  std::vector<double> lengths = {};
 };
 
 /// Whether values of two extents may differ by no more than `reach`.
@@ -67,8 +70,8 @@ class DividedSide {
   /// The ids alone, in the same order.
   Buffer<std::int64_t> load_ids(std::size_t part) const;
 
-  /// The values of a row in the column, NaN as infinity: such rows match nothing, in whichever
-  /// part.
+  /// The values of a row in the column, NaN as infinity, or the length of its interval, NaN as
+  /// minus infinity: such rows match nothing, in whichever part.
   Extent bounds_of(const Dataset& data, std::uint64_t row) const;
 
  private:

@@ -115,6 +115,11 @@ Cut choose_cut(const JoinRequest& request, const Strategy& strategy, const WalkC
   return {{column, column}, make_threshold(request.metric(), request.eps()).reach};
 }
 
+Cut cut_by_length(const JoinRequest& request, const LengthClasses& classes) {
+  const std::uint32_t column = request.left().dims + classes.column;
+  return {{column, column + 1, classes.bounds}, std::numeric_limits<double>::max()};
+}
+
 std::uint64_t sum_row_bytes(const JoinRequest& request) {
   if (request.output() != Output::kSums) return 0;
   const PairSums& sums = *request.sums();
@@ -259,6 +264,10 @@ JoinRequest PartitionedJoin::part_request(const Step& step) {
     part = part.asking(Output::top_pairs(top));
   }
   part.sides = step.self ? Sides::one(left, request_.pairs()) : Sides::two(left, right);
+  if (!cut_.column.lengths.empty() && step.right_range.rows > 0)
+    part.keys = keys_of_class(
+        request_.keys, cut_.column.low - request_.left().dims,
+        std::max(left_side_->extent(step.left).high, right_side().extent(step.right).high));
   part.resources.scratch = nullptr;
   return part;
 }

@@ -13,10 +13,12 @@
 #include "engine/joins/prepared_side.h"
 #include "engine/joins/top_pairs.h"
 #include "engine/strategy/choose_strategy.h"
+#include "engine/strategy/length_classes.h"
 
 namespace gpujoin {
 
-/// Where sides are cut, and how far the values of two rows of a pair differ at most.
+/// Where sides are cut, and how far the values of two rows of a pair differ at most, or the lengths
+/// of their intervals.
 struct Cut {
   CutColumn column;
   double reach;
@@ -26,6 +28,9 @@ struct Cut {
 /// a strategy by reference points has none, and another one is chosen. A part of bits meets all
 /// others, whatever the strategy. Throws std::bad_alloc.
 Cut choose_cut(const JoinRequest& request, const Strategy& strategy, const WalkCosts& costs);
+
+/// By the lengths of an interval: a part meets all others, by the longest interval of both.
+Cut cut_by_length(const JoinRequest& request, const LengthClasses& classes);
 
 /// Bytes that a row of both sides takes in the sums of their parts: what is carried along, the same
 /// in the order of an index, and what is added up, by the join of two parts and over all of them.

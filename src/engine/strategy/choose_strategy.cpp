@@ -8,6 +8,7 @@
 
 #include "engine/strategy/bit_strategy.h"
 #include "engine/strategy/box_strategy.h"
+#include "engine/strategy/length_classes.h"
 #include "engine/strategy/planner.h"
 #include "engine/strategy/reference_points.h"
 
@@ -119,10 +120,12 @@ bool are_keys_worth(const JoinRequest& request, double pair_ns) {
   constexpr std::uint32_t kGridDims = 2;  // where no other index than a grid is worth its while
   if (request.left().dims <= kGridDims) return true;
   try {
-    const Strategy with = choose_strategy(request), bare = choose_strategy(without_keys(request));
+    const LengthClasses classes = choose_length_classes(request, kCoreWalkCosts);
+    const double with_ms =
+        classes.bounds.empty() ? choose_strategy(request).estimate().ms : classes.ms;
+    const Strategy bare = choose_strategy(without_keys(request));
     const double threads = request.resources.threads;
-    return with.estimate().ms / threads <=
-           bare.estimate().ms / threads + bare.estimated_pairs * pair_ns / 1e6;
+    return with_ms / threads <= bare.estimate().ms / threads + bare.estimated_pairs * pair_ns / 1e6;
   } catch (const std::bad_alloc&) {
     return true;
   }

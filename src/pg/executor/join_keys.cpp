@@ -83,7 +83,7 @@ const char* number_values(JoinNode* node, const JoinKey& key, const Band& band,
       ends = true;
       return end * kEndless;
     }
-    const std::int64_t whole = integer_of_key(type, value);
+    const std::int64_t whole = integer_of(type, value);
     if (!based) base = whole;
     based = true;
     const __int128 at = factor * (static_cast<__int128>(whole) - base) + (side == 1 ? middle : 0);
@@ -115,7 +115,7 @@ const char* convert_values(JoinNode* node, const JoinKey& key, const Band& band,
   const double middle = symmetric ? 0 : (band.real_least + band.real_most) / 2;
   for (int side = 0; side < 2; ++side)
     fill_column(node, key, side, number, [&](Datum value, bool is_null) -> double {
-      const double real = is_null ? NAN : real_of_key(plan.types[side], value);
+      const double real = is_null ? NAN : number_of(plan.types[side], value);
       special = special || (!is_null && !std::isfinite(real));
       beyond = beyond || (plan.types[side] == NUMERICOID && std::isinf(real));  // of double alone
       if (!std::isfinite(real)) return NAN;  // no difference from it is within a band

@@ -1,7 +1,7 @@
 // A table joined with itself, and conditions like `a.id < b.id` on it: the engine then makes each
 // pair once, and counts without making any.
 #include "pg/executor/join_node.h"
-#include "pg/types/vector_datum.h"
+#include "pg/types/number_datum.h"
 
 extern "C" {
 #include "miscadmin.h"

@@ -6,7 +6,7 @@
 
 #include "pg/executor/join_node.h"
 #include "pg/store/huge_array.h"
-#include "pg/types/vector_datum.h"
+#include "pg/types/number_datum.h"
 
 extern "C" {
 #include "miscadmin.h"
@@ -62,7 +62,7 @@ double error_of_scores(const JoinNode* node) {
   const TopPlan& top = node->data.top;
   const double most = most_of_score(node);
   const double values = std::fmax(node->left.scores.most, node->right.scores.most);
-  const bool whole = top.type == INT2OID || top.type == INT4OID || top.type == INT8OID;
+  const bool whole = is_integer_type(top.type);
   if (top.type == FLOAT8OID || (whole && std::fmax(most, values) < 0x1p53)) return 0;
   if (top.type == FLOAT4OID) return most * 0x1p-22 + 0x1p-140;
   return most * 0x1p-49 + (1 + values) * 1e-300;

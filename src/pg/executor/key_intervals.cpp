@@ -77,7 +77,7 @@ class Numbers {
  private:
   double whole_of(Oid type, const End& end, int side, bool high) {
     if (const int limit = end_of_time(type, end.value); limit != 0) return limit * limit_;
-    const std::int64_t whole = integer_of_key(type, end.value);
+    const std::int64_t whole = integer_of(type, end.value);
     if (!based_ && std::fabs(static_cast<double>(whole)) > limit_) base_ = whole;
     based_ = true;
     // A low end that does not belong to the interval is compared as if it did.
@@ -88,7 +88,7 @@ class Numbers {
   }
 
   double real_of(Oid type, const End& end, int side, bool high) {
-    const double real = real_of_key(type, end.value);
+    const double real = number_of(type, end.value);
     if (std::isnan(real)) return limit_;  // after all numbers
     const double offset = !high ? 0 : side == 0 ? -band_.real_least : band_.real_most;
     if (type == NUMERICOID || offset != 0) widened_ = true;

@@ -10,19 +10,6 @@ extern "C" {
 
 namespace gpujoin {
 
-std::int64_t integer_of_key(Oid type, Datum value) {
-  switch (type) {
-    case INT2OID:
-      return DatumGetInt16(value);
-    case INT4OID:
-      return DatumGetInt32(value);
-    case DATEOID:
-      return DatumGetDateADT(value);
-    default:
-      return DatumGetInt64(value);
-  }
-}
-
 int end_of_time(Oid type, Datum value) {
   if (type == DATEOID) {
     const DateADT date = DatumGetDateADT(value);
@@ -31,19 +18,6 @@ int end_of_time(Oid type, Datum value) {
   if (type != TIMESTAMPOID && type != TIMESTAMPTZOID) return 0;
   const Timestamp time = DatumGetTimestamp(value);
   return TIMESTAMP_IS_NOBEGIN(time) ? -1 : TIMESTAMP_IS_NOEND(time) ? 1 : 0;
-}
-
-double real_of_key(Oid type, Datum value) {
-  switch (type) {
-    case FLOAT4OID:
-      return DatumGetFloat4(value);
-    case FLOAT8OID:
-      return DatumGetFloat8(value);
-    case NUMERICOID:
-      return DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow, value));
-    default:
-      return static_cast<double>(integer_of_key(type, value));
-  }
 }
 
 double rounding_of(Oid type) { return type == FLOAT4OID ? 0x1p-22 : 0x1p-50; }
@@ -82,11 +56,11 @@ bool take_offset(const KeyPlan& plan, const KeyBound& bound, ExprState* state,
     return true;
   }
   if (plan.numbers == KeyNumbers::kIntegers) {
-    *whole = integer_of_key(bound.type, value);
+    *whole = integer_of(bound.type, value);
     if (bound.negated) *whole = -*whole;
     return true;
   }
-  *real = real_of_key(bound.type, value);
+  *real = number_of(bound.type, value);
   if (bound.negated) *real = -*real;
   return std::isfinite(*real);
 }

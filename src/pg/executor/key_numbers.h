@@ -2,19 +2,14 @@
 #pragma once
 
 #include "pg/executor/join_keys.h"
+#include "pg/types/number_datum.h"
 
 namespace gpujoin {
 
 inline constexpr double kLargestExact = 0x1p53;  ///< whole numbers up to it are exact
 
-/// A whole number, or the number that a date or time is.
-std::int64_t integer_of_key(Oid type, Datum value);
-
 /// -1 or 1 for an infinite date or time, else 0.
 int end_of_time(Oid type, Datum value);
-
-/// Infinite where a numeric is beyond float8.
-double real_of_key(Oid type, Datum value);
 
 /// What rounding may add to a number of this type, relative to it.
 double rounding_of(Oid type);

@@ -3,6 +3,7 @@
 // asked for.
 #include "pg/errors.h"
 #include "pg/executor/join_sums.h"
+#include "pg/types/number_datum.h"
 
 extern "C" {
 #include "miscadmin.h"
@@ -95,7 +96,7 @@ bool read_value(const Sum& sum, ExprContext* expressions, RightValues* into, std
     return taken;
   }
   if (arithmetic == SumArithmetic::kFloats) {
-    into->reals[i] = take_float(sum.plan.type, value);
+    into->reals[i] = machine_number(sum.plan.type, value);
     return std::isfinite(into->reals[i]);
   }
   if (is_extreme(arithmetic)) into->values[i] = order_of_value(sum.plan, value);
@@ -111,7 +112,7 @@ bool read_leaf(const Sum& sum, int leaf, ExprContext* expressions, double* into)
   const Datum value = ExecEvalExprSwitchContext(sum.leaves[leaf], expressions, &is_null);
   if (is_null) return true;
   const double number =
-      take_float(exprType(static_cast<Node*>(list_nth(sum.expressions.leaves, leaf))), value);
+      machine_number(exprType(static_cast<Node*>(list_nth(sum.expressions.leaves, leaf))), value);
   if (!std::isfinite(number)) return false;
   *into = number;
   return true;

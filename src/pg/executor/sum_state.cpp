@@ -1,5 +1,7 @@
 #include "pg/executor/sum_state.h"
 
+#include "pg/types/number_datum.h"
+
 extern "C" {
 #include "catalog/pg_type.h"
 #include "fmgr.h"
@@ -180,19 +182,9 @@ SumArithmetic arithmetic_of(SumState state) {
 }
 
 bool take_integer(Oid type, int scale, Datum value, std::int64_t* integer) {
-  switch (type) {
-    case INT2OID:
-      *integer = DatumGetInt16(value);
-      return true;
-    case INT4OID:
-      *integer = DatumGetInt32(value);
-      return true;
-    case NUMERICOID:
-      return take_numeric(value, scale, integer);
-    default:
-      *integer = DatumGetInt64(value);
-      return true;
-  }
+  if (type == NUMERICOID) return take_numeric(value, scale, integer);
+  *integer = integer_of(type, value);
+  return true;
 }
 
 bool is_in_range(Oid type, __int128 integer) {
@@ -206,28 +198,10 @@ bool is_in_range(Oid type, __int128 integer) {
   }
 }
 
-double take_float(Oid type, Datum value) {
-  return type == FLOAT4OID ? static_cast<double>(DatumGetFloat4(value)) : DatumGetFloat8(value);
-}
-
 std::int64_t order_of_value(const SumPlan& sum, Datum value) {
-  switch (sum.type) {
-    case INT2OID:
-      return DatumGetInt16(value);
-    case INT4OID:
-      return DatumGetInt32(value);
-    case DATEOID:
-      return DatumGetDateADT(value);
-    case BOOLOID:
-      return DatumGetBool(value) ? 1 : 0;
-    case FLOAT4OID:
-    case FLOAT8OID: {
-      const double number = take_float(sum.type, value);
-      return std::isnan(number) ? INT64_MAX : signed_order(number);
-    }
-    default:
-      return DatumGetInt64(value);
-  }
+  if (sum.type != FLOAT4OID && sum.type != FLOAT8OID) return integer_of(sum.type, value);
+  const double number = machine_number(sum.type, value);
+  return std::isnan(number) ? INT64_MAX : signed_order(number);
 }
 
 void clear_tally(const SumPlan& sum, Tally* tally) {
@@ -248,7 +222,7 @@ void add_value(const SumPlan& sum, Tally* tally, Datum value, std::int64_t times
     add_integers(tally, times, wide * times,
                  arithmetic == SumArithmetic::kSquaredIntegers ? wide * wide * times : 0);
   } else if (arithmetic == SumArithmetic::kFloats) {
-    const double number = take_float(sum.type, value);
+    const double number = machine_number(sum.type, value);
     DoubleSum all{};
     if (times == 1 || !std::isfinite(number))
       all.high = number;

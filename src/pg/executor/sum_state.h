@@ -55,8 +55,6 @@ inline bool is_extreme(SumArithmetic arithmetic) {
 bool take_integer(Oid type, int scale, Datum value, std::int64_t* integer);
 /// Whether the type has this integer.
 bool is_in_range(Oid type, __int128 integer);
-/// A float4 or float8.
-double take_float(Oid type, Datum value);
 /// Ascending as the type orders its values; NaN comes last.
 std::int64_t order_of_value(const SumPlan& sum, Datum value);
 

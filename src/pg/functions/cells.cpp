@@ -1,6 +1,7 @@
 // gpu_cell() and gpu_halo(): cells to partition and distribute points by, so that a join on equal
 // cells finds each pair within a radius once (core/partition_cell.h).
 #include "core/partition_cell.h"
+#include "pg/types/number_datum.h"
 #include "pg/types/value_type.h"
 #include "pg/types/vector_datum.h"
 
@@ -34,9 +35,7 @@ struct PointReader {
   double reach;
 };
 
-bool is_number(Oid type) {
-  return type == INT2OID || type == INT4OID || type == INT8OID || type == NUMERICOID;
-}
+bool is_number(Oid type) { return is_integer_type(type) || type == NUMERICOID; }
 
 PointReader* new_reader(FunctionCallInfo fcinfo) {
   const Oid type = getBaseType(get_fn_expr_argtype(fcinfo->flinfo, 0));

@@ -3,6 +3,7 @@
 #include "pg/planner/join_conditions.h"
 #include "pg/planner/safe_expression.h"
 #include "pg/planner/unique_rows.h"
+#include "pg/types/number_datum.h"
 
 extern "C" {
 #include "catalog/pg_type_d.h"
@@ -37,24 +38,15 @@ constexpr RankComparison kRankComparisons[] = {
     {F_INT8GE, false, false}, {F_INT8GT, false, true},   {F_INT48GE, false, false},
     {F_INT48GT, false, true}, {F_INT28GE, false, false}, {F_INT28GT, false, true}};
 
-/// An integer constant; false: it is none.
-bool integer_of(const Node* node, std::int64_t* number) {
+/// False: the node is no constant of an integer type.
+bool take_integer_constant(const Node* node, std::int64_t* number) {
   if (!IsA(node, Const)) return false;
   const Const* const constant = reinterpret_cast<const Const*>(node);
   if (constant->constisnull) return false;
-  switch (constant->consttype) {
-    case INT2OID:
-      *number = DatumGetInt16(constant->constvalue);
-      return true;
-    case INT4OID:
-      *number = DatumGetInt32(constant->constvalue);
-      return true;
-    case INT8OID:
-      *number = DatumGetInt64(constant->constvalue);
-      return true;
-    default:
-      return false;
-  }
+  const Oid type = constant->consttype;
+  if (!is_integer_type(type)) return false;
+  *number = integer_of(type, constant->constvalue);
+  return true;
 }
 
 /// The highest rank that a condition of PostgreSQL's on the rows of a window leaves; 0: unknown.
@@ -62,7 +54,7 @@ std::int64_t highest_rank(const RunCondition& condition) {
   for (const RankComparison& known : kRankComparisons) {
     std::int64_t number;
     if (known.function != condition.function || known.rank_first != condition.window_first ||
-        !integer_of(condition.value, &number))
+        !take_integer_constant(condition.value, &number))
       continue;
     return number - known.strict;
   }

@@ -2,6 +2,7 @@
 
 #include "pg/planner/comparison.h"
 #include "pg/planner/safe_expression.h"
+#include "pg/types/number_datum.h"
 
 extern "C" {
 #include "catalog/pg_type.h"
@@ -136,8 +137,6 @@ double most_of(Oid type) {
   }
 }
 
-bool is_whole(Oid type) { return type == INT2OID || type == INT4OID || type == INT8OID; }
-
 /// A walk over a radius.
 struct Walk {
   const PlannerInfo* root;
@@ -157,10 +156,10 @@ bool add_number(Walk* walk, Expr* number, double* most) {
         eval_const_expressions(nullptr, reinterpret_cast<Node*>(float8_of(number)));
     if (!IsA(folded, Const)) return false;
     *most = std::fabs(DatumGetFloat8(reinterpret_cast<const Const*>(folded)->constvalue));
-    return is_whole(exprType(node)) || *most == 0 || (*most >= kLeast && *most <= kMost);
+    return is_integer_type(exprType(node)) || *most == 0 || (*most >= kLeast && *most <= kMost);
   }
   if (!cannot_raise(walk->root, number)) return false;
-  *most = is_whole(exprType(node)) ? walk->most_whole : kMost;
+  *most = is_integer_type(exprType(node)) ? walk->most_whole : kMost;
   walk->numbers = list_append_unique(walk->numbers, number);
   return true;
 }
@@ -188,7 +187,7 @@ bool is_safe(Walk* walk, Expr* radius, double* most) {
     *most /= of_other;
   }
   const Oid type = exprType(reinterpret_cast<Node*>(radius));
-  walk->products += (step == Step::kProduct || step == Step::kQuotient) && !is_whole(type);
+  walk->products += (step == Step::kProduct || step == Step::kQuotient) && !is_integer_type(type);
   return walk->products <= kMostProducts && *most <= most_of(type);
 }
 
@@ -199,7 +198,7 @@ Expr* test(Oid function, Expr* one, Expr* other) {
 
 /// Whether a row's number is of moderate size.
 Expr* is_moderate(Expr* number, double most_whole) {
-  const bool whole = is_whole(exprType(reinterpret_cast<Node*>(number)));
+  const bool whole = is_integer_type(exprType(reinterpret_cast<Node*>(number)));
   Expr* const size = cast_by(F_FLOAT8ABS, float8_of(number));
   Expr* const at_most = test(F_FLOAT8LE, size, constant(whole ? most_whole : kMost));
   if (whole) return at_most;

@@ -2,7 +2,7 @@
 
 #include "pg/planner/safe_expression.h"
 #include "pg/reading/relation.h"
-#include "pg/types/vector_datum.h"
+#include "pg/types/number_datum.h"
 
 extern "C" {
 #include "access/transam.h"

@@ -6,7 +6,7 @@
 #include "core/great_circle.h"
 #include "core/hamming.h"
 #include "pg/reading/relation.h"
-#include "pg/types/vector_datum.h"
+#include "pg/types/number_datum.h"
 
 extern "C" {
 #include "catalog/pg_statistic.h"

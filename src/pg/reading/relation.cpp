@@ -2,6 +2,7 @@
 #include "pg/reading/relation.h"
 
 #include "pg/reading/value_ranks.h"
+#include "pg/types/number_datum.h"
 #include "pg/types/value_types.h"
 
 extern "C" {
@@ -113,7 +114,7 @@ ColumnFinding find_id(Relation relation, const SideArguments& side, SideColumns*
   }
   columns->id_type = column_type(relation, columns->id);
   columns->unique_id = is_unique(relation, columns->id);
-  if (!is_id_type(columns->id_type)) return {ColumnProblem::kIdType, side.id_column};
+  if (!is_integer_type(columns->id_type)) return {ColumnProblem::kIdType, side.id_column};
   return kFound;
 }
 
@@ -223,7 +224,7 @@ AttrNumber primary_key(Relation relation) {
   int member;
   if (!bms_get_singleton_member(key, &member)) return InvalidAttrNumber;
   const AttrNumber attribute = static_cast<AttrNumber>(member + FirstLowInvalidHeapAttributeNumber);
-  return is_id_type(column_type(relation, attribute)) ? attribute : InvalidAttrNumber;
+  return is_integer_type(column_type(relation, attribute)) ? attribute : InvalidAttrNumber;
 }
 
 bool is_unique(Relation relation, AttrNumber attribute) {
@@ -244,8 +245,6 @@ bool is_unique(Relation relation, AttrNumber attribute) {
   list_free(indexes);
   return unique;
 }
-
-bool is_id_type(Oid type) { return type == INT2OID || type == INT4OID || type == INT8OID; }
 
 Oid type_read(Oid type) {
   switch (type) {

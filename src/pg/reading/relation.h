@@ -111,8 +111,6 @@ bool may_select(const SideColumns& columns);
 /// The base type of a column, domains resolved; InvalidOid for a dropped one.
 Oid column_type(Relation relation, AttrNumber attribute);
 
-bool is_id_type(Oid type);
-
 /// Has rows known by their ctids, as integers.
 void name_by_ctid(SideColumns* columns);
 

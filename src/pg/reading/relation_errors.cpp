@@ -2,6 +2,7 @@
 // mends it.
 #include "pg/reading/relation.h"
 #include "pg/reading/value_ranks.h"
+#include "pg/types/number_datum.h"
 
 extern "C" {
 #include "catalog/pg_class.h"
@@ -51,12 +52,12 @@ bool may_identify(Relation relation, AttrNumber attribute) {
 
 char* list_ids(const Obstacle& o, const char** first) {
   return list_columns(o.relation, first,
-                      [&](AttrNumber a) { return is_id_type(column_type(o.relation, a)); });
+                      [&](AttrNumber a) { return is_integer_type(column_type(o.relation, a)); });
 }
 
 char* list_unique_ids(const Obstacle& o, const char** first) {
   return list_columns(o.relation, first, [&](AttrNumber a) {
-    return is_id_type(column_type(o.relation, a)) && may_identify(o.relation, a);
+    return is_integer_type(column_type(o.relation, a)) && may_identify(o.relation, a);
   });
 }
 
@@ -283,7 +284,7 @@ const char* conversion_hint(const Obstacle& o) {
   const char* number;
   list_columns(o.relation, &number, [&](AttrNumber a) {
     const Oid type = column_type(o.relation, a);
-    return is_number_type(type) && !is_id_type(type);
+    return is_number_type(type) && !is_integer_type(type);
   });
   for (const bool json : {true, false})
     for (AttrNumber a = 1; a <= RelationGetNumberOfAttributes(o.relation); ++a) {

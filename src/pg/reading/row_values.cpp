@@ -1,6 +1,7 @@
 #include "pg/reading/row_values.h"
 
 #include "core/hamming.h"
+#include "pg/types/number_datum.h"
 #include "pg/types/sphere.h"
 #include "pg/types/value_reading.h"
 #include "pg/types/value_types.h"

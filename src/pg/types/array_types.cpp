@@ -133,7 +133,7 @@ constexpr ValueType columns_of(const char* name, AddValue add) {
           .name = name,
           .type = InvalidOid,
           .scalar = ScalarType::kFloat64,
-          .add = {add},
+          .add = {.point = add},
           .fixed_numbers = 0,
           .head_bytes = ARR_OVERHEAD_NONULLS(1),
           .coordinate_bytes = sizeof(double),
@@ -144,33 +144,31 @@ constexpr ValueType columns_of(const char* name, AddValue add) {
 
 }  // namespace
 
-const ValueType kFloat4ArrayType = {
-    .extension = nullptr,
-    .name = "real[]",
-    .type = FLOAT4ARRAYOID,
-    .scalar = ScalarType::kFloat32,
-    .add = {add_array<true>, nullptr, nullptr, nullptr, add_place<float>},
-    .rebuild = rebuild_array<FLOAT4OID>,
-    .fixed_numbers = 0,
-    .head_bytes = ARR_OVERHEAD_NONULLS(1),
-    .coordinate_bytes = sizeof(float),
-    .is_in_statistics = true,
-    .tests = kTests,
-    .test_count = lengthof(kTests)};
+const ValueType kFloat4ArrayType = {.extension = nullptr,
+                                    .name = "real[]",
+                                    .type = FLOAT4ARRAYOID,
+                                    .scalar = ScalarType::kFloat32,
+                                    .add = {.point = add_array<true>, .place = add_place<float>},
+                                    .rebuild = rebuild_array<FLOAT4OID>,
+                                    .fixed_numbers = 0,
+                                    .head_bytes = ARR_OVERHEAD_NONULLS(1),
+                                    .coordinate_bytes = sizeof(float),
+                                    .is_in_statistics = true,
+                                    .tests = kTests,
+                                    .test_count = lengthof(kTests)};
 
-const ValueType kFloat8ArrayType = {
-    .extension = nullptr,
-    .name = "double precision[]",
-    .type = FLOAT8ARRAYOID,
-    .scalar = ScalarType::kFloat64,
-    .add = {add_array<false>, nullptr, nullptr, nullptr, add_place<double>},
-    .rebuild = rebuild_array<FLOAT8OID>,
-    .fixed_numbers = 0,
-    .head_bytes = ARR_OVERHEAD_NONULLS(1),
-    .coordinate_bytes = sizeof(double),
-    .is_in_statistics = true,
-    .tests = kTests,
-    .test_count = lengthof(kTests)};
+const ValueType kFloat8ArrayType = {.extension = nullptr,
+                                    .name = "double precision[]",
+                                    .type = FLOAT8ARRAYOID,
+                                    .scalar = ScalarType::kFloat64,
+                                    .add = {.point = add_array<false>, .place = add_place<double>},
+                                    .rebuild = rebuild_array<FLOAT8OID>,
+                                    .fixed_numbers = 0,
+                                    .head_bytes = ARR_OVERHEAD_NONULLS(1),
+                                    .coordinate_bytes = sizeof(double),
+                                    .is_in_statistics = true,
+                                    .tests = kTests,
+                                    .test_count = lengthof(kTests)};
 
 const ValueType kColumnsType = columns_of("columns", add_array<false>);
 const ValueType kHeldColumnsType =

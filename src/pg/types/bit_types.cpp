@@ -72,7 +72,7 @@ constexpr ValueType bits_of(const char* name, Oid type, AddValue add, std::uint3
           .name = name,
           .type = type,
           .scalar = ScalarType::kBits,
-          .add = {add},
+          .add = {.point = add},
           .fixed_numbers = fixed_words,
           .head_bytes = head_bytes,
           .coordinate_bytes = sizeof(std::uint64_t),

@@ -333,41 +333,40 @@ PlanePoint read_plane_point(Datum geometry) {
   return found;
 }
 
-const ValueType kGeometryType = {
-    .extension = "postgis",
-    .name = "geometry",
-    .type = InvalidOid,
-    .scalar = ScalarType::kFloat64,
-    .box_scalar = ScalarType::kFloat32,
-    .add = {add_geometry_point, nullptr, add_head<add_geometry_box, kBoxBytes>,
-            add_head<add_geometry_middle, kMiddleBytes>},
-    .fixed_numbers = 4,
-    .casts_to_box = true,
-    .tests = kTests,
-    .test_count = lengthof(kTests)};
+const ValueType kGeometryType = {.extension = "postgis",
+                                 .name = "geometry",
+                                 .type = InvalidOid,
+                                 .scalar = ScalarType::kFloat64,
+                                 .box_scalar = ScalarType::kFloat32,
+                                 .add = {.point = add_geometry_point,
+                                         .box = add_head<add_geometry_box, kBoxBytes>,
+                                         .middle = add_head<add_geometry_middle, kMiddleBytes>},
+                                 .fixed_numbers = 4,
+                                 .casts_to_box = true,
+                                 .tests = kTests,
+                                 .test_count = lengthof(kTests)};
 
-const ValueType kGeographyType = {
-    .extension = "postgis",
-    .name = "geography",
-    .type = InvalidOid,
-    .scalar = ScalarType::kFloat64,
-    .add = {nullptr, nullptr, add_head<add_geography_box, kBoxBytes>, nullptr,
-            add_place<to_sphere, true>, add_place<to_spheroid, true>},
-    .fixed_numbers = 6,
-    .tests = kGeographyTests,
-    .test_count = lengthof(kGeographyTests),
-    .only_in_conditions = true};
+const ValueType kGeographyType = {.extension = "postgis",
+                                  .name = "geography",
+                                  .type = InvalidOid,
+                                  .scalar = ScalarType::kFloat64,
+                                  .add = {.box = add_head<add_geography_box, kBoxBytes>,
+                                          .place = add_place<to_sphere, true>,
+                                          .spheroid_place = add_place<to_spheroid, true>},
+                                  .fixed_numbers = 6,
+                                  .tests = kGeographyTests,
+                                  .test_count = lengthof(kGeographyTests),
+                                  .only_in_conditions = true};
 
 /// Geometry once more, as longitude and latitude: what functions take that measure on the spheroid.
-const ValueType kLonLatType = {
-    .extension = "postgis",
-    .name = "geometry",
-    .type = InvalidOid,
-    .scalar = ScalarType::kFloat64,
-    .add = {nullptr, nullptr, nullptr, nullptr, nullptr, add_place<to_spheroid, false>},
-    .fixed_numbers = 3,
-    .tests = kLonLatTests,
-    .test_count = lengthof(kLonLatTests),
-    .only_in_conditions = true};
+const ValueType kLonLatType = {.extension = "postgis",
+                               .name = "geometry",
+                               .type = InvalidOid,
+                               .scalar = ScalarType::kFloat64,
+                               .add = {.spheroid_place = add_place<to_spheroid, false>},
+                               .fixed_numbers = 3,
+                               .tests = kLonLatTests,
+                               .test_count = lengthof(kLonLatTests),
+                               .only_in_conditions = true};
 
 }  // namespace gpujoin

@@ -17,7 +17,6 @@ enum class ValueForm {
   kSpheroidPlace,  ///< likewise as a spheroid
   kProduct,  ///< a point, with room for the dimensions that lifting adds (core/inner_product.h)
 };
-inline constexpr int kValueFormCount = 7;
 
 inline bool is_on_earth(ValueForm form) {
   return form == ValueForm::kPlace || form == ValueForm::kSpheroidPlace;
@@ -55,6 +54,37 @@ struct ValueShape {
 /// shape's.
 using AddValue = ValueFinding (*)(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
                                   Datum value);
+
+/// How a type's values become each form; null: they have no such form.
+struct FormFunctions {
+  AddValue point = nullptr;
+  AddValue direction = nullptr;
+  AddValue box = nullptr;
+  AddValue middle = nullptr;
+  AddValue place = nullptr;
+  AddValue spheroid_place = nullptr;
+  AddValue product = nullptr;
+
+  AddValue of(ValueForm form) const {
+    switch (form) {
+      case ValueForm::kPoint:
+        return point;
+      case ValueForm::kDirection:
+        return direction;
+      case ValueForm::kBox:
+        return box;
+      case ValueForm::kMiddle:
+        return middle;
+      case ValueForm::kPlace:
+        return place;
+      case ValueForm::kSpheroidPlace:
+        return spheroid_place;
+      case ValueForm::kProduct:
+        return product;
+    }
+    return nullptr;
+  }
+};
 
 /// How a condition by a function of the type reads.
 enum class TestForm {
@@ -97,7 +127,7 @@ struct ValueType {
   Oid type;
   ScalarType scalar;  ///< of its points: float32 where no coordinate needs more, or bits
   ScalarType box_scalar = ScalarType::kFloat64;  ///< and of its boxes, as operators see them
-  AddValue add[kValueFormCount];                 ///< null: values have no such form
+  FormFunctions add;
   /// The value that a point of form kPoint was made from, bit for bit, in the current memory
   /// context; or null.
   Datum (*rebuild)(const Dataset& points, std::uint64_t position) = nullptr;
@@ -125,9 +155,7 @@ const ValueType* find_value_type(Oid type);
 /// Whether the type is the entry's.
 bool is_type(const ValueType& known, Oid type);
 
-inline bool has_form(const ValueType& type, ValueForm form) {
-  return type.add[static_cast<int>(form)] != nullptr;
-}
+inline bool has_form(const ValueType& type, ValueForm form) { return type.add.of(form) != nullptr; }
 
 /// Whether its values are bits, which have distances of their own and no others.
 inline bool is_of_bits(const ValueType& type) { return type.scalar == ScalarType::kBits; }
@@ -139,7 +167,7 @@ inline bool is_argument(const ValueType& type, ValueForm form, bool bits = false
 
 inline ValueFinding add_value(const ValueType& type, ValueForm form, PointBuffer* buffer,
                               ValueShape* shape, std::int64_t id, Datum value) {
-  return type.add[static_cast<int>(form)](buffer, shape, id, value);
+  return type.add.of(form)(buffer, shape, id, value);
 }
 
 /// float32 where no coordinate of such values needs more.

@@ -24,40 +24,6 @@ struct Unaligned {
   }
 };
 
-/// The number in a datum of one of the number types but numeric, which is no number of the machine.
-inline double machine_number(Oid type, Datum value) {
-  switch (type) {
-    case INT2OID:
-      return DatumGetInt16(value);
-    case INT4OID:
-      return DatumGetInt32(value);
-    case INT8OID:
-      return static_cast<double>(DatumGetInt64(value));
-    case FLOAT4OID:
-      return DatumGetFloat4(value);
-    default:
-      return DatumGetFloat8(value);
-  }
-}
-
-/// The number in a datum of one of the integer types.
-inline std::int64_t integer_of(Oid type, Datum value) {
-  switch (type) {
-    case INT2OID:
-      return DatumGetInt16(value);
-    case INT4OID:
-      return DatumGetInt32(value);
-    default:
-      return DatumGetInt64(value);
-  }
-}
-
-/// The number in a datum of any number type, rounded; a numeric beyond float8 is infinite.
-inline double number_of(Oid type, Datum value) {
-  return type == NUMERICOID ? DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow, value))
-                            : machine_number(type, value);
-}
-
 struct VectorView {
   ValueProblem problem;
   int dims;          ///< number of elements; of a multidimensional array, its number of dimensions
