@@ -31,9 +31,10 @@ bool is_worth_sharing(const JoinRequest& request);
 using OpenShare = std::function<std::unique_ptr<DeviceJoin>(
     std::shared_ptr<JoinResources> resources, const WorkShare& work)>;
 
-/// `request` is one for Output::kPairs, kPairsWithDistances, kCountPerRow, kTotal, kTopPairs, kSums
-/// or kNearest, or of boxes. Its datasets and the devices outlive the join. Any device may be
-/// current. Methods but stats() throw what the last device left has thrown.
+/// `request` is one for Output::kPairs, kPairsWithDistances, kCountPerRow, kTotal, kTopPairs,
+/// kSums, kNearest or kClusters, or of boxes. Of clusters one share has all of the answer, and the
+/// others none. Its datasets and the devices outlive the join. Any device may be current. Methods
+/// but stats() throw what the last device left has thrown.
 class SharedJoin final : public Join {
  public:
   SharedJoin(const JoinRequest& request, std::vector<DeviceContext*> devices,
