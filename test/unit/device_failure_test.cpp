@@ -195,6 +195,33 @@ TEST_P(DeviceFailures, a_share_of_a_join_is_left_to_the_other) {
   expect_left_to_the_other(request, Oracle(points, nullptr, Metric::kL2, 3));
 }
 
+/// A share that fails before it has taken anything loses nothing, and what others have delivered is
+/// not delivered again.
+TEST_P(DeviceFailures, pairs_of_shares_come_once_or_there_is_an_error) {
+  Random random(514);
+  const Points points(2, make_values(Shape::kUniform, random, 2000, 2));
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 3);
+  request.knobs.share_devices = Switch::kOn;
+  request.knobs.batch_pairs = 1000;
+  request.resources.devices.count = 2;  // both are number 0
+  const Oracle oracle(points, nullptr, Metric::kL2, 3);
+  ASSERT_TRUE(matches_oracle(run_join(engine(), request), request, oracle));
+  std::uint64_t left_out = 0, errors = 0;
+  for (std::int64_t nth = 0;; ++nth) {
+    faults().fail_call(nth);
+    const RunResult result = run_join(engine(), request);
+    const bool failed = faults().call_failed();
+    faults().fail_call(-1);
+    if (!failed) break;
+    errors += result.status.code != StatusCode::kEnd;
+    if (result.status.code != StatusCode::kEnd) continue;
+    ASSERT_TRUE(matches_oracle(result, request, oracle)) << "call " << nth;
+    left_out += result.batches > 1 && result.stats.devices < 2;
+  }
+  EXPECT_GT(left_out, 10u);
+  EXPECT_GT(errors, 0u);
+}
+
 TEST_P(DeviceFailures, clusters_of_many_columns) {
   Random random(512);
   const Points points(20, make_values(Shape::kClustered, random, 700, 20));
