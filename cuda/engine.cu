@@ -432,6 +432,7 @@ Devices contexts_of(const std::vector<int>& numbers) {
       devices.push_back(&context_of(numbers[i]));
     } catch (const cuda::CudaError&) {
       if (devices.empty() && i + 1 == numbers.size()) throw;
+      cudaGetLastError();  // which the next launch would report
     }
   }
   return devices;

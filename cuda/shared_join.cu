@@ -60,6 +60,7 @@ bool SharedJoin::call(std::size_t number, const Call& made) {
     made();
     return true;
   } catch (const CudaError&) {
+    cudaGetLastError();  // which the next launch, on another device, would report
     leave_out_or_throw(number);
   } catch (const Unable&) {
     leave_out_or_throw(number);
