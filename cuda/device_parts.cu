@@ -79,8 +79,8 @@ class DeviceParts final : public PartJoins {
                              std::shared_ptr<SideSlot> right) override {
     if (part.shape() == Shape::kBoxes) return std::make_unique<BoxJoin>(part, resources_);
     const OpenJoin range_join = [=, this](const JoinRequest& join) {
-      return std::make_unique<RangeJoin>(join, resources_,
-                                         RangeShares{plan_, left, right, nullptr, nullptr, {}});
+      return std::make_unique<RangeJoin>(
+          join, resources_, RangeShares{plan_, left, right, nullptr, nullptr, {}, nullptr});
     };
     // Directions need tiles, and tiles do not know scores.
     const bool top = part.output() == Output::kTopPairs && part.metric() == Metric::kCosine;

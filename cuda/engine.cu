@@ -183,17 +183,37 @@ using Devices = std::vector<cuda::DeviceContext*>;
 constexpr Sharing kAlways{.always = true};
 
 /// Opens a join of points by one plan on all devices, or as many as it turns out to be worth.
+/// Clusters are those by tiles.
 std::unique_ptr<Join> open_shared_range_join(const JoinRequest& request,
                                              const std::shared_ptr<const cuda::RangePlan>& plan,
                                              const Devices& devices) {
   const Sharing sharing{request.knobs.share_devices == Switch::kOn, cuda::kSharingMs};
+  // The first device begins an exchange whenever the join begins, and has it until the others end.
+  const auto exchange = std::make_shared<std::weak_ptr<cuda::ClusterExchange>>();
   return std::make_unique<cuda::SharedJoin>(
       request, devices, sharing,
-      [request, plan](std::shared_ptr<cuda::JoinResources> own, const WorkShare& work) {
+      [=](std::shared_ptr<cuda::JoinResources> own, const WorkShare& work) {
         cuda::RangeShares shares = shares_of(request, *own, plan);
         shares.work = work;
+        if (request.output() == Output::kClusters) {
+          shares.exchange =
+              work.is_first() ? std::make_shared<cuda::ClusterExchange>(own) : exchange->lock();
+          *exchange = shares.exchange;
+        }
         return std::make_unique<cuda::RangeJoin>(request, std::move(own), std::move(shares));
       });
+}
+
+/// Opens a join of points that fit on each device. Throws what caught() catches.
+std::unique_ptr<Join> open_whole_range_join(const JoinRequest& request,
+                                            std::shared_ptr<cuda::JoinResources> resources,
+                                            cuda::RangeShares shares, const Devices& devices) {
+  if (devices.size() > 1 && request.sides.has_pairs()) {
+    if (!shares.plan) shares.plan = cuda::plan_range_join(request, *resources);
+    if (cuda::may_be_worth_sharing(request, *shares.plan))
+      return open_shared_range_join(request, shares.plan, devices);
+  }
+  return std::make_unique<cuda::RangeJoin>(request, std::move(resources), std::move(shares));
 }
 
 /// Opens a join of points, whole or in parts. Throws what caught() catches.
@@ -203,12 +223,7 @@ std::unique_ptr<Join> open_range_join(const JoinRequest& request, const Devices&
   cuda::RangeShares shares = shares_of(request, *resources);
   if (!shares.are_prepared() && cuda::needs_parts(request, context))
     return cuda::open_in_parts(request, std::move(resources));
-  if (devices.size() > 1 && request.sides.has_pairs()) {
-    if (!shares.plan) shares.plan = cuda::plan_range_join(request, *resources);
-    if (cuda::may_be_worth_sharing(request, *shares.plan))
-      return open_shared_range_join(request, shares.plan, devices);
-  }
-  return std::make_unique<cuda::RangeJoin>(request, std::move(resources), std::move(shares));
+  return open_whole_range_join(request, std::move(resources), std::move(shares), devices);
 }
 
 /// Opens a device's join for nearest neighbours, whose rows are on the device as a whole. What is
@@ -246,8 +261,8 @@ std::unique_ptr<Join> open_nearest_join(const JoinRequest& request, const Device
 
 std::unique_ptr<Join> open_join(const JoinRequest& request, const Devices& devices);
 
-/// Clusters of rows without keys, whole or in parts: by small cells where there are few columns;
-/// else by tiles, which screen L2 distances.
+/// Clusters of rows without keys, whole or in parts: by small cells where there are few columns, on
+/// the first device; else by tiles, which screen L2 distances.
 std::unique_ptr<Join> open_plain_clusters(const JoinRequest& request, const Devices& devices) {
   const bool few_columns =
       request.left().rows == 0 || request.left().dims <= cuda::kMostClusterDimensions;
@@ -263,7 +278,8 @@ std::unique_ptr<Join> open_plain_clusters(const JoinRequest& request, const Devi
   auto resources = std::make_shared<cuda::JoinResources>(context, made);
   cuda::RangeShares shares = shares_of(made, *resources);
   if (shares.are_prepared() || !cuda::needs_parts(made, context))
-    return std::make_unique<cuda::RangeJoin>(made, std::move(resources), std::move(shares));
+    return open_whole_range_join(made, std::move(resources), std::move(shares),
+                                 by_tiles ? devices : Devices{&context});
   return cuda::open_clusters_in_parts(
       request, context, [devices](const JoinRequest& part) { return open_join(part, devices); });
 }
@@ -416,6 +432,7 @@ Devices contexts_of(const std::vector<int>& numbers) {
       devices.push_back(&context_of(numbers[i]));
     } catch (const cuda::CudaError&) {
       if (devices.empty() && i + 1 == numbers.size()) throw;
+      cudaGetLastError();  // which the next launch would report
     }
   }
   return devices;

@@ -34,6 +34,9 @@ bool has_cluster_cells(const JoinRequest& request) {
   return request.knobs.index == IndexMethod::kGrid;
 }
 
+constexpr const char* kInexactTiles =
+    "the tensor cores of the device are less exact than such joins need";
+
 /// Directions only screen, and the walk of a grid has no screen; tiles know no scores, and add
 /// nothing up.
 IndexMethod index_of(const JoinRequest& request) {
@@ -64,8 +67,7 @@ std::shared_ptr<const RangePlan> plan_range_join(const JoinRequest& asked,
   const bool only_tiles = request.metric() == Metric::kCosine ||
                           (request.output() == Output::kClusters && !has_cluster_cells(request));
   if (only_tiles && !tiles)
-    throw Unable{unsafe ? "the tensor cores of the device are less exact than such joins need"
-                        : "the device cannot join so many rows by tiles"};
+    throw Unable{unsafe ? kInexactTiles : "the device cannot join so many rows by tiles"};
   const auto rows = static_cast<double>(request.left().rows);
   RangePlan plan{.index = plan_index(request, strategy, form_of(request)),
                  .frame = {},
@@ -91,7 +93,11 @@ RangeJoin::RangeJoin(const JoinRequest& request, std::shared_ptr<JoinResources> 
     start_without_pairs();
     return;
   }
-  if (!plan_) plan_ = plan_range_join(request, *resources_);
+  if (!plan_)
+    plan_ = plan_range_join(request, *resources_);
+  else if (plan_->index.strategy.index == IndexMethod::kTiles &&
+           !tensor_sums_are_close(resources_->context, stream_))  // it may be another device's plan
+    throw Unable{kInexactTiles};
   stats_.strategy = plan_->index.strategy;
   stats_.strategy.access_pattern = pattern_of(request_, plan_->index.strategy.index);
   stop_.emplace(*resources_, stream_);
@@ -172,8 +178,8 @@ std::unique_ptr<SliceSource> RangeJoin::make_source() {
   const bool tiles = plan_->index.strategy.index == IndexMethod::kTiles;
   if (tiles && request_.output() == Output::kClusters)
     return std::make_unique<ClusterTiles>(request_, *plan_, tile_radii(), tile_side(*left_),
-                                          resources_->device, resources_->host,
-                                          device.properties().multiProcessorCount, stop, stream_);
+                                          ClusterSharing{shares_.work, shares_.exchange},
+                                          *resources_, stop);
   if (tiles)
     return std::make_unique<TileWalk>(request_, *plan_, tile_radii(), tile_side(*left_),
                                       tile_side(*right_), shares_.work, resources_->device,
@@ -181,8 +187,7 @@ std::unique_ptr<SliceSource> RangeJoin::make_source() {
                                       stop, stream_);
   const WalkSide left = walk_side(*left_), right = walk_side(*right_);
   if (request_.output() == Output::kClusters)
-    return std::make_unique<ClusterWalk>(request_, *plan_, left, resources_->device,
-                                         resources_->host, stop, stream_);
+    return std::make_unique<ClusterWalk>(request_, *plan_, left, *resources_, stop);
   if (request_.output() == Output::kTopPairs)
     return std::make_unique<TopWalk>(
         request_, *plan_, make_join_view(request_, plan_->index, left, right, stop),

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "cuda/clusters/cluster_exchange.h"
 #include "cuda/device/sliced_join.h"
 #include "cuda/device/upload.h"
 #include "cuda/grid/prepared_side.h"
@@ -32,6 +33,7 @@ struct RangeShares {
   std::shared_ptr<SideSlot> left, right;            ///< sides by the plan; one of one dataset
   std::shared_ptr<SideSlot> left_rows, right_rows;  ///< rows as they came
   WorkShare work;                                   ///< left points, in the order of the walk
+  std::shared_ptr<ClusterExchange> exchange;        ///< of clusters by tiles
 };
 
 /// As SlicedJoin. Rows lie in memory.

@@ -43,7 +43,8 @@ SharedJoin::SharedJoin(const JoinRequest& request, std::vector<DeviceContext*> d
       open_(std::move(open)),
       host_(std::make_shared<HostBudget>(request.resources.memory_limit,
                                          devices_.front()->pinned_pool())) {
-  if (wants_counts(request.output())) counts_ = Buffer<std::uint64_t>(*host_, request.left().rows);
+  if (gathers() && wants_counts(request.output()))
+    counts_ = Buffer<std::uint64_t>(*host_, request.left().rows);
   if (request.output() == Output::kSums)
     sums_ = Buffer<FoldWord>(*host_, request.left().rows * row_words(*request.sums()));
   open_first_share();
@@ -51,50 +52,55 @@ SharedJoin::SharedJoin(const JoinRequest& request, std::vector<DeviceContext*> d
 
 SharedJoin::~SharedJoin() { close_shares(); }
 
-/// With the device current. False: the device is left out, and shares_ has changed.
+/// With the device of that number current. False: it is left out, and shares_ has changed.
 template <class Call>
-bool SharedJoin::call(DeviceContext& device, const Call& made) {
+bool SharedJoin::call(std::size_t number, const Call& made) {
   try {
-    const DeviceGuard guard(device.number());
+    const DeviceGuard guard(devices_[number]->number());
     made();
     return true;
   } catch (const CudaError&) {
-    leave_out_or_throw(device);
+    cudaGetLastError();  // which the next launch, on another device, would report
+    leave_out_or_throw(number);
   } catch (const Unable&) {
-    leave_out_or_throw(device);
+    leave_out_or_throw(number);
   } catch (const MemoryLimitExceeded&) {
-    leave_out_or_throw(device);
+    leave_out_or_throw(number);
   } catch (const std::bad_alloc&) {
-    leave_out_or_throw(device);
+    leave_out_or_throw(number);
   }
   return false;
 }
 
 /// Called while an exception is handled, which goes on where nobody can take the part over. What a
-/// device has taken is begun again by the others, from the first place on.
-void SharedJoin::leave_out_or_throw(DeviceContext& device) {
-  const auto share = std::find_if(shares_.begin(), shares_.end(),
-                                  [&](const Share& one) { return one.device == &device; });
-  const bool has_begun = share != shares_.end() && share->work.has_begun();
+/// device has taken is begun again by the others, from the first place on; where it has taken
+/// nothing, they go on.
+void SharedJoin::leave_out_or_throw(std::size_t number) {
+  const bool is_open = number < shares_.size();
+  const bool has_begun = is_open && shares_[number].work.has_begun();
   if (devices_.size() == 1 || (delivered_ && has_begun)) throw;
-  devices_.erase(std::find(devices_.begin(), devices_.end(), &device));
-  if (has_begun || shares_.size() <= 1) return close_shares();
-  if (share == shares_.end()) return;
-  close(*share);
-  shares_.erase(share);
+  const auto at = static_cast<std::ptrdiff_t>(number);
+  devices_.erase(devices_.begin() + at);
+  work_.erase(work_.begin() + at);
+  if (number == 0 || has_begun) return close_shares();
+  if (!is_open) return;
+  close(shares_[number]);
+  shares_.erase(shares_.begin() + at);
 }
 
 void SharedJoin::open_first_share() {
   while (shares_.empty()) {
     forget_results();
     work_ = WorkShare::among(static_cast<std::uint32_t>(devices_.size()), sharing_);
-    open_share(0);
+    open_share();
   }
 }
 
-bool SharedJoin::open_share(std::size_t number) {
-  DeviceContext& device = *devices_[number];
-  return call(device, [&] {
+/// That of the first device that has none.
+void SharedJoin::open_share() {
+  const std::size_t number = shares_.size();
+  call(number, [&] {
+    DeviceContext& device = *devices_[number];
     auto resources = std::make_shared<JoinResources>(device, request_, host_);
     const WorkShare& work = work_[number];
     shares_.push_back({&device, work, open_(std::move(resources), work), false});
@@ -111,9 +117,9 @@ void SharedJoin::close(Share& share) {
   }
 }
 
+/// The one that began is closed last: it has what others may use.
 void SharedJoin::close_shares() {
-  for (Share& share : shares_) close(share);
-  shares_.clear();
+  for (; !shares_.empty(); shares_.pop_back()) close(shares_.back());
 }
 
 /// Before any share is opened: nothing was found.
@@ -130,10 +136,12 @@ void SharedJoin::forget_results() {
     top_ = std::make_unique<TopPairs>(*host_, request_, TopkMethod::kThreshold);
 }
 
-/// Whether the answers of the shares are put together before they are delivered.
+/// Whether the answers of the shares are put together before they are delivered. Clusters are the
+/// first share's answer, which has what all have found.
 bool SharedJoin::gathers() const {
-  return wants_counts(request_.output()) || request_.output() == Output::kTotal ||
-         request_.output() == Output::kTopPairs;
+  const Output::Kind output = request_.output();
+  return (wants_counts(output) && output != Output::kClusters) || output == Output::kTotal ||
+         output == Output::kTopPairs;
 }
 
 void SharedJoin::gather(const ResultBatch& batch) {
@@ -184,42 +192,43 @@ bool SharedJoin::deliver(ResultBatch* batch) {
 /// a share needs once it has found something.
 bool SharedJoin::may_open() const {
   if (shares_.front().has_ended || shares_.size() == devices_.size()) return false;
-  const bool is_asked = sharing_.always && work_[0].has_begun() && (delivered_ || gathers());
+  const bool delivers_last = gathers() || request_.output() == Output::kClusters;
+  const bool is_asked = sharing_.always && work_[0].has_begun() && (delivered_ || delivers_last);
   const std::uint64_t limit = request_.resources.memory_limit;
   const std::uint64_t needed = host_->used() + host_->used() / shares_.size();
   return (work_[0].is_open() || is_asked) && (limit == 0 || needed <= limit);
 }
 
-/// Where the work is shared in any case, nobody goes on before all of them have begun.
+/// Where the work is shared in any case, nobody goes on before all of them have begun, as far as
+/// there is something left for them.
 bool SharedJoin::has_turn(const Share& share) const {
-  if (share.has_ended) return false;
+  if (share.has_ended || share.join->waits()) return false;
   if (!sharing_.always || !share.work.has_begun()) return true;
-  return std::all_of(shares_.begin(), shares_.end(),
-                     [](const Share& other) { return other.has_ended || other.work.has_begun(); });
+  return std::all_of(shares_.begin(), shares_.end(), [](const Share& other) {
+    return other.has_ended || other.work.has_begun() || other.join->waits();
+  });
 }
 
 /// Looks after the shares in turn, once each. kBatch: *batch is to be delivered.
 Progress SharedJoin::advance(ResultBatch* batch) {
   if (shares_.empty()) open_first_share();
-  if (may_open()) open_share(shares_.size());
+  if (may_open()) open_share();
   if (shares_.empty()) return Progress::kSome;
   Progress all = Progress::kEnd;
   for (std::size_t i = 0; i < shares_.size(); ++i) {
-    Share& share = shares_[next_++ % shares_.size()];
+    const std::size_t number = next_++ % shares_.size();
+    Share& share = shares_[number];
+    if (!share.has_ended && all == Progress::kEnd) all = Progress::kNone;
     if (!has_turn(share)) continue;
     Progress progress = Progress::kSome;
-    if (!call(*share.device, [&] { progress = share.join->advance(batch); }))
-      return Progress::kSome;
+    if (!call(number, [&] { progress = share.join->advance(batch); })) return Progress::kSome;
     share.has_ended = progress == Progress::kEnd;
     if (progress == Progress::kBatch) {
       shares_.front().join->name(batch);
       if (!gathers()) return progress;
       gather(*batch);
     }
-    if (progress == Progress::kNone && all == Progress::kEnd)
-      all = Progress::kNone;
-    else if (progress != Progress::kNone)
-      all = Progress::kSome;
+    if (progress != Progress::kNone) all = Progress::kSome;
   }
   if (all == Progress::kEnd && deliver(batch)) return Progress::kBatch;
   return all;

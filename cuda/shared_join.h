@@ -31,9 +31,10 @@ bool is_worth_sharing(const JoinRequest& request);
 using OpenShare = std::function<std::unique_ptr<DeviceJoin>(
     std::shared_ptr<JoinResources> resources, const WorkShare& work)>;
 
-/// `request` is one for Output::kPairs, kPairsWithDistances, kCountPerRow, kTotal, kTopPairs, kSums
-/// or kNearest, or of boxes. Its datasets and the devices outlive the join. Any device may be
-/// current. Methods but stats() throw what the last device left has thrown.
+/// `request` is one for Output::kPairs, kPairsWithDistances, kCountPerRow, kTotal, kTopPairs,
+/// kSums, kNearest or kClusters, or of boxes. Of clusters one share has all of the answer, and the
+/// others none. Its datasets and the devices outlive the join. Any device may be current. Methods
+/// but stats() throw what the last device left has thrown.
 class SharedJoin final : public Join {
  public:
   SharedJoin(const JoinRequest& request, std::vector<DeviceContext*> devices,
@@ -53,9 +54,9 @@ class SharedJoin final : public Join {
   };
 
   template <class Call>
-  bool call(DeviceContext& device, const Call& made);
-  void leave_out_or_throw(DeviceContext& device);
-  bool open_share(std::size_t number);
+  bool call(std::size_t number, const Call& made);
+  void leave_out_or_throw(std::size_t number);
+  void open_share();
   void open_first_share();
   bool may_open() const;
   bool has_turn(const Share& share) const;
@@ -73,9 +74,9 @@ class SharedJoin final : public Join {
   const OpenShare open_;
   std::shared_ptr<HostBudget> host_;
   std::vector<WorkShare> work_;  ///< by device
-  std::vector<Share> shares_;    ///< that are at work, or were: some of the devices
-  std::size_t next_ = 0;         ///< share to be looked after next
-  bool delivered_ = false;       ///< the caller has a batch
+  std::vector<Share> shares_;  ///< that are at work, or were: of the first devices, in their order
+  std::size_t next_ = 0;       ///< share to be looked after next
+  bool delivered_ = false;     ///< the caller has a batch
 
   // What shares add up to, where it is delivered after all of them.
   std::uint64_t total_ = 0;

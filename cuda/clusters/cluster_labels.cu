@@ -104,6 +104,7 @@ void ClusterLabels::number() {
 
 Buffer<std::uint64_t> ClusterLabels::words(HostBudget& budget) const {
   Buffer<std::uint64_t> words(budget, words_.size());
+  if (words.size() == 0) return words;
   copy_to_host(words.data(), words_.data(), words.size(), stream_);
   check(cudaStreamSynchronize(stream_), "copying clusters");
   return words;

@@ -36,7 +36,8 @@ class ClusterLabels {
   const Labels& labels() const { return labels_; }
   /// Numbers the clusters by their first rows, by (id, row). Asynchronous.
   void number();
-  /// What pack_cluster() makes of each row, once they are numbered. Waits for the device.
+  /// What pack_cluster() makes of each row, once they are numbered; before, nothing. Waits for the
+  /// device.
   Buffer<std::uint64_t> words(HostBudget& budget) const;
 
  private:

@@ -1,3 +1,4 @@
+#include "core/shared_clusters.h"
 #include "cuda/clusters/cluster_tile_kernels.h"
 #include "cuda/clusters/labels.cuh"
 #include "cuda/device/kernel_helpers.cuh"
@@ -91,14 +92,14 @@ struct UnionSink {
   Decision decision;
 
   __device__ bool wants(std::uint32_t i, std::uint32_t j) const {
-    const bool left = is_core(view, i), right = is_core(view, j);
+    const bool left = is_core(i), right = is_core(j);
     if (left && right) return find_root(view.labels, i) != find_root(view.labels, j);
     return left || right;
   }
   __device__ void take(std::uint32_t i, std::uint32_t j, double distance) const {
-    const bool left = is_core(view, i), right = is_core(view, j);
+    const bool left = is_core(i), right = is_core(j);
     if (left && right)
-      unite(view.labels, i, j);
+      unite(i, j);
     else if (right)
       offer(i, j, distance);
     else if (left)
@@ -114,7 +115,7 @@ struct UnionSink {
     }
     for (; pairs != 0; pairs &= pairs - 1) {
       const uint2 pair = warp.first_pair(tile, pairs);
-      unite(view.labels, pair.x, pair.y);
+      unite(pair.x, pair.y);
     }
   }
   /// Border points need distances, which the definition tells.
@@ -135,12 +136,21 @@ struct UnionSink {
     return apart | (passed.all & (rows ^ columns));
   }
 
+  /// Likewise what another device has found (core/shared_clusters.h).
+  __device__ bool is_core(std::uint32_t point) const { return cuda::is_core(view, point); }
+  __device__ void unite(std::uint32_t core, std::uint32_t other) const {
+    cuda::unite(view.labels, core, other);
+  }
+  __device__ void offer(std::uint32_t point, std::uint32_t core) const {
+    offer(point, core, distance_to(point, core));
+  }
+
  private:
   __device__ unsigned long long cores_of_rows(const ScreenWarp& warp, uint2 tile) const {
-    return warp.sums_of_rows(tile, [this](std::uint32_t point) { return is_core(view, point); });
+    return warp.sums_of_rows(tile, [this](std::uint32_t point) { return is_core(point); });
   }
   __device__ unsigned long long cores_of_columns(const ScreenWarp& warp, uint2 tile) const {
-    return warp.sums_of_columns(tile, [this](std::uint32_t point) { return is_core(view, point); });
+    return warp.sums_of_columns(tile, [this](std::uint32_t point) { return is_core(point); });
   }
 
   /// Distances are roots already, so that they are in the order of neighbours as they are.
@@ -208,6 +218,24 @@ __global__ void roles_kernel(ClusterTilesView view) {
     view.cores[position / 32] = cores;
 }
 
+__global__ void neighbors_to_add_kernel(ClusterTilesView view, const std::uint32_t* common) {
+  const std::uint64_t point = global_thread();
+  if (point >= view.points) return;
+  const std::uint32_t counted = view.counts[point] + view.whole[point / kScreenTile];
+  view.counts[point] = neighbors_to_add(counted, common != nullptr ? common[point] : 0);
+}
+
+__global__ void add_neighbors_kernel(ClusterTilesView view, const std::uint32_t* found) {
+  const std::uint64_t point = global_thread();
+  if (point < view.points) view.counts[point] += found[point];
+}
+
+__global__ void merge_links_kernel(UnionSink clusters, const std::uint32_t* links) {
+  const std::uint64_t point = global_thread();
+  if (point < clusters.view.points)
+    merge_link(clusters, static_cast<std::uint32_t>(point), links[point]);
+}
+
 /// Lists tiles with themselves.
 template <class Tiles>
 __global__ void __launch_bounds__(kBlockThreads)
@@ -268,6 +296,25 @@ void launch_unite_tiles(const ClusterTilesView& view, const TileChoice& choice,
   check_launch("uniting clusters");
   list_chosen(UnitedTiles{view}, choice, slice, screened);
   compare(UnionSink{view, slice.decision}, slice);
+}
+
+void launch_neighbors_to_add(const ClusterTilesView& view, const std::uint32_t* common,
+                             cudaStream_t stream) {
+  neighbors_to_add_kernel<<<blocks_for(view.points), kBlockThreads, 0, stream>>>(view, common);
+  check_launch("adding neighbours");
+}
+
+void launch_add_neighbors(const ClusterTilesView& view, const std::uint32_t* found,
+                          cudaStream_t stream) {
+  add_neighbors_kernel<<<blocks_for(view.points), kBlockThreads, 0, stream>>>(view, found);
+  check_launch("adding neighbours");
+}
+
+void launch_merge_links(const ClusterTilesView& view, const Decision& decision,
+                        const std::uint32_t* links, cudaStream_t stream) {
+  merge_links_kernel<<<blocks_for(view.points), kBlockThreads, 0, stream>>>(
+      UnionSink{view, decision}, links);
+  check_launch("merging clusters");
 }
 
 }  // namespace gpujoin::cuda

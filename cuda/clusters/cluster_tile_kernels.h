@@ -69,4 +69,18 @@ void launch_roles(const ClusterTilesView& view, cudaStream_t stream);
 void launch_unite_tiles(const ClusterTilesView& view, const TileChoice& choice,
                         const ClusterSlice& slice, unsigned long long* screened);
 
+// Where devices share the walks (core/shared_clusters.h), all arrays [points]:
+
+/// After a device has counted: counts become what it adds; `common` may be null, for 0.
+void launch_neighbors_to_add(const ClusterTilesView& view, const std::uint32_t* common,
+                             cudaStream_t stream);
+
+/// counts[i] += found[i].
+void launch_add_neighbors(const ClusterTilesView& view, const std::uint32_t* found,
+                          cudaStream_t stream);
+
+/// After a device has united points: merges the links of another one.
+void launch_merge_links(const ClusterTilesView& view, const Decision& decision,
+                        const std::uint32_t* links, cudaStream_t stream);
+
 }  // namespace gpujoin::cuda

@@ -14,13 +14,8 @@ constexpr std::uint32_t kSlicePoints = 1 << 23;
 }  // namespace
 
 ClusterWalk::ClusterWalk(const JoinRequest& request, const RangePlan& plan, const WalkSide& side,
-                         MemoryBudget& device_budget, HostBudget& host_budget, const unsigned* stop,
-                         cudaStream_t stream)
-    : device_budget_(device_budget),
-      host_budget_(host_budget),
-      stream_(stream),
-      labels_({side.index->rows, side.ids, side.index->order.data(), request.left().ids != nullptr},
-              device_budget, stream) {
+                         JoinResources& resources, const unsigned* stop)
+    : ClusterSource(request, *side.index, side.ids, resources) {
   view_.join = make_join_view(request, plan.index, side, side, stop);
   view_.labels = labels_.labels();
   view_.min_points = request.min_points();
@@ -30,11 +25,11 @@ ClusterWalk::ClusterWalk(const JoinRequest& request, const RangePlan& plan, cons
   choice_.metric = request.metric();
   choice_.scalar = request.left().scalar;
   choice_.dims = request.left().dims;
-  candidates_ = DeviceBuffer<unsigned long long>(device_budget, 1, stream);
-  host_last_ = PinnedBlock(host_budget, sizeof(std::uint32_t));
-  host_candidates_ = PinnedBlock(host_budget, candidates_.bytes());
+  candidates_ = DeviceBuffer<unsigned long long>(resources.device, 1, stream_);
+  host_last_ = PinnedBlock(resources.host, sizeof(std::uint32_t));
+  host_candidates_ = PinnedBlock(resources.host, candidates_.bytes());
   *host_candidates_.as<unsigned long long>() = 0;
-  check(cudaMemsetAsync(candidates_.data(), 0, candidates_.bytes(), stream), "clearing totals");
+  check(cudaMemsetAsync(candidates_.data(), 0, candidates_.bytes(), stream_), "clearing totals");
   view_.candidates = candidates_.data();
   if (view_.join.left.points == 0) phase_ = Phase::kLinks;
 }
@@ -42,9 +37,9 @@ ClusterWalk::ClusterWalk(const JoinRequest& request, const RangePlan& plan, cons
 /// Numbers the cells; how many they are is known when the device is done.
 void ClusterWalk::find_cells() {
   const PointsView& points = view_.join.left;
-  cell_of_ = DeviceBuffer<std::uint32_t>(device_budget_, points.points, stream_);
+  cell_of_ = DeviceBuffer<std::uint32_t>(resources_.device, points.points, stream_);
   launch_cell_flags(points.codes, points.points, cell_of_.data(), stream_);
-  with_scratch(device_budget_, stream_, [&](void* scratch, std::size_t& bytes) {
+  with_scratch(resources_.device, stream_, [&](void* scratch, std::size_t& bytes) {
     return cub::DeviceScan::InclusiveSum(scratch, bytes, cell_of_.data(), cell_of_.data(),
                                          points.points, stream_);
   });
@@ -54,12 +49,12 @@ void ClusterWalk::find_cells() {
 void ClusterWalk::measure_cells() {
   const PointsView& points = view_.join.left;
   const std::uint32_t cells = *host_last_.as<std::uint32_t>() + 1;
-  cell_starts_ = DeviceBuffer<std::uint32_t>(device_budget_, cells + std::size_t{1}, stream_);
-  cell_keys_ = DeviceBuffer<std::uint64_t>(device_budget_, cells, stream_);
-  whole_ = DeviceBuffer<std::uint8_t>(device_budget_, cells, stream_);
-  first_core_ = DeviceBuffer<std::uint32_t>(device_budget_, cells, stream_);
+  cell_starts_ = DeviceBuffer<std::uint32_t>(resources_.device, cells + std::size_t{1}, stream_);
+  cell_keys_ = DeviceBuffer<std::uint64_t>(resources_.device, cells, stream_);
+  whole_ = DeviceBuffer<std::uint8_t>(resources_.device, cells, stream_);
+  first_core_ = DeviceBuffer<std::uint32_t>(resources_.device, cells, stream_);
   boxes_ = DeviceBuffer<std::uint64_t>(
-      device_budget_, (points.points / kBoxedPoints + std::size_t{1}) * 2 * view_.join.dims,
+      resources_.device, (points.points / kBoxedPoints + std::size_t{1}) * 2 * view_.join.dims,
       stream_);
   launch_cells(points.codes, view_.join.layout.value_bits, points.points, cell_of_.data(), cells,
                cell_starts_.data(), cell_keys_.data(), stream_);
@@ -82,7 +77,7 @@ void ClusterWalk::make_directory() {
   const std::uint32_t key_bits = grid.dims * grid.bits;
   view_.directory_shift = key_bits > bits ? key_bits - bits : 0;
   const std::uint32_t elements = (1u << std::min(bits, key_bits)) + 1;
-  directory_ = DeviceBuffer<std::uint32_t>(device_budget_, elements, stream_);
+  directory_ = DeviceBuffer<std::uint32_t>(resources_.device, elements, stream_);
   launch_directory(view_.cell_keys, view_.cells, view_.directory_shift, elements, directory_.data(),
                    stream_);
   view_.directory = directory_.data();
@@ -132,8 +127,6 @@ void ClusterWalk::number_clusters() {
   labels_.number();
   copy_to_host(host_candidates_.as<unsigned long long>(), candidates_.data(), 1, stream_);
 }
-
-Buffer<std::uint64_t> ClusterWalk::clusters() { return labels_.words(host_budget_); }
 
 void ClusterWalk::describe(JoinStats* stats) const {
   stats->candidates = *host_candidates_.as<unsigned long long>();

@@ -1,12 +1,11 @@
 // Clusters in an index of small cells (core/cluster.h): core points are counted, those near each
-// other become one cluster by union-find in device memory, border points follow a core point. A
-// slice is a part of that work; there are no pairs to deliver.
+// other become one cluster by union-find in device memory, border points follow a core point.
 #pragma once
 
 #include <cstdint>
 
 #include "cuda/clusters/cluster_kernels.h"
-#include "cuda/device/slice_source.h"
+#include "cuda/clusters/cluster_source.h"
 #include "cuda/grid/grid_walk.h"
 #include "cuda/grid/range_plan.h"
 
@@ -15,22 +14,15 @@ namespace gpujoin::cuda {
 /// Bytes of the device that a row takes beside the index, at most.
 inline constexpr std::uint64_t kClusterRowBytes = 72;
 
-class ClusterWalk final : public SliceSource {
+class ClusterWalk final : public ClusterSource {
  public:
   /// `side` is named. `stop` is as in make_join_view(). Throws CudaError or MemoryLimitExceeded.
   ClusterWalk(const JoinRequest& request, const RangePlan& plan, const WalkSide& side,
-              MemoryBudget& device_budget, HostBudget& host_budget, const unsigned* stop,
-              cudaStream_t stream);
+              JoinResources& resources, const unsigned* stop);
 
   void start_slice() override;
   bool finish_slice() override;
   bool finished() const override { return phase_ == Phase::kEnd; }
-  CountedSlice slice() const override { return {}; }
-  const std::uint32_t* sequence() const override { return nullptr; }
-  void fill(const Stretch&, const FillRange&, cudaStream_t) override {}
-  Buffer<std::uint32_t> counts() override { return {}; }
-  Buffer<std::uint64_t> clusters() override;
-  std::uint64_t pairs() const override { return 0; }
   void describe(JoinStats* stats) const override;
 
  private:
@@ -43,10 +35,6 @@ class ClusterWalk final : public SliceSource {
   void launch_slice(const Launch& launch);
   void number_clusters();
 
-  MemoryBudget& device_budget_;
-  HostBudget& host_budget_;
-  const cudaStream_t stream_;
-  ClusterLabels labels_;
   KernelChoice choice_{};
   ClusterView view_{};
   Phase phase_ = Phase::kCells;

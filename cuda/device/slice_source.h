@@ -68,6 +68,9 @@ class SliceSource {
   virtual bool finish_slice() = 0;
   /// Whether all slices are finished.
   virtual bool finished() const = 0;
+  /// Whether others that share the work have to find something before the next slice: until then
+  /// slices do nothing.
+  virtual bool waits() const { return false; }
 
   /// Where pairs are wanted: the slice finished last.
   virtual CountedSlice slice() const = 0;

@@ -16,6 +16,7 @@ namespace gpujoin::cuda {
 
 class SlicedJoin : public DeviceJoin {
  public:
+  bool waits() const final { return source_ && source_->waits(); }
   void stats(JoinStats* stats) const override;
 
  protected:

@@ -312,6 +312,77 @@ TEST_P(ClustersOnDevices, are_those_of_the_host_in_large_joins_and_in_little_mem
   }
 }
 
+/// Points for clusters by tiles, with radii that tell: half of them of L2 distances, the others of
+/// cosine distances.
+struct TileSet {
+  std::string name;
+  std::vector<double> values;
+  std::vector<double> radii;
+};
+
+std::vector<TileSet> tile_sets(Random& random, std::uint64_t rows, std::uint32_t dims) {
+  const double spread = std::sqrt(static_cast<double>(dims));
+  std::vector<double> blob, twins;
+  for (std::uint64_t i = 0; i < rows * dims; ++i) blob.push_back(random.between(1, 2));
+  for (std::uint64_t row = 0; row < rows; ++row)
+    for (std::uint32_t d = 0; d < dims; ++d) twins.push_back(row % 3 == d % 3 ? 2.5 : -4);
+  return {{"mixed", mixed_values(random, rows, dims), {0.3 * spread, 2 * spread, 0.002, 0.3}},
+          {"groups",
+           make_values(Shape::kClustered, random, rows, dims),
+           {0.3 * spread, 0.6 * spread, 1e-4, 0.01}},
+          {"noise", make_values(Shape::kUniform, random, rows, dims), {0.1, 1e-9}},
+          {"blob", blob, {0.2 * spread, 2 * spread, 0.03, 0.5}},
+          {"twins", twins, {0, 1e-6}}};
+}
+
+/// Each device has a part of the distances.
+void expect_shares(const JoinStats& stats, std::uint32_t devices) {
+  ASSERT_EQ(stats.devices, devices);
+  std::uint64_t candidates = 0;
+  for (std::uint32_t d = 0; d < devices; ++d) {
+    EXPECT_GT(stats.shares[d].candidates, 0u);
+    candidates += stats.shares[d].candidates;
+  }
+  EXPECT_EQ(stats.candidates, candidates);
+}
+
+/// Shares of one device do as well as several devices.
+TEST_P(ClustersOnDevices, that_several_devices_share_are_those_of_the_host) {
+  Random random(910);
+  const std::map<std::uint32_t, std::vector<std::uint64_t>> sizes = {
+      {12, {128, 129, 257, 2000}}, {60, {384, 1500}}, {768, {900}}};
+  const auto check = [&](const TileSet& set, const Points& points, Metric metric, double eps,
+                         std::uint64_t min_points, BorderRule borders) {
+    JoinRequest request = make_clusters_request(points, metric, eps, min_points, borders);
+    const RunResult expected = run_join(*cpu_engine(), request);
+    ASSERT_EQ(expected.status.code, StatusCode::kEnd);
+    request.knobs.share_devices = Switch::kOn;
+    for (const std::uint32_t devices : {2u, 3u}) {
+      request.resources.devices.count = devices;  // all are number 0
+      const RunResult result = run_join(engine(), request);
+      ASSERT_EQ(result.status.code, StatusCode::kEnd) << result.status.message;
+      ASSERT_EQ(result.counts, expected.counts)
+          << set.name << ", " << points.rows() << " rows, " << points.dims() << " columns, metric "
+          << static_cast<int>(metric) << ", eps " << eps << ", " << min_points << " points, "
+          << devices << " devices";
+      if (points.rows() > 1000) expect_shares(result.stats, devices);
+    }
+  };
+  for (const auto& [dims, all_rows] : sizes)
+    for (const std::uint64_t rows : all_rows)
+      for (const TileSet& set : tile_sets(random, rows, dims)) {
+        const ScalarType scalar = rows % 2 == 0 ? ScalarType::kFloat32 : ScalarType::kFloat64;
+        const Points points = Points(dims, set.values, scalar).with_ids(shuffled_ids(rows));
+        for (std::size_t at = 0; at < set.radii.size(); ++at) {
+          const Metric metric = 2 * at < set.radii.size() ? Metric::kL2 : Metric::kCosine;
+          for (const std::uint64_t min_points : {1u, 2u, 5u, 60u, 100000u})
+            check(set, points, metric, set.radii[at], min_points, BorderRule::kNearest);
+          check(set, points, metric, set.radii[at], 5, BorderRule::kFirst);
+          if (HasFatalFailure()) return;
+        }
+      }
+}
+
 TEST_P(Clusters, several_threads_find_the_clusters_of_many_points) {
   Random random(904);
   const std::uint64_t rows = kSanitized ? 2100 : 3000;  // more than one thread serves

@@ -86,6 +86,34 @@ class DeviceFailures : public EngineTest {
     EXPECT_GT(out_of_memory, 10u);
     EXPECT_GT(other, 10u);
   }
+
+  /// Of a join whose batches come at its end: two shares of one device, of which one goes on where
+  /// the other fails.
+  void expect_left_to_the_other(JoinRequest request, const Oracle& oracle) {
+    request.knobs.share_devices = Switch::kOn;
+    request.resources.devices.count = 2;  // both are number 0
+    const RunResult whole = run_join(engine(), request);
+    ASSERT_TRUE(matches_oracle(whole, request, oracle));
+    ASSERT_EQ(whole.stats.devices, 2u);
+    const std::int64_t live = faults().live_objects();
+    std::uint64_t left_out = 0, errors = 0;
+    for (std::int64_t nth = 0;; ++nth) {
+      faults().fail_call(nth);
+      const RunResult result = run_join(engine(), request);
+      const bool failed = faults().call_failed();
+      faults().fail_call(-1);
+      ASSERT_EQ(faults().live_objects(), live) << "left behind when call " << nth << " failed";
+      if (!failed) break;
+      if (result.status.code != StatusCode::kEnd) {
+        ++errors;
+        continue;
+      }
+      ASSERT_TRUE(matches_oracle(result, request, oracle)) << "call " << nth;
+      if (result.stats.devices < 2) ++left_out;
+    }
+    EXPECT_GT(left_out, 50u);
+    EXPECT_LT(errors, 10u) << "none but those of looking for devices";
+  }
 };
 INSTANTIATE_TEST_SUITE_P(Engine, DeviceFailures, testing::ValuesIn(engines_with_faults()),
                          engine_name);
@@ -164,30 +192,54 @@ TEST_P(DeviceFailures, a_share_of_a_join_is_left_to_the_other) {
   const Points points(2, make_values(Shape::kUniform, random, 2000, 2));
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 3);
   ask(request, Output::kCountPerRow);
+  expect_left_to_the_other(request, Oracle(points, nullptr, Metric::kL2, 3));
+}
+
+/// A share that fails before it has taken anything loses nothing, and what others have delivered is
+/// not delivered again.
+TEST_P(DeviceFailures, pairs_of_shares_come_once_or_there_is_an_error) {
+  Random random(514);
+  const Points points(2, make_values(Shape::kUniform, random, 2000, 2));
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 3);
   request.knobs.share_devices = Switch::kOn;
+  request.knobs.batch_pairs = 1000;
   request.resources.devices.count = 2;  // both are number 0
   const Oracle oracle(points, nullptr, Metric::kL2, 3);
-  const RunResult whole = run_join(engine(), request);
-  ASSERT_TRUE(matches_oracle(whole, request, oracle));
-  ASSERT_EQ(whole.stats.devices, 2u);
-  const std::int64_t live = faults().live_objects();
+  ASSERT_TRUE(matches_oracle(run_join(engine(), request), request, oracle));
   std::uint64_t left_out = 0, errors = 0;
   for (std::int64_t nth = 0;; ++nth) {
     faults().fail_call(nth);
     const RunResult result = run_join(engine(), request);
     const bool failed = faults().call_failed();
     faults().fail_call(-1);
-    ASSERT_EQ(faults().live_objects(), live) << "left behind when call " << nth << " failed";
     if (!failed) break;
-    if (result.status.code != StatusCode::kEnd) {
-      ++errors;
-      continue;
-    }
+    errors += result.status.code != StatusCode::kEnd;
+    if (result.status.code != StatusCode::kEnd) continue;
     ASSERT_TRUE(matches_oracle(result, request, oracle)) << "call " << nth;
-    if (result.stats.devices < 2) ++left_out;
+    left_out += result.batches > 1 && result.stats.devices < 2;
   }
-  EXPECT_GT(left_out, 50u);
-  EXPECT_LT(errors, 10u) << "none but those of looking for devices";
+  EXPECT_GT(left_out, 10u);
+  EXPECT_GT(errors, 0u);
+}
+
+TEST_P(DeviceFailures, clusters_of_many_columns) {
+  Random random(512);
+  const Points points(20, make_values(Shape::kClustered, random, 700, 20));
+  for (const Metric metric : {Metric::kL2, Metric::kCosine}) {
+    const double eps = metric == Metric::kL2 ? 1.5 : 0.004;
+    expect_survival(make_request(points, nullptr, metric, eps).asking(Output::clusters(9)),
+                    Oracle(points, nullptr, metric, eps));
+  }
+}
+
+TEST_P(DeviceFailures, a_share_of_clusters_is_left_to_the_other) {
+  Random random(513);
+  const Points points(20, make_values(Shape::kClustered, random, 700, 20));
+  const Oracle oracle(points, nullptr, Metric::kL2, 1.5);
+  for (const std::uint64_t min_points : {1u, 9u})
+    expect_left_to_the_other(
+        make_request(points, nullptr, Metric::kL2, 1.5).asking(Output::clusters(min_points)),
+        oracle);
 }
 
 TEST_P(DeviceFailures, boxes_of_two_sides_by_every_method) {

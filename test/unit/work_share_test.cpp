@@ -93,6 +93,69 @@ TEST(WorkShare, walks_take_every_place_once) {
           walk_all(std::vector<double>(walks, 1), all, most, unit);
 }
 
+TEST(WorkShare, a_sequence_is_over_once_those_who_took_places_have_left_it) {
+  constexpr std::uint32_t kAll = 100;
+  std::vector<WorkShare> shares = WorkShare::among(3, {.always = true});
+  EXPECT_FALSE(shares[2].is_over(kAll)) << "nothing is taken";
+  std::uint32_t taken = 0;
+  while (!shares[0].is_taken(kAll)) taken += shares[taken % 2].take(kAll, 7).count();
+  EXPECT_EQ(taken, kAll);
+  EXPECT_TRUE(shares[0].is_at_work());
+  EXPECT_TRUE(shares[1].is_at_work());
+  EXPECT_FALSE(shares[2].is_at_work());
+  EXPECT_FALSE(shares[2].is_over(kAll));
+  shares[2].leave();  // of what it never took nobody waits
+  shares[1].leave();
+  EXPECT_FALSE(shares[1].is_over(kAll));
+  shares[0].leave();
+  for (const WorkShare& share : shares) EXPECT_TRUE(share.is_over(kAll));
+  EXPECT_TRUE(shares[0].has_begun());
+  EXPECT_FALSE(shares[2].has_begun());
+}
+
+TEST(WorkShare, sequences_follow_each_other) {
+  std::vector<WorkShare> shares = WorkShare::among(2, {.always = true});
+  while (!shares[0].is_taken(50)) shares[0].take(50, 50);
+  WorkShare next = shares[0].following();
+  EXPECT_TRUE(shares[0].is_taken(50));
+  EXPECT_FALSE(next.is_taken(1)) << "it has places of its own";
+  EXPECT_TRUE(shares[0].is_at_work());
+  EXPECT_FALSE(next.is_at_work());
+  EXPECT_FALSE(next.is_alone());
+  // The other one comes late, and takes all of the second sequence.
+  WorkShare late = shares[1].following();
+  EXPECT_FALSE(late.has_begun());
+  std::uint32_t taken = 0;
+  while (!late.is_taken(30)) taken += late.take(30, 30).count();
+  EXPECT_EQ(taken, 30u);
+  EXPECT_TRUE(next.is_taken(30));
+  EXPECT_FALSE(next.is_over(30));
+  EXPECT_TRUE(shares[1].has_begun()) << "wherever it took places";
+  EXPECT_FALSE(shares[1].is_at_work());
+  late.leave();
+  EXPECT_TRUE(next.is_over(30));
+  EXPECT_FALSE(next.following().is_taken(1));
+}
+
+TEST(WorkShare, what_is_decided_holds_for_the_sequences_that_follow) {
+  EXPECT_TRUE(WorkShare().is_alone());
+  EXPECT_TRUE(WorkShare().following().is_alone());
+  EXPECT_EQ(WorkShare().following().take(100, 100).count(), 100u);
+  EXPECT_TRUE(WorkShare::among(1, {.always = true})[0].is_alone());
+  for (const bool is_worth : {false, true}) {
+    std::vector<WorkShare> shares =
+        WorkShare::among(2, {.always = false, .least_ms = is_worth ? -1e6 : 1e6});
+    EXPECT_FALSE(shares[0].is_alone());
+    shares[0].take(12800, 12800);
+    EXPECT_FALSE(shares[0].is_alone());
+    shares[0].take(12800, 12800);
+    WorkShare next = shares[0].following();
+    EXPECT_EQ(next.is_alone(), !is_worth);
+    EXPECT_EQ(next.is_open(), is_worth);
+    EXPECT_EQ(next.take(12800, 12800).count(), is_worth ? 12800u / 16 : 12800u);
+  }
+}
+
 /// However fast each of them is, the last ends little later than the first.
 TEST(WorkShare, walks_end_together) {
   constexpr std::uint32_t kAll = 1000000;

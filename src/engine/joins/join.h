@@ -24,8 +24,22 @@ struct Join {
 /// Opens a join of an engine. Throws what the engine's table turns into a Status.
 using OpenJoin = std::function<std::unique_ptr<Join>(const JoinRequest&)>;
 
+/// Adds what devices did for one of several joins to what they did for others.
+inline void add_shares(JoinStats& sum, const JoinStats& part) {
+  for (std::uint32_t i = 0; i < part.devices; ++i) {
+    const DeviceShare& share = part.shares[i];
+    DeviceShare* const end = sum.shares + sum.devices;
+    DeviceShare* const known = std::find_if(
+        sum.shares, end, [&](const DeviceShare& one) { return one.device == share.device; });
+    if (known != end)
+      known->candidates += share.candidates;
+    else if (sum.devices < kMostDevices)
+      sum.shares[sum.devices++] = share;
+  }
+}
+
 /// Adds the statistics of one of several joins to their sum; rows, batches, pairs and
-/// parts stay the sum's own.
+/// parts stay the sum's own. Devices are those of joins that were shared.
 inline void add_stats(JoinStats& sum, const JoinStats& part) {
   const JoinStats before = sum;
   sum = part;
@@ -36,6 +50,7 @@ inline void add_stats(JoinStats& sum, const JoinStats& part) {
   sum.parts = before.parts;
   sum.candidates += before.candidates;
   sum.rechecked += before.rechecked;
+  add_shares(sum, before);
   sum.index_ms += before.index_ms;
   sum.indexed_sides += before.indexed_sides;
   sum.reused_sides += before.reused_sides;
