@@ -281,13 +281,6 @@ std::unique_ptr<Join> open_spanning_join(const JoinRequest& request) {
   return std::make_unique<cpu::SpanningJoin>(request);
 }
 
-std::unique_ptr<Join> open_duplicates_join(const JoinRequest& request) {
-  if (request.sides.in_file())
-    throw MemoryLimitExceeded{request.sides.rows() * point_bytes(request.left()),
-                              request.resources.memory_limit};
-  return std::make_unique<DuplicatesJoin>(request, open_points_join);
-}
-
 std::unique_ptr<Join> open_clusters_join(const JoinRequest& request);
 
 /// Clusters of rows that a key divides: in memory, each of whose keys may need parts.
@@ -320,7 +313,8 @@ std::unique_ptr<Join> open_join(const JoinRequest& request) {
   if (request.shape() == Shape::kBoxes) return open_box_join(request);
   if (request.output() == Output::kNearest) return open_nearest_join(request);
   if (request.output() == Output::kClusters) return open_clusters_join(request);
-  if (request.output() == Output::kDuplicates) return open_duplicates_join(request);
+  if (request.output() == Output::kDuplicates)
+    return std::make_unique<DuplicatesJoin>(request, open_points_join);
   if (is_of_spanning_tree(request.output())) return open_spanning_join(request);
   if (request.output() == Output::kTopPairs) return open_best_pairs_join(request);
   return open_points_join(request);

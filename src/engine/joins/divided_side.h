@@ -6,16 +6,12 @@
 #include <vector>
 
 #include "core/grid.h"
+#include "engine/joins/file_rows.h"
 #include "engine/request/buffer.h"
 #include "engine/request/dataset.h"
 #include "engine/request/row_copy.h"
 
 namespace gpujoin {
-
-/// Thrown where a function of a RowFile fails; caught by PartitionedJoin.
-struct RowFileFailed {
-  Status status;
-};
 
 /// A column of points, or one of their keys, numbered after them; or a dimension of boxes: its low
 /// bounds sort, its high bounds end.
@@ -90,7 +86,6 @@ class DividedSide {
   void count_rows(std::uint64_t first, std::uint64_t end);
   void list_rows(std::uint64_t first, std::uint64_t end);
   void cut_lists();
-  void load_chunk(std::uint64_t number, std::uint64_t rows);
   void move_chunk(std::uint64_t number);
   void flush(Bucket& bucket);
   void sort_parts();

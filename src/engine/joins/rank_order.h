@@ -2,18 +2,22 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "engine/request/buffer.h"
 #include "engine/request/dataset.h"
 
 namespace gpujoin {
 
-/// Sorts in steps of some milliseconds, between which the caller may stop or leave it.
+/// Sorts in steps of some milliseconds, between which the caller may stop or leave it: in place, by
+/// pivots, until what is left of the rows is sorted at once.
 class RankOrder {
  public:
-  /// `data`, in memory, outlives it. Throws what Buffer throws.
-  RankOrder(MemoryBudget& budget, const Dataset& data, bool lowest_first);
+  /// Of so many rows. Throws what Buffer throws.
+  RankOrder(MemoryBudget& budget, std::uint64_t rows, bool lowest_first);
 
+  /// Adds the next rows, before the first step: their ids and scores alone matter.
+  void add(const Dataset& rows_in_memory);
   /// Does a step; false: all are done.
   bool step();
   /// Afterwards: the row at a rank.
@@ -30,15 +34,18 @@ class RankOrder {
       return id != other.id ? id < other.id : row < other.row;
     }
   };
+  struct Stretch {
+    std::uint64_t first, end;
+  };
 
-  void sort_run();
-  void merge_some();
-  void begin_merge();
+  Item pivot_of(const Stretch& items) const;
 
-  Buffer<Item> items_, merged_;
-  std::uint64_t width_ = 0;                      ///< of sorted runs; 0: not all runs are sorted
-  std::uint64_t first_ = 0;                      ///< of the run, or of the two that are merged
-  std::uint64_t left_ = 0, right_ = 0, to_ = 0;  ///< of the merge
+  const bool lowest_first_;
+  Buffer<Item> items_;
+  std::uint64_t added_ = 0;
+  bool in_order_ = true;           ///< the rows added so far
+  bool begun_ = false;             ///< the first step was
+  std::vector<Stretch> unsorted_;  ///< items of one come before those of another
 };
 
 }  // namespace gpujoin

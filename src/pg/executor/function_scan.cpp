@@ -93,7 +93,7 @@ bool emits_rows(const JoinScan* scan) {
 /// Whether all rows have to be in memory.
 bool needs_memory(const JoinScan* scan, const SideColumns& columns) {
   const Output::Kind output = scan->arguments.function->output;
-  return divides(columns) || output == Output::kDuplicates || is_of_spanning_tree(output);
+  return divides(columns) || is_of_spanning_tree(output);
 }
 
 /// Prepares a side's buffer for rows, forgetting those that it has.
