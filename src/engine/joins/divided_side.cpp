@@ -12,6 +12,14 @@ constexpr std::uint64_t kSampledValues = std::uint64_t{1} << 16;
 
 }  // namespace
 
+double least_distance(Metric metric, const Extent& a, const Extent& b) {
+  if (metric == Metric::kCosine || is_of_bits(metric)) return 0;
+  const bool above = b.low > a.high, below = b.high < a.low;
+  if (!above && !below) return 0;
+  const double from = above ? a.high : a.low, to = above ? b.low : b.high;
+  return distance_from_raw(metric, raw_distance(metric, &from, &to, 1));
+}
+
 DividedSide::DividedSide(MemoryBudget& budget, const Dataset& data, CutColumn column,
                          std::uint64_t part_rows, std::uint64_t memory, const RowFile* scratch,
                          SumColumnsOfSide sums)

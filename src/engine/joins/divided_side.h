@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/distance.h"
 #include "core/grid.h"
 #include "engine/joins/file_rows.h"
 #include "engine/request/buffer.h"
@@ -24,6 +25,11 @@ struct CutColumn {
 inline bool are_within_reach(const Extent& a, const Extent& b, double reach) {
   return !(a.low - b.high > reach) && !(b.low - a.high > reach);
 }
+
+/// A bound on the distance of two rows whose values in one column, the same of both, lie in these
+/// extents: subtraction, squares, sums and roots round monotonically, so that no two rows are
+/// nearer to each other than their values in a column are. Directions and bits have no such column.
+double least_distance(Metric metric, const Extent& a, const Extent& b);
 
 /// Columns of a side's rows, of 8 bytes a row, that parts carry with them for Output::kSums.
 struct SumColumnsOfSide {

@@ -2,22 +2,22 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <optional>
 
+#include "engine/joins/step_sort.h"
 #include "engine/request/buffer.h"
 #include "engine/request/dataset.h"
 
 namespace gpujoin {
 
-/// Sorts in steps of some milliseconds, between which the caller may stop or leave it: in place, by
-/// pivots, until what is left of the rows is sorted at once.
+/// Sorts in steps of some milliseconds, between which the caller may stop or leave it.
 class RankOrder {
  public:
   /// Of so many rows. Throws what Buffer throws.
   RankOrder(MemoryBudget& budget, std::uint64_t rows, bool lowest_first);
 
-  /// Adds the next rows, before the first step: their ids and scores alone matter.
-  void add(const Dataset& rows_in_memory);
+  /// Adds the next rows, which are in memory, before the first step: their ids and scores count.
+  void add(const Dataset& rows);
   /// Does a step; false: all are done.
   bool step();
   /// Afterwards: the row at a rank.
@@ -34,18 +34,11 @@ class RankOrder {
       return id != other.id ? id < other.id : row < other.row;
     }
   };
-  struct Stretch {
-    std::uint64_t first, end;
-  };
-
-  Item pivot_of(const Stretch& items) const;
 
   const bool lowest_first_;
   Buffer<Item> items_;
   std::uint64_t added_ = 0;
-  bool in_order_ = true;           ///< the rows added so far
-  bool begun_ = false;             ///< the first step was
-  std::vector<Stretch> unsorted_;  ///< items of one come before those of another
+  std::optional<StepSort<Item>> sort_;
 };
 
 }  // namespace gpujoin

@@ -33,7 +33,7 @@ struct Dataset {
   std::uint32_t dims;       ///< numbers or words a row: 1 .. kMaxDimensions, or of boxes 2 .. 2 *
                             ///< kMaxBoxDimensions; ignored when rows is 0
   ScalarType scalar;
-  const double* scores = nullptr;        ///< [rows] finite; for the best pairs and for duplicates
+  const double* scores = nullptr;        ///< [rows] finite; for the best pairs, duplicates, trees
   std::uint32_t chunk_bits = kOneChunk;  ///< chunks have 2^chunk_bits rows, the last one fewer
   const void* const* more_chunks = nullptr;  ///< the chunks after the first
 
