@@ -27,6 +27,7 @@
 #include "engine/joins/partitioned_clusters.h"
 #include "engine/joins/partitioned_join.h"
 #include "engine/joins/partitioned_nearest.h"
+#include "engine/joins/partitioned_tree.h"
 #include "engine/joins/side_cache.h"
 #include "engine/joins/topk_join.h"
 #include "engine/joins/topk_scan.h"
@@ -297,18 +298,14 @@ std::unique_ptr<Join> open_nearest_join(const JoinRequest& request) {
   return std::make_unique<PartitionedNearest>(request, std::move(budget), std::move(parts));
 }
 
+/// Whole or in parts, which are trees of rows with core distances.
 std::unique_ptr<Join> open_spanning_join(const JoinRequest& request) {
-  if (request.sides.in_file())
-    throw MemoryLimitExceeded{request.sides.rows() * point_bytes(request.left()),
-                              request.resources.memory_limit};
-  return std::make_unique<cpu::SpanningJoin>(request);
-}
-
-std::unique_ptr<Join> open_duplicates_join(const JoinRequest& request) {
-  if (request.sides.in_file())
-    throw MemoryLimitExceeded{request.sides.rows() * point_bytes(request.left()),
-                              request.resources.memory_limit};
-  return std::make_unique<DuplicatesJoin>(request, open_points_join);
+  const std::uint64_t row_bytes = cpu::spanning_row_bytes(request);
+  const std::uint64_t limit = request.resources.memory_limit;
+  const bool fits = limit == 0 || request.left().rows <= limit / row_bytes;
+  if (!request.sides.in_file() && (fits || has_scores(request.left())))
+    return std::make_unique<cpu::SpanningJoin>(request);
+  return std::make_unique<PartitionedTree>(request, PartSize{row_bytes, kMaxRows}, open_join);
 }
 
 std::unique_ptr<Join> open_clusters_join(const JoinRequest& request);
@@ -343,7 +340,8 @@ std::unique_ptr<Join> open_join(const JoinRequest& request) {
   if (request.shape() == Shape::kBoxes) return open_box_join(request);
   if (request.output() == Output::kNearest) return open_nearest_join(request);
   if (request.output() == Output::kClusters) return open_clusters_join(request);
-  if (request.output() == Output::kDuplicates) return open_duplicates_join(request);
+  if (request.output() == Output::kDuplicates)
+    return std::make_unique<DuplicatesJoin>(request, open_points_join);
   if (is_of_spanning_tree(request.output())) return open_spanning_join(request);
   if (request.output() == Output::kTopPairs) return open_best_pairs_join(request);
   return open_points_join(request);

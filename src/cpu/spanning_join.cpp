@@ -43,6 +43,15 @@ std::uint64_t rounds_of(std::uint64_t components) {
 
 }  // namespace
 
+std::uint64_t spanning_row_bytes(const JoinRequest& request) {
+  constexpr std::uint64_t kNamed = 4 + 8, kLeafPoints = 16, kPoint = 2 * 8 + 4 * 4 + 16 + 9,
+                          kSorting = 3 * 16;
+  const std::uint64_t dims = request.left().dims;
+  const std::uint64_t directions = request.metric() == Metric::kCosine ? sizeof(float) * dims : 0;
+  const std::uint64_t boxes = 2 * 2 * 2 * sizeof(double) * dims / kLeafPoints;
+  return kNamed + point_bytes(request.left()) + directions + boxes + kPoint + kSorting;
+}
+
 SpanningJoin::SpanningJoin(const JoinRequest& request) : ThreadedJoin(request) { start(); }
 
 SpanningJoin::~SpanningJoin() { stop(); }
@@ -63,6 +72,7 @@ void SpanningJoin::run() {
   table_.emplace(tools(), tree_);
   const TreePoints points = tree_points();
   find_cores(points);
+  if (request_.left().scores != nullptr) take_cores();
   find_edges(points);
   lists_ = {};
   table_->sort_edges();
@@ -105,18 +115,27 @@ void SpanningJoin::make_lists() {
   lists_.distances = large_buffer<double>(budget_, entries);
 }
 
+/// And lists, which is all where core distances are known.
 void SpanningJoin::find_cores(const TreePoints& points) {
   make_lists();
+  const bool are_known = request_.left().scores != nullptr;
+  if (are_known && lists_.length == 0) return;
+  const std::uint64_t neighbors = are_known ? 0 : request_.min_points() - 1;
   const std::uint64_t work = search_work(tree_);
   tally_.work.expect_later((rounds_of(tree_.points) + (lists_.length > 0 ? 0 : work)) *
                            tree_.points);
   std::deque<WalkProgress> progress;
   std::deque<CoreWalker> walkers;
   for (unsigned worker = 0; worker < pool_.size(); ++worker)
-    walkers.emplace_back(points, request_.min_points() - 1, *table_, lists_, tools(),
+    walkers.emplace_back(points, neighbors, *table_, lists_, tools(),
                          progress.emplace_back(tally_));
   walk_stretches(tools(), walkers, tree_.points, work,
                  [](CoreWalker& walker, auto begin, auto end) { walker.walk(begin, end); });
+}
+
+void SpanningJoin::take_cores() {
+  for (std::uint32_t point = 0; point < tree_.points; ++point)
+    table_->set_core(point, request_.left().scores[tree_.rows[point]]);
 }
 
 void SpanningJoin::find_edges(const TreePoints& points) {

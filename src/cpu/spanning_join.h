@@ -13,6 +13,9 @@
 
 namespace gpujoin::cpu {
 
+/// Bytes of memory that a row takes in such a join, in the least memory.
+std::uint64_t spanning_row_bytes(const JoinRequest& request);
+
 class SpanningJoin final : public ThreadedJoin {
  public:
   /// Starts the threads. The request is a valid one for Output::kSpanningTree or
@@ -28,6 +31,7 @@ class SpanningJoin final : public ThreadedJoin {
   void index_points();
   TreePoints tree_points() const;
   void find_cores(const TreePoints& points);
+  void take_cores();
   void make_lists();
   void find_edges(const TreePoints& points);
   void write_edges();

@@ -59,6 +59,35 @@ FROM unnest(ARRAY[
     'SELECT * FROM gpu_box_join(''many'', ''many'', 0, left_box_columns => ''{b}'', right_box_columns => ''{b}'') WHERE id1 < 200']) query,
   unnest('{3MB,1MB}'::text[]) memory;
 
+-- Of duplicates and trees some bytes for each row have to fit.
+CREATE TABLE wide AS SELECT id, v || ARRAY[grp, id % 7, id * 31 % 1009, -grp]::float8[] AS v, id % 100 AS grade FROM many;
+ALTER TABLE wide ADD PRIMARY KEY (id);
+ANALYZE wide;
+SELECT is(rows_under(query, memory), rows_under(query, '1GB'), format('%s under %s', query, memory))
+FROM (VALUES
+    ('SELECT * FROM gpu_dedup(''wide'', 90, vector_columns => ''v'')', '4MB'),
+    ('SELECT * FROM gpu_dedup(''wide'', 90, ''grade'', vector_columns => ''v'')', '4MB'),
+    ('SELECT * FROM gpu_dedup(''wide'', 9, ''grade'', ''lowest'', vector_columns => ''v'', metric => ''linf'')', '6MB'),
+    ('SELECT * FROM gpu_dedup(''wide'', 500, ''grade'', vector_columns => ''v'')', '6MB'),
+    ('SELECT * FROM gpu_spanning_tree(''wide'', vector_columns => ''v'')', '3MB'),
+    ('SELECT * FROM gpu_spanning_tree(''wide'', 1, vector_columns => ''v'', metric => ''l1'')', '6MB'),
+    ('SELECT * FROM gpu_hdbscan(''wide'', 20, vector_columns => ''v'')', '6MB'),
+    ('SELECT * FROM gpu_hdbscan(''wide'', 5, 3, vector_columns => ''v'')', '6MB')) t(query, memory);
+SET LOCAL gpujoin.host_memory_limit = '6MB';
+SELECT cmp_ok(property('Parts', query)::int, '>', 1, query) FROM unnest(ARRAY[
+    'SELECT * FROM gpu_dedup(''wide'', 90, vector_columns => ''v'')',
+    'SELECT * FROM gpu_spanning_tree(''wide'', vector_columns => ''v'')',
+    'SELECT * FROM gpu_hdbscan(''wide'', 20, vector_columns => ''v'')']) query;
+SET LOCAL statement_timeout = '50ms';
+SELECT ok(is_canceled('SELECT count(*) FROM gpu_hdbscan(''wide'', 20, vector_columns => ''v'')'), 'clusters in parts can be canceled');
+RESET statement_timeout;
+SET LOCAL gpujoin.host_memory_limit = '1MB';
+SELECT throws_ok(query, '53400', NULL, query) FROM unnest(ARRAY[
+    'SELECT * FROM gpu_dedup(''wide'', 90, vector_columns => ''v'')',
+    'SELECT * FROM gpu_spanning_tree(''wide'', vector_columns => ''v'')',
+    'SELECT * FROM gpu_hdbscan(''wide'', 20, vector_columns => ''v'')']) query;
+RESET gpujoin.host_memory_limit;
+
 -- Plans are made for more memory than there is.
 SELECT is(under_limit(query, '2MB'), under_limit(query, '1GB'), query)
 FROM unnest(ARRAY[

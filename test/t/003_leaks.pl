@@ -12,6 +12,8 @@ my $node = start_server('leaks', 'gpujoin.cpu_threads = 2');
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE dense (id int PRIMARY KEY, v float8[]);
 INSERT INTO dense SELECT i, ARRAY[sin(i), cos(i * 7)] FROM generate_series(1, 10000) i;
+CREATE TABLE wide (id int PRIMARY KEY, v float8[]);
+INSERT INTO wide SELECT id, v || array_fill(id % 3 / 100.0::float8, '{8}') FROM dense;
 CREATE TABLE mixed AS SELECT * FROM dense;
 CREATE TABLE other AS SELECT * FROM dense;
 INSERT INTO mixed VALUES (10001, '{1,2,3}');
@@ -47,7 +49,17 @@ my %unfinished = (
   'that fail in reading the second table' => [
     "SELECT * FROM gpu_join('dense', 'mixed', 1, right_id_column => 'id')", '22000' ],
   'that fail for want of memory to read' => [ "SET gpujoin.host_memory_limit = '100kB';
+    SELECT * FROM gpu_dedup('dense', 0.1, partition_column => 'id'); RESET gpujoin.host_memory_limit", '53400' ],
+  'of duplicates that fail for want of memory' => [ "SET gpujoin.host_memory_limit = '100kB';
     SELECT * FROM gpu_dedup('dense', 0.1); RESET gpujoin.host_memory_limit", '53400' ],
+  'of duplicates in parts ended by LIMIT' => [ "SET gpujoin.host_memory_limit = '2MB';
+    SELECT * FROM gpu_dedup('wide', 0.1) LIMIT 10; RESET gpujoin.host_memory_limit", '' ],
+  'of a tree in parts ended by LIMIT' => [ "SET gpujoin.host_memory_limit = '1MB';
+    SELECT * FROM gpu_spanning_tree('wide') LIMIT 10; RESET gpujoin.host_memory_limit", '' ],
+  'of a tree in parts that is cancelled' => [ "SET gpujoin.host_memory_limit = '1MB'; SET statement_timeout = '20ms';
+    SELECT * FROM gpu_spanning_tree('wide'); RESET gpujoin.host_memory_limit; RESET statement_timeout", '57014' ],
+  'of clusters of a tree whose file is full' => [ "SET gpujoin.host_memory_limit = '2MB'; SET temp_file_limit = '300kB';
+    SELECT * FROM gpu_hdbscan('wide'); RESET gpujoin.host_memory_limit; RESET temp_file_limit", '53400' ],
   'of clusters that fail for want of memory' => [ "SET gpujoin.host_memory_limit = '40kB';
     SELECT * FROM gpu_dbscan('dense', 0.1, 4); RESET gpujoin.host_memory_limit", '53400' ],
   'of clusters in parts ended by LIMIT' => [ "SET gpujoin.host_memory_limit = '300kB';

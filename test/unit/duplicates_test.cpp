@@ -1,5 +1,6 @@
 // Duplicates against the greedy walk by ranks: every metric, scores and ties of them, chains, dense
-// places whose pairs have no room, little memory, batches of any size, interruptions.
+// places whose pairs have no room, little memory, rows in a file, batches of any size,
+// interruptions.
 
 #include <gtest/gtest.h>
 
@@ -12,6 +13,7 @@
 #include "allocation_hooks.h"
 #include "engine_harness.h"
 #include "points.h"
+#include "stored_points.h"
 
 namespace gpujoin::test {
 namespace {
@@ -21,6 +23,11 @@ class Duplicates : public EngineTest {};
 JoinRequest make_duplicates_request(const Points& points, Metric metric, double eps,
                                     bool lowest_first) {
   return make_request(points, nullptr, metric, eps).asking(Output::duplicates(lowest_first));
+}
+
+void put_in_file(JoinRequest* request, StoredPoints& stored, MemoryFile& file) {
+  request->sides = Sides::one(stored.in_file(file), PairSelection::kAll);
+  request->resources.scratch = file.functions();
 }
 
 /// Rows in the order of their ranks, each against those before it that stay.
@@ -58,15 +65,43 @@ std::vector<FoundPair> walk(const Points& points, Metric metric, double eps, boo
   return found;
 }
 
+/// Of rows in memory and of rows in a file.
 void expect_exact(const EngineTable& engine, const Points& points, Metric metric, double eps,
                   std::uint64_t memory_limit = 0) {
+  MemoryFile file;
+  StoredPoints stored(points, 5);
   for (const bool lowest_first : {false, true}) {
-    JoinRequest request = make_duplicates_request(points, metric, eps, lowest_first);
-    request.resources.memory_limit = memory_limit;
-    const RunResult result = run_join(engine, request);
-    ASSERT_EQ(result.status.code, StatusCode::kEnd) << result.status.message;
-    EXPECT_EQ(result.pairs, walk(points, metric, eps, lowest_first)) << describe(request);
-    EXPECT_EQ(result.stats.pairs, result.pairs.size());
+    const std::vector<FoundPair> expected = walk(points, metric, eps, lowest_first);
+    for (const bool in_file : {false, true}) {
+      if (in_file && points.rows() == 0) continue;
+      JoinRequest request = make_duplicates_request(points, metric, eps, lowest_first);
+      request.resources.memory_limit = memory_limit;
+      if (in_file) put_in_file(&request, stored, file);
+      const RunResult result = run_join(engine, request);
+      ASSERT_EQ(result.status.code, StatusCode::kEnd) << result.status.message;
+      EXPECT_EQ(result.pairs, expected) << describe(request) << in_file;
+      EXPECT_EQ(result.stats.pairs, result.pairs.size());
+    }
+  }
+}
+
+/// What the engine finds of rows in memory, and of the same rows in a file.
+void expect_same_in_file(const EngineTable& engine, const Points& points, Metric metric, double eps,
+                         std::uint64_t memory_limit) {
+  JoinRequest request = make_duplicates_request(points, metric, eps, true);
+  const RunResult whole = run_join(engine, request);
+  ASSERT_EQ(whole.status.code, StatusCode::kEnd) << whole.status.message;
+  MemoryFile file;
+  StoredPoints stored(points, 10);
+  put_in_file(&request, stored, file);
+  request.resources.memory_limit = memory_limit;
+  const RunResult parts = run_join(engine, request);
+  ASSERT_EQ(parts.status.code, StatusCode::kEnd) << parts.status.message;
+  EXPECT_EQ(parts.pairs, whole.pairs) << describe(request);
+  EXPECT_GT(parts.pairs.size(), points.rows() / 20);
+  EXPECT_GT(parts.stats.parts, 1u);
+  if (!is_device(engine)) {
+    EXPECT_LE(parts.stats.memory_peak, memory_limit);
   }
 }
 
@@ -164,6 +199,42 @@ TEST_P(Duplicates, in_blocks_where_pairs_have_no_room) {
   }
 }
 
+TEST_P(Duplicates, of_rows_in_a_file_are_those_of_rows_in_memory) {
+  const std::uint64_t rows = kSanitized ? 10000 : 30000;
+  for (const std::uint64_t seed : {916u, 917u})
+    for (const std::uint32_t dims : {1u, 3u}) {
+      Random random(seed);
+      const Metric metric = seed % 2 == 0 ? Metric::kL2 : Metric::kL1;
+      const std::vector<double> values = make_values(Shape::kClustered, random, rows, dims);
+      std::vector<double> places;  // ranks that follow from places: many blocks
+      for (std::uint64_t i = 0; i < rows; ++i)
+        places.push_back(std::isfinite(values[i * dims]) ? values[i * dims] : 0);
+      const Points points = Points(dims, values).with_ids(shuffled_ids(rows));
+      // So little that neither the pairs nor the rows of a block have room.
+      const std::uint64_t limit = rows * 44 + (is_device(engine()) ? 48u << 20 : 5u << 19);
+      for (const double eps : {0.02, 0.5}) {
+        expect_same_in_file(engine(), points, metric, eps * dims, limit);
+        expect_same_in_file(engine(), Points(points).with_scores(places), metric, eps * dims,
+                            limit);
+      }
+    }
+}
+
+TEST_P(Duplicates, of_a_file_that_fails) {
+  Random random(919);
+  const Points points(2, make_values(Shape::kUniform, random, 600, 2));
+  const std::int64_t before = live_allocations();
+  for (const std::uint64_t calls : {0, 5, 15, 21}) {
+    MemoryFile file;
+    StoredPoints stored(points, 6);
+    JoinRequest request = make_duplicates_request(points, Metric::kL2, 3, false);
+    put_in_file(&request, stored, file);
+    file.fail_after(calls);
+    EXPECT_EQ(run_join(engine(), request).status.code, StatusCode::kCallerFailed) << calls;
+  }
+  expect_no_leak(engine(), before);
+}
+
 TEST_P(Duplicates, come_in_batches_and_after_interruptions) {
   Random random(913);
   const std::uint64_t kRows = 3000;
@@ -180,6 +251,13 @@ TEST_P(Duplicates, come_in_batches_and_after_interruptions) {
   EXPECT_EQ(result.pairs, expected);
   EXPECT_EQ(result.largest_batch, 7u);
   EXPECT_GE(result.interruptions, 1u);
+  MemoryFile file;
+  StoredPoints stored(rows, 8);
+  put_in_file(&request, stored, file);
+  raised = 1;
+  const RunResult of_file = run_join(engine(), request, &raised);
+  EXPECT_EQ(of_file.pairs, expected);
+  EXPECT_GE(of_file.interruptions, 1u);
 }
 
 TEST_P(Duplicates, of_many_rows_are_ranked_by_score) {

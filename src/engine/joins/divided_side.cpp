@@ -12,50 +12,15 @@ constexpr std::uint64_t kTurnRows = std::uint64_t{1} << 20;    // of a worker
 constexpr std::uint64_t kCopiedRows = std::uint64_t{1} << 16;  // by a worker at a time
 constexpr std::uint64_t kSampledValues = std::uint64_t{1} << 16;
 
-void check(const Status& status) {
-  if (!status.ok()) throw RowFileFailed{status};
-}
-
-/// Bytes of a row in them.
-std::uint64_t row_bytes(const Dataset& data, std::uint32_t columns) {
-  return point_bytes(data) + sizeof(std::int64_t) + (has_scores(data) ? sizeof(double) : 0) +
-         (data.key_columns + columns) * sizeof(double);
-}
-
-/// Calls move(bytes, count) for the arrays of so many rows from `first` on, in the file's order.
-template <class Move>
-void for_each_array(RowCopy& copy, std::uint64_t first, std::uint64_t rows, const Move& move) {
-  const std::uint64_t bytes = point_bytes(copy.view);
-  move(copy.ids.data() + first, rows * sizeof(std::int64_t));
-  move(copy.coordinates.data() + first * bytes, rows * bytes);
-  if (copy.scores.size() > 0) move(copy.scores.data() + first, rows * sizeof(double));
-  if (const std::uint64_t keys = copy.view.key_columns; keys > 0)
-    move(copy.keys.data() + first * keys, rows * keys * sizeof(double));
-  for (std::uint64_t c = 0; c < copy.column_count; ++c)
-    move(copy.columns.data() + c * copy.view.rows + first, rows * sizeof(std::uint64_t));
-}
-
-void read_rows(const RowFile& file, std::uint64_t place, RowCopy& copy, std::uint64_t first,
-               std::uint64_t rows) {
-  for_each_array(copy, first, rows, [&](void* to, std::uint64_t bytes) {
-    check(file.read(file.context, place, to, bytes));
-    place += bytes;
-  });
-}
-
-/// Returns where they begin.
-std::uint64_t write_rows(const RowFile& file, RowCopy& copy, std::uint64_t first,
-                         std::uint64_t rows) {
-  std::uint64_t begin = ~std::uint64_t{0};
-  for_each_array(copy, first, rows, [&](const void* from, std::uint64_t bytes) {
-    std::uint64_t place;
-    check(file.write(file.context, from, bytes, &place));
-    begin = std::min(begin, place);
-  });
-  return begin;
-}
-
 }  // namespace
+
+double least_distance(Metric metric, const Extent& a, const Extent& b) {
+  if (metric == Metric::kCosine || is_of_bits(metric)) return 0;
+  const bool above = b.low > a.high, below = b.high < a.low;
+  if (!above && !below) return 0;
+  const double from = above ? a.high : a.low, to = above ? b.low : b.high;
+  return distance_from_raw(metric, raw_distance(metric, &from, &to, 1));
+}
 
 DividedSide::DividedSide(MemoryBudget& budget, const Dataset& data, CutColumn column,
                          std::uint64_t part_rows, std::uint64_t memory, const RowFile* scratch,
@@ -203,34 +168,10 @@ void DividedSide::cut_lists() {
 
 // ---- In a file
 
-/// Reads a chunk, with the columns that lie elsewhere.
-void DividedSide::load_chunk(std::uint64_t number, std::uint64_t rows) {
-  const RowFile& file = *data_.file;
-  const std::uint32_t keys = data_.key_columns;
-  std::uint64_t place = data_.places[number];
-  const auto read = [&](void* to, std::uint64_t bytes) {
-    check(file.read(file.context, place, to, bytes));
-    place += bytes;
-  };
-  read(chunk_.ids.data(), rows * sizeof(std::int64_t));
-  read(chunk_.coordinates.data(), rows * point_bytes(data_));
-  if (has_scores(data_)) read(chunk_.scores.data(), rows * sizeof(double));
-  std::vector<double> column(keys > 0 ? rows : 0);
-  for (std::uint32_t k = 0; k < keys; ++k) {
-    place = data_.key_places[k * chunk_count(data_) + number];
-    read(column.data(), rows * sizeof(double));
-    for (std::uint64_t row = 0; row < rows; ++row) chunk_.keys[row * keys + k] = column[row];
-  }
-  for (std::uint32_t c = 0; c < sums_.count; ++c) {
-    place = data_.sum_places[c * chunk_count(data_) + number];
-    read(chunk_.columns.data() + c * chunk_.view.rows, rows * sizeof(std::uint64_t));
-  }
-}
-
 void DividedSide::move_chunk(std::uint64_t number) {
   const std::uint64_t rows = rows_of_chunk(data_, number), bytes = point_bytes(data_);
   const std::uint32_t keys = data_.key_columns;
-  load_chunk(number, rows);
+  load_chunk(data_, number, chunk_);
   for (std::uint64_t row = 0; row < rows; ++row) {
     const Extent bounds = bounds_of(chunk_.view, row);
     Bucket& bucket = buckets_[bucket_of(bounds)];
@@ -305,7 +246,7 @@ Buffer<std::int64_t> DividedSide::load_ids(std::size_t number) const {
     std::int64_t* const to = ids.data() + row;
     row += run.rows;
     if (data_.file != nullptr) {
-      check(scratch_->read(scratch_->context, run.place, to, run.rows * sizeof(std::int64_t)));
+      check_file(scratch_->read(scratch_->context, run.place, to, run.rows * sizeof(std::int64_t)));
       continue;
     }
     for (std::uint64_t i = 0; i < run.rows; ++i) to[i] = id_of(data_, rows_[run.place + i]);

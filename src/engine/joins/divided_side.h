@@ -5,18 +5,15 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/distance.h"
 #include "core/grid.h"
+#include "engine/joins/file_rows.h"
 #include "engine/request/buffer.h"
 #include "engine/request/dataset.h"
 #include "engine/request/row_copy.h"
 #include "engine/worker_pool.h"
 
 namespace gpujoin {
-
-/// Thrown where a function of a RowFile fails; caught by PartitionedJoin.
-struct RowFileFailed {
-  Status status;
-};
 
 /// A column of points, or one of their keys, numbered after them; or a dimension of boxes: its low
 /// bounds sort, its high bounds end.
@@ -32,6 +29,11 @@ struct CutColumn {
 inline bool are_within_reach(const Extent& a, const Extent& b, double reach) {
   return !(a.low - b.high > reach) && !(b.low - a.high > reach);
 }
+
+/// A bound on the distance of two rows whose values in one column, the same of both, lie in these
+/// extents: subtraction, squares, sums and roots round monotonically, so that no two rows are
+/// nearer to each other than their values in a column are. Directions and bits have no such column.
+double least_distance(Metric metric, const Extent& a, const Extent& b);
 
 /// Columns of a side's rows, of 8 bytes a row, that parts carry with them for Output::kSums.
 struct SumColumnsOfSide {
@@ -99,7 +101,6 @@ class DividedSide {
   void visit_turn(const Visit& visit);
   void place_lists();
   void cut_lists();
-  void load_chunk(std::uint64_t number, std::uint64_t rows);
   void move_chunk(std::uint64_t number);
   void flush(Bucket& bucket);
   void sort_parts();

@@ -20,49 +20,89 @@ constexpr std::uint64_t kBatchRows = 1 << 16;
 }  // namespace
 
 /// The first block, which is all rows, is opened before their ranks are known: an engine that
-/// cannot serve the request says so here.
+/// cannot serve the request says so here. Where rows lie in a file it is opened again then: what
+/// ranking them takes is free by that time.
 DuplicatesJoin::DuplicatesJoin(const JoinRequest& request, OpenJoin plain_join)
     : request_(request),
       plain_join_(std::move(plain_join)),
       budget_(request.resources.memory_limit),
-      ranks_(std::in_place, budget_, request.left(), request.lowest_first()),
+      ranks_(std::in_place, budget_, request.left().rows, request.lowest_first()),
       order_(budget_, request.left().rows),
       end_(request.left().rows),
-      block_(end_),
-      rank_(budget_, end_),
-      stays_(budget_, end_),
-      distance_(budget_, end_),
-      edge_of_row_(budget_, end_) {
+      block_(end_) {
   done_.left_rows = done_.right_rows = end_;
+  if (in_file() && request.keys.count > 0)
+    throw MemoryLimitExceeded{end_ * row_bytes(request.left()), request.resources.memory_limit};
+  if (!in_file()) {
+    ranks_->add(request_.left());
+    make_room();
+  }
+  choose_block();
+  open_part();
+  if (in_file()) {
+    part_.reset();
+    ids_ = Buffer<std::int64_t>(budget_, end_);
+  }
+}
+
+void DuplicatesJoin::make_room() {
+  const std::uint64_t rows = request_.left().rows;
+  rank_ = Buffer<std::uint32_t>(budget_, rows);
+  stays_ = Buffer<std::uint32_t>(budget_, rows);
+  distance_ = Buffer<double>(budget_, rows);
+  edge_of_row_ = Buffer<std::uint32_t>(budget_, rows);
   std::fill(stays_.begin(), stays_.end(), kNone);
   std::fill(edge_of_row_.begin(), edge_of_row_.end(), kNone);
-  open_block();
 }
 
 Status DuplicatesJoin::next_batch(ResultBatch* batch) {
-  while (stage_ != Stage::kResult) {
-    if (ranks_) {
-      if (!ranks_->step()) finish_order();
-    } else if (Status status = collect_part(); !status.ok()) {
-      return status;
+  try {
+    while (stage_ != Stage::kResult) {
+      const Status status = advance();
+      if (!status.ok()) return status;
+      if (is_raised(request_.resources.interrupt)) return {StatusCode::kInterrupted};
     }
-    if (is_raised(request_.resources.interrupt)) return {StatusCode::kInterrupted};
+    return next_result(batch) ? Status{} : Status{StatusCode::kEnd};
+  } catch (const RowFileFailed& failed) {
+    return failed.status;
   }
-  return next_result(batch) ? Status{} : Status{StatusCode::kEnd};
+}
+
+/// Does some of what comes before the result.
+Status DuplicatesJoin::advance() {
+  if (in_file() && next_chunk_ < chunk_count(request_.left())) {
+    read_names();
+  } else if (ranks_) {
+    if (!ranks_->step()) finish_order();
+  } else if (!part_) {
+    if (!left_.step() && !right_.step()) open_part();
+  } else {
+    return collect_part();
+  }
+  return {};
+}
+
+/// Reads the ids and scores of the next rows.
+void DuplicatesJoin::read_names() {
+  const Dataset& data = request_.left();
+  const std::uint64_t number = next_chunk_++, rows = rows_of_chunk(data, number);
+  std::int64_t* const ids = ids_.data() + (number << data.chunk_bits);
+  Buffer<double> scores(budget_, has_scores(data) ? rows : 0);
+  load_names(data, number, ids, scores.data());
+  ranks_->add({nullptr, ids, rows, data.dims, data.scalar, scores.data()});
 }
 
 void DuplicatesJoin::finish_order() {
-  for (std::uint64_t rank = 0; rank < rank_.size(); ++rank) {
-    order_[rank] = ranks_->row_at(rank);
-    rank_[order_[rank]] = static_cast<std::uint32_t>(rank);
-  }
+  for (std::uint64_t rank = 0; rank < end_; ++rank) order_[rank] = ranks_->row_at(rank);
   ranks_.reset();
+  if (in_file()) make_room();
+  for (std::uint64_t rank = 0; rank < end_; ++rank)
+    rank_[order_[rank]] = static_cast<std::uint32_t>(rank);
 }
 
 /// A quarter of the memory, and at least the pairs of a few rows.
 std::uint64_t DuplicatesJoin::most_edges() const {
-  const std::uint64_t wanted =
-      std::min(kMostEdges, std::max(kFewEdges, kEdgesOfRow * request_.left().rows));
+  const std::uint64_t wanted = std::min(kMostEdges, std::max(kFewEdges, kEdgesOfRow * rows()));
   const std::uint64_t limit = request_.resources.memory_limit;
   if (limit == 0) return wanted;
   const std::uint64_t left = limit > budget_.used() ? limit - budget_.used() : 0;
@@ -74,73 +114,79 @@ DuplicatesJoin::Edge& DuplicatesJoin::edge(std::uint32_t number) {
   return edges_[number >> kChunkBits][number & ((1u << kChunkBits) - 1)];
 }
 
-void DuplicatesJoin::open_part(const Sides& sides, const Output& output, std::uint64_t held_back) {
-  JoinRequest part = request_.asking(output);
-  part.sides = sides;
+/// Opens the join of the stage, whose rows are there.
+void DuplicatesJoin::open_part() {
+  const bool block = stage_ == Stage::kBlock;
+  Dataset whole = unnamed(request_.left());
+  whole.scores = nullptr;
+  whole.scores_in_file = false;
+  JoinRequest part = request_.asking(stage_ == Stage::kRest ? Output::matched_rows()
+                                                            : Output::pairs_with_distances());
+  part.sides = !block            ? Sides::two(left_.view(), right_.view())
+               : block_ < rows() ? Sides::one(left_.view(), PairSelection::kUnordered)
+                                 : Sides::one(whole, PairSelection::kUnordered);
   part.knobs.batch_pairs = 0;
   held_ = budget_.used();
+  if (block) edge_limit_ = most_edges();
+  const std::uint64_t held_back = held_ + (block ? edge_limit_ * sizeof(Edge) : 0);
   std::uint64_t& limit = part.resources.memory_limit;
-  if (limit > 0) limit = limit > held_ + held_back ? limit - held_ - held_back : 1;
+  if (limit > 0) limit = limit > held_back ? limit - held_back : 1;
   part_ = plain_join_(part);
 }
 
-/// Rows as a dataset, named by their places in the whole one.
-Dataset DuplicatesJoin::copy(const std::uint32_t* rows, std::uint64_t count, RowCopy* room) {
-  Dataset data = unnamed(request_.left());
-  data.scores = nullptr;
-  *room = copy_rows(budget_, data, rows, count, [] {});
-  return room->view;
+ChosenRows DuplicatesJoin::choose(const std::uint32_t* rows, std::uint64_t count) {
+  constexpr std::uint64_t kShare = 4;  // of the memory that is left, for one of two sides
+  const std::uint64_t limit = request_.resources.memory_limit, held = budget_.used();
+  const std::uint64_t left = limit > held ? limit - held : 0;
+  return {budget_,
+          request_.left(),
+          rows,
+          count,
+          limit == 0 ? ~std::uint64_t{0} : left / kShare,
+          request_.resources.scratch};
 }
 
-void DuplicatesJoin::open_block() {
-  if (first_ == end_) return open_nearest();
+/// The next block: the rows that are undecided come by rank.
+void DuplicatesJoin::choose_block() {
+  if (first_ == end_) return choose_gone();
   block_ = std::min(block_, end_ - first_);
-  Dataset data = unnamed(request_.left());
-  data.scores = nullptr;
-  if (block_ < data.rows) data = copy(order_.data() + first_, block_, &left_);
+  if (block_ < rows()) left_ = choose(order_.data() + first_, block_);
   edge_count_ = 0;
-  edge_limit_ = most_edges();
   stage_ = Stage::kBlock;
-  open_part(Sides::one(data, PairSelection::kUnordered), Output::pairs_with_distances(),
-            edge_limit_ * sizeof(Edge));
 }
 
-/// Joins the rows after the block with those of the block that stay.
-void DuplicatesJoin::open_rest() {
+/// The rows after the block, and those of the block that stay.
+void DuplicatesJoin::choose_rest() {
   const std::uint64_t end = first_ + block_;
   if (end == end_) {
     first_ = end;
-    return open_nearest();
+    return choose_gone();
   }
   Buffer<std::uint32_t> staying(budget_, block_);
   const auto last = std::copy_if(order_.begin() + first_, order_.begin() + end, staying.begin(),
                                  [this](std::uint32_t row) { return stays_[row] == row; });
-  const Dataset right =
-      copy(staying.data(), static_cast<std::uint64_t>(last - staying.begin()), &right_);
-  const Dataset left = copy(order_.data() + end, end_ - end, &left_);
+  right_ = choose(staying.data(), static_cast<std::uint64_t>(last - staying.begin()));
+  left_ = choose(order_.data() + end, end_ - end);
   stage_ = Stage::kRest;
-  open_part(Sides::two(left, right), Output::matched_rows(), 0);
 }
 
-/// Joins the rows that have gone with those that stay.
-void DuplicatesJoin::open_nearest() {
+/// The rows that have gone, and those that stay.
+void DuplicatesJoin::choose_gone() {
   edges_.clear();
   if (!has_gone_) {
     stage_ = Stage::kResult;
     return;
   }
-  const std::uint64_t rows = stays_.size();
-  Buffer<std::uint32_t> chosen(budget_, rows);
-  const auto choose = [&](const auto& wanted, RowCopy* room) {
+  Buffer<std::uint32_t> chosen(budget_, rows());
+  const auto those = [&](const auto& wanted) {
     std::uint64_t count = 0;
-    for (std::uint64_t row = 0; row < rows; ++row)
+    for (std::uint64_t row = 0; row < rows(); ++row)
       if (wanted(row)) chosen[count++] = static_cast<std::uint32_t>(row);
-    return copy(chosen.data(), count, room);
+    return choose(chosen.data(), count);
   };
-  const Dataset left = choose([&](std::uint64_t row) { return stays_[row] == kGone; }, &left_);
-  const Dataset right = choose([&](std::uint64_t row) { return stays_[row] == row; }, &right_);
+  left_ = those([&](std::uint64_t row) { return stays_[row] == kGone; });
+  right_ = those([&](std::uint64_t row) { return stays_[row] == row; });
   stage_ = Stage::kNearest;
-  open_part(Sides::two(left, right), Output::pairs_with_distances(), 0);
 }
 
 /// Takes the part's next batch, and ends it after the last one.
@@ -206,7 +252,7 @@ void DuplicatesJoin::offer(std::uint32_t row, std::uint32_t better, double dista
   const std::uint32_t known = stays_[row];
   if (known < kGone) {
     if (distance > distance_[row]) return;
-    const std::int64_t id = id_of(request_.left(), better), other = id_of(request_.left(), known);
+    const std::int64_t id = id_of_row(better), other = id_of_row(known);
     const bool first = id != other ? id < other : rank_[better] < rank_[known];
     if (distance == distance_[row] && !first) return;
   }
@@ -220,11 +266,11 @@ void DuplicatesJoin::shrink_block() {
   for (std::uint64_t at = first_; at < first_ + block_; ++at) edge_of_row_[order_[at]] = kNone;
   const auto surely = static_cast<std::uint64_t>(std::sqrt(2 * static_cast<double>(edge_limit_)));
   block_ = std::max(block_ / kShrink, std::min(surely, block_ - 1));
-  open_block();
+  choose_block();
 }
 
 void DuplicatesJoin::end_part() {
-  done_ = stats_with(done_, part_.get(), held_);
+  done_ = stats_so_far();
   part_.reset();
   left_ = {};
   right_ = {};
@@ -239,7 +285,7 @@ void DuplicatesJoin::decide_block() {
     }
     if (stays_[row] == kNone) stays_[row] = row;
   }
-  open_rest();
+  choose_rest();
 }
 
 /// Goes on with the rows that are still undecided, and with more of them at a time.
@@ -249,11 +295,11 @@ void DuplicatesJoin::end_rest() {
   end_ = static_cast<std::uint64_t>(undecided - order_.begin());
   first_ += block_;
   block_ *= kGrow;
-  open_block();
+  choose_block();
 }
 
 bool DuplicatesJoin::next_result(ResultBatch* batch) {
-  const std::uint64_t rows = stays_.size();
+  const std::uint64_t rows = this->rows();
   if (rows_.size() == 0 && rows > 0) {
     edge_of_row_ = {};
     const std::uint64_t asked = request_.knobs.batch_pairs;
@@ -263,9 +309,9 @@ bool DuplicatesJoin::next_result(ResultBatch* batch) {
     distances_ = Buffer<double>(budget_, most);
     offsets_ = Buffer<std::uint64_t>(budget_, most + 1);
     std::iota(offsets_.begin(), offsets_.end(), std::uint64_t{0});
-    if (request_.left().ids == nullptr) {
-      numbers_ = Buffer<std::int64_t>(budget_, rows);
-      std::iota(numbers_.begin(), numbers_.end(), std::int64_t{0});
+    if (request_.left().ids == nullptr && !in_file()) {
+      ids_ = Buffer<std::int64_t>(budget_, rows);
+      std::iota(ids_.begin(), ids_.end(), std::int64_t{0});
     }
   }
   std::uint64_t count = 0;
@@ -283,15 +329,24 @@ bool DuplicatesJoin::next_result(ResultBatch* batch) {
   batch->offsets = offsets_.data();
   batch->distances = distances_.data();
   const std::int64_t* const ids =
-      request_.left().ids != nullptr ? request_.left().ids : numbers_.data();
+      request_.left().ids != nullptr ? request_.left().ids : ids_.data();
   batch->set_ids(ids, rows, ids, rows);
   pairs_ += count;
   ++batches_;
   return true;
 }
 
+JoinStats DuplicatesJoin::stats_so_far() const {
+  JoinStats sum = stats_with(done_, part_.get(), held_);
+  if (!part_) return sum;
+  JoinStats part{};
+  part_->stats(&part);
+  sum.parts += part.parts;
+  return sum;
+}
+
 void DuplicatesJoin::stats(JoinStats* stats) const {
-  *stats = stats_with(done_, part_.get(), held_);
+  *stats = stats_so_far();
   stats->pairs = pairs_;
   stats->batches = batches_;
   stats->memory_peak = std::max(stats->memory_peak, budget_.peak());

@@ -7,10 +7,10 @@
 #include <optional>
 #include <vector>
 
+#include "engine/joins/chosen_rows.h"
 #include "engine/joins/join.h"
 #include "engine/joins/rank_order.h"
 #include "engine/request/buffer.h"
-#include "engine/request/row_copy.h"
 
 namespace gpujoin {
 
@@ -21,6 +21,9 @@ namespace gpujoin {
 /// without their neighbours. So a dense place costs one block, not all of its pairs: in rows whose
 /// ranks are independent of their places, few pairs are left after each block [greedy-mis]. Rows
 /// that have gone in this way find the nearest row that stays in a last join.
+///
+/// Rows may lie in a file, as long as `plain_join` takes such rows. Beside what their joins take,
+/// 36 bytes are held for each.
 class DuplicatesJoin final : public Join {
  public:
   /// `plain_join` opens joins of pairs with distances, and of matched rows. Throws what Buffer
@@ -40,12 +43,21 @@ class DuplicatesJoin final : public Join {
     std::uint32_t next;
   };
 
+  bool in_file() const { return request_.sides.in_file(); }
+  std::uint64_t rows() const { return request_.left().rows; }
+  std::int64_t id_of_row(std::uint32_t row) const {
+    return in_file() ? ids_[row] : id_of(request_.left(), row);
+  }
+
+  void make_room();
+  Status advance();
+  void read_names();
   void finish_order();
-  void open_block();
-  void open_rest();
-  void open_nearest();
-  void open_part(const Sides& sides, const Output& output, std::uint64_t held_back);
-  Dataset copy(const std::uint32_t* rows, std::uint64_t count, RowCopy* room);
+  ChosenRows choose(const std::uint32_t* rows, std::uint64_t count);
+  void choose_block();
+  void choose_rest();
+  void choose_gone();
+  void open_part();
   Status collect_part();
   bool collect(const ResultBatch& batch);
   void collect_counts(const ResultBatch& batch);
@@ -57,6 +69,7 @@ class DuplicatesJoin final : public Join {
   void end_rest();
   bool next_result(ResultBatch* batch);
 
+  JoinStats stats_so_far() const;
   std::uint64_t most_edges() const;
   Edge& edge(std::uint32_t number);
 
@@ -69,6 +82,8 @@ class DuplicatesJoin final : public Join {
   Buffer<std::uint32_t> order_;  ///< rows by rank; from first_ on those that are undecided
   std::uint64_t first_ = 0, end_ = 0;
   std::uint64_t block_ = 0;            ///< rows of the block
+  Buffer<std::int64_t> ids_;           ///< by row, of a file; or at last of rows without ids
+  std::uint64_t next_chunk_ = 0;       ///< of the file, whose ids are still to be read
   Buffer<std::uint32_t> rank_;         ///< by row
   Buffer<std::uint32_t> stays_;        ///< by row: the one that stays for it, itself, or kGone
   Buffer<double> distance_;            ///< by row: from that
@@ -77,7 +92,7 @@ class DuplicatesJoin final : public Join {
   std::uint64_t edge_count_ = 0, edge_limit_ = 0;
   bool has_gone_ = false;  ///< rows are kGone
 
-  RowCopy left_, right_;
+  ChosenRows left_, right_;  ///< of the part, unless that is all rows
   std::unique_ptr<Join> part_;
   std::uint64_t held_ = 0;  ///< bytes besides the part's own
   JoinStats done_{};        ///< of the parts before
@@ -87,7 +102,6 @@ class DuplicatesJoin final : public Join {
   Buffer<std::uint32_t> rows_, kept_;
   Buffer<std::uint64_t> offsets_;  ///< 0, 1, ...
   Buffer<double> distances_;
-  Buffer<std::int64_t> numbers_;  ///< of rows without ids
 };
 
 }  // namespace gpujoin

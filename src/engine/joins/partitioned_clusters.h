@@ -13,12 +13,6 @@
 
 namespace gpujoin {
 
-/// What bounds the rows of a part.
-struct PartSize {
-  std::uint64_t row_bytes;  ///< of host memory that a join takes for a row, but for its copy
-  std::uint64_t most_rows;
-};
-
 /// The column along which the rows of clusters are cut. Throws std::bad_alloc.
 Cut choose_cluster_cut(const JoinRequest& request, const WalkCosts& costs);
 

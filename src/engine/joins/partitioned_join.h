@@ -24,6 +24,12 @@ struct Cut {
   double reach;
 };
 
+/// What bounds the rows of a part.
+struct PartSize {
+  std::uint64_t row_bytes;  ///< of host memory that a join takes for a row, but for its copy
+  std::uint64_t most_rows;
+};
+
 /// The column of the data, or the key, that separates points best, so that a part meets few others;
 /// a strategy by reference points has none, and another one is chosen. A part of bits meets all
 /// others, whatever the strategy. Throws std::bad_alloc.

@@ -5,7 +5,6 @@
 #include <numeric>
 #include <utility>
 
-#include "core/distance.h"
 #include "engine/joins/distance_to_itself.h"
 
 namespace gpujoin {
@@ -104,17 +103,6 @@ bool PartitionedNearest::divide() {
 
 // ---- A left part
 
-/// A bound on the distance of two rows of the parts: subtraction, squares, sums and roots round
-/// monotonically, so that no pair is nearer than the nearest values of one column are.
-double PartitionedNearest::least_distance(std::size_t left, std::size_t right) const {
-  if (request_.metric() == Metric::kCosine || is_of_bits(request_.metric())) return 0;
-  const Extent &a = left_side_->extent(left), &b = right_side_->extent(right);
-  const bool above = b.low > a.high, below = b.high < a.low;
-  if (!above && !below) return 0;
-  const double from = above ? a.high : a.low, to = above ? b.low : b.high;
-  return distance_from_raw(request_.metric(), raw_distance(request_.metric(), &from, &to, 1));
-}
-
 void PartitionedNearest::begin_left() {
   left_ = left_side_->load(left_number_);
   const std::uint64_t rows = left_.view.rows;
@@ -132,8 +120,11 @@ void PartitionedNearest::begin_left() {
     lists_.states[row] = is_finite_row(left_.view, row) ? kSearches : kMatchesNothing;
   pieces_.clear();
   for (std::size_t part = 0; part < right_side_->parts(); ++part)
-    pieces_.push_back(
-        {part, {0, rows}, {0, right_side_->rows(part)}, least_distance(left_number_, part)});
+    pieces_.push_back({part,
+                       {0, rows},
+                       {0, right_side_->rows(part)},
+                       least_distance(request_.metric(), left_side_->extent(left_number_),
+                                      right_side_->extent(part))});
   std::stable_sort(pieces_.begin(), pieces_.end(),
                    [](const Piece& a, const Piece& b) { return a.least > b.least; });
   searching_ = true;

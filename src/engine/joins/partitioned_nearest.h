@@ -51,7 +51,6 @@ class PartitionedNearest final : public Join {
   void begin();
   bool divide();
   void begin_left();
-  double least_distance(std::size_t left, std::size_t right) const;
   double farthest(const Range& rows) const;
   void open_piece();
   void close_piece();

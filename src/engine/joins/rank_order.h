@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
+#include "engine/joins/step_sort.h"
 #include "engine/request/buffer.h"
 #include "engine/request/dataset.h"
 
@@ -11,9 +13,11 @@ namespace gpujoin {
 /// Sorts in steps of some milliseconds, between which the caller may stop or leave it.
 class RankOrder {
  public:
-  /// `data`, in memory, outlives it. Throws what Buffer throws.
-  RankOrder(MemoryBudget& budget, const Dataset& data, bool lowest_first);
+  /// Of so many rows. Throws what Buffer throws.
+  RankOrder(MemoryBudget& budget, std::uint64_t rows, bool lowest_first);
 
+  /// Adds the next rows, which are in memory, before the first step: their ids and scores count.
+  void add(const Dataset& rows);
   /// Does a step; false: all are done.
   bool step();
   /// Afterwards: the row at a rank.
@@ -31,14 +35,10 @@ class RankOrder {
     }
   };
 
-  void sort_run();
-  void merge_some();
-  void begin_merge();
-
-  Buffer<Item> items_, merged_;
-  std::uint64_t width_ = 0;                      ///< of sorted runs; 0: not all runs are sorted
-  std::uint64_t first_ = 0;                      ///< of the run, or of the two that are merged
-  std::uint64_t left_ = 0, right_ = 0, to_ = 0;  ///< of the merge
+  const bool lowest_first_;
+  Buffer<Item> items_;
+  std::uint64_t added_ = 0;
+  std::optional<StepSort<Item>> sort_;
 };
 
 }  // namespace gpujoin

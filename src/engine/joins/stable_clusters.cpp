@@ -8,8 +8,6 @@
 
 namespace gpujoin {
 
-/// There are `points` / `min_size` clusters with none within them at most, and fewer others, each
-/// of which has two or more.
 StableClusters::StableClusters(MemoryBudget& budget, std::uint64_t points, std::uint64_t min_size)
     : min_size_(min_size),
       links_(budget, points),
@@ -20,7 +18,7 @@ StableClusters::StableClusters(MemoryBudget& budget, std::uint64_t points, std::
       next_(budget, points),
       cluster_(budget, points),
       joined_(budget, points),
-      clusters_(budget, 2 * (points / min_size) + 1) {
+      clusters_(budget, clusters_of(points, min_size)) {
   for (std::uint64_t point = 0; point < points; ++point) {
     const auto number = static_cast<std::uint32_t>(point);
     links_[point] = number;

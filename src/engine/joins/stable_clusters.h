@@ -27,6 +27,12 @@ class StableClusters {
   /// nothing later.
   StableClusters(MemoryBudget& budget, std::uint64_t points, std::uint64_t min_size);
 
+  /// Bytes that it holds.
+  static std::uint64_t bytes(std::uint64_t points, std::uint64_t min_size) {
+    return points * (5 * sizeof(std::uint32_t) + 2 * sizeof(List) + sizeof(double)) +
+           clusters_of(points, min_size) * sizeof(Cluster);
+  }
+
   /// The next edge of a spanning forest; distances are finite, >= 0, and ascend.
   void add(std::uint32_t a, std::uint32_t b, double distance);
   /// After the last edge.
@@ -58,6 +64,11 @@ class StableClusters {
     std::uint32_t first = kNone, last = kNone;
   };
 
+  /// There are `points` / `min_size` clusters with none within them at most, and fewer others, each
+  /// of which has two or more.
+  static std::uint64_t clusters_of(std::uint64_t points, std::uint64_t min_size) {
+    return 2 * (points / min_size) + 1;
+  }
   template <class Next>
   static void append(List& list, const List& other, const Next& next);
   void settle(std::uint32_t component);

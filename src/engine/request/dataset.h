@@ -33,7 +33,7 @@ struct Dataset {
   std::uint32_t dims;       ///< numbers or words a row: 1 .. kMaxDimensions, or of boxes 2 .. 2 *
                             ///< kMaxBoxDimensions; ignored when rows is 0
   ScalarType scalar;
-  const double* scores = nullptr;        ///< [rows] finite; for the best pairs and for duplicates
+  const double* scores = nullptr;        ///< [rows] finite; for the best pairs, duplicates, trees
   std::uint32_t chunk_bits = kOneChunk;  ///< chunks have 2^chunk_bits rows, the last one fewer
   const void* const* more_chunks = nullptr;  ///< the chunks after the first
 
@@ -41,7 +41,8 @@ struct Dataset {
   const RowFile* file = nullptr;          ///< null: in memory
   const std::uint64_t* places = nullptr;  ///< [chunks] where in the file: ids, then coordinates,
   bool scores_in_file = false;            ///< and scores, where this is set
-  const Dataset* sample = nullptr;        ///< some rows, spread over all, in memory
+  bool by_position = false;  ///< results name rows by their positions, not by the ids in the file
+  const Dataset* sample = nullptr;  ///< some rows, spread over all, in memory
 
   DatasetKey key = {};
 
@@ -86,6 +87,7 @@ inline bool has_scores(const Dataset& data) {
 /// The same rows, named by their positions.
 inline Dataset unnamed(Dataset data) {
   data.ids = nullptr;
+  data.by_position = data.file != nullptr;
   return data;
 }
 

@@ -273,7 +273,8 @@ class Output {
   /// smaller id on the left, and come in the order by which they are preferred to each other: by
   /// distance, by the smaller id, by the larger one; rows of one id are in the order of the
   /// dataset. Rows without a finite distance to so many others are in no edge, and there may be
-  /// several trees. eps is ignored.
+  /// several trees. eps is ignored. Where datasets have scores, these are the core distances of
+  /// their rows; then min_points is a hint.
   static Output spanning_tree(std::uint64_t min_points) {
     Output output{kSpanningTree, {}};
     output.min_points_ = min_points;

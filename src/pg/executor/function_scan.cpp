@@ -90,13 +90,8 @@ bool emits_rows(const JoinScan* scan) {
   return row == RowKind::kLeftRow || row == RowKind::kGathered;
 }
 
-/// Whether all rows have to be in memory.
-bool needs_memory(const JoinScan* scan, const SideColumns& columns) {
-  const Output::Kind output = scan->arguments.function->output;
-  return divides(columns) || output == Output::kDuplicates || is_of_spanning_tree(output);
-}
-
-/// Prepares a side's buffer for rows, forgetting those that it has.
+/// Prepares a side's buffer for rows, forgetting those that it has. Rows that are divided have to
+/// be in memory.
 void prepare_buffer(JoinScan* scan, const SideColumns& columns, PointBuffer* points,
                     ScalarType scalar, std::uint64_t limit) {
   forget_points(points);
@@ -104,7 +99,7 @@ void prepare_buffer(JoinScan* scan, const SideColumns& columns, PointBuffer* poi
   points->scalar = scalar;
   points->limit = limit;
   points->shares = scan->run.service.socket >= 0;
-  points->spill = needs_memory(scan, columns) ? nullptr : &scan->run.spill;
+  points->spill = divides(columns) ? nullptr : &scan->run.spill;
 }
 
 bool has_ctids(const SideColumns& columns) { return columns.id == SelfItemPointerAttributeNumber; }
