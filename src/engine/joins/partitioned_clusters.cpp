@@ -71,8 +71,8 @@ void PartitionedClusters::begin() {
       limit == 0 ? std::uint64_t{1} << 30 : (limit > held ? (limit - held) / 2 : 0);
   std::iota(links_.begin(), links_.end(), 0u);
   std::fill(states_.begin(), states_.end(), kNone);
-  side_.reset();  // before its threads
-  dividers_.emplace(DividedSide::threads_for(request_.left(), request_.resources.threads));
+  if (!dividers_)
+    dividers_.emplace(DividedSide::threads_for(request_.left(), request_.resources.threads));
   side_.emplace(budget_, request_.left(), cut_.column, part_rows_, memory,
                 request_.resources.scratch, *dividers_);
   stage_ = Stage::kDivide;

@@ -156,7 +156,9 @@ void PartitionedTree::begin_parts() {
   const std::uint64_t limit = request_.resources.memory_limit, held = budget_.used();
   const std::uint64_t memory =
       limit == 0 ? std::uint64_t{1} << 30 : (limit > held ? (limit - held) / 2 : 0);
-  side_.emplace(budget_, data_, cut_.column, part_rows_, memory, request_.resources.scratch);
+  if (!dividers_) dividers_.emplace(DividedSide::threads_for(data_, request_.resources.threads));
+  side_.emplace(budget_, data_, cut_.column, part_rows_, memory, request_.resources.scratch,
+                *dividers_);
 }
 
 /// Begins again with smaller parts: a step had no memory.

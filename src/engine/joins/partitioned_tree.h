@@ -144,6 +144,7 @@ class PartitionedTree final : public Join {
   std::uint64_t connected_ = 0;   ///< edges that links_ have, of the tree
   bool links_are_clear_ = false;  ///< of any others
 
+  std::optional<WorkerPool> dividers_;
   std::optional<DividedSide> side_;
   std::vector<std::uint64_t> part_cores_;  ///< by part: rows with core distances
   std::vector<double> longest_;            ///< by part: of its tree; infinite: it has several
