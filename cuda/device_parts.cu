@@ -6,9 +6,13 @@
 #include "cuda/device/signals.h"
 #include "cuda/device/tuning.h"
 #include "cuda/device_parts.h"
+#include "cuda/nearest_join.h"
 #include "cuda/range_join.h"
+#include "cuda/spanning_join.h"
 #include "engine/joins/partitioned_clusters.h"
 #include "engine/joins/partitioned_join.h"
+#include "engine/joins/partitioned_nearest.h"
+#include "engine/joins/partitioned_tree.h"
 #include "engine/joins/topk_scan.h"
 #include "engine/strategy/reference_points.h"
 
@@ -52,32 +56,48 @@ std::uint64_t memory_of_points(const JoinRequest& request, const DeviceContext& 
   return context.available_bytes(request.resources.device_memory_limit, more_bytes) / 2;
 }
 
-/// How many points a part may have, two of which are on the device. Throws MemoryLimitExceeded
-/// where that is too little for any.
-std::uint64_t rows_of_points(const JoinRequest& request, const DeviceContext& context) {
+/// How many rows a part may have, two of which are on the device, where rows take so many bytes,
+/// and a join by itself. Throws MemoryLimitExceeded where that is too little for any.
+std::uint64_t rows_of_parts(const JoinRequest& request, const DeviceContext& context,
+                            std::uint64_t one_row, std::uint64_t fixed) {
   const std::uint64_t bytes = memory_of_points(request, context);
-  const std::uint64_t fixed = device_bytes(request, 0);
-  const std::uint64_t one_row = device_bytes(request, 1) - fixed;
   if (bytes < fixed + kFewestRows * one_row)
     throw MemoryLimitExceeded{2 * (fixed + kFewestRows * one_row), 2 * bytes};
   return (bytes - fixed) / one_row / 2;
+}
+
+std::uint64_t rows_of_points(const JoinRequest& request, const DeviceContext& context) {
+  const std::uint64_t fixed = device_bytes(request, 0);
+  return rows_of_parts(request, context, device_bytes(request, 1) - fixed, fixed);
+}
+
+/// Of joins for nearest rows.
+std::uint64_t rows_of_nearest(const JoinRequest& request, const DeviceContext& context) {
+  const std::uint64_t rows = request.sides.rows();
+  return rows_of_parts(request, context, (nearest_device_bytes(request) + rows - 1) / rows, 0);
 }
 
 class DeviceParts final : public PartJoins {
  public:
   DeviceParts(const JoinRequest& request, std::shared_ptr<JoinResources> resources)
       : request_(request), resources_(std::move(resources)) {
-    if (request.shape() == Shape::kPoints && request.left().rows > 0)
+    if (request.shape() == Shape::kPoints && request.left().rows > 0 &&
+        request.output() != Output::kNearest)
       plan_ = plan_range_join(request, *resources_);
   }
 
-  Cut cut() override { return choose_cut(request_, plan_->index.strategy, kWalkCosts); }
+  Cut cut() override {
+    if (request_.output() == Output::kNearest) return choose_nearest_cut(request_);
+    return choose_cut(request_, plan_->index.strategy, kWalkCosts);
+  }
 
   std::uint64_t part_rows() override { return std::min(rows_on_device(), rows_on_host()); }
 
   std::unique_ptr<Join> open(const JoinRequest& part, std::shared_ptr<SideSlot> left,
                              std::shared_ptr<SideSlot> right) override {
     if (part.shape() == Shape::kBoxes) return std::make_unique<BoxJoin>(part, resources_);
+    if (part.output() == Output::kNearest)
+      return std::make_unique<NearestJoin>(part, resources_, NearestShares{});
     const OpenJoin range_join = [=, this](const JoinRequest& join) {
       return std::make_unique<RangeJoin>(
           join, resources_, RangeShares{plan_, left, right, nullptr, nullptr, {}, nullptr});
@@ -99,6 +119,8 @@ class DeviceParts final : public PartJoins {
   /// Joins of boxes have their own way with what does not fit on the device.
   std::uint64_t rows_on_device() const {
     if (request_.shape() == Shape::kBoxes) return kMaxRows;
+    if (request_.output() == Output::kNearest)
+      return rows_of_nearest(request_, resources_->context);
     return rows_of_points(request_, resources_->context);
   }
 
@@ -137,6 +159,29 @@ std::unique_ptr<Join> open_in_parts(const JoinRequest& request,
   auto parts = std::make_unique<DeviceParts>(request, resources);
   const std::shared_ptr<MemoryBudget> budget(resources, &resources->host);
   return std::make_unique<PartitionedJoin>(request, budget, std::move(parts));
+}
+
+std::unique_ptr<Join> open_nearest_in_parts(const JoinRequest& request,
+                                            std::shared_ptr<JoinResources> resources) {
+  auto parts = std::make_unique<DeviceParts>(request, resources);
+  const std::shared_ptr<MemoryBudget> budget(resources, &resources->host);
+  return std::make_unique<PartitionedNearest>(request, budget, std::move(parts));
+}
+
+std::unique_ptr<Join> open_tree_in_parts(const JoinRequest& request, const DeviceContext& context,
+                                         OpenJoin joins) {
+  const auto bytes = [&](std::uint64_t rows) {
+    Dataset some = request.left();
+    some.rows = rows;
+    JoinRequest tree = request;
+    tree.sides = Sides::one(some, request.pairs());
+    return spanning_device_bytes(tree);
+  };
+  const std::uint64_t fixed = bytes(0), one_row = bytes(1) - fixed;
+  if (memory_of_points(request, context) < fixed + kFewestRows * one_row)
+    throw Unable{"the device has no room for spanning trees of so many rows"};
+  const PartSize size{host_row_bytes(request), rows_of_parts(request, context, one_row, fixed)};
+  return std::make_unique<PartitionedTree>(request, size, std::move(joins));
 }
 
 std::unique_ptr<Join> open_clusters_in_parts(const JoinRequest& request,

@@ -248,7 +248,8 @@ std::unique_ptr<cuda::NearestJoin> open_nearest_share(
 /// Throws what caught() catches.
 std::unique_ptr<Join> open_nearest_join(const JoinRequest& request, const Devices& devices) {
   if (request.sides.in_file())
-    throw cuda::Unable{"the device looks for nearest rows in memory alone"};
+    return cuda::open_nearest_in_parts(
+        request, std::make_shared<cuda::JoinResources>(*devices.front(), request));
   if (devices.size() > 1 && cuda::is_worth_sharing(request))
     return std::make_unique<cuda::SharedJoin>(
         request, devices, kAlways,
@@ -293,16 +294,32 @@ std::unique_ptr<Join> open_clusters_join(const JoinRequest& request, const Devic
       request, [devices](const JoinRequest& group) { return open_plain_clusters(group, devices); });
 }
 
-/// Throws what caught() catches. What is kept for other joins goes where that makes room.
-std::unique_ptr<Join> open_spanning_join(const JoinRequest& request, cuda::DeviceContext& context) {
-  if (request.sides.in_file())
-    throw cuda::Unable{"the device finds spanning trees in memory alone"};
+/// Whether the device has room for so many bytes. What is kept for other joins goes where that
+/// makes room.
+bool makes_room(const JoinRequest& request, cuda::DeviceContext& context, std::uint64_t bytes) {
+  while (bytes > context.available_bytes(request.resources.device_memory_limit))
+    if (!context.kept.drop_one()) return false;
+  return true;
+}
+
+/// Whole or in parts, which are trees of rows with core distances. Core distances of rows in memory
+/// come from a join of all of them. Throws what caught() catches.
+std::unique_ptr<Join> open_spanning_join(const JoinRequest& request, const Devices& devices) {
+  cuda::DeviceContext& context = *devices.front();
   if (const char* const objection = cuda::objection_to_spanning(request))
     throw cuda::Unable{objection};
   const std::uint64_t bytes = cuda::spanning_device_bytes(request);
-  while (bytes > context.available_bytes(request.resources.device_memory_limit))
-    if (!context.kept.drop_one())
+  const bool in_file = request.sides.in_file();
+  if (in_file || !makes_room(request, context, bytes)) {
+    const std::uint64_t limit = request.resources.device_memory_limit;
+    if (has_scores(request.left()))
+      throw MemoryLimitExceeded{bytes, context.available_bytes(limit)};
+    if (!in_file && request.min_points() > 1 &&
+        !makes_room(request, context, cuda::nearest_device_bytes(request)))
       throw cuda::Unable{"the device has no room for spanning trees of so many rows"};
+    return cuda::open_tree_in_parts(
+        request, context, [devices](const JoinRequest& part) { return open_join(part, devices); });
+  }
   std::shared_ptr<SideSlot> rows;
   if (context.kept.keeps() && request.sides.has_pairs())
     rows = slot_of_rows(request.left(), context);
@@ -357,7 +374,7 @@ std::unique_ptr<Join> open_join(const JoinRequest& request, const Devices& devic
     return open_box_join(request, devices);
   if (request.output() == Output::kNearest) return open_nearest_join(request, devices);
   if (request.output() == Output::kClusters) return open_clusters_join(request, devices);
-  if (is_of_spanning_tree(request.output())) return open_spanning_join(request, *devices.front());
+  if (is_of_spanning_tree(request.output())) return open_spanning_join(request, devices);
   if (request.output() == Output::kDuplicates)
     return std::make_unique<DuplicatesJoin>(request, range_join);
   if (request.output() != Output::kTopPairs || request.sides.in_file()) return range_join(request);

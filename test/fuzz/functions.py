@@ -16,6 +16,13 @@ DIVIDED = CLUSTERS + ('gpu_dedup',)  # have partitions
 NUMBERS = CLUSTERS + ('gpu_density',)  # a number for each row
 PARTITIONS = {'grp': 'grp', 't': 't', 'n': 'trim_scale(n)', 's': 's + 0'}  # by the column: a text that equal values share
 TREES = ('gpu_spanning_tree', 'gpu_hdbscan')
+
+
+def limits_of(function):
+    """Under so many kB a function of a few hundred rows goes in parts; None: not for sure."""
+    return [12, 12, 14, 16, 20] if function in CLUSTERS else [60, 80, 100, 140] if function in TREES else None
+
+
 BITS = {'bs': 'bs', 'bv': 'bv', 'bi': 'bi::bit(64)', 'bc': 'bc::bit(32)'}  # as bit strings, by the column
 
 

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 
 from compare import Case, compare, plan, run
-from functions import CLUSTERS, Call, compare_call, random_call
+from functions import Call, compare_call, limits_of, random_call
 from pq import CONNECTION_LOST, HANGS, Connection
 from query import Query
 from schema import READER, Schema
@@ -65,7 +65,7 @@ def cases(seed, arguments, extensions):
     for _ in range(queries):
         ask = random_call if rng.random() < CALLS else Query
         query = ask(rng, schema)
-        yield Case(tables, random_settings(rng, forms, getattr(query, 'function', None) in CLUSTERS), query)
+        yield Case(tables, random_settings(rng, forms, limits_of(getattr(query, 'function', None))), query)
 
 
 def judge(connection, case, counts):

@@ -19,16 +19,16 @@ PARALLEL = ['parallel_setup_cost = 0', 'parallel_tuple_cost = 0', 'min_parallel_
 READING = ['min_parallel_table_scan_size = 0', 'parallel_setup_cost = 0']  # tables are read by blocks, with workers or alone
 
 
-def random_settings(rng, forms, clusters=False):
-    """SET statements; without the ordinary joins the node is what is left. Clusters of a few hundred rows go in parts under 10 to 20 kB."""
+def random_settings(rng, forms, limits=None):
+    """SET statements; without the ordinary joins the node is what is left. `limits`, in kB, are those under which the query goes in parts."""
     settings = []
     if rng.random() < 0.88:
         settings.append('enable_nestloop = off')
         settings += [f'enable_{join} = off' for join in ('hashjoin', 'mergejoin') if rng.random() < 0.8]
     if rng.random() < 0.4:
         settings += [f'gpujoin.{knob} = {rng.choice(KNOBS[knob])}' for knob in rng.sample(sorted(KNOBS), rng.randint(1, 3))]
-    if rng.random() < (0.4 if clusters else 0.1):  # points go to a file, and are joined in parts
-        settings.append(f"gpujoin.host_memory_limit = '{rng.choice([12, 12, 14, 16, 20] if clusters else [12, 12, 20, 30])}kB'")
+    if rng.random() < (0.4 if limits else 0.1):  # points go to a file, and are joined in parts
+        settings.append(f"gpujoin.host_memory_limit = '{rng.choice(limits or [12, 12, 20, 30])}kB'")
     if rng.random() < 0.25:
         settings += rng.sample(PLANNER, rng.randint(1, 2))
     if rng.random() < 0.3:

@@ -125,6 +125,38 @@ TEST_P(NearestJoins, turned_columns_lose_no_neighbor) {
     }
 }
 
+TEST_P(NearestJoins, of_rows_in_a_file_are_those_of_rows_in_memory) {
+  Random random(820);
+  const std::uint64_t rows = kSanitized ? 6000 : 30000;
+  for (const std::uint32_t dims : {2u, 24u}) {
+    const Points left =
+        Points(dims, make_values(Shape::kUniform, random, rows, dims)).with_ids(shuffled_ids(rows));
+    const Points right =
+        Points(dims, make_values(Shape::kUniform, random, rows, dims)).with_ids(shuffled_ids(rows));
+    for (const bool self : {true, false})
+      for (const std::uint64_t k : {1u, 10u}) {
+        JoinRequest request = make_nearest_request(left, self ? nullptr : &right, Metric::kL2, k);
+        if (self) select(request, PairSelection::kDistinct);
+        RunResult whole = run(request);
+        ASSERT_EQ(whole.status.code, StatusCode::kEnd) << whole.status.message;
+        MemoryFile file;
+        StoredPoints left_chunks(left, 10), right_chunks(right, 9);
+        const Dataset left_file = left_chunks.in_file(file);
+        set_sides(request, left_file, self ? left_file : right_chunks.in_file(file));
+        request.resources.scratch = file.functions();
+        std::uint64_t& limit = is_device(engine()) ? request.resources.device_memory_limit
+                                                   : request.resources.memory_limit;
+        limit = rows * (is_device(engine()) ? 8 : 4) * (32 + 8 * dims);
+        RunResult parts = run(request);
+        ASSERT_EQ(parts.status.code, StatusCode::kEnd) << parts.status.message;
+        EXPECT_GT(parts.stats.parts, 1u);
+        std::sort(whole.pairs.begin(), whole.pairs.end());
+        std::sort(parts.pairs.begin(), parts.pairs.end());
+        EXPECT_TRUE(parts.pairs == whole.pairs) << dims << " dims, k " << k;
+      }
+  }
+}
+
 TEST_P(NearestJoins, tiles_that_lie_apart_are_left_out) {
   Random random(810);
   constexpr std::uint32_t kDims = 20;

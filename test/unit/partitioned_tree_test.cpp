@@ -226,11 +226,14 @@ TEST_P(TreesInParts, of_many_rows_in_a_file_are_those_of_rows_in_memory) {
         StoredPoints stored(points, 10);
         put_in_file(&request, stored, file);
         const std::uint64_t limit = rows * 100 + (2u << 20);
-        if (!is_device(engine())) request.resources.memory_limit = limit;
+        if (is_device(engine()))
+          request.resources.device_memory_limit = rows * 200;
+        else
+          request.resources.memory_limit = limit;
         RunResult parts = run_join(engine(), request);
         ASSERT_EQ(parts.status.code, StatusCode::kEnd) << parts.status.message;
+        EXPECT_GT(parts.stats.parts, 2u);
         if (!is_device(engine())) {
-          EXPECT_GT(parts.stats.parts, 2u);
           EXPECT_LE(parts.stats.memory_peak, limit);
         }
         EXPECT_EQ(parts.stats.pairs, parts.pairs.size());
@@ -240,6 +243,27 @@ TEST_P(TreesInParts, of_many_rows_in_a_file_are_those_of_rows_in_memory) {
         }
         EXPECT_TRUE(parts.pairs == whole.pairs) << dims;
       }
+    }
+}
+
+class TreesBeyondDevices : public EngineTest {};
+GPUJOIN_ON_DEVICES(TreesBeyondDevices);
+
+/// With room for the search of core distances, and not for all of the tree.
+TEST_P(TreesBeyondDevices, of_rows_in_memory_are_those_of_the_host) {
+  Random random(3111);
+  const std::uint64_t rows = 100000;
+  for (const std::uint32_t dims : {1u, 2u, 3u})
+    for (const std::uint64_t min_points : {1u, 5u, 40u}) {
+      const Points points = Points(dims, make_values(Shape::kClustered, random, rows, dims))
+                                .with_ids(shuffled_ids(rows));
+      JoinRequest request = make_tree_request(points, Metric::kL2, min_points);
+      const RunResult whole = run_join(*cpu_engine(), request);
+      request.resources.device_memory_limit = rows * 150;
+      const RunResult parts = run_join(engine(), request);
+      ASSERT_EQ(parts.status.code, StatusCode::kEnd) << parts.status.message;
+      EXPECT_GT(parts.stats.parts, 2u);
+      EXPECT_TRUE(parts.pairs == whole.pairs) << dims << " columns, " << min_points << " points";
     }
 }
 
@@ -254,7 +278,7 @@ TEST_P(TreesInParts, need_memory_for_what_is_held_of_each_row) {
         make_tree_request(points, Metric::kL2, 2)
             .asking(clusters ? Output::stable_clusters(2, 2) : Output::spanning_tree(2));
     put_in_file(&request, stored, file);
-    request.resources.memory_limit = rows * (clusters ? 100 : 30);
+    request.resources.memory_limit = rows * (clusters ? 100 : 30);  // beside what a device takes
     EXPECT_EQ(run_join(engine(), request).status.code, StatusCode::kMemoryLimit);
   }
 }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kNone = ~std::uint32_t{0};
 constexpr std::uint32_t kGone = kNone - 1;  // a row that stays is near, which one is not known yet
-constexpr std::uint32_t kChunkBits = 16;    // of edges
+constexpr std::uint32_t kChunkBits = 13;    // of edges
 constexpr std::uint64_t kEdgesOfRow = 8;    // that a block may have on average, and
 constexpr std::uint64_t kFewEdges = 1 << 22;  // so many in any case
 constexpr std::uint64_t kMostEdges = std::uint64_t{1} << 28;
