@@ -11,7 +11,7 @@
 
 namespace gpujoin {
 
-inline constexpr std::uint32_t kEngineAbiVersion = 15;
+inline constexpr std::uint32_t kEngineAbiVersion = 16;
 #define GPUJOIN_ENGINE_SYMBOL "gpujoin_engine"
 
 /// One processor or device an engine can run on.
