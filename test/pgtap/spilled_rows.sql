@@ -234,7 +234,7 @@ INSERT INTO spilling VALUES
   ('SELECT l.id, r.id, md5(l.body || r.body) FROM tall l JOIN tall r ON l.v <-> r.v <= 3 ORDER BY l.body, r.body LIMIT 10'),
   ('SELECT l.id, r.id, l.grp, r.grp, l.x, r.x, r.third, l.short FROM lean l JOIN lean r ON l.v <-> r.v <= 3'),
   ('SELECT l.id, r.id, l.x, r.grp, l.short, r.short, r.third FROM lean l LEFT JOIN lean r ON l.v <-> r.v <= 4 AND coalesce(l.grp, 7) > r.grp'),
-  ('SELECT l.grp, count(*), sum(r.x), min(r.short), bool_or(r.third) FROM lean l JOIN lean r ON l.v <-> r.v <= 3 GROUP BY 1'),
+  ('SELECT l.grp, count(*), sum(r.x), min(r.short), bool_or(r.third), max(l.x) FROM lean l JOIN lean r ON l.v <-> r.v <= 3 GROUP BY 1'),
   ('SELECT n, s.* FROM generate_series(0, 3) n, LATERAL (SELECT count(*), min(l.body || r.body), max(l.id - r.id)
     FROM tall l JOIN tall r ON l.v <-> r.v <= n OFFSET 0) s'),
   ('SELECT n, s.* FROM generate_series(0, 30) n, LATERAL (SELECT count(*) FROM (SELECT md5(l.body || r.body)

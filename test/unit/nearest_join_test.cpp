@@ -149,7 +149,9 @@ TEST_P(NearestJoins, of_rows_in_a_file_are_those_of_rows_in_memory) {
         limit = rows * (is_device(engine()) ? 8 : 4) * (32 + 8 * dims);
         RunResult parts = run(request);
         ASSERT_EQ(parts.status.code, StatusCode::kEnd) << parts.status.message;
-        EXPECT_GT(parts.stats.parts, 1u);
+        if (!is_device(engine())) {
+          EXPECT_GT(parts.stats.parts, 1u);
+        }
         std::sort(whole.pairs.begin(), whole.pairs.end());
         std::sort(parts.pairs.begin(), parts.pairs.end());
         EXPECT_TRUE(parts.pairs == whole.pairs) << dims << " dims, k " << k;
