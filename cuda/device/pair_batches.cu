@@ -29,16 +29,30 @@ void PairBatches::allocate_slots() {
     batch_entries_ = std::clamp<std::uint64_t>(
         request_.resources.device_memory_limit / 8 / streams / pair_bytes, 1, batch_entries_);
   if (slice_.last) streams = std::min(streams, (entries + batch_entries_ - 1) / batch_entries_);
-  for (std::uint64_t i = 0; i < streams; ++i) {
+  while (slots_.size() < streams && add_slot(distances)) {
+  }
+}
+
+/// False: there is no memory for one more. Batches become smaller where there is none for any.
+bool PairBatches::add_slot(bool distances) {
+  constexpr std::uint64_t kFewestEntries = 1 << 16;
+  try {
     Slot& slot = slots_.emplace_back();
     slot.host_neighbors = PinnedBlock(resources_.host, batch_entries_ * sizeof(std::uint32_t));
     if (distances)
       slot.host_distances = PinnedBlock(resources_.host, batch_entries_ * sizeof(double));
-    if (slice_.neighbors != nullptr) continue;
+    if (slice_.neighbors != nullptr) return true;
     slot.queue = DeviceBuffer<unsigned>(resources_.device, 1, slot.stream);
     slot.neighbors = DeviceBuffer<std::uint32_t>(resources_.device, batch_entries_, slot.stream);
     if (distances)
       slot.distances = DeviceBuffer<double>(resources_.device, batch_entries_, slot.stream);
+    return true;
+  } catch (const MemoryLimitExceeded&) {
+    slots_.pop_back();
+    if (!slots_.empty()) return false;
+    if (batch_entries_ <= kFewestEntries) throw;
+    batch_entries_ /= 2;
+    return true;
   }
 }
 

@@ -54,6 +54,7 @@ class PairBatches {
   };
 
   void allocate_slots();
+  bool add_slot(bool distances);
   FillRange cut(Slot& slot);
   void launch(Slot& slot);
   std::uint64_t themselves_in(const Slot& slot, const ResultBatch& batch) const;
