@@ -73,7 +73,8 @@ void expect_exact(const EngineTable& engine, const Points& points, Metric metric
   for (const bool lowest_first : {false, true}) {
     const std::vector<FoundPair> expected = walk(points, metric, eps, lowest_first);
     for (const bool in_file : {false, true}) {
-      if (in_file && points.rows() == 0) continue;
+      // Which takes the most of a sanitizer's time where distances are the most of the work.
+      if (in_file && (points.rows() == 0 || (kSanitized && points.dims() > 3))) continue;
       JoinRequest request = make_duplicates_request(points, metric, eps, lowest_first);
       request.resources.memory_limit = memory_limit;
       if (in_file) put_in_file(&request, stored, file);
@@ -200,7 +201,7 @@ TEST_P(Duplicates, in_blocks_where_pairs_have_no_room) {
 }
 
 TEST_P(Duplicates, of_rows_in_a_file_are_those_of_rows_in_memory) {
-  const std::uint64_t rows = kSanitized ? 10000 : 30000;
+  constexpr std::uint64_t rows = 30000;
   for (const std::uint64_t seed : {916u, 917u})
     for (const std::uint32_t dims : {1u, 3u}) {
       Random random(seed);
