@@ -71,7 +71,7 @@ std::uint64_t rows_of_points(const JoinRequest& request, const DeviceContext& co
   return rows_of_parts(request, context, device_bytes(request, 1) - fixed, fixed);
 }
 
-/// Of joins for nearest rows.
+/// The same for joins of nearest rows.
 std::uint64_t rows_of_nearest(const JoinRequest& request, const DeviceContext& context) {
   const std::uint64_t rows = request.sides.rows();
   return rows_of_parts(request, context, (nearest_device_bytes(request) + rows - 1) / rows, 0);

@@ -44,7 +44,7 @@ class ClusterTiles final : public ClusterSource {
 
  private:
   enum class Phase { kCount, kUnite, kNumber, kEnd };
-  /// Of the first two phases.
+  /// Each of the first two phases has these.
   enum class Step {
     kDiagonal,
     kAbove,

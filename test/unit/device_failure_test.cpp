@@ -87,8 +87,8 @@ class DeviceFailures : public EngineTest {
     EXPECT_GT(other, 10u);
   }
 
-  /// Of a join whose batches come at its end: two shares of one device, of which one goes on where
-  /// the other fails.
+  /// Two shares of one device, for a join whose batches come at its end: one goes on where the
+  /// other fails.
   void expect_left_to_the_other(JoinRequest request, const Oracle& oracle) {
     request.knobs.share_devices = Switch::kOn;
     request.resources.devices.count = 2;  // both are number 0

@@ -65,7 +65,7 @@ std::vector<FoundPair> walk(const Points& points, Metric metric, double eps, boo
   return found;
 }
 
-/// Of rows in memory and of rows in a file.
+/// The rows lie in memory, and then in a file.
 void expect_exact(const EngineTable& engine, const Points& points, Metric metric, double eps,
                   std::uint64_t memory_limit = 0) {
   MemoryFile file;

@@ -283,7 +283,7 @@ TEST(PairKeys, a_few_long_intervals_leave_the_index_to_the_others) {
       EXPECT_EQ(classes.bounds.size(), 1u);
       const RunResult by_classes = run_join(*cpu_engine(), request);
       ASSERT_EQ(by_classes.status.code, StatusCode::kEnd);
-      // Of self-joins the classes with themselves and with each other once.
+      // A self-join has the classes with themselves, and with each other once.
       EXPECT_EQ(by_classes.stats.parts, self_join ? 3u : 2u);
       EXPECT_LT(by_classes.stats.candidates, kRows * kRows / 3);
       request.knobs.index = IndexMethod::kNone;

@@ -61,7 +61,7 @@ void expect_edges(const RunResult& result, const std::vector<FoundPair>& expecte
         << expected[i].id1 << " " << expected[i].id2 << " " << expected[i].distance;
 }
 
-/// Of rows in memory and in a file.
+/// The rows lie in memory, and then in a file.
 void expect_tree(const Points& points, Metric metric, std::uint64_t min_points) {
   const std::vector<FoundPair> expected = define_tree(points, metric, min_points);
   MemoryFile file;

@@ -53,7 +53,7 @@ HWY_NOINLINE Vector insert_passed(const LaneSearch& search, std::size_t count) {
   return hn::Min(hn::Set(lanes, search.most_raw), beyond);
 }
 
-/// Of so many keys that passed, those of the searched points themselves become none.
+/// The keys of the searched points themselves, among so many that passed, become none.
 HWY_NOINLINE void leave_out_own(const LaneSearch& search, std::size_t count) {
   const Lanes lanes;
   const Words words;

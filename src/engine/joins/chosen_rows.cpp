@@ -4,22 +4,11 @@
 #include <cstring>
 
 namespace gpujoin {
-namespace {
-
-/// The rows without what joins of chosen ones have no use for.
-Dataset bare(Dataset data) {
-  data = unnamed(data);
-  data.scores = nullptr;
-  data.scores_in_file = false;
-  return data;
-}
-
-}  // namespace
 
 ChosenRows::ChosenRows(MemoryBudget& budget, const Dataset& data, const std::uint32_t* rows,
                        std::uint64_t count, std::uint64_t memory, const RowFile* scratch)
     : count_(count) {
-  const Dataset plain = bare(data);
+  const Dataset plain = bare_rows(data);
   if (data.file == nullptr) {
     rows_ = copy_rows(budget, plain, rows, count, [] {});
     return;
@@ -38,7 +27,7 @@ ChosenRows::ChosenRows(MemoryBudget& budget, const Dataset& data, const std::uin
 
 bool ChosenRows::step() {
   if (data_ == nullptr || next_chunk_ == chunk_count(*data_)) return false;
-  load_chunk(bare(*data_), next_chunk_, chunk_);
+  load_chunk(bare_rows(*data_), next_chunk_, chunk_);
   const std::uint64_t first = next_chunk_ << data_->chunk_bits;
   const std::uint64_t end = first + rows_of_chunk(*data_, next_chunk_);
   for (std::uint64_t row = first; row < end; ++row)
@@ -68,7 +57,7 @@ void ChosenRows::flush() {
 
 Dataset ChosenRows::view() const {
   if (!in_file_) return rows_.view;
-  Dataset view = bare(*data_);
+  Dataset view = bare_rows(*data_);
   view.rows = count_;
   view.file = scratch_;
   view.places = places_.data();

@@ -59,12 +59,6 @@ DividedSide::DividedSide(MemoryBudget& budget, const Dataset& data, CutColumn co
   next_.resize(shares_ * buckets_.size());
 }
 
-unsigned DividedSide::threads_for(const Dataset& data, std::uint32_t threads) {
-  constexpr std::uint64_t kRowsOfThread = std::uint64_t{1} << 17;
-  const std::uint64_t useful = data.file == nullptr ? data.rows / kRowsOfThread : 0;
-  return static_cast<unsigned>(std::clamp<std::uint64_t>(useful, 1, std::max(threads, 1u)));
-}
-
 /// Equal shares of a sample.
 void DividedSide::choose_bounds(std::uint64_t buckets) {
   const Dataset& sample = in_memory(data_);

@@ -45,9 +45,6 @@ struct SumColumnsOfSide {
 /// part, to another place of the file.
 class DividedSide {
  public:
-  /// How many threads are worth it for a side, of so many that there are.
-  static unsigned threads_for(const Dataset& data, std::uint32_t threads);
-
   /// `memory` is what dividing may take. `scratch` is for data in a file, `pool` for data in
   /// memory. Everything outlives this. Throws what Buffer throws.
   DividedSide(MemoryBudget& budget, const Dataset& data, CutColumn column, std::uint64_t part_rows,

@@ -37,4 +37,12 @@ std::uint64_t write_rows(const RowFile& file, RowCopy& copy, std::uint64_t first
 void read_rows(const RowFile& file, std::uint64_t place, RowCopy& copy, std::uint64_t first,
                std::uint64_t rows);
 
+/// The rows without what joins have no use for that are made of them: ids and scores.
+inline Dataset bare_rows(const Dataset& data) {
+  Dataset bare = unnamed(data);
+  bare.scores = nullptr;
+  bare.scores_in_file = false;
+  return bare;
+}
+
 }  // namespace gpujoin

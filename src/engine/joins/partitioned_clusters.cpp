@@ -71,8 +71,7 @@ void PartitionedClusters::begin() {
       limit == 0 ? std::uint64_t{1} << 30 : (limit > held ? (limit - held) / 2 : 0);
   std::iota(links_.begin(), links_.end(), 0u);
   std::fill(states_.begin(), states_.end(), kNone);
-  if (!dividers_)
-    dividers_.emplace(DividedSide::threads_for(request_.left(), request_.resources.threads));
+  if (!dividers_) dividers_.emplace(dividing_threads(request_));
   side_.emplace(budget_, request_.left(), cut_.column, part_rows_, memory,
                 request_.resources.scratch, *dividers_);
   stage_ = Stage::kDivide;
@@ -297,14 +296,8 @@ void PartitionedClusters::open_borders(std::size_t other) {
 void PartitionedClusters::open(const Sides& sides, const Output& output) {
   first_ = Buffer<std::uint32_t>(budget_, output.kind() == Output::kClusters ? sides.rows() : 0);
   std::fill(first_.begin(), first_.end(), kNobody);
-  JoinRequest part = request_.asking(output);
-  part.sides = sides;
-  part.knobs.batch_pairs = 0;
-  part.resources.scratch = nullptr;
   held_ = budget_.used();
-  std::uint64_t& limit = part.resources.memory_limit;
-  if (limit > 0) limit = limit > held_ ? limit - held_ : 1;
-  join_ = joins_(part);
+  join_ = joins_(request_of_step(request_, output, sides, held_));
 }
 
 /// Takes the next batch of the step, and ends it after the last one.

@@ -120,6 +120,26 @@ Cut cut_by_length(const JoinRequest& request, const LengthClasses& classes) {
   return {{column, column + 1, classes.bounds}, std::numeric_limits<double>::max()};
 }
 
+unsigned dividing_threads(const JoinRequest& request) {
+  constexpr std::uint64_t kRowsOfThread = std::uint64_t{1} << 17;
+  std::uint64_t rows = 0;  // of a side in memory
+  for (const Dataset* const side : {&request.left(), &request.right()})
+    if (side->file == nullptr) rows = std::max<std::uint64_t>(rows, side->rows);
+  return static_cast<unsigned>(
+      std::clamp<std::uint64_t>(rows / kRowsOfThread, 1, std::max(request.resources.threads, 1u)));
+}
+
+JoinRequest request_of_step(const JoinRequest& request, const Output& output, const Sides& sides,
+                            std::uint64_t held) {
+  JoinRequest step = request.asking(output);
+  step.sides = sides;
+  step.knobs.batch_pairs = 0;
+  step.resources.scratch = nullptr;
+  std::uint64_t& limit = step.resources.memory_limit;
+  if (limit > 0) limit = limit > held ? limit - held : 1;
+  return step;
+}
+
 std::uint64_t sum_row_bytes(const JoinRequest& request) {
   if (request.output() != Output::kSums) return 0;
   const PairSums& sums = *request.sums();
@@ -155,9 +175,7 @@ void PartitionedJoin::begin() {
           : static_cast<std::uint64_t>(kDividingShare *
                                        static_cast<double>(request_.resources.memory_limit)) /
                 (request_.self_join() ? 1 : 2);
-  dividers_.emplace(
-      std::max(DividedSide::threads_for(request_.left(), request_.resources.threads),
-               DividedSide::threads_for(request_.right(), request_.resources.threads)));
+  dividers_.emplace(dividing_threads(request_));
   left_side_.emplace(*budget_, request_.left(), cut_.column, rows, memory,
                      request_.resources.scratch, *dividers_, carried(request_, true));
   if (!request_.self_join())

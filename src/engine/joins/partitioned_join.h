@@ -38,6 +38,14 @@ Cut choose_cut(const JoinRequest& request, const Strategy& strategy, const WalkC
 /// By the lengths of an interval: a part meets all others, by the longest interval of both.
 Cut cut_by_length(const JoinRequest& request, const LengthClasses& classes);
 
+/// How many of the request's threads are worth it to divide its sides.
+unsigned dividing_threads(const JoinRequest& request);
+
+/// What a join of some rows is asked for that is a step of the request's join, beside which so many
+/// bytes are held.
+JoinRequest request_of_step(const JoinRequest& request, const Output& output, const Sides& sides,
+                            std::uint64_t held);
+
 /// Bytes that a row of both sides takes in the sums of their parts: what is carried along, the same
 /// in the order of an index, and what is added up, by the join of two parts and over all of them.
 std::uint64_t sum_row_bytes(const JoinRequest& request);

@@ -82,9 +82,7 @@ void PartitionedNearest::begin() {
   const std::uint64_t left_rows =
       std::min(rows, std::max<std::uint64_t>(1, lists / list_bytes(k_)));
   const auto memory = static_cast<std::uint64_t>(kDividingShare * static_cast<double>(limit)) / 2;
-  dividers_.emplace(
-      std::max(DividedSide::threads_for(request_.left(), request_.resources.threads),
-               DividedSide::threads_for(request_.right(), request_.resources.threads)));
+  dividers_.emplace(dividing_threads(request_));
   left_side_.emplace(*budget_, request_.left(), cut_.column, left_rows, memory,
                      request_.resources.scratch, *dividers_);
   right_side_.emplace(*budget_, request_.right(), cut_.column, rows, memory,

@@ -26,19 +26,11 @@ std::uint64_t fewest_rows(std::uint64_t rows) {
   return std::max(kFewest, static_cast<std::uint64_t>(std::sqrt(static_cast<double>(rows))));
 }
 
-/// The rows as trees of parts are made of them.
-Dataset bare(Dataset data) {
-  data = unnamed(data);
-  data.scores = nullptr;
-  data.scores_in_file = false;
-  return data;
-}
-
 }  // namespace
 
 PartitionedTree::PartitionedTree(const JoinRequest& request, const PartSize& size, OpenJoin joins)
     : request_(request),
-      data_(bare(request.left())),
+      data_(bare_rows(request.left())),
       cut_(choose_nearest_cut(request)),
       joins_(std::move(joins)),
       budget_(request.resources.memory_limit) {
@@ -100,7 +92,7 @@ void PartitionedTree::rank_rows() {
   open_cores();
 }
 
-/// Of one point the core distance is 0, of more points than there are it is infinite.
+/// The core distance by one point is 0, that by more points than there are is infinite.
 void PartitionedTree::open_cores() {
   const std::uint64_t others = request_.min_points() - 1;
   std::fill(cores_.begin(), cores_.end(), others == 0 ? 0 : HUGE_VAL);
@@ -156,7 +148,7 @@ void PartitionedTree::begin_parts() {
   const std::uint64_t limit = request_.resources.memory_limit, held = budget_.used();
   const std::uint64_t memory =
       limit == 0 ? std::uint64_t{1} << 30 : (limit > held ? (limit - held) / 2 : 0);
-  if (!dividers_) dividers_.emplace(DividedSide::threads_for(data_, request_.resources.threads));
+  if (!dividers_) dividers_.emplace(dividing_threads(request_));
   side_.emplace(budget_, data_, cut_.column, part_rows_, memory, request_.resources.scratch,
                 *dividers_);
 }
@@ -275,7 +267,7 @@ void PartitionedTree::open_part() {
     end_step();
 }
 
-/// Of a part and the next one, which needs more attempts where they are further apart from each
+/// The tree of a part and the next one needs more attempts where they are further apart from each
 /// other than their own rows are.
 void PartitionedTree::open_neighbors() {
   const std::size_t next = part_ + 1;
@@ -299,7 +291,7 @@ void PartitionedTree::widen(double width) {
   width_ = width > width_ ? width : HUGE_VAL;
 }
 
-/// Of parts that are no neighbours those that edges may connect, as far as is known.
+/// Lists the other pairs of parts that edges may connect, as far as is known.
 void PartitionedTree::list_others() {
   others_.clear();
   for (std::uint32_t left = 0; left < parts(); ++left)
@@ -327,16 +319,11 @@ void PartitionedTree::open_other() {
   open_tree();
 }
 
-/// Of the rows at hand.
+/// The tree of the rows at hand.
 void PartitionedTree::open_tree() {
-  JoinRequest tree = request_.asking(Output::spanning_tree(request_.min_points()));
-  tree.sides = Sides::one(rows_.view, PairSelection::kAll);
-  tree.knobs.batch_pairs = 0;
-  tree.resources.scratch = nullptr;
   held_ = budget_.used();
-  std::uint64_t& limit = tree.resources.memory_limit;
-  if (limit > 0) limit = limit > held_ ? limit - held_ : 1;
-  join_ = joins_(tree);
+  join_ = joins_(request_of_step(request_, Output::spanning_tree(request_.min_points()),
+                                 Sides::one(rows_.view, PairSelection::kAll), held_));
 }
 
 /// Takes edges of the step, in their order, until there is no room for more, and ends it after the

@@ -13,7 +13,7 @@ namespace gpujoin {
 /// Sorts in steps of some milliseconds, between which the caller may stop or leave it.
 class RankOrder {
  public:
-  /// Of so many rows. Throws what Buffer throws.
+  /// `rows` is how many there are. Throws what Buffer throws.
   RankOrder(MemoryBudget& budget, std::uint64_t rows, bool lowest_first);
 
   /// Adds the next rows, which are in memory, before the first step: their ids and scores count.
