@@ -14,7 +14,8 @@
 namespace gpujoin::cuda {
 namespace {
 
-constexpr IndexForm kForm{.value_bits = kSortValueBits, .single_distances = true};
+constexpr IndexForm kForm{
+    .value_bits = kSortValueBits, .single_distances = true, .wide_cluster_cells = false};
 
 WalkSide walk_side(const PreparedSide& side) { return {&side.index(), side.ids()}; }
 

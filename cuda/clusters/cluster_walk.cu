@@ -20,8 +20,7 @@ ClusterWalk::ClusterWalk(const JoinRequest& request, const RangePlan& plan, cons
   view_.labels = labels_.labels();
   view_.min_points = request.min_points();
   view_.borders = request.borders();
-  view_.radius =
-      make_cluster_cells(plan.index.metric, view_.join.layout.grid.dims, plan.index.reach).radius;
+  view_.radius = plan.index.cell_radius;
   choice_.metric = request.metric();
   choice_.scalar = request.left().scalar;
   choice_.dims = request.left().dims;

@@ -27,14 +27,15 @@ class DisjointSets {
     return position;
   }
 
-  void unite(std::uint32_t a, std::uint32_t b) const {
+  /// Returns the root of what became one, as far as other threads did not unite it meanwhile.
+  std::uint32_t unite(std::uint32_t a, std::uint32_t b) const {
     for (;;) {
       a = root(a);
       b = root(b);
-      if (a == b) return;
+      if (a == b) return b;
       if (a < b) std::swap(a, b);
       std::uint32_t expected = a;  // still a root
-      if (link(a).compare_exchange_strong(expected, b, kRelaxed)) return;
+      if (link(a).compare_exchange_strong(expected, b, kRelaxed)) return b;
     }
   }
 

@@ -87,6 +87,7 @@ JoinPlan RangeJoin::plan_walk() {
   plan.threshold =
       index.directions ? index.threshold : make_threshold(index.metric, request_.eps());
   plan.reach = index.references.count > 0 ? index.reach : plan.threshold.reach;
+  plan.cell_radius = index.cell_radius;
   plan.keys = request_.keys;
   plan.open_keys = index.open_keys;
   const auto sorted = static_cast<std::uint32_t>(index.order.sort_column);

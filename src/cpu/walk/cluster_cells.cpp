@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <span>
 #include <vector>
 
 #include "core/cluster.h"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr std::uint32_t kPiece = 256;      // candidates that are compared at a time
 constexpr std::uint32_t kManyPoints = 32;  // of a cell: its box is looked at for each point
+constexpr std::uint32_t kFewPoints = 96;   // around a cell: they are compared at once, kPiece at most
 constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
 /// Calls visit(piece) for pieces of a window, kPiece points at most, until it returns false.
@@ -46,7 +48,6 @@ struct CellBoxes {
 struct CellWalk {
   const JoinPlan& plan;
   WorkerPool& pool;
-  std::uint32_t radius;                ///< of neighbouring cells
   std::vector<std::uint32_t> columns;  ///< of the grid, ascending
   bool proves;                         ///< the grid has all columns, and boxes prove pairs
   CellBoxes& boxes;
@@ -110,10 +111,13 @@ class CellWalker {
   }
   std::size_t row_count() const {
     std::size_t rows = 1;
-    for (std::uint32_t d = 1; d < grid().dims; ++d) rows *= 2 * walk_.radius + 1;
+    for (std::uint32_t d = 1; d < grid().dims; ++d) rows *= 2 * plan_.cell_radius + 1;
     return rows;
   }
   const GridGeometry& grid() const { return plan_.layout->order.grid; }
+  Window points_of(const Row& row) const {
+    return {index_.cell_starts[row.begin], index_.cell_starts[row.end]};
+  }
 
   void measure_cell(std::size_t cell) {
     const std::vector<std::uint32_t>& order = plan_.layout->frame.order;
@@ -152,7 +156,7 @@ class CellWalker {
     if (lines_.empty() || (key & ~mask) != lines_of_) find_lines(key & ~mask);
     const auto here = static_cast<std::int64_t>(key & mask);
     const auto last = static_cast<std::int64_t>(grid.cells[grid.dims - 1]) - 1;
-    const auto radius = static_cast<std::int64_t>(walk_.radius);
+    const auto radius = static_cast<std::int64_t>(plan_.cell_radius);
     const auto low = static_cast<std::uint64_t>(std::max<std::int64_t>(0, here - radius));
     const auto high = static_cast<std::uint64_t>(std::min(last, here + radius));
     for (Line& line : lines_) {
@@ -171,7 +175,7 @@ class CellWalker {
 
   /// Looks around for the lines of places in which the rows lie of cells whose keys begin so.
   void find_lines(std::uint64_t key) {
-    const std::uint32_t span = 2 * walk_.radius + 1;
+    const std::uint32_t span = 2 * plan_.cell_radius + 1;
     const std::size_t count = row_count();
     lines_.resize(count);
     lines_of_ = key;
@@ -190,7 +194,7 @@ class CellWalker {
     for (std::uint32_t d = grid().dims - 1; d-- > 0; number /= span) {
       const std::uint32_t shift = bits * (grid().dims - 1 - d);
       const std::uint64_t there =
-          (key >> shift & ((std::uint64_t{1} << bits) - 1)) + number % span - walk_.radius;
+          (key >> shift & ((std::uint64_t{1} << bits) - 1)) + number % span - plan_.cell_radius;
       if (there >= grid().cells[d]) return false;  // below 0 it wraps
       *base |= there << shift;
     }
@@ -202,12 +206,12 @@ class CellWalker {
     index_.load_point(point, query_.data());
   }
 
-  /// The points of a window, kPiece at most, within eps of the loaded one: in found_, with raw
+  /// The points of windows, kPiece at most, within eps of the loaded one: in found_, with raw
   /// distances in raws_, which are the definition's where `exact`.
-  std::size_t collect(Window window, bool exact) {
-    walk_.pool.throw_if_stopped();
-    progress_.candidates += window.end - window.begin;
-    const std::size_t passed = plan_.kernel.collect(scan_, &window, 1, found_, raws_);
+  std::size_t collect(std::span<const Window> windows, bool exact) {
+    look_at(windows);
+    const std::size_t passed =
+        plan_.kernel.collect(scan_, windows.data(), windows.size(), found_, raws_);
     if (!plan_.strategy.screened) return passed;
     std::size_t kept = 0;
     for (std::size_t i = 0; i < passed; ++i) {
@@ -221,17 +225,23 @@ class CellWalker {
     return kept;
   }
 
-  /// How many points of a window are within eps of the loaded one; it may stop at `enough`.
+  void look_at(std::span<const Window> windows) {
+    walk_.pool.throw_if_stopped();
+    for (const Window& window : windows) progress_.candidates += window.end - window.begin;
+  }
+
+  /// How many points of windows, kPiece at most, are within eps of the loaded one.
+  std::uint64_t count(std::span<const Window> windows) {
+    if (plan_.strategy.screened) return collect(windows, false);
+    look_at(windows);
+    return plan_.kernel.count(scan_, windows.data(), windows.size());
+  }
+
+  /// The same of a window of any size; it may stop at `enough`.
   std::uint64_t count(Window window, std::uint64_t enough) {
     std::uint64_t found = 0;
     for_pieces(window, [&](Window piece) {
-      if (plan_.strategy.screened) {
-        found += collect(piece, false);
-      } else {
-        walk_.pool.throw_if_stopped();
-        progress_.candidates += piece.end - piece.begin;
-        found += plan_.kernel.count(scan_, &piece, 1);
-      }
+      found += count({&piece, 1});
       return found < enough;
     });
     return found;
@@ -283,8 +293,36 @@ class CellWalker {
       return;
     }
     find_rows(cell);
+    const bool few = has_few_around(cell);
     for (std::uint32_t point = points.begin; point < points.end; ++point)
-      if (is_core(cell, point)) mark(cell, point);
+      if (few ? is_core_of_few(cell, point) : is_core(cell, point)) mark(cell, point);
+  }
+
+  bool has_few_around(std::size_t cell) const {
+    if (walk_.boxes.whole[cell] != 0 && size_of(cell) > 1) return false;
+    std::uint32_t points = 0;
+    for (const Row& row : rows_) points += points_of(row).end - points_of(row).begin;
+    return points <= kFewPoints;
+  }
+
+  void add_window(std::uint32_t begin, std::uint32_t end) {
+    if (begin < end) windows_.push_back({begin, end});
+  }
+
+  /// is_core() where few points are around: those of the cell's own row are compared, and then all
+  /// others.
+  bool is_core_of_few(std::size_t cell, std::uint32_t point) {
+    const Window own = walk_.boxes.whole[cell] != 0 ? points_of(cell) : Window{point, point + 1};
+    std::uint64_t neighbors = own.end - own.begin;
+    load(point);
+    windows_.clear();
+    add_window(points_of(rows_.front()).begin, own.begin);
+    add_window(own.end, points_of(rows_.front()).end);
+    neighbors += count(windows_);
+    if (neighbors >= plan_.min_points) return true;
+    windows_.clear();
+    for (std::size_t row = 1; row < rows_.size(); ++row) windows_.push_back(points_of(rows_[row]));
+    return neighbors + count(windows_) >= plan_.min_points;
   }
 
   bool is_core(std::size_t cell, std::uint32_t point) {
@@ -318,24 +356,41 @@ class CellWalker {
 
   void unite_cell(std::size_t cell) {
     const Window points = points_of(cell);
+    find_rows(cell);
+    if (has_few_around(cell)) return unite_few(points);
     const std::uint32_t first = walk_.boxes.first_core[cell];
-    if (first != kNone) unite_within(cell, first);
-    bool has_rows = false;
-    const auto rows = [&] {
-      if (!has_rows) find_rows(cell);
-      has_rows = true;
-    };
     if (first != kNone) {
-      rows();
+      unite_within(cell, first);
       for (const Row& row : rows_)
         for (std::size_t there = std::max(row.begin, cell + 1); there < row.end; ++there)
           if (walk_.boxes.first_core[there] != kNone) unite_cells(cell, there);
     }
+    for (std::uint32_t point = points.begin; point < points.end; ++point)
+      if (!walk_.table.is_core(point)) find_core_of(point);
+  }
+
+  /// unite_cell() where few points are around.
+  void unite_few(Window points) {
     for (std::uint32_t point = points.begin; point < points.end; ++point) {
-      if (walk_.table.is_core(point)) continue;
-      rows();
-      find_core_of(point);
+      const bool core = walk_.table.is_core(point);
+      windows_.clear();
+      for (const Row& row : rows_) {
+        const Window there = points_of(row);
+        add_window(core ? std::max(there.begin, point + 1) : there.begin, there.end);
+      }
+      load(point);
+      if (core)
+        unite_found(point, collect(windows_, false));
+      else
+        follow_best(point, [&](Neighbor* best) { find_better(windows_, best); });
     }
+  }
+
+  /// Unites a core point with those among the points that collect() found.
+  void unite_found(std::uint32_t point, std::size_t found) {
+    std::uint32_t root = point;
+    for (std::size_t i = 0; i < found; ++i)
+      if (walk_.table.is_core(found_[i])) root = walk_.table.unite(root, found_[i]);
   }
 
   void unite_within(std::size_t cell, std::uint32_t first) {
@@ -355,7 +410,7 @@ class CellWalker {
     load(point);
     bool met = false;
     for_pieces(window, [&](Window piece) {
-      const std::size_t found = collect(piece, false);
+      const std::size_t found = collect({&piece, 1}, false);
       for (std::size_t i = 0; i < found && !(met && one); ++i) {
         if (!walk_.table.is_core(found_[i])) continue;
         walk_.table.unite(point, found_[i]);
@@ -372,8 +427,10 @@ class CellWalker {
     const bool whole = boxes.whole[a] != 0 && boxes.whole[b] != 0;
     if (whole && table.root(boxes.first_core[a]) == table.root(boxes.first_core[b])) return;
     if (raw_gap(a, b) > scan_.threshold) return;
-    if (whole && walk_.proves && raw_span(a, b) <= plan_.threshold.raw)
-      return table.unite(boxes.first_core[a], boxes.first_core[b]);
+    if (whole && walk_.proves && raw_span(a, b) <= plan_.threshold.raw) {
+      table.unite(boxes.first_core[a], boxes.first_core[b]);
+      return;
+    }
     if (whole && size_of(b) < size_of(a)) std::swap(a, b);
     const Window points = points_of(a);
     for (std::uint32_t point = boxes.first_core[a]; point < points.end; ++point) {
@@ -389,35 +446,47 @@ class CellWalker {
   /// Finds the cluster of a point that is no core point: that of a core point near it.
   void find_core_of(std::uint32_t point) {
     load(point);
+    follow_best(point, [&](Neighbor* best) {
+      for (const Row& row : rows_) find_better(row, best);
+    });
+  }
+
+  /// Makes a point follow the core point that search(best) finds, if any.
+  template <class Search>
+  void follow_best(std::uint32_t point, const Search& search) {
     Neighbor best{0, kNone};
-    for (const Row& row : rows_) {
-      for (std::size_t there = row.begin; there < row.end;) {
-        std::size_t end = there;
-        std::uint32_t points = 0;
-        while (end < row.end && points + size_of(end) <= kPiece) points += size_of(end++);
-        if (end > there) {
-          find_better({index_.cell_starts[there], index_.cell_starts[end]}, &best);
-          there = end;
-          continue;
-        }
-        if (walk_.boxes.first_core[there] != kNone && may_reach(there))
-          find_better(points_of(there), &best);
-        ++there;
-      }
-    }
+    search(&best);
     if (best.position != kNone) walk_.table.follow(point, best.position);
   }
 
-  void find_better(Window window, Neighbor* best) {
-    for_pieces(window, [&](Window piece) {
-      const std::size_t found = collect(piece, true);
-      for (std::size_t i = 0; i < found; ++i) {
-        if (!walk_.table.is_core(found_[i])) continue;
-        const Neighbor candidate{raws_[i], found_[i]};
-        if (best->position == kNone || is_better_core(plan_, candidate, *best)) *best = candidate;
+  void find_better(const Row& row, Neighbor* best) {
+    for (std::size_t there = row.begin; there < row.end;) {
+      std::size_t end = there;
+      std::uint32_t points = 0;
+      while (end < row.end && points + size_of(end) <= kPiece) points += size_of(end++);
+      if (end > there) {
+        const Window window{index_.cell_starts[there], index_.cell_starts[end]};
+        find_better({&window, 1}, best);
+        there = end;
+        continue;
       }
-      return true;
-    });
+      if (walk_.boxes.first_core[there] != kNone && may_reach(there))
+        for_pieces(points_of(there), [&](Window piece) {
+          find_better({&piece, 1}, best);
+          return true;
+        });
+      ++there;
+    }
+  }
+
+  /// The same among the points of windows, kPiece at most.
+  void find_better(std::span<const Window> windows, Neighbor* best) {
+    const std::size_t found = collect(windows, true);
+    for (std::size_t i = 0; i < found; ++i) {
+      if (!walk_.table.is_core(found_[i])) continue;
+      const Neighbor candidate{raws_[i], found_[i]};
+      if (best->position == kNone || is_better_core(plan_, candidate, *best)) *best = candidate;
+    }
   }
 
   const CellWalk& walk_;
@@ -430,6 +499,7 @@ class CellWalker {
   std::vector<Line> lines_;          ///< around the one of the cell at hand, its own first
   std::uint64_t lines_of_ = 0;       ///< its base
   std::vector<Row> rows_;
+  std::vector<Window> windows_;  ///< of points
   Scan scan_{};
   std::uint32_t point_ = 0;
   std::uint32_t found_[kPiece + kCollectPadding];
@@ -471,7 +541,6 @@ void find_clusters(const JoinPlan& plan, const WalkTools& tools) {
   std::sort(columns.begin(), columns.end());
   const CellWalk walk{plan,
                       tools.pool,
-                      make_cluster_cells(indexed, grid.dims, plan.reach).radius,
                       columns,
                       grid.dims == index.dims && plan.metric != Metric::kCosine,
                       boxes,

@@ -35,7 +35,7 @@ class ClusterTable {
 
   /// The root of a core point, the same for all of a cluster once all pairs are united.
   std::uint32_t root(std::uint32_t point) const { return sets_.root(point); }
-  void unite(std::uint32_t a, std::uint32_t b) { sets_.unite(a, b); }
+  std::uint32_t unite(std::uint32_t a, std::uint32_t b) { return sets_.unite(a, b); }
   /// Makes a point that is no core point follow one, for good: a border point.
   void follow(std::uint32_t point, std::uint32_t core) { links_[point] = core; }
 

@@ -19,6 +19,7 @@ struct JoinPlan {
   bool one_suffices;  ///< Output::matched_rows()
   Threshold threshold;
   double reach;         ///< that of the sorted column
+  std::uint32_t cell_radius;  ///< IndexPlan::cell_radius
   ScreenBounds screen;  ///< when strategy.screened
   Strategy strategy;
   const IndexLayout* layout;

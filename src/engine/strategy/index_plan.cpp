@@ -1,5 +1,7 @@
 #include "engine/strategy/index_plan.h"
 
+#include <cmath>
+
 #include "core/cluster.h"
 #include "core/cosine.h"
 #include "engine/strategy/directions.h"
@@ -22,6 +24,22 @@ GridGeometry plan_grid(const JoinRequest& request, const Strategy& strategy, dou
     ranges[d] = equals[d] ? Extent{0, keys.most[key]} : strategy.grid_ranges[d];
   }
   return make_grid(strategy.grid_dims, strategy.grid_columns, ranges, reaches, equals);
+}
+
+/// Cells that a join's points are given; for clusters small ones where points are dense. Where such a
+/// cell has few points, wide cells cost less: there are fewer of them, and fewer around each.
+ClusterCells choose_cells(const JoinRequest& request, const IndexPlan& plan,
+                          const IndexForm& form) {
+  constexpr double kFewPoints = 4;
+  const ClusterCells wide{plan.reach, 1};
+  if (request.output() != Output::kClusters) return wide;
+  const std::uint32_t dims = plan.strategy.grid_dims;
+  const ClusterCells small = make_cluster_cells(plan.metric, dims, plan.reach);
+  // Candidates lie in three wide cells a column.
+  const double points =
+      plan.strategy.estimate().candidates / static_cast<double>(request.left().rows) *
+      std::pow(small.reach / (3 * wide.reach), static_cast<double>(dims));
+  return form.wide_cluster_cells && points < kFewPoints ? wide : small;
 }
 
 }  // namespace
@@ -49,6 +67,7 @@ IndexPlan plan_index(const JoinRequest& request, const Strategy& strategy, const
                  .threshold = {},
                  .references = place_reference_points(indexed, strategy),
                  .reach = 0,
+                 .cell_radius = 1,
                  .order = {},
                  .open_keys = 0};
   plan.threshold = make_threshold(plan.metric, plan.eps);
@@ -57,12 +76,10 @@ IndexPlan plan_index(const JoinRequest& request, const Strategy& strategy, const
                    ? plan.threshold.reach
                    : reference_reach(plan.eps, indexed.left().dims, plan.references.frame, single);
   // Tiles are sorted along a curve through cells as small as can be.
-  const double cell_reach =
-      strategy.index == IndexMethod::kTiles ? 0
-      : request.output() == Output::kClusters
-          ? make_cluster_cells(plan.metric, strategy.grid_dims, plan.reach).reach
-          : plan.reach;
-  const GridGeometry grid = plan_grid(request, strategy, cell_reach);
+  const bool tiles = strategy.index == IndexMethod::kTiles;
+  const ClusterCells cells = tiles ? ClusterCells{0, 1} : choose_cells(request, plan, form);
+  plan.cell_radius = cells.radius;
+  const GridGeometry grid = plan_grid(request, strategy, cells.reach);
   plan.order = make_sort_layout(grid, strategy.cell_order, strategy.sort_column,
                                 strategy.sort_range, form.value_bits);
   for (std::uint32_t k = 0; k < request.keys.count; ++k)

@@ -20,6 +20,7 @@ struct IndexPlan {
   Threshold threshold;  ///< of metric and eps
   ReferencePoints references;
   double reach;  ///< how far points within eps differ in an indexed column at most, but for keys
+  std::uint32_t cell_radius;  ///< how far cells of such points differ in a column of the grid at most
   SortLayout order;
   std::uint32_t
       open_keys;  ///< keys that the index does not decide, a bit each; see index_decides()
@@ -33,6 +34,7 @@ bool index_decides(const SortLayout& order, std::uint32_t column);
 struct IndexForm {
   std::uint32_t value_bits;  ///< of a sort value in a code, at most
   bool single_distances;     ///< of single-precision points, distances to reference points are too
+  bool wide_cluster_cells;   ///< cells for clusters may be as wide as the reach
 };
 
 /// Plans the index of the strategy, which was chosen for the request. A join by cosine distance
