@@ -82,10 +82,25 @@ PairSums every_fold(const Columns& left, const Columns& right) {
   return sums;
 }
 
+/// Of a right column and of distances, what takes no arithmetic.
+PairSums plain_folds(const Columns& left, const Columns& right) {
+  PairSums sums = every_fold(left, right);
+  sums.programs = sums.measures = 0;
+  sums.program[sums.programs++] = program({{kRight, 1}});
+  sums.program[sums.programs++] = program({{kDistance, 0}});
+  for (std::uint32_t c = 0; c < sums.integer_columns; ++c)
+    sums.measure[sums.measures++] = {Fold::kSum, c};
+  for (std::uint32_t p = 0; p < sums.programs; ++p)
+    for (const Fold fold : {Fold::kSumOf, Fold::kCountOf})
+      sums.measure[sums.measures++] = {fold, p};
+  return sums;
+}
+
 /// A program's value for a pair.
-double value_of(std::uint32_t number, const Columns& left, const Columns& right, std::uint64_t i,
-                std::uint64_t j, double distance) {
+double value_of(const PairSums& sums, std::uint32_t number, const Columns& left,
+                const Columns& right, std::uint64_t i, std::uint64_t j, double distance) {
   if (number == 0) return right.reals[1][j];
+  if (sums.program[number].count == 1) return distance;
   if (number == 1) return std::exp(-distance);
   return left.reals[0][i] * right.reals[0][j] * std::sqrt(distance);
 }
@@ -132,6 +147,8 @@ struct Expected {
 
 class PairSumsTest : public EngineTest {
  protected:
+  PairSums (*wanted_)(const Columns& left, const Columns& right) = every_fold;
+
   void expect_sums(const Points& left_points, const Points* right_points, PairSelection selection,
                    Metric metric, double eps, const Knobs& knobs) {
     expect_sums(engine(), left_points, right_points, selection, metric, eps, knobs, nullptr);
@@ -144,7 +161,7 @@ class PairSumsTest : public EngineTest {
     const Points& right_side = right_points == nullptr ? left_points : *right_points;
     Random random(7);
     const Columns left(random, left_points.rows(), 1, 0), right(random, right_side.rows(), 2, 2);
-    PairSums sums = every_fold(left, right);
+    PairSums sums = wanted_(left, right);
     JoinRequest request = make_request(left_points, right_points, metric, eps);
     request.resources.memory_limit = memory_limit;
     StoredPoints left_stored(left_points, 6), right_stored(right_side, 5);
@@ -186,7 +203,7 @@ class PairSumsTest : public EngineTest {
         if (right_points == nullptr && selection == PairSelection::kUnordered && i > j) continue;
         ++pairs;
         for (std::uint32_t m = 0; m < sums.measures; ++m)
-          add(sums.measure[m], left, right, i, j, distance, &expected[m]);
+          add(sums, m, left, right, i, j, distance, &expected[m]);
       }
       const Row& row = rows.at(static_cast<std::int64_t>(i));
       ASSERT_EQ(row.pairs, pairs) << "row " << i;
@@ -201,8 +218,10 @@ class PairSumsTest : public EngineTest {
   }
 
  private:
-  static void add(const Measure& measure, const Columns& left, const Columns& right,
-                  std::uint64_t i, std::uint64_t j, double distance, Expected* expected) {
+  static void add(const PairSums& sums, std::uint32_t number, const Columns& left,
+                  const Columns& right, std::uint64_t i, std::uint64_t j, double distance,
+                  Expected* expected) {
+    const Measure& measure = sums.measure[number];
     if (!computes(measure.fold)) {
       const std::int64_t value = right.integers[measure.number][j];
       expected->integer += static_cast<std::uint64_t>(value);
@@ -210,7 +229,7 @@ class PairSumsTest : public EngineTest {
       expected->most = std::max(expected->most, value);
       return;
     }
-    const double value = value_of(measure.number, left, right, i, j, distance);
+    const double value = value_of(sums, measure.number, left, right, i, j, distance);
     if (std::isnan(value)) return;
     const long double term = measure.fold == Fold::kSquaresOf
                                  ? static_cast<long double>(value) * value
@@ -278,6 +297,27 @@ TEST_P(PairSumsTest, of_two_datasets_in_each_metric) {
     expect_sums(left, &right, PairSelection::kAll, metric, eps, {});
     if (HasFatalFailure()) return;
   }
+}
+
+/// Few candidates are no pairs: they need not be collected.
+TEST_P(PairSumsTest, of_plain_columns_where_pairs_are_dense) {
+  wanted_ = plain_folds;
+  Random random(18);
+  for (const std::uint32_t dims : {1u, 2u, 6u}) {
+    Points points(dims, make_values(Shape::kUniform, random, 700, dims),
+                  dims == 6 ? ScalarType::kFloat32 : ScalarType::kFloat64);
+    for (const auto& [metric, eps] :
+         {std::pair{Metric::kL2, 30.0}, {Metric::kL1, 50.0}, {Metric::kLInf, 200.0}}) {
+      Knobs knobs;
+      knobs.index = IndexMethod::kGrid;
+      expect_sums(points, nullptr, PairSelection::kAll, metric, eps * dims, knobs);
+      expect_sums(points, nullptr, PairSelection::kDistinct, metric, eps * dims, knobs);
+      if (HasFatalFailure()) return;
+    }
+  }
+  const Points left(2, make_values(Shape::kUniform, random, 5, 2)),
+      right(2, make_values(Shape::kUniform, random, 5000, 2));
+  expect_sums(left, &right, PairSelection::kAll, Metric::kL2, 60, {});
 }
 
 TEST_P(PairSumsTest, in_every_order_of_work) {

@@ -135,6 +135,30 @@ std::size_t collect(const Scan& scan, const Window* windows, std::size_t window_
   return found;
 }
 
+template <class Summation>
+std::uint64_t spread(const Scan& scan, const Window* windows, std::size_t window_count,
+                     double* raws) {
+  const Lanes lanes;
+  const std::size_t step = hn::Lanes(lanes);
+  const Summation summation(scan);
+  const Vector threshold = hn::Set(lanes, scan.threshold), none = hn::NaN(lanes);
+  std::uint64_t passed = 0;
+  for (std::size_t w = 0; w < window_count; ++w) {
+    const Window tiles = tiles_around(windows[w]);
+    for (std::size_t position = tiles.begin; position < tiles.end; position += step) {
+      const std::size_t begin = windows[w].begin, end = windows[w].end;
+      const Mask inside = hn::AndNot(hn::FirstN(lanes, begin > position ? begin - position : 0),
+                                     hn::FirstN(lanes, end > position ? end - position : 0));
+      const Vector raw = summation.raw(scan, position);
+      const Mask pass = hn::And(inside, hn::Le(raw, threshold));
+      hn::StoreU(hn::IfThenElse(pass, raw, none), lanes, raws);
+      raws += step;
+      passed += hn::CountTrue(lanes, pass);
+    }
+  }
+  return passed;
+}
+
 /// A right point with as many left ones as there are lanes: the definition, as in Direct.
 template <Metric M, class T, std::uint32_t D>
 HWY_INLINE Vector raw_of(const Vector (&left)[D], const T* tiles, std::size_t position) {
@@ -179,12 +203,13 @@ std::uint64_t count_block(const Scan& scan, const void* left_tiles, Window block
 
 template <class Summation>
 constexpr ScanKernel kernel_of() {
-  return {count<Summation>, collect<Summation>, nullptr};
+  return {count<Summation>, collect<Summation>, spread<Summation>, nullptr};
 }
 
 template <Metric M, class T, std::uint32_t D>
 constexpr ScanKernel direct_kernel() {
-  return {count<Direct<M, T, D>>, collect<Direct<M, T, D>>, count_block<M, T, D>};
+  return {count<Direct<M, T, D>>, collect<Direct<M, T, D>>, spread<Direct<M, T, D>>,
+          count_block<M, T, D>};
 }
 
 template <Metric M, class T>

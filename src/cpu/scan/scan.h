@@ -30,6 +30,11 @@ struct Window {
   std::uint32_t end;
 };
 
+/// The places of a window's points and of the others in their tiles, which spread() writes.
+inline Window tiles_around(Window window) {
+  return {window.begin & ~(kTilePoints - 1), (window.end + kTilePoints - 1) & ~(kTilePoints - 1)};
+}
+
 /// One point against the tiled points of one index.
 struct Scan {
   const void* tiles;    ///< of the scalar type the kernel was chosen for
@@ -48,6 +53,10 @@ struct ScanKernel {
   /// their number.
   std::size_t (*collect)(const Scan& scan, const Window* windows, std::size_t window_count,
                          std::uint32_t* positions, double* raws);
+  /// Writes the raw sum of each point that passes, NaN for others: those in tiles_around() each
+  /// window, one window after another. Returns the number that pass.
+  std::uint64_t (*spread)(const Scan& scan, const Window* windows, std::size_t window_count,
+                          double* raws);
   /// The number of pairs that the left points of a block, all of one tile, make with the points in
   /// the windows, and, where the sides are one, of those that they make `among` themselves, each
   /// once. Direct kernels only, else null; Scan::query is not needed.

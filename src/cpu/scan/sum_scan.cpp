@@ -80,6 +80,65 @@ void sum_up(const double* values, std::size_t count, DoubleSum* sum) {
   even.add_to(sum);
 }
 
+void add_distances(const SpreadPairs& pairs, bool squared, DoubleSum* sum) {
+  const Lanes lanes;
+  const std::size_t step = hn::Lanes(lanes);
+  LaneSums even, odd;
+  const auto add = [&](LaneSums& sums, std::size_t place) HWY_ATTR {
+    const Vector raw = hn::LoadU(lanes, pairs.raws + place);
+    const Vector known = hn::IfThenElseZero(hn::Eq(raw, raw), raw);
+    sums.add(squared ? hn::Sqrt(known) : known);
+  };
+  std::size_t place = 0;
+  for (; place + 2 * step <= pairs.places; place += 2 * step) {
+    add(even, place);
+    add(odd, place + step);
+  }
+  if (place < pairs.places) add(even, place);
+  even.add(odd);
+  even.add_to(sum);
+}
+
+/// Calls add(place, position) for the vectors of the windows' tiles.
+template <class Add>
+HWY_INLINE void for_vectors(const SpreadPairs& pairs, const Add& add) {
+  const std::size_t step = hn::Lanes(Lanes());
+  std::size_t place = 0;
+  for (std::size_t w = 0; w < pairs.window_count; ++w) {
+    const Window tiles = tiles_around(pairs.windows[w]);
+    for (std::size_t at = tiles.begin; at < tiles.end; at += step, place += step) add(place, at);
+  }
+}
+
+std::uint64_t add_numbers(const SpreadPairs& pairs, const double* column, DoubleSum* sum) {
+  const Lanes lanes;
+  std::uint64_t numbers = 0;
+  LaneSums even, odd;
+  for_vectors(pairs, [&](std::size_t place, std::size_t position) HWY_ATTR {
+    const Vector raw = hn::LoadU(lanes, pairs.raws + place);
+    const Vector x = hn::LoadU(lanes, column + position);
+    const auto counts = hn::And(hn::Eq(raw, raw), hn::Eq(x, x));
+    even.add(hn::IfThenElseZero(counts, x));
+    std::swap(even, odd);
+    numbers += hn::CountTrue(lanes, counts);
+  });
+  even.add(odd);
+  even.add_to(sum);
+  return numbers;
+}
+
+std::uint64_t sum_integers(const SpreadPairs& pairs, const std::int64_t* column) {
+  const Lanes lanes;
+  const hn::RebindToUnsigned<Lanes> words;
+  auto sum = hn::Zero(words);
+  for_vectors(pairs, [&](std::size_t place, std::size_t position) HWY_ATTR {
+    const Vector raw = hn::LoadU(lanes, pairs.raws + place);
+    const auto x = hn::LoadU(words, reinterpret_cast<const std::uint64_t*>(column + position));
+    sum = hn::Add(sum, hn::IfThenElseZero(hn::RebindMask(words, hn::Eq(raw, raw)), x));
+  });
+  return hn::GetLane(hn::SumOfLanes(words, sum));
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace gpujoin::cpu
 HWY_AFTER_NAMESPACE();
@@ -89,11 +148,26 @@ namespace gpujoin::cpu {
 
 HWY_EXPORT(roots);
 HWY_EXPORT(sum_up);
+HWY_EXPORT(add_distances);
+HWY_EXPORT(add_numbers);
+HWY_EXPORT(sum_integers);
 
 void take_roots(double* numbers, std::size_t count) { HWY_DYNAMIC_DISPATCH(roots)(numbers, count); }
 
 void add_values(const double* values, std::size_t count, DoubleSum* sum) {
   HWY_DYNAMIC_DISPATCH(sum_up)(values, count, sum);
+}
+
+void add_distances(const SpreadPairs& pairs, bool squared, DoubleSum* sum) {
+  HWY_DYNAMIC_DISPATCH(add_distances)(pairs, squared, sum);
+}
+
+std::uint64_t add_numbers(const SpreadPairs& pairs, const double* column, DoubleSum* sum) {
+  return HWY_DYNAMIC_DISPATCH(add_numbers)(pairs, column, sum);
+}
+
+std::uint64_t sum_integers(const SpreadPairs& pairs, const std::int64_t* column) {
+  return HWY_DYNAMIC_DISPATCH(sum_integers)(pairs, column);
 }
 
 }  // namespace gpujoin::cpu

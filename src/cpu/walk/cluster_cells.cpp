@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::uint32_t kPiece = 256;      // candidates that are compared at a time
 constexpr std::uint32_t kManyPoints = 32;  // of a cell: its box is looked at for each point
-constexpr std::uint32_t kFewPoints = 96;   // around a cell: they are compared at once, kPiece at most
+constexpr std::uint32_t kFewPoints =
+    96;  // around a cell: they are compared at once, kPiece at most
 constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
 /// Calls visit(piece) for pieces of a window, kPiece points at most, until it returns false.
@@ -539,12 +540,9 @@ void find_clusters(const JoinPlan& plan, const WalkTools& tools) {
   CellBoxes boxes(tools.budget, index.cells(), grid.dims);
   std::vector<std::uint32_t> columns(grid.column, grid.column + grid.dims);
   std::sort(columns.begin(), columns.end());
-  const CellWalk walk{plan,
-                      tools.pool,
-                      columns,
-                      grid.dims == index.dims && plan.metric != Metric::kCosine,
-                      boxes,
-                      table};
+  const CellWalk walk{plan,    tools.pool,
+                      columns, grid.dims == index.dims && plan.metric != Metric::kCosine,
+                      boxes,   table};
   by_indexed_metric(indexed, [&]<Metric M>() { walk_cells_of<M>(walk, tools); });
   if (plan.min_points == 1)
     for (std::uint64_t point = index.points; point < index.rows.size(); ++point)

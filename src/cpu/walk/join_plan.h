@@ -18,9 +18,9 @@ struct JoinPlan {
   Output::Kind output;
   bool one_suffices;  ///< Output::matched_rows()
   Threshold threshold;
-  double reach;         ///< that of the sorted column
+  double reach;               ///< that of the sorted column
   std::uint32_t cell_radius;  ///< IndexPlan::cell_radius
-  ScreenBounds screen;  ///< when strategy.screened
+  ScreenBounds screen;        ///< when strategy.screened
   Strategy strategy;
   const IndexLayout* layout;
   ScanKernel kernel;

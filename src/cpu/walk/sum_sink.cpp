@@ -11,7 +11,7 @@ template <class T>
 Buffer<T> order_columns(MemoryBudget& budget, std::uint32_t columns, const T* const* by_row,
                         const GridIndex& index) {
   const std::uint64_t points = index.rows.size();
-  Buffer<T> ordered(budget, columns * points);
+  Buffer<T> ordered(budget, columns * points + kTilePoints);
   for (std::uint32_t c = 0; c < columns; ++c)
     for (std::uint64_t position = 0; position < points; ++position)
       ordered[c * points + position] = by_row[c][index.rows[position]];
@@ -89,13 +89,47 @@ void SumAccount::flush() {
   clear_row(columns_.sums, words_);
 }
 
+void SumAccount::turn_to(std::uint32_t left) {
+  if (left != left_) flush();
+  left_ = left;
+}
+
 void SumAccount::take(const PairRun& run) {
-  if (run.left != left_) flush();
-  left_ = run.left;
+  turn_to(run.left);
   pairs_ += run.count;
   for (std::uint64_t at = 0; at < run.count; at += kChunk)
     take_chunk(run.right + at, run.distances != nullptr ? run.distances + at : nullptr,
                static_cast<std::uint32_t>(std::min<std::uint64_t>(kChunk, run.count - at)));
+}
+
+void SumAccount::take(std::uint32_t left, std::uint64_t number, const SpreadPairs& pairs,
+                      bool squared) {
+  turn_to(left);
+  pairs_ += number;
+  const PairSums& sums = columns_.sums;
+  FoldWord* words = words_ + 1;
+  for (std::uint32_t m = 0; m < sums.measures; words += words_of(sums.measure[m++].fold)) {
+    const auto [fold, operand] = sums.measure[m];
+    if (fold == Fold::kSum) {
+      words->number += sum_integers(pairs, columns_.integers_of(operand));
+      continue;
+    }
+    const ValueProgram& program = sums.program[operand];
+    DoubleSum sum{};
+    std::uint64_t values = number;
+    if (program.steps[0] == ValueStep::kRight)
+      values = add_numbers(pairs, columns_.right_numbers(program.columns[0]), &sum);
+    else if (fold == Fold::kSumOf)
+      add_distances(pairs, squared, &sum);
+    FoldWord found[2];
+    if (fold == Fold::kCountOf) {
+      found[0].number = values;
+    } else {
+      found[0].real = sum.high;
+      found[1].real = sum.low;
+    }
+    merge_fold(fold, words, found);
+  }
 }
 
 /// The program's values, NaN where they are NULL or out of range. Counts the ones out of range.
@@ -146,6 +180,15 @@ void SumAccount::take_chunk(const std::uint32_t* right, const double* distances,
     computed = number;
     fold_values(fold, words, values, count);
   }
+}
+
+bool takes_spread(const PairSums& sums) {
+  return std::all_of(sums.measure, sums.measure + sums.measures, [&](const Measure& measure) {
+    if (!computes(measure.fold)) return measure.fold == Fold::kSum;
+    const ValueProgram& program = sums.program[measure.number];
+    return (measure.fold == Fold::kSumOf || measure.fold == Fold::kCountOf) && program.count == 1 &&
+           program.steps[0] != ValueStep::kLeft;
+  });
 }
 
 void write_sums(const JoinPlan& plan, const WalkTools& tools, const SumTable& table) {

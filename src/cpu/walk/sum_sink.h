@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "core/pair_sink.h"
+#include "cpu/scan/sum_scan.h"
 #include "cpu/walk/join_plan.h"
 #include "cpu/walk/walk_tools.h"
 #include "engine/request/buffer.h"
@@ -32,7 +33,7 @@ struct SumColumns {
 
   const PairSums& sums;
   std::uint64_t left_points, right_points;  ///< finite ones or not
-  Buffer<double> left, right;               ///< [columns][points]
+  Buffer<double> left, right;               ///< [columns][points], then the rest of a tile
   Buffer<std::int64_t> integers;            ///< likewise
 };
 
@@ -66,12 +67,16 @@ class SumAccount {
 
   /// The pairs of one point; distances are null where no program wants them.
   void take(const PairRun& run);
+  /// The same of pairs whose number is told, where takes_spread(sums); `squared`: raw distances are
+  /// the squares.
+  void take(std::uint32_t left, std::uint64_t number, const SpreadPairs& pairs, bool squared);
   /// Adds what was found to the table.
   void flush();
 
  private:
   static constexpr std::uint32_t kChunk = 256;  ///< pairs whose values are computed together
 
+  void turn_to(std::uint32_t left);
   void take_chunk(const std::uint32_t* right, const double* distances, std::uint32_t count);
   const double* compute(const ValueProgram& program, const std::uint32_t* right,
                         const double* distances, std::uint32_t count);
@@ -84,6 +89,10 @@ class SumAccount {
   double stack_[kMostValueDepth][kChunk];  ///< of programs
 };
 
+/// Whether what is wanted of the pairs can be had of spread ones, without their positions: sums and
+/// numbers of columns as they are, and of distances.
+bool takes_spread(const PairSums& sums);
+
 /// A worker's sink. `ids`, of the left and only side, are null unless each pair counts once
 /// (PairSelection::kUnordered).
 template <PairNeed Need>
@@ -92,7 +101,9 @@ class SumSink {
   static constexpr PairNeed kNeed = Need;
 
   SumSink(const SumColumns& columns, SumTable& table, const std::int64_t* ids)
-      : account_(columns, table), ids_(ids) {}
+      : account_(columns, table),
+        ids_(ids),
+        spread_(ids == nullptr && cpu::takes_spread(columns.sums)) {}
 
   void take_run(const PairRun& run) {
     if (ids_ == nullptr) return account_.take(run);
@@ -101,11 +112,17 @@ class SumSink {
         account_.take({run.left, run.right + i,
                        run.distances != nullptr ? run.distances + i : nullptr, 1, false});
   }
+  bool takes_spread() const { return spread_; }
+  void take_spread(std::uint32_t left, std::uint64_t number, const SpreadPairs& pairs,
+                   bool squared) {
+    account_.take(left, number, pairs, squared);
+  }
   void finish() { account_.flush(); }
 
  private:
   SumAccount account_;
   const std::int64_t* ids_;
+  bool spread_;
 };
 
 /// Walks by walk(make_sink), and puts sums of all left points into the queue of batches.

@@ -35,6 +35,7 @@ class Walker {
         takes_blocks_(TakesTotals<Sink> && plan.kernel.count_block != nullptr &&
                       !plan.compares_keys() && (plan.half() || !plan.self_join())),
         collects_(plan.strategy.screened || plan.open_keys != 0),
+        spreads_(may_spread()),
         query_(plan.left->dims) {
     scan_.tiles = plan.right->tiles.data();
     scan_.query = query_.data();
@@ -45,7 +46,8 @@ class Walker {
     const std::uint64_t room = PointWindows::kMaxPiece + kCollectPadding;
     if (kOnlyNumber ? collects_ : !HasRoom<Sink>)
       scratch_positions_ = Buffer<std::uint32_t>(tools.budget, room);
-    if (kDistances ? !HasRoom<Sink> : screened) scratch_raws_ = Buffer<double>(tools.budget, room);
+    if (kDistances ? !HasRoom<Sink> : screened || spreads_)
+      scratch_raws_ = Buffer<double>(tools.budget, room);
   }
 
   /// Joins the left points at positions first .. end - 1, finite ones.
@@ -69,6 +71,8 @@ class Walker {
           take_first(position);
         else
           take_number(position);
+      } else if (spreads_) {
+        take_spread(position);
       } else {
         take_runs(position);
       }
@@ -82,6 +86,8 @@ class Walker {
  private:
   static constexpr bool kOnlyNumber = TakesNumbers<Sink>;
   static constexpr bool kDistances = Sink::kNeed == PairNeed::kDistance;
+  static constexpr double kSpreadCandidates = 4;        ///< for a pair, at most
+  static constexpr std::uint32_t kSpreadPlaces = 1024;  ///< in a piece, or up to twice as many
 
   /// Gives the number of pairs up to the first part of the windows that has some.
   void take_first(std::uint32_t position) {
@@ -132,6 +138,45 @@ class Walker {
       pool_.throw_if_stopped();
     });
     sink.take_number(position, entries, itself);
+  }
+
+  /// Pairs need not be collected where many candidates are pairs.
+  bool may_spread() const {
+    if constexpr (TakesSpread<Sink>)
+      return sink.takes_spread() && !collects_ && !plan_.half() &&
+             plan_.strategy.estimated_pairs * kSpreadCandidates >=
+                 plan_.strategy.estimate().candidates;
+    return false;
+  }
+
+  /// Gives the pairs in pieces that stay in the cache.
+  void take_spread(std::uint32_t position) {
+    if constexpr (TakesSpread<Sink>) {
+      note_windows();
+      std::size_t places = 0;
+      spread_.clear();
+      for (Window window : windows_.windows()) {
+        while (window.begin < window.end) {
+          const Window tiles = tiles_around(window);
+          const Window part{window.begin, std::min(window.end, tiles.begin + kSpreadPlaces)};
+          spread_.push_back(part);
+          places += tiles_around(part).end - tiles.begin;
+          window.begin = part.end;
+          if (places >= kSpreadPlaces) give_spread(position, std::exchange(places, 0));
+        }
+      }
+      if (places > 0) give_spread(position, places);
+    }
+  }
+
+  void give_spread(std::uint32_t position, std::size_t places) {
+    double* const raws = scratch_raws_.data();
+    const std::uint64_t found = plan_.kernel.spread(scan_, spread_.data(), spread_.size(), raws);
+    if (found > 0)
+      sink.take_spread(position, found, {spread_.data(), spread_.size(), raws, places},
+                       plan_.metric == Metric::kL2);
+    spread_.clear();
+    pool_.throw_if_stopped();
   }
 
   void take_runs(std::uint32_t position) {
@@ -234,10 +279,12 @@ class Walker {
   PointWindows windows_;
   const bool takes_blocks_;
   const bool collects_;  ///< pairs are looked at one by one, even where their number is wanted
+  const bool spreads_;   ///< pairs are spread over their windows' tiles, not collected
   std::vector<double> query_;
   Scan scan_;
   Buffer<std::uint32_t> scratch_positions_;  ///< where the sink has no room for them
   Buffer<double> scratch_raws_;              ///< or a screen's sums are not part of the result
+  std::vector<Window> spread_;               ///< a piece of the windows
 };
 
 /// What each left point costs a walk of cells.

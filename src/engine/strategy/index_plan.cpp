@@ -26,8 +26,8 @@ GridGeometry plan_grid(const JoinRequest& request, const Strategy& strategy, dou
   return make_grid(strategy.grid_dims, strategy.grid_columns, ranges, reaches, equals);
 }
 
-/// Cells that a join's points are given; for clusters small ones where points are dense. Where such a
-/// cell has few points, wide cells cost less: there are fewer of them, and fewer around each.
+/// Cells that a join's points are given; for clusters small ones where points are dense. Where such
+/// a cell has few points, wide cells cost less: there are fewer of them, and fewer around each.
 ClusterCells choose_cells(const JoinRequest& request, const IndexPlan& plan,
                           const IndexForm& form) {
   constexpr double kFewPoints = 4;
@@ -36,9 +36,9 @@ ClusterCells choose_cells(const JoinRequest& request, const IndexPlan& plan,
   const std::uint32_t dims = plan.strategy.grid_dims;
   const ClusterCells small = make_cluster_cells(plan.metric, dims, plan.reach);
   // Candidates lie in three wide cells a column.
-  const double points =
-      plan.strategy.estimate().candidates / static_cast<double>(request.left().rows) *
-      std::pow(small.reach / (3 * wide.reach), static_cast<double>(dims));
+  const double points = plan.strategy.estimate().candidates /
+                        static_cast<double>(request.left().rows) *
+                        std::pow(small.reach / (3 * wide.reach), static_cast<double>(dims));
   return form.wide_cluster_cells && points < kFewPoints ? wide : small;
 }
 

@@ -20,7 +20,8 @@ struct IndexPlan {
   Threshold threshold;  ///< of metric and eps
   ReferencePoints references;
   double reach;  ///< how far points within eps differ in an indexed column at most, but for keys
-  std::uint32_t cell_radius;  ///< how far cells of such points differ in a column of the grid at most
+  std::uint32_t
+      cell_radius;  ///< how far cells of such points differ in a column of the grid at most
   SortLayout order;
   std::uint32_t
       open_keys;  ///< keys that the index does not decide, a bit each; see index_decides()
