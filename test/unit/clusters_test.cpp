@@ -387,7 +387,7 @@ TEST_P(Clusters, several_threads_find_the_clusters_of_many_points) {
   Random random(904);
   const std::uint64_t rows = kSanitized ? 2100 : 3000;  // more than one thread serves
   const std::map<std::uint32_t, std::vector<double>> radii = {
-      {2, {1.5, 4}}, {3, {4, 8}}, {5, {12, 20}}};
+      {2, {1.5, 4, 12}}, {3, {4, 8, 20}}, {5, {12, 20}}};
   for (const auto& [dims, all_eps] : radii) {
     const Points points(dims, make_values(Shape::kUniform, random, rows, dims),
                         dims == 3 ? ScalarType::kFloat32 : ScalarType::kFloat64);

@@ -11,6 +11,8 @@
 #include "boxes.h"
 #include "engine/strategy/box_strategy.h"
 #include "engine/strategy/choose_strategy.h"
+#include "engine/strategy/cluster_requests.h"
+#include "engine/strategy/index_plan.h"
 #include "engine_harness.h"
 #include "points.h"
 
@@ -49,6 +51,22 @@ void expect_within_bounds(const Strategy& strategy, std::uint32_t dims) {
   EXPECT_GE(strategy.estimate().candidates, 0);
   EXPECT_GE(strategy.estimated_pairs, 0);
   EXPECT_GT(std::strlen(strategy.reason), 0u);
+}
+
+/// How far cells of neighbours differ, see make_cluster_cells().
+TEST(Strategy, clusters_have_small_cells_where_points_are_dense) {
+  const Points points = uniform_points(20000, 2);
+  const auto radius = [&](double eps, bool may_be_wide) {
+    const JoinRequest request = cluster_cells_request(
+        make_request(points, nullptr, Metric::kL2, eps).asking(Output::clusters(5)));
+    return plan_index(
+               request, choose_strategy(request),
+               {.value_bits = 0, .single_distances = false, .wide_cluster_cells = may_be_wide})
+        .cell_radius;
+  };
+  EXPECT_EQ(radius(0.5, true), 1u);
+  EXPECT_EQ(radius(0.5, false), 2u);
+  EXPECT_EQ(radius(10, true), 2u);
 }
 
 TEST(Strategy, stays_within_bounds_for_every_shape) {

@@ -300,7 +300,7 @@ class CellWalker {
   }
 
   bool has_few_around(std::size_t cell) const {
-    if (walk_.boxes.whole[cell] != 0 && size_of(cell) > 1) return false;
+    if (plan_.cell_radius > 1 && walk_.boxes.whole[cell] != 0 && size_of(cell) > 1) return false;
     std::uint32_t points = 0;
     for (const Row& row : rows_) points += points_of(row).end - points_of(row).begin;
     return points <= kFewPoints;

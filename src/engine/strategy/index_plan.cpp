@@ -1,7 +1,5 @@
 #include "engine/strategy/index_plan.h"
 
-#include <cmath>
-
 #include "core/cluster.h"
 #include "core/cosine.h"
 #include "engine/strategy/directions.h"
@@ -26,20 +24,17 @@ GridGeometry plan_grid(const JoinRequest& request, const Strategy& strategy, dou
   return make_grid(strategy.grid_dims, strategy.grid_columns, ranges, reaches, equals);
 }
 
-/// Cells that a join's points are given; for clusters small ones where points are dense. Where such
-/// a cell has few points, wide cells cost less: there are fewer of them, and fewer around each.
+/// Cells that a join's points are given; for clusters small ones where points are dense. Where few
+/// points are around each, wide cells cost less: there are fewer of them.
 ClusterCells choose_cells(const JoinRequest& request, const IndexPlan& plan,
                           const IndexForm& form) {
-  constexpr double kFewPoints = 4;
+  constexpr double kFewCandidates = 64;  // in the wide cells around a point
   const ClusterCells wide{plan.reach, 1};
   if (request.output() != Output::kClusters) return wide;
-  const std::uint32_t dims = plan.strategy.grid_dims;
-  const ClusterCells small = make_cluster_cells(plan.metric, dims, plan.reach);
-  // Candidates lie in three wide cells a column.
-  const double points = plan.strategy.estimate().candidates /
-                        static_cast<double>(request.left().rows) *
-                        std::pow(small.reach / (3 * wide.reach), static_cast<double>(dims));
-  return form.wide_cluster_cells && points < kFewPoints ? wide : small;
+  const double candidates =
+      plan.strategy.estimate().candidates / static_cast<double>(request.left().rows);
+  if (form.wide_cluster_cells && candidates < kFewCandidates) return wide;
+  return make_cluster_cells(plan.metric, plan.strategy.grid_dims, plan.reach);
 }
 
 }  // namespace
