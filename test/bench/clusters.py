@@ -9,7 +9,7 @@ from sample import load_sample
 
 MIN_POINTS = 5
 COUNTS = 'SELECT coalesce(max(c) + 1, 0), count(c) FROM ({}) s'  # all number their clusters from 0; count(DISTINCT c) would sort
-OWN, NODE, POSTGIS, SKLEARN = ('`gpu_dbscan`', '`ST_ClusterDBSCAN(...) OVER ()` by gpujoin', '`ST_ClusterDBSCAN(...) OVER ()` by PostGIS',
+OWN, FIRST, NODE, POSTGIS, SKLEARN = ('`gpu_dbscan`', '`gpu_dbscan`, `gpujoin.service = off`', '`ST_ClusterDBSCAN(...) OVER ()` by gpujoin', '`ST_ClusterDBSCAN(...) OVER ()` by PostGIS',
                                'scikit-learn, `DBSCAN`')
 HEADER = ['query', 'points', 'eps', 'clusters', 'rows in them', 'ms', 'to gpu_dbscan']
 AREA_HEADER = ['query', 'areas', 'eps', 'clusters', 'rows in them', 'ms', 'to gpujoin']
@@ -21,8 +21,9 @@ def windows(geometries, eps):
 
 
 def queries(name, geometries, eps, postgis):
+    by_function = COUNTS.format(f"SELECT nullif(cluster, -1) AS c FROM gpu_dbscan('{name}', {eps}, {MIN_POINTS})")
     ways = {
-        OWN: (COUNTS.format(f"SELECT nullif(cluster, -1) AS c FROM gpu_dbscan('{name}', {eps}, {MIN_POINTS}, 'id', 'v')"), {}),
+        OWN: (by_function, {}), FIRST: (by_function, {'gpujoin.service': 'off'}),
         '`gpu_cluster_dbscan(...) OVER ()`': (COUNTS.format(f'SELECT gpu_cluster_dbscan(v, {eps}, {MIN_POINTS}) OVER () AS c FROM {name}'), {})}
     return {**ways, **(windows(geometries, eps) if postgis else {})}
 
@@ -75,7 +76,7 @@ def tables(rounds, scale):
         postgis = has_postgis(psql)
         sample = load_sample(psql, postgis, scale)
         psql('SELECT setseed(0.5) \\g /dev/null\nCREATE TABLE uniform AS SELECT i AS id, ARRAY[random(), random()] AS v '
-             f'FROM generate_series(1, {round(1000000 * scale)}) i;\n' +
+             f'FROM generate_series(1, {round(1000000 * scale)}) i;\nALTER TABLE uniform ADD PRIMARY KEY (id);\n' +
              ('CREATE TABLE uniform_geometries AS SELECT id, ST_MakePoint(v[1], v[2]) AS g FROM uniform;\n' if postgis else '') + 'VACUUM ANALYZE;')
         rows = []
         for eps in 0.002, 0.005:
@@ -84,6 +85,7 @@ def tables(rounds, scale):
             rows += rows_of(psql, rounds, 'of the sample', 'points', 'geometries', eps, postgis)
         library = output_of(sys.executable, '-c', 'import sklearn; print(sklearn.__version__)').strip() if has_module('sklearn') else 'is not installed'
         return (f'{versions(psql, postgis)}, as configured out of the box; scikit-learn {library}, from coordinates in memory, with its defaults but '
-                f'for all processors. DBSCAN of two dimensions, min_points {MIN_POINTS}: uniform points in a unit square, and {sample}; the numbers of '
+                f'for all processors. DBSCAN of two dimensions, min_points {MIN_POINTS}; with `gpujoin.service = off` a query reads its '
+                f'table and builds its index, which later ones find in the service: uniform points in a unit square, and {sample}; the numbers of '
                 'clusters and of rows in them have to be the same.\n\n' +
                 table(HEADER, rows) + (area_table(psql, rounds, scale) if postgis else ''))

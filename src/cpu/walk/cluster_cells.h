@@ -10,7 +10,7 @@
 namespace gpujoin::cpu {
 
 /// Finds the clusters of the plan's points and puts them into the queue. The index is a grid in
-/// linear order, of cells by make_cluster_cells().
+/// linear order, of cells as plan_index() has them for clusters.
 void find_clusters(const JoinPlan& plan, const WalkTools& tools);
 
 }  // namespace gpujoin::cpu
