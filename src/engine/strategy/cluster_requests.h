@@ -8,8 +8,8 @@
 
 namespace gpujoin {
 
-/// The same clusters, by an index whose points lie in the cells that plan_index() has for clusters, a
-/// cell's points unsorted and cells in linear order.
+/// The same clusters, by an index whose points lie in the cells that plan_index() has for clusters,
+/// a cell's points unsorted and cells in linear order.
 inline JoinRequest cluster_cells_request(JoinRequest request) {
   Knobs& knobs = request.knobs;
   knobs.index = IndexMethod::kGrid;
