@@ -6,6 +6,7 @@
 
 #include "cuda/device/tuning.h"
 #include "cuda/spanning_join.h"
+#include "engine/strategy/spanning_work.h"
 
 namespace gpujoin::cuda {
 namespace {
@@ -207,8 +208,22 @@ void SpanningJoin::make_table() {
   view_.stop = stop_->get();
 }
 
+/// A point's core distance.
+std::uint64_t SpanningJoin::core_work() const {
+  return core_neighbors(request_) == 0 ? 0 : spanning_search_work(request_.left().dims);
+}
+
+/// The next round's. In the first one each point searches from scratch.
+std::uint64_t SpanningJoin::round_work() const {
+  const std::uint64_t search = edges_ == 0 ? spanning_search_work(request_.left().dims) : 0;
+  return (1 + search) * points();
+}
+
 /// A slice of points, or all that are known; after the last one the first round.
 void SpanningJoin::find_cores() {
+  work_done_ = core_work() * cores_end_;
+  work_left_ = core_work() * (points() - cores_end_) + round_work() +
+               (spanning_rounds(points()) - 1) * points();
   const auto k = static_cast<std::uint32_t>(core_neighbors(request_));
   if (knows_cores(request_)) {
     const Dataset& data = request_.left();
@@ -251,8 +266,12 @@ void SpanningJoin::start_round() {
 bool SpanningJoin::finish_round() {
   data_ = {};  // the device is done with the rows, whichever stream they are of
   rows_.reset();
+  work_done_ += round_work();
   const std::uint32_t edges = host_report_.as<SpanningReport>()->edges;
-  return std::exchange(edges_, edges) < edges && edges + 1 < points();
+  const bool goes_on = edges_ < edges && edges + 1 < points();
+  edges_ = edges;
+  work_left_ = goes_on ? spanning_rounds(points() - edges) * points() : 0;
+  return goes_on;
 }
 
 /// In the order in which they come; the rest of what is known goes.
@@ -392,6 +411,8 @@ void SpanningJoin::stats(JoinStats* stats) const {
   *stats = stats_;
   if (host_report_.as<SpanningReport>() != nullptr)
     stats->candidates = host_report_.as<SpanningReport>()->candidates;
+  stats->work = work_done_ + work_left_;
+  stats->work_done = work_done_;
   stats->threads = uploader_.threads();
   DeviceJoin::stats(stats);
 }

@@ -54,6 +54,8 @@ class SpanningJoin final : public DeviceJoin {
   void find_cores();
   void start_round();
   bool finish_round();
+  std::uint64_t core_work() const;
+  std::uint64_t round_work() const;
   void sort_edges();
   void fetch_piece();
   Progress deliver_edges(ResultBatch* batch);
@@ -87,6 +89,8 @@ class SpanningJoin final : public DeviceJoin {
   SpanningView view_{};
   std::uint32_t cores_end_ = 0;  ///< points that have core distances
   std::uint32_t edges_ = 0;      ///< found in the rounds before
+  std::uint64_t work_done_ = 0,
+                work_left_ = 0;  ///< spanning_work.h; nothing before the tree is there
 
   Piece piece_;
   Buffer<std::uint64_t> offsets_;  ///< 0, 1, .. of a batch

@@ -1,7 +1,6 @@
 #include "cpu/spanning_join.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdio>
 #include <deque>
 #include <numeric>
@@ -10,6 +9,7 @@
 #include "cpu/walk/batch_writer.h"
 #include "engine/stopwatch.h"
 #include "engine/strategy/choose_strategy.h"
+#include "engine/strategy/spanning_work.h"
 
 namespace gpujoin::cpu {
 namespace {
@@ -30,15 +30,6 @@ void walk_stretches(const WalkTools& tools, Walkers& walkers, std::uint64_t item
         walk(walker, static_cast<std::uint32_t>(item * stretch),
              static_cast<std::uint32_t>(end(item)));
       });
-}
-
-/// What a search for the nearest points of a point costs, where a point in a round costs 1: the
-/// more dimensions there are, the more nodes it meets.
-std::uint64_t search_work(const KdTree& tree) { return 8 * std::uint64_t{tree.dims}; }
-
-/// How many rounds are left where there are so many components: most rounds leave a quarter.
-std::uint64_t rounds_of(std::uint64_t components) {
-  return std::max(1, static_cast<int>(std::bit_width(components)) / 2);
 }
 
 }  // namespace
@@ -121,8 +112,8 @@ void SpanningJoin::find_cores(const TreePoints& points) {
   const bool are_known = request_.left().scores != nullptr;
   if (are_known && lists_.length == 0) return;
   const std::uint64_t neighbors = are_known ? 0 : request_.min_points() - 1;
-  const std::uint64_t work = search_work(tree_);
-  tally_.work.expect_later((rounds_of(tree_.points) + (lists_.length > 0 ? 0 : work)) *
+  const std::uint64_t work = spanning_search_work(tree_.dims);
+  tally_.work.expect_later((spanning_rounds(tree_.points) + (lists_.length > 0 ? 0 : work)) *
                            tree_.points);
   std::deque<WalkProgress> progress;
   std::deque<CoreWalker> walkers;
@@ -148,8 +139,8 @@ void SpanningJoin::find_edges(const TreePoints& points) {
   const std::uint64_t round = tree_.points;
   do {
     const bool searches = table_->edges() == 0 && lists_.length == 0;
-    const std::uint64_t work = searches ? (1 + search_work(tree_)) * round : round;
-    const std::uint64_t later = (rounds_of(tree_.points - table_->edges()) - 1) * round;
+    const std::uint64_t work = searches ? (1 + spanning_search_work(tree_.dims)) * round : round;
+    const std::uint64_t later = (spanning_rounds(tree_.points - table_->edges()) - 1) * round;
     table_->begin_round();
     tally_.work.expect_later(work + later);
     walk_stretches(tools(), walkers, tree_.points, 0,

@@ -372,7 +372,7 @@ testing::AssertionResult every_plan_matches(const EngineTable& engine, const Poi
   plans[2].index = IndexMethod::kGrid;
   plans[2].indexed_dimensions = 1;
   plans[3].index = IndexMethod::kGrid;
-  plans[3].indexed_dimensions = kMaxGridDimensions;
+  plans[3].indexed_dimensions = 5;
   plans[3].access_pattern = AccessPattern::kUnicomp;
   plans[3].cell_order = CellOrder::kHilbert;
   plans[4].index = IndexMethod::kGrid;

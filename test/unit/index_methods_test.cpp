@@ -128,11 +128,11 @@ TEST_P(IndexMethods, tiles_whose_boxes_prove_all_pairs) {
   for (const std::uint32_t dims : {1u, 2u, 3u, 5u}) {
     for (const double eps : {1.0, 2.9, 3.1, 8.0}) {
       std::vector<double> values;
-      for (int row = 0; row < 700; ++row)
+      for (int row = 0; row < 450; ++row)
         for (std::uint32_t d = 0; d < dims; ++d)
           values.push_back(3.0 * (row % 3) + (row % 7 == 0 ? 0 : 0.01 * random.unit()));
       const Points points(dims, values),
-          others(dims, {values.begin(), values.begin() + 300 * dims});
+          others(dims, {values.begin(), values.begin() + 200 * dims});
       for (const Points* right : {static_cast<const Points*>(nullptr), &others}) {
         for (const Metric metric : {Metric::kL2, Metric::kCosine}) {
           const double radius = metric == Metric::kL2 ? eps : 1e-3 * eps;

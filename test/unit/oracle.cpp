@@ -1,6 +1,8 @@
 #include "oracle.h"
 
 #include <map>
+#include <numeric>
+#include <span>
 
 namespace gpujoin::test {
 
@@ -47,11 +49,13 @@ std::vector<FoundPair> Oracle::nearest(std::uint64_t k, PairSelection selection)
     for (; begin != end; ++begin)
       if (wanted(*begin, selection))
         of_row.push_back({left_.id(begin->p), right_.id(begin->q), begin->distance});
-    std::sort(of_row.begin(), of_row.end(), [](const FoundPair& a, const FoundPair& b) {
-      return std::pair(a.distance, a.id2) < std::pair(b.distance, b.id2);
-    });
-    of_row.resize(std::min<std::uint64_t>(of_row.size(), k));
-    rows.insert(rows.end(), of_row.begin(), of_row.end());
+    const auto last =
+        of_row.begin() + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(of_row.size(), k));
+    std::partial_sort(of_row.begin(), last, of_row.end(),
+                      [](const FoundPair& a, const FoundPair& b) {
+                        return std::pair(a.distance, a.id2) < std::pair(b.distance, b.id2);
+                      });
+    rows.insert(rows.end(), of_row.begin(), last);
   }
   std::sort(rows.begin(), rows.end());
   return rows;
@@ -79,17 +83,24 @@ std::uint64_t Oracle::total(PairSelection selection) const {
 std::vector<RowCount> Oracle::clusters(std::uint64_t min_points, BorderRule borders) const {
   constexpr std::uint64_t kNobody = ~std::uint64_t{0};
   const std::uint64_t rows = left_.rows();
-  std::vector<std::vector<Match>> neighbors(rows);
-  for (const Match& match : matches_)
-    if (match.p != match.q) neighbors[match.p].push_back(match);
-  const auto is_core = [&](std::uint64_t row) { return neighbors[row].size() + 1 >= min_points; };
+  // Matches come by their left row.
+  std::vector<std::uint64_t> begins(rows + 1), neighbors(rows);
+  for (const Match& match : matches_) {
+    ++begins[match.p + 1];
+    neighbors[match.p] += match.p != match.q;
+  }
+  std::partial_sum(begins.begin(), begins.end(), begins.begin());
+  const auto matches_of = [&](std::uint64_t row) {
+    return std::span(matches_).subspan(begins[row], begins[row + 1] - begins[row]);
+  };
+  const auto is_core = [&](std::uint64_t row) { return neighbors[row] + 1 >= min_points; };
   std::vector<std::uint64_t> group(rows, kNobody);
   for (std::uint64_t row = 0; row < rows; ++row) {
     if (!is_core(row) || group[row] != kNobody) continue;
     std::vector<std::uint64_t> found{row};
     group[row] = row;
     for (std::size_t at = 0; at < found.size(); ++at)
-      for (const Match& match : neighbors[found[at]]) {
+      for (const Match& match : matches_of(found[at])) {
         if (!is_core(match.q) || group[match.q] != kNobody) continue;
         group[match.q] = row;
         found.push_back(match.q);
@@ -102,10 +113,10 @@ std::vector<RowCount> Oracle::clusters(std::uint64_t min_points, BorderRule bord
     const auto rank = [&](const Match& match) {
       return std::pair(borders == BorderRule::kNearest ? match.distance : 0, left_.id(match.q));
     };
-    for (const Match& match : neighbors[row])
-      if (role[row] == 0 && is_core(match.q) &&
-          (followed == nullptr || rank(match) < rank(*followed)))
-        followed = &match;
+    if (role[row] == 0)
+      for (const Match& match : matches_of(row))
+        if (is_core(match.q) && (followed == nullptr || rank(match) < rank(*followed)))
+          followed = &match;
     if (followed == nullptr) continue;
     role[row] = 1;
     group[row] = group[followed->q];
@@ -125,6 +136,18 @@ std::vector<RowCount> Oracle::clusters(std::uint64_t min_points, BorderRule bord
         {left_.id(row), role[row] == 0 ? 0 : number[first[group[row]]] * 4 + role[row]});
   std::sort(result.begin(), result.end());
   return result;
+}
+
+std::vector<double> distances_of_a_row(const Points& points, Metric metric) {
+  std::vector<double> distances, a(points.dims()), b(points.dims());
+  for (std::uint64_t p = 0; p < points.rows() && distances.empty(); ++p)
+    for (std::uint64_t q = 0; q < points.rows(); ++q) {
+      const double distance =
+          definition_of_distance(metric, points.row(p, a), points.row(q, b), points.dims());
+      if (p != q && distance <= kMax) distances.push_back(distance);
+    }
+  std::sort(distances.begin(), distances.end());
+  return distances;
 }
 
 }  // namespace gpujoin::test

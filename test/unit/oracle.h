@@ -172,7 +172,10 @@ class Oracle {
   const Points& left_;
   const Points& right_;
   bool self_join_;
-  std::vector<Match> matches_;
+  std::vector<Match> matches_;  ///< by p
 };
+
+/// From the first row that has any finite ones, to all others, sorted.
+std::vector<double> distances_of_a_row(const Points& points, Metric metric);
 
 }  // namespace gpujoin::test

@@ -105,14 +105,56 @@ Oracle oracle_of(const KeyedPoints& left, const KeyedPoints* right, Metric metri
                 });
 }
 
-std::vector<Knobs> plans() {
+/// A random join by keys, of one or of two sides, and its answer.
+struct KeyedJoin {
+  KeyedJoin(Random& random, const PairKeys& by, std::uint64_t left_rows, std::uint64_t right_rows)
+      : keys(by),
+        metric(random.pick(kMetrics)),
+        eps(metric == Metric::kCosine ? random.pick<double>({0.01, 0.3})
+                                      : random.pick<double>({0, 1, 7, 40})),
+        dims(random.pick<std::uint32_t>({1, 2, 2, 3, 5, 12})),
+        scalar(random.pick<ScalarType>({ScalarType::kFloat32, ScalarType::kFloat64})),
+        shape(random.pick(kShapes)),
+        self_join(random.index(2) == 0),
+        left(make_points(random, shape, left_rows, dims, keys, scalar)),
+        right(make_points(random, shape, right_rows, dims, keys, scalar)),
+        oracle(oracle_of(left, self_join ? nullptr : &right, metric, eps, keys)),
+        request(self_join ? Sides::one(left.view(), PairSelection::kAll)
+                          : Sides::two(left.view(), right.view()),
+                PointsWithin{metric, eps}, Output::pairs()) {
+    request.keys = keys;
+  }
+  KeyedJoin(const KeyedJoin&) = delete;
+
+  testing::AssertionResult matches_on(const EngineTable& engine) const {
+    const testing::AssertionResult same = every_output_matches(engine, request, oracle);
+    if (same) return same;
+    return testing::AssertionFailure()
+           << same.message() << ", keys " << keys.count << ", reaches " << keys.reach[0] << " "
+           << keys.reach[1] << " " << keys.reach[2];
+  }
+
+  PairKeys keys;
+  Metric metric;
+  double eps;
+  std::uint32_t dims;
+  ScalarType scalar;
+  Shape shape;
+  bool self_join;
+  KeyedPoints left, right;
+  Oracle oracle;
+  JoinRequest request;
+};
+
+/// Of `many` dimensions a grid has all that there may be, which takes its time.
+std::vector<Knobs> plans(bool many) {
   std::vector<Knobs> made(8);
   for (std::size_t i = 1; i < made.size(); ++i) made[i].batch_pairs = 100;
   made[1].index = IndexMethod::kNone;
   made[2].index = IndexMethod::kGrid;
   made[2].indexed_dimensions = 1;
   made[3].index = IndexMethod::kGrid;
-  made[3].indexed_dimensions = kMaxGridDimensions;
+  made[3].indexed_dimensions = many ? kMaxGridDimensions : 5;
   made[3].cell_order = CellOrder::kHilbert;
   made[4].index = IndexMethod::kGrid;
   made[4].indexed_dimensions = 2;
@@ -128,84 +170,45 @@ std::vector<Knobs> plans() {
 
 TEST(PairKeys, joins_with_keys_match_brute_force) {
   Random random(20261123);
-  for (int round = 0; round < (kSanitized ? 20 : 80); ++round) {
-    const PairKeys keys = make_keys(random);
-    const auto dims = random.pick<std::uint32_t>({1, 2, 2, 3, 5, 12});
-    const Metric metric = random.pick(kMetrics);
-    const double eps = metric == Metric::kCosine ? random.pick<double>({0.01, 0.3})
-                                                 : random.pick<double>({0, 1, 7, 40});
-    const ScalarType scalar = random.index(2) == 0 ? ScalarType::kFloat32 : ScalarType::kFloat64;
-    const Shape shape = random.pick(kShapes);
-    const bool self_join = random.index(2) == 0;
-    const KeyedPoints left = make_points(random, shape, 150, dims, keys, scalar);
-    const KeyedPoints right = make_points(random, shape, 170, dims, keys, scalar);
-    const Oracle oracle = oracle_of(left, self_join ? nullptr : &right, metric, eps, keys);
-    JoinRequest request(self_join ? Sides::one(left.view(), PairSelection::kAll)
-                                  : Sides::two(left.view(), right.view()),
-                        PointsWithin{metric, eps}, Output::pairs());
-    request.keys = keys;
-    request.resources.threads = 2;
-    for (const Knobs& knobs : plans()) {
-      request.knobs = knobs;
-      ASSERT_TRUE(every_output_matches(*cpu_engine(), request, oracle))
-          << "round " << round << ", keys " << keys.count << ", reaches " << keys.reach[0] << " "
-          << keys.reach[1] << " " << keys.reach[2];
+  for (int round = 0; round < (kSanitized ? 16 : 80); ++round) {
+    KeyedJoin join(random, make_keys(random), 150, 170);
+    join.request.resources.threads = 2;
+    for (const Knobs& knobs : plans(round % 8 == 0)) {
+      join.request.knobs = knobs;
+      ASSERT_TRUE(join.matches_on(*cpu_engine())) << "round " << round;
     }
   }
 }
 
 TEST(PairKeys, joins_in_parts_match_brute_force) {
   Random random(20261124);
-  for (int round = 0; round < (kSanitized ? 15 : 60); ++round) {
-    const PairKeys keys = make_keys(random);
-    const auto dims = random.pick<std::uint32_t>({1, 2, 3, 12});
-    const Metric metric = random.pick(kMetrics);
-    const double eps = metric == Metric::kCosine ? 0.1 : random.pick<double>({0, 7, 40});
-    const Shape shape = random.pick(kShapes);
-    const bool self_join = random.index(2) == 0;
-    const KeyedPoints left = make_points(random, shape, 350, dims, keys, ScalarType::kFloat64);
-    const KeyedPoints right = make_points(random, shape, 270, dims, keys, ScalarType::kFloat64);
-    const Oracle oracle = oracle_of(left, self_join ? nullptr : &right, metric, eps, keys);
-    JoinRequest request(self_join ? Sides::one(left.view(), PairSelection::kAll)
-                                  : Sides::two(left.view(), right.view()),
-                        PointsWithin{metric, eps}, Output::pairs());
-    request.keys = keys;
+  for (int round = 0; round < (kSanitized ? 10 : 30); ++round) {
+    KeyedJoin join(random, make_keys(random), 350, 270);
     for (const std::uint64_t fitting : {SmallParts::kAll, std::uint64_t{130}}) {
       SmallParts::rows_that_fit = fitting;
-      ASSERT_TRUE(every_output_matches(engine_of_parts(), request, oracle)) << "round " << round;
+      ASSERT_TRUE(join.matches_on(engine_of_parts())) << "round " << round;
     }
     SmallParts::rows_that_fit = SmallParts::kAll;
     MemoryFile file;
-    StoredPoints left_file(left.view(), 6), right_file(right.view(), 5);
-    set_sides(request, left_file.in_file(file), right_file.in_file(file));
-    request.resources.scratch = file.functions();
-    request.resources.memory_limit = 1 << 21;
-    ASSERT_TRUE(every_output_matches(*cpu_engine(), request, oracle)) << "round " << round;
-    ASSERT_TRUE(every_output_matches(engine_of_parts(), request, oracle)) << "round " << round;
+    StoredPoints left_file(join.left.view(), 6), right_file(join.right.view(), 5);
+    set_sides(join.request, left_file.in_file(file), right_file.in_file(file));
+    join.request.resources.scratch = file.functions();
+    join.request.resources.memory_limit = 1 << 21;
+    ASSERT_TRUE(join.matches_on(*cpu_engine())) << "round " << round;
+    ASSERT_TRUE(join.matches_on(engine_of_parts())) << "round " << round;
   }
 }
 
 TEST(PairKeys, joins_by_classes_of_length_match_brute_force) {
   Random random(20261125);
-  for (int round = 0; round < (kSanitized ? 15 : 60); ++round) {
+  for (int round = 0; round < (kSanitized ? 10 : 60); ++round) {
     PairKeys keys = make_keys(random);
     while (keys.intervals == 0) keys = make_keys(random);
-    const auto dims = random.pick<std::uint32_t>({1, 2, 3, 12});
-    const Metric metric = random.pick(kMetrics);
-    const double eps = metric == Metric::kCosine ? 0.1 : random.pick<double>({0, 7, 40});
-    const Shape shape = random.pick(kShapes);
-    const bool self_join = random.index(2) == 0;
-    const KeyedPoints left = make_points(random, shape, 250, dims, keys, ScalarType::kFloat64);
-    const KeyedPoints right = make_points(random, shape, 210, dims, keys, ScalarType::kFloat64);
-    const Oracle oracle = oracle_of(left, self_join ? nullptr : &right, metric, eps, keys);
-    JoinRequest request(self_join ? Sides::one(left.view(), PairSelection::kAll)
-                                  : Sides::two(left.view(), right.view()),
-                        PointsWithin{metric, eps}, Output::pairs());
-    request.keys = keys;
+    const KeyedJoin join(random, keys, 250, 210);
     SmallParts::lengths = random.pick<std::vector<double>>({{128}, {0.5}, {32, 1024}, {-3, 1e9}});
     for (const std::uint64_t rows : {std::uint64_t{1000}, std::uint64_t{90}}) {
       SmallParts::rows = rows;
-      EXPECT_TRUE(every_output_matches(engine_of_parts(), request, oracle)) << "round " << round;
+      EXPECT_TRUE(join.matches_on(engine_of_parts())) << "round " << round;
     }
     SmallParts::rows = 100;
     SmallParts::lengths.clear();

@@ -97,11 +97,12 @@ class RangeJoinProperty : public EngineTest {
     const double eps = random_eps(random, left, two ? other : left, metric);
     const Oracle oracle(left, right, metric, eps);
     // A sanitizer looks at what is done, not at the pairs: it sees every dataset with fewer knobs.
-    for (int run = 0; run < (kSanitized ? 4 : 16); ++run) {
+    for (int run = 0; run < (kSanitized ? 3 : 8); ++run) {
       JoinRequest request = make_request(left, right, metric, eps);
       request.knobs = random_knobs(random);
       // Batches of few pairs are for few points.
-      if (least_rows > 0 && request.knobs.batch_pairs == 1) request.knobs.batch_pairs = 100;
+      if (least_rows > 0 && request.knobs.batch_pairs == 1) request.knobs.batch_pairs = 1000;
+      if (least_rows > 0 && request.knobs.batch_pairs == 7) request.knobs.batch_pairs = 100;
       request.resources.threads = random.pick<std::uint32_t>({1, 2, 3, 8, 16});
       ask(request, random.pick(kOutputs));
       if (!two) select(request, random.pick(kSelections));

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -277,6 +278,29 @@ TEST_P(RangeJoin, as_many_dimensions_as_there_may_be) {
       EXPECT_TRUE(every_output_matches(engine(), request, oracle));
     }
   }
+}
+
+TEST_P(RangeJoin, as_many_indexed_dimensions_as_there_may_be) {
+  Random random(54);
+  std::size_t turn = 0;
+  for (const std::uint32_t dims : {kMaxGridDimensions, kMaxGridDimensions + 9})
+    for (const Metric metric : test::kMetrics)  // by cosine distance, too: of directions
+      for (const ScalarType scalar : kScalars) {
+        const Points points(dims, make_values(Shape::kLattice, random, 40, dims), scalar);
+        const Points others(dims, make_values(Shape::kLattice, random, 25, dims), scalar);
+        const double eps = distances_of_a_row(points, metric)[9];
+        for (const Points* const right : {static_cast<const Points*>(nullptr), &others}) {
+          JoinRequest request = make_request(points, right, metric, eps);
+          request.knobs.index = IndexMethod::kGrid;
+          request.knobs.indexed_dimensions = kMaxGridDimensions;
+          request.knobs.access_pattern = std::array{AccessPattern::kFull, AccessPattern::kLinearId,
+                                                    AccessPattern::kUnicomp}[turn++ % 3];
+          request.knobs.cell_order = CellOrder::kHilbert;
+          const RunResult result = run_join(engine(), request);
+          EXPECT_TRUE(matches_oracle(result, request, Oracle(points, right, metric, eps)));
+          EXPECT_EQ(result.stats.strategy.grid_dims, kMaxGridDimensions);
+        }
+      }
 }
 
 TEST_P(RangeJoin, several_workers_sort_and_walk_what_brute_force_finds) {

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <limits>
 #include <vector>
 
 #include "engine_harness.h"
@@ -118,20 +117,6 @@ TEST(WorkOfJoins, is_done_as_candidates_are_compared) {
         EXPECT_NEAR(static_cast<double>(stats.work_done) / static_cast<double>(stats.work),
                     compared, kShare);
       }
-    }
-  }
-}
-
-TEST(WorkOfJoins, of_a_spanning_tree_is_done_when_its_edges_come) {
-  const Points points = skewed_points(2, 3000, 4);
-  for (const std::uint64_t min_points : {1u, 5u, 40u}) {
-    JoinRequest request =
-        test::make_request(points, nullptr, Metric::kL2, std::numeric_limits<double>::max());
-    const Watched watched = watch(request.asking(Output::spanning_tree(min_points)));
-    ASSERT_FALSE(watched.seen.empty());
-    for (const JoinStats& stats : watched.seen) {
-      EXPECT_GE(stats.work, points.rows());
-      EXPECT_EQ(stats.work_done, stats.work);
     }
   }
 }
