@@ -122,7 +122,7 @@ void add_rows(const Dataset& data, SideMessage* side, std::vector<TestRegion>* r
   side->dims = data.dims;
   side->scalar = data.scalar;
   if (data.rows == 0) return;
-  side->has_rows = true;
+  side->has_rows = side->has_ids = true;
   std::vector<std::int64_t> ids(data.rows);
   for (std::uint64_t row = 0; row < data.rows; ++row) ids[row] = id_of(data, row);
   regions->emplace_back(data.first_chunk, data.rows * point_bytes(data));
