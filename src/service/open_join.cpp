@@ -104,8 +104,7 @@ void take_groups(const OpenJoin& message, const JoinRequest& request, Descriptor
               !message.sides[0].has_ids,
           "a join has no such groups");
   if (message.groups > 1)
-    taken->of_row =
-        Region(descriptors->take(), request.left().rows * sizeof(std::uint32_t), false);
+    taken->of_row = Region(descriptors->take(), request.left().rows * sizeof(std::uint32_t), false);
 }
 
 Dataset ClientRows::view() const {

@@ -123,8 +123,8 @@ Status open_in_service(EngineRun* run) {
   run->unreached = {};
   if (!status.ok()) return status;
   if (run->service.socket < 0 && !reach(run, false, &status)) return status;
-  status = open_service_join(&run->service, wanted_engine(), run->request, run->shared,
-                             run->groups, &run->join);
+  status = open_service_join(&run->service, wanted_engine(), run->request, run->shared, run->groups,
+                             &run->join);
   if (!status.ok()) close_connection(&run->service);
   return status;
 }

@@ -71,9 +71,9 @@ struct SumWork {
   std::uint64_t row_room, group_count, first_room, pair_room, tally_room;
   std::uint64_t emitted;  ///< groups
   PairSums asked;
-  GroupSums found;           ///< of rows that engines of the session found; no groups: see group_sums()
-  Size told_bytes;           ///< of its columns, with what else is in the context
-  ToldColumn* told[3];       ///< by ToldKind
+  GroupSums found;      ///< of rows that engines of the session found; no groups: see group_sums()
+  Size told_bytes;      ///< of its columns, with what else is in the context
+  ToldColumn* told[3];  ///< by ToldKind
   FoldWord** columns[2];     ///< [columns][points] of the right side, of the left one; in memory
   std::uint64_t* places[2];  ///< [columns][chunks] likewise, in the file
   bool* left_fails;          ///< [left rows] some value is not to be had; null: all are

@@ -16,7 +16,7 @@ namespace gpujoin {
 struct RightValues {
   bool* there;       ///< false: NULL, filtered out, or not to be had
   __int128* values;  ///< integers, or orders
-  double* reals;  ///< NaN where there is none
+  double* reals;     ///< NaN where there is none
   bool some_missing, some_large, some_large_squares;
 };
 

@@ -193,8 +193,7 @@ Status send_join(const Connection* connection, service::WantedEngine engine,
   if (status.ok() && request.output() == Output::kSums)
     status = send_sums(request, &sums, &message.sums_bytes, files, &count);
   message.groups = groups.count;
-  if (status.ok())
-    status = send_groups(groups, request.left().rows, &group_of_row, files, &count);
+  if (status.ok()) status = send_groups(groups, request.left().rows, &group_of_row, files, &count);
   if (status.ok() &&
       send_message(connection->socket, message, files, count) != service::ChannelState::kDone)
     status = lost();
@@ -209,8 +208,8 @@ Status send_join(const Connection* connection, service::WantedEngine engine,
 const EngineTable* service_engine() { return &kTable; }
 
 Status open_service_join(const Connection* connection, service::WantedEngine engine,
-                         const JoinRequest& request, const SharedSide* sides, const SumGroups& groups,
-                         Join** opened) {
+                         const JoinRequest& request, const SharedSide* sides,
+                         const SumGroups& groups, Join** opened) {
   *opened = nullptr;
   const Status status = send_join(connection, engine, request, sides, groups);
   if (!status.ok()) return status;

@@ -38,11 +38,11 @@ const EngineTable* service_engine();
 /// Opens a join in a conversation that has none, which stays the caller's and outlives the join.
 /// sides[0 .. 2), of a self-join the first: where the rows lie; what the request has elsewhere is
 /// copied. Rows in a file cannot be joined. With `groups` batches name groups in the place of left
-/// rows; a group may come several times, and not at all without pairs. On failure *join is null and the conversation of no
-/// further use. Raises nothing.
+/// rows; a group may come several times, and not at all without pairs. On failure *join is null and
+/// the conversation of no further use. Raises nothing.
 Status open_service_join(const Connection* connection, service::WantedEngine engine,
-                         const JoinRequest& request, const SharedSide* sides, const SumGroups& groups,
-                         Join** join);
+                         const JoinRequest& request, const SharedSide* sides,
+                         const SumGroups& groups, Join** join);
 
 /// Whether a join failed because the service ended.
 bool says_service_ended(const Status& status);
