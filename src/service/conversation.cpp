@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 
 #include "service/failure.h"
 #include "service/log.h"
@@ -237,6 +238,8 @@ void Conversation::run_join(const OpenJoin& message) {
     take_sums(message, request.left().rows, request.right().rows, &descriptors_, &sums);
     request = request.asking(Output::sums(&sums.sums));
   }
+  ClientGroups groups;
+  take_groups(message, request, &descriptors_, &groups);
   require(check_request(request));
   require(are_known_keys(request), "a key of a join is not as the request has it");
   RunningJoin join({service_.engines, service_.admission}, interrupt_, request, wanted);
@@ -247,7 +250,9 @@ void Conversation::run_join(const OpenJoin& message) {
     ~Shown() { entry.show(nullptr); }
   } shown{shown_};
   shown_.show(&join);
-  send_batches(join, results);
+  std::optional<GroupedRows> grouped;
+  if (groups.count > 0) grouped.emplace(request, groups);
+  send_batches(join, results, grouped ? &*grouped : nullptr);
 }
 
 /// The rows of a side, which stay for the rest of the conversation.
@@ -276,22 +281,34 @@ void Conversation::describe(const RunningJoin& join, Batch* message) const {
   stats.right_rows = std::min(stats.right_rows, sides_[1].count);
 }
 
-void Conversation::send_batches(RunningJoin& join, ResultSender& results) {
+/// Sends what the engine finds; where there are `groups` these instead of its rows.
+void Conversation::send_batches(RunningJoin& join, ResultSender& results, GroupedRows* groups) {
   ResultBatch batch;
   Status status;
   while ((status = join.next(&batch)).ok()) {
-    for (results.begin(batch); !results.done();) {
-      while (!has_room(join)) {
-      }
-      ResultSender::Packet packet;
-      results.copy_next(&packet);
-      describe(join, &packet.message);
-      send(packet.message, packet.files, packet.count);
-      ++ahead_;
+    if (groups == nullptr) {
+      send_batch(join, results, batch);
+      continue;
     }
+    for (std::uint64_t row = 0; !groups->add(batch, &row);)
+      send_batch(join, results, groups->take());
   }
   if (status.code == StatusCode::kInterrupted) throw Gone{};
+  if (status.code == StatusCode::kEnd && groups != nullptr)
+    send_batch(join, results, groups->take());
   send_end(status, &join);
+}
+
+void Conversation::send_batch(RunningJoin& join, ResultSender& results, const ResultBatch& batch) {
+  for (results.begin(batch); !results.done();) {
+    while (!has_room(join)) {
+    }
+    ResultSender::Packet packet;
+    results.copy_next(&packet);
+    describe(join, &packet.message);
+    send(packet.message, packet.files, packet.count);
+    ++ahead_;
+  }
 }
 
 /// Whether a batch may be sent; if not, waits for what the client says next, and lets others work.

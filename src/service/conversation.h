@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "service/descriptor.h"
+#include "service/grouped_rows.h"
 #include "service/hangups.h"
 #include "service/join_board.h"
 #include "service/join_counts.h"
@@ -64,7 +65,8 @@ class Conversation {
   void run_join(const OpenJoin& message);
   Dataset rows_of(int side, const SideMessage& message, bool packed);
   void describe(const RunningJoin& join, Batch* message) const;
-  void send_batches(RunningJoin& join, ResultSender& results);
+  void send_batches(RunningJoin& join, ResultSender& results, GroupedRows* groups);
+  void send_batch(RunningJoin& join, ResultSender& results, const ResultBatch& batch);
   bool has_room(RunningJoin& join);
   void take_next();
   void send_end(const Status& status, const RunningJoin* join);

@@ -94,6 +94,19 @@ void take_sums(const OpenJoin& message, std::uint64_t left_rows, std::uint64_t r
   sums.integers = taken->integers.data();
 }
 
+void take_groups(const OpenJoin& message, const JoinRequest& request, Descriptors* descriptors,
+                 ClientGroups* taken) {
+  taken->count = message.groups;
+  if (message.groups == 0) return;
+  const bool are_known =
+      request.output() == Output::kSums || request.output() == Output::kCountPerRow;
+  require(are_known && message.groups <= kMostSumGroups && !message.sides[0].of_table &&
+              !message.sides[0].has_ids,
+          "a join has no such groups");
+  if (message.groups > 1)
+    taken->of_row = Region(descriptors->take(), request.left().rows * sizeof(std::uint32_t), false);
+}
+
 Dataset ClientRows::view() const {
   Dataset data{coordinates.data(), ids.as<std::int64_t>(), rows, dims, scalar, scores.as<double>()};
   data.keys = keys.as<double>();
@@ -105,6 +118,8 @@ ClientRows take_rows(const SideMessage& side, Descriptors* descriptors) {
   require(is_bool(side.of_table) && is_bool(side.has_rows) && is_bool(side.has_scores) &&
               is_bool(side.has_patches),
           "a side of a join is neither of a table nor of its own");
+  require(is_bool(side.has_ids) && (side.has_ids || !side.of_table || !side.has_rows),
+          "the rows of a table have no ids");
   require(is_up_to(ScalarType::kBits, side.scalar) && side.dims <= kMaxDimensions &&
               side.rows <= kMaxRows && (side.rows == 0 || (side.has_rows && side.dims > 0)),
           "a side of a join has no such rows");
@@ -120,7 +135,8 @@ ClientRows take_rows(const SideMessage& side, Descriptors* descriptors) {
   if (side.has_rows) {
     taken.coordinates =
         Region(descriptors->take(), side.rows * side.dims * scalar_bytes(side.scalar), stays);
-    taken.ids = Region(descriptors->take(), side.rows * sizeof(std::int64_t), stays);
+    if (side.has_ids)
+      taken.ids = Region(descriptors->take(), side.rows * sizeof(std::int64_t), stays);
   }
   if (side.has_scores)
     taken.scores = Region(descriptors->take(), side.rows * sizeof(double), stays);

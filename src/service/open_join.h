@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/request/group_sums.h"
 #include "service/protocol/channel.h"
 #include "service/protocol/messages.h"
 #include "service/region.h"
@@ -44,6 +45,16 @@ struct ClientSums {
 /// request. Throws Failure.
 void take_sums(const OpenJoin& message, std::uint64_t left_rows, std::uint64_t right_rows,
                Descriptors* descriptors, ClientSums* taken);
+
+/// The groups of left rows, in memory of the client.
+struct ClientGroups {
+  std::uint64_t count = 0;  ///< 0: rows of the result are left rows
+  Region of_row;            ///< none where there is one group
+};
+
+/// Takes the descriptor of groups, after those of all else. Throws Failure.
+void take_groups(const OpenJoin& message, const JoinRequest& request, Descriptors* descriptors,
+                 ClientGroups* taken);
 
 /// Takes the descriptors of a side, maps their memory and checks that it is as large as the message
 /// says. Throws Failure.

@@ -117,16 +117,18 @@ OpenJoin message_of(const JoinRequest& request, WantedEngine engine) {
   return message;
 }
 
-void add_rows(const Dataset& data, SideMessage* side, std::vector<TestRegion>* regions) {
+void add_rows(const Dataset& data, SideMessage* side, std::vector<TestRegion>* regions,
+              bool are_named) {
   side->rows = data.rows;
   side->dims = data.dims;
   side->scalar = data.scalar;
   if (data.rows == 0) return;
   side->has_rows = true;
+  side->has_ids = are_named;
   std::vector<std::int64_t> ids(data.rows);
   for (std::uint64_t row = 0; row < data.rows; ++row) ids[row] = id_of(data, row);
   regions->emplace_back(data.first_chunk, data.rows * point_bytes(data));
-  regions->emplace_back(ids.data(), ids.size() * sizeof ids[0]);
+  if (are_named) regions->emplace_back(ids.data(), ids.size() * sizeof ids[0]);
   side->has_scores = data.scores != nullptr;
   if (side->has_scores) regions->emplace_back(data.scores, data.rows * sizeof(double));
   side->key_columns = data.key_columns;
@@ -168,6 +170,49 @@ bool Client::open(const JoinRequest& request, WantedEngine engine) {
   if (!request.self_join()) add_rows(request.right(), &message.sides[1], &regions);
   if (request.output() == Output::kSums) add_sums(request, &message, &regions);
   return say(message, files_of(regions));
+}
+
+bool Client::open_grouped(const JoinRequest& request,
+                          const std::vector<std::uint32_t>& group_of_row, std::uint64_t count) {
+  OpenJoin message = message_of(request, WantedEngine::kCpu);
+  std::vector<TestRegion> regions;
+  add_rows(request.left(), &message.sides[0], &regions, false);
+  if (!request.self_join()) add_rows(request.right(), &message.sides[1], &regions, false);
+  if (request.output() == Output::kSums) add_sums(request, &message, &regions);
+  message.groups = count;
+  if (count > 1)
+    regions.emplace_back(group_of_row.data(), group_of_row.size() * sizeof group_of_row[0]);
+  return say(message, files_of(regions));
+}
+
+Status Client::collect_groups(
+    const JoinRequest& request,
+    std::map<std::uint32_t, std::pair<std::uint64_t, std::vector<FoldWord>>>* groups) {
+  const std::uint32_t width = request.output() == Output::kSums ? row_words(*request.sums()) : 0;
+  for (;;) {
+    const Batch* const message = hear<Batch>();
+    if (message == nullptr) return {StatusCode::kUnavailable};
+    if (!message->status.ok()) return message->status;
+    take_regions(*message);
+    const ResultBatch& batch = message->batch;
+    const auto at = [this]<class T>(const T* place) {
+      return reinterpret_cast<const T*>(results_.base + reinterpret_cast<std::uintptr_t>(place));
+    };
+    for (std::uint64_t i = 0; i < batch.row_count; ++i) {
+      auto& [pairs, words] = (*groups)[at(batch.rows)[i]];
+      const bool is_new = pairs == 0;
+      pairs += at(batch.counts)[i];
+      if (width == 0) continue;
+      const FoldWord* const others = at(batch.sums) + i * width;
+      if (is_new)
+        words.assign(others, others + width);
+      else
+        merge_rows(*request.sums(), words.data(), others);
+    }
+    Next next;
+    start_message(&next);
+    if (!say(next)) return {StatusCode::kUnavailable};
+  }
 }
 
 void Client::take_regions(const Batch& message) {

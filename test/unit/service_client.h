@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -96,6 +97,15 @@ class Client {
   bool greet(std::uint32_t database = 1);
   /// Sends a join of the request's own rows, sides of no table.
   bool open(const JoinRequest& request, service::WantedEngine engine = service::WantedEngine::kCpu);
+  /// Sends a join whose left rows, named by position, are wanted by groups: `count` of them, and
+  /// the group of each row.
+  bool open_grouped(const JoinRequest& request, const std::vector<std::uint32_t>& group_of_row,
+                    std::uint64_t count);
+  /// Hears batches of groups to the end: the pairs and words of each; a group may come several
+  /// times.
+  Status collect_groups(
+      const JoinRequest& request,
+      std::map<std::uint32_t, std::pair<std::uint64_t, std::vector<FoldWord>>>* groups);
   /// Hears batches to the end. Where `most` is given, hangs up after so many.
   RunResult collect_batches(const JoinRequest& request, std::uint64_t most = ~std::uint64_t{0});
   /// greet(), open() and collect_batches().
@@ -116,7 +126,8 @@ class Client {
 /// What OpenJoin says of a request; the rows come with it.
 service::OpenJoin message_of(const JoinRequest& request, service::WantedEngine engine);
 /// Adds the rows of a side to a message's regions.
-void add_rows(const Dataset& data, service::SideMessage* side, std::vector<TestRegion>* regions);
+void add_rows(const Dataset& data, service::SideMessage* side, std::vector<TestRegion>* regions,
+              bool are_named = true);
 std::vector<int> files_of(const std::vector<TestRegion>& regions);
 
 }  // namespace gpujoin::test

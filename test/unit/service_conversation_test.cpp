@@ -99,6 +99,70 @@ TEST(ServiceConversation, sums_are_those_of_the_engine) {
   }
 }
 
+/// Of counts and of sums, by one group and by several, one of which has no row.
+TEST(ServiceConversation, groups_are_the_sums_of_their_rows) {
+  TestServer server;
+  const Points left = random_points(1, 60000), right = random_points(2, 500);
+  constexpr std::uint32_t kGroups = 7;
+  std::vector<std::uint32_t> group_of_row(left.rows());
+  Random random(3);
+  for (std::uint32_t& group : group_of_row)
+    group = static_cast<std::uint32_t>(random.index(kGroups - 1));
+  const SumsOf asked(left, right);
+  const JoinRequest join = make_request(left, &right, Metric::kL2, 1);
+  for (const Output& output : {Output::sums(&asked.sums), Output::count_per_row()})
+    for (const std::uint32_t count : {1u, kGroups}) {
+      const JoinRequest request = join.asking(output);
+      const std::uint64_t width = request.output() == Output::kSums ? row_words(asked.sums) : 0;
+      std::map<std::uint32_t, std::pair<std::uint64_t, std::vector<FoldWord>>> expected, found;
+      const RunResult rows = run_join(*cpu_engine(), request);
+      for (const RowCount& row : rows.counts) {
+        if (row.count == 0) continue;
+        auto& [pairs, words] = expected[count > 1 ? group_of_row[row.id] : 0];
+        pairs += row.count;
+        if (width == 0) continue;
+        if (words.empty()) {
+          words.resize(width);
+          clear_row(asked.sums, words.data());
+        }
+        std::vector<FoldWord> others(width);
+        for (std::uint64_t w = 0; w < width; ++w) others[w].number = rows.sums.at(row.id)[w];
+        merge_rows(asked.sums, words.data(), others.data());
+      }
+      Client client(server.path());
+      ASSERT_TRUE(client.greet() && client.open_grouped(request, group_of_row, count));
+      ASSERT_EQ(client.collect_groups(request, &found).code, StatusCode::kEnd);
+      ASSERT_EQ(found.size(), count > 1 ? kGroups - 1 : 1);
+      for (const auto& [group, of] : expected) {
+        EXPECT_EQ(found[group].first, of.first);
+        ASSERT_EQ(found[group].second.size(), width);
+        for (std::uint64_t w = 0; w < width; ++w)
+          EXPECT_EQ(found[group].second[w].number, of.second[w].number) << group << ' ' << w;
+      }
+    }
+}
+
+TEST(ServiceConversation, groups_that_no_client_sends_are_refused) {
+  TestServer server;
+  const Points points = random_points(1, 100);
+  const std::vector<std::uint32_t> groups(points.rows(), 5);  // of two
+  const JoinRequest request =
+      make_request(points, nullptr, Metric::kL2, 1).asking(Output::count_per_row());
+  const auto answer = [&](const JoinRequest& of, const std::vector<std::uint32_t>& group_of_row,
+                          std::uint64_t count) {
+    std::map<std::uint32_t, std::pair<std::uint64_t, std::vector<FoldWord>>> found;
+    Client client(server.path());
+    EXPECT_TRUE(client.greet() && client.open_grouped(of, group_of_row, count));
+    const Status status = client.collect_groups(of, &found);
+    EXPECT_LE(found.size(), 1u);
+    return status.code;
+  };
+  EXPECT_EQ(answer(request, groups, 2), StatusCode::kEnd);  // all are taken for the last one
+  EXPECT_EQ(answer(request, groups, kMostSumGroups + 1), StatusCode::kInvalidArgument);
+  EXPECT_EQ(answer(request.asking(Output::pairs()), groups, 2), StatusCode::kInvalidArgument);
+  EXPECT_EQ(answer(request, {}, 2), StatusCode::kInvalidArgument);  // too little memory
+}
+
 TEST(ServiceConversation, sums_that_no_client_sends_are_refused) {
   TestServer server;
   const Points points = random_points(1, 100);

@@ -123,7 +123,8 @@ Status open_in_service(EngineRun* run) {
   run->unreached = {};
   if (!status.ok()) return status;
   if (run->service.socket < 0 && !reach(run, false, &status)) return status;
-  status = open_service_join(&run->service, wanted_engine(), run->request, run->shared, &run->join);
+  status = open_service_join(&run->service, wanted_engine(), run->request, run->shared, run->groups,
+                             &run->join);
   if (!status.ok()) close_connection(&run->service);
   return status;
 }
@@ -300,6 +301,7 @@ Resources engine_resources(const EngineRun* run) {
 
 void set_request(EngineRun* run, const JoinRequest& request) {
   run->request = request;
+  run->groups = {};
   name_radius(run, to_string(request.metric()), request.eps());
   run->request.resources = engine_resources(run);
   run->request.knobs = knob_settings();
@@ -331,6 +333,10 @@ void share_side(EngineRun* run, int side, const SharedPoints* shared, const Kept
   run->read_whole = read_whole;
   run->report.table_blocks += kept.table.blocks;
   run->report.blocks_read += kept.table.count;
+}
+
+bool gives_groups(const EngineRun* run) {
+  return run->groups.count > 0 && run->engine == service_engine();
 }
 
 void begin_join(EngineRun* run) {

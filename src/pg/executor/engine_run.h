@@ -63,6 +63,7 @@ struct EngineRun {
   Connection service;    ///< with the service, where the join runs there
   Status unreached;      ///< why begin_service_join() found no service, until the join starts
   SharedSide shared[2];  ///< where the rows of the sides lie in shared memory, as far as they do
+  SumGroups groups;      ///< by which the service adds up what it finds of left rows
   /// Reads the rows that the service has, and sets the request again; null: the backend has all.
   /// False: the run ends, exhausted, and the caller joins in another way.
   bool (*read_whole)(EngineRun* run);
@@ -91,7 +92,7 @@ std::uint64_t dataset_share(const EngineRun* run, int sides);
 /// What the settings allow the engine. The run's data takes part of its memory.
 Resources engine_resources(const EngineRun* run);
 
-/// Sets run->request, with these resources and the knobs of the settings.
+/// Sets run->request, with these resources and the knobs of the settings, and without groups.
 void set_request(EngineRun* run, const JoinRequest& request);
 
 /// Has reports show the request's metric and radius as the caller knows them.
@@ -113,6 +114,9 @@ void forget_sides(EngineRun* run);
 /// the service, as far as they are kept. Both outlive the run.
 void share_side(EngineRun* run, int side, const SharedPoints* shared, const KeptSide& kept,
                 bool (*read_whole)(EngineRun* run));
+
+/// Whether rows of batches are groups.
+bool gives_groups(const EngineRun* run);
 
 /// Begins a join: one more of the session's. Stops the engine and forgets its figures.
 void begin_join(EngineRun* run);

@@ -442,6 +442,10 @@ Output wanted_sums(JoinNode* node);
 /// pairs can be asked for; nothing is taken.
 bool take_sums(JoinNode* node);
 
+/// Before the engine starts: has sums come by the groups of left rows, where that is all that is
+/// wanted of these rows.
+void group_sums(JoinNode* node);
+
 /// Why the engine has not added the pairs up; null: it has, or pairs are not added up.
 const char* sums_problem(const JoinNode* node);
 

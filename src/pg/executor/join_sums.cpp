@@ -131,6 +131,7 @@ void clear_groups(JoinNode* node) {
   work->tallies = nullptr;
   work->group_count = work->first_room = work->pair_room = work->tally_room = 0;
   work->emitted = 0;
+  work->found = {};
   forget_sum_request(node);
   const bool grouped = work->groups != nullptr;
   work->row_room = row_count(node->left);
@@ -182,7 +183,52 @@ bool take_rows(JoinNode* node, const ResultBatch& batch, std::uint64_t first, st
   return true;
 }
 
+/// Adds what was found of a group; false where it is not right.
+bool take_group(JoinNode* node, std::uint64_t group, std::uint64_t pairs, const FoldWord* words) {
+  SumWork* const work = node->sums;
+  if (!are_right(work, words, false)) return false;
+  work->pairs[group] += pairs;
+  for (int s = 0; s < work->count; ++s)
+    if (!add_words(work->sums[s], &work->tallies[group * work->count + s], kNoRow,
+                   static_cast<std::int64_t>(pairs), words, over_scan_tuple(node)))
+      return false;
+  return true;
+}
+
+/// Adds what was found of the groups so far, and forgets it.
+bool take_found(JoinNode* node) {
+  GroupSums& found = node->sums->found;
+  const std::uint64_t width = row_words(node->sums->asked);
+  bool right = true;
+  for (std::uint64_t group = 0; right && group < found.groups; ++group)
+    right = found.counts[group] == 0 ||
+            take_group(node, group, found.counts[group],
+                       found.sums != nullptr ? found.words + group * width : nullptr);
+  clear_groups(&found);
+  return right;
+}
+
+/// Adds a batch whose left rows are wanted by their groups alone.
+bool take_by_groups(JoinNode* node, const ResultBatch& batch) {
+  SumWork* const work = node->sums;
+  bool right = true;
+  if (!gives_groups(node->run)) {
+    for (std::uint64_t row = 0; right && row < batch.row_count;) {
+      row = add_rows(batch, row, &work->found);
+      if (row < batch.row_count) right = take_found(node);
+    }
+    return right;
+  }
+  const std::uint64_t width = batch.sums != nullptr ? row_words(work->asked) : 0;
+  for (std::uint64_t i = 0; right && i < batch.row_count; ++i)
+    right = batch.rows[i] < work->group_count &&
+            take_group(node, batch.rows[i], batch.counts[i],
+                       width > 0 ? batch.sums + i * width : nullptr);
+  return right;
+}
+
 bool take_batch(JoinNode* node, const ResultBatch& batch) {
+  if (node->sums->found.groups > 0) return take_by_groups(node, batch);
   for (std::uint64_t first = 0; first < batch.row_count; first += kRowsAtOnce) {
     CHECK_FOR_INTERRUPTS();
     const std::uint64_t count = std::min(kRowsAtOnce, batch.row_count - first);
@@ -380,6 +426,26 @@ bool prepare_sums(JoinNode* node) {
   return node->sums->problem == nullptr;
 }
 
+void group_sums(JoinNode* node) {
+  constexpr std::uint64_t kFewestRows = 16;  // of a group; with fewer there is little to save
+  SumWork* const work = node->sums;
+  const std::uint64_t groups = work->group_count;
+  const auto needs_rows = [](const Sum& sum) {
+    return sum.plan.state == SumState::kFloatDeviation;  // the more pairs, the less exact
+  };
+  work->found = {};
+  if (!node->left.unkept || node->matches != nullptr || groups > kMostSumGroups ||
+      groups * kFewestRows > node->left.points.rows ||
+      std::any_of(work->sums, work->sums + work->count, needs_rows))
+    return;
+  const bool counts = work->asked.measures == 0;
+  work->found = {counts ? nullptr : &work->asked, work->group_of_row, groups, 0, nullptr, nullptr};
+  work->found.counts = allocate_rows<std::uint64_t>(work, groups);
+  if (!counts) work->found.words = allocate_rows<FoldWord>(work, groups * row_words(work->asked));
+  clear_groups(&work->found);
+  node->run->groups = {work->group_of_row, groups};
+}
+
 bool take_sums(JoinNode* node) {
   SumWork* const work = node->sums;
   const bool knows_groups = work->groups == nullptr || node->left.unkept;
@@ -389,6 +455,7 @@ bool take_sums(JoinNode* node) {
     right = take_batch(node, node->run->batch);
     if (right) node->total += node->run->batch.pair_count;
   }
+  if (right && !node->run->exhausted) right = take_found(node);
   if (right && !node->run->exhausted) {
     forget_sum_request(node);
     return true;

@@ -3,6 +3,7 @@
 // what to add; and sum_words.cpp, which takes over what the engine found of a row.
 #pragma once
 
+#include "engine/request/group_sums.h"
 #include "pg/executor/join_node.h"
 #include "pg/executor/row_groups.h"
 #include "pg/executor/sum_state.h"
@@ -70,8 +71,9 @@ struct SumWork {
   std::uint64_t row_room, group_count, first_room, pair_room, tally_room;
   std::uint64_t emitted;  ///< groups
   PairSums asked;
-  Size told_bytes;           ///< of its columns, with what else is in the context
-  ToldColumn* told[3];       ///< by ToldKind
+  GroupSums found;      ///< of rows that engines of the session found; no groups: see group_sums()
+  Size told_bytes;      ///< of its columns, with what else is in the context
+  ToldColumn* told[3];  ///< by ToldKind
   FoldWord** columns[2];     ///< [columns][points] of the right side, of the left one; in memory
   std::uint64_t* places[2];  ///< [columns][chunks] likewise, in the file
   bool* left_fails;          ///< [left rows] some value is not to be had; null: all are

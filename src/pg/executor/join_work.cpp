@@ -48,8 +48,8 @@ Sides wanted_sides(JoinNode* node) {
                          are_same_points(node) && (!has_keys(node) || node->keys->same);
   const auto dataset = [&](bool left) {
     const Side& side = left ? node->left : node->right;
-    const Dataset points =
-        with_keys(node, left, &side == classed ? node->classes.points : side.points);
+    Dataset points = with_keys(node, left, &side == classed ? node->classes.points : side.points);
+    if (side.unkept && points.file == nullptr) points.ids = nullptr;  // which are positions
     return node->sums != nullptr ? with_sums(node, left, self_join, points) : points;
   };
   if (!self_join) return Sides::two(dataset(true), dataset(false));
@@ -84,6 +84,7 @@ void start_points(JoinNode* node) {
   forget_pairs(node);
   set_request(node->run, wanted_request(node));
   weigh_keys(node);
+  if (node->mode == Mode::kSums) group_sums(node);
   start_engine(node->run);
   node->top_asked = node->mode == Mode::kTop ? node->top.k : 0;
 }

@@ -16,7 +16,7 @@ namespace gpujoin {
 struct RightValues {
   bool* there;       ///< false: NULL, filtered out, or not to be had
   __int128* values;  ///< integers, or orders
-  double* reals;
+  double* reals;     ///< NaN where there is none
   bool some_missing, some_large, some_large_squares;
 };
 
@@ -189,7 +189,7 @@ void for_arrays(const SumWork* work, bool left, const SumValues& values, const V
       const SumArithmetic arithmetic = arithmetic_of(sum.plan.state);
       visit(&right.there, false);
       if (!combines(sum) && arithmetic == SumArithmetic::kFloats)
-        visit(&right.reals, 0.0);
+        visit(&right.reals, std::numeric_limits<double>::quiet_NaN());
       else if (combines(sum) || arithmetic != SumArithmetic::kNone)
         visit(&right.values, __int128{0});
     }
@@ -415,7 +415,7 @@ FoldWord told_number(const ToldColumn& column, const SumValues& values, std::uin
     return word;
   }
   if (column.of == ColumnOf::kReal) {
-    word.real = of.there[i] ? of.reals[i] : std::numeric_limits<double>::quiet_NaN();
+    word.real = of.reals[i];
     return word;
   }
   const auto value =
@@ -452,6 +452,14 @@ std::uint32_t list_columns(const SumWork* work, bool left, ToldColumn* columns) 
   return asked.right_columns + asked.integer_columns;
 }
 
+/// What was read of all points and is a column as it stands, which it becomes; null: it is none.
+FoldWord* take_as_read(const ToldColumn& column, const SumValues& values) {
+  double** const read = column.of == ColumnOf::kReal   ? &values.of_sums[column.sum].reals
+                        : column.of == ColumnOf::kLeaf ? &values.leaves[column.sum][column.leaf]
+                                                       : nullptr;
+  return read != nullptr ? reinterpret_cast<FoldWord*>(std::exchange(*read, nullptr)) : nullptr;
+}
+
 /// Makes the columns of a side: in memory, or chunk by chunk in the file where its points are.
 void tell_side(JoinNode* node, bool left, SumValues* values) {
   SumWork* const work = node->sums;
@@ -463,6 +471,8 @@ void tell_side(JoinNode* node, bool left, SumValues* values) {
   if (points.file == nullptr) {
     work->columns[left] = allocate_rows<FoldWord*>(work, count);
     for (std::uint32_t c = 0; c < count; ++c) {
+      work->columns[left][c] = take_as_read(columns[c], *values);
+      if (work->columns[left][c] != nullptr) continue;
       work->columns[left][c] = allocate_rows<FoldWord>(work, points.rows);
       for (std::uint64_t i = 0; i < points.rows; ++i)
         work->columns[left][c][i] = told_number(columns[c], *values, i);

@@ -179,24 +179,27 @@ constexpr EngineTable kTable = {.name = "service",
 
 /// Sends the join. What of its rows had to be copied is the service's alone afterwards.
 Status send_join(const Connection* connection, service::WantedEngine engine,
-                 const JoinRequest& request, const SharedSide* sides) {
+                 const JoinRequest& request, const SharedSide* sides, const SumGroups& groups) {
   service::OpenJoin message;
   service::start_message(&message);
   message.engine = engine;
   std::memcpy(message.request, &request, sizeof request);
   SentSide copies[service::kSides];
-  SharedRegion sums;
+  SharedRegion sums, group_of_row;
   int files[service::kMostDescriptors], count = 0;
   Status status = send_side(request.left(), sides[0], &copies[0], &message.sides[0], files, &count);
   if (status.ok() && !request.self_join())
     status = send_side(request.right(), sides[1], &copies[1], &message.sides[1], files, &count);
   if (status.ok() && request.output() == Output::kSums)
     status = send_sums(request, &sums, &message.sums_bytes, files, &count);
+  message.groups = groups.count;
+  if (status.ok()) status = send_groups(groups, request.left().rows, &group_of_row, files, &count);
   if (status.ok() &&
       send_message(connection->socket, message, files, count) != service::ChannelState::kDone)
     status = lost();
   for (SentSide& side : copies) close_side(&side);
   service::close_region(&sums);
+  service::close_region(&group_of_row);
   return status;
 }
 
@@ -205,9 +208,10 @@ Status send_join(const Connection* connection, service::WantedEngine engine,
 const EngineTable* service_engine() { return &kTable; }
 
 Status open_service_join(const Connection* connection, service::WantedEngine engine,
-                         const JoinRequest& request, const SharedSide* sides, Join** opened) {
+                         const JoinRequest& request, const SharedSide* sides,
+                         const SumGroups& groups, Join** opened) {
   *opened = nullptr;
-  const Status status = send_join(connection, engine, request, sides);
+  const Status status = send_join(connection, engine, request, sides, groups);
   if (!status.ok()) return status;
   void* const memory = std::malloc(sizeof(ServiceJoin));
   if (memory == nullptr)

@@ -25,16 +25,24 @@ struct SharedSide {
   const TablePatches* table = nullptr;   ///< the rows are these, and the service's
 };
 
+/// By which groups of left rows counts and sums are wanted. Not owned.
+struct SumGroups {
+  const std::uint32_t* of_row = nullptr;  ///< [left rows]; unused where there is one group
+  std::uint64_t count = 0;                ///< 0: each left row's are wanted
+};
+
 /// The table of joins that open_service_join() has opened. Its own open() opens none: a join needs
 /// a conversation.
 const EngineTable* service_engine();
 
 /// Opens a join in a conversation that has none, which stays the caller's and outlives the join.
 /// sides[0 .. 2), of a self-join the first: where the rows lie; what the request has elsewhere is
-/// copied. Rows in a file cannot be joined. On failure *join is null and the conversation of no
-/// further use. Raises nothing.
+/// copied. Rows in a file cannot be joined. With `groups` batches name groups in the place of left
+/// rows; a group may come several times, and not at all without pairs. On failure *join is null and
+/// the conversation of no further use. Raises nothing.
 Status open_service_join(const Connection* connection, service::WantedEngine engine,
-                         const JoinRequest& request, const SharedSide* sides, Join** join);
+                         const JoinRequest& request, const SharedSide* sides,
+                         const SumGroups& groups, Join** join);
 
 /// Whether a join failed because the service ended.
 bool says_service_ended(const Status& status);

@@ -73,6 +73,7 @@ Status send_rows(const Dataset& data, const SharedPoints& shared, SentSide* copi
   message->dims = data.dims;
   message->scalar = data.scalar;
   message->has_rows = true;
+  message->has_ids = data.ids != nullptr || message->of_table;
   message->has_scores = data.scores != nullptr;
   message->key_columns = data.key_columns;
   const bool whole = is_contiguous(data) &&
@@ -81,12 +82,12 @@ Status send_rows(const Dataset& data, const SharedPoints& shared, SentSide* copi
   const bool scored = holds(shared.scores, data.scores, data.rows * sizeof(double));
   Status status;
   if (!whole) status = copy_coordinates(data, &copies->coordinates);
-  if (status.ok() && !named) status = copy_ids(data, &copies->ids);
+  if (status.ok() && message->has_ids && !named) status = copy_ids(data, &copies->ids);
   if (status.ok() && message->has_scores && !scored) status = copy_scores(data, &copies->scores);
   if (status.ok() && data.key_columns > 0) status = copy_keys(data, &copied->keys);
   if (!status.ok()) return status;
   files[(*count)++] = (whole ? shared : *copies).coordinates.file;
-  files[(*count)++] = (named ? shared : *copies).ids.file;
+  if (message->has_ids) files[(*count)++] = (named ? shared : *copies).ids.file;
   if (message->has_scores) files[(*count)++] = (scored ? shared : *copies).scores.file;
   if (data.key_columns > 0) files[(*count)++] = copied->keys.file;
   return status;
@@ -132,6 +133,17 @@ Status send_sums(const JoinRequest& request, SharedRegion* region, std::uint64_t
     put(sums.right[c], right_rows * sizeof(double));
   for (std::uint32_t c = 0; c < sums.integer_columns; ++c)
     put(sums.integers[c], right_rows * sizeof(std::int64_t));
+  files[(*count)++] = region->file;
+  return status;
+}
+
+Status send_groups(const SumGroups& groups, std::uint64_t rows, SharedRegion* region, int* files,
+                   int* count) {
+  if (groups.count < 2) return {};
+  const std::uint64_t bytes = rows * sizeof *groups.of_row;
+  const Status status = make_region("gpujoin groups", bytes, region);
+  if (!status.ok()) return status;
+  std::memcpy(region->base, groups.of_row, bytes);
   files[(*count)++] = region->file;
   return status;
 }

@@ -24,4 +24,8 @@ void close_side(SentSide* copies);
 Status send_sums(const JoinRequest& request, service::SharedRegion* region, std::uint64_t* bytes,
                  int* files, int* count);
 
+/// Copies the groups of so many left rows likewise, where there are several.
+Status send_groups(const SumGroups& groups, std::uint64_t rows, service::SharedRegion* region,
+                   int* files, int* count);
+
 }  // namespace gpujoin

@@ -29,7 +29,7 @@
 namespace gpujoin::service {
 
 inline constexpr std::uint32_t kMagic = 0x676a7376;  // gjsv
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 inline constexpr int kMostDescriptors = 8;
 inline constexpr int kSides = 2;
 inline constexpr std::uint32_t kBatchesAhead = 2;
@@ -164,7 +164,8 @@ struct SideMessage {
   std::uint32_t dims;
   ScalarType scalar;
   bool of_table;
-  bool has_rows;              ///< a descriptor of coordinates, [rows][dims], and one of ids, [rows]
+  bool has_rows;              ///< a descriptor of coordinates, [rows][dims]
+  bool has_ids;               ///< a descriptor of ids, [rows]; else ids are positions
   bool has_scores;            ///< a descriptor of scores, [rows]
   std::uint32_t key_columns;  ///< where there are any a descriptor of keys, [rows][key_columns]
   // Where it is of a table. A descriptor: [map_pages] LSNs, then [patches] BlockPatch.
@@ -183,9 +184,14 @@ struct OpenJoin {
   /// without meaning. A self-join has one side.
   alignas(JoinRequest) unsigned char request[sizeof(JoinRequest)];
   SideMessage sides[kSides];
-  /// Output::kSums has one more descriptor, the last one: a PairSums, whose pointers are without
-  /// meaning, and its columns: left, right, integers.
+  /// Output::kSums has one more descriptor: a PairSums, whose pointers are without meaning, and its
+  /// columns: left, right, integers.
   std::uint64_t sums_bytes;
+  /// Counts and sums of left rows without ids may be wanted by groups of these rows; 0: they are
+  /// not. Then rows of the result are groups, which may come several times, and left out are those
+  /// without pairs. Of more than one group a descriptor, the last one: the group of each row,
+  /// [left rows] 32-bit numbers.
+  std::uint64_t groups;
 };
 
 struct Next {
