@@ -77,13 +77,15 @@ TEST(DividedSide, has_each_row_once_in_parts_by_value) {
         if (p > 0) {
           EXPECT_LE(parts.extents[p - 1].low, parts.extents[p].low);
         }
+        Extent extent = kNoExtent;
         for (const std::int64_t id : parts.ids[p]) {
           const auto row = static_cast<std::uint64_t>(id);
           ++found[row];
           const double value = std::isnan(points[2 * row + 1]) ? INFINITY : points[2 * row + 1];
-          EXPECT_GE(value, parts.extents[p].low);
-          EXPECT_LE(value, parts.extents[p].high);
+          include(extent, {value, value});
         }
+        EXPECT_EQ(parts.extents[p].low, extent.low);
+        EXPECT_EQ(parts.extents[p].high, extent.high);
       }
       EXPECT_EQ(found, std::vector<unsigned>(rows, 1));
     }

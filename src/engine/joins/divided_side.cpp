@@ -53,10 +53,10 @@ DividedSide::DividedSide(MemoryBudget& budget, const Dataset& data, CutColumn co
   buckets_.resize(bounds_.size() + 1);
   for (std::size_t i = 0; i < buckets_.size(); ++i) buckets_[i].first = i * run_rows_;
   if (data.file != nullptr) return;
-  constexpr std::uint64_t kRowsOfCount = 8;  // so that counts take little memory beside rows
-  shares_ = std::clamp<std::uint64_t>(data.rows / kRowsOfCount / buckets_.size(), 1, pool.size());
+  constexpr std::uint64_t kRowsOfPiece = 24;  // so that pieces take little memory beside rows
+  shares_ = std::clamp<std::uint64_t>(data.rows / kRowsOfPiece / buckets_.size(), 1, pool.size());
   share_rows_ = (data.rows + shares_ - 1) / shares_;
-  next_.resize(shares_ * buckets_.size());
+  pieces_.resize(shares_ * buckets_.size());
 }
 
 /// Equal shares of a sample.
@@ -87,9 +87,15 @@ Extent DividedSide::bounds_of(const Dataset& data, std::uint64_t row) const {
   return {bound(column_.low), bound(column_.high)};
 }
 
+/// How many bounds are no larger than the value. The search has no branch: values come in any
+/// order, and a processor would guess every second one wrong.
 std::size_t DividedSide::bucket_of(const Extent& bounds) const {
-  const auto next = std::upper_bound(bounds_.begin(), bounds_.end(), bounds.low);
-  return static_cast<std::size_t>(next - bounds_.begin());
+  const double* first = bounds_.data();
+  std::size_t count = bounds_.size();
+  for (; count > 1; count -= count / 2)
+    first += count / 2 * static_cast<std::size_t>(first[count / 2 - 1] <= bounds.low);
+  if (count == 1) first += static_cast<std::size_t>(*first <= bounds.low);
+  return static_cast<std::size_t>(first - bounds_.data());
 }
 
 bool DividedSide::divide() {
@@ -105,31 +111,37 @@ bool DividedSide::divide() {
   }
   if (done_ == 2 * share_rows_) return false;
   if (done_ < share_rows_) {
-    visit_turn([](std::uint64_t& next, std::uint64_t) { ++next; });
+    visit_turn([](Piece& piece, const Extent& bounds, std::uint64_t) {
+      ++piece.next;
+      include(piece.extent, bounds);
+    });
     if (done_ == share_rows_) place_lists();
     return true;
   }
-  visit_turn([this](std::uint64_t& next, std::uint64_t row) {
-    rows_[next++] = static_cast<std::uint32_t>(row);
+  visit_turn([this](Piece& piece, const Extent&, std::uint64_t row) {
+    rows_[piece.next++] = static_cast<std::uint32_t>(row);
   });
   if (done_ < 2 * share_rows_) return true;
   cut_lists();
-  next_ = {};
+  pieces_ = {};
   return false;
 }
 
 // ---- In memory
 
-/// Calls visit(next, row) for some more rows of each share, `next` that of the row's bucket.
+/// Calls visit(piece, bounds, row) for some more rows of each share, with the piece of the row's
+/// bucket.
 template <class Visit>
 void DividedSide::visit_turn(const Visit& visit) {
   const std::uint64_t first = done_ % share_rows_, turn = std::min(kTurnRows, share_rows_ - first);
   pool_.parallel_for(shares_, [&](std::size_t share, unsigned) {
     const std::uint64_t begin = share * share_rows_ + first;
     const std::uint64_t end = std::min({data_.rows, begin + turn, (share + 1) * share_rows_});
-    std::uint64_t* const next = next_.data() + share * buckets_.size();
-    for (std::uint64_t row = begin; row < end; ++row)
-      visit(next[bucket_of(bounds_of(data_, row))], row);
+    Piece* const pieces = pieces_.data() + share * buckets_.size();
+    for (std::uint64_t row = begin; row < end; ++row) {
+      const Extent bounds = bounds_of(data_, row);
+      visit(pieces[bucket_of(bounds)], bounds, row);
+    }
   });
   done_ += turn;
 }
@@ -139,21 +151,28 @@ void DividedSide::place_lists() {
   std::uint64_t place = 0;
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     buckets_[b].first = place;
-    for (std::uint64_t share = 0; share < shares_; ++share)
-      place += std::exchange(next_[share * buckets_.size() + b], place);
+    for (std::uint64_t share = 0; share < shares_; ++share) {
+      Piece& piece = pieces_[share * buckets_.size() + b];
+      include(buckets_[b].extent, piece.extent);
+      place += std::exchange(piece.next, place);
+    }
     buckets_[b].rows = place - buckets_[b].first;
   }
 }
 
-/// Makes parts of the lists.
+/// Makes parts of the lists. Only of a bucket that is too large for one part rows are looked at
+/// again, each somewhere else in memory.
 void DividedSide::cut_lists() {
   std::vector<std::pair<Bucket*, Run>> runs;
-  for (Bucket& bucket : buckets_)
+  std::vector<Extent> extents;
+  for (Bucket& bucket : buckets_) {
     for (std::uint64_t done = 0; done < bucket.rows; done += runs.back().second.rows)
       runs.push_back({&bucket, {bucket.first + done, std::min(part_rows_, bucket.rows - done)}});
-  std::vector<Extent> extents(runs.size(), kNoExtent);
+    extents.resize(runs.size(), bucket.rows > part_rows_ ? kNoExtent : bucket.extent);
+  }
   pool_.parallel_for(runs.size(), [&](std::size_t number, unsigned) {
-    const Run& run = runs[number].second;
+    const auto& [bucket, run] = runs[number];
+    if (bucket->rows <= part_rows_) return;
     for (std::uint64_t i = run.place; i < run.place + run.rows; ++i)
       include(extents[number], bounds_of(data_, rows_[i]));
   });

@@ -88,8 +88,14 @@ class DividedSide {
   struct Bucket {
     std::uint64_t first = 0;    ///< where its rows begin in rows_, or its share of the buffers
     std::uint64_t rows = 0;     ///< there so far
-    Extent extent = kNoExtent;  ///< of the rows that go to the file next
+    Extent extent = kNoExtent;  ///< of its rows, or of those that go to the file next
     std::size_t part = ~std::size_t{0};  ///< the one that takes in more rows; none yet
+  };
+
+  /// What a share has of a bucket: how many rows, then where the next one goes; and their extent.
+  struct Piece {
+    std::uint64_t next = 0;
+    Extent extent = kNoExtent;
   };
 
   void choose_bounds(std::uint64_t buckets);
@@ -117,9 +123,8 @@ class DividedSide {
   // In memory.
   WorkerPool& pool_;
   std::uint64_t shares_ = 1, share_rows_ = 0;  ///< a worker has consecutive rows
-  std::vector<std::uint64_t>
-      next_;                    ///< [shares][buckets] how many rows, then where the next one goes
-  Buffer<std::uint32_t> rows_;  ///< by bucket
+  std::vector<Piece> pieces_;                  ///< [shares][buckets]
+  Buffer<std::uint32_t> rows_;                 ///< by bucket
 
   // In a file.
   std::uint64_t run_rows_ = 0;  ///< rows of a bucket that go to the file at a time
