@@ -8,8 +8,7 @@
 namespace gpujoin::cpu {
 namespace {
 
-constexpr IndexForm kForm{
-    .value_bits = 52, .single_distances = false, .wide_cluster_cells = true};
+constexpr IndexForm kForm{.value_bits = 52, .single_distances = false, .wide_cluster_cells = true};
 
 /// Sums in column order need the order of columns alone.
 ScreenFrame frame_of(const JoinRequest& request, const Strategy& strategy) {

@@ -9,6 +9,13 @@ extern "C" {
 
 namespace gpujoin {
 
+/// A group that was met, by the bits of its only value, which is passed by value: the same bits are
+/// the same group to every operator.
+struct KnownGroup {
+  Datum value;
+  std::uint64_t numbered;  ///< its number and 1; 0: none was met
+};
+
 struct RowGroups {
   int columns;
   List* expressions;  ///< of ExprState, [columns]
@@ -17,6 +24,7 @@ struct RowGroups {
   TupleTableSlot* slot;  ///< the values of a row
   PlanState* parent;
   TupleHashTable table;
+  KnownGroup* known;  ///< [kKnownGroups], by what the value hashes to; null: values are not such
   std::uint64_t count;
 };
 
