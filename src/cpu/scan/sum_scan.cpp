@@ -80,25 +80,6 @@ void sum_up(const double* values, std::size_t count, DoubleSum* sum) {
   even.add_to(sum);
 }
 
-void add_distances(const SpreadPairs& pairs, bool squared, DoubleSum* sum) {
-  const Lanes lanes;
-  const std::size_t step = hn::Lanes(lanes);
-  LaneSums even, odd;
-  const auto add = [&](LaneSums& sums, std::size_t place) HWY_ATTR {
-    const Vector raw = hn::LoadU(lanes, pairs.raws + place);
-    const Vector known = hn::IfThenElseZero(hn::Eq(raw, raw), raw);
-    sums.add(squared ? hn::Sqrt(known) : known);
-  };
-  std::size_t place = 0;
-  for (; place + 2 * step <= pairs.places; place += 2 * step) {
-    add(even, place);
-    add(odd, place + step);
-  }
-  if (place < pairs.places) add(even, place);
-  even.add(odd);
-  even.add_to(sum);
-}
-
 /// Calls add(place, position) for the vectors of the windows' tiles.
 template <class Add>
 HWY_INLINE void for_vectors(const SpreadPairs& pairs, const Add& add) {
@@ -110,21 +91,42 @@ HWY_INLINE void for_vectors(const SpreadPairs& pairs, const Add& add) {
   }
 }
 
-std::uint64_t add_numbers(const SpreadPairs& pairs, const double* column, DoubleSum* sum) {
+/// Adds up one sum or `Two`. `Distances`: the first is theirs.
+template <bool Distances, bool Two>
+void add_some(const SpreadPairs& pairs, bool squared, PlainSum* sums) {
   const Lanes lanes;
-  std::uint64_t numbers = 0;
-  LaneSums even, odd;
+  const auto add_numbers = [&](Vector x, auto is_pair, LaneSums& sum, PlainSum& to) HWY_ATTR {
+    const auto counts = hn::And(is_pair, hn::Eq(x, x));
+    sum.add(hn::IfThenElseZero(counts, x));
+    to.numbers += hn::CountTrue(lanes, counts);
+  };
+  LaneSums first, second;
   for_vectors(pairs, [&](std::size_t place, std::size_t position) HWY_ATTR {
     const Vector raw = hn::LoadU(lanes, pairs.raws + place);
-    const Vector x = hn::LoadU(lanes, column + position);
-    const auto counts = hn::And(hn::Eq(raw, raw), hn::Eq(x, x));
-    even.add(hn::IfThenElseZero(counts, x));
-    std::swap(even, odd);
-    numbers += hn::CountTrue(lanes, counts);
+    const auto is_pair = hn::Eq(raw, raw);
+    if constexpr (Distances) {
+      const Vector known = hn::IfThenElseZero(is_pair, raw);
+      first.add(squared ? hn::Sqrt(known) : known);
+    } else {
+      add_numbers(hn::LoadU(lanes, sums[0].column + position), is_pair, first, sums[0]);
+    }
+    if constexpr (Two)
+      add_numbers(hn::LoadU(lanes, sums[1].column + position), is_pair, second, sums[1]);
   });
-  even.add(odd);
-  even.add_to(sum);
-  return numbers;
+  first.add_to(&sums[0].sum);
+  if constexpr (Two) second.add_to(&sums[1].sum);
+}
+
+/// Two at once: the processor finds square roots while it adds the others.
+void add_up(const SpreadPairs& pairs, bool squared, PlainSum* sums, std::size_t count) {
+  for (; count > 0; sums += 2, count -= std::min<std::size_t>(2, count)) {
+    if (sums->column == nullptr)
+      count > 1 ? add_some<true, true>(pairs, squared, sums)
+                : add_some<true, false>(pairs, squared, sums);
+    else
+      count > 1 ? add_some<false, true>(pairs, squared, sums)
+                : add_some<false, false>(pairs, squared, sums);
+  }
 }
 
 std::uint64_t sum_integers(const SpreadPairs& pairs, const std::int64_t* column) {
@@ -148,8 +150,7 @@ namespace gpujoin::cpu {
 
 HWY_EXPORT(roots);
 HWY_EXPORT(sum_up);
-HWY_EXPORT(add_distances);
-HWY_EXPORT(add_numbers);
+HWY_EXPORT(add_up);
 HWY_EXPORT(sum_integers);
 
 void take_roots(double* numbers, std::size_t count) { HWY_DYNAMIC_DISPATCH(roots)(numbers, count); }
@@ -158,12 +159,8 @@ void add_values(const double* values, std::size_t count, DoubleSum* sum) {
   HWY_DYNAMIC_DISPATCH(sum_up)(values, count, sum);
 }
 
-void add_distances(const SpreadPairs& pairs, bool squared, DoubleSum* sum) {
-  HWY_DYNAMIC_DISPATCH(add_distances)(pairs, squared, sum);
-}
-
-std::uint64_t add_numbers(const SpreadPairs& pairs, const double* column, DoubleSum* sum) {
-  return HWY_DYNAMIC_DISPATCH(add_numbers)(pairs, column, sum);
+void add_up(const SpreadPairs& pairs, bool squared, PlainSum* sums, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(add_up)(pairs, squared, sums, count);
 }
 
 std::uint64_t sum_integers(const SpreadPairs& pairs, const std::int64_t* column) {

@@ -22,12 +22,15 @@ struct SpreadPairs {
   std::size_t places;  ///< of raws, whole tiles
 };
 
-/// Adds the distances of the pairs: raw ones, or their square roots.
-void add_distances(const SpreadPairs& pairs, bool squared, DoubleSum* sum);
+/// What is added up of spread pairs.
+struct PlainSum {
+  const double* column;   ///< of the points, read up to the end of a tile; null: the distances
+  DoubleSum sum;          ///< of its numbers that are not NaN
+  std::uint64_t numbers;  ///< how many they are; not told of distances
+};
 
-/// Adds a column's numbers of the points of the pairs that are not NaN; returns how many they are.
-/// The column may be read up to the end of a tile.
-std::uint64_t add_numbers(const SpreadPairs& pairs, const double* column, DoubleSum* sum);
+/// Adds up what is told. Distances are the raw ones or, `squared`, their square roots.
+void add_up(const SpreadPairs& pairs, bool squared, PlainSum* sums, std::size_t count);
 
 /// The sum of a column's integers of the points of the pairs, modulo 2^64; read likewise.
 std::uint64_t sum_integers(const SpreadPairs& pairs, const std::int64_t* column);

@@ -79,7 +79,21 @@ void SumTable::add(std::uint32_t left, std::uint64_t pairs, const FoldWord* word
 
 SumAccount::SumAccount(const SumColumns& columns, SumTable& table)
     : columns_(columns), table_(table) {
-  clear_row(columns.sums, words_);
+  const PairSums& sums = columns.sums;
+  clear_row(sums, words_);
+  if (!takes_spread(sums)) return;
+  const auto add = [&](std::uint32_t program, const double* column) {
+    plain_of_[program] = static_cast<std::uint32_t>(plain_.size());
+    plain_.push_back({column, {}, 0});
+  };
+  for (std::uint32_t p = 0; p < sums.programs; ++p) {
+    if (sums.program[p].steps[0] != ValueStep::kDistance) continue;
+    plain_of_[p] = 0;
+    if (plain_.empty()) add(p, nullptr);
+  }
+  for (std::uint32_t p = 0; p < sums.programs; ++p)
+    if (sums.program[p].steps[0] == ValueStep::kRight)
+      add(p, columns.right_numbers(sums.program[p].columns[0]));
 }
 
 void SumAccount::flush() {
@@ -107,6 +121,8 @@ void SumAccount::take(std::uint32_t left, std::uint64_t number, const SpreadPair
   turn_to(left);
   pairs_ += number;
   const PairSums& sums = columns_.sums;
+  for (PlainSum& plain : plain_) plain = {plain.column, {}, 0};
+  add_up(pairs, squared, plain_.data(), plain_.size());
   FoldWord* words = words_ + 1;
   for (std::uint32_t m = 0; m < sums.measures; words += words_of(sums.measure[m++].fold)) {
     const auto [fold, operand] = sums.measure[m];
@@ -114,19 +130,13 @@ void SumAccount::take(std::uint32_t left, std::uint64_t number, const SpreadPair
       words->number += sum_integers(pairs, columns_.integers_of(operand));
       continue;
     }
-    const ValueProgram& program = sums.program[operand];
-    DoubleSum sum{};
-    std::uint64_t values = number;
-    if (program.steps[0] == ValueStep::kRight)
-      values = add_numbers(pairs, columns_.right_numbers(program.columns[0]), &sum);
-    else if (fold == Fold::kSumOf)
-      add_distances(pairs, squared, &sum);
+    const PlainSum& plain = plain_[plain_of_[operand]];
     FoldWord found[2];
     if (fold == Fold::kCountOf) {
-      found[0].number = values;
+      found[0].number = plain.column == nullptr ? number : plain.numbers;
     } else {
-      found[0].real = sum.high;
-      found[1].real = sum.low;
+      found[0].real = plain.sum.high;
+      found[1].real = plain.sum.low;
     }
     merge_fold(fold, words, found);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include "core/pair_sink.h"
 #include "cpu/scan/sum_scan.h"
@@ -87,6 +88,8 @@ class SumAccount {
   std::uint64_t pairs_ = 0;
   FoldWord words_[kMostSumWords];
   double stack_[kMostValueDepth][kChunk];  ///< of programs
+  std::vector<PlainSum> plain_;            ///< where takes_spread(): of programs, distances first
+  std::uint32_t plain_of_[kMostPrograms];
 };
 
 /// Whether what is wanted of the pairs can be had of spread ones, without their positions: sums and
