@@ -96,6 +96,7 @@ TablePatch patch_of(const std::vector<Read>& reads, std::uint64_t table_blocks,
   }
   SideMessage side = {};
   side.rows = ids.size();
+  side.has_ids = true;
   side.dims = dims;
   side.scalar = ScalarType::kFloat64;
   side.of_table = true;
