@@ -90,7 +90,7 @@ class Rows:
             for limit, real, words in (whole, ms, ''), (after_reading, ms - last['read_ms'], ' after reading'):
                 if limit:
                     wanted = f'{limit:,}{words}: ' + ('yes' if real <= limit else f'**no, {number(real)}**')
-            self.rows.append([name, number(ms), *(number(value) for value in last.values()), turns[0][2]['engine'],
+            self.rows.append([name, number(ms), *(number(value) for value in last.values()), counted[-1][2]['engine'],
                               f'{turns[0][2]["pairs"]:,}', answer, wanted])
 
     def ratio(self, name, other, wanted):
