@@ -318,7 +318,7 @@ std::unique_ptr<Join> open_keyed_clusters(const JoinRequest& request) {
   return std::make_unique<KeyedClusters>(request, open_clusters_join);
 }
 
-/// Small cells where there are few columns, or screens that are none of L2; else tiles. Few rows
+/// Cells where there are few columns, or screens that are none of L2; else tiles. Few rows
 /// take less time than further threads to start.
 std::unique_ptr<Join> open_clusters_join(const JoinRequest& request) {
   if (request.keys.count > 0) return open_keyed_clusters(request);

@@ -24,7 +24,7 @@ class GroupedRows {
   std::vector<std::uint64_t> counts_;
   std::vector<FoldWord> words_;
   GroupSums groups_;
-  // Of the last batch:
+  // What the last batch consists of:
   std::vector<std::uint32_t> sent_;
   std::vector<std::uint64_t> sent_counts_;
   std::vector<FoldWord> sent_words_;

@@ -82,7 +82,7 @@ PairSums every_fold(const Columns& left, const Columns& right) {
   return sums;
 }
 
-/// Of a right column and of distances, what takes no arithmetic.
+/// What takes no arithmetic, over a right column and distances.
 PairSums plain_folds(const Columns& left, const Columns& right) {
   PairSums sums = every_fold(left, right);
   sums.programs = sums.measures = 0;

@@ -19,7 +19,6 @@ struct SpreadPairs {
   const Window* windows;
   std::size_t window_count;
   const double* raws;
-  std::size_t places;  ///< of raws, whole tiles
 };
 
 /// What is added up of spread pairs.

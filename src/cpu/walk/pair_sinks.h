@@ -3,9 +3,9 @@
 //
 //   PairRoom room(std::uint64_t most);  where the next run is written, batch_entries at most
 //   void end_row(std::uint32_t left);   the left point's turn is over; walks of grids only
-//   void take_spread(...);              SumSink's, of pairs that are not collected; walks of grids
-//   only void serve_caller();                a piece of work is done void finish(); the walk is
-//   done; called for one worker after another
+//   void take_spread(...);              pairs that are not collected; SumSink in walks of grids
+//   void serve_caller();                a piece of work is done
+//   void finish();                      the walk is done; called for one worker after another
 //
 // Here are the outputs of joins of points and of boxes.
 #pragma once

@@ -162,18 +162,21 @@ class Walker {
           spread_.push_back(part);
           places += tiles_around(part).end - tiles.begin;
           window.begin = part.end;
-          if (places >= kSpreadPlaces) give_spread(position, std::exchange(places, 0));
+          if (places >= kSpreadPlaces) {
+            give_spread(position);
+            places = 0;
+          }
         }
       }
-      if (places > 0) give_spread(position, places);
+      if (places > 0) give_spread(position);
     }
   }
 
-  void give_spread(std::uint32_t position, std::size_t places) {
+  void give_spread(std::uint32_t position) {
     double* const raws = scratch_raws_.data();
     const std::uint64_t found = plan_.kernel.spread(scan_, spread_.data(), spread_.size(), raws);
     if (found > 0)
-      sink.take_spread(position, found, {spread_.data(), spread_.size(), raws, places},
+      sink.take_spread(position, found, {spread_.data(), spread_.size(), raws},
                        plan_.metric == Metric::kL2);
     spread_.clear();
     pool_.throw_if_stopped();
