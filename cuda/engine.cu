@@ -179,54 +179,27 @@ cuda::RangeShares shares_of(const JoinRequest& request, cuda::JoinResources& res
 /// several cannot share.
 using Devices = std::vector<cuda::DeviceContext*>;
 
-/// What the shares of one join have together: the first one begins it whenever the join begins, and
-/// it is there until the last one has gone.
-template <class T>
-class Together {
- public:
-  /// make() begins it.
-  template <class Make>
-  std::shared_ptr<T> get(const WorkShare& work, const Make& make) const {
-    std::shared_ptr<T> shared = work.is_first() ? make() : last_->lock();
-    *last_ = shared;
-    return shared;
-  }
-
- private:
-  std::shared_ptr<std::weak_ptr<T>> last_ = std::make_shared<std::weak_ptr<T>>();
-};
-
-/// The rows that devices copy together, where they begin a join at once; else null.
-std::shared_ptr<cuda::SideExchange> exchange_of(const JoinRequest& request, bool exchanges,
-                                                const Together<cuda::SideExchange>& rows,
-                                                const WorkShare& work) {
-  if (!exchanges) return nullptr;
-  return rows.get(work, [&] { return std::make_shared<cuda::SideExchange>(request); });
-}
-
 /// The estimate has decided.
-Sharing at_once(const JoinRequest& request) {
-  return {.always = request.knobs.share_devices == Switch::kOn, .at_once = true};
-}
+constexpr Sharing kAlways{.always = true};
 
 /// Opens a join of points by one plan on all devices, or as many as it turns out to be worth.
 /// Clusters are those by tiles.
 std::unique_ptr<Join> open_shared_range_join(const JoinRequest& request,
                                              const std::shared_ptr<const cuda::RangePlan>& plan,
                                              const Devices& devices) {
-  const Sharing sharing = cuda::sharing_of(request, plan->index.strategy.estimate().ms);
-  const bool exchanges = sharing.at_once && cuda::can_exchange(devices);
-  const Together<cuda::ClusterExchange> clusters;
-  const Together<cuda::SideExchange> rows;
+  const Sharing sharing{request.knobs.share_devices == Switch::kOn, cuda::kSharingMs};
+  // The first device begins an exchange whenever the join begins, and has it until the others end.
+  const auto exchange = std::make_shared<std::weak_ptr<cuda::ClusterExchange>>();
   return std::make_unique<cuda::SharedJoin>(
       request, devices, sharing,
       [=](std::shared_ptr<cuda::JoinResources> own, const WorkShare& work) {
         cuda::RangeShares shares = shares_of(request, *own, plan);
         shares.work = work;
-        shares.rows = exchange_of(request, exchanges, rows, work);
-        if (request.output() == Output::kClusters)
+        if (request.output() == Output::kClusters) {
           shares.exchange =
-              clusters.get(work, [&] { return std::make_shared<cuda::ClusterExchange>(own); });
+              work.is_first() ? std::make_shared<cuda::ClusterExchange>(own) : exchange->lock();
+          *exchange = shares.exchange;
+        }
         return std::make_unique<cuda::RangeJoin>(request, std::move(own), std::move(shares));
       });
 }
@@ -257,14 +230,13 @@ std::unique_ptr<Join> open_range_join(const JoinRequest& request, const Devices&
 /// kept for other joins goes where that makes room.
 std::unique_ptr<cuda::NearestJoin> open_nearest_share(
     const JoinRequest& request, std::shared_ptr<cuda::JoinResources> resources,
-    const WorkShare& work, std::shared_ptr<cuda::SideExchange> rows) {
+    const WorkShare& work) {
   cuda::DeviceContext& context = resources->context;
   const std::uint64_t bytes = cuda::nearest_device_bytes(request);
   while (bytes > context.available_bytes(request.resources.device_memory_limit) &&
          context.kept.drop_one()) {
   }
   cuda::NearestShares shares;
-  shares.rows = std::move(rows);
   shares.work = work;
   if (context.kept.keeps() && request.sides.has_pairs()) {
     shares.left_rows = slot_of_rows(request.left(), context);
@@ -278,18 +250,14 @@ std::unique_ptr<Join> open_nearest_join(const JoinRequest& request, const Device
   if (request.sides.in_file())
     return cuda::open_nearest_in_parts(
         request, std::make_shared<cuda::JoinResources>(*devices.front(), request));
-  if (devices.size() > 1 && cuda::is_worth_sharing(request)) {
-    const bool exchanges = cuda::can_exchange(devices);
-    const Together<cuda::SideExchange> rows;
+  if (devices.size() > 1 && cuda::is_worth_sharing(request))
     return std::make_unique<cuda::SharedJoin>(
-        request, devices, at_once(request),
-        [=](std::shared_ptr<cuda::JoinResources> own, const WorkShare& work) {
-          return open_nearest_share(request, std::move(own), work,
-                                    exchange_of(request, exchanges, rows, work));
+        request, devices, kAlways,
+        [request](std::shared_ptr<cuda::JoinResources> own, const WorkShare& work) {
+          return open_nearest_share(request, std::move(own), work);
         });
-  }
-  auto resources = std::make_shared<cuda::JoinResources>(*devices.front(), request);
-  return open_nearest_share(request, std::move(resources), {}, nullptr);
+  return open_nearest_share(request,
+                            std::make_shared<cuda::JoinResources>(*devices.front(), request), {});
 }
 
 std::unique_ptr<Join> open_join(const JoinRequest& request, const Devices& devices);
@@ -363,7 +331,7 @@ std::unique_ptr<Join> open_spanning_join(const JoinRequest& request, const Devic
 std::unique_ptr<Join> open_box_join(const JoinRequest& request, const Devices& devices) {
   if (devices.size() > 1 && cuda::is_worth_sharing(request))
     return std::make_unique<cuda::SharedJoin>(
-        request, devices, at_once(request),
+        request, devices, kAlways,
         [request](std::shared_ptr<cuda::JoinResources> own, const WorkShare& work) {
           return std::make_unique<cuda::BoxJoin>(request, std::move(own), work);
         });

@@ -112,9 +112,8 @@ NearestJoin::NearestJoin(const JoinRequest& request, std::shared_ptr<JoinResourc
   findings_ = DeviceBuffer<Findings>(resources_->device, 1, stream_);
   host_findings_ = PinnedBlock(resources_->host, sizeof(Findings));
   check(cudaMemsetAsync(findings_.data(), 0, findings_.bytes(), stream_), "clearing flags");
-  const SideExchange& exchange = shares.rows ? *shares.rows : SideExchange{};
-  open_side(left_, request_.left(), shares.left_rows, exchange.left);
-  if (!request_.self_join()) open_side(right_, request_.right(), shares.right_rows, exchange.right);
+  open_side(left_, request_.left(), shares.left_rows);
+  if (!request_.self_join()) open_side(right_, request_.right(), shares.right_rows);
 }
 
 NearestJoin::~NearestJoin() {
@@ -124,24 +123,18 @@ NearestJoin::~NearestJoin() {
   search_.reset();
 }
 
-void NearestJoin::open_side(Side& side, const Dataset& data, std::shared_ptr<SideSlot> slot,
-                            std::shared_ptr<RowExchange> exchange) {
+void NearestJoin::open_side(Side& side, const Dataset& data, std::shared_ptr<SideSlot> slot) {
   side.data = &data;
   side.slot = std::move(slot);
   if (side.slot) side.rows = std::static_pointer_cast<UploadedRows>(side.slot->find(nullptr));
   side.there = side.rows != nullptr;
-  if (!side.there)
-    side.rows = std::make_shared<UploadedRows>(data, resources_, std::move(exchange));
+  if (!side.there) side.rows = std::make_shared<UploadedRows>(data, resources_);
   side.points.coordinates =
       std::shared_ptr<const DeviceBuffer<unsigned char>>(side.rows, &side.rows->coordinates());
   side.points.rows = data.rows;
   side.points.dims = data.dims;
   side.points.scalar = data.scalar;
   ++(side.there ? stats_.reused_sides : stats_.indexed_sides);
-}
-
-bool NearestJoin::is_needed() const {
-  return (left_.rows && left_.rows->gives()) || (right_.rows && right_.rows->gives());
 }
 
 /// Screens are of squared distances.

@@ -20,7 +20,6 @@ namespace gpujoin::cuda {
 
 /// What a join shares with others.
 struct NearestShares {
-  std::shared_ptr<SideExchange> rows;               ///< with devices that begin together, or null
   std::shared_ptr<SideSlot> left_rows, right_rows;  ///< rows as they came; may be null
   WorkShare work;                                   ///< left points, in the order of the search
 };
@@ -41,7 +40,6 @@ class NearestJoin final : public DeviceJoin {
   ~NearestJoin() override;
 
   void stats(JoinStats* stats) const override;
-  bool is_needed() const override;
 
  private:
   enum class Phase { kUpload, kDirections, kSort, kSearch, kEnd };
@@ -82,8 +80,7 @@ class NearestJoin final : public DeviceJoin {
   bool upload();
   void find_directions();
   void sort_sides();
-  void open_side(Side& side, const Dataset& data, std::shared_ptr<SideSlot> slot,
-                 std::shared_ptr<RowExchange> exchange);
+  void open_side(Side& side, const Dataset& data, std::shared_ptr<SideSlot> slot);
   bool wants_tiles() const;
   void prepare_search();
   NeighborQuestion question();

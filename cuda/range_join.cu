@@ -103,27 +103,23 @@ RangeJoin::RangeJoin(const JoinRequest& request, std::shared_ptr<JoinResources> 
   stats_.strategy.access_pattern = pattern_of(request_, plan_->index.strategy.index);
   stop_.emplace(*resources_, stream_);
   queue_ = DeviceBuffer<unsigned>(resources_->device, 1, stream_);
-  const SideExchange& exchange = shares_.rows ? *shares_.rows : SideExchange{};
-  left_ = take(request_.left(), shares_.left.get(), shares_.left_rows, exchange.left);
+  left_ = take(request_.left(), shares_.left.get(), shares_.left_rows);
   const bool same = request_.self_join() || (shares_.left && shares_.left == shares_.right);
-  right_ = same ? left_
-                : take(request_.right(), shares_.right.get(), shares_.right_rows, exchange.right);
+  right_ = same ? left_ : take(request_.right(), shares_.right.get(), shares_.right_rows);
   stats_.indexed_sides = static_cast<std::uint32_t>(own_sides_.size());
   stats_.reused_sides = (left_ == right_ ? 1 : 2) - stats_.indexed_sides;
 }
 
 /// The side as the plan has it: from its slot, or one with room for the points.
 std::shared_ptr<PreparedSide> RangeJoin::take(const Dataset& data, SideSlot* slot,
-                                              std::shared_ptr<SideSlot> rows,
-                                              std::shared_ptr<RowExchange> exchange) {
+                                              std::shared_ptr<SideSlot> rows) {
   if (slot != nullptr) {
     if (auto side = slot->find(plan_.get()))
       return std::static_pointer_cast<PreparedSide>(std::move(side));
     slot->put(nullptr);  // memory for two there may not be
   }
   own_sides_.reserve(2);
-  auto side =
-      std::make_shared<PreparedSide>(data, plan_, resources_, std::move(rows), std::move(exchange));
+  auto side = std::make_shared<PreparedSide>(data, plan_, resources_, std::move(rows));
   own_sides_.push_back({side.get(), &data});
   return side;
 }
@@ -143,11 +139,6 @@ void RangeJoin::upload_piece() {
   side->index_points();
   if (request_.output() == Output::kTopPairs) side->order_scores(*data, uploader_);
   if (++indexed_ == own_sides_.size()) step_.record(stream_);
-}
-
-bool RangeJoin::is_needed() const {
-  return std::any_of(own_sides_.begin(), own_sides_.end(),
-                     [](const OwnSide& own) { return own.side->gives(); });
 }
 
 /// Puts the ids of a side in order where they are wanted and are not; on the host, too, where they

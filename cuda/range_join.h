@@ -34,7 +34,6 @@ struct RangeShares {
   std::shared_ptr<SideSlot> left_rows, right_rows;  ///< rows as they came
   WorkShare work;                                   ///< left points, in the order of the walk
   std::shared_ptr<ClusterExchange> exchange;        ///< of clusters by tiles
-  std::shared_ptr<SideExchange> rows = nullptr;     ///< with devices that begin together
 };
 
 /// As SlicedJoin. Rows lie in memory.
@@ -45,13 +44,11 @@ class RangeJoin final : public SlicedJoin {
   ~RangeJoin() override { halt(); }
 
   void stats(JoinStats* stats) const override;
-  bool is_needed() const override;
 
  private:
   void prepare() override;
   std::shared_ptr<PreparedSide> take(const Dataset& data, SideSlot* slot,
-                                     std::shared_ptr<SideSlot> rows,
-                                     std::shared_ptr<RowExchange> exchange);
+                                     std::shared_ptr<SideSlot> rows);
   void upload_piece();
   void name_points(PreparedSide& side, const Dataset& data);
   void finish_sides();

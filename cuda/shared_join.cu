@@ -14,7 +14,8 @@ bool is_worth(const JoinRequest& request, double join_ms) {
   return asked == Switch::kAuto ? join_ms > kSharingMs : asked == Switch::kOn;
 }
 
-/// Beyond what it takes to prepare the sides once more.
+/// Beyond what it takes to prepare the sides once more, which the host does for one device after
+/// the other.
 double preparing_ms(const JoinRequest& request) {
   const double bytes = static_cast<double>(request.sides.rows()) * point_bytes(request.left());
   return bytes / kPreparedBytesPerMs;
@@ -32,12 +33,6 @@ bool is_worth_sharing(const JoinRequest& request) {
   const double ms = request.shape() == Shape::kBoxes ? choose_box_strategy(request, kBoxCosts).ms
                                                      : nearest_ms(request);
   return is_worth(request, ms - preparing_ms(request));
-}
-
-Sharing sharing_of(const JoinRequest& request, double expected_ms) {
-  return {.always = request.knobs.share_devices == Switch::kOn,
-          .at_once = is_worth(request, expected_ms / 2),
-          .least_ms = kSharingMs};
 }
 
 SharedJoin::SharedJoin(const JoinRequest& request, std::vector<DeviceContext*> devices,
@@ -79,16 +74,15 @@ bool SharedJoin::call(std::size_t number, const Call& made) {
 
 /// Called while an exception is handled, which goes on where nobody can take the part over. What a
 /// device has taken is begun again by the others, from the first place on; where it has taken
-/// nothing and they need nothing of it, they go on.
+/// nothing, they go on.
 void SharedJoin::leave_out_or_throw(std::size_t number) {
   const bool is_open = number < shares_.size();
   const bool has_begun = is_open && shares_[number].work.has_begun();
-  const bool is_needed = is_open && shares_[number].join->is_needed();
-  if (devices_.size() == 1 || (delivered_ && (has_begun || is_needed))) throw;
+  if (devices_.size() == 1 || (delivered_ && has_begun)) throw;
   const auto at = static_cast<std::ptrdiff_t>(number);
   devices_.erase(devices_.begin() + at);
   work_.erase(work_.begin() + at);
-  if (number == 0 || has_begun || is_needed) return close_shares();
+  if (number == 0 || has_begun) return close_shares();
   if (!is_open) return;
   close(shares_[number]);
   shares_.erase(shares_.begin() + at);
@@ -197,8 +191,7 @@ bool SharedJoin::deliver(ResultBatch* batch) {
 /// Whether there is work for one more share, and memory of the host: the first one has most of what
 /// a share needs once it has found something.
 bool SharedJoin::may_open() const {
-  if (shares_.empty() || shares_.front().has_ended || shares_.size() == devices_.size())
-    return false;
+  if (shares_.front().has_ended || shares_.size() == devices_.size()) return false;
   const bool delivers_last = gathers() || request_.output() == Output::kClusters;
   const bool is_asked = sharing_.always && work_[0].has_begun() && (delivered_ || delivers_last);
   const std::uint64_t limit = request_.resources.memory_limit;
@@ -219,10 +212,7 @@ bool SharedJoin::has_turn(const Share& share) const {
 /// Looks after the shares in turn, once each. kBatch: *batch is to be delivered.
 Progress SharedJoin::advance(ResultBatch* batch) {
   if (shares_.empty()) open_first_share();
-  while (may_open()) {
-    open_share();
-    if (!sharing_.at_once) break;
-  }
+  if (may_open()) open_share();
   if (shares_.empty()) return Progress::kSome;
   Progress all = Progress::kEnd;
   for (std::size_t i = 0; i < shares_.size(); ++i) {

@@ -27,9 +27,6 @@ namespace gpujoin::cuda {
 bool may_be_worth_sharing(const JoinRequest& request, const RangePlan& plan);
 bool is_worth_sharing(const JoinRequest& request);
 
-/// How devices share a join that is expected to take one of them so long.
-Sharing sharing_of(const JoinRequest& request, double expected_ms);
-
 /// Opens a device's share of a join. The device is current. Throws what DeviceJoin throws.
 using OpenShare = std::function<std::unique_ptr<DeviceJoin>(
     std::shared_ptr<JoinResources> resources, const WorkShare& work)>;

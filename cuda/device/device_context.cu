@@ -13,18 +13,6 @@ DeviceContext::DeviceContext(int number) : number_(number) {
         "setting up device memory");
 }
 
-bool DeviceContext::let_in(const DeviceContext& peer) {
-  constexpr const char* kAction = "letting a device reach another one's memory";
-  if (peer.number_ == number_) return true;
-  int can = 0;
-  check(cudaDeviceCanAccessPeer(&can, peer.number_, number_), kAction);
-  if (can == 0) return false;
-  const cudaMemAccessDesc access{{cudaMemLocationTypeDevice, peer.number_},
-                                 cudaMemAccessFlagsProtReadWrite};
-  check(cudaMemPoolSetAccess(pool_, &access, 1), kAction);
-  return true;
-}
-
 DeviceContext::MemoryNow DeviceContext::memory_now() const {
   constexpr const char* kAction = "asking for free device memory";
   MemoryNow now{};

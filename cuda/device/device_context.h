@@ -31,10 +31,6 @@ class DeviceContext {
     return static_cast<unsigned>(properties_.multiProcessorCount) * kBlocksPerMultiprocessor;
   }
 
-  /// Lets another device copy to this one's memory. False: their machine has no way. Throws
-  /// CudaError.
-  bool let_in(const DeviceContext& peer);
-
   PinnedPool& pinned_pool() { return pinned_pool_; }
   /// Bytes of the device's memory that nobody uses: free bytes, and bytes that the pool keeps for
   /// this process's next allocations. Throws CudaError.

@@ -25,9 +25,6 @@ class DeviceJoin : public Join {
   /// Whether it can do nothing until a join that it shares its work with has found something.
   virtual bool waits() const { return false; }
 
-  /// Whether joins on other devices wait for rows that it copies.
-  virtual bool is_needed() const { return false; }
-
   /// Names the positions of a batch; once there is one. Where joins share their work, the one that
   /// began it names the batches of all.
   void name(ResultBatch* batch) const {

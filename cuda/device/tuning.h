@@ -29,9 +29,6 @@ inline constexpr std::size_t kUploadBytes = std::size_t{8} << 20;
 inline constexpr std::size_t kUploadPieceBytes = std::size_t{256} << 10;
 inline constexpr std::uint32_t kMostUploadThreads = 8;
 inline constexpr std::size_t kUploadTurnBytes = std::size_t{64} << 20;
-/// And bytes that a device copies in turn with others: both halves of its buffer, so that it is at
-/// it while the host fills another one's.
-inline constexpr std::size_t kExchangedBytes = 2 * kUploadBytes;
 
 /// Bounds of a slice: pairs of tiles that it compares, candidates that it keeps, 8 to 32 bytes
 /// each, and rows of tiles.

@@ -7,39 +7,26 @@
 
 namespace gpujoin::cuda {
 
-UploadedRows::UploadedRows(const Dataset& data, const std::shared_ptr<JoinResources>& resources,
-                           std::shared_ptr<RowExchange> exchange)
+UploadedRows::UploadedRows(const Dataset& data, const std::shared_ptr<JoinResources>& resources)
     : resources_(resources),
       stream_(resources->stream),
-      coordinates_(resources_.device, data.rows * point_bytes(data), stream_) {
-  if (exchange && !exchange->has_begun())
-    member_.emplace(std::move(exchange), resources->context, coordinates_.data(), stream_);
-}
-
-/// The next rows that are to be copied from the host.
-RowPiece UploadedRows::next_piece(const Dataset& data) {
-  if (member_) return member_->take();
-  const std::uint64_t most = std::max<std::uint64_t>(1, kUploadTurnBytes / point_bytes(data));
-  const RowPiece piece{uploaded_rows_, std::min(data.rows - uploaded_rows_, most)};
-  uploaded_rows_ += piece.count;
-  return piece;
-}
+      coordinates_(resources_.device, data.rows * point_bytes(data), stream_) {}
 
 bool UploadedRows::upload_piece(const Dataset& data, Uploader& uploader) {
-  const RowPiece piece = next_piece(data);
-  uploader.copy_rows(coordinates_.data() + piece.first * point_bytes(data), data, piece.first,
-                     piece.count, stream_);
-  if (member_ && piece.count > 0) member_->give(piece);
-  if (piece.first + piece.count < data.rows) return false;
-  if (member_) member_->settle();
-  member_.reset();
+  const std::uint64_t bytes = point_bytes(data);
+  const std::uint64_t rows =
+      std::min(data.rows - uploaded_rows_, std::max<std::uint64_t>(1, kUploadTurnBytes / bytes));
+  uploader.copy_rows(coordinates_.data() + uploaded_rows_ * bytes, data, uploaded_rows_, rows,
+                     stream_);
+  uploaded_rows_ += rows;
+  if (uploaded_rows_ < data.rows) return false;
   uploaded_.record(stream_);
   return true;
 }
 
 PreparedSide::PreparedSide(const Dataset& data, std::shared_ptr<const RangePlan> plan,
                            const std::shared_ptr<JoinResources>& resources,
-                           std::shared_ptr<SideSlot> rows, std::shared_ptr<RowExchange> exchange)
+                           std::shared_ptr<SideSlot> rows)
     : plan_(std::move(plan)),
       resources_(resources),
       stream_(resources->stream),
@@ -49,7 +36,7 @@ PreparedSide::PreparedSide(const Dataset& data, std::shared_ptr<const RangePlan>
       rows_are_there_(rows_ != nullptr),
       report_(resources_.device, 1, stream_),
       host_report_(resources_.host, sizeof(Report)) {
-  if (!rows_) rows_ = std::make_shared<UploadedRows>(data, resources, std::move(exchange));
+  if (!rows_) rows_ = std::make_shared<UploadedRows>(data, resources);
   points_.coordinates =
       std::shared_ptr<const DeviceBuffer<unsigned char>>(rows_, &rows_->coordinates());
   points_.rows = data.rows;

@@ -4,10 +4,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 
 #include "cuda/device/device_context.h"
-#include "cuda/device/row_exchange.h"
 #include "cuda/device/upload.h"
 #include "cuda/grid/grid_index.h"
 #include "cuda/grid/range_plan.h"
@@ -34,29 +32,22 @@ struct SideResources {
 /// The rows of a dataset on the device, as the caller has them.
 class UploadedRows final : public gpujoin::PreparedSide {
  public:
-  /// Makes room. Devices that have an exchange copy the rows together, unless it has begun
-  /// without this one; it may be null. Throws CudaError, MemoryLimitExceeded or std::bad_alloc.
-  UploadedRows(const Dataset& data, const std::shared_ptr<JoinResources>& resources,
-               std::shared_ptr<RowExchange> exchange = nullptr);
+  /// Makes room. Throws CudaError, MemoryLimitExceeded or std::bad_alloc.
+  UploadedRows(const Dataset& data, const std::shared_ptr<JoinResources>& resources);
 
   const void* plan() const override { return nullptr; }
   SideBytes bytes() const override { return resources_.bytes(); }
 
   /// Copies rows for some milliseconds. True: all are copied, and it is not to be called again.
   bool upload_piece(const Dataset& data, Uploader& uploader);
-  /// Whether other devices wait for rows that this one copies.
-  bool gives() const { return member_.has_value(); }
   /// What is put into the stream from now on finds the rows.
   void hold(cudaStream_t stream) const { uploaded_.hold(stream); }
   const DeviceBuffer<unsigned char>& coordinates() const { return coordinates_; }
 
  private:
-  RowPiece next_piece(const Dataset& data);
-
   SideResources resources_;
   cudaStream_t stream_;  ///< the resources'
   DeviceBuffer<unsigned char> coordinates_;
-  std::optional<RowExchange::Member> member_;  ///< until all rows are there
   std::uint64_t uploaded_rows_ = 0;
   Event uploaded_;
 };
@@ -67,18 +58,14 @@ class UploadedRows final : public gpujoin::PreparedSide {
 /// MemoryLimitExceeded or std::bad_alloc. `data` is the dataset, wherever it lies.
 class PreparedSide final : public gpujoin::PreparedSide {
  public:
-  /// Makes room for the points, unless they are in the slot. It and the exchange, as in
-  /// UploadedRows, may be null.
+  /// Makes room for the points, unless they are in the slot, which may be null.
   PreparedSide(const Dataset& data, std::shared_ptr<const RangePlan> plan,
-               const std::shared_ptr<JoinResources>& resources, std::shared_ptr<SideSlot> rows,
-               std::shared_ptr<RowExchange> exchange);
+               const std::shared_ptr<JoinResources>& resources, std::shared_ptr<SideSlot> rows);
   /// Waits for its stream. Kernels of joins that use it have ended.
   ~PreparedSide() override;
 
   /// Copies points for some milliseconds. True: all are copied, and it is not to be called again.
   bool upload_piece(const Dataset& data, Uploader& uploader);
-  /// Whether other devices wait for points that this one copies.
-  bool gives() const { return rows_ && rows_->gives(); }
   /// Indexes the points, or their directions in their place. The index takes the place of the
   /// points, but in tiles: there they stay.
   void index_points();

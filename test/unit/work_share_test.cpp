@@ -70,15 +70,6 @@ TEST(WorkShare, the_first_places_tell_whether_others_may_begin) {
   }
 }
 
-TEST(WorkShare, where_all_begin_at_once_nothing_has_to_be_tried) {
-  std::vector<WorkShare> shares = WorkShare::among(2, {.at_once = true, .least_ms = 1e6});
-  EXPECT_TRUE(shares[0].is_open());
-  EXPECT_EQ(shares[1].take(12800, 12800).count(), 12800u / 16) << "as much as once it is settled";
-  EXPECT_EQ(shares[0].take(12800, 12800, 1, 5000).count(), 5000u);
-  EXPECT_TRUE(shares[0].is_open());
-  EXPECT_FALSE(shares[0].is_alone());
-}
-
 TEST(WorkShare, first_places_keep_a_device_busy) {
   std::vector<WorkShare> shares = WorkShare::among(2, {.always = false, .least_ms = 0});
   EXPECT_EQ(shares[0].take(12800, 12800, 1, 5000).count(), 5000u);

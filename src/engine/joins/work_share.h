@@ -22,12 +22,10 @@ struct Places {
   std::uint32_t count() const { return end - first; }
 };
 
-/// Whether walks share their work: where the rest of it is expected to take one walk so many
-/// milliseconds more than preparing it took, or from the start on. `always`: and each of them gets
-/// some of it.
+/// Whether walks share their work: always, or where the rest of it is expected to take one walk so
+/// many milliseconds more than preparing it took.
 struct Sharing {
   bool always = false;
-  bool at_once = false;
   double least_ms = 0;
 };
 
@@ -37,8 +35,8 @@ class WorkShare {
  public:
   /// All of the work.
   WorkShare() : WorkShare(std::make_shared<Work>(1, Sharing{}), 0) { settle(true); }
-  /// So many shares of one work. The first walk begins with a few places, unless all begin at once;
-  /// then it takes all the others, or the other walks may begin.
+  /// So many shares of one work. The first walk begins with a few places; then it takes all the
+  /// others, or the other walks may begin.
   static std::vector<WorkShare> among(std::uint32_t walks, const Sharing& sharing) {
     const auto work = std::make_shared<Work>(walks, sharing);
     std::vector<WorkShare> shares;
@@ -116,15 +114,12 @@ class WorkShare {
 
   struct Work {
     Work(std::uint32_t walks, const Sharing& how)
-        : sharing(how),
-          begun(walks, false),
-          sequences(1, Sequence(walks)),
-          decided(how.at_once) {}
+        : sharing(how), begun(walks, false), sequences(1, Sequence(walks)) {}
 
     Sharing sharing;
     std::vector<bool> begun;  ///< by walk
     std::vector<Sequence> sequences;
-    bool decided;          ///< whether walks share it
+    bool decided = false;  ///< whether walks share it
     bool by_one = false;   ///< they do not
     Stopwatch since_open;
     double begun_ms = 0;  ///< when the first walk began
