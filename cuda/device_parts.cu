@@ -99,8 +99,11 @@ class DeviceParts final : public PartJoins {
     if (part.output() == Output::kNearest)
       return std::make_unique<NearestJoin>(part, resources_, NearestShares{});
     const OpenJoin range_join = [=, this](const JoinRequest& join) {
-      return std::make_unique<RangeJoin>(
-          join, resources_, RangeShares{plan_, left, right, nullptr, nullptr, {}, nullptr});
+      RangeShares shares;
+      shares.plan = plan_;
+      shares.left = left;
+      shares.right = right;
+      return std::make_unique<RangeJoin>(join, resources_, std::move(shares));
     };
     // Directions need tiles, and tiles do not know scores.
     const bool top = part.output() == Output::kTopPairs && part.metric() == Metric::kCosine;

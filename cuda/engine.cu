@@ -187,14 +187,15 @@ constexpr Sharing kAlways{.always = true};
 std::unique_ptr<Join> open_shared_range_join(const JoinRequest& request,
                                              const std::shared_ptr<const cuda::RangePlan>& plan,
                                              const Devices& devices) {
-  const Sharing sharing{request.knobs.share_devices == Switch::kOn, cuda::kSharingMs};
+  const auto first = std::make_shared<cuda::FirstSides>();
   // The first device begins an exchange whenever the join begins, and has it until the others end.
   const auto exchange = std::make_shared<std::weak_ptr<cuda::ClusterExchange>>();
   return std::make_unique<cuda::SharedJoin>(
-      request, devices, sharing,
+      request, devices, cuda::sharing_of(request, devices),
       [=](std::shared_ptr<cuda::JoinResources> own, const WorkShare& work) {
         cuda::RangeShares shares = shares_of(request, *own, plan);
         shares.work = work;
+        shares.first = first;
         if (request.output() == Output::kClusters) {
           shares.exchange =
               work.is_first() ? std::make_shared<cuda::ClusterExchange>(own) : exchange->lock();

@@ -103,21 +103,27 @@ RangeJoin::RangeJoin(const JoinRequest& request, std::shared_ptr<JoinResources> 
   stats_.strategy.access_pattern = pattern_of(request_, plan_->index.strategy.index);
   stop_.emplace(*resources_, stream_);
   queue_ = DeviceBuffer<unsigned>(resources_->device, 1, stream_);
-  left_ = take(request_.left(), shares_.left.get(), shares_.left_rows);
+  const bool copies = shares_.first && !shares_.work.is_first();
+  const FirstSides first = copies ? *shares_.first : FirstSides{};
+  left_ = take(request_.left(), shares_.left.get(), shares_.left_rows, first.left);
   const bool same = request_.self_join() || (shares_.left && shares_.left == shares_.right);
-  right_ = same ? left_ : take(request_.right(), shares_.right.get(), shares_.right_rows);
+  right_ =
+      same ? left_ : take(request_.right(), shares_.right.get(), shares_.right_rows, first.right);
   stats_.indexed_sides = static_cast<std::uint32_t>(own_sides_.size());
   stats_.reused_sides = (left_ == right_ ? 1 : 2) - stats_.indexed_sides;
 }
 
-/// The side as the plan has it: from its slot, or one with room for the points.
+/// The side as the plan has it: from its slot, or a copy of the first share's, or one with room for
+/// the points.
 std::shared_ptr<PreparedSide> RangeJoin::take(const Dataset& data, SideSlot* slot,
-                                              std::shared_ptr<SideSlot> rows) {
+                                              std::shared_ptr<SideSlot> rows,
+                                              const std::weak_ptr<const PreparedSide>& first) {
   if (slot != nullptr) {
     if (auto side = slot->find(plan_.get()))
       return std::static_pointer_cast<PreparedSide>(std::move(side));
     slot->put(nullptr);  // memory for two there may not be
   }
+  if (const auto made = first.lock()) return std::make_shared<PreparedSide>(*made, resources_);
   own_sides_.reserve(2);
   auto side = std::make_shared<PreparedSide>(data, plan_, resources_, std::move(rows));
   own_sides_.push_back({side.get(), &data});
@@ -165,6 +171,7 @@ void RangeJoin::finish_sides() {
   right_ids_ = right_->host_ids();
   if (shares_.left) shares_.left->put(left_);
   if (shares_.right) shares_.right->put(right_);
+  if (shares_.first && shares_.work.is_first()) *shares_.first = {left_, right_};
 }
 
 /// Nothing else depends on extreme directions: tiles are sorted alike for every radius.

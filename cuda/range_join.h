@@ -22,6 +22,12 @@ namespace gpujoin::cuda {
 std::shared_ptr<const RangePlan> plan_range_join(const JoinRequest& request,
                                                  JoinResources& resources);
 
+/// The sides of the share that began a join on several devices, once it has them: the others copy
+/// them.
+struct FirstSides {
+  std::weak_ptr<const PreparedSide> left, right;
+};
+
 /// What a join shares with others. Any pointer may be null.
 struct RangeShares {
   /// Whether both sides are there.
@@ -33,7 +39,8 @@ struct RangeShares {
   std::shared_ptr<SideSlot> left, right;            ///< sides by the plan; one of one dataset
   std::shared_ptr<SideSlot> left_rows, right_rows;  ///< rows as they came
   WorkShare work;                                   ///< left points, in the order of the walk
-  std::shared_ptr<ClusterExchange> exchange;        ///< of clusters by tiles
+  std::shared_ptr<FirstSides> first;
+  std::shared_ptr<ClusterExchange> exchange;  ///< of clusters by tiles
 };
 
 /// As SlicedJoin. Rows lie in memory.
@@ -48,7 +55,8 @@ class RangeJoin final : public SlicedJoin {
  private:
   void prepare() override;
   std::shared_ptr<PreparedSide> take(const Dataset& data, SideSlot* slot,
-                                     std::shared_ptr<SideSlot> rows);
+                                     std::shared_ptr<SideSlot> rows,
+                                     const std::weak_ptr<const PreparedSide>& first);
   void upload_piece();
   void name_points(PreparedSide& side, const Dataset& data);
   void finish_sides();

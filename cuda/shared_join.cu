@@ -9,6 +9,9 @@
 namespace gpujoin::cuda {
 namespace {
 
+/// Those of a row, besides its coordinates: its code, and its place in the order.
+constexpr std::uint64_t kIndexBytes = sizeof(std::uint64_t) + sizeof(std::uint32_t);
+
 bool is_worth(const JoinRequest& request, double join_ms) {
   const Switch asked = request.knobs.share_devices;
   return asked == Switch::kAuto ? join_ms > kSharingMs : asked == Switch::kOn;
@@ -33,6 +36,17 @@ bool is_worth_sharing(const JoinRequest& request) {
   const double ms = request.shape() == Shape::kBoxes ? choose_box_strategy(request, kBoxCosts).ms
                                                      : nearest_ms(request);
   return is_worth(request, ms - preparing_ms(request));
+}
+
+Sharing sharing_of(const JoinRequest& request, const std::vector<DeviceContext*>& devices) {
+  const DeviceContext& first = *devices.front();
+  const bool direct = std::all_of(devices.begin(), devices.end(), [&](const DeviceContext* other) {
+    return first.is_within_reach_of(*other);
+  });
+  const double bytes = static_cast<double>(request.sides.rows()) *
+                       static_cast<double>(point_bytes(request.left()) + kIndexBytes);
+  return {.always = request.knobs.share_devices == Switch::kOn,
+          .least_ms = kSharingMs + bytes / (direct ? kReadBytesPerMs : kCopiedBytesPerMs)};
 }
 
 SharedJoin::SharedJoin(const JoinRequest& request, std::vector<DeviceContext*> devices,

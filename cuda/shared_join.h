@@ -27,6 +27,10 @@ namespace gpujoin::cuda {
 bool may_be_worth_sharing(const JoinRequest& request, const RangePlan& plan);
 bool is_worth_sharing(const JoinRequest& request);
 
+/// When devices share a join of points, of which all but the first copy the sides. Throws
+/// CudaError.
+Sharing sharing_of(const JoinRequest& request, const std::vector<DeviceContext*>& devices);
+
 /// Opens a device's share of a join. The device is current. Throws what DeviceJoin throws.
 using OpenShare = std::function<std::unique_ptr<DeviceJoin>(
     std::shared_ptr<JoinResources> resources, const WorkShare& work)>;

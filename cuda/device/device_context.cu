@@ -13,6 +13,20 @@ DeviceContext::DeviceContext(int number) : number_(number) {
         "setting up device memory");
 }
 
+bool DeviceContext::is_within_reach_of(const DeviceContext& reader) const {
+  if (reader.number_ == number_) return true;
+  int can = 0;
+  check(cudaDeviceCanAccessPeer(&can, reader.number_, number_), "asking how devices are connected");
+  return can != 0;
+}
+
+void DeviceContext::let_read(const DeviceContext& reader) {
+  if (reader.number_ == number_ || !is_within_reach_of(reader)) return;
+  const cudaMemAccessDesc access{{cudaMemLocationTypeDevice, reader.number_},
+                                 cudaMemAccessFlagsProtReadWrite};
+  check(cudaMemPoolSetAccess(pool_, &access, 1), "letting a device read another one's memory");
+}
+
 DeviceContext::MemoryNow DeviceContext::memory_now() const {
   constexpr const char* kAction = "asking for free device memory";
   MemoryNow now{};

@@ -31,6 +31,12 @@ class DeviceContext {
     return static_cast<unsigned>(properties_.multiProcessorCount) * kBlocksPerMultiprocessor;
   }
 
+  /// Whether another device reaches this one's memory over a bus of theirs, without the host.
+  /// Throws CudaError.
+  bool is_within_reach_of(const DeviceContext& reader) const;
+  /// Lets it do so, if it can, in this process. Throws CudaError.
+  void let_read(const DeviceContext& reader);
+
   PinnedPool& pinned_pool() { return pinned_pool_; }
   /// Bytes of the device's memory that nobody uses: free bytes, and bytes that the pool keeps for
   /// this process's next allocations. Throws CudaError.

@@ -58,11 +58,14 @@ inline constexpr std::uint32_t kMostStreams = 16;
 /// waits.
 inline constexpr double kCandidatesPerSlice = 2e10;
 
-/// Several devices share a join of which there is so much left to do, beyond what it takes to
-/// prepare its sides on one more; of nearest neighbours a left point takes so long for each
-/// neighbour, or for each number of a right point in tiles.
+/// Several devices share a join of which there is so much left to do, beyond what it takes to have
+/// its sides on one more: prepared from the host's rows, or copied from the first device, directly
+/// or through the host. Of nearest neighbours a left point takes so long for each neighbour, or for
+/// each number of a right point in tiles.
 inline constexpr double kSharingMs = 10;
 inline constexpr double kPreparedBytesPerMs = 2e7;
+inline constexpr double kReadBytesPerMs = 1.5e8;
+inline constexpr double kCopiedBytesPerMs = 3e7;
 inline constexpr double kWalkedCandidatesPerMs = 5e8;
 inline constexpr double kNeighborNs = 0.5;
 inline constexpr double kTileNumberNs = 1e-5;

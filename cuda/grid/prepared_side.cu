@@ -45,6 +45,51 @@ PreparedSide::PreparedSide(const Dataset& data, std::shared_ptr<const RangePlan>
   check(cudaMemsetAsync(report_.data(), 0, report_.bytes(), stream_), "clearing flags");
 }
 
+PreparedSide::PreparedSide(const PreparedSide& other,
+                           const std::shared_ptr<JoinResources>& resources)
+    : plan_(other.plan_),
+      resources_(resources),
+      stream_(resources->stream),
+      rows_are_there_(true),
+      host_report_(resources_.host, sizeof(Report)) {
+  other.resources_.join->context.let_read(resources->context);
+  other.hold(stream_);
+  *host_report_.as<Report>() = *other.report();
+  points_ = copy_of(other.points_, other);
+  originals_ = copy_of(other.originals_, other);
+  index_.rows = other.index_.rows;
+  index_.points = other.index_.points;
+  index_.codes = copy_of(other.index_.codes, other);
+  index_.order = copy_of(other.index_.order, other);
+  index_.columns = copy_of(other.index_.columns, other);
+  ids_ = copy_of(other.ids_, other);
+  scores_ = copy_of(other.scores_, other);
+  finish();
+}
+
+template <class T>
+DeviceBuffer<T> PreparedSide::copy_of(const DeviceBuffer<T>& buffer, const PreparedSide& other) {
+  DeviceBuffer<T> copy(resources_.device, buffer.size(), stream_);
+  if (buffer.size() == 0) return copy;
+  check(cudaMemcpyPeerAsync(copy.data(), resources_.join->context.number(), buffer.data(),
+                            other.resources_.join->context.number(), buffer.bytes(), stream_),
+        "copying from device to device");
+  return copy;
+}
+
+DevicePoints PreparedSide::copy_of(const DevicePoints& points, const PreparedSide& other) {
+  DevicePoints copy;
+  if (points.coordinates)
+    copy.coordinates =
+        std::make_shared<const DeviceBuffer<unsigned char>>(copy_of(*points.coordinates, other));
+  copy.distances = copy_of(points.distances, other);
+  copy.reference_points = points.reference_points;
+  copy.rows = points.rows;
+  copy.dims = points.dims;
+  copy.scalar = points.scalar;
+  return copy;
+}
+
 PreparedSide::~PreparedSide() { cudaStreamSynchronize(stream_); }
 
 bool PreparedSide::upload_piece(const Dataset& data, Uploader& uploader) {

@@ -61,6 +61,9 @@ class PreparedSide final : public gpujoin::PreparedSide {
   /// Makes room for the points, unless they are in the slot, which may be null.
   PreparedSide(const Dataset& data, std::shared_ptr<const RangePlan> plan,
                const std::shared_ptr<JoinResources>& resources, std::shared_ptr<SideSlot> rows);
+  /// A copy of a side that is ready on another device, which stays until the stream is done with
+  /// it. It is ready, too, and rests on no rows.
+  PreparedSide(const PreparedSide& other, const std::shared_ptr<JoinResources>& resources);
   /// Waits for its stream. Kernels of joins that use it have ended.
   ~PreparedSide() override;
 
@@ -112,6 +115,9 @@ class PreparedSide final : public gpujoin::PreparedSide {
     unsigned extreme;
   };
   const Report* report() const { return host_report_.as<Report>(); }
+  template <class T>
+  DeviceBuffer<T> copy_of(const DeviceBuffer<T>& buffer, const PreparedSide& other);
+  DevicePoints copy_of(const DevicePoints& points, const PreparedSide& other);
   bool needs_points() const { return plan_->index.strategy.index == IndexMethod::kTiles; }
   void forget_points();
 

@@ -23,7 +23,7 @@ struct Places {
 };
 
 /// Whether walks share their work: always, or where the rest of it is expected to take one walk so
-/// many milliseconds more than preparing it took.
+/// many milliseconds.
 struct Sharing {
   bool always = false;
   double least_ms = 0;
@@ -60,10 +60,8 @@ class WorkShare {
   Places take(std::uint32_t all, std::uint32_t most, std::uint32_t unit = 1,
               std::uint32_t busy = 1) {
     if (!work_->decided && has_begun()) decide(all);
-    if (!has_begun()) {
-      work_->begun[number_] = true;
-      if (is_first()) work_->begun_ms = work_->since_open.milliseconds();
-    }
+    if (is_first() && !has_begun()) work_->since_begun = Stopwatch();
+    work_->begun[number_] = true;
     Sequence& places = sequence();
     places.at_work[number_] = true;
     const std::uint32_t rest = all - places.next;
@@ -119,10 +117,9 @@ class WorkShare {
     Sharing sharing;
     std::vector<bool> begun;  ///< by walk
     std::vector<Sequence> sequences;
-    bool decided = false;  ///< whether walks share it
-    bool by_one = false;   ///< they do not
-    Stopwatch since_open;
-    double begun_ms = 0;  ///< when the first walk began
+    bool decided = false;   ///< whether walks share it
+    bool by_one = false;    ///< they do not
+    Stopwatch since_begun;  ///< by the first walk
   };
 
   WorkShare(std::shared_ptr<Work> work, std::uint32_t number)
@@ -138,10 +135,9 @@ class WorkShare {
   /// After the first walk's first places.
   void decide(std::uint32_t all) {
     const Sharing& sharing = work_->sharing;
-    const double walked_ms = work_->since_open.milliseconds() - work_->begun_ms;
     const double done = std::max(1u, sequence().next);
-    const double rest_ms = walked_ms * (all - done) / done;
-    settle(!sharing.always && rest_ms < sharing.least_ms + work_->begun_ms);
+    const double rest_ms = work_->since_begun.milliseconds() * (all - done) / done;
+    settle(!sharing.always && rest_ms < sharing.least_ms);
   }
 
   std::shared_ptr<Work> work_;
