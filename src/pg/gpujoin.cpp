@@ -2,7 +2,7 @@
 #include "pg/compat.h"
 #include "pg/engine_loader.h"
 #include "pg/executor/custom_scan.h"
-#include "pg/executor/table_receiver.h"
+#include "pg/executor/bulk_insert.h"
 #include "pg/service/supervisor.h"
 #include "pg/settings.h"
 
@@ -19,7 +19,7 @@ PGDLLEXPORT void _PG_init(void);
 void _PG_init(void) {
   gpujoin::define_settings();
   gpujoin::install_custom_scan();
-  gpujoin::install_table_receiver();
+  gpujoin::install_bulk_insert();
   if (!process_shared_preload_libraries_in_progress) return;
   gpujoin::preload_engines();
   gpujoin::register_supervisor();

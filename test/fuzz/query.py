@@ -238,6 +238,8 @@ class Query(Joins):
                     'COMMIT']
         if wrapper == 'table':
             return [f'CREATE TEMP TABLE result AS {text}', 'TABLE result']
+        if wrapper == 'insert':
+            return [f'CREATE TEMP TABLE result AS {text} WITH NO DATA', f'INSERT INTO result {text}', 'TABLE result']
         if wrapper == 'serializable':
             return ['BEGIN ISOLATION LEVEL SERIALIZABLE', text, 'COMMIT']
         if wrapper == 'delete':
@@ -265,6 +267,6 @@ WRAPPED = {
     'lateral': 'SELECT o.r, s.* FROM (VALUES {values}) o(r), LATERAL ({} OFFSET 0) s',
     'correlated': 'SELECT o.id, ({}) FROM {table} o WHERE o.id < 6',
     'array': 'SELECT cardinality(ARRAY(SELECT c0 FROM ({}) s))'}
-WRAPPERS = (['plain'] * 24 + ['prepared'] * 7 + ['subquery', 'barrier', 'cte', 'materialized', 'exists', 'twice', 'array', 'table',
+WRAPPERS = (['plain'] * 24 + ['prepared'] * 7 + ['subquery', 'barrier', 'cte', 'materialized', 'exists', 'twice', 'array', 'table', 'insert',
                                                   'serializable', 'delete', 'union', 'union', 'union'] +
             ['lateral'] * 3 + ['correlated'] * 2 + ['cursor'] * 2)
