@@ -84,8 +84,8 @@ bool join_of_session(int place, service::ListedJoin* join) {
   const LocalPgBackendStatus* const local = status_of_backend(place + 1);
   if (local == nullptr || !is_own(&local->backendStatus)) return false;
   const PgBackendStatus& status = local->backendStatus;
-  const auto number = [&](Parameter place) {
-    return static_cast<std::uint64_t>(status.st_progress_param[place]);
+  const auto number = [&](Parameter which) {
+    return static_cast<std::uint64_t>(status.st_progress_param[which]);
   };
   *join = {};
   join->pid = status.st_procpid;

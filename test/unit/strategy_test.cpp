@@ -166,9 +166,10 @@ TEST(Strategy, reference_points_are_weighed_in_long_joins_of_some_dimensions) {
 TEST(Strategy, reference_points_where_no_column_tells_points_apart) {
   // Each row is zero but for one column of many: any one column separates few rows.
   constexpr std::uint32_t kDims = 64;
+  constexpr std::uint64_t kRows = 20000;
   Random random(47);
-  std::vector<double> values(4000 * kDims);
-  for (std::uint64_t row = 0; row < 4000; ++row)
+  std::vector<double> values(kRows * kDims);
+  for (std::uint64_t row = 0; row < kRows; ++row)
     values[row * kDims + random.index(kDims)] = random.between(0, 1000);
   const Points points(kDims, values);
   EXPECT_EQ(choose_strategy(make_request(points, nullptr, Metric::kL2, 1)).index,

@@ -15,8 +15,14 @@
 namespace gpujoin {
 namespace {
 
-// Weighing reference points takes some milliseconds itself.
+// Weighing reference points takes about a millisecond itself.
 constexpr double kWorthReferencePointsMs = 10;
+
+bool are_all_slow(const std::vector<Strategy>& plans) {
+  return std::all_of(plans.begin(), plans.end(), [](const Strategy& plan) {
+    return plan.estimate().ms > kWorthReferencePointsMs;
+  });
+}
 
 void explain(Strategy& strategy, double left_rows, double right_rows, bool asked) {
   if (strategy.index == IndexMethod::kNone) {
@@ -96,10 +102,9 @@ Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
   } else {
     plans.push_back(planner.plan_grid());
     if (asked == IndexMethod::kAuto) {
-      if (most_reference_points(request) > 0 &&
-          plans.front().estimate().ms > kWorthReferencePointsMs)
-        plans.push_back(planner.plan_reference_points());
       if (planner.wants_tiles()) plans.push_back(planner.plan_tiles());
+      if (most_reference_points(request) > 0 && are_all_slow(plans))
+        plans.push_back(planner.plan_reference_points());
       const Strategy& grid = plans.front();
       // An index that leaves most pairs is not worth its building.
       if (grid.grid_dims == 0 && grid.estimate().candidates > 0.9 * left_rows * right_rows)

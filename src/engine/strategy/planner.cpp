@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "core/threshold.h"
 #include "core/tile_screen.h"
@@ -82,17 +83,16 @@ Planner::Planner(const JoinRequest& request, const WalkCosts& costs)
       indexed_(rows_.request),
       costs_(costs),
       sample_(sample_for(in_memory(request))),
+      deciding_(sample_, request.self_join(),
+                std::clamp<std::size_t>(sample_.pairs.size(), 1, kDecidingPairs)),
       left_rows_(static_cast<double>(request.left().rows)),
       right_rows_(static_cast<double>(request.right().rows)),
       all_pairs_(std::max<double>(1, static_cast<double>(sample_.pairs.size()))),
       matches_(static_cast<double>(count_matches(in_memory(request), sample_))) {
-  key_columns_ = sampled_keys(in_memory(request_), sample_);
+  key_columns_ = with_masks(sampled_keys(in_memory(request_), sample_));
   sample_.left = rows_.left;
   sample_.right = rows_.right;
   reach_ = make_threshold(indexed_.metric(), indexed_.eps()).reach;
-  const std::size_t step = 1 + sample_.pairs.size() / kDecidingPairs;
-  for (std::size_t i = 0; i < sample_.pairs.size(); i += step)
-    deciding_.push_back(sample_.pairs[i]);
 }
 
 bool Planner::wants_tiles() const {
@@ -146,16 +146,30 @@ Strategy Planner::plan_none() const {
   return strategy;
 }
 
-const std::vector<SampledColumn>& Planner::data_columns() {
-  const bool reorder = request_.knobs.reorder_dimensions != Switch::kOff;
-  if (data_columns_.empty()) data_columns_ = sampled_columns(indexed_, sample_, reach_, reorder);
+const Planner::Columns& Planner::data_columns() {
+  if (data_columns_.columns.empty()) {
+    const bool reorder = request_.knobs.reorder_dimensions != Switch::kOff;
+    data_columns_ = with_masks(sampled_columns(indexed_, sample_, reach_, reorder));
+  }
   return data_columns_;
 }
 
+Planner::Columns Planner::with_masks(std::vector<SampledColumn> columns) const {
+  std::vector<PairMask> near;
+  near.reserve(columns.size());
+  for (const SampledColumn& column : columns) near.push_back(deciding_.within(column, 1));
+  return {std::move(columns), std::move(near)};
+}
+
+void Planner::Columns::add_to(std::vector<ColumnChoice>* choices) const {
+  for (std::size_t i = 0; i < columns.size(); ++i) choices->push_back({&columns[i], &near[i]});
+}
+
 Strategy Planner::plan_grid() {
-  std::vector<SampledColumn> columns = data_columns();
-  columns.insert(columns.begin(), key_columns_.begin(), key_columns_.end());
-  return plan_cells(start(IndexMethod::kGrid), std::move(columns), 0);
+  std::vector<ColumnChoice> choices;
+  key_columns_.add_to(&choices);
+  data_columns().add_to(&choices);
+  return plan_cells(start(IndexMethod::kGrid), std::move(choices), 0);
 }
 
 Strategy Planner::plan_reference_points() const {
@@ -170,34 +184,49 @@ Strategy Planner::plan_reference_points() const {
   const double reach = reference_reach(indexed_.eps(), references.dims, references.frame, false);
   // One sum after the other, where candidates are compared several at a time.
   const double distances_ns = 4 * costs_.dimension * references.count * references.dims;
-  return plan_cells(strategy, sampled_distances(indexed_, sample_, references, reach),
-                    distances_ns);
+  const Columns distances = with_masks(sampled_distances(indexed_, sample_, references, reach));
+  std::vector<ColumnChoice> choices;
+  distances.add_to(&choices);
+  return plan_cells(strategy, std::move(choices), distances_ns);
 }
 
-/// Chooses which one of `columns` is sorted and which ones make up the grid [GPU-Join, section
+/// Chooses which one of the columns is sorted and which ones make up the grid [GPU-Join, section
 /// 4.1]. `point_ns` is what a point costs besides.
-Strategy Planner::plan_cells(Strategy strategy, std::vector<SampledColumn> columns,
+Strategy Planner::plan_cells(Strategy strategy, std::vector<ColumnChoice> choices,
                              double point_ns) const {
   const Knobs& knobs = request_.knobs;
   const bool reorder = strategy.reorder_dimensions;
   // Pairs that survive the grid, and the pairs among them that the sorted column keeps too. In many
   // dimensions little depends on their number.
   const std::uint32_t dims = request_.left().dims;
-  const std::vector<SamplePair>& all = dims > kMaxDirectDimensions ? deciding_ : sample_.pairs;
-  const auto all_pairs = std::max<double>(1, static_cast<double>(all.size()));
+  const bool few = dims > kMaxDirectDimensions;
+  std::optional<SampledPairs> every;
+  if (!few)
+    every.emplace(sample_, request_.self_join(), std::max<std::size_t>(1, sample_.pairs.size()));
+  const SampledPairs& all = few ? deciding_ : *every;
+  const auto all_pairs = std::max<double>(1, static_cast<double>(all.count()));
   PairsLeft adjacent(all), candidates(all), same_cell(all), deciding(deciding_);
+  const bool cells_cost = costs_.window > 0 || costs_.lookup > 0;
 
-  const auto column_count = static_cast<std::uint32_t>(columns.size());
+  const auto column_count = static_cast<std::uint32_t>(choices.size());
   const std::uint32_t most_dims = std::min(column_count, kMaxGridDimensions);
   const std::uint32_t forced_dims = std::min(knobs.indexed_dimensions, most_dims);
   if (knobs.sort_unindexed != Switch::kOff && forced_dims < column_count) {
-    const SampledColumn sorted = take_most_selective(columns, deciding.pairs(), 1, reorder);
-    strategy.sort_column = static_cast<std::int32_t>(sorted.column);
-    strategy.sort_range = sorted.range();
-    candidates.keep_within(sorted, 1);
-    deciding.keep_within(sorted, 1);
+    const ColumnChoice sorted = take_most_selective(choices, deciding, reorder);
+    strategy.sort_column = static_cast<std::int32_t>(sorted.column->column);
+    strategy.sort_range = sorted.column->range();
+    candidates.keep(few ? *sorted.mask : all.within(*sorted.column, 1));
+    deciding.keep(*sorted.mask);
   }
 
+  // Points of adjacent cells of width w differ by up to 2w, and differ by 1.5w or less as often.
+  constexpr double kAdjacent = 1.5, kSame = 0.5;
+  std::vector<PairMask> masks;
+  masks.reserve(choices.size());
+  for (ColumnChoice& choice : choices) {
+    masks.push_back(deciding_.within(*choice.column, kAdjacent));
+    choice.mask = &masks.back();
+  }
   GridEstimate best{};
   Strategy grid = strategy;  // grows by one dimension a step; the cheapest step is kept
   for (std::uint32_t k = 0;; ++k) {
@@ -208,15 +237,18 @@ Strategy Planner::plan_cells(Strategy strategy, std::vector<SampledColumn> colum
       best = estimate;
       strategy = grid;
     }
-    if (forced || k == most_dims || columns.empty()) break;
-    // Points of adjacent cells of width w differ by up to 2w, and differ by 1.5w or less as often.
-    const SampledColumn next = take_most_selective(columns, deciding.pairs(), 1.5, reorder);
-    deciding.keep_within(next, 1.5);
-    adjacent.keep_within(next, 1.5);
-    candidates.keep_within(next, 1.5);
-    same_cell.keep_within(next, 0.5);
-    grid.grid_columns[k] = next.column;
-    grid.grid_ranges[k] = next.range();
+    if (forced || k == most_dims || choices.empty()) break;
+    const ColumnChoice next = take_most_selective(choices, deciding, reorder);
+    const PairMask near = few ? PairMask() : all.within(*next.column, kAdjacent);
+    const PairMask& kept = few ? *next.mask : near;
+    deciding.keep(*next.mask);
+    candidates.keep(kept);
+    if (cells_cost) {
+      adjacent.keep(kept);
+      same_cell.keep(all.within(*next.column, kSame));
+    }
+    grid.grid_columns[k] = next.column->column;
+    grid.grid_ranges[k] = next.column->range();
     grid.grid_dims = k + 1;
   }
   finish(strategy, best.candidates_per_point, walk_ns(best.cost_per_point) + point_ns);
@@ -225,26 +257,16 @@ Strategy Planner::plan_cells(Strategy strategy, std::vector<SampledColumn> colum
 
 /// How many sampled pairs lie in tiles whose boxes come within reach, where the tiles cut each of
 /// the columns into equally many intervals.
-double Planner::count_meeting_tiles(const std::vector<SampledColumn>& columns) const {
+double Planner::count_meeting_tiles(const std::vector<const SampledColumn*>& columns) const {
   const double tiles = std::max(1.0, right_rows_ / kScreenTile);
   const double slices = std::pow(tiles, 1.0 / static_cast<double>(columns.size()));
   std::vector<std::vector<double>> left_widths, right_widths;
-  for (const SampledColumn& column : columns) {
-    left_widths.push_back(slice_widths(column.left, slices));
+  for (const SampledColumn* const column : columns) {
+    left_widths.push_back(slice_widths(column->left_order, slices));
     right_widths.push_back(request_.self_join() ? left_widths.back()
-                                                : slice_widths(column.right, slices));
+                                                : slice_widths(column->right_order, slices));
   }
-  return static_cast<double>(
-      std::count_if(deciding_.begin(), deciding_.end(), [&](SamplePair pair) {
-        double squares = 0;
-        for (std::size_t c = 0; c < columns.size() && squares <= reach_ * reach_; ++c) {
-          // On average a point lies in the middle of its interval.
-          const double gap = columns[c].difference(pair) -
-                             (left_widths[c][pair.left] + right_widths[c][pair.right]) / 2;
-          if (gap > 0) squares += gap * gap;
-        }
-        return squares <= reach_ * reach_;
-      }));
+  return static_cast<double>(deciding_.count_meeting(columns, left_widths, right_widths, reach_));
 }
 
 Strategy Planner::plan_tiles() {
@@ -255,28 +277,29 @@ Strategy Planner::plan_tiles() {
   if (knobs.cell_order == CellOrder::kAuto) strategy.cell_order = CellOrder::kHilbert;
 
   const bool reorder = strategy.reorder_dimensions;
-  std::vector<SampledColumn> columns = data_columns();
-  std::vector<SampledColumn> taken;
+  std::vector<ColumnChoice> choices;
+  data_columns().add_to(&choices);
+  std::vector<const SampledColumn*> taken;
   PairsLeft left(deciding_);
   const std::uint32_t forced_dims = knobs.indexed_dimensions;
   const std::uint32_t most_dims =
       std::min({forced_dims > 0 ? forced_dims : kTileColumns, dims, kMaxGridDimensions});
   while (taken.size() < most_dims) {
-    const SampledColumn next = take_most_selective(columns, left.pairs(), 1, reorder);
+    const ColumnChoice next = take_most_selective(choices, left, reorder);
     // A column that separates no points would only take the curve's bits from the others.
     const double before = left.count();
-    left.keep_within(next, 1);
+    left.keep(*next.mask);
     const bool separates = left.count() < 0.95 * before;
     // Boxes of all columns prove pairs as well, which counts are for.
     const bool proves = dims <= kTileColumns && !wants_pairs(request_.output());
     if (forced_dims == 0 && !separates && !taken.empty() && !proves) break;
     // All bits of the curve for where most points are: those beyond lie at its ends.
-    strategy.grid_ranges[strategy.grid_dims] = next.sampled_range();
-    strategy.grid_columns[strategy.grid_dims++] = next.column;
-    taken.push_back(next);
+    strategy.grid_ranges[strategy.grid_dims] = next.column->sampled_range();
+    strategy.grid_columns[strategy.grid_dims++] = next.column->column;
+    taken.push_back(next.column);
   }
   const double candidates = right_rows_ * count_meeting_tiles(taken) /
-                            std::max<double>(1, static_cast<double>(deciding_.size()));
+                            std::max<double>(1, static_cast<double>(deciding_.count()));
   // A short circuit needs all pairs of a block to be far apart, and so comes later than one pair's.
   constexpr std::uint32_t kMostDims = 32 * kMaxDirectDimensions;
   std::uint32_t compared_dims = (dims + 15) / 16 * 16;

@@ -1,4 +1,4 @@
-// What each way to join is expected to cost, from a sample of the data. strategy.cpp compares the
+// What each way to join is expected to cost, from a sample of the data. choose_strategy.cpp compares the
 // costs.
 #pragma once
 
@@ -28,21 +28,28 @@ class Planner {
   Strategy plan_none() const;
 
  private:
-  const std::vector<SampledColumn>& data_columns();
+  struct Columns {
+    std::vector<SampledColumn> columns;
+    std::vector<PairMask> near;  ///< of each, the pairs within its reach
+
+    void add_to(std::vector<ColumnChoice>* choices) const;
+  };
+  const Columns& data_columns();
+  Columns with_masks(std::vector<SampledColumn> columns) const;
   Strategy start(IndexMethod index) const;
-  Strategy plan_cells(Strategy strategy, std::vector<SampledColumn> columns, double point_ns) const;
+  Strategy plan_cells(Strategy strategy, std::vector<ColumnChoice> choices, double point_ns) const;
   double walk_ns(double cells_and_candidates_ns) const;
   void finish(Strategy& strategy, double candidates, double cost_per_point) const;
-  double count_meeting_tiles(const std::vector<SampledColumn>& columns) const;
+  double count_meeting_tiles(const std::vector<const SampledColumn*>& columns) const;
 
   const JoinRequest& request_;
   IndexedSample rows_;
   const JoinRequest& indexed_;  // of rows_
   const WalkCosts& costs_;
   Sample sample_;  // rows are those of indexed_
-  std::vector<SamplePair> deciding_;
-  std::vector<SampledColumn> key_columns_;
-  std::vector<SampledColumn> data_columns_;  // once asked for
+  SampledPairs deciding_;
+  Columns key_columns_;
+  Columns data_columns_;  // once asked for
   double left_rows_;
   double right_rows_;
   double all_pairs_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace gpujoin {
 namespace {
@@ -14,20 +15,6 @@ std::vector<double> sampled_values(const Dataset& data, const std::vector<std::u
   std::vector<double> values(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) values[i] = coordinate(data, rows[i], column);
   return values;
-}
-
-/// Counts up to `enough`, or somewhat beyond.
-std::size_t count_within(const SampledColumn& column, const std::vector<SamplePair>& pairs,
-                         double distance, std::size_t enough) {
-  constexpr std::size_t kBetweenLooks = 1024;
-  const double *const left = column.left.data(), *const right = column.right.data();
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < pairs.size() && count < enough;) {
-    const std::size_t end = std::min(pairs.size(), i + kBetweenLooks);
-    for (; i < end; ++i)
-      count += std::fabs(left[pairs[i].left] - right[pairs[i].right]) <= distance;
-  }
-  return count;
 }
 
 /// The extent of the finite values of both sides within a range; {0, 0} where there are none.
@@ -44,6 +31,33 @@ Extent extent_of(const std::vector<double>& left, const std::vector<double>& rig
 }
 
 }  // namespace
+
+OrderedValues::OrderedValues(const std::vector<double>& values) : ranks(values.size()) {
+  std::vector<std::pair<double, std::uint16_t>> order;
+  order.reserve(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (std::isfinite(values[i])) order.emplace_back(values[i], static_cast<std::uint16_t>(i));
+  std::sort(order.begin(), order.end());
+  std::fill(ranks.begin(), ranks.end(), static_cast<std::uint16_t>(order.size()));
+  sorted.reserve(order.size());
+  positions.reserve(order.size());
+  std::uint16_t rank = 0;
+  for (const auto& [x, position] : order) {
+    if (sorted.empty() || sorted.back() < x) rank = static_cast<std::uint16_t>(sorted.size());
+    ranks[position] = rank;
+    sorted.push_back(x);
+    positions.push_back(position);
+  }
+}
+
+SampledColumn::SampledColumn(std::uint32_t number, double most, std::vector<double> lefts,
+                             std::vector<double> rights)
+    : column(number),
+      reach(most),
+      left(std::move(lefts)),
+      right(std::move(rights)),
+      left_order(left),
+      right_order(right) {}
 
 Extent SampledColumn::range() const {
   const Extent ordinary = ordinary_range(left, &right);
@@ -67,9 +81,10 @@ std::vector<SampledColumn> sampled_columns(const JoinRequest& request, const Sam
   considered.resize(std::min<std::size_t>(dims, kMaxConsideredColumns));
   std::vector<SampledColumn> columns;
   for (const std::uint32_t d : considered) {
-    SampledColumn column{d, reach, sampled_values(request.left(), sample.left, d), {}};
-    column.right = request.self_join() ? column.left : sampled_values(right, sample.right, d);
-    columns.push_back(std::move(column));
+    std::vector<double> lefts = sampled_values(request.left(), sample.left, d);
+    std::vector<double> rights =
+        request.self_join() ? lefts : sampled_values(right, sample.right, d);
+    columns.emplace_back(d, reach, std::move(lefts), std::move(rights));
   }
   return columns;
 }
@@ -84,9 +99,9 @@ std::vector<SampledColumn> sampled_keys(const JoinRequest& request, const Sample
   std::vector<SampledColumn> columns;
   for (std::uint32_t k = 0; k < request.keys.count; ++k)
     if (!request.keys.is_high_end(k))
-      columns.push_back({request.left().dims + k, request.keys.reach[k],
-                         keys(request.left(), sample.left, k),
-                         keys(request.right(), sample.right, k)});
+      columns.emplace_back(request.left().dims + k, request.keys.reach[k],
+                           keys(request.left(), sample.left, k),
+                           keys(request.right(), sample.right, k));
   return columns;
 }
 
@@ -102,75 +117,159 @@ std::vector<SampledColumn> sampled_distances(const JoinRequest& request, const S
   };
   std::vector<SampledColumn> columns;
   for (std::uint32_t number = 0; number < references.count; ++number) {
-    SampledColumn column{request.left().dims + request.keys.count + number,
-                         reach,
-                         distances(request.left(), sample.left, number),
-                         {}};
-    column.right =
-        request.self_join() ? column.left : distances(request.right(), sample.right, number);
-    columns.push_back(std::move(column));
+    std::vector<double> lefts = distances(request.left(), sample.left, number);
+    std::vector<double> rights =
+        request.self_join() ? lefts : distances(request.right(), sample.right, number);
+    columns.emplace_back(request.left().dims + request.keys.count + number, reach, std::move(lefts),
+                         std::move(rights));
   }
   return columns;
 }
 
-void PairsLeft::keep_within(const SampledColumn& column, double reaches) {
-  const double distance = reaches * column.reach;
-  constexpr std::size_t kAtOnce = 1024;
-  SamplePair kept[kAtOnce];
-  const double *const left = column.left.data(), *const right = column.right.data();
-  const SamplePair* const from = pairs().data();
-  const std::size_t count = pairs().size();
-  std::size_t stay = 0;
-  for (std::size_t i = 0; i < count;) {
-    const std::size_t end = std::min(count, i + kAtOnce);
-    std::size_t here = 0;
-    for (; i < end; ++i) {  // without a branch: nobody could foretell it
-      const SamplePair pair = from[i];
-      kept[here] = pair;
-      here += std::fabs(left[pair.left] - right[pair.right]) <= distance;
-    }
-    if (!chosen_) left_.resize(stay + here);
-    std::copy_n(kept, here, left_.begin() + static_cast<std::ptrdiff_t>(stay));
-    stay += here;
+/// Right points are ordered by their remainders by `step`; a left point meets those of one
+/// remainder, which is its own, or its neighbours', no more often than another: rows near each
+/// other in a table may be alike.
+SampledPairs::SampledPairs(const Sample& sample, bool self_join, std::size_t most) {
+  const std::size_t lefts = sample.left.size(), rights = sample.right.size();
+  const std::size_t all = self_join ? lefts * (lefts - 1) / 2 : lefts * rights;
+  const std::size_t step = std::max<std::size_t>(1, (all + most - 1) / most);
+  std::vector<std::size_t> first_of(step + 1, 0);
+  order_.reserve(rights);
+  for (std::size_t remainder = 0; remainder < step; ++remainder) {
+    for (std::size_t right = remainder; right < rights; right += step)
+      order_.push_back(static_cast<std::uint16_t>(right));
+    first_of[remainder + 1] = order_.size();
   }
-  left_.resize(stay);
-  chosen_ = true;
+  for (std::size_t left = 0; left < lefts; ++left) {
+    const std::size_t remainder = left / step % step, end = first_of[remainder + 1];
+    const bool skips = self_join && left >= remainder;
+    const std::size_t skipped = skips ? (left - remainder) / step + 1 : 0;
+    runs_.push_back({std::min(first_of[remainder] + skipped, end), end});
+    count_ += end - runs_.back().first;
+  }
 }
 
-SampledColumn take_most_selective(std::vector<SampledColumn>& columns,
-                                  const std::vector<SamplePair>& pairs, double reaches,
-                                  bool reorder) {
-  auto best = columns.begin();
-  if (reorder && columns.size() > 1) {
+template <class T>
+std::vector<T> SampledPairs::ordered(const std::vector<T>& values) const {
+  std::vector<T> there(order_.size());
+  for (std::size_t i = 0; i < order_.size(); ++i) there[i] = values[order_[i]];
+  return there;
+}
+
+/// What is within reach of a left value are right values from one rank on, so many.
+PairMask SampledPairs::within(const SampledColumn& column, double reaches) const {
+  const double distance = reaches * column.reach;
+  const OrderedValues& lefts = column.left_order;
+  const std::vector<double>& rights = column.right_order.sorted;
+  std::vector<std::uint16_t> first_ranks(runs_.size(), 0), rank_counts(runs_.size(), 0);
+  std::size_t first = 0, end = 0;
+  for (std::size_t i = 0; i < lefts.sorted.size(); ++i) {
+    const double x = lefts.sorted[i];
+    while (first < rights.size() && x - rights[first] > distance) ++first;
+    while (end < rights.size() && rights[end] - x <= distance) ++end;
+    if (first >= end) continue;
+    first_ranks[lefts.positions[i]] = static_cast<std::uint16_t>(first);
+    rank_counts[lefts.positions[i]] = static_cast<std::uint16_t>(end - first);
+  }
+  const std::vector<std::uint16_t> ranks = ordered(column.right_order.ranks);
+  PairMask mask(count_);
+  std::uint8_t* to = mask.data();
+  for (std::size_t left = 0; left < runs_.size(); ++left) {
+    const std::uint16_t* const of_run = ranks.data() + runs_[left].first;
+    const std::size_t count = runs_[left].end - runs_[left].first;
+    const std::uint16_t least = first_ranks[left], many = rank_counts[left];
+    for (std::size_t i = 0; i < count; ++i)
+      to[i] = static_cast<std::uint16_t>(of_run[i] - least) < many;
+    to += count;
+  }
+  return mask;
+}
+
+std::size_t SampledPairs::count_meeting(const std::vector<const SampledColumn*>& columns,
+                                        const std::vector<std::vector<double>>& left_widths,
+                                        const std::vector<std::vector<double>>& right_widths,
+                                        double reach) const {
+  std::vector<std::vector<double>> values, widths;
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    values.push_back(ordered(columns[c]->right));
+    widths.push_back(ordered(right_widths[c]));
+  }
+  const double most = reach * reach;
+  std::size_t meeting = 0;
+  std::vector<double> squares(order_.size());
+  for (std::size_t left = 0; left < runs_.size(); ++left) {
+    const std::size_t first = runs_[left].first, count = runs_[left].end - first;
+    double* const sums = squares.data();
+    std::fill_n(sums, count, 0.0);
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      const double x = columns[c]->left[left], width = left_widths[c][left];
+      const double *const value = values[c].data() + first, *const other = widths[c].data() + first;
+      for (std::size_t i = 0; i < count; ++i) {
+        // On average a point lies in the middle of its interval.
+        const double gap = std::fabs(x - value[i]) - (width + other[i]) / 2;
+        const double beyond = (gap + std::fabs(gap)) / 2;
+        sums[i] += beyond * beyond;
+      }
+    }
+    for (std::size_t i = 0; i < count; ++i) meeting += sums[i] <= most;
+  }
+  return meeting;
+}
+
+void PairsLeft::keep(const PairMask& mask) {
+  std::uint8_t* const left = left_.data();
+  const std::uint8_t* const kept = mask.data();
+  const std::size_t count = left_.size();
+  for (std::size_t i = 0; i < count; ++i) left[i] &= kept[i];
+  count_ = count_with(left_);
+}
+
+/// Sums of so many bytes fit in a byte.
+std::size_t PairsLeft::count_with(const PairMask& mask) const {
+  constexpr std::size_t kBytes = 16, kAtOnce = 255;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < left_.size();) {
+    std::uint8_t sums[kBytes] = {};
+    std::size_t turns = std::min(kAtOnce, (left_.size() - i) / kBytes);
+    if (turns == 0) {
+      for (; i < left_.size(); ++i) count += left_[i] & mask[i];
+      break;
+    }
+    for (; turns > 0; --turns, i += kBytes)
+      for (std::size_t k = 0; k < kBytes; ++k)
+        sums[k] = static_cast<std::uint8_t>(sums[k] + (left_[i + k] & mask[i + k]));
+    for (const std::uint8_t sum : sums) count += sum;
+  }
+  return count;
+}
+
+ColumnChoice take_most_selective(std::vector<ColumnChoice>& choices, const PairsLeft& pairs,
+                                 bool reorder) {
+  auto best = choices.begin();
+  if (reorder && choices.size() > 1) {
     std::size_t fewest = ~std::size_t{0};
-    for (auto column = columns.begin(); column != columns.end(); ++column) {
-      const std::size_t left = count_within(*column, pairs, reaches * column->reach, fewest);
+    for (auto choice = choices.begin(); choice != choices.end(); ++choice) {
+      const std::size_t left = pairs.count_with(*choice->mask);
       if (left < fewest) {
         fewest = left;
-        best = column;
+        best = choice;
       }
     }
   }
-  SampledColumn taken = std::move(*best);
-  columns.erase(best);
+  const ColumnChoice taken = *best;
+  choices.erase(best);
   return taken;
 }
 
-std::vector<double> slice_widths(const std::vector<double>& values, double slices) {
-  std::vector<double> sorted;
-  for (const double x : values)
-    if (std::isfinite(x)) sorted.push_back(x);
-  std::sort(sorted.begin(), sorted.end());
-  const auto half =
-      static_cast<std::ptrdiff_t>(static_cast<double>(sorted.size()) / slices / 2 + 0.5);
-  std::vector<double> widths(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!std::isfinite(values[i])) continue;
-    const std::ptrdiff_t rank =
-        std::lower_bound(sorted.begin(), sorted.end(), values[i]) - sorted.begin();
-    const std::ptrdiff_t last = static_cast<std::ptrdiff_t>(sorted.size()) - 1;
-    widths[i] =
-        sorted[std::min(last, rank + half)] - sorted[std::max<std::ptrdiff_t>(0, rank - half)];
+std::vector<double> slice_widths(const OrderedValues& values, double slices) {
+  const std::vector<double>& sorted = values.sorted;
+  const auto count = static_cast<std::ptrdiff_t>(sorted.size());
+  const auto half = static_cast<std::ptrdiff_t>(static_cast<double>(count) / slices / 2 + 0.5);
+  std::vector<double> widths(values.ranks.size());
+  for (const std::uint16_t position : values.positions) {
+    const std::ptrdiff_t rank = values.ranks[position];
+    widths[position] =
+        sorted[std::min(count - 1, rank + half)] - sorted[std::max<std::ptrdiff_t>(0, rank - half)];
   }
   return widths;
 }

@@ -12,16 +12,26 @@
 
 namespace gpujoin {
 
+/// Values of a sample, in order.
+struct OrderedValues {
+  explicit OrderedValues(const std::vector<double>& values);
+
+  std::vector<double> sorted;            ///< the finite ones
+  std::vector<std::uint16_t> positions;  ///< of these
+  std::vector<std::uint16_t> ranks;      ///< of each value: how many of `sorted` are less; or all
+};
+
 /// One column over the sample's rows.
 struct SampledColumn {
+  SampledColumn(std::uint32_t number, double most, std::vector<double> lefts,
+                std::vector<double> rights);
+
   std::uint32_t column;
   double reach;  ///< points that match differ by no more
   std::vector<double> left;
   std::vector<double> right;
+  OrderedValues left_order, right_order;
 
-  double difference(SamplePair pair) const {
-    return std::fabs(left[pair.left] - right[pair.right]);
-  }
   /// Where the values that are no outliers lie, or a little beyond; {0, 0} where there are none.
   Extent range() const;
   /// Where the sampled values in that range lie.
@@ -40,30 +50,65 @@ std::vector<SampledColumn> sampled_keys(const JoinRequest& request, const Sample
 std::vector<SampledColumn> sampled_distances(const JoinRequest& request, const Sample& sample,
                                              const ReferencePoints& references, double reach);
 
-/// The pairs of a sample that no column has separated. Copies none before a column drops some.
-class PairsLeft {
- public:
-  explicit PairsLeft(const std::vector<SamplePair>& all) : all_(all) {}  ///< outlives this
+/// For each pair of some: 1 where something holds of it, else 0.
+using PairMask = std::vector<std::uint8_t>;
 
-  /// Drops the pairs that lie further apart than so many times its reach in the column.
-  void keep_within(const SampledColumn& column, double reaches);
-  const std::vector<SamplePair>& pairs() const { return chosen_ ? left_ : all_; }
-  double count() const { return static_cast<double>(pairs().size()); }
+/// Pairs of a sample, of which those of one left point lie together, so that several are looked at
+/// at once.
+class SampledPairs {
+ public:
+  /// Pairs of two different points: all, or about `most`, to which all points add alike.
+  SampledPairs(const Sample& sample, bool self_join, std::size_t most);
+
+  std::size_t count() const { return count_; }
+  /// Those that lie no further apart than so many times the column's reach.
+  PairMask within(const SampledColumn& column, double reaches) const;
+  /// How many come within reach of each other in all columns together, where points are given as
+  /// the intervals of some width that they are amid. Shape of widths: [columns][points].
+  std::size_t count_meeting(const std::vector<const SampledColumn*>& columns,
+                            const std::vector<std::vector<double>>& left_widths,
+                            const std::vector<std::vector<double>>& right_widths,
+                            double reach) const;
 
  private:
-  const std::vector<SamplePair>& all_;
-  std::vector<SamplePair> left_;
-  bool chosen_ = false;
+  /// The partners of a left point, in order_.
+  struct Run {
+    std::size_t first, end;
+  };
+  template <class T>
+  std::vector<T> ordered(const std::vector<T>& values) const;
+
+  std::vector<std::uint16_t> order_;  ///< right points
+  std::vector<Run> runs_;             ///< by left point
+  std::size_t count_ = 0;
 };
 
-/// Takes the column that leaves the fewest pairs within so many times its reach; without `reorder`,
-/// the first one.
-SampledColumn take_most_selective(std::vector<SampledColumn>& columns,
-                                  const std::vector<SamplePair>& pairs, double reaches,
-                                  bool reorder);
+/// The pairs that no column has separated.
+class PairsLeft {
+ public:
+  explicit PairsLeft(const SampledPairs& all) : left_(all.count(), 1), count_(all.count()) {}
 
-/// Around each sampled value, the width of an interval that holds one of `slices` equal shares of
-/// all.
-std::vector<double> slice_widths(const std::vector<double>& values, double slices);
+  void keep(const PairMask& mask);
+  std::size_t count_with(const PairMask& mask) const;
+  double count() const { return static_cast<double>(count_); }
+
+ private:
+  PairMask left_;
+  std::size_t count_;
+};
+
+/// A column that may be taken for an index, and the pairs that it leaves.
+struct ColumnChoice {
+  const SampledColumn* column;
+  const PairMask* mask;
+};
+
+/// Takes the column that leaves the fewest of the pairs; without `reorder`, the first one.
+ColumnChoice take_most_selective(std::vector<ColumnChoice>& choices, const PairsLeft& pairs,
+                                 bool reorder);
+
+/// Around each value of a sample, the width of an interval that holds one of `slices` equal shares
+/// of all.
+std::vector<double> slice_widths(const OrderedValues& values, double slices);
 
 }  // namespace gpujoin
