@@ -1,5 +1,5 @@
-// What each way to join is expected to cost, from a sample of the data. choose_strategy.cpp compares the
-// costs.
+// What each way to join is expected to cost, from a sample of the data. choose_strategy.cpp
+// compares the costs.
 #pragma once
 
 #include <vector>
