@@ -112,8 +112,7 @@ TEST(SampledPairs, meeting_intervals_are_counted_in_all_columns_together) {
   };
   EXPECT_EQ(meeting(0, 1), 1u);
   EXPECT_EQ(meeting(0, 5), 3u) << "3 and 4 apart is within 5";
-  EXPECT_EQ(meeting(2, 3), 4u) << "3 and 4 apart, the last two are 2 and 2 beyond their intervals";
-  1 and 0 are not at all ";
+  EXPECT_EQ(meeting(2, 3), 4u) << "the intervals of the last two are 2 apart in both columns";
 }
 
 TEST(OrderedValues, of_equal_values_the_slices_are_as_wide_as_those_around_them) {
