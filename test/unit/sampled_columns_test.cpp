@@ -12,11 +12,8 @@
 namespace gpujoin::test {
 namespace {
 
-Sample sample_of(std::size_t lefts, std::size_t rights) {
-  Sample sample;
-  sample.left.resize(lefts);
-  sample.right.resize(rights);
-  return sample;
+Sample sample_of(std::size_t lefts, std::size_t rights, bool self_join) {
+  return {std::vector<std::uint64_t>(lefts), std::vector<std::uint64_t>(rights), self_join};
 }
 
 /// Values that repeat, and a few that are not finite.
@@ -29,10 +26,6 @@ std::vector<double> odd_values(Random& random, std::size_t count) {
   return values;
 }
 
-std::size_t count_of(const PairMask& mask) {
-  return std::accumulate(mask.begin(), mask.end(), std::size_t{0});
-}
-
 std::size_t count_within(const std::vector<double>& left, const std::vector<double>& right,
                          bool self_join, double distance) {
   std::size_t count = 0;
@@ -43,16 +36,16 @@ std::size_t count_within(const std::vector<double>& left, const std::vector<doub
 }
 
 TEST(SampledPairs, are_those_of_two_points_each_once) {
-  EXPECT_EQ(SampledPairs(sample_of(512, 512), true, 1 << 20).count(), 512u * 511 / 2);
-  EXPECT_EQ(SampledPairs(sample_of(512, 300), false, 1 << 20).count(), 512u * 300);
-  EXPECT_EQ(SampledPairs(sample_of(1, 1), true, 100).count(), 0u);
-  EXPECT_EQ(SampledPairs(sample_of(0, 0), true, 1).count(), 0u);
-  EXPECT_EQ(SampledPairs(sample_of(3, 0), false, 1).count(), 0u);
+  EXPECT_EQ(SampledPairs(sample_of(512, 512, true), 1 << 20).count(), 512u * 511 / 2);
+  EXPECT_EQ(SampledPairs(sample_of(512, 300, false), 1 << 20).count(), 512u * 300);
+  EXPECT_EQ(SampledPairs(sample_of(1, 1, true), 100).count(), 0u);
+  EXPECT_EQ(SampledPairs(sample_of(0, 0, true), 1).count(), 0u);
+  EXPECT_EQ(SampledPairs(sample_of(3, 0, false), 1).count(), 0u);
 }
 
 TEST(SampledPairs, are_about_as_many_as_asked_for) {
   for (const bool self_join : {true, false}) {
-    const SampledPairs some(sample_of(512, 512), self_join, 1 << 15);
+    const SampledPairs some(sample_of(512, 512, self_join), 1 << 15);
     EXPECT_NEAR(static_cast<double>(some.count()), 1 << 15, (1 << 15) / 4.0);
   }
 }
@@ -63,9 +56,9 @@ TEST(SampledPairs, within_reach_are_those_that_one_comparison_each_finds) {
     const std::vector<double> left = odd_values(random, 300);
     const std::vector<double> right = self_join ? left : odd_values(random, 170);
     const SampledColumn column(0, 0.5, left, right);
-    const SampledPairs pairs(sample_of(left.size(), right.size()), self_join, 1 << 20);
+    const SampledPairs pairs(sample_of(left.size(), right.size(), self_join), 1 << 20);
     for (const double reaches : {0.0, 0.25, 0.5, 1.5, 100.0})
-      EXPECT_EQ(count_of(pairs.within(column, reaches)),
+      EXPECT_EQ(count_pairs(pairs.within(column, reaches)),
                 count_within(left, right, self_join, reaches * 0.5))
           << reaches;
   }
@@ -76,18 +69,18 @@ TEST(SampledPairs, alike_neighbors_are_as_many_among_some_as_among_all) {
   std::vector<double> values(512);
   std::iota(values.begin(), values.end(), 0.0);
   const SampledColumn column(0, 0.5, values, values);
-  const SampledPairs all(sample_of(512, 512), false, 1 << 20),
-      some(sample_of(512, 512), false, 1 << 15);
+  const SampledPairs all(sample_of(512, 512, false), 1 << 20),
+      some(sample_of(512, 512, false), 1 << 15);
   const double share = static_cast<double>(some.count()) / static_cast<double>(all.count());
-  EXPECT_EQ(count_of(all.within(column, 1)), 512u);
-  EXPECT_NEAR(static_cast<double>(count_of(some.within(column, 1))), 512 * share, 10);
+  EXPECT_EQ(count_pairs(all.within(column, 1)), 512u);
+  EXPECT_NEAR(static_cast<double>(count_pairs(some.within(column, 1))), 512 * share, 10);
 }
 
 TEST(PairsLeft, are_what_all_columns_leave) {
   Random random(92);
   const std::vector<double> one = odd_values(random, 200), other = odd_values(random, 200);
   const SampledColumn first(0, 1, one, one), second(1, 1, other, other);
-  const SampledPairs pairs(sample_of(200, 200), true, 1 << 20);
+  const SampledPairs pairs(sample_of(200, 200, true), 1 << 20);
   const PairMask near = pairs.within(first, 1), also = pairs.within(second, 1);
   std::size_t both = 0;
   for (std::size_t i = 0; i < 200; ++i)
@@ -96,7 +89,7 @@ TEST(PairsLeft, are_what_all_columns_leave) {
   PairsLeft left(pairs);
   EXPECT_EQ(left.count(), 200.0 * 199 / 2);
   left.keep(near);
-  EXPECT_EQ(left.count(), static_cast<double>(count_of(near)));
+  EXPECT_EQ(left.count(), static_cast<double>(count_pairs(near)));
   EXPECT_EQ(left.count_with(also), both);
   left.keep(also);
   EXPECT_EQ(left.count(), static_cast<double>(both));
@@ -105,7 +98,7 @@ TEST(PairsLeft, are_what_all_columns_leave) {
 TEST(SampledPairs, meeting_intervals_are_counted_in_all_columns_together) {
   const std::vector<double> x = {0, 1, 3, 7}, y = {0, 0, 4, 0};
   const SampledColumn first(0, 1, x, x), second(1, 1, y, y);
-  const SampledPairs pairs(sample_of(4, 4), true, 100);
+  const SampledPairs pairs(sample_of(4, 4, true), 100);
   const auto meeting = [&](double width, double reach) {
     const std::vector<std::vector<double>> widths(2, std::vector<double>(4, width));
     return pairs.count_meeting({&first, &second}, widths, widths, reach);

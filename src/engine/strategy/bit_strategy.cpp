@@ -53,15 +53,16 @@ class BitPlanner {
 
   void sample() {
     const JoinRequest there = in_memory(request_);
-    const Sample sample = take_sample(there);
-    pairs_ = sample.pairs;
-    left_ = words_of(there.left(), sample.left);
-    right_ = there.self_join() ? left_ : words_of(there.right(), sample.right);
-    count_shares(sample.left.size(), sample.right.size());
-    std::uint64_t near = 0;
-    for (const SamplePair pair : pairs_) near += is_near(left_row(pair), right_row(pair));
-    share_near_ =
-        pairs_.empty() ? 0 : static_cast<double>(near) / static_cast<double>(pairs_.size());
+    sample_ = take_sample(there);
+    left_ = words_of(there.left(), sample_.left);
+    right_ = there.self_join() ? left_ : words_of(there.right(), sample_.right);
+    count_shares(sample_.left.size(), sample_.right.size());
+    std::uint64_t near = 0, seen = 0;
+    visit_pairs(sample_, 1, [&](std::size_t left, std::size_t right) {
+      near += is_near(left_row(left), right_row(right));
+      ++seen;
+    });
+    share_near_ = seen == 0 ? 0 : static_cast<double>(near) / static_cast<double>(seen);
   }
 
   double expected_pairs() const { return left_rows_ * right_rows_ * share_near_; }
@@ -92,11 +93,9 @@ class BitPlanner {
       return jaccard_distance(a, b, words_) <= request_.eps();
     return hamming_distance(a, b, words_) <= most_;
   }
-  const std::uint64_t* left_row(SamplePair pair) const {
-    return left_.data() + std::size_t{pair.left} * words_;
-  }
-  const std::uint64_t* right_row(SamplePair pair) const {
-    return right_.data() + std::size_t{pair.right} * words_;
+  const std::uint64_t* left_row(std::size_t number) const { return left_.data() + number * words_; }
+  const std::uint64_t* right_row(std::size_t number) const {
+    return right_.data() + number * words_;
   }
 
   static double share_of_ones(const std::vector<std::uint64_t>& rows, std::size_t count,
@@ -150,14 +149,14 @@ class BitPlanner {
       for (std::uint32_t k = segments.equal; k > 0; --k) choices[k] += choices[k - 1] * agree;
     }
     constexpr std::size_t kMostCompared = 1 << 15;
-    const std::size_t step = 1 + pairs_.size() * words_ / kMostCompared;
+    const std::size_t step = 1 + sample_.pair_count() * words_ / kMostCompared;
     double seen = 0, met = 0;
-    for (std::size_t i = 0; i < pairs_.size(); i += step) {
-      const std::uint64_t equal = equal_segments(left_row(pairs_[i]), 1, right_row(pairs_[i]), 1,
-                                                 words_, segments.masks.data(), segments.count);
+    visit_pairs(sample_, step, [&](std::size_t left, std::size_t right) {
+      const std::uint64_t equal = equal_segments(left_row(left), 1, right_row(right), 1, words_,
+                                                 segments.masks.data(), segments.count);
       met += sets_of(segments.equal, count_bits(equal));
       ++seen;
-    }
+    });
     return std::max(choices.back(), seen > 0 ? met / seen : 0);
   }
 
@@ -174,7 +173,7 @@ class BitPlanner {
   const std::uint32_t words_;
   const std::uint32_t most_;
   const double left_rows_, right_rows_;
-  std::vector<SamplePair> pairs_;
+  Sample sample_{};
   std::vector<std::uint64_t> left_, right_;  ///< sampled rows
   BitShares shares_;
   double share_near_ = 0;

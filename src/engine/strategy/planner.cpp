@@ -18,6 +18,7 @@ constexpr std::size_t kDecidingPairs = std::size_t{1} << 15;
 // not worth many pairs.
 constexpr double kFewClusterRows = 1 << 16;
 constexpr std::size_t kClusterPairs = 1 << 13;
+constexpr std::size_t kAllPairs = std::size_t{1} << 20;
 
 // Columns that tiles are cut along, unless a knob asks for more or fewer: measured to be best, or
 // close to it, from 6 to 90 dimensions.
@@ -48,18 +49,10 @@ struct GridEstimate {
   double cost_per_point;
 };
 
-/// The rows' sample, with as many pairs as the choice is worth.
-Sample sample_for(const JoinRequest& request) {
-  Sample sample = take_sample(request);
+/// How many pairs of a sample the choice is worth.
+std::size_t pairs_worth(const JoinRequest& request) {
   const bool few = static_cast<double>(request.left().rows) < kFewClusterRows;
-  if (request.output() != Output::kClusters || !few || sample.pairs.size() <= kClusterPairs)
-    return sample;
-  const std::size_t step = sample.pairs.size() / kClusterPairs + 1;
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < sample.pairs.size(); i += step)
-    sample.pairs[kept++] = sample.pairs[i];
-  sample.pairs.resize(kept);
-  return sample;
+  return request.output() == Output::kClusters && few ? kClusterPairs : kAllPairs;
 }
 
 GridEstimate estimate_grid(const WalkCosts& costs, double right_rows, std::uint32_t dims,
@@ -82,13 +75,13 @@ Planner::Planner(const JoinRequest& request, const WalkCosts& costs)
       rows_(request),
       indexed_(rows_.request),
       costs_(costs),
-      sample_(sample_for(in_memory(request))),
-      deciding_(sample_, request.self_join(),
-                std::clamp<std::size_t>(sample_.pairs.size(), 1, kDecidingPairs)),
+      sample_(take_sample(in_memory(request))),
+      deciding_(sample_, std::min(pairs_worth(request), kDecidingPairs)),
       left_rows_(static_cast<double>(request.left().rows)),
       right_rows_(static_cast<double>(request.right().rows)),
-      all_pairs_(std::max<double>(1, static_cast<double>(sample_.pairs.size()))),
-      matches_(static_cast<double>(count_matches(in_memory(request), sample_))) {
+      all_pairs_(std::max<double>(1, static_cast<double>(sample_.pair_count()))),
+      matches_(
+          static_cast<double>(count_matches(in_memory(request), sample_, pairs_worth(request)))) {
   key_columns_ = with_masks(sampled_keys(in_memory(request_), sample_));
   sample_.left = rows_.left;
   sample_.right = rows_.right;
@@ -201,8 +194,7 @@ Strategy Planner::plan_cells(Strategy strategy, std::vector<ColumnChoice> choice
   const std::uint32_t dims = request_.left().dims;
   const bool few = dims > kMaxDirectDimensions;
   std::optional<SampledPairs> every;
-  if (!few)
-    every.emplace(sample_, request_.self_join(), std::max<std::size_t>(1, sample_.pairs.size()));
+  if (!few) every.emplace(sample_, pairs_worth(request_));
   const SampledPairs& all = few ? deciding_ : *every;
   const auto all_pairs = std::max<double>(1, static_cast<double>(all.count()));
   PairsLeft adjacent(all), candidates(all), same_cell(all), deciding(deciding_);

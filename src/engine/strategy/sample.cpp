@@ -51,7 +51,7 @@ std::uint32_t count_within(const double* const (&left)[kAtOnce],
 }
 
 template <Metric M>
-std::uint64_t count_matches(const JoinRequest& request, const Sample& sample) {
+std::uint64_t count_matches(const JoinRequest& request, const Sample& sample, std::size_t most) {
   const Dataset& right = request.right();
   const std::uint32_t dims = request.left().dims;
   const double threshold = make_threshold(M, request.eps()).raw;
@@ -60,31 +60,28 @@ std::uint64_t count_matches(const JoinRequest& request, const Sample& sample) {
                                                              : coordinates_of(right, sample.right);
   const std::vector<double>& right_rows = request.self_join() ? left_rows : other_rows;
   // In many dimensions a distance is long: compare every n-th pair.
-  const std::size_t step = 1 + sample.pairs.size() * std::uint64_t{dims} / kComparedCoordinates;
-  const auto are_near = [&](SamplePair pair) {
-    return are_keys_near(request.keys, request.left(), sample.left[pair.left], right,
-                         sample.right[pair.right]);
-  };
+  const std::size_t all = sample.pair_count();
+  const std::size_t step = 1 + std::max(all / most, all * dims / kComparedCoordinates);
   constexpr std::uint32_t kShort = 8;
   const bool alone = M == Metric::kCosine || dims <= kShort;
   std::uint64_t matches = 0;
   const double *lefts[kAtOnce], *rights[kAtOnce];
   std::uint32_t waiting = 0;
-  for (std::size_t i = 0; i < sample.pairs.size(); i += step) {
-    const SamplePair pair = sample.pairs[i];
-    if (!are_near(pair)) continue;
-    lefts[waiting] = left_rows.data() + std::size_t{pair.left} * dims;
-    rights[waiting] = right_rows.data() + std::size_t{pair.right} * dims;
+  visit_pairs(sample, step, [&](std::size_t i, std::size_t j) {
+    if (!are_keys_near(request.keys, request.left(), sample.left[i], right, sample.right[j]))
+      return;
+    lefts[waiting] = left_rows.data() + i * dims;
+    rights[waiting] = right_rows.data() + j * dims;
     if (alone) {
       matches += raw_distance<M>(lefts[0], rights[0], dims) <= threshold;
-      continue;
+      return;
     }
     if constexpr (M != Metric::kCosine) {
-      if (++waiting < kAtOnce) continue;
+      if (++waiting < kAtOnce) return;
       matches += count_within<M>(lefts, rights, dims, threshold);
       waiting = 0;
     }
-  }
+  });
   for (std::uint32_t i = 0; i < waiting; ++i)
     matches += raw_distance<M>(lefts[i], rights[i], dims) <= threshold;
   return matches * step;
@@ -104,26 +101,21 @@ std::vector<std::uint64_t> sample_rows(std::uint64_t rows) {
 }
 
 Sample take_sample(const JoinRequest& request) {
-  Sample sample;
-  sample.left = sample_rows(request.left().rows);
+  Sample sample{sample_rows(request.left().rows), {}, request.self_join()};
   sample.right = request.self_join() ? sample.left : sample_rows(request.right().rows);
-  sample.pairs.reserve(sample.left.size() * sample.right.size());
-  for (std::size_t i = 0; i < sample.left.size(); ++i)
-    for (std::size_t j = request.self_join() ? i + 1 : 0; j < sample.right.size(); ++j)
-      sample.pairs.push_back({static_cast<std::uint16_t>(i), static_cast<std::uint16_t>(j)});
   return sample;
 }
 
-std::uint64_t count_matches(const JoinRequest& request, const Sample& sample) {
+std::uint64_t count_matches(const JoinRequest& request, const Sample& sample, std::size_t most) {
   switch (request.metric()) {
     case Metric::kL1:
-      return count_matches<Metric::kL1>(request, sample);
+      return count_matches<Metric::kL1>(request, sample, most);
     case Metric::kLInf:
-      return count_matches<Metric::kLInf>(request, sample);
+      return count_matches<Metric::kLInf>(request, sample, most);
     case Metric::kCosine:
-      return count_matches<Metric::kCosine>(request, sample);
+      return count_matches<Metric::kCosine>(request, sample, most);
     default:
-      return count_matches<Metric::kL2>(request, sample);
+      return count_matches<Metric::kL2>(request, sample, most);
   }
 }
 

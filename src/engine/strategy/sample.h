@@ -9,18 +9,28 @@
 
 namespace gpujoin {
 
-/// A sampled pair of points, by their positions in the two samples.
-struct SamplePair {
-  std::uint16_t left;
-  std::uint16_t right;
-};
-
 /// Up to 512 points a side, one from each of as many equal ranges of rows, so never the same twice.
 struct Sample {
   std::vector<std::uint64_t> left;   ///< rows of the left dataset
   std::vector<std::uint64_t> right;  ///< rows of the right one; of a self-join the same as left
-  std::vector<SamplePair> pairs;     ///< every pair of two different points
+  bool self_join;
+
+  /// Pairs of two different points, of a self-join in one order.
+  std::size_t pair_count() const {
+    return self_join ? left.size() * (left.size() - 1) / 2 : left.size() * right.size();
+  }
 };
+
+/// Calls visit(position in left, position in right) for one pair of `step`.
+template <class Visit>
+void visit_pairs(const Sample& sample, std::size_t step, const Visit& visit) {
+  std::size_t skipped = 0;
+  for (std::size_t left = 0; left < sample.left.size(); ++left) {
+    std::size_t right = (sample.self_join ? left + 1 : 0) + skipped;
+    for (; right < sample.right.size(); right += step) visit(left, right);
+    skipped = right - sample.right.size();
+  }
+}
 
 /// The rows that a sample takes of so many. Deterministic.
 std::vector<std::uint64_t> sample_rows(std::uint64_t rows);
@@ -28,7 +38,7 @@ std::vector<std::uint64_t> sample_rows(std::uint64_t rows);
 /// Samples data that is in memory, which whatever reads a sample needs as well.
 Sample take_sample(const JoinRequest& request);
 
-/// How many sampled pairs are within eps.
-std::uint64_t count_matches(const JoinRequest& request, const Sample& sample);
+/// How many sampled pairs are within eps, by about `most` of them, or fewer in many dimensions.
+std::uint64_t count_matches(const JoinRequest& request, const Sample& sample, std::size_t most);
 
 }  // namespace gpujoin

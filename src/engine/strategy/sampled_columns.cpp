@@ -1,7 +1,9 @@
 #include "engine/strategy/sampled_columns.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 namespace gpujoin {
@@ -9,6 +11,15 @@ namespace {
 
 // Where there are many columns, only the ones that vary most are considered for an index.
 constexpr std::size_t kMaxConsideredColumns = 16;
+
+constexpr std::size_t kWordBits = 64;
+
+/// The lowest bits of eight bytes, the first one's lowest.
+std::uint64_t packed(const std::uint8_t* bytes) {
+  std::uint64_t word;
+  std::memcpy(&word, bytes, sizeof word);
+  return word * 0x0102040810204080ULL >> 56;
+}
 
 std::vector<double> sampled_values(const Dataset& data, const std::vector<std::uint64_t>& rows,
                                    std::uint32_t column) {
@@ -129,10 +140,9 @@ std::vector<SampledColumn> sampled_distances(const JoinRequest& request, const S
 /// Right points are ordered by their remainders by `step`; a left point meets those of one
 /// remainder, which is its own, or its neighbours', no more often than another: rows near each
 /// other in a table may be alike.
-SampledPairs::SampledPairs(const Sample& sample, bool self_join, std::size_t most) {
+SampledPairs::SampledPairs(const Sample& sample, std::size_t most) {
   const std::size_t lefts = sample.left.size(), rights = sample.right.size();
-  const std::size_t all = self_join ? lefts * (lefts - 1) / 2 : lefts * rights;
-  const std::size_t step = std::max<std::size_t>(1, (all + most - 1) / most);
+  const std::size_t step = std::max<std::size_t>(1, (sample.pair_count() + most - 1) / most);
   std::vector<std::size_t> first_of(step + 1, 0);
   order_.reserve(rights);
   for (std::size_t remainder = 0; remainder < step; ++remainder) {
@@ -142,10 +152,12 @@ SampledPairs::SampledPairs(const Sample& sample, bool self_join, std::size_t mos
   }
   for (std::size_t left = 0; left < lefts; ++left) {
     const std::size_t remainder = left / step % step, end = first_of[remainder + 1];
-    const bool skips = self_join && left >= remainder;
+    const bool skips = sample.self_join && left >= remainder;
     const std::size_t skipped = skips ? (left - remainder) / step + 1 : 0;
     runs_.push_back({std::min(first_of[remainder] + skipped, end), end});
-    count_ += end - runs_.back().first;
+    const std::size_t count = end - runs_.back().first;
+    words_ += (count + kWordBits - 1) / kWordBits;
+    count_ += count;
   }
 }
 
@@ -172,16 +184,32 @@ PairMask SampledPairs::within(const SampledColumn& column, double reaches) const
     rank_counts[lefts.positions[i]] = static_cast<std::uint16_t>(end - first);
   }
   const std::vector<std::uint16_t> ranks = ordered(column.right_order.ranks);
-  PairMask mask(count_);
-  std::uint8_t* to = mask.data();
+  PairMask mask(words_);
+  std::uint64_t* to = mask.data();
+  std::uint8_t near[kWordBits];
   for (std::size_t left = 0; left < runs_.size(); ++left) {
-    const std::uint16_t* const of_run = ranks.data() + runs_[left].first;
-    const std::size_t count = runs_[left].end - runs_[left].first;
     const std::uint16_t least = first_ranks[left], many = rank_counts[left];
-    for (std::size_t i = 0; i < count; ++i)
-      to[i] = static_cast<std::uint16_t>(of_run[i] - least) < many;
-    to += count;
+    for (std::size_t i = runs_[left].first; i < runs_[left].end; i += kWordBits) {
+      const std::uint16_t* const of_word = ranks.data() + i;
+      const std::size_t count = std::min(kWordBits, runs_[left].end - i);
+      if (count < kWordBits) std::memset(near, 0, sizeof near);
+      for (std::size_t k = 0; k < count; ++k)
+        near[k] = static_cast<std::uint16_t>(of_word[k] - least) < many;
+      std::uint64_t word = 0;
+      for (std::size_t byte = 0; byte < kWordBits / 8; ++byte)
+        word |= packed(near + 8 * byte) << (8 * byte);
+      *to++ = word;
+    }
   }
+  return mask;
+}
+
+PairMask SampledPairs::all() const {
+  PairMask mask;
+  mask.reserve(words_);
+  for (const Run& run : runs_)
+    for (std::size_t i = run.first; i < run.end; i += kWordBits)
+      mask.push_back(~std::uint64_t{0} >> (kWordBits - std::min(kWordBits, run.end - i)));
   return mask;
 }
 
@@ -216,30 +244,21 @@ std::size_t SampledPairs::count_meeting(const std::vector<const SampledColumn*>&
   return meeting;
 }
 
-void PairsLeft::keep(const PairMask& mask) {
-  std::uint8_t* const left = left_.data();
-  const std::uint8_t* const kept = mask.data();
-  const std::size_t count = left_.size();
-  for (std::size_t i = 0; i < count; ++i) left[i] &= kept[i];
-  count_ = count_with(left_);
+std::size_t count_pairs(const PairMask& mask) {
+  std::size_t count = 0;
+  for (const std::uint64_t word : mask) count += static_cast<std::size_t>(std::popcount(word));
+  return count;
 }
 
-/// Sums of so many bytes fit in a byte.
+void PairsLeft::keep(const PairMask& mask) {
+  for (std::size_t i = 0; i < left_.size(); ++i) left_[i] &= mask[i];
+  count_ = count_pairs(left_);
+}
+
 std::size_t PairsLeft::count_with(const PairMask& mask) const {
-  constexpr std::size_t kBytes = 16, kAtOnce = 255;
   std::size_t count = 0;
-  for (std::size_t i = 0; i < left_.size();) {
-    std::uint8_t sums[kBytes] = {};
-    std::size_t turns = std::min(kAtOnce, (left_.size() - i) / kBytes);
-    if (turns == 0) {
-      for (; i < left_.size(); ++i) count += left_[i] & mask[i];
-      break;
-    }
-    for (; turns > 0; --turns, i += kBytes)
-      for (std::size_t k = 0; k < kBytes; ++k)
-        sums[k] = static_cast<std::uint8_t>(sums[k] + (left_[i + k] & mask[i + k]));
-    for (const std::uint8_t sum : sums) count += sum;
-  }
+  for (std::size_t i = 0; i < left_.size(); ++i)
+    count += static_cast<std::size_t>(std::popcount(left_[i] & mask[i]));
   return count;
 }
 

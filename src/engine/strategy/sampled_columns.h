@@ -50,17 +50,21 @@ std::vector<SampledColumn> sampled_keys(const JoinRequest& request, const Sample
 std::vector<SampledColumn> sampled_distances(const JoinRequest& request, const Sample& sample,
                                              const ReferencePoints& references, double reach);
 
-/// For each pair of some: 1 where something holds of it, else 0.
-using PairMask = std::vector<std::uint8_t>;
+/// A bit for each pair of some, set where something holds of it. Those of a left point begin with a
+/// word; bits of no pair are 0.
+using PairMask = std::vector<std::uint64_t>;
+
+std::size_t count_pairs(const PairMask& mask);
 
 /// Pairs of a sample, of which those of one left point lie together, so that several are looked at
 /// at once.
 class SampledPairs {
  public:
   /// Pairs of two different points: all, or about `most`, to which all points add alike.
-  SampledPairs(const Sample& sample, bool self_join, std::size_t most);
+  SampledPairs(const Sample& sample, std::size_t most);
 
   std::size_t count() const { return count_; }
+  PairMask all() const;
   /// Those that lie no further apart than so many times the column's reach.
   PairMask within(const SampledColumn& column, double reaches) const;
   /// How many come within reach of each other in all columns together, where points are given as
@@ -80,13 +84,14 @@ class SampledPairs {
 
   std::vector<std::uint16_t> order_;  ///< right points
   std::vector<Run> runs_;             ///< by left point
+  std::size_t words_ = 0;             ///< of a mask
   std::size_t count_ = 0;
 };
 
 /// The pairs that no column has separated.
 class PairsLeft {
  public:
-  explicit PairsLeft(const SampledPairs& all) : left_(all.count(), 1), count_(all.count()) {}
+  explicit PairsLeft(const SampledPairs& pairs) : left_(pairs.all()), count_(pairs.count()) {}
 
   void keep(const PairMask& mask);
   std::size_t count_with(const PairMask& mask) const;
