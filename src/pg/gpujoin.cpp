@@ -1,8 +1,8 @@
 // The module: its magic block, and what happens when a backend loads it.
 #include "pg/compat.h"
 #include "pg/engine_loader.h"
-#include "pg/executor/custom_scan.h"
 #include "pg/executor/bulk_insert.h"
+#include "pg/executor/custom_scan.h"
 #include "pg/service/supervisor.h"
 #include "pg/settings.h"
 

@@ -14,8 +14,16 @@ MOST_BYTES = 200_000
 
 
 def printed(cell):
-    """The texts of a cell's outputs; a picture is a text with its size."""
-    return [output.get('text') or output.get('data', {}).get('text/plain') for output in cell.outputs]
+    """The texts of a cell's outputs; a picture is a text with its size. What is written to one stream may come in pieces."""
+    texts, last = [], None
+    for output in cell.outputs:
+        stream = output.get('name')
+        if stream and stream == last:
+            texts[-1] += output.text
+        else:
+            texts.append(output.get('text') or output.get('data', {}).get('text/plain'))
+        last = stream
+    return texts
 
 
 os.environ['MPLBACKEND'] = 'module://matplotlib_inline.backend_inline'
