@@ -270,6 +270,28 @@ for my $name (sort keys %queries) {
   $observer->quit;
 }
 
+# An unlogged table is read by workers, too, and stays nowhere: its blocks prove nothing.
+{
+  my $pairs = "SELECT count(*), sum(id1 * 7 + id2) FROM gpu_selfjoin('fleeting', 1)";
+  my $count = 'SELECT count(*) FROM fleeting a JOIN fleeting b ON a.v <-> b.v <= 1';
+  $session->value('CREATE UNLOGGED TABLE fleeting (id int PRIMARY KEY, v float8[]);
+    INSERT INTO fleeting SELECT i, ARRAY[i % 100, i / 100] FROM generate_series(1, 60000) i; VACUUM ANALYZE fleeting');
+  my $width = 100;
+  for my $query ($pairs, $count) {
+    set_workers($session, 2);
+    my $read = sub { $session->value("EXPLAIN (ANALYZE, TIMING OFF) $query") };
+    like($read->(), qr/Read Workers: [1-9]/, 'an unlogged table is read by workers');
+    unlike($read->(), qr/Resident Blocks/, 'and not kept');
+    my $found = $session->value($query);
+    set_workers($session, 0);
+    is($found, $session->value($query), 'its rows are those that a session reads');
+    $width -= 10;
+    $session->value("UPDATE fleeting SET v = ARRAY[id % $width, id / $width]");
+    set_workers($session, 2);
+    isnt($session->value($query), $found, 'and what changes is seen');
+  }
+}
+
 # What workers read stays in the service, and is proven like anything else.
 {
   my $pairs = 'SELECT count(*), sum(id1 * 7 + id2) FROM gpu_selfjoin(\'points\', 0, vector_columns => \'v\')';

@@ -140,16 +140,18 @@ void see_tuples(const HeapBlocks& heap, BlockNumber block, SeenTuples* seen, Blo
 
 }  // namespace
 
-bool has_provable_blocks(Relation relation) {
+bool has_readable_blocks(Relation relation) {
   const char kind = relation->rd_rel->relkind;
   if (kind != RELKIND_RELATION && (kind != RELKIND_MATVIEW || !RelationIsPopulated(relation)))
     return false;
   if (relation->rd_tableam != GetHeapamTableAmRoutine() || IsSystemRelation(relation)) return false;
-  if (!RelationNeedsWAL(relation) || has_new_file(relation)) return false;
+  if (RelationUsesLocalBuffers(relation) || has_new_file(relation)) return false;
   const Snapshot snapshot = GetActiveSnapshot();
   return snapshot->snapshot_type == SNAPSHOT_MVCC && !snapshot->takenDuringRecovery &&
          !RecoveryInProgress() && !snapshots_expire();
 }
+
+bool has_provable_blocks(Relation relation) { return RelationNeedsWAL(relation); }
 
 std::uint64_t table_bytes(Relation relation) {
   std::uint64_t blocks = RelationGetNumberOfBlocks(relation);

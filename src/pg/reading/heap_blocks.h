@@ -40,16 +40,20 @@ struct SeenTuples {
   OffsetNumber offsets[MaxHeapTuplesPerPage];
 };
 
-/// Whether a relation is one whose blocks can be read so, and proven later: a permanent table or
-/// materialized view of PostgreSQL's own heap, its file older than the current transaction, on a
-/// server that is no standby, under an MVCC snapshot. Its children in an inheritance tree are
-/// relations of their own.
+/// Whether a relation is one whose blocks can be read so: a table or materialized view of
+/// PostgreSQL's own heap, no temporary one, its file older than the current transaction, on a server
+/// that is no standby, under an MVCC snapshot. Its children in an inheritance tree are relations of
+/// their own.
+bool has_readable_blocks(Relation relation);
+
+/// Whether blocks of a relation that can be read so can be proven later. An unlogged one's have no
+/// LSN.
 bool has_provable_blocks(Relation relation);
 
 /// About what its rows take, values out of line included.
 std::uint64_t table_bytes(Relation relation);
 
-/// Begins to read a relation that has_provable_blocks() under the active snapshot. It counts as a
+/// Begins to read a relation that has_readable_blocks() under the active snapshot. It counts as a
 /// scan, and under SERIALIZABLE as one that has read all rows, whichever blocks follow.
 HeapBlocks begin_blocks(Relation relation, AttrNumber last_column);
 

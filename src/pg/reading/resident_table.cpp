@@ -44,7 +44,7 @@ const FormData_pg_attribute* column_of(Relation relation, AttrNumber attribute) 
 }  // namespace
 
 bool can_read_blocks(Relation relation, const SideColumns& columns) {
-  if (!has_provable_blocks(relation) || relation->rd_rel->relhassubclass) return false;
+  if (!has_readable_blocks(relation) || relation->rd_rel->relhassubclass) return false;
   if (check_enable_rls(RelationGetRelid(relation), InvalidOid, true) == RLS_ENABLED) return false;
   bool can = true;
   for_each_column(columns, [&](AttrNumber attribute, Oid type) {
@@ -66,6 +66,7 @@ void check_block_columns(const SideColumns& columns) {
 bool name_table(Relation relation, const SideColumns& columns, ScalarType scalar,
                 service::TableKey* key) {
   if (scalar == ScalarType::kBits) return false;  // no bits are those of an empty slot
+  if (!has_provable_blocks(relation)) return false;
   const StoredFile file = stored_file(relation);
   std::memset(static_cast<void*>(key), 0, sizeof *key);
   key->relation = RelationGetRelid(relation);
