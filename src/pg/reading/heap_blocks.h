@@ -41,9 +41,9 @@ struct SeenTuples {
 };
 
 /// Whether a relation is one whose blocks can be read so: a table or materialized view of
-/// PostgreSQL's own heap, no temporary one, its file older than the current transaction, on a server
-/// that is no standby, under an MVCC snapshot. Its children in an inheritance tree are relations of
-/// their own.
+/// PostgreSQL's own heap, no temporary one, its file older than the current transaction, on a
+/// server that is no standby, under an MVCC snapshot. Its children in an inheritance tree are
+/// relations of their own.
 bool has_readable_blocks(Relation relation);
 
 /// Whether blocks of a relation that can be read so can be proven later. An unlogged one's have no
