@@ -24,7 +24,7 @@ BEGAN = time.monotonic()
 POINTS, DENSE, HASHES, STARS, TEXTS, GALAXIES = (scaled(rows, SCALE) for rows in (2000000, 500000, 1000000, 10000000, 1000000, 37000000))
 EPS, WIDE_EPS = radius(0.002, 2, SCALE), radius(0.01, 2, SCALE)
 DENSE_EPS, TEXT_DIMS = 0.12, 768
-EIGHT = 8  # workers
+WORKERS = 8
 
 
 def left_seconds():
@@ -110,25 +110,25 @@ class Rows:
 
 def first():
     places()
-    rows, workers = Rows(), {'max_parallel_workers_per_gather': EIGHT}
+    rows, workers = Rows(), {'max_parallel_workers_per_gather': WORKERS}
     queries = counts(EPS)
     wait_for_service(queries['function'])
     evict = "SELECT gpu_evict('places')"
     rows.add({f'first, {name}': sql for name, sql in queries.items()}, 12, evict, workers)
     rows.add({f'later, {name}': sql for name, sql in queries.items()}, 12, settings=workers)
-    psql(f'ALTER TABLE places SET (parallel_workers = {EIGHT})')
-    rows.add({f'first, {EIGHT} workers, {name}': sql for name, sql in queries.items()}, 12, evict, workers, whole=45)
-    rows.ratio(f'first, {EIGHT} workers, plain SQL', f'first, {EIGHT} workers, function', 1.2)
+    psql(f'ALTER TABLE places SET (parallel_workers = {WORKERS})')
+    rows.add({f'first, {WORKERS} workers, {name}': sql for name, sql in queries.items()}, 12, evict, workers, whole=45)
+    rows.ratio(f'first, {WORKERS} workers, plain SQL', f'first, {WORKERS} workers, function', 1.2)
     psql('ALTER TABLE places RESET (parallel_workers)')
-    return (f'{POINTS:,} points of two dimensions, `float4[]`, within {EPS}; `max_parallel_workers_per_gather = {EIGHT}`. PostgreSQL '
-            f'decides how many workers read a table, by its size; `ALTER TABLE ... SET (parallel_workers = {EIGHT})` where a row says '
-            f'{EIGHT} workers.'), rows
+    return (f'{POINTS:,} points of two dimensions, `float4[]`, within {EPS}; `max_parallel_workers_per_gather = {WORKERS}`. PostgreSQL '
+            f'decides how many workers read a table, by its size; `ALTER TABLE ... SET (parallel_workers = {WORKERS})` where a row says '
+            f'{WORKERS} workers.'), rows
 
 
 def sums():
     load(psql, 'shops', 'v float4[], region int, amount float8', POINTS, lambda chunk, ids: [
         *uniform('shops')(chunk, ids), ids % 100, random_of('amounts', chunk).random(len(ids))])
-    rows, workers = Rows(), {'max_parallel_workers_per_gather': EIGHT}
+    rows, workers = Rows(), {'max_parallel_workers_per_gather': WORKERS}
     grouped = sums_by_region(WIDE_EPS)
     of_all = grouped.replace('a.region', 'count(*)', 1).replace(' GROUP BY a.region', '')
     rows.add({'by region, first': grouped}, 6, "SELECT gpu_evict('shops')", workers, after_reading=100)

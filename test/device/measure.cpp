@@ -265,10 +265,7 @@ void set_option(Options* options, const std::string& name, const std::string& va
        }},
       {"threads", [&] { options->threads = small(); }},
       {"device_memory_mb", [&] { options->device_memory_limit = number() << 20; }},
-      {"kept",
-       [&] {
-         options->kept = choice<Switch>(value, {"auto", "on", "off"}) == Switch::kOn;
-       }},
+      {"kept", [&] { options->kept = toggle() == Switch::kOn; }},
       {"rounds", [&] { options->rounds = std::max(1u, small()); }}};
   const auto setter = setters.find(name);
   if (setter == setters.end()) throw std::runtime_error("no such knob: " + name);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "core/threshold.h"
 #include "core/tile_screen.h"
@@ -86,6 +85,9 @@ Planner::Planner(const JoinRequest& request, const WalkCosts& costs)
   sample_.left = rows_.left;
   sample_.right = rows_.right;
   reach_ = make_threshold(indexed_.metric(), indexed_.eps()).reach;
+  // In many dimensions little depends on the number of pairs.
+  if (request.left().dims <= kMaxDirectDimensions && pairs_worth(request) > kDecidingPairs)
+    every_.emplace(sample_, pairs_worth(request));
 }
 
 bool Planner::wants_tiles() const {
@@ -189,13 +191,12 @@ Strategy Planner::plan_cells(Strategy strategy, std::vector<ColumnChoice> choice
                              double point_ns) const {
   const Knobs& knobs = request_.knobs;
   const bool reorder = strategy.reorder_dimensions;
-  // Pairs that survive the grid, and the pairs among them that the sorted column keeps too. In many
-  // dimensions little depends on their number.
+  // Pairs that survive the grid, and the pairs among them that the sorted column keeps too.
   const std::uint32_t dims = request_.left().dims;
-  const bool few = dims > kMaxDirectDimensions;
-  std::optional<SampledPairs> every;
-  if (!few) every.emplace(sample_, pairs_worth(request_));
-  const SampledPairs& all = few ? deciding_ : *every;
+  const SampledPairs& all = every_ ? *every_ : deciding_;
+  const auto left_of_all = [&](const ColumnChoice& choice, double reaches) {
+    return every_ ? every_->within(*choice.column, reaches) : *choice.mask;
+  };
   const auto all_pairs = std::max<double>(1, static_cast<double>(all.count()));
   PairsLeft adjacent(all), candidates(all), same_cell(all), deciding(deciding_);
   const bool cells_cost = costs_.window > 0 || costs_.lookup > 0;
@@ -207,7 +208,7 @@ Strategy Planner::plan_cells(Strategy strategy, std::vector<ColumnChoice> choice
     const ColumnChoice sorted = take_most_selective(choices, deciding, reorder);
     strategy.sort_column = static_cast<std::int32_t>(sorted.column->column);
     strategy.sort_range = sorted.column->range();
-    candidates.keep(few ? *sorted.mask : all.within(*sorted.column, 1));
+    candidates.keep(left_of_all(sorted, 1));
     deciding.keep(*sorted.mask);
   }
 
@@ -231,12 +232,11 @@ Strategy Planner::plan_cells(Strategy strategy, std::vector<ColumnChoice> choice
     }
     if (forced || k == most_dims || choices.empty()) break;
     const ColumnChoice next = take_most_selective(choices, deciding, reorder);
-    const PairMask near = few ? PairMask() : all.within(*next.column, kAdjacent);
-    const PairMask& kept = few ? *next.mask : near;
+    const PairMask near = left_of_all(next, kAdjacent);
     deciding.keep(*next.mask);
-    candidates.keep(kept);
+    candidates.keep(near);
     if (cells_cost) {
-      adjacent.keep(kept);
+      adjacent.keep(near);
       same_cell.keep(all.within(*next.column, kSame));
     }
     grid.grid_columns[k] = next.column->column;

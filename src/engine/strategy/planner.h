@@ -2,6 +2,7 @@
 // compares the costs.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "engine/strategy/choose_strategy.h"
@@ -48,6 +49,7 @@ class Planner {
   const WalkCosts& costs_;
   Sample sample_;  // rows are those of indexed_
   SampledPairs deciding_;
+  std::optional<SampledPairs> every_;  // where the estimate takes more than the choice
   Columns key_columns_;
   Columns data_columns_;  // once asked for
   double left_rows_;

@@ -68,7 +68,7 @@ SampledColumn::SampledColumn(std::uint32_t number, double most, std::vector<doub
       left(std::move(lefts)),
       right(std::move(rights)),
       left_order(left),
-      right_order(right) {}
+      right_order(right == left ? left_order : OrderedValues(right)) {}
 
 Extent SampledColumn::range() const {
   const Extent ordinary = ordinary_range(left, &right);

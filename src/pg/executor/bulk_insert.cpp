@@ -24,7 +24,7 @@ constexpr int kMostRows = 1000;
 constexpr Size kMostBytes = 65535;
 
 /// Rows on their way into a table. Of the query's memory, as all that it points to.
-struct RowCollector {
+struct MultiInsert {
   Relation table;
   int options;  ///< of table_multi_insert()
   BulkInsertState state;
@@ -35,8 +35,8 @@ struct RowCollector {
   Size bytes;
 };
 
-RowCollector* make_collector(Relation table, CommandId command, int options) {
-  auto* const to = static_cast<RowCollector*>(palloc0(sizeof(RowCollector)));
+MultiInsert* begin_inserting(Relation table, CommandId command, int options) {
+  auto* const to = static_cast<MultiInsert*>(palloc0(sizeof(MultiInsert)));
   to->table = table;
   to->options = options;
   to->state = GetBulkInsertState();
@@ -46,7 +46,7 @@ RowCollector* make_collector(Relation table, CommandId command, int options) {
   return to;
 }
 
-void insert_rows(RowCollector* to) {
+void insert_rows(MultiInsert* to) {
   const MemoryContext caller = MemoryContextSwitchTo(to->memory);
   table_multi_insert(to->table, to->slots, to->rows, to->command, to->options, to->state);
   MemoryContextSwitchTo(caller);
@@ -57,7 +57,7 @@ void insert_rows(RowCollector* to) {
 }
 
 /// Returns the row as the table has it.
-TupleTableSlot* collect(RowCollector* to, TupleTableSlot* row) {
+TupleTableSlot* collect(MultiInsert* to, TupleTableSlot* row) {
   TupleTableSlot*& slot = to->slots[to->rows++];
   if (slot == nullptr)
     slot = MakeSingleTupleTableSlot(RelationGetDescr(to->table), &TTSOpsHeapTuple);
@@ -66,12 +66,12 @@ TupleTableSlot* collect(RowCollector* to, TupleTableSlot* row) {
   return slot;
 }
 
-void insert_if_many(RowCollector* to) {
+void insert_if_many(MultiInsert* to) {
   if (to->rows == kMostRows || to->bytes >= kMostBytes) insert_rows(to);
 }
 
 /// Inserts the last rows. The table stays open.
-void end_collecting(RowCollector* to) {
+void end_inserting(MultiInsert* to) {
   if (to->rows > 0) insert_rows(to);
   for (TupleTableSlot* const slot : to->slots)
     if (slot != nullptr) ExecDropSingleTupleTableSlot(slot);
@@ -93,7 +93,7 @@ bool is_node(const PlanState* state) {
 struct TableReceiver {
   DestReceiver receiver;  // first: PostgreSQL knows no more than this
   DestReceiver* own;      ///< PostgreSQL's
-  RowCollector* rows;     ///< null: they go to `own`
+  MultiInsert* rows;      ///< null: they go to `own`
 };
 
 ExecutorRun_hook_type previous_run = nullptr;
@@ -123,7 +123,7 @@ void start(DestReceiver* self, int operation, TupleDesc columns) {
   if (!OidIsValid(table)) return;
   const Relation relation = relation_open(table, NoLock);  // the transaction has locked it
   if (is_heap(relation))
-    to->rows = make_collector(relation, GetCurrentCommandId(true), TABLE_INSERT_SKIP_FSM);
+    to->rows = begin_inserting(relation, GetCurrentCommandId(true), TABLE_INSERT_SKIP_FSM);
   else
     relation_close(relation, NoLock);
 }
@@ -141,7 +141,7 @@ bool receive(TupleTableSlot* row, DestReceiver* self) {
 void end(DestReceiver* self) {
   TableReceiver* const to = from_receiver(self);
   if (to->rows != nullptr) {
-    end_collecting(to->rows);
+    end_inserting(to->rows);
     relation_close(to->rows->table, NoLock);
   }
   to->own->rShutdown(to->own);
@@ -189,7 +189,7 @@ bool is_indifferent(const CustomScan* node) {
 
 /// Whether the query inserts the rows of the node as they are.
 bool inserts_rows(const QueryDesc* query) {
-  if (query->operation != CMD_INSERT || !IsA(query->planstate, ModifyTableState)) return false;
+  if (!IsA(query->planstate, ModifyTableState)) return false;
   auto* const state = reinterpret_cast<ModifyTableState*>(query->planstate);
   const auto* const insertion = reinterpret_cast<const ModifyTable*>(state->ps.plan);
   if (!is_node(outerPlanState(&state->ps))) return false;
@@ -209,7 +209,7 @@ TupleTableSlot* insert_all(PlanState* self) {
   ResultRelInfo* const target = state->resultRelInfo;
   const bool has_constraints = RelationGetDescr(target->ri_RelationDesc)->constr != nullptr;
   const MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
-  RowCollector* const to = make_collector(target->ri_RelationDesc, estate->es_output_cid, 0);
+  MultiInsert* const to = begin_inserting(target->ri_RelationDesc, estate->es_output_cid, 0);
   for (;;) {
     ResetPerTupleExprContext(estate);
     TupleTableSlot* const row = ExecProcNode(outerPlanState(self));
@@ -219,7 +219,7 @@ TupleTableSlot* insert_all(PlanState* self) {
     insert_if_many(to);
     ++estate->es_processed;
   }
-  end_collecting(to);
+  end_inserting(to);
   MemoryContextSwitchTo(caller);
   state->mt_done = true;
   return nullptr;
