@@ -58,7 +58,7 @@ TEST(SampledPairs, within_reach_are_those_that_one_comparison_each_finds) {
     const SampledColumn column(0, 0.5, left, right);
     const SampledPairs pairs(sample_of(left.size(), right.size(), self_join), 1 << 20);
     for (const double reaches : {0.0, 0.25, 0.5, 1.5, 100.0})
-      EXPECT_EQ(count_pairs(pairs.within(column, reaches)),
+      EXPECT_EQ(PairsLeft(pairs).count_with(pairs.within(column, reaches)),
                 count_within(left, right, self_join, reaches * 0.5))
           << reaches;
   }
@@ -72,8 +72,9 @@ TEST(SampledPairs, alike_neighbors_are_as_many_among_some_as_among_all) {
   const SampledPairs all(sample_of(512, 512, false), 1 << 20),
       some(sample_of(512, 512, false), 1 << 15);
   const double share = static_cast<double>(some.count()) / static_cast<double>(all.count());
-  EXPECT_EQ(count_pairs(all.within(column, 1)), 512u);
-  EXPECT_NEAR(static_cast<double>(count_pairs(some.within(column, 1))), 512 * share, 10);
+  EXPECT_EQ(PairsLeft(all).count_with(all.within(column, 1)), 512u);
+  EXPECT_NEAR(static_cast<double>(PairsLeft(some).count_with(some.within(column, 1))), 512 * share,
+              10);
 }
 
 TEST(PairsLeft, are_what_all_columns_leave) {
@@ -89,7 +90,7 @@ TEST(PairsLeft, are_what_all_columns_leave) {
   PairsLeft left(pairs);
   EXPECT_EQ(left.count(), 200.0 * 199 / 2);
   left.keep(near);
-  EXPECT_EQ(left.count(), static_cast<double>(count_pairs(near)));
+  EXPECT_EQ(left.count(), static_cast<double>(PairsLeft(pairs).count_with(near)));
   EXPECT_EQ(left.count_with(also), both);
   left.keep(also);
   EXPECT_EQ(left.count(), static_cast<double>(both));
