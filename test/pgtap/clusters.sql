@@ -231,7 +231,7 @@ SET LOCAL gpujoin.host_memory_limit = '500kB';
 SELECT cmp_ok(parts_of($$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v', partition_column => 'most') $$), '>', 4, 'of one of those that come after each other');
 SELECT throws_ok($$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v', partition_column => 'xid') $$, '53400',
   'the rows of relation "many" do not fit in gpujoin.host_memory_limit', 'partitions without an order have to be in memory');
-SELECT throws_ok($$ SELECT * FROM gpu_dedup('many', 0.5, vector_columns => 'v', partition_column => 'part') $$, '53400',
+SELECT throws_ok($$ SELECT * FROM gpu_dedup('many', 0.5, vector_columns => 'v', partition_column => 'xid') $$, '53400',
   'the rows of relation "many" do not fit in gpujoin.host_memory_limit', 'and those of duplicates');
 SELECT is((SELECT count(*) FROM (SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v', partition_column => 'part') LIMIT 10) s), 10::bigint, 'LIMIT ends it early');
 SET LOCAL gpujoin.host_memory_limit = '80kB';

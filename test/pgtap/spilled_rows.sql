@@ -60,7 +60,8 @@ FROM unnest(ARRAY[
   unnest('{3MB,1MB}'::text[]) memory;
 
 -- Of duplicates and trees some bytes for each row have to fit.
-CREATE TABLE wide AS SELECT id, v || ARRAY[grp, id % 7, id * 31 % 1009, -grp]::float8[] AS v, id % 100 AS grade FROM many;
+CREATE TABLE wide AS SELECT id, v || ARRAY[grp, id % 7, id * 31 % 1009, -grp]::float8[] AS v, id % 100 AS grade, id % 10 > 0 AS most,
+  CASE WHEN id % 11 > 0 THEN repeat('w' || id % 7, 1 + id % 3) END AS words FROM many;
 ALTER TABLE wide ADD PRIMARY KEY (id);
 ANALYZE wide;
 SELECT is(rows_under(query, memory), rows_under(query, '1GB'), format('%s under %s', query, memory))
@@ -69,6 +70,10 @@ FROM (VALUES
     ('SELECT * FROM gpu_dedup(''wide'', 90, ''grade'', vector_columns => ''v'')', '4MB'),
     ('SELECT * FROM gpu_dedup(''wide'', 9, ''grade'', ''lowest'', vector_columns => ''v'', metric => ''linf'')', '6MB'),
     ('SELECT * FROM gpu_dedup(''wide'', 500, ''grade'', vector_columns => ''v'')', '6MB'),
+    ('SELECT * FROM gpu_dedup(''wide'', 200, vector_columns => ''v'', partition_column => ''words'')', '4MB'),
+    ('SELECT * FROM gpu_dedup(''wide'', 90, ''grade'', ''lowest'', vector_columns => ''v'', partition_column => ''words'')', '6MB'),
+    ('SELECT * FROM gpu_dedup(''wide'', 300, vector_columns => ''v'', metric => ''l1'', partition_column => ''grade'')', '6MB'),
+    ('SELECT * FROM gpu_dedup(''wide'', 90, ''grade'', vector_columns => ''v'', partition_column => ''most'')', '6MB'),
     ('SELECT * FROM gpu_spanning_tree(''wide'', vector_columns => ''v'')', '3MB'),
     ('SELECT * FROM gpu_spanning_tree(''wide'', 1, vector_columns => ''v'', metric => ''l1'')', '6MB'),
     ('SELECT * FROM gpu_hdbscan(''wide'', 20, vector_columns => ''v'')', '6MB'),
@@ -76,6 +81,7 @@ FROM (VALUES
 SET LOCAL gpujoin.host_memory_limit = '6MB';
 SELECT cmp_ok(property('Parts', query)::int, '>', 1, query) FROM unnest(ARRAY[
     'SELECT * FROM gpu_dedup(''wide'', 90, vector_columns => ''v'')',
+    'SELECT * FROM gpu_dedup(''wide'', 90, vector_columns => ''v'', partition_column => ''most'')',
     'SELECT * FROM gpu_spanning_tree(''wide'', vector_columns => ''v'')',
     'SELECT * FROM gpu_hdbscan(''wide'', 20, vector_columns => ''v'')']) query;
 SET LOCAL statement_timeout = '50ms';

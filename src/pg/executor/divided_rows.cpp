@@ -28,8 +28,10 @@ void add_rows(DividedRows* rows, PointBuffer* buffer, std::uint64_t begin, std::
     const std::uint64_t number = row >> rows->all.chunk_bits;
     const std::uint64_t first = number << rows->all.chunk_bits;
     const Dataset& chunk = load_points(buffer, number);
-    for (; row < end && row - first < chunk.rows; ++row)
+    for (; row < end && row - first < chunk.rows; ++row) {
       std::memcpy(add_point(&rows->some, chunk.ids[row - first]), point(chunk, row - first), bytes);
+      if (chunk.scores != nullptr) set_score(&rows->some, chunk.scores[row - first]);
+    }
   }
 }
 
@@ -50,7 +52,9 @@ Dataset next_groups(DividedRows* rows, PointBuffer* buffer, std::uint64_t limit)
   const RowGroups& groups = rows->groups;
   forget_groups(rows);
   if (rows->next == groups.count) return {};
-  const std::uint64_t row_bytes = point_bytes(rows->all) + sizeof(std::int64_t) + sizeof(double);
+  const bool scored = rows->all.scores_in_file;
+  const std::uint64_t row_bytes = point_bytes(rows->all) + sizeof(std::int64_t) +
+                                  (scored ? 2 : 1) * sizeof(double);  // a key, and a score
   const std::uint64_t first = rows->next++, begin = begin_of(groups, first);
   while (rows->next < groups.count && (groups.ends[rows->next] - begin) * row_bytes <= limit)
     ++rows->next;
@@ -59,6 +63,7 @@ Dataset next_groups(DividedRows* rows, PointBuffer* buffer, std::uint64_t limit)
   some.source = buffer->source;
   some.limit = limit;
   some.scalar = rows->all.scalar;
+  some.scored = scored;
   some.dims = rows->all.dims;
   some.spill = buffer->spill;
   some.spill->end = rows->end;

@@ -150,10 +150,8 @@ void read_side(JoinScan* scan, int side, const SideColumns& columns, ScalarType 
     *data = {};
   } else {
     if (points->rows > 0) prepare_buffer(scan, columns, points, scalar, limit);
-    const bool may_sort = divides(columns) && scan->arguments.function->output == Output::kClusters;
     scan->divided = {};
-    *data = read_points(columns, points, shape, may_sort ? &scan->divided.groups : nullptr,
-                        &scan->run.spill);
+    *data = read_points(columns, points, shape, &scan->divided.groups, &scan->run.spill);
     scan->divided.all = *data;
     scan->divided.end = scan->run.spill.end;
     check_ids(scan, columns, *data);

@@ -254,7 +254,7 @@ Dataset read_points(const SideColumns& columns, PointBuffer* points, ValueShape*
                     RowGroups* groups, SpillFile* sorted) {
   RowCollector rows = start_collecting(&columns, points);
   bool is_full = false;
-  if (groups != nullptr && can_sort(columns)) rows.is_full = &is_full;
+  if (divides(columns) && can_sort(columns)) rows.is_full = &is_full;
   const Relation relation = table_open(columns.relation, NoLock);  // held by find_columns()
   List* tables = NIL;
   if (find_tables(relation, columns, &tables) && has_rows_here(columns, tables)) {

@@ -18,10 +18,10 @@ bool has_rows_here(const SideColumns& columns, const List* tables);
 /// and, where rows may go to a file, the file; coordinates are of its type `scalar`, which is
 /// scalar_of(columns) or wider. Raises errors for rows that cannot take part. Sets *shape to what
 /// the values have in common.
-/// Rows that values divide are in memory, their keys, too; but with `groups`, where these do not
-/// fit, all rows are read again, sorted by that value, without keys and with their groups: `points`
-/// may then have their file.
+/// Rows that values divide are in memory, their keys, too. Where they do not fit and the values
+/// have an order, all rows are read again, sorted by that value, without keys and with their
+/// groups: `points` may then have the file `sorted`.
 Dataset read_points(const SideColumns& columns, PointBuffer* points, ValueShape* shape,
-                    RowGroups* groups = nullptr, SpillFile* sorted = nullptr);
+                    RowGroups* groups, SpillFile* sorted);
 
 }  // namespace gpujoin
