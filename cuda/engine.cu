@@ -142,14 +142,17 @@ std::shared_ptr<SideSlot> slot_of_rows(const Dataset& data, cuda::DeviceContext&
   return kept ? kept->left : nullptr;
 }
 
-/// What joins of the request's points share on a device; but for the plan nothing where nothing is
-/// kept. `plan` is that of another device that shares the join, or null: then one is chosen where
-/// something is kept.
-cuda::RangeShares shares_of(const JoinRequest& request, cuda::JoinResources& resources,
-                            std::shared_ptr<const cuda::RangePlan> plan = nullptr) {
-  cuda::DeviceContext& context = resources.context;
-  cuda::RangeShares alone;
-  alone.plan = plan;
+/// What joins of the request's points share on a device.
+struct FoundShares {
+  cuda::RangeShares shares;
+  std::shared_ptr<SharedPlan> kept;  ///< whose plan it is, or will be; null: nothing is kept
+};
+
+/// `plan` is that of another device that shares the join, or null.
+FoundShares find_shares(const JoinRequest& request, cuda::DeviceContext& context,
+                        std::shared_ptr<const cuda::RangePlan> plan = nullptr) {
+  FoundShares alone;
+  alone.shares.plan = plan;
   if (!context.kept.keeps() || !may_be_kept(request)) return alone;
   const auto find = [&] {
     return std::static_pointer_cast<SharedPlan>(
@@ -158,21 +161,21 @@ cuda::RangeShares shares_of(const JoinRequest& request, cuda::JoinResources& res
   const auto serves = [&](const SharedPlan* kept) {
     return kept != nullptr && (!plan || !kept->plan || kept->plan == plan);
   };
-  std::shared_ptr<SharedPlan> kept = find();
-  if (!serves(kept.get())) return alone;
-  cuda::RangeShares shares;
-  shares.plan = kept->plan;
-  shares.left = kept->left;
-  shares.right = kept->right;
-  if (shares.are_prepared()) return shares;
+  FoundShares found;
+  found.kept = find();
+  if (!serves(found.kept.get())) return alone;
+  found.shares.plan = found.kept->plan;
+  found.shares.left = found.kept->left;
+  found.shares.right = found.kept->right;
+  if (found.shares.are_prepared()) return found;
   // Rows go before sides: they are found first.
-  shares.left_rows = slot_of_rows(request.left(), context);
-  shares.right_rows = slot_of_rows(request.right(), context);
-  kept = find();
-  if (!serves(kept.get())) return alone;
-  if (!kept->plan) kept->plan = plan ? plan : cuda::plan_range_join(request, resources);
-  shares.plan = kept->plan;
-  return shares;
+  found.shares.left_rows = slot_of_rows(request.left(), context);
+  found.shares.right_rows = slot_of_rows(request.right(), context);
+  found.kept = find();
+  if (!serves(found.kept.get())) return alone;
+  if (!found.kept->plan) found.kept->plan = std::move(plan);
+  found.shares.plan = found.kept->plan;
+  return found;
 }
 
 /// The devices that a join may use. There is one at least, which is current, and serves what
@@ -183,17 +186,19 @@ using Devices = std::vector<cuda::DeviceContext*>;
 constexpr Sharing kAlways{.always = true};
 
 /// Opens a join of points by one plan on all devices, or as many as it turns out to be worth.
-/// Clusters are those by tiles.
+/// Clusters are those by tiles. The first device has begun with its resources and shares.
 std::unique_ptr<Join> open_shared_range_join(const JoinRequest& request,
-                                             const std::shared_ptr<const cuda::RangePlan>& plan,
-                                             const Devices& devices) {
+                                             std::shared_ptr<cuda::JoinResources> resources,
+                                             cuda::RangeShares begun, const Devices& devices) {
   const auto first = std::make_shared<cuda::FirstSides>();
   // The first device begins an exchange whenever the join begins, and has it until the others end.
   const auto exchange = std::make_shared<std::weak_ptr<cuda::ClusterExchange>>();
   return std::make_unique<cuda::SharedJoin>(
       request, devices, cuda::sharing_of(request, devices),
-      [=](std::shared_ptr<cuda::JoinResources> own, const WorkShare& work) {
-        cuda::RangeShares shares = shares_of(request, *own, plan);
+      [=, plan = begun.plan, upload = std::move(begun.upload)](
+          std::shared_ptr<cuda::JoinResources> own, const WorkShare& work) mutable {
+        cuda::RangeShares shares = find_shares(request, own->context, plan).shares;
+        shares.upload = std::exchange(upload, {});
         shares.work = work;
         shares.first = first;
         if (request.output() == Output::kClusters) {
@@ -202,29 +207,34 @@ std::unique_ptr<Join> open_shared_range_join(const JoinRequest& request,
           *exchange = shares.exchange;
         }
         return std::make_unique<cuda::RangeJoin>(request, std::move(own), std::move(shares));
-      });
+      },
+      std::move(resources));
 }
 
 /// Opens a join of points that fit on each device. Throws what caught() catches.
 std::unique_ptr<Join> open_whole_range_join(const JoinRequest& request,
                                             std::shared_ptr<cuda::JoinResources> resources,
-                                            cuda::RangeShares shares, const Devices& devices) {
-  if (devices.size() > 1 && request.sides.has_pairs()) {
-    if (!shares.plan) shares.plan = cuda::plan_range_join(request, *resources);
-    if (cuda::may_be_worth_sharing(request, *shares.plan))
-      return open_shared_range_join(request, shares.plan, devices);
+                                            const FoundShares& found, const Devices& devices) {
+  cuda::RangeShares shares = found.shares;
+  if (!shares.plan && request.sides.has_pairs()) {
+    shares.upload = cuda::EarlyUpload(request, resources, shares.left_rows, shares.right_rows);
+    shares.plan = cuda::plan_range_join(request, *resources, shares.upload);
+    if (found.kept) found.kept->plan = shares.plan;
   }
+  if (devices.size() > 1 && request.sides.has_pairs() &&
+      cuda::may_be_worth_sharing(request, *shares.plan))
+    return open_shared_range_join(request, std::move(resources), std::move(shares), devices);
   return std::make_unique<cuda::RangeJoin>(request, std::move(resources), std::move(shares));
 }
 
 /// Opens a join of points, whole or in parts. Throws what caught() catches.
 std::unique_ptr<Join> open_range_join(const JoinRequest& request, const Devices& devices) {
   cuda::DeviceContext& context = *devices.front();
+  const FoundShares found = find_shares(request, context);
   auto resources = std::make_shared<cuda::JoinResources>(context, request);
-  cuda::RangeShares shares = shares_of(request, *resources);
-  if (!shares.are_prepared() && cuda::needs_parts(request, context))
+  if (!found.shares.are_prepared() && cuda::needs_parts(request, context))
     return cuda::open_in_parts(request, std::move(resources));
-  return open_whole_range_join(request, std::move(resources), std::move(shares), devices);
+  return open_whole_range_join(request, std::move(resources), found, devices);
 }
 
 /// Opens a device's join for nearest neighbours, whose rows are on the device as a whole. What is
@@ -278,9 +288,9 @@ std::unique_ptr<Join> open_plain_clusters(const JoinRequest& request, const Devi
   const JoinRequest made =
       by_tiles ? cluster_tiles_request(request) : cluster_cells_request(request);
   auto resources = std::make_shared<cuda::JoinResources>(context, made);
-  cuda::RangeShares shares = shares_of(made, *resources);
-  if (shares.are_prepared() || !cuda::needs_parts(made, context))
-    return open_whole_range_join(made, std::move(resources), std::move(shares),
+  const FoundShares found = find_shares(made, context);
+  if (found.shares.are_prepared() || !cuda::needs_parts(made, context))
+    return open_whole_range_join(made, std::move(resources), found,
                                  by_tiles ? devices : Devices{&context});
   return cuda::open_clusters_in_parts(
       request, context, [devices](const JoinRequest& part) { return open_join(part, devices); });

@@ -124,17 +124,9 @@ NearestJoin::~NearestJoin() {
 }
 
 void NearestJoin::open_side(Side& side, const Dataset& data, std::shared_ptr<SideSlot> slot) {
-  side.data = &data;
-  side.slot = std::move(slot);
-  if (side.slot) side.rows = std::static_pointer_cast<UploadedRows>(side.slot->find(nullptr));
-  side.there = side.rows != nullptr;
-  if (!side.there) side.rows = std::make_shared<UploadedRows>(data, resources_);
-  side.points.coordinates =
-      std::shared_ptr<const DeviceBuffer<unsigned char>>(side.rows, &side.rows->coordinates());
-  side.points.rows = data.rows;
-  side.points.dims = data.dims;
-  side.points.scalar = data.scalar;
-  ++(side.there ? stats_.reused_sides : stats_.indexed_sides);
+  side.rows.emplace(data, resources_, std::move(slot));
+  side.points = side.rows->points();
+  ++(side.rows->were_there() ? stats_.reused_sides : stats_.indexed_sides);
 }
 
 /// Screens are of squared distances.
@@ -162,12 +154,7 @@ Progress NearestJoin::move_on(ResultBatch* batch) {
 /// Copies rows for some milliseconds. True: all are there.
 bool NearestJoin::upload() {
   Side& side = left_uploaded_ ? right_ : left_;
-  if (side.there)
-    side.rows->hold(stream_);
-  else if (!side.rows->upload_piece(*side.data, uploader_))
-    return false;
-  else if (side.slot)
-    side.slot->put(side.rows);
+  if (!side.rows->copy_piece(uploader_)) return false;
   if (!left_uploaded_ && !request_.self_join()) {
     left_uploaded_ = true;
     return false;

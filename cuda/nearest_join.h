@@ -9,7 +9,7 @@
 
 #include "cuda/device/device_join.h"
 #include "cuda/device/upload.h"
-#include "cuda/grid/prepared_side.h"
+#include "cuda/grid/uploaded_rows.h"
 #include "cuda/nearest/box_search.h"
 #include "cuda/nearest/screened_search.h"
 #include "engine/joins/work_share.h"
@@ -46,10 +46,7 @@ class NearestJoin final : public DeviceJoin {
 
   /// Rows of a dataset on the device.
   struct Side {
-    const Dataset* data;
-    std::shared_ptr<SideSlot> slot;
-    std::shared_ptr<UploadedRows> rows;
-    bool there;               ///< the rows were there
+    std::optional<ArrivingRows> rows;
     DevicePoints points;      ///< the same
     DevicePoints directions;  ///< by cosine distance
     CurvePoints ordered;      ///< where a tree is searched

@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <chrono>
+#include <future>
+#include <system_error>
 #include <utility>
 
 #include "core/cosine.h"
@@ -48,15 +51,46 @@ IndexMethod index_of(const JoinRequest& request) {
   return IndexMethod::kGrid;
 }
 
+/// Chooses in a thread of its own while rows are copied.
+Strategy choose_meanwhile(const JoinRequest& request, const EarlyUpload& upload) {
+  const auto choose = [&request] { return choose_strategy(request, kWalkCosts); };
+  if (upload.bytes_left() < kFewestUploadBytes) return choose();
+  std::future<Strategy> chosen;
+  try {
+    chosen = std::async(std::launch::async, choose);
+  } catch (const std::system_error&) {
+    return choose();  // there are no threads left
+  }
+  while (!upload.copy_piece() &&
+         chosen.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+  }
+  return chosen.get();
+}
+
 }  // namespace
 
-std::shared_ptr<const RangePlan> plan_range_join(const JoinRequest& asked,
-                                                 JoinResources& resources) {
+EarlyUpload::EarlyUpload(const JoinRequest& request,
+                         const std::shared_ptr<JoinResources>& resources,
+                         const std::shared_ptr<SideSlot>& left_rows,
+                         const std::shared_ptr<SideSlot>& right_rows)
+    : uploader(std::make_shared<Uploader>(resources->host, request.resources.threads)),
+      left(std::make_shared<ArrivingRows>(request.left(), resources, left_rows)),
+      right(request.self_join() || (left_rows && left_rows == right_rows)
+                ? left
+                : std::make_shared<ArrivingRows>(request.right(), resources, right_rows)) {}
+
+std::uint64_t EarlyUpload::bytes_left() const {
+  if (!left) return 0;
+  return left->bytes_left() + (right == left ? 0 : right->bytes_left());
+}
+
+std::shared_ptr<const RangePlan> plan_range_join(const JoinRequest& asked, JoinResources& resources,
+                                                 const EarlyUpload& upload) {
   if (asked.output() == Output::kSums && asked.metric() == Metric::kCosine)
     throw Unable{"the device adds up no pairs by cosine distance"};
   JoinRequest request = asked;
   request.knobs.index = index_of(asked);
-  Strategy strategy = choose_strategy(request, kWalkCosts);
+  Strategy strategy = choose_meanwhile(request, upload);
   const bool unsafe = strategy.index == IndexMethod::kTiles &&
                       !tensor_sums_are_close(resources.context, resources.stream);
   if (unsafe) {
@@ -82,8 +116,10 @@ std::shared_ptr<const RangePlan> plan_range_join(const JoinRequest& asked,
 RangeJoin::RangeJoin(const JoinRequest& request, std::shared_ptr<JoinResources> resources,
                      RangeShares shares)
     : SlicedJoin(request, std::move(resources)),
-      uploader_(resources_->host, request.resources.threads),
       shares_(std::move(shares)),
+      uploader_(shares_.upload.uploader
+                    ? shares_.upload.uploader
+                    : std::make_shared<Uploader>(resources_->host, request.resources.threads)),
       plan_(shares_.plan) {
   if (request.output() == Output::kTopPairs) {
     stats_.topk_method = method_of(request.knobs.topk_method);
@@ -94,38 +130,46 @@ RangeJoin::RangeJoin(const JoinRequest& request, std::shared_ptr<JoinResources> 
     start_without_pairs();
     return;
   }
-  if (!plan_)
-    plan_ = plan_range_join(request, *resources_);
-  else if (plan_->index.strategy.index == IndexMethod::kTiles &&
-           !tensor_sums_are_close(resources_->context, stream_))  // it may be another device's plan
+  const Strategy& strategy = plan_->index.strategy;
+  if (strategy.index == IndexMethod::kTiles &&
+      !tensor_sums_are_close(resources_->context, stream_))  // it may be another device's plan
     throw Unable{kInexactTiles};
-  stats_.strategy = plan_->index.strategy;
-  stats_.strategy.access_pattern = pattern_of(request_, plan_->index.strategy.index);
+  stats_.strategy = strategy;
+  stats_.strategy.access_pattern = pattern_of(request_, strategy.index);
   stop_.emplace(*resources_, stream_);
   queue_ = DeviceBuffer<unsigned>(resources_->device, 1, stream_);
   const bool copies = shares_.first && !shares_.work.is_first();
   const FirstSides first = copies ? *shares_.first : FirstSides{};
-  left_ = take(request_.left(), shares_.left.get(), shares_.left_rows, first.left);
+  left_ = find_side(shares_.left.get(), first.left);
+  if (!left_) left_ = make_side(request_.left(), shares_.upload.left, shares_.left_rows);
   const bool same = request_.self_join() || (shares_.left && shares_.left == shares_.right);
-  right_ =
-      same ? left_ : take(request_.right(), shares_.right.get(), shares_.right_rows, first.right);
+  right_ = same ? left_ : find_side(shares_.right.get(), first.right);
+  if (!right_) right_ = make_side(request_.right(), shares_.upload.right, shares_.right_rows);
+  shares_.upload = {};  // the sides have the rows
   stats_.indexed_sides = static_cast<std::uint32_t>(own_sides_.size());
   stats_.reused_sides = (left_ == right_ ? 1 : 2) - stats_.indexed_sides;
 }
 
-/// The side as the plan has it: from its slot, or a copy of the first share's, or one with room for
-/// the points.
-std::shared_ptr<PreparedSide> RangeJoin::take(const Dataset& data, SideSlot* slot,
-                                              std::shared_ptr<SideSlot> rows,
-                                              const std::weak_ptr<const PreparedSide>& first) {
+/// The side as the plan has it, from its slot, or a copy of the first share's; or null.
+std::shared_ptr<PreparedSide> RangeJoin::find_side(SideSlot* slot,
+                                                   const std::weak_ptr<const PreparedSide>& first) {
   if (slot != nullptr) {
     if (auto side = slot->find(plan_.get()))
       return std::static_pointer_cast<PreparedSide>(std::move(side));
     slot->put(nullptr);  // memory for two there may not be
   }
-  if (const auto made = first.lock()) return std::make_shared<PreparedSide>(*made, resources_);
+  const auto made = first.lock();
+  return made ? std::make_shared<PreparedSide>(*made, resources_) : nullptr;
+}
+
+/// One that has room for the points, some of which may have been copied already: then `rows` is not
+/// null.
+std::shared_ptr<PreparedSide> RangeJoin::make_side(const Dataset& data,
+                                                   std::shared_ptr<ArrivingRows> rows,
+                                                   const std::shared_ptr<SideSlot>& slot) {
   own_sides_.reserve(2);
-  auto side = std::make_shared<PreparedSide>(data, plan_, resources_, std::move(rows));
+  if (!rows) rows = std::make_shared<ArrivingRows>(data, resources_, slot);
+  auto side = std::make_shared<PreparedSide>(std::move(rows), plan_, resources_);
   own_sides_.push_back({side.get(), &data});
   return side;
 }
@@ -141,9 +185,9 @@ void RangeJoin::prepare() {
 /// A side is indexed as soon as it is there.
 void RangeJoin::upload_piece() {
   const auto [side, data] = own_sides_[indexed_];
-  if (!side->upload_piece(*data, uploader_)) return;
+  if (!side->copy_piece(*uploader_)) return;
   side->index_points();
-  if (request_.output() == Output::kTopPairs) side->order_scores(*data, uploader_);
+  if (request_.output() == Output::kTopPairs) side->order_scores(*data, *uploader_);
   if (++indexed_ == own_sides_.size()) step_.record(stream_);
 }
 
@@ -152,7 +196,7 @@ void RangeJoin::upload_piece() {
 void RangeJoin::name_points(PreparedSide& side, const Dataset& data) {
   const bool on_host = shares_.work.is_first();
   if (request_.output() == Output::kTotal || side.is_named(on_host)) return;
-  side.name(data, uploader_, on_host);
+  side.name(data, *uploader_, on_host);
   side.finish();
 }
 
@@ -203,7 +247,7 @@ std::unique_ptr<SliceSource> RangeJoin::make_source() {
   std::unique_ptr<DeviceSums> sums;
   if (request_.output() == Output::kSums)
     sums = std::make_unique<DeviceSums>(*request_.sums(), *left.index, *right.index,
-                                        resources_->device, uploader_, stream_);
+                                        resources_->device, *uploader_, stream_);
   return std::make_unique<GridWalk>(request_, *plan_, left, right, shares_.work, resources_->device,
                                     resources_->host, device.resident_blocks(), stop, queue_.data(),
                                     stream_, std::move(sums));
@@ -211,7 +255,7 @@ std::unique_ptr<SliceSource> RangeJoin::make_source() {
 
 void RangeJoin::stats(JoinStats* stats) const {
   SlicedJoin::stats(stats);
-  stats->threads = uploader_.threads();
+  stats->threads = uploader_->threads();
 }
 
 }  // namespace gpujoin::cuda

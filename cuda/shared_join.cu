@@ -50,13 +50,15 @@ Sharing sharing_of(const JoinRequest& request, const std::vector<DeviceContext*>
 }
 
 SharedJoin::SharedJoin(const JoinRequest& request, std::vector<DeviceContext*> devices,
-                       const Sharing& sharing, OpenShare open)
+                       const Sharing& sharing, OpenShare open, std::shared_ptr<JoinResources> begun)
     : request_(request),
       devices_(std::move(devices)),
       sharing_(sharing),
       open_(std::move(open)),
-      host_(std::make_shared<HostBudget>(request.resources.memory_limit,
-                                         devices_.front()->pinned_pool())) {
+      begun_(std::move(begun)),
+      host_(begun_ ? std::shared_ptr<HostBudget>(begun_, &begun_->host)
+                   : std::make_shared<HostBudget>(request.resources.memory_limit,
+                                                  devices_.front()->pinned_pool())) {
   if (gathers() && wants_counts(request.output()))
     counts_ = Buffer<std::uint64_t>(*host_, request.left().rows);
   if (request.output() == Output::kSums)
@@ -115,7 +117,8 @@ void SharedJoin::open_share() {
   const std::size_t number = shares_.size();
   call(number, [&] {
     DeviceContext& device = *devices_[number];
-    auto resources = std::make_shared<JoinResources>(device, request_, host_);
+    auto resources =
+        begun_ ? std::move(begun_) : std::make_shared<JoinResources>(device, request_, host_);
     const WorkShare& work = work_[number];
     shares_.push_back({&device, work, open_(std::move(resources), work), false});
   });

@@ -41,8 +41,10 @@ using OpenShare = std::function<std::unique_ptr<DeviceJoin>(
 /// but stats() throw what the last device left has thrown.
 class SharedJoin final : public Join {
  public:
+  /// `begun`: what the first share uses, where something has begun with it; or null.
   SharedJoin(const JoinRequest& request, std::vector<DeviceContext*> devices,
-             const Sharing& sharing, OpenShare open);
+             const Sharing& sharing, OpenShare open,
+             std::shared_ptr<JoinResources> begun = nullptr);
   ~SharedJoin() override;
 
   Status next_batch(ResultBatch* batch) override;
@@ -76,6 +78,7 @@ class SharedJoin final : public Join {
   std::vector<DeviceContext*> devices_;  ///< the one that begins is the first
   const Sharing sharing_;
   const OpenShare open_;
+  std::shared_ptr<JoinResources> begun_;  ///< until the first share has it
   std::shared_ptr<HostBudget> host_;
   std::vector<WorkShare> work_;  ///< by device
   std::vector<Share> shares_;  ///< that are at work, or were: of the first devices, in their order

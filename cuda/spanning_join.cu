@@ -58,8 +58,7 @@ std::uint64_t spanning_device_bytes(const JoinRequest& request) {
 SpanningJoin::SpanningJoin(const JoinRequest& request, std::shared_ptr<JoinResources> resources,
                            std::shared_ptr<SideSlot> rows)
     : DeviceJoin(request, std::move(resources)),
-      uploader_(resources_->host, request.resources.threads),
-      slot_(std::move(rows)) {
+      uploader_(resources_->host, request.resources.threads) {
   stats_.strategy.index = IndexMethod::kKdTree;
   stats_.strategy.sort_column = kNoColumn;
   if (!request.sides.has_pairs()) {
@@ -74,16 +73,9 @@ SpanningJoin::SpanningJoin(const JoinRequest& request, std::shared_ptr<JoinResou
   *host_report_.as<SpanningReport>() = {};
   check(cudaMemsetAsync(finite_.data(), 0, finite_.bytes(), stream_), "clearing flags");
   check(cudaMemsetAsync(report_.data(), 0, report_.bytes(), stream_), "clearing flags");
-  const Dataset& data = request_.left();
-  if (slot_) rows_ = std::static_pointer_cast<UploadedRows>(slot_->find(nullptr));
-  there_ = rows_ != nullptr;
-  if (!there_) rows_ = std::make_shared<UploadedRows>(data, resources_);
-  data_.coordinates =
-      std::shared_ptr<const DeviceBuffer<unsigned char>>(rows_, &rows_->coordinates());
-  data_.rows = data.rows;
-  data_.dims = data.dims;
-  data_.scalar = data.scalar;
-  ++(there_ ? stats_.reused_sides : stats_.indexed_sides);
+  rows_.emplace(request_.left(), resources_, std::move(rows));
+  data_ = rows_->points();
+  ++(rows_->were_there() ? stats_.reused_sides : stats_.indexed_sides);
 }
 
 SpanningJoin::~SpanningJoin() {
@@ -101,7 +93,7 @@ void SpanningJoin::record(Phase phase) {
 Progress SpanningJoin::move_on(ResultBatch* batch) {
   if (phase_ == Phase::kEnd) return Progress::kEnd;
   if (phase_ == Phase::kUpload) {
-    if (upload()) sort_points();
+    if (rows_->copy_piece(uploader_)) sort_points();
     return Progress::kSome;
   }
   if (phase_ == Phase::kClusters) return deliver_clusters(batch);
@@ -116,17 +108,6 @@ Progress SpanningJoin::move_on(ResultBatch* batch) {
   else
     sort_edges();
   return Progress::kSome;
-}
-
-/// Copies rows for some milliseconds. True: all are there.
-bool SpanningJoin::upload() {
-  if (there_)
-    rows_->hold(stream_);
-  else if (!rows_->upload_piece(request_.left(), uploader_))
-    return false;
-  else if (slot_)
-    slot_->put(rows_);
-  return true;
 }
 
 void SpanningJoin::sort_points() {

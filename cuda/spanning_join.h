@@ -8,7 +8,7 @@
 
 #include "cuda/device/device_join.h"
 #include "cuda/device/upload.h"
-#include "cuda/grid/prepared_side.h"
+#include "cuda/grid/uploaded_rows.h"
 #include "cuda/nearest/curve_points.h"
 #include "cuda/spanning/spanning_kernels.h"
 #include "engine/joins/stable_clusters.h"
@@ -46,7 +46,6 @@ class SpanningJoin final : public DeviceJoin {
   };
 
   Progress move_on(ResultBatch* batch) override;
-  bool upload();
   void sort_points();
   void build_tree();
   void rank_rows();
@@ -67,9 +66,7 @@ class SpanningJoin final : public DeviceJoin {
   std::uint32_t points() const { return view_.tree().points; }
 
   Uploader uploader_;
-  std::shared_ptr<SideSlot> slot_;
-  std::shared_ptr<UploadedRows> rows_;
-  bool there_ = false;  ///< the rows were there
+  std::optional<ArrivingRows> rows_;
   Phase phase_ = Phase::kUpload;
   Stopwatch since_open_;
 

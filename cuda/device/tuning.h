@@ -21,13 +21,13 @@ inline constexpr unsigned kBlocksPerMultiprocessor = 8;  ///< of kernels that lo
 /// Device memory that a join has freed and that is kept for the next one.
 inline constexpr std::size_t kKeptDeviceBytes = std::size_t{256} << 20;
 
-/// Rows on their way to the device: bytes from which on threads are worth starting; bytes that are
-/// on the bus at a time; what a thread copies at a time; threads, of which eight are as fast as the
-/// bus; and bytes between two checks for an interrupt, some milliseconds of one thread.
+/// Rows on their way to the device: bytes that a thread is worth starting for; bytes that are
+/// on the bus at a time; what a thread copies at a time; threads, of which twelve are as fast as
+/// the bus; and bytes between two checks for an interrupt, some milliseconds of one thread.
 inline constexpr std::size_t kFewestUploadBytes = std::size_t{2} << 20;
-inline constexpr std::size_t kUploadBytes = std::size_t{8} << 20;
+inline constexpr std::size_t kUploadBytes = std::size_t{16} << 20;
 inline constexpr std::size_t kUploadPieceBytes = std::size_t{256} << 10;
-inline constexpr std::uint32_t kMostUploadThreads = 8;
+inline constexpr std::uint32_t kMostUploadThreads = 12;
 inline constexpr std::size_t kUploadTurnBytes = std::size_t{64} << 20;
 
 /// Bounds of a slice: pairs of tiles that it compares, candidates that it keeps, 8 to 32 bytes

@@ -15,20 +15,22 @@ Uploader::~Uploader() {
   for (const Event& read : read_) cudaEventSynchronize(read);
 }
 
-/// Pins the buffer and starts the threads. False: there is no room.
-bool Uploader::prepare() {
+/// Pins the buffer and starts threads, as many as a copy of so many bytes is worth. False: there is
+/// no room.
+bool Uploader::prepare(std::size_t bytes) {
   if (pool_) return true;
   try {
     halves_ = PinnedBlock(host_budget_, 2 * kUploadBytes);
   } catch (const MemoryLimitExceeded&) {
     return false;
   }
-  pool_.emplace(std::min(threads_, kMostUploadThreads));
+  const auto worth = static_cast<std::uint32_t>(1 + bytes / kFewestUploadBytes);
+  pool_.emplace(std::min({threads_, kMostUploadThreads, worth}));
   return true;
 }
 
 bool Uploader::is_worth_threads(std::size_t bytes) {
-  return threads_ >= 2 && bytes >= kFewestUploadBytes && prepare();
+  return threads_ >= 2 && bytes >= kFewestUploadBytes && prepare(bytes);
 }
 
 /// Copies what read(bytes, begin, count) writes to `bytes`, some bytes a call.

@@ -35,7 +35,7 @@ class Uploader {
                  cudaStream_t stream);
 
  private:
-  bool prepare();
+  bool prepare(std::size_t bytes);
   bool is_worth_threads(std::size_t bytes);
   template <class Read>
   void send(void* to, std::size_t bytes, cudaStream_t stream, const Read& read);

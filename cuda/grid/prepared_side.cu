@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <utility>
 
 #include "cuda/device/tuning.h"
@@ -7,41 +6,17 @@
 
 namespace gpujoin::cuda {
 
-UploadedRows::UploadedRows(const Dataset& data, const std::shared_ptr<JoinResources>& resources)
-    : resources_(resources),
-      stream_(resources->stream),
-      coordinates_(resources_.device, data.rows * point_bytes(data), stream_) {}
-
-bool UploadedRows::upload_piece(const Dataset& data, Uploader& uploader) {
-  const std::uint64_t bytes = point_bytes(data);
-  const std::uint64_t rows =
-      std::min(data.rows - uploaded_rows_, std::max<std::uint64_t>(1, kUploadTurnBytes / bytes));
-  uploader.copy_rows(coordinates_.data() + uploaded_rows_ * bytes, data, uploaded_rows_, rows,
-                     stream_);
-  uploaded_rows_ += rows;
-  if (uploaded_rows_ < data.rows) return false;
-  uploaded_.record(stream_);
-  return true;
-}
-
-PreparedSide::PreparedSide(const Dataset& data, std::shared_ptr<const RangePlan> plan,
-                           const std::shared_ptr<JoinResources>& resources,
-                           std::shared_ptr<SideSlot> rows)
+PreparedSide::PreparedSide(std::shared_ptr<ArrivingRows> rows,
+                           std::shared_ptr<const RangePlan> plan,
+                           const std::shared_ptr<JoinResources>& resources)
     : plan_(std::move(plan)),
       resources_(resources),
       stream_(resources->stream),
-      rows_slot_(std::move(rows)),
-      rows_(rows_slot_ ? std::static_pointer_cast<UploadedRows>(rows_slot_->find(nullptr))
-                       : nullptr),
-      rows_are_there_(rows_ != nullptr),
+      arriving_(std::move(rows)),
+      rows_(arriving_->rows()),
+      points_(arriving_->points()),
       report_(resources_.device, 1, stream_),
       host_report_(resources_.host, sizeof(Report)) {
-  if (!rows_) rows_ = std::make_shared<UploadedRows>(data, resources);
-  points_.coordinates =
-      std::shared_ptr<const DeviceBuffer<unsigned char>>(rows_, &rows_->coordinates());
-  points_.rows = data.rows;
-  points_.dims = data.dims;
-  points_.scalar = data.scalar;
   check(cudaMemsetAsync(report_.data(), 0, report_.bytes(), stream_), "clearing flags");
 }
 
@@ -50,7 +25,6 @@ PreparedSide::PreparedSide(const PreparedSide& other,
     : plan_(other.plan_),
       resources_(resources),
       stream_(resources->stream),
-      rows_are_there_(true),
       host_report_(resources_.host, sizeof(Report)) {
   other.resources_.join->context.let_read(resources->context);
   other.hold(stream_);
@@ -92,20 +66,11 @@ DevicePoints PreparedSide::copy_of(const DevicePoints& points, const PreparedSid
 
 PreparedSide::~PreparedSide() { cudaStreamSynchronize(stream_); }
 
-bool PreparedSide::upload_piece(const Dataset& data, Uploader& uploader) {
-  if (rows_are_there_) {
-    rows_->hold(stream_);
-    return true;
-  }
-  if (!rows_->upload_piece(data, uploader)) return false;
-  if (rows_slot_) rows_slot_->put(rows_);
-  return true;
-}
-
 /// In the order of the stream; rows of another stream go when this one is done with them.
 void PreparedSide::forget_points() {
   points_ = {};
   rows_.reset();
+  arriving_.reset();
 }
 
 void PreparedSide::index_points() {
@@ -119,7 +84,7 @@ void PreparedSide::index_points() {
       sort_points(resources_.device, points_, plan.order, &report_.data()->finite_points, stream_);
   if (!needs_points()) {
     order_columns(resources_.device, points_, index_, stream_);
-    if (!rows_slot_) forget_points();
+    if (!arriving_->are_kept()) forget_points();
   }
   copy_to_host(host_report_.as<Report>(), report_.data(), 1, stream_);
 }
@@ -135,7 +100,7 @@ void PreparedSide::order_scores(const Dataset& data, Uploader& uploader) {
 void PreparedSide::finish_index() {
   index_.points = report()->finite_points;
   if (!needs_points()) forget_points();
-  rows_slot_.reset();
+  arriving_.reset();
 }
 
 void PreparedSide::name(const Dataset& data, Uploader& uploader, bool on_host) {

@@ -5,52 +5,14 @@
 #include <cstdint>
 #include <memory>
 
-#include "cuda/device/device_context.h"
 #include "cuda/device/upload.h"
 #include "cuda/grid/grid_index.h"
 #include "cuda/grid/range_plan.h"
+#include "cuda/grid/uploaded_rows.h"
 #include "engine/joins/prepared_side.h"
 #include "engine/request/dataset.h"
 
 namespace gpujoin::cuda {
-
-/// What a side's memory is counted on, whose stream it is freed in: a share of a join's resources,
-/// which stay as long.
-struct SideResources {
-  explicit SideResources(const std::shared_ptr<JoinResources>& resources)
-      : join(resources),
-        host(std::shared_ptr<HostBudget>(resources, &resources->host)),
-        device(std::shared_ptr<MemoryBudget>(resources, &resources->device)) {}
-
-  SideBytes bytes() const { return {host.used(), device.used()}; }
-
-  std::shared_ptr<JoinResources> join;
-  HostBudget host;
-  MemoryBudget device;
-};
-
-/// The rows of a dataset on the device, as the caller has them.
-class UploadedRows final : public gpujoin::PreparedSide {
- public:
-  /// Makes room. Throws CudaError, MemoryLimitExceeded or std::bad_alloc.
-  UploadedRows(const Dataset& data, const std::shared_ptr<JoinResources>& resources);
-
-  const void* plan() const override { return nullptr; }
-  SideBytes bytes() const override { return resources_.bytes(); }
-
-  /// Copies rows for some milliseconds. True: all are copied, and it is not to be called again.
-  bool upload_piece(const Dataset& data, Uploader& uploader);
-  /// What is put into the stream from now on finds the rows.
-  void hold(cudaStream_t stream) const { uploaded_.hold(stream); }
-  const DeviceBuffer<unsigned char>& coordinates() const { return coordinates_; }
-
- private:
-  SideResources resources_;
-  cudaStream_t stream_;  ///< the resources'
-  DeviceBuffer<unsigned char> coordinates_;
-  std::uint64_t uploaded_rows_ = 0;
-  Event uploaded_;
-};
 
 /// Functions are called in the order in which they stand here, until the side is ready; then it
 /// stays as it is, and joins on other streams may use it. They work in the order of the resources'
@@ -58,17 +20,16 @@ class UploadedRows final : public gpujoin::PreparedSide {
 /// MemoryLimitExceeded or std::bad_alloc. `data` is the dataset, wherever it lies.
 class PreparedSide final : public gpujoin::PreparedSide {
  public:
-  /// Makes room for the points, unless they are in the slot, which may be null.
-  PreparedSide(const Dataset& data, std::shared_ptr<const RangePlan> plan,
-               const std::shared_ptr<JoinResources>& resources, std::shared_ptr<SideSlot> rows);
+  PreparedSide(std::shared_ptr<ArrivingRows> rows, std::shared_ptr<const RangePlan> plan,
+               const std::shared_ptr<JoinResources>& resources);
   /// A copy of a side that is ready on another device, which stays until the stream is done with
   /// it. It is ready, too, and rests on no rows.
   PreparedSide(const PreparedSide& other, const std::shared_ptr<JoinResources>& resources);
   /// Waits for its stream. Kernels of joins that use it have ended.
   ~PreparedSide() override;
 
-  /// Copies points for some milliseconds. True: all are copied, and it is not to be called again.
-  bool upload_piece(const Dataset& data, Uploader& uploader);
+  /// Copies points for some milliseconds. True: all are copied.
+  bool copy_piece(Uploader& uploader) { return arriving_->copy_piece(uploader); }
   /// Indexes the points, or their directions in their place. The index takes the place of the
   /// points, but in tiles: there they stay.
   void index_points();
@@ -123,10 +84,9 @@ class PreparedSide final : public gpujoin::PreparedSide {
 
   std::shared_ptr<const RangePlan> plan_;
   SideResources resources_;
-  cudaStream_t stream_;  ///< the resources'
-  std::shared_ptr<SideSlot> rows_slot_;
-  std::shared_ptr<UploadedRows> rows_;  ///< as long as points are needed
-  bool rows_are_there_;
+  cudaStream_t stream_;                     ///< the resources'
+  std::shared_ptr<ArrivingRows> arriving_;  ///< until there is an index
+  std::shared_ptr<UploadedRows> rows_;      ///< as long as points are needed
   DevicePoints points_;
   DevicePoints originals_;  ///< with directions
   DeviceIndex index_;
