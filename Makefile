@@ -47,7 +47,7 @@ sanitize:
 
 # What threads share: tests of joins, sorts, interrupts and early ends with several workers, and of the service; twenty
 # times slower.
-THREADED = ^Service|ParallelSort|EngineContract|EngineInterrupts|JoinBatches|several_workers|several_threads|come_together|SideSlots|TopkJoins.can_be
+THREADED = ^Service|ParallelSort|EngineContract|EngineInterrupts|JoinBatches|several_workers|several_threads|come_together|SideSlots|[Aa]head|TopkJoins.can_be
 tsan:
 	@$(CMAKE_UNIT) -B build/tsan -DGPUJOIN_SANITIZE=thread >/dev/null && \
 	  cmake --build build/tsan -j $(shell nproc) --target gpujoin_unit

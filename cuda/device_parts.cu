@@ -93,6 +93,10 @@ class DeviceParts final : public PartJoins {
 
   std::uint64_t part_rows() override { return std::min(rows_on_device(), rows_on_host()); }
 
+  bool loads_ahead() const override {
+    return request_.resources.threads > 1 && !request_.sides.in_file();
+  }
+
   std::unique_ptr<Join> open(const JoinRequest& part, std::shared_ptr<SideSlot> left,
                              std::shared_ptr<SideSlot> right) override {
     if (part.shape() == Shape::kBoxes) return std::make_unique<BoxJoin>(part, resources_);
@@ -136,7 +140,8 @@ class DeviceParts final : public PartJoins {
     const std::uint64_t held = resources_->host.used() + listed;
     const std::uint64_t left =
         request_.resources.memory_limit > held ? request_.resources.memory_limit - held : 0;
-    return std::max(kFewestRows, left / 2 / (2 * host_row_bytes(request_)));
+    const std::uint64_t ahead = loads_ahead() ? part_row_bytes(request_) : 0;
+    return std::max(kFewestRows, left / 2 / (2 * host_row_bytes(request_) + ahead));
   }
 
   const JoinRequest request_;

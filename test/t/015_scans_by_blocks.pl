@@ -107,6 +107,13 @@ my %queries = (
     WHERE x.id % 10 = 1 AND y.id % 10 = 1",
   'a table with few pairs with itself' => "SELECT x.note, y.n, x.id, y.id FROM many x JOIN many y ON x.v <-> y.v <= 0.5
     WHERE x.id % 500 = 1 AND y.id % 500 = 1 ORDER BY 3, 4",
+  'a table with itself, filters that differ' => "SELECT count(*), $xy FROM many x JOIN many y ON x.v <-> y.v <= 0.5
+    WHERE x.id % 10 = 1 AND y.id % 10 = 2",
+  'a table with itself, filters that may change' => "SELECT count(*), $xy FROM many x JOIN many y ON x.v <-> y.v <= 0.5
+    WHERE x.id % 50 = 1 AND y.id % 50 = 1 AND to_timestamp(x.id) < clock_timestamp() AND to_timestamp(y.id) < clock_timestamp()",
+  'a table with itself, parameters' => "SELECT r, s.* FROM generate_series(1, 3) r, LATERAL (SELECT count(*), $xy FROM many x
+    JOIN many y ON x.v <-> y.v <= 0.5 WHERE x.id % 40 = r AND y.id % 40 = r) s",
+  'boxes with themselves' => "SELECT count(*), $xy FROM boxes x JOIN boxes y ON x.b && y.b WHERE x.id % 2 = 0 AND y.id % 2 = 0",
   'parameters' => "SET plan_cache_mode = force_generic_plan; PREPARE q(int, text) AS SELECT count(*), $both $near
     WHERE m.id % \$1 = 1 AND m.note <> \$2; EXECUTE q(3, 'n7'); EXECUTE q(4, NULL); EXECUTE q(5, 'x'); DEALLOCATE q",
   'a value of a subquery' => "SELECT count(*), $both $near WHERE m.id > (SELECT max(id) FROM few)",

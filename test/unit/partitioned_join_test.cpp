@@ -5,9 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 #include <optional>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "engine/stopwatch.h"
 #include "engine_harness.h"
 #include "points.h"
 #include "small_parts.h"
@@ -47,6 +51,7 @@ TEST(PartitionedJoin, every_output_is_as_of_the_whole) {
   for (const std::uint64_t fitting : {SmallParts::kAll, std::uint64_t{90}}) {
     SmallParts::rows_that_fit = fitting;
     for (const std::uint32_t dims : {1u, 3u}) {
+      SmallParts::ahead = dims == 3;
       for (const Metric metric : kMetrics) {
         if (kSanitized) third = third.value_or(0) + 1;
         const double eps = metric == Metric::kCosine ? 0.02 : 0.03 * dims;
@@ -61,14 +66,16 @@ TEST(PartitionedJoin, every_output_is_as_of_the_whole) {
     }
   }
   SmallParts::rows_that_fit = SmallParts::kAll;
+  SmallParts::ahead = false;
 }
 
 TEST(PartitionedJoin, lack_of_memory_ends_no_join_that_has_delivered_where_limits_are_soft) {
   const Points left = random_points(2, 450, 1), right = random_points(2, 320, 2);
   const Oracle one(left, nullptr, Metric::kL2, 0.05), two(left, &right, Metric::kL2, 0.05);
   for (const Output::Kind output : {Output::kPairs, Output::kCountPerRow, Output::kTotal}) {
-    for (const std::uint64_t steps : {0, 1, 2, 4}) {
-      SmallParts::steps_that_fit = steps;
+    for (const std::uint64_t steps : {0, 1, 2, 4, 100, 101, 102, 104}) {
+      SmallParts::steps_that_fit = steps % 100;
+      SmallParts::ahead = steps >= 100;
       for (const Points* other : {static_cast<const Points*>(nullptr), &right}) {
         JoinRequest join = make_request(left, other, Metric::kL2, 0.05);
         ask(join, output);
@@ -80,12 +87,83 @@ TEST(PartitionedJoin, lack_of_memory_ends_no_join_that_has_delivered_where_limit
         else
           EXPECT_TRUE(matches_oracle(result, join, other == nullptr ? one : two));
         if (output == Output::kPairs) {
-          EXPECT_EQ(result.status.code, steps == 0 ? StatusCode::kMemoryLimit : StatusCode::kEnd);
+          EXPECT_EQ(result.status.code,
+                    steps % 100 == 0 ? StatusCode::kMemoryLimit : StatusCode::kEnd);
         }
       }
     }
   }
   SmallParts::steps_that_fit = SmallParts::kAll;
+  SmallParts::ahead = false;
+}
+
+/// Joins that take all memory but that of two parts. The first one of two parts begins only when a
+/// third one is in memory.
+class TightParts final : public PartJoins {
+ public:
+  static constexpr std::uint64_t kRows = 100;
+
+  TightParts(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget, bool* has_met_third)
+      : parts_(request), budget_(std::move(budget)), has_met_third_(*has_met_third) {}
+
+  Cut cut() override { return parts_.cut(); }
+  std::uint64_t part_rows() override { return kRows; }
+  bool loads_ahead() const override { return true; }
+  std::unique_ptr<Join> open(const JoinRequest& part, std::shared_ptr<SideSlot> left,
+                             std::shared_ptr<SideSlot> right) override {
+    const Stopwatch waiting;
+    const auto has_third = [this] {
+      return budget_->used() > kHeldBytes + 2 * kRows * kRowBytes + kFewestRows * kRowBytes;
+    };
+    while (!part.self_join() && !has_met_third_ && !has_third() && waiting.milliseconds() < 10'000)
+      std::this_thread::yield();
+    has_met_third_ = has_met_third_ || has_third();
+    const Buffer<unsigned char> all(*budget_, kLimit - kHeldBytes - 2 * kRows * kRowBytes);
+    return parts_.open(part, left, right);
+  }
+  void enforce_limits(bool enforced) override { budget_->enforce(enforced); }
+
+  static constexpr std::uint64_t kAllRows = 1000, kRowBytes = 16, kFewestRows = 20,
+                                 kHeldBytes = kAllRows * sizeof(std::uint32_t), kLimit = 100'000;
+
+ private:
+  SmallParts parts_;
+  std::shared_ptr<MemoryBudget> budget_;
+  bool& has_met_third_;
+};
+
+TEST(PartitionedJoin, a_part_that_is_loaded_ahead_goes_where_a_step_wants_its_memory) {
+  std::vector<double> values(TightParts::kAllRows);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i * 37 % 1000);
+  const Points points(1, values);
+  const JoinRequest request = make_request(points, nullptr, Metric::kL2, 2).asking(Output::total());
+  const RunResult as_ever = run_join(engine_of_parts(), request);
+  bool has_met_third = false;
+  auto budget = std::make_shared<MemoryBudget>(TightParts::kLimit);
+  PartitionedJoin join(request, budget,
+                       std::make_unique<TightParts>(request, budget, &has_met_third));
+  ResultBatch batch{};
+  ASSERT_TRUE(join.next_batch(&batch).ok());
+  EXPECT_EQ(batch.pair_count, as_ever.total);
+  EXPECT_EQ(join.next_batch(&batch).code, StatusCode::kEnd);
+  JoinStats stats{};
+  join.stats(&stats);
+  EXPECT_TRUE(has_met_third);
+  EXPECT_EQ(stats.parts, as_ever.stats.parts) << "a step was split";
+}
+
+TEST(PartitionedJoin, can_be_left_while_a_part_is_loaded_ahead) {
+  SmallParts::ahead = true;
+  const Points points = random_points(2, 450, 1);
+  for (const int batches : {0, 1, 2, 3}) {
+    const JoinRequest request = make_request(points, nullptr, Metric::kL2, 0.05);
+    Join* join = nullptr;
+    ASSERT_TRUE(engine_of_parts().open(&request, &join).ok());
+    ResultBatch batch{};
+    for (int i = 0; i < batches; ++i) EXPECT_TRUE(engine_of_parts().next_batch(join, &batch).ok());
+    engine_of_parts().close(join);
+  }
+  SmallParts::ahead = false;
 }
 
 TEST(PartitionedJoin, rows_that_meet_no_part_are_counted) {

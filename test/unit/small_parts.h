@@ -35,6 +35,7 @@ class SmallParts final : public PartJoins {
  public:
   static constexpr std::uint64_t kAll = ~std::uint64_t{0};
   static inline std::uint64_t rows = 100, rows_that_fit = kAll, steps_that_fit = kAll;
+  static inline bool ahead = false;  ///< whether the next part is loaded meanwhile
   static inline std::vector<double> lengths;
 
   explicit SmallParts(const JoinRequest& request) : request_(request) {}
@@ -48,6 +49,7 @@ class SmallParts final : public PartJoins {
     return choose_cut(request_, choose_strategy(request_), kCoreWalkCosts);
   }
   std::uint64_t part_rows() override { return rows; }
+  bool loads_ahead() const override { return ahead && !request_.sides.in_file(); }
   std::unique_ptr<Join> open(const JoinRequest& part, std::shared_ptr<SideSlot>,
                              std::shared_ptr<SideSlot>) override {
     const bool fits =

@@ -148,12 +148,22 @@ std::uint64_t sum_row_bytes(const JoinRequest& request) {
   return sizeof(FoldWord) * (2 * (request.self_join() ? 2 : 1) * columns + 2 * found);
 }
 
+std::uint64_t part_row_bytes(const JoinRequest& request) {
+  return std::max(row_bytes(request.left(), carried(request, true).count),
+                  row_bytes(request.right(), carried(request, false).count));
+}
+
 PartitionedJoin::PartitionedJoin(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget,
                                  std::unique_ptr<PartJoins> parts)
     : request_(request), budget_(std::move(budget)), parts_(std::move(parts)) {
   if (request.output() == Output::kSums) sum_width_ = row_words(*request.sums());
   done_.left_rows = request.left().rows;
   done_.right_rows = request.right().rows;
+}
+
+/// Whatever is on its way into memory stops.
+PartitionedJoin::~PartitionedJoin() {
+  if (dividers_) dividers_->stop();
 }
 
 bool PartitionedJoin::interrupted() {
@@ -168,6 +178,7 @@ void PartitionedJoin::begin() {
   if (request_.left().rows > 0) {
     cut_ = request_.shape() == Shape::kBoxes ? choose_box_cut(request_) : parts_->cut();
     rows = parts_->part_rows();
+    loads_ahead_ = parts_->loads_ahead();
   }
   const std::uint64_t memory =
       request_.resources.memory_limit == 0
@@ -248,7 +259,7 @@ const DividedSide& PartitionedJoin::right_side() const {
 void PartitionedJoin::load(LoadedPart& part, const DividedSide& side, std::size_t number) {
   if (part.number == number) return;
   part = {};
-  part.rows = side.load(number);
+  if (!ahead_.take(side, number, &part.rows)) part.rows = side.load(number);
   part.slot = std::make_shared<SideSlot>();
   part.number = number;
 }
@@ -259,7 +270,28 @@ void PartitionedJoin::load_parts(const Step& step) {
       right_.number == step.left)
     std::swap(left_, right_);
   load(left_, *left_side_, step.left);
-  if (!is_one_part(step) && step.right_range.rows > 0) load(right_, right_side(), step.right);
+  if (meets_right(step)) load(right_, right_side(), step.right);
+}
+
+/// Whether the step wants a part of the right side besides the left one.
+bool PartitionedJoin::meets_right(const Step& step) const {
+  return !is_one_part(step) && step.right_range.rows > 0;
+}
+
+bool PartitionedJoin::is_loaded(const DividedSide& side, std::size_t number) const {
+  return (&side == &*left_side_ && left_.number == number) ||
+         (&side == &right_side() && right_.number == number);
+}
+
+/// Begins to load what the steps after the current one want first of what is not in memory.
+void PartitionedJoin::load_ahead() {
+  constexpr std::size_t kSteps = 4;  // halves of parts may be many steps
+  for (std::size_t next = 1; loads_ahead_ && next <= kSteps && next < steps_.size(); ++next) {
+    const Step& step = steps_[steps_.size() - 1 - next];
+    if (!is_loaded(*left_side_, step.left)) return ahead_.begin(*left_side_, step.left);
+    if (meets_right(step) && !is_loaded(right_side(), step.right))
+      return ahead_.begin(right_side(), step.right);
+  }
 }
 
 JoinRequest PartitionedJoin::part_request(const Step& step) {
@@ -320,6 +352,7 @@ void PartitionedJoin::ask_sums(const Step& step, JoinRequest* part) {
 void PartitionedJoin::open_step() {
   const Step& step = steps_.back();
   load_parts(step);
+  load_ahead();
   step_delivered_ = false;
   ++ids_generation_;
   LoadedPart& right = is_one_part(step) ? left_ : right_;
@@ -369,10 +402,14 @@ Status PartitionedJoin::next_of_step(ResultBatch* batch) {
     return status;
   } catch (const MemoryLimitExceeded&) {
     const bool few = std::max(step.left_range.rows, step.right_range.rows) < kFewestRows;
-    if (step_delivered_ || (few && !(delivered_ && request_.resources.soft_limits))) throw;
+    loads_ahead_ = false;
+    const bool had_more = ahead_.drop();
+    if (step_delivered_ || (few && !had_more && !(delivered_ && request_.resources.soft_limits)))
+      throw;
     join_.reset();
     for (const LoadedPart* const part : {&left_, &right_})
       if (part->slot) part->slot->put(nullptr);
+    if (had_more) return {StatusCode::kEnd};
     if (few)
       parts_->enforce_limits(false);
     else

@@ -10,6 +10,7 @@
 
 #include "engine/joins/divided_side.h"
 #include "engine/joins/join.h"
+#include "engine/joins/part_ahead.h"
 #include "engine/joins/prepared_side.h"
 #include "engine/joins/top_pairs.h"
 #include "engine/strategy/choose_strategy.h"
@@ -50,6 +51,9 @@ JoinRequest request_of_step(const JoinRequest& request, const Output& output, co
 /// in the order of an index, and what is added up, by the join of two parts and over all of them.
 std::uint64_t sum_row_bytes(const JoinRequest& request);
 
+/// Bytes that a row of a part takes, with its columns of sums.
+std::uint64_t part_row_bytes(const JoinRequest& request);
+
 /// An engine's joins of the parts of one join.
 class PartJoins {
  public:
@@ -61,6 +65,11 @@ class PartJoins {
   /// How many rows a part may have, so that two of them are joined within the memory that there is.
   /// Throws MemoryLimitExceeded where that is too little for any.
   virtual std::uint64_t part_rows() = 0;
+
+  /// Whether the next part is loaded while two are joined, by threads of the host, which joins
+  /// leave idle. part_rows() has room for it. Not for rows in a file: these the caller's thread
+  /// reads.
+  virtual bool loads_ahead() const { return false; }
 
   /// Opens the join of two parts, or of one part with itself. The rows of each slot stay the same;
   /// null: rows that no other join will ask for. Data outlives the join. Throws what the engine's
@@ -82,6 +91,7 @@ class PartitionedJoin final : public Join {
   /// of few rows that do not fit are joined all the same after the first batch.
   PartitionedJoin(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget,
                   std::unique_ptr<PartJoins> parts);
+  ~PartitionedJoin() override;
 
   Status next_batch(ResultBatch* batch) override;
   void stats(JoinStats* stats) const override;
@@ -113,6 +123,9 @@ class PartitionedJoin final : public Join {
   const DividedSide& right_side() const;
   void load(LoadedPart& part, const DividedSide& side, std::size_t number);
   void load_parts(const Step& step);
+  bool is_loaded(const DividedSide& side, std::size_t number) const;
+  bool meets_right(const Step& step) const;
+  void load_ahead();
   JoinRequest part_request(const Step& step);
   void open_step();
   void end_step();
@@ -139,6 +152,8 @@ class PartitionedJoin final : public Join {
   std::vector<Step> steps_;       ///< to be done, the next one last
   std::uint64_t steps_work_ = 0;  ///< of all steps, those that are done included
   LoadedPart left_, right_;
+  PartAhead ahead_;  ///< the next part that is wanted and is neither of these
+  bool loads_ahead_ = false;
   std::unique_ptr<Join> join_;   ///< of the current step
   bool step_delivered_ = false;  ///< the step has a batch
   bool delivered_ = false;       ///< the caller has one

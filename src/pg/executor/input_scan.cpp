@@ -1,5 +1,9 @@
 #include "pg/executor/input_scan.h"
 
+extern "C" {
+#include "rewrite/rewriteManip.h"
+}
+
 namespace gpujoin {
 namespace {
 
@@ -24,6 +28,20 @@ AttrNumber table_column(const PlanState* input, AttrNumber column) {
   if (var != nullptr && var->varno == OUTER_VAR)  // a Gather's, of the scan below it
     var = column_at(scan->ss.ps.plan->targetlist, var->varattno);
   return var != nullptr ? var->varattno : InvalidAttrNumber;
+}
+
+bool are_alike(const PlanState* left, const PlanState* right) {
+  const SeqScanState *const one = table_scan(left), *const other = table_scan(right);
+  if (one == nullptr || other == nullptr ||
+      RelationGetRelid(one->ss.ss_currentRelation) !=
+          RelationGetRelid(other->ss.ss_currentRelation))
+    return false;
+  const auto number = [](const SeqScanState* scan) {
+    return static_cast<int>(reinterpret_cast<const Scan*>(scan->ss.ps.plan)->scanrelid);
+  };
+  List* const conditions = static_cast<List*>(copyObjectImpl(other->ss.ps.plan->qual));
+  ChangeVarNodes(reinterpret_cast<Node*>(conditions), number(other), number(one), 0);
+  return equal(conditions, one->ss.ps.plan->qual);
 }
 
 bool find_table_side(const PlanState* input, AttrNumber value, const ValueType& type,

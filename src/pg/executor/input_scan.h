@@ -16,6 +16,9 @@ const SeqScanState* table_scan(const PlanState* input);
 /// of another kind.
 AttrNumber table_column(const PlanState* input, AttrNumber column);
 
+/// Whether two inputs are scans of one table with the same conditions.
+bool are_alike(const PlanState* left, const PlanState* right);
+
 /// The columns to be read of an input's table, whose rows are known by their ctids: the one with
 /// the compared value of this type. False: the input is no scan of a table, or its rows have other
 /// values.

@@ -85,22 +85,31 @@ bool read_values(JoinNode* node, Side* side, const SideColumns& columns, ValueSh
   return true;
 }
 
+/// Whether the side's values are those of the left one, which was read so.
+bool is_like_left(const JoinNode* node, const Side& side, const SideColumns& columns) {
+  const Side& left = node->left;
+  return &side != &left && left.late != nullptr && are_alike(left.plan, side.plan) &&
+         table_column(left.plan, left.value) == columns.attributes[0];
+}
+
 }  // namespace
 
 bool read_side_blocks(JoinNode* node, Side* side, ValueShape* shape) {
   SideColumns columns;
   if (!serves_blocks(node, *side, &columns)) return false;
+  const bool once = is_like_left(node, *side, columns);
+  const PointBuffer& buffer = once ? node->left.buffer : side->buffer;
   Instrumentation* const instrument = side->plan->instrument;
   if (instrument != nullptr) InstrStartNode(instrument);
-  const bool read = open_late(node, side) && read_values(node, side, columns, shape);
-  if (instrument != nullptr)
-    InstrStopNode(instrument, read ? static_cast<double>(side->buffer.rows) : 0);
+  const bool read = open_late(node, side) && (once || read_values(node, side, columns, shape));
+  if (instrument != nullptr) InstrStopNode(instrument, read ? static_cast<double>(buffer.rows) : 0);
   if (!read) {
     close_late(node, side);
     forget_points(&side->buffer);
     return false;
   }
-  side->points = {nullptr, nullptr, side->buffer.rows, side->buffer.dims, side->buffer.scalar};
+  side->points = {nullptr, nullptr, buffer.rows, buffer.dims, buffer.scalar};
+  if (once) node->compared = node->same_points = true;
   return true;
 }
 

@@ -421,7 +421,11 @@ void read_inputs(JoinNode* node) {
   instr_time start;
   INSTR_TIME_SET_CURRENT(start);
   read_sides(node, &shape);
-  for (Side* const side : {&node->left, &node->right}) finish_side(node, side, shape);
+  finish_side(node, &node->left, shape);
+  if (node->compared)  // one reading was both sides'
+    node->right.points = node->left.points;
+  else
+    finish_side(node, &node->right, shape);
   lift_sides(node);
   report_reading(node, start, shape);
 }

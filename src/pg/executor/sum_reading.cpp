@@ -9,7 +9,6 @@
 extern "C" {
 #include "executor/executor.h"
 #include "miscadmin.h"
-#include "rewrite/rewriteManip.h"
 }
 
 namespace gpujoin {
@@ -73,20 +72,11 @@ SeqScanState* own_scan(PlanState* input) {
   return IsA(input, SeqScanState) ? reinterpret_cast<SeqScanState*>(input) : nullptr;
 }
 
-/// Whether both inputs are scans that give the same rows of one table.
+/// Whether both inputs are scans of the session itself that give the same rows, and compare one
+/// column.
 bool are_one_scan(const JoinNode* node) {
-  const SeqScanState* const left = own_scan(node->left.plan);
-  const SeqScanState* const right = own_scan(node->right.plan);
-  if (left == nullptr || right == nullptr ||
-      RelationGetRelid(left->ss.ss_currentRelation) !=
-          RelationGetRelid(right->ss.ss_currentRelation))
-    return false;
-  const auto number = [](const SeqScanState* scan) {
-    return static_cast<int>(reinterpret_cast<const Scan*>(scan->ss.ps.plan)->scanrelid);
-  };
-  List* const conditions = static_cast<List*>(copyObjectImpl(right->ss.ps.plan->qual));
-  ChangeVarNodes(reinterpret_cast<Node*>(conditions), number(right), number(left), 0);
-  return equal(conditions, left->ss.ps.plan->qual) &&
+  return own_scan(node->left.plan) != nullptr && own_scan(node->right.plan) != nullptr &&
+         are_alike(node->left.plan, node->right.plan) &&
          table_column(node->left.plan, node->left.value) ==
              table_column(node->right.plan, node->right.value);
 }
