@@ -252,7 +252,7 @@ void PairsLeft::keep(const PairMask& mask) {
 }
 
 /// Counts the bits of every byte, and adds bytes up before they overflow: several words at a time,
-/// on machines that have no instruction for it, too [Warren, Hacker's Delight, section 5-1].
+/// on machines that have no instruction for it, too [Warren, section 5-1].
 std::size_t PairsLeft::count_with(const PairMask& mask) const {
   constexpr std::uint64_t kOnes = ~std::uint64_t{0};
   constexpr std::size_t kAtOnce = 255 / 8;
