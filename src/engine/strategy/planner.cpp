@@ -30,11 +30,6 @@ constexpr double kCountedMatch = 0.01;
 // Engines name points of tiles in 31 bits.
 constexpr double kMostTileRows = 0x1p31 - kScreenTile;
 
-// More threads have nothing to do most of the time; and the numbers of fewer pairs are compared
-// before a thread has started.
-constexpr std::uint32_t kMostThreads = 4;
-constexpr std::size_t kFewNumbers = std::size_t{1} << 19;
-
 constexpr std::uint32_t kDecidingDims = 4 * kMaxDirectDimensions;
 
 /// What a candidate costs. Most of many dimensions are never read, unless it is a match.
@@ -59,11 +54,6 @@ std::size_t pairs_worth(const JoinRequest& request) {
   return request.output() == Output::kClusters && few ? kClusterPairs : kAllPairs;
 }
 
-std::uint32_t threads_worth(const JoinRequest& request, const Sample& sample) {
-  const bool few = sample.pair_count() * request.left().dims < kFewNumbers;
-  return few ? 1 : std::min(request.resources.threads, kMostThreads);
-}
-
 GridEstimate estimate_grid(const WalkCosts& costs, double right_rows, std::uint32_t dims,
                            std::uint32_t grid_dims, double adjacent, double same_cell,
                            double candidates, double all_pairs) {
@@ -86,12 +76,11 @@ Planner::Planner(const JoinRequest& request, const WalkCosts& costs)
       costs_(costs),
       sample_(take_sample(in_memory(request))),
       deciding_(sample_, std::min(pairs_worth(request), kDecidingPairs)),
-      pool_(threads_worth(request, sample_)),
       left_rows_(static_cast<double>(request.left().rows)),
       right_rows_(static_cast<double>(request.right().rows)),
       all_pairs_(std::max<double>(1, static_cast<double>(sample_.pair_count()))),
-      matches_(static_cast<double>(
-          count_matches(in_memory(request), sample_, pairs_worth(request), pool_))) {
+      matches_(
+          static_cast<double>(count_matches(in_memory(request), sample_, pairs_worth(request)))) {
   key_columns_ = with_masks(sampled_keys(in_memory(request_), sample_));
   sample_.left = rows_.left;
   sample_.right = rows_.right;
@@ -155,24 +144,15 @@ Strategy Planner::plan_none() const {
 const Planner::Columns& Planner::data_columns() {
   if (data_columns_.columns.empty()) {
     const bool reorder = request_.knobs.reorder_dimensions != Switch::kOff;
-    data_columns_ = with_masks(sampled_columns(indexed_, sample_, reach_, reorder, pool_));
+    data_columns_ = with_masks(sampled_columns(indexed_, sample_, reach_, reorder));
   }
   return data_columns_;
 }
 
-/// The deciding pairs that each of so many columns leaves; column(number) is one of them.
-template <class Column>
-std::vector<PairMask> Planner::masks_of(std::size_t count, double reaches, const Column& column) {
-  std::vector<PairMask> masks(count);
-  pool_.parallel_for(count, [&](std::size_t number, unsigned) {
-    masks[number] = deciding_.within(column(number), reaches);
-  });
-  return masks;
-}
-
-Planner::Columns Planner::with_masks(std::vector<SampledColumn> columns) {
-  std::vector<PairMask> near = masks_of(
-      columns.size(), 1, [&](std::size_t i) -> const SampledColumn& { return columns[i]; });
+Planner::Columns Planner::with_masks(std::vector<SampledColumn> columns) const {
+  std::vector<PairMask> near;
+  near.reserve(columns.size());
+  for (const SampledColumn& column : columns) near.push_back(deciding_.within(column, 1));
   return {std::move(columns), std::move(near)};
 }
 
@@ -187,7 +167,7 @@ Strategy Planner::plan_grid() {
   return plan_cells(start(IndexMethod::kGrid), std::move(choices), 0);
 }
 
-Strategy Planner::plan_reference_points() {
+Strategy Planner::plan_reference_points() const {
   const Knobs& knobs = request_.knobs;
   Strategy strategy = start(IndexMethod::kReferencePoints);
   strategy.reference_points = reference_point_count(knobs);
@@ -199,8 +179,7 @@ Strategy Planner::plan_reference_points() {
   const double reach = reference_reach(indexed_.eps(), references.dims, references.frame, false);
   // One sum after the other, where candidates are compared several at a time.
   const double distances_ns = 4 * costs_.dimension * references.count * references.dims;
-  const Columns distances =
-      with_masks(sampled_distances(indexed_, sample_, references, reach, pool_));
+  const Columns distances = with_masks(sampled_distances(indexed_, sample_, references, reach));
   std::vector<ColumnChoice> choices;
   distances.add_to(&choices);
   return plan_cells(strategy, std::move(choices), distances_ns);
@@ -209,7 +188,7 @@ Strategy Planner::plan_reference_points() {
 /// Chooses which one of the columns is sorted and which ones make up the grid [GPU-Join, section
 /// 4.1]. `point_ns` is what a point costs besides.
 Strategy Planner::plan_cells(Strategy strategy, std::vector<ColumnChoice> choices,
-                             double point_ns) {
+                             double point_ns) const {
   const Knobs& knobs = request_.knobs;
   const bool reorder = strategy.reorder_dimensions;
   // Pairs that survive the grid, and the pairs among them that the sorted column keeps too.
@@ -235,10 +214,12 @@ Strategy Planner::plan_cells(Strategy strategy, std::vector<ColumnChoice> choice
 
   // Points of adjacent cells of width w differ by up to 2w, and differ by 1.5w or less as often.
   constexpr double kAdjacent = 1.5, kSame = 0.5;
-  const std::vector<PairMask> masks =
-      masks_of(choices.size(), kAdjacent,
-               [&](std::size_t i) -> const SampledColumn& { return *choices[i].column; });
-  for (std::size_t i = 0; i < choices.size(); ++i) choices[i].mask = &masks[i];
+  std::vector<PairMask> masks;
+  masks.reserve(choices.size());
+  for (ColumnChoice& choice : choices) {
+    masks.push_back(deciding_.within(*choice.column, kAdjacent));
+    choice.mask = &masks.back();
+  }
   GridEstimate best{};
   Strategy grid = strategy;  // grows by one dimension a step; the cheapest step is kept
   for (std::uint32_t k = 0;; ++k) {

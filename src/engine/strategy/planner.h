@@ -24,7 +24,7 @@ class Planner {
   bool wants_tiles() const;
 
   Strategy plan_grid();
-  Strategy plan_reference_points();
+  Strategy plan_reference_points() const;
   Strategy plan_tiles();
   Strategy plan_none() const;
 
@@ -36,11 +36,9 @@ class Planner {
     void add_to(std::vector<ColumnChoice>* choices) const;
   };
   const Columns& data_columns();
-  Columns with_masks(std::vector<SampledColumn> columns);
-  template <class Column>
-  std::vector<PairMask> masks_of(std::size_t count, double reaches, const Column& column);
+  Columns with_masks(std::vector<SampledColumn> columns) const;
   Strategy start(IndexMethod index) const;
-  Strategy plan_cells(Strategy strategy, std::vector<ColumnChoice> choices, double point_ns);
+  Strategy plan_cells(Strategy strategy, std::vector<ColumnChoice> choices, double point_ns) const;
   double walk_ns(double cells_and_candidates_ns) const;
   void finish(Strategy& strategy, double candidates, double cost_per_point) const;
   double count_meeting_tiles(const std::vector<const SampledColumn*>& columns) const;
@@ -51,7 +49,6 @@ class Planner {
   const WalkCosts& costs_;
   Sample sample_;  // rows are those of indexed_
   SampledPairs deciding_;
-  WorkerPool pool_;
   std::optional<SampledPairs> every_;  // where the estimate takes more than the choice
   Columns key_columns_;
   Columns data_columns_;  // once asked for

@@ -1,7 +1,6 @@
 #include "engine/strategy/sample.h"
 
 #include <algorithm>
-#include <atomic>
 
 #include "core/threshold.h"
 
@@ -10,7 +9,6 @@ namespace {
 
 constexpr std::uint64_t kSampleRows = 512;
 constexpr std::uint64_t kComparedCoordinates = 1 << 21;
-constexpr std::size_t kLeftsAtOnce = 32;  // of a thread
 
 /// A well-mixed function of the position: the finalizer of [MurmurHash3].
 std::uint64_t scramble(std::uint64_t x) {
@@ -53,8 +51,7 @@ std::uint32_t count_within(const double* const (&left)[kAtOnce],
 }
 
 template <Metric M>
-std::uint64_t count_matches(const JoinRequest& request, const Sample& sample, std::size_t most,
-                            WorkerPool& pool) {
+std::uint64_t count_matches(const JoinRequest& request, const Sample& sample, std::size_t most) {
   const Dataset& right = request.right();
   const std::uint32_t dims = request.left().dims;
   const double threshold = make_threshold(M, request.eps()).raw;
@@ -67,32 +64,26 @@ std::uint64_t count_matches(const JoinRequest& request, const Sample& sample, st
   const std::size_t step = 1 + std::max(all / most, all * dims / kComparedCoordinates);
   constexpr std::uint32_t kShort = 8;
   const bool alone = M == Metric::kCosine || dims <= kShort;
-  std::atomic<std::uint64_t> matches{0};
-  const std::size_t lefts = sample.left.size();
-  pool.parallel_for((lefts + kLeftsAtOnce - 1) / kLeftsAtOnce, [&](std::size_t number, unsigned) {
-    std::uint64_t found = 0;
-    const double *left_of[kAtOnce], *right_of[kAtOnce];
-    std::uint32_t waiting = 0;
-    const std::size_t first = number * kLeftsAtOnce, end = std::min(lefts, first + kLeftsAtOnce);
-    visit_pairs(sample, step, first, end, [&](std::size_t i, std::size_t j) {
-      if (!are_keys_near(request.keys, request.left(), sample.left[i], right, sample.right[j]))
-        return;
-      left_of[waiting] = left_rows.data() + i * dims;
-      right_of[waiting] = right_rows.data() + j * dims;
-      if (alone) {
-        found += raw_distance<M>(left_of[0], right_of[0], dims) <= threshold;
-        return;
-      }
-      if constexpr (M != Metric::kCosine) {
-        if (++waiting < kAtOnce) return;
-        found += count_within<M>(left_of, right_of, dims, threshold);
-        waiting = 0;
-      }
-    });
-    for (std::uint32_t i = 0; i < waiting; ++i)
-      found += raw_distance<M>(left_of[i], right_of[i], dims) <= threshold;
-    matches += found;
+  std::uint64_t matches = 0;
+  const double *lefts[kAtOnce], *rights[kAtOnce];
+  std::uint32_t waiting = 0;
+  visit_pairs(sample, step, [&](std::size_t i, std::size_t j) {
+    if (!are_keys_near(request.keys, request.left(), sample.left[i], right, sample.right[j]))
+      return;
+    lefts[waiting] = left_rows.data() + i * dims;
+    rights[waiting] = right_rows.data() + j * dims;
+    if (alone) {
+      matches += raw_distance<M>(lefts[0], rights[0], dims) <= threshold;
+      return;
+    }
+    if constexpr (M != Metric::kCosine) {
+      if (++waiting < kAtOnce) return;
+      matches += count_within<M>(lefts, rights, dims, threshold);
+      waiting = 0;
+    }
   });
+  for (std::uint32_t i = 0; i < waiting; ++i)
+    matches += raw_distance<M>(lefts[i], rights[i], dims) <= threshold;
   return matches * step;
 }
 
@@ -115,17 +106,16 @@ Sample take_sample(const JoinRequest& request) {
   return sample;
 }
 
-std::uint64_t count_matches(const JoinRequest& request, const Sample& sample, std::size_t most,
-                            WorkerPool& pool) {
+std::uint64_t count_matches(const JoinRequest& request, const Sample& sample, std::size_t most) {
   switch (request.metric()) {
     case Metric::kL1:
-      return count_matches<Metric::kL1>(request, sample, most, pool);
+      return count_matches<Metric::kL1>(request, sample, most);
     case Metric::kLInf:
-      return count_matches<Metric::kLInf>(request, sample, most, pool);
+      return count_matches<Metric::kLInf>(request, sample, most);
     case Metric::kCosine:
-      return count_matches<Metric::kCosine>(request, sample, most, pool);
+      return count_matches<Metric::kCosine>(request, sample, most);
     default:
-      return count_matches<Metric::kL2>(request, sample, most, pool);
+      return count_matches<Metric::kL2>(request, sample, most);
   }
 }
 

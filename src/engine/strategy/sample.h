@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "engine/request/request.h"
-#include "engine/worker_pool.h"
 
 namespace gpujoin {
 
@@ -17,28 +16,20 @@ struct Sample {
   bool self_join;
 
   /// Pairs of two different points, of a self-join in one order.
-  std::size_t pair_count() const { return pairs_before(left.size()); }
-  /// Those of the first left points.
-  std::size_t pairs_before(std::size_t lefts) const {
-    return lefts * right.size() - (self_join ? lefts * (lefts + 1) / 2 : 0);
+  std::size_t pair_count() const {
+    return self_join ? left.size() * (left.size() - 1) / 2 : left.size() * right.size();
   }
 };
 
-/// Calls visit(position in left, position in right) for one pair of `step`, of some left points.
-template <class Visit>
-void visit_pairs(const Sample& sample, std::size_t step, std::size_t first_left,
-                 std::size_t end_left, const Visit& visit) {
-  for (std::size_t left = first_left; left < end_left; ++left) {
-    const std::size_t before = sample.pairs_before(left);
-    std::size_t right =
-        (sample.self_join ? left + 1 : 0) + (before + step - 1) / step * step - before;
-    for (; right < sample.right.size(); right += step) visit(left, right);
-  }
-}
-
+/// Calls visit(position in left, position in right) for one pair of `step`.
 template <class Visit>
 void visit_pairs(const Sample& sample, std::size_t step, const Visit& visit) {
-  visit_pairs(sample, step, 0, sample.left.size(), visit);
+  std::size_t skipped = 0;
+  for (std::size_t left = 0; left < sample.left.size(); ++left) {
+    std::size_t right = (sample.self_join ? left + 1 : 0) + skipped;
+    for (; right < sample.right.size(); right += step) visit(left, right);
+    skipped = right - sample.right.size();
+  }
 }
 
 /// The rows that a sample takes of so many. Deterministic.
@@ -48,7 +39,6 @@ std::vector<std::uint64_t> sample_rows(std::uint64_t rows);
 Sample take_sample(const JoinRequest& request);
 
 /// How many sampled pairs are within eps, by about `most` of them, or fewer in many dimensions.
-std::uint64_t count_matches(const JoinRequest& request, const Sample& sample, std::size_t most,
-                            WorkerPool& pool);
+std::uint64_t count_matches(const JoinRequest& request, const Sample& sample, std::size_t most);
 
 }  // namespace gpujoin

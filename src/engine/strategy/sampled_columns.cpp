@@ -79,7 +79,7 @@ Extent SampledColumn::range() const {
 Extent SampledColumn::sampled_range() const { return extent_of(left, right, range()); }
 
 std::vector<SampledColumn> sampled_columns(const JoinRequest& request, const Sample& sample,
-                                           double reach, bool reorder, WorkerPool& pool) {
+                                           double reach, bool reorder) {
   const std::uint32_t dims = request.left().dims;
   const Dataset& right = request.right();
   std::vector<std::uint32_t> considered(dims);
@@ -89,14 +89,13 @@ std::vector<SampledColumn> sampled_columns(const JoinRequest& request, const Sam
     considered = by_variance(column_statistics(rows, dims));
   }
   considered.resize(std::min<std::size_t>(dims, kMaxConsideredColumns));
-  std::vector<SampledColumn> columns(considered.size());
-  pool.parallel_for(columns.size(), [&](std::size_t i, unsigned) {
-    const std::uint32_t d = considered[i];
+  std::vector<SampledColumn> columns;
+  for (const std::uint32_t d : considered) {
     std::vector<double> lefts = sampled_values(request.left(), sample.left, d);
     std::vector<double> rights =
         request.self_join() ? lefts : sampled_values(right, sample.right, d);
-    columns[i] = SampledColumn(d, reach, std::move(lefts), std::move(rights));
-  });
+    columns.emplace_back(d, reach, std::move(lefts), std::move(rights));
+  }
   return columns;
 }
 
@@ -117,8 +116,7 @@ std::vector<SampledColumn> sampled_keys(const JoinRequest& request, const Sample
 }
 
 std::vector<SampledColumn> sampled_distances(const JoinRequest& request, const Sample& sample,
-                                             const ReferencePoints& references, double reach,
-                                             WorkerPool& pool) {
+                                             const ReferencePoints& references, double reach) {
   const auto distances = [&](const Dataset& data, const std::vector<std::uint64_t>& rows,
                              std::uint32_t number) {
     std::vector<double> values(rows.size(), NAN);
@@ -127,15 +125,14 @@ std::vector<SampledColumn> sampled_distances(const JoinRequest& request, const S
         reference_distances(references, number, data, rows[i], rows[i] + 1, &values[i]);
     return values;
   };
-  std::vector<SampledColumn> columns(references.count);
-  pool.parallel_for(columns.size(), [&](std::size_t i, unsigned) {
-    const auto number = static_cast<std::uint32_t>(i);
+  std::vector<SampledColumn> columns;
+  for (std::uint32_t number = 0; number < references.count; ++number) {
     std::vector<double> lefts = distances(request.left(), sample.left, number);
     std::vector<double> rights =
         request.self_join() ? lefts : distances(request.right(), sample.right, number);
-    columns[i] = SampledColumn(request.left().dims + request.keys.count + number, reach,
-                               std::move(lefts), std::move(rights));
-  });
+    columns.emplace_back(request.left().dims + request.keys.count + number, reach, std::move(lefts),
+                         std::move(rights));
+  }
   return columns;
 }
 

@@ -9,13 +9,11 @@
 #include "engine/strategy/outliers.h"
 #include "engine/strategy/reference_points.h"
 #include "engine/strategy/sample.h"
-#include "engine/worker_pool.h"
 
 namespace gpujoin {
 
 /// Values of a sample, in order.
 struct OrderedValues {
-  OrderedValues() = default;  ///< of none
   explicit OrderedValues(const std::vector<double>& values);
 
   std::vector<double> sorted;            ///< the finite ones
@@ -25,12 +23,11 @@ struct OrderedValues {
 
 /// One column over the sample's rows.
 struct SampledColumn {
-  SampledColumn() = default;  ///< of no rows
   SampledColumn(std::uint32_t number, double most, std::vector<double> lefts,
                 std::vector<double> rights);
 
-  std::uint32_t column = 0;
-  double reach = 0;  ///< points that match differ by no more
+  std::uint32_t column;
+  double reach;  ///< points that match differ by no more
   std::vector<double> left;
   std::vector<double> right;
   OrderedValues left_order, right_order;
@@ -44,15 +41,14 @@ struct SampledColumn {
 /// The columns of the data that may be indexed: all of few columns; with `reorder` the ones of many
 /// that vary most.
 std::vector<SampledColumn> sampled_columns(const JoinRequest& request, const Sample& sample,
-                                           double reach, bool reorder, WorkerPool& pool);
+                                           double reach, bool reorder);
 
 /// The keys, as columns after the columns of the data.
 std::vector<SampledColumn> sampled_keys(const JoinRequest& request, const Sample& sample);
 
 /// The distances to each reference point, as columns after the columns of the data and the keys.
 std::vector<SampledColumn> sampled_distances(const JoinRequest& request, const Sample& sample,
-                                             const ReferencePoints& references, double reach,
-                                             WorkerPool& pool);
+                                             const ReferencePoints& references, double reach);
 
 /// A bit for each pair of some, set where something holds of it. Those of a left point begin with a
 /// word; bits of no pair are 0.
