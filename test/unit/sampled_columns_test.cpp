@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
+#include <utility>
 
 #include "points.h"
 
@@ -94,6 +96,26 @@ TEST(PairsLeft, are_what_all_columns_leave) {
   EXPECT_EQ(left.count_with(also), both);
   left.keep(also);
   EXPECT_EQ(left.count(), static_cast<double>(both));
+}
+
+TEST(SampledPairs, visits_the_pairs_of_a_mask) {
+  Random random(93);
+  for (const bool self_join : {true, false}) {
+    const std::vector<double> left = odd_values(random, 130);
+    const std::vector<double> right = self_join ? left : odd_values(random, 70);
+    const SampledColumn column(0, 0.5, left, right);
+    for (const std::size_t most : {std::size_t{1} << 20, std::size_t{3000}}) {
+      const SampledPairs pairs(sample_of(left.size(), right.size(), self_join), most);
+      const PairMask near = pairs.within(column, 1);
+      std::set<std::pair<std::size_t, std::size_t>> visited;
+      pairs.visit(near, [&](std::size_t i, std::size_t j) {
+        EXPECT_LE(std::fabs(left[i] - right[j]), 0.5);
+        EXPECT_TRUE(!self_join || i < j);
+        EXPECT_TRUE(visited.emplace(i, j).second);
+      });
+      EXPECT_EQ(visited.size(), PairsLeft(pairs).count_with(near));
+    }
+  }
 }
 
 TEST(SampledPairs, meeting_intervals_are_counted_in_all_columns_together) {

@@ -359,6 +359,19 @@ TEST(Strategy, estimates_the_number_of_pairs) {
   EXPECT_LT(strategy.estimated_pairs, 2 * pairs);
 }
 
+TEST(Strategy, estimates_the_number_of_pairs_of_many_dimensions) {
+  for (const std::uint32_t dims : {12, 40}) {
+    const Points points = uniform_points(2000, dims);
+    const double eps = dims == 12 ? 100 : 220;
+    const Strategy strategy = choose_strategy(make_request(points, nullptr, Metric::kL2, eps));
+    const double pairs =
+        static_cast<double>(Oracle(points, nullptr, Metric::kL2, eps).total(PairSelection::kAll));
+    ASSERT_GT(pairs, 10 * 2000.0) << "eps " << eps;
+    EXPECT_GT(strategy.estimated_pairs, 0.5 * pairs) << "dims " << dims;
+    EXPECT_LT(strategy.estimated_pairs, 2 * pairs) << "dims " << dims;
+  }
+}
+
 TEST(Strategy, best_pairs_by_threshold_are_expected_to_cost_less_than_all_pairs) {
   const Points points = uniform_points(5000, 2).with_scores(std::vector<double>(5000, 1.0));
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 30);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/threshold.h"
 #include "core/tile_screen.h"
@@ -54,6 +55,14 @@ std::size_t pairs_worth(const JoinRequest& request) {
   return request.output() == Output::kClusters && few ? kClusterPairs : kAllPairs;
 }
 
+/// Whether matches are counted among the pairs that are near each other in all columns considered.
+/// In few dimensions comparing a pair takes no longer than a look at its columns.
+bool counts_near(const JoinRequest& request) {
+  const IndexMethod asked = request.knobs.index;
+  return request.left().dims > kMaxDirectDimensions && request.metric() != Metric::kCosine &&
+         asked != IndexMethod::kNone && asked != IndexMethod::kReferencePoints;
+}
+
 GridEstimate estimate_grid(const WalkCosts& costs, double right_rows, std::uint32_t dims,
                            std::uint32_t grid_dims, double adjacent, double same_cell,
                            double candidates, double all_pairs) {
@@ -78,16 +87,33 @@ Planner::Planner(const JoinRequest& request, const WalkCosts& costs)
       deciding_(sample_, std::min(pairs_worth(request), kDecidingPairs)),
       left_rows_(static_cast<double>(request.left().rows)),
       right_rows_(static_cast<double>(request.right().rows)),
-      all_pairs_(std::max<double>(1, static_cast<double>(sample_.pair_count()))),
-      matches_(
-          static_cast<double>(count_matches(in_memory(request), sample_, pairs_worth(request)))) {
+      all_pairs_(std::max<double>(1, static_cast<double>(sample_.pair_count()))) {
   key_columns_ = with_masks(sampled_keys(in_memory(request_), sample_));
+  const bool near = counts_near(request);
+  if (!near)
+    matches_ =
+        static_cast<double>(count_matches(in_memory(request), sample_, pairs_worth(request)));
   sample_.left = rows_.left;
   sample_.right = rows_.right;
   reach_ = make_threshold(indexed_.metric(), indexed_.eps()).reach;
   // In many dimensions little depends on the number of pairs.
   if (request.left().dims <= kMaxDirectDimensions && pairs_worth(request) > kDecidingPairs)
     every_.emplace(sample_, pairs_worth(request));
+  if (near) matches_ = count_near_matches();
+}
+
+/// By the deciding pairs that no column has separated: few, where the columns are many.
+double Planner::count_near_matches() {
+  PairsLeft left(deciding_);
+  for (const Columns* const columns : {&std::as_const(key_columns_), &data_columns()})
+    for (const PairMask& mask : columns->near) left.keep(mask);
+  std::vector<SampledPair> pairs;
+  pairs.reserve(static_cast<std::size_t>(left.count()));
+  deciding_.visit(left.mask(), [&](std::size_t one, std::size_t other) {
+    pairs.push_back({static_cast<std::uint16_t>(one), static_cast<std::uint16_t>(other)});
+  });
+  const auto matches = static_cast<double>(count_matches(in_memory(request_), sample_, pairs));
+  return matches * all_pairs_ / std::max<double>(1, static_cast<double>(deciding_.count()));
 }
 
 bool Planner::wants_tiles() const {

@@ -37,6 +37,7 @@ class Planner {
   };
   const Columns& data_columns();
   Columns with_masks(std::vector<SampledColumn> columns) const;
+  double count_near_matches();
   Strategy start(IndexMethod index) const;
   Strategy plan_cells(Strategy strategy, std::vector<ColumnChoice> choices, double point_ns) const;
   double walk_ns(double cells_and_candidates_ns) const;
@@ -55,7 +56,7 @@ class Planner {
   double left_rows_;
   double right_rows_;
   double all_pairs_;
-  double matches_;  // of the sample's pairs
+  double matches_ = 0;  // of the sample's pairs
   double reach_;
 };
 

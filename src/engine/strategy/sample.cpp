@@ -50,8 +50,14 @@ std::uint32_t count_within(const double* const (&left)[kAtOnce],
   return count;
 }
 
-template <Metric M>
-std::uint64_t count_matches(const JoinRequest& request, const Sample& sample, std::size_t most) {
+/// In many dimensions a distance is long: one pair of so many is compared.
+std::size_t step_among(std::size_t pairs, std::uint32_t dims) {
+  return 1 + pairs * dims / kComparedCoordinates;
+}
+
+/// Of the pairs for which visit(compare) calls compare(position in left, position in right).
+template <Metric M, class Visit>
+std::uint64_t count_matches(const JoinRequest& request, const Sample& sample, const Visit& visit) {
   const Dataset& right = request.right();
   const std::uint32_t dims = request.left().dims;
   const double threshold = make_threshold(M, request.eps()).raw;
@@ -59,15 +65,12 @@ std::uint64_t count_matches(const JoinRequest& request, const Sample& sample, st
                             other_rows = request.self_join() ? std::vector<double>()
                                                              : coordinates_of(right, sample.right);
   const std::vector<double>& right_rows = request.self_join() ? left_rows : other_rows;
-  // In many dimensions a distance is long: compare every n-th pair.
-  const std::size_t all = sample.pair_count();
-  const std::size_t step = 1 + std::max(all / most, all * dims / kComparedCoordinates);
   constexpr std::uint32_t kShort = 8;
   const bool alone = M == Metric::kCosine || dims <= kShort;
   std::uint64_t matches = 0;
   const double *lefts[kAtOnce], *rights[kAtOnce];
   std::uint32_t waiting = 0;
-  visit_pairs(sample, step, [&](std::size_t i, std::size_t j) {
+  visit([&](std::size_t i, std::size_t j) {
     if (!are_keys_near(request.keys, request.left(), sample.left[i], right, sample.right[j]))
       return;
     lefts[waiting] = left_rows.data() + i * dims;
@@ -84,7 +87,22 @@ std::uint64_t count_matches(const JoinRequest& request, const Sample& sample, st
   });
   for (std::uint32_t i = 0; i < waiting; ++i)
     matches += raw_distance<M>(lefts[i], rights[i], dims) <= threshold;
-  return matches * step;
+  return matches;
+}
+
+template <class Visit>
+std::uint64_t count_by_metric(const JoinRequest& request, const Sample& sample,
+                              const Visit& visit) {
+  switch (request.metric()) {
+    case Metric::kL1:
+      return count_matches<Metric::kL1>(request, sample, visit);
+    case Metric::kLInf:
+      return count_matches<Metric::kLInf>(request, sample, visit);
+    case Metric::kCosine:
+      return count_matches<Metric::kCosine>(request, sample, visit);
+    default:
+      return count_matches<Metric::kL2>(request, sample, visit);
+  }
 }
 
 }  // namespace
@@ -107,16 +125,19 @@ Sample take_sample(const JoinRequest& request) {
 }
 
 std::uint64_t count_matches(const JoinRequest& request, const Sample& sample, std::size_t most) {
-  switch (request.metric()) {
-    case Metric::kL1:
-      return count_matches<Metric::kL1>(request, sample, most);
-    case Metric::kLInf:
-      return count_matches<Metric::kLInf>(request, sample, most);
-    case Metric::kCosine:
-      return count_matches<Metric::kCosine>(request, sample, most);
-    default:
-      return count_matches<Metric::kL2>(request, sample, most);
-  }
+  const std::size_t all = sample.pair_count();
+  const std::size_t step = std::max(1 + all / most, step_among(all, request.left().dims));
+  return step * count_by_metric(request, sample,
+                                [&](const auto& compare) { visit_pairs(sample, step, compare); });
+}
+
+std::uint64_t count_matches(const JoinRequest& request, const Sample& sample,
+                            const std::vector<SampledPair>& pairs) {
+  const std::size_t step = step_among(pairs.size(), request.left().dims);
+  return step * count_by_metric(request, sample, [&](const auto& compare) {
+           for (std::size_t i = 0; i < pairs.size(); i += step)
+             compare(pairs[i].left, pairs[i].right);
+         });
 }
 
 }  // namespace gpujoin

@@ -41,4 +41,13 @@ Sample take_sample(const JoinRequest& request);
 /// How many sampled pairs are within eps, by about `most` of them, or fewer in many dimensions.
 std::uint64_t count_matches(const JoinRequest& request, const Sample& sample, std::size_t most);
 
+/// A pair by its points' positions in the sample.
+struct SampledPair {
+  std::uint16_t left, right;
+};
+
+/// The same where no other pairs than these can be.
+std::uint64_t count_matches(const JoinRequest& request, const Sample& sample,
+                            const std::vector<SampledPair>& pairs);
+
 }  // namespace gpujoin

@@ -11,8 +11,6 @@ namespace {
 // Where there are many columns, only the ones that vary most are considered for an index.
 constexpr std::size_t kMaxConsideredColumns = 16;
 
-constexpr std::size_t kWordBits = 64;
-
 /// The lowest bits of eight bytes, the first one's lowest.
 std::uint64_t packed(const std::uint8_t* bytes) {
   std::uint64_t word;
@@ -155,7 +153,7 @@ SampledPairs::SampledPairs(const Sample& sample, std::size_t most) {
     const std::size_t skipped = skips ? (left - remainder) / step + 1 : 0;
     runs_.push_back({std::min(first_of[remainder] + skipped, end), end});
     const std::size_t count = end - runs_.back().first;
-    words_ += (count + kWordBits - 1) / kWordBits;
+    words_ += (count + kMaskBits - 1) / kMaskBits;
     count_ += count;
   }
 }
@@ -185,17 +183,17 @@ PairMask SampledPairs::within(const SampledColumn& column, double reaches) const
   const std::vector<std::uint16_t> ranks = ordered(column.right_order.ranks);
   PairMask mask(words_);
   std::uint64_t* to = mask.data();
-  std::uint8_t near[kWordBits];
+  std::uint8_t near[kMaskBits];
   for (std::size_t left = 0; left < runs_.size(); ++left) {
     const std::uint16_t least = first_ranks[left], many = rank_counts[left];
-    for (std::size_t i = runs_[left].first; i < runs_[left].end; i += kWordBits) {
+    for (std::size_t i = runs_[left].first; i < runs_[left].end; i += kMaskBits) {
       const std::uint16_t* const of_word = ranks.data() + i;
-      const std::size_t count = std::min(kWordBits, runs_[left].end - i);
-      if (count < kWordBits) std::memset(near, 0, sizeof near);
+      const std::size_t count = std::min(kMaskBits, runs_[left].end - i);
+      if (count < kMaskBits) std::memset(near, 0, sizeof near);
       for (std::size_t k = 0; k < count; ++k)
         near[k] = static_cast<std::uint16_t>(of_word[k] - least) < many;
       std::uint64_t word = 0;
-      for (std::size_t byte = 0; byte < kWordBits / 8; ++byte)
+      for (std::size_t byte = 0; byte < kMaskBits / 8; ++byte)
         word |= packed(near + 8 * byte) << (8 * byte);
       *to++ = word;
     }
@@ -207,8 +205,8 @@ PairMask SampledPairs::all() const {
   PairMask mask;
   mask.reserve(words_);
   for (const Run& run : runs_)
-    for (std::size_t i = run.first; i < run.end; i += kWordBits)
-      mask.push_back(~std::uint64_t{0} >> (kWordBits - std::min(kWordBits, run.end - i)));
+    for (std::size_t i = run.first; i < run.end; i += kMaskBits)
+      mask.push_back(~std::uint64_t{0} >> (kMaskBits - std::min(kMaskBits, run.end - i)));
   return mask;
 }
 

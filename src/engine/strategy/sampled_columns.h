@@ -1,7 +1,9 @@
 // The sampled values of columns that an index may rest on, and how well they separate points.
 #pragma once
 
+#include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -53,6 +55,7 @@ std::vector<SampledColumn> sampled_distances(const JoinRequest& request, const S
 /// A bit for each pair of some, set where something holds of it. Those of a left point begin with a
 /// word; bits of no pair are 0.
 using PairMask = std::vector<std::uint64_t>;
+inline constexpr std::size_t kMaskBits = 64;
 
 /// Pairs of a sample, of which those of one left point lie together, so that several are looked at
 /// at once.
@@ -65,6 +68,9 @@ class SampledPairs {
   PairMask all() const;
   /// Those that lie no further apart than so many times the column's reach.
   PairMask within(const SampledColumn& column, double reaches) const;
+  /// Calls visit(position in left, position in right) for the pairs of a mask.
+  template <class Visit>
+  void visit(const PairMask& mask, const Visit& visit) const;
   /// How many come within reach of each other in all columns together, where points are given as
   /// the intervals of some width that they are amid. Shape of widths: [columns][points].
   std::size_t count_meeting(const std::vector<const SampledColumn*>& columns,
@@ -86,6 +92,15 @@ class SampledPairs {
   std::size_t count_ = 0;
 };
 
+template <class Visit>
+void SampledPairs::visit(const PairMask& mask, const Visit& visit) const {
+  const std::uint64_t* word = mask.data();
+  for (std::size_t left = 0; left < runs_.size(); ++left)
+    for (std::size_t i = runs_[left].first; i < runs_[left].end; i += kMaskBits)
+      for (std::uint64_t bits = *word++; bits != 0; bits &= bits - 1)
+        visit(left, order_[i + static_cast<std::size_t>(std::countr_zero(bits))]);
+}
+
 /// The pairs that no column has separated.
 class PairsLeft {
  public:
@@ -95,6 +110,7 @@ class PairsLeft {
   /// Those that the mask has, too.
   std::size_t count_with(const PairMask& mask) const;
   double count() const { return static_cast<double>(count_); }
+  const PairMask& mask() const { return left_; }
 
  private:
   PairMask left_;
