@@ -85,10 +85,14 @@ bool read_values(JoinNode* node, Side* side, const SideColumns& columns, ValueSh
   return true;
 }
 
-/// Whether the side's values are those of the left one, which was read so.
+/// Whether the side's values are those of the left one, which was read so, and no error of its
+/// conditions was dropped there that this side would raise.
 bool is_like_left(const JoinNode* node, const Side& side, const SideColumns& columns) {
   const Side& left = node->left;
-  return &side != &left && left.late != nullptr && are_alike(left.plan, side.plan) &&
+  const JoinPlanData& data = node->data;
+  return &side != &left && left.late != nullptr &&
+         (data.left_filter == ErrorTrap::kNone || data.left_filter == data.right_filter) &&
+         are_alike(left.plan, side.plan) &&
          table_column(left.plan, left.value) == columns.attributes[0];
 }
 
