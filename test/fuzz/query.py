@@ -153,6 +153,8 @@ class Query(Joins):
         rng, distance = self.rng, self.distance() or 'a.s'
         key = rng.choice(['a.id'] * 6 + ['a.id, a.grp', 'a.grp', 'a.id, b.grp'])
         order = f'{distance}, b.id, b.grp, b.s, b.t'
+        if distance == 'a.s':  # 0 equals -0, which is shown otherwise
+            order += ', a.s::text'
         if key == 'a.grp':  # rows of a group may be equally far from one
             order += ', a.id, a.s, a.t'
         if rng.random() < 0.3:
