@@ -7,6 +7,7 @@
 #include <mutex>
 #include <new>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "cuda/bit_join.h"

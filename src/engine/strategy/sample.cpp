@@ -55,7 +55,8 @@ std::size_t step_among(std::size_t pairs, std::uint32_t dims) {
   return 1 + pairs * dims / kComparedCoordinates;
 }
 
-/// Of the pairs for which visit(compare) calls compare(position in left, position in right).
+/// How many pairs match; visit(compare) calls compare(position in left, position in right) for each
+/// of those that are to be compared.
 template <Metric M, class Visit>
 std::uint64_t count_matches(const JoinRequest& request, const Sample& sample, const Visit& visit) {
   const Dataset& right = request.right();
