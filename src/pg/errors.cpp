@@ -36,4 +36,17 @@ bool is_about_value(int code) {
   return category == ERRCODE_DATA_EXCEPTION || category == ERRCODE_PROGRAM_LIMIT_EXCEEDED;
 }
 
+bool is_about_server(int code) {
+  switch (ERRCODE_TO_CATEGORY(code)) {
+    case ERRCODE_TRANSACTION_ROLLBACK:
+    case ERRCODE_INSUFFICIENT_RESOURCES:
+    case ERRCODE_OPERATOR_INTERVENTION:
+    case ERRCODE_SYSTEM_ERROR:
+      return true;
+    default:
+      return code == ERRCODE_LOCK_NOT_AVAILABLE || code == ERRCODE_DATA_CORRUPTED ||
+             code == ERRCODE_INDEX_CORRUPTED;
+  }
+}
+
 }  // namespace gpujoin

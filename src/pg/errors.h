@@ -12,4 +12,8 @@ namespace gpujoin {
 /// Whether an error is about the data, or about the size of a value.
 bool is_about_value(int code);
 
+/// Whether an error is about the server or the session, whatever is computed: it was cancelled or
+/// ran out of something, a file or another session is in the way.
+bool is_about_server(int code);
+
 }  // namespace gpujoin

@@ -8,7 +8,7 @@ use lib $FindBin::RealBin;
 
 use Session;
 use Test::More;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(sleep);
 
 my $node = start_server('cancel', "client_connection_check_interval = '100ms'", 'gpujoin.cpu_threads = 2');
 $node->safe_psql('postgres', <<'SQL');

@@ -8,7 +8,7 @@ use lib $FindBin::RealBin;
 use PostgreSQL::Test::Utils;
 use Session;
 use Test::More;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(sleep);
 
 my $node = start_server('sessions', 'restart_after_crash = on', 'gpujoin.cpu_threads = 2');
 $node->safe_psql('postgres', <<'SQL');
@@ -227,9 +227,9 @@ SQL
   ok(wait_until($Session::DEADLINE, sub { threads($pid) > 1 }), 'a long join is at work');
   my $late = least($Session::PATIENCE, sub {
     $node->safe_psql('postgres', 'CREATE DATABASE another');
-    my $asked = time;
+    my $asked = now;
     $node->safe_psql('postgres', 'DROP DATABASE another');
-    return time - $asked;
+    return now - $asked;
   });
   cmp_ok($late, '<', $Session::PATIENCE, 'what waits for all backends to answer does not wait for its end');
   $node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
@@ -252,9 +252,9 @@ SQL
     $pid = $two->pid;
     $two->start($endless);
     $at_work = wait_until($Session::DEADLINE, sub { threads($pid) > 1 });
-    my $asked = time;
+    my $asked = now;
     $node->stop('fast');
-    my $seconds = time - $asked;
+    my $seconds = now - $asked;
     $states{ $two->result->{state} }++;
     $node->start;
     return $seconds;

@@ -12,7 +12,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Session;
 use Test::More;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(sleep);
 
 my $node = start_server('planner', 'gpujoin.cpu_threads = 2', 'log_temp_files = 0');
 $node->safe_psql('postgres', <<'SQL');

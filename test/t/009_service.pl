@@ -8,7 +8,7 @@ use lib $FindBin::RealBin;
 use PostgreSQL::Test::Utils;
 use Session;
 use Test::More;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(sleep);
 
 my $node = start_server('service', 'gpujoin.service = auto', 'gpujoin.cpu_threads = 2');
 my $data = $node->data_dir;

@@ -12,7 +12,7 @@ use PostgreSQL::Test::Utils;
 use Session;
 use Socket qw(SOCK_SEQPACKET);
 use Test::More;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(sleep);
 
 my $node = start_server('service_death', 'gpujoin.service = auto', 'gpujoin.cpu_threads = 2',
   'restart_after_crash = on');

@@ -8,7 +8,7 @@ use lib $FindBin::RealBin;
 use PostgreSQL::Test::Utils;
 use Session;
 use Test::More;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(sleep);
 
 my $node = start_server('statistics', 'gpujoin.service = auto', 'gpujoin.cpu_threads = 2');
 $node->safe_psql('postgres', <<'SQL');

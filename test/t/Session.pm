@@ -10,9 +10,9 @@ use Exporter 'import';
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use Test::More;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime sleep);
 
-our @EXPORT = qw(start_server wait_until least seconds_until threads open_files status_kb cpu_seconds server_pids
+our @EXPORT = qw(now start_server wait_until least seconds_until threads open_files status_kb cpu_seconds server_pids
   service_pids shared_regions check_timeouts check_cancel check_footprint);
 
 # What the tests allow for "about a second" on a machine that others use too.
@@ -20,6 +20,9 @@ our $PATIENCE = 3;
 
 # How long they wait for what must happen, where nothing is claimed about when.
 our $DEADLINE = 60;
+
+# Seconds by a clock that nobody sets: a machine that was halted has its time of day corrected.
+sub now() { return clock_gettime(CLOCK_MONOTONIC) }
 
 # Starts a server with these lines in its postgresql.conf, gpujoin in the database postgres. What malloc keeps
 # for later would hide what is lost, and where it ends: it gets one arena, and keeps little. Joins run in their
@@ -38,9 +41,9 @@ sub start_server {
 # Asks until the answer is true and returns it, or what it was after $seconds.
 sub wait_until {
   my ($seconds, $question) = @_;
-  my $deadline = time + $seconds;
+  my $deadline = now + $seconds;
   my $answer;
-  sleep 0.005 until ($answer = $question->()) || time > $deadline;
+  sleep 0.005 until ($answer = $question->()) || now > $deadline;
   return $answer;
 }
 
@@ -60,9 +63,9 @@ sub least {
 # The seconds until the answer is true, at most $DEADLINE.
 sub seconds_until {
   my ($question) = @_;
-  my $since = time;
+  my $since = now;
   wait_until($DEADLINE, $question);
-  return time - $since;
+  return now - $since;
 }
 
 sub threads { return scalar(() = glob "/proc/$_[0]/task/*") }
@@ -135,10 +138,10 @@ sub check_cancel {
   my $late = least($PATIENCE, sub {
     $session->start($sql);
     $moment->();
-    my $cancelled = time;
+    my $cancelled = now;
     $session->{node}->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
     $states{ $session->result->{state} }++;
-    return time - $cancelled;
+    return now - $cancelled;
   });
   is_deeply([ keys %states ], ['57014'], "pg_cancel_backend $what cancels the query");
   cmp_ok($late, '<', $PATIENCE, "pg_cancel_backend $what is answered soon");
@@ -192,7 +195,7 @@ sub start {
   my ($self, $sql) = @_;
   my $mark = 'result ' . ++$self->{started} . ' ends here';
   $self->{mark} = qr/^$mark\n/m;
-  $self->{since} = time;
+  $self->{since} = now;
   $self->{in} .= "$sql\n;\n\\echo $mark\n\\warn $mark\n";
   $self->{psql}->pump_nb while $self->{in} ne '';
   return;
@@ -212,7 +215,10 @@ sub result {
       ($rows, $error) = ($self->{out}, $self->{err});
       last;
     }
-    die "no result after three minutes: $self->{out}$self->{err}" if time > $self->{since} + 180;
+    if (now > $self->{since} + 180) {
+      diag("no result after three minutes: $self->{out}$self->{err}", $self->whereabouts);
+      die 'no result';
+    }
     $self->{psql}->pump_nb;
     sleep 0.002;
   }
@@ -225,8 +231,20 @@ sub result {
     state => $state // '',
     message => $message // '',
     hint => $hint // '',
-    seconds => time - $self->{since}
+    seconds => now - $self->{since}
   };
+}
+
+# What the session's process is at, as the server and the system see it.
+sub whereabouts {
+  my ($self) = @_;
+  my $pid = $self->{pid} // return '';
+  my $activity = eval {
+    $self->{node}->safe_psql('postgres',
+      "SELECT concat_ws(' ', state, wait_event_type, wait_event, now() - query_start, query) FROM pg_stat_activity WHERE pid = $pid");
+  } // $@;
+  my @threads = map { first_line("$_/comm") =~ s/\n//r . ' in ' . first_line("$_/wchan") } glob "/proc/$pid/task/*";
+  return join "\n", '', $activity, cpu_seconds($pid) . ' seconds of processor time', @threads, '';
 }
 
 sub query {

@@ -10,21 +10,6 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-/// Whether an error is about the server or the session, whatever is computed: it was cancelled or
-/// ran out of something, a file or another session is in the way.
-bool is_about_server(int code) {
-  switch (ERRCODE_TO_CATEGORY(code)) {
-    case ERRCODE_TRANSACTION_ROLLBACK:
-    case ERRCODE_INSUFFICIENT_RESOURCES:
-    case ERRCODE_OPERATOR_INTERVENTION:
-    case ERRCODE_SYSTEM_ERROR:
-      return true;
-    default:
-      return code == ERRCODE_LOCK_NOT_AVAILABLE || code == ERRCODE_DATA_CORRUPTED ||
-             code == ERRCODE_INDEX_CORRUPTED;
-  }
-}
-
 /// Functions may leave anything in a state that has raised an error, so it is made anew. It is not
 /// compiled, which would take longer than it saves.
 void renew_operand(Side* side) {

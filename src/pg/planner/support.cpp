@@ -1,5 +1,6 @@
 // The planner support function of the join functions and of distances. Being called while a query
 // is planned, it is also what loads this library before the planner first asks for paths.
+#include "pg/errors.h"
 #include "pg/planner/function_estimate.h"
 #include "pg/planner/join_selectivity.h"
 #include "pg/planner/safe_expression.h"
@@ -35,8 +36,8 @@ int known_values(PlannerInfo* root, const FuncExpr* call, NullableDatum* values,
   return count;
 }
 
-/// read_arguments(), or false where it raises an error. It only reads its arguments, so nothing has
-/// to be undone.
+/// read_arguments(), or false where it raises an error about them. It only reads its arguments, so
+/// nothing has to be undone.
 bool try_arguments(const JoinFunction* function, Node* call, const NullableDatum* values,
                    JoinArguments* arguments) {
   const MemoryContext caller = CurrentMemoryContext;
@@ -45,6 +46,7 @@ bool try_arguments(const JoinFunction* function, Node* call, const NullableDatum
   { *arguments = read_arguments(function, call, values); }
   PG_CATCH();
   {
+    if (is_about_server(geterrcode())) PG_RE_THROW();
     MemoryContextSwitchTo(caller);
     FlushErrorState();
     valid = false;
