@@ -19,6 +19,13 @@ struct ReferenceFrame {
   double most;  ///< below 2^100
 };
 
+/// What a raw distance of scaled coordinates counts as.
+template <Metric M>
+GPUJOIN_HD inline double reference_distance(double raw, const ReferenceFrame& frame) {
+  const double distance = distance_from_raw(M, raw);
+  return distance < frame.most ? distance : frame.most;
+}
+
 /// The distance of a finite point to a reference point, whose coordinates are scaled already.
 template <Metric M, class T>
 GPUJOIN_HD inline double reference_distance(const T* point, const double* reference,
@@ -28,8 +35,7 @@ GPUJOIN_HD inline double reference_distance(const T* point, const double* refere
     const double x = multiply_rounded(static_cast<double>(point[d]), frame.scale);
     raw = add_coordinate<M>(raw, x, reference[d]);
   }
-  const double distance = distance_from_raw(M, raw);
-  return distance < frame.most ? distance : frame.most;
+  return reference_distance<M>(raw, frame);
 }
 
 /// What Threshold::reach is for coordinates: if two points are within eps by the definition, then

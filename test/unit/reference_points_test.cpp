@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/strategy/choose_strategy.h"
+#include "engine/strategy/sample.h"
 #include "engine_harness.h"
 #include "points.h"
 
@@ -22,14 +23,17 @@ const std::vector<Metric> kMetrics = {Metric::kL2, Metric::kL1, Metric::kLInf};
 
 ReferencePoints place(const JoinRequest& request, std::uint32_t count,
                       ReferencePlacement placement) {
-  return place_reference_points(request, take_sample(request), count, placement);
+  const Sample sample = take_sample(request);
+  return place_reference_points(request.metric(),
+                                ordinary_sample(request.sides, sample.left, sample.right), count,
+                                placement);
 }
 
 double distance(const ReferencePoints& references, std::uint32_t number, const Points& points,
                 std::uint64_t row) {
-  double result;
-  reference_distances(references, number, points.view(), row, row + 1, &result);
-  return result;
+  std::vector<double> distances(references.count);
+  reference_distances(references, points.view(), row, row + 1, distances.data(), 1);
+  return distances[number];
 }
 
 /// For each pair of rows, with its own distance as eps, and for each reference point. Returns how

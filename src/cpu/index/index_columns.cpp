@@ -10,9 +10,7 @@ IndexColumns make_index_columns(WorkerPool& pool, MemoryBudget& budget, const Da
   columns.distances = Buffer<double>(budget, references.count * data.rows);
   if (references.count == 0) return columns;
   for_row_blocks(pool, data, [&](std::uint64_t first, std::uint64_t end) {
-    for (std::uint32_t number = 0; number < references.count; ++number)
-      reference_distances(references, number, data, first, end,
-                          columns.distances.data() + number * data.rows + first);
+    reference_distances(references, data, first, end, columns.distances.data() + first, data.rows);
   });
   return columns;
 }

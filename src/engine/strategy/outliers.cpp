@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 #include <numeric>
+#include <utility>
 
 namespace gpujoin {
 namespace {
@@ -175,6 +176,14 @@ ColumnStatistics column_statistics(const std::vector<SampledRow>& rows, std::uin
     columns.variance[d] = std::isfinite(variance) ? variance : DBL_MAX;
   }
   return columns;
+}
+
+OrdinarySample ordinary_sample(const Sides& sides, const std::vector<std::uint64_t>& left,
+                               const std::vector<std::uint64_t>& right) {
+  const std::uint32_t dims = sides.left().dims;
+  std::vector<SampledRow> rows = ordinary_rows(spread_rows(sides, left, right), dims);
+  ColumnStatistics columns = column_statistics(rows, dims);
+  return {std::move(rows), std::move(columns)};
 }
 
 std::vector<std::uint32_t> by_variance(const ColumnStatistics& columns) {

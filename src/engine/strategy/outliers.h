@@ -55,6 +55,16 @@ struct ColumnStatistics {
 /// std::bad_alloc.
 ColumnStatistics column_statistics(const std::vector<SampledRow>& rows, std::uint32_t dims);
 
+/// The ordinary_rows() of a sample of one or two sides, and what is known of their columns.
+struct OrdinarySample {
+  std::vector<SampledRow> rows;
+  ColumnStatistics columns;
+};
+
+/// Throws std::bad_alloc.
+OrdinarySample ordinary_sample(const Sides& sides, const std::vector<std::uint64_t>& left,
+                               const std::vector<std::uint64_t>& right);
+
 /// The columns in descending order of their variance (REORDER [GPU-Join, section 4.2]).
 std::vector<std::uint32_t> by_variance(const ColumnStatistics& columns);
 

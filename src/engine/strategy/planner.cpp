@@ -167,10 +167,17 @@ Strategy Planner::plan_none() const {
   return strategy;
 }
 
+const OrdinarySample& Planner::ordinary() {
+  if (!ordinary_) ordinary_ = ordinary_sample(indexed_.sides, sample_.left, sample_.right);
+  return *ordinary_;
+}
+
 const Planner::Columns& Planner::data_columns() {
   if (data_columns_.columns.empty()) {
-    const bool reorder = request_.knobs.reorder_dimensions != Switch::kOff;
-    data_columns_ = with_masks(sampled_columns(indexed_, sample_, reach_, reorder));
+    const bool reorders = request_.left().dims > kMaxConsideredColumns &&
+                          request_.knobs.reorder_dimensions != Switch::kOff;
+    data_columns_ =
+        with_masks(sampled_columns(indexed_, sample_, reach_, reorders ? &ordinary() : nullptr));
   }
   return data_columns_;
 }
@@ -193,7 +200,7 @@ Strategy Planner::plan_grid() {
   return plan_cells(start(IndexMethod::kGrid), std::move(choices), 0);
 }
 
-Strategy Planner::plan_reference_points() const {
+Strategy Planner::plan_reference_points() {
   const Knobs& knobs = request_.knobs;
   Strategy strategy = start(IndexMethod::kReferencePoints);
   strategy.reference_points = reference_point_count(knobs);
@@ -201,7 +208,7 @@ Strategy Planner::plan_reference_points() const {
                                      ? ReferencePlacement::kOuter
                                      : knobs.reference_placement;
   const ReferencePoints references = place_reference_points(
-      indexed_, sample_, strategy.reference_points, strategy.reference_placement);
+      indexed_.metric(), ordinary(), strategy.reference_points, strategy.reference_placement);
   const double reach = reference_reach(indexed_.eps(), references.dims, references.frame, false);
   // One sum after the other, where candidates are compared several at a time.
   const double distances_ns = 4 * costs_.dimension * references.count * references.dims;

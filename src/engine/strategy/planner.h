@@ -7,6 +7,7 @@
 
 #include "engine/strategy/choose_strategy.h"
 #include "engine/strategy/directions.h"
+#include "engine/strategy/outliers.h"
 #include "engine/strategy/sample.h"
 #include "engine/strategy/sampled_columns.h"
 
@@ -24,7 +25,7 @@ class Planner {
   bool wants_tiles() const;
 
   Strategy plan_grid();
-  Strategy plan_reference_points() const;
+  Strategy plan_reference_points();
   Strategy plan_tiles();
   Strategy plan_none() const;
 
@@ -38,6 +39,7 @@ class Planner {
   const Columns& data_columns();
   Columns with_masks(std::vector<SampledColumn> columns) const;
   double count_near_matches();
+  const OrdinarySample& ordinary();
   Strategy start(IndexMethod index) const;
   Strategy plan_cells(Strategy strategy, std::vector<ColumnChoice> choices, double point_ns) const;
   double walk_ns(double cells_and_candidates_ns) const;
@@ -50,7 +52,8 @@ class Planner {
   const WalkCosts& costs_;
   Sample sample_;  // rows are those of indexed_
   SampledPairs deciding_;
-  std::optional<SampledPairs> every_;  // where the estimate takes more than the choice
+  std::optional<SampledPairs> every_;       // where the estimate takes more than the choice
+  std::optional<OrdinarySample> ordinary_;  // once asked for
   Columns key_columns_;
   Columns data_columns_;  // once asked for
   double left_rows_;

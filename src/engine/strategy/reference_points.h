@@ -8,7 +8,7 @@
 #include "core/reference_points.h"
 #include "engine/request/request.h"
 #include "engine/request/strategy.h"
-#include "engine/strategy/sample.h"
+#include "engine/strategy/outliers.h"
 
 namespace gpujoin {
 
@@ -23,11 +23,11 @@ struct ReferencePoints {
   const double* point(std::uint32_t number) const { return coordinates.data() + number * dims; }
 };
 
-/// Places `count` points by the extents and means of the sampled ordinary_rows(). Deterministic.
+/// Places `count` points by the extents and means of a sample's ordinary rows. Deterministic.
 /// kOuter (or kAuto): the first point has the highest value of every column, each other point the
 /// lowest values but for a share of the columns. kInner: the first point is the mean, the others
 /// lie around it, in pairs ever further away. Throws std::bad_alloc.
-ReferencePoints place_reference_points(const JoinRequest& request, const Sample& sample,
+ReferencePoints place_reference_points(Metric metric, const OrdinarySample& sample,
                                        std::uint32_t count, ReferencePlacement placement);
 
 /// The reference points of a strategy that choose_strategy() chose for the request.
@@ -39,10 +39,10 @@ std::uint32_t reference_point_count(const Knobs& knobs);
 /// How many choose_strategy() may come to use for the request.
 std::uint32_t most_reference_points(const JoinRequest& request);
 
-/// Writes the distances of rows first .. end - 1 to reference point `number`. The distances of rows
-/// that are not finite mean nothing.
-void reference_distances(const ReferencePoints& references, std::uint32_t number,
-                         const Dataset& data, std::uint64_t first, std::uint64_t end,
-                         double* distances);
+/// Writes the distances of rows first .. end - 1 to all reference points, those to each one
+/// `stride` after those to the one before. The distances of rows that are not finite mean nothing.
+void reference_distances(const ReferencePoints& references, const Dataset& data,
+                         std::uint64_t first, std::uint64_t end, double* distances,
+                         std::uint64_t stride);
 
 }  // namespace gpujoin

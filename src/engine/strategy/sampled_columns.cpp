@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 namespace gpujoin {
 namespace {
-
-// Where there are many columns, only the ones that vary most are considered for an index.
-constexpr std::size_t kMaxConsideredColumns = 16;
 
 /// The lowest bits of eight bytes, the first one's lowest.
 std::uint64_t packed(const std::uint8_t* bytes) {
@@ -77,16 +75,13 @@ Extent SampledColumn::range() const {
 Extent SampledColumn::sampled_range() const { return extent_of(left, right, range()); }
 
 std::vector<SampledColumn> sampled_columns(const JoinRequest& request, const Sample& sample,
-                                           double reach, bool reorder) {
+                                           double reach, const OrdinarySample* ordinary) {
   const std::uint32_t dims = request.left().dims;
   const Dataset& right = request.right();
   std::vector<std::uint32_t> considered(dims);
-  for (std::uint32_t d = 0; d < dims; ++d) considered[d] = d;
-  if (reorder && dims > kMaxConsideredColumns) {
-    const auto rows = ordinary_rows(spread_rows(request.left(), sample.left), dims);
-    considered = by_variance(column_statistics(rows, dims));
-  }
-  considered.resize(std::min<std::size_t>(dims, kMaxConsideredColumns));
+  std::iota(considered.begin(), considered.end(), 0u);
+  if (ordinary != nullptr) considered = by_variance(ordinary->columns);
+  considered.resize(std::min(dims, kMaxConsideredColumns));
   std::vector<SampledColumn> columns;
   for (const std::uint32_t d : considered) {
     std::vector<double> lefts = sampled_values(request.left(), sample.left, d);
@@ -115,22 +110,25 @@ std::vector<SampledColumn> sampled_keys(const JoinRequest& request, const Sample
 
 std::vector<SampledColumn> sampled_distances(const JoinRequest& request, const Sample& sample,
                                              const ReferencePoints& references, double reach) {
-  const auto distances = [&](const Dataset& data, const std::vector<std::uint64_t>& rows,
-                             std::uint32_t number) {
-    std::vector<double> values(rows.size(), NAN);
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      if (is_finite_row(data, rows[i]))
-        reference_distances(references, number, data, rows[i], rows[i] + 1, &values[i]);
-    return values;
+  const auto distances = [&](const Dataset& data, const std::vector<std::uint64_t>& rows) {
+    std::vector<std::vector<double>> columns(references.count,
+                                             std::vector<double>(rows.size(), NAN));
+    std::vector<double> distances_of_row(references.count);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (!is_finite_row(data, rows[i])) continue;
+      reference_distances(references, data, rows[i], rows[i] + 1, distances_of_row.data(), 1);
+      for (std::uint32_t number = 0; number < references.count; ++number)
+        columns[number][i] = distances_of_row[number];
+    }
+    return columns;
   };
+  std::vector<std::vector<double>> lefts = distances(request.left(), sample.left);
+  std::vector<std::vector<double>> rights =
+      request.self_join() ? lefts : distances(request.right(), sample.right);
   std::vector<SampledColumn> columns;
-  for (std::uint32_t number = 0; number < references.count; ++number) {
-    std::vector<double> lefts = distances(request.left(), sample.left, number);
-    std::vector<double> rights =
-        request.self_join() ? lefts : distances(request.right(), sample.right, number);
-    columns.emplace_back(request.left().dims + request.keys.count + number, reach, std::move(lefts),
-                         std::move(rights));
-  }
+  for (std::uint32_t number = 0; number < references.count; ++number)
+    columns.emplace_back(request.left().dims + request.keys.count + number, reach,
+                         std::move(lefts[number]), std::move(rights[number]));
   return columns;
 }
 

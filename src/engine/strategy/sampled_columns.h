@@ -40,10 +40,13 @@ struct SampledColumn {
   Extent sampled_range() const;
 };
 
-/// The columns of the data that may be indexed: all of few columns; with `reorder` the ones of many
-/// that vary most.
+/// Of more columns than these only some are considered for an index.
+inline constexpr std::uint32_t kMaxConsideredColumns = 16;
+
+/// The columns of the data that may be indexed: all of few columns; of many the first ones, or
+/// those that vary most in the ordinary rows where they are given.
 std::vector<SampledColumn> sampled_columns(const JoinRequest& request, const Sample& sample,
-                                           double reach, bool reorder);
+                                           double reach, const OrdinarySample* ordinary);
 
 /// The keys, as columns after the columns of the data.
 std::vector<SampledColumn> sampled_keys(const JoinRequest& request, const Sample& sample);
