@@ -63,9 +63,29 @@ def arc(chord):
     return 2 * RADIUS * max(math.pi / 2 - 2 * arcsine(rest), arcsine(0.5))
 
 
+class Arc(float):
+    """An arc, in the order of the straight lines below arcs: of two lines that differ the arcs may print alike."""
+
+    def __new__(cls, line):
+        self = super().__new__(cls, arc(line))
+        self.line = line
+        return self
+
+    def __eq__(self, other):
+        return self.line == other.line if isinstance(other, Arc) else float(self) == other
+
+    def __lt__(self, other):
+        return self.line < other.line if isinstance(other, Arc) else float(self) < other
+
+    def __gt__(self, other):
+        return self.line > other.line if isinstance(other, Arc) else float(self) > other
+
+    __hash__ = float.__hash__
+
+
 def distance(metric, a, b):
     if metric == 'haversine':
-        return arc(distance('l2', place(*a), place(*b)))
+        return Arc(distance('l2', place(*a), place(*b)))
     if metric == 'cosine':
         dot, aa, bb = sum_up(x * y for x, y in zip(a, b)), sum_up(x * x for x in a), sum_up(y * y for y in b)
         if not (0 < aa < math.inf and 0 < bb < math.inf):
