@@ -49,12 +49,18 @@ push @statements, "MERGE INTO a USING b ON $near WHEN MATCHED AND a.id > 20 THEN
   . ' WHEN NOT MATCHED THEN DO NOTHING'
   if $node->safe_psql('postgres', 'SHOW server_version_num') >= 150000;
 
+# How the node comes to its rows: by its inputs, or past them, from blocks of tables or from the service.
+my $by_inputs = 'enable_nestloop = off';
+my %ways = (
+  'by its inputs' => $by_inputs,
+  'by blocks' => "$by_inputs; SET min_parallel_table_scan_size = 0",
+  'from the service' => "$by_inputs; SET gpujoin.service = on");
+
 # What the statement returns and leaves, when the changes are committed while it waits for them.
 sub outcome {
-  my ($statement, $by_node) = @_;
+  my ($statement, $settings) = @_;
   $observer->value($tables);
   my ($mine, $theirs) = map { Session->new($node) } 1 .. 2;
-  my $settings = $by_node ? 'enable_nestloop = off' : 'gpujoin.enable_customscan = off';
   my $pid = $mine->pid;
   $mine->value("SET $settings; LOAD 'gpujoin'");
   my $plan = $mine->value("EXPLAIN (COSTS OFF, VERBOSE) $statement");
@@ -73,11 +79,13 @@ sub outcome {
 }
 
 for my $statement (@statements) {
-  my ($plan, $rows, $left) = outcome($statement, 1);
-  my (undef, $expected_rows, $expected_left) = outcome($statement, 0);
-  like($plan, qr/Custom Scan \(GpuSimilarityJoin\)/, "by the node: $statement");
-  is($rows, $expected_rows, 'it returns the same rows');
-  is($left, $expected_left, 'and leaves the same');
+  my (undef, $expected_rows, $expected_left) = outcome($statement, 'gpujoin.enable_customscan = off');
+  for my $way (sort keys %ways) {
+    my ($plan, $rows, $left) = outcome($statement, $ways{$way});
+    like($plan, qr/Custom Scan \(GpuSimilarityJoin\)/, "by the node, $way: $statement");
+    is($rows, $expected_rows, 'it returns the same rows');
+    is($left, $expected_left, 'and leaves the same');
+  }
 }
 
 # The rows of a partitioned table that a statement changes have names that only PostgreSQL's own joins pass on.

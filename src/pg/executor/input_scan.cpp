@@ -2,6 +2,7 @@
 
 extern "C" {
 #include "rewrite/rewriteManip.h"
+#include "utils/snapmgr.h"
 }
 
 namespace gpujoin {
@@ -15,6 +16,10 @@ const Var* column_at(const List* targets, AttrNumber number) {
 }
 
 }  // namespace
+
+bool may_read_tables(const EState* state) {
+  return state->es_snapshot == GetActiveSnapshot() && state->es_epq_active == nullptr;
+}
 
 const SeqScanState* table_scan(const PlanState* input) {
   if (IsA(input, GatherState)) input = outerPlanState(input);

@@ -9,6 +9,10 @@ extern "C" {
 
 namespace gpujoin {
 
+/// Whether tables may be read past the inputs that scan them: by the active snapshot, and not while
+/// a row that changed meanwhile is rechecked (EvalPlanQual), for inputs give that row alone then.
+bool may_read_tables(const EState* state);
+
 /// The scan of a table that an input is, in parallel or not; null: it is something else.
 const SeqScanState* table_scan(const PlanState* input);
 

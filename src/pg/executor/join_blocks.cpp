@@ -9,7 +9,6 @@
 extern "C" {
 #include "executor/instrument.h"
 #include "optimizer/paths.h"
-#include "utils/snapmgr.h"
 }
 
 namespace gpujoin {
@@ -49,7 +48,7 @@ bool has_even_form(const JoinNode* node) {
 bool serves_blocks(const JoinNode* node, const Side& side, SideColumns* columns) {
   const SeqScanState* const scan = table_scan(side.plan);
   if (scan == nullptr || !serves_pairs_alone(node, side) || !has_even_form(node) ||
-      node->css.ss.ps.state->es_snapshot != GetActiveSnapshot())
+      !may_read_tables(node->css.ss.ps.state))
     return false;
   const bool left = &side == &node->left;
   const Relation table = scan->ss.ss_currentRelation;

@@ -10,7 +10,6 @@ extern "C" {
 #include "miscadmin.h"
 #include "nodes/execnodes.h"
 #include "portability/instr_time.h"
-#include "utils/snapmgr.h"
 }
 
 namespace gpujoin {
@@ -212,7 +211,7 @@ bool read_tables(JoinNode* node, const SideColumns& left, const SideColumns& rig
 bool read_kept_inputs(JoinNode* node) {
   SideColumns left, right;
   if (node->nearest != nullptr || !needs_pairs_alone(node) ||
-      node->css.ss.ps.state->es_snapshot != GetActiveSnapshot())
+      !may_read_tables(node->css.ss.ps.state))
     return false;
   begin_run(node, true);
   const MemoryContext caller = MemoryContextSwitchTo(node->rows);
