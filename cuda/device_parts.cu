@@ -120,8 +120,6 @@ class DeviceParts final : public PartJoins {
     resources_->device.enforce(enforced);
   }
 
-  void let_signals_in() override { SignalsBlocked::let_in(0); }
-
  private:
   /// Joins of boxes have their own way with what does not fit on the device.
   std::uint64_t rows_on_device() const {

@@ -401,8 +401,10 @@ std::unique_ptr<Join> open_join(const JoinRequest& request, const Devices& devic
 /// What the table calls a Join: a join and the devices that it is on, of which the first is current
 /// during its calls.
 struct OpenedJoin final : Join {
-  OpenedJoin(const JoinRequest& request, Devices on)
-      : devices(std::move(on)), join(open_join(request, devices)) {}
+  OpenedJoin(JoinRequest request, Devices on) : devices(std::move(on)) {
+    request.resources.let_signals_in = [] { cuda::SignalsBlocked::let_in(0); };
+    join = open_join(request, devices);
+  }
   Status next_batch(ResultBatch* batch) override { return join->next_batch(batch); }
   void stats(JoinStats* stats) const override { join->stats(stats); }
 

@@ -1,4 +1,4 @@
-// Wall-clock time of an engine's own work.
+// Time that passes, by a clock that nobody sets.
 #pragma once
 
 #include <chrono>

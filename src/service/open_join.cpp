@@ -176,6 +176,7 @@ JoinRequest read_request(const OpenJoin& message, std::uint32_t threads) {
   Resources& resources = request.resources;
   resources.threads = std::clamp(resources.threads, 1u, std::max(threads, 1u));
   resources.interrupt = nullptr;
+  resources.let_signals_in = nullptr;
   resources.scratch = nullptr;
   return request;
 }

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "engine/worker_pool.h"
 #include "service/failure.h"
@@ -54,7 +56,11 @@ Server::~Server() {
 void Server::accept_clients() {
   for (;;) {
     Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (socket.get() < 0) return;
+    if (socket.get() < 0) {
+      // Whoever waits is still there, so asking again at once would keep a core busy.
+      if (errno != EAGAIN) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      return;
+    }
     if (!is_same_user(socket.get())) {
       log_line("refused a client of another user");
       continue;

@@ -43,7 +43,20 @@ INSERT INTO cases VALUES
   ('DELETE FROM points WHERE id IN (SELECT a.id FROM points a JOIN points b ON a.id > b.id AND a.v <-> b.v <= 1)', true),
   ('DELETE FROM points a USING points b WHERE a.id > b.id AND a.v <-> b.v <= 1', true),
   ('SELECT a.id FROM points a JOIN points b ON a.v <-> b.v <= 5 FOR UPDATE OF a', true),
-  ('SELECT * FROM points a JOIN points b ON a.p <@ circle(b.p, 5) WHERE b.id = 7', false);
+  ('SELECT * FROM points a JOIN points b ON a.p <@ circle(b.p, 5) WHERE b.id = 7', false),
+  ('SELECT a.id, b.id FROM points a JOIN points b ON a.v <-> b.v <= 500 ORDER BY a.id, b.id LIMIT 5', false),
+  ('SELECT a.id, b.id FROM points a LEFT JOIN points b ON a.v <-> b.v <= 500 ORDER BY a.id DESC, b.id LIMIT 5', false),
+  ('SELECT a.id, row_number() OVER (PARTITION BY a.id ORDER BY b.id) FROM points a JOIN points b ON a.v <-> b.v <= 500 LIMIT 3', false),
+  ('SELECT a.id, b.id FROM points a JOIN points b ON a.v <-> b.v <= 0.5 AND a.id < b.id ORDER BY a.id, b.id LIMIT 5', true),
+  ('SELECT a.id, b.id FROM points a JOIN points b ON a.v <-> b.v <= 500 ORDER BY b.id - a.id, a.id LIMIT 5', true);
+-- Nearest rows, with conditions that an index finds rows by.
+INSERT INTO cases SELECT format('SELECT a.id, s.id FROM points a CROSS JOIN LATERAL
+  (SELECT b.id FROM points b WHERE %s ORDER BY a.v <-> b.v LIMIT 3) s', condition), node
+FROM (VALUES ('b.id BETWEEN a.id AND a.id + 5', false), ('b.id >= a.id AND a.id + 5 > b.id', false),
+  ('b.p <@ circle(a.p, 5) AND b.id <> a.id', false), ('b.id < a.id', true), ('b.v[1] BETWEEN a.v[1] AND a.v[1] + 5', true)) t(condition, node);
+INSERT INTO cases SELECT format('SELECT * FROM (SELECT a.id, b.id AS other, row_number() OVER (PARTITION BY a.id ORDER BY a.v <-> b.v) AS r
+  FROM points a JOIN points b ON %s) s WHERE r <= 2', condition), node
+FROM (VALUES ('b.id BETWEEN a.id AND a.id + 5', false), ('b.id < a.id', true)) t(condition, node);
 SELECT is(has_node(query), node, query || CASE WHEN node THEN ': by the node' ELSE ': not by the node' END) FROM cases;
 
 -- Rows are estimated within a factor of ten, with statistics and, for points, without.

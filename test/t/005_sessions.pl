@@ -243,7 +243,7 @@ SQL
   ok(wait_until($Session::DEADLINE, sub { threads($pid) > 1 }), 'a join that will be killed is at work');
   kill 'KILL', $pid;
   like($one->result->{error}, qr/server closed the connection|57P02/, 'kill -9 ends its connection');
-  ok($node->poll_query_until('postgres', 'SELECT true'), 'the server comes back');
+  ok(serves($node), 'the server comes back');
   is($node->safe_psql('postgres', $count), 460, 'and joins');
 
   my (%states, $at_work);

@@ -237,7 +237,7 @@ sub check {
     ok(wait_until($Session::DEADLINE, sub { !-d "/proc/$service" }), "a crash $crash ends the service");
     $writer->quit;
     if ($crash eq 'of the server') { $node->start }
-    else { $node->poll_query_until('postgres', 'SELECT true') or die }
+    else { serves($node) or die }
     open_sessions($node);
     is($writer->value(hits_query('t')), '{}=0', "after a crash $crash nothing is there");
     look($writer, 't');

@@ -12,7 +12,7 @@ use PostgreSQL::Test::Cluster;
 use Test::More;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime sleep);
 
-our @EXPORT = qw(now start_server wait_until least seconds_until threads open_files status_kb cpu_seconds server_pids
+our @EXPORT = qw(now start_server serves wait_until least seconds_until threads open_files status_kb cpu_seconds server_pids
   service_pids shared_regions check_timeouts check_cancel check_footprint);
 
 # What the tests allow for "about a second" on a machine that others use too.
@@ -45,6 +45,13 @@ sub wait_until {
   my $answer;
   sleep 0.005 until ($answer = $question->()) || now > $deadline;
   return $answer;
+}
+
+# Whether the server takes queries, soon. A psql that it refuses at once may be gone before its query is written to it,
+# which poll_query_until() does not survive.
+sub serves {
+  my ($node) = @_;
+  return wait_until($DEADLINE, sub { eval { $node->safe_psql('postgres', 'SELECT true') } });
 }
 
 # The least of up to three measurements, which end when one is below $bound. What else the machine is doing makes a

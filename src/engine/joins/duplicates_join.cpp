@@ -60,7 +60,7 @@ Status DuplicatesJoin::next_batch(ResultBatch* batch) {
     while (stage_ != Stage::kResult) {
       const Status status = advance();
       if (!status.ok()) return status;
-      if (is_raised(request_.resources.interrupt)) return {StatusCode::kInterrupted};
+      if (request_.resources.are_interrupted()) return {StatusCode::kInterrupted};
     }
     return next_result(batch) ? Status{} : Status{StatusCode::kEnd};
   } catch (const RowFileFailed& failed) {

@@ -74,7 +74,7 @@ void KeyedClusters::end_group() {
 
 Status KeyedClusters::next_batch(ResultBatch* batch) {
   for (;;) {
-    if (is_raised(request_.resources.interrupt)) return {StatusCode::kInterrupted};
+    if (request_.resources.are_interrupted()) return {StatusCode::kInterrupted};
     if (stage_ != Stage::kGroups) {
       take_some_rows();
       continue;

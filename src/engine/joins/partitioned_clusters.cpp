@@ -512,7 +512,7 @@ Status PartitionedClusters::next_of_parts(ResultBatch* batch) {
       if (stage_ > Stage::kBorders || part_rows_ < 2 * kFewestRows) throw;
       shrink_parts();
     }
-    if (is_raised(request_.resources.interrupt)) return {StatusCode::kInterrupted};
+    if (request_.resources.are_interrupted()) return {StatusCode::kInterrupted};
   }
   return {deliver(batch) ? StatusCode::kOk : StatusCode::kEnd};
 }

@@ -166,11 +166,6 @@ PartitionedJoin::~PartitionedJoin() {
   if (dividers_) dividers_->stop();
 }
 
-bool PartitionedJoin::interrupted() {
-  parts_->let_signals_in();
-  return is_raised(request_.resources.interrupt);
-}
-
 void PartitionedJoin::begin() {
   if (request_.output() == Output::kTopPairs)
     top_.emplace(*budget_, request_, TopkMethod::kThreshold);
@@ -525,16 +520,19 @@ Status PartitionedJoin::finish(ResultBatch* batch) {
 
 Status PartitionedJoin::next_of_steps(ResultBatch* batch) {
   while (!divide())
-    if (interrupted()) return {StatusCode::kInterrupted};
+    if (request_.resources.are_interrupted()) return {StatusCode::kInterrupted};
   while (!steps_.empty()) {
     if (both_orders() && !counting_) start_counts();
     const std::size_t left = steps_.back().left;
     const bool mirrored = mirrors(steps_.back());
     const Status status = next_of_step(batch);
     if (status.code == StatusCode::kEnd) {
-      if (!counting_ || (!steps_.empty() && steps_.back().left == left)) continue;
-      *batch = end_counts();
-      return {};
+      if (counting_ && (steps_.empty() || steps_.back().left != left)) {
+        *batch = end_counts();
+        return {};
+      }
+      if (request_.resources.are_interrupted()) return {StatusCode::kInterrupted};
+      continue;
     }
     if (!status.ok()) return status;
     if (!gathers()) {
@@ -544,7 +542,7 @@ Status PartitionedJoin::next_of_steps(ResultBatch* batch) {
       return {};
     }
     take(*batch);
-    if (interrupted()) return {StatusCode::kInterrupted};
+    if (request_.resources.are_interrupted()) return {StatusCode::kInterrupted};
   }
   return finish(batch);
 }

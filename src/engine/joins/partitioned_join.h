@@ -79,9 +79,6 @@ class PartJoins {
 
   /// Whether joins of parts keep the limits of memory.
   virtual void enforce_limits(bool enforced) = 0;
-
-  /// Called before each check for an interrupt: an engine that blocks signals lets them in.
-  virtual void let_signals_in() {}
 };
 
 class PartitionedJoin final : public Join {
@@ -113,7 +110,6 @@ class PartitionedJoin final : public Join {
     std::shared_ptr<SideSlot> slot;
   };
 
-  bool interrupted();
   void begin();
   bool divide();
   bool both_orders() const;

@@ -65,11 +65,6 @@ PartitionedNearest::PartitionedNearest(const JoinRequest& request,
   done_.right_rows = request.right().rows;
 }
 
-bool PartitionedNearest::interrupted() {
-  parts_->let_signals_in();
-  return is_raised(request_.resources.interrupt);
-}
-
 void PartitionedNearest::begin() {
   const std::uint64_t limit =
       request_.resources.memory_limit == 0 ? kUnlimited : request_.resources.memory_limit;
@@ -296,7 +291,7 @@ bool PartitionedNearest::deliver(ResultBatch* batch) {
 
 Status PartitionedNearest::next_of_parts(ResultBatch* batch) {
   while (!divide())
-    if (interrupted()) return {StatusCode::kInterrupted};
+    if (request_.resources.are_interrupted()) return {StatusCode::kInterrupted};
   while (delivering_ || left_number_ < left_side_->parts()) {
     if (delivering_) {
       if (deliver(batch)) return {};
@@ -308,7 +303,7 @@ Status PartitionedNearest::next_of_parts(ResultBatch* batch) {
       end_left();
     else if (!status.ok())
       return status;
-    if (interrupted()) return {StatusCode::kInterrupted};
+    if (request_.resources.are_interrupted()) return {StatusCode::kInterrupted};
   }
   return {StatusCode::kEnd};
 }

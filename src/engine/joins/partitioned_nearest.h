@@ -47,7 +47,6 @@ class PartitionedNearest final : public Join {
   };
   enum RowState : std::uint8_t { kSearches, kMetItself, kMatchesNothing };
 
-  bool interrupted();
   void begin();
   bool divide();
   void begin_left();

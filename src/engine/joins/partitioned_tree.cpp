@@ -135,6 +135,7 @@ Status PartitionedTree::collect_cores() {
 void PartitionedTree::begin_parts() {
   stage_ = Stage::kDivide;
   edge_count_ = tree_edges_ = all_cores_ = 0;
+  links_are_clear_ = false;
   reach_ = HUGE_VAL;
   part_cores_.clear();
   longest_.clear();
@@ -594,7 +595,7 @@ Status PartitionedTree::next_batch(ResultBatch* batch) {
         if (!joins_parts() || part_rows_ < 2 * fewest_rows(rows())) throw;
         shrink_parts();
       }
-      if (is_raised(request_.resources.interrupt)) return {StatusCode::kInterrupted};
+      if (request_.resources.are_interrupted()) return {StatusCode::kInterrupted};
     }
     return {deliver(batch) ? StatusCode::kOk : StatusCode::kEnd};
   } catch (const RowFileFailed& failed) {

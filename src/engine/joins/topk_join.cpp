@@ -88,7 +88,7 @@ Status TopkJoin::next_batch(ResultBatch* batch) {
     } catch (const MemoryLimitExceeded&) {
       join_whole();  // which needs no copies
     }
-    if (is_raised(request_.resources.interrupt)) return {StatusCode::kInterrupted};
+    if (request_.resources.are_interrupted()) return {StatusCode::kInterrupted};
   }
   if (whole_) return part_->next_batch(batch);
   if (!batches_->next(batch)) return {StatusCode::kEnd};

@@ -57,7 +57,7 @@ Status TopkScan::collect_all() {
     const Stopwatch watch;
     by_distance_ ? collect_distances(batch) : collect(batch);
     collect_ms_ += watch.milliseconds();
-    if (is_raised(request_.resources.interrupt)) return {StatusCode::kInterrupted};
+    if (request_.resources.are_interrupted()) return {StatusCode::kInterrupted};
   }
   pairs_join_->stats(&pairs_stats_);
   pairs_join_.reset();

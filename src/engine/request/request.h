@@ -366,7 +366,15 @@ struct Resources {
   std::uint32_t patience_ms = 0;
   /// Nonzero: next_batch returns kInterrupted soon; may be null.
   const volatile int* interrupt = nullptr;
+  /// Called before a look at the flag, where the engine holds off the signals that raise it.
+  void (*let_signals_in)() = nullptr;
   const RowFile* scratch = nullptr;  ///< for rows that do not fit in memory; null: there is none
+
+  /// Whether the join is to stop. On the thread that calls the join.
+  bool are_interrupted() const {
+    if (let_signals_in != nullptr) let_signals_in();
+    return is_raised(interrupt);
+  }
 };
 
 class JoinRequest {

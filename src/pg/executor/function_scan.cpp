@@ -187,9 +187,11 @@ void read_sides(JoinScan* scan) {
   scan->dims = value_dims(scan, scan->left, left_shape);
   if (scan->self_join) return;
   read_side(scan, 1, right, scalar, limit, &right_shape);
+  // An error names rows of both; and what the service has is lost with the conversation.
   if (scan->run.read_whole != nullptr &&
-      (scan->left.dims != scan->right.dims || left_shape.srid != right_shape.srid))
-    return read_whole_sides(scan);  // an error names rows of both
+      (scan->left.dims != scan->right.dims || left_shape.srid != right_shape.srid ||
+       scan->run.service.socket < 0))
+    return read_whole_sides(scan);
   check_same_dims(scan, left_shape, right_shape);
   if (scan->left.rows == 0) scan->dims = value_dims(scan, scan->right, right_shape);
   check_same_srid(scan, left_shape.srid, right_shape.srid);

@@ -8,6 +8,7 @@
 #include "pg/executor/join_plan.h"
 #include "pg/planner/distances_above.h"
 #include "pg/planner/join_estimate.h"
+#include "pg/planner/nested_loops.h"
 #include "pg/planner/scan_columns.h"
 #include "pg/settings.h"
 
@@ -39,6 +40,7 @@ struct NearestPath {
   Path* scan;          ///< of the subquery
   List* conditions;    ///< of RestrictInfo: on the subquery's rows
   List* join_clauses;  ///< of RestrictInfo: of the join
+  List* others;        ///< of RestrictInfo: of the table, about both rows
   List* distances;     ///< what distances_above() found
 };
 
@@ -313,20 +315,17 @@ bool can_have_conditions(const List* conditions) {
   return true;
 }
 
-/// The share of the table's rows that conditions about both rows leave to an outer row.
-Selectivity share_of_conditions(const NearestPath& path) {
-  PlannerInfo* const subroot = path.inner->subroot;
+/// The table's conditions about both rows, of RestrictInfo, but for the radius.
+List* other_conditions(const NearestClause& clause) {
+  List* conditions = NIL;
   ListCell* cell;
-  Selectivity share = 1;
-  foreach (cell, path.clause.table->baserestrictinfo) {
+  foreach (cell, clause.table->baserestrictinfo) {
     RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
     SimilarityClause radius;
-    if (list_member_ptr(path.clause.scan_conditions, info) ||
-        match_similarity(info->clause, &radius))
-      continue;
-    share *= clause_selectivity(subroot, reinterpret_cast<Node*>(info), 0, JOIN_INNER, nullptr);
+    if (!list_member_ptr(clause.scan_conditions, info) && !match_similarity(info->clause, &radius))
+      conditions = lappend(conditions, info);
   }
-  return share;
+  return conditions;
 }
 
 /// A path over the outer input's; null where there is too little memory.
@@ -343,8 +342,10 @@ CustomPath* make_path(PlannerInfo* root, RelOptInfo* join, const Path* left,
   custom->flags = CUSTOMPATH_SUPPORT_PROJECTION;
   custom->custom_paths = list_make1(const_cast<Path*>(left));
   custom->methods = &kPathMethods;
-  const NearestCost cost = {left, path->scan, like.clause.rows, share_of_conditions(*path),
-                            list_length(like.clause.conditions) > 0 ? like.clause.conditions : NIL};
+  const NearestCost cost = {
+      left, path->scan, like.clause.rows,
+      clauselist_selectivity(like.inner->subroot, like.others, 0, JOIN_INNER, nullptr),
+      list_length(like.clause.conditions) > 0 ? like.clause.conditions : NIL};
   if (!set_nearest_cost(root, like.inner->subroot, like.clause.distance, like.clause.value, cost,
                         &custom->path))
     return nullptr;
@@ -421,7 +422,10 @@ void add_nearest_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, Re
     return;
   NearestClause clause;
   if (!match_nearest(root, outer, inner, &clause)) return;
+  List* const others = other_conditions(clause);
+  if (look_few_up(clause.table->pathlist, others)) return;
   NearestPath like = {};
+  like.others = others;
   like.clause = clause;
   like.type = type;
   like.joined = join->relids;

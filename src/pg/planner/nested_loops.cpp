@@ -20,10 +20,12 @@ constexpr double kRiskForFirstRows = 4;
 
 /// The index by which a path finds its rows; null where it is none, or several.
 const IndexPath* index_of(const Path* path) {
-  while (IsA(path, MemoizePath) || IsA(path, MaterialPath) || IsA(path, BitmapHeapPath))
-    path = IsA(path, MemoizePath)    ? reinterpret_cast<const MemoizePath*>(path)->subpath
-           : IsA(path, MaterialPath) ? reinterpret_cast<const MaterialPath*>(path)->subpath
-                                     : reinterpret_cast<const BitmapHeapPath*>(path)->bitmapqual;
+  while (IsA(path, MemoizePath) || IsA(path, MaterialPath) || IsA(path, ProjectionPath) ||
+         IsA(path, BitmapHeapPath))
+    path = IsA(path, MemoizePath)      ? reinterpret_cast<const MemoizePath*>(path)->subpath
+           : IsA(path, MaterialPath)   ? reinterpret_cast<const MaterialPath*>(path)->subpath
+           : IsA(path, ProjectionPath) ? reinterpret_cast<const ProjectionPath*>(path)->subpath
+                                       : reinterpret_cast<const BitmapHeapPath*>(path)->bitmapqual;
   return IsA(path, IndexPath) ? reinterpret_cast<const IndexPath*>(path) : nullptr;
 }
 
@@ -114,19 +116,39 @@ double needed_share(const PlannerInfo* root, double rows) {
   return root->tuple_fraction < 1 ? root->tuple_fraction : fmin(1, root->tuple_fraction / rows);
 }
 
+/// The share of a path's rows of which each sort needs all: 0 where the rows come in the order that
+/// is wanted, and 1 where they are not in order by its first column either.
+double sorted_together(PlannerInfo* root, const Path* path) {
+  int in_order = 0;
+  if (pathkeys_count_contained_in(root->query_pathkeys, path->pathkeys, &in_order)) return 0;
+  if (in_order == 0 || !enable_incremental_sort) return 1;
+  List* columns = NIL;
+  for (int i = 0; i < in_order; ++i) {
+    const PathKey* const key = list_nth_node(PathKey, path->pathkeys, i);
+    const auto* const member =
+        static_cast<const EquivalenceMember*>(linitial(key->pk_eclass->ec_members));
+    columns = lappend(columns, member->em_expr);
+  }
+  const Relids relids = pull_varnos(root, reinterpret_cast<Node*>(columns));
+  const double groups = bms_is_member(0, relids)
+                            ? 1
+                            : estimate_num_groups(root, columns, path->rows, nullptr, nullptr);
+  return 1 / fmax(groups, 1);
+}
+
 /// What a loop over all pairs may well cost, where there are `doubt` times as many pairs.
-Cost doubtful_cost(const PlannerInfo* root, const Path* path, double doubt) {
+Cost doubtful_cost(PlannerInfo* root, const Path* path, double doubt) {
   const JoinPath& loop = *reinterpret_cast<const JoinPath*>(path);
   const Cost inputs = loop.outerjoinpath->total_cost + loop.innerjoinpath->total_cost;
   const Cost pairs = fmax(0, path->total_cost - inputs);
-  const bool sorted = pathkeys_contained_in(root->query_pathkeys, path->pathkeys);
-  if (root->tuple_fraction <= 0 || !sorted) return inputs + pairs * doubt;
+  const double together = root->tuple_fraction > 0 ? sorted_together(root, path) : 1;
+  if (together >= 1) return inputs + pairs * doubt;
   // Where a filter leaves more rows there are more matches, too.
-  const double late = kLateMatches * needed_share(root, path->rows);
+  const double late = kLateMatches * (needed_share(root, path->rows) + together);
   return (inputs * fmin(1, late) + pairs * fmin(doubt, late)) / kRiskForFirstRows;
 }
 
-List* without_risky_loops(const PlannerInfo* root, List* paths, double doubt, Cost most) {
+List* without_risky_loops(PlannerInfo* root, List* paths, double doubt, Cost most) {
   ListCell* cell;
   foreach (cell, paths) {
     const Path* const path = static_cast<const Path*>(lfirst(cell));
@@ -175,6 +197,23 @@ bool are_lookups_cheaper(PlannerInfo* root, const Path* node, const RelOptInfo* 
     const Cost loop =
         outer->cheapest_total_path->total_cost + lookups * lookup_cost(path, share * inner->rows);
     if (loop < node->total_cost) return true;
+  }
+  return false;
+}
+
+bool look_few_up(const List* lookups, const List* conditions) {
+  ListCell *path, *cell;
+  foreach (path, lookups) {
+    const IndexPath* const index = index_of(static_cast<const Path*>(lfirst(path)));
+    if (index == nullptr) continue;
+    int column = -1;  // of the index, which is compared before
+    foreach (cell, index->indexclauses) {
+      const IndexClause* const clause = lfirst_node(IndexClause, cell);
+      if (clause->rinfo->mergeopfamilies != NIL || !list_member_ptr(conditions, clause->rinfo))
+        continue;
+      if (index->indexinfo->relam != BTREE_AM_OID || clause->indexcol == column) return true;
+      column = clause->indexcol;
+    }
   }
   return false;
 }

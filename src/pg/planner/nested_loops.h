@@ -19,4 +19,10 @@ bool are_lookups_cheaper(PlannerInfo* root, const Path* node, const RelOptInfo* 
 /// Whether the condition can be looked up in an index of the inner rows.
 bool has_lookups(const RelOptInfo* outer, const RelOptInfo* inner, const RestrictInfo* info);
 
+/// Whether one of `lookups`, paths of the inner rows, looks conditions up, of RestrictInfo and
+/// about both rows, that mostly leave few rows to an outer one: a range, or what an index without
+/// an order serves, as GiST. PostgreSQL takes a fixed share of the table for granted there. A node
+/// that finds rows which meet the conditions among all others takes the longer the fewer there are.
+bool look_few_up(const List* lookups, const List* conditions);
+
 }  // namespace gpujoin

@@ -3,6 +3,7 @@
 #include "pg/executor/custom_scan.h"
 #include "pg/executor/join_plan.h"
 #include "pg/planner/join_estimate.h"
+#include "pg/planner/nested_loops.h"
 #include "pg/planner/ranked_clause.h"
 #include "pg/planner/scan_columns.h"
 
@@ -62,12 +63,14 @@ Path* sorted_rows(PlannerInfo* root, RelOptInfo* inner, List* keys) {
   return reinterpret_cast<Path*>(create_sort_path(root, inner, rows, order, -1));
 }
 
-Selectivity share_of(PlannerInfo* root, const List* conditions) {
-  Selectivity share = 1;
+/// The join's clauses that are among the conditions.
+List* infos_of(const List* conditions, const List* clauses) {
+  List* infos = NIL;
   ListCell* cell;
-  foreach (cell, conditions)
-    share *= clause_selectivity(root, static_cast<Node*>(lfirst(cell)), 0, JOIN_INNER, nullptr);
-  return share;
+  foreach (cell, clauses)
+    if (list_member(conditions, lfirst_node(RestrictInfo, cell)->clause))
+      infos = lappend(infos, lfirst(cell));
+  return infos;
 }
 
 }  // namespace
@@ -81,6 +84,8 @@ void add_ranked_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, Rel
     return;
   RankedClause clause;
   if (!match_ranks(root, join, outer, inner, extra->restrictlist, &clause)) return;
+  List* const others = infos_of(clause.conditions, extra->restrictlist);
+  if (look_few_up(inner->cheapest_parameterized_paths, others)) return;
   Path* const right = sorted_rows(root, inner, clause.keys);
   RankedPath* const path = reinterpret_cast<RankedPath*>(newNode(sizeof(RankedPath), T_CustomPath));
   path->clause = clause;
@@ -92,7 +97,8 @@ void add_ranked_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, Rel
   custom->custom_paths = list_make2(left, right);
   custom->methods = &kPathMethods;
   const NearestCost cost = {left, right, static_cast<double>(clause.rows),
-                            share_of(root, clause.conditions), clause.conditions};
+                            clauselist_selectivity(root, others, 0, JOIN_INNER, nullptr),
+                            clause.conditions};
   if (!set_nearest_cost(root, root, clause.distance, clause.distance.right, cost, &custom->path))
     return;
   // Not all of the join's rows come.

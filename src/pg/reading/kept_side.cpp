@@ -47,7 +47,7 @@ bool take_answer(const void* buffer, service::Descriptors* descriptors, FoundSid
                           .ok();
 }
 
-/// Asks the service for the table; null where the conversation is over.
+/// Asks the service for the table; null where the conversation has ended.
 FoundSide* find_table(Connection* connection, std::uint32_t side, const service::TableKey& key,
                       std::uint64_t bytes) {
   service::FindTable question;
@@ -63,7 +63,9 @@ FoundSide* find_table(Connection* connection, std::uint32_t side, const service:
   FoundSide* const found = make_found();
   const bool taken = take_answer(buffer, &descriptors, found);
   service::close_descriptors(&descriptors);
-  return taken ? found : nullptr;
+  if (taken) return found;
+  close_connection(connection);
+  return nullptr;
 }
 
 /// Rows of the blocks that are kept and were not read again.

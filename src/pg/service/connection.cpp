@@ -4,15 +4,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
+#include "engine/stopwatch.h"
 #include "pg/store/context_end.h"
 
 extern "C" {
 #include "miscadmin.h"
 #include "storage/fd.h"
 #include "storage/latch.h"
-#include "utils/timestamp.h"
 }
 
 namespace gpujoin {
@@ -59,11 +60,18 @@ Connected open_socket(Connection* connection, Status* why) {
   return Connected::kRefused;
 }
 
-/// Waits for a message; interrupts are raised.
+/// What is left of so many milliseconds, by a clock that nobody sets.
+long left_of(long ms, const Stopwatch& since) {
+  return std::max(0L, ms - static_cast<long>(since.milliseconds()));
+}
+
+/// Waits for a message so long in all; interrupts are raised.
 Arrival await_calmly(const Connection* connection, void* buffer, Descriptors* descriptors,
                      long timeout_ms, std::uint32_t wait_event) {
+  const Stopwatch watch;
   for (;;) {
-    const Arrival arrival = await_message(connection, buffer, descriptors, timeout_ms, wait_event);
+    const Arrival arrival =
+        await_message(connection, buffer, descriptors, left_of(timeout_ms, watch), wait_event);
     if (arrival != Arrival::kInterrupted) return arrival;
     CHECK_FOR_INTERRUPTS();
   }
@@ -131,7 +139,7 @@ void close_connection_with(Connection* connection, MemoryContext context) {
 
 Arrival await_message(const Connection* connection, void* buffer, Descriptors* descriptors,
                       long timeout_ms, std::uint32_t wait_event) {
-  const TimestampTz since = timeout_ms >= 0 ? GetCurrentTimestamp() : 0;
+  const Stopwatch watch;
   for (;;) {
     switch (receive_message(connection->socket, buffer, service::kMostMessageBytes, descriptors)) {
       case service::ChannelState::kDone:
@@ -146,8 +154,8 @@ Arrival await_message(const Connection* connection, void* buffer, Descriptors* d
     long left = -1;
     if (timeout_ms >= 0) {
       events |= WL_TIMEOUT;
-      left = timeout_ms - static_cast<long>((GetCurrentTimestamp() - since) / 1000);
-      if (left <= 0) return Arrival::kLate;
+      left = left_of(timeout_ms, watch);
+      if (left == 0) return Arrival::kLate;
     }
     if ((WaitLatchOrSocket(MyLatch, events, connection->socket, left, wait_event) & WL_LATCH_SET) !=
         0)
@@ -158,10 +166,13 @@ Arrival await_message(const Connection* connection, void* buffer, Descriptors* d
 Arrival ask_service(Connection* connection, const void* message, std::size_t bytes, void* buffer,
                     Descriptors* descriptors) {
   static const std::uint32_t wait_event = new_wait_event("GpujoinServiceAnswer");
-  if (service::send_message(connection->socket, message, bytes, nullptr, 0) !=
-      service::ChannelState::kDone)
-    return Arrival::kClosed;
-  return await_calmly(connection, buffer, descriptors, kAnswerMs, wait_event);
+  const service::ChannelState sent =
+      service::send_message(connection->socket, message, bytes, nullptr, 0);
+  const Arrival arrival = sent == service::ChannelState::kDone
+                              ? await_calmly(connection, buffer, descriptors, kAnswerMs, wait_event)
+                              : Arrival::kClosed;
+  if (arrival != Arrival::kMessage) close_connection(connection);
+  return arrival;
 }
 
 }  // namespace gpujoin

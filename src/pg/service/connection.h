@@ -45,7 +45,7 @@ Arrival await_message(const Connection* connection, void* buffer, service::Descr
                       long timeout_ms, std::uint32_t wait_event);
 
 /// Sends a message and waits for its answer, half a minute at most; interrupts are raised. Not
-/// kMessage: the conversation is over.
+/// kMessage: the conversation was ended.
 Arrival ask_service(Connection* connection, const void* message, std::size_t bytes, void* buffer,
                     service::Descriptors* descriptors);
 

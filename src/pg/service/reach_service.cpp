@@ -1,11 +1,11 @@
 #include "pg/service/reach_service.h"
 
+#include "engine/stopwatch.h"
 #include "pg/service/supervisor.h"
 
 extern "C" {
 #include "miscadmin.h"
 #include "storage/latch.h"
-#include "utils/timestamp.h"
 }
 
 namespace gpujoin {
@@ -32,9 +32,8 @@ bool reach_service(Connection* connection, long patience_ms, Status* why) {
     return false;
   }
   *why = make_status(StatusCode::kUnavailable, nullptr, "the gpujoin service is not running yet");
-  const TimestampTz since = GetCurrentTimestamp();
-  while (connected != Connected::kYes &&
-         GetCurrentTimestamp() - since < patience_ms * INT64CONST(1000)) {
+  const Stopwatch watch;
+  while (connected != Connected::kYes && watch.milliseconds() < static_cast<double>(patience_ms)) {
     wait_a_moment();
     connected = connect_service(connection, why);
   }

@@ -62,16 +62,19 @@ Status grow_region(SharedRegion* region, std::uint64_t bytes) {
                        "shared memory has room for %llu bytes, and %llu are needed",
                        static_cast<unsigned long long>(region->reserved),
                        static_cast<unsigned long long>(bytes));
-  int code;
-  do {
-    code = posix_fallocate(region->file, static_cast<off_t>(region->bytes),
-                           static_cast<off_t>(wanted - region->bytes));
-  } while (code == EINTR);
-  if (code != 0) {
-    errno = code;
-    return lacks("shared memory");
+  // A signal may undo what the call has allocated so far, so it is little.
+  constexpr std::uint64_t kPiece = std::uint64_t{64} << 20;
+  while (region->bytes < wanted) {
+    const std::uint64_t piece = std::min(kPiece, wanted - region->bytes);
+    const int code =
+        posix_fallocate(region->file, static_cast<off_t>(region->bytes), static_cast<off_t>(piece));
+    if (code == EINTR) continue;
+    if (code != 0) {
+      errno = code;
+      return lacks("shared memory");
+    }
+    region->bytes += piece;
   }
-  region->bytes = wanted;
   return {};
 }
 
