@@ -18,7 +18,8 @@ std::uint64_t nearest_row_bytes(const JoinRequest& request) {
   const std::uint64_t dims = request.left().dims;
   const std::uint64_t directions = request.metric() == Metric::kCosine ? sizeof(float) * dims : 0;
   const std::uint64_t tree =
-      point_bytes(request.left()) + 2 * 2 * 2 * sizeof(double) * dims / kLeafPoints;
+      point_bytes(request.left()) +
+      2 * 2 * (2 * sizeof(double) * dims + sizeof(std::int64_t)) / kLeafPoints;
   const std::uint64_t tiles = sizeof(float) * (dims + kThresholds) + 2 * sizeof(double);
   return kNamed + kSorting + directions + std::max(tree, tiles);
 }
@@ -136,6 +137,7 @@ void NearestJoin::index_trees() {
   const std::uint32_t leaf_tiles =
       wants_lanes() ? lane_leaf_tiles(request_.right().dims) : kLeafTiles;
   right_tree_ = build_kd_tree(pool_, budget_, right_indexed_, leaf_tiles);
+  right_least_ids_ = least_ids(pool_, budget_, right_tree_);
   if (!request_.self_join())
     left_order_ =
         order_by_leaves(pool_, budget_, left_indexed_, right_tree_, request_.left_block());
@@ -178,6 +180,7 @@ NearestPlan NearestJoin::plan_tree() const {
   NearestPlan plan{};
   plan.left = request_.self_join() ? &right_tree_ : &left_order_;
   plan.right = &right_tree_;
+  plan.least_ids = right_least_ids_.data();
   plan.left_points = &request_.left();
   plan.right_points = &request_.right();
   plan.left_indexed = &left_indexed_;

@@ -51,7 +51,8 @@ class NearestJoin final : public ThreadedJoin {
   Dataset right_indexed_ = request_.right();
   bool by_tiles_ = false;
   KdTree right_tree_;
-  RowOrder left_order_;  // of a self-join none
+  Buffer<std::int64_t> right_least_ids_;  // of its nodes
+  RowOrder left_order_;                   // of a self-join none
   NearestFrame frame_;
   NearestTiles left_tiles_;  // of a self-join none
   NearestTiles right_tiles_;

@@ -248,6 +248,34 @@ TEST_P(NearestJoins, ties_go_to_the_smaller_id) {
   for (const std::uint64_t k : {1u, 10u, 499u, 500u}) expect_exact(same, nullptr, Metric::kL2, k);
 }
 
+/// Ids, in no order, decide among the rows of each of three places.
+TEST_P(NearestJoins, of_many_equal_rows_take_no_quadratic_time) {
+  if (is_device(engine())) return;  // which compares them all
+  constexpr std::int64_t kRows = kSanitized ? 3000 : 18000, kPlaces = 3;
+  for (const std::uint32_t dims : {2u, 10u}) {
+    std::vector<std::int64_t> ids;
+    std::vector<double> values;
+    for (std::int64_t row = 0; row < kRows; ++row) {
+      ids.push_back(row * 7919 % kRows);
+      values.insert(values.end(), dims, static_cast<double>(ids.back() % kPlaces));
+    }
+    const Points points = Points(dims, values).with_ids(ids);
+    for (const Metric metric : {Metric::kL2, Metric::kL1, Metric::kLInf})
+      for (const std::int64_t k : {1, 40}) {
+        const auto wanted = static_cast<std::uint64_t>(k);
+        const RunResult result = run(make_nearest_request(points, nullptr, metric, wanted));
+        ASSERT_EQ(result.pairs.size(), static_cast<std::size_t>(kRows) * wanted);
+        for (const FoundPair& pair : result.pairs) {
+          ASSERT_EQ(pair.distance, 0);
+          ASSERT_EQ(pair.id2 % kPlaces, pair.id1 % kPlaces);
+          ASSERT_LT(pair.id2, k * kPlaces);
+        }
+        EXPECT_LT(result.stats.candidates, static_cast<std::uint64_t>(kRows) * 4000)
+            << "k " << k << " dims " << dims;
+      }
+  }
+}
+
 TEST_P(NearestJoins, roots_that_round_to_one_distance_are_ties) {
   // Squares that differ in the last bits and have the same root.
   std::vector<double> values;

@@ -235,21 +235,26 @@ void join_boxes(KdTree& tree) {
   }
 }
 
-void fill_leaves(WorkerPool& pool, MemoryBudget& budget, const Dataset& data, KdTree& tree) {
-  tree.tiles = large_buffer<std::byte>(
-      budget, std::size_t{tree.tile_count()} * kTilePoints * point_bytes(data));
-  tree.boxes = Buffer<double>(budget, std::size_t{4} * data.dims * tree.leaves());
+/// Calls fill(number) for each leaf, on all workers.
+template <class Fill>
+void for_leaves(WorkerPool& pool, const KdTree& tree, const Fill& fill) {
   constexpr std::uint32_t kTaskLeaves = 64;
   pool.parallel_for((tree.leaves() + kTaskLeaves - 1) / kTaskLeaves,
                     [&](std::size_t task, unsigned) {
                       const auto first = static_cast<std::uint32_t>(task) * kTaskLeaves;
                       const std::uint32_t end = std::min(tree.leaves(), first + kTaskLeaves);
-                      for (std::uint32_t leaf = first; leaf < end; ++leaf)
-                        if (data.scalar == ScalarType::kFloat32)
-                          fill_leaf<float>(data, leaf, tree);
-                        else
-                          fill_leaf<double>(data, leaf, tree);
+                      for (std::uint32_t leaf = first; leaf < end; ++leaf) fill(leaf);
                     });
+}
+
+void fill_leaves(WorkerPool& pool, MemoryBudget& budget, const Dataset& data, KdTree& tree) {
+  tree.tiles = large_buffer<std::byte>(
+      budget, std::size_t{tree.tile_count()} * kTilePoints * point_bytes(data));
+  tree.boxes = Buffer<double>(budget, std::size_t{4} * data.dims * tree.leaves());
+  for_leaves(pool, tree, [&](std::uint32_t leaf) {
+    data.scalar == ScalarType::kFloat32 ? fill_leaf<float>(data, leaf, tree)
+                                        : fill_leaf<double>(data, leaf, tree);
+  });
   join_boxes(tree);
 }
 
@@ -270,6 +275,20 @@ KdTree build_kd_tree(WorkerPool& pool, MemoryBudget& budget, const Dataset& data
   split_all(pool, budget, data, leaf_tiles, tree);
   fill_leaves(pool, budget, data, tree);
   return tree;
+}
+
+Buffer<std::int64_t> least_ids(WorkerPool& pool, MemoryBudget& budget, const KdTree& tree) {
+  Buffer<std::int64_t> least(budget, std::uint64_t{2} * tree.leaves());
+  for_leaves(pool, tree, [&](std::uint32_t number) {
+    const Window leaf = tree.leaf(number);
+    std::int64_t id = std::numeric_limits<std::int64_t>::max();
+    for (std::uint32_t position = leaf.begin; position < leaf.end; ++position)
+      id = std::min(id, tree.ids[position]);
+    least[tree.leaves() + number] = id;
+  });
+  for (std::uint32_t node = tree.leaves() - 1; node >= 1; --node)
+    least[node] = std::min(least[2 * node], least[2 * node + 1]);
+  return least;
 }
 
 RowOrder order_by_splits(WorkerPool& pool, MemoryBudget& budget, const Dataset& data) {

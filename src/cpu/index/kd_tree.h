@@ -65,6 +65,10 @@ struct KdTree : RowOrder {
 KdTree build_kd_tree(WorkerPool& pool, MemoryBudget& budget, const Dataset& data,
                      std::uint32_t leaf_tiles = kLeafTiles);
 
+/// [2^(levels + 1)] by node: the least id of its points; of an empty one the largest number there
+/// is. As build_kd_tree().
+Buffer<std::int64_t> least_ids(WorkerPool& pool, MemoryBudget& budget, const KdTree& tree);
+
 /// The order that the points of a tree would have. As build_kd_tree().
 RowOrder order_by_splits(WorkerPool& pool, MemoryBudget& budget, const Dataset& data);
 

@@ -47,10 +47,22 @@ HWY_NOINLINE Vector insert_passed(const LaneSearch& search, std::size_t count) {
       hn::Store(least, lanes, place);
     }
   }
+  const Words words;
   const Vector last = hn::Load(lanes, search.found + (search.k - 1) * step);
+  const Vector next = hn::Load(lanes, search.found + search.k * step);
   const Vector beyond = hn::Add(hn::Mul(last, hn::Set(lanes, 1 + 0x1p-18)),
                                 hn::Set(lanes, 0x1p-1040));  // two steps of a key, and more
-  return hn::Min(hn::Set(lanes, search.most_raw), beyond);
+  const Vector bound = hn::Min(hn::Set(lanes, search.most_raw), beyond);
+  // Where the next one does not surely follow the k-th, another that is no nearer than that leaves
+  // it so: of the neighbours that come in its place the k-th may be the next.
+  const auto last_raw = hn::ShiftRight<32>(hn::BitCast(words, last));
+  const auto next_raw = hn::ShiftRight<32>(hn::BitCast(words, next));
+  const auto nowhere = hn::Set(words, NeighborKey::kNoPosition);
+  const auto is_none = hn::Eq(hn::And(hn::BitCast(words, next), nowhere), nowhere);
+  const auto follows = hn::Lt(hn::Add(last_raw, hn::Set(words, 1)), next_raw);
+  const Vector nearer = hn::BitCast(
+      lanes, hn::Sub(hn::ShiftLeft<32>(last_raw), hn::Set(words, 1)));  // NaN where it is 0
+  return hn::IfThenElse(hn::RebindMask(lanes, hn::Or(is_none, follows)), bound, nearer);
 }
 
 /// The keys of the searched points themselves, among so many that passed, become none.

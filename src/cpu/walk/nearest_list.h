@@ -56,6 +56,7 @@ class NearestList {
         left += one.raw <= bound ? 1 : 0;
       }
       size_ = left;
+      if (size_ >= full_at_) full_at_ = room_;  // many are equally far away
     }
   }
 

@@ -1,6 +1,7 @@
 #include "cpu/walk/nearest_walker.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/threshold.h"
@@ -113,6 +114,7 @@ double NearestWalker::raw_of_lane(std::uint32_t lane, std::uint32_t position) co
 void NearestWalker::find(std::uint32_t position, double most_raw) {
   load_query(position);
   list_.clear();
+  last_raw_ = HUGE_VAL;
   set_bound(most_raw);
   by_indexed_metric(plan_.indexed_metric, [&]<Metric M>() { descend<M>(); });
   write(position);
@@ -131,6 +133,13 @@ void NearestWalker::load_query(std::uint32_t position) {
   scan_ = {right.tiles.data(), query_.data(), right.dims, 0, true};
 }
 
+/// Of points that are equally far away all but those of the least ids are left out, or many equal
+/// points would be looked at for each of them.
+bool NearestWalker::may_hold(const Visit& visit) const {
+  return visit.raw <= most_tree_raw_ &&
+         !(visit.raw >= last_raw_ && plan_.least_ids[visit.node] > last_id_);
+}
+
 template <Metric M>
 void NearestWalker::descend() {
   const KdTree& tree = *plan_.right;
@@ -141,14 +150,16 @@ void NearestWalker::descend() {
   while (!visits_.empty()) {
     Visit visit = visits_.back();
     visits_.pop_back();
-    while (visit.raw <= most_tree_raw_ && visit.node < tree.leaves()) {
+    while (may_hold(visit) && visit.node < tree.leaves()) {
       const std::uint32_t child = 2 * visit.node;
       Visit near = {child, bound(child)}, far = {child + 1, bound(child + 1)};
-      if (far.raw < near.raw) std::swap(near, far);
-      if (far.raw <= most_tree_raw_) visits_.push_back(far);
+      if (far.raw < near.raw ||
+          (far.raw == near.raw && plan_.least_ids[far.node] < plan_.least_ids[near.node]))
+        std::swap(near, far);
+      if (may_hold(far)) visits_.push_back(far);
       visit = near;
     }
-    if (visit.raw <= most_tree_raw_) look_at(tree.leaf(visit.node - tree.leaves()));
+    if (may_hold(visit)) look_at(tree.leaf(visit.node - tree.leaves()));
   }
 }
 
@@ -167,6 +178,7 @@ void NearestWalker::add(std::uint32_t position, double raw) {
     ++progress_.rechecked;
   }
   if (!(raw <= most_raw_)) return;
+  if (raw >= last_raw_ && plan_.right->ids[position] > last_id_) return;
   if (list_.is_full()) make_room();
   if (list_.add({raw, position})) narrow();
 }
@@ -192,7 +204,14 @@ void NearestWalker::set_bound(double raw) {
 /// decide.
 void NearestWalker::make_room() {
   if (list_.size() >= most_) narrow();
-  if (list_.is_full()) list_.keep(sort_first());
+  if (!list_.is_full()) return;
+  const std::uint64_t first = sort_first();
+  if (!plan_.directions) {
+    const Neighbor& last = found_[first - 1];
+    last_raw_ = last.raw;
+    last_id_ = plan_.right->ids[last.position];
+  }
+  list_.keep(first);
 }
 
 /// Puts the first k in front, in their order. Returns their number.

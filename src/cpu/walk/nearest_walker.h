@@ -17,6 +17,7 @@ namespace gpujoin::cpu {
 struct NearestPlan {
   const RowOrder* left;
   const KdTree* right;
+  const std::int64_t* least_ids;  ///< of the tree's nodes
   const Dataset* left_points;
   const Dataset* right_points;
   const Dataset* left_indexed;  ///< the points, or their directions
@@ -55,6 +56,7 @@ class NearestWalker {
   void write_lane(std::uint32_t lane, std::uint32_t position);
   double raw_of_lane(std::uint32_t lane, std::uint32_t position) const;
   void find(std::uint32_t position, double most_raw);
+  bool may_hold(const Visit& visit) const;
   void load_query(std::uint32_t position);
   template <Metric M>
   void descend();
@@ -77,6 +79,10 @@ class NearestWalker {
   std::uint32_t position_ = 0;  ///< its own
   double most_raw_ = 0;         ///< of the join's metric: beyond it nothing is a neighbour
   double most_tree_raw_ = 0;    ///< the same, of the tree's metric
+  /// A neighbour that k - 1 others come before: points as far away come before it by their ids
+  /// alone. By directions, which do not tell distances so well, infinite.
+  double last_raw_ = 0;
+  std::int64_t last_id_ = 0;
   Scan scan_{};
   std::vector<Visit> visits_;
   LaneSearch lanes_{};
