@@ -250,7 +250,7 @@ TEST_P(NearestJoins, ties_go_to_the_smaller_id) {
 
 /// Ids, in no order, decide among the rows of each of three places.
 TEST_P(NearestJoins, of_many_equal_rows_take_no_quadratic_time) {
-  if (is_device(engine())) return;  // which compares them all
+  if (is_device(engine())) return;  // of which it is not claimed
   constexpr std::int64_t kRows = kSanitized ? 3000 : 18000, kPlaces = 3;
   for (const std::uint32_t dims : {2u, 10u}) {
     std::vector<std::int64_t> ids;

@@ -345,7 +345,7 @@ CustomPath* make_path(PlannerInfo* root, RelOptInfo* join, const Path* left,
   const NearestCost cost = {
       left, path->scan, like.clause.rows,
       clauselist_selectivity(like.inner->subroot, like.others, 0, JOIN_INNER, nullptr),
-      list_length(like.clause.conditions) > 0 ? like.clause.conditions : NIL};
+      like.clause.conditions};
   if (!set_nearest_cost(root, like.inner->subroot, like.clause.distance, like.clause.value, cost,
                         &custom->path))
     return nullptr;

@@ -18,14 +18,25 @@ constexpr double kLateMatches = 30;
 /// A loop that may well end after a few pairs is worth the risk of costing so many times as much.
 constexpr double kRiskForFirstRows = 4;
 
+/// The path below one that gives the same rows; null: it is another one.
+const Path* same_rows_below(const Path* path) {
+  switch (nodeTag(path)) {
+    case T_MemoizePath:
+      return reinterpret_cast<const MemoizePath*>(path)->subpath;
+    case T_MaterialPath:
+      return reinterpret_cast<const MaterialPath*>(path)->subpath;
+    case T_ProjectionPath:
+      return reinterpret_cast<const ProjectionPath*>(path)->subpath;
+    case T_BitmapHeapPath:
+      return reinterpret_cast<const BitmapHeapPath*>(path)->bitmapqual;
+    default:
+      return nullptr;
+  }
+}
+
 /// The index by which a path finds its rows; null where it is none, or several.
 const IndexPath* index_of(const Path* path) {
-  while (IsA(path, MemoizePath) || IsA(path, MaterialPath) || IsA(path, ProjectionPath) ||
-         IsA(path, BitmapHeapPath))
-    path = IsA(path, MemoizePath)      ? reinterpret_cast<const MemoizePath*>(path)->subpath
-           : IsA(path, MaterialPath)   ? reinterpret_cast<const MaterialPath*>(path)->subpath
-           : IsA(path, ProjectionPath) ? reinterpret_cast<const ProjectionPath*>(path)->subpath
-                                       : reinterpret_cast<const BitmapHeapPath*>(path)->bitmapqual;
+  while (const Path* const below = same_rows_below(path)) path = below;
   return IsA(path, IndexPath) ? reinterpret_cast<const IndexPath*>(path) : nullptr;
 }
 
