@@ -5,6 +5,7 @@
 
 // The standard library comes first: postgres.h defines printf, Min, Max and the like as macros.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
