@@ -1,7 +1,5 @@
 #include "pg/session_progress.h"
 
-#include <cstdio>
-
 extern "C" {
 #include "utils/backend_progress.h"
 #include "utils/backend_status.h"
@@ -92,7 +90,7 @@ bool join_of_session(int place, service::ListedJoin* join) {
   join->database = status.st_databaseid;
   join->phase = static_cast<service::JoinPhase>(number(kPhase));
   const bool reads = join->phase == service::JoinPhase::kReading;
-  std::snprintf(join->engine, sizeof join->engine, "%s",
+  snprintf(join->engine, sizeof join->engine, "%s",
                 reads                    ? ""
                 : number(kOnDevice) != 0 ? "cuda"
                                          : "cpu");
