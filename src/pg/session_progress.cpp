@@ -91,9 +91,9 @@ bool join_of_session(int place, service::ListedJoin* join) {
   join->phase = static_cast<service::JoinPhase>(number(kPhase));
   const bool reads = join->phase == service::JoinPhase::kReading;
   snprintf(join->engine, sizeof join->engine, "%s",
-                reads                    ? ""
-                : number(kOnDevice) != 0 ? "cuda"
-                                         : "cpu");
+           reads                    ? ""
+           : number(kOnDevice) != 0 ? "cuda"
+                                    : "cpu");
   constexpr std::int64_t kDays = POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE;
   join->since_us = status.st_progress_param[kSince] + kDays * USECS_PER_DAY;
   join->left_rows = number(kLeftRows);
