@@ -69,6 +69,13 @@ GPUJOIN_WRAP(cudaMemcpyAsync,
              (void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
               cudaStream_t stream),
              (to, from, bytes, kind, stream), cudaErrorUnknown, )
+GPUJOIN_WRAP(cudaMemcpyPeerAsync,
+             (void* to, int to_device, const void* from, int from_device, std::size_t bytes,
+              cudaStream_t stream),
+             (to, to_device, from, from_device, bytes, stream), cudaErrorUnknown, )
+GPUJOIN_WRAP(cudaMemPoolSetAccess,
+             (cudaMemPool_t pool, const cudaMemAccessDesc* readers, std::size_t count),
+             (pool, readers, count), cudaErrorUnknown, )
 GPUJOIN_WRAP(cudaMemsetAsync, (void* data, int value, std::size_t bytes, cudaStream_t stream),
              (data, value, bytes, stream), cudaErrorUnknown, )
 
@@ -91,6 +98,21 @@ extern "C" cudaError_t __wrap_cudaEventSynchronize(cudaEvent_t event) {
   const cudaError_t code = __real_cudaEventSynchronize(event);
   return fails_now() ? cudaErrorUnknown : code;
 }
+
+namespace {
+bool devices_are_apart = false;
+}
+
+extern "C" cudaError_t __real_cudaDeviceCanAccessPeer(int* can, int reader, int device);
+extern "C" cudaError_t __wrap_cudaDeviceCanAccessPeer(int* can, int reader, int device) {
+  if (fails_now()) return cudaErrorUnknown;
+  const cudaError_t code = __real_cudaDeviceCanAccessPeer(can, reader, device);
+  if (devices_are_apart) *can = 0;
+  return code;
+}
+
+/// As if no bus connected devices: what one copies from another goes through the host.
+extern "C" void gpujoin_part_devices(bool part) { devices_are_apart = part; }
 
 /// Call number `nth` from now fails: allocations for want of memory, others for reasons unknown.
 /// -1: none does.

@@ -23,6 +23,7 @@ struct Faults {
   void (*break_device)();
   void (*spoil_tensor_sums)(bool);
   void* (*current_context)();
+  void (*part_devices)(bool);
 };
 
 Faults find_faults() {
@@ -39,6 +40,7 @@ Faults find_faults() {
   find(faults.break_device, "gpujoin_break_device");
   find(faults.spoil_tensor_sums, "gpujoin_spoil_tensor_sums");
   find(faults.current_context, "gpujoin_current_context");
+  find(faults.part_devices, "gpujoin_part_devices");
   return faults;
 }
 
@@ -87,11 +89,19 @@ class DeviceFailures : public EngineTest {
     EXPECT_GT(other, 10u);
   }
 
-  /// Two shares of one device, for a join whose batches come at its end: one goes on where the
-  /// other fails.
+  /// Shared by the first two devices, or by two shares of the only one.
+  void share(JoinRequest* request) {
+    std::uint32_t count = 0;
+    DeviceInfo device{};
+    ASSERT_TRUE(engine().probe(&device, 1, &count).ok());
+    request->knobs.share_devices = Switch::kOn;
+    request->resources.devices.count = 2;
+    request->resources.devices.number[1] = count > 1 ? 1 : 0;
+  }
+
+  /// For a join whose batches come at its end: one share goes on where the other fails.
   void expect_left_to_the_other(JoinRequest request, const Oracle& oracle) {
-    request.knobs.share_devices = Switch::kOn;
-    request.resources.devices.count = 2;  // both are number 0
+    share(&request);
     const RunResult whole = run_join(engine(), request);
     ASSERT_TRUE(matches_oracle(whole, request, oracle));
     ASSERT_EQ(whole.stats.devices, 2u);
@@ -195,15 +205,26 @@ TEST_P(DeviceFailures, a_share_of_a_join_is_left_to_the_other) {
   expect_left_to_the_other(request, Oracle(points, nullptr, Metric::kL2, 3));
 }
 
+TEST_P(DeviceFailures, devices_that_no_bus_connects_share_a_join) {
+  Random random(515);
+  const Points points(2, make_values(Shape::kUniform, random, 2000, 2));
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 3);
+  share(&request);
+  faults().part_devices(true);
+  const RunResult result = run_join(engine(), request);
+  faults().part_devices(false);
+  EXPECT_TRUE(matches_oracle(result, request, Oracle(points, nullptr, Metric::kL2, 3)));
+  EXPECT_EQ(result.stats.devices, 2u);
+}
+
 /// A share that fails before it has taken anything loses nothing, and what others have delivered is
 /// not delivered again.
 TEST_P(DeviceFailures, pairs_of_shares_come_once_or_there_is_an_error) {
   Random random(514);
   const Points points(2, make_values(Shape::kUniform, random, 2000, 2));
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 3);
-  request.knobs.share_devices = Switch::kOn;
+  share(&request);
   request.knobs.batch_pairs = 1000;
-  request.resources.devices.count = 2;  // both are number 0
   const Oracle oracle(points, nullptr, Metric::kL2, 3);
   ASSERT_TRUE(matches_oracle(run_join(engine(), request), request, oracle));
   std::uint64_t left_out = 0, errors = 0;
