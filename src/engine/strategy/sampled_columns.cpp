@@ -16,6 +16,11 @@ std::uint64_t packed(const std::uint8_t* bytes) {
   return word * 0x0102040810204080ULL >> 56;
 }
 
+/// A word of so many bits, of which there is one at least; of all where these are more.
+std::uint64_t first_bits(std::size_t count) {
+  return ~std::uint64_t{0} >> (kMaskBits - std::min(kMaskBits, count));
+}
+
 std::vector<double> sampled_values(const Dataset& data, const std::vector<std::uint64_t>& rows,
                                    std::uint32_t column) {
   std::vector<double> values(rows.size());
@@ -178,22 +183,21 @@ PairMask SampledPairs::within(const SampledColumn& column, double reaches) const
     first_ranks[lefts.positions[i]] = static_cast<std::uint16_t>(first);
     rank_counts[lefts.positions[i]] = static_cast<std::uint16_t>(end - first);
   }
-  const std::vector<std::uint16_t> ranks = ordered(column.right_order.ranks);
+  std::vector<std::uint16_t> ranks = ordered(column.right_order.ranks);
+  ranks.resize(ranks.size() + kMaskBits);  // whole words are compared, beyond the last pair, too
   PairMask mask(words_);
   std::uint64_t* to = mask.data();
-  std::uint8_t near[kMaskBits];
   for (std::size_t left = 0; left < runs_.size(); ++left) {
     const std::uint16_t least = first_ranks[left], many = rank_counts[left];
     for (std::size_t i = runs_[left].first; i < runs_[left].end; i += kMaskBits) {
       const std::uint16_t* const of_word = ranks.data() + i;
-      const std::size_t count = std::min(kMaskBits, runs_[left].end - i);
-      if (count < kMaskBits) std::memset(near, 0, sizeof near);
-      for (std::size_t k = 0; k < count; ++k)
+      std::uint8_t near[kMaskBits];
+      for (std::size_t k = 0; k < kMaskBits; ++k)
         near[k] = static_cast<std::uint16_t>(of_word[k] - least) < many;
       std::uint64_t word = 0;
       for (std::size_t byte = 0; byte < kMaskBits / 8; ++byte)
         word |= packed(near + 8 * byte) << (8 * byte);
-      *to++ = word;
+      *to++ = word & first_bits(runs_[left].end - i);
     }
   }
   return mask;
@@ -204,7 +208,7 @@ PairMask SampledPairs::all() const {
   mask.reserve(words_);
   for (const Run& run : runs_)
     for (std::size_t i = run.first; i < run.end; i += kMaskBits)
-      mask.push_back(~std::uint64_t{0} >> (kMaskBits - std::min(kMaskBits, run.end - i)));
+      mask.push_back(first_bits(run.end - i));
   return mask;
 }
 

@@ -1,9 +1,10 @@
 // Blocks are handed out in ranges, one after the other. A process collects the rows of its range in
-// memory of its own. Once all ranges before it have their places, the range gets the next place in
-// the memory that all processes map, and its rows are copied there. So the rows lie in the order of
-// a scan, and at any time those that have a place are the ones that a scan would have read so far.
-// Where a range gets none, the leader goes on from there alone, as a scan would: with that scan's
-// errors, or its temporary file.
+// memory of its own, and says how many there are. Once all ranges before it have their places, the
+// range gets the next place in the memory that all processes map; any process may give it, so that
+// none waits for one that is busy. Its own process copies the rows there. So the rows lie in the
+// order of a scan, and at any time those that have a place are the ones that a scan would have read
+// so far. Where a range gets none, the leader goes on from there alone, as a scan would: with that
+// scan's errors, or its temporary file.
 //
 // The leader makes the memory, and workers open it by its descriptor in /proc. One that may not do
 // so takes no range, nor does one of another build, where the library was replaced on disk.
@@ -46,7 +47,18 @@ constexpr std::uint64_t kMaxStagedBytes = 4 << 20;
 enum MemoryOf { kCoordinates, kIds, kScores, kPatches, kMemories };
 
 /// Changes with ParallelRead, and with what processes that share one rely on.
-constexpr std::uint32_t kVersion = 3;
+constexpr std::uint32_t kVersion = 4;
+
+/// What a process has collected of a range. In the segment that all processes map.
+struct RangeRows {
+  pg_atomic_uint32 collected;  ///< not 0: what follows is set, but for the place
+  std::uint32_t rows, patches;
+  std::uint32_t dims;        ///< PointBuffer::dims
+  std::uint64_t affordable;  ///< affordable_rows() of such rows
+  ValueShape shape;
+  bool odd;
+  std::uint64_t first_row, first_patch;  ///< the place, once it is given
+};
 
 /// In the segment that all processes map.
 struct ParallelRead {
@@ -75,8 +87,9 @@ struct ParallelRead {
   pg_atomic_uint32 placed;   ///< ranges that have places
   pg_atomic_uint32 ended;    ///< not 0: no more ranges get places
   ConditionVariable moved;   ///< when these two change
+  pg_atomic_flag giving;     ///< set: a process gives places
 
-  // For whose range is the next to get a place, alone.
+  // For the process that gives places, alone.
   std::uint64_t bytes[kMemories];
   std::uint64_t rows, patches;
   std::uint32_t dims;  ///< PointBuffer::dims
@@ -84,20 +97,29 @@ struct ParallelRead {
 };
 
 /// Further entries of the segment's table of contents.
-enum Key : std::uint64_t { kRead, kAttributes, kTypes, kWords, kBuffers, kWal, kQuery, kFilter };
+enum Key : std::uint64_t {
+  kRead,
+  kRanges,
+  kAttributes,
+  kTypes,
+  kWords,
+  kBuffers,
+  kWal,
+  kQuery,
+  kFilter
+};
 
 /// A range's rows on their way to their place.
 struct Stage {
   std::uint32_t range;
   PointBuffer points;
-  ValueShape shape;
   BlockPatches patches;
-  bool odd;
 };
 
 /// A process at work.
 struct RangeReader {
   ParallelRead* shared;
+  RangeRows* ranges;  ///< [shared->ranges]
   const HeapBlocks* heap;
   const KeptBlocks* kept;
   const MapReading* map;
@@ -118,31 +140,34 @@ std::uint32_t wait_event() {
   return event;
 }
 
-bool has_ended(ParallelRead* shared) { return pg_atomic_read_u32(&shared->ended) != 0; }
-
-/// Whether the range is the next to get a place.
-bool is_next(ParallelRead* shared, std::uint32_t range) {
-  const bool is = pg_atomic_read_u32(&shared->placed) == range;
+/// Read before the places that were given.
+bool has_ended(ParallelRead* shared) {
+  const bool ended = pg_atomic_read_u32(&shared->ended) != 0;
   pg_read_barrier();
-  return is && !has_ended(shared);
+  return ended;
 }
 
-/// Waits until the range is the next, or none is.
-void await_others(ParallelRead* shared, std::uint32_t range) {
-  while (!is_next(shared, range) && !has_ended(shared))
+bool has_place(ParallelRead* shared, std::uint32_t range) {
+  const bool has = pg_atomic_read_u32(&shared->placed) > range;
+  pg_read_barrier();
+  return has;
+}
+
+/// Waits until the range has a place, or none will get one.
+void await_place(ParallelRead* shared, std::uint32_t range) {
+  while (!has_ended(shared) && !has_place(shared, range))
     ConditionVariableSleep(&shared->moved, wait_event());
   ConditionVariableCancelSleep();
 }
 
-void let_next_go(ParallelRead* shared) {
-  pg_write_barrier();
-  pg_atomic_write_u32(&shared->placed, pg_atomic_read_u32(&shared->placed) + 1);
-  ConditionVariableBroadcast(&shared->moved);
-}
-
-void end_reading(ParallelRead* shared) {
-  pg_atomic_write_u32(&shared->ended, 1);
-  ConditionVariableBroadcast(&shared->moved);
+/// Whether the next range to get a place is collected.
+bool can_give(RangeReader* reader) {
+  ParallelRead* const shared = reader->shared;
+  const std::uint32_t next = pg_atomic_read_u32(&shared->placed);
+  const bool can = !has_ended(shared) && next < shared->ranges &&
+                   pg_atomic_read_u32(&reader->ranges[next].collected) != 0;
+  pg_read_barrier();
+  return can;
 }
 
 // ---- Places
@@ -161,30 +186,52 @@ bool make_room(RangeReader* reader, MemoryOf number, std::uint64_t bytes) {
 
 /// Whether the rows can be in one dataset with those before them. The first ones settle what rows
 /// have in common.
-bool agrees(const ParallelRead& shared, const Stage& stage) {
-  return stage.points.rows == 0 || shared.rows == 0 ||
-         (stage.shape.dims == shared.shape.dims && stage.shape.srid == shared.shape.srid);
+bool agrees(const ParallelRead& shared, const RangeRows& range) {
+  return range.rows == 0 || shared.rows == 0 ||
+         (range.shape.dims == shared.shape.dims && range.shape.srid == shared.shape.srid);
 }
 
-/// Makes room for the rows of a stage that is next, if they can have a place.
-bool take_place(RangeReader* reader, const Stage& stage) {
+/// Gives the next range a place, with room for its rows; false where they can have none.
+bool give_place(RangeReader* reader, RangeRows* range) {
   ParallelRead* const shared = reader->shared;
-  const std::uint64_t rows = shared->rows + stage.points.rows;
-  const std::uint64_t patches = shared->patches + stage.patches.count;
-  const std::uint32_t dims = stage.points.rows > 0 ? stage.points.dims : shared->dims;
-  if (stage.odd || !agrees(*shared, stage) ||
-      (stage.points.rows > 0 && rows > affordable_rows(stage.points, shared->limit)) ||
+  const std::uint64_t rows = shared->rows + range->rows;
+  const std::uint64_t patches = shared->patches + range->patches;
+  const std::uint32_t dims = range->rows > 0 ? range->dims : shared->dims;
+  if (range->odd || !agrees(*shared, *range) || (range->rows > 0 && rows > range->affordable) ||
       !make_room(reader, kCoordinates, rows * dims * scalar_bytes(shared->scalar)) ||
       !make_room(reader, kIds, rows * sizeof(std::int64_t)) ||
-      (stage.points.scored && !make_room(reader, kScores, rows * sizeof(double))) ||
+      (shared->columns.score != InvalidAttrNumber &&
+       !make_room(reader, kScores, rows * sizeof(double))) ||
       !make_room(reader, kPatches, patches * sizeof(service::BlockPatch)))
     return false;
-  if (shared->rows == 0 && rows > 0) shared->shape = stage.shape;
-  shared->shape.has_approximate |= stage.shape.has_approximate;
+  if (shared->rows == 0 && rows > 0) shared->shape = range->shape;
+  shared->shape.has_approximate |= range->shape.has_approximate;
   shared->dims = dims;
+  range->first_row = shared->rows;
+  range->first_patch = shared->patches;
   shared->rows = rows;
   shared->patches = patches;
   return true;
+}
+
+/// Gives places to the ranges that can have them. Where another process does, it looks again once
+/// it is done, and finds what was collected meanwhile.
+void give_places(RangeReader* reader) {
+  ParallelRead* const shared = reader->shared;
+  while (can_give(reader) && pg_atomic_test_set_flag(&shared->giving)) {
+    while (can_give(reader)) {
+      const std::uint32_t next = pg_atomic_read_u32(&shared->placed);
+      const bool given = give_place(reader, &reader->ranges[next]);
+      pg_write_barrier();
+      if (given)
+        pg_atomic_write_u32(&shared->placed, next + 1);
+      else
+        pg_atomic_write_u32(&shared->ended, 1);
+    }
+    pg_atomic_clear_flag(&shared->giving);
+    pg_memory_barrier();
+    ConditionVariableBroadcast(&shared->moved);
+  }
 }
 
 template <class T>
@@ -192,21 +239,19 @@ T* memory(const RangeReader* reader, MemoryOf number) {
   return reinterpret_cast<T*>(reader->memory[number]->base);
 }
 
-/// Places the first stage, which is next.
+/// Copies the rows of the first stage to their place.
 void place(RangeReader* reader) {
-  ParallelRead* const shared = reader->shared;
   Stage* const stage = &reader->stages[reader->first];
-  const std::uint64_t row = shared->rows, patch = shared->patches;
-  if (!take_place(reader, *stage)) return end_reading(shared);
-  let_next_go(shared);
   const PointBuffer& points = stage->points;
+  const std::uint64_t row = reader->ranges[stage->range].first_row;
   copy_rows(
       points,
       memory<unsigned char>(reader, kCoordinates) + row * points.dims * scalar_bytes(points.scalar),
       memory<std::int64_t>(reader, kIds) + row,
       points.scored ? memory<double>(reader, kScores) + row : nullptr);
-  std::copy_n(stage->patches.patches, stage->patches.count,
-              memory<service::BlockPatch>(reader, kPatches) + patch);
+  std::copy_n(
+      stage->patches.patches, stage->patches.count,
+      memory<service::BlockPatch>(reader, kPatches) + reader->ranges[stage->range].first_patch);
   clear_points(&stage->points);
   reader->first = (reader->first + 1) % kMaxStages;
   --reader->count;
@@ -230,8 +275,16 @@ void collect_range(RangeReader* reader, std::uint32_t range) {
           collect_slot(reader->columns, slot, &reader->rows);
       },
       &stage->patches);
-  stage->shape = reader->rows.shape;
-  stage->odd = reader->odd;
+  RangeRows* const rows = &reader->ranges[range];
+  rows->rows = static_cast<std::uint32_t>(stage->points.rows);
+  rows->patches = static_cast<std::uint32_t>(stage->patches.count);
+  rows->dims = stage->points.dims;
+  rows->affordable = stage->points.rows > 0 ? affordable_rows(stage->points, shared.limit) : 0;
+  rows->shape = reader->rows.shape;
+  rows->odd = reader->odd;
+  pg_write_barrier();
+  pg_atomic_write_u32(&rows->collected, 1);
+  pg_memory_barrier();  // either give_places() finds nobody at it, or who is at it finds the range
 }
 
 bool has_room(const RangeReader* reader) {
@@ -244,11 +297,12 @@ bool has_room(const RangeReader* reader) {
 /// Places what can be placed, and waits for others until there is room; or until nothing is left.
 void place_stages(RangeReader* reader, bool all) {
   ParallelRead* const shared = reader->shared;
-  while (reader->count > 0 && !has_ended(shared)) {
+  give_places(reader);
+  while (reader->count > 0) {
     const std::uint32_t range = reader->stages[reader->first].range;
-    if (!all && has_room(reader) && !is_next(shared, range)) return;
-    await_others(shared, range);
-    if (is_next(shared, range)) place(reader);
+    if (all || !has_room(reader)) await_place(shared, range);
+    if (!has_place(shared, range)) return;
+    place(reader);
   }
 }
 
@@ -266,10 +320,17 @@ void read_ranges(RangeReader* reader) {
   MemoryContextSwitchTo(caller);
 }
 
-RangeReader* make_reader(ParallelRead* shared, const KeptBlocks* kept, const MapReading* map,
+template <class T>
+T* look_up(shm_toc* toc, Key key) {
+  return static_cast<T*>(shm_toc_lookup(toc, key, true));
+}
+
+RangeReader* make_reader(shm_toc* toc, const KeptBlocks* kept, const MapReading* map,
                          const SideColumns* columns, List* conditions) {
   RangeReader* const reader = static_cast<RangeReader*>(palloc0(sizeof(RangeReader)));
+  ParallelRead* const shared = look_up<ParallelRead>(toc, kRead);
   reader->shared = shared;
+  reader->ranges = look_up<RangeRows>(toc, kRanges);
   reader->kept = kept;
   reader->map = map;
   reader->columns = make_block_columns(*columns);
@@ -384,16 +445,12 @@ void insert(ParallelContext* context, Key key, const T* array, std::uint64_t cou
   shm_toc_insert(context->toc, key, copy);
 }
 
-template <class T>
-T* look_up(shm_toc* toc, Key key) {
-  return static_cast<T*>(shm_toc_lookup(toc, key, true));
-}
-
 /// call(key, array, length) for what goes into the segment. Null arrays are zeroed.
 template <class Call>
 void for_each_entry(const SideColumns& columns, const MapReading& map, const char* filter,
-                    int workers, const Call& call) {
+                    std::uint32_t ranges, int workers, const Call& call) {
   call(kRead, static_cast<const ParallelRead*>(nullptr), 1);
+  call(kRanges, static_cast<const RangeRows*>(nullptr), ranges);
   call(kAttributes, columns.attributes, columns.count);
   call(kTypes, columns.types, columns.count);
   call(kWords, map.words, map.word_count);
@@ -405,20 +462,24 @@ void for_each_entry(const SideColumns& columns, const MapReading& map, const cha
 }
 
 /// Makes a segment with room for all that is shared.
-ParallelContext* make_context(const RowCollector& rows, const MapReading& map, int workers) {
+ParallelContext* make_context(const RowCollector& rows, const MapReading& map, std::uint32_t ranges,
+                              int workers) {
   const SideColumns& columns = *rows.columns;
   List* const conditions = rows.filter.conditions;
   const char* const filter = conditions == NIL ? nullptr : nodeToString(conditions);
   char library[MAXPGPATH];
   find_beside("gpujoin.so", library, sizeof library);
   ParallelContext* const context = CreateParallelContext(library, "gpujoin_read_blocks", workers);
-  for_each_entry(columns, map, filter, workers, [&](Key, const auto* array, std::uint64_t count) {
+  const auto for_each = [&](const auto& call) {
+    for_each_entry(columns, map, filter, ranges, workers, call);
+  };
+  for_each([&](Key, const auto* array, std::uint64_t count) {
     shm_toc_estimate_chunk(&context->estimator, sizeof *array * count);
     shm_toc_estimate_keys(&context->estimator, 1);
   });
   InitializeParallelDSM(context);
   if (context->seg != nullptr)
-    for_each_entry(columns, map, filter, workers, [&](Key key, const auto* array, auto count) {
+    for_each([&](Key key, const auto* array, std::uint64_t count) {
       insert(context, key, array, count);
     });
   return context;
@@ -443,6 +504,7 @@ void describe_reading(const HeapBlocks& heap, const KeptBlocks& kept, const MapR
   pg_atomic_init_u32(&shared->placed, 0);
   pg_atomic_init_u32(&shared->ended, 0);
   ConditionVariableInit(&shared->moved);
+  pg_atomic_init_flag(&shared->giving);
   shared->shape = rows.shape;
   shared->rows = rows.points->rows;
   shared->dims = rows.points->dims;
@@ -537,7 +599,7 @@ void help(ParallelRead* shared, shm_toc* toc) {
   map.words = look_up<std::uint64_t>(toc, kWords);
   map.known = shared->known;
   const Relation relation = table_open(shared->table, AccessShareLock);
-  RangeReader* const reader = make_reader(shared, &kept, &map, &columns, conditions_of(toc));
+  RangeReader* const reader = make_reader(toc, &kept, &map, &columns, conditions_of(toc));
   HeapBlocks heap = join_blocks(relation, reader->columns.last, shared->extent);
   reader->heap = &heap;
   for (int number = 0; number < kMemories; ++number) reader->memory[number] = &memory[number];
@@ -557,16 +619,20 @@ BlockNumber read_in_parallel(const HeapBlocks& heap, const KeptBlocks& kept, Row
   if (workers == 0 || bytes > rows->points->limit) return 0;
   ReadMemory* const memory = make_memory(heap, *rows->points);
   if (memory == nullptr) return 0;
+  const BlockNumber range_blocks = blocks_of_range(heap, bytes, workers);
+  const std::uint32_t ranges = (heap.count - 1) / range_blocks + 1;
   EnterParallelMode();
-  ParallelContext* const context = make_context(*rows, read->map, workers);
+  ParallelContext* const context = make_context(*rows, read->map, ranges, workers);
   BlockNumber next = 0;
   if (context->seg != nullptr) {
     ParallelRead* const shared = look_up<ParallelRead>(context->toc, kRead);
     describe_reading(heap, kept, read->map, *rows, shared);
-    shared->range_blocks = blocks_of_range(heap, bytes, workers);
-    shared->ranges = (heap.count - 1) / shared->range_blocks + 1;
+    shared->range_blocks = range_blocks;
+    shared->ranges = ranges;
     RangeReader* const reader =
-        make_reader(shared, &kept, &read->map, &columns, rows->filter.conditions);
+        make_reader(context->toc, &kept, &read->map, &columns, rows->filter.conditions);
+    for (std::uint32_t range = 0; range < ranges; ++range)
+      pg_atomic_init_u32(&reader->ranges[range].collected, 0);
     reader->heap = &heap;
     connect(reader, memory);
     describe_memory(reader, shared);
