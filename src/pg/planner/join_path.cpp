@@ -372,6 +372,17 @@ KeysLeft weigh_keys(PlannerInfo* root, JoinPath* path, Selectivity share, Specia
   return left;
 }
 
+/// The share of all pairs that meet all conditions of a join, of which this one leaves `share`.
+Selectivity share_of_matches(PlannerInfo* root, const JoinPathExtraData& join,
+                             const RestrictInfo* info, Selectivity share) {
+  ListCell* cell;
+  foreach (cell, join.restrictlist)
+    if (lfirst(cell) != info)
+      share *=
+          clause_selectivity(root, static_cast<Node*>(lfirst(cell)), 0, JOIN_INNER, join.sjinfo);
+  return share;
+}
+
 /// set_join_pathlist_hook: offers the node beside PostgreSQL's own ways to join.
 void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOptInfo* inner,
                    JoinType type, JoinPathExtraData* extra) {
@@ -414,6 +425,10 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   add_disabled_nodes(&path->path, {left, right});
   if (are_lookups_cheaper(root, &path->path, outer, inner, info, share) ||
       (type == JOIN_INNER && are_lookups_cheaper(root, &path->path, inner, outer, info, share)))
+    return;
+  if ((type == JOIN_SEMI || type == JOIN_ANTI) && asked &&
+      are_first_matches_cheaper(root, &path->path, left, right, extra->restrictlist,
+                                share_of_matches(root, *extra, info, share)))
     return;
   drop_risky_loops(root, &path->path);
   add_path(join, &path->path);

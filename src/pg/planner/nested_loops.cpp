@@ -212,6 +212,18 @@ bool are_lookups_cheaper(PlannerInfo* root, const Path* node, const RelOptInfo* 
   return false;
 }
 
+bool are_first_matches_cheaper(PlannerInfo* root, const Path* node, const Path* outer,
+                               const Path* inner, List* conditions, Selectivity matching) {
+  constexpr double kManyMatches = 100;  // with fewer on average some rows may well have none
+  if (!enable_nestloop || matching * inner->rows < kManyMatches) return false;
+  QualCost of_pair;
+  cost_qual_eval(&of_pair, conditions, root);
+  const double pairs = outer->rows * fmin(inner->rows, kLateMatches / matching);
+  const Cost loop = outer->total_cost + inner->total_cost + of_pair.startup +
+                    (cpu_tuple_cost + of_pair.per_tuple) * pairs;
+  return loop < node->total_cost;
+}
+
 bool look_few_up(const List* lookups, const List* conditions) {
   ListCell *path, *cell;
   foreach (path, lookups) {

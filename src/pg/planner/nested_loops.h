@@ -19,6 +19,13 @@ bool are_lookups_cheaper(PlannerInfo* root, const Path* node, const RelOptInfo* 
 /// Whether the condition can be looked up in an index of the inner rows.
 bool has_lookups(const RelOptInfo* outer, const RelOptInfo* inner, const RestrictInfo* info);
 
+/// Whether a loop over all pairs that ends with the first match of each outer row, as one of a
+/// semijoin or an anti join does, costs less than `node`, which finds all pairs within the radius
+/// before it asks them about other conditions: so where most rows have many matches. `matching` is
+/// the share of all pairs that meet all conditions.
+bool are_first_matches_cheaper(PlannerInfo* root, const Path* node, const Path* outer,
+                               const Path* inner, List* conditions, Selectivity matching);
+
 /// Whether one of `lookups`, paths of the inner rows, looks conditions up, of RestrictInfo and
 /// about both rows, that mostly leave few rows to an outer one: a range, or what an index without
 /// an order serves, as GiST. PostgreSQL takes a fixed share of the table for granted there. A node
