@@ -145,13 +145,14 @@ TEST_P(AllocationFailures, counts_and_total) {
 
 TEST_P(AllocationFailures, top_pairs_by_every_method) {
   Random random(105);
-  std::vector<double> left_scores(700), right_scores(600);
+  constexpr std::uint64_t kLefts = kSanitized ? 300 : 700, kRights = kLefts - 100;
+  std::vector<double> left_scores(kLefts), right_scores(kRights);
   for (double& score : left_scores) score = random.between(-1, 2);
   for (double& score : right_scores) score = random.between(-2, 1);
   const Points left =
-      Points(2, make_values(Shape::kClustered, random, 700, 2)).with_scores(left_scores);
+      Points(2, make_values(Shape::kClustered, random, kLefts, 2)).with_scores(left_scores);
   const Points right =
-      Points(2, make_values(Shape::kClustered, random, 600, 2)).with_scores(right_scores);
+      Points(2, make_values(Shape::kClustered, random, kRights, 2)).with_scores(right_scores);
   for (const Points* const other : {static_cast<const Points*>(nullptr), &right}) {
     const Oracle oracle(left, other, Metric::kL2, 0.3);
     for (const ScoreFunction function : {ScoreFunction::kProduct, ScoreFunction::kDistance}) {

@@ -136,14 +136,15 @@ TEST_P(Duplicates, are_those_of_the_greedy_walk_in_every_shape_and_metric) {
 }
 
 TEST_P(Duplicates, of_chains_and_ties) {
+  constexpr int kRows = kSanitized ? 120 : 300;
   for (const std::uint32_t dims : {1u, 2u, 5u}) {
     std::vector<double> values;
-    for (int i = 0; i < 300; ++i)
+    for (int i = 0; i < kRows; ++i)
       for (std::uint32_t d = 0; d < dims; ++d) values.push_back(d == 0 ? 0.5 * (i / 2) : 0.25);
-    std::vector<std::int64_t> up(300), down(300);
+    std::vector<std::int64_t> up(kRows), down(kRows);
     std::iota(up.begin(), up.end(), 0);
     std::iota(down.rbegin(), down.rend(), -7);
-    for (const auto& ids : {up, down, shuffled_ids(300)})
+    for (const auto& ids : {up, down, shuffled_ids(kRows)})
       for (const double eps : {0.0, 0.5, 1.0, below(1.0)})
         for (const Metric metric : {Metric::kL2, Metric::kL1, Metric::kLInf})
           expect_exact(engine(), Points(dims, values).with_ids(ids), metric, eps);

@@ -85,7 +85,7 @@ TEST(PartitionedTree, is_prims_edge_by_edge) {
   for (const Shape shape : kShapes)
     for (const Metric metric : kMetrics)
       for (const std::uint32_t dims : {1u, 2u, 3u, 6u, 20u}) {
-        const std::uint64_t rows = 50 + random.index(kSanitized ? 100 : 200);
+        const std::uint64_t rows = 50 + random.index(kSanitized ? 40 : 200);
         const ScalarType scalar = random.index(2) ? ScalarType::kFloat32 : ScalarType::kFloat64;
         const Points points = Points(dims, make_values(shape, random, rows, dims), scalar)
                                   .with_ids(shuffled_ids(rows));
@@ -137,7 +137,7 @@ TEST(PartitionedTree, of_groups_and_outliers) {
 
 TEST(PartitionedTree, of_odd_values_leaves_them_out) {
   Random random(3104);
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < (kSanitized ? 8 : 20); ++round) {
     const std::uint32_t dims = 1 + random.index(3);
     const std::uint64_t rows = 150;
     const double scale =
