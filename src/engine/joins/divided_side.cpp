@@ -24,13 +24,14 @@ double least_distance(Metric metric, const Extent& a, const Extent& b) {
 
 DividedSide::DividedSide(MemoryBudget& budget, const Dataset& data, CutColumn column,
                          std::uint64_t part_rows, std::uint64_t memory, const RowFile* scratch,
-                         WorkerPool& pool, SumColumnsOfSide sums)
+                         WorkerPool& pool, SumColumnsOfSide sums, bool named)
     : budget_(budget),
       data_(data),
       column_(column),
       part_rows_(part_rows),
       scratch_(scratch),
       sums_(std::move(sums)),
+      named_(named || data.file != nullptr),
       pool_(pool) {
   // A little less than a part each, since a bucket is only about as large as the sample has it.
   const std::uint64_t expected = std::max<std::uint64_t>(1, part_rows - part_rows / 8);
@@ -232,7 +233,7 @@ void DividedSide::sort_parts() {
 
 RowCopy DividedSide::load(std::size_t number) const {
   const Part& part = parts_[number];
-  RowCopy copy = make_room_for_rows(budget_, data_, part.rows, sums_.count);
+  RowCopy copy = make_room_for_rows(budget_, data_, part.rows, sums_.count, named_);
   if (data_.file == nullptr) {
     const std::uint32_t* const rows = rows_.data() + part.runs.front().place;
     pool_.parallel_for(

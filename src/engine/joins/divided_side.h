@@ -46,10 +46,11 @@ struct SumColumnsOfSide {
 class DividedSide {
  public:
   /// `memory` is what dividing may take. `scratch` is for data in a file, `pool` for data in
-  /// memory. Everything outlives this. Throws what Buffer throws.
+  /// memory, whose parts have the ids of their rows if `named`. Everything outlives this. Throws
+  /// what Buffer throws.
   DividedSide(MemoryBudget& budget, const Dataset& data, CutColumn column, std::uint64_t part_rows,
               std::uint64_t memory, const RowFile* scratch, WorkerPool& pool,
-              SumColumnsOfSide sums = {});
+              SumColumnsOfSide sums = {}, bool named = true);
 
   /// Divides some more rows, in some milliseconds. False when all are divided. Throws what Buffer
   /// throws, and RowFileFailed.
@@ -115,6 +116,7 @@ class DividedSide {
   std::uint64_t part_rows_;
   const RowFile* scratch_;
   SumColumnsOfSide sums_;
+  bool named_;
   std::vector<double> bounds_;  ///< ascending; the values from which the next bucket begins
   std::vector<Bucket> buckets_;
   std::vector<Part> parts_;

@@ -182,11 +182,12 @@ void PartitionedJoin::begin() {
                                        static_cast<double>(request_.resources.memory_limit)) /
                 (request_.self_join() ? 1 : 2);
   dividers_.emplace(dividing_threads(request_));
+  const bool named = request_.output() != Output::kTotal;
   left_side_.emplace(*budget_, request_.left(), cut_.column, rows, memory,
-                     request_.resources.scratch, *dividers_, carried(request_, true));
+                     request_.resources.scratch, *dividers_, carried(request_, true), named);
   if (!request_.self_join())
     right_side_.emplace(*budget_, request_.right(), cut_.column, rows, memory,
-                        request_.resources.scratch, *dividers_, carried(request_, false));
+                        request_.resources.scratch, *dividers_, carried(request_, false), named);
 }
 
 /// Divides some more rows; true when all are divided.

@@ -28,19 +28,19 @@ inline Dataset piece_of(const Dataset& part, std::uint64_t first, std::uint64_t 
   piece.rows = rows;
   if (rows == 0) return piece;
   piece.first_chunk = point(part, first);
-  piece.ids += first;
+  if (piece.ids != nullptr) piece.ids += first;
   if (piece.scores != nullptr) piece.scores += first;
   if (piece.keys != nullptr) piece.keys += first * piece.key_columns;
   return piece;
 }
 
-/// Room for so many rows like those of the dataset, and for columns of theirs; `view` is of the
-/// rows. Throws what Buffer throws.
+/// Room for so many rows like those of the dataset, for columns of theirs and, if `named`, for
+/// their ids; `view` is of the rows. Throws what Buffer throws.
 inline RowCopy make_room_for_rows(MemoryBudget& budget, const Dataset& like, std::uint64_t rows,
-                                  std::uint32_t columns = 0) {
+                                  std::uint32_t columns = 0, bool named = true) {
   RowCopy room;
   room.coordinates = Buffer<unsigned char>(budget, rows * point_bytes(like));
-  room.ids = Buffer<std::int64_t>(budget, rows);
+  if (named) room.ids = Buffer<std::int64_t>(budget, rows);
   if (has_scores(like)) room.scores = Buffer<double>(budget, rows);
   room.view = {room.coordinates.data(), room.ids.data(), rows, like.dims, like.scalar,
                room.scores.data()};
@@ -55,17 +55,22 @@ inline RowCopy make_room_for_rows(MemoryBudget& budget, const Dataset& like, std
 }
 
 /// Copies rows number first .. end - 1 of a list to the same places of `copy`, which has room for
-/// all of them. They keep their ids; where the dataset has none, their positions in it become their
-/// ids. `columns` are further ones of the dataset's rows, of 8 bytes a row.
+/// all of them. They keep their ids, if it has room for these; where the dataset has none, their
+/// positions in it become their ids. `columns` are further ones of the dataset's rows, of 8 bytes a
+/// row.
 inline void copy_listed_rows(const Dataset& data, const std::uint32_t* rows, std::uint64_t first,
                              std::uint64_t end, const void* const* columns, RowCopy* copy) {
   constexpr std::uint64_t kRowsAhead = 16;  // asked of memory before they are wanted
   const std::uint64_t bytes = point_bytes(data);
+  const bool named = copy->ids.size() > 0;
   for (std::uint64_t i = first; i < end; ++i) {
-    if (i + kRowsAhead < end) __builtin_prefetch(point(data, rows[i + kRowsAhead]));
+    if (i + kRowsAhead < end) {
+      __builtin_prefetch(point(data, rows[i + kRowsAhead]));
+      if (named && data.ids != nullptr) __builtin_prefetch(data.ids + rows[i + kRowsAhead]);
+    }
     const std::uint64_t row = rows[i];
     std::memcpy(copy->coordinates.data() + i * bytes, point(data, row), bytes);
-    copy->ids[i] = id_of(data, row);
+    if (named) copy->ids[i] = id_of(data, row);
     if (data.scores != nullptr) copy->scores[i] = data.scores[row];
     for (std::uint32_t k = 0; k < data.key_columns; ++k)
       copy->keys[i * data.key_columns + k] = key_of(data, row, k);
