@@ -220,6 +220,14 @@ SELECT is(under_limit(query, '2MB'), under_limit(query, '1GB'), query) FROM unne
     $$ SELECT * FROM gpu_dbscan('many', 3, 4, vector_columns => 'h', metric => 'hamming') $$,
     $$ SELECT * FROM gpu_dbscan('many', 0.5, 4, vector_columns => 'v', partition_column => 'part') $$,
     $$ SELECT id, gpu_cluster_dbscan(v, 0.5, 4) OVER (PARTITION BY part) FROM many $$]) query;
+-- Fewer rows than a chunk of the file has, and larger than the limit.
+CREATE TABLE wide AS SELECT i AS id, array_agg((i * 7 % 20 * d % 3)::float8 ORDER BY d) AS v, i % 13 AS s, 'p' || i % 3 AS part
+  FROM generate_series(1, 40) i, generate_series(1, 1000) d GROUP BY i;
+ALTER TABLE wide ADD PRIMARY KEY (id);
+SELECT is(under_limit(query, '800kB'), under_limit(query, '1GB'), query) FROM unnest(ARRAY[
+    $$ SELECT * FROM gpu_dbscan('wide', 20, 3, vector_columns => 'v', partition_column => 'part') $$,
+    $$ SELECT * FROM gpu_components('wide', 20, vector_columns => 'v', partition_column => 'part') $$,
+    $$ SELECT * FROM gpu_dedup('wide', 20, keep_column => 's', vector_columns => 'v', partition_column => 'part') $$]) query;
 SET LOCAL gpujoin.service = off;
 SET LOCAL gpujoin.host_memory_limit = '500kB';
 CREATE FUNCTION parts_of(query text) RETURNS int LANGUAGE plpgsql AS $$

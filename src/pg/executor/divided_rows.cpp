@@ -20,14 +20,15 @@ void forget_groups(DividedRows* rows) {
   rows->keys = nullptr;
 }
 
-/// Adds rows of all, from the chunks where they are.
+/// Adds rows of all, from the chunks of the file where they are, or from memory.
 void add_rows(DividedRows* rows, PointBuffer* buffer, std::uint64_t begin, std::uint64_t end) {
   const std::uint64_t bytes = point_bytes(rows->all);
   for (std::uint64_t row = begin; row < end;) {
     CHECK_FOR_INTERRUPTS();
-    const std::uint64_t number = row >> rows->all.chunk_bits;
+    const bool in_memory = rows->all.file == nullptr;
+    const std::uint64_t number = in_memory ? 0 : row >> rows->all.chunk_bits;
     const std::uint64_t first = number << rows->all.chunk_bits;
-    const Dataset& chunk = load_points(buffer, number);
+    const Dataset& chunk = in_memory ? rows->all : load_points(buffer, number);
     for (; row < end && row - first < chunk.rows; ++row) {
       std::memcpy(add_point(&rows->some, chunk.ids[row - first]), point(chunk, row - first), bytes);
       if (chunk.scores != nullptr) set_score(&rows->some, chunk.scores[row - first]);
@@ -52,7 +53,7 @@ Dataset next_groups(DividedRows* rows, PointBuffer* buffer, std::uint64_t limit)
   const RowGroups& groups = rows->groups;
   forget_groups(rows);
   if (rows->next == groups.count) return {};
-  const bool scored = rows->all.scores_in_file;
+  const bool scored = has_scores(rows->all);
   const std::uint64_t row_bytes = point_bytes(rows->all) + sizeof(std::int64_t) +
                                   (scored ? 2 : 1) * sizeof(double);  // a key, and a score
   const std::uint64_t first = rows->next++, begin = begin_of(groups, first);

@@ -1,6 +1,7 @@
 // Rows that the values of a column divide, and that do not fit in memory together: they lie in a
-// file, sorted by these values, and some groups of them after the others come to memory and are
-// joined. A group that does not fit is joined from a file of its own, as rows that nothing divides.
+// file, or in memory where they are fewer than a chunk of it, sorted by these values, and some
+// groups of them after the others are copied and joined. A group that does not fit is joined from a
+// file of its own, as rows that nothing divides.
 #pragma once
 
 #include "engine/request/result.h"
@@ -12,7 +13,7 @@ namespace gpujoin {
 
 /// Zeroed, there are none.
 struct DividedRows {
-  Dataset all;         ///< in the file
+  Dataset all;         ///< in the file or in memory
   RowGroups groups;    ///< of all
   std::uint64_t next;  ///< the first group that has not come yet
   std::uint64_t end;   ///< of all in the file
