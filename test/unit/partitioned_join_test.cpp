@@ -123,7 +123,7 @@ class TightParts final : public PartJoins {
   }
   void enforce_limits(bool enforced) override { budget_->enforce(enforced); }
 
-  static constexpr std::uint64_t kAllRows = 1000, kRowBytes = 16, kFewestRows = 20,
+  static constexpr std::uint64_t kAllRows = 1000, kRowBytes = 8, kFewestRows = 20,
                                  kHeldBytes = kAllRows * sizeof(std::uint32_t), kLimit = 100'000;
 
  private:
