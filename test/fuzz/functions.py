@@ -5,7 +5,7 @@ import sys
 from collections import Counter
 
 import spanning
-from compare import TIMEOUT, Difference, is_slow_by_settings
+from compare import TIMEOUT, Difference, is_for_cpu, is_slow_by_settings
 from pq import CONNECTION_LOST, HANGS
 from query import Query
 from tree import Part
@@ -546,6 +546,9 @@ def compare_call(connection, case, run, counts):
         return Difference(f'function error {found.state}', found.message)
     if TIMEOUT in (found.state, without.state) and is_slow_by_settings(connection, case):
         counts['slow by its settings'] += 1
+        return None
+    if is_for_cpu(found) and is_for_cpu(without):
+        counts['joins for the CPU'] += 1
         return None
     if found.state != without.state:
         return Difference('function', f'{found.state} {found.message}; without the node: {without.state} {without.message}')
