@@ -92,6 +92,12 @@ def copy(seed, number, arguments, extensions):
     return next(itertools.islice(cases(seed, arguments, extensions), number, None))
 
 
+def revive(connection):
+    """Connects anew after a crash, or where a statement hangs."""
+    if connection.run('SELECT').state in (CONNECTION_LOST, HANGS):
+        connection.reconnect()
+
+
 def shrink(session, case, kind, seconds):
     connection = session.connection
 
@@ -99,13 +105,14 @@ def shrink(session, case, kind, seconds):
         if case.set_up(connection):
             return False
         difference = judge(connection, case, Counter())
-        if difference and difference.kind in ('crash', 'slow') and connection.run('SELECT').state:
-            connection.reconnect()
+        revive(connection)
         return difference is not None and difference.kind == kind
     if still_fails():
         reduce(case, still_fails, seconds)
         case.set_up(connection)
-    return judge(connection, case, Counter())
+    difference = judge(connection, case, Counter())
+    revive(connection)
+    return difference
 
 
 def report(seed, number, arguments, extensions, difference, case, again):
@@ -137,8 +144,7 @@ def run_round(session, seed, arguments, deadline, counts, kinds):
             continue
         counts['differences'] += 1
         kinds[difference.kind] += 1
-        if difference.kind in ('crash', 'slow') and connection.run('SELECT').state in (CONNECTION_LOST, HANGS):
-            connection.reconnect()
+        revive(connection)
         if kinds[difference.kind] <= arguments.shown:
             small = copy(seed, number, arguments, session.extensions)
             again = shrink(session, small, difference.kind, arguments.reduce)
