@@ -92,7 +92,7 @@ def compare(connection, case, counts=None):
         counts['timeouts'] += 1
         return None
     found = run(connection, case, node=True)
-    if is_for_cpu(found):
+    if is_for_cpu(connection, found):
         counts['joins for the CPU'] += 1
         return None
     if found.state and not without.state:
@@ -118,9 +118,10 @@ def compare(connection, case, counts=None):
     return difference
 
 
-def is_for_cpu(outcome):
-    """Whether the CUDA engine has no such join: under gpujoin.engine = cuda that is an error, under auto the CPU serves."""
-    return outcome.state == UNSUPPORTED and outcome.message.startswith(('the device ', 'the CUDA engine '))
+def is_for_cpu(connection, outcome):
+    """Whether the CUDA engine, the only one of the session, has no such join: under auto the CPU serves."""
+    return ('gpujoin.engine=cuda' in connection.parameters and outcome.state == UNSUPPORTED
+            and outcome.message.startswith(('the device ', 'the CUDA engine ')))
 
 
 def excuse(connection, case, state):

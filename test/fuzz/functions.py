@@ -547,7 +547,7 @@ def compare_call(connection, case, run, counts):
     if TIMEOUT in (found.state, without.state) and is_slow_by_settings(connection, case):
         counts['slow by its settings'] += 1
         return None
-    if is_for_cpu(found) and is_for_cpu(without):
+    if is_for_cpu(connection, found) and is_for_cpu(connection, without):
         counts['joins for the CPU'] += 1
         return None
     if found.state != without.state:
