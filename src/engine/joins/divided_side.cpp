@@ -45,8 +45,8 @@ DividedSide::DividedSide(MemoryBudget& budget, const Dataset& data, CutColumn co
     chunk_ = make_room_for_rows(budget, data, chunk_rows, sums_.count);
     const std::uint64_t left = memory > chunk_rows * bytes ? memory - chunk_rows * bytes : 0;
     buckets = std::clamp<std::uint64_t>(left / bytes / kFewestRunRows, 1, buckets);
-    run_rows_ =
-        std::clamp(left / bytes / buckets, kFewestRunRows, std::max(part_rows, kFewestRunRows));
+    const std::uint64_t most = std::max(kFewestRunRows, std::min(part_rows, data.rows));
+    run_rows_ = std::clamp(left / bytes / buckets, kFewestRunRows, most);
     runs_ = make_room_for_rows(budget, data, buckets * run_rows_, sums_.count);
   }
   bounds_ = column_.lengths;
