@@ -353,7 +353,7 @@ TEST_P(NearestJoins, memory_and_arguments_are_checked) {
   request.resources.memory_limit = 1000;
   EXPECT_EQ(run(request).status.code, StatusCode::kMemoryLimit);
   request.resources.memory_limit = 0;
-  for (const std::uint64_t k : {std::uint64_t{0}, kMostNeighbors + 1})
+  for (const std::uint64_t k : {std::uint64_t{0}, kMaxRows + 1})
     EXPECT_EQ(run(request.asking(Output::nearest(k))).status.code, StatusCode::kInvalidArgument);
   select(request, PairSelection::kUnordered);
   EXPECT_EQ(run(request).status.code, StatusCode::kInvalidArgument);

@@ -246,6 +246,24 @@ TEST_P(TreesInParts, of_many_rows_in_a_file_are_those_of_rows_in_memory) {
     }
 }
 
+/// Core distances are those of rows further away than a query may ask for, which devices leave to
+/// the CPU.
+TEST(TreesOfTheCpu, with_more_min_points_than_neighbors_can_be_asked_for) {
+  if (kSanitized) GTEST_SKIP() << "too long under a sanitizer";
+  Random random(3112);
+  const std::uint64_t rows = kMostNeighbors + 100, min_points = kMostNeighbors + 50;
+  const Points points =
+      Points(2, make_values(Shape::kClustered, random, rows, 2)).with_ids(shuffled_ids(rows));
+  JoinRequest request = make_tree_request(points, Metric::kL2, min_points);
+  const RunResult whole = run_join(*cpu_engine(), request);
+  ASSERT_EQ(whole.pairs.size(), rows - 1);
+  MemoryFile file;
+  StoredPoints stored(points, 10);
+  put_in_file(&request, stored, file);
+  request.resources.memory_limit = 64u << 20;
+  expect_edges(run_join(*cpu_engine(), request), whole.pairs);
+}
+
 class TreesBeyondDevices : public EngineTest {};
 GPUJOIN_ON_DEVICES(TreesBeyondDevices);
 

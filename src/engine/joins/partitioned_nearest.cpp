@@ -82,8 +82,8 @@ void PartitionedNearest::begin() {
                      request_.resources.scratch, *dividers_);
   right_side_.emplace(*budget_, request_.right(), cut_.column, rows, memory,
                       request_.resources.scratch, *dividers_);
-  merged_distances_.reserve(2 * k_ + 2);
-  merged_ids_.reserve(2 * k_ + 2);
+  merged_distances_.reserve(k_);
+  merged_ids_.reserve(k_);
 }
 
 /// Divides some more rows; true when all are divided.

@@ -97,9 +97,6 @@ void PartitionedTree::open_cores() {
   const std::uint64_t others = request_.min_points() - 1;
   std::fill(cores_.begin(), cores_.end(), others == 0 ? 0 : HUGE_VAL);
   if (others == 0 || others >= rows()) return begin_parts();
-  if (others > kMostNeighbors)
-    throw MemoryLimitExceeded{rows() * (row_bytes_held() + point_bytes(data_)),
-                              request_.resources.memory_limit};
   JoinRequest nearest = request_.asking({request_.metric(), DBL_MAX}, Output::nearest(others));
   nearest.sides = Sides::one(data_, PairSelection::kDistinct);
   nearest.knobs.batch_pairs = 0;

@@ -43,10 +43,9 @@ Status check_top(const JoinRequest& request) {
 
 Status check_neighbors(const JoinRequest& request) {
   const std::uint64_t k = request.neighbors();
-  if (k == 0 || k > kMostNeighbors)
-    return make_status(StatusCode::kInvalidArgument, "Ask for 1 to 10000 neighbors.",
-                       "k must be from 1 to %llu: %llu",
-                       static_cast<unsigned long long>(kMostNeighbors),
+  if (k == 0 || k > kMaxRows)
+    return make_status(StatusCode::kInvalidArgument, "Ask for 1 neighbor or more.",
+                       "k must be from 1 to %llu: %llu", static_cast<unsigned long long>(kMaxRows),
                        static_cast<unsigned long long>(k));
   if (request.pairs() == PairSelection::kUnordered)
     return make_status(StatusCode::kInvalidArgument, nullptr,

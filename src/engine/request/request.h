@@ -190,6 +190,8 @@ struct Top {
   bool parts_of_one = false;
 };
 
+/// The most that a query may ask for, which keeps all neighbours of a row together. Core distances
+/// of a spanning tree in parts may be those of further ones.
 inline constexpr std::uint64_t kMostNeighbors = 10000;
 
 /// What Output::kStableClusters names the cluster of rows that are noise.
@@ -232,7 +234,7 @@ class Output {
     output.sums_ = sums;
     return output;
   }
-  /// For each left row the `k` right rows, 1 .. kMostNeighbors, that come first by (distance, id),
+  /// For each left row the `k` right rows, 1 or more, that come first by (distance, id),
   /// among those within eps, with their distances; fewer where there are no more. In a self-join
   /// kDistinct leaves out the row itself, and there is no kUnordered. With a `left_block` an engine
   /// that can finds those of so many consecutive left rows before those of the next ones, but for
