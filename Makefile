@@ -14,7 +14,6 @@ ifneq ($(filter $(OURS),$(MAKECMDGOALS)),)
 $(filter-out $(OURS),$(MAKECMDGOALS)): ; @$(MAKE) --no-print-directory $@
 
 CMAKE_UNIT = cmake -S . -DCMAKE_BUILD_TYPE=Debug -DGPUJOIN_WERROR=$(if $(WERROR),ON,OFF)
-CTEST = ctest -j $(shell nproc) --output-on-failure --no-tests=error --test-dir
 FORMATTED = $(wildcard $(foreach suffix,cpp h cu cuh,src/*/*.$(suffix) src/*/*/*.$(suffix) cuda/*.$(suffix) cuda/*/*.$(suffix) test/*/*.$(suffix)))
 
 check: ; @test/check
@@ -38,20 +37,21 @@ dist:
 
 unit:
 	@$(CMAKE_UNIT) -B build/unit >/dev/null && cmake --build build/unit -j $(shell nproc) --target gpujoin_unit
-	$(CTEST) build/unit
+	test/unit/run build/unit
 
 sanitize:
 	@$(CMAKE_UNIT) -B build/sanitize -DGPUJOIN_SANITIZE=ON >/dev/null && \
 	  cmake --build build/sanitize -j $(shell nproc) --target gpujoin_unit
-	$(CTEST) build/sanitize
+	test/unit/run build/sanitize
 
 # What threads share: tests of joins, sorts, interrupts and early ends with several workers, and of the service; twenty
 # times slower.
-THREADED = ^Service|ParallelSort|EngineContract|EngineInterrupts|JoinBatches|several_workers|several_threads|come_together|SideSlots|[Aa]head|TopkJoins.can_be
+THREADED = *Service*:*ParallelSort*:*EngineContract*:*EngineInterrupts*:*JoinBatches*:*several_workers*:*several_threads*:$\
+  *come_together*:*SideSlots*:*PartAhead*:*_at_any_time*
 tsan:
-	@$(CMAKE_UNIT) -B build/tsan -DGPUJOIN_SANITIZE=thread >/dev/null && \
+	@$(CMAKE_UNIT) -B build/tsan -DGPUJOIN_SANITIZE=thread -DGPUJOIN_UNIT_TESTS='$(THREADED)' >/dev/null && \
 	  cmake --build build/tsan -j $(shell nproc) --target gpujoin_unit
-	$(CTEST) build/tsan -R '$(THREADED)'
+	test/unit/run build/tsan '$(THREADED)'
 
 format: ; clang-format -i $(FORMATTED)
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <cstdio>
-#include <cub/cub.cuh>
+#include <cub/device/device_radix_sort.cuh>
 #include <numeric>
 #include <utility>
 

@@ -1,9 +1,10 @@
 #include <thrust/iterator/counting_iterator.h>
 
 #include <algorithm>
-#include <cub/cub.cuh>
+#include <cub/device/device_select.cuh>
 
 #include "cuda/boxes/box_walk.h"
+#include "cuda/device/add_up.h"
 #include "cuda/device/kernel_helpers.cuh"
 #include "cuda/device/tuning.h"
 

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <cub/cub.cuh>
+#include <cub/device/device_scan.cuh>
 
 #include "cuda/clusters/cluster_walk.h"
 #include "cuda/device/kernel_helpers.cuh"

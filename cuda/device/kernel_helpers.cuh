@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cub/cub.cuh>
 
 #include "core/thread_number.h"
 #include "cuda/device/memory.h"
@@ -25,29 +24,20 @@ __device__ inline std::uint64_t global_thread() {
 __device__ inline std::uint64_t global_threads() { return thread_number(gridDim.x, blockDim.x, 0); }
 
 /// Adds every thread's `value` to *sum, with one atomic operation for each thread block of
-/// `Threads`.
+/// `Threads`. CUB has a sum over a block, too, which would take each file of kernels as long again
+/// to compile.
 template <unsigned Threads = kBlockThreads>
 __device__ inline void add_over_block(unsigned long long value, unsigned long long* sum) {
-  using Reduce = cub::BlockReduce<unsigned long long, Threads>;
-  __shared__ typename Reduce::TempStorage storage;
-  const unsigned long long block = Reduce(storage).Sum(value);
-  if (threadIdx.x == 0 && block > 0) atomicAdd(sum, block);
+  constexpr unsigned kWarp = 32;
+  static_assert(Threads % kWarp == 0);
+  __shared__ unsigned long long block;
+  if (threadIdx.x == 0) block = 0;
   __syncthreads();
-}
-
-/// offsets[i] = counts[0] + .. + counts[i - 1], of `items`. Asynchronous. Throws CudaError or
-/// MemoryLimitExceeded.
-inline void add_up(MemoryBudget& budget, const std::uint32_t* counts, std::uint64_t* offsets,
-                   std::uint64_t items, cudaStream_t stream) {
-  std::size_t bytes = 0;
-  const auto scan = [&](void* scratch) {
-    check(cub::DeviceScan::ExclusiveScan(scratch, bytes, counts, offsets, ::cuda::std::plus<>{},
-                                         std::uint64_t{0}, items, stream),
-          "adding up counts");
-  };
-  scan(nullptr);
-  DeviceBuffer<unsigned char> scratch(budget, bytes, stream);
-  scan(scratch.data());
+  for (unsigned offset = kWarp / 2; offset > 0; offset /= 2)
+    value += __shfl_down_sync(~0u, value, offset);
+  if (threadIdx.x % kWarp == 0 && value > 0) atomicAdd(&block, value);
+  __syncthreads();
+  if (threadIdx.x == 0 && block > 0) atomicAdd(sum, block);
 }
 
 }  // namespace gpujoin::cuda

@@ -1,8 +1,9 @@
 #include <algorithm>
-#include <cub/cub.cuh>
+#include <cub/device/device_radix_sort.cuh>
 #include <numeric>
 
 #include "core/pair_sink.h"
+#include "cuda/device/add_up.h"
 #include "cuda/device/kernel_helpers.cuh"
 #include "cuda/device/tuning.h"
 #include "cuda/grid/grid_walk.h"

@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <cmath>
-#include <cub/cub.cuh>
+#include <cub/device/device_radix_sort.cuh>
 #include <vector>
 
 #include "cuda/device/kernel_helpers.cuh"

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cub/cub.cuh>
+#include <cub/device/device_radix_sort.cuh>
 #include <vector>
 
 #include "core/tile_screen.h"

@@ -1,4 +1,5 @@
 #include <cfloat>
+#include <cub/block/block_reduce.cuh>
 
 #include "cuda/device/kernel_helpers.cuh"
 #include "cuda/grid/range_walk.cuh"

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cub/device/device_merge_sort.cuh>
+#include <cub/device/device_radix_sort.cuh>
 
 #include "cuda/device/kernel_helpers.cuh"
 #include "cuda/top/top_selection.h"
