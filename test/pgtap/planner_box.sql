@@ -136,8 +136,8 @@ SELECT cmp_ok(property('Rechecked Pairs', 'SELECT l.id, r.id FROM areas l JOIN a
 -- Of a long value only the beginning is read.
 CREATE TABLE long (id int, g geometry);
 ALTER TABLE long ALTER g SET STORAGE external;
-INSERT INTO long SELECT i, ST_Buffer(ST_MakePoint(i % 7, i % 5), 1 + i % 3, 200) FROM generate_series(1, 20) i;
-INSERT INTO long SELECT 30 + i, ST_Buffer(ST_MakePoint(i % 7, i % 5), 1, 200 + i) FROM generate_series(1, 3) i;
+INSERT INTO long SELECT i, ST_Buffer(ST_MakePoint(i % 7, i % 5), 1 + i % 3, 60) FROM generate_series(1, 20) i;
+INSERT INTO long SELECT 30 + i, ST_Buffer(ST_MakePoint(i % 7, i % 5), 1, 60 + i) FROM generate_series(1, 3) i;
 ANALYZE long;
 SELECT same_rows(format(query, clause, 'long'), true, format('long values, %s: %s', name, clause))
 FROM kinds, unnest('{"l.g && r.g","ST_Intersects(l.g, r.g)","ST_DWithin(l.g, r.g, 0.5)"}'::text[]) clause;

@@ -10,11 +10,11 @@ SET jit = off;
 
 -- Places all over the Earth, around the poles, on both sides of the date line, in a town, exactly 0.01 degrees apart, and some twice.
 CREATE TABLE places (id int PRIMARY KEY, kind text, lat float8, lon float8, r float8, odd float8, e earth, v float8[], s float4[], p point);
-INSERT INTO places (id, kind, lon, lat) SELECT i, 'earth', i * 137.50776 - floor(i * 137.50776 / 360) * 360 - 180, degrees(asin(2 * (i - 0.5) / 40 - 1))
-  FROM generate_series(1, 40) i;
+INSERT INTO places (id, kind, lon, lat) SELECT i, 'earth', i * 137.50776 - floor(i * 137.50776 / 360) * 360 - 180, degrees(asin(2 * (i - 0.5) / 26 - 1))
+  FROM generate_series(1, 26) i;
 INSERT INTO places (id, kind, lon, lat) SELECT 100 + i, 'pole', i * 61 % 360 - 180, (90 - i * 0.002) * (i % 2 * 2 - 1) FROM generate_series(1, 14) i;
 INSERT INTO places (id, kind, lon, lat) SELECT 200 + i, 'date line', (180 - i * 0.0007) * (i % 2 * 2 - 1), i * 37 % 100 * 0.001 + 10 FROM generate_series(1, 14) i;
-INSERT INTO places (id, kind, lon, lat) SELECT 300 + i, 'town', 10 + i * 7 % 31 * 0.001, 50 + i * 5 % 29 * 0.001 FROM generate_series(1, 35) i;
+INSERT INTO places (id, kind, lon, lat) SELECT 300 + i, 'town', 10 + i * 7 % 31 * 0.001, 50 + i * 5 % 29 * 0.001 FROM generate_series(1, 22) i;
 INSERT INTO places (id, kind, lon, lat) SELECT 400 + i, 'corner', x, y
   FROM (VALUES (1, 0, 0), (2, 0, 90), (3, 45, 90), (4, 0, -90), (5, 180, 0), (6, -180, 0), (7, 180, 90), (8, 90, 0), (9, 179.9999999, 0), (10, 0, 0.0000001)) c(i, x, y);
 INSERT INTO places (id, kind, lon, lat) SELECT 500 + i, 'line', i * 0.01, 0 FROM generate_series(1, 9) i;

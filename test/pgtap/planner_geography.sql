@@ -34,7 +34,7 @@ FROM unnest('{0,0.0005,0.02,500,111319.490793,2500000,15000001,20003930,Infinity
 -- Radii that are the distances of two places, from millimetres to antipodes.
 INSERT INTO conditions
 SELECT format('%s of %s and %s', comparison, l.id, r.id), format('ST_Distance(l.g, r.g) %s %L::float8', comparison, ST_Distance(l.g, r.g))
-FROM generate_series(1, 60) i JOIN places l ON l.id = i * 53 % 411 JOIN places r ON r.id = (i * 97 + 1) % 411, unnest('{<,<=}'::text[]) comparison;
+FROM generate_series(1, 20) i JOIN places l ON l.id = i * 53 % 411 JOIN places r ON r.id = (i * 97 + 1) % 411, unnest('{<,<=}'::text[]) comparison;
 INSERT INTO conditions VALUES ('<', 'ST_Distance(l.g, r.g) < 111319.49079327358'), ('<=', 'ST_Distance(l.g, r.g) <= 111319.49079327358'),
   ('turned round', '500 >= ST_Distance(r.g, l.g, false)'), ('<->', 'l.g <-> r.g < 5000'), ('sphere', 'ST_Distance(l.g, r.g, false) < 90000'),
   ('DistanceSphere', 'ST_DistanceSphere(l.g::geometry, r.g::geometry) < 3000'), ('negative', 'ST_Distance(l.g, r.g) < -1'),
