@@ -38,6 +38,7 @@ __device__ inline void add_over_block(unsigned long long value, unsigned long lo
   if (threadIdx.x % kWarp == 0 && value > 0) atomicAdd(&block, value);
   __syncthreads();
   if (threadIdx.x == 0 && block > 0) atomicAdd(sum, block);
+  __syncthreads();
 }
 
 }  // namespace gpujoin::cuda

@@ -124,6 +124,7 @@ TEST_P(SpanningTree, is_the_same_by_several_threads_and_in_little_memory) {
   for (std::uint64_t i = 0; i < 2000; ++i) values[i] = std::round(values[i]);
   const Points points = Points(2, values).with_ids(shuffled(random, rows));
   for (const std::uint64_t min_points : {1u, 5u, 30u}) {
+    if (kSanitized && min_points != 5) continue;  // its threads do the same for each
     JoinRequest request = make_tree_request(points, Metric::kL2, min_points);
     request.resources.threads = 1;
     const RunResult one = run_join(engine(), request);
