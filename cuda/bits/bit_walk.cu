@@ -4,7 +4,6 @@
 #include "core/pair_sink.h"
 #include "cuda/bits/bit_walk.h"
 #include "cuda/device/add_up.h"
-#include "cuda/device/kernel_helpers.cuh"
 #include "cuda/device/tuning.h"
 #include "engine/strategy/bit_strategy.h"
 #include "engine/strategy/choose_strategy.h"

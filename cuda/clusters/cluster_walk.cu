@@ -2,7 +2,6 @@
 #include <cub/device/device_scan.cuh>
 
 #include "cuda/clusters/cluster_walk.h"
-#include "cuda/device/kernel_helpers.cuh"
 #include "cuda/device/tuning.h"
 
 namespace gpujoin::cuda {

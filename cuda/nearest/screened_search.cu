@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "core/tile_screen.h"
-#include "cuda/device/kernel_helpers.cuh"
 #include "cuda/device/tuning.h"
 #include "cuda/nearest/screened_kernels.h"
 #include "cuda/nearest/screened_search.h"

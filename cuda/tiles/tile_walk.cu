@@ -4,7 +4,6 @@
 #include "core/pair_sink.h"
 #include "core/threshold.h"
 #include "cuda/device/add_up.h"
-#include "cuda/device/kernel_helpers.cuh"
 #include "cuda/device/tuning.h"
 #include "cuda/tiles/tile_walk.h"
 
