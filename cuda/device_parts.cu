@@ -38,8 +38,9 @@ std::uint64_t device_bytes(const JoinRequest& request, std::uint64_t rows) {
                  request.sums()->integer_columns + 1 + row_words(*request.sums()))
           : 0;
   const std::uint64_t clusters = request.output() == Output::kClusters ? kClusterRowBytes : 0;
+  const std::uint64_t ids = request.output() == Output::kTotal ? 0 : 2 * sizeof(std::int64_t);
   return rows * (2 * columns * scalar_bytes(request.left().scalar) + directions + scores + sums +
-                 clusters + 3 * (8 + 4) + 2 * 8 + 4 + 8) +
+                 clusters + 3 * (8 + 4) + ids + 4 + 8) +
          references * request.left().dims * sizeof(double) + (std::uint64_t{1} << 20);
 }
 
@@ -56,25 +57,24 @@ std::uint64_t memory_of_points(const JoinRequest& request, const DeviceContext& 
   return context.available_bytes(request.resources.device_memory_limit, more_bytes) / 2;
 }
 
-/// How many rows a part may have, two of which are on the device, where rows take so many bytes,
-/// and a join by itself. Throws MemoryLimitExceeded where that is too little for any.
-std::uint64_t rows_of_parts(const JoinRequest& request, const DeviceContext& context,
-                            std::uint64_t one_row, std::uint64_t fixed) {
-  const std::uint64_t bytes = memory_of_points(request, context);
+/// How many rows a part may have, two of which are on the device, where they may take `bytes`, a
+/// row takes so many, and a join by itself. Throws MemoryLimitExceeded where that is too little for
+/// any.
+std::uint64_t rows_of_parts(std::uint64_t bytes, std::uint64_t one_row, std::uint64_t fixed) {
   if (bytes < fixed + kFewestRows * one_row)
     throw MemoryLimitExceeded{2 * (fixed + kFewestRows * one_row), 2 * bytes};
   return (bytes - fixed) / one_row / 2;
 }
 
-std::uint64_t rows_of_points(const JoinRequest& request, const DeviceContext& context) {
+std::uint64_t rows_of_points(const JoinRequest& request, std::uint64_t bytes) {
   const std::uint64_t fixed = device_bytes(request, 0);
-  return rows_of_parts(request, context, device_bytes(request, 1) - fixed, fixed);
+  return rows_of_parts(bytes, device_bytes(request, 1) - fixed, fixed);
 }
 
 /// The same for joins of nearest rows.
-std::uint64_t rows_of_nearest(const JoinRequest& request, const DeviceContext& context) {
+std::uint64_t rows_of_nearest(const JoinRequest& request, std::uint64_t bytes) {
   const std::uint64_t rows = request.sides.rows();
-  return rows_of_parts(request, context, (nearest_device_bytes(request) + rows - 1) / rows, 0);
+  return rows_of_parts(bytes, (nearest_device_bytes(request) + rows - 1) / rows, 0);
 }
 
 class DeviceParts final : public PartJoins {
@@ -124,9 +124,16 @@ class DeviceParts final : public PartJoins {
   /// Joins of boxes have their own way with what does not fit on the device.
   std::uint64_t rows_on_device() const {
     if (request_.shape() == Shape::kBoxes) return kMaxRows;
-    if (request_.output() == Output::kNearest)
-      return rows_of_nearest(request_, resources_->context);
-    return rows_of_points(request_, resources_->context);
+    const std::uint64_t bytes = memory_of_points(request_, resources_->context);
+    if (request_.output() == Output::kNearest) return rows_of_nearest(request_, bytes);
+    return rows_of_points(request_, only_counts() ? 2 * bytes : bytes);
+  }
+
+  /// Whether a walk has no batches, and needs nothing else but the points.
+  bool only_counts() const {
+    return request_.output() == Output::kTotal &&
+           plan_->index.strategy.index != IndexMethod::kTiles &&
+           request_.knobs.work_order != WorkOrder::kSorted;
   }
 
   std::uint64_t rows_on_host() const {
@@ -184,15 +191,17 @@ std::unique_ptr<Join> open_tree_in_parts(const JoinRequest& request, const Devic
     return spanning_device_bytes(tree);
   };
   const std::uint64_t fixed = bytes(0), one_row = bytes(1) - fixed;
-  if (memory_of_points(request, context) < fixed + kFewestRows * one_row)
+  const std::uint64_t memory = memory_of_points(request, context);
+  if (memory < fixed + kFewestRows * one_row)
     throw Unable{"the device has no room for spanning trees of so many rows"};
-  const PartSize size{host_row_bytes(request), rows_of_parts(request, context, one_row, fixed)};
+  const PartSize size{host_row_bytes(request), rows_of_parts(memory, one_row, fixed)};
   return std::make_unique<PartitionedTree>(request, size, std::move(joins));
 }
 
 std::unique_ptr<Join> open_clusters_in_parts(const JoinRequest& request,
                                              const DeviceContext& context, OpenJoin joins) {
-  const PartSize size{host_row_bytes(request), rows_of_points(request, context)};
+  const PartSize size{host_row_bytes(request),
+                      rows_of_points(request, memory_of_points(request, context))};
   return std::make_unique<PartitionedClusters>(request, choose_cluster_cut(request, kWalkCosts),
                                                size, std::move(joins));
 }

@@ -44,10 +44,10 @@ Status guarded(const Body& body) {
   } catch (const MemoryLimitExceeded& e) {
     return make_status(StatusCode::kMemoryLimit,
                        "Raise gpujoin.host_memory_limit or join fewer rows.",
-                       "the join needs at least %llu MB of memory beside its data, and "
-                       "gpujoin.host_memory_limit leaves it %llu MB",
-                       static_cast<unsigned long long>((e.needed_bytes >> 20) + 1),
-                       static_cast<unsigned long long>(e.limit_bytes >> 20));
+                       "the join needs at least %llu kB of memory beside its data, and "
+                       "gpujoin.host_memory_limit leaves it %llu kB",
+                       static_cast<unsigned long long>((e.needed_bytes >> 10) + 1),
+                       static_cast<unsigned long long>(e.limit_bytes >> 10));
   } catch (const std::bad_alloc&) {
     return make_status(StatusCode::kOutOfMemory,
                        "Lower gpujoin.host_memory_limit, or join fewer rows at a time.",

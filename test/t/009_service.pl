@@ -296,7 +296,8 @@ SQL
   ok(wait_until($Session::DEADLINE, sub { cpu_seconds($service) > 0.5 }), 'a long join is at work in the service');
   is(threads($pid), 1, 'not in the session');
   ok(wait_until($Session::DEADLINE, sub { $node->safe_psql('postgres', $event) eq 'Extension' }),
-    'pg_stat_activity says that the session waits');
+    'pg_stat_activity says that the session waits') or diag(map { $node->safe_psql('postgres', $_) }
+    "SELECT state, wait_event_type, wait_event FROM pg_stat_activity WHERE pid = $pid", 'SELECT * FROM gpu_running_joins()');
   $node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
   is($session->result->{state}, '57014', 'it is cancelled');
   check_timeouts($session, $endless, 'a timeout of a join in the service', 1, 30, 200, 700);

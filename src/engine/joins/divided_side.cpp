@@ -8,9 +8,12 @@
 namespace gpujoin {
 namespace {
 
-constexpr std::uint64_t kTurnRows = std::uint64_t{1} << 20;    // of a worker
-constexpr std::uint64_t kCopiedRows = std::uint64_t{1} << 16;  // by a worker at a time
+constexpr std::uint64_t kTurnRows = std::uint64_t{1} << 18;  // of a share
+constexpr std::uint64_t kSharesOfWorker = 4;  // since workers do not all come as far in a time
+constexpr std::uint64_t kFoundRows = 256;     // whose buckets are looked for at a time
+constexpr std::uint64_t kCopiedRows = std::uint64_t{1} << 14;  // by a worker at a time
 constexpr std::uint64_t kSampledValues = std::uint64_t{1} << 16;
+constexpr std::uint64_t kSampledOfBucket = 512;  // so that a bucket is seldom an eighth larger
 
 }  // namespace
 
@@ -55,7 +58,8 @@ DividedSide::DividedSide(MemoryBudget& budget, const Dataset& data, CutColumn co
   for (std::size_t i = 0; i < buckets_.size(); ++i) buckets_[i].first = i * run_rows_;
   if (data.file != nullptr) return;
   constexpr std::uint64_t kRowsOfPiece = 24;  // so that pieces take little memory beside rows
-  shares_ = std::clamp<std::uint64_t>(data.rows / kRowsOfPiece / buckets_.size(), 1, pool.size());
+  shares_ = std::clamp<std::uint64_t>(data.rows / kRowsOfPiece / buckets_.size(), 1,
+                                      kSharesOfWorker * pool.size());
   share_rows_ = (data.rows + shares_ - 1) / shares_;
   pieces_.resize(shares_ * buckets_.size());
 }
@@ -63,7 +67,7 @@ DividedSide::DividedSide(MemoryBudget& budget, const Dataset& data, CutColumn co
 /// Equal shares of a sample.
 void DividedSide::choose_bounds(std::uint64_t buckets) {
   const Dataset& sample = in_memory(data_);
-  const std::uint64_t count = std::min(sample.rows, kSampledValues);
+  const std::uint64_t count = std::min({sample.rows, kSampledValues, kSampledOfBucket * buckets});
   std::vector<double> values(count);
   for (std::uint64_t i = 0; i < count; ++i)
     values[i] = bounds_of(sample, sample.rows * i / count).low;
@@ -88,15 +92,27 @@ Extent DividedSide::bounds_of(const Dataset& data, std::uint64_t row) const {
   return {bound(column_.low), bound(column_.high)};
 }
 
-/// How many bounds are no larger than the value. The search has no branch: values come in any
-/// order, and a processor would guess every second one wrong.
-std::size_t DividedSide::bucket_of(const Extent& bounds) const {
-  const double* first = bounds_.data();
-  std::size_t count = bounds_.size();
-  for (; count > 1; count -= count / 2)
-    first += count / 2 * static_cast<std::size_t>(first[count / 2 - 1] <= bounds.low);
-  if (count == 1) first += static_cast<std::size_t>(*first <= bounds.low);
-  return static_cast<std::size_t>(first - bounds_.data());
+/// How many bounds are no larger than the low value. The search has no branch: values come in any
+/// order, and a processor would guess every second one wrong. Values that are looked for together
+/// do not wait for each other.
+void DividedSide::find_buckets(const Extent* extents, std::uint64_t rows,
+                               std::uint32_t* buckets) const {
+  constexpr std::uint64_t kTogether = 8;
+  const double* const bounds = bounds_.data();
+  for (std::uint64_t first = 0; first < rows; first += kTogether) {
+    double values[kTogether];
+    std::uint32_t places[kTogether] = {};
+    for (std::uint64_t i = 0; i < kTogether; ++i)
+      values[i] = extents[std::min(first + i, rows - 1)].low;
+    const auto step = [&](std::uint32_t half) {
+      for (std::uint64_t i = 0; i < kTogether; ++i)
+        places[i] += half * static_cast<std::uint32_t>(bounds[places[i] + half - 1] <= values[i]);
+    };
+    auto count = static_cast<std::uint32_t>(bounds_.size());
+    for (; count > 1; count -= count / 2) step(count / 2);
+    if (count == 1) step(1);
+    std::copy_n(places, std::min(kTogether, rows - first), buckets + first);
+  }
 }
 
 bool DividedSide::divide() {
@@ -138,11 +154,18 @@ void DividedSide::visit_turn(const Visit& visit) {
   pool_.parallel_for(shares_, [&](std::size_t share, unsigned) {
     const std::uint64_t begin = share * share_rows_ + first;
     const std::uint64_t end = std::min({data_.rows, begin + turn, (share + 1) * share_rows_});
-    Piece* const pieces = pieces_.data() + share * buckets_.size();
-    for (std::uint64_t row = begin; row < end; ++row) {
-      const Extent bounds = bounds_of(data_, row);
-      visit(pieces[bucket_of(bounds)], bounds, row);
+    // Threads would write into each other's cache lines where shares meet.
+    Piece* const kept = pieces_.data() + share * buckets_.size();
+    std::vector<Piece> pieces(kept, kept + buckets_.size());
+    Extent extents[kFoundRows];
+    std::uint32_t buckets[kFoundRows];
+    for (std::uint64_t row = begin; row < end; row += kFoundRows) {
+      const std::uint64_t count = std::min(kFoundRows, end - row);
+      for (std::uint64_t i = 0; i < count; ++i) extents[i] = bounds_of(data_, row + i);
+      find_buckets(extents, count, buckets);
+      for (std::uint64_t i = 0; i < count; ++i) visit(pieces[buckets[i]], extents[i], row + i);
     }
+    std::copy(pieces.begin(), pieces.end(), kept);
   });
   done_ += turn;
 }
@@ -186,9 +209,17 @@ void DividedSide::move_chunk(std::uint64_t number) {
   const std::uint64_t rows = rows_of_chunk(data_, number), bytes = point_bytes(data_);
   const std::uint32_t keys = data_.key_columns;
   load_chunk(data_, number, chunk_);
+  Extent extents[kFoundRows];
+  std::uint32_t buckets[kFoundRows];
   for (std::uint64_t row = 0; row < rows; ++row) {
-    const Extent bounds = bounds_of(chunk_.view, row);
-    Bucket& bucket = buckets_[bucket_of(bounds)];
+    const std::uint64_t found = row % kFoundRows;
+    if (found == 0) {
+      const std::uint64_t count = std::min(kFoundRows, rows - row);
+      for (std::uint64_t i = 0; i < count; ++i) extents[i] = bounds_of(chunk_.view, row + i);
+      find_buckets(extents, count, buckets);
+    }
+    const Extent& bounds = extents[found];
+    Bucket& bucket = buckets_[buckets[found]];
     const std::uint64_t place = bucket.first + bucket.rows++;
     runs_.ids[place] = chunk_.ids[row];
     std::memcpy(runs_.coordinates.data() + place * bytes, point(chunk_.view, row), bytes);

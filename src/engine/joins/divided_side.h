@@ -100,7 +100,7 @@ class DividedSide {
   };
 
   void choose_bounds(std::uint64_t buckets);
-  std::size_t bucket_of(const Extent& bounds) const;
+  void find_buckets(const Extent* extents, std::uint64_t rows, std::uint32_t* buckets) const;
   template <class Visit>
   void visit_turn(const Visit& visit);
   void place_lists();
@@ -124,7 +124,7 @@ class DividedSide {
 
   // In memory.
   WorkerPool& pool_;
-  std::uint64_t shares_ = 1, share_rows_ = 0;  ///< a worker has consecutive rows
+  std::uint64_t shares_ = 1, share_rows_ = 0;  ///< each of consecutive rows
   std::vector<Piece> pieces_;                  ///< [shares][buckets]
   Buffer<std::uint32_t> rows_;                 ///< by bucket
 
