@@ -115,10 +115,7 @@ class DeviceParts final : public PartJoins {
     return range_join(part);
   }
 
-  void enforce_limits(bool enforced) override {
-    resources_->host.enforce(enforced);
-    resources_->device.enforce(enforced);
-  }
+  void enforce_limits(bool enforced) override { resources_->enforce_limits(enforced); }
 
  private:
   /// Joins of boxes have their own way with what does not fit on the device.

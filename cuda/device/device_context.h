@@ -86,6 +86,12 @@ struct JoinResources {
                 const std::shared_ptr<HostBudget>& whole)
       : context(on), host(whole), device(request.resources.device_memory_limit) {}
 
+  /// See MemoryBudget::enforce().
+  void enforce_limits(bool enforced) {
+    host.enforce(enforced);
+    device.enforce(enforced);
+  }
+
   DeviceContext& context;
   HostBudget host;
   MemoryBudget device;

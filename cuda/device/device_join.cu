@@ -28,6 +28,7 @@ Progress DeviceJoin::advance(ResultBatch* batch) {
   const Progress progress = move_on(batch);
   if (progress != Progress::kBatch) return progress;
   if (request_.output() != Output::kTotal) name(batch);
+  if (request_.resources.soft_limits) resources_->enforce_limits(false);
   ++stats_.batches;
   stats_.pairs += batch->pair_count;
   return progress;

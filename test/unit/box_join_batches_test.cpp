@@ -135,19 +135,25 @@ TEST_P(BoxJoinBatches, every_memory_limit_is_kept_or_refused) {
          limit *= 1.5) {
       JoinRequest join = request(method, 500);
       join.resources.memory_limit = static_cast<std::uint64_t>(limit);
-      const std::int64_t before = live_allocations();
-      {
-        const RunResult result = run_join(engine(), join);
-        EXPECT_LE(result.stats.memory_peak, join.resources.memory_limit);
-        if (result.status.code == StatusCode::kMemoryLimit) {
-          ++refused;
-          EXPECT_STRNE(result.status.hint, "");
-        } else {
-          ++served;
-          EXPECT_TRUE(matches_oracle(result, join, oracle_));
+      for (const bool soft : {false, true}) {
+        join.resources.soft_limits = soft;
+        const std::int64_t before = live_allocations();
+        {
+          const RunResult result = run_join(engine(), join);
+          if (!soft) {
+            EXPECT_LE(result.stats.memory_peak, join.resources.memory_limit);
+          }
+          if (result.status.code == StatusCode::kMemoryLimit) {
+            ++refused;
+            EXPECT_STRNE(result.status.hint, "");
+            EXPECT_TRUE(!soft || result.stats.batches == 0);
+          } else {
+            ++served;
+            EXPECT_TRUE(matches_oracle(result, join, oracle_));
+          }
         }
+        expect_no_leak(engine(), before);
       }
-      expect_no_leak(engine(), before);
     }
     EXPECT_GT(refused, 0);
     EXPECT_GT(served, 0);

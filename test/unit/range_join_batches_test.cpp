@@ -171,14 +171,20 @@ TEST_P(RangeJoinBatches, every_memory_limit_is_kept_or_refused) {
        limit *= 1.3) {
     JoinRequest join = request(500);
     join.resources.memory_limit = static_cast<std::uint64_t>(limit);
-    const RunResult result = run_join(engine(), join);
-    EXPECT_LE(result.stats.memory_peak, join.resources.memory_limit);
-    if (result.status.code == StatusCode::kMemoryLimit) {
-      ++refused;
-      continue;
+    for (const bool soft : {false, true}) {
+      join.resources.soft_limits = soft;
+      const RunResult result = run_join(engine(), join);
+      if (!soft) {
+        EXPECT_LE(result.stats.memory_peak, join.resources.memory_limit);
+      }
+      if (result.status.code == StatusCode::kMemoryLimit) {
+        ++refused;
+        EXPECT_TRUE(!soft || result.stats.batches == 0);
+        continue;
+      }
+      ++served;
+      EXPECT_TRUE(matches_oracle(result, join, oracle_));
     }
-    ++served;
-    EXPECT_TRUE(matches_oracle(result, join, oracle_));
   }
   EXPECT_GT(refused, 0);
   EXPECT_GT(served, 0);

@@ -22,7 +22,10 @@ class MemoryBudget {
       : limit_(0), whole_(std::move(whole)) {}
 
   /// While it is not enforced, what exceeds the limit is taken all the same.
-  void enforce(bool enforced) { enforced_ = enforced; }
+  void enforce(bool enforced) {
+    if (whole_) whole_->enforce(enforced);
+    enforced_ = enforced;
+  }
 
   void take(std::uint64_t bytes) {
     if (whole_) whole_->take(bytes);

@@ -361,7 +361,7 @@ struct Resources {
   std::uint32_t threads = 1;       ///< of the host, >= 1
   std::uint64_t memory_limit = 0;  ///< bytes of host memory the engine may hold, 0 = no limit
   std::uint64_t device_memory_limit = 0;  ///< bytes of device memory, 0 = no limit
-  bool soft_limits = false;  ///< a join in parts exceeds them rather than fail after a first batch
+  bool soft_limits = false;  ///< a join exceeds them rather than fail after a first batch
   DeviceNumbers devices;     ///< of which a join uses one or more; devices only
   /// After so long without a batch next_batch on the host returns kInterrupted, for who watches the
   /// join by its statistics; 0: it waits.
