@@ -83,8 +83,8 @@ TEST_P(Clusters, match_brute_force_in_every_shape_and_metric) {
       for (const Metric metric : kMetrics) {
         // Radii with some neighbours, in turns: of some row to its 2nd, 6th and 40th nearest.
         const std::vector<double> distances = distances_of_a_row(points, metric);
-        if (distances.size() >= 40)
-          expect_exact(engine(), points, metric, distances[std::array{1, 5, 39}[turn++ % 3]]);
+        const double eps = distances.size() < 40 ? -1 : distances[std::array{1, 5, 39}[turn++ % 3]];
+        if (eps >= 0 && (!kSanitized || turn % 4 < 2)) expect_exact(engine(), points, metric, eps);
       }
     }
 }

@@ -201,7 +201,7 @@ TEST(PairKeys, joins_in_parts_match_brute_force) {
 
 TEST(PairKeys, joins_by_classes_of_length_match_brute_force) {
   Random random(20261125);
-  for (int round = 0; round < (kSanitized ? 10 : 60); ++round) {
+  for (int round = 0; round < (kSanitized ? 6 : 60); ++round) {
     PairKeys keys = make_keys(random);
     while (keys.intervals == 0) keys = make_keys(random);
     const KeyedJoin join(random, keys, 250, 210);

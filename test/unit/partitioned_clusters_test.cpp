@@ -112,8 +112,10 @@ TEST(PartitionedClusters, equal_rows_and_dense_places) {
   add(130, 0.99, 0);
   add(60, 4, 8);
   const Points points = Points(2, values).with_ids(shuffled_ids(800));
+  int turn = 0;
   for (const Metric metric : kMetrics)
-    for (const double eps : {0.0, 0.02, 1.0, 2.5}) expect_exact(points, metric, eps);
+    for (const double eps : {0.0, 0.02, 1.0, 2.5})
+      if (!kSanitized || turn++ % 3 == 0) expect_exact(points, metric, eps);
 }
 
 TEST(PartitionedClusters, all_equal_rows_take_no_quadratic_time) {
