@@ -91,14 +91,14 @@ const EngineTable* session_cpu() {
 
 bool is_session_cpu(const EngineTable* engine) { return engine == cpu; }
 
-EngineChoice choose_engine(const JoinRequest& request) {
+EngineChoice choose_engine(const JoinRequest& request, bool refuses) {
   const EnginePreference preference = engine_preference();
   const bool on_cpu = preference == EnginePreference::kCpu ||
                       (preference == EnginePreference::kAuto &&
                        (request.keys.count > 0 || !is_worth_a_device(request)));
   if (on_cpu) return {session_cpu(), ""};
   if (const EngineTable* const cuda = get_cuda()) return {cuda, ""};
-  if (preference == EnginePreference::kCuda) raise_status(cuda_failure);
+  if (preference == EnginePreference::kCuda && refuses) raise_status(cuda_failure);
   EngineChoice choice = {session_cpu(), ""};
   strlcpy(choice.fallback, cuda_failure.message, sizeof choice.fallback);
   return choice;

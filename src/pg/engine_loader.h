@@ -30,8 +30,9 @@ struct EngineChoice {
 };
 
 /// Follows gpujoin.engine; under `auto` a device serves joins that are large enough to repay it.
-/// Raises an error when the engine asked for cannot be used.
-EngineChoice choose_engine(const JoinRequest& request);
+/// When the engine asked for cannot be used, raises an error where `refuses`, and else gives the
+/// CPU's.
+EngineChoice choose_engine(const JoinRequest& request, bool refuses);
 
 /// Records what a join took, for the choices that follow.
 void note_join(const EngineTable* engine, const JoinStats& stats);

@@ -17,7 +17,6 @@ NEW_SCHEMA = [
 ABOUT_DATA = ('21', '22')  # classes of errors: cardinality, data
 INTERNAL = 'XX000'  # PostGIS's for coordinates that no projection takes
 DOMAIN = '23514'  # earthdistance's for coordinates that are no place
-UNSUPPORTED = '0A000'
 ABOUT_GEOMETRIES = ('mixed SRID geometries', 'transform: ')  # PostGIS has no code of its own for these
 JOINS = {'nestloop': 'Nested Loop', 'hashjoin': 'Hash ', 'mergejoin': 'Merge '}
 SLOW_TIMES, SLOW_SECONDS = 5, 1.0  # slower than PostgreSQL by so much, and longer than that
@@ -92,9 +91,6 @@ def compare(connection, case, counts=None):
         counts['timeouts'] += 1
         return None
     found = run(connection, case, node=True)
-    if is_for_cpu(connection, found):
-        counts['joins for the CPU'] += 1
-        return None
     if found.state and not without.state:
         reason = excuse(connection, case, found.state)
         if reason:
@@ -116,12 +112,6 @@ def compare(connection, case, counts=None):
             return None
         difference = compare_times(connection, case)
     return difference
-
-
-def is_for_cpu(connection, outcome):
-    """Whether the CUDA engine, the only one of the session, has no such join: under auto the CPU serves."""
-    return ('gpujoin.engine=cuda' in connection.parameters and outcome.state == UNSUPPORTED
-            and outcome.message.startswith(('the device ', 'the CUDA engine ')))
 
 
 def excuse(connection, case, state):

@@ -497,5 +497,10 @@ SELECT same_rows(query, true, 'placeholders ' || row_number() OVER ()) FROM (VAL
   ('SELECT l.id, s.one, s.w FROM a_known l LEFT JOIN (SELECT 1 AS one, m.id, ARRAY[m.x, n.y] AS w FROM b_known m JOIN b_known n
       ON m.id = n.id) s ON ARRAY[l.x, l.y] <-> s.w <= 1')) t(query);
 
+-- What no device can do, or where there is none.
+SET gpujoin.engine = 'cuda';
+SELECT same_rows(format(k.query, 'l.v <-> r.v <= 5', 'a', 'b'), k.uses_node, k.name || ' join under engine = cuda') FROM kinds k;
+RESET gpujoin.engine;
+
 SELECT * FROM finish();
 ROLLBACK;

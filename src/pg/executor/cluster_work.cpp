@@ -78,10 +78,10 @@ bool begin_partition(ClusterSite* site, std::int64_t rows, ScalarType scalar) {
 }
 
 void begin_clusters(ClusterSite* site, std::int64_t rows, const JoinRequest& request,
-                    std::uint64_t bytes, bool may_exhaust) {
+                    std::uint64_t bytes, bool plain_sql) {
   ClusterWork* const work = site->work;
   EngineRun* const run = &work->run;
-  run->may_exhaust = may_exhaust;
+  run->plain_sql = plain_sql;
   run->report.dims = request.left().dims / (request.shape() == Shape::kBoxes ? 2 : 1);
   run->report.dataset_bytes =
       held_bytes(work->points) + static_cast<std::uint64_t>(rows) * sizeof(std::uint32_t) + bytes;
@@ -97,11 +97,11 @@ void start_clusters_engine(ClusterSite* site, std::int64_t rows) {
 }
 
 bool find_clusters(ClusterSite* site, std::int64_t rows, const Dataset& points, PointMetric metric,
-                   double eps, const Output& output, bool may_exhaust) {
+                   double eps, const Output& output, bool plain_sql) {
   EngineRun* const run = &site->work->run;
   const PointsWithin predicate{metric.metric, engine_radius(metric, eps)};
   begin_clusters(site, rows, {Sides::one(points, PairSelection::kAll), predicate, output}, 0,
-                 may_exhaust);
+                 plain_sql);
   name_radius(run, to_string(metric), eps);
   start_clusters_engine(site, rows);
   while (next_engine_batch(run)) take_clusters(run->batch, rows, site->numbers);

@@ -38,16 +38,16 @@ void begin_points(ClusterWork* work, ScalarType scalar);
 /// Begins a join for the partition: its request, which may hold `bytes` besides its points and the
 /// numbers of rows.
 void begin_clusters(ClusterSite* site, std::int64_t rows, const JoinRequest& request,
-                    std::uint64_t bytes, bool may_exhaust);
+                    std::uint64_t bytes, bool plain_sql);
 
 /// Starts an engine on the request: a session's own on few rows.
 void start_clusters_engine(ClusterSite* site, std::int64_t rows);
 
 /// Sets the numbers of the rows, whose points are in work->points and named by their places, and
-/// ends the work on them. False where `may_exhaust` and memory does not suffice. Raises errors of
+/// ends the work on them. False where `plain_sql` and memory does not suffice. Raises errors of
 /// engines, and interrupts.
 bool find_clusters(ClusterSite* site, std::int64_t rows, const Dataset& points, PointMetric metric,
-                   double eps, const Output& output, bool may_exhaust);
+                   double eps, const Output& output, bool plain_sql);
 
 /// Ends the work on a partition of so many rows; its report stays until the next one begins.
 void end_partition(ClusterSite* site, std::int64_t rows);

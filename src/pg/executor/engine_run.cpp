@@ -53,7 +53,7 @@ void close_engine(EngineRun* run) {
 /// Raises the engine's failure, unless the run handles it itself.
 void fail(EngineRun* run, const Status& status) {
   raise_spill_error(&run->spill);
-  if (status.code != StatusCode::kMemoryLimit || !run->may_exhaust || run->delivered)
+  if (status.code != StatusCode::kMemoryLimit || !run->plain_sql || run->delivered)
     raise_status(status);
   run->exhausted = true;
   close_engine(run);
@@ -131,7 +131,7 @@ Status open_in_service(EngineRun* run) {
 
 /// Opens the engine of the session that it prefers.
 Status open_in_session(EngineRun* run) {
-  const EngineChoice choice = choose_engine(run->request);
+  const EngineChoice choice = choose_engine(run->request, !run->plain_sql);
   return open_engine(run, choice.engine, choice.fallback);
 }
 
@@ -171,7 +171,8 @@ Status try_again(EngineRun* run, const Status& failure) {
 }
 
 /// Under `auto` the session serves where the service cannot, and the CPU where the device cannot,
-/// until one of them has emitted pairs. Returns the failure where that does not help.
+/// until one of them has emitted pairs; the CPU serves plain SQL under `cuda`, too. Returns the
+/// failure where that does not help.
 Status fall_back(EngineRun* run, const Status& failure) {
   if (run->delivered) return failure;
   if (run->engine == service_engine()) {
@@ -182,7 +183,8 @@ Status fall_back(EngineRun* run, const Status& failure) {
     const Status status = open_anew(run, failure, open_in_session);
     return status.ok() || run->engine == service_engine() ? status : fall_back(run, status);
   }
-  if (is_session_cpu(run->engine) || engine_preference() != EnginePreference::kAuto) return failure;
+  const bool falls = engine_preference() == EnginePreference::kAuto || run->plain_sql;
+  if (is_session_cpu(run->engine) || !falls) return failure;
   close_engine(run);
   return open_engine(run, session_cpu(), failure.message);
 }
@@ -292,7 +294,7 @@ Resources engine_resources(const EngineRun* run) {
   return {.threads = thread_limit(),
           .memory_limit = limit > held ? limit - held : 1,
           .device_memory_limit = device_memory_limit_bytes(),
-          .soft_limits = run->may_exhaust,
+          .soft_limits = run->plain_sql,
           .devices = device_numbers(),
           .patience_ms = kShownMs,
           .interrupt = &InterruptPending,

@@ -70,10 +70,12 @@ struct EngineRun {
   void* reader;             ///< for read_whole(): whose run it is
   SpillFile spill;          ///< for rows that do not fit in memory
   std::uint64_t input_end;  ///< in the file; what the engine writes lies beyond
-  bool may_exhaust;         ///< too little memory is no error, as long as nothing was emitted, but
-  bool cancelled;           ///< an interrupt is raised while the engine works
-  bool is_new;              ///< a join that was not counted yet
-  bool exhausted;           ///< ends the engine's work and is recorded here
+  bool plain_sql;  ///< the query names no function that may refuse: as long as nothing was emitted,
+                   ///< the CPU serves where the engine asked for cannot, and too little memory ends
+                   ///< the engine's work and sets `exhausted`
+  bool cancelled;  ///< an interrupt is raised while the engine works
+  bool is_new;     ///< a join that was not counted yet
+  bool exhausted;
   bool noted[kFallbackCount];  ///< fallbacks of this join
   EngineRun* next;             ///< in the session's list
 };
