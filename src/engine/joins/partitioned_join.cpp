@@ -347,9 +347,9 @@ void PartitionedJoin::ask_sums(const Step& step, JoinRequest* part) {
 
 void PartitionedJoin::open_step() {
   const Step& step = steps_.back();
+  step_delivered_ = false;
   load_parts(step);
   load_ahead();
-  step_delivered_ = false;
   ++ids_generation_;
   LoadedPart& right = is_one_part(step) ? left_ : right_;
   const bool whole = step.right_range.rows > 0 &&

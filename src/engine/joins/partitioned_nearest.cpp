@@ -138,6 +138,7 @@ double PartitionedNearest::farthest(const Range& rows) const {
 
 void PartitionedNearest::open_piece() {
   const Piece& piece = pieces_.back();
+  piece_delivered_ = false;
   if (right_number_ != piece.part) {
     right_ = {};
     right_number_ = ~std::size_t{0};
@@ -150,7 +151,6 @@ void PartitionedNearest::open_piece() {
   part.sides = Sides::two(unnamed(piece_of(left_.view, piece.left.first, piece.left.rows)),
                           piece_of(right_.view, piece.right.first, piece.right.rows));
   part.resources.scratch = nullptr;
-  piece_delivered_ = false;
   join_ = parts_->open(part, nullptr, nullptr);
 }
 

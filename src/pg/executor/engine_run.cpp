@@ -177,7 +177,10 @@ Status fall_back(EngineRun* run, const Status& failure) {
   if (run->delivered) return failure;
   if (run->engine == service_engine()) {
     if (!is_of_service(failure.code)) return failure;
-    if (service_preference() == ServicePreference::kOn) return try_again(run, failure);
+    // Or has no such join on a device, which a session will not have either: the CPU has it.
+    const bool lost = !run->plain_sql || engine_preference() != EnginePreference::kCuda ||
+                      says_service_ended(failure);
+    if (lost && service_preference() == ServicePreference::kOn) return try_again(run, failure);
     strlcpy(run->report.place_reason, failure.message, sizeof run->report.place_reason);
     note_fallback(run, Fallback::kService, failure.message);
     const Status status = open_anew(run, failure, open_in_session);
