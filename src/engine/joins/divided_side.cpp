@@ -10,7 +10,6 @@ namespace {
 
 constexpr std::uint64_t kTurnRows = std::uint64_t{1} << 18;  // of a share
 constexpr std::uint64_t kSharesOfWorker = 4;  // since workers do not all come as far in a time
-constexpr std::uint64_t kFoundRows = 256;     // whose buckets are looked for at a time
 constexpr std::uint64_t kCopiedRows = std::uint64_t{1} << 14;  // by a worker at a time
 constexpr std::uint64_t kSampledValues = std::uint64_t{1} << 16;
 constexpr std::uint64_t kSampledOfBucket = 512;  // so that a bucket is seldom an eighth larger
@@ -115,6 +114,21 @@ void DividedSide::find_buckets(const Extent* extents, std::uint64_t rows,
   }
 }
 
+/// Calls visit(bucket, bounds, row) for rows begin .. end - 1, with the number of the row's bucket.
+template <class Visit>
+void DividedSide::visit_rows(const Dataset& data, std::uint64_t begin, std::uint64_t end,
+                             const Visit& visit) const {
+  constexpr std::uint64_t kFoundRows = 256;  // whose buckets are looked for at a time
+  Extent extents[kFoundRows];
+  std::uint32_t buckets[kFoundRows];
+  for (std::uint64_t row = begin; row < end; row += kFoundRows) {
+    const std::uint64_t count = std::min(kFoundRows, end - row);
+    for (std::uint64_t i = 0; i < count; ++i) extents[i] = bounds_of(data, row + i);
+    find_buckets(extents, count, buckets);
+    for (std::uint64_t i = 0; i < count; ++i) visit(buckets[i], extents[i], row + i);
+  }
+}
+
 bool DividedSide::divide() {
   if (data_.file != nullptr) {
     if (done_ == chunk_count(data_)) return false;
@@ -157,14 +171,9 @@ void DividedSide::visit_turn(const Visit& visit) {
     // Threads would write into each other's cache lines where shares meet.
     Piece* const kept = pieces_.data() + share * buckets_.size();
     std::vector<Piece> pieces(kept, kept + buckets_.size());
-    Extent extents[kFoundRows];
-    std::uint32_t buckets[kFoundRows];
-    for (std::uint64_t row = begin; row < end; row += kFoundRows) {
-      const std::uint64_t count = std::min(kFoundRows, end - row);
-      for (std::uint64_t i = 0; i < count; ++i) extents[i] = bounds_of(data_, row + i);
-      find_buckets(extents, count, buckets);
-      for (std::uint64_t i = 0; i < count; ++i) visit(pieces[buckets[i]], extents[i], row + i);
-    }
+    visit_rows(data_, begin, end, [&](std::size_t bucket, const Extent& bounds, std::uint64_t row) {
+      visit(pieces[bucket], bounds, row);
+    });
     std::copy(pieces.begin(), pieces.end(), kept);
   });
   done_ += turn;
@@ -209,28 +218,20 @@ void DividedSide::move_chunk(std::uint64_t number) {
   const std::uint64_t rows = rows_of_chunk(data_, number), bytes = point_bytes(data_);
   const std::uint32_t keys = data_.key_columns;
   load_chunk(data_, number, chunk_);
-  Extent extents[kFoundRows];
-  std::uint32_t buckets[kFoundRows];
-  for (std::uint64_t row = 0; row < rows; ++row) {
-    const std::uint64_t found = row % kFoundRows;
-    if (found == 0) {
-      const std::uint64_t count = std::min(kFoundRows, rows - row);
-      for (std::uint64_t i = 0; i < count; ++i) extents[i] = bounds_of(chunk_.view, row + i);
-      find_buckets(extents, count, buckets);
-    }
-    const Extent& bounds = extents[found];
-    Bucket& bucket = buckets_[buckets[found]];
-    const std::uint64_t place = bucket.first + bucket.rows++;
-    runs_.ids[place] = chunk_.ids[row];
-    std::memcpy(runs_.coordinates.data() + place * bytes, point(chunk_.view, row), bytes);
-    if (has_scores(data_)) runs_.scores[place] = chunk_.scores[row];
-    if (keys > 0)
-      std::copy_n(chunk_.keys.data() + row * keys, keys, runs_.keys.data() + place * keys);
-    for (std::uint32_t c = 0; c < sums_.count; ++c)
-      runs_.columns[c * runs_.view.rows + place] = chunk_.columns[c * chunk_.view.rows + row];
-    include(bucket.extent, bounds);
-    if (bucket.rows == run_rows_) flush(bucket);
-  }
+  visit_rows(
+      chunk_.view, 0, rows, [&](std::size_t number, const Extent& bounds, std::uint64_t row) {
+        Bucket& bucket = buckets_[number];
+        const std::uint64_t place = bucket.first + bucket.rows++;
+        runs_.ids[place] = chunk_.ids[row];
+        std::memcpy(runs_.coordinates.data() + place * bytes, point(chunk_.view, row), bytes);
+        if (has_scores(data_)) runs_.scores[place] = chunk_.scores[row];
+        if (keys > 0)
+          std::copy_n(chunk_.keys.data() + row * keys, keys, runs_.keys.data() + place * keys);
+        for (std::uint32_t c = 0; c < sums_.count; ++c)
+          runs_.columns[c * runs_.view.rows + place] = chunk_.columns[c * chunk_.view.rows + row];
+        include(bucket.extent, bounds);
+        if (bucket.rows == run_rows_) flush(bucket);
+      });
 }
 
 /// Writes what a bucket has collected.

@@ -102,6 +102,9 @@ class DividedSide {
   void choose_bounds(std::uint64_t buckets);
   void find_buckets(const Extent* extents, std::uint64_t rows, std::uint32_t* buckets) const;
   template <class Visit>
+  void visit_rows(const Dataset& data, std::uint64_t begin, std::uint64_t end,
+                  const Visit& visit) const;
+  template <class Visit>
   void visit_turn(const Visit& visit);
   void place_lists();
   void cut_lists();
