@@ -170,6 +170,12 @@ Status try_again(EngineRun* run, const Status& failure) {
   return is_of_service(status.code) ? with_hint(status) : status;
 }
 
+/// Whether the service may have no device for a join in plain SQL that is to run on one.
+bool may_lack_device(const EngineRun* run, const Status& failure) {
+  return run->plain_sql && engine_preference() == EnginePreference::kCuda &&
+         !says_service_ended(failure);
+}
+
 /// Under `auto` the session serves where the service cannot, and the CPU where the device cannot,
 /// until one of them has emitted pairs; the CPU serves plain SQL under `cuda`, too. Returns the
 /// failure where that does not help.
@@ -177,10 +183,8 @@ Status fall_back(EngineRun* run, const Status& failure) {
   if (run->delivered) return failure;
   if (run->engine == service_engine()) {
     if (!is_of_service(failure.code)) return failure;
-    // Or has no such join on a device, which a session will not have either: the CPU has it.
-    const bool lost = !run->plain_sql || engine_preference() != EnginePreference::kCuda ||
-                      says_service_ended(failure);
-    if (lost && service_preference() == ServicePreference::kOn) return try_again(run, failure);
+    if (service_preference() == ServicePreference::kOn && !may_lack_device(run, failure))
+      return try_again(run, failure);
     strlcpy(run->report.place_reason, failure.message, sizeof run->report.place_reason);
     note_fallback(run, Fallback::kService, failure.message);
     const Status status = open_anew(run, failure, open_in_session);
