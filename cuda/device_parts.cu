@@ -57,24 +57,28 @@ std::uint64_t memory_of_points(const JoinRequest& request, const DeviceContext& 
   return context.available_bytes(request.resources.device_memory_limit, more_bytes) / 2;
 }
 
-/// How many rows a part may have, two of which are on the device, where they may take `bytes`, a
-/// row takes so many, and a join by itself. Throws MemoryLimitExceeded where that is too little for
-/// any.
-std::uint64_t rows_of_parts(std::uint64_t bytes, std::uint64_t one_row, std::uint64_t fixed) {
+/// How many rows a part may have, two of which are on the device, where rows take so many bytes,
+/// and a join by itself; they have one of so many `shares` of the memory. Throws
+/// MemoryLimitExceeded where that is too little for any.
+std::uint64_t rows_of_parts(const JoinRequest& request, const DeviceContext& context,
+                            std::uint64_t one_row, std::uint64_t fixed, std::uint64_t shares = 2) {
+  const std::uint64_t bytes =
+      context.available_bytes(request.resources.device_memory_limit) / shares;
   if (bytes < fixed + kFewestRows * one_row)
-    throw MemoryLimitExceeded{2 * (fixed + kFewestRows * one_row), 2 * bytes};
+    throw MemoryLimitExceeded{shares * (fixed + kFewestRows * one_row), shares * bytes};
   return (bytes - fixed) / one_row / 2;
 }
 
-std::uint64_t rows_of_points(const JoinRequest& request, std::uint64_t bytes) {
+std::uint64_t rows_of_points(const JoinRequest& request, const DeviceContext& context,
+                             std::uint64_t shares = 2) {
   const std::uint64_t fixed = device_bytes(request, 0);
-  return rows_of_parts(bytes, device_bytes(request, 1) - fixed, fixed);
+  return rows_of_parts(request, context, device_bytes(request, 1) - fixed, fixed, shares);
 }
 
 /// The same for joins of nearest rows.
-std::uint64_t rows_of_nearest(const JoinRequest& request, std::uint64_t bytes) {
+std::uint64_t rows_of_nearest(const JoinRequest& request, const DeviceContext& context) {
   const std::uint64_t rows = request.sides.rows();
-  return rows_of_parts(bytes, (nearest_device_bytes(request) + rows - 1) / rows, 0);
+  return rows_of_parts(request, context, (nearest_device_bytes(request) + rows - 1) / rows, 0);
 }
 
 class DeviceParts final : public PartJoins {
@@ -121,9 +125,9 @@ class DeviceParts final : public PartJoins {
   /// Joins of boxes have their own way with what does not fit on the device.
   std::uint64_t rows_on_device() const {
     if (request_.shape() == Shape::kBoxes) return kMaxRows;
-    const std::uint64_t bytes = memory_of_points(request_, resources_->context);
-    if (request_.output() == Output::kNearest) return rows_of_nearest(request_, bytes);
-    return rows_of_points(request_, only_counts() ? 2 * bytes : bytes);
+    if (request_.output() == Output::kNearest)
+      return rows_of_nearest(request_, resources_->context);
+    return rows_of_points(request_, resources_->context, only_counts() ? 1 : 2);
   }
 
   /// Whether a walk has no batches, and needs nothing else but the points.
@@ -188,17 +192,15 @@ std::unique_ptr<Join> open_tree_in_parts(const JoinRequest& request, const Devic
     return spanning_device_bytes(tree);
   };
   const std::uint64_t fixed = bytes(0), one_row = bytes(1) - fixed;
-  const std::uint64_t memory = memory_of_points(request, context);
-  if (memory < fixed + kFewestRows * one_row)
+  if (memory_of_points(request, context) < fixed + kFewestRows * one_row)
     throw Unable{"the device has no room for spanning trees of so many rows"};
-  const PartSize size{host_row_bytes(request), rows_of_parts(memory, one_row, fixed)};
+  const PartSize size{host_row_bytes(request), rows_of_parts(request, context, one_row, fixed)};
   return std::make_unique<PartitionedTree>(request, size, std::move(joins));
 }
 
 std::unique_ptr<Join> open_clusters_in_parts(const JoinRequest& request,
                                              const DeviceContext& context, OpenJoin joins) {
-  const PartSize size{host_row_bytes(request),
-                      rows_of_points(request, memory_of_points(request, context))};
+  const PartSize size{host_row_bytes(request), rows_of_points(request, context)};
   return std::make_unique<PartitionedClusters>(request, choose_cluster_cut(request, kWalkCosts),
                                                size, std::move(joins));
 }

@@ -64,9 +64,9 @@ Status caught(const Body& body) {
     return make_status(
         StatusCode::kMemoryLimit,
         "Raise gpujoin.device_memory_limit or gpujoin.host_memory_limit, or join fewer rows.",
-        "the join needs more than its memory limit: at least %llu MB of %llu MB",
-        static_cast<unsigned long long>((error.needed_bytes >> 20) + 1),
-        static_cast<unsigned long long>(error.limit_bytes >> 20));
+        "the join needs more than its memory limit: at least %llu kB of %llu kB",
+        static_cast<unsigned long long>((error.needed_bytes >> 10) + 1),
+        static_cast<unsigned long long>(error.limit_bytes >> 10));
   } catch (const std::bad_alloc&) {
     return make_status(StatusCode::kOutOfMemory, nullptr, "out of host memory in the CUDA engine");
   } catch (const std::system_error& error) {
