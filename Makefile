@@ -4,7 +4,7 @@
 
 PG_CONFIG ?= pg_config
 # Goals that need no PostgreSQL. PGXS is read only when none of them is asked for: it has a `check` of its own.
-OURS = check check-sql check-debian fuzz unit sanitize tsan demo bench bench-spatial pictures format format-check deps sbom dist help
+OURS = check check-sql check-all check-debian fuzz unit sanitize tsan demo bench bench-spatial pictures format format-check deps sbom dist help
 
 .DEFAULT_GOAL = all
 
@@ -18,6 +18,7 @@ FORMATTED = $(wildcard $(foreach suffix,cpp h cu cuh,src/*/*.$(suffix) src/*/*/*
 
 check: ; @test/check
 check-sql: ; @test/check sql
+check-all: ; @test/check all
 check-debian: ; @test/debian
 demo: ; @test/demo
 fuzz: ; @test/fuzz/run --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
@@ -65,8 +66,9 @@ help:
 	@echo 'make install      install into the PostgreSQL of PG_CONFIG=$(PG_CONFIG)'
 	@echo 'make demo         build what this machine can run, start a private cluster, join a table, compare'
 	@echo '                  (DATA=points.csv, and where its columns are not recognised COLUMNS=lon,lat ID=id; EPS=1)'
-	@echo 'make check        every test, in a private cluster; the last line counts them'
+	@echo 'make check        each test once, in a private cluster; the last line counts them'
 	@echo 'make check-sql    of these, the ones that need PostgreSQL'
+	@echo 'make check-all    make check, then sanitizers, half an hour of fuzz, and make check-debian: some two hours'
 	@echo 'make check-debian make demo and make check-sql as a newcomer to Debian would, in chroots, and the packages (as root)'
 	@echo 'make fuzz         random joins, with the node and without it (SECONDS=60 SEED=N ROUNDS=N ENGINE=cpu|cuda MODE=joins|speed)'
 	@echo 'make installcheck the regression tests, in a running cluster that has gpujoin installed'
