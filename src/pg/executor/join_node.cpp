@@ -138,6 +138,40 @@ void begin_side(Side* side, AttrNumber value, Expr* operand, ErrorTrap trap, Att
   side->score_type = score_type;
 }
 
+struct ParamSearch {
+  const PlannedStmt* statement;
+  Bitmapset* params;
+};
+
+/// Walker: adds the ids of the executor's parameters in an expression, and in its subplans.
+bool add_params(Node* expression, void* context) {
+  if (expression == nullptr) return false;
+  ParamSearch* const search = static_cast<ParamSearch*>(context);
+  if (IsA(expression, Param)) {
+    const Param* const param = reinterpret_cast<const Param*>(expression);
+    if (param->paramkind == PARAM_EXEC)
+      search->params = bms_add_member(search->params, param->paramid);
+    return false;
+  }
+  if (IsA(expression, SubPlan)) {
+    const int number = reinterpret_cast<const SubPlan*>(expression)->plan_id;
+    const Plan* const plan = list_nth_node(Plan, search->statement->subplans, number - 1);
+    search->params = bms_add_members(search->params, plan->extParam);
+  }
+  return walk_expression(expression, add_params, context);
+}
+
+/// Sets JoinNode::read_params.
+void find_read_params(JoinNode* node) {
+  const JoinPlanExpressions& expressions = node->expressions;
+  ParamSearch search = {node->css.ss.ps.state->es_plannedstmt, nullptr};
+  for (void* const expression :
+       {static_cast<void*>(expressions.guard), static_cast<void*>(expressions.left_operand),
+        static_cast<void*>(expressions.right_operand)})
+    add_params(static_cast<Node*>(expression), &search);
+  node->read_params = search.params;
+}
+
 /// CustomExecMethods::BeginCustomScan. Reads nothing: EXPLAIN comes here too.
 void begin(CustomScanState* state, EState* estate, int flags) {
   JoinNode* const node = from_state(state);
@@ -171,16 +205,18 @@ void begin(CustomScanState* state, EState* estate, int flags) {
   node->context =
       AllocSetContextCreate(estate->es_query_cxt, "gpujoin join", ALLOCSET_DEFAULT_SIZES);
   find_direct_columns(node);
+  find_read_params(node);
   if (node->data.sum_count > 0) begin_sums(node);
   if (node->data.nearest.wanted) begin_nearest(node);
   if (node->data.key_count > 0) begin_keys(node);
 }
 
-/// CustomExecMethods::ReScanCustomScan. Inputs that stay the same are not read again.
+/// CustomExecMethods::ReScanCustomScan. Reads the inputs again only if a parameter of theirs has
+/// changed, or one that values are computed from.
 void rescan(CustomScanState* state) {
   JoinNode* const node = from_state(state);
   PlanState* const own = &state->ss.ps;
-  bool changed = false;
+  bool changed = bms_overlap(own->chgParam, node->read_params);
   for (PlanState* const input : {node->left.plan, node->right.plan}) {
     if (own->chgParam != nullptr) UpdateChangedParamSet(input, own->chgParam);
     changed = changed || input->chgParam != nullptr;

@@ -183,6 +183,9 @@ struct JoinNode {
   MemoryContext rows;     ///< and all that was read
   MemoryContext asked;    ///< and the values of one pair while the condition is evaluated
   EngineRun* run;
+  /// Ids of the parameters in expressions that are evaluated while the inputs are read. All other
+  /// expressions are evaluated after each start().
+  Bitmapset* read_params;
   ResourceOwner operand_resources;  ///< of the operands' subtransaction; null: none is open
   RowBudget budget;                 ///< of the rows kept of both sides
   Side left, right;
