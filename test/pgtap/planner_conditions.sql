@@ -78,6 +78,22 @@ FROM unnest('{l.v <-> r.v <= abs(r.i) * 2,gpu_within(l.v\, r.v\, r.r * 2),l.v <-
 -- A radius below 0 is an error of gpu_within, if a pair gets there.
 SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON gpu_within(l.v, r.v, r.r)', true, 'an error');
 SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON r.r >= 0 AND gpu_within(l.v, r.v, r.r)', true, 'no error');
+-- The radius of all pairs is computed when a pair fulfils the conditions before it: then its error is raised, and else it is none.
+CREATE TABLE radius AS SELECT * FROM (VALUES (1, 2.0::float8), (2, 0), (3, 3), (3, 4)) t(kind, r);
+CREATE TABLE words AS SELECT i AS id, ARRAY[i % 67, i % 61]::float8[] AS v, 'A' || i % 97 AS name, i % 5 AS grp FROM generate_series(1, 4000) i;
+ANALYZE radius, words;
+SELECT same_rows(format('SELECT l.id, r.id FROM a l JOIN b r ON %s l.v <-> r.v <= %s', before, radius), NULL, format('%s%s', before, radius))
+FROM unnest('{"","l.grp = r.grp AND ","l.grp = r.grp + 10 AND ","l.grp = r.id % 7 - 20::bigint AND ","lower(l.p::text) = upper(r.p::text) || ''x'' AND ","l.grp > r.grp + 10 AND ","l.id < r.id AND l.grp = r.grp AND ","l.grp = r.grp AND l.i = r.i + 100 AND ","l.grp = r.grp AND l.i + r.i > 100 AND "}'::text[]) before,
+  unnest('{"(SELECT r FROM radius WHERE kind = 1)","(SELECT r FROM radius WHERE kind = 3)","(SELECT r FROM radius WHERE kind = 4)","1 / (SELECT r FROM radius WHERE kind = 2)"}'::text[]) radius;
+SELECT same_rows(format('SELECT z.r, (SELECT count(*) FROM a l JOIN b r ON %s l.v <-> r.v <= 1 / z.r) FROM radius z WHERE kind <> %s', before, kind), NULL, format('an outer value: %s%s', before, kind))
+FROM unnest('{"","l.grp = r.grp AND ","l.grp = r.grp + 10 AND "}'::text[]) before, unnest('{2,3}'::int[]) kind;
+SELECT same_rows(format('SELECT l.id, n.id FROM a l CROSS JOIN LATERAL (SELECT r.id FROM b r WHERE %s l.v <-> r.v <= (SELECT r FROM radius WHERE kind = %s) ORDER BY l.v <-> r.v, r.id LIMIT 2) n', before, kind),
+  NULL, format('nearest rows: %s%s', before, kind)) FROM unnest('{"","l.grp <> r.grp AND ","l.grp = r.grp + 10 AND "}'::text[]) before, unnest('{1,3}'::int[]) kind;
+-- Where no pair does that is known from the values of equalities, not from all pairs.
+SET statement_timeout = '3s';
+SELECT same_rows(format('SELECT count(*) FROM words l JOIN words r ON %s AND l.v <-> r.v <= (SELECT r FROM radius WHERE kind = 1)', condition), true, 'not from all pairs: ' || condition)
+FROM unnest('{lower(l.name) = r.name,lower(l.name) = r.name AND l.grp = r.grp,l.grp = r.grp AND l.name = lower(r.name)}'::text[]) condition;
+RESET statement_timeout;
 SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON l.v <-> r.v <= r.r ORDER BY l.v <-> r.v, 1, 2 LIMIT 10', true, 'the nearest');
 SELECT same_rows('SELECT l.id, s.id FROM a l, LATERAL (SELECT id FROM b r WHERE l.v <-> r.v <= r.r ORDER BY l.v <-> r.v, id LIMIT 2) s', NULL, 'LATERAL');
 SELECT same_rows('SELECT l.id, r.id, t.id FROM a l JOIN b r ON l.v <-> r.v <= r.more JOIN b t ON l.v <-> t.v <= r.more + t.more AND t.grp = r.grp', NULL, 'three tables');

@@ -534,12 +534,10 @@ void read_radius(JoinNode* node) {
   work->by_radius = plan.has_radius;
   node->band = {true, plan.has_radius, false, 0, 0};
   if (!plan.has_radius) return;
-  ExprContext* const expressions = node->css.ss.ps.ps_ExprContext;
-  ResetExprContext(expressions);
-  bool is_null;
-  const Datum value = ExecEvalExprSwitchContext(node->eps, expressions, &is_null);
-  if (is_null) return;  // no pair is within
-  node->band = band_within(node, plan.radius, DatumGetFloat8(value));
+  double eps = 0;
+  bool is_null = true;
+  if (!compute_eps(node, &eps, &is_null) || is_null) return;  // no pair is within
+  node->band = band_within(node, plan.radius, eps);
   work->by_radius = node->band.engine_serves;
 }
 

@@ -15,16 +15,12 @@ JoinNode* from_state(CustomScanState* state) { return reinterpret_cast<JoinNode*
 bool has_values(const Side& side) { return side.points.rows > 0 || side.odd.count > 0; }
 
 /// Sets the band of distances that the radius leaves to the engine and to the condition. False when
-/// no pair can match. The radius is not computed unless a pair needs it.
+/// no pair can match.
 bool find_band(JoinNode* node) {
   if (!has_values(node->left) || !has_values(node->right)) return false;
-  if (node->data.eps_may_raise && !asks_for_condition(node)) return false;
-  ExprContext* const expressions = node->css.ss.ps.ps_ExprContext;
-  ResetExprContext(expressions);
-  bool is_null;
-  const Datum value = ExecEvalExprSwitchContext(node->eps, expressions, &is_null);
-  const double eps = is_null ? 0 : DatumGetFloat8(value);
-  ResetExprContext(expressions);
+  double eps = 0;
+  bool is_null = true;
+  if (!compute_eps(node, &eps, &is_null)) return false;
   node->eps_of_all = eps;
   node->band =
       has_row_radii(node) ? widest_band(node, eps) : band_within(node, node->data.test, eps);

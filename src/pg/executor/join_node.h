@@ -371,6 +371,12 @@ enum class Verdict { kWithin, kBeyond, kOpen };
 Verdict compare_radii(const JoinNode* node, std::uint64_t left, std::uint64_t right,
                       double distance);
 
+// ---- join_eps.cpp
+
+/// Computes the radius, which is the same for all pairs, as far as some pair needs it. Returns
+/// false if no pair does; else sets *eps and *is_null.
+bool compute_eps(JoinNode* node, double* eps, bool* is_null);
+
 // ---- join_products.cpp
 
 /// Lifts the points of both sides, which were read, where they are compared by inner products.
@@ -517,9 +523,6 @@ bool next_found(JoinNode* node, std::uint64_t* left, std::uint64_t* right);
 
 /// Whether a pair of the engine's, which the scan tuple shows, fulfils the other conditions.
 bool passes(JoinNode* node, std::uint64_t left, std::uint64_t right);
-
-/// Whether some pair of rows fulfils the conditions that come before the engine's.
-bool asks_for_condition(JoinNode* node);
 
 // ---- join_batch.cpp
 

@@ -39,6 +39,7 @@ void code(Data& data, Coder& coder) {
   coder(data.left_filter);
   coder(data.right_filter);
   coder(data.eps_may_raise);
+  coder(data.can_drop_eps_error);
   coder(data.left_radius);
   coder(data.right_radius);
   coder(data.rounds_radii);

@@ -64,6 +64,7 @@ struct JoinPlanData {
   ErrorTrap left_filter;    ///< for errors of the conditions of the outer input, where it is a scan
   ErrorTrap right_filter;   ///< and of the inner one
   bool eps_may_raise;       ///< computing the radius may raise an error
+  bool can_drop_eps_error;  ///< that error leaves nothing behind, and may be dropped
   AttrNumber left_radius;   ///< what the outer row adds to the radius, in its rows; 0: nothing
   AttrNumber right_radius;  ///< and the inner one
   bool rounds_radii;        ///< the condition adds them in single precision

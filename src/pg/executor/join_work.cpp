@@ -406,20 +406,4 @@ bool next_match(JoinNode* node) {
   return false;
 }
 
-bool asks_for_condition(JoinNode* node) {
-  if (node->order == nullptr && node->early == nullptr) return true;
-  PairLoop loop = {};
-  loop.left_rows = row_count(node->left);
-  loop.right_rows = row_count(node->right);
-  start_loop(node, loop);
-  std::uint64_t left, right;
-  bool found = false;
-  while (!found && next_in_loop(node, &left, &right)) {
-    show_pair(node, left, right);
-    found = holds(node, node->order) && holds(node, node->early);
-  }
-  node->looping = false;
-  return found;
-}
-
 }  // namespace gpujoin

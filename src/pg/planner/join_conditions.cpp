@@ -182,4 +182,11 @@ AttrNumber place_operand(PlannerInfo* root, Plan** input, Expr* operand, bool fo
   return 0;
 }
 
+void set_radius(const PlannerInfo* root, Expr* eps, JoinPlanData* data,
+                JoinPlanExpressions* parts) {
+  parts->eps = eps;
+  data->eps_may_raise = !cannot_raise(root, eps);
+  data->can_drop_eps_error = can_drop_errors(root, eps);
+}
+
 }  // namespace gpujoin

@@ -298,7 +298,7 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo*, CustomPath* path, List* tlist, L
   data.grouped = planned.grouped;
   data.top = planned.top;
   data.sums_refusal = planned.sums_refusal;
-  data.eps_may_raise = !cannot_raise(root, clause.eps);
+  set_radius(root, clause.eps, &data, &parts);
   const bool for_all_rows = computes_all_operands(root, planned.type, planned.conditions);
   data.left_value =
       place_operand(root, &left, clause.left, for_all_rows, &parts.left_operand, &data.left_trap);
@@ -331,7 +331,6 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo*, CustomPath* path, List* tlist, L
     data.order = {conditions.order, conditions.keys[0]->vartype,
                   column_of(scan.columns, conditions.keys[0]),
                   column_of(scan.columns, conditions.keys[1])};
-  parts.eps = clause.eps;
   parts.score = planned.order;
 
   return make_join_scan(path->flags, tlist, left, right, scan, data, parts);

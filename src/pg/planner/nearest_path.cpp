@@ -7,6 +7,7 @@
 #include "pg/executor/custom_scan.h"
 #include "pg/executor/join_plan.h"
 #include "pg/planner/distances_above.h"
+#include "pg/planner/join_conditions.h"
 #include "pg/planner/join_estimate.h"
 #include "pg/planner/nested_loops.h"
 #include "pg/planner/scan_columns.h"
@@ -259,7 +260,6 @@ JoinPlanExpressions expressions_of(const NearestPath& path) {
   JoinPlanExpressions parts = {};
   parts.early = clause.conditions;
   parts.condition = clause.radius.condition;
-  parts.eps = clause.radius.eps;
   parts.distance = clause.distance.condition;
   parts.limit = clause.limit;
   List *joined = NIL, *pushed = NIL;
@@ -281,6 +281,7 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo*, CustomPath* custom, List* tlist,
   Plan* const right = plan_scan(path);
   JoinPlanData data = {};
   data.join_type = path.type;
+  set_radius(root, path.clause.radius.eps, &data, &parts);
   data.test = path.clause.distance.test;
   data.nearest = {true, parts.condition != nullptr, path.clause.radius.test};
   if (parts.condition == nullptr) data.nearest.radius = data.test;

@@ -2,6 +2,7 @@
 
 #include "pg/executor/custom_scan.h"
 #include "pg/executor/join_plan.h"
+#include "pg/planner/join_conditions.h"
 #include "pg/planner/join_estimate.h"
 #include "pg/planner/nested_loops.h"
 #include "pg/planner/ranked_clause.h"
@@ -25,18 +26,19 @@ struct RankedPath {
 };
 
 /// CustomPathMethods::PlanCustomPath.
-Plan* plan_path(PlannerInfo*, RelOptInfo*, CustomPath* custom, List* tlist, List*, List* inputs) {
+Plan* plan_path(PlannerInfo* root, RelOptInfo*, CustomPath* custom, List* tlist, List*,
+                List* inputs) {
   const RankedClause& clause = reinterpret_cast<const RankedPath*>(custom)->clause;
   Plan *left = static_cast<Plan*>(linitial(inputs)), *right = static_cast<Plan*>(lsecond(inputs));
   JoinPlanExpressions parts = {};
   parts.early = clause.conditions;
   parts.condition = clause.radius.condition;
-  parts.eps = clause.radius.eps;
   parts.distance = clause.distance.condition;
   parts.limit = reinterpret_cast<Expr*>(makeConst(INT8OID, -1, InvalidOid, sizeof(std::int64_t),
                                                   Int64GetDatum(clause.rows), false, true));
   JoinPlanData data = {};
   data.join_type = JOIN_INNER;
+  set_radius(root, clause.radius.eps, &data, &parts);
   data.test = clause.distance.test;
   data.nearest = {true, parts.condition != nullptr, clause.radius.test};
   if (parts.condition == nullptr) data.nearest.radius = data.test;
