@@ -271,6 +271,40 @@ SELECT same_rows('SELECT eps, s, n FROM unnest(''{1,0,3,NULL,-1,2,NaN}''::float8
 SELECT same_rows('SELECT k, s FROM generate_series(1, 4) k, LATERAL (SELECT round(sum(10.0::float8 / (y.id - 3 * k))::numeric, 9) AS s FROM a x JOIN a y
   ON x.v <-> y.v <= 1 WHERE x.id > 3 * k + 9 AND y.id <> 3 * k) q', NULL, 'sums for one condition after the other');
 
+-- Groups without aggregates, or whose aggregates nobody reads, and DISTINCT: a group needs one pair.
+CREATE TEMP TABLE groups(query text, by_groups boolean);
+INSERT INTO groups VALUES
+  ('SELECT a.grp FROM a JOIN b ON a.v <-> b.v <= 2 GROUP BY a.grp', true),
+  ('SELECT b.s, b.yes FROM a JOIN b ON a.v <-> b.v <= 2 GROUP BY b.s, b.yes', true),
+  ('SELECT a.id FROM a JOIN b ON a.v <-> b.v <= 0.5 GROUP BY a.id', true),
+  ('SELECT a.id, a.region FROM a JOIN b ON a.v <-> b.v <= 0.5 GROUP BY a.id', true),
+  ('SELECT 1 FROM a JOIN b ON a.v <-> b.v <= 2 GROUP BY a.grp % 3', true),
+  ('SELECT a.kind FROM a JOIN b ON a.v <-> b.v <= 2 GROUP BY a.kind', true),
+  ('SELECT a.grp % 3, upper(a.region) FROM a JOIN b ON a.v <-> b.v <= 2 GROUP BY 1, 2 ORDER BY 2, 1 DESC', true),
+  ('SELECT a.grp FROM a JOIN b ON a.v <-> b.v <= 2 GROUP BY a.grp HAVING a.grp + 1 < 4', true),
+  ('SELECT a.region FROM a LEFT JOIN b ON a.v <-> b.v <= 1 GROUP BY a.region', NULL),
+  ('SELECT x.id % 5 FROM odd x JOIN odd y ON x.v <-> y.v <= 1 AND x.id < y.id GROUP BY 1', true),
+  ('SELECT a.grp FROM a JOIN b ON a.p <-> b.p <= 2 GROUP BY a.grp', true),
+  ('SELECT a.grp FROM a JOIN b ON a.v <-> b.v <= 2 AND a.grp + b.s > 3 GROUP BY a.grp', NULL),
+  ('SELECT count(*), sum(grp) FROM (SELECT a.grp, sum(b.l) FROM a JOIN b ON a.v <-> b.v <= 2 GROUP BY 1) s', true),
+  ('SELECT count(*) FROM (SELECT a.region, sum(b.f) FROM a JOIN b ON a.v <-> b.v <= 2 GROUP BY 1) s', true),
+  ('SELECT count(*) FROM (SELECT sum(b.f) FROM a JOIN b ON a.v <-> b.v <= 2) s', NULL),
+  ('SELECT DISTINCT a.grp FROM a JOIN b ON a.v <-> b.v <= 2', true),
+  ('SELECT DISTINCT b.s, b.yes FROM a JOIN b ON a.v <-> b.v <= 2 ORDER BY b.yes, b.s', true),
+  ('SELECT DISTINCT a.grp % 3 + 1, a.region FROM a JOIN b ON a.v <-> b.v <= 0.5', true),
+  ('SELECT DISTINCT a.region FROM a JOIN b ON a.v <-> b.v <= 2 ORDER BY 1 LIMIT 3', true),
+  ('SELECT DISTINCT a.grp, b.s FROM a JOIN b ON a.v <-> b.v <= 2', NULL),
+  ('SELECT DISTINCT ON (a.grp) a.grp, a.region FROM a JOIN b ON a.v <-> b.v <= 2 ORDER BY a.grp, a.region', NULL),
+  ('SELECT DISTINCT sum(b.i) FROM a JOIN b ON a.v <-> b.v <= 2 GROUP BY a.grp', NULL),
+  ('SELECT DISTINCT a.grp FROM a LEFT JOIN b ON a.v <-> b.v <= 1', NULL),
+  ('SELECT DISTINCT a.grp FROM a WHERE EXISTS (SELECT FROM b WHERE a.v <-> b.v <= 0.5)', NULL),
+  ('SELECT DISTINCT a.grp FROM a WHERE NOT EXISTS (SELECT FROM b WHERE a.v <-> b.v <= 2)', NULL),
+  ('SELECT DISTINCT z, n FROM generate_series(1, 3) z, LATERAL (SELECT count(*) AS n FROM (SELECT DISTINCT a.grp + z FROM a JOIN b ON a.v <-> b.v <= z - 1) q) q', NULL);
+SELECT same_rows(query, true, query) FROM groups;
+SELECT isnt(property('Groups', query), NULL, 'by groups: ' || query) FROM groups WHERE by_groups;
+-- Conditions that only the pairs decide are asked of the first pairs of a group.
+SELECT cmp_ok(property('Evaluated Pairs', 'SELECT a.grp FROM a JOIN b ON a.p <-> b.p <= 50 GROUP BY a.grp')::int, '<', 1000, 'few pairs are asked');
+
 -- However few pairs are expected, they are not made.
 CREATE TABLE many AS SELECT i AS id, i % 50 AS grp, ARRAY[i % 100, i / 100]::float8[] AS v FROM generate_series(1, 10000) i;
 ANALYZE many;

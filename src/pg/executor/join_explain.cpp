@@ -106,8 +106,10 @@ void explain_nearest(const JoinNode* node, const Words& words, ExplainState* es)
   ExplainPropertyText("K", words(node->expressions.limit), es);
 }
 
-/// The aggregates whose pairs are added up.
+/// The aggregates whose pairs are added up, or the groups where there is no aggregate.
 void explain_sums(const JoinNode* node, const Words& words, ExplainState* es) {
+  if (node->data.sum_count == 0)
+    return explain_conditions("Groups", node->expressions.groups, words, es);
   const CustomScan* const plan = castNode(CustomScan, node->css.ss.ps.plan);
   List* sums = NIL;
   for (int i = 0; i < node->data.column_count; ++i)
@@ -169,7 +171,7 @@ void explain_join_node(CustomScanState* state, List* ancestors, ExplainState* es
   if (ran) explain_removed("Rows Removed by Recheck", static_cast<double>(node->rejected), own, es);
   if (node->data.counts)
     ExplainPropertyText("Counts", node->data.grouped ? "pairs per row" : "pairs", es);
-  if (node->data.sum_count > 0) explain_sums(node, words, es);
+  if (adds_up(node->data)) explain_sums(node, words, es);
   if (const char* const reason = sums_fallback(node))
     ExplainPropertyText("Sums Fallback", reason, es);
   if (node->data.top.k > 0) explain_top(node, words, es);

@@ -202,7 +202,7 @@ void begin(CustomScanState* state, EState* estate, int flags) {
       AllocSetContextCreate(estate->es_query_cxt, "gpujoin join", ALLOCSET_DEFAULT_SIZES);
   find_direct_columns(node);
   find_read_params(node);
-  if (node->data.sum_count > 0) begin_sums(node);
+  if (adds_up(node->data)) begin_sums(node);
   if (node->data.nearest.wanted) begin_nearest(node);
   if (node->data.key_count > 0) begin_keys(node);
 }

@@ -455,6 +455,9 @@ bool take_sums(JoinNode* node);
 /// wanted of these rows.
 void group_sums(JoinNode* node);
 
+/// Whether more pairs of a left row change nothing: its group has a pair, and no aggregates.
+bool is_group_complete(const JoinNode* node, std::uint64_t left);
+
 /// Why the engine has not added the pairs up; null: it has, or pairs are not added up.
 const char* sums_problem(const JoinNode* node);
 

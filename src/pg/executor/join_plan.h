@@ -79,7 +79,7 @@ struct JoinPlanData {
   NearestPlan nearest;  ///< columns whose attribute is 0 are JoinPlanExpressions::outputs then
   /// Where pairs are added up, rows are groups of outer rows, with the states of these aggregates
   /// in the order of the columns whose attribute is 0.
-  int sum_count;             ///< 0: pairs are not added up
+  int sum_count;
   SumPlan* sums;             ///< [sum_count]
   SumsRefusal sums_refusal;  ///< kNone, too, where nobody asked
   bool finishes_sums;        ///< rows have the aggregates' results, and not their states
@@ -90,6 +90,11 @@ struct JoinPlanData {
   int key_count;  ///< conditions that engines can decide besides the distance
   KeyPlan* keys;  ///< [key_count]
 };
+
+/// Whether pairs are added up. Without aggregates, groups with a pair are rows.
+inline bool adds_up(const JoinPlanData& data) {
+  return !data.counts && (data.sum_count > 0 || data.group_columns > 0);
+}
 
 List* encode_join_plan(const JoinPlanData& data);
 JoinPlanData decode_join_plan(const List* encoded);

@@ -415,8 +415,9 @@ bool can_engine_sum(const JoinNode* node) {
 }
 
 Output wanted_sums(JoinNode* node) {
-  const PairSums& asked = node->sums->asked;
-  return asked.measures > 0 ? Output::sums(&asked) : Output::count_per_row();
+  const SumWork* const work = node->sums;
+  if (work->asked.measures > 0) return Output::sums(&work->asked);
+  return work->count > 0 ? Output::count_per_row() : Output::matched_rows();
 }
 
 bool prepare_sums(JoinNode* node) {
@@ -468,6 +469,12 @@ bool take_sums(JoinNode* node) {
   else
     clear_groups(node);
   return false;
+}
+
+bool is_group_complete(const JoinNode* node, std::uint64_t left) {
+  const SumWork* const work = node->sums;
+  if (work == nullptr || work->count > 0 || node->mode == Mode::kSums) return false;
+  return is_group_known(work, left) && work->pairs[work->group_of_row[left]] > 0;
 }
 
 const char* sums_problem(const JoinNode* node) {

@@ -195,6 +195,11 @@ void start_odd_loop(JoinNode* node, bool left) {
   start_loop(node, loop);
 }
 
+/// Whether no more pairs of the left row are wanted.
+bool is_complete(const JoinNode* node, std::uint64_t left) {
+  return is_settled(node, left) || is_group_complete(node, left);
+}
+
 std::uint64_t row_at(const OddRow* odd, std::uint64_t at) {
   return odd != nullptr ? static_cast<std::uint64_t>(odd[at].row) : at;
 }
@@ -216,7 +221,7 @@ bool next_in_loop(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
     *right = row_at(loop.odd_right, loop.right);
     ++inner;
     CHECK_FOR_INTERRUPTS();
-    const bool skip = is_settled(node, *left) ||
+    const bool skip = is_complete(node, *left) ||
                       (loop.skip_odd_left && find_odd(node->left.odd, *left) != nullptr);
     if (!skip) return true;
     if (!loop.right_outer) inner = inner_rows;
@@ -299,7 +304,7 @@ bool next_of_engine(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
 bool next_loop_match(JoinNode* node) {
   std::uint64_t left, right;
   while (next_pair(node, next_in_loop, &left, &right)) {
-    if (is_settled(node, left)) continue;  // since the pair was made
+    if (is_complete(node, left)) continue;  // since the pair was made
     show_pair(node, left, right);
     if (fulfils(node, left, right, false, true, {node->early, node->late})) {
       note_match(node, left, right);
@@ -390,7 +395,7 @@ bool next_engine_match(JoinNode* node) {
   std::uint64_t left, right;
   while (next_found(node, &left, &right)) {
     CHECK_FOR_INTERRUPTS();
-    if (is_settled(node, left)) continue;
+    if (is_complete(node, left)) continue;
     show_pair(node, left, right);
     if (!passes(node, left, right)) continue;
     note_match(node, left, right);

@@ -149,11 +149,11 @@ struct JoinPath {
   bool counts;         ///< as in JoinPlanData
   bool grouped;
   List* having;
-  TopPlan top;               ///< as in JoinPlanData, but for the attributes
-  ScoreClause score;         ///< of its pairs
-  Expr* order;               ///< the score as the query has it
-  SumsOfJoin sums;           ///< sums.sums is NIL where pairs are not added up
-  SumsRefusal sums_refusal;  ///< and why
+  TopPlan top;        ///< as in JoinPlanData, but for the attributes
+  ScoreClause score;  ///< of its pairs
+  Expr* order;        ///< the score as the query has it
+  SumsOfJoin sums;
+  SumsRefusal sums_refusal;  ///< why pairs are not added up
 };
 
 const JoinPath* as_join_path(const CustomPath* path) {
@@ -199,7 +199,7 @@ bool becomes_known(JoinType type, Expr* right_operand) {
 
 /// The columns that groups and aggregates are computed of.
 void add_sum_columns(ScanColumns* scan, const SumsOfJoin& wanted) {
-  if (wanted.sums == NIL) return;
+  if (!are_wanted(wanted)) return;
   add_columns(scan, wanted.groups);
   ListCell* cell;
   foreach (cell, wanted.sums) {
@@ -221,10 +221,21 @@ const SumClause& sum_of_column(const SumsOfJoin& wanted, const Expr* column) {
   elog(ERROR, "an aggregate of a similarity join is missing");
 }
 
+/// The columns of a GROUP BY or DISTINCT.
+void describe_groups(const List* clauses, const List* groups, JoinPlanData* data) {
+  data->group_columns = list_length(clauses);
+  data->group_operators = static_cast<Oid*>(palloc(sizeof(Oid) * (data->group_columns + 1)));
+  data->group_collations = static_cast<Oid*>(palloc(sizeof(Oid) * (data->group_columns + 1)));
+  for (int i = 0; i < data->group_columns; ++i) {
+    data->group_operators[i] = list_nth_node(SortGroupClause, clauses, i)->eqop;
+    data->group_collations[i] = exprCollation(static_cast<Node*>(list_nth(groups, i)));
+  }
+}
+
 /// What is to be added up, in the order of the columns.
-void describe_sums(PlannerInfo* root, const SumsOfJoin& wanted, const ScanColumns& scan,
+void describe_sums(const PlannerInfo* root, const SumsOfJoin& wanted, const ScanColumns& scan,
                    JoinPlanData* data, JoinPlanExpressions* parts) {
-  if (wanted.sums == NIL) return;
+  if (!are_wanted(wanted)) return;
   data->finishes_sums = wanted.finishes;
   data->sums = static_cast<SumPlan*>(palloc0(sizeof(SumPlan) * list_length(scan.columns)));
   for (int i = 0; i < data->column_count; ++i) {
@@ -233,16 +244,11 @@ void describe_sums(PlannerInfo* root, const SumsOfJoin& wanted, const ScanColumn
     data->sums[data->sum_count++] = sum.plan;
     parts->sums = lappend(parts->sums, encode_sum(sum.expressions));
   }
-  const List* const clauses = root->parse->groupClause;
-  data->group_columns = list_length(wanted.groups);
-  data->group_operators = static_cast<Oid*>(palloc(sizeof(Oid) * (data->group_columns + 1)));
-  data->group_collations = static_cast<Oid*>(palloc(sizeof(Oid) * (data->group_columns + 1)));
-  for (int i = 0; i < data->group_columns; ++i) {
-    data->groups_may_raise = data->groups_may_raise ||
-                             !cannot_raise(root, static_cast<Expr*>(list_nth(wanted.groups, i)));
-    data->group_operators[i] = list_nth_node(SortGroupClause, clauses, i)->eqop;
-    data->group_collations[i] = exprCollation(static_cast<Node*>(list_nth(wanted.groups, i)));
-  }
+  describe_groups(wanted.clauses, wanted.groups, data);
+  ListCell* cell;
+  foreach (cell, wanted.groups)
+    data->groups_may_raise =
+        data->groups_may_raise || !cannot_raise(root, static_cast<Expr*>(lfirst(cell)));
   parts->groups = wanted.groups;
 }
 
@@ -466,7 +472,9 @@ CustomPath* find_join(const RelOptInfo* relation, bool inner_only) {
     CustomPath* const path = reinterpret_cast<CustomPath*>(candidate);
     if (!IsA(path, CustomPath) || path->methods != &kPathMethods) continue;
     const JoinPath& join = *as_join_path(path);
-    if ((inner_only && join.type != JOIN_INNER) || join.counts || join.names_matches) continue;
+    if ((inner_only && join.type != JOIN_INNER) || join.counts || join.names_matches ||
+        are_wanted(join.sums))
+      continue;
     if (found == nullptr || path->path.total_cost < found->path.total_cost) found = path;
   }
   return found;

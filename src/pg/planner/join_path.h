@@ -35,12 +35,16 @@ CustomPath* make_counting_path(const CustomPath* join, bool grouped, const RelOp
 
 /// How the pairs of a join are to be added up.
 struct SumsOfJoin {
-  List* groups;   ///< expressions of left rows, in the order of the query's GROUP BY
+  List* clauses;  ///< the query's GROUP BY or DISTINCT, of SortGroupClause
+  List* groups;   ///< their expressions, of left rows
   List* sums;     ///< of SumClause
   bool swapped;   ///< the join's right rows are the left ones
   bool finishes;  ///< as in JoinPlanData
   List* having;   ///< of the results
 };
+
+/// Whether pairs are to be added up at all.
+inline bool are_wanted(const SumsOfJoin& sums) { return sums.groups != NIL || sums.sums != NIL; }
 
 /// The path that adds up the pairs of `join`.
 CustomPath* make_sum_path(PlannerInfo* root, const CustomPath* join, const SumsOfJoin& sums);

@@ -22,19 +22,22 @@ constexpr int kMostSums = 8;
 
 /// What the query asks of the join.
 struct Asked {
-  List* groups;      ///< expressions, in the order of the query's GROUP BY
+  List* clauses;     ///< GROUP BY or DISTINCT
+  List* groups;      ///< their expressions
   List* others;      ///< further columns, which are the same for all rows of a group
   List* aggregates;  ///< of Aggref
 };
 
-Asked find_asked(PlannerInfo* root, const RelOptInfo* output, const GroupPathExtraData* extra) {
+/// `target`: what the step above the join shows.
+Asked find_asked(PlannerInfo* root, List* clauses, const PathTarget* target, List* having) {
   Asked asked = {};
-  asked.groups = get_sortgrouplist_exprs(root->parse->groupClause, root->processed_tlist);
+  asked.clauses = clauses;
+  asked.groups = get_sortgrouplist_exprs(clauses, root->processed_tlist);
   List* rest = NIL;
   ListCell* cell;
-  foreach (cell, output->reltarget->exprs)
+  foreach (cell, target->exprs)
     if (!list_member(asked.groups, lfirst(cell))) rest = lappend(rest, lfirst(cell));
-  rest = list_concat(rest, list_copy(reinterpret_cast<List*>(extra->havingQual)));
+  rest = list_concat(rest, list_copy(having));
   List* const used =
       pull_var_clause(reinterpret_cast<Node*>(rest),
                       PVC_INCLUDE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS | PVC_INCLUDE_PLACEHOLDERS);
@@ -63,15 +66,15 @@ bool are_of(PlannerInfo* root, const Asked& asked, Relids relations) {
   return true;
 }
 
-/// The aggregates as the node knows them, of SumClause; NIL where it does not know one.
-List* match_sums(PlannerInfo* root, const Asked& asked, const SumJoin& join) {
-  if (list_length(asked.aggregates) > kMostSums) return NIL;
+/// Sets *found to the aggregates as the node knows them, of SumClause. False if one is not known.
+bool match_sums(PlannerInfo* root, const Asked& asked, const SumJoin& join, List** found) {
+  if (list_length(asked.aggregates) > kMostSums) return false;
   List* sums = NIL;
   bool deviates = false;
   ListCell* cell;
   foreach (cell, asked.aggregates) {
     SumClause* const sum = static_cast<SumClause*>(palloc(sizeof(SumClause)));
-    if (!match_sum(root, lfirst_node(Aggref, cell), join, sum)) return NIL;
+    if (!match_sum(root, lfirst_node(Aggref, cell), join, sum)) return false;
     deviates = deviates || sum->plan.state == SumState::kFloatDeviation;
     sums = lappend(sums, sum);
   }
@@ -80,7 +83,8 @@ List* match_sums(PlannerInfo* root, const Asked& asked, const SumJoin& join) {
     SumState& state = static_cast<SumClause*>(lfirst(cell))->plan.state;
     if (deviates && state == SumState::kFloatAverage) state = SumState::kFloatDeviation;
   }
-  return sums;
+  *found = sums;
+  return true;
 }
 
 /// Whether the state of the aggregate is its result, or one that its final function makes it of
@@ -101,6 +105,7 @@ bool are_of_missing_rows(PlannerInfo* root, const Asked& asked, const CustomPath
 SumsRefusal match_join(PlannerInfo* root, const Asked& asked, const CustomPath* join,
                        SumsOfJoin* wanted) {
   *wanted = {};
+  wanted->clauses = asked.clauses;
   wanted->groups = asked.groups;
   if (are_of_missing_rows(root, asked, join)) return SumsRefusal::kAggregates;
   SumsRefusal refusal = SumsRefusal::kGroups;
@@ -109,16 +114,18 @@ SumsRefusal match_join(PlannerInfo* root, const Asked& asked, const CustomPath* 
     const Relids left = swapped ? right_relids(join) : left_relids(join),
                  right = swapped ? left_relids(join) : right_relids(join);
     if (!are_of(root, asked, left)) continue;
-    const bool rows = bms_membership(left) == BMS_SINGLETON &&
-                      is_grouped_by_key(root, find_base_rel(root, bms_singleton_member(left)),
-                                        root->parse->groupClause);
+    const bool rows =
+        bms_membership(left) == BMS_SINGLETON &&
+        is_grouped_by_key(root, find_base_rel(root, bms_singleton_member(left)), asked.clauses);
     wanted->swapped = swapped;
-    wanted->sums = match_sums(root, asked, {&clause_of(join), left, right, rows});
-    if (wanted->sums != NIL) break;
-    refusal = SumsRefusal::kAggregates;
+    refusal = match_sums(root, asked, {&clause_of(join), left, right, rows}, &wanted->sums)
+                  ? SumsRefusal::kNone
+                  : SumsRefusal::kAggregates;
+    if (refusal == SumsRefusal::kNone) break;
   }
-  if (wanted->sums == NIL) return refusal;
+  if (refusal != SumsRefusal::kNone) return refusal;
   bool finish = true;
+  wanted->finishes = wanted->sums == NIL;  // there is nothing to finish
   ListCell* cell;
   foreach (cell, wanted->sums) {
     const SumClause* const sum = static_cast<SumClause*>(lfirst(cell));
@@ -129,14 +136,13 @@ SumsRefusal match_join(PlannerInfo* root, const Asked& asked, const CustomPath* 
 }
 
 /// Groups, then what else is shown, then states.
-PathTarget* make_target(PlannerInfo* root, const RelOptInfo* output, const Asked& asked,
+PathTarget* make_target(PlannerInfo* root, const PathTarget* shown, const Asked& asked,
                         List* sums) {
   PathTarget* const target = create_empty_pathtarget();
-  const PathTarget* const shown = output->reltarget;
   ListCell* cell;
   foreach (cell, shown->exprs) {
     const Index group = get_pathtarget_sortgroupref(shown, foreach_current_index(cell));
-    if (group != 0 && get_sortgroupref_clause_noerr(group, root->parse->groupClause) != nullptr)
+    if (group != 0 && get_sortgroupref_clause_noerr(group, asked.clauses) != nullptr)
       add_column_to_pathtarget(target, static_cast<Expr*>(lfirst(cell)), group);
   }
   add_new_columns_to_pathtarget(target, asked.others);
@@ -149,15 +155,32 @@ PathTarget* make_target(PlannerInfo* root, const RelOptInfo* output, const Asked
 
 SumsRefusal find_refusal(PlannerInfo* root, const Asked& asked, const CustomPath* join,
                          SumsOfJoin* wanted) {
-  const Query* const query = root->parse;
-  if (query->groupingSets != NIL) return SumsRefusal::kGroupingSets;
-  if (!grouping_is_hashable(query->groupClause)) return SumsRefusal::kGroups;
+  if (!grouping_is_hashable(asked.clauses)) return SumsRefusal::kGroups;
   if (!can_add_up(root, join)) return SumsRefusal::kConditions;
-  return match_join(root, asked, join, wanted);
+  return asked.groups == NIL && asked.aggregates == NIL ? SumsRefusal::kAggregates
+                                                        : match_join(root, asked, join, wanted);
 }
 
 double group_count(const RelOptInfo* output) {
   return output->pathlist != NIL ? static_cast<Path*>(linitial(output->pathlist))->rows : 1;
+}
+
+/// The path of the node that adds up, whose target is still to be set.
+CustomPath* make_path(PlannerInfo* root, const CustomPath* join, const SumsOfJoin& wanted,
+                      RelOptInfo* output) {
+  CustomPath* const path = make_sum_path(root, join, wanted);
+  path->path.parent = output;
+  path->path.pathkeys = NIL;
+  path->path.rows = group_count(output);
+  set_counting_cost(&path->path, &join->path);
+  add_disabled_nodes(&path->path, {&join->path});
+  return path;
+}
+
+/// Offers the path whose rows are those of the output.
+void offer_finished(PlannerInfo* root, CustomPath* path, RelOptInfo* output, PathTarget* target) {
+  path->path.pathtarget = target;
+  offer_without_pairs(root, output, &path->path);
 }
 
 }  // namespace
@@ -165,34 +188,42 @@ double group_count(const RelOptInfo* output) {
 void add_sum_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output,
                   const GroupPathExtraData* extra) {
   const Query* const query = root->parse;
-  CustomPath* const join = query->hasAggs && !IS_OTHER_REL(output) ? find_any_join(input) : nullptr;
+  CustomPath* const join = IS_OTHER_REL(output) ? nullptr : find_any_join(input);
   if (join == nullptr) return;
-  const Asked asked = find_asked(root, output, extra);
+  List* const having = reinterpret_cast<List*>(extra->havingQual);
+  const Asked asked = find_asked(root, query->groupClause, output->reltarget, having);
   SumsOfJoin wanted = {};
-  const SumsRefusal refusal = find_refusal(root, asked, join, &wanted);
+  const SumsRefusal refusal = query->groupingSets != NIL ? SumsRefusal::kGroupingSets
+                                                         : find_refusal(root, asked, join, &wanted);
   if (refusal != SumsRefusal::kNone) {
     const bool makes_pairs = type_of(join) == JOIN_INNER || type_of(join) == JOIN_LEFT;
-    if (makes_pairs) refuse_sums(join, refusal);
+    if (makes_pairs && query->hasAggs) refuse_sums(join, refusal);
     return;
   }
-  wanted.having = reinterpret_cast<List*>(extra->havingQual);
-  CustomPath* const states = make_sum_path(root, join, wanted);
-  states->path.parent = output;
-  states->path.pathtarget =
-      wanted.finishes ? output->reltarget : make_target(root, output, asked, wanted.sums);
-  states->path.pathkeys = NIL;
-  states->path.rows = group_count(output);
-  set_counting_cost(&states->path, &join->path);
-  add_disabled_nodes(&states->path, {&join->path});
-  if (wanted.finishes) return offer_without_pairs(root, output, &states->path);
+  wanted.having = having;
+  CustomPath* const states = make_path(root, join, wanted, output);
+  if (wanted.finishes) return offer_finished(root, states, output, output->reltarget);
+  states->path.pathtarget = make_target(root, output->reltarget, asked, wanted.sums);
   AggClauseCosts costs = {};
   get_agg_clause_costs(root, AGGSPLIT_FINAL_DESERIAL, &costs);
   // Each group comes once, so that its rows need be neither sorted nor hashed.
-  AggPath* const finished = create_agg_path(
-      root, output, &states->path, output->reltarget,
-      query->groupClause != NIL ? AGG_SORTED : AGG_PLAIN, AGGSPLIT_FINAL_DESERIAL,
-      group_clauses(root), reinterpret_cast<List*>(extra->havingQual), &costs, states->path.rows);
+  AggPath* const finished =
+      create_agg_path(root, output, &states->path, output->reltarget,
+                      query->groupClause != NIL ? AGG_SORTED : AGG_PLAIN, AGGSPLIT_FINAL_DESERIAL,
+                      group_clauses(root), having, &costs, states->path.rows);
   offer_without_pairs(root, output, &finished->path);
+}
+
+void add_distinct_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output) {
+  const Query* const query = root->parse;
+  CustomPath* const join =
+      IS_JOIN_REL(input) && !query->hasDistinctOn ? find_any_join(input) : nullptr;
+  if (join == nullptr) return;
+  PathTarget* const target = root->upper_targets[UPPERREL_DISTINCT];
+  const Asked asked = find_asked(root, query->distinctClause, target, NIL);
+  SumsOfJoin wanted = {};
+  if (find_refusal(root, asked, join, &wanted) != SumsRefusal::kNone) return;
+  offer_finished(root, make_path(root, join, wanted, output), output, target);
 }
 
 }  // namespace gpujoin

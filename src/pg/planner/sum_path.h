@@ -11,7 +11,11 @@ namespace gpujoin {
 
 /// Offers a path in which the node hands over states of groups that are combined and finished above
 /// it, where all of a query's groups are of one input of a join, and all its aggregates are known.
+/// Without aggregates the node hands over the groups that have a pair.
 void add_sum_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output,
                   const GroupPathExtraData* extra);
+
+/// The same for SELECT DISTINCT of columns of one input.
+void add_distinct_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output);
 
 }  // namespace gpujoin

@@ -165,6 +165,7 @@ void add_upper_paths(PlannerInfo* root, UpperRelationKind stage, RelOptInfo* inp
     if (!add_counting_path(root, input, output, group)) add_sum_path(root, input, output, group);
     emit_distances(input);
   }
+  if (stage == UPPERREL_DISTINCT) add_distinct_path(root, input, output);
   if (stage == UPPERREL_WINDOW) add_window_paths(root, output);
   if (stage == UPPERREL_ORDERED) add_top_path(root, input, output);
 }
