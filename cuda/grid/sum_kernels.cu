@@ -122,7 +122,7 @@ struct FewSumsSink : PointSums {
     begin_point(place, position);
 #pragma unroll
     for (std::uint32_t m = 0; m < FewSums::kMost; ++m) {
-      reals[m] = {0, 0};
+      reals[m] = no_sum();
       integers[m] = 0;
     }
   }

@@ -128,8 +128,11 @@ struct DoubleSum {
         multiply_rounded(b, d));
     add(product, error);
   }
-  /// Infinite or NaN where a term was, or where the sum leaves the range.
-  GPUJOIN_HD double rounded() const { return high - high == 0 ? add_rounded(high, low) : high; }
+  /// Infinite or NaN where a term was, or where the sum leaves the range. The sum of nothing but
+  /// negative zeros is one.
+  GPUJOIN_HD double rounded() const {
+    return high - high == 0 && low != 0 ? add_rounded(high, low) : high;
+  }
 
  private:
   GPUJOIN_HD static double upper_half(double x) {
@@ -137,6 +140,9 @@ struct DoubleSum {
     return add_rounded(cut, -add_rounded(cut, -x));
   }
 };
+
+/// The sum of nothing. Any term leaves a sum that begins with -0 as it would be alone.
+GPUJOIN_HD inline DoubleSum no_sum() { return {-0.0, 0}; }
 
 /// How the values of a left row's pairs become one.
 enum class Fold : std::int32_t {
@@ -179,7 +185,10 @@ GPUJOIN_HD inline std::int64_t greater(std::int64_t a, std::int64_t b) { return 
 /// Sets the words to the result of no pairs.
 GPUJOIN_HD inline void clear_fold(Fold fold, FoldWord* words) {
   words[0].number = 0;
-  if (words_of(fold) == 2) words[1].number = 0;
+  if (words_of(fold) == 2) {
+    words[0].real = no_sum().high;
+    words[1].real = no_sum().low;
+  }
   if (fold == Fold::kLeast || fold == Fold::kLeastOf)
     words[0].number = ~kSignBit;
   else if (fold == Fold::kMost || fold == Fold::kMostOf)

@@ -271,6 +271,17 @@ SELECT same_rows('SELECT eps, s, n FROM unnest(''{1,0,3,NULL,-1,2,NaN}''::float8
 SELECT same_rows('SELECT k, s FROM generate_series(1, 4) k, LATERAL (SELECT round(sum(10.0::float8 / (y.id - 3 * k))::numeric, 9) AS s FROM a x JOIN a y
   ON x.v <-> y.v <= 1 WHERE x.id > 3 * k + 9 AND y.id <> 3 * k) q', NULL, 'sums for one condition after the other');
 
+-- The sum of negative zeros is one, whoever adds them up; their mean is 0.
+CREATE TABLE zeros AS SELECT i AS id, i % 3 AS grp, ARRAY[i % 10, i / 10]::float8[] AS v, '-0'::float8 AS x, '-0'::real AS r,
+  CASE WHEN i % 3 = 1 AND i > 200 THEN 0 ELSE '-0'::float8 END AS some, CASE WHEN i % 4 > 0 THEN '-0'::float8 END AS few, 1.5::float8 AS one
+  FROM generate_series(1, 300) i;
+ANALYZE zeros;
+SELECT same_rows(format('SELECT %s%s FROM zeros a JOIN zeros b ON a.v <-> b.v <= %s%s', column_of, sums, eps, groups), NULL, format('zeros within %s: %s%s', eps, sums, groups))
+FROM unnest('{"sum(b.x), sum(b.r), sum(b.few)","sum(a.x), sum(a.r), sum(b.some)","avg(b.x), avg(a.x), avg(b.r)","sum(b.x) FILTER (WHERE b.id > 30), sum(a.x) FILTER (WHERE b.id > 30)",
+  "sum(a.x * b.one), sum(a.x * b.x), sum(a.x + b.x), sum(a.x - b.one + b.one)","sum(b.x), count(b.few), variance(b.x)"}'::text[]) sums,
+  unnest('{0,2,9,100}'::float8[]) eps, (VALUES ('', ''), ('a.grp, ', ' GROUP BY a.grp')) g (column_of, groups);
+SELECT is(adds_up('SELECT sum(b.x), sum(a.x) FROM zeros a JOIN zeros b ON a.v <-> b.v <= 2'), true, 'zeros are added up');
+
 -- Groups without aggregates, or whose aggregates nobody reads, and DISTINCT: a group needs one pair.
 CREATE TEMP TABLE groups(query text, by_groups boolean);
 INSERT INTO groups VALUES

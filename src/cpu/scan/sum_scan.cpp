@@ -33,7 +33,7 @@ void roots(double* numbers, std::size_t count) {
 struct LaneSums {
   Vector high, low;
 
-  HWY_INLINE LaneSums() : high(hn::Zero(Lanes())), low(hn::Zero(Lanes())) {}
+  HWY_INLINE LaneSums() : high(hn::Set(Lanes(), no_sum().high)), low(hn::Zero(Lanes())) {}
   HWY_INLINE void add(Vector x) {
     const Vector sum = hn::Add(high, x);
     const Vector part = hn::Sub(sum, high);
@@ -61,10 +61,16 @@ struct LaneSums {
   }
 };
 
+/// The numbers of some lanes; the others change no sum.
+template <class Mask>
+HWY_INLINE Vector terms(Mask mask, Vector numbers) {
+  return hn::IfThenElse(mask, numbers, hn::Set(Lanes(), no_sum().high));
+}
+
 void sum_up(const double* values, std::size_t count, DoubleSum* sum) {
   const Lanes lanes;
   const std::size_t step = hn::Lanes(lanes);
-  const auto numbers = [&](Vector x) HWY_ATTR { return hn::IfThenElseZero(hn::Eq(x, x), x); };
+  const auto numbers = [&](Vector x) HWY_ATTR { return terms(hn::Eq(x, x), x); };
   LaneSums even, odd;  // neither waits for the other
   std::size_t i = 0;
   for (; i + 2 * step <= count; i += 2 * step) {
@@ -72,7 +78,8 @@ void sum_up(const double* values, std::size_t count, DoubleSum* sum) {
     odd.add(numbers(hn::LoadU(lanes, values + i + step)));
   }
   for (; i < count; i += step) {
-    double last[kMostLanes] = {};
+    double last[kMostLanes];
+    std::fill_n(last, kMostLanes, no_sum().high);
     std::copy_n(values + i, std::min(step, count - i), last);
     even.add(numbers(hn::LoadU(lanes, last)));
   }
@@ -97,7 +104,7 @@ void add_some(const SpreadPairs& pairs, bool squared, PlainSum* sums) {
   const Lanes lanes;
   const auto add_numbers = [&](Vector x, auto is_pair, LaneSums& sum, PlainSum& to) HWY_ATTR {
     const auto counts = hn::And(is_pair, hn::Eq(x, x));
-    sum.add(hn::IfThenElseZero(counts, x));
+    sum.add(terms(counts, x));
     to.numbers += hn::CountTrue(lanes, counts);
   };
   LaneSums first, second;

@@ -84,7 +84,7 @@ SumAccount::SumAccount(const SumColumns& columns, SumTable& table)
   if (!takes_spread(sums)) return;
   const auto add = [&](std::uint32_t program, const double* column) {
     plain_of_[program] = static_cast<std::uint32_t>(plain_.size());
-    plain_.push_back({column, {}, 0});
+    plain_.push_back({column, no_sum(), 0});
   };
   for (std::uint32_t p = 0; p < sums.programs; ++p) {
     if (sums.program[p].steps[0] != ValueStep::kDistance) continue;
@@ -121,7 +121,7 @@ void SumAccount::take(std::uint32_t left, std::uint64_t number, const SpreadPair
   turn_to(left);
   pairs_ += number;
   const PairSums& sums = columns_.sums;
-  for (PlainSum& plain : plain_) plain = {plain.column, {}, 0};
+  for (PlainSum& plain : plain_) plain = {plain.column, no_sum(), 0};
   add_up(pairs, squared, plain_.data(), plain_.size());
   FoldWord* words = words_ + 1;
   for (std::uint32_t m = 0; m < sums.measures; words += words_of(sums.measure[m++].fold)) {

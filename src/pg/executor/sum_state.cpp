@@ -125,8 +125,9 @@ double checked(const Tally& tally, double number) {
 
 Datum float_average(const Tally& tally) {
   const FloatSums& sums = tally.floats;
-  const double numbers[] = {static_cast<double>(tally.count), checked(tally, sums.sum.rounded()),
-                            checked(tally, sums.deviations)};
+  // float8_accum() [PostgreSQL, float.c] begins with 0, which no negative zero changes.
+  const double sum = 0.0 + checked(tally, sums.sum.rounded());
+  const double numbers[] = {static_cast<double>(tally.count), sum, checked(tally, sums.deviations)};
   Datum values[3];
   for (int i = 0; i < 3; ++i) values[i] = Float8GetDatum(numbers[i]);
   return PointerGetDatum(
@@ -208,7 +209,7 @@ void clear_tally(const SumPlan& sum, Tally* tally) {
   *tally = {};
   const SumArithmetic arithmetic = arithmetic_of(sum.state);
   if (arithmetic == SumArithmetic::kFloats)
-    tally->floats = {};
+    tally->floats = {no_sum(), 0};
   else if (is_extreme(arithmetic))
     tally->extreme = arithmetic == SumArithmetic::kLeast ? INT64_MAX : INT64_MIN;
 }
@@ -223,7 +224,7 @@ void add_value(const SumPlan& sum, Tally* tally, Datum value, std::int64_t times
                  arithmetic == SumArithmetic::kSquaredIntegers ? wide * wide * times : 0);
   } else if (arithmetic == SumArithmetic::kFloats) {
     const double number = machine_number(sum.type, value);
-    DoubleSum all{};
+    DoubleSum all = no_sum();
     if (times == 1 || !std::isfinite(number))
       all.high = number;
     else

@@ -241,8 +241,9 @@ bool compile(PlannerInfo* root, const SumJoin& join, Node* argument, SumClause* 
   if (plan.filter != SumOf::kRight ||
       std::count(plan.leaf_is_left, plan.leaf_is_left + plan.leaf_count, false) > 0)
     return true;
+  // x + -0 is x, also where x is 0 or -0.
   Node* const zero = reinterpret_cast<Node*>(
-      makeConst(FLOAT8OID, -1, InvalidOid, sizeof(double), Float8GetDatum(0), false, true));
+      makeConst(FLOAT8OID, -1, InvalidOid, sizeof(double), Float8GetDatum(-0.0), false, true));
   return compiler.add_leaf(zero, false) && compiler.add(ValueStep::kAdd, 0, -1);
 }
 
