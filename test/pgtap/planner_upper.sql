@@ -192,5 +192,37 @@ SELECT bag_eq('EXECUTE grouped(' || eps || ')',
   'SELECT a.id, count(*) FROM a, b WHERE (a.v <-> b.v) + 0 <= ' || eps || ' GROUP BY a.id',
   'prepared counts within ' || eps) FROM unnest('{2,0,-1,5}'::float8[]) eps;
 
+-- Whoever may not call an aggregate, or the equality of a group, gets PostgreSQL's own error where the node calls neither.
+CREATE TABLE days (day date PRIMARY KEY, month date, v float8[]);
+INSERT INTO days SELECT date '2026-01-01' + id, date '2026-01-01' + id % 9, v FROM a;
+ANALYZE days;
+CREATE ROLE gpujoin_upper_caller;
+GRANT USAGE ON SCHEMA planner_upper TO gpujoin_upper_caller;
+GRANT SELECT ON a, b, days TO gpujoin_upper_caller;
+CREATE TABLE denied (query text, message text);
+INSERT INTO denied VALUES
+  ('SELECT count(*) FROM a JOIN b ON a.v <-> b.v <= 2', 'aggregate count'),
+  ('SELECT a.id, count(*) FROM a JOIN b ON a.v <-> b.v <= 2 GROUP BY a.id', 'aggregate count'),
+  ('SELECT a.grp, count(*) FROM a JOIN b ON a.v <-> b.v <= 2 GROUP BY a.grp', 'aggregate count'),
+  ('SELECT count(*) FROM gpu_join(''a'', ''b'', 2, ''id'', ''id'', ''v'', ''v'')', 'aggregate count'),
+  ('SELECT day, sum(b.id) FROM days a JOIN b ON a.v <-> b.v <= 2 GROUP BY day', 'function date_eq'),
+  ('SELECT month FROM days a JOIN b ON a.v <-> b.v <= 2 GROUP BY month', 'function date_eq'),
+  ('SELECT DISTINCT month FROM days a JOIN b ON a.v <-> b.v <= 2', 'function date_eq');
+INSERT INTO denied VALUES ('SELECT day, count(*) FROM days a JOIN b ON a.v <-> b.v <= 2 GROUP BY day', 'function date_eq');
+GRANT SELECT ON denied TO gpujoin_upper_caller;
+DEALLOCATE ALL;
+SELECT force_node(true) \gset
+SELECT ok(has_node(query), 'by the node: ' || query) FROM denied;
+REVOKE EXECUTE ON FUNCTION pg_catalog.count(), pg_catalog.date_eq(date, date) FROM PUBLIC;
+SET ROLE gpujoin_upper_caller;
+SELECT throws_ok(query, '42501', 'permission denied for ' || message, 'not allowed: ' || query) FROM denied WHERE message LIKE 'aggregate%';
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION pg_catalog.count() TO PUBLIC;
+SET ROLE gpujoin_upper_caller;
+SELECT throws_ok(query, '42501', 'permission denied for ' || message, 'not allowed: ' || query) FROM denied WHERE message LIKE 'function%';
+SELECT lives_ok(query, 'allowed: ' || query) FROM denied WHERE message LIKE 'aggregate%';
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION pg_catalog.date_eq(date, date) TO PUBLIC;
+
 SELECT * FROM finish();
 ROLLBACK;

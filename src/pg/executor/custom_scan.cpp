@@ -35,8 +35,19 @@ void append_column(List** columns, const void* expression) {
 
 void check_execute_privilege(Oid function) {
   const AclResult result = function_aclcheck(function, GetUserId());
-  if (result != ACLCHECK_OK) aclcheck_error(result, OBJECT_FUNCTION, get_func_name(function));
+  const ObjectType kind =
+      get_func_prokind(function) == PROKIND_AGGREGATE ? OBJECT_AGGREGATE : OBJECT_FUNCTION;
+  if (result != ACLCHECK_OK) aclcheck_error(result, kind, get_func_name(function));
   InvokeFunctionExecuteHook(function);
+}
+
+void check_aggregates(const List* columns) {
+  ListCell* cell;
+  foreach (cell, columns) {
+    const Expr* const column = lfirst_node(TargetEntry, cell)->expr;
+    if (IsA(column, Aggref))
+      check_execute_privilege(reinterpret_cast<const Aggref*>(column)->aggfnoid);
+  }
 }
 
 void install_custom_scan() {

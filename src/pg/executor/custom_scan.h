@@ -50,8 +50,12 @@ constexpr CustomExecMethods make_exec_methods(
 /// Appends a copy of the expression as one more column of a scan tuple.
 void append_column(List** columns, const void* expression);
 
-/// What an executor checks before it calls a function.
+/// What an executor checks before it calls a function or an aggregate. The node checks what it
+/// stands for without calling it.
 void check_execute_privilege(Oid function);
+
+/// Checks the aggregates among the columns of a scan tuple, whose results the node returns.
+void check_aggregates(const List* columns);
 
 /// The states of the three forms.
 Node* create_function_node();

@@ -31,6 +31,7 @@ void begin(CustomScanState* state, EState* estate, int) {
   node->operation = find_operation(info.fn_addr);
   if (node->operation == nullptr) elog(ERROR, "function %u is not a join function", call->funcid);
   node->arguments = ExecInitExprList(call->args, &state->ss.ps);
+  check_aggregates(plan->custom_scan_tlist);
   node->counts = counts_rows(plan);
   if (node->counts) return;
   ListCell* cell;

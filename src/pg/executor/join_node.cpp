@@ -4,6 +4,7 @@
 extern "C" {
 #include "executor/executor.h"
 #include "miscadmin.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 }
 
@@ -202,6 +203,9 @@ void begin(CustomScanState* state, EState* estate, int flags) {
       AllocSetContextCreate(estate->es_query_cxt, "gpujoin join", ALLOCSET_DEFAULT_SIZES);
   find_direct_columns(node);
   find_read_params(node);
+  check_aggregates(plan->custom_scan_tlist);
+  for (int i = 0; i < node->data.group_columns; ++i)
+    check_execute_privilege(get_opcode(node->data.group_operators[i]));
   if (adds_up(node->data)) begin_sums(node);
   if (node->data.nearest.wanted) begin_nearest(node);
   if (node->data.key_count > 0) begin_keys(node);

@@ -24,6 +24,7 @@ extern "C" {
 #include "optimizer/paths.h"
 #include "optimizer/planmain.h"
 #include "optimizer/restrictinfo.h"
+#include "optimizer/tlist.h"
 }
 
 namespace gpujoin {
@@ -332,6 +333,9 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo*, CustomPath* path, List* tlist, L
     add_operand(&scan, clause.right, false, data.right_value);
   describe_columns(scan, &data);
   describe_sums(root, planned.sums, scan, &data, &parts);
+  if (planned.grouped)
+    describe_groups(group_clauses(root),
+                    get_sortgrouplist_exprs(group_clauses(root), root->processed_tlist), &data);
   describe_keys(keys_of(root, planned), &data, &parts);
   if (conditions.order != KeyOrder::kNone)
     data.order = {conditions.order, conditions.keys[0]->vartype,
