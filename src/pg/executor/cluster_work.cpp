@@ -38,13 +38,11 @@ void end_work(ClusterSite* site) {
   MemoryContextDelete(context);
 }
 
-/// Takes over a batch of the engine's. An engine is another library: what it names is checked
-/// before memory is written there.
-void take_clusters(const ResultBatch& batch, std::int64_t rows, std::uint32_t* numbers) {
+/// Takes over a batch of the engine's, whose ids are numbers of rows.
+void take_clusters(const ResultBatch& batch, std::uint32_t* numbers) {
   for (std::uint64_t i = 0; i < batch.row_count; ++i) {
     const RowCluster found = unpack_cluster(batch.counts[i]);
     const std::int64_t row = batch.left_ids[batch.rows[i]];
-    if (row < 0 || row >= rows) elog(ERROR, "the engine returned other rows than it was given");
     if (found.role != ClusterRole::kNoise) numbers[row] = static_cast<std::uint32_t>(found.cluster);
   }
 }
@@ -88,6 +86,7 @@ void begin_clusters(ClusterSite* site, std::int64_t rows, const JoinRequest& req
   forget_sides(run);
   share_side(run, 0, work->points.shared, {}, nullptr);
   set_request(run, request);
+  limit_ids(run, {rows, 0}, {rows, 0});
   begin_join(run);
 }
 
@@ -104,7 +103,7 @@ bool find_clusters(ClusterSite* site, std::int64_t rows, const Dataset& points, 
                  plain_sql);
   name_radius(run, to_string(metric), eps);
   start_clusters_engine(site, rows);
-  while (next_engine_batch(run)) take_clusters(run->batch, rows, site->numbers);
+  while (next_engine_batch(run)) take_clusters(run->batch, site->numbers);
   return !run->exhausted;
 }
 

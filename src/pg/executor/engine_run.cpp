@@ -63,6 +63,7 @@ void fail(EngineRun* run, const Status& status) {
 void prepare_open(EngineRun* run, const EngineTable* engine, const char* place) {
   run->engine = engine;
   run->delivered = false;
+  run->checked_ids = 0;
   run->input_end = run->spill.end;
   run->report.engine = engine->name;
   run->report.place = place;
@@ -254,6 +255,30 @@ void show_progress(const EngineRun* run, bool returns) {
             returns ? service::JoinPhase::kReturning : service::phase_of(stats));
 }
 
+/// The ids of a side's rows, if they are known by their positions. The service may have the ids of
+/// rows that it keeps.
+IdRange positions_of(const Dataset& rows, const SharedSide& shared) {
+  const bool named = rows.ids != nullptr || rows.file != nullptr || shared.table != nullptr;
+  return {named ? 0 : static_cast<std::int64_t>(rows.rows), 0};
+}
+
+/// Raises an error if a batch names rows that the join does not have.
+void check_batch(EngineRun* run) {
+  const ResultBatch& batch = run->batch;
+  const Output::Kind output = run->request.output();
+  const char* problem = problem_of_batch(batch, output, gives_groups(run) ? run->groups.count : 0);
+  if (problem == nullptr && batch.row_count > 0 && run->checked_ids != batch.ids_generation) {
+    if (!are_in_range(batch.left_ids, batch.left_id_count, run->ids[0]) ||
+        (wants_pairs(output) && !are_in_range(batch.right_ids, batch.right_id_count, run->ids[1])))
+      problem = "an id is none of the join's rows";
+    run->checked_ids = batch.ids_generation;
+  }
+  if (problem != nullptr)
+    ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
+                    errmsg("the engine \"%s\" returned a wrong batch", run->report.engine),
+                    errdetail_internal("In the batch %s.", problem)));
+}
+
 /// Waits for the next batch; interrupts are raised.
 Status pull(EngineRun* run) {
   show_progress(run, false);
@@ -311,9 +336,17 @@ Resources engine_resources(const EngineRun* run) {
 void set_request(EngineRun* run, const JoinRequest& request) {
   run->request = request;
   run->groups = {};
+  const IdRange left = positions_of(request.left(), run->shared[0]);
+  limit_ids(run, left, request.self_join() ? left : positions_of(request.right(), run->shared[1]));
   name_radius(run, to_string(request.metric()), request.eps());
   run->request.resources = engine_resources(run);
   run->request.knobs = knob_settings();
+}
+
+void limit_ids(EngineRun* run, const IdRange& left, const IdRange& right) {
+  run->ids[0] = left;
+  run->ids[1] = right;
+  run->checked_ids = 0;
 }
 
 void name_radius(EngineRun* run, const char* metric, double radius) {
@@ -410,6 +443,7 @@ bool next_engine_batch(EngineRun* run) {
     fail(run, status);
     return false;
   }
+  check_batch(run);
   run->delivered = true;
   show_progress(run, true);
   return true;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "engine/engine.h"
+#include "engine/request/check_batch.h"
 #include "pg/compat.h"
 #include "pg/engine_loader.h"
 #include "pg/reading/kept_side.h"
@@ -55,10 +56,12 @@ struct EngineRun {
   const char* metric;  ///< of the request, as reports name it; a constant
   double radius;       ///< likewise
   const EngineTable* engine;
-  Join* join;         ///< null when no engine is at work
-  bool delivered;     ///< the engine has emitted a batch
-  bool tried_again;   ///< the service ended before, and the join was begun once more
-  ResultBatch batch;  ///< the last one
+  Join* join;                 ///< null when no engine is at work
+  bool delivered;             ///< the engine has emitted a batch
+  IdRange ids[2];             ///< of the left rows and the right ones, in batches of this request
+  std::uint64_t checked_ids;  ///< ResultBatch::ids_generation of the ids found in range; 0: none
+  bool tried_again;           ///< the service ended before, and the join was begun once more
+  ResultBatch batch;          ///< the last one
   JoinReport report;
   Connection service;    ///< with the service, where the join runs there
   Status unreached;      ///< why begin_service_join() found no service, until the join starts
@@ -94,8 +97,12 @@ std::uint64_t dataset_share(const EngineRun* run, int sides);
 /// What the settings allow the engine. The run's data takes part of its memory.
 Resources engine_resources(const EngineRun* run);
 
-/// Sets run->request, with these resources and the knobs of the settings, and without groups.
+/// Sets run->request, with these resources and the knobs of the settings, and without groups. Rows
+/// without ids are known by their positions; other ids may be any until limit_ids() is called.
 void set_request(EngineRun* run, const JoinRequest& request);
+
+/// Sets which ids the rows of the request have. Another id in a batch is an error.
+void limit_ids(EngineRun* run, const IdRange& left, const IdRange& right);
 
 /// Has reports show the request's metric and radius as the caller knows them.
 void name_radius(EngineRun* run, const char* metric, double radius);

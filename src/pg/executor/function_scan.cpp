@@ -273,7 +273,10 @@ void ask_for_rows(JoinScan* scan) {
   JoinRequest* const request = &scan->run.request;
   request->knobs.access_pattern = AccessPattern::kFull;
   if (!scan->rows_counted) scan->by_id = scan->kept[0].kept;
-  if (!scan->by_id) request->sides = Sides::one(unnamed(request->left()), request->pairs());
+  if (scan->by_id) return;
+  request->sides = Sides::one(unnamed(request->left()), request->pairs());
+  const auto rows = static_cast<std::int64_t>(scan->left.rows);
+  limit_ids(&scan->run, {rows, 0}, {rows, 0});
 }
 
 /// Whether what the engine returns with a pair is the distance of places on the Earth.

@@ -1,7 +1,7 @@
 // The radius of all pairs. PostgreSQL computes the radius for the first pair that fulfils the
 // conditions before it, and never if there is no such pair. So an error of the radius counts only
-// if there is one. Where that error cannot be dropped, such a pair is looked for first, through the
-// values of equalities among those conditions, as a hash join does.
+// if there is one. If that error cannot be dropped, a search for such a pair comes first. It finds
+// rows with equal values, as a hash join does.
 #include "pg/executor/key_columns.h"
 #include "pg/reading/value_ranks.h"
 #include "pg/trap.h"
@@ -129,7 +129,7 @@ void sort_rows(MemoryContext context, int width, RankedRows* side) {
   });
 }
 
-/// Where the rows end whose ranks are those of the row at `begin`.
+/// Returns the end of the rows with the same ranks as the row at `begin`.
 std::uint64_t end_of_run(const RankedRows& side, std::uint64_t begin, int width) {
   std::uint64_t end = begin + 1;
   while (end < side.count && compare(side.ranks + side.order[begin] * width,

@@ -295,9 +295,9 @@ void search(JoinNode* node, const Dataset& left) {
   EngineRun* const run = node->run;
   restart_run(run);
   const double radius = work->by_radius ? node->band.select : DBL_MAX;
-  set_request(
-      run, {Sides::two(left, node->right.points), PointsWithin{node->data.test.by->metric, radius},
-            Output::nearest(work->asked, spilled_block(node))});
+  ask_engine(
+      node, {Sides::two(left, node->right.points), PointsWithin{node->data.test.by->metric, radius},
+             Output::nearest(work->asked, spilled_block(node))});
   start_engine(run);
   work->searching = true;
   work->batch_row = 0;

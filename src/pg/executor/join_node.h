@@ -282,6 +282,9 @@ inline std::uint64_t row_count(const Side& side) {
   return stored ? side.shown.rows->rows : side.points.rows;
 }
 
+/// Sets the request of the run, and which ids the rows of its batches have.
+void ask_engine(JoinNode* node, const JoinRequest& request);
+
 /// Whether the engine names rows by their positions in the left side.
 inline bool names_positions(const JoinNode* node) {
   const JoinRequest& request = node->run->request;

@@ -221,8 +221,7 @@ bool take_by_groups(JoinNode* node, const ResultBatch& batch) {
   }
   const std::uint64_t width = batch.sums != nullptr ? row_words(work->asked) : 0;
   for (std::uint64_t i = 0; right && i < batch.row_count; ++i)
-    right = batch.rows[i] < work->group_count &&
-            take_group(node, batch.rows[i], batch.counts[i],
+    right = take_group(node, batch.rows[i], batch.counts[i],
                        width > 0 ? batch.sums + i * width : nullptr);
   return right;
 }

@@ -76,13 +76,13 @@ void weigh_keys(JoinNode* node) {
   if (!has_keys(node) || are_keys_worth(node->run->request, kPairNs)) return;
   drop_keys(node, "another index without keys is quicker");
   node->mode = engine_mode(node);
-  set_request(node->run, wanted_request(node));
+  ask_engine(node, wanted_request(node));
 }
 
 /// Starts the engine on the points of both sides.
 void start_points(JoinNode* node) {
   forget_pairs(node);
-  set_request(node->run, wanted_request(node));
+  ask_engine(node, wanted_request(node));
   weigh_keys(node);
   if (node->mode == Mode::kSums) group_sums(node);
   start_engine(node->run);
@@ -315,7 +315,22 @@ bool next_loop_match(JoinNode* node) {
   return false;
 }
 
+/// The ids of a side's rows: positions of its points, numbers of rows, or ctids.
+IdRange ids_of(const JoinNode* node, const Side& side) {
+  if (names_positions(node)) return {static_cast<std::int64_t>(side.points.rows), 0};
+  if (side.late != nullptr) return ids_of_table(*side.late);
+  if (side.places.rows > 0) return {};  // find_row_place() knows them
+  return {static_cast<std::int64_t>(row_count(side)), 0};
+}
+
 }  // namespace
+
+void ask_engine(JoinNode* node, const JoinRequest& request) {
+  EngineRun* const run = node->run;
+  set_request(run, request);
+  if (!node->keeps || node->left.late != nullptr || node->right.late != nullptr)
+    limit_ids(run, ids_of(node, node->left), ids_of(node, node->right));
+}
 
 std::uint64_t row_of(const JoinNode* node, const Side& side, std::int64_t id) {
   if (side.unkept) return static_cast<std::uint64_t>(id);

@@ -42,8 +42,7 @@ struct NeighborScan {
   int part_count;
 };
 
-/// An engine is another library, and it runs twice. Its row numbers are checked before memory is
-/// written at these places.
+/// The engine runs twice, and may know other rows by their ids in its second run.
 void check(bool holds) {
   if (!holds) elog(ERROR, "the engine counted other neighbors than it returned");
 }
@@ -65,16 +64,15 @@ std::uint64_t number_row(NeighborScan* scan, std::int64_t name) {
     scan->named[row] = name;
     *place = static_cast<std::uint32_t>(scan->numbered);
   }
-  check(row < scan->rows);
   return row;
 }
 
 /// Its number later on.
 std::uint64_t number_of(const NeighborScan* scan, std::int64_t name) {
-  const std::uint64_t row = scan->join->by_id ? std::uint64_t{*place_of_id(scan->numbers, name)} - 1
-                                              : static_cast<std::uint64_t>(name);
-  check(row < scan->rows);
-  return row;
+  if (!scan->join->by_id) return static_cast<std::uint64_t>(name);
+  const std::uint32_t number = *place_of_id(scan->numbers, name);
+  check(number > 0);
+  return number - 1;
 }
 
 std::int64_t id_of_row(const NeighborScan* scan, std::uint64_t row) {

@@ -121,8 +121,6 @@ double radius_of_boxes(const ClusterShapes& shapes) {
 }
 
 void take_pair(ShapeJoin* join, Round round, const IdPair& pair) {
-  if (pair.id1 < 0 || static_cast<std::uint64_t>(std::max(pair.id1, pair.id2)) >= join->boxes.rows)
-    elog(ERROR, "the engine returned other rows than it was given");
   const auto p = static_cast<std::uint32_t>(pair.id1), q = static_cast<std::uint32_t>(pair.id2);
   const auto are_near = [&](std::uint32_t one, std::uint32_t other) {
     return are_neighbors(join->shapes, join->boxes, one, other);

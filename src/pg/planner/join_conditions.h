@@ -50,7 +50,7 @@ bool can_have_operands(PlannerInfo* root, const SimilarityClause& clause, JoinTy
 AttrNumber place_operand(PlannerInfo* root, Plan** input, Expr* operand, bool for_all_rows,
                          Expr** computed, ErrorTrap* trap);
 
-/// Sets what the plan has of the radius; null: there is none.
+/// Sets the radius of the plan, which may be null, and what its errors may do.
 void set_radius(const PlannerInfo* root, Expr* eps, JoinPlanData* data, JoinPlanExpressions* parts);
 
 }  // namespace gpujoin

@@ -35,6 +35,11 @@ LateRows* open_late_rows(Relation relation, Snapshot snapshot) {
   return rows;
 }
 
+IdRange ids_of_table(const LateRows& rows) {
+  const auto blocks = static_cast<std::int64_t>(RelationGetNumberOfBlocks(rows.relation));
+  return {blocks << kOffsetBits, MaxHeapTuplesPerPage};
+}
+
 void close_late_rows(LateRows* rows) {
   if (rows->slot != nullptr) ExecDropSingleTupleTableSlot(rows->slot);
   if (rows->scan != nullptr) table_endscan(rows->scan);
@@ -117,13 +122,22 @@ void add_row_place(RowPlaces* places, std::int64_t number) {
 std::uint64_t find_row_place(const RowPlaces& places, std::int64_t number) {
   const auto block = static_cast<std::uint64_t>(number) >> kOffsetBits;
   const auto offset = static_cast<std::uint16_t>(number);
-  const std::uint64_t end = block + 1 < places.blocks ? places.first[block + 1] : places.rows;
-  // Offsets begin with 1, and most blocks have no gaps.
-  const std::uint64_t likely = places.first[block] + offset - 1;
-  if (likely < end && places.offsets[likely] == offset) return likely;
-  return static_cast<std::uint64_t>(
-      std::lower_bound(places.offsets + places.first[block], places.offsets + end, offset) -
-      places.offsets);
+  std::uint64_t found = places.rows;
+  if (block < places.blocks) {
+    const std::uint64_t end = block + 1 < places.blocks ? places.first[block + 1] : places.rows;
+    // Offsets begin with 1, and most blocks have no gaps.
+    const std::uint64_t likely = places.first[block] + offset - 1;
+    if (likely < end && places.offsets[likely] == offset) return likely;
+    found = static_cast<std::uint64_t>(
+        std::lower_bound(places.offsets + places.first[block], places.offsets + end, offset) -
+        places.offsets);
+    if (found == end || places.offsets[found] != offset) found = places.rows;
+  }
+  if (found == places.rows)
+    ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
+                    errmsg_internal("row %llu of a similarity join is not in its table",
+                                    static_cast<unsigned long long>(number))));
+  return found;
 }
 
 }  // namespace gpujoin

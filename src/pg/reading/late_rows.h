@@ -3,6 +3,7 @@
 // their ctids. Those that have been found before may be marked.
 #pragma once
 
+#include "engine/request/check_batch.h"
 #include "pg/compat.h"
 
 extern "C" {
@@ -49,6 +50,9 @@ inline std::uint64_t few_rows(std::uint64_t rows) { return 1000 + rows / 8; }
 /// but that they have to be closed.
 LateRows* open_late_rows(Relation relation, Snapshot snapshot);
 
+/// The numbers that rows of the table may have.
+IdRange ids_of_table(const LateRows& rows);
+
 /// Releases what the last row holds.
 void close_late_rows(LateRows* rows);
 
@@ -75,7 +79,7 @@ bool next_marked(const LateRows& rows, std::int64_t* number);
 /// Adds the next row of a scan.
 void add_row_place(RowPlaces* places, std::int64_t number);
 
-/// The place of a row that was added.
+/// The place of a row that was added. Raises an error where none was added under this number.
 std::uint64_t find_row_place(const RowPlaces& places, std::int64_t number);
 
 }  // namespace gpujoin

@@ -52,11 +52,12 @@ bool place(const SharedRegion& region, const T** pointer, std::uint64_t count) {
   return true;
 }
 
-/// Likewise for ids, which may begin at place 0. Null where there are none.
-void place_ids(const SharedRegion& region, const std::int64_t** ids) {
-  const auto at = reinterpret_cast<std::uintptr_t>(*ids);
-  const bool there = region.file >= 0 && at <= region.bytes;
-  *ids = there ? reinterpret_cast<const std::int64_t*>(region.base + at) : nullptr;
+/// Sets *ids to the ids of a region, null if the region is not there. False if there are fewer than
+/// `count`.
+bool place_ids(const SharedRegion& region, std::uint64_t count, const std::int64_t** ids) {
+  const bool there = region.file >= 0;
+  *ids = there ? reinterpret_cast<const std::int64_t*>(region.base) : nullptr;
+  return !there || count <= region.bytes / sizeof(std::int64_t);
 }
 
 bool place_batch(const ServiceJoin* join, ResultBatch* batch) {
@@ -70,12 +71,11 @@ bool place_batch(const ServiceJoin* join, ResultBatch* batch) {
   if (!place(join->results, &batch->neighbors, entries) ||
       !place(join->results, &batch->distances, entries))
     return false;
-  place_ids(join->left_ids, &batch->left_ids);
-  if (join->ids_are_one)
-    batch->right_ids = batch->left_ids;
-  else
-    place_ids(join->right_ids, &batch->right_ids);
-  return true;
+  if (!place_ids(join->left_ids, batch->left_id_count, &batch->left_ids)) return false;
+  if (!join->ids_are_one)
+    return place_ids(join->right_ids, batch->right_id_count, &batch->right_ids);
+  batch->right_ids = batch->left_ids;
+  return batch->right_id_count <= batch->left_id_count;
 }
 
 /// Maps another region in the place of one, and takes its descriptor.
