@@ -184,7 +184,7 @@ gpujoin_cuda.so: $(CUDA_OBJS) $(ENGINE_OBJS)
 # An engine whose calls of CUDA can be made to fail, for the tests (see test/device/faults.cu).
 FALLIBLE = cudaMallocAsync cudaFreeAsync cudaHostAlloc cudaStreamCreateWithFlags cudaStreamDestroy \
   cudaEventCreateWithFlags cudaEventDestroy cudaEventRecord cudaEventQuery cudaEventSynchronize cudaMemcpyAsync \
-  cudaMemcpyPeerAsync cudaMemPoolSetAccess cudaDeviceCanAccessPeer cudaMemsetAsync cudaStreamSynchronize
+  cudaMemcpyPeerAsync cudaMemPoolSetAccess cudaDeviceCanAccessPeer cudaDeviceGetAttribute cudaMemsetAsync cudaStreamSynchronize
 build/cuda/gpujoin_cuda_faults.so: test/device/faults.cu $(CUDA_OBJS) $(ENGINE_OBJS)
 	$(NVCC) $(filter-out -Xcompiler=%,$(CUDA_FLAGS)) -Xcompiler=-fPIC $(ARCH_FLAGS) --shared \
 	  $(addprefix -Xlinker --wrap=,$(FALLIBLE)) -o $@ $^

@@ -36,9 +36,6 @@ inline constexpr std::uint64_t kMostTilePairs = std::uint64_t{1} << 23;
 inline constexpr std::uint64_t kMostCandidates = std::uint64_t{1} << 23;
 inline constexpr std::uint32_t kMostSliceRows = 1 << 13;
 
-/// Thread blocks of the screen that share a multiprocessor, where shared memory allows.
-inline constexpr unsigned kScreenBlocksPerMultiprocessor = 2;
-
 /// Dimensions up to which the coordinates of a query point are kept in registers.
 inline constexpr std::uint32_t kMostUnrolledDimensions = 8;
 

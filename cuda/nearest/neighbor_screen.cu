@@ -8,6 +8,7 @@ namespace {
 
 constexpr unsigned kWarps = kScreenThreads / 32;
 constexpr unsigned kWaiting = 128;  ///< pairs of a warp that wait for their place in the list
+static_assert(kWarps * kWaiting * sizeof(uint2) == kCollectedBytes);
 
 /// Lists every pair that passes, a warp some hundred at a time: an addition in device memory takes
 /// as long as a part of a pair of tiles.
@@ -59,8 +60,6 @@ class WaitingLister {
   unsigned waiting_ = 0;  ///< the same on all lanes
 };
 
-/// Columns up to which a left tile stays in shared memory, two of them on a multiprocessor.
-constexpr std::uint32_t kMostResidentDims = 256;
 /// Right tiles that a left tile in shared memory meets, where there are enough pairs for all.
 constexpr unsigned kMostGroup = 32;
 
@@ -71,19 +70,15 @@ struct RightStage {
 };
 
 /// Rows of a left tile in shared memory lie so many halves apart, free of bank conflicts.
-__host__ __device__ constexpr unsigned resident_stride(unsigned dims) { return dims + 8; }
-
-constexpr std::size_t resident_bytes(std::uint32_t dims) {
-  return kScreenTile * (resident_stride(dims) * sizeof(__half) + sizeof(float)) +
-         kStages * sizeof(RightStage);
-}
+__device__ unsigned resident_stride(unsigned dims) { return dims + kResidentPadding; }
 
 /// As screen_kernel, of all pairs of a rectangle: a thread block keeps a left tile and meets a
 /// group of right tiles, which thread blocks at the same time have in common. It reads half as
 /// much.
 template <class Taker>
-__global__ void __launch_bounds__(kScreenThreads, kScreenBlocksPerMultiprocessor)
-    resident_kernel(ScreenView view, TileRectangle rectangle, unsigned group, Taker taker) {
+__global__ void __launch_bounds__(kScreenThreads, kMaxScreenBlocks)
+    resident_kernel(ScreenView view, TileRectangle rectangle, unsigned group, unsigned stages,
+                    Taker taker) {
   extern __shared__ __align__(16) unsigned char shared[];
   __shared__ unsigned stopped;
   constexpr unsigned kPieceHalves = 8;  // 16 bytes
@@ -91,7 +86,7 @@ __global__ void __launch_bounds__(kScreenThreads, kScreenBlocksPerMultiprocessor
                  pieces = dims / kPieceHalves;
   __half* const left = reinterpret_cast<__half*>(shared);
   float* const left_reject = reinterpret_cast<float*>(left + kScreenTile * stride);
-  RightStage* const stages = reinterpret_cast<RightStage*>(left_reject + kScreenTile);
+  RightStage* const chunks = reinterpret_cast<RightStage*>(left_reject + kScreenTile);
   const unsigned rows = rectangle.end_row - rectangle.first_row;
   const unsigned columns = rectangle.end_column - rectangle.first_column;
   const unsigned items = rows * ((columns + group - 1) / group);
@@ -131,35 +126,31 @@ __global__ void __launch_bounds__(kScreenThreads, kScreenBlocksPerMultiprocessor
       }
       commit_copies();
     };
-    for (unsigned stage = 0; stage < kStages - 1; ++stage) load(stages[stage]);
-    unsigned turn = 0;  // chunks so far
+    for (unsigned stage = 0; stage < stages - 1; ++stage) load(chunks[stage]);
+    unsigned read = 0, loaded = stages - 1;  // stages
     for (unsigned tile = begin; tile < end; ++tile) {
-      for (unsigned chunk = 0; chunk < dims; chunk += kChunkDims, ++turn) {
-        await_copies();
+      const float* right_reject = nullptr;
+      for (unsigned chunk = 0; chunk < dims; chunk += kChunkDims) {
+        await_copies(stages);
         __syncthreads();
         if (stopped != 0) return;
         // The stage that is overwritten now was read before the barrier.
-        load(stages[(turn + kStages - 1) % kStages]);
-        const RightStage& stage = stages[turn % kStages];
+        load(chunks[loaded]);
+        const RightStage& stage = chunks[read];
         if (chunk == 0)
           warp.step<true>(left, stride, &stage.values[0][0], left_reject);
         else
           warp.step<false>(left + chunk, stride, &stage.values[0][0], left_reject);
         if (chunk + 16 < dims)
           warp.step<false>(left + chunk + 16, stride, &stage.values[0][16], left_reject);
+        right_reject = stage.reject;
+        loaded = read;
+        read = next_stage(read, stages);
       }
-      if (warp.any_passes(stages[(turn - 1) % kStages].reject))
-        taker.take(warp, view, uint2{row, tile});
+      if (warp.any_passes(right_reject)) taker.take(warp, view, uint2{row, tile});
     }
   }
   taker.finish();
-}
-
-template <class Kernel>
-void allow_shared_memory(const Kernel& kernel, std::size_t bytes) {
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             static_cast<int>(bytes)),
-        "setting up the screen");
 }
 
 }  // namespace
@@ -167,21 +158,21 @@ void allow_shared_memory(const Kernel& kernel, std::size_t bytes) {
 void launch_neighbor_screen(const ScreenView& view, const TileRectangle& rectangle,
                             const TileList& list, const CandidateList& candidates,
                             int multiprocessors, cudaStream_t stream) {
-  const unsigned blocks = static_cast<unsigned>(multiprocessors) * kScreenBlocksPerMultiprocessor;
   const WaitingLister lister(candidates);
-  if (view.padded_dims <= kMostResidentDims) {
-    const std::size_t bytes = resident_bytes(view.padded_dims);
+  const ScreenLayout layout = choose_neighbor_screen(shared_memory(), view.padded_dims);
+  if (layout.keeps_left) {
+    const unsigned blocks = static_cast<unsigned>(multiprocessors) * layout.blocks;
     constexpr std::uint64_t kTurns = 8;  // of each thread block at least, where there are so many
     const auto group = static_cast<unsigned>(
         std::clamp<std::uint64_t>(rectangle.size() / (kTurns * blocks), 1, kMostGroup));
-    allow_shared_memory(resident_kernel<WaitingLister>, bytes);
-    resident_kernel<<<blocks, kScreenThreads, bytes, stream>>>(view, rectangle, group, lister);
+    allow_shared_memory(resident_kernel<WaitingLister>, layout.bytes, "setting up the screen");
+    resident_kernel<<<blocks, kScreenThreads, layout.bytes, stream>>>(view, rectangle, group,
+                                                                      layout.stages, lister);
+    check_launch("screening tiles");
   } else {
     launch_list_all(rectangle, list, stream);
-    allow_shared_memory(screen_kernel<WaitingLister>, sizeof(ScreenStorage));
-    screen_kernel<<<blocks, kScreenThreads, sizeof(ScreenStorage), stream>>>(view, list, lister);
+    launch_screen_kernel(layout, view, list, lister, multiprocessors, stream);
   }
-  check_launch("screening tiles");
 }
 
 }  // namespace gpujoin::cuda

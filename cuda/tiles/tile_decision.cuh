@@ -91,12 +91,8 @@ inline unsigned resident_blocks(int multiprocessors) {
 template <class Taker>
 void screen(const ScreenView& view, const TileList& list, const Taker& taker, int multiprocessors,
             cudaStream_t stream) {
-  check(cudaFuncSetAttribute(screen_kernel<Taker>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             static_cast<int>(sizeof(ScreenStorage))),
-        "setting up the screen");
-  screen_kernel<<<static_cast<unsigned>(multiprocessors) * kScreenBlocksPerMultiprocessor,
-                  kScreenThreads, sizeof(ScreenStorage), stream>>>(view, list, taker);
-  check_launch("screening tiles");
+  launch_screen_kernel(choose_pair_screen(shared_memory(), 0), view, list, taker, multiprocessors,
+                       stream);
 }
 
 template <PairSink Sink>

@@ -3,21 +3,19 @@
 // thresholds and the proof.
 //
 // A thread block of 8 warps holds 128 x 128 dot products in registers, 64 x 32 for each warp, and
-// streams both tiles through shared memory, kChunkDims columns at a time, kStages chunks ahead.
+// streams both tiles through shared memory, kChunkDims columns at a time, some chunks ahead
+// (engine/strategy/screen_layout.h).
 // Thread blocks stay resident and take every gridDim-th pair of tiles.
 #pragma once
 
 #include "cuda/device/multiply_add.cuh"
-#include "cuda/device/tuning.h"
+#include "cuda/device/shared_memory.h"
 #include "cuda/tiles/tile_kernels.h"
+#include "engine/strategy/screen_layout.h"
 
 namespace gpujoin::cuda {
 
 inline constexpr unsigned kScreenThreads = 256;
-inline constexpr unsigned kStages = 4;
-inline constexpr unsigned kChunkDims = 32;
-/// Halves that a row of a chunk takes: 16 bytes of padding keep ldmatrix free of bank conflicts.
-inline constexpr unsigned kChunkStride = kChunkDims + 8;
 
 struct ScreenStage {
   __half left[kScreenTile][kChunkStride];
@@ -26,10 +24,10 @@ struct ScreenStage {
   float right_reject[kScreenTile];  ///< with its last
 };
 
-struct ScreenStorage {
-  ScreenStage stages[kStages];
-  unsigned stopped[2];
-};
+/// The stage after `stage`.
+__device__ inline unsigned next_stage(unsigned stage, unsigned stages) {
+  return stage + 1 == stages ? 0 : stage + 1;
+}
 
 __device__ inline void copy_async(void* shared, const void* global) {
   const auto address = static_cast<unsigned>(__cvta_generic_to_shared(shared));
@@ -38,9 +36,15 @@ __device__ inline void copy_async(void* shared, const void* global) {
 
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;"); }
 
-/// Waits until all but the last kStages - 2 groups of copies have arrived.
-__device__ inline void await_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kStages - 2) : "memory");
+/// Waits until all but the last stages - 2 groups of copies have arrived.
+__device__ inline void await_copies(unsigned stages) {
+  static_assert(kMinStages == 2 && kMaxStages == 4);
+  if (stages == 4)
+    asm volatile("cp.async.wait_group 2;" ::: "memory");
+  else if (stages == 3)
+    asm volatile("cp.async.wait_group 1;" ::: "memory");
+  else
+    asm volatile("cp.async.wait_group 0;" ::: "memory");
 }
 
 /// Four 8 x 8 matrices of halves; lane l gives the address of row l % 8 of matrix l / 8.
@@ -311,37 +315,51 @@ struct PairLister {
 /// A taker is given the sums of a warp that hold one that passes: take(), on all its lanes; and at
 /// last, on all threads of the block, finish(). Each thread has a copy of its own.
 template <class Taker>
-__global__ void __launch_bounds__(kScreenThreads, kScreenBlocksPerMultiprocessor)
-    screen_kernel(ScreenView view, TileList list, Taker taker) {
+__global__ void __launch_bounds__(kScreenThreads, kMaxScreenBlocks)
+    screen_kernel(ScreenView view, TileList list, unsigned stages, Taker taker) {
   extern __shared__ __align__(16) unsigned char shared[];
-  ScreenStorage& storage = *reinterpret_cast<ScreenStorage*>(shared);
+  __shared__ unsigned stopped[2];
+  ScreenStage* const chunks = reinterpret_cast<ScreenStage*>(shared);
   const unsigned size = *list.size;
   ChunkLoader loader(view, list, size);
   ScreenWarp warp;
-  if (threadIdx.x < 2) storage.stopped[threadIdx.x] = 0;
-  for (unsigned stage = 0; stage < kStages - 1; ++stage) loader.load(storage.stages[stage]);
-  unsigned turn = 0;  // chunks so far
+  if (threadIdx.x < 2) stopped[threadIdx.x] = 0;
+  for (unsigned stage = 0; stage < stages - 1; ++stage) loader.load(chunks[stage]);
+  unsigned read = 0, loaded = stages - 1;  // stages
   for (unsigned item = blockIdx.x, parity = 0; item < size; item += gridDim.x, parity ^= 1) {
-    for (unsigned chunk = 0; chunk < view.padded_dims; chunk += kChunkDims, ++turn) {
-      await_copies();
+    const float* right_reject = nullptr;
+    for (unsigned chunk = 0; chunk < view.padded_dims; chunk += kChunkDims) {
+      await_copies(stages);
       __syncthreads();
       // The stage that is overwritten now was read before the barrier.
-      loader.load(storage.stages[(turn + kStages - 1) % kStages]);
-      const ScreenStage& stage = storage.stages[turn % kStages];
+      loader.load(chunks[loaded]);
+      const ScreenStage& stage = chunks[read];
       if (chunk == 0)
         warp.step<true>(stage, 0);
       else
         warp.step<false>(stage, 0);
       if (chunk + 16 < view.padded_dims) warp.step<false>(stage, 16);
+      right_reject = stage.right_reject;
+      loaded = read;
+      read = next_stage(read, stages);
     }
-    const ScreenStage& last = storage.stages[(turn - 1) % kStages];
-    if (warp.any_passes(last.right_reject)) taker.take(warp, view, list.tiles[item]);
+    if (warp.any_passes(right_reject)) taker.take(warp, view, list.tiles[item]);
     // All threads read this word after the next barrier, when it is not written again.
-    if (threadIdx.x == 0)
-      storage.stopped[parity] = *static_cast<const volatile unsigned*>(view.stop);
-    if (storage.stopped[parity ^ 1] != 0) return;
+    if (threadIdx.x == 0) stopped[parity] = *static_cast<const volatile unsigned*>(view.stop);
+    if (stopped[parity ^ 1] != 0) return;
   }
   taker.finish();
+}
+
+/// Throws CudaError; Unable where no layout fits.
+template <class Taker>
+void launch_screen_kernel(const ScreenLayout& layout, const ScreenView& view, const TileList& list,
+                          const Taker& taker, int multiprocessors, cudaStream_t stream) {
+  if (layout.stages == 0) throw Unable{"the device has too little shared memory to screen tiles"};
+  const unsigned blocks = static_cast<unsigned>(multiprocessors) * layout.blocks;
+  allow_shared_memory(screen_kernel<Taker>, layout.bytes, "setting up the screen");
+  screen_kernel<<<blocks, kScreenThreads, layout.bytes, stream>>>(view, list, layout.stages, taker);
+  check_launch("screening tiles");
 }
 
 }  // namespace gpujoin::cuda

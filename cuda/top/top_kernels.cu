@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <cfloat>
 #include <cub/block/block_reduce.cuh>
 
 #include "cuda/device/kernel_helpers.cuh"
+#include "cuda/device/shared_memory.h"
 #include "cuda/grid/range_walk.cuh"
 #include "cuda/top/top_kernels.h"
 
@@ -204,11 +206,14 @@ __global__ void all_scores_kernel(const Interval* blocks, std::uint32_t count, I
 
 /// Bytes of a pair in a heap.
 constexpr std::uint64_t kHeapEntryBytes = sizeof(std::uint64_t) + sizeof(std::uint32_t);
-/// Shared memory that every supported device lends to a thread block.
-constexpr std::uint64_t kMostHeapBytes = 96 << 10;
+/// Shared memory that heaps take of a thread block at most, and what they leave to other data.
+constexpr std::uint64_t kMaxHeapBytes = 96 << 10;
+constexpr std::uint64_t kOtherSharedBytes = 1 << 10;
 
+/// True if the current device has room for heaps of `k` pairs in shared memory. Throws CudaError.
 bool fits_in_shared_memory(std::uint64_t k) {
-  return k * kHeapEntryBytes * kBlockThreads <= kMostHeapBytes;
+  const std::uint64_t room = shared_memory().per_block - kOtherSharedBytes;
+  return k * kHeapEntryBytes * kBlockThreads <= std::min(kMaxHeapBytes, room);
 }
 
 }  // namespace
@@ -250,9 +255,7 @@ void launch_heaps(const KernelChoice& choice, const JoinView& join, const TopVie
                       shared ? nullptr : scratch};
   const auto launch = [&]<Metric M, class T, std::uint32_t D>() {
     const auto kernel = top_kernel<M, T, D, 1, HeapSink>;
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(bytes)),
-          "making room for heaps");
+    allow_shared_memory(kernel, bytes, "making room for heaps");
     kernel<<<blocks_for(stretch.end - stretch.first), kBlockThreads, bytes, stream>>>(join, stretch,
                                                                                       sink);
   };

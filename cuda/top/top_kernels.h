@@ -42,7 +42,8 @@ void find_score_blocks(const double* scores, std::uint32_t points, Interval* blo
 void launch_admit(const KernelChoice& choice, const JoinView& join, const TopView& top,
                   const Stretch& stretch, unsigned long long* candidates, cudaStream_t stream);
 
-/// Room for the heaps of `points` points, where shared memory does not hold them: bytes.
+/// Returns the bytes of device memory for the heaps of `points` points; 0 if shared memory holds
+/// them. Throws CudaError.
 std::uint64_t heap_scratch_bytes(std::uint64_t k, std::uint64_t points);
 
 /// Admits the k best pairs of each point of the stretch, from a heap of its own (algorithm 6 of

@@ -114,6 +114,25 @@ extern "C" cudaError_t __wrap_cudaDeviceCanAccessPeer(int* can, int reader, int 
 /// As if no bus connected devices: what one copies from another goes through the host.
 extern "C" void gpujoin_part_devices(bool part) { devices_are_apart = part; }
 
+namespace {
+int shared_kb = 0;  // of a thread block; 0: what the device has
+}
+
+extern "C" cudaError_t __real_cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute,
+                                                     int device);
+extern "C" cudaError_t __wrap_cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute,
+                                                     int device) {
+  const cudaError_t code = __real_cudaDeviceGetAttribute(value, attribute, device);
+  if (shared_kb == 0) return code;
+  if (attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin) *value = shared_kb << 10;
+  if (attribute == cudaDevAttrMaxSharedMemoryPerMultiprocessor) *value = (shared_kb + 1) << 10;
+  return code;
+}
+
+/// As if the device lent so many KB of shared memory to a thread block, and had 1 KB more on each
+/// multiprocessor; 0: what it really lends.
+extern "C" void gpujoin_limit_shared_memory(int kb) { shared_kb = kb; }
+
 /// Call number `nth` from now fails: allocations for want of memory, others for reasons unknown.
 /// -1: none does.
 extern "C" void gpujoin_fail_cuda_call(std::int64_t nth) {

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <string>
 
@@ -24,6 +25,7 @@ struct Faults {
   void (*spoil_tensor_sums)(bool);
   void* (*current_context)();
   void (*part_devices)(bool);
+  void (*limit_shared_memory)(int);
 };
 
 Faults find_faults() {
@@ -41,6 +43,7 @@ Faults find_faults() {
   find(faults.spoil_tensor_sums, "gpujoin_spoil_tensor_sums");
   find(faults.current_context, "gpujoin_current_context");
   find(faults.part_devices, "gpujoin_part_devices");
+  find(faults.limit_shared_memory, "gpujoin_limit_shared_memory");
   return faults;
 }
 
@@ -297,6 +300,34 @@ TEST_P(DeviceFailures, tensor_cores_that_sum_otherwise_are_not_used) {
   EXPECT_EQ(with.stats.strategy.index, IndexMethod::kTiles);
   EXPECT_TRUE(matches_oracle(run_join(engine(), cosine), cosine,
                              Oracle(points, nullptr, Metric::kCosine, 0.01)));
+}
+
+/// GeForce cards, L4 and L40S lend 99 KB to a thread block, A100 163 KB, others 64 KB.
+TEST_P(DeviceFailures, small_shared_memory_serves_nearest_rows_and_tiles) {
+  Random random(516);
+  for (const std::uint32_t dims : {20u, 64u, 190u, 256u, 300u}) {
+    const Points points(dims, make_values(Shape::kUniform, random, 700, dims));
+    const double eps = 39.5 * std::sqrt(dims);
+    const Oracle oracle(points, nullptr, Metric::kL2, eps),
+        all(points, nullptr, Metric::kL2, 1e300);
+    JoinRequest tiles = make_request(points, nullptr, Metric::kL2, eps);
+    tiles.knobs.index = IndexMethod::kTiles;
+    JoinRequest counts = tiles;
+    ask(counts, Output::kCountPerRow);
+    JoinRequest nearest =
+        make_request(points, nullptr, Metric::kL2, 1e300).asking(Output::nearest(4));
+    nearest.knobs.index = IndexMethod::kTiles;
+    for (const int kb : {64, 99, 163, 0}) {
+      SCOPED_TRACE(std::to_string(dims) + " dimensions, " + std::to_string(kb) + " KB");
+      faults().limit_shared_memory(kb);
+      const RunResult results[] = {run_join(engine(), tiles), run_join(engine(), counts),
+                                   run_join(engine(), nearest)};
+      faults().limit_shared_memory(0);
+      EXPECT_TRUE(matches_oracle(results[0], tiles, oracle));
+      EXPECT_TRUE(matches_oracle(results[1], counts, oracle));
+      EXPECT_TRUE(matches_oracle(results[2], nearest, all));
+    }
+  }
 }
 
 TEST_P(DeviceFailures, the_current_context_stays_what_it_was) {
