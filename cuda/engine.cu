@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -36,10 +37,9 @@ namespace {
 Status status_of(const cuda::CudaError& error) {
   cudaGetLastError();
   if (error.code == cudaErrorMemoryAllocation)
-    return make_status(
-        StatusCode::kOutOfMemory,
-        "Join fewer rows, lower gpujoin.device_memory_limit, or set gpujoin.engine to cpu.",
-        "the device is out of memory while %s", error.action);
+    return make_status(StatusCode::kOutOfMemory,
+                       "Lower gpujoin.device_memory_limit, or set gpujoin.engine to \"cpu\".",
+                       "out of memory while %s", error.action);
   // After some errors every later call of the process fails as well.
   const char* const hint =
       cudaDeviceSynchronize() == cudaSuccess
@@ -47,6 +47,22 @@ Status status_of(const cuda::CudaError& error) {
           : "The session cannot use the device any more: reconnect, or set gpujoin.engine to cpu.";
   return make_status(StatusCode::kDeviceFailure, hint, "CUDA failed while %s: %s", error.action,
                      cudaGetErrorString(error.code));
+}
+
+Status status_of(const cuda::MemoryExhausted& error) {
+  const auto needed = static_cast<unsigned long long>((error.needed_bytes >> 10) + 1);
+  const auto there = static_cast<unsigned long long>(error.limit_bytes >> 10);
+  if (error.on_device)
+    return make_status(
+        StatusCode::kOutOfMemory,
+        "Join fewer rows, end other programs that use the device, or set "
+        "gpujoin.engine to \"cpu\".",
+        "the device is out of memory: the join needs %llu kB, %llu kB are free for it", needed,
+        there);
+  return make_status(StatusCode::kOutOfMemory,
+                     "Lower gpujoin.host_memory_limit, or set gpujoin.engine to \"cpu\".",
+                     "the host has no memory to pin: the join needs %llu kB and has %llu kB",
+                     needed, there);
 }
 
 /// Runs body() and turns what it throws into a Status.
@@ -60,6 +76,8 @@ Status caught(const Body& body) {
     return make_status(StatusCode::kUnavailable,
                        "Set gpujoin.engine to \"auto\" or \"cpu\" to use the CPU.", "%s",
                        error.reason);
+  } catch (const cuda::MemoryExhausted& error) {
+    return status_of(error);
   } catch (const MemoryLimitExceeded& error) {
     return make_status(
         StatusCode::kMemoryLimit,
@@ -398,18 +416,94 @@ std::unique_ptr<Join> open_join(const JoinRequest& request, const Devices& devic
   return open_topk_join(request, cosine ? scan : range_join, cuda::kPlainTopkCosts);
 }
 
+/// Calls call(device) for each device, with it current. What it throws is ignored: nothing can be
+/// done about it. Signals are blocked.
+template <class Call>
+void on_each(const Devices& devices, const Call& call) {
+  for (cuda::DeviceContext* const device : devices)
+    caught([&]() -> Status {
+      const cuda::DeviceGuard guard(device->number());
+      call(*device);
+      return {};
+    });
+}
+
+/// Gives back the memory of devices that joins have freed, but what is kept for further ones.
+void trim(const Devices& devices) {
+  on_each(devices, [](cuda::DeviceContext& device) {
+    device.kept.trim();
+    device.give_back_unused();
+  });
+}
+
+/// The same after a failure, when a device may not be done yet with what was freed.
+void wait_and_trim(const Devices& devices) {
+  on_each(devices, [](cuda::DeviceContext&) { cudaDeviceSynchronize(); });
+  trim(devices);
+}
+
 /// What the table calls a Join: a join and the devices that it is on, of which the first is current
-/// during its calls.
-struct OpenedJoin final : Join {
-  OpenedJoin(JoinRequest request, Devices on) : devices(std::move(on)) {
-    request.resources.let_signals_in = [] { cuda::SignalsBlocked::let_in(0); };
-    join = open_join(request, devices);
+/// during its calls. A join that finds less memory than its limits allow begins again, within half
+/// of what it got, until the caller has a batch.
+class OpenedJoin final : public Join {
+ public:
+  OpenedJoin(const JoinRequest& request, Devices on) : devices(std::move(on)), request_(request) {
+    request_.resources.let_signals_in = [] { cuda::SignalsBlocked::let_in(0); };
+    with_less_memory([&] { join_ = open_join(request_, devices); });
   }
-  Status next_batch(ResultBatch* batch) override { return join->next_batch(batch); }
-  void stats(JoinStats* stats) const override { join->stats(stats); }
+  Status next_batch(ResultBatch* batch) override {
+    Status status;
+    with_less_memory([&] {
+      if (!join_) join_ = open_join(request_, devices);
+      status = join_->next_batch(batch);
+    });
+    delivered_ = delivered_ || status.ok();
+    return status;
+  }
+  void stats(JoinStats* stats) const override {
+    if (join_)
+      join_->stats(stats);
+    else
+      *stats = {};
+  }
+  /// Frees everything, also where the device cannot be reached any more.
+  void end() { join_.reset(); }
 
   const Devices devices;
-  std::unique_ptr<Join> join;
+
+ private:
+  template <class Work>
+  void with_less_memory(const Work& work) {
+    for (;;) {
+      try {
+        return work();
+      } catch (const cuda::MemoryExhausted& error) {
+        if (delivered_ || !error.on_device || error.limit_bytes < 2) throw;
+        shortage_ = error;
+      } catch (const MemoryLimitExceeded&) {
+        // A share of what the join got is too little: it lacks memory, not a higher limit.
+        if (shortage_ && !delivered_) throw *shortage_;
+        throw;
+      }
+      begin_again();
+    }
+  }
+
+  void begin_again() {
+    end();
+    on_each(devices, [](cuda::DeviceContext& device) {
+      while (device.kept.drop_one()) {
+      }
+    });
+    wait_and_trim(devices);
+    std::uint64_t& limit = request_.resources.device_memory_limit;
+    limit = std::min(limit == 0 ? shortage_->limit_bytes : limit, shortage_->limit_bytes) / 2;
+  }
+
+  JoinRequest request_;
+  std::unique_ptr<Join> join_;
+  std::optional<cuda::MemoryExhausted> shortage_;  ///< the last one
+  bool delivered_ = false;                         ///< the caller has a batch
 };
 
 /// The contexts of devices, made when a join first uses one and kept until the process ends: by
@@ -485,9 +579,13 @@ Status open(const JoinRequest* request, Join** join) {
     return {};
   });
   while (!devices.empty()) {
-    status = on_device(devices.front()->number(), [&]() -> Status {
-      *join = new OpenedJoin(*request, devices);
-      return {};
+    status = on_device(devices.front()->number(), [&] {
+      const Status opened = caught([&]() -> Status {
+        *join = new OpenedJoin(*request, devices);
+        return {};
+      });
+      if (!opened.ok()) wait_and_trim(devices);
+      return opened;
     });
     const bool is_of_device =
         status.code == StatusCode::kDeviceFailure || status.code == StatusCode::kOutOfMemory;
@@ -511,15 +609,12 @@ void stats(const Join* join, JoinStats* stats) {
 }
 
 void close(Join* join) {
-  // Freed also where the device cannot be reached any more.
-  std::unique_ptr<OpenedJoin> closed(static_cast<OpenedJoin*>(join));
-  for (cuda::DeviceContext* const device : closed->devices)
-    on_device(device->number(), [&]() -> Status {
-      closed->join.reset();
-      device->kept.trim();
-      device->give_back_unused();
-      return {};
-    });
+  const std::unique_ptr<OpenedJoin> closed(static_cast<OpenedJoin*>(join));
+  on_device(closed->devices.front()->number(), [&]() -> Status {
+    closed->end();
+    trim(closed->devices);
+    return {};
+  });
 }
 
 /// Calls change(context) for each device that was used, with the device current.

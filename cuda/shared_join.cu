@@ -129,6 +129,7 @@ void SharedJoin::close(Share& share) {
   try {
     const DeviceGuard guard(share.device->number());
     share.join.reset();
+    share.device->give_back_unused();
   } catch (const CudaError&) {
     share.join.reset();
   }

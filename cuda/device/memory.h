@@ -15,6 +15,15 @@
 
 namespace gpujoin::cuda {
 
+/// Thrown when memory ends before the limit of its budget: other programs have the rest. Its limit
+/// is what the budget had, and of a device what was free then.
+struct MemoryExhausted : MemoryLimitExceeded {
+  bool on_device;  ///< else pinned memory of the host
+};
+
+/// Allocates device memory in the order of the stream. Throws MemoryExhausted or CudaError.
+void* allocate_on_device(const MemoryBudget& budget, std::size_t bytes, cudaStream_t stream);
+
 class Stream {
  public:
   Stream() {
@@ -67,11 +76,11 @@ class DeviceBuffer {
       : size_(size), stream_(stream) {
     if (size == 0) return;
     budget.take(bytes());
-    const cudaError_t code = cudaMallocAsync(reinterpret_cast<void**>(&data_), bytes(), stream);
-    if (code != cudaSuccess) {
+    try {
+      data_ = static_cast<T*>(allocate_on_device(budget, bytes(), stream));
+    } catch (...) {
       budget.give_back(bytes());
-      data_ = nullptr;
-      throw CudaError{code, "allocating device memory"};
+      throw;
     }
     budget_ = &budget;
   }
@@ -122,7 +131,7 @@ class PinnedPool {
   PinnedPool(const PinnedPool&) = delete;
   PinnedPool& operator=(const PinnedPool&) = delete;
 
-  /// A block of just so many bytes. Throws CudaError.
+  /// Returns a block of just so many bytes; null if the host cannot pin as many. Throws CudaError.
   void* take(std::size_t bytes);
   /// Keeps a block that was taken, or frees it.
   void give_back(void* data, std::size_t bytes);
@@ -132,6 +141,8 @@ class PinnedPool {
     void* data;
     std::size_t bytes;
   };
+  void free_all();
+
   std::vector<Block> blocks_;
   std::size_t bytes_ = 0;  ///< of all blocks
 };

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 
 extern "C" void gpujoin_break_device();
 
@@ -52,9 +53,57 @@ __global__ void fault_kernel() { asm("trap;"); }
   extern "C" cudaError_t __real_##name parameters;     \
   extern "C" cudaError_t __wrap_##name parameters { return count_gone(__real_##name arguments); }
 
-GPUJOIN_WRAP(cudaMallocAsync, (void** data, std::size_t bytes, cudaStream_t stream),
-             (data, bytes, stream), cudaErrorMemoryAllocation, count_made)
-GPUJOIN_WRAP_FREE(cudaFreeAsync, (void* data, cudaStream_t stream), (data, stream))
+namespace {
+std::int64_t memory_limit = 0;  // of all blocks; 0: the device's
+std::map<void*, std::size_t> blocks;
+
+std::int64_t live_bytes() {
+  std::int64_t sum = 0;
+  for (const auto& [data, bytes] : blocks) sum += static_cast<std::int64_t>(bytes);
+  return sum;
+}
+
+bool is_too_much(std::size_t bytes) {
+  if (memory_limit == 0 || live_bytes() + static_cast<std::int64_t>(bytes) <= memory_limit)
+    return false;
+  has_failed = true;
+  return true;
+}
+}  // namespace
+
+extern "C" cudaError_t __real_cudaMallocAsync(void** data, std::size_t bytes, cudaStream_t stream);
+extern "C" cudaError_t __wrap_cudaMallocAsync(void** data, std::size_t bytes, cudaStream_t stream) {
+  if (fails_now() || is_too_much(bytes)) return cudaErrorMemoryAllocation;
+  const cudaError_t code = count_made(__real_cudaMallocAsync(data, bytes, stream));
+  if (code == cudaSuccess) blocks[*data] = bytes;
+  return code;
+}
+
+extern "C" cudaError_t __real_cudaFreeAsync(void* data, cudaStream_t stream);
+extern "C" cudaError_t __wrap_cudaFreeAsync(void* data, cudaStream_t stream) {
+  blocks.erase(data);
+  return count_gone(__real_cudaFreeAsync(data, stream));
+}
+
+/// As if the device had no more than so many bytes for this process, although it says that more are
+/// free; 0: all that it has. An allocation that this refuses counts as a call made to fail.
+extern "C" void gpujoin_limit_device_memory(std::int64_t bytes) {
+  memory_limit = bytes;
+  has_failed = false;
+}
+
+/// Bytes that this process keeps of the current device's memory, used or not.
+extern "C" std::uint64_t gpujoin_reserved_device_bytes() {
+  int device = 0;
+  cudaMemPool_t pool = nullptr;
+  std::uint64_t bytes = 0;
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaDeviceGetDefaultMemPool(&pool, device) != cudaSuccess ||
+      cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &bytes) != cudaSuccess)
+    return ~std::uint64_t{0};
+  return bytes;
+}
+
 GPUJOIN_WRAP(cudaHostAlloc, (void** data, std::size_t bytes, unsigned flags), (data, bytes, flags),
              cudaErrorMemoryAllocation, )
 GPUJOIN_WRAP(cudaStreamCreateWithFlags, (cudaStream_t * stream, unsigned flags), (stream, flags),

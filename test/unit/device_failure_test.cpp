@@ -26,6 +26,8 @@ struct Faults {
   void* (*current_context)();
   void (*part_devices)(bool);
   void (*limit_shared_memory)(int);
+  void (*limit_device_memory)(std::int64_t);
+  std::uint64_t (*reserved_device_bytes)();
 };
 
 Faults find_faults() {
@@ -44,6 +46,8 @@ Faults find_faults() {
   find(faults.current_context, "gpujoin_current_context");
   find(faults.part_devices, "gpujoin_part_devices");
   find(faults.limit_shared_memory, "gpujoin_limit_shared_memory");
+  find(faults.limit_device_memory, "gpujoin_limit_device_memory");
+  find(faults.reserved_device_bytes, "gpujoin_reserved_device_bytes");
   return faults;
 }
 
@@ -63,7 +67,7 @@ class DeviceFailures : public EngineTest {
   void expect_survival(const JoinRequest& request, const Oracle& oracle) {
     ASSERT_TRUE(matches_oracle(run_join(engine(), request), request, oracle));
     const std::int64_t live = faults().live_objects();
-    std::uint64_t out_of_memory = 0, other = 0;
+    std::uint64_t survived = 0, other = 0;
     for (std::int64_t nth = 0;; ++nth) {
       faults().fail_call(nth);
       const RunResult result = run_join(engine(), request);
@@ -74,13 +78,13 @@ class DeviceFailures : public EngineTest {
         ASSERT_TRUE(matches_oracle(result, request, oracle));
         break;
       }
-      if (result.status.code == StatusCode::kEnd) {  // a call that did not matter any more
+      // An allocation that was tried again with less, or a call that did not matter any more.
+      if (result.status.code == StatusCode::kEnd) {
         ASSERT_TRUE(matches_oracle(result, request, oracle)) << "call " << nth;
+        ++survived;
         continue;
       }
-      if (result.status.code == StatusCode::kOutOfMemory) {
-        ++out_of_memory;
-      } else {
+      if (result.status.code != StatusCode::kOutOfMemory) {
         ASSERT_EQ(result.status.code, StatusCode::kDeviceFailure) << "call " << nth;
         ++other;
       }
@@ -88,7 +92,7 @@ class DeviceFailures : public EngineTest {
       ASSERT_TRUE(matches_oracle(run_join(engine(), request), request, oracle))
           << "the join after call " << nth << " failed";
     }
-    EXPECT_GT(out_of_memory, 10u);
+    EXPECT_GT(survived, 10u);
     EXPECT_GT(other, 10u);
   }
 
@@ -197,6 +201,82 @@ TEST_P(DeviceFailures, pairs_of_a_join_in_parts) {
   JoinRequest request = make_request(points, nullptr, Metric::kL2, 3);
   request.resources.device_memory_limit = (std::uint64_t{2} << 20) + (1 << 17);
   expect_survival(request, Oracle(points, nullptr, Metric::kL2, 3));
+}
+
+/// As where another program takes memory after the join has chosen its size.
+TEST_P(DeviceFailures,
+       joins_of_any_kind_find_the_same_rows_in_less_memory_than_there_seemed_to_be) {
+  Random random(517);
+  const std::uint64_t rows = 200000;
+  const Points flat(2, make_values(Shape::kUniform, random, rows, 2));
+  const Points other(2, make_values(Shape::kUniform, random, rows, 2));
+  const Points deep(20, make_values(Shape::kClustered, random, 4000, 20));
+  std::vector<JoinRequest> requests;
+  for (const Output::Kind output : {Output::kPairs, Output::kCountPerRow, Output::kTotal}) {
+    for (const Points* const right : {static_cast<const Points*>(nullptr), &other}) {
+      requests.push_back(make_request(flat, right, Metric::kL2, 0.2));
+      ask(requests.back(), output);
+    }
+    requests.push_back(make_request(deep, nullptr, Metric::kL2, 1.5));
+    ask(requests.back(), output);
+  }
+  requests.push_back(make_request(flat, nullptr, Metric::kL2, 0.2).asking(Output::clusters(5)));
+  for (const JoinRequest& request : requests) {
+    SCOPED_TRACE(describe(request));
+    const RunResult whole = run_join(engine(), request);
+    ASSERT_EQ(whole.status.code, StatusCode::kEnd) << whole.status.message;
+    const auto peak = static_cast<std::int64_t>(whole.stats.device_memory_peak);
+    for (const std::int64_t limit : {peak - 1, peak / 2}) {
+      const std::int64_t live = faults().live_objects();
+      faults().limit_device_memory(limit);
+      const RunResult less = run_join(engine(), request);
+      const bool failed = faults().call_failed();
+      faults().limit_device_memory(0);
+      EXPECT_TRUE(failed) << limit;
+      ASSERT_EQ(faults().live_objects(), live) << limit;
+      ASSERT_EQ(less.status.code, StatusCode::kEnd) << limit << ": " << less.status.message;
+      EXPECT_EQ(less.total, whole.total) << limit;
+      EXPECT_EQ(less.pairs, whole.pairs) << limit;
+      EXPECT_EQ(less.counts, whole.counts) << limit;
+    }
+  }
+}
+
+TEST_P(DeviceFailures, a_device_without_memory_is_an_error_that_says_so) {
+  Random random(518);
+  const Points points(2, make_values(Shape::kUniform, random, 3000, 2));
+  const JoinRequest request = make_request(points, nullptr, Metric::kL2, 1);
+  faults().limit_device_memory(1);
+  const RunResult result = run_join(engine(), request);
+  faults().limit_device_memory(0);
+  EXPECT_EQ(result.status.code, StatusCode::kOutOfMemory) << result.status.message;
+  EXPECT_NE(std::string(result.status.message).find("the device is out of memory"),
+            std::string::npos)
+      << result.status.message;
+  EXPECT_STRNE(result.status.hint, "");
+  EXPECT_EQ(run_join(engine(), request).status.code, StatusCode::kEnd);
+}
+
+/// kKeptDeviceBytes may stay, for the next join.
+TEST_P(DeviceFailures, a_join_that_cannot_be_opened_gives_its_memory_back) {
+  constexpr std::uint64_t kMegabyte = 1 << 20, kRows = 300000;
+  const Points points(100, std::vector<double>(kRows * 100, 1.0));  // 240 MB
+  const Points other(100, std::vector<double>(kRows * 100, 2.0));
+  const JoinRequest request = make_request(points, &other, Metric::kL2, 1);
+  int failures = 0;
+  for (std::int64_t nth = 0;; ++nth) {
+    Join* join = nullptr;
+    faults().fail_call(nth);
+    const Status status = engine().open(&request, &join);
+    const bool failed = faults().call_failed();
+    faults().fail_call(-1);
+    if (join != nullptr) engine().close(join);
+    if (!failed) break;
+    if (status.ok()) continue;
+    ++failures;
+    ASSERT_LE(faults().reserved_device_bytes(), 300 * kMegabyte) << "call " << nth;
+  }
+  EXPECT_GT(failures, 3);
 }
 
 /// What one share cannot do, the other does, as long as nothing was delivered.
