@@ -302,6 +302,7 @@ std::uint64_t SpanningJoin::batch_entries() const {
 
 void SpanningJoin::fetch_piece() {
   piece_.first = piece_.end;
+  piece_.clustered = 0;
   piece_.end +=
       static_cast<std::uint32_t>(std::min<std::uint64_t>(batch_entries(), edges_ - piece_.first));
   const std::uint32_t count = piece_.end - piece_.first;
@@ -319,11 +320,7 @@ Progress SpanningJoin::deliver_edges(ResultBatch* batch) {
   const auto* const ends = piece_.ends.as<std::uint64_t>();
   const auto* const distances = piece_.distances.as<double>();
   if (!wants_edges()) {
-    for (std::uint32_t i = 0; i < count; ++i) {
-      const TreeEdge edge{distances[i], ends[i]};
-      clusters_->add(edge.first(), edge.second(), edge.distance);
-    }
-    count > 0 ? fetch_piece() : gather_clusters();
+    cluster_edges();
     return Progress::kSome;
   }
   if (count == 0) {
@@ -348,9 +345,23 @@ Progress SpanningJoin::deliver_edges(ResultBatch* batch) {
   return Progress::kBatch;
 }
 
-/// After the last edge. Clusters are named by their numbers, and noise by a last one.
+/// Hands edges of the piece to the clusters, until these have done some milliseconds of other work;
+/// then fetches the next piece, or gathers the clusters after the last edge.
+void SpanningJoin::cluster_edges() {
+  const std::uint32_t count = piece_.end - piece_.first;
+  for (; piece_.clustered < count; ++piece_.clustered) {
+    const TreeEdge edge{piece_.distances.as<double>()[piece_.clustered],
+                        piece_.ends.as<std::uint64_t>()[piece_.clustered]};
+    if (!clusters_->add(edge.first(), edge.second(), edge.distance)) return;
+  }
+  if (count > 0)
+    fetch_piece();
+  else if (clusters_->finish())
+    gather_clusters();
+}
+
+/// Clusters are named by their numbers, and noise by a last one.
 void SpanningJoin::gather_clusters() {
-  clusters_->finish();
   const std::uint64_t rows = request_.left().rows;
   host_rows_by_rank_ = Buffer<std::uint32_t>(resources_->host, rows);
   copy_to_host(host_rows_by_rank_.data(), rows_by_rank_.data(), rows, stream_);

@@ -42,6 +42,7 @@ class SpanningJoin final : public DeviceJoin {
   /// Edges on their way to the host.
   struct Piece {
     std::uint32_t first = 0, end = 0;
+    std::uint32_t clustered = 0;  ///< edges of it that clusters_ has
     PinnedBlock ends, distances;
   };
 
@@ -58,6 +59,7 @@ class SpanningJoin final : public DeviceJoin {
   void sort_edges();
   void fetch_piece();
   Progress deliver_edges(ResultBatch* batch);
+  void cluster_edges();
   void gather_clusters();
   Progress deliver_clusters(ResultBatch* batch);
   void record(Phase phase);

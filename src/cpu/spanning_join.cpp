@@ -173,9 +173,9 @@ void SpanningJoin::write_clusters() {
   for (std::uint64_t number = 0; number < table_->edges(); ++number) {
     if (number % kRowsBetweenLooks == 0) pool_.throw_if_stopped();
     const TreeEdge edge = table_->edge(number);
-    clusters.add(edge.first(), edge.second(), edge.distance);
+    while (!clusters.add(edge.first(), edge.second(), edge.distance)) pool_.throw_if_stopped();
   }
-  clusters.finish();
+  while (!clusters.finish()) pool_.throw_if_stopped();
   numbers_ = Buffer<std::int64_t>(budget_, std::uint64_t{clusters.clusters()} + 1);
   std::iota(numbers_.begin(), numbers_.end(), std::int64_t{0});
   numbers_[clusters.clusters()] = kNoCluster;

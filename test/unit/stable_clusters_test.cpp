@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "points.h"
@@ -24,10 +25,14 @@ struct Found {
 Found find(std::uint64_t points, std::vector<FoundPair> edges, std::uint64_t min_size) {
   MemoryBudget budget(0);
   StableClusters clusters(budget, points, min_size);
-  for (const FoundPair& edge : edges)
-    clusters.add(static_cast<std::uint32_t>(edge.id1), static_cast<std::uint32_t>(edge.id2),
-                 edge.distance);
-  clusters.finish();
+  for (const FoundPair& edge : edges) {
+    const auto first = static_cast<std::uint32_t>(edge.id1);
+    const auto second = static_cast<std::uint32_t>(edge.id2);
+    while (!clusters.add(first, second, edge.distance)) {
+    }
+  }
+  while (!clusters.finish()) {
+  }
   Found found;
   std::int64_t most = -1;
   for (std::uint32_t point = 0; point < points; ++point) {
@@ -115,6 +120,32 @@ TEST(StableClusters, of_places_with_many_points_are_these) {
   const Found found = find(10, edges, 5);
   EXPECT_EQ(found.clusters, (std::vector<std::int64_t>{0, 0, 0, 0, 0, 1, 1, 1, 1, 1}));
   EXPECT_EQ(found.probabilities, std::vector<double>(10, 1));
+}
+
+/// An interrupt is looked for between pieces: none of them may be all of the work. All edges of one
+/// distance are settled at once, and so are clusters that meet.
+TEST(StableClusters, of_many_points_come_in_pieces) {
+  constexpr std::uint64_t kPoints = 3 * StableClusters::kPiece;
+  MemoryBudget budget(0);
+  StableClusters clusters(budget, kPoints, 2);
+  std::uint64_t waits = 0;
+  const auto add = [&](std::uint64_t a, std::uint64_t b, double distance) {
+    while (!clusters.add(static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(b), distance))
+      ++waits;
+    return std::exchange(waits, 0);
+  };
+  EXPECT_GE(add(0, 1, 1), 2u) << "to prepare the points";
+  for (std::uint64_t point = 2; point < kPoints; point += 2)
+    EXPECT_EQ(add(point, point + 1, 1), 0u);
+  EXPECT_GE(add(0, 2, 2), 2u) << "to settle the pairs";
+  for (std::uint64_t point = 2; point + 2 < kPoints; point += 2) add(point, point + 2, 2);
+  while (!clusters.finish()) ++waits;
+  EXPECT_GE(waits, 6u) << "to end the pairs, and to choose and number them";
+  ASSERT_EQ(clusters.clusters(), kPoints / 2);
+  for (std::uint64_t point = 0; point < kPoints; point += 4099) {
+    EXPECT_EQ(clusters.cluster_of(static_cast<std::uint32_t>(point)), point / 2);
+    EXPECT_EQ(clusters.probability_of(static_cast<std::uint32_t>(point)), 1);
+  }
 }
 
 TEST(StableClusters, of_tiny_and_huge_distances_are_found) {

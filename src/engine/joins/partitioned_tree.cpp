@@ -501,10 +501,9 @@ void PartitionedTree::gather_clusters() {
   const std::uint64_t end = std::min(tree_edges_, looked_at_ + kEdgesAtOnce);
   for (; looked_at_ < end; ++looked_at_) {
     const TreeEdge& edge = edges_[looked_at_];
-    clusters_->add(edge.first(), edge.second(), edge.distance);
+    if (!clusters_->add(edge.first(), edge.second(), edge.distance)) return;
   }
-  if (end < tree_edges_) return;
-  clusters_->finish();
+  if (end < tree_edges_ || !clusters_->finish()) return;
   edges_ = {};
   numbers_ = Buffer<std::int64_t>(budget_, std::uint64_t{clusters_->clusters()} + 1);
   std::iota(numbers_.begin(), numbers_.end(), std::int64_t{0});

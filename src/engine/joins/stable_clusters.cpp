@@ -18,29 +18,36 @@ StableClusters::StableClusters(MemoryBudget& budget, std::uint64_t points, std::
       next_(budget, points),
       cluster_(budget, points),
       joined_(budget, points),
-      clusters_(budget, clusters_of(points, min_size)) {
-  for (std::uint64_t point = 0; point < points; ++point) {
-    const auto number = static_cast<std::uint32_t>(point);
-    links_[point] = number;
-    sizes_[point] = 1;
-    loose_[point] = {number, number};
-    met_[point] = {};
-    next_[point] = kNone;
-    cluster_[point] = kNone;
-    joined_[point] = 0;
+      clusters_(budget, clusters_of(points, min_size)) {}
+
+/// Some more points.
+bool StableClusters::prepare() {
+  for (; prepared_ < links_.size(); ++prepared_) {
+    if (is_piece_done()) return false;
+    const auto number = static_cast<std::uint32_t>(prepared_);
+    links_[prepared_] = number;
+    sizes_[prepared_] = 1;
+    loose_[prepared_] = {number, number};
+    met_[prepared_] = {};
+    next_[prepared_] = kNone;
+    cluster_[prepared_] = kNone;
+    joined_[prepared_] = 0;
   }
+  return true;
 }
 
-void StableClusters::add(std::uint32_t a, std::uint32_t b, double distance) {
+bool StableClusters::add(std::uint32_t a, std::uint32_t b, double distance) {
+  steps_ = 0;
+  if (!prepare()) return false;
   if (distance != distance_) {
-    settle_touched();
+    if (!settle_touched()) return false;
     distance_ = distance;
     if (unit_ == 0) unit_ = distance;
   }
   const DisjointSets components(links_.data());
   a = components.root(a);
   b = components.root(b);
-  if (a == b) return;
+  if (a == b) return true;
   components.unite(a, b);
   if (components.root(a) != a) std::swap(a, b);
   sizes_[a] += sizes_[b];
@@ -49,13 +56,48 @@ void StableClusters::add(std::uint32_t a, std::uint32_t b, double distance) {
   append(
       met_[a], met_[b], [this](std::uint32_t at) -> auto& { return clusters_[at].next; });
   touched_[touched_count_++] = a;
+  return true;
 }
 
-void StableClusters::finish() {
-  settle_touched();
-  end_last_clusters();
-  choose();
-  number_chosen();
+bool StableClusters::finish() {
+  steps_ = 0;
+  if (!prepare() || !settle_touched()) return false;
+  while (phase_ != Phase::kDone) {
+    for (; phase_at_ < phase_size(); ++phase_at_) {
+      if (is_piece_done()) return false;
+      do_phase(phase_at_);
+    }
+    phase_ = static_cast<Phase>(static_cast<int>(phase_) + 1);
+    phase_at_ = 0;
+  }
+  return true;
+}
+
+std::uint64_t StableClusters::phase_size() const {
+  return phase_ == Phase::kNumber ? cluster_.size() : cluster_count_;
+}
+
+void StableClusters::do_phase(std::uint64_t at) {
+  const auto cluster = static_cast<std::uint32_t>(at);
+  switch (phase_) {
+    case Phase::kCountLast:
+      last_ += clusters_[cluster].parent == kNone;
+      break;
+    case Phase::kEndLast:
+      if (clusters_[cluster].parent != kNone) break;
+      end_cluster(cluster, 0);
+      // Of several trees each may be a cluster; one alone holds all others.
+      if (last_ == 1) clusters_[cluster].stability = -1;
+      break;
+    case Phase::kChoose:
+      choose(cluster);
+      break;
+    case Phase::kInherit:
+      inherit_choice(cluster_count_ - 1 - cluster);
+      break;
+    default:
+      number_choice(at);
+  }
 }
 
 std::uint32_t StableClusters::cluster_of(std::uint32_t point) const {
@@ -85,33 +127,47 @@ double StableClusters::density() const {
   return distance_ > 0 ? unit_ / distance_ : std::numeric_limits<double>::infinity();
 }
 
-void StableClusters::settle_touched() {
-  for (std::uint64_t i = 0; i < touched_count_; ++i)
-    if (links_[touched_[i]] == touched_[i]) settle(touched_[i]);
-  touched_count_ = 0;
+bool StableClusters::settle_touched() {
+  for (; settled_ < touched_count_; ++settled_) {
+    if (is_piece_done()) return false;
+    const std::uint32_t component = touched_[settled_];
+    if (links_[component] == component && !settle(component)) return false;
+  }
+  touched_count_ = settled_ = 0;
+  return true;
 }
 
-/// Once all edges of a distance are there. A second time it changes nothing.
-void StableClusters::settle(std::uint32_t component) {
+/// Once all edges of a distance are there. Returns false if the piece ended before: the next call
+/// goes on. After that it changes nothing.
+bool StableClusters::settle(std::uint32_t component) {
   List& met = met_[component];
-  if (met.first == kNone) {
-    if (sizes_[component] < min_size_) return;
+  if (met.first == kNone && parent_ == kNone) {
+    if (sizes_[component] < min_size_) return true;
     const std::uint32_t created = create_cluster();
     met = {created, created};
-  } else if (met.first != met.last) {
-    const std::uint32_t created = create_cluster();
-    Cluster& parent = clusters_[created];
-    for (std::uint32_t child = met.first; child != kNone;) {
-      const std::uint32_t next = std::exchange(clusters_[child].next, kNone);
-      clusters_[child].parent = created;
-      end_cluster(child, density());
-      parent.size += clusters_[child].size;
-      child = next;
-    }
-    parent.mass = static_cast<double>(parent.size) * density();
-    met = {created, created};
+  } else if (parent_ != kNone || met.first != met.last) {
+    if (!end_children(component)) return false;
   }
-  take_loose_points(component, met.first);
+  return take_loose_points(component, met.first);
+}
+
+/// Ends the clusters of a component, which a new one is made of.
+bool StableClusters::end_children(std::uint32_t component) {
+  List& met = met_[component];
+  if (parent_ == kNone) parent_ = create_cluster();
+  Cluster& parent = clusters_[parent_];
+  while (met.first != kNone) {
+    if (is_piece_done()) return false;
+    const std::uint32_t child = met.first;
+    met.first = std::exchange(clusters_[child].next, kNone);
+    clusters_[child].parent = parent_;
+    end_cluster(child, density());
+    parent.size += clusters_[child].size;
+  }
+  parent.mass = static_cast<double>(parent.size) * density();
+  met = {parent_, parent_};
+  parent_ = kNone;
+  return true;
 }
 
 std::uint32_t StableClusters::create_cluster() {
@@ -126,52 +182,43 @@ void StableClusters::end_cluster(std::uint32_t cluster, double density) {
   ended.stability = ended.mass - static_cast<double>(ended.size) * density;
 }
 
-void StableClusters::take_loose_points(std::uint32_t component, std::uint32_t cluster) {
+bool StableClusters::take_loose_points(std::uint32_t component, std::uint32_t cluster) {
   List& loose = loose_[component];
-  if (loose.first == kNone) return;
-  std::uint64_t count = 0;
-  for (std::uint32_t point = loose.first; point != kNone; point = next_[point]) {
+  while (loose.first != kNone) {
+    if (is_piece_done()) return false;
+    const std::uint32_t point = loose.first;
+    loose.first = next_[point];
     cluster_[point] = cluster;
     joined_[point] = distance_;
-    ++count;
+    ++taken_;
   }
-  loose = {};
+  if (taken_ == 0) return true;
+  const std::uint64_t count = std::exchange(taken_, 0);
   clusters_[cluster].size += count;
   clusters_[cluster].mass += static_cast<double>(count) * density();
+  return true;
 }
 
-/// Of several trees each may be a cluster; one alone holds all others.
-void StableClusters::end_last_clusters() {
-  std::uint32_t last = 0;
-  for (std::uint32_t i = 0; i < cluster_count_; ++i) last += clusters_[i].parent == kNone;
-  for (std::uint32_t i = 0; i < cluster_count_; ++i) {
-    if (clusters_[i].parent != kNone) continue;
-    end_cluster(i, 0);
-    if (last == 1) clusters_[i].stability = -1;
-  }
+/// Clusters come after those within them.
+void StableClusters::choose(std::uint32_t number) {
+  Cluster& cluster = clusters_[number];
+  const bool chosen = cluster.stability >= cluster.within;
+  cluster.choice = chosen ? number : kNone;
+  if (cluster.parent != kNone)
+    clusters_[cluster.parent].within += chosen ? cluster.stability : cluster.within;
 }
 
-void StableClusters::choose() {
-  for (std::uint32_t i = 0; i < cluster_count_; ++i) {
-    Cluster& cluster = clusters_[i];
-    const bool chosen = cluster.stability >= cluster.within;
-    cluster.choice = chosen ? i : kNone;
-    if (cluster.parent != kNone)
-      clusters_[cluster.parent].within += chosen ? cluster.stability : cluster.within;
-  }
-  for (std::uint32_t i = cluster_count_; i-- > 0;) {
-    const std::uint32_t parent = clusters_[i].parent;
-    if (parent != kNone && clusters_[parent].choice != kNone)
-      clusters_[i].choice = clusters_[parent].choice;
-  }
+/// Those that others are within come first.
+void StableClusters::inherit_choice(std::uint32_t cluster) {
+  const std::uint32_t parent = clusters_[cluster].parent;
+  if (parent != kNone && clusters_[parent].choice != kNone)
+    clusters_[cluster].choice = clusters_[parent].choice;
 }
 
-void StableClusters::number_chosen() {
-  for (std::uint64_t point = 0; point < cluster_.size(); ++point) {
-    if (cluster_[point] == kNone) continue;
-    const std::uint32_t choice = clusters_[cluster_[point]].choice;
-    if (choice != kNone && clusters_[choice].number == kNone) clusters_[choice].number = chosen_++;
-  }
+void StableClusters::number_choice(std::uint64_t point) {
+  if (cluster_[point] == kNone) return;
+  const std::uint32_t choice = clusters_[cluster_[point]].choice;
+  if (choice != kNone && clusters_[choice].number == kNone) clusters_[choice].number = chosen_++;
 }
 
 }  // namespace gpujoin

@@ -22,6 +22,8 @@ namespace gpujoin {
 class StableClusters {
  public:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  /// Points or clusters that one call goes through, some milliseconds of random access.
+  static constexpr std::uint64_t kPiece = std::uint64_t{1} << 18;
 
   /// `min_size` >= 2, fewer than 2^32 - 1 points. Throws MemoryLimitExceeded or std::bad_alloc, and
   /// nothing later.
@@ -33,12 +35,13 @@ class StableClusters {
            clusters_of(points, min_size) * sizeof(Cluster);
   }
 
-  /// The next edge of a spanning forest; distances are finite, >= 0, and ascend.
-  void add(std::uint32_t a, std::uint32_t b, double distance);
-  /// After the last edge.
-  void finish();
+  /// Takes the next edge of a spanning forest; distances are finite, >= 0, and ascend. Returns
+  /// false if a piece of work was done instead: then the caller may stop, or calls again.
+  [[nodiscard]] bool add(std::uint32_t a, std::uint32_t b, double distance);
+  /// Works out the answer after the last edge. Returns false if there is more to do, as add().
+  [[nodiscard]] bool finish();
 
-  // What was found, after finish().
+  // What was found, once finish() has returned true.
 
   std::uint32_t clusters() const { return chosen_; }
   /// From 0, by the first point of each; kNone: noise.
@@ -71,19 +74,37 @@ class StableClusters {
   }
   template <class Next>
   static void append(List& list, const List& other, const Next& next);
-  void settle(std::uint32_t component);
-  void settle_touched();
+  bool is_piece_done() { return ++steps_ > kPiece; }
+  bool prepare();
+  bool settle(std::uint32_t component);
+  bool settle_touched();
   std::uint32_t create_cluster();
   void end_cluster(std::uint32_t cluster, double density);
-  void take_loose_points(std::uint32_t component, std::uint32_t cluster);
+  bool end_children(std::uint32_t component);
+  bool take_loose_points(std::uint32_t component, std::uint32_t cluster);
   double density() const;
-  void end_last_clusters();
-  void choose();
-  void number_chosen();
+  std::uint64_t phase_size() const;
+  void do_phase(std::uint64_t at);
+  void choose(std::uint32_t cluster);
+  void inherit_choice(std::uint32_t cluster);
+  void number_choice(std::uint64_t point);
+
+  /// What finish() does, to each cluster or point in turn.
+  enum class Phase { kCountLast, kEndLast, kChoose, kInherit, kNumber, kDone };
 
   const std::uint64_t min_size_;
   double distance_ = 0;  ///< of the edges at hand
   double unit_ = 0;      ///< the first distance above 0; densities are relative to it
+
+  // How far the work at hand is.
+  std::uint64_t steps_ = 0;       ///< of this call
+  std::uint64_t prepared_ = 0;    ///< points
+  std::uint64_t settled_ = 0;     ///< components of touched_
+  std::uint32_t parent_ = kNone;  ///< cluster whose children end
+  std::uint64_t taken_ = 0;       ///< loose points of a component
+  Phase phase_ = Phase::kCountLast;
+  std::uint64_t phase_at_ = 0;
+  std::uint32_t last_ = 0;  ///< clusters that are within no other
 
   // By component, at its root.
   Buffer<std::uint32_t> links_;
