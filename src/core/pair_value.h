@@ -61,11 +61,16 @@ inline bool is_well_formed(const ValueProgram& program) {
   return depth == 1;
 }
 
+/// Arguments between which exp() is far from both ends of the range. Beyond them libraries differ
+/// in where it becomes 0 or infinite.
+inline constexpr double kMinExponent = -708, kMaxExponent = 709;
+
 /// The result of an operator, `b` unused by those of one operand; NaN, which stands for NULL, where
-/// an operand is one. Sets *leaves where PostgreSQL raises an error: the result is out of range.
+/// an operand is one. Sets *leaves where PostgreSQL raises an error, or may: the result is out of
+/// range. exp() may differ between engines in its last bit.
 GPUJOIN_HD inline double operate(ValueStep step, double a, double b, bool* leaves) {
   double result = 0;
-  bool vanishes = false;  // it is 0, but only by underflow
+  bool vanishes = false;  // it is 0, but only by underflow, or its argument is out of range
   switch (step) {
     case ValueStep::kAdd:
       result = add_rounded(a, b);
@@ -94,7 +99,7 @@ GPUJOIN_HD inline double operate(ValueStep step, double a, double b, bool* leave
       break;
     default:
       result = exp(a);
-      vanishes = result == 0;
+      vanishes = !(a > kMinExponent && a < kMaxExponent);
       break;
   }
   const bool known = a == a && b == b;

@@ -447,6 +447,20 @@ TEST(DoubleSum, squares_are_exact) {
   EXPECT_EQ(sum.low, 0x1p-104);
 }
 
+/// Whether exp() of such a number is 0 or infinite depends on the library: PostgreSQL's decides.
+TEST(PairValue, exponentials_near_the_ends_of_the_range_leave_it) {
+  const auto leaves = [](double exponent) {
+    bool left = false;
+    operate(ValueStep::kExponential, exponent, 0, &left);
+    return left;
+  };
+  for (const double out : {-kInf, -1e300, -745.14, -745.1, -709.0, 709.5, 709.8, 1e300, kInf})
+    EXPECT_TRUE(leaves(out)) << out;
+  for (const double in : {-707.0, -1.0, -kDenormal, 0.0, 1.0, 708.0})
+    EXPECT_FALSE(leaves(in)) << in;
+  EXPECT_FALSE(leaves(kNan)) << "NULL";
+}
+
 TEST(PairValue, signed_order_is_that_of_doubles) {
   const std::vector<double> ascending{-kInf, -1, -kDenormal, 0, kDenormal, 1, kMax, kInf};
   for (std::size_t i = 1; i < ascending.size(); ++i)
