@@ -63,7 +63,7 @@ format-check:
 
 help:
 	@echo 'make              build gpujoin.so, gpujoin_cpu.so and gpujoin_service, and gpujoin_cuda.so where there is nvcc'
-	@echo '                  (for the architectures CUDA_ARCH="80 86 89 90"; NVCC=... names the compiler)'
+	@echo '                  (for the architectures CUDA_ARCH="80 86 89 90 100 120"; NVCC=... names the compiler)'
 	@echo 'make install      install into the PostgreSQL of PG_CONFIG=$(PG_CONFIG)'
 	@echo 'make demo         build what this machine can run, start a private cluster, join a table, compare'
 	@echo '                  (DATA=points.csv, and where its columns are not recognised COLUMNS=lon,lat ID=id; EPS=1)'
@@ -152,9 +152,9 @@ gpujoin_service: $(SERVICE_OBJS) $(CPU_OBJS) $(ENGINE_OBJS)
 all: gpujoin_cpu.so gpujoin_service
 
 # The CUDA engine, an object of its own that gpujoin.so opens at run time: machine code for the
-# architectures of CUDA_ARCH that nvcc knows, and PTX of the last one for those that come later.
+# architectures of CUDA_ARCH that nvcc knows, in ascending order, and PTX of the first one for all others that come later.
 NVCC ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
-CUDA_ARCH ?= 80 86 89 90
+CUDA_ARCH ?= 80 86 89 90 100 120
 CUDA_OBJS = $(patsubst %.cu,build/%.o,$(wildcard cuda/*.cu cuda/*/*.cu))
 CUDA_FLAGS = -std=c++20 -O3 -DNDEBUG --fmad=false -Isrc -I. \
   -Xcompiler=-fPIC,-fvisibility=hidden,-ffp-contract=off,-fno-math-errno,-Wall,-Wextra
@@ -171,7 +171,7 @@ ifeq ($(ARCH),)
   $(error nvcc knows none of CUDA_ARCH = $(CUDA_ARCH), only $(KNOWN_ARCH))
 endif
 ARCH_FLAGS := $(foreach a,$(ARCH),-gencode arch=compute_$a,code=sm_$a) \
-  -gencode arch=compute_$(lastword $(ARCH)),code=compute_$(lastword $(ARCH))
+  -gencode arch=compute_$(firstword $(ARCH)),code=compute_$(firstword $(ARCH))
 
 $(CUDA_OBJS): build/cuda/%.o: cuda/%.cu build/cuda/flags
 	@mkdir -p $(@D)

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -118,6 +119,34 @@ int count_devices() {
   return count;
 }
 
+/// The oldest architecture that there is code for. Later ones run that of their own, or compile the
+/// PTX of the oldest.
+constexpr int oldest_architecture() {
+  constexpr int kArchitectures[] = {__CUDA_ARCH_LIST__};  // 800, 860, ..
+  return *std::min_element(std::begin(kArchitectures), std::end(kArchitectures));
+}
+
+/// Sets `unusable` to why joins cannot run on a device; "" if they can. Makes no context, which
+/// takes half a GB of the device. Throws CudaError.
+void look_for_code(int device, DeviceInfo* info) {
+  constexpr const char* kAction = "looking at a device";
+  constexpr int kOldest = oldest_architecture();
+  int major = 0, minor = 0;
+  cuda::check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), kAction);
+  cuda::check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), kAction);
+  std::snprintf(info->detail, sizeof info->detail, "compute capability %d.%d", major, minor);
+  info->unusable[0] = '\0';
+  if (100 * major + 10 * minor < kOldest)
+    std::snprintf(info->unusable, sizeof info->unusable,
+                  "no code for this device: its compute capability is %d.%d, joins need %d.%d",
+                  major, minor, kOldest / 100, kOldest / 10 % 10);
+}
+
+Status no_code(int device, const DeviceInfo& info) {
+  return make_status(StatusCode::kUnavailable, "gpu_devices() lists the devices.", "device %d: %s",
+                     device, info.unusable);
+}
+
 Status probe(DeviceInfo* devices, std::uint32_t capacity, std::uint32_t* count) {
   *count = 0;
   const cuda::SignalsBlocked blocked;
@@ -127,18 +156,23 @@ Status probe(DeviceInfo* devices, std::uint32_t capacity, std::uint32_t* count) 
       return make_status(StatusCode::kUnavailable,
                          "Set gpujoin.engine to \"auto\" or \"cpu\" to use the CPU.",
                          "no NVIDIA GPU or no driver for it");
-    *count = std::min(static_cast<std::uint32_t>(found), capacity);
-    for (std::uint32_t i = 0; i < *count; ++i) {
+    DeviceInfo first{};
+    bool has_usable = false;
+    for (int number = 0; number < found; ++number) {
+      DeviceInfo device{};
+      look_for_code(number, &device);
+      if (number == 0) first = device;
+      has_usable = has_usable || device.unusable[0] == '\0';
+      if (static_cast<std::uint32_t>(number) >= capacity) continue;
       cudaDeviceProp properties;
-      cuda::check(cudaGetDeviceProperties(&properties, static_cast<int>(i)), "looking at a device");
-      DeviceInfo& device = devices[i];
-      device = {};
+      cuda::check(cudaGetDeviceProperties(&properties, number), "looking at a device");
       std::snprintf(device.name, sizeof device.name, "%.95s", properties.name);
       device.parallelism = static_cast<std::uint32_t>(properties.multiProcessorCount);
       device.memory_bytes = properties.totalGlobalMem;
-      std::snprintf(device.detail, sizeof device.detail, "compute capability %d.%d",
-                    properties.major, properties.minor);
+      devices[number] = device;
     }
+    if (!has_usable) return no_code(0, first);
+    *count = std::min(static_cast<std::uint32_t>(found), capacity);
     return {};
   });
 }
@@ -528,7 +562,8 @@ cuda::DeviceContext& context_of(int device) {
   return context->second;
 }
 
-/// Sets *numbers to the request's devices, all of which there are.
+/// Sets *numbers to the request's devices, all of which there are and have code; where it names
+/// none, to all of these.
 Status find_devices(const DeviceNumbers& asked, std::vector<int>* numbers) {
   const cuda::SignalsBlocked blocked;
   return caught([&]() -> Status {
@@ -537,14 +572,21 @@ Status find_devices(const DeviceNumbers& asked, std::vector<int>* numbers) {
       if (asked.number[i] < 0 || asked.number[i] >= there)
         return make_status(StatusCode::kUnavailable, "gpu_devices() lists the devices.",
                            "there is no device %d", asked.number[i]);
+      DeviceInfo device{};
+      look_for_code(asked.number[i], &device);
+      if (device.unusable[0] != '\0') return no_code(asked.number[i], device);
       numbers->push_back(asked.number[i]);
     }
     if (there == 0)
       return make_status(StatusCode::kUnavailable, "gpu_devices() lists the devices.",
                          "there is no device");
     const int most = std::min(there, static_cast<int>(kMostDevices));
-    for (int device = 0; asked.count == 0 && device < most; ++device) numbers->push_back(device);
-    return {};
+    DeviceInfo device{};
+    for (int number = 0; asked.count == 0 && number < most; ++number) {
+      look_for_code(number, &device);
+      if (device.unusable[0] == '\0') numbers->push_back(number);
+    }
+    return numbers->empty() ? no_code(most - 1, device) : Status{};
   });
 }
 
@@ -558,6 +600,8 @@ Devices contexts_of(const std::vector<int>& numbers) {
     } catch (const cuda::CudaError&) {
       if (devices.empty() && i + 1 == numbers.size()) throw;
       cudaGetLastError();  // which the next launch would report
+    } catch (const cuda::Unable&) {
+      if (devices.empty() && i + 1 == numbers.size()) throw;
     }
   }
   return devices;

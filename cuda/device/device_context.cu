@@ -3,8 +3,27 @@
 #include "cuda/device/device_context.h"
 
 namespace gpujoin::cuda {
+namespace {
+
+__global__ void empty_kernel() {}
+
+/// Runs a kernel, so that a lack of code shows before any work is done.
+void check_code() {
+  empty_kernel<<<1, 1>>>();
+  const cudaError_t code = cudaGetLastError();
+  if (code == cudaErrorNoKernelImageForDevice || code == cudaErrorInvalidDeviceFunction ||
+      code == cudaErrorUnsupportedPtxVersion || code == cudaErrorInvalidPtx ||
+      code == cudaErrorJitCompilerNotFound || code == cudaErrorJitCompilationDisabled)
+    throw Unable{
+        "no code for this device: the CUDA engine was built for others, or the driver "
+        "is too old to compile it"};
+  check(code, "running a first kernel");
+}
+
+}  // namespace
 
 DeviceContext::DeviceContext(int number) : number_(number) {
+  check_code();
   check(cudaGetDeviceProperties(&properties_, number), "looking at a device");
   check(cudaDeviceGetDefaultMemPool(&pool_, number), "looking at device memory");
   // What a join frees is kept for its next allocation, until give_back_unused().

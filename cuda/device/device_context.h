@@ -19,7 +19,7 @@ namespace gpujoin::cuda {
 /// joins. The device is current in all calls; they come from one thread at a time.
 class DeviceContext {
  public:
-  /// Throws CudaError.
+  /// Throws CudaError, or Unable where the engine has no code for the device.
   explicit DeviceContext(int number);
   DeviceContext(const DeviceContext&) = delete;
   DeviceContext& operator=(const DeviceContext&) = delete;

@@ -11,7 +11,7 @@
 
 namespace gpujoin {
 
-inline constexpr std::uint32_t kEngineAbiVersion = 16;
+inline constexpr std::uint32_t kEngineAbiVersion = 17;
 #define GPUJOIN_ENGINE_SYMBOL "gpujoin_engine"
 
 /// One processor or device an engine can run on.
@@ -20,6 +20,7 @@ struct DeviceInfo {
   std::uint32_t parallelism;   ///< hardware threads, or multiprocessors
   std::uint64_t memory_bytes;  ///< host memory, or device memory
   char detail[64];             ///< instruction set, or compute capability
+  char unusable[128];          ///< why no join can run on it; "" if joins can
 };
 
 /// How a device's memory is used, in bytes; all 0 before a join of this process has used it.
@@ -61,8 +62,8 @@ struct EngineTable {
 
   const char* name;  ///< "cpu", "cuda"
 
-  /// Lists up to `capacity` devices and sets *count. kUnavailable comes with the reason why there
-  /// is none.
+  /// Lists up to `capacity` devices and sets *count. Returns kUnavailable with a reason if joins
+  /// can run on none.
   Status (*probe)(DeviceInfo* devices, std::uint32_t capacity, std::uint32_t* count);
 
   /// Checks the request, copies it, starts the work in the background and sets *join. The datasets

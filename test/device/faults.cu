@@ -164,14 +164,19 @@ extern "C" cudaError_t __wrap_cudaDeviceCanAccessPeer(int* can, int reader, int 
 extern "C" void gpujoin_part_devices(bool part) { devices_are_apart = part; }
 
 namespace {
-int shared_kb = 0;  // of a thread block; 0: what the device has
-}
+int shared_kb = 0;   // of a thread block; 0: what the device has
+int capability = 0;  // as 75 for 7.5; 0: the device's
+}  // namespace
 
 extern "C" cudaError_t __real_cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute,
                                                      int device);
 extern "C" cudaError_t __wrap_cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute,
                                                      int device) {
   const cudaError_t code = __real_cudaDeviceGetAttribute(value, attribute, device);
+  if (capability != 0) {
+    if (attribute == cudaDevAttrComputeCapabilityMajor) *value = capability / 10;
+    if (attribute == cudaDevAttrComputeCapabilityMinor) *value = capability % 10;
+  }
   if (shared_kb == 0) return code;
   if (attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin) *value = shared_kb << 10;
   if (attribute == cudaDevAttrMaxSharedMemoryPerMultiprocessor) *value = (shared_kb + 1) << 10;
@@ -181,6 +186,9 @@ extern "C" cudaError_t __wrap_cudaDeviceGetAttribute(int* value, cudaDeviceAttr 
 /// As if the device lent so many KB of shared memory to a thread block, and had 1 KB more on each
 /// multiprocessor; 0: what it really lends.
 extern "C" void gpujoin_limit_shared_memory(int kb) { shared_kb = kb; }
+
+/// As if all devices had this compute capability, as 75 for 7.5; 0: their own.
+extern "C" void gpujoin_pretend_capability(int number) { capability = number; }
 
 /// Call number `nth` from now fails: allocations for want of memory, others for reasons unknown.
 /// -1: none does.

@@ -17,8 +17,8 @@ SELECT is_empty($$ SELECT * FROM gpu_devices()
   WHERE available AND (device IS NULL OR name IS NULL OR reason IS NOT NULL) $$,
   'what is available has a name and no excuse');
 SELECT is_empty($$ SELECT * FROM gpu_devices() WHERE NOT available
-    AND (reason IS NULL OR num_nonnulls(device, name, parallelism, memory_bytes, detail) > 0) $$,
-  'what is not has a reason and nothing else');
+    AND (reason IS NULL OR num_nonnulls(device, name, parallelism, memory_bytes, detail) NOT IN (0, 5)) $$,
+  'what is not has a reason, and is a whole engine or a device with its name');
 SELECT is_empty($$ SELECT * FROM gpu_devices()
   WHERE num_nulls(used_bytes, table_bytes, join_bytes) NOT IN (0, 3) OR used_bytes NOT BETWEEN table_bytes + join_bytes AND memory_bytes
     OR (engine = 'cpu' AND used_bytes IS NOT NULL) $$,

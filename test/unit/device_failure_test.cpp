@@ -26,6 +26,7 @@ struct Faults {
   void* (*current_context)();
   void (*part_devices)(bool);
   void (*limit_shared_memory)(int);
+  void (*pretend_capability)(int);
   void (*limit_device_memory)(std::int64_t);
   std::uint64_t (*reserved_device_bytes)();
 };
@@ -46,6 +47,7 @@ Faults find_faults() {
   find(faults.current_context, "gpujoin_current_context");
   find(faults.part_devices, "gpujoin_part_devices");
   find(faults.limit_shared_memory, "gpujoin_limit_shared_memory");
+  find(faults.pretend_capability, "gpujoin_pretend_capability");
   find(faults.limit_device_memory, "gpujoin_limit_device_memory");
   find(faults.reserved_device_bytes, "gpujoin_reserved_device_bytes");
   return faults;
@@ -408,6 +410,29 @@ TEST_P(DeviceFailures, small_shared_memory_serves_nearest_rows_and_tiles) {
       EXPECT_TRUE(matches_oracle(results[2], nearest, all));
     }
   }
+}
+
+TEST_P(DeviceFailures, devices_without_code_are_named_and_not_used) {
+  const Points points(2, std::vector<double>(2 * 100, 1.0));
+  JoinRequest request = make_request(points, nullptr, Metric::kL2, 1);
+  const auto expect_no_code = [](const Status& status) {
+    EXPECT_EQ(status.code, StatusCode::kUnavailable) << status.message;
+    EXPECT_NE(std::string(status.message).find("no code for this device"), std::string::npos)
+        << status.message;
+    EXPECT_NE(std::string(status.message).find("7.5"), std::string::npos) << status.message;
+  };
+  DeviceInfo device{};
+  std::uint32_t count = 0;
+  faults().pretend_capability(75);
+  expect_no_code(engine().probe(&device, 1, &count));
+  EXPECT_EQ(count, 0u);
+  EXPECT_NE(std::string(device.unusable).find("no code for this device"), std::string::npos);
+  for (const std::uint32_t asked : {0u, 1u}) {  // any, or the first
+    request.resources.devices.count = asked;
+    expect_no_code(run_join(engine(), request).status);
+  }
+  faults().pretend_capability(0);
+  EXPECT_EQ(run_join(engine(), request).status.code, StatusCode::kEnd);
 }
 
 TEST_P(DeviceFailures, the_current_context_stays_what_it_was) {

@@ -67,6 +67,7 @@ TEST_P(EngineContract, probe_describes_a_device) {
   EXPECT_LT(strnlen(device.detail, sizeof device.detail), sizeof device.detail);
   EXPECT_STRNE(device.name, "");
   EXPECT_STRNE(device.detail, "");
+  EXPECT_STREQ(device.unusable, "");
   EXPECT_GE(device.parallelism, 1u);
   EXPECT_GT(device.memory_bytes, std::uint64_t{1} << 20);
 }

@@ -31,7 +31,7 @@ void add_number(Row* row, double number) { add(row, Float8GetDatum(number)); }
 struct DeviceList {
   struct Entry {
     const char* engine;
-    int device;
+    int device;  ///< -1: the engine as a whole
     DeviceInfo info;
     Status status;
     DeviceMemory memory;  ///< all 0: not known
@@ -52,6 +52,11 @@ void find_memory(const EngineTable& engine, DeviceMemory (&devices)[kMostDevices
     if (answer.devices[d].used > 0) devices[d] = answer.devices[d];
 }
 
+Status status_of(const DeviceInfo& device) {
+  if (device.unusable[0] == '\0') return {};
+  return make_status(StatusCode::kUnavailable, nullptr, "%s", device.unusable);
+}
+
 void list_devices(DeviceList* list) {
   list->count = 0;
   for (int number = 0; number < kEngineCount; ++number) {
@@ -66,13 +71,14 @@ void list_devices(DeviceList* list) {
     else if (listing.engine->memory != nullptr)
       find_memory(*listing.engine, memory);
     for (std::uint32_t d = 0; listing.status.ok() && d < count; ++d)
-      list->entries[list->count++] = {listing.name, static_cast<int>(d), devices[d], {}, memory[d]};
+      list->entries[list->count++] = {listing.name, static_cast<int>(d), devices[d],
+                                      status_of(devices[d]), memory[d]};
   }
 }
 
 void add_device(Row* row, const DeviceList::Entry& entry) {
   add(row, CStringGetTextDatum(entry.engine));
-  if (entry.status.ok()) {
+  if (entry.device >= 0) {
     add(row, Int32GetDatum(entry.device));
     add_text(row, entry.info.name);
     add(row, Int32GetDatum(static_cast<std::int32_t>(entry.info.parallelism)));
