@@ -326,13 +326,14 @@ std::unique_ptr<Join> open_nearest_join(const JoinRequest& request, const Device
 
 std::unique_ptr<Join> open_join(const JoinRequest& request, const Devices& devices);
 
-/// Clusters of rows without keys, whole or in parts: by small cells where there are few columns, on
-/// the first device; else by tiles, which screen L2 distances.
+/// Opens clusters of rows without keys, whole or in parts. Few columns go by small cells on the
+/// first device, unless L2 distances are found much faster by tiles. Many columns go by tiles.
 std::unique_ptr<Join> open_plain_clusters(const JoinRequest& request, const Devices& devices) {
   const bool few_columns =
       request.left().rows == 0 || request.left().dims <= cuda::kMostClusterDimensions;
-  const bool by_tiles =
-      request.metric() == Metric::kCosine || (request.metric() == Metric::kL2 && !few_columns);
+  const bool by_tiles = request.metric() == Metric::kCosine ||
+                        (request.metric() == Metric::kL2 &&
+                         (!few_columns || are_tiles_worth_for_clusters(request, cuda::kWalkCosts)));
   if (!by_tiles && !few_columns)
     throw cuda::Unable{
         "the device finds no clusters of points with more than 8 dimensions by L1 or Linf "

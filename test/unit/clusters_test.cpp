@@ -308,6 +308,24 @@ TEST_P(ClustersOnDevices, are_those_of_the_host_in_large_joins_and_in_little_mem
   }
 }
 
+/// Three columns leave an eighth of the rows in a cell, where a tile's five leave less.
+TEST_P(ClustersOnDevices, of_cells_that_would_hold_much_go_by_tiles) {
+  Random random(919);
+  constexpr std::uint64_t kRows = 150000;
+  for (const std::uint32_t dims : {6u, 8u}) {
+    std::vector<double> values;
+    for (std::uint64_t i = 0; i < kRows * dims; ++i)
+      values.push_back((random.index(2) == 0 ? 0 : 100) + random.unit());
+    const Points points(dims, values, ScalarType::kFloat32);
+    const JoinRequest request = make_clusters_request(points, Metric::kL2, 0.5, 5);
+    const RunResult expected = run_join(*cpu_engine(), request);
+    ASSERT_EQ(expected.status.code, StatusCode::kEnd);
+    const RunResult result = run_join(engine(), request);
+    EXPECT_EQ(result.stats.strategy.index, IndexMethod::kTiles);
+    EXPECT_EQ(result.counts, expected.counts) << dims << " columns";
+  }
+}
+
 /// Points for clusters by tiles, with radii that tell: half of them of L2 distances, the others of
 /// cosine distances.
 struct TileSet {

@@ -69,6 +69,40 @@ TEST(Strategy, clusters_have_small_cells_where_points_are_dense) {
   EXPECT_EQ(radius(10, true), 2u);
 }
 
+/// As many groups as columns make of two values each: three columns tell eight of them apart.
+std::vector<double> two_valued(Random& random, std::uint64_t rows, std::uint32_t dims) {
+  std::vector<double> values;
+  for (std::uint64_t i = 0; i < rows * dims; ++i)
+    values.push_back((random.index(2) == 0 ? 0 : 100) + random.unit());
+  return values;
+}
+
+TEST(Strategy, clusters_go_by_tiles_where_three_columns_leave_much_to_compare) {
+  // Costs as on a device.
+  constexpr WalkCosts kCosts{.neighbor = 0.08,
+                             .window = 0,
+                             .lookup = 0,
+                             .candidate = 0.0005,
+                             .dimension = 0.00025,
+                             .tile_pair = 0.00038,
+                             .tile_dimension = 0.000002,
+                             .tile_boxes = 0.065,
+                             .tile_match = 0.13,
+                             .writing = 3};
+  const auto worth = [&](const Points& points, Metric metric, double eps) {
+    return are_tiles_worth_for_clusters(
+        make_request(points, nullptr, metric, eps).asking(Output::clusters(5)), kCosts);
+  };
+  Random random(47);
+  const Points groups(8, two_valued(random, 300000, 8));
+  EXPECT_TRUE(worth(groups, Metric::kL2, 0.5));
+  EXPECT_FALSE(worth(groups, Metric::kL1, 0.5)) << "tiles screen L2";
+  EXPECT_FALSE(worth(groups, Metric::kL2, 1000)) << "all rows are neighbors";
+  EXPECT_FALSE(worth(Points(8, two_valued(random, 3000, 8)), Metric::kL2, 0.5)) << "few rows";
+  EXPECT_FALSE(worth(uniform_points(300000, 3), Metric::kL2, 1)) << "cells of all columns";
+  EXPECT_FALSE(worth(uniform_points(300000, 4), Metric::kL2, 1)) << "cells hold few rows";
+}
+
 TEST(Strategy, stays_within_bounds_for_every_shape) {
   std::size_t requests = 0;
   for (const Shape shape : kShapes) {

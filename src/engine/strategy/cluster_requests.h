@@ -5,6 +5,7 @@
 
 #include "core/cluster.h"
 #include "engine/request/request.h"
+#include "engine/strategy/choose_strategy.h"
 
 namespace gpujoin {
 
@@ -36,5 +37,10 @@ inline JoinRequest cluster_bits_request(JoinRequest request) {
   request.sides = Sides::one(request.left(), PairSelection::kDistinct);
   return request;
 }
+
+/// Returns whether tiles find L2 clusters in much less time than cells. Cells have up to three
+/// columns, so with more columns a cell may hold many points that are far apart. Throws
+/// std::bad_alloc.
+bool are_tiles_worth_for_clusters(const JoinRequest& request, const WalkCosts& costs);
 
 }  // namespace gpujoin
