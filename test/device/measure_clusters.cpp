@@ -3,9 +3,9 @@
 // hold for the cases after them; SET,DIMENSIONS,ROWS,EPS,MIN_POINTS is a case of DBSCAN,
 // SET,DIMENSIONS,ROWS,EPS,duplicates one of duplicates by cosine distance,
 // SET,DIMENSIONS,ROWS,tree,MIN_POINTS one of spanning trees. SET is unif (uniform in the unit
-// cube), blobs (half of the rows likewise, half around 1,000 centres, at up to 0.004 of them in
-// each column), equal, twins (uniform around 0; a tenth are other rows, changed by up to a tenth in
-// each column), or the path of a CSV file of numbers.
+// cube), corners (near the corners of the unit cube), blobs (half of the rows likewise, half around
+// 1,000 centres, at up to 0.004 of them in each column), equal, twins (uniform around 0; a tenth
+// are other rows, changed by up to a tenth in each column), or the path of a CSV file of numbers.
 //
 //   gpujoin_measure_clusters unif,2,1000000,0.002,5 twins,384,20000,0.05,duplicates
 //
@@ -60,13 +60,16 @@ std::vector<T> make_values(const Case& wanted) {
   const std::uint64_t rows = wanted.rows;
   const std::uint32_t dims = wanted.dims;
   if (wanted.set != "unif" && wanted.set != "blobs" && wanted.set != "equal" &&
-      wanted.set != "twins")
+      wanted.set != "twins" && wanted.set != "corners")
     return read_csv<T>(wanted);
   test::Random random(dims);
   std::vector<T> values(rows * dims, 0.5);
   if (wanted.set == "equal") return values;
   const bool twins = wanted.set == "twins";
   for (T& x : values) x = static_cast<T>(twins ? random.between(-1, 1) : random.unit());
+  if (wanted.set == "corners")
+    for (T& x : values)
+      x = static_cast<T>(static_cast<double>(random.index(2)) + 0.01 * random.unit());
   if (twins)
     for (std::uint64_t row = 9; row < rows; row += 10) {
       const std::uint64_t other = random.index(rows / 10) * 10;

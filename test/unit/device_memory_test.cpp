@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "boxes.h"
@@ -123,6 +124,22 @@ TEST_P(DeviceMemory, every_limit_is_kept_or_refused_by_every_index) {
     }
     EXPECT_GT(served, 0);
     EXPECT_GT(refused, 0);
+  }
+}
+
+/// Parts of counts may have all of the memory, parts of pairs half of it: the error names the
+/// limit.
+TEST_P(DeviceMemory, too_little_for_any_part_is_an_error_that_names_the_limit) {
+  Random random(409);
+  const Points points(2, make_values(Shape::kUniform, random, 60000, 2));
+  for (const Output::Kind output : {Output::kTotal, Output::kPairs}) {
+    JoinRequest request = make_request(points, nullptr, Metric::kL2, 0.1);
+    ask(request, output);
+    request.resources.device_memory_limit = kMegabyte / 2;
+    const RunResult result = run_join(engine(), request);
+    EXPECT_EQ(result.status.code, StatusCode::kMemoryLimit);
+    EXPECT_NE(std::string(result.status.message).find("kB of 512 kB"), std::string::npos)
+        << result.status.message;
   }
 }
 
