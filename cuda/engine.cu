@@ -451,8 +451,8 @@ std::unique_ptr<Join> open_join(const JoinRequest& request, const Devices& devic
   return open_topk_join(request, cosine ? scan : range_join, cuda::kPlainTopkCosts);
 }
 
-/// Calls call(device) for each device, with it current. What it throws is ignored: nothing can be
-/// done about it. Signals are blocked.
+/// Calls call(device) for each device, with it current and signals blocked. Ignores errors: this is
+/// called after a failure or at the end of a join.
 template <class Call>
 void on_each(const Devices& devices, const Call& call) {
   for (cuda::DeviceContext* const device : devices)
@@ -477,9 +477,9 @@ void wait_and_trim(const Devices& devices) {
   trim(devices);
 }
 
-/// What the table calls a Join: a join and the devices that it is on, of which the first is current
-/// during its calls. A join that finds less memory than its limits allow begins again, within half
-/// of what it got, until the caller has a batch.
+/// Holds a join and its devices, for the table. The first device is current during its calls. A
+/// join that finds less memory than its limits allow begins again within half of what it got, until
+/// the caller has a batch.
 class OpenedJoin final : public Join {
  public:
   OpenedJoin(const JoinRequest& request, Devices on) : devices(std::move(on)), request_(request) {
@@ -563,8 +563,8 @@ cuda::DeviceContext& context_of(int device) {
   return context->second;
 }
 
-/// Sets *numbers to the request's devices, all of which there are and have code; where it names
-/// none, to all of these.
+/// Sets *numbers to the devices that the request names, or to all that have code if it names none.
+/// Returns kUnavailable if a named device is missing or has no code.
 Status find_devices(const DeviceNumbers& asked, std::vector<int>* numbers) {
   const cuda::SignalsBlocked blocked;
   return caught([&]() -> Status {

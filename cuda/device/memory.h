@@ -131,7 +131,8 @@ class PinnedPool {
   PinnedPool(const PinnedPool&) = delete;
   PinnedPool& operator=(const PinnedPool&) = delete;
 
-  /// Returns a block of just so many bytes; null if the host cannot pin as many. Throws CudaError.
+  /// Returns a block of exactly `bytes` bytes, or null if the host cannot pin them. Throws
+  /// CudaError.
   void* take(std::size_t bytes);
   /// Keeps a block that was taken, or frees it.
   void give_back(void* data, std::size_t bytes);

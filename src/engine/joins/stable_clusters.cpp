@@ -208,7 +208,7 @@ void StableClusters::choose(std::uint32_t number) {
     clusters_[cluster.parent].within += chosen ? cluster.stability : cluster.within;
 }
 
-/// Those that others are within come first.
+/// Called for outer clusters before the clusters within them.
 void StableClusters::inherit_choice(std::uint32_t cluster) {
   const std::uint32_t parent = clusters_[cluster].parent;
   if (parent != kNone && clusters_[parent].choice != kNone)

@@ -41,7 +41,7 @@ class StableClusters {
   /// Works out the answer after the last edge. Returns false if there is more to do, as add().
   [[nodiscard]] bool finish();
 
-  // What was found, once finish() has returned true.
+  // The answer, valid once finish() has returned true.
 
   std::uint32_t clusters() const { return chosen_; }
   /// From 0, by the first point of each; kNone: noise.
@@ -89,7 +89,7 @@ class StableClusters {
   void inherit_choice(std::uint32_t cluster);
   void number_choice(std::uint64_t point);
 
-  /// What finish() does, to each cluster or point in turn.
+  /// The loops of finish() over clusters, and at last over points.
   enum class Phase { kCountLast, kEndLast, kChoose, kInherit, kNumber, kDone };
 
   const std::uint64_t min_size_;

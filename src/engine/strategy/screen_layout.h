@@ -11,7 +11,7 @@ namespace gpujoin {
 inline constexpr std::uint32_t kChunkDims = 32;
 /// Halves between rows of a chunk: 16 bytes of padding keep ldmatrix free of bank conflicts.
 inline constexpr std::uint32_t kChunkStride = kChunkDims + 8;
-/// Halves between rows of a left tile that stays in shared memory, beyond its columns; likewise.
+/// Halves between rows of a left tile in shared memory, beyond its columns, for the same reason.
 inline constexpr std::uint32_t kResidentPadding = 8;
 
 /// Columns up to which a left tile may stay in shared memory.
@@ -33,7 +33,7 @@ struct SharedMemory {
 
 struct ScreenLayout {
   bool keeps_left;       ///< a left tile stays in shared memory while right tiles pass
-  std::uint32_t stages;  ///< chunks that a thread block holds; 0: no layout fits
+  std::uint32_t stages;  ///< chunks that a thread block holds, or 0 if no layout fits
   std::uint32_t blocks;  ///< thread blocks on a multiprocessor
   std::uint32_t bytes;   ///< dynamic shared memory of a thread block
 };
