@@ -484,26 +484,28 @@ CREATE FUNCTION gpu_evict(tbl regclass) RETURNS bigint
 COMMENT ON FUNCTION gpu_evict(regclass) IS
     'makes the gpujoin service forget the columns of a table; returns how many sets of columns it had';
 
--- Operators of other extensions do not load the library: whoever has one of these learns how to preload it. Scripts run
--- with client_min_messages = warning; a stricter setting is the user's own, and stays.
+-- Only gpujoin's own functions load the library: a session that has called none of them joins by other operators without
+-- it. So show how to preload it. Scripts run with client_min_messages = warning; a stricter setting is the user's own, and
+-- stays. Scripts of pg_dump, which turn row_security off, stay quiet. The statement keeps what the database preloads.
 
 DO LANGUAGE plpgsql $$
 DECLARE
-  others text := (SELECT pg_catalog.string_agg(extname::text, ', ' ORDER BY extname) FROM pg_catalog.pg_extension
-    WHERE extname::text OPERATOR(pg_catalog.=) ANY ('{cube,postgis,vector}'));
-  preloaded text := pg_catalog.current_setting('session_preload_libraries');
-  quiet text := pg_catalog.current_setting('client_min_messages');
+  preloaded text;
 BEGIN
-  IF others IS NOT NULL AND quiet OPERATOR(pg_catalog.=) 'warning'
-      AND pg_catalog.concat(preloaded, ',', pg_catalog.current_setting('shared_preload_libraries'))
-        OPERATOR(pg_catalog.!~) '\mgpujoin\M' THEN
-    PERFORM pg_catalog.set_config('client_min_messages', 'notice', true);
-    RAISE NOTICE 'operators of % do not load gpujoin, which has to be preloaded for joins on them', others
-      USING HINT = pg_catalog.format('ALTER DATABASE %I SET session_preload_libraries = %s;',
-        pg_catalog.current_database(),
-        (SELECT pg_catalog.string_agg(pg_catalog.quote_literal(pg_catalog.btrim(library, ' "')), ', ' ORDER BY place)
-         FROM pg_catalog.unnest(pg_catalog.array_append(pg_catalog.string_to_array(preloaded, ','), 'gpujoin'))
-           WITH ORDINALITY AS libraries (library, place)));
-    PERFORM pg_catalog.set_config('client_min_messages', quiet, true);
+  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  SELECT substring(setting FROM 'session_preload_libraries=(.*)') INTO preloaded
+    FROM pg_db_role_setting, unnest(setconfig) setting
+    WHERE setrole = 0 AND setdatabase = (SELECT oid FROM pg_database WHERE datname = current_database())
+      AND setting LIKE 'session\_preload\_libraries=%';
+  preloaded := coalesce(preloaded, current_setting('session_preload_libraries'));
+  IF current_setting('client_min_messages') = 'warning' AND current_setting('row_security') = 'on'
+      AND concat_ws(',', preloaded, current_setting('session_preload_libraries'),
+        current_setting('shared_preload_libraries'), current_setting('local_preload_libraries')) !~ '\mgpujoin\M' THEN
+    PERFORM set_config('client_min_messages', 'notice', true);
+    RAISE NOTICE 'gpujoin is not preloaded: new sessions join by operators of point, bit, cube, PostGIS or pgvector without it'
+      USING HINT = format('ALTER DATABASE %I SET session_preload_libraries = %s;', current_database(),
+        (SELECT string_agg(quote_literal(btrim(library, ' "')), ', ' ORDER BY place)
+         FROM unnest(array_append(string_to_array(preloaded, ','), 'gpujoin')) WITH ORDINALITY AS libraries (library, place)));
+    PERFORM set_config('client_min_messages', 'warning', true);
   END IF;
 END $$;

@@ -1,8 +1,5 @@
--- CREATE EXTENSION and ALTER EXTENSION show how to preload the library where cube, PostGIS or pgvector is installed.
+-- CREATE EXTENSION and ALTER EXTENSION show how to preload the library.
 DROP EXTENSION gpujoin;
-CREATE EXTENSION gpujoin;
-DROP EXTENSION gpujoin;
-CREATE EXTENSION cube;
 CREATE EXTENSION gpujoin;
 DROP EXTENSION gpujoin;
 CREATE EXTENSION gpujoin VERSION '1.0';
@@ -15,9 +12,21 @@ CREATE EXTENSION gpujoin;
 ALTER DATABASE contrib_regression SET session_preload_libraries = 'auto_explain', '$libdir/passwordcheck', 'gpujoin';
 SELECT setting FROM pg_db_role_setting, unnest(setconfig) setting WHERE setting ~ '^session_preload'
   AND setrole = 0 AND setdatabase = (SELECT oid FROM pg_database WHERE datname = current_database());
+
+-- So does it keep what only new sessions of the database will preload, and it is quiet where that is gpujoin.
+RESET session_preload_libraries;
+DROP EXTENSION gpujoin;
+CREATE EXTENSION gpujoin;
+ALTER DATABASE contrib_regression SET session_preload_libraries = 'auto_explain';
+DROP EXTENSION gpujoin;
+CREATE EXTENSION gpujoin;
 ALTER DATABASE contrib_regression RESET session_preload_libraries;
 
--- No notice where it is preloaded, nor for who wants errors alone; the setting stays as it was.
+-- No notice where it is preloaded, nor in a dump's script, nor for who wants errors alone; settings stay as they were.
+DROP EXTENSION gpujoin;
+SET row_security = off;
+CREATE EXTENSION gpujoin;
+RESET row_security;
 DROP EXTENSION gpujoin;
 SET session_preload_libraries = 'auto_explain', '$libdir/gpujoin';
 CREATE EXTENSION gpujoin;
@@ -36,16 +45,15 @@ CREATE FUNCTION trap.texteq(text, text) RETURNS boolean LANGUAGE sql RETURN fals
 CREATE OPERATOR trap.= (FUNCTION = trap.texteq, LEFTARG = text, RIGHTARG = text);
 SET search_path = trap, pg_catalog;
 CREATE EXTENSION gpujoin SCHEMA trap;
+SHOW search_path;
 RESET search_path;
 DROP SCHEMA trap CASCADE;
-DROP EXTENSION cube;
 CREATE EXTENSION gpujoin;
 
 -- A database whose name needs quotes.
 CREATE DATABASE "My ""Shop""" TEMPLATE template0;
 \set main :DBNAME
 \c "My ""Shop"""
-CREATE EXTENSION cube;
 CREATE EXTENSION gpujoin;
 \c :main
 DROP DATABASE "My ""Shop""";
