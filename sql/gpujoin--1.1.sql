@@ -440,6 +440,25 @@ COMMENT ON FUNCTION gpu_join_counts() IS 'what the joins of each database did';
 CREATE VIEW pg_stat_gpujoin AS SELECT d.datname, c.* FROM gpu_join_counts() c LEFT JOIN pg_database d ON d.oid = c.datid;
 COMMENT ON VIEW pg_stat_gpujoin IS 'what the joins of each database did';
 GRANT SELECT ON pg_stat_gpujoin TO PUBLIC;
+COMMENT ON COLUMN pg_stat_gpujoin.datname IS 'database; NULL: it has been dropped';
+COMMENT ON COLUMN pg_stat_gpujoin.datid IS 'OID of the database';
+COMMENT ON COLUMN pg_stat_gpujoin.joins IS 'joins that ran';
+COMMENT ON COLUMN pg_stat_gpujoin.service_joins IS 'joins of these that ran in the service';
+COMMENT ON COLUMN pg_stat_gpujoin.device_joins IS 'joins of these that ran on a GPU';
+COMMENT ON COLUMN pg_stat_gpujoin.cancels IS 'joins that were cancelled or timed out';
+COMMENT ON COLUMN pg_stat_gpujoin.rows IS 'rows that joins compared, both sides together';
+COMMENT ON COLUMN pg_stat_gpujoin.pairs IS 'pairs that joins found';
+COMMENT ON COLUMN pg_stat_gpujoin.candidates IS 'pairs that joins compared, counted as pairs are';
+COMMENT ON COLUMN pg_stat_gpujoin.table_blocks IS 'blocks of tables that the service kept, at each join on them';
+COMMENT ON COLUMN pg_stat_gpujoin.blocks_read IS 'blocks of these that were read again';
+COMMENT ON COLUMN pg_stat_gpujoin.engine_fallbacks IS 'joins that ran on the CPU because a GPU could not be used';
+COMMENT ON COLUMN pg_stat_gpujoin.topk_fallbacks IS 'joins that found all pairs because the first ones alone could not be found';
+COMMENT ON COLUMN pg_stat_gpujoin.nested_loops IS 'joins that evaluated their condition for every pair';
+COMMENT ON COLUMN pg_stat_gpujoin.service_fallbacks IS 'joins that ran in the session because the service could not be used';
+COMMENT ON COLUMN pg_stat_gpujoin.read_ms IS 'milliseconds that reading rows took';
+COMMENT ON COLUMN pg_stat_gpujoin.index_ms IS 'milliseconds that building indexes took';
+COMMENT ON COLUMN pg_stat_gpujoin.join_ms IS 'milliseconds that comparing rows took';
+COMMENT ON COLUMN pg_stat_gpujoin.stats_reset IS 'time of the last gpu_reset_join_counts()';
 
 CREATE FUNCTION gpu_reset_join_counts() RETURNS boolean
     AS 'MODULE_PATHNAME', 'gpujoin_reset_join_counts' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;

@@ -187,6 +187,9 @@ SELECT is_empty(
   $$ SELECT objid::regoperator FROM members
      WHERE classid = 'pg_operator'::regclass AND obj_description(objid, 'pg_operator') IS NULL $$,
   'every operator has a comment');
+SELECT is_empty(
+  $$ SELECT attname FROM pg_attribute WHERE attrelid = 'pg_stat_gpujoin'::regclass AND attnum > 0 AND col_description(attrelid, attnum) IS NULL $$,
+  'every column of the statistics has a comment');
 SELECT isnt(obj_description(oid, 'pg_extension'), NULL, 'the extension has a comment')
 FROM pg_extension WHERE extname = 'gpujoin';
 
@@ -226,7 +229,9 @@ SELECT is_empty(
 -- An update makes what CREATE EXTENSION makes.
 CREATE FUNCTION objects() RETURNS SETOF text LANGUAGE sql AS $$
   SELECT coalesce(pg_get_functiondef(p.oid), '') || ' ' || coalesce(p.prosupport::regprocedure::text, '') || ' ' ||
-      coalesce(obj_description(objid, 'pg_proc'), '') || ' ' || pg_describe_object(classid, objid, 0)
+      coalesce(obj_description(objid, 'pg_proc'), '') || ' ' || pg_describe_object(classid, objid, 0) || ' ' ||
+      coalesce((SELECT string_agg(concat(attname, col_description(objid, attnum)), ';' ORDER BY attnum)
+        FROM pg_attribute WHERE classid = 'pg_class'::regclass AND attrelid = objid), '')
   FROM pg_depend LEFT JOIN pg_proc p ON classid = 'pg_proc'::regclass AND objid = p.oid
   WHERE deptype = 'e' AND refclassid = 'pg_extension'::regclass
     AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'gpujoin')
