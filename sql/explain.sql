@@ -18,7 +18,7 @@ BEGIN
     "QUERY PLAN" := regexp_replace("QUERY PLAN", '(cost=N..N rows=)\d+', '\1N');
     "QUERY PLAN" := regexp_replace("QUERY PLAN", '((Time|Memory|Threads|Batches|Candidate Pairs|Rechecked Pairs): )[\d.]+', '\1N');
     "QUERY PLAN" := regexp_replace("QUERY PLAN", '(Expected Cost: ).*', '\1N');
-    "QUERY PLAN" := regexp_replace("QUERY PLAN", '((Engine|Index|Instruction Set|Strategy Reason|Access Pattern|Cell Order): ).*', '\1...');
+    "QUERY PLAN" := regexp_replace("QUERY PLAN", '((Engine|Index|Instruction Set|Strategy Reason|Access Pattern|Cell Order|Reordered Dimensions|Short Circuit): ).*', '\1...');
     CONTINUE WHEN "QUERY PLAN" ~ '^ *(Engine Fallback: (?!the condition|every pair)|Indexed Dimensions|Indexed Columns|Sort Column|Buffers|Planning|Execution|Threads per Point|Streams|Device Memory)';
     RETURN NEXT;
   END LOOP;

@@ -181,7 +181,7 @@ CREATE FUNCTION labels(options text) RETURNS text[] LANGUAGE sql AS $$
   WHERE l.label !~ '^(Output|Engine Fallback|Indexed Columns|Sort Column|Threads per Point|Streams|Device Memory)$' $$;
 CREATE TEMP TABLE shown AS SELECT '{Join Method,Function,Left Relation,Right Relation,Metric,Epsilon}'::text[] AS plan,
   '{Engine,Index,Candidate Pairs,Pairs}'::text[] AS done, '{Read Time,Index Time,Join Time}'::text[] AS times,
-  '{Engine,Joined In,Threads,Instruction Set,Index,Indexed Dimensions,Access Pattern,Cell Order,Strategy Reason}'::text[] AS how,
+  '{Engine,Joined In,Threads,Instruction Set,Index,Indexed Dimensions,Access Pattern,Cell Order,Reordered Dimensions,Short Circuit,Strategy Reason}'::text[] AS how,
   '{Candidate Pairs,Rechecked Pairs,Pairs,Batches,Host Memory}'::text[] AS how_many;
 SELECT is(labels('ANALYZE'), plan || done || times, 'by default EXPLAIN ANALYZE shows engine, index, candidates, pairs and times') FROM shown;
 SELECT is(labels('ANALYZE, COSTS OFF'), plan || done || times, 'without costs, too') FROM shown;

@@ -470,9 +470,27 @@ void add_work(const JoinStats& of, JoinStats* to) {
   to->join_ms += of.join_ms;
 }
 
+namespace {
+
+/// Counts candidates as pairs are counted, so that they are never fewer: half a walk compares a
+/// pair once for both orders, and need not compare a row with itself.
+void count_both_orders(const JoinRequest& request, JoinStats* stats) {
+  const Output::Kind output = request.output();
+  const bool lists_pairs =
+      output == Output::kPairs || output == Output::kPairsWithDistances || output == Output::kTotal;
+  const PairSelection pairs = request.pairs();
+  if (!request.self_join() || !lists_pairs || pairs == PairSelection::kUnordered) return;
+  if (!is_mirrored(stats->strategy.access_pattern, pairs) && stats->parts == 0) return;
+  stats->candidates *= 2;
+  if (pairs == PairSelection::kAll) stats->candidates += stats->left_rows;
+}
+
+}  // namespace
+
 JoinReport report_run(EngineRun* run) {
   if (run->join == nullptr) return run->report;
   run->engine->stats(run->join, &run->report.stats);
+  count_both_orders(run->request, &run->report.stats);
   if (run->engine == service_engine()) note_serving_engine(run);
   return run->report;
 }

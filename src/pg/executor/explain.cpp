@@ -151,6 +151,8 @@ void explain_index(const Strategy& strategy, const ColumnCounts& counts, Explain
   }
   ExplainPropertyText("Access Pattern", to_string(strategy.access_pattern), es);
   ExplainPropertyText("Cell Order", to_string(strategy.cell_order), es);
+  ExplainPropertyBool("Reordered Dimensions", strategy.reorder_dimensions, es);
+  ExplainPropertyBool("Short Circuit", strategy.short_circuit, es);
 }
 
 /// How pairs were found.
