@@ -145,7 +145,7 @@ SELECT eps, r BETWEEN 0.5 * n AND 2 * n AS near FROM unnest('{0.01,0.5,1,2}'::fl
 SELECT estimate($$ SELECT * FROM gpu_selfjoin('places', 1, vector_columns => '{x,y}', metric => 'cosine') $$);
 
 -- Bad input.
-SELECT * FROM gpu_selfjoin('lattice', 0.5, metric => 'Cosine');
+SELECT * FROM gpu_selfjoin('lattice', 0.5, metric => 'cosinus');
 SELECT * FROM gpu_selfjoin('lattice', -0.5, metric => 'cosine');
 SELECT * FROM gpu_join('lattice', 'scatter3', 0.5, metric => 'cosine');
 

@@ -98,12 +98,13 @@ CREATE FUNCTION gpu_components(
     AS 'MODULE_PATHNAME', 'gpujoin_components'
     LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000 SUPPORT gpujoin_support;
 CREATE FUNCTION gpu_dbscan(
-    tbl regclass, eps float8, min_points bigint, id_column name DEFAULT NULL,
+    tbl regclass, eps float8, min_points bigint DEFAULT 5, id_column name DEFAULT NULL,
     vector_columns anycompatible DEFAULT NULL, metric text DEFAULT 'l2', partition_column name DEFAULT NULL)
     RETURNS TABLE (id bigint, cluster bigint, kind text)
     AS 'MODULE_PATHNAME', 'gpujoin_dbscan'
     LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000 SUPPORT gpujoin_support;
-CREATE FUNCTION gpu_cluster_dbscan(v anyelement, eps float8, min_points bigint, metric text DEFAULT 'l2')
+CREATE FUNCTION gpu_cluster_dbscan(
+    v anyelement, eps float8, min_points bigint DEFAULT 5, metric text DEFAULT 'l2')
     RETURNS bigint AS 'MODULE_PATHNAME', 'gpujoin_cluster_dbscan'
     LANGUAGE C WINDOW STABLE PARALLEL RESTRICTED COST 100;
 CREATE FUNCTION gpu_postgis_clusters(v anyelement, eps float8, min_points integer, instead_of regprocedure)
@@ -261,6 +262,12 @@ CREATE FUNCTION gpu_distance(a float8[], b float8[], metric text) RETURNS float8
 CREATE FUNCTION gpu_within(a float8[], b float8[], eps float8, metric text) RETURNS boolean
     AS 'MODULE_PATHNAME', 'gpujoin_within_float8' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
     SUPPORT gpujoin_support;
+CREATE FUNCTION gpu_distance(a point, b point, metric text) RETURNS float8
+    AS 'MODULE_PATHNAME', 'gpujoin_distance_point' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    SUPPORT gpujoin_support;
+CREATE FUNCTION gpu_within(a point, b point, eps float8, metric text) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'gpujoin_within_point' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    SUPPORT gpujoin_support;
 CREATE FUNCTION gpu_distance(a int2[], b int2[], metric text) RETURNS float8
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN gpu_distance(a::float8[], b::float8[], metric);
 CREATE FUNCTION gpu_within(a int2[], b int2[], eps float8, metric text) RETURNS boolean
@@ -305,6 +312,8 @@ COMMENT ON FUNCTION gpu_distance(float4[], float4[], text) IS 'distance by a met
 COMMENT ON FUNCTION gpu_within(float4[], float4[], float8, text) IS 'distance by a metric is at most eps';
 COMMENT ON FUNCTION gpu_distance(float8[], float8[], text) IS 'distance by a metric: l2, l1, linf, cosine or haversine';
 COMMENT ON FUNCTION gpu_within(float8[], float8[], float8, text) IS 'distance by a metric is at most eps';
+COMMENT ON FUNCTION gpu_distance(point, point, text) IS 'distance by a metric: l2, l1, linf, cosine or haversine';
+COMMENT ON FUNCTION gpu_within(point, point, float8, text) IS 'distance by a metric is at most eps';
 COMMENT ON FUNCTION gpu_distance(int2[], int2[], text) IS 'distance by a metric: l2, l1, linf, cosine or haversine';
 COMMENT ON FUNCTION gpu_within(int2[], int2[], float8, text) IS 'distance by a metric is at most eps';
 COMMENT ON FUNCTION gpu_distance(int4[], int4[], text) IS 'distance by a metric: l2, l1, linf, cosine or haversine';

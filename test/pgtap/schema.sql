@@ -69,11 +69,11 @@ SELECT bag_eq(
   'joins of boxes take both tables');
 SELECT bag_eq(
   $$ SELECT pg_get_function_arguments(oid), prokind FROM functions WHERE proname IN ('gpu_dbscan', 'gpu_cluster_dbscan', 'gpu_postgis_clusters', 'gpu_components') $$,
-  $$ VALUES ('tbl regclass, eps double precision, min_points bigint, id_column name DEFAULT NULL::name, '
+  $$ VALUES ('tbl regclass, eps double precision, min_points bigint DEFAULT 5, id_column name DEFAULT NULL::name, '
              'vector_columns anycompatible DEFAULT NULL::unknown, metric text DEFAULT ''l2''::text, partition_column name DEFAULT NULL::name', 'f'::"char"),
             ('tbl regclass, eps double precision, id_column name DEFAULT NULL::name, '
              'vector_columns anycompatible DEFAULT NULL::unknown, metric text DEFAULT ''l2''::text, partition_column name DEFAULT NULL::name', 'f'),
-            ('v anyelement, eps double precision, min_points bigint, metric text DEFAULT ''l2''::text', 'w'),
+            ('v anyelement, eps double precision, min_points bigint DEFAULT 5, metric text DEFAULT ''l2''::text', 'w'),
             ('v anyelement, eps double precision, min_points integer, instead_of regprocedure', 'w'),
             ('id1 bigint[], id2 bigint[]', 'f') $$,
   'clusters take a table, a window''s values or pairs');
@@ -102,7 +102,8 @@ SELECT bag_eq(
        (VALUES ('gpu_distance(%s,%s)', 'double precision'), ('gpu_distance(%s,%s,text)', 'double precision'),
                ('gpu_cosine_distance(%s,%s)', 'double precision'), ('gpu_l1_distance(%s,%s)', 'double precision'),
                ('gpu_within(%s,%s,double precision)', 'boolean'), ('gpu_within(%s,%s,double precision,text)', 'boolean')) v(call, result)
-     UNION ALL VALUES ('gpu_within(point,point,double precision)', 'boolean') $$,
+     UNION ALL VALUES ('gpu_within(point,point,double precision)', 'boolean'), ('gpu_within(point,point,double precision,text)', 'boolean'),
+       ('gpu_distance(point,point,text)', 'double precision') $$,
   'arrays of numbers have distances, and neighborhoods like points');
 SELECT bag_eq(
   $$ SELECT proargnames FROM functions WHERE proname = 'gpu_devices' $$,

@@ -46,7 +46,7 @@ SELECT results_eq($$ SELECT (gpu_spanning_tree('a', 3, vector_columns => 'v')).*
 SELECT is((SELECT count(*) FROM gpu_spanning_tree('a', vector_columns => 'v')), 121::bigint, 'a tree has an edge less than rows');
 SELECT is_empty($$ SELECT * FROM gpu_spanning_tree('nothing', vector_columns => 'v', id_column => 'id') $$, 'no rows, no edges');
 SELECT is_empty($$ SELECT * FROM gpu_spanning_tree('a', 1000, vector_columns => 'v') $$, 'no row has so many neighbours');
-SELECT is_empty($$ SELECT * FROM gpu_spanning_tree('a', NULL, vector_columns => 'v') $$, 'NULL arguments, no rows');
+SELECT bag_eq($$ SELECT * FROM gpu_spanning_tree('a', NULL, vector_columns => 'v') $$, $$ SELECT * FROM gpu_spanning_tree('a', 5, vector_columns => 'v') $$, 'NULL means the default');
 SELECT throws_ok($$ SELECT * FROM gpu_spanning_tree('a', 0, vector_columns => 'v') $$, '22023', 'min_points must be at least 1, not 0', 'no points');
 SELECT throws_ok($$ SELECT * FROM gpu_spanning_tree('a', 3, metric => 'l3', vector_columns => 'v') $$, '22023', NULL, 'no such metric');
 
@@ -69,7 +69,7 @@ SELECT bag_eq($$ SELECT (gpu_hdbscan('groups', vector_columns => 'x,y')).* $$, $
   'in a select list');
 SELECT is((SELECT function FROM gpu_last_join()), 'gpu_hdbscan', 'gpu_last_join() knows it');
 SELECT is_empty($$ SELECT * FROM gpu_hdbscan('nothing', vector_columns => 'x,y', id_column => 'id') $$, 'no rows, no clusters');
-SELECT is_empty($$ SELECT * FROM gpu_hdbscan('groups', NULL, 5, vector_columns => 'x,y') $$, 'no size, no rows');
+SELECT bag_eq($$ SELECT * FROM gpu_hdbscan('groups', NULL, 3, vector_columns => 'x,y') $$, $$ SELECT * FROM gpu_hdbscan('groups', 5, 3, vector_columns => 'x,y') $$, 'no size, the default one');
 SELECT throws_ok($$ SELECT * FROM gpu_hdbscan('groups', 1, vector_columns => 'x,y') $$, '22023', 'min_cluster_size must be at least 2, not 1', 'too small');
 SELECT throws_ok($$ SELECT * FROM gpu_hdbscan('groups', 5, -1, vector_columns => 'x,y') $$, '22023', 'min_points must be at least 1, not -1', 'no points');
 PREPARE of_size AS SELECT count(cluster) FROM gpu_hdbscan('groups', $1, vector_columns => 'x,y');

@@ -127,13 +127,15 @@ CREATE TABLE uuids (key uuid PRIMARY KEY, "X" float8, y float8);
 CREATE TABLE second_key (key uuid PRIMARY KEY, number int UNIQUE, maybe int, v float8[]);
 CREATE UNIQUE INDEX ON second_key (maybe) WHERE maybe > 0;
 SELECT is(hint_of(call), hint, call) FROM (VALUES
-  ($$ gpu_selfjoin('raw_json', 1) $$, 'Where "Body" is an array of numbers, gpu_vector("Body") is one, for example in a view or a generated column.'),
+  ($$ gpu_selfjoin('raw_json', 1) $$, 'If "Body" holds lists of numbers, as in [1, 2.5]: Make a view: '
+    'CREATE VIEW raw_json_vectors AS SELECT *, gpu_vector("Body") AS "Body_vector" FROM value_types.raw_json; then pass tbl => ''raw_json_vectors'', id_column => ''id'', vector_columns => ''"Body_vector"''.'),
   ($$ gpu_selfjoin('raw_text', 1, vector_columns => '{body}') $$,
-    'Where "body" is a list of numbers, as in [1, 2.5], gpu_vector(body) is one, for example in a view or a generated column.'),
+    'If "body" holds lists of numbers, as in [1, 2.5]: Make a view: CREATE VIEW raw_text_vectors AS SELECT *, gpu_vector(body) AS body_vector FROM value_types.raw_text; '
+    'then pass tbl => ''raw_text_vectors'', id_column => ''id'', vector_columns => ''body_vector''.'),
   ($$ gpu_selfjoin('composite', 1) $$, 'Pass id_column => ''ctid'', and gpu_ctid() of an id is the ctid of its row. Plain SQL takes any key: SELECT a.tenant, a.doc, b.tenant, b.doc FROM value_types.composite a '
-    'JOIN value_types.composite b ON a.v <-> b.v <= 1.'),
+    'JOIN value_types.composite b ON a.v <-> b.v <= 1 AND (a.tenant, a.doc) < (b.tenant, b.doc).'),
   ($$ gpu_selfjoin('uuids', 1, vector_columns => '{X,y}') $$, 'Pass id_column => ''ctid'', and gpu_ctid() of an id is the ctid of its row. Plain SQL takes any key: SELECT a.key, b.key FROM value_types.uuids a '
-    'JOIN value_types.uuids b ON ARRAY[a."X", a.y]::float8[] <-> ARRAY[b."X", b.y]::float8[] <= 1.'),
+    'JOIN value_types.uuids b ON ARRAY[a."X", a.y]::float8[] <-> ARRAY[b."X", b.y]::float8[] <= 1 AND a.key < b.key.'),
   ($$ gpu_selfjoin('second_key', 1) $$, $$Name the column that identifies its rows, for example id_column => 'number'.$$)) calls(call, hint);
 SELECT lives_ok(substring(hint_of(call) from 'key: (.*)\.$'), 'the hint can be followed: ' || call)
 FROM unnest(ARRAY[$$ gpu_selfjoin('composite', 1) $$, $$ gpu_selfjoin('uuids', 1, vector_columns => '{X,y}') $$]) call;

@@ -164,8 +164,8 @@ void read_side(JoinScan* scan, int side, const SideColumns& columns, ScalarType 
 void read_sides(JoinScan* scan) {
   const JoinArguments& arguments = scan->arguments;
   const bool one_table = arguments.function->takes_one_table();
-  const SideColumns left = find_columns(arguments.left);
-  const SideColumns right = one_table ? left : find_columns(arguments.right);
+  const SideColumns left = find_columns(arguments, arguments.left);
+  const SideColumns right = one_table ? left : find_columns(arguments, arguments.right);
   const Output::Kind output = arguments.function->output;
   const bool knows_self_join = output == Output::kTopPairs || output == Output::kNearest ||
                                arguments.function->shape == Shape::kBoxes;

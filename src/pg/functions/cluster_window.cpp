@@ -72,10 +72,10 @@ ClusterArguments read_cluster_arguments(WindowObject window) {
   const Datum min_points = WinGetFuncArgCurrent(window, 2, &nulls[2]);
   const Datum metric = WinGetFuncArgCurrent(window, 3, &nulls[3]);
   ClusterArguments arguments = {};
-  arguments.null = nulls[1] || nulls[2];
+  arguments.null = nulls[1];
   if (arguments.null) return arguments;
   arguments.eps = check_eps(DatumGetFloat8(eps), Shape::kPoints);
-  arguments.min_points = check_min_points(DatumGetInt64(min_points));
+  arguments.min_points = nulls[2] ? kDefaultMinPoints : check_min_points(DatumGetInt64(min_points));
   arguments.metric = nulls[3] ? PointMetric{Metric::kL2, false} : read_metric(metric);
   return arguments;
 }
@@ -100,6 +100,11 @@ ClusterArguments read_cluster_arguments(WindowObject window) {
       ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                       errmsg("geometries of a window's partition have different SRIDs"),
                       errhint("Transform the geometries to one SRID with ST_Transform().")));
+      break;
+    case ValueProblem::kNoDegrees:
+      ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                      errmsg("a geometry of a window's partition is not in degrees"),
+                      errhint("%s", kGeometryDegreesHint)));
       break;
     case ValueProblem::kTooManyDimensions:
       ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -128,8 +133,8 @@ void check_form(const ValueType& type, ValueForm form) {
   if (!has_form(type, form))
     ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                     errmsg("values of type %s are no longitudes and latitudes", type.name),
-                    errhint("By the metric haversine pass ARRAY[lon, lat] of double precision, or "
-                            "a point.")));
+                    errhint("By the metric haversine pass ARRAY[lon, lat] of double precision, a "
+                            "point, or a geometry of SRID 4326.")));
 }
 
 /// Collects the values of all rows of the partition, named by their places in the window's order.

@@ -6,6 +6,7 @@
 #include "pg/types/vector_datum.h"
 
 extern "C" {
+#include "lib/stringinfo.h"
 #include "utils/geo_decls.h"
 }
 
@@ -19,15 +20,8 @@ struct varlena* vector_argument(FunctionCallInfo fcinfo, int number) {
 /// Whether all coordinates are known.
 bool is_known(const VectorView& view) { return view.problem != ValueProblem::kNullElement; }
 
-/// Sets the place of a longitude and a latitude, or raises an error where they are none.
-template <class T>
-void find_place(const VectorView& view, double* place) {
-  const auto* const degrees = reinterpret_cast<const Unaligned<T>*>(view.data);
-  if (view.dims != 2)
-    ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION),
-                    errmsg("a vector of %d dimensions is no longitude and latitude", view.dims),
-                    errhint("The metric haversine takes two numbers, in degrees.")));
-  const double longitude = degrees[0], latitude = degrees[1];
+/// Sets the place of a longitude and a latitude; raises an error if they are out of range.
+void find_place(double longitude, double latitude, double* place) {
   if (!are_degrees(longitude, latitude))
     ereport(ERROR,
             (errcode(ERRCODE_DATA_EXCEPTION),
@@ -36,18 +30,48 @@ void find_place(const VectorView& view, double* place) {
   set_place(longitude, latitude, place);
 }
 
-/// The raw distance of the points that an engine compares in the place of two vectors.
+/// The raw distance of the points that an engine compares in the place of two vectors of `dims`
+/// coordinates.
+template <class Coordinate>
+double raw_distance_of(const Coordinate* left, const Coordinate* right, int dims,
+                       PointMetric metric) {
+  if (!metric.on_earth)
+    return raw_distance(metric.metric, left, right, static_cast<std::uint32_t>(dims));
+  if (dims != 2)
+    ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION),
+                    errmsg("a vector of %d dimensions is no longitude and latitude", dims),
+                    errhint("The metric haversine takes two numbers, in degrees.")));
+  double a[3], b[3];
+  find_place(left[0], left[1], a);
+  find_place(right[0], right[1], b);
+  return raw_distance(metric.metric, a, b, 3);
+}
+
+constexpr int kShownCoordinates = 3;
+
+/// Returns `{1,2,3,...}`: the beginning of a vector, for messages.
 template <class T>
-double raw_distance_of(const VectorView& left, const VectorView& right, PointMetric metric) {
-  if (metric.on_earth) {
-    double a[3], b[3];
-    find_place<T>(left, a);
-    find_place<T>(right, b);
-    return raw_distance(metric.metric, a, b, 3);
-  }
-  return raw_distance(metric.metric, reinterpret_cast<const Unaligned<T>*>(left.data),
-                      reinterpret_cast<const Unaligned<T>*>(right.data),
-                      static_cast<std::uint32_t>(left.dims));
+char* beginning_of(const VectorView& view) {
+  const auto* const coordinates = reinterpret_cast<const Unaligned<T>*>(view.data);
+  StringInfoData text;
+  initStringInfo(&text);
+  for (int i = 0; i < std::min(view.dims, kShownCoordinates); ++i)
+    appendStringInfo(&text, "%s%g", i > 0 ? "," : "", static_cast<double>(coordinates[i]));
+  return psprintf("{%s%s}", text.data, view.dims > kShownCoordinates ? ",..." : "");
+}
+
+/// Raises the error for vectors of different lengths. A function does not know the rows, so that
+/// their values stand for them.
+template <class T>
+[[noreturn]] void raise_mismatch(const VectorView& left, const VectorView& right) {
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_DATA_EXCEPTION),
+       errmsg("vectors have different numbers of dimensions: %d and %d", left.dims, right.dims),
+       errdetail("They are %s and %s.", beginning_of<T>(left), beginning_of<T>(right)),
+       errhint("Compare vectors of the same number of dimensions only: add AND cardinality(a.v) "
+               "= cardinality(b.v) to the join's condition.")));
+  pg_unreachable();
 }
 
 /// The raw distance of two vectors; false where a coordinate of either is NULL.
@@ -60,24 +84,25 @@ bool find_raw(FunctionCallInfo fcinfo, PointMetric metric, double* raw) {
   if (known) {
     check_form(left.problem, left.dims);
     check_form(right.problem, right.dims);
-    if (left.dims != right.dims)
-      ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION),
-                      errmsg("vectors have different numbers of dimensions: %d and %d", left.dims,
-                             right.dims),
-                      errhint("Distances are between vectors of the same number of dimensions.")));
-    *raw = raw_distance_of<T>(left, right, metric);
+    if (left.dims != right.dims) raise_mismatch<T>(left, right);
+    *raw = raw_distance_of(reinterpret_cast<const Unaligned<T>*>(left.data),
+                           reinterpret_cast<const Unaligned<T>*>(right.data), left.dims, metric);
   }
   PG_FREE_IF_COPY(a, 0);
   PG_FREE_IF_COPY(b, 1);
   return known;
 }
 
+double distance_of(double raw, PointMetric metric) {
+  const double found = distance_from_raw(metric.metric, raw);
+  return metric.on_earth ? arc_of_chord(found) : found;
+}
+
 template <class T>
 Datum distance(FunctionCallInfo fcinfo, PointMetric metric) {
   double raw;
   if (!find_raw<T>(fcinfo, metric, &raw)) PG_RETURN_NULL();
-  const double found = distance_from_raw(metric.metric, raw);
-  PG_RETURN_FLOAT8(metric.on_earth ? arc_of_chord(found) : found);
+  PG_RETURN_FLOAT8(distance_of(raw, metric));
 }
 
 /// The metric that an argument names; L2 for calls without it.
@@ -123,11 +148,11 @@ Datum within(FunctionCallInfo fcinfo) {
   PG_RETURN_BOOL(raw <= threshold);
 }
 
-double raw_l2_points(FunctionCallInfo fcinfo) {
+double raw_of_points(FunctionCallInfo fcinfo, PointMetric metric) {
   const Point* const a = PG_GETARG_POINT_P(0);
   const Point* const b = PG_GETARG_POINT_P(1);
   const double left[] = {a->x, a->y}, right[] = {b->x, b->y};
-  return raw_distance<Metric::kL2>(left, right, 2);
+  return raw_distance_of(left, right, 2, metric);
 }
 
 }  // namespace
@@ -144,6 +169,7 @@ PG_FUNCTION_INFO_V1(gpujoin_l1_distance_float8);
 PG_FUNCTION_INFO_V1(gpujoin_within_float4);
 PG_FUNCTION_INFO_V1(gpujoin_within_float8);
 PG_FUNCTION_INFO_V1(gpujoin_within_point);
+PG_FUNCTION_INFO_V1(gpujoin_distance_point);
 
 PGDLLEXPORT Datum gpujoin_distance_float4(PG_FUNCTION_ARGS) {
   return gpujoin::distance<float>(fcinfo, gpujoin::metric_argument(fcinfo, 2));
@@ -176,7 +202,13 @@ PGDLLEXPORT Datum gpujoin_within_float8(PG_FUNCTION_ARGS) {
 }
 
 PGDLLEXPORT Datum gpujoin_within_point(PG_FUNCTION_ARGS) {
-  const double threshold = gpujoin::threshold_argument(fcinfo, {gpujoin::Metric::kL2, false});
-  PG_RETURN_BOOL(gpujoin::raw_l2_points(fcinfo) <= threshold);
+  const gpujoin::PointMetric metric = gpujoin::metric_argument(fcinfo, 3);
+  const double threshold = gpujoin::threshold_argument(fcinfo, metric);
+  PG_RETURN_BOOL(gpujoin::raw_of_points(fcinfo, metric) <= threshold);
+}
+
+PGDLLEXPORT Datum gpujoin_distance_point(PG_FUNCTION_ARGS) {
+  const gpujoin::PointMetric metric = gpujoin::metric_argument(fcinfo, 2);
+  PG_RETURN_FLOAT8(gpujoin::distance_of(gpujoin::raw_of_points(fcinfo, metric), metric));
 }
 }

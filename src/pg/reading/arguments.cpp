@@ -6,6 +6,7 @@
 
 #include "core/great_circle.h"
 #include "engine/request/request.h"
+#include "pg/types/metric_name.h"
 
 extern "C" {
 #include "catalog/pg_type.h"
@@ -56,7 +57,7 @@ std::uint64_t read_k(const NullableDatum& value, Output::Kind output) {
 }
 
 std::uint64_t read_min_cluster_size(const NullableDatum& value) {
-  const std::int64_t size = DatumGetInt64(value.value);
+  const std::int64_t size = value.isnull ? kDefaultMinPoints : DatumGetInt64(value.value);
   if (size < 2)
     ereport(ERROR,
             (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -65,15 +66,19 @@ std::uint64_t read_min_cluster_size(const NullableDatum& value) {
   return static_cast<std::uint64_t>(size);
 }
 
-/// The one of `choices` that has this name; `otherwise` for NULL. The error for another name says
-/// `unknown NOUN "name"SUFFIX`.
+/// Returns the text of an argument; null for NULL.
+const char* name_at(const NullableDatum& value) {
+  return value.isnull ? nullptr : TextDatumGetCString(value.value);
+}
+
+/// Returns the one of `choices` that has this name in any case; `otherwise` for null. The error for
+/// another name says `unknown NOUN "name"SUFFIX`.
 template <class E>
-E read_choice(const NullableDatum& value, E otherwise, std::initializer_list<E> choices,
-              const char* noun, const char* suffix, const char* hint) {
-  if (value.isnull) return otherwise;
-  const char* const name = TextDatumGetCString(value.value);
+E read_choice(const char* name, E otherwise, std::initializer_list<E> choices, const char* noun,
+              const char* suffix, const char* hint) {
+  if (name == nullptr) return otherwise;
   for (const E choice : choices)
-    if (strcmp(name, to_string(choice)) == 0) return choice;
+    if (pg_strcasecmp(name, to_string(choice)) == 0) return choice;
   ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                   errmsg("unknown %s \"%s\"%s", noun, name, suffix), errhint("%s", hint)));
   pg_unreachable();
@@ -85,15 +90,16 @@ PointMetric read_metric(const NullableDatum& value, Shape shape, bool bits) {
                         kLInf = {Metric::kLInf, false}, kCosine = {Metric::kCosine, false},
                         kHaversine = {Metric::kL2, true}, kHamming = {Metric::kHamming, false},
                         kJaccard = {Metric::kJaccard, false};
+  const char* const name = value.isnull ? nullptr : metric_name(name_at(value));
   if (shape == Shape::kBoxes)
-    return read_choice(value, kL2, {kL2, kL1, kLInf}, "metric", " of boxes",
+    return read_choice(name, kL2, {kL2, kL1, kLInf}, "metric", " of boxes",
                        "Known metrics of boxes are \"l2\", \"l1\" and \"linf\".");
   if (bits)
-    return read_choice(value, kL2, {kL2, kL1, kLInf, kCosine, kHaversine, kHamming, kJaccard},
+    return read_choice(name, kL2, {kL2, kL1, kLInf, kCosine, kHaversine, kHamming, kJaccard},
                        "metric", "",
                        "Known metrics are \"l2\", \"l1\", \"linf\", \"cosine\" and "
                        "\"haversine\", and of bits \"hamming\" and \"jaccard\".");
-  return read_choice(value, kL2, {kL2, kL1, kLInf, kCosine, kHaversine}, "metric", "",
+  return read_choice(name, kL2, {kL2, kL1, kLInf, kCosine, kHaversine}, "metric", "",
                      "Known metrics are \"l2\", \"l1\", \"linf\", \"cosine\" and \"haversine\".");
 }
 
@@ -107,7 +113,7 @@ void check_output(PointMetric metric, const JoinFunction& function) {
 
 PairSelection read_pairs(const NullableDatum& value, Output::Kind output) {
   return read_choice(
-      value, output == Output::kNearest ? PairSelection::kDistinct : PairSelection::kAll,
+      name_at(value), output == Output::kNearest ? PairSelection::kDistinct : PairSelection::kAll,
       {PairSelection::kAll, PairSelection::kDistinct, PairSelection::kUnordered}, "value",
       " of pairs",
       "Known values are \"all\" (both orders, and each row with itself), \"distinct\" (no row "
@@ -115,7 +121,7 @@ PairSelection read_pairs(const NullableDatum& value, Output::Kind output) {
 }
 
 ScoreFunction read_score_function(const NullableDatum& value) {
-  return read_choice(value, ScoreFunction::kSum,
+  return read_choice(name_at(value), ScoreFunction::kSum,
                      {ScoreFunction::kSum, ScoreFunction::kProduct, ScoreFunction::kMin,
                       ScoreFunction::kMax, ScoreFunction::kDistance},
                      "score", "",
@@ -126,7 +132,7 @@ ScoreFunction read_score_function(const NullableDatum& value) {
 bool read_lowest_first(const NullableDatum& value, ScoreFunction function, Output::Kind output) {
   const Best otherwise = function == ScoreFunction::kDistance ? Best::kLowest : Best::kHighest;
   const char* const suffix = output == Output::kDuplicates ? " of keep" : " of best";
-  return read_choice(value, otherwise, {Best::kHighest, Best::kLowest}, "value", suffix,
+  return read_choice(name_at(value), otherwise, {Best::kHighest, Best::kLowest}, "value", suffix,
                      "Known values are \"highest\" and \"lowest\".") == Best::kLowest;
 }
 
@@ -267,9 +273,7 @@ JoinArguments read_arguments(const JoinFunction* function, Node* call,
   result.no_rows =
       values[at.relation[0]].isnull || (two_tables && values[at.relation[1]].isnull) ||
       (value_at(values, at.eps).isnull && function->default_eps == DefaultEps::kNone) ||
-      (has_k && values[at.k].isnull) ||
-      (at.min_cluster_size >= 0 && values[at.min_cluster_size].isnull) ||
-      (at.min_points >= 0 && at.min_cluster_size < 0 && values[at.min_points].isnull);
+      (has_k && values[at.k].isnull);
   result.metric = read_metric(values[at.metric], function->shape, true);
   check_output(result.metric, *function);
   result.pairs = read_pairs(value_at(values, at.pairs), function->output);
@@ -282,6 +286,7 @@ JoinArguments read_arguments(const JoinFunction* function, Node* call,
   const NullableDatum min_points = value_at(values, at.min_points);
   result.min_points = !min_points.isnull         ? check_min_points(DatumGetInt64(min_points.value))
                       : at.min_cluster_size >= 0 ? result.min_cluster_size
+                      : at.min_points >= 0       ? kDefaultMinPoints
                                                  : 1;
   if (has_k) result.top.k = read_k(values[at.k], function->output);
   result.left = read_side(result, call, values, 0);

@@ -21,6 +21,9 @@ struct ArgumentPositions {
 
 inline constexpr int kMaxJoinArguments = 14;
 
+/// The default of min_points and min_cluster_size, as the SQL scripts declare it.
+inline constexpr int kDefaultMinPoints = 5;
+
 /// What a call that leaves the distance out asks for.
 enum class DefaultEps {
   kNone,  ///< nothing: it has to be given

@@ -37,10 +37,18 @@ bool is_readable_kind(char relkind) {
   }
 }
 
-/// The user column of that name, or InvalidAttrNumber.
-AttrNumber find_attribute(Relation relation, const char* name) {
-  const AttrNumber attribute = get_attnum(RelationGetRelid(relation), name);
-  return attribute > 0 ? attribute : InvalidAttrNumber;
+/// Returns the name that SQL writes in these double quotes; null if it is not quoted.
+const char* without_quotes(const char* name) {
+  const std::size_t length = strlen(name);
+  if (length < 3 || name[0] != '"' || name[length - 1] != '"') return nullptr;
+  char* const result = static_cast<char*>(palloc(length));
+  char* end = result;
+  for (const char *c = name + 1, *const last = name + length - 1; c < last; ++c) {
+    if (*c == '"' && (++c == last || *c != '"')) return nullptr;
+    *end++ = *c;
+  }
+  *end = '\0';
+  return result;
 }
 
 bool is_array_of_floats(Oid type) { return type == FLOAT4ARRAYOID || type == FLOAT8ARRAYOID; }
@@ -192,6 +200,13 @@ const char* kind_of(Oid relation) {
 
 }  // namespace
 
+AttrNumber find_attribute(Relation relation, const char* name) {
+  const AttrNumber attribute = get_attnum(RelationGetRelid(relation), name);
+  if (attribute != InvalidAttrNumber) return attribute > 0 ? attribute : InvalidAttrNumber;
+  const char* const bare = without_quotes(name);
+  return bare == nullptr ? InvalidAttrNumber : find_attribute(relation, bare);
+}
+
 Oid column_type(Relation relation, AttrNumber attribute) {
   const Form_pg_attribute form = TupleDescAttr(RelationGetDescr(relation), attribute - 1);
   return form->attisdropped ? InvalidOid : getBaseType(form->atttypid);
@@ -332,7 +347,7 @@ ColumnFinding find_value_columns(Relation relation, const SideArguments& side,
   return kFound;
 }
 
-SideColumns find_columns(const SideArguments& side) {
+SideColumns find_columns(const JoinArguments& arguments, const SideArguments& side) {
   // Whoever may read nothing of it learns nothing more about it, and locks nothing.
   if (is_readable_kind(get_rel_relkind(side.relation)) && !may_select_some(side.relation))
     raise_no_privilege(side.relation);
@@ -343,7 +358,8 @@ SideColumns find_columns(const SideArguments& side) {
   if (finding.problem == ColumnProblem::kNone) finding = find_id(relation, side, &columns);
   if (finding.problem == ColumnProblem::kNone) finding = find_score(relation, side, &columns);
   if (finding.problem == ColumnProblem::kNone) finding = find_partition(relation, side, &columns);
-  if (finding.problem != ColumnProblem::kNone) raise_finding(relation, side, columns, finding);
+  if (finding.problem != ColumnProblem::kNone)
+    raise_finding(relation, arguments, side, columns, finding);
   if (!may_select(columns)) raise_no_privilege(side.relation);
   relation_close(relation, NoLock);
   return columns;

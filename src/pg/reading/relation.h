@@ -64,10 +64,13 @@ struct ColumnFinding {
 ColumnFinding find_value_columns(Relation relation, const SideArguments& side,
                                  SideColumns* columns);
 
-/// Finds all columns and checks that the current user may read them; raises an error otherwise, and
-/// for whoever may read none of them before it touches the relation. Takes AccessShareLock on the
-/// relation and keeps it until the end of the transaction.
-SideColumns find_columns(const SideArguments& side);
+/// Finds all columns of a side, and raises an error if one is missing or the user may not read it.
+/// If the user may read no column, raises that error before the relation is opened. Takes
+/// AccessShareLock on the relation and keeps it until the end of the transaction.
+SideColumns find_columns(const JoinArguments& arguments, const SideArguments& side);
+
+/// Returns the user column of that name, which may be quoted as in SQL, or InvalidAttrNumber.
+AttrNumber find_attribute(Relation relation, const char* name);
 
 /// Whether rows of different values never meet.
 inline bool divides(const SideColumns& columns) { return columns.partition != InvalidAttrNumber; }
@@ -139,8 +142,10 @@ bool is_score_candidate(Relation relation, const SideColumns& columns, AttrNumbe
 /// float32 where nothing is lost by it, float64 otherwise.
 ScalarType scalar_of(const SideColumns& columns);
 
-/// Raises the error for a finding other than kNone. `columns` are what was found before it.
-[[noreturn]] void raise_finding(Relation relation, const SideArguments& side,
-                                const SideColumns& columns, ColumnFinding finding);
+/// Raises the error for a finding other than kNone about a side. `columns` are what was found
+/// before it.
+[[noreturn]] void raise_finding(Relation relation, const JoinArguments& arguments,
+                                const SideArguments& side, const SideColumns& columns,
+                                ColumnFinding finding);
 
 }  // namespace gpujoin

@@ -1,6 +1,6 @@
 // The errors of find_columns(): each states what is wrong and shows the argument that
 // mends it.
-#include "pg/reading/relation.h"
+#include "pg/reading/relation_hints.h"
 #include "pg/reading/value_ranks.h"
 #include "pg/types/number_datum.h"
 
@@ -16,17 +16,6 @@ extern "C" {
 
 namespace gpujoin {
 namespace {
-
-/// What stands in the way of a join, and where.
-struct Obstacle {
-  Relation relation;
-  const SideArguments* side;
-  const SideColumns* columns;  ///< found before it
-  const char* column;          ///< the one at fault, or null
-
-  const char* name() const { return RelationGetRelationName(relation); }
-  Shape shape() const { return side->shape; }
-};
 
 /// Names of the columns that pass `test`, separated by commas; *first is set to the first of them,
 /// or to null.
@@ -88,9 +77,6 @@ char* list_parts(const Obstacle& o, const char** first) {
   });
 }
 
-/// `'name'`: a list of one column, quoted for SQL.
-char* list_literal(const char* name) { return quote_literal_cstr(quote_identifier(name)); }
-
 /// The types of which one column is a vector, a box, or bits: `real[], point or cube`.
 char* list_types(const SideArguments& side) {
   StringInfoData list;
@@ -121,31 +107,35 @@ struct Role {
   const char* article_noun;  ///< what such a column is
   const char* types;
   char* candidates;
-  const char* first;  ///< of the candidates; null: there are none
+  const char* first = nullptr;  ///< first candidate, or null
+  bool is_value = false;        ///< it names the vector or box
 };
 
 /// The argument that named the column at fault.
 Role role_of(const Obstacle& o) {
   Role role = {};
   if (o.column == o.side->id_column) {
-    role = {"id_column", "an id", "An id is of type smallint, integer or bigint.", nullptr,
-            nullptr};
+    role = {"id_column", "an id", "An id is of type smallint, integer or bigint.", nullptr};
     role.candidates = list_ids(o, &role.first);
   } else if (o.column == o.side->partition_column) {
     role = {
         "partition_column", "a partition",
         "Rows whose values are equal are a partition: name a column whose type has an equality, "
         "as jsonb has and json has not.",
-        nullptr, nullptr};
+        nullptr};
     role.candidates = list_partitions(o, &role.first);
   } else if (o.column == o.side->score_column) {
     role = {o.side->ranks ? "keep_column" : "score_column", o.side->ranks ? "a rank" : "a score",
             o.side->ranks ? "A rank is of a numeric type." : "A score is of a numeric type.",
-            nullptr, nullptr};
+            nullptr};
     role.candidates = list_scores(o, &role.first);
   } else {
-    role = {columns_argument(o.shape()), o.shape() == Shape::kBoxes ? "a box" : "a vector",
-            types_of(*o.side), nullptr, nullptr};
+    role = {columns_argument(o.shape()),
+            o.shape() == Shape::kBoxes ? "a box" : "a vector",
+            types_of(*o.side),
+            nullptr,
+            nullptr,
+            true};
     role.candidates = list_values(o, &role.first);
     if (role.first == nullptr) role.candidates = list_parts(o, &role.first);
   }
@@ -166,65 +156,14 @@ Role role_of(const Obstacle& o) {
 [[noreturn]] void raise_several_scores(const Obstacle& o) {
   const char* first;
   const char* const candidates = list_scores(o, &first);
-  ereport(ERROR, (errcode(ERRCODE_AMBIGUOUS_COLUMN),
-                  errmsg("relation \"%s\" has several columns that could be the score: %s",
-                         o.name(), candidates),
-                  errhint("Pass one of them, for example %sscore_column => %s.", o.side->prefix,
-                          quote_literal_cstr(first))));
+  ereport(ERROR,
+          (errcode(ERRCODE_AMBIGUOUS_COLUMN),
+           errmsg("relation \"%s\" has several columns that could be the score: %s", o.name(),
+                  candidates),
+           score_hint(o) != nullptr ? errhint("%s", score_hint(o))
+                                    : errhint("Pass one of them, for example %sscore_column => %s.",
+                                              o.side->prefix, quote_literal_cstr(first))));
   pg_unreachable();
-}
-
-/// `a.x, a.y`: the columns of the primary key, or `a.*` where there is none.
-char* key_columns(Relation relation, const char* row) {
-  StringInfoData list;
-  initStringInfo(&list);
-  Oid constraint;
-  const Bitmapset* const key =
-      get_primary_key_attnos(RelationGetRelid(relation), true, &constraint);
-  int member = -1;
-  while ((member = bms_next_member(key, member)) >= 0)
-    appendStringInfo(
-        &list, "%s%s.%s", list.len > 0 ? ", " : "", row,
-        quote_identifier(get_attname(
-            RelationGetRelid(relation),
-            static_cast<AttrNumber>(member + FirstLowInvalidHeapAttributeNumber), false)));
-  if (list.len == 0) appendStringInfo(&list, "%s.*", row);
-  return list.data;
-}
-
-/// `a.v`, or `ARRAY[a.x, a.y]`: what is compared.
-char* compared_value(const Obstacle& o, const char* row) {
-  StringInfoData value;
-  initStringInfo(&value);
-  const SideColumns& columns = *o.columns;
-  for (int i = 0; i < columns.count; ++i)
-    appendStringInfo(&value, "%s%s.%s", i > 0 ? ", " : "", row,
-                     quote_identifier(get_attname(columns.relation, columns.attributes[i], false)));
-  return columns.value_type != nullptr ? value.data : psprintf("ARRAY[%s]::float8[]", value.data);
-}
-
-/// The condition that two rows' bits differ in one at most.
-char* bits_condition(const SideColumns& columns, const char* a, const char* b) {
-  const Oid type = columns.types[0];
-  if (!is_number_type(type)) return psprintf("bit_count(%s # %s) <= 1", a, b);
-  return psprintf("bit_count((%s # %s)::bit(%d)) <= 1", a, b, type == INT8OID ? 64 : 32);
-}
-
-/// The plain SQL that joins the relation with itself, by whatever key it has.
-char* plain_join(const Obstacle& o) {
-  const char* const name =
-      quote_qualified_identifier(get_namespace_name(RelationGetNamespace(o.relation)), o.name());
-  const SideColumns& columns = *o.columns;
-  const bool boxes = o.shape() == Shape::kBoxes;
-  const bool geometry = columns.value_type != nullptr && columns.value_type->extension != nullptr &&
-                        strcmp(columns.value_type->extension, "postgis") == 0;
-  const char *const a = compared_value(o, "a"), *const b = compared_value(o, "b");
-  return psprintf("SELECT %s, %s FROM %s a JOIN %s b ON %s", key_columns(o.relation, "a"),
-                  key_columns(o.relation, "b"), name, name,
-                  o.side->bits ? bits_condition(columns, a, b)
-                  : boxes      ? psprintf("%s && %s", a, b)
-                  : geometry   ? psprintf("ST_DWithin(%s, %s, 1)", a, b)
-                               : psprintf("%s <-> %s <= 1", a, b));
 }
 
 /// What names rows without an integer key.
@@ -239,8 +178,7 @@ const char* other_id(const Obstacle& o) {
 [[noreturn]] void raise_no_id(const Obstacle& o) {
   const char* first;
   const char* const candidates = list_unique_ids(o, &first);
-  const bool bytes = o.columns->value_type != nullptr && o.columns->types[0] == BYTEAOID;
-  const bool corners = o.shape() == Shape::kBoxes && o.columns->value_type == nullptr;
+  const char* const query = first == nullptr ? plain_query(o) : nullptr;
   ereport(
       ERROR,
       (errcode(ERRCODE_UNDEFINED_COLUMN),
@@ -250,59 +188,29 @@ const char* other_id(const Obstacle& o) {
        first != nullptr
            ? errhint("Name the column that identifies its rows, for example %sid_column => %s.",
                      o.side->prefix, quote_literal_cstr(first))
-       : corners || bytes
-           ? errhint("%s", other_id(o))  // no condition in plain SQL is such a join
-           : errhint("%s Plain SQL takes any key: %s.", other_id(o), plain_join(o))));
+       : query == nullptr ? errhint("%s", other_id(o))
+                          : errhint("%s Plain SQL takes any key: %s.", other_id(o), query)));
   pg_unreachable();
 }
 
 [[noreturn]] void raise_missing_column(const Obstacle& o) {
   const Role role = role_of(o);
-  ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
-                  errmsg("column \"%s\" of relation \"%s\" does not exist", o.column, o.name()),
-                  role.first == nullptr ? errhint("Check %s%s.", o.side->prefix, role.argument)
-                                        : errhint("Columns that %s%s may name are: %s.",
-                                                  o.side->prefix, role.argument, role.candidates)));
+  const char* const hint = role.is_value ? expression_hint(o) : nullptr;
+  ereport(ERROR,
+          (errcode(ERRCODE_UNDEFINED_COLUMN),
+           errmsg("column \"%s\" of relation \"%s\" does not exist", o.column, o.name()),
+           hint != nullptr         ? errhint("%s", hint)
+           : role.first == nullptr ? errhint("Check %s%s.", o.side->prefix, role.argument)
+                                   : errhint("Columns that %s%s may name are: %s.", o.side->prefix,
+                                             role.argument, role.candidates)));
   pg_unreachable();
-}
-
-/// How a column that holds vectors as text becomes one; null: it cannot.
-const char* conversion_hint(const Obstacle& o, Oid type, const char* column) {
-  if (o.shape() != Shape::kPoints || o.side->bits) return nullptr;
-  if (type == BITOID || type == VARBITOID || type == BYTEAOID)
-    return "Pass metric => 'hamming' or 'jaccard' to join bits.";
-  const bool json = type == JSONOID || type == JSONBOID;
-  if (!json && type != TEXTOID && type != VARCHAROID) return nullptr;
-  return psprintf("%s, gpu_vector(%s) is one, for example in a view or a generated column.",
-                  json ? psprintf("Where \"%s\" is an array of numbers", column)
-                       : psprintf("Where \"%s\" is a list of numbers, as in [1, 2.5]", column),
-                  quote_identifier(column));
-}
-
-/// The same for the first column of JSON, or else of text where no numbers can be meant.
-const char* conversion_hint(const Obstacle& o) {
-  const char* number;
-  list_columns(o.relation, &number, [&](AttrNumber a) {
-    const Oid type = column_type(o.relation, a);
-    return is_number_type(type) && !is_integer_type(type);
-  });
-  for (const bool json : {true, false})
-    for (AttrNumber a = 1; a <= RelationGetNumberOfAttributes(o.relation); ++a) {
-      const Oid type = column_type(o.relation, a);
-      if (json != (type == JSONOID || type == JSONBOID) || (!json && number != nullptr)) continue;
-      const char* const name = NameStr(TupleDescAttr(RelationGetDescr(o.relation), a - 1)->attname);
-      if (const char* const hint = conversion_hint(o, type, name)) return hint;
-    }
-  return nullptr;
 }
 
 [[noreturn]] void raise_wrong_type(const Obstacle& o) {
   const Role role = role_of(o);
-  const AttrNumber attribute = get_attnum(RelationGetRelid(o.relation), o.column);
+  const AttrNumber attribute = find_attribute(o.relation, o.column);
   const Form_pg_attribute form = TupleDescAttr(RelationGetDescr(o.relation), attribute - 1);
-  const bool is_value = o.column != o.side->id_column && o.column != o.side->score_column;
-  const char* const hint =
-      is_value ? conversion_hint(o, column_type(o.relation, attribute), o.column) : nullptr;
+  const char* const hint = role.is_value ? named_value_hint(o) : nullptr;
   ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                   errmsg("column \"%s\" of relation \"%s\" has type %s, which cannot be %s",
                          o.column, o.name(), format_type_be(form->atttypid), role.article_noun),
@@ -343,9 +251,9 @@ const char* conversion_hint(const Obstacle& o) {
 
 }  // namespace
 
-void raise_finding(Relation relation, const SideArguments& side, const SideColumns& columns,
-                   ColumnFinding finding) {
-  const Obstacle o = {relation, &side, &columns, finding.column};
+void raise_finding(Relation relation, const JoinArguments& arguments, const SideArguments& side,
+                   const SideColumns& columns, ColumnFinding finding) {
+  const Obstacle o = {relation, &arguments, &side, &columns, finding.column};
   switch (finding.problem) {
     case ColumnProblem::kSeveralColumns:
       raise_several_columns(o);
@@ -374,15 +282,13 @@ void raise_finding(Relation relation, const SideArguments& side, const SideColum
                errhint("Pass a table, a view, a materialized view or a foreign table.")));
       break;
     case ColumnProblem::kNoColumn: {
-      const char* const hint = conversion_hint(o);
+      const char* const hint = missing_value_hint(o);
       ereport(ERROR,
               (errcode(ERRCODE_UNDEFINED_COLUMN),
                errmsg("relation \"%s\" has no %s column", o.name(), noun(side.shape)),
                errdetail("%s", types_of(side)),
                hint != nullptr ? errhint("%s", hint)
-                               : errhint("Name the columns, for example %s%s => %s.", side.prefix,
-                                         columns_argument(side.shape),
-                                         side.bits ? "'hash'" : columns_example(side.shape))));
+                               : errhint("Join a relation that has one, for example a view.")));
       break;
     }
     case ColumnProblem::kNoScore:
@@ -390,8 +296,8 @@ void raise_finding(Relation relation, const SideArguments& side, const SideColum
                       errmsg("relation \"%s\" has no column that could be the score", o.name()),
                       errdetail("A score is a numeric column that is neither the id nor a part of "
                                 "the vector, unless it is named."),
-                      errhint("Name it, for example %sscore_column => 'price', or pass "
-                              "score => 'distance'.",
+                      errhint("Name a numeric column with %sscore_column, or pass score => "
+                              "'distance'.",
                               side.prefix)));
       break;
     case ColumnProblem::kNoDegrees:
@@ -399,8 +305,8 @@ void raise_finding(Relation relation, const SideArguments& side, const SideColum
               (errcode(ERRCODE_DATATYPE_MISMATCH),
                errmsg("the vector of relation \"%s\" is no longitude and latitude", o.name()),
                errhint("The metric haversine takes two numeric columns of degrees, for example "
-                       "%svector_columns => 'lon,lat', or one of type real[], double precision[] "
-                       "or point.",
+                       "%svector_columns => 'lon,lat', or one of type real[], double precision[], "
+                       "point, or geometry of points in degrees (SRID 4326).",
                        side.prefix)));
       break;
     case ColumnProblem::kNone:

@@ -93,6 +93,12 @@ const char* noun(const RowCollector* rows) { return noun(rows->columns->shape); 
                       what, row, name),
                errhint("Transform the geometries to one SRID, for example in a view.")));
       break;
+    case ValueProblem::kNoDegrees:
+      ereport(ERROR,
+              (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+               errmsg("the %s of row %lld of relation \"%s\" is not in degrees", what, row, name),
+               errhint("%s", kGeometryDegreesHint)));
+      break;
     default:
       ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                       errmsg("the value of row %lld of relation \"%s\" is no point", row, name),

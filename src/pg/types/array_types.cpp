@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "pg/types/column_tests.h"
-#include "pg/types/sphere.h"
+#include "pg/types/own_tests.h"
 #include "pg/types/value_reading.h"
 #include "pg/types/value_types.h"
 #include "pg/types/vector_datum.h"
@@ -63,17 +63,6 @@ Datum rebuild_array(const Dataset& points, std::uint64_t position) {
   return PointerGetDatum(array);
 }
 
-constexpr TestFunction own_test(const char* name, TestForm form, Metric metric,
-                                const char* metric_argument = nullptr) {
-  return {"gpujoin", name, InvalidOid, form, ValueForm::kPoint, metric, nullptr, metric_argument};
-}
-
-/// The metric "haversine", of places.
-constexpr TestFunction on_earth(const char* name, TestForm form) {
-  return {"gpujoin",         name,        InvalidOid,      form,
-          ValueForm::kPlace, Metric::kL2, widen_haversine, "haversine"};
-}
-
 constexpr TestFunction kTests[] = {
     own_test("gpu_distance", TestForm::kDistance, Metric::kL2),
     own_test("gpu_l1_distance", TestForm::kDistance, Metric::kL1),
@@ -87,8 +76,8 @@ constexpr TestFunction kTests[] = {
     own_test("gpu_within", TestForm::kWithin, Metric::kL1, "l1"),
     own_test("gpu_within", TestForm::kWithin, Metric::kLInf, "linf"),
     own_test("gpu_within", TestForm::kWithin, Metric::kCosine, "cosine"),
-    on_earth("gpu_distance", TestForm::kDistance),
-    on_earth("gpu_within", TestForm::kWithin)};
+    haversine_test("gpu_distance", TestForm::kDistance),
+    haversine_test("gpu_within", TestForm::kWithin)};
 
 /// Roundings in single precision: of differences, squares and sums.
 void widen_single(double eps, std::uint32_t dims, EpsBand* band) {

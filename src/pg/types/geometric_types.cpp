@@ -1,5 +1,5 @@
 // PostgreSQL's own point and box. To earthdistance a point is a longitude and a latitude.
-#include "pg/types/sphere.h"
+#include "pg/types/own_tests.h"
 #include "pg/types/value_reading.h"
 #include "pg/types/value_types.h"
 
@@ -58,8 +58,17 @@ ValueFinding add_geometric_box(PointBuffer* buffer, ValueShape* shape, std::int6
 constexpr TestFunction kPointTests[] = {
     {nullptr, "point_distance", F_POINT_DISTANCE, TestForm::kDistance, ValueForm::kPoint,
      Metric::kL2, widen_double},
-    {"gpujoin", "gpu_within", InvalidOid, TestForm::kWithin, ValueForm::kPoint, Metric::kL2,
-     nullptr},
+    own_test("gpu_within", TestForm::kWithin, Metric::kL2),
+    own_test("gpu_distance", TestForm::kDistance, Metric::kL2, "l2"),
+    own_test("gpu_distance", TestForm::kDistance, Metric::kL1, "l1"),
+    own_test("gpu_distance", TestForm::kDistance, Metric::kLInf, "linf"),
+    own_test("gpu_distance", TestForm::kDistance, Metric::kCosine, "cosine"),
+    own_test("gpu_within", TestForm::kWithin, Metric::kL2, "l2"),
+    own_test("gpu_within", TestForm::kWithin, Metric::kL1, "l1"),
+    own_test("gpu_within", TestForm::kWithin, Metric::kLInf, "linf"),
+    own_test("gpu_within", TestForm::kWithin, Metric::kCosine, "cosine"),
+    haversine_test("gpu_distance", TestForm::kDistance),
+    haversine_test("gpu_within", TestForm::kWithin),
     {"earthdistance", "geo_distance", InvalidOid, TestForm::kDistance, ValueForm::kPlace,
      Metric::kL2, widen_miles}};
 

@@ -247,6 +247,21 @@ ValueFinding add_place(PointBuffer* buffer, ValueShape* shape, std::int64_t id, 
   });
 }
 
+/// The place of a geometry in degrees, for the metric "haversine". An empty point is near nothing.
+ValueFinding add_geometry_place(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
+                                Datum value) {
+  return with_detoasted(value, [&](const struct varlena* detoasted) {
+    const GeometryView view = view_geometry(VARDATA_ANY(detoasted));
+    if (load<std::uint32_t>(view.body) != kPointKind) return finding(ValueProblem::kNotAPoint);
+    if (!is_on_known_spheroid(view)) return finding(ValueProblem::kNoDegrees);
+    if (!has_same_srid(shape, view)) return finding(ValueProblem::kOtherSrid);
+    const bool empty = load<std::uint32_t>(view.body + 4) == 0;
+    const char* const tuple = empty ? reinterpret_cast<const char*>(kNowhere) : view.body + 8;
+    return add_degrees(buffer, shape, id, load<double>(tuple), load<double>(tuple + sizeof(double)),
+                       true);
+  });
+}
+
 /// Boxes lie about the sphere of the least radius, where no chord exceeds a distance on sphere or
 /// spheroid.
 constexpr double kBoxRadius = kLeastRadius;
@@ -340,7 +355,8 @@ const ValueType kGeometryType = {.extension = "postgis",
                                  .box_scalar = ScalarType::kFloat32,
                                  .add = {.point = add_geometry_point,
                                          .box = add_head<add_geometry_box, kBoxBytes>,
-                                         .middle = add_head<add_geometry_middle, kMiddleBytes>},
+                                         .middle = add_head<add_geometry_middle, kMiddleBytes>,
+                                         .place = add_geometry_place},
                                  .fixed_numbers = 4,
                                  .casts_to_box = true,
                                  .tests = kTests,

@@ -2,6 +2,7 @@
 
 #include "engine/request/request.h"
 #include "pg/types/extension_object.h"
+#include "pg/types/metric_name.h"
 
 extern "C" {
 #include "utils/lsyscache.h"
@@ -15,16 +16,12 @@ bool may_be(const TestFunction& known, Oid function, const char* name) {
   return known.extension == nullptr ? function == known.function : strcmp(known.name, name) == 0;
 }
 
-bool is_same(const char* one, const char* other) {
-  return one == nullptr || other == nullptr ? one == other : strcmp(one, other) == 0;
-}
-
 /// Whether it takes such arguments after the two values: a radius where it compares with one, and
 /// the constant that it ends with.
 bool takes(const TestFunction& known, int extra, const char* last) {
   const bool ends = known.last_argument != nullptr;
   return extra == (known.form == TestForm::kWithin) + ends &&
-         (!ends || is_same(known.last_argument, last));
+         (!ends || (last != nullptr && pg_strcasecmp(known.last_argument, metric_name(last)) == 0));
 }
 
 }  // namespace

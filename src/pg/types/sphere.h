@@ -100,6 +100,11 @@ inline constexpr char kDegreesHint[] =
     "Longitudes are from -360 to 360 degrees, latitudes from -90 to 90, and the longitude comes "
     "first: 'lon,lat'.";
 
+/// Hint for geometries that are not in degrees.
+inline constexpr char kGeometryDegreesHint[] =
+    "By the metric haversine a geometry has SRID 4326, 4258 or 4269: transform it with "
+    "ST_Transform(geom, 4326), for example in a view.";
+
 /// What a value of one column or array becomes as a longitude and a latitude. To a join function,
 /// and to gpujoin's own distance, what is not finite is near nothing; to others it is an odd value.
 inline ValueFinding add_degrees(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
