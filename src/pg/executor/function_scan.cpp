@@ -7,7 +7,9 @@
 #include "pg/reading/reader.h"
 #include "pg/reading/relation.h"
 #include "pg/reading/repeated_ids.h"
+#include "pg/reading/unit_warnings.h"
 #include "pg/settings.h"
+#include "pg/types/value_types.h"
 
 extern "C" {
 #include "portability/instr_time.h"
@@ -159,6 +161,18 @@ void read_side(JoinScan* scan, int side, const SideColumns& columns, ScalarType 
   share_side(&scan->run, side, points->shared, *kept, read_whole);
 }
 
+/// Warns once, when the sides of a call were read for the first time.
+void warn_of_units(JoinScan* scan, const SideColumns& left, const SideColumns& right,
+                   std::int32_t srid) {
+  if (scan->warned) return;
+  scan->warned = true;
+  const JoinArguments& arguments = scan->arguments;
+  const bool geometries = left.value_type == &kGeometryType && scan->left.rows > 0;
+  warn_of_radius(arguments.metric, arguments.radius, geometries, srid);
+  warn_of_latitude_first(arguments.left, left);
+  if (!scan->self_join) warn_of_latitude_first(arguments.right, right);
+}
+
 /// To gpu_topk_join(), gpu_knn_join() and gpu_box_join() one table given twice is one dataset,
 /// whichever of its columns were named and which are defaults.
 void read_sides(JoinScan* scan) {
@@ -185,7 +199,7 @@ void read_sides(JoinScan* scan) {
   const std::uint64_t limit = dataset_share(&scan->run, scan->self_join ? 1 : 2);
   read_side(scan, 0, left, scalar, limit, &left_shape);
   scan->dims = value_dims(scan, scan->left, left_shape);
-  if (scan->self_join) return;
+  if (scan->self_join) return warn_of_units(scan, left, right, left_shape.srid);
   read_side(scan, 1, right, scalar, limit, &right_shape);
   // An error names rows of both; and what the service has is lost with the conversation.
   if (scan->run.read_whole != nullptr &&
@@ -195,6 +209,7 @@ void read_sides(JoinScan* scan) {
   check_same_dims(scan, left_shape, right_shape);
   if (scan->left.rows == 0) scan->dims = value_dims(scan, scan->right, right_shape);
   check_same_srid(scan, left_shape.srid, right_shape.srid);
+  warn_of_units(scan, left, right, left_shape.srid);
 }
 
 void read_data(JoinScan* scan) {
@@ -387,9 +402,10 @@ void open_scan(JoinScan* scan, Node* call, const NullableDatum* arguments) {
 }  // namespace
 
 JoinScan* open_join_scan(MemoryContext parent, const Operation* operation, Node* call,
-                         const NullableDatum* arguments, bool counted) {
+                         const NullableDatum* arguments, bool counted, bool warned) {
   JoinScan* const scan = create_scan(parent, operation);
   scan->counted = counted;
+  scan->warned = warned;
   open_scan(scan, call, arguments);
   return scan;
 }
@@ -407,9 +423,9 @@ JoinScan* reopen_join_scan(JoinScan* scan, Node* call, const NullableDatum* valu
   const JoinArguments wanted = read_arguments(&operation->function, call, values);
   if (!same_data(wanted, scan->arguments)) {
     const MemoryContext parent = MemoryContextGetParent(scan->context);
-    const bool counted = scan->counted;
+    const bool counted = scan->counted, warned = scan->warned;
     close_join_scan(scan);
-    return open_join_scan(parent, operation, call, values, counted);
+    return open_join_scan(parent, operation, call, values, counted, warned);
   }
   stop_engine(&scan->run);
   scan->arguments.eps = wanted.eps;

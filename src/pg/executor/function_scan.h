@@ -18,6 +18,7 @@ struct JoinScan {
   MemoryContext context;  ///< holds this struct, the arguments and the data
   const Operation* operation;
   bool counted;        ///< the number of rows is wanted, not the rows
+  bool warned;         ///< units were checked
   std::uint32_t dims;  ///< of the values
   JoinArguments arguments;
   PointBuffer left_points;
@@ -44,7 +45,7 @@ struct JoinScan {
 /// Starts a join in a child of `parent`. `arguments` are those of the call. Reads both tables;
 /// raises errors.
 JoinScan* open_join_scan(MemoryContext parent, const Operation* operation, Node* call,
-                         const NullableDatum* arguments, bool counted);
+                         const NullableDatum* arguments, bool counted, bool warned = false);
 
 /// Starts a counted join in the service, however small it is, and waits for the service to start.
 JoinScan* prewarm_join_scan(MemoryContext parent, const Operation* operation, Node* call,

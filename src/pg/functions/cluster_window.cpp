@@ -1,7 +1,9 @@
 // gpu_cluster_dbscan(): clusters of the rows of a window's partition, in any query.
 #include "pg/executor/cluster_work.h"
 #include "pg/reading/arguments.h"
+#include "pg/reading/unit_warnings.h"
 #include "pg/types/sphere.h"
+#include "pg/types/value_types.h"
 
 extern "C" {
 #include "miscadmin.h"
@@ -28,6 +30,7 @@ struct PartitionClusters {
 struct WindowSite {
   ClusterSite clusters;
   const ValueType* type;
+  bool warned;  ///< units were checked
 };
 
 struct ClusterArguments {
@@ -177,6 +180,10 @@ bool cluster_partition(FunctionCallInfo fcinfo, WindowObject window) {
   instr_time start, end;
   INSTR_TIME_SET_CURRENT(start);
   gather_values(window, *site->type, form, rows, work);
+  if (!site->warned && work->points.rows > 0) {
+    warn_of_radius(metric, arguments.eps, site->type == &kGeometryType, work->shape.srid);
+    site->warned = true;
+  }
   INSTR_TIME_SET_CURRENT(end);
   INSTR_TIME_SUBTRACT(end, start);
   work->run.report.read_ms = INSTR_TIME_GET_MILLISEC(end);
