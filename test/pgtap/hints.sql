@@ -29,7 +29,7 @@ BEGIN
       EXECUTE format('SELECT count(*) FROM (%s) s', shown[1]) INTO rows;
       RETURN;
     END IF;
-    shown := regexp_match(said, '(CREATE VIEW .*); then pass (.*)\.$');
+    shown := regexp_match(said, '((?:CREATE VIEW|ALTER TABLE) .*); then pass (.*)\.$');
     IF shown IS NOT NULL THEN
       EXECUTE shown[1];
       tables := CASE WHEN tables NOT LIKE '%, %' THEN shown[2] WHEN shown[2] LIKE 'left%' THEN shown[2] || ', right_tbl => ' || split_part(tables, ', ', 2)
@@ -103,6 +103,10 @@ SELECT follow('gpu_selfjoin', $$'text_numbers'$$, $$eps => 1.5, vector_columns =
 SELECT follow('gpu_selfjoin', $$'text_numbers'$$, $$eps => 1.5, vector_columns => 'ARRAY[x::float8,y::float8]'$$, expected(1.5));
 SELECT follow('gpu_selfjoin', $$'text_key_docs'$$, 'eps => 1.5', expected_once(1.5));
 SELECT follow('gpu_dbscan', $$'docs'$$, 'eps => 1', 96);
+SELECT follow('gpu_join', $$'text_key_docs', 'quoted'$$, $$eps => 1.5, right_id_column => 'Id'$$, expected(1.5));
+CREATE TABLE text_key_numbers AS SELECT id::text AS k, x::text, y::text AS "Y" FROM grid;
+UPDATE text_key_numbers SET k = 'key ' || k;
+SELECT follow('gpu_hdbscan', $$'text_key_numbers'$$, '', 96);
 SELECT follow('gpu_join', $$'docs', 'quoted'$$, $$eps => 1.5, right_id_column => 'Id'$$, expected(1.5));
 SELECT unalike(f.hints[1], '%title%', 'text that holds no numbers is no vector') FROM followed('gpu_selfjoin', $$'docs'$$, $$eps => 1, vector_columns => 'title'$$) f;
 

@@ -232,8 +232,8 @@ bool may_look_at(Relation relation, AttrNumber attribute) {
           pg_attribute_aclcheck(id, attribute, GetUserId(), ACL_SELECT) == ACLCHECK_OK);
 }
 
-/// Returns the beginning of the first value that is not NULL among a table's first hundred rows;
-/// null if there is none, or the user may not look.
+/// Returns the beginning of the first value that is not NULL in a table's first hundred rows.
+/// Returns null if all are NULL or the user may not look.
 char* first_value(Relation relation, AttrNumber attribute) {
   if (!may_look_at(relation, attribute)) return nullptr;
   const char* const column = quote_identifier(column_name(relation, attribute));
@@ -251,8 +251,8 @@ char* first_value(Relation relation, AttrNumber attribute) {
   return result;
 }
 
-/// What the column's text holds, by its first value: a list of numbers as gpu_vector() reads it,
-/// or a number.
+/// Decides by a column's first value whether its text is a list of numbers, as gpu_vector() reads
+/// it, or a number.
 TextKind kind_of_text(Relation relation, AttrNumber attribute) {
   const Oid type = column_type(relation, attribute);
   if (!is_text(type) && !is_json(type)) return TextKind::kNone;
@@ -293,7 +293,9 @@ Attributes* columns_where(Relation relation, int most, const Test& test) {
 const char* known_id(const Obstacle& o) {
   const AttrNumber id = o.side->id_column != nullptr ? find_attribute(o.relation, o.side->id_column)
                                                      : primary_key(o.relation);
-  return id == InvalidAttrNumber ? nullptr : column_name(o.relation, id);
+  return id == InvalidAttrNumber || !is_integer_type(column_type(o.relation, id))
+             ? nullptr
+             : column_name(o.relation, id);
 }
 
 char* join_texts(List* texts, const char* separator = ", ") {
@@ -306,27 +308,52 @@ char* join_texts(List* texts, const char* separator = ", ") {
   return list.data;
 }
 
-/// `Make a view: CREATE VIEW ..; and pass ..`: one with further columns, which are the vector.
-const char* view_hint(const Obstacle& o, const char* id, List* expressions, List* names) {
-  const char* const view = makeObjectName(o.name(), nullptr, plural(o.shape()));
-  List* columns = NIL;
-  for (int i = 0; i < list_length(names); ++i)
-    columns = lappend(columns, psprintf("%s AS %s", static_cast<char*>(list_nth(expressions, i)),
-                                        quote_identifier(static_cast<char*>(list_nth(names, i)))));
+/// Returns `; then pass tbl => 'photos_vectors', ..`: the arguments for a relation, a literal, that
+/// has the vector in these columns.
+const char* arguments_to_pass(const Obstacle& o, const char* relation, const char* id,
+                              List* names) {
   List* quoted = NIL;
   ListCell* cell;
   foreach (cell, names)
     quoted = lappend(quoted, pstrdup(quote_identifier(static_cast<char*>(lfirst(cell)))));
   const char* const prefix = o.side->prefix;
-  return psprintf(
-      "Make a view: CREATE VIEW %s AS SELECT *, %s FROM %s; then pass %stbl => %s, %sid_column => "
-      "%s, %s%s => %s.",
-      quote_identifier(view), join_texts(columns), qualified_name(o.relation), prefix,
-      list_literal(view), prefix, quote_literal_cstr(id), prefix, columns_argument(o.shape()),
-      quote_literal_cstr(join_texts(quoted, ",")));
+  return psprintf("; then pass %stbl => %s, %sid_column => %s, %s%s => %s.", prefix, relation,
+                  prefix, quote_literal_cstr(id), prefix, columns_argument(o.shape()),
+                  quote_literal_cstr(join_texts(quoted, ",")));
 }
 
-/// How columns of text become the vector: by a view, or in plain SQL where no column can be the id.
+/// Fills the format, once for each column, with the expression and the name, or with these in the
+/// other order.
+List* named_expressions(const char* format, bool name_first, List* expressions, List* names) {
+  List* result = NIL;
+  for (int i = 0; i < list_length(names); ++i) {
+    const char* const expression = static_cast<char*>(list_nth(expressions, i));
+    const char* const name = quote_identifier(static_cast<char*>(list_nth(names, i)));
+    result = lappend(result, name_first ? psprintf(format, name, expression)
+                                        : psprintf(format, expression, name));
+  }
+  return result;
+}
+
+/// Returns the hint to make a view with further columns, which are the vector.
+const char* view_hint(const Obstacle& o, const char* id, List* expressions, List* names) {
+  const char* const view = makeObjectName(o.name(), nullptr, plural(o.shape()));
+  return psprintf("Make a view: CREATE VIEW %s AS SELECT *, %s FROM %s%s", quote_identifier(view),
+                  join_texts(named_expressions("%s AS %s", false, expressions, names)),
+                  qualified_name(o.relation), arguments_to_pass(o, list_literal(view), id, names));
+}
+
+/// Returns the hint to add these columns to a table, whose ctids then name its rows.
+const char* generated_hint(const Obstacle& o, const char* type, List* expressions, List* names) {
+  const char* const format = psprintf("ADD COLUMN %%s %s GENERATED ALWAYS AS (%%s) STORED", type);
+  return psprintf(
+      "Add columns: ALTER TABLE %s %s%s", qualified_name(o.relation),
+      join_texts(named_expressions(format, true, expressions, names)),
+      arguments_to_pass(o, quote_literal_cstr(qualified_name(o.relation)), "ctid", names));
+}
+
+/// Returns the hint on how columns of text become the vector: by a view. If no column can be the
+/// id, in plain SQL or by further columns.
 const char* conversion_hint(const Obstacle& o, const Attributes& found, TextKind kind) {
   const char* const suffix = kind == TextKind::kVector ? "vector" : "number";
   List *expressions = NIL, *names = NIL, *left = NIL, *right = NIL;
@@ -344,12 +371,16 @@ const char* conversion_hint(const Obstacle& o, const Attributes& found, TextKind
                          psprintf(form, join_texts(right))};
   const char* const query =
       o.arguments->function->takes_one_table() ? one_table_query(o, value) : nullptr;
-  return query != nullptr ? psprintf("Write it in plain SQL: %s.", query)
-                          : psprintf("Make a view that has a column of unique integers and %s.",
-                                     join_texts(expressions));
+  if (query != nullptr) return psprintf("Write it in plain SQL: %s.", query);
+  const bool has_ctids =
+      o.relation->rd_rel->relkind == RELKIND_RELATION && !o.relation->rd_rel->relhassubclass;
+  if (has_ctids)
+    return generated_hint(o, kind == TextKind::kVector ? "float8[]" : "float8", expressions, names);
+  return psprintf("Make a view that has a column of unique integers and %s.",
+                  join_texts(expressions));
 }
 
-/// The same for a column whose values nobody has seen.
+/// Returns that hint for a column whose values are unknown.
 const char* guessed_hint(const Obstacle& o, const Attributes& one) {
   return psprintf("If \"%s\" holds lists of numbers, as in [1, 2.5]: %s",
                   column_name(o.relation, one.at[0]), conversion_hint(o, one, TextKind::kVector));
@@ -400,7 +431,7 @@ const char* parts_hint(const Obstacle& o) {
                   columns_argument(o.shape()), quote_literal_cstr(join_texts(names, ",")));
 }
 
-/// Geography is compared by conditions alone.
+/// Returns a hint if the column is geography, which functions do not take; else null.
 const char* geography_hint(const Obstacle& o, AttrNumber attribute) {
   if (find_value_type(column_type(o.relation, attribute)) != &kGeographyType) return nullptr;
   const char* const column = quote_identifier(column_name(o.relation, attribute));
@@ -450,10 +481,10 @@ const char* missing_value_hint(const Obstacle& o) {
   const Attributes* const numbers = columns_where(o.relation, 2, holds(TextKind::kNumber));
   if (numbers->count == 2) return conversion_hint(o, *numbers, TextKind::kNumber);
   for (const bool json : {true, false}) {
-    const Attributes* const unknown = columns_where(o.relation, 1, [&](AttrNumber a) {
+    const Attributes* const unknown = columns_where(o.relation, 2, [&](AttrNumber a) {
       return is_json(column_type(o.relation, a)) == json && holds(TextKind::kUnknown)(a);
     });
-    if (unknown->count > 0) return guessed_hint(o, *unknown);
+    if (unknown->count == 1) return guessed_hint(o, *unknown);
   }
   const Attributes* const bits = columns_where(
       o.relation, 1, [&](AttrNumber a) { return may_be_bits(column_type(o.relation, a)); });
@@ -484,7 +515,9 @@ const char* expression_hint(const Obstacle& o) {
     names = lappend(names, pstrdup(o.side->columns[i]));
   char* const expression = join_texts(names);
   const char* const id = known_id(o);
-  if (strpbrk(expression, "([:") == nullptr || id == nullptr) return nullptr;
+  if (strpbrk(expression, "([:") == nullptr) return nullptr;
+  if (id == nullptr)
+    return "Name columns, not expressions: a view's, for example, or columns GENERATED ALWAYS AS.";
   return psprintf(
       "Name columns, not expressions. %s",
       view_hint(o, id, list_make1(expression), list_make1(const_cast<char*>(noun(o.shape())))));

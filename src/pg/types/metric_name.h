@@ -1,4 +1,4 @@
-// What a metric may be called.
+// Other names of metrics.
 #pragma once
 
 #include "pg/compat.h"

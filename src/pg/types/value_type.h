@@ -32,7 +32,7 @@ enum class ValueProblem {
   kTooManyDimensions,
   kNotAPoint,     ///< it has an extent
   kOtherSrid,     ///< it lies in another coordinate system than the values before it
-  kNoDegrees,     ///< its coordinate system does not have degrees
+  kNoDegrees,     ///< its coordinates are not degrees
   kIncomparable,  ///< it is a point or a box, but not to the operators of its type
 };
 
