@@ -1,9 +1,10 @@
 """What is joined, and how: relations, kinds of joins, conditions, radii."""
 from tree import Items, Part
+from values import ANY_MOVE, COLUMN, MOVES
 
 
 class Joins(Part):
-    """The part of a Query below SELECT. `outer` is the radius that comes from above, `last` the similarity whose distance
+    """The part of a Query below SELECT. `outer` are numbers that come from above, `last` the similarity whose distance
     may be a score: its kind and its operands. `two_of_three`: what joins of two are in its joins of three."""
     two_of_three = ()
 
@@ -12,14 +13,24 @@ class Joins(Part):
     def literal_radius(self):
         return self.rng.choice([f"'{self.numbers.radius()!r}'"] * 12 + ["'NaN'", "'Infinity'", "'-1'", 'NULL', "'1e200'", "'-0'"])
 
+    def moved(self, text, share=0.25):
+        """Returns the text, sometimes with one of its columns moved by a number from above."""
+        columns = list(COLUMN.finditer(text)) if self.outer and self.rng.random() < share else []
+        if not columns:
+            return text
+        column = self.rng.choice(columns)
+        move = MOVES.get(column[1], ANY_MOVE).format(column[0], self.rng.choice(self.outer))
+        return text[:column.start()] + move + text[column.end():]
+
     def radius(self):
         rng, value = self.rng, self.literal_radius()
-        if self.outer and rng.random() < 0.8:
-            return self.outer
+        if self.outer and rng.random() < 0.6:
+            outer = rng.choice(self.outer)
+            return rng.choice([outer] * 6 + [f'({outer} * 2)', f'(1 / {outer})'])
         table = rng.choice(self.schema.tables).name
         return rng.choice([f'{value}::float8'] * 40 + [
             f'(SELECT {value}::float8)', f'(SELECT max(s) FROM {table} WHERE s < 5)', f'(SELECT s FROM {table} WHERE id = 3)',
-            f'{value}::float8 * 1.5', f'abs({value}::float8)', f'{value}::real::float8',
+            f'(SELECT {value}::float8) * 2', f'{value}::float8 * 1.5', f'abs({value}::float8)', f'{value}::real::float8',
             '1 / (SELECT 0.0::float8)', f'(SELECT s FROM {table})', f"(SELECT 'x' || t FROM {table} LIMIT 1)::float8"])
 
     def row_radius(self, a, b):
@@ -27,7 +38,7 @@ class Joins(Part):
         if self.rng.random() < 0.5:
             a, b = b, a
         return self.rng.choice([f'{b}.s'] * 4 + [f'({a}.s + {b}.s)', f'{b}.grp', f'({a}.grp + {b}.grp)', f'abs({b}.s)', f'{b}.s::real', f'({a}.s::real + {b}.s::real)',
-                                f'({b}.s + 1)', f'({a}.s + {b}.s + 0.5)', f'(1 + {a}.s)', f'{b}.n::float8', f'nullif({b}.s, 1e200)',
+                                f'({b}.s + 1)', f'({a}.s + {b}.s + 0.5)', f'(1 + {a}.s)', f'{b}.n::float8', f'{b}.n', f'{b}.m', f'({b}.m * 2)', f'({a}.m + {b}.m)', f'nullif({b}.s, 1e200)',
                                 f'CASE WHEN {b}.grp > 1 THEN {b}.s ELSE 2 END', f'({a}.s * {b}.grp)', f'({a}.grp * 0.5)', f'({b}.s * 2)', f'({b}.s / 4 + {a}.s)',
                                 f'({b}.grp * 2)', f'({a}.grp + {b}.grp * 2)', f'({b}.grp + 3)', f'(0.5 * {b}.s - 1 + {a}.s)', f'abs({b}.s - {b}.x)', f'({b}.s * 1e9)',
                                 f'({b}.grp * 1000000000)', f'({b}.grp + 2147483645)'])
@@ -36,10 +47,10 @@ class Joins(Part):
         """Conditions that end with a similarity; sometimes a guard and an operand that needs it."""
         rng = self.rng
         kind = rng.choice(self.schema.kinds)
-        a, b = kind.operand(left), kind.operand(right)
+        a, b = self.moved(kind.operand(left)), self.moved(kind.operand(right))
         guards = []
         if rng.random() < self.guards * (2 if outer_join else 1):
-            guard, a = kind.guarded(left)
+            guard, a = map(self.moved, kind.guarded(left))
             if rng.random() < 0.5:  # no input can check it before the join
                 guard = f'CASE WHEN {guard} THEN {right}.id > 0 END'
             guards.append(guard)
@@ -50,22 +61,25 @@ class Joins(Part):
         if rng.random() < 0.3:
             a, b = b, a
         radius = self.row_radius(left, right) if rng.random() < 0.15 else self.radius()
-        return guards + [kind.test(a, b, radius)]
+        return guards + [self.moved(kind.test(a, b, radius), 0.1)]
 
     def on_one(self, t):
         rng = self.rng
-        return rng.choice([f'{t}.id < {rng.randint(1, 60)}', f'{t}.grp = {rng.randint(0, 4)}', f'{t}.grp IN (0, 2, 3)',
+        return self.moved(rng.choice([f'{t}.id < {rng.randint(1, 60)}', f'{t}.grp = {rng.randint(0, 4)}', f'{t}.grp IN (0, 2, 3)',
                            f'{t}.s IS NOT NULL', f"{t}.t <> 'no'", f'{t}.id % 3 = 0', f'{t}.x > 2', f'{t}.s > 0',
                            f'{t}.id = {rng.randint(1, 20)}', f'{t}.id < 0', f'({t}.grp = 1 OR {t}.y < 3)',
-                           f'{t}.grp = (SELECT min(grp) FROM {self.outer_table})'])
+                           f'{t}.grp = (SELECT min(grp) FROM {self.outer_table})']))
 
     def on_both(self, a, b):
+        return self.moved(self.plain_on_both(a, b))
+
+    def plain_on_both(self, a, b):
         if self.rng.random() < (0.6 if self.schema.intervals else 0.3):
             return self.key(a, b)
         if self.schema.wide and self.rng.random() < 0.2:
             return self.rng.choice([f'right({a}.w, 1) < right({b}.w, 1)', f'left({b}.w, 1) IS DISTINCT FROM left({a}.w, 1)'])
         return self.rng.choice([f'{a}.id < {b}.id'] * 4 + [
-            f'{a}.id <> {b}.id', f'{b}.id > {a}.id', f'{a}.id <= {b}.id', f'{a}.x < {b}.x', f'{a}.grp = {b}.grp', f'{a}.grp IS DISTINCT FROM {b}.grp',
+            f'{a}.id <> {b}.id', f'{b}.id > {a}.id', f'{a}.id <= {b}.id', f'{a}.x < {b}.x', f'{a}.grp = {b}.grp', f'{a}.grp = {b}.grp + 9', f'{a}.grp IS DISTINCT FROM {b}.grp',
             f'({a}.grp = 1 OR {b}.grp = 2)', f'{a}.id + {b}.id > 20', f'{a}.t = {b}.t', f'{a}.s < {b}.s',
             f'CASE WHEN {b}.grp = 0 THEN true ELSE {a}.grp / {b}.grp < 2 END', f'coalesce({a}.grp, 0) >= coalesce({b}.grp, 1)'])
 
@@ -77,8 +91,8 @@ class Joins(Part):
         if self.schema.intervals and rng.random() < 0.6:
             return self.schema.intervals.condition(a, b)
         if rng.random() < 0.3:
-            return rng.choice([f'{a}.grp = {b}.grp', f'{a}.t = {b}.t', f'{a}.n = {b}.n', f'{a}.x = {b}.x', f'{a}.s = {b}.x', f'{a}.n = {b}.grp'])
-        column, width = rng.choice([('id', '3'), ('id', '10'), ('grp', '1'), ('x', '2::float8'), ('s', '1.5::float8'), ('n', '2.5'), ('grp', '0')])
+            return rng.choice([f'{a}.grp = {b}.grp', f'{a}.t = {b}.t', f'{a}.n = {b}.n', f'{a}.m = {b}.m', f'{a}.m = {b}.n', f'{a}.x = {b}.x', f'{a}.s = {b}.x', f'{a}.n = {b}.grp'])
+        column, width = rng.choice([('id', '3'), ('id', '10'), ('grp', '1'), ('x', '2::float8'), ('s', '1.5::float8'), ('n', '2.5'), ('m', '1.25'), ('grp', '0')])
         x, y = f'{a}.{column}', f'{b}.{column}'
         if rng.random() < 0.15:
             day = "date '2026-03-01'"
@@ -122,7 +136,7 @@ class Joins(Part):
         if rng.random() < 0.3:
             conditions.append(rng.choice(['a.id < b.id', 'a.id < b.id', 'b.id < a.id', 'a.id <= b.id', 'a.id <> b.id', 'a.grp < b.grp']))
         for _ in range(rng.choice([0, 0, 1, 2]) if self.schema.intervals else rng.random() < 0.3):
-            conditions.append(self.key('a', 'b'))
+            conditions.append(self.moved(self.key('a', 'b')))
         where = [self.on_one(rng.choice('ab'))] if rng.random() < 0.3 else []
         return Part(f'{first.name} a JOIN {second.name} b', Items(conditions, ' AND ', ' ON ', empty=' ON true')), where, 'ab'
 
@@ -153,7 +167,7 @@ class Joins(Part):
         if kind in ('lateral', 'left lateral'):
             conditions = self.conditions('a', 'b')
             tail = rng.choice(['', '', '', '', ' OFFSET 0', ' ORDER BY b.grp, b.id, b.s, b.t LIMIT 3'])
-            columns = 'b.id, b.grp, b.s, b.t, b.n, b.x, b.y' + (', b.w' if self.schema.wide else '')
+            columns = 'b.id, b.grp, b.s, b.t, b.n, b.m, b.x, b.y' + (', b.w' if self.schema.wide else '')
             known = rng.random() < 0.7 and self.last[0].distance
             if known:
                 conditions, tail = self.nearest(conditions)

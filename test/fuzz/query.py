@@ -14,7 +14,7 @@ class Query(Joins):
         self.rough = False  # sums of floats, whose last digits are open
         self.guards = 0.12
         self.wrapper = rng.choice(WRAPPERS)
-        self.outer = {'lateral': 'o.r', 'correlated': 'o.s', 'prepared': '$1'}.get(self.wrapper)
+        self.outer = OUTER.get(self.wrapper)
         self.values = [self.literal_radius() for _ in range(2)]
         self.limits = [rng.choice([0, 1, 3, 10, 1000]) for _ in range(2)]
         self.plan_mode = rng.choice(['auto', 'force_generic_plan', 'force_custom_plan'])
@@ -30,13 +30,16 @@ class Query(Joins):
         if self.wrapper == 'union':
             ask = rng.choice([self.count, self.one_column])
         elif self.wrapper == 'correlated':
-            ask = self.count
+            ask = rng.choice([self.count, self.count, self.total])
+        elif self.wrapper in ('counted', 'narrow'):
+            ask = rng.choice([self.by_groups] * 3 + [self.sums] * 3 + [self.by_key, self.distinct, self.ranked])
         elif self.wrapper in ('plain', 'prepared'):
             ask = rng.choice([self.rows] * 5 + [self.count] * 3 + [self.by_key] * 3 + [self.by_groups] + [self.sums] * 3 + [self.distinct] +
                              [self.window] + [self.ranked] * 3 + [self.best] * 5 + [self.some] + [self.clusters] * 4 * bool(self.geometry()))
         else:
-            ask = rng.choice([self.rows] * 4 + [self.count] * 2 + [self.by_key] * 2 + [self.by_groups, self.distinct])
-        simple = ask in (self.count, self.by_key, self.best, self.sums) and rng.random() < 0.5
+            ask = rng.choice([self.rows] * 4 + [self.count] * 2 + [self.by_key] * 2 + [self.by_groups, self.distinct] +
+                             [self.sums, self.sums, self.best, self.ranked] * (self.wrapper == 'lateral'))
+        simple = ask in (self.count, self.by_key, self.best, self.sums, self.total, self.by_groups) and rng.random() < 0.5
         source, where, aliases = self.ranked_pair() if ask == self.ranked else self.pair() if simple else self.joined()
         return ask(source, Items(where, ' AND ', ' WHERE '), aliases)
 
@@ -74,27 +77,32 @@ class Query(Joins):
 
     def by_groups(self, source, where, aliases):
         rng = self.rng
-        keys = [f'{rng.choice(aliases)}.{name}' for name in rng.sample(['grp', 't', 'id'], rng.choice([1, 2]))]
-        aggregate = rng.choice(['count(*)', f'min({aliases[0]}.id)', f'count(DISTINCT {aliases[-1]}.id)', f'sum({aliases[-1]}.id)',
+        keys = [self.moved(f'{rng.choice(aliases)}.{name}') for name in rng.sample(['grp', 't', 'id', 'm'], rng.choice([1, 2]))]
+        aggregate = rng.choice([None, None, 'count(*)', f'min({aliases[0]}.id)', f'count(DISTINCT {aliases[-1]}.id)', f'sum({aliases[-1]}.id)',
                                 f'bool_or({aliases[0]}.grp = 1)', f'array_agg({aliases[-1]}.id ORDER BY {aliases[-1]}.id)'])
         grouping = rng.choice([' GROUP BY ', ' GROUP BY ', ' GROUP BY ROLLUP (', ' GROUP BY CUBE ('])
         after = ')' if '(' in grouping else ''
-        return Part('SELECT ', self.named(keys + [aggregate]), ' FROM ', source, where, Items(keys, before=grouping, after=after))
+        return Part('SELECT ', self.named(keys + [aggregate] * bool(aggregate)), ' FROM ', source, where, Items(keys, before=grouping, after=after))
 
     def sums(self, source, where, aliases):
         """Aggregates that the node may add up."""
         rng, self.rough = self.rng, True
         t = rng.choice(aliases)
         keys = rng.choice([[], [f'{t}.grp'], [f'{t}.id'], [f'{t}.grp', f'{t}.t'], [f'{t}.id % 3'], [f'{t}.s > 0'], [f'coalesce({t}.grp, 1)']])
-        found = [self.aggregate(aliases) for _ in range(rng.choice([1, 1, 2, 3]))]
+        keys = [self.moved(key) for key in keys]
+        found = [self.moved(self.aggregate(aliases)) for _ in range(rng.choice([1, 1, 2, 3]))]
         having = Items([f'count(*) > {rng.randint(0, 3)}'] if rng.random() < 0.15 else [], before=' HAVING ')
         return Part('SELECT ', self.named(keys + found), ' FROM ', source, where, Items(keys, before=' GROUP BY ' if keys else ''), having)
+
+    def total(self, source, where, aliases):
+        self.rough = True
+        return Part('SELECT ', self.moved(self.aggregate(aliases)), ' AS c0 FROM ', source, where)
 
     def aggregate(self, aliases):
         rng, t = self.rng, self.rng.choice(aliases)
         distance = self.distance() if len(aliases) == 2 else None
         whole = [f'{t}.id', f'{t}.grp', f'{t}.id::bigint * 4611686018427', f'{t}.grp::smallint', f'{t}.id * 100000000',
-                 f'({t}.n)::numeric(12, 2)', f'10 / {t}.grp']
+                 f'({t}.n)::numeric(12, 2)', f'{t}.m', f'10 / {t}.grp']
         # Numbers so large that sums in another order are others are NULL.
         s, x = f'nullif({t}.s, 1e200)', f'least(greatest({aliases[-1]}.x, -1e3), 1e3)'
         real = [s, x, f'({s})::real', f'nullif({aliases[0]}.s, 1e200) * {x}', f'{s} / {aliases[0]}.grp']
@@ -119,6 +127,8 @@ class Query(Joins):
             call = f'count(DISTINCT {t}.id)'
         if rng.random() < 0.25:
             call += f' FILTER (WHERE {rng.choice(aliases)}.{rng.choice(["grp > 1", "s > 0", "t IS NOT NULL", "id < 30"])})'
+        if call.startswith(('min', 'max')):
+            call += ' + 0'  # which of 0 and -0 is found is open
         return call
 
     def distinct(self, source, where, aliases):
@@ -141,7 +151,7 @@ class Query(Joins):
                                 f'ST_MakeLine(ST_Centroid({value}), ST_MakePoint(a.y, a.x))', f'ST_Difference(ST_Buffer({value}, 2, 2), ST_Buffer({value}, 1, 1))'])
         source, where = self.relation('a'), Items([self.on_one('a')] if rng.random() < 0.25 else [], before=' WHERE ')
         part = rng.choice(['a.grp', 'a.grp', 'a.t', 'a.id % 3', 'true', 'true'])
-        eps = rng.choice([self.literal_radius()] * 3 + [self.outer or "'1'", 'a.s', 'a.grp * 0.5'])
+        eps = rng.choice([self.literal_radius()] * 3 + [self.outer[0] if self.outer else "'1'", 'a.s', 'a.grp * 0.5'])
         points = rng.choice(['0', '1', '2', '2', '3', '5', '9', 'NULL', '-1', 'a.grp'])
         more = rng.choice(['', '', ', lag(a.id) OVER w AS l', f', ST_ClusterDBSCAN({value}, 1, 2) OVER (ORDER BY a.id) IS NULL AS l'])
         return Part('SELECT id AS c0, CASE WHEN c IS NOT NULL THEN min(rn) OVER (PARTITION BY p, c) END AS c1 FROM (SELECT a.id, ', part,
@@ -167,12 +177,12 @@ class Query(Joins):
     def limit(self):
         if self.wrapper == 'prepared':
             return Limit(' LIMIT $2')
-        offset = f' OFFSET {self.rng.randint(0, 5)}' if self.rng.random() < 0.25 else ''
+        offset = f' OFFSET {self.rng.randint(0, 5)}' if self.rng.random() < 0.25 and self.wrapper != 'lateral' else ''
         return Limit(f' LIMIT {self.limits[0]}', Part(offset, simpler=[['']]))
 
     def best(self, source, where, aliases):
-        self.mode, self.keys = 'keys', 1
-        score = self.score() if len(aliases) == 2 else 'a.s'
+        self.mode, self.keys = 'keys', 2 if self.wrapper == 'lateral' else 1
+        score = self.moved(self.score()) if len(aliases) == 2 else 'a.s'
         order = self.rng.choice(['c0', 'c0', 'c0 DESC', 'c0 DESC NULLS LAST', 'c0 NULLS FIRST'])
         more = [f', {t}.id' for t in aliases] if self.rng.random() < 0.4 else []
         return Part('SELECT ', Items([f'{score} AS c0'] + [f'{t}.id' for t in aliases]), ' FROM ', source, where,
@@ -192,7 +202,7 @@ class Query(Joins):
         rng, distance = self.rng, self.distance()
         return rng.choice([distance or 'a.x + b.x'] * 6 + [
             'a.s + b.s', 'a.s + b.s', 'a.s - b.s', 'a.s * b.s', 'least(a.s, b.s)', 'greatest(b.s, a.s)', 'a.n + b.n', 'b.s - a.n::float8',
-            'a.n::float8 + b.grp', 'a.s * a.s + b.grp', 'a.s / 2 + b.s * 3', 'a.id + b.id', 'a.x + b.y', 'coalesce(a.s, 0) + b.s',
+            'a.n::float8 + b.grp', 'a.m + b.m', 'b.m * 2 - a.n', 'a.s * a.s + b.grp', 'a.s / 2 + b.s * 3', 'a.id + b.id', 'a.x + b.y', 'coalesce(a.s, 0) + b.s',
             'a.grp * b.n', 'CASE WHEN a.grp = 1 THEN a.s ELSE 1 END + b.s', '-a.s + b.s', 'a.n * 1e200 + b.n', 'a.s::real + b.s'])
 
     # ---- Statements
@@ -268,7 +278,10 @@ WRAPPED = {
     'exists': 'SELECT EXISTS ({})', 'twice': 'SELECT count(*) FROM ({0}) s UNION ALL SELECT count(*) FROM ({0}) s',
     'lateral': 'SELECT o.r, s.* FROM (VALUES {values}) o(r), LATERAL ({} OFFSET 0) s',
     'correlated': 'SELECT o.id, ({}) FROM {table} o WHERE o.id < 6',
+    'gathered': 'SELECT o.id, ARRAY(SELECT s::text FROM ({}) s ORDER BY 1) FROM {table} o WHERE o.id < 6',
+    'counted': 'SELECT count(*) FROM ({}) s', 'narrow': 'SELECT s.c0 FROM ({}) s',
     'array': 'SELECT cardinality(ARRAY(SELECT c0 FROM ({}) s))'}
 WRAPPERS = (['plain'] * 24 + ['prepared'] * 7 + ['subquery', 'barrier', 'cte', 'materialized', 'exists', 'twice', 'array', 'table', 'insert',
                                                   'serializable', 'delete', 'union', 'union', 'union'] +
-            ['lateral'] * 3 + ['correlated'] * 2 + ['cursor'] * 2)
+            ['lateral'] * 5 + ['correlated'] * 4 + ['gathered'] * 3 + ['counted', 'narrow'] + ['cursor'] * 2)
+OUTER = {'lateral': ['o.r'], 'correlated': ['o.s', 'o.id / 2.0::float8'], 'gathered': ['o.s', 'o.id / 2.0::float8'], 'prepared': ['$1']}  # numbers from above

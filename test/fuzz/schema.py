@@ -1,5 +1,7 @@
 """Random tables: their rows, and the forms in which a query may meet them (partitions, views, row-level security,
 ...). A table is a tree of parts, so that rows, columns and forms can be reduced like the query."""
+import math
+
 from tree import Items, Part
 from values import KINDS, Intervals, Numbers, float8
 
@@ -101,12 +103,13 @@ class Schema:
         self.odd_share = rng.choice([0, 0, 0, 0.01, 0.05])
         self.null_share = rng.choice([0, 0.02, 0.2])
         self.intervals = Intervals(rng) if rng.random() < 0.4 else None
+        self.zeros = rng.random() < 0.1  # s is mostly -0
         self.wide = rng.random() < 0.4  # a column so wide that a few rows exceed the least work_mem
         self.tables = [self.table(f't{number}') for number in range(1, rng.choice([2, 3, 3]) + 1)]
 
     def table(self, name):
         rng = self.rng
-        columns = ['id int', 'grp int', 'x float8', 'y float8', 'z float8', 's float8', 'n numeric', 't text']
+        columns = ['id int', 'grp int', 'x float8', 'y float8', 'z float8', 's float8', 'n numeric', 'm numeric(9,6)', 't text']
         columns += self.intervals.columns if self.intervals else []
         columns += ['w text'] if self.wide else []
         columns += [column for kind in self.kinds for column in kind.columns]
@@ -123,7 +126,7 @@ class Schema:
         for kind in self.kinds:
             if kind.columns[0].split()[1] in ('point', 'box', 'cube', 'geometry') and rng.random() < 0.3:
                 indexes.append(f'CREATE INDEX ON @ USING gist ({kind.columns[0].split()[0]});\n')
-        return Table(name, form, columns, unique, rows, indexes, rng.random() < 0.85)
+        return Table(name, form, columns, unique, rows, indexes, rng.random() < 0.75)
 
     def row(self, number, unique):
         rng = self.rng
@@ -137,6 +140,9 @@ class Schema:
             row[name] = self.or_null(f"'{float8(self.numbers.number())}'", 0.1)
         row['s'] = self.or_null(rng.choice([f"'{float8(rng.uniform(-5, 5))}'"] * 9 + [str(rng.randint(-3, 3))] * 9 +
                                            ["'1e200'", "'NaN'", "'Infinity'", "'-0'"]), 0.2)
+        if self.zeros and rng.random() < 0.9:
+            row['s'] = "'-0'"
+        row['m'] = self.or_null(rng.choice([f'{math.remainder(self.numbers.number(odd=False), 999):.6f}'] * 40 + ["'NaN'"]), 0.2)
         row['n'] = self.or_null(rng.choice([str(rng.randint(0, 50) / 4)] * 20 + ["'1e400'", "'NaN'"]), 0.2)
         row['t'] = self.or_null(rng.choice([f"'{rng.randint(0, 9)}'"] * 5 + ["'no'"]))
         if self.intervals:

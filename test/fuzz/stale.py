@@ -3,12 +3,13 @@ may stay in the service from an earlier read, and by a hash join that reads it n
 find the same pairs: no answer may come from a row that is not the snapshot's any more."""
 import random
 import re
-import subprocess
+import signal
 import threading
 import time
 from collections import Counter
 
 from pq import Connection
+from service import send
 
 ROWS, CELLS, EPS = 20000, 12000, 1
 LEVELS = ['READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE']
@@ -201,10 +202,11 @@ class Run:
 
     def kill(self):
         """Kills the service, on this machine, so many times."""
+        connection = self.connect()
         pause = (self.deadline - time.monotonic()) / self.kills
         while self.going():
             time.sleep(pause)
-            self.note(kills=subprocess.run(['pkill', '-9', '-x', 'gpujoin_service'], check=False).returncode == 0)
+            self.note(kills=send(connection, signal.SIGKILL))
 
     def compare(self, connection, rng, level):
         """One statement, two ways to read. False where the transaction has failed."""

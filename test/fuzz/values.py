@@ -4,6 +4,13 @@ import math
 import re
 import struct
 
+# How a number of the query above moves a column, by the column's name. Any other column is NULL by it.
+MOVES = {column: move for columns, move in [
+    ('id grp i wi ws wb bi bc n m q wn', '({} + ({} > 1)::int)'), ('x y z s r wr lo la ra de er', '({} + least({}, 3))'), ('f8', 'moved({}, least({}, 3))'),
+    ('p bx', '({} + point({}, 0))'), ('g', 'ST_Translate({}, {}, 0)'), ('c', 'cube_enlarge({}, {}, 1)')] for column in columns.split()}
+ANY_MOVE = 'CASE WHEN {1} > 1 THEN {0} END'
+COLUMN = re.compile(r'\b(?:[abc]|t\d)[.](\w+)')
+
 ODD = ['NaN', 'Infinity', '-Infinity', '-0', '5e-324', '1e-160', '1e200', '-1e308', '1e9', '3.4e38', '1e160', '16777217']
 
 
@@ -156,6 +163,8 @@ class Float8Array(Kind):
             columns = [f'{t}.x', f'{t}.y', f'{t}.z'][:self.dimensions]
             more += [f"ARRAY[{', '.join(columns)}]"] * 6
             more.append(f"ARRAY[{', '.join(c + ' * 0.5' for c in columns)}]")
+            numeric = [f'{t}.m', f'{t}.n', f'{t}.m'][:self.dimensions]
+            more += [f"ARRAY[{', '.join(numeric)}]::float8[]", f"ARRAY[{', '.join(c + '::float8' for c in numeric)}]"]
         return self.rng.choice([plain] * 8 + more)
 
     def guarded(self, t):
@@ -266,7 +275,7 @@ class WrittenOut(Kind):
 
     def difference(self, left, right):
         rng = self.rng
-        columns = rng.choice([('x', 'x')] * 4 + [('y', 'y'), ('z', 'z'), ('wr', 'wr'), ('wi', 'wi'), ('ws', 'ws'), ('wb', 'wb'), ('wb', 'wb'), ('wn', 'wn'), ('wn', 'wn'), ('wb', 'wi'), ('wn', 'ws'), ('wr', 'x'), ('wi', 'y'), ('ws', 'wi')])
+        columns = rng.choice([('x', 'x')] * 4 + [('m', 'm'), ('n', 'm'), ('y', 'y'), ('z', 'z'), ('wr', 'wr'), ('wi', 'wi'), ('ws', 'ws'), ('wb', 'wb'), ('wb', 'wb'), ('wn', 'wn'), ('wn', 'wn'), ('wb', 'wi'), ('wn', 'ws'), ('wr', 'x'), ('wi', 'y'), ('ws', 'wi')])
         one, other = f'{left}.{columns[0]}', f'{right}.{columns[1]}'
         if rng.random() < 0.1:
             one = rng.choice([f'{left}.x * 0.5', f'{left}.x / {left}.grp', f'coalesce({left}.y, 1)'])
@@ -303,7 +312,7 @@ class Point(Kind):
         return [self.rng.choice(["'(1e160,0)'", "'(Infinity,1)'", "'(NaN,1)'", "'(-Infinity,Infinity)'"])]
 
     def operand(self, t):
-        return self.rng.choice([f'{t}.p'] * 4 + [f'point({t}.x, {t}.y)'])
+        return self.rng.choice([f'{t}.p'] * 4 + [f'point({t}.x, {t}.y)', f'point({t}.m, {t}.n)', f'point({t}.m::float8, {t}.y)'])
 
     def guarded(self, t):
         return f'{t}.grp <> 0', f'point({t}.x / {t}.grp, 1)'
@@ -502,6 +511,7 @@ class Cube(Kind):
 
 class Geometry(Kind):
     columns, distances, needs = ('g geometry',), ('<->',), 'postgis'
+    others = ("'SRID=4326;POINT EMPTY'", "'SRID=3857;POINT(5e6 5e6)'")  # of another SRID, which meet no other row
 
     def values(self):
         start, end = self.point(2, odd=False), self.point(2, odd=False)
@@ -518,7 +528,7 @@ class Geometry(Kind):
 
     def odd_values(self):
         return [self.rng.choice([
-            "'POINT EMPTY'", "ST_SetSRID(ST_MakePoint(1, 1), 4326)", "ST_MakePoint('Infinity', 1)",
+            "'POINT EMPTY'", *self.others, *self.others, "ST_SetSRID(ST_MakePoint(1, 1), 4326)", "ST_MakePoint('Infinity', 1)",
             "ST_MakePoint('NaN', 1)", "ST_MakePoint(1e9, 1)", 'ST_MakeEnvelope(-1000, -1000, 1000, 1000)',
             "ST_MakePoint(1, 2, 3)", "'POLYGON EMPTY'", "'MULTIPOINT(1 1, 2 2)'", "ST_MakePoint(3e38, 1e300)"])]
 
@@ -565,6 +575,7 @@ class Geography(Kind):
 
     def odd_values(self):
         return [self.rng.choice(["'POINT EMPTY'", "'POINT Z (10 50 9)'", 'ST_SetSRID(ST_MakePoint(10, 50), 4267)::geography',
+                                 "'SRID=4267;POINT EMPTY'", "'SRID=4267;POINT(-120 -70)'",
                                  "'POLYGON EMPTY'", "'MULTIPOINT(10 50, 10.01 50)'", "'LINESTRING(-90 80, 90 80)'"])]
 
     def operand(self, t):
@@ -710,6 +721,20 @@ class VaryingBits(BitString):
         return f'length({t}.bv) = 70', f'{t}.bv'
 
 
+class VectorBits(BitString):
+    """Bits that pgvector's operators compare."""
+    columns, distances, needs = ('vb bit(64)',), ('<~>', '<%>'), 'vector'
+
+    def operand(self, t):
+        return self.rng.choice([f'{t}.vb'] * 5 + [f'(~ {t}.vb)'])
+
+    def test(self, left, right, eps):
+        return Kind.test(self, left, right, self.rng.choice([eps, '0', '0.2', '0.5', '3', '6', '10']))
+
+    def distance(self, left, right):
+        return Kind.distance(self, left, right)
+
+
 class Int8Bits(BitString):
     columns, difference = ('bi int8',), '({} # {})::bit(64)'
 
@@ -742,5 +767,5 @@ class Int4Bits(Int8Bits):
         return f'{t}.grp <> 0', f'({t}.bc / {t}.grp)'
 
 
-KINDS = [Float8Array, Float8Array, Float4Array, IntegerArray, NumericArray, Columns, WrittenOut, WrittenOut, Point, Point, Degrees, Places, Places, EarthColumns, Sky, Spoint, Box, Cube, Cube, Geometry, Geometry, Geography, Vector, Halfvec, Sparsevec,
-         BitString, VaryingBits, Int8Bits, Int4Bits]
+KINDS = [Float8Array, Float8Array, Float4Array, IntegerArray, NumericArray, Columns, WrittenOut, WrittenOut, Point, Point, Degrees, Places, Places, EarthColumns, Sky, Spoint, Box, Cube, Cube, Geometry, Geometry, Geography, Vector, Vector, Halfvec, Sparsevec,
+         BitString, VaryingBits, VectorBits, Int8Bits, Int4Bits]
