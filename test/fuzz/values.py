@@ -546,7 +546,7 @@ class Geometry(Kind):
         if self.rng.random() < 0.15:
             return super().test(left, right, eps)
         # PostGIS answers differently for lines on a border by rounding, too.
-        relations = ('Contains', 'Within', 'Covers', 'CoveredBy', 'Touches', 'Overlaps', 'Crosses', 'ContainsProperly') * (self.numbers.style != 'same')
+        relations = ('Contains', 'Within', 'Covers', 'CoveredBy', 'Touches', 'Overlaps', 'Crosses', 'ContainsProperly') * (self.numbers.style not in ('same', 'huge'))
         return self.rng.choice([f'ST_DWithin({left}, {right}, {eps})'] * 3 + [f'{left} && {right}'] * 2 +
                                [f'ST_Intersects({left}, {right})'] * 2 + [f'ST_{name}({left}, {right})' for name in relations])
 
