@@ -100,6 +100,8 @@ class Query(Joins):
 
     def aggregate(self, aliases):
         rng, t = self.rng, self.rng.choice(aliases)
+        if self.schema.zeros and rng.random() < 0.4:
+            return f'sum({t}.s)'
         distance = self.distance() if len(aliases) == 2 else None
         whole = [f'{t}.id', f'{t}.grp', f'{t}.id::bigint * 4611686018427', f'{t}.grp::smallint', f'{t}.id * 100000000',
                  f'({t}.n)::numeric(12, 2)', f'{t}.m', f'10 / {t}.grp']

@@ -103,7 +103,7 @@ class Schema:
         self.odd_share = rng.choice([0, 0, 0, 0.01, 0.05])
         self.null_share = rng.choice([0, 0.02, 0.2])
         self.intervals = Intervals(rng) if rng.random() < 0.4 else None
-        self.zeros = rng.random() < 0.1  # s is mostly -0
+        self.zeros = rng.random() < 0.2  # s is mostly -0
         self.wide = rng.random() < 0.4  # a column so wide that a few rows exceed the least work_mem
         self.tables = [self.table(f't{number}') for number in range(1, rng.choice([2, 3, 3]) + 1)]
 
