@@ -84,9 +84,9 @@ double estimate_pairs(const JoinArguments& arguments, const SideEstimate& left,
   const double unseen = left.columns.count == 1 ? kDefaultNeighbors / right.rows : 1;
   double pairs = left.rows * right.rows;
   if (arguments.metric.on_earth && left.columns.count == 2)
-    return pairs * matching_places(left.samples, right.samples, arguments.eps, same);
+    return pairs * matching_places(left.samples, right.samples, arguments.eps, same).share;
   for (int c = 0; c < left.columns.count; ++c)
-    pairs *= matching_share(left.samples[c], right.samples[c], test, same, fmin(unseen, 1));
+    pairs *= matching_share(left.samples[c], right.samples[c], test, same, fmin(unseen, 1)).share;
   return pairs;
 }
 

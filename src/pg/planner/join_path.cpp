@@ -84,7 +84,7 @@ bool is_join_condition(const RestrictInfo* info, JoinType type, Relids relids,
 /// The share of pairs for which other conditions are evaluated where this one is the engine's. A
 /// value that is made of a NULL may raise an error, and then its row meets all others.
 double share_left(PlannerInfo* root, const RestrictInfo* info, const SimilarityClause& clause) {
-  double share = share_of_pairs(root, info, clause);
+  double share = share_of_pairs(root, info->clause, clause).share;
   for (Expr* const operand : {clause.left, clause.right})
     if (!cannot_raise(root, operand)) share += share_of_nulls(root, operand);
   return share;
@@ -423,8 +423,9 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
   path->custom_paths = list_make2(left, right);
   path->methods = &kPathMethods;
-  const Selectivity share = share_of_pairs(root, info, clause);
-  const Selectivity found = share_of_candidates(root, clause, share);
+  const PairShare pairs = share_of_pairs(root, info->clause, clause);
+  const Selectivity share = pairs.share;
+  const Selectivity found = share_of_candidates(root, clause, pairs).share;
   if (found < 0 && (has_lookups(outer, inner, info) || has_lookups(inner, outer, info))) return;
   const KeysLeft keys = weigh_keys(root, join_path, fmax(found, share), extra->sjinfo);
   const bool asked = list_length(extra->restrictlist) > 1 + keys.conditions ||
@@ -439,7 +440,7 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
       are_first_matches_cheaper(root, &path->path, left, right, extra->restrictlist,
                                 share_of_matches(root, *extra, info, share)))
     return;
-  drop_risky_loops(root, &path->path);
+  drop_risky_loops(root, &path->path, pairs.is_seen ? left->rows * right->rows * share : 0);
   add_path(join, &path->path);
 }
 

@@ -18,6 +18,7 @@ extern "C" {
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
+#include "rewrite/rewriteManip.h"
 #include "utils/acl.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -33,6 +34,8 @@ namespace {
 /// So few pairs are not worth an estimate: PostgreSQL has compared them before a join by the node
 /// has started.
 constexpr double kFewPairs = 1000;
+
+constexpr PairShare kUnknown = {-1, false};  // as PairShare has it
 
 /// The array that a function makes a value of, as cube(ARRAY[x, y]) and ARRAY[x, y]::vector do;
 /// what is passed besides is constant. Any other value as it is.
@@ -141,8 +144,8 @@ bool are_same_column(PlannerInfo* root, const Node* a, const Node* b) {
 }
 
 /// The share of pairs of places, of columns of longitudes and of latitudes, within a straight line
-/// of each other; negative where statistics lack one of the columns.
-double share_of_places(PlannerInfo* root, const List* left, const List* right, double chord) {
+/// of each other; unknown where statistics lack one of the columns.
+PairShare share_of_places(PlannerInfo* root, const List* left, const List* right, double chord) {
   ColumnSample samples[2][2];
   bool same = true;
   for (int i = 0; i < 2; ++i) {
@@ -151,24 +154,24 @@ double share_of_places(PlannerInfo* root, const List* left, const List* right, d
     same = same && are_same_column(root, one, other);
     samples[0][i] = sample_of(root, one);
     samples[1][i] = sample_of(root, other);
-    if (samples[0][i].count == 0 || samples[1][i].count == 0) return -1;
+    if (samples[0][i].count == 0 || samples[1][i].count == 0) return kUnknown;
   }
   return matching_places(samples[0], samples[1], chord, same);
 }
 
-/// The share of pairs within eps by what statistics keep of the parts; negative where they keep
-/// nothing of any. What they do not keep leaves as many pairs as PostgreSQL expects of a
-/// comparison, and no more are left than `unseen`, which is also assumed where no pair is within.
-double kept_share(PlannerInfo* root, const SimilarityClause& clause, double eps, double unseen) {
-  if (is_of_bits(clause.test.by->metric)) return -1;  // statistics keep no bits
+/// Returns the share of pairs within eps by the statistics of the parts; unknown if no part has
+/// any. A part without statistics leaves the share that PostgreSQL expects of a comparison, and
+/// then all parts leave `unseen` at most.
+PairShare kept_share(PlannerInfo* root, const SimilarityClause& clause, double eps, double unseen) {
+  if (is_of_bits(clause.test.by->metric)) return kUnknown;  // statistics keep no bits
   const List *left = parts_of(clause.left), *right = parts_of(clause.right);
   const int parts = list_length(left);
-  if (parts != list_length(right)) return -1;
-  if (parts > 1 && clause.test.by->metric == Metric::kCosine) return -1;
+  if (parts != list_length(right)) return kUnknown;
+  if (parts > 1 && clause.test.by->metric == Metric::kCosine) return kUnknown;
   const NearTest test = {false, make_box_test(clause.test.by->metric, eps)};
   if (clause.test.by->compared == ValueForm::kPlace && parts == 2)
     return share_of_places(root, left, right, eps);
-  double share = 1;
+  PairShare share = {1, true};
   int known = 0;
   ListCell *a, *b;
   forboth(a, left, b, right) {
@@ -181,14 +184,16 @@ double kept_share(PlannerInfo* root, const SimilarityClause& clause, double eps,
     const ColumnSample left_sample = sample(one);
     const ColumnSample right_sample = same ? left_sample : sample(other);
     if (left_sample.count == 0 || right_sample.count == 0) {
-      share *= DEFAULT_INEQ_SEL;
+      share = both(share, {DEFAULT_INEQ_SEL, false});
       continue;
     }
     ++known;
-    share *= matching_share(left_sample, right_sample, test, same, parts == 1 ? unseen : 1);
+    share =
+        both(share, matching_share(left_sample, right_sample, test, same, parts == 1 ? unseen : 1));
   }
-  if (known == 0) return -1;
-  return known < parts ? fmin(share, unseen) : share;
+  if (known == 0) return kUnknown;
+  if (known < parts) share.share = fmin(share.share, unseen);
+  return share;
 }
 
 /// Whether the user's rights alone allow reading the rows of a column's table.
@@ -209,13 +214,13 @@ EpsBand lift_sample(const Dataset& left, const Dataset& right, double eps, std::
   return product_band(sides, eps, dims);
 }
 
-/// The share of pairs within eps among values of both tables; negative when they cannot be read. In
-/// one table rows that lie next to each other are often near each other, so they are not compared.
-double looked_up_share(PlannerInfo* root, const SimilarityClause& clause, double eps,
-                       double unseen) {
+/// Returns the share of pairs within eps among values of both tables; unknown if the user may not
+/// read them. In one table neighbouring rows are often near each other, so they are not compared.
+PairShare looked_up_share(PlannerInfo* root, const SimilarityClause& clause, double eps,
+                          double unseen) {
   const Node *const left = reinterpret_cast<const Node*>(clause.left),
                     *const right = reinterpret_cast<const Node*>(clause.right);
-  if (!is_readable(root, left) || !is_readable(root, right)) return -1;
+  if (!is_readable(root, left) || !is_readable(root, right)) return kUnknown;
   const ValueType& type = *clause.test.type;
   const bool boxes = has_form(type, ValueForm::kBox);
   const ValueForm form = boxes ? ValueForm::kBox : clause.test.by->compared;
@@ -231,10 +236,10 @@ double looked_up_share(PlannerInfo* root, const SimilarityClause& clause, double
   if (boxes) widen_boxes(&left_points, shape.dims);
   const Dataset one = finish_points(&left_points);
   const Dataset other = same && !product ? one : finish_points(&right_points);
-  if (one.rows == 0 || other.rows == 0) return -1;
+  if (one.rows == 0 || other.rows == 0) return kUnknown;
   const EpsBand band =
       product ? lift_sample(one, other, eps, shape.dims) : eps_band(clause.test, eps, shape.dims);
-  if (!band.engine_serves || band.none) return -1;
+  if (!band.engine_serves || band.none) return kUnknown;
   return matching_share(make_sample(one), make_sample(other),
                         {boxes, make_box_test(clause.test.by->metric, band.select)},
                         table_of(root, left) == table_of(root, right), unseen);
@@ -290,13 +295,48 @@ Oid table_of(PlannerInfo* root, const Node* value) {
 
 namespace {
 
+/// True if a condition keeps each row from itself by comparing one column, as a.id < b.id does.
+bool parts_from_itself(PlannerInfo* root, const Expr* condition) {
+  const auto* const comparison = reinterpret_cast<const OpExpr*>(condition);
+  if (!IsA(condition, OpExpr) || list_length(comparison->args) != 2 ||
+      !are_same_column(root, static_cast<Node*>(linitial(comparison->args)),
+                       static_cast<Node*>(lsecond(comparison->args))))
+    return false;
+  const RegProcedure kind = get_oprrest(comparison->opno);
+  return kind == F_SCALARLTSEL || kind == F_SCALARGTSEL || kind == F_NEQSEL;
+}
+
+/// True if both sides are the same value of one table, so that each row is a pair with itself.
+bool meets_itself(PlannerInfo* root, const SimilarityClause& clause, Relids left, Relids right) {
+  int one, other;
+  if (!bms_get_singleton_member(left, &one) || !bms_get_singleton_member(right, &other) ||
+      one >= root->simple_rel_array_size || root->simple_rel_array[one] == nullptr)
+    return false;
+  const RangeTblEntry *const entry = planner_rt_fetch(one, root), *const second =
+                                                                      planner_rt_fetch(other, root);
+  if (entry->rtekind != RTE_RELATION || second->rtekind != RTE_RELATION ||
+      entry->relid != second->relid)
+    return false;
+  Node* const renamed = static_cast<Node*>(copyObjectImpl(clause.right));
+  ChangeVarNodes(renamed, other, one, 0);
+  if (!equal(renamed, clause.left)) return false;
+  ListCell* cell;
+  foreach (cell, root->simple_rel_array[one]->joininfo) {
+    const RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
+    if (bms_is_member(other, info->clause_relids) && parts_from_itself(root, info->clause))
+      return false;
+  }
+  return true;
+}
+
 /// The share of pairs within the radius.
-double share_within(PlannerInfo* root, const SimilarityClause& clause, double eps) {
+PairShare share_within(PlannerInfo* root, const SimilarityClause& clause, double eps) {
   const Relids left = pull_varnos(root, reinterpret_cast<Node*>(clause.left));
   const Relids right = pull_varnos(root, reinterpret_cast<Node*>(clause.right));
   const double left_rows = rows_of(root, left), right_rows = rows_of(root, right);
-  const double unseen = kDefaultNeighbors / fmax(fmax(left_rows, right_rows), kDefaultNeighbors);
-  double share = -1;
+  const double rows = fmax(left_rows, right_rows);
+  const double unseen = kDefaultNeighbors / fmax(rows, kDefaultNeighbors);
+  PairShare share = kUnknown;
   const bool product = is_product(clause.test);
   if ((eps >= 0 || product) && std::isfinite(eps)) {
     // A statement may have thousands of conditions, and keeps what planning allocates to its end.
@@ -306,41 +346,75 @@ double share_within(PlannerInfo* root, const SimilarityClause& clause, double ep
     const EpsBand band = eps_band(clause.test, eps, 1);
     const bool compares_otherwise = band.engine_serves && !band.none && !is_exact(clause.test);
     if (!product) share = kept_share(root, clause, compares_otherwise ? band.select : eps, unseen);
-    if (share < 0 && left_rows * right_rows > kFewPairs)
+    if (share.share < 0 && left_rows * right_rows > kFewPairs)
       share = looked_up_share(root, clause, eps, unseen);
+    if (share.share >= 0 && !product && meets_itself(root, clause, left, right))
+      share.share = fmin(1, share.share + 1 / rows);
     MemoryContextSwitchTo(planner);
     MemoryContextDelete(samples);
   }
-  return share < 0 ? unseen : share;
+  return share.share < 0 ? PairShare{unseen, false} : share;
+}
+
+/// The estimates of one planning. Planning another query meanwhile drops them.
+struct KnownShares {
+  const PlannerInfo* root;
+  List* conditions;  ///< of Expr
+  List* shares;      ///< of PairShare*
+};
+
+KnownShares known = {};
+
+/// MemoryContextCallback::func.
+void forget_shares(void* root) {
+  if (known.root == root) known = {};
+}
+
+/// Returns the estimates of this planning, which last as long as its memory.
+KnownShares* known_shares(PlannerInfo* root) {
+  if (known.root == root) return &known;
+  auto* const callback = static_cast<MemoryContextCallback*>(
+      MemoryContextAlloc(root->planner_cxt, sizeof(MemoryContextCallback)));
+  *callback = {forget_shares, root, nullptr};
+  MemoryContextRegisterResetCallback(root->planner_cxt, callback);
+  known = {root, NIL, NIL};
+  return &known;
 }
 
 }  // namespace
 
-JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause& clause) {
-  const Relids left = pull_varnos(root, reinterpret_cast<Node*>(clause.left));
-  const Relids right = pull_varnos(root, reinterpret_cast<Node*>(clause.right));
-  const double share = share_within(root, clause, known_eps(root, clause, false));
+PairShare share_of_pairs(PlannerInfo* root, const Expr* condition, const SimilarityClause& clause) {
+  KnownShares* kept = known_shares(root);
+  ListCell *expression, *share;
+  forboth(expression, kept->conditions, share, kept->shares) {
+    if (equal(lfirst(expression), condition)) return *static_cast<PairShare*>(lfirst(share));
+  }
+  const PairShare found = share_within(root, clause, known_eps(root, clause, false));
+  kept = known_shares(root);  // a function that computed the radius may have planned queries
+  const MemoryContext caller = MemoryContextSwitchTo(root->planner_cxt);  // GEQO has shorter ones
+  auto* const copy = static_cast<PairShare*>(palloc(sizeof(PairShare)));
+  *copy = found;
+  kept->conditions = lappend(kept->conditions, copyObjectImpl(condition));
+  kept->shares = lappend(kept->shares, copy);
+  MemoryContextSwitchTo(caller);
+  return found;
+}
+
+JoinSelectivities estimate_selectivity(PlannerInfo* root, const Expr* condition,
+                                       const SimilarityClause& clause) {
+  const double share = share_of_pairs(root, condition, clause).share;
+  const Relids compared = pull_varnos(root, reinterpret_cast<Node*>(const_cast<Expr*>(condition)));
   Relids tested;
   JoinSelectivities result = {share, share};
-  if (asks_for_existence(root, bms_union(left, right), &tested))
+  if (asks_for_existence(root, compared, &tested))
     result.outer = fmin(1, share * rows_of(root, tested));
   return result;
 }
 
-Selectivity share_of_pairs(PlannerInfo* root, const RestrictInfo* info,
-                           const SimilarityClause& clause) {
-  // The fields in which PostgreSQL caches its findings about hash clauses are free here.
-  Assert(!OidIsValid(info->hashjoinoperator));
-  Selectivity* const share = &const_cast<RestrictInfo*>(info)->left_bucketsize;
-  if (*share < 0) *share = estimate_selectivity(root, clause).pairs;
-  return *share;
-}
-
-Selectivity share_of_candidates(PlannerInfo* root, const SimilarityClause& clause,
-                                Selectivity share) {
+PairShare share_of_candidates(PlannerInfo* root, const SimilarityClause& clause, PairShare share) {
   if (!has_row_radii(clause)) return share;
   const double eps = known_eps(root, clause, true);
-  return std::isnan(eps) ? -1 : share_within(root, clause, eps);
+  return std::isnan(eps) ? kUnknown : share_within(root, clause, eps);
 }
 
 double share_of_nulls(PlannerInfo* root, Expr* value) {
@@ -368,8 +442,8 @@ bool has_statistics(PlannerInfo* root, const SimilarityClause& clause) {
 void set_selectivities(PlannerInfo* root, RestrictInfo* info, const SimilarityClause& clause) {
   // Beside its haversine q3c_join() has an operator that is there for the estimate.
   if (is_estimated_by_others(info->clause) || tests_haversines(clause.test)) return;
-  const JoinSelectivities estimate = estimate_selectivity(root, clause);
-  info->norm_selec = info->left_bucketsize = estimate.pairs;
+  const JoinSelectivities estimate = estimate_selectivity(root, info->clause, clause);
+  info->norm_selec = estimate.pairs;
   info->outer_selec = estimate.outer;
 }
 

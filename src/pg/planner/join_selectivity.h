@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pg/planner/similarity_clause.h"
+#include "pg/reading/column_sample.h"
 
 namespace gpujoin {
 
@@ -11,18 +12,18 @@ struct JoinSelectivities {
                       ///< that have a match
 };
 
-/// From the statistics of both columns, or where there are none and the join is large from some of
-/// their values. Nothing is read where the radius is unknown.
-JoinSelectivities estimate_selectivity(PlannerInfo* root, const SimilarityClause& clause);
+/// Returns the share of pairs that the node expects of a condition, by the statistics of both
+/// columns. Without statistics, and if the join is large, values of both tables are sampled.
+/// Nothing is read if the radius is unknown. Each condition is estimated once.
+PairShare share_of_pairs(PlannerInfo* root, const Expr* condition, const SimilarityClause& clause);
 
-/// The share of pairs that the node expects of a condition, estimated once for each.
-Selectivity share_of_pairs(PlannerInfo* root, const RestrictInfo* info,
-                           const SimilarityClause& clause);
+/// Returns the selectivities of a condition by share_of_pairs().
+JoinSelectivities estimate_selectivity(PlannerInfo* root, const Expr* condition,
+                                       const SimilarityClause& clause);
 
-/// The share of pairs that an engine finds where rows have radii of their own, `share` where all
-/// have the same; negative where the radii of rows are not known.
-Selectivity share_of_candidates(PlannerInfo* root, const SimilarityClause& clause,
-                                Selectivity share);
+/// Returns the share of pairs that an engine finds where rows have radii of their own, `share`
+/// where all have the same; unknown where the radii of rows are not known.
+PairShare share_of_candidates(PlannerInfo* root, const SimilarityClause& clause, PairShare share);
 
 /// The share of rows in which a column of the value is NULL, as far as statistics know, and no
 /// condition on its table rejects it.

@@ -124,7 +124,8 @@ double doubt_of(PlannerInfo* root, Relids relids) {
 
 /// The share of a relation's rows that a statement that wants the first rows is expected to need.
 double needed_share(const PlannerInfo* root, double rows) {
-  return root->tuple_fraction < 1 ? root->tuple_fraction : fmin(1, root->tuple_fraction / rows);
+  if (root->tuple_fraction < 1) return root->tuple_fraction;
+  return rows > root->tuple_fraction ? root->tuple_fraction / rows : 1;
 }
 
 /// The share of a path's rows of which each sort needs all: 0 where the rows come in the order that
@@ -147,24 +148,25 @@ double sorted_together(PlannerInfo* root, const Path* path) {
   return 1 / fmax(groups, 1);
 }
 
-/// What a loop over all pairs may well cost, where there are `doubt` times as many pairs.
-Cost doubtful_cost(PlannerInfo* root, const Path* path, double doubt) {
+/// Returns what a loop over all pairs may well cost: if there are `doubt` times as many pairs, and
+/// if only `seen` matches are certain.
+Cost doubtful_cost(PlannerInfo* root, const Path* path, double doubt, double seen) {
   const JoinPath& loop = *reinterpret_cast<const JoinPath*>(path);
   const Cost inputs = loop.outerjoinpath->total_cost + loop.innerjoinpath->total_cost;
   const Cost pairs = fmax(0, path->total_cost - inputs);
   const double together = root->tuple_fraction > 0 ? sorted_together(root, path) : 1;
   if (together >= 1) return inputs + pairs * doubt;
   // Where a filter leaves more rows there are more matches, too.
-  const double late = kLateMatches * (needed_share(root, path->rows) + together);
+  const double late = kLateMatches * (needed_share(root, fmin(path->rows, seen)) + together);
   return (inputs * fmin(1, late) + pairs * fmin(doubt, late)) / kRiskForFirstRows;
 }
 
-List* without_risky_loops(PlannerInfo* root, List* paths, double doubt, Cost most) {
+List* without_risky_loops(PlannerInfo* root, List* paths, double doubt, double seen, Cost most) {
   ListCell* cell;
   foreach (cell, paths) {
     const Path* const path = static_cast<const Path*>(lfirst(cell));
     if (compares_all_pairs(path) && PATH_REQ_OUTER(path) == nullptr &&
-        doubtful_cost(root, path, doubt) > most)
+        doubtful_cost(root, path, doubt, seen) > most)
       paths = foreach_delete_current(paths, cell);
   }
   return paths;
@@ -241,12 +243,12 @@ bool look_few_up(const List* lookups, const List* conditions) {
   return false;
 }
 
-void drop_risky_loops(PlannerInfo* root, const Path* node) {
+void drop_risky_loops(PlannerInfo* root, const Path* node, double seen) {
   RelOptInfo* const join = node->parent;
   const double doubt = doubt_of(root, join->relids);
-  join->pathlist = without_risky_loops(root, join->pathlist, doubt, node->total_cost);
+  join->pathlist = without_risky_loops(root, join->pathlist, doubt, seen, node->total_cost);
   join->partial_pathlist =
-      without_risky_loops(root, join->partial_pathlist, doubt, node->total_cost);
+      without_risky_loops(root, join->partial_pathlist, doubt, seen, node->total_cost);
 }
 
 }  // namespace gpujoin

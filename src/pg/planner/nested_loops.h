@@ -6,10 +6,10 @@
 
 namespace gpujoin {
 
-/// Removes the nested loops that compare all pairs from the paths of the relation of `node`, a path
-/// that joins its rows, where PostgreSQL's estimates alone speak for them: see the architecture
-/// page, "Plans that are no traps".
-void drop_risky_loops(PlannerInfo* root, const Path* node);
+/// Removes nested loops that compare all pairs from the paths beside `node` if only PostgreSQL's
+/// estimates speak for them. The architecture page tells why under "Plans that are no traps".
+/// `seen` is the number of pairs that samples let expect, 0 if the number is a guess.
+void drop_risky_loops(PlannerInfo* root, const Path* node, double seen);
 
 /// Whether a loop over the outer rows that looks the condition up in an index of the inner ones
 /// costs less than `node`, if the condition leaves this share of pairs.

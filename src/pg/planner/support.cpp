@@ -90,7 +90,7 @@ bool estimate_within(SupportRequestSelectivity* request) {
                                            request->inputcollid, COERCE_EXPLICIT_CALL));
   SimilarityClause clause;
   if (!match_similarity(call, &clause)) return false;
-  const JoinSelectivities estimate = estimate_selectivity(request->root, clause);
+  const JoinSelectivities estimate = estimate_selectivity(request->root, call, clause);
   request->selectivity = request->jointype == JOIN_INNER ? estimate.pairs : estimate.outer;
   return true;
 }

@@ -25,9 +25,13 @@ constexpr std::uint64_t kMostWork = 1 << 17;
 constexpr std::uint64_t kPairWork = 4;
 
 ColumnSample new_sample(int count, std::uint32_t dims) {
-  return {count, dims, static_cast<double*>(palloc(sizeof(double) * (count * dims + 1))),
+  return {count,
+          dims,
+          static_cast<double*>(palloc(sizeof(double) * (count * dims + 1))),
           static_cast<double*>(palloc(sizeof(double) * (count + 1))),
-          static_cast<int*>(palloc(sizeof(int) * (count + 1)))};
+          static_cast<int*>(palloc(sizeof(int) * (count + 1))),
+          0,
+          0};
 }
 
 /// Sets the values that are points, which settle the number of dimensions; the others are NaN.
@@ -103,6 +107,53 @@ int stride_of(int count) {
   return std::max(stride, 1);
 }
 
+/// Whether the numbers ascend, none of them NaN.
+bool ascend(const double* numbers, int count) {
+  return std::is_sorted(numbers, numbers + count, [](double a, double b) { return !(a >= b); });
+}
+
+/// The share of a histogram's rows between `low` and `high`, spread evenly within each bucket.
+double share_between(const double* bounds, int count, double low, double high) {
+  const auto share_until = [&](double end, const double* bound) {  // the first bound after `end`
+    if (bound == bounds) return 0.0;
+    if (bound == bounds + count) return 1.0;
+    const double part = (end - bound[-1]) / (bound[0] - bound[-1]);
+    return (static_cast<double>(bound - bounds) - 1 + (part > 0 ? part : 0)) / (count - 1);
+  };
+  return share_until(high, std::upper_bound(bounds, bounds + count, high)) -
+         share_until(low, std::lower_bound(bounds, bounds + count, low));
+}
+
+/// The weight of a sample's rows within `reach` of a number.
+double weight_near(const ColumnSample& sample, double number, double reach) {
+  const int commons = sample.count - sample.bounds;
+  double weight = 0, rest = 0;
+  for (int i = 0; i < commons; ++i)
+    if (fabs(sample.values[i] - number) <= reach) weight += sample.weights[i];
+  if (sample.bounds == 0) return weight;
+  for (int i = commons; i < sample.count; ++i) rest += sample.weights[i];
+  const double* const bounds = sample.values + commons;
+  const double low = number - reach, high = number + reach;
+  if (!(high >= bounds[0] && low <= bounds[sample.bounds - 1])) return weight;
+  return weight +
+         rest * fmin(1, share_between(bounds, sample.bounds, low, high) + sample.equal_share);
+}
+
+/// matching_share() of samples of numbers. The bounds of one histogram are a bucket apart, so that
+/// comparing bounds would find no pairs nearer than that.
+PairShare matching_numbers(const ColumnSample& a, const ColumnSample& b, double reach,
+                           double unseen) {
+  double near = 0, all = 0, of_right = 0;
+  for (int i = 0; i < b.count; ++i) of_right += b.weights[i];
+  for (int i = 0; i < a.count; ++i) {
+    near += a.weights[i] * weight_near(b, a.values[i], reach);
+    all += a.weights[i] * of_right;
+  }
+  if (!(all > 0)) return {unseen, false};
+  if (near > 0) return {fmin(near / all, 1), true};
+  return {fmin(0.5 / (static_cast<double>(a.count) * b.count), unseen), false};
+}
+
 }  // namespace
 
 ColumnSample load_sample(Oid type, HeapTuple statistics) {
@@ -116,18 +167,26 @@ ColumnSample load_sample(Oid type, HeapTuple statistics) {
   get_attstatsslot(&histogram, statistics, STATISTIC_KIND_HISTOGRAM, InvalidOid,
                    ATTSTATSSLOT_VALUES);
   const int commons = std::min(common.nvalues, kMost), bounds = std::min(histogram.nvalues, kMost);
-  const auto bound = [&](int i) {
-    return histogram.values[static_cast<std::int64_t>(i) * histogram.nvalues / bounds];
+  const auto bound = [&](int i) {  // the first and the last among them
+    return histogram
+        .values[static_cast<std::int64_t>(i) * (histogram.nvalues - 1) / std::max(bounds - 1, 1)];
   };
   const auto value_at = [&](int i) { return i < commons ? common.values[i] : bound(i - commons); };
   ColumnSample sample = number ? sample_numbers(type, commons + bounds, value_at)
                                : sample_points(*known, commons + bounds, value_at);
-  double rest = 1 - reinterpret_cast<Form_pg_statistic>(GETSTRUCT(statistics))->stanullfrac;
+  const auto* const row = reinterpret_cast<Form_pg_statistic>(GETSTRUCT(statistics));
+  double rest = 1 - row->stanullfrac;
   for (int i = 0; i < common.nvalues; ++i) rest -= common.numbers[i];
   for (int i = 0; i < sample.count; ++i) {
     const bool is_common = i < commons;
     sample.weights[i] = is_common ? common.numbers[i] : fmax(rest, 0) / bounds;
     sample.places[i] = is_common ? -1 : i;  // two rows of the same common value are a pair as well
+  }
+  if (sample.dims == 1 && sample.count > 0 && bounds > 1 &&
+      ascend(sample.values + commons, bounds)) {
+    sample.bounds = bounds;
+    const double others = row->stadistinct - common.nvalues;
+    sample.equal_share = row->stadistinct > 0 ? 1 / fmax(others, 1) : 0;
   }
   free_attstatsslot(&common);
   free_attstatsslot(&histogram);
@@ -147,8 +206,10 @@ ColumnSample make_sample(const Dataset& points) {
   return sample;
 }
 
-double matching_share(const ColumnSample& a, const ColumnSample& b, const NearTest& test,
-                      bool same_rows, double unseen) {
+PairShare matching_share(const ColumnSample& a, const ColumnSample& b, const NearTest& test,
+                         bool same_rows, double unseen) {
+  if (a.dims == 1 && b.dims == 1 && a.bounds + b.bounds > 0 && test.test.metric != Metric::kCosine)
+    return matching_numbers(a, b, test.test.reach, unseen);
   const int stride = stride_of(b.count);
   std::uint64_t work = 0, pairs = 0;
   double near = 0, all = 0;
@@ -167,8 +228,9 @@ double matching_share(const ColumnSample& a, const ColumnSample& b, const NearTe
         near += weight;
     }
   }
-  if (!(all > 0)) return unseen;
-  return near > 0 ? near / all : fmin(0.5 / static_cast<double>(pairs), unseen);
+  if (!(all > 0)) return {unseen, false};
+  if (near > 0) return {near / all, true};
+  return {fmin(0.5 / static_cast<double>(pairs), unseen), false};
 }
 
 namespace {
@@ -186,14 +248,15 @@ double shortening(const ColumnSample& latitudes) {
 
 }  // namespace
 
-double matching_places(const ColumnSample* left, const ColumnSample* right, double chord,
-                       bool same_rows) {
+PairShare matching_places(const ColumnSample* left, const ColumnSample* right, double chord,
+                          bool same_rows) {
   const double degrees = arc_of_chord(chord) / kEarthRadius * (180 / M_PI);
   const double reaches[2] = {degrees / shortening(left[1]), degrees};
-  double share = 1;
+  PairShare share = {1, true};
   for (int i = 0; i < 2; ++i)
-    share *= matching_share(left[i], right[i], {false, make_box_test(Metric::kL2, reaches[i])},
-                            same_rows, 1);
+    share =
+        both(share, matching_share(left[i], right[i],
+                                   {false, make_box_test(Metric::kL2, reaches[i])}, same_rows, 1));
   return share;
 }
 
