@@ -79,7 +79,8 @@ CREATE TABLE others AS SELECT id, ST_SetSRID(g::geometry, CASE id % 4 WHEN 0 THE
   FROM places WHERE kind = 'town';
 SELECT same_rows(format('SELECT l.id, r.id FROM others l JOIN others r ON ST_SRID(l.g::geometry) = %1$s AND ST_SRID(r.g::geometry) = %1$s
   AND ST_DWithin(l.g, r.g, 300)', srid), true, 'SRID ' || srid) FROM unnest('{4269,4258,4267,4326}'::int[]) srid;
-SELECT same_rows('SELECT l.id, r.id FROM others l JOIN others r ON ST_DWithin(l.g, r.g, 300)', NULL, 'two of them are an error');
+SELECT same_rows('SELECT l.id, r.id FROM others l JOIN others r ON l.id % 4 >= 2 AND r.id % 4 >= 2 AND ST_DWithin(l.g, r.g, 300)', NULL,
+  'two of them are an error');
 
 -- Nearest places of each row.
 SELECT same_rows('SELECT l.id, s.* FROM places l CROSS JOIN LATERAL (SELECT r.id, l.g <-> r.g AS d FROM places r WHERE r.kind <> ''corner''

@@ -82,6 +82,7 @@ void prepare_side(JoinNode* node, Side* side, const Bitmapset* shown, Bitmapset*
                         test.by->compared == ValueForm::kPoint;
   side->rebuilt = rebuilds ? column : -1;
   side->odd = {};
+  side->extent_row = kNoRow;
   if (rebuilds) {
     tested = bms_del_member(tested, member_of(column));
     side->odd.values =
@@ -159,9 +160,7 @@ bool change_shape(JoinNode* node, Side* side, ValueShape* shape, std::int64_t ro
     return false;
   }
   const Dataset points = finish_points(&before);
-  for (std::uint64_t i = 0; i < points.rows; ++i)
-    add_odd(node, side, points.ids[i],
-            side->odd.values != nullptr ? node->data.test.type->rebuild(points, i) : 0);
+  for (std::uint64_t i = 0; i < points.rows; ++i) add_odd_point(node, side, points, i, shape->srid);
   forget_points(&before);
   *shape = fresh;
   return true;
@@ -234,7 +233,7 @@ void convert_all(JoinNode* node, Side* side, ValueShape* shape) {
     bool is_null = false;
     Datum value = 0;
     if (!compute_operand(node, side, &value, &is_null))
-      add_odd(node, side, number, 0);
+      add_odd(node, side, number, 0, {});
     else if (!is_null)
       add_row_value(node, side, shape, number, value, slot);
     ResetExprContext(scratch);
@@ -347,14 +346,17 @@ void start_side(JoinNode* node, Side* side) {
 void add_row_value(JoinNode* node, Side* side, ValueShape* shape, std::int64_t row, Datum value,
                    TupleTableSlot* slot) {
   if (has_odd_radius(node, *side, static_cast<std::uint64_t>(row)))
-    return add_odd(node, side, row, value);
+    return add_odd(node, side, row, value, {});
   ExprContext* const scratch = node->css.ss.ps.ps_ExprContext;
   const MemoryContext caller = MemoryContextSwitchTo(scratch->ecxt_per_tuple_memory);
   const ValueProblem problem = add_compared(node, side, shape, row, value);
   const bool added =
       problem == ValueProblem::kNone ||
       (problem != ValueProblem::kNullElement && change_shape(node, side, shape, row, value));
-  if (!added && problem != ValueProblem::kNullElement) add_odd(node, side, row, value);
+  if (!added && problem != ValueProblem::kNullElement) {
+    const ValueExtent extent = extent_of_value(node, value);
+    if (extent.kind != ValueExtent::kEmpty) add_odd(node, side, row, value, extent);
+  }
   if (added) note_radius(side, static_cast<std::uint64_t>(row));
   if (added && side->buffer.scored)
     set_score(&side->buffer,
@@ -369,10 +371,17 @@ void finish_side(JoinNode* node, Side* side, const ValueShape& shape) {
   sort_odd(side);
 }
 
-void add_odd(JoinNode* node, Side* side, std::int64_t row, Datum value) {
+void add_odd_point(JoinNode* node, Side* side, const Dataset& points, std::uint64_t position,
+                   std::int32_t srid) {
+  add_odd(node, side, points.ids[position],
+          side->odd.values != nullptr ? node->data.test.type->rebuild(points, position) : 0,
+          extent_of_point(node, *side, points, position, srid));
+}
+
+void add_odd(JoinNode* node, Side* side, std::int64_t row, Datum value, const ValueExtent& extent) {
   OddRows& odd = side->odd;
   reserve_next(node->rows, &odd.rows, odd.count, &odd.room);
-  odd.rows[odd.count] = {row, odd.count};
+  odd.rows[odd.count] = {row, odd.count, extent};
   ++odd.count;
   if (odd.values == nullptr) return;
   // The store looks for the value where the input's rows have it.
@@ -409,7 +418,7 @@ void begin_run(JoinNode* node, bool keeps) {
   node->top_problem = nullptr;
   node->kept = node->own = {};
   node->ranks = node->by_rank = nullptr;
-  node->ranked = node->compared = false;
+  node->ranked = node->compared = node->tests_srids = false;
   prepare_sides(node);
   MemoryContextSwitchTo(caller);
 }
@@ -426,6 +435,7 @@ void read_inputs(JoinNode* node) {
     node->right.points = node->left.points;
   else
     finish_side(node, &node->right, shape);
+  note_srid(node, shape.srid);
   lift_sides(node);
   report_reading(node, start, shape);
 }

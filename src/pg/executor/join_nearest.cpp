@@ -131,17 +131,29 @@ void rank_unknown(JoinNode* node) {
   }
 }
 
-/// Looks at all right rows. The first k so far are a heap.
-void rank_all(JoinNode* node) {
+/// Looks at all right rows of the left row's SRID, or at those of other ones. The first k so far
+/// are a heap.
+void rank_all(JoinNode* node, bool other_srid) {
   NearestWork* const work = node->nearest;
-  work->count = work->next = 0;
   const std::uint64_t rows = row_count(node->right);
   for (std::uint64_t right = 0; right < rows; ++right) {
     CHECK_FOR_INTERRUPTS();
+    const double gap = gap_between_srids(node, work->left, right);
+    const bool has_distance = gap < INFINITY;
+    if ((gap >= 0) != other_srid || cannot_come(work, gap)) continue;
     if (work->has_boxes && cannot_come(work, least_of(node, right))) continue;
-    if (!is_candidate(node, work->left, right, false)) continue;
-    add_to_heap(work, {measure(node, work->left, right), right});
+    if (!has_distance && node->condition != nullptr) continue;
+    if (!is_candidate(node, work->left, right, !has_distance)) continue;
+    add_to_heap(work, {has_distance ? measure(node, work->left, right) : kUnknown, right});
   }
+}
+
+/// Looks at all right rows, those of other SRIDs last: for most of these the boxes decide.
+void rank_all(JoinNode* node) {
+  NearestWork* const work = node->nearest;
+  work->count = work->next = 0;
+  rank_all(node, false);
+  if (node->tests_srids) rank_all(node, true);
   std::sort_heap(work->ranked, work->ranked + work->count, is_nearer);
 }
 
@@ -168,9 +180,16 @@ bool add_odd(JoinNode* node) {
   if (!work->exact)
     for (std::uint64_t i = 0; i < work->count; ++i)
       work->ranked[i].distance = measure(node, work->left, work->ranked[i].right);
+  std::sort(work->ranked, work->ranked + work->count, is_nearer);
+  const NearestRow* const kth =
+      work->k > 0 && work->count >= work->k ? &work->ranked[work->k - 1] : nullptr;
+  const double most = std::min(
+      work->farthest, kth != nullptr && order_class(kth->distance) == 0 ? kth->distance : INFINITY);
   for (std::uint64_t i = 0; i < work->odd_count; ++i) {
     CHECK_FOR_INTERRUPTS();
     const std::uint64_t right = work->odd[i];
+    const double gap = gap_between_srids(node, work->left, right);
+    if (gap > most) continue;
     if (!is_candidate(node, work->left, right, false)) continue;
     const double distance = measure(node, work->left, right);
     if (distance == kUnknown) return false;
@@ -532,6 +551,7 @@ void read_radius(JoinNode* node) {
   NearestWork* const work = node->nearest;
   const NearestPlan& plan = node->data.nearest;
   work->by_radius = plan.has_radius;
+  work->farthest = INFINITY;
   node->band = {true, plan.has_radius, false, 0, 0};
   if (!plan.has_radius) return;
   double eps = 0;
@@ -539,6 +559,7 @@ void read_radius(JoinNode* node) {
   if (!compute_eps(node, &eps, &is_null) || is_null) return;  // no pair is within
   node->band = band_within(node, plan.radius, eps);
   work->by_radius = node->band.engine_serves;
+  if (work->by_radius && !node->band.none) work->farthest = node->band.select;
 }
 
 /// Sorts the right rows: those that only the operator knows, those without a distance, the others.

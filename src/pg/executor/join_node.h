@@ -54,6 +54,7 @@ struct ScoreRange {
 struct OddRow {
   std::int64_t row;
   std::uint64_t value;  ///< its place in OddRows::values
+  ValueExtent extent;
 };
 
 struct OddRows {
@@ -91,6 +92,8 @@ struct Side {
   PlaneBoxes plane_boxes;  ///< of ValueForm::kMiddle
   Dataset points;          ///< finished; where the service keeps them, without coordinates and ids
   OddRows odd;
+  std::uint64_t extent_row;  ///< whose extent is cached; kNoRow: none is
+  ValueExtent extent;
   LateRows* late;    ///< the table, where the service keeps its points and pairs are wanted
   RowPlaces places;  ///< of its rows in the stores, once all were read
   bool unkept;       ///< each row is a point, and no longer there
@@ -191,6 +194,8 @@ struct JoinNode {
   Side left, right;
   ValueForm form;            ///< what becomes of the compared values
   bool approximate;          ///< some boxes are larger than what operators compare
+  std::int32_t srid;         ///< of rows that are not odd
+  bool tests_srids;          ///< note_srid() found odd rows, whose SRIDs may be others
   bool keeps;                ///< read_kept_inputs() has read the inputs, as far as they were
   PairSelection kept_pairs;  ///< of a table with itself, where `keeps`
   bool finished;             ///< the last row was emitted, and what was read is forgotten
@@ -333,7 +338,11 @@ std::uint64_t fetched_rows(const JoinNode* node);
 void show_tested(JoinNode* node, Side* side, std::uint64_t row);
 
 /// Leaves the row's pairs to the condition.
-void add_odd(JoinNode* node, Side* side, std::int64_t row, Datum value);
+void add_odd(JoinNode* node, Side* side, std::int64_t row, Datum value, const ValueExtent& extent);
+
+/// Likewise of a row that is a point of these.
+void add_odd_point(JoinNode* node, Side* side, const Dataset& points, std::uint64_t position,
+                   std::int32_t srid);
 
 /// Puts the odd rows in order, after some were added.
 void sort_odd(Side* side);
@@ -345,6 +354,27 @@ const OddRow* find_odd(const OddRows& odd, std::uint64_t row);
 /// the service `keeps` their points, or is to.
 void begin_run(JoinNode* node, bool keeps);
 
+// ---- join_extents.cpp
+
+/// Returns the extent of an input's value. Unknown for types without SRIDs.
+ValueExtent extent_of_value(const JoinNode* node, Datum value);
+
+/// Likewise of a row that is one of these points or boxes.
+ValueExtent extent_of_point(const JoinNode* node, const Side& side, const Dataset& points,
+                            std::uint64_t position, std::int32_t srid);
+
+/// Notes the SRID of the rows that are not odd, after both sides are read.
+void note_srid(JoinNode* node, std::int32_t srid);
+
+/// Returns the distance of the boxes of two rows with different SRIDs. INFINITY where one row's
+/// value is NULL or empty, so that no condition holds. -INFINITY where nothing is known, or the
+/// SRIDs are the same.
+double gap_between_srids(JoinNode* node, std::uint64_t left, std::uint64_t right);
+
+/// True if gap_between_srids() exceeds the pair's radius. An index of PostGIS leaves such a pair
+/// out; the condition may raise an error for it.
+bool are_srids_apart(JoinNode* node, std::uint64_t left, std::uint64_t right);
+
 // ---- join_radii.cpp
 
 /// Takes in what the next row of the side adds to the radius. False: it is NULL, and the row's
@@ -353,6 +383,9 @@ bool keep_radius(JoinNode* node, Side* side, TupleTableSlot* slot);
 
 /// Whether the row's radius is one that only the condition can compare with.
 bool has_odd_radius(const JoinNode* node, const Side& side, std::uint64_t row);
+
+/// The radius of a pair, whatever its rows' radii are.
+double pair_radius(const JoinNode* node, std::uint64_t left, std::uint64_t right);
 
 /// Notes that a row with this radius is among those that the engine joins.
 void note_radius(Side* side, std::uint64_t row);

@@ -162,12 +162,15 @@ void set_classes_aside(JoinNode* node) {
   for (std::uint64_t i = 0; i < side.points.rows; ++i) {
     const std::int64_t row = side.points.ids[i];
     if (is_nowhere(side.points, i) || class_of(classes, side.row_radii[row]) < first) continue;
-    add_odd(node, &side, row,
-            side.odd.values != nullptr ? node->data.test.type->rebuild(side.points, i) : 0);
+    add_odd_point(node, &side, side.points, i, node->srid);
     remove_point(side.points, i);
   }
   sort_odd(&side);
   classes.next = classes.count;
+}
+
+double pair_radius(const JoinNode* node, std::uint64_t left, std::uint64_t right) {
+  return radius_of(node->left, left) + radius_of(node->right, right) + node->eps_of_all;
 }
 
 EpsBand widest_band(JoinNode* node, double eps) {
@@ -184,7 +187,7 @@ EpsBand widest_band(JoinNode* node, double eps) {
 Verdict compare_radii(const JoinNode* node, std::uint64_t left, std::uint64_t right,
                       double distance) {
   const double of_left = radius_of(node->left, left), of_right = radius_of(node->right, right);
-  const double eps = of_left + of_right + node->eps_of_all;
+  const double eps = pair_radius(node, left, right);
   const double rounding = rounding_of(node, of_left, of_right);
   const std::uint32_t dims = node->run->report.dims;
   const EpsBand least = eps_band(node->data.test, eps - rounding, dims);

@@ -301,9 +301,16 @@ bool next_of_engine(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
   return true;
 }
 
+/// The next pair of the loop that the condition is asked about.
+bool next_asked_in_loop(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
+  while (next_in_loop(node, left, right))
+    if (!are_srids_apart(node, *left, *right)) return true;
+  return false;
+}
+
 bool next_loop_match(JoinNode* node) {
   std::uint64_t left, right;
-  while (next_pair(node, next_in_loop, &left, &right)) {
+  while (next_pair(node, next_asked_in_loop, &left, &right)) {
     if (is_complete(node, left)) continue;  // since the pair was made
     show_pair(node, left, right);
     if (fulfils(node, left, right, false, true, {node->early, node->late})) {

@@ -87,10 +87,8 @@ bool weigh(JoinNode* node, std::uint64_t right, double least) {
 
 void prepare_boxes(JoinNode* node) {
   NearestWork* const work = node->nearest;
-  work->farthest = INFINITY;
   work->has_boxes = node->left.plane_boxes.count > 0 || node->right.plane_boxes.count > 0;
   if (!work->has_boxes) return;
-  if (work->by_radius && !node->band.none) work->farthest = node->band.select;
   work->by_radius = false;  // the engine's is one of middles
   find_wide(node);
 }
@@ -141,7 +139,8 @@ bool rank_boxes(JoinNode* node, const std::uint32_t* neighbors, const double* di
   }
   for (std::uint64_t i = 0; i < work->odd_count; ++i) {
     CHECK_FOR_INTERRUPTS();
-    if (!weigh(node, work->odd[i], -INFINITY)) return false;
+    const std::uint64_t odd = work->odd[i];
+    if (!weigh(node, odd, gap_between_srids(node, work->left, odd))) return false;
   }
   std::sort_heap(work->ranked, work->ranked + work->count, is_nearer);
   return true;

@@ -5,6 +5,7 @@
 #include "pg/types/geometry_view.h"
 #include "pg/types/plane_box.h"
 #include "pg/types/plane_point.h"
+#include "pg/types/plane_shape.h"
 #include "pg/types/sphere.h"
 #include "pg/types/value_reading.h"
 #include "pg/types/value_types.h"
@@ -19,18 +20,25 @@ bool has_same_srid(ValueShape* shape, const GeometryView& view) {
   return view.srid == shape->srid;
 }
 
-/// Where a point is empty no distance is within anything.
+/// The coordinates of an empty point, which has no distance to anything.
 constexpr double kNowhere[2] = {NAN, NAN};
+
+bool is_empty(const GeometryView& view) { return load<std::uint32_t>(view.body + 4) == 0; }
+
+/// Conditions hold for no pair with an empty value, whatever its SRID.
+bool is_left_out(const ValueShape& shape, const GeometryView& view) {
+  return !shape.as_stored && is_empty(view);
+}
 
 ValueFinding add_geometry_point(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
                                 Datum value) {
   return with_detoasted(value, [&](const struct varlena* detoasted) {
     const GeometryView view = view_geometry(VARDATA_ANY(detoasted));
+    if (is_left_out(*shape, view)) return finding(ValueProblem::kNullElement);
     if (load<std::uint32_t>(view.body) != kPointKind) return finding(ValueProblem::kNotAPoint);
     if (!has_same_srid(shape, view)) return finding(ValueProblem::kOtherSrid);
-    const bool empty = load<std::uint32_t>(view.body + 4) == 0;
     return add_doubles(buffer, shape, id,
-                       empty ? reinterpret_cast<const char*>(kNowhere) : view.body + 8, 2);
+                       is_empty(view) ? reinterpret_cast<const char*>(kNowhere) : view.body + 8, 2);
   });
 }
 
@@ -86,11 +94,12 @@ bool find_boxless(const GeometryView& view, const char* end, BoxlessTuples* tupl
                           bytes <= static_cast<std::uint64_t>(end - body - 8));
 }
 
-/// `data` are the first bytes, up to `end`, of a geometry.
+/// `data` are the first bytes, up to `end`, of a geometry. Conditions compare boxes of any SRID:
+/// where two of them meet, the condition itself decides, or raises its error.
 ValueFinding add_geometry_box(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
                               const char* data, const char* end) {
   const GeometryView view = view_geometry(data);
-  if (!has_same_srid(shape, view)) return finding(ValueProblem::kOtherSrid);
+  if (shape->as_stored && !has_same_srid(shape, view)) return finding(ValueProblem::kOtherSrid);
   if (view.box != nullptr) {
     double low[2], high[2];
     load_box(view.box, 2, 1, low, high);
@@ -159,7 +168,7 @@ ValueFinding add_geometry_middle(PointBuffer* buffer, ValueShape* shape, std::in
                                  const char* data, const char* end) {
   const GeometryView view = view_geometry(data);
   const auto kind = load<std::uint32_t>(view.body), count = load<std::uint32_t>(view.body + 4);
-  if (count == 0) return finding(ValueProblem::kNullElement);
+  if (is_empty(view)) return finding(ValueProblem::kNullElement);
   if (!has_same_srid(shape, view)) return finding(ValueProblem::kOtherSrid);
   if (kind == kPointKind)
     return is_too_far(view.body + 8) ? finding(ValueProblem::kIncomparable, 2)
@@ -174,6 +183,35 @@ ValueFinding add_geometry_middle(PointBuffer* buffer, ValueShape* shape, std::in
   if (found.problem == ValueProblem::kNone)
     note_box(buffer->plane_boxes, static_cast<std::uint64_t>(id), box);
   return found;
+}
+
+/// Returns the box that an index of PostGIS knows the value by.
+ValueExtent geometry_extent(Datum value) {
+  ValueExtent extent = {};
+  with_detoasted(value, [&](const struct varlena* detoasted) {
+    const GeometryView view = view_geometry(VARDATA_ANY(detoasted));
+    const PlaneShape shape = read_plane_shape(detoasted);
+    extent.srid = view.srid;
+    if (view.box != nullptr) {
+      extent.kind = ValueExtent::kBox;
+      load_box(view.box, 2, 1, extent.low, extent.high);
+    } else if (shape.kind == ShapeKind::kStraight) {
+      extent.kind = ValueExtent::kBox;
+      for (int d = 0; d < 2; ++d) {
+        extent.low[d] = shape.box.low[d];
+        extent.high[d] = shape.box.high[d];
+      }
+    } else if (shape.kind == ShapeKind::kEmpty) {
+      extent.kind = ValueExtent::kEmpty;
+    }
+    return finding(ValueProblem::kNone);
+  });
+  return extent;
+}
+
+ValueExtent plane_extent(ValueForm form, const double* numbers, std::int32_t srid) {
+  if (form == ValueForm::kBox) return {};  // boxes of several SRIDs
+  return {ValueExtent::kBox, srid, {numbers[0], numbers[1], 0}, {numbers[0], numbers[1], 0}};
 }
 
 /// A distance beyond the range of single precision is NULL.
@@ -224,8 +262,6 @@ bool is_on_known_spheroid(const GeometryView& view) {
   return view.srid == 4326 || view.srid == 4258 || view.srid == 4269;
 }
 
-constexpr double kNowhereOnEarth[3] = {NAN, NAN, NAN};
-
 using ToPlace = bool (*)(double longitude, double latitude, double* place);
 
 /// The place of a point in degrees. A geography that is empty has no distance to anything; a
@@ -234,15 +270,15 @@ template <ToPlace kToPlace, bool kGeography>
 ValueFinding add_place(PointBuffer* buffer, ValueShape* shape, std::int64_t id, Datum value) {
   return with_detoasted(value, [&](const struct varlena* detoasted) {
     const GeometryView view = view_geometry(VARDATA_ANY(detoasted));
+    const bool empty = is_empty(view);
+    if (kGeography && empty) return finding(ValueProblem::kNullElement);
     if (load<std::uint32_t>(view.body) != kPointKind) return finding(ValueProblem::kNotAPoint);
     if ((kGeography && !is_on_known_spheroid(view)) || !has_same_srid(shape, view))
       return finding(ValueProblem::kOtherSrid);
     const char* const tuple = view.body + 8;
-    double place[3] = {NAN, NAN, NAN};
-    const bool empty = load<std::uint32_t>(view.body + 4) == 0;
-    const bool there =
-        !empty && kToPlace(load<double>(tuple), load<double>(tuple + sizeof(double)), place);
-    if (!there && !(empty && kGeography)) return finding(ValueProblem::kIncomparable, 3);
+    double place[3];
+    if (empty || !kToPlace(load<double>(tuple), load<double>(tuple + sizeof(double)), place))
+      return finding(ValueProblem::kIncomparable, 3);
     return add_doubles(buffer, shape, id, reinterpret_cast<const char*>(place), 3);
   });
 }
@@ -273,44 +309,93 @@ bool tuple_to_sphere(const char* tuple, double* point) {
   return true;
 }
 
-/// Adds a box of metres. One that is longer than an arc of 29 degrees is refused: PostGIS may find
-/// that such a line or polygon touches what lies outside of its box.
-ValueFinding add_surface_box(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
-                             const double* low, const double* high) {
+/// A box of metres about the sphere.
+struct SurfaceBox {
+  double low[3], high[3];
+  bool is_approximate;  ///< it is larger than the one that PostGIS computes
+};
+
+/// Finds the box of a value that is not empty. PostGIS stores a box in space, on a sphere of radius
+/// 1. False for a box that is longer than an arc of 29 degrees: PostGIS may find that such a line
+/// or polygon touches what lies outside of its box.
+bool find_surface_box(const GeometryView& view, const char* end, SurfaceBox* box) {
+  BoxlessTuples tuples;
+  box->is_approximate = view.box == nullptr;
+  if (view.box != nullptr) {
+    load_box(view.box, 3, kBoxRadius, box->low, box->high);
+  } else {
+    if (!find_boxless(view, end, &tuples) || tuples.count > 2) return false;
+    double one[3], other[3], squares = 0;
+    const char* const last = tuples.first + (tuples.count - 1) * view.dims * sizeof(double);
+    if (!tuple_to_sphere(tuples.first, one) || !tuple_to_sphere(last, other)) return false;
+    for (int d = 0; d < 3; ++d) squares += (one[d] - other[d]) * (one[d] - other[d]);
+    // The arc rises above its chord c by r - sqrt(r^2 - c^2 / 4), at most c^2 / 4 r.
+    const double margin = squares / (4 * kBoxRadius) + 1;  // metre, for what was rounded
+    for (int d = 0; d < 3; ++d) {
+      box->low[d] = std::fmin(one[d], other[d]) - margin;
+      box->high[d] = std::fmax(one[d], other[d]) + margin;
+    }
+  }
   for (int d = 0; d < 3; ++d)
-    if (!(high[d] - low[d] <= kBoxRadius / 2)) return finding(ValueProblem::kIncomparable, 3);
-  return add_corners(buffer, shape, id, low, high, 3);
+    if (!(box->high[d] - box->low[d] <= kBoxRadius / 2)) return false;
+  return true;
 }
 
-/// `data` are the first bytes, up to `end`, of a geography. PostGIS stores a box in space, on a
-/// sphere of radius 1.
+/// Whether the value is empty, or consists of one that is.
+bool holds_nothing(const GeometryView& view, const char* end) {
+  BoxlessTuples tuples;
+  return view.box == nullptr && find_boxless(view, end, &tuples) && tuples.count == 0;
+}
+
+/// `data` are the first bytes, up to `end`, of a geography. Boxes on a known spheroid are compared
+/// whatever their SRIDs, as those of geometries are.
 ValueFinding add_geography_box(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
                                const char* data, const char* end) {
   const GeometryView view = view_geometry(data);
-  if (!is_on_known_spheroid(view) || !has_same_srid(shape, view))
-    return finding(ValueProblem::kOtherSrid);
-  double low[3], high[3];
-  if (view.box != nullptr) {
-    load_box(view.box, 3, kBoxRadius, low, high);
-    return add_surface_box(buffer, shape, id, low, high);
+  if (holds_nothing(view, end)) return finding(ValueProblem::kNullElement);
+  if (!is_on_known_spheroid(view)) return finding(ValueProblem::kOtherSrid);
+  SurfaceBox box;
+  if (!find_surface_box(view, end, &box)) return finding(ValueProblem::kIncomparable, 3);
+  shape->has_approximate = shape->has_approximate || box.is_approximate;
+  return add_corners(buffer, shape, id, box.low, box.high, 3);
+}
+
+ValueExtent geography_extent(Datum value) {
+  ValueExtent extent = {};
+  with_detoasted(value, [&](const struct varlena* detoasted) {
+    const GeometryView view = view_geometry(VARDATA_ANY(detoasted));
+    const char* const end = VARDATA_ANY(detoasted) + VARSIZE_ANY_EXHDR(detoasted);
+    SurfaceBox box;
+    extent.srid = view.srid;
+    if (holds_nothing(view, end)) {
+      extent.kind = ValueExtent::kEmpty;
+    } else if (find_surface_box(view, end, &box)) {
+      extent.kind = ValueExtent::kBox;
+      std::copy_n(box.low, 3, extent.low);
+      std::copy_n(box.high, 3, extent.high);
+    }
+    return finding(ValueProblem::kNone);
+  });
+  return extent;
+}
+
+/// A place on the spheroid lies on the sphere where its vertical points.
+ValueExtent surface_extent(ValueForm form, const double* numbers, std::int32_t srid) {
+  constexpr std::int32_t kSeveral = -1;  // of boxes, all of them on known spheroids
+  ValueExtent extent = {ValueExtent::kBox, srid, {}, {}};
+  if (form == ValueForm::kBox) {
+    extent.srid = kSeveral;
+    std::copy_n(numbers, 3, extent.low);
+    std::copy_n(numbers + 3, 3, extent.high);
+    return extent;
   }
-  BoxlessTuples tuples;
-  if (!find_boxless(view, end, &tuples) || tuples.count > 2)
-    return finding(ValueProblem::kIncomparable, 3);
-  if (tuples.count == 0) return add_corners(buffer, shape, id, kNowhereOnEarth, kNowhereOnEarth, 3);
-  double one[3], other[3], squares = 0;
-  const char* const last = tuples.first + (tuples.count - 1) * view.dims * sizeof(double);
-  if (!tuple_to_sphere(tuples.first, one) || !tuple_to_sphere(last, other))
-    return finding(ValueProblem::kIncomparable, 3);
-  for (int d = 0; d < 3; ++d) squares += (one[d] - other[d]) * (one[d] - other[d]);
-  // The arc rises above its chord c by r - sqrt(r^2 - c^2 / 4), at most c^2 / 4 r.
-  const double margin = squares / (4 * kBoxRadius) + 1;  // metre, for what was rounded
-  for (int d = 0; d < 3; ++d) {
-    low[d] = std::fmin(one[d], other[d]) - margin;
-    high[d] = std::fmax(one[d], other[d]) + margin;
-  }
-  shape->has_approximate = true;
-  return add_surface_box(buffer, shape, id, low, high);
+  const double north =
+      form == ValueForm::kSpheroidPlace ? numbers[2] / (1 - kSquaredEccentricity) : numbers[2];
+  const double length =
+      std::sqrt(numbers[0] * numbers[0] + numbers[1] * numbers[1] + north * north);
+  const double place[3] = {numbers[0], numbers[1], north};
+  for (int d = 0; d < 3; ++d) extent.low[d] = extent.high[d] = kBoxRadius * place[d] / length;
+  return extent;
 }
 
 constexpr TestFunction kGeographyTests[] = {
@@ -357,6 +442,8 @@ const ValueType kGeometryType = {.extension = "postgis",
                                          .box = add_head<add_geometry_box, kBoxBytes>,
                                          .middle = add_head<add_geometry_middle, kMiddleBytes>,
                                          .place = add_geometry_place},
+                                 .extent = geometry_extent,
+                                 .added_extent = plane_extent,
                                  .fixed_numbers = 4,
                                  .casts_to_box = true,
                                  .tests = kTests,
@@ -369,6 +456,8 @@ const ValueType kGeographyType = {.extension = "postgis",
                                   .add = {.box = add_head<add_geography_box, kBoxBytes>,
                                           .place = add_place<to_sphere, true>,
                                           .spheroid_place = add_place<to_spheroid, true>},
+                                  .extent = geography_extent,
+                                  .added_extent = surface_extent,
                                   .fixed_numbers = 6,
                                   .tests = kGeographyTests,
                                   .test_count = lengthof(kGeographyTests),

@@ -51,6 +51,14 @@ struct ValueShape {
   bool has_approximate;  ///< some boxes are
 };
 
+/// The box of a value in the space of its type's index, and its SRID.
+struct ValueExtent {
+  enum Kind { kUnknown, kEmpty, kBox };
+  Kind kind;
+  std::int32_t srid;
+  double low[3], high[3];
+};
+
 /// Adds a value to the buffer, or nothing where there is a problem. The buffer's dims follow the
 /// shape's.
 using AddValue = ValueFinding (*)(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
@@ -132,6 +140,12 @@ struct ValueType {
   /// The value that a point of form kPoint was made from, bit for bit, in the current memory
   /// context; or null.
   Datum (*rebuild)(const Dataset& points, std::uint64_t position) = nullptr;
+  /// Returns the extent of a value. Null for types without coordinate systems. A type that has it
+  /// raises an error for two values of different SRIDs, and accepts no pair with an empty value.
+  ValueExtent (*extent)(Datum value) = nullptr;
+  /// Likewise of a value that was added to a dataset in this form, for all forms that refuse values
+  /// of another SRID.
+  ValueExtent (*added_extent)(ValueForm form, const double* numbers, std::int32_t srid) = nullptr;
   std::uint32_t fixed_numbers;   ///< that a value becomes; 0: it depends on its length
   std::uint32_t head_bytes = 0;  ///< of a value, before its coordinates
   std::uint32_t coordinate_bytes = 0;
