@@ -14,9 +14,9 @@ namespace gpujoin {
 /// Calls run(). Returns false if it raises an error that `drops` accepts; the error is dropped. Any
 /// other error is raised again. Frames below must have no destructors.
 ///
-/// Nothing is rolled back, so what runs must hold nothing when it raises such an error: no pin, no
-/// lock, no open relation, no reference to a cache. can_drop_errors() says of which expressions
-/// that is known. The caller's memory context and resource owner are current again.
+/// Nothing is rolled back. So run() must hold nothing when it raises such an error: no pin, lock,
+/// open relation, or reference to a cache. can_drop_errors() accepts only such expressions. The
+/// caller's memory context and resource owner are current again.
 template <class Run>
 bool try_run(bool (*drops)(int code), const Run& run) {
   const MemoryContext caller = CurrentMemoryContext;

@@ -1,6 +1,6 @@
 // Operands that the node computes itself, and what becomes of the errors that they raise.
-#include "pg/errors.h"
 #include "pg/executor/join_node.h"
+#include "pg/trap.h"
 
 extern "C" {
 #include "executor/executor.h"
@@ -91,20 +91,12 @@ bool compute_operand(JoinNode* node, Side* side, Datum* value, bool* is_null) {
   }
   const bool rolls_back = side->trap == ErrorTrap::kSubtransaction;
   if (rolls_back && node->operand_resources == nullptr) return false;
-  const MemoryContext caller = CurrentMemoryContext;
   const ResourceOwner owner = CurrentResourceOwner;
-  volatile bool computed = true;
   if (rolls_back) CurrentResourceOwner = node->operand_resources;
-  PG_TRY();
-  { *value = ExecEvalExprSwitchContext(side->operand, scratch, is_null); }
-  PG_CATCH();
-  {
-    if (rolls_back ? is_about_server(geterrcode()) : !is_about_value(geterrcode())) PG_RE_THROW();
-    MemoryContextSwitchTo(caller);
-    FlushErrorState();
-    computed = false;
-  }
-  PG_END_TRY();
+  bool (*const drops)(int code) =
+      rolls_back ? +[](int code) { return !is_about_server(code); } : is_about_value;
+  const bool computed =
+      try_run(drops, [&] { *value = ExecEvalExprSwitchContext(side->operand, scratch, is_null); });
   CurrentResourceOwner = owner;
   if (rolls_back && !computed) {
     close_subtransaction(node, RollbackAndReleaseCurrentSubTransaction);

@@ -1,8 +1,8 @@
 // What the engine is told of an aggregate: columns of numbers of the points' rows, and what to do
 // with them. Values that raise errors, or are special, are noted; pairs that meet them will be
 // asked for.
-#include "pg/errors.h"
 #include "pg/executor/join_sums.h"
+#include "pg/trap.h"
 #include "pg/types/number_datum.h"
 
 extern "C" {
@@ -122,20 +122,8 @@ bool read_leaf(const Sum& sum, int leaf, ExprContext* expressions, double* into)
 /// about the row's values: whoever asks for the row's pairs will meet it.
 template <class Read>
 bool try_to_read(const Read& read) {
-  const MemoryContext caller = CurrentMemoryContext;
-  const ResourceOwner owner = CurrentResourceOwner;
-  volatile bool taken = false;
-  PG_TRY();
-  { taken = read(); }
-  PG_CATCH();
-  {
-    if (!is_about_value(geterrcode())) PG_RE_THROW();
-    MemoryContextSwitchTo(caller);
-    FlushErrorState();
-  }
-  PG_END_TRY();
-  CurrentResourceOwner = owner;
-  return taken;
+  bool taken = false;
+  return try_run(is_about_value, [&] { taken = read(); }) && taken;
 }
 
 /// Some consecutive points of a side: all, or those of a chunk in a file.

@@ -1,9 +1,9 @@
 // The planner support function of the join functions and of distances. Being called while a query
 // is planned, it is also what loads this library before the planner first asks for paths.
-#include "pg/errors.h"
 #include "pg/planner/function_estimate.h"
 #include "pg/planner/join_selectivity.h"
 #include "pg/planner/safe_expression.h"
+#include "pg/trap.h"
 
 extern "C" {
 #include "catalog/pg_type.h"
@@ -40,19 +40,8 @@ int known_values(PlannerInfo* root, const FuncExpr* call, NullableDatum* values,
 /// nothing has to be undone.
 bool try_arguments(const JoinFunction* function, Node* call, const NullableDatum* values,
                    JoinArguments* arguments) {
-  const MemoryContext caller = CurrentMemoryContext;
-  volatile bool valid = true;
-  PG_TRY();
-  { *arguments = read_arguments(function, call, values); }
-  PG_CATCH();
-  {
-    if (is_about_server(geterrcode())) PG_RE_THROW();
-    MemoryContextSwitchTo(caller);
-    FlushErrorState();
-    valid = false;
-  }
-  PG_END_TRY();
-  return valid;
+  return try_run([](int code) { return !is_about_server(code); },
+                 [&] { *arguments = read_arguments(function, call, values); });
 }
 
 /// False when the tables are not known, or the call would raise an error.

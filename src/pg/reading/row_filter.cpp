@@ -1,6 +1,6 @@
 #include "pg/reading/row_filter.h"
 
-#include "pg/errors.h"
+#include "pg/trap.h"
 
 extern "C" {
 #include "executor/executor.h"
@@ -69,19 +69,10 @@ RowFilter* start_filter(const ScanFilter& filter, bool traps) {
 bool passes(RowFilter* filter, TupleTableSlot* slot, bool* raised) {
   if (filter == nullptr) return true;
   if (!filter->traps) return evaluate(filter, slot);
-  const MemoryContext caller = CurrentMemoryContext;
-  volatile bool wanted = false;
-  PG_TRY();
-  { wanted = evaluate(filter, slot); }
-  PG_CATCH();
-  {
-    if (!is_about_value(geterrcode())) PG_RE_THROW();
-    MemoryContextSwitchTo(caller);
-    FlushErrorState();
-    *raised = true;
-  }
-  PG_END_TRY();
-  return wanted;
+  bool wanted = false;
+  if (try_run(is_about_value, [&] { wanted = evaluate(filter, slot); })) return wanted;
+  *raised = true;
+  return false;
 }
 
 }  // namespace gpujoin
