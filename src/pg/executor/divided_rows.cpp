@@ -10,7 +10,7 @@ namespace gpujoin {
 namespace {
 
 /// Where a group's first row is.
-std::uint64_t begin_of(const RowGroups& groups, std::uint64_t group) {
+std::uint64_t begin_of(const GroupEnds& groups, std::uint64_t group) {
   return group == 0 ? 0 : groups.ends[group - 1];
 }
 
@@ -50,7 +50,7 @@ std::uint64_t held_bytes(const DividedRows& rows) {
 }
 
 Dataset next_groups(DividedRows* rows, PointBuffer* buffer, std::uint64_t limit) {
-  const RowGroups& groups = rows->groups;
+  const GroupEnds& groups = rows->groups;
   forget_groups(rows);
   if (rows->next == groups.count) return {};
   const bool scored = has_scores(rows->all);

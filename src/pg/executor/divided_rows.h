@@ -14,7 +14,7 @@ namespace gpujoin {
 /// Zeroed, there are none.
 struct DividedRows {
   Dataset all;         ///< in the file or in memory
-  RowGroups groups;    ///< of all
+  GroupEnds groups;    ///< of all
   std::uint64_t next;  ///< the first group that has not come yet
   std::uint64_t end;   ///< of all in the file
   PointBuffer some;    ///< the rows of the groups at hand

@@ -232,7 +232,7 @@ bool can_sort(const SideColumns& columns) {
 
 /// Forgets the rows and reads them anew, sorted by the value that divides them.
 Dataset read_sorted(const SideColumns& columns, PointBuffer* points, ValueShape* shape,
-                    RowGroups* groups, SpillFile* file) {
+                    GroupEnds* groups, SpillFile* file) {
   const MemoryContext context = points->context;
   const std::uint64_t limit = points->limit;
   const ScalarType scalar = points->scalar;
@@ -251,7 +251,7 @@ Dataset read_sorted(const SideColumns& columns, PointBuffer* points, ValueShape*
 }  // namespace
 
 Dataset read_points(const SideColumns& columns, PointBuffer* points, ValueShape* shape,
-                    RowGroups* groups, SpillFile* sorted) {
+                    GroupEnds* groups, SpillFile* sorted) {
   RowCollector rows = start_collecting(&columns, points);
   bool is_full = false;
   if (divides(columns) && can_sort(columns)) rows.is_full = &is_full;

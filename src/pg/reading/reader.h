@@ -22,6 +22,6 @@ bool has_rows_here(const SideColumns& columns, const List* tables);
 /// have an order, all rows are read again, sorted by that value, without keys and with their
 /// groups: `points` may then have the file `sorted`.
 Dataset read_points(const SideColumns& columns, PointBuffer* points, ValueShape* shape,
-                    RowGroups* groups, SpillFile* sorted);
+                    GroupEnds* groups, SpillFile* sorted);
 
 }  // namespace gpujoin

@@ -186,7 +186,7 @@ void start_dividing(RowCollector* rows) {
 }
 
 void note_group(RowCollector* rows, NullableDatum partition) {
-  RowGroups* const groups = rows->groups;
+  GroupEnds* const groups = rows->groups;
   if (rows->runs->begins(partition)) {
     reserve_next(rows->points->context, &groups->ends, groups->count, &groups->room);
     ++groups->count;
@@ -275,7 +275,7 @@ Oid asked_type(const SideColumns& columns, Oid type) {
   return reads_as_box(columns) ? BOXOID : type_read(type);
 }
 
-RowCollector start_collecting(const SideColumns* columns, PointBuffer* points, RowGroups* groups) {
+RowCollector start_collecting(const SideColumns* columns, PointBuffer* points, GroupEnds* groups) {
   RowCollector rows = {columns, points, {}, form_of(*columns)};
   rows.groups = groups;
   rows.shape.as_stored = true;

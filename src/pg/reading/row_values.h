@@ -8,8 +8,8 @@
 
 namespace gpujoin {
 
-/// Where rows that are sorted by the value that divides them have another one.
-struct RowGroups {
+/// The groups of rows that are sorted by the value that divides them.
+struct GroupEnds {
   std::uint32_t* ends;  ///< [count] ascending: the row after each group's last
   std::uint64_t count, room;
 };
@@ -26,7 +26,7 @@ struct RowCollector {
   bool* is_full = nullptr;  ///< set where rows that values divide do not fit in memory; likewise
   ValueRanks* ranks = nullptr;      ///< numbers of the values that divide rows; null: none do
   ValueRuns* runs = nullptr;        ///< or, of rows that are sorted by these,
-  RowGroups* groups = nullptr;      ///< their groups
+  GroupEnds* groups = nullptr;      ///< their groups
   MemoryContext scratch = nullptr;  ///< for them
   double* partitions = nullptr;  ///< [partition_room] where values divide them: each row's number
   std::uint64_t partition_room = 0;
@@ -39,7 +39,7 @@ Oid asked_type(const SideColumns& columns, Oid type);
 /// Begins to collect rows of a relation, of values as they are stored. `groups`: rows come sorted
 /// by the value that divides them, and these are noted; else null.
 RowCollector start_collecting(const SideColumns* columns, PointBuffer* points,
-                              RowGroups* groups = nullptr);
+                              GroupEnds* groups = nullptr);
 
 /// Forgets the values that divide rows.
 void end_dividing(RowCollector* rows);
