@@ -80,7 +80,7 @@ KINDS += [
     LargeKind('geometry', lambda t, x, y: f'ST_MakePoint({x}, {y})',
               ["ST_MakePoint('Infinity', 0)", 'ST_MakeEnvelope(-1000, -1000, 2000, 2000)', "'POINT EMPTY'", 'ST_MakePoint(1e9, 1)'],
               ['ST_DWithin({}, {}, {e})'] * 2 + ['{} && {}', 'ST_Intersects({}, {})'], True, needs='postgis'),
-    LargeKind('geometry', lambda t, x, y: f'ST_MakePoint({x}, {y})', ["'POINT EMPTY'"], NEAR_SHAPES, True, needs='postgis', second=POLYGONS),
+    LargeKind('geometry', lambda t, x, y: f'ST_MakePoint({x}, {y})', ["'POINT EMPTY'"], NEAR_SHAPES, True, sizes=(4000, 12000, 20000), needs='postgis', second=POLYGONS),
     LargeKind('geometry', lambda t, x, y: f'ST_Buffer(ST_MakePoint({x}, {y}), 0.7, 2)',
               ["ST_MakeEnvelope(-1000, -1000, 2000, 2000)", "'POLYGON EMPTY'"], ['ST_Intersects({}, {})', '{} && {}'], True, needs='postgis')]
 
