@@ -75,6 +75,18 @@ INSERT INTO cases SELECT query || ending, true FROM (VALUES
   ('SELECT a.id, b.id FROM vectors a JOIN vectors b ON gpu_vector(a.t) <-> gpu_vector(b.t) <= 0.001 AND a.id < b.id'),
   ('SELECT a.id, b.id FROM fresh a JOIN fresh b ON point(a.x, a.y) <-> point(b.x, b.y) < 0.0001 AND a.id < b.id')) q(query),
   unnest('{" LIMIT 1"," ORDER BY a.id LIMIT 10"}'::text[]) ending;
+-- In many dimensions all pairs are compared: a merge join that compares few of them is faster, a loop over values out of
+-- line never.
+CREATE TABLE long AS SELECT i AS id, 'n' || i AS name, i % 100 AS kind, v FROM generate_series(1, 3000) i,
+  LATERAL (SELECT array_agg(random()::float4) AS v FROM generate_series(1, 128) k WHERE i > 0) r;
+CREATE TABLE longer AS SELECT i AS id, v FROM generate_series(1, 100) i,
+  LATERAL (SELECT array_agg(random()) AS v FROM generate_series(1, 1000) k WHERE i > 0) r;
+ANALYZE long, longer;
+INSERT INTO cases VALUES
+  ('SELECT a.id, b.id FROM long a JOIN long b ON lower(a.name) = lower(b.name) AND a.v <-> b.v <= 3', false),
+  ('SELECT a.id, b.id FROM long a JOIN long b ON a.kind = b.kind AND a.v <-> b.v <= 3', true),
+  ('SELECT a.id, b.id FROM long a JOIN long b ON a.v <-> b.v <= 3', true),
+  ('SELECT a.id, b.id FROM longer a JOIN longer b ON a.v <-> b.v <= 3', true);
 SELECT is(has_node(query), node, query || CASE WHEN node THEN ': by the node' ELSE ': not by the node' END) FROM cases;
 
 -- Rows are estimated within a factor of ten, with statistics and, for points, without.

@@ -59,6 +59,21 @@ double coordinates_of(PlannerInfo* root, const Expr* value, const ValueType& typ
                   : fmax(1, (stored_width(root, node) - type.head_bytes) / type.coordinate_bytes);
 }
 
+/// Returns how many rows an engine compares with a row: all rows in many dimensions, and all rows
+/// of bits. In two dimensions these are the `near` rows of its neighbourhood.
+double compared_rows(const ValueType& type, double dims, double near, double rows) {
+  return is_of_bits(type) ? rows : fmin(rows, pow(3, fmin(dims, 64) - 2) * near);
+}
+
+/// Returns what a comparison costs, in operators. Measured on two cores: a twentieth of a
+/// nanosecond for each dimension, where an operator is worth 44. PostgreSQL's own comparisons take
+/// longer in many dimensions, too, which it does not price. So beyond 80 dimensions the price stays
+/// in proportion to theirs: a hundredth of the time at 128 dimensions, less where values are
+/// toasted.
+double comparing_operators(double dims) {
+  return kCandidateOperators * fmin(fmax(1, dims / 32), 2.5);
+}
+
 double bytes_of(PlannerInfo* root, const Path* input, const Expr* value,
                 const SimilarityTest& test) {
   const std::uint64_t bytes = scalar_bytes(scalar_of(*test.type, test.by->compared));
@@ -90,6 +105,28 @@ bool has_memory(PlannerInfo* root, const Path* left, const Path* right,
   *of_values = cost_of_value(root, left, clause.left) + cost_of_value(root, right, clause.right) +
                (fits ? 0 : cost_of_file(kPasses * bytes));
   return fits || limit >= kLeastMemory;
+}
+
+Selectivity compared_share(PlannerInfo* root, const Path* right, const SimilarityClause& clause,
+                           Selectivity share) {
+  if (tests_boxes(clause.test)) return share;
+  const ValueType& type = *clause.test.type;
+  const double dims = coordinates_of(root, clause.left, type);
+  const double rows = fmax(right->rows, 1);
+  return fmax(share, compared_rows(type, dims, share * rows, rows) / rows);
+}
+
+Cost comparing_cost(PlannerInfo* root, const SimilarityClause& clause, double pairs) {
+  return cpu_operator_cost * pairs *
+         comparing_operators(coordinates_of(root, clause.left, *clause.test.type));
+}
+
+Cost detoasting_cost(PlannerInfo* root, const Path* input, const Expr* value) {
+  const Node* const node = reinterpret_cast<const Node*>(value);
+  const Oid table = table_of(root, node);
+  if (!OidIsValid(table)) return 0;
+  const RelOptInfo* const rel = find_base_rel(root, reinterpret_cast<const Var*>(value)->varno);
+  return cost_of_file(input->rows * toasted_width(rel, table));
 }
 
 void set_join_cost(PlannerInfo* root, Path* path, const Path* left, const Path* right,
@@ -168,10 +205,8 @@ bool set_nearest_cost(PlannerInfo* root, PlannerInfo* subroot, const SimilarityC
     return false;
   const double dims = plane ? 2 : coordinates_of(subroot, value, *distance.test.type);
   const double found = fmin(cost.k / fmax(cost.share, 1e-9), right->rows);
-  // In many dimensions all points are compared, and so are all rows of bits.
-  const double compared = is_of_bits(*distance.test.type)
-                              ? right->rows
-                              : fmin(right->rows, pow(3, fmin(dims, 64)) * (kLeafRows + found));
+  const double compared =
+      compared_rows(*distance.test.type, dims, 9 * (kLeafRows + found), right->rows);
   const QualCost filter =
       cost_of_columns(root, reinterpret_cast<Node*>(const_cast<List*>(cost.conditions)));
   const QualCost measuring = cost_of_columns(root, reinterpret_cast<Node*>(distance.condition));
@@ -181,8 +216,8 @@ bool set_nearest_cost(PlannerInfo* root, PlannerInfo* subroot, const SimilarityC
   const bool measures = !is_exact(distance.test) || cost.conditions != NIL;
   const double measured = plane ? found + 2 : 1;
   const double of_rows = kStartOperators + kRowOperators * (left->rows + right->rows);
-  const double of_search = kSearchOperators + kPairOperators * found +
-                           kCandidateOperators * compared * fmax(1, dims / 8);
+  const double of_search =
+      kSearchOperators + kPairOperators * found + comparing_operators(dims) * compared;
   path->rows = path->parent->rows;
   path->startup_cost += left->total_cost + right->total_cost + cpu_operator_cost * of_rows +
                         cost_of_value(root, left, distance.left) +

@@ -14,6 +14,17 @@ inline constexpr double kStartOperators = 16000;
 bool has_memory(PlannerInfo* root, const Path* left, const Path* right,
                 const SimilarityClause& clause, Cost* of_values);
 
+/// Returns the share of pairs that an engine compares to find `share` of all pairs. It rises with
+/// the dimensions.
+Selectivity compared_share(PlannerInfo* root, const Path* right, const SimilarityClause& clause,
+                           Selectivity share);
+
+/// Returns the cost of an engine's comparing `pairs`.
+Cost comparing_cost(PlannerInfo* root, const SimilarityClause& clause, double pairs);
+
+/// Returns what reading the values of all rows costs that lie out of line.
+Cost detoasting_cost(PlannerInfo* root, const Path* input, const Expr* value);
+
 /// Sets rows and costs of a path that joins `left` and `right` by conditions of which one is the
 /// engine's and leaves a share of all pairs; `asked`: conditions are evaluated for each pair of
 /// that share.

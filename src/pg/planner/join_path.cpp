@@ -355,29 +355,33 @@ struct KeysLeft {
   Cost cost;
 };
 
-/// Decides whether the path has keys: where the distance alone leaves so many pairs that asking
-/// them takes longer than reading the keys of all rows.
-KeysLeft weigh_keys(PlannerInfo* root, JoinPath* path, Selectivity share, SpecialJoinInfo* join) {
+/// Decides whether the path has keys. They pay if the distance alone leaves more pairs than rows.
+/// They also pay if the engine compares more pairs than rows and keys leave few of these pairs. An
+/// engine compares faster without keys.
+KeysLeft weigh_keys(PlannerInfo* root, JoinPath* path, Selectivity share, Selectivity compared,
+                    SpecialJoinInfo* join) {
   constexpr double kPairsPerRow = 2;
   constexpr double kKeyOperators = 20;  // for each row
+  constexpr double kFewCompared = 0.125;
   KeysLeft left = {0, 1, 0};
   const Path* const outer = static_cast<Path*>(linitial(path->custom.custom_paths));
   const Path* const inner = static_cast<Path*>(lsecond(path->custom.custom_paths));
-  const double rows = outer->rows + inner->rows;
-  path->has_keys =
-      !tests_boxes(path->clause.test) && path->clause.test.by->compared == ValueForm::kPoint &&
-      list_length(path->conditions) > 1 && outer->rows * inner->rows * share > kPairsPerRow * rows;
+  const double rows = outer->rows + inner->rows, pairs = outer->rows * inner->rows;
+  path->has_keys = !tests_boxes(path->clause.test) &&
+                   path->clause.test.by->compared == ValueForm::kPoint &&
+                   list_length(path->conditions) > 1 && pairs * compared > kPairsPerRow * rows;
   const List* const keys = keys_of(root, *path);
-  path->has_keys = keys != NIL;
-  if (keys == NIL) return left;
-  left.cost = cpu_operator_cost * kKeyOperators * rows * list_length(keys);
   ListCell* cell;
-  foreach (cell, path->conditions) {
+  foreach (cell, keys != NIL ? path->conditions : NIL) {
     RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
     if (!is_of_key(keys, info->clause)) continue;
     ++left.conditions;
     left.share *= clause_selectivity(root, reinterpret_cast<Node*>(info), 0, JOIN_INNER, join);
   }
+  path->has_keys =
+      keys != NIL && (pairs * share > kPairsPerRow * rows || left.share <= kFewCompared);
+  if (!path->has_keys) return {0, 1, 0};
+  left.cost = cpu_operator_cost * kKeyOperators * rows * list_length(keys);
   return left;
 }
 
@@ -427,11 +431,16 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   const Selectivity share = pairs.share;
   const Selectivity found = share_of_candidates(root, clause, pairs).share;
   if (found < 0 && (has_lookups(outer, inner, info) || has_lookups(inner, outer, info))) return;
-  const KeysLeft keys = weigh_keys(root, join_path, fmax(found, share), extra->sjinfo);
+  const Selectivity compared = compared_share(root, right, clause, fmax(found, share));
+  const KeysLeft keys = weigh_keys(root, join_path, fmax(found, share), compared, extra->sjinfo);
   const bool asked = list_length(extra->restrictlist) > 1 + keys.conditions ||
                      (tests_boxes(clause.test) && !is_exact(clause.test));
+  const Cost detoasting =
+      detoasting_cost(root, left, clause.left) + detoasting_cost(root, right, clause.right);
+  const double in_vain = left->rows * right->rows * keys.share * (compared - fmax(found, share));
+  of_values += keys.cost + detoasting + comparing_cost(root, clause, in_vain);
   set_join_cost(root, &path->path, left, right, fmax(found, share) * keys.share, type,
-                extra->restrictlist, asked, of_values + keys.cost);
+                extra->restrictlist, asked, of_values);
   add_disabled_nodes(&path->path, {left, right});
   if (are_lookups_cheaper(root, &path->path, outer, inner, info, share) ||
       (type == JOIN_INNER && are_lookups_cheaper(root, &path->path, inner, outer, info, share)))
@@ -440,7 +449,8 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
       are_first_matches_cheaper(root, &path->path, left, right, extra->restrictlist,
                                 share_of_matches(root, *extra, info, share)))
     return;
-  drop_risky_loops(root, &path->path, pairs.is_seen ? left->rows * right->rows * share : 0);
+  drop_risky_loops(root, &path->path, pairs.is_seen ? left->rows * right->rows * share : 0,
+                   path->path.total_cost - detoasting);
   add_path(join, &path->path);
 }
 

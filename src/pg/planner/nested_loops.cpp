@@ -243,12 +243,11 @@ bool look_few_up(const List* lookups, const List* conditions) {
   return false;
 }
 
-void drop_risky_loops(PlannerInfo* root, const Path* node, double seen) {
+void drop_risky_loops(PlannerInfo* root, const Path* node, double seen, Cost cost) {
   RelOptInfo* const join = node->parent;
   const double doubt = doubt_of(root, join->relids);
-  join->pathlist = without_risky_loops(root, join->pathlist, doubt, seen, node->total_cost);
-  join->partial_pathlist =
-      without_risky_loops(root, join->partial_pathlist, doubt, seen, node->total_cost);
+  join->pathlist = without_risky_loops(root, join->pathlist, doubt, seen, cost);
+  join->partial_pathlist = without_risky_loops(root, join->partial_pathlist, doubt, seen, cost);
 }
 
 }  // namespace gpujoin

@@ -8,8 +8,9 @@ namespace gpujoin {
 
 /// Removes nested loops that compare all pairs from the paths beside `node` if only PostgreSQL's
 /// estimates speak for them. The architecture page tells why under "Plans that are no traps".
-/// `seen` is the number of pairs that samples let expect, 0 if the number is a guess.
-void drop_risky_loops(PlannerInfo* root, const Path* node, double seen);
+/// `seen` is the number of pairs that samples let expect, 0 if the number is a guess. `cost` is the
+/// node's, without what such a loop pays many times and PostgreSQL does not price.
+void drop_risky_loops(PlannerInfo* root, const Path* node, double seen, Cost cost);
 
 /// Whether a loop over the outer rows that looks the condition up in an index of the inner ones
 /// costs less than `node`, if the condition leaves this share of pairs.
