@@ -97,29 +97,48 @@ struct TableReceiver {
 };
 
 ExecutorRun_hook_type previous_run = nullptr;
-object_access_hook_type previous_access = nullptr;
-bool awaits_table = false;  // the next relation that is created is the one to be filled
-Oid table = InvalidOid;     // which it was
+
+/// The table that a receiver of PostgreSQL's makes.
+struct NewTable {
+  Oid table;                         ///< the first relation that is created; others belong to it
+  object_access_hook_type previous;  ///< may be null
+};
+
+NewTable* awaited = nullptr;  // while a receiver starts
 
 TableReceiver* from_receiver(DestReceiver* receiver) {
   return reinterpret_cast<TableReceiver*>(receiver);
 }
 
-/// object_access_hook: notes the table; what belongs to it is created later.
+/// object_access_hook.
 void note_created(ObjectAccessType access, Oid catalog, Oid object, int column, void* argument) {
-  if (previous_access != nullptr) previous_access(access, catalog, object, column, argument);
-  if (!awaits_table || access != OAT_POST_CREATE || catalog != RelationRelationId) return;
-  table = object;
-  awaits_table = false;
+  if (awaited->previous != nullptr) awaited->previous(access, catalog, object, column, argument);
+  if (access == OAT_POST_CREATE && catalog == RelationRelationId && !OidIsValid(awaited->table))
+    awaited->table = object;
+}
+
+/// Starts PostgreSQL's receiver and returns the table that it makes. The hook is set no longer than
+/// that: while it is, PostgreSQL 17 looks schemas of search_path up again and again.
+Oid start_and_note(DestReceiver* own, int operation, TupleDesc columns) {
+  NewTable made = {InvalidOid, object_access_hook};
+  NewTable* const outer = awaited;
+  awaited = &made;
+  object_access_hook = note_created;
+  PG_TRY();
+  { own->rStartup(own, operation, columns); }
+  PG_FINALLY();
+  {
+    object_access_hook = made.previous;
+    awaited = outer;
+  }
+  PG_END_TRY();
+  return made.table;
 }
 
 /// DestReceiver::rStartup.
 void start(DestReceiver* self, int operation, TupleDesc columns) {
   TableReceiver* const to = from_receiver(self);
-  table = InvalidOid;
-  awaits_table = true;
-  to->own->rStartup(to->own, operation, columns);
-  awaits_table = false;
+  const Oid table = start_and_note(to->own, operation, columns);
   if (!OidIsValid(table)) return;
   const Relation relation = relation_open(table, NoLock);  // the transaction has locked it
   if (is_heap(relation))
@@ -241,8 +260,6 @@ void run(QueryDesc* query, ScanDirection direction, uint64 count, More... more) 
 void install_bulk_insert() {
   previous_run = ExecutorRun_hook;
   ExecutorRun_hook = run;
-  previous_access = object_access_hook;
-  object_access_hook = note_created;
 }
 
 }  // namespace gpujoin
