@@ -1,20 +1,22 @@
 #include "pg/store/spill_file.h"
 
-#include "pg/store/buffile.h"
+#include <algorithm>
 
 extern "C" {
 #include "commands/tablespace.h"
-#include "miscadmin.h"
-#include "utils/guc.h"
+#include "pgstat.h"
+#include "storage/fd.h"
 }
 
 namespace gpujoin {
 namespace {
 
-void seek(SpillFile* spill, std::uint64_t place) {
-  if (spill->at == place) return;
-  seek_exactly(spill->file, place);
-  spill->at = place;
+constexpr std::uint64_t kMostBytes = 1 << 30;  // of one call of the operating system
+
+/// Raises the error of a call that moved fewer bytes than it should.
+[[noreturn]] void raise_file_error(const SpillFile* spill, const char* message) {
+  if (errno == 0) errno = EIO;
+  ereport(ERROR, (errcode_for_file_access(), errmsg(message, FilePathName(spill->file))));
 }
 
 /// Runs body() for an engine: an error is kept, to be raised when the engine has returned.
@@ -58,26 +60,33 @@ void init_spill_file(SpillFile* spill, MemoryContext context) {
 }
 
 std::uint64_t write_spill(SpillFile* spill, const void* bytes, std::uint64_t count) {
-  if (spill->file == nullptr) {
-    const MemoryContext caller = MemoryContextSwitchTo(spill->context);
+  if (spill->file == 0) {
     PrepareTempTablespaces();
     // It may outlive the transaction only until the memory context is reset, whatever happened.
-    spill->file = BufFileCreateTemp(true);
-    MemoryContextSwitchTo(caller);
+    spill->file = OpenTemporaryFile(true);
   }
   const std::uint64_t place = spill->end;
-  seek(spill, place);
-  spill->at = ~std::uint64_t{0};  // unless all goes well
-  write_exactly(spill->file, bytes, count);
-  spill->at = spill->end = place + count;
+  for (std::uint64_t done = 0; done < count;) {
+    const auto step = static_cast<int>(std::min(count - done, kMostBytes));
+    const int written =
+        FileWrite(spill->file, const_cast<char*>(static_cast<const char*>(bytes)) + done, step,
+                  static_cast<off_t>(place + done), WAIT_EVENT_BUFFILE_WRITE);
+    if (written != step) raise_file_error(spill, "could not write to file \"%s\": %m");
+    done += step;
+  }
+  spill->end = place + count;
   return place;
 }
 
 void read_spill(SpillFile* spill, std::uint64_t place, void* bytes, std::uint64_t count) {
-  seek(spill, place);
-  spill->at = ~std::uint64_t{0};
-  read_exactly(spill->file, bytes, count);
-  spill->at = place + count;
+  for (std::uint64_t done = 0; done < count;) {
+    const auto step = static_cast<int>(std::min(count - done, kMostBytes));
+    errno = 0;
+    const int read = FileRead(spill->file, static_cast<char*>(bytes) + done, step,
+                              static_cast<off_t>(place + done), WAIT_EVENT_BUFFILE_READ);
+    if (read != step) raise_file_error(spill, "could not read from file \"%s\": %m");
+    done += step;
+  }
 }
 
 void raise_spill_error(SpillFile* spill) {
@@ -85,28 +94,9 @@ void raise_spill_error(SpillFile* spill) {
 }
 
 void close_spill_file(SpillFile* spill) {
-  BufFile* const file = spill->file;
-  spill->file = nullptr;
-  spill->end = spill->at = 0;
-  if (file == nullptr) return;
-  // What was not written yet is not wanted any more, so a full disk does not matter, and a file
-  // that temp_file_limit has stopped goes, too: closing writes its last block. An error lets in the
-  // interrupts that the end of a transaction, which closes files, holds off.
-  const MemoryContext caller = CurrentMemoryContext;
-  const int file_limit = temp_file_limit;
-  temp_file_limit = -1;
-  const uint32 interrupts_held = InterruptHoldoffCount, cancels_held = QueryCancelHoldoffCount;
-  PG_TRY();
-  { BufFileClose(file); }
-  PG_CATCH();
-  {
-    MemoryContextSwitchTo(caller);
-    FlushErrorState();
-    InterruptHoldoffCount = interrupts_held;
-    QueryCancelHoldoffCount = cancels_held;
-  }
-  PG_END_TRY();
-  temp_file_limit = file_limit;
+  if (spill->file != 0) FileClose(spill->file);
+  spill->file = 0;
+  spill->end = 0;
 }
 
 }  // namespace gpujoin

@@ -6,17 +6,16 @@
 #include "pg/compat.h"
 
 extern "C" {
-#include "storage/buffile.h"
+#include "storage/fd.h"
 }
 
 namespace gpujoin {
 
 struct SpillFile {
   RowFile functions;      ///< for engines, which see no PostgreSQL errors
-  MemoryContext context;  ///< holds the file from its first byte on
-  BufFile* file;          ///< null: nothing was written
+  MemoryContext context;  ///< holds `error`
+  File file;              ///< 0: nothing was written
   std::uint64_t end;      ///< its size in bytes
-  std::uint64_t at;       ///< where the last reading or writing ended
   ErrorData* error;       ///< what an engine's call raised
 };
 
@@ -33,7 +32,7 @@ void read_spill(SpillFile* spill, std::uint64_t place, void* bytes, std::uint64_
 /// Raises again what an engine's call raised, if anything.
 void raise_spill_error(SpillFile* spill);
 
-/// Raises nothing.
+/// Closes and removes the file, if there is one. Raises nothing.
 void close_spill_file(SpillFile* spill);
 
 }  // namespace gpujoin
