@@ -149,6 +149,31 @@ SELECT is(property('Join Method', 'SELECT l.id, r.id FROM long l JOIN long r ON 
 INSERT INTO long VALUES (102, repeat('GEOMETRYCOLLECTION(', 150) || 'POINT(1 1)' || repeat(')', 150)),
   (103, postgis_dropbbox(ST_Boundary(ST_Buffer(ST_MakePoint(0, 0), 3, 100))));
 SELECT same_rows(format(query, 'l.g && r.g', 'long'), true, format('values without a box at their beginning, %s', name)) FROM kinds;
+
+-- Pairs of one large area follow each other, on either side: PostGIS prepares it once.
+CREATE TABLE regions AS SELECT i AS id, ST_Buffer(ST_MakePoint(i % 3 * 4, i / 3 * 4), 3, 100) AS g FROM generate_series(1, 6) i;
+CREATE TABLE visits AS SELECT i AS id, ST_MakePoint(i * 37 % 101 / 8.0, i * 53 % 103 / 8.0) AS g FROM generate_series(1, 900) i;
+ANALYZE regions, visits;
+CREATE FUNCTION changes(query text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  changes bigint;
+BEGIN
+  EXECUTE format('SELECT count(*) FROM (SELECT id, lag(id) OVER () AS before FROM (%s OFFSET 0) s) t WHERE id IS DISTINCT FROM before', query)
+    INTO changes;
+  RETURN changes;
+END $$;
+SELECT same_rows(query, true, 'large areas, ' || query) FROM force_node(true), unnest(ARRAY[
+  'SELECT r.id, v.id FROM regions r JOIN visits v ON ST_Intersects(r.g, v.g)',
+  'SELECT r.id, v.id FROM visits v LEFT JOIN regions r ON ST_Intersects(r.g, v.g)',
+  'SELECT v.id FROM visits v WHERE EXISTS (SELECT FROM regions r WHERE ST_Contains(r.g, v.g))',
+  'SELECT r.id, v.id FROM regions r JOIN visits v ON r.id < 3 AND ST_DWithin(r.g, v.g, 0.1)']) query;
+SELECT cmp_ok(changes(query), '<=', 20::bigint, 'in order, ' || query) FROM force_node(true), unnest(ARRAY[
+  'SELECT r.id FROM regions r JOIN visits v ON ST_Intersects(r.g, v.g)',
+  'SELECT r.id FROM visits v LEFT JOIN regions r ON ST_Intersects(r.g, v.g) WHERE r.id IS NOT NULL',
+  'SELECT r.id FROM visits v JOIN regions r ON ST_Contains(r.g, v.g) AND v.id < 700',
+  'SELECT r.id FROM regions r JOIN visits v ON r.id < 3 AND ST_DWithin(r.g, v.g, 0.1)',
+  'SELECT r.id FROM visits v JOIN regions r ON r.id < 3 AND ST_DWithin(r.g, v.g, 0.1)']) query;
+SELECT force_node(false);
 CREATE INDEX ON shapes USING gist (g);
 ANALYZE shapes;
 SELECT same_rows('SELECT l.id, r.id FROM shapes l JOIN places r ON ST_Intersects(ST_SetSRID(l.g, 4326), r.g)', NULL, 'with an index');

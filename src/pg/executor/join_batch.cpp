@@ -1,10 +1,13 @@
-// Pairs in batches, where rows that they show lie in a file: each row that a batch needs is read
-// once, in the order of the file, and then the pairs follow in the order in which they came.
+// Pairs in batches, for two reasons. Rows that pairs show may lie in a file: each row that a batch
+// needs is read once, in the order of the file. And values may be long, such as polygons: pairs
+// of one long value follow each other. Functions of PostGIS cache one prepared value per call site.
 #include "pg/executor/join_node.h"
 #include "pg/store/huge_array.h"
 
 extern "C" {
+#include "access/detoast.h"
 #include "miscadmin.h"
+#include "optimizer/optimizer.h"
 }
 
 namespace gpujoin {
@@ -16,13 +19,89 @@ bool needs_tested(const JoinNode* node) {
   return node->looping || node->sums != nullptr || (!node->draining && is_open(node));
 }
 
-/// Takes as many pairs as memory allows, at least one, but at first no more than have come before:
-/// whoever wants few of them waits for few. False where there are no more.
-bool fill(JoinNode* node, PairSource source) {
+/// Returns the bytes of the shown values of one side that the condition uses.
+double shown_bytes(const JoinNode* node, bool left, const Bitmapset* uses) {
+  const TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
+  double bytes = 0;
+  for (int i = 0; i < node->data.column_count; ++i) {
+    const bool used = node->data.from_left[i] == left && !slot->tts_isnull[i] &&
+                      TupleDescAttr(slot->tts_tupleDescriptor, i)->attlen == -1 &&
+                      bms_is_member(i + 1 - FirstLowInvalidHeapAttributeNumber, uses);
+    if (used) bytes += static_cast<double>(toast_raw_datum_size(slot->tts_values[i]));
+  }
+  return bytes;
+}
+
+constexpr std::uint64_t kSampledPairs = 16;
+
+/// Adds the bytes of the batch's first pairs to the sample.
+void sample_bytes(JoinNode* node) {
+  ValueSample& sample = node->sample;
+  Bitmapset* uses = nullptr;
+  pull_varattnos(reinterpret_cast<Node*>(node->expressions.condition), INDEX_VAR, &uses);
+  std::uint64_t fetched[2] = {};  // these do not count as fetched for pairs
+  LateRows* const late[2] = {node->left.late, node->right.late};
+  for (int i = 0; i < 2; ++i) fetched[i] = late[i] != nullptr ? late[i]->fetched : 0;
+  for (std::uint64_t i = 0; i < node->batch.count && sample.pairs < kSampledPairs; ++i) {
+    const BatchedPair& pair = node->batch.pairs[i];
+    MemoryContextReset(node->asked);
+    show_pair(node, pair.left, pair.right);
+    show_tested(node, &node->left, pair.left);
+    show_tested(node, &node->right, pair.right);
+    sample.left_bytes += shown_bytes(node, true, uses);
+    sample.right_bytes += shown_bytes(node, false, uses);
+    ++sample.pairs;
+  }
+  for (int i = 0; i < 2; ++i)
+    if (late[i] != nullptr) late[i]->fetched = fetched[i];
+  bms_free(uses);
+}
+
+/// Whether the condition is asked about the pairs of the source.
+bool asks(const JoinNode* node) {
+  return node->condition != nullptr && !node->draining &&
+         (node->looping || (node->mode == Mode::kPairs && has_open_pairs(node)));
+}
+
+/// Whether pairs are sorted by the side with the longer values. Engines emit pairs in any order.
+bool sorts(const JoinNode* node, bool* by_left) {
+  constexpr double kLong = 1024;
+  const ValueSample& sample = node->sample;
+  *by_left = sample.left_bytes >= sample.right_bytes;
+  return std::max(sample.left_bytes, sample.right_bytes) >
+         kLong * static_cast<double>(sample.pairs);
+}
+
+/// Whether pairs go through a batch.
+bool collects(const JoinNode* node) {
+  bool by_left;
+  return node->budget.spilled ||
+         (asks(node) && (node->sample.pairs < kSampledPairs || sorts(node, &by_left)));
+}
+
+/// Puts pairs of one long value together.
+void sort_pairs(JoinNode* node) {
   PairBatch& batch = node->batch;
-  const Size room = begin_wanting(node);
+  if (node->sample.pairs < kSampledPairs) sample_bytes(node);
+  bool by_left;
+  if (!sorts(node, &by_left)) return;
+  const auto order = [by_left](const BatchedPair& pair) {
+    return by_left ? std::pair(pair.left, pair.right) : std::pair(pair.right, pair.left);
+  };
+  std::sort(batch.pairs, batch.pairs + batch.count,
+            [&](const BatchedPair& a, const BatchedPair& b) { return order(a) < order(b); });
+}
+
+/// Takes as many pairs as memory allows, at least one. The first batches are small, so that a query
+/// that wants few rows waits for few. False where there are no more.
+bool fill(JoinNode* node, PairSource source) {
+  constexpr Size kLeastRoom = 1 << 20;
+  constexpr std::uint64_t kTimes = 256;  // a pair is cheap where no row is read from a file
+  PairBatch& batch = node->batch;
+  const Size left_over = begin_wanting(node);
+  const Size room = node->budget.spilled ? left_over : std::max(left_over, kLeastRoom);
   batch.count = batch.next = 0;
-  const std::uint64_t most = batch.came + 1;
+  const std::uint64_t most = (node->budget.spilled ? 1 : kTimes) * (batch.came + 1);
   Size bytes = 0;
   std::uint64_t left = 0, right = 0;
   while (batch.count < most && bytes < room && source(node, &left, &right)) {
@@ -36,6 +115,7 @@ bool fill(JoinNode* node, PairSource source) {
   }
   batch.came += batch.count;
   read_wanted(node);
+  if (asks(node)) sort_pairs(node);
   return batch.count > 0;
 }
 
@@ -59,8 +139,8 @@ void read_wanted(JoinNode* node) {
 }
 
 bool next_pair(JoinNode* node, PairSource source, std::uint64_t* left, std::uint64_t* right) {
-  if (!node->budget.spilled) return source(node, left, right);
   PairBatch& batch = node->batch;
+  if (batch.next == batch.count && !collects(node)) return source(node, left, right);
   if (batch.next == batch.count && !fill(node, source)) return false;
   const BatchedPair& pair = batch.pairs[batch.next++];
   node->pair.distance = pair.distance;

@@ -419,6 +419,7 @@ void begin_run(JoinNode* node, bool keeps) {
   node->kept = node->own = {};
   node->ranks = node->by_rank = nullptr;
   node->ranked = node->compared = node->tests_srids = false;
+  node->sample = {};
   prepare_sides(node);
   MemoryContextSwitchTo(caller);
 }

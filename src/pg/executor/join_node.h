@@ -146,6 +146,12 @@ struct PairBatch {
   std::uint64_t came;  ///< pairs of all batches so far
 };
 
+/// Lengths of the values that the condition reads, in a sample of pairs.
+struct ValueSample {
+  std::uint64_t pairs;
+  double left_bytes, right_bytes;
+};
+
 /// Rows of one side in classes by their radii, each of which is joined by itself.
 struct RadiusClasses {
   Side* side;  ///< null: all rows are joined at once
@@ -215,6 +221,7 @@ struct JoinNode {
   PairCursor cursor;
   IdPair pair;
   PairBatch batch;
+  ValueSample sample;
   bool pairs_are_rows;       ///< rows come by next_pair_row(), the short way
   std::uint64_t left_shown;  ///< the row whose columns the scan tuple holds
   std::uint64_t empty_rows;  ///< rows still to be emitted of a batch without columns
