@@ -25,17 +25,8 @@ namespace {
 double surely_beyond(const JoinNode* node, double distance) {
   const SimilarityTest& test = node->data.test;
   const std::uint32_t dims = node->run->report.dims;
-  if (is_product(test)) return surely_less_beyond(node->lifted, distance, dims);
-  double above = distance;
-  // The least radius that is known to accept such a pair, or a little more.
-  for (int i = 0; i < 64; ++i) {
-    const EpsBand band = eps_band(test, above, dims);
-    if (!band.engine_serves) return INFINITY;
-    if (!band.none && band.accept >= distance) return band.select;
-    const double step = band.none ? 0 : band.select - above;
-    above = std::nextafter(above + 2 * std::max(step, distance - band.accept), INFINITY);
-  }
-  return INFINITY;
+  return is_product(test) ? surely_less_beyond(node->lifted, distance, dims)
+                          : surely_beyond(test, distance, dims);
 }
 
 }  // namespace

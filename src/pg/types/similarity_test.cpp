@@ -92,4 +92,61 @@ EpsBand eps_band(const SimilarityTest& test, double eps, std::uint32_t dims) {
   return band;
 }
 
+namespace {
+
+/// A search for the least radius whose band accepts a distance. `low` does not accept it, `high`
+/// does or is the largest radius.
+struct RadiusSearch {
+  double distance;
+  double low, high;
+  double select_low;         ///< EpsBand::select of `low`
+  double last, last_accept;  ///< the radius tried before, and its EpsBand::accept
+
+  /// Returns the radius to try after `radius`. A formula's distances are nearly a power of its
+  /// radii, so a secant through their logarithms soon finds the radius. After some steps every
+  /// second one halves the interval, which ends the search whatever the formula is.
+  double next(int step, double radius, const EpsBand& band, double width) {
+    constexpr int kSecants = 8;
+    // Aim half a band beyond the distance, on the side that was not tried last.
+    const double aim = distance + (radius == low ? width : -width) / 2;
+    double exponent = 1;
+    if (step > 0) exponent = std::log(band.accept / last_accept) / std::log(radius / last);
+    const double ratio = aim / band.accept;
+    const double guess = radius * (exponent == 1 ? ratio : std::pow(ratio, 1 / exponent));
+    last = radius;
+    last_accept = band.accept;
+    const bool is_secant = guess > low && guess < high && (step < kSecants || step % 2 == 0);
+    return is_secant ? guess : std::sqrt(low) * std::sqrt(high);
+  }
+};
+
+}  // namespace
+
+// Any radius whose band accepts `distance` will do: a pair at `distance` or nearer is within the
+// radius, and a pair beyond EpsBand::select is not. The engine's unit need not be the function's: a
+// radius may be a cosine, a square, degrees or miles. So the search assumes no more than that
+// larger radii accept no less. It ends when the answer leaves at most kTimes as much beyond
+// `distance` as the least radius would, or kTolerance of it.
+double surely_beyond(const SimilarityTest& test, double distance, std::uint32_t dims) {
+  constexpr double kTimes = 4, kTolerance = 1e-9, kMaxRadius = 1e150;
+  const double tolerance = kTolerance * distance;
+  RadiusSearch search = {distance, std::numeric_limits<double>::min(), kMaxRadius, 0, 0, 0};
+  double beyond = INFINITY;
+  double radius = distance;
+  for (int step = 0; step == 0 || (radius > search.low && radius < search.high); ++step) {
+    const EpsBand band = eps_band(test, radius, dims);
+    if (!band.engine_serves || (!band.none && band.accept >= distance)) {
+      search.high = radius;
+      beyond = band.engine_serves ? band.select : INFINITY;
+    } else {
+      search.low = std::fmax(search.low, radius);
+      search.select_low = std::fmax(search.select_low, band.select);
+    }
+    if (beyond - distance <= kTimes * std::fmax(search.select_low - distance, tolerance)) break;
+    const double width = std::fmin(band.select - band.accept, distance) + tolerance;
+    radius = search.next(step, radius, band, width);
+  }
+  return beyond;
+}
+
 }  // namespace gpujoin

@@ -32,7 +32,11 @@ SimilarityTest numbered_test(int number, bool strict);
 /// The test of the bare distance that the test compares with its radius.
 SimilarityTest distance_test(const SimilarityTest& test);
 
-/// The band of distances of points of so many dimensions.
+/// Returns the band of distances of points with `dims` dimensions.
 EpsBand eps_band(const SimilarityTest& test, double eps, std::uint32_t dims);
+
+/// Returns a distance of the engine such that every pair beyond it is farther apart, by the test's
+/// own function, than every pair at `distance` or nearer. INFINITY if no radius tells them apart.
+double surely_beyond(const SimilarityTest& test, double distance, std::uint32_t dims);
 
 }  // namespace gpujoin
