@@ -1,5 +1,6 @@
 #include "pg/planner/safe_expression.h"
 
+#include "pg/planner/numeric_digits.h"
 #include "pg/reading/relation.h"
 #include "pg/types/extension_object.h"
 
@@ -15,6 +16,16 @@ extern "C" {
 
 namespace gpujoin {
 namespace {
+
+/// True for PostGIS's functions that make a point of numbers, or set the SRID of a geometry: they
+/// take any numbers, and turn an unknown SRID into another one.
+bool is_point_maker(Oid function) {
+  const char* const name = get_func_name(function);
+  for (const char* const known : {"st_makepoint", "st_point", "st_setsrid"})
+    if (name != nullptr && strcmp(name, known) == 0)
+      return is_compiled_function_of(function, "postgis");
+  return false;
+}
 
 /// check_functions_in_node() callback. A leakproof function raises no error that depends on its
 /// arguments; the functions listed here are not marked so, but raise none either.
@@ -37,7 +48,8 @@ bool function_may_raise(Oid function, void*) {
     case F_ABS_NUMERIC:
       return false;
     default:
-      return function >= FirstGenbkiObjectId || !get_func_leakproof(function);
+      return function >= FirstGenbkiObjectId ? !is_point_maker(function)
+                                             : !get_func_leakproof(function);
   }
 }
 
@@ -110,7 +122,11 @@ bool may_raise(Node* node, void* context) {
     case T_BooleanTest:
     case T_BoolExpr:
     case T_PlaceHolderVar:
+      break;
     case T_ArrayCoerceExpr:  // an error may be in the elements' cast, which is walked into
+      if (has_few_digits(node))
+        return may_raise(reinterpret_cast<Node*>(reinterpret_cast<ArrayCoerceExpr*>(node)->arg),
+                         context);
       break;
     case T_Param:
       if (!is_computed(walk->root, reinterpret_cast<Param*>(node))) return true;
@@ -133,7 +149,8 @@ bool may_raise(Node* node, void* context) {
     case T_DistinctExpr:
     case T_NullIfExpr:
     case T_ScalarArrayOpExpr:
-      if (check_functions_in_node(node, walk->is_refused, nullptr)) return true;
+      if (check_functions_in_node(node, walk->is_refused, nullptr) && !has_few_digits(node))
+        return true;
       break;
     default:
       return true;

@@ -6,10 +6,12 @@
 
 namespace gpujoin {
 
-/// Whether evaluating the expression, planned in `root`, can raise no error over its values. True
-/// for columns, constants and parameters, casts that lose no range, ARRAY[...] and point(x, y) of
-/// such, elements of arrays, CASE, COALESCE and tests of such, and built-in functions that are
-/// leakproof. False for arithmetic, which may leave its range, and for whatever is not known here.
+/// Returns true if evaluating the expression, planned in `root`, raises no error over its values.
+/// So for columns, constants and parameters, casts that lose no range, and elements of arrays. So
+/// for ARRAY[...], point(x, y), ST_MakePoint(x, y), CASE, COALESCE and tests of such, and for
+/// built-in functions that are leakproof. So for casts and arithmetic of numeric columns whose
+/// precision is declared. False for other arithmetic, which may leave its range, and for whatever
+/// is not known here.
 bool cannot_raise(const PlannerInfo* root, Expr* expression);
 
 /// Whether an error that evaluating the expression raises can be dropped and forgotten: besides
