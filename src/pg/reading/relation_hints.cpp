@@ -48,7 +48,7 @@ bool is_of(const ValueType* type, const char* extension) {
 
 // ---- Keys
 
-/// `a.x, a.y`: the columns of the primary key; empty if there is none. Sets *count.
+/// Returns `a.x, a.y`: the columns of the primary key, maybe none. Sets *count.
 char* key_columns(Relation relation, const char* row, int* count) {
   StringInfoData list;
   initStringInfo(&list);
@@ -65,7 +65,7 @@ char* key_columns(Relation relation, const char* row, int* count) {
   return list.data;
 }
 
-/// The key, or all columns of a row that has none.
+/// Returns the key's columns; all columns if the relation has no key.
 char* shown_columns(Relation relation, const char* row) {
   int count;
   char* const key = key_columns(relation, row, &count);
@@ -120,7 +120,7 @@ const char* postgis_condition(const Operand& value, PointMetric metric, const ch
                   eps);
 }
 
-/// The operator of the metric between values of the type; null: it has none.
+/// Returns the metric's operator between values of the type, or null.
 const char* operator_of(const ValueType* type, Metric metric) {
   const bool cube = is_of(type, "cube");
   switch (metric) {
@@ -137,7 +137,7 @@ const char* operator_of(const ValueType* type, Metric metric) {
   }
 }
 
-/// The condition that two values are within the radius of the call; null: plain SQL has none.
+/// Returns the condition that two values are within the radius of the call, or null.
 const char* condition_of(const Obstacle& o, const Operand& value) {
   const PointMetric metric = o.arguments->metric;
   const double radius = o.arguments->radius;
