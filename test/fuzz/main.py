@@ -38,6 +38,7 @@ class Session:
         maintenance.close()
         engine = f' -c gpujoin.engine={arguments.engine}' if arguments.engine else ''
         self.connection = Connection(dbname=database, options=OPTIONS + engine)
+        self.connection.must('SET statement_timeout = 0')  # until the tables of the first case
         self.extensions = []
         for name in arguments.extensions.split(','):
             if not self.connection.must(f"SELECT FROM pg_available_extensions WHERE name = '{name}'"):
