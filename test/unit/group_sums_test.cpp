@@ -114,5 +114,18 @@ TEST(GroupSums, are_full_before_a_sum_of_integers_may_overflow) {
   }
 }
 
+TEST(GroupSums, negative_zeros_add_up_to_one) {
+  FoldWord words[2], others[2];
+  for (FoldWord* const sum : {words, others}) clear_fold(Fold::kSumOf, sum);
+  const auto rounded = [&] { return DoubleSum{words[0].real, words[1].real}.rounded(); };
+  fold_value(Fold::kSumOf, words, -0.0);
+  fold_value(Fold::kSumOf, words, -0.0);
+  merge_fold(Fold::kSumOf, words, others);  // of no pairs
+  EXPECT_TRUE(rounded() == 0 && std::signbit(rounded()));
+  fold_value(Fold::kSumOf, others, 0);
+  merge_fold(Fold::kSumOf, words, others);
+  EXPECT_TRUE(rounded() == 0 && !std::signbit(rounded()));
+}
+
 }  // namespace
 }  // namespace gpujoin::test
