@@ -278,22 +278,8 @@ inline std::uint32_t new_wait_event([[maybe_unused]] const char* name) {
 #endif
 }
 
-/// Whether no subtransaction can be started now, as in parallel mode before PostgreSQL 17.
-inline bool refuses_subtransactions() {
-#if PG_VERSION_NUM >= 170000
-  return false;
-#else
-  return IsInParallelMode();
-#endif
-}
-
-/// Keeps a statement that begins from entering that mode, if need be. What its plan gathers it then
-/// reads without workers, as it does for a cursor.
-inline void allow_subtransactions([[maybe_unused]] EState* statement) {
-#if PG_VERSION_NUM < 170000
-  statement->es_plannedstmt->parallelModeNeeded = false;
-#endif
-}
+/// Whether subtransactions can be started in parallel mode.
+inline constexpr bool kSubtransactionsInParallelMode = PG_VERSION_NUM >= 170000;
 
 inline AclResult function_aclcheck(Oid function, Oid role) {
 #if PG_VERSION_NUM >= 160000

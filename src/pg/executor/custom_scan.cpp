@@ -55,6 +55,7 @@ void install_custom_scan() {
   install_function_path();
   install_join_path();
   install_upper_path();
+  install_serial_statements();
 }
 
 }  // namespace gpujoin

@@ -29,6 +29,8 @@ void install_function_path();
 void install_join_path();
 /// Sets the hook for what stands above either.
 void install_upper_path();
+/// Sets the hook for statements whose nodes need subtransactions.
+void install_serial_statements();
 
 /// The methods of a node of ours. It has none of the optional ones, such as mark and restore.
 constexpr CustomExecMethods make_exec_methods(

@@ -51,14 +51,14 @@ void begin_operand(Side* side, Expr* operand, ErrorTrap trap, PlanState* parent)
     side->operand = ExecInitExpr(operand, parent);
     return;
   }
-  allow_subtransactions(parent->state);
   side->operand_memory =
       AllocSetContextCreate(CurrentMemoryContext, "gpujoin operand", ALLOCSET_SMALL_SIZES);
   renew_operand(side);
 }
 
 void compute_operands(JoinNode* node, Side* side, ValueShape* shape, RowConversion convert) {
-  const bool opens = side->trap == ErrorTrap::kSubtransaction && !refuses_subtransactions();
+  const bool refused = IsInParallelMode() && !kSubtransactionsInParallelMode;
+  const bool opens = side->trap == ErrorTrap::kSubtransaction && !refused;
   if (!opens) {
     convert(node, side, shape);
     return;

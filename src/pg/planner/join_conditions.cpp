@@ -2,6 +2,7 @@
 
 #include "pg/planner/safe_expression.h"
 #include "pg/planner/scan_columns.h"
+#include "pg/planner/serial_statements.h"
 
 extern "C" {
 #include "nodes/nodeFuncs.h"
@@ -175,10 +176,12 @@ AttrNumber place_operand(PlannerInfo* root, Plan** input, Expr* operand, bool fo
   *trap = ErrorTrap::kNone;
   if (cannot_raise(root, operand)) return place_value(input, operand);
   *computed = operand;
-  if (can_drop_errors(root, operand))
+  if (can_drop_errors(root, operand)) {
     *trap = ErrorTrap::kCatch;
-  else if (!for_all_rows)
+  } else if (!for_all_rows) {
     *trap = ErrorTrap::kSubtransaction;
+    need_subtransactions();
+  }
   return 0;
 }
 
