@@ -278,6 +278,10 @@ inline std::uint32_t new_wait_event([[maybe_unused]] const char* name) {
 #endif
 }
 
+/// Whether a backend's progress has a command number, 7, that PostgreSQL does not use. Release 18
+/// numbers its commands up to 6; later releases have to be read before they are listed here.
+inline constexpr bool kHasFreeProgressCommand = PG_VERSION_NUM < 190000;
+
 /// Whether subtransactions can be started in parallel mode.
 inline constexpr bool kSubtransactionsInParallelMode = PG_VERSION_NUM >= 170000;
 

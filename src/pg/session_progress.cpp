@@ -9,8 +9,8 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-/// PostgreSQL's own commands have lower numbers; the mark tells gpujoin from other extensions that
-/// take the same one.
+/// Lies beyond PostgreSQL's own commands, and is the largest that the type holds. The mark tells
+/// gpujoin from other extensions that take the same number.
 constexpr auto kCommand = static_cast<ProgressCommandType>(7);
 constexpr int64 kMark = 0x6770756a6f696e;
 static_assert(PROGRESS_COMMAND_COPY < 7);
@@ -47,9 +47,10 @@ void put(int first, std::initializer_list<std::uint64_t> values) {
   pgstat_progress_update_multi_param(count, places, numbers);
 }
 
-/// False: the place is not to be had.
+/// True if the session's progress is ours. A release with a command of this number would show ours
+/// in its own view.
 bool take_place() {
-  if (MyBEEntry == nullptr || !pgstat_track_activities) return false;
+  if (!kHasFreeProgressCommand || MyBEEntry == nullptr || !pgstat_track_activities) return false;
   if (is_own(MyBEEntry)) return true;
   if (MyBEEntry->st_progress_command != PROGRESS_COMMAND_INVALID) return false;
   pgstat_progress_start_command(kCommand, InvalidOid);
