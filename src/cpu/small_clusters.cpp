@@ -18,7 +18,7 @@
 namespace gpujoin::cpu {
 namespace {
 
-constexpr std::uint64_t kMostRows = 2048, kMostCoordinates = 8192;
+constexpr std::uint64_t kMostRows = 4096, kMostCoordinates = 16384;
 /// Coordinates that are compared at most: more of them are worth another index.
 constexpr std::uint64_t kMostCompared = 1 << 18;
 constexpr std::uint32_t kMostColumns = 2;  // of the grid

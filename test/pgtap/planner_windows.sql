@@ -93,6 +93,27 @@ SELECT bag_eq(format($$ SELECT * FROM clusters(%L, %s, %s, 'part', 'id', true) $
     format($$ SELECT * FROM clusters(%L, %s, %s, 'part', 'id', false) $$, tbl, eps, min_points), format('%s, eps %s, %s points', tbl, eps, min_points))
   FROM unnest('{tiny,tiny_lines,far}'::text[]) tbl, unnest('{0,5e-324,1e-200,1e-160,1e-154,1e-131,1e29,1e31}'::float8[]) eps, unnest('{1,2,3}'::int[]) min_points;
 
+-- More near pairs than are kept from one round to the next.
+CREATE TABLE crowd AS SELECT i AS id, i % 2 AS part, ST_MakeLine(ST_MakePoint(x, i % 7), ST_MakePoint(x + 1, i % 7 + 1)) AS g
+  FROM (SELECT i, CASE WHEN i > 780 THEN 30 + i % 11 * 3 ELSE i % 13 END AS x FROM generate_series(1, 800) i) s;
+SELECT bag_eq(format($$ SELECT * FROM clusters('crowd', %s, %s, '1', 'id', true) $$, eps, min_points),
+    format($$ SELECT * FROM clusters('crowd', %s, %s, '1', 'id', false) $$, eps, min_points), format('crowd, eps %s, %s points', eps, min_points))
+  FROM (VALUES (14, 3), (2, 200)) v(eps, min_points);
+
+-- A few thousand points take less time than a thread to start.
+CREATE TABLE spread AS SELECT i AS id, ST_MakePoint(i * 7919 % 1009, i * 104729 % 997) AS g FROM generate_series(1, 4000) i;
+CREATE FUNCTION threads(query text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+  plan jsonb;
+BEGIN
+  SET LOCAL gpujoin.enable_customscan = on;
+  SET LOCAL gpujoin.cpu_threads = 4;
+  EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, FORMAT JSON) ' || query INTO plan;
+  RESET gpujoin.cpu_threads;
+  RETURN (SELECT w FROM jsonb_path_query(plan, 'lax $.**."Threads"') w LIMIT 1);
+END $$;
+SELECT is(threads('SELECT ST_ClusterDBSCAN(g, 20, 5) OVER () FROM spread'), 1, 'few points are compared on the spot');
+
 -- Who serves.
 SELECT is(partitions(format('SELECT ST_ClusterDBSCAN(g, %s, %s) OVER (PARTITION BY part ORDER BY id) FROM %s', eps, n, tbl)), served, format('%s: %s', tbl, served))
   FROM (VALUES ('uniform', 0.12, 4, '3, 0'), ('dense', 0.5, 9, '1, 0'), ('holes', 0.5, 1, '3, 0'), ('high', 0.5, 2, '2, 0'), ('mixed', 0.5, 2, '3, 0'),

@@ -107,11 +107,23 @@ bool are_neighbors(ClusterShapes* shapes, const Dataset& boxes, std::uint32_t p,
 
 enum class Round { kCandidates, kNeighbors, kClusters };  // PairClusters's
 
+/// Pairs of rows whose boxes are near each other. If they fit, later rounds need no join.
+struct NearPairs {
+  struct Pair {
+    std::uint32_t p, q;
+  };
+  Pair* pairs;  ///< [count]
+  std::uint64_t count, room;
+  bool complete;
+};
+constexpr std::uint64_t kMostNearPairs = 1 << 18;  // 2 MB
+
 struct ShapeJoin {
   ClusterSite* site;
   ClusterShapes* shapes;
   Dataset boxes;
   PairClusters clusters;
+  NearPairs near;
 };
 
 /// least_distance() of boxes that are further apart is more than eps: their size is at most eight
@@ -120,8 +132,7 @@ double radius_of_boxes(const ClusterShapes& shapes) {
   return (shapes.eps + 16 * kBoxSlack * shapes.farthest) * (1 + 1e-12);
 }
 
-void take_pair(ShapeJoin* join, Round round, const IdPair& pair) {
-  const auto p = static_cast<std::uint32_t>(pair.id1), q = static_cast<std::uint32_t>(pair.id2);
+void take_pair(ShapeJoin* join, Round round, std::uint32_t p, std::uint32_t q) {
   const auto are_near = [&](std::uint32_t one, std::uint32_t other) {
     return are_neighbors(join->shapes, join->boxes, one, other);
   };
@@ -133,20 +144,42 @@ void take_pair(ShapeJoin* join, Round round, const IdPair& pair) {
     join->clusters.connect(p, q, are_near);
 }
 
+/// Whether the round needs another pair.
+bool goes_on(const ShapeJoin* join, Round round) {
+  return !join->shapes->unsure && (round != Round::kNeighbors || join->clusters.open() > 0);
+}
+
+void keep_pair(ShapeJoin* join, std::uint32_t p, std::uint32_t q) {
+  NearPairs& near = join->near;
+  near.complete = near.complete && near.count < kMostNearPairs;
+  if (!near.complete) return;
+  reserve_next(join->shapes->context, &near.pairs, near.count, &near.room);
+  near.pairs[near.count++] = {p, q};
+}
+
 /// Takes all candidates, or as many as the round needs. False: memory does not suffice.
 bool run_round(ShapeJoin* join, Round round) {
   EngineRun* const run = &join->site->work->run;
+  NearPairs& near = join->near;
+  for (std::uint64_t i = 0; near.complete && i < near.count && goes_on(join, round); ++i)
+    take_pair(join, round, near.pairs[i].p, near.pairs[i].q);
+  if (near.complete) return true;
+  near.complete = round == Round::kCandidates;  // which takes all pairs
   restart_run(run);
   start_clusters_engine(join->site, static_cast<std::int64_t>(join->boxes.rows));
   PairCursor cursor = {};
   IdPair pair = {};
-  const bool& unsure = join->shapes->unsure;
   bool more = true;
   while (more && next_engine_batch(run)) {
     cursor.start(run->batch, true);
     while (more && cursor.next(&pair)) {
-      take_pair(join, round, pair);
-      more = !unsure && (round != Round::kNeighbors || join->clusters.open() > 0);
+      const std::int64_t last = std::max(pair.id1, pair.id2);
+      if (pair.id1 < 0 || static_cast<std::uint64_t>(last) >= join->boxes.rows)
+        elog(ERROR, "the engine returned other rows than it was given");
+      const auto p = static_cast<std::uint32_t>(pair.id1), q = static_cast<std::uint32_t>(pair.id2);
+      take_pair(join, round, p, q);
+      keep_pair(join, p, q);
+      more = goes_on(join, round);
     }
   }
   stop_engine(run);
@@ -229,7 +262,7 @@ const char* find_shape_clusters(ClusterSite* site, ClusterShapes* shapes, std::i
   resize_array(shapes->context, &states, count);
   trim_row_store(shapes->values);
   const Dataset boxes = finish_points(&site->work->points);
-  ShapeJoin join = {site, shapes, boxes, {site->numbers, states, count, min_points}};
+  ShapeJoin join = {site, shapes, boxes, {site->numbers, states, count, min_points}, {}};
   const bool* nulls;
   for (std::uint32_t row = 0; row < count; ++row) {
     fetch_row(shapes->values, row, &nulls);
