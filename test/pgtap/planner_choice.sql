@@ -61,6 +61,22 @@ FROM (VALUES ('b.id BETWEEN a.id AND a.id + 5', false), ('b.id >= a.id AND a.id 
 INSERT INTO cases SELECT format('SELECT * FROM (SELECT a.id, b.id AS other, row_number() OVER (PARTITION BY a.id ORDER BY a.v <-> b.v) AS r
   FROM points a JOIN points b ON %s) s WHERE r <= 2', condition), node
 FROM (VALUES ('b.id BETWEEN a.id AND a.id + 5', false), ('b.id < a.id', true)) t(condition, node);
+-- So of a partitioned table, whose partitions with most rows have the index.
+CREATE TABLE divided (LIKE points) PARTITION BY RANGE (id);
+CREATE TABLE divided_low PARTITION OF divided FOR VALUES FROM (0) TO (9000);
+CREATE TABLE divided_high PARTITION OF divided FOR VALUES FROM (9000) TO (18000);
+CREATE TABLE divided_rest PARTITION OF divided DEFAULT;
+INSERT INTO divided SELECT * FROM points;
+CREATE INDEX ON divided_low (id);
+ANALYZE divided;
+INSERT INTO cases VALUES ('SELECT a.id, s.id FROM points a CROSS JOIN LATERAL
+  (SELECT b.id FROM divided b WHERE b.id BETWEEN a.id AND a.id + 5 ORDER BY a.v <-> b.v LIMIT 3) s', false);
+SELECT ok(has_node(query), 'one partition in three has the index: by the node') FROM cases WHERE query LIKE '%divided%';
+CREATE INDEX ON divided_high (id);
+INSERT INTO cases VALUES ('SELECT * FROM (SELECT a.id, b.id AS other, row_number() OVER (PARTITION BY a.id ORDER BY a.v <-> b.v) AS r
+  FROM points a JOIN divided b ON b.id BETWEEN a.id AND a.id + 5) s WHERE r <= 2', false);
+-- The first outer rows by a key are all that is needed.
+INSERT INTO cases VALUES ('SELECT a.id, s.id FROM points a CROSS JOIN LATERAL (SELECT b.id FROM few b ORDER BY a.v <-> b.v LIMIT 3) s ORDER BY a.id, s.id LIMIT 20', false);
 -- A guess is no reason for a loop that ends with the first matches: a sample in which no pair is near, a table without
 -- statistics, an expression. None of these queries finds its first rows early.
 SELECT setseed(0.5);

@@ -50,9 +50,13 @@ bool uses_outer_row(Node* node, void* inner) {
   return walk_expression(node, uses_outer_row, inner);
 }
 
+}  // namespace
+
 bool is_about_outer_row(const RelOptInfo* inner, Expr* expression) {
   return uses_outer_row(reinterpret_cast<Node*>(expression), const_cast<RelOptInfo*>(inner));
 }
+
+namespace {
 
 /// The column of the subquery that stands for a column of its table.
 Node* column_beyond(Translation* translation, const Var* column) {

@@ -28,6 +28,9 @@ struct NearestClause {
 bool match_nearest(PlannerInfo* root, const RelOptInfo* outer, const RelOptInfo* inner,
                    NearestClause* clause);
 
+/// Whether an expression of the subquery `inner` has a value of the outer row.
+bool is_about_outer_row(const RelOptInfo* inner, Expr* expression);
+
 /// The number of the subquery's column that stands for the table's column, from 1.
 AttrNumber attribute_of(const PlannerInfo* root, const RelOptInfo* inner, int column);
 

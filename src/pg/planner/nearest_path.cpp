@@ -316,6 +316,13 @@ bool can_have_conditions(const List* conditions) {
   return true;
 }
 
+/// IsOfBothRows, of the subquery that is the context.
+bool is_of_both_rows(const RestrictInfo* info, const void* inner) {
+  SimilarityClause radius;
+  return is_about_outer_row(static_cast<const RelOptInfo*>(inner), info->clause) &&
+         !match_similarity(info->clause, &radius);
+}
+
 /// The table's conditions about both rows, of RestrictInfo, but for the radius.
 List* other_conditions(const NearestClause& clause) {
   List* conditions = NIL;
@@ -423,10 +430,9 @@ void add_nearest_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, Re
     return;
   NearestClause clause;
   if (!match_nearest(root, outer, inner, &clause)) return;
-  List* const others = other_conditions(clause);
-  if (look_few_up(clause.table->pathlist, others)) return;
+  if (look_few_up(clause.table->pathlist, is_of_both_rows, inner)) return;
   NearestPath like = {};
-  like.others = others;
+  like.others = other_conditions(clause);
   like.clause = clause;
   like.type = type;
   like.joined = join->relids;

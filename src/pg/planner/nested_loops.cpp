@@ -226,19 +226,51 @@ bool are_first_matches_cheaper(PlannerInfo* root, const Path* node, const Path* 
   return loop < node->total_cost;
 }
 
-bool look_few_up(const List* lookups, const List* conditions) {
-  ListCell *path, *cell;
-  foreach (path, lookups) {
-    const IndexPath* const index = index_of(static_cast<const Path*>(lfirst(path)));
-    if (index == nullptr) continue;
-    int column = -1;  // of the index, which is compared before
-    foreach (cell, index->indexclauses) {
-      const IndexClause* const clause = lfirst_node(IndexClause, cell);
-      if (clause->rinfo->mergeopfamilies != NIL || !list_member_ptr(conditions, clause->rinfo))
-        continue;
-      if (index->indexinfo->relam != BTREE_AM_OID || clause->indexcol == column) return true;
-      column = clause->indexcol;
+namespace {
+
+/// Whether the index looks up a range, or what it serves without an order, as GiST does.
+bool looks_few_up(const IndexPath* index, IsOfBothRows is_of_both, const void* context) {
+  int column = -1;  // of the index, which is compared before
+  ListCell* cell;
+  foreach (cell, index->indexclauses) {
+    const IndexClause* const clause = lfirst_node(IndexClause, cell);
+    if (clause->rinfo->mergeopfamilies != NIL || !is_of_both(clause->rinfo, context)) continue;
+    if (index->indexinfo->relam != BTREE_AM_OID || clause->indexcol == column) return true;
+    column = clause->indexcol;
+  }
+  return false;
+}
+
+/// The rows of tables, and of those tables in which a path looks few rows up.
+struct LookedUp {
+  double all, few;
+
+  void add(const Path* path, IsOfBothRows is_of_both, const void* context) {
+    while (const Path* const below = same_rows_below(path)) path = below;
+    if (IsA(path, AppendPath) || IsA(path, MergeAppendPath)) {
+      ListCell* cell;
+      foreach (cell, IsA(path, AppendPath)
+                         ? reinterpret_cast<const AppendPath*>(path)->subpaths
+                         : reinterpret_cast<const MergeAppendPath*>(path)->subpaths)
+        add(static_cast<const Path*>(lfirst(cell)), is_of_both, context);
+      return;
     }
+    const double rows = fmax(path->parent->tuples, 1);
+    all += rows;
+    if (IsA(path, IndexPath) &&
+        looks_few_up(reinterpret_cast<const IndexPath*>(path), is_of_both, context))
+      few += rows;
+  }
+};
+
+}  // namespace
+
+bool look_few_up(const List* lookups, IsOfBothRows is_of_both, const void* context) {
+  ListCell* cell;
+  foreach (cell, lookups) {
+    LookedUp rows = {0, 0};
+    rows.add(static_cast<const Path*>(lfirst(cell)), is_of_both, context);
+    if (2 * rows.few > rows.all) return true;
   }
   return false;
 }

@@ -27,10 +27,14 @@ bool has_lookups(const RelOptInfo* outer, const RelOptInfo* inner, const Restric
 bool are_first_matches_cheaper(PlannerInfo* root, const Path* node, const Path* outer,
                                const Path* inner, List* conditions, Selectivity matching);
 
-/// Whether one of `lookups`, paths of the inner rows, looks conditions up, of RestrictInfo and
-/// about both rows, that mostly leave few rows to an outer one: a range, or what an index without
-/// an order serves, as GiST. PostgreSQL takes a fixed share of the table for granted there. A node
-/// that finds rows which meet the conditions among all others takes the longer the fewer there are.
-bool look_few_up(const List* lookups, const List* conditions);
+/// Whether a condition on the inner rows is about the outer row, too, and no radius.
+using IsOfBothRows = bool (*)(const RestrictInfo* info, const void* context);
+
+/// Returns true if one of `lookups`, paths of the inner rows, looks up a condition of both rows
+/// that leaves few rows. Such a condition is a range, or what an index without an order serves, as
+/// GiST. PostgreSQL assumes a fixed share of the table there. A node takes the longer the fewer
+/// rows meet the condition. A path of a partitioned table looks up so if the partitions with most
+/// of its rows do.
+bool look_few_up(const List* lookups, IsOfBothRows is_of_both, const void* context);
 
 }  // namespace gpujoin
