@@ -295,6 +295,35 @@ SELECT ok(is_shared(above('count(*), max(l.v <-> s.v)', 'l.v <-> r.v')), 'and so
 SELECT matches(outputs(above('count(*), max(l.v <-> s.v)', 'l.v <-> r.v')), '"\(\(l.v <-> s.v\)\)"', 'where the node emits the distance, too');
 SELECT ok(is_shared(above('s.grp, count(DISTINCT l.v <-> s.v)', 'l.v <-> r.v', 'GROUP BY s.grp')), 'and rows that are sorted');
 SELECT same_rows(above('s.grp, count(DISTINCT l.v <-> s.v), max(1 + (l.v <-> s.v))', 'l.v <-> r.v', 'GROUP BY s.grp'), true, 'shared, sorted and added up');
+-- Two workers and the leader have an engine each, and a third of the threads and of the memory. No worker can start here, so that the
+-- leader has all rows to do.
+CREATE TABLE crowd AS SELECT i AS id, point(few(i, 1000), i % 997) AS p FROM generate_series(1, 3000) i;
+ANALYZE crowd;
+CREATE FUNCTION shares(OUT threads text, OUT in_parts boolean) LANGUAGE plpgsql AS $$
+DECLARE
+  plan jsonb;
+BEGIN
+  PERFORM force_node(true);
+  EXECUTE 'EXPLAIN (ANALYZE, VERBOSE, FORMAT JSON) SELECT count(*) FROM crowd a, LATERAL (SELECT id FROM crowd b ORDER BY a.p <-> b.p, id LIMIT 3) s' INTO plan;
+  PERFORM force_node(false);
+  plan := jsonb_path_query_first(plan, '$.** ? (@."Custom Plan Provider" == "GpuSimilarityJoin")');
+  threads := plan ->> 'Threads';
+  in_parts := plan ? 'Parts';
+END $$;
+SET LOCAL max_parallel_workers = 0;
+SET LOCAL gpujoin.service = off;
+SET LOCAL gpujoin.engine = cpu;
+SET LOCAL gpujoin.cpu_threads = 6;
+SET LOCAL gpujoin.host_memory_limit = '4MB';
+SELECT results_eq('SELECT threads, in_parts FROM shares()', $$ VALUES ('2', true) $$, 'processes share the threads and the memory');
+SET LOCAL max_parallel_workers_per_gather = 0;
+SELECT results_eq('SELECT threads, in_parts FROM shares()', $$ VALUES ('6', false) $$, 'one process has them all');
+SET LOCAL max_parallel_workers_per_gather = 2;
+RESET max_parallel_workers;
+RESET gpujoin.service;
+RESET gpujoin.engine;
+RESET gpujoin.cpu_threads;
+RESET gpujoin.host_memory_limit;
 CREATE TEMP TABLE kept AS SELECT * FROM odd;
 ANALYZE kept;
 SELECT ok(NOT is_shared(replace(above('l.id, s.id', 'l.v <-> r.v'), 'odd', 'kept')), 'not with a temporary table, which workers cannot read');

@@ -310,8 +310,19 @@ void stop_engine_with(EngineRun* run, MemoryContext context) {
       context, [](void* ended) { stop_engine(static_cast<EngineRun*>(ended)); }, run);
 }
 
+namespace {
+
+/// Returns the run's share of a limit, at least 1.
+template <class T>
+T share_of(const EngineRun* run, T limit) {
+  const int processes = run != nullptr ? std::max(run->processes, 1) : 1;
+  return std::max<T>(limit / static_cast<T>(processes), 1);
+}
+
+}  // namespace
+
 std::uint64_t available_memory(const EngineRun* run) {
-  std::uint64_t left = host_memory_limit_bytes();
+  std::uint64_t left = share_of(run, host_memory_limit_bytes());
   for (const EngineRun* other = runs; other != nullptr; other = other->next)
     if (other != run) left -= std::min(left, held_by(other));
   return left;
@@ -323,7 +334,7 @@ std::uint64_t dataset_share(const EngineRun* run, int sides) {
 
 Resources engine_resources(const EngineRun* run) {
   const std::uint64_t limit = available_memory(run), held = run->report.dataset_bytes;
-  return {.threads = thread_limit(),
+  return {.threads = share_of(run, thread_limit()),
           .memory_limit = limit > held ? limit - held : 1,
           .device_memory_limit = device_memory_limit_bytes(),
           .soft_limits = run->plain_sql,

@@ -73,6 +73,7 @@ struct EngineRun {
   void* reader;             ///< for read_whole(): whose run it is
   SpillFile spill;          ///< for rows that do not fit in memory
   std::uint64_t input_end;  ///< in the file; what the engine writes lies beyond
+  int processes;   ///< Each gets this share of the limits of memory and threads. 0: one process.
   bool plain_sql;  ///< the query names no function that may refuse: as long as nothing was emitted,
                    ///< the CPU serves where the engine asked for cannot, and too little memory ends
                    ///< the engine's work and sets `exhausted`
@@ -86,8 +87,8 @@ struct EngineRun {
 /// Prepares a run, zeroed by the caller, that ends with `context`.
 void init_engine_run(EngineRun* run, MemoryContext context, const char* name);
 
-/// Bytes of gpujoin.host_memory_limit that the run may hold: the rest that the session's other
-/// runs, their data and their engines leave.
+/// Returns the bytes that the run may hold: gpujoin.host_memory_limit, or its share of a parallel
+/// plan, less what the session's other runs, their data and their engines hold. `run` may be null.
 std::uint64_t available_memory(const EngineRun* run);
 
 /// The part of this that each of so many sides may hold: an index is about twice as large as the

@@ -404,6 +404,7 @@ void begin_run(JoinNode* node, bool keeps) {
   node->run = static_cast<EngineRun*>(palloc0(sizeof(EngineRun)));
   init_engine_run(node->run, node->context, kCustomScanName);
   node->run->plain_sql = true;
+  node->run->processes = node->data.nearest.processes;
   node->rows = AllocSetContextCreate(node->context, "gpujoin rows", ALLOCSET_DEFAULT_SIZES);
   stop_engine_with(node->run, node->rows);
   node->asked = AllocSetContextCreate(node->rows, "gpujoin pair", ALLOCSET_SMALL_SIZES);

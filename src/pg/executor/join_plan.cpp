@@ -62,6 +62,7 @@ void code(Data& data, Coder& coder) {
   coder(top.right_type);
   coder(top.left_score);
   coder(top.right_score);
+  coder(data.nearest.processes);
   coder(data.sum_count);
   coder(data.groups_may_raise);
   coder(data.sums_refusal);

@@ -41,6 +41,7 @@ struct NearestPlan {
   bool wanted;
   bool has_radius;  ///< JoinPlanExpressions::condition leaves out what is farther
   SimilarityTest radius;
+  int processes;  ///< that run the plan at once, each with an engine of its own
 };
 
 /// What becomes of errors of an operand that the node computes. One that is dropped comes again,

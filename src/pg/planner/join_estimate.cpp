@@ -153,7 +153,7 @@ namespace {
 bool add_parts_cost(double left_bytes, double right_bytes, const NearestCost& cost, Path* path) {
   constexpr double kShares = 6;  // as dataset_share() has it for two sides
   constexpr double kListShare = 4, kNeighborBytes = 16;
-  const auto limit = static_cast<double>(host_memory_limit_bytes());
+  const double limit = static_cast<double>(host_memory_limit_bytes()) / cost.processes;
   if (kShares * right_bytes <= limit) return true;
   const double lists = cost.left->rows * cost.k * kNeighborBytes;
   const double parts = 1 + 2 * left_bytes / limit + kListShare * lists / limit;

@@ -38,6 +38,7 @@ struct NearestCost {
   double k;           ///< rows wanted of each left row
   Selectivity share;  ///< of right rows that other conditions leave
   List* conditions;   ///< evaluated for what is found
+  int processes;      ///< that share the memory, each with all right rows
 };
 
 /// Sets rows and costs of a path that finds the nearest right rows of each left row. False where

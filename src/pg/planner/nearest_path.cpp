@@ -43,6 +43,7 @@ struct NearestPath {
   List* join_clauses;  ///< of RestrictInfo: of the join
   List* others;        ///< of RestrictInfo: of the table, about both rows
   List* distances;     ///< what distances_above() found
+  int processes;       ///< that share the outer rows
 };
 
 // ---- The scan
@@ -130,7 +131,7 @@ List* scans_of(PlannerInfo* subroot, RelOptInfo* table) {
   return scans;
 }
 
-/// The cheapest scan of the table, in the order of the keys.
+/// Makes the cheapest scan of the table, in the order of the keys.
 Path* make_scan(PlannerInfo* subroot, const NearestClause& clause) {
   RelOptInfo* const table =
       copy_table(subroot, clause.table, scan_target(subroot, clause), clause.scan_conditions);
@@ -283,7 +284,7 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo*, CustomPath* custom, List* tlist,
   data.join_type = path.type;
   set_radius(root, path.clause.radius.eps, &data, &parts);
   data.test = path.clause.distance.test;
-  data.nearest = {true, parts.condition != nullptr, path.clause.radius.test};
+  data.nearest = {true, parts.condition != nullptr, path.clause.radius.test, path.processes};
   if (parts.condition == nullptr) data.nearest.radius = data.test;
   data.left_value = place_value(&left, path.clause.distance.left);
   data.right_value = value_attribute(path);
@@ -336,12 +337,14 @@ List* other_conditions(const NearestClause& clause) {
   return conditions;
 }
 
-/// A path over the outer input's; null where there is too little memory.
+/// Returns a path over the outer input's; null where there is too little memory. Workers that share
+/// the outer rows have an engine each, as has the leader, so each gets a share of the memory.
 CustomPath* make_path(PlannerInfo* root, RelOptInfo* join, const Path* left,
                       const NearestPath& like) {
   NearestPath* const path =
       reinterpret_cast<NearestPath*>(newNode(sizeof(NearestPath), T_CustomPath));
   *path = like;
+  path->processes = left->parallel_workers + 1;
   CustomPath* const custom = &path->custom;
   custom->path.type = T_CustomPath;
   custom->path.pathtype = T_CustomScan;
@@ -351,9 +354,12 @@ CustomPath* make_path(PlannerInfo* root, RelOptInfo* join, const Path* left,
   custom->custom_paths = list_make1(const_cast<Path*>(left));
   custom->methods = &kPathMethods;
   const NearestCost cost = {
-      left, path->scan, like.clause.rows,
+      left,
+      path->scan,
+      like.clause.rows,
       clauselist_selectivity(like.inner->subroot, like.others, 0, JOIN_INNER, nullptr),
-      like.clause.conditions};
+      like.clause.conditions,
+      path->processes};
   if (!set_nearest_cost(root, like.inner->subroot, like.clause.distance, like.clause.value, cost,
                         &custom->path))
     return nullptr;

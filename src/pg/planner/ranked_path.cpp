@@ -40,7 +40,7 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo*, CustomPath* custom, List* tlist,
   data.join_type = JOIN_INNER;
   set_radius(root, clause.radius.eps, &data, &parts);
   data.test = clause.distance.test;
-  data.nearest = {true, parts.condition != nullptr, clause.radius.test};
+  data.nearest = {true, parts.condition != nullptr, clause.radius.test, 1};
   if (parts.condition == nullptr) data.nearest.radius = data.test;
   data.left_value = place_value(&left, clause.distance.left);
   data.right_value = place_value(&right, clause.distance.right);
@@ -105,9 +105,12 @@ void add_ranked_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, Rel
   custom->flags = CUSTOMPATH_SUPPORT_PROJECTION;
   custom->custom_paths = list_make2(left, right);
   custom->methods = &kPathMethods;
-  const NearestCost cost = {left, right, static_cast<double>(clause.rows),
+  const NearestCost cost = {left,
+                            right,
+                            static_cast<double>(clause.rows),
                             clauselist_selectivity(root, others, 0, JOIN_INNER, nullptr),
-                            clause.conditions};
+                            clause.conditions,
+                            1};
   if (!set_nearest_cost(root, root, clause.distance, clause.distance.right, cost, &custom->path))
     return;
   // Not all of the join's rows come.
