@@ -7,10 +7,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "allocation_hooks.h"
+#include "engine/joins/duplicates_join.h"
 #include "engine_harness.h"
 #include "points.h"
 #include "stored_points.h"
@@ -258,6 +261,68 @@ TEST_P(Duplicates, come_in_batches_and_after_interruptions) {
   const RunResult of_file = run_join(engine(), request, &raised);
   EXPECT_EQ(of_file.pairs, expected);
   EXPECT_GE(of_file.interruptions, 1u);
+}
+
+/// All pairs of rows at one place, in one batch.
+class AllPairs final : public Join {
+ public:
+  explicit AllPairs(std::uint32_t rows)
+      : rows_(rows),
+        ids_(rows),
+        offsets_(rows + 1),
+        distances_(std::size_t{rows} * (rows - 1) / 2) {
+    std::iota(rows_.begin(), rows_.end(), 0);
+    std::iota(ids_.begin(), ids_.end(), 0);
+    neighbors_.reserve(distances_.size());
+    for (std::uint32_t row = 0; row < rows; ++row) {
+      for (std::uint32_t other = row + 1; other < rows; ++other) neighbors_.push_back(other);
+      offsets_[row + 1] = neighbors_.size();
+    }
+  }
+  Status next_batch(ResultBatch* batch) override {
+    if (std::exchange(given_, true)) return {StatusCode::kEnd};
+    *batch = {};
+    batch->row_count = rows_.size();
+    batch->pair_count = neighbors_.size();
+    batch->rows = rows_.data();
+    batch->offsets = offsets_.data();
+    batch->neighbors = neighbors_.data();
+    batch->distances = distances_.data();
+    batch->left_ids = batch->right_ids = ids_.data();
+    batch->left_id_count = batch->right_id_count = ids_.size();
+    return {};
+  }
+  void stats(JoinStats* stats) const override { *stats = {}; }
+
+ private:
+  bool given_ = false;
+  std::vector<std::uint32_t> rows_, neighbors_;
+  std::vector<std::int64_t> ids_;
+  std::vector<std::uint64_t> offsets_;
+  std::vector<double> distances_;
+};
+
+/// How often the duplicates of so many rows at one place look at the interrupt.
+int looks_of_duplicates(std::uint32_t rows) {
+  const Points points(1, std::vector<double>(rows, 0.0));
+  JoinRequest request = make_duplicates_request(points, Metric::kL2, 1, false);
+  const volatile int raised = 1;
+  request.resources.interrupt = &raised;
+  DuplicatesJoin join(request,
+                      [&](const JoinRequest&) { return std::make_unique<AllPairs>(rows); });
+  ResultBatch batch{};
+  int looks = 0;
+  Status status;
+  while ((status = join.next_batch(&batch)).code == StatusCode::kInterrupted) ++looks;
+  EXPECT_TRUE(status.ok());
+  EXPECT_EQ(batch.pair_count, rows - 1);
+  for (std::uint64_t i = 0; i < batch.row_count; ++i) EXPECT_EQ(batch.neighbors[i], 0u);
+  return looks;
+}
+
+TEST(DuplicatesOfOnePlace, are_decided_in_pieces) {
+  const int of_few = looks_of_duplicates(100);
+  EXPECT_GE(looks_of_duplicates(2500), of_few + 2) << "for three million edges";
 }
 
 TEST_P(Duplicates, of_many_rows_are_ranked_by_score) {

@@ -16,6 +16,9 @@ constexpr std::uint64_t kFewEdges = 1 << 22;  // so many in any case
 constexpr std::uint64_t kMostEdges = std::uint64_t{1} << 28;
 constexpr std::uint64_t kShrink = 8, kGrow = 4;
 constexpr std::uint64_t kBatchRows = 1 << 16;
+// Edges and rows between two looks at the interrupt. Each is a random access to memory: a tenth of
+// a second.
+constexpr std::uint64_t kEdgesAtATime = 1 << 20;
 
 }  // namespace
 
@@ -74,6 +77,8 @@ Status DuplicatesJoin::advance() {
     read_names();
   } else if (ranks_) {
     if (!ranks_->step()) finish_order();
+  } else if (stage_ == Stage::kDecide) {
+    decide_rows();
   } else if (!part_) {
     if (!left_.step() && !right_.step()) open_part();
   } else {
@@ -151,7 +156,7 @@ void DuplicatesJoin::choose_block() {
   if (first_ == end_) return choose_gone();
   block_ = std::min(block_, end_ - first_);
   if (block_ < rows()) left_ = choose(order_.data() + first_, block_);
-  edge_count_ = 0;
+  edge_count_ = decided_ = 0;
   stage_ = Stage::kBlock;
 }
 
@@ -200,7 +205,7 @@ Status DuplicatesJoin::collect_part() {
   if (status.code != StatusCode::kEnd) return status;
   end_part();
   if (stage_ == Stage::kBlock)
-    decide_block();
+    stage_ = Stage::kDecide;
   else if (stage_ == Stage::kRest)
     end_rest();
   else
@@ -276,14 +281,19 @@ void DuplicatesJoin::end_part() {
   right_ = {};
 }
 
-void DuplicatesJoin::decide_block() {
-  for (std::uint64_t at = first_; at < first_ + block_; ++at) {
-    const std::uint32_t row = order_[at];
-    for (std::uint32_t number = edge_of_row_[row]; number != kNone; number = edge(number).next) {
-      const Edge& pair = edge(number);
+/// Decides some rows of the block, in the order of their ranks.
+void DuplicatesJoin::decide_rows() {
+  std::uint64_t left = kEdgesAtATime;
+  for (; decided_ < block_; ++decided_) {
+    const std::uint32_t row = order_[first_ + decided_];
+    for (std::uint32_t& next = edge_of_row_[row]; next != kNone; --left) {
+      if (left == 0) return;
+      const Edge& pair = edge(next);
       if (stays_[pair.better] == pair.better) offer(row, pair.better, pair.distance);
+      next = pair.next;
     }
     if (stays_[row] == kNone) stays_[row] = row;
+    if (left > 0) --left;
   }
   choose_rest();
 }

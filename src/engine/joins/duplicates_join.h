@@ -34,7 +34,7 @@ class DuplicatesJoin final : public Join {
   void stats(JoinStats* stats) const override;
 
  private:
-  enum class Stage { kBlock, kRest, kNearest, kResult };
+  enum class Stage { kBlock, kDecide, kRest, kNearest, kResult };
 
   /// A pair of a block, in the list of its worse row.
   struct Edge {
@@ -65,7 +65,7 @@ class DuplicatesJoin final : public Join {
   void offer(std::uint32_t row, std::uint32_t better, double distance);
   void shrink_block();
   void end_part();
-  void decide_block();
+  void decide_rows();
   void end_rest();
   bool next_result(ResultBatch* batch);
 
@@ -82,12 +82,13 @@ class DuplicatesJoin final : public Join {
   Buffer<std::uint32_t> order_;  ///< rows by rank; from first_ on those that are undecided
   std::uint64_t first_ = 0, end_ = 0;
   std::uint64_t block_ = 0;            ///< rows of the block
+  std::uint64_t decided_ = 0;          ///< of these, in Stage::kDecide
   Buffer<std::int64_t> ids_;           ///< by row, of a file; or at last of rows without ids
   std::uint64_t next_chunk_ = 0;       ///< of the file, whose ids are still to be read
   Buffer<std::uint32_t> rank_;         ///< by row
   Buffer<std::uint32_t> stays_;        ///< by row: the one that stays for it, itself, or kGone
   Buffer<double> distance_;            ///< by row: from that
-  Buffer<std::uint32_t> edge_of_row_;  ///< by row: its last edge
+  Buffer<std::uint32_t> edge_of_row_;  ///< by row: its last edge, or the next one to look at
   std::vector<Buffer<Edge>> edges_;
   std::uint64_t edge_count_ = 0, edge_limit_ = 0;
   bool has_gone_ = false;  ///< rows are kGone
