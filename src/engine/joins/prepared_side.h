@@ -77,10 +77,13 @@ class SideSlot {
     const std::lock_guard lock(mutex_);
     side_.swap(side);  // the other one goes after the lock
   }
-  /// By whichever plan; or null.
-  std::shared_ptr<PreparedSide> side() const {
+  /// Calls look() with the side, by whichever plan, or null. The side stays there until look()
+  /// returns: it is destroyed by the join that replaces it, never by the caller, whose thread may
+  /// have no device.
+  template <class Look>
+  void look_at_side(const Look& look) const {
     const std::lock_guard lock(mutex_);
-    return side_;
+    look(side_.get());
   }
 
  private:

@@ -63,12 +63,13 @@ struct CountedSides {
     add(*join.right);
   }
   void add(const SideSlot& slot) {
-    const std::shared_ptr<PreparedSide> held = slot.side();
-    for (const PreparedSide* side = held.get(); side != nullptr; side = side->rests_on()) {
-      if (std::find(seen.begin(), seen.end(), side) != seen.end()) return;
-      seen.push_back(side);
-      bytes += side->bytes();
-    }
+    slot.look_at_side([this](const PreparedSide* side) {
+      for (; side != nullptr; side = side->rests_on()) {
+        if (std::find(seen.begin(), seen.end(), side) != seen.end()) return;
+        seen.push_back(side);
+        bytes += side->bytes();
+      }
+    });
   }
 
   std::vector<const PreparedSide*> seen;
