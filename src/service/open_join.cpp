@@ -11,6 +11,8 @@
 namespace gpujoin::service {
 namespace {
 
+constexpr std::uint32_t kMostThreadsPerPoint = 32;
+
 /// Whether an enumerator is one of those up to `last`.
 template <class Enum>
 bool is_up_to(Enum last, Enum value) {
@@ -23,11 +25,33 @@ bool are_known(const Knobs& knobs) {
          is_up_to(Switch::kOff, knobs.reorder_dimensions) &&
          is_up_to(Switch::kOff, knobs.sort_unindexed) &&
          is_up_to(Switch::kOff, knobs.short_circuit) &&
+         is_up_to(Switch::kOff, knobs.share_devices) &&
          is_up_to(AccessPattern::kUnicomp, knobs.access_pattern) &&
          is_up_to(CellOrder::kHilbert, knobs.cell_order) &&
          is_up_to(WorkOrder::kQueue, knobs.work_order) &&
          is_up_to(TopkMethod::kSort, knobs.topk_method) &&
-         is_up_to(BoxMethod::kNone, knobs.box_method);
+         is_up_to(BoxMethod::kNone, knobs.box_method) &&
+         knobs.indexed_dimensions <= kMaxGridDimensions &&
+         knobs.reference_points <= kMaxReferencePoints &&
+         knobs.threads_per_point <= kMostThreadsPerPoint &&
+         (knobs.threads_per_point == 0 || std::has_single_bit(knobs.threads_per_point));
+}
+
+/// Whether each device is named once. Which of them there are, the engine knows.
+bool are_known(const DeviceNumbers& devices) {
+  if (devices.count > kMostDevices) return false;
+  const auto* const end = devices.number + devices.count;
+  for (const auto* at = devices.number; at != end; ++at)
+    if (*at < 0 || std::find(devices.number, at, *at) != at) return false;
+  return true;
+}
+
+/// Whether the request's constructors could have made what it asks for.
+bool is_one_question(const JoinRequest& request) {
+  const Output::Kind output = request.output();
+  return (request.self_join() || request.sides.pairs() == PairSelection::kAll) &&
+         (request.shape() == Shape::kPoints || output == Output::kPairs ||
+          output == Output::kTotal);
 }
 
 bool is_known(const JoinRequest& request) {
@@ -35,8 +59,10 @@ bool is_known(const JoinRequest& request) {
          is_up_to(Output::kStableClusters, request.output()) &&
          is_up_to(PairSelection::kUnordered, request.sides.pairs()) &&
          is_up_to(ScoreFunction::kDistance, request.top().scoring.function) &&
-         is_bool(request.top().parts_of_one) && is_bool(request.resources.soft_limits) &&
-         are_known(request.knobs);
+         is_bool(request.top().scoring.lowest_first) && is_bool(request.top().parts_of_one) &&
+         is_up_to(BorderRule::kFirst, request.borders()) &&
+         is_bool(request.resources.soft_limits) && are_known(request.resources.devices) &&
+         are_known(request.knobs) && is_one_question(request);
 }
 
 bool are_known(const PairSums& sums) {
@@ -73,7 +99,7 @@ void take_sums(const OpenJoin& message, std::uint64_t left_rows, std::uint64_t r
                Descriptors* descriptors, ClientSums* taken) {
   constexpr std::uint32_t kMostColumns = kMostValueSteps * kMostPrograms + 4 * kMostMeasures;
   require(message.sums_bytes >= sizeof(PairSums), "a join has no such sums");
-  taken->columns = Region(descriptors->take(), message.sums_bytes, false);
+  taken->columns = Region(descriptors->take(), message.sums_bytes);
   PairSums& sums = taken->sums;
   std::memcpy(static_cast<void*>(&sums), taken->columns.data(), sizeof sums);
   require(are_known(sums) && sums.left_columns <= kMostColumns &&
@@ -104,7 +130,7 @@ void take_groups(const OpenJoin& message, const JoinRequest& request, Descriptor
               !message.sides[0].has_ids,
           "a join has no such groups");
   if (message.groups > 1)
-    taken->of_row = Region(descriptors->take(), request.left().rows * sizeof(std::uint32_t), false);
+    taken->of_row = Region(descriptors->take(), request.left().rows * sizeof(std::uint32_t));
 }
 
 Dataset ClientRows::view() const {
@@ -131,22 +157,18 @@ ClientRows take_rows(const SideMessage& side, Descriptors* descriptors) {
   taken.dims = side.dims;
   taken.scalar = side.scalar;
   taken.key_columns = side.key_columns;
-  const bool stays = side.of_table;  // in the service, which will change it
   if (side.has_rows) {
     taken.coordinates =
-        Region(descriptors->take(), side.rows * side.dims * scalar_bytes(side.scalar), stays);
-    if (side.has_ids)
-      taken.ids = Region(descriptors->take(), side.rows * sizeof(std::int64_t), stays);
+        Region(descriptors->take(), side.rows * side.dims * scalar_bytes(side.scalar));
+    if (side.has_ids) taken.ids = Region(descriptors->take(), side.rows * sizeof(std::int64_t));
   }
-  if (side.has_scores)
-    taken.scores = Region(descriptors->take(), side.rows * sizeof(double), stays);
+  if (side.has_scores) taken.scores = Region(descriptors->take(), side.rows * sizeof(double));
   if (side.key_columns > 0)
-    taken.keys = Region(descriptors->take(), side.rows * side.key_columns * sizeof(double), false);
+    taken.keys = Region(descriptors->take(), side.rows * side.key_columns * sizeof(double));
   if (side.has_patches) {
     require(side.patches <= kMaxRows && side.map_pages <= kMaxRows, "a table has no such blocks");
-    taken.patches =
-        Region(descriptors->take(),
-               side.map_pages * sizeof(std::uint64_t) + side.patches * sizeof(BlockPatch), false);
+    taken.patches = Region(descriptors->take(), side.map_pages * sizeof(std::uint64_t) +
+                                                    side.patches * sizeof(BlockPatch));
   }
   return taken;
 }

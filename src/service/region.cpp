@@ -27,8 +27,8 @@ Region::Region(const char* name, std::uint64_t bytes) {
   }
 }
 
-Region::Region(int file, std::uint64_t bytes, bool writable) {
-  require(map_region(file, bytes, writable, &region_));
+Region::Region(int file, std::uint64_t bytes) : is_sealed_(true) {
+  require(map_sealed_region(file, bytes, &region_));
 }
 
 void Region::grow(std::uint64_t bytes) {

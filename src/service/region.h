@@ -14,20 +14,24 @@ class Region {
   Region() = default;
   /// Memory of so many bytes, all 0, that can grow.
   Region(const char* name, std::uint64_t bytes);
-  /// What another process has made. Takes the descriptor, whatever comes of it.
-  Region(int file, std::uint64_t bytes, bool writable);
-  Region(Region&& other) noexcept : region_(std::exchange(other.region_, {})) {}
+  /// Memory that a client has made and sealed, for reading. Takes the descriptor, whatever comes of
+  /// it.
+  Region(int file, std::uint64_t bytes);
+  Region(Region&& other) noexcept
+      : region_(std::exchange(other.region_, {})), is_sealed_(other.is_sealed_) {}
   Region& operator=(Region&& other) noexcept {
     std::swap(region_, other.region_);
+    std::swap(is_sealed_, other.is_sealed_);
     return *this;
   }
   ~Region() { close_region(&region_); }
 
-  /// Makes it at least so large; the address may become another one.
+  /// Makes it at least so large; the address may become another one. Not for a client's memory.
   void grow(std::uint64_t bytes);
   /// Another descriptor of the same memory, for who may only read it.
   int open_for_reading() const;
 
+  bool is_sealed() const { return is_sealed_; }  ///< by the client that has made it
   int file() const { return region_.file; }
   std::uint64_t bytes() const { return region_.bytes; }
   unsigned char* data() { return region_.base; }
@@ -43,6 +47,7 @@ class Region {
 
  private:
   SharedRegion region_;
+  bool is_sealed_ = false;
 };
 
 }  // namespace gpujoin::service

@@ -66,6 +66,7 @@ TestRegion::TestRegion(const void* from, std::uint64_t bytes) {
   EXPECT_TRUE(create_region("gpujoin test", bytes, &region).ok());
   EXPECT_TRUE(grow_region(&region, bytes).ok());
   if (bytes > 0) std::memcpy(region.base, from, bytes);
+  EXPECT_TRUE(seal_region(&region));
 }
 
 Client::Client(const std::string& path) {
@@ -218,14 +219,14 @@ Status Client::collect_groups(
 void Client::take_regions(const Batch& message) {
   if (message.new_results) {
     close_region(&results_);
-    ASSERT_TRUE(map_region(take_file(), message.results_bytes, false, &results_).ok());
+    ASSERT_TRUE(map_region(take_file(), message.results_bytes, &results_).ok());
   }
   if (message.new_ids) {
     close_region(&left_ids_);
     close_region(&right_ids_);
-    ASSERT_TRUE(map_region(take_file(), message.left_ids_bytes, false, &left_ids_).ok());
+    ASSERT_TRUE(map_region(take_file(), message.left_ids_bytes, &left_ids_).ok());
     if (message.ids_are_one) return;
-    ASSERT_TRUE(map_region(take_file(), message.right_ids_bytes, false, &right_ids_).ok());
+    ASSERT_TRUE(map_region(take_file(), message.right_ids_bytes, &right_ids_).ok());
   }
 }
 

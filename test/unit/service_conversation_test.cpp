@@ -305,6 +305,116 @@ TEST(ServiceConversation, wrong_requests_come_back_with_the_reason) {
   EXPECT_STREQ(device.status.message, "the test has no device");
 }
 
+/// The first byte that is 0 in one request and 1 in another.
+std::size_t byte_that_differs(const JoinRequest& zero, const JoinRequest& one) {
+  const auto* const a = reinterpret_cast<const unsigned char*>(&zero);
+  const auto* const b = reinterpret_cast<const unsigned char*>(&one);
+  std::size_t at = 0;
+  while (at < sizeof zero && !(a[at] == 0 && b[at] == 1)) ++at;
+  EXPECT_LT(at, sizeof zero);
+  return at;
+}
+
+TEST(ServiceConversation, requests_that_no_client_sends_are_refused) {
+  TestServer server;
+  const Points points = random_points(1, 50), other = random_points(2, 50);
+  const JoinRequest good = make_request(points, nullptr, Metric::kL2, 1);
+  const auto answer = [&](const JoinRequest& request, std::size_t at, unsigned char value) {
+    OpenJoin message = message_of(request, WantedEngine::kAuto);
+    if (value > 0) message.request[at] = value;
+    std::vector<TestRegion> regions;
+    add_rows(request.left(), &message.sides[0], &regions);
+    if (!request.self_join()) add_rows(request.right(), &message.sides[1], &regions);
+    Client client(server.path());
+    EXPECT_TRUE(client.greet() && client.say(message, files_of(regions)));
+    const auto* const batch = client.hear<Batch>();
+    if (batch == nullptr) return StatusCode::kInternal;
+    return batch->status.code == StatusCode::kEnd ? StatusCode::kOk : batch->status.code;
+  };
+  const auto with = [&](const auto& change) {
+    JoinRequest request = good;
+    change(&request);
+    return answer(request, 0, 0);
+  };
+  EXPECT_EQ(with([](JoinRequest*) {}), StatusCode::kOk);
+  for (const std::uint32_t count : {kMostDevices + 1, 4000000000u})
+    EXPECT_EQ(with([&](JoinRequest* request) { request->resources.devices.count = count; }),
+              StatusCode::kInvalidArgument);
+  EXPECT_EQ(with([](JoinRequest* request) {
+              request->resources.devices = {2, {3, 3}};
+            }),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(with([](JoinRequest* request) {
+              request->resources.devices = {1, {-1}};
+            }),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(with([](JoinRequest* request) {
+              request->resources.devices = {2, {3, 0}};
+            }),
+            StatusCode::kOk);
+  EXPECT_EQ(with([](JoinRequest* request) { request->knobs.share_devices = Switch{3}; }),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(with([](JoinRequest* request) { request->knobs.threads_per_point = 3; }),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(with([](JoinRequest* request) { request->knobs.indexed_dimensions = 9; }),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(with([](JoinRequest* request) { request->knobs.reference_points = 1 << 20; }),
+            StatusCode::kInvalidArgument);
+
+  const JoinRequest kept = good.asking(Output::duplicates(false));
+  const std::size_t lowest = byte_that_differs(kept, good.asking(Output::duplicates(true)));
+  EXPECT_EQ(answer(kept, lowest, 1), StatusCode::kOk);
+  EXPECT_EQ(answer(kept, lowest, 2), StatusCode::kInvalidArgument);
+  const JoinRequest clusters = good.asking(Output::clusters(3, BorderRule::kNearest));
+  const std::size_t borders =
+      byte_that_differs(clusters, good.asking(Output::clusters(3, BorderRule::kFirst)));
+  EXPECT_EQ(answer(clusters, borders, 1), StatusCode::kOk);
+  EXPECT_EQ(answer(clusters, borders, 2), StatusCode::kInvalidArgument);
+
+  // What constructors do not make: two sides with an order of pairs, and clusters of boxes.
+  JoinRequest distinct = good, two = make_request(points, &other, Metric::kL2, 1);
+  distinct.sides = Sides::one(points.view(), PairSelection::kDistinct);
+  const std::size_t selection = byte_that_differs(good, distinct);
+  EXPECT_EQ(answer(two, 0, 0), StatusCode::kOk);
+  EXPECT_EQ(answer(two, selection, 1), StatusCode::kInvalidArgument);
+  const JoinRequest boxes(good.sides, BoxesWithin{Metric::kL2, 1}, BoxOutput::kPairs);
+  JoinRequest plain(good.sides, PointsWithin{Metric::kL2, 1}, Output::pairs());
+  const std::size_t shape = byte_that_differs(plain, boxes);
+  EXPECT_EQ(answer(clusters, shape, 1), StatusCode::kInvalidArgument);
+}
+
+TEST(ServiceConversation, memory_that_somebody_may_still_write_is_refused) {
+  TestServer server;
+  const Points points = random_points(1, 50);
+  const JoinRequest request = make_request(points, nullptr, Metric::kL2, 5);
+  const std::uint64_t bytes = points.rows() * 2 * sizeof(double);
+  SharedRegion region;
+  ASSERT_TRUE(create_region("gpujoin test", bytes, &region).ok());
+  ASSERT_TRUE(grow_region(&region, bytes).ok());
+  std::memcpy(region.base, points.view().first_chunk, bytes);
+  OpenJoin message = message_of(request, WantedEngine::kCpu);
+  SideMessage& side = message.sides[0];
+  side.rows = points.rows();
+  side.dims = 2;
+  side.scalar = ScalarType::kFloat64;
+  side.has_rows = true;
+  for (const bool sealed : {false, true}) {
+    if (sealed) {
+      EXPECT_TRUE(seal_region(&region));
+      std::memset(region.base, 0, bytes);  // which the service does not see
+    }
+    Client client(server.path());
+    ASSERT_TRUE(client.greet() && client.say(message, {region.file}));
+    const RunResult result = client.collect_batches(request);
+    if (sealed) {
+      EXPECT_TRUE(matches_oracle(result, request, Oracle(points, nullptr, Metric::kL2, 5)));
+    } else {
+      EXPECT_EQ(result.status.code, StatusCode::kInvalidArgument);
+    }
+  }
+  close_region(&region);
+}
+
 TEST(ServiceConversation, several_at_once_do_not_mix) {
   TestServer server;
   std::vector<std::thread> threads;
@@ -527,7 +637,7 @@ TEST(ServiceConversation, a_table_is_read_once_and_patched) {
       EXPECT_EQ(found->rows, 600u);
       EXPECT_EQ(found->blocks, 3u);
       SharedRegion proof;
-      ASSERT_TRUE(map_region(client.take_file(), 3 * sizeof(BlockProof), false, &proof).ok());
+      ASSERT_TRUE(map_region(client.take_file(), 3 * sizeof(BlockProof), &proof).ok());
       close_region(&proof);
       EXPECT_TRUE(matches_oracle(join_table(client, asked(none), {}, 3), asked(points), oracle));
     }
@@ -568,7 +678,7 @@ TEST(ServiceConversation, a_table_is_read_once_and_patched) {
   ASSERT_NE(listed, nullptr);
   EXPECT_EQ(listed->count, 4u);
   SharedRegion region;
-  ASSERT_TRUE(map_region(client.take_file(), 4 * sizeof(ListedTable), false, &region).ok());
+  ASSERT_TRUE(map_region(client.take_file(), 4 * sizeof(ListedTable), &region).ok());
   const auto* const tables = reinterpret_cast<const ListedTable*>(region.base);
   EXPECT_EQ(tables[0].rows, 450u);
   EXPECT_EQ(tables[0].hits, 2u);
@@ -670,7 +780,7 @@ std::vector<Item> ask_for(Client& client) {
   EXPECT_NE(answer, nullptr);
   if (answer == nullptr || answer->count == 0) return {};
   SharedRegion region;
-  EXPECT_TRUE(map_region(client.take_file(), answer->count * sizeof(Item), false, &region).ok());
+  EXPECT_TRUE(map_region(client.take_file(), answer->count * sizeof(Item), &region).ok());
   const auto* const items = reinterpret_cast<const Item*>(region.base);
   std::vector<Item> listed(items, items + answer->count);
   close_region(&region);

@@ -130,10 +130,10 @@ TEST(ServiceRegion, memory_grows_and_is_the_same_for_both) {
   EXPECT_EQ(region.base, before);
   EXPECT_EQ(region.base[(1 << 19) - 1], 0);
   SharedRegion other;
-  ASSERT_TRUE(map_region(dup(region.file), 1 << 19, true, &other).ok());
+  ASSERT_TRUE(map_region(dup(region.file), 1 << 19, &other).ok());
   EXPECT_EQ(other.base[9], 42);
-  other.base[10] = 43;
-  EXPECT_EQ(region.base[10], 43);
+  region.base[10] = 43;
+  EXPECT_EQ(other.base[10], 43);
   close_region(&other);
   EXPECT_EQ(grow_region(&region, 2 << 20).code, StatusCode::kOutOfMemory);
   EXPECT_EQ(region.base[9], 42);
@@ -145,15 +145,43 @@ TEST(ServiceRegion, what_is_too_small_or_might_shrink_is_refused) {
   SharedRegion region, other;
   ASSERT_TRUE(create_region("test", 1 << 20, &region).ok());
   ASSERT_TRUE(grow_region(&region, 4096).ok());
-  EXPECT_EQ(map_region(dup(region.file), 4097, false, &other).code, StatusCode::kInvalidArgument);
+  EXPECT_EQ(map_region(dup(region.file), 4097, &other).code, StatusCode::kInvalidArgument);
   EXPECT_NE(ftruncate(region.file, 0), 0);
   const int unsealed = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   ASSERT_EQ(ftruncate(unsealed, 4096), 0);
-  EXPECT_EQ(map_region(unsealed, 4096, false, &other).code, StatusCode::kInvalidArgument);
+  EXPECT_EQ(map_region(unsealed, 4096, &other).code, StatusCode::kInvalidArgument);
   const int no_memory = open("/dev/null", O_RDWR | O_CLOEXEC);
-  EXPECT_EQ(map_region(no_memory, 0, false, &other).code, StatusCode::kInvalidArgument);
-  EXPECT_EQ(map_region(-1, 0, false, &other).code, StatusCode::kInvalidArgument);
+  EXPECT_EQ(map_region(no_memory, 0, &other).code, StatusCode::kInvalidArgument);
+  EXPECT_EQ(map_region(-1, 0, &other).code, StatusCode::kInvalidArgument);
   EXPECT_EQ(other.file, -1);
+  close_region(&region);
+}
+
+TEST(ServiceRegion, nobody_writes_what_is_sealed) {
+  SharedRegion region, other;
+  ASSERT_TRUE(create_region("test", 1 << 20, &region).ok());
+  ASSERT_TRUE(grow_region(&region, 8192).ok());
+  region.base[5000] = 1;
+  EXPECT_EQ(map_sealed_region(dup(region.file), 8192, &other).code, StatusCode::kInvalidArgument);
+  // Another process that still maps it for writing, as a parallel worker might.
+  SharedRegion writer;
+  ASSERT_TRUE(open_region(getpid(), region.file, 8192, true, &writer).ok());
+  EXPECT_FALSE(seal_region(&region));
+  EXPECT_EQ(region.base[5000], 1);
+  close_region(&writer);
+  unsigned char* const before = region.base;
+  ASSERT_TRUE(seal_region(&region) && seal_region(&region));
+  EXPECT_EQ(region.base, before);
+  EXPECT_EQ(region.base[5000], 1);
+  ASSERT_TRUE(map_sealed_region(dup(region.file), 8192, &other).ok());
+  region.base[5000] = 2;  // which only this mapping shows
+  EXPECT_EQ(other.base[5000], 1);
+  EXPECT_EQ(pwrite(region.file, "x", 1, 5000), -1);
+  EXPECT_EQ(mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, region.file, 0), MAP_FAILED);
+  EXPECT_FALSE(open_region(getpid(), region.file, 8192, true, &writer).ok());
+  EXPECT_FALSE(grow_region(&region, 1 << 20).ok());
+  EXPECT_EQ(other.base[5000], 1);
+  close_region(&other);
   close_region(&region);
 }
 
@@ -168,9 +196,12 @@ TEST(ServiceRegion, an_owned_one_grows_beyond_its_reserve) {
     for (; written < bytes; ++written)
       region.data()[written] = static_cast<unsigned char>(written * 7);
   }
-  Region reading(region.open_for_reading(), 1 << 20, false);
-  EXPECT_EQ(reading.data()[4999], region.data()[4999]);
-  EXPECT_THROW(Region(region.open_for_reading(), 1 << 20, true), Failure);
+  SharedRegion reading;
+  ASSERT_TRUE(map_region(region.open_for_reading(), 1 << 20, &reading).ok());
+  EXPECT_EQ(reading.base[4999], region.data()[4999]);
+  EXPECT_EQ(mmap(nullptr, 1, PROT_READ | PROT_WRITE, MAP_SHARED, reading.file, 0), MAP_FAILED);
+  close_region(&reading);
+  EXPECT_THROW(Region(region.open_for_reading(), 1 << 20), Failure) << "it is not sealed";
 }
 
 }  // namespace

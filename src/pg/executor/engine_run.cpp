@@ -379,7 +379,7 @@ void forget_sides(EngineRun* run) {
   run->report.table_blocks = run->report.blocks_read = 0;
 }
 
-void share_side(EngineRun* run, int side, const SharedPoints* shared, const KeptSide& kept,
+void share_side(EngineRun* run, int side, SharedPoints* shared, const KeptSide& kept,
                 bool (*read_whole)(EngineRun* run)) {
   run->shared[side] = {shared, kept.kept ? &kept.table : nullptr};
   if (!kept.kept) return;

@@ -122,7 +122,7 @@ void forget_sides(EngineRun* run);
 
 /// Notes where the rows of side 0 or 1 are: in memory that is shared, unless that is null, and in
 /// the service, as far as they are kept. Both outlive the run.
-void share_side(EngineRun* run, int side, const SharedPoints* shared, const KeptSide& kept,
+void share_side(EngineRun* run, int side, SharedPoints* shared, const KeptSide& kept,
                 bool (*read_whole)(EngineRun* run));
 
 /// Whether rows of batches are groups.

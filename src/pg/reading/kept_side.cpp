@@ -42,9 +42,9 @@ bool take_answer(const void* buffer, service::Descriptors* descriptors, FoundSid
   found->table = *table;
   if (table->version == 0) return true;
   const int file = descriptors->take();
-  return file >= 0 && service::map_region(file, proof_bytes(table->map_pages, table->blocks), false,
-                                          &found->proof)
-                          .ok();
+  return file >= 0 &&
+         service::map_region(file, proof_bytes(table->map_pages, table->blocks), &found->proof)
+             .ok();
 }
 
 /// Asks the service for the table; null where the conversation has ended.

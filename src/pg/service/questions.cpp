@@ -48,7 +48,7 @@ bool ask_running_service(const void* question, std::size_t bytes, void* answer,
 void* copy_listed(service::Descriptors* descriptors, std::uint64_t bytes) {
   if (bytes == 0) return nullptr;
   service::SharedRegion region;
-  const Status status = service::map_region(descriptors->take(), bytes, false, &region);
+  const Status status = service::map_region(descriptors->take(), bytes, &region);
   close_descriptors(descriptors);
   if (!status.ok()) raise_status(status);
   void* const items =

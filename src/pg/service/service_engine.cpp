@@ -81,7 +81,7 @@ bool place_batch(const ServiceJoin* join, ResultBatch* batch) {
 /// Maps another region in the place of one, and takes its descriptor.
 Status replace_region(SharedRegion* region, int file, std::uint64_t bytes) {
   service::close_region(region);
-  return file < 0 ? nonsense() : service::map_region(file, bytes, false, region);
+  return file < 0 ? nonsense() : service::map_region(file, bytes, region);
 }
 
 /// Maps what came with a batch.

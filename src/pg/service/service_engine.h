@@ -21,8 +21,8 @@ struct TablePatches {
 
 /// Where the rows of a side lie. Not owned.
 struct SharedSide {
-  const SharedPoints* points = nullptr;  ///< in shared memory, as far as they do
-  const TablePatches* table = nullptr;   ///< the rows are these, and the service's
+  SharedPoints* points = nullptr;       ///< in shared memory, as far as they do
+  const TablePatches* table = nullptr;  ///< the rows are these, and the service's
 };
 
 /// By which groups of left rows counts and sums are wanted. Not owned.

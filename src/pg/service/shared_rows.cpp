@@ -65,8 +65,29 @@ Status copy_patches(const TablePatches& table, SharedRegion* region) {
   return status;
 }
 
-Status send_rows(const Dataset& data, const SharedPoints& shared, SentSide* copied,
+/// Adds the descriptor of a region to those of a message, and seals the region: the service takes
+/// no memory that somebody might still write.
+Status add_file(SharedRegion* region, int* files, int* count) {
+  if (!service::seal_region(region))
+    return make_status(StatusCode::kOutOfMemory, nullptr, "could not seal shared memory: %s",
+                       strerror(errno));
+  files[(*count)++] = region->file;
+  return {};
+}
+
+/// Adds the descriptor of an array that lies in `shared`, or of a copy where it does not.
+template <class Copy>
+Status add_array(bool is_there, SharedRegion* shared, SharedRegion* region, const Copy& copy,
+                 int* files, int* count) {
+  if (is_there && add_file(shared, files, count).ok()) return {};
+  const Status status = copy(region);
+  return status.ok() ? add_file(region, files, count) : status;
+}
+
+Status send_rows(const Dataset& data, SharedPoints* shared, SentSide* copied,
                  service::SideMessage* message, int* files, int* count) {
+  SharedPoints none;
+  if (shared == nullptr) shared = &none;
   SharedPoints* const copies = &copied->points;
   message->rows = data.rows;
   if (data.rows == 0) return {};
@@ -77,19 +98,24 @@ Status send_rows(const Dataset& data, const SharedPoints& shared, SentSide* copi
   message->has_scores = data.scores != nullptr;
   message->key_columns = data.key_columns;
   const bool whole = is_contiguous(data) &&
-                     holds(shared.coordinates, data.first_chunk, data.rows * point_bytes(data));
-  const bool named = holds(shared.ids, data.ids, data.rows * sizeof(std::int64_t));
-  const bool scored = holds(shared.scores, data.scores, data.rows * sizeof(double));
-  Status status;
-  if (!whole) status = copy_coordinates(data, &copies->coordinates);
-  if (status.ok() && message->has_ids && !named) status = copy_ids(data, &copies->ids);
-  if (status.ok() && message->has_scores && !scored) status = copy_scores(data, &copies->scores);
-  if (status.ok() && data.key_columns > 0) status = copy_keys(data, &copied->keys);
-  if (!status.ok()) return status;
-  files[(*count)++] = (whole ? shared : *copies).coordinates.file;
-  if (message->has_ids) files[(*count)++] = (named ? shared : *copies).ids.file;
-  if (message->has_scores) files[(*count)++] = (scored ? shared : *copies).scores.file;
-  if (data.key_columns > 0) files[(*count)++] = copied->keys.file;
+                     holds(shared->coordinates, data.first_chunk, data.rows * point_bytes(data));
+  const bool named = holds(shared->ids, data.ids, data.rows * sizeof(std::int64_t));
+  const bool scored = holds(shared->scores, data.scores, data.rows * sizeof(double));
+  Status status = add_array(
+      whole, &shared->coordinates, &copies->coordinates,
+      [&](SharedRegion* region) { return copy_coordinates(data, region); }, files, count);
+  if (status.ok() && message->has_ids)
+    status = add_array(
+        named, &shared->ids, &copies->ids,
+        [&](SharedRegion* region) { return copy_ids(data, region); }, files, count);
+  if (status.ok() && message->has_scores)
+    status = add_array(
+        scored, &shared->scores, &copies->scores,
+        [&](SharedRegion* region) { return copy_scores(data, region); }, files, count);
+  if (status.ok() && data.key_columns > 0) {
+    status = copy_keys(data, &copied->keys);
+    if (status.ok()) status = add_file(&copied->keys, files, count);
+  }
   return status;
 }
 
@@ -97,19 +123,17 @@ Status send_rows(const Dataset& data, const SharedPoints& shared, SentSide* copi
 
 Status send_side(const Dataset& data, const SharedSide& shared, SentSide* copies,
                  service::SideMessage* message, int* files, int* count) {
-  const SharedPoints points = shared.points != nullptr ? *shared.points : SharedPoints{};
   const TablePatches* const table = shared.table;
-  if (table == nullptr) return send_rows(data, points, copies, message, files, count);
+  if (table == nullptr) return send_rows(data, shared.points, copies, message, files, count);
   message->of_table = true;
   message->traits = table->traits;
   message->blocks = table->blocks;
   message->map_pages = table->map_pages;
   message->patches = table->count;
   message->has_patches = true;
-  Status status = send_rows(table->rows, points, copies, message, files, count);
+  Status status = send_rows(table->rows, shared.points, copies, message, files, count);
   if (status.ok()) status = copy_patches(*table, &copies->patches);
-  if (status.ok()) files[(*count)++] = copies->patches.file;
-  return status;
+  return status.ok() ? add_file(&copies->patches, files, count) : status;
 }
 
 Status send_sums(const JoinRequest& request, SharedRegion* region, std::uint64_t* bytes, int* files,
@@ -133,8 +157,7 @@ Status send_sums(const JoinRequest& request, SharedRegion* region, std::uint64_t
     put(sums.right[c], right_rows * sizeof(double));
   for (std::uint32_t c = 0; c < sums.integer_columns; ++c)
     put(sums.integers[c], right_rows * sizeof(std::int64_t));
-  files[(*count)++] = region->file;
-  return status;
+  return add_file(region, files, count);
 }
 
 Status send_groups(const SumGroups& groups, std::uint64_t rows, SharedRegion* region, int* files,
@@ -144,8 +167,7 @@ Status send_groups(const SumGroups& groups, std::uint64_t rows, SharedRegion* re
   const Status status = make_region("gpujoin groups", bytes, region);
   if (!status.ok()) return status;
   std::memcpy(region->base, groups.of_row, bytes);
-  files[(*count)++] = region->file;
-  return status;
+  return add_file(region, files, count);
 }
 
 void close_side(SentSide* copies) {

@@ -1,6 +1,7 @@
 // What a backend and gpujoin_service say to each other. A message is one packet of a UNIX socket:
 // a struct of this file, with the descriptors of shared memory where that is said. Rows and results
-// lie in shared memory alone.
+// lie in shared memory alone. What a backend sends there it seals first: nobody can write it any
+// more, so the service may read it twice, and keep it.
 //
 // One connection is one conversation, and at most one join:
 //
@@ -158,7 +159,7 @@ struct BlockPatch {
 ///
 /// A side of its own: `rows` rows. A side of a table, which has no keys: what the backend found,
 /// with `rows` rows in the place of what is not proven, sorted by their blocks as `patches` are.
-/// Blocks from `blocks` on are gone. The memory of a table's rows is the service's from then on.
+/// Blocks from `blocks` on are gone. The memory of a table's rows stays with the service.
 struct SideMessage {
   std::uint64_t rows;
   std::uint32_t dims;

@@ -22,11 +22,14 @@ Status lacks(const char* what) {
                      std::strerror(errno));
 }
 
+std::uint64_t mapped_bytes(std::uint64_t bytes) {
+  return whole_pages(std::max<std::uint64_t>(bytes, 1));
+}
+
 /// Maps region->file and keeps nothing where that fails.
-Status map(SharedRegion* region, std::uint64_t reserved, bool writable) {
-  void* const base = mmap(nullptr, whole_pages(std::max<std::uint64_t>(reserved, 1)),
-                          writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED | MAP_NORESERVE,
-                          region->file, 0);
+Status map(SharedRegion* region, std::uint64_t reserved, int protection, int sharing) {
+  void* const base =
+      mmap(nullptr, mapped_bytes(reserved), protection, sharing | MAP_NORESERVE, region->file, 0);
   if (base == MAP_FAILED) {
     const Status status = lacks("address space for shared memory");
     close(region->file);
@@ -34,8 +37,24 @@ Status map(SharedRegion* region, std::uint64_t reserved, bool writable) {
     return status;
   }
   region->base = static_cast<unsigned char*>(base);
-  region->reserved = whole_pages(std::max<std::uint64_t>(reserved, 1));
+  region->reserved = mapped_bytes(reserved);
   return {};
+}
+
+/// Maps what another process has made. `seals` are those that it must have.
+Status map_sealed(int file, std::uint64_t bytes, int seals, int sharing, SharedRegion* region) {
+  *region = {};
+  struct stat state;
+  const int there = fcntl(file, F_GET_SEALS);
+  if (fstat(file, &state) != 0 || there < 0 || (there & seals) != seals ||
+      static_cast<std::uint64_t>(state.st_size) < bytes) {
+    close(file);
+    return make_status(StatusCode::kInvalidArgument, nullptr,
+                       "shared memory is smaller than its message says, or may change");
+  }
+  region->file = file;
+  region->bytes = static_cast<std::uint64_t>(state.st_size);
+  return map(region, region->bytes, PROT_READ, sharing);
 }
 
 }  // namespace
@@ -51,7 +70,7 @@ Status create_region(const char* name, std::uint64_t reserved, SharedRegion* reg
     *region = {};
     return status;
   }
-  return map(region, reserved, true);
+  return map(region, reserved, PROT_READ | PROT_WRITE, MAP_SHARED);
 }
 
 Status grow_region(SharedRegion* region, std::uint64_t bytes) {
@@ -78,19 +97,32 @@ Status grow_region(SharedRegion* region, std::uint64_t bytes) {
   return {};
 }
 
-Status map_region(int file, std::uint64_t bytes, bool writable, SharedRegion* region) {
-  *region = {};
-  struct stat state;
-  const int seals = fcntl(file, F_GET_SEALS);
-  if (fstat(file, &state) != 0 || seals < 0 || (seals & F_SEAL_SHRINK) == 0 ||
-      static_cast<std::uint64_t>(state.st_size) < bytes) {
-    close(file);
-    return make_status(StatusCode::kInvalidArgument, nullptr,
-                       "shared memory is smaller than its message says");
+bool seal_region(SharedRegion* region) {
+  const int seals = fcntl(region->file, F_GET_SEALS);
+  if (seals < 0) return false;
+  if ((seals & F_SEAL_WRITE) != 0) return true;
+  // The kernel seals no file that is mapped shared and writable. A private mapping shows the same
+  // pages. It is made elsewhere first: where that fails the memory is still there.
+  const std::uint64_t bytes = mapped_bytes(region->bytes);
+  void* const made =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, region->file, 0);
+  if (made == MAP_FAILED) return false;
+  if (mremap(made, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, region->base) == MAP_FAILED) {
+    munmap(made, bytes);
+    return false;
   }
-  region->file = file;
-  region->bytes = static_cast<std::uint64_t>(state.st_size);
-  return map(region, region->bytes, writable);
+  if (region->reserved > bytes) munmap(region->base + bytes, region->reserved - bytes);
+  region->reserved = bytes;
+  return fcntl(region->file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW) == 0;
+}
+
+Status map_region(int file, std::uint64_t bytes, SharedRegion* region) {
+  return map_sealed(file, bytes, F_SEAL_SHRINK, MAP_SHARED, region);
+}
+
+Status map_sealed_region(int file, std::uint64_t bytes, SharedRegion* region) {
+  // Before Linux 6.7 a file that is sealed against writing and opened for it has no shared mapping.
+  return map_sealed(file, bytes, F_SEAL_SHRINK | F_SEAL_WRITE, MAP_PRIVATE, region);
 }
 
 Status open_region(int pid, int file, std::uint64_t reserved, bool writable, SharedRegion* region) {
@@ -108,7 +140,7 @@ Status open_region(int pid, int file, std::uint64_t reserved, bool writable, Sha
     return status;
   }
   region->bytes = static_cast<std::uint64_t>(state.st_size);
-  return map(region, reserved, writable);
+  return map(region, reserved, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED);
 }
 
 void close_region(SharedRegion* region) {

@@ -24,9 +24,19 @@ Status create_region(const char* name, std::uint64_t reserved, SharedRegion* reg
 /// page is reserved here and not when it is first touched, which would be a signal.
 Status grow_region(SharedRegion* region, std::uint64_t bytes);
 
-/// Maps a region that another process has made, and takes the descriptor. Its size is what it is
-/// now. kInvalidArgument where it has fewer than `bytes`, or might shrink while it is used.
-Status map_region(int file, std::uint64_t bytes, bool writable, SharedRegion* region);
+/// Makes the memory read-only for every process from now on, which the kernel guarantees to whoever
+/// maps it. Addresses hold, but the mapping becomes private: what this process writes there later,
+/// nobody else sees. Returns false if the system refuses; then the region must not be sent.
+bool seal_region(SharedRegion* region);
+
+/// Maps a region that another process has made, for reading, and takes the descriptor. Its size is
+/// what it is now. kInvalidArgument where it has fewer than `bytes`, or might shrink while it is
+/// used.
+Status map_region(int file, std::uint64_t bytes, SharedRegion* region);
+
+/// The same for a region that seal_region() has sealed: its bytes cannot change. kInvalidArgument
+/// where somebody might still write them.
+Status map_sealed_region(int file, std::uint64_t bytes, SharedRegion* region);
 
 /// Maps the region that another process of this user has by that descriptor, with address space for
 /// `reserved`. kUnavailable where the system does not allow it.

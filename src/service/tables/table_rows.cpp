@@ -97,7 +97,7 @@ std::uint64_t TableRows::rows_left_by(const TablePatch& patch, bool lasting) con
   return rows;
 }
 
-/// Makes the patch's rows the only ones, in their memory.
+/// Makes the patch's rows the only ones, in the memory of the client, which has sealed it.
 void TableRows::adopt(TablePatch& patch, bool lasting) {
   std::vector<Slots> blocks(patch.table_blocks);
   std::uint64_t live = 0;
@@ -126,10 +126,20 @@ void TableRows::clear(std::uint64_t first, std::uint64_t count) {
   std::fill_n(arrays_.ids.as<std::int64_t>() + first, count, 0);
 }
 
+/// Gives the arrays room for so many slots in memory of the service.
 void TableRows::reserve(std::uint64_t slots) {
-  for (const auto array : kArrays)
-    if (const std::uint64_t bytes = bytes_in(array); bytes > 0)
-      (arrays_.*array).grow(slots * bytes);
+  for (const auto array : kArrays) {
+    const std::uint64_t bytes = bytes_in(array);
+    if (bytes == 0) continue;
+    Region& region = arrays_.*array;
+    if (region.is_sealed()) {
+      Region copy(kName, slots * bytes);
+      std::memcpy(copy.data(), region.data(), end_ * bytes);
+      region = std::move(copy);
+    } else {
+      region.grow(slots * bytes);
+    }
+  }
 }
 
 /// Where the block's slots do not suffice it gets others at the end; those there become longer.
