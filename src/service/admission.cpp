@@ -62,21 +62,31 @@ void Admission::give_place(const JoinSize& size) {
 bool Admission::take_memory(const JoinSize& size, Interrupt& interrupt) {
   Lock lock(mutex_);
   const bool waits = memory_ != 0 && size.memory > memory_ / kLittle;
-  const auto fits = [&] { return memory_ == 0 || used_ == 0 || used_ + size.memory <= memory_; };
+  // What waiting clients keep may be more than all memory, and nobody knows for how long.
+  const auto fits = [&] { return memory_ == 0 || working_ == 0 || used_ + size.memory <= memory_; };
   if (waits && !wait(lock, memory_queue_, interrupt, fits)) return false;
   used_ += size.memory;
+  ++working_;
   return true;
 }
 
 void Admission::give_memory(const JoinSize& size) {
   const std::lock_guard lock(mutex_);
-  used_ -= size.memory;
+  used_ -= size.memory - size.kept;
+  --working_;
   changed_.notify_all();
 }
 
 void Admission::retake_memory(const JoinSize& size) {
   const std::lock_guard lock(mutex_);
-  used_ += size.memory;
+  used_ += size.memory - size.kept;
+  ++working_;
+}
+
+void Admission::give_kept(const JoinSize& size) {
+  const std::lock_guard lock(mutex_);
+  used_ -= size.kept;
+  changed_.notify_all();
 }
 
 }  // namespace gpujoin::service

@@ -15,8 +15,9 @@ namespace gpujoin::service {
 
 /// What a join is expected to take. Joins of one class are within a factor of 4.
 struct JoinSize {
-  int size_class;        ///< 0: the smallest ones .. kSizeClasses - 1
-  std::uint64_t memory;  ///< bytes of the host
+  int size_class;          ///< 0: the smallest ones .. kSizeClasses - 1
+  std::uint64_t memory;    ///< bytes of the host
+  std::uint64_t kept = 0;  ///< of these, what the join holds while it waits for its client
 };
 
 inline constexpr int kSizeClasses = 10;
@@ -42,12 +43,15 @@ class Admission {
   bool take_place(const JoinSize& size, Interrupt& interrupt);
   void give_place(const JoinSize& size);
 
-  /// Waits until there is memory: alone, a join is always let in, and so is one that takes little.
-  /// False: cancelled.
+  /// Waits until there is memory. A join that takes little is always let in, and so is any join
+  /// while no other is at work. False: cancelled.
   bool take_memory(const JoinSize& size, Interrupt& interrupt);
+  /// The join waits for its client: gives back all but what is kept.
   void give_memory(const JoinSize& size);
-  /// Goes on with a join that was let in before.
+  /// The join goes on.
   void retake_memory(const JoinSize& size);
+  /// The join has ended, after give_memory().
+  void give_kept(const JoinSize& size);
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -60,7 +64,8 @@ class Admission {
   std::condition_variable changed_;
   std::uint32_t threads_ = 1;
   std::uint64_t memory_ = 0;
-  std::uint64_t used_ = 0;  ///< of the memory
+  std::uint64_t used_ = 0;     ///< of the memory
+  std::uint32_t working_ = 0;  ///< joins between take_memory() or retake_memory() and give_memory()
   std::array<std::uint32_t, kSizeClasses> running_{};
   std::array<std::list<Interrupt*>, kSizeClasses> queues_;
   std::list<Interrupt*> memory_queue_;

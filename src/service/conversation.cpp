@@ -242,7 +242,9 @@ void Conversation::run_join(const OpenJoin& message) {
   take_groups(message, request, &descriptors_, &groups);
   require(check_request(request));
   require(are_known_keys(request), "a key of a join is not as the request has it");
-  RunningJoin join({service_.engines, service_.admission}, interrupt_, request, wanted);
+  const std::uint64_t sent_bytes = groups.count > 0 ? GroupedRows::bytes(request, groups.count)
+                                                    : ResultSender::id_bytes(request);
+  RunningJoin join({service_.engines, service_.admission}, interrupt_, request, sent_bytes, wanted);
   ResultSender results(request);
   // The board forgets the join before it ends.
   const struct Shown {

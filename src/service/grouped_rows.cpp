@@ -1,10 +1,22 @@
 #include "service/grouped_rows.h"
 
 namespace gpujoin::service {
+namespace {
+
+std::uint64_t words_of_group(const JoinRequest& request) {
+  return request.output() == Output::kSums ? row_words(*request.sums()) : 0;
+}
+
+}  // namespace
+
+std::uint64_t GroupedRows::bytes(const JoinRequest& request, std::uint64_t groups) {
+  const std::uint64_t group = sizeof(std::uint64_t) + words_of_group(request) * sizeof(FoldWord);
+  return groups * (2 * group + sizeof(std::uint32_t));
+}
 
 GroupedRows::GroupedRows(const JoinRequest& request, const ClientGroups& groups)
     : counts_(groups.count),
-      words_(request.output() == Output::kSums ? groups.count * row_words(*request.sums()) : 0),
+      words_(groups.count * words_of_group(request)),
       groups_{request.output() == Output::kSums ? request.sums() : nullptr,
               groups.of_row.as<std::uint32_t>(),
               groups.count,

@@ -13,6 +13,9 @@ class GroupedRows {
   /// `request` and `groups`, of which there is one at least, outlive it.
   GroupedRows(const JoinRequest& request, const ClientGroups& groups);
 
+  /// Bytes that so many groups take, those of the last batch included.
+  static std::uint64_t bytes(const JoinRequest& request, std::uint64_t groups);
+
   /// Adds rows of a batch from *row on. False: they have no room until the groups are taken.
   bool add(const ResultBatch& batch, std::uint64_t* row);
 

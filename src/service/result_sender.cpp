@@ -37,6 +37,10 @@ ResultSender::ResultSender(const JoinRequest& request)
     : has_entries_(wants_pairs(request.output())),
       sum_words_(request.output() == Output::kSums ? row_words(*request.sums()) : 0) {}
 
+std::uint64_t ResultSender::id_bytes(const JoinRequest& request) {
+  return request.output() == Output::kTotal ? 0 : request.sides.rows() * sizeof(std::int64_t);
+}
+
 void ResultSender::begin(const ResultBatch& batch) {
   batch_ = batch;
   row_ = entry_ = 0;

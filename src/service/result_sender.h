@@ -15,6 +15,9 @@ class ResultSender {
  public:
   explicit ResultSender(const JoinRequest& request);
 
+  /// Bytes of the ids that are sent with the results of a request: those of all its rows.
+  static std::uint64_t id_bytes(const JoinRequest& request);
+
   /// Begins with a batch of the engine, which stays as it is until done().
   void begin(const ResultBatch& batch);
   bool done() const { return done_; }

@@ -41,7 +41,7 @@ double joins_of(const JoinRequest& request) {
 }  // namespace
 
 RunningJoin::RunningJoin(const Machine& machine, Interrupt& interrupt, const JoinRequest& request,
-                         WantedEngine wanted)
+                         std::uint64_t sent_bytes, WantedEngine wanted)
     : machine_(machine),
       interrupt_(interrupt),
       request_(request),
@@ -50,7 +50,7 @@ RunningJoin::RunningJoin(const Machine& machine, Interrupt& interrupt, const Joi
   request_.resources.interrupt = interrupt.flag();
   request_.resources.patience_ms = kWatchedMs;
   const double ms = estimate_ms(request_);
-  size_ = {size_class_of(ms), estimate_memory(request_)};
+  size_ = {size_class_of(ms), estimate_memory(request_) + sent_bytes, sent_bytes};
   engine_ = choose(wanted, ms);
 }
 
@@ -74,6 +74,7 @@ const EngineTable* RunningJoin::choose(WantedEngine wanted, double ms) {
 RunningJoin::~RunningJoin() {
   close();
   rest();
+  if (admitted_) machine_.admission.give_kept(size_);
 }
 
 /// Waits until this join may work. False: cancelled.

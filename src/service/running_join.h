@@ -21,10 +21,11 @@ struct Machine {
 /// For one thread, which starts no other join: the threads of a large join yield to others.
 class RunningJoin {
  public:
-  /// The request was checked; its interrupt is set here. The datasets and `interrupt` outlive the
-  /// join. Throws Failure where the engine that is wanted cannot be used.
+  /// The request was checked; its interrupt is set here. `sent_bytes` of results are held for the
+  /// client until the join ends. The datasets and `interrupt` outlive the join. Throws Failure
+  /// where the engine that is wanted cannot be used.
   RunningJoin(const Machine& machine, Interrupt& interrupt, const JoinRequest& request,
-              WantedEngine wanted);
+              std::uint64_t sent_bytes, WantedEngine wanted);
   /// Stops the engine's work.
   ~RunningJoin();
   RunningJoin(const RunningJoin&) = delete;

@@ -141,5 +141,25 @@ TEST(ServiceAdmission, memory_is_waited_for_but_by_the_first_and_the_small) {
   EXPECT_FALSE(admission.take_memory(huge, gone));
 }
 
+TEST(ServiceAdmission, what_waiting_clients_keep_counts_but_stops_nobody) {
+  Admission admission;
+  admission.configure(2, 1000);
+  Interrupt interrupt, gone;
+  gone.cancel();
+  const JoinSize first = {0, 500, 400}, half = {0, 500};
+  ASSERT_TRUE(admission.take_memory(first, interrupt));
+  admission.give_memory(first);  // 400 are still used
+  ASSERT_TRUE(admission.take_memory(half, interrupt));
+  EXPECT_FALSE(admission.take_memory(half, gone)) << "beside what is kept and what works";
+  admission.retake_memory(first);
+  admission.give_memory(first);
+  admission.give_memory(half);
+  ASSERT_TRUE(admission.take_memory({0, 900}, interrupt)) << "nobody works";
+  admission.give_memory({0, 900});
+  admission.give_kept(first);
+  ASSERT_TRUE(admission.take_memory(half, interrupt));
+  ASSERT_TRUE(admission.take_memory(half, interrupt)) << "nothing is kept any more";
+}
+
 }  // namespace
 }  // namespace gpujoin::test
