@@ -127,6 +127,57 @@ $session->value("SET gpujoin.service = on; $count; RESET gpujoin.service");
 
 # The socket is removed; another service does not come, and joins go on.
 {
+# One that ends by itself has a line once a minute.
+{
+  my $lines = sub { scalar(() = slurp_file($node->logfile) =~ /LOG:  gpujoin_service ended, restarting/g) };
+  my $before = $lines->();
+  for (1 .. 3) {
+    my $pid = service($session);
+    kill 'TERM', $pid;
+    wait_until($Session::DEADLINE, sub { !-d "/proc/$pid" });
+  }
+  service($session);
+  cmp_ok($lines->(), '<=', $before + 1, 'the log has not a line for each end without a signal');
+}
+
+# A service that hangs costs a session a moment, once in ten seconds, however many joins it has.
+{
+  my $pid = service($session);
+  my $plain = 'SELECT count(*) FROM points a JOIN points b ON a.v <-> b.v <= 1';
+  my $loop = "SELECT sum(n) FROM generate_series(1, 5) i, LATERAL ($plain + 0 * i) s(n)";
+  my $busy = 'the gpujoin service is busy';
+  kill 'STOP', $pid;
+  for my $query ("$loop; $loop", join('; ', ($count) x 10)) {
+    my ($rows, %seconds);
+    my $more = least(1, sub {
+      for my $service (qw(off auto)) {
+        my $fresh = Session->new($node);
+        $fresh->value("SET gpujoin.service = $service");
+        my $result = $fresh->query($query);
+        $seconds{$service} = $result->{seconds};
+        is($result->{rows}, $rows // $result->{rows}, "with gpujoin.service = $service the same rows");
+        $rows = $result->{rows};
+        is($fresh->value($why), $busy, 'which the session finds, and says why') if $service eq 'auto';
+        $fresh->quit;
+      }
+      return $seconds{auto} - $seconds{off};
+    });
+    cmp_ok($more, '<', 1, 'soon');
+  }
+
+  # Under on it is waited for, once in a statement. That fails for functions, not for plain SQL.
+  my $fresh = Session->new($node);
+  my $result = $fresh->query("SET gpujoin.service = on; $count");
+  is("$result->{state} $result->{message}", "58030 $busy", 'under on a function waits and fails');
+  cmp_ok($result->{seconds}, '>', 0.9, 'after its wait');
+  cmp_ok(least(3, sub { $result = $fresh->query($loop); return $result->{seconds} }), '<', 3, 'plain SQL waits once');
+  is($result->{rows}, 5 * $answer, 'and is served by the session');
+  like($fresh->value("EXPLAIN (ANALYZE) $plain"), qr/Service Fallback: $busy/, 'as EXPLAIN says');
+  $fresh->quit;
+  kill 'CONT', $pid;
+  is($session->value("$count; $where"), "$answer\nservice", 'when it goes on it serves those who did not miss it');
+}
+
   service($session);
   unlink $socket;
   is($session->value("$count; $where"), "$answer\nsession", 'where the socket was removed joins run in the session');
@@ -168,6 +219,8 @@ $session->value("SET gpujoin.service = on; $count; RESET gpujoin.service");
   is($result->{message}, $none, 'gpujoin.service = on is an error then');
   is($result->{hint}, 'Set gpujoin.service to "auto" or "off" to join in the session.', 'with a hint');
   is($session->value("RESET gpujoin.service; $count"), $answer, 'and the next query works');
+  is($result->{state}, '53200', 'after which clients may try again');
+  is($session->value('SELECT count(*) FROM points a JOIN points b ON a.v <-> b.v <= 1'), $answer, 'but not of plain SQL');
 }
 
 # Who answers at the socket is no service.
@@ -179,19 +232,23 @@ $session->value("SET gpujoin.service = on; $count; RESET gpujoin.service");
   my $stranger = IO::Socket::UNIX->new(Type => SOCK_SEQPACKET, Local => 'pgsql_tmp_gpujoin_service', Listen => 5) or die "$!";
   # Interrupts, which the second interval raises, do not prolong the wait.
   for my $interval ('0', '200ms') {
-    my $result = $session->query("SET client_connection_check_interval = '$interval'; $count; $where; $why");
+    my $fresh = Session->new($node);
+    my $result = $fresh->query("SET client_connection_check_interval = '$interval'; $count; $where; $why");
     is($result->{rows}, "$answer\nsession\nthe gpujoin service is busy", 'one that does not answer is not waited for');
     cmp_ok($result->{seconds}, '<', 1 + $Session::PATIENCE, "for long, with interrupts each $interval");
     $stranger->accept;
   }
 
+    $fresh->quit;
   for my $answer_of (sub { }, sub { $_[0]->send('x' x 3000) }, sub { $_[0]->send(pack 'LL', 1, 8) }, sub { $_[0]->send('') }) {
-    $session->start("$count; $where");
+    my $fresh = Session->new($node);
+    $fresh->start("$count; $where");
     my $client = $stranger->accept;
     $client->recv(my $hello, 4096);
     $answer_of->($client);
     close $client;
-    is($session->result->{rows}, "$answer\nsession", 'nor is one that answers something else');
+    is($fresh->result->{rows}, "$answer\nsession", 'nor is one that answers something else');
+    $fresh->quit;
   }
   chdir $here;
 }

@@ -138,8 +138,15 @@ Status open_in_session(EngineRun* run) {
 
 /// Whether a failure is of the service rather than of the join.
 bool is_of_service(StatusCode code) {
-  return code == StatusCode::kUnavailable || code == StatusCode::kOutOfMemory ||
-         code == StatusCode::kDeviceFailure || code == StatusCode::kInternal;
+  switch (code) {
+    case StatusCode::kUnavailable:
+    case StatusCode::kOutOfMemory:
+    case StatusCode::kDeviceFailure:
+    case StatusCode::kInternal:
+      return true;
+    default:
+      return false;
+  }
 }
 
 /// What the user can do where the service is wanted and cannot be had.
@@ -171,12 +178,6 @@ Status try_again(EngineRun* run, const Status& failure) {
   return is_of_service(status.code) ? with_hint(status) : status;
 }
 
-/// Whether the service may have no device for a join in plain SQL that is to run on one.
-bool may_lack_device(const EngineRun* run, const Status& failure) {
-  return run->plain_sql && engine_preference() == EnginePreference::kCuda &&
-         !says_service_ended(failure);
-}
-
 /// Under `auto` the session serves where the service cannot, and the CPU where the device cannot,
 /// until one of them has emitted pairs; the CPU serves plain SQL under `cuda`, too. Returns the
 /// failure where that does not help.
@@ -184,8 +185,11 @@ Status fall_back(EngineRun* run, const Status& failure) {
   if (run->delivered) return failure;
   if (run->engine == service_engine()) {
     if (!is_of_service(failure.code)) return failure;
-    if (service_preference() == ServicePreference::kOn && !may_lack_device(run, failure))
-      return try_again(run, failure);
+    if (service_preference() == ServicePreference::kOn) {
+      failure = try_again(run, failure);
+      const bool serves = run->plain_sql && run->engine == service_engine();
+      if (!serves || !is_of_service(failure.code)) return failure;
+    }
     strlcpy(run->report.place_reason, failure.message, sizeof run->report.place_reason);
     note_fallback(run, Fallback::kService, failure.message);
     const Status status = open_anew(run, failure, open_in_session);

@@ -21,23 +21,24 @@ namespace {
 
 using service::Descriptors;
 
-constexpr long kConnectMs = 1000;
 constexpr long kAnswerMs = 30000;
 
-Status refused(const char* why) {
-  return make_status(StatusCode::kUnavailable, nullptr, "%s", why);
-}
+Status refused(StatusCode code, const char* why) { return make_status(code, nullptr, "%s", why); }
+
+/// Clients may try again, which they do not where a feature is not supported.
+Status not_now(const char* why) { return refused(StatusCode::kDeviceFailure, why); }
 
 /// Connects a socket that PostgreSQL counts.
 Connected open_socket(Connection* connection, Status* why) {
   if (!AcquireExternalFD()) {
-    *why = refused("the session has too many files open for a connection to the gpujoin service");
+    *why = refused(StatusCode::kOutOfMemory,
+                   "the session has too many files open for a connection to the gpujoin service");
     return Connected::kRefused;
   }
   const int file = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (file < 0) {
     ReleaseExternalFD();
-    *why = make_status(StatusCode::kUnavailable, nullptr, "could not make a socket: %s",
+    *why = make_status(StatusCode::kOutOfMemory, nullptr, "could not make a socket: %s",
                        strerror(errno));
     return Connected::kRefused;
   }
@@ -50,12 +51,12 @@ Connected open_socket(Connection* connection, Status* why) {
   const int code = errno;
   close_connection(connection);
   if (code == ENOENT || code == ECONNREFUSED) {
-    *why = refused("the gpujoin service is not running");
+    *why = not_now("the gpujoin service is not running");
     return Connected::kAbsent;
   }
   *why = code == EAGAIN
-             ? refused("the gpujoin service is busy")
-             : make_status(StatusCode::kUnavailable, nullptr,
+             ? not_now("the gpujoin service is busy")
+             : make_status(StatusCode::kDeviceFailure, nullptr,
                            "could not connect to the gpujoin service: %s", strerror(code));
   return Connected::kRefused;
 }
@@ -77,8 +78,8 @@ Arrival await_calmly(const Connection* connection, void* buffer, Descriptors* de
   }
 }
 
-/// Greets the service. One that is just ending is none.
-Connected greet(Connection* connection, Status* why) {
+/// Greets the service and waits so long for its answer. A service that is just ending is absent.
+Connected greet(Connection* connection, long timeout_ms, Status* why) {
   static const std::uint32_t wait_event = new_wait_event("GpujoinServiceConnect");
   service::Hello hello;
   service::fill_hello(&hello, MyDatabaseId, MyProcPid);
@@ -89,18 +90,19 @@ Connected greet(Connection* connection, Status* why) {
       sent == service::ChannelState::kWait ? Arrival::kLate
       : sent != service::ChannelState::kDone
           ? Arrival::kClosed
-          : await_calmly(connection, buffer, &descriptors, kConnectMs, wait_event);
+          : await_calmly(connection, buffer, &descriptors, timeout_ms, wait_event);
   if (arrival == Arrival::kClosed) {
-    *why = refused("the gpujoin service ended");
+    *why = not_now("the gpujoin service ended");
     return Connected::kAbsent;
   }
   close_descriptors(&descriptors);
   const auto* const welcome =
       arrival == Arrival::kMessage ? service::message_as<service::Welcome>(buffer) : nullptr;
   if (arrival == Arrival::kLate)
-    *why = refused("the gpujoin service is busy");
+    *why = not_now("the gpujoin service is busy");
   else if (welcome == nullptr)
-    *why = refused("the gpujoin service was built with another version of gpujoin");
+    *why = refused(StatusCode::kUnavailable,
+                   "the gpujoin service was built with another version of gpujoin");
   else
     *why = welcome->status;
   return why->ok() ? Connected::kYes : Connected::kRefused;
@@ -111,16 +113,16 @@ Connected greet(Connection* connection, Status* why) {
 Connected open_connection(Connection* connection, Status* why) {
   const Connected connected = open_socket(connection, why);
   if (connected != Connected::kYes || service::is_same_user(connection->socket)) return connected;
-  *why = refused("the gpujoin service runs as another user");
+  *why = refused(StatusCode::kUnavailable, "the gpujoin service runs as another user");
   close_connection(connection);
   return Connected::kRefused;
 }
 
-Connected connect_service(Connection* connection, Status* why) {
+Connected connect_service(Connection* connection, long timeout_ms, Status* why) {
   close_connection(connection);
   Connected connected = open_connection(connection, why);
   if (connected != Connected::kYes) return connected;
-  connected = greet(connection, why);
+  connected = greet(connection, timeout_ms, why);
   if (connected != Connected::kYes) close_connection(connection);
   return connected;
 }

@@ -22,9 +22,12 @@ enum class Connected {
 /// Sets *why where there is none.
 Connected open_connection(Connection* connection, Status* why);
 
-/// Begins a conversation, after ending the one before, if any. Waits a second at most; interrupts
-/// are raised. Sets *why where there is none.
-Connected connect_service(Connection* connection, Status* why);
+/// How long a caller that wants an answer waits for a service that is busy.
+inline constexpr long kConnectMs = 1000;
+
+/// Begins a conversation, after ending the one before, if any. Waits `timeout_ms` at most for the
+/// service's greeting and raises interrupts. Sets *why where there is no conversation.
+Connected connect_service(Connection* connection, long timeout_ms, Status* why);
 
 /// Ends the conversation, if there is one; a join in it is stopped. Raises nothing.
 void close_connection(Connection* connection);

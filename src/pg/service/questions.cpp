@@ -16,7 +16,7 @@ Connection* begin_conversation() {
   *connection = {};
   close_connection_with(connection, CurrentMemoryContext);
   Status why;
-  switch (connect_service(connection, &why)) {
+  switch (connect_service(connection, kConnectMs, &why)) {
     case Connected::kYes:
       return connection;
     case Connected::kAbsent:

@@ -4,14 +4,37 @@
 #include "pg/service/supervisor.h"
 
 extern "C" {
+#include "access/xact.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
+#include "utils/timestamp.h"
 }
 
 namespace gpujoin {
 namespace {
 
 constexpr long kStepMs = 20;
+constexpr long kGreetMs = 50;        // for joins that the session can run as well
+constexpr long kRememberMs = 10000;  // as start_supervisor() does
+
+/// The last time that this session could not reach the service.
+struct Failure {
+  TimestampTz when = 0;  ///< 0: never
+  Connected how = Connected::kAbsent;
+  Status why;
+};
+
+Failure last_failure;
+
+/// True if the last failure stands and the service is not asked again. A caller that waits asks
+/// once in a statement. One that does not wait asks an absent service again, which takes no time.
+bool is_remembered(bool waits) {
+  if (last_failure.when == 0 ||
+      TimestampDifferenceExceeds(last_failure.when, GetCurrentTimestamp(), kRememberMs))
+    return false;
+  return waits ? last_failure.when >= GetCurrentStatementStartTimestamp()
+               : last_failure.how == Connected::kRefused;
+}
 
 /// A moment, in which interrupts are raised.
 void wait_a_moment() {
@@ -21,22 +44,34 @@ void wait_a_moment() {
   CHECK_FOR_INTERRUPTS();
 }
 
-}  // namespace
-
-bool reach_service(Connection* connection, long patience_ms, Status* why) {
-  Connected connected = connect_service(connection, why);
-  if (connected != Connected::kAbsent) return connected == Connected::kYes;
-  const char* reason;
-  if (!start_supervisor(&reason)) {
-    *why = make_status(StatusCode::kUnavailable, nullptr, "%s", reason);
-    return false;
+/// Starts a service where none is running, and waits for it. kAbsent: it may be there later.
+Connected try_to_reach(Connection* connection, long patience_ms, Status* why) {
+  const long greet_ms = patience_ms > 0 ? kConnectMs : kGreetMs;
+  Connected connected = connect_service(connection, greet_ms, why);
+  if (connected != Connected::kAbsent) return connected;
+  if (const Status started = start_supervisor(); !started.ok()) {
+    *why = started;
+    return connected;
   }
-  *why = make_status(StatusCode::kUnavailable, nullptr, "the gpujoin service is not running yet");
+  *why = make_status(StatusCode::kDeviceFailure, nullptr, "the gpujoin service is not running yet");
   const Stopwatch watch;
   while (connected != Connected::kYes && watch.milliseconds() < static_cast<double>(patience_ms)) {
     wait_a_moment();
-    connected = connect_service(connection, why);
+    connected = connect_service(connection, greet_ms, why);
   }
+  return connected;
+}
+
+}  // namespace
+
+bool reach_service(Connection* connection, long patience_ms, Status* why) {
+  const bool waits = patience_ms > 0;
+  if (is_remembered(waits)) {
+    *why = last_failure.why;
+    return false;
+  }
+  const Connected connected = try_to_reach(connection, patience_ms, why);
+  if (connected != Connected::kYes) last_failure = {GetCurrentTimestamp(), connected, *why};
   return connected == Connected::kYes;
 }
 

@@ -5,8 +5,10 @@
 
 namespace gpujoin {
 
-/// Begins a conversation with the service. Where none is running one is started, and waited for so
-/// many milliseconds. False: it cannot be had now, for the reason in *why. Interrupts are raised.
+/// Begins a conversation with the service. Starts the service if none is running, and waits
+/// `patience_ms` for it. 0: the caller can do without, so a service that is busy or hangs is given
+/// a moment and then left alone for ten seconds. Raises interrupts. Returns false with the reason
+/// in *why if there is no conversation.
 bool reach_service(Connection* connection, long patience_ms, Status* why);
 
 }  // namespace gpujoin

@@ -188,25 +188,25 @@ void register_supervisor() {
   RegisterBackgroundWorker(&worker);
 }
 
-bool start_supervisor(const char** why) {
+Status start_supervisor() {
   constexpr long kPatienceMs = 10000;
   static TimestampTz tried = 0;
-  static const char* failure = nullptr;
-  *why = failure;
-  if (tried != 0 && ms_since(tried) < kPatienceMs) return failure == nullptr;
+  static Status result;
+  if (tried != 0 && ms_since(tried) < kPatienceMs) return result;
   tried = GetCurrentTimestamp();
-  failure = nullptr;
+  result = {};
   BackgroundWorker worker = describe_worker(false);
   BackgroundWorkerHandle* handle = nullptr;
   if (!IsUnderPostmaster)
-    failure = "a server of one session has no gpujoin service";
+    result = make_status(StatusCode::kUnavailable, nullptr,
+                         "a server of one session has no gpujoin service");
   else if (!is_installed())
-    failure = "gpujoin_service is not installed";
+    result = make_status(StatusCode::kUnavailable, nullptr, "gpujoin_service is not installed");
   else if (!is_supervised() && !RegisterDynamicBackgroundWorker(&worker, &handle))
-    failure = "the server has no free worker process for the gpujoin service";
+    result = make_status(StatusCode::kOutOfMemory, nullptr,
+                         "the server has no free worker process for the gpujoin service");
   if (handle != nullptr) pfree(handle);
-  *why = failure;
-  return failure == nullptr;
+  return result;
 }
 
 }  // namespace gpujoin

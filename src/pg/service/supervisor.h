@@ -1,6 +1,7 @@
 // The background worker that starts the service, watches it, and does nothing else.
 #pragma once
 
+#include "engine/request/status.h"
 #include "pg/compat.h"
 
 namespace gpujoin {
@@ -8,9 +9,9 @@ namespace gpujoin {
 /// Registers the worker where the library is preloaded by the postmaster.
 void register_supervisor();
 
-/// Starts the worker where none is at work, without waiting for it. False: there can be none, for
-/// the reason in *why. A session that has tried does not try again for a while.
-bool start_supervisor(const char** why);
+/// Starts the worker if none is at work, without waiting for it. Returns the reason if there can be
+/// none. A session that has tried does not try again for ten seconds.
+Status start_supervisor();
 
 }  // namespace gpujoin
 
