@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <ctime>
 
+#include "service/clock.h"
+
 namespace gpujoin::service {
 
 void log_line(const char* format, ...) {
@@ -26,6 +28,13 @@ void log_line(const char* format, ...) {
   // One write, so that lines of several processes do not mix. A failure has nobody to report to.
   [[maybe_unused]] const ssize_t written =
       write(STDERR_FILENO, line, static_cast<std::size_t>(length));
+}
+
+bool RareMatter::is_due() {
+  constexpr std::int64_t kPauseUs = 60000000;
+  const std::int64_t now = now_us();
+  std::int64_t next = next_us_;
+  return now >= next && next_us_.compare_exchange_strong(next, now + kPauseUs);
 }
 
 }  // namespace gpujoin::service

@@ -62,27 +62,48 @@ void Server::accept_clients() {
       return;
     }
     if (!is_same_user(socket.get())) {
-      log_line("refused a client of another user");
+      if (refusals_.is_due()) log_line("refused a client of another user");
       continue;
     }
-    // The thread is counted before it starts, so that nobody waits for fewer.
-    {
-      const std::lock_guard lock(mutex_);
-      ++threads_;
-    }
-    const Status status = guarded([&]() -> Status {
-      start_thread([this, file = socket.get()] { converse(file); }).detach();
+    const Status status = begin_thread([this, file = socket.get()] { converse(file); });
+    if (status.ok()) {
       socket.release();
-      return {};
-    });
-    if (status.ok()) continue;
-    log_line("refused a client: %s", status.message);
-    const std::lock_guard lock(mutex_);
-    --threads_;
+      continue;
+    }
+    if (refusals_.is_due()) log_line("refused a client: %s", status.message);
+    // The client asks again at once, and the next thread will hardly start sooner.
+    socket = Descriptor(-1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    return;
   }
 }
 
-/// The body of a conversation's thread.
+/// Runs work() in a thread of its own, for which the server's end waits.
+template <class Work>
+Status Server::begin_thread(const Work& work) {
+  // The thread is counted before it starts, so that nobody waits for fewer.
+  {
+    const std::lock_guard lock(mutex_);
+    ++threads_;
+  }
+  const Status status = guarded([&]() -> Status {
+    start_thread([this, work] {
+      work();
+      end_thread();
+    }).detach();
+    return {};
+  });
+  if (!status.ok()) end_thread();
+  return status;
+}
+
+void Server::end_thread() {
+  const std::lock_guard lock(mutex_);
+  --threads_;
+  ended_.notify_all();
+}
+
+/// A conversation, in its thread.
 void Server::converse(int socket) {
   const Status status = guarded([&]() -> Status {
     Conversation conversation(service_, Descriptor(socket));
@@ -97,10 +118,7 @@ void Server::converse(int socket) {
     conversations_.erase(place);
     return {};
   });
-  if (!status.ok()) log_line("refused a client: %s", status.message);
-  const std::lock_guard lock(mutex_);
-  --threads_;
-  ended_.notify_all();
+  if (!status.ok() && refusals_.is_due()) log_line("refused a client: %s", status.message);
 }
 
 void Server::configure(const Configure& limits) {

@@ -7,6 +7,7 @@
 
 #include "service/conversation.h"
 #include "service/descriptor.h"
+#include "service/log.h"
 
 namespace gpujoin::service {
 
@@ -35,6 +36,9 @@ class Server {
  private:
   void converse(int socket);
 
+  template <class Work>
+  Status begin_thread(const Work& work);
+  void end_thread();
   Service service_;
   Descriptor listener_;
   std::mutex mutex_;
@@ -44,4 +48,5 @@ class Server {
   bool closing_ = false;
 };
 
+  RareMatter refusals_;
 }  // namespace gpujoin::service

@@ -3,6 +3,7 @@
 #include "pg/service/supervisor.h"
 
 #include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "pg/engine_loader.h"
@@ -81,8 +82,11 @@ bool is_supervised() {
 
 long ms_since(TimestampTz then) { return static_cast<long>((GetCurrentTimestamp() - then) / 1000); }
 
+/// A death by a signal is always logged: a crash, or the system without memory. The pauses between
+/// starts limit how often.
 void report_end(Supervisor* supervisor, int status) {
-  const int level = ms_since(supervisor->reported) < kQuietMs ? DEBUG1 : LOG;
+  const bool is_quiet = ms_since(supervisor->reported) < kQuietMs && !WIFSIGNALED(status);
+  const int level = is_quiet ? DEBUG1 : LOG;
   if (level == LOG) supervisor->reported = GetCurrentTimestamp();
   char* const how = wait_result_to_str(status);
   ereport(level, (errmsg("%s ended, restarting: %s", kServiceProgram, how),
