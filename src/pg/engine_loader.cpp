@@ -4,6 +4,7 @@
 #include "pg/engine_loader.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include "engine/load_engine.h"
 #include "engine/strategy/choose_strategy.h"
@@ -17,6 +18,8 @@ extern "C" {
 
 namespace gpujoin {
 namespace {
+
+constexpr const char* kCudaEngine = "gpujoin_cuda.so";
 
 enum class LoadState { kUntried, kLoaded, kFailed };
 
@@ -38,7 +41,7 @@ Status cuda_failure;
 /// Sets *engine where it has a device to run on, or returns why not.
 Status load_cuda(const EngineTable** engine) {
   char path[MAXPGPATH];
-  find_beside("gpujoin_cuda.so", path, sizeof path);
+  find_beside(kCudaEngine, path, sizeof path);
   const EngineTable* table = nullptr;
   Status status = load_engine(path, "cuda", &table);
   if (!status.ok()) return status;
@@ -80,6 +83,15 @@ void find_beside(const char* name, char* path, std::size_t size) {
   strlcpy(folder, known ? own.dli_fname : "", sizeof folder);
   get_parent_directory(folder);
   snprintf(path, size, "%s/%s", folder[0] == '/' ? folder : pkglib_path, name);
+}
+
+bool is_cuda_installed() {
+  static const bool is_there = [] {
+    char path[MAXPGPATH];
+    find_beside(kCudaEngine, path, sizeof path);
+    return access(path, F_OK) == 0;
+  }();
+  return is_there;
 }
 
 void preload_engines() { load_cpu(); }

@@ -12,6 +12,9 @@ namespace gpujoin {
 /// Writes the path of a file beside this library, wherever PostgreSQL found that.
 void find_beside(const char* name, char* path, std::size_t size);
 
+/// Whether the engine of GPUs is installed, with or without a GPU.
+bool is_cuda_installed();
+
 /// In the postmaster, under shared_preload_libraries: loads what backends may inherit. No thread
 /// and no device is touched.
 void preload_engines();

@@ -3,6 +3,7 @@
 #include "pg/engine_loader.h"
 #include "pg/executor/bulk_insert.h"
 #include "pg/executor/custom_scan.h"
+#include "pg/executor/engine_run.h"
 #include "pg/service/supervisor.h"
 #include "pg/settings.h"
 
@@ -20,6 +21,7 @@ void _PG_init(void) {
   gpujoin::define_settings();
   gpujoin::install_custom_scan();
   gpujoin::install_bulk_insert();
+  gpujoin::install_engine_runs();
   if (!process_shared_preload_libraries_in_progress) return;
   gpujoin::preload_engines();
   gpujoin::register_supervisor();

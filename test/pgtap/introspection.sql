@@ -218,8 +218,9 @@ SET search_path = introspection, public;
 -- The session counts its joins, and which of them fell back; each run of a join is one.
 CREATE TEMP TABLE counted AS SELECT * FROM gpu_session_joins();
 SELECT count(*) FROM gpu_selfjoin('points', 2.5);
-SELECT is(array[n.joins - c.joins, n.engine_fallbacks - c.engine_fallbacks], array[1, CASE WHEN l.fallback IS NULL THEN 0 ELSE 1 END]::bigint[],
-  'a join is counted, and that it was not on the engine that was preferred')
+SELECT is(array[n.joins - c.joins, n.engine_fallbacks - c.engine_fallbacks], array[1, CASE WHEN l.fallback IS NULL
+  OR EXISTS (SELECT FROM gpu_devices() WHERE reason = 'the cuda engine is not installed') THEN 0 ELSE 1 END]::bigint[],
+  'a join is counted, and that it was not on the engine that was preferred, where that is installed')
 FROM gpu_session_joins() n, counted c, gpu_last_join() l;
 SELECT count(*) FROM (SELECT gpu_selfjoin('points', 2.5) LIMIT 3) s, generate_series(1, 2) i;
 SELECT is(n.joins - c.joins, 2::bigint, 'outside of FROM, too') FROM gpu_session_joins() n, counted c;

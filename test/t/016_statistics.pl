@@ -101,6 +101,22 @@ is($node->safe_psql('postgres', "SET ROLE reader; SELECT count(*) FROM pg_stat_g
 {
   my $session = Session->new($node);
   my $pid = $session->pid;
+# A cancel while pairs are returned, of a function and of a node, in the service and in the session.
+{
+  my $session = Session->new($node);
+  my $cancels = counts('cancels');
+  for my $service (qw(off on)) {
+    for my $query ("SELECT pg_sleep(10) FROM gpu_selfjoin('points', 1)",
+      'SELECT pg_sleep(10) FROM points a JOIN points b ON a.v <-> b.v <= 1') {
+      $session->value("SET gpujoin.service = $service");
+      is($session->query("SET statement_timeout = '500ms'; $query")->{state}, '57014', "cancelled while $query returns pairs");
+      $session->value('RESET statement_timeout');
+    }
+  }
+  $session->quit;
+  ok(wait_until($Session::DEADLINE, sub { counts('cancels') == $cancels + 4 }), 'each is counted') or diag(counts('cancels'));
+}
+
   my $progress = sub { return $node->safe_psql('postgres', "SELECT $_[0] FROM pg_stat_progress_gpujoin WHERE pid = $pid") };
   $session->query('SET gpujoin.service = off');
   $session->start("SELECT count(*) FROM gpu_selfjoin('slow', 1.5, id_column => 'id')");

@@ -22,6 +22,17 @@ JoinReport last_report;
 SessionCounts counts = {};
 EngineRun* runs = nullptr;  // of this session, that have not ended
 
+emit_log_hook_type previous_log = nullptr;
+
+/// emit_log_hook: a cancel ends the joins that are open, though no engine may be at work when it is
+/// raised. At the end of a run nobody knows any more which error it was.
+void note_cancel(ErrorData* error) {
+  if (error->elevel == ERROR && error->sqlerrcode == ERRCODE_QUERY_CANCELED)
+    for (EngineRun* run = runs; run != nullptr; run = run->next)
+      if (run->join != nullptr) run->cancelled = true;
+  if (previous_log != nullptr) previous_log(error);
+}
+
 /// What the memory context calls at its end, after errors too, so it raises none.
 void end_run(void* ended) {
   EngineRun* const run = static_cast<EngineRun*>(ended);
@@ -179,9 +190,9 @@ Status try_again(EngineRun* run, const Status& failure) {
 }
 
 /// Under `auto` the session serves where the service cannot, and the CPU where the device cannot,
-/// until one of them has emitted pairs; the CPU serves plain SQL under `cuda`, too. Returns the
-/// failure where that does not help.
-Status fall_back(EngineRun* run, const Status& failure) {
+/// until one of them has emitted pairs. Plain SQL is served so under `on` and `cuda`, too. Returns
+/// the failure where that does not help.
+Status fall_back(EngineRun* run, Status failure) {
   if (run->delivered) return failure;
   if (run->engine == service_engine()) {
     if (!is_of_service(failure.code)) return failure;
@@ -228,7 +239,7 @@ service::JoinCounts counts_of(EngineRun* run) {
   more.table_blocks = report.table_blocks;
   more.blocks_read = report.blocks_read;
   more.read_ms = report.read_ms;
-  for (int i = 0; i < kFallbackCount; ++i) more.fallbacks[i] = run->noted[i] ? 1 : 0;
+  for (int i = 0; i < kFallbackCount; ++i) more.fallbacks[i] = run->counted[i] ? 1 : 0;
   return more;
 }
 
@@ -298,6 +309,11 @@ Status pull(EngineRun* run) {
 }
 
 }  // namespace
+
+void install_engine_runs() {
+  previous_log = emit_log_hook;
+  emit_log_hook = note_cancel;
+}
 
 void init_engine_run(EngineRun* run, MemoryContext context, const char* name) {
   run->report.name = name;
@@ -399,6 +415,7 @@ bool gives_groups(const EngineRun* run) {
 void begin_join(EngineRun* run) {
   restart_run(run);
   std::memset(run->noted, 0, sizeof run->noted);
+  std::memset(run->counted, 0, sizeof run->counted);
   ++counts.joins;
   run->is_new = true;
 }
@@ -410,7 +427,9 @@ void note_fallback(EngineRun* run, Fallback fallback, const char* reason) {
   const int number = static_cast<int>(fallback);
   if (run->noted[number]) return;
   run->noted[number] = true;
-  ++counts.fallbacks[number];
+  // Without a GPU engine every join would be one.
+  run->counted[number] = fallback != Fallback::kEngine || is_cuda_installed();
+  if (run->counted[number]) ++counts.fallbacks[number];
   ereport(DEBUG1, (errmsg("%s %s: %s", run->report.name, kMeanings[number], reason)));
 }
 

@@ -77,12 +77,16 @@ struct EngineRun {
   bool plain_sql;  ///< the query names no function that may refuse: as long as nothing was emitted,
                    ///< the CPU serves where the engine asked for cannot, and too little memory ends
                    ///< the engine's work and sets `exhausted`
-  bool cancelled;  ///< an interrupt is raised while the engine works
+  bool cancelled;  ///< the query was cancelled before the join had ended
   bool is_new;     ///< a join that was not counted yet
   bool exhausted;
-  bool noted[kFallbackCount];  ///< fallbacks of this join
-  EngineRun* next;             ///< in the session's list
+  bool noted[kFallbackCount];    ///< fallbacks of this join
+  bool counted[kFallbackCount];  ///< those of them that statistics count
+  EngineRun* next;               ///< in the session's list
 };
+
+/// When a backend loads the library: has cancels of joins noted.
+void install_engine_runs();
 
 /// Prepares a run, zeroed by the caller, that ends with `context`.
 void init_engine_run(EngineRun* run, MemoryContext context, const char* name);
