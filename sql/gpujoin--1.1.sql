@@ -508,7 +508,7 @@ COMMENT ON FUNCTION gpu_prewarm IS
     'makes the gpujoin service keep the vectors of a table, with an index for a radius, or its boxes; returns the number of rows';
 
 CREATE FUNCTION gpu_evict(tbl regclass) RETURNS bigint
-    AS 'MODULE_PATHNAME', 'gpujoin_evict' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+    AS 'MODULE_PATHNAME', 'gpujoin_evict' LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION gpu_evict(regclass) IS
     'makes the gpujoin service forget the columns of a table; returns how many sets of columns it had';
 

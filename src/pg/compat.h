@@ -307,6 +307,21 @@ inline StoredFile stored_file(Relation relation) {
 #endif
 }
 
+/// Copies the path of the first file of a relation's rows, below the data directory.
+inline void copy_file_path(Relation relation, char* path, std::size_t size) {
+#if PG_VERSION_NUM >= 180000
+  strlcpy(path, relpathperm(relation->rd_locator, MAIN_FORKNUM).str, size);
+#else
+#if PG_VERSION_NUM >= 160000
+  char* const made = relpathperm(relation->rd_locator, MAIN_FORKNUM);
+#else
+  char* const made = relpathperm(relation->rd_node, MAIN_FORKNUM);
+#endif
+  strlcpy(path, made, size);
+  pfree(made);
+#endif
+}
+
 /// Whether the current transaction has made the relation or its file.
 inline bool has_new_file(Relation relation) {
 #if PG_VERSION_NUM >= 160000

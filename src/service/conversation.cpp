@@ -45,7 +45,7 @@ void Conversation::shut_down() {
 void Conversation::talk() {
   if (!receive()) return;
   if (const ReportJoins* const report = message_as<ReportJoins>(message_)) {
-    if (is_same_build(report->sender)) service_.counts.add(report->sender.database, report->counts);
+    if (is_same_build(report->sender)) service_.counts.add(report->sender, report->counts);
     return;
   }
   if (!greet()) return;
@@ -62,8 +62,7 @@ bool Conversation::greet() {
   start_message(&welcome);
   welcome.pid = getpid();
   if (same) {
-    database_ = hello->database;
-    pid_ = hello->pid;
+    hello_ = *hello;
     Status reason;
     welcome.device = service_.engines.device_state(&reason);
     std::memcpy(welcome.device_reason, reason.message, sizeof welcome.device_reason);
@@ -133,11 +132,12 @@ void Conversation::send(const Message& message, const int* files, int count) {
 }
 
 void Conversation::find_table(const FindTable& message) {
+  require(std::memchr(message.path, 0, sizeof message.path) != nullptr, "a path has no end");
   require(message.side < kSides && !joined_ && !sides_[message.side].is_found,
           "a client looks for a table in the wrong place");
-  shown_.show(pid_, database_);
+  shown_.show(hello_.pid, hello_.database);
   Side& side = sides_[message.side];
-  side.table = service_.tables.find(database_, message.key);
+  side.table = service_.tables.find(hello_.database, message.key, message.path);
   side.is_found = true;
   FoundTable answer;
   start_message(&answer);
@@ -173,15 +173,17 @@ void Conversation::send_list(const char* name, const std::vector<Item>& items) {
 }
 
 void Conversation::list_tables() {
-  send_list<ListedTables>("gpujoin tables", service_.tables.list(database_));
+  service_.tables.drop_removed();
+  send_list<ListedTables>("gpujoin tables", service_.tables.list(hello_.database));
 }
 
 void Conversation::list_counts() {
+  service_.counts.drop_removed();
   send_list<ListedCounts>("gpujoin counts", service_.counts.list());
 }
 
 void Conversation::reset_counts() {
-  service_.counts.reset(database_);
+  service_.counts.reset(hello_);
   list_counts();
 }
 
@@ -197,14 +199,17 @@ void Conversation::list_devices() {
 void Conversation::evict_tables(const EvictTables& message) {
   EvictedTables answer;
   start_message(&answer);
-  answer.tables = service_.tables.evict(database_, message.relation);
+  require(is_bool(message.everywhere), "tables are of a database or of all");
+  std::optional<std::uint32_t> database;
+  if (!message.everywhere) database = hello_.database;
+  answer.tables = service_.tables.evict(database, message.relation);
   send(answer);
 }
 
 void Conversation::open_join(const OpenJoin& message) {
   require(!joined_, "a client has more than one join");
   joined_ = true;
-  shown_.show(pid_, database_);
+  shown_.show(hello_.pid, hello_.database);
   const Status status = guarded([&]() -> Status {
     try {
       run_join(message);

@@ -75,8 +75,7 @@ class Conversation {
   const Descriptor socket_;
   Interrupt interrupt_;
   Descriptors descriptors_;  ///< that came with the last message
-  std::uint32_t database_ = 0;
-  std::int32_t pid_ = 0;
+  Hello hello_{};
   JoinBoard::Entry shown_{service_.board};
   struct Side {
     TableHold table;

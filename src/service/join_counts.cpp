@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "service/clock.h"
+#include "service/files.h"
 #include "service/log.h"
 
 namespace gpujoin::service {
@@ -59,7 +60,10 @@ CountStore::CountStore() : begun_us_(now_us()) {}
 
 void CountStore::keep_in(std::string path) {
   const std::lock_guard lock(mutex_);
-  for (const DatabaseCounts& counts : read_counts(path)) databases_[counts.database] = counts;
+  for (DatabaseCounts& counts : read_counts(path)) {
+    counts.folder[sizeof counts.folder - 1] = '\0';
+    databases_[counts.database] = counts;
+  }
   path_ = std::move(path);
 }
 
@@ -72,18 +76,33 @@ void CountStore::save() {
   log_line("cannot keep the counts of joins in %s: %s", path_.c_str(), std::strerror(errno));
 }
 
-void CountStore::add(std::uint32_t database, const JoinCounts& counts) {
-  const std::lock_guard lock(mutex_);
-  const auto place =
-      databases_.try_emplace(database, DatabaseCounts{database, begun_us_, {}}).first;
-  add_counts(counts, &place->second.counts);
+/// The counts of the sender's database, which may have moved. Under the lock.
+DatabaseCounts& CountStore::counts_of(const Hello& sender) {
+  DatabaseCounts& counts =
+      databases_.try_emplace(sender.database, DatabaseCounts{sender.database, {}, begun_us_, {}})
+          .first->second;
+  std::snprintf(counts.folder, sizeof counts.folder, "%.*s",
+                static_cast<int>(sizeof counts.folder - 1), sender.folder);
   changed_ = true;
+  return counts;
 }
 
-void CountStore::reset(std::uint32_t database) {
+void CountStore::add(const Hello& sender, const JoinCounts& counts) {
   const std::lock_guard lock(mutex_);
-  databases_[database] = {database, now_us(), {}};
-  changed_ = true;
+  add_counts(counts, &counts_of(sender).counts);
+}
+
+void CountStore::reset(const Hello& sender) {
+  const std::lock_guard lock(mutex_);
+  DatabaseCounts& counts = counts_of(sender);
+  counts.since_us = now_us();
+  counts.counts = {};
+}
+
+void CountStore::drop_removed() {
+  const std::lock_guard lock(mutex_);
+  if (std::erase_if(databases_, [](const auto& entry) { return is_gone(entry.second.folder); }) > 0)
+    changed_ = true;
 }
 
 std::vector<DatabaseCounts> CountStore::list() const {

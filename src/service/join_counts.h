@@ -22,11 +22,16 @@ class CountStore {
   /// Writes what was counted since the last time, if anything. For one thread.
   void save();
 
-  void add(std::uint32_t database, const JoinCounts& counts);
-  void reset(std::uint32_t database);
+  /// Adds to the counts of the sender's database.
+  void add(const Hello& sender, const JoinCounts& counts);
+  void reset(const Hello& sender);
+  /// Forgets databases whose folders are gone.
+  void drop_removed();
   std::vector<DatabaseCounts> list() const;
 
  private:
+  DatabaseCounts& counts_of(const Hello& sender);
+
   const std::int64_t begun_us_;
   std::string path_;
   bool failed_ = false;  ///< to write, which the log has

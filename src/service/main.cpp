@@ -99,10 +99,10 @@ void take_limits(Server& server) {
     return load_engine(cuda_engine.c_str(), "cuda", engine);
   });
   server.keep_counts(kCountsFile);
-  std::int64_t saved_us = now_us();
+  std::int64_t saved_us = now_us(), searched_us = saved_us;
   for (;;) {
     constexpr int kLookMs = 1000, kEndMs = 20;
-    constexpr std::int64_t kSaveUs = 1000000;
+    constexpr std::int64_t kSaveUs = 1000000, kSearchUs = 10000000;
     pollfd files[] = {{server.listener(), POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
     if (poll(files, 2, files[0].fd < 0 ? kEndMs : kLookMs) < 0) {
       if (errno != EINTR) leave(server, 1);
@@ -112,6 +112,10 @@ void take_limits(Server& server) {
     if (now_us() - saved_us >= kSaveUs) {
       server.save_counts();
       saved_us = now_us();
+    }
+    if (now_us() - searched_us >= kSearchUs) {
+      server.drop_removed();
+      searched_us = now_us();
     }
     if (files[1].revents != 0) take_limits(server);
     if (server.is_to_be_replaced()) leave(server, kReplaceMe);

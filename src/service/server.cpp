@@ -129,6 +129,17 @@ void Server::configure(const Configure& limits) {
   service_.engines.keep(limits.host_memory - limits.host_memory / 2, limits.device_memory);
 }
 
+void Server::drop_removed() {
+  // What engines keep of a table is dropped when the device is free, for which clients cannot wait.
+  begin_thread([this] {
+    guarded([this]() -> Status {
+      service_.tables.drop_removed();
+      service_.counts.drop_removed();
+      return {};
+    });
+  });
+}
+
 bool Server::is_to_be_replaced() {
   if (!service_.engines.is_spent()) return false;
   listener_ = Descriptor(-1);

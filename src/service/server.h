@@ -29,16 +29,18 @@ class Server {
   /// Carries the counts of joins on from the file, and keeps them there.
   void keep_counts(const char* path) { service_.counts.keep_in(path); }
   void save_counts() { service_.counts.save(); }
+  /// Lets go of tables and databases that are not there any more.
+  void drop_removed();
   /// Where a new process could serve better: turns new clients away, whose joins run in their
   /// sessions until it is there. True once nobody is served any more.
   bool is_to_be_replaced();
 
  private:
-  void converse(int socket);
-
   template <class Work>
   Status begin_thread(const Work& work);
   void end_thread();
+  void converse(int socket);
+
   Service service_;
   Descriptor listener_;
   std::mutex mutex_;
@@ -46,7 +48,7 @@ class Server {
   std::list<Conversation*> conversations_;
   int threads_ = 0;  ///< of conversations
   bool closing_ = false;
+  RareMatter refusals_;
 };
 
-  RareMatter refusals_;
 }  // namespace gpujoin::service

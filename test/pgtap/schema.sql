@@ -129,7 +129,7 @@ SELECT set_eq(
        ('{gpu_cluster_dbscan,gpu_postgis_clusters}', 's', 'r', false, false), ('{gpu_components}', 'i', 's', true, true),
        ('{gpu_distance,gpu_cosine_distance,gpu_l1_distance,gpu_within,gpu_vector,gpu_ctid,gpu_cell,gpu_halo}', 'i', 's', true, false),
        ('{gpu_devices,gpu_last_join,gpu_resident_tables,gpu_join_counts,gpu_running_joins}', 'v', 'r', true, true),
-       ('{gpu_session_joins,gpu_evict,gpu_reset_join_counts}', 'v', 'r', true, false), ('{gpu_prewarm}', 'v', 'r', false, false),
+       ('{gpu_session_joins,gpu_reset_join_counts}', 'v', 'r', true, false), ('{gpu_prewarm,gpu_evict}', 'v', 'r', false, false),
        ('{gpujoin_support}', 'v', 'u', true, false))
        v(names, volatility, parallel, strict, returns_set) $$,
   'joins are stable and stay in the leader, distances are immutable and may go to workers');

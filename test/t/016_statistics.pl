@@ -72,7 +72,11 @@ ok(wait_until($Session::DEADLINE, sub { counts('joins', 'other') eq '1' }), 'ano
 is($node->safe_psql('postgres', 'SELECT gpu_reset_join_counts()'), 't', 'one is reset');
 is(counts('joins') . counts('joins', 'other'), '01', 'alone');
 isnt($node->psql('postgres', 'SET ROLE reader; SELECT gpu_reset_join_counts()'), 0, 'not by everybody');
-is($node->safe_psql('postgres', "SET ROLE reader; SELECT count(*) FROM pg_stat_gpujoin WHERE datname = 'postgres'"), 1, 'who may see them');
+my $seen_by = sub { $node->safe_psql('postgres', "SET ROLE $_[0]; SELECT string_agg(datname, ',' ORDER BY datname) FROM pg_stat_gpujoin") };
+is($seen_by->('reader'), '', 'who may not see them: they tell of rows that are hidden from him');
+is($seen_by->('pg_monitor'), 'other,postgres', 'members of pg_monitor may');
+$node->safe_psql('postgres', 'CREATE ROLE owner IN ROLE reader; ALTER DATABASE other OWNER TO owner; CREATE ROLE member IN ROLE owner');
+is($seen_by->($_), 'other', "$_ sees those of the owner's database") for qw(owner member);
 
 # A join at work, and its cancel.
 {
@@ -97,10 +101,6 @@ is($node->safe_psql('postgres', "SET ROLE reader; SELECT count(*) FROM pg_stat_g
   ok(wait_until($Session::DEADLINE, sub { counts('cancels') eq '1' }), 'and its cancel is counted');
 }
 
-# The same of a join in the session, and of what it found, which nobody takes yet.
-{
-  my $session = Session->new($node);
-  my $pid = $session->pid;
 # A cancel while pairs are returned, of a function and of a node, in the service and in the session.
 {
   my $session = Session->new($node);
@@ -117,6 +117,10 @@ is($node->safe_psql('postgres', "SET ROLE reader; SELECT count(*) FROM pg_stat_g
   ok(wait_until($Session::DEADLINE, sub { counts('cancels') == $cancels + 4 }), 'each is counted') or diag(counts('cancels'));
 }
 
+# The same of a join in the session, and of what it found, which nobody takes yet.
+{
+  my $session = Session->new($node);
+  my $pid = $session->pid;
   my $progress = sub { return $node->safe_psql('postgres', "SELECT $_[0] FROM pg_stat_progress_gpujoin WHERE pid = $pid") };
   $session->query('SET gpujoin.service = off');
   $session->start("SELECT count(*) FROM gpu_selfjoin('slow', 1.5, id_column => 'id')");

@@ -104,7 +104,7 @@ bool Client::hear_anything(int wait_ms) {
 
 bool Client::greet(std::uint32_t database) {
   Hello hello;
-  fill_hello(&hello, database, getpid());
+  fill_hello(&hello, database, "/", getpid());
   if (!say(hello)) return false;
   const Welcome* const welcome = hear<Welcome>();
   return welcome != nullptr && welcome->status.ok();

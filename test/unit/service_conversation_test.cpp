@@ -472,7 +472,7 @@ TEST(ServiceConversation, a_server_that_ends_hangs_up) {
 TEST(ServiceConversation, another_build_is_answered_and_left) {
   TestServer server;
   Hello hello;
-  fill_hello(&hello, 1, 1);
+  fill_hello(&hello, 1, "/", 1);
   ++hello.protocol_version;
   Client client(server.path());
   ASSERT_TRUE(client.say(hello));
@@ -575,6 +575,7 @@ const FoundTable* find(Client& client, const TableKey& key) {
   FindTable message;
   start_message(&message);
   message.key = key;
+  std::strcpy(message.path, "/proc/self/exe");  // which stays
   return client.say(message) ? client.hear<FoundTable>() : nullptr;
 }
 
@@ -789,11 +790,12 @@ std::vector<Item> ask_for(Client& client) {
 
 TEST(ServiceConversation, reports_add_up_by_database) {
   TestServer server;
-  const auto report = [&](std::uint32_t database, std::uint64_t joins, bool same_build = true) {
+  const auto report = [&](std::uint32_t database, std::uint64_t joins, bool same_build = true,
+                          const char* folder = "/") {
     Client client(server.path());
     ReportJoins message;
     start_message(&message);
-    fill_hello(&message.sender, database, 1);
+    fill_hello(&message.sender, database, folder, 1);
     if (!same_build) ++message.sender.protocol_version;
     message.counts.joins = joins;
     message.counts.fallbacks[3] = 2;
@@ -805,6 +807,7 @@ TEST(ServiceConversation, reports_add_up_by_database) {
   report(8, 10);
   report(7, 4);
   report(7, 100, false);
+  report(9, 1, true, "/tmp/gpujoin_no_such_folder");  // whose database is gone
   Client client(server.path());
   ASSERT_TRUE(client.greet(7));
   const auto listed = ask_for<DatabaseCounts, ListCounts, ListedCounts>(client);

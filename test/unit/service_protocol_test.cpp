@@ -114,7 +114,7 @@ TEST_F(ServiceChannel, more_messages_than_the_socket_has_room_for_wait) {
 
 TEST(ServiceChannelBuild, another_build_is_noticed) {
   Hello hello;
-  fill_hello(&hello, 7, 8);
+  fill_hello(&hello, 7, "/", 8);
   EXPECT_TRUE(is_same_build(hello));
   ++hello.sizes.strategy;
   EXPECT_FALSE(is_same_build(hello));

@@ -138,6 +138,8 @@ TableKey key_of(std::uint32_t relation, std::uint32_t file = 1) {
   return key;
 }
 
+constexpr const char* kFile = "/proc/self/exe";  ///< of tables: it has bytes, and stays
+
 class ServiceTables : public testing::Test {
  protected:
   ServiceTables()
@@ -146,8 +148,8 @@ class ServiceTables : public testing::Test {
     tables.configure(1 << 30);
   }
 
-  TableHold find(std::uint32_t relation = 1, std::uint32_t database = 1) {
-    return tables.find(database, key_of(relation));
+  TableHold find(std::uint32_t relation = 1, std::uint32_t database = 1, const char* path = kFile) {
+    return tables.find(database, key_of(relation), path);
   }
   void patch(TableHold& hold, const std::vector<Read>& reads, std::uint64_t blocks,
              bool packed = false) {
@@ -389,13 +391,44 @@ TEST_F(ServiceTables, databases_see_and_evict_their_own) {
   EXPECT_NE(find(1, 2).version(), nullptr);
   EXPECT_EQ(tables.evict(1, 0), 1u);
   EXPECT_EQ(tables.list(2).size(), 1u);
+  load(blocks, 1, 1);
+  EXPECT_EQ(tables.evict({}, 1), 2u) << "of both";
+}
+
+TEST_F(ServiceTables, tables_whose_files_are_gone_are_dropped) {
+  Random random(14);
+  char path[] = "/tmp/gpujoin_table_XXXXXX";
+  const int file = mkstemp(path);
+  ASSERT_GE(file, 0);
+  const auto load_from = [&](std::uint32_t relation, const Blocks& blocks, const char* of) {
+    TableHold hold = find(relation, 1, of);
+    patch(hold, all_of(blocks), blocks.size());
+    return hold;
+  };
+  const Blocks blocks = random_blocks(random, 4), none;
+  ASSERT_EQ(ftruncate(file, 8192), 0);
+  load_from(1, blocks, path);
+  load_from(2, none, path);
+  const auto there = [&] {
+    tables.drop_removed();
+    return tables.list(1).size();
+  };
+  EXPECT_EQ(there(), 2u);
+  ASSERT_EQ(ftruncate(file, 0), 0);
+  EXPECT_EQ(there(), 1u) << "dropped, before the file is removed";
+  ASSERT_EQ(ftruncate(file, 8192), 0);
+  const TableHold held = load_from(1, blocks, path);
+  close(file);
+  unlink(path);
+  EXPECT_EQ(there(), 0u);
+  EXPECT_EQ(rows_of(held.rows()), rows_of(blocks)) << "what is held stays";
 }
 
 TEST_F(ServiceTables, a_rewritten_relation_takes_the_place_of_the_old_one) {
   Random random(13);
   const Blocks blocks = random_blocks(random, 4);
   load(blocks);
-  TableHold rewritten = tables.find(1, key_of(1, 2));
+  TableHold rewritten = tables.find(1, key_of(1, 2), kFile);
   EXPECT_EQ(rewritten.version(), nullptr);
   patch(rewritten, all_of(blocks), 4);
   EXPECT_EQ(find().version(), nullptr);

@@ -21,21 +21,31 @@ bool make_row(const service::ListedTable& table, Row* row) {
   return true;
 }
 
-void check_owner(Oid relation) {
-  const char* const name = get_rel_name(relation);
-  if (name == nullptr)
-    ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
-                    errmsg("relation with OID %u does not exist", relation)));
-  if (!is_owner_of_table(relation, GetUserId()))
-    aclcheck_error(ACLCHECK_NOT_OWNER, get_relkind_objtype(get_rel_relkind(relation)), name);
-}
-
-std::uint64_t evict(Oid relation) {
+/// Makes the service forget a relation of this database, or of all; returns how many tables it had.
+std::uint64_t evict(Oid relation, bool everywhere) {
   service::EvictTables question;
   service::start_message(&question);
   question.relation = relation;
+  question.everywhere = everywhere;
   service::EvictedTables answer;
   return ask_if_running(question, &answer) ? answer.tables : 0;
+}
+
+/// What this database does not have may have been dropped, or be another one's.
+std::uint64_t evict_unknown(Oid relation) {
+  const std::uint64_t tables = superuser() && OidIsValid(relation) ? evict(relation, true) : 0;
+  if (tables == 0)
+    ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
+                    errmsg("relation with OID %u does not exist", relation)));
+  return tables;
+}
+
+std::uint64_t check_and_evict(Oid relation) {
+  const char* const name = get_rel_name(relation);
+  if (name == nullptr) return evict_unknown(relation);
+  if (!is_owner_of_table(relation, GetUserId()))
+    aclcheck_error(ACLCHECK_NOT_OWNER, get_relkind_objtype(get_rel_relkind(relation)), name);
+  return evict(relation, false);
 }
 
 }  // namespace
@@ -53,8 +63,9 @@ PGDLLEXPORT Datum gpujoin_resident_tables(PG_FUNCTION_ARGS) {
 }
 
 PGDLLEXPORT Datum gpujoin_evict(PG_FUNCTION_ARGS) {
-  const Oid relation = PG_GETARG_OID(0);
-  gpujoin::check_owner(relation);
-  PG_RETURN_INT64(static_cast<std::int64_t>(gpujoin::evict(relation)));
+  if (PG_ARGISNULL(0))
+    ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("tbl must not be NULL"),
+                    errhint("SELECT gpu_evict(relation) FROM gpu_resident evicts all tables.")));
+  PG_RETURN_INT64(static_cast<std::int64_t>(gpujoin::check_and_evict(PG_GETARG_OID(0))));
 }
 }

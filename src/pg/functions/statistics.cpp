@@ -6,11 +6,13 @@
 
 extern "C" {
 #include "catalog/pg_authid.h"
+#include "catalog/pg_database.h"
 #include "datatype/timestamp.h"
 #include "miscadmin.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
 #include "utils/acl.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 }
 
@@ -22,8 +24,20 @@ Datum time_of(std::int64_t us_since_1970) {
   return TimestampTzGetDatum(us_since_1970 - kDays * USECS_PER_DAY);
 }
 
+/// Whether the user may see what joins of a database did: how many pairs hidden rows have is not
+/// for everybody.
+bool may_see_counts(Oid database) {
+  if (has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS)) return true;
+  const HeapTuple tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(database));
+  if (!HeapTupleIsValid(tuple)) return false;
+  const Oid owner = reinterpret_cast<Form_pg_database>(GETSTRUCT(tuple))->datdba;
+  ReleaseSysCache(tuple);
+  return has_privs_of_role(GetUserId(), owner);
+}
+
 /// In the order of gpu_join_counts()'s columns.
 bool make_counts(const service::DatabaseCounts& database, Row* row) {
+  if (!may_see_counts(database.database)) return false;
   const service::JoinCounts& counts = database.counts;
   add(row, ObjectIdGetDatum(database.database));
   for (const std::uint64_t number :

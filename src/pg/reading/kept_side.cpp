@@ -48,12 +48,13 @@ bool take_answer(const void* buffer, service::Descriptors* descriptors, FoundSid
 }
 
 /// Asks the service for the table; null where the conversation has ended.
-FoundSide* find_table(Connection* connection, std::uint32_t side, const service::TableKey& key,
-                      std::uint64_t bytes) {
+FoundSide* find_table(Connection* connection, std::uint32_t side, Relation relation,
+                      const service::TableKey& key, std::uint64_t bytes) {
   service::FindTable question;
   service::start_message(&question);
   question.side = side;
   question.key = key;
+  copy_file_path(relation, question.path, sizeof question.path);
   question.expected_bytes = bytes;
   alignas(8) unsigned char buffer[service::kMostMessageBytes];
   service::Descriptors descriptors;
@@ -105,7 +106,7 @@ bool read_kept_side(Connection* connection, std::uint32_t side, const SideColumn
   FoundSide* found = nullptr;
   if (can_read_blocks(relation, columns) && name_table(relation, columns, points->scalar, &key)) {
     const std::uint64_t bytes = table_bytes(relation);
-    if (bytes <= points->limit) found = find_table(connection, side, key, bytes);
+    if (bytes <= points->limit) found = find_table(connection, side, relation, key, bytes);
   }
   if (found == nullptr || !found->table.may_stay) {
     table_close(relation, NoLock);

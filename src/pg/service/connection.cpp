@@ -82,7 +82,7 @@ Arrival await_calmly(const Connection* connection, void* buffer, Descriptors* de
 Connected greet(Connection* connection, long timeout_ms, Status* why) {
   static const std::uint32_t wait_event = new_wait_event("GpujoinServiceConnect");
   service::Hello hello;
-  service::fill_hello(&hello, MyDatabaseId, MyProcPid);
+  service::fill_hello(&hello, MyDatabaseId, DatabasePath, MyProcPid);
   alignas(8) unsigned char buffer[service::kMostMessageBytes];
   Descriptors descriptors;
   const service::ChannelState sent = send_message(connection->socket, hello);

@@ -35,7 +35,7 @@ void send_reports() {
   if (!has_pending || !IsUnderPostmaster) return;
   service::ReportJoins report;
   service::start_message(&report);
-  service::fill_hello(&report.sender, MyDatabaseId, MyProcPid);
+  service::fill_hello(&report.sender, MyDatabaseId, DatabasePath, MyProcPid);
   report.counts = pending;
   sent_at = GetCurrentTimestamp();
   if (send_once(report)) {

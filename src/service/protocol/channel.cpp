@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 namespace gpujoin::service {
@@ -87,7 +88,7 @@ bool is_same_user(int socket) {
   return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
 }
 
-void fill_hello(Hello* hello, std::uint32_t database, std::int32_t pid) {
+void fill_hello(Hello* hello, std::uint32_t database, const char* folder, std::int32_t pid) {
   start_message(hello);
   hello->magic = kMagic;
   hello->protocol_version = kProtocolVersion;
@@ -95,6 +96,7 @@ void fill_hello(Hello* hello, std::uint32_t database, std::int32_t pid) {
   hello->sizes = EngineSizes{};
   hello->database = database;
   hello->pid = pid;
+  std::snprintf(hello->folder, sizeof hello->folder, "%s", folder);
 }
 
 bool is_same_build(const Hello& hello) {

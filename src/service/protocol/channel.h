@@ -68,7 +68,7 @@ static_assert(sizeof(OpenJoin) <= kMostMessageBytes && sizeof(Batch) <= kMostMes
 bool is_same_user(int socket);
 
 /// The room of this build's structs, for Hello; and whether another's are the same.
-void fill_hello(Hello* hello, std::uint32_t database, std::int32_t pid);
+void fill_hello(Hello* hello, std::uint32_t database, const char* folder, std::int32_t pid);
 bool is_same_build(const Hello& hello);
 
 }  // namespace gpujoin::service

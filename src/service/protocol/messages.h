@@ -30,7 +30,7 @@
 namespace gpujoin::service {
 
 inline constexpr std::uint32_t kMagic = 0x676a7376;  // gjsv
-inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr std::uint32_t kProtocolVersion = 3;
 inline constexpr int kMostDescriptors = 8;
 inline constexpr int kSides = 2;
 inline constexpr std::uint32_t kBatchesAhead = 2;
@@ -38,6 +38,10 @@ inline constexpr std::uint32_t kBatchesAhead = 2;
 /// The socket, below the data directory, which is the working directory of all backends. Base
 /// backups leave files of such names out.
 inline constexpr const char* kSocketName = "pgsql_tmp_gpujoin_service";
+
+/// Room for the path of a file or folder below the data directory, with its 0. The service lets go
+/// of what it has of a table or a database once that is not there any more.
+inline constexpr std::size_t kMostPathBytes = 128;
 
 enum class MessageKind : std::uint32_t {
   kHello,
@@ -75,6 +79,7 @@ struct Hello {
   EngineSizes sizes;
   std::uint32_t database;  ///< whose tables the conversation may name
   std::int32_t pid;
+  char folder[kMostPathBytes];  ///< of the database
 };
 
 enum class DeviceState : std::int32_t { kStarting, kReady, kUnavailable };
@@ -129,6 +134,7 @@ struct FindTable {
   Header header;
   std::uint32_t side;  ///< 0 or 1
   TableKey key;
+  char path[kMostPathBytes];     ///< the first file of its rows
   std::uint64_t expected_bytes;  ///< that the table will take, where it is not there yet
 };
 
@@ -245,7 +251,8 @@ struct ListedTables {
 struct EvictTables {
   static constexpr MessageKind kKind = MessageKind::kEvictTables;
   Header header;
-  std::uint32_t relation;  ///< 0: all of the database
+  std::uint32_t relation;  ///< 0: all
+  bool everywhere;         ///< in all databases, not in the conversation's alone
 };
 
 struct EvictedTables {
@@ -311,6 +318,7 @@ struct ResetCounts {
 
 struct DatabaseCounts {
   std::uint32_t database;
+  char folder[kMostPathBytes];
   std::int64_t since_us;  ///< microseconds since 1970
   JoinCounts counts;
 };

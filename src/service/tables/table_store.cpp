@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "service/failure.h"
+#include "service/files.h"
 
 namespace gpujoin::service {
 namespace {
@@ -45,6 +46,7 @@ void TableHold::swap(TableHold& other) noexcept {
   std::swap(store_, other.store_);
   std::swap(database_, other.database_);
   std::swap(table_, other.table_);
+  std::swap(path_, other.path_);
   std::swap(version_, other.version_);
   std::swap(key_, other.key_);
   std::swap(own_, other.own_);
@@ -83,12 +85,13 @@ bool TableStore::may_stay(std::uint64_t bytes) const {
   return budget_ > 0 && bytes <= budget_;
 }
 
-TableHold TableStore::find(std::uint32_t database, const TableKey& key) {
+TableHold TableStore::find(std::uint32_t database, const TableKey& key, const char* path) {
   require(key.columns_bytes <= kMostKeyBytes, "a table has no such key");
   TableHold hold;
   hold.store_ = this;
   hold.database_ = database;
   hold.table_ = key;
+  hold.path_ = path;
   const std::string name = name_of(database, key);
   std::unique_lock lock(mutex_);
   for (;; changed_.wait(lock)) {
@@ -185,6 +188,7 @@ void TableStore::publish(TableHold& hold, const TablePatch& patch, std::shared_p
       Table& table = tables_[name];
       table.database = hold.database_;
       table.key = hold.table_;
+      table.path = hold.path_;
       table.version = next;
       table.changing = false;
       table.bytes = next->bytes();
@@ -218,17 +222,22 @@ void TableStore::abandon(TableHold& hold) {
   forget_dropped();
 }
 
+/// Drops tables for which goes(table), and returns how many. Under the lock; then comes
+/// forget_dropped() without the lock.
+template <class Goes>
+std::uint64_t TableStore::drop(const Goes& goes) {
+  return std::erase_if(tables_, [&](const auto& entry) {
+    if (!goes(entry.second)) return false;
+    dropped_.push_back(entry.second.version->key().identity);
+    return true;
+  });
+}
+
 /// Drops what there is of a relation from before it was rewritten.
 void TableStore::drop_rewritten(const Table& by) {
-  for (auto table = tables_.begin(); table != tables_.end();) {
-    const auto next = std::next(table);
-    const Table& other = table->second;
-    if (&other != &by && other.database == by.database && is_same_relation(other.key, by.key)) {
-      dropped_.push_back(other.version->key().identity);
-      tables_.erase(table);
-    }
-    table = next;
-  }
+  drop([&](const Table& other) {
+    return &other != &by && other.database == by.database && is_same_relation(other.key, by.key);
+  });
 }
 
 /// Drops what was used least recently until the rest is within the budget.
@@ -277,20 +286,41 @@ std::vector<ListedTable> TableStore::list(std::uint32_t database) {
   return listed;
 }
 
-std::uint64_t TableStore::evict(std::uint32_t database, std::uint32_t relation) {
+std::uint64_t TableStore::evict(std::optional<std::uint32_t> database, std::uint32_t relation) {
   std::uint64_t count;
   {
     const std::lock_guard lock(mutex_);
-    count = std::erase_if(tables_, [&](const auto& entry) {
-      const Table& table = entry.second;
-      const bool goes =
-          table.database == database && (relation == 0 || table.key.relation == relation);
-      if (goes) dropped_.push_back(table.version->key().identity);
-      return goes;
+    count = drop([&](const Table& table) {
+      return (!database || table.database == *database) &&
+             (relation == 0 || table.key.relation == relation);
     });
   }
   forget_dropped();
   return count;
+}
+
+void TableStore::drop_removed() {
+  using File = std::pair<std::string, bool>;  // the path, and whether it had blocks
+  const auto file_of = [](const Table& table) {
+    return File{table.path, table.version->blocks() > 0};
+  };
+  std::vector<File> files;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [name, table] : tables_) files.push_back(file_of(table));
+  }
+  std::erase_if(files, [](const auto& file) {
+    const char* const path = file.first.c_str();
+    return !(file.second ? is_gone_or_empty(path) : is_gone(path));
+  });
+  if (files.empty()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    drop([&](const Table& table) {
+      return std::find(files.begin(), files.end(), file_of(table)) != files.end();
+    });
+  }
+  forget_dropped();
 }
 
 }  // namespace gpujoin::service

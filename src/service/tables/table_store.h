@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,7 @@ class TableHold {
   TableStore* store_ = nullptr;
   std::uint32_t database_ = 0;
   TableKey table_{};
+  std::string path_;  ///< the first file of its rows
   std::shared_ptr<const TableVersion> version_;
   DatasetKey key_;                  ///< of the version, where it is the current one
   std::unique_ptr<TableRows> own_;  ///< in the place of the version's
@@ -58,7 +60,7 @@ class TableStore {
   bool may_stay(std::uint64_t bytes) const;
 
   /// Holds the current version of a table. Those of other databases are other tables.
-  TableHold find(std::uint32_t database, const TableKey& key);
+  TableHold find(std::uint32_t database, const TableKey& key, const char* path);
 
   /// Sets the rows of what is held: those of its version with the patch. What of the patch lasts
   /// makes the next version, unless another conversation has made one. `packed`: no slot may be
@@ -66,15 +68,18 @@ class TableStore {
   void patch(TableHold& hold, TablePatch& patch, bool packed);
 
   std::vector<ListedTable> list(std::uint32_t database);
-  /// Returns how many. `relation` 0: all of the database.
-  std::uint64_t evict(std::uint32_t database, std::uint32_t relation);
+  /// Drops what there is of a relation, in one database or in all, and returns how many tables that
+  /// were. `relation` 0: of all relations.
+  std::uint64_t evict(std::optional<std::uint32_t> database, std::uint32_t relation);
+  /// Drops tables whose files are gone: they were dropped or rewritten, or their database was.
+  void drop_removed();
 
  private:
   friend class TableHold;
   struct Table {
     std::uint32_t database;
     TableKey key;
-    std::uint64_t identity;
+    std::string path;
     std::shared_ptr<const TableVersion> version;
     bool changing = false;      ///< its rows are, for one who holds them alone
     std::uint64_t bytes, rows;  ///< of the version
@@ -93,6 +98,8 @@ class TableStore {
   void abandon(TableHold& hold);
   void attach(TableHold& hold, std::shared_ptr<const TableVersion> version, const DatasetKey& key);
   void detach(TableHold& hold);
+  template <class Goes>
+  std::uint64_t drop(const Goes& goes);
   void drop_rewritten(const Table& by);
   void shrink();
   void forget_dropped();
