@@ -165,6 +165,18 @@ for my $inner ('points', 'points_1') {
   is(value($there), value(sprintf("SELECT sum(a.id * n.id) FROM raw a $ordered", 'copied')), 'and are the same');
   value('DROP TABLE copied');
 }
+# A server is asked for the costs of the subquery's table once, with however many outer relations the subquery can be joined.
+sub costs_asked {
+  my ($sql) = @_;
+  my $log = $servers[1]->logfile;
+  my $start = -s $log;
+  value("EXPLAIN $sql");
+  return scalar(() = slurp_file($log, $start) =~ /EXPLAIN SELECT/g);
+}
+my $of_server = 'CROSS JOIN LATERAL (SELECT b.id FROM points_1 b ORDER BY a.v <-> b.v, b.id LIMIT 2) n';
+my $asked = costs_asked("SELECT FROM raw a $of_server");
+cmp_ok($asked, '>', 0, 'planning asks a server for costs');
+is(costs_asked("SELECT FROM raw a JOIN raw c USING (id) JOIN raw d USING (id) $of_server"), $asked, 'and not again for each order of joins');
 is(value("SELECT count(*), sum(id1 * id2) FROM gpu_join('own_points', 'raw', $EPS, left_id_column => 'id', right_id_column => 'id')"),
   value("SELECT count(*), sum(a.id * b.id) FROM $alone"), 'a function reads partitions there');
 like(plan_of("SELECT a.id, b.id FROM points_0 a JOIN points_1 b ON a.v <-> b.v <= $EPS"), qr/GpuSimilarityJoin/, 'and so are tables of two servers');

@@ -12,6 +12,7 @@
 #include "pg/planner/nested_loops.h"
 #include "pg/planner/scan_columns.h"
 #include "pg/settings.h"
+#include "pg/store/context_end.h"
 
 extern "C" {
 #include "foreign/fdwapi.h"
@@ -148,6 +149,48 @@ Path* make_scan(PlannerInfo* subroot, const NearestClause& clause) {
       make_pathkeys_for_sortclauses(subroot, clause.keys, subroot->parse->targetList);
   if (pathkeys_contained_in(order, scan->pathkeys)) return scan;
   return reinterpret_cast<Path*>(create_sort_path(subroot, table, scan, order, -1));
+}
+
+/// The scan of a subquery's table.
+struct KnownScan {
+  const PlannerInfo* subroot;
+  NearestClause clause;
+  Path* scan;
+  KnownScan* next;
+};
+
+KnownScan* known_scans;  ///< of subqueries whose planning has not ended
+
+bool wants_same_scan(const NearestClause& one, const NearestClause& other) {
+  return equal(one.columns, other.columns) && equal(one.value, other.value) &&
+         equal(one.keys, other.keys) && equal(one.scan_conditions, other.scan_conditions);
+}
+
+/// Returns the scan of the subquery's table. Joins of the subquery with other outer relations get
+/// the same scan: a foreign server is asked for its costs once. The scan lies in the memory of the
+/// subquery's planning, which lasts longer than that of one of GEQO's join orders.
+Path* find_scan(PlannerInfo* subroot, const NearestClause& clause) {
+  for (const KnownScan* known = known_scans; known != nullptr; known = known->next)
+    if (known->subroot == subroot && wants_same_scan(known->clause, clause)) return known->scan;
+  const MemoryContext caller = MemoryContextSwitchTo(subroot->planner_cxt);
+  NearestClause lasting = clause;
+  lasting.columns = static_cast<List*>(copyObjectImpl(clause.columns));
+  lasting.value = static_cast<Expr*>(copyObjectImpl(clause.value));
+  lasting.keys = list_copy(clause.keys);
+  lasting.scan_conditions = list_copy(clause.scan_conditions);
+  KnownScan* const made = static_cast<KnownScan*>(palloc(sizeof(KnownScan)));
+  *made = {subroot, lasting, make_scan(subroot, lasting), known_scans};
+  MemoryContextSwitchTo(caller);
+  known_scans = made;
+  call_at_end(
+      subroot->planner_cxt,
+      [](void* ended) {
+        KnownScan** known = &known_scans;
+        while (*known != ended) known = &(*known)->next;
+        *known = (*known)->next;
+      },
+      made);
+  return made->scan;
 }
 
 /// The subquery's columns from 1 to `count`, which those beyond its own stand for in the join.
@@ -443,7 +486,7 @@ void add_nearest_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, Re
   like.type = type;
   like.joined = join->relids;
   like.inner = inner;
-  like.scan = make_scan(inner->subroot, clause);
+  like.scan = find_scan(inner->subroot, clause);
   like.conditions = inner->baserestrictinfo;
   like.join_clauses = extra->restrictlist;
   like.distances = distances_above(root, join, inner, clause);
@@ -455,6 +498,8 @@ void add_nearest_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, Re
   path->path.parallel_safe = true;
   path->path.parallel_workers = part->parallel_workers;
   path->path.rows = clamp_row_est(join->rows * part->rows / outer->rows);
+  // PostgreSQL cleared this for the subquery's LIMIT, and add_partial_path() demands it. Its own
+  // paths stay out of workers: each asks its inputs, too, and the subquery's are not safe.
   join->consider_parallel = true;
   add_partial_path(join, &path->path);
 }

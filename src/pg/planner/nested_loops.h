@@ -31,10 +31,9 @@ bool are_first_matches_cheaper(PlannerInfo* root, const Path* node, const Path* 
 using IsOfBothRows = bool (*)(const RestrictInfo* info, const void* context);
 
 /// Returns true if one of `lookups`, paths of the inner rows, looks up a condition of both rows
-/// that leaves few rows. Such a condition is a range, or what an index without an order serves, as
-/// GiST. PostgreSQL assumes a fixed share of the table there. A node takes the longer the fewer
-/// rows meet the condition. A path of a partitioned table looks up so if the partitions with most
-/// of its rows do.
+/// that leaves few rows: a range, or what an index without an order serves, as GiST. PostgreSQL
+/// assumes a fixed share of the table there. A node takes the longer the fewer rows meet the
+/// condition. A path of a partitioned table looks up so if the partitions with most of its rows do.
 bool look_few_up(const List* lookups, IsOfBothRows is_of_both, const void* context);
 
 }  // namespace gpujoin

@@ -106,8 +106,8 @@ bool called_digits(Oid function, List* arguments, Digits* digits) {
   }
 }
 
-/// Finds bounds of a number, or of all elements of an array; false if there are none, or not below
-/// kMaxDigits.
+/// Finds bounds of a number, or of all elements of an array. Returns false if these are unknown or
+/// beyond kMaxDigits.
 bool find_digits(Node* number, Digits* digits) {
   Oid function;
   List* arguments;

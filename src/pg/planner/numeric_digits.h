@@ -6,10 +6,10 @@
 
 namespace gpujoin {
 
-/// Returns true for a call that raises no error whatever digits its numeric arguments have, as far
-/// as their types and constants limit them: a cast to float4 or float8, or +, -, * and, by a
-/// constant that is not 0, /. Likewise for a cast of an array's elements. False for every other
-/// call. The arguments may still raise errors of their own.
+/// Returns true if a call raises no error, as far as types and constants limit the digits of its
+/// numeric arguments. So for casts to float4 and float8, also of an array's elements. So for +, -,
+/// * and for / by a constant that is not 0. Returns false for every other call. The arguments may
+/// still raise errors of their own.
 bool has_few_digits(Node* call);
 
 }  // namespace gpujoin
