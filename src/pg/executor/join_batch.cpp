@@ -37,6 +37,7 @@ constexpr std::uint64_t kSampledPairs = 16;
 /// Adds the bytes of the batch's first pairs to the sample.
 void sample_bytes(JoinNode* node) {
   ValueSample& sample = node->sample;
+  const double distance = node->pair.distance;
   Bitmapset* uses = nullptr;
   pull_varattnos(reinterpret_cast<Node*>(node->expressions.condition), INDEX_VAR, &uses);
   std::uint64_t fetched[2] = {};  // these do not count as fetched for pairs
@@ -44,17 +45,20 @@ void sample_bytes(JoinNode* node) {
   for (int i = 0; i < 2; ++i) fetched[i] = late[i] != nullptr ? late[i]->fetched : 0;
   for (std::uint64_t i = 0; i < node->batch.count && sample.pairs < kSampledPairs; ++i) {
     const BatchedPair& pair = node->batch.pairs[i];
+    ++sample.pairs;
+    node->pair.distance = pair.distance;
+    if (!node->looping && !is_open(node)) continue;
     MemoryContextReset(node->asked);
     show_pair(node, pair.left, pair.right);
     show_tested(node, &node->left, pair.left);
     show_tested(node, &node->right, pair.right);
     sample.left_bytes += shown_bytes(node, true, uses);
     sample.right_bytes += shown_bytes(node, false, uses);
-    ++sample.pairs;
   }
   for (int i = 0; i < 2; ++i)
     if (late[i] != nullptr) late[i]->fetched = fetched[i];
   bms_free(uses);
+  node->pair.distance = distance;
 }
 
 /// Whether the condition is asked about the pairs of the source.
@@ -92,19 +96,30 @@ void sort_pairs(JoinNode* node) {
             [&](const BatchedPair& a, const BatchedPair& b) { return order(a) < order(b); });
 }
 
-/// Takes as many pairs as memory allows, at least one. The first batches are small, so that a query
-/// that wants few rows waits for few. False where there are no more.
+/// Whether the batch may take another pair. A query that wants few rows waits for few pairs where
+/// values are short, or rows are read from a file.
+bool has_room(JoinNode* node) {
+  constexpr std::uint64_t kManyPairs = 1 << 16;
+  const std::uint64_t count = node->batch.count;
+  if (node->budget.spilled) return count < node->batch.came + 1;
+  if (count < kSampledPairs) return true;
+  if (node->sample.pairs < kSampledPairs) sample_bytes(node);
+  bool by_left;
+  const bool emits_pairs = node->sums == nullptr && !node->data.counts;
+  return sorts(node, &by_left) && (count < kManyPairs || !emits_pairs);
+}
+
+/// Takes as many pairs as memory allows, at least one. False where there are no more.
 bool fill(JoinNode* node, PairSource source) {
   constexpr Size kLeastRoom = 1 << 20;
-  constexpr std::uint64_t kTimes = 256;  // a pair is cheap where no row is read from a file
   PairBatch& batch = node->batch;
   const Size left_over = begin_wanting(node);
   const Size room = node->budget.spilled ? left_over : std::max(left_over, kLeastRoom);
+  if (batch.count > 0) node->pair.distance = batch.last_distance;
   batch.count = batch.next = 0;
-  const std::uint64_t most = (node->budget.spilled ? 1 : kTimes) * (batch.came + 1);
   Size bytes = 0;
   std::uint64_t left = 0, right = 0;
-  while (batch.count < most && bytes < room && source(node, &left, &right)) {
+  while (bytes < room && has_room(node) && source(node, &left, &right)) {
     CHECK_FOR_INTERRUPTS();
     if (is_settled(node, left)) continue;
     reserve_next(node->rows, &batch.pairs, batch.count, &batch.room);
@@ -114,6 +129,7 @@ bool fill(JoinNode* node, PairSource source) {
              want_rows(&node->right, right, tested);
   }
   batch.came += batch.count;
+  batch.last_distance = node->pair.distance;
   read_wanted(node);
   if (asks(node)) sort_pairs(node);
   return batch.count > 0;
@@ -140,7 +156,10 @@ void read_wanted(JoinNode* node) {
 
 bool next_pair(JoinNode* node, PairSource source, std::uint64_t* left, std::uint64_t* right) {
   PairBatch& batch = node->batch;
-  if (batch.next == batch.count && !collects(node)) return source(node, left, right);
+  if (batch.next == batch.count && !collects(node)) {
+    batch.count = batch.next = 0;
+    return source(node, left, right);
+  }
   if (batch.next == batch.count && !fill(node, source)) return false;
   const BatchedPair& pair = batch.pairs[batch.next++];
   node->pair.distance = pair.distance;

@@ -142,14 +142,15 @@ struct BatchedPair {
 struct PairBatch {
   BatchedPair* pairs;  ///< [room]
   std::uint64_t room, count;
-  std::uint64_t next;  ///< pairs before it have been taken
-  std::uint64_t came;  ///< pairs of all batches so far
+  std::uint64_t next;    ///< pairs before it have been taken
+  std::uint64_t came;    ///< pairs of all batches so far
+  double last_distance;  ///< of the pair that came last; its reverse may come next
 };
 
 /// Lengths of the values that the condition reads, in a sample of pairs.
 struct ValueSample {
   std::uint64_t pairs;
-  double left_bytes, right_bytes;
+  double left_bytes, right_bytes;  ///< sums; 0 for pairs that the condition does not decide
 };
 
 /// Rows of one side in classes by their radii, each of which is joined by itself.
