@@ -87,6 +87,9 @@ FROM unnest('{"","l.grp = r.grp AND ","l.grp = r.grp + 10 AND ","l.grp = r.id % 
   unnest('{"(SELECT r FROM radius WHERE kind = 1)","(SELECT r FROM radius WHERE kind = 3)","(SELECT r FROM radius WHERE kind = 4)","1 / (SELECT r FROM radius WHERE kind = 2)"}'::text[]) radius;
 SELECT same_rows(format('SELECT z.r, (SELECT count(*) FROM a l JOIN b r ON %s l.v <-> r.v <= 1 / z.r) FROM radius z WHERE kind <> %s', before, kind), NULL, format('an outer value: %s%s', before, kind))
 FROM unnest('{"","l.grp = r.grp AND ","l.grp = r.grp + 10 AND "}'::text[]) before, unnest('{2,3}'::int[]) kind;
+SELECT same_rows(format('SELECT kind, (SELECT count(*) FROM a l JOIN b r ON l.grp = r.grp + (z.kind - 1) * 10 AND l.v <-> r.v <= (SELECT r FROM radius WHERE kind = %s)) FROM radius z WHERE %s ORDER BY kind %s', radius, which, direction),
+  NULL, format('outer values before the radius: %s, %s, %s', radius, which, direction))
+FROM unnest('{1,3}'::int[]) radius, unnest('{true,kind > 1}'::text[]) which, unnest('{ASC,DESC}'::text[]) direction;
 SELECT same_rows(format('SELECT l.id, n.id FROM a l CROSS JOIN LATERAL (SELECT r.id FROM b r WHERE %s l.v <-> r.v <= (SELECT r FROM radius WHERE kind = %s) ORDER BY l.v <-> r.v, r.id LIMIT 2) n', before, kind),
   NULL, format('nearest rows: %s%s', before, kind)) FROM unnest('{"","l.grp <> r.grp AND ","l.grp = r.grp + 10 AND "}'::text[]) before, unnest('{1,3}'::int[]) kind;
 -- Where no pair does that is known from the values of equalities, not from all pairs.

@@ -187,11 +187,9 @@ bool search_equal(JoinNode* node, MemoryContext context, const Equality* equalit
 /// Whether some pair of rows fulfils the conditions before the radius. Tries a few pairs, as mostly
 /// one of them does, then those whose values are equal; all pairs if there is no equality, as
 /// PostgreSQL would.
-bool is_needed(JoinNode* node) {
-  constexpr std::uint64_t kFewPairsPerRow = 4;
-  if (node->order == nullptr && node->early == nullptr) return true;
+bool search(JoinNode* node) {
   const std::uint64_t lefts = row_count(node->left), rights = row_count(node->right);
-  const std::uint64_t few = kFewPairsPerRow * (lefts + rights);
+  const std::uint64_t few = lefts + rights;
   std::uint64_t tried = 0;
   bool has_equality = true;
   for (std::uint64_t left = 0; left < lefts; ++left) {
@@ -211,6 +209,15 @@ bool is_needed(JoinNode* node) {
     }
   }
   return false;
+}
+
+/// The same, remembered as long as the rows and the parameters of these conditions stay.
+bool is_needed(JoinNode* node) {
+  if (node->order == nullptr && node->early == nullptr) return true;
+  Node* const conditions = reinterpret_cast<Node*>(node->expressions.early);
+  if (node->eps_need == EpsNeed::kUnknown || contain_volatile_functions(conditions))
+    node->eps_need = search(node) ? EpsNeed::kSome : EpsNeed::kNone;
+  return node->eps_need == EpsNeed::kSome;
 }
 
 }  // namespace

@@ -412,6 +412,7 @@ void begin_run(JoinNode* node, bool keeps) {
   node->finished = false;
   node->keeps = keeps;
   node->fetched_rows = 0;
+  node->eps_need = EpsNeed::kUnknown;
   const bool middles =
       node->nearest != nullptr && has_form(*node->data.test.type, ValueForm::kMiddle);
   node->form = middles ? ValueForm::kMiddle : node->data.test.by->compared;

@@ -158,15 +158,11 @@ bool add_params(Node* expression, void* context) {
   return walk_expression(expression, add_params, context);
 }
 
-/// Sets JoinNode::read_params.
-void find_read_params(JoinNode* node) {
-  const JoinPlanExpressions& expressions = node->expressions;
+/// The ids of the executor's parameters in expressions.
+Bitmapset* params_of(const JoinNode* node, std::initializer_list<void*> expressions) {
   ParamSearch search = {node->css.ss.ps.state->es_plannedstmt, nullptr};
-  for (void* const expression :
-       {static_cast<void*>(expressions.guard), static_cast<void*>(expressions.left_operand),
-        static_cast<void*>(expressions.right_operand)})
-    add_params(static_cast<Node*>(expression), &search);
-  node->read_params = search.params;
+  for (void* const expression : expressions) add_params(static_cast<Node*>(expression), &search);
+  return search.params;
 }
 
 /// CustomExecMethods::BeginCustomScan. Reads nothing: EXPLAIN comes here too.
@@ -202,7 +198,9 @@ void begin(CustomScanState* state, EState* estate, int flags) {
   node->context =
       AllocSetContextCreate(estate->es_query_cxt, "gpujoin join", ALLOCSET_DEFAULT_SIZES);
   find_direct_columns(node);
-  find_read_params(node);
+  node->read_params =
+      params_of(node, {expressions.guard, expressions.left_operand, expressions.right_operand});
+  node->early_params = params_of(node, {expressions.order, expressions.early});
   check_aggregates(plan->custom_scan_tlist);
   for (int i = 0; i < node->data.group_columns; ++i)
     check_execute_privilege(get_opcode(node->data.group_operators[i]));
@@ -221,6 +219,7 @@ void rescan(CustomScanState* state) {
     if (own->chgParam != nullptr) UpdateChangedParamSet(input, own->chgParam);
     changed = changed || input->chgParam != nullptr;
   }
+  if (bms_overlap(own->chgParam, node->early_params)) node->eps_need = EpsNeed::kUnknown;
   ExecScanReScan(&state->ss);
   if (node->run == nullptr) return;
   node->finished = false;

@@ -164,6 +164,9 @@ struct RadiusClasses {
   JoinStats before;  ///< sums of the classes before it
 };
 
+/// Whether some pair of the rows that were read needs the radius: see compute_eps().
+enum class EpsNeed { kUnknown, kNone, kSome };
+
 struct JoinNode;
 struct KeyWork;
 struct SumWork;
@@ -196,6 +199,8 @@ struct JoinNode {
   /// Ids of the parameters in expressions that are evaluated while the inputs are read. All other
   /// expressions are evaluated after each start().
   Bitmapset* read_params;
+  Bitmapset* early_params;  ///< likewise in `order` and `early`
+  EpsNeed eps_need;
   ResourceOwner operand_resources;  ///< of the operands' subtransaction; null: none is open
   RowBudget budget;                 ///< of the rows kept of both sides
   Side left, right;
