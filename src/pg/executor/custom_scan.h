@@ -52,7 +52,7 @@ constexpr CustomExecMethods make_exec_methods(
 /// Appends a copy of the expression as one more column of a scan tuple.
 void append_column(List** columns, const void* expression);
 
-/// What an executor checks before it calls a function or an aggregate. The node checks what it
+/// Raises an error if the user may not call a function or an aggregate. The node checks what it
 /// stands for without calling it.
 void check_execute_privilege(Oid function);
 

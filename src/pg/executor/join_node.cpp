@@ -152,7 +152,8 @@ bool add_params(Node* expression, void* context) {
   }
   if (IsA(expression, SubPlan)) {
     const int number = reinterpret_cast<const SubPlan*>(expression)->plan_id;
-    const Plan* const plan = list_nth_node(Plan, search->statement->subplans, number - 1);
+    const Plan* const plan =
+        static_cast<const Plan*>(list_nth(search->statement->subplans, number - 1));
     search->params = bms_add_members(search->params, plan->extParam);
   }
   return walk_expression(expression, add_params, context);
