@@ -62,7 +62,7 @@ void Admission::give_place(const JoinSize& size) {
 bool Admission::take_memory(const JoinSize& size, Interrupt& interrupt) {
   Lock lock(mutex_);
   const bool waits = memory_ != 0 && size.memory > memory_ / kLittle;
-  // What waiting clients keep may be more than all memory, and nobody knows for how long.
+  // Joins of clients that never go on may keep all memory. They must not stop the others.
   const auto fits = [&] { return memory_ == 0 || working_ == 0 || used_ + size.memory <= memory_; };
   if (waits && !wait(lock, memory_queue_, interrupt, fits)) return false;
   used_ += size.memory;

@@ -1,4 +1,4 @@
-// What the data directory says of tables and databases, without knowing what its files hold.
+// Tells from the data directory whether tables and databases are there, without reading any file.
 #pragma once
 
 #include <sys/stat.h>
@@ -7,17 +7,13 @@
 
 namespace gpujoin::service {
 
-/// Whether nothing is at the path any more.
-inline bool is_gone(const char* path) {
-  struct stat state;
-  return stat(path, &state) != 0 && (errno == ENOENT || errno == ENOTDIR);
-}
+enum class FileState { kGone, kEmpty, kHasBytes };
 
-/// Whether a file of rows has none any more: it was removed, or cut to nothing, as PostgreSQL does
-/// when a table is dropped or rewritten, before it removes the file.
-inline bool is_gone_or_empty(const char* path) {
+/// What is at a path. What cannot be looked at is taken to have bytes.
+inline FileState state_of(const char* path) {
   struct stat state;
-  return stat(path, &state) == 0 ? state.st_size == 0 : is_gone(path);
+  if (stat(path, &state) == 0) return state.st_size == 0 ? FileState::kEmpty : FileState::kHasBytes;
+  return errno == ENOENT || errno == ENOTDIR ? FileState::kGone : FileState::kHasBytes;
 }
 
 }  // namespace gpujoin::service

@@ -101,7 +101,9 @@ void CountStore::reset(const Hello& sender) {
 
 void CountStore::drop_removed() {
   const std::lock_guard lock(mutex_);
-  if (std::erase_if(databases_, [](const auto& entry) { return is_gone(entry.second.folder); }) > 0)
+  if (std::erase_if(databases_, [](const auto& entry) {
+        return state_of(entry.second.folder) == FileState::kGone;
+      }) > 0)
     changed_ = true;
 }
 

@@ -20,6 +20,7 @@ namespace gpujoin::test {
 namespace {
 
 using namespace service;
+using namespace std::chrono_literals;
 
 struct Row {
   std::int64_t id;
@@ -410,11 +411,16 @@ TEST_F(ServiceTables, tables_whose_files_are_gone_are_dropped) {
   load_from(1, blocks, path);
   load_from(2, none, path);
   const auto there = [&] {
-    tables.drop_removed();
+    tables.drop_removed(50ms);
     return tables.list(1).size();
   };
   EXPECT_EQ(there(), 2u);
   ASSERT_EQ(ftruncate(file, 0), 0);
+  EXPECT_EQ(there(), 2u) << "vacuumed, perhaps";
+  std::this_thread::sleep_for(60ms);
+  find(1, 1, path);
+  EXPECT_EQ(there(), 2u) << "used since then";
+  std::this_thread::sleep_for(60ms);
   EXPECT_EQ(there(), 1u) << "dropped, before the file is removed";
   ASSERT_EQ(ftruncate(file, 8192), 0);
   const TableHold held = load_from(1, blocks, path);

@@ -16,7 +16,7 @@ constexpr std::uint64_t kFewEdges = 1 << 22;  // so many in any case
 constexpr std::uint64_t kMostEdges = std::uint64_t{1} << 28;
 constexpr std::uint64_t kShrink = 8, kGrow = 4;
 constexpr std::uint64_t kBatchRows = 1 << 16;
-// Edges and rows between two looks at the interrupt. Each is a random access to memory: a tenth of
+// Edges and rows between two checks of the interrupt. Each is a random access to memory: a tenth of
 // a second.
 constexpr std::uint64_t kEdgesAtATime = 1 << 20;
 

@@ -31,7 +31,7 @@ std::uint64_t evict(Oid relation, bool everywhere) {
   return ask_if_running(question, &answer) ? answer.tables : 0;
 }
 
-/// What this database does not have may have been dropped, or be another one's.
+/// Evicts a relation that was dropped or that another database has, for a superuser.
 std::uint64_t evict_unknown(Oid relation) {
   const std::uint64_t tables = superuser() && OidIsValid(relation) ? evict(relation, true) : 0;
   if (tables == 0)

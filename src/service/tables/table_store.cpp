@@ -299,26 +299,31 @@ std::uint64_t TableStore::evict(std::optional<std::uint32_t> database, std::uint
   return count;
 }
 
-void TableStore::drop_removed() {
-  using File = std::pair<std::string, bool>;  // the path, and whether it had blocks
-  const auto file_of = [](const Table& table) {
-    return File{table.path, table.version->blocks() > 0};
+void TableStore::drop_removed(std::chrono::milliseconds patience) {
+  const Clock::time_point now = Clock::now();
+  struct File {
+    std::string path;
+    FileState state;
   };
   std::vector<File> files;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [name, table] : tables_) files.push_back(file_of(table));
+    for (const auto& [name, table] : tables_) files.push_back({table.path, FileState::kHasBytes});
   }
-  std::erase_if(files, [](const auto& file) {
-    const char* const path = file.first.c_str();
-    return !(file.second ? is_gone_or_empty(path) : is_gone(path));
-  });
+  for (File& file : files) file.state = state_of(file.path.c_str());
+  std::erase_if(files, [](const File& file) { return file.state == FileState::kHasBytes; });
   if (files.empty()) return;
   {
     const std::lock_guard lock(mutex_);
-    drop([&](const Table& table) {
-      return std::find(files.begin(), files.end(), file_of(table)) != files.end();
-    });
+    for (auto& [name, table] : tables_) {
+      const auto file = std::find_if(files.begin(), files.end(),
+                                     [&](const File& one) { return one.path == table.path; });
+      if (file == files.end()) continue;
+      if (std::exchange(table.empty_use, table.last_use) != table.last_use) table.empty_since = now;
+      const bool stays_empty = table.version->blocks() > 0 && now - table.empty_since >= patience;
+      table.is_gone = file->state == FileState::kGone || stays_empty;
+    }
+    drop([](const Table& table) { return table.is_gone; });
   }
   forget_dropped();
 }

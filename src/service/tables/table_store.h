@@ -2,6 +2,7 @@
 // anew makes the next one. What somebody holds stays as it is.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
@@ -72,10 +73,13 @@ class TableStore {
   /// were. `relation` 0: of all relations.
   std::uint64_t evict(std::optional<std::uint32_t> database, std::uint32_t relation);
   /// Drops tables whose files are gone: they were dropped or rewritten, or their database was.
-  void drop_removed();
+  /// PostgreSQL cuts such a file to nothing before it removes it, but VACUUM may do so, too: then
+  /// a table goes that was not used for so long.
+  void drop_removed(std::chrono::milliseconds patience = std::chrono::seconds(2));
 
  private:
   friend class TableHold;
+  using Clock = std::chrono::steady_clock;
   struct Table {
     std::uint32_t database;
     TableKey key;
@@ -85,6 +89,9 @@ class TableStore {
     std::uint64_t bytes, rows;  ///< of the version
     std::uint64_t hits = 0, blocks_read = 0;
     std::uint64_t last_use = 0;
+    std::uint64_t empty_use = 0;    ///< the last use when its file was seen empty
+    Clock::time_point empty_since;  ///< when that was first seen after this use
+    bool is_gone = false;           ///< its file is, so that the table goes
   };
   using Tables = std::map<std::string, Table>;  ///< by database and key
   using Lock = std::unique_lock<std::mutex>;
