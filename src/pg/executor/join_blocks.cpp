@@ -85,11 +85,12 @@ bool read_values(JoinNode* node, Side* side, const SideColumns& columns, ValueSh
 }
 
 /// Whether the side's values are those of the left one, which was read so, and no error of its
-/// conditions was dropped there that this side would raise.
+/// conditions was dropped there that this side would raise. Inner products change the points of
+/// each side in another way.
 bool is_like_left(const JoinNode* node, const Side& side, const SideColumns& columns) {
   const Side& left = node->left;
   const JoinPlanData& data = node->data;
-  return &side != &left && left.late != nullptr &&
+  return &side != &left && left.late != nullptr && !is_product(data.test) &&
          (data.left_filter == ErrorTrap::kNone || data.left_filter == data.right_filter) &&
          are_alike(left.plan, side.plan) &&
          table_column(left.plan, left.value) == columns.attributes[0];

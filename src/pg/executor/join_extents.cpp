@@ -11,8 +11,7 @@ const ValueExtent& extent_of_row(JoinNode* node, Side* side, std::uint64_t row) 
   if (const OddRow* const odd = find_odd(side->odd, row)) return odd->extent;
   if (side->extent_row == row) return side->extent;
   std::uint64_t position;
-  const Dataset* const points =
-      find_point(&side->buffer, side->points, static_cast<std::int64_t>(row), &position);
+  const Dataset* const points = find_row_point(side, row, &position);
   side->extent = points == nullptr ? ValueExtent{ValueExtent::kEmpty, node->srid, {}, {}}
                                    : extent_of_point(node, *side, *points, position, node->srid);
   side->extent_row = row;

@@ -302,15 +302,12 @@ void read_sides(JoinNode* node, ValueShape* shape) {
 /// the file.
 Datum rebuild_value(const JoinNode* node, Side* side, std::uint64_t number, bool* is_null) {
   *is_null = false;
-  if (side->places.rows > 0)  // rows are points, in the same order
-    return node->data.test.type->rebuild(side->points, number);
   if (const OddRow* const odd = find_odd(side->odd, number)) {
     const bool* nulls;
     return fetch_row(side->odd.values, odd->value, &nulls)[0];
   }
   std::uint64_t position;
-  const Dataset* const points =
-      find_point(&side->buffer, side->points, static_cast<std::int64_t>(number), &position);
+  const Dataset* const points = find_row_point(side, number, &position);
   *is_null = points == nullptr;
   return *is_null ? 0 : node->data.test.type->rebuild(*points, position);
 }
@@ -500,6 +497,13 @@ void show_tested(JoinNode* node, Side* side, std::uint64_t row) {
   slot->tts_values[side->rebuilt] =
       rebuild_value(node, side, row, &slot->tts_isnull[side->rebuilt]);
   MemoryContextSwitchTo(caller);
+}
+
+const Dataset* find_row_point(Side* side, std::uint64_t row, std::uint64_t* position) {
+  if (side->places.rows == 0)
+    return find_point(&side->buffer, side->points, static_cast<std::int64_t>(row), position);
+  *position = row;  // rows are points, in the same order
+  return &side->points;
 }
 
 const OddRow* find_odd(const OddRows& odd, std::uint64_t row) {

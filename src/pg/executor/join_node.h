@@ -363,6 +363,10 @@ void sort_odd(Side* side);
 /// A row's entry among the odd rows; null where it is not odd.
 const OddRow* find_odd(const OddRows& odd, std::uint64_t row);
 
+/// Returns the points that hold the point of a row, at *position; null if the row has none. May
+/// load a chunk of the file.
+const Dataset* find_row_point(Side* side, std::uint64_t row, std::uint64_t* position);
+
 /// Begins a run in a context of its own, forgetting what was read before, and prepares the sides;
 /// the service `keeps` their points, or is to.
 void begin_run(JoinNode* node, bool keeps);
