@@ -54,7 +54,7 @@ CREATE EXTENSION IF NOT EXISTS q3c;
 SELECT check_nearest(format('%s(l.%2$s[0], l.%2$s[1], r.%2$s[0], r.%2$s[1])', f, c))
 FROM unnest('{q3c_dist,q3c_sindist}'::text[]) f, unnest('{p,near}'::text[]) c;
 \else
-SELECT skip('q3c is not there', 24);
+SELECT skip('no q3c', 24);
 \endif
 \if :has_pgsphere
 ALTER TABLE l ADD s spoint;
@@ -63,7 +63,7 @@ UPDATE l SET s = spoint(radians(p[0]), radians(p[1]));
 UPDATE r SET s = spoint(radians(p[0]), radians(p[1]));
 SELECT check_nearest('l.s <-> r.s');
 \else
-SELECT skip('pgsphere is not there', 6);
+SELECT skip('no pgsphere', 6);
 \endif
 
 \if :has_vector
@@ -74,7 +74,7 @@ UPDATE l SET v = f, h = f;
 UPDATE r SET v = f, h = f;
 SELECT check_nearest(distance) FROM unnest('{l.v <=> r.v,r.h <=> l.h,l.v <-> r.v}'::text[]) distance;
 \else
-SELECT skip('pgvector is not there', 12);
+SELECT skip('no pgvector', 12);
 \endif
 
 SELECT * FROM finish();

@@ -56,6 +56,11 @@ SELECT same_rows(format('SELECT l.id, r.id FROM units l JOIN units r ON l.%s <#>
   format('%s of units, just %s', c, most))
 FROM types, unnest('{<=,<}'::text[]) operator, (SELECT DISTINCT l.v <#> r.v AS most FROM units l, units r WHERE l.id % 40 = 1 AND r.id % 40 = 2) d;
 
+-- Blocks of a table that is joined with itself are read once, but its two sides become points in different ways.
+SET min_parallel_table_scan_size = 0;
+SELECT same_rows(format('SELECT l.id, r.id FROM a l JOIN a r ON l.%s <#> r.%1$s <= -6', c), true, format('%s of one table', c)) FROM types;
+RESET min_parallel_table_scan_size;
+
 -- The same in other words, and in other joins.
 SELECT same_rows(replace(query, '.w', '.' || c), uses_node, query) FROM types, (VALUES
   ('SELECT l.id, r.id FROM a l JOIN b r ON -(l.w <#> r.w) >= 7', true),

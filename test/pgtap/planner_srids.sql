@@ -123,6 +123,14 @@ CREATE FUNCTION places_stay(kind text) RETURNS SETOF text LANGUAGE sql AS $$
   WHERE kind <> 'a point not so far' OR name LIKE 'short %';
 $$;
 SELECT places_stay(name) FROM odd_places;
+
+-- Rows read by blocks have points by position: a pair of such a row and a row outside the index is found.
+CREATE TABLE lines AS SELECT ST_MakeLine(ST_MakePoint(1000003, 0), ST_MakePoint(3, 1000000)) AS g;
+CREATE TABLE dots AS SELECT ST_MakePoint(1000000, 1000002) AS g;
+SET min_parallel_table_scan_size = 0;
+SELECT force_node(true);
+SELECT is(count(*), 1::bigint, 'a line outside the index and a point that was read by blocks')
+FROM lines a JOIN dots b ON ST_DWithin(a.g, b.g, 1e20);
 \else
 SELECT skip('PostGIS is not installed', 1);
 \endif

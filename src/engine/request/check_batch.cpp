@@ -55,9 +55,8 @@ bool are_in_range(const std::int64_t* ids, std::uint64_t count, const IdRange& r
   constexpr std::int64_t kOffset = 0xffff;
   bool all = true;
   for (std::uint64_t i = 0; i < count; ++i) {
-    const std::int64_t offset = ids[i] & kOffset;
     all &= ids[i] >= 0 && (range.end == 0 || ids[i] < range.end);
-    all &= range.most_offset == 0 || (offset > 0 && offset <= range.most_offset);
+    all &= range.most_offset == 0 || (ids[i] & kOffset) <= range.most_offset;
   }
   return all;
 }

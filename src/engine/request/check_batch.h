@@ -8,8 +8,9 @@ namespace gpujoin {
 
 /// Which ids a side's rows have.
 struct IdRange {
-  std::int64_t end;           ///< ids are from 0 to end - 1; 0: any
-  std::uint16_t most_offset;  ///< the largest value of an id's lower 16 bits; 0: any
+  std::int64_t end;  ///< ids are from 0 to end - 1; 0: any
+  /// The largest value of an id's lower 16 bits; 0: any. Slots without a row have the id 0.
+  std::uint16_t most_offset;
 };
 
 /// Returns what is wrong with a batch of this output; null if all that it names is there.

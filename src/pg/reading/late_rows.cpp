@@ -12,15 +12,18 @@ namespace {
 constexpr int kOffsetBits = 16;  // of a number, below those of the block
 constexpr int kWordBits = 64;
 
-/// A row's bit among the marks: blocks have so many rows at most.
+/// Marks of a block: one for each offset from 0, which no row has, to the largest.
+constexpr std::uint64_t kBlockMarks = MaxHeapTuplesPerPage + 1;
+
+/// Returns the position of a row's bit among the marks.
 std::uint64_t mark_of(std::int64_t number) {
   const std::uint64_t offset = static_cast<std::uint16_t>(number);
-  return (static_cast<std::uint64_t>(number) >> kOffsetBits) * MaxHeapTuplesPerPage + offset - 1;
+  return (static_cast<std::uint64_t>(number) >> kOffsetBits) * kBlockMarks + offset;
 }
 
 std::int64_t number_of(std::uint64_t mark) {
-  const std::uint64_t block = mark / MaxHeapTuplesPerPage, offset = mark % MaxHeapTuplesPerPage;
-  return static_cast<std::int64_t>((block << kOffsetBits) + offset + 1);
+  const std::uint64_t block = mark / kBlockMarks, offset = mark % kBlockMarks;
+  return static_cast<std::int64_t>((block << kOffsetBits) + offset);
 }
 
 }  // namespace
@@ -80,7 +83,7 @@ void mark_late_row(LateRows* rows, std::int64_t number) {
   if (rows->marks == nullptr) {
     // Nobody takes blocks away while the table is locked.
     const std::uint64_t blocks = RelationGetNumberOfBlocks(rows->relation);
-    rows->mark_words = blocks * MaxHeapTuplesPerPage / kWordBits + 1;
+    rows->mark_words = blocks * kBlockMarks / kWordBits + 1;
     resize_array(rows->context, &rows->marks, rows->mark_words);
     std::fill_n(rows->marks, rows->mark_words, 0);
   }
