@@ -13,8 +13,9 @@ struct IdRange {
   std::uint16_t most_offset;
 };
 
-/// Returns what is wrong with a batch of this output; null if all that it names is there.
-/// `groups`: rows may be groups, so many, and have no ids; 0: they are left points.
+/// Returns what is wrong with a batch of this output; null if all that it names is there. `groups`
+/// is the number of groups if the rows are groups, which have no ids; 0 if the rows are left
+/// points.
 const char* problem_of_batch(const ResultBatch& batch, Output::Kind output, std::uint64_t groups);
 
 /// Whether all ids lie in the range.

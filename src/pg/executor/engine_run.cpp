@@ -149,15 +149,8 @@ Status open_in_session(EngineRun* run) {
 
 /// Whether a failure is of the service rather than of the join.
 bool is_of_service(StatusCode code) {
-  switch (code) {
-    case StatusCode::kUnavailable:
-    case StatusCode::kOutOfMemory:
-    case StatusCode::kDeviceFailure:
-    case StatusCode::kInternal:
-      return true;
-    default:
-      return false;
-  }
+  return code == StatusCode::kUnavailable || code == StatusCode::kOutOfMemory ||
+         code == StatusCode::kDeviceFailure || code == StatusCode::kInternal;
 }
 
 /// What the user can do where the service is wanted and cannot be had.
