@@ -213,6 +213,13 @@ void note_serving_engine(EngineRun* run) {
   if (serving->fallback[0] != '\0') note_fallback(run, Fallback::kEngine, serving->fallback);
 }
 
+/// Whether statistics count a fallback of this join. Without a GPU engine every join would be one
+/// for want of a GPU.
+bool is_counted(const EngineRun* run, Fallback fallback) {
+  return run->noted[static_cast<int>(fallback)] &&
+         (fallback != Fallback::kEngine || is_cuda_installed());
+}
+
 /// What the run, whose engine is about to stop, adds to the counts of joins. What was read, and why
 /// a join fell back, counts once for a join, which may have several runs.
 service::JoinCounts counts_of(EngineRun* run) {
@@ -232,7 +239,8 @@ service::JoinCounts counts_of(EngineRun* run) {
   more.table_blocks = report.table_blocks;
   more.blocks_read = report.blocks_read;
   more.read_ms = report.read_ms;
-  for (int i = 0; i < kFallbackCount; ++i) more.fallbacks[i] = run->counted[i] ? 1 : 0;
+  for (int i = 0; i < kFallbackCount; ++i)
+    more.fallbacks[i] = is_counted(run, static_cast<Fallback>(i)) ? 1 : 0;
   return more;
 }
 
@@ -408,7 +416,6 @@ bool gives_groups(const EngineRun* run) {
 void begin_join(EngineRun* run) {
   restart_run(run);
   std::memset(run->noted, 0, sizeof run->noted);
-  std::memset(run->counted, 0, sizeof run->counted);
   ++counts.joins;
   run->is_new = true;
 }
@@ -420,9 +427,7 @@ void note_fallback(EngineRun* run, Fallback fallback, const char* reason) {
   const int number = static_cast<int>(fallback);
   if (run->noted[number]) return;
   run->noted[number] = true;
-  // Without a GPU engine every join would be one.
-  run->counted[number] = fallback != Fallback::kEngine || is_cuda_installed();
-  if (run->counted[number]) ++counts.fallbacks[number];
+  if (is_counted(run, fallback)) ++counts.fallbacks[number];
   ereport(DEBUG1, (errmsg("%s %s: %s", run->report.name, kMeanings[number], reason)));
 }
 

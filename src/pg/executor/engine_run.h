@@ -80,9 +80,8 @@ struct EngineRun {
   bool cancelled;  ///< the query was cancelled before the join had ended
   bool is_new;     ///< a join that was not counted yet
   bool exhausted;
-  bool noted[kFallbackCount];    ///< fallbacks of this join
-  bool counted[kFallbackCount];  ///< those of them that statistics count
-  EngineRun* next;               ///< in the session's list
+  bool noted[kFallbackCount];  ///< fallbacks of this join
+  EngineRun* next;             ///< in the session's list
 };
 
 /// When a backend loads the library: has cancels of joins noted.
