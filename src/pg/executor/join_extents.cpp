@@ -28,8 +28,11 @@ ValueExtent extent_of_value(const JoinNode* node, Datum value) {
 ValueExtent extent_of_point(const JoinNode* node, const Side& side, const Dataset& points,
                             std::uint64_t position, std::int32_t srid) {
   const auto added = node->data.test.type->added_extent;
-  if (added == nullptr || points.scalar != ScalarType::kFloat64) return {};
-  ValueExtent extent = added(node->form, point<double>(points, position), srid);
+  if (added == nullptr) return {};
+  double numbers[6] = {};
+  const std::uint32_t count = std::min<std::uint32_t>(points.dims, lengthof(numbers));
+  for (std::uint32_t i = 0; i < count; ++i) numbers[i] = coordinate(points, position, i);
+  ValueExtent extent = added(node->form, numbers, srid);
   const PlaneBox box = box_of(side.plane_boxes, static_cast<std::uint64_t>(points.ids[position]));
   for (int d = 0; d < 2 && is_box(box); ++d) {
     extent.low[d] = static_cast<double>(box.low[d]);

@@ -22,6 +22,8 @@ bool has_same_srid(ValueShape* shape, const GeometryView& view) {
 
 /// The coordinates of an empty point, which has no distance to anything.
 constexpr double kNowhere[2] = {NAN, NAN};
+/// The SRID of boxes, of which each may have another.
+constexpr std::int32_t kSeveralSrids = -1;
 
 bool is_empty(const GeometryView& view) { return load<std::uint32_t>(view.body + 4) == 0; }
 
@@ -54,26 +56,6 @@ double rounded_outwards(double bound, bool up) {
   return std::bit_cast<float>(std::bit_cast<std::int32_t>(rounded) + step);
 }
 
-/// The box of one point, or of a line between two.
-ValueFinding add_tuples_box(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
-                            const char* tuples, std::uint32_t count, std::uint32_t dims) {
-  double low[2], high[2];
-  for (std::uint32_t i = 0; i < count; ++i) {
-    for (std::uint32_t d = 0; d < 2; ++d) {
-      const double x = load<double>(tuples + (std::size_t{i} * dims + d) * sizeof(double));
-      if (!std::isfinite(x)) return finding(ValueProblem::kIncomparable, 2);
-      low[d] = i == 0 || x < low[d] ? x : low[d];
-      high[d] = i == 0 || x > high[d] ? x : high[d];
-    }
-  }
-  for (std::uint32_t d = 0; d < 2; ++d) {
-    low[d] = rounded_outwards(low[d], false);
-    high[d] = rounded_outwards(high[d], true);
-  }
-  shape->has_approximate = true;
-  return add_corners(buffer, shape, id, low, high, 2);
-}
-
 /// The tuples of coordinates of a value that is stored without a box: of a point, of a line of two
 /// points, of what is made of one of these; none of what is empty. False where it is another value,
 /// or does not end before `end`.
@@ -94,24 +76,44 @@ bool find_boxless(const GeometryView& view, const char* end, BoxlessTuples* tupl
                           bytes <= static_cast<std::uint64_t>(end - body - 8));
 }
 
+/// The bounds of the tuples' first two coordinates; one that is not a number reaches everywhere.
+void find_bounds(const GeometryView& view, const BoxlessTuples& tuples, double* low, double* high) {
+  for (std::uint32_t d = 0; d < 2; ++d) {
+    low[d] = INFINITY;
+    high[d] = -INFINITY;
+    for (std::uint32_t i = 0; i < tuples.count; ++i) {
+      const double x =
+          load<double>(tuples.first + (std::size_t{i} * view.dims + d) * sizeof(double));
+      low[d] = x >= low[d] ? low[d] : std::isnan(x) ? -INFINITY : x;
+      high[d] = x <= high[d] ? high[d] : std::isnan(x) ? INFINITY : x;
+    }
+  }
+}
+
 /// `data` are the first bytes, up to `end`, of a geometry. Conditions compare boxes of any SRID:
 /// where two of them meet, the condition itself decides, or raises its error.
 ValueFinding add_geometry_box(PointBuffer* buffer, ValueShape* shape, std::int64_t id,
                               const char* data, const char* end) {
   const GeometryView view = view_geometry(data);
   if (shape->as_stored && !has_same_srid(shape, view)) return finding(ValueProblem::kOtherSrid);
-  if (view.box != nullptr) {
-    double low[2], high[2];
-    load_box(view.box, 2, 1, low, high);
-    for (int d = 0; d < 2; ++d)
-      if (!std::isfinite(low[d]) || !std::isfinite(high[d]))
-        return finding(ValueProblem::kIncomparable, 2);
-    return add_corners(buffer, shape, id, low, high, 2);
-  }
+  double low[2], high[2];
   BoxlessTuples tuples;
-  if (!find_boxless(view, end, &tuples)) return finding(ValueProblem::kIncomparable, 2);
-  if (tuples.count == 0) return add_corners(buffer, shape, id, kNowhere, kNowhere, 2);
-  return add_tuples_box(buffer, shape, id, tuples.first, tuples.count, view.dims);
+  if (view.box != nullptr) {
+    load_box(view.box, 2, 1, low, high);
+  } else {
+    if (!find_boxless(view, end, &tuples)) return finding(ValueProblem::kIncomparable, 2);
+    if (tuples.count == 0) return add_corners(buffer, shape, id, kNowhere, kNowhere, 2);
+    find_bounds(view, tuples, low, high);
+  }
+  for (int d = 0; d < 2; ++d) {
+    if (!std::isfinite(low[d]) || !std::isfinite(high[d]))
+      return finding(ValueProblem::kIncomparable, 2);
+    if (view.box != nullptr) continue;
+    low[d] = rounded_outwards(low[d], false);
+    high[d] = rounded_outwards(high[d], true);
+    shape->has_approximate = true;
+  }
+  return add_corners(buffer, shape, id, low, high, 2);
 }
 
 /// add(the first bytes of a value).
@@ -185,24 +187,30 @@ ValueFinding add_geometry_middle(PointBuffer* buffer, ValueShape* shape, std::in
   return found;
 }
 
-/// Returns the box that an index of PostGIS knows the value by.
+/// Returns the box that an index of PostGIS knows the value by: a bound that is not finite lies at
+/// the end of single precision.
 ValueExtent geometry_extent(Datum value) {
   ValueExtent extent = {};
   with_detoasted(value, [&](const struct varlena* detoasted) {
     const GeometryView view = view_geometry(VARDATA_ANY(detoasted));
-    const PlaneShape shape = read_plane_shape(detoasted);
     extent.srid = view.srid;
+    BoxlessTuples tuples;
     if (view.box != nullptr) {
-      extent.kind = ValueExtent::kBox;
       load_box(view.box, 2, 1, extent.low, extent.high);
-    } else if (shape.kind == ShapeKind::kStraight) {
-      extent.kind = ValueExtent::kBox;
-      for (int d = 0; d < 2; ++d) {
-        extent.low[d] = shape.box.low[d];
-        extent.high[d] = shape.box.high[d];
-      }
-    } else if (shape.kind == ShapeKind::kEmpty) {
+    } else if (read_plane_shape(detoasted).kind == ShapeKind::kEmpty) {
       extent.kind = ValueExtent::kEmpty;
+      return finding(ValueProblem::kNone);
+    } else if (find_boxless(view, VARDATA_ANY(detoasted) + VARSIZE_ANY_EXHDR(detoasted), &tuples)) {
+      find_bounds(view, tuples, extent.low, extent.high);
+    } else {
+      return finding(ValueProblem::kNone);
+    }
+    extent.kind = ValueExtent::kBox;
+    for (int d = 0; d < 2; ++d) {
+      extent.low[d] =
+          std::isfinite(extent.low[d]) ? rounded_outwards(extent.low[d], false) : -FLT_MAX;
+      extent.high[d] =
+          std::isfinite(extent.high[d]) ? rounded_outwards(extent.high[d], true) : FLT_MAX;
     }
     return finding(ValueProblem::kNone);
   });
@@ -210,7 +218,10 @@ ValueExtent geometry_extent(Datum value) {
 }
 
 ValueExtent plane_extent(ValueForm form, const double* numbers, std::int32_t srid) {
-  if (form == ValueForm::kBox) return {};  // boxes of several SRIDs
+  if (std::isnan(numbers[0])) return {ValueExtent::kEmpty, srid, {}, {}};
+  if (form == ValueForm::kBox)
+    return {
+        ValueExtent::kBox, kSeveralSrids, {numbers[0], numbers[1], 0}, {numbers[2], numbers[3], 0}};
   return {ValueExtent::kBox, srid, {numbers[0], numbers[1], 0}, {numbers[0], numbers[1], 0}};
 }
 
@@ -381,10 +392,9 @@ ValueExtent geography_extent(Datum value) {
 
 /// A place on the spheroid lies on the sphere where its vertical points.
 ValueExtent surface_extent(ValueForm form, const double* numbers, std::int32_t srid) {
-  constexpr std::int32_t kSeveral = -1;  // of boxes, all of them on known spheroids
   ValueExtent extent = {ValueExtent::kBox, srid, {}, {}};
   if (form == ValueForm::kBox) {
-    extent.srid = kSeveral;
+    extent.srid = kSeveralSrids;
     std::copy_n(numbers, 3, extent.low);
     std::copy_n(numbers + 3, 3, extent.high);
     return extent;

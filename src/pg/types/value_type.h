@@ -143,8 +143,8 @@ struct ValueType {
   /// Returns the extent of a value. Null for types without coordinate systems. A type that has it
   /// raises an error for two values of different SRIDs, and accepts no pair with an empty value.
   ValueExtent (*extent)(Datum value) = nullptr;
-  /// Likewise of a value that was added to a dataset in this form, for all forms that refuse values
-  /// of another SRID.
+  /// Likewise of a value that was added to a dataset in this form, of its up to six numbers. In
+  /// forms that refuse values of another SRID, `srid` is that of all.
   ValueExtent (*added_extent)(ValueForm form, const double* numbers, std::int32_t srid) = nullptr;
   std::uint32_t fixed_numbers;   ///< that a value becomes; 0: it depends on its length
   std::uint32_t head_bytes = 0;  ///< of a value, before its coordinates
