@@ -16,7 +16,7 @@ NEW_SCHEMA = [
     "'SELECT array_agg(c + by ORDER BY n) FROM unnest(v) WITH ORDINALITY u(c, n)'",
     'CREATE FUNCTION fuzz.picky(v float8[], divisor int) RETURNS float8[] LANGUAGE plpgsql IMMUTABLE AS '
     "'BEGIN RETURN (SELECT CASE WHEN dividend / divisor >= 0 THEN v END FROM fuzz.dividends); END'"]
-ABOUT_DATA = ('21', '22')  # classes of errors: cardinality, data
+ABOUT_DATA = ('0A', '21', '22')  # classes of errors: NaN as an integer, cardinality, data
 INTERNAL = 'XX000'  # PostGIS's for coordinates that no projection takes
 DOMAIN = '23514'  # earthdistance's for coordinates that are no place
 MIXED = 'mixed SRID geometries'

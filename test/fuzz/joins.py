@@ -5,8 +5,9 @@ from values import ANY_MOVE, COLUMN, MOVES
 
 class Joins(Part):
     """The part of a Query below SELECT. `outer` are numbers that come from above, `last` the similarity whose distance
-    may be a score: its kind and its operands. `two_of_three`: what joins of two are in its joins of three."""
-    two_of_three = ()
+    may be a score: its kind and its operands. `whole_joins`: what joins of two are in its joins of three, and those that
+    end at the first pair with all of theirs."""
+    whole_joins = ()
 
     # ---- Conditions
 
@@ -117,7 +118,7 @@ class Joins(Part):
         rng, (kind, a, b) = self.rng, self.last
         if rng.random() < 0.7:
             conditions = [self.on_both('a', 'b') if rng.random() < 0.4 else self.on_one('b') for _ in range(rng.choice([0, 0, 0, 1, 2]))]
-        return conditions, f' ORDER BY {kind.distance(a, b)}, b.id, b.grp, b.s, b.t LIMIT {rng.choice([1, 1, 2, 5, 5, 30, 1000])}'
+        return conditions, f' ORDER BY {kind.distance(a, b)}, b.id, b.grp, b.s, b.t, b.n, b.m, b.x, b.y LIMIT {rng.choice([1, 1, 2, 5, 5, 30, 1000])}'
 
     # ---- FROM
 
@@ -157,11 +158,12 @@ class Joins(Part):
         where = [self.on_one('a')] if rng.random() < 0.25 else []
         if kind == 'comma':
             return Part(a, ', ', b), self.conditions('a', 'b') + where, 'ab'
-        if kind == 'exists' or kind == 'not exists':
+        if kind in ('exists', 'not exists', 'in'):
             inner = Items(self.conditions('a', 'b', kind), ' AND ', ' WHERE ')
+            self.whole_joins = [*self.whole_joins, Part(a, ', ', b, inner)]
+        if kind == 'exists' or kind == 'not exists':
             return Part(a), [Part(f'{kind.upper()} (SELECT FROM ', b, inner, ')')] + where, 'a'
         if kind == 'in':
-            inner = Items(self.conditions('a', 'b', kind), ' AND ', ' WHERE ')
             column = rng.choice(['id', 'grp'])
             return Part(a), [Part(f'a.{column} IN (SELECT b.{column} FROM ', b, inner, ')')] + where, 'a'
         if kind in ('lateral', 'left lateral'):
@@ -186,7 +188,7 @@ class Joins(Part):
             word = rng.choice([' JOIN ', ' JOIN ', ' LEFT JOIN '])
             third = Part(word, self.relation('c'), Items(link, ' AND ', ' ON ', empty=' ON true'), simpler=[['']])
             self.last = None
-            self.two_of_three = [*self.two_of_three, Part(a, ' JOIN ', b, first), Part(b, third)]
+            self.whole_joins = [*self.whole_joins, Part(a, ' JOIN ', b, first), Part(b, third)]
             return Part(a, ' JOIN ', b, first, third), where, 'ab'
         if kind == 'full':
             return Part(a, ' FULL JOIN ', b, Items(['a.id = b.id'] + self.conditions('a', 'b'), ' AND ', ' ON ')), where, 'ab'

@@ -228,10 +228,10 @@ class Query(Joins):
         return text.replace('$1', f'{self.values[call]}::float8').replace('$2', str(self.limits[call]))
 
     def joins_of_two(self):
-        """Statements with the joins that may come first in a join of three, which the DELETE adds to, for each call of a
-        prepared one."""
+        """Statements with the joins that may come first in a join of three, which the DELETE adds to, and with all pairs of
+        those that end at the first one; for each call of a prepared one."""
         joins = [self.with_values(f'SELECT count(*) AS c0 FROM {join.sql()}', call)
-                 for join in self.two_of_three for call in range(len(self.values))]
+                 for join in self.whole_joins for call in range(len(self.values))]
         return [self.wrapped(join) for join in joins + [self.text()] * (self.wrapper == 'delete')]
 
     def outer_values(self):
