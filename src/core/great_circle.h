@@ -7,6 +7,7 @@
 // in latitudes and longitudes computes the same number, with other roundings.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -92,20 +93,36 @@ inline double arc_of_chord(double chord) {
 }
 
 /// The longest chord whose arc is at most `arc`, or kAnyChord where each one's is: since arcs never
-/// fall, a chord is at most as long if and only if its arc is. `arc` is not negative. Doubles that
-/// are not negative are in the order of their bits.
-inline double chord_within(double arc) {
+/// fall, a chord is at most as long if and only if its arc is. `arc` is not negative. Looks around
+/// `guess` in steps that double. Doubles that are not negative are in the order of their bits.
+inline double chord_within(double arc, double guess) {
   if (arc_of_chord(kAnyChord) <= arc) return kAnyChord;
-  const double near = kEarthDiameter * std::sin(std::fmin(arc / kEarthDiameter, M_PI / 2));
-  double within = near * (1 - 1e-12), beyond = near * (1 + 1e-12);
-  if (!(arc_of_chord(within) <= arc)) within = 0;
-  if (arc_of_chord(beyond) <= arc) beyond = kAnyChord;
-  auto low = std::bit_cast<std::uint64_t>(within), high = std::bit_cast<std::uint64_t>(beyond);
+  const auto is_within = [&](std::uint64_t bits) {
+    return arc_of_chord(std::bit_cast<double>(bits)) <= arc;
+  };
+  const auto most = std::bit_cast<std::uint64_t>(kAnyChord);
+  auto low = std::bit_cast<std::uint64_t>(guess), high = low;
+  std::uint64_t step = 1;
+  if (is_within(low)) {
+    for (high = std::min(low + step, most); is_within(high); step *= 2) {
+      low = high;
+      high = std::min(low + step, most);
+    }
+  } else {
+    for (low -= std::min(low, step); low > 0 && !is_within(low); step *= 2) {
+      high = low;
+      low -= std::min(low, step);
+    }
+  }
   while (high - low > 1) {
     const std::uint64_t middle = low + (high - low) / 2;
-    (arc_of_chord(std::bit_cast<double>(middle)) <= arc ? low : high) = middle;
+    (is_within(middle) ? low : high) = middle;
   }
   return std::bit_cast<double>(low);
+}
+
+inline double chord_within(double arc) {
+  return chord_within(arc, kEarthDiameter * std::sin(std::fmin(arc / kEarthDiameter, M_PI / 2)));
 }
 
 }  // namespace gpujoin

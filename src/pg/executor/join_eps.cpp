@@ -211,6 +211,8 @@ bool search(JoinNode* node) {
   return false;
 }
 
+bool has_values(const Side& side) { return side.points.rows > 0 || side.odd.count > 0; }
+
 /// The same, remembered as long as the rows and the parameters of these conditions stay.
 bool is_needed(JoinNode* node) {
   if (node->order == nullptr && node->early == nullptr) return true;
@@ -223,6 +225,7 @@ bool is_needed(JoinNode* node) {
 }  // namespace
 
 bool compute_eps(JoinNode* node, double* eps, bool* is_null) {
+  if (!has_values(node->left) || !has_values(node->right)) return false;
   ExprContext* const expressions = node->css.ss.ps.ps_ExprContext;
   const auto compute = [&] {
     ResetExprContext(expressions);

@@ -13,12 +13,9 @@ namespace {
 
 JoinNode* from_state(CustomScanState* state) { return reinterpret_cast<JoinNode*>(state); }
 
-bool has_values(const Side& side) { return side.points.rows > 0 || side.odd.count > 0; }
-
 /// Sets the band of distances that the radius leaves to the engine and to the condition. False when
 /// no pair can match.
 bool find_band(JoinNode* node) {
-  if (!has_values(node->left) || !has_values(node->right)) return false;
   double eps = 0;
   bool is_null = true;
   if (!compute_eps(node, &eps, &is_null)) return false;

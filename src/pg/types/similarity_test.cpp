@@ -128,11 +128,12 @@ struct RadiusSearch {
 // larger radii accept no less. It ends when the answer leaves at most kTimes as much beyond
 // `distance` as the least radius would, or kTolerance of it.
 double surely_beyond(const SimilarityTest& test, double distance, std::uint32_t dims) {
-  constexpr double kTimes = 4, kTolerance = 1e-9, kMaxRadius = 1e150;
+  constexpr double kTimes = 4, kTolerance = 1e-9;
+  constexpr double kMinRadius = 1e-150, kMaxRadius = 1e150;  // squares are normal numbers
   const double tolerance = kTolerance * distance;
-  RadiusSearch search = {distance, std::numeric_limits<double>::min(), kMaxRadius, 0, 0, 0};
+  RadiusSearch search = {distance, kMinRadius, kMaxRadius, 0, 0, 0};
   double beyond = INFINITY;
-  double radius = distance;
+  double radius = std::fmax(distance, kMinRadius);
   for (int step = 0; step == 0 || (radius > search.low && radius < search.high); ++step) {
     const EpsBand band = eps_band(test, radius, dims);
     if (!band.engine_serves || (!band.none && band.accept >= distance)) {

@@ -91,8 +91,8 @@ inline void widen_by_angle(double eps, EpsBand* band) {
 /// `<` and `<=` tell apart. Arcs never fall where chords grow (core/great_circle.h), so that a
 /// chord is in or out by its length alone.
 inline void widen_haversine(double eps, std::uint32_t, EpsBand* band) {
-  band->accept = eps > 0 ? chord_within(std::nextafter(eps, 0.0)) : -1;
   band->select = chord_within(eps);
+  band->accept = eps > 0 ? chord_within(std::nextafter(eps, 0.0), band->select) : -1;
 }
 
 /// For errors about degrees that are none.
