@@ -4,7 +4,7 @@
 
 PG_CONFIG ?= pg_config
 # Goals that need no PostgreSQL. PGXS is read only when none of them is asked for: it has a `check` of its own.
-OURS = check check-sql check-all check-debian fuzz unit sanitize tsan demo bench bench-spatial pictures format format-check deps sbom dist help
+OURS = check check-sql check-all check-debian fuzz unit unit-build sanitize tsan demo bench bench-spatial pictures format format-check deps sbom dist help
 
 .DEFAULT_GOAL = all
 
@@ -37,9 +37,10 @@ dist:
 	    $$(git -c safe.directory='*' ls-tree --name-only HEAD | grep -v '^\.') && echo "build/gpujoin-$$version.zip"
 
 # BUILT=1 links the objects that make has built. They have no assertions; make sanitize compiles those.
-unit:
-	@$(CMAKE_UNIT) -B build/unit >/dev/null && cmake --build build/unit -j $(shell nproc) --target gpujoin_unit
+unit: unit-build
 	test/unit/run build/unit
+unit-build:
+	@$(CMAKE_UNIT) -B build/unit >/dev/null && cmake --build build/unit -j $(shell nproc) --target gpujoin_unit
 
 sanitize:
 	@$(CMAKE_UNIT) -B build/sanitize -DGPUJOIN_SANITIZE=ON >/dev/null && \
@@ -58,8 +59,8 @@ tsan:
 format: ; clang-format -i $(FORMATTED)
 
 format-check:
-	@for f in $(FORMATTED); do \
-	  if clang-format --dry-run -Werror $$f; then echo "ok $$f"; else echo "not ok $$f"; fi; done
+	@printf '%s\n' $(FORMATTED) | xargs -P $(shell nproc) -I '{}' sh -c \
+	  'if said=$$(clang-format --dry-run -Werror {} 2>&1); then echo "ok {}"; else echo "$$said"; echo "not ok {}"; fi'
 
 help:
 	@echo 'make              build gpujoin.so, gpujoin_cpu.so and gpujoin_service, and gpujoin_cuda.so where there is nvcc'
