@@ -46,7 +46,7 @@ void wait_a_moment() {
 
 /// Starts a service where none is running, and waits for it. kAbsent: it may be there later.
 Connected try_to_reach(Connection* connection, long patience_ms, Status* why) {
-  const long greet_ms = patience_ms > 0 ? kConnectMs : kGreetMs;
+  const long greet_ms = patience_ms > 0 ? patience_ms : kGreetMs;
   Connected connected = connect_service(connection, greet_ms, why);
   if (connected != Connected::kAbsent) return connected;
   if (const Status started = start_supervisor(); !started.ok()) {

@@ -6,9 +6,9 @@
 namespace gpujoin {
 
 /// Begins a conversation with the service. Starts the service if none is running, and waits
-/// `patience_ms` for it. A caller with 0 can do without the service: it waits a moment for one that
-/// is busy, and later calls then leave the service alone for ten seconds. Raises interrupts.
-/// Returns false with the reason in *why if there is no conversation.
+/// `patience_ms` for it, or for its greeting. A caller with 0 can do without the service: it waits
+/// a moment for one that is busy, and later calls then leave the service alone for ten seconds.
+/// Raises interrupts. Returns false with the reason in *why if there is no conversation.
 bool reach_service(Connection* connection, long patience_ms, Status* why);
 
 }  // namespace gpujoin
