@@ -517,11 +517,12 @@ class Geometry(Kind):
         start, end = self.point(2, odd=False), self.point(2, odd=False)
         x, y = map(float8, start)
         x2, y2 = map(float8, end)
-        # PostGIS answers differently for shapes without an extent when they are prepared and when not.
+        # PostGIS answers differently when shapes are prepared and when not: shapes without an extent, and corners that are
+        # rounded and lie on a line.
         size = max(1.0, self.numbers.scale)
         shapes = [f"ST_MakePoint('{x}', '{y}')"] * 5 + [
             f"ST_MakeEnvelope('{x}', '{y}', '{x}'::float8 + {size}, '{y}'::float8 + {size})",
-            f"ST_Buffer(ST_MakePoint('{x}', '{y}'), {self.rng.choice([0.5, 1, 3]) * size}, 2)"]
+            f"ST_Buffer(ST_MakePoint('{x}', '{y}'), {self.rng.choice([0.52, 1.03, 3.07]) * size}, 2)"]
         if start != end:
             shapes.append(f"ST_MakeLine(ST_MakePoint('{x}', '{y}'), ST_MakePoint('{x2}', '{y2}'))")
         return [self.rng.choice(shapes)]
