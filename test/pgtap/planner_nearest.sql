@@ -108,11 +108,11 @@ SELECT same_rows(query, uses_node, query) FROM (VALUES
   ('SELECT a.id, s.id FROM a, LATERAL (SELECT b.id FROM b JOIN b c USING (id) ORDER BY a.p <-> b.p, b.id LIMIT 2) s', NULL)) v(query, uses_node);
 
 -- A radius that raises an error counts only if there is a pair.
-CREATE TABLE wide AS SELECT 3 AS id, (SELECT string_agg(md5(k::text), '') FROM generate_series(1, 400) k) AS w, point '1,7' AS p;
+CREATE TABLE toasted AS SELECT 3 AS id, (SELECT string_agg(md5(k::text), '') FROM generate_series(1, 400) k) AS w, point '1,7' AS p;
 CREATE TABLE empty (id int PRIMARY KEY, x float8, y float8);
-ALTER TABLE wide ADD PRIMARY KEY (id);
-ANALYZE wide, empty;
-SELECT same_rows('SELECT DISTINCT ON (l.id) l.id, r.id FROM wide l JOIN empty r ON l.p <-> point(r.x, r.y) <= 1 / (SELECT 0.0::float8)
+ALTER TABLE toasted ADD PRIMARY KEY (id);
+ANALYZE toasted, empty;
+SELECT same_rows('SELECT DISTINCT ON (l.id) l.id, r.id FROM toasted l JOIN empty r ON l.p <-> point(r.x, r.y) <= 1 / (SELECT 0.0::float8)
   ORDER BY l.id, l.p <-> point(r.x, r.y), r.id', true, 'no right row, and a radius that raises an error');
 
 -- Partitions, whose columns may be elsewhere, and children.
