@@ -24,9 +24,7 @@ Oid called(Expr* expression, List** arguments) {
 
 /// A distance on its way from the expression.
 struct Distance {
-  PlannerInfo* root;
-  Relids left, right;
-  List* left_values;  ///< what is subtracted, or subtracted from
+  List* left_values;  ///< what is subtracted from
   List* right_values;
   bool single;          ///< some of its arithmetic is in single precision
   bool exact;           ///< its arithmetic is the engine's, up to the root
@@ -232,18 +230,13 @@ Expr* as_coordinate(Distance* distance, Expr* value) {
   }
 }
 
-/// One value of either side less the other.
+/// One value less another.
 bool add_difference(Distance* distance, Expr* difference) {
   List* arguments = NIL;
   const Oid function = called(difference, &arguments);
   if (arithmetic_of(function, &distance->single) != Arithmetic::kDifference) return false;
-  Expr *one = argument(arguments, 0), *other = argument(arguments, 1);
-  if (comes_from(distance->root, one, distance->right)) std::swap(one, other);
-  if (!comes_from(distance->root, one, distance->left) ||
-      !comes_from(distance->root, other, distance->right))
-    return false;
-  one = as_coordinate(distance, one);
-  other = as_coordinate(distance, other);
+  Expr* const one = as_coordinate(distance, argument(arguments, 0));
+  Expr* const other = as_coordinate(distance, argument(arguments, 1));
   if (one == nullptr || other == nullptr) return false;
   distance->left_values = lappend(distance->left_values, one);
   distance->right_values = lappend(distance->right_values, other);
@@ -290,31 +283,27 @@ void set_clause(const Distance& distance, ColumnForm form, SimilarityClause* cla
   clause->test = column_test(arithmetic, form, distance.held);
 }
 
-/// Sets the clause's values and test, if the expression is what its condition compares.
-using MatchDistance = bool (*)(Distance* distance, Expr* expression, SimilarityClause* clause);
-
-/// A distance or the square of one.
-bool match_squares(Distance* distance, Expr* expression, SimilarityClause* clause) {
+/// A distance, the square of one, or the difference of one column.
+bool match_distance(Distance* distance, Expr* expression, SimilarityClause* clause) {
   constexpr int kMostColumns = 64;
-  Expr* value = without_casts(distance, expression);
-  List* arguments = NIL;
-  const bool root =
-      arithmetic_of(called(value, &arguments), &distance->single) == Arithmetic::kRoot;
-  if (root) value = argument(arguments, 0);
-  if (!add_squares(distance, value, true) || list_length(distance->left_values) > kMostColumns)
-    return false;
-  set_clause(*distance, root ? ColumnForm::kRoot : ColumnForm::kSquares, clause);
-  return true;
-}
-
-/// The difference of one column.
-bool match_magnitude(Distance* distance, Expr* expression, SimilarityClause* clause) {
   Expr* const value = without_casts(distance, expression);
   List* arguments = NIL;
-  if (arithmetic_of(called(value, &arguments), &distance->single) != Arithmetic::kMagnitude ||
-      !add_difference(distance, without_casts(distance, argument(arguments, 0))))
-    return false;
-  set_clause(*distance, ColumnForm::kMagnitude, clause);
+  ColumnForm form = ColumnForm::kSquares;
+  bool known = false;
+  switch (arithmetic_of(called(value, &arguments), &distance->single)) {
+    case Arithmetic::kMagnitude:
+      form = ColumnForm::kMagnitude;
+      known = add_difference(distance, without_casts(distance, argument(arguments, 0)));
+      break;
+    case Arithmetic::kRoot:
+      form = ColumnForm::kRoot;
+      known = add_squares(distance, argument(arguments, 0), true);
+      break;
+    default:
+      known = add_squares(distance, value, true);
+  }
+  if (!known || list_length(distance->left_values) > kMostColumns) return false;
+  set_clause(*distance, form, clause);
   return true;
 }
 
@@ -342,9 +331,9 @@ Expr* radius_of(Expr* radius) {
       DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow, constant->constvalue)));
 }
 
-/// Sets *clause if the condition compares what `match` finds with a radius.
-bool match_comparison(PlannerInfo* root, Expr* condition, Relids left, Relids right,
-                      MatchDistance match, SimilarityClause* clause) {
+}  // namespace
+
+bool match_column_distance(Expr* condition, SimilarityClause* clause) {
   List* arguments = NIL;
   if (!IsA(condition, OpExpr)) return false;
   const Oid function = called(condition, &arguments);
@@ -353,25 +342,12 @@ bool match_comparison(PlannerInfo* root, Expr* condition, Relids left, Relids ri
   *clause = {condition, nullptr, nullptr, nullptr, {}, {}, false};
   Expr* const radius = argument(arguments, comparison->distance_first ? 1 : 0);
   clause->eps = radius_of(radius);
-  Distance distance = {root, left, right, NIL, NIL, false, true, false, false, 0};
-  distance.most_numeric = most_numeric(clause->eps);
+  Distance distance = {NIL, NIL, false, true, false, false, most_numeric(clause->eps)};
   if (clause->eps == nullptr || !is_the_same_for_all_rows(clause->eps) ||
-      !match(&distance, argument(arguments, comparison->distance_first ? 0 : 1), clause))
+      !match_distance(&distance, argument(arguments, comparison->distance_first ? 0 : 1), clause))
     return false;
   clause->test.strict = comparison->strict;
   return true;
-}
-
-}  // namespace
-
-bool match_column_distance(PlannerInfo* root, Expr* condition, Relids left, Relids right,
-                           SimilarityClause* clause) {
-  return match_comparison(root, condition, left, right, match_squares, clause);
-}
-
-bool match_column_band(PlannerInfo* root, Expr* condition, Relids left, Relids right,
-                       SimilarityClause* clause) {
-  return match_comparison(root, condition, left, right, match_magnitude, clause);
 }
 
 }  // namespace gpujoin

@@ -1,5 +1,5 @@
 // Distances that a query writes out over columns: `sqrt((a.x - b.x)^2 + (a.y - b.y)^2) <= r`, or
-// the squares alone; and bands of single columns.
+// the squares alone; and bands of single columns, `abs(a.x - b.x) <= r`.
 #pragma once
 
 #include "pg/planner/similarity_clause.h"
@@ -7,14 +7,9 @@
 namespace gpujoin {
 
 /// Sets the clause's values, arrays of what the condition subtracts, its radius and its test, if
-/// the condition compares the distance of columns of `left` and columns of `right` with a radius
-/// that is the same for all pairs. Of columns of bigint and numeric the rows whose numbers
-/// float8 does not hold well enough are left to the condition; a radius of numerics is a constant.
-bool match_column_distance(PlannerInfo* root, Expr* condition, Relids left, Relids right,
-                           SimilarityClause* clause);
-
-/// Likewise of the difference of one column, `abs(a.x - b.x) <= r`.
-bool match_column_band(PlannerInfo* root, Expr* condition, Relids left, Relids right,
-                       SimilarityClause* clause);
+/// the condition compares such a distance with a radius that is the same for all pairs. Of columns
+/// of bigint and numeric the rows whose numbers float8 does not hold well enough are left to the
+/// condition; a radius of numerics is a constant. Which element comes from which side is open.
+bool match_column_distance(Expr* condition, SimilarityClause* clause);
 
 }  // namespace gpujoin

@@ -1,7 +1,7 @@
 // Planning of the node over two inputs: which joins it can do, at what cost, and the plan of one.
 #include "pg/planner/join_path.h"
 
-#include "pg/planner/column_distance.h"
+#include "pg/planner/conditions.h"
 #include "pg/planner/join_conditions.h"
 #include "pg/planner/join_estimate.h"
 #include "pg/planner/join_selectivity.h"
@@ -13,6 +13,7 @@
 #include "pg/planner/score_clause.h"
 #include "pg/planner/sum_clause.h"
 #include "pg/settings.h"
+#include "pg/types/column_tests.h"
 
 extern "C" {
 #include "nodes/makefuncs.h"
@@ -90,17 +91,13 @@ double share_left(PlannerInfo* root, const RestrictInfo* info, const SimilarityC
   return share;
 }
 
-/// Whether a condition is a similarity.
-using MatchClause = bool (*)(PlannerInfo* root, Expr* condition, Relids left, Relids right,
-                             SimilarityClause* clause);
-
-/// The similarity that the engine is to decide: the one that leaves the fewest pairs, or among
-/// equals one that it decides alone. The others are evaluated for these pairs. Null when no
-/// condition will do; *count is how many would.
+/// The similarity that the engine is to decide, or with `bands` the band of one column: the one
+/// that leaves the fewest pairs, or among equals one that it decides alone. The others are
+/// evaluated for these pairs. Null when no condition will do; *count is how many would.
 const RestrictInfo* choose_among(PlannerInfo* root, List* conditions, JoinType type,
                                  const RelOptInfo* join, const RelOptInfo* outer,
-                                 const RelOptInfo* inner, MatchClause match,
-                                 SimilarityClause* chosen, int* count) {
+                                 const RelOptInfo* inner, bool bands, SimilarityClause* chosen,
+                                 int* count) {
   const RestrictInfo* found = nullptr;
   *count = 0;
   ListCell* cell;
@@ -108,7 +105,8 @@ const RestrictInfo* choose_among(PlannerInfo* root, List* conditions, JoinType t
     const RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
     SimilarityClause clause;
     if (!is_join_condition(info, type, join->relids, conditions) ||
-        !match(root, info->clause, outer->relids, inner->relids, &clause) ||
+        !find_condition(root, join, info, &clause) || is_of_one_column(clause.test) != bands ||
+        !bind_to_sides(root, outer->relids, inner->relids, &clause) ||
         !can_have_operands(root, clause, type, conditions))
       continue;
     ++*count;
@@ -130,10 +128,10 @@ const RestrictInfo* choose_clause(PlannerInfo* root, List* conditions, JoinType 
                                   const RelOptInfo* inner, SimilarityClause* chosen) {
   int count;
   const RestrictInfo* const similarity =
-      choose_among(root, conditions, type, join, outer, inner, match_join, chosen, &count);
+      choose_among(root, conditions, type, join, outer, inner, false, chosen, &count);
   if (similarity != nullptr || list_length(conditions) < 2) return similarity;
   const RestrictInfo* const band =
-      choose_among(root, conditions, type, join, outer, inner, match_column_band, chosen, &count);
+      choose_among(root, conditions, type, join, outer, inner, true, chosen, &count);
   return count > 1 ? band : nullptr;
 }
 
@@ -400,9 +398,11 @@ Selectivity share_of_matches(PlannerInfo* root, const JoinPathExtraData& join,
 void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOptInfo* inner,
                    JoinType type, JoinPathExtraData* extra) {
   if (previous_join_hook != nullptr) previous_join_hook(root, join, outer, inner, type, extra);
-  if (!customscan_enabled() || !is_join_kind_served(type) || names_partitions(join)) return;
-  if (!bms_is_empty(inner->lateral_relids))
-    return add_nearest_path(root, join, outer, inner, type, extra);
+  if (!customscan_enabled() || !is_join_kind_served(type)) return;
+  const bool is_lateral = !bms_is_empty(inner->lateral_relids);
+  if (!is_lateral && !may_rank(root) && conditions_of(root) == NIL) return;
+  if (names_partitions(join)) return;
+  if (is_lateral) return add_nearest_path(root, join, outer, inner, type, extra);
   add_ranked_path(root, join, outer, inner, type, extra);
   Path *left = outer->cheapest_total_path, *right = inner->cheapest_total_path;
   if (!bms_is_empty(join->lateral_relids) || left == nullptr || right == nullptr ||
@@ -454,23 +454,10 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   add_path(join, &path->path);
 }
 
-/// set_rel_pathlist_hook: before anything is joined, sets how selective conditions are that nobody
-/// else knows better. For `a <-> b <= e` the planner would otherwise assume a third, as for any
-/// comparison. Children of a partitioned table have joins' conditions of their own later.
+/// set_rel_pathlist_hook: has conditions estimated before anything is joined.
 void estimate_conditions(PlannerInfo* root, RelOptInfo* rel, Index rti, RangeTblEntry* entry) {
   if (previous_rel_hook != nullptr) previous_rel_hook(root, rel, rti, entry);
-  if (!customscan_enabled() || rel->reloptkind != RELOPT_BASEREL) return;
-  ListCell* cell;
-  foreach (cell, rel->joininfo) {
-    RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
-    SimilarityClause clause;
-    const Relids others = bms_difference(info->clause_relids, rel->relids);
-    if (info->norm_selec < 0 &&
-        (match_join(root, info->clause, rel->relids, others, &clause) ||
-         (match_column_band(root, info->clause, rel->relids, others, &clause) &&
-          has_statistics(root, clause))))
-      set_selectivities(root, info, clause);
-  }
+  if (customscan_enabled() && rel->reloptkind == RELOPT_BASEREL) conditions_of(root);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "pg/planner/join_selectivity.h"
 
+#include "pg/planner/planning.h"
 #include "pg/planner/safe_radius.h"
 #include "pg/reading/column_sample.h"
 #include "pg/reading/relation.h"
@@ -356,46 +357,20 @@ PairShare share_within(PlannerInfo* root, const SimilarityClause& clause, double
   return share.share < 0 ? PairShare{unseen, false} : share;
 }
 
-/// The estimates of one planning. Planning another query meanwhile drops them.
-struct KnownShares {
-  const PlannerInfo* root;
-  List* conditions;  ///< of Expr
-  List* shares;      ///< of PairShare*
-};
-
-KnownShares known = {};
-
-/// MemoryContextCallback::func.
-void forget_shares(void* root) {
-  if (known.root == root) known = {};
-}
-
-/// Returns the estimates of this planning, which last as long as its memory.
-KnownShares* known_shares(PlannerInfo* root) {
-  if (known.root == root) return &known;
-  auto* const callback = static_cast<MemoryContextCallback*>(
-      MemoryContextAlloc(root->planner_cxt, sizeof(MemoryContextCallback)));
-  *callback = {forget_shares, root, nullptr};
-  MemoryContextRegisterResetCallback(root->planner_cxt, callback);
-  known = {root, NIL, NIL};
-  return &known;
-}
-
 }  // namespace
 
 PairShare share_of_pairs(PlannerInfo* root, const Expr* condition, const SimilarityClause& clause) {
-  KnownShares* kept = known_shares(root);
+  Planning* const planning = planning_of(root);
   ListCell *expression, *share;
-  forboth(expression, kept->conditions, share, kept->shares) {
+  forboth(expression, planning->estimated, share, planning->shares) {
     if (equal(lfirst(expression), condition)) return *static_cast<PairShare*>(lfirst(share));
   }
   const PairShare found = share_within(root, clause, known_eps(root, clause, false));
-  kept = known_shares(root);  // a function that computed the radius may have planned queries
   const MemoryContext caller = MemoryContextSwitchTo(root->planner_cxt);  // GEQO has shorter ones
   auto* const copy = static_cast<PairShare*>(palloc(sizeof(PairShare)));
   *copy = found;
-  kept->conditions = lappend(kept->conditions, copyObjectImpl(condition));
-  kept->shares = lappend(kept->shares, copy);
+  planning->estimated = lappend(planning->estimated, copyObjectImpl(condition));
+  planning->shares = lappend(planning->shares, copy);
   MemoryContextSwitchTo(caller);
   return found;
 }

@@ -205,8 +205,9 @@ bool match_conditions(Translation* translation, NearestClause* clause) {
       before_radius = list_length(clause->conditions);
       continue;
     }
-    if (match_join(translation->root, condition, translation->outer->relids,
-                   translation->inner->relids, &radius) &&
+    if (match_condition(condition, &radius) &&
+        bind_to_sides(translation->root, translation->outer->relids, translation->inner->relids,
+                      &radius) &&
         radius.radii[1] != nullptr && bounds_distance(radius, clause->distance))
       return false;
     clause->conditions = lappend(clause->conditions, condition);

@@ -6,6 +6,7 @@
 #include "pg/planner/safe_expression.h"
 #include "pg/planner/safe_radius.h"
 #include "pg/planner/sky_clause.h"
+#include "pg/types/column_tests.h"
 #include "pg/types/product_test.h"
 
 extern "C" {
@@ -208,6 +209,22 @@ bool match_any_radius(Expr* condition, SimilarityClause* clause) {
   return known && clause->eps != nullptr;
 }
 
+/// Puts the value of the left relations first in each difference; false where values are others.
+bool put_columns_in_order(PlannerInfo* root, Relids left, Relids right, SimilarityClause* clause) {
+  List* values[2] = {NIL, NIL};
+  ListCell *one, *other;
+  forboth(one, reinterpret_cast<ArrayExpr*>(clause->left)->elements, other,
+          reinterpret_cast<ArrayExpr*>(clause->right)->elements) {
+    Expr* pair[2] = {static_cast<Expr*>(lfirst(one)), static_cast<Expr*>(lfirst(other))};
+    if (comes_from(root, pair[0], right)) std::swap(pair[0], pair[1]);
+    if (!comes_from(root, pair[0], left) || !comes_from(root, pair[1], right)) return false;
+    for (int i = 0; i < 2; ++i) values[i] = lappend(values[i], pair[i]);
+  }
+  clause->left = as_array(values[0]);
+  clause->right = as_array(values[1]);
+  return true;
+}
+
 /// Puts the value of the left relations first; false where the values are others.
 bool put_in_order(PlannerInfo* root, Relids left, Relids right, SimilarityClause* clause,
                   bool* swapped) {
@@ -296,11 +313,14 @@ bool add_radius(RadiusTerms* terms, Expr* radius) {
 
 }  // namespace
 
-bool match_join(PlannerInfo* root, Expr* condition, Relids left, Relids right,
-                SimilarityClause* clause) {
+bool match_condition(Expr* condition, SimilarityClause* clause) {
+  return match_any_radius(condition, clause) || match_column_distance(condition, clause);
+}
+
+bool bind_to_sides(PlannerInfo* root, Relids left, Relids right, SimilarityClause* clause) {
   bool swapped;
-  if (!match_any_radius(condition, clause) || !put_in_order(root, left, right, clause, &swapped))
-    return match_column_distance(root, condition, left, right, clause);
+  if (is_of_columns(clause->test)) return put_columns_in_order(root, left, right, clause);
+  if (!put_in_order(root, left, right, clause, &swapped)) return false;
   if (is_the_same_for_all_rows(clause->eps)) return true;
   RadiusTerms terms = {root, {left, right}, {nullptr, nullptr}, nullptr, false};
   const bool safe = clause->safe_over != nullptr && cannot_raise(root, clause->safe_over);

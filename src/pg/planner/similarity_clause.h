@@ -33,16 +33,19 @@ inline bool has_row_radii(const SimilarityClause& clause) {
   return clause.radii[0] != nullptr || clause.radii[1] != nullptr;
 }
 
-/// Sets *clause if the condition is one, whatever its values come from.
+/// Sets *clause if the condition is one, whatever its values and its radius come from.
+bool match_condition(Expr* condition, SimilarityClause* clause);
+
+/// Whether the clause's values are of `left` and of `right`, in this order from here on. Its radius
+/// may be made of columns of either side that raise no error.
+bool bind_to_sides(PlannerInfo* root, Relids left, Relids right, SimilarityClause* clause);
+
+/// Sets *clause if the condition is one with a radius that is the same for all pairs.
 bool match_similarity(Expr* condition, SimilarityClause* clause);
 
 /// Sets *clause if the condition is one between columns of `left` and columns of `right`.
 bool match_similarity(PlannerInfo* root, Expr* condition, Relids left, Relids right,
                       SimilarityClause* clause);
-
-/// The same, where the radius may also be made of columns of either side that raise no error.
-bool match_join(PlannerInfo* root, Expr* condition, Relids left, Relids right,
-                SimilarityClause* clause);
 
 /// Sets clause's values and test if the expression is the distance of a value of `left` and a value
 /// of `right`; *swapped: the latter is its first argument.

@@ -169,4 +169,12 @@ SimilarityTest column_test(ColumnArithmetic arithmetic, ColumnForm form, bool he
   return {held ? &kHeldColumnsType : &kColumnsType, &kColumnTests[number], false};
 }
 
+bool is_of_columns(const SimilarityTest& test) {
+  return test.type == &kColumnsType || test.type == &kHeldColumnsType;
+}
+
+bool is_of_one_column(const SimilarityTest& test) {
+  return is_of_columns(test) && test.by->metric == Metric::kLInf;
+}
+
 }  // namespace gpujoin

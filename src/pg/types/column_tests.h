@@ -28,4 +28,8 @@ enum class ColumnForm {
 /// numbers that are none of double precision, so that the condition has to decide.
 SimilarityTest column_test(ColumnArithmetic arithmetic, ColumnForm form, bool held);
 
+/// Whether the test is one of these, and whether it is of the difference of one column.
+bool is_of_columns(const SimilarityTest& test);
+bool is_of_one_column(const SimilarityTest& test);
+
 }  // namespace gpujoin

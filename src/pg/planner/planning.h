@@ -1,0 +1,26 @@
+// What the node finds out about a query once and needs again while it is planned.
+#pragma once
+
+#include "pg/compat.h"
+
+extern "C" {
+#include "nodes/pathnodes.h"
+}
+
+namespace gpujoin {
+
+/// Of one PlannerInfo: a query, or one of its subqueries.
+struct Planning {
+  const PlannerInfo* root;
+  bool matched;      ///< `conditions` is known
+  List* conditions;  ///< of DistanceCondition*
+  List* estimated;   ///< of Expr: conditions whose share of pairs is known
+  List* shares;      ///< of PairShare*, one for each of these
+  Planning* next;
+};
+
+/// Returns what is known, which lasts as long as the planner's memory. Lists are to be allocated
+/// there too: GEQO plans in shorter contexts.
+Planning* planning_of(PlannerInfo* root);
+
+}  // namespace gpujoin
