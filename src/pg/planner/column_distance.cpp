@@ -16,12 +16,6 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-/// The function behind a call, by an operator or not; InvalidOid.
-Oid called(Expr* expression, List** arguments) {
-  Oid function;
-  return as_call(expression, &function, arguments) ? function : InvalidOid;
-}
-
 /// A distance on its way from the expression.
 struct Distance {
   List* left_values;  ///< what is subtracted from
@@ -33,125 +27,23 @@ struct Distance {
   double most_numeric;  ///< magnitude of numerics that become float8; 0: none does
 };
 
-/// Whether a cast keeps a number, but for what *single says.
-bool keeps_number(Oid cast, bool* single) {
-  switch (cast) {
-    case F_FLOAT8_FLOAT4:
-    case F_FLOAT8_INT2:
-    case F_FLOAT8_INT4:
-    case F_FLOAT8_INT8:
-    case F_INT4_INT2:
-    case F_INT8_INT2:
-    case F_INT8_INT4:
-    case F_NUMERIC_INT2:
-    case F_NUMERIC_INT4:
-    case F_NUMERIC_INT8:
-      return true;
-    case F_FLOAT4_INT2:
-    case F_FLOAT4_INT4:
-      *single = true;
-      return true;
-    default:
-      return false;
-  }
+/// What a call computes, and of what. Notes where it is in single precision.
+Arithmetic arithmetic_of(Distance* distance, Expr* expression, List** arguments) {
+  const Arithmetic arithmetic = as_arithmetic(expression, arguments);
+  if (arithmetic != Arithmetic::kNone && exprType(reinterpret_cast<Node*>(expression)) == FLOAT4OID)
+    distance->single = true;
+  return arithmetic;
 }
 
 /// The number that casts are made of.
 Expr* without_casts(Distance* distance, Expr* value) {
-  for (;;) {
-    List* arguments = NIL;
+  for (List* arguments = NIL;;) {
     if (IsA(value, RelabelType))
       value = reinterpret_cast<RelabelType*>(value)->arg;
-    else if (IsA(value, FuncExpr) && keeps_number(called(value, &arguments), &distance->single))
+    else if (arithmetic_of(distance, value, &arguments) == Arithmetic::kCast)
       value = argument(arguments, 0);
     else
       return value;
-  }
-}
-
-enum class Arithmetic { kNone, kSum, kDifference, kProduct, kPower, kRoot, kMagnitude };
-
-/// What the function computes; *single: and that it does so in single precision.
-Arithmetic arithmetic_of(Oid function, bool* single) {
-  switch (function) {
-    case F_FLOAT4PL:
-      *single = true;
-      [[fallthrough]];
-    case F_FLOAT8PL:
-    case F_FLOAT48PL:
-    case F_FLOAT84PL:
-    case F_INT2PL:
-    case F_INT4PL:
-    case F_INT24PL:
-    case F_INT42PL:
-    case F_INT8PL:
-    case F_INT84PL:
-    case F_INT48PL:
-    case F_INT82PL:
-    case F_INT28PL:
-    case F_NUMERIC_ADD:
-      return Arithmetic::kSum;
-    case F_FLOAT4MI:
-      *single = true;
-      [[fallthrough]];
-    case F_FLOAT8MI:
-    case F_FLOAT48MI:
-    case F_FLOAT84MI:
-    case F_INT2MI:
-    case F_INT4MI:
-    case F_INT24MI:
-    case F_INT42MI:
-    case F_INT8MI:
-    case F_INT84MI:
-    case F_INT48MI:
-    case F_INT82MI:
-    case F_INT28MI:
-    case F_NUMERIC_SUB:
-      return Arithmetic::kDifference;
-    case F_FLOAT4MUL:
-      *single = true;
-      [[fallthrough]];
-    case F_FLOAT8MUL:
-    case F_FLOAT48MUL:
-    case F_FLOAT84MUL:
-    case F_INT2MUL:
-    case F_INT4MUL:
-    case F_INT24MUL:
-    case F_INT42MUL:
-    case F_INT8MUL:
-    case F_INT84MUL:
-    case F_INT48MUL:
-    case F_INT82MUL:
-    case F_INT28MUL:
-    case F_NUMERIC_MUL:
-      return Arithmetic::kProduct;
-    case F_DPOW:
-    case F_POW_FLOAT8_FLOAT8:
-    case F_POWER_FLOAT8_FLOAT8:
-    case F_NUMERIC_POWER:
-    case F_POW_NUMERIC_NUMERIC:
-    case F_POWER_NUMERIC_NUMERIC:
-      return Arithmetic::kPower;
-    case F_DSQRT:
-    case F_SQRT_FLOAT8:
-    case F_NUMERIC_SQRT:
-    case F_SQRT_NUMERIC:
-      return Arithmetic::kRoot;
-    case F_FLOAT4ABS:
-    case F_FLOAT8ABS:
-    case F_INT2ABS:
-    case F_INT4ABS:
-    case F_INT8ABS:
-    case F_NUMERIC_ABS:
-    case F_ABS_FLOAT4:
-    case F_ABS_FLOAT8:
-    case F_ABS_INT2:
-    case F_ABS_INT4:
-    case F_ABS_INT8:
-    case F_ABS_NUMERIC:
-      return Arithmetic::kMagnitude;
-    default:
-      return Arithmetic::kNone;
   }
 }
 
@@ -233,8 +125,7 @@ Expr* as_coordinate(Distance* distance, Expr* value) {
 /// One value less another.
 bool add_difference(Distance* distance, Expr* difference) {
   List* arguments = NIL;
-  const Oid function = called(difference, &arguments);
-  if (arithmetic_of(function, &distance->single) != Arithmetic::kDifference) return false;
+  if (arithmetic_of(distance, difference, &arguments) != Arithmetic::kDifference) return false;
   Expr* const one = as_coordinate(distance, argument(arguments, 0));
   Expr* const other = as_coordinate(distance, argument(arguments, 1));
   if (one == nullptr || other == nullptr) return false;
@@ -256,7 +147,7 @@ bool is_two(Expr* value) {
 bool add_squares(Distance* distance, Expr* expression, bool leftmost) {
   Expr* const value = without_casts(distance, expression);
   List* arguments = NIL;
-  const Arithmetic arithmetic = arithmetic_of(called(value, &arguments), &distance->single);
+  const Arithmetic arithmetic = arithmetic_of(distance, value, &arguments);
   if (list_length(arguments) != 2) return false;
   Expr *const one = argument(arguments, 0), *const other = argument(arguments, 1);
   switch (arithmetic) {
@@ -290,7 +181,7 @@ bool match_distance(Distance* distance, Expr* expression, SimilarityClause* clau
   List* arguments = NIL;
   ColumnForm form = ColumnForm::kSquares;
   bool known = false;
-  switch (arithmetic_of(called(value, &arguments), &distance->single)) {
+  switch (arithmetic_of(distance, value, &arguments)) {
     case Arithmetic::kMagnitude:
       form = ColumnForm::kMagnitude;
       known = add_difference(distance, without_casts(distance, argument(arguments, 0)));
@@ -334,9 +225,9 @@ Expr* radius_of(Expr* radius) {
 }  // namespace
 
 bool match_column_distance(Expr* condition, SimilarityClause* clause) {
-  List* arguments = NIL;
-  if (!IsA(condition, OpExpr)) return false;
-  const Oid function = called(condition, &arguments);
+  Oid function;
+  List* arguments;
+  if (!IsA(condition, OpExpr) || !as_call(condition, &function, &arguments)) return false;
   const Comparison* const comparison = find_comparison(function, true);
   if (comparison == nullptr) return false;
   *clause = {condition, nullptr, nullptr, nullptr, {}, {}, false};

@@ -59,6 +59,11 @@ Expr* argument(List* arguments, int number) {
   return static_cast<Expr*>(list_nth(arguments, number));
 }
 
+Arithmetic as_arithmetic(Expr* expression, List** arguments) {
+  Oid function;
+  return as_call(expression, &function, arguments) ? arithmetic_of(function) : Arithmetic::kNone;
+}
+
 Expr* cast_by(Oid cast, Expr* value) {
   return reinterpret_cast<Expr*>(makeFuncExpr(cast, FLOAT8OID, list_make1(value), InvalidOid,
                                               InvalidOid, COERCE_IMPLICIT_CAST));

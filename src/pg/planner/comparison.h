@@ -1,7 +1,7 @@
 // What conditions on numbers are made of: comparisons, calls, casts to double precision, arrays.
 #pragma once
 
-#include "pg/compat.h"
+#include "pg/planner/arithmetic.h"
 
 extern "C" {
 #include "nodes/primnodes.h"
@@ -23,6 +23,9 @@ const Comparison* find_comparison(Oid function, bool numeric = false);
 bool as_call(Expr* expression, Oid* function, List** arguments);
 
 Expr* argument(List* arguments, int number);
+
+/// What a call computes, and of what; kNone: it is no call of such a function.
+Arithmetic as_arithmetic(Expr* expression, List** arguments);
 
 /// The call of a function that makes a float8 of a value.
 Expr* cast_by(Oid cast, Expr* value);

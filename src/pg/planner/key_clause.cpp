@@ -1,6 +1,7 @@
 #include "pg/planner/key_clause.h"
 
 #include "engine/request/request.h"
+#include "pg/planner/comparison.h"
 #include "pg/planner/safe_expression.h"
 
 extern "C" {
@@ -34,60 +35,18 @@ Expr* stripped(const void* expression) {
 
 /// The function behind a call of one or two arguments, by an operator or not; InvalidOid.
 Oid called(const Expr* expression, List** arguments) {
-  if (IsA(expression, OpExpr)) {
-    OpExpr* const operation = reinterpret_cast<OpExpr*>(const_cast<Expr*>(expression));
-    set_opfuncid(operation);
-    *arguments = operation->args;
-    return operation->opfuncid;
-  }
-  if (!IsA(expression, FuncExpr)) return InvalidOid;
-  *arguments = reinterpret_cast<const FuncExpr*>(expression)->args;
-  return reinterpret_cast<const FuncExpr*>(expression)->funcid;
+  Oid function;
+  return as_call(const_cast<Expr*>(expression), &function, arguments) ? function : InvalidOid;
 }
 
 bool adds(Oid function) {
-  switch (function) {
-    case F_INT2PL:
-    case F_INT4PL:
-    case F_INT8PL:
-    case F_INT24PL:
-    case F_INT42PL:
-    case F_INT28PL:
-    case F_INT82PL:
-    case F_INT48PL:
-    case F_INT84PL:
-    case F_FLOAT4PL:
-    case F_FLOAT8PL:
-    case F_FLOAT48PL:
-    case F_FLOAT84PL:
-    case F_NUMERIC_ADD:
-    case F_DATE_PLI:
-    case F_TIMESTAMP_PL_INTERVAL:
-    case F_TIMESTAMPTZ_PL_INTERVAL:
-      return true;
-    default:
-      return false;
-  }
+  return arithmetic_of(function) == Arithmetic::kSum || function == F_DATE_PLI ||
+         function == F_TIMESTAMP_PL_INTERVAL || function == F_TIMESTAMPTZ_PL_INTERVAL;
 }
 
 /// A value less an offset, or with `differ` one value less another.
 bool subtracts(Oid function, bool differ) {
   switch (function) {
-    case F_INT2MI:
-    case F_INT4MI:
-    case F_INT8MI:
-    case F_INT24MI:
-    case F_INT42MI:
-    case F_INT28MI:
-    case F_INT82MI:
-    case F_INT48MI:
-    case F_INT84MI:
-    case F_FLOAT4MI:
-    case F_FLOAT8MI:
-    case F_FLOAT48MI:
-    case F_FLOAT84MI:
-    case F_NUMERIC_SUB:
-      return true;
     case F_DATE_MI:
     case F_TIMESTAMP_MI:
     case F_TIMESTAMPTZ_MI:
@@ -97,29 +56,11 @@ bool subtracts(Oid function, bool differ) {
     case F_TIMESTAMPTZ_MI_INTERVAL:
       return !differ;
     default:
-      return false;
+      return arithmetic_of(function) == Arithmetic::kDifference;
   }
 }
 
-bool takes_magnitude(Oid function) {
-  switch (function) {
-    case F_INT2ABS:
-    case F_INT4ABS:
-    case F_INT8ABS:
-    case F_FLOAT4ABS:
-    case F_FLOAT8ABS:
-    case F_NUMERIC_ABS:
-    case F_ABS_INT2:
-    case F_ABS_INT4:
-    case F_ABS_INT8:
-    case F_ABS_FLOAT4:
-    case F_ABS_FLOAT8:
-    case F_ABS_NUMERIC:
-      return true;
-    default:
-      return false;
-  }
-}
+bool takes_magnitude(Oid function) { return arithmetic_of(function) == Arithmetic::kMagnitude; }
 
 /// Types whose values are compared with each other's. 0: bands of it are not known.
 int family_of(Oid type) {

@@ -22,95 +22,10 @@ namespace {
 constexpr double kLeast = 1e-9, kMost = 1e9;
 constexpr int kMostProducts = 2;
 
-enum class Step { kNone, kSum, kProduct, kQuotient, kSame };
-
-/// What a function of numbers computes.
-Step step_of(Oid function) {
-  switch (function) {
-    case F_FLOAT8PL:
-    case F_FLOAT4PL:
-    case F_FLOAT48PL:
-    case F_FLOAT84PL:
-    case F_INT2PL:
-    case F_INT4PL:
-    case F_INT8PL:
-    case F_INT24PL:
-    case F_INT42PL:
-    case F_INT84PL:
-    case F_INT82PL:
-    case F_INT48PL:
-    case F_INT28PL:
-    case F_FLOAT8MI:
-    case F_FLOAT4MI:
-    case F_FLOAT48MI:
-    case F_FLOAT84MI:
-    case F_INT2MI:
-    case F_INT4MI:
-    case F_INT8MI:
-    case F_INT24MI:
-    case F_INT42MI:
-    case F_INT84MI:
-    case F_INT82MI:
-    case F_INT48MI:
-    case F_INT28MI:
-      return Step::kSum;
-    case F_FLOAT8MUL:
-    case F_FLOAT4MUL:
-    case F_FLOAT48MUL:
-    case F_FLOAT84MUL:
-    case F_INT2MUL:
-    case F_INT4MUL:
-    case F_INT8MUL:
-    case F_INT24MUL:
-    case F_INT42MUL:
-    case F_INT84MUL:
-    case F_INT82MUL:
-    case F_INT48MUL:
-    case F_INT28MUL:
-      return Step::kProduct;
-    case F_FLOAT8DIV:
-    case F_FLOAT4DIV:
-    case F_FLOAT48DIV:
-    case F_FLOAT84DIV:
-    case F_INT2DIV:
-    case F_INT4DIV:
-    case F_INT8DIV:
-    case F_INT24DIV:
-    case F_INT42DIV:
-    case F_INT84DIV:
-    case F_INT82DIV:
-    case F_INT48DIV:
-    case F_INT28DIV:
-      return Step::kQuotient;
-    case F_FLOAT8UM:
-    case F_FLOAT4UM:
-    case F_INT2UM:
-    case F_INT4UM:
-    case F_INT8UM:
-    case F_FLOAT8ABS:
-    case F_FLOAT4ABS:
-    case F_INT2ABS:
-    case F_INT4ABS:
-    case F_INT8ABS:
-    case F_ABS_FLOAT8:
-    case F_ABS_FLOAT4:
-    case F_ABS_INT2:
-    case F_ABS_INT4:
-    case F_ABS_INT8:
-    case F_FLOAT8_FLOAT4:
-    case F_FLOAT8_INT2:
-    case F_FLOAT8_INT4:
-    case F_FLOAT8_INT8:
-    case F_FLOAT4_INT2:
-    case F_FLOAT4_INT4:
-    case F_FLOAT4_INT8:
-    case F_INT4_INT2:
-    case F_INT8_INT2:
-    case F_INT8_INT4:
-      return Step::kSame;
-    default:
-      return Step::kNone;
-  }
+/// Whether its result is as large as its argument.
+bool keeps_magnitude(Arithmetic arithmetic) {
+  return arithmetic == Arithmetic::kNegation || arithmetic == Arithmetic::kMagnitude ||
+         arithmetic == Arithmetic::kCast;
 }
 
 Expr* float8_of(Expr* number) {
@@ -167,27 +82,28 @@ bool add_number(Walk* walk, Expr* number, double* most) {
 /// Whether a radius is such arithmetic, without an error where its numbers are of moderate size.
 /// *most: its largest magnitude then.
 bool is_safe(Walk* walk, Expr* radius, double* most) {
-  Oid function;
   List* arguments;
-  const Step step = as_call(radius, &function, &arguments) ? step_of(function) : Step::kNone;
-  if (step == Step::kNone) return add_number(walk, radius, most);
+  const Arithmetic step = as_arithmetic(radius, &arguments);
+  const bool keeps = keeps_magnitude(step);
+  const bool sum = step == Arithmetic::kSum || step == Arithmetic::kDifference;
+  const bool scales = step == Arithmetic::kProduct || step == Arithmetic::kQuotient;
+  if (!keeps && !sum && !scales) return add_number(walk, radius, most);
   Expr *const one = argument(arguments, 0), *const other =
                                                 argument(arguments, list_length(arguments) - 1);
   double of_other = 0;
-  if (!is_safe(walk, one, most) || (step != Step::kSame && !is_safe(walk, other, &of_other)))
-    return false;
+  if (!is_safe(walk, one, most) || (!keeps && !is_safe(walk, other, &of_other))) return false;
   const bool is_scaled = IsA(other, Const), is_scale = IsA(one, Const);
-  if (step == Step::kSum) *most += of_other;
-  if (step == Step::kProduct) {
+  if (sum) *most += of_other;
+  if (step == Arithmetic::kProduct) {
     if (!is_scaled && !is_scale) return false;
     *most *= of_other;
   }
-  if (step == Step::kQuotient) {
+  if (step == Arithmetic::kQuotient) {
     if (!is_scaled || of_other == 0) return false;
     *most /= of_other;
   }
   const Oid type = exprType(reinterpret_cast<Node*>(radius));
-  walk->products += (step == Step::kProduct || step == Step::kQuotient) && !is_integer_type(type);
+  walk->products += scales && !is_integer_type(type);
   return walk->products <= kMostProducts && *most <= most_of(type);
 }
 
@@ -231,10 +147,9 @@ Expr* as_safe(const PlannerInfo* root, Expr* radius, double times) {
   Walk walk = {root, 0, NIL, 0};
   bool safe = false;
   Node* const node = reinterpret_cast<Node*>(radius);
-  const bool casts =
-      IsA(node, FuncExpr) && step_of(castNode(FuncExpr, node)->funcid) == Step::kSame;
-  const Oid type =
-      exprType(casts ? static_cast<Node*>(linitial(castNode(FuncExpr, node)->args)) : node);
+  List* arguments;
+  const bool casts = IsA(node, FuncExpr) && keeps_magnitude(as_arithmetic(radius, &arguments));
+  const Oid type = exprType(casts ? static_cast<Node*>(linitial(arguments)) : node);
   for (double whole = 0x1p60; whole >= 1024 && !safe; whole /= 4) {
     double most = 0;
     walk = {root, whole, NIL, 0};

@@ -1,7 +1,9 @@
 #include "pg/planner/sum_clause.h"
 
+#include "pg/planner/comparison.h"
 #include "pg/planner/safe_expression.h"
 #include "pg/planner/unique_rows.h"
+#include "pg/types/number_datum.h"
 
 extern "C" {
 #include "catalog/pg_aggregate.h"
@@ -136,18 +138,9 @@ struct Compiler {
       return add(ValueStep::kDistance, 0, 1);
     if (is_of(root, node, join.left)) return add_leaf(node, true);
     if (is_of(root, node, join.right)) return add_leaf(node, false);
-    Oid function = InvalidOid;
     List* operands = NIL;
-    if (IsA(node, OpExpr)) {
-      OpExpr* const operation = reinterpret_cast<OpExpr*>(node);
-      set_opfuncid(operation);
-      function = operation->opfuncid;
-      operands = operation->args;
-    } else if (IsA(node, FuncExpr)) {
-      function = reinterpret_cast<FuncExpr*>(node)->funcid;
-      operands = reinterpret_cast<FuncExpr*>(node)->args;
-    }
-    return compile_call(function, operands);
+    const Arithmetic arithmetic = as_arithmetic(reinterpret_cast<Expr*>(node), &operands);
+    return exprType(node) == FLOAT8OID && compile_call(arithmetic, operands);
   }
 
   bool add_leaf(Node* node, bool left) {
@@ -180,35 +173,23 @@ struct Compiler {
     return compile(static_cast<Node*>(linitial(operands))) && add(step, 0, 0);
   }
 
-  bool compile_call(Oid function, List* operands) {
-    switch (function) {
-      case F_FLOAT8PL:
-      case F_FLOAT48PL:
-      case F_FLOAT84PL:
+  bool compile_call(Arithmetic arithmetic, List* operands) {
+    switch (arithmetic) {
+      case Arithmetic::kSum:
         return compile_two(operands, ValueStep::kAdd);
-      case F_FLOAT8MI:
-      case F_FLOAT48MI:
-      case F_FLOAT84MI:
+      case Arithmetic::kDifference:
         return compile_two(operands, ValueStep::kSubtract);
-      case F_FLOAT8MUL:
-      case F_FLOAT48MUL:
-      case F_FLOAT84MUL:
+      case Arithmetic::kProduct:
         return compile_two(operands, ValueStep::kMultiply);
-      case F_FLOAT8DIV:
-      case F_FLOAT48DIV:
-      case F_FLOAT84DIV:
+      case Arithmetic::kQuotient:
         return compile_two(operands, ValueStep::kDivide);
-      case F_FLOAT8UM:
+      case Arithmetic::kNegation:
         return compile_one(operands, ValueStep::kNegate);
-      case F_DSQRT:
-      case F_SQRT_FLOAT8:
+      case Arithmetic::kRoot:
         return compile_one(operands, ValueStep::kSquareRoot);
-      case F_DEXP:
-      case F_EXP_FLOAT8:
+      case Arithmetic::kExponential:
         return compile_one(operands, ValueStep::kExponential);
-      case F_DPOW:
-      case F_POW_FLOAT8_FLOAT8:
-      case F_POWER_FLOAT8_FLOAT8:
+      case Arithmetic::kPower:
         return is_two(static_cast<Node*>(lsecond(operands))) &&
                compile_one(operands, ValueStep::kSquare);
       default:
@@ -249,32 +230,21 @@ bool compile(PlannerInfo* root, const SumJoin& join, Node* argument, SumClause* 
 
 // ---- Integers and numerics of both rows
 
-struct KnownCombination {
-  Oid function;
-  Combination combination;
-};
-
-constexpr KnownCombination kCombinations[] = {
-    {F_INT2MUL, Combination::kTimes},  {F_INT4MUL, Combination::kTimes},
-    {F_INT8MUL, Combination::kTimes},  {F_INT24MUL, Combination::kTimes},
-    {F_INT42MUL, Combination::kTimes}, {F_INT28MUL, Combination::kTimes},
-    {F_INT82MUL, Combination::kTimes}, {F_INT48MUL, Combination::kTimes},
-    {F_INT84MUL, Combination::kTimes}, {F_NUMERIC_MUL, Combination::kTimes},
-    {F_INT2PL, Combination::kPlus},    {F_INT4PL, Combination::kPlus},
-    {F_INT8PL, Combination::kPlus},    {F_INT24PL, Combination::kPlus},
-    {F_INT42PL, Combination::kPlus},   {F_INT28PL, Combination::kPlus},
-    {F_INT82PL, Combination::kPlus},   {F_INT48PL, Combination::kPlus},
-    {F_INT84PL, Combination::kPlus},   {F_INT2MI, Combination::kMinus},
-    {F_INT4MI, Combination::kMinus},   {F_INT8MI, Combination::kMinus},
-    {F_INT24MI, Combination::kMinus},  {F_INT42MI, Combination::kMinus},
-    {F_INT28MI, Combination::kMinus},  {F_INT82MI, Combination::kMinus},
-    {F_INT48MI, Combination::kMinus},  {F_INT84MI, Combination::kMinus},
-};
-
-Combination combination_of(Oid function) {
-  for (const KnownCombination& known : kCombinations)
-    if (known.function == function) return known.combination;
-  return Combination::kNone;
+/// Of integers, and the product of numerics.
+Combination combination_of(OpExpr* operation) {
+  List* operands;
+  const bool numeric = operation->opresulttype == NUMERICOID;
+  if (!numeric && !is_integer_type(operation->opresulttype)) return Combination::kNone;
+  switch (as_arithmetic(reinterpret_cast<Expr*>(operation), &operands)) {
+    case Arithmetic::kProduct:
+      return Combination::kTimes;
+    case Arithmetic::kSum:
+      return numeric ? Combination::kNone : Combination::kPlus;
+    case Arithmetic::kDifference:
+      return numeric ? Combination::kNone : Combination::kMinus;
+    default:
+      return Combination::kNone;
+  }
 }
 
 /// The digits and the scale of all numbers that an operand may be, where they are known.
@@ -307,9 +277,8 @@ bool are_short(const List* operands, SumPlan* plan) {
 bool combine(PlannerInfo* root, const SumJoin& join, Node* argument, SumClause* sum) {
   if (!IsA(argument, OpExpr)) return false;
   OpExpr* const operation = reinterpret_cast<OpExpr*>(argument);
-  set_opfuncid(operation);
   SumPlan plan = sum->plan;
-  plan.combination = combination_of(operation->opfuncid);
+  plan.combination = combination_of(operation);
   if (plan.combination == Combination::kNone || plan.state == SumState::kIntSquares ||
       (plan.type == NUMERICOID &&
        (plan.state != SumState::kNumericSums || !are_short(operation->args, &plan))))
