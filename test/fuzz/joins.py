@@ -62,7 +62,8 @@ class Joins(Part):
         if rng.random() < 0.3:
             a, b = b, a
         radius = self.row_radius(left, right) if rng.random() < 0.15 else self.radius()
-        return guards + [self.moved(kind.test(a, b, radius), 0.1)]
+        tested = rng.choice(['{}'] * 12 + ['({}) IS TRUE', 'coalesce({}, false)', 'CASE WHEN {} THEN true ELSE false END'])
+        return guards + [tested.format(self.moved(kind.test(a, b, radius), 0.1))]
 
     def on_one(self, t):
         rng = self.rng

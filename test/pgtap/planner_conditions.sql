@@ -58,6 +58,11 @@ SELECT ok(has_node(format('SELECT l.id, r.id FROM a l JOIN b r ON %s', clause)),
 FROM radii, force_node(true) WHERE clause NOT LIKE '%1::float8';
 SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON ' || clause, false, 'not by the node: ' || clause) FROM unnest(ARRAY[
   'l.v <-> r.v <= r.r * l.r', 'l.v <-> r.v <= r.r ^ 2', 'l.v <-> r.v <= l.r - r.r', 'l.v <-> r.v <= 2 * (l.r + r.r)', 'l.v <-> r.v <= 6 / r.r', 'l.v <-> r.v <= random() * 0 + r.r']) clause;
+-- A condition that is asked whether it is true.
+SELECT same_rows(format('SELECT l.id, r.id FROM a l %s JOIN b r ON %s', kind, format(wrapper, clause)), uses_node, format('%s %s', kind, format(wrapper, clause)))
+FROM unnest('{"",LEFT}'::text[]) kind, unnest('{l.v <-> r.v <= 2,l.v <-> r.v <= r.r,(l.p[0] - r.p[0]) ^ 2 + (l.p[1] - r.p[1]) ^ 2 < 9}'::text[]) clause,
+  (VALUES ('(%s) IS TRUE', true), ('coalesce(%s, false)', true), ('CASE WHEN %s THEN true ELSE false END', true), ('CASE WHEN (%s) IS TRUE THEN true END', true),
+          ('coalesce(%s, true)', false), ('(%s) IS NOT FALSE', false), ('CASE WHEN %s THEN false ELSE true END', false), ('coalesce(%s, l.id > 3)', false)) w (wrapper, uses_node);
 -- Radii decide about the engine's pairs. The condition is asked where arithmetic rounds, and of odd rows.
 SELECT is(property('Rechecked Pairs', 'SELECT l.id, r.id FROM a l JOIN b r ON ' || clause), '0', clause || ' asks nothing')
 FROM unnest('{l.v <-> r.v <= r.r,l.v <-> r.v <= l.r + r.r,"gpu_within(l.v, r.v, r.more)"}'::text[]) clause;

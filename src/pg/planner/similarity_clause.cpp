@@ -209,6 +209,40 @@ bool match_any_radius(Expr* condition, SimilarityClause* clause) {
   return known && clause->eps != nullptr;
 }
 
+/// Whether the expression is a constant that a condition takes for false.
+bool is_false(const Expr* value) {
+  const Const* const constant = reinterpret_cast<const Const*>(value);
+  return IsA(value, Const) && (constant->constisnull || !DatumGetBool(constant->constvalue));
+}
+
+bool is_true(const Expr* value) { return IsA(value, Const) && !is_false(value); }
+
+/// What has to be true for the condition to be true: the x of `x IS TRUE`, `coalesce(x, false)` and
+/// `CASE WHEN x THEN true END`.
+Expr* tested_for_truth(Expr* condition) {
+  switch (nodeTag(condition)) {
+    case T_BooleanTest: {
+      const auto* const test = reinterpret_cast<const BooleanTest*>(condition);
+      return test->booltesttype == IS_TRUE ? tested_for_truth(test->arg) : condition;
+    }
+    case T_CoalesceExpr: {
+      List* const values = reinterpret_cast<CoalesceExpr*>(condition)->args;
+      return list_length(values) == 2 && is_false(argument(values, 1))
+                 ? tested_for_truth(argument(values, 0))
+                 : condition;
+    }
+    case T_CaseExpr: {
+      const auto* const choice = reinterpret_cast<const CaseExpr*>(condition);
+      const auto* const when = linitial_node(CaseWhen, choice->args);
+      const bool tests = choice->arg == nullptr && list_length(choice->args) == 1 &&
+                         is_true(when->result) && is_false(choice->defresult);
+      return tests ? tested_for_truth(when->expr) : condition;
+    }
+    default:
+      return condition;
+  }
+}
+
 /// Puts the value of the left relations first in each difference; false where values are others.
 bool put_columns_in_order(PlannerInfo* root, Relids left, Relids right, SimilarityClause* clause) {
   List* values[2] = {NIL, NIL};
@@ -236,7 +270,9 @@ bool put_in_order(PlannerInfo* root, Relids left, Relids right, SimilarityClause
 }  // namespace
 
 bool match_similarity(Expr* condition, SimilarityClause* clause) {
-  return match_any_radius(condition, clause) && is_the_same_for_all_rows(clause->eps);
+  if (!match_any_radius(tested_for_truth(condition), clause)) return false;
+  clause->condition = condition;
+  return is_the_same_for_all_rows(clause->eps);
 }
 
 bool match_similarity(PlannerInfo* root, Expr* condition, Relids left, Relids right,
@@ -314,7 +350,10 @@ bool add_radius(RadiusTerms* terms, Expr* radius) {
 }  // namespace
 
 bool match_condition(Expr* condition, SimilarityClause* clause) {
-  return match_any_radius(condition, clause) || match_column_distance(condition, clause);
+  Expr* const tested = tested_for_truth(condition);
+  if (!match_any_radius(tested, clause) && !match_column_distance(tested, clause)) return false;
+  clause->condition = condition;
+  return true;
 }
 
 bool bind_to_sides(PlannerInfo* root, Relids left, Relids right, SimilarityClause* clause) {
