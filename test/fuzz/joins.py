@@ -3,6 +3,12 @@ from tree import Items, Part
 from values import ANY_MOVE, COLUMN, MOVES
 
 
+# Around a distance and a number, which solve_for_distance() takes apart, or has to leave.
+ARITHMETIC = ['({}) * 2 <= {!r}', '({}) / 4 < {!r}', '({}) + 1 <= {!r}', '3 * ({}) - 1 < {!r}', '{1!r} >= ({0})::numeric', 'round(({})::numeric, 1) <= {!r}',
+              'coalesce({}, 1e9) < {!r}', 'coalesce({}, 0) < {!r}', '({}) * -1 < {!r}', '5 - ({}) >= {!r}', '64 - ({}) >= 60', '1 - ({}) / 64.0 >= 0.9', 'round({}) <= {!r}',
+              '-({}) >= -{!r}']
+
+
 class Joins(Part):
     """The part of a Query below SELECT. `outer` are numbers that come from above, `last` the similarity whose distance
     may be a score: its kind and its operands. `whole_joins`: what joins of two are in its joins of three, and those that
@@ -62,6 +68,8 @@ class Joins(Part):
         if rng.random() < 0.3:
             a, b = b, a
         radius = self.row_radius(left, right) if rng.random() < 0.15 else self.radius()
+        if kind.distance and rng.random() < 0.08:
+            return guards + [self.moved(rng.choice(ARITHMETIC).format(kind.distance(a, b), abs(self.numbers.radius())), 0.1)]
         tested = rng.choice(['{}'] * 12 + ['({}) IS TRUE', 'coalesce({}, false)', 'CASE WHEN {} THEN true ELSE false END'])
         return guards + [tested.format(self.moved(kind.test(a, b, radius), 0.1))]
 

@@ -63,6 +63,15 @@ SELECT same_rows(format('SELECT l.id, r.id FROM a l %s JOIN b r ON %s', kind, fo
 FROM unnest('{"",LEFT}'::text[]) kind, unnest('{l.v <-> r.v <= 2,l.v <-> r.v <= r.r,(l.p[0] - r.p[0]) ^ 2 + (l.p[1] - r.p[1]) ^ 2 < 9}'::text[]) clause,
   (VALUES ('(%s) IS TRUE', true), ('coalesce(%s, false)', true), ('CASE WHEN %s THEN true ELSE false END', true), ('CASE WHEN (%s) IS TRUE THEN true END', true),
           ('coalesce(%s, true)', false), ('(%s) IS NOT FALSE', false), ('CASE WHEN %s THEN false ELSE true END', false), ('coalesce(%s, l.id > 3)', false)) w (wrapper, uses_node);
+-- Arithmetic around a distance, which has a bound of the distance, or none.
+SELECT same_rows(format(query, clause), uses_node, format(query, clause))
+FROM unnest('{SELECT l.id\, r.id FROM a l JOIN b r ON %s,SELECT l.id\, r.id FROM a l LEFT JOIN b r ON %s AND l.grp <> r.grp,SELECT count(*) FROM a l JOIN b r ON %s,"SELECT l.grp, count(*), sum(r.id) FROM a l JOIN b r ON %s GROUP BY 1",SELECT l.id FROM a l WHERE NOT EXISTS (SELECT FROM b r WHERE %s)}'::text[]) query,
+  (VALUES ('(l.v <-> r.v) * 111 <= 200', true), ('(l.v <-> r.v) / 2 - 1 < 0.5', true), ('3 * (l.p <-> r.p) + 1 <= 7', true), ('5 >= (l.v <-> r.v)::numeric * 2.5', true),
+          ('round((l.p <-> r.p)::numeric, 1) <= 2', true), ('round(l.v <-> r.v) < 2.5', true), ('coalesce(l.v <-> r.v, 99) <= 2', true),
+          ('sqrt((l.p[0] - r.p[0]) ^ 2 + (l.p[1] - r.p[1]) ^ 2) * 2 <= 5', true), ('(l.p[0] - r.p[0]) ^ 2 + 1 <= 4', true), ('64 - bit_count(l.id::bit(64) # r.id::bit(64)) >= 62', true),
+          ('1 - bit_count(l.id::bit(64) # r.id::bit(64)) / 64.0 > 0.97', true), ('1 - (l.v <=> r.v) > 0.9', false), ('coalesce(l.v <-> r.v, 0) <= 2', false),
+          ('(l.v <-> r.v) * -1 <= -2', false), ('(l.v <-> r.v) * 0 <= 2', false), ('(l.v <-> r.v) * l.grp <= 2', false), ('2 / (l.v <-> r.v) > 1', false)) c (clause, uses_node);
+SELECT same_rows('SELECT l.id, s.id FROM a l, LATERAL (SELECT r.id FROM b r WHERE (l.v <-> r.v) * 2 <= 3 ORDER BY l.v <-> r.v, r.id LIMIT 3) s', true, 'nearest rows within a bound');
 -- Radii decide about the engine's pairs. The condition is asked where arithmetic rounds, and of odd rows.
 SELECT is(property('Rechecked Pairs', 'SELECT l.id, r.id FROM a l JOIN b r ON ' || clause), '0', clause || ' asks nothing')
 FROM unnest('{l.v <-> r.v <= r.r,l.v <-> r.v <= l.r + r.r,"gpu_within(l.v, r.v, r.more)"}'::text[]) clause;
@@ -222,7 +231,7 @@ FROM distances, force_node(true) WHERE clause LIKE 'abs%';
 SELECT same_rows('SELECT l.id, r.id FROM points l JOIN others r ON ' || clause, false, 'not by the node: ' || clause) FROM unnest(ARRAY[
   'sqrt((l.x - r.x)^2 - (l.y - r.y)^2 + 1e7) <= 3163', '(l.x - r.x)*(r.x - l.x) + (l.y - r.y)^2 <= 4', '(l.x - r.x)^3 + (l.y - r.y)^2 <= 4', 'abs(l.x - r.x) <= 3',
   '(l.x - r.x)^2 + (l.y - l.z)^2 <= 4', '(l.n - r.n)^2 + (l.i - r.i)^2 <= 4', '(l.x - r.x)^2 + (l.y - r.y)^2 > 400',
-  'sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= r.z', 'abs(l.x - r.x) <= r.z AND abs(l.y - r.y) <= 1', '(l.x - r.x)^2 + 1 <= 4', 'sqrt((l.x + r.x)^2 + (l.y - r.y)^2) <= 3']) clause;
+  'sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= r.z', 'abs(l.x - r.x) <= r.z AND abs(l.y - r.y) <= 1', '(l.x - r.x)^2 + l.y <= 4', 'sqrt((l.x + r.x)^2 + (l.y - r.y)^2) <= 3']) clause;
 -- An error of squares that are out of range is PostgreSQL's; the node finds the pairs that are near.
 CREATE TABLE far AS SELECT i AS id, 1e200 * i AS x, i::float8 AS y FROM generate_series(1, 5) i;
 SELECT same_rows('SELECT l.id, r.id FROM far l JOIN far r ON l.id = r.id AND sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= 5', NULL, 'none overflows');

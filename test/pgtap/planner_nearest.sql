@@ -107,6 +107,13 @@ SELECT same_rows(query, uses_node, query) FROM (VALUES
   ('SELECT a.id, s.n FROM a, LATERAL (SELECT count(*) AS n FROM b ORDER BY min(a.p <-> b.p) LIMIT 2) s', false),
   ('SELECT a.id, s.id FROM a, LATERAL (SELECT b.id FROM b JOIN b c USING (id) ORDER BY a.p <-> b.p, b.id LIMIT 2) s', NULL)) v(query, uses_node);
 
+-- To PostGIS a point of NaN is in every area.
+\if :has_postgis
+CREATE TABLE discs AS SELECT i AS id, ST_Buffer(ST_MakePoint(i, 1), 1, 2) AS g FROM generate_series(1, 30) i;
+CREATE TABLE spots AS SELECT i AS id, ST_MakePoint(CASE i % 10 WHEN 3 THEN 'NaN' WHEN 4 THEN 'Infinity' ELSE i * 3::float8 END, i) AS g FROM generate_series(1, 40) i;
+ANALYZE discs, spots;
+SELECT same_rows('SELECT l.id, s.id FROM discs l, LATERAL (SELECT r.id FROM spots r ORDER BY l.g <-> r.g, r.id LIMIT 6) s', true, 'points of NaN and areas');
+\endif
 -- A radius that raises an error counts only if there is a pair.
 CREATE TABLE toasted AS SELECT 3 AS id, (SELECT string_agg(md5(k::text), '') FROM generate_series(1, 400) k) AS w, point '1,7' AS p;
 CREATE TABLE empty (id int PRIMARY KEY, x float8, y float8);

@@ -125,15 +125,32 @@ T* allocate(int count) {
 
 }  // namespace
 
+namespace {
+
+void encode_test(const SimilarityTest& test, Encoder* encoder) {
+  (*encoder)(test.type != nullptr ? test_number(test) : 0);
+  (*encoder)(test.strict);
+  (*encoder)(test.open);
+}
+
+SimilarityTest decode_test(Decoder* decoder) {
+  int number;
+  bool strict, open;
+  (*decoder)(number);
+  (*decoder)(strict);
+  (*decoder)(open);
+  return numbered_test(number, strict, open);
+}
+
+}  // namespace
+
 List* encode_join_plan(const JoinPlanData& data) {
   Encoder encoder = {NIL};
-  encoder(test_number(data.test));
-  encoder(data.test.strict);
+  encode_test(data.test, &encoder);
   const NearestPlan& nearest = data.nearest;
   encoder(nearest.wanted);
   encoder(nearest.has_radius);
-  encoder(nearest.has_radius ? test_number(nearest.radius) : 0);
-  encoder(nearest.radius.strict);
+  encode_test(nearest.radius, &encoder);
   code(data, encoder);
   for (int i = 0; i < data.column_count; ++i) {
     encoder(data.from_left[i]);
@@ -151,16 +168,10 @@ List* encode_join_plan(const JoinPlanData& data) {
 JoinPlanData decode_join_plan(const List* encoded) {
   Decoder decoder = {encoded, 0};
   JoinPlanData data = {};
-  int test;
-  bool strict;
-  decoder(test);
-  decoder(strict);
-  data.test = numbered_test(test, strict);
+  data.test = decode_test(&decoder);
   decoder(data.nearest.wanted);
   decoder(data.nearest.has_radius);
-  decoder(test);
-  decoder(strict);
-  data.nearest.radius = numbered_test(test, strict);
+  data.nearest.radius = decode_test(&decoder);
   code(data, decoder);
   data.from_left = allocate<bool>(data.column_count);
   data.attributes = allocate<AttrNumber>(data.column_count);

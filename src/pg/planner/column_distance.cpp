@@ -227,7 +227,7 @@ Expr* radius_of(Expr* radius) {
 bool match_column_distance(Expr* condition, SimilarityClause* clause) {
   Oid function;
   List* arguments;
-  if (!IsA(condition, OpExpr) || !as_call(condition, &function, &arguments)) return false;
+  if (!as_call(condition, &function, &arguments)) return false;
   const Comparison* const comparison = find_comparison(function, true);
   if (comparison == nullptr) return false;
   *clause = {condition, nullptr, nullptr, nullptr, {}, {}, false};

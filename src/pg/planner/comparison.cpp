@@ -24,7 +24,8 @@ constexpr Comparison kComparisons[] = {
     {F_INT8GE, false, false},    {F_INT8GT, false, true},     {F_INT84LE, true, false},
     {F_INT84LT, true, true},     {F_INT48GE, false, false},   {F_INT48GT, false, true},
     {F_INT82LE, true, false},    {F_INT82LT, true, true},     {F_INT28GE, false, false},
-    {F_INT28GT, false, true}};
+    {F_INT28GT, false, true},    {F_INT84GE, false, false},   {F_INT84GT, false, true},
+    {F_INT48LE, true, false},    {F_INT48LT, true, true}};
 
 constexpr Comparison kNumericComparisons[] = {{F_NUMERIC_LE, true, false},
                                               {F_NUMERIC_LT, true, true},

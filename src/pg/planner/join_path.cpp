@@ -434,7 +434,7 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   const Selectivity compared = compared_share(root, right, clause, fmax(found, share));
   const KeysLeft keys = weigh_keys(root, join_path, fmax(found, share), compared, extra->sjinfo);
   const bool asked = list_length(extra->restrictlist) > 1 + keys.conditions ||
-                     (tests_boxes(clause.test) && !is_exact(clause.test));
+                     (tests_boxes(clause.test) && !is_exact(clause.test)) || clause.test.open;
   const Cost detoasting =
       detoasting_cost(root, left, clause.left) + detoasting_cost(root, right, clause.right);
   const double in_vain = left->rows * right->rows * keys.share * (compared - fmax(found, share));
@@ -550,7 +550,7 @@ CustomPath* make_top_path(PlannerInfo* root, const CustomPath* join, Expr* score
                           const TopPlan& top) {
   const SimilarityClause& clause = as_join_path(join)->clause;
   ScoreClause found;
-  if (tests_boxes(clause.test) || has_row_radii(clause) ||
+  if (tests_boxes(clause.test) || has_row_radii(clause) || clause.test.open ||
       !match_score(root, score, clause, relids_of(linitial(join->custom_paths)),
                    relids_of(lsecond(join->custom_paths)), &found) ||
       (found.function == ScoreFunction::kDistance && !top.lowest_first))

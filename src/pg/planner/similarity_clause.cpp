@@ -6,6 +6,7 @@
 #include "pg/planner/safe_expression.h"
 #include "pg/planner/safe_radius.h"
 #include "pg/planner/sky_clause.h"
+#include "pg/planner/solved_bound.h"
 #include "pg/types/column_tests.h"
 #include "pg/types/product_test.h"
 
@@ -267,10 +268,28 @@ bool put_in_order(PlannerInfo* root, Relids left, Relids right, SimilarityClause
   return comes_from(root, clause->left, left) && comes_from(root, clause->right, right);
 }
 
+/// A distance within arithmetic: its bound selects pairs, and the condition decides them.
+bool match_solved(Expr* condition, SimilarityClause* clause) {
+  const SolvedBound bound = solve_for_distance(condition);
+  if (bound.distance == nullptr) return false;
+  Expr* const most = reinterpret_cast<Expr*>(makeConst(FLOAT8OID, -1, InvalidOid, sizeof(double),
+                                                       Float8GetDatum(bound.most), false, true));
+  Expr* const simple =
+      reinterpret_cast<Expr*>(makeFuncExpr(F_FLOAT8LE, BOOLOID, list_make2(bound.distance, most),
+                                           InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL));
+  if ((!match_any_radius(simple, clause) && !match_column_distance(simple, clause)) ||
+      tests_boxes(clause->test) || is_product(clause->test) ||
+      (bound.holds_of_nan && clause->test.by->metric != Metric::kHamming))
+    return false;
+  clause->test.open = true;
+  return true;
+}
+
 }  // namespace
 
 bool match_similarity(Expr* condition, SimilarityClause* clause) {
-  if (!match_any_radius(tested_for_truth(condition), clause)) return false;
+  Expr* const tested = tested_for_truth(condition);
+  if (!match_any_radius(tested, clause) && !match_solved(tested, clause)) return false;
   clause->condition = condition;
   return is_the_same_for_all_rows(clause->eps);
 }
@@ -351,7 +370,9 @@ bool add_radius(RadiusTerms* terms, Expr* radius) {
 
 bool match_condition(Expr* condition, SimilarityClause* clause) {
   Expr* const tested = tested_for_truth(condition);
-  if (!match_any_radius(tested, clause) && !match_column_distance(tested, clause)) return false;
+  if (!match_any_radius(tested, clause) && !match_column_distance(tested, clause) &&
+      !match_solved(tested, clause))
+    return false;
   clause->condition = condition;
   return true;
 }

@@ -158,10 +158,11 @@ PlaneBox line_box(const GeometryView& view, const char* end) {
   return box;
 }
 
-/// Beyond the range of single precision distances are NULL.
+/// Whether PostGIS has distances of its own for the point: beyond the range of single precision
+/// they are NULL, and a point of NaN is in every area.
 bool is_too_far(const char* tuple) {
-  return std::fabs(load<double>(tuple)) > kFarthest ||
-         std::fabs(load<double>(tuple + sizeof(double))) > kFarthest;
+  return !(std::fabs(load<double>(tuple)) <= kFarthest &&
+           std::fabs(load<double>(tuple + sizeof(double))) <= kFarthest);
 }
 
 /// The middle of what is no point, whose extent goes to the buffer. What is empty has no distance

@@ -52,10 +52,10 @@ int test_number(const SimilarityTest& test) {
   return number;
 }
 
-SimilarityTest numbered_test(int number, bool strict) {
+SimilarityTest numbered_test(int number, bool strict, bool open) {
   const ValueType* const* known = value_types();
   for (; number >= (*known)->test_count; ++known) number -= (*known)->test_count;
-  return {*known, &(*known)->tests[number], strict};
+  return {*known, &(*known)->tests[number], strict, open};
 }
 
 SimilarityTest distance_test(const SimilarityTest& test) {
@@ -85,10 +85,11 @@ EpsBand eps_band(const SimilarityTest& test, double eps, std::uint32_t dims) {
     band.none = true;
     return band;
   }
-  if (is_exact(test))
+  if (test.by->widen == nullptr)
     band.accept = band.select = test.strict ? std::nextafter(eps, 0.0) : eps;
   else
     test.by->widen(eps, dims, &band);
+  if (test.open) band.accept = -1;
   return band;
 }
 

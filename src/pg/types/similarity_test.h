@@ -10,6 +10,7 @@ struct SimilarityTest {
   const ValueType* type;
   const TestFunction* by;  ///< one of type->tests
   bool strict;             ///< distance < radius
+  bool open = false;       ///< pairs within the radius may not fulfil the condition
 };
 
 inline bool tests_boxes(const SimilarityTest& test) {
@@ -17,7 +18,7 @@ inline bool tests_boxes(const SimilarityTest& test) {
 }
 
 /// Whether the engine's arithmetic is that of the condition, so that accept equals select.
-inline bool is_exact(const SimilarityTest& test) { return test.by->widen == nullptr; }
+inline bool is_exact(const SimilarityTest& test) { return test.by->widen == nullptr && !test.open; }
 
 /// What a call of the function tests, or with `distance` measures, with two values of the type, and
 /// `extra` arguments after them, of which the last may be a constant text or boolean (null: it is
@@ -27,7 +28,7 @@ bool find_test(Oid function, Oid type, int extra, const char* last, bool distanc
 
 /// The test's place in the table of types, for plans, and back.
 int test_number(const SimilarityTest& test);
-SimilarityTest numbered_test(int number, bool strict);
+SimilarityTest numbered_test(int number, bool strict, bool open);
 
 /// The test of the bare distance that the test compares with its radius.
 SimilarityTest distance_test(const SimilarityTest& test);
