@@ -72,6 +72,9 @@ ANALYZE shapes;
 SELECT same_rows('SELECT l.id, r.id FROM shapes l JOIN shapes r ON ' || condition, true, 'shapes: ' || condition)
 FROM unnest(ARRAY['ST_DWithin(l.g, r.g, 400)', 'ST_DWithin(l.g, r.g, 400, false)', 'ST_Distance(l.g, r.g) < 50000']) condition;
 SELECT same_rows('SELECT l.id, r.id FROM places l JOIN shapes r ON ST_DWithin(l.g, r.g, 400)', true, 'points and shapes');
+-- A value that stands for NULL is none of a row without a match, so boxes of it cannot be made later.
+SELECT same_rows('SELECT l.id, r.id FROM places l LEFT JOIN shapes r ON ST_DWithin(l.g, coalesce(r.g, ''POINT(0 0)''), 400)', true, 'shapes that stand for NULL');
+SELECT same_rows('SELECT l.id, r.id FROM shapes l LEFT JOIN places r ON l.g <-> CASE WHEN r.id > 3 THEN r.g END < 400', true, 'shapes and some places');
 SELECT cmp_ok(property('Odd Rows', 'SELECT l.id, r.id FROM shapes l JOIN shapes r ON ST_DWithin(l.g, r.g, 400)')::int, '>=', 2,
   'long shapes are odd rows');
 SELECT is(property('Join Method', 'SELECT l.id, r.id FROM shapes l JOIN shapes r ON ST_DWithin(l.g, r.g, 400)'), 'Box Join', 'by boxes');

@@ -267,10 +267,18 @@ void read_boxes(JoinNode* node, std::initializer_list<Side*> sides, ValueShape* 
   for (Side* const side : sides) convert_to_boxes(node, side, shape);
 }
 
+/// Whether the side's values can be had once more: rows of an outer join do not have those that are
+/// not NULL where the row has no match.
+bool has_values_again(const JoinNode* node, const Side& side) {
+  return side.operand != nullptr || side.late != nullptr || value_column(node, &side) >= 0;
+}
+
 /// Whether boxes would leave fewer pairs to the condition, where the sides have so many rows.
 bool wants_boxes(const JoinNode* node, double left_rows, double right_rows) {
   constexpr double kFewPairs = 1000, kFewPerRow = 4;
-  if (node->nearest != nullptr) return false;
+  if (node->nearest != nullptr || !has_values_again(node, node->left) ||
+      !has_values_again(node, node->right))
+    return false;
   const double odd_pairs = static_cast<double>(node->left.odd.count) * right_rows +
                            static_cast<double>(node->right.odd.count) * left_rows;
   return node->form != ValueForm::kBox && has_form(*node->data.test.type, ValueForm::kBox) &&

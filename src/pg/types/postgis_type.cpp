@@ -219,11 +219,14 @@ ValueExtent geometry_extent(Datum value) {
 }
 
 ValueExtent plane_extent(ValueForm form, const double* numbers, std::int32_t srid) {
-  if (std::isnan(numbers[0])) return {ValueExtent::kEmpty, srid, {}, {}};
-  if (form == ValueForm::kBox)
-    return {
-        ValueExtent::kBox, kSeveralSrids, {numbers[0], numbers[1], 0}, {numbers[2], numbers[3], 0}};
-  return {ValueExtent::kBox, srid, {numbers[0], numbers[1], 0}, {numbers[0], numbers[1], 0}};
+  const bool is_box = form == ValueForm::kBox;
+  if (std::isnan(numbers[0]) || std::isnan(numbers[1]))
+    return {is_box ? ValueExtent::kEmpty : ValueExtent::kUnknown, srid, {}, {}};
+  const double* const high = is_box ? numbers + 2 : numbers;
+  return {ValueExtent::kBox,
+          is_box ? kSeveralSrids : srid,
+          {numbers[0], numbers[1], 0},
+          {high[0], high[1], 0}};
 }
 
 /// A distance beyond the range of single precision is NULL.
