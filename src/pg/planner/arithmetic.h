@@ -1,4 +1,4 @@
-// What PostgreSQL's functions of numbers compute.
+// PostgreSQL's functions of numbers by what they compute.
 #pragma once
 
 #include "pg/compat.h"
@@ -19,7 +19,8 @@ enum class Arithmetic {
   kCast,  ///< the number as a type that holds more of them, perhaps rounded
 };
 
-/// Of integers, float4, float8 and numeric. In which precision it is, the type of the result says.
+/// Returns what a function of integers, float4, float8 or numeric computes. The type of its result
+/// tells the precision.
 Arithmetic arithmetic_of(Oid function);
 
 }  // namespace gpujoin

@@ -27,7 +27,7 @@ struct Distance {
   double most_numeric;  ///< magnitude of numerics that become float8; 0: none does
 };
 
-/// What a call computes, and of what. Notes where it is in single precision.
+/// Returns what a call computes, and sets its arguments. Notes where it is in single precision.
 Arithmetic arithmetic_of(Distance* distance, Expr* expression, List** arguments) {
   const Arithmetic arithmetic = as_arithmetic(expression, arguments);
   if (arithmetic != Arithmetic::kNone && exprType(reinterpret_cast<Node*>(expression)) == FLOAT4OID)

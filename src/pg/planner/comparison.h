@@ -24,7 +24,8 @@ bool as_call(Expr* expression, Oid* function, List** arguments);
 
 Expr* argument(List* arguments, int number);
 
-/// What a call computes, and of what; kNone: it is no call of such a function.
+/// Returns what a call computes, and sets its arguments. kNone: it calls another function, or is no
+/// call.
 Arithmetic as_arithmetic(Expr* expression, List** arguments);
 
 /// The call of a function that makes a float8 of a value.

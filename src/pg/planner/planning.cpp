@@ -5,7 +5,7 @@ namespace {
 
 Planning* plannings = nullptr;  // the one that was asked for last comes first
 
-/// Takes the planning out of the list; null: it is in none.
+/// Takes the planning out of the list. Returns null if the list does not have it.
 Planning* take_out(const PlannerInfo* root) {
   for (Planning** place = &plannings; *place != nullptr; place = &(*place)->next) {
     Planning* const found = *place;

@@ -1,4 +1,4 @@
-// What the node finds out about a query once and needs again while it is planned.
+// Keeps what the node finds out about a query until the query is planned.
 #pragma once
 
 #include "pg/compat.h"
