@@ -211,8 +211,6 @@ bool search(JoinNode* node) {
   return false;
 }
 
-bool has_values(const Side& side) { return side.points.rows > 0 || side.odd.count > 0; }
-
 /// The same, remembered as long as the rows and the parameters of these conditions stay.
 bool is_needed(JoinNode* node) {
   if (node->order == nullptr && node->early == nullptr) return true;
@@ -221,6 +219,8 @@ bool is_needed(JoinNode* node) {
     node->eps_need = search(node) ? EpsNeed::kSome : EpsNeed::kNone;
   return node->eps_need == EpsNeed::kSome;
 }
+
+bool has_values(const Side& side) { return side.points.rows > 0 || side.odd.count > 0; }
 
 }  // namespace
 

@@ -273,7 +273,7 @@ bool has_values_again(const JoinNode* node, const Side& side) {
   return side.operand != nullptr || side.late != nullptr || value_column(node, &side) >= 0;
 }
 
-/// Whether boxes would leave fewer pairs to the condition, where the sides have so many rows.
+/// Returns true if boxes leave fewer pairs to the condition than points do.
 bool wants_boxes(const JoinNode* node, double left_rows, double right_rows) {
   constexpr double kFewPairs = 1000, kFewPerRow = 4;
   if (node->nearest != nullptr || !has_values_again(node, node->left) ||

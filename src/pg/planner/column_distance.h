@@ -7,9 +7,9 @@
 namespace gpujoin {
 
 /// Sets the clause's values, arrays of what the condition subtracts, its radius and its test, if
-/// the condition compares such a distance with a radius that is the same for all pairs. Of columns
-/// of bigint and numeric the rows whose numbers float8 does not hold well enough are left to the
-/// condition; a radius of numerics is a constant. Which element comes from which side is open.
+/// the condition compares such a distance with a radius that is the same for all pairs. A row whose
+/// bigint or numeric does not fit well in float8 is left to the condition. A radius of numerics is
+/// a constant. bind_to_sides() puts the elements in order.
 bool match_column_distance(Expr* condition, SimilarityClause* clause);
 
 }  // namespace gpujoin

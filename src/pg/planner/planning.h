@@ -9,7 +9,7 @@ extern "C" {
 
 namespace gpujoin {
 
-/// Of one PlannerInfo: a query, or one of its subqueries.
+/// Belongs to one PlannerInfo: that of a query or of a subquery.
 struct Planning {
   const PlannerInfo* root;
   bool matched;      ///< `conditions` is known

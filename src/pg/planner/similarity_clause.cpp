@@ -218,8 +218,8 @@ bool is_false(const Expr* value) {
 
 bool is_true(const Expr* value) { return IsA(value, Const) && !is_false(value); }
 
-/// What has to be true for the condition to be true: the x of `x IS TRUE`, `coalesce(x, false)` and
-/// `CASE WHEN x THEN true END`.
+/// Returns the x of `x IS TRUE`, `coalesce(x, false)` and `CASE WHEN x THEN true END`, or the
+/// condition itself. The condition is true if and only if x is.
 Expr* tested_for_truth(Expr* condition) {
   switch (nodeTag(condition)) {
     case T_BooleanTest: {

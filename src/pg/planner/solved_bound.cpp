@@ -39,7 +39,7 @@ struct Bound {
     if (times < 0) upper = !upper;
   }
 
-  /// Of numerics with 15 digits, too.
+  /// Exceeds the rounding of float8, and that of a cast between float8 and numeric.
   static constexpr double kRounding = 1e-13;
 };
 

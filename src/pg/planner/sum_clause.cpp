@@ -230,7 +230,7 @@ bool compile(PlannerInfo* root, const SumJoin& join, Node* argument, SumClause* 
 
 // ---- Integers and numerics of both rows
 
-/// Of integers, and the product of numerics.
+/// Returns how an operation combines two integers, or two numerics, which may only be multiplied.
 Combination combination_of(OpExpr* operation) {
   List* operands;
   const bool numeric = operation->opresulttype == NUMERICOID;

@@ -22,7 +22,7 @@ bool has_same_srid(ValueShape* shape, const GeometryView& view) {
 
 /// The coordinates of an empty point, which has no distance to anything.
 constexpr double kNowhere[2] = {NAN, NAN};
-/// The SRID of boxes, of which each may have another.
+/// Stands for the SRID of a box: a dataset of boxes does not keep them.
 constexpr std::int32_t kSeveralSrids = -1;
 
 bool is_empty(const GeometryView& view) { return load<std::uint32_t>(view.body + 4) == 0; }
