@@ -122,9 +122,8 @@ service::WantedEngine wanted_engine() {
 
 /// Begins a conversation. Under `on` the service is waited for.
 bool reach(EngineRun* run, bool waits, Status* why) {
-  constexpr long kPatienceMs = 5000;
   waits = waits || service_preference() == ServicePreference::kOn;
-  return reach_service(&run->service, waits ? kPatienceMs : 0, why);
+  return reach_service(&run->service, waits ? kConnectMs : 0, why);
 }
 
 /// Opens the join in the service.

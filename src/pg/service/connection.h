@@ -22,8 +22,9 @@ enum class Connected {
 /// Sets *why where there is none.
 Connected open_connection(Connection* connection, Status* why);
 
-/// How long a caller that wants an answer waits for a service that is busy.
-inline constexpr long kConnectMs = 1000;
+/// How long a caller that wants an answer waits for a service that is busy. Its first steps can
+/// take seconds where all processors have other work.
+inline constexpr long kConnectMs = 5000;
 
 /// Begins a conversation, after ending the one before, if any. Waits `timeout_ms` at most for the
 /// service's greeting and raises interrupts. Sets *why where there is no conversation.
