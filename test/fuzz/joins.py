@@ -3,10 +3,16 @@ from tree import Items, Part
 from values import ANY_MOVE, COLUMN, MOVES
 
 
-# Around a distance and a number, which solve_for_distance() takes apart, or has to leave.
+# Around a distance and a number, which implied_distance() takes apart, or has to leave. {a} and {b} are the tables.
 ARITHMETIC = ['({}) * 2 <= {!r}', '({}) / 4 < {!r}', '({}) + 1 <= {!r}', '3 * ({}) - 1 < {!r}', '{1!r} >= ({0})::numeric', 'round(({})::numeric, 1) <= {!r}',
               'coalesce({}, 1e9) < {!r}', 'coalesce({}, 0) < {!r}', '({}) * -1 < {!r}', '5 - ({}) >= {!r}', '64 - ({}) >= 60', '1 - ({}) / 64.0 >= 0.9', 'round({}) <= {!r}',
-              '-({}) >= -{!r}']
+              '-({}) >= -{!r}', '1 - ({}) > 1 - {!r}', '1 - ({}) >= 0.9', '({}) = {!r}', '0.5 * ({}) + abs({a}.grp - {b}.grp) < {!r}', 'sqrt(({}) ^ 2 + ({a}.grp - {b}.grp) ^ 2) <= {!r}',
+              '({}) / 10 <= {a}.s', '1 - ({}) >= 1 - {b}.s', '2 * ({}) < {b}.s + 1', 'radians({}) < {!r}', 'abs(({}) - 1) <= {!r}', 'greatest({}, 0) <= {!r}', 'coalesce({}, {b}.s) <= {!r}',
+              '({}) + {b}.grp <= {!r}', '2 - coalesce({}, 1) >= {!r}', 'coalesce({}, 0.5) = 0.5', '1 - ({}) >= 1 - {!r} * 0.5']
+# Around a condition, c, and another one about the same values, d. {b} is an operand of both, {t} a table.
+AROUND = ['({c}) IS TRUE', 'coalesce({c}, false)', 'CASE WHEN {c} THEN true ELSE false END', '({c} OR {d})', '({c} AND {t}.grp > 1 OR {d})', 'CASE WHEN {t}.grp > 1 THEN {c} ELSE {d} END',
+          'CASE {t}.grp WHEN 1 THEN {c} WHEN 2 THEN false ELSE {d} END', 'coalesce({c}, {d})', '({c} OR {b} IS NULL)', 'coalesce({c}, {t}.grp = 1)', '({c} OR {t}.grp = 1)',
+          'CASE WHEN {c} THEN {t}.grp > 1 END', '({c} AND {d}) IS TRUE']
 
 
 class Joins(Part):
@@ -69,9 +75,12 @@ class Joins(Part):
             a, b = b, a
         radius = self.row_radius(left, right) if rng.random() < 0.15 else self.radius()
         if kind.distance and rng.random() < 0.08:
-            return guards + [self.moved(rng.choice(ARITHMETIC).format(kind.distance(a, b), abs(self.numbers.radius())), 0.1)]
-        tested = rng.choice(['{}'] * 12 + ['({}) IS TRUE', 'coalesce({}, false)', 'CASE WHEN {} THEN true ELSE false END'])
-        return guards + [tested.format(self.moved(kind.test(a, b, radius), 0.1))]
+            return guards + [self.moved(rng.choice(ARITHMETIC).format(kind.distance(a, b), abs(self.numbers.radius()), a=left, b=right), 0.1)]
+        condition = self.moved(kind.test(a, b, radius), 0.1)
+        if rng.random() < 0.2:
+            other = kind.test(a, b, self.radius())
+            condition = rng.choice(AROUND).format(c=condition, d=other, b=b if '.' in b else f'{b}.id', t=rng.choice((left, right)))
+        return guards + [condition]
 
     def on_one(self, t):
         rng = self.rng

@@ -373,6 +373,32 @@ class Places(Degrees):
         return f"gpu_distance({left}, {right}, 'haversine')"
 
 
+class ByHand(Places):
+    """Columns of degrees whose great circle the condition computes. An operand is a table."""
+    columns = ('hx float8', 'hy float8')
+
+    def operand(self, t):
+        return t
+
+    def guarded(self, t):
+        return f'{t}.grp <> 0', t
+
+    def test(self, left, right, eps):
+        rng = self.rng
+        east, north = f'({left}.hx - {right}.hx)', f'({right}.hy - {left}.hy)'
+        one, other = f'radians({left}.hy)', f'radians({right}.hy)'
+        share = rng.choice([f'power(sin(radians{north} / 2), 2) + cos({one}) * cos({other}) * power(sin(radians{east} / 2), 2)',
+                            f'sin({north} * pi() / 360) ^ 2 + cos({other}) * cos({one}) * sin({east} * pi() / 360) ^ 2'])
+        cosine = f'cos({one}) * cos({other}) * cos(radians{east}) + sin({one}) * sin({other})'
+        angle = rng.choice([f'2 * asin(sqrt({share}))', f'2 * asin(least(1, sqrt({share})))', f'2 * atan2(sqrt({share}), sqrt(greatest(0, 1 - ({share}))))',
+                            f'acos(greatest(-1, least(1, {cosine})))', f'acos(least(1.0, {cosine}))'])
+        kilometres = rng.choice([0, 1e-9, 1, 5, 5, 200, 20010, 20020])
+        return rng.choice([f'6371 * {angle} <= {kilometres}', f'degrees({angle}) * 111.19 < {kilometres}', f'{kilometres} >= 6371 * ({angle})', f'{kilometres} - 6371 * {angle} >= 0',
+                           f'6371 * {angle} < {left}.s', f'round((6371 * {angle})::numeric, 1) <= {kilometres}'])
+
+    distance = None
+
+
 class EarthColumns(Places):
     """What earthdistance computes of columns, and its own values. An operand is a table."""
     columns, needs = ('el float8', 'ea float8', 'ee earth'), 'earthdistance'
@@ -768,5 +794,5 @@ class Int4Bits(Int8Bits):
         return f'{t}.grp <> 0', f'({t}.bc / {t}.grp)'
 
 
-KINDS = [Float8Array, Float8Array, Float4Array, IntegerArray, NumericArray, Columns, WrittenOut, WrittenOut, Point, Point, Degrees, Places, Places, EarthColumns, Sky, Spoint, Box, Cube, Cube, Geometry, Geometry, Geography, Vector, Vector, Halfvec, Sparsevec,
+KINDS = [Float8Array, Float8Array, Float4Array, IntegerArray, NumericArray, Columns, WrittenOut, WrittenOut, Point, Point, Degrees, Places, Places, ByHand, EarthColumns, Sky, Spoint, Box, Cube, Cube, Geometry, Geometry, Geography, Vector, Vector, Halfvec, Sparsevec,
          BitString, VaryingBits, VectorBits, Int8Bits, Int4Bits]

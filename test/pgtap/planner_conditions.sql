@@ -69,9 +69,49 @@ FROM unnest('{SELECT l.id\, r.id FROM a l JOIN b r ON %s,SELECT l.id\, r.id FROM
   (VALUES ('(l.v <-> r.v) * 111 <= 200', true), ('(l.v <-> r.v) / 2 - 1 < 0.5', true), ('3 * (l.p <-> r.p) + 1 <= 7', true), ('5 >= (l.v <-> r.v)::numeric * 2.5', true),
           ('round((l.p <-> r.p)::numeric, 1) <= 2', true), ('round(l.v <-> r.v) < 2.5', true), ('coalesce(l.v <-> r.v, 99) <= 2', true),
           ('sqrt((l.p[0] - r.p[0]) ^ 2 + (l.p[1] - r.p[1]) ^ 2) * 2 <= 5', true), ('(l.p[0] - r.p[0]) ^ 2 + 1 <= 4', true), ('64 - bit_count(l.id::bit(64) # r.id::bit(64)) >= 62', true),
-          ('1 - bit_count(l.id::bit(64) # r.id::bit(64)) / 64.0 > 0.97', true), ('1 - (l.v <=> r.v) > 0.9', false), ('coalesce(l.v <-> r.v, 0) <= 2', false),
+          ('1 - bit_count(l.id::bit(64) # r.id::bit(64)) / 64.0 > 0.97', true), ('1 - (l.v <=> r.v) > 0.9', true), ('coalesce(l.v <-> r.v, 0) <= 2', true),
           ('(l.v <-> r.v) * -1 <= -2', false), ('(l.v <-> r.v) * 0 <= 2', false), ('(l.v <-> r.v) * l.grp <= 2', false), ('2 / (l.v <-> r.v) > 1', false)) c (clause, uses_node);
-SELECT same_rows('SELECT l.id, s.id FROM a l, LATERAL (SELECT r.id FROM b r WHERE (l.v <-> r.v) * 2 <= 3 ORDER BY l.v <-> r.v, r.id LIMIT 3) s', true, 'nearest rows within a bound');
+SELECT same_rows(format('SELECT l.id, s.id FROM a l, LATERAL (SELECT r.id FROM b r WHERE %s ORDER BY %s, r.id LIMIT 3) s', clause, distance), true, 'nearest rows within a bound: ' || clause)
+FROM (VALUES ('(l.v <-> r.v) * 2 <= 3', 'l.v <-> r.v'), ('1 - (l.v <=> r.v) > 0.99', 'l.v <=> r.v'), ('coalesce(l.v <-> r.v, 0) < 2', 'l.v <-> r.v')) c (clause, distance);
+-- A distance that a clause implies, and what fulfils the clause besides: NaN, the largest number to PostgreSQL, zero vectors, and NULL.
+CREATE TABLE strange AS SELECT * FROM a;
+INSERT INTO strange SELECT 3000 + row_number() OVER (), 1, 1, 1, 0, 0, 1, v, '{1,1}', point(v[1], v[2]), 1, 1
+FROM (VALUES (ARRAY[0, 0]::float8[]), ('{-0,0}'), ('{NaN,1}'), ('{Infinity,1}'), (NULL), (NULL), ('{1e300,-1e300}')) odd (v);
+ANALYZE strange;
+CREATE TABLE implied (clause text, uses_node boolean);
+INSERT INTO implied VALUES
+  ('1 - (l.v <=> r.v) > 0.9', true), ('1 - (l.v <=> r.v) >= 1 - r.more / 4', true), ('5 - (l.v <-> r.v) >= 3', true), ('-(l.v <-> r.v) > -2', true), ('(l.v <-> r.v) / 10 <= r.more', true),
+  ('l.v <-> r.v = 1', true), ('2 = (l.v <-> r.v) * 2', true), ('coalesce(l.v <-> r.v, 0) <= 1', true), ('coalesce(1 - (l.v <-> r.v), 0) >= 0', true), ('(r.v IS NULL OR l.v <-> r.v < 1)', true),
+  ('(l.v <-> r.v < 1 OR l.v IS NULL)', true), ('(l.v <-> r.v <= 1 OR l.v <-> r.v < 2)', true), ('(l.v <-> r.v <= 1 AND l.grp = 1 OR r.grp = 2 AND r.v <-> l.v < 2)', false),
+  ('(l.v <-> r.v <= 1 AND l.grp = 1 OR r.grp = 2 AND l.v <-> r.v < 2)', true), ('CASE WHEN l.grp > 3 THEN l.v <-> r.v < 1 ELSE l.v <-> r.v <= 2 END', true),
+  ('CASE l.grp WHEN 1 THEN l.v <-> r.v < 1 WHEN 2 THEN false ELSE l.v <-> r.v <= 2 END', true), ('CASE WHEN l.v <-> r.v < 2 THEN l.grp > r.grp END', true),
+  ('CASE WHEN l.grp > 3 THEN true ELSE l.v <-> r.v <= 2 END', false), ('coalesce(l.v <-> r.v < 1, l.v <-> r.v < 2, false)', true), ('coalesce(l.v <-> r.v < 1, r.grp > 2)', false),
+  ('0.7 * (l.v <-> r.v) + 0.3 * abs(l.x - r.x) < 0.9', true), ('0.7 * (l.v <-> r.v) + 0.3 * (l.x - r.x) < 0.9', false), ('2 - ((l.v <-> r.v) + abs(l.x - r.x)) > 1', false),
+  ('sqrt((l.v <-> r.v) ^ 2 + (l.x - r.x) ^ 2) <= 1.5', true), ('sqrt((l.x - r.x) * (l.x - r.x) + power(3 * (l.v <-> r.v), 2)) < 4', true), ('sqrt((l.v <-> r.v) ^ 2 - (l.x - r.x) ^ 2) <= 1.5', false),
+  ('abs((l.v <-> r.v) * -2) <= 3', true), ('abs((l.v <-> r.v) - 2) <= 3', true), ('degrees(l.v <-> r.v) <= 100', true), ('radians(l.v <-> r.v) <= 0.05', true),
+  ('(l.v <-> r.v) * r.more <= 2', false), ('(l.v <-> r.v) / (r.more + 1) <= 1', false), ('l.v <-> r.v = r.more', NULL), ('(l.v <-> r.v) + 1 <= l.more + r.more', NULL), ('l.v <-> r.v <> 1', false);
+SELECT same_rows(format('SELECT l.id, r.id FROM %s l %s JOIN %s r ON %s', t, kind, t, clause), uses_node, format('implied: %s %s of %s', kind, clause, t))
+FROM implied, unnest('{"",LEFT}'::text[]) kind, unnest('{a,strange}'::text[]) t;
+SELECT same_rows(format('SELECT count(*), sum(l.id * r.id) FROM strange l JOIN strange r ON %s AND l.id < r.id', clause), uses_node, 'implied, counted: ' || clause) FROM implied;
+PREPARE implied(float8, text) AS SELECT l.id, r.id FROM strange l JOIN strange r ON 1 - (l.v <=> r.v) > $1 AND (l.p <-> r.p) * 3 <= 9 + $1;
+SET plan_cache_mode = force_generic_plan;
+SELECT same_rows(format('EXECUTE implied(%s, 1)', s), true, 'implied, a parameter: ' || s) FROM unnest('{0.9,"NULL",''NaN'',''Infinity'',''-Infinity'',1e300,-1e-300,2}'::text[]) s;
+RESET plan_cache_mode;
+-- The great circle by hand, in columns of degrees.
+CREATE TABLE degrees AS SELECT i AS id, 5 + (i * 7919 % 1000) / 100.0::float8 AS lon, 45 + (i * 104729 % 997) / 100.0::float8 AS lat, (45 + (i * 104729 % 997) / 100.0)::numeric(8, 4) AS exact FROM generate_series(1, 400) i;
+INSERT INTO degrees VALUES (1001, 5, NULL, 45), (1002, NULL, NULL, 50), (1003, 365, 45, 45), (1004, 5, 135, 45), (1005, 'NaN', 45, 45), (1006, -175, -45, -45), (1007, 5, 90, 90), (1008, 100, 90, 90), (1009, 1e6, 45, 45);
+ANALYZE degrees;
+CREATE TABLE formulas (clause text, uses_node boolean);
+INSERT INTO formulas VALUES
+  ('6371 * 2 * asin(sqrt(power(sin(radians(r.lat - l.lat) / 2), 2) + cos(radians(l.lat)) * cos(radians(r.lat)) * power(sin(radians(r.lon - l.lon) / 2), 2))) <= 60', true),
+  ('2 * 3959 * asin(sqrt(sin((r.lat - l.lat) * pi() / 360) ^ 2 + cos(l.lat * pi() / 180) * cos(r.lat * pi() / 180) * sin((r.lon - l.lon) * pi() / 360) ^ 2)) < 40', true),
+  ('60 > 6371 * acos(greatest(-1, least(1, sin(radians(l.lat)) * sin(radians(r.lat)) + cos(radians(l.lat)) * cos(radians(r.lat)) * cos(radians(l.lon - r.lon)))))', true),
+  ('degrees(acos(least(1.0, cos(radians(l.lat)) * cos(radians(r.lat)) * cos(radians(r.lon) - radians(l.lon)) + sin(radians(l.lat)) * sin(radians(r.lat))))) * 111.045 <= 60', true),
+  ('6371e3 * 2 * atan2(sqrt(h), sqrt(1 - h)) <= 60000', true), ('6371 * 2 * asin(sqrt(h)) <= 0', true), ('6371 * 2 * asin(sqrt(h)) <= 30000', true), ('6371 * 2 * asin(sqrt(h)) <= -1', true),
+  ('6371 * 2 * asin(sqrt(0.999 * h)) <= 60', false), ('6371 * acos(h) <= 60', false), ('asin(sin(radians(l.lat - r.lat))) <= 0.01', false), ('100 - 6371 * 2 * asin(sqrt(h)) >= 40', true),
+  ('6371 * 2 * asin(sqrt(power(sin(radians(r.exact - l.exact) / 2), 2) + cos(radians(l.exact)) * cos(radians(r.exact)) * power(sin(radians(r.lon - l.lon) / 2), 2))) <= 60', true);
+UPDATE formulas SET clause = replace(clause, 'h)', '(sin(radians(r.lat - l.lat) / 2) ^ 2 + cos(radians(l.lat)) * cos(radians(r.lat)) * sin(radians(r.lon - l.lon) / 2) ^ 2))');
+SELECT same_rows(format('SELECT l.id, r.id FROM degrees l %s JOIN degrees r ON %s', kind, clause), uses_node, format('%s great circle: %s', kind, clause)) FROM formulas, unnest('{"",LEFT}'::text[]) kind;
 -- Radii decide about the engine's pairs. The condition is asked where arithmetic rounds, and of odd rows.
 SELECT is(property('Rechecked Pairs', 'SELECT l.id, r.id FROM a l JOIN b r ON ' || clause), '0', clause || ' asks nothing')
 FROM unnest('{l.v <-> r.v <= r.r,l.v <-> r.v <= l.r + r.r,"gpu_within(l.v, r.v, r.more)"}'::text[]) clause;
@@ -161,7 +201,7 @@ SET plan_cache_mode = force_generic_plan;
 SELECT same_rows(format('EXECUTE alternatives(%s, %s)', one, other), true, format('radii %s and %s', one, other))
 FROM unnest('{NULL,1,NaN}'::text[]) x, unnest('{NULL,3,-1}'::text[]) y, quote_nullable(nullif(x, 'NULL')) one, quote_nullable(nullif(y, 'NULL')) other;
 RESET plan_cache_mode;
-SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON ' || clause, false, 'not by the node: ' || clause) FROM unnest(ARRAY['(l.v <-> r.v <= 1 OR l.v <-> r.v < 3)',
+SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON ' || clause, false, 'not by the node: ' || clause) FROM unnest(ARRAY[
   '(l.v <-> r.v <= 1 OR l.p <-> r.p <= 3)', '(l.v <-> r.v <= 1 OR l.grp = 3)', '(l.v <-> r.v <= 1 OR l.v <-> r.v <= r.r)']) clause;
 
 -- ---- Columns
@@ -230,7 +270,7 @@ FROM distances, force_node(true) WHERE clause LIKE 'abs%';
 -- What differs from a distance.
 SELECT same_rows('SELECT l.id, r.id FROM points l JOIN others r ON ' || clause, false, 'not by the node: ' || clause) FROM unnest(ARRAY[
   'sqrt((l.x - r.x)^2 - (l.y - r.y)^2 + 1e7) <= 3163', '(l.x - r.x)*(r.x - l.x) + (l.y - r.y)^2 <= 4', '(l.x - r.x)^3 + (l.y - r.y)^2 <= 4', 'abs(l.x - r.x) <= 3',
-  '(l.x - r.x)^2 + (l.y - l.z)^2 <= 4', '(l.n - r.n)^2 + (l.i - r.i)^2 <= 4', '(l.x - r.x)^2 + (l.y - r.y)^2 > 400',
+  '(l.x - r.x)^2 + (l.y - l.z)^2 <= 4', '(l.x - r.x)^2 + (l.y - r.y)^2 > 400',
   'sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= r.z', 'abs(l.x - r.x) <= r.z AND abs(l.y - r.y) <= 1', '(l.x - r.x)^2 + l.y <= 4', 'sqrt((l.x + r.x)^2 + (l.y - r.y)^2) <= 3']) clause;
 -- An error of squares that are out of range is PostgreSQL's; the node finds the pairs that are near.
 CREATE TABLE far AS SELECT i AS id, 1e200 * i AS x, i::float8 AS y FROM generate_series(1, 5) i;

@@ -141,7 +141,7 @@ SELECT same_rows(query, uses_node, description) FROM (VALUES
   ($$ SELECT l.id, r.id FROM a l JOIN b r ON l.v <-> r.v >= 5 $$, false, 'beyond eps'),
   ($$ SELECT l.id, r.id FROM a l JOIN b r ON l.v <-> r.v > 5 $$, false, 'beyond eps, not on it'),
   ($$ SELECT l.id, r.id FROM a l JOIN b r ON NOT (l.v <-> r.v > 5) $$, true, 'not beyond eps'),
-  ($$ SELECT l.id, r.id FROM a l JOIN b r ON l.v <-> r.v = 5 $$, false, 'exactly eps'),
+  ($$ SELECT l.id, r.id FROM a l JOIN b r ON l.v <-> r.v = 5 $$, true, 'exactly eps'),
   ($$ SELECT l.id, r.id FROM a l JOIN b r ON l.v <-> r.v BETWEEN 1 AND 5 $$, true, 'a ring'),
   ($$ SELECT l.id, r.id FROM a l JOIN b r ON l.v <-> r.v <= 5 OR l.id = r.id $$, false, 'within eps or equal'),
   ($$ SELECT l.id, r.id FROM a l JOIN b r ON l.v <-> r.v <= 5 IS TRUE $$, NULL, 'the clause IS TRUE'),

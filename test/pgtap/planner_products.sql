@@ -65,6 +65,8 @@ RESET min_parallel_table_scan_size;
 SELECT same_rows(replace(query, '.w', '.' || c), uses_node, query) FROM types, (VALUES
   ('SELECT l.id, r.id FROM a l JOIN b r ON -(l.w <#> r.w) >= 7', true),
   ('SELECT l.id, r.id FROM a l JOIN b r ON 7 < -(r.w <#> l.w)', true),
+  ('SELECT l.id, r.id FROM a l JOIN b r ON (l.w <#> r.w) * -1 >= 7', true),
+  ('SELECT l.id, r.id FROM a l JOIN b r ON 1 + (l.w <#> r.w) < -6', false),
   ('SELECT l.id, r.id FROM a l JOIN b r ON inner_product(l.w, r.w) >= 7', true),
   ('SELECT l.id, r.id FROM a l JOIN b r ON 7::real < inner_product(l.w, r.w)', true),
   ('SELECT l.id, r.id FROM odd l JOIN odd r ON inner_product(l.w, r.w) >= ''NaN''', true),
@@ -83,7 +85,7 @@ SELECT same_rows(replace(query, '.w', '.' || c), uses_node, query) FROM types, (
   ('SELECT l.id, r.id FROM a l JOIN b r ON l.w <#> r.w >= -2', false),
   ('SELECT l.id, r.id FROM a l JOIN b r ON inner_product(l.w, r.w) <= 2', false),
   ('SELECT l.id, r.id FROM a l JOIN b r ON l.w <#> r.w <= -r.grp', false),
-  ('SELECT l.id, r.id FROM a l JOIN b r ON -(l.w <-> r.w) >= -2', false)) t(query, uses_node);
+  ('SELECT l.id, r.id FROM a l JOIN b r ON -(l.w <-> r.w) >= -2', true)) t(query, uses_node);
 
 -- Nearest rows: the largest inner products.
 SELECT same_rows(replace(replace(replace(query, 'left', l), 'right', r), '.w', '.' || c), true, format('%s of %s and %s: %s', c, l, r, query))

@@ -44,6 +44,8 @@ INSERT INTO queries VALUES
   ('nearest', 'SELECT l.id, n.id FROM %1$s l, LATERAL (SELECT r.id FROM %1$s r WHERE r.id <> l.id ORDER BY l.g <-> r.g, r.id LIMIT 3) n WHERE l.id BETWEEN 1 AND 999'),
   ('nearest areas', 'SELECT l.id, n.id FROM %1$s l, LATERAL (SELECT r.id FROM %2$s r ORDER BY l.g <-> r.g, r.id LIMIT 2) n WHERE l.id BETWEEN 1 AND 999'),
   ('nearest of few', 'SELECT l.id, n.id FROM %1$s l, LATERAL (SELECT r.id FROM %1$s r WHERE r.id %% 50 = 0 ORDER BY l.g <-> r.g, r.id LIMIT 2) n WHERE l.id BETWEEN 1 AND 999'),
+  ('nearest contained', 'SELECT l.id, n.id FROM %2$s l LEFT JOIN LATERAL (SELECT r.id FROM %1$s r WHERE ST_ContainsProperly(l.g, r.g) ORDER BY l.g <-> r.g, r.id LIMIT 2) n ON true WHERE l.id BETWEEN 1 AND 999'),
+  ('DWithin of boxes that meet', 'SELECT l.id, r.id FROM %2$s l JOIN %1$s r ON ST_DWithin(l.g, r.g, 1e7) AND ST_Contains(l.g, r.g) WHERE l.id BETWEEN 1 AND 999'),
   ('nearest within', 'SELECT l.id, n.id FROM %1$s l, LATERAL (SELECT r.id FROM %1$s r WHERE ST_DWithin(l.g, r.g, 4) ORDER BY l.g <-> r.g, r.id LIMIT 9) n WHERE l.id BETWEEN 1 AND 999');
 
 CREATE FUNCTION with_row(kind text, number int) RETURNS void LANGUAGE plpgsql AS $$

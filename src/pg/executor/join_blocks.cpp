@@ -27,9 +27,10 @@ bool serves_pairs_alone(const JoinNode* node, const Side& side) {
   const bool numbers_rows =
       left ? node->data.join_type != JOIN_INNER || node->data.grouped || node->sums != nullptr
            : node->sums != nullptr && !has_value_alone(side);
-  return !numbers_rows && node->nearest == nullptr && node->keys == nullptr &&
-         node->data.top.k == 0 && node->order == nullptr && !node->data.eps_may_raise &&
-         side.operand == nullptr && side.score == 0 && side.radius == 0;
+  return !numbers_rows && !node->data.test.of_null && node->nearest == nullptr &&
+         node->keys == nullptr && node->data.top.k == 0 && node->order == nullptr &&
+         !node->data.eps_may_raise && side.operand == nullptr && side.score == 0 &&
+         side.radius == 0;
 }
 
 /// Whether whoever reads blocks can evaluate the scan's conditions.
@@ -73,7 +74,7 @@ ScanFilter filter_of(const JoinNode* node, const Side& side) {
 bool read_values(JoinNode* node, Side* side, const SideColumns& columns, ValueShape* shape) {
   bool has_odd = false;
   RowCollector rows = {&columns, &side->buffer, {}, node->form, &has_odd, filter_of(node, *side)};
-  rows.shape.only_exact = shape->only_exact;
+  rows.shape.demands = shape->demands;
   read_blocks(table_scan(side->plan)->ss.ss_currentRelation, &rows, {});
   const bool fits =
       shape->dims == 0 || (rows.shape.dims == shape->dims && rows.shape.srid == shape->srid);

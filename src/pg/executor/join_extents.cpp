@@ -62,8 +62,9 @@ double gap_between_srids(JoinNode* node, std::uint64_t left, std::uint64_t right
   return std::sqrt(squares);
 }
 
-bool are_srids_apart(JoinNode* node, std::uint64_t left, std::uint64_t right) {
-  return node->tests_srids && gap_between_srids(node, left, right) > pair_radius(node, left, right);
+bool are_srids_apart(JoinNode* node, std::uint64_t left, std::uint64_t right, double radius) {
+  const double least = node->data.boxes_meet ? std::fmin(radius, 0) : radius;
+  return node->tests_srids && gap_between_srids(node, left, right) > least;
 }
 
 }  // namespace gpujoin

@@ -153,7 +153,7 @@ bool change_shape(JoinNode* node, Side* side, ValueShape* shape, std::int64_t ro
     return false;
   PointBuffer before = buffer;
   ValueShape fresh = {};
-  fresh.only_exact = shape->only_exact;
+  fresh.demands = shape->demands;
   buffer = fresh_buffer(before);
   if (add_compared(node, side, &fresh, row, value) != ValueProblem::kNone) {
     buffer = before;
@@ -189,11 +189,13 @@ void read_plan(JoinNode* node, Side* side, ValueShape* shape) {
     if (TupIsNull(slot)) break;
     slot_getallattrs(slot);
     const bool has_radius = keep_radius(node, side, slot);
-    const bool has_value = has_radius && side->value > 0 && !slot->tts_isnull[side->value - 1];
-    if (side->value > 0 && !has_value && !side->keep_unmatched) continue;
-    if (has_value)
-      add_row_value(node, side, shape, static_cast<std::int64_t>(row_count(*side)),
-                    slot->tts_values[side->value - 1], slot);
+    const bool is_null = side->value > 0 && slot->tts_isnull[side->value - 1];
+    const bool has_value = has_radius && side->value > 0 && !is_null;
+    const bool is_odd = has_radius && is_null && node->data.test.of_null;
+    if (side->value > 0 && !has_value && !is_odd && !side->keep_unmatched) continue;
+    const auto row = static_cast<std::int64_t>(row_count(*side));
+    if (is_odd) add_odd(node, side, row, 0, {});
+    if (has_value) add_row_value(node, side, shape, row, slot->tts_values[side->value - 1], slot);
     if (side->score > 0 && side->operand != nullptr) keep_score(node, side, slot);
     store_row(side->shown.rows, slot->tts_values, slot->tts_isnull);
     store_row(side->tested.rows, slot->tts_values, slot->tts_isnull);
@@ -225,6 +227,8 @@ void convert_all(JoinNode* node, Side* side, ValueShape* shape) {
     if (side->operand == nullptr) {
       if (!slot->tts_isnull[column])
         add_row_value(node, side, shape, number, slot->tts_values[column], slot);
+      else if (node->data.test.of_null)
+        add_odd(node, side, number, 0, {});
       ResetExprContext(scratch);
       continue;
     }
@@ -232,7 +236,7 @@ void convert_all(JoinNode* node, Side* side, ValueShape* shape) {
     scratch->ecxt_scantuple = ExecStoreVirtualTuple(ExecClearTuple(slot));
     bool is_null = false;
     Datum value = 0;
-    if (!compute_operand(node, side, &value, &is_null))
+    if (!compute_operand(node, side, &value, &is_null) || (is_null && node->data.test.of_null))
       add_odd(node, side, number, 0, {});
     else if (!is_null)
       add_row_value(node, side, shape, number, value, slot);
@@ -262,7 +266,9 @@ void convert_to_boxes(JoinNode* node, Side* side, ValueShape* shape) {
 /// Values that are no points, but have boxes: lines among points.
 void read_boxes(JoinNode* node, std::initializer_list<Side*> sides, ValueShape* shape) {
   node->form = ValueForm::kBox;
+  const ValueDemands demands = {false, shape->demands.only_moderate, false};
   *shape = {};
+  shape->demands = demands;
   for (Side* const side : sides) forget_values(side);
   for (Side* const side : sides) convert_to_boxes(node, side, shape);
 }
@@ -312,7 +318,9 @@ Datum rebuild_value(const JoinNode* node, Side* side, std::uint64_t number, bool
   *is_null = false;
   if (const OddRow* const odd = find_odd(side->odd, number)) {
     const bool* nulls;
-    return fetch_row(side->odd.values, odd->value, &nulls)[0];
+    const Datum value = fetch_row(side->odd.values, odd->value, &nulls)[0];
+    *is_null = nulls[0];
+    return value;
   }
   std::uint64_t position;
   const Dataset* const points = find_row_point(side, number, &position);
@@ -358,8 +366,9 @@ void add_row_value(JoinNode* node, Side* side, ValueShape* shape, std::int64_t r
   const bool added =
       problem == ValueProblem::kNone ||
       (problem != ValueProblem::kNullElement && change_shape(node, side, shape, row, value));
-  if (!added && problem != ValueProblem::kNullElement) {
-    const ValueExtent extent = extent_of_value(node, value);
+  const bool of_null = node->data.test.of_null;
+  if (!added && (problem != ValueProblem::kNullElement || of_null)) {
+    const ValueExtent extent = of_null ? ValueExtent{} : extent_of_value(node, value);
     if (extent.kind != ValueExtent::kEmpty) add_odd(node, side, row, value, extent);
   }
   if (added) note_radius(side, static_cast<std::uint64_t>(row));
@@ -393,6 +402,7 @@ void add_odd(JoinNode* node, Side* side, std::int64_t row, Datum value, const Va
   Datum* const values = static_cast<Datum*>(palloc0(sizeof(Datum) * side->value));
   bool* const nulls = static_cast<bool*>(palloc0(sizeof(bool) * side->value));
   values[side->value - 1] = value;
+  nulls[side->value - 1] = value == 0;
   store_row(odd.values, values, nulls);
 }
 
@@ -434,7 +444,7 @@ void begin_run(JoinNode* node, bool keeps) {
 void read_inputs(JoinNode* node) {
   begin_run(node, false);
   ValueShape shape = {};
-  shape.only_exact = is_exact(node->data.test);
+  shape.demands = demands_of(node->data.test);
   instr_time start;
   INSTR_TIME_SET_CURRENT(start);
   read_sides(node, &shape);

@@ -74,7 +74,8 @@ bool needs_pairs_alone(const JoinNode* node) {
   const JoinPlanExpressions& expressions = node->expressions;
   const TopPlan& top = node->data.top;
   return (node->sums == nullptr || !needs_measures(node)) && node->keys == nullptr &&
-         !node->data.eps_may_raise && !has_row_radii(node) && expressions.left_operand == nullptr &&
+         !node->data.test.of_nan && !node->data.test.of_null && !node->data.eps_may_raise &&
+         !has_row_radii(node) && expressions.left_operand == nullptr &&
          expressions.right_operand == nullptr &&
          node->data.test.by->compared == ValueForm::kPoint &&
          (top.k == 0 || top.function == ScoreFunction::kDistance);

@@ -388,9 +388,9 @@ void note_srid(JoinNode* node, std::int32_t srid);
 /// SRIDs are the same.
 double gap_between_srids(JoinNode* node, std::uint64_t left, std::uint64_t right);
 
-/// True if gap_between_srids() exceeds the pair's radius. An index of PostGIS leaves such a pair
-/// out; the condition may raise an error for it.
-bool are_srids_apart(JoinNode* node, std::uint64_t left, std::uint64_t right);
+/// True if gap_between_srids() exceeds the radius, or anything at all where boxes are to meet. An
+/// index of PostGIS leaves such a pair out; the conditions may raise an error for it.
+bool are_srids_apart(JoinNode* node, std::uint64_t left, std::uint64_t right, double radius);
 
 // ---- join_radii.cpp
 

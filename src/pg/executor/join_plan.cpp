@@ -43,6 +43,7 @@ void code(Data& data, Coder& coder) {
   coder(data.left_radius);
   coder(data.right_radius);
   coder(data.rounds_radii);
+  coder(data.boxes_meet);
   coder(data.counts);
   coder(data.names_matches);
   coder(data.grouped);
@@ -129,17 +130,16 @@ namespace {
 
 void encode_test(const SimilarityTest& test, Encoder* encoder) {
   (*encoder)(test.type != nullptr ? test_number(test) : 0);
-  (*encoder)(test.strict);
-  (*encoder)(test.open);
+  for (const bool flag : {test.strict, test.open, test.of_nan, test.of_null}) (*encoder)(flag);
 }
 
 SimilarityTest decode_test(Decoder* decoder) {
   int number;
-  bool strict, open;
   (*decoder)(number);
-  (*decoder)(strict);
-  (*decoder)(open);
-  return numbered_test(number, strict, open);
+  SimilarityTest test = numbered_test(number);
+  for (bool* const flag : {&test.strict, &test.open, &test.of_nan, &test.of_null})
+    (*decoder)(*flag);
+  return test;
 }
 
 }  // namespace

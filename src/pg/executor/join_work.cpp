@@ -304,7 +304,9 @@ bool next_of_engine(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
 /// The next pair of the loop that the condition is asked about.
 bool next_asked_in_loop(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
   while (next_in_loop(node, left, right))
-    if (!are_srids_apart(node, *left, *right)) return true;
+    if (!node->tests_srids ||
+        !are_srids_apart(node, *left, *right, pair_radius(node, *left, *right)))
+      return true;
   return false;
 }
 

@@ -164,7 +164,7 @@ bool read_summed_inputs(JoinNode* node) {
   begin_run(node, false);
   start_sums(node);
   ValueShape shape = {};
-  shape.only_exact = is_exact(node->data.test);
+  shape.demands = demands_of(node->data.test);
   instr_time start;
   INSTR_TIME_SET_CURRENT(start);
   SumValues* const values = begin_sum_values(node);

@@ -63,6 +63,22 @@ Arithmetic arithmetic_of(Oid function) {
     case F_DEXP:
     case F_EXP_FLOAT8:
       return Arithmetic::kExponential;
+    case F_SIN:
+      return Arithmetic::kSine;
+    case F_COS:
+      return Arithmetic::kCosine;
+    case F_ASIN:
+      return Arithmetic::kArcSine;
+    case F_ACOS:
+      return Arithmetic::kArcCosine;
+    case F_ATAN2:
+      return Arithmetic::kArcTangent;
+    case F_RADIANS:
+      return Arithmetic::kRadians;
+    case F_DEGREES:
+      return Arithmetic::kDegrees;
+    case F_PI:
+      return Arithmetic::kPi;
     case F_INT4_INT2:
     case F_INT8_INT2:
     case F_INT8_INT4:
@@ -79,6 +95,33 @@ Arithmetic arithmetic_of(Oid function) {
       return Arithmetic::kCast;
     default:
       return Arithmetic::kNone;
+  }
+}
+
+Ordering ordering_of(Oid function) {
+  switch (function) {
+    case OF_INTEGERS(LT):
+    case OF_FLOATS(LT):
+    case F_NUMERIC_LT:
+      return Ordering::kLess;
+    case OF_INTEGERS(LE):
+    case OF_FLOATS(LE):
+    case F_NUMERIC_LE:
+      return Ordering::kAtMost;
+    case OF_INTEGERS(EQ):
+    case OF_FLOATS(EQ):
+    case F_NUMERIC_EQ:
+      return Ordering::kEqual;
+    case OF_INTEGERS(GE):
+    case OF_FLOATS(GE):
+    case F_NUMERIC_GE:
+      return Ordering::kAtLeast;
+    case OF_INTEGERS(GT):
+    case OF_FLOATS(GT):
+    case F_NUMERIC_GT:
+      return Ordering::kGreater;
+    default:
+      return Ordering::kNone;
   }
 }
 

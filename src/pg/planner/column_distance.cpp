@@ -48,58 +48,33 @@ Expr* without_casts(Distance* distance, Expr* value) {
 }
 
 Expr* compare(Oid function, Expr* one, Expr* other) {
-  return reinterpret_cast<Expr*>(makeFuncExpr(function, BOOLOID, list_make2(one, other), InvalidOid,
-                                              InvalidOid, COERCE_EXPLICIT_CALL));
-}
-
-Expr* float8(double value) {
-  return reinterpret_cast<Expr*>(makeConst(FLOAT8OID, -1, InvalidOid, sizeof(double),
-                                           Float8GetDatum(value), false, FLOAT8PASSBYVAL));
-}
-
-CaseWhen* when(Expr* test, Expr* result) {
-  CaseWhen* const choice = makeNode(CaseWhen);
-  choice->expr = test;
-  choice->result = result;
-  choice->location = -1;
-  return choice;
+  return make_call(function, BOOLOID, list_make2(one, other));
 }
 
 /// The number as float8 where the test holds, else NaN, but NULL where it is NULL.
 Expr* held_if(Expr* test, Expr* number, Expr* value) {
-  NullTest* const null = makeNode(NullTest);
-  null->arg = number;
-  null->nulltesttype = IS_NULL;
-  null->location = -1;
   Expr* const nothing = reinterpret_cast<Expr*>(makeNullConst(FLOAT8OID, -1, InvalidOid));
-  CaseExpr* const choice = makeNode(CaseExpr);
-  choice->casetype = FLOAT8OID;
-  choice->args = list_make2(when(reinterpret_cast<Expr*>(null), nothing), when(test, value));
-  choice->defresult = float8(get_float8_nan());
-  choice->location = -1;
-  return reinterpret_cast<Expr*>(choice);
+  return make_case(list_make2(make_when(make_null_test(number), nothing), make_when(test, value)),
+                   float8_constant(get_float8_nan()));
 }
 
 /// An int8 that float8 holds.
 Expr* held_int8(Expr* value) {
   Expr* const number = cast_by(F_FLOAT8_INT8, value);
-  return held_if(compare(F_FLOAT8LE, cast_by(F_FLOAT8ABS, number), float8(0x1p52)), value, number);
+  return held_if(compare(F_FLOAT8LE, cast_by(F_FLOAT8ABS, number), float8_constant(0x1p52)), value,
+                 number);
 }
 
 /// A numeric of moderate size and not too many digits, whose cast raises no error.
 Expr* held_numeric(Expr* value, double most) {
   constexpr int kMostDigits = 100;  // after the point
-  const auto call = [](Oid function, Oid result, Expr* of) {
-    return reinterpret_cast<Expr*>(makeFuncExpr(function, result, list_make1(of), InvalidOid,
-                                                InvalidOid, COERCE_EXPLICIT_CALL));
-  };
   const auto int4 = [](int number) {
     return reinterpret_cast<Expr*>(makeConst(INT4OID, -1, InvalidOid, sizeof(std::int32_t),
                                              Int32GetDatum(number), false, true));
   };
-  Expr* const limit = call(F_NUMERIC_FLOAT8, NUMERICOID, float8(most));
-  Expr* const size = call(F_NUMERIC_ABS, NUMERICOID, value);
-  Expr* const digits = call(F_SCALE, INT4OID, value);
+  Expr* const limit = make_call(F_NUMERIC_FLOAT8, NUMERICOID, list_make1(float8_constant(most)));
+  Expr* const size = make_call(F_NUMERIC_ABS, NUMERICOID, list_make1(value));
+  Expr* const digits = make_call(F_SCALE, INT4OID, list_make1(value));
   return held_if(makeBoolExpr(AND_EXPR,
                               list_make2(compare(F_NUMERIC_LE, size, limit),
                                          compare(F_INT4LE, digits, int4(kMostDigits))),
@@ -122,10 +97,12 @@ Expr* as_coordinate(Distance* distance, Expr* value) {
   }
 }
 
-/// One value less another.
+/// One row's value less another's.
 bool add_difference(Distance* distance, Expr* difference) {
   List* arguments = NIL;
   if (arithmetic_of(distance, difference, &arguments) != Arithmetic::kDifference) return false;
+  for (int i = 0; i < 2; ++i)
+    if (!contain_var_clause(static_cast<Node*>(list_nth(arguments, i)))) return false;
   Expr* const one = as_coordinate(distance, argument(arguments, 0));
   Expr* const other = as_coordinate(distance, argument(arguments, 1));
   if (one == nullptr || other == nullptr) return false;
@@ -218,26 +195,35 @@ Expr* radius_of(Expr* radius) {
     return IsA(radius, Const) ? fold(cast_by(F_FLOAT8_INT8, radius)) : nullptr;
   if (exprType(reinterpret_cast<Node*>(radius)) != NUMERICOID) return as_float8(radius);
   if (!IsA(radius, Const) || constant->constisnull) return nullptr;
-  return float8(
+  return float8_constant(
       DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow, constant->constvalue)));
 }
 
 }  // namespace
 
-bool match_column_distance(Expr* condition, SimilarityClause* clause) {
-  Oid function;
-  List* arguments;
-  if (!as_call(condition, &function, &arguments)) return false;
-  const Comparison* const comparison = find_comparison(function, true);
-  if (comparison == nullptr) return false;
-  *clause = {condition, nullptr, nullptr, nullptr, {}, {}, false};
-  Expr* const radius = argument(arguments, comparison->distance_first ? 1 : 0);
+namespace {
+
+/// Begins a distance within the radius. False: the radius is none for columns.
+bool begin(Expr* radius, Distance* distance, SimilarityClause* clause) {
   clause->eps = radius_of(radius);
-  Distance distance = {NIL, NIL, false, true, false, false, most_numeric(clause->eps)};
-  if (clause->eps == nullptr || !is_the_same_for_all_rows(clause->eps) ||
-      !match_distance(&distance, argument(arguments, comparison->distance_first ? 0 : 1), clause))
+  if (clause->eps == nullptr || !is_the_same_for_all_rows(clause->eps)) return false;
+  *distance = {NIL, NIL, false, true, false, false, most_numeric(clause->eps)};
+  return true;
+}
+
+}  // namespace
+
+bool match_column_distance(Expr* expression, Expr* radius, SimilarityClause* clause) {
+  Distance distance;
+  return begin(radius, &distance, clause) && match_distance(&distance, expression, clause);
+}
+
+bool match_column_difference(Expr* expression, Expr* radius, SimilarityClause* clause) {
+  Distance distance;
+  if (!begin(radius, &distance, clause) ||
+      !add_difference(&distance, without_casts(&distance, expression)))
     return false;
-  clause->test.strict = comparison->strict;
+  set_clause(distance, ColumnForm::kMagnitude, clause);
   return true;
 }
 

@@ -6,10 +6,13 @@
 
 namespace gpujoin {
 
-/// Sets the clause's values, arrays of what the condition subtracts, its radius and its test, if
-/// the condition compares such a distance with a radius that is the same for all pairs. A row whose
-/// bigint or numeric does not fit well in float8 is left to the condition. A radius of numerics is
-/// a constant. bind_to_sides() puts the elements in order.
-bool match_column_distance(Expr* condition, SimilarityClause* clause);
+/// Sets the clause's values, arrays of what the expression subtracts, its radius and its test, if
+/// it is such a distance, for a radius that is the same for all pairs. A row whose bigint or
+/// numeric does not fit well in float8 is left to the condition. A radius of numerics is a
+/// constant. bind_to_sides() puts the elements in order.
+bool match_column_distance(Expr* distance, Expr* radius, SimilarityClause* clause);
+
+/// Likewise for the magnitude of a difference of one column.
+bool match_column_difference(Expr* difference, Expr* radius, SimilarityClause* clause);
 
 }  // namespace gpujoin

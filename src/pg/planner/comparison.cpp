@@ -1,5 +1,8 @@
 #include "pg/planner/comparison.h"
 
+#include "pg/reading/relation.h"
+#include "pg/types/number_datum.h"
+
 extern "C" {
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
@@ -8,38 +11,18 @@ extern "C" {
 }
 
 namespace gpujoin {
-namespace {
-
-constexpr Comparison kComparisons[] = {
-    {F_FLOAT8LE, true, false},   {F_FLOAT8LT, true, true},    {F_FLOAT8GE, false, false},
-    {F_FLOAT8GT, false, true},   {F_FLOAT84LE, true, false},  {F_FLOAT84LT, true, true},
-    {F_FLOAT84GE, false, false}, {F_FLOAT84GT, false, true},  {F_FLOAT48LE, true, false},
-    {F_FLOAT48LT, true, true},   {F_FLOAT48GE, false, false}, {F_FLOAT48GT, false, true},
-    {F_FLOAT4LE, true, false},   {F_FLOAT4LT, true, true},    {F_FLOAT4GE, false, false},
-    {F_FLOAT4GT, false, true},   {F_INT4LE, true, false},     {F_INT4LT, true, true},
-    {F_INT4GE, false, false},    {F_INT4GT, false, true},     {F_INT2LE, true, false},
-    {F_INT2LT, true, true},      {F_INT2GE, false, false},    {F_INT2GT, false, true},
-    {F_INT24LE, true, false},    {F_INT24LT, true, true},     {F_INT42GE, false, false},
-    {F_INT42GT, false, true},    {F_INT8LE, true, false},     {F_INT8LT, true, true},
-    {F_INT8GE, false, false},    {F_INT8GT, false, true},     {F_INT84LE, true, false},
-    {F_INT84LT, true, true},     {F_INT48GE, false, false},   {F_INT48GT, false, true},
-    {F_INT82LE, true, false},    {F_INT82LT, true, true},     {F_INT28GE, false, false},
-    {F_INT28GT, false, true},    {F_INT84GE, false, false},   {F_INT84GT, false, true},
-    {F_INT48LE, true, false},    {F_INT48LT, true, true}};
-
-constexpr Comparison kNumericComparisons[] = {{F_NUMERIC_LE, true, false},
-                                              {F_NUMERIC_LT, true, true},
-                                              {F_NUMERIC_GE, false, false},
-                                              {F_NUMERIC_GT, false, true}};
-
-}  // namespace
-
-const Comparison* find_comparison(Oid function, bool numeric) {
-  for (const Comparison& comparison : kComparisons)
-    if (comparison.function == function) return &comparison;
-  for (const Comparison& comparison : kNumericComparisons)
-    if (numeric && comparison.function == function) return &comparison;
-  return nullptr;
+bool as_comparison(Expr* expression, Comparison* found) {
+  Oid function;
+  List* arguments;
+  if (!as_call(expression, &function, &arguments)) return false;
+  const Ordering ordering = ordering_of(function);
+  if (ordering == Ordering::kNone) return false;
+  Expr *const one = argument(arguments, 0), *const other = argument(arguments, 1);
+  const bool turned = ordering == Ordering::kAtLeast || ordering == Ordering::kGreater;
+  *found = {turned ? other : one, turned ? one : other,
+            ordering == Ordering::kLess || ordering == Ordering::kGreater,
+            ordering == Ordering::kEqual};
+  return true;
 }
 
 bool as_call(Expr* expression, Oid* function, List** arguments) {
@@ -88,6 +71,49 @@ Expr* as_float8(Expr* value) {
       return nullptr;
   }
   return cast_by(cast, value);
+}
+
+Expr* make_call(Oid function, Oid result, List* arguments) {
+  return reinterpret_cast<Expr*>(
+      makeFuncExpr(function, result, arguments, InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL));
+}
+
+CaseWhen* make_when(Expr* test, Expr* result) {
+  CaseWhen* const when = makeNode(CaseWhen);
+  when->expr = test;
+  when->result = result;
+  when->location = -1;
+  return when;
+}
+
+Expr* make_case(List* whens, Expr* otherwise) {
+  CaseExpr* const choice = makeNode(CaseExpr);
+  choice->casetype = FLOAT8OID;
+  choice->args = whens;
+  choice->defresult = otherwise;
+  choice->location = -1;
+  return reinterpret_cast<Expr*>(choice);
+}
+
+Expr* make_null_test(Expr* value) {
+  NullTest* const test = makeNode(NullTest);
+  test->arg = value;
+  test->nulltesttype = IS_NULL;
+  test->location = -1;
+  return reinterpret_cast<Expr*>(test);
+}
+
+Expr* float8_constant(double number) {
+  return reinterpret_cast<Expr*>(makeConst(FLOAT8OID, -1, InvalidOid, sizeof(double),
+                                           Float8GetDatum(number), false, FLOAT8PASSBYVAL));
+}
+
+bool read_number(const Expr* value, double* number) {
+  const Const* const constant = reinterpret_cast<const Const*>(value);
+  if (!IsA(value, Const) || constant->constisnull || !is_number_type(constant->consttype))
+    return false;
+  *number = number_of(constant->consttype, constant->constvalue);
+  return std::isfinite(*number);
 }
 
 Expr* as_array(List* values) {

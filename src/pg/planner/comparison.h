@@ -9,15 +9,16 @@ extern "C" {
 
 namespace gpujoin {
 
-/// How `distance OP limit` reads, by the function behind the operator.
+/// `lesser <= greater`, or with `strict` `lesser < greater`, of two numbers.
 struct Comparison {
-  Oid function;
-  bool distance_first;
+  Expr* lesser;
+  Expr* greater;
   bool strict;
+  bool equal;  ///< `lesser = greater`
 };
 
-/// Null: the function compares no numbers of the machine, or not in one of these ways.
-const Comparison* find_comparison(Oid function, bool numeric = false);
+/// Sets *found if the expression compares numbers in one of these ways.
+bool as_comparison(Expr* expression, Comparison* found);
 
 /// A function call or an operator, which is one too.
 bool as_call(Expr* expression, Oid* function, List** arguments);
@@ -33,6 +34,23 @@ Expr* cast_by(Oid cast, Expr* value);
 
 /// A number that float8 holds, as float8; null: it is none.
 Expr* as_float8(Expr* value);
+
+/// A constant of float8.
+Expr* float8_constant(double number);
+
+/// Sets *number to a finite constant of a number type.
+bool read_number(const Expr* value, double* number);
+
+/// A call of one of PostgreSQL's functions.
+Expr* make_call(Oid function, Oid result, List* arguments);
+
+CaseWhen* make_when(Expr* test, Expr* result);
+
+/// A CASE of float8.
+Expr* make_case(List* whens, Expr* otherwise);
+
+/// `value IS NULL`.
+Expr* make_null_test(Expr* value);
 
 /// The array of values of float8.
 Expr* as_array(List* values);

@@ -1,5 +1,6 @@
 #include "pg/planner/conditions.h"
 
+#include "pg/planner/implied_distance.h"
 #include "pg/planner/join_selectivity.h"
 #include "pg/planner/planning.h"
 #include "pg/types/column_tests.h"
@@ -38,7 +39,7 @@ List* match_conditions(PlannerInfo* root) {
     foreach (cell, rel->joininfo) {
       RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
       DistanceCondition condition = {info, {}};
-      if (find(found, info) != nullptr || !match_condition(info->clause, &condition.clause))
+      if (find(found, info) != nullptr || !implied_distance(info->clause, &condition.clause))
         continue;
       auto* const copy = static_cast<DistanceCondition*>(palloc(sizeof(DistanceCondition)));
       *copy = condition;
@@ -70,7 +71,7 @@ bool find_condition(PlannerInfo* root, const RelOptInfo* join, const RestrictInf
   const List* const conditions = conditions_of(root);
   if (conditions == NIL) return false;
   // Partitions have conditions of their own.
-  if (IS_OTHER_REL(join)) return match_condition(info->clause, clause);
+  if (IS_OTHER_REL(join)) return implied_distance(info->clause, clause);
   const DistanceCondition* const found = find(conditions, info);
   if (found != nullptr) *clause = found->clause;
   return found != nullptr;

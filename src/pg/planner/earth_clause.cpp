@@ -48,55 +48,40 @@ List* arguments_of(Expr* value, const char* name) {
   return as_call(value, &function, &arguments) && is_call_of(function, name) ? arguments : NIL;
 }
 
-Expr* number(double value) {
-  return reinterpret_cast<Expr*>(makeConst(FLOAT8OID, -1, InvalidOid, sizeof(double),
-                                           Float8GetDatum(value), false, FLOAT8PASSBYVAL));
-}
-
-Expr* call(Oid function, Oid result, List* arguments) {
-  return reinterpret_cast<Expr*>(
-      makeFuncExpr(function, result, arguments, InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL));
-}
-
 /// An immutable function of float8.
-Expr* compute(Oid function, List* arguments) { return call(function, FLOAT8OID, arguments); }
+Expr* compute(Oid function, List* arguments) { return make_call(function, FLOAT8OID, arguments); }
 
 /// Half the circumference in the extension's units, or NaN. Users may change the units, or the
 /// Earth, by the function earth(); the longest straight line has this arc.
 double half_circumference(Oid arc_of_line) {
-  Expr* const line = number(get_float8_infinity());
+  Expr* const line = float8_constant(get_float8_infinity());
   const Node* const arc = eval_const_expressions(
       nullptr, reinterpret_cast<Node*>(compute(arc_of_line, list_make1(line))));
   const Const* const found = reinterpret_cast<const Const*>(arc);
   return IsA(arc, Const) && !found->constisnull ? DatumGetFloat8(found->constvalue) : NAN;
 }
 
-CaseWhen* when(Oid comparison, Expr* one, Expr* other, Expr* result) {
-  CaseWhen* const choice = makeNode(CaseWhen);
-  choice->expr = call(comparison, BOOLOID, list_make2(one, other));
-  choice->result = result;
-  choice->location = -1;
-  return choice;
+CaseWhen* when(Oid comparison, Expr* one, double other, double result) {
+  return make_when(make_call(comparison, BOOLOID, list_make2(one, float8_constant(other))),
+                   float8_constant(result));
 }
 
 /// A radius that is 0 for an arc that underflows might make, and infinite for one that no arc
 /// exceeds: then the condition itself decides.
 Expr* bounded_radius(Expr* arc, double most, Expr* radius) {
   constexpr double kLeast = 1e-100;
-  CaseExpr* const choice = makeNode(CaseExpr);
-  choice->casetype = FLOAT8OID;
-  choice->args = list_make2(when(F_FLOAT8LT, arc, number(kLeast), number(0)),
-                            when(F_FLOAT8GE, arc, number(most), number(get_float8_infinity())));
-  choice->defresult = radius;
-  choice->location = -1;
+  Expr* const choice = make_case(list_make2(when(F_FLOAT8LT, arc, kLeast, 0),
+                                            when(F_FLOAT8GE, arc, most, get_float8_infinity())),
+                                 radius);
   return reinterpret_cast<Expr*>(eval_const_expressions(nullptr, reinterpret_cast<Node*>(choice)));
 }
 
 /// The straight line below an arc.
 Expr* line_below(Expr* arc, double half_circumference) {
   const double diameter = 2 * half_circumference / M_PI;
-  Expr* const angle = compute(F_FLOAT8DIV, list_make2(arc, number(diameter)));
-  return compute(F_FLOAT8MUL, list_make2(number(diameter), compute(F_SIN, list_make1(angle))));
+  Expr* const angle = compute(F_FLOAT8DIV, list_make2(arc, float8_constant(diameter)));
+  return compute(F_FLOAT8MUL,
+                 list_make2(float8_constant(diameter), compute(F_SIN, list_make1(angle))));
 }
 
 /// The Earth's radius in the extension's units, of the extension that has the function
@@ -140,8 +125,8 @@ bool match_earth_distance(Oid function, List* arguments, SimilarityClause* claus
   List* values;
   SimilarityTest distance;
   if (!as_call(argument(arguments, 0), &line, &values) || list_length(values) != 2 ||
-      !find_test(line, exprType(static_cast<Node*>(linitial(values))), 0, nullptr, true,
-                 &distance) ||
+      !find_test(line, exprType(static_cast<Node*>(linitial(values))), 0, nullptr,
+                 TestUse::kMeasure, &distance) ||
       strcmp(distance.by->name, "cube_distance") != 0)
     return false;
   const double most = half_circumference(function);
@@ -154,9 +139,10 @@ bool match_earth_distance(Oid function, List* arguments, SimilarityClause* claus
   clause->test = columns ? half_turns_test() : earth_chord_test();
   Expr* const arc = clause->eps;
   clause->safe_over = arc;
-  clause->eps = bounded_radius(
-      arc, most,
-      columns ? compute(F_FLOAT8DIV, list_make2(arc, number(most))) : line_below(arc, most));
+  clause->eps =
+      bounded_radius(arc, most,
+                     columns ? compute(F_FLOAT8DIV, list_make2(arc, float8_constant(most)))
+                             : line_below(arc, most));
   return true;
 }
 
@@ -183,12 +169,12 @@ bool match_earth_box(Oid function, List* arguments, SimilarityClause* clause) {
   MinMaxExpr* const wider = makeNode(MinMaxExpr);
   wider->minmaxtype = FLOAT8OID;
   wider->op = IS_GREATEST;
-  wider->args = list_make2(size, number(0));
+  wider->args = list_make2(size, float8_constant(0));
   wider->location = -1;
   clause->safe_over = size;
-  clause->eps = bounded_radius(
-      reach, 2 * radius,
-      compute(F_FLOAT8DIV, list_make2(reinterpret_cast<Expr*>(wider), number(2 * radius))));
+  clause->eps = bounded_radius(reach, 2 * radius,
+                               compute(F_FLOAT8DIV, list_make2(reinterpret_cast<Expr*>(wider),
+                                                               float8_constant(2 * radius))));
   return true;
 }
 

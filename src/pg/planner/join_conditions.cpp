@@ -1,5 +1,6 @@
 #include "pg/planner/join_conditions.h"
 
+#include "pg/planner/implied_distance.h"
 #include "pg/planner/safe_expression.h"
 #include "pg/planner/scan_columns.h"
 #include "pg/planner/serial_statements.h"
@@ -106,6 +107,14 @@ List* in_order(PlannerInfo* root, List* conditions, int before, Expr* radius) {
   return conditions;
 }
 
+bool has_boxes_meet(PlannerInfo* root, Expr* condition, const SimilarityClause& distance,
+                    Relids left, Relids right) {
+  SimilarityClause clause;
+  return implied_distance(condition, &clause) && tests_boxes(clause.test) &&
+         bind_to_sides(root, left, right, &clause) && equal(clause.left, distance.left) &&
+         equal(clause.right, distance.right);
+}
+
 Conditions sort_conditions(PlannerInfo* root, const SimilarityClause& clause, JoinType type,
                            List* conditions, Relids joined, Relids left, Relids right) {
   Conditions found = {};
@@ -131,6 +140,7 @@ Conditions sort_conditions(PlannerInfo* root, const SimilarityClause& clause, Jo
       found.parts.order = list_make1(condition);
     } else {
       *others = lappend(*others, condition);
+      found.boxes_meet = found.boxes_meet || has_boxes_meet(root, condition, clause, left, right);
       if (is_guard(root, condition, left))
         found.parts.guard = lappend(found.parts.guard, condition);
     }

@@ -314,6 +314,7 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo*, CustomPath* path, List* tlist, L
   if (clause.radii[0] != nullptr) data.left_radius = place_value(&left, clause.radii[0]);
   if (clause.radii[1] != nullptr) data.right_radius = place_value(&right, clause.radii[1]);
   data.rounds_radii = clause.rounds_radii;
+  data.boxes_meet = conditions.boxes_meet;
   if (planned.score.left != nullptr) {
     data.top.left_score = place_value(&left, planned.score.left);
     data.top.right_score = place_value(&right, planned.score.right);

@@ -197,19 +197,19 @@ bool match_conditions(Translation* translation, NearestClause* clause) {
     Expr* const condition = translated(translation, info->clause);
     if (condition == nullptr) return false;
     SimilarityClause radius;
-    if (clause->radius.condition == nullptr &&
-        match_similarity(translation->root, condition, translation->outer->relids,
-                         translation->inner->relids, &radius) &&
-        bounds_distance(radius, clause->distance)) {
-      clause->radius = radius;
-      before_radius = list_length(clause->conditions);
-      continue;
+    if (match_radius(translation->root, condition, clause->distance, translation->outer->relids,
+                     translation->inner->relids, &radius)) {
+      if (radius.radii[1] != nullptr) return false;
+      if (clause->radius.condition == nullptr && !has_row_radii(radius)) {
+        clause->radius = radius;
+        clause->radius_info = info;
+        before_radius = list_length(clause->conditions);
+        continue;
+      }
     }
-    if (match_condition(condition, &radius) &&
-        bind_to_sides(translation->root, translation->outer->relids, translation->inner->relids,
-                      &radius) &&
-        radius.radii[1] != nullptr && bounds_distance(radius, clause->distance))
-      return false;
+    clause->boxes_meet = clause->boxes_meet ||
+                         has_boxes_meet(translation->root, condition, clause->distance,
+                                        translation->outer->relids, translation->inner->relids);
     clause->conditions = lappend(clause->conditions, condition);
   }
   clause->conditions =

@@ -10,12 +10,14 @@ namespace gpujoin {
 /// row, and those of the table as columns of the subquery that it does not have, numbered on from
 /// its last one.
 struct NearestClause {
-  SimilarityClause distance;  ///< its condition is the distance, without a radius
-  SimilarityClause radius;    ///< a condition; null: there is none
-  List* conditions;           ///< others about both rows
-  Expr* limit;                ///< int8
-  double rows;                ///< that the limit is expected to be
-  List* outputs;              ///< what the subquery's columns are, in their order
+  SimilarityClause distance;        ///< its condition is the distance, without a radius
+  SimilarityClause radius;          ///< a condition; null: there is none
+  const RestrictInfo* radius_info;  ///< the same in the subquery's terms
+  List* conditions;                 ///< others about both rows
+  bool boxes_meet;                  ///< one of them holds for no values whose boxes are apart
+  Expr* limit;                      ///< int8
+  double rows;                      ///< that the limit is expected to be
+  List* outputs;                    ///< what the subquery's columns are, in their order
   // In the subquery's own terms.
   RelOptInfo* table;
   List* columns;          ///< of Var: the table's columns that are used

@@ -327,6 +327,7 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo*, CustomPath* custom, List* tlist,
   data.join_type = path.type;
   set_radius(root, path.clause.radius.eps, &data, &parts);
   data.test = path.clause.distance.test;
+  data.boxes_meet = path.clause.boxes_meet;
   data.nearest = {true, parts.condition != nullptr, path.clause.radius.test, path.processes};
   if (parts.condition == nullptr) data.nearest.radius = data.test;
   data.left_value = place_value(&left, path.clause.distance.left);
@@ -360,11 +361,10 @@ bool can_have_conditions(const List* conditions) {
   return true;
 }
 
-/// IsOfBothRows, of the subquery that is the context.
-bool is_of_both_rows(const RestrictInfo* info, const void* inner) {
-  SimilarityClause radius;
-  return is_about_outer_row(static_cast<const RelOptInfo*>(inner), info->clause) &&
-         !match_similarity(info->clause, &radius);
+/// IsOfBothRows, of NearestPath.
+bool is_of_both_rows(const RestrictInfo* info, const void* context) {
+  const auto* const path = static_cast<const NearestPath*>(context);
+  return info != path->clause.radius_info && is_about_outer_row(path->inner, info->clause);
 }
 
 /// The table's conditions about both rows, of RestrictInfo, but for the radius.
@@ -373,8 +373,7 @@ List* other_conditions(const NearestClause& clause) {
   ListCell* cell;
   foreach (cell, clause.table->baserestrictinfo) {
     RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
-    SimilarityClause radius;
-    if (!list_member_ptr(clause.scan_conditions, info) && !match_similarity(info->clause, &radius))
+    if (!list_member_ptr(clause.scan_conditions, info) && info != clause.radius_info)
       conditions = lappend(conditions, info);
   }
   return conditions;
@@ -479,13 +478,13 @@ void add_nearest_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, Re
     return;
   NearestClause clause;
   if (!match_nearest(root, outer, inner, &clause)) return;
-  if (look_few_up(clause.table->pathlist, is_of_both_rows, inner)) return;
   NearestPath like = {};
   like.others = other_conditions(clause);
   like.clause = clause;
   like.type = type;
   like.joined = join->relids;
   like.inner = inner;
+  if (look_few_up(clause.table->pathlist, is_of_both_rows, &like)) return;
   like.scan = find_scan(inner->subroot, clause);
   like.conditions = inner->baserestrictinfo;
   like.join_clauses = extra->restrictlist;

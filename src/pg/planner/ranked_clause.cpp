@@ -155,8 +155,8 @@ bool match_conditions(PlannerInfo* root, const List* conditions, const RelOptInf
       return false;
     SimilarityClause radius;
     if (clause->radius.condition == nullptr &&
-        match_similarity(root, info->clause, outer->relids, inner->relids, &radius) &&
-        bounds_distance(radius, clause->distance)) {
+        match_radius(root, info->clause, clause->distance, outer->relids, inner->relids, &radius) &&
+        !has_row_radii(radius)) {
       clause->radius = radius;
       before_radius = list_length(clause->conditions);
       continue;

@@ -75,11 +75,10 @@ List* infos_of(const List* conditions, const List* clauses) {
   return infos;
 }
 
-/// IsOfBothRows, without a context.
-bool is_of_both_rows(const RestrictInfo* info, const void*) {
-  SimilarityClause radius;
+/// IsOfBothRows, of RankedClause.
+bool is_of_both_rows(const RestrictInfo* info, const void* clause) {
   return bms_membership(info->clause_relids) == BMS_MULTIPLE &&
-         !match_similarity(info->clause, &radius);
+         info->clause != static_cast<const RankedClause*>(clause)->radius.condition;
 }
 
 }  // namespace
@@ -94,7 +93,7 @@ void add_ranked_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, Rel
   RankedClause clause;
   if (!match_ranks(root, join, outer, inner, extra->restrictlist, &clause)) return;
   List* const others = infos_of(clause.conditions, extra->restrictlist);
-  if (look_few_up(inner->cheapest_parameterized_paths, is_of_both_rows, nullptr)) return;
+  if (look_few_up(inner->cheapest_parameterized_paths, is_of_both_rows, &clause)) return;
   Path* const right = sorted_rows(root, inner, clause.keys);
   RankedPath* const path = reinterpret_cast<RankedPath*>(newNode(sizeof(RankedPath), T_CustomPath));
   path->clause = clause;

@@ -17,10 +17,10 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-// Numbers that are not whole are 0 or between these in magnitude. Two products of them, with a
-// difference between that cancels all but the last bits, are far from the limits even of float4.
+// Numbers that are not whole are 0 or between these in magnitude. So many products of them, with a
+// difference between that cancels all but the last bits, are far from the limits of their type.
 constexpr double kLeast = 1e-9, kMost = 1e9;
-constexpr int kMostProducts = 2;
+constexpr int kMostSingleProducts = 2, kMostProducts = 5;
 
 /// Whether its result is as large as its argument.
 bool keeps_magnitude(Arithmetic arithmetic) {
@@ -31,11 +31,6 @@ bool keeps_magnitude(Arithmetic arithmetic) {
 Expr* float8_of(Expr* number) {
   const bool wide = exprType(reinterpret_cast<Node*>(number)) == INT8OID;
   return wide ? cast_by(F_FLOAT8_INT8, number) : as_float8(number);
-}
-
-Expr* constant(double value) {
-  return reinterpret_cast<Expr*>(makeConst(FLOAT8OID, -1, InvalidOid, sizeof(double),
-                                           Float8GetDatum(value), false, FLOAT8PASSBYVAL));
 }
 
 /// The largest magnitude of a type's numbers that is safe.
@@ -104,42 +99,31 @@ bool is_safe(Walk* walk, Expr* radius, double* most) {
   }
   const Oid type = exprType(reinterpret_cast<Node*>(radius));
   walk->products += scales && !is_integer_type(type);
-  return walk->products <= kMostProducts && *most <= most_of(type);
+  return walk->products <= (type == FLOAT4OID ? kMostSingleProducts : kMostProducts) &&
+         *most <= most_of(type);
 }
 
 Expr* test(Oid function, Expr* one, Expr* other) {
-  return reinterpret_cast<Expr*>(makeFuncExpr(function, BOOLOID, list_make2(one, other), InvalidOid,
-                                              InvalidOid, COERCE_EXPLICIT_CALL));
+  return make_call(function, BOOLOID, list_make2(one, other));
 }
 
 /// Whether a row's number is of moderate size.
 Expr* is_moderate(Expr* number, double most_whole) {
   const bool whole = is_integer_type(exprType(reinterpret_cast<Node*>(number)));
   Expr* const size = cast_by(F_FLOAT8ABS, float8_of(number));
-  Expr* const at_most = test(F_FLOAT8LE, size, constant(whole ? most_whole : kMost));
+  Expr* const at_most = test(F_FLOAT8LE, size, float8_constant(whole ? most_whole : kMost));
   if (whole) return at_most;
-  Expr* const at_least = test(F_FLOAT8GE, size, constant(kLeast));
+  Expr* const at_least = test(F_FLOAT8GE, size, float8_constant(kLeast));
   return makeBoolExpr(OR_EXPR,
-                      list_make2(test(F_FLOAT8EQ, size, constant(0)),
+                      list_make2(test(F_FLOAT8EQ, size, float8_constant(0)),
                                  makeBoolExpr(AND_EXPR, list_make2(at_least, at_most), -1)),
                       -1);
 }
 
-Expr* is_null(Expr* number) {
-  NullTest* const null = makeNode(NullTest);
-  null->arg = number;
-  null->nulltesttype = IS_NULL;
-  null->location = -1;
-  return reinterpret_cast<Expr*>(null);
-}
-
 CaseWhen* when(BoolExprType all, List* tests, Expr* result) {
-  CaseWhen* const choice = makeNode(CaseWhen);
-  choice->expr =
-      list_length(tests) == 1 ? static_cast<Expr*>(linitial(tests)) : makeBoolExpr(all, tests, -1);
-  choice->result = result;
-  choice->location = -1;
-  return choice;
+  return make_when(
+      list_length(tests) == 1 ? static_cast<Expr*>(linitial(tests)) : makeBoolExpr(all, tests, -1),
+      result);
 }
 
 /// So many times the radius is safe, too.
@@ -161,17 +145,14 @@ Expr* as_safe(const PlannerInfo* root, Expr* radius, double times) {
   ListCell* cell;
   foreach (cell, walk.numbers) {
     Expr* const number = static_cast<Expr*>(lfirst(cell));
-    nulls = lappend(nulls, is_null(number));
+    nulls = lappend(nulls, make_null_test(number));
     sizes = lappend(sizes, is_moderate(number, walk.most_whole));
   }
-  CaseExpr* const choice = makeNode(CaseExpr);
-  choice->casetype = FLOAT8OID;
-  choice->args = list_make2(
-      when(OR_EXPR, nulls, reinterpret_cast<Expr*>(makeNullConst(FLOAT8OID, -1, InvalidOid))),
-      when(AND_EXPR, sizes, radius));
-  choice->defresult = constant(get_float8_nan());
-  choice->location = -1;
-  return reinterpret_cast<Expr*>(choice);
+  return make_case(
+      list_make2(
+          when(OR_EXPR, nulls, reinterpret_cast<Expr*>(makeNullConst(FLOAT8OID, -1, InvalidOid))),
+          when(AND_EXPR, sizes, radius)),
+      float8_constant(get_float8_nan()));
 }
 
 struct Replacement {

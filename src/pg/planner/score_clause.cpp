@@ -1,5 +1,6 @@
 #include "pg/planner/score_clause.h"
 
+#include "pg/planner/comparison.h"
 #include "pg/planner/safe_expression.h"
 #include "pg/reading/relation.h"
 #include "pg/types/number_datum.h"
@@ -100,28 +101,22 @@ bool find_numbers(const PlannerInfo* root, Expr* expression, bool sums, List** n
   return true;
 }
 
-Expr* call(Oid function, Oid result, List* arguments) {
-  return reinterpret_cast<Expr*>(
-      makeFuncExpr(function, result, arguments, InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL));
-}
-
 /// `number` is tame, as an expression.
 Expr* make_tame_test(Expr* number) {
   const Oid type = exprType(reinterpret_cast<Node*>(number));
   if (type == FLOAT4OID)
-    return make_tame_test(call(F_FLOAT8_FLOAT4, FLOAT8OID, list_make1(number)));
+    return make_tame_test(make_call(F_FLOAT8_FLOAT4, FLOAT8OID, list_make1(number)));
   const bool numeric = type == NUMERICOID;
   const auto constant = [&](double value) {
     return numeric
                ? makeConst(NUMERICOID, -1, InvalidOid, -1,
                            DirectFunctionCall1(float8_numeric, Float8GetDatum(value)), false, false)
-               : makeConst(FLOAT8OID, -1, InvalidOid, sizeof(double), Float8GetDatum(value), false,
-                           true);
+               : reinterpret_cast<Const*>(float8_constant(value));
   };
   const auto compare = [&](Oid floats, Oid numerics, Expr* left, double right) {
-    return call(numeric ? numerics : floats, BOOLOID, list_make2(left, constant(right)));
+    return make_call(numeric ? numerics : floats, BOOLOID, list_make2(left, constant(right)));
   };
-  Expr* const size = call(numeric ? F_NUMERIC_ABS : F_FLOAT8ABS, type, list_make1(number));
+  Expr* const size = make_call(numeric ? F_NUMERIC_ABS : F_FLOAT8ABS, type, list_make1(number));
   Expr* const not_small =
       make_orclause(list_make2(compare(F_FLOAT8EQ, F_NUMERIC_EQ, number, 0),
                                compare(F_FLOAT8GE, F_NUMERIC_GE, size, kLeast)));

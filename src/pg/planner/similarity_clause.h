@@ -33,19 +33,9 @@ inline bool has_row_radii(const SimilarityClause& clause) {
   return clause.radii[0] != nullptr || clause.radii[1] != nullptr;
 }
 
-/// Sets *clause if the condition is one, whatever its values and its radius come from.
-bool match_condition(Expr* condition, SimilarityClause* clause);
-
 /// Whether the clause's values are of `left` and of `right`, in this order from here on. Its radius
 /// may be made of columns of either side that raise no error.
 bool bind_to_sides(PlannerInfo* root, Relids left, Relids right, SimilarityClause* clause);
-
-/// Sets *clause if the condition is one with a radius that is the same for all pairs.
-bool match_similarity(Expr* condition, SimilarityClause* clause);
-
-/// Sets *clause if the condition is one between columns of `left` and columns of `right`.
-bool match_similarity(PlannerInfo* root, Expr* condition, Relids left, Relids right,
-                      SimilarityClause* clause);
 
 /// Sets clause's values and test if the expression is the distance of a value of `left` and a value
 /// of `right`; *swapped: the latter is its first argument.
@@ -64,8 +54,11 @@ bool is_the_same_for_all_rows(Expr* value);
 /// Whether the value comes from the relations alone and is the same at each evaluation.
 bool comes_from(PlannerInfo* root, Expr* value, Relids relations);
 
-/// Whether the radius is one of the distance that rows are sorted by.
-bool bounds_distance(const SimilarityClause& radius, const SimilarityClause& distance);
+/// Sets *radius if the condition, of rows of `left` and of `right`, is a radius of the distance,
+/// whether it is the same for all pairs or not. Rows without a distance do not fulfil it, nor do
+/// finite ones whose distance is NaN.
+bool match_radius(PlannerInfo* root, Expr* condition, const SimilarityClause& distance, Relids left,
+                  Relids right, SimilarityClause* radius);
 
 /// Whether the expression is the distance that the clause tests.
 bool is_distance_of(Expr* expression, const SimilarityClause& clause);

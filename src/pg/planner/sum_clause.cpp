@@ -223,8 +223,7 @@ bool compile(PlannerInfo* root, const SumJoin& join, Node* argument, SumClause* 
       std::count(plan.leaf_is_left, plan.leaf_is_left + plan.leaf_count, false) > 0)
     return true;
   // x + -0 is x, also where x is 0 or -0.
-  Node* const zero = reinterpret_cast<Node*>(
-      makeConst(FLOAT8OID, -1, InvalidOid, sizeof(double), Float8GetDatum(-0.0), false, true));
+  Node* const zero = reinterpret_cast<Node*>(float8_constant(-0.0));
   return compiler.add_leaf(zero, false) && compiler.add(ValueStep::kAdd, 0, -1);
 }
 

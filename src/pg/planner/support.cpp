@@ -1,6 +1,7 @@
 // The planner support function of the join functions and of distances. Being called while a query
 // is planned, it is also what loads this library before the planner first asks for paths.
 #include "pg/planner/function_estimate.h"
+#include "pg/planner/implied_distance.h"
 #include "pg/planner/join_selectivity.h"
 #include "pg/planner/safe_expression.h"
 #include "pg/trap.h"
@@ -78,7 +79,7 @@ bool estimate_within(SupportRequestSelectivity* request) {
       reinterpret_cast<Expr*>(makeFuncExpr(request->funcid, BOOLOID, request->args, InvalidOid,
                                            request->inputcollid, COERCE_EXPLICIT_CALL));
   SimilarityClause clause;
-  if (!match_similarity(call, &clause)) return false;
+  if (!implied_distance(call, &clause) || !is_the_same_for_all_rows(clause.eps)) return false;
   const JoinSelectivities estimate = estimate_selectivity(request->root, call, clause);
   request->selectivity = request->jointype == JOIN_INNER ? estimate.pairs : estimate.outer;
   return true;

@@ -73,7 +73,7 @@ struct ParallelRead {
   ScalarType scalar;
   ValueForm form;
   bool as_stored;         ///< ValueShape::as_stored
-  bool only_exact;        ///< likewise
+  ValueDemands demands;   ///< likewise
   bool filter_may_raise;  ///< ScanFilter::may_raise
   std::uint64_t limit;    ///< PointBuffer::limit
   int leader;             ///< whose descriptors these are:
@@ -336,7 +336,7 @@ RangeReader* make_reader(shm_toc* toc, const KeptBlocks* kept, const MapReading*
   reader->columns = make_block_columns(*columns);
   reader->rows.columns = columns;
   reader->rows.shape.as_stored = shared->as_stored;
-  reader->rows.shape.only_exact = shared->only_exact;
+  reader->rows.shape.demands = shared->demands;
   reader->rows.form = shared->form;
   reader->rows.has_odd = &reader->odd;
   reader->filter = start_filter({conditions, shared->filter_may_raise}, true);
@@ -510,7 +510,7 @@ void describe_reading(const HeapBlocks& heap, const KeptBlocks& kept, const MapR
   shared->dims = rows.points->dims;
   shared->form = rows.form;
   shared->as_stored = rows.shape.as_stored;
-  shared->only_exact = rows.shape.only_exact;
+  shared->demands = rows.shape.demands;
   shared->filter_may_raise = rows.filter.may_raise;
 }
 

@@ -307,10 +307,14 @@ const Dataset* find_among(const Dataset& points, std::int64_t id, std::uint64_t*
 
 char* add_point(PointBuffer* buffer, std::int64_t id) {
   if (buffer->rows == buffer->room) grow(buffer);
-  const std::uint64_t at = buffer->rows++ - buffer->first;
-  buffer->ids[at] = id;
-  return buffer->chunks[at >> buffer->chunk_bits] +
-         (at & (chunk_size(*buffer) - 1)) * coordinate_bytes(*buffer);
+  buffer->ids[buffer->rows++ - buffer->first] = id;
+  return const_cast<char*>(last_point(*buffer));
+}
+
+const char* last_point(const PointBuffer& buffer) {
+  const std::uint64_t at = buffer.rows - 1 - buffer.first;
+  return buffer.chunks[at >> buffer.chunk_bits] +
+         (at & (chunk_size(buffer) - 1)) * coordinate_bytes(buffer);
 }
 
 void set_score(PointBuffer* buffer, double score) {

@@ -61,6 +61,12 @@ struct PointBuffer {
 /// Returns where the coordinates of a new row go. Raises an error when it does not fit.
 char* add_point(PointBuffer* buffer, std::int64_t id);
 
+/// The coordinates of the row that was added last.
+const char* last_point(const PointBuffer& buffer);
+
+/// Forgets that row.
+inline void drop_last_point(PointBuffer* buffer) { --buffer->rows; }
+
 /// Sets the score of the row that was added last.
 void set_score(PointBuffer* buffer, double score);
 

@@ -55,7 +55,7 @@ ValueFinding add_cube_box(PointBuffer* buffer, ValueShape* shape, std::int64_t i
     const std::uint32_t dims = std::min(cube.dims, kMaxBoxDimensions);
     if (shape->as_stored && dims < cube.dims)
       return finding(ValueProblem::kTooManyDimensions, cube.dims);
-    if (!shape->as_stored && (cube.has_nan || (shape->only_exact && dims < cube.dims)))
+    if (!shape->as_stored && (cube.has_nan || (shape->demands.only_exact && dims < cube.dims)))
       return finding(ValueProblem::kIncomparable, cube.dims);
     double low[kMaxBoxDimensions] = {}, high[kMaxBoxDimensions] = {};
     for (std::uint32_t d = 0; d < dims; ++d) {

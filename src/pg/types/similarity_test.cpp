@@ -26,7 +26,7 @@ bool takes(const TestFunction& known, int extra, const char* last) {
 
 }  // namespace
 
-bool find_test(Oid function, Oid type, int extra, const char* last, bool distance,
+bool find_test(Oid function, Oid type, int extra, const char* last, TestUse use,
                SimilarityTest* test) {
   const char* const name = get_func_name(function);
   if (name == nullptr) return false;
@@ -34,11 +34,11 @@ bool find_test(Oid function, Oid type, int extra, const char* last, bool distanc
     const ValueType& known = *value_types()[i];
     for (int j = 0; j < known.test_count; ++j) {
       const TestFunction& by = known.tests[j];
-      if ((by.form == TestForm::kDistance) != distance || !takes(by, extra, last) ||
-          !may_be(by, function, name) || !is_type(known, type) ||
+      if (use_of(by.form) != use || !takes(by, extra, last) || !may_be(by, function, name) ||
+          !is_type(known, type) ||
           (by.extension != nullptr && !is_compiled_function_of(function, by.extension)))
         continue;
-      *test = {&known, &by, false};
+      *test = {&known, &by, false, by.open};
       return true;
     }
   }
@@ -52,10 +52,10 @@ int test_number(const SimilarityTest& test) {
   return number;
 }
 
-SimilarityTest numbered_test(int number, bool strict, bool open) {
+SimilarityTest numbered_test(int number) {
   const ValueType* const* known = value_types();
   for (; number >= (*known)->test_count; ++known) number -= (*known)->test_count;
-  return {*known, &(*known)->tests[number], strict, open};
+  return {*known, &(*known)->tests[number], false};
 }
 
 SimilarityTest distance_test(const SimilarityTest& test) {
@@ -66,6 +66,11 @@ SimilarityTest distance_test(const SimilarityTest& test) {
       return {test.type, &by, false};
   }
   return {test.type, test.by, false};
+}
+
+ValueDemands demands_of(const SimilarityTest& test) {
+  return {is_exact(test), test.of_nan || test.of_null,
+          test.of_nan && test.by->metric == Metric::kCosine};
 }
 
 EpsBand eps_band(const SimilarityTest& test, double eps, std::uint32_t dims) {

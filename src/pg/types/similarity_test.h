@@ -11,27 +11,34 @@ struct SimilarityTest {
   const TestFunction* by;  ///< one of type->tests
   bool strict;             ///< distance < radius
   bool open = false;       ///< pairs within the radius may not fulfil the condition
+  bool of_nan = false;     ///< pairs whose distance is NaN may
+  bool of_null = false;    ///< and those that have none, or a value that is NULL
 };
 
 inline bool tests_boxes(const SimilarityTest& test) {
-  return test.by->form == TestForm::kOverlap || test.by->form == TestForm::kTouch;
+  return test.by->form == TestForm::kOverlap || test.by->form == TestForm::kTouch ||
+         test.by->form == TestForm::kApart;
 }
 
 /// Whether the engine's arithmetic is that of the condition, so that accept equals select.
 inline bool is_exact(const SimilarityTest& test) { return test.by->widen == nullptr && !test.open; }
 
-/// What a call of the function tests, or with `distance` measures, with two values of the type, and
+/// What a call of the function that is used so compares, with two values of the type, and
 /// `extra` arguments after them, of which the last may be a constant text or boolean (null: it is
 /// neither). False when it is none that is known.
-bool find_test(Oid function, Oid type, int extra, const char* last, bool distance,
+bool find_test(Oid function, Oid type, int extra, const char* last, TestUse use,
                SimilarityTest* test);
 
-/// The test's place in the table of types, for plans, and back.
+/// The test's place in the table of types, for plans, and the test that has it.
 int test_number(const SimilarityTest& test);
-SimilarityTest numbered_test(int number, bool strict, bool open);
+SimilarityTest numbered_test(int number);
 
 /// The test of the bare distance that the test compares with its radius.
 SimilarityTest distance_test(const SimilarityTest& test);
+
+/// Which values the engine can compare, so that the test itself need not be asked about more than
+/// pairs within a radius.
+ValueDemands demands_of(const SimilarityTest& test);
 
 /// Returns the band of distances of points with `dims` dimensions.
 EpsBand eps_band(const SimilarityTest& test, double eps, std::uint32_t dims);

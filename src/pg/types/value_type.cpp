@@ -13,6 +13,26 @@ constexpr const ValueType* kValueTypes[] = {
     &kColumnsType,     &kHeldColumnsType, &kDegreesType,   &kSpointType,   &kBitType,
     &kVarbitType,      &kByteaType,       &kInt8BitsType,  &kInt4BitsType, &kLonLatType};
 
+double number_at(const PointBuffer& buffer, const char* coordinates, std::uint32_t at) {
+  return buffer.scalar == ScalarType::kFloat32
+             ? static_cast<double>(reinterpret_cast<const float*>(coordinates)[at])
+             : reinterpret_cast<const double*>(coordinates)[at];
+}
+
+/// Whether the point that was added last is one that is wanted.
+bool is_wanted(const PointBuffer& buffer, const ValueDemands& demands) {
+  constexpr double kMost = 1e37;  // PostGIS has distances of single precision
+  if (buffer.scalar == ScalarType::kBits) return true;
+  const char* const last = last_point(buffer);
+  bool directed = !demands.only_directed;
+  for (std::uint32_t d = 0; d < buffer.dims; ++d) {
+    const double number = number_at(buffer, last, d);
+    if (demands.only_moderate && !(std::fabs(number) <= kMost)) return false;
+    directed = directed || number != 0;
+  }
+  return directed;
+}
+
 }  // namespace
 
 const ValueType* const* value_types() { return kValueTypes; }
@@ -30,6 +50,17 @@ const ValueType* find_value_type(Oid type) {
   for (const ValueType* const known : kValueTypes)
     if (is_type(*known, type)) return known;
   return nullptr;
+}
+
+ValueFinding add_value(const ValueType& type, ValueForm form, PointBuffer* buffer,
+                       ValueShape* shape, std::int64_t id, Datum value) {
+  ValueFinding found = type.add.of(form)(buffer, shape, id, value);
+  const bool demands = shape->demands.only_moderate || shape->demands.only_directed;
+  if (!demands || found.problem != ValueProblem::kNone || is_wanted(*buffer, shape->demands))
+    return found;
+  drop_last_point(buffer);
+  found.problem = ValueProblem::kIncomparable;
+  return found;
 }
 
 }  // namespace gpujoin

@@ -41,13 +41,20 @@ struct ValueFinding {
   std::uint32_t dims;  ///< that the value has
 };
 
+/// Which values are wanted of those that could be had. Others are ValueProblem::kIncomparable.
+struct ValueDemands {
+  bool only_exact;     ///< no box that is larger than the one that operators compare
+  bool only_moderate;  ///< no coordinate that is not finite, or so large that distances may not be
+  bool only_directed;  ///< none that is 0 in all dimensions
+};
+
 /// What the points or boxes of both sides of a join have in common. The first value settles it; of
 /// boxes that operators compare the dimensions may rise.
 struct ValueShape {
-  std::uint32_t dims;    ///< 0: no value was seen
-  std::int32_t srid;     ///< of geometries
-  bool as_stored;        ///< values count as they are, not as their type's operators see them
-  bool only_exact;       ///< no box is wanted that is larger than the one that operators compare
+  std::uint32_t dims;  ///< 0: no value was seen
+  std::int32_t srid;   ///< of geometries
+  bool as_stored;      ///< values count as they are, not as their type's operators see them
+  ValueDemands demands;
   bool has_approximate;  ///< some boxes are
 };
 
@@ -102,7 +109,21 @@ enum class TestForm {
   kWithin,    ///< the function takes values and radius, and may refuse a radius
   kOverlap,   ///< it holds if and only if the values' boxes have a point in common
   kTouch,     ///< it holds for no values whose boxes have none
+  kApart,     ///< it holds for all values whose boxes have none
 };
+
+/// What a condition does with a function.
+enum class TestUse {
+  kMeasure,  ///< it compares the function's result
+  kTest,     ///< it holds where the function does
+  kRefute,   ///< it holds where the function does not
+};
+
+inline TestUse use_of(TestForm form) {
+  return form == TestForm::kDistance ? TestUse::kMeasure
+         : form == TestForm::kApart  ? TestUse::kRefute
+                                     : TestUse::kTest;
+}
 
 /// The distances of points that a condition accepts, in the engine's terms.
 struct EpsBand {
@@ -128,6 +149,7 @@ struct TestFunction {
   WidenBand widen;  ///< null: the engine's arithmetic is the function's
   /// The constant that a call ends with, in SQL's words: a metric, true or false; null: none.
   const char* last_argument = nullptr;
+  bool open = false;  ///< values within the radius may not fulfil it
 };
 
 struct ValueType {
@@ -180,10 +202,9 @@ inline bool is_argument(const ValueType& type, ValueForm form, bool bits = false
   return has_form(type, form) && !type.only_in_conditions && is_of_bits(type) == bits;
 }
 
-inline ValueFinding add_value(const ValueType& type, ValueForm form, PointBuffer* buffer,
-                              ValueShape* shape, std::int64_t id, Datum value) {
-  return type.add.of(form)(buffer, shape, id, value);
-}
+/// Adds a value in this form, as AddValue does.
+ValueFinding add_value(const ValueType& type, ValueForm form, PointBuffer* buffer,
+                       ValueShape* shape, std::int64_t id, Datum value);
 
 /// float32 where no coordinate of such values needs more.
 inline ScalarType scalar_of(const ValueType& type, ValueForm form) {

@@ -1,0 +1,23 @@
+// Calls that measure a distance, and calls that test one: what they compare.
+#pragma once
+
+#include "pg/planner/similarity_clause.h"
+
+namespace gpujoin {
+
+/// Sets the clause's values: a call's first two arguments. Columns of degrees come as numbers, two
+/// for each value.
+void take_values(List* arguments, SimilarityClause* clause);
+
+/// Sets the clause's test and values where a call uses, in this way, a function that is known.
+bool find_test(Oid function, List* arguments, TestUse use, SimilarityClause* clause);
+
+/// Sets what a call that may measure a distance calls; `bit_count(a # b)` is seen as one of a and
+/// b.
+bool as_measure(Expr* expression, Oid* function, List** arguments);
+
+/// The radius as float8; null: it is no number of the machine. Numbers of bits are integers, and
+/// constants stay such. What float8 rounds of an int8 is beyond any number of bits.
+Expr* as_radius(Expr* radius);
+
+}  // namespace gpujoin

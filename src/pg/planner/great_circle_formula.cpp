@@ -1,0 +1,189 @@
+#include "pg/planner/great_circle_formula.h"
+
+#include <random>
+
+#include "core/great_circle.h"
+#include "pg/planner/comparison.h"
+
+extern "C" {
+#include "catalog/pg_type.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "utils/fmgroids.h"
+}
+
+namespace gpujoin {
+namespace {
+
+constexpr int kColumns = 4;
+
+/// A formula, and numbers to evaluate it for.
+struct Formula {
+  List* columns;  ///< what it is computed of, each once
+  bool of_null;   ///< it has functions that pass over NULL
+  double values[kColumns];
+
+  double value_of(Expr* expression);
+  double compute(Arithmetic arithmetic, List* arguments);
+};
+
+/// The number that a cast between numbers is made of, or the expression itself.
+Expr* without_casts(Expr* expression) {
+  Oid function;
+  List* arguments;
+  while (true) {
+    if (IsA(expression, RelabelType))
+      expression = reinterpret_cast<RelabelType*>(expression)->arg;
+    else if (as_call(expression, &function, &arguments) &&
+             (arithmetic_of(function) == Arithmetic::kCast || function == F_FLOAT8_NUMERIC ||
+              function == F_NUMERIC_FLOAT8))
+      expression = argument(arguments, 0);
+    else
+      return expression;
+  }
+}
+
+double Formula::compute(Arithmetic arithmetic, List* arguments) {
+  const double x = arguments != NIL ? value_of(argument(arguments, 0)) : 0;
+  const double y = list_length(arguments) == 2 ? value_of(argument(arguments, 1)) : 0;
+  switch (arithmetic) {
+    case Arithmetic::kSum:
+      return x + y;
+    case Arithmetic::kDifference:
+      return x - y;
+    case Arithmetic::kProduct:
+      return x * y;
+    case Arithmetic::kQuotient:
+      return x / y;
+    case Arithmetic::kNegation:
+      return -x;
+    case Arithmetic::kPower:
+      return std::pow(x, y);
+    case Arithmetic::kRoot:
+      return std::sqrt(x);
+    case Arithmetic::kSine:
+      return std::sin(x);
+    case Arithmetic::kCosine:
+      return std::cos(x);
+    case Arithmetic::kArcSine:
+      return std::asin(x);
+    case Arithmetic::kArcCosine:
+      return std::acos(x);
+    case Arithmetic::kArcTangent:
+      return std::atan2(x, y);
+    case Arithmetic::kRadians:
+      return x * (M_PI / 180);
+    case Arithmetic::kDegrees:
+      return x * (180 / M_PI);
+    case Arithmetic::kPi:
+      return M_PI;
+    default:
+      return NAN;
+  }
+}
+
+/// The formula's value where its columns have the values; NaN where it has none, or another
+/// function.
+double Formula::value_of(Expr* expression) {
+  expression = without_casts(expression);
+  double number;
+  if (read_number(expression, &number)) return number;
+  if (IsA(expression, MinMaxExpr)) {
+    const auto* const choice = reinterpret_cast<const MinMaxExpr*>(expression);
+    of_null = true;
+    if (list_length(choice->args) != 2) return NAN;
+    const double x = value_of(argument(choice->args, 0)), y = value_of(argument(choice->args, 1));
+    return choice->op == IS_LEAST ? std::fmin(x, y) : std::fmax(x, y);
+  }
+  List* arguments = NIL;
+  const Arithmetic arithmetic = as_arithmetic(expression, &arguments);
+  if (arithmetic != Arithmetic::kNone)
+    return exprType(reinterpret_cast<Node*>(expression)) == FLOAT4OID
+               ? NAN
+               : compute(arithmetic, arguments);
+  columns = list_append_unique(columns, expression);
+  for (int i = 0; i < list_length(columns); ++i)
+    if (i < kColumns && equal(list_nth(columns, i), expression)) return values[i];
+  return NAN;
+}
+
+double angle_between(const double* degrees, const int* order) {
+  double places[2][3], cosine = 0;
+  for (int i = 0; i < 2; ++i)
+    set_place(degrees[order[2 * i]], degrees[order[2 * i + 1]], places[i]);
+  for (int d = 0; d < 3; ++d) cosine += places[0][d] * places[1][d];
+  return std::acos(cosine / (kEarthRadius * kEarthRadius));
+}
+
+/// Whether the formula is the angle of places that its columns are in this order, longitude and
+/// latitude, but for a factor.
+bool agrees(Formula* formula, Expr* expression, const int* order, double* times) {
+  constexpr int kTrials = 24;
+  constexpr double kMost[2] = {180, 85}, kError = 1e-8;
+  std::minstd_rand random(1);
+  for (int trial = 0; trial < kTrials; ++trial) {
+    for (int i = 0; i < kColumns; ++i)
+      formula->values[order[i]] =
+          std::uniform_real_distribution<double>(-kMost[i % 2], kMost[i % 2])(random);
+    const double factor = formula->value_of(expression) / angle_between(formula->values, order);
+    if (trial == 0) *times = factor;
+    if (!(std::fabs(factor - *times) <= kError * std::fabs(*times))) return false;
+  }
+  return *times > 0;
+}
+
+/// The relation that a column is of; 0: of several, or of none.
+Index relation_of(Expr* column) {
+  Index relation = 0;
+  const List* const used =
+      pull_var_clause(reinterpret_cast<Node*>(column), PVC_RECURSE_PLACEHOLDERS);
+  ListCell* cell;
+  foreach (cell, used) {
+    const auto number = static_cast<Index>(lfirst_node(Var, cell)->varno);
+    if (relation != 0 && relation != number) return 0;
+    relation = number;
+  }
+  return relation;
+}
+
+/// Whether both places have columns of one relation each. The angle stays the same where the
+/// longitudes change places.
+bool are_places(const List* columns, const int* order) {
+  const auto relation = [&](int i) {
+    return relation_of(static_cast<Expr*>(list_nth(columns, order[i])));
+  };
+  return relation(0) > 0 && relation(0) == relation(1) && relation(2) > 0 &&
+         relation(2) == relation(3);
+}
+
+/// The column as float8.
+Expr* as_degrees(Expr* column) {
+  return exprType(reinterpret_cast<Node*>(column)) == NUMERICOID ? cast_by(F_FLOAT8_NUMERIC, column)
+                                                                 : as_float8(column);
+}
+
+}  // namespace
+
+bool match_great_circle(Expr* expression, GreatCircleFormula* found) {
+  List* arguments;
+  const Arithmetic outermost = as_arithmetic(expression, &arguments);
+  if (outermost != Arithmetic::kArcSine && outermost != Arithmetic::kArcCosine &&
+      outermost != Arithmetic::kArcTangent)
+    return false;
+  Formula formula = {NIL, false, {}};
+  formula.value_of(expression);
+  if (list_length(formula.columns) != kColumns) return false;
+  int order[kColumns] = {0, 1, 2, 3};
+  while (!are_places(formula.columns, order) || !agrees(&formula, expression, order, &found->times))
+    if (!std::next_permutation(order, order + kColumns)) return false;
+  found->of_null = formula.of_null;
+  for (int i = 0; i < 2; ++i) {
+    Expr *const longitude = as_degrees(argument(formula.columns, order[2 * i])),
+                *const latitude = as_degrees(argument(formula.columns, order[2 * i + 1]));
+    if (longitude == nullptr || latitude == nullptr) return false;
+    found->places[i] = as_array(list_make2(longitude, latitude));
+  }
+  return true;
+}
+
+}  // namespace gpujoin
