@@ -301,6 +301,32 @@ class WrittenOut(Kind):
     distance = None
 
 
+class Bands(WrittenOut):
+    """Boxes and bands around a row by BETWEEN. An operand is a table."""
+    columns = ('ba float8', 'bb real', 'bn numeric', 'bl bigint')
+
+    def values(self):
+        x, y, z = self.point(3, odd=False)
+        return [f"'{float8(x)}'", f"'{float4(y)}'", float8(z), str(max(-2 ** 31, min(2 ** 31 - 1, int(x))))]
+
+    def odd_values(self):
+        return [self.rng.choice(["'NaN'", "'Infinity'", "'1e15'", "'-0'"]), self.rng.choice(["'NaN'", "'3e38'", "'1e-30'"]), self.rng.choice(["'NaN'", '1e30', '1e-150']),
+                self.rng.choice(['9007199254740993', '-4503599627370497'])]
+
+    def band(self, left, right):
+        rng = self.rng
+        one, other = rng.choice([('ba', 'ba'), ('ba', 'ba'), ('ba', 'x'), ('bb', 'bb'), ('bb', 'ba'), ('bn', 'bn'), ('bl', 'bl'), ('bl', 'grp'), ('id', 'id')])
+        x, y = f'{left}.{one}', f'{right}.{other}'
+        below, above = (rng.choice(['0.5', '1', '2', '2', '10']) for _ in range(2))
+        if one in ('bl', 'id'):
+            below, above = (rng.choice(['1', '2', '5']) for _ in range(2))
+        return rng.choice([f'{x} BETWEEN {y} - {below} AND {y} + {above}'] * 4 + [f'{x} > {y} - {below} AND {x} < {y} + {above}', f'{x} - {y} <= {above} AND {y} - {x} < {below}',
+                           f'{y} >= {x} - {above} AND {x} <= {y} + {below}', f'{x} BETWEEN {y} AND {y} + {above}'])
+
+    def test(self, left, right, eps):
+        return ' AND '.join(self.band(left, right) for _ in range(self.rng.choice([1, 2, 2, 2, 3])))
+
+
 class Point(Kind):
     columns, distances = ('p point',), ('<->',)
 
@@ -321,6 +347,36 @@ class Point(Kind):
         if self.rng.random() < 0.25:
             return f'gpu_within({left}, {right}, {eps})'
         return Kind.test(self, left, right, eps)
+
+
+class Disc(Kind):
+    """Circles, and the points and polygons in them. An operand is a table."""
+    columns = ('ci circle', 'cp point', 'po polygon')
+
+    def values(self):
+        x, y = self.point(2)
+        radius = abs(self.numbers.number()) * self.rng.choice([0, 0.1, 0.5])
+        return [f"'<({float8(x)},{float8(y)}),{float8(radius)}>'", f"'({float8(y)},{float8(x)})'",
+                f"'(({float8(x)},{float8(y)}),({float8(x + radius)},{float8(y)}),({float8(x)},{float8(y + 2 * radius)}))'"]
+
+    def odd_values(self):
+        return [self.rng.choice(["'<(NaN,1),1>'", "'<(1,1),NaN>'", "'<(0,0),Infinity>'", "'<(1e160,0),1>'"]), self.rng.choice(["'(NaN,1)'", "'(Infinity,1)'", "'(1e300,-1e300)'"]),
+                self.rng.choice(["'((0,0),(NaN,1),(1,0))'", "'((0,0),(Infinity,1),(1,0))'", "'((-1e6,-1e6),(1e6,0),(0,1e6))'"])]
+
+    def operand(self, t):
+        return t
+
+    def guarded(self, t):
+        return f'{t}.grp <> 0', t
+
+    def test(self, left, right, eps):
+        rng = self.rng
+        radius = '1' if 'SELECT' in eps or '.' in eps and "'" not in eps else eps
+        return rng.choice([f'{left}.cp <@ {right}.ci', f'{left}.ci @> {right}.cp', f'{left}.ci && {right}.ci', f'{left}.ci @> {right}.ci', f'{right}.cp <@ circle({left}.cp, {radius})',
+                           f'circle({left}.cp, 1) && circle({right}.cp, {right}.grp)', f'{left}.po @> {right}.cp', f'{left}.cp <@ {right}.po', f'{left}.po && {right}.po', f'{left}.po <@ {right}.po',
+                           f'{left}.cp <@ box({right}.po)', f'box({left}.ci) @> {right}.cp'])
+
+    distance = None
 
 
 class Degrees(Kind):
@@ -504,7 +560,7 @@ class Box(Kind):
         return f'{t}.grp <> 0', f'box(point({t}.x / {t}.grp, 1), point(2, 2))'
 
     def test(self, left, right, eps):
-        return f'{left} && {right}'
+        return self.rng.choice([f'{left} && {right}'] * 3 + [f'{left} @> {right}', f'{left} <@ {right}'])
 
     distance = None
 
@@ -574,6 +630,10 @@ class Geometry(Kind):
             return super().test(left, right, eps)
         # PostGIS answers differently for lines on a border by rounding, too.
         relations = ('Contains', 'Within', 'Covers', 'CoveredBy', 'Touches', 'Overlaps', 'Crosses', 'ContainsProperly') * (self.numbers.style not in ('same', 'huge'))
+        if self.rng.random() < 0.2:
+            return self.rng.choice([f'ST_Equals({left}, {right})', f'{left} ~= {right}', f'ST_OrderingEquals({left}, {right})', f'ST_DFullyWithin({left}, {right}, {eps})', f'{left} ~ {right}',
+                                    f'{left} @ {right}', f'{left} &&& {right}', f'NOT ST_Disjoint({left}, {right})', f'ST_Area(ST_Intersection({left}, {right})) > 0', f'ST_Distance({left}, {right}) = 0',
+                                    f'ST_MaxDistance({left}, {right}) < {eps}', f'ST_HausdorffDistance({left}, {right}) <= {eps}', f'ST_3DDistance({left}, {right}) <= {eps}'])
         return self.rng.choice([f'ST_DWithin({left}, {right}, {eps})'] * 3 + [f'{left} && {right}'] * 2 +
                                [f'ST_Intersects({left}, {right})'] * 2 + [f'ST_{name}({left}, {right})' for name in relations])
 
@@ -728,7 +788,11 @@ class BitString(Kind):
         return self.rng.choice([f'{count} <= {limit}'] * 5 + [
             f'{count} < {limit}', f'{limit} >= {count}', f'{limit}::bigint > {count}', f'{count} <= {limit}::smallint',
             f'NOT {count} > {limit}', f'{count} BETWEEN 0 AND {limit}', f'{count} <= {limit}.5', f'{count} <= ({eps})::bigint',
-            f'({count} <= {limit} OR {count} <= 2)', f'{count} = {limit}'])
+            f'({count} <= {limit} OR {count} <= 2)', f'{count} = {limit}', f"length(replace(({self.difference.format(left, right)})::text, '0', '')) <= {limit}", *self.shares(left, right)])
+
+    def shares(self, left, right):
+        common, union = f'bit_count({left} & {right})', f'nullif(bit_count({right} | {left}), 0)'
+        return [f'{common}::float8 / {union} >= 0.8', f'1.0 * {common} / {union} > 0.5', f'1 - {common}::numeric / {union} <= 0.25']
 
     def distance(self, left, right):
         return f'bit_count({self.difference.format(left, right)})'
@@ -765,6 +829,9 @@ class VectorBits(BitString):
 class Int8Bits(BitString):
     columns, difference = ('bi int8',), '({} # {})::bit(64)'
 
+    def shares(self, left, right):
+        return []
+
     def values(self):
         return [str(self.word() - 2 ** 63)]
 
@@ -794,5 +861,5 @@ class Int4Bits(Int8Bits):
         return f'{t}.grp <> 0', f'({t}.bc / {t}.grp)'
 
 
-KINDS = [Float8Array, Float8Array, Float4Array, IntegerArray, NumericArray, Columns, WrittenOut, WrittenOut, Point, Point, Degrees, Places, Places, ByHand, EarthColumns, Sky, Spoint, Box, Cube, Cube, Geometry, Geometry, Geography, Vector, Vector, Halfvec, Sparsevec,
+KINDS = [Float8Array, Float8Array, Float4Array, IntegerArray, NumericArray, Columns, WrittenOut, WrittenOut, Bands, Point, Point, Disc, Degrees, Places, Places, ByHand, EarthColumns, Sky, Spoint, Box, Cube, Cube, Geometry, Geometry, Geography, Vector, Vector, Halfvec, Sparsevec,
          BitString, VaryingBits, VectorBits, Int8Bits, Int4Bits]

@@ -119,5 +119,21 @@ PREPARE band(int) AS SELECT count(*) FROM a JOIN b ON a.v <-> b.v <= 6 AND abs(a
 SET LOCAL plan_cache_mode = force_generic_plan;
 SELECT same_rows(format('EXECUTE band(%s)', width), NULL, 'a band of ' || width) FROM unnest('{0,5,100,-1,"NULL"}'::text[]) width;
 
+-- Distances on the Earth, on a sphere and of directions have keys as well.
+CREATE TABLE everywhere (name text, distance text, extension text);
+INSERT INTO everywhere VALUES
+  ('haversine', 'gpu_distance(ARRAY[a.lon, a.lat], ARRAY[b.lon, b.lat], ''haversine'') <= 50000', NULL), ('cosine', 'a.v <=> b.v < 0.05', NULL),
+  ('by hand', '6371 * acos(least(1, sin(radians(a.lat)) * sin(radians(b.lat)) + cos(radians(a.lat)) * cos(radians(b.lat)) * cos(radians(a.lon - b.lon)))) <= 50', NULL),
+  ('earthdistance', 'earth_distance(ll_to_earth(a.lat, a.lon), ll_to_earth(b.lat, b.lon)) <= 50000', 'earthdistance'), ('statute miles', 'point(a.lon, a.lat) <@> point(b.lon, b.lat) < 30', 'earthdistance'),
+  ('q3c', 'q3c_join(a.lon, a.lat, b.lon, b.lat, 0.5)', 'q3c'), ('geography', 'ST_DWithin(ST_SetSRID(ST_Point(a.lon, a.lat), 4326)::geography, ST_SetSRID(ST_Point(b.lon, b.lat), 4326)::geography, 50000)', 'postgis');
+DELETE FROM everywhere WHERE extension NOT IN (SELECT name FROM pg_available_extensions);
+SET client_min_messages = warning;
+DO $$ DECLARE e text; BEGIN FOR e IN SELECT DISTINCT extension FROM everywhere WHERE extension IS NOT NULL LOOP EXECUTE format('CREATE EXTENSION IF NOT EXISTS %I CASCADE', e); END LOOP; END $$;
+CREATE TABLE places AS SELECT id, city, tz, v, 5 + (id * 37 % 100) / 100.0::float8 AS lon, 45 + (id * 53 % 97) / 100.0::float8 AS lat FROM a;
+ANALYZE places;
+SELECT same_rows(format('SELECT a.id, b.id FROM places a JOIN places b ON %s AND %s', distance, key), true, format('keys beside a distance: %s, %s', name, key))
+FROM everywhere, unnest('{a.city = b.city,b.tz BETWEEN a.tz - interval ''1 hour'' AND a.tz}'::text[]) key;
+SELECT isnt(property('Index Keys', format('SELECT a.id, b.id FROM places a JOIN places b ON %s AND b.tz BETWEEN a.tz - interval ''1 hour'' AND a.tz', distance)), NULL, 'Index Keys: ' || name) FROM everywhere;
+
 SELECT * FROM finish();
 ROLLBACK;

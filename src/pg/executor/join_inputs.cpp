@@ -366,9 +366,9 @@ void add_row_value(JoinNode* node, Side* side, ValueShape* shape, std::int64_t r
   const bool added =
       problem == ValueProblem::kNone ||
       (problem != ValueProblem::kNullElement && change_shape(node, side, shape, row, value));
-  const bool of_null = node->data.test.of_null;
-  if (!added && (problem != ValueProblem::kNullElement || of_null)) {
-    const ValueExtent extent = of_null ? ValueExtent{} : extent_of_value(node, value);
+  const bool of_empty = node->data.test.of_null || node->data.test.by->of_empty;
+  if (!added && (problem != ValueProblem::kNullElement || of_empty)) {
+    const ValueExtent extent = of_empty ? ValueExtent{} : extent_of_value(node, value);
     if (extent.kind != ValueExtent::kEmpty) add_odd(node, side, row, value, extent);
   }
   if (added) note_radius(side, static_cast<std::uint64_t>(row));

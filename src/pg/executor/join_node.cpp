@@ -23,7 +23,8 @@ bool find_band(JoinNode* node) {
   node->band =
       has_row_radii(node) ? widest_band(node, eps) : band_within(node, node->data.test, eps);
   // Values are no nearer than their boxes, but may be farther apart.
-  const bool decided = node->data.test.by->form == TestForm::kOverlap && !node->approximate;
+  const bool decided =
+      node->data.test.by->form == TestForm::kOverlap && !node->data.test.open && !node->approximate;
   if (node->form == ValueForm::kBox && !decided) node->band.accept = -1;
   return !is_null;
 }

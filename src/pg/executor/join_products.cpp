@@ -38,7 +38,10 @@ void lift_sides(JoinNode* node) {
 
 EpsBand band_within(const JoinNode* node, const SimilarityTest& test, double eps) {
   const std::uint32_t dims = node->run->report.dims;
-  return is_product(test) ? product_band(node->lifted, eps, dims) : eps_band(test, eps, dims);
+  if (!is_product(test)) return eps_band(test, eps, dims);
+  EpsBand band = product_band(node->lifted, eps, dims);
+  if (test.open) band.accept = -1;
+  return band;
 }
 
 }  // namespace gpujoin

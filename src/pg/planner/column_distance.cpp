@@ -227,4 +227,27 @@ bool match_column_difference(Expr* expression, Expr* radius, SimilarityClause* c
   return true;
 }
 
+bool match_column_band(Expr* one, Expr* other, double radius, SimilarityClause* clause) {
+  // A sum of a value and the offset is rounded by a share of the value.
+  constexpr double kMostTimes = 1e9, kSlack = 1e-6;
+  if (!(radius > 1e-30 && radius < 1e30)) return false;
+  Expr* values[2] = {one, other};
+  for (Expr*& value : values) {
+    Distance distance = {NIL, NIL, false, false, false, true, kMostTimes * radius};
+    Expr* number = as_coordinate(&distance, value);
+    if (number == nullptr) return false;
+    if (number == value || !IsA(number, CaseExpr))
+      number = held_if(
+          compare(F_FLOAT8LE, cast_by(F_FLOAT8ABS, number), float8_constant(kMostTimes * radius)),
+          value, number);
+    value = number;
+  }
+  clause->left = as_array(list_make1(values[0]));
+  clause->right = as_array(list_make1(values[1]));
+  clause->eps = float8_constant(radius * (1 + kSlack));
+  clause->test = column_test(ColumnArithmetic::kDouble, ColumnForm::kMagnitude, true);
+  clause->test.open = true;
+  return true;
+}
+
 }  // namespace gpujoin

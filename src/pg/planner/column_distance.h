@@ -15,4 +15,8 @@ bool match_column_distance(Expr* distance, Expr* radius, SimilarityClause* claus
 /// Likewise for the magnitude of a difference of one column.
 bool match_column_difference(Expr* difference, Expr* radius, SimilarityClause* clause);
 
+/// Likewise where conditions compare one number with the other and offsets, of this magnitude or
+/// less. False for an offset that is 0 or extreme, and for types that are no numbers.
+bool match_column_band(Expr* one, Expr* other, double radius, SimilarityClause* clause);
+
 }  // namespace gpujoin

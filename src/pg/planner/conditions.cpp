@@ -1,7 +1,10 @@
 #include "pg/planner/conditions.h"
 
+#include "pg/planner/column_distance.h"
+#include "pg/planner/comparison.h"
 #include "pg/planner/implied_distance.h"
 #include "pg/planner/join_selectivity.h"
+#include "pg/planner/key_clause.h"
 #include "pg/planner/planning.h"
 #include "pg/types/column_tests.h"
 
@@ -25,8 +28,82 @@ void estimate(PlannerInfo* root, RestrictInfo* info, const SimilarityClause& mat
     const Relids one = bms_make_singleton(relid);
     SimilarityClause clause = matched;
     if (bind_to_sides(root, one, bms_difference(info->clause_relids, one), &clause) &&
-        (!is_of_one_column(clause.test) || has_statistics(root, clause)))
-      return set_selectivities(root, info, clause);
+        (!is_of_one_column(clause.test) || has_statistics(root, clause))) {
+      set_selectivities(root, info, clause);
+      ListCell* cell;
+      foreach (cell, clause.with) {
+        RestrictInfo* const other = lfirst_node(RestrictInfo, cell);
+        other->norm_selec = other->outer_selec = 1;  // what they leave is what the first one does
+      }
+      return;
+    }
+  }
+}
+
+/// The largest magnitude of the offsets of a band between two numbers; 0: it is none, or of others.
+double reach_of(const KeyClause& key) {
+  double most = 0;
+  bool above = false, below = false;
+  ListCell* cell;
+  foreach (cell, key.expressions.offsets) {
+    const KeyBound& bound = key.plan.bounds[foreach_current_index(cell)];
+    double offset = 0;
+    if (lfirst(cell) != nullptr && !read_number(static_cast<Expr*>(lfirst(cell)), &offset))
+      return 0;
+    if (bound.type == FLOAT4OID) return 0;
+    above = above || bound.form != BoundForm::kLeast;
+    below = below || bound.form != BoundForm::kMost;
+    most = std::fmax(most, std::fabs(offset));
+  }
+  return above && below && !key.plan.is_interval ? most : 0;
+}
+
+/// The conditions of a base relation that compare its numbers with those of one other relation that
+/// comes after it, which several BETWEEN do.
+List* comparisons_of(const RelOptInfo* rel, Index other) {
+  List* found = NIL;
+  ListCell* cell;
+  foreach (cell, rel->joininfo) {
+    RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
+    Comparison comparison;
+    if (bms_num_members(info->clause_relids) == 2 &&
+        bms_is_member(static_cast<int>(other), info->clause_relids) &&
+        as_comparison(info->clause, &comparison) && !comparison.equal)
+      found = lappend(found, info);
+  }
+  return found;
+}
+
+/// Boxes around points: `b.x BETWEEN a.x - 1 AND a.x + 1 AND b.y BETWEEN a.y - 2 AND a.y + 2`. Each
+/// band is a distance of one column.
+void add_bands(PlannerInfo* root, const RelOptInfo* rel, List** found) {
+  constexpr int kFewest = 2;
+  if (list_length(rel->joininfo) < kFewest) return;
+  for (int i = static_cast<int>(rel->relid) + 1; i < root->simple_rel_array_size; ++i) {
+    const List* const infos = comparisons_of(rel, static_cast<Index>(i));
+    if (list_length(infos) < kFewest) continue;
+    const List* const keys = match_keys(
+        root, {}, infos, bms_make_singleton(static_cast<int>(rel->relid)), bms_make_singleton(i));
+    ListCell* cell;
+    foreach (cell, keys) {
+      const KeyClause& key = *static_cast<KeyClause*>(lfirst(cell));
+      DistanceCondition band = {nullptr, {}};
+      if (!match_column_band(key.expressions.values[0], key.expressions.values[1], reach_of(key),
+                             &band.clause))
+        continue;
+      band.clause.condition = static_cast<Expr*>(linitial(key.expressions.conditions));
+      ListCell* other;
+      foreach (other, infos) {
+        auto* const info = lfirst_node(RestrictInfo, other);
+        if (info->clause == band.clause.condition)
+          band.info = info;
+        else if (list_member_ptr(key.expressions.conditions, info->clause))
+          band.clause.with = lappend(band.clause.with, info);
+      }
+      auto* const copy = static_cast<DistanceCondition*>(palloc(sizeof(DistanceCondition)));
+      *copy = band;
+      *found = lappend(*found, copy);
+    }
   }
 }
 
@@ -45,6 +122,7 @@ List* match_conditions(PlannerInfo* root) {
       *copy = condition;
       found = lappend(found, copy);
     }
+    add_bands(root, rel, &found);
   }
   return found;
 }

@@ -1,6 +1,8 @@
 #include "pg/planner/distance_call.h"
 
+#include "pg/planner/bit_clause.h"
 #include "pg/planner/comparison.h"
+#include "pg/types/extension_object.h"
 
 extern "C" {
 #include "catalog/pg_type.h"
@@ -8,6 +10,7 @@ extern "C" {
 #include "optimizer/optimizer.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
 }
 
 namespace gpujoin {
@@ -26,24 +29,6 @@ const char* words_of(const Node* node) {
 bool may_compare(const ValueType& type, const Expr* value) {
   const std::int32_t dims = exprTypmod(reinterpret_cast<const Node*>(value));
   return type.most_declared == 0 || (dims > 0 && dims <= type.most_declared);
-}
-
-bool is_integer(const Expr* value, int integer) {
-  const Const* const constant = reinterpret_cast<const Const*>(value);
-  return IsA(value, Const) && constant->consttype == INT4OID && !constant->constisnull &&
-         DatumGetInt32(constant->constvalue) == integer;
-}
-
-/// The operands of `a # b`, or of `(a # b)::bit(n)` where that has all bits of integers.
-bool find_operands(Expr* difference, List** operands) {
-  Oid function;
-  if (!as_call(difference, &function, operands)) return false;
-  if (function == F_BITXOR) return true;
-  const bool wide = function == F_BIT_INT8_INT4;
-  if (!wide && function != F_BIT_INT4_INT4) return false;
-  return list_length(*operands) == 2 && is_integer(argument(*operands, 1), wide ? 64 : 32) &&
-         as_call(argument(*operands, 0), &function, operands) &&
-         function == (wide ? F_INT8XOR : F_INT4XOR);
 }
 
 }  // namespace
@@ -74,8 +59,20 @@ bool find_test(Oid function, List* arguments, TestUse use, SimilarityClause* cla
 }
 
 bool as_measure(Expr* expression, Oid* function, List** arguments) {
-  if (!as_call(expression, function, arguments)) return false;
-  return *function != F_BIT_COUNT_BIT || find_operands(argument(*arguments, 0), arguments);
+  if (List* const operands = differing_bits(expression)) {
+    *function = F_BIT_COUNT_BIT;
+    *arguments = operands;
+    return true;
+  }
+  return as_call(expression, function, arguments);
+}
+
+bool measures_extent(Oid function) {
+  const char* const name = get_func_name(function);
+  for (const char* const known : {"st_area", "st_length"})
+    if (name != nullptr && strcmp(name, known) == 0)
+      return is_compiled_function_of(function, "postgis");
+  return false;
 }
 
 Expr* as_radius(Expr* radius) {

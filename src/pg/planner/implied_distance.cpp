@@ -1,9 +1,11 @@
 #include "pg/planner/implied_distance.h"
 
+#include "pg/planner/bit_clause.h"
 #include "pg/planner/column_distance.h"
 #include "pg/planner/comparison.h"
 #include "pg/planner/distance_call.h"
 #include "pg/planner/earth_clause.h"
+#include "pg/planner/geometric_clause.h"
 #include "pg/planner/great_circle_formula.h"
 #include "pg/planner/sky_clause.h"
 #include "pg/types/column_tests.h"
@@ -136,10 +138,20 @@ bool match_distance(Expr* expression, const Bound& bound, SimilarityClause* clau
     clause->test.strict = strict;
   }
   SimilarityTest& test = clause->test;
-  test.of_nan = bound.of_nan && test.by->metric != Metric::kHamming && !is_product(test);
+  test.of_nan = bound.of_nan && test.by->metric != Metric::kHamming;
   test.of_null = bound.of_null;
   test.open = test.open || !exact || test.of_nan || test.of_null;
-  return !is_product(test) || !test.open;
+  return true;
+}
+
+/// A share of common bits from below is a Jaccard distance from above.
+bool match_share(Expr* expression, Bound bound, SimilarityClause* clause) {
+  if (bound.upper || !match_common_share(expression, clause)) return false;
+  bound.scale(-1);
+  bound.add(1);
+  clause->eps = radius_of(bound);
+  clause->test.of_null = bound.of_null;
+  return clause->eps != nullptr;
 }
 
 /// Whether the expression is the angle between two places, or half of it, computed by hand. Such
@@ -399,11 +411,28 @@ bool find_below(Expr* expression, Bound bound, SimilarityClause* clause) {
 /// the expression makes of it.
 bool find_bounded(Expr* expression, const Bound& bound, SimilarityClause* clause) {
   return match_distance(expression, bound, clause) || match_formula(expression, bound, clause) ||
-         find_below(expression, bound, clause);
+         match_share(expression, bound, clause) || find_below(expression, bound, clause);
+}
+
+/// `ST_Area(ST_Intersection(a, b)) > 0`: what two values have in common is more than nothing.
+bool match_intersection(const Comparison& comparison, SimilarityClause* clause) {
+  Oid function;
+  List* arguments;
+  double least;
+  return !comparison.equal && read_number(comparison.lesser, &least) &&
+         (comparison.strict ? least >= 0 : least > 0) &&
+         as_call(comparison.greater, &function, &arguments) && measures_extent(function) &&
+         as_call(argument(arguments, 0), &function, &arguments) &&
+         find_test(function, list_truncate(list_copy(arguments), 2), TestUse::kTest, clause) &&
+         tests_boxes(clause->test);
 }
 
 bool match_comparison(const Comparison& comparison, SimilarityClause* clause) {
   const bool strict = comparison.strict;
+  if (match_intersection(comparison, clause)) {
+    clause->eps = float8_constant(0);
+    return true;
+  }
   if (find_bounded(comparison.lesser, {comparison.greater, strict, true, false}, clause)) {
     clause->test.open = clause->test.open || comparison.equal;
     return true;
@@ -424,7 +453,9 @@ bool match_call(Oid function, List* arguments, SimilarityClause* clause) {
     clause->eps = has_radius ? as_radius(radius) : float8_constant(0);
     return clause->eps != nullptr && clause->test.by->form != TestForm::kNegative;
   }
-  return match_circle(function, arguments, clause) || match_earth_box(function, arguments, clause);
+  return match_circle(function, arguments, clause) ||
+         match_earth_box(function, arguments, clause) ||
+         match_geometric(function, arguments, clause);
 }
 
 /// Whether the expression is a constant that a condition takes for false.

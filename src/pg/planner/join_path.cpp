@@ -14,6 +14,7 @@
 #include "pg/planner/sum_clause.h"
 #include "pg/settings.h"
 #include "pg/types/column_tests.h"
+#include "pg/types/product_test.h"
 
 extern "C" {
 #include "nodes/makefuncs.h"
@@ -82,6 +83,17 @@ bool is_join_condition(const RestrictInfo* info, JoinType type, Relids relids,
   return true;
 }
 
+/// Whether all of these are, and among the conditions.
+bool are_join_conditions(const List* infos, JoinType type, Relids relids, const List* conditions) {
+  ListCell* cell;
+  foreach (cell, infos) {
+    const RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
+    if (!list_member_ptr(conditions, info) || !is_join_condition(info, type, relids, conditions))
+      return false;
+  }
+  return true;
+}
+
 /// The share of pairs for which other conditions are evaluated where this one is the engine's. A
 /// value that is made of a NULL may raise an error, and then its row meets all others.
 double share_left(PlannerInfo* root, const RestrictInfo* info, const SimilarityClause& clause) {
@@ -93,23 +105,21 @@ double share_left(PlannerInfo* root, const RestrictInfo* info, const SimilarityC
 
 /// The similarity that the engine is to decide, or with `bands` the band of one column: the one
 /// that leaves the fewest pairs, or among equals one that it decides alone. The others are
-/// evaluated for these pairs. Null when no condition will do; *count is how many would.
+/// evaluated for these pairs. Null when no condition will do.
 const RestrictInfo* choose_among(PlannerInfo* root, List* conditions, JoinType type,
                                  const RelOptInfo* join, const RelOptInfo* outer,
-                                 const RelOptInfo* inner, bool bands, SimilarityClause* chosen,
-                                 int* count) {
+                                 const RelOptInfo* inner, bool bands, SimilarityClause* chosen) {
   const RestrictInfo* found = nullptr;
-  *count = 0;
   ListCell* cell;
   foreach (cell, conditions) {
     const RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
     SimilarityClause clause;
     if (!is_join_condition(info, type, join->relids, conditions) ||
         !find_condition(root, join, info, &clause) || is_of_one_column(clause.test) != bands ||
+        !are_join_conditions(clause.with, type, join->relids, conditions) ||
         !bind_to_sides(root, outer->relids, inner->relids, &clause) ||
         !can_have_operands(root, clause, type, conditions))
       continue;
-    ++*count;
     if (found != nullptr) {
       const double least = share_left(root, found, *chosen), share = share_left(root, info, clause);
       const bool decides_more = is_exact(clause.test) && !is_exact(chosen->test);
@@ -121,18 +131,27 @@ const RestrictInfo* choose_among(PlannerInfo* root, List* conditions, JoinType t
   return found;
 }
 
+/// Whether other conditions are keys of the index that PostgreSQL's hash and merge joins lack.
+bool has_bands(PlannerInfo* root, const SimilarityClause& clause, const List* conditions,
+               const RelOptInfo* outer, const RelOptInfo* inner) {
+  const List* const keys = match_keys(root, clause, conditions, outer->relids, inner->relids);
+  ListCell* cell;
+  foreach (cell, keys)
+    if (static_cast<KeyClause*>(lfirst(cell))->plan.numbers != KeyNumbers::kRanks) return true;
+  return false;
+}
+
 /// The condition that the engine is to decide: a similarity, or where there is none one of several
 /// bands of columns, of which the others are keys.
 const RestrictInfo* choose_clause(PlannerInfo* root, List* conditions, JoinType type,
                                   const RelOptInfo* join, const RelOptInfo* outer,
                                   const RelOptInfo* inner, SimilarityClause* chosen) {
-  int count;
   const RestrictInfo* const similarity =
-      choose_among(root, conditions, type, join, outer, inner, false, chosen, &count);
+      choose_among(root, conditions, type, join, outer, inner, false, chosen);
   if (similarity != nullptr || list_length(conditions) < 2) return similarity;
   const RestrictInfo* const band =
-      choose_among(root, conditions, type, join, outer, inner, true, chosen, &count);
-  return count > 1 ? band : nullptr;
+      choose_among(root, conditions, type, join, outer, inner, true, chosen);
+  return band != nullptr && has_bands(root, *chosen, conditions, outer, inner) ? band : nullptr;
 }
 
 /// A path with the description of its join. The planner never copies paths, so one may be larger
@@ -366,8 +385,8 @@ KeysLeft weigh_keys(PlannerInfo* root, JoinPath* path, Selectivity share, Select
   const Path* const outer = static_cast<Path*>(linitial(path->custom.custom_paths));
   const Path* const inner = static_cast<Path*>(lsecond(path->custom.custom_paths));
   const double rows = outer->rows + inner->rows, pairs = outer->rows * inner->rows;
-  path->has_keys = !tests_boxes(path->clause.test) &&
-                   path->clause.test.by->compared == ValueForm::kPoint &&
+  const SimilarityTest& test = path->clause.test;
+  path->has_keys = !tests_boxes(test) && !is_product(test) && !is_of_bits(*test.type) &&
                    list_length(path->conditions) > 1 && pairs * compared > kPairsPerRow * rows;
   const List* const keys = keys_of(root, *path);
   ListCell* cell;

@@ -408,7 +408,9 @@ List* match_keys(PlannerInfo* root, const SimilarityClause& clause, const List* 
   foreach (cell, conditions) {
     const RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
     const bool comes_later = info->security_level > 0 && !info->leakproof;
-    if (equal(info->clause, clause.condition) || comes_later || info->pseudoconstant) continue;
+    if (equal(info->clause, clause.condition) || list_member_ptr(clause.with, info) ||
+        comes_later || info->pseudoconstant)
+      continue;
     if (!match_equality(place, info, &found) && !match_bound(place, info->clause, &found))
       match_ranges(place, info->clause, &found);
   }

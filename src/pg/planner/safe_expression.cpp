@@ -32,6 +32,10 @@ bool is_point_maker(Oid function) {
 bool function_may_raise(Oid function, void*) {
   switch (function) {
     case F_POINT_FLOAT8_FLOAT8:
+    case F_BOX_POINT:
+    case F_BOX_POLYGON:
+    case F_CENTER_CIRCLE:
+    case F_RADIUS:
     case F_NUMERIC_INT2:
     case F_NUMERIC_INT4:
     case F_NUMERIC_INT8:

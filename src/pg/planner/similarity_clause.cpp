@@ -154,7 +154,7 @@ bool match_distance(PlannerInfo* root, Expr* expression, Relids left, Relids rig
   return as_measure(expression, &function, &arguments) &&
          find_test(function, arguments, TestUse::kMeasure, clause) &&
          clause->test.by->metric != Metric::kJaccard &&  // engines do not sort by it
-         put_in_order(root, left, right, clause, swapped);
+         !clause->test.open && put_in_order(root, left, right, clause, swapped);
 }
 
 bool is_nearest_first(const SortGroupClause& key) {
@@ -180,7 +180,7 @@ bool is_distance_of(Expr* expression, const SimilarityClause& clause, Similarity
       !find_test(function, arguments, TestUse::kMeasure, &found) ||
       found.test.type != clause.test.type ||
       found.test.by->metric == Metric::kHamming ||  // whose functions return integers
-      found.test.by->compared != clause.test.by->compared ||
+      found.test.open || found.test.by->compared != clause.test.by->compared ||
       found.test.by->metric != clause.test.by->metric)
     return false;
   *measures = found.test;

@@ -24,6 +24,8 @@ struct SimilarityClause {
   /// What is added to eps: float8 of the outer row and of the inner one; null: nothing.
   Expr* radii[2];
   bool rounds_radii;  ///< the condition adds them in single precision
+  /// Further conditions, of RestrictInfo, without which the condition implies no radius.
+  List* with = nullptr;
   /// What the radius is computed of, without an error of its own; null: there is no such number.
   Expr* safe_over = nullptr;
 };

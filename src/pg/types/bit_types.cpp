@@ -2,6 +2,7 @@
 // counts all bits of a difference, integers and bytea. Rows are words of 64 bits; to functions and
 // to operators the number of dimensions of a value is that of its bits.
 #include "core/hamming.h"
+#include "pg/types/bit_tests.h"
 #include "pg/types/value_reading.h"
 #include "pg/types/value_types.h"
 
@@ -58,13 +59,16 @@ ValueFinding add_int4(PointBuffer* buffer, ValueShape* shape, std::int64_t id, D
 
 /// `bit_count(a # b)`, of integers `bit_count((a # b)::bit(64))`: what the planner takes for a
 /// function of a and b. pgvector's functions raise errors where lengths differ, as # does.
-constexpr TestFunction kTests[] = {{nullptr, "bit_count", F_BIT_COUNT_BIT, TestForm::kDistance,
-                                    ValueForm::kPoint, Metric::kHamming, nullptr},
-                                   {"vector", "hamming_distance", InvalidOid, TestForm::kDistance,
-                                    ValueForm::kPoint, Metric::kHamming, nullptr},
-                                   {"vector", "jaccard_distance", InvalidOid, TestForm::kDistance,
-                                    ValueForm::kPoint, Metric::kJaccard, nullptr}};
+constexpr TestFunction kTests[] = {
+    {nullptr, "bit_count", F_BIT_COUNT_BIT, TestForm::kDistance, ValueForm::kPoint,
+     Metric::kHamming, nullptr},
+    {"vector", "hamming_distance", InvalidOid, TestForm::kDistance, ValueForm::kPoint,
+     Metric::kHamming, nullptr},
+    {"vector", "jaccard_distance", InvalidOid, TestForm::kDistance, ValueForm::kPoint,
+     Metric::kJaccard, nullptr},
+    {nullptr, "", InvalidOid, TestForm::kDistance, ValueForm::kPoint, Metric::kJaccard, nullptr}};
 constexpr int kIntegerTests = 1;  // the first
+constexpr int kCommonShareTest = 3;
 
 constexpr ValueType bits_of(const char* name, Oid type, AddValue add, std::uint32_t fixed_words,
                             std::uint32_t head_bytes, int tests) {
@@ -89,5 +93,7 @@ const ValueType kVarbitType =
 const ValueType kByteaType = bits_of("bytea", BYTEAOID, add_bytea, 0, 0, 0);
 const ValueType kInt8BitsType = bits_of("bigint", INT8OID, add_int8, 1, 0, kIntegerTests);
 const ValueType kInt4BitsType = bits_of("integer", INT4OID, add_int4, 1, 0, kIntegerTests);
+
+SimilarityTest common_share_test() { return {&kBitType, &kTests[kCommonShareTest], false, true}; }
 
 }  // namespace gpujoin

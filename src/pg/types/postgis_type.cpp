@@ -241,6 +241,19 @@ constexpr TestFunction touches(const char* name) {
           ValueForm::kBox, Metric::kLInf, widen_double};
 }
 
+/// One that is true of two empty values, too.
+constexpr TestFunction equals(const char* name) {
+  TestFunction test = touches(name);
+  test.of_empty = true;
+  return test;
+}
+
+/// A distance that is no less than the one in the plane.
+constexpr TestFunction exceeds(const char* name, TestForm form) {
+  return {"postgis",   name,           InvalidOid, form, ValueForm::kPoint,
+          Metric::kL2, widen_distance, nullptr,    true};
+}
+
 constexpr TestFunction kTests[] = {
     {"postgis", "st_distance", InvalidOid, TestForm::kDistance, ValueForm::kPoint, Metric::kL2,
      widen_distance},
@@ -258,7 +271,23 @@ constexpr TestFunction kTests[] = {
     touches("st_coveredby"),
     touches("st_crosses"),
     touches("st_overlaps"),
-    touches("st_touches")};
+    touches("st_touches"),
+    touches("st_3dintersects"),
+    touches("st_intersection"),  // which is empty then
+    touches("geometry_contains"),
+    touches("geometry_within"),
+    touches("geometry_overlaps_nd"),
+    equals("st_equals"),
+    equals("st_orderingequals"),
+    equals("geometry_same"),
+    {"postgis", "st_disjoint", InvalidOid, TestForm::kApart, ValueForm::kBox, Metric::kLInf,
+     widen_double},
+    exceeds("st_dfullywithin", TestForm::kWithin),
+    exceeds("st_3ddwithin", TestForm::kWithin),
+    exceeds("st_3ddfullywithin", TestForm::kWithin),
+    exceeds("st_3ddistance", TestForm::kDistance),
+    exceeds("_st_maxdistance", TestForm::kDistance),
+    exceeds("st_hausdorffdistance", TestForm::kDistance)};
 
 // ---- Geography
 
@@ -423,7 +452,11 @@ constexpr TestFunction kGeographyTests[] = {
      widen_sphere, "false"},
     // on the sphere or the spheroid, by PostGIS's release
     {"postgis", "geography_distance_knn", InvalidOid, TestForm::kDistance, ValueForm::kPlace,
-     Metric::kL2, widen_either}};
+     Metric::kL2, widen_either},
+    touches("st_intersects"),
+    touches("st_covers"),
+    touches("st_coveredby"),
+    touches("geography_overlaps")};
 
 constexpr TestFunction kLonLatTests[] = {{"postgis", "st_distancespheroid", InvalidOid,
                                           TestForm::kDistance, ValueForm::kSpheroidPlace,

@@ -69,7 +69,7 @@ SimilarityTest distance_test(const SimilarityTest& test) {
 }
 
 ValueDemands demands_of(const SimilarityTest& test) {
-  return {is_exact(test), test.of_nan || test.of_null,
+  return {is_exact(test), test.of_nan || test.of_null || test.by->of_empty,
           test.of_nan && test.by->metric == Metric::kCosine};
 }
 

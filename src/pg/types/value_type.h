@@ -149,7 +149,8 @@ struct TestFunction {
   WidenBand widen;  ///< null: the engine's arithmetic is the function's
   /// The constant that a call ends with, in SQL's words: a metric, true or false; null: none.
   const char* last_argument = nullptr;
-  bool open = false;  ///< values within the radius may not fulfil it
+  bool open = false;      ///< values within the radius may not fulfil it
+  bool of_empty = false;  ///< values without a place may
 };
 
 struct ValueType {
