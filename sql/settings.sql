@@ -44,7 +44,7 @@ END $$;
 SELECT count(*) FROM truth;
 SELECT 'gpujoin.' || setting AS setting, value, differences('gpujoin.' || setting, value)
 FROM (VALUES
-  ('engine', '{auto,cpu}'::text[]), ('enable_customscan', '{on,off}'), ('cpu_threads', '{0,1,2,3,16}'),
+  ('engine', '{auto,cpu}'::text[]), ('enable_customscan', '{on,off}'), ('prefer_node', '{on,off}'), ('cpu_threads', '{0,1,2,3,16}'),
   ('index', '{auto,grid,reference_points,tiles,none}'), ('indexed_dimensions', '{0,1,2,3,4,8}'),
   ('reference_points', '{0,1,6,16}'), ('reference_placement', '{auto,outer,inner}'), ('reorder_dimensions', '{auto,on,off}'),
   ('sort_unindexed', '{auto,on,off}'), ('short_circuit', '{auto,on,off}'),
@@ -64,12 +64,12 @@ SELECT count(*) FROM gpu_selfjoin('points', 0.3);
 SELECT index, sort_column > 3 AS sorted_by_distance, NOT 3 >= ANY (indexed_columns) AS distances_only FROM gpu_last_join();
 RESET gpujoin.index;
 
--- Six are for users, in the groups of PostgreSQL's own settings that they are like. The knobs are developer options,
+-- Eight are for users, in the groups of PostgreSQL's own settings that they are like. The knobs are developer options,
 -- marked as not in the sample file, which can be seen from PostgreSQL 15 on.
 SELECT split_part(category, ' / ', 1) AS section, string_agg(substr(name, 9), ' ' ORDER BY name COLLATE "C") AS settings
   FROM pg_settings WHERE name LIKE 'gpujoin.%' GROUP BY 1 ORDER BY 1;
 SELECT ours.name, ours.context, theirs.name AS like_it, ours.category = theirs.category AS same_group
-  FROM (VALUES ('enable_customscan', 'enable_nestloop'), ('engine', 'jit'), ('device', 'jit'), ('cpu_threads', 'max_parallel_workers'),
+  FROM (VALUES ('enable_customscan', 'enable_nestloop'), ('prefer_node', 'enable_nestloop'), ('engine', 'jit'), ('warn_missed', 'jit'), ('device', 'jit'), ('cpu_threads', 'max_parallel_workers'),
     ('host_memory_limit', 'work_mem'), ('device_memory_limit', 'work_mem')) s(ours, theirs)
   JOIN pg_settings ours ON ours.name = 'gpujoin.' || s.ours JOIN pg_settings theirs ON theirs.name = s.theirs
   ORDER BY ours.name COLLATE "C";

@@ -30,6 +30,8 @@ extern "C" {
 #include "nodes/extensible.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
+#include "parser/analyze.h"
+#include "tcop/tcopprot.h"
 #include "utils/acl.h"
 #include "utils/backend_status.h"
 #include "utils/guc.h"
@@ -429,6 +431,17 @@ inline bool read_run_condition(const Node* node, const WindowFunc* function,
   const Node* const other = static_cast<const Node*>(lsecond(found->args));
   *condition = {get_opcode(found->opno), IsA(one, WindowFunc), IsA(one, WindowFunc) ? other : one};
   return equal(IsA(one, WindowFunc) ? one : other, function);
+#endif
+}
+
+/// The queries that a statement becomes. The types of its parameters follow from where they stand.
+inline List* analyze_and_rewrite(RawStmt* statement, const char* text) {
+  Oid* types = nullptr;
+  int count = 0;
+#if PG_VERSION_NUM >= 150000
+  return pg_analyze_and_rewrite_varparams(statement, text, &types, &count, nullptr);
+#else
+  return pg_rewrite_query(parse_analyze_varparams(statement, text, &types, &count));
 #endif
 }
 

@@ -4,6 +4,7 @@
 #include "pg/executor/bulk_insert.h"
 #include "pg/executor/custom_scan.h"
 #include "pg/executor/engine_run.h"
+#include "pg/planner/missed.h"
 #include "pg/service/supervisor.h"
 #include "pg/settings.h"
 
@@ -21,6 +22,7 @@ void _PG_init(void) {
   gpujoin::define_settings();
   gpujoin::install_custom_scan();
   gpujoin::install_bulk_insert();
+  gpujoin::install_miss_reports();
   gpujoin::install_engine_runs();
   if (!process_shared_preload_libraries_in_progress) return;
   gpujoin::preload_engines();

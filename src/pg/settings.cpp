@@ -23,6 +23,8 @@ int engine = static_cast<int>(EnginePreference::kAuto);
 char* devices = nullptr;
 DeviceNumbers device_list;
 bool enable_customscan = true;
+bool prefer_node = false;
+int warn_missed = static_cast<int>(MissReport::kOff);
 int cpu_threads = 0;
 int host_memory_limit = 0;    // kB
 int device_memory_limit = 0;  // kB
@@ -62,6 +64,9 @@ const config_enum_entry kEngines[] = {entry("auto", EnginePreference::kAuto),
 const config_enum_entry kServicePreferences[] = {entry("auto", ServicePreference::kAuto),
                                                  entry("on", ServicePreference::kOn),
                                                  entry("off", ServicePreference::kOff), kEnd};
+const config_enum_entry kMissReports[] = {entry("off", MissReport::kOff),
+                                          entry("notice", MissReport::kNotice),
+                                          entry("log", MissReport::kLog), kEnd};
 const config_enum_entry kSwitches[] = {entry("auto", Switch::kAuto), entry("on", Switch::kOn),
                                        entry("off", Switch::kOff), kEnd};
 const config_enum_entry kIndexMethods[] = {entry("auto", IndexMethod::kAuto),
@@ -195,6 +200,14 @@ void define_user_settings() {
       "with "
       "it come estimates of how many pairs there are.",
       &enable_customscan);
+  define_bool(kMethod, "gpujoin.prefer_node",
+              "Has the planner take gpujoin's plan node wherever it serves.",
+              "Costs are not compared. It is meant for comparing plans, and for queries whose rows "
+              "the planner misjudges.",
+              &prefer_node);
+  define_enum(kPlanning, "gpujoin.warn_missed",
+              "Reports queries that compare many pairs by a distance without gpujoin's plan node.",
+              &warn_missed, kMissReports);
   define_enum(kPlanning, "gpujoin.engine", "Engine that runs similarity joins.", &engine, kEngines);
   DefineCustomStringVariable("gpujoin.device", "Devices that joins run on, counted from 0.",
                              "A list of numbers, or \"all\"; gpu_devices() lists them.", &devices,
@@ -297,6 +310,10 @@ EnginePreference engine_preference() { return static_cast<EnginePreference>(engi
 DeviceNumbers device_numbers() { return device_list; }
 
 bool customscan_enabled() { return enable_customscan; }
+
+bool prefers_node() { return prefer_node; }
+
+MissReport miss_report() { return static_cast<MissReport>(warn_missed); }
 
 ServicePreference service_preference() { return static_cast<ServicePreference>(service); }
 

@@ -14,6 +14,14 @@ void define_settings();
 
 EnginePreference engine_preference();
 bool customscan_enabled();
+
+/// Whether the planner takes the node wherever it serves, whatever that costs.
+bool prefers_node();
+
+/// How a query is reported that compares many pairs without the node.
+enum class MissReport : int { kOff, kNotice, kLog };
+MissReport miss_report();
+
 ServicePreference service_preference();
 
 /// The devices that a join may use.

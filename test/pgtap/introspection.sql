@@ -241,7 +241,7 @@ BEGIN
   EXECUTE 'RESET ' || setting;
   RETURN found_it;
 END $$;
-SELECT ok(shows(name, CASE vartype WHEN 'bool' THEN 'off' WHEN 'enum' THEN enumvals[2] ELSE '1' END), 'EXPLAIN (SETTINGS) shows ' || name)
+SELECT ok(shows(name, CASE vartype WHEN 'bool' THEN CASE boot_val WHEN 'on' THEN 'off' ELSE 'on' END WHEN 'enum' THEN enumvals[2] ELSE '1' END), 'EXPLAIN (SETTINGS) shows ' || name)
 FROM pg_settings WHERE name LIKE 'gpujoin.%' AND context <> 'sighup' AND name <> 'gpujoin.log_min_duration';
 
 -- Estimated rows answer to eps.

@@ -108,6 +108,7 @@ INSERT INTO formulas VALUES
   ('60 > 6371 * acos(greatest(-1, least(1, sin(radians(l.lat)) * sin(radians(r.lat)) + cos(radians(l.lat)) * cos(radians(r.lat)) * cos(radians(l.lon - r.lon)))))', true),
   ('degrees(acos(least(1.0, cos(radians(l.lat)) * cos(radians(r.lat)) * cos(radians(r.lon) - radians(l.lon)) + sin(radians(l.lat)) * sin(radians(r.lat))))) * 111.045 <= 60', true),
   ('6371e3 * 2 * atan2(sqrt(h), sqrt(1 - h)) <= 60000', true), ('6371 * 2 * asin(sqrt(h)) <= 0', true), ('6371 * 2 * asin(sqrt(h)) <= 30000', true), ('6371 * 2 * asin(sqrt(h)) <= -1', true),
+  ('-gpu_distance(ARRAY[l.lon, l.lat], ARRAY[r.lon, r.lat], ''haversine'') >= -0.0', true), ('gpu_distance(ARRAY[l.lon, l.lat], ARRAY[r.lon, r.lat], ''haversine'') <= ''-0''::float8', true),
   ('6371 * 2 * asin(sqrt(0.999 * h)) <= 60', false), ('6371 * acos(h) <= 60', false), ('asin(sin(radians(l.lat - r.lat))) <= 0.01', false), ('100 - 6371 * 2 * asin(sqrt(h)) >= 40', true),
   ('6371 * 2 * asin(sqrt(power(sin(radians(r.exact - l.exact) / 2), 2) + cos(radians(l.exact)) * cos(radians(r.exact)) * power(sin(radians(r.lon - l.lon) / 2), 2))) <= 60', true);
 UPDATE formulas SET clause = replace(clause, 'h)', '(sin(radians(r.lat - l.lat) / 2) ^ 2 + cos(radians(l.lat)) * cos(radians(r.lat)) * sin(radians(r.lon - l.lon) / 2) ^ 2))');

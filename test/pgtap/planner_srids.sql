@@ -90,6 +90,13 @@ SELECT is(bag('SELECT l.id, r.id FROM several l JOIN several r ON ST_DWithin(l.g
 SELECT is(bag('SELECT l.id, r.id FROM several l JOIN several r ON ST_DWithin(l.g, r.g, 3) WHERE l.id > 1000 AND r.id > 1000'),
   ARRAY(SELECT format('(%s,%s)', 1000 + l, 1000 + r) FROM unnest('{5,6,7,8,9}'::int[]) l, unnest('{5,6,7,8,9}'::int[]) r
         WHERE l = r OR l + r < 16 AND 9 NOT IN (l, r) ORDER BY format('(%s,%s)', 1000 + l, 1000 + r) COLLATE "C"), 'pairs of one other SRID');
+-- An index asks for boxes that contain others.
+CREATE TABLE shapes AS SELECT * FROM (VALUES (1, 'LINESTRING(3 7, 1 0)'::geometry), (2, 'POLYGON((0 0, 9 0, 9 9, 0 9, 0 0))')) t(id, g);
+CREATE TABLE inside AS SELECT 1 AS id, 'SRID=4326;POINT(1 1)'::geometry AS g;
+CREATE INDEX ON shapes USING gist (g);
+ANALYZE shapes, inside;
+SELECT is(bag(format('SELECT a.id, b.id FROM shapes a, inside b WHERE %s', clause)), '{}', 'boxes that do not contain others: ' || clause)
+FROM unnest('{"ST_Covers(b.g, a.g)","ST_CoveredBy(a.g, b.g)","ST_Within(a.g, b.g)","ST_Contains(b.g, a.g) AND ST_DWithin(a.g, b.g, 50)","ST_Equals(a.g, b.g)","ST_OrderingEquals(b.g, a.g)"}'::text[]) clause, force_node(true);
 INSERT INTO several SELECT 0, g, 2 FROM odd WHERE name = 'an infinite point';
 SELECT is(bag('SELECT l.id, r.id FROM several l JOIN several r ON ST_Touches(l.g, r.g) WHERE l.id < 1000'), '{}', 'an infinite point among several SRIDs');
 

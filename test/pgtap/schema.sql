@@ -21,7 +21,7 @@ SELECT set_eq(
 SELECT set_eq(
   $$ SELECT proname::text FROM functions $$,
   '{gpu_selfjoin,gpu_selfjoin_distance,gpu_join,gpu_join_distance,gpu_neighbors,gpu_topk_join,gpu_knn_join,gpu_box_join,gpu_components,gpu_dbscan,gpu_cluster_dbscan,gpu_postgis_clusters,gpu_density,gpu_dedup,gpu_spanning_tree,gpu_hdbscan,gpu_distance,gpu_cosine_distance,
-    gpu_l1_distance,gpu_within,gpu_vector,gpu_ctid,gpu_cell,gpu_halo,gpu_devices,gpu_last_join,gpu_session_joins,gpu_join_counts,gpu_reset_join_counts,gpu_running_joins,
+    gpu_l1_distance,gpu_within,gpu_vector,gpu_ctid,gpu_cell,gpu_halo,gpu_devices,gpu_last_join,gpu_session_joins,gpu_why,gpu_join_counts,gpu_reset_join_counts,gpu_running_joins,
     gpu_resident_tables,gpu_prewarm,gpu_evict,gpujoin_support}'::text[],
   'these are the functions');
 
@@ -130,14 +130,14 @@ SELECT set_eq(
        ('{gpu_distance,gpu_cosine_distance,gpu_l1_distance,gpu_within,gpu_vector,gpu_ctid,gpu_cell,gpu_halo}', 'i', 's', true, false),
        ('{gpu_devices,gpu_last_join,gpu_resident_tables,gpu_join_counts,gpu_running_joins}', 'v', 'r', true, true),
        ('{gpu_session_joins,gpu_reset_join_counts}', 'v', 'r', true, false), ('{gpu_prewarm,gpu_evict}', 'v', 'r', false, false),
-       ('{gpujoin_support}', 'v', 'u', true, false))
+       ('{gpujoin_support}', 'v', 'u', true, false), ('{gpu_why}', 'v', 'u', true, true))
        v(names, volatility, parallel, strict, returns_set) $$,
   'joins are stable and stay in the leader, distances are immutable and may go to workers');
 SELECT set_eq(
   $$ SELECT oid FROM functions WHERE prosupport = 'gpujoin_support(internal)'::regprocedure $$,
   $$ SELECT f.oid FROM functions f JOIN pg_language l ON l.oid = prolang WHERE lanname = 'c'
      AND prokind = 'f' AND f.oid <> 'gpu_components(bigint[],bigint[])'::regprocedure
-     AND proname NOT IN ('gpu_ctid', 'gpu_cell', 'gpu_halo', 'gpu_devices', 'gpu_last_join', 'gpu_session_joins', 'gpu_join_counts', 'gpu_reset_join_counts', 'gpu_running_joins', 'gpu_resident_tables', 'gpu_prewarm', 'gpu_evict', 'gpujoin_support') $$,
+     AND proname NOT IN ('gpu_ctid', 'gpu_cell', 'gpu_halo', 'gpu_devices', 'gpu_last_join', 'gpu_session_joins', 'gpu_why', 'gpu_join_counts', 'gpu_reset_join_counts', 'gpu_running_joins', 'gpu_resident_tables', 'gpu_prewarm', 'gpu_evict', 'gpujoin_support') $$,
   'the planner is told more about the joins and the distances');
 SELECT is_empty(
   $$ SELECT oid::regprocedure FROM functions WHERE prosecdef OR proleakproof $$,
@@ -202,7 +202,7 @@ SELECT bag_eq(
             ('gpujoin.cpu_threads', 'integer', 'superuser', NULL, '0'),
             ('gpujoin.host_memory_limit', 'integer', 'superuser', 'kB', '0'),
             ('gpujoin.device_memory_limit', 'integer', 'superuser', 'kB', '0'),
-            ('gpujoin.index', 'enum', 'user', NULL, 'auto'),
+            ('gpujoin.index', 'enum', 'user', NULL, 'auto'), ('gpujoin.prefer_node', 'bool', 'user', NULL, 'off'), ('gpujoin.warn_missed', 'enum', 'user', NULL, 'off'),
             ('gpujoin.indexed_dimensions', 'integer', 'user', NULL, '0'),
             ('gpujoin.reference_points', 'integer', 'user', NULL, '0'),
             ('gpujoin.reference_placement', 'enum', 'user', NULL, 'auto'),

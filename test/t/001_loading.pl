@@ -155,7 +155,7 @@ $node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, $node->
 for my $database ('before', 'after') {
   $node->safe_psql($database, 'ALTER EXTENSION gpujoin UPDATE');
   is($node->safe_psql($database, $joins), '460|460|1|cpu', "$database: what 1.0 made works after an update");
-  is($node->safe_psql($database, "SELECT extversion FROM pg_extension WHERE extname = 'gpujoin'"), '1.1', "$database: it is 1.1");
+  is($node->safe_psql($database, "SELECT extversion FROM pg_extension WHERE extname = 'gpujoin'"), '1.2', "$database: it is 1.2");
 }
 
 # The scripts of this release refuse the library of an earlier one, for which one of PostgreSQL's own stands in.
@@ -163,10 +163,11 @@ $node->safe_psql('postgres', 'CREATE DATABASE older');
 $node->safe_psql('older', "CREATE EXTENSION gpujoin VERSION '1.0'");
 chomp(my $libraries = `pg_config --pkglibdir`);
 chomp(my $shared = `pg_config --sharedir`);
-for my $script ('gpujoin--1.1.sql', 'gpujoin--1.0--1.1.sql') {
+for my $script ('gpujoin--1.2.sql', 'gpujoin--1.0--1.1.sql', 'gpujoin--1.1--1.2.sql') {
+  my ($version) = $script =~ /(1\.\d)\.sql$/;
   my $sql = slurp_file("$shared/extension/$script") =~ s/^\\echo.*//r =~ s/MODULE_PATHNAME/$libraries\/plpgsql/gr;
   my ($status, undef, $error) = $node->psql('older', $sql, on_error_stop => 1);
-  like($error, qr/ERROR:  the library gpujoin.so is of an earlier release than version 1.1 of the extension\nHINT:  Install gpujoin 1.1/,
+  like($error, qr/ERROR:  the library gpujoin.so is of an earlier release than version \Q$version\E of the extension\nHINT:  Install gpujoin \Q$version\E/,
     "$script says that the library is older");
 }
 

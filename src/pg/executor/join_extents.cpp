@@ -1,6 +1,8 @@
 // Values of several SRIDs. PostGIS raises an error for a pair of them, but its indexes leave out
 // pairs whose boxes are farther apart than the radius. So pairs of odd rows are compared by their
 // boxes first, where their SRIDs differ.
+#include <cfloat>
+
 #include "pg/executor/join_node.h"
 
 namespace gpujoin {
@@ -62,8 +64,45 @@ double gap_between_srids(JoinNode* node, std::uint64_t left, std::uint64_t right
   return std::sqrt(squares);
 }
 
+namespace {
+
+/// Whether one box contains the other, either of which may be rounded to single precision.
+bool contains(const ValueExtent& outer, const ValueExtent& inner) {
+  constexpr double kRounding = 0x1p-22;
+  for (int d = 0; d < 3; ++d) {
+    const double slack = kRounding * (std::fabs(inner.low[d]) + std::fabs(inner.high[d])) + FLT_MIN;
+    if (outer.low[d] > inner.low[d] + slack || inner.high[d] - slack > outer.high[d]) return false;
+  }
+  return true;
+}
+
+/// Whether the boxes, which meet, lie otherwise than the rule has it.
+bool breaks(BoxRule rule, const ValueExtent& left, const ValueExtent& right) {
+  switch (rule) {
+    case BoxRule::kFirstContains:
+      return !contains(left, right);
+    case BoxRule::kSecondContains:
+      return !contains(right, left);
+    case BoxRule::kSame:
+      return !contains(left, right) || !contains(right, left);
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool breaks_box_rule(JoinNode* node, std::uint64_t left, std::uint64_t right) {
+  const BoxRule rule = node->data.boxes;
+  if (rule == BoxRule::kNone || rule == BoxRule::kMeet || node->data.test.type->extent == nullptr)
+    return false;
+  const ValueExtent& a = extent_of_row(node, &node->left, left);
+  const ValueExtent& b = extent_of_row(node, &node->right, right);
+  return a.kind == ValueExtent::kBox && b.kind == ValueExtent::kBox && breaks(rule, a, b);
+}
+
 bool are_srids_apart(JoinNode* node, std::uint64_t left, std::uint64_t right, double radius) {
-  const double least = node->data.boxes_meet ? std::fmin(radius, 0) : radius;
+  const double least = node->data.boxes == BoxRule::kNone ? radius : std::fmin(radius, 0);
   return node->tests_srids && gap_between_srids(node, left, right) > least;
 }
 

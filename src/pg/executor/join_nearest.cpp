@@ -52,7 +52,8 @@ bool is_candidate(JoinNode* node, std::uint64_t left, std::uint64_t right, bool 
   const bool asks = node->condition != nullptr && !within;
   node->nearest->beyond_radius = false;
   if (node->early == nullptr && !asks) return true;
-  if (are_srids_apart(node, left, right, INFINITY)) return false;
+  if (are_srids_apart(node, left, right, INFINITY) || breaks_box_rule(node, left, right))
+    return false;
   show_pair(node, left, right);
   bool passes = holds(node, node->early);
   if (passes && asks) {

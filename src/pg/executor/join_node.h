@@ -388,8 +388,13 @@ void note_srid(JoinNode* node, std::int32_t srid);
 /// SRIDs are the same.
 double gap_between_srids(JoinNode* node, std::uint64_t left, std::uint64_t right);
 
-/// True if gap_between_srids() exceeds the radius, or anything at all where boxes are to meet. An
-/// index of PostGIS leaves such a pair out; the conditions may raise an error for it.
+/// True if the boxes of two rows lie otherwise than JoinPlanData::boxes has it, so that some
+/// condition holds for no such pair. An index of PostGIS leaves it out; the condition may raise an
+/// error for it.
+bool breaks_box_rule(JoinNode* node, std::uint64_t left, std::uint64_t right);
+
+/// True if gap_between_srids() exceeds the radius, or anything at all where boxes are to meet:
+/// likewise.
 bool are_srids_apart(JoinNode* node, std::uint64_t left, std::uint64_t right, double radius);
 
 // ---- join_radii.cpp

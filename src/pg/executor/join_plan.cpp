@@ -43,7 +43,7 @@ void code(Data& data, Coder& coder) {
   coder(data.left_radius);
   coder(data.right_radius);
   coder(data.rounds_radii);
-  coder(data.boxes_meet);
+  coder(data.boxes);
   coder(data.counts);
   coder(data.names_matches);
   coder(data.grouped);

@@ -69,7 +69,7 @@ struct JoinPlanData {
   AttrNumber left_radius;   ///< what the outer row adds to the radius, in its rows; 0: nothing
   AttrNumber right_radius;  ///< and the inner one
   bool rounds_radii;        ///< the condition adds them in single precision
-  bool boxes_meet;          ///< another condition holds for no values whose boxes are apart
+  BoxRule boxes;  ///< of the left value's box and the right one's, by a condition or another
   int column_count;
   bool* from_left;         ///< [column_count] which input a column of the scan tuple comes from
   AttrNumber* attributes;  ///< [column_count] and its attribute there; 0: the number of matches

@@ -263,7 +263,8 @@ struct Others {
 /// Counts those for which they do not.
 bool fulfils(JoinNode* node, std::uint64_t left, std::uint64_t right, bool ordered, bool open,
              const Others& others) {
-  const bool may = (ordered || holds(node, node->order)) && holds(node, others.early);
+  const bool may = !breaks_box_rule(node, left, right) && (ordered || holds(node, node->order)) &&
+                   holds(node, others.early);
   if (may && open && !asks(node, left, right)) return false;
   if (may && holds(node, others.late)) return true;
   InstrCountFiltered2(&node->css, 1);

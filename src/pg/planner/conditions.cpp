@@ -87,7 +87,7 @@ void add_bands(PlannerInfo* root, const RelOptInfo* rel, List** found) {
     ListCell* cell;
     foreach (cell, keys) {
       const KeyClause& key = *static_cast<KeyClause*>(lfirst(cell));
-      DistanceCondition band = {nullptr, {}};
+      DistanceCondition band = {nullptr, {}, Refusal::kBand, false};
       if (!match_column_band(key.expressions.values[0], key.expressions.values[1], reach_of(key),
                              &band.clause))
         continue;
@@ -115,7 +115,7 @@ List* match_conditions(PlannerInfo* root) {
     ListCell* cell;
     foreach (cell, rel->joininfo) {
       RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
-      DistanceCondition condition = {info, {}};
+      DistanceCondition condition = {info, {}, Refusal::kSides, false};
       if (find(found, info) != nullptr || !implied_distance(info->clause, &condition.clause))
         continue;
       auto* const copy = static_cast<DistanceCondition*>(palloc(sizeof(DistanceCondition)));
@@ -153,6 +153,25 @@ bool find_condition(PlannerInfo* root, const RelOptInfo* join, const RestrictInf
   const DistanceCondition* const found = find(conditions, info);
   if (found != nullptr) *clause = found->clause;
   return found != nullptr;
+}
+
+void note_refusal(PlannerInfo* root, const RestrictInfo* info, Refusal refusal) {
+  auto* const condition = const_cast<DistanceCondition*>(find(conditions_of(root), info));
+  if (condition != nullptr) condition->refusal = std::max(condition->refusal, refusal);
+}
+
+void note_served(PlannerInfo* root, const RelOptInfo* join) {
+  const Relids joined = IS_OTHER_REL(join) ? join->top_parent_relids : join->relids;
+  const List* const conditions = conditions_of(root);
+  ListCell* cell;
+  foreach (cell, conditions) {
+    auto* const condition = static_cast<DistanceCondition*>(lfirst(cell));
+    if (bms_is_subset(condition->info->clause_relids, joined)) condition->served = true;
+  }
+  Planning* const planning = planning_of(root);
+  const MemoryContext caller = MemoryContextSwitchTo(root->planner_cxt);
+  planning->joined = bms_add_members(planning->joined, joined);
+  MemoryContextSwitchTo(caller);
 }
 
 }  // namespace gpujoin

@@ -107,12 +107,16 @@ List* in_order(PlannerInfo* root, List* conditions, int before, Expr* radius) {
   return conditions;
 }
 
-bool has_boxes_meet(PlannerInfo* root, Expr* condition, const SimilarityClause& distance,
-                    Relids left, Relids right) {
+BoxRule box_rule(PlannerInfo* root, Expr* condition, const SimilarityClause& distance, Relids left,
+                 Relids right) {
   SimilarityClause clause;
-  return implied_distance(condition, &clause) && tests_boxes(clause.test) &&
-         bind_to_sides(root, left, right, &clause) && equal(clause.left, distance.left) &&
-         equal(clause.right, distance.right);
+  if (!implied_distance(condition, &clause) || !tests_boxes(clause.test)) return BoxRule::kNone;
+  const BoxRule rule = clause.test.by->boxes;
+  const Expr* const first = clause.left;
+  if (!bind_to_sides(root, left, right, &clause) || !equal(clause.left, distance.left) ||
+      !equal(clause.right, distance.right))
+    return BoxRule::kNone;
+  return equal(first, clause.left) ? rule : turned(rule);
 }
 
 Conditions sort_conditions(PlannerInfo* root, const SimilarityClause& clause, JoinType type,
@@ -127,6 +131,7 @@ Conditions sort_conditions(PlannerInfo* root, const SimilarityClause& clause, Jo
   ListCell* cell;
   foreach (cell, found.all) {
     Expr* const condition = static_cast<Expr*>(lfirst(cell));
+    if (found.boxes == BoxRule::kNone) found.boxes = box_rule(root, condition, clause, left, right);
     Var* keys[2];
     const KeyOrder order = found.order == KeyOrder::kNone
                                ? match_order(reinterpret_cast<Node*>(condition), left, right, keys)
@@ -140,7 +145,6 @@ Conditions sort_conditions(PlannerInfo* root, const SimilarityClause& clause, Jo
       found.parts.order = list_make1(condition);
     } else {
       *others = lappend(*others, condition);
-      found.boxes_meet = found.boxes_meet || has_boxes_meet(root, condition, clause, left, right);
       if (is_guard(root, condition, left))
         found.parts.guard = lappend(found.parts.guard, condition);
     }

@@ -13,8 +13,8 @@ struct Conditions {
   JoinPlanExpressions parts;  ///< but for `eps` and the operands
   List* all;                  ///< those of the join, without parts.where
   KeyOrder order;
-  Var* keys[2];     ///< of the outer and the inner side
-  bool boxes_meet;  ///< has_boxes_meet() of any
+  Var* keys[2];   ///< of the outer and the inner side
+  BoxRule boxes;  ///< box_rule() of one that has one
 };
 
 /// The conditions in the order of order_qual_clauses() [PostgreSQL, createplan.c], which is not
@@ -26,9 +26,9 @@ List* cheapest_first(PlannerInfo* root, const List* conditions, bool of_join);
 /// after the first `before` may raise errors for pairs beyond the radius it is put among them, too.
 List* in_order(PlannerInfo* root, List* conditions, int before, Expr* radius);
 
-/// Whether the condition holds for no values of the distance whose boxes have no point in common.
-bool has_boxes_meet(PlannerInfo* root, Expr* condition, const SimilarityClause& distance,
-                    Relids left, Relids right);
+/// What the condition asks of the boxes of the values that the distance compares.
+BoxRule box_rule(PlannerInfo* root, Expr* condition, const SimilarityClause& distance, Relids left,
+                 Relids right);
 
 /// Sorts `conditions`, of RestrictInfo, of a join of two sides with these relations: cheapest
 /// first, as PostgreSQL evaluates them.

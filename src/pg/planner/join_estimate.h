@@ -50,4 +50,7 @@ bool set_nearest_cost(PlannerInfo* root, PlannerInfo* subroot, const SimilarityC
 /// Sets the cost of a path that counts the rows of `input` without making them.
 void set_counting_cost(Path* path, const Path* input);
 
+/// Makes the path cheaper than PostgreSQL's. Paths of the node stay in the order of their costs.
+void prefer(Path* path);
+
 }  // namespace gpujoin

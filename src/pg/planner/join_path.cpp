@@ -7,6 +7,7 @@
 #include "pg/planner/join_selectivity.h"
 #include "pg/planner/nearest_path.h"
 #include "pg/planner/nested_loops.h"
+#include "pg/planner/planning.h"
 #include "pg/planner/ranked_path.h"
 #include "pg/planner/safe_expression.h"
 #include "pg/planner/scan_columns.h"
@@ -103,6 +104,20 @@ double share_left(PlannerInfo* root, const RestrictInfo* info, const SimilarityC
   return share;
 }
 
+/// Why the join cannot select pairs by this condition, which is put in the order of its sides.
+Refusal refusal_of(PlannerInfo* root, const RestrictInfo* info, JoinType type,
+                   const RelOptInfo* join, const RelOptInfo* outer, const RelOptInfo* inner,
+                   const List* conditions, SimilarityClause* clause) {
+  if (!is_join_condition(info, type, join->relids, conditions) ||
+      !are_join_conditions(clause->with, type, join->relids, conditions))
+    return Refusal::kSecurity;
+  const Relids left = outer->relids, right = inner->relids;
+  const SimilarityClause unbound = *clause;
+  if (!bind_to_sides(root, left, right, clause))
+    return are_of_sides(root, left, right, unbound) ? Refusal::kRadius : Refusal::kSides;
+  return can_have_operands(root, *clause, type, conditions) ? Refusal::kNone : Refusal::kOperands;
+}
+
 /// The similarity that the engine is to decide, or with `bands` the band of one column: the one
 /// that leaves the fewest pairs, or among equals one that it decides alone. The others are
 /// evaluated for these pairs. Null when no condition will do.
@@ -114,12 +129,13 @@ const RestrictInfo* choose_among(PlannerInfo* root, List* conditions, JoinType t
   foreach (cell, conditions) {
     const RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
     SimilarityClause clause;
-    if (!is_join_condition(info, type, join->relids, conditions) ||
-        !find_condition(root, join, info, &clause) || is_of_one_column(clause.test) != bands ||
-        !are_join_conditions(clause.with, type, join->relids, conditions) ||
-        !bind_to_sides(root, outer->relids, inner->relids, &clause) ||
-        !can_have_operands(root, clause, type, conditions))
+    if (!find_condition(root, join, info, &clause) || is_of_one_column(clause.test) != bands)
       continue;
+    const Refusal refusal = refusal_of(root, info, type, join, outer, inner, conditions, &clause);
+    if (refusal != Refusal::kNone) {
+      note_refusal(root, info, refusal);
+      continue;
+    }
     if (found != nullptr) {
       const double least = share_left(root, found, *chosen), share = share_left(root, info, clause);
       const bool decides_more = is_exact(clause.test) && !is_exact(chosen->test);
@@ -160,6 +176,7 @@ struct JoinPath {
   CustomPath custom;  // first: PostgreSQL knows no more than this
   SimilarityClause clause;
   JoinType type;
+  const RelOptInfo* join;
   Relids joined;       ///< relations of the join
   List* conditions;    ///< of RestrictInfo
   bool has_keys;       ///< some of them are keys of the index
@@ -306,6 +323,7 @@ ErrorTrap filter_trap(const PlannerInfo* root, const Plan* input) {
 Plan* plan_path(PlannerInfo* root, RelOptInfo*, CustomPath* path, List* tlist, List*,
                 List* inputs) {
   const JoinPath& planned = *as_join_path(path);
+  note_served(root, planned.join);
   const SimilarityClause& clause = planned.clause;
   Conditions conditions = sort_conditions(root, clause, planned.type, planned.conditions,
                                           planned.joined, relids_of(linitial(path->custom_paths)),
@@ -333,7 +351,7 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo*, CustomPath* path, List* tlist, L
   if (clause.radii[0] != nullptr) data.left_radius = place_value(&left, clause.radii[0]);
   if (clause.radii[1] != nullptr) data.right_radius = place_value(&right, clause.radii[1]);
   data.rounds_radii = clause.rounds_radii;
-  data.boxes_meet = conditions.boxes_meet;
+  data.boxes = conditions.boxes;
   if (planned.score.left != nullptr) {
     data.top.left_score = place_value(&left, planned.score.left);
     data.top.right_score = place_value(&right, planned.score.right);
@@ -414,11 +432,21 @@ Selectivity share_of_matches(PlannerInfo* root, const JoinPathExtraData& join,
   return share;
 }
 
+/// Notes why a join does not serve any of its conditions.
+void note_refusals(PlannerInfo* root, const List* conditions, Refusal refusal) {
+  ListCell* cell;
+  foreach (cell, conditions) note_refusal(root, lfirst_node(RestrictInfo, cell), refusal);
+}
+
 /// set_join_pathlist_hook: offers the node beside PostgreSQL's own ways to join.
 void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOptInfo* inner,
                    JoinType type, JoinPathExtraData* extra) {
   if (previous_join_hook != nullptr) previous_join_hook(root, join, outer, inner, type, extra);
-  if (!customscan_enabled() || !is_join_kind_served(type)) return;
+  if (!customscan_enabled()) return;
+  if (!is_join_kind_served(type)) {
+    if (type == JOIN_FULL) note_refusals(root, extra->restrictlist, Refusal::kJoinKind);
+    return;
+  }
   const bool is_lateral = !bms_is_empty(inner->lateral_relids);
   if (!is_lateral && !may_rank(root) && conditions_of(root) == NIL) return;
   if (names_partitions(join)) return;
@@ -432,11 +460,14 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   Cost of_values;
   const RestrictInfo* const info =
       choose_clause(root, extra->restrictlist, type, join, outer, inner, &clause);
-  if (info == nullptr || is_shipped(join) || !has_memory(root, left, right, clause, &of_values))
-    return;
+  if (info == nullptr) return;
+  if (is_shipped(join)) return note_refusal(root, info, Refusal::kForeign);
+  if (!has_memory(root, left, right, clause, &of_values))
+    return note_refusal(root, info, Refusal::kMemory);
   JoinPath* const join_path = new_join_path();
   join_path->clause = clause;
   join_path->type = type;
+  join_path->join = join;
   join_path->joined = join->relids;
   join_path->conditions = extra->restrictlist;
   join_path->names_matches = type == JOIN_SEMI && names_matches(root, join, inner);
@@ -450,7 +481,9 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   const PairShare pairs = share_of_pairs(root, info->clause, clause);
   const Selectivity share = pairs.share;
   const Selectivity found = share_of_candidates(root, clause, pairs).share;
-  if (found < 0 && (has_lookups(outer, inner, info) || has_lookups(inner, outer, info))) return;
+  if (!prefers_node() && found < 0 &&
+      (has_lookups(outer, inner, info) || has_lookups(inner, outer, info)))
+    return note_refusal(root, info, Refusal::kFewRows);
   const Selectivity compared = compared_share(root, right, clause, fmax(found, share));
   const KeysLeft keys = weigh_keys(root, join_path, fmax(found, share), compared, extra->sjinfo);
   const bool asked = list_length(extra->restrictlist) > 1 + keys.conditions ||
@@ -462,13 +495,17 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
   set_join_cost(root, &path->path, left, right, fmax(found, share) * keys.share, type,
                 extra->restrictlist, asked, of_values);
   add_disabled_nodes(&path->path, {left, right});
+  if (prefers_node()) {
+    prefer(&path->path);
+    return add_path(join, &path->path);
+  }
   if (are_lookups_cheaper(root, &path->path, outer, inner, info, share) ||
-      (type == JOIN_INNER && are_lookups_cheaper(root, &path->path, inner, outer, info, share)))
-    return;
-  if ((type == JOIN_SEMI || type == JOIN_ANTI) && asked &&
-      are_first_matches_cheaper(root, &path->path, left, right, extra->restrictlist,
-                                share_of_matches(root, *extra, info, share)))
-    return;
+      (type == JOIN_INNER && are_lookups_cheaper(root, &path->path, inner, outer, info, share)) ||
+      ((type == JOIN_SEMI || type == JOIN_ANTI) && asked &&
+       are_first_matches_cheaper(root, &path->path, left, right, extra->restrictlist,
+                                 share_of_matches(root, *extra, info, share))))
+    return note_refusal(root, info, Refusal::kFewRows);
+  note_refusal(root, info, Refusal::kCost);
   drop_risky_loops(root, &path->path, pairs.is_seen ? left->rows * right->rows * share : 0,
                    path->path.total_cost - detoasting);
   add_path(join, &path->path);
@@ -477,7 +514,11 @@ void add_join_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOp
 /// set_rel_pathlist_hook: has conditions estimated before anything is joined.
 void estimate_conditions(PlannerInfo* root, RelOptInfo* rel, Index rti, RangeTblEntry* entry) {
   if (previous_rel_hook != nullptr) previous_rel_hook(root, rel, rti, entry);
-  if (customscan_enabled() && rel->reloptkind == RELOPT_BASEREL) conditions_of(root);
+  if (rel->reloptkind != RELOPT_BASEREL) return;
+  if (customscan_enabled())
+    conditions_of(root);
+  else
+    planning_of(root);  // gpu_why() tells of it
 }
 
 }  // namespace

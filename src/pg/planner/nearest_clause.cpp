@@ -207,9 +207,9 @@ bool match_conditions(Translation* translation, NearestClause* clause) {
         continue;
       }
     }
-    clause->boxes_meet = clause->boxes_meet ||
-                         has_boxes_meet(translation->root, condition, clause->distance,
-                                        translation->outer->relids, translation->inner->relids);
+    if (clause->boxes == BoxRule::kNone)
+      clause->boxes = box_rule(translation->root, condition, clause->distance,
+                               translation->outer->relids, translation->inner->relids);
     clause->conditions = lappend(clause->conditions, condition);
   }
   clause->conditions =

@@ -14,7 +14,7 @@ struct NearestClause {
   SimilarityClause radius;          ///< a condition; null: there is none
   const RestrictInfo* radius_info;  ///< the same in the subquery's terms
   List* conditions;                 ///< others about both rows
-  bool boxes_meet;                  ///< one of them holds for no values whose boxes are apart
+  BoxRule boxes;                    ///< that one of them has
   Expr* limit;                      ///< int8
   double rows;                      ///< that the limit is expected to be
   List* outputs;                    ///< what the subquery's columns are, in their order

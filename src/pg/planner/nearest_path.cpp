@@ -6,10 +6,12 @@
 
 #include "pg/executor/custom_scan.h"
 #include "pg/executor/join_plan.h"
+#include "pg/planner/conditions.h"
 #include "pg/planner/distances_above.h"
 #include "pg/planner/join_conditions.h"
 #include "pg/planner/join_estimate.h"
 #include "pg/planner/nested_loops.h"
+#include "pg/planner/planning.h"
 #include "pg/planner/scan_columns.h"
 #include "pg/settings.h"
 #include "pg/store/context_end.h"
@@ -320,6 +322,8 @@ JoinPlanExpressions expressions_of(const NearestPath& path) {
 Plan* plan_path(PlannerInfo* root, RelOptInfo*, CustomPath* custom, List* tlist, List*,
                 List* inputs) {
   const NearestPath& path = *reinterpret_cast<const NearestPath*>(custom);
+  note_served(root, custom->path.parent);
+  planning_of(path.inner->subroot)->ranked = true;
   JoinPlanExpressions parts = expressions_of(path);
   Plan* left = static_cast<Plan*>(linitial(inputs));
   Plan* const right = plan_scan(path);
@@ -327,7 +331,7 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo*, CustomPath* custom, List* tlist,
   data.join_type = path.type;
   set_radius(root, path.clause.radius.eps, &data, &parts);
   data.test = path.clause.distance.test;
-  data.boxes_meet = path.clause.boxes_meet;
+  data.boxes = path.clause.boxes;
   data.nearest = {true, parts.condition != nullptr, path.clause.radius.test, path.processes};
   if (parts.condition == nullptr) data.nearest.radius = data.test;
   data.left_value = place_value(&left, path.clause.distance.left);
@@ -406,6 +410,7 @@ CustomPath* make_path(PlannerInfo* root, RelOptInfo* join, const Path* left,
                         &custom->path))
     return nullptr;
   add_disabled_nodes(&custom->path, {left, path->scan});
+  if (prefers_node()) prefer(&custom->path);
   return custom;
 }
 
@@ -484,7 +489,7 @@ void add_nearest_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, Re
   like.type = type;
   like.joined = join->relids;
   like.inner = inner;
-  if (look_few_up(clause.table->pathlist, is_of_both_rows, &like)) return;
+  if (!prefers_node() && look_few_up(clause.table->pathlist, is_of_both_rows, &like)) return;
   like.scan = find_scan(inner->subroot, clause);
   like.conditions = inner->baserestrictinfo;
   like.join_clauses = extra->restrictlist;

@@ -4,6 +4,7 @@ namespace gpujoin {
 namespace {
 
 Planning* plannings = nullptr;  // the one that was asked for last comes first
+std::uint64_t begun = 0;
 
 /// Takes the planning out of the list. Returns null if the list does not have it.
 Planning* take_out(const PlannerInfo* root) {
@@ -25,6 +26,7 @@ Planning* begin(PlannerInfo* root) {
   auto* const planning =
       static_cast<Planning*>(MemoryContextAllocZero(root->planner_cxt, sizeof(Planning)));
   planning->root = root;
+  planning->number = begun++;
   *callback = {forget, root, nullptr};
   MemoryContextRegisterResetCallback(root->planner_cxt, callback);
   return planning;
@@ -40,5 +42,9 @@ Planning* planning_of(PlannerInfo* root) {
   plannings = found;
   return found;
 }
+
+std::uint64_t plannings_begun() { return begun; }
+
+const Planning* latest_planning() { return plannings; }
 
 }  // namespace gpujoin

@@ -2,11 +2,13 @@
 
 #include "pg/executor/custom_scan.h"
 #include "pg/executor/join_plan.h"
+#include "pg/planner/conditions.h"
 #include "pg/planner/join_conditions.h"
 #include "pg/planner/join_estimate.h"
 #include "pg/planner/nested_loops.h"
 #include "pg/planner/ranked_clause.h"
 #include "pg/planner/scan_columns.h"
+#include "pg/settings.h"
 
 extern "C" {
 #include "catalog/pg_type_d.h"
@@ -29,6 +31,7 @@ struct RankedPath {
 Plan* plan_path(PlannerInfo* root, RelOptInfo*, CustomPath* custom, List* tlist, List*,
                 List* inputs) {
   const RankedClause& clause = reinterpret_cast<const RankedPath*>(custom)->clause;
+  note_served(root, custom->path.parent);
   Plan *left = static_cast<Plan*>(linitial(inputs)), *right = static_cast<Plan*>(lsecond(inputs));
   JoinPlanExpressions parts = {};
   parts.early = clause.conditions;
@@ -93,7 +96,8 @@ void add_ranked_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, Rel
   RankedClause clause;
   if (!match_ranks(root, join, outer, inner, extra->restrictlist, &clause)) return;
   List* const others = infos_of(clause.conditions, extra->restrictlist);
-  if (look_few_up(inner->cheapest_parameterized_paths, is_of_both_rows, &clause)) return;
+  if (!prefers_node() && look_few_up(inner->cheapest_parameterized_paths, is_of_both_rows, &clause))
+    return;
   Path* const right = sorted_rows(root, inner, clause.keys);
   RankedPath* const path = reinterpret_cast<RankedPath*>(newNode(sizeof(RankedPath), T_CustomPath));
   path->clause = clause;
@@ -118,6 +122,7 @@ void add_ranked_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, Rel
   custom->path.total_cost -= custom->path.pathtarget->cost.per_tuple * (custom->path.rows - rows);
   custom->path.rows = rows;
   add_disabled_nodes(&custom->path, {left, right});
+  if (prefers_node()) prefer(&custom->path);
   add_path(join, &custom->path);
 }
 

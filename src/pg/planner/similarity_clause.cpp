@@ -122,6 +122,12 @@ bool add_radius(RadiusTerms* terms, Expr* radius) {
 
 }  // namespace
 
+bool are_of_sides(PlannerInfo* root, Relids left, Relids right, SimilarityClause clause) {
+  bool swapped;
+  return is_of_columns(clause.test) ? put_columns_in_order(root, left, right, &clause)
+                                    : put_in_order(root, left, right, &clause, &swapped);
+}
+
 bool bind_to_sides(PlannerInfo* root, Relids left, Relids right, SimilarityClause* clause) {
   bool swapped;
   const bool same = is_the_same_for_all_rows(clause->eps);

@@ -39,6 +39,9 @@ inline bool has_row_radii(const SimilarityClause& clause) {
 /// may be made of columns of either side that raise no error.
 bool bind_to_sides(PlannerInfo* root, Relids left, Relids right, SimilarityClause* clause);
 
+/// Whether they are, whatever the radius is made of.
+bool are_of_sides(PlannerInfo* root, Relids left, Relids right, SimilarityClause clause);
+
 /// Sets clause's values and test if the expression is the distance of a value of `left` and a value
 /// of `right`; *swapped: the latter is its first argument.
 bool match_distance(PlannerInfo* root, Expr* expression, Relids left, Relids right,

@@ -236,14 +236,15 @@ void widen_distance(double eps, std::uint32_t dims, EpsBand* band) {
 }
 
 /// A relation that is false where one value is empty, or where they have no point in common.
-constexpr TestFunction touches(const char* name) {
-  return {"postgis",       name,          InvalidOid,  TestForm::kTouch,
-          ValueForm::kBox, Metric::kLInf, widen_double};
+constexpr TestFunction touches(const char* name, BoxRule boxes = BoxRule::kMeet) {
+  return {"postgis",       name,          InvalidOid,   TestForm::kTouch,
+          ValueForm::kBox, Metric::kLInf, widen_double, nullptr,
+          false,           false,         boxes};
 }
 
-/// One that is true of two empty values, too.
-constexpr TestFunction equals(const char* name) {
-  TestFunction test = touches(name);
+/// One that may be true of two empty values, or of any beyond single precision, too.
+constexpr TestFunction equals(const char* name, BoxRule boxes = BoxRule::kSame) {
+  TestFunction test = touches(name, boxes);
   test.of_empty = true;
   return test;
 }
@@ -264,11 +265,11 @@ constexpr TestFunction kTests[] = {
     {"postgis", "geometry_overlaps", InvalidOid, TestForm::kOverlap, ValueForm::kBox, Metric::kLInf,
      widen_double},
     touches("st_intersects"),
-    touches("st_contains"),
-    touches("st_containsproperly"),
-    touches("st_within"),
-    touches("st_covers"),
-    touches("st_coveredby"),
+    touches("st_contains", BoxRule::kFirstContains),
+    touches("st_containsproperly", BoxRule::kFirstContains),
+    touches("st_within", BoxRule::kSecondContains),
+    touches("st_covers", BoxRule::kFirstContains),
+    touches("st_coveredby", BoxRule::kSecondContains),
     touches("st_crosses"),
     touches("st_overlaps"),
     touches("st_touches"),
@@ -276,7 +277,7 @@ constexpr TestFunction kTests[] = {
     touches("st_intersection"),  // which is empty then
     touches("geometry_contains"),
     touches("geometry_within"),
-    touches("geometry_overlaps_nd"),
+    equals("geometry_overlaps_nd", BoxRule::kMeet),
     equals("st_equals"),
     equals("st_orderingequals"),
     equals("geometry_same"),

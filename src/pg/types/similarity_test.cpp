@@ -74,6 +74,7 @@ ValueDemands demands_of(const SimilarityTest& test) {
 }
 
 EpsBand eps_band(const SimilarityTest& test, double eps, std::uint32_t dims) {
+  eps += 0.0;  // of -0
   EpsBand band = {true, false, false, 0, 0};
   if (tests_boxes(test)) return band;
   // To PostgreSQL NaN is larger than any number. Where squares overflow every arithmetic goes its

@@ -125,6 +125,22 @@ inline TestUse use_of(TestForm form) {
                                      : TestUse::kTest;
 }
 
+/// Which boxes an index of the function leaves: values whose boxes lie otherwise do not fulfil it.
+enum class BoxRule {
+  kNone,
+  kMeet,
+  kFirstContains,  ///< the first value's box contains the second one's
+  kSecondContains,
+  kSame,
+};
+
+/// The rule for the values in the other order.
+inline BoxRule turned(BoxRule rule) {
+  return rule == BoxRule::kFirstContains    ? BoxRule::kSecondContains
+         : rule == BoxRule::kSecondContains ? BoxRule::kFirstContains
+                                            : rule;
+}
+
 /// The distances of points that a condition accepts, in the engine's terms.
 struct EpsBand {
   bool engine_serves;  ///< false: only the condition itself decides
@@ -151,6 +167,7 @@ struct TestFunction {
   const char* last_argument = nullptr;
   bool open = false;      ///< values within the radius may not fulfil it
   bool of_empty = false;  ///< values without a place may
+  BoxRule boxes = BoxRule::kNone;
 };
 
 struct ValueType {

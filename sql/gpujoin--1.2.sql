@@ -1,17 +1,24 @@
 \echo Use "CREATE EXTENSION gpujoin" to load this file. \quit
 
--- Rows of tables without an integer key: functions name them by their ctids with id_column => 'ctid'. The library of an
--- earlier release, on the disk or in this session, has no such function.
+-- Which distances of a query are served, and why not the others. The library of an earlier release, on the disk or in this
+-- session, has no such function.
 
 DO $$
 BEGIN
-    CREATE FUNCTION gpu_ctid(id bigint) RETURNS tid
-        AS 'MODULE_PATHNAME', 'gpujoin_ctid' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+    CREATE FUNCTION gpu_why(query text,
+        OUT relations text, OUT condition text, OUT served boolean, OUT reason text, OUT hint text)
+        RETURNS SETOF record
+        AS 'MODULE_PATHNAME', 'gpujoin_why' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE ROWS 3;
 EXCEPTION WHEN undefined_function THEN
-    RAISE EXCEPTION 'the library gpujoin.so is of an earlier release than version 1.1 of the extension'
-        USING HINT = 'Install gpujoin 1.1. Then restart the server if shared_preload_libraries names gpujoin, or else open a new session.';
+    RAISE EXCEPTION 'the library gpujoin.so is of an earlier release than version 1.2 of the extension'
+        USING HINT = 'Install gpujoin 1.2. Then restart the server if shared_preload_libraries names gpujoin, or else open a new session.';
 END
 $$;
+COMMENT ON FUNCTION gpu_why IS 'which distances of a query the plan node serves, why not the others, and what to write instead';
+
+-- Rows of tables without an integer key: functions name them by their ctids with id_column => 'ctid'.
+CREATE FUNCTION gpu_ctid(id bigint) RETURNS tid
+    AS 'MODULE_PATHNAME', 'gpujoin_ctid' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION gpu_ctid IS 'the ctid of a row that a function named by it, with id_column => ''ctid''';
 
 -- The planner's questions: how many rows a join returns and at what cost, how many pairs a distance leaves. Being

@@ -1,0 +1,25 @@
+// What became of the distances of a query: which the node serves, and why not the others.
+#pragma once
+
+#include "pg/compat.h"
+#include "pg/planner/refusal.h"
+
+namespace gpujoin {
+
+/// A distance between rows of two relations that a planned query computes.
+struct SeenDistance {
+  const char* relations;  ///< as the query names them, between commas
+  const char* condition;  ///< in SQL, or the distance where no condition bounds it
+  bool served;
+  Refusal refusal;  ///< where it is not
+  double pairs;     ///< of rows that the relations' own conditions leave
+};
+
+/// Returns what is known of the distances of all queries whose planning began after so many others:
+/// of SeenDistance*. To be called before the planner's memory is freed.
+List* distances_seen(std::uint64_t after);
+
+/// Reports queries that compare many pairs without the node, as gpujoin.warn_missed has it.
+void install_miss_reports();
+
+}  // namespace gpujoin
