@@ -298,7 +298,9 @@ class WrittenOut(Kind):
         return rng.choice([f'{value} <= {eps}'] * 3 + [f'{value} < {eps}', f'{eps} >= {value}', f'NOT {value} > {eps}', f'{value} BETWEEN 0 AND {eps}',
                            f'{value} <= 5', f'{value} <= ({eps})::real'])
 
-    distance = None
+    def distance(self, left, right):
+        whole = ' + '.join(self.square(left, right) for _ in range(self.rng.choice([1, 2, 2, 3])))
+        return self.rng.choice([f'sqrt({whole})', f'sqrt({whole})', f'({whole})', f'abs({self.difference(left, right)})::float8'])
 
 
 class Bands(WrittenOut):
@@ -325,6 +327,8 @@ class Bands(WrittenOut):
 
     def test(self, left, right, eps):
         return ' AND '.join(self.band(left, right) for _ in range(self.rng.choice([1, 2, 2, 2, 3])))
+
+    distance = None
 
 
 class Point(Kind):

@@ -65,7 +65,7 @@ CREATE TABLE no_cases (condition text);
 INSERT INTO no_cases VALUES
   ('bit_count((a.i # b.i)::bit(32)) <= 6'), ('bit_count((a.c # b.c)::bit(64)) <= 6'), ('bit_count(a.h | b.h) <= 40'),
   ('bit_count(a.h # b.h) >= 40'), ('bit_count(a.h # a.h) <= b.grp'), ('bit_count(a.h # b.h) <= b.grp * a.grp'),
-  ('bit_count(a.b) <= bit_count(b.b)'), ('length(a.h # b.h) <= 64'), ('(a.c # b.c) <= 6'), ('bit_count(a.h # b.h) = 3');
+  ('bit_count(a.b) <= bit_count(b.b)'), ('length(a.h # b.h) <= 64'), ('(a.c # b.c) <= 6'), ('bit_count(a.h # b.h) <> 3');
 SELECT same_rows(format('SELECT a.id, b.id FROM hashes a JOIN hashes b ON %s', condition), false, 'left to PostgreSQL: ' || condition) FROM no_cases;
 SELECT same_rows(query, NULL, 'ordered by bits')
 FROM (VALUES ('SELECT a.id, b.id FROM hashes a JOIN others b ON bit_count(a.h # b.h) <= 6 ORDER BY bit_count(a.h # b.h), a.id, b.id LIMIT 7'),

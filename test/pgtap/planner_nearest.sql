@@ -107,6 +107,20 @@ SELECT same_rows(query, uses_node, query) FROM (VALUES
   ('SELECT a.id, s.n FROM a, LATERAL (SELECT count(*) AS n FROM b ORDER BY min(a.p <-> b.p) LIMIT 2) s', false),
   ('SELECT a.id, s.id FROM a, LATERAL (SELECT b.id FROM b JOIN b c USING (id) ORDER BY a.p <-> b.p, b.id LIMIT 2) s', NULL)) v(query, uses_node);
 
+-- Values that are computed, distances that are written out over columns, and errors, which come where PostgreSQL compares the row.
+CREATE TABLE n AS SELECT i AS id, i % 7 AS grp, i % 11 AS k, (i * 37 % 101)::float8 / 4 AS x, (i * 53 % 97)::float8 / 4 AS y, (i * 37 % 101 / 4.0)::numeric AS xn, (i * 53 % 97 / 4.0)::numeric AS yn, (i * 37 % 101)::real AS f, (i * 53 % 97)::bigint AS b FROM generate_series(1, 150) i;
+INSERT INTO n VALUES (1001, 1, 3, NULL, 1, NULL, 1, 2, 3), (1002, 1, 3, 'NaN', 1, 'NaN', 1, 'NaN', 3), (1003, 2, 3, 'Infinity', 1, 1, 1, 'Infinity', 9007199254740993), (1004, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+ANALYZE n;
+CREATE TABLE written (distance text, uses_node boolean);
+INSERT INTO written VALUES
+  ('sqrt((l.x - r.x)^2 + (l.y - r.y)^2)', true), ('(r.x - l.x)^2 + (l.y - r.y)^2', true), ('(l.x - r.x)*(l.x - r.x) + (l.y - r.y)*(l.y - r.y)', true), ('abs(l.x - r.x)', true), ('abs(l.b - r.b)', true), ('sqrt((l.f - r.f)^2 + (l.b - r.b)^2)', true),
+  ('|/ ((l.x - r.y)^2)', true), ('sqrt((l.x - r.x)^2 - (l.y - r.y)^2)', false), ('abs(l.xn - r.xn)::float8', false), ('point(l.xn, l.yn) <-> point(r.xn, r.yn)', true), ('ARRAY[l.xn, l.yn]::float8[] <-> ARRAY[r.xn, r.yn]::float8[]', true),
+  ('point(l.x / 3, l.y * 2) <-> point(r.x / 3, r.y * 2)', true), ('point(l.x / (l.k - 20), l.y) <-> point(r.x, r.y)', true), ('point(l.x / (l.k - 3), l.y) <-> point(r.x, r.y)', true), ('point(r.x / (r.k - 3), r.y) <-> point(l.x, l.y)', true),
+  ('point(l.x + random() * 0, l.y) <-> point(r.x, r.y)', false);
+SELECT same_rows(format(query, distance), CASE WHEN query NOT LIKE '%r.k <>%' THEN uses_node END, format(query, distance)) FROM written, unnest(ARRAY[
+  'SELECT l.id, s.id FROM n l CROSS JOIN LATERAL (SELECT r.id FROM n r ORDER BY %s, r.id LIMIT 3) s', 'SELECT l.id, s.id, s.d FROM n l LEFT JOIN LATERAL (SELECT r.id, %1$s AS d FROM n r WHERE r.k <> 3 ORDER BY %1$s, r.id DESC LIMIT 2) s ON true WHERE l.k <> 3',
+  'SELECT l.id, s.id FROM n l LEFT JOIN LATERAL (SELECT r.id FROM n r WHERE r.id < 0 ORDER BY %s, r.id LIMIT 3) s ON true', 'SELECT l.id, s.id FROM n l LEFT JOIN LATERAL (SELECT r.id FROM n r WHERE r.grp = l.grp AND r.k <> 3 ORDER BY %s, r.id LIMIT 1) s ON true WHERE l.id < 0']) query;
+
 -- To PostGIS a point of NaN is in every area.
 \if :has_postgis
 CREATE TABLE discs AS SELECT i AS id, ST_Buffer(ST_MakePoint(i, 1), 1, 2) AS g FROM generate_series(1, 30) i;

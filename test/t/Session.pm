@@ -12,7 +12,7 @@ use PostgreSQL::Test::Cluster;
 use Test::More;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime sleep);
 
-our @EXPORT = qw(now start_server serves wait_until least seconds_until threads open_files status_kb cpu_seconds server_pids
+our @EXPORT = qw(now start_server serves settled wait_until least seconds_until threads open_files status_kb cpu_seconds server_pids
   service_pids shared_regions check_timeouts check_cancel check_footprint);
 
 # What the tests allow for "about a second" on a machine that others use too.
@@ -44,6 +44,18 @@ sub wait_until {
   my $deadline = now + $seconds;
   my $answer;
   sleep 0.005 until ($answer = $question->()) || now > $deadline;
+  return $answer;
+}
+
+# What the question answers, once it has answered the same for half a second.
+sub settled {
+  my ($question) = @_;
+  my ($answer, $since) = ($question->(), now);
+  while (now - $since < 0.5) {
+    sleep 0.02;
+    my $next = $question->();
+    ($answer, $since) = ($next, now) if $next != $answer;
+  }
   return $answer;
 }
 

@@ -184,18 +184,20 @@ bool can_have_operands(PlannerInfo* root, const SimilarityClause& clause, JoinTy
          computes_all_operands(root, type, conditions);
 }
 
+ErrorTrap trap_of(const PlannerInfo* root, Expr* operand, bool for_all_rows) {
+  if (can_drop_errors(root, operand)) return ErrorTrap::kCatch;
+  if (for_all_rows) return ErrorTrap::kNone;
+  need_subtransactions();
+  return ErrorTrap::kSubtransaction;
+}
+
 AttrNumber place_operand(PlannerInfo* root, Plan** input, Expr* operand, bool for_all_rows,
                          Expr** computed, ErrorTrap* trap) {
   *computed = nullptr;
   *trap = ErrorTrap::kNone;
   if (cannot_raise(root, operand)) return place_value(input, operand);
   *computed = operand;
-  if (can_drop_errors(root, operand)) {
-    *trap = ErrorTrap::kCatch;
-  } else if (!for_all_rows) {
-    *trap = ErrorTrap::kSubtransaction;
-    need_subtransactions();
-  }
+  *trap = trap_of(root, operand, for_all_rows);
   return 0;
 }
 

@@ -49,6 +49,10 @@ bool computes_all_operands(const PlannerInfo* root, JoinType type, const List* c
 bool can_have_operands(PlannerInfo* root, const SimilarityClause& clause, JoinType type,
                        const List* conditions);
 
+/// What becomes of errors of an operand that the node computes; `for_all_rows`: PostgreSQL's own
+/// plan would compute it for all rows.
+ErrorTrap trap_of(const PlannerInfo* root, Expr* operand, bool for_all_rows);
+
 /// Has the input compute the operand, and returns its column. Else returns 0, and *computed is what
 /// the node is to compute, whose errors it may drop in the way of *trap; `for_all_rows`:
 /// PostgreSQL's own plan would compute it for all rows.

@@ -100,6 +100,18 @@ Node* translate(Node* node, void* context) {
   return mutate_expression(node, translate, context);
 }
 
+/// Mutator: an expression of the table's columns in the subquery's own terms again.
+Node* translate_back(Node* node, void* context) {
+  const auto* const translation = static_cast<const Translation*>(context);
+  if (node == nullptr) return nullptr;
+  if (IsA(node, Var)) {
+    const AttrNumber number = reinterpret_cast<const Var*>(node)->varattno;
+    return static_cast<Node*>(copyObjectImpl(list_nth(
+        translation->columns, number - attribute_of(translation->root, translation->inner, 0))));
+  }
+  return mutate_expression(node, translate_back, context);
+}
+
 /// The translated expression, the same at each evaluation; null: there is none.
 Expr* translated(Translation* translation, Expr* expression) {
   Node* const node = reinterpret_cast<Node*>(expression);
@@ -158,12 +170,12 @@ bool match_order(Translation* translation, NearestClause* clause) {
   Expr* const order = reinterpret_cast<Expr*>(
       get_sortgroupclause_expr(const_cast<SortGroupClause*>(first), query->targetList));
   Expr* const distance = translated(translation, order);
-  bool swapped;
   if (distance == nullptr ||
       !match_distance(translation->root, distance, translation->outer->relids,
-                      translation->inner->relids, &clause->distance, &swapped))
+                      translation->inner->relids, &clause->distance))
     return false;
-  clause->value = compared_value(order, !swapped);
+  clause->value = reinterpret_cast<Expr*>(
+      translate_back(reinterpret_cast<Node*>(clause->distance.right), translation));
   clause->keys = list_copy_tail(query->sortClause, 1);
   ListCell* cell;
   foreach (cell, clause->keys) {
@@ -251,7 +263,12 @@ bool match_nearest(PlannerInfo* root, const RelOptInfo* outer, const RelOptInfo*
       !match_outputs(&translation, clause))
     return false;
   clause->columns = translation.columns;
-  return cannot_raise(root, clause->distance.left) && cannot_raise(inner->subroot, clause->value);
+  clause->computes = !cannot_raise(inner->subroot, clause->value);
+  const auto can_have = [&](Expr* value) {
+    return cannot_raise(root, value) || can_drop_errors(root, value) ||
+           can_roll_back_errors(root, value);
+  };
+  return can_have(clause->distance.left) && can_have(clause->distance.right);
 }
 
 }  // namespace gpujoin

@@ -22,6 +22,7 @@ struct NearestClause {
   RelOptInfo* table;
   List* columns;          ///< of Var: the table's columns that are used
   Expr* value;            ///< that is compared
+  bool computes;          ///< the node computes it, for that may raise an error
   List* scan_conditions;  ///< of RestrictInfo: about the table's rows alone
   List* keys;             ///< of SortGroupClause: what decides among equal distances
 };

@@ -74,7 +74,8 @@ PathTarget* scan_target(PlannerInfo* subroot, const NearestClause& clause) {
   ListCell* cell;
   foreach (cell, clause.columns)
     add_column_to_pathtarget(target, static_cast<Expr*>(lfirst(cell)), 0);
-  if (!list_member(clause.columns, clause.value)) add_column_to_pathtarget(target, clause.value, 0);
+  if (!clause.computes && !list_member(clause.columns, clause.value))
+    add_column_to_pathtarget(target, clause.value, 0);
   return set_pathtarget_cost_width(subroot, target);
 }
 
@@ -334,16 +335,24 @@ Plan* plan_path(PlannerInfo* root, RelOptInfo*, CustomPath* custom, List* tlist,
   data.boxes = path.clause.boxes;
   data.nearest = {true, parts.condition != nullptr, path.clause.radius.test, path.processes};
   if (parts.condition == nullptr) data.nearest.radius = data.test;
-  data.left_value = place_value(&left, path.clause.distance.left);
-  data.right_value = value_attribute(path);
+  data.left_value = place_operand(root, &left, path.clause.distance.left, false,
+                                  &parts.left_operand, &data.left_trap);
+  if (path.clause.computes) {
+    parts.right_operand = path.clause.distance.right;
+    data.right_trap = trap_of(root, parts.right_operand, false);
+  } else {
+    data.right_value = value_attribute(path);
+  }
   ScanColumns scan = {NIL, NIL, NIL, left->targetlist, NIL, NIL};
   find_outputs(root, path, &scan);
   add_columns_above(&scan, tlist, path.distances);
   add_columns_above(&scan, custom->path.pathtarget->exprs, path.distances);
   add_columns_above(&scan, path.distances, path.distances);
-  for (void* const used : {static_cast<void*>(parts.where), static_cast<void*>(parts.late),
-                           static_cast<void*>(parts.early), static_cast<void*>(parts.condition),
-                           static_cast<void*>(parts.distance)})
+  for (void* const used :
+       {static_cast<void*>(parts.where), static_cast<void*>(parts.late),
+        static_cast<void*>(parts.early), static_cast<void*>(parts.condition),
+        static_cast<void*>(parts.distance), static_cast<void*>(parts.left_operand),
+        static_cast<void*>(parts.right_operand)})
     add_columns(&scan, used);
   parts.outputs = computed_outputs(path.clause, &scan);
   describe_columns(scan, &data);

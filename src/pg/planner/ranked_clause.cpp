@@ -128,8 +128,7 @@ bool match_order(PlannerInfo* root, List* order, const RelOptInfo* outer, const 
   if (!is_nearest_first(*first)) return false;
   Expr* const distance = reinterpret_cast<Expr*>(
       get_sortgroupclause_expr(const_cast<SortGroupClause*>(first), root->processed_tlist));
-  bool swapped;
-  if (!match_distance(root, distance, outer->relids, inner->relids, &clause->distance, &swapped))
+  if (!match_distance(root, distance, outer->relids, inner->relids, &clause->distance))
     return false;
   for (int i = 1; i < list_length(order); ++i) {
     auto* const key = list_nth_node(SortGroupClause, order, i);

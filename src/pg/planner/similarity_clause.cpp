@@ -1,7 +1,9 @@
 #include "pg/planner/similarity_clause.h"
 
+#include "pg/planner/column_distance.h"
 #include "pg/planner/comparison.h"
 #include "pg/planner/distance_call.h"
+#include "pg/planner/earth_clause.h"
 #include "pg/planner/implied_distance.h"
 #include "pg/planner/safe_expression.h"
 #include "pg/planner/safe_radius.h"
@@ -49,10 +51,9 @@ bool put_columns_in_order(PlannerInfo* root, Relids left, Relids right, Similari
 }
 
 /// Puts the value of the left relations first; false where the values are others.
-bool put_in_order(PlannerInfo* root, Relids left, Relids right, SimilarityClause* clause,
-                  bool* swapped) {
-  *swapped = comes_from(root, clause->left, right);
-  if (*swapped) std::swap(clause->left, clause->right);
+bool put_in_order(PlannerInfo* root, Relids left, Relids right, SimilarityClause* clause) {
+  if (is_of_columns(clause->test)) return put_columns_in_order(root, left, right, clause);
+  if (comes_from(root, clause->left, right)) std::swap(clause->left, clause->right);
   return comes_from(root, clause->left, left) && comes_from(root, clause->right, right);
 }
 
@@ -123,21 +124,17 @@ bool add_radius(RadiusTerms* terms, Expr* radius) {
 }  // namespace
 
 bool are_of_sides(PlannerInfo* root, Relids left, Relids right, SimilarityClause clause) {
-  bool swapped;
-  return is_of_columns(clause.test) ? put_columns_in_order(root, left, right, &clause)
-                                    : put_in_order(root, left, right, &clause, &swapped);
+  return put_in_order(root, left, right, &clause);
 }
 
 bool bind_to_sides(PlannerInfo* root, Relids left, Relids right, SimilarityClause* clause) {
-  bool swapped;
   const bool same = is_the_same_for_all_rows(clause->eps);
   if (same && clause->test.open && !cannot_raise(root, clause->eps)) {
     // What arithmetic makes of a radius must not raise an error that the condition would not.
     clause->eps = as_safe_radius(root, clause->eps);
     if (clause->eps == nullptr) return false;
   }
-  if (is_of_columns(clause->test)) return put_columns_in_order(root, left, right, clause);
-  if (!put_in_order(root, left, right, clause, &swapped)) return false;
+  if (!put_in_order(root, left, right, clause)) return false;
   if (same) return true;
   RadiusTerms terms = {root, {left, right}, {nullptr, nullptr}, nullptr, false};
   const bool safe = clause->safe_over != nullptr && cannot_raise(root, clause->safe_over);
@@ -151,28 +148,23 @@ bool bind_to_sides(PlannerInfo* root, Relids left, Relids right, SimilarityClaus
 }
 
 bool match_distance(PlannerInfo* root, Expr* expression, Relids left, Relids right,
-                    SimilarityClause* clause, bool* swapped) {
+                    SimilarityClause* clause) {
   Oid function;
   List* arguments;
   *clause = {expression, nullptr, nullptr, nullptr, {}, {}, false};
   if (exprType(reinterpret_cast<Node*>(expression)) == INT8OID)
     clause->condition = cast_by(F_FLOAT8_INT8, expression);  // numbers of bits
-  return as_measure(expression, &function, &arguments) &&
-         find_test(function, arguments, TestUse::kMeasure, clause) &&
+  clause->eps = float8_constant(1);  // any, for what is known by comparing with one
+  const bool calls = as_measure(expression, &function, &arguments);
+  return ((calls && find_test(function, arguments, TestUse::kMeasure, clause)) ||
+          (calls && match_earth_distance(function, arguments, clause)) ||
+          match_column_distance(expression, float8_constant(0), clause)) &&
          clause->test.by->metric != Metric::kJaccard &&  // engines do not sort by it
-         !clause->test.open && put_in_order(root, left, right, clause, swapped);
+         !clause->test.open && put_in_order(root, left, right, clause);
 }
 
 bool is_nearest_first(const SortGroupClause& key) {
   return (key.sortop == Float8LessOperator || key.sortop == Int8LessOperator) && !key.nulls_first;
-}
-
-Expr* compared_value(Expr* distance, bool second) {
-  Oid function;
-  List* arguments;
-  SimilarityClause clause = {};
-  if (as_measure(distance, &function, &arguments)) take_values(arguments, &clause);
-  return second ? clause.right : clause.left;
 }
 
 namespace {

@@ -43,15 +43,12 @@ bool bind_to_sides(PlannerInfo* root, Relids left, Relids right, SimilarityClaus
 bool are_of_sides(PlannerInfo* root, Relids left, Relids right, SimilarityClause clause);
 
 /// Sets clause's values and test if the expression is the distance of a value of `left` and a value
-/// of `right`; *swapped: the latter is its first argument.
+/// of `right`, in this order from here on.
 bool match_distance(PlannerInfo* root, Expr* expression, Relids left, Relids right,
-                    SimilarityClause* clause, bool* swapped);
+                    SimilarityClause* clause);
 
 /// Whether rows are sorted by a distance, or a number of bits, the nearest first.
 bool is_nearest_first(const SortGroupClause& key);
-
-/// The first or the second value of a distance that was matched.
-Expr* compared_value(Expr* distance, bool second);
 
 /// Whether the value is neither a row's nor another one at each evaluation.
 bool is_the_same_for_all_rows(Expr* value);
