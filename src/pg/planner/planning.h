@@ -17,8 +17,8 @@ struct Planning {
   List* conditions;      ///< of DistanceCondition*
   List* estimated;       ///< of Expr: conditions whose share of pairs is known
   List* shares;          ///< of PairShare*, one for each of these
-  Relids joined;     ///< relations that a plan of the node joins, all such plans together
-  bool ranked;       ///< the node finds the nearest rows of the query, which is one in LATERAL
+  Relids joined;         ///< relations that a plan of the node joins, all such plans together
+  bool ranked;           ///< the node finds the nearest rows of the query, which is one in LATERAL
   Planning* next;
 };
 
