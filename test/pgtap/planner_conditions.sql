@@ -63,6 +63,13 @@ SELECT same_rows(format('SELECT l.id, r.id FROM a l %s JOIN b r ON %s', kind, fo
 FROM unnest('{"",LEFT}'::text[]) kind, unnest('{l.v <-> r.v <= 2,l.v <-> r.v <= r.r,(l.p[0] - r.p[0]) ^ 2 + (l.p[1] - r.p[1]) ^ 2 < 9}'::text[]) clause,
   (VALUES ('(%s) IS TRUE', true), ('coalesce(%s, false)', true), ('CASE WHEN %s THEN true ELSE false END', true), ('CASE WHEN (%s) IS TRUE THEN true END', true),
           ('coalesce(%s, true)', false), ('(%s) IS NOT FALSE', false), ('CASE WHEN %s THEN false ELSE true END', false), ('coalesce(%s, l.id > 3)', false)) w (wrapper, uses_node);
+-- Radii of numerics of any precision, and what arithmetic makes of them.
+CREATE TABLE tens AS SELECT id, grp, v, p, CASE WHEN id % 17 <> 0 THEN (id % 6 - 1)::numeric / 10 END AS n, (id % 5)::numeric AS m FROM a;
+INSERT INTO tens SELECT 1000 + row_number() OVER (), 1, ARRAY[5, 5], point(5, 5), n, 1 FROM unnest('{NaN,Infinity,-Infinity,1e200,1e-200,0,1e400,-1e9,0.000000001}'::numeric[]) n;
+ANALYZE tens;
+SELECT same_rows(format('SELECT l.id, r.id FROM tens l %s JOIN tens r ON %s', kind, clause), uses_node, format('numeric radius: %s %s', kind, clause))
+FROM unnest('{"",LEFT}'::text[]) kind, (VALUES ('l.v <-> r.v <= (r.n * 10)::float8', true), ('l.v <-> r.v < r.n::float8 * 10', true), ('(l.v <-> r.v) / 10 <= r.n', true), ('l.p <-> r.p <= l.n * 5 + r.m', NULL), ('l.v <-> r.v <= r.m', true),
+  ('1 - (l.v <-> r.v) / 5 >= 1 - r.n', true), ('l.v <-> r.v <= r.n * r.m', false), ('gpu_within(l.v, r.v, (r.m * 1.5)::float8)', true)) c(clause, uses_node);
 -- Arithmetic around a distance, which has a bound of the distance, or none.
 SELECT same_rows(format(query, clause), uses_node, format(query, clause))
 FROM unnest('{SELECT l.id\, r.id FROM a l JOIN b r ON %s,SELECT l.id\, r.id FROM a l LEFT JOIN b r ON %s AND l.grp <> r.grp,SELECT count(*) FROM a l JOIN b r ON %s,"SELECT l.grp, count(*), sum(r.id) FROM a l JOIN b r ON %s GROUP BY 1",SELECT l.id FROM a l WHERE NOT EXISTS (SELECT FROM b r WHERE %s)}'::text[]) query,
@@ -81,7 +88,7 @@ ANALYZE strange;
 CREATE TABLE implied (clause text, uses_node boolean);
 INSERT INTO implied VALUES
   ('1 - (l.v <=> r.v) > 0.9', true), ('1 - (l.v <=> r.v) >= 1 - r.more / 4', true), ('5 - (l.v <-> r.v) >= 3', true), ('-(l.v <-> r.v) > -2', true), ('(l.v <-> r.v) / 10 <= r.more', true),
-  ('l.v <-> r.v = 1', true), ('2 = (l.v <-> r.v) * 2', true), ('coalesce(l.v <-> r.v, 0) <= 1', true), ('coalesce(1 - (l.v <-> r.v), 0) >= 0', true), ('(r.v IS NULL OR l.v <-> r.v < 1)', true),
+  ('l.v <-> r.v = 1', true), ('2 = (l.v <-> r.v) * 2', true), ('coalesce(l.v <-> r.v, 0) <= 1', true), ('coalesce(1 - (l.v <-> r.v), 0) >= 0', true), ('(r.v IS NULL OR l.v <-> r.v < 1)', true), ('(r.p IS NULL OR point(r.p[0], r.p[1]) <-> l.p < 1)', true),
   ('(l.v <-> r.v < 1 OR l.v IS NULL)', true), ('(l.v <-> r.v <= 1 OR l.v <-> r.v < 2)', true), ('(l.v <-> r.v <= 1 AND l.grp = 1 OR r.grp = 2 AND r.v <-> l.v < 2)', false),
   ('(l.v <-> r.v <= 1 AND l.grp = 1 OR r.grp = 2 AND l.v <-> r.v < 2)', true), ('CASE WHEN l.grp > 3 THEN l.v <-> r.v < 1 ELSE l.v <-> r.v <= 2 END', true),
   ('CASE l.grp WHEN 1 THEN l.v <-> r.v < 1 WHEN 2 THEN false ELSE l.v <-> r.v <= 2 END', true), ('CASE WHEN l.v <-> r.v < 2 THEN l.grp > r.grp END', true),

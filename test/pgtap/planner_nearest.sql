@@ -88,6 +88,8 @@ SELECT same_rows(query, uses_node, query) FROM (VALUES
   ('SELECT a.id, s.id, t.id FROM a, LATERAL (SELECT id FROM b ORDER BY a.p <-> b.p, id LIMIT 2) s, LATERAL (SELECT id FROM b ORDER BY a.q <-> b.q, id LIMIT 2) t', true),
   ('SELECT o.r, (SELECT sum(s.id) FROM a, LATERAL (SELECT b.id FROM b WHERE a.v <-> b.v <= o.r ORDER BY a.v <-> b.v, b.id LIMIT 2) s) FROM (VALUES (1.0::float8), (3)) o(r)', true),
   ('SELECT a.id, s.x FROM a, LATERAL (SELECT a.id || ''-'' || b.id AS x FROM b ORDER BY a.p <-> b.p, b.id LIMIT 2) s', true),
+  ('SELECT a.id, s.id FROM a, LATERAL (SELECT b.id FROM (SELECT * FROM b WHERE grp <> 2) b WHERE b.id <> a.id ORDER BY a.v <-> b.v, b.id LIMIT 2) s', true),
+  ('WITH w AS (SELECT id, v FROM b WHERE grp <> 2) SELECT a.id, s.id FROM a, LATERAL (SELECT w.id FROM w ORDER BY a.v <-> w.v, w.id LIMIT 2) s', true),
   -- Errors of conditions for rows beyond the radius.
   ('SELECT a.id, s.id FROM a, LATERAL (SELECT b.id FROM b WHERE a.p <-> b.p < 0 AND 1 / (b.id - 20) < 5 ORDER BY a.p <-> b.p, b.id LIMIT 2) s', false),
   ('SELECT a.id, s.id FROM a, LATERAL (SELECT b.id FROM b WHERE a.p <-> b.p < 0 AND a.id / (b.id - 20) < 500 ORDER BY a.p <-> b.p, b.id LIMIT 2) s', true),

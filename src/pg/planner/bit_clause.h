@@ -6,8 +6,8 @@
 
 namespace gpujoin {
 
-/// The operands of `a # b`, whose ones the expression counts; NIL: it is another one. Of integers
-/// the strings have all their bits.
+/// Returns the operands of `a # b` if the expression counts its ones, else NIL. Of integers a string
+/// with all their bits is counted.
 List* differing_bits(Expr* count);
 
 /// Sets the clause's values and test, the Jaccard distance, where the expression is 1 less it.

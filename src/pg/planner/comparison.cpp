@@ -103,6 +103,27 @@ Expr* make_null_test(Expr* value) {
   return reinterpret_cast<Expr*>(test);
 }
 
+namespace {
+
+struct Replacement {
+  const Expr* part;
+  Expr* by;
+};
+
+Node* replace(Node* node, void* context) {
+  const auto* const replacement = static_cast<const Replacement*>(context);
+  if (node == nullptr) return nullptr;
+  if (equal(node, replacement->part)) return reinterpret_cast<Node*>(replacement->by);
+  return mutate_expression(node, replace, context);
+}
+
+}  // namespace
+
+Expr* with_replaced(Expr* expression, const Expr* part, Expr* by) {
+  Replacement replacement = {part, by};
+  return reinterpret_cast<Expr*>(replace(reinterpret_cast<Node*>(expression), &replacement));
+}
+
 Expr* float8_constant(double number) {
   return reinterpret_cast<Expr*>(makeConst(FLOAT8OID, -1, InvalidOid, sizeof(double),
                                            Float8GetDatum(number), false, FLOAT8PASSBYVAL));

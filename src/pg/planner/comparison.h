@@ -32,7 +32,7 @@ Arithmetic as_arithmetic(Expr* expression, List** arguments);
 /// The call of a function that makes a float8 of a value.
 Expr* cast_by(Oid cast, Expr* value);
 
-/// A number that float8 holds, as float8; null: it is none.
+/// Returns the number as float8, or null if its type has numbers that float8 does not hold.
 Expr* as_float8(Expr* value);
 
 /// A constant of float8.
@@ -51,6 +51,9 @@ Expr* make_case(List* whens, Expr* otherwise);
 
 /// `value IS NULL`.
 Expr* make_null_test(Expr* value);
+
+/// The expression with another one in the place of each occurrence of `part`.
+Expr* with_replaced(Expr* expression, const Expr* part, Expr* by);
 
 /// The array of values of float8.
 Expr* as_array(List* values);

@@ -40,7 +40,7 @@ void estimate(PlannerInfo* root, RestrictInfo* info, const SimilarityClause& mat
   }
 }
 
-/// The largest magnitude of the offsets of a band between two numbers; 0: it is none, or of others.
+/// Returns the largest magnitude of the offsets of a band between two numbers, or 0 for another key.
 double reach_of(const KeyClause& key) {
   double most = 0;
   bool above = false, below = false;

@@ -19,8 +19,8 @@ bool as_measure(Expr* expression, Oid* function, List** arguments);
 /// Whether PostGIS's function is 0 for what is empty.
 bool measures_extent(Oid function);
 
-/// The radius as float8; null: it is no number of the machine. Numbers of bits are integers, and
-/// constants stay such. What float8 rounds of an int8 is beyond any number of bits.
+/// Returns the radius as float8, a constant if it was one. Returns null for numeric and for what is
+/// no number. An int8 that float8 rounds exceeds any number of bits.
 Expr* as_radius(Expr* radius);
 
 }  // namespace gpujoin

@@ -17,9 +17,9 @@ struct GreatCircleFormula {
 };
 
 /// Sets *formula if the expression, whose outermost call is of asin(), acos() or atan2(), is the
-/// angle between two places. It is recognised by its values: all of its functions are analytic, so
-/// one that agrees with the angle at many places that have nothing to do with each other agrees at
-/// all. False for any other expression, and for one of single precision.
+/// angle between two places. It is recognised by its values at many random places: its functions
+/// are analytic, so two expressions that differ at all differ at almost all places. Returns false
+/// for any other expression, and for arithmetic in single precision.
 bool match_great_circle(Expr* expression, GreatCircleFormula* formula);
 
 }  // namespace gpujoin

@@ -476,13 +476,23 @@ Expr* greatest_of(List* numbers) {
   return reinterpret_cast<Expr*>(greatest);
 }
 
+/// Whether the expression is NULL where the value is.
+bool follows_null(Expr* expression, Expr* value) {
+  Node* const node = reinterpret_cast<Node*>(expression);
+  return equal(expression, value) ||
+         (IsA(value, Var) && !contain_nonstrict_functions(node) &&
+          list_member(pull_var_clause(node, PVC_RECURSE_PLACEHOLDERS), value));
+}
+
 /// Whether the clause's distance is NULL where the value is.
 bool is_compared(Expr* value, const SimilarityClause& clause) {
-  for (Expr* const compared : {clause.left, clause.right})
-    if (equal(value, compared) ||
-        (IsA(compared, ArrayExpr) &&
-         list_member(reinterpret_cast<ArrayExpr*>(compared)->elements, value)))
-      return true;
+  for (Expr* const compared : {clause.left, clause.right}) {
+    List* const parts = IsA(compared, ArrayExpr) ? reinterpret_cast<ArrayExpr*>(compared)->elements
+                                                 : list_make1(compared);
+    ListCell* cell;
+    foreach (cell, parts)
+      if (follows_null(static_cast<Expr*>(lfirst(cell)), value)) return true;
+  }
   return false;
 }
 

@@ -7,9 +7,9 @@
 
 namespace gpujoin {
 
-/// Sets *clause to a distance condition that holds wherever `condition` does, whatever its values
-/// and its radius come from. Where it is no more than that, clause->test.open. False: none is
-/// known.
+/// Sets *clause to a distance condition that holds wherever `condition` does. Its values and its
+/// radius may come from anywhere. Sets clause->test.open if `condition` may be false where the
+/// distance condition holds. Returns false if no such condition is known.
 bool implied_distance(Expr* condition, SimilarityClause* clause);
 
 }  // namespace gpujoin

@@ -1,5 +1,6 @@
 #include "pg/planner/missed.h"
 
+#include "pg/planner/column_distance.h"
 #include "pg/planner/comparison.h"
 #include "pg/planner/conditions.h"
 #include "pg/planner/distance_call.h"
@@ -88,7 +89,8 @@ bool find_distance(Node* node, void* context) {
     const bool known = as_measure(expression, &function, &arguments) &&
                        (find_test(function, arguments, TestUse::kMeasure, &clause) ||
                         find_test(function, arguments, TestUse::kTest, &clause));
-    const int relations = known ? bms_num_members(pull_varnos(search->root, node)) : 0;
+    const bool measures = known || match_column_distance(expression, float8_constant(0), &clause);
+    const int relations = measures ? bms_num_members(pull_varnos(search->root, node)) : 0;
     if (search->alone ? relations == 1 && uses_outer_value(node, nullptr) : relations > 1) {
       search->found = expression;
       return true;
@@ -183,10 +185,12 @@ void add_order(Sightings* seen, const Planning& planning) {
   if (query->sortClause == NIL || query->limitCount == nullptr) return;
   Node* const key = get_sortgroupclause_expr(linitial_node(SortGroupClause, query->sortClause),
                                              query->targetList);
-  if (distance_in(seen->root, key, true) == nullptr) return;
+  if (!planning.ranked && distance_in(seen->root, key, true) == nullptr) return;
   const bool lateral = lateral_subquery(seen->root) != nullptr;
   add(seen, reinterpret_cast<Expr*>(key), pull_varnos(seen->root, key), planning.ranked,
-      lateral ? Refusal::kNearest : Refusal::kCorrelated);
+      !lateral            ? Refusal::kCorrelated
+      : planning.may_rank ? Refusal::kCost
+                          : Refusal::kNearest);
 }
 
 /// Distances that are computed of the rows that a query without such a condition joins.

@@ -129,12 +129,17 @@ bool is_sorted_scan(const PlannerInfo* subroot) {
          !query->hasWindowFuncs && !query->hasTargetSRFs && query->rowMarks == NIL &&
          query->cteList == NIL && query->sortClause != NIL && query->limitCount != nullptr &&
          query->limitOffset == nullptr && query->limitOption == LIMIT_OPTION_COUNT &&
-         subroot->init_plans == NIL && list_length(query->jointree->fromlist) == 1;
+         subroot->init_plans == NIL;
 }
 
 /// The one table of the subquery; null: it has others, or none that can be scanned.
 RelOptInfo* find_table(PlannerInfo* subroot) {
-  const Node* const from = static_cast<const Node*>(linitial(subroot->parse->jointree->fromlist));
+  const Node* from = reinterpret_cast<const Node*>(subroot->parse->jointree);
+  while (IsA(from, FromExpr)) {  // views leave one within another
+    const List* const items = reinterpret_cast<const FromExpr*>(from)->fromlist;
+    if (list_length(items) != 1) return nullptr;
+    from = static_cast<const Node*>(linitial(items));
+  }
   if (!IsA(from, RangeTblRef)) return nullptr;
   const int number = reinterpret_cast<const RangeTblRef*>(from)->rtindex;
   RelOptInfo* const table = find_base_rel(subroot, number);

@@ -492,6 +492,7 @@ void add_nearest_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, Re
     return;
   NearestClause clause;
   if (!match_nearest(root, outer, inner, &clause)) return;
+  planning_of(inner->subroot)->may_rank = true;
   NearestPath like = {};
   like.others = other_conditions(clause);
   like.clause = clause;

@@ -18,7 +18,8 @@ struct Planning {
   List* estimated;       ///< of Expr: conditions whose share of pairs is known
   List* shares;          ///< of PairShare*, one for each of these
   Relids joined;         ///< relations that a plan of the node joins, all such plans together
-  bool ranked;           ///< the node finds the nearest rows of the query, which is one in LATERAL
+  bool may_rank;  ///< the node could find the nearest rows of the query, which is one in LATERAL
+  bool ranked;    ///< it does
   Planning* next;
 };
 

@@ -22,10 +22,14 @@ namespace {
 constexpr double kLeast = 1e-9, kMost = 1e9;
 constexpr int kMostSingleProducts = 2, kMostProducts = 5;
 
-/// Whether its result is as large as its argument.
-bool keeps_magnitude(Arithmetic arithmetic) {
+/// Whether a call's result is as large as its argument. Sets its arguments.
+bool keeps_magnitude(Expr* radius, List** arguments) {
+  Oid function;
+  if (!as_call(radius, &function, arguments)) return false;
+  const Arithmetic arithmetic = arithmetic_of(function);
   return arithmetic == Arithmetic::kNegation || arithmetic == Arithmetic::kMagnitude ||
-         arithmetic == Arithmetic::kCast;
+         arithmetic == Arithmetic::kCast || function == F_FLOAT8_NUMERIC ||
+         function == F_NUMERIC_FLOAT8;
 }
 
 Expr* float8_of(Expr* number) {
@@ -58,14 +62,11 @@ struct Walk {
 /// A number that is there already, or is computed without an error.
 bool add_number(Walk* walk, Expr* number, double* most) {
   Node* const node = reinterpret_cast<Node*>(number);
-  if (float8_of(number) == nullptr) return false;
+  if (float8_of(number) == nullptr && exprType(node) != NUMERICOID) return false;
   if (IsA(node, Const)) {
-    const Const* const value = reinterpret_cast<const Const*>(node);
-    if (value->constisnull) return false;
-    const Node* const folded =
-        eval_const_expressions(nullptr, reinterpret_cast<Node*>(float8_of(number)));
-    if (!IsA(folded, Const)) return false;
-    *most = std::fabs(DatumGetFloat8(reinterpret_cast<const Const*>(folded)->constvalue));
+    double constant;
+    if (!read_number(number, &constant)) return false;
+    *most = std::fabs(constant);
     return is_integer_type(exprType(node)) || *most == 0 || (*most >= kLeast && *most <= kMost);
   }
   if (!cannot_raise(walk->root, number)) return false;
@@ -78,8 +79,8 @@ bool add_number(Walk* walk, Expr* number, double* most) {
 /// *most: its largest magnitude then.
 bool is_safe(Walk* walk, Expr* radius, double* most) {
   List* arguments;
+  const bool keeps = keeps_magnitude(radius, &arguments);
   const Arithmetic step = as_arithmetic(radius, &arguments);
-  const bool keeps = keeps_magnitude(step);
   const bool sum = step == Arithmetic::kSum || step == Arithmetic::kDifference;
   const bool scales = step == Arithmetic::kProduct || step == Arithmetic::kQuotient;
   if (!keeps && !sum && !scales) return add_number(walk, radius, most);
@@ -109,13 +110,23 @@ Expr* test(Oid function, Expr* one, Expr* other) {
 
 /// Whether a row's number is of moderate size.
 Expr* is_moderate(Expr* number, double most_whole) {
-  const bool whole = is_integer_type(exprType(reinterpret_cast<Node*>(number)));
-  Expr* const size = cast_by(F_FLOAT8ABS, float8_of(number));
-  Expr* const at_most = test(F_FLOAT8LE, size, float8_constant(whole ? most_whole : kMost));
+  const Oid type = exprType(reinterpret_cast<Node*>(number));
+  const bool numeric = type == NUMERICOID, whole = is_integer_type(type);
+  Expr* const compared = numeric ? number : float8_of(number);
+  Expr* const size = make_call(numeric ? F_NUMERIC_ABS : F_FLOAT8ABS,
+                               numeric ? NUMERICOID : FLOAT8OID, list_make1(compared));
+  const auto constant = [&](double value) {
+    return numeric ? reinterpret_cast<Expr*>(makeConst(
+                         NUMERICOID, -1, InvalidOid, -1,
+                         DirectFunctionCall1(float8_numeric, Float8GetDatum(value)), false, false))
+                   : float8_constant(value);
+  };
+  Expr* const at_most =
+      test(numeric ? F_NUMERIC_LE : F_FLOAT8LE, size, constant(whole ? most_whole : kMost));
   if (whole) return at_most;
-  Expr* const at_least = test(F_FLOAT8GE, size, float8_constant(kLeast));
+  Expr* const at_least = test(numeric ? F_NUMERIC_GE : F_FLOAT8GE, size, constant(kLeast));
   return makeBoolExpr(OR_EXPR,
-                      list_make2(test(F_FLOAT8EQ, size, float8_constant(0)),
+                      list_make2(test(numeric ? F_NUMERIC_EQ : F_FLOAT8EQ, size, constant(0)),
                                  makeBoolExpr(AND_EXPR, list_make2(at_least, at_most), -1)),
                       -1);
 }
@@ -132,7 +143,7 @@ Expr* as_safe(const PlannerInfo* root, Expr* radius, double times) {
   bool safe = false;
   Node* const node = reinterpret_cast<Node*>(radius);
   List* arguments;
-  const bool casts = IsA(node, FuncExpr) && keeps_magnitude(as_arithmetic(radius, &arguments));
+  const bool casts = IsA(node, FuncExpr) && keeps_magnitude(radius, &arguments);
   const Oid type = exprType(casts ? static_cast<Node*>(linitial(arguments)) : node);
   for (double whole = 0x1p60; whole >= 1024 && !safe; whole /= 4) {
     double most = 0;
@@ -153,18 +164,6 @@ Expr* as_safe(const PlannerInfo* root, Expr* radius, double times) {
           when(OR_EXPR, nulls, reinterpret_cast<Expr*>(makeNullConst(FLOAT8OID, -1, InvalidOid))),
           when(AND_EXPR, sizes, radius)),
       float8_constant(get_float8_nan()));
-}
-
-struct Replacement {
-  const Expr* number;
-  Node* by;
-};
-
-Node* replace(Node* node, void* context) {
-  const auto* const replacement = static_cast<const Replacement*>(context);
-  if (node == nullptr) return nullptr;
-  if (equal(node, replacement->number)) return replacement->by;
-  return mutate_expression(node, replace, context);
 }
 
 /// A number of the type; null: it has none like it.
@@ -222,9 +221,9 @@ double safe_radius_at(Expr* radius, double number) {
   if (replaced == nullptr || !(std::fabs(number) <= most_of(INT8OID))) return NAN;
   Const* const constant = number_of(exprType(reinterpret_cast<const Node*>(replaced)), number);
   if (constant == nullptr) return NAN;
-  Replacement replacement = {replaced, reinterpret_cast<Node*>(constant)};
-  const Node* const found =
-      eval_const_expressions(nullptr, replace(reinterpret_cast<Node*>(radius), &replacement));
+  const Node* const found = eval_const_expressions(
+      nullptr,
+      reinterpret_cast<Node*>(with_replaced(radius, replaced, reinterpret_cast<Expr*>(constant))));
   const Const* const value = reinterpret_cast<const Const*>(found);
   return IsA(found, Const) && !value->constisnull ? DatumGetFloat8(value->constvalue) : NAN;
 }

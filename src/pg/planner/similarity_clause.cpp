@@ -137,10 +137,16 @@ bool bind_to_sides(PlannerInfo* root, Relids left, Relids right, SimilarityClaus
   if (!put_in_order(root, left, right, clause)) return false;
   if (same) return true;
   RadiusTerms terms = {root, {left, right}, {nullptr, nullptr}, nullptr, false};
-  const bool safe = clause->safe_over != nullptr && cannot_raise(root, clause->safe_over);
-  if (tests_boxes(clause->test) || is_product(clause->test) ||
-      !(safe ? add_term(&terms, clause->eps) : add_radius(&terms, clause->eps)))
-    return false;
+  if (tests_boxes(clause->test) || is_product(clause->test)) return false;
+  if (clause->safe_over == nullptr) {
+    if (!add_radius(&terms, clause->eps)) return false;
+  } else {
+    Expr* const over = clause->safe_over;
+    Expr* const safe = cannot_raise(root, over) ? over : as_safe_radius(root, over);
+    if (safe == nullptr) return false;
+    if (safe != over) clause->eps = with_replaced(clause->eps, over, safe);
+    if (!add_term(&terms, clause->eps)) return false;
+  }
   std::copy_n(terms.of_rows, 2, clause->radii);
   clause->rounds_radii = terms.rounds;
   clause->eps = terms.of_all != nullptr ? terms.of_all : float8_constant(0);

@@ -23,9 +23,9 @@ inline bool tests_boxes(const SimilarityTest& test) {
 /// Whether the engine's arithmetic is that of the condition, so that accept equals select.
 inline bool is_exact(const SimilarityTest& test) { return test.by->widen == nullptr && !test.open; }
 
-/// What a call of the function that is used so compares, with two values of the type, and
-/// `extra` arguments after them, of which the last may be a constant text or boolean (null: it is
-/// neither). False when it is none that is known.
+/// Sets *test to what a call of the function compares, used in this way. The call has two values of
+/// the type and `extra` further arguments. `last` is the last of these if it is a constant text or
+/// boolean, else null. Returns false for a function that is not in the tables of types.
 bool find_test(Oid function, Oid type, int extra, const char* last, TestUse use,
                SimilarityTest* test);
 
