@@ -5,9 +5,8 @@
 
 DO $$
 BEGIN
-    CREATE FUNCTION gpu_why(query text,
-        OUT relations text, OUT condition text, OUT served boolean, OUT reason text, OUT hint text)
-        RETURNS SETOF record
+    CREATE FUNCTION gpu_why(query text)
+        RETURNS TABLE (relations text, condition text, served boolean, reason text, hint text)
         AS 'MODULE_PATHNAME', 'gpujoin_why' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE ROWS 3;
 EXCEPTION WHEN undefined_function THEN
     RAISE EXCEPTION 'the library gpujoin.so is of an earlier release than version 1.2 of the extension'

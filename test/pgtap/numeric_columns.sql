@@ -47,9 +47,9 @@ SELECT same_rows(within('point(j.lon, j.lat) <-> point(d.lon, d.lat)', '3 AND ' 
 CREATE TABLE doubtful (distance text);
 INSERT INTO doubtful VALUES ('point(j.lon, j.lat) <-> point(d.plain, d.lat)'), ('point(j.lon, j.lat) <-> point(d.wide, d.lat)'), ('point(j.lon, j.lat) <-> point(d.small::real, d.lat)'),
   ('point(j.lon, j.lat) <-> point(d.wide * 2, d.lat)'), ('point(j.lon / (d.lon - d.lon), j.lat) <-> point(d.lon, d.lat)');
-SELECT same_rows(nearest(distance), false, 'nearest: ' || distance) FROM doubtful;
+SELECT same_rows(nearest(distance), distance NOT LIKE '%(d.lon - %', 'nearest: ' || distance) FROM doubtful;
 UPDATE depots SET plain = '1e400', wide = '1e400', small = '1e-50' WHERE id = 6;
-SELECT same_rows(nearest(distance), false, 'nearest, with an error: ' || distance) FROM doubtful;
+SELECT same_rows(nearest(distance), distance NOT LIKE '%(d.lon - %', 'nearest, with an error: ' || distance) FROM doubtful;
 SELECT same_rows(within('point(j.lon, j.lat) <-> point(d.lon, d.lat)', radius), NULL, 'within, with an error: ' || radius)
 FROM unnest('{d.plain,d.wide,d.small::real,d.wide * 1000,d.reach / d.reach}'::text[]) radius;
 SELECT same_rows(within('point(j.lon, j.lat) <-> point(d.lon, d.lat)', radius) || ' AND d.id <> 6', NULL, 'within, beside an error: ' || radius)

@@ -138,7 +138,8 @@ bool match_distance(Expr* expression, const Bound& bound, SimilarityClause* clau
     clause->test.strict = strict;
   }
   SimilarityTest& test = clause->test;
-  test.of_nan = bound.of_nan && test.by->metric != Metric::kHamming;
+  // Products that may be NaN are those of values that no engine takes.
+  test.of_nan = bound.of_nan && test.by->metric != Metric::kHamming && !is_product(test);
   test.of_null = bound.of_null;
   test.open = test.open || !exact || test.of_nan || test.of_null;
   return true;
