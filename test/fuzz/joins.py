@@ -136,7 +136,8 @@ class Joins(Part):
         rng, (kind, a, b) = self.rng, self.last
         if rng.random() < 0.7:
             conditions = [self.on_both('a', 'b') if rng.random() < 0.4 else self.on_one('b') for _ in range(rng.choice([0, 0, 0, 1, 2]))]
-        return conditions, f' ORDER BY {kind.distance(a, b)}, b.id, b.grp, b.s, b.t, b.n, b.m, b.x, b.y LIMIT {rng.choice([1, 1, 2, 5, 5, 30, 1000])}'
+        order = rng.choice(['{}'] * 8 + ['1 - ({}) DESC', '-({}) DESC', '({}) * 3 + 1', '2 - ({}) * 0.5 DESC', '1 - ({}) DESC NULLS LAST']).format(kind.distance(a, b))
+        return conditions, f' ORDER BY {order}, b.id, b.grp, b.s, b.t, b.n, b.m, b.x, b.y LIMIT {rng.choice([1, 1, 2, 5, 5, 30, 1000])}'
 
     # ---- FROM
 

@@ -123,6 +123,17 @@ SELECT same_rows(format(query, distance), CASE WHEN query NOT LIKE '%r.k <>%' TH
   'SELECT l.id, s.id FROM n l CROSS JOIN LATERAL (SELECT r.id FROM n r ORDER BY %s, r.id LIMIT 3) s', 'SELECT l.id, s.id, s.d FROM n l LEFT JOIN LATERAL (SELECT r.id, %1$s AS d FROM n r WHERE r.k <> 3 ORDER BY %1$s, r.id DESC LIMIT 2) s ON true WHERE l.k <> 3',
   'SELECT l.id, s.id FROM n l LEFT JOIN LATERAL (SELECT r.id FROM n r WHERE r.id < 0 ORDER BY %s, r.id LIMIT 3) s ON true', 'SELECT l.id, s.id FROM n l LEFT JOIN LATERAL (SELECT r.id FROM n r WHERE r.grp = l.grp AND r.k <> 3 ORDER BY %s, r.id LIMIT 1) s ON true WHERE l.id < 0']) query;
 
+-- The same order by arithmetic over the distance. Where it descends NULL and NaN come first: what has no value, and vectors of zeros.
+CREATE TABLE zeros AS SELECT id, grp, v FROM a WHERE id <= 80;
+INSERT INTO zeros VALUES (2001, 1, '{0,0}'), (2002, 1, NULL), (2003, 2, '{0,0}'), (2004, 2, '{NaN,1}'), (2005, 2, '{Infinity,1}');
+ANALYZE zeros;
+SELECT same_rows(format('SELECT l.id, s.id, s.d FROM %1$s l LEFT JOIN LATERAL (SELECT r.id, %2$s AS d FROM %1$s r WHERE r.id <> l.id%4$s ORDER BY %2$s%3$s, r.id LIMIT 4) s ON true', t, expression, direction, more), uses_node,
+  format('ordered by %s%s of %s%s', expression, direction, t, more))
+FROM (VALUES ('1 - (l.v <=> r.v)', ' DESC', true), ('-(l.v <-> r.v)', ' DESC', true), ('5 - (l.v <-> r.v) * 2', ' DESC', true), ('(l.v <-> r.v) * 111 + 3', '', true), ('(l.v <-> r.v) / 7', '', true), ('1 - (l.v <=> r.v)', ' DESC NULLS LAST', false),
+  ('1 - (l.v <=> r.v)', '', false), ('(l.v <-> r.v) * 2', ' DESC', false), ('1e9 - (l.v <-> r.v)', ' DESC', false), ('(l.v <-> r.v) * 0', '', false)) o (expression, direction, uses_node),
+  unnest('{a,zeros}'::text[]) t, unnest('{""," AND l.grp = r.grp"," AND l.v <-> r.v < 3"}'::text[]) more
+WHERE NOT (more LIKE '%<->%' AND uses_node IS NULL);
+
 -- To PostGIS a point of NaN is in every area.
 \if :has_postgis
 CREATE TABLE discs AS SELECT i AS id, ST_Buffer(ST_MakePoint(i, 1), 1, 2) AS g FROM generate_series(1, 30) i;

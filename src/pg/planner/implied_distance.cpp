@@ -626,4 +626,29 @@ bool implied_distance(Expr* condition, SimilarityClause* clause) {
   return true;
 }
 
+Expr* distance_below(Expr* expression, bool falls) {
+  constexpr double kMost = 1e3;  // of the factor, of its inverse, and of what is added
+  Bound bound = {float8_constant(0), false, true, false};
+  Oid function;
+  List* arguments;
+  SimilarityClause clause;
+  while (!as_measure(expression, &function, &arguments) ||
+         !find_test(function, arguments, TestUse::kMeasure, &clause)) {
+    Expr* operand = nullptr;
+    const Arithmetic arithmetic = as_arithmetic(expression, &arguments);
+    if (exprType(reinterpret_cast<Node*>(expression)) != FLOAT8OID) return nullptr;
+    if (arithmetic == Arithmetic::kNegation) {
+      bound.scale(-1);
+      operand = argument(arguments, 0);
+    } else if (arithmetic == Arithmetic::kNone || list_length(arguments) != 2 ||
+               !take_constant(arithmetic, arguments, &operand, &bound)) {
+      return nullptr;
+    }
+    expression = operand;
+  }
+  const double factor = std::fabs(bound.times);
+  const bool moderate = factor <= kMost && factor >= 1 / kMost && bound.size <= kMost;
+  return moderate && (bound.times < 0) == falls ? expression : nullptr;
+}
+
 }  // namespace gpujoin

@@ -12,4 +12,9 @@ namespace gpujoin {
 /// distance condition holds. Returns false if no such condition is known.
 bool implied_distance(Expr* condition, SimilarityClause* clause);
 
+/// Returns the distance below sums, differences, products and quotients with constants, if these
+/// rise with it, or with `falls` fall as it rises. Returns null for another expression, and for one
+/// that rounds away more than a billionth of the distance's unit.
+Expr* distance_below(Expr* expression, bool falls);
+
 }  // namespace gpujoin

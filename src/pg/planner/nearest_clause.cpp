@@ -1,6 +1,8 @@
 #include "pg/planner/nearest_clause.h"
 
 #include "engine/request/request.h"
+#include "pg/planner/comparison.h"
+#include "pg/planner/implied_distance.h"
 #include "pg/planner/join_conditions.h"
 #include "pg/planner/safe_expression.h"
 
@@ -14,11 +16,14 @@ extern "C" {
 #include "optimizer/pathnode.h"
 #include "optimizer/tlist.h"
 #include "parser/parsetree.h"
+#include "utils/float.h"
+#include "utils/fmgroids.h"
 }
 
 namespace gpujoin {
 namespace {
 
+constexpr Oid kFloat8Greater = 674;       // the operator, which has no name in PostgreSQL's headers
 constexpr std::int64_t kMostRows = 1000;  // beyond, neighbours take more memory than pairs may
 
 /// What an expression of the subquery becomes in the join.
@@ -166,18 +171,47 @@ bool match_limit(const RelOptInfo* inner, NearestClause* clause) {
          exprType(node) == INT8OID;
 }
 
+/// The number by which rows are in the order of `expression DESC`: NULL and NaN come first there.
+Expr* descending_rank(Expr* expression) {
+  Expr* const is_nan =
+      make_call(F_FLOAT8EQ, BOOLOID, list_make2(expression, float8_constant(get_float8_nan())));
+  return make_case(
+      list_make2(make_when(make_null_test(expression), float8_constant(-get_float8_infinity())),
+                 make_when(is_nan, float8_constant(-1e308))),
+      make_call(F_FLOAT8UM, FLOAT8OID, list_make1(expression)));
+}
+
+/// What rows are sorted by, the nearest first: a distance, or arithmetic over one that rises with
+/// it, as `1 - (a.v <=> b.v) DESC` does.
+bool match_sort(Translation* translation, const SortGroupClause& key, Expr* expression,
+                SimilarityClause* distance) {
+  const Relids outer = translation->outer->relids, inner = translation->inner->relids;
+  const auto matches = [&](Expr* measured) {
+    return match_distance(translation->root, measured, outer, inner, distance);
+  };
+  if (is_nearest_first(key) && matches(expression)) return true;
+  const bool descending = key.sortop == kFloat8Greater && key.nulls_first;
+  if (!is_nearest_first(key) && !descending) return false;
+  Expr* const measured = distance_below(expression, descending);
+  // Boxes of areas are compared in the distance's own unit.
+  if (measured == nullptr || !matches(measured) ||
+      has_form(*distance->test.type, ValueForm::kMiddle))
+    return false;
+  distance->condition = descending ? descending_rank(expression) : expression;
+  distance->test.open = true;
+  distance->test.of_nan = distance->test.of_null = descending;
+  return true;
+}
+
 /// The distance that the subquery sorts by, nearest first, and the keys after it.
 bool match_order(Translation* translation, NearestClause* clause) {
   const PlannerInfo* const subroot = translation->inner->subroot;
   const Query* const query = subroot->parse;
   const SortGroupClause* const first = linitial_node(SortGroupClause, query->sortClause);
-  if (!is_nearest_first(*first)) return false;
   Expr* const order = reinterpret_cast<Expr*>(
       get_sortgroupclause_expr(const_cast<SortGroupClause*>(first), query->targetList));
   Expr* const distance = translated(translation, order);
-  if (distance == nullptr ||
-      !match_distance(translation->root, distance, translation->outer->relids,
-                      translation->inner->relids, &clause->distance))
+  if (distance == nullptr || !match_sort(translation, *first, distance, &clause->distance))
     return false;
   clause->value = reinterpret_cast<Expr*>(
       translate_back(reinterpret_cast<Node*>(clause->distance.right), translation));

@@ -135,6 +135,9 @@ struct RadiusSearch {
 // larger radii accept no less. It ends when the answer leaves at most kTimes as much beyond
 // `distance` as the least radius would, or kTolerance of it.
 double surely_beyond(const SimilarityTest& test, double distance, std::uint32_t dims) {
+  constexpr double kRounding = 1e-12, kMargin = 1e-9;
+  SimilarityTest closed = test;
+  closed.open = false;
   constexpr double kTimes = 4, kTolerance = 1e-9;
   constexpr double kMinRadius = 1e-150, kMaxRadius = 1e150;  // squares are normal numbers
   const double tolerance = kTolerance * distance;
@@ -142,7 +145,7 @@ double surely_beyond(const SimilarityTest& test, double distance, std::uint32_t 
   double beyond = INFINITY;
   double radius = std::fmax(distance, kMinRadius);
   for (int step = 0; step == 0 || (radius > search.low && radius < search.high); ++step) {
-    const EpsBand band = eps_band(test, radius, dims);
+    const EpsBand band = eps_band(closed, radius, dims);
     if (!band.engine_serves || (!band.none && band.accept >= distance)) {
       search.high = radius;
       beyond = band.engine_serves ? band.select : INFINITY;
@@ -154,7 +157,9 @@ double surely_beyond(const SimilarityTest& test, double distance, std::uint32_t 
     const double width = std::fmin(band.select - band.accept, distance) + tolerance;
     radius = search.next(step, radius, band, width);
   }
-  return beyond;
+  if (!test.open) return beyond;
+  const EpsBand wider = eps_band(closed, search.high * (1 + kRounding) + kMargin, dims);
+  return wider.engine_serves ? wider.select : INFINITY;
 }
 
 }  // namespace gpujoin

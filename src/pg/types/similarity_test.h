@@ -44,7 +44,8 @@ ValueDemands demands_of(const SimilarityTest& test);
 EpsBand eps_band(const SimilarityTest& test, double eps, std::uint32_t dims);
 
 /// Returns a distance of the engine such that every pair beyond it is farther apart, by the test's
-/// own function, than every pair at `distance` or nearer. INFINITY if no radius tells them apart.
+/// own function, than every pair at `distance` or nearer; of an open test by enough for arithmetic
+/// that rounds away a billionth. INFINITY if no radius tells them apart.
 double surely_beyond(const SimilarityTest& test, double distance, std::uint32_t dims);
 
 }  // namespace gpujoin
