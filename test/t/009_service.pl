@@ -156,7 +156,7 @@ my $session = Session->new($node);
   $node->safe_psql('postgres', 'CREATE DATABASE third');
   my ($service) = service_pids($node);
   my $files = settled(sub { open_files($service) });  # connections that ended may close a little later
-  my $elsewhere = $node->safe_psql('third', "CREATE EXTENSION gpujoin; $tables SELECT 'points'::regclass::oid; $count;"
+  my $elsewhere = $node->safe_psql('third', "CREATE EXTENSION gpujoin; SET gpujoin.service = on; $tables SELECT 'points'::regclass::oid; $count;"
       . "SELECT count(*) FROM gpu_selfjoin('others', 0.1)") =~ s/\n.*//sr;
   is($session->value("SELECT gpu_evict(${elsewhere}::regclass)"), 1, 'a superuser evicts what another database has');
   is($session->query("SET ROLE joe; SELECT gpu_evict(${elsewhere}::regclass)")->{state}, '42P01', 'nobody else');
