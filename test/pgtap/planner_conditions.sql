@@ -103,6 +103,13 @@ SELECT same_rows(format('SELECT count(*), sum(l.id * r.id) FROM strange l JOIN s
 PREPARE implied(float8, text) AS SELECT l.id, r.id FROM strange l JOIN strange r ON 1 - (l.v <=> r.v) > $1 AND (l.p <-> r.p) * 3 <= 9 + $1;
 SET plan_cache_mode = force_generic_plan;
 SELECT same_rows(format('EXECUTE implied(%s, 1)', s), true, 'implied, a parameter: ' || s) FROM unnest('{0.9,"NULL",''NaN'',''Infinity'',''-Infinity'',1e300,-1e-300,2}'::text[]) s;
+-- NULL besides: of a further term, and for a radius.
+SELECT same_rows('SELECT l.id, r.id FROM strange l JOIN strange r ON ' || clause, uses_node, 'NULL besides: ' || clause)
+FROM (VALUES ('coalesce((l.v <-> r.v) + abs(l.p[0] - r.p[0]), 0.5) = 0.5', false), ('coalesce(sqrt((l.v <-> r.v)^2 + (l.p[0] - r.p[0])^2), 0) <= 1', false), ('coalesce((l.p[0] - r.p[0])^2 + (l.y - r.y)*(l.y - r.y), 0.5) = 0.5', true),
+  ('(l.v <-> r.v <= r.r OR r.v IS NULL)', false), ('coalesce(l.v <-> r.v, 0) <= r.r', true)) c (clause, uses_node);
+PREPARE besides(float8) AS SELECT l.id, r.id FROM strange l JOIN strange r ON l.v <-> r.v <= $1 OR r.v IS NULL;
+PREPARE besides_boxed(float8) AS SELECT l.id, r.id FROM strange l LEFT JOIN strange r ON gpu_within(l.v, r.v, $1) OR r.v IS NULL;
+SELECT same_rows(format('EXECUTE %s(%s)', p, r), true, format('NULL besides: %s, %s', p, r)) FROM unnest('{besides,besides_boxed}'::text[]) p, unnest('{"NULL",1,''NaN'',0}'::text[]) r;
 RESET plan_cache_mode;
 -- The great circle by hand, in columns of degrees.
 CREATE TABLE degrees AS SELECT i AS id, 5 + (i * 7919 % 1000) / 100.0::float8 AS lon, 45 + (i * 104729 % 997) / 100.0::float8 AS lat, (45 + (i * 104729 % 997) / 100.0)::numeric(8, 4) AS exact FROM generate_series(1, 400) i;

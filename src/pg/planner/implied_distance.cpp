@@ -217,8 +217,10 @@ bool find_bounded(Expr* expression, const Bound& bound, SimilarityClause* clause
 using Find = bool (*)(Expr* expression, const Bound& bound, SimilarityClause* clause);
 
 /// Finds a distance in one of two numbers, where the other one is never negative. A distance of
-/// whole values tells more than the difference of one column.
+/// whole values tells more than the difference of one column. Where NaN or NULL fulfils the
+/// condition the other number may be that, and the distance anything.
 bool find_in_either(List* numbers, const Bound& bound, Find find, SimilarityClause* clause) {
+  if (!bound.upper || bound.of_nan || bound.of_null) return false;
   bool found = false;
   for (int i = 0; i < 2; ++i) {
     SimilarityClause one = *clause;
@@ -403,9 +405,7 @@ bool find_below(Expr* expression, Bound bound, SimilarityClause* clause) {
   if (list_length(arguments) != 2) return false;
   if (take_constant(arithmetic, arguments, &operand, &bound))
     return find_bounded(operand, bound, clause);
-  // Where NaN fulfils the condition the other term may be NaN.
-  return arithmetic == Arithmetic::kSum && bound.upper && !bound.of_nan &&
-         find_in_either(arguments, bound, find_bounded, clause);
+  return arithmetic == Arithmetic::kSum && find_in_either(arguments, bound, find_bounded, clause);
 }
 
 /// Sets *clause to the condition that a distance within the expression is at most what the bound of
@@ -475,6 +475,15 @@ Expr* greatest_of(List* numbers) {
   greatest->args = numbers;
   greatest->location = -1;
   return reinterpret_cast<Expr*>(greatest);
+}
+
+/// A radius within which nothing lies in the place of NULL.
+Expr* or_nothing(Expr* radius) {
+  CoalesceExpr* const choice = makeNode(CoalesceExpr);
+  choice->coalescetype = FLOAT8OID;
+  choice->args = list_make2(radius, float8_constant(-1));
+  choice->location = -1;
+  return reinterpret_cast<Expr*>(eval_const_expressions(nullptr, reinterpret_cast<Node*>(choice)));
 }
 
 /// Whether the expression is NULL where the value is.
@@ -549,8 +558,7 @@ bool match_any(List* conditions, SimilarityClause* clause) {
     const bool alone = list_length(conditions) == 1;
     if (one.test.by != clause->test.by || !equal(one.left, clause->left) ||
         !equal(one.right, clause->right) || (!alone && one.test.by->form == TestForm::kNegative) ||
-        (list_length(conditions) - list_length(nulls) > 1 &&
-         !(IsA(one.eps, Const) || IsA(one.eps, Param))))
+        (!alone && !(IsA(one.eps, Const) || IsA(one.eps, Param))))
       return false;
     SimilarityTest& test = clause->test;
     test.open = test.open || one.test.open || test.strict != one.test.strict;
@@ -564,6 +572,7 @@ bool match_any(List* conditions, SimilarityClause* clause) {
     clause->test.open = clause->test.of_null = true;
   }
   clause->eps = greatest_of(radii);
+  if (nulls != NIL) clause->eps = or_nothing(clause->eps);
   return radii != NIL;
 }
 
