@@ -6,8 +6,8 @@
 
 namespace gpujoin {
 
-/// Returns the operands of `a # b` if the expression counts its ones, else NIL. Of integers a string
-/// with all their bits is counted.
+/// Returns the operands of `a # b` if the expression counts its ones, else NIL. Of integers a
+/// string with all their bits is counted.
 List* differing_bits(Expr* count);
 
 /// Sets the clause's values and test, the Jaccard distance, where the expression is 1 less it.

@@ -40,7 +40,8 @@ void estimate(PlannerInfo* root, RestrictInfo* info, const SimilarityClause& mat
   }
 }
 
-/// Returns the largest magnitude of the offsets of a band between two numbers, or 0 for another key.
+/// Returns the largest magnitude of the offsets of a band between two numbers, or 0 for another
+/// key.
 double reach_of(const KeyClause& key) {
   double most = 0;
   bool above = false, below = false;
