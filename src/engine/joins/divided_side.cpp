@@ -218,20 +218,19 @@ void DividedSide::move_chunk(std::uint64_t number) {
   const std::uint64_t rows = rows_of_chunk(data_, number), bytes = point_bytes(data_);
   const std::uint32_t keys = data_.key_columns;
   load_chunk(data_, number, chunk_);
-  visit_rows(
-      chunk_.view, 0, rows, [&](std::size_t number, const Extent& bounds, std::uint64_t row) {
-        Bucket& bucket = buckets_[number];
-        const std::uint64_t place = bucket.first + bucket.rows++;
-        runs_.ids[place] = chunk_.ids[row];
-        std::memcpy(runs_.coordinates.data() + place * bytes, point(chunk_.view, row), bytes);
-        if (has_scores(data_)) runs_.scores[place] = chunk_.scores[row];
-        if (keys > 0)
-          std::copy_n(chunk_.keys.data() + row * keys, keys, runs_.keys.data() + place * keys);
-        for (std::uint32_t c = 0; c < sums_.count; ++c)
-          runs_.columns[c * runs_.view.rows + place] = chunk_.columns[c * chunk_.view.rows + row];
-        include(bucket.extent, bounds);
-        if (bucket.rows == run_rows_) flush(bucket);
-      });
+  visit_rows(chunk_.view, 0, rows, [&](std::size_t into, const Extent& bounds, std::uint64_t row) {
+    Bucket& bucket = buckets_[into];
+    const std::uint64_t place = bucket.first + bucket.rows++;
+    runs_.ids[place] = chunk_.ids[row];
+    std::memcpy(runs_.coordinates.data() + place * bytes, point(chunk_.view, row), bytes);
+    if (has_scores(data_)) runs_.scores[place] = chunk_.scores[row];
+    if (keys > 0)
+      std::copy_n(chunk_.keys.data() + row * keys, keys, runs_.keys.data() + place * keys);
+    for (std::uint32_t c = 0; c < sums_.count; ++c)
+      runs_.columns[c * runs_.view.rows + place] = chunk_.columns[c * chunk_.view.rows + row];
+    include(bucket.extent, bounds);
+    if (bucket.rows == run_rows_) flush(bucket);
+  });
 }
 
 /// Writes what a bucket has collected.
