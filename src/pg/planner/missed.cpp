@@ -28,12 +28,19 @@ namespace {
 planner_hook_type previous_planner_hook = nullptr;
 
 /// Mutator: the expression as SQL can show it.
-Node* without_placeholders(Node* node, void* context) {
+Node* showable(Node* node, void* context) {
   if (node == nullptr) return nullptr;
   if (IsA(node, PlaceHolderVar))
-    return without_placeholders(
-        reinterpret_cast<Node*>(reinterpret_cast<PlaceHolderVar*>(node)->phexpr), context);
-  return mutate_expression(node, without_placeholders, context);
+    return showable(reinterpret_cast<Node*>(reinterpret_cast<PlaceHolderVar*>(node)->phexpr),
+                    context);
+  // An outer row's value would be looked for in a plan, which there is not yet: from 17 on, that
+  // crashes.
+  if (IsA(node, Param) && reinterpret_cast<Param*>(node)->paramkind == PARAM_EXEC) {
+    Param* const shown = reinterpret_cast<Param*>(copyObjectImpl(node));
+    shown->paramkind = PARAM_EXTERN;
+    return reinterpret_cast<Node*>(shown);
+  }
+  return mutate_expression(node, showable, context);
 }
 
 const char* in_sql(const PlannerInfo* root, Expr* expression) {
@@ -41,7 +48,7 @@ const char* in_sql(const PlannerInfo* root, Expr* expression) {
   statement->rtable = root->parse->rtable;
   List* const names = select_rtable_names_for_explain(statement->rtable, nullptr);
   List* const context = deparse_context_for_plan_tree(statement, names);
-  Node* const shown = without_placeholders(reinterpret_cast<Node*>(expression), nullptr);
+  Node* const shown = showable(reinterpret_cast<Node*>(expression), nullptr);
   return deparse_expression(shown, context, true, false);
 }
 
