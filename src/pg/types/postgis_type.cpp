@@ -275,8 +275,6 @@ constexpr TestFunction kTests[] = {
     touches("st_touches"),
     touches("st_3dintersects"),
     touches("st_intersection"),  // which is empty then
-    touches("geometry_contains"),
-    touches("geometry_within"),
     equals("geometry_overlaps_nd", BoxRule::kMeet),
     equals("st_equals"),
     equals("st_orderingequals"),
