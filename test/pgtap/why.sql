@@ -34,7 +34,7 @@ INSERT INTO queries VALUES
   ('SELECT id, (SELECT id FROM b ORDER BY a.v <-> b.v LIMIT 1) FROM a', 'b: a subquery compares the table with one row of the outer query at a time; serving it by search is not there yet'),
   ('SELECT a.id, n.id FROM a, LATERAL (SELECT id FROM b ORDER BY a.v <-> b.v LIMIT 3 OFFSET 1) n', 'b: the subquery in LATERAL is none that sorts a table by a distance and ends after a fixed number of rows, or its values may raise errors'),
   ('SELECT * FROM a FULL JOIN b ON a.v <-> b.v <= 1 AND a.id = b.id', 'a, b: the node serves no such join, as a FULL JOIN'), ('SELECT * FROM a JOIN b ON a.v <-> b.v <= 1 WHERE a.id = 7', 'a, b: another plan is expected to be quicker'),
-  ('SELECT * FROM a JOIN a b ON a.id = b.id JOIN a c ON (b.v <-> c.v) + (a.v <-> c.v) < 0.2', 'a, b, c: served');
+  ('SELECT * FROM a JOIN b ON a.id = b.id JOIN a c ON (b.v <-> c.v) + (a.v <-> c.v) < 0.2', 'a, b, c: served');
 SELECT is(why_of(query), answer, query) FROM queries;
 SELECT is((SELECT count(*) FROM queries, gpu_why(query) WHERE served AND (reason IS NOT NULL OR hint IS NOT NULL) OR NOT served AND reason IS NULL OR condition IS NULL), 0::bigint, 'a reason where one is due');
 SELECT is((SELECT array_agg(condition ORDER BY condition) FROM gpu_why('SELECT * FROM a JOIN b ON a.v <-> b.v <= 1 JOIN a c ON gpu_within(b.v, c.v, 2)')),
