@@ -33,8 +33,8 @@ Node* showable(Node* node, void* context) {
   if (IsA(node, PlaceHolderVar))
     return showable(reinterpret_cast<Node*>(reinterpret_cast<PlaceHolderVar*>(node)->phexpr),
                     context);
-  // An outer row's value would be looked for in a plan, which there is not yet: from 17 on, that
-  // crashes.
+  // ruleutils looks for the plan of an outer row's value. While planning there is none, and
+  // PostgreSQL 17 and later crash.
   if (IsA(node, Param) && reinterpret_cast<Param*>(node)->paramkind == PARAM_EXEC) {
     Param* const shown = reinterpret_cast<Param*>(copyObjectImpl(node));
     shown->paramkind = PARAM_EXTERN;

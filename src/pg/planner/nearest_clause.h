@@ -10,19 +10,19 @@ namespace gpujoin {
 /// row, and those of the table as columns of the subquery that it does not have, numbered on from
 /// its last one.
 struct NearestClause {
-  SimilarityClause distance;        ///< its condition is the distance, without a radius
-  SimilarityClause radius;          ///< a condition; null: there is none
-  const RestrictInfo* radius_info;  ///< the same in the subquery's terms
-  List* conditions;                 ///< others about both rows
-  BoxRule boxes;                    ///< that one of them has
+  SimilarityClause distance;        ///< the distance alone; a radius stands below
+  SimilarityClause radius;          ///< the condition that bounds it, or null
+  const RestrictInfo* radius_info;  ///< that condition in the subquery's terms
+  List* conditions;                 ///< other conditions on both rows
+  BoxRule boxes;                    ///< how boxes must lie for these to hold
   Expr* limit;                      ///< int8
-  double rows;                      ///< that the limit is expected to be
+  double rows;                      ///< estimated value of the limit
   List* outputs;                    ///< what the subquery's columns are, in their order
   // In the subquery's own terms.
   RelOptInfo* table;
   List* columns;          ///< of Var: the table's columns that are used
   Expr* value;            ///< that is compared
-  bool computes;          ///< the node computes it, for that may raise an error
+  bool computes;          ///< the node computes the value, which may raise an error
   List* scan_conditions;  ///< of RestrictInfo: about the table's rows alone
   List* keys;             ///< of SortGroupClause: what decides among equal distances
 };
