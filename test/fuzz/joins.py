@@ -54,7 +54,9 @@ class Joins(Part):
                                 f'({b}.s + 1)', f'({a}.s + {b}.s + 0.5)', f'(1 + {a}.s)', f'{b}.n::float8', f'{b}.n', f'{b}.m', f'({b}.m * 2)', f'({a}.m + {b}.m)', f'nullif({b}.s, 1e200)',
                                 f'CASE WHEN {b}.grp > 1 THEN {b}.s ELSE 2 END', f'({a}.s * {b}.grp)', f'({a}.grp * 0.5)', f'({b}.s * 2)', f'({b}.s / 4 + {a}.s)',
                                 f'({b}.grp * 2)', f'({a}.grp + {b}.grp * 2)', f'({b}.grp + 3)', f'(0.5 * {b}.s - 1 + {a}.s)', f'abs({b}.s - {b}.x)', f'({b}.s * 1e9)',
-                                f'({b}.grp * 1000000000)', f'({b}.grp + 2147483645)'])
+                                f'({b}.grp * 1000000000)', f'({b}.grp + 2147483645)',
+                                f'(0.5 * sqrt({a}.s ^ 2 + {b}.s ^ 2))', f'sqrt({a}.s * {a}.s + 4 * {b}.s ^ 2)', f'least({a}.s, {b}.s)', f'greatest({a}.s, {b}.grp)',
+                                f'CASE WHEN {a}.grp > 1 THEN {a}.s ELSE {b}.s END', f'({a}.s - {b}.s)', f'coalesce({a}.s, {b}.s)', f'least({a}.s * 2, {b}.n::float8 + 1)'])
 
     def similarity(self, left, right, outer_join=False):
         """Conditions that end with a similarity; sometimes a guard and an operand that needs it."""

@@ -635,7 +635,7 @@ class Geometry(Kind):
         # PostGIS answers differently for lines on a border by rounding, too.
         relations = ('Contains', 'Within', 'Covers', 'CoveredBy', 'Touches', 'Overlaps', 'Crosses', 'ContainsProperly') * (self.numbers.style not in ('same', 'huge'))
         if self.rng.random() < 0.2:
-            return self.rng.choice([f'ST_Equals({left}, {right})', f'{left} ~= {right}', f'ST_OrderingEquals({left}, {right})', f'ST_DFullyWithin({left}, {right}, {eps})', f'{left} ~ {right}',
+            return self.rng.choice([f'ST_Equals({left}, {right})', f'{left} ~= {right}', f'ST_OrderingEquals({left}, {right})', f"ST_Relate({left}, {right}, 'T********')", f'ST_DFullyWithin({left}, {right}, {eps})', f'{left} ~ {right}',
                                     f'{left} @ {right}', f'{left} &&& {right}', f'NOT ST_Disjoint({left}, {right})', f'ST_Area(ST_Intersection({left}, {right})) > 0', f'ST_Distance({left}, {right}) = 0',
                                     f'ST_MaxDistance({left}, {right}) < {eps}', f'ST_HausdorffDistance({left}, {right}) <= {eps}', f'ST_3DDistance({left}, {right}) <= {eps}'])
         return self.rng.choice([f'ST_DWithin({left}, {right}, {eps})'] * 3 + [f'{left} && {right}'] * 2 +

@@ -56,8 +56,9 @@ SELECT same_rows(format(query, 'l.v <-> r.v <= r.r', one, other), NULL, format('
 FROM kinds, unnest('{a,none}'::text[]) one, unnest('{none,nulls}'::text[]) other;
 SELECT ok(has_node(format('SELECT l.id, r.id FROM a l JOIN b r ON %s', clause)), 'by the node: ' || clause)
 FROM radii, force_node(true) WHERE clause NOT LIKE '%1::float8';
+SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON ' || clause, true, clause) FROM unnest('{l.v <-> r.v <= l.r - r.r,l.v <-> r.v <= 2 * (l.r + r.r)}'::text[]) clause;
 SELECT same_rows('SELECT l.id, r.id FROM a l JOIN b r ON ' || clause, false, 'not by the node: ' || clause) FROM unnest(ARRAY[
-  'l.v <-> r.v <= r.r * l.r', 'l.v <-> r.v <= r.r ^ 2', 'l.v <-> r.v <= l.r - r.r', 'l.v <-> r.v <= 2 * (l.r + r.r)', 'l.v <-> r.v <= 6 / r.r', 'l.v <-> r.v <= random() * 0 + r.r']) clause;
+  'l.v <-> r.v <= r.r * l.r', 'l.v <-> r.v <= r.r ^ 2', 'l.v <-> r.v <= 6 / r.r', 'l.v <-> r.v <= random() * 0 + r.r']) clause;
 -- A condition that is asked whether it is true.
 SELECT same_rows(format('SELECT l.id, r.id FROM a l %s JOIN b r ON %s', kind, format(wrapper, clause)), uses_node, format('%s %s', kind, format(wrapper, clause)))
 FROM unnest('{"",LEFT}'::text[]) kind, unnest('{l.v <-> r.v <= 2,l.v <-> r.v <= r.r,(l.p[0] - r.p[0]) ^ 2 + (l.p[1] - r.p[1]) ^ 2 < 9}'::text[]) clause,

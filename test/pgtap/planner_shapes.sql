@@ -34,6 +34,15 @@ INSERT INTO clauses VALUES
   ('bit_count(a.h & b.h)::float8 / nullif(bit_count(a.h), 0) >= 0.5', false);
 SELECT same_rows(format(query, clause), uses_node, format('%s: %s', name, clause)) FROM kinds, clauses WHERE name <> 'exists' OR clause NOT LIKE 'NOT%';
 
+-- ---- Radii of both rows
+DELETE FROM t WHERE r = 1e200; -- whose square is none
+TRUNCATE clauses;
+INSERT INTO clauses VALUES
+  ('a.p <-> b.p <= 0.3 * sqrt(a.r ^ 2 + b.r ^ 2)', true), ('a.p <-> b.p < sqrt(a.r * a.r + 2 * (b.r / 2) ^ 2 + 0.01)', true), ('a.p <-> b.p <= least(a.r, b.r)', true), ('a.p <-> b.p <= greatest(a.r, b.r) / 4', true),
+  ('a.p <-> b.p <= CASE WHEN a.id % 2 = 0 THEN a.r WHEN b.id % 2 = 0 THEN b.r END', true), ('a.p <-> b.p <= a.r - b.r', true), ('a.p <-> b.p <= coalesce(a.r, b.r)', true), ('a.p <-> b.p <= least(a.r * 2, b.r + 1)', true),
+  ('a.p <-> b.p <= least(a.r, b.r, 0.5)', true), ('a.p <-> b.p <= abs(a.r - 2 * b.r)', true), ('a.p <-> b.p <= a.r * b.r', false), ('a.p <-> b.p <= sqrt(a.r + b.r)', false), ('a.p <-> b.p <= a.r ^ 3 + b.r', NULL);
+SELECT same_rows(format(query, clause), uses_node, format('%s: %s', name, clause)) FROM kinds, clauses;
+
 -- ---- Boxes and bands by BETWEEN
 DROP TABLE t;
 CREATE TABLE t AS SELECT i AS id, i * 79 % 40 / 2.0::float8 AS x, i * 47 % 39 / 2.0::float8 AS y, (i * 79 % 400)::int AS i, (i * 47 % 390)::bigint AS b, (i * 79 % 40 / 2.0)::numeric AS n, (i * 31 % 99 / 4.0)::real AS f,
@@ -69,7 +78,8 @@ INSERT INTO clauses VALUES
   ('ST_Area(ST_Intersection(a.a, b.a)) >= 0.5', true), ('0.5 < ST_Area(ST_Intersection(a.a, b.a))', true), ('ST_Area(ST_Intersection(a.a, b.a)) >= 0', false), ('ST_Area(ST_Intersection(a.a, b.a)) < 1', false), ('a.a &&& b.a', true),
   ('a.a ~ b.g', false), ('b.g @ a.a', false), ('ST_Distance(a.g, b.g) = 0', true), ('ST_3DIntersects(a.a, b.g)', true), ('ST_Intersects(ST_Buffer(a.g, 1), b.g)', true), ('ST_Disjoint(a.a, b.a)', false), ('NOT ST_Intersects(a.a, b.a)', false),
   ('ST_Intersects(a.a::geography, b.g::geography)', true), ('ST_Covers(a.a::geography, b.g::geography)', true), ('ST_CoveredBy(a.g::geography, b.a::geography)', true), ('a.a::geography && b.g::geography', true),
-  ('ST_DistanceSphere(a.g, b.g) < 100000', NULL), ('coalesce(ST_Distance(a.g, b.g), 0) <= 1', true), ('(ST_DWithin(a.g, b.g, 1) OR b.g IS NULL)', true);
+  ('ST_DistanceSphere(a.g, b.g) < 100000', NULL), ('coalesce(ST_Distance(a.g, b.g), 0) <= 1', true), ('(ST_DWithin(a.g, b.g, 1) OR b.g IS NULL)', true),
+  ('ST_Relate(a.a, b.a, ''T********'')', true), ('ST_Relate(a.a, b.g, ''****1*212'')', true), ('ST_Relate(a.a, b.a, ''FF*FF****'')', false), ('ST_Relate(a.a, b.a, ''**T******'')', false);
 SELECT same_rows(format(query, clause), uses_node, format('%s: %s', name, clause)) FROM kinds, clauses WHERE name IN ('inner', 'left') OR clause NOT LIKE '%Intersection%' AND clause NOT LIKE '%geography%';
 \else
 SELECT skip('no PostGIS', 1);

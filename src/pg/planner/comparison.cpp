@@ -7,6 +7,7 @@ extern "C" {
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
 #include "utils/fmgroids.h"
 }
 
@@ -93,6 +94,14 @@ Expr* make_case(List* whens, Expr* otherwise) {
   choice->defresult = otherwise;
   choice->location = -1;
   return reinterpret_cast<Expr*>(choice);
+}
+
+Expr* or_default(Expr* number, double otherwise) {
+  CoalesceExpr* const choice = makeNode(CoalesceExpr);
+  choice->coalescetype = FLOAT8OID;
+  choice->args = list_make2(number, float8_constant(otherwise));
+  choice->location = -1;
+  return reinterpret_cast<Expr*>(eval_const_expressions(nullptr, reinterpret_cast<Node*>(choice)));
 }
 
 Expr* make_null_test(Expr* value) {

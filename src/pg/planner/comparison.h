@@ -49,6 +49,9 @@ CaseWhen* make_when(Expr* test, Expr* result);
 /// A CASE of float8.
 Expr* make_case(List* whens, Expr* otherwise);
 
+/// The number of float8, and another one in the place of NULL.
+Expr* or_default(Expr* number, double otherwise);
+
 /// `value IS NULL`.
 Expr* make_null_test(Expr* value);
 

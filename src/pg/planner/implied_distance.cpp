@@ -19,6 +19,7 @@ extern "C" {
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
+#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 }
 
@@ -446,6 +447,22 @@ bool match_comparison(const Comparison& comparison, SimilarityClause* clause) {
 
 // ---- Conditions
 
+/// `ST_Relate(a, b, 'T********')`: the pattern asks for points of both, in the inside of each or
+/// on its boundary.
+bool match_relation(Oid function, List* arguments, SimilarityClause* clause) {
+  if (list_length(arguments) != 3) return false;
+  const Const* const pattern = static_cast<const Const*>(lthird(arguments));
+  if (!IsA(pattern, Const) || pattern->constisnull || pattern->consttype != TEXTOID) return false;
+  const char* const cells = TextDatumGetCString(pattern->constvalue);
+  if (strlen(cells) != 9) return false;
+  for (const int common : {0, 1, 3, 4})
+    if (strchr("T012t", cells[common]) != nullptr) {
+      clause->eps = float8_constant(0);
+      return find_test(function, list_truncate(list_copy(arguments), 2), TestUse::kTest, clause);
+    }
+  return false;
+}
+
 /// A function that tests values by their distance, or by their boxes.
 bool match_call(Oid function, List* arguments, SimilarityClause* clause) {
   if (find_test(function, arguments, TestUse::kTest, clause)) {
@@ -456,6 +473,7 @@ bool match_call(Oid function, List* arguments, SimilarityClause* clause) {
   }
   return match_circle(function, arguments, clause) ||
          match_earth_box(function, arguments, clause) ||
+         match_relation(function, arguments, clause) ||
          match_geometric(function, arguments, clause);
 }
 
@@ -475,15 +493,6 @@ Expr* greatest_of(List* numbers) {
   greatest->args = numbers;
   greatest->location = -1;
   return reinterpret_cast<Expr*>(greatest);
-}
-
-/// A radius within which nothing lies in the place of NULL.
-Expr* or_nothing(Expr* radius) {
-  CoalesceExpr* const choice = makeNode(CoalesceExpr);
-  choice->coalescetype = FLOAT8OID;
-  choice->args = list_make2(radius, float8_constant(-1));
-  choice->location = -1;
-  return reinterpret_cast<Expr*>(eval_const_expressions(nullptr, reinterpret_cast<Node*>(choice)));
 }
 
 /// Whether the expression is NULL where the value is.
@@ -572,7 +581,7 @@ bool match_any(List* conditions, SimilarityClause* clause) {
     clause->test.open = clause->test.of_null = true;
   }
   clause->eps = greatest_of(radii);
-  if (nulls != NIL) clause->eps = or_nothing(clause->eps);
+  if (nulls != NIL) clause->eps = or_default(clause->eps, -1);  // within which nothing lies
   return radii != NIL;
 }
 

@@ -207,7 +207,7 @@ Expr* as_safe_term(const PlannerInfo* root, Expr* term) {
 }
 
 Expr* number_of_safe_radius(Expr* radius) {
-  if (!IsA(radius, CaseExpr)) return nullptr;
+  if (IsA(radius, Var)) return nullptr;
   const List* const columns =
       pull_var_clause(reinterpret_cast<Node*>(radius), PVC_RECURSE_PLACEHOLDERS);
   ListCell* cell;

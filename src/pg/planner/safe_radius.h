@@ -17,10 +17,10 @@ Expr* as_safe_radius(const PlannerInfo* root, Expr* radius);
 /// the same for all rows has to be a constant. Null where it is neither that nor as above.
 Expr* as_safe_term(const PlannerInfo* root, Expr* term);
 
-/// The one column that a radius of cases is computed of; null: of others, or it is none.
+/// The one column that a radius without errors is computed of; null: of others, or it is one.
 Expr* number_of_safe_radius(Expr* radius);
 
-/// A safe radius where that number is this one; NaN where it is not known.
+/// Such a radius where that number is this one; NaN where it is not known.
 double safe_radius_at(Expr* radius, double number);
 
 }  // namespace gpujoin

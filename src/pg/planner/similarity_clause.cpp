@@ -5,6 +5,7 @@
 #include "pg/planner/distance_call.h"
 #include "pg/planner/earth_clause.h"
 #include "pg/planner/implied_distance.h"
+#include "pg/planner/radius_terms.h"
 #include "pg/planner/safe_expression.h"
 #include "pg/planner/safe_radius.h"
 #include "pg/types/column_tests.h"
@@ -57,70 +58,6 @@ bool put_in_order(PlannerInfo* root, Relids left, Relids right, SimilarityClause
   return comes_from(root, clause->left, left) && comes_from(root, clause->right, right);
 }
 
-/// What a radius consists of.
-struct RadiusTerms {
-  PlannerInfo* root;
-  Relids sides[2];
-  Expr* of_rows[2];
-  Expr* of_all;
-  bool rounds;
-};
-
-/// Whether the cast to float8 is one of a sum of values of its own type.
-bool casts_sum(Oid cast, Oid function) {
-  return (cast == F_FLOAT8_FLOAT4 && function == F_FLOAT4PL) ||
-         (cast == F_FLOAT8_INT2 && function == F_INT2PL) ||
-         (cast == F_FLOAT8_INT4 && function == F_INT4PL) ||
-         (cast == F_FLOAT8_INT8 && function == F_INT8PL);
-}
-
-bool add_radius(RadiusTerms* terms, Expr* radius);
-
-/// Takes a term that raises no error, of one side's rows or the same for all.
-bool add_term(RadiusTerms* terms, Expr* term) {
-  if (term == nullptr) return false;
-  Expr** place = is_the_same_for_all_rows(term) ? &terms->of_all : nullptr;
-  for (int i = 0; i < 2; ++i)
-    if (comes_from(terms->root, term, terms->sides[i])) place = &terms->of_rows[i];
-  if (place == nullptr || *place != nullptr) return false;
-  *place = term;
-  return true;
-}
-
-/// Takes both terms of a sum.
-bool add_sum(RadiusTerms* terms, Expr* radius) {
-  Oid function;
-  List* arguments;
-  if (!as_call(radius, &function, &arguments)) return false;
-  if (function == F_FLOAT8PL)
-    return add_radius(terms, argument(arguments, 0)) && add_radius(terms, argument(arguments, 1));
-  if (list_length(arguments) != 1) return false;
-  const Oid cast = function;
-  List* added;
-  if (!as_call(argument(arguments, 0), &function, &added)) return false;
-  if (!casts_sum(cast, function)) return false;
-  // Large integers are rounded, too, when they become float8.
-  terms->rounds = terms->rounds || function == F_FLOAT4PL || function == F_INT8PL;
-  for (int i = 0; i < 2; ++i) {
-    Expr* const term = cast_by(cast, argument(added, i));
-    if (!add_term(terms, as_safe_term(terms->root, term)) && !add_sum(terms, term)) return false;
-  }
-  return true;
-}
-
-/// Takes the radius apart: at most one term of either side's rows, and one that is the same for
-/// all. A term of rows raises no error; their sum may, but only where the condition would.
-bool add_radius(RadiusTerms* terms, Expr* radius) {
-  const bool whole = is_the_same_for_all_rows(radius) || cannot_raise(terms->root, radius);
-  if (whole && add_term(terms, radius)) return true;
-  RadiusTerms apart = *terms;
-  if (add_sum(&apart, radius)) {
-    *terms = apart;
-    return true;
-  }
-  return add_term(terms, as_safe_radius(terms->root, radius));
-}
-
 }  // namespace
 
 bool are_of_sides(PlannerInfo* root, Relids left, Relids right, SimilarityClause clause) {
@@ -139,7 +76,10 @@ bool bind_to_sides(PlannerInfo* root, Relids left, Relids right, SimilarityClaus
   RadiusTerms terms = {root, {left, right}, {nullptr, nullptr}, nullptr, false};
   if (tests_boxes(clause->test) || is_product(clause->test)) return false;
   if (clause->safe_over == nullptr) {
-    if (!add_radius(&terms, clause->eps)) return false;
+    if (!add_radius(&terms, clause->eps)) {
+      if (!bound_radius(&terms, clause->eps)) return false;
+      clause->test.open = true;
+    }
   } else {
     Expr* const over = clause->safe_over;
     Expr* const safe = cannot_raise(root, over) ? over : as_safe_radius(root, over);

@@ -275,6 +275,7 @@ constexpr TestFunction kTests[] = {
     touches("st_touches"),
     touches("st_3dintersects"),
     touches("st_intersection"),  // which is empty then
+    touches("st_relate"),        // with a pattern of what they have in common
     equals("geometry_overlaps_nd", BoxRule::kMeet),
     equals("st_equals"),
     equals("st_orderingequals"),
