@@ -153,8 +153,9 @@ $node->command_ok([ 'pg_dump', '-f', $dump, $node->connstr('before') ], 'a datab
 $node->safe_psql('postgres', 'CREATE DATABASE after');
 $node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, $node->connstr('after') ], 'and restored');
 for my $database ('before', 'after') {
-  $node->safe_psql($database, 'ALTER EXTENSION gpujoin UPDATE');
+  $node->safe_psql($database, 'CREATE VIEW counts AS SELECT datname, joins FROM pg_stat_gpujoin; ALTER EXTENSION gpujoin UPDATE');
   is($node->safe_psql($database, $joins), '460|460|1|cpu', "$database: what 1.0 made works after an update");
+  is($node->safe_psql($database, 'SELECT count(*) - count(joins) FROM counts'), 0, "$database: so does a view over one of its views");
   is($node->safe_psql($database, "SELECT extversion FROM pg_extension WHERE extname = 'gpujoin'"), '1.2', "$database: it is 1.2");
 }
 

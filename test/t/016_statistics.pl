@@ -78,6 +78,17 @@ is($seen_by->('pg_monitor'), 'other,postgres', 'members of pg_monitor may');
 $node->safe_psql('postgres', 'CREATE ROLE owner IN ROLE reader; ALTER DATABASE other OWNER TO owner; CREATE ROLE member IN ROLE owner');
 is($seen_by->($_), 'other', "$_ sees those of the owner's database") for qw(owner member);
 
+# What is planned without the node, though it compares many pairs.
+{
+  my $missed = counts('missed_joins');
+  my $planned = sub { my $said; $node->psql('postgres', join(';', @_), stderr => \$said); return $said };
+  my $far = 'EXPLAIN SELECT count(*) FROM points a JOIN points b ON a.v <-> b.v > 1';
+  like($planned->('SET gpujoin.warn_missed = notice', $far),
+    qr/does not serve .*over 400000000 pairs: the distance has to be larger.*HINT: /s, 'a query that no plan serves well is named');
+  is($planned->($far =~ s/points/few/gr, $far =~ s/> 1/<= 1/r), '', 'but not one of few pairs, or that the node serves');
+  ok(wait_until($Session::DEADLINE, sub { counts('missed_joins') == $missed + 1 }), 'it is counted');
+}
+
 # A join at work, and its cancel.
 {
   my $session = Session->new($node);

@@ -48,6 +48,7 @@ bool make_counts(const service::DatabaseCounts& database, Row* row) {
   for (const double ms : {counts.read_ms, counts.index_ms, counts.join_ms})
     add(row, Float8GetDatum(ms));
   add(row, time_of(database.since_us));
+  add_count(row, counts.missed_joins);
   return true;
 }
 

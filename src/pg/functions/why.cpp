@@ -38,7 +38,7 @@ List* distances_of(const char* text) {
   ListCell* cell;
   foreach (cell, queries)
     pg_plan_query(query_within(lfirst_node(Query, cell)), text, CURSOR_OPT_PARALLEL_OK, nullptr);
-  return distances_seen(before);
+  return distances_seen(before, 0);
 }
 
 Datum tuple_of(TupleDesc description, const SeenDistance& distance) {

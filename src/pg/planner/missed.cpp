@@ -6,6 +6,7 @@
 #include "pg/planner/distance_call.h"
 #include "pg/planner/implied_distance.h"
 #include "pg/planner/planning.h"
+#include "pg/service/join_reports.h"
 #include "pg/settings.h"
 #include "pg/types/column_tests.h"
 
@@ -134,9 +135,15 @@ struct Sightings {
   List* distances;  ///< of SeenDistance*
   List* clauses;    ///< of RestrictInfo: those that were looked at
   Relids bounded;   ///< relations with a condition on a distance
+  double least;     ///< pairs of those that are wanted
 };
 
+bool are_enough(const Sightings& seen, Relids relations) {
+  return pairs_of(seen.root, relations) >= seen.least;
+}
+
 void add(Sightings* seen, Expr* shown, Relids relations, bool served, Refusal refusal) {
+  if (!are_enough(*seen, relations)) return;
   auto* const distance = static_cast<SeenDistance*>(palloc(sizeof(SeenDistance)));
   *distance = {names_of(seen->root, relations), in_sql(seen->root, shown), served,
                customscan_enabled() ? refusal : Refusal::kDisabled,
@@ -163,13 +170,13 @@ void add_unmatched(Sightings* seen, const RelOptInfo* rel) {
   ListCell* cell;
   foreach (cell, rel->joininfo) {
     RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
-    if (list_member_ptr(seen->clauses, info)) continue;
+    if (list_member_ptr(seen->clauses, info) || !are_enough(*seen, info->clause_relids)) continue;
     seen->clauses = lappend(seen->clauses, info);
     if (distance_in(seen->root, info->clause, false) == nullptr) continue;
     seen->bounded = bms_add_members(seen->bounded, info->clause_relids);
     add(seen, info->clause, info->clause_relids, false, why_unbounded(info->clause));
   }
-  foreach (cell, rel->baserestrictinfo) {
+  foreach (cell, are_enough(*seen, rel->relids) ? rel->baserestrictinfo : NIL) {
     RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
     if (distance_in(seen->root, info->clause, true) != nullptr)
       add(seen, info->clause, rel->relids, false, Refusal::kCorrelated);
@@ -195,9 +202,9 @@ void add_order(Sightings* seen, const Planning& planning) {
   if (!planning.ranked && distance_in(seen->root, key, true) == nullptr) return;
   const bool lateral = lateral_subquery(seen->root) != nullptr;
   add(seen, reinterpret_cast<Expr*>(key), pull_varnos(seen->root, key), planning.ranked,
-      !lateral            ? Refusal::kCorrelated
-      : planning.may_rank ? Refusal::kCost
-                          : Refusal::kNearest);
+      !lateral                             ? Refusal::kCorrelated
+      : planning.nearest == Refusal::kNone ? Refusal::kNearest
+                                           : planning.nearest);
 }
 
 /// Distances that are computed of the rows that a query without such a condition joins.
@@ -221,7 +228,7 @@ void add_all(Sightings* seen, const Planning& planning) {
     if (rel != nullptr && rel->reloptkind == RELOPT_BASEREL) add_unmatched(seen, rel);
   }
   add_order(seen, planning);
-  add_computed(seen, planning.joined);
+  if (are_enough(*seen, seen->root->all_baserels)) add_computed(seen, planning.joined);
 }
 
 void report(const SeenDistance& distance, int level) {
@@ -238,25 +245,28 @@ PlannedStmt* plan(Query* query, const char* text, int options, ParamListInfo par
   PlannedStmt* const planned = previous_planner_hook != nullptr
                                    ? previous_planner_hook(query, text, options, parameters)
                                    : standard_planner(query, text, options, parameters);
-  if (miss_report() == MissReport::kOff) return planned;
+  service::JoinCounts counts = {};
+  const List* const seen = distances_seen(before, kMany);
   ListCell* cell;
-  const List* const seen = distances_seen(before);
   foreach (cell, seen) {
     const auto& distance = *static_cast<const SeenDistance*>(lfirst(cell));
-    if (!distance.served && distance.pairs > kMany)
+    if (distance.served) continue;
+    ++counts.missed_joins;
+    if (miss_report() != MissReport::kOff)
       report(distance, miss_report() == MissReport::kLog ? LOG : NOTICE);
   }
+  if (counts.missed_joins > 0) report_join(counts);
   return planned;
 }
 
 }  // namespace
 
-List* distances_seen(std::uint64_t after) {
+List* distances_seen(std::uint64_t after, double pairs) {
   List* distances = NIL;
   for (const Planning* planning = latest_planning(); planning != nullptr;
        planning = planning->next) {
     if (planning->number < after) continue;
-    Sightings seen = {const_cast<PlannerInfo*>(planning->root), NIL, NIL, nullptr};
+    Sightings seen = {const_cast<PlannerInfo*>(planning->root), NIL, NIL, nullptr, pairs};
     add_all(&seen, *planning);
     distances = list_concat(distances, seen.distances);
   }

@@ -15,11 +15,12 @@ struct SeenDistance {
   double pairs;     ///< of rows that the relations' own conditions leave
 };
 
-/// Returns what is known of the distances of all queries whose planning began after so many others:
-/// of SeenDistance*. To be called before the planner's memory is freed.
-List* distances_seen(std::uint64_t after);
+/// Returns what is known of the distances over so many pairs or more, of all queries whose planning
+/// began after so many others: of SeenDistance*. To be called before the planner's memory is freed.
+List* distances_seen(std::uint64_t after, double pairs);
 
-/// Reports queries that compare many pairs without the node, as gpujoin.warn_missed has it.
+/// Counts queries that compare many pairs without the node, and reports them as gpujoin.warn_missed
+/// has it.
 void install_miss_reports();
 
 }  // namespace gpujoin

@@ -30,7 +30,7 @@
 namespace gpujoin::service {
 
 inline constexpr std::uint32_t kMagic = 0x676a7376;  // gjsv
-inline constexpr std::uint32_t kProtocolVersion = 3;
+inline constexpr std::uint32_t kProtocolVersion = 4;
 inline constexpr int kMostDescriptors = 8;
 inline constexpr int kSides = 2;
 inline constexpr std::uint32_t kBatchesAhead = 2;
@@ -278,6 +278,7 @@ struct JoinCounts {
   std::uint64_t blocks_read;   ///< of these
   std::uint64_t fallbacks[kCountedFallbacks];
   double read_ms, index_ms, join_ms;
+  std::uint64_t missed_joins;  ///< of many pairs that were planned without us
 };
 
 inline void add_counts(const JoinCounts& more, JoinCounts* sum) {
@@ -294,6 +295,7 @@ inline void add_counts(const JoinCounts& more, JoinCounts* sum) {
   sum->read_ms += more.read_ms;
   sum->index_ms += more.index_ms;
   sum->join_ms += more.join_ms;
+  sum->missed_joins += more.missed_joins;
 }
 
 /// In the place of Hello: adds to the counts of the sender's database. The sender hangs up.
