@@ -32,7 +32,11 @@ INSERT INTO queries VALUES
   ('SELECT a.v <-> b.v FROM a, b', 'a, b: no condition bounds the distance from above'), ('SELECT a.id, min(a.v <-> b.v) FROM a, b GROUP BY 1', 'a, b: no condition bounds the distance from above'),
   ('SELECT id, (SELECT count(*) FROM b WHERE a.v <-> b.v <= 1) FROM a', 'b: a subquery compares the table with one row of the outer query at a time; serving it by search is not there yet'),
   ('SELECT id, (SELECT id FROM b ORDER BY a.v <-> b.v LIMIT 1) FROM a', 'b: a subquery compares the table with one row of the outer query at a time; serving it by search is not there yet'),
-  ('SELECT a.id, n.id FROM a, LATERAL (SELECT id FROM b ORDER BY a.v <-> b.v LIMIT 3 OFFSET 1) n', 'b: the subquery in LATERAL is none that sorts a table by a distance and ends after a fixed number of rows, or its values may raise errors'),
+  ('SELECT a.id, n.id FROM a, LATERAL (SELECT id FROM b ORDER BY a.v <-> b.v LIMIT 3 OFFSET 1) n', 'b: the subquery in LATERAL is more than the rows of one table, an order and a limit'),
+  ('SELECT a.id, n.id FROM a, LATERAL (SELECT id FROM b ORDER BY a.v <-> b.v LIMIT 3000) n', 'b: the subquery in LATERAL has no LIMIT of 1 to 1000 rows that is the same for all rows'),
+  ('SELECT a.id, n.id FROM a, LATERAL (SELECT id FROM b ORDER BY a.v <-> b.v LIMIT a.id) n', 'b: the subquery in LATERAL has no LIMIT of 1 to 1000 rows that is the same for all rows'),
+  ('SELECT a.id, n.id FROM a, LATERAL (SELECT id FROM b ORDER BY a.v <-> b.v DESC LIMIT 3) n', 'b: the subquery in LATERAL does not sort by a distance between values of both rows, the nearest first, or sorts by another expression after it'),
+  ('SELECT a.id, n.id FROM a, LATERAL (SELECT id FROM b WHERE random() < 0.5 ORDER BY a.v <-> b.v LIMIT 3) n', 'b: conditions or results of the subquery in LATERAL are volatile, hold subqueries, or may raise an error where another condition would have come first'),
   ('SELECT * FROM a FULL JOIN b ON a.v <-> b.v <= 1 AND a.id = b.id', 'a, b: the node serves no such join, as a FULL JOIN'), ('SELECT * FROM a JOIN b ON a.v <-> b.v <= 1 WHERE a.id = 7', 'a, b: another plan is expected to be quicker'),
   ('SELECT * FROM a JOIN b ON a.id = b.id JOIN a c ON (b.v <-> c.v) + (a.v <-> c.v) < 0.2', 'a, b, c: served');
 SELECT is(why_of(query), answer, query) FROM queries;

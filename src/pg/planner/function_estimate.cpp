@@ -1,6 +1,6 @@
 #include "pg/planner/function_estimate.h"
 
-#include "pg/planner/join_estimate.h"
+#include "pg/planner/pair_cost.h"
 #include "pg/reading/column_sample.h"
 #include "pg/reading/relation.h"
 

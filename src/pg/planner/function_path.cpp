@@ -3,6 +3,7 @@
 #include "pg/planner/function_path.h"
 
 #include "pg/executor/function_node.h"
+#include "pg/planner/pair_cost.h"
 #include "pg/settings.h"
 
 extern "C" {
@@ -106,9 +107,8 @@ Plan* plan_path(PlannerInfo*, RelOptInfo* rel, CustomPath* path, List* tlist, Li
 
 const CustomPathMethods kPathMethods = {kCustomScanName, plan_path, nullptr};
 
-/// Costs are those of the function scan, whose support function estimates what reading costs. The
-/// path replaces the function scan whatever its cost, since materialising the result has no
-/// advantage.
+/// Costs are just below those of the function scan, whose support function estimates what reading
+/// costs: materialising the result has no advantage.
 Path* make_path(RelOptInfo* rel, const Path* function_scan, FuncExpr* call) {
   CustomPath* const path = makeNode(CustomPath);
   path->path = *function_scan;
@@ -119,20 +119,23 @@ Path* make_path(RelOptInfo* rel, const Path* function_scan, FuncExpr* call) {
   path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
   path->custom_private = list_make1(call);
   path->methods = &kPathMethods;
+  undercut(&path->path, function_scan);
   return &path->path;
 }
 
-/// set_rel_pathlist_hook: puts the node where a scan of one of our functions would be.
-void replace_function_scan(PlannerInfo* root, RelOptInfo* rel, Index rti, RangeTblEntry* entry) {
+/// set_rel_pathlist_hook: offers the node beside a scan of one of our functions.
+void offer_function(PlannerInfo* root, RelOptInfo* rel, Index rti, RangeTblEntry* entry) {
   if (previous_hook != nullptr) previous_hook(root, rel, rti, entry);
   if (!customscan_enabled()) return;
   FuncExpr* const call = join_call(entry);
   if (call == nullptr || needs_whole_row(root, rel)) return;
+  Path* node = nullptr;
   ListCell* cell;
   foreach (cell, rel->pathlist) {
     const Path* const path = static_cast<const Path*>(lfirst(cell));
-    if (path->pathtype == T_FunctionScan) lfirst(cell) = make_path(rel, path, call);
+    if (path->pathtype == T_FunctionScan) node = make_path(rel, path, call);
   }
+  if (node != nullptr) add_path(rel, node);
 }
 
 }  // namespace
@@ -156,7 +159,7 @@ CustomPath* make_counting_call(const CustomPath* call) {
 
 void install_function_path() {
   previous_hook = set_rel_pathlist_hook;
-  set_rel_pathlist_hook = replace_function_scan;
+  set_rel_pathlist_hook = offer_function;
 }
 
 }  // namespace gpujoin

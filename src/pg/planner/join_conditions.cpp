@@ -174,14 +174,12 @@ bool computes_all_operands(const PlannerInfo* root, JoinType type, const List* c
          !may_stop_early;
 }
 
-bool can_have_operands(PlannerInfo* root, const SimilarityClause& clause, JoinType type,
-                       const List* conditions) {
-  const auto raises = [&](Expr* operand) {
-    return !cannot_raise(root, operand) && !can_drop_errors(root, operand) &&
-           !can_roll_back_errors(root, operand);
+bool can_have_values(PlannerInfo* root, const SimilarityClause& clause) {
+  const auto can_have = [&](Expr* value) {
+    return cannot_raise(root, value) || can_drop_errors(root, value) ||
+           can_roll_back_errors(root, value);
   };
-  return (!raises(clause.left) && !raises(clause.right)) ||
-         computes_all_operands(root, type, conditions);
+  return can_have(clause.left) && can_have(clause.right);
 }
 
 ErrorTrap trap_of(const PlannerInfo* root, Expr* operand, bool for_all_rows) {

@@ -44,10 +44,9 @@ bool can_be_counted(const SimilarityClause& clause, const List* conditions, cons
 /// comes first, and no pair is left out because others were found.
 bool computes_all_operands(const PlannerInfo* root, JoinType type, const List* conditions);
 
-/// Whether both operands can be computed as PostgreSQL's own plan would: neither raises errors, or
-/// they can be dropped until a pair asks, or that plan, too, would compute them for all rows.
-bool can_have_operands(PlannerInfo* root, const SimilarityClause& clause, JoinType type,
-                       const List* conditions);
+/// Whether both values can be had of rows that no pair asks for: neither raises errors, or they can
+/// be dropped until a pair asks.
+bool can_have_values(PlannerInfo* root, const SimilarityClause& clause);
 
 /// What becomes of errors of an operand that the node computes; `for_all_rows`: PostgreSQL's own
 /// plan would compute it for all rows.

@@ -287,27 +287,23 @@ AttrNumber attribute_of(const PlannerInfo* root, const RelOptInfo* inner, int co
   return static_cast<AttrNumber>(list_length(entry->eref->colnames) + column + 1);
 }
 
-bool match_nearest(PlannerInfo* root, const RelOptInfo* outer, const RelOptInfo* inner,
-                   NearestClause* clause) {
+Refusal match_nearest(PlannerInfo* root, const RelOptInfo* outer, const RelOptInfo* inner,
+                      NearestClause* clause) {
   *clause = {};
   if (inner->rtekind != RTE_SUBQUERY || inner->reloptkind != RELOPT_BASEREL ||
       inner->subroot == nullptr || !bms_is_empty(inner->attr_needed[0 - inner->min_attr]) ||
-      !bms_is_subset(inner->lateral_relids, outer->relids) || !is_sorted_scan(inner->subroot) ||
-      !match_limit(inner, clause))
-    return false;
+      !bms_is_subset(inner->lateral_relids, outer->relids) || !is_sorted_scan(inner->subroot))
+    return Refusal::kNearest;
+  if (!match_limit(inner, clause)) return Refusal::kNearestLimit;
   clause->table = find_table(inner->subroot);
-  if (clause->table == nullptr) return false;
+  if (clause->table == nullptr) return Refusal::kNearest;
   Translation translation = {root, outer, inner, NIL, false};
-  if (!match_order(&translation, clause) || !match_conditions(&translation, clause) ||
-      !match_outputs(&translation, clause))
-    return false;
+  if (!match_order(&translation, clause)) return Refusal::kNearestOrder;
+  if (!match_conditions(&translation, clause) || !match_outputs(&translation, clause))
+    return Refusal::kNearestValues;
   clause->columns = translation.columns;
   clause->computes = !cannot_raise(inner->subroot, clause->value);
-  const auto can_have = [&](Expr* value) {
-    return cannot_raise(root, value) || can_drop_errors(root, value) ||
-           can_roll_back_errors(root, value);
-  };
-  return can_have(clause->distance.left) && can_have(clause->distance.right);
+  return can_have_values(root, clause->distance) ? Refusal::kNone : Refusal::kOperands;
 }
 
 }  // namespace gpujoin

@@ -4,28 +4,22 @@
 // the node emits it.
 #include "pg/planner/nearest_path.h"
 
-#include "pg/executor/custom_scan.h"
-#include "pg/executor/join_plan.h"
-#include "pg/planner/conditions.h"
 #include "pg/planner/distances_above.h"
-#include "pg/planner/join_conditions.h"
-#include "pg/planner/join_estimate.h"
 #include "pg/planner/nested_loops.h"
+#include "pg/planner/pair_cost.h"
 #include "pg/planner/planning.h"
-#include "pg/planner/scan_columns.h"
+#include "pg/planner/ranked_clause.h"
 #include "pg/settings.h"
 #include "pg/store/context_end.h"
 
 extern "C" {
 #include "foreign/fdwapi.h"
-#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/appendinfo.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
-#include "optimizer/planmain.h"
-#include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
 #include "parser/parsetree.h"
 #include "utils/lsyscache.h"
@@ -33,21 +27,6 @@ extern "C" {
 
 namespace gpujoin {
 namespace {
-
-/// A path with the description of its join.
-struct NearestPath {
-  CustomPath custom;  // first: PostgreSQL knows no more than this
-  NearestClause clause;
-  JoinType type;
-  Relids joined;
-  RelOptInfo* inner;
-  Path* scan;          ///< of the subquery
-  List* conditions;    ///< of RestrictInfo: on the subquery's rows
-  List* join_clauses;  ///< of RestrictInfo: of the join
-  List* others;        ///< of RestrictInfo: of the table, about both rows
-  List* distances;     ///< what distances_above() found
-  int processes;       ///< that share the outer rows
-};
 
 // ---- The scan
 
@@ -135,6 +114,13 @@ List* scans_of(PlannerInfo* subroot, RelOptInfo* table) {
   return scans;
 }
 
+/// The rows of a path in the order of the keys that decide among equal distances.
+Path* sorted(PlannerInfo* root, Path* rows, List* keys, List* targets) {
+  List* const order = make_pathkeys_for_sortclauses(root, keys, targets);
+  if (pathkeys_contained_in(order, rows->pathkeys)) return rows;
+  return reinterpret_cast<Path*>(create_sort_path(root, rows->parent, rows, order, -1));
+}
+
 /// Makes the cheapest scan of the table, in the order of the keys.
 Path* make_scan(PlannerInfo* subroot, const NearestClause& clause) {
   RelOptInfo* const table =
@@ -147,11 +133,7 @@ Path* make_scan(PlannerInfo* subroot, const NearestClause& clause) {
   Path* const scan = !divided ? static_cast<Path*>(linitial(scans))
                               : reinterpret_cast<Path*>(create_append_path(
                                     subroot, table, scans, NIL, NIL, nullptr, 0, false, -1));
-  if (clause.keys == NIL) return scan;
-  List* const order =
-      make_pathkeys_for_sortclauses(subroot, clause.keys, subroot->parse->targetList);
-  if (pathkeys_contained_in(order, scan->pathkeys)) return scan;
-  return reinterpret_cast<Path*>(create_sort_path(subroot, table, scan, order, -1));
+  return sorted(subroot, scan, clause.keys, subroot->parse->targetList);
 }
 
 /// The scan of a subquery's table.
@@ -196,172 +178,6 @@ Path* find_scan(PlannerInfo* subroot, const NearestClause& clause) {
   return made->scan;
 }
 
-/// The subquery's columns from 1 to `count`, which those beyond its own stand for in the join.
-List* numbered_columns(const PlannerInfo* root, const RelOptInfo* inner, const List* targets,
-                       bool beyond) {
-  List* columns = NIL;
-  ListCell* cell;
-  foreach (cell, targets) {
-    const int number = foreach_current_index(cell);
-    const Node* const value = static_cast<const Node*>(lfirst(cell));
-    append_column(&columns, makeVar(static_cast<int>(inner->relid),
-                                    beyond ? attribute_of(root, inner, number)
-                                           : static_cast<AttrNumber>(number + 1),
-                                    exprType(value), exprTypmod(value), exprCollation(value), 0));
-  }
-  return columns;
-}
-
-/// The plan of the scan. PostgreSQL reaches the plan of a subquery by a node of its own, which goes
-/// when it has nothing to do.
-Plan* plan_scan(const NearestPath& path) {
-  PlannerInfo* const subroot = path.inner->subroot;
-  List* columns = NIL;
-  ListCell* cell;
-  foreach (cell, path.scan->pathtarget->exprs) append_column(&columns, lfirst(cell));
-  List* const wanted = subroot->processed_tlist;
-  subroot->processed_tlist = columns;  // whose names the plan's columns get
-  Plan* const plan = create_plan(subroot, path.scan);
-  subroot->processed_tlist = wanted;
-  SubqueryScan* const scan = makeNode(SubqueryScan);
-  scan->scan.scanrelid = path.inner->relid;
-  scan->scan.plan.targetlist =
-      numbered_columns(subroot, path.inner, path.scan->pathtarget->exprs, false);
-  scan->scan.plan.startup_cost = plan->startup_cost;
-  scan->scan.plan.total_cost = plan->total_cost;
-  scan->scan.plan.plan_rows = plan->plan_rows;
-  scan->scan.plan.plan_width = plan->plan_width;
-  scan->subplan = plan;
-  return &scan->scan.plan;
-}
-
-// ---- Columns
-
-/// Where the subquery's columns are: in the scan's rows, as they are, or computed by the node.
-void find_outputs(const PlannerInfo* root, const NearestPath& path, ScanColumns* scan) {
-  const List* const targets = path.scan->pathtarget->exprs;
-  List* const beyond = numbered_columns(root, path.inner, targets, true);
-  List *right = beyond, *computed = NIL;
-  ListCell* cell;
-  foreach (cell, path.clause.outputs) {
-    Node* const output = static_cast<Node*>(lfirst(cell));
-    const auto number = static_cast<AttrNumber>(foreach_current_index(cell) + 1);
-    Var* const column = makeVar(static_cast<int>(path.inner->relid), number, exprType(output),
-                                exprTypmod(output), exprCollation(output), 0);
-    AttrNumber attribute = 0;
-    ListCell* other;
-    foreach (other, beyond)
-      if (equal(lfirst_node(TargetEntry, other)->expr, output))
-        attribute = lfirst_node(TargetEntry, other)->resno;
-    TargetEntry* const entry =
-        makeTargetEntry(reinterpret_cast<Expr*>(column), attribute, nullptr, false);
-    (attribute > 0 ? right : computed) =
-        lappend(attribute > 0 ? list_copy(right) : computed, entry);
-  }
-  scan->right = right;
-  scan->computed = computed;
-}
-
-/// What the computed columns of the scan tuple are, in their order; adds the columns that they are
-/// computed of.
-List* computed_outputs(const NearestClause& clause, ScanColumns* scan) {
-  List* outputs = NIL;
-  for (int i = 0; i < list_length(scan->columns); ++i) {
-    if (list_nth_int(scan->attributes, i) != 0) continue;
-    const Expr* const column = list_nth_node(TargetEntry, scan->columns, i)->expr;
-    outputs = lappend(
-        outputs, IsA(column, Var)
-                     ? list_nth(clause.outputs, reinterpret_cast<const Var*>(column)->varattno - 1)
-                     : clause.distance.condition);
-  }
-  add_columns(scan, outputs);
-  return outputs;
-}
-
-/// Adds the columns that what stands above uses: a target list, or expressions. A distance among
-/// them is a column of the node's own.
-void add_columns_above(ScanColumns* scan, const List* above, const List* distances) {
-  ListCell* cell;
-  foreach (cell, above) {
-    void* value = lfirst(cell);
-    if (IsA(value, TargetEntry)) value = static_cast<TargetEntry*>(value)->expr;
-    if (list_member(distances, value))
-      add_computed(scan, static_cast<Expr*>(value));
-    else
-      add_columns(scan, value);
-  }
-}
-
-AttrNumber value_attribute(const NearestPath& path) {
-  int number = 0;
-  ListCell* cell;
-  foreach (cell, path.scan->pathtarget->exprs) {
-    ++number;
-    if (equal(lfirst(cell), path.clause.value)) break;
-  }
-  return static_cast<AttrNumber>(number);
-}
-
-JoinPlanExpressions expressions_of(const NearestPath& path) {
-  const NearestClause& clause = path.clause;
-  JoinPlanExpressions parts = {};
-  parts.early = clause.conditions;
-  parts.condition = clause.radius.condition;
-  parts.distance = clause.distance.condition;
-  parts.limit = clause.limit;
-  List *joined = NIL, *pushed = NIL;
-  if (IS_OUTER_JOIN(path.type))
-    extract_actual_join_clauses(path.join_clauses, path.joined, &joined, &pushed);
-  else
-    joined = extract_actual_clauses(path.join_clauses, false);
-  parts.late = list_concat(extract_actual_clauses(path.conditions, false), joined);
-  parts.where = pushed;
-  return parts;
-}
-
-/// CustomPathMethods::PlanCustomPath.
-Plan* plan_path(PlannerInfo* root, RelOptInfo*, CustomPath* custom, List* tlist, List*,
-                List* inputs) {
-  const NearestPath& path = *reinterpret_cast<const NearestPath*>(custom);
-  note_served(root, custom->path.parent);
-  planning_of(path.inner->subroot)->ranked = true;
-  JoinPlanExpressions parts = expressions_of(path);
-  Plan* left = static_cast<Plan*>(linitial(inputs));
-  Plan* const right = plan_scan(path);
-  JoinPlanData data = {};
-  data.join_type = path.type;
-  set_radius(root, path.clause.radius.eps, &data, &parts);
-  data.test = path.clause.distance.test;
-  data.boxes = path.clause.boxes;
-  data.nearest = {true, parts.condition != nullptr, path.clause.radius.test, path.processes};
-  if (parts.condition == nullptr) data.nearest.radius = data.test;
-  data.left_value = place_operand(root, &left, path.clause.distance.left, false,
-                                  &parts.left_operand, &data.left_trap);
-  if (path.clause.computes) {
-    parts.right_operand = path.clause.distance.right;
-    data.right_trap = trap_of(root, parts.right_operand, false);
-  } else {
-    data.right_value = value_attribute(path);
-  }
-  ScanColumns scan = {NIL, NIL, NIL, left->targetlist, NIL, NIL};
-  find_outputs(root, path, &scan);
-  add_columns_above(&scan, tlist, path.distances);
-  add_columns_above(&scan, custom->path.pathtarget->exprs, path.distances);
-  add_columns_above(&scan, path.distances, path.distances);
-  for (void* const used :
-       {static_cast<void*>(parts.where), static_cast<void*>(parts.late),
-        static_cast<void*>(parts.early), static_cast<void*>(parts.condition),
-        static_cast<void*>(parts.distance), static_cast<void*>(parts.left_operand),
-        static_cast<void*>(parts.right_operand)})
-    add_columns(&scan, used);
-  parts.outputs = computed_outputs(path.clause, &scan);
-  describe_columns(scan, &data);
-
-  return make_join_scan(custom->flags, tlist, left, right, scan, data, parts);
-}
-
-const CustomPathMethods kPathMethods = {kCustomScanName, plan_path, nullptr};
-
 // ---- The path
 
 /// Whether the conditions on the subquery's rows can be the node's.
@@ -374,10 +190,14 @@ bool can_have_conditions(const List* conditions) {
   return true;
 }
 
-/// IsOfBothRows, of NearestPath.
+/// IsOfBothRows, of PairPath. A comparison with the outer row's value is about one table in a
+/// subquery, and about two relations in a join.
 bool is_of_both_rows(const RestrictInfo* info, const void* context) {
-  const auto* const path = static_cast<const NearestPath*>(context);
-  return info != path->clause.radius_info && is_about_outer_row(path->inner, info->clause);
+  const auto* const path = static_cast<const PairPath*>(context);
+  if (path->inner != nullptr)
+    return info != path->nearest.radius_info && is_about_outer_row(path->inner, info->clause);
+  return bms_membership(info->clause_relids) == BMS_MULTIPLE &&
+         info->clause != path->nearest.radius.condition;
 }
 
 /// The table's conditions about both rows, of RestrictInfo, but for the radius.
@@ -392,35 +212,28 @@ List* other_conditions(const NearestClause& clause) {
   return conditions;
 }
 
-/// Returns a path over the outer input's; null where there is too little memory. Workers that share
-/// the outer rows have an engine each, as has the leader, so each gets a share of the memory.
-CustomPath* make_path(PlannerInfo* root, RelOptInfo* join, const Path* left,
-                      const NearestPath& like) {
-  NearestPath* const path =
-      reinterpret_cast<NearestPath*>(newNode(sizeof(NearestPath), T_CustomPath));
-  *path = like;
+/// A path that finds nearest rows among those of `right`.
+PairPath* new_nearest_path(RelOptInfo* join, JoinType type, const Path* left, const Path* right,
+                           const NearestClause& clause) {
+  PairPath* const path = new_pair_path(join, type, left, right);
+  path->clause = clause.distance;
+  path->nearest = clause;
+  return path;
+}
+
+/// The path over other rows of the outer input; null where there is too little memory. Workers that
+/// share the outer rows have an engine each, as has the leader, so each gets a share of the memory.
+PairPath* with_left(PlannerInfo* root, const PairPath& like, Selectivity share, const Path* left) {
+  PairPath* const path =
+      new_nearest_path(like.custom.path.parent, like.type, left, nullptr, like.nearest);
+  path->conditions = like.conditions;
+  path->inner = like.inner;
+  path->scan = like.scan;
+  path->distances = like.distances;
   path->processes = left->parallel_workers + 1;
-  CustomPath* const custom = &path->custom;
-  custom->path.type = T_CustomPath;
-  custom->path.pathtype = T_CustomScan;
-  custom->path.parent = join;
-  custom->path.pathtarget = join->reltarget;
-  custom->flags = CUSTOMPATH_SUPPORT_PROJECTION;
-  custom->custom_paths = list_make1(const_cast<Path*>(left));
-  custom->methods = &kPathMethods;
-  const NearestCost cost = {
-      left,
-      path->scan,
-      like.clause.rows,
-      clauselist_selectivity(like.inner->subroot, like.others, 0, JOIN_INNER, nullptr),
-      like.clause.conditions,
-      path->processes};
-  if (!set_nearest_cost(root, like.inner->subroot, like.clause.distance, like.clause.value, cost,
-                        &custom->path))
-    return nullptr;
-  add_disabled_nodes(&custom->path, {left, path->scan});
-  if (prefers_node()) prefer(&custom->path);
-  return custom;
+  if (!set_nearest_cost(root, share, path)) return nullptr;
+  if (prefers_node()) prefer(&path->custom.path);
+  return path;
 }
 
 /// Whether processes may share the outer rows, each with all right rows. PostgreSQL lets no
@@ -428,8 +241,8 @@ CustomPath* make_path(PlannerInfo* root, RelOptInfo* join, const Path* left,
 /// row's are found by one process. Where sessions use the device by themselves each process would
 /// have to set it up.
 bool can_be_shared(PlannerInfo* root, const RelOptInfo* join, const RelOptInfo* outer,
-                   const NearestPath& path) {
-  const NearestClause& clause = path.clause;
+                   const PairPath& path) {
+  const NearestClause& clause = path.nearest;
   PlannerInfo* const subroot = path.inner->subroot;
   const RangeTblEntry* const table = planner_rt_fetch(clause.table->relid, subroot);
   const bool by_service = service_preference() != ServicePreference::kOff;
@@ -444,7 +257,8 @@ bool can_be_shared(PlannerInfo* root, const RelOptInfo* join, const RelOptInfo* 
        {static_cast<const void*>(clause.distance.condition),
         static_cast<const void*>(clause.radius.condition), static_cast<const void*>(clause.limit),
         static_cast<const void*>(clause.conditions), static_cast<const void*>(clause.outputs),
-        static_cast<const void*>(path.conditions), static_cast<const void*>(path.join_clauses),
+        static_cast<const void*>(path.inner->baserestrictinfo),
+        static_cast<const void*>(path.conditions),
         static_cast<const void*>(join->reltarget->exprs)})
     if (!are_safe(root, expressions)) return false;
   return are_safe(subroot, clause.scan_conditions) && are_safe(subroot, clause.value);
@@ -471,12 +285,33 @@ List* emit_distances(Path* path) {
   List* distances = NIL;
   if (Path* const below = path_below(path))
     distances = emit_distances(below);
-  else if (IsA(path, CustomPath) && reinterpret_cast<CustomPath*>(path)->methods == &kPathMethods)
-    distances = reinterpret_cast<NearestPath*>(path)->distances;
+  else if (is_pair_path(path))
+    distances = reinterpret_cast<PairPath*>(path)->distances;
   if (distances == NIL) return NIL;
   path->pathtarget = copy_pathtarget(path->pathtarget);
   add_new_columns_to_pathtarget(path->pathtarget, distances);
   return distances;
+}
+
+/// The clauses of RestrictInfo that are among the conditions.
+List* infos_of(const List* conditions, const List* clauses) {
+  List* infos = NIL;
+  ListCell* cell;
+  foreach (cell, clauses)
+    if (list_member(conditions, lfirst_node(RestrictInfo, cell)->clause))
+      infos = lappend(infos, lfirst(cell));
+  return infos;
+}
+
+/// Notes why a subquery is not served, unless it came nearer to that.
+void note_refusal(const RelOptInfo* inner, Refusal refusal) {
+  if (inner->subroot == nullptr) return;
+  Refusal& noted = planning_of(inner->subroot)->nearest;
+  noted = std::max(noted, refusal);
+}
+
+bool is_of_parameters(const Path* path) {
+  return path == nullptr || PATH_REQ_OUTER(path) != nullptr;
 }
 
 }  // namespace
@@ -485,37 +320,62 @@ void add_nearest_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, Re
                       JoinType type, const JoinPathExtraData* extra) {
   const Path* const left = outer->cheapest_total_path;
   if ((type != JOIN_INNER && type != JOIN_LEFT) || bms_is_empty(inner->lateral_relids) ||
-      !bms_is_empty(join->lateral_relids) || left == nullptr || PATH_REQ_OUTER(left) != nullptr ||
-      root->rowMarks != NIL ||
+      !bms_is_empty(join->lateral_relids) || is_of_parameters(left) || root->rowMarks != NIL ||
       (root->parse->commandType != CMD_SELECT && root->parse->commandType != CMD_INSERT) ||
       !can_have_conditions(inner->baserestrictinfo) || !can_have_conditions(extra->restrictlist))
     return;
   NearestClause clause;
-  if (!match_nearest(root, outer, inner, &clause)) return;
-  planning_of(inner->subroot)->may_rank = true;
-  NearestPath like = {};
-  like.others = other_conditions(clause);
-  like.clause = clause;
-  like.type = type;
-  like.joined = join->relids;
-  like.inner = inner;
-  if (!prefers_node() && look_few_up(clause.table->pathlist, is_of_both_rows, &like)) return;
-  like.scan = find_scan(inner->subroot, clause);
-  like.conditions = inner->baserestrictinfo;
-  like.join_clauses = extra->restrictlist;
-  like.distances = distances_above(root, join, inner, clause);
-  if (CustomPath* const path = make_path(root, join, left, like)) add_path(join, &path->path);
-  if (!can_be_shared(root, join, outer, like)) return;
+  const Refusal refusal = match_nearest(root, outer, inner, &clause);
+  if (refusal != Refusal::kNone) return note_refusal(inner, refusal);
+  note_refusal(inner, Refusal::kFewRows);
+  PairPath* const like = new_nearest_path(join, type, left, nullptr, clause);
+  like->inner = inner;
+  if (!prefers_node() && look_few_up(clause.table->pathlist, is_of_both_rows, like)) return;
+  note_refusal(inner, Refusal::kCost);
+  like->scan = find_scan(inner->subroot, clause);
+  like->conditions = extra->restrictlist;
+  like->distances = distances_above(root, join, inner, clause);
+  const Selectivity share =
+      clauselist_selectivity(inner->subroot, other_conditions(clause), 0, JOIN_INNER, nullptr);
+  if (PairPath* const path = with_left(root, *like, share, left))
+    add_path(join, &path->custom.path);
+  if (!can_be_shared(root, join, outer, *like)) return;
   const Path* const part = static_cast<Path*>(linitial(outer->partial_pathlist));
-  CustomPath* const path = make_path(root, join, part, like);
-  if (path == nullptr) return;
-  path->path.parallel_safe = true;
-  path->path.parallel_workers = part->parallel_workers;
-  path->path.rows = clamp_row_est(join->rows * part->rows / outer->rows);
+  PairPath* const shared = with_left(root, *like, share, part);
+  if (shared == nullptr) return;
+  Path* const path = &shared->custom.path;
+  path->parallel_safe = true;
+  path->parallel_workers = part->parallel_workers;
+  path->rows = clamp_row_est(join->rows * part->rows / outer->rows);
   // PostgreSQL cleared this for the subquery's LIMIT, and add_partial_path() demands it. Its own
   // paths stay out of workers: each asks its inputs, too, and the subquery's are not safe.
   join->consider_parallel = true;
-  add_partial_path(join, &path->path);
+  add_partial_path(join, path);
+}
+
+void add_ranked_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOptInfo* inner,
+                     JoinType type, const JoinPathExtraData* extra) {
+  const Path* const left = outer->cheapest_total_path;
+  Path* const rows = inner->cheapest_total_path;
+  NearestClause clause;
+  if (type != JOIN_INNER || !bms_is_empty(join->lateral_relids) || is_of_parameters(left) ||
+      is_of_parameters(rows) ||
+      !match_ranks(root, join, outer, inner, extra->restrictlist, &clause))
+    return;
+  const Path* const right = sorted(root, rows, clause.keys, root->processed_tlist);
+  PairPath* const ranked = new_nearest_path(join, type, left, right, clause);
+  if (!prefers_node() && look_few_up(inner->cheapest_parameterized_paths, is_of_both_rows, ranked))
+    return;
+  List* const others = infos_of(clause.conditions, extra->restrictlist);
+  const Selectivity share = clauselist_selectivity(root, others, 0, JOIN_INNER, nullptr);
+  if (!set_nearest_cost(root, share, ranked)) return;
+  // Not all of the join's rows come.
+  Path* const path = &ranked->custom.path;
+  const double found = clamp_row_est(fmin(join->rows, left->rows * fmin(clause.rows, right->rows)));
+  path->total_cost -= path->pathtarget->cost.per_tuple * (path->rows - found);
+  path->rows = found;
+  if (prefers_node()) prefer(path);
+  add_path(join, path);
 }
 
 void emit_distances(RelOptInfo* input) {

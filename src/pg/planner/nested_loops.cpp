@@ -1,5 +1,7 @@
 #include "pg/planner/nested_loops.h"
 
+#include "pg/planner/pair_cost.h"
+
 extern "C" {
 #include "catalog/pg_am.h"
 #include "nodes/nodeFuncs.h"
@@ -161,17 +163,6 @@ Cost doubtful_cost(PlannerInfo* root, const Path* path, double doubt, double see
   return (inputs * fmin(1, late) + pairs * fmin(doubt, late)) / kRiskForFirstRows;
 }
 
-List* without_risky_loops(PlannerInfo* root, List* paths, double doubt, double seen, Cost most) {
-  ListCell* cell;
-  foreach (cell, paths) {
-    const Path* const path = static_cast<const Path*>(lfirst(cell));
-    if (compares_all_pairs(path) && PATH_REQ_OUTER(path) == nullptr &&
-        doubtful_cost(root, path, doubt, seen) > most)
-      paths = foreach_delete_current(paths, cell);
-  }
-  return paths;
-}
-
 /// What a lookup of one row costs where it leaves so many rows: PostgreSQL expects a fixed share of
 /// the table, whatever is looked up. A page of the index and a page of the table are read.
 Cost lookup_cost(const Path* lookup, double rows) {
@@ -179,10 +170,6 @@ Cost lookup_cost(const Path* lookup, double rows) {
   const Cost cost = lookup->startup_cost + (lookup->total_cost - lookup->startup_cost) * share;
   return fmax(cost, 2 * random_page_cost);
 }
-
-}  // namespace
-
-namespace {
 
 /// Whether the path looks the condition up for each outer row.
 bool is_lookup(const Path* path, const RelOptInfo* outer, const RestrictInfo* info) {
@@ -275,11 +262,30 @@ bool look_few_up(const List* lookups, IsOfBothRows is_of_both, const void* conte
   return false;
 }
 
-void drop_risky_loops(PlannerInfo* root, const Path* node, double seen, Cost cost) {
-  RelOptInfo* const join = node->parent;
+void offer_instead_of_loops(PlannerInfo* root, PairPath* node, double seen, Cost cost) {
+  Path* const path = &node->custom.path;
+  RelOptInfo* const join = path->parent;
   const double doubt = doubt_of(root, join->relids);
-  join->pathlist = without_risky_loops(root, join->pathlist, doubt, seen, cost);
-  join->partial_pathlist = without_risky_loops(root, join->partial_pathlist, doubt, seen, cost);
+  List* sorted = NIL;
+  for (const List* const paths : {join->pathlist, join->partial_pathlist}) {
+    ListCell* cell;
+    foreach (cell, paths) {
+      const Path* const loop = static_cast<const Path*>(lfirst(cell));
+      if (!compares_all_pairs(loop) || PATH_REQ_OUTER(loop) != nullptr ||
+          doubtful_cost(root, loop, doubt, seen) <= cost)
+        continue;
+      undercut(path, loop, kClearlyLess * kClearlyLess);
+      if (loop->pathkeys == NIL) continue;
+      // add_path() frees paths, but not the copy, which is in no list.
+      Path* const below = &copy_path(node)->custom.path;
+      SortPath* const in_order = create_sort_path(root, join, below, loop->pathkeys, -1);
+      undercut(&in_order->path, loop);
+      sorted = lappend(sorted, in_order);
+    }
+  }
+  add_path(join, path);
+  ListCell* cell;
+  foreach (cell, sorted) add_path(join, static_cast<Path*>(lfirst(cell)));
 }
 
 }  // namespace gpujoin

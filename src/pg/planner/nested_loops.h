@@ -2,15 +2,16 @@
 // loops with lookups in an index, and when these are the better one.
 #pragma once
 
-#include "pg/compat.h"
+#include "pg/planner/pair_path.h"
 
 namespace gpujoin {
 
-/// Removes nested loops that compare all pairs from the paths beside `node` if only PostgreSQL's
-/// estimates speak for them. The architecture page tells why under "Plans that are no traps".
+/// Offers `node` for less than what those nested loops beside it cost that compare all pairs and
+/// that only PostgreSQL's estimates speak for; and `node` with its rows sorted for less than a loop
+/// whose rows come in order. The architecture page tells why under "Plans that are no traps".
 /// `seen` is the number of pairs that samples let expect, 0 if the number is a guess. `cost` is the
 /// node's, without what such a loop pays many times and PostgreSQL does not price.
-void drop_risky_loops(PlannerInfo* root, const Path* node, double seen, Cost cost);
+void offer_instead_of_loops(PlannerInfo* root, PairPath* node, double seen, Cost cost);
 
 /// Whether a loop over the outer rows that looks the condition up in an index of the inner ones
 /// costs less than `node`, if the condition leaves this share of pairs.

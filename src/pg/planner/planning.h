@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pg/compat.h"
+#include "pg/planner/refusal.h"
 
 extern "C" {
 #include "nodes/pathnodes.h"
@@ -18,8 +19,8 @@ struct Planning {
   List* estimated;       ///< of Expr: conditions whose share of pairs is known
   List* shares;          ///< of PairShare*, one for each of these
   Relids joined;         ///< relations that a plan of the node joins, all such plans together
-  bool may_rank;  ///< the node could find the nearest rows of the query, which is one in LATERAL
-  bool ranked;    ///< it does
+  Refusal nearest;  ///< why no node finds the nearest rows of the query, which is one in LATERAL
+  bool ranked;      ///< one does
   Planning* next;
 };
 

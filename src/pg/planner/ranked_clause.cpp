@@ -7,6 +7,7 @@
 
 extern "C" {
 #include "catalog/pg_type_d.h"
+#include "nodes/makefuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/tlist.h"
@@ -122,7 +123,7 @@ bool are_rows_of(PlannerInfo* root, RelOptInfo* relation, List* groups) {
 /// The distance, nearest first, and inner columns after it. A column of the outer row decides
 /// nothing among its rows.
 bool match_order(PlannerInfo* root, List* order, const RelOptInfo* outer, const RelOptInfo* inner,
-                 RankedClause* clause) {
+                 NearestClause* clause) {
   if (order == NIL) return false;
   const auto* const first = linitial_node(SortGroupClause, order);
   if (!is_nearest_first(*first)) return false;
@@ -144,7 +145,7 @@ bool match_order(PlannerInfo* root, List* order, const RelOptInfo* outer, const 
 
 /// The radius and the other conditions.
 bool match_conditions(PlannerInfo* root, const List* conditions, const RelOptInfo* outer,
-                      const RelOptInfo* inner, RankedClause* clause) {
+                      const RelOptInfo* inner, NearestClause* clause) {
   int before_radius = 0;
   ListCell* cell;
   foreach (cell, cheapest_first(root, conditions, true)) {
@@ -169,7 +170,7 @@ bool match_conditions(PlannerInfo* root, const List* conditions, const RelOptInf
 }  // namespace
 
 bool match_ranks(PlannerInfo* root, const RelOptInfo* join, RelOptInfo* outer,
-                 const RelOptInfo* inner, const List* conditions, RankedClause* clause) {
+                 const RelOptInfo* inner, const List* conditions, NearestClause* clause) {
   const Query* const query = root->parse;
   *clause = {};
   Ranking ranking;
@@ -179,13 +180,15 @@ bool match_ranks(PlannerInfo* root, const RelOptInfo* join, RelOptInfo* outer,
       !bms_equal(join->relids, root->all_baserels) ||
       (!match_window(root, &ranking) && !match_distinct(root, &ranking)))
     return false;
-  clause->rows = ranking.rows;
-  return clause->rows <= kMostRows &&
+  clause->rows = static_cast<double>(ranking.rows);
+  clause->limit = reinterpret_cast<Expr*>(makeConst(INT8OID, -1, InvalidOid, sizeof(std::int64_t),
+                                                    Int64GetDatum(ranking.rows), false, true));
+  return ranking.rows <= kMostRows &&
          !contain_volatile_functions(reinterpret_cast<Node*>(root->processed_tlist)) &&
          match_order(root, ranking.order, outer, inner, clause) &&
          are_rows_of(root, outer, ranking.groups) &&
          match_conditions(root, conditions, outer, inner, clause) &&
-         cannot_raise(root, clause->distance.left) && cannot_raise(root, clause->distance.right);
+         can_have_values(root, clause->distance);
 }
 
 }  // namespace gpujoin

@@ -3,21 +3,13 @@
 // ORDER BY distance), and drops those beyond a rank, or DISTINCT ON (key) keeps the first one.
 #pragma once
 
-#include "pg/planner/similarity_clause.h"
+#include "pg/planner/nearest_clause.h"
 
 namespace gpujoin {
-
-struct RankedClause {
-  SimilarityClause distance;  ///< its condition is the distance, without a radius
-  SimilarityClause radius;    ///< a condition of the join; null: there is none
-  List* conditions;           ///< the others, in PostgreSQL's order
-  List* keys;         ///< of SortGroupClause: inner columns that decide among equal distances
-  std::int64_t rows;  ///< of an outer row that are wanted
-};
 
 /// Sets *clause if nothing is wanted of the join, all of the query's, but the first rows of each
 /// row of `outer`. `conditions` are the join's, of RestrictInfo.
 bool match_ranks(PlannerInfo* root, const RelOptInfo* join, RelOptInfo* outer,
-                 const RelOptInfo* inner, const List* conditions, RankedClause* clause);
+                 const RelOptInfo* inner, const List* conditions, NearestClause* clause);
 
 }  // namespace gpujoin

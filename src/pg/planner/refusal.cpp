@@ -27,10 +27,23 @@ RefusalWords words_of(Refusal refusal) {
           "b.v LIMIT k)."};
     case Refusal::kNearest:
       return {
-          "the subquery in LATERAL is none that sorts a table by a distance and ends after a "
-          "fixed number of rows, or its values may raise errors",
-          "Keep to SELECT ... FROM table WHERE ... ORDER BY a.v <-> b.v LIMIT k with k up to "
-          "1000, columns as values, and what else there is in the query around it."};
+          "the subquery in LATERAL is more than the rows of one table, an order and a limit",
+          "Keep to SELECT ... FROM table WHERE ... ORDER BY a.v <-> b.v LIMIT k, with what else "
+          "there is in the query around it."};
+    case Refusal::kNearestLimit:
+      return {
+          "the subquery in LATERAL has no LIMIT of 1 to 1000 rows that is the same for all rows",
+          "Write LIMIT with a number up to 1000, or a parameter of type bigint."};
+    case Refusal::kNearestOrder:
+      return {
+          "the subquery in LATERAL does not sort by a distance between values of both rows, the "
+          "nearest first, or sorts by another expression after it",
+          "Begin with ORDER BY a.v <-> b.v. Let columns of the table follow, if any."};
+    case Refusal::kNearestValues:
+      return {
+          "conditions or results of the subquery in LATERAL are volatile, hold subqueries, or may "
+          "raise an error where another condition would have come first",
+          "Move them to the query around it."};
     case Refusal::kSides:
       return {"no join of the query has one of the distance's values on each side",
               "Let each value be computed of one side's columns alone."};

@@ -1,7 +1,6 @@
 #include "pg/planner/sum_path.h"
 
-#include "pg/planner/join_estimate.h"
-#include "pg/planner/join_path.h"
+#include "pg/planner/pair_path.h"
 #include "pg/planner/sum_clause.h"
 #include "pg/planner/unique_rows.h"
 
@@ -95,14 +94,14 @@ bool can_finish(SumState state) {
 }
 
 /// Whether aggregates are of columns that an anti join has only NULLs for.
-bool are_of_missing_rows(PlannerInfo* root, const Asked& asked, const CustomPath* join) {
-  return type_of(join) == JOIN_ANTI &&
+bool are_of_missing_rows(PlannerInfo* root, const Asked& asked, const PairPath* join) {
+  return join->type == JOIN_ANTI &&
          bms_overlap(pull_varnos(root, reinterpret_cast<Node*>(asked.aggregates)),
                      right_relids(join));
 }
 
 /// Finds out how the node may add the join's pairs up: for the rows of one side or of the other.
-SumsRefusal match_join(PlannerInfo* root, const Asked& asked, const CustomPath* join,
+SumsRefusal match_join(PlannerInfo* root, const Asked& asked, const PairPath* join,
                        SumsOfJoin* wanted) {
   *wanted = {};
   wanted->clauses = asked.clauses;
@@ -110,7 +109,7 @@ SumsRefusal match_join(PlannerInfo* root, const Asked& asked, const CustomPath* 
   if (are_of_missing_rows(root, asked, join)) return SumsRefusal::kAggregates;
   SumsRefusal refusal = SumsRefusal::kGroups;
   for (const bool swapped : {false, true}) {
-    if (swapped && type_of(join) != JOIN_INNER) break;
+    if (swapped && join->type != JOIN_INNER) break;
     const Relids left = swapped ? right_relids(join) : left_relids(join),
                  right = swapped ? left_relids(join) : right_relids(join);
     if (!are_of(root, asked, left)) continue;
@@ -118,7 +117,7 @@ SumsRefusal match_join(PlannerInfo* root, const Asked& asked, const CustomPath* 
         bms_membership(left) == BMS_SINGLETON &&
         is_grouped_by_key(root, find_base_rel(root, bms_singleton_member(left)), asked.clauses);
     wanted->swapped = swapped;
-    refusal = match_sums(root, asked, {&clause_of(join), left, right, rows}, &wanted->sums)
+    refusal = match_sums(root, asked, {&join->clause, left, right, rows}, &wanted->sums)
                   ? SumsRefusal::kNone
                   : SumsRefusal::kAggregates;
     if (refusal == SumsRefusal::kNone) break;
@@ -153,34 +152,20 @@ PathTarget* make_target(PlannerInfo* root, const PathTarget* shown, const Asked&
   return set_pathtarget_cost_width(root, target);
 }
 
-SumsRefusal find_refusal(PlannerInfo* root, const Asked& asked, const CustomPath* join,
+SumsRefusal find_refusal(PlannerInfo* root, const Asked& asked, const PairPath* join,
                          SumsOfJoin* wanted) {
   if (!grouping_is_hashable(asked.clauses)) return SumsRefusal::kGroups;
-  if (!can_add_up(root, join)) return SumsRefusal::kConditions;
+  if (!can_add_up(join)) return SumsRefusal::kConditions;
   return asked.groups == NIL && asked.aggregates == NIL ? SumsRefusal::kAggregates
                                                         : match_join(root, asked, join, wanted);
 }
 
-double group_count(const RelOptInfo* output) {
-  return output->pathlist != NIL ? static_cast<Path*>(linitial(output->pathlist))->rows : 1;
-}
-
-/// The path of the node that adds up, whose target is still to be set.
-CustomPath* make_path(PlannerInfo* root, const CustomPath* join, const SumsOfJoin& wanted,
-                      RelOptInfo* output) {
-  CustomPath* const path = make_sum_path(root, join, wanted);
-  path->path.parent = output;
-  path->path.pathkeys = NIL;
-  path->path.rows = group_count(output);
-  set_counting_cost(&path->path, &join->path);
-  add_disabled_nodes(&path->path, {&join->path});
+/// The path of the node that adds up, with this target.
+Path* make_path(PlannerInfo* root, const PairPath* join, const SumsOfJoin& wanted,
+                RelOptInfo* output, PathTarget* target) {
+  Path* const path = &make_sum_path(root, join, wanted)->custom.path;
+  place_above(path, &join->custom.path, output, target);
   return path;
-}
-
-/// Offers the path whose rows are those of the output.
-void offer_finished(PlannerInfo* root, CustomPath* path, RelOptInfo* output, PathTarget* target) {
-  path->path.pathtarget = target;
-  offer_without_pairs(root, output, &path->path);
 }
 
 }  // namespace
@@ -188,7 +173,7 @@ void offer_finished(PlannerInfo* root, CustomPath* path, RelOptInfo* output, Pat
 void add_sum_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output,
                   const GroupPathExtraData* extra) {
   const Query* const query = root->parse;
-  CustomPath* const join = IS_OTHER_REL(output) ? nullptr : find_any_join(input);
+  PairPath* const join = IS_OTHER_REL(output) ? nullptr : find_any_join(input);
   if (join == nullptr) return;
   List* const having = reinterpret_cast<List*>(extra->havingQual);
   const Asked asked = find_asked(root, query->groupClause, output->reltarget, having);
@@ -196,34 +181,35 @@ void add_sum_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output,
   const SumsRefusal refusal = query->groupingSets != NIL ? SumsRefusal::kGroupingSets
                                                          : find_refusal(root, asked, join, &wanted);
   if (refusal != SumsRefusal::kNone) {
-    const bool makes_pairs = type_of(join) == JOIN_INNER || type_of(join) == JOIN_LEFT;
-    if (makes_pairs && query->hasAggs) refuse_sums(join, refusal);
+    const bool makes_pairs = join->type == JOIN_INNER || join->type == JOIN_LEFT;
+    if (makes_pairs && query->hasAggs) join->sums_refusal = refusal;
     return;
   }
   wanted.having = having;
-  CustomPath* const states = make_path(root, join, wanted, output);
-  if (wanted.finishes) return offer_finished(root, states, output, output->reltarget);
-  states->path.pathtarget = make_target(root, output->reltarget, asked, wanted.sums);
+  PathTarget* const target = wanted.finishes
+                                 ? output->reltarget
+                                 : make_target(root, output->reltarget, asked, wanted.sums);
+  Path* const states = make_path(root, join, wanted, output, target);
+  if (wanted.finishes) return offer_without_pairs(output, states);
   AggClauseCosts costs = {};
   get_agg_clause_costs(root, AGGSPLIT_FINAL_DESERIAL, &costs);
   // Each group comes once, so that its rows need be neither sorted nor hashed.
-  AggPath* const finished =
-      create_agg_path(root, output, &states->path, output->reltarget,
-                      query->groupClause != NIL ? AGG_SORTED : AGG_PLAIN, AGGSPLIT_FINAL_DESERIAL,
-                      group_clauses(root), having, &costs, states->path.rows);
-  offer_without_pairs(root, output, &finished->path);
+  AggPath* const finished = create_agg_path(
+      root, output, states, output->reltarget, query->groupClause != NIL ? AGG_SORTED : AGG_PLAIN,
+      AGGSPLIT_FINAL_DESERIAL, group_clauses(root), having, &costs, states->rows);
+  offer_without_pairs(output, &finished->path);
 }
 
 void add_distinct_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output) {
   const Query* const query = root->parse;
-  CustomPath* const join =
+  PairPath* const join =
       IS_JOIN_REL(input) && !query->hasDistinctOn ? find_any_join(input) : nullptr;
   if (join == nullptr) return;
   PathTarget* const target = root->upper_targets[UPPERREL_DISTINCT];
   const Asked asked = find_asked(root, query->distinctClause, target, NIL);
   SumsOfJoin wanted = {};
   if (find_refusal(root, asked, join, &wanted) != SumsRefusal::kNone) return;
-  offer_finished(root, make_path(root, join, wanted, output), output, target);
+  offer_without_pairs(output, make_path(root, join, wanted, output, target));
 }
 
 }  // namespace gpujoin

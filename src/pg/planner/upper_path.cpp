@@ -2,9 +2,9 @@
 // number, and ORDER BY score LIMIT k, which only needs the best.
 #include "pg/executor/custom_scan.h"
 #include "pg/planner/function_path.h"
-#include "pg/planner/join_estimate.h"
-#include "pg/planner/join_path.h"
 #include "pg/planner/nearest_path.h"
+#include "pg/planner/pair_cost.h"
+#include "pg/planner/pair_path.h"
 #include "pg/planner/sum_path.h"
 #include "pg/planner/unique_rows.h"
 #include "pg/planner/window_path.h"
@@ -64,25 +64,19 @@ bool has_volatile_groups(PlannerInfo* root) {
 }
 
 /// The input of the join whose rows the query groups by; null when they are no groups.
-RelOptInfo* find_group(PlannerInfo* root, const CustomPath* join) {
+RelOptInfo* find_group(PlannerInfo* root, const PairPath* join) {
   if (has_volatile_groups(root)) return nullptr;
   ListCell* cell;
-  foreach (cell, join->custom_paths) {
+  foreach (cell, join->custom.custom_paths) {
     RelOptInfo* const relation = static_cast<Path*>(lfirst(cell))->parent;
     if (is_grouped_by_key(root, relation, root->parse->groupClause)) return relation;
   }
   return nullptr;
 }
 
-void finish_path(const PlannerInfo* root, CustomPath* path, RelOptInfo* output, const Path* input) {
-  path->path.parent = output;
-  path->path.pathtarget = output->reltarget;
-  path->path.pathkeys = NIL;
-  path->path.rows =
-      output->pathlist != NIL ? static_cast<Path*>(linitial(output->pathlist))->rows : 1;
-  set_counting_cost(&path->path, input);
-  add_disabled_nodes(&path->path, {input});
-  offer_without_pairs(root, output, &path->path);
+void offer_counts(CustomPath* custom, const Path* input, RelOptInfo* output) {
+  place_above(&custom->path, input, output, output->reltarget);
+  offer_without_pairs(output, &custom->path);
 }
 
 /// count(*) over a join. False: it is not that.
@@ -93,16 +87,17 @@ bool add_counting_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output,
   List* const having = reinterpret_cast<List*>(extra->havingQual);
   List* const asked = list_concat_copy(output->reltarget->exprs, having);
   const bool grouped = query->groupClause != NIL;
-  if (CustomPath* const join = find_inner_join(input)) {
+  if (const PairPath* const join = find_inner_join(input)) {
     RelOptInfo* const group = grouped ? find_group(root, join) : nullptr;
-    if (!can_count(root, join) || (grouped && group == nullptr) || !asks_for_counts(asked, group))
+    if (!can_count(join) || (grouped && group == nullptr) || !asks_for_counts(asked, group))
       return false;
-    finish_path(root, make_counting_path(join, grouped, group, having), output, &join->path);
+    offer_counts(&make_counting_path(root, join, grouped, group, having)->custom,
+                 &join->custom.path, output);
     return true;
   }
   if (CustomPath* const call = find_plain_call(input)) {
     if (grouped || having != NIL || !asks_for_counts(asked, nullptr)) return false;
-    finish_path(root, make_counting_call(call), output, &call->path);
+    offer_counts(make_counting_call(call), &call->path, output);
     return true;
   }
   return false;
@@ -116,7 +111,7 @@ bool is_order_of_numbers(const PathKey* key, const EquivalenceMember* member) {
 }
 
 /// The path for the query's order; null where the order does not begin with a score.
-CustomPath* make_ordered_path(PlannerInfo* root, const CustomPath* join) {
+PairPath* make_ordered_path(PlannerInfo* root, const PairPath* join) {
   const PathKey* const key = linitial_node(PathKey, root->sort_pathkeys);
   TopPlan top = {};
   top.k = static_cast<int>(root->limit_tuples);
@@ -126,7 +121,7 @@ CustomPath* make_ordered_path(PlannerInfo* root, const CustomPath* join) {
   foreach (cell, key->pk_eclass->ec_members) {
     const EquivalenceMember* const member = lfirst_node(EquivalenceMember, cell);
     if (!is_order_of_numbers(key, member)) continue;
-    if (CustomPath* const path = make_top_path(root, join, member->em_expr, top)) return path;
+    if (PairPath* const path = make_top_path(root, join, member->em_expr, top)) return path;
   }
   return nullptr;
 }
@@ -142,14 +137,15 @@ void add_top_path(PlannerInfo* root, RelOptInfo* input, RelOptInfo* output) {
       root->limit_tuples > kMostPairs || query->limitOption != LIMIT_OPTION_COUNT ||
       !is_constant(query->limitCount) || !is_constant(query->limitOffset))
     return;
-  const CustomPath* const join = find_inner_join(input);
-  CustomPath* const top = join != nullptr ? make_ordered_path(root, join) : nullptr;
-  if (top == nullptr) return;
-  top->path.pathtarget = input->reltarget;
-  top->path.rows = fmin(join->path.rows, 2 * root->limit_tuples);
-  set_counting_cost(&top->path, &join->path);
+  const PairPath* const join = find_inner_join(input);
+  PairPath* const ordered = join != nullptr ? make_ordered_path(root, join) : nullptr;
+  if (ordered == nullptr) return;
+  Path* const top = &ordered->custom.path;
+  top->pathtarget = input->reltarget;
+  top->rows = fmin(join->custom.path.rows, 2 * root->limit_tuples);
+  set_counting_cost(top, &join->custom.path);
   Path* sorted =
-      &create_sort_path(root, output, &top->path, root->sort_pathkeys, root->limit_tuples)->path;
+      &create_sort_path(root, output, top, root->sort_pathkeys, root->limit_tuples)->path;
   PathTarget* const target = root->upper_targets[UPPERREL_ORDERED];
   if (sorted->pathtarget != target) sorted = apply_projection_to_path(root, output, sorted, target);
   add_path(output, sorted);

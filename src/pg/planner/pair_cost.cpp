@@ -1,4 +1,4 @@
-#include "pg/planner/join_estimate.h"
+#include "pg/planner/pair_cost.h"
 
 #include "core/hamming.h"
 #include "pg/planner/join_selectivity.h"
@@ -22,6 +22,7 @@ namespace {
 constexpr double kRowOperators = 10;          // taking a row in, and its share of the index
 constexpr double kCandidateOperators = 0.04;  // for each pair within the radius, with those in vain
 constexpr double kPairOperators = 0.8;        // handing over a row
+constexpr double kSearchOperators = 20;       // looking for the nearest rows of one
 constexpr double kUntilFirst = 64;            // pairs of a row of which the first suffices, at most
 
 /// Bytes that a table holds out of line for each of its rows.
@@ -94,6 +95,47 @@ Cost cost_of_value(PlannerInfo* root, const Path* input, Expr* value) {
   return cost.startup + cost.per_tuple * input->rows;
 }
 
+/// What a node does over its inputs, from which its cost follows.
+struct PairWork {
+  const Path* left;
+  const Path* right;
+  double dims;      ///< numbers of a compared value
+  double in_vain;   ///< pairs that are compared before the first one is found
+  double compared;  ///< and from then on
+  double searches;  ///< rows whose nearest are looked for
+  double emitted;   ///< pairs that are handed over
+  double asked;     ///< pairs that conditions are evaluated for
+  QualCost conditions;
+  double measured;  ///< pairs whose distance its own function computes
+  Cost of_distance;
+  Cost of_values;  ///< making the compared values, keeping them in files
+};
+
+void set_cost(const PairWork& work, Path* path) {
+  const double rows = work.left->rows + work.right->rows;
+  const double of_rows =
+      kStartOperators + kRowOperators * rows + comparing_operators(work.dims) * work.in_vain;
+  const double of_pairs = comparing_operators(work.dims) * work.compared +
+                          kSearchOperators * work.searches + kPairOperators * work.emitted;
+  path->rows = path->parent->rows;
+  path->startup_cost = work.left->total_cost + work.right->total_cost +
+                       cpu_operator_cost * of_rows + work.of_values + work.conditions.startup +
+                       path->pathtarget->cost.startup;
+  path->total_cost = path->startup_cost + cpu_operator_cost * of_pairs +
+                     work.conditions.per_tuple * work.asked + work.of_distance * work.measured +
+                     path->pathtarget->cost.per_tuple * path->rows;
+  add_disabled_nodes(path, {work.left, work.right});
+}
+
+/// What reading the values of all rows costs that lie out of line.
+Cost detoasting_cost(PlannerInfo* root, const Path* input, const Expr* value) {
+  const Node* const node = reinterpret_cast<const Node*>(value);
+  const Oid table = table_of(root, node);
+  if (!OidIsValid(table)) return 0;
+  const RelOptInfo* const rel = find_base_rel(root, reinterpret_cast<const Var*>(value)->varno);
+  return cost_of_file(input->rows * toasted_width(rel, table));
+}
+
 }  // namespace
 
 bool has_memory(PlannerInfo* root, const Path* left, const Path* right,
@@ -116,55 +158,45 @@ Selectivity compared_share(PlannerInfo* root, const Path* right, const Similarit
   return fmax(share, compared_rows(type, dims, share * rows, rows) / rows);
 }
 
-Cost comparing_cost(PlannerInfo* root, const SimilarityClause& clause, double pairs) {
-  return cpu_operator_cost * pairs *
-         comparing_operators(coordinates_of(root, clause.left, *clause.test.type));
-}
-
-Cost detoasting_cost(PlannerInfo* root, const Path* input, const Expr* value) {
-  const Node* const node = reinterpret_cast<const Node*>(value);
-  const Oid table = table_of(root, node);
-  if (!OidIsValid(table)) return 0;
-  const RelOptInfo* const rel = find_base_rel(root, reinterpret_cast<const Var*>(value)->varno);
-  return cost_of_file(input->rows * toasted_width(rel, table));
-}
-
-void set_join_cost(PlannerInfo* root, Path* path, const Path* left, const Path* right,
-                   Selectivity share, JoinType type, List* conditions, bool asked, Cost of_values) {
-  const double pairs = clamp_row_est(left->rows * right->rows * share);
-  QualCost filter;
-  cost_qual_eval(&filter, conditions, root);
-  const bool pairs_wanted = type == JOIN_INNER || type == JOIN_LEFT || asked;
+Cost set_join_cost(PlannerInfo* root, const JoinWork& join, PairPath* path) {
+  const Path *const left = left_input(path), *const right = right_input(path);
+  const SimilarityClause& clause = path->clause;
+  const double all = left->rows * right->rows, pairs = clamp_row_est(all * join.found);
+  const bool pairs_wanted = path->type == JOIN_INNER || path->type == JOIN_LEFT || join.asked;
   const double found = pairs_wanted ? pairs : fmin(pairs, kUntilFirst * left->rows);
-  const double of_rows = kStartOperators + kRowOperators * (left->rows + right->rows);
-  const double of_pairs = (kCandidateOperators + (pairs_wanted ? kPairOperators : 0)) * found;
-  path->rows = path->parent->rows;
-  path->startup_cost = left->total_cost + right->total_cost + cpu_operator_cost * of_rows +
-                       of_values + filter.startup + path->pathtarget->cost.startup;
-  path->total_cost = path->startup_cost + cpu_operator_cost * of_pairs +
-                     (asked ? filter.per_tuple * pairs : 0) +
-                     path->pathtarget->cost.per_tuple * path->rows;
+  const Cost detoasting =
+      detoasting_cost(root, left, clause.left) + detoasting_cost(root, right, clause.right);
+  PairWork work = {};
+  work.left = left;
+  work.right = right;
+  work.dims = tests_boxes(clause.test) ? 1 : coordinates_of(root, clause.left, *clause.test.type);
+  work.in_vain = fmax(0, all * (join.compared - join.found));
+  work.compared = found;
+  work.emitted = pairs_wanted ? found : 0;
+  work.asked = join.asked ? pairs : 0;
+  cost_qual_eval(&work.conditions, path->conditions, root);
+  work.of_values = join.of_values + detoasting;
+  set_cost(work, &path->custom.path);
+  return detoasting;
 }
 
 namespace {
 
 /// What it costs that right rows do not fit in memory, so that each part of the left side meets
 /// parts of the right one. False where there is too little memory.
-bool add_parts_cost(double left_bytes, double right_bytes, const NearestCost& cost, Path* path) {
+bool find_parts_cost(double left_bytes, double right_bytes, const PairPath& path, Cost* of_parts) {
   constexpr double kShares = 6;  // as dataset_share() has it for two sides
   constexpr double kListShare = 4, kNeighborBytes = 16;
-  const double limit = static_cast<double>(host_memory_limit_bytes()) / cost.processes;
+  const Path *const left = left_input(&path), *const right = right_input(&path);
+  const double limit = static_cast<double>(host_memory_limit_bytes()) / path.processes;
+  *of_parts = 0;
   if (kShares * right_bytes <= limit) return true;
-  const double lists = cost.left->rows * cost.k * kNeighborBytes;
+  const double lists = left->rows * path.nearest.rows * kNeighborBytes;
   const double parts = 1 + 2 * left_bytes / limit + kListShare * lists / limit;
-  path->startup_cost = cost_of_file(kPasses * (left_bytes + right_bytes) + parts * right_bytes) +
-                       cpu_operator_cost * kRowOperators * cost.right->rows * (parts - 1);
+  *of_parts = cost_of_file(kPasses * (left_bytes + right_bytes) + parts * right_bytes) +
+              cpu_operator_cost * kRowOperators * right->rows * (parts - 1);
   return 2 * (left_bytes + right_bytes) <= limit || limit >= kLeastMemory;
 }
-
-}  // namespace
-
-namespace {
 
 /// The expression over parameters instead of columns.
 Node* hide_columns(Node* node, void* context) {
@@ -185,60 +217,63 @@ Node* hide_columns(Node* node, void* context) {
 
 /// What an expression costs that may be of columns beyond a subquery's own: PostgreSQL must not
 /// look for statistics of these, as it does for the lengths of arrays.
-QualCost cost_of_columns(PlannerInfo* root, Node* expression) {
+QualCost cost_of_columns(PlannerInfo* root, void* expression) {
   QualCost cost;
-  cost_qual_eval_node(&cost, hide_columns(expression, nullptr), root);
+  cost_qual_eval_node(&cost, hide_columns(static_cast<Node*>(expression), nullptr), root);
   return cost;
 }
 
 }  // namespace
 
-bool set_nearest_cost(PlannerInfo* root, PlannerInfo* subroot, const SimilarityClause& distance,
-                      Expr* value, const NearestCost& cost, Path* path) {
-  constexpr double kSearchOperators = 20, kLeafRows = 32, kDistanceOperators = 10;
-  const Path *left = cost.left, *right = cost.right;
+bool set_nearest_cost(PlannerInfo* root, Selectivity share, PairPath* path) {
+  constexpr double kLeafRows = 32, kDistanceOperators = 10;
+  const Path *const left = left_input(path), *const right = right_input(path);
+  const SimilarityClause& distance = path->clause;
+  PlannerInfo* const right_root = path->inner != nullptr ? path->inner->subroot : root;
+  Expr* const value = path->inner != nullptr ? path->nearest.value : distance.right;
   const bool plane = has_form(*distance.test.type, ValueForm::kMiddle);
-  path->startup_cost = 0;
-  if (!add_parts_cost(bytes_of(root, left, distance.left, distance.test),
-                      bytes_of(subroot, right, value, distance.test), cost, path) ||
-      (plane && path->startup_cost > 0))  // values with extents are not looked for in parts
+  PairWork work = {};
+  work.left = left;
+  work.right = right;
+  if (!find_parts_cost(bytes_of(root, left, distance.left, distance.test),
+                       bytes_of(right_root, right, value, distance.test), *path,
+                       &work.of_values) ||
+      (plane && work.of_values > 0))  // values with extents are not looked for in parts
     return false;
-  const double dims = plane ? 2 : coordinates_of(subroot, value, *distance.test.type);
-  const double found = fmin(cost.k / fmax(cost.share, 1e-9), right->rows);
-  const double compared =
-      compared_rows(*distance.test.type, dims, 9 * (kLeafRows + found), right->rows);
-  const QualCost filter =
-      cost_of_columns(root, reinterpret_cast<Node*>(const_cast<List*>(cost.conditions)));
-  const QualCost measuring = cost_of_columns(root, reinterpret_cast<Node*>(distance.condition));
+  const double found = fmin(path->nearest.rows / fmax(share, 1e-9), right->rows);
+  const bool measures = !is_exact(distance.test) || path->nearest.conditions != NIL;
+  work.dims = plane ? 2 : coordinates_of(right_root, value, *distance.test.type);
+  work.compared = left->rows * compared_rows(*distance.test.type, work.dims,
+                                             9 * (kLeafRows + found), right->rows);
+  work.searches = left->rows;
+  work.emitted = work.asked = left->rows * found;
+  work.conditions = cost_of_columns(root, path->nearest.conditions);
+  work.measured = measures ? left->rows * (plane ? found + 2 : 1) : 0;
   // Extensions price distances so that indexes are preferred; PostgreSQL prices none that an index
   // orders by.
-  const Cost of_distance = fmin(measuring.per_tuple, kDistanceOperators * cpu_operator_cost);
-  const bool measures = !is_exact(distance.test) || cost.conditions != NIL;
-  const double measured = plane ? found + 2 : 1;
-  const double of_rows = kStartOperators + kRowOperators * (left->rows + right->rows);
-  const double of_search =
-      kSearchOperators + kPairOperators * found + comparing_operators(dims) * compared;
-  path->rows = path->parent->rows;
-  path->startup_cost += left->total_cost + right->total_cost + cpu_operator_cost * of_rows +
-                        cost_of_value(root, left, distance.left) +
-                        cost_of_value(subroot, right, value) + filter.startup +
-                        path->pathtarget->cost.startup;
-  path->total_cost = path->startup_cost + left->rows * cpu_operator_cost * of_search +
-                     left->rows * found * filter.per_tuple +
-                     (measures ? left->rows * measured * of_distance : 0) +
-                     path->pathtarget->cost.per_tuple * path->rows;
+  work.of_distance = fmin(cost_of_columns(root, distance.condition).per_tuple,
+                          kDistanceOperators * cpu_operator_cost);
+  work.of_values +=
+      cost_of_value(root, left, distance.left) + cost_of_value(right_root, right, value);
+  set_cost(work, &path->custom.path);
   return true;
 }
 
 void set_counting_cost(Path* path, const Path* input) {
   path->startup_cost = input->startup_cost + cpu_operator_cost * kCandidateOperators * input->rows;
   path->total_cost = path->startup_cost + cpu_tuple_cost * path->rows;
+  add_disabled_nodes(path, {input});
 }
 
 void prefer(Path* path) {
   constexpr double kShare = 1e-9;
   path->startup_cost *= kShare;
   path->total_cost *= kShare;
+}
+
+void undercut(Path* path, const Path* other, double share) {
+  path->total_cost = fmin(path->total_cost, share * other->total_cost);
+  path->startup_cost = fmin(path->startup_cost, share * other->startup_cost);
 }
 
 }  // namespace gpujoin
