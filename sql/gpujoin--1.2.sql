@@ -394,8 +394,8 @@ COMMENT ON FUNCTION gpu_vector(text) IS 'the vector that is written as a list of
 COMMENT ON FUNCTION gpu_vector(json) IS 'the vector that is an array of numbers';
 COMMENT ON FUNCTION gpu_vector(jsonb) IS 'the vector that is an array of numbers';
 
--- Cells to partition and distribute points by: a.cell = b.cell AND a.v <-> b.v <= eps finds each pair once, with each row
--- of a in its gpu_cell() and each row of b in all cells of its gpu_halo().
+-- Cells to partition and distribute points by. Put each row of a into its gpu_cell(), and a copy of each row of b into
+-- every cell of its gpu_halo(). Then a.cell = b.cell AND a.v <-> b.v <= eps finds each pair once.
 
 CREATE FUNCTION gpu_cell(v anyelement, width float8, dimensions int DEFAULT 2) RETURNS bigint
     AS 'MODULE_PATHNAME', 'gpujoin_cell' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;

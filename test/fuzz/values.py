@@ -443,20 +443,24 @@ class ByHand(Places):
     def guarded(self, t):
         return f'{t}.grp <> 0', t
 
-    def test(self, left, right, eps):
+    def angle(self, left, right):
         rng = self.rng
         east, north = f'({left}.hx - {right}.hx)', f'({right}.hy - {left}.hy)'
         one, other = f'radians({left}.hy)', f'radians({right}.hy)'
         share = rng.choice([f'power(sin(radians{north} / 2), 2) + cos({one}) * cos({other}) * power(sin(radians{east} / 2), 2)',
                             f'sin({north} * pi() / 360) ^ 2 + cos({other}) * cos({one}) * sin({east} * pi() / 360) ^ 2'])
         cosine = f'cos({one}) * cos({other}) * cos(radians{east}) + sin({one}) * sin({other})'
-        angle = rng.choice([f'2 * asin(sqrt({share}))', f'2 * asin(least(1, sqrt({share})))', f'2 * atan2(sqrt({share}), sqrt(greatest(0, 1 - ({share}))))',
-                            f'acos(greatest(-1, least(1, {cosine})))', f'acos(least(1.0, {cosine}))'])
+        return rng.choice([f'2 * asin(sqrt({share}))', f'2 * asin(least(1, sqrt({share})))', f'2 * atan2(sqrt({share}), sqrt(greatest(0, 1 - ({share}))))',
+                           f'acos(greatest(-1, least(1, {cosine})))', f'acos(least(1.0, {cosine}))'])
+
+    def test(self, left, right, eps):
+        rng, angle = self.rng, self.angle(left, right)
         kilometres = rng.choice([0, 1e-9, 1, 5, 5, 200, 20010, 20020])
         return rng.choice([f'6371 * {angle} <= {kilometres}', f'degrees({angle}) * 111.19 < {kilometres}', f'{kilometres} >= 6371 * ({angle})', f'{kilometres} - 6371 * {angle} >= 0',
                            f'6371 * {angle} < {left}.s', f'round((6371 * {angle})::numeric, 1) <= {kilometres}'])
 
-    distance = None
+    def distance(self, left, right):
+        return self.rng.choice(['6371 * ({})', '({})', 'degrees({})']).format(self.angle(left, right))
 
 
 class EarthColumns(Places):

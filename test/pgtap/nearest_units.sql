@@ -34,6 +34,12 @@ BEGIN
   END LOOP;
 END $$;
 
+-- Great circles by hand.
+SELECT check_nearest(replace(formula, 'c[', c || '[')) FROM unnest(ARRAY[
+  '6371 * acos(least(1, sin(radians(l.c[1])) * sin(radians(r.c[1])) + cos(radians(l.c[1])) * cos(radians(r.c[1])) * cos(radians(l.c[0] - r.c[0]))))',
+  'degrees(2 * asin(sqrt(sin(radians(l.c[1] - r.c[1]) / 2) ^ 2 + cos(radians(l.c[1])) * cos(radians(r.c[1])) * sin(radians(l.c[0] - r.c[0]) / 2) ^ 2)))']) formula,
+  unnest('{p,near}'::text[]) c;
+
 -- Some releases of PostgreSQL refuse the operators of some releases of pgsphere.
 DO $$ BEGIN
   CREATE EXTENSION IF NOT EXISTS pg_sphere;

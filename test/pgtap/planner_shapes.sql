@@ -40,7 +40,7 @@ TRUNCATE clauses;
 INSERT INTO clauses VALUES
   ('a.p <-> b.p <= 0.3 * sqrt(a.r ^ 2 + b.r ^ 2)', true), ('a.p <-> b.p < sqrt(a.r * a.r + 2 * (b.r / 2) ^ 2 + 0.01)', true), ('a.p <-> b.p <= least(a.r, b.r)', true), ('a.p <-> b.p <= greatest(a.r, b.r) / 4', true),
   ('a.p <-> b.p <= CASE WHEN a.id % 2 = 0 THEN a.r WHEN b.id % 2 = 0 THEN b.r END', true), ('a.p <-> b.p <= a.r - b.r', true), ('a.p <-> b.p <= coalesce(a.r, b.r)', true), ('a.p <-> b.p <= least(a.r * 2, b.r + 1)', true),
-  ('a.p <-> b.p <= least(a.r, b.r, 0.5)', true), ('a.p <-> b.p <= abs(a.r - 2 * b.r)', true), ('a.p <-> b.p <= a.r * b.r', false), ('a.p <-> b.p <= sqrt(a.r + b.r)', false), ('a.p <-> b.p <= a.r ^ 3 + b.r', NULL);
+  ('a.p <-> b.p <= least(a.r, b.r, 0.5)', true), ('a.p <-> b.p <= abs(a.r - 2 * b.r)', true), ('a.p <-> b.p <= least(a.id * 0.01, b.id / 50.0, 3)', true), ('a.p <-> b.p <= least(a.r * 3, 2)', true), ('a.p <-> b.p <= a.r * b.r', false), ('a.p <-> b.p <= sqrt(a.r + b.r)', false), ('a.p <-> b.p <= a.r ^ 3 + b.r', NULL);
 SELECT same_rows(format(query, clause), uses_node, format('%s: %s', name, clause)) FROM kinds, clauses;
 
 -- ---- Boxes and bands by BETWEEN

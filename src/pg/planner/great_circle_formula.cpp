@@ -4,6 +4,7 @@
 
 #include "core/great_circle.h"
 #include "pg/planner/comparison.h"
+#include "pg/types/sphere_tests.h"
 
 extern "C" {
 #include "catalog/pg_type.h"
@@ -164,7 +165,7 @@ Expr* as_degrees(Expr* column) {
 
 }  // namespace
 
-bool match_great_circle(Expr* expression, GreatCircleFormula* found) {
+bool match_great_circle(Expr* expression, SimilarityClause* clause, double* times) {
   List* arguments;
   const Arithmetic outermost = as_arithmetic(expression, &arguments);
   if (outermost != Arithmetic::kArcSine && outermost != Arithmetic::kArcCosine &&
@@ -174,14 +175,17 @@ bool match_great_circle(Expr* expression, GreatCircleFormula* found) {
   formula.value_of(expression);
   if (list_length(formula.columns) != kColumns) return false;
   int order[kColumns] = {0, 1, 2, 3};
-  while (!are_places(formula.columns, order) || !agrees(&formula, expression, order, &found->times))
+  double of_radians = 0;
+  while (!are_places(formula.columns, order) || !agrees(&formula, expression, order, &of_radians))
     if (!std::next_permutation(order, order + kColumns)) return false;
-  found->of_null = formula.of_null;
+  *times = of_radians * M_PI;
+  clause->test = great_circle_test();
+  clause->test.of_null = formula.of_null;
   for (int i = 0; i < 2; ++i) {
     Expr *const longitude = as_degrees(argument(formula.columns, order[2 * i])),
                 *const latitude = as_degrees(argument(formula.columns, order[2 * i + 1]));
     if (longitude == nullptr || latitude == nullptr) return false;
-    found->places[i] = as_array(list_make2(longitude, latitude));
+    (i == 0 ? clause->left : clause->right) = as_array(list_make2(longitude, latitude));
   }
   return true;
 }

@@ -11,7 +11,6 @@
 #include "pg/types/column_tests.h"
 #include "pg/types/number_datum.h"
 #include "pg/types/product_test.h"
-#include "pg/types/sphere_tests.h"
 
 extern "C" {
 #include "catalog/pg_type.h"
@@ -156,23 +155,16 @@ bool match_share(Expr* expression, Bound bound, SimilarityClause* clause) {
   return clause->eps != nullptr;
 }
 
-/// Whether the expression is the angle between two places, or half of it, computed by hand. Such
-/// formulas lose half of their digits where places are near, or antipodes.
+/// Whether the expression is the angle between two places, or half of it, computed by hand.
 bool match_formula(Expr* expression, Bound bound, SimilarityClause* clause) {
-  constexpr double kError = 1e-7;  // of half a turn
-  GreatCircleFormula formula;
-  if (!bound.upper || !match_great_circle(expression, &formula)) return false;
-  bound.scale(1 / (formula.times * M_PI));
-  bound.add(kError);
+  double times;
+  if (!bound.upper || !match_great_circle(expression, clause, &times)) return false;
+  bound.scale(1 / times);
   clause->eps = radius_of(bound);
-  if (clause->eps == nullptr) return false;
-  clause->left = formula.places[0];
-  clause->right = formula.places[1];
-  clause->test = half_turns_test();
   clause->test.open = true;
   clause->test.of_nan = bound.of_nan;
-  clause->test.of_null = bound.of_null || formula.of_null;
-  return true;
+  clause->test.of_null = clause->test.of_null || bound.of_null;
+  return clause->eps != nullptr;
 }
 
 // ---- Steps from the condition to the distance
@@ -645,18 +637,24 @@ bool implied_distance(Expr* condition, SimilarityClause* clause) {
 }
 
 Expr* distance_below(Expr* expression, bool falls) {
-  constexpr double kMost = 1e3;  // of the factor, of its inverse, and of what is added
+  constexpr double kMost = 1e6;  // of the factor, of its inverse, and of what is added
   Bound bound = {float8_constant(0), false, true, false};
   Oid function;
   List* arguments;
   SimilarityClause clause;
-  while (!as_measure(expression, &function, &arguments) ||
-         !find_test(function, arguments, TestUse::kMeasure, &clause)) {
+  const auto measures = [&] {
+    double times;
+    return (as_measure(expression, &function, &arguments) &&
+            find_test(function, arguments, TestUse::kMeasure, &clause)) ||
+           match_great_circle(expression, &clause, &times);
+  };
+  while (!measures()) {
     Expr* operand = nullptr;
     const Arithmetic arithmetic = as_arithmetic(expression, &arguments);
     if (exprType(reinterpret_cast<Node*>(expression)) != FLOAT8OID) return nullptr;
-    if (arithmetic == Arithmetic::kNegation) {
-      bound.scale(-1);
+    const bool negates = arithmetic == Arithmetic::kNegation;
+    if (negates || arithmetic == Arithmetic::kDegrees || arithmetic == Arithmetic::kRadians) {
+      if (negates) bound.scale(-1);
       operand = argument(arguments, 0);
     } else if (arithmetic == Arithmetic::kNone || list_length(arguments) != 2 ||
                !take_constant(arithmetic, arguments, &operand, &bound)) {

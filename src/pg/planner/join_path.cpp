@@ -151,7 +151,7 @@ const RestrictInfo* choose_clause(PlannerInfo* root, List* conditions, JoinType 
              : choose_among(root, conditions, type, join, outer, inner, true, chosen);
 }
 
-/// What other conditions are keys of the engine's index, of KeyClause.
+/// Returns the keys of the engine's index among the join's conditions, as a list of KeyClause*.
 List* find_keys(PlannerInfo* root, const PairPath& path) {
   const SimilarityTest& test = path.clause.test;
   if (tests_boxes(test) || is_product(test) || is_of_bits(*test.type) ||
@@ -165,7 +165,7 @@ List* find_keys(PlannerInfo* root, const PairPath& path) {
   return match_keys(root, path.clause, conditions, left_relids(&path), right_relids(&path));
 }
 
-/// Whether there are keys that PostgreSQL's hash and merge joins lack.
+/// Returns true if a key is a band or an interval, which PostgreSQL's hash and merge joins lack.
 bool has_bands(const List* keys) {
   ListCell* cell;
   foreach (cell, keys)
@@ -173,14 +173,14 @@ bool has_bands(const List* keys) {
   return false;
 }
 
-/// What the keys of a join's index leave.
+/// The effect of the keys of a join's index.
 struct KeysLeft {
-  int conditions;     ///< that they stand for
-  Selectivity share;  ///< of the pairs within the radius
-  Cost cost;
+  int conditions;     ///< number of conditions that the keys replace
+  Selectivity share;  ///< share of the pairs within the radius that the keys leave
+  Cost cost;          ///< cost of reading the keys
 };
 
-/// Decides whether the path keeps its keys. They pay if the distance alone leaves more pairs than
+/// Drops the path's keys if they do not pay. They pay if the distance alone leaves more pairs than
 /// rows. They also pay if the engine compares more pairs than rows and keys leave few of these
 /// pairs. An engine compares faster without keys.
 KeysLeft weigh_keys(PlannerInfo* root, PairPath* path, Selectivity share, Selectivity compared,
@@ -217,7 +217,8 @@ Selectivity share_of_matches(PlannerInfo* root, const JoinPathExtraData& join,
   return share;
 }
 
-/// Offers the path, unless there is a better one. Returns why it may not be used.
+/// Sets the path's cost and adds it, unless the node is known to be slower. Returns the reason that
+/// gpu_why() gives if the path is not chosen.
 Refusal offer_pairs(PlannerInfo* root, PairPath* pairs, const RestrictInfo* info,
                     const RelOptInfo* outer, const RelOptInfo* inner,
                     const JoinPathExtraData* extra) {

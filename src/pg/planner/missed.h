@@ -1,4 +1,4 @@
-// What became of the distances of a query: which the node serves, and why not the others.
+// Lists the distances of a planned query: which the node serves, and why not the others.
 #pragma once
 
 #include "pg/compat.h"
@@ -15,8 +15,8 @@ struct SeenDistance {
   double pairs;     ///< of rows that the relations' own conditions leave
 };
 
-/// Returns what is known of the distances over so many pairs or more, of all queries whose planning
-/// began after so many others: of SeenDistance*. To be called before the planner's memory is freed.
+/// Returns the distances over at least `pairs` pairs, as a list of SeenDistance*. `after`: result
+/// of plannings_begun() before the query was planned. Call before the planner's memory is freed.
 List* distances_seen(std::uint64_t after, double pairs);
 
 /// Counts queries that compare many pairs without the node, and reports them as gpujoin.warn_missed

@@ -1,5 +1,5 @@
-// What joins look for nearest rows: those whose inner input is a LATERAL subquery that sorts rows
-// of one table by their distance to a value of the outer row and keeps the first few.
+// Recognises joins that look for nearest rows. Their inner input is a LATERAL subquery, which sorts
+// the rows of one table by the distance from a value of the outer row and has a LIMIT.
 #pragma once
 
 #include "pg/planner/refusal.h"
@@ -7,29 +7,29 @@
 
 namespace gpujoin {
 
-/// What is wanted of each outer row. Expressions are about columns of the join: those of the outer
-/// row, and those of a subquery's table as columns of the subquery that it does not have, numbered
-/// on from its last one.
+/// Describes which rows are wanted for each outer row. Expressions are over columns of the join.
+/// Columns of a subquery's table stand there as columns of the subquery, numbered on from its last
+/// one.
 struct NearestClause {
-  SimilarityClause distance;  ///< the distance alone; a radius stands below
-  SimilarityClause radius;    ///< the condition that bounds it, or null
+  SimilarityClause distance;  ///< the distance, without a radius
+  SimilarityClause radius;    ///< condition that bounds the distance; radius.condition may be null
   List* conditions;           ///< other conditions on both rows, in PostgreSQL's order
-  BoxRule boxes;              ///< how boxes must lie for these to hold
-  Expr* limit;                ///< int8
-  double rows;                ///< estimated value of the limit
-  List* keys;                 ///< of SortGroupClause: what decides among equal distances
-  // Of a LATERAL subquery.
-  const RestrictInfo* radius_info;  ///< the radius in the subquery's terms
-  List* outputs;                    ///< what the subquery's columns are, in their order
-  // In the subquery's own terms.
+  BoxRule boxes;              ///< relation of both boxes that `conditions` imply
+  Expr* limit;                ///< number of rows, int8
+  double rows;                ///< estimated value of `limit`
+  List* keys;                 ///< of SortGroupClause: further sort keys
+  // Only of a LATERAL subquery:
+  const RestrictInfo* radius_info;  ///< the radius as the subquery has it
+  List* outputs;                    ///< expressions of the subquery's columns
+  // These have the subquery's own columns:
   RelOptInfo* table;
-  List* columns;          ///< of Var: the table's columns that are used
-  Expr* value;            ///< that is compared
-  bool computes;          ///< the node computes the value, which may raise an error
-  List* scan_conditions;  ///< of RestrictInfo: about the table's rows alone
+  List* columns;          ///< of Var: columns of the table that are used
+  Expr* value;            ///< compared value of the table's row
+  bool computes;          ///< the node computes `value`, because it may raise an error
+  List* scan_conditions;  ///< of RestrictInfo: conditions on the table's row alone
 };
 
-/// Sets *clause if `inner` is such a subquery of rows of `outer`. Returns why it is not.
+/// Sets *clause if `inner` is such a subquery with values of `outer`. Else returns the reason.
 Refusal match_nearest(PlannerInfo* root, const RelOptInfo* outer, const RelOptInfo* inner,
                       NearestClause* clause);
 

@@ -114,7 +114,7 @@ List* scans_of(PlannerInfo* subroot, RelOptInfo* table) {
   return scans;
 }
 
-/// The rows of a path in the order of the keys that decide among equal distances.
+/// Returns the path's rows in the order of the further sort keys.
 Path* sorted(PlannerInfo* root, Path* rows, List* keys, List* targets) {
   List* const order = make_pathkeys_for_sortclauses(root, keys, targets);
   if (pathkeys_contained_in(order, rows->pathkeys)) return rows;
@@ -190,8 +190,8 @@ bool can_have_conditions(const List* conditions) {
   return true;
 }
 
-/// IsOfBothRows, of PairPath. A comparison with the outer row's value is about one table in a
-/// subquery, and about two relations in a join.
+/// IsOfBothRows for a PairPath. In a subquery a comparison with the outer row's value has one
+/// relation, in a join it has two.
 bool is_of_both_rows(const RestrictInfo* info, const void* context) {
   const auto* const path = static_cast<const PairPath*>(context);
   if (path->inner != nullptr)
@@ -212,7 +212,7 @@ List* other_conditions(const NearestClause& clause) {
   return conditions;
 }
 
-/// A path that finds nearest rows among those of `right`.
+/// Makes a path that finds nearest rows among those of `right`.
 PairPath* new_nearest_path(RelOptInfo* join, JoinType type, const Path* left, const Path* right,
                            const NearestClause& clause) {
   PairPath* const path = new_pair_path(join, type, left, right);
@@ -221,8 +221,8 @@ PairPath* new_nearest_path(RelOptInfo* join, JoinType type, const Path* left, co
   return path;
 }
 
-/// The path over other rows of the outer input; null where there is too little memory. Workers that
-/// share the outer rows have an engine each, as has the leader, so each gets a share of the memory.
+/// Returns the same path over another path of the outer input; null if there is too little memory.
+/// Workers and the leader have an engine each, so each gets a share of the memory.
 PairPath* with_left(PlannerInfo* root, const PairPath& like, Selectivity share, const Path* left) {
   PairPath* const path =
       new_nearest_path(like.custom.path.parent, like.type, left, nullptr, like.nearest);
@@ -293,7 +293,7 @@ List* emit_distances(Path* path) {
   return distances;
 }
 
-/// The clauses of RestrictInfo that are among the conditions.
+/// Returns the RestrictInfos whose clauses are among the conditions.
 List* infos_of(const List* conditions, const List* clauses) {
   List* infos = NIL;
   ListCell* cell;
@@ -303,7 +303,7 @@ List* infos_of(const List* conditions, const List* clauses) {
   return infos;
 }
 
-/// Notes why a subquery is not served, unless it came nearer to that.
+/// Notes the reason why a subquery is not served. The reason that comes last in Refusal stays.
 void note_refusal(const RelOptInfo* inner, Refusal refusal) {
   if (inner->subroot == nullptr) return;
   Refusal& noted = planning_of(inner->subroot)->nearest;

@@ -1,5 +1,5 @@
-// The plan of the node over two inputs that finds nearest rows. Of a LATERAL subquery the second
-// input is another plan of it: the scan of its table.
+// Makes the plan of a node that finds nearest rows. The second input is a scan of the right rows.
+// For a LATERAL subquery it is a scan of the subquery's table.
 #include "pg/planner/conditions.h"
 #include "pg/planner/join_conditions.h"
 #include "pg/planner/pair_path.h"
@@ -16,7 +16,8 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-/// The subquery's columns from 1 to `count`, which those beyond its own stand for in the join.
+/// Returns columns for the expressions of the scan's target: numbered from 1, or if `beyond` from
+/// the subquery's last column on, as the join knows them.
 List* numbered_columns(const PlannerInfo* root, const RelOptInfo* inner, const List* targets,
                        bool beyond) {
   List* columns = NIL;
@@ -32,8 +33,8 @@ List* numbered_columns(const PlannerInfo* root, const RelOptInfo* inner, const L
   return columns;
 }
 
-/// The plan of the scan. PostgreSQL reaches the plan of a subquery by a node of its own, which goes
-/// when it has nothing to do.
+/// Makes the plan of the scan. PostgreSQL puts a SubqueryScan above a subquery's plan, and removes
+/// it later if it has nothing to do.
 Plan* plan_scan(const PairPath& path) {
   PlannerInfo* const subroot = path.inner->subroot;
   List* columns = NIL;
@@ -55,7 +56,7 @@ Plan* plan_scan(const PairPath& path) {
   return &scan->scan.plan;
 }
 
-/// Where the subquery's columns are: in the scan's rows, as they are, or computed by the node.
+/// Sets where the subquery's columns come from: from the scan's rows, or computed by the node.
 void find_outputs(const PlannerInfo* root, const PairPath& path, ScanColumns* scan) {
   const List* const targets = path.scan->pathtarget->exprs;
   List* const beyond = numbered_columns(root, path.inner, targets, true);
@@ -80,8 +81,8 @@ void find_outputs(const PlannerInfo* root, const PairPath& path, ScanColumns* sc
   scan->computed = computed;
 }
 
-/// What the computed columns of the scan tuple are, in their order; adds the columns that they are
-/// computed of.
+/// Returns the expressions of the scan tuple's computed columns, in their order. Adds the columns
+/// that these expressions need.
 List* computed_outputs(const PairPath& path, ScanColumns* scan) {
   List* outputs = NIL;
   for (int i = 0; i < list_length(scan->columns); ++i) {
@@ -96,8 +97,8 @@ List* computed_outputs(const PairPath& path, ScanColumns* scan) {
   return outputs;
 }
 
-/// Adds the columns that what stands above uses: a target list, or expressions. A distance among
-/// them is a column of the node's own.
+/// Adds the columns of a target list or of expressions above the node. A distance among them
+/// becomes a column that the node computes.
 void add_columns_above(ScanColumns* scan, const List* above, const List* distances) {
   ListCell* cell;
   foreach (cell, above) {

@@ -6,11 +6,11 @@
 
 namespace gpujoin {
 
-/// Offers `node` for less than what those nested loops beside it cost that compare all pairs and
-/// that only PostgreSQL's estimates speak for; and `node` with its rows sorted for less than a loop
-/// whose rows come in order. The architecture page tells why under "Plans that are no traps".
-/// `seen` is the number of pairs that samples let expect, 0 if the number is a guess. `cost` is the
-/// node's, without what such a loop pays many times and PostgreSQL does not price.
+/// Adds `node` to the join's paths. If a nested loop over all pairs beats it only by doubtful
+/// estimates, lowers the node's cost below the loop's; if the rows of such a loop are sorted, adds
+/// the node below a Sort as well. See "Plans that are no traps" on the architecture page. `seen`:
+/// number of pairs expected from samples; 0 if the number is a guess. `cost`: the node's, without
+/// detoasting.
 void offer_instead_of_loops(PlannerInfo* root, PairPath* node, double seen, Cost cost);
 
 /// Whether a loop over the outer rows that looks the condition up in an index of the inner ones

@@ -85,7 +85,7 @@ double bytes_of(PlannerInfo* root, const Path* input, const Expr* value,
 constexpr double kLeastMemory = 16 << 20;  // parts of less are not worth their joins
 constexpr double kPasses = 5;  // chunks and parts are written and read, parts more than once
 
-/// What reading or writing so many bytes of a file costs.
+/// Returns the cost of reading or writing a file of this size.
 Cost cost_of_file(double bytes) { return seq_page_cost * bytes / BLCKSZ; }
 
 /// What computing a value costs for each row of an input.
@@ -95,20 +95,20 @@ Cost cost_of_value(PlannerInfo* root, const Path* input, Expr* value) {
   return cost.startup + cost.per_tuple * input->rows;
 }
 
-/// What a node does over its inputs, from which its cost follows.
+/// The work of a node, from which its cost follows.
 struct PairWork {
   const Path* left;
   const Path* right;
-  double dims;      ///< numbers of a compared value
-  double in_vain;   ///< pairs that are compared before the first one is found
-  double compared;  ///< and from then on
-  double searches;  ///< rows whose nearest are looked for
-  double emitted;   ///< pairs that are handed over
-  double asked;     ///< pairs that conditions are evaluated for
+  double dims;      ///< dimensions of a compared value
+  double in_vain;   ///< pairs compared before the first result
+  double compared;  ///< pairs compared after it
+  double searches;  ///< rows whose nearest rows are searched
+  double emitted;   ///< pairs that the engine returns
+  double asked;     ///< pairs for which `conditions` are evaluated
   QualCost conditions;
-  double measured;  ///< pairs whose distance its own function computes
-  Cost of_distance;
-  Cost of_values;  ///< making the compared values, keeping them in files
+  double measured;   ///< pairs whose distance is computed by its own function
+  Cost of_distance;  ///< cost of computing it once
+  Cost of_values;    ///< cost of computing the compared values and of files for them
 };
 
 void set_cost(const PairWork& work, Path* path) {
@@ -127,7 +127,7 @@ void set_cost(const PairWork& work, Path* path) {
   add_disabled_nodes(path, {work.left, work.right});
 }
 
-/// What reading the values of all rows costs that lie out of line.
+/// Returns the cost of reading all values that are stored out of line.
 Cost detoasting_cost(PlannerInfo* root, const Path* input, const Expr* value) {
   const Node* const node = reinterpret_cast<const Node*>(value);
   const Oid table = table_of(root, node);
@@ -182,8 +182,8 @@ Cost set_join_cost(PlannerInfo* root, const JoinWork& join, PairPath* path) {
 
 namespace {
 
-/// What it costs that right rows do not fit in memory, so that each part of the left side meets
-/// parts of the right one. False where there is too little memory.
+/// Sets *of_parts to the cost of joining in parts because right rows do not fit in memory; 0 if
+/// they fit. Returns false if there is too little memory even for that.
 bool find_parts_cost(double left_bytes, double right_bytes, const PairPath& path, Cost* of_parts) {
   constexpr double kShares = 6;  // as dataset_share() has it for two sides
   constexpr double kListShare = 4, kNeighborBytes = 16;
@@ -198,7 +198,7 @@ bool find_parts_cost(double left_bytes, double right_bytes, const PairPath& path
   return 2 * (left_bytes + right_bytes) <= limit || limit >= kLeastMemory;
 }
 
-/// The expression over parameters instead of columns.
+/// Mutator: replaces columns by parameters.
 Node* hide_columns(Node* node, void* context) {
   if (node == nullptr) return nullptr;
   if (IsA(node, RestrictInfo))
@@ -215,8 +215,8 @@ Node* hide_columns(Node* node, void* context) {
   return reinterpret_cast<Node*>(parameter);
 }
 
-/// What an expression costs that may be of columns beyond a subquery's own: PostgreSQL must not
-/// look for statistics of these, as it does for the lengths of arrays.
+/// Returns the cost of an expression that may have columns numbered beyond a subquery's own.
+/// PostgreSQL must not look up statistics of these, as it does for the lengths of arrays.
 QualCost cost_of_columns(PlannerInfo* root, void* expression) {
   QualCost cost;
   cost_qual_eval_node(&cost, hide_columns(static_cast<Node*>(expression), nullptr), root);

@@ -1,16 +1,16 @@
-// What the node over two inputs costs, in time and memory, for the planner.
+// The cost of the node over two inputs: one function for all operations.
 #pragma once
 
 #include "pg/planner/pair_path.h"
 
 namespace gpujoin {
 
-/// What even an empty join costs, threads and the like, in operators.
+/// Cost of an empty join, such as starting threads, in cpu_operator_cost.
 inline constexpr double kStartOperators = 16000;
 
-/// Whether there is memory for a join of both inputs. *of_values is what it costs to compute the
-/// compared values, and that their points or boxes, and an index as large as they are, may be
-/// expected to exceed gpujoin.host_memory_limit.
+/// Returns true if there is memory for a join of both inputs. Sets *of_values to the cost of
+/// computing the compared values, and of writing them to files if values and index are expected to
+/// exceed gpujoin.host_memory_limit.
 bool has_memory(PlannerInfo* root, const Path* left, const Path* right,
                 const SimilarityClause& clause, Cost* of_values);
 
@@ -19,33 +19,34 @@ bool has_memory(PlannerInfo* root, const Path* left, const Path* right,
 Selectivity compared_share(PlannerInfo* root, const Path* right, const SimilarityClause& clause,
                            Selectivity share);
 
-/// A join by conditions of which one is the engine's.
+/// Estimates of a join, for its cost.
 struct JoinWork {
   Selectivity found;     ///< share of all pairs that the engine finds
-  Selectivity compared;  ///< and that it compares for that
-  bool asked;            ///< other conditions are evaluated for what it finds
-  Cost of_values;        ///< as of has_memory(), and of keys
+  Selectivity compared;  ///< share of all pairs that the engine compares
+  bool asked;            ///< conditions are evaluated for each pair found
+  Cost of_values;        ///< cost of values, by has_memory(), and of keys
 };
 
-/// Sets rows and costs of a path that makes pairs. Returns the part of them that PostgreSQL's own
-/// joins pay too, without having priced it: reading values that lie out of line.
+/// Sets rows and costs of a path that makes pairs. Returns the cost of detoasting, which is part of
+/// them, and which PostgreSQL's own joins pay but do not price.
 Cost set_join_cost(PlannerInfo* root, const JoinWork& join, PairPath* path);
 
-/// Sets rows and costs of a path that finds the nearest right rows of each left row, where other
-/// conditions leave this share of right rows. False where there is no memory for their points, or
-/// for parts of them.
+/// Sets rows and costs of a path that finds nearest rows. `share`: selectivity of the other
+/// conditions on both rows. Returns false if there is no memory for the right rows, not even for
+/// parts of them.
 bool set_nearest_cost(PlannerInfo* root, Selectivity share, PairPath* path);
 
 /// Sets the cost of a path that counts the rows of `input` without making them.
 void set_counting_cost(Path* path, const Path* input);
 
-/// Makes the path cheaper than PostgreSQL's. Paths of the node stay in the order of their costs.
+/// Makes the path cheaper than any path of PostgreSQL's, for gpujoin.prefer_node. The order of the
+/// node's own paths stays.
 void prefer(Path* path);
 
-/// PostgreSQL takes costs for equal that differ by a hundredth.
+/// Factor between costs that add_path() does not take for equal, as it does within 1 %.
 inline constexpr double kClearlyLess = 0.98;
 
-/// Makes the path cost at most so much of what the other one costs.
+/// Lowers the path's costs to at most `share` times those of the other path.
 void undercut(Path* path, const Path* other, double share = kClearlyLess);
 
 }  // namespace gpujoin

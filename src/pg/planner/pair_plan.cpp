@@ -1,4 +1,4 @@
-// The plan of the node over two inputs that makes pairs, or numbers of them, sums, the first ones.
+// Makes the plan of a node over two inputs that finds pairs, or counts, sums or first pairs.
 #include "pg/planner/conditions.h"
 #include "pg/planner/join_conditions.h"
 #include "pg/planner/key_clause.h"
@@ -17,7 +17,7 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-/// The place of a key among the columns, from 0.
+/// Returns the index of a key among the columns.
 int column_of(const List* columns, const Var* key) {
   ListCell* cell;
   foreach (cell, columns) {
@@ -28,13 +28,13 @@ int column_of(const List* columns, const Var* key) {
   elog(ERROR, "a key of a similarity join is missing");
 }
 
-/// Whether an operand has a value in rows of an outer join that miss its side, where its columns
-/// are NULL. The value that the side has computed is no longer it.
+/// Returns true if the operand may not be NULL in rows of an outer join without a right row. Then
+/// the value computed by the right input is not the operand's value there.
 bool becomes_known(JoinType type, Expr* right_operand) {
   return IS_OUTER_JOIN(type) && contain_nonstrict_functions(reinterpret_cast<Node*>(right_operand));
 }
 
-/// The columns that groups and aggregates are computed of.
+/// Adds the columns that groups and aggregates need.
 void add_sum_columns(ScanColumns* scan, const SumsOfJoin& wanted) {
   if (!are_wanted(wanted)) return;
   add_columns(scan, wanted.groups);
@@ -47,7 +47,7 @@ void add_sum_columns(ScanColumns* scan, const SumsOfJoin& wanted) {
   }
 }
 
-/// The aggregate whose state the column is.
+/// Returns the aggregate whose state the column has.
 const SumClause& sum_of_column(const SumsOfJoin& wanted, const Expr* column) {
   ListCell* cell;
   foreach (cell, wanted.sums) {
@@ -58,7 +58,7 @@ const SumClause& sum_of_column(const SumsOfJoin& wanted, const Expr* column) {
   elog(ERROR, "an aggregate of a similarity join is missing");
 }
 
-/// The columns of a GROUP BY or DISTINCT.
+/// Describes the columns of a GROUP BY or DISTINCT.
 void describe_groups(const List* clauses, const List* groups, JoinPlanData* data) {
   data->group_columns = list_length(clauses);
   data->group_operators = static_cast<Oid*>(palloc(sizeof(Oid) * (data->group_columns + 1)));
@@ -69,7 +69,7 @@ void describe_groups(const List* clauses, const List* groups, JoinPlanData* data
   }
 }
 
-/// What is to be added up, in the order of the columns.
+/// Describes the aggregates, in the order of the columns.
 void describe_sums(const PlannerInfo* root, const SumsOfJoin& wanted, const ScanColumns& scan,
                    JoinPlanData* data, JoinPlanExpressions* parts) {
   if (!are_wanted(wanted)) return;
@@ -99,8 +99,8 @@ void describe_keys(const List* keys, JoinPlanData* data, JoinPlanExpressions* pa
   }
 }
 
-/// What can be done about errors of the conditions of an input that is a scan of a table. Whoever
-/// reads the table may evaluate them for rows in any order.
+/// Returns how errors of an input's scan conditions are handled. Readers of the table may evaluate
+/// these conditions in any order of rows.
 ErrorTrap filter_trap(const PlannerInfo* root, const Plan* input) {
   if (IsA(input, Gather)) input = outerPlan(input);
   Expr* const conditions = reinterpret_cast<Expr*>(input->qual);

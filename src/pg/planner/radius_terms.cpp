@@ -7,6 +7,7 @@
 #include "pg/planner/similarity_clause.h"
 
 extern "C" {
+#include "catalog/pg_type_d.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/fmgroids.h"
 }
@@ -78,7 +79,9 @@ namespace {
 bool add_magnitude(RadiusTerms* terms, Expr* number, double times) {
   constexpr double kRounding = 1 + 1e-6;  // of sums in single precision, too
   Expr** const place = place_of(terms, number);
-  Expr* const value = as_radius(number);
+  Expr* const value = exprType(reinterpret_cast<Node*>(number)) == NUMERICOID
+                          ? as_radius(cast_by(F_FLOAT8_NUMERIC, number))
+                          : as_radius(number);
   if (place == nullptr || value == nullptr) return false;
   Expr* const size = make_call(F_FLOAT8ABS, FLOAT8OID, list_make1(value));
   Expr* const scaled = make_call(F_FLOAT8MUL, FLOAT8OID,
@@ -139,8 +142,12 @@ bool add_magnitudes(RadiusTerms* terms, Expr* number, double times) {
     foreach (cell, choice->args) results = lappend(results, lfirst_node(CaseWhen, cell)->result);
     return add_all(terms, results, times);
   }
+  Oid function;
   List* arguments = NIL;
   double constant;
+  if (as_call(number, &function, &arguments) &&
+      (function == F_FLOAT8_NUMERIC || function == F_NUMERIC_FLOAT8))
+    return add_all(terms, arguments, times);
   switch (as_arithmetic(number, &arguments)) {
     case Arithmetic::kSum:
     case Arithmetic::kDifference:

@@ -4,6 +4,7 @@
 #include "pg/planner/comparison.h"
 #include "pg/planner/distance_call.h"
 #include "pg/planner/earth_clause.h"
+#include "pg/planner/great_circle_formula.h"
 #include "pg/planner/implied_distance.h"
 #include "pg/planner/radius_terms.h"
 #include "pg/planner/safe_expression.h"
@@ -97,6 +98,7 @@ bool match_distance(PlannerInfo* root, Expr* expression, Relids left, Relids rig
                     SimilarityClause* clause) {
   Oid function;
   List* arguments;
+  double times;
   *clause = {expression, nullptr, nullptr, nullptr, {}, {}, false};
   if (exprType(reinterpret_cast<Node*>(expression)) == INT8OID)
     clause->condition = cast_by(F_FLOAT8_INT8, expression);  // numbers of bits
@@ -104,7 +106,8 @@ bool match_distance(PlannerInfo* root, Expr* expression, Relids left, Relids rig
   const bool calls = as_measure(expression, &function, &arguments);
   return ((calls && find_test(function, arguments, TestUse::kMeasure, clause)) ||
           (calls && match_earth_distance(function, arguments, clause)) ||
-          match_column_distance(expression, float8_constant(0), clause)) &&
+          match_column_distance(expression, float8_constant(0), clause) ||
+          match_great_circle(expression, clause, &times)) &&
          clause->test.by->metric != Metric::kJaccard &&  // engines do not sort by it
          !clause->test.open && put_in_order(root, left, right, clause);
 }

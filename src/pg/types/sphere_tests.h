@@ -15,6 +15,9 @@ SimilarityTest radius_test();
 /// The angle between columns of degrees as a share of half the circle, never exactly.
 SimilarityTest half_turns_test();
 
+/// The same by a formula that a query computes by hand, which rounds.
+SimilarityTest great_circle_test();
+
 /// A place lies in the box around another one, which is larger by a share of the Earth's diameter,
 /// never exactly.
 SimilarityTest earth_box_test();
