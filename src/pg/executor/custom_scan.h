@@ -1,11 +1,10 @@
 // The plan node GpuSimilarityJoin, in three forms under one name. In FROM it stands for one of the
 // set-returning functions and streams what they return: function_path.cpp plans that form,
 // function_node.cpp runs it. Over two inputs it joins them by a distance, or finds nearest rows.
-// join_path.cpp and nearest_path.cpp add paths of that form, pair_plan.cpp and nearest_plan.cpp make
-// the plan, and join_node.cpp runs it. upper_path.cpp plans counts and first rows of
-// either form. explain.cpp and join_explain.cpp describe them. Over a window it stands for the
-// clusters of PostGIS's window functions: window_path.cpp plans that form, cluster_node.cpp runs
-// it.
+// join_path.cpp and nearest_path.cpp add paths of that form, pair_plan.cpp and nearest_plan.cpp
+// make the plan, and join_node.cpp runs it. upper_path.cpp plans counts and first rows of either
+// form. explain.cpp and join_explain.cpp describe them. Over a window it stands for the clusters of
+// PostGIS's window functions: window_path.cpp plans that form, cluster_node.cpp runs it.
 #pragma once
 
 #include "pg/compat.h"
