@@ -81,7 +81,7 @@ is($seen_by->($_), 'other', "$_ sees those of the owner's database") for qw(owne
 # What is planned without the node, though it compares many pairs.
 {
   my $missed = counts('missed_joins');
-  my $planned = sub { my $said; $node->psql('postgres', join(';', @_), stderr => \$said); return $said };
+  my $planned = sub { my $said; $node->psql('postgres', join(';', "LOAD 'gpujoin'", @_), stderr => \$said); return $said };
   my $far = 'EXPLAIN SELECT count(*) FROM points a JOIN points b ON a.v <-> b.v > 1';
   like($planned->('SET gpujoin.warn_missed = notice', $far),
     qr/does not serve .*over 400000000 pairs: the distance has to be larger.*HINT: /s, 'a query that no plan serves well is named');
