@@ -285,6 +285,9 @@ class WrittenOut(Kind):
         difference = self.difference(left, right)
         return self.rng.choice([f'{difference}^2', f'power({difference}, 2)', f'{difference} * {difference}'])
 
+    def taxicab(self, left, right):
+        return ' + '.join(f'abs({self.difference(left, right)})' for _ in range(self.rng.choice([2, 2, 3])))
+
     def test(self, left, right, eps):
         rng = self.rng
         if rng.random() < 0.3:
@@ -294,13 +297,13 @@ class WrittenOut(Kind):
         whole = ' + '.join(squares)
         if len(squares) == 3 and rng.random() < 0.3:
             whole = f'{squares[0]} + ({squares[1]} + {squares[2]})'
-        value = rng.choice([whole, f'sqrt({whole})', f'sqrt({whole})', f'|/ ({whole})'])
+        value = rng.choice([whole, f'sqrt({whole})', f'sqrt({whole})', f'|/ ({whole})', self.taxicab(left, right)])
         return rng.choice([f'{value} <= {eps}'] * 3 + [f'{value} < {eps}', f'{eps} >= {value}', f'NOT {value} > {eps}', f'{value} BETWEEN 0 AND {eps}',
                            f'{value} <= 5', f'{value} <= ({eps})::real'])
 
     def distance(self, left, right):
         whole = ' + '.join(self.square(left, right) for _ in range(self.rng.choice([1, 2, 2, 3])))
-        return self.rng.choice([f'sqrt({whole})', f'sqrt({whole})', f'({whole})', f'abs({self.difference(left, right)})::float8'])
+        return self.rng.choice([f'sqrt({whole})', f'sqrt({whole})', f'({whole})', f'abs({self.difference(left, right)})::float8', f'({self.taxicab(left, right)})::float8'])
 
 
 class Bands(WrittenOut):

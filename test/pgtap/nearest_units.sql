@@ -34,6 +34,7 @@ BEGIN
   END LOOP;
 END $$;
 
+SELECT check_nearest('abs(l.p[0] - r.p[0]) + abs(r.p[1] - l.p[1])');
 -- Great circles by hand.
 SELECT check_nearest(replace(formula, 'c[', c || '[')) FROM unnest(ARRAY[
   '6371 * acos(least(1, sin(radians(l.c[1])) * sin(radians(r.c[1])) + cos(radians(l.c[1])) * cos(radians(r.c[1])) * cos(radians(l.c[0] - r.c[0]))))',

@@ -247,6 +247,8 @@ INSERT INTO distances VALUES
   ('sqrt((l.x - r.x)*(l.x - r.x) + (l.y - r.y)*(l.y - r.y)) <= ''Infinity''', true), ('sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= (SELECT 5.0::float8)', false),
   ('sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= 1.4142135623730951', false), ('sqrt((l.x - r.x)^2 + (l.y - r.y)^2) <= 1.414213562373095', false),
   ('(l.x - r.x)^2 + (l.y - r.y)^2 <= 2', false), ('(l.x - r.x)^2 + (l.y - r.y)^2 < 2', false),
+  ('abs(l.x - r.x) + abs(l.y - r.y) <= 3', true), ('abs(l.i - r.i) + (abs(l.s - r.s) + abs(r.x - l.x)) < 4', false), ('abs(l.f - r.f) + abs(l.g - r.g) <= 1', false),
+  ('3 - (abs(l.x - r.x) + abs(l.y - r.y)) >= 0.5', false), ('abs(l.n - r.n) + abs(l.far - r.far) <= 30', false), ('abs(l.x - r.x) + abs(l.y - r.y) < ''Infinity''', true),
   ('abs(l.x - r.x) <= 2 AND abs(l.y - r.y) <= 3', NULL), ('abs(r.x - l.x) < 2 AND 2 > abs(l.y - r.y) AND abs(l.z - r.z) <= 1', NULL),
   ('abs(l.i - r.i) <= 2 AND abs(l.s - r.s) < 3', NULL), ('abs(l.f - r.f) <= 1 AND abs(l.g - r.g) <= 0.25', NULL),
   ('abs(l.x - r.x) <= 0 AND abs(l.y - r.y) <= ''Infinity''', NULL), ('abs(l.x - r.x) <= ''NaN'' AND abs(l.y - r.y) <= 3', NULL);

@@ -141,6 +141,22 @@ bool add_squares(Distance* distance, Expr* expression, bool leftmost) {
   }
 }
 
+/// The magnitude of a difference, or a sum of these.
+bool add_magnitudes(Distance* distance, Expr* expression, bool leftmost) {
+  Expr* const value = without_casts(distance, expression);
+  List* arguments = NIL;
+  switch (arithmetic_of(distance, value, &arguments)) {
+    case Arithmetic::kSum:
+      if (!leftmost) distance->exact = false;
+      return add_magnitudes(distance, argument(arguments, 0), leftmost) &&
+             add_magnitudes(distance, argument(arguments, 1), false);
+    case Arithmetic::kMagnitude:
+      return add_difference(distance, without_casts(distance, argument(arguments, 0)));
+    default:
+      return false;
+  }
+}
+
 void set_clause(const Distance& distance, ColumnForm form, SimilarityClause* clause) {
   clause->left = as_array(distance.left_values);
   clause->right = as_array(distance.right_values);
@@ -167,8 +183,14 @@ bool match_distance(Distance* distance, Expr* expression, SimilarityClause* clau
       form = ColumnForm::kRoot;
       known = add_squares(distance, argument(arguments, 0), true);
       break;
-    default:
+    default: {
+      Distance sum = *distance;
       known = add_squares(distance, value, true);
+      if (known || !add_magnitudes(&sum, value, true)) break;
+      form = ColumnForm::kSum;
+      known = true;
+      *distance = sum;
+    }
   }
   if (!known || list_length(distance->left_values) > kMostColumns) return false;
   set_clause(*distance, form, clause);

@@ -115,7 +115,11 @@ constexpr TestFunction kColumnTests[] = {
     of_columns(Metric::kLInf, nullptr),
     of_columns(Metric::kLInf, widen_double),
     of_columns(Metric::kLInf, widen_single),
-    of_columns(Metric::kLInf, widen_numeric)};
+    of_columns(Metric::kLInf, widen_numeric),
+    of_columns(Metric::kL1, nullptr),
+    of_columns(Metric::kL1, widen_double),
+    of_columns(Metric::kL1, widen_single),
+    of_columns(Metric::kL1, widen_numeric)};
 
 constexpr ValueType columns_of(const char* name, AddValue add) {
   return {.extension = nullptr,

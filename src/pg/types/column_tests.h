@@ -22,6 +22,7 @@ enum class ColumnForm {
   kRoot,       ///< the L2 distance
   kSquares,    ///< its square
   kMagnitude,  ///< the difference of one column
+  kSum,        ///< the L1 distance
 };
 
 /// The test of arrays of double precision, which these columns become; `held`: NaN stands for
