@@ -24,11 +24,12 @@ bool are_all_slow(const std::vector<Strategy>& plans) {
   });
 }
 
-void explain(Strategy& strategy, double left_rows, double right_rows, bool asked) {
+void explain(Strategy& strategy, double left_rows, double right_rows, bool asked, bool futile) {
   if (strategy.index == IndexMethod::kNone) {
     std::snprintf(strategy.reason, sizeof strategy.reason,
-                  asked ? "brute force, as gpujoin.index asks"
-                        : "no column separates the points at this eps");
+                  asked    ? "brute force, as gpujoin.index asks"
+                  : futile ? "brute force is quicker than choosing an index"
+                           : "no column separates the points at this eps");
     return;
   }
   std::snprintf(strategy.reason, sizeof strategy.reason,
@@ -93,7 +94,8 @@ Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
   const IndexMethod asked = request.knobs.index;
 
   std::vector<Strategy> plans;
-  if (asked == IndexMethod::kNone) {
+  const bool futile = is_choice_futile(request, costs);
+  if (asked == IndexMethod::kNone || futile) {
     plans.push_back(planner.plan_none());
   } else if (asked == IndexMethod::kTiles && planner.knows_tiles()) {
     plans.push_back(planner.plan_tiles());
@@ -117,7 +119,7 @@ Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
     if (useless || plan.estimate().ms < best.estimate().ms) best = plan;
   }
   for (const Strategy& plan : plans) best.estimates[static_cast<int>(plan.index)] = plan.estimate();
-  explain(best, left_rows, right_rows, asked == best.index);
+  explain(best, left_rows, right_rows, asked == best.index, futile);
   return best;
 }
 

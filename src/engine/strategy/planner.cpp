@@ -19,6 +19,7 @@ constexpr std::size_t kDecidingPairs = std::size_t{1} << 15;
 constexpr double kFewClusterRows = 1 << 16;
 constexpr std::size_t kClusterPairs = 1 << 13;
 constexpr std::size_t kAllPairs = std::size_t{1} << 20;
+constexpr std::size_t kFutilePairs = 1 << 10;
 
 // Columns that tiles are cut along, unless a knob asks for more or fewer: measured to be best, or
 // close to it, from 6 to 90 dimensions.
@@ -50,17 +51,19 @@ struct GridEstimate {
 };
 
 /// How many pairs of a sample the choice is worth.
-std::size_t pairs_worth(const JoinRequest& request) {
+std::size_t pairs_worth(const JoinRequest& request, const WalkCosts& costs) {
+  if (is_choice_futile(request, costs)) return kFutilePairs;
   const bool few = static_cast<double>(request.left().rows) < kFewClusterRows;
   return request.output() == Output::kClusters && few ? kClusterPairs : kAllPairs;
 }
 
 /// Whether matches are counted among the pairs that are near each other in all columns considered.
 /// In few dimensions comparing a pair takes no longer than a look at its columns.
-bool counts_near(const JoinRequest& request) {
+bool counts_near(const JoinRequest& request, const WalkCosts& costs) {
   const IndexMethod asked = request.knobs.index;
-  return request.left().dims > kMaxDirectDimensions && request.metric() != Metric::kCosine &&
-         asked != IndexMethod::kNone && asked != IndexMethod::kReferencePoints;
+  return !is_choice_futile(request, costs) && request.left().dims > kMaxDirectDimensions &&
+         request.metric() != Metric::kCosine && asked != IndexMethod::kNone &&
+         asked != IndexMethod::kReferencePoints;
 }
 
 GridEstimate estimate_grid(const WalkCosts& costs, double right_rows, std::uint32_t dims,
@@ -84,21 +87,21 @@ Planner::Planner(const JoinRequest& request, const WalkCosts& costs)
       indexed_(rows_.request),
       costs_(costs),
       sample_(take_sample(in_memory(request))),
-      deciding_(sample_, std::min(pairs_worth(request), kDecidingPairs)),
+      deciding_(sample_, std::min(pairs_worth(request, costs), kDecidingPairs)),
       left_rows_(static_cast<double>(request.left().rows)),
       right_rows_(static_cast<double>(request.right().rows)),
       all_pairs_(std::max<double>(1, static_cast<double>(sample_.pair_count()))) {
   key_columns_ = with_masks(sampled_keys(in_memory(request_), sample_));
-  const bool near = counts_near(request);
+  const bool near = counts_near(request, costs);
   if (!near)
-    matches_ =
-        static_cast<double>(count_matches(in_memory(request), sample_, pairs_worth(request)));
+    matches_ = static_cast<double>(
+        count_matches(in_memory(request), sample_, pairs_worth(request, costs)));
   sample_.left = rows_.left;
   sample_.right = rows_.right;
   reach_ = make_threshold(indexed_.metric(), indexed_.eps()).reach;
   // In many dimensions little depends on the number of pairs.
-  if (request.left().dims <= kMaxDirectDimensions && pairs_worth(request) > kDecidingPairs)
-    every_.emplace(sample_, pairs_worth(request));
+  if (request.left().dims <= kMaxDirectDimensions && pairs_worth(request, costs) > kDecidingPairs)
+    every_.emplace(sample_, pairs_worth(request, costs));
   if (near) matches_ = count_near_matches();
 }
 
@@ -338,6 +341,18 @@ Strategy Planner::plan_tiles() {
                  (wants_pairs(request_.output()) ? costs_.tile_match
                                                  : kCountedMatch * costs_.tile_match));
   return strategy;
+}
+
+bool is_choice_futile(const JoinRequest& request, const WalkCosts& costs) {
+  constexpr double kSampledNs = 1;  // a sampled pair in one column
+  const std::uint32_t dims = request.left().dims;
+  if (request.knobs.index != IndexMethod::kAuto || request.knobs.indexed_dimensions > 0 ||
+      dims <= kMaxDirectDimensions || request.output() == Output::kClusters)
+    return false;
+  const double pairs =
+      static_cast<double>(request.left().rows) * static_cast<double>(request.right().rows);
+  return pairs * distance_ns(costs, dims) <
+         std::min(pairs, double{kDecidingPairs}) * kSampledNs * dims;
 }
 
 double most_brute_force_ms(const JoinRequest& request, const WalkCosts& costs) {

@@ -63,6 +63,10 @@ class Planner {
   double reach_;
 };
 
+/// Returns true if comparing all pairs takes no longer than choosing an index would: with few rows
+/// of many dimensions.
+bool is_choice_futile(const JoinRequest& request, const WalkCosts& costs);
+
 /// What brute force costs one core, in milliseconds, at most.
 double most_brute_force_ms(const JoinRequest& request, const WalkCosts& costs);
 

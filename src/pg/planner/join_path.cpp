@@ -241,7 +241,7 @@ Refusal offer_pairs(PlannerInfo* root, PairPath* pairs, const RestrictInfo* info
   work.asked = list_length(extra->restrictlist) > 1 + keys.conditions ||
                (tests_boxes(clause.test) && !is_exact(clause.test)) || clause.test.open;
   work.of_values += keys.cost;
-  const Cost detoasting = set_join_cost(root, work, pairs);
+  const Cost of_pair = set_join_cost(root, work, pairs);
   if (prefers_node()) {
     prefer(path);
     add_path(path->parent, path);
@@ -255,8 +255,8 @@ Refusal offer_pairs(PlannerInfo* root, PairPath* pairs, const RestrictInfo* info
        are_first_matches_cheaper(root, path, left, right, extra->restrictlist,
                                  share_of_matches(root, *extra, info, share))))
     return Refusal::kFewRows;
-  offer_instead_of_loops(root, pairs, within.is_seen ? left->rows * right->rows * share : 0,
-                         path->total_cost - detoasting);
+  const double seen = within.is_seen ? left->rows * right->rows * share : 0;
+  add_below_doubtful_joins(root, pairs, info, seen, of_pair);
   return Refusal::kCost;
 }
 

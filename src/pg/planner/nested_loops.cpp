@@ -63,11 +63,9 @@ bool looks_up(const Path* path, const RestrictInfo* info) {
   return false;
 }
 
-/// Whether all pairs of rows are compared, or many of them: the inner rows are not looked up by the
-/// outer one.
-bool compares_all_pairs(const Path* path) {
-  if (path->pathtype != T_NestLoop) return false;
-  const JoinPath& loop = *reinterpret_cast<const JoinPath*>(path);
+/// Returns true if the loop compares all pairs of rows, or many of them: the inner rows are not
+/// looked up by the outer one.
+bool compares_all_pairs(const JoinPath& loop) {
   const bool looked_up =
       bms_overlap(PATH_REQ_OUTER(loop.innerjoinpath), loop.outerjoinpath->parent->relids);
   return !looked_up || !finds_few(loop.innerjoinpath);
@@ -126,6 +124,7 @@ double doubt_of(PlannerInfo* root, Relids relids) {
 
 /// The share of a relation's rows that a statement that wants the first rows is expected to need.
 double needed_share(const PlannerInfo* root, double rows) {
+  if (root->tuple_fraction <= 0) return 1;
   if (root->tuple_fraction < 1) return root->tuple_fraction;
   return rows > root->tuple_fraction ? root->tuple_fraction / rows : 1;
 }
@@ -150,13 +149,37 @@ double sorted_together(PlannerInfo* root, const Path* path) {
   return 1 / fmax(groups, 1);
 }
 
-/// Returns what a loop over all pairs may well cost: if there are `doubt` times as many pairs, and
-/// if only `seen` matches are certain.
-Cost doubtful_cost(PlannerInfo* root, const Path* path, double doubt, double seen) {
-  const JoinPath& loop = *reinterpret_cast<const JoinPath*>(path);
-  const Cost inputs = loop.outerjoinpath->total_cost + loop.innerjoinpath->total_cost;
-  const Cost pairs = fmax(0, path->total_cost - inputs);
+bool is_join(const Path* path) {
+  return path->pathtype == T_NestLoop || path->pathtype == T_HashJoin ||
+         path->pathtype == T_MergeJoin;
+}
+
+/// Returns the number of pairs that a join of PostgreSQL's is expected to evaluate the condition
+/// for, which it does after all others.
+double evaluated_pairs(PlannerInfo* root, const JoinPath& join, const RestrictInfo* info) {
+  double pairs = join.outerjoinpath->rows * join.innerjoinpath->rows;
+  ListCell* cell;
+  foreach (cell, join.joinrestrictinfo)
+    if (lfirst(cell) != info)
+      pairs *= clause_selectivity(root, static_cast<Node*>(lfirst(cell)), 0, JOIN_INNER, nullptr);
+  return pairs;
+}
+
+/// Returns what a join of PostgreSQL's may well cost if filters leave more rows than expected, and
+/// if only `seen` matches are certain. `unpriced`: what PostgreSQL does not price of it.
+Cost doubtful_cost(PlannerInfo* root, const JoinPath& join, double seen, Cost unpriced) {
+  const Path *const path = &join.path, *const outer = join.outerjoinpath;
+  const bool loops = path->pathtype == T_NestLoop, all = loops && compares_all_pairs(join);
   const double together = root->tuple_fraction > 0 ? sorted_together(root, path) : 1;
+  if (loops && !all) {
+    if (together < 1) return 0;  // it ends early, and goes on quickly
+    const Cost lookups = fmax(0, path->total_cost - outer->total_cost) + unpriced;
+    return outer->total_cost + lookups * doubt_of(root, outer->parent->relids);
+  }
+  const double of_filters = doubt_of(root, path->parent->relids);
+  const double doubt = pow(of_filters, loops ? 1 : 0.75);  // keys leave few pairs of any rows
+  const Cost inputs = outer->total_cost + join.innerjoinpath->total_cost;
+  const Cost pairs = fmax(0, path->total_cost - inputs) + unpriced;
   if (together >= 1) return inputs + pairs * doubt;
   // Where a filter leaves more rows there are more matches, too.
   const double late = kLateMatches * (needed_share(root, fmin(path->rows, seen)) + together);
@@ -262,24 +285,27 @@ bool look_few_up(const List* lookups, IsOfBothRows is_of_both, const void* conte
   return false;
 }
 
-void offer_instead_of_loops(PlannerInfo* root, PairPath* node, double seen, Cost cost) {
+void add_below_doubtful_joins(PlannerInfo* root, PairPath* node, const RestrictInfo* info,
+                              double seen, Cost of_pair) {
   Path* const path = &node->custom.path;
   RelOptInfo* const join = path->parent;
-  const double doubt = doubt_of(root, join->relids);
+  const Cost cost = path->total_cost;
   List* sorted = NIL;
   for (const List* const paths : {join->pathlist, join->partial_pathlist}) {
     ListCell* cell;
     foreach (cell, paths) {
-      const Path* const loop = static_cast<const Path*>(lfirst(cell));
-      if (!compares_all_pairs(loop) || PATH_REQ_OUTER(loop) != nullptr ||
-          doubtful_cost(root, loop, doubt, seen) <= cost)
-        continue;
-      undercut(path, loop, kClearlyLess * kClearlyLess);
-      if (loop->pathkeys == NIL) continue;
+      const Path* const other = static_cast<const Path*>(lfirst(cell));
+      if (!is_join(other) || PATH_REQ_OUTER(other) != nullptr) continue;
+      const JoinPath& pairs = *reinterpret_cast<const JoinPath*>(other);
+      const Cost unpriced = of_pair * evaluated_pairs(root, pairs, info);
+      if (doubtful_cost(root, pairs, seen, unpriced) <= cost) continue;
+      const double share = needed_share(root, other->rows);
+      undercut(path, other, kClearlyLess * kClearlyLess, share);
+      if (other->pathkeys == NIL) continue;
       // add_path() frees paths, but not the copy, which is in no list.
       Path* const below = &copy_path(node)->custom.path;
-      SortPath* const in_order = create_sort_path(root, join, below, loop->pathkeys, -1);
-      undercut(&in_order->path, loop);
+      SortPath* const in_order = create_sort_path(root, join, below, other->pathkeys, -1);
+      undercut(&in_order->path, other, kClearlyLess, share);
       sorted = lappend(sorted, in_order);
     }
   }

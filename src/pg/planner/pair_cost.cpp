@@ -23,7 +23,10 @@ constexpr double kRowOperators = 10;          // taking a row in, and its share 
 constexpr double kCandidateOperators = 0.04;  // for each pair within the radius, with those in vain
 constexpr double kPairOperators = 0.8;        // handing over a row
 constexpr double kSearchOperators = 20;       // looking for the nearest rows of one
-constexpr double kUntilFirst = 64;            // pairs of a row of which the first suffices, at most
+constexpr double kSampleOperators = 0.012;    // a sampled pair in one dimension, to choose an index
+constexpr double kSampledPairs = 1 << 15;
+constexpr double kBruteOperators = 0.1;  // a pair of few, for which no index is chosen
+constexpr double kUntilFirst = 64;       // pairs of a row of which the first suffices, at most
 
 /// Bytes that a table holds out of line for each of its rows.
 double toasted_width(const RelOptInfo* rel, Oid table) {
@@ -100,6 +103,7 @@ struct PairWork {
   const Path* left;
   const Path* right;
   double dims;      ///< dimensions of a compared value
+  double choosing;  ///< choosing an index, in operators
   double in_vain;   ///< pairs compared before the first result
   double compared;  ///< pairs compared after it
   double searches;  ///< rows whose nearest rows are searched
@@ -113,8 +117,8 @@ struct PairWork {
 
 void set_cost(const PairWork& work, Path* path) {
   const double rows = work.left->rows + work.right->rows;
-  const double of_rows =
-      kStartOperators + kRowOperators * rows + comparing_operators(work.dims) * work.in_vain;
+  const double of_rows = kStartOperators + kRowOperators * rows + work.choosing +
+                         comparing_operators(work.dims) * work.in_vain;
   const double of_pairs = comparing_operators(work.dims) * work.compared +
                           kSearchOperators * work.searches + kPairOperators * work.emitted;
   path->rows = path->parent->rows;
@@ -164,20 +168,22 @@ Cost set_join_cost(PlannerInfo* root, const JoinWork& join, PairPath* path) {
   const double all = left->rows * right->rows, pairs = clamp_row_est(all * join.found);
   const bool pairs_wanted = path->type == JOIN_INNER || path->type == JOIN_LEFT || join.asked;
   const double found = pairs_wanted ? pairs : fmin(pairs, kUntilFirst * left->rows);
-  const Cost detoasting =
-      detoasting_cost(root, left, clause.left) + detoasting_cost(root, right, clause.right);
+  const Cost of_left = detoasting_cost(root, left, clause.left),
+             of_right = detoasting_cost(root, right, clause.right);
   PairWork work = {};
   work.left = left;
   work.right = right;
   work.dims = tests_boxes(clause.test) ? 1 : coordinates_of(root, clause.left, *clause.test.type);
+  work.choosing =
+      fmin(kSampleOperators * work.dims * fmin(all, kSampledPairs), kBruteOperators * all);
   work.in_vain = fmax(0, all * (join.compared - join.found));
   work.compared = found;
   work.emitted = pairs_wanted ? found : 0;
   work.asked = join.asked ? pairs : 0;
   cost_qual_eval(&work.conditions, path->conditions, root);
-  work.of_values = join.of_values + detoasting;
+  work.of_values = join.of_values + of_left + of_right;
   set_cost(work, &path->custom.path);
-  return detoasting;
+  return of_left / fmax(left->rows, 1) + of_right / fmax(right->rows, 1);
 }
 
 namespace {
@@ -271,9 +277,14 @@ void prefer(Path* path) {
   path->total_cost *= kShare;
 }
 
-void undercut(Path* path, const Path* other, double share) {
-  path->total_cost = fmin(path->total_cost, share * other->total_cost);
-  path->startup_cost = fmin(path->startup_cost, share * other->startup_cost);
+void undercut(Path* path, const Path* other, double factor, double share) {
+  path->total_cost = fmin(path->total_cost, factor * other->total_cost);
+  const Cost startup = fmin(path->startup_cost, path->total_cost);
+  const Cost run = path->total_cost - startup;
+  const Cost most =
+      factor * (other->startup_cost + share * (other->total_cost - other->startup_cost));
+  const bool exceeds = share < 1 && startup + share * run > most;
+  path->startup_cost = exceeds ? fmax(0, (most - share * path->total_cost) / (1 - share)) : startup;
 }
 
 }  // namespace gpujoin

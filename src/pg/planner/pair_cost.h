@@ -27,8 +27,8 @@ struct JoinWork {
   Cost of_values;        ///< cost of values, by has_memory(), and of keys
 };
 
-/// Sets rows and costs of a path that makes pairs. Returns the cost of detoasting, which is part of
-/// them, and which PostgreSQL's own joins pay but do not price.
+/// Sets rows and costs of a path that makes pairs. Returns the cost of detoasting the values of a
+/// pair. PostgreSQL's own joins pay it for each pair, but do not price it.
 Cost set_join_cost(PlannerInfo* root, const JoinWork& join, PairPath* path);
 
 /// Sets rows and costs of a path that finds nearest rows. `share`: selectivity of the other
@@ -46,7 +46,8 @@ void prefer(Path* path);
 /// Factor between costs that add_path() does not take for equal, as it does within 1 %.
 inline constexpr double kClearlyLess = 0.98;
 
-/// Lowers the path's costs to at most `share` times those of the other path.
-void undercut(Path* path, const Path* other, double share = kClearlyLess);
+/// Lowers the path's costs to at most `factor` times those of the other path: the total cost, and
+/// the cost of a share of the rows.
+void undercut(Path* path, const Path* other, double factor = kClearlyLess, double share = 1);
 
 }  // namespace gpujoin
