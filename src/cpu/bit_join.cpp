@@ -9,9 +9,20 @@
 
 namespace gpujoin::cpu {
 
+namespace {
+
+/// Passes over segments name rows as they are.
+BitOrder order_of(const JoinRequest& request, IndexMethod method) {
+  if (request.metric() == Metric::kJaccard) return BitOrder::kOnes;
+  return request.keys.count > 0 && method != IndexMethod::kPigeonhole ? BitOrder::kKey
+                                                                      : BitOrder::kRows;
+}
+
+}  // namespace
+
 std::uint64_t bit_row_bytes(const JoinRequest& request) {
   const Dataset& data = request.left().rows > 0 ? request.left() : request.right();
-  return bit_index_row_bytes(data, request.metric() == Metric::kJaccard);
+  return bit_index_row_bytes(data, order_of(request, IndexMethod::kTiles));
 }
 
 BitJoin::BitJoin(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget)
@@ -45,15 +56,16 @@ void BitJoin::prepare() {
   const Stopwatch watch;
   BitStrategy chosen = choose_bit_strategy(request_);
   strategy_ = chosen.strategy;
-  const bool by_ones = request_.metric() == Metric::kJaccard;
-  left_ = build_bit_index(pool_, budget_, request_.left(), by_ones);
-  if (!request_.self_join()) right_ = build_bit_index(pool_, budget_, request_.right(), by_ones);
+  const BitOrder order = order_of(request_, strategy_.index);
+  left_ = build_bit_index(pool_, budget_, request_.left(), order, request_.keys);
+  if (!request_.self_join())
+    right_ = build_bit_index(pool_, budget_, request_.right(), order, request_.keys);
   left_tiles_.points = left_.rows();
   right_tiles_.points = right_.rows();
   plan_.left = &left_;
   plan_.right = request_.self_join() ? &left_ : &right_;
   plan_.most = most_differing_bits(request_);
-  if (by_ones) plan_.most_of_ones = most_of_all_ones(plan_, request_.eps());
+  if (order == BitOrder::kOnes) plan_.most_of_ones = most_of_all_ones(plan_, request_.eps());
   plan_.scan = choose_bit_scan();
   plan_.segments = std::move(chosen.segments);
   note([&](JoinStats& stats) {

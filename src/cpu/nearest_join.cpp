@@ -13,7 +13,7 @@
 namespace gpujoin::cpu {
 
 std::uint64_t nearest_row_bytes(const JoinRequest& request) {
-  if (is_of_bits(request.metric())) return bit_index_row_bytes(request.left(), true);
+  if (is_of_bits(request.metric())) return bit_index_row_bytes(request.left(), BitOrder::kOnes);
   constexpr std::uint64_t kNamed = 4 + 8, kSorting = 2 * 16, kThresholds = 40, kLeafPoints = 16;
   const std::uint64_t dims = request.left().dims;
   const std::uint64_t directions = request.metric() == Metric::kCosine ? sizeof(float) * dims : 0;
@@ -65,8 +65,9 @@ void NearestJoin::run() {
 
 void NearestJoin::run_bits() {
   const Stopwatch watch;
-  right_bits_ = build_bit_index(pool_, budget_, request_.right(), true);
-  if (!request_.self_join()) left_bits_ = build_bit_index(pool_, budget_, request_.left(), true);
+  right_bits_ = build_bit_index(pool_, budget_, request_.right(), BitOrder::kOnes, {});
+  if (!request_.self_join())
+    left_bits_ = build_bit_index(pool_, budget_, request_.left(), BitOrder::kOnes, {});
   note([&](JoinStats& stats) {
     stats.strategy.index = IndexMethod::kTiles;
     stats.strategy.sort_column = kNoColumn;

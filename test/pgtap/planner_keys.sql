@@ -32,6 +32,14 @@ INSERT INTO keys VALUES
   ('a.city = b.city AND a.tz BETWEEN b.tz - interval ''1 month'' AND b.tz', NULL),
   ('a.id BETWEEN b.id + 3 AND b.id + 2', 'a band is empty');
 
+-- Beside bits, too.
+SELECT same_rows(format(query, condition), true, format('%s of bits: %s', name, condition))
+FROM (VALUES ('pairs', 'SELECT a.id, b.id FROM a JOIN b ON bit_count(a.id::bit(32) # b.id::bit(32)) <= 3 AND %s'), ('count', 'SELECT count(*) FROM a JOIN b ON bit_count(a.id::bit(32) # b.id::bit(32)) <= 3 AND %s'),
+  ('sums', 'SELECT a.id, count(*), sum(b.id) FROM a JOIN b ON bit_count(a.id::bit(32) # b.id::bit(32)) < 5 AND %s GROUP BY a.id'), ('self-join', 'SELECT a.id, b.id FROM a JOIN a b ON bit_count(a.id::bit(32) # b.id::bit(32)) <= 3 AND %s'),
+  ('anti join', 'SELECT a.id FROM a WHERE NOT EXISTS (SELECT FROM b WHERE bit_count(a.id::bit(32) # b.id::bit(32)) <= 3 AND %s)')) q(name, query), keys;
+SELECT is(property('Index Keys Fallback', 'SELECT count(*) FROM a JOIN b ON bit_count(a.id::bit(32) # b.id::bit(32)) <= 3 AND ' || condition), fallback, 'beside bits: ' || condition) FROM keys;
+SELECT cmp_ok(property('Candidate Pairs', 'SELECT count(*) FROM a JOIN a b ON bit_count(a.id::bit(32) # b.id::bit(32)) <= 3 AND abs(a.id - b.id) <= 5')::int, '<', 400 * 400 / 2, 'groups whose keys are apart are not compared');
+
 -- Ranges and intervals of two columns: empty ones, without ends or with infinite ones, that contain their ends or not, NULL; columns that begin after they end.
 CREATE TABLE intervals AS SELECT i, CASE WHEN i % 7 > 0 THEN tstzrange(z, z + i % 5 * interval '20 minutes') END AS during,
   CASE i % 9 WHEN 0 THEN 'empty' WHEN 1 THEN tsrange(NULL, w, '(]') WHEN 2 THEN tsrange(w, NULL, '()')

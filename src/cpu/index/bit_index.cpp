@@ -1,11 +1,14 @@
 #include "cpu/index/bit_index.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <vector>
 
 #include "core/hamming.h"
+#include "core/ordered_bits.h"
 #include "cpu/index/large_buffer.h"
+#include "cpu/index/parallel_sort.h"
 
 namespace gpujoin::cpu {
 namespace {
@@ -33,6 +36,17 @@ void make_room(MemoryBudget& budget, Buffer<T>& buffer, std::uint64_t size) {
   buffer = large_buffer<T>(budget, size);
 }
 
+/// Calls each(number) for the numbers below `count`, on all workers.
+template <class Each>
+void for_pieces(WorkerPool& pool, std::uint32_t count, const Each& each) {
+  pool.parallel_for(
+      (std::size_t{count} + kBetweenChecks - 1) / kBetweenChecks, [&](std::size_t piece, unsigned) {
+        const std::uint64_t first = piece * kBetweenChecks;
+        const std::uint64_t end = std::min<std::uint64_t>(count, first + kBetweenChecks);
+        for (std::uint64_t i = first; i < end; ++i) each(static_cast<std::uint32_t>(i));
+      });
+}
+
 std::uint32_t count_ones(const std::uint64_t* row, std::uint32_t words) {
   std::uint32_t ones = 0;
   for (std::uint32_t w = 0; w < words; ++w) ones += count_bits(row[w]);
@@ -43,10 +57,8 @@ std::uint32_t count_ones(const std::uint64_t* row, std::uint32_t words) {
 void sort_by_ones(WorkerPool& pool, MemoryBudget& budget, const Dataset& data, BitIndex* index) {
   const std::uint32_t rows = index->rows();
   Buffer<std::uint32_t> of_row = large_buffer<std::uint32_t>(budget, rows);
-  pool.parallel_for((rows + kBetweenChecks - 1) / kBetweenChecks, [&](std::size_t piece, unsigned) {
-    const std::size_t first = piece * kBetweenChecks;
-    for (std::size_t row = first; row < std::min<std::size_t>(rows, first + kBetweenChecks); ++row)
-      of_row[row] = count_ones(point<std::uint64_t>(data, row), data.dims);
+  for_pieces(pool, rows, [&](std::uint32_t row) {
+    of_row[row] = count_ones(point<std::uint64_t>(data, row), data.dims);
   });
   std::vector<std::uint32_t> starts(data.dims * kBitsPerWord + 2, 0);
   for (std::uint32_t row = 0; row < rows; ++row) ++starts[of_row[row] + 1];
@@ -59,10 +71,50 @@ void sort_by_ones(WorkerPool& pool, MemoryBudget& budget, const Dataset& data, B
   }
 }
 
+/// Puts the rows in the order of their first keys; NaN, which is near nothing, comes last.
+void sort_by_key(WorkerPool& pool, MemoryBudget& budget, const Dataset& data, BitIndex* index) {
+  Buffer<SortItem> items = large_buffer<SortItem>(budget, index->rows());
+  for_pieces(pool, index->rows(), [&](std::uint32_t row) {
+    const double key = key_of(data, row, 0);
+    items[row] = {row, ordered_bits(std::isnan(key) ? INFINITY : key)};
+  });
+  parallel_sort(pool, budget, items);
+  for (std::uint32_t place = 0; place < index->rows(); ++place)
+    index->names.rows[place] = static_cast<std::uint32_t>(items[place].lo);
+}
+
+/// Sets the range of the first keys of each group.
+void find_key_ranges(WorkerPool& pool, MemoryBudget& budget, const Dataset& data,
+                     const PairKeys& keys, BitIndex* index) {
+  const std::uint32_t groups = (index->rows() + kGroupPoints - 1) / kGroupPoints;
+  index->key_ranges = large_buffer<KeyRange>(budget, groups);
+  for_pieces(pool, groups, [&](std::uint32_t group) {
+    KeyRange range{INFINITY, -INFINITY};
+    const std::uint32_t end = std::min(index->rows(), (group + 1) * kGroupPoints);
+    for (std::uint32_t place = group * kGroupPoints; place < end; ++place) {
+      const std::uint32_t row = index->names.rows[place];
+      const double low = key_of(data, row, 0);
+      const double high = keys.is_interval(0) ? key_of(data, row, 1) : low;
+      if (low < range.low) range.low = low;  // false for NaN
+      if (high > range.high) range.high = high;
+    }
+    index->key_ranges[group] = range;
+  });
+}
+
 }  // namespace
 
+bool are_keys_apart(const PairKeys& keys, const BitIndex& left, std::uint32_t left_group,
+                    const BitIndex& right, std::uint32_t right_group) {
+  if (left.key_ranges.size() == 0) return false;
+  const KeyRange &one = left.key_ranges[left_group], &other = right.key_ranges[right_group];
+  if (keys.is_interval(0)) return !(one.low <= other.high && other.low <= one.high);
+  // A difference that is rounded rises with the difference.
+  return !(one.low - other.high <= keys.reach[0] && other.low - one.high <= keys.reach[0]);
+}
+
 BitIndex build_bit_index(WorkerPool& pool, MemoryBudget& budget, const Dataset& data,
-                         bool by_ones) {
+                         BitOrder order, const PairKeys& keys) {
   BitIndex index;
   const auto rows = static_cast<std::uint32_t>(data.rows);
   const std::size_t groups = (std::size_t{rows} + kGroupPoints - 1) / kGroupPoints;
@@ -74,7 +126,11 @@ BitIndex build_bit_index(WorkerPool& pool, MemoryBudget& budget, const Dataset& 
   index.names.ids = large_buffer<std::int64_t>(budget, rows);
   index.values = large_buffer<std::uint64_t>(budget, groups * data.dims * kGroupPoints);
   std::iota(index.names.rows.data(), index.names.rows.data() + rows, 0);
-  if (by_ones) sort_by_ones(pool, budget, data, &index);
+  if (order == BitOrder::kOnes) sort_by_ones(pool, budget, data, &index);
+  if (order == BitOrder::kKey) {
+    sort_by_key(pool, budget, data, &index);
+    find_key_ranges(pool, budget, data, keys, &index);
+  }
   pool.parallel_for(groups, [&](std::size_t number, unsigned) {
     std::uint64_t* const group = index.values.data() + number * data.dims * kGroupPoints;
     for (std::uint32_t i = 0; i < kGroupPoints; ++i) {
@@ -89,8 +145,12 @@ BitIndex build_bit_index(WorkerPool& pool, MemoryBudget& budget, const Dataset& 
   return index;
 }
 
-std::uint64_t bit_index_row_bytes(const Dataset& data, bool by_ones) {
-  return point_bytes(data) + (by_ones ? 3 : 1) * sizeof(std::uint32_t) + sizeof(std::int64_t);
+std::uint64_t bit_index_row_bytes(const Dataset& data, BitOrder order) {
+  // A parallel sort takes two items and two bytes a row.
+  const std::uint64_t of_order = order == BitOrder::kOnes  ? 2 * sizeof(std::uint32_t)
+                                 : order == BitOrder::kKey ? 2 * sizeof(SortItem) + 3
+                                                           : 0;
+  return point_bytes(data) + sizeof(std::uint32_t) + sizeof(std::int64_t) + of_order;
 }
 
 void BitBuckets::fill(const WorkerPool& pool, const BitIndex& index, const BucketChoice& choice) {

@@ -7,15 +7,30 @@
 #include "cpu/index/grid_index.h"
 #include "cpu/scan/bit_scan.h"
 #include "engine/request/buffer.h"
+#include "engine/request/request.h"
 #include "engine/worker_pool.h"
 
 namespace gpujoin::cpu {
 
-/// Positions are rows, or rows in the order of their ones.
+/// The smallest and the largest first key of some rows; of intervals the ends that lie farthest
+/// out.
+struct KeyRange {
+  double low, high;
+};
+
+/// How the rows of an index are sorted.
+enum class BitOrder {
+  kRows,  ///< not at all
+  kOnes,  ///< by their number of ones
+  kKey,   ///< by the first column of their keys
+};
+
+/// Positions are rows in a BitOrder.
 struct BitIndex {
   std::uint32_t words = 0;
   GridIndex names;               ///< rows and ids alone
-  Buffer<std::uint32_t> ones;    ///< by position, where they are the order
+  Buffer<std::uint32_t> ones;    ///< by position, of BitOrder::kOnes
+  Buffer<KeyRange> key_ranges;   ///< by group, of BitOrder::kKey
   Buffer<std::uint64_t> values;  ///< [groups][words][kGroupPoints], the last group filled up with 0
 
   std::uint32_t rows() const { return names.points; }
@@ -28,11 +43,16 @@ struct BitIndex {
   }
 };
 
-/// Throws MemoryLimitExceeded, std::bad_alloc, Stopped.
-BitIndex build_bit_index(WorkerPool& pool, MemoryBudget& budget, const Dataset& data, bool by_ones);
+/// Throws MemoryLimitExceeded, std::bad_alloc, Stopped. `keys` are those of BitOrder::kKey.
+BitIndex build_bit_index(WorkerPool& pool, MemoryBudget& budget, const Dataset& data,
+                         BitOrder order, const PairKeys& keys);
+
+/// Returns true if no rows of the two groups have first keys near each other.
+bool are_keys_apart(const PairKeys& keys, const BitIndex& left, std::uint32_t left_group,
+                    const BitIndex& right, std::uint32_t right_group);
 
 /// Bytes of memory that an index takes a row.
-std::uint64_t bit_index_row_bytes(const Dataset& data, bool by_ones);
+std::uint64_t bit_index_row_bytes(const Dataset& data, BitOrder order);
 
 /// Some of the rows that share a hash: one slice of several that take turns.
 struct BucketChoice {

@@ -88,6 +88,9 @@ std::uint64_t TileWork::of(std::uint32_t tile, std::uint32_t first, std::uint32_
 
 std::uint64_t candidates_of_groups(const TilePlan& plan, std::uint32_t row_group,
                                    std::uint32_t column_group) {
+  if (plan.bits != nullptr &&
+      are_keys_apart(plan.join->keys, *plan.bits->left, row_group, *plan.bits->right, column_group))
+    return 0;
   const std::uint64_t rows = plan.left->group_size(row_group);
   const std::uint64_t columns = plan.right->group_size(column_group);
   if (!plan.half() || row_group != column_group) return rows * columns;

@@ -167,6 +167,7 @@ class TileWalker {
                  plan_.right->points_of_group(column_group)))
       return;
     const std::uint64_t candidates = candidates_of_groups(plan_, row_group, column_group);
+    if (candidates == 0) return;
     progress_.candidates += candidates;
     progress_.work += candidates;
     const std::uint32_t list = row_group % kTileGroups;

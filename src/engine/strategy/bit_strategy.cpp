@@ -49,7 +49,9 @@ class BitPlanner {
 
   double pairs() const { return left_rows_ * right_rows_ * (request_.self_join() ? 0.5 : 1); }
 
-  MethodEstimate all_pairs() const { return {left_rows_ * right_rows_, pairs() * pair_ms()}; }
+  MethodEstimate all_pairs() const {
+    return {left_rows_ * right_rows_ * share_of_keys_, pairs() * share_of_keys_ * pair_ms()};
+  }
 
   void sample() {
     const JoinRequest there = in_memory(request_);
@@ -57,12 +59,18 @@ class BitPlanner {
     left_ = words_of(there.left(), sample_.left);
     right_ = there.self_join() ? left_ : words_of(there.right(), sample_.right);
     count_shares(sample_.left.size(), sample_.right.size());
-    std::uint64_t near = 0, seen = 0;
+    std::uint64_t near = 0, same = 0, seen = 0;
     visit_pairs(sample_, 1, [&](std::size_t left, std::size_t right) {
-      near += is_near(left_row(left), right_row(right));
+      const bool keys = are_keys_near(request_.keys, there.left(), sample_.left[left],
+                                      there.right(), sample_.right[right]);
+      near += keys && is_near(left_row(left), right_row(right));
+      same += keys;
       ++seen;
     });
-    share_near_ = seen == 0 ? 0 : static_cast<double>(near) / static_cast<double>(seen);
+    if (seen == 0) return;
+    share_near_ = static_cast<double>(near) / static_cast<double>(seen);
+    share_of_keys_ =
+        static_cast<double>(std::max<std::uint64_t>(same, 1)) / static_cast<double>(seen);
   }
 
   double expected_pairs() const { return left_rows_ * right_rows_ * share_near_; }
@@ -176,7 +184,7 @@ class BitPlanner {
   Sample sample_{};
   std::vector<std::uint64_t> left_, right_;  ///< sampled rows
   BitShares shares_;
-  double share_near_ = 0;
+  double share_near_ = 0, share_of_keys_ = 1;
 };
 
 Strategy bare_strategy(const JoinRequest& request, IndexMethod index) {
@@ -220,13 +228,13 @@ BitStrategy choose_bit_strategy(const JoinRequest& request) {
   BitPlanner planner(request);
   BitStrategy chosen;
   chosen.strategy = bare_strategy(request, IndexMethod::kTiles);
-  const MethodEstimate all = planner.all_pairs();
   const auto tiles = static_cast<int>(IndexMethod::kTiles);
   const auto pigeonhole = static_cast<int>(IndexMethod::kPigeonhole);
   const bool few = planner.pairs() <= kFewPairs && asked != IndexMethod::kPigeonhole;
+  if (!few && request.sides.has_pairs()) planner.sample();
+  const MethodEstimate all = planner.all_pairs();
   chosen.strategy.estimates[tiles] = all;
   if (!few && request.sides.has_pairs()) {
-    planner.sample();
     chosen.strategy.estimated_pairs = planner.expected_pairs();
     MethodEstimate cost;
     BitSegments segments = asks_for_all ? BitSegments{} : planner.choose(&cost);

@@ -345,14 +345,17 @@ Strategy Planner::plan_tiles() {
 
 bool is_choice_futile(const JoinRequest& request, const WalkCosts& costs) {
   constexpr double kSampledNs = 1;  // a sampled pair in one column
+  constexpr double kFewTimes = 4;
   const std::uint32_t dims = request.left().dims;
   if (request.knobs.index != IndexMethod::kAuto || request.knobs.indexed_dimensions > 0 ||
       dims <= kMaxDirectDimensions || request.output() == Output::kClusters)
     return false;
   const double pairs =
       static_cast<double>(request.left().rows) * static_cast<double>(request.right().rows);
-  return pairs * distance_ns(costs, dims) <
-         std::min(pairs, double{kDecidingPairs}) * kSampledNs * dims;
+  // Of more pairs some index may leave out enough.
+  return pairs < kFewTimes * kDecidingPairs &&
+         pairs * distance_ns(costs, dims) <
+             std::min(pairs, double{kDecidingPairs}) * kSampledNs * dims;
 }
 
 double most_brute_force_ms(const JoinRequest& request, const WalkCosts& costs) {

@@ -154,9 +154,7 @@ const RestrictInfo* choose_clause(PlannerInfo* root, List* conditions, JoinType 
 /// Returns the keys of the engine's index among the join's conditions, as a list of KeyClause*.
 List* find_keys(PlannerInfo* root, const PairPath& path) {
   const SimilarityTest& test = path.clause.test;
-  if (tests_boxes(test) || is_product(test) || is_of_bits(*test.type) ||
-      list_length(path.conditions) < 2)
-    return NIL;
+  if (tests_boxes(test) || is_product(test) || list_length(path.conditions) < 2) return NIL;
   List* conditions = NIL;
   ListCell* cell;
   foreach (cell, path.conditions)
