@@ -254,7 +254,7 @@ Refusal offer_pairs(PlannerInfo* root, PairPath* pairs, const RestrictInfo* info
                                  share_of_matches(root, *extra, info, share))))
     return Refusal::kFewRows;
   const double seen = within.is_seen ? left->rows * right->rows * share : 0;
-  add_below_doubtful_joins(root, pairs, info, seen, of_pair);
+  add_below_doubtful_joins(root, pairs, info, extra->sjinfo, seen, of_pair);
   return Refusal::kCost;
 }
 

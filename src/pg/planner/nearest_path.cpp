@@ -367,7 +367,7 @@ void add_ranked_path(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, Rel
   if (!prefers_node() && look_few_up(inner->cheapest_parameterized_paths, is_of_both_rows, ranked))
     return;
   List* const others = infos_of(clause.conditions, extra->restrictlist);
-  const Selectivity share = clauselist_selectivity(root, others, 0, JOIN_INNER, nullptr);
+  const Selectivity share = clauselist_selectivity(root, others, 0, JOIN_INNER, extra->sjinfo);
   if (!set_nearest_cost(root, share, ranked)) return;
   // Not all of the join's rows come.
   Path* const path = &ranked->custom.path;

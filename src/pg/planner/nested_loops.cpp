@@ -156,12 +156,13 @@ bool is_join(const Path* path) {
 
 /// Returns the number of pairs that a join of PostgreSQL's is expected to evaluate the condition
 /// for, which it does after all others.
-double evaluated_pairs(PlannerInfo* root, const JoinPath& join, const RestrictInfo* info) {
+double evaluated_pairs(PlannerInfo* root, const JoinPath& join, const RestrictInfo* info,
+                       SpecialJoinInfo* sides) {
   double pairs = join.outerjoinpath->rows * join.innerjoinpath->rows;
   ListCell* cell;
   foreach (cell, join.joinrestrictinfo)
     if (lfirst(cell) != info)
-      pairs *= clause_selectivity(root, static_cast<Node*>(lfirst(cell)), 0, JOIN_INNER, nullptr);
+      pairs *= clause_selectivity(root, static_cast<Node*>(lfirst(cell)), 0, JOIN_INNER, sides);
   return pairs;
 }
 
@@ -286,7 +287,7 @@ bool look_few_up(const List* lookups, IsOfBothRows is_of_both, const void* conte
 }
 
 void add_below_doubtful_joins(PlannerInfo* root, PairPath* node, const RestrictInfo* info,
-                              double seen, Cost of_pair) {
+                              SpecialJoinInfo* sides, double seen, Cost of_pair) {
   Path* const path = &node->custom.path;
   RelOptInfo* const join = path->parent;
   const Cost cost = path->total_cost;
@@ -297,7 +298,7 @@ void add_below_doubtful_joins(PlannerInfo* root, PairPath* node, const RestrictI
       const Path* const other = static_cast<const Path*>(lfirst(cell));
       if (!is_join(other) || PATH_REQ_OUTER(other) != nullptr) continue;
       const JoinPath& pairs = *reinterpret_cast<const JoinPath*>(other);
-      const Cost unpriced = of_pair * evaluated_pairs(root, pairs, info);
+      const Cost unpriced = of_pair * evaluated_pairs(root, pairs, info, sides);
       if (doubtful_cost(root, pairs, seen, unpriced) <= cost) continue;
       const double share = needed_share(root, other->rows);
       undercut(path, other, kClearlyLess * kClearlyLess, share);

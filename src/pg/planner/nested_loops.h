@@ -8,11 +8,12 @@ namespace gpujoin {
 
 /// Adds `node` to the join's paths. If a join of PostgreSQL's beats it only by doubtful estimates,
 /// lowers the node's cost below that of the join. If the rows of such a join are sorted, adds the
-/// node below a Sort as well. See "Plans that are no traps" on the architecture page. `seen`:
-/// number of pairs expected from samples; 0 if the number is a guess. `of_pair`: cost of detoasting
-/// the values of a pair, which PostgreSQL does not price.
+/// node below a Sort as well. See "Plans that are no traps" on the architecture page. `info`: the
+/// engine's condition. `sides`: of the join, for selectivities. `seen`: number of pairs expected
+/// from samples; 0 if the number is a guess. `of_pair`: cost of detoasting the values of a pair,
+/// which PostgreSQL does not price.
 void add_below_doubtful_joins(PlannerInfo* root, PairPath* node, const RestrictInfo* info,
-                              double seen, Cost of_pair);
+                              SpecialJoinInfo* sides, double seen, Cost of_pair);
 
 /// Whether a loop over the outer rows that looks the condition up in an index of the inner ones
 /// costs less than `node`, if the condition leaves this share of pairs.
