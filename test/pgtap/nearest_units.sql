@@ -40,6 +40,11 @@ SELECT check_nearest(replace(formula, 'c[', c || '[')) FROM unnest(ARRAY[
   '6371 * acos(least(1, sin(radians(l.c[1])) * sin(radians(r.c[1])) + cos(radians(l.c[1])) * cos(radians(r.c[1])) * cos(radians(l.c[0] - r.c[0]))))',
   'degrees(2 * asin(sqrt(sin(radians(l.c[1] - r.c[1]) / 2) ^ 2 + cos(radians(l.c[1])) * cos(radians(r.c[1])) * sin(radians(l.c[0] - r.c[0]) / 2) ^ 2)))']) formula,
   unnest('{p,near}'::text[]) c;
+-- least() passes over NULL, so that what has no place is nearest.
+CREATE TABLE partly AS SELECT id, CASE WHEN id % 40 <> 7 THEN p END AS p FROM r;
+SELECT same_rows(format('SELECT l.id, s.id FROM l, LATERAL (SELECT r.id FROM partly r ORDER BY %s, r.id LIMIT 12) s', replace(whole, 'angle',
+  'acos(least(1, sin(radians(l.p[1])) * sin(radians(r.p[1])) + cos(radians(l.p[1])) * cos(radians(r.p[1])) * cos(radians(l.p[0] - r.p[0]))))')), true, whole || ' of NULL')
+FROM unnest('{angle,3 * angle + 1,-degrees(angle) DESC}'::text[]) whole;
 
 -- Some releases of PostgreSQL refuse the operators of some releases of pgsphere.
 DO $$ BEGIN

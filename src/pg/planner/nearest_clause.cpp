@@ -199,7 +199,8 @@ bool match_sort(Translation* translation, const SortGroupClause& key, Expr* expr
     return false;
   distance->condition = descending ? descending_rank(expression) : expression;
   distance->test.open = true;
-  distance->test.of_nan = distance->test.of_null = descending;
+  distance->test.of_nan = descending;
+  distance->test.of_null = distance->test.of_null || descending;  // least(1, NULL) has a value
   return true;
 }
 
