@@ -346,10 +346,14 @@ Strategy Planner::plan_tiles() {
 bool is_choice_futile(const JoinRequest& request, const WalkCosts& costs) {
   constexpr double kSampledNs = 1;  // a sampled pair in one column
   constexpr double kFewTimes = 4;
+  constexpr std::uint64_t kCopies = 8;
   const std::uint32_t dims = request.left().dims;
   if (request.knobs.index != IndexMethod::kAuto || request.knobs.indexed_dimensions > 0 ||
       dims <= kMaxDirectDimensions || request.output() == Output::kClusters)
     return false;
+  // Without an index both sides are copied as they are.
+  const std::uint64_t limit = request.resources.memory_limit;
+  if (limit > 0 && request.sides.rows() * dims * sizeof(double) > limit / kCopies) return false;
   const double pairs =
       static_cast<double>(request.left().rows) * static_cast<double>(request.right().rows);
   // Of more pairs some index may leave out enough.
