@@ -321,6 +321,20 @@ TEST(Strategy, many_dimensions_that_no_grid_separates_are_for_tiles) {
             IndexMethod::kGrid);
 }
 
+TEST(Strategy, few_rows_of_many_dimensions_need_no_index) {
+  constexpr std::uint32_t kDims = 64;
+  const Points few = uniform_points(300, kDims), more = uniform_points(1000, kDims);
+  JoinRequest request = make_request(few, nullptr, Metric::kL2, 4.0 * kDims);
+  EXPECT_EQ(choose_strategy(request).index, IndexMethod::kNone);
+  request.resources.memory_limit = 300 * kDims * sizeof(double);  // has no room for copies
+  EXPECT_EQ(choose_strategy(request).index, IndexMethod::kTiles);
+  EXPECT_EQ(choose_strategy(make_request(more, nullptr, Metric::kL2, 4.0 * kDims)).index,
+            IndexMethod::kTiles);
+  const Points plane = uniform_points(300, 2);
+  EXPECT_EQ(choose_strategy(make_request(plane, nullptr, Metric::kL2, 0.1)).index,
+            IndexMethod::kGrid);
+}
+
 TEST(Strategy, chooses_as_ever_where_methods_lie_well_apart) {
   // 50,000 points; the method chosen was expected to take at most two thirds of what others take.
   struct Case {
