@@ -9,6 +9,7 @@
 #include "core/ordered_bits.h"
 #include "cpu/index/large_buffer.h"
 #include "cpu/index/parallel_sort.h"
+#include "cpu/index/row_blocks.h"
 
 namespace gpujoin::cpu {
 namespace {
@@ -36,17 +37,6 @@ void make_room(MemoryBudget& budget, Buffer<T>& buffer, std::uint64_t size) {
   buffer = large_buffer<T>(budget, size);
 }
 
-/// Calls each(number) for the numbers below `count`, on all workers.
-template <class Each>
-void for_pieces(WorkerPool& pool, std::uint32_t count, const Each& each) {
-  pool.parallel_for(
-      (std::size_t{count} + kBetweenChecks - 1) / kBetweenChecks, [&](std::size_t piece, unsigned) {
-        const std::uint64_t first = piece * kBetweenChecks;
-        const std::uint64_t end = std::min<std::uint64_t>(count, first + kBetweenChecks);
-        for (std::uint64_t i = first; i < end; ++i) each(static_cast<std::uint32_t>(i));
-      });
-}
-
 std::uint32_t count_ones(const std::uint64_t* row, std::uint32_t words) {
   std::uint32_t ones = 0;
   for (std::uint32_t w = 0; w < words; ++w) ones += count_bits(row[w]);
@@ -57,8 +47,9 @@ std::uint32_t count_ones(const std::uint64_t* row, std::uint32_t words) {
 void sort_by_ones(WorkerPool& pool, MemoryBudget& budget, const Dataset& data, BitIndex* index) {
   const std::uint32_t rows = index->rows();
   Buffer<std::uint32_t> of_row = large_buffer<std::uint32_t>(budget, rows);
-  for_pieces(pool, rows, [&](std::uint32_t row) {
-    of_row[row] = count_ones(point<std::uint64_t>(data, row), data.dims);
+  for_row_blocks(pool, data, [&](std::uint64_t first, std::uint64_t end) {
+    for (std::uint64_t row = first; row < end; ++row)
+      of_row[row] = count_ones(point<std::uint64_t>(data, row), data.dims);
   });
   std::vector<std::uint32_t> starts(data.dims * kBitsPerWord + 2, 0);
   for (std::uint32_t row = 0; row < rows; ++row) ++starts[of_row[row] + 1];
@@ -74,32 +65,23 @@ void sort_by_ones(WorkerPool& pool, MemoryBudget& budget, const Dataset& data, B
 /// Puts the rows in the order of their first keys; NaN, which is near nothing, comes last.
 void sort_by_key(WorkerPool& pool, MemoryBudget& budget, const Dataset& data, BitIndex* index) {
   Buffer<SortItem> items = large_buffer<SortItem>(budget, index->rows());
-  for_pieces(pool, index->rows(), [&](std::uint32_t row) {
-    const double key = key_of(data, row, 0);
-    items[row] = {row, ordered_bits(std::isnan(key) ? INFINITY : key)};
+  for_row_blocks(pool, data, [&](std::uint64_t first, std::uint64_t end) {
+    for (std::uint64_t row = first; row < end; ++row) {
+      const double key = key_of(data, row, 0);
+      items[row] = {row, ordered_bits(std::isnan(key) ? INFINITY : key)};
+    }
   });
   parallel_sort(pool, budget, items);
   for (std::uint32_t place = 0; place < index->rows(); ++place)
     index->names.rows[place] = static_cast<std::uint32_t>(items[place].lo);
 }
 
-/// Sets the range of the first keys of each group.
-void find_key_ranges(WorkerPool& pool, MemoryBudget& budget, const Dataset& data,
-                     const PairKeys& keys, BitIndex* index) {
-  const std::uint32_t groups = (index->rows() + kGroupPoints - 1) / kGroupPoints;
-  index->key_ranges = large_buffer<KeyRange>(budget, groups);
-  for_pieces(pool, groups, [&](std::uint32_t group) {
-    KeyRange range{INFINITY, -INFINITY};
-    const std::uint32_t end = std::min(index->rows(), (group + 1) * kGroupPoints);
-    for (std::uint32_t place = group * kGroupPoints; place < end; ++place) {
-      const std::uint32_t row = index->names.rows[place];
-      const double low = key_of(data, row, 0);
-      const double high = keys.is_interval(0) ? key_of(data, row, 1) : low;
-      if (low < range.low) range.low = low;  // false for NaN
-      if (high > range.high) range.high = high;
-    }
-    index->key_ranges[group] = range;
-  });
+/// Widens a range by the first key of a row, or by both ends of an interval. NaN widens no range.
+void include_key(const Dataset& data, const PairKeys& keys, std::uint32_t row, KeyRange* range) {
+  const double low = key_of(data, row, 0);
+  const double high = keys.is_interval(0) ? key_of(data, row, 1) : low;
+  if (low < range->low) range->low = low;
+  if (high > range->high) range->high = high;
 }
 
 }  // namespace
@@ -129,18 +111,22 @@ BitIndex build_bit_index(WorkerPool& pool, MemoryBudget& budget, const Dataset& 
   if (order == BitOrder::kOnes) sort_by_ones(pool, budget, data, &index);
   if (order == BitOrder::kKey) {
     sort_by_key(pool, budget, data, &index);
-    find_key_ranges(pool, budget, data, keys, &index);
+    index.key_ranges = large_buffer<KeyRange>(budget, groups);
   }
   pool.parallel_for(groups, [&](std::size_t number, unsigned) {
     std::uint64_t* const group = index.values.data() + number * data.dims * kGroupPoints;
+    KeyRange range{INFINITY, -INFINITY};
     for (std::uint32_t i = 0; i < kGroupPoints; ++i) {
       const std::size_t place = number * kGroupPoints + i;
       const std::uint32_t row = place < rows ? index.names.rows[place] : 0;
       const std::uint64_t* const words = place < rows ? point<std::uint64_t>(data, row) : nullptr;
       for (std::uint32_t w = 0; w < data.dims; ++w)
         group[w * kGroupPoints + i] = words == nullptr ? 0 : words[w];
-      if (place < rows) index.names.ids[place] = id_of(data, row);
+      if (place >= rows) continue;
+      index.names.ids[place] = id_of(data, row);
+      if (order == BitOrder::kKey) include_key(data, keys, row, &range);
     }
+    if (order == BitOrder::kKey) index.key_ranges[number] = range;
   });
   return index;
 }

@@ -230,11 +230,12 @@ BitStrategy choose_bit_strategy(const JoinRequest& request) {
   chosen.strategy = bare_strategy(request, IndexMethod::kTiles);
   const auto tiles = static_cast<int>(IndexMethod::kTiles);
   const auto pigeonhole = static_cast<int>(IndexMethod::kPigeonhole);
-  const bool few = planner.pairs() <= kFewPairs && asked != IndexMethod::kPigeonhole;
-  if (!few && request.sides.has_pairs()) planner.sample();
+  const bool many = planner.pairs() > kFewPairs || asked == IndexMethod::kPigeonhole;
+  const bool samples = many && request.sides.has_pairs();
+  if (samples) planner.sample();
   const MethodEstimate all = planner.all_pairs();
   chosen.strategy.estimates[tiles] = all;
-  if (!few && request.sides.has_pairs()) {
+  if (samples) {
     chosen.strategy.estimated_pairs = planner.expected_pairs();
     MethodEstimate cost;
     BitSegments segments = asks_for_all ? BitSegments{} : planner.choose(&cost);

@@ -94,8 +94,7 @@ Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
   const IndexMethod asked = request.knobs.index;
 
   std::vector<Strategy> plans;
-  const bool futile = is_choice_futile(request, costs);
-  if (asked == IndexMethod::kNone || futile) {
+  if (asked == IndexMethod::kNone || planner.is_futile()) {
     plans.push_back(planner.plan_none());
   } else if (asked == IndexMethod::kTiles && planner.knows_tiles()) {
     plans.push_back(planner.plan_tiles());
@@ -119,7 +118,7 @@ Strategy choose_strategy(const JoinRequest& request, const WalkCosts& costs) {
     if (useless || plan.estimate().ms < best.estimate().ms) best = plan;
   }
   for (const Strategy& plan : plans) best.estimates[static_cast<int>(plan.index)] = plan.estimate();
-  explain(best, left_rows, right_rows, asked == best.index, futile);
+  explain(best, left_rows, right_rows, asked == best.index, planner.is_futile());
   return best;
 }
 

@@ -50,20 +50,40 @@ struct GridEstimate {
   double cost_per_point;
 };
 
+/// Returns true if comparing all pairs takes no longer than choosing an index would: with few rows
+/// of many dimensions.
+bool is_choice_futile(const JoinRequest& request, const WalkCosts& costs) {
+  constexpr double kSampledNs = 1;  // a sampled pair in one column
+  constexpr double kFewTimes = 4;
+  constexpr std::uint64_t kCopies = 8;
+  const std::uint32_t dims = request.left().dims;
+  if (request.knobs.index != IndexMethod::kAuto || request.knobs.indexed_dimensions > 0 ||
+      dims <= kMaxDirectDimensions || request.output() == Output::kClusters)
+    return false;
+  // Without an index both sides are copied as they are.
+  const std::uint64_t limit = request.resources.memory_limit;
+  if (limit > 0 && request.sides.rows() * dims * sizeof(double) > limit / kCopies) return false;
+  const double pairs =
+      static_cast<double>(request.left().rows) * static_cast<double>(request.right().rows);
+  // Of more pairs some index may leave out enough.
+  return pairs < kFewTimes * kDecidingPairs &&
+         pairs * distance_ns(costs, dims) <
+             std::min(pairs, double{kDecidingPairs}) * kSampledNs * dims;
+}
+
 /// How many pairs of a sample the choice is worth.
-std::size_t pairs_worth(const JoinRequest& request, const WalkCosts& costs) {
-  if (is_choice_futile(request, costs)) return kFutilePairs;
+std::size_t pairs_worth(const JoinRequest& request, bool futile) {
+  if (futile) return kFutilePairs;
   const bool few = static_cast<double>(request.left().rows) < kFewClusterRows;
   return request.output() == Output::kClusters && few ? kClusterPairs : kAllPairs;
 }
 
 /// Whether matches are counted among the pairs that are near each other in all columns considered.
 /// In few dimensions comparing a pair takes no longer than a look at its columns.
-bool counts_near(const JoinRequest& request, const WalkCosts& costs) {
+bool counts_near(const JoinRequest& request) {
   const IndexMethod asked = request.knobs.index;
-  return !is_choice_futile(request, costs) && request.left().dims > kMaxDirectDimensions &&
-         request.metric() != Metric::kCosine && asked != IndexMethod::kNone &&
-         asked != IndexMethod::kReferencePoints;
+  return request.left().dims > kMaxDirectDimensions && request.metric() != Metric::kCosine &&
+         asked != IndexMethod::kNone && asked != IndexMethod::kReferencePoints;
 }
 
 GridEstimate estimate_grid(const WalkCosts& costs, double right_rows, std::uint32_t dims,
@@ -86,22 +106,22 @@ Planner::Planner(const JoinRequest& request, const WalkCosts& costs)
       rows_(request),
       indexed_(rows_.request),
       costs_(costs),
+      futile_(is_choice_futile(request, costs)),
+      worth_(pairs_worth(request, futile_)),
       sample_(take_sample(in_memory(request))),
-      deciding_(sample_, std::min(pairs_worth(request, costs), kDecidingPairs)),
+      deciding_(sample_, std::min(worth_, kDecidingPairs)),
       left_rows_(static_cast<double>(request.left().rows)),
       right_rows_(static_cast<double>(request.right().rows)),
       all_pairs_(std::max<double>(1, static_cast<double>(sample_.pair_count()))) {
   key_columns_ = with_masks(sampled_keys(in_memory(request_), sample_));
-  const bool near = counts_near(request, costs);
-  if (!near)
-    matches_ = static_cast<double>(
-        count_matches(in_memory(request), sample_, pairs_worth(request, costs)));
+  const bool near = !futile_ && counts_near(request);
+  if (!near) matches_ = static_cast<double>(count_matches(in_memory(request), sample_, worth_));
   sample_.left = rows_.left;
   sample_.right = rows_.right;
   reach_ = make_threshold(indexed_.metric(), indexed_.eps()).reach;
   // In many dimensions little depends on the number of pairs.
-  if (request.left().dims <= kMaxDirectDimensions && pairs_worth(request, costs) > kDecidingPairs)
-    every_.emplace(sample_, pairs_worth(request, costs));
+  if (request.left().dims <= kMaxDirectDimensions && worth_ > kDecidingPairs)
+    every_.emplace(sample_, worth_);
   if (near) matches_ = count_near_matches();
 }
 
@@ -341,25 +361,6 @@ Strategy Planner::plan_tiles() {
                  (wants_pairs(request_.output()) ? costs_.tile_match
                                                  : kCountedMatch * costs_.tile_match));
   return strategy;
-}
-
-bool is_choice_futile(const JoinRequest& request, const WalkCosts& costs) {
-  constexpr double kSampledNs = 1;  // a sampled pair in one column
-  constexpr double kFewTimes = 4;
-  constexpr std::uint64_t kCopies = 8;
-  const std::uint32_t dims = request.left().dims;
-  if (request.knobs.index != IndexMethod::kAuto || request.knobs.indexed_dimensions > 0 ||
-      dims <= kMaxDirectDimensions || request.output() == Output::kClusters)
-    return false;
-  // Without an index both sides are copied as they are.
-  const std::uint64_t limit = request.resources.memory_limit;
-  if (limit > 0 && request.sides.rows() * dims * sizeof(double) > limit / kCopies) return false;
-  const double pairs =
-      static_cast<double>(request.left().rows) * static_cast<double>(request.right().rows);
-  // Of more pairs some index may leave out enough.
-  return pairs < kFewTimes * kDecidingPairs &&
-         pairs * distance_ns(costs, dims) <
-             std::min(pairs, double{kDecidingPairs}) * kSampledNs * dims;
 }
 
 double most_brute_force_ms(const JoinRequest& request, const WalkCosts& costs) {

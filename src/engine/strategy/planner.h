@@ -19,6 +19,9 @@ class Planner {
   /// Throws std::bad_alloc, as the plans do. The arguments outlive the planner.
   Planner(const JoinRequest& request, const WalkCosts& costs);
 
+  /// Returns true if comparing all pairs takes no longer than choosing an index would: with few
+  /// rows of many dimensions. The sample is small then.
+  bool is_futile() const { return futile_; }
   /// Whether tiles can serve: screens by dot products serve L2, and cosine by its directions.
   bool knows_tiles() const;
   /// Whether tiles are worth a plan where nothing is forced.
@@ -50,7 +53,9 @@ class Planner {
   IndexedSample rows_;
   const JoinRequest& indexed_;  // of rows_
   const WalkCosts& costs_;
-  Sample sample_;  // rows are those of indexed_
+  const bool futile_;
+  const std::size_t worth_;  // pairs of the sample
+  Sample sample_;            // rows are those of indexed_
   SampledPairs deciding_;
   std::optional<SampledPairs> every_;       // where the estimate takes more than the choice
   std::optional<OrdinarySample> ordinary_;  // once asked for
@@ -62,10 +67,6 @@ class Planner {
   double matches_ = 0;  // of the sample's pairs
   double reach_;
 };
-
-/// Returns true if comparing all pairs takes no longer than choosing an index would: with few rows
-/// of many dimensions.
-bool is_choice_futile(const JoinRequest& request, const WalkCosts& costs);
 
 /// What brute force costs one core, in milliseconds, at most.
 double most_brute_force_ms(const JoinRequest& request, const WalkCosts& costs);

@@ -98,6 +98,10 @@ Arithmetic arithmetic_of(Oid function) {
   }
 }
 
+bool casts_numeric(Oid function) {
+  return function == F_FLOAT8_NUMERIC || function == F_NUMERIC_FLOAT8;
+}
+
 Ordering ordering_of(Oid function) {
   switch (function) {
     case OF_INTEGERS(LT):

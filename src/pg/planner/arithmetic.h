@@ -34,6 +34,10 @@ enum class Ordering { kNone, kLess, kAtMost, kEqual, kAtLeast, kGreater };
 /// tells the precision.
 Arithmetic arithmetic_of(Oid function);
 
+/// Returns true if the function casts between numeric and float8, which rounds and may raise
+/// errors.
+bool casts_numeric(Oid function);
+
 /// Likewise how a function compares two of them.
 Ordering ordering_of(Oid function);
 

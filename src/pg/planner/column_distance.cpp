@@ -184,12 +184,12 @@ bool match_distance(Distance* distance, Expr* expression, SimilarityClause* clau
       known = add_squares(distance, argument(arguments, 0), true);
       break;
     default: {
-      Distance sum = *distance;
+      const Distance begun = *distance;
       known = add_squares(distance, value, true);
-      if (known || !add_magnitudes(&sum, value, true)) break;
+      if (known) break;
+      *distance = begun;
       form = ColumnForm::kSum;
-      known = true;
-      *distance = sum;
+      known = add_magnitudes(distance, value, true);
     }
   }
   if (!known || list_length(distance->left_values) > kMostColumns) return false;

@@ -36,8 +36,7 @@ Expr* without_casts(Expr* expression) {
     if (IsA(expression, RelabelType))
       expression = reinterpret_cast<RelabelType*>(expression)->arg;
     else if (as_call(expression, &function, &arguments) &&
-             (arithmetic_of(function) == Arithmetic::kCast || function == F_FLOAT8_NUMERIC ||
-              function == F_NUMERIC_FLOAT8))
+             (arithmetic_of(function) == Arithmetic::kCast || casts_numeric(function)))
       expression = argument(arguments, 0);
     else
       return expression;

@@ -350,9 +350,7 @@ bool take_cast(Expr* expression, Expr** operand, Bound* bound) {
     *operand = reinterpret_cast<RelabelType*>(expression)->arg;
     return true;
   }
-  if (!as_call(expression, &function, &arguments) ||
-      (function != F_NUMERIC_FLOAT8 && function != F_FLOAT8_NUMERIC))
-    return false;
+  if (!as_call(expression, &function, &arguments) || !casts_numeric(function)) return false;
   bound->rounded = true;
   *operand = argument(arguments, 0);
   return true;

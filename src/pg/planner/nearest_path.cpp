@@ -224,12 +224,8 @@ PairPath* new_nearest_path(RelOptInfo* join, JoinType type, const Path* left, co
 /// Returns the same path over another path of the outer input; null if there is too little memory.
 /// Workers and the leader have an engine each, so each gets a share of the memory.
 PairPath* with_left(PlannerInfo* root, const PairPath& like, Selectivity share, const Path* left) {
-  PairPath* const path =
-      new_nearest_path(like.custom.path.parent, like.type, left, nullptr, like.nearest);
-  path->conditions = like.conditions;
-  path->inner = like.inner;
-  path->scan = like.scan;
-  path->distances = like.distances;
+  PairPath* const path = copy_path(&like);
+  path->custom.custom_paths = list_make1(const_cast<Path*>(left));
   path->processes = left->parallel_workers + 1;
   if (!set_nearest_cost(root, share, path)) return nullptr;
   if (prefers_node()) prefer(&path->custom.path);

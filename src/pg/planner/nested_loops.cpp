@@ -166,9 +166,10 @@ double evaluated_pairs(PlannerInfo* root, const JoinPath& join, const RestrictIn
   return pairs;
 }
 
-/// Returns what a join of PostgreSQL's may well cost if filters leave more rows than expected, and
-/// if only `seen` matches are certain. `unpriced`: what PostgreSQL does not price of it.
-Cost doubtful_cost(PlannerInfo* root, const JoinPath& join, double seen, Cost unpriced) {
+/// Returns what a join of PostgreSQL's may well cost if filters leave `doubt` times as many pairs
+/// as expected, and if only `seen` matches are certain. `unpriced`: what PostgreSQL does not price.
+Cost doubtful_cost(PlannerInfo* root, const JoinPath& join, double doubt, double seen,
+                   Cost unpriced) {
   const Path *const path = &join.path, *const outer = join.outerjoinpath;
   const bool loops = path->pathtype == T_NestLoop, all = loops && compares_all_pairs(join);
   const double together = root->tuple_fraction > 0 ? sorted_together(root, path) : 1;
@@ -177,8 +178,7 @@ Cost doubtful_cost(PlannerInfo* root, const JoinPath& join, double seen, Cost un
     const Cost lookups = fmax(0, path->total_cost - outer->total_cost) + unpriced;
     return outer->total_cost + lookups * doubt_of(root, outer->parent->relids);
   }
-  const double of_filters = doubt_of(root, path->parent->relids);
-  const double doubt = pow(of_filters, loops ? 1 : 0.75);  // keys leave few pairs of any rows
+  if (!loops) doubt = pow(doubt, 0.75);  // keys leave few pairs of any rows
   const Cost inputs = outer->total_cost + join.innerjoinpath->total_cost;
   const Cost pairs = fmax(0, path->total_cost - inputs) + unpriced;
   if (together >= 1) return inputs + pairs * doubt;
@@ -291,6 +291,7 @@ void add_below_doubtful_joins(PlannerInfo* root, PairPath* node, const RestrictI
   Path* const path = &node->custom.path;
   RelOptInfo* const join = path->parent;
   const Cost cost = path->total_cost;
+  const double doubt = doubt_of(root, join->relids);
   List* sorted = NIL;
   for (const List* const paths : {join->pathlist, join->partial_pathlist}) {
     ListCell* cell;
@@ -298,8 +299,8 @@ void add_below_doubtful_joins(PlannerInfo* root, PairPath* node, const RestrictI
       const Path* const other = static_cast<const Path*>(lfirst(cell));
       if (!is_join(other) || PATH_REQ_OUTER(other) != nullptr) continue;
       const JoinPath& pairs = *reinterpret_cast<const JoinPath*>(other);
-      const Cost unpriced = of_pair * evaluated_pairs(root, pairs, info, sides);
-      if (doubtful_cost(root, pairs, seen, unpriced) <= cost) continue;
+      const Cost unpriced = of_pair > 0 ? of_pair * evaluated_pairs(root, pairs, info, sides) : 0;
+      if (doubtful_cost(root, pairs, doubt, seen, unpriced) <= cost) continue;
       const double share = needed_share(root, other->rows);
       undercut(path, other, kClearlyLess * kClearlyLess, share);
       if (other->pathkeys == NIL) continue;

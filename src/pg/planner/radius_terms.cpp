@@ -145,8 +145,7 @@ bool add_magnitudes(RadiusTerms* terms, Expr* number, double times) {
   Oid function;
   List* arguments = NIL;
   double constant;
-  if (as_call(number, &function, &arguments) &&
-      (function == F_FLOAT8_NUMERIC || function == F_NUMERIC_FLOAT8))
+  if (as_call(number, &function, &arguments) && casts_numeric(function))
     return add_all(terms, arguments, times);
   switch (as_arithmetic(number, &arguments)) {
     case Arithmetic::kSum:

@@ -28,8 +28,7 @@ bool keeps_magnitude(Expr* radius, List** arguments) {
   if (!as_call(radius, &function, arguments)) return false;
   const Arithmetic arithmetic = arithmetic_of(function);
   return arithmetic == Arithmetic::kNegation || arithmetic == Arithmetic::kMagnitude ||
-         arithmetic == Arithmetic::kCast || function == F_FLOAT8_NUMERIC ||
-         function == F_NUMERIC_FLOAT8;
+         arithmetic == Arithmetic::kCast || casts_numeric(function);
 }
 
 Expr* float8_of(Expr* number) {
