@@ -130,8 +130,8 @@ def excuse(connection, case, found):
     if state[:2] not in ABOUT_DATA and state not in (INTERNAL, DOMAIN):
         return None
     if MIXED in found.message:
-        joins = [[join] for join in case.query.joins_of_two()]
-        return 'mixed SRIDs that an index finds' if any(raises(full=True, more=INDEXED, statements=join) for join in [[], *joins]) else None
+        joins = [[], *case.query.joins_of_two()]
+        return 'mixed SRIDs that an index finds' if any(raises(full=True, more=INDEXED, statements=join) for join in joins) else None
     if raises(full=True):
         return 'errors that LIMIT or EXISTS escapes'
     plans = [{'more': more} for more in OTHER_PLANS]
@@ -139,7 +139,7 @@ def excuse(connection, case, found):
         plans += [{'statements': case.query.statements(plan_mode=mode)} for mode in ('force_generic_plan', 'force_custom_plan')]
     if any(raises(**plan) for plan in plans):
         return 'errors that another plan raises'
-    if any(raises(statements=[join]) for join in case.query.joins_of_two()):
+    if any(raises(statements=join) for join in case.query.joins_of_two()):
         return 'errors that another order of joins raises'
     return None
 

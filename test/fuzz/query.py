@@ -228,11 +228,14 @@ class Query(Joins):
         return text.replace('$1', f'{self.values[call]}::float8').replace('$2', str(self.limits[call]))
 
     def joins_of_two(self):
-        """Statements with the joins that may come first in a join of three, which the DELETE adds to, and with all pairs of
-        those that end at the first one; for each call of a prepared one."""
-        joins = [self.with_values(f'SELECT count(*) AS c0 FROM {join.sql()}', call)
-                 for join in self.whole_joins for call in range(len(self.values))]
-        return [self.wrapped(join) for join in joins + [self.text()] * (self.wrapper == 'delete')]
+        """Lists of statements with the joins that may come first in a join of three, which the DELETE adds to, and with all
+        pairs of those that end at the first one; for each call of a prepared one, whose plan must know no value either."""
+        joins = [f'SELECT count(*) AS c0 FROM {join.sql()}' for join in self.whole_joins]
+        if self.wrapper == 'prepared':
+            return [['SET plan_cache_mode = force_generic_plan', f'PREPARE j(float8, int) AS {join}', f'EXECUTE j({value}, {limit})']
+                    for join in joins for value, limit in zip(self.values, self.limits)]
+        calls = [self.with_values(join, call) for join in joins for call in range(len(self.values))]
+        return [[self.wrapped(join)] for join in calls + [self.text()] * (self.wrapper == 'delete')]
 
     def outer_values(self):
         return self.values + ["'1'"]
