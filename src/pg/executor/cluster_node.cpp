@@ -92,14 +92,14 @@ void forget_reports(void* ended) {
 void begin(CustomScanState* state, EState* estate, int flags) {
   ClusterNode* const node = from_state(state);
   const CustomScan* const plan = castNode(CustomScan, state->ss.ps.plan);
+  const List* const data = static_cast<List*>(plan_data(plan));
   ListCell* cell;
-  foreach (cell, static_cast<List*>(linitial(plan->custom_private)))
-    check_execute_privilege(lfirst_oid(cell));
+  foreach (cell, static_cast<List*>(linitial(data))) check_execute_privilege(lfirst_oid(cell));
   Plan* const window = static_cast<Plan*>(linitial(plan->custom_plans));
   flags &= ~(EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
   node->window = ExecInitNode(window, estate, flags);
   state->custom_ps = list_make1(node->window);
-  node->function = linitial_oid(static_cast<List*>(lsecond(plan->custom_private)));
+  node->function = linitial_oid(static_cast<List*>(lsecond(data)));
   List* const calls = find_calls(window, node->function);
   const MemoryContext query = estate->es_query_cxt;
   node->reports = static_cast<WindowReport*>(MemoryContextAllocZero(

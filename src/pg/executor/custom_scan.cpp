@@ -12,10 +12,10 @@ namespace {
 
 /// CustomScanMethods::CreateCustomScanState.
 Node* create_node(CustomScan* plan) {
-  switch (list_length(plan->custom_plans)) {
-    case 0:
+  switch (static_cast<NodeForm>(intVal(linitial(plan->custom_private)))) {
+    case NodeForm::kFunction:
       return create_function_node();
-    case 1:
+    case NodeForm::kClusters:
       name_clusters(plan);
       return create_cluster_node();
     default:
@@ -23,9 +23,20 @@ Node* create_node(CustomScan* plan) {
   }
 }
 
+const CustomScanMethods kMethods = {kCustomScanName, create_node};
+
 }  // namespace
 
-const CustomScanMethods kCustomScanMethods = {kCustomScanName, create_node};
+CustomScan* make_custom_scan(NodeForm form, uint32 flags, List* columns, void* data) {
+  CustomScan* const plan = makeNode(CustomScan);
+  plan->scan.plan.targetlist = columns;
+  plan->flags = flags;
+  plan->methods = &kMethods;
+  plan->custom_private = list_make2(makeInteger(static_cast<int>(form)), data);
+  return plan;
+}
+
+void* plan_data(const CustomScan* plan) { return lsecond(plan->custom_private); }
 
 void append_column(List** columns, const void* expression) {
   const int number = list_length(*columns) + 1;
@@ -51,7 +62,7 @@ void check_aggregates(const List* columns) {
 }
 
 void install_custom_scan() {
-  RegisterCustomScanMethods(&kCustomScanMethods);
+  RegisterCustomScanMethods(&kMethods);
   install_function_path();
   install_join_path();
   install_upper_path();

@@ -18,7 +18,12 @@ namespace gpujoin {
 
 inline constexpr const char* kCustomScanName = "GpuSimilarityJoin";
 
-extern const CustomScanMethods kCustomScanMethods;
+/// Each with a state of its own; see above.
+enum class NodeForm { kFunction, kJoin, kClusters };
+
+/// Returns a plan of the node. `data`, a Node or a List, is what plan_data() finds.
+CustomScan* make_custom_scan(NodeForm form, uint32 flags, List* columns, void* data);
+void* plan_data(const CustomScan* plan);
 
 /// Called once, when the module is loaded.
 void install_custom_scan();

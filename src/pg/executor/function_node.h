@@ -13,7 +13,7 @@ inline FuncExpr* planned_call(const CustomScan* plan) {
 }
 
 /// Whether the node returns one row, the number of the function's.
-inline bool counts_rows(const CustomScan* plan) { return linitial_int(plan->custom_private) != 0; }
+inline bool counts_rows(const CustomScan* plan) { return intVal(plan_data(plan)) != 0; }
 
 /// The running node. PostgreSQL allocates it zeroed; the scan lives in a memory context of its own.
 struct FunctionNode {

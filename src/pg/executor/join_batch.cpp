@@ -1,7 +1,10 @@
 // Pairs in batches, for two reasons. Rows that pairs show may lie in a file: each row that a batch
 // needs is read once, in the order of the file. And values may be long, such as polygons: pairs
 // of one long value follow each other. Functions of PostGIS cache one prepared value per call site.
-#include "pg/executor/join_node.h"
+#include "pg/executor/join_batch.h"
+
+#include "pg/executor/join_inputs.h"
+#include "pg/executor/join_rows.h"
 #include "pg/store/huge_array.h"
 
 extern "C" {
@@ -16,15 +19,15 @@ namespace {
 /// Whether the condition will be evaluated for the pair that came last. Pairs that were kept have
 /// been decided.
 bool needs_tested(const JoinNode* node) {
-  return node->looping || node->sums != nullptr || (!node->draining && is_open(node));
+  return node->pairs.looping || node->sums != nullptr || (!node->output.draining && is_open(node));
 }
 
 /// Returns the bytes of the shown values of one side that the condition uses.
 double shown_bytes(const JoinNode* node, bool left, const Bitmapset* uses) {
   const TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
   double bytes = 0;
-  for (int i = 0; i < node->data.column_count; ++i) {
-    const bool used = node->data.from_left[i] == left && !slot->tts_isnull[i] &&
+  for (int i = 0; i < node->data.columns.count; ++i) {
+    const bool used = node->data.columns.from_left[i] == left && !slot->tts_isnull[i] &&
                       TupleDescAttr(slot->tts_tupleDescriptor, i)->attlen == -1 &&
                       bms_is_member(i + 1 - FirstLowInvalidHeapAttributeNumber, uses);
     if (used) bytes += static_cast<double>(toast_raw_datum_size(slot->tts_values[i]));
@@ -36,18 +39,18 @@ constexpr std::uint64_t kSampledPairs = 16;
 
 /// Adds the bytes of the batch's first pairs to the sample.
 void sample_bytes(JoinNode* node) {
-  ValueSample& sample = node->sample;
-  const double distance = node->pair.distance;
+  ValueSample& sample = node->pairs.sample;
+  const double distance = node->pairs.pair.distance;
   Bitmapset* uses = nullptr;
   pull_varattnos(reinterpret_cast<Node*>(node->expressions.condition), INDEX_VAR, &uses);
   std::uint64_t fetched[2] = {};  // these do not count as fetched for pairs
   LateRows* const late[2] = {node->left.late, node->right.late};
   for (int i = 0; i < 2; ++i) fetched[i] = late[i] != nullptr ? late[i]->fetched : 0;
-  for (std::uint64_t i = 0; i < node->batch.count && sample.pairs < kSampledPairs; ++i) {
-    const BatchedPair& pair = node->batch.pairs[i];
+  for (std::uint64_t i = 0; i < node->pairs.batch.count && sample.pairs < kSampledPairs; ++i) {
+    const BatchedPair& pair = node->pairs.batch.pairs[i];
     ++sample.pairs;
-    node->pair.distance = pair.distance;
-    if (!node->looping && !is_open(node)) continue;
+    node->pairs.pair.distance = pair.distance;
+    if (!node->pairs.looping && !is_open(node)) continue;
     MemoryContextReset(node->asked);
     show_pair(node, pair.left, pair.right);
     show_tested(node, &node->left, pair.left);
@@ -58,19 +61,19 @@ void sample_bytes(JoinNode* node) {
   for (int i = 0; i < 2; ++i)
     if (late[i] != nullptr) late[i]->fetched = fetched[i];
   bms_free(uses);
-  node->pair.distance = distance;
+  node->pairs.pair.distance = distance;
 }
 
 /// Whether the condition is asked about the pairs of the source.
 bool asks(const JoinNode* node) {
-  return node->condition != nullptr && !node->draining &&
-         (node->looping || (node->mode == Mode::kPairs && has_open_pairs(node)));
+  return node->conditions.distance != nullptr && !node->output.draining &&
+         (node->pairs.looping || (node->pairs.mode == Mode::kPairs && has_open_pairs(node)));
 }
 
 /// Whether pairs are sorted by the side with the longer values. Engines emit pairs in any order.
 bool sorts(const JoinNode* node, bool* by_left) {
   constexpr double kLong = 1024;
-  const ValueSample& sample = node->sample;
+  const ValueSample& sample = node->pairs.sample;
   *by_left = sample.left_bytes >= sample.right_bytes;
   return std::max(sample.left_bytes, sample.right_bytes) >
          kLong * static_cast<double>(sample.pairs);
@@ -79,14 +82,14 @@ bool sorts(const JoinNode* node, bool* by_left) {
 /// Whether pairs go through a batch.
 bool collects(const JoinNode* node) {
   bool by_left;
-  return node->budget.spilled ||
-         (asks(node) && (node->sample.pairs < kSampledPairs || sorts(node, &by_left)));
+  return node->inputs.budget.spilled ||
+         (asks(node) && (node->pairs.sample.pairs < kSampledPairs || sorts(node, &by_left)));
 }
 
 /// Puts pairs of one long value together.
 void sort_pairs(JoinNode* node) {
-  PairBatch& batch = node->batch;
-  if (node->sample.pairs < kSampledPairs) sample_bytes(node);
+  PairBatch& batch = node->pairs.batch;
+  if (node->pairs.sample.pairs < kSampledPairs) sample_bytes(node);
   bool by_left;
   if (!sorts(node, &by_left)) return;
   const auto order = [by_left](const BatchedPair& pair) {
@@ -100,10 +103,10 @@ void sort_pairs(JoinNode* node) {
 /// values are short, or rows are read from a file.
 bool has_room(JoinNode* node) {
   constexpr std::uint64_t kManyPairs = 1 << 16;
-  const std::uint64_t count = node->batch.count;
-  if (node->budget.spilled) return count < node->batch.came + 1;
+  const std::uint64_t count = node->pairs.batch.count;
+  if (node->inputs.budget.spilled) return count < node->pairs.batch.came + 1;
   if (count < kSampledPairs) return true;
-  if (node->sample.pairs < kSampledPairs) sample_bytes(node);
+  if (node->pairs.sample.pairs < kSampledPairs) sample_bytes(node);
   bool by_left;
   const bool emits_pairs = node->sums == nullptr && !node->data.counts;
   return sorts(node, &by_left) && (count < kManyPairs || !emits_pairs);
@@ -112,10 +115,10 @@ bool has_room(JoinNode* node) {
 /// Takes as many pairs as memory allows, at least one. False where there are no more.
 bool fill(JoinNode* node, PairSource source) {
   constexpr Size kLeastRoom = 1 << 20;
-  PairBatch& batch = node->batch;
+  PairBatch& batch = node->pairs.batch;
   const Size left_over = begin_wanting(node);
-  const Size room = node->budget.spilled ? left_over : std::max(left_over, kLeastRoom);
-  if (batch.count > 0) node->pair.distance = batch.last_distance;
+  const Size room = node->inputs.budget.spilled ? left_over : std::max(left_over, kLeastRoom);
+  if (batch.count > 0) node->pairs.pair.distance = batch.last_distance;
   batch.count = batch.next = 0;
   Size bytes = 0;
   std::uint64_t left = 0, right = 0;
@@ -123,13 +126,13 @@ bool fill(JoinNode* node, PairSource source) {
     CHECK_FOR_INTERRUPTS();
     if (is_settled(node, left)) continue;
     reserve_next(node->rows, &batch.pairs, batch.count, &batch.room);
-    batch.pairs[batch.count++] = {node->pair.distance, left, right};
+    batch.pairs[batch.count++] = {node->pairs.pair.distance, left, right};
     const bool tested = needs_tested(node);
     bytes += sizeof(BatchedPair) + want_rows(&node->left, left, tested) +
              want_rows(&node->right, right, tested);
   }
   batch.came += batch.count;
-  batch.last_distance = node->pair.distance;
+  batch.last_distance = node->pairs.pair.distance;
   read_wanted(node);
   if (asks(node)) sort_pairs(node);
   return batch.count > 0;
@@ -138,10 +141,10 @@ bool fill(JoinNode* node, PairSource source) {
 }  // namespace
 
 Size begin_wanting(JoinNode* node) {
-  for (RowStore* store = node->budget.stores; store != nullptr; store = store->next)
+  for (RowStore* store = node->inputs.budget.stores; store != nullptr; store = store->next)
     forget_wanted_rows(store);
-  node->left_shown = kNoRow;
-  return node->budget.limit - node->budget.taken;
+  node->output.left_shown = kNoRow;
+  return node->inputs.budget.limit - node->inputs.budget.taken;
 }
 
 Size want_rows(const Side* side, std::uint64_t row, bool tested) {
@@ -149,29 +152,29 @@ Size want_rows(const Side* side, std::uint64_t row, bool tested) {
 }
 
 void read_wanted(JoinNode* node) {
-  node->left_shown = kNoRow;
-  for (RowStore* store = node->budget.stores; store != nullptr; store = store->next)
+  node->output.left_shown = kNoRow;
+  for (RowStore* store = node->inputs.budget.stores; store != nullptr; store = store->next)
     read_wanted_rows(store);
 }
 
 bool next_pair(JoinNode* node, PairSource source, std::uint64_t* left, std::uint64_t* right) {
-  PairBatch& batch = node->batch;
+  PairBatch& batch = node->pairs.batch;
   if (batch.next == batch.count && !collects(node)) {
     batch.count = batch.next = 0;
     return source(node, left, right);
   }
   if (batch.next == batch.count && !fill(node, source)) return false;
   const BatchedPair& pair = batch.pairs[batch.next++];
-  node->pair.distance = pair.distance;
+  node->pairs.pair.distance = pair.distance;
   *left = pair.left;
   *right = pair.right;
   return true;
 }
 
 void forget_pairs(JoinNode* node) {
-  node->cursor = {};
-  node->reverse_due = false;
-  node->batch.count = node->batch.next = node->batch.came = 0;
+  node->pairs.cursor = {};
+  node->pairs.reverse_due = false;
+  node->pairs.batch.count = node->pairs.batch.next = node->pairs.batch.came = 0;
 }
 
 }  // namespace gpujoin

@@ -1,8 +1,11 @@
 // An input that is a scan of a large table, with conditions or without: its compared values are
 // read block by block, by parallel workers, too, and its rows are known by their ctids. Other
 // columns are fetched when pairs need them, or all read after all (join_kept.cpp).
+#include "pg/executor/join_blocks.h"
+
 #include "pg/executor/input_scan.h"
-#include "pg/executor/join_node.h"
+#include "pg/executor/join_inputs.h"
+#include "pg/executor/join_kept.h"
 #include "pg/reading/block_rows.h"
 #include "pg/reading/resident_table.h"
 
@@ -28,9 +31,9 @@ bool serves_pairs_alone(const JoinNode* node, const Side& side) {
       left ? node->data.join_type != JOIN_INNER || node->data.grouped || node->sums != nullptr
            : node->sums != nullptr && !has_value_alone(side);
   return !numbers_rows && !node->data.test.of_null && node->nearest == nullptr &&
-         node->keys == nullptr && node->data.top.k == 0 && node->order == nullptr &&
-         !node->data.eps_may_raise && side.operand == nullptr && side.score == 0 &&
-         side.radius == 0;
+         node->keys == nullptr && node->top == nullptr && node->conditions.order == nullptr &&
+         !node->data.eps_may_raise && side.operand.state == nullptr && side.scores.value == 0 &&
+         side.radii.value == 0;
 }
 
 /// Whether whoever reads blocks can evaluate the scan's conditions.
@@ -42,7 +45,7 @@ bool can_share_filter(const SeqScanState* scan, ErrorTrap trap) {
 
 /// Whether values of the form the node wants are alike in how many numbers they have.
 bool has_even_form(const JoinNode* node) {
-  return node->form != ValueForm::kBox || node->data.test.type->fixed_numbers > 0;
+  return node->inputs.form != ValueForm::kBox || node->data.test.type->fixed_numbers > 0;
 }
 
 /// Whether the side is to be read so, with these columns.
@@ -53,7 +56,7 @@ bool serves_blocks(const JoinNode* node, const Side& side, SideColumns* columns)
     return false;
   const bool left = &side == &node->left;
   const Relation table = scan->ss.ss_currentRelation;
-  return can_share_filter(scan, left ? node->data.left_filter : node->data.right_filter) &&
+  return can_share_filter(scan, left ? node->data.left.filter : node->data.right.filter) &&
          find_table_side(side.plan, side.value, *node->data.test.type, columns) &&
          can_read_blocks(table, *columns) &&
          RelationGetNumberOfBlocks(table) >=
@@ -63,7 +66,7 @@ bool serves_blocks(const JoinNode* node, const Side& side, SideColumns* columns)
 
 ScanFilter filter_of(const JoinNode* node, const Side& side) {
   const bool left = &side == &node->left;
-  const ErrorTrap trap = left ? node->data.left_filter : node->data.right_filter;
+  const ErrorTrap trap = left ? node->data.left.filter : node->data.right.filter;
   List* const conditions = table_scan(side.plan)->ss.ps.plan->qual;
   return {with_values_of(conditions, node->css.ss.ps.state->es_param_list_info),
           trap != ErrorTrap::kNone};
@@ -73,7 +76,8 @@ ScanFilter filter_of(const JoinNode* node, const Side& side) {
 /// too little memory.
 bool read_values(JoinNode* node, Side* side, const SideColumns& columns, ValueShape* shape) {
   bool has_odd = false;
-  RowCollector rows = {&columns, &side->buffer, {}, node->form, &has_odd, filter_of(node, *side)};
+  RowCollector rows = {&columns,          &side->buffer, {},
+                       node->inputs.form, &has_odd,      filter_of(node, *side)};
   rows.shape.demands = shape->demands;
   read_blocks(table_scan(side->plan)->ss.ss_currentRelation, &rows, {});
   const bool fits =
@@ -92,7 +96,7 @@ bool is_like_left(const JoinNode* node, const Side& side, const SideColumns& col
   const Side& left = node->left;
   const JoinPlanData& data = node->data;
   return &side != &left && left.late != nullptr && !is_product(data.test) &&
-         (data.left_filter == ErrorTrap::kNone || data.left_filter == data.right_filter) &&
+         (data.left.filter == ErrorTrap::kNone || data.left.filter == data.right.filter) &&
          are_alike(left.plan, side.plan) &&
          table_column(left.plan, left.value) == columns.attributes[0];
 }
@@ -114,7 +118,7 @@ bool read_side_blocks(JoinNode* node, Side* side, ValueShape* shape) {
     return false;
   }
   side->points = {nullptr, nullptr, buffer.rows, buffer.dims, buffer.scalar};
-  if (once) node->compared = node->same_points = true;
+  if (once) node->sides.compared = node->sides.same = true;
   return true;
 }
 
@@ -122,7 +126,7 @@ void store_late_rows(JoinNode* node) {
   const MemoryContext caller = MemoryContextSwitchTo(node->rows);
   for (Side* const side : {&node->left, &node->right})
     if (side->late != nullptr) store_late(node, side);
-  node->left_shown = kNoRow;
+  node->output.left_shown = kNoRow;
   MemoryContextSwitchTo(caller);
 }
 

@@ -2,6 +2,9 @@
 // conditions before it, and never if there is no such pair. So an error of the radius counts only
 // if there is one. If that error cannot be dropped, a search for such a pair comes first. It finds
 // rows with equal values, as a hash join does.
+#include "pg/executor/join_eps.h"
+
+#include "pg/executor/join_rows.h"
 #include "pg/executor/key_columns.h"
 #include "pg/reading/value_ranks.h"
 #include "pg/trap.h"
@@ -34,9 +37,9 @@ int side_of(const JoinNode* node, Node* expression) {
   Bitmapset* used = nullptr;
   pull_varattnos(expression, INDEX_VAR, &used);
   int side = -1;
-  for (int i = 0; i < node->data.column_count; ++i) {
+  for (int i = 0; i < node->data.columns.count; ++i) {
     if (!bms_is_member(i + 1 - FirstLowInvalidHeapAttributeNumber, used)) continue;
-    const int other = node->data.from_left[i] ? 1 : 0;
+    const int other = node->data.columns.from_left[i] ? 1 : 0;
     if (side >= 0 && side != other) return -1;
     side = other;
   }
@@ -114,7 +117,7 @@ void rank_side(JoinNode* node, bool left, ExprState* value, int width, int numbe
     side->ranks[row * width + number] =
         values.key(row, [&](Datum datum, bool is_null) { return is_null ? NAN : rank_of(datum); });
   }
-  node->left_shown = kNoRow;
+  node->output.left_shown = kNoRow;
 }
 
 void sort_rows(MemoryContext context, int width, RankedRows* side) {
@@ -144,7 +147,7 @@ std::uint64_t end_of_run(const RankedRows& side, std::uint64_t begin, int width)
 bool fulfils_early(JoinNode* node, std::uint64_t left, std::uint64_t right) {
   CHECK_FOR_INTERRUPTS();
   show_pair(node, left, right);
-  return holds(node, node->order) && holds(node, node->early);
+  return holds(node, node->conditions.order) && holds(node, node->conditions.early);
 }
 
 /// Looks among the pairs whose values are equal.
@@ -213,11 +216,11 @@ bool search(JoinNode* node) {
 
 /// The same, remembered as long as the rows and the parameters of these conditions stay.
 bool is_needed(JoinNode* node) {
-  if (node->order == nullptr && node->early == nullptr) return true;
+  if (node->conditions.order == nullptr && node->conditions.early == nullptr) return true;
   Node* const conditions = reinterpret_cast<Node*>(node->expressions.early);
-  if (node->eps_need == EpsNeed::kUnknown || contain_volatile_functions(conditions))
-    node->eps_need = search(node) ? EpsNeed::kSome : EpsNeed::kNone;
-  return node->eps_need == EpsNeed::kSome;
+  if (node->inputs.eps_need == EpsNeed::kUnknown || contain_volatile_functions(conditions))
+    node->inputs.eps_need = search(node) ? EpsNeed::kSome : EpsNeed::kNone;
+  return node->inputs.eps_need == EpsNeed::kSome;
 }
 
 bool has_values(const Side& side) { return side.points.rows > 0 || side.odd.count > 0; }
@@ -229,7 +232,7 @@ bool compute_eps(JoinNode* node, double* eps, bool* is_null) {
   ExprContext* const expressions = node->css.ss.ps.ps_ExprContext;
   const auto compute = [&] {
     ResetExprContext(expressions);
-    const Datum value = ExecEvalExprSwitchContext(node->eps, expressions, is_null);
+    const Datum value = ExecEvalExprSwitchContext(node->conditions.eps, expressions, is_null);
     *eps = *is_null ? 0 : DatumGetFloat8(value);
     ResetExprContext(expressions);
   };

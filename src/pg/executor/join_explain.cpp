@@ -1,6 +1,11 @@
 // What EXPLAIN prints for the node over two inputs.
+#include "pg/executor/join_explain.h"
+
 #include "pg/executor/explain.h"
+#include "pg/executor/join_inputs.h"
 #include "pg/executor/join_keys.h"
+#include "pg/executor/join_sums.h"
+#include "pg/executor/join_top.h"
 
 extern "C" {
 #include "nodes/makefuncs.h"
@@ -13,10 +18,11 @@ namespace {
 
 /// What the node is, as far as it is known: values may turn out to be boxes.
 const char* method_of(const JoinNode* node) {
-  if (tests_boxes(node->data.test) || (node->run != nullptr && node->form == ValueForm::kBox))
+  if (tests_boxes(node->data.test) ||
+      (node->run != nullptr && node->inputs.form == ValueForm::kBox))
     return "Box Join";
   if (node->nearest != nullptr) return "Nearest-Neighbor Join";
-  return node->data.top.k > 0 ? "Top-k Join" : "Range Join";
+  return node->top != nullptr ? "Top-k Join" : "Range Join";
 }
 
 const char* name_of(JoinType type) {
@@ -87,8 +93,8 @@ const Plan* with_names(const JoinNode* node) {
   foreach (cell, plan->custom_scan_tlist) {
     TargetEntry* entry = lfirst_node(TargetEntry, cell);
     const int i = foreach_current_index(cell);
-    if (!node->data.from_left[i] && node->data.attributes[i] > 0) {
-      Node* const column = column_of(node->right.plan->plan, node->data.attributes[i]);
+    if (!node->data.columns.from_left[i] && node->data.columns.attributes[i] > 0) {
+      Node* const column = column_of(node->right.plan->plan, node->data.columns.attributes[i]);
       entry = flatCopyTargetEntry(entry);
       entry->expr = column != nullptr
                         ? reinterpret_cast<Expr*>(column)
@@ -108,19 +114,19 @@ void explain_nearest(const JoinNode* node, const Words& words, ExplainState* es)
 
 /// The aggregates whose pairs are added up, or the groups where there is no aggregate.
 void explain_sums(const JoinNode* node, const Words& words, ExplainState* es) {
-  if (node->data.sum_count == 0)
+  if (node->data.groups.sum_count == 0)
     return explain_conditions("Groups", node->expressions.groups, words, es);
   const CustomScan* const plan = castNode(CustomScan, node->css.ss.ps.plan);
   List* sums = NIL;
-  for (int i = 0; i < node->data.column_count; ++i)
-    if (node->data.attributes[i] == 0)
+  for (int i = 0; i < node->data.columns.count; ++i)
+    if (node->data.columns.attributes[i] == 0)
       sums = lappend(sums, words(list_nth_node(TargetEntry, plan->custom_scan_tlist, i)->expr));
   ExplainPropertyList("Added Up", sums, es);
 }
 
 /// Why pairs are made all the same, as far as that is known; null: there is no reason.
 const char* sums_fallback(const JoinNode* node) {
-  switch (node->data.sums_refusal) {
+  switch (node->data.groups.refusal) {
     case SumsRefusal::kGroupingSets:
       return "there are grouping sets";
     case SumsRefusal::kConditions:
@@ -136,15 +142,16 @@ const char* sums_fallback(const JoinNode* node) {
 
 /// What was done besides the engine's work.
 void explain_work(const JoinNode* node, ExplainState* es) {
-  explain_kept_rows(node->budget.spilled ? KeptRows::kDisk
-                    : node->left.unkept  ? KeptRows::kNone
-                                         : KeptRows::kMemory,
+  explain_kept_rows(node->inputs.budget.spilled ? KeptRows::kDisk
+                    : node->left.unkept         ? KeptRows::kNone
+                                                : KeptRows::kMemory,
                     es);
   if (fetched_rows(node) > 0) explain_count("Rows Fetched", fetched_rows(node), es);
-  if (node->odd_rows > 0) explain_count("Odd Rows", node->odd_rows, es);
-  if (node->top_asked > 0 && is_detailed(es))
-    explain_count("Top-k Pairs Asked", node->top_asked, es);
-  if (node->top_problem != nullptr) ExplainPropertyText("Top-k Fallback", node->top_problem, es);
+  if (node->report.odd_rows > 0) explain_count("Odd Rows", node->report.odd_rows, es);
+  if (node->top == nullptr) return;
+  if (node->top->asked > 0 && is_detailed(es))
+    explain_count("Top-k Pairs Asked", node->top->asked, es);
+  if (node->top->problem != nullptr) ExplainPropertyText("Top-k Fallback", node->top->problem, es);
 }
 
 }  // namespace
@@ -162,19 +169,20 @@ void explain_join_node(CustomScanState* state, List* ancestors, ExplainState* es
   ExplainPropertyText("Join Type", name_of(node->data.join_type), es);
   if (expressions.condition != nullptr)
     ExplainPropertyText("Join Cond", words(expressions.condition), es);
-  if (ran && has_row_radii(node) && std::isfinite(node->largest_radius))
-    explain_number("Largest Radius", node->largest_radius, es);
-  if (ran && node->classes.side != nullptr)
-    explain_count("Radius Classes", static_cast<std::uint64_t>(node->classes.count), es);
-  if (ran && (node->evaluated > 0 || es->format != EXPLAIN_FORMAT_TEXT))
-    explain_count("Evaluated Pairs", node->evaluated, es);
-  if (ran) explain_removed("Rows Removed by Recheck", static_cast<double>(node->rejected), own, es);
+  if (ran && has_row_radii(node) && std::isfinite(node->report.largest_radius))
+    explain_number("Largest Radius", node->report.largest_radius, es);
+  if (ran && node->pairs.classes.side != nullptr)
+    explain_count("Radius Classes", static_cast<std::uint64_t>(node->pairs.classes.count), es);
+  if (ran && (node->report.evaluated > 0 || es->format != EXPLAIN_FORMAT_TEXT))
+    explain_count("Evaluated Pairs", node->report.evaluated, es);
+  if (ran)
+    explain_removed("Rows Removed by Recheck", static_cast<double>(node->report.rejected), own, es);
   if (node->data.counts)
     ExplainPropertyText("Counts", node->data.grouped ? "pairs per row" : "pairs", es);
   if (adds_up(node->data)) explain_sums(node, words, es);
   if (const char* const reason = sums_fallback(node))
     ExplainPropertyText("Sums Fallback", reason, es);
-  if (node->data.top.k > 0) explain_top(node, words, es);
+  if (node->top != nullptr) explain_top(node, words, es);
   if (node->nearest != nullptr) explain_nearest(node, words, es);
   explain_conditions("Join Filter", filter, words, es);
   if (ran && filter != NIL)
@@ -188,10 +196,10 @@ void explain_join_node(CustomScanState* state, List* ancestors, ExplainState* es
   if (!ran) return;
   explain_work(node, es);
   JoinReport report = report_run(node->run);
-  if (node->classes.side != nullptr) add_work(node->classes.before, &report.stats);
-  report.stats.rechecked += node->evaluated;
-  if (node->loop_reason != nullptr)
-    strlcpy(report.fallback, node->loop_reason, sizeof report.fallback);
+  if (node->pairs.classes.side != nullptr) add_work(node->pairs.classes.before, &report.stats);
+  report.stats.rechecked += node->report.evaluated;
+  if (node->report.loop_reason != nullptr)
+    strlcpy(report.fallback, node->report.loop_reason, sizeof report.fallback);
   explain_report(report, es);
 }
 

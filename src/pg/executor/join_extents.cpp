@@ -1,9 +1,11 @@
 // Values of several SRIDs. PostGIS raises an error for a pair of them, but its indexes leave out
 // pairs whose boxes are farther apart than the radius. So pairs of odd rows are compared by their
 // boxes first, where their SRIDs differ.
+#include "pg/executor/join_extents.h"
+
 #include <cfloat>
 
-#include "pg/executor/join_node.h"
+#include "pg/executor/join_inputs.h"
 
 namespace gpujoin {
 namespace {
@@ -14,8 +16,9 @@ const ValueExtent& extent_of_row(JoinNode* node, Side* side, std::uint64_t row) 
   if (side->extent_row == row) return side->extent;
   std::uint64_t position;
   const Dataset* const points = find_row_point(side, row, &position);
-  side->extent = points == nullptr ? ValueExtent{ValueExtent::kEmpty, node->srid, {}, {}}
-                                   : extent_of_point(node, *side, *points, position, node->srid);
+  side->extent = points == nullptr
+                     ? ValueExtent{ValueExtent::kEmpty, node->inputs.srid, {}, {}}
+                     : extent_of_point(node, *side, *points, position, node->inputs.srid);
   side->extent_row = row;
   return side->extent;
 }
@@ -34,7 +37,7 @@ ValueExtent extent_of_point(const JoinNode* node, const Side& side, const Datase
   double numbers[6] = {};
   const std::uint32_t count = std::min<std::uint32_t>(points.dims, lengthof(numbers));
   for (std::uint32_t i = 0; i < count; ++i) numbers[i] = coordinate(points, position, i);
-  ValueExtent extent = added(node->form, numbers, srid);
+  ValueExtent extent = added(node->inputs.form, numbers, srid);
   const PlaneBox box = box_of(side.plane_boxes, static_cast<std::uint64_t>(points.ids[position]));
   for (int d = 0; d < 2 && is_box(box); ++d) {
     extent.low[d] = static_cast<double>(box.low[d]);
@@ -44,13 +47,13 @@ ValueExtent extent_of_point(const JoinNode* node, const Side& side, const Datase
 }
 
 void note_srid(JoinNode* node, std::int32_t srid) {
-  node->srid = srid;
-  node->tests_srids = node->data.test.type->extent != nullptr &&
-                      (node->left.odd.count > 0 || node->right.odd.count > 0);
+  node->inputs.srid = srid;
+  node->inputs.tests_srids = node->data.test.type->extent != nullptr &&
+                             (node->left.odd.count > 0 || node->right.odd.count > 0);
 }
 
 double gap_between_srids(JoinNode* node, std::uint64_t left, std::uint64_t right) {
-  if (!node->tests_srids) return -INFINITY;
+  if (!node->inputs.tests_srids) return -INFINITY;
   const ValueExtent& a = extent_of_row(node, &node->left, left);
   const ValueExtent& b = extent_of_row(node, &node->right, right);
   if (a.kind == ValueExtent::kEmpty || b.kind == ValueExtent::kEmpty) return INFINITY;
@@ -103,7 +106,7 @@ bool breaks_box_rule(JoinNode* node, std::uint64_t left, std::uint64_t right) {
 
 bool are_srids_apart(JoinNode* node, std::uint64_t left, std::uint64_t right, double radius) {
   const double least = node->data.boxes == BoxRule::kNone ? radius : std::fmin(radius, 0);
-  return node->tests_srids && gap_between_srids(node, left, right) > least;
+  return node->inputs.tests_srids && gap_between_srids(node, left, right) > least;
 }
 
 }  // namespace gpujoin

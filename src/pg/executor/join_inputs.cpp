@@ -1,6 +1,17 @@
 // Reading the inputs of a join, once: rows into row stores, compared values into datasets, and the
 // few values that are no points or boxes like the others into OddRows.
+#include "pg/executor/join_inputs.h"
+
+#include "pg/executor/join_blocks.h"
+#include "pg/executor/join_extents.h"
 #include "pg/executor/join_keys.h"
+#include "pg/executor/join_nearest.h"
+#include "pg/executor/join_operands.h"
+#include "pg/executor/join_products.h"
+#include "pg/executor/join_radii.h"
+#include "pg/executor/join_rows.h"
+#include "pg/executor/join_sums.h"
+#include "pg/executor/join_top.h"
 #include "pg/settings.h"
 #include "pg/store/huge_array.h"
 
@@ -35,15 +46,15 @@ Size memory_for_rows() { return static_cast<Size>(hash_mem_multiplier * work_mem
 /// are the same column of the input are twins.
 Columns prepare_columns(JoinNode* node, const Side* side, const Bitmapset* used,
                         Bitmapset** others) {
-  const int most = node->data.column_count;
+  const int most = node->data.columns.count;
   Columns columns = {};
   columns.targets = static_cast<int*>(palloc(sizeof(int) * (most + 1)));
   columns.twins = static_cast<TwinColumns*>(palloc(sizeof(TwinColumns) * (most + 1)));
   AttrNumber* const attributes = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (most + 1)));
   for (const Bitmapset* const wanted : {used, static_cast<const Bitmapset*>(*others)}) {
     for (int i = 0; i < most; ++i) {
-      const AttrNumber attribute = node->data.attributes[i];
-      if (attribute == 0 || node->data.from_left[i] != (side == &node->left) ||
+      const AttrNumber attribute = node->data.columns.attributes[i];
+      if (attribute == 0 || node->data.columns.from_left[i] != (side == &node->left) ||
           !bms_is_member(member_of(i), wanted))
         continue;
       const auto kept = std::find(attributes, attributes + columns.count, attribute) - attributes;
@@ -57,7 +68,7 @@ Columns prepare_columns(JoinNode* node, const Side* side, const Bitmapset* used,
   }
   for (int i = 0; i < columns.twin_count; ++i)
     *others = bms_del_member(*others, member_of(columns.twins[i].twin));
-  columns.rows = create_row_store(node->rows, &node->budget, ExecGetResultType(side->plan),
+  columns.rows = create_row_store(node->rows, &node->inputs.budget, ExecGetResultType(side->plan),
                                   attributes, columns.count);
   return columns;
 }
@@ -65,9 +76,9 @@ Columns prepare_columns(JoinNode* node, const Side* side, const Bitmapset* used,
 /// The column of the scan tuple that holds the compared value as it comes from the input, among
 /// these columns unless null; -1: none.
 int value_column(const JoinNode* node, const Side* side, const Bitmapset* among = nullptr) {
-  for (int i = 0; side->value > 0 && i < node->data.column_count; ++i)
-    if (node->data.from_left[i] == (side == &node->left) &&
-        node->data.attributes[i] == side->value &&
+  for (int i = 0; side->value > 0 && i < node->data.columns.count; ++i)
+    if (node->data.columns.from_left[i] == (side == &node->left) &&
+        node->data.columns.attributes[i] == side->value &&
         (among == nullptr || bms_is_member(member_of(i), among)))
       return i;
   return -1;
@@ -78,27 +89,27 @@ int value_column(const JoinNode* node, const Side* side, const Bitmapset* among 
 void prepare_side(JoinNode* node, Side* side, const Bitmapset* shown, Bitmapset* tested) {
   const int column = value_column(node, side, tested);
   const SimilarityTest& test = node->data.test;
-  const bool rebuilds = !node->keeps && column >= 0 && test.type->rebuild != nullptr &&
+  const bool rebuilds = !node->inputs.keeps && column >= 0 && test.type->rebuild != nullptr &&
                         test.by->compared == ValueForm::kPoint;
   side->rebuilt = rebuilds ? column : -1;
   side->odd = {};
   side->extent_row = kNoRow;
   if (rebuilds) {
     tested = bms_del_member(tested, member_of(column));
-    side->odd.values =
-        create_row_store(node->rows, &node->budget, ExecGetResultType(side->plan), &side->value, 1);
+    side->odd.values = create_row_store(node->rows, &node->inputs.budget,
+                                        ExecGetResultType(side->plan), &side->value, 1);
   }
   side->shown = prepare_columns(node, side, shown, &tested);
   Bitmapset* none = nullptr;
   side->tested = prepare_columns(node, side, tested, &none);
   side->buffer = {};
   side->points = {};
-  side->scores = {0, INFINITY};
-  side->row_scores = nullptr;
-  side->score_room = 0;
-  side->row_radii = nullptr;
-  side->radius_room = 0;
-  side->most_radius = kNoRadius;
+  side->scores.range = {0, INFINITY};
+  side->scores.of_rows = nullptr;
+  side->scores.room = 0;
+  side->radii.of_rows = nullptr;
+  side->radii.room = 0;
+  side->radii.most = kNoRadius;
   side->late = nullptr;
   side->places = {};
   side->unkept = false;
@@ -116,8 +127,8 @@ void prepare_sides(JoinNode* node) {
       shown);
   node->left.keep_unmatched = emits_unmatched(node) || node->nearest != nullptr;
   node->right.keep_unmatched = node->nearest != nullptr;
-  node->budget = {memory_for_rows(), 0, nullptr, false};
-  node->batch = {};
+  node->inputs.budget = {memory_for_rows(), 0, nullptr, false};
+  node->pairs.batch = {};
   for (Side* const side : {&node->left, &node->right})
     prepare_side(node, side, shown, bms_copy(tested));
 }
@@ -126,7 +137,8 @@ void prepare_sides(JoinNode* node) {
 
 ValueProblem add_compared(JoinNode* node, Side* side, ValueShape* shape, std::int64_t row,
                           Datum value) {
-  return add_value(*node->data.test.type, node->form, &side->buffer, shape, row, value).problem;
+  return add_value(*node->data.test.type, node->inputs.form, &side->buffer, shape, row, value)
+      .problem;
 }
 
 /// An empty buffer for the same points.
@@ -168,14 +180,14 @@ bool change_shape(JoinNode* node, Side* side, ValueShape* shape, std::int64_t ro
 
 /// Whether the row's radius is NULL.
 bool lacks_radius(const Side& side, std::uint64_t row) {
-  return side.radius > 0 && side.row_radii[row] == kNoRadius;
+  return side.radii.value > 0 && side.radii.of_rows[row] == kNoRadius;
 }
 
 /// Keeps the score of the next row, whose value is computed later.
 void keep_score(JoinNode* node, Side* side, TupleTableSlot* slot) {
   const std::uint64_t row = row_count(*side);
-  reserve_next(node->rows, &side->row_scores, row, &side->score_room);
-  side->row_scores[row] = read_score(node, side, slot);
+  reserve_next(node->rows, &side->scores.of_rows, row, &side->scores.room);
+  side->scores.of_rows[row] = read_score(node, side, slot);
 }
 
 // ---- Inputs
@@ -196,7 +208,7 @@ void read_plan(JoinNode* node, Side* side, ValueShape* shape) {
     const auto row = static_cast<std::int64_t>(row_count(*side));
     if (is_odd) add_odd(node, side, row, 0, {});
     if (has_value) add_row_value(node, side, shape, row, slot->tts_values[side->value - 1], slot);
-    if (side->score > 0 && side->operand != nullptr) keep_score(node, side, slot);
+    if (side->scores.value > 0 && side->operand.state != nullptr) keep_score(node, side, slot);
     store_row(side->shown.rows, slot->tts_values, slot->tts_isnull);
     store_row(side->tested.rows, slot->tts_values, slot->tts_isnull);
     ResetExprContext(scratch);
@@ -224,7 +236,7 @@ void convert_all(JoinNode* node, Side* side, ValueShape* shape) {
     show(slot, side->shown, row);
     show(slot, side->tested, row);
     const auto number = static_cast<std::int64_t>(row);
-    if (side->operand == nullptr) {
+    if (side->operand.state == nullptr) {
       if (!slot->tts_isnull[column])
         add_row_value(node, side, shape, number, slot->tts_values[column], slot);
       else if (node->data.test.of_null)
@@ -232,7 +244,7 @@ void convert_all(JoinNode* node, Side* side, ValueShape* shape) {
       ResetExprContext(scratch);
       continue;
     }
-    if (!holds(node, side->guard) || lacks_radius(*side, row)) continue;
+    if (!holds(node, side->operand.guard) || lacks_radius(*side, row)) continue;
     scratch->ecxt_scantuple = ExecStoreVirtualTuple(ExecClearTuple(slot));
     bool is_null = false;
     Datum value = 0;
@@ -265,7 +277,7 @@ void convert_to_boxes(JoinNode* node, Side* side, ValueShape* shape) {
 
 /// Values that are no points, but have boxes: lines among points.
 void read_boxes(JoinNode* node, std::initializer_list<Side*> sides, ValueShape* shape) {
-  node->form = ValueForm::kBox;
+  node->inputs.form = ValueForm::kBox;
   const ValueDemands demands = {false, shape->demands.only_moderate, false};
   *shape = {};
   shape->demands = demands;
@@ -276,7 +288,7 @@ void read_boxes(JoinNode* node, std::initializer_list<Side*> sides, ValueShape* 
 /// Whether the side's values can be had once more: rows of an outer join do not have those that are
 /// not NULL where the row has no match.
 bool has_values_again(const JoinNode* node, const Side& side) {
-  return side.operand != nullptr || side.late != nullptr || value_column(node, &side) >= 0;
+  return side.operand.state != nullptr || side.late != nullptr || value_column(node, &side) >= 0;
 }
 
 /// Returns true if boxes leave fewer pairs to the condition than points do.
@@ -287,7 +299,7 @@ bool wants_boxes(const JoinNode* node, double left_rows, double right_rows) {
     return false;
   const double odd_pairs = static_cast<double>(node->left.odd.count) * right_rows +
                            static_cast<double>(node->right.odd.count) * left_rows;
-  return node->form != ValueForm::kBox && has_form(*node->data.test.type, ValueForm::kBox) &&
+  return node->inputs.form != ValueForm::kBox && has_form(*node->data.test.type, ValueForm::kBox) &&
          odd_pairs > kFewPairs + kFewPerRow * (left_rows + right_rows);
 }
 
@@ -306,7 +318,7 @@ void read_sides(JoinNode* node, ValueShape* shape) {
   const auto right_rows = static_cast<double>(row_count(right));
   if (right_rows == 0) return;
   for (Side* const side : {&left, &right})
-    if (side->operand != nullptr) convert_rows(node, side, shape);
+    if (side->operand.state != nullptr) convert_rows(node, side, shape);
   if (wants_boxes(node, left_rows, right_rows)) read_boxes(node, {&left, &right}, shape);
 }
 
@@ -348,8 +360,8 @@ void start_side(JoinNode* node, Side* side) {
   buffer.context = node->rows;
   buffer.source = "a side of a similarity join";
   buffer.limit = dataset_share(node->run, 2);
-  buffer.scalar = scalar_of(*node->data.test.type, node->form);
-  buffer.scored = side->score > 0 && node->form != ValueForm::kBox;
+  buffer.scalar = scalar_of(*node->data.test.type, node->inputs.form);
+  buffer.scored = side->scores.value > 0 && node->inputs.form != ValueForm::kBox;
   buffer.spill = &node->run->spill;
   buffer.shares = node->run->service.socket >= 0;
   side->plane_boxes = {node->rows, nullptr, 0, 0};
@@ -373,13 +385,13 @@ void add_row_value(JoinNode* node, Side* side, ValueShape* shape, std::int64_t r
   }
   if (added) note_radius(side, static_cast<std::uint64_t>(row));
   if (added && side->buffer.scored)
-    set_score(&side->buffer,
-              side->operand != nullptr ? side->row_scores[row] : read_score(node, side, slot));
+    set_score(&side->buffer, side->operand.state != nullptr ? side->scores.of_rows[row]
+                                                            : read_score(node, side, slot));
   MemoryContextSwitchTo(caller);
 }
 
 void finish_side(JoinNode* node, Side* side, const ValueShape& shape) {
-  if (node->form == ValueForm::kBox) widen_boxes(&side->buffer, shape.dims);
+  if (node->inputs.form == ValueForm::kBox) widen_boxes(&side->buffer, shape.dims);
   side->points = finish_points(&side->buffer);
   share_side(node->run, side == &node->left ? 0 : 1, side->buffer.shared, {}, nullptr);
   sort_odd(side);
@@ -424,19 +436,18 @@ void begin_run(JoinNode* node, bool keeps) {
   stop_engine_with(node->run, node->rows);
   node->asked = AllocSetContextCreate(node->rows, "gpujoin pair", ALLOCSET_SMALL_SIZES);
   MemoryContextSwitchTo(node->rows);
-  node->finished = false;
-  node->keeps = keeps;
-  node->fetched_rows = 0;
-  node->eps_need = EpsNeed::kUnknown;
+  node->inputs.finished = false;
+  node->inputs.keeps = keeps;
+  node->report.fetched_rows = 0;
+  node->inputs.eps_need = EpsNeed::kUnknown;
   const bool middles =
       node->nearest != nullptr && has_form(*node->data.test.type, ValueForm::kMiddle);
-  node->form = middles ? ValueForm::kMiddle : node->data.test.by->compared;
-  node->matches = nullptr;
-  node->top_problem = nullptr;
-  node->kept = node->own = {};
-  node->ranks = node->by_rank = nullptr;
-  node->ranked = node->compared = node->tests_srids = false;
-  node->sample = {};
+  node->inputs.form = middles ? ValueForm::kMiddle : node->data.test.by->compared;
+  node->output.matches = nullptr;
+  if (node->top != nullptr) forget_top(node);
+  node->sides.ranks = node->sides.by_rank = nullptr;
+  node->sides.ranked = node->sides.compared = node->inputs.tests_srids = false;
+  node->pairs.sample = {};
   prepare_sides(node);
   MemoryContextSwitchTo(caller);
 }
@@ -449,7 +460,7 @@ void read_inputs(JoinNode* node) {
   INSTR_TIME_SET_CURRENT(start);
   read_sides(node, &shape);
   finish_side(node, &node->left, shape);
-  if (node->compared)  // one reading was both sides'
+  if (node->sides.compared)  // one reading was both sides'
     node->right.points = node->left.points;
   else
     finish_side(node, &node->right, shape);
@@ -471,8 +482,8 @@ void report_reading(JoinNode* node, instr_time start, const ValueShape& shape) {
   report.read_ms = INSTR_TIME_GET_MILLISEC(end);
   report.read_workers = node->left.buffer.workers + node->right.buffer.workers;
   report.dims = shape.dims;
-  node->approximate = shape.has_approximate;
-  node->odd_rows = node->left.odd.count + node->right.odd.count;
+  node->inputs.approximate = shape.has_approximate;
+  node->report.odd_rows = node->left.odd.count + node->right.odd.count;
   report.dataset_bytes = 0;
   for (const Side* const side : {&node->left, &node->right})
     report.dataset_bytes += held_bytes(side->buffer);
@@ -480,13 +491,13 @@ void report_reading(JoinNode* node, instr_time start, const ValueShape& shape) {
 
 void close_late(JoinNode* node, Side* side) {
   if (side->late == nullptr) return;
-  node->fetched_rows += side->late->fetched;
+  node->report.fetched_rows += side->late->fetched;
   close_late_rows(side->late);
   side->late = side->shown.late = side->tested.late = nullptr;
 }
 
 std::uint64_t fetched_rows(const JoinNode* node) {
-  std::uint64_t rows = node->fetched_rows;
+  std::uint64_t rows = node->report.fetched_rows;
   for (const Side* const side : {&node->left, &node->right})
     if (side->late != nullptr) rows += side->late->fetched;
   return rows;
@@ -501,10 +512,10 @@ void forget_rows(JoinNode* node) {
   MemoryContextDelete(node->rows);
   node->rows = nullptr;
   node->left.points = node->right.points = {};
-  node->matches = nullptr;
+  node->output.matches = nullptr;
   if (node->sums != nullptr) forget_sums(node);
   if (node->nearest != nullptr) forget_nearest(node);
-  node->mode = Mode::kUnread;
+  node->pairs.mode = Mode::kUnread;
 }
 
 void show_tested(JoinNode* node, Side* side, std::uint64_t row) {

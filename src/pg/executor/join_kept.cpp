@@ -1,8 +1,13 @@
 // A join of tables that are read as they are: their points may be in the service already. What the
 // result needs besides is fetched row by row when pairs are found, or read by a scan when there are
 // many. Whatever stands in the way, the join goes the ordinary way.
+#include "pg/executor/join_kept.h"
+
 #include "pg/executor/input_scan.h"
-#include "pg/executor/join_node.h"
+#include "pg/executor/join_blocks.h"
+#include "pg/executor/join_inputs.h"
+#include "pg/executor/join_rows.h"
+#include "pg/executor/join_sums.h"
 #include "pg/reading/kept_side.h"
 
 extern "C" {
@@ -33,7 +38,7 @@ bool find_side(const JoinNode* node, const Side& side, SideColumns* columns) {
 /// be in no pair.
 bool orders_rows(const JoinNode* node, const SideColumns& left, const SideColumns& right) {
   const OrderPlan& order = node->data.order;
-  const AttrNumber* const attributes = node->data.attributes;
+  const AttrNumber* const attributes = node->data.columns.attributes;
   const AttrNumber key = table_column(node->left.plan, attributes[order.left_column]);
   const Relation table = bare_scan(node->left.plan)->ss.ss_currentRelation;
   return same_columns(left, right) && key > 0 &&
@@ -45,7 +50,8 @@ bool orders_rows(const JoinNode* node, const SideColumns& left, const SideColumn
 /// or their reverses.
 PairSelection selected_pairs(const JoinNode* node, const SideColumns& left,
                              const SideColumns& right) {
-  if (node->order == nullptr || !orders_rows(node, left, right)) return PairSelection::kAll;
+  if (node->conditions.order == nullptr || !orders_rows(node, left, right))
+    return PairSelection::kAll;
   return node->data.order.order == KeyOrder::kDifferent ? PairSelection::kDistinct
                                                         : PairSelection::kUnordered;
 }
@@ -57,15 +63,15 @@ bool numbers_left(const JoinNode* node) { return node->data.grouped || node->sum
 /// would make pairs.
 bool counts_by_keys(const JoinNode* node) {
   const bool counts = numbers_left(node) || !(shows_right(node) || node->data.names_matches);
-  return counts && node->kept_pairs == PairSelection::kUnordered &&
+  return counts && node->inputs.kept_pairs == PairSelection::kUnordered &&
          node->data.order.order == KeyOrder::kLess;
 }
 
 /// Whether pairs are only counted, and nothing but the distance and the selection decides.
 bool counts_all(const JoinNode* node) {
-  return node->data.counts && !node->data.grouped && node->early == nullptr &&
-         node->late == nullptr &&
-         (node->order == nullptr || node->kept_pairs != PairSelection::kAll) &&
+  return node->data.counts && !node->data.grouped && node->conditions.early == nullptr &&
+         node->conditions.late == nullptr &&
+         (node->conditions.order == nullptr || node->inputs.kept_pairs != PairSelection::kAll) &&
          is_exact(node->data.test);
 }
 
@@ -108,10 +114,12 @@ bool read_sides(JoinNode* node, const SideColumns& left, const SideColumns& righ
   ValueShape shapes[2] = {};
   const bool self_join = same_columns(left, right);
   // Rows with themselves have no pairs to the engine that emits the first ones.
-  if (self_join && node->data.top.k > 0 && node->kept_pairs == PairSelection::kAll) return false;
-  node->compared = node->ranked = true;
-  node->same_points = self_join;
-  node->has_ranks = self_join && (counts_all(node) || node->kept_pairs == PairSelection::kDistinct);
+  if (self_join && node->top != nullptr && node->inputs.kept_pairs == PairSelection::kAll)
+    return false;
+  node->sides.compared = node->sides.ranked = true;
+  node->sides.same = self_join;
+  node->sides.has_ranks =
+      self_join && (counts_all(node) || node->inputs.kept_pairs == PairSelection::kDistinct);
   forget_sides(node->run);
   if (!read_side(node, 0, left, &kept[0], &shapes[0])) return false;
   node->run->report.dims = kept[0].dims;
@@ -158,7 +166,7 @@ void copy_columns(TupleTableSlot* slot, const Columns& columns, Datum* values, b
 void take_marks(JoinNode* node, const Side& side) {
   clear_matches(node);
   for (std::int64_t row = -1; next_marked(*side.late, &row);)
-    node->matches[find_row_place(side.places, row)] = 1;
+    node->output.matches[find_row_place(side.places, row)] = 1;
 }
 
 /// Whether a row is among the points that were read of the table, of which `seen` come before it.
@@ -216,17 +224,17 @@ bool read_kept_inputs(JoinNode* node) {
     return false;
   begin_run(node, true);
   const MemoryContext caller = MemoryContextSwitchTo(node->rows);
-  node->keeps = find_side(node, node->left, &left) && find_side(node, node->right, &right);
-  if (node->keeps) {
-    node->kept_pairs = selected_pairs(node, left, right);
-    node->keeps = !counts_by_keys(node) && read_tables(node, left, right);
+  node->inputs.keeps = find_side(node, node->left, &left) && find_side(node, node->right, &right);
+  if (node->inputs.keeps) {
+    node->inputs.kept_pairs = selected_pairs(node, left, right);
+    node->inputs.keeps = !counts_by_keys(node) && read_tables(node, left, right);
   }
   MemoryContextSwitchTo(caller);
-  return node->keeps;
+  return node->inputs.keeps;
 }
 
 void read_late_rows(JoinNode* node) {
-  if (node->mode != Mode::kPairs || node->batch.count > 0) return;
+  if (node->pairs.mode != Mode::kPairs || node->pairs.batch.count > 0) return;
   std::uint64_t rows = 0, fetched = 0;
   for (const Side* const side : {&node->left, &node->right}) {
     if (side->late == nullptr) continue;

@@ -164,8 +164,8 @@ const char* compute_key(JoinNode* node, const JoinKey& key, std::uint32_t number
 /// Whether the points are some that engines know keys of.
 const char* problem_of_points(const JoinNode* node) {
   const Dataset &left = node->left.points, &right = node->right.points;
-  if (node->form == ValueForm::kBox) return "values are boxes";
-  if (node->data.top.k > 0) return "the first pairs are wanted";
+  if (node->inputs.form == ValueForm::kBox) return "values are boxes";
+  if (node->top != nullptr) return "the first pairs are wanted";
   if (engine_preference() == EnginePreference::kCuda) return "keys are the CPU engine's";
   std::uint64_t rows = 0;  // in memory
   for (const Dataset* const points : {&left, &right})

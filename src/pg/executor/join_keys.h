@@ -52,10 +52,10 @@ inline bool decides_keys(const JoinNode* node) { return has_keys(node) && node->
 
 /// The conditions to be evaluated for the engine's pairs, before and after its own.
 inline ExprState* early_conditions(const JoinNode* node) {
-  return decides_keys(node) ? node->keys->early : node->early;
+  return decides_keys(node) ? node->keys->early : node->conditions.early;
 }
 inline ExprState* late_conditions(const JoinNode* node) {
-  return decides_keys(node) ? node->keys->late : node->late;
+  return decides_keys(node) ? node->keys->late : node->conditions.late;
 }
 
 /// The points with their keys.

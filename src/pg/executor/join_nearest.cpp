@@ -7,6 +7,13 @@
 // so the number of a row decides among equal distances.
 #include "pg/executor/join_nearest.h"
 
+#include "pg/executor/join_batch.h"
+#include "pg/executor/join_eps.h"
+#include "pg/executor/join_extents.h"
+#include "pg/executor/join_inputs.h"
+#include "pg/executor/join_products.h"
+#include "pg/executor/join_rows.h"
+#include "pg/executor/join_work.h"
 #include "pg/store/huge_array.h"
 
 extern "C" {
@@ -25,7 +32,7 @@ namespace {
 double surely_beyond(const JoinNode* node, double distance) {
   const SimilarityTest& test = node->data.test;
   const std::uint32_t dims = node->run->report.dims;
-  return is_product(test) ? surely_less_beyond(node->lifted, distance, dims)
+  return is_product(test) ? surely_less_beyond(node->pairs.lifted, distance, dims)
                           : surely_beyond(test, distance, dims);
 }
 
@@ -34,7 +41,7 @@ double surely_beyond(const JoinNode* node, double distance) {
 // ---- One pair
 
 double measure(JoinNode* node, std::uint64_t left, std::uint64_t right) {
-  ++node->evaluated;
+  ++node->report.evaluated;
   show_pair(node, left, right);
   MemoryContextReset(node->asked);
   show_tested(node, &node->left, left);
@@ -49,38 +56,38 @@ double measure(JoinNode* node, std::uint64_t left, std::uint64_t right) {
 }
 
 bool is_candidate(JoinNode* node, std::uint64_t left, std::uint64_t right, bool within) {
-  const bool asks = node->condition != nullptr && !within;
+  const bool asks = node->conditions.distance != nullptr && !within;
   node->nearest->beyond_radius = false;
-  if (node->early == nullptr && !asks) return true;
+  if (node->conditions.early == nullptr && !asks) return true;
   if (are_srids_apart(node, left, right, INFINITY) || breaks_box_rule(node, left, right))
     return false;
   show_pair(node, left, right);
-  bool passes = holds(node, node->early);
+  bool passes = holds(node, node->conditions.early);
   if (passes && asks) {
-    ++node->evaluated;
+    ++node->report.evaluated;
     MemoryContextReset(node->asked);
     show_tested(node, &node->left, left);
     show_tested(node, &node->right, right);
-    passes = holds(node, node->condition);
+    passes = holds(node, node->conditions.distance);
     node->nearest->beyond_radius = !passes;
   }
-  if (!passes) ++node->rejected;
+  if (!passes) ++node->report.rejected;
   return passes;
 }
 
 void add_ranked(NearestWork* work, double distance, std::uint64_t right) {
-  reserve_next(work->context, &work->ranked, work->count, &work->room);
-  work->ranked[work->count++] = {distance, right};
+  reserve_next(work->context, &work->ranks.rows, work->ranks.count, &work->ranks.room);
+  work->ranks.rows[work->ranks.count++] = {distance, right};
 }
 
 void add_to_heap(NearestWork* work, const NearestRow& found) {
-  if (work->count < work->k) {
+  if (work->ranks.count < work->k) {
     add_ranked(work, found.distance, found.right);
-    std::push_heap(work->ranked, work->ranked + work->count, is_nearer);
-  } else if (is_nearer(found, work->ranked[0])) {
-    std::pop_heap(work->ranked, work->ranked + work->count, is_nearer);
-    work->ranked[work->count - 1] = found;
-    std::push_heap(work->ranked, work->ranked + work->count, is_nearer);
+    std::push_heap(work->ranks.rows, work->ranks.rows + work->ranks.count, is_nearer);
+  } else if (is_nearer(found, work->ranks.rows[0])) {
+    std::pop_heap(work->ranks.rows, work->ranks.rows + work->ranks.count, is_nearer);
+    work->ranks.rows[work->ranks.count - 1] = found;
+    std::push_heap(work->ranks.rows, work->ranks.rows + work->ranks.count, is_nearer);
   }
 }
 
@@ -90,25 +97,25 @@ namespace {
 
 void begin_ranks(JoinNode* node, std::uint64_t left) {
   NearestWork* const work = node->nearest;
-  work->left = left;
-  work->count = work->next = 0;
-  if (work->has_boxes) span_left(node);
+  work->ranks.left = left;
+  work->ranks.count = work->ranks.next = 0;
+  if (work->boxes.any) span_left(node);
 }
 
 /// Its rows are known, and come next.
 void end_ranks(NearestWork* work) {
-  work->done[work->left] = 1;
-  work->none_due = work->count == 0;
+  work->done[work->ranks.left] = 1;
+  work->ranks.none_due = work->ranks.count == 0;
 }
 
 /// Adds rows without a distance where there is room: all distances may be NULL. A radius leaves
 /// them out.
 void add_unknown(JoinNode* node) {
   NearestWork* const work = node->nearest;
-  if (node->condition != nullptr) return;
-  for (std::uint64_t i = 0; i < work->unknown_count && work->count < work->k; ++i) {
+  if (node->conditions.distance != nullptr) return;
+  for (std::uint64_t i = 0; i < work->unknown_count && work->ranks.count < work->k; ++i) {
     CHECK_FOR_INTERRUPTS();
-    if (is_candidate(node, work->left, work->unknown[i], true))
+    if (is_candidate(node, work->ranks.left, work->unknown[i], true))
       add_ranked(work, kUnknown, work->unknown[i]);
   }
 }
@@ -116,11 +123,11 @@ void add_unknown(JoinNode* node) {
 /// The rows of a left row that has no distance to any.
 void rank_unknown(JoinNode* node) {
   NearestWork* const work = node->nearest;
-  if (node->condition != nullptr) return;
+  if (node->conditions.distance != nullptr) return;
   const std::uint64_t rows = row_count(node->right);
-  for (std::uint64_t right = 0; right < rows && work->count < work->k; ++right) {
+  for (std::uint64_t right = 0; right < rows && work->ranks.count < work->k; ++right) {
     CHECK_FOR_INTERRUPTS();
-    if (is_candidate(node, work->left, right, true)) add_ranked(work, kUnknown, right);
+    if (is_candidate(node, work->ranks.left, right, true)) add_ranked(work, kUnknown, right);
   }
 }
 
@@ -131,37 +138,37 @@ void rank_all(JoinNode* node, bool other_srid) {
   const std::uint64_t rows = row_count(node->right);
   for (std::uint64_t right = 0; right < rows; ++right) {
     CHECK_FOR_INTERRUPTS();
-    const double gap = gap_between_srids(node, work->left, right);
+    const double gap = gap_between_srids(node, work->ranks.left, right);
     const bool has_distance = gap < INFINITY;
     if ((gap >= 0) != other_srid || cannot_come(work, gap)) continue;
-    if (work->has_boxes && cannot_come(work, least_of(node, right))) continue;
-    if (!has_distance && node->condition != nullptr) continue;
-    if (!is_candidate(node, work->left, right, !has_distance)) continue;
-    add_to_heap(work, {has_distance ? measure(node, work->left, right) : kUnknown, right});
+    if (work->boxes.any && cannot_come(work, least_of(node, right))) continue;
+    if (!has_distance && node->conditions.distance != nullptr) continue;
+    if (!is_candidate(node, work->ranks.left, right, !has_distance)) continue;
+    add_to_heap(work, {has_distance ? measure(node, work->ranks.left, right) : kUnknown, right});
   }
 }
 
 /// Looks at all right rows, those of other SRIDs last: for most of these the boxes decide.
 void rank_all(JoinNode* node) {
   NearestWork* const work = node->nearest;
-  work->count = work->next = 0;
+  work->ranks.count = work->ranks.next = 0;
   rank_all(node, false);
-  if (node->tests_srids) rank_all(node, true);
-  std::sort_heap(work->ranked, work->ranked + work->count, is_nearer);
+  if (node->inputs.tests_srids) rank_all(node, true);
+  std::sort_heap(work->ranks.rows, work->ranks.rows + work->ranks.count, is_nearer);
 }
 
 /// Sorts neighbours whose order the engine's distances leave open by the operator's.
 void sort_open(JoinNode* node) {
   NearestWork* const work = node->nearest;
-  NearestRow* const ranked = work->ranked;
-  for (std::uint64_t begin = 0, end; begin < std::min(work->count, work->k); begin = end) {
+  NearestRow* const ranked = work->ranks.rows;
+  for (std::uint64_t begin = 0, end; begin < std::min(work->ranks.count, work->k); begin = end) {
     double beyond = surely_beyond(node, ranked[begin].distance);
-    for (end = begin + 1; end < work->count && ranked[end].distance <= beyond; ++end)
+    for (end = begin + 1; end < work->ranks.count && ranked[end].distance <= beyond; ++end)
       if (ranked[end].distance > ranked[end - 1].distance)
         beyond = surely_beyond(node, ranked[end].distance);
     for (std::uint64_t i = begin; i < end; ++i)
       ranked[i].distance =
-          end - begin > 1 ? measure(node, work->left, ranked[i].right) : kUnmeasured;
+          end - begin > 1 ? measure(node, work->ranks.left, ranked[i].right) : kUnmeasured;
     std::sort(ranked + begin, ranked + end, is_nearer);
   }
 }
@@ -171,24 +178,25 @@ void sort_open(JoinNode* node) {
 bool add_odd(JoinNode* node) {
   NearestWork* const work = node->nearest;
   if (!work->exact)
-    for (std::uint64_t i = 0; i < work->count; ++i)
-      work->ranked[i].distance = measure(node, work->left, work->ranked[i].right);
-  std::sort(work->ranked, work->ranked + work->count, is_nearer);
+    for (std::uint64_t i = 0; i < work->ranks.count; ++i)
+      work->ranks.rows[i].distance = measure(node, work->ranks.left, work->ranks.rows[i].right);
+  std::sort(work->ranks.rows, work->ranks.rows + work->ranks.count, is_nearer);
   const NearestRow* const kth =
-      work->k > 0 && work->count >= work->k ? &work->ranked[work->k - 1] : nullptr;
-  const double most = std::min(
-      work->farthest, kth != nullptr && order_class(kth->distance) == 0 ? kth->distance : INFINITY);
+      work->k > 0 && work->ranks.count >= work->k ? &work->ranks.rows[work->k - 1] : nullptr;
+  const double most =
+      std::min(work->boxes.farthest,
+               kth != nullptr && order_class(kth->distance) == 0 ? kth->distance : INFINITY);
   for (std::uint64_t i = 0; i < work->odd_count; ++i) {
     CHECK_FOR_INTERRUPTS();
     const std::uint64_t right = work->odd[i];
-    const double gap = gap_between_srids(node, work->left, right);
+    const double gap = gap_between_srids(node, work->ranks.left, right);
     if (gap > most) continue;
-    if (!is_candidate(node, work->left, right, false)) continue;
-    const double distance = measure(node, work->left, right);
+    if (!is_candidate(node, work->ranks.left, right, false)) continue;
+    const double distance = measure(node, work->ranks.left, right);
     if (distance == kUnknown) return false;
     add_ranked(work, distance, right);
   }
-  std::sort(work->ranked, work->ranked + work->count, is_nearer);
+  std::sort(work->ranks.rows, work->ranks.rows + work->ranks.count, is_nearer);
   return true;
 }
 
@@ -209,34 +217,34 @@ bool rank_by_boxes(JoinNode* node, const std::uint32_t* neighbors, const double*
 bool rank(JoinNode* node, const std::uint32_t* neighbors, const double* distances,
           std::uint64_t count, bool all) {
   NearestWork* const work = node->nearest;
-  if (work->has_boxes) return rank_by_boxes(node, neighbors, distances, count, all);
+  if (work->boxes.any) return rank_by_boxes(node, neighbors, distances, count, all);
   const ResultBatch& batch = node->run->batch;
   double beyond = INFINITY;   // of the k-th neighbour and of those that may come before it
   double outside = INFINITY;  // where the radius, of the same function, decides against all
   bool certain = all;
   for (std::uint64_t i = 0; i < count; ++i) {
     if (distances[i] > outside ||
-        (work->count >= work->k && (work->exact || distances[i] > beyond))) {
+        (work->ranks.count >= work->k && (work->exact || distances[i] > beyond))) {
       certain = true;
       break;
     }
     const auto right = static_cast<std::uint64_t>(batch.right_ids[neighbors[i]]);
-    const bool within = work->by_radius && distances[i] <= node->band.accept;
-    if (!is_candidate(node, work->left, right, within)) {
+    const bool within = work->by_radius && distances[i] <= node->pairs.band.accept;
+    if (!is_candidate(node, work->ranks.left, right, within)) {
       if (work->beyond_radius && is_product(node->data.test) && outside == INFINITY)
         outside = surely_beyond(node, distances[i]);
       continue;
     }
     add_ranked(work, distances[i], right);
-    if (!work->exact && work->count >= work->k) beyond = surely_beyond(node, distances[i]);
+    if (!work->exact && work->ranks.count >= work->k) beyond = surely_beyond(node, distances[i]);
   }
-  if (!certain && !(work->exact && work->count >= work->k)) return false;
+  if (!certain && !(work->exact && work->ranks.count >= work->k)) return false;
   if (work->odd_count > 0 && !add_odd(node)) {
     rank_all(node);
     return true;
   }
   if (work->odd_count == 0 && !work->exact) sort_open(node);
-  work->count = std::min(work->count, work->k);
+  work->ranks.count = std::min(work->ranks.count, work->k);
   add_unknown(node);
   return true;
 }
@@ -251,16 +259,16 @@ std::uint64_t most_asked(const NearestWork* work) {
 std::uint64_t first_asked(const JoinNode* node) {
   constexpr std::uint64_t kSpare = 2, kSpareShare = 8, kMoreBoxes = 4, kMoreBoxesShare = 4;
   const NearestWork* const work = node->nearest;
-  const bool more =
-      !work->exact || node->early != nullptr || (node->condition != nullptr && !work->by_radius);
-  if (work->has_boxes)
+  const bool more = !work->exact || node->conditions.early != nullptr ||
+                    (node->conditions.distance != nullptr && !work->by_radius);
+  if (work->boxes.any)
     return std::min(work->k + kMoreBoxes + work->k / kMoreBoxesShare, most_asked(work));
   return std::min(work->k + (more ? kSpare + work->k / kSpareShare : 0), most_asked(work));
 }
 
 void add_to_piece(NearestWork* work, const Dataset& points, std::uint64_t position) {
-  work->piece.dims = points.dims;
-  std::memcpy(add_point(&work->piece, points.ids[position]), point(points, position),
+  work->search.piece.dims = points.dims;
+  std::memcpy(add_point(&work->search.piece, points.ids[position]), point(points, position),
               point_bytes(points));
 }
 
@@ -268,16 +276,16 @@ void add_to_piece(NearestWork* work, const Dataset& points, std::uint64_t positi
 Dataset make_piece(JoinNode* node) {
   NearestWork* const work = node->nearest;
   PointBuffer* const buffer = &node->left.buffer;
-  forget_points(&work->piece);
-  work->piece = {};
-  work->piece.context = work->context;
-  work->piece.source = buffer->source;
-  work->piece.limit = std::numeric_limits<std::uint64_t>::max() / 2;
-  work->piece.scalar = node->left.points.scalar;
+  forget_points(&work->search.piece);
+  work->search.piece = {};
+  work->search.piece.context = work->context;
+  work->search.piece.source = buffer->source;
+  work->search.piece.limit = std::numeric_limits<std::uint64_t>::max() / 2;
+  work->search.piece.scalar = node->left.points.scalar;
   if (work->step == NearestStep::kPoints) {
-    const Dataset& chunk = load_points(buffer, work->chunk);
+    const Dataset& chunk = load_points(buffer, work->search.chunk);
     for (std::uint64_t i = 0; i < chunk.rows; ++i) add_to_piece(work, chunk, i);
-    return finish_points(&work->piece);
+    return finish_points(&work->search.piece);
   }
   for (std::uint64_t left = 0; left < row_count(node->left); ++left) {
     if (!work->open[left]) continue;
@@ -288,7 +296,7 @@ Dataset make_piece(JoinNode* node) {
     add_to_piece(work, *points, position);
   }
   work->open_count = 0;
-  return finish_points(&work->piece);
+  return finish_points(&work->search.piece);
 }
 
 /// How many left rows memory has room for, where they lie in a file; 0: they do not.
@@ -298,7 +306,7 @@ std::uint64_t spilled_block(const JoinNode* node) {
   for (const RowStore* const store : {node->left.shown.rows, node->left.tested.rows})
     bytes += spilled_bytes(store);
   if (bytes == 0) return 0;
-  return std::clamp(node->budget.limit / 2 / bytes, kLeast, kMost);
+  return std::clamp(node->inputs.budget.limit / 2 / bytes, kLeast, kMost);
 }
 
 /// Begins a search for neighbours of these points.
@@ -306,13 +314,13 @@ void search(JoinNode* node, const Dataset& left) {
   NearestWork* const work = node->nearest;
   EngineRun* const run = node->run;
   restart_run(run);
-  const double radius = work->by_radius ? node->band.select : DBL_MAX;
+  const double radius = work->by_radius ? node->pairs.band.select : DBL_MAX;
   ask_engine(
       node, {Sides::two(left, node->right.points), PointsWithin{node->data.test.by->metric, radius},
-             Output::nearest(work->asked, spilled_block(node))});
+             Output::nearest(work->search.asked, spilled_block(node))});
   start_engine(run);
-  work->searching = true;
-  work->batch_row = 0;
+  work->search.runs = true;
+  work->search.batch_row = 0;
 }
 
 /// Begins the next search; false where the engine has done what it can.
@@ -322,20 +330,20 @@ bool search_more(JoinNode* node) {
   const MemoryContext caller = MemoryContextSwitchTo(work->context);
   bool begun = false;
   if (work->step == NearestStep::kPoints &&
-      work->chunk < (points.rows > 0 ? chunk_count(points) : 0)) {
+      work->search.chunk < (points.rows > 0 ? chunk_count(points) : 0)) {
     if (points.file == nullptr || node->right.points.file != nullptr) {
-      work->chunk = chunk_count(points);
+      work->search.chunk = chunk_count(points);
       search(node, points);
     } else {
       node->run->shared[0] = {};
       search(node, make_piece(node));
-      ++work->chunk;
+      ++work->search.chunk;
     }
     begun = true;
-  } else if (work->open_count > 0 && work->asked < most_asked(work)) {
+  } else if (work->open_count > 0 && work->search.asked < most_asked(work)) {
     constexpr std::uint64_t kTimesMore = 8;
     work->step = NearestStep::kOpen;
-    work->asked = std::min(kTimesMore * work->asked, most_asked(work));
+    work->search.asked = std::min(kTimesMore * work->search.asked, most_asked(work));
     node->run->shared[0] = {};
     search(node, make_piece(node));
     begun = true;
@@ -374,8 +382,8 @@ void expect_left(const JoinNode* node, std::uint64_t batch_row) {
 void read_block(JoinNode* node) {
   NearestWork* const work = node->nearest;
   const ResultBatch& batch = node->run->batch;
-  const bool tested = !work->exact || node->condition != nullptr;
-  const std::uint64_t begin = work->batch_row, most = work->came + 1;
+  const bool tested = !work->exact || node->conditions.distance != nullptr;
+  const std::uint64_t begin = work->search.batch_row, most = work->search.came + 1;
   const Size room = begin_wanting(node);
   Size bytes = 0;
   std::uint64_t row = begin;
@@ -386,37 +394,38 @@ void read_block(JoinNode* node) {
       bytes += want_rows(&node->right, right_id(batch, i), tested);
   }
   read_wanted(node);
-  work->came += row - begin;
-  work->read_row = row;
+  work->search.came += row - begin;
+  work->search.read_row = row;
 }
 
 /// Ranks the neighbours of the next left row that the engine names. False where it names no more.
 bool next_searched(JoinNode* node) {
   NearestWork* const work = node->nearest;
   EngineRun* const run = node->run;
-  while (work->searching) {
+  while (work->search.runs) {
     CHECK_FOR_INTERRUPTS();
-    if (run->join == nullptr || work->batch_row >= run->batch.row_count) {
-      work->batch_row = work->read_row = 0;
-      work->searching = next_engine_batch(run);
-      if (!work->searching && run->exhausted) work->open_count = 0;
+    if (run->join == nullptr || work->search.batch_row >= run->batch.row_count) {
+      work->search.batch_row = work->search.read_row = 0;
+      work->search.runs = next_engine_batch(run);
+      if (!work->search.runs && run->exhausted) work->open_count = 0;
       continue;
     }
-    if (node->budget.spilled && work->batch_row == work->read_row) read_block(node);
+    if (node->inputs.budget.spilled && work->search.batch_row == work->search.read_row)
+      read_block(node);
     const ResultBatch& batch = run->batch;
-    const std::uint64_t row = work->batch_row++, begin = batch.entry(row);
+    const std::uint64_t row = work->search.batch_row++, begin = batch.entry(row);
     const std::uint64_t count = batch.entry(row + 1) - begin;
-    node->handed_over += count;
+    node->pairs.handed_over += count;
     expect_left(node, row);
     begin_ranks(node, left_id(batch, row));
     // Without a radius the engine leaves out what is too far for its arithmetic.
-    if (count < work->asked && !work->by_radius) continue;
-    const bool all = count < work->asked || work->asked >= work->points;
+    if (count < work->search.asked && !work->by_radius) continue;
+    const bool all = count < work->search.asked || work->search.asked >= work->points;
     if (rank(node, batch.neighbors + begin, batch.distances + begin, count, all)) {
       end_ranks(work);
       return true;
     }
-    work->open[work->left] = 1;
+    work->open[work->ranks.left] = 1;
     ++work->open_count;
   }
   return false;
@@ -451,11 +460,11 @@ void rank_rest(JoinNode* node, std::uint64_t left) {
 bool next_left(JoinNode* node) {
   NearestWork* const work = node->nearest;
   while (work->step != NearestStep::kRest) {
-    if (work->searching && next_searched(node)) return true;
+    if (work->search.runs && next_searched(node)) return true;
     if (!node->run->exhausted && search_more(node)) continue;
     if (node->run->exhausted) {
-      node->loop_reason = "the join does not fit in gpujoin.host_memory_limit";
-      note_fallback(node->run, Fallback::kLoop, node->loop_reason);
+      node->report.loop_reason = "the join does not fit in gpujoin.host_memory_limit";
+      note_fallback(node->run, Fallback::kLoop, node->report.loop_reason);
     }
     work->step = NearestStep::kRest;
   }
@@ -470,19 +479,19 @@ bool next_left(JoinNode* node) {
 }
 
 /// The next pair. A left row without any comes once with kNoRow, and what distances
-/// are is in node->pair.
+/// are is in node->pairs.pair.
 bool next_ranked(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
   NearestWork* const work = node->nearest;
   do {
-    *left = work->left;
-    if (work->next < work->count) {
-      const NearestRow& found = work->ranked[work->next++];
+    *left = work->ranks.left;
+    if (work->ranks.next < work->ranks.count) {
+      const NearestRow& found = work->ranks.rows[work->ranks.next++];
       *right = found.right;
-      node->pair.distance = found.distance;
+      node->pairs.pair.distance = found.distance;
       return true;
     }
-    if (work->none_due && emits_unmatched(node)) {
-      work->none_due = false;
+    if (work->ranks.none_due && emits_unmatched(node)) {
+      work->ranks.none_due = false;
       *right = kNoRow;
       return true;
     }
@@ -496,31 +505,31 @@ bool next_ranked(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
 void show_outputs(JoinNode* node, std::uint64_t left, std::uint64_t right, double distance) {
   NearestWork* const work = node->nearest;
   TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
-  if (work->measures && distance == kUnmeasured) distance = measure(node, left, right);
-  for (int i = 0; i < work->output_count; ++i) {
-    if (!work->output_is_distance[i]) continue;
-    slot->tts_isnull[work->output_columns[i]] = distance == kUnknown;
-    slot->tts_values[work->output_columns[i]] = Float8GetDatum(distance);
+  if (work->outputs.measures && distance == kUnmeasured) distance = measure(node, left, right);
+  for (int i = 0; i < work->outputs.count; ++i) {
+    if (!work->outputs.is_distance[i]) continue;
+    slot->tts_isnull[work->outputs.columns[i]] = distance == kUnknown;
+    slot->tts_values[work->outputs.columns[i]] = Float8GetDatum(distance);
   }
-  if (work->computed == NIL) return;
+  if (work->outputs.computed == NIL) return;
   ExprContext* const expressions = node->css.ss.ps.ps_ExprContext;
-  MemoryContextReset(work->values);
+  MemoryContextReset(work->outputs.values);
   ResetExprContext(expressions);
   expressions->ecxt_scantuple = ExecStoreVirtualTuple(ExecClearTuple(slot));
-  const MemoryContext caller = MemoryContextSwitchTo(work->values);
-  for (int i = 0; i < work->output_count; ++i) {
-    const int column = work->output_columns[i];
-    if (!work->output_is_distance[i])
+  const MemoryContext caller = MemoryContextSwitchTo(work->outputs.values);
+  for (int i = 0; i < work->outputs.count; ++i) {
+    const int column = work->outputs.columns[i];
+    if (!work->outputs.is_distance[i])
       slot->tts_values[column] =
-          ExecEvalExpr(work->outputs[i], expressions, &slot->tts_isnull[column]);
+          ExecEvalExpr(work->outputs.expressions[i], expressions, &slot->tts_isnull[column]);
   }
   MemoryContextSwitchTo(caller);
 }
 
 void show_unmatched(JoinNode* node, std::uint64_t left) {
   show_left_alone(node, left);
-  for (int i = 0; i < node->nearest->output_count; ++i)
-    node->css.ss.ss_ScanTupleSlot->tts_isnull[node->nearest->output_columns[i]] = true;
+  for (int i = 0; i < node->nearest->outputs.count; ++i)
+    node->css.ss.ss_ScanTupleSlot->tts_isnull[node->nearest->outputs.columns[i]] = true;
 }
 
 // ---- What a run begins with
@@ -544,15 +553,15 @@ void read_radius(JoinNode* node) {
   NearestWork* const work = node->nearest;
   const NearestPlan& plan = node->data.nearest;
   work->by_radius = plan.has_radius;
-  work->farthest = INFINITY;
-  node->band = {true, plan.has_radius, false, 0, 0};
+  work->boxes.farthest = INFINITY;
+  node->pairs.band = {true, plan.has_radius, false, 0, 0};
   if (!plan.has_radius) return;
   double eps = 0;
   bool is_null = true;
   if (!compute_eps(node, &eps, &is_null) || is_null) return;  // no pair is within
-  node->band = band_within(node, plan.radius, eps);
-  work->by_radius = node->band.engine_serves;
-  if (work->by_radius && !node->band.none) work->farthest = node->band.select;
+  node->pairs.band = band_within(node, plan.radius, eps);
+  work->by_radius = node->pairs.band.engine_serves;
+  if (work->by_radius && !node->pairs.band.none) work->boxes.farthest = node->pairs.band.select;
 }
 
 /// Sorts the right rows: those that only the operator knows, those without a distance, the others.
@@ -613,25 +622,25 @@ void begin_nearest(JoinNode* node) {
   work->exact = is_exact(node->data.test);
   work->distance = ExecInitExpr(expressions.distance, parent);
   work->limit = ExecInitExpr(expressions.limit, parent);
-  work->outputs = static_cast<ExprState**>(palloc(sizeof(ExprState*) * (outputs + 1)));
-  work->output_columns = static_cast<int*>(palloc(sizeof(int) * (outputs + 1)));
-  work->output_is_distance = static_cast<bool*>(palloc(outputs + 1));
-  for (int i = 0; i < node->data.column_count; ++i) {
-    if (node->data.attributes[i] != 0) continue;
+  work->outputs.expressions = static_cast<ExprState**>(palloc(sizeof(ExprState*) * (outputs + 1)));
+  work->outputs.columns = static_cast<int*>(palloc(sizeof(int) * (outputs + 1)));
+  work->outputs.is_distance = static_cast<bool*>(palloc(outputs + 1));
+  for (int i = 0; i < node->data.columns.count; ++i) {
+    if (node->data.columns.attributes[i] != 0) continue;
     check_call(list_nth_node(TargetEntry, plan->custom_scan_tlist, i)->expr);
-    Expr* const output = static_cast<Expr*>(list_nth(expressions.outputs, work->output_count));
+    Expr* const output = static_cast<Expr*>(list_nth(expressions.outputs, work->outputs.count));
     const bool measured = is_distance(node, reinterpret_cast<Node*>(output));
-    if (!measured) work->computed = lappend(work->computed, output);
-    work->outputs[work->output_count] = ExecInitExpr(output, parent);
-    work->output_is_distance[work->output_count] = measured;
-    work->output_columns[work->output_count++] = i;
-    work->measures = work->measures || measured;
+    if (!measured) work->outputs.computed = lappend(work->outputs.computed, output);
+    work->outputs.expressions[work->outputs.count] = ExecInitExpr(output, parent);
+    work->outputs.is_distance[work->outputs.count] = measured;
+    work->outputs.columns[work->outputs.count++] = i;
+    work->outputs.measures = work->outputs.measures || measured;
   }
-  work->values = AllocSetContextCreate(parent->state->es_query_cxt, "gpujoin nearest row",
-                                       ALLOCSET_SMALL_SIZES);
+  work->outputs.values = AllocSetContextCreate(parent->state->es_query_cxt, "gpujoin nearest row",
+                                               ALLOCSET_SMALL_SIZES);
 }
 
-List* computed_columns(const JoinNode* node) { return node->nearest->computed; }
+List* computed_columns(const JoinNode* node) { return node->nearest->outputs.computed; }
 
 void start_nearest(JoinNode* node) {
   NearestWork* const work = node->nearest;
@@ -639,20 +648,14 @@ void start_nearest(JoinNode* node) {
   NearestWork fresh = {};
   fresh.distance = work->distance;
   fresh.limit = work->limit;
-  fresh.outputs = work->outputs;
-  fresh.output_columns = work->output_columns;
-  fresh.output_is_distance = work->output_is_distance;
-  fresh.output_count = work->output_count;
-  fresh.computed = work->computed;
-  fresh.measures = work->measures;
   fresh.exact = work->exact;
-  fresh.values = work->values;
+  fresh.outputs = work->outputs;
   fresh.context = AllocSetContextCreate(node->rows, "gpujoin nearest", ALLOCSET_DEFAULT_SIZES);
   stop_engine_with(node->run, fresh.context);
   node->run->exhausted = false;
-  fresh.shown = kNoRow;
+  fresh.shown.left = kNoRow;
   *work = fresh;
-  node->mode = Mode::kPairs;
+  node->pairs.mode = Mode::kPairs;
   const std::uint64_t rows = row_count(node->left);
   if (rows == 0) {
     work->step = NearestStep::kRest;
@@ -668,16 +671,16 @@ void start_nearest(JoinNode* node) {
   const bool in_memory = node->right.points.file == nullptr;
   const bool has_boxes = node->left.plane_boxes.count > 0 || node->right.plane_boxes.count > 0;
   if (in_memory) prepare_boxes(node);
-  work->asked = first_asked(node);
+  work->search.asked = first_asked(node);
   const bool served = in_memory || !has_boxes;
   const bool searches =
-      served && work->k > 0 && work->points > 0 && work->k <= kMostAsked && !node->band.none;
+      served && work->k > 0 && work->points > 0 && work->k <= kMostAsked && !node->pairs.band.none;
   if (!searches) work->step = NearestStep::kRest;
   if (served) return;
   work->by_radius = false;
   work->points = row_count(node->right);  // the engine compares none of them
-  node->loop_reason = "the join does not fit in gpujoin.host_memory_limit";
-  note_fallback(node->run, Fallback::kLoop, node->loop_reason);
+  node->report.loop_reason = "the join does not fit in gpujoin.host_memory_limit";
+  note_fallback(node->run, Fallback::kLoop, node->report.loop_reason);
 }
 
 void forget_nearest(JoinNode* node) { node->nearest->context = nullptr; }
@@ -686,37 +689,37 @@ bool next_nearest_row(JoinNode* node) {
   NearestWork* const work = node->nearest;
   for (;;) {
     CHECK_FOR_INTERRUPTS();
-    std::uint64_t left = work->due_left, right = work->due_right;
-    double distance = work->due_distance;
+    std::uint64_t left = work->shown.due_left, right = work->shown.due_right;
+    double distance = work->shown.due_distance;
     bool more = true;
-    if (!work->pair_due) {
+    if (!work->shown.pair_due) {
       more = next_ranked(node, &left, &right);
-      distance = node->pair.distance;
+      distance = node->pairs.pair.distance;
     }
-    const bool is_next = !more || left != work->shown;
-    if (is_next && work->shown != kNoRow && !work->matched && emits_unmatched(node)) {
-      work->pair_due = more;
-      work->due_left = left;
-      work->due_right = right;
-      work->due_distance = distance;
-      work->matched = true;
-      show_unmatched(node, work->shown);
+    const bool is_next = !more || left != work->shown.left;
+    if (is_next && work->shown.left != kNoRow && !work->shown.matched && emits_unmatched(node)) {
+      work->shown.pair_due = more;
+      work->shown.due_left = left;
+      work->shown.due_right = right;
+      work->shown.due_distance = distance;
+      work->shown.matched = true;
+      show_unmatched(node, work->shown.left);
       return true;
     }
     if (!more) return false;
-    work->pair_due = false;
+    work->shown.pair_due = false;
     if (is_next) {
-      work->shown = left;
-      work->matched = false;
+      work->shown.left = left;
+      work->shown.matched = false;
     }
     if (right == kNoRow) continue;
     show_pair(node, left, right);
     show_outputs(node, left, right, distance);
-    if (!holds(node, node->late)) {
+    if (!holds(node, node->conditions.late)) {
       InstrCountFiltered2(&node->css, 1);
       continue;
     }
-    work->matched = true;
+    work->shown.matched = true;
     return true;
   }
 }

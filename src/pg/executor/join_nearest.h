@@ -20,17 +20,62 @@ enum class NearestStep {
   kDone,
 };
 
+/// Columns of the scan tuple that are computed for each row.
+struct NearestOutputs {
+  ExprState** expressions;  ///< [count]
+  int* columns;             ///< [count] of the scan tuple
+  bool* is_distance;        ///< [count] it is what rows are ranked by
+  int count;
+  List* computed;        ///< those that are not
+  bool measures;         ///< one of them is the distance
+  MemoryContext values;  ///< of one row
+};
+
+/// What the engine is asked about, and how far its answer has been read.
+struct NearestSearch {
+  bool runs;                ///< the engine is at work
+  std::uint64_t asked;      ///< neighbours that it is asked for
+  std::uint64_t chunk;      ///< of left points in a file, the next one
+  PointBuffer piece;        ///< points that the engine is asked about, if not all
+  std::uint64_t batch_row;  ///< of the engine's batch, the next one
+  std::uint64_t read_row;   ///< and the first one that read_block() has not read
+  std::uint64_t came;       ///< rows of all blocks so far
+};
+
+/// The neighbours that come now.
+struct NearestRanks {
+  std::uint64_t left;  ///< of this row
+  NearestRow* rows;    ///< [room] the nearest first
+  std::uint64_t count, room, next;
+  bool none_due;  ///< it has none, and still comes once
+};
+
+/// The row that came last.
+struct NearestShown {
+  std::uint64_t left;  ///< kNoRow: none did
+  bool matched;        ///< and has been emitted
+  bool pair_due;       ///< the pair after it is waiting
+  std::uint64_t due_left, due_right;
+  double due_distance;
+};
+
+/// Where values have extents.
+struct NearestBoxes {
+  bool any;
+  double reach;         ///< of right rows but the wide ones, at most
+  std::uint64_t* wide;  ///< [wide_count] right rows that reach further
+  std::uint64_t wide_count;
+  double farthest;  ///< no row beyond this distance is a candidate
+  bool left_spans;  ///< the row NearestRanks::left is a point or has an extent
+  Span left_span;
+  double left_reach;
+};
+
 struct NearestWork {
   ExprState* distance;
   ExprState* limit;
-  ExprState** outputs;       ///< [output_count]
-  int* output_columns;       ///< [output_count] of the scan tuple
-  bool* output_is_distance;  ///< [output_count] it is what rows are ranked by
-  int output_count;
-  List* computed;        ///< the outputs that are not
-  bool measures;         ///< an output is the distance
-  bool exact;            ///< the engine's distances are the operator's
-  MemoryContext values;  ///< of the outputs of one row
+  bool exact;  ///< the engine's distances are the operator's
+  NearestOutputs outputs;
 
   // The rest belongs to a run.
   MemoryContext context;
@@ -43,36 +88,14 @@ struct NearestWork {
   std::uint64_t* unknown;  ///< [unknown_count] right rows that have no distance
   std::uint64_t unknown_count;
   NearestStep step;
-  bool searching;           ///< the engine is at work
-  std::uint64_t asked;      ///< neighbours that it is asked for
-  std::uint64_t chunk;      ///< of left points in a file, the next one
-  PointBuffer piece;        ///< points that the engine is asked about, if not all
-  std::uint64_t batch_row;  ///< of the engine's batch, the next one
-  std::uint64_t read_row;   ///< and the first one that read_block() has not read
-  std::uint64_t came;       ///< rows of all blocks so far
-  std::uint8_t* done;       ///< [left rows] whether their neighbours were found
-  std::uint8_t* open;       ///< [left rows] whether they were too few
+  NearestSearch search;
+  std::uint8_t* done;  ///< [left rows] whether their neighbours were found
+  std::uint8_t* open;  ///< [left rows] whether they were too few
   std::uint64_t open_count;
   std::uint64_t rest;  ///< left rows before it are done
-  std::uint64_t left;  ///< the row whose neighbours come now
-  NearestRow* ranked;  ///< [room] the nearest first
-  std::uint64_t count, room, next;
-  bool none_due;        ///< it has none, and still comes once
-  std::uint64_t shown;  ///< the left row that came last; kNoRow: none did
-  bool matched;         ///< and has been emitted
-  bool pair_due;        ///< the pair after it is waiting
-  std::uint64_t due_left, due_right;
-  double due_distance;
-
-  // Where values have extents.
-  bool has_boxes;
-  double reach;         ///< of right rows but the wide ones, at most
-  std::uint64_t* wide;  ///< [wide_count] right rows that reach further
-  std::uint64_t wide_count;
-  double farthest;  ///< no row beyond this distance is a candidate
-  bool left_spans;  ///< the row `left` is a point or has an extent
-  Span left_span;
-  double left_reach;
+  NearestRanks ranks;
+  NearestShown shown;
+  NearestBoxes boxes;
 };
 
 // What no operator gives: distances are not negative, and inner products of single precision.
@@ -94,10 +117,25 @@ inline bool is_nearer(const NearestRow& a, const NearestRow& b) {
 
 /// Whether a row at this distance or further is none of the first k.
 inline bool cannot_come(const NearestWork* work, double least) {
-  if (least > work->farthest) return true;
-  return work->count >= work->k && order_class(work->ranked[0].distance) == 0 &&
-         least > work->ranked[0].distance;
+  if (least > work->boxes.farthest) return true;
+  return work->ranks.count >= work->k && order_class(work->ranks.rows[0].distance) == 0 &&
+         least > work->ranks.rows[0].distance;
 }
+
+/// Prepares the search for nearest rows; reads nothing.
+void begin_nearest(JoinNode* node);
+
+/// From the first left row, with the inputs that were read.
+void start_nearest(JoinNode* node);
+
+/// After the rows are forgotten, and with them all that was found.
+void forget_nearest(JoinNode* node);
+
+/// The next row of the join in the scan tuple.
+bool next_nearest_row(JoinNode* node);
+
+/// The columns that are computed for each row; the distance is known.
+List* computed_columns(const JoinNode* node);
 
 /// The operator's distance of two rows.
 double measure(JoinNode* node, std::uint64_t left, std::uint64_t right);
@@ -113,7 +151,7 @@ void add_to_heap(NearestWork* work, const NearestRow& found);
 
 // ---- nearest_boxes.cpp
 
-/// Before the first search: sets has_boxes, and what else depends on them.
+/// Before the first search: sets NearestWork::boxes, and what else depends on them.
 void prepare_boxes(JoinNode* node);
 
 /// After begin_ranks(), where values have extents.

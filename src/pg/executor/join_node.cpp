@@ -1,5 +1,18 @@
 // Life of the node: how it begins, its rows, its end.
+#include "pg/executor/join_eps.h"
+#include "pg/executor/join_explain.h"
+#include "pg/executor/join_inputs.h"
+#include "pg/executor/join_kept.h"
 #include "pg/executor/join_keys.h"
+#include "pg/executor/join_nearest.h"
+#include "pg/executor/join_operands.h"
+#include "pg/executor/join_products.h"
+#include "pg/executor/join_radii.h"
+#include "pg/executor/join_rows.h"
+#include "pg/executor/join_sums.h"
+#include "pg/executor/join_top.h"
+#include "pg/executor/join_work.h"
+#include "pg/executor/sum_reading.h"
 
 extern "C" {
 #include "executor/executor.h"
@@ -19,13 +32,13 @@ bool find_band(JoinNode* node) {
   double eps = 0;
   bool is_null = true;
   if (!compute_eps(node, &eps, &is_null)) return false;
-  node->eps_of_all = eps;
-  node->band =
+  node->pairs.eps_of_all = eps;
+  node->pairs.band =
       has_row_radii(node) ? widest_band(node, eps) : band_within(node, node->data.test, eps);
   // Values are no nearer than their boxes, but may be farther apart.
-  const bool decided =
-      node->data.test.by->form == TestForm::kOverlap && !node->data.test.open && !node->approximate;
-  if (node->form == ValueForm::kBox && !decided) node->band.accept = -1;
+  const bool decided = node->data.test.by->form == TestForm::kOverlap && !node->data.test.open &&
+                       !node->inputs.approximate;
+  if (node->inputs.form == ValueForm::kBox && !decided) node->pairs.band.accept = -1;
   return !is_null;
 }
 
@@ -33,21 +46,21 @@ bool find_band(JoinNode* node) {
 void start(JoinNode* node) {
   start_rows(node);
   if (node->nearest != nullptr) return start_nearest(node);
-  node->band = {true, true, false, 0, 0};
+  node->pairs.band = {true, true, false, 0, 0};
   const bool may_match = find_band(node);
-  if (node->keeps && may_match && !node->band.engine_serves) {
+  if (node->inputs.keeps && may_match && !node->pairs.band.engine_serves) {
     node->run->exhausted = true;
     return;
   }
   if (node->sums != nullptr && !node->left.unkept) start_sums(node);
   start_pairs(node);
-  if (!may_match) node->step = Step::kDone;
-  if (node->left.unkept && may_match && node->mode != Mode::kSums) {
+  if (!may_match) node->pairs.step = Step::kDone;
+  if (node->left.unkept && may_match && node->pairs.mode != Mode::kSums) {
     node->run->exhausted = true;
     return;
   }
   start_work(node);
-  node->pairs_are_rows = are_pairs_rows(node);
+  node->output.pairs_are_rows = are_pairs_rows(node);
 }
 
 /// Reads the inputs where the join could not do without their rows. False: it could.
@@ -61,7 +74,7 @@ bool start_with_rows(JoinNode* node) {
 
 /// Reads what is not read yet and starts.
 void open(JoinNode* node) {
-  if (node->mode == Mode::kUnread && !read_kept_inputs(node) && !read_summed_inputs(node))
+  if (node->pairs.mode == Mode::kUnread && !read_kept_inputs(node) && !read_summed_inputs(node))
     read_inputs(node);
   begin_join(node->run);
   start(node);
@@ -71,11 +84,13 @@ void open(JoinNode* node) {
 TupleTableSlot* project(JoinNode* node) {
   ScanState* const state = &node->css.ss;
   TupleTableSlot* const slot = state->ss_ScanTupleSlot;
-  if (node->direct != nullptr) {
-    ExecClearTuple(node->direct);
-    std::memcpy(node->direct->tts_values, slot->tts_values, sizeof(Datum) * node->direct_columns);
-    std::memcpy(node->direct->tts_isnull, slot->tts_isnull, sizeof(bool) * node->direct_columns);
-    return ExecStoreVirtualTuple(node->direct);
+  if (node->output.direct != nullptr) {
+    ExecClearTuple(node->output.direct);
+    std::memcpy(node->output.direct->tts_values, slot->tts_values,
+                sizeof(Datum) * node->output.direct_columns);
+    std::memcpy(node->output.direct->tts_isnull, slot->tts_isnull,
+                sizeof(bool) * node->output.direct_columns);
+    return ExecStoreVirtualTuple(node->output.direct);
   }
   ExecStoreVirtualTuple(ExecClearTuple(slot));
   if (state->ps.ps_ProjInfo == nullptr) return slot;
@@ -88,23 +103,24 @@ TupleTableSlot* project(JoinNode* node) {
 /// CustomExecMethods::ExecCustomScan.
 TupleTableSlot* next(CustomScanState* state) {
   JoinNode* const node = from_state(state);
-  if (node->finished) return nullptr;
-  if (node->mode == Mode::kUnread) open(node);
+  if (node->inputs.finished) return nullptr;
+  if (node->pairs.mode == Mode::kUnread) open(node);
   for (;;) {
     CHECK_FOR_INTERRUPTS();
-    if (node->pairs_are_rows) {
-      ExecClearTuple(node->direct);
-      if (next_pair_row(node, node->direct)) return ExecStoreVirtualTuple(node->direct);
-      node->pairs_are_rows = false;
+    if (node->output.pairs_are_rows) {
+      ExecClearTuple(node->output.direct);
+      if (next_pair_row(node, node->output.direct))
+        return ExecStoreVirtualTuple(node->output.direct);
+      node->output.pairs_are_rows = false;
     }
     const bool found = next_row(node);
     if (start_with_rows(node)) continue;
     if (!found) break;
-    if (holds(node, node->where)) return project(node);
+    if (holds(node, node->conditions.where)) return project(node);
     InstrCountFiltered1(state, 1);
   }
-  node->finished = true;
-  if (node->may_forget) forget_rows(node);
+  node->inputs.finished = true;
+  if (node->inputs.may_forget) forget_rows(node);
   return nullptr;
 }
 
@@ -121,16 +137,16 @@ void find_direct_columns(JoinNode* node) {
     if (!IsA(expression, Var) || reinterpret_cast<const Var*>(expression)->varattno != ++number)
       return;
   }
-  node->direct = state->ps.ps_ResultTupleSlot;
-  node->direct_columns = number;
+  node->output.direct = state->ps.ps_ResultTupleSlot;
+  node->output.direct_columns = number;
 }
 
 void begin_side(Side* side, AttrNumber value, Expr* operand, ErrorTrap trap, AttrNumber score,
                 Oid score_type, PlanState* parent) {
   side->value = value;
   begin_operand(side, operand, trap, parent);
-  side->score = score;
-  side->score_type = score_type;
+  side->scores.value = score;
+  side->scores.type = score_type;
 }
 
 struct ParamSearch {
@@ -168,42 +184,44 @@ Bitmapset* params_of(const JoinNode* node, std::initializer_list<void*> expressi
 void begin(CustomScanState* state, EState* estate, int flags) {
   JoinNode* const node = from_state(state);
   const CustomScan* const plan = castNode(CustomScan, state->ss.ps.plan);
-  node->data = decode_join_plan(plan->custom_private);
+  node->data = decode_join_plan(static_cast<const Const*>(plan_data(plan)));
   node->expressions = decode_join_expressions(plan->custom_exprs);
   // Rows are read again only where the executor announces it, or where parameters may change.
-  node->may_forget = (flags & EXEC_FLAG_REWIND) == 0 && bms_is_empty(plan->scan.plan.allParam);
+  node->inputs.may_forget =
+      (flags & EXEC_FLAG_REWIND) == 0 && bms_is_empty(plan->scan.plan.allParam);
   PlanState* const parent = &state->ss.ps;
   flags &= ~(EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
   node->left.plan = ExecInitNode(static_cast<Plan*>(linitial(plan->custom_plans)), estate, flags);
   node->right.plan = ExecInitNode(static_cast<Plan*>(lsecond(plan->custom_plans)), estate, flags);
   const JoinPlanExpressions& expressions = node->expressions;
   const TopPlan& top = node->data.top;
-  begin_side(&node->left, node->data.left_value, expressions.left_operand, node->data.left_trap,
+  begin_side(&node->left, node->data.left.value, expressions.left_operand, node->data.left.trap,
              top.left_score, top.left_type, parent);
-  begin_side(&node->right, node->data.right_value, expressions.right_operand, node->data.right_trap,
+  begin_side(&node->right, node->data.right.value, expressions.right_operand, node->data.right.trap,
              top.right_score, top.right_type, parent);
-  node->left.radius = node->data.left_radius;
-  node->right.radius = node->data.right_radius;
-  node->left.guard = ExecInitQual(expressions.guard, parent);
+  node->left.radii.value = node->data.left.radius;
+  node->right.radii.value = node->data.right.radius;
+  node->left.operand.guard = ExecInitQual(expressions.guard, parent);
   state->custom_ps = list_make2(node->left.plan, node->right.plan);
-  node->where = ExecInitQual(expressions.where, parent);
-  node->order = ExecInitQual(expressions.order, parent);
-  node->early = ExecInitQual(expressions.early, parent);
-  node->condition = expressions.condition == nullptr
-                        ? nullptr
-                        : ExecInitQual(list_make1(expressions.condition), parent);
-  node->late = ExecInitQual(expressions.late, parent);
-  node->eps = ExecInitExpr(expressions.eps, parent);
+  node->conditions.where = ExecInitQual(expressions.where, parent);
+  node->conditions.order = ExecInitQual(expressions.order, parent);
+  node->conditions.early = ExecInitQual(expressions.early, parent);
+  node->conditions.distance = expressions.condition == nullptr
+                                  ? nullptr
+                                  : ExecInitQual(list_make1(expressions.condition), parent);
+  node->conditions.late = ExecInitQual(expressions.late, parent);
+  node->conditions.eps = ExecInitExpr(expressions.eps, parent);
   node->context =
       AllocSetContextCreate(estate->es_query_cxt, "gpujoin join", ALLOCSET_DEFAULT_SIZES);
   find_direct_columns(node);
-  node->read_params =
+  node->inputs.read_params =
       params_of(node, {expressions.guard, expressions.left_operand, expressions.right_operand});
-  node->early_params = params_of(node, {expressions.order, expressions.early});
+  node->inputs.early_params = params_of(node, {expressions.order, expressions.early});
   check_aggregates(plan->custom_scan_tlist);
-  for (int i = 0; i < node->data.group_columns; ++i)
-    check_execute_privilege(get_opcode(node->data.group_operators[i]));
+  for (int i = 0; i < node->data.groups.columns; ++i)
+    check_execute_privilege(get_opcode(node->data.groups.operators[i]));
   if (adds_up(node->data)) begin_sums(node);
+  if (node->data.top.k > 0) begin_top(node);
   if (node->data.nearest.wanted) begin_nearest(node);
   if (node->data.key_count > 0) begin_keys(node);
 }
@@ -213,16 +231,17 @@ void begin(CustomScanState* state, EState* estate, int flags) {
 void rescan(CustomScanState* state) {
   JoinNode* const node = from_state(state);
   PlanState* const own = &state->ss.ps;
-  bool changed = bms_overlap(own->chgParam, node->read_params);
+  bool changed = bms_overlap(own->chgParam, node->inputs.read_params);
   for (PlanState* const input : {node->left.plan, node->right.plan}) {
     if (own->chgParam != nullptr) UpdateChangedParamSet(input, own->chgParam);
     changed = changed || input->chgParam != nullptr;
   }
-  if (bms_overlap(own->chgParam, node->early_params)) node->eps_need = EpsNeed::kUnknown;
+  if (bms_overlap(own->chgParam, node->inputs.early_params))
+    node->inputs.eps_need = EpsNeed::kUnknown;
   ExecScanReScan(&state->ss);
   if (node->run == nullptr) return;
-  node->finished = false;
-  if (!changed && node->mode != Mode::kUnread && !lacks_rows(node)) {
+  node->inputs.finished = false;
+  if (!changed && node->pairs.mode != Mode::kUnread && !lacks_rows(node)) {
     open(node);
     return;
   }

@@ -1,6 +1,7 @@
 // A table joined with itself, and conditions like `a.id < b.id` on it: the engine then makes each
 // pair once, and counts without making any.
-#include "pg/executor/join_node.h"
+#include "pg/executor/join_order.h"
+
 #include "pg/types/number_datum.h"
 
 extern "C" {
@@ -75,15 +76,15 @@ bool visit_keys(JoinNode* node, const Side& side, int column, const Visit& visit
 /// Sets the ranks of keys that are not in ascending order. False when two are equal.
 bool rank_keys(JoinNode* node, const std::int64_t* keys) {
   const std::uint64_t rows = node->left.points.rows;
-  node->by_rank = allocate<std::int64_t>(node, rows);
-  for (std::uint64_t i = 0; i < rows; ++i) node->by_rank[i] = static_cast<std::int64_t>(i);
-  std::sort(node->by_rank, node->by_rank + rows,
+  node->sides.by_rank = allocate<std::int64_t>(node, rows);
+  for (std::uint64_t i = 0; i < rows; ++i) node->sides.by_rank[i] = static_cast<std::int64_t>(i);
+  std::sort(node->sides.by_rank, node->sides.by_rank + rows,
             [&](std::int64_t a, std::int64_t b) { return keys[a] < keys[b]; });
   for (std::uint64_t i = 1; i < rows; ++i)
-    if (keys[node->by_rank[i - 1]] == keys[node->by_rank[i]]) return false;
-  node->ranks = allocate<std::int64_t>(node, rows);
+    if (keys[node->sides.by_rank[i - 1]] == keys[node->sides.by_rank[i]]) return false;
+  node->sides.ranks = allocate<std::int64_t>(node, rows);
   for (std::uint64_t i = 0; i < rows; ++i)
-    node->ranks[node->by_rank[i]] = static_cast<std::int64_t>(i);
+    node->sides.ranks[node->sides.by_rank[i]] = static_cast<std::int64_t>(i);
   return true;
 }
 
@@ -109,15 +110,15 @@ bool rank(JoinNode* node) {
 }  // namespace
 
 bool are_same_points(JoinNode* node) {
-  if (!node->compared) node->same_points = compare_points(node);
-  node->compared = true;
-  return node->same_points;
+  if (!node->sides.compared) node->sides.same = compare_points(node);
+  node->sides.compared = true;
+  return node->sides.same;
 }
 
 bool find_ranks(JoinNode* node) {
-  if (!node->ranked) node->has_ranks = rank(node);
-  node->ranked = true;
-  return node->has_ranks;
+  if (!node->sides.ranked) node->sides.has_ranks = rank(node);
+  node->sides.ranked = true;
+  return node->sides.has_ranks;
 }
 
 }  // namespace gpujoin

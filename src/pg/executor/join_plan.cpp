@@ -1,232 +1,95 @@
 #include "pg/executor/join_plan.h"
 
+#include <algorithm>
+#include <cstring>
+
 extern "C" {
-#include "nodes/pg_list.h"
+#include "catalog/pg_type.h"
+#include "lib/stringinfo.h"
+#include "nodes/makefuncs.h"
 }
 
 namespace gpujoin {
 namespace {
 
-/// Appends numbers to a list.
-struct Encoder {
-  List* numbers;
-
-  template <class T>
-  void operator()(const T& number) {
-    numbers = lappend_int(numbers, static_cast<int>(number));
-  }
-};
-
-/// Takes them off again, in the same order.
-struct Decoder {
-  const List* numbers;
-  int next;
-
-  template <class T>
-  void operator()(T& number) {
-    number = static_cast<T>(list_nth_int(numbers, next++));
-  }
-};
-
-/// Passes the plan's numbers, but for the test and the columns, to either.
-template <class Data, class Coder>
-void code(Data& data, Coder& coder) {
-  coder(data.join_type);
-  coder(data.left_value);
-  coder(data.right_value);
-  coder(data.left_trap);
-  coder(data.right_trap);
-  coder(data.left_filter);
-  coder(data.right_filter);
-  coder(data.eps_may_raise);
-  coder(data.can_drop_eps_error);
-  coder(data.left_radius);
-  coder(data.right_radius);
-  coder(data.rounds_radii);
-  coder(data.boxes);
-  coder(data.counts);
-  coder(data.names_matches);
-  coder(data.grouped);
-  coder(data.order.order);
-  coder(data.order.type);
-  coder(data.order.left_column);
-  coder(data.order.right_column);
-  auto& top = data.top;
-  coder(top.k);
-  coder(top.function);
-  coder(top.lowest_first);
-  coder(top.ties);
-  coder(top.signs[0]);
-  coder(top.signs[1]);
-  coder(top.type);
-  coder(top.left_type);
-  coder(top.right_type);
-  coder(top.left_score);
-  coder(top.right_score);
-  coder(data.nearest.processes);
-  coder(data.sum_count);
-  coder(data.groups_may_raise);
-  coder(data.sums_refusal);
-  coder(data.finishes_sums);
-  coder(data.group_columns);
-  coder(data.key_count);
-  coder(data.column_count);
-}
-
-/// Likewise those of an aggregate.
-template <class Sum, class Coder>
-void code_sum(Sum& sum, Coder& coder) {
-  coder(sum.state);
-  coder(sum.of);
-  coder(sum.filter);
-  coder(sum.type);
-  coder(sum.scale);
-  coder(sum.step_count);
-  coder(sum.leaf_count);
-  for (int i = 0; i < sum.step_count; ++i) {
-    coder(sum.steps[i]);
-    coder(sum.leaves[i]);
-  }
-  for (int i = 0; i < sum.leaf_count; ++i) coder(sum.leaf_is_left[i]);
-  coder(sum.combination);
-  for (int i = 0; i < 2; ++i) {
-    coder(sum.leaf_types[i]);
-    coder(sum.leaf_scales[i]);
-  }
-}
-
-/// Likewise those of a key.
-template <class Key, class Coder>
-void code_key(Key& key, Coder& coder) {
-  coder(key.numbers);
-  coder(key.is_interval);
-  for (int i = 0; i < 2; ++i) {
-    coder(key.types[i]);
-    coder(key.high_types[i]);
-    coder(key.ranges[i].is_made);
-    coder(key.ranges[i].has_low);
-    coder(key.ranges[i].has_high);
-  }
-  coder(key.equality);
-  coder(key.collation);
-  coder(key.bound_count);
-  for (int i = 0; i < key.bound_count; ++i) {
-    coder(key.bounds[i].form);
-    coder(key.bounds[i].strict);
-    coder(key.bounds[i].negated);
-    coder(key.bounds[i].summed);
-    coder(key.bounds[i].type);
-  }
-}
-
+/// Appends values as they lie in memory.
 template <class T>
-T* allocate(int count) {
-  return static_cast<T*>(palloc0(sizeof(T) * (count + 1)));
+void put(StringInfo bytes, const T* values, int count) {
+  if (count == 0) return;
+  appendBinaryStringInfo(bytes, reinterpret_cast<const char*>(values),
+                         static_cast<int>(sizeof(T)) * count);
 }
+
+/// Takes so many of them off again.
+template <class T>
+T* take(const char** bytes, int count) {
+  const Size size = sizeof(T) * static_cast<Size>(count);
+  T* const values = static_cast<T*>(palloc(std::max<Size>(1, size)));
+  std::memcpy(static_cast<void*>(values), *bytes, size);
+  *bytes += size;
+  return values;
+}
+
+/// Tests are numbers in their tables, which lie elsewhere in another process.
+void put_test(StringInfo bytes, const SimilarityTest& test) {
+  const int number = test.type != nullptr ? test_number(test) : 0;
+  put(bytes, &number, 1);
+}
+
+void take_test(const char** bytes, SimilarityTest* test) {
+  const SimilarityTest found = numbered_test(*take<int>(bytes, 1));
+  test->type = found.type;
+  test->by = found.by;
+}
+
+constexpr int kExpressions = sizeof(JoinPlanExpressions) / sizeof(void*);
 
 }  // namespace
 
-namespace {
-
-void encode_test(const SimilarityTest& test, Encoder* encoder) {
-  (*encoder)(test.type != nullptr ? test_number(test) : 0);
-  for (const bool flag : {test.strict, test.open, test.of_nan, test.of_null}) (*encoder)(flag);
+Const* encode_join_plan(const JoinPlanData& data) {
+  StringInfoData bytes;
+  initStringInfo(&bytes);
+  appendStringInfoSpaces(&bytes, VARHDRSZ);
+  put(&bytes, &data, 1);
+  put_test(&bytes, data.test);
+  put_test(&bytes, data.nearest.radius);
+  put(&bytes, data.columns.from_left, data.columns.count);
+  put(&bytes, data.columns.attributes, data.columns.count);
+  put(&bytes, data.groups.sums, data.groups.sum_count);
+  put(&bytes, data.groups.operators, data.groups.columns);
+  put(&bytes, data.groups.collations, data.groups.columns);
+  put(&bytes, data.keys, data.key_count);
+  SET_VARSIZE(bytes.data, bytes.len);
+  return makeConst(BYTEAOID, -1, InvalidOid, -1, PointerGetDatum(bytes.data), false, false);
 }
 
-SimilarityTest decode_test(Decoder* decoder) {
-  int number;
-  (*decoder)(number);
-  SimilarityTest test = numbered_test(number);
-  for (bool* const flag : {&test.strict, &test.open, &test.of_nan, &test.of_null})
-    (*decoder)(*flag);
-  return test;
-}
-
-}  // namespace
-
-List* encode_join_plan(const JoinPlanData& data) {
-  Encoder encoder = {NIL};
-  encode_test(data.test, &encoder);
-  const NearestPlan& nearest = data.nearest;
-  encoder(nearest.wanted);
-  encoder(nearest.has_radius);
-  encode_test(nearest.radius, &encoder);
-  code(data, encoder);
-  for (int i = 0; i < data.column_count; ++i) {
-    encoder(data.from_left[i]);
-    encoder(data.attributes[i]);
-  }
-  for (int i = 0; i < data.sum_count; ++i) code_sum(data.sums[i], encoder);
-  for (int i = 0; i < data.group_columns; ++i) {
-    encoder(data.group_operators[i]);
-    encoder(data.group_collations[i]);
-  }
-  for (int i = 0; i < data.key_count; ++i) code_key(data.keys[i], encoder);
-  return encoder.numbers;
-}
-
-JoinPlanData decode_join_plan(const List* encoded) {
-  Decoder decoder = {encoded, 0};
-  JoinPlanData data = {};
-  data.test = decode_test(&decoder);
-  decoder(data.nearest.wanted);
-  decoder(data.nearest.has_radius);
-  data.nearest.radius = decode_test(&decoder);
-  code(data, decoder);
-  data.from_left = allocate<bool>(data.column_count);
-  data.attributes = allocate<AttrNumber>(data.column_count);
-  for (int i = 0; i < data.column_count; ++i) {
-    decoder(data.from_left[i]);
-    decoder(data.attributes[i]);
-  }
-  data.sums = allocate<SumPlan>(data.sum_count);
-  for (int i = 0; i < data.sum_count; ++i) code_sum(data.sums[i], decoder);
-  data.group_operators = allocate<Oid>(data.group_columns);
-  data.group_collations = allocate<Oid>(data.group_columns);
-  for (int i = 0; i < data.group_columns; ++i) {
-    decoder(data.group_operators[i]);
-    decoder(data.group_collations[i]);
-  }
-  data.keys = allocate<KeyPlan>(data.key_count);
-  for (int i = 0; i < data.key_count; ++i) code_key(data.keys[i], decoder);
+JoinPlanData decode_join_plan(const Const* encoded) {
+  const char* bytes = VARDATA(DatumGetPointer(encoded->constvalue));
+  JoinPlanData data = *take<JoinPlanData>(&bytes, 1);
+  take_test(&bytes, &data.test);
+  take_test(&bytes, &data.nearest.radius);
+  data.columns.from_left = take<bool>(&bytes, data.columns.count);
+  data.columns.attributes = take<AttrNumber>(&bytes, data.columns.count);
+  data.groups.sums = take<SumPlan>(&bytes, data.groups.sum_count);
+  data.groups.operators = take<Oid>(&bytes, data.groups.columns);
+  data.groups.collations = take<Oid>(&bytes, data.groups.columns);
+  data.keys = take<KeyPlan>(&bytes, data.key_count);
   return data;
 }
 
 List* encode_join_expressions(const JoinPlanExpressions& parts) {
+  void* pointers[kExpressions];
+  std::memcpy(pointers, &parts, sizeof parts);
   List* encoded = NIL;
-  for (const void* const part :
-       {static_cast<const void*>(parts.order), static_cast<const void*>(parts.early),
-        static_cast<const void*>(parts.condition), static_cast<const void*>(parts.late),
-        static_cast<const void*>(parts.where), static_cast<const void*>(parts.guard),
-        static_cast<const void*>(parts.eps), static_cast<const void*>(parts.left_operand),
-        static_cast<const void*>(parts.right_operand), static_cast<const void*>(parts.score),
-        static_cast<const void*>(parts.groups), static_cast<const void*>(parts.sums),
-        static_cast<const void*>(parts.distance), static_cast<const void*>(parts.limit),
-        static_cast<const void*>(parts.outputs), static_cast<const void*>(parts.keys)})
-    encoded = lappend(encoded, const_cast<void*>(part));
+  for (void* const pointer : pointers) encoded = lappend(encoded, pointer);
   return encoded;
 }
 
 JoinPlanExpressions decode_join_expressions(const List* encoded) {
-  int next = 0;
-  const auto take = [&] { return list_nth(encoded, next++); };
+  void* pointers[kExpressions];
+  for (int i = 0; i < kExpressions; ++i) pointers[i] = list_nth(encoded, i);
   JoinPlanExpressions parts;
-  parts.order = static_cast<List*>(take());
-  parts.early = static_cast<List*>(take());
-  parts.condition = static_cast<Expr*>(take());
-  parts.late = static_cast<List*>(take());
-  parts.where = static_cast<List*>(take());
-  parts.guard = static_cast<List*>(take());
-  parts.eps = static_cast<Expr*>(take());
-  parts.left_operand = static_cast<Expr*>(take());
-  parts.right_operand = static_cast<Expr*>(take());
-  parts.score = static_cast<Expr*>(take());
-  parts.groups = static_cast<List*>(take());
-  parts.sums = static_cast<List*>(take());
-  parts.distance = static_cast<Expr*>(take());
-  parts.limit = static_cast<Expr*>(take());
-  parts.outputs = static_cast<List*>(take());
-  parts.keys = static_cast<List*>(take());
+  std::memcpy(&parts, pointers, sizeof parts);
   return parts;
 }
 

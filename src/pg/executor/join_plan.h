@@ -52,57 +52,68 @@ enum class ErrorTrap {
   kSubtransaction,  ///< they are dropped with the subtransaction that they were raised in
 };
 
-/// What the plan holds beside expressions: a list of integers in CustomScan::custom_private.
-/// Columns of the scan tuple are described after it.
+/// An input of a join.
+struct SidePlan {
+  AttrNumber value;   ///< the compared value in its rows; 0: none has it, the node computes it from
+                      ///< the row's columns
+  ErrorTrap trap;     ///< for errors of that computation
+  ErrorTrap filter;   ///< for errors of the input's conditions, where it is a scan
+  AttrNumber radius;  ///< what a row adds to the radius, in it; 0: nothing
+};
+
+/// Columns of the scan tuple.
+struct ColumnsPlan {
+  int count;
+  bool* from_left;         ///< [count] which input it comes from
+  AttrNumber* attributes;  ///< [count] and its attribute there; 0: the number of matches
+};
+
+/// Where pairs are added up, rows are groups of outer rows, with the states of these aggregates in
+/// the order of the columns whose attribute is 0.
+struct GroupsPlan {
+  int sum_count;
+  SumPlan* sums;        ///< [sum_count]
+  SumsRefusal refusal;  ///< kNone, too, where nobody asked
+  bool finishes;        ///< rows have the aggregates' results, and not their states
+  bool may_raise;       ///< computing a row's group may raise an error
+  int columns;          ///< 0: all rows are one group
+  Oid* operators;       ///< [columns] equality, hashable
+  Oid* collations;
+};
+
+/// What the plan holds beside expressions.
 struct JoinPlanData {
   JoinType join_type;
   SimilarityTest test;
-  AttrNumber left_value;   ///< the compared value in the rows of the outer input; 0: none has it,
-                           ///< the node computes it from the row's columns
-  AttrNumber right_value;  ///< and of the inner one
-  ErrorTrap left_trap;     ///< for errors of that computation
-  ErrorTrap right_trap;
-  ErrorTrap left_filter;    ///< for errors of the conditions of the outer input, where it is a scan
-  ErrorTrap right_filter;   ///< and of the inner one
+  SidePlan left;            ///< the outer input
+  SidePlan right;           ///< and the inner one
   bool eps_may_raise;       ///< computing the radius may raise an error
   bool can_drop_eps_error;  ///< that error leaves nothing behind, and may be dropped
-  AttrNumber left_radius;   ///< what the outer row adds to the radius, in its rows; 0: nothing
-  AttrNumber right_radius;  ///< and the inner one
   bool rounds_radii;        ///< the condition adds them in single precision
   BoxRule boxes;  ///< of the left value's box and the right one's, by a condition or another
-  int column_count;
-  bool* from_left;         ///< [column_count] which input a column of the scan tuple comes from
-  AttrNumber* attributes;  ///< [column_count] and its attribute there; 0: the number of matches
-  bool names_matches;      ///< rows of a semijoin have columns of their match
-  bool counts;             ///< rows are not pairs, but numbers of them:
-  bool grouped;            ///< one row for each outer row with matches; false: a single total
+  ColumnsPlan columns;
+  bool names_matches;  ///< rows of a semijoin have columns of their match
+  bool counts;         ///< rows are not pairs, but numbers of them:
+  bool grouped;        ///< one row for each outer row with matches; false: a single total
   OrderPlan order;
   TopPlan top;
   NearestPlan nearest;  ///< columns whose attribute is 0 are JoinPlanExpressions::outputs then
-  /// Where pairs are added up, rows are groups of outer rows, with the states of these aggregates
-  /// in the order of the columns whose attribute is 0.
-  int sum_count;
-  SumPlan* sums;             ///< [sum_count]
-  SumsRefusal sums_refusal;  ///< kNone, too, where nobody asked
-  bool finishes_sums;        ///< rows have the aggregates' results, and not their states
-  bool groups_may_raise;     ///< computing a row's group may raise an error
-  int group_columns;         ///< 0: all rows are one group
-  Oid* group_operators;      ///< [group_columns] equality, hashable
-  Oid* group_collations;
+  GroupsPlan groups;
   int key_count;  ///< conditions that engines can decide besides the distance
   KeyPlan* keys;  ///< [key_count]
 };
 
 /// Whether pairs are added up. Without aggregates, groups with a pair are rows.
 inline bool adds_up(const JoinPlanData& data) {
-  return !data.counts && (data.sum_count > 0 || data.group_columns > 0);
+  return !data.counts && (data.groups.sum_count > 0 || data.groups.columns > 0);
 }
 
-List* encode_join_plan(const JoinPlanData& data);
-JoinPlanData decode_join_plan(const List* encoded);
+/// As bytes of a constant, which PostgreSQL copies and sends to parallel workers, and back.
+Const* encode_join_plan(const JoinPlanData& data);
+JoinPlanData decode_join_plan(const Const* encoded);
 
-/// The parts of CustomScan::custom_exprs: conditions to be evaluated over the scan tuple. The
-/// join's own are in the order in which PostgreSQL would evaluate them.
+/// The parts of CustomScan::custom_exprs, in this order: conditions to be evaluated over the scan
+/// tuple. The join's own are in the order in which PostgreSQL would evaluate them.
 struct JoinPlanExpressions {
   List* order;  ///< what JoinPlanData::order describes; at most one
   List* early;  ///< other conditions, before the engine's
@@ -114,7 +125,7 @@ struct JoinPlanExpressions {
   Expr* left_operand;   ///< null: the outer input has the value
   Expr* right_operand;  ///< likewise
   Expr* score;          ///< that the first pairs are wanted by, for EXPLAIN; or null
-  List* groups;         ///< expressions over the outer row: [group_columns]
+  List* groups;         ///< expressions over the outer row: [columns]
   List* sums;           ///< of each aggregate, by encode_sum()
   // Of nearest rows: `early` and `condition` decide which rows there are to choose from, `late`
   // and `where` about those that were chosen.

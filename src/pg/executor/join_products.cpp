@@ -1,7 +1,7 @@
 // Inner products: `a.v <#> b.v <= -0.8`, and the nearest rows by `<#>`. The engine joins points
 // whose distances are in the order of their inner products; what they are depends on the largest
 // norms of both sides, so all rows are read before.
-#include "pg/executor/join_node.h"
+#include "pg/executor/join_products.h"
 
 namespace gpujoin {
 namespace {
@@ -21,25 +21,25 @@ double norm_of(Side* side) {
 void lift_sides(JoinNode* node) {
   if (!is_product(node->data.test)) return;
   Side &left = node->left, &right = node->right;
-  node->lifted = begin_lifting(norm_of(&left), norm_of(&right), node->nearest != nullptr);
+  node->pairs.lifted = begin_lifting(norm_of(&left), norm_of(&right), node->nearest != nullptr);
   visit_points(
       &left.buffer, left.points, true,
       [](const Dataset& points, void* sides) {
         lift_points(points, true, static_cast<LiftedSides*>(sides));
       },
-      &node->lifted);
+      &node->pairs.lifted);
   visit_points(
       &right.buffer, right.points, true,
       [](const Dataset& points, void* sides) {
         lift_points(points, false, static_cast<LiftedSides*>(sides));
       },
-      &node->lifted);
+      &node->pairs.lifted);
 }
 
 EpsBand band_within(const JoinNode* node, const SimilarityTest& test, double eps) {
   const std::uint32_t dims = node->run->report.dims;
   if (!is_product(test)) return eps_band(test, eps, dims);
-  EpsBand band = product_band(node->lifted, eps, dims);
+  EpsBand band = product_band(node->pairs.lifted, eps, dims);
   if (test.open) band.accept = -1;
   return band;
 }

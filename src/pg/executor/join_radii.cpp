@@ -2,7 +2,9 @@
 // largest radius of any row of either side, and those of both rows decide about each of these. A
 // row whose radius is no finite number of moderate size is odd: the condition decides about its
 // pairs.
-#include "pg/executor/join_node.h"
+#include "pg/executor/join_radii.h"
+
+#include "pg/executor/join_inputs.h"
 #include "pg/store/huge_array.h"
 
 namespace gpujoin {
@@ -12,15 +14,15 @@ namespace {
 constexpr double kMostRadius = 1e149;
 
 double radius_of(const Side& side, std::uint64_t row) {
-  return side.radius > 0 ? side.row_radii[row] : 0;
+  return side.radii.value > 0 ? side.radii.of_rows[row] : 0;
 }
 
 /// How far a sum of radii may be from the one that the condition computes. Two numbers have one
 /// sum in double precision.
 double rounding_of(const JoinNode* node, double left, double right) {
-  const double all = std::fabs(left) + std::fabs(right) + std::fabs(node->eps_of_all);
+  const double all = std::fabs(left) + std::fabs(right) + std::fabs(node->pairs.eps_of_all);
   if (node->data.rounds_radii) return 0x1p-21 * all;
-  return left != 0 && right != 0 && node->eps_of_all != 0 ? 0x1p-50 * all : 0;
+  return left != 0 && right != 0 && node->pairs.eps_of_all != 0 ? 0x1p-50 * all : 0;
 }
 
 /// Puts a point where it is near nothing.
@@ -39,25 +41,27 @@ bool is_nowhere(const Dataset& points, std::uint64_t position) {
 }  // namespace
 
 bool keep_radius(JoinNode* node, Side* side, TupleTableSlot* slot) {
-  if (side->radius == 0) return true;
+  if (side->radii.value == 0) return true;
   const std::uint64_t row = row_count(*side);
-  reserve_next(node->rows, &side->row_radii, row, &side->radius_room);
-  const bool is_null = slot->tts_isnull[side->radius - 1];
-  const double radius = is_null ? kNoRadius : DatumGetFloat8(slot->tts_values[side->radius - 1]);
+  reserve_next(node->rows, &side->radii.of_rows, row, &side->radii.room);
+  const bool is_null = slot->tts_isnull[side->radii.value - 1];
+  const double radius =
+      is_null ? kNoRadius : DatumGetFloat8(slot->tts_values[side->radii.value - 1]);
   // A radius of -infinity is odd, as NaN is: the other row's may be infinity.
-  side->row_radii[row] = !is_null && radius == kNoRadius ? NAN : radius;
+  side->radii.of_rows[row] = !is_null && radius == kNoRadius ? NAN : radius;
   return !is_null;
 }
 
 bool has_odd_radius(const JoinNode* node, const Side& side, std::uint64_t row) {
-  if (side.radius == 0) return false;
-  const double radius = side.row_radii[row];
+  if (side.radii.value == 0) return false;
+  const double radius = side.radii.of_rows[row];
   const bool raises = node->data.test.by->form == TestForm::kWithin && radius < 0;
   return !(std::fabs(radius) <= kMostRadius) || raises;
 }
 
 void note_radius(Side* side, std::uint64_t row) {
-  if (side->radius > 0) side->most_radius = std::fmax(side->most_radius, side->row_radii[row]);
+  if (side->radii.value > 0)
+    side->radii.most = std::fmax(side->radii.most, side->radii.of_rows[row]);
 }
 
 namespace {
@@ -75,10 +79,10 @@ RadiusCounts count_radii(const Side& side) {
   RadiusCounts counts = {};
   for (std::uint64_t i = 0; i < side.points.rows; ++i) {
     if (is_nowhere(side.points, i)) continue;
-    const double radius = side.row_radii[side.points.ids[i]];
+    const double radius = side.radii.of_rows[side.points.ids[i]];
     int number = 0;
-    for (double bound = side.most_radius / kClassRatio;
-         number < kMostClasses - 1 && radius <= bound; bound /= kClassRatio)
+    for (double bound = side.radii.most / kClassRatio; number < kMostClasses - 1 && radius <= bound;
+         bound /= kClassRatio)
       ++number;
     counts.most[number] =
         counts.rows[number] == 0 ? radius : std::fmax(counts.most[number], radius);
@@ -112,23 +116,24 @@ int class_of(const RadiusClasses& classes, double radius) {
 
 void find_radius_classes(JoinNode* node) {
   constexpr std::uint64_t kFewRows = 100;
-  RadiusClasses& classes = node->classes;
+  RadiusClasses& classes = node->pairs.classes;
   classes = {};
-  const bool may_raise = node->data.test.by->form == TestForm::kWithin && node->eps_of_all < 0;
+  const bool may_raise =
+      node->data.test.by->form == TestForm::kWithin && node->pairs.eps_of_all < 0;
   const bool of_bits = is_of_bits(node->data.test.by->metric);  // passes take no smaller radii
-  if (!has_row_radii(node) || of_bits || may_raise || !node->band.engine_serves ||
+  if (!has_row_radii(node) || of_bits || may_raise || !node->pairs.band.engine_serves ||
       node->keys != nullptr)
     return;
-  Side* const side = node->left.most_radius > node->right.most_radius ? &node->left : &node->right;
-  if (side->radius == 0 || side->points.file != nullptr || side->points.rows < kFewRows ||
-      !(side->most_radius > 0) || 2 * held_bytes(side->buffer) > dataset_share(node->run, 2))
+  Side* const side = node->left.radii.most > node->right.radii.most ? &node->left : &node->right;
+  if (side->radii.value == 0 || side->points.file != nullptr || side->points.rows < kFewRows ||
+      !(side->radii.most > 0) || 2 * held_bytes(side->buffer) > dataset_share(node->run, 2))
     return;
   classes.count = divide(count_radii(*side), side->points.rows, classes.most);
   if (classes.count > 1) classes.side = side;
 }
 
 bool next_radius_class(JoinNode* node) {
-  RadiusClasses& classes = node->classes;
+  RadiusClasses& classes = node->pairs.classes;
   Side& side = *classes.side;
   forget_points(&classes.buffer);
   if (classes.next == classes.count) return false;
@@ -142,27 +147,27 @@ bool next_radius_class(JoinNode* node) {
   classes.buffer.dims = side.points.dims;
   for (std::uint64_t i = 0; i < side.points.rows; ++i) {
     const std::int64_t row = side.points.ids[i];
-    if (!is_nowhere(side.points, i) && class_of(classes, side.row_radii[row]) == number)
+    if (!is_nowhere(side.points, i) && class_of(classes, side.radii.of_rows[row]) == number)
       std::memcpy(add_point(&classes.buffer, row), point(side.points, i), point_bytes(side.points));
   }
   classes.points = finish_points(&classes.buffer);
-  const double largest = side.most_radius;
-  side.most_radius = classes.most[number];
-  const double shown = node->largest_radius;
-  node->band = widest_band(node, node->eps_of_all);
-  node->largest_radius = shown;
-  side.most_radius = largest;
+  const double largest = side.radii.most;
+  side.radii.most = classes.most[number];
+  const double shown = node->report.largest_radius;
+  node->pairs.band = widest_band(node, node->pairs.eps_of_all);
+  node->report.largest_radius = shown;
+  side.radii.most = largest;
   return true;
 }
 
 void set_classes_aside(JoinNode* node) {
-  RadiusClasses& classes = node->classes;
+  RadiusClasses& classes = node->pairs.classes;
   Side& side = *classes.side;
   const int first = classes.next - 1;
   for (std::uint64_t i = 0; i < side.points.rows; ++i) {
     const std::int64_t row = side.points.ids[i];
-    if (is_nowhere(side.points, i) || class_of(classes, side.row_radii[row]) < first) continue;
-    add_odd_point(node, &side, side.points, i, node->srid);
+    if (is_nowhere(side.points, i) || class_of(classes, side.radii.of_rows[row]) < first) continue;
+    add_odd_point(node, &side, side.points, i, node->inputs.srid);
     remove_point(side.points, i);
   }
   sort_odd(&side);
@@ -170,15 +175,16 @@ void set_classes_aside(JoinNode* node) {
 }
 
 double pair_radius(const JoinNode* node, std::uint64_t left, std::uint64_t right) {
-  return radius_of(node->left, left) + radius_of(node->right, right) + node->eps_of_all;
+  return radius_of(node->left, left) + radius_of(node->right, right) + node->pairs.eps_of_all;
 }
 
 EpsBand widest_band(JoinNode* node, double eps) {
-  const double left = node->left.radius > 0 ? node->left.most_radius : 0;
-  const double right = node->right.radius > 0 ? node->right.most_radius : 0;
-  node->largest_radius = eps + left + right;
-  EpsBand band = eps_band(node->data.test, node->largest_radius + rounding_of(node, left, right),
-                          node->run->report.dims);
+  const double left = node->left.radii.value > 0 ? node->left.radii.most : 0;
+  const double right = node->right.radii.value > 0 ? node->right.radii.most : 0;
+  node->report.largest_radius = eps + left + right;
+  EpsBand band =
+      eps_band(node->data.test, node->report.largest_radius + rounding_of(node, left, right),
+               node->run->report.dims);
   band.all = false;
   band.accept = -1;
   return band;

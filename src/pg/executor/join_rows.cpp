@@ -1,5 +1,12 @@
 // From pairs to rows. A row is in the scan tuple of the node when a function here returns true.
+#include "pg/executor/join_rows.h"
+
+#include "pg/executor/join_batch.h"
 #include "pg/executor/join_keys.h"
+#include "pg/executor/join_nearest.h"
+#include "pg/executor/join_sums.h"
+#include "pg/executor/join_top.h"
+#include "pg/executor/join_work.h"
 
 extern "C" {
 #include "executor/executor.h"
@@ -13,8 +20,8 @@ namespace {
 /// Puts a number of matches into the scan tuple, where a column needs it.
 void show_count(JoinNode* node, std::uint64_t count) {
   TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
-  for (int i = 0; i < node->data.column_count; ++i) {
-    if (node->data.attributes[i] != 0) continue;
+  for (int i = 0; i < node->data.columns.count; ++i) {
+    if (node->data.columns.attributes[i] != 0) continue;
     slot->tts_values[i] = Int64GetDatum(static_cast<std::int64_t>(count));
     slot->tts_isnull[i] = false;
   }
@@ -24,7 +31,7 @@ void show_count(JoinNode* node, std::uint64_t count) {
 /// themselves.
 bool drains(const JoinNode* node, bool with_match) {
   if (with_match)
-    return node->data.grouped || (node->mode == Mode::kCounts && !emits_unmatched(node));
+    return node->data.grouped || (node->pairs.mode == Mode::kCounts && !emits_unmatched(node));
   return emits_unmatched(node);
 }
 
@@ -33,8 +40,8 @@ bool next_late_left(JoinNode* node, bool with_match, std::uint64_t* row) {
   LateRows* const late = node->left.late;
   const bool scans = node->left.shown.count > 0 && late->marked > few_rows(node->left.points.rows);
   if (with_match && !scans) {
-    if (!next_marked(*late, &node->late_drained)) return false;
-    *row = static_cast<std::uint64_t>(node->late_drained);
+    if (!next_marked(*late, &node->output.late_drained)) return false;
+    *row = static_cast<std::uint64_t>(node->output.late_drained);
     return true;
   }
   while (next_late_row(late) != nullptr) {
@@ -55,12 +62,12 @@ bool next_left_row(JoinNode* node) {
     show_left_alone(node, row);
     return true;
   }
-  while (node->drained < row_count(node->left)) {
-    const std::uint64_t row = node->drained++;
-    if (!drains(node, node->matches[row] > 0)) continue;
+  while (node->output.drained < row_count(node->left)) {
+    const std::uint64_t row = node->output.drained++;
+    if (!drains(node, node->output.matches[row] > 0)) continue;
     show_left_alone(node, row);
-    show_count(node, node->matches[row]);
-    node->last_left = row;
+    show_count(node, node->output.matches[row]);
+    node->output.last_left = row;
     return true;
   }
   return false;
@@ -86,23 +93,23 @@ void show_kept(TupleTableSlot* slot, const Columns& columns, std::uint64_t row) 
 
 /// Finds all matches, before any row is emitted.
 void find_all(JoinNode* node) {
-  while (next_match(node)) ++node->total;
+  while (next_match(node)) ++node->output.total;
 }
 
 /// Whether the result has all columns that are kept of a side's rows.
 bool shows_all(const JoinNode* node, const Side& side) {
   for (int i = 0; i < side.shown.count; ++i)
-    if (side.shown.targets[i] >= node->direct_columns) return false;
+    if (side.shown.targets[i] >= node->output.direct_columns) return false;
   return true;
 }
 
 /// Emits rows without columns.
 bool count_off(JoinNode* node) {
-  while (node->empty_rows == 0) {
+  while (node->output.empty_rows == 0) {
     if (!next_batch(node)) return false;
-    node->empty_rows = node->cursor.batch.pair_count;
+    node->output.empty_rows = node->pairs.cursor.batch.pair_count;
   }
-  --node->empty_rows;
+  --node->output.empty_rows;
   return true;
 }
 
@@ -130,45 +137,46 @@ void show_left_alone(JoinNode* node, std::uint64_t row) {
   TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
   show(slot, node->left.shown, row);
   show_nothing(slot, node->right.shown);
-  node->left_shown = kNoRow;
+  node->output.left_shown = kNoRow;
 }
 
 void start_rows(JoinNode* node) {
   forget_pairs(node);
-  node->left_shown = kNoRow;
-  node->empty_rows = 0;
-  node->draining = false;
-  node->drained = node->evaluated = node->handed_over = 0;
-  node->late_drained = -1;
-  node->kept.count = node->kept.emitted = 0;
-  node->own.count = node->own.emitted = 0;
-  node->total = node->top_asked = 0;
-  node->loop_reason = nullptr;
+  node->output.left_shown = kNoRow;
+  node->output.empty_rows = 0;
+  node->output.draining = false;
+  node->output.drained = node->report.evaluated = node->pairs.handed_over = 0;
+  node->output.late_drained = -1;
+  node->output.total = 0;
+  if (node->top != nullptr) start_top(node);
+  node->report.loop_reason = nullptr;
   if (notes_matches(node) && node->nearest == nullptr && node->left.late == nullptr)
     clear_matches(node);
 }
 
 void clear_matches(JoinNode* node) {
   const Size bytes = (row_count(node->left) + 1) * sizeof(std::uint64_t);
-  if (node->matches == nullptr)
-    node->matches = static_cast<std::uint64_t*>(MemoryContextAllocHuge(node->rows, bytes));
-  std::memset(node->matches, 0, bytes);
+  if (node->output.matches == nullptr)
+    node->output.matches = static_cast<std::uint64_t*>(MemoryContextAllocHuge(node->rows, bytes));
+  std::memset(node->output.matches, 0, bytes);
 }
 
 bool are_pairs_rows(const JoinNode* node) {
   return node->data.join_type == JOIN_INNER && !node->data.counts && node->sums == nullptr &&
-         node->mode == Mode::kPairs && node->run->join != nullptr &&
+         node->pairs.mode == Mode::kPairs && node->run->join != nullptr &&
          early_conditions(node) == nullptr && late_conditions(node) == nullptr &&
-         (node->order == nullptr || (node->order_by_engine && node->run->request.self_join())) &&
-         !has_open_pairs(node) && node->where == nullptr && node->direct != nullptr &&
-         shows_all(node, node->left) && shows_all(node, node->right);
+         (node->conditions.order == nullptr ||
+          (node->pairs.order_by_engine && node->run->request.self_join())) &&
+         !has_open_pairs(node) && node->conditions.where == nullptr &&
+         node->output.direct != nullptr && shows_all(node, node->left) &&
+         shows_all(node, node->right);
 }
 
 void show_pair(JoinNode* node, std::uint64_t left, std::uint64_t right) {
   TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
-  if (node->left_shown != left) show(slot, node->left.shown, left);
+  if (node->output.left_shown != left) show(slot, node->left.shown, left);
   show(slot, node->right.shown, right);
-  node->left_shown = left;
+  node->output.left_shown = left;
 }
 
 bool holds(JoinNode* node, ExprState* conditions) {
@@ -183,9 +191,9 @@ bool holds(JoinNode* node, ExprState* conditions) {
 bool next_row(JoinNode* node) {
   if (node->sums != nullptr) return next_group(node);
   if (node->nearest != nullptr) return next_nearest_row(node);
-  if (node->mode == Mode::kTop) {
+  if (node->pairs.mode == Mode::kTop) {
     if (next_top(node)) return true;
-    if (node->top_problem == nullptr || misses_rows(node)) return false;
+    if (finds_top(node) || misses_rows(node)) return false;
     restart_run(node->run);
     start_rows(node);
     start_pairs(node);
@@ -197,13 +205,13 @@ bool next_row(JoinNode* node) {
 bool next_joined_row(JoinNode* node) {
   const bool streams = shows_right(node)
                            ? !node->data.counts
-                           : node->data.join_type == JOIN_SEMI && node->mode != Mode::kCounts;
-  if (!node->draining) {
+                           : node->data.join_type == JOIN_SEMI && node->pairs.mode != Mode::kCounts;
+  if (!node->output.draining) {
     if (streams && next_match(node)) return true;
     if (!streams) find_all(node);
-    node->draining = true;
+    node->output.draining = true;
     if (node->data.counts && !node->data.grouped) {
-      show_count(node, node->total);
+      show_count(node, node->output.total);
       return true;
     }
   }

@@ -6,6 +6,9 @@
 // here, one by one.
 #include "pg/executor/join_sums.h"
 
+#include "pg/executor/join_inputs.h"
+#include "pg/executor/join_rows.h"
+#include "pg/executor/join_work.h"
 #include "pg/settings.h"
 
 extern "C" {
@@ -96,16 +99,16 @@ void add_shown(JoinNode* node, std::uint64_t left) {
 void add_match(JoinNode* node) {
   const SumWork* const work = node->sums;
   MemoryContextReset(node->asked);
-  show_row(node, true, node->last_left, work->shows_values[true]);
-  show_row(node, false, node->last_right, work->shows_values[false]);
-  add_shown(node, node->last_left);
+  show_row(node, true, node->output.last_left, work->shows_values[true]);
+  show_row(node, false, node->output.last_right, work->shows_values[false]);
+  add_shown(node, node->output.last_left);
 }
 
 /// Adds a row of a semi or anti join that next_joined_row() has shown.
 void add_row(JoinNode* node) {
   MemoryContextReset(node->asked);
-  show_row(node, true, node->last_left, node->sums->shows_values[true]);
-  add_shown(node, node->last_left);
+  show_row(node, true, node->output.last_left, node->sums->shows_values[true]);
+  add_shown(node, node->output.last_left);
 }
 
 /// Adds the left rows without matches, of a left join.
@@ -113,12 +116,12 @@ void add_unmatched(JoinNode* node) {
   show_no_row(node, node->right);
   for (std::uint64_t row = 0; row < row_count(node->left); ++row) {
     CHECK_FOR_INTERRUPTS();
-    if (node->matches[row] > 0) continue;
+    if (node->output.matches[row] > 0) continue;
     MemoryContextReset(node->asked);
     show_row(node, true, row, node->sums->shows_values[true]);
     add_shown(node, row);
   }
-  node->left_shown = kNoRow;
+  node->output.left_shown = kNoRow;
 }
 
 // ---- What the engine has added up
@@ -144,7 +147,7 @@ void clear_groups(JoinNode* node) {
   for (int s = 0; s < work->count; ++s)
     if (work->sums[s].plan.state == SumState::kRows)
       work->sums[s].met = allocate_rows<bool>(work, row_count(node->left));
-  if (node->matches != nullptr) std::fill_n(node->matches, row_count(node->left), 0);
+  if (node->output.matches != nullptr) std::fill_n(node->output.matches, row_count(node->left), 0);
 }
 
 /// Adds some rows of a batch to the groups; false where one of them is not right. They lie all over
@@ -173,7 +176,7 @@ bool take_rows(JoinNode* node, const ResultBatch& batch, std::uint64_t first, st
     }
     const std::uint64_t group = find_group(node, row);
     work->pairs[group] += pairs;
-    if (node->matches != nullptr) node->matches[row] += pairs;
+    if (node->output.matches != nullptr) node->output.matches[row] += pairs;
     ExprContext* const expressions = over_scan_tuple(node);
     for (int s = 0; s < work->count; ++s)
       if (!add_words(work->sums[s], &work->tallies[group * work->count + s], row,
@@ -263,8 +266,8 @@ Datum finish(const Sum& sum, Datum state, bool* is_null) {
 /// Finds the functions, in the order of the columns.
 void find_finishes(JoinNode* node) {
   const List* const columns = castNode(CustomScan, node->css.ss.ps.plan)->custom_scan_tlist;
-  for (int column = 0, s = 0; column < node->data.column_count; ++column)
-    if (node->data.attributes[column] == 0)
+  for (int column = 0, s = 0; column < node->data.columns.count; ++column)
+    if (node->data.columns.attributes[column] == 0)
       node->sums->sums[s++].finish =
           find_finish(castNode(Aggref, list_nth_node(TargetEntry, columns, column)->expr));
 }
@@ -280,10 +283,10 @@ void show_group(JoinNode* node, std::uint64_t group) {
   else
     show_nothing(slot, node->left.shown);
   show_nothing(slot, node->right.shown);
-  node->left_shown = kNoRow;
+  node->output.left_shown = kNoRow;
   const MemoryContext caller = MemoryContextSwitchTo(node->asked);
-  for (int column = 0, s = 0; column < node->data.column_count; ++column) {
-    if (node->data.attributes[column] != 0) continue;
+  for (int column = 0, s = 0; column < node->data.columns.count; ++column) {
+    if (node->data.columns.attributes[column] != 0) continue;
     const Sum& sum = work->sums[s];
     Datum& value = slot->tts_values[column];
     value = state_of(sum.plan, work->tallies[group * work->count + s++], &slot->tts_isnull[column]);
@@ -358,11 +361,11 @@ void begin_sums(JoinNode* node) {
   SumWork* const work = static_cast<SumWork*>(palloc0(sizeof(SumWork)));
   PlanState* const parent = &node->css.ss.ps;
   node->sums = work;
-  work->count = node->data.sum_count;
+  work->count = node->data.groups.sum_count;
   work->sums = static_cast<Sum*>(palloc0(sizeof(Sum) * work->count));
   for (int s = 0; s < work->count; ++s) {
     Sum& sum = work->sums[s];
-    sum.plan = node->data.sums[s];
+    sum.plan = node->data.groups.sums[s];
     sum.expressions = decode_sum(list_nth_node(List, node->expressions.sums, s));
     sum.argument = ExecInitExpr(sum.expressions.argument, parent);
     sum.filter = ExecInitExpr(sum.expressions.filter, parent);
@@ -372,10 +375,10 @@ void begin_sums(JoinNode* node) {
     for (int l = 0; l < sum.plan.leaf_count; ++l)
       sum.leaves[l] = ExecInitExpr(static_cast<Expr*>(list_nth(sum.expressions.leaves, l)), parent);
   }
-  if (node->data.finishes_sums) find_finishes(node);
-  if (node->data.group_columns > 0)
-    work->groups = begin_groups(parent, node->expressions.groups, node->data.group_operators,
-                                node->data.group_collations);
+  if (node->data.groups.finishes) find_finishes(node);
+  if (node->data.groups.columns > 0)
+    work->groups = begin_groups(parent, node->expressions.groups, node->data.groups.operators,
+                                node->data.groups.collations);
 }
 
 void start_sums(JoinNode* node) {
@@ -409,8 +412,9 @@ void forget_sums(JoinNode* node) {
 bool can_engine_sum(const JoinNode* node) {
   const bool on_device_only = engine_preference() == EnginePreference::kCuda &&
                               node->data.test.by->metric == Metric::kCosine;
-  return node->sums->problem == nullptr && node->form != ValueForm::kBox && !on_device_only &&
-         !(node->order_by_engine && node->data.order.order == KeyOrder::kGreater);
+  return node->sums->problem == nullptr && node->inputs.form != ValueForm::kBox &&
+         !on_device_only &&
+         !(node->pairs.order_by_engine && node->data.order.order == KeyOrder::kGreater);
 }
 
 Output wanted_sums(JoinNode* node) {
@@ -434,7 +438,7 @@ void group_sums(JoinNode* node) {
     return sum.plan.state == SumState::kFloatDeviation;  // the more pairs, the less exact
   };
   work->found = {};
-  if (!node->left.unkept || node->matches != nullptr || groups > kMostSumGroups ||
+  if (!node->left.unkept || node->output.matches != nullptr || groups > kMostSumGroups ||
       groups * kFewestRows > node->left.points.rows ||
       std::any_of(work->sums, work->sums + work->count, needs_rows))
     return;
@@ -449,11 +453,11 @@ void group_sums(JoinNode* node) {
 bool take_sums(JoinNode* node) {
   SumWork* const work = node->sums;
   const bool knows_groups = work->groups == nullptr || node->left.unkept;
-  if (!knows_groups && !node->data.groups_may_raise) find_groups(node);
+  if (!knows_groups && !node->data.groups.may_raise) find_groups(node);
   bool right = true;
   while (right && next_engine_batch(node->run)) {
     right = take_batch(node, node->run->batch);
-    if (right) node->total += node->run->batch.pair_count;
+    if (right) node->output.total += node->run->batch.pair_count;
   }
   if (right && !node->run->exhausted) right = take_found(node);
   if (right && !node->run->exhausted) {
@@ -472,7 +476,7 @@ bool take_sums(JoinNode* node) {
 
 bool is_group_complete(const JoinNode* node, std::uint64_t left) {
   const SumWork* const work = node->sums;
-  if (work == nullptr || work->count > 0 || node->mode == Mode::kSums) return false;
+  if (work == nullptr || work->count > 0 || node->pairs.mode == Mode::kSums) return false;
   return is_group_known(work, left) && work->pairs[work->group_of_row[left]] > 0;
 }
 
@@ -484,10 +488,10 @@ bool next_group(JoinNode* node) {
   SumWork* const work = node->sums;
   if (!shows_right(node)) {
     while (next_joined_row(node)) add_row(node);
-  } else if (!node->draining) {
+  } else if (!node->output.draining) {
     while (next_match(node)) add_match(node);
     if (emits_unmatched(node)) add_unmatched(node);
-    node->draining = true;
+    node->output.draining = true;
   }
   const bool always = work->group_of_row == nullptr;
   while (work->emitted < work->group_count) {

@@ -161,4 +161,45 @@ bool read_sum_values(JoinNode* node, SumValues* values, bool left, std::uint64_t
 /// The same as make_sum_request() once the values of all points of both sides have been read.
 void tell_sum_values(JoinNode* node, SumValues* values);
 
+/// Prepares what is to be added up; reads nothing.
+void begin_sums(JoinNode* node);
+
+/// Forgets what was added up, before pairs are found.
+void start_sums(JoinNode* node);
+
+/// After the rows are forgotten, and with them all that was added up.
+void forget_sums(JoinNode* node);
+
+/// Whether the engine is to find more than how many pairs each left row has.
+bool needs_measures(const JoinNode* node);
+
+/// Whether the engine can add up the points' pairs. Else pairs are made, and added up here.
+bool can_engine_sum(const JoinNode* node);
+
+/// Computes what the engine is to know of the points' rows. False: it cannot be told.
+bool prepare_sums(JoinNode* node);
+
+/// The points of a side, or of `both`, which are the same, with what is known of their rows.
+Dataset with_sums(JoinNode* node, bool left, bool both, Dataset points);
+
+/// What the engine is to do, once that is prepared.
+Output wanted_sums(JoinNode* node);
+
+/// Takes over what the engine has added up. False: it had no memory, or met a value that only
+/// pairs can be asked for; nothing is taken.
+bool take_sums(JoinNode* node);
+
+/// Before the engine starts: has sums come by the groups of left rows, where that is all that is
+/// wanted of these rows.
+void group_sums(JoinNode* node);
+
+/// Whether more pairs of a left row change nothing: its group has a pair, and no aggregates.
+bool is_group_complete(const JoinNode* node, std::uint64_t left);
+
+/// Why the engine has not added the pairs up; null: it has, or pairs are not added up.
+const char* sums_problem(const JoinNode* node);
+
+/// The next group in the scan tuple, after all pairs were added up.
+bool next_group(JoinNode* node);
+
 }  // namespace gpujoin

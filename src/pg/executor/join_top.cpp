@@ -2,9 +2,13 @@
 // wanted, and the join's other conditions are evaluated for each of these; where too few remain,
 // the engine is asked for more. A Sort above the node does the final ordering: this file only
 // discards pairs that cannot be among the first.
+#include "pg/executor/join_top.h"
+
 #include <cfloat>
 
-#include "pg/executor/join_node.h"
+#include "pg/executor/join_batch.h"
+#include "pg/executor/join_rows.h"
+#include "pg/executor/join_work.h"
 #include "pg/store/huge_array.h"
 #include "pg/types/number_datum.h"
 
@@ -18,7 +22,7 @@ namespace {
 
 /// No score is further from 0.
 double most_of_score(const JoinNode* node) {
-  const double left = node->left.scores.most, right = node->right.scores.most;
+  const double left = node->left.scores.range.most, right = node->right.scores.range.most;
   switch (node->data.top.function) {
     case ScoreFunction::kSum:
       return left + right;
@@ -34,7 +38,7 @@ double most_of_score(const JoinNode* node) {
 bool may_leave_range(const JoinNode* node) {
   const TopPlan& top = node->data.top;
   const double most = most_of_score(node);
-  const double least = node->left.scores.least * node->right.scores.least;
+  const double least = node->left.scores.range.least * node->right.scores.range.least;
   const bool product = top.function == ScoreFunction::kProduct;
   switch (top.type) {
     case INT2OID:
@@ -61,7 +65,7 @@ bool may_leave_range(const JoinNode* node) {
 double error_of_scores(const JoinNode* node) {
   const TopPlan& top = node->data.top;
   const double most = most_of_score(node);
-  const double values = std::fmax(node->left.scores.most, node->right.scores.most);
+  const double values = std::fmax(node->left.scores.range.most, node->right.scores.range.most);
   const bool whole = is_integer_type(top.type);
   if (top.type == FLOAT8OID || (whole && std::fmax(most, values) < 0x1p53)) return 0;
   if (top.type == FLOAT4OID) return most * 0x1p-22 + 0x1p-140;
@@ -71,7 +75,7 @@ double error_of_scores(const JoinNode* node) {
 /// How far apart two scores of the engine have to be for the query's to be in the same order, where
 /// none is further from 0 than `score`.
 double error_at(const JoinNode* node, double score) {
-  if (node->data.top.function != ScoreFunction::kDistance) return node->score_error;
+  if (node->data.top.function != ScoreFunction::kDistance) return node->top->score_error;
   const EpsBand band = eps_band(distance_test(node->data.test), score, node->run->report.dims);
   return band.engine_serves ? band.select - band.accept : INFINITY;
 }
@@ -80,8 +84,8 @@ double error_at(const JoinNode* node, double score) {
 /// are kept.
 bool may_come_later(const JoinNode* node, double score) {
   const TopPlan& top = node->data.top;
-  if (node->kept.count < static_cast<std::uint64_t>(top.k)) return true;
-  const double worst = node->kept.pairs[top.k - 1].score;
+  if (node->top->kept.count < static_cast<std::uint64_t>(top.k)) return true;
+  const double worst = node->top->kept.pairs[top.k - 1].score;
   const double gap = top.lowest_first ? score - worst : worst - score;
   const double error = error_at(node, score);
   return error > 0 || top.ties ? gap <= error : false;
@@ -94,7 +98,7 @@ void add(JoinNode* node, ScoredPairs* list, const ScoredPair& pair) {
 
 /// Keeps a pair that comes after all that are kept. False when no more is needed.
 bool keep(JoinNode* node, const ScoredPair& pair) {
-  add(node, &node->kept, pair);
+  add(node, &node->top->kept, pair);
   return may_come_later(node, pair.score);
 }
 
@@ -123,15 +127,15 @@ void find_own_of(JoinNode* node, const Dataset& left, const Dataset& right) {
   for (std::uint64_t i = 0; i < left.rows; ++i) {
     CHECK_FOR_INTERRUPTS();
     if (!is_finite_row(left, i)) continue;
-    node->pair.distance = own_distance(left, i, node->data.test.by->metric);
-    if (!(node->pair.distance <= node->band.select)) continue;
+    node->pairs.pair.distance = own_distance(left, i, node->data.test.by->metric);
+    if (!(node->pairs.pair.distance <= node->pairs.band.select)) continue;
     const auto row = static_cast<std::uint64_t>(left.ids[i]);
     const auto other = static_cast<std::uint64_t>(right.ids[i]);
     show_pair(node, row, other);
     if (!passes(node, row, other)) continue;
     const double score =
-        distance ? node->pair.distance : pair_score(scoring, left.scores[i], right.scores[i]);
-    add(node, &node->own, {score, row, other});
+        distance ? node->pairs.pair.distance : pair_score(scoring, left.scores[i], right.scores[i]);
+    add(node, &node->top->own, {score, row, other});
   }
 }
 
@@ -146,13 +150,13 @@ void find_own(JoinNode* node) {
   const auto before = [&](const ScoredPair& a, const ScoredPair& b) {
     return is_better(node, a.score, b.score);
   };
-  std::sort(node->own.pairs, node->own.pairs + node->own.count, before);
+  std::sort(node->top->own.pairs, node->top->own.pairs + node->top->own.count, before);
 }
 
 /// Keeps the self-pairs that come before a pair of this score, or `all`. False when no more is
 /// needed.
 bool keep_own(JoinNode* node, double score, bool all) {
-  ScoredPairs& own = node->own;
+  ScoredPairs& own = node->top->own;
   while (own.emitted < own.count && (all || !is_better(node, score, own.pairs[own.emitted].score)))
     if (!keep(node, own.pairs[own.emitted++])) return false;
   return true;
@@ -161,14 +165,14 @@ bool keep_own(JoinNode* node, double score, bool all) {
 /// Keeps the matching pairs among the pairs that the engine emits, until no other can be among the
 /// first. False when pairs that the engine was not asked for may be.
 bool keep_first(JoinNode* node) {
-  node->kept.count = node->own.emitted = node->handed_over = 0;
+  node->top->kept.count = node->top->own.emitted = node->pairs.handed_over = 0;
   while (next_engine_match(node)) {
-    const double score = node->pair.distance;
+    const double score = node->pairs.pair.distance;
     if (!keep_own(node, score, false)) return true;
-    if (!keep(node, {score, node->last_left, node->last_right})) return true;
+    if (!keep(node, {score, node->output.last_left, node->output.last_right})) return true;
   }
-  const double last = node->pair.distance;
-  const bool complete = node->handed_over < node->run->request.top().k;
+  const double last = node->pairs.pair.distance;
+  const bool complete = node->pairs.handed_over < node->run->request.top().k;
   return !keep_own(node, last, complete) || complete || !may_come_later(node, last);
 }
 
@@ -182,29 +186,29 @@ std::uint64_t most_pairs(std::uint64_t memory_limit) {
 bool find_first(JoinNode* node) {
   if (node->run->join == nullptr) return true;  // there are no pairs
   JoinRequest& request = node->run->request;
-  if (request.self_join() && !node->keeps) find_own(node);
+  if (request.self_join() && !node->inputs.keeps) find_own(node);
   while (!keep_first(node)) {
-    if (node->keeps) {  // a conversation with the service is about one join
+    if (node->inputs.keeps) {  // a conversation with the service is about one join
       node->run->exhausted = true;
       return false;
     }
-    if (node->top_problem != nullptr) return false;
+    if (node->top->problem != nullptr) return false;
     const std::uint64_t most = most_pairs(request.resources.memory_limit);
-    if (node->top.k >= most) return false;
-    node->top_asked = node->top.k = std::min(8 * node->top.k, most);
-    request = request.asking(Output::top_pairs(node->top));
+    if (node->top->wanted.k >= most) return false;
+    node->top->asked = node->top->wanted.k = std::min(8 * node->top->wanted.k, most);
+    request = request.asking(Output::top_pairs(node->top->wanted));
     stop_engine(node->run);
     start_engine(node->run);
     forget_pairs(node);
   }
   stop_engine(node->run);
   forget_pairs(node);
-  return node->top_problem == nullptr;
+  return node->top->problem == nullptr;
 }
 
 /// The next pair that was kept.
 bool next_kept(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
-  ScoredPairs& kept = node->kept;
+  ScoredPairs& kept = node->top->kept;
   if (kept.emitted == kept.count) return false;
   const ScoredPair& pair = kept.pairs[kept.emitted++];
   *left = pair.left;
@@ -214,16 +218,25 @@ bool next_kept(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
 
 }  // namespace
 
+void begin_top(JoinNode* node) { node->top = static_cast<TopWork*>(palloc0(sizeof(TopWork))); }
+
+void forget_top(JoinNode* node) { *node->top = {}; }
+
+void start_top(JoinNode* node) {
+  TopWork* const work = node->top;
+  work->kept.count = work->kept.emitted = work->own.count = work->own.emitted = work->asked = 0;
+}
+
 double read_score(JoinNode* node, Side* side, TupleTableSlot* slot) {
   bool is_null;
-  const Datum value = slot_getattr(slot, side->score, &is_null);
-  const double score = is_null ? 0 : number_of(side->score_type, value);
+  const Datum value = slot_getattr(slot, side->scores.value, &is_null);
+  const double score = is_null ? 0 : number_of(side->scores.type, value);
   if (is_null)
-    node->top_problem = "a score is NULL";
+    node->top->problem = "a score is NULL";
   else if (!std::isfinite(score))
-    node->top_problem = "a score is not finite";
-  side->scores.most = std::fmax(side->scores.most, std::fabs(score));
-  if (score != 0) side->scores.least = std::fmin(side->scores.least, std::fabs(score));
+    node->top->problem = "a score is not finite";
+  side->scores.range.most = std::fmax(side->scores.range.most, std::fabs(score));
+  if (score != 0) side->scores.range.least = std::fmin(side->scores.range.least, std::fabs(score));
   return score;
 }
 
@@ -238,37 +251,36 @@ bool may_halve_top(const JoinNode* node) {
           std::memcmp(left.scores, right.scores, left.rows * sizeof(double)) == 0);
 }
 
-Top first_top(JoinNode* node, std::uint64_t memory_limit) {
+void ask_first(JoinNode* node) {
   const TopPlan& plan = node->data.top;
   const bool scored = plan.function != ScoreFunction::kDistance;
-  if (node->form == ValueForm::kBox)
-    node->top_problem = "values are no points";
-  else if (scored && node->top_problem == nullptr && may_leave_range(node))
-    node->top_problem = "a score may be out of range";
+  if (node->inputs.form == ValueForm::kBox)
+    node->top->problem = "values are no points";
+  else if (scored && node->top->problem == nullptr && may_leave_range(node))
+    node->top->problem = "a score may be out of range";
   const auto k = static_cast<std::uint64_t>(plan.k);
-  const std::uint64_t most = most_pairs(memory_limit);
-  if (k > most) node->top_problem = "so many pairs would not fit in gpujoin.host_memory_limit";
-  node->score_error = scored ? error_of_scores(node) : 0;
-  Top top = {};
+  const std::uint64_t most = most_pairs(engine_resources(node->run).memory_limit);
+  if (k > most) node->top->problem = "so many pairs would not fit in gpujoin.host_memory_limit";
+  node->top->score_error = scored ? error_of_scores(node) : 0;
+  Top& top = node->top->wanted;
   top.scoring = {plan.function,
                  plan.lowest_first,
                  {static_cast<double>(plan.signs[0]), static_cast<double>(plan.signs[1])}};
   const bool certain = !has_filter(node) && !has_open_pairs(node) && !plan.ties &&
-                       error_at(node, node->band.select) == 0;
+                       error_at(node, node->pairs.band.select) == 0;
   top.k = certain ? k : std::min(std::max(2 * k, k + 64), most);
-  return top;
 }
 
 bool next_top(JoinNode* node) {
-  if (!node->draining && !find_first(node)) {
-    if (node->top_problem == nullptr)
-      node->top_problem = "too many pairs have nearly the same score, or fail other conditions";
+  if (!node->output.draining && !find_first(node)) {
+    if (node->top->problem == nullptr)
+      node->top->problem = "too many pairs have nearly the same score, or fail other conditions";
     return false;
   }
-  node->draining = true;
+  node->output.draining = true;
   // Pairs of odd rows follow, whatever their scores: the Sort above orders them.
   std::uint64_t left, right;
-  if (node->looping || !next_pair(node, next_kept, &left, &right)) return next_match(node);
+  if (node->pairs.looping || !next_pair(node, next_kept, &left, &right)) return next_match(node);
   show_pair(node, left, right);
   return true;
 }

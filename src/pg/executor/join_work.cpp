@@ -1,8 +1,20 @@
 // Who decides which pairs. The engine joins the points of both sides. Then the condition itself is
 // evaluated for the pairs of odd rows. Each pair of rows comes once: by the engine if neither row
 // is odd, with the odd left rows if the left row is odd, and else with the odd right rows.
+#include "pg/executor/join_work.h"
+
 #include "engine/strategy/choose_strategy.h"
+#include "pg/executor/join_batch.h"
+#include "pg/executor/join_blocks.h"
+#include "pg/executor/join_extents.h"
+#include "pg/executor/join_inputs.h"
+#include "pg/executor/join_kept.h"
 #include "pg/executor/join_keys.h"
+#include "pg/executor/join_order.h"
+#include "pg/executor/join_radii.h"
+#include "pg/executor/join_rows.h"
+#include "pg/executor/join_sums.h"
+#include "pg/executor/join_top.h"
 
 extern "C" {
 #include "executor/executor.h"
@@ -15,57 +27,61 @@ namespace {
 
 /// The mode in which the engine alone serves.
 Mode engine_mode(const JoinNode* node) {
-  if (node->data.top.k > 0 && node->top_problem == nullptr) return Mode::kTop;
+  if (finds_top(node)) return Mode::kTop;
   if (has_open_pairs(node) || has_filter(node)) return Mode::kPairs;
   if (node->sums != nullptr && shows_right(node))
     return can_engine_sum(node) ? Mode::kSums : Mode::kPairs;
   if (node->data.counts && !node->data.grouped) return Mode::kTotal;
   // A row's count is of the unordered pairs where it comes first.
-  const bool counts = (node->data.grouped || !(shows_right(node) || node->data.names_matches)) &&
-                      !(node->order_by_engine && node->data.order.order == KeyOrder::kGreater);
-  return counts && node->form != ValueForm::kBox ? Mode::kCounts : Mode::kPairs;
+  const bool counts =
+      (node->data.grouped || !(shows_right(node) || node->data.names_matches)) &&
+      !(node->pairs.order_by_engine && node->data.order.order == KeyOrder::kGreater);
+  return counts && node->inputs.form != ValueForm::kBox ? Mode::kCounts : Mode::kPairs;
 }
 
 Output wanted_output(JoinNode* node) {
-  if (node->mode == Mode::kSums) return wanted_sums(node);
-  if (node->mode == Mode::kCounts)
+  if (node->pairs.mode == Mode::kSums) return wanted_sums(node);
+  if (node->pairs.mode == Mode::kCounts)
     return shows_right(node) ? Output::count_per_row() : Output::matched_rows();
-  if (node->mode == Mode::kTotal) return Output::total();
-  if (node->mode == Mode::kTop) return Output::top_pairs(node->top);
+  if (node->pairs.mode == Mode::kTotal) return Output::total();
+  if (node->pairs.mode == Mode::kTop) return Output::top_pairs(node->top->wanted);
   return has_open_pairs(node) ? Output::pairs_with_distances() : Output::pairs();
 }
 
 PairSelection wanted_pairs(const JoinNode* node) {
-  if (node->keeps && node->mode != Mode::kTop) return node->kept_pairs;
-  if (!node->order_by_engine) return PairSelection::kAll;
+  if (node->inputs.keeps && node->pairs.mode != Mode::kTop) return node->inputs.kept_pairs;
+  if (!node->pairs.order_by_engine) return PairSelection::kAll;
   return node->data.order.order == KeyOrder::kDifferent ? PairSelection::kDistinct
                                                         : PairSelection::kUnordered;
 }
 
 Sides wanted_sides(JoinNode* node) {
-  const Side* const classed = node->classes.side;
-  const bool self_join = (node->mode != Mode::kTop || may_halve_top(node)) && classed == nullptr &&
-                         are_same_points(node) && (!has_keys(node) || node->keys->same);
+  const Side* const classed = node->pairs.classes.side;
+  const bool self_join = (node->pairs.mode != Mode::kTop || may_halve_top(node)) &&
+                         classed == nullptr && are_same_points(node) &&
+                         (!has_keys(node) || node->keys->same);
   const auto dataset = [&](bool left) {
     const Side& side = left ? node->left : node->right;
-    Dataset points = with_keys(node, left, &side == classed ? node->classes.points : side.points);
+    Dataset points =
+        with_keys(node, left, &side == classed ? node->pairs.classes.points : side.points);
     if (side.unkept && points.file == nullptr) points.ids = nullptr;  // which are positions
     return node->sums != nullptr ? with_sums(node, left, self_join, points) : points;
   };
   if (!self_join) return Sides::two(dataset(true), dataset(false));
   Dataset points = dataset(true);
   // In memory rows are named by position, which the right side counts its own way.
-  if (points.file == nullptr) points.ids = node->order_by_engine ? node->ranks : nullptr;
+  if (points.file == nullptr)
+    points.ids = node->pairs.order_by_engine ? node->sides.ranks : nullptr;
   return Sides::one(points, wanted_pairs(node));
 }
 
 JoinRequest wanted_request(JoinNode* node) {
   const Sides sides = wanted_sides(node);
   const Metric metric = node->data.test.by->metric;
-  if (node->form == ValueForm::kBox)
-    return {sides, BoxesWithin{metric, node->band.select},
-            node->mode == Mode::kTotal ? BoxOutput::kTotal : BoxOutput::kPairs};
-  JoinRequest request(sides, PointsWithin{metric, node->band.select}, wanted_output(node));
+  if (node->inputs.form == ValueForm::kBox)
+    return {sides, BoxesWithin{metric, node->pairs.band.select},
+            node->pairs.mode == Mode::kTotal ? BoxOutput::kTotal : BoxOutput::kPairs};
+  JoinRequest request(sides, PointsWithin{metric, node->pairs.band.select}, wanted_output(node));
   if (has_keys(node)) request.keys = node->keys->asked;
   return request;
 }
@@ -75,7 +91,7 @@ void weigh_keys(JoinNode* node) {
   constexpr double kPairNs = 80;  // measured: a condition of two columns
   if (!has_keys(node) || are_keys_worth(node->run->request, kPairNs)) return;
   drop_keys(node, "another index without keys is quicker");
-  node->mode = engine_mode(node);
+  node->pairs.mode = engine_mode(node);
   ask_engine(node, wanted_request(node));
 }
 
@@ -84,19 +100,19 @@ void start_points(JoinNode* node) {
   forget_pairs(node);
   ask_engine(node, wanted_request(node));
   weigh_keys(node);
-  if (node->mode == Mode::kSums) group_sums(node);
+  if (node->pairs.mode == Mode::kSums) group_sums(node);
   start_engine(node->run);
-  node->top_asked = node->mode == Mode::kTop ? node->top.k : 0;
+  if (node->pairs.mode == Mode::kTop) node->top->asked = node->top->wanted.k;
 }
 
 void start_loop(JoinNode* node, const PairLoop& loop) {
-  node->loop = loop;
-  node->looping = true;
+  node->pairs.loop = loop;
+  node->pairs.looping = true;
 }
 
 void add_matches(JoinNode* node, std::uint64_t left, std::uint64_t count) {
-  if (node->matches != nullptr)
-    node->matches[left] += count;
+  if (node->output.matches != nullptr)
+    node->output.matches[left] += count;
   else if (notes_matches(node) && count > 0)
     mark_late_row(node->left.late, static_cast<std::int64_t>(left));
 }
@@ -105,7 +121,7 @@ void add_matches(JoinNode* node, std::uint64_t left, std::uint64_t count) {
 bool take_counts(JoinNode* node) {
   while (next_engine_batch(node->run)) {
     const ResultBatch& batch = node->run->batch;
-    node->total += batch.pair_count;
+    node->output.total += batch.pair_count;
     for (std::uint64_t i = 0; i < batch.row_count; ++i)
       add_matches(node, row_of(node, node->left, batch.left_ids[batch.rows[i]]), batch.counts[i]);
   }
@@ -116,26 +132,26 @@ bool take_counts(JoinNode* node) {
 /// least, or else the condition is evaluated for all pairs.
 void do_without(JoinNode* node) {
   if (lacks_rows(node)) return;
-  if (node->classes.side != nullptr) {
+  if (node->pairs.classes.side != nullptr) {
     set_classes_aside(node);
-    node->step = Step::kOddLeft;
+    node->pairs.step = Step::kOddLeft;
     return;
   }
-  if (node->mode == Mode::kTop)
-    node->top_problem = "the join does not fit in gpujoin.host_memory_limit";
-  if (has_keys(node) && node->mode != Mode::kSums) {
+  if (node->pairs.mode == Mode::kTop)
+    node->top->problem = "the join does not fit in gpujoin.host_memory_limit";
+  if (has_keys(node) && node->pairs.mode != Mode::kSums) {
     drop_keys(node, "the index does not fit in gpujoin.host_memory_limit");
-    node->mode = engine_mode(node);
-    node->step = Step::kPoints;
+    node->pairs.mode = engine_mode(node);
+    node->pairs.step = Step::kPoints;
     return;
   }
-  const bool other_way =
-      node->mode == Mode::kTop || node->mode == Mode::kSums || node->order_by_engine;
-  node->order_by_engine = false;
-  node->mode = node->mode == Mode::kSums ? Mode::kPairs
-               : other_way               ? engine_mode(node)
-                                         : Mode::kLoop;
-  node->step = Step::kPoints;
+  const bool other_way = node->pairs.mode == Mode::kTop || node->pairs.mode == Mode::kSums ||
+                         node->pairs.order_by_engine;
+  node->pairs.order_by_engine = false;
+  node->pairs.mode = node->pairs.mode == Mode::kSums ? Mode::kPairs
+                     : other_way                     ? engine_mode(node)
+                                                     : Mode::kLoop;
+  node->pairs.step = Step::kPoints;
 }
 
 /// Whether all rows are points in memory.
@@ -145,21 +161,23 @@ bool are_points(const Side& side) {
 
 /// Reports that no engine joins the points.
 void note_loop(JoinNode* node) {
-  if (node->band.all && are_points(node->left) && are_points(node->right)) {
-    node->loop_reason = "every pair of points is within the radius";
+  if (node->pairs.band.all && are_points(node->left) && are_points(node->right)) {
+    node->report.loop_reason = "every pair of points is within the radius";
     return;
   }
-  node->loop_reason = "the condition is asked for every pair";
+  node->report.loop_reason = "the condition is asked for every pair";
   note_fallback(node->run, Fallback::kLoop,
-                node->band.engine_serves ? "the join does not fit in gpujoin.host_memory_limit"
-                                         : "no engine takes the radius");
+                node->pairs.band.engine_serves
+                    ? "the join does not fit in gpujoin.host_memory_limit"
+                    : "no engine takes the radius");
 }
 
 /// Joins all points, or all rows.
 void join_points(JoinNode* node) {
-  if (node->top_problem != nullptr) note_fallback(node->run, Fallback::kTopk, node->top_problem);
-  if (node->mode == Mode::kLoop) {
-    node->step = Step::kDone;
+  if (node->top != nullptr && node->top->problem != nullptr)
+    note_fallback(node->run, Fallback::kTopk, node->top->problem);
+  if (node->pairs.mode == Mode::kLoop) {
+    node->pairs.step = Step::kDone;
     note_loop(node);
     store_late_rows(node);
     PairLoop loop = {};
@@ -168,17 +186,17 @@ void join_points(JoinNode* node) {
     start_loop(node, loop);
     return;
   }
-  node->step = Step::kOddLeft;
+  node->pairs.step = Step::kOddLeft;
   if (node->left.points.rows == 0 || node->right.points.rows == 0) return;
-  if (node->classes.side != nullptr) {
+  if (node->pairs.classes.side != nullptr) {
     if (!next_radius_class(node)) return;
-    node->step = Step::kPoints;
+    node->pairs.step = Step::kPoints;
   }
-  if (node->mode == Mode::kSums && !prepare_sums(node)) node->mode = Mode::kPairs;
+  if (node->pairs.mode == Mode::kSums && !prepare_sums(node)) node->pairs.mode = Mode::kPairs;
   start_points(node);
-  const bool counts = node->mode == Mode::kCounts || node->mode == Mode::kTotal;
+  const bool counts = node->pairs.mode == Mode::kCounts || node->pairs.mode == Mode::kTotal;
   if (node->run->exhausted || (counts && !take_counts(node)) ||
-      (node->mode == Mode::kSums && !take_sums(node)))
+      (node->pairs.mode == Mode::kSums && !take_sums(node)))
     do_without(node);
 }
 
@@ -206,7 +224,7 @@ std::uint64_t row_at(const OddRow* odd, std::uint64_t at) {
 
 /// The next pair of the loop; false at its end.
 bool next_in_loop(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
-  PairLoop& loop = node->loop;
+  PairLoop& loop = node->pairs.loop;
   for (;;) {
     std::uint64_t &inner = loop.right_outer ? loop.left : loop.right,
                   &outer = loop.right_outer ? loop.right : loop.left;
@@ -236,20 +254,21 @@ bool is_finite_point(const Side& side, std::uint64_t row) {
 /// What is known of the pair that the engine emitted last. Boxes may be nearer than their values.
 Verdict judge(const JoinNode* node, std::uint64_t left, std::uint64_t right) {
   if (has_row_radii(node) && node->run->request.output() == Output::kPairsWithDistances)
-    return compare_radii(node, left, right, node->pair.distance);
+    return compare_radii(node, left, right, node->pairs.pair.distance);
   return is_open(node) ? Verdict::kOpen : Verdict::kWithin;
 }
 
 /// Evaluates the condition, where its answer is not known, for a pair that the scan tuple shows.
 bool asks(JoinNode* node, std::uint64_t left, std::uint64_t right) {
-  if (node->band.all && is_finite_point(node->left, left) && is_finite_point(node->right, right))
+  if (node->pairs.band.all && is_finite_point(node->left, left) &&
+      is_finite_point(node->right, right))
     return true;
-  ++node->evaluated;
+  ++node->report.evaluated;
   MemoryContextReset(node->asked);
   show_tested(node, &node->left, left);
   show_tested(node, &node->right, right);
-  const bool matches = holds(node, node->condition);
-  if (!matches) ++node->rejected;
+  const bool matches = holds(node, node->conditions.distance);
+  if (!matches) ++node->report.rejected;
   return matches;
 }
 
@@ -263,8 +282,8 @@ struct Others {
 /// Counts those for which they do not.
 bool fulfils(JoinNode* node, std::uint64_t left, std::uint64_t right, bool ordered, bool open,
              const Others& others) {
-  const bool may = !breaks_box_rule(node, left, right) && (ordered || holds(node, node->order)) &&
-                   holds(node, others.early);
+  const bool may = !breaks_box_rule(node, left, right) &&
+                   (ordered || holds(node, node->conditions.order)) && holds(node, others.early);
   if (may && open && !asks(node, left, right)) return false;
   if (may && holds(node, others.late)) return true;
   InstrCountFiltered2(&node->css, 1);
@@ -273,39 +292,40 @@ bool fulfils(JoinNode* node, std::uint64_t left, std::uint64_t right, bool order
 
 void note_match(JoinNode* node, std::uint64_t left, std::uint64_t right) {
   add_matches(node, left, 1);
-  node->last_left = left;
-  node->last_right = right;
+  node->output.last_left = left;
+  node->output.last_right = right;
 }
 
 /// Whether of a pair and its reverse the engine emits one, and the order of keys is not known to
 /// it.
 bool emits_halves(const JoinNode* node) {
-  return node->mode == Mode::kTop || (node->keeps && node->kept_pairs == PairSelection::kUnordered);
+  return node->pairs.mode == Mode::kTop ||
+         (node->inputs.keeps && node->inputs.kept_pairs == PairSelection::kUnordered);
 }
 
 /// The next pair that the engine found.
 bool next_of_engine(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
   const JoinRequest& request = node->run->request;
   read_late_rows(node);
-  if (node->reverse_due) {
-    std::swap(node->pair.id1, node->pair.id2);
-    node->reverse_due = false;
+  if (node->pairs.reverse_due) {
+    std::swap(node->pairs.pair.id1, node->pairs.pair.id2);
+    node->pairs.reverse_due = false;
   } else {
-    while (!node->cursor.next(&node->pair))
+    while (!node->pairs.cursor.next(&node->pairs.pair))
       if (!next_batch(node)) return false;
-    node->reverse_due = request.self_join() && emits_halves(node);
+    node->pairs.reverse_due = request.self_join() && emits_halves(node);
   }
-  const bool reversed =
-      request.self_join() && node->order_by_engine && node->data.order.order == KeyOrder::kGreater;
-  *left = row_of(node, node->left, reversed ? node->pair.id2 : node->pair.id1);
-  *right = row_of(node, node->right, reversed ? node->pair.id1 : node->pair.id2);
+  const bool reversed = request.self_join() && node->pairs.order_by_engine &&
+                        node->data.order.order == KeyOrder::kGreater;
+  *left = row_of(node, node->left, reversed ? node->pairs.pair.id2 : node->pairs.pair.id1);
+  *right = row_of(node, node->right, reversed ? node->pairs.pair.id1 : node->pairs.pair.id2);
   return true;
 }
 
 /// The next pair of the loop that the condition is asked about.
 bool next_asked_in_loop(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
   while (next_in_loop(node, left, right))
-    if (!node->tests_srids ||
+    if (!node->inputs.tests_srids ||
         !are_srids_apart(node, *left, *right, pair_radius(node, *left, *right)))
       return true;
   return false;
@@ -316,12 +336,12 @@ bool next_loop_match(JoinNode* node) {
   while (next_pair(node, next_asked_in_loop, &left, &right)) {
     if (is_complete(node, left)) continue;  // since the pair was made
     show_pair(node, left, right);
-    if (fulfils(node, left, right, false, true, {node->early, node->late})) {
+    if (fulfils(node, left, right, false, true, {node->conditions.early, node->conditions.late})) {
       note_match(node, left, right);
       return true;
     }
   }
-  node->looping = false;
+  node->pairs.looping = false;
   return false;
 }
 
@@ -338,7 +358,7 @@ IdRange ids_of(const JoinNode* node, const Side& side) {
 void ask_engine(JoinNode* node, const JoinRequest& request) {
   EngineRun* const run = node->run;
   set_request(run, request);
-  if (!node->keeps || node->left.late != nullptr || node->right.late != nullptr)
+  if (!node->inputs.keeps || node->left.late != nullptr || node->right.late != nullptr)
     limit_ids(run, ids_of(node, node->left), ids_of(node, node->right));
 }
 
@@ -347,47 +367,48 @@ std::uint64_t row_of(const JoinNode* node, const Side& side, std::int64_t id) {
   const bool stored = side.places.rows > 0;  // late rows, in the order of the points
   if (!names_positions(node))
     return stored ? find_row_place(side.places, id) : static_cast<std::uint64_t>(id);
-  if (node->order_by_engine && node->by_rank != nullptr) id = node->by_rank[id];
+  if (node->pairs.order_by_engine && node->sides.by_rank != nullptr) id = node->sides.by_rank[id];
   return static_cast<std::uint64_t>(stored ? id : side.points.ids[id]);
 }
 
 bool has_filter(const JoinNode* node) {
   return early_conditions(node) != nullptr || late_conditions(node) != nullptr ||
-         (node->order != nullptr && !node->order_by_engine);
+         (node->conditions.order != nullptr && !node->pairs.order_by_engine);
 }
 
 void start_pairs(JoinNode* node) {
-  if (node->data.top.k > 0) node->top = first_top(node, engine_resources(node->run).memory_limit);
+  if (node->top != nullptr) ask_first(node);
   if (node->keys != nullptr) find_keys(node);
   find_radius_classes(node);
-  node->order_by_engine = node->order != nullptr && node->data.top.k == 0 &&
-                          node->classes.side == nullptr && node->band.engine_serves &&
-                          find_ranks(node) && (!has_keys(node) || node->keys->same);
-  node->mode = node->band.engine_serves ? engine_mode(node) : Mode::kLoop;
-  const bool none = node->band.none && node->band.engine_serves;
-  node->step = none ? Step::kOddLeft : Step::kPoints;
-  node->looping = false;
+  node->pairs.order_by_engine = node->conditions.order != nullptr && node->top == nullptr &&
+                                node->pairs.classes.side == nullptr &&
+                                node->pairs.band.engine_serves && find_ranks(node) &&
+                                (!has_keys(node) || node->keys->same);
+  node->pairs.mode = node->pairs.band.engine_serves ? engine_mode(node) : Mode::kLoop;
+  const bool none = node->pairs.band.none && node->pairs.band.engine_serves;
+  node->pairs.step = none ? Step::kOddLeft : Step::kPoints;
+  node->pairs.looping = false;
 }
 
 bool start_work(JoinNode* node) {
   for (;;) {
     CHECK_FOR_INTERRUPTS();
-    switch (node->step) {
+    switch (node->pairs.step) {
       case Step::kPoints:
         join_points(node);
         break;
       case Step::kOddLeft:
-        node->step = Step::kOddRight;
+        node->pairs.step = Step::kOddRight;
         start_odd_loop(node, true);
         break;
       case Step::kOddRight:
-        node->step = Step::kDone;
+        node->pairs.step = Step::kDone;
         start_odd_loop(node, false);
         break;
       case Step::kDone:
         return false;
     }
-    if (node->looping || node->run->join != nullptr) return true;
+    if (node->pairs.looping || node->run->join != nullptr) return true;
   }
 }
 
@@ -395,12 +416,12 @@ bool next_batch(JoinNode* node) {
   CHECK_FOR_INTERRUPTS();
   if (node->run->join == nullptr) return false;
   if (!next_engine_batch(node->run)) {
-    node->cursor = {};
+    node->pairs.cursor = {};
     if (node->run->exhausted) do_without(node);
     return false;
   }
-  node->cursor.start(node->run->batch, node->run->request.orders_pairs());
-  node->handed_over += node->run->batch.pair_count;
+  node->pairs.cursor.start(node->run->batch, node->run->request.orders_pairs());
+  node->pairs.handed_over += node->run->batch.pair_count;
   return true;
 }
 
@@ -411,7 +432,7 @@ bool next_found(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
 bool passes(JoinNode* node, std::uint64_t left, std::uint64_t right) {
   const Verdict verdict = judge(node, left, right);
   if (verdict == Verdict::kBeyond) return false;
-  const bool ordered = node->order_by_engine && node->run->request.self_join();
+  const bool ordered = node->pairs.order_by_engine && node->run->request.self_join();
   return fulfils(node, left, right, ordered, verdict == Verdict::kOpen,
                  {early_conditions(node), late_conditions(node)});
 }
@@ -431,8 +452,8 @@ bool next_engine_match(JoinNode* node) {
 
 bool next_match(JoinNode* node) {
   do {
-    if (node->looping ? next_loop_match(node) : next_engine_match(node)) return true;
-  } while (node->looping || start_work(node));
+    if (node->pairs.looping ? next_loop_match(node) : next_engine_match(node)) return true;
+  } while (node->pairs.looping || start_work(node));
   return false;
 }
 

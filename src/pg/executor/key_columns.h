@@ -4,7 +4,9 @@
 #include <cmath>
 #include <cstdint>
 
+#include "pg/executor/join_inputs.h"
 #include "pg/executor/join_keys.h"
+#include "pg/executor/join_rows.h"
 #include "pg/store/huge_array.h"
 
 extern "C" {
@@ -131,7 +133,7 @@ void fill_column(JoinNode* node, const JoinKey& key, int side, std::uint32_t num
   const Side& of = side == 0 ? node->left : node->right;
   const KeyValues values(node, of, key.columns[side], key.values[side]);
   KeyColumn(node, side, number).fill([&](std::uint64_t row) { return values.key(row, key_of); });
-  node->left_shown = kNoRow;
+  node->output.left_shown = kNoRow;
 }
 
 }  // namespace gpujoin

@@ -162,7 +162,7 @@ void number_intervals(JoinNode* node, const JoinKey& key, const Band& band, std:
       longest = std::fmax(longest, length);
       return end;
     });
-    node->left_shown = kNoRow;
+    node->output.left_shown = kNoRow;
   }
   work->asked.intervals |= 1u << number;
   for (const std::uint32_t column : {number, number + 1}) work->asked.reach[column] = longest;

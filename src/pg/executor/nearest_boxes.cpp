@@ -6,6 +6,7 @@
 // type's own distance is evaluated for each row whose box comes near enough, and decides.
 #include <functional>
 
+#include "pg/executor/join_extents.h"
 #include "pg/executor/join_nearest.h"
 #include "pg/store/huge_array.h"
 
@@ -63,21 +64,21 @@ void find_wide(JoinNode* node) {
   std::sort(reaches, reaches + count, std::greater<double>());
   const std::uint64_t wide = count_wide(reaches, count, static_cast<double>(work->points),
                                         static_cast<double>(work->k), area_of(node->right.points));
-  work->reach = wide < count ? reaches[wide] : 0;
+  work->boxes.reach = wide < count ? reaches[wide] : 0;
   pfree(reaches);
   std::uint64_t room = 0;
   for (std::uint64_t row = 0; row < side.count; ++row) {
-    if (reach_of(side.boxes[row]) <= work->reach) continue;
-    reserve_next(work->context, &work->wide, work->wide_count, &room);
-    work->wide[work->wide_count++] = row;
+    if (reach_of(side.boxes[row]) <= work->boxes.reach) continue;
+    reserve_next(work->context, &work->boxes.wide, work->boxes.wide_count, &room);
+    work->boxes.wide[work->boxes.wide_count++] = row;
   }
 }
 
 /// Evaluates the distance of a row, if it can be among the first. False where it has none.
 bool weigh(JoinNode* node, std::uint64_t right, double least) {
   NearestWork* const work = node->nearest;
-  if (cannot_come(work, least) || !is_candidate(node, work->left, right, false)) return true;
-  const double distance = measure(node, work->left, right);
+  if (cannot_come(work, least) || !is_candidate(node, work->ranks.left, right, false)) return true;
+  const double distance = measure(node, work->ranks.left, right);
   if (distance == kUnknown) return false;
   add_to_heap(work, {distance, right});
   return true;
@@ -87,8 +88,8 @@ bool weigh(JoinNode* node, std::uint64_t right, double least) {
 
 void prepare_boxes(JoinNode* node) {
   NearestWork* const work = node->nearest;
-  work->has_boxes = node->left.plane_boxes.count > 0 || node->right.plane_boxes.count > 0;
-  if (!work->has_boxes) return;
+  work->boxes.any = node->left.plane_boxes.count > 0 || node->right.plane_boxes.count > 0;
+  if (!work->boxes.any) return;
   work->by_radius = false;  // the engine's is one of middles
   find_wide(node);
 }
@@ -96,21 +97,21 @@ void prepare_boxes(JoinNode* node) {
 void span_left(JoinNode* node) {
   NearestWork* const work = node->nearest;
   const Dataset* points = &node->left.points;
-  std::uint64_t position = work->left;
+  std::uint64_t position = work->ranks.left;
   if (points->file != nullptr || points->rows != row_count(node->left))  // some rows are no points
-    points =
-        find_point(&node->left.buffer, *points, static_cast<std::int64_t>(work->left), &position);
-  work->left_spans = points != nullptr && is_finite_row(*points, position);
-  if (!work->left_spans) return;
-  const PlaneBox box = box_of(node->left.plane_boxes, work->left);
-  work->left_span = span_of(box, point<double>(*points, position));
-  work->left_reach = reach_of(box);
+    points = find_point(&node->left.buffer, *points, static_cast<std::int64_t>(work->ranks.left),
+                        &position);
+  work->boxes.left_spans = points != nullptr && is_finite_row(*points, position);
+  if (!work->boxes.left_spans) return;
+  const PlaneBox box = box_of(node->left.plane_boxes, work->ranks.left);
+  work->boxes.left_span = span_of(box, point<double>(*points, position));
+  work->boxes.left_reach = reach_of(box);
 }
 
 double least_of(JoinNode* node, std::uint64_t right) {
   const PlaneBox box = box_of(node->right.plane_boxes, right);
-  if (!node->nearest->left_spans || !is_box(box)) return -INFINITY;
-  return least_distance(node->nearest->left_span, span_of(box, nullptr));
+  if (!node->nearest->boxes.left_spans || !is_box(box)) return -INFINITY;
+  return least_distance(node->nearest->boxes.left_span, span_of(box, nullptr));
 }
 
 bool rank_boxes(JoinNode* node, const std::uint32_t* neighbors, const double* distances,
@@ -119,30 +120,30 @@ bool rank_boxes(JoinNode* node, const std::uint32_t* neighbors, const double* di
   *complete = all;
   for (std::uint64_t i = 0; i < count; ++i) {
     // Both reaches off the distance of the middles, and the slack.
-    const double reaches = work->left_reach + work->reach;
+    const double reaches = work->boxes.left_reach + work->boxes.reach;
     if (cannot_come(work, distances[i] - reaches - kSlack * (distances[i] + reaches))) {
       *complete = true;
       break;
     }
     const auto right = static_cast<std::uint64_t>(node->run->batch.right_ids[neighbors[i]]);
     const PlaneBox box = box_of(node->right.plane_boxes, right);
-    if (is_box(box) && reach_of(box) > work->reach) continue;
-    const double least =
-        is_box(box) ? least_distance(work->left_span, span_of(box, nullptr))
-                    : distances[i] - work->left_reach - kSlack * (distances[i] + work->left_reach);
+    if (is_box(box) && reach_of(box) > work->boxes.reach) continue;
+    const double least = is_box(box) ? least_distance(work->boxes.left_span, span_of(box, nullptr))
+                                     : distances[i] - work->boxes.left_reach -
+                                           kSlack * (distances[i] + work->boxes.left_reach);
     if (!weigh(node, right, least)) return false;
   }
   if (!*complete) return true;
-  for (std::uint64_t i = 0; i < work->wide_count; ++i) {
+  for (std::uint64_t i = 0; i < work->boxes.wide_count; ++i) {
     CHECK_FOR_INTERRUPTS();
-    if (!weigh(node, work->wide[i], least_of(node, work->wide[i]))) return false;
+    if (!weigh(node, work->boxes.wide[i], least_of(node, work->boxes.wide[i]))) return false;
   }
   for (std::uint64_t i = 0; i < work->odd_count; ++i) {
     CHECK_FOR_INTERRUPTS();
     const std::uint64_t odd = work->odd[i];
-    if (!weigh(node, odd, gap_between_srids(node, work->left, odd))) return false;
+    if (!weigh(node, odd, gap_between_srids(node, work->ranks.left, odd))) return false;
   }
-  std::sort_heap(work->ranked, work->ranked + work->count, is_nearer);
+  std::sort_heap(work->ranks.rows, work->ranks.rows + work->ranks.count, is_nearer);
   return true;
 }
 

@@ -2,7 +2,10 @@
 // group and the columns that the engine is told of: all of this is computed as the row comes, and
 // the row is not kept. Both inputs are read at once where they are the same scan. Pairs cannot be
 // asked for then: where some have to be, the inputs are read again.
+#include "pg/executor/sum_reading.h"
+
 #include "pg/executor/input_scan.h"
+#include "pg/executor/join_inputs.h"
 #include "pg/executor/join_sums.h"
 #include "pg/reading/row_filter.h"
 
@@ -32,10 +35,11 @@ bool serves(const JoinNode* node) {
   const JoinPlanData& data = node->data;
   const SumWork* const work = node->sums;
   return work != nullptr && !work->keeps_rows && data.join_type == JOIN_INNER &&
-         std::all_of(work->sums, work->sums + work->count, is_told) && !data.groups_may_raise &&
-         !data.eps_may_raise && node->order == nullptr && node->early == nullptr &&
-         node->late == nullptr && node->keys == nullptr && !has_row_radii(node) &&
-         data.left_value > 0 && data.right_value > 0 && is_exact(data.test) &&
+         std::all_of(work->sums, work->sums + work->count, is_told) && !data.groups.may_raise &&
+         !data.eps_may_raise && node->conditions.order == nullptr &&
+         node->conditions.early == nullptr && node->conditions.late == nullptr &&
+         node->keys == nullptr && !has_row_radii(node) && data.left.value > 0 &&
+         data.right.value > 0 && is_exact(data.test) &&
          data.test.by->compared == ValueForm::kPoint && is_repeatable(node->left.plan) &&
          is_repeatable(node->right.plan);
 }
@@ -147,7 +151,7 @@ bool read_both(JoinNode* node, ValueShape* shape, SumValues* values) {
     if (!read_rows(node, sources, 2, shape, values)) return false;
     finish_side(node, &left, *shape);
     right.points = left.points;
-    node->compared = node->same_points = true;
+    node->sides.compared = node->sides.same = true;
     return true;
   }
   if (!read_rows(node, sources, 1, shape, values)) return false;

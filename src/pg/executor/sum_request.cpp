@@ -549,7 +549,7 @@ void tell_sum_values(JoinNode* node, SumValues* values) {
 
 Dataset with_sums(JoinNode* node, bool left, bool both, Dataset points) {
   SumWork* const work = node->sums;
-  if (points.file == nullptr || node->mode != Mode::kSums || work->asked.measures == 0)
+  if (points.file == nullptr || node->pairs.mode != Mode::kSums || work->asked.measures == 0)
     return points;
   points.sum_places = work->places[left];
   if (!both) return points;

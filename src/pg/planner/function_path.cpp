@@ -91,13 +91,11 @@ void add_columns(List** columns, RelOptInfo* rel, void* expression) {
 /// project.
 Plan* plan_path(PlannerInfo*, RelOptInfo* rel, CustomPath* path, List* tlist, List* clauses,
                 List*) {
-  CustomScan* const plan = makeNode(CustomScan);
-  plan->scan.plan.targetlist = tlist;
+  const bool counts = list_length(path->custom_private) > 1;
+  CustomScan* const plan =
+      make_custom_scan(NodeForm::kFunction, path->flags, tlist, makeInteger(counts ? 1 : 0));
   plan->scan.plan.qual = extract_actual_clauses(clauses, false);
-  plan->flags = path->flags;
-  plan->methods = &kCustomScanMethods;
   plan->custom_exprs = list_make1(copyObjectImpl(linitial(path->custom_private)));
-  plan->custom_private = list_make1_int(list_length(path->custom_private) > 1);
   add_columns(&plan->custom_scan_tlist, rel, tlist);
   // The planner may put another target list into the plan later; it needs no more than these.
   add_columns(&plan->custom_scan_tlist, rel, path->path.pathtarget->exprs);

@@ -144,9 +144,9 @@ void place_value_of_subquery(PlannerInfo* root, const PairPath& path, JoinPlanDa
                              JoinPlanExpressions* parts) {
   if (path.nearest.computes) {
     parts->right_operand = path.clause.right;
-    data->right_trap = trap_of(root, path.clause.right, false);
+    data->right.trap = trap_of(root, path.clause.right, false);
   } else {
-    data->right_value = value_attribute(path);
+    data->right.value = value_attribute(path);
   }
 }
 
@@ -167,13 +167,13 @@ Plan* plan_nearest(PlannerInfo* root, PairPath* path, List* columns, List* input
   data.boxes = path->nearest.boxes;
   data.nearest = {true, parts.condition != nullptr, path->nearest.radius.test, path->processes};
   if (parts.condition == nullptr) data.nearest.radius = data.test;
-  data.left_value =
-      place_operand(root, &left, distance.left, false, &parts.left_operand, &data.left_trap);
+  data.left.value =
+      place_operand(root, &left, distance.left, false, &parts.left_operand, &data.left.trap);
   if (of_subquery)
     place_value_of_subquery(root, *path, &data, &parts);
   else
-    data.right_value =
-        place_operand(root, &right, distance.right, false, &parts.right_operand, &data.right_trap);
+    data.right.value =
+        place_operand(root, &right, distance.right, false, &parts.right_operand, &data.right.trap);
   ScanColumns scan = {NIL, NIL, NIL, left->targetlist, of_subquery ? NIL : right->targetlist, NIL};
   if (of_subquery) find_outputs(root, *path, &scan);
   add_columns_above(&scan, columns, path->distances);

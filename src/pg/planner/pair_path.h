@@ -15,7 +15,7 @@ struct SumsOfJoin {
   List* groups;   ///< their expressions, of left rows
   List* sums;     ///< of SumClause
   bool swapped;   ///< groups are of the join's right rows: its inputs are swapped
-  bool finishes;  ///< see JoinPlanData::finishes_sums
+  bool finishes;  ///< see JoinPlanData::groups.finishes
   List* having;   ///< conditions on the results
 };
 

@@ -60,12 +60,12 @@ const SumClause& sum_of_column(const SumsOfJoin& wanted, const Expr* column) {
 
 /// Describes the columns of a GROUP BY or DISTINCT.
 void describe_groups(const List* clauses, const List* groups, JoinPlanData* data) {
-  data->group_columns = list_length(clauses);
-  data->group_operators = static_cast<Oid*>(palloc(sizeof(Oid) * (data->group_columns + 1)));
-  data->group_collations = static_cast<Oid*>(palloc(sizeof(Oid) * (data->group_columns + 1)));
-  for (int i = 0; i < data->group_columns; ++i) {
-    data->group_operators[i] = list_nth_node(SortGroupClause, clauses, i)->eqop;
-    data->group_collations[i] = exprCollation(static_cast<Node*>(list_nth(groups, i)));
+  data->groups.columns = list_length(clauses);
+  data->groups.operators = static_cast<Oid*>(palloc(sizeof(Oid) * (data->groups.columns + 1)));
+  data->groups.collations = static_cast<Oid*>(palloc(sizeof(Oid) * (data->groups.columns + 1)));
+  for (int i = 0; i < data->groups.columns; ++i) {
+    data->groups.operators[i] = list_nth_node(SortGroupClause, clauses, i)->eqop;
+    data->groups.collations[i] = exprCollation(static_cast<Node*>(list_nth(groups, i)));
   }
 }
 
@@ -73,19 +73,19 @@ void describe_groups(const List* clauses, const List* groups, JoinPlanData* data
 void describe_sums(const PlannerInfo* root, const SumsOfJoin& wanted, const ScanColumns& scan,
                    JoinPlanData* data, JoinPlanExpressions* parts) {
   if (!are_wanted(wanted)) return;
-  data->finishes_sums = wanted.finishes;
-  data->sums = static_cast<SumPlan*>(palloc0(sizeof(SumPlan) * list_length(scan.columns)));
-  for (int i = 0; i < data->column_count; ++i) {
-    if (data->attributes[i] != 0) continue;
+  data->groups.finishes = wanted.finishes;
+  data->groups.sums = static_cast<SumPlan*>(palloc0(sizeof(SumPlan) * list_length(scan.columns)));
+  for (int i = 0; i < data->columns.count; ++i) {
+    if (data->columns.attributes[i] != 0) continue;
     const SumClause& sum = sum_of_column(wanted, list_nth_node(TargetEntry, scan.columns, i)->expr);
-    data->sums[data->sum_count++] = sum.plan;
+    data->groups.sums[data->groups.sum_count++] = sum.plan;
     parts->sums = lappend(parts->sums, encode_sum(sum.expressions));
   }
   describe_groups(wanted.clauses, wanted.groups, data);
   ListCell* cell;
   foreach (cell, wanted.groups)
-    data->groups_may_raise =
-        data->groups_may_raise || !cannot_raise(root, static_cast<Expr*>(lfirst(cell)));
+    data->groups.may_raise =
+        data->groups.may_raise || !cannot_raise(root, static_cast<Expr*>(lfirst(cell)));
   parts->groups = wanted.groups;
 }
 
@@ -127,17 +127,17 @@ Plan* plan_pairs(PlannerInfo* root, PairPath* path, List* columns, List* inputs)
   data.counts = path->counts;
   data.grouped = path->grouped;
   data.top = path->top;
-  data.sums_refusal = path->sums_refusal;
+  data.groups.refusal = path->sums_refusal;
   set_radius(root, clause.eps, &data, &parts);
   const bool for_all_rows = computes_all_operands(root, path->type, path->conditions);
-  data.left_value =
-      place_operand(root, &left, clause.left, for_all_rows, &parts.left_operand, &data.left_trap);
-  data.right_value = place_operand(root, &right, clause.right, for_all_rows, &parts.right_operand,
-                                   &data.right_trap);
-  data.left_filter = filter_trap(root, left);
-  data.right_filter = filter_trap(root, right);
-  if (clause.radii[0] != nullptr) data.left_radius = place_value(&left, clause.radii[0]);
-  if (clause.radii[1] != nullptr) data.right_radius = place_value(&right, clause.radii[1]);
+  data.left.value =
+      place_operand(root, &left, clause.left, for_all_rows, &parts.left_operand, &data.left.trap);
+  data.right.value = place_operand(root, &right, clause.right, for_all_rows, &parts.right_operand,
+                                   &data.right.trap);
+  data.left.filter = filter_trap(root, left);
+  data.right.filter = filter_trap(root, right);
+  if (clause.radii[0] != nullptr) data.left.radius = place_value(&left, clause.radii[0]);
+  if (clause.radii[1] != nullptr) data.right.radius = place_value(&right, clause.radii[1]);
   data.rounds_radii = clause.rounds_radii;
   data.boxes = conditions.boxes;
   if (path->score.left != nullptr) {
@@ -152,9 +152,9 @@ Plan* plan_pairs(PlannerInfo* root, PairPath* path, List* columns, List* inputs)
   add_columns(&scan, conditions.all);
   add_columns(&scan, path->order);
   add_sum_columns(&scan, path->sums);
-  if (data.left_value > 0) add_operand(&scan, clause.left, true, data.left_value);
-  if (data.right_value > 0 && !becomes_known(path->type, clause.right))
-    add_operand(&scan, clause.right, false, data.right_value);
+  if (data.left.value > 0) add_operand(&scan, clause.left, true, data.left.value);
+  if (data.right.value > 0 && !becomes_known(path->type, clause.right))
+    add_operand(&scan, clause.right, false, data.right.value);
   describe_columns(scan, &data);
   describe_sums(root, path->sums, scan, &data, &parts);
   if (path->grouped)

@@ -111,27 +111,24 @@ AttrNumber place_value(Plan** plan, Expr* value) {
 }
 
 void describe_columns(const ScanColumns& scan, JoinPlanData* data) {
-  data->column_count = list_length(scan.columns);
-  data->from_left = static_cast<bool*>(palloc(data->column_count + 1));
-  data->attributes =
-      static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (data->column_count + 1)));
-  for (int i = 0; i < data->column_count; ++i) {
-    data->from_left[i] = list_nth_int(scan.from_left, i) != 0;
-    data->attributes[i] = static_cast<AttrNumber>(list_nth_int(scan.attributes, i));
+  data->columns.count = list_length(scan.columns);
+  data->columns.from_left = static_cast<bool*>(palloc(data->columns.count + 1));
+  data->columns.attributes =
+      static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (data->columns.count + 1)));
+  for (int i = 0; i < data->columns.count; ++i) {
+    data->columns.from_left[i] = list_nth_int(scan.from_left, i) != 0;
+    data->columns.attributes[i] = static_cast<AttrNumber>(list_nth_int(scan.attributes, i));
   }
 }
 
 Plan* make_join_scan(uint32 flags, List* columns, Plan* left, Plan* right, const ScanColumns& scan,
                      const JoinPlanData& data, const JoinPlanExpressions& parts) {
-  CustomScan* const plan = makeNode(CustomScan);
-  plan->scan.plan.targetlist = columns;
-  plan->flags = flags;
-  plan->methods = &kCustomScanMethods;
+  CustomScan* const plan =
+      make_custom_scan(NodeForm::kJoin, flags, columns, encode_join_plan(data));
   plan->custom_plans = list_make2(left, right);
   plan->custom_scan_tlist = scan.columns;
   plan->custom_exprs =
       static_cast<List*>(with_columns_of(scan.columns, encode_join_expressions(parts)));
-  plan->custom_private = encode_join_plan(data);
   return &plan->scan.plan;
 }
 

@@ -62,12 +62,9 @@ Node* replace_calls(Node* node, void* context) {
 /// name each other's functions by equal expressions.
 Plan* plan_path(PlannerInfo*, RelOptInfo*, CustomPath* path, List* tlist, List*,
                 List* custom_plans) {
-  CustomScan* const plan = makeNode(CustomScan);
-  plan->scan.plan.targetlist = tlist;
-  plan->flags = path->flags;
-  plan->methods = &kCustomScanMethods;
+  CustomScan* const plan =
+      make_custom_scan(NodeForm::kClusters, path->flags, tlist, path->custom_private);
   plan->custom_plans = custom_plans;
-  plan->custom_private = path->custom_private;
   Replaced replaced = {linitial_oid(static_cast<List*>(lsecond(path->custom_private))), NIL};
   Plan* window = static_cast<Plan*>(linitial(custom_plans));
   ListCell* cell;
