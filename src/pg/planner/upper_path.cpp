@@ -7,9 +7,9 @@
 #include "pg/planner/pair_path.h"
 #include "pg/planner/sum_path.h"
 #include "pg/planner/unique_rows.h"
-#include "pg/planner/window_path.h"
 #include "pg/reading/relation.h"
 #include "pg/settings.h"
+#include "pg/windows/window_path.h"
 
 extern "C" {
 #include "catalog/pg_am.h"

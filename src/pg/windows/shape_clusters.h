@@ -2,9 +2,9 @@
 // pairs that boxes leave open, and core/pair_clusters.h makes clusters of them.
 #pragma once
 
-#include "pg/executor/cluster_work.h"
 #include "pg/store/row_store.h"
 #include "pg/types/plane_shape.h"
+#include "pg/windows/cluster_work.h"
 
 namespace gpujoin {
 

@@ -1,9 +1,9 @@
 // gpu_cluster_dbscan(): clusters of the rows of a window's partition, in any query.
-#include "pg/executor/cluster_work.h"
 #include "pg/reading/arguments.h"
 #include "pg/reading/unit_warnings.h"
 #include "pg/types/sphere.h"
 #include "pg/types/value_types.h"
+#include "pg/windows/cluster_work.h"
 
 extern "C" {
 #include "miscadmin.h"

@@ -1,4 +1,4 @@
-#include "pg/executor/cluster_node.h"
+#include "pg/windows/cluster_node.h"
 
 #include "pg/executor/custom_scan.h"
 #include "pg/executor/explain.h"

@@ -1,4 +1,4 @@
-#include "pg/executor/cluster_work.h"
+#include "pg/windows/cluster_work.h"
 
 #include "core/cluster.h"
 #include "pg/settings.h"

@@ -1,4 +1,4 @@
-#include "pg/executor/shape_clusters.h"
+#include "pg/windows/shape_clusters.h"
 
 #include "core/pair_clusters.h"
 #include "engine/request/pair_cursor.h"

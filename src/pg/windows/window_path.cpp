@@ -2,10 +2,10 @@
 // is the function that the windows call, gpu_postgis_clusters(), which does what the one in its
 // place does, or calls it. So other functions of the windows, their frames and their order are as
 // before.
-#include "pg/planner/window_path.h"
+#include "pg/windows/window_path.h"
 
-#include "pg/executor/cluster_node.h"
 #include "pg/executor/custom_scan.h"
+#include "pg/windows/cluster_node.h"
 
 extern "C" {
 #include "catalog/pg_type.h"

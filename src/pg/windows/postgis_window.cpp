@@ -1,12 +1,12 @@
 // gpu_postgis_clusters(): what PostGIS's window functions for clusters return, for partitions of
 // points and of other geometries; what is neither it leaves to them. The planner puts it in their
 // place.
-#include "pg/executor/cluster_node.h"
-#include "pg/executor/cluster_work.h"
 #include "pg/executor/custom_scan.h"
-#include "pg/executor/shape_clusters.h"
 #include "pg/types/extension_object.h"
 #include "pg/types/plane_point.h"
+#include "pg/windows/cluster_node.h"
+#include "pg/windows/cluster_work.h"
+#include "pg/windows/shape_clusters.h"
 
 extern "C" {
 #include "miscadmin.h"
