@@ -102,7 +102,7 @@ int compare(const double* a, const double* b, int width) {
 }
 
 void allocate_ranks(JoinNode* node, MemoryContext context, bool left, int width, RankedRows* side) {
-  side->rows = row_count(left ? node->left : node->right);
+  side->rows = row_count(node, left ? node->left : node->right);
   resize_array(context, &side->ranks, side->rows * static_cast<std::uint64_t>(width));
 }
 
@@ -191,7 +191,7 @@ bool search_equal(JoinNode* node, MemoryContext context, const Equality* equalit
 /// one of them does, then those whose values are equal; all pairs if there is no equality, as
 /// PostgreSQL would.
 bool search(JoinNode* node) {
-  const std::uint64_t lefts = row_count(node->left), rights = row_count(node->right);
+  const std::uint64_t lefts = row_count(node, node->left), rights = row_count(node, node->right);
   const std::uint64_t few = lefts + rights;
   std::uint64_t tried = 0;
   bool has_equality = true;

@@ -142,9 +142,9 @@ const char* sums_fallback(const JoinNode* node) {
 
 /// What was done besides the engine's work.
 void explain_work(const JoinNode* node, ExplainState* es) {
-  explain_kept_rows(node->inputs.budget.spilled ? KeptRows::kDisk
-                    : node->left.unkept         ? KeptRows::kNone
-                                                : KeptRows::kMemory,
+  explain_kept_rows(node->inputs.budget.spilled            ? KeptRows::kDisk
+                    : comes_from(node, RowSource::kSummed) ? KeptRows::kNone
+                                                           : KeptRows::kMemory,
                     es);
   if (fetched_rows(node) > 0) explain_count("Rows Fetched", fetched_rows(node), es);
   if (node->report.odd_rows > 0) explain_count("Odd Rows", node->report.odd_rows, es);

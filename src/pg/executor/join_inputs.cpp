@@ -89,8 +89,8 @@ int value_column(const JoinNode* node, const Side* side, const Bitmapset* among 
 void prepare_side(JoinNode* node, Side* side, const Bitmapset* shown, Bitmapset* tested) {
   const int column = value_column(node, side, tested);
   const SimilarityTest& test = node->data.test;
-  const bool rebuilds = !node->inputs.keeps && column >= 0 && test.type->rebuild != nullptr &&
-                        test.by->compared == ValueForm::kPoint;
+  const bool rebuilds = !comes_from(node, RowSource::kKept) && column >= 0 &&
+                        test.type->rebuild != nullptr && test.by->compared == ValueForm::kPoint;
   side->rebuilt = rebuilds ? column : -1;
   side->odd = {};
   side->extent_row = kNoRow;
@@ -112,7 +112,6 @@ void prepare_side(JoinNode* node, Side* side, const Bitmapset* shown, Bitmapset*
   side->radii.most = kNoRadius;
   side->late = nullptr;
   side->places = {};
-  side->unkept = false;
 }
 
 void prepare_sides(JoinNode* node) {
@@ -185,7 +184,7 @@ bool lacks_radius(const Side& side, std::uint64_t row) {
 
 /// Keeps the score of the next row, whose value is computed later.
 void keep_score(JoinNode* node, Side* side, TupleTableSlot* slot) {
-  const std::uint64_t row = row_count(*side);
+  const std::uint64_t row = row_count(node, *side);
   reserve_next(node->rows, &side->scores.of_rows, row, &side->scores.room);
   side->scores.of_rows[row] = read_score(node, side, slot);
 }
@@ -205,7 +204,7 @@ void read_plan(JoinNode* node, Side* side, ValueShape* shape) {
     const bool has_value = has_radius && side->value > 0 && !is_null;
     const bool is_odd = has_radius && is_null && node->data.test.of_null;
     if (side->value > 0 && !has_value && !is_odd && !side->keep_unmatched) continue;
-    const auto row = static_cast<std::int64_t>(row_count(*side));
+    const auto row = static_cast<std::int64_t>(row_count(node, *side));
     if (is_odd) add_odd(node, side, row, 0, {});
     if (has_value) add_row_value(node, side, shape, row, slot->tts_values[side->value - 1], slot);
     if (side->scores.value > 0 && side->operand.state != nullptr) keep_score(node, side, slot);
@@ -231,7 +230,7 @@ void convert_all(JoinNode* node, Side* side, ValueShape* shape) {
   TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
   ExprContext* const scratch = node->css.ss.ps.ps_ExprContext;
   const int column = value_column(node, side);
-  for (std::uint64_t row = 0; row < row_count(*side); ++row) {
+  for (std::uint64_t row = 0; row < row_count(node, *side); ++row) {
     CHECK_FOR_INTERRUPTS();
     show(slot, side->shown, row);
     show(slot, side->tested, row);
@@ -311,11 +310,11 @@ void read_sides(JoinNode* node, ValueShape* shape) {
   if (node->keys == nullptr && !has_row_radii(node))  // keys are of an index of the session
     begin_service_join(node->run, left.plan->plan->plan_rows + right.plan->plan->plan_rows);
   read_side(node, &left, shape);
-  const auto left_rows = static_cast<double>(row_count(left));
+  const auto left_rows = static_cast<double>(row_count(node, left));
   if (left_rows == 0) return;
   if (wants_boxes(node, left_rows, right.plan->plan->plan_rows)) read_boxes(node, {&left}, shape);
   read_side(node, &right, shape);
-  const auto right_rows = static_cast<double>(row_count(right));
+  const auto right_rows = static_cast<double>(row_count(node, right));
   if (right_rows == 0) return;
   for (Side* const side : {&left, &right})
     if (side->operand.state != nullptr) convert_rows(node, side, shape);
@@ -424,7 +423,7 @@ void sort_odd(Side* side) {
             [](const OddRow& a, const OddRow& b) { return a.row < b.row; });
 }
 
-void begin_run(JoinNode* node, bool keeps) {
+void begin_run(JoinNode* node) {
   forget_rows(node);
   MemoryContextReset(node->context);
   const MemoryContext caller = MemoryContextSwitchTo(node->context);
@@ -437,7 +436,6 @@ void begin_run(JoinNode* node, bool keeps) {
   node->asked = AllocSetContextCreate(node->rows, "gpujoin pair", ALLOCSET_SMALL_SIZES);
   MemoryContextSwitchTo(node->rows);
   node->inputs.finished = false;
-  node->inputs.keeps = keeps;
   node->report.fetched_rows = 0;
   node->inputs.eps_need = EpsNeed::kUnknown;
   const bool middles =
@@ -452,8 +450,8 @@ void begin_run(JoinNode* node, bool keeps) {
   MemoryContextSwitchTo(caller);
 }
 
-void read_inputs(JoinNode* node) {
-  begin_run(node, false);
+bool read_inputs(JoinNode* node) {
+  begin_run(node);
   ValueShape shape = {};
   shape.demands = demands_of(node->data.test);
   instr_time start;
@@ -467,6 +465,7 @@ void read_inputs(JoinNode* node) {
   note_srid(node, shape.srid);
   lift_sides(node);
   report_reading(node, start, shape);
+  return true;
 }
 
 void rescan_inputs(JoinNode* node) {

@@ -5,8 +5,8 @@
 
 namespace gpujoin {
 
-/// Reads both inputs from their beginnings, forgetting what was read before.
-void read_inputs(JoinNode* node);
+/// RowSource::kInputs: reads both inputs from their beginnings, forgetting what was read before.
+bool read_inputs(JoinNode* node);
 
 /// Forgets all that was read, but not what the last run did.
 void forget_rows(JoinNode* node);
@@ -54,8 +54,8 @@ const OddRow* find_odd(const OddRows& odd, std::uint64_t row);
 /// load a chunk of the file.
 const Dataset* find_row_point(Side* side, std::uint64_t row, std::uint64_t* position);
 
-/// Begins a run in a context of its own, forgetting what was read before, and prepares the sides;
-/// the service `keeps` their points, or is to.
-void begin_run(JoinNode* node, bool keeps);
+/// Begins a run in a context of its own, forgetting what was read before, and prepares the sides
+/// for the source.
+void begin_run(JoinNode* node);
 
 }  // namespace gpujoin

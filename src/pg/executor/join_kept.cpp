@@ -222,15 +222,15 @@ bool read_kept_inputs(JoinNode* node) {
   if (node->nearest != nullptr || !needs_pairs_alone(node) ||
       !may_read_tables(node->css.ss.ps.state))
     return false;
-  begin_run(node, true);
+  begin_run(node);
   const MemoryContext caller = MemoryContextSwitchTo(node->rows);
-  node->inputs.keeps = find_side(node, node->left, &left) && find_side(node, node->right, &right);
-  if (node->inputs.keeps) {
+  bool kept = find_side(node, node->left, &left) && find_side(node, node->right, &right);
+  if (kept) {
     node->inputs.kept_pairs = selected_pairs(node, left, right);
-    node->inputs.keeps = !counts_by_keys(node) && read_tables(node, left, right);
+    kept = !counts_by_keys(node) && read_tables(node, left, right);
   }
   MemoryContextSwitchTo(caller);
-  return node->inputs.keeps;
+  return kept;
 }
 
 void read_late_rows(JoinNode* node) {

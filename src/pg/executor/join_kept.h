@@ -5,9 +5,9 @@
 
 namespace gpujoin {
 
-/// The same as read_inputs() where both inputs are whole tables whose points the service has, or
-/// can have: of these only the blocks are read that have changed. False: the inputs have to be
-/// read.
+/// RowSource::kKept: the same as read_inputs() where both inputs are whole tables whose points the
+/// service has, or can have: of these only the blocks are read that have changed. False: the inputs
+/// have to be read.
 bool read_kept_inputs(JoinNode* node);
 
 /// Before a pair is shown: reads all rows that are fetched late where fetching them one by one

@@ -124,7 +124,7 @@ void add_unknown(JoinNode* node) {
 void rank_unknown(JoinNode* node) {
   NearestWork* const work = node->nearest;
   if (node->conditions.distance != nullptr) return;
-  const std::uint64_t rows = row_count(node->right);
+  const std::uint64_t rows = row_count(node, node->right);
   for (std::uint64_t right = 0; right < rows && work->ranks.count < work->k; ++right) {
     CHECK_FOR_INTERRUPTS();
     if (is_candidate(node, work->ranks.left, right, true)) add_ranked(work, kUnknown, right);
@@ -135,7 +135,7 @@ void rank_unknown(JoinNode* node) {
 /// are a heap.
 void rank_all(JoinNode* node, bool other_srid) {
   NearestWork* const work = node->nearest;
-  const std::uint64_t rows = row_count(node->right);
+  const std::uint64_t rows = row_count(node, node->right);
   for (std::uint64_t right = 0; right < rows; ++right) {
     CHECK_FOR_INTERRUPTS();
     const double gap = gap_between_srids(node, work->ranks.left, right);
@@ -287,7 +287,7 @@ Dataset make_piece(JoinNode* node) {
     for (std::uint64_t i = 0; i < chunk.rows; ++i) add_to_piece(work, chunk, i);
     return finish_points(&work->search.piece);
   }
-  for (std::uint64_t left = 0; left < row_count(node->left); ++left) {
+  for (std::uint64_t left = 0; left < row_count(node, node->left); ++left) {
     if (!work->open[left]) continue;
     work->open[left] = 0;
     std::uint64_t position;
@@ -373,7 +373,7 @@ void expect_left(const JoinNode* node, std::uint64_t batch_row) {
     expect_row(store, later);
     expect_values(store, sooner);
   }
-  if (side.points.file == nullptr && side.points.rows == row_count(side))
+  if (side.points.file == nullptr && side.points.rows == row_count(node, side))
     __builtin_prefetch(point(side.points, later));
 }
 
@@ -468,7 +468,7 @@ bool next_left(JoinNode* node) {
     }
     work->step = NearestStep::kRest;
   }
-  while (work->rest < row_count(node->left)) {
+  while (work->rest < row_count(node, node->left)) {
     CHECK_FOR_INTERRUPTS();
     const std::uint64_t left = work->rest++;
     if (work->done[left]) continue;
@@ -540,12 +540,12 @@ std::uint64_t read_limit(JoinNode* node) {
   ResetExprContext(expressions);
   bool is_null;
   const Datum value = ExecEvalExprSwitchContext(node->nearest->limit, expressions, &is_null);
-  if (is_null) return row_count(node->right);
+  if (is_null) return row_count(node, node->right);
   const std::int64_t limit = DatumGetInt64(value);
   if (limit < 0)
     ereport(ERROR, (errcode(ERRCODE_INVALID_ROW_COUNT_IN_LIMIT_CLAUSE),
                     errmsg("LIMIT must not be negative")));
-  return std::min(static_cast<std::uint64_t>(limit), row_count(node->right));
+  return std::min(static_cast<std::uint64_t>(limit), row_count(node, node->right));
 }
 
 /// Sets the band of distances that the radius leaves to the engine.
@@ -573,7 +573,7 @@ void sort_right_rows(JoinNode* node) {
   const bool in_file = points.file != nullptr;
   const Dataset* loaded =
       in_file && points.rows > 0 ? &load_points(&node->right.buffer, 0) : &points;
-  for (std::uint64_t row = 0; row < row_count(node->right); ++row) {
+  for (std::uint64_t row = 0; row < row_count(node, node->right); ++row) {
     CHECK_FOR_INTERRUPTS();
     if (in_file && position == loaded->rows && ++chunk < chunk_count(points)) {
       loaded = &load_points(&node->right.buffer, chunk);
@@ -656,7 +656,7 @@ void start_nearest(JoinNode* node) {
   fresh.shown.left = kNoRow;
   *work = fresh;
   node->pairs.mode = Mode::kPairs;
-  const std::uint64_t rows = row_count(node->left);
+  const std::uint64_t rows = row_count(node, node->left);
   if (rows == 0) {
     work->step = NearestStep::kRest;
     return;
@@ -678,7 +678,7 @@ void start_nearest(JoinNode* node) {
   if (!searches) work->step = NearestStep::kRest;
   if (served) return;
   work->by_radius = false;
-  work->points = row_count(node->right);  // the engine compares none of them
+  work->points = row_count(node, node->right);  // the engine compares none of them
   node->report.loop_reason = "the join does not fit in gpujoin.host_memory_limit";
   note_fallback(node->run, Fallback::kLoop, node->report.loop_reason);
 }

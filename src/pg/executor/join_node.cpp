@@ -48,14 +48,14 @@ void start(JoinNode* node) {
   if (node->nearest != nullptr) return start_nearest(node);
   node->pairs.band = {true, true, false, 0, 0};
   const bool may_match = find_band(node);
-  if (node->inputs.keeps && may_match && !node->pairs.band.engine_serves) {
+  if (comes_from(node, RowSource::kKept) && may_match && !node->pairs.band.engine_serves) {
     node->run->exhausted = true;
     return;
   }
-  if (node->sums != nullptr && !node->left.unkept) start_sums(node);
+  if (node->sums != nullptr && !comes_from(node, RowSource::kSummed)) start_sums(node);
   start_pairs(node);
   if (!may_match) node->pairs.step = Step::kDone;
-  if (node->left.unkept && may_match && node->pairs.mode != Mode::kSums) {
+  if (comes_from(node, RowSource::kSummed) && may_match && node->pairs.mode != Mode::kSums) {
     node->run->exhausted = true;
     return;
   }
@@ -63,19 +63,27 @@ void start(JoinNode* node) {
   node->output.pairs_are_rows = are_pairs_rows(node);
 }
 
+/// Reads the rows from this source, or from one after it.
+void read_rows(JoinNode* node, RowSource source) {
+  constexpr bool (*kReaders[])(JoinNode*) = {read_kept_inputs, read_summed_inputs, read_inputs};
+  for (auto number = static_cast<int>(source);; ++number) {
+    node->inputs.source = static_cast<RowSource>(number);
+    if (kReaders[number](node)) return;
+  }
+}
+
 /// Reads the inputs where the join could not do without their rows. False: it could.
 bool start_with_rows(JoinNode* node) {
   if (!misses_rows(node)) return false;
-  if (node->left.unkept) keep_summed_rows(node);
-  read_inputs(node);
+  if (comes_from(node, RowSource::kSummed)) keep_summed_rows(node);
+  read_rows(node, RowSource::kInputs);
   start(node);
   return true;
 }
 
 /// Reads what is not read yet and starts.
 void open(JoinNode* node) {
-  if (node->pairs.mode == Mode::kUnread && !read_kept_inputs(node) && !read_summed_inputs(node))
-    read_inputs(node);
+  if (node->pairs.mode == Mode::kUnread) read_rows(node, RowSource::kKept);
   begin_join(node->run);
   start(node);
   start_with_rows(node);

@@ -71,6 +71,13 @@ struct PairReport {
   double largest_radius;       ///< of any two rows that are not odd
 };
 
+/// Where the rows of both inputs come from. They are asked in this order.
+enum class RowSource {
+  kKept,    ///< the service has the points, and rows are fetched when pairs are found: join_kept.h
+  kSummed,  ///< each row is a point, and no longer there when its sums are prepared: sum_reading.h
+  kInputs,  ///< rows are read and kept: join_inputs.h
+};
+
 /// How the inputs are read, and what is known of both sides.
 struct InputState {
   bool may_forget;  ///< nobody is expected to read the rows again
@@ -86,8 +93,8 @@ struct InputState {
   bool approximate;                 ///< some boxes are larger than what operators compare
   std::int32_t srid;                ///< of rows that are not odd
   bool tests_srids;                 ///< note_srid() found odd rows, whose SRIDs may be others
-  bool keeps;                       ///< read_kept_inputs() has read the inputs, as far as they were
-  PairSelection kept_pairs;         ///< of a table with itself, where `keeps`
+  RowSource source;                 ///< that the inputs were read from
+  PairSelection kept_pairs;         ///< of a table with itself, of RowSource::kKept
 };
 
 /// The state of the node. Each of its parts belongs to the file that its header names.
@@ -111,6 +118,11 @@ struct JoinNode {
   RowOutput output;
   PairReport report;
 };
+
+/// Whether the rows were read from this source.
+inline bool comes_from(const JoinNode* node, RowSource source) {
+  return node->inputs.source == source;
+}
 
 inline bool emits_unmatched(const JoinNode* node) {
   return node->data.join_type == JOIN_LEFT || node->data.join_type == JOIN_ANTI;
@@ -149,8 +161,10 @@ inline bool is_settled(const JoinNode* node, std::uint64_t left) {
   return !shows_right(node) && has_match(node, left);
 }
 
-inline std::uint64_t row_count(const Side& side) {
-  const bool stored = !side.unkept && (side.late == nullptr || side.places.rows > 0);
+/// Rows that are not in the stores are points. Of summed ones a row of each group is in them.
+inline std::uint64_t row_count(const JoinNode* node, const Side& side) {
+  const bool stored =
+      !comes_from(node, RowSource::kSummed) && (side.late == nullptr || side.places.rows > 0);
   return stored ? side.shown.rows->rows : side.points.rows;
 }
 
@@ -160,12 +174,11 @@ void ask_engine(JoinNode* node, const JoinRequest& request);
 /// Whether the engine names rows by their positions in the left side.
 inline bool names_positions(const JoinNode* node) {
   const JoinRequest& request = node->run->request;
-  return request.self_join() && !request.sides.in_file() && !node->inputs.keeps;
+  return request.self_join() && !request.sides.in_file() && !comes_from(node, RowSource::kKept);
 }
 
-/// Whether the rows are not here: the service keeps their points, or read_summed_inputs() has kept
-/// nothing else.
-inline bool lacks_rows(const JoinNode* node) { return node->inputs.keeps || node->left.unkept; }
+/// Whether the rows are not here: the service keeps their points, or sums alone were prepared.
+inline bool lacks_rows(const JoinNode* node) { return !comes_from(node, RowSource::kInputs); }
 
 /// Whether they are wanted after all: the inputs have to be read.
 inline bool misses_rows(const JoinNode* node) { return lacks_rows(node) && node->run->exhausted; }

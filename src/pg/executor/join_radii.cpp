@@ -42,7 +42,7 @@ bool is_nowhere(const Dataset& points, std::uint64_t position) {
 
 bool keep_radius(JoinNode* node, Side* side, TupleTableSlot* slot) {
   if (side->radii.value == 0) return true;
-  const std::uint64_t row = row_count(*side);
+  const std::uint64_t row = row_count(node, *side);
   reserve_next(node->rows, &side->radii.of_rows, row, &side->radii.room);
   const bool is_null = slot->tts_isnull[side->radii.value - 1];
   const double radius =

@@ -62,7 +62,7 @@ bool next_left_row(JoinNode* node) {
     show_left_alone(node, row);
     return true;
   }
-  while (node->output.drained < row_count(node->left)) {
+  while (node->output.drained < row_count(node, node->left)) {
     const std::uint64_t row = node->output.drained++;
     if (!drains(node, node->output.matches[row] > 0)) continue;
     show_left_alone(node, row);
@@ -155,7 +155,7 @@ void start_rows(JoinNode* node) {
 }
 
 void clear_matches(JoinNode* node) {
-  const Size bytes = (row_count(node->left) + 1) * sizeof(std::uint64_t);
+  const Size bytes = (row_count(node, node->left) + 1) * sizeof(std::uint64_t);
   if (node->output.matches == nullptr)
     node->output.matches = static_cast<std::uint64_t*>(MemoryContextAllocHuge(node->rows, bytes));
   std::memset(node->output.matches, 0, bytes);

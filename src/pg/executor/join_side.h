@@ -93,7 +93,6 @@ struct Side {
   ValueExtent extent;
   LateRows* late;    ///< the table, where the service keeps its points and pairs are wanted
   RowPlaces places;  ///< of its rows in the stores, once all were read
-  bool unkept;       ///< each row is a point, and no longer there
 };
 
 }  // namespace gpujoin

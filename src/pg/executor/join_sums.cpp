@@ -38,36 +38,37 @@ void show_no_row(JoinNode* node, const Side& side) {
 
 std::uint64_t add_group(JoinNode* node, std::uint64_t row) {
   SumWork* const work = node->sums;
-  const std::uint64_t group = work->group_count++;
-  reserve_next(work->context, &work->first_rows, group, &work->first_room);
-  reserve_next(work->context, &work->pairs, group, &work->pair_room);
-  while ((group + 1) * work->count > work->tally_room)
-    reserve_next(work->context, &work->tallies, work->tally_room, &work->tally_room);
-  work->first_rows[group] = row;
-  work->pairs[group] = 0;
+  const std::uint64_t group = work->table.count++;
+  reserve_next(work->context, &work->table.first_rows, group, &work->table.first_room);
+  reserve_next(work->context, &work->table.pairs, group, &work->table.pair_room);
+  while ((group + 1) * work->count > work->table.tally_room)
+    reserve_next(work->context, &work->table.tallies, work->table.tally_room,
+                 &work->table.tally_room);
+  work->table.first_rows[group] = row;
+  work->table.pairs[group] = 0;
   for (int i = 0; i < work->count; ++i)
-    clear_tally(work->sums[i].plan, &work->tallies[group * work->count + i]);
+    clear_tally(work->sums[i].plan, &work->table.tallies[group * work->count + i]);
   return group;
 }
 
 /// The group of a left row, which show_row() has shown.
 std::uint64_t find_group(JoinNode* node, std::uint64_t row) {
   SumWork* const work = node->sums;
-  if (work->group_of_row == nullptr) return 0;
-  std::uint32_t& known = work->group_of_row[row];
+  if (work->table.of_row == nullptr) return 0;
+  std::uint32_t& known = work->table.of_row[row];
   if (known != kUnknown) return known;
   const std::uint64_t group = group_of_row(work->groups, over_scan_tuple(node));
-  if (group == work->group_count) add_group(node, row);
+  if (group == work->table.count) add_group(node, row);
   return known = static_cast<std::uint32_t>(group);
 }
 
 bool is_group_known(const SumWork* work, std::uint64_t row) {
-  return work->group_of_row == nullptr || work->group_of_row[row] != kUnknown;
+  return work->table.of_row == nullptr || work->table.of_row[row] != kUnknown;
 }
 
 /// Finds the groups of all rows, in their order, while the engine is at work.
 void find_groups(JoinNode* node) {
-  for (std::uint64_t row = 0; row < row_count(node->left); ++row) {
+  for (std::uint64_t row = 0; row < row_count(node, node->left); ++row) {
     CHECK_FOR_INTERRUPTS();
     MemoryContextReset(node->asked);
     show_row(node, true, row, node->sums->shows_values_to_engine[true]);
@@ -81,13 +82,13 @@ void find_groups(JoinNode* node) {
 void add_shown(JoinNode* node, std::uint64_t left) {
   SumWork* const work = node->sums;
   const std::uint64_t group = find_group(node, left);
-  ++work->pairs[group];
+  ++work->table.pairs[group];
   ExprContext* const expressions = over_scan_tuple(node);
   for (int i = 0; i < work->count; ++i) {
     const Sum& sum = work->sums[i];
     Datum value = 0;
     if (!passes_filter(sum, expressions)) continue;
-    Tally* const tally = &work->tallies[group * work->count + i];
+    Tally* const tally = &work->table.tallies[group * work->count + i];
     if (sum.met != nullptr)
       count_row(sum, tally, left);
     else if (has_argument(sum, expressions, &value))
@@ -114,7 +115,7 @@ void add_row(JoinNode* node) {
 /// Adds the left rows without matches, of a left join.
 void add_unmatched(JoinNode* node) {
   show_no_row(node, node->right);
-  for (std::uint64_t row = 0; row < row_count(node->left); ++row) {
+  for (std::uint64_t row = 0; row < row_count(node, node->left); ++row) {
     CHECK_FOR_INTERRUPTS();
     if (node->output.matches[row] > 0) continue;
     MemoryContextReset(node->asked);
@@ -129,25 +130,26 @@ void add_unmatched(JoinNode* node) {
 void clear_groups(JoinNode* node) {
   SumWork* const work = node->sums;
   MemoryContextReset(work->context);
-  work->group_of_row = nullptr;
-  work->first_rows = work->pairs = nullptr;
-  work->tallies = nullptr;
-  work->group_count = work->first_room = work->pair_room = work->tally_room = 0;
-  work->emitted = 0;
+  work->table.of_row = nullptr;
+  work->table.first_rows = work->table.pairs = nullptr;
+  work->table.tallies = nullptr;
+  work->table.count = work->table.first_room = work->table.pair_room = work->table.tally_room = 0;
+  work->table.emitted = 0;
   work->found = {};
   forget_sum_request(node);
   const bool grouped = work->groups != nullptr;
-  work->row_room = row_count(node->left);
+  work->table.row_room = row_count(node, node->left);
   if (grouped) {
-    resize_array(work->context, &work->group_of_row, work->row_room);
-    std::fill_n(work->group_of_row, work->row_room, kUnknown);
+    resize_array(work->context, &work->table.of_row, work->table.row_room);
+    std::fill_n(work->table.of_row, work->table.row_room, kUnknown);
   }
   if (grouped) start_groups(work->groups, work->context);
   if (!grouped) add_group(node, kNoRow);
   for (int s = 0; s < work->count; ++s)
     if (work->sums[s].plan.state == SumState::kRows)
-      work->sums[s].met = allocate_rows<bool>(work, row_count(node->left));
-  if (node->output.matches != nullptr) std::fill_n(node->output.matches, row_count(node->left), 0);
+      work->sums[s].met = allocate_rows<bool>(work, row_count(node, node->left));
+  if (node->output.matches != nullptr)
+    std::fill_n(node->output.matches, row_count(node, node->left), 0);
 }
 
 /// Adds some rows of a batch to the groups; false where one of them is not right. They lie all over
@@ -162,7 +164,7 @@ bool take_rows(JoinNode* node, const ResultBatch& batch, std::uint64_t first, st
       expect_row(node->left.shown.rows, rows[i]);
       expect_row(node->left.tested.rows, rows[i]);
     }
-    if (work->group_of_row != nullptr) __builtin_prefetch(work->group_of_row + rows[i]);
+    if (work->table.of_row != nullptr) __builtin_prefetch(work->table.of_row + rows[i]);
   }
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t pairs = batch.counts[first + i], row = rows[i];
@@ -175,11 +177,11 @@ bool take_rows(JoinNode* node, const ResultBatch& batch, std::uint64_t first, st
       show_row(node, true, row, work->shows_values_to_engine[true]);
     }
     const std::uint64_t group = find_group(node, row);
-    work->pairs[group] += pairs;
+    work->table.pairs[group] += pairs;
     if (node->output.matches != nullptr) node->output.matches[row] += pairs;
     ExprContext* const expressions = over_scan_tuple(node);
     for (int s = 0; s < work->count; ++s)
-      if (!add_words(work->sums[s], &work->tallies[group * work->count + s], row,
+      if (!add_words(work->sums[s], &work->table.tallies[group * work->count + s], row,
                      static_cast<std::int64_t>(pairs), words, expressions))
         return false;
   }
@@ -190,9 +192,9 @@ bool take_rows(JoinNode* node, const ResultBatch& batch, std::uint64_t first, st
 bool take_group(JoinNode* node, std::uint64_t group, std::uint64_t pairs, const FoldWord* words) {
   SumWork* const work = node->sums;
   if (!are_right(work, words, false)) return false;
-  work->pairs[group] += pairs;
+  work->table.pairs[group] += pairs;
   for (int s = 0; s < work->count; ++s)
-    if (!add_words(work->sums[s], &work->tallies[group * work->count + s], kNoRow,
+    if (!add_words(work->sums[s], &work->table.tallies[group * work->count + s], kNoRow,
                    static_cast<std::int64_t>(pairs), words, over_scan_tuple(node)))
       return false;
   return true;
@@ -278,8 +280,8 @@ void show_group(JoinNode* node, std::uint64_t group) {
   TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
   ExecClearTuple(slot);
   MemoryContextReset(node->asked);
-  if (work->first_rows[group] != kNoRow)
-    show(slot, node->left.shown, work->first_rows[group]);
+  if (work->table.first_rows[group] != kNoRow)
+    show(slot, node->left.shown, work->table.first_rows[group]);
   else
     show_nothing(slot, node->left.shown);
   show_nothing(slot, node->right.shown);
@@ -289,7 +291,8 @@ void show_group(JoinNode* node, std::uint64_t group) {
     if (node->data.columns.attributes[column] != 0) continue;
     const Sum& sum = work->sums[s];
     Datum& value = slot->tts_values[column];
-    value = state_of(sum.plan, work->tallies[group * work->count + s++], &slot->tts_isnull[column]);
+    value = state_of(sum.plan, work->table.tallies[group * work->count + s++],
+                     &slot->tts_isnull[column]);
     if (sum.finish != nullptr && !slot->tts_isnull[column])
       value = finish(sum, value, &slot->tts_isnull[column]);
   }
@@ -349,12 +352,12 @@ void note_group(JoinNode* node, std::uint64_t row, const TupleTableSlot* slot) {
   if (work->groups == nullptr) return;
   RowStore* const firsts = node->left.shown.rows;
   const std::uint64_t group = group_of_row(work->groups, over_scan_tuple(node));
-  if (group == work->group_count) {
+  if (group == work->table.count) {
     add_group(node, firsts->rows);
     store_row(firsts, slot->tts_values, slot->tts_isnull);
   }
-  reserve_next(work->context, &work->group_of_row, row, &work->row_room);
-  work->group_of_row[row] = static_cast<std::uint32_t>(group);
+  reserve_next(work->context, &work->table.of_row, row, &work->table.row_room);
+  work->table.of_row[row] = static_cast<std::uint32_t>(group);
 }
 
 void begin_sums(JoinNode* node) {
@@ -424,7 +427,7 @@ Output wanted_sums(JoinNode* node) {
 }
 
 bool prepare_sums(JoinNode* node) {
-  if (node->left.unkept) return true;
+  if (comes_from(node, RowSource::kSummed)) return true;
   make_sum_request(node);
   if (node->sums->problem != nullptr) forget_sum_request(node);
   return node->sums->problem == nullptr;
@@ -433,26 +436,26 @@ bool prepare_sums(JoinNode* node) {
 void group_sums(JoinNode* node) {
   constexpr std::uint64_t kFewestRows = 16;  // of a group; with fewer there is little to save
   SumWork* const work = node->sums;
-  const std::uint64_t groups = work->group_count;
+  const std::uint64_t groups = work->table.count;
   const auto needs_rows = [](const Sum& sum) {
     return sum.plan.state == SumState::kFloatDeviation;  // the more pairs, the less exact
   };
   work->found = {};
-  if (!node->left.unkept || node->output.matches != nullptr || groups > kMostSumGroups ||
-      groups * kFewestRows > node->left.points.rows ||
+  if (!comes_from(node, RowSource::kSummed) || node->output.matches != nullptr ||
+      groups > kMostSumGroups || groups * kFewestRows > node->left.points.rows ||
       std::any_of(work->sums, work->sums + work->count, needs_rows))
     return;
   const bool counts = work->asked.measures == 0;
-  work->found = {counts ? nullptr : &work->asked, work->group_of_row, groups, 0, nullptr, nullptr};
+  work->found = {counts ? nullptr : &work->asked, work->table.of_row, groups, 0, nullptr, nullptr};
   work->found.counts = allocate_rows<std::uint64_t>(work, groups);
   if (!counts) work->found.words = allocate_rows<FoldWord>(work, groups * row_words(work->asked));
   clear_groups(&work->found);
-  node->run->groups = {work->group_of_row, groups};
+  node->run->groups = {work->table.of_row, groups};
 }
 
 bool take_sums(JoinNode* node) {
   SumWork* const work = node->sums;
-  const bool knows_groups = work->groups == nullptr || node->left.unkept;
+  const bool knows_groups = work->groups == nullptr || comes_from(node, RowSource::kSummed);
   if (!knows_groups && !node->data.groups.may_raise) find_groups(node);
   bool right = true;
   while (right && next_engine_batch(node->run)) {
@@ -467,7 +470,7 @@ bool take_sums(JoinNode* node) {
   if (!right) restart_run(node->run);
   work->problem = right ? "the sums do not fit in gpujoin.host_memory_limit"
                         : "some values are special, out of range, or raise errors";
-  if (node->left.unkept)
+  if (comes_from(node, RowSource::kSummed))
     node->run->exhausted = true;
   else
     clear_groups(node);
@@ -477,7 +480,7 @@ bool take_sums(JoinNode* node) {
 bool is_group_complete(const JoinNode* node, std::uint64_t left) {
   const SumWork* const work = node->sums;
   if (work == nullptr || work->count > 0 || node->pairs.mode == Mode::kSums) return false;
-  return is_group_known(work, left) && work->pairs[work->group_of_row[left]] > 0;
+  return is_group_known(work, left) && work->table.pairs[work->table.of_row[left]] > 0;
 }
 
 const char* sums_problem(const JoinNode* node) {
@@ -493,10 +496,10 @@ bool next_group(JoinNode* node) {
     if (emits_unmatched(node)) add_unmatched(node);
     node->output.draining = true;
   }
-  const bool always = work->group_of_row == nullptr;
-  while (work->emitted < work->group_count) {
-    const std::uint64_t group = work->emitted++;
-    if (!always && work->pairs[group] == 0) continue;
+  const bool always = work->table.of_row == nullptr;
+  while (work->table.emitted < work->table.count) {
+    const std::uint64_t group = work->table.emitted++;
+    if (!always && work->table.pairs[group] == 0) continue;
     show_group(node, group);
     return true;
   }

@@ -53,6 +53,16 @@ struct Sum {
 };
 
 /// What the node has of its aggregates, from its beginning, and then of a run.
+/// The groups of left rows, and what was added up of each.
+struct GroupTable {
+  std::uint32_t* of_row;      ///< [row_room] kUnknown until it is asked for; null: no groups
+  std::uint64_t* first_rows;  ///< [count] a row of each
+  std::uint64_t* pairs;       ///< [count]
+  Tally* tallies;             ///< [count][SumWork::count]
+  std::uint64_t row_room, count, first_room, pair_room, tally_room;
+  std::uint64_t emitted;
+};
+
 struct SumWork {
   int count;
   Sum* sums;             ///< [count]
@@ -63,13 +73,8 @@ struct SumWork {
   bool keeps_rows;                 ///< pairs had to be asked for once: rows are kept from then on
   // What belongs to one run:
   MemoryContext context;
-  const char* problem;          ///< why the engine does not add up the pairs; null: it may
-  std::uint32_t* group_of_row;  ///< [row_room] kUnknown until it is asked for; null: no groups
-  std::uint64_t* first_rows;    ///< [groups] a row of each
-  std::uint64_t* pairs;         ///< [groups]
-  Tally* tallies;               ///< [groups][count]
-  std::uint64_t row_room, group_count, first_room, pair_room, tally_room;
-  std::uint64_t emitted;  ///< groups
+  const char* problem;  ///< why the engine does not add up the pairs; null: it may
+  GroupTable table;
   PairSums asked;
   GroupSums found;      ///< of rows that engines of the session found; no groups: see group_sums()
   Size told_bytes;      ///< of its columns, with what else is in the context

@@ -186,9 +186,9 @@ std::uint64_t most_pairs(std::uint64_t memory_limit) {
 bool find_first(JoinNode* node) {
   if (node->run->join == nullptr) return true;  // there are no pairs
   JoinRequest& request = node->run->request;
-  if (request.self_join() && !node->inputs.keeps) find_own(node);
+  if (request.self_join() && !comes_from(node, RowSource::kKept)) find_own(node);
   while (!keep_first(node)) {
-    if (node->inputs.keeps) {  // a conversation with the service is about one join
+    if (comes_from(node, RowSource::kKept)) {  // a conversation with the service is about one join
       node->run->exhausted = true;
       return false;
     }

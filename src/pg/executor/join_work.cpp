@@ -49,7 +49,8 @@ Output wanted_output(JoinNode* node) {
 }
 
 PairSelection wanted_pairs(const JoinNode* node) {
-  if (node->inputs.keeps && node->pairs.mode != Mode::kTop) return node->inputs.kept_pairs;
+  if (comes_from(node, RowSource::kKept) && node->pairs.mode != Mode::kTop)
+    return node->inputs.kept_pairs;
   if (!node->pairs.order_by_engine) return PairSelection::kAll;
   return node->data.order.order == KeyOrder::kDifferent ? PairSelection::kDistinct
                                                         : PairSelection::kUnordered;
@@ -64,7 +65,8 @@ Sides wanted_sides(JoinNode* node) {
     const Side& side = left ? node->left : node->right;
     Dataset points =
         with_keys(node, left, &side == classed ? node->pairs.classes.points : side.points);
-    if (side.unkept && points.file == nullptr) points.ids = nullptr;  // which are positions
+    if (comes_from(node, RowSource::kSummed) && points.file == nullptr)
+      points.ids = nullptr;  // which are positions
     return node->sums != nullptr ? with_sums(node, left, self_join, points) : points;
   };
   if (!self_join) return Sides::two(dataset(true), dataset(false));
@@ -155,13 +157,13 @@ void do_without(JoinNode* node) {
 }
 
 /// Whether all rows are points in memory.
-bool are_points(const Side& side) {
-  return side.points.rows == row_count(side) && side.points.file == nullptr;
+bool are_points(const JoinNode* node, const Side& side) {
+  return side.points.rows == row_count(node, side) && side.points.file == nullptr;
 }
 
 /// Reports that no engine joins the points.
 void note_loop(JoinNode* node) {
-  if (node->pairs.band.all && are_points(node->left) && are_points(node->right)) {
+  if (node->pairs.band.all && are_points(node, node->left) && are_points(node, node->right)) {
     node->report.loop_reason = "every pair of points is within the radius";
     return;
   }
@@ -181,8 +183,8 @@ void join_points(JoinNode* node) {
     note_loop(node);
     store_late_rows(node);
     PairLoop loop = {};
-    loop.left_rows = row_count(node->left);
-    loop.right_rows = row_count(node->right);
+    loop.left_rows = row_count(node, node->left);
+    loop.right_rows = row_count(node, node->right);
     start_loop(node, loop);
     return;
   }
@@ -205,8 +207,8 @@ void start_odd_loop(JoinNode* node, bool left) {
   if (side.odd.count == 0) return;
   store_late_rows(node);
   PairLoop loop = {};
-  loop.left_rows = left ? side.odd.count : row_count(node->left);
-  loop.right_rows = left ? row_count(node->right) : side.odd.count;
+  loop.left_rows = left ? side.odd.count : row_count(node, node->left);
+  loop.right_rows = left ? row_count(node, node->right) : side.odd.count;
   (left ? loop.odd_left : loop.odd_right) = side.odd.rows;
   loop.right_outer = left;
   loop.skip_odd_left = !left;
@@ -247,8 +249,8 @@ bool next_in_loop(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
 }
 
 /// Whether the row is known to be a point without NaN and infinities.
-bool is_finite_point(const Side& side, std::uint64_t row) {
-  return are_points(side) && side.late == nullptr && is_finite_row(side.points, row);
+bool is_finite_point(const JoinNode* node, const Side& side, std::uint64_t row) {
+  return are_points(node, side) && side.late == nullptr && is_finite_row(side.points, row);
 }
 
 /// What is known of the pair that the engine emitted last. Boxes may be nearer than their values.
@@ -260,8 +262,8 @@ Verdict judge(const JoinNode* node, std::uint64_t left, std::uint64_t right) {
 
 /// Evaluates the condition, where its answer is not known, for a pair that the scan tuple shows.
 bool asks(JoinNode* node, std::uint64_t left, std::uint64_t right) {
-  if (node->pairs.band.all && is_finite_point(node->left, left) &&
-      is_finite_point(node->right, right))
+  if (node->pairs.band.all && is_finite_point(node, node->left, left) &&
+      is_finite_point(node, node->right, right))
     return true;
   ++node->report.evaluated;
   MemoryContextReset(node->asked);
@@ -299,8 +301,8 @@ void note_match(JoinNode* node, std::uint64_t left, std::uint64_t right) {
 /// Whether of a pair and its reverse the engine emits one, and the order of keys is not known to
 /// it.
 bool emits_halves(const JoinNode* node) {
-  return node->pairs.mode == Mode::kTop ||
-         (node->inputs.keeps && node->inputs.kept_pairs == PairSelection::kUnordered);
+  return node->pairs.mode == Mode::kTop || (comes_from(node, RowSource::kKept) &&
+                                            node->inputs.kept_pairs == PairSelection::kUnordered);
 }
 
 /// The next pair that the engine found.
@@ -350,7 +352,7 @@ IdRange ids_of(const JoinNode* node, const Side& side) {
   if (names_positions(node)) return {static_cast<std::int64_t>(side.points.rows), 0};
   if (side.late != nullptr) return ids_of_table(*side.late);
   if (side.places.rows > 0) return {};  // find_row_place() knows them
-  return {static_cast<std::int64_t>(row_count(side)), 0};
+  return {static_cast<std::int64_t>(row_count(node, side)), 0};
 }
 
 }  // namespace
@@ -358,12 +360,13 @@ IdRange ids_of(const JoinNode* node, const Side& side) {
 void ask_engine(JoinNode* node, const JoinRequest& request) {
   EngineRun* const run = node->run;
   set_request(run, request);
-  if (!node->inputs.keeps || node->left.late != nullptr || node->right.late != nullptr)
+  if (!comes_from(node, RowSource::kKept) || node->left.late != nullptr ||
+      node->right.late != nullptr)
     limit_ids(run, ids_of(node, node->left), ids_of(node, node->right));
 }
 
 std::uint64_t row_of(const JoinNode* node, const Side& side, std::int64_t id) {
-  if (side.unkept) return static_cast<std::uint64_t>(id);
+  if (comes_from(node, RowSource::kSummed)) return static_cast<std::uint64_t>(id);
   const bool stored = side.places.rows > 0;  // late rows, in the order of the points
   if (!names_positions(node))
     return stored ? find_row_place(side.places, id) : static_cast<std::uint64_t>(id);

@@ -98,7 +98,8 @@ void span_left(JoinNode* node) {
   NearestWork* const work = node->nearest;
   const Dataset* points = &node->left.points;
   std::uint64_t position = work->ranks.left;
-  if (points->file != nullptr || points->rows != row_count(node->left))  // some rows are no points
+  if (points->file != nullptr ||
+      points->rows != row_count(node, node->left))  // some rows are no points
     points = find_point(&node->left.buffer, *points, static_cast<std::int64_t>(work->ranks.left),
                         &position);
   work->boxes.left_spans = points != nullptr && is_finite_row(*points, position);

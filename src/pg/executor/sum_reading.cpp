@@ -139,7 +139,6 @@ bool read_both(JoinNode* node, ValueShape* shape, SumValues* values) {
   Side &left = node->left, &right = node->right;
   Source sources[2];
   const double left_rows = left.plan->plan->plan_rows, right_rows = right.plan->plan->plan_rows;
-  left.unkept = right.unkept = true;
   const MemoryContext caller = MemoryContextSwitchTo(node->rows);
   find_source(&left, false, &sources[0]);
   const bool one = are_one_scan(node) && find_source(&right, true, &sources[1]);
@@ -165,7 +164,7 @@ bool read_both(JoinNode* node, ValueShape* shape, SumValues* values) {
 
 bool read_summed_inputs(JoinNode* node) {
   if (!serves(node)) return false;
-  begin_run(node, false);
+  begin_run(node);
   start_sums(node);
   ValueShape shape = {};
   shape.demands = demands_of(node->data.test);

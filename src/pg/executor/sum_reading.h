@@ -5,8 +5,9 @@
 
 namespace gpujoin {
 
-/// The same as read_inputs() where the engine can add up the pairs of what is read, and of no row
-/// more is wanted than that. False: the inputs have to be read, from their beginnings.
+/// RowSource::kSummed: the same as read_inputs() where the engine can add up the pairs of what is
+/// read, and of no row more is wanted than that. False: the inputs have to be read, from their
+/// beginnings.
 bool read_summed_inputs(JoinNode* node);
 
 /// From now on rows are kept, and the inputs begin again.

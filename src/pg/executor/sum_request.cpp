@@ -271,7 +271,7 @@ SumValues read_values(JoinNode* node) {
     make_room(work, left, values, points);
     (left ? values.left_fails : values.right_fails) = allocate_rows<bool>(work, points);
   }
-  work->left_fails = allocate_rows<bool>(work, row_count(node->left));
+  work->left_fails = allocate_rows<bool>(work, row_count(node, node->left));
   for (const bool left : {true, false})
     if (needs_side(work, left))
       for_windows(left ? &node->left : &node->right, [&](const Window& window) {

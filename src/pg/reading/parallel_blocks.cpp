@@ -60,6 +60,16 @@ struct RangeRows {
   std::uint64_t first_row, first_patch;  ///< the place, once it is given
 };
 
+/// Which ranges processes have taken, and how many have places.
+struct RangeTurns {
+  pg_atomic_uint32 helpers;  ///< workers that share the memory
+  pg_atomic_uint32 next;     ///< the range to be read next
+  pg_atomic_uint32 placed;   ///< ranges that have places
+  pg_atomic_uint32 ended;    ///< not 0: no more ranges get places
+  ConditionVariable moved;   ///< when these two change
+  pg_atomic_flag giving;     ///< set: a process gives places
+};
+
 /// In the segment that all processes map.
 struct ParallelRead {
   // Set by the leader.
@@ -82,12 +92,7 @@ struct ParallelRead {
   std::uint64_t map_pages, kept_blocks;  ///< that the proof has, 0: there is none
   std::uint64_t known;                   ///< MapReading::known
 
-  pg_atomic_uint32 helpers;  ///< workers that share the memory
-  pg_atomic_uint32 next;     ///< the range to be read next
-  pg_atomic_uint32 placed;   ///< ranges that have places
-  pg_atomic_uint32 ended;    ///< not 0: no more ranges get places
-  ConditionVariable moved;   ///< when these two change
-  pg_atomic_flag giving;     ///< set: a process gives places
+  RangeTurns turns;
 
   // For the process that gives places, alone.
   std::uint64_t bytes[kMemories];
@@ -142,13 +147,13 @@ std::uint32_t wait_event() {
 
 /// Read before the places that were given.
 bool has_ended(ParallelRead* shared) {
-  const bool ended = pg_atomic_read_u32(&shared->ended) != 0;
+  const bool ended = pg_atomic_read_u32(&shared->turns.ended) != 0;
   pg_read_barrier();
   return ended;
 }
 
 bool has_place(ParallelRead* shared, std::uint32_t range) {
-  const bool has = pg_atomic_read_u32(&shared->placed) > range;
+  const bool has = pg_atomic_read_u32(&shared->turns.placed) > range;
   pg_read_barrier();
   return has;
 }
@@ -156,14 +161,14 @@ bool has_place(ParallelRead* shared, std::uint32_t range) {
 /// Waits until the range has a place, or none will get one.
 void await_place(ParallelRead* shared, std::uint32_t range) {
   while (!has_ended(shared) && !has_place(shared, range))
-    ConditionVariableSleep(&shared->moved, wait_event());
+    ConditionVariableSleep(&shared->turns.moved, wait_event());
   ConditionVariableCancelSleep();
 }
 
 /// Whether the next range to get a place is collected.
 bool can_give(RangeReader* reader) {
   ParallelRead* const shared = reader->shared;
-  const std::uint32_t next = pg_atomic_read_u32(&shared->placed);
+  const std::uint32_t next = pg_atomic_read_u32(&shared->turns.placed);
   const bool can = !has_ended(shared) && next < shared->ranges &&
                    pg_atomic_read_u32(&reader->ranges[next].collected) != 0;
   pg_read_barrier();
@@ -218,19 +223,19 @@ bool give_place(RangeReader* reader, RangeRows* range) {
 /// it is done, and finds what was collected meanwhile.
 void give_places(RangeReader* reader) {
   ParallelRead* const shared = reader->shared;
-  while (can_give(reader) && pg_atomic_test_set_flag(&shared->giving)) {
+  while (can_give(reader) && pg_atomic_test_set_flag(&shared->turns.giving)) {
     while (can_give(reader)) {
-      const std::uint32_t next = pg_atomic_read_u32(&shared->placed);
+      const std::uint32_t next = pg_atomic_read_u32(&shared->turns.placed);
       const bool given = give_place(reader, &reader->ranges[next]);
       pg_write_barrier();
       if (given)
-        pg_atomic_write_u32(&shared->placed, next + 1);
+        pg_atomic_write_u32(&shared->turns.placed, next + 1);
       else
-        pg_atomic_write_u32(&shared->ended, 1);
+        pg_atomic_write_u32(&shared->turns.ended, 1);
     }
-    pg_atomic_clear_flag(&shared->giving);
+    pg_atomic_clear_flag(&shared->turns.giving);
     pg_memory_barrier();
-    ConditionVariableBroadcast(&shared->moved);
+    ConditionVariableBroadcast(&shared->turns.moved);
   }
 }
 
@@ -311,7 +316,7 @@ void read_ranges(RangeReader* reader) {
   ParallelRead* const shared = reader->shared;
   const MemoryContext caller = MemoryContextSwitchTo(reader->context);
   while (!has_ended(shared) && !reader->odd) {
-    const std::uint32_t range = pg_atomic_fetch_add_u32(&shared->next, 1);
+    const std::uint32_t range = pg_atomic_fetch_add_u32(&shared->turns.next, 1);
     if (range >= shared->ranges) break;
     collect_range(reader, range);
     place_stages(reader, false);
@@ -499,12 +504,12 @@ void describe_reading(const HeapBlocks& heap, const KeptBlocks& kept, const MapR
   shared->kept_blocks = kept.count;
   shared->proof = kept.file;
   shared->known = map.known;
-  pg_atomic_init_u32(&shared->helpers, 0);
-  pg_atomic_init_u32(&shared->next, 0);
-  pg_atomic_init_u32(&shared->placed, 0);
-  pg_atomic_init_u32(&shared->ended, 0);
-  ConditionVariableInit(&shared->moved);
-  pg_atomic_init_flag(&shared->giving);
+  pg_atomic_init_u32(&shared->turns.helpers, 0);
+  pg_atomic_init_u32(&shared->turns.next, 0);
+  pg_atomic_init_u32(&shared->turns.placed, 0);
+  pg_atomic_init_u32(&shared->turns.ended, 0);
+  ConditionVariableInit(&shared->turns.moved);
+  pg_atomic_init_flag(&shared->turns.giving);
   shared->shape = rows.shape;
   shared->rows = rows.points->rows;
   shared->dims = rows.points->dims;
@@ -548,8 +553,8 @@ BlockNumber read_with(ParallelContext* context, RangeReader* reader, ReadMemory*
     InstrAccumParallelQuery(look_up<BufferUsage>(context->toc, kBuffers) + worker,
                             look_up<WalUsage>(context->toc, kWal) + worker);
   take_over(*shared, reader, memory, rows, read);
-  rows->points->workers += pg_atomic_read_u32(&shared->helpers);
-  const std::uint64_t placed = pg_atomic_read_u32(&shared->placed);
+  rows->points->workers += pg_atomic_read_u32(&shared->turns.helpers);
+  const std::uint64_t placed = pg_atomic_read_u32(&shared->turns.placed);
   return static_cast<BlockNumber>(
       std::min<std::uint64_t>(placed * shared->range_blocks, shared->extent.count));
 }
@@ -590,7 +595,7 @@ List* conditions_of(shm_toc* toc) {
 void help(ParallelRead* shared, shm_toc* toc) {
   SharedRegion memory[kMemories], proof;
   if (!open_memory(*shared, memory, &proof)) return;
-  pg_atomic_fetch_add_u32(&shared->helpers, 1);
+  pg_atomic_fetch_add_u32(&shared->turns.helpers, 1);
   const SideColumns columns = columns_of(*shared, toc);
   const KeptBlocks kept = shared->kept_blocks == 0 ? KeptBlocks{}
                                                    : kept_blocks(proof.base, shared->map_pages,

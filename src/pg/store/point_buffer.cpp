@@ -145,8 +145,9 @@ std::uint64_t write_chunk(PointBuffer* buffer, std::uint64_t rows, const std::in
 void spill_chunk(PointBuffer* buffer, std::uint64_t rows, const std::int64_t* ids,
                  const char* coordinates, const double* scores) {
   const std::uint64_t place = write_chunk(buffer, rows, ids, coordinates, scores);
-  reserve_next(buffer->context, &buffer->written, buffer->written_count, &buffer->written_room);
-  buffer->written[buffer->written_count++] = {place, ids[0], buffer->dims};
+  reserve_next(buffer->context, &buffer->written.chunks, buffer->written.count,
+               &buffer->written.room);
+  buffer->written.chunks[buffer->written.count++] = {place, ids[0], buffer->dims};
   sample_rows(buffer, buffer->first, rows, coordinates);
   buffer->first += rows;
 }
@@ -236,7 +237,7 @@ char* widened(MemoryContext context, const char* boxes, std::uint64_t rows, std:
 
 /// Reads a chunk into the one that is in memory.
 void load_chunk(PointBuffer* buffer, std::uint64_t number) {
-  const WrittenChunk& chunk = buffer->written[number];
+  const WrittenChunk& chunk = buffer->written.chunks[number];
   const std::uint64_t rows =
       std::min(chunk_size(*buffer), buffer->rows - (number << buffer->chunk_bits));
   std::uint64_t place = chunk.place;
@@ -256,8 +257,8 @@ void load_chunk(PointBuffer* buffer, std::uint64_t number) {
 /// Writes chunks of boxes anew that have fewer dimensions than the last ones.
 void widen_written(PointBuffer* buffer) {
   const std::uint32_t dims = buffer->dims / 2;
-  for (std::uint64_t number = 0; number < buffer->written_count; ++number) {
-    WrittenChunk& chunk = buffer->written[number];
+  for (std::uint64_t number = 0; number < buffer->written.count; ++number) {
+    WrittenChunk& chunk = buffer->written.chunks[number];
     if (chunk.dims == buffer->dims) continue;
     load_chunk(buffer, number);
     char* const wide = widened(buffer->context, buffer->chunks[0], buffer->loaded.rows,
@@ -273,13 +274,13 @@ Dataset finish_in_file(PointBuffer* buffer) {
     spill_chunk(buffer, buffer->rows - buffer->first, buffer->ids, buffer->chunks[0],
                 buffer->scores);
   widen_written(buffer);
-  resize_array(buffer->context, &buffer->places, buffer->written_count);
-  for (std::uint64_t i = 0; i < buffer->written_count; ++i)
-    buffer->places[i] = buffer->written[i].place;
+  resize_array(buffer->context, &buffer->written.places, buffer->written.count);
+  for (std::uint64_t i = 0; i < buffer->written.count; ++i)
+    buffer->written.places[i] = buffer->written.chunks[i].place;
   Dataset points = {nullptr, nullptr, buffer->rows, buffer->dims, buffer->scalar};
   points.chunk_bits = buffer->chunk_bits;
   points.file = &buffer->spill->functions;
-  points.places = buffer->places;
+  points.places = buffer->written.places;
   points.scores_in_file = buffer->scored;
   buffer->sample_view = {buffer->sample.coordinates, nullptr, buffer->sample.rows, buffer->dims,
                          buffer->scalar};
@@ -387,8 +388,8 @@ Dataset finish_points(PointBuffer* buffer) {
 const Dataset* find_point(PointBuffer* buffer, const Dataset& points, std::int64_t id,
                           std::uint64_t* position) {
   if (!is_spilled(*buffer)) return points.rows == 0 ? nullptr : find_among(points, id, position);
-  const WrittenChunk* const begin = buffer->written;
-  const WrittenChunk* const end = begin + buffer->written_count;
+  const WrittenChunk* const begin = buffer->written.chunks;
+  const WrittenChunk* const end = begin + buffer->written.count;
   const WrittenChunk* const after = std::upper_bound(
       begin, end, id, [](std::int64_t a, const WrittenChunk& b) { return a < b.first_id; });
   if (after == begin) return nullptr;
@@ -407,10 +408,10 @@ void visit_points(PointBuffer* buffer, const Dataset& points, bool changes,
     if (points.rows > 0) visit(points, context);
     return;
   }
-  for (std::uint64_t number = 0; number < buffer->written_count; ++number) {
+  for (std::uint64_t number = 0; number < buffer->written.count; ++number) {
     visit(load_points(buffer, number), context);
     if (!changes) continue;
-    buffer->places[number] = buffer->written[number].place =
+    buffer->written.places[number] = buffer->written.chunks[number].place =
         write_chunk(buffer, buffer->loaded.rows, buffer->ids, buffer->chunks[0], buffer->scores);
   }
   if (changes) visit(buffer->sample_view, context);
@@ -427,8 +428,8 @@ void forget_points(PointBuffer* buffer) {
   for (std::uint64_t i = 0; i < chunks; ++i) pfree(buffer->chunks[i]);
   for (void* const array :
        {static_cast<void*>(buffer->chunks), static_cast<void*>(buffer->ids),
-        static_cast<void*>(buffer->scores), static_cast<void*>(buffer->written),
-        static_cast<void*>(buffer->sample.coordinates), static_cast<void*>(buffer->places)})
+        static_cast<void*>(buffer->scores), static_cast<void*>(buffer->written.chunks),
+        static_cast<void*>(buffer->sample.coordinates), static_cast<void*>(buffer->written.places)})
     if (array != nullptr) pfree(array);
   *buffer = {};
 }

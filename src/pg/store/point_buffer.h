@@ -24,6 +24,13 @@ struct RowSample {
 
 struct PlaneBoxes;
 
+/// Chunks of points in the file.
+struct WrittenChunks {
+  WrittenChunk* chunks;  ///< [room]
+  std::uint64_t count, room;
+  std::uint64_t* places;  ///< [count], once finished
+};
+
 /// The creator sets the first eight members and zeroes the rest.
 struct PointBuffer {
   MemoryContext context;  ///< where the points lie
@@ -49,12 +56,10 @@ struct PointBuffer {
   SharedPoints* shared;   ///< where the three arrays are; null: in the context
   std::uint32_t workers;  ///< parallel workers that helped to fill it
 
-  WrittenChunk* written;  ///< [written_count]
-  std::uint64_t written_count, written_room;
+  WrittenChunks written;
   RowSample sample;
-  std::uint64_t* places;  ///< [written_count], once finished
-  Dataset sample_view;    ///< likewise
-  Dataset loaded;         ///< the chunk in memory after that
+  Dataset sample_view;  ///< likewise
+  Dataset loaded;       ///< the chunk in memory after that
   std::uint64_t loaded_number;
 };
 
@@ -90,7 +95,7 @@ void take_rows(PointBuffer* buffer, SharedPoints* shared, std::uint32_t dims, st
 Dataset finish_points(PointBuffer* buffer);
 
 /// Whether rows went to the file.
-inline bool is_spilled(const PointBuffer& buffer) { return buffer.written_count > 0; }
+inline bool is_spilled(const PointBuffer& buffer) { return buffer.written.count > 0; }
 
 /// The finished points that have the point with this id, *position among them; their ids ascend.
 /// Null when there is no such point. What is returned holds until the next call.
