@@ -58,7 +58,7 @@ struct GroupTable {
   std::uint32_t* of_row;      ///< [row_room] kUnknown until it is asked for; null: no groups
   std::uint64_t* first_rows;  ///< [count] a row of each
   std::uint64_t* pairs;       ///< [count]
-  Tally* tallies;             ///< [count][SumWork::count]
+  Tally* tallies;             ///< [count] times the aggregates
   std::uint64_t row_room, count, first_room, pair_room, tally_room;
   std::uint64_t emitted;
 };
