@@ -27,6 +27,20 @@ const CustomScanMethods kMethods = {kCustomScanName, create_node};
 
 }  // namespace
 
+CustomPath* make_custom_path(const Path& instead_of, RelOptInfo* parent,
+                             const CustomPathMethods* methods, List* data) {
+  CustomPath* const path = makeNode(CustomPath);
+  path->path = instead_of;
+  path->path.type = T_CustomPath;
+  path->path.pathtype = T_CustomScan;
+  path->path.parent = parent;
+  path->path.parallel_safe = false;
+  path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+  path->custom_private = data;
+  path->methods = methods;
+  return path;
+}
+
 CustomScan* make_custom_scan(NodeForm form, uint32 flags, List* columns, void* data) {
   CustomScan* const plan = makeNode(CustomScan);
   plan->scan.plan.targetlist = columns;

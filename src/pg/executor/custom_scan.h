@@ -21,6 +21,10 @@ inline constexpr const char* kCustomScanName = "GpuSimilarityJoin";
 /// Each with a state of its own; see above.
 enum class NodeForm { kFunction, kJoin, kClusters };
 
+/// Returns a path of the node that takes the place of another one: with its rows, costs and target.
+CustomPath* make_custom_path(const Path& instead_of, RelOptInfo* parent,
+                             const CustomPathMethods* methods, List* data);
+
 /// Returns a plan of the node. `data`, a Node or a List, is what plan_data() finds.
 CustomScan* make_custom_scan(NodeForm form, uint32 flags, List* columns, void* data);
 void* plan_data(const CustomScan* plan);

@@ -87,17 +87,18 @@ struct InputState {
   Bitmapset* read_params;
   Bitmapset* early_params;  ///< likewise in conditions that come before the engine's
   EpsNeed eps_need;
-  ResourceOwner operand_resources;  ///< of the operands' subtransaction; null: none is open
-  RowBudget budget;                 ///< of the rows kept of both sides
-  ValueForm form;                   ///< what becomes of the compared values
-  bool approximate;                 ///< some boxes are larger than what operators compare
-  std::int32_t srid;                ///< of rows that are not odd
-  bool tests_srids;                 ///< note_srid() found odd rows, whose SRIDs may be others
-  RowSource source;                 ///< that the inputs were read from
-  PairSelection kept_pairs;         ///< of a table with itself, of RowSource::kKept
+  ResourceOwner
+      operand_resources;     ///< of the operands' subtransaction, while it is open; else null
+  RowBudget budget;          ///< of the rows kept of both sides
+  ValueForm form;            ///< what becomes of the compared values
+  bool approximate;          ///< some boxes are larger than what operators compare
+  std::int32_t srid;         ///< of rows that are not odd
+  bool tests_srids;          ///< note_srid() found odd rows, whose SRIDs may be others
+  RowSource source;          ///< that the inputs were read from
+  PairSelection kept_pairs;  ///< of a table with itself, of RowSource::kKept
 };
 
-/// The state of the node. Each of its parts belongs to the file that its header names.
+/// The running node, which is made zeroed.
 struct JoinNode {
   CustomScanState css;  // first: PostgreSQL knows no more than this
   JoinPlanData data;

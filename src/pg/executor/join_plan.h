@@ -54,8 +54,7 @@ enum class ErrorTrap {
 
 /// An input of a join.
 struct SidePlan {
-  AttrNumber value;   ///< the compared value in its rows; 0: none has it, the node computes it from
-                      ///< the row's columns
+  AttrNumber value;   ///< the compared value in its rows; 0: the node computes it
   ErrorTrap trap;     ///< for errors of that computation
   ErrorTrap filter;   ///< for errors of the input's conditions, where it is a scan
   AttrNumber radius;  ///< what a row adds to the radius, in it; 0: nothing

@@ -37,7 +37,7 @@ void show_pair(JoinNode* node, std::uint64_t left, std::uint64_t right);
 /// Puts a left row without a match into the scan tuple.
 void show_left_alone(JoinNode* node, std::uint64_t row);
 
-/// Whether conditions hold for the scan tuple; null: there are none.
+/// Whether the scan tuple fulfils the conditions. Null stands for no condition.
 bool holds(JoinNode* node, ExprState* conditions);
 
 }  // namespace gpujoin

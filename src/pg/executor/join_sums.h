@@ -52,7 +52,6 @@ struct Sum {
   bool* met;         ///< [left rows] of SumState::kRows: the row is counted
 };
 
-/// What the node has of its aggregates, from its beginning, and then of a run.
 /// The groups of left rows, and what was added up of each.
 struct GroupTable {
   std::uint32_t* of_row;      ///< [row_room] kUnknown until it is asked for; null: no groups
@@ -63,6 +62,7 @@ struct GroupTable {
   std::uint64_t emitted;
 };
 
+/// What the node has of its aggregates, from its beginning, and then of a run.
 struct SumWork {
   int count;
   Sum* sums;             ///< [count]

@@ -19,7 +19,7 @@ struct ScoredPairs {
 };
 
 struct TopWork {
-  const char* problem;  ///< why all pairs are emitted, where the first were wanted; null: they are
+  const char* problem;  ///< why all pairs are emitted; null: the first ones are
   Top wanted;           ///< what the engine is asked for
   std::uint64_t asked;  ///< pairs that it was asked for
   double score_error;   ///< see may_come_later(); 0 for distances

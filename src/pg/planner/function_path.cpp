@@ -108,15 +108,7 @@ const CustomPathMethods kPathMethods = {kCustomScanName, plan_path, nullptr};
 /// Costs are just below those of the function scan, whose support function estimates what reading
 /// costs: materialising the result has no advantage.
 Path* make_path(RelOptInfo* rel, const Path* function_scan, FuncExpr* call) {
-  CustomPath* const path = makeNode(CustomPath);
-  path->path = *function_scan;
-  path->path.type = T_CustomPath;
-  path->path.pathtype = T_CustomScan;
-  path->path.parallel_safe = false;
-  path->path.parent = rel;
-  path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
-  path->custom_private = list_make1(call);
-  path->methods = &kPathMethods;
+  CustomPath* const path = make_custom_path(*function_scan, rel, &kPathMethods, list_make1(call));
   undercut(&path->path, function_scan);
   return &path->path;
 }

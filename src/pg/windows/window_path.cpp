@@ -81,16 +81,9 @@ Plan* plan_path(PlannerInfo*, RelOptInfo*, CustomPath* path, List* tlist, List*,
 const CustomPathMethods kPathMethods = {kCustomScanName, plan_path, nullptr};
 
 Path* make_path(RelOptInfo* output, Path* windows, const Replaced& replaced) {
-  CustomPath* const path = makeNode(CustomPath);
-  path->path = *windows;
-  path->path.type = T_CustomPath;
-  path->path.pathtype = T_CustomScan;
-  path->path.parent = output;
-  path->path.parallel_safe = false;
-  path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+  CustomPath* const path = make_custom_path(
+      *windows, output, &kPathMethods, list_make2(replaced.functions, list_make1_oid(replaced.by)));
   path->custom_paths = list_make1(windows);
-  path->custom_private = list_make2(replaced.functions, list_make1_oid(replaced.by));
-  path->methods = &kPathMethods;
   return &path->path;
 }
 
