@@ -32,7 +32,7 @@ std::uint64_t entries_of_batches(const JoinRequest& request, unsigned buffers) {
 /// Threads that the work is worth: a thread with less than some hundred microseconds of it costs
 /// more to start.
 unsigned useful_threads(const JoinRequest& request) {
-  constexpr double kCoordinatesPerThread = 1e6;
+  constexpr double kCoordinatesPerThread = 4e6;
   const double left = static_cast<double>(request.left().rows);
   const double right = static_cast<double>(request.right().rows);
   const double most = 1 + left * right * request.left().dims / kCoordinatesPerThread;

@@ -47,10 +47,12 @@ void WorkerPool::parallel_for(std::size_t count, const Task& task) {
     task_ = &task;
     count_ = count;
     next_ = 0;
-    busy_ = static_cast<unsigned>(helpers_.size());
-    ++round_;
+    if (count > 1) {  // a single task is done before a helper is awake
+      busy_ = static_cast<unsigned>(helpers_.size());
+      ++round_;
+    }
   }
-  start_.notify_all();
+  if (count > 1) start_.notify_all();
   take_tasks(0);
   std::unique_lock lock(mutex_);
   done_.wait(lock, [this] { return busy_ == 0; });

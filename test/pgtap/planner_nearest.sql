@@ -339,7 +339,7 @@ SELECT ok(is_shared(above('s.grp, count(DISTINCT l.v <-> s.v)', 'l.v <-> r.v', '
 SELECT same_rows(above('s.grp, count(DISTINCT l.v <-> s.v), max(1 + (l.v <-> s.v))', 'l.v <-> r.v', 'GROUP BY s.grp'), true, 'shared, sorted and added up');
 -- Two workers and the leader have an engine each, and a third of the threads and of the memory. No worker can start here, so that the
 -- leader has all rows to do.
-CREATE TABLE crowd AS SELECT i AS id, point(few(i, 1000), i % 997) AS p FROM generate_series(1, 3000) i;
+CREATE TABLE crowd AS SELECT i AS id, point(few(i, 1000), i % 997) AS p FROM generate_series(1, 3500) i;
 ANALYZE crowd;
 CREATE FUNCTION shares(OUT threads text, OUT in_parts boolean) LANGUAGE plpgsql AS $$
 DECLARE

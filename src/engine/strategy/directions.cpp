@@ -8,10 +8,10 @@ bool write_direction(const Dataset& data, std::uint64_t row, float* direction) {
              : write_direction(point<double>(data, row), data.dims, direction);
 }
 
-IndexedSample::IndexedSample(const JoinRequest& asked)
+IndexedSample::IndexedSample(const JoinRequest& asked, std::uint64_t most_rows)
     : request(in_memory(asked)),
-      left(sample_rows(request.left().rows)),
-      right(request.self_join() ? left : sample_rows(request.right().rows)) {
+      left(sample_rows(request.left().rows, most_rows)),
+      right(request.self_join() ? left : sample_rows(request.right().rows, most_rows)) {
   if (asked.metric() != Metric::kCosine) return;
   const std::uint32_t dims = request.left().dims;
   const auto directions_of = [&](const Dataset& data, std::vector<std::uint64_t>& rows,

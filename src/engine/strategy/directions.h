@@ -18,8 +18,8 @@ bool write_direction(const Dataset& data, std::uint64_t row, float* direction);
 /// points.
 class IndexedSample {
  public:
-  /// The data outlives this. Throws std::bad_alloc.
-  explicit IndexedSample(const JoinRequest& asked);
+  /// Of at most so many rows a side. The data outlives this. Throws std::bad_alloc.
+  explicit IndexedSample(const JoinRequest& asked, std::uint64_t most_rows = kSampleRows);
   IndexedSample(const IndexedSample&) = delete;
 
   /// The join that the index serves, of data that the rows below are rows of. Directions are within

@@ -14,12 +14,12 @@ namespace {
 // So many of the sampled pairs choose between columns; all of them estimate the result.
 constexpr std::size_t kDecidingPairs = std::size_t{1} << 15;
 
-// Clusters are asked for with their index: its columns alone are to be chosen, which few rows are
-// not worth many pairs.
-constexpr double kFewClusterRows = 1 << 16;
-constexpr std::size_t kClusterPairs = 1 << 13;
-constexpr std::size_t kAllPairs = std::size_t{1} << 20;
-constexpr std::size_t kFutilePairs = 1 << 10;
+// Rows that are sampled of a side: more of more pairs, so that the choice takes little of the join.
+constexpr double kPairsOfOneSampled = 64;
+constexpr std::uint64_t kFewestRows = 128;
+constexpr std::uint64_t kFutileRows = 32;
+// Clusters are asked for with their index: its columns alone are to be chosen.
+constexpr std::uint64_t kFewClusterRows = 1 << 16;
 
 // Columns that tiles are cut along, unless a knob asks for more or fewer: measured to be best, or
 // close to it, from 6 to 90 dimensions.
@@ -71,11 +71,14 @@ bool is_choice_futile(const JoinRequest& request, const WalkCosts& costs) {
              std::min(pairs, double{kDecidingPairs}) * kSampledNs * dims;
 }
 
-/// How many pairs of a sample the choice is worth.
-std::size_t pairs_worth(const JoinRequest& request, bool futile) {
-  if (futile) return kFutilePairs;
-  const bool few = static_cast<double>(request.left().rows) < kFewClusterRows;
-  return request.output() == Output::kClusters && few ? kClusterPairs : kAllPairs;
+/// How many rows of a side the choice is worth.
+std::uint64_t rows_worth(const JoinRequest& request, bool futile) {
+  if (futile) return kFutileRows;
+  const std::uint64_t left_rows = request.left().rows;
+  if (request.output() == Output::kClusters && left_rows < kFewClusterRows) return kFewestRows;
+  const double pairs = static_cast<double>(left_rows) * static_cast<double>(request.right().rows);
+  const auto rows = static_cast<std::uint64_t>(std::sqrt(pairs / kPairsOfOneSampled));
+  return std::clamp(rows, kFewestRows, kSampleRows);
 }
 
 /// Whether matches are counted among the pairs that are near each other in all columns considered.
@@ -103,25 +106,26 @@ GridEstimate estimate_grid(const WalkCosts& costs, double right_rows, std::uint3
 
 Planner::Planner(const JoinRequest& request, const WalkCosts& costs)
     : request_(request),
-      rows_(request),
-      indexed_(rows_.request),
       costs_(costs),
       futile_(is_choice_futile(request, costs)),
-      worth_(pairs_worth(request, futile_)),
-      sample_(take_sample(in_memory(request))),
-      deciding_(sample_, std::min(worth_, kDecidingPairs)),
+      worth_(rows_worth(request, futile_)),
+      rows_(request, worth_),
+      indexed_(rows_.request),
+      sample_(take_sample(in_memory(request), worth_)),
+      deciding_(sample_, kDecidingPairs),
       left_rows_(static_cast<double>(request.left().rows)),
       right_rows_(static_cast<double>(request.right().rows)),
       all_pairs_(std::max<double>(1, static_cast<double>(sample_.pair_count()))) {
   key_columns_ = with_masks(sampled_keys(in_memory(request_), sample_));
   const bool near = !futile_ && counts_near(request);
-  if (!near) matches_ = static_cast<double>(count_matches(in_memory(request), sample_, worth_));
+  if (!near) matches_ = static_cast<double>(count_matches(in_memory(request), sample_));
   sample_.left = rows_.left;
   sample_.right = rows_.right;
   reach_ = make_threshold(indexed_.metric(), indexed_.eps()).reach;
   // In many dimensions little depends on the number of pairs.
-  if (request.left().dims <= kMaxDirectDimensions && worth_ > kDecidingPairs)
-    every_.emplace(sample_, worth_);
+  const std::size_t pairs = sample_.pair_count();
+  if (request.left().dims <= kMaxDirectDimensions && pairs > kDecidingPairs)
+    every_.emplace(sample_, pairs);
   if (near) matches_ = count_near_matches();
 }
 

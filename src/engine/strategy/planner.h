@@ -50,12 +50,12 @@ class Planner {
   double count_meeting_tiles(const std::vector<const SampledColumn*>& columns) const;
 
   const JoinRequest& request_;
-  IndexedSample rows_;
-  const JoinRequest& indexed_;  // of rows_
   const WalkCosts& costs_;
   const bool futile_;
-  const std::size_t worth_;  // pairs of the sample
-  Sample sample_;            // rows are those of indexed_
+  const std::uint64_t worth_;  // rows of a side
+  IndexedSample rows_;
+  const JoinRequest& indexed_;  // of rows_
+  Sample sample_;               // rows are those of indexed_
   SampledPairs deciding_;
   std::optional<SampledPairs> every_;       // where the estimate takes more than the choice
   std::optional<OrdinarySample> ordinary_;  // once asked for

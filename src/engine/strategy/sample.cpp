@@ -7,7 +7,6 @@
 namespace gpujoin {
 namespace {
 
-constexpr std::uint64_t kSampleRows = 512;
 constexpr std::uint64_t kComparedCoordinates = 1 << 21;
 
 /// A well-mixed function of the position: the finalizer of [MurmurHash3].
@@ -108,8 +107,8 @@ std::uint64_t count_by_metric(const JoinRequest& request, const Sample& sample,
 
 }  // namespace
 
-std::vector<std::uint64_t> sample_rows(std::uint64_t rows) {
-  const std::uint64_t count = std::min(rows, kSampleRows);
+std::vector<std::uint64_t> sample_rows(std::uint64_t rows, std::uint64_t most) {
+  const std::uint64_t count = std::min(rows, most);
   std::vector<std::uint64_t> sample(count);
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t first = rows * i / count;
@@ -119,15 +118,14 @@ std::vector<std::uint64_t> sample_rows(std::uint64_t rows) {
   return sample;
 }
 
-Sample take_sample(const JoinRequest& request) {
-  Sample sample{sample_rows(request.left().rows), {}, request.self_join()};
-  sample.right = request.self_join() ? sample.left : sample_rows(request.right().rows);
+Sample take_sample(const JoinRequest& request, std::uint64_t most_rows) {
+  Sample sample{sample_rows(request.left().rows, most_rows), {}, request.self_join()};
+  sample.right = request.self_join() ? sample.left : sample_rows(request.right().rows, most_rows);
   return sample;
 }
 
-std::uint64_t count_matches(const JoinRequest& request, const Sample& sample, std::size_t most) {
-  const std::size_t all = sample.pair_count();
-  const std::size_t step = std::max(1 + all / most, step_among(all, request.left().dims));
+std::uint64_t count_matches(const JoinRequest& request, const Sample& sample) {
+  const std::size_t step = step_among(sample.pair_count(), request.left().dims);
   return step * count_by_metric(request, sample,
                                 [&](const auto& compare) { visit_pairs(sample, step, compare); });
 }

@@ -9,7 +9,8 @@
 
 namespace gpujoin {
 
-/// Up to 512 points a side, one from each of as many equal ranges of rows, so never the same twice.
+/// Some hundred points a side at most, one from each of as many equal ranges of rows, so never the
+/// same twice.
 struct Sample {
   std::vector<std::uint64_t> left;   ///< rows of the left dataset
   std::vector<std::uint64_t> right;  ///< rows of the right one; of a self-join the same as left
@@ -32,14 +33,16 @@ void visit_pairs(const Sample& sample, std::size_t step, const Visit& visit) {
   }
 }
 
-/// The rows that a sample takes of so many. Deterministic.
-std::vector<std::uint64_t> sample_rows(std::uint64_t rows);
+inline constexpr std::uint64_t kSampleRows = 512;
+
+/// The rows that a sample takes of so many, `most` or fewer. Deterministic.
+std::vector<std::uint64_t> sample_rows(std::uint64_t rows, std::uint64_t most = kSampleRows);
 
 /// Samples data that is in memory, which whatever reads a sample needs as well.
-Sample take_sample(const JoinRequest& request);
+Sample take_sample(const JoinRequest& request, std::uint64_t most_rows = kSampleRows);
 
-/// How many sampled pairs are within eps, by about `most` of them, or fewer in many dimensions.
-std::uint64_t count_matches(const JoinRequest& request, const Sample& sample, std::size_t most);
+/// How many sampled pairs are within eps, by all of them, or fewer in many dimensions.
+std::uint64_t count_matches(const JoinRequest& request, const Sample& sample);
 
 /// A pair by its points' positions in the sample.
 struct SampledPair {

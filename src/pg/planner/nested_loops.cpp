@@ -172,18 +172,22 @@ Cost doubtful_cost(PlannerInfo* root, const JoinPath& join, double doubt, double
                    Cost unpriced) {
   const Path *const path = &join.path, *const outer = join.outerjoinpath;
   const bool loops = path->pathtype == T_NestLoop, all = loops && compares_all_pairs(join);
-  const double together = root->tuple_fraction > 0 ? sorted_together(root, path) : 1;
+  const double needed = needed_share(root, fmin(path->rows, seen));
+  const double together = needed < 1 ? sorted_together(root, path) : 1;
   if (loops && !all) {
     if (together < 1) return 0;  // it ends early, and goes on quickly
     const Cost lookups = fmax(0, path->total_cost - outer->total_cost) + unpriced;
     return outer->total_cost + lookups * doubt_of(root, outer->parent->relids);
   }
   if (!loops) doubt = pow(doubt, 0.75);  // keys leave few pairs of any rows
-  const Cost inputs = outer->total_cost + join.innerjoinpath->total_cost;
-  const Cost pairs = fmax(0, path->total_cost - inputs) + unpriced;
+  const Path* const inner = join.innerjoinpath;
+  const Cost inputs = outer->total_cost + inner->total_cost;
+  Cost pairs = fmax(0, path->total_cost - inputs) + unpriced;
+  if (loops && !IsA(inner, MaterialPath))  // of each outer row
+    pairs += inner->total_cost * outer->rows * (1 - 1 / doubt_of(root, outer->parent->relids));
   if (together >= 1) return inputs + pairs * doubt;
   // Where a filter leaves more rows there are more matches, too.
-  const double late = kLateMatches * (needed_share(root, fmin(path->rows, seen)) + together);
+  const double late = kLateMatches * (needed + together);
   return (inputs * fmin(1, late) + pairs * fmin(doubt, late)) / kRiskForFirstRows;
 }
 
