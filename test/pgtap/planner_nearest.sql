@@ -356,7 +356,7 @@ SET LOCAL max_parallel_workers = 0;
 SET LOCAL gpujoin.service = off;
 SET LOCAL gpujoin.engine = cpu;
 SET LOCAL gpujoin.cpu_threads = 6;
-SET LOCAL gpujoin.host_memory_limit = '4MB';
+SET LOCAL gpujoin.host_memory_limit = '6MB';
 SELECT results_eq('SELECT threads, in_parts FROM shares()', $$ VALUES ('2', true) $$, 'processes share the threads and the memory');
 SET LOCAL max_parallel_workers_per_gather = 0;
 SELECT results_eq('SELECT threads, in_parts FROM shares()', $$ VALUES ('6', false) $$, 'one process has them all');

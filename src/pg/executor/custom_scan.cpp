@@ -10,43 +10,71 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-/// CustomScanMethods::CreateCustomScanState.
-Node* create_node(CustomScan* plan) {
-  switch (static_cast<NodeForm>(intVal(linitial(plan->custom_private)))) {
-    case NodeForm::kFunction:
-      return create_function_node();
-    case NodeForm::kClusters:
-      name_clusters(plan);
-      return create_cluster_node();
-    default:
-      return create_join_node();
-  }
+struct FormMethods {
+  decltype(CustomPathMethods::PlanCustomPath) plan;
+  decltype(CustomScanMethods::CreateCustomScanState) create;
+};
+
+constexpr FormMethods kForms[] = {
+    {plan_function, create_function_node},
+    {plan_join, create_join_node},
+    {plan_clusters, create_cluster_node},
+};
+
+/// What a path and a plan keep: their form, and data. As Nodes, which PostgreSQL copies.
+List* private_list(NodeForm form, void* data) {
+  return list_make2(makeInteger(static_cast<int>(form)), data);
 }
 
-const CustomScanMethods kMethods = {kCustomScanName, create_node};
+int form_of(const List* data) { return intVal(linitial(data)); }
+
+/// CustomPathMethods::PlanCustomPath.
+Plan* plan_path(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* columns, List* clauses,
+                List* inputs) {
+  return kForms[form_of(path->custom_private)].plan(root, rel, path, columns, clauses, inputs);
+}
+
+/// CustomScanMethods::CreateCustomScanState.
+Node* create_node(CustomScan* plan) { return kForms[form_of(plan->custom_private)].create(plan); }
+
+const CustomPathMethods kPathMethods = {kCustomScanName, plan_path, nullptr};
+const CustomScanMethods kScanMethods = {kCustomScanName, create_node};
 
 }  // namespace
 
-CustomPath* make_custom_path(const Path& instead_of, RelOptInfo* parent,
-                             const CustomPathMethods* methods, List* data) {
-  CustomPath* const path = makeNode(CustomPath);
-  path->path = instead_of;
+void init_custom_path(CustomPath* path, NodeForm form, RelOptInfo* parent, void* data) {
   path->path.type = T_CustomPath;
   path->path.pathtype = T_CustomScan;
   path->path.parent = parent;
   path->path.parallel_safe = false;
   path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
-  path->custom_private = data;
-  path->methods = methods;
+  path->custom_private = private_list(form, data);
+  path->methods = &kPathMethods;
+}
+
+CustomPath* make_custom_path(const Path& instead_of, NodeForm form, RelOptInfo* parent,
+                             void* data) {
+  CustomPath* const path = makeNode(CustomPath);
+  path->path = instead_of;
+  init_custom_path(path, form, parent, data);
   return path;
 }
+
+bool is_custom_path(const Path* path, NodeForm form) {
+  if (!IsA(path, CustomPath)) return false;
+  const auto* const custom = reinterpret_cast<const CustomPath*>(path);
+  return custom->methods == &kPathMethods &&
+         form_of(custom->custom_private) == static_cast<int>(form);
+}
+
+void* path_data(const CustomPath* path) { return lsecond(path->custom_private); }
 
 CustomScan* make_custom_scan(NodeForm form, uint32 flags, List* columns, void* data) {
   CustomScan* const plan = makeNode(CustomScan);
   plan->scan.plan.targetlist = columns;
   plan->flags = flags;
-  plan->methods = &kMethods;
-  plan->custom_private = list_make2(makeInteger(static_cast<int>(form)), data);
+  plan->methods = &kScanMethods;
+  plan->custom_private = private_list(form, data);
   return plan;
 }
 
@@ -76,7 +104,7 @@ void check_aggregates(const List* columns) {
 }
 
 void install_custom_scan() {
-  RegisterCustomScanMethods(&kMethods);
+  RegisterCustomScanMethods(&kScanMethods);
   install_function_path();
   install_join_path();
   install_upper_path();

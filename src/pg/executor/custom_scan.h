@@ -18,12 +18,27 @@ namespace gpujoin {
 
 inline constexpr const char* kCustomScanName = "GpuSimilarityJoin";
 
-/// Each with a state of its own; see above.
+/// Each with paths, plans and states of its own; see above.
 enum class NodeForm { kFunction, kJoin, kClusters };
 
+/// Makes a path, zeroed by the caller, one of the node. `data`, a Node or a List, is what
+/// path_data() finds; null: there is none.
+void init_custom_path(CustomPath* path, NodeForm form, RelOptInfo* parent, void* data);
+
 /// Returns a path of the node that takes the place of another one: with its rows, costs and target.
-CustomPath* make_custom_path(const Path& instead_of, RelOptInfo* parent,
-                             const CustomPathMethods* methods, List* data);
+CustomPath* make_custom_path(const Path& instead_of, NodeForm form, RelOptInfo* parent, void* data);
+
+/// Returns true if it is a path of the node in this form.
+bool is_custom_path(const Path* path, NodeForm form);
+void* path_data(const CustomPath* path);
+
+/// CustomPathMethods::PlanCustomPath of each form.
+Plan* plan_function(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* columns,
+                    List* clauses, List* inputs);
+Plan* plan_join(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* columns, List* clauses,
+                List* inputs);
+Plan* plan_clusters(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* columns,
+                    List* clauses, List* inputs);
 
 /// Returns a plan of the node. `data`, a Node or a List, is what plan_data() finds.
 CustomScan* make_custom_scan(NodeForm form, uint32 flags, List* columns, void* data);
@@ -68,13 +83,9 @@ void check_execute_privilege(Oid function);
 /// Checks the aggregates among the columns of a scan tuple, whose results the node returns.
 void check_aggregates(const List* columns);
 
-/// The states of the three forms.
-Node* create_function_node();
-Node* create_join_node();
-Node* create_cluster_node();
-
-/// Has EXPLAIN show window functions in the scan tuple of the plan of the last form as calls, for
-/// it finds no window there.
-void name_clusters(CustomScan* plan);
+/// CustomScanMethods::CreateCustomScanState of each form.
+Node* create_function_node(CustomScan* plan);
+Node* create_join_node(CustomScan* plan);
+Node* create_cluster_node(CustomScan* plan);
 
 }  // namespace gpujoin

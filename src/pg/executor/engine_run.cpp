@@ -37,7 +37,7 @@ void note_cancel(ErrorData* error) {
 void end_run(void* ended) {
   EngineRun* const run = static_cast<EngineRun*>(ended);
   stop_engine(run);
-  close_connection(&run->service);
+  close_connection(&run->service.connection);
   close_spill_file(&run->spill);
   EngineRun** link = &runs;
   while (*link != run) link = &(*link)->next;
@@ -57,7 +57,7 @@ void close_engine(EngineRun* run) {
   if (run->join == nullptr) return;
   run->engine->close(run->join);
   run->join = nullptr;
-  close_connection(&run->service);
+  close_connection(&run->service.connection);
   run->spill.end = run->input_end;
 }
 
@@ -123,20 +123,20 @@ service::WantedEngine wanted_engine() {
 /// Begins a conversation. Under `on` the service is waited for.
 bool reach(EngineRun* run, bool waits, Status* why) {
   waits = waits || service_preference() == ServicePreference::kOn;
-  return reach_service(&run->service, waits ? kConnectMs : 0, why);
+  return reach_service(&run->service.connection, waits ? kConnectMs : 0, why);
 }
 
 /// Opens the join in the service.
 Status open_in_service(EngineRun* run) {
   prepare_open(run, service_engine(), "service");
   run->report.fallback[0] = '\0';
-  Status status = run->unreached;
-  run->unreached = {};
+  Status status = run->service.unreached;
+  run->service.unreached = {};
   if (!status.ok()) return status;
-  if (run->service.socket < 0 && !reach(run, false, &status)) return status;
-  status = open_service_join(&run->service, wanted_engine(), run->request, run->shared, run->groups,
-                             &run->join);
-  if (!status.ok()) close_connection(&run->service);
+  if (run->service.connection.socket < 0 && !reach(run, false, &status)) return status;
+  status = open_service_join(&run->service.connection, wanted_engine(), run->request,
+                             run->service.shared, run->groups, &run->join);
+  if (!status.ok()) close_connection(&run->service.connection);
   return status;
 }
 
@@ -175,8 +175,8 @@ Status open_where_wanted(EngineRun* run) {
 
 /// Under `on` the next service serves where one has ended.
 Status try_again(EngineRun* run, const Status& failure) {
-  if (run->tried_again || !says_service_ended(failure)) return with_hint(failure);
-  run->tried_again = true;
+  if (run->service.tried_again || !says_service_ended(failure)) return with_hint(failure);
+  run->service.tried_again = true;
   const Status status = open_anew(run, failure, open_where_wanted);
   return is_of_service(status.code) ? with_hint(status) : status;
 }
@@ -367,8 +367,9 @@ Resources engine_resources(const EngineRun* run) {
 void set_request(EngineRun* run, const JoinRequest& request) {
   run->request = request;
   run->groups = {};
-  const IdRange left = positions_of(request.left(), run->shared[0]);
-  limit_ids(run, left, request.self_join() ? left : positions_of(request.right(), run->shared[1]));
+  const IdRange left = positions_of(request.left(), run->service.shared[0]);
+  limit_ids(run, left,
+            request.self_join() ? left : positions_of(request.right(), run->service.shared[1]));
   name_radius(run, to_string(request.metric()), request.eps());
   run->request.resources = engine_resources(run);
   run->request.knobs = knob_settings();
@@ -386,22 +387,23 @@ void name_radius(EngineRun* run, const char* metric, double radius) {
 }
 
 bool begin_service_join(EngineRun* run, double rows, bool waits) {
-  run->unreached = {};
+  run->service.unreached = {};
   if (!is_worth_service(rows)) return false;
-  if (reach(run, waits, &run->unreached)) return true;
-  strlcpy(run->report.place_reason, run->unreached.message, sizeof run->report.place_reason);
+  if (reach(run, waits, &run->service.unreached)) return true;
+  strlcpy(run->report.place_reason, run->service.unreached.message,
+          sizeof run->report.place_reason);
   return false;
 }
 
 void forget_sides(EngineRun* run) {
-  run->shared[0] = run->shared[1] = {};
+  run->service.shared[0] = run->service.shared[1] = {};
   run->read_whole = nullptr;
   run->report.table_blocks = run->report.blocks_read = 0;
 }
 
 void share_side(EngineRun* run, int side, SharedPoints* shared, const KeptSide& kept,
                 bool (*read_whole)(EngineRun* run)) {
-  run->shared[side] = {shared, kept.kept ? &kept.table : nullptr};
+  run->service.shared[side] = {shared, kept.kept ? &kept.table : nullptr};
   if (!kept.kept) return;
   run->read_whole = read_whole;
   run->report.table_blocks += kept.table.blocks;
@@ -446,7 +448,7 @@ void start_engine(EngineRun* run, const EngineTable* engine) {
   report.complete = false;
   report.stats = {};
   run->exhausted = false;
-  run->delivered = run->tried_again = false;
+  run->delivered = run->service.tried_again = false;
   report.place_reason[0] = '\0';
   Status status;
   if (engine != nullptr && engine != service_engine())

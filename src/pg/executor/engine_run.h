@@ -51,6 +51,14 @@ struct SessionCounts {
   std::uint64_t fallbacks[kFallbackCount];  ///< joins, by Fallback
 };
 
+/// How a join uses the service.
+struct ServiceUse {
+  Connection connection;  ///< where the join runs there
+  Status unreached;       ///< why begin_service_join() found no service, until the join starts
+  SharedSide shared[2];   ///< where the rows of the sides lie in shared memory, as far as they do
+  bool tried_again;       ///< the service ended before, and the join was begun once more
+};
+
 struct EngineRun {
   JoinRequest request;
   const char* metric;  ///< of the request, as reports name it; a constant
@@ -60,13 +68,10 @@ struct EngineRun {
   bool delivered;             ///< the engine has emitted a batch
   IdRange ids[2];             ///< of the left rows and the right ones, in batches of this request
   std::uint64_t checked_ids;  ///< ResultBatch::ids_generation of the ids found in range; 0: none
-  bool tried_again;           ///< the service ended before, and the join was begun once more
   ResultBatch batch;          ///< the last one
   JoinReport report;
-  Connection service;    ///< with the service, where the join runs there
-  Status unreached;      ///< why begin_service_join() found no service, until the join starts
-  SharedSide shared[2];  ///< where the rows of the sides lie in shared memory, as far as they do
-  SumGroups groups;      ///< by which the service adds up what it finds of left rows
+  ServiceUse service;
+  SumGroups groups;  ///< by which the service adds up what it finds of left rows
   /// Reads the rows that the service has, and sets the request again; null: the backend has all.
   /// False: the run ends, exhausted, and the caller joins in another way.
   bool (*read_whole)(EngineRun* run);

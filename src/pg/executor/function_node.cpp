@@ -179,7 +179,7 @@ constexpr CustomExecMethods kExecMethods =
 
 }  // namespace
 
-Node* create_function_node() {
+Node* create_function_node(CustomScan*) {
   FunctionNode* const node =
       reinterpret_cast<FunctionNode*>(newNode(sizeof(FunctionNode), T_CustomScanState));
   node->css.methods = &kExecMethods;

@@ -100,7 +100,7 @@ void prepare_buffer(JoinScan* scan, const SideColumns& columns, PointBuffer* poi
   points->context = scan->context;
   points->scalar = scalar;
   points->limit = limit;
-  points->shares = scan->run.service.socket >= 0;
+  points->shares = scan->run.service.connection.socket >= 0;
   points->spill = divides(columns) ? nullptr : &scan->run.spill;
 }
 
@@ -110,7 +110,7 @@ bool has_ctids(const SideColumns& columns) { return columns.id == SelfItemPointe
 /// that are known by their ctids it keeps as plain SQL sees them. Places it does not keep, as its
 /// tables are known by the columns that they are made of.
 bool may_keep(const JoinScan* scan, const SideColumns& columns) {
-  return scan->run.service.socket >= 0 && !scan->reads_whole && !divides(columns) &&
+  return scan->run.service.connection.socket >= 0 && !scan->reads_whole && !divides(columns) &&
          !columns.on_earth && !scan->arguments.left.bits &&
          (!emits_rows(scan) || columns.unique_id) && (scan->prewarms || !has_ctids(columns));
 }
@@ -144,7 +144,7 @@ void read_side(JoinScan* scan, int side, const SideColumns& columns, ScalarType 
   const bool by_ctid = scan->prewarms && has_ctids(columns);
   if (by_ctid) check_ctids(scan, columns);
   if (may_keep(scan, columns) && has_rows_here(columns, list_make1_oid(columns.relation)) &&
-      read_kept_side(&scan->run.service, static_cast<std::uint32_t>(side), columns,
+      read_kept_side(&scan->run.service.connection, static_cast<std::uint32_t>(side), columns,
                      by_ctid ? TableReader::kNode : TableReader::kFunction, points, shape, kept)) {
     *data = {nullptr, nullptr, kept->rows, kept->dims, scalar};
     if (!by_ctid) check_ids(scan, columns, kept->table.rows);
@@ -204,7 +204,7 @@ void read_sides(JoinScan* scan) {
   // An error names rows of both; and what the service has is lost with the conversation.
   if (scan->run.read_whole != nullptr &&
       (scan->left.dims != scan->right.dims || left_shape.srid != right_shape.srid ||
-       scan->run.service.socket < 0))
+       scan->run.service.connection.socket < 0))
     return read_whole_sides(scan);
   check_same_dims(scan, left_shape, right_shape);
   if (scan->left.rows == 0) scan->dims = value_dims(scan, scan->right, right_shape);

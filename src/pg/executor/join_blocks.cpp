@@ -31,7 +31,7 @@ bool serves_pairs_alone(const JoinNode* node, const Side& side) {
       left ? node->data.join_type != JOIN_INNER || node->data.grouped || node->sums != nullptr
            : node->sums != nullptr && !has_value_alone(side);
   return !numbers_rows && !node->data.test.of_null && node->nearest == nullptr &&
-         node->keys == nullptr && node->top == nullptr && node->conditions.order == nullptr &&
+         node->pairs.keys == nullptr && node->top == nullptr && node->conditions.order == nullptr &&
          !node->data.eps_may_raise && side.operand.state == nullptr && side.scores.value == 0 &&
          side.radii.value == 0;
 }
@@ -118,7 +118,7 @@ bool read_side_blocks(JoinNode* node, Side* side, ValueShape* shape) {
     return false;
   }
   side->points = {nullptr, nullptr, buffer.rows, buffer.dims, buffer.scalar};
-  if (once) node->sides.compared = node->sides.same = true;
+  if (once) node->pairs.sides.compared = node->pairs.sides.same = true;
   return true;
 }
 

@@ -4,7 +4,7 @@
 #include "pg/executor/explain.h"
 #include "pg/executor/join_inputs.h"
 #include "pg/executor/join_keys.h"
-#include "pg/executor/join_sums.h"
+#include "pg/executor/join_result.h"
 #include "pg/executor/join_top.h"
 
 extern "C" {
@@ -19,10 +19,9 @@ namespace {
 /// What the node is, as far as it is known: values may turn out to be boxes.
 const char* method_of(const JoinNode* node) {
   if (tests_boxes(node->data.test) ||
-      (node->run != nullptr && node->inputs.form == ValueForm::kBox))
+      (node->pairs.run != nullptr && node->inputs.form == ValueForm::kBox))
     return "Box Join";
-  if (node->nearest != nullptr) return "Nearest-Neighbor Join";
-  return node->top != nullptr ? "Top-k Join" : "Range Join";
+  return node->result->method;
 }
 
 const char* name_of(JoinType type) {
@@ -36,30 +35,6 @@ const char* name_of(JoinType type) {
     default:
       return "Inner";
   }
-}
-
-/// An expression over the scan tuple in the words of the query.
-struct Words {
-  List* context;
-
-  char* operator()(const void* expression) const {
-    return deparse_expression(static_cast<Node*>(const_cast<void*>(expression)), context, true,
-                              false);
-  }
-};
-
-void explain_conditions(const char* label, List* conditions, const Words& words, ExplainState* es) {
-  if (conditions != NIL) ExplainPropertyText(label, words(make_ands_explicit(conditions)), es);
-}
-
-/// Which pairs are wanted.
-void explain_top(const JoinNode* node, const Words& words, ExplainState* es) {
-  const TopPlan& top = node->data.top;
-  ExplainPropertyText(
-      "Order", psprintf("%s%s", words(node->expressions.score), top.lowest_first ? "" : " DESC"),
-      es);
-  ExplainPropertyInteger("K", nullptr, top.k, es);
-  ExplainPropertyText("Score Function", to_string(top.function), es);
 }
 
 /// A column of a plan as its table has it, or its first partition; null: it is not known.
@@ -106,27 +81,10 @@ const Plan* with_names(const JoinNode* node) {
   return &named->scan.plan;
 }
 
-/// The order of nearest rows, and how many there are.
-void explain_nearest(const JoinNode* node, const Words& words, ExplainState* es) {
-  ExplainPropertyText("Order", words(node->expressions.distance), es);
-  ExplainPropertyText("K", words(node->expressions.limit), es);
-}
-
-/// The aggregates whose pairs are added up, or the groups where there is no aggregate.
-void explain_sums(const JoinNode* node, const Words& words, ExplainState* es) {
-  if (node->data.groups.sum_count == 0)
-    return explain_conditions("Groups", node->expressions.groups, words, es);
-  const CustomScan* const plan = castNode(CustomScan, node->css.ss.ps.plan);
-  List* sums = NIL;
-  for (int i = 0; i < node->data.columns.count; ++i)
-    if (node->data.columns.attributes[i] == 0)
-      sums = lappend(sums, words(list_nth_node(TargetEntry, plan->custom_scan_tlist, i)->expr));
-  ExplainPropertyList("Added Up", sums, es);
-}
-
-/// Why pairs are made all the same, as far as that is known; null: there is no reason.
-const char* sums_fallback(const JoinNode* node) {
-  switch (node->data.groups.refusal) {
+/// Why the planner had the pairs made and not added up; null: it had them added up, or nobody
+/// asked.
+const char* name_of(SumsRefusal refusal) {
+  switch (refusal) {
     case SumsRefusal::kGroupingSets:
       return "there are grouping sets";
     case SumsRefusal::kConditions:
@@ -136,7 +94,7 @@ const char* sums_fallback(const JoinNode* node) {
     case SumsRefusal::kAggregates:
       return "an aggregate cannot be added up";
     default:
-      return sums_problem(node);
+      return nullptr;
   }
 }
 
@@ -156,6 +114,15 @@ void explain_work(const JoinNode* node, ExplainState* es) {
 
 }  // namespace
 
+char* Words::operator()(const void* expression) const {
+  return deparse_expression(static_cast<Node*>(const_cast<void*>(expression)), context, true,
+                            false);
+}
+
+void explain_conditions(const char* label, List* conditions, const Words& words, ExplainState* es) {
+  if (conditions != NIL) ExplainPropertyText(label, words(make_ands_explicit(conditions)), es);
+}
+
 void explain_join_node(CustomScanState* state, List* ancestors, ExplainState* es) {
   const JoinNode* const node = reinterpret_cast<const JoinNode*>(state);
   const PlanState* const own = &state->ss.ps;
@@ -164,7 +131,7 @@ void explain_join_node(CustomScanState* state, List* ancestors, ExplainState* es
   const Words words = {set_deparse_context_plan(es->deparse_cxt, named, ancestors)};
   List* const filter = list_concat(list_concat_copy(expressions.order, expressions.early),
                                    list_copy(expressions.late));
-  const bool ran = es->analyze && node->run != nullptr && own->instrument != nullptr;
+  const bool ran = es->analyze && node->pairs.run != nullptr && own->instrument != nullptr;
   ExplainPropertyText("Join Method", method_of(node), es);
   ExplainPropertyText("Join Type", name_of(node->data.join_type), es);
   if (expressions.condition != nullptr)
@@ -177,25 +144,22 @@ void explain_join_node(CustomScanState* state, List* ancestors, ExplainState* es
     explain_count("Evaluated Pairs", node->report.evaluated, es);
   if (ran)
     explain_removed("Rows Removed by Recheck", static_cast<double>(node->report.rejected), own, es);
-  if (node->data.counts)
-    ExplainPropertyText("Counts", node->data.grouped ? "pairs per row" : "pairs", es);
-  if (adds_up(node->data)) explain_sums(node, words, es);
-  if (const char* const reason = sums_fallback(node))
+  if (const char* const reason = name_of(node->data.groups.refusal))
     ExplainPropertyText("Sums Fallback", reason, es);
-  if (node->top != nullptr) explain_top(node, words, es);
-  if (node->nearest != nullptr) explain_nearest(node, words, es);
+  node->result->explain(node, words, es);
   explain_conditions("Join Filter", filter, words, es);
   if (ran && filter != NIL)
     explain_removed("Rows Removed by Join Filter", own->instrument->nfiltered2, own, es);
-  if (node->keys != nullptr) explain_conditions("Index Keys", node->keys->conditions, words, es);
-  if (ran && node->keys != nullptr && node->keys->problem != nullptr)
-    ExplainPropertyText("Index Keys Fallback", node->keys->problem, es);
+  if (node->pairs.keys != nullptr)
+    explain_conditions("Index Keys", node->pairs.keys->conditions, words, es);
+  if (ran && node->pairs.keys != nullptr && node->pairs.keys->problem != nullptr)
+    ExplainPropertyText("Index Keys Fallback", node->pairs.keys->problem, es);
   explain_conditions("Filter", expressions.where, words, es);
   if (ran && expressions.where != NIL)
     explain_removed("Rows Removed by Filter", own->instrument->nfiltered1, own, es);
   if (!ran) return;
   explain_work(node, es);
-  JoinReport report = report_run(node->run);
+  JoinReport report = report_run(node->pairs.run);
   if (node->pairs.classes.side != nullptr) add_work(node->pairs.classes.before, &report.stats);
   report.stats.rechecked += node->report.evaluated;
   if (node->report.loop_reason != nullptr)

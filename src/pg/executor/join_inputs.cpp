@@ -9,6 +9,7 @@
 #include "pg/executor/join_operands.h"
 #include "pg/executor/join_products.h"
 #include "pg/executor/join_radii.h"
+#include "pg/executor/join_result.h"
 #include "pg/executor/join_rows.h"
 #include "pg/executor/join_sums.h"
 #include "pg/executor/join_top.h"
@@ -307,8 +308,8 @@ bool wants_boxes(const JoinNode* node, double left_rows, double right_rows) {
 /// once.
 void read_sides(JoinNode* node, ValueShape* shape) {
   Side &left = node->left, &right = node->right;
-  if (node->keys == nullptr && !has_row_radii(node))  // keys are of an index of the session
-    begin_service_join(node->run, left.plan->plan->plan_rows + right.plan->plan->plan_rows);
+  if (node->pairs.keys == nullptr && !has_row_radii(node))  // keys are of an index of the session
+    begin_service_join(node->pairs.run, left.plan->plan->plan_rows + right.plan->plan->plan_rows);
   read_side(node, &left, shape);
   const auto left_rows = static_cast<double>(row_count(node, left));
   if (left_rows == 0) return;
@@ -349,7 +350,7 @@ void close_sides(JoinNode* node) {
     }
     side->buffer = {};
   }
-  close_spill_file(&node->run->spill);
+  close_spill_file(&node->pairs.run->spill);
 }
 
 }  // namespace
@@ -358,11 +359,11 @@ void start_side(JoinNode* node, Side* side) {
   PointBuffer& buffer = side->buffer;
   buffer.context = node->rows;
   buffer.source = "a side of a similarity join";
-  buffer.limit = dataset_share(node->run, 2);
+  buffer.limit = dataset_share(node->pairs.run, 2);
   buffer.scalar = scalar_of(*node->data.test.type, node->inputs.form);
   buffer.scored = side->scores.value > 0 && node->inputs.form != ValueForm::kBox;
-  buffer.spill = &node->run->spill;
-  buffer.shares = node->run->service.socket >= 0;
+  buffer.spill = &node->pairs.run->spill;
+  buffer.shares = node->pairs.run->service.connection.socket >= 0;
   side->plane_boxes = {node->rows, nullptr, 0, 0};
   buffer.plane_boxes = &side->plane_boxes;
 }
@@ -392,7 +393,7 @@ void add_row_value(JoinNode* node, Side* side, ValueShape* shape, std::int64_t r
 void finish_side(JoinNode* node, Side* side, const ValueShape& shape) {
   if (node->inputs.form == ValueForm::kBox) widen_boxes(&side->buffer, shape.dims);
   side->points = finish_points(&side->buffer);
-  share_side(node->run, side == &node->left ? 0 : 1, side->buffer.shared, {}, nullptr);
+  share_side(node->pairs.run, side == &node->left ? 0 : 1, side->buffer.shared, {}, nullptr);
   sort_odd(side);
 }
 
@@ -427,12 +428,12 @@ void begin_run(JoinNode* node) {
   forget_rows(node);
   MemoryContextReset(node->context);
   const MemoryContext caller = MemoryContextSwitchTo(node->context);
-  node->run = static_cast<EngineRun*>(palloc0(sizeof(EngineRun)));
-  init_engine_run(node->run, node->context, kCustomScanName);
-  node->run->plain_sql = true;
-  node->run->processes = node->data.nearest.processes;
+  node->pairs.run = static_cast<EngineRun*>(palloc0(sizeof(EngineRun)));
+  init_engine_run(node->pairs.run, node->context, kCustomScanName);
+  node->pairs.run->plain_sql = true;
+  node->pairs.run->processes = node->data.nearest.processes;
   node->rows = AllocSetContextCreate(node->context, "gpujoin rows", ALLOCSET_DEFAULT_SIZES);
-  stop_engine_with(node->run, node->rows);
+  stop_engine_with(node->pairs.run, node->rows);
   node->asked = AllocSetContextCreate(node->rows, "gpujoin pair", ALLOCSET_SMALL_SIZES);
   MemoryContextSwitchTo(node->rows);
   node->inputs.finished = false;
@@ -442,9 +443,9 @@ void begin_run(JoinNode* node) {
       node->nearest != nullptr && has_form(*node->data.test.type, ValueForm::kMiddle);
   node->inputs.form = middles ? ValueForm::kMiddle : node->data.test.by->compared;
   node->output.matches = nullptr;
-  if (node->top != nullptr) forget_top(node);
-  node->sides.ranks = node->sides.by_rank = nullptr;
-  node->sides.ranked = node->sides.compared = node->inputs.tests_srids = false;
+  node->result->forget(node);
+  node->pairs.sides.ranks = node->pairs.sides.by_rank = nullptr;
+  node->pairs.sides.ranked = node->pairs.sides.compared = node->inputs.tests_srids = false;
   node->pairs.sample = {};
   prepare_sides(node);
   MemoryContextSwitchTo(caller);
@@ -458,7 +459,7 @@ bool read_inputs(JoinNode* node) {
   INSTR_TIME_SET_CURRENT(start);
   read_sides(node, &shape);
   finish_side(node, &node->left, shape);
-  if (node->sides.compared)  // one reading was both sides'
+  if (node->pairs.sides.compared)  // one reading was both sides'
     node->right.points = node->left.points;
   else
     finish_side(node, &node->right, shape);
@@ -477,7 +478,7 @@ void report_reading(JoinNode* node, instr_time start, const ValueShape& shape) {
   instr_time end;
   INSTR_TIME_SET_CURRENT(end);
   INSTR_TIME_SUBTRACT(end, start);
-  JoinReport& report = node->run->report;
+  JoinReport& report = node->pairs.run->report;
   report.read_ms = INSTR_TIME_GET_MILLISEC(end);
   report.read_workers = node->left.buffer.workers + node->right.buffer.workers;
   report.dims = shape.dims;
@@ -504,16 +505,14 @@ std::uint64_t fetched_rows(const JoinNode* node) {
 
 void forget_rows(JoinNode* node) {
   if (node->rows == nullptr) return;
-  stop_engine(node->run);
-  if (node->keys != nullptr) forget_keys(node);
-  node->run->report.dataset_bytes = 0;
+  stop_engine(node->pairs.run);
+  if (node->pairs.keys != nullptr) forget_keys(node);
+  node->pairs.run->report.dataset_bytes = 0;
   close_sides(node);
   MemoryContextDelete(node->rows);
   node->rows = nullptr;
   node->left.points = node->right.points = {};
   node->output.matches = nullptr;
-  if (node->sums != nullptr) forget_sums(node);
-  if (node->nearest != nullptr) forget_nearest(node);
   node->pairs.mode = Mode::kUnread;
 }
 

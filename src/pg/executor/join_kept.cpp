@@ -79,7 +79,7 @@ bool counts_all(const JoinNode* node) {
 bool needs_pairs_alone(const JoinNode* node) {
   const JoinPlanExpressions& expressions = node->expressions;
   const TopPlan& top = node->data.top;
-  return (node->sums == nullptr || !needs_measures(node)) && node->keys == nullptr &&
+  return (node->sums == nullptr || !needs_measures(node)) && node->pairs.keys == nullptr &&
          !node->data.test.of_nan && !node->data.test.of_null && !node->data.eps_may_raise &&
          !has_row_radii(node) && expressions.left_operand == nullptr &&
          expressions.right_operand == nullptr &&
@@ -96,15 +96,15 @@ bool read_side(JoinNode* node, std::uint32_t number, const SideColumns& columns,
                ValueShape* shape) {
   Side& side = number == 0 ? node->left : node->right;
   side.buffer.context = node->rows;
-  side.buffer.limit = dataset_share(node->run, 2);
-  side.buffer.spill = &node->run->spill;
+  side.buffer.limit = dataset_share(node->pairs.run, 2);
+  side.buffer.spill = &node->pairs.run->spill;
   side.buffer.scalar = scalar_of(columns);
   side.buffer.shares = true;
-  if (!read_kept_side(&node->run->service, number, columns, TableReader::kNode, &side.buffer, shape,
-                      kept))
+  if (!read_kept_side(&node->pairs.run->service.connection, number, columns, TableReader::kNode,
+                      &side.buffer, shape, kept))
     return false;
   side.points = {nullptr, nullptr, kept->rows, kept->dims, side.buffer.scalar};
-  share_side(node->run, static_cast<int>(number), side.buffer.shared, *kept, give_up);
+  share_side(node->pairs.run, static_cast<int>(number), side.buffer.shared, *kept, give_up);
   return true;
 }
 
@@ -116,13 +116,13 @@ bool read_sides(JoinNode* node, const SideColumns& left, const SideColumns& righ
   // Rows with themselves have no pairs to the engine that emits the first ones.
   if (self_join && node->top != nullptr && node->inputs.kept_pairs == PairSelection::kAll)
     return false;
-  node->sides.compared = node->sides.ranked = true;
-  node->sides.same = self_join;
-  node->sides.has_ranks =
+  node->pairs.sides.compared = node->pairs.sides.ranked = true;
+  node->pairs.sides.same = self_join;
+  node->pairs.sides.has_ranks =
       self_join && (counts_all(node) || node->inputs.kept_pairs == PairSelection::kDistinct);
-  forget_sides(node->run);
+  forget_sides(node->pairs.run);
   if (!read_side(node, 0, left, &kept[0], &shapes[0])) return false;
-  node->run->report.dims = kept[0].dims;
+  node->pairs.run->report.dims = kept[0].dims;
   node->right.points = node->left.points;
   if (self_join) return true;
   if (!read_side(node, 1, right, &kept[1], &shapes[1])) return false;
@@ -201,14 +201,15 @@ namespace {
 
 bool read_tables(JoinNode* node, const SideColumns& left, const SideColumns& right) {
   const double rows = expected_rows(left) + expected_rows(right);
-  if (!begin_service_join(node->run, same_columns(left, right) ? rows / 2 : rows)) return false;
+  if (!begin_service_join(node->pairs.run, same_columns(left, right) ? rows / 2 : rows))
+    return false;
   instr_time start, end;
   INSTR_TIME_SET_CURRENT(start);
   if (!read_sides(node, left, right)) return false;
   INSTR_TIME_SET_CURRENT(end);
   INSTR_TIME_SUBTRACT(end, start);
-  node->run->report.read_ms = INSTR_TIME_GET_MILLISEC(end);
-  node->run->report.read_workers = node->left.buffer.workers + node->right.buffer.workers;
+  node->pairs.run->report.read_ms = INSTR_TIME_GET_MILLISEC(end);
+  node->pairs.run->report.read_workers = node->left.buffer.workers + node->right.buffer.workers;
   if (counts_all(node)) return true;
   if (!open_late(node, &node->left) || !open_late(node, &node->right)) return false;
   if (numbers_left(node)) store_late(node, &node->left);

@@ -45,10 +45,10 @@ RankFunctions rank_functions(const KeyPlan& plan) {
 
 /// Null, or why the key is none.
 const char* rank_values(JoinNode* node, const JoinKey& key, std::uint32_t number) {
-  KeyWork* const work = node->keys;
+  KeyWork* const work = node->pairs.keys;
   const MemoryContext table =
       AllocSetContextCreate(work->context, "gpujoin ranks", ALLOCSET_DEFAULT_SIZES);
-  const std::uint64_t limit = engine_resources(node->run).memory_limit / 4;
+  const std::uint64_t limit = engine_resources(node->pairs.run).memory_limit / 4;
   ValueRanks ranks(table, rank_functions(key.plan));
   fill_column(node, key, 0, number, [&](Datum value, bool is_null) {
     return is_null || ranks.bytes() > limit ? NAN : ranks.rank_of(value);
@@ -68,7 +68,7 @@ const char* rank_values(JoinNode* node, const JoinKey& key, std::uint32_t number
 /// doubled, so that its middle is a whole number as well. Null, or why the key is none.
 const char* number_values(JoinNode* node, const JoinKey& key, const Band& band,
                           std::uint32_t number) {
-  KeyWork* const work = node->keys;
+  KeyWork* const work = node->pairs.keys;
   if (band.least > band.most) return "a band is empty";
   const bool symmetric = band.least == -band.most;
   const __int128 factor = symmetric ? 1 : 2, middle = symmetric ? 0 : band.least + band.most;
@@ -106,7 +106,7 @@ const char* number_values(JoinNode* node, const JoinKey& key, const Band& band,
 
 const char* convert_values(JoinNode* node, const JoinKey& key, const Band& band,
                            std::uint32_t number) {
-  KeyWork* const work = node->keys;
+  KeyWork* const work = node->pairs.keys;
   const KeyPlan& plan = key.plan;
   if (!(band.real_least <= band.real_most)) return "a band is empty";
   bool special = false, beyond = false;
@@ -170,8 +170,9 @@ const char* problem_of_points(const JoinNode* node) {
   std::uint64_t rows = 0;  // in memory
   for (const Dataset* const points : {&left, &right})
     if (points->file == nullptr) rows += points->rows;
-  const std::uint64_t bytes = rows * sizeof(double) * node->keys->column_count;
-  if (4 * bytes > engine_resources(node->run).memory_limit) return "the keys do not fit in memory";
+  const std::uint64_t bytes = rows * sizeof(double) * node->pairs.keys->column_count;
+  if (4 * bytes > engine_resources(node->pairs.run).memory_limit)
+    return "the keys do not fit in memory";
   return nullptr;
 }
 
@@ -182,7 +183,7 @@ int column_of(const Expr* expression) {
 
 /// Room for the keys of a side's points, or for those of their sample and the places of the others.
 void make_room(JoinNode* node, int side) {
-  KeyWork* const work = node->keys;
+  KeyWork* const work = node->pairs.keys;
   const Dataset& points = side == 0 ? node->left.points : node->right.points;
   const auto count = static_cast<std::uint32_t>(work->column_count);
   work->columns[side] = nullptr;
@@ -200,7 +201,7 @@ void make_room(JoinNode* node, int side) {
 
 /// Whether both sides, which have as many points, have the same keys.
 bool have_same_keys(JoinNode* node) {
-  const KeyWork& work = *node->keys;
+  const KeyWork& work = *node->pairs.keys;
   const Dataset &left = node->left.points, &right = node->right.points;
   if ((left.file == nullptr) != (right.file == nullptr)) return false;
   const auto count = static_cast<std::uint64_t>(work.column_count);
@@ -215,7 +216,7 @@ bool have_same_keys(JoinNode* node) {
     CHECK_FOR_INTERRUPTS();
     const std::uint64_t bytes = rows_of_chunk(left, i % chunks) * sizeof(double);
     for (int side = 0; side < 2; ++side)
-      read_spill(&node->run->spill, work.places[side][i], keys[side], bytes);
+      read_spill(&node->pairs.run->spill, work.places[side][i], keys[side], bytes);
     same = std::memcmp(keys[0], keys[1], bytes) == 0;
   }
   for (double* const column : keys) pfree(column);
@@ -231,7 +232,7 @@ List* without_conditions(const List* conditions, const List* dropped) {
 void begin_keys(JoinNode* node) {
   PlanState* const parent = &node->css.ss.ps;
   KeyWork* const work = static_cast<KeyWork*>(palloc0(sizeof(KeyWork)));
-  node->keys = work;
+  node->pairs.keys = work;
   work->count = node->data.key_count;
   work->keys = static_cast<JoinKey*>(palloc0(sizeof(JoinKey) * work->count));
   List* conditions = NIL;
@@ -256,7 +257,7 @@ void begin_keys(JoinNode* node) {
 }
 
 void find_keys(JoinNode* node) {
-  KeyWork* const work = node->keys;
+  KeyWork* const work = node->pairs.keys;
   work->found = work->decides = work->same = false;
   work->asked = {};
   work->problem = nullptr;
@@ -286,11 +287,11 @@ void find_keys(JoinNode* node) {
   work->found = true;
   work->same = rows[0] == rows[1] && have_same_keys(node);
   work->bytes = MemoryContextMemAllocated(work->context, true);
-  node->run->report.dataset_bytes += work->bytes;
+  node->pairs.run->report.dataset_bytes += work->bytes;
 }
 
 void drop_keys(JoinNode* node, const char* problem) {
-  KeyWork* const work = node->keys;
+  KeyWork* const work = node->pairs.keys;
   forget_keys(node);
   work->found = work->decides = false;
   work->asked = {};
@@ -298,9 +299,9 @@ void drop_keys(JoinNode* node, const char* problem) {
 }
 
 void forget_keys(JoinNode* node) {
-  KeyWork* const work = node->keys;
+  KeyWork* const work = node->pairs.keys;
   if (work->context == nullptr) return;
-  node->run->report.dataset_bytes -= work->bytes;
+  node->pairs.run->report.dataset_bytes -= work->bytes;
   work->bytes = 0;
   MemoryContextDelete(work->context);
   work->context = nullptr;
@@ -308,7 +309,7 @@ void forget_keys(JoinNode* node) {
 
 Dataset with_keys(const JoinNode* node, bool left, Dataset points) {
   if (!has_keys(node)) return points;
-  const KeyWork& work = *node->keys;
+  const KeyWork& work = *node->pairs.keys;
   const int side = left ? 0 : 1;
   points.key_columns = work.asked.count;
   if (points.file == nullptr) {

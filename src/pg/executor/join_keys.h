@@ -47,15 +47,19 @@ void drop_keys(JoinNode* node, const char* problem);
 void forget_keys(JoinNode* node);
 
 /// Whether the engine is told of keys, and whether it decides their conditions.
-inline bool has_keys(const JoinNode* node) { return node->keys != nullptr && node->keys->found; }
-inline bool decides_keys(const JoinNode* node) { return has_keys(node) && node->keys->decides; }
+inline bool has_keys(const JoinNode* node) {
+  return node->pairs.keys != nullptr && node->pairs.keys->found;
+}
+inline bool decides_keys(const JoinNode* node) {
+  return has_keys(node) && node->pairs.keys->decides;
+}
 
 /// The conditions to be evaluated for the engine's pairs, before and after its own.
 inline ExprState* early_conditions(const JoinNode* node) {
-  return decides_keys(node) ? node->keys->early : node->conditions.early;
+  return decides_keys(node) ? node->pairs.keys->early : node->conditions.early;
 }
 inline ExprState* late_conditions(const JoinNode* node) {
-  return decides_keys(node) ? node->keys->late : node->conditions.late;
+  return decides_keys(node) ? node->pairs.keys->late : node->conditions.late;
 }
 
 /// The points with their keys.

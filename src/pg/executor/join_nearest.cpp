@@ -9,6 +9,7 @@
 
 #include "pg/executor/join_batch.h"
 #include "pg/executor/join_eps.h"
+#include "pg/executor/join_explain.h"
 #include "pg/executor/join_extents.h"
 #include "pg/executor/join_inputs.h"
 #include "pg/executor/join_products.h"
@@ -31,7 +32,7 @@ namespace {
 /// one.
 double surely_beyond(const JoinNode* node, double distance) {
   const SimilarityTest& test = node->data.test;
-  const std::uint32_t dims = node->run->report.dims;
+  const std::uint32_t dims = node->pairs.run->report.dims;
   return is_product(test) ? surely_less_beyond(node->pairs.lifted, distance, dims)
                           : surely_beyond(test, distance, dims);
 }
@@ -218,7 +219,7 @@ bool rank(JoinNode* node, const std::uint32_t* neighbors, const double* distance
           std::uint64_t count, bool all) {
   NearestWork* const work = node->nearest;
   if (work->boxes.any) return rank_by_boxes(node, neighbors, distances, count, all);
-  const ResultBatch& batch = node->run->batch;
+  const ResultBatch& batch = node->pairs.run->batch;
   double beyond = INFINITY;   // of the k-th neighbour and of those that may come before it
   double outside = INFINITY;  // where the radius, of the same function, decides against all
   bool certain = all;
@@ -312,7 +313,7 @@ std::uint64_t spilled_block(const JoinNode* node) {
 /// Begins a search for neighbours of these points.
 void search(JoinNode* node, const Dataset& left) {
   NearestWork* const work = node->nearest;
-  EngineRun* const run = node->run;
+  EngineRun* const run = node->pairs.run;
   restart_run(run);
   const double radius = work->by_radius ? node->pairs.band.select : DBL_MAX;
   ask_engine(
@@ -335,7 +336,7 @@ bool search_more(JoinNode* node) {
       work->search.chunk = chunk_count(points);
       search(node, points);
     } else {
-      node->run->shared[0] = {};
+      node->pairs.run->service.shared[0] = {};
       search(node, make_piece(node));
       ++work->search.chunk;
     }
@@ -344,7 +345,7 @@ bool search_more(JoinNode* node) {
     constexpr std::uint64_t kTimesMore = 8;
     work->step = NearestStep::kOpen;
     work->search.asked = std::min(kTimesMore * work->search.asked, most_asked(work));
-    node->run->shared[0] = {};
+    node->pairs.run->service.shared[0] = {};
     search(node, make_piece(node));
     begun = true;
   }
@@ -364,7 +365,7 @@ std::uint64_t right_id(const ResultBatch& batch, std::uint64_t entry) {
 /// own.
 void expect_left(const JoinNode* node, std::uint64_t batch_row) {
   constexpr std::uint64_t kRowsAhead = 16, kValuesAhead = 8;
-  const ResultBatch& batch = node->run->batch;
+  const ResultBatch& batch = node->pairs.run->batch;
   const Side& side = node->left;
   if (batch_row + kRowsAhead >= batch.row_count) return;
   const std::uint64_t later = left_id(batch, batch_row + kRowsAhead);
@@ -381,7 +382,7 @@ void expect_left(const JoinNode* node, std::uint64_t batch_row) {
 /// allows, but at first no more than have come before.
 void read_block(JoinNode* node) {
   NearestWork* const work = node->nearest;
-  const ResultBatch& batch = node->run->batch;
+  const ResultBatch& batch = node->pairs.run->batch;
   const bool tested = !work->exact || node->conditions.distance != nullptr;
   const std::uint64_t begin = work->search.batch_row, most = work->search.came + 1;
   const Size room = begin_wanting(node);
@@ -401,7 +402,7 @@ void read_block(JoinNode* node) {
 /// Ranks the neighbours of the next left row that the engine names. False where it names no more.
 bool next_searched(JoinNode* node) {
   NearestWork* const work = node->nearest;
-  EngineRun* const run = node->run;
+  EngineRun* const run = node->pairs.run;
   while (work->search.runs) {
     CHECK_FOR_INTERRUPTS();
     if (run->join == nullptr || work->search.batch_row >= run->batch.row_count) {
@@ -439,7 +440,7 @@ bool has_no_neighbor(JoinNode* node, std::uint64_t left, bool* is_point) {
       find_point(&node->left.buffer, node->left.points, static_cast<std::int64_t>(left), &position);
   *is_point = points != nullptr;
   return *is_point && is_finite_row(*points, position) && !work->open[left] &&
-         (work->by_radius || work->points == 0) && !node->run->exhausted;
+         (work->by_radius || work->points == 0) && !node->pairs.run->exhausted;
 }
 
 /// Ranks the rows of a left row that the engine has not.
@@ -461,10 +462,10 @@ bool next_left(JoinNode* node) {
   NearestWork* const work = node->nearest;
   while (work->step != NearestStep::kRest) {
     if (work->search.runs && next_searched(node)) return true;
-    if (!node->run->exhausted && search_more(node)) continue;
-    if (node->run->exhausted) {
+    if (!node->pairs.run->exhausted && search_more(node)) continue;
+    if (node->pairs.run->exhausted) {
       node->report.loop_reason = "the join does not fit in gpujoin.host_memory_limit";
-      note_fallback(node->run, Fallback::kLoop, node->report.loop_reason);
+      note_fallback(node->pairs.run, Fallback::kLoop, node->report.loop_reason);
     }
     work->step = NearestStep::kRest;
   }
@@ -651,8 +652,8 @@ void start_nearest(JoinNode* node) {
   fresh.exact = work->exact;
   fresh.outputs = work->outputs;
   fresh.context = AllocSetContextCreate(node->rows, "gpujoin nearest", ALLOCSET_DEFAULT_SIZES);
-  stop_engine_with(node->run, fresh.context);
-  node->run->exhausted = false;
+  stop_engine_with(node->pairs.run, fresh.context);
+  node->pairs.run->exhausted = false;
   fresh.shown.left = kNoRow;
   *work = fresh;
   node->pairs.mode = Mode::kPairs;
@@ -680,10 +681,15 @@ void start_nearest(JoinNode* node) {
   work->by_radius = false;
   work->points = row_count(node, node->right);  // the engine compares none of them
   node->report.loop_reason = "the join does not fit in gpujoin.host_memory_limit";
-  note_fallback(node->run, Fallback::kLoop, node->report.loop_reason);
+  note_fallback(node->pairs.run, Fallback::kLoop, node->report.loop_reason);
 }
 
 void forget_nearest(JoinNode* node) { node->nearest->context = nullptr; }
+
+void explain_nearest(const JoinNode* node, const Words& words, ExplainState* es) {
+  ExplainPropertyText("Order", words(node->expressions.distance), es);
+  ExplainPropertyText("K", words(node->expressions.limit), es);
+}
 
 bool next_nearest_row(JoinNode* node) {
   NearestWork* const work = node->nearest;

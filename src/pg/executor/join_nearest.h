@@ -122,17 +122,12 @@ inline bool cannot_come(const NearestWork* work, double least) {
          least > work->ranks.rows[0].distance;
 }
 
-/// Prepares the search for nearest rows; reads nothing.
+// The entries of the result: see JoinResult. `mode` is asked for where there are pairs.
 void begin_nearest(JoinNode* node);
-
-/// From the first left row, with the inputs that were read.
-void start_nearest(JoinNode* node);
-
-/// After the rows are forgotten, and with them all that was found.
 void forget_nearest(JoinNode* node);
-
-/// The next row of the join in the scan tuple.
+void start_nearest(JoinNode* node);
 bool next_nearest_row(JoinNode* node);
+void explain_nearest(const JoinNode* node, const Words& words, ExplainState* es);
 
 /// The columns that are computed for each row; the distance is known.
 List* computed_columns(const JoinNode* node);

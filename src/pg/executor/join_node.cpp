@@ -1,17 +1,12 @@
 // Life of the node: how it begins, its rows, its end.
-#include "pg/executor/join_eps.h"
 #include "pg/executor/join_explain.h"
 #include "pg/executor/join_inputs.h"
 #include "pg/executor/join_kept.h"
 #include "pg/executor/join_keys.h"
-#include "pg/executor/join_nearest.h"
 #include "pg/executor/join_operands.h"
-#include "pg/executor/join_products.h"
-#include "pg/executor/join_radii.h"
+#include "pg/executor/join_result.h"
 #include "pg/executor/join_rows.h"
 #include "pg/executor/join_sums.h"
-#include "pg/executor/join_top.h"
-#include "pg/executor/join_work.h"
 #include "pg/executor/sum_reading.h"
 
 extern "C" {
@@ -26,41 +21,10 @@ namespace {
 
 JoinNode* from_state(CustomScanState* state) { return reinterpret_cast<JoinNode*>(state); }
 
-/// Sets the band of distances that the radius leaves to the engine and to the condition. False when
-/// no pair can match.
-bool find_band(JoinNode* node) {
-  double eps = 0;
-  bool is_null = true;
-  if (!compute_eps(node, &eps, &is_null)) return false;
-  node->pairs.eps_of_all = eps;
-  node->pairs.band =
-      has_row_radii(node) ? widest_band(node, eps) : band_within(node, node->data.test, eps);
-  // Values are no nearer than their boxes, but may be farther apart.
-  const bool decided = node->data.test.by->form == TestForm::kOverlap && !node->data.test.open &&
-                       !node->inputs.approximate;
-  if (node->inputs.form == ValueForm::kBox && !decided) node->pairs.band.accept = -1;
-  return !is_null;
-}
-
 /// Starts with what was read.
 void start(JoinNode* node) {
   start_rows(node);
-  if (node->nearest != nullptr) return start_nearest(node);
-  node->pairs.band = {true, true, false, 0, 0};
-  const bool may_match = find_band(node);
-  if (comes_from(node, RowSource::kKept) && may_match && !node->pairs.band.engine_serves) {
-    node->run->exhausted = true;
-    return;
-  }
-  if (node->sums != nullptr && !comes_from(node, RowSource::kSummed)) start_sums(node);
-  start_pairs(node);
-  if (!may_match) node->pairs.step = Step::kDone;
-  if (comes_from(node, RowSource::kSummed) && may_match && node->pairs.mode != Mode::kSums) {
-    node->run->exhausted = true;
-    return;
-  }
-  start_work(node);
-  node->output.pairs_are_rows = are_pairs_rows(node);
+  node->result->start(node);
 }
 
 /// Reads the rows from this source, or from one after it.
@@ -84,7 +48,7 @@ bool start_with_rows(JoinNode* node) {
 /// Reads what is not read yet and starts.
 void open(JoinNode* node) {
   if (node->pairs.mode == Mode::kUnread) read_rows(node, RowSource::kKept);
-  begin_join(node->run);
+  begin_join(node->pairs.run);
   start(node);
   start_with_rows(node);
 }
@@ -121,7 +85,7 @@ TupleTableSlot* next(CustomScanState* state) {
         return ExecStoreVirtualTuple(node->output.direct);
       node->output.pairs_are_rows = false;
     }
-    const bool found = next_row(node);
+    const bool found = node->result->next(node);
     if (start_with_rows(node)) continue;
     if (!found) break;
     if (holds(node, node->conditions.where)) return project(node);
@@ -228,9 +192,8 @@ void begin(CustomScanState* state, EState* estate, int flags) {
   check_aggregates(plan->custom_scan_tlist);
   for (int i = 0; i < node->data.groups.columns; ++i)
     check_execute_privilege(get_opcode(node->data.groups.operators[i]));
-  if (adds_up(node->data)) begin_sums(node);
-  if (node->data.top.k > 0) begin_top(node);
-  if (node->data.nearest.wanted) begin_nearest(node);
+  node->result = wanted_result(node->data);
+  node->result->begin(node);
   if (node->data.key_count > 0) begin_keys(node);
 }
 
@@ -247,7 +210,7 @@ void rescan(CustomScanState* state) {
   if (bms_overlap(own->chgParam, node->inputs.early_params))
     node->inputs.eps_need = EpsNeed::kUnknown;
   ExecScanReScan(&state->ss);
-  if (node->run == nullptr) return;
+  if (node->pairs.run == nullptr) return;
   node->inputs.finished = false;
   if (!changed && node->pairs.mode != Mode::kUnread && !lacks_rows(node)) {
     open(node);
@@ -271,7 +234,7 @@ constexpr CustomExecMethods kExecMethods =
 
 }  // namespace
 
-Node* create_join_node() {
+Node* create_join_node(CustomScan*) {
   JoinNode* const node = reinterpret_cast<JoinNode*>(newNode(sizeof(JoinNode), T_CustomScanState));
   node->css.methods = &kExecMethods;
   return reinterpret_cast<Node*>(node);

@@ -12,7 +12,6 @@
 #pragma once
 
 #include "pg/executor/custom_scan.h"
-#include "pg/executor/engine_run.h"
 #include "pg/executor/join_pairs.h"
 
 extern "C" {
@@ -26,10 +25,11 @@ namespace gpujoin {
 enum class EpsNeed { kUnknown, kNone, kSome };
 
 struct JoinNode;
-struct KeyWork;
+struct JoinResult;
 struct SumWork;
 struct NearestWork;
 struct TopWork;
+struct Words;
 
 /// Makes the next pair of rows; false when there are no more for now.
 using PairSource = bool (*)(JoinNode* node, std::uint64_t* left, std::uint64_t* right);
@@ -104,18 +104,16 @@ struct JoinNode {
   JoinPlanData data;
   JoinPlanExpressions expressions;
   JoinConditions conditions;
-  MemoryContext context;  ///< holds the run, from one reading of the inputs to the next,
-  MemoryContext rows;     ///< and all that was read
-  MemoryContext asked;    ///< and the values of one pair while the condition is evaluated
-  EngineRun* run;
+  MemoryContext context;     ///< holds the run, from one reading of the inputs to the next,
+  MemoryContext rows;        ///< and all that was read
+  MemoryContext asked;       ///< and the values of one pair while the condition is evaluated
+  const JoinResult* result;  ///< what becomes of the pairs: join_result.h
   Side left, right;
   InputState inputs;
-  SidesOrder sides;
-  PairState pairs;
+  PairStream pairs;
   SumWork* sums;         ///< null: pairs are not added up
   TopWork* top;          ///< null: all pairs are wanted, in any order
   NearestWork* nearest;  ///< null: not the nearest rows are wanted
-  KeyWork* keys;         ///< null: no further condition is a key
   RowOutput output;
   PairReport report;
 };
@@ -138,8 +136,9 @@ inline bool has_open_pairs(const JoinNode* node) {
 
 /// Whether the condition decides the pair that the engine emitted last.
 inline bool is_open(const JoinNode* node) {
-  return has_open_pairs(node) && (node->run->request.output() != Output::kPairsWithDistances ||
-                                  node->pairs.pair.distance > node->pairs.band.accept);
+  return has_open_pairs(node) &&
+         (node->pairs.run->request.output() != Output::kPairsWithDistances ||
+          node->pairs.pair.distance > node->pairs.band.accept);
 }
 
 /// Whether pairs have radii of their own.
@@ -174,7 +173,7 @@ void ask_engine(JoinNode* node, const JoinRequest& request);
 
 /// Whether the engine names rows by their positions in the left side.
 inline bool names_positions(const JoinNode* node) {
-  const JoinRequest& request = node->run->request;
+  const JoinRequest& request = node->pairs.run->request;
   return request.self_join() && !request.sides.in_file() && !comes_from(node, RowSource::kKept);
 }
 
@@ -182,6 +181,8 @@ inline bool names_positions(const JoinNode* node) {
 inline bool lacks_rows(const JoinNode* node) { return !comes_from(node, RowSource::kInputs); }
 
 /// Whether they are wanted after all: the inputs have to be read.
-inline bool misses_rows(const JoinNode* node) { return lacks_rows(node) && node->run->exhausted; }
+inline bool misses_rows(const JoinNode* node) {
+  return lacks_rows(node) && node->pairs.run->exhausted;
+}
 
 }  // namespace gpujoin

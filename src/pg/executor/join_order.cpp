@@ -25,7 +25,7 @@ bool same_in_memory(const Dataset& a, const Dataset& b) {
 /// Likewise; their scores are compared, too.
 bool same_in_file(JoinNode* node, const Dataset& a, const Dataset& b) {
   if (a.chunk_bits != b.chunk_bits || has_scores(a) != has_scores(b)) return false;
-  SpillFile* const spill = &node->run->spill;
+  SpillFile* const spill = &node->pairs.run->spill;
   const std::uint64_t row_bytes =
       sizeof(std::int64_t) + point_bytes(a) + (has_scores(a) ? sizeof(double) : 0);
   char* chunks[2];
@@ -76,15 +76,16 @@ bool visit_keys(JoinNode* node, const Side& side, int column, const Visit& visit
 /// Sets the ranks of keys that are not in ascending order. False when two are equal.
 bool rank_keys(JoinNode* node, const std::int64_t* keys) {
   const std::uint64_t rows = node->left.points.rows;
-  node->sides.by_rank = allocate<std::int64_t>(node, rows);
-  for (std::uint64_t i = 0; i < rows; ++i) node->sides.by_rank[i] = static_cast<std::int64_t>(i);
-  std::sort(node->sides.by_rank, node->sides.by_rank + rows,
+  node->pairs.sides.by_rank = allocate<std::int64_t>(node, rows);
+  for (std::uint64_t i = 0; i < rows; ++i)
+    node->pairs.sides.by_rank[i] = static_cast<std::int64_t>(i);
+  std::sort(node->pairs.sides.by_rank, node->pairs.sides.by_rank + rows,
             [&](std::int64_t a, std::int64_t b) { return keys[a] < keys[b]; });
   for (std::uint64_t i = 1; i < rows; ++i)
-    if (keys[node->sides.by_rank[i - 1]] == keys[node->sides.by_rank[i]]) return false;
-  node->sides.ranks = allocate<std::int64_t>(node, rows);
+    if (keys[node->pairs.sides.by_rank[i - 1]] == keys[node->pairs.sides.by_rank[i]]) return false;
+  node->pairs.sides.ranks = allocate<std::int64_t>(node, rows);
   for (std::uint64_t i = 0; i < rows; ++i)
-    node->sides.ranks[node->sides.by_rank[i]] = static_cast<std::int64_t>(i);
+    node->pairs.sides.ranks[node->pairs.sides.by_rank[i]] = static_cast<std::int64_t>(i);
   return true;
 }
 
@@ -110,15 +111,15 @@ bool rank(JoinNode* node) {
 }  // namespace
 
 bool are_same_points(JoinNode* node) {
-  if (!node->sides.compared) node->sides.same = compare_points(node);
-  node->sides.compared = true;
-  return node->sides.same;
+  if (!node->pairs.sides.compared) node->pairs.sides.same = compare_points(node);
+  node->pairs.sides.compared = true;
+  return node->pairs.sides.same;
 }
 
 bool find_ranks(JoinNode* node) {
-  if (!node->sides.ranked) node->sides.has_ranks = rank(node);
-  node->sides.ranked = true;
-  return node->sides.has_ranks;
+  if (!node->pairs.sides.ranked) node->pairs.sides.has_ranks = rank(node);
+  node->pairs.sides.ranked = true;
+  return node->pairs.sides.has_ranks;
 }
 
 }  // namespace gpujoin

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/request/pair_cursor.h"
+#include "pg/executor/engine_run.h"
 #include "pg/executor/join_side.h"
 #include "pg/types/product_test.h"
 
@@ -70,8 +71,14 @@ struct SidesOrder {
   std::int64_t* by_rank;   ///< [points] the other way round
 };
 
-/// Which pairs come, and how far they have come.
-struct PairState {
+struct KeyWork;
+
+/// Which pairs come, by an engine or a loop, and how far they have come. join_work.cpp has them
+/// come; the radii of pairs are those of join_radii.h, and their order is that of join_order.h.
+struct PairStream {
+  EngineRun* run;
+  KeyWork* keys;  ///< null: no further condition is a key
+  SidesOrder sides;
   Mode mode;
   EpsBand band;
   LiftedSides lifted;  ///< where is_product()

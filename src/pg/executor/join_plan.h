@@ -107,6 +107,12 @@ inline bool adds_up(const JoinPlanData& data) {
   return !data.counts && (data.groups.sum_count > 0 || data.groups.columns > 0);
 }
 
+/// Whether the first pairs by a score are wanted.
+inline bool wants_first(const JoinPlanData& data) { return data.top.k > 0; }
+
+/// Whether the nearest rows of each left row are wanted.
+inline bool finds_nearest(const JoinPlanData& data) { return data.nearest.wanted; }
+
 /// As bytes of a constant, which PostgreSQL copies and sends to parallel workers, and back.
 Const* encode_join_plan(const JoinPlanData& data);
 JoinPlanData decode_join_plan(const Const* encoded);

@@ -37,7 +37,7 @@ void lift_sides(JoinNode* node) {
 }
 
 EpsBand band_within(const JoinNode* node, const SimilarityTest& test, double eps) {
-  const std::uint32_t dims = node->run->report.dims;
+  const std::uint32_t dims = node->pairs.run->report.dims;
   if (!is_product(test)) return eps_band(test, eps, dims);
   EpsBand band = product_band(node->pairs.lifted, eps, dims);
   if (test.open) band.accept = -1;

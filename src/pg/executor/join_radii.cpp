@@ -122,11 +122,11 @@ void find_radius_classes(JoinNode* node) {
       node->data.test.by->form == TestForm::kWithin && node->pairs.eps_of_all < 0;
   const bool of_bits = is_of_bits(node->data.test.by->metric);  // passes take no smaller radii
   if (!has_row_radii(node) || of_bits || may_raise || !node->pairs.band.engine_serves ||
-      node->keys != nullptr)
+      node->pairs.keys != nullptr)
     return;
   Side* const side = node->left.radii.most > node->right.radii.most ? &node->left : &node->right;
   if (side->radii.value == 0 || side->points.file != nullptr || side->points.rows < kFewRows ||
-      !(side->radii.most > 0) || 2 * held_bytes(side->buffer) > dataset_share(node->run, 2))
+      !(side->radii.most > 0) || 2 * held_bytes(side->buffer) > dataset_share(node->pairs.run, 2))
     return;
   classes.count = divide(count_radii(*side), side->points.rows, classes.most);
   if (classes.count > 1) classes.side = side;
@@ -137,12 +137,12 @@ bool next_radius_class(JoinNode* node) {
   Side& side = *classes.side;
   forget_points(&classes.buffer);
   if (classes.next == classes.count) return false;
-  if (classes.next > 0) add_work(node->run->report.stats, &classes.before);
+  if (classes.next > 0) add_work(node->pairs.run->report.stats, &classes.before);
   const int number = classes.next++;
   classes.buffer = {};
   classes.buffer.context = node->rows;
   classes.buffer.source = side.buffer.source;
-  classes.buffer.limit = dataset_share(node->run, 2);
+  classes.buffer.limit = dataset_share(node->pairs.run, 2);
   classes.buffer.scalar = side.points.scalar;
   classes.buffer.dims = side.points.dims;
   for (std::uint64_t i = 0; i < side.points.rows; ++i) {
@@ -184,7 +184,7 @@ EpsBand widest_band(JoinNode* node, double eps) {
   node->report.largest_radius = eps + left + right;
   EpsBand band =
       eps_band(node->data.test, node->report.largest_radius + rounding_of(node, left, right),
-               node->run->report.dims);
+               node->pairs.run->report.dims);
   band.all = false;
   band.accept = -1;
   return band;
@@ -195,7 +195,7 @@ Verdict compare_radii(const JoinNode* node, std::uint64_t left, std::uint64_t ri
   const double of_left = radius_of(node->left, left), of_right = radius_of(node->right, right);
   const double eps = pair_radius(node, left, right);
   const double rounding = rounding_of(node, of_left, of_right);
-  const std::uint32_t dims = node->run->report.dims;
+  const std::uint32_t dims = node->pairs.run->report.dims;
   const EpsBand least = eps_band(node->data.test, eps - rounding, dims);
   const EpsBand most = rounding > 0 ? eps_band(node->data.test, eps + rounding, dims) : least;
   if (!least.engine_serves || !most.engine_serves) return Verdict::kOpen;

@@ -2,10 +2,8 @@
 #include "pg/executor/join_rows.h"
 
 #include "pg/executor/join_batch.h"
+#include "pg/executor/join_explain.h"
 #include "pg/executor/join_keys.h"
-#include "pg/executor/join_nearest.h"
-#include "pg/executor/join_sums.h"
-#include "pg/executor/join_top.h"
 #include "pg/executor/join_work.h"
 
 extern "C" {
@@ -148,10 +146,8 @@ void start_rows(JoinNode* node) {
   node->output.drained = node->report.evaluated = node->pairs.handed_over = 0;
   node->output.late_drained = -1;
   node->output.total = 0;
-  if (node->top != nullptr) start_top(node);
+  node->output.pairs_are_rows = false;
   node->report.loop_reason = nullptr;
-  if (notes_matches(node) && node->nearest == nullptr && node->left.late == nullptr)
-    clear_matches(node);
 }
 
 void clear_matches(JoinNode* node) {
@@ -163,10 +159,10 @@ void clear_matches(JoinNode* node) {
 
 bool are_pairs_rows(const JoinNode* node) {
   return node->data.join_type == JOIN_INNER && !node->data.counts && node->sums == nullptr &&
-         node->pairs.mode == Mode::kPairs && node->run->join != nullptr &&
+         node->pairs.mode == Mode::kPairs && node->pairs.run->join != nullptr &&
          early_conditions(node) == nullptr && late_conditions(node) == nullptr &&
          (node->conditions.order == nullptr ||
-          (node->pairs.order_by_engine && node->run->request.self_join())) &&
+          (node->pairs.order_by_engine && node->pairs.run->request.self_join())) &&
          !has_open_pairs(node) && node->conditions.where == nullptr &&
          node->output.direct != nullptr && shows_all(node, node->left) &&
          shows_all(node, node->right);
@@ -188,18 +184,9 @@ bool holds(JoinNode* node, ExprState* conditions) {
   return ExecQual(conditions, expressions);
 }
 
-bool next_row(JoinNode* node) {
-  if (node->sums != nullptr) return next_group(node);
-  if (node->nearest != nullptr) return next_nearest_row(node);
-  if (node->pairs.mode == Mode::kTop) {
-    if (next_top(node)) return true;
-    if (finds_top(node) || misses_rows(node)) return false;
-    restart_run(node->run);
-    start_rows(node);
-    start_pairs(node);
-    start_work(node);
-  }
-  return next_joined_row(node);
+void explain_counts(const JoinNode* node, const Words&, ExplainState* es) {
+  if (node->data.counts)
+    ExplainPropertyText("Counts", node->data.grouped ? "pairs per row" : "pairs", es);
 }
 
 bool next_joined_row(JoinNode* node) {

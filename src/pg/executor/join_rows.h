@@ -17,15 +17,15 @@ bool are_pairs_rows(const JoinNode* node);
 /// Puts NULLs in the place of columns.
 void show_nothing(TupleTableSlot* slot, const Columns& columns);
 
-/// The next row of the node in the scan tuple.
-bool next_row(JoinNode* node);
+/// Of rows, or numbers of them.
+void explain_counts(const JoinNode* node, const Words& words, ExplainState* es);
 
 /// The next row of the join, whatever becomes of it: of its first pairs all, and no groups. Sets
 /// `last_left`.
 bool next_joined_row(JoinNode* node);
 
 /// The same where pairs_are_rows, in the result slot, whose columns are a beginning of the scan
-/// tuple's. False when the short way ends; next_row() goes on.
+/// tuple's. False when the short way ends; JoinResult::next() goes on.
 bool next_pair_row(JoinNode* node, TupleTableSlot* slot);
 
 /// Puts columns of a row into a slot.

@@ -6,6 +6,7 @@
 // here, one by one.
 #include "pg/executor/join_sums.h"
 
+#include "pg/executor/join_explain.h"
 #include "pg/executor/join_inputs.h"
 #include "pg/executor/join_rows.h"
 #include "pg/executor/join_work.h"
@@ -217,7 +218,7 @@ bool take_found(JoinNode* node) {
 bool take_by_groups(JoinNode* node, const ResultBatch& batch) {
   SumWork* const work = node->sums;
   bool right = true;
-  if (!gives_groups(node->run)) {
+  if (!gives_groups(node->pairs.run)) {
     for (std::uint64_t row = 0; right && row < batch.row_count;) {
       row = add_rows(batch, row, &work->found);
       if (row < batch.row_count) right = take_found(node);
@@ -384,7 +385,7 @@ void begin_sums(JoinNode* node) {
                                 node->data.groups.collations);
 }
 
-void start_sums(JoinNode* node) {
+void clear_sums(JoinNode* node) {
   SumWork* const work = node->sums;
   if (work->context == nullptr)
     work->context = AllocSetContextCreate(node->rows, "gpujoin sums", ALLOCSET_DEFAULT_SIZES);
@@ -407,17 +408,24 @@ void start_sums(JoinNode* node) {
   clear_groups(node);
 }
 
+void start_sums(JoinNode* node) {
+  if (!comes_from(node, RowSource::kSummed)) clear_sums(node);
+  start_join(node);
+}
+
 void forget_sums(JoinNode* node) {
   node->sums->context = nullptr;
   node->sums->told_bytes = 0;
 }
 
-bool can_engine_sum(const JoinNode* node) {
+Mode mode_of_sums(const JoinNode* node) {
+  if (!shows_right(node) || !decides_pairs(node)) return mode_of_rows(node);
   const bool on_device_only = engine_preference() == EnginePreference::kCuda &&
                               node->data.test.by->metric == Metric::kCosine;
-  return node->sums->problem == nullptr && node->inputs.form != ValueForm::kBox &&
-         !on_device_only &&
-         !(node->pairs.order_by_engine && node->data.order.order == KeyOrder::kGreater);
+  const bool serves =
+      node->sums->problem == nullptr && node->inputs.form != ValueForm::kBox && !on_device_only &&
+      !(node->pairs.order_by_engine && node->data.order.order == KeyOrder::kGreater);
+  return serves ? Mode::kSums : Mode::kPairs;
 }
 
 Output wanted_sums(JoinNode* node) {
@@ -450,7 +458,7 @@ void group_sums(JoinNode* node) {
   work->found.counts = allocate_rows<std::uint64_t>(work, groups);
   if (!counts) work->found.words = allocate_rows<FoldWord>(work, groups * row_words(work->asked));
   clear_groups(&work->found);
-  node->run->groups = {work->table.of_row, groups};
+  node->pairs.run->groups = {work->table.of_row, groups};
 }
 
 bool take_sums(JoinNode* node) {
@@ -458,20 +466,20 @@ bool take_sums(JoinNode* node) {
   const bool knows_groups = work->groups == nullptr || comes_from(node, RowSource::kSummed);
   if (!knows_groups && !node->data.groups.may_raise) find_groups(node);
   bool right = true;
-  while (right && next_engine_batch(node->run)) {
-    right = take_batch(node, node->run->batch);
-    if (right) node->output.total += node->run->batch.pair_count;
+  while (right && next_engine_batch(node->pairs.run)) {
+    right = take_batch(node, node->pairs.run->batch);
+    if (right) node->output.total += node->pairs.run->batch.pair_count;
   }
-  if (right && !node->run->exhausted) right = take_found(node);
-  if (right && !node->run->exhausted) {
+  if (right && !node->pairs.run->exhausted) right = take_found(node);
+  if (right && !node->pairs.run->exhausted) {
     forget_sum_request(node);
     return true;
   }
-  if (!right) restart_run(node->run);
+  if (!right) restart_run(node->pairs.run);
   work->problem = right ? "the sums do not fit in gpujoin.host_memory_limit"
                         : "some values are special, out of range, or raise errors";
   if (comes_from(node, RowSource::kSummed))
-    node->run->exhausted = true;
+    node->pairs.run->exhausted = true;
   else
     clear_groups(node);
   return false;
@@ -483,8 +491,18 @@ bool is_group_complete(const JoinNode* node, std::uint64_t left) {
   return is_group_known(work, left) && work->table.pairs[work->table.of_row[left]] > 0;
 }
 
-const char* sums_problem(const JoinNode* node) {
-  return node->sums != nullptr ? node->sums->problem : nullptr;
+void explain_sums(const JoinNode* node, const Words& words, ExplainState* es) {
+  if (node->data.groups.sum_count == 0) {
+    explain_conditions("Groups", node->expressions.groups, words, es);
+  } else {
+    const CustomScan* const plan = castNode(CustomScan, node->css.ss.ps.plan);
+    List* sums = NIL;
+    for (int i = 0; i < node->data.columns.count; ++i)
+      if (node->data.columns.attributes[i] == 0)
+        sums = lappend(sums, words(list_nth_node(TargetEntry, plan->custom_scan_tlist, i)->expr));
+    ExplainPropertyList("Added Up", sums, es);
+  }
+  if (node->sums->problem != nullptr) ExplainPropertyText("Sums Fallback", node->sums->problem, es);
 }
 
 bool next_group(JoinNode* node) {

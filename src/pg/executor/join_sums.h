@@ -166,20 +166,19 @@ bool read_sum_values(JoinNode* node, SumValues* values, bool left, std::uint64_t
 /// The same as make_sum_request() once the values of all points of both sides have been read.
 void tell_sum_values(JoinNode* node, SumValues* values);
 
-/// Prepares what is to be added up; reads nothing.
+// The entries of the result: see JoinResult.
 void begin_sums(JoinNode* node);
+void forget_sums(JoinNode* node);
+void start_sums(JoinNode* node);
+Mode mode_of_sums(const JoinNode* node);
+bool next_group(JoinNode* node);
+void explain_sums(const JoinNode* node, const Words& words, ExplainState* es);
 
 /// Forgets what was added up, before pairs are found.
-void start_sums(JoinNode* node);
-
-/// After the rows are forgotten, and with them all that was added up.
-void forget_sums(JoinNode* node);
+void clear_sums(JoinNode* node);
 
 /// Whether the engine is to find more than how many pairs each left row has.
 bool needs_measures(const JoinNode* node);
-
-/// Whether the engine can add up the points' pairs. Else pairs are made, and added up here.
-bool can_engine_sum(const JoinNode* node);
 
 /// Computes what the engine is to know of the points' rows. False: it cannot be told.
 bool prepare_sums(JoinNode* node);
@@ -200,11 +199,5 @@ void group_sums(JoinNode* node);
 
 /// Whether more pairs of a left row change nothing: its group has a pair, and no aggregates.
 bool is_group_complete(const JoinNode* node, std::uint64_t left);
-
-/// Why the engine has not added the pairs up; null: it has, or pairs are not added up.
-const char* sums_problem(const JoinNode* node);
-
-/// The next group in the scan tuple, after all pairs were added up.
-bool next_group(JoinNode* node);
 
 }  // namespace gpujoin

@@ -7,6 +7,7 @@
 #include <cfloat>
 
 #include "pg/executor/join_batch.h"
+#include "pg/executor/join_explain.h"
 #include "pg/executor/join_rows.h"
 #include "pg/executor/join_work.h"
 #include "pg/store/huge_array.h"
@@ -76,7 +77,8 @@ double error_of_scores(const JoinNode* node) {
 /// none is further from 0 than `score`.
 double error_at(const JoinNode* node, double score) {
   if (node->data.top.function != ScoreFunction::kDistance) return node->top->score_error;
-  const EpsBand band = eps_band(distance_test(node->data.test), score, node->run->report.dims);
+  const EpsBand band =
+      eps_band(distance_test(node->data.test), score, node->pairs.run->report.dims);
   return band.engine_serves ? band.select - band.accept : INFINITY;
 }
 
@@ -122,7 +124,7 @@ bool has_file(const Dataset& points) { return points.file != nullptr; }
 
 /// Adds the self-pairs of these rows that match.
 void find_own_of(JoinNode* node, const Dataset& left, const Dataset& right) {
-  const Scoring& scoring = node->run->request.top().scoring;
+  const Scoring& scoring = node->pairs.run->request.top().scoring;
   const bool distance = scoring.function == ScoreFunction::kDistance;
   for (std::uint64_t i = 0; i < left.rows; ++i) {
     CHECK_FOR_INTERRUPTS();
@@ -172,7 +174,7 @@ bool keep_first(JoinNode* node) {
     if (!keep(node, {score, node->output.last_left, node->output.last_right})) return true;
   }
   const double last = node->pairs.pair.distance;
-  const bool complete = node->pairs.handed_over < node->run->request.top().k;
+  const bool complete = node->pairs.handed_over < node->pairs.run->request.top().k;
   return !keep_own(node, last, complete) || complete || !may_come_later(node, last);
 }
 
@@ -184,12 +186,12 @@ std::uint64_t most_pairs(std::uint64_t memory_limit) {
 
 /// Finds the first pairs. Returns whether they are among the pairs kept.
 bool find_first(JoinNode* node) {
-  if (node->run->join == nullptr) return true;  // there are no pairs
-  JoinRequest& request = node->run->request;
+  if (node->pairs.run->join == nullptr) return true;  // there are no pairs
+  JoinRequest& request = node->pairs.run->request;
   if (request.self_join() && !comes_from(node, RowSource::kKept)) find_own(node);
   while (!keep_first(node)) {
     if (comes_from(node, RowSource::kKept)) {  // a conversation with the service is about one join
-      node->run->exhausted = true;
+      node->pairs.run->exhausted = true;
       return false;
     }
     if (node->top->problem != nullptr) return false;
@@ -197,11 +199,11 @@ bool find_first(JoinNode* node) {
     if (node->top->wanted.k >= most) return false;
     node->top->asked = node->top->wanted.k = std::min(8 * node->top->wanted.k, most);
     request = request.asking(Output::top_pairs(node->top->wanted));
-    stop_engine(node->run);
-    start_engine(node->run);
+    stop_engine(node->pairs.run);
+    start_engine(node->pairs.run);
     forget_pairs(node);
   }
-  stop_engine(node->run);
+  stop_engine(node->pairs.run);
   forget_pairs(node);
   return node->top->problem == nullptr;
 }
@@ -216,16 +218,31 @@ bool next_kept(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
   return true;
 }
 
+/// The next pair that may be among the first, in the scan tuple. False at their end, or with
+/// the problem when they were not found; then all pairs have to be emitted.
+bool next_top(JoinNode* node) {
+  if (!node->output.draining && !find_first(node)) {
+    if (node->top->problem == nullptr)
+      node->top->problem = "too many pairs have nearly the same score, or fail other conditions";
+    return false;
+  }
+  node->output.draining = true;
+  // Pairs of odd rows follow, whatever their scores: the Sort above orders them.
+  std::uint64_t left, right;
+  if (node->pairs.looping || !next_pair(node, next_kept, &left, &right)) return next_match(node);
+  show_pair(node, left, right);
+  return true;
+}
+
+void clear_top(TopWork* work) {
+  work->kept.count = work->kept.emitted = work->own.count = work->own.emitted = work->asked = 0;
+}
+
 }  // namespace
 
 void begin_top(JoinNode* node) { node->top = static_cast<TopWork*>(palloc0(sizeof(TopWork))); }
 
 void forget_top(JoinNode* node) { *node->top = {}; }
-
-void start_top(JoinNode* node) {
-  TopWork* const work = node->top;
-  work->kept.count = work->kept.emitted = work->own.count = work->own.emitted = work->asked = 0;
-}
 
 double read_score(JoinNode* node, Side* side, TupleTableSlot* slot) {
   bool is_null;
@@ -259,7 +276,7 @@ void ask_first(JoinNode* node) {
   else if (scored && node->top->problem == nullptr && may_leave_range(node))
     node->top->problem = "a score may be out of range";
   const auto k = static_cast<std::uint64_t>(plan.k);
-  const std::uint64_t most = most_pairs(engine_resources(node->run).memory_limit);
+  const std::uint64_t most = most_pairs(engine_resources(node->pairs.run).memory_limit);
   if (k > most) node->top->problem = "so many pairs would not fit in gpujoin.host_memory_limit";
   node->top->score_error = scored ? error_of_scores(node) : 0;
   Top& top = node->top->wanted;
@@ -271,18 +288,33 @@ void ask_first(JoinNode* node) {
   top.k = certain ? k : std::min(std::max(2 * k, k + 64), most);
 }
 
-bool next_top(JoinNode* node) {
-  if (!node->output.draining && !find_first(node)) {
-    if (node->top->problem == nullptr)
-      node->top->problem = "too many pairs have nearly the same score, or fail other conditions";
-    return false;
+void start_top(JoinNode* node) {
+  clear_top(node->top);
+  start_join(node);
+}
+
+bool next_first_row(JoinNode* node) {
+  if (node->pairs.mode == Mode::kTop) {
+    if (next_top(node)) return true;
+    if (finds_top(node) || misses_rows(node)) return false;
+    restart_run(node->pairs.run);
+    start_rows(node);
+    clear_top(node->top);
+    start_pairs(node);
+    start_work(node);
   }
-  node->output.draining = true;
-  // Pairs of odd rows follow, whatever their scores: the Sort above orders them.
-  std::uint64_t left, right;
-  if (node->pairs.looping || !next_pair(node, next_kept, &left, &right)) return next_match(node);
-  show_pair(node, left, right);
-  return true;
+  return next_joined_row(node);
+}
+
+Mode mode_of_top(const JoinNode* node) { return finds_top(node) ? Mode::kTop : mode_of_rows(node); }
+
+void explain_top(const JoinNode* node, const Words& words, ExplainState* es) {
+  const TopPlan& top = node->data.top;
+  ExplainPropertyText(
+      "Order", psprintf("%s%s", words(node->expressions.score), top.lowest_first ? "" : " DESC"),
+      es);
+  ExplainPropertyInteger("K", nullptr, top.k, es);
+  ExplainPropertyText("Score Function", to_string(top.function), es);
 }
 
 }  // namespace gpujoin

@@ -32,15 +32,6 @@ inline bool finds_top(const JoinNode* node) {
   return node->top != nullptr && node->top->problem == nullptr;
 }
 
-/// Prepares the search for first pairs; reads nothing.
-void begin_top(JoinNode* node);
-
-/// Before the inputs are read.
-void forget_top(JoinNode* node);
-
-/// From the first pair, with the inputs that were read.
-void start_top(JoinNode* node);
-
 /// The score in a row of one side, for an engine. Sets the problem where it cannot be one.
 double read_score(JoinNode* node, Side* side, TupleTableSlot* slot);
 
@@ -52,8 +43,12 @@ bool may_halve_top(const JoinNode* node);
 /// Decides what the engine is asked for first. Sets the problem where it can be asked for nothing.
 void ask_first(JoinNode* node);
 
-/// The next pair that may be among the first, in the scan tuple. False at their end, or with
-/// the problem when they were not found; then all pairs have to be emitted.
-bool next_top(JoinNode* node);
+// The entries of the result: see JoinResult.
+void begin_top(JoinNode* node);
+void forget_top(JoinNode* node);
+void start_top(JoinNode* node);
+Mode mode_of_top(const JoinNode* node);
+bool next_first_row(JoinNode* node);
+void explain_top(const JoinNode* node, const Words& words, ExplainState* es);
 
 }  // namespace gpujoin

@@ -6,12 +6,15 @@
 #include "engine/strategy/choose_strategy.h"
 #include "pg/executor/join_batch.h"
 #include "pg/executor/join_blocks.h"
+#include "pg/executor/join_eps.h"
 #include "pg/executor/join_extents.h"
 #include "pg/executor/join_inputs.h"
 #include "pg/executor/join_kept.h"
 #include "pg/executor/join_keys.h"
 #include "pg/executor/join_order.h"
+#include "pg/executor/join_products.h"
 #include "pg/executor/join_radii.h"
+#include "pg/executor/join_result.h"
 #include "pg/executor/join_rows.h"
 #include "pg/executor/join_sums.h"
 #include "pg/executor/join_top.h"
@@ -24,20 +27,6 @@ extern "C" {
 
 namespace gpujoin {
 namespace {
-
-/// The mode in which the engine alone serves.
-Mode engine_mode(const JoinNode* node) {
-  if (finds_top(node)) return Mode::kTop;
-  if (has_open_pairs(node) || has_filter(node)) return Mode::kPairs;
-  if (node->sums != nullptr && shows_right(node))
-    return can_engine_sum(node) ? Mode::kSums : Mode::kPairs;
-  if (node->data.counts && !node->data.grouped) return Mode::kTotal;
-  // A row's count is of the unordered pairs where it comes first.
-  const bool counts =
-      (node->data.grouped || !(shows_right(node) || node->data.names_matches)) &&
-      !(node->pairs.order_by_engine && node->data.order.order == KeyOrder::kGreater);
-  return counts && node->inputs.form != ValueForm::kBox ? Mode::kCounts : Mode::kPairs;
-}
 
 Output wanted_output(JoinNode* node) {
   if (node->pairs.mode == Mode::kSums) return wanted_sums(node);
@@ -60,7 +49,7 @@ Sides wanted_sides(JoinNode* node) {
   const Side* const classed = node->pairs.classes.side;
   const bool self_join = (node->pairs.mode != Mode::kTop || may_halve_top(node)) &&
                          classed == nullptr && are_same_points(node) &&
-                         (!has_keys(node) || node->keys->same);
+                         (!has_keys(node) || node->pairs.keys->same);
   const auto dataset = [&](bool left) {
     const Side& side = left ? node->left : node->right;
     Dataset points =
@@ -73,7 +62,7 @@ Sides wanted_sides(JoinNode* node) {
   Dataset points = dataset(true);
   // In memory rows are named by position, which the right side counts its own way.
   if (points.file == nullptr)
-    points.ids = node->pairs.order_by_engine ? node->sides.ranks : nullptr;
+    points.ids = node->pairs.order_by_engine ? node->pairs.sides.ranks : nullptr;
   return Sides::one(points, wanted_pairs(node));
 }
 
@@ -84,16 +73,32 @@ JoinRequest wanted_request(JoinNode* node) {
     return {sides, BoxesWithin{metric, node->pairs.band.select},
             node->pairs.mode == Mode::kTotal ? BoxOutput::kTotal : BoxOutput::kPairs};
   JoinRequest request(sides, PointsWithin{metric, node->pairs.band.select}, wanted_output(node));
-  if (has_keys(node)) request.keys = node->keys->asked;
+  if (has_keys(node)) request.keys = node->pairs.keys->asked;
   return request;
+}
+
+/// Sets the band of distances that the radius leaves to the engine and to the condition. False when
+/// no pair can match.
+bool find_band(JoinNode* node) {
+  double eps = 0;
+  bool is_null = true;
+  if (!compute_eps(node, &eps, &is_null)) return false;
+  node->pairs.eps_of_all = eps;
+  node->pairs.band =
+      has_row_radii(node) ? widest_band(node, eps) : band_within(node, node->data.test, eps);
+  // Values are no nearer than their boxes, but may be farther apart.
+  const bool decided = node->data.test.by->form == TestForm::kOverlap && !node->data.test.open &&
+                       !node->inputs.approximate;
+  if (node->inputs.form == ValueForm::kBox && !decided) node->pairs.band.accept = -1;
+  return !is_null;
 }
 
 /// Asks without keys where these leave the engine more work than the conditions would be.
 void weigh_keys(JoinNode* node) {
   constexpr double kPairNs = 80;  // measured: a condition of two columns
-  if (!has_keys(node) || are_keys_worth(node->run->request, kPairNs)) return;
+  if (!has_keys(node) || are_keys_worth(node->pairs.run->request, kPairNs)) return;
   drop_keys(node, "another index without keys is quicker");
-  node->pairs.mode = engine_mode(node);
+  node->pairs.mode = node->result->mode(node);
   ask_engine(node, wanted_request(node));
 }
 
@@ -103,7 +108,7 @@ void start_points(JoinNode* node) {
   ask_engine(node, wanted_request(node));
   weigh_keys(node);
   if (node->pairs.mode == Mode::kSums) group_sums(node);
-  start_engine(node->run);
+  start_engine(node->pairs.run);
   if (node->pairs.mode == Mode::kTop) node->top->asked = node->top->wanted.k;
 }
 
@@ -121,13 +126,13 @@ void add_matches(JoinNode* node, std::uint64_t left, std::uint64_t count) {
 
 /// Takes over what the engine counts. False when it had no memory for it.
 bool take_counts(JoinNode* node) {
-  while (next_engine_batch(node->run)) {
-    const ResultBatch& batch = node->run->batch;
+  while (next_engine_batch(node->pairs.run)) {
+    const ResultBatch& batch = node->pairs.run->batch;
     node->output.total += batch.pair_count;
     for (std::uint64_t i = 0; i < batch.row_count; ++i)
       add_matches(node, row_of(node, node->left, batch.left_ids[batch.rows[i]]), batch.counts[i]);
   }
-  return !node->run->exhausted;
+  return !node->pairs.run->exhausted;
 }
 
 /// The engine had no memory, and has emitted nothing yet: it makes pairs instead, which takes the
@@ -143,7 +148,7 @@ void do_without(JoinNode* node) {
     node->top->problem = "the join does not fit in gpujoin.host_memory_limit";
   if (has_keys(node) && node->pairs.mode != Mode::kSums) {
     drop_keys(node, "the index does not fit in gpujoin.host_memory_limit");
-    node->pairs.mode = engine_mode(node);
+    node->pairs.mode = node->result->mode(node);
     node->pairs.step = Step::kPoints;
     return;
   }
@@ -151,7 +156,7 @@ void do_without(JoinNode* node) {
                          node->pairs.order_by_engine;
   node->pairs.order_by_engine = false;
   node->pairs.mode = node->pairs.mode == Mode::kSums ? Mode::kPairs
-                     : other_way                     ? engine_mode(node)
+                     : other_way                     ? node->result->mode(node)
                                                      : Mode::kLoop;
   node->pairs.step = Step::kPoints;
 }
@@ -168,7 +173,7 @@ void note_loop(JoinNode* node) {
     return;
   }
   node->report.loop_reason = "the condition is asked for every pair";
-  note_fallback(node->run, Fallback::kLoop,
+  note_fallback(node->pairs.run, Fallback::kLoop,
                 node->pairs.band.engine_serves
                     ? "the join does not fit in gpujoin.host_memory_limit"
                     : "no engine takes the radius");
@@ -177,7 +182,7 @@ void note_loop(JoinNode* node) {
 /// Joins all points, or all rows.
 void join_points(JoinNode* node) {
   if (node->top != nullptr && node->top->problem != nullptr)
-    note_fallback(node->run, Fallback::kTopk, node->top->problem);
+    note_fallback(node->pairs.run, Fallback::kTopk, node->top->problem);
   if (node->pairs.mode == Mode::kLoop) {
     node->pairs.step = Step::kDone;
     note_loop(node);
@@ -197,7 +202,7 @@ void join_points(JoinNode* node) {
   if (node->pairs.mode == Mode::kSums && !prepare_sums(node)) node->pairs.mode = Mode::kPairs;
   start_points(node);
   const bool counts = node->pairs.mode == Mode::kCounts || node->pairs.mode == Mode::kTotal;
-  if (node->run->exhausted || (counts && !take_counts(node)) ||
+  if (node->pairs.run->exhausted || (counts && !take_counts(node)) ||
       (node->pairs.mode == Mode::kSums && !take_sums(node)))
     do_without(node);
 }
@@ -255,7 +260,7 @@ bool is_finite_point(const JoinNode* node, const Side& side, std::uint64_t row) 
 
 /// What is known of the pair that the engine emitted last. Boxes may be nearer than their values.
 Verdict judge(const JoinNode* node, std::uint64_t left, std::uint64_t right) {
-  if (has_row_radii(node) && node->run->request.output() == Output::kPairsWithDistances)
+  if (has_row_radii(node) && node->pairs.run->request.output() == Output::kPairsWithDistances)
     return compare_radii(node, left, right, node->pairs.pair.distance);
   return is_open(node) ? Verdict::kOpen : Verdict::kWithin;
 }
@@ -307,7 +312,7 @@ bool emits_halves(const JoinNode* node) {
 
 /// The next pair that the engine found.
 bool next_of_engine(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
-  const JoinRequest& request = node->run->request;
+  const JoinRequest& request = node->pairs.run->request;
   read_late_rows(node);
   if (node->pairs.reverse_due) {
     std::swap(node->pairs.pair.id1, node->pairs.pair.id2);
@@ -358,7 +363,7 @@ IdRange ids_of(const JoinNode* node, const Side& side) {
 }  // namespace
 
 void ask_engine(JoinNode* node, const JoinRequest& request) {
-  EngineRun* const run = node->run;
+  EngineRun* const run = node->pairs.run;
   set_request(run, request);
   if (!comes_from(node, RowSource::kKept) || node->left.late != nullptr ||
       node->right.late != nullptr)
@@ -370,7 +375,8 @@ std::uint64_t row_of(const JoinNode* node, const Side& side, std::int64_t id) {
   const bool stored = side.places.rows > 0;  // late rows, in the order of the points
   if (!names_positions(node))
     return stored ? find_row_place(side.places, id) : static_cast<std::uint64_t>(id);
-  if (node->pairs.order_by_engine && node->sides.by_rank != nullptr) id = node->sides.by_rank[id];
+  if (node->pairs.order_by_engine && node->pairs.sides.by_rank != nullptr)
+    id = node->pairs.sides.by_rank[id];
   return static_cast<std::uint64_t>(stored ? id : side.points.ids[id]);
 }
 
@@ -379,15 +385,45 @@ bool has_filter(const JoinNode* node) {
          (node->conditions.order != nullptr && !node->pairs.order_by_engine);
 }
 
+bool decides_pairs(const JoinNode* node) { return !has_open_pairs(node) && !has_filter(node); }
+
+Mode mode_of_rows(const JoinNode* node) {
+  if (!decides_pairs(node)) return Mode::kPairs;
+  if (node->data.counts && !node->data.grouped) return Mode::kTotal;
+  // A row's count is of the unordered pairs where it comes first.
+  const bool counts =
+      (node->data.grouped || !(shows_right(node) || node->data.names_matches)) &&
+      !(node->pairs.order_by_engine && node->data.order.order == KeyOrder::kGreater);
+  return counts && node->inputs.form != ValueForm::kBox ? Mode::kCounts : Mode::kPairs;
+}
+
+void start_join(JoinNode* node) {
+  if (notes_matches(node) && node->left.late == nullptr) clear_matches(node);
+  node->pairs.band = {true, true, false, 0, 0};
+  const bool may_match = find_band(node);
+  if (comes_from(node, RowSource::kKept) && may_match && !node->pairs.band.engine_serves) {
+    node->pairs.run->exhausted = true;
+    return;
+  }
+  start_pairs(node);
+  if (!may_match) node->pairs.step = Step::kDone;
+  if (comes_from(node, RowSource::kSummed) && may_match && node->pairs.mode != Mode::kSums) {
+    node->pairs.run->exhausted = true;
+    return;
+  }
+  start_work(node);
+  node->output.pairs_are_rows = are_pairs_rows(node);
+}
+
 void start_pairs(JoinNode* node) {
   if (node->top != nullptr) ask_first(node);
-  if (node->keys != nullptr) find_keys(node);
+  if (node->pairs.keys != nullptr) find_keys(node);
   find_radius_classes(node);
   node->pairs.order_by_engine = node->conditions.order != nullptr && node->top == nullptr &&
                                 node->pairs.classes.side == nullptr &&
                                 node->pairs.band.engine_serves && find_ranks(node) &&
-                                (!has_keys(node) || node->keys->same);
-  node->pairs.mode = node->pairs.band.engine_serves ? engine_mode(node) : Mode::kLoop;
+                                (!has_keys(node) || node->pairs.keys->same);
+  node->pairs.mode = node->pairs.band.engine_serves ? node->result->mode(node) : Mode::kLoop;
   const bool none = node->pairs.band.none && node->pairs.band.engine_serves;
   node->pairs.step = none ? Step::kOddLeft : Step::kPoints;
   node->pairs.looping = false;
@@ -411,20 +447,20 @@ bool start_work(JoinNode* node) {
       case Step::kDone:
         return false;
     }
-    if (node->pairs.looping || node->run->join != nullptr) return true;
+    if (node->pairs.looping || node->pairs.run->join != nullptr) return true;
   }
 }
 
 bool next_batch(JoinNode* node) {
   CHECK_FOR_INTERRUPTS();
-  if (node->run->join == nullptr) return false;
-  if (!next_engine_batch(node->run)) {
+  if (node->pairs.run->join == nullptr) return false;
+  if (!next_engine_batch(node->pairs.run)) {
     node->pairs.cursor = {};
-    if (node->run->exhausted) do_without(node);
+    if (node->pairs.run->exhausted) do_without(node);
     return false;
   }
-  node->pairs.cursor.start(node->run->batch, node->run->request.orders_pairs());
-  node->pairs.handed_over += node->run->batch.pair_count;
+  node->pairs.cursor.start(node->pairs.run->batch, node->pairs.run->request.orders_pairs());
+  node->pairs.handed_over += node->pairs.run->batch.pair_count;
   return true;
 }
 
@@ -435,7 +471,7 @@ bool next_found(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
 bool passes(JoinNode* node, std::uint64_t left, std::uint64_t right) {
   const Verdict verdict = judge(node, left, right);
   if (verdict == Verdict::kBeyond) return false;
-  const bool ordered = node->pairs.order_by_engine && node->run->request.self_join();
+  const bool ordered = node->pairs.order_by_engine && node->pairs.run->request.self_join();
   return fulfils(node, left, right, ordered, verdict == Verdict::kOpen,
                  {early_conditions(node), late_conditions(node)});
 }

@@ -11,6 +11,16 @@ std::uint64_t row_of(const JoinNode* node, const Side& side, std::int64_t id);
 /// Whether conditions other than the engine's have to be evaluated for its pairs.
 bool has_filter(const JoinNode* node);
 
+/// Whether no condition but the engine's decides, nor that about any pair.
+bool decides_pairs(const JoinNode* node);
+
+/// From the first pair, with the inputs that were read; for results of pairs. Sets EngineRun's
+/// `exhausted` where the rows have to be read first.
+void start_join(JoinNode* node);
+
+/// What the engine is to do where pairs, or numbers of them, are rows.
+Mode mode_of_rows(const JoinNode* node);
+
 /// Prepares the engine for what was read, and sets the mode. Finds no pair yet.
 void start_pairs(JoinNode* node);
 

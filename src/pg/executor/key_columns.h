@@ -70,7 +70,7 @@ class KeyValues {
 class KeyColumn {
  public:
   KeyColumn(JoinNode* node, int side, std::uint32_t number)
-      : node_(node), work_(*node->keys), side_(side), number_(number) {
+      : node_(node), work_(*node->pairs.keys), side_(side), number_(number) {
     Side& of = side == 0 ? node->left : node->right;
     points_ = &of.points;
     buffer_ = &of.buffer;
@@ -97,7 +97,7 @@ class KeyColumn {
         sample(first + i, keys[i]);
       }
       work_.places[side_][number_ * chunks + chunk] =
-          write_spill(&node_->run->spill, keys, loaded.rows * sizeof(double));
+          write_spill(&node_->pairs.run->spill, keys, loaded.rows * sizeof(double));
     }
     pfree(keys);
   }

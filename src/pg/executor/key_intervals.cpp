@@ -147,7 +147,7 @@ class Ends {
 }  // namespace
 
 void number_intervals(JoinNode* node, const JoinKey& key, const Band& band, std::uint32_t number) {
-  KeyWork* const work = node->keys;
+  KeyWork* const work = node->pairs.keys;
   Numbers numbers(key.plan, band);
   // Low ends of intervals that overlap differ by no more than one of both is long, and so do their
   // differences in double precision.

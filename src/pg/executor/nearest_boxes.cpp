@@ -126,7 +126,7 @@ bool rank_boxes(JoinNode* node, const std::uint32_t* neighbors, const double* di
       *complete = true;
       break;
     }
-    const auto right = static_cast<std::uint64_t>(node->run->batch.right_ids[neighbors[i]]);
+    const auto right = static_cast<std::uint64_t>(node->pairs.run->batch.right_ids[neighbors[i]]);
     const PlaneBox box = box_of(node->right.plane_boxes, right);
     if (is_box(box) && reach_of(box) > work->boxes.reach) continue;
     const double least = is_box(box) ? least_distance(work->boxes.left_span, span_of(box, nullptr))

@@ -38,7 +38,7 @@ bool serves(const JoinNode* node) {
          std::all_of(work->sums, work->sums + work->count, is_told) && !data.groups.may_raise &&
          !data.eps_may_raise && node->conditions.order == nullptr &&
          node->conditions.early == nullptr && node->conditions.late == nullptr &&
-         node->keys == nullptr && !has_row_radii(node) && data.left.value > 0 &&
+         node->pairs.keys == nullptr && !has_row_radii(node) && data.left.value > 0 &&
          data.right.value > 0 && is_exact(data.test) &&
          data.test.by->compared == ValueForm::kPoint && is_repeatable(node->left.plan) &&
          is_repeatable(node->right.plan);
@@ -144,13 +144,13 @@ bool read_both(JoinNode* node, ValueShape* shape, SumValues* values) {
   const bool one = are_one_scan(node) && find_source(&right, true, &sources[1]);
   if (!one) find_source(&right, false, &sources[1]);
   MemoryContextSwitchTo(caller);
-  begin_service_join(node->run, one ? left_rows : left_rows + right_rows);
+  begin_service_join(node->pairs.run, one ? left_rows : left_rows + right_rows);
   start_side(node, &left);
   if (one) {
     if (!read_rows(node, sources, 2, shape, values)) return false;
     finish_side(node, &left, *shape);
     right.points = left.points;
-    node->sides.compared = node->sides.same = true;
+    node->pairs.sides.compared = node->pairs.sides.same = true;
     return true;
   }
   if (!read_rows(node, sources, 1, shape, values)) return false;
@@ -165,7 +165,7 @@ bool read_both(JoinNode* node, ValueShape* shape, SumValues* values) {
 bool read_summed_inputs(JoinNode* node) {
   if (!serves(node)) return false;
   begin_run(node);
-  start_sums(node);
+  clear_sums(node);
   ValueShape shape = {};
   shape.demands = demands_of(node->data.test);
   instr_time start;

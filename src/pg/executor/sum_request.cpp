@@ -476,7 +476,7 @@ void tell_side(JoinNode* node, bool left, SumValues* values) {
       for (std::uint64_t i = 0; i < window.rows; ++i)
         numbers[i] = told_number(columns[c], *values, i);
       work->places[left][c * chunks + window.number] =
-          write_spill(&node->run->spill, numbers, window.rows * sizeof(FoldWord));
+          write_spill(&node->pairs.run->spill, numbers, window.rows * sizeof(FoldWord));
     }
   });
   pfree(numbers);
@@ -503,7 +503,7 @@ void tell(JoinNode* node, SumValues* values) {
   if (right != nullptr)
     asked.integers = reinterpret_cast<const std::int64_t* const*>(right + asked.right_columns);
   work->told_bytes = MemoryContextMemAllocated(work->context, true);
-  node->run->report.dataset_bytes += work->told_bytes;
+  node->pairs.run->report.dataset_bytes += work->told_bytes;
 }
 
 }  // namespace
@@ -564,7 +564,7 @@ Dataset with_sums(JoinNode* node, bool left, bool both, Dataset points) {
 
 void forget_sum_request(JoinNode* node) {
   SumWork* const work = node->sums;
-  node->run->report.dataset_bytes -= work->told_bytes;
+  node->pairs.run->report.dataset_bytes -= work->told_bytes;
   work->told_bytes = 0;
   work->asked = {};
   work->columns[0] = work->columns[1] = nullptr;

@@ -86,29 +86,11 @@ void add_columns(List** columns, RelOptInfo* rel, void* expression) {
   }
 }
 
-/// CustomPathMethods::PlanCustomPath. The scan tuple has the target list's columns first and in its
-/// order, so that where the list holds plain columns PostgreSQL finds that there is nothing to
-/// project.
-Plan* plan_path(PlannerInfo*, RelOptInfo* rel, CustomPath* path, List* tlist, List* clauses,
-                List*) {
-  const bool counts = list_length(path->custom_private) > 1;
-  CustomScan* const plan =
-      make_custom_scan(NodeForm::kFunction, path->flags, tlist, makeInteger(counts ? 1 : 0));
-  plan->scan.plan.qual = extract_actual_clauses(clauses, false);
-  plan->custom_exprs = list_make1(copyObjectImpl(linitial(path->custom_private)));
-  add_columns(&plan->custom_scan_tlist, rel, tlist);
-  // The planner may put another target list into the plan later; it needs no more than these.
-  add_columns(&plan->custom_scan_tlist, rel, path->path.pathtarget->exprs);
-  add_columns(&plan->custom_scan_tlist, rel, plan->scan.plan.qual);
-  return &plan->scan.plan;
-}
-
-const CustomPathMethods kPathMethods = {kCustomScanName, plan_path, nullptr};
-
 /// Costs are just below those of the function scan, whose support function estimates what reading
 /// costs: materialising the result has no advantage.
 Path* make_path(RelOptInfo* rel, const Path* function_scan, FuncExpr* call) {
-  CustomPath* const path = make_custom_path(*function_scan, rel, &kPathMethods, list_make1(call));
+  CustomPath* const path =
+      make_custom_path(*function_scan, NodeForm::kFunction, rel, list_make1(call));
   undercut(&path->path, function_scan);
   return &path->path;
 }
@@ -130,21 +112,38 @@ void offer_function(PlannerInfo* root, RelOptInfo* rel, Index rti, RangeTblEntry
 
 }  // namespace
 
+/// The scan tuple has the target list's columns first and in its
+/// order, so that where the list holds plain columns PostgreSQL finds that there is nothing to
+/// project.
+Plan* plan_function(PlannerInfo*, RelOptInfo* rel, CustomPath* path, List* columns, List* clauses,
+                    List*) {
+  const List* const data = static_cast<List*>(path_data(path));
+  const bool counts = list_length(data) > 1;
+  CustomScan* const plan =
+      make_custom_scan(NodeForm::kFunction, path->flags, columns, makeInteger(counts ? 1 : 0));
+  plan->scan.plan.qual = extract_actual_clauses(clauses, false);
+  plan->custom_exprs = list_make1(copyObjectImpl(linitial(data)));
+  add_columns(&plan->custom_scan_tlist, rel, columns);
+  // The planner may put another target list into the plan later; it needs no more than these.
+  add_columns(&plan->custom_scan_tlist, rel, path->path.pathtarget->exprs);
+  add_columns(&plan->custom_scan_tlist, rel, plan->scan.plan.qual);
+  return &plan->scan.plan;
+}
+
 CustomPath* find_plain_call(const RelOptInfo* relation) {
   if (relation->baserestrictinfo != NIL) return nullptr;
   ListCell* cell;
   foreach (cell, relation->pathlist) {
-    CustomPath* const path = static_cast<CustomPath*>(lfirst(cell));
-    if (IsA(path, CustomPath) && path->methods == &kPathMethods) return path;
+    Path* const path = static_cast<Path*>(lfirst(cell));
+    if (is_custom_path(path, NodeForm::kFunction)) return reinterpret_cast<CustomPath*>(path);
   }
   return nullptr;
 }
 
 CustomPath* make_counting_call(const CustomPath* call) {
-  CustomPath* const path = makeNode(CustomPath);
-  *path = *call;
-  path->custom_private = list_make2(linitial(call->custom_private), makeInteger(1));
-  return path;
+  void* const function = linitial(static_cast<List*>(path_data(call)));
+  return make_custom_path(call->path, NodeForm::kFunction, call->path.parent,
+                          list_make2(function, makeInteger(1)));
 }
 
 void install_function_path() {

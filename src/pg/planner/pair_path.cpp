@@ -12,16 +12,6 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-/// CustomPathMethods::PlanCustomPath.
-Plan* plan_path(PlannerInfo* root, RelOptInfo*, CustomPath* custom, List* columns, List*,
-                List* inputs) {
-  PairPath* const path = as_pair_path(custom);
-  return path->nearest.rows > 0 ? plan_nearest(root, path, columns, inputs)
-                                : plan_pairs(root, path, columns, inputs);
-}
-
-const CustomPathMethods kPathMethods = {kCustomScanName, plan_path, nullptr};
-
 /// The right input becomes the left one.
 void swap_inputs(PlannerInfo* root, PairPath* path) {
   List* const inputs = path->custom.custom_paths;
@@ -61,14 +51,11 @@ PairPath* new_pair_path(RelOptInfo* join, JoinType type, const Path* left, const
   path->type = type;
   path->join = join;
   path->processes = 1;
-  path->custom.path.pathtype = T_CustomScan;
-  path->custom.path.parent = join;
+  init_custom_path(&path->custom, NodeForm::kJoin, join, nullptr);
   path->custom.path.pathtarget = join->reltarget;
-  path->custom.flags = CUSTOMPATH_SUPPORT_PROJECTION;
   path->custom.custom_paths = list_make1(const_cast<Path*>(left));
   if (right != nullptr)
     path->custom.custom_paths = lappend(path->custom.custom_paths, const_cast<Path*>(right));
-  path->custom.methods = &kPathMethods;
   return path;
 }
 
@@ -78,9 +65,11 @@ PairPath* copy_path(const PairPath* path) {
   return copy;
 }
 
-bool is_pair_path(const Path* path) {
-  return IsA(path, CustomPath) &&
-         reinterpret_cast<const CustomPath*>(path)->methods == &kPathMethods;
+Plan* plan_join(PlannerInfo* root, RelOptInfo*, CustomPath* custom, List* columns, List*,
+                List* inputs) {
+  PairPath* const path = as_pair_path(custom);
+  return path->nearest.rows > 0 ? plan_nearest(root, path, columns, inputs)
+                                : plan_pairs(root, path, columns, inputs);
 }
 
 const Path* left_input(const PairPath* path) {

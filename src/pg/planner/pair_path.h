@@ -56,7 +56,7 @@ PairPath* new_pair_path(RelOptInfo* join, JoinType type, const Path* left, const
 PairPath* copy_path(const PairPath* path);
 
 /// Returns true if the path is a PairPath.
-bool is_pair_path(const Path* path);
+inline bool is_pair_path(const Path* path) { return is_custom_path(path, NodeForm::kJoin); }
 
 inline PairPath* as_pair_path(CustomPath* path) { return reinterpret_cast<PairPath*>(path); }
 
@@ -69,7 +69,7 @@ Relids right_relids(const PairPath* path);
 /// filters the rows of an outer join.
 bool is_of_join(const PairPath& path, const RestrictInfo* condition);
 
-/// Make the plan, for CustomPathMethods::PlanCustomPath: of pairs, and of nearest rows.
+/// Make the plan: of pairs, and of nearest rows.
 Plan* plan_pairs(PlannerInfo* root, PairPath* path, List* columns, List* inputs);
 Plan* plan_nearest(PlannerInfo* root, PairPath* path, List* columns, List* inputs);
 

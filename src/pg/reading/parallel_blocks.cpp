@@ -47,7 +47,7 @@ constexpr std::uint64_t kMaxStagedBytes = 4 << 20;
 enum MemoryOf { kCoordinates, kIds, kScores, kPatches, kMemories };
 
 /// Changes with ParallelRead, and with what processes that share one rely on.
-constexpr std::uint32_t kVersion = 4;
+constexpr std::uint32_t kVersion = 5;
 
 /// What a process has collected of a range. In the segment that all processes map.
 struct RangeRows {
@@ -70,6 +70,14 @@ struct RangeTurns {
   pg_atomic_flag giving;     ///< set: a process gives places
 };
 
+/// What is known of blocks before they are read.
+struct SharedProof {
+  int file;  ///< a descriptor of the leader's
+  std::uint64_t map_pages;
+  std::uint64_t kept_blocks;  ///< 0: there is no proof
+  std::uint64_t known;        ///< MapReading::known
+};
+
 /// In the segment that all processes map.
 struct ParallelRead {
   // Set by the leader.
@@ -87,10 +95,9 @@ struct ParallelRead {
   bool filter_may_raise;  ///< ScanFilter::may_raise
   std::uint64_t limit;    ///< PointBuffer::limit
   int leader;             ///< whose descriptors these are:
-  int files[kMemories], proof;
+  int files[kMemories];
   std::uint64_t reserved[kMemories];
-  std::uint64_t map_pages, kept_blocks;  ///< that the proof has, 0: there is none
-  std::uint64_t known;                   ///< MapReading::known
+  SharedProof proof;
 
   RangeTurns turns;
 
@@ -500,10 +507,7 @@ void describe_reading(const HeapBlocks& heap, const KeptBlocks& kept, const MapR
   shared->value_type = position_of(rows.columns->value_type);
   shared->scalar = rows.points->scalar;
   shared->limit = rows.points->limit;
-  shared->map_pages = kept.map_pages;
-  shared->kept_blocks = kept.count;
-  shared->proof = kept.file;
-  shared->known = map.known;
+  shared->proof = {kept.file, kept.map_pages, kept.count, map.known};
   pg_atomic_init_u32(&shared->turns.helpers, 0);
   pg_atomic_init_u32(&shared->turns.next, 0);
   pg_atomic_init_u32(&shared->turns.placed, 0);
@@ -570,8 +574,9 @@ bool open_memory(const ParallelRead& shared, SharedRegion* memory, SharedRegion*
   };
   for (int number = 0; number < kMemories; ++number)
     open(shared.files[number], shared.reserved[number], true, &memory[number]);
-  if (shared.kept_blocks > 0)
-    open(shared.proof, proof_bytes(shared.map_pages, shared.kept_blocks), false, proof);
+  const SharedProof& known = shared.proof;
+  if (known.kept_blocks > 0)
+    open(known.file, proof_bytes(known.map_pages, known.kept_blocks), false, proof);
   return mapped;
 }
 
@@ -597,12 +602,13 @@ void help(ParallelRead* shared, shm_toc* toc) {
   if (!open_memory(*shared, memory, &proof)) return;
   pg_atomic_fetch_add_u32(&shared->turns.helpers, 1);
   const SideColumns columns = columns_of(*shared, toc);
-  const KeptBlocks kept = shared->kept_blocks == 0 ? KeptBlocks{}
-                                                   : kept_blocks(proof.base, shared->map_pages,
-                                                                 shared->kept_blocks, proof.file);
+  const SharedProof& known = shared->proof;
+  const KeptBlocks kept = known.kept_blocks == 0 ? KeptBlocks{}
+                                                 : kept_blocks(proof.base, known.map_pages,
+                                                               known.kept_blocks, proof.file);
   MapReading map = {};
   map.words = look_up<std::uint64_t>(toc, kWords);
-  map.known = shared->known;
+  map.known = known.known;
   const Relation relation = table_open(shared->table, AccessShareLock);
   RangeReader* const reader = make_reader(toc, &kept, &map, &columns, conditions_of(toc));
   HeapBlocks heap = join_blocks(relation, reader->columns.last, shared->extent);

@@ -197,6 +197,19 @@ Node* name_window_functions(Node* node, void* context) {
                    call->wincollid, call->inputcollid, COERCE_EXPLICIT_CALL));
 }
 
+/// Has EXPLAIN show window functions in the scan tuple as calls, for it finds no window there.
+void name_clusters(CustomScan* plan) {
+  ListCell* cell;
+  foreach (cell, plan->custom_scan_tlist) {
+    TargetEntry* const entry = lfirst_node(TargetEntry, cell);
+    if (!contain_windowfuncs(reinterpret_cast<Node*>(entry->expr))) continue;
+    const MemoryContext caller = MemoryContextSwitchTo(GetMemoryChunkContext(entry));
+    entry->expr = reinterpret_cast<Expr*>(
+        name_window_functions(reinterpret_cast<Node*>(entry->expr), nullptr));
+    MemoryContextSwitchTo(caller);
+  }
+}
+
 }  // namespace
 
 ClusterWindow cluster_window(Oid function) {
@@ -250,23 +263,12 @@ void note_served(WindowReport* report, EngineRun* run) {
   add_work(before.stats, &all.stats);
 }
 
-Node* create_cluster_node() {
+Node* create_cluster_node(CustomScan* plan) {
+  name_clusters(plan);
   ClusterNode* const node =
       reinterpret_cast<ClusterNode*>(newNode(sizeof(ClusterNode), T_CustomScanState));
   node->css.methods = &kExecMethods;
   return reinterpret_cast<Node*>(node);
-}
-
-void name_clusters(CustomScan* plan) {
-  ListCell* cell;
-  foreach (cell, plan->custom_scan_tlist) {
-    TargetEntry* const entry = lfirst_node(TargetEntry, cell);
-    if (!contain_windowfuncs(reinterpret_cast<Node*>(entry->expr))) continue;
-    const MemoryContext caller = MemoryContextSwitchTo(GetMemoryChunkContext(entry));
-    entry->expr = reinterpret_cast<Expr*>(
-        name_window_functions(reinterpret_cast<Node*>(entry->expr), nullptr));
-    MemoryContextSwitchTo(caller);
-  }
 }
 
 }  // namespace gpujoin

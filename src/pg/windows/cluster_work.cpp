@@ -55,7 +55,7 @@ void begin_points(ClusterWork* work, ScalarType scalar) {
   work->points.source = "a window's partition";
   work->points.scalar = scalar;
   work->points.limit = dataset_share(&work->run, 1);
-  work->points.shares = work->run.service.socket >= 0;
+  work->points.shares = work->run.service.connection.socket >= 0;
   work->shape = {};
   work->shape.as_stored = true;
 }

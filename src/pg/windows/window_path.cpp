@@ -58,15 +58,25 @@ Node* replace_calls(Node* node, void* context) {
   return reinterpret_cast<Node*>(call);
 }
 
-/// CustomPathMethods::PlanCustomPath. Windows that stand one above the other, sorted in between,
+Path* make_path(RelOptInfo* output, Path* windows, const Replaced& replaced) {
+  CustomPath* const path =
+      make_custom_path(*windows, NodeForm::kClusters, output,
+                       list_make2(replaced.functions, list_make1_oid(replaced.by)));
+  path->custom_paths = list_make1(windows);
+  return &path->path;
+}
+
+}  // namespace
+
+/// Windows that stand one above the other, sorted in between,
 /// name each other's functions by equal expressions.
-Plan* plan_path(PlannerInfo*, RelOptInfo*, CustomPath* path, List* tlist, List*,
-                List* custom_plans) {
-  CustomScan* const plan =
-      make_custom_scan(NodeForm::kClusters, path->flags, tlist, path->custom_private);
-  plan->custom_plans = custom_plans;
-  Replaced replaced = {linitial_oid(static_cast<List*>(lsecond(path->custom_private))), NIL};
-  Plan* window = static_cast<Plan*>(linitial(custom_plans));
+Plan* plan_clusters(PlannerInfo*, RelOptInfo*, CustomPath* path, List* columns, List*,
+                    List* inputs) {
+  List* const data = static_cast<List*>(path_data(path));
+  CustomScan* const plan = make_custom_scan(NodeForm::kClusters, path->flags, columns, data);
+  plan->custom_plans = inputs;
+  Replaced replaced = {linitial_oid(static_cast<List*>(lsecond(data))), NIL};
+  Plan* window = static_cast<Plan*>(linitial(inputs));
   ListCell* cell;
   foreach (cell, window->targetlist)
     append_column(&plan->custom_scan_tlist, lfirst_node(TargetEntry, cell)->expr);
@@ -77,17 +87,6 @@ Plan* plan_path(PlannerInfo*, RelOptInfo*, CustomPath* path, List* tlist, List*,
         replace_calls(reinterpret_cast<Node*>(window->targetlist), &replaced));
   return &plan->scan.plan;
 }
-
-const CustomPathMethods kPathMethods = {kCustomScanName, plan_path, nullptr};
-
-Path* make_path(RelOptInfo* output, Path* windows, const Replaced& replaced) {
-  CustomPath* const path = make_custom_path(
-      *windows, output, &kPathMethods, list_make2(replaced.functions, list_make1_oid(replaced.by)));
-  path->custom_paths = list_make1(windows);
-  return &path->path;
-}
-
-}  // namespace
 
 void add_window_paths(PlannerInfo* root, RelOptInfo* output) {
   if (!root->parse->hasWindowFuncs) return;
