@@ -52,7 +52,8 @@ double measure(JoinNode* node, std::uint64_t left, std::uint64_t right) {
   ResetExprContext(expressions);
   expressions->ecxt_scantuple = ExecStoreVirtualTuple(ExecClearTuple(slot));
   bool is_null;
-  const Datum value = ExecEvalExprSwitchContext(node->nearest->distance, expressions, &is_null);
+  const Datum value =
+      ExecEvalExprSwitchContext(node->nearest->terms.distance, expressions, &is_null);
   return is_null ? kUnknown : DatumGetFloat8(value);
 }
 
@@ -178,7 +179,7 @@ void sort_open(JoinNode* node) {
 /// have no distance, so that their place is among others that have none.
 bool add_odd(JoinNode* node) {
   NearestWork* const work = node->nearest;
-  if (!work->exact)
+  if (!work->terms.exact)
     for (std::uint64_t i = 0; i < work->ranks.count; ++i)
       work->ranks.rows[i].distance = measure(node, work->ranks.left, work->ranks.rows[i].right);
   std::sort(work->ranks.rows, work->ranks.rows + work->ranks.count, is_nearer);
@@ -225,7 +226,7 @@ bool rank(JoinNode* node, const std::uint32_t* neighbors, const double* distance
   bool certain = all;
   for (std::uint64_t i = 0; i < count; ++i) {
     if (distances[i] > outside ||
-        (work->ranks.count >= work->k && (work->exact || distances[i] > beyond))) {
+        (work->ranks.count >= work->k && (work->terms.exact || distances[i] > beyond))) {
       certain = true;
       break;
     }
@@ -237,14 +238,15 @@ bool rank(JoinNode* node, const std::uint32_t* neighbors, const double* distance
       continue;
     }
     add_ranked(work, distances[i], right);
-    if (!work->exact && work->ranks.count >= work->k) beyond = surely_beyond(node, distances[i]);
+    if (!work->terms.exact && work->ranks.count >= work->k)
+      beyond = surely_beyond(node, distances[i]);
   }
-  if (!certain && !(work->exact && work->ranks.count >= work->k)) return false;
+  if (!certain && !(work->terms.exact && work->ranks.count >= work->k)) return false;
   if (work->odd_count > 0 && !add_odd(node)) {
     rank_all(node);
     return true;
   }
-  if (work->odd_count == 0 && !work->exact) sort_open(node);
+  if (work->odd_count == 0 && !work->terms.exact) sort_open(node);
   work->ranks.count = std::min(work->ranks.count, work->k);
   add_unknown(node);
   return true;
@@ -260,7 +262,7 @@ std::uint64_t most_asked(const NearestWork* work) {
 std::uint64_t first_asked(const JoinNode* node) {
   constexpr std::uint64_t kSpare = 2, kSpareShare = 8, kMoreBoxes = 4, kMoreBoxesShare = 4;
   const NearestWork* const work = node->nearest;
-  const bool more = !work->exact || node->conditions.early != nullptr ||
+  const bool more = !work->terms.exact || node->conditions.early != nullptr ||
                     (node->conditions.distance != nullptr && !work->by_radius);
   if (work->boxes.any)
     return std::min(work->k + kMoreBoxes + work->k / kMoreBoxesShare, most_asked(work));
@@ -383,7 +385,7 @@ void expect_left(const JoinNode* node, std::uint64_t batch_row) {
 void read_block(JoinNode* node) {
   NearestWork* const work = node->nearest;
   const ResultBatch& batch = node->pairs.run->batch;
-  const bool tested = !work->exact || node->conditions.distance != nullptr;
+  const bool tested = !work->terms.exact || node->conditions.distance != nullptr;
   const std::uint64_t begin = work->search.batch_row, most = work->search.came + 1;
   const Size room = begin_wanting(node);
   Size bytes = 0;
@@ -506,31 +508,32 @@ bool next_ranked(JoinNode* node, std::uint64_t* left, std::uint64_t* right) {
 void show_outputs(JoinNode* node, std::uint64_t left, std::uint64_t right, double distance) {
   NearestWork* const work = node->nearest;
   TupleTableSlot* const slot = node->css.ss.ss_ScanTupleSlot;
-  if (work->outputs.measures && distance == kUnmeasured) distance = measure(node, left, right);
-  for (int i = 0; i < work->outputs.count; ++i) {
-    if (!work->outputs.is_distance[i]) continue;
-    slot->tts_isnull[work->outputs.columns[i]] = distance == kUnknown;
-    slot->tts_values[work->outputs.columns[i]] = Float8GetDatum(distance);
+  if (work->terms.outputs.measures && distance == kUnmeasured)
+    distance = measure(node, left, right);
+  for (int i = 0; i < work->terms.outputs.count; ++i) {
+    if (!work->terms.outputs.is_distance[i]) continue;
+    slot->tts_isnull[work->terms.outputs.columns[i]] = distance == kUnknown;
+    slot->tts_values[work->terms.outputs.columns[i]] = Float8GetDatum(distance);
   }
-  if (work->outputs.computed == NIL) return;
+  if (work->terms.outputs.computed == NIL) return;
   ExprContext* const expressions = node->css.ss.ps.ps_ExprContext;
-  MemoryContextReset(work->outputs.values);
+  MemoryContextReset(work->terms.outputs.values);
   ResetExprContext(expressions);
   expressions->ecxt_scantuple = ExecStoreVirtualTuple(ExecClearTuple(slot));
-  const MemoryContext caller = MemoryContextSwitchTo(work->outputs.values);
-  for (int i = 0; i < work->outputs.count; ++i) {
-    const int column = work->outputs.columns[i];
-    if (!work->outputs.is_distance[i])
+  const MemoryContext caller = MemoryContextSwitchTo(work->terms.outputs.values);
+  for (int i = 0; i < work->terms.outputs.count; ++i) {
+    const int column = work->terms.outputs.columns[i];
+    if (!work->terms.outputs.is_distance[i])
       slot->tts_values[column] =
-          ExecEvalExpr(work->outputs.expressions[i], expressions, &slot->tts_isnull[column]);
+          ExecEvalExpr(work->terms.outputs.expressions[i], expressions, &slot->tts_isnull[column]);
   }
   MemoryContextSwitchTo(caller);
 }
 
 void show_unmatched(JoinNode* node, std::uint64_t left) {
   show_left_alone(node, left);
-  for (int i = 0; i < node->nearest->outputs.count; ++i)
-    node->css.ss.ss_ScanTupleSlot->tts_isnull[node->nearest->outputs.columns[i]] = true;
+  for (int i = 0; i < node->nearest->terms.outputs.count; ++i)
+    node->css.ss.ss_ScanTupleSlot->tts_isnull[node->nearest->terms.outputs.columns[i]] = true;
 }
 
 // ---- What a run begins with
@@ -540,7 +543,7 @@ std::uint64_t read_limit(JoinNode* node) {
   ExprContext* const expressions = node->css.ss.ps.ps_ExprContext;
   ResetExprContext(expressions);
   bool is_null;
-  const Datum value = ExecEvalExprSwitchContext(node->nearest->limit, expressions, &is_null);
+  const Datum value = ExecEvalExprSwitchContext(node->nearest->terms.limit, expressions, &is_null);
   if (is_null) return row_count(node, node->right);
   const std::int64_t limit = DatumGetInt64(value);
   if (limit < 0)
@@ -620,37 +623,36 @@ void begin_nearest(JoinNode* node) {
   NearestWork* const work = static_cast<NearestWork*>(palloc0(sizeof(NearestWork)));
   const int outputs = list_length(expressions.outputs);
   node->nearest = work;
-  work->exact = is_exact(node->data.test);
-  work->distance = ExecInitExpr(expressions.distance, parent);
-  work->limit = ExecInitExpr(expressions.limit, parent);
-  work->outputs.expressions = static_cast<ExprState**>(palloc(sizeof(ExprState*) * (outputs + 1)));
-  work->outputs.columns = static_cast<int*>(palloc(sizeof(int) * (outputs + 1)));
-  work->outputs.is_distance = static_cast<bool*>(palloc(outputs + 1));
+  work->terms.exact = is_exact(node->data.test);
+  work->terms.distance = ExecInitExpr(expressions.distance, parent);
+  work->terms.limit = ExecInitExpr(expressions.limit, parent);
+  work->terms.outputs.expressions =
+      static_cast<ExprState**>(palloc(sizeof(ExprState*) * (outputs + 1)));
+  work->terms.outputs.columns = static_cast<int*>(palloc(sizeof(int) * (outputs + 1)));
+  work->terms.outputs.is_distance = static_cast<bool*>(palloc(outputs + 1));
   for (int i = 0; i < node->data.columns.count; ++i) {
     if (node->data.columns.attributes[i] != 0) continue;
     check_call(list_nth_node(TargetEntry, plan->custom_scan_tlist, i)->expr);
-    Expr* const output = static_cast<Expr*>(list_nth(expressions.outputs, work->outputs.count));
+    Expr* const output =
+        static_cast<Expr*>(list_nth(expressions.outputs, work->terms.outputs.count));
     const bool measured = is_distance(node, reinterpret_cast<Node*>(output));
-    if (!measured) work->outputs.computed = lappend(work->outputs.computed, output);
-    work->outputs.expressions[work->outputs.count] = ExecInitExpr(output, parent);
-    work->outputs.is_distance[work->outputs.count] = measured;
-    work->outputs.columns[work->outputs.count++] = i;
-    work->outputs.measures = work->outputs.measures || measured;
+    if (!measured) work->terms.outputs.computed = lappend(work->terms.outputs.computed, output);
+    work->terms.outputs.expressions[work->terms.outputs.count] = ExecInitExpr(output, parent);
+    work->terms.outputs.is_distance[work->terms.outputs.count] = measured;
+    work->terms.outputs.columns[work->terms.outputs.count++] = i;
+    work->terms.outputs.measures = work->terms.outputs.measures || measured;
   }
-  work->outputs.values = AllocSetContextCreate(parent->state->es_query_cxt, "gpujoin nearest row",
-                                               ALLOCSET_SMALL_SIZES);
+  work->terms.outputs.values = AllocSetContextCreate(parent->state->es_query_cxt,
+                                                     "gpujoin nearest row", ALLOCSET_SMALL_SIZES);
 }
 
-List* computed_columns(const JoinNode* node) { return node->nearest->outputs.computed; }
+List* computed_columns(const JoinNode* node) { return node->nearest->terms.outputs.computed; }
 
 void start_nearest(JoinNode* node) {
   NearestWork* const work = node->nearest;
   if (work->context != nullptr) MemoryContextDelete(work->context);
   NearestWork fresh = {};
-  fresh.distance = work->distance;
-  fresh.limit = work->limit;
-  fresh.exact = work->exact;
-  fresh.outputs = work->outputs;
+  fresh.terms = work->terms;
   fresh.context = AllocSetContextCreate(node->rows, "gpujoin nearest", ALLOCSET_DEFAULT_SIZES);
   stop_engine_with(node->pairs.run, fresh.context);
   node->pairs.run->exhausted = false;

@@ -71,12 +71,16 @@ struct NearestBoxes {
   double left_reach;
 };
 
-struct NearestWork {
+/// What the plan asks for.
+struct NearestTerms {
   ExprState* distance;
   ExprState* limit;
   bool exact;  ///< the engine's distances are the operator's
   NearestOutputs outputs;
+};
 
+struct NearestWork {
+  NearestTerms terms;
   // The rest belongs to a run.
   MemoryContext context;
   std::uint64_t k;
