@@ -100,6 +100,11 @@ SELECT same_rows(replace(query, '.w', '.' || c), uses_node, query) FROM types, (
   ('SELECT l.id, s.id, l.w <#> s.w FROM a l CROSS JOIN LATERAL (SELECT * FROM b r WHERE inner_product(l.w, r.w) >= 20 ORDER BY l.w <#> r.w, r.id LIMIT 200) s', true),
   ('SELECT l.id, s.id FROM a l CROSS JOIN LATERAL (SELECT r.id FROM b r WHERE -(l.w <#> r.w) > 1e300 ORDER BY l.w <#> r.w, r.id LIMIT 2) s', true),
   ('SELECT l.id, s.id FROM a l CROSS JOIN LATERAL (SELECT r.id FROM b r WHERE l.w <#> r.w <= ''Infinity'' ORDER BY l.w <#> r.w, r.id LIMIT 2) s', true),
+  -- A row that the condition refuses may be nearer than others that it does not.
+  ('SELECT l.id, s.id FROM a l CROSS JOIN LATERAL (SELECT r.id FROM b r WHERE CASE r.grp WHEN 1 THEN l.w <#> r.w < 1 WHEN 2 THEN false ELSE l.w <#> r.w < -30 END
+    ORDER BY l.w <#> r.w, r.id LIMIT 5) s', true),
+  ('SELECT l.id, s.id FROM a l CROSS JOIN LATERAL (SELECT r.id FROM b r WHERE (r.grp = 1 AND l.w <#> r.w < 1) OR l.w <#> r.w < -30 ORDER BY l.w <#> r.w, r.id LIMIT 5) s', true),
+  ('SELECT l.id, s.id FROM a l CROSS JOIN LATERAL (SELECT r.id FROM b r WHERE l.w <#> r.w < 5 - 9 * r.grp ORDER BY l.w <#> r.w, r.id LIMIT 5) s', NULL),
   ('SELECT * FROM (SELECT l.id, r.id AS other, row_number() OVER (PARTITION BY l.id ORDER BY l.w <#> r.w, r.id) AS n FROM a l JOIN b r ON true) s WHERE n <= 3', true),
   ('SELECT l.id, s.id FROM a l CROSS JOIN LATERAL (SELECT r.id FROM b r ORDER BY l.w <#> r.w DESC, r.id LIMIT 2) s', false)) t(query, uses_node);
 

@@ -223,6 +223,7 @@ bool rank(JoinNode* node, const std::uint32_t* neighbors, const double* distance
   const ResultBatch& batch = node->pairs.run->batch;
   double beyond = INFINITY;   // of the k-th neighbour and of those that may come before it
   double outside = INFINITY;  // where the radius, of the same function, decides against all
+  const bool decides_alone = is_product(node->data.test) && !node->data.nearest.radius.open;
   bool certain = all;
   for (std::uint64_t i = 0; i < count; ++i) {
     if (distances[i] > outside ||
@@ -233,7 +234,7 @@ bool rank(JoinNode* node, const std::uint32_t* neighbors, const double* distance
     const auto right = static_cast<std::uint64_t>(batch.right_ids[neighbors[i]]);
     const bool within = work->by_radius && distances[i] <= node->pairs.band.accept;
     if (!is_candidate(node, work->ranks.left, right, within)) {
-      if (work->beyond_radius && is_product(node->data.test) && outside == INFINITY)
+      if (work->beyond_radius && decides_alone && outside == INFINITY)
         outside = surely_beyond(node, distances[i]);
       continue;
     }
