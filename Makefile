@@ -64,7 +64,7 @@ format-check:
 
 help:
 	@echo 'make              build gpujoin.so, gpujoin_cpu.so and gpujoin_service, and gpujoin_cuda.so where there is nvcc'
-	@echo '                  (for the architectures CUDA_ARCH="80 86 89 90 100 120"; NVCC=... names the compiler)'
+	@echo '                  (for CUDA_ARCH, the architectures of the cards here, or else "80 86 89 90 100 120"; NVCC=... names the compiler)'
 	@echo 'make install      install into the PostgreSQL of PG_CONFIG=$(PG_CONFIG)'
 	@echo 'make demo         build what this machine can run, start a private cluster, join a table, compare'
 	@echo '                  (DATA=points.csv, and where its columns are not recognised COLUMNS=lon,lat ID=id; EPS=1)'
@@ -154,8 +154,11 @@ all: gpujoin_cpu.so gpujoin_service
 
 # The CUDA engine, an object of its own that gpujoin.so opens at run time: machine code for the
 # architectures of CUDA_ARCH that nvcc knows, in ascending order, and PTX of the first one for all others that come later.
+# They are those of this machine's cards, where it has some.
 NVCC ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
-CUDA_ARCH ?= 80 86 89 90 100 120
+ifndef CUDA_ARCH
+CUDA_ARCH := $(or $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sort -nu),80 86 89 90 100 120)
+endif
 CUDA_OBJS = $(patsubst %.cu,build/%.o,$(wildcard cuda/*.cu cuda/*/*.cu))
 CUDA_FLAGS = -std=c++20 -O3 -DNDEBUG --fmad=false -Isrc -I. \
   -Xcompiler=-fPIC,-fvisibility=hidden,-ffp-contract=off,-fno-math-errno,-Wall,-Wextra
