@@ -12,7 +12,6 @@
 #include "engine/joins/partitioned_clusters.h"
 #include "engine/joins/partitioned_join.h"
 #include "engine/joins/partitioned_nearest.h"
-#include "engine/joins/partitioned_tree.h"
 #include "engine/joins/topk_scan.h"
 #include "engine/strategy/reference_points.h"
 
@@ -138,14 +137,13 @@ class DeviceParts final : public PartJoins {
   }
 
   std::uint64_t rows_on_host() const {
-    if (request_.resources.memory_limit == 0) return kMaxRows;
+    const std::uint64_t there = resources_->host.left();
+    if (there == MemoryBudget::kUnlimited) return kMaxRows;
     const std::uint64_t listed =
         sizeof(std::uint32_t) *
         ((request_.left().file == nullptr ? request_.left().rows : 0) +
          (request_.self_join() || request_.right().file != nullptr ? 0 : request_.right().rows));
-    const std::uint64_t held = resources_->host.used() + listed;
-    const std::uint64_t left =
-        request_.resources.memory_limit > held ? request_.resources.memory_limit - held : 0;
+    const std::uint64_t left = there - std::min(there, listed);
     const std::uint64_t ahead = loads_ahead() ? part_row_bytes(request_) : 0;
     return std::max(kFewestRows, left / 2 / (2 * host_row_bytes(request_) + ahead));
   }
@@ -180,22 +178,6 @@ std::unique_ptr<Join> open_nearest_in_parts(const JoinRequest& request,
   auto parts = std::make_unique<DeviceParts>(request, resources);
   const std::shared_ptr<MemoryBudget> budget(resources, &resources->host);
   return std::make_unique<PartitionedNearest>(request, budget, std::move(parts));
-}
-
-std::unique_ptr<Join> open_tree_in_parts(const JoinRequest& request, const DeviceContext& context,
-                                         OpenJoin joins) {
-  const auto bytes = [&](std::uint64_t rows) {
-    Dataset some = request.left();
-    some.rows = rows;
-    JoinRequest tree = request;
-    tree.sides = Sides::one(some, request.pairs());
-    return spanning_device_bytes(tree);
-  };
-  const std::uint64_t fixed = bytes(0), one_row = bytes(1) - fixed;
-  if (memory_of_points(request, context) < fixed + kFewestRows * one_row)
-    throw Unable{"the device has no room for spanning trees of so many rows"};
-  const PartSize size{host_row_bytes(request), rows_of_parts(request, context, one_row, fixed)};
-  return std::make_unique<PartitionedTree>(request, size, std::move(joins));
 }
 
 std::unique_ptr<Join> open_clusters_in_parts(const JoinRequest& request,

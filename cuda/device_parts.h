@@ -23,11 +23,6 @@ std::unique_ptr<Join> open_in_parts(const JoinRequest& request,
 std::unique_ptr<Join> open_nearest_in_parts(const JoinRequest& request,
                                             std::shared_ptr<JoinResources> resources);
 
-/// Opens a join for a spanning tree, or what follows from it, of some rows; `joins` opens those
-/// that it is made of. Throws as above, and Unable where there is room for no rows.
-std::unique_ptr<Join> open_tree_in_parts(const JoinRequest& request, const DeviceContext& context,
-                                         OpenJoin joins);
-
 /// Opens a join of clusters of points; `joins` opens those that it is made of. Throws as above, and
 /// MemoryLimitExceeded where there is room for no rows.
 std::unique_ptr<Join> open_clusters_in_parts(const JoinRequest& request,

@@ -352,9 +352,7 @@ std::unique_ptr<Join> open_plain_clusters(const JoinRequest& request, const Devi
 
 std::unique_ptr<Join> open_clusters_join(const JoinRequest& request, const Devices& devices) {
   if (request.keys.count == 0) return open_plain_clusters(request, devices);
-  if (request.sides.in_file())
-    throw MemoryLimitExceeded{request.sides.rows() * point_bytes(request.left()),
-                              request.resources.memory_limit};
+  require_rows_in_memory(request);
   return std::make_unique<KeyedClusters>(
       request, [devices](const JoinRequest& group) { return open_plain_clusters(group, devices); });
 }
@@ -367,24 +365,14 @@ bool makes_room(const JoinRequest& request, cuda::DeviceContext& context, std::u
   return true;
 }
 
-/// Whole or in parts, which are trees of rows with core distances. Core distances of rows in memory
-/// come from a join of all of them. Throws what caught() catches.
+/// Trees of rows in memory. Throws what caught() catches.
 std::unique_ptr<Join> open_spanning_join(const JoinRequest& request, const Devices& devices) {
+  require_rows_in_memory(request);
   cuda::DeviceContext& context = *devices.front();
   if (const char* const objection = cuda::objection_to_spanning(request))
     throw cuda::Unable{objection};
-  const std::uint64_t bytes = cuda::spanning_device_bytes(request);
-  const bool in_file = request.sides.in_file();
-  if (in_file || !makes_room(request, context, bytes)) {
-    const std::uint64_t limit = request.resources.device_memory_limit;
-    if (has_scores(request.left()))
-      throw MemoryLimitExceeded{bytes, context.available_bytes(limit)};
-    if (!in_file && request.min_points() > 1 &&
-        !makes_room(request, context, cuda::nearest_device_bytes(request)))
-      throw cuda::Unable{"the device has no room for spanning trees of so many rows"};
-    return cuda::open_tree_in_parts(
-        request, context, [devices](const JoinRequest& part) { return open_join(part, devices); });
-  }
+  if (!makes_room(request, context, cuda::spanning_device_bytes(request)))
+    throw cuda::Unable{"the device has no room for spanning trees of so many rows"};
   std::shared_ptr<SideSlot> rows;
   if (context.kept.keeps() && request.sides.has_pairs())
     rows = slot_of_rows(request.left(), context);

@@ -43,20 +43,15 @@ std::uint32_t most_neighbors(const JoinRequest& request) {
       std::max<std::uint64_t>(1, std::min(request.neighbors(), request.right().rows)));
 }
 
-/// Within half of what a limit leaves, 0 = no limit, where an entry takes so many bytes.
-std::uint64_t entries_within(const SliceSizes& sizes, const MemoryBudget& budget,
-                             std::uint64_t limit) {
+/// Within half of what the budget has left.
+std::uint64_t entries_within(const SliceSizes& sizes, const MemoryBudget& budget) {
   constexpr std::uint64_t kEntryBytes = 2 * (sizeof(std::uint32_t) + sizeof(double));
-  if (limit == 0) return sizes.entries;
-  const std::uint64_t left = limit > budget.used() ? limit - budget.used() : 0;
-  return left / 2 / (sizes.slots * kEntryBytes);
+  return budget.left() / 2 / (sizes.slots * kEntryBytes);
 }
 
 /// What lists of candidates may take on the device.
-std::uint64_t round_bytes(JoinResources& resources, std::uint64_t limit) {
-  const std::uint64_t used = resources.device.used(), there = resources.context.available_bytes(0);
-  const std::uint64_t left = limit > used ? limit - used : 0;
-  return (limit == 0 ? there : std::min(left, there)) / 4;
+std::uint64_t round_bytes(JoinResources& resources) {
+  return std::min(resources.device.left(), resources.context.available_bytes(0)) / 4;
 }
 
 }  // namespace
@@ -196,8 +191,7 @@ void NearestJoin::prepare_search() {
   search_ = make_screened_search(
       question(), choose_screen_frame(request_, false), {&left_.points, &indexed(left_)},
       {&right().points, &indexed(right())}, resources_->device, resources_->host,
-      round_bytes(*resources_, request_.resources.device_memory_limit),
-      resources_->context.properties().multiProcessorCount, stream_);
+      round_bytes(*resources_), resources_->context.properties().multiProcessorCount, stream_);
   start_search();
 }
 
@@ -229,9 +223,8 @@ void NearestJoin::start_search() {
                               found.extreme != 0, resources_->device, stream_);
   }
   const SliceSizes sizes = slice_sizes(k_);
-  const std::uint64_t entries = std::min(
-      {sizes.entries, entries_within(sizes, resources_->host, request_.resources.memory_limit),
-       entries_within(sizes, resources_->device, request_.resources.device_memory_limit)});
+  const std::uint64_t entries = std::min({sizes.entries, entries_within(sizes, resources_->host),
+                                          entries_within(sizes, resources_->device)});
   const std::uint64_t most = std::max<std::uint64_t>(
       kFewestSlicePoints, entries / k_ / kFewestSlicePoints * kFewestSlicePoints);
   slice_points_ = static_cast<std::uint32_t>(

@@ -20,12 +20,8 @@ constexpr std::uint64_t kCoreBytes = std::uint64_t{256} << 20;
 /// Points of a launch for core distances.
 constexpr std::uint64_t kSlicePoints = std::uint64_t{1} << 19;
 
-bool knows_cores(const JoinRequest& request) { return request.left().scores != nullptr; }
-
-/// How many other points a core distance asks for, where it is not known.
-std::uint64_t core_neighbors(const JoinRequest& request) {
-  return knows_cores(request) ? 0 : request.min_points() - 1;
-}
+/// How many other points a core distance asks for.
+std::uint64_t core_neighbors(const JoinRequest& request) { return request.min_points() - 1; }
 
 bool has_numbers(const JoinRequest& request) {
   const std::uint64_t k = core_neighbors(request);
@@ -206,13 +202,7 @@ void SpanningJoin::find_cores() {
   work_left_ = core_work() * (points() - cores_end_) + round_work() +
                (spanning_rounds(points()) - 1) * points();
   const auto k = static_cast<std::uint32_t>(core_neighbors(request_));
-  if (knows_cores(request_)) {
-    const Dataset& data = request_.left();
-    DeviceBuffer<double> of_rows(resources_->device, data.rows, stream_);
-    uploader_.copy(of_rows.data(), data.scores, of_rows.bytes(), stream_);
-    launch_known_cores(view_, of_rows.data(), ordered_.order.data(), stream_);
-    cores_end_ = points();
-  } else if (k == 0) {
+  if (k == 0) {
     check(cudaMemsetAsync(cores_.data(), 0, cores_.bytes(), stream_), "clearing distances");
     cores_end_ = points();
   }

@@ -115,12 +115,6 @@ __global__ void ranks_kernel(const std::uint32_t* rows_by_rank,
   ranks[position] = static_cast<std::uint32_t>(rank);
 }
 
-__global__ void known_cores_kernel(SpanningView view, const double* of_rows,
-                                   const std::uint32_t* order) {
-  const std::uint64_t position = global_thread();
-  if (position < view.tree().points) view.cores[position] = of_rows[order[position]];
-}
-
 __global__ void components_kernel(SpanningView view) {
   const std::uint64_t at = global_thread();
   if (at >= view.tree().points) return;
@@ -289,13 +283,6 @@ void launch_cores(const SpanningView& view, const CoreSlice& slice, cudaStream_t
       cores_kernel<M, D, 0><<<blocks, kSearchThreads, 0, stream>>>(view, slice);
   });
   check_launch("looking for core distances");
-}
-
-void launch_known_cores(const SpanningView& view, const double* of_rows, const std::uint32_t* order,
-                        cudaStream_t stream) {
-  known_cores_kernel<<<blocks_for(view.tree().points), kBlockThreads, 0, stream>>>(view, of_rows,
-                                                                                   order);
-  check_launch("taking core distances");
 }
 
 void launch_components(const SpanningView& view, cudaStream_t stream) {

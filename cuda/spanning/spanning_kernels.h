@@ -63,10 +63,6 @@ struct CoreSlice {
 };
 void launch_cores(const SpanningView& view, const CoreSlice& slice, cudaStream_t stream);
 
-/// Core distances that are known by row become those of points: order[position] is a row.
-void launch_known_cores(const SpanningView& view, const double* of_rows, const std::uint32_t* order,
-                        cudaStream_t stream);
-
 /// Each point its own component, once it has its core distance; nothing is found.
 void launch_components(const SpanningView& view, cudaStream_t stream);
 

@@ -87,10 +87,8 @@ void BitJoin::plan_walk() {
 
 /// What is left of the limit, 0 where there is none; some stays for what sinks share.
 std::uint64_t BitJoin::memory_for_passes() const {
-  const std::uint64_t limit = request_.resources.memory_limit, used = budget_.used();
-  if (limit == 0) return 0;
-  const std::uint64_t left = limit > used ? limit - used : 0;
-  return std::max<std::uint64_t>(1, left / 2);
+  const std::uint64_t left = budget_.left();
+  return left == MemoryBudget::kUnlimited ? 0 : std::max<std::uint64_t>(1, left / 2);
 }
 
 JoinPlan BitJoin::plan_join() const {

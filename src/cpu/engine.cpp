@@ -27,7 +27,6 @@
 #include "engine/joins/partitioned_clusters.h"
 #include "engine/joins/partitioned_join.h"
 #include "engine/joins/partitioned_nearest.h"
-#include "engine/joins/partitioned_tree.h"
 #include "engine/joins/side_cache.h"
 #include "engine/joins/topk_join.h"
 #include "engine/joins/topk_scan.h"
@@ -154,7 +153,8 @@ class CpuParts final : public PartJoins {
   }
 
   std::uint64_t part_rows() override {
-    if (request_.resources.memory_limit == 0) return kMaxRows;
+    const std::uint64_t left = budget_->left();
+    if (left == MemoryBudget::kUnlimited) return kMaxRows;
     const std::uint64_t index_bytes =
         request_.shape() == Shape::kBoxes       ? cpu::box_index_row_bytes(request_)
         : request_.output() == Output::kNearest ? cpu::nearest_row_bytes(request_)
@@ -164,9 +164,6 @@ class CpuParts final : public PartJoins {
     const std::uint64_t copied =
         point_bytes(request_.left()) + sizeof(std::int64_t) + sizeof(double) * request_.keys.count;
     const std::uint64_t row_bytes = 2 * (copied + index_bytes) + sum_row_bytes(request_);
-    const std::uint64_t held = budget_->used();
-    const std::uint64_t left =
-        request_.resources.memory_limit > held ? request_.resources.memory_limit - held : 0;
     return std::max<std::uint64_t>(1, (left - left / 4) / row_bytes);
   }
 
@@ -298,23 +295,20 @@ std::unique_ptr<Join> open_nearest_join(const JoinRequest& request) {
   return std::make_unique<PartitionedNearest>(request, std::move(budget), std::move(parts));
 }
 
-/// Whole or in parts, which are trees of rows with core distances.
+/// Trees of rows that fit in memory, with what is held for each.
 std::unique_ptr<Join> open_spanning_join(const JoinRequest& request) {
-  const std::uint64_t row_bytes = cpu::spanning_row_bytes(request);
-  const std::uint64_t limit = request.resources.memory_limit;
-  const bool fits = limit == 0 || request.left().rows <= limit / row_bytes;
-  if (!request.sides.in_file() && (fits || has_scores(request.left())))
-    return std::make_unique<cpu::SpanningJoin>(request);
-  return std::make_unique<PartitionedTree>(request, PartSize{row_bytes, kMaxRows}, open_join);
+  require_rows_in_memory(request);
+  const std::uint64_t limit = request.resources.memory_limit,
+                      bytes = request.left().rows * cpu::spanning_row_bytes(request);
+  if (limit > 0 && bytes > limit) throw MemoryLimitExceeded{bytes, limit};
+  return std::make_unique<cpu::SpanningJoin>(request);
 }
 
 std::unique_ptr<Join> open_clusters_join(const JoinRequest& request);
 
-/// Clusters of rows that a key divides: in memory, each of whose keys may need parts.
+/// Clusters of rows in memory that a key divides. Those of one key may need parts.
 std::unique_ptr<Join> open_keyed_clusters(const JoinRequest& request) {
-  if (request.sides.in_file())
-    throw MemoryLimitExceeded{request.sides.rows() * point_bytes(request.left()),
-                              request.resources.memory_limit};
+  require_rows_in_memory(request);
   return std::make_unique<KeyedClusters>(request, open_clusters_join);
 }
 

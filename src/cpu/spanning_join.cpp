@@ -63,7 +63,6 @@ void SpanningJoin::run() {
   table_.emplace(tools(), tree_);
   const TreePoints points = tree_points();
   find_cores(points);
-  if (request_.left().scores != nullptr) take_cores();
   find_edges(points);
   lists_ = {};
   table_->sort_edges();
@@ -106,12 +105,10 @@ void SpanningJoin::make_lists() {
   lists_.distances = large_buffer<double>(budget_, entries);
 }
 
-/// And lists, which is all where core distances are known.
+/// And lists.
 void SpanningJoin::find_cores(const TreePoints& points) {
   make_lists();
-  const bool are_known = request_.left().scores != nullptr;
-  if (are_known && lists_.length == 0) return;
-  const std::uint64_t neighbors = are_known ? 0 : request_.min_points() - 1;
+  const std::uint64_t neighbors = request_.min_points() - 1;
   const std::uint64_t work = spanning_search_work(tree_.dims);
   tally_.work.expect_later((spanning_rounds(tree_.points) + (lists_.length > 0 ? 0 : work)) *
                            tree_.points);
@@ -122,11 +119,6 @@ void SpanningJoin::find_cores(const TreePoints& points) {
                          progress.emplace_back(tally_));
   walk_stretches(tools(), walkers, tree_.points, work,
                  [](CoreWalker& walker, auto begin, auto end) { walker.walk(begin, end); });
-}
-
-void SpanningJoin::take_cores() {
-  for (std::uint32_t point = 0; point < tree_.points; ++point)
-    table_->set_core(point, request_.left().scores[tree_.rows[point]]);
 }
 
 void SpanningJoin::find_edges(const TreePoints& points) {

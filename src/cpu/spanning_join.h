@@ -13,7 +13,7 @@
 
 namespace gpujoin::cpu {
 
-/// Bytes of memory that a row takes in such a join, in the least memory.
+/// Bytes that the join holds for a row, at least.
 std::uint64_t spanning_row_bytes(const JoinRequest& request);
 
 class SpanningJoin final : public ThreadedJoin {
@@ -31,7 +31,6 @@ class SpanningJoin final : public ThreadedJoin {
   void index_points();
   TreePoints tree_points() const;
   void find_cores(const TreePoints& points);
-  void take_cores();
   void make_lists();
   void find_edges(const TreePoints& points);
   void write_edges();

@@ -11,6 +11,7 @@
 #include "allocation_hooks.h"
 #include "engine_harness.h"
 #include "points.h"
+#include "stored_points.h"
 #include "trees.h"
 
 namespace gpujoin::test {
@@ -141,11 +142,20 @@ TEST_P(SpanningTree, is_the_same_by_several_threads_and_in_little_memory) {
     const RunResult little = run_join(engine(), request);
     EXPECT_EQ(little.pairs, one.pairs) << little.status.message;
     EXPECT_LE(little.stats.memory_peak, request.resources.memory_limit);
-    request.resources.memory_limit = 3 << 19;  // no room but in parts
-    EXPECT_EQ(run_join(engine(), request).pairs, one.pairs);
-    request.resources.memory_limit = 1 << 19;
+    request.resources.memory_limit = 3 << 19;  // for the rows, but not for what each of them takes
     EXPECT_EQ(run_join(engine(), request).status.code, StatusCode::kMemoryLimit);
   }
+}
+
+TEST_P(SpanningTree, is_of_rows_in_memory) {
+  const Points points(2, {1, 2, 3, 4, 5, 6});
+  StoredPoints stored(points, 1);
+  MemoryFile file;
+  JoinRequest request = make_tree_request(points, Metric::kL2, 1);
+  request.sides = Sides::one(stored.in_file(file), PairSelection::kAll);
+  request.resources.scratch = file.functions();
+  request.resources.memory_limit = 1 << 20;
+  EXPECT_EQ(run_join(engine(), request).status.code, StatusCode::kMemoryLimit);
 }
 
 class SpanningTreeOnDevices : public SpanningTree {};

@@ -108,10 +108,8 @@ void DuplicatesJoin::finish_order() {
 /// A quarter of the memory, and at least the pairs of a few rows.
 std::uint64_t DuplicatesJoin::most_edges() const {
   const std::uint64_t wanted = std::min(kMostEdges, std::max(kFewEdges, kEdgesOfRow * rows()));
-  const std::uint64_t limit = request_.resources.memory_limit;
-  if (limit == 0) return wanted;
-  const std::uint64_t left = limit > budget_.used() ? limit - budget_.used() : 0;
-  const std::uint64_t chunks = std::max<std::uint64_t>(1, left / 4 / sizeof(Edge) >> kChunkBits);
+  const std::uint64_t chunks =
+      std::max<std::uint64_t>(1, budget_.left() / 4 / sizeof(Edge) >> kChunkBits);
   return std::min(wanted, chunks << kChunkBits);
 }
 
@@ -133,22 +131,14 @@ void DuplicatesJoin::open_part() {
   part.knobs.batch_pairs = 0;
   held_ = budget_.used();
   if (block) edge_limit_ = most_edges();
-  const std::uint64_t held_back = held_ + (block ? edge_limit_ * sizeof(Edge) : 0);
-  std::uint64_t& limit = part.resources.memory_limit;
-  if (limit > 0) limit = limit > held_back ? limit - held_back : 1;
+  part.resources.memory_limit = budget_.limit_within(block ? edge_limit_ * sizeof(Edge) : 0);
   part_ = plain_join_(part);
 }
 
 ChosenRows DuplicatesJoin::choose(const std::uint32_t* rows, std::uint64_t count) {
   constexpr std::uint64_t kShare = 4;  // of the memory that is left, for one of two sides
-  const std::uint64_t limit = request_.resources.memory_limit, held = budget_.used();
-  const std::uint64_t left = limit > held ? limit - held : 0;
-  return {budget_,
-          request_.left(),
-          rows,
-          count,
-          limit == 0 ? ~std::uint64_t{0} : left / kShare,
-          request_.resources.scratch};
+  return {budget_, request_.left(),         rows,
+          count,   budget_.left() / kShare, request_.resources.scratch};
 }
 
 /// The next block: the rows that are undecided come by rank.

@@ -56,8 +56,7 @@ bool KeyedClusters::open_group() {
     copy_ = copy_rows(budget_, part.left(), rows_.data() + begin_, end - begin_, [] {});
     part.sides = Sides::one(copy_.view, request_.pairs());
   }
-  std::uint64_t& limit = part.resources.memory_limit;
-  if (limit > 0) limit = limit > budget_.used() ? limit - budget_.used() : 1;
+  part.resources.memory_limit = budget_.limit_within();
   begin_ = end;
   part_ = clusters_(part);
   return true;

@@ -51,24 +51,19 @@ PartitionedClusters::PartitionedClusters(const JoinRequest& request, const Cut& 
       states_(budget_, request.left().rows),
       sets_(links_.data()) {
   done_.left_rows = done_.right_rows = request.left().rows;
-  const std::uint64_t limit = request.resources.memory_limit, held = budget_.used();
-  part_rows_ = size.most_rows;
-  if (limit > 0) {
-    const Dataset& data = request.left();
-    const std::uint64_t listed = data.file == nullptr ? sizeof(std::uint32_t) * data.rows : 0;
-    const std::uint64_t copied = point_bytes(data) + sizeof(std::int64_t) + sizeof(std::uint32_t);
-    const std::uint64_t left = limit > held + listed ? limit - held - listed : 0;
-    part_rows_ = std::min(part_rows_, (left - left / 4) / (2 * (copied + size.row_bytes)));
-  }
-  part_rows_ = std::max(part_rows_, kFewestRows);
+  const Dataset& data = request.left();
+  const std::uint64_t listed = data.file == nullptr ? sizeof(std::uint32_t) * data.rows : 0;
+  const std::uint64_t copied = point_bytes(data) + sizeof(std::int64_t) + sizeof(std::uint32_t);
+  const std::uint64_t left = budget_.left() - std::min(budget_.left(), listed);
+  part_rows_ = std::max(
+      kFewestRows, std::min(size.most_rows, (left - left / 4) / (2 * (copied + size.row_bytes))));
   begin();
 }
 
 /// Nothing is known of any row.
 void PartitionedClusters::begin() {
-  const std::uint64_t limit = request_.resources.memory_limit, held = budget_.used();
-  const std::uint64_t memory =
-      limit == 0 ? std::uint64_t{1} << 30 : (limit > held ? (limit - held) / 2 : 0);
+  const std::uint64_t left = budget_.left();
+  const std::uint64_t memory = left == MemoryBudget::kUnlimited ? std::uint64_t{1} << 30 : left / 2;
   std::iota(links_.begin(), links_.end(), 0u);
   std::fill(states_.begin(), states_.end(), kNone);
   if (!dividers_) dividers_.emplace(dividing_threads(request_));
@@ -297,7 +292,7 @@ void PartitionedClusters::open(const Sides& sides, const Output& output) {
   first_ = Buffer<std::uint32_t>(budget_, output.kind() == Output::kClusters ? sides.rows() : 0);
   std::fill(first_.begin(), first_.end(), kNobody);
   held_ = budget_.used();
-  join_ = joins_(request_of_step(request_, output, sides, held_));
+  join_ = joins_(request_of_step(request_, output, sides, budget_.limit_within()));
 }
 
 /// Takes the next batch of the step, and ends it after the last one.

@@ -130,13 +130,12 @@ unsigned dividing_threads(const JoinRequest& request) {
 }
 
 JoinRequest request_of_step(const JoinRequest& request, const Output& output, const Sides& sides,
-                            std::uint64_t held) {
+                            std::uint64_t memory_limit) {
   JoinRequest step = request.asking(output);
   step.sides = sides;
   step.knobs.batch_pairs = 0;
   step.resources.scratch = nullptr;
-  std::uint64_t& limit = step.resources.memory_limit;
-  if (limit > 0) limit = limit > held ? limit - held : 1;
+  step.resources.memory_limit = memory_limit;
   return step;
 }
 

@@ -42,10 +42,9 @@ Cut cut_by_length(const JoinRequest& request, const LengthClasses& classes);
 /// How many of the request's threads are worth it to divide its sides.
 unsigned dividing_threads(const JoinRequest& request);
 
-/// What a join of some rows is asked for that is a step of the request's join, beside which so many
-/// bytes are held.
+/// The request for a step of such a join, which may hold so much.
 JoinRequest request_of_step(const JoinRequest& request, const Output& output, const Sides& sides,
-                            std::uint64_t held);
+                            std::uint64_t memory_limit);
 
 /// Bytes that a row of both sides takes in the sums of their parts: what is carried along, the same
 /// in the order of an index, and what is added up, by the join of two parts and over all of them.

@@ -227,8 +227,7 @@ Dataset TopkJoin::choose_rows(const Dataset& data, const ScoreStrata& strata, St
 
 void TopkJoin::open_part(JoinRequest part) {
   held_ = budget_.used();
-  std::uint64_t& limit = part.resources.memory_limit;
-  if (limit > 0) limit = std::max<std::uint64_t>(1, limit - held_);
+  part.resources.memory_limit = budget_.limit_within();
   part_ = plain_join_(part);
   ++parts_;
 }

@@ -1,6 +1,7 @@
 // The bound on the memory that a join may hold, on the host or on a device.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -16,6 +17,8 @@ struct MemoryLimitExceeded {
 
 class MemoryBudget {
  public:
+  static constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
+
   explicit MemoryBudget(std::uint64_t limit_bytes) : limit_(limit_bytes) {}  ///< 0 = no limit
   /// A share of another one, which stays as long: what is taken of the share is taken of the whole.
   explicit MemoryBudget(std::shared_ptr<MemoryBudget> whole)
@@ -44,6 +47,16 @@ class MemoryBudget {
   }
   std::uint64_t peak() const { return peak_.load(); }
   std::uint64_t used() const { return used_.load(); }
+  /// Bytes that may still be taken; kUnlimited: any number.
+  std::uint64_t left() const {
+    const std::uint64_t of_whole = whole_ ? whole_->left() : kUnlimited;
+    return limit_ == 0 ? of_whole : std::min(of_whole, limit_ - std::min(limit_, used()));
+  }
+  /// The limit for a join within this one: what is left, but for some bytes; 0: no limit.
+  std::uint64_t limit_within(std::uint64_t held_back = 0) const {
+    const std::uint64_t bytes = left();
+    return bytes == kUnlimited ? 0 : bytes > held_back ? bytes - held_back : 1;
+  }
 
  private:
   std::uint64_t limit_;

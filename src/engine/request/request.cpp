@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "core/box.h"
+#include "engine/request/memory_budget.h"
 
 namespace gpujoin {
 namespace {
@@ -153,6 +154,12 @@ Status check_keys(const JoinRequest& request) {
 }
 
 }  // namespace
+
+void require_rows_in_memory(const JoinRequest& request) {
+  if (request.sides.in_file())
+    throw MemoryLimitExceeded{request.sides.rows() * point_bytes(request.left()),
+                              request.resources.memory_limit};
+}
 
 Status check_request(const JoinRequest& request) {
   if (!std::isfinite(request.eps()) || request.eps() < 0)

@@ -275,8 +275,7 @@ class Output {
   /// smaller id on the left, and come in the order by which they are preferred to each other: by
   /// distance, by the smaller id, by the larger one; rows of one id are in the order of the
   /// dataset. Rows without a finite distance to so many others are in no edge, and there may be
-  /// several trees. eps is ignored. Where datasets have scores, these are the core distances of
-  /// their rows; then min_points is a hint.
+  /// several trees. eps is ignored.
   static Output spanning_tree(std::uint64_t min_points) {
     Output output{kSpanningTree, {}};
     output.min_points_ = min_points;
@@ -462,6 +461,9 @@ inline JoinRequest in_memory(JoinRequest request) {
   request.sides = request.sides.with_rows(in_memory(request.left()), in_memory(request.right()));
   return request;
 }
+
+/// For joins of rows in memory alone. Throws MemoryLimitExceeded where some lie in a file.
+void require_rows_in_memory(const JoinRequest& request);
 
 /// What every engine checks first: kInvalidArgument for a request that no engine can serve.
 Status check_request(const JoinRequest& request);

@@ -92,8 +92,13 @@ bool emits_rows(const JoinScan* scan) {
   return row == RowKind::kLeftRow || row == RowKind::kGathered;
 }
 
-/// Prepares a side's buffer for rows, forgetting those that it has. Rows that are divided have to
-/// be in memory.
+/// Returns true if the rows have to be in memory: those that are divided, and those of trees.
+bool needs_memory(const JoinScan* scan, const SideColumns& columns) {
+  const Output::Kind output = scan->arguments.function->output;
+  return divides(columns) || output == Output::kSpanningTree || output == Output::kStableClusters;
+}
+
+/// Prepares a side's buffer for rows, forgetting those that it has.
 void prepare_buffer(JoinScan* scan, const SideColumns& columns, PointBuffer* points,
                     ScalarType scalar, std::uint64_t limit) {
   forget_points(points);
@@ -101,7 +106,7 @@ void prepare_buffer(JoinScan* scan, const SideColumns& columns, PointBuffer* poi
   points->scalar = scalar;
   points->limit = limit;
   points->shares = scan->run.service.connection.socket >= 0;
-  points->spill = divides(columns) ? nullptr : &scan->run.spill;
+  points->spill = needs_memory(scan, columns) ? nullptr : &scan->run.spill;
 }
 
 bool has_ctids(const SideColumns& columns) { return columns.id == SelfItemPointerAttributeNumber; }
