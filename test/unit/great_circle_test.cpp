@@ -1,7 +1,7 @@
-// What src/core/great_circle.h promises: arcs that never fall where chords grow, chords that are
-// within an arc to the last bit, places that are one however they are written.
+// What src/pg/geometry/great_circle.h promises: arcs that never fall where chords grow, chords that
+// are within an arc to the last bit, places that are one however they are written.
 
-#include "core/great_circle.h"
+#include "pg/geometry/great_circle.h"
 
 #include <gtest/gtest.h>
 

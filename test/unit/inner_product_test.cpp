@@ -1,5 +1,5 @@
 // Lifted points: their distances bound every inner product that single precision may compute.
-#include "core/inner_product.h"
+#include "pg/geometry/inner_product.h"
 
 #include <gtest/gtest.h>
 

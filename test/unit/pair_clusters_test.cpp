@@ -1,5 +1,5 @@
 // Clusters made of pairs, in any order of them, against the definition.
-#include "core/pair_clusters.h"
+#include "pg/geometry/pair_clusters.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
-// Cells to partition points by (src/core/partition_cell.h): that a halo has the cells of all points
-// within reach, and each key once, on edges, at signs, at any magnitude.
+// Cells to partition points by (src/pg/geometry/partition_cell.h): that a halo has the cells of all
+// points within reach, and each key once, on edges, at signs, at any magnitude.
 
-#include "core/partition_cell.h"
+#include "pg/geometry/partition_cell.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "core/plane_box.h"
+#include "pg/geometry/plane_box.h"
 
 #include <gtest/gtest.h>
 

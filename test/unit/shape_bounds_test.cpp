@@ -1,5 +1,5 @@
 // Bounds of the distance of two shapes against the distance of all their segments.
-#include "core/shape_bounds.h"
+#include "pg/geometry/shape_bounds.h"
 
 #include <gtest/gtest.h>
 

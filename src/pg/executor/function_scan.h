@@ -2,10 +2,10 @@
 // engine and emits pairs. It has a memory context of its own.
 #pragma once
 
-#include "core/great_circle.h"
 #include "engine/request/pair_cursor.h"
 #include "pg/executor/divided_rows.h"
 #include "pg/executor/engine_run.h"
+#include "pg/geometry/great_circle.h"
 #include "pg/reading/arguments.h"
 #include "pg/reading/kept_side.h"
 #include "pg/store/point_buffer.h"

@@ -1,6 +1,6 @@
 // gpu_cell() and gpu_halo(): cells to partition and distribute points by, so that a join on equal
-// cells finds each pair within a radius once (core/partition_cell.h).
-#include "core/partition_cell.h"
+// cells finds each pair within a radius once (pg/geometry/partition_cell.h).
+#include "pg/geometry/partition_cell.h"
 #include "pg/types/number_datum.h"
 #include "pg/types/value_type.h"
 #include "pg/types/vector_datum.h"

@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "core/great_circle.h"
+#include "pg/geometry/great_circle.h"
 #include "pg/planner/comparison.h"
 #include "pg/types/sphere_tests.h"
 

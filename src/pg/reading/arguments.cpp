@@ -4,8 +4,8 @@
 #include <cfloat>
 #include <cmath>
 
-#include "core/great_circle.h"
 #include "engine/request/request.h"
+#include "pg/geometry/great_circle.h"
 #include "pg/types/metric_name.h"
 
 extern "C" {

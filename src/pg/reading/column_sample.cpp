@@ -3,8 +3,8 @@
 #include <bit>
 #include <numeric>
 
-#include "core/great_circle.h"
 #include "core/hamming.h"
+#include "pg/geometry/great_circle.h"
 #include "pg/reading/relation.h"
 #include "pg/types/number_datum.h"
 

@@ -1,6 +1,6 @@
 // The extension vector (pgvector): vector, halfvec and sparsevec. pgvector promises the layout of
 // its values to files on disk, so it does not change; it stands here in our own words.
-#include "core/inner_product.h"
+#include "pg/geometry/inner_product.h"
 #include "pg/types/value_reading.h"
 #include "pg/types/value_types.h"
 

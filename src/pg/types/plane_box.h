@@ -2,7 +2,7 @@
 // for a value becomes the middle of its box (ValueForm::kMiddle).
 #pragma once
 
-#include "core/plane_box.h"
+#include "pg/geometry/plane_box.h"
 #include "pg/store/huge_array.h"
 
 namespace gpujoin {

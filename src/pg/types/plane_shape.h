@@ -2,9 +2,9 @@
 // by PostGIS where their boxes leave it open.
 #pragma once
 
-#include "core/plane_box.h"
-#include "core/shape_bounds.h"
 #include "pg/compat.h"
+#include "pg/geometry/plane_box.h"
+#include "pg/geometry/shape_bounds.h"
 
 namespace gpujoin {
 
@@ -25,8 +25,8 @@ struct PlaneShape {
 /// nested too deeply.
 PlaneShape read_plane_shape(const struct varlena* geometry);
 
-/// The bounds of the distance of two values, both of kStraight, as core/shape_bounds.h has them;
-/// without holes, of the lines around areas and of the rest.
+/// The bounds of the distance of two values, both of kStraight, as pg/geometry/shape_bounds.h has
+/// them; without holes, of the lines around areas and of the rest.
 DistanceBounds bound_distance(const struct varlena* one, const struct varlena* other,
                               bool with_holes, const Corner& hint);
 

@@ -1,6 +1,6 @@
 #include "pg/types/product_test.h"
 
-#include "core/inner_product.h"
+#include "pg/geometry/inner_product.h"
 
 extern "C" {
 #include "miscadmin.h"

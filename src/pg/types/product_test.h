@@ -1,6 +1,6 @@
 // Inner products as a condition or an order has them: points of the form ValueForm::kProduct become
 // points whose distances are in the order of their inner products, the largest first, once all of
-// both sides are known (core/inner_product.h).
+// both sides are known (pg/geometry/inner_product.h).
 #pragma once
 
 #include "pg/types/similarity_test.h"

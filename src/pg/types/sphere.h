@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "core/great_circle.h"
+#include "pg/geometry/great_circle.h"
 #include "pg/types/value_reading.h"
 
 namespace gpujoin {
@@ -88,8 +88,8 @@ inline void widen_by_angle(double eps, EpsBand* band) {
 }
 
 /// The metric "haversine": the engine decides all but those at the radius to the last bit, which
-/// `<` and `<=` tell apart. Arcs never fall where chords grow (core/great_circle.h), so that a
-/// chord is in or out by its length alone.
+/// `<` and `<=` tell apart. Arcs never fall where chords grow (pg/geometry/great_circle.h), so that
+/// a chord is in or out by its length alone.
 inline void widen_haversine(double eps, std::uint32_t, EpsBand* band) {
   band->select = chord_within(eps);
   band->accept = eps > 0 ? chord_within(std::nextafter(eps, 0.0), band->select) : -1;

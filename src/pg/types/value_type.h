@@ -15,7 +15,8 @@ enum class ValueForm {
   kMiddle,         ///< a point, or the middle of its box, which goes to PointBuffer::plane_boxes
   kPlace,          ///< of a longitude and a latitude: a point on the Earth as a sphere, in metres
   kSpheroidPlace,  ///< likewise as a spheroid
-  kProduct,  ///< a point, with room for the dimensions that lifting adds (core/inner_product.h)
+  kProduct,        ///< a point, with room for the dimensions that lifting adds
+                   ///< (pg/geometry/inner_product.h)
 };
 
 inline bool is_on_earth(ValueForm form) {

@@ -1,7 +1,7 @@
 #include "pg/windows/shape_clusters.h"
 
-#include "core/pair_clusters.h"
 #include "engine/request/pair_cursor.h"
+#include "pg/geometry/pair_clusters.h"
 #include "pg/store/huge_array.h"
 #include "pg/types/extension_object.h"
 

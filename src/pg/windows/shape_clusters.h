@@ -1,5 +1,5 @@
 // Clusters of geometries that are not all points. An engine joins their boxes, PostGIS decides the
-// pairs that boxes leave open, and core/pair_clusters.h makes clusters of them.
+// pairs that boxes leave open, and pg/geometry/pair_clusters.h makes clusters of them.
 #pragma once
 
 #include "pg/store/row_store.h"
