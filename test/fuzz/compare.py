@@ -7,7 +7,7 @@ from pq import CONNECTION_LOST, HANGS
 from tree import Part
 
 TIMEOUT = '57014'
-LIKE_NEW = 'ROLLBACK; RESET ROLE; RESET ALL; DEALLOCATE ALL; DROP TABLE IF EXISTS pg_temp.result'
+LIKE_NEW = 'ROLLBACK; RESET ROLE; RESET ALL; DEALLOCATE ALL; DISCARD PLANS; DROP TABLE IF EXISTS pg_temp.result'
 # What tables are made in: with a function, for operands, that reads a table and raises an error for some rows.
 NEW_SCHEMA = [
     'ROLLBACK', 'DISCARD ALL', 'SET statement_timeout = 0', 'DROP SCHEMA IF EXISTS fuzz CASCADE', 'CREATE SCHEMA fuzz', 'GRANT USAGE ON SCHEMA fuzz TO public',

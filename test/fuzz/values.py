@@ -605,6 +605,7 @@ class Cube(Kind):
 class Geometry(Kind):
     columns, distances, needs = ('g geometry',), ('<->',), 'postgis'
     others = ("'SRID=4326;POINT EMPTY'", "'SRID=3857;POINT(5e6 5e6)'")  # of another SRID, which meet no other row
+    has_nan = False  # some shape so far has one
 
     def values(self):
         start, end = self.point(2, odd=False), self.point(2, odd=False)
@@ -621,10 +622,12 @@ class Geometry(Kind):
         return [self.rng.choice(shapes)]
 
     def odd_values(self):
-        return [self.rng.choice([
+        odd = self.rng.choice([
             "'POINT EMPTY'", *self.others, *self.others, "ST_SetSRID(ST_MakePoint(1, 1), 4326)", "ST_MakePoint('Infinity', 1)",
             "ST_MakePoint('NaN', 1)", "ST_MakePoint(1e9, 1)", 'ST_MakeEnvelope(-1000, -1000, 1000, 1000)',
-            "ST_MakePoint(1, 2, 3)", "'POLYGON EMPTY'", "'MULTIPOINT(1 1, 2 2)'", "ST_MakePoint(3e38, 1e300)"])]
+            "ST_MakePoint(1, 2, 3)", "'POLYGON EMPTY'", "'MULTIPOINT(1 1, 2 2)'", "ST_MakePoint(3e38, 1e300)"])
+        self.has_nan = self.has_nan or 'NaN' in odd
+        return [odd]
 
     def operand(self, t):
         return self.rng.choice([f'{t}.g'] * 5 + [f'ST_MakePoint({t}.x, {t}.y)'])
@@ -641,9 +644,12 @@ class Geometry(Kind):
             return super().test(left, right, eps)
         # PostGIS answers differently for lines on a border by rounding, too.
         relations = ('Contains', 'Within', 'Covers', 'CoveredBy', 'Touches', 'Overlaps', 'Crosses', 'ContainsProperly') * (self.numbers.style not in ('same', 'huge'))
+        # PostGIS 3.3 crashes where it intersects shapes with a NaN.
+        crashes = self.has_nan or not (left.endswith('.g') and right.endswith('.g'))
+        intersect = f'NOT ST_Disjoint({left}, {right})' if crashes else f'ST_Area(ST_Intersection({left}, {right})) > 0'
         if self.rng.random() < 0.2:
             return self.rng.choice([f'ST_Equals({left}, {right})', f'{left} ~= {right}', f'ST_OrderingEquals({left}, {right})', f"ST_Relate({left}, {right}, 'T********')", f'ST_DFullyWithin({left}, {right}, {eps})', f'{left} ~ {right}',
-                                    f'{left} @ {right}', f'{left} &&& {right}', f'NOT ST_Disjoint({left}, {right})', f'ST_Area(ST_Intersection({left}, {right})) > 0', f'ST_Distance({left}, {right}) = 0',
+                                    f'{left} @ {right}', f'{left} &&& {right}', f'NOT ST_Disjoint({left}, {right})', intersect, f'ST_Distance({left}, {right}) = 0',
                                     f'ST_MaxDistance({left}, {right}) < {eps}', f'ST_HausdorffDistance({left}, {right}) <= {eps}', f'ST_3DDistance({left}, {right}) <= {eps}'])
         return self.rng.choice([f'ST_DWithin({left}, {right}, {eps})'] * 3 + [f'{left} && {right}'] * 2 +
                                [f'ST_Intersects({left}, {right})'] * 2 + [f'ST_{name}({left}, {right})' for name in relations])
