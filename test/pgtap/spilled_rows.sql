@@ -79,6 +79,8 @@ SELECT cmp_ok(property('Parts', query)::int, '>', 1, query) FROM unnest(ARRAY[
     'SELECT * FROM gpu_dedup(''wide'', 90, vector_columns => ''v'')',
     'SELECT * FROM gpu_dedup(''wide'', 90, vector_columns => ''v'', partition_column => ''most'')']) query;
 -- A tree is of rows in memory, with all that it takes: the data alone may fit.
+SELECT throws_matching('SELECT * FROM gpu_spanning_tree(''wide'', vector_columns => ''v'')', 'the rows of relation "wide" do not fit', 'a tree has no file');
+SET LOCAL gpujoin.host_memory_limit = '8MB';
 SELECT throws_matching(format('SELECT * FROM gpu_spanning_tree(''wide'', vector_columns => ''v'', metric => %L)', metric),
   'the join needs at least [0-9]+ kB of memory beside its data, and gpujoin.host_memory_limit leaves it [0-9]+ kB', 'a tree of ' || metric)
 FROM unnest('{l2,cosine}'::text[]) metric;
