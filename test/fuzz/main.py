@@ -136,6 +136,7 @@ def run_round(session, seed, arguments, deadline, counts, kinds):
             if problem:
                 print(f'not ok the tables of seed {seed}: {problem[:300]}')
                 counts['differences'] += 1
+                revive(connection)
                 return
             ready = True
         note_plan(counts, plan(connection, case))
