@@ -14,7 +14,7 @@ namespace {
 // So many of the sampled pairs choose between columns; all of them estimate the result.
 constexpr std::size_t kDecidingPairs = std::size_t{1} << 15;
 
-// Rows that are sampled of a side: more of more pairs, so that the choice takes little of the join.
+// Rows sampled of a side. Few pairs get a small sample: choosing must take little of the join.
 constexpr double kPairsOfOneSampled = 64;
 constexpr std::uint64_t kFewestRows = 128;
 constexpr std::uint64_t kFutileRows = 32;
