@@ -43,13 +43,13 @@ std::uint32_t most_neighbors(const JoinRequest& request) {
       std::max<std::uint64_t>(1, std::min(request.neighbors(), request.right().rows)));
 }
 
-/// Within half of what the budget has left.
+/// Returns how many entries fit in half of what the budget has left.
 std::uint64_t entries_within(const SliceSizes& sizes, const MemoryBudget& budget) {
   constexpr std::uint64_t kEntryBytes = 2 * (sizeof(std::uint32_t) + sizeof(double));
   return budget.left() / 2 / (sizes.slots * kEntryBytes);
 }
 
-/// What lists of candidates may take on the device.
+/// Returns how many bytes lists of candidates may take on the device.
 std::uint64_t round_bytes(JoinResources& resources) {
   return std::min(resources.device.left(), resources.context.available_bytes(0)) / 4;
 }

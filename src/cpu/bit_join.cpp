@@ -85,7 +85,7 @@ void BitJoin::plan_walk() {
   note([&](JoinStats& stats) { stats.strategy = strategy_; });
 }
 
-/// What is left of the limit, 0 where there is none; some stays for what sinks share.
+/// Returns half of the memory that is left, since sinks need some, too; 0: there is no limit.
 std::uint64_t BitJoin::memory_for_passes() const {
   const std::uint64_t left = budget_.left();
   return left == MemoryBudget::kUnlimited ? 0 : std::max<std::uint64_t>(1, left / 2);

@@ -42,7 +42,7 @@ Cut cut_by_length(const JoinRequest& request, const LengthClasses& classes);
 /// How many of the request's threads are worth it to divide its sides.
 unsigned dividing_threads(const JoinRequest& request);
 
-/// The request for a step of such a join, which may hold so much.
+/// Returns the request for a step of such a join, which may hold `memory_limit` bytes; 0: no limit.
 JoinRequest request_of_step(const JoinRequest& request, const Output& output, const Sides& sides,
                             std::uint64_t memory_limit);
 

@@ -18,7 +18,7 @@ bool write_direction(const Dataset& data, std::uint64_t row, float* direction);
 /// points.
 class IndexedSample {
  public:
-  /// Of at most so many rows a side. The data outlives this. Throws std::bad_alloc.
+  /// Samples at most `most_rows` rows of a side. The data outlives this. Throws std::bad_alloc.
   explicit IndexedSample(const JoinRequest& asked, std::uint64_t most_rows = kSampleRows);
   IndexedSample(const IndexedSample&) = delete;
 

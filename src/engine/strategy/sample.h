@@ -9,8 +9,8 @@
 
 namespace gpujoin {
 
-/// Some hundred points a side at most, one from each of as many equal ranges of rows, so never the
-/// same twice.
+/// Points of each side, kSampleRows at most: one from each of as many equal ranges of rows, so that
+/// none comes twice.
 struct Sample {
   std::vector<std::uint64_t> left;   ///< rows of the left dataset
   std::vector<std::uint64_t> right;  ///< rows of the right one; of a self-join the same as left

@@ -21,8 +21,8 @@ inline constexpr const char* kCustomScanName = "GpuSimilarityJoin";
 /// Each with paths, plans and states of its own; see above.
 enum class NodeForm { kFunction, kJoin, kClusters };
 
-/// Makes a path, zeroed by the caller, one of the node. `data`, a Node or a List, is what
-/// path_data() finds; null: there is none.
+/// Makes a path of the node of one that the caller has zeroed. path_data() returns `data`, which is
+/// a Node, a List or null.
 void init_custom_path(CustomPath* path, NodeForm form, RelOptInfo* parent, void* data);
 
 /// Returns a path of the node that takes the place of another one: with its rows, costs and target.
