@@ -25,9 +25,7 @@ JoinRequest TopkScan::request_of_pairs() const {
   request.sides = request.self_join() ? Sides::one(left, PairSelection::kUnordered)
                                       : Sides::two(left, unnamed(request.right()));
   request.knobs.batch_pairs = 0;
-  if (request.resources.memory_limit > 0)
-    request.resources.memory_limit =
-        std::max<std::uint64_t>(1, request.resources.memory_limit - held_);
+  request.resources.memory_limit = budget_.limit_within();
   return request;
 }
 
